@@ -1,0 +1,190 @@
+// Package history holds the record of one run: the event type, an append-only
+// writer, a reader that accepts what a killed run left behind, and a validator
+// whose errors name the line. It is the contract between the processes that
+// act and the checkers that judge, and the only thing that checkers see.
+package history
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// SchemaVersion is the version of the file format that this package writes.
+const SchemaVersion = 1
+
+// Type says what an event is, in Jepsen's words.
+type Type string
+
+const (
+	Invoke Type = "invoke" // an operation begins
+	OK     Type = "ok"     // it took effect
+	Fail   Type = "fail"   // it certainly had no effect
+	Info   Type = "info"   // its outcome is unknown, or the event is no operation
+)
+
+// Function says what an event is about.
+type Function string
+
+const (
+	// Operations of workers: an Invoke and at most one completion.
+	Acquire Function = "acquire" // fail: busy, or given up for certain
+	Renew   Function = "renew"
+	Read    Function = "read" // also an access at the resource
+	Write   Function = "write"
+	Release Function = "release" // fail: the lock was not held any more
+
+	// Lost is a single Info event: the worker took notice that its lock is
+	// gone. Error says who told it: "service" or "deadline".
+	Lost Function = "lost"
+
+	// Final is a single OK event of the resource: what one key holds at the end.
+	Final Function = "final"
+
+	// FaultPhase is a single Info event of the nemesis, described by Fault.
+	FaultPhase Function = "fault"
+
+	// Phase is a single Info event of the harness; Phase* names are in Note.
+	Phase Function = "phase"
+)
+
+// Names of processes that are not workers.
+const (
+	Resource = "resource"
+	Nemesis  = "nemesis"
+	Harness  = "harness"
+)
+
+// Phases of a run, in order, as found in Event.Note of a Phase event. A history
+// without PhaseEnd was cut short. PhaseBroken says in Error why the run failed.
+const (
+	PhaseReady  = "ready"  // the cluster is healthy, workers start
+	PhaseQuiet  = "quiet"  // no more faults
+	PhaseFinal  = "final"  // workers have stopped, final reads follow
+	PhaseEnd    = "end"    // the run is complete
+	PhaseBroken = "broken" // the run itself failed
+)
+
+// Event is one line of a history.
+type Event struct {
+	Index   int64    `json:"index"`   // position in the file, from 0
+	Time    int64    `json:"time"`    // ns of CLOCK_MONOTONIC of the Docker host, read where it happened
+	Process string   `json:"process"` // "w1"…, or Resource, Nemesis, Harness
+	Type    Type     `json:"type"`
+	F       Function `json:"f"`
+	Key     string   `json:"key,omitempty"`  // the lock's name
+	Op      int64    `json:"op,omitempty"`   // pairs invocation and completion, unique within a process
+	Node    string   `json:"node,omitempty"` // server asked, where the lock asks one
+
+	// Grant identifies one attempt to acquire, unique in a run: on every event
+	// of that attempt, of the hold that it led to, and of accesses under it.
+	Grant string `json:"grant,omitempty"`
+	// Holder is the Grant that a busy acquire was refused in favour of.
+	Holder string `json:"holder,omitempty"`
+	// Token is the fencing token of the grant; 0 for a lock without tokens.
+	Token uint64 `json:"token,omitempty"`
+	// Until is the end of the promise on the worker's own monotonic clock, on
+	// acquire ok and renew ok; 0 when the lock gives no deadline.
+	Until int64 `json:"until,omitempty"`
+
+	// Client is the worker behind an access of the Resource; Op and Grant are then
+	// the worker's own.
+	Client string `json:"client,omitempty"`
+	// Seq numbers the accesses at the Resource from 1, refused ones included: the true order.
+	Seq int64 `json:"seq,omitempty"`
+	// Version of the data: what a read returned, what a write made, what a Final holds.
+	Version int64 `json:"version,omitempty"`
+	// Base is the version that a write was computed from.
+	Base int64 `json:"base,omitempty"`
+
+	// Element is the update of a write: what it adds to a set, or the ordinal
+	// of an increment. Unique in a run; 0 for an access that updates nothing.
+	Element int64 `json:"element,omitempty"`
+	// Value is the state of a key on a Final event: a JSON array of elements
+	// for a set, a number for a counter, null where nothing was written.
+	Value json.RawMessage `json:"value,omitempty"`
+
+	Fault *Fault `json:"fault,omitempty"` // on FaultPhase events
+	Note  string `json:"note,omitempty"`  // name of the phase on Phase events
+	Error string `json:"error,omitempty"` // why, on fail and info
+}
+
+// Stage is one of the five moments of a fault, or why there were fewer.
+type Stage string
+
+const (
+	Requested    Stage = "requested"
+	Applied      Stage = "applied"
+	Proven       Stage = "proven"
+	Healed       Stage = "healed"
+	ProvenHealed Stage = "proven-healed"
+	Skipped      Stage = "skipped"  // never applied: Evidence says why
+	Unproven     Stage = "unproven" // applied, but no evidence that it was in force
+	Unhealed     Stage = "unhealed" // no evidence that it is gone
+)
+
+// Fault describes one stage of one injected fault.
+type Fault struct {
+	ID      string   `json:"id"`      // unique in a run, the same on all stages
+	Kind    string   `json:"kind"`    // pause, clock, partition, …
+	Stage   Stage    `json:"stage"`   //
+	Targets []string `json:"targets"` // workers or nodes, resolved
+	Role    string   `json:"role,omitempty"`
+	// Peers are the processes that a partition cuts the targets off from.
+	Peers []string `json:"peers,omitempty"`
+	// From and To bracket the deed, in ns: it took effect somewhere between them.
+	From int64 `json:"from,omitempty"`
+	To   int64 `json:"to,omitempty"`
+	// Evidence is what was read back from the target, for people.
+	Evidence string `json:"evidence,omitempty"`
+	// Dropped is what the packet counters of a cut showed, on Healed; nil for other kinds.
+	Dropped *int64 `json:"dropped,omitempty"`
+	// Step is how far a clock was moved, in ns.
+	Step int64 `json:"step,omitempty"`
+}
+
+// Header is the first line of a history: what the checkers must know of a run
+// that its events do not say.
+type Header struct {
+	Format string `json:"format"` // always "lockcheck-history"
+	Schema int    `json:"schema"`
+
+	Run     string `json:"run"`     // identity of the run
+	Started string `json:"started"` // wall clock, RFC 3339; for people only
+	Version string `json:"version"` // of lockcheck
+
+	Lock     string `json:"lock"`
+	Workload string `json:"workload"`
+	Guard    string `json:"guard"`
+
+	Workers []string `json:"workers"`
+	Servers []string `json:"servers,omitempty"`
+
+	// Lease after which the lock can end by itself; 0 for a lock that never does.
+	Lease time.Duration `json:"lease_ns"`
+	// Slack that the lock needs beyond Lease to be granted to a waiter.
+	Slack time.Duration `json:"slack_ns"`
+	// Tokens says that the lock hands out fencing tokens.
+	Tokens bool `json:"tokens"`
+
+	Faults  []string `json:"faults,omitempty"`  // kinds asked for
+	MinOps  int64    `json:"min_ops"`           // acknowledged updates below which nothing is judged valid
+	Require []string `json:"require,omitempty"` // properties that must hold on top of the usual ones
+	Seed    uint64   `json:"seed"`
+
+	Parameters map[string]string `json:"parameters,omitempty"` // the rest of what was asked for
+	Versions   map[string]string `json:"versions,omitempty"`   // of servers and client libraries
+	Images     map[string]string `json:"images,omitempty"`     // name to digest
+	Command    []string          `json:"command,omitempty"`
+}
+
+// Format is the value of Header.Format.
+const Format = "lockcheck-history"
+
+// History is a whole run in memory.
+type History struct {
+	Header Header
+	Events []Event
+	// Truncated is the number of the last line where it was cut off in
+	// mid-write and therefore left out; 0 when the file is whole.
+	Truncated int
+}
