@@ -1,0 +1,72 @@
+package checker
+
+import (
+	"fmt"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// disagreements compares the interval checkers with porcupine and returns what
+// cannot be true of both. Each is a bug in lockcheck. What must hold, per key:
+//
+// An overlap that begins at t, before either grant can have ended by itself,
+// needs Illegal. Both acquires were answered by t, so both took effect by t.
+// Whichever came first must have ended before the other, hence by t; but the
+// first release of each was sent at the end of its hold or later, which is after
+// t, and the synthetic end, which covers lost releases, notices of the service
+// and the lease, begins at attempt.serviceEnd, after t by assumption. Nothing
+// else ends a grant in the model, and nothing that the model leaves out is an
+// acquire that was answered ok. So no order exists.
+//
+// Illegal needs a reason. An overlap, a wrong release or a fencing fault is one,
+// but a service can also be wrong without anybody noticing at the time: it
+// forgets a grant, and the worker finds out at its release or has already
+// stopped at its own deadline. So a conflict, the explanation that is computed
+// from the same steps without porcupine, is a reason too; and where porcupine
+// says Ok there must be no conflict, as both decide the same question.
+//
+// Unknown agrees with everything, and keys that contradict the schema are not
+// compared. What neither side can see is a client that reports as Holder a
+// grant that only a minority of servers named: see the rules of the model.
+func disagreements(r *run, o opinion, overlaps []overlap, others ...[]Incident) []string {
+	explained := make(map[string]bool)
+	for key := range o.conflicts {
+		explained[key] = true
+	}
+	early := make(map[string]overlap)
+	for _, v := range overlaps {
+		explained[v.earlier.Key] = true
+		if _, seen := early[v.earlier.Key]; !seen && r.beforeAnyEnd(v) {
+			early[v.earlier.Key] = v
+		}
+	}
+	for _, incidents := range others {
+		for _, i := range incidents {
+			explained[i.Key] = true
+		}
+	}
+	var found []string
+	for _, key := range sortedKeys(o.results) {
+		v, isEarly := early[key]
+		switch result := o.results[key]; {
+		case result == porcupine.Illegal && !explained[key]:
+			found = append(found, "porcupine finds "+key+" illegal, but nothing explains it")
+		case result == porcupine.Ok && isEarly:
+			found = append(found, fmt.Sprintf("porcupine accepts %s, although %s and %s held it at once before either lease can have run out", key, v.earlier.Worker, v.later.Worker))
+		case result == porcupine.Ok && len(o.conflicts[key]) > 0:
+			found = append(found, "porcupine accepts "+key+", although its operations cannot be put in order")
+		}
+	}
+	return found
+}
+
+// beforeAnyEnd says whether an overlap began before the service can have ended
+// either grant by itself.
+func (r *run) beforeAnyEnd(v overlap) bool {
+	for _, h := range []Hold{v.earlier, v.later} {
+		if r.byGrant[h.Grant].serviceEnd(r.header.Lease) <= v.from {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,91 @@
+package checker
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// TestDisagreements forges what porcupine says: the other tests show that the
+// checkers agree, this one that they would be caught if they did not.
+func TestDisagreements(t *testing.T) {
+	twice := func() *script {
+		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 30, 31).release("b", 40, 41)
+	}
+	overlap := func() *script { return twice().release("a", 50, 51) }
+	outlived := func() *script {
+		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).release("b", 140, 141).notHeld("a", 150, 151)
+	}
+	inTurn := func() *script {
+		return newScript().acquire("w1", "a", 10, 11).release("a", 20, 21).acquire("w2", "b", 30, 31)
+	}
+	for _, c := range []struct {
+		name   string
+		s      *script
+		result porcupine.CheckResult
+		forget bool // the conflicts
+		want   string
+	}{
+		{"overlap, illegal", overlap(), porcupine.Illegal, true, ""},
+		{"overlap, unknown", overlap(), porcupine.Unknown, false, ""},
+		{"early overlap, ok", overlap(), porcupine.Ok, true, "held it at once before either lease can have run out"},
+		{"late overlap, ok", outlived(), porcupine.Ok, false, ""},
+		{"late overlap, illegal", outlived(), porcupine.Illegal, false, ""},
+		{"no overlap, ok", inTurn(), porcupine.Ok, false, ""},
+		{"no overlap, illegal", inTurn(), porcupine.Illegal, false, "nothing explains it"},
+		{"conflict, illegal", newScript().acquire("w1", "a", 10, 11).notHeld("a", 50, 51), porcupine.Illegal, false, ""},
+		{"conflict, ok", newScript().acquire("w1", "a", 10, 11).notHeld("a", 50, 51), porcupine.Ok, false, "cannot be put in order"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRun(c.s.history(t))
+			o := secondOpinion(r, time.Minute)
+			o.results["k0"] = c.result
+			if c.forget {
+				clear(o.conflicts)
+			}
+			got := strings.Join(disagreements(r, o, findOverlaps(r), wrongReleases(r), fencingFaults(r)), "; ")
+			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if ops := (Operations{Acknowledged: 1}); got != "" && assumptions(r, ops, []string{got}).Verdict != Broken {
+				t.Error("a disagreement does not break the run")
+			}
+		})
+	}
+}
+
+func TestUnknownIsUndecided(t *testing.T) {
+	o := opinion{results: map[string]porcupine.CheckResult{"k0": porcupine.Unknown, "k1": porcupine.Ok}, steps: 3}
+	if j := linearizability(o); j.Verdict != Undecided || !strings.Contains(j.Summary, "k0") {
+		t.Errorf("%s %s", j.Verdict, j.Summary)
+	}
+	o.results["k1"] = porcupine.Illegal
+	if j := linearizability(o); j.Verdict != Violation || j.Total != 1 {
+		t.Errorf("%s %d", j.Verdict, j.Total)
+	}
+}
+
+// TestManyLost is the shape that takes a naive model half a minute and 2 GB
+// (facts/checking.md): many answers lost, the error near the end.
+func TestManyLost(t *testing.T) {
+	w := world{workers: 4, attempts: 120, loss: 0.3, stop: 0.05}
+	for seed := range uint64(5) {
+		s := simulate(seed, w)
+		last := float64(s.events[len(s.events)-1].Time)/1e6 + 300
+		s.acquire("w1", "x", last, last+1).acquire("w2", "y", last+2, last+3)
+		r := s.end().check(t)
+		if got := r.of(Linearizability).Verdict; got != Violation || r.Operations.Unknown < 50 {
+			t.Errorf("seed %d: %s with %d unknown", seed, got, r.Operations.Unknown)
+		}
+		noBug(t, r)
+	}
+}
+
+func BenchmarkCheck(b *testing.B) {
+	h := simulate(1, world{workers: 4, attempts: 120, loss: 0.2, stop: 0.2}).end().history(b)
+	for b.Loop() {
+		Check(h, Options{})
+	}
+}

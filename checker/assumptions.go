@@ -1,0 +1,95 @@
+package checker
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockcheck/history"
+)
+
+// assumptions judges whether the run did its work at all: a run that did not is
+// neither valid nor a violation. Disagreements between checkers are bugs in
+// lockcheck and break it too.
+func assumptions(r *run, ops Operations, disagreements []string) judged {
+	j := judged{Finding: Finding{Property: Assumptions, Verdict: Valid}}
+	broken, undecided := brokenBecause(r, disagreements), undecidedBecause(r, ops)
+	switch {
+	case len(broken) > 0:
+		j.Verdict, j.Summary = Broken, strings.Join(broken, "; ")
+	case len(undecided) > 0:
+		j.Verdict, j.Summary = Undecided, strings.Join(undecided, "; ")
+	default:
+		j.Summary = "the run is complete and did its work"
+	}
+	if r.cutOff > 0 {
+		j.Summary += fmt.Sprintf(" (line %d of the history was cut off and is left out)", r.cutOff)
+	}
+	return j
+}
+
+func brokenBecause(r *run, disagreements []string) []string {
+	var reasons []string
+	if e, ok := r.phases[history.PhaseBroken]; ok {
+		reasons = append(reasons, because("the run failed", e.Error))
+	} else if _, ok := r.phases[history.PhaseEnd]; !ok {
+		reasons = append(reasons, "the history ends before the run did")
+	}
+	for _, name := range r.header.Require {
+		if !slices.Contains(Properties(), Property(name)) {
+			reasons = append(reasons, fmt.Sprintf("there is no property %q to require", name))
+		}
+	}
+	for _, d := range disagreements {
+		reasons = append(reasons, "this is a bug in lockcheck, please report it: "+d)
+	}
+	return reasons
+}
+
+func undecidedBecause(r *run, ops Operations) []string {
+	done, one, many := ops.Acknowledged, "update was acknowledged", "updates were acknowledged"
+	if r.header.Workload == workloadMutex {
+		done, one, many = ops.Released, "hold was released", "holds were released"
+	}
+	if least := max(1, r.header.MinOps); done < least {
+		return []string{fmt.Sprintf("only %s, %d are needed", count(done, one, many), least)}
+	}
+	return nil
+}
+
+// operationsOf counts what the workers did.
+func operationsOf(r *run) Operations {
+	var ops Operations
+	for _, a := range r.attempts {
+		ops.acquire(a.acquire)
+		if a.released() != nil {
+			ops.Released++
+		}
+	}
+	for _, h := range r.holds {
+		switch h.Ended {
+		case EndedAtRelease:
+			ops.GoneAtRelease++
+		case EndedByLost:
+			ops.Lost++
+		}
+	}
+	for key := range r.accesses {
+		ops.Acknowledged += int64(len(r.acknowledged(key)))
+	}
+	return ops
+}
+
+func (o *Operations) acquire(c *call) {
+	switch {
+	case c == nil:
+	case c.ok():
+		o.Acquired++
+	case c.unknown():
+		o.Unknown++
+	case c.err == errBusy || c.holder != "":
+		o.Busy++
+	default:
+		o.AcquireFailed++
+	}
+}

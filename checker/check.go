@@ -1,0 +1,213 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"lockcheck/history"
+)
+
+// DefaultPorcupineLimit is how long porcupine may take where Options do not say.
+const DefaultPorcupineLimit = 30 * time.Second
+
+// Options of a check. The zero value is fine.
+type Options struct {
+	// PorcupineLimit bounds the second opinion, for all keys together. Zero or
+	// less is DefaultPorcupineLimit.
+	PorcupineLimit time.Duration
+}
+
+// judged is a finding with what it contributes to the sentence of a run.
+type judged struct {
+	Finding
+	clause string // of a violation
+}
+
+// Check judges a history, which the caller has validated; the prefix that a
+// killed run leaves is fine. It is pure but for the time limit of porcupine.
+func Check(h *history.History, opts Options) Results {
+	if opts.PorcupineLimit <= 0 {
+		opts.PorcupineLimit = DefaultPorcupineLimit
+	}
+	r := newRun(h)
+	res := Results{Schema: Schema, Holds: r.holds, Begin: r.begin, End: r.end}
+	all := res.fill(r, opts)
+	res.Required = required(r.header)
+	for i := range all {
+		require(&all[i], res.Required, r.header)
+		res.Findings = append(res.Findings, all[i].Finding)
+	}
+	res.Verdict = verdict(res.Findings)
+	res.Sentence = conclude(r, res, all)
+	return res
+}
+
+// fill runs all checkers and returns their findings in the order of properties.
+func (res *Results) fill(r *run, opts Options) []judged {
+	overlaps := findOverlaps(r)
+	wrong := wrongReleases(r)
+	fencing := fencingFaults(r)
+	o := secondOpinion(r, opts.PorcupineLimit)
+	res.Operations = operationsOf(r)
+	exclusion, summary := mutualExclusion(r, overlaps)
+	stale, fence := noStaleWrite(r, staleWrites(r))
+	u := checkUpdates(r)
+	evidence, coverage := faultEvidence(r)
+	res.Overlaps, res.Fence, res.Updates, res.Faults = summary, fence, u.UpdateSummary, coverage
+	return []judged{
+		exclusion,
+		noWrongRelease(r, wrong),
+		stale,
+		noLostUpdate(r, u),
+		fencingOrder(r, fencing),
+		linearizability(o),
+		liveness(r),
+		evidence,
+		assumptions(r, res.Operations, disagreements(r, o, overlaps, wrong, fencing)),
+	}
+}
+
+// Properties returns all of them, in the order of findings.
+func Properties() []Property {
+	return []Property{
+		MutualExclusion, NoWrongRelease, NoStaleWrite, NoLostUpdate, FencingOrder,
+		Linearizability, Liveness, FaultEvidence, Assumptions,
+	}
+}
+
+const guardNone = "none"
+
+func guarded(h history.Header) bool { return h.Guard != "" && h.Guard != guardNone }
+
+// required returns the properties that the verdict of a run rests on. A guard is
+// there to make overlapping holders harmless, so with one they count only if
+// the header says so (design.md section 6).
+func required(h history.Header) []Property {
+	var names []Property
+	for _, p := range Properties() {
+		if usual(p, h) || slices.Contains(h.Require, string(p)) {
+			names = append(names, p)
+		}
+	}
+	return names
+}
+
+func usual(p Property, h history.Header) bool {
+	switch p {
+	case MutualExclusion, NoWrongRelease:
+		return !guarded(h)
+	case FencingOrder:
+		return h.Tokens
+	case Linearizability:
+		return false
+	}
+	return true
+}
+
+func require(j *judged, names []Property, h history.Header) {
+	j.Required = slices.Contains(names, j.Property)
+	made := j.Property == MutualExclusion || j.Property == NoWrongRelease
+	j.Tolerated = made && guarded(h) && !j.Required && j.Verdict == Violation
+	// What someone asks for by name and the lock does not have was not shown.
+	if j.Verdict == NotApplicable && slices.Contains(h.Require, string(j.Property)) {
+		j.Verdict, j.Summary = Undecided, fmt.Sprintf("%s was required, but %s", j.Property, j.Summary)
+	}
+}
+
+// verdict weighs the findings: a violation that happened stands, whatever else
+// went wrong; after that a run that failed says nothing.
+func verdict(findings []Finding) Verdict {
+	for _, v := range []Verdict{Violation, Broken, Undecided} {
+		for _, f := range findings {
+			if f.Required && f.Verdict == v {
+				return v
+			}
+		}
+	}
+	return Valid
+}
+
+// judge makes a finding of incidents, the first ones listed in full.
+func judge(p Property, incidents []Incident) judged {
+	j := judged{Finding: Finding{Property: p, Verdict: Valid, Total: len(incidents)}}
+	if len(incidents) == 0 {
+		return j
+	}
+	j.Verdict = Violation
+	sorted := slices.SortedStableFunc(slices.Values(incidents), func(a, b Incident) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Element, b.Element),
+			slices.Compare(a.Grants, b.Grants), slices.Compare(a.Workers, b.Workers), cmp.Compare(a.To, b.To), cmp.Compare(a.What, b.What))
+	})
+	j.Violations = sorted[:min(len(sorted), MaxListed)]
+	return j
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// conclude says the verdict in plain words, reasons first.
+func conclude(r *run, res Results, all []judged) string {
+	switch res.Verdict {
+	case Violation:
+		return sentence(append(clauses(all, true), tolerated(r, res, all)...)...)
+	case Broken, Undecided:
+		var reasons []string
+		for _, j := range all {
+			if j.Required && j.Verdict == res.Verdict && !slices.Contains(reasons, j.Summary) {
+				reasons = append(reasons, j.Summary)
+			}
+		}
+		// The most general reason is that of the assumptions, which come last.
+		slices.Reverse(reasons)
+		return sentence(string(res.Verdict) + ": " + strings.Join(reasons, "; "))
+	}
+	parts := []string{work(r, res)}
+	if t := tolerated(r, res, all); len(t) > 0 {
+		parts = append(t, work(r, res))
+	}
+	if len(res.Faults) > 0 {
+		parts = append(parts, coverageClauses(res.Faults, r.header)...)
+	}
+	return sentence("no violation: " + strings.Join(parts, "; "))
+}
+
+// clauses returns those of the violated properties that count.
+func clauses(all []judged, required bool) []string {
+	var parts []string
+	for _, j := range all {
+		if j.Verdict == Violation && j.Required == required && j.clause != "" {
+			parts = append(parts, j.clause)
+		}
+	}
+	return parts
+}
+
+// tolerated says what the guard made harmless.
+func tolerated(r *run, res Results, all []judged) []string {
+	var parts []string
+	for _, j := range all {
+		if !j.Tolerated {
+			continue
+		}
+		if j.Property == MutualExclusion {
+			parts = append(parts, count(res.Overlaps.Total(), "overlap", "overlaps"))
+		} else {
+			parts = append(parts, j.clause)
+		}
+	}
+	if refused := res.Fence.refused(r.header.Guard); refused != "" {
+		parts = append(parts, refused)
+	}
+	return parts
+}
+
+// work says what was done without harm.
+func work(r *run, res Results) string {
+	if r.header.Workload == workloadMutex {
+		return count(len(r.holds), "hold", "holds") + " of the lock"
+	}
+	return count(res.Updates.Acknowledged, "update", "updates") + " under the lock, none lost"
+}

@@ -1,0 +1,635 @@
+package checker
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lockcheck/history"
+)
+
+// turn is a hold with one update: acquire, read, write, release.
+func turn(s *script, worker, grant string, at float64, element, version int64) *script {
+	return s.acquire(worker, grant, at, at+1).read(grant, at+2, version-1).
+		write(grant, at+3, element, version-1, version).release(grant, at+4, at+5)
+}
+
+// good is the smallest run that is valid.
+func good() *script {
+	s := newScript()
+	turn(s, "w1", "a", 10, 1, 1)
+	turn(s, "w2", "b", 20, 2, 2)
+	return s.final("k0", "[1,2]").end()
+}
+
+func want(t *testing.T, r Results, p Property, v Verdict, total int) {
+	t.Helper()
+	if f := r.of(p); f.Verdict != v || f.Total != total {
+		t.Errorf("%s is %s with %d, want %s with %d\n%s", p, f.Verdict, f.Total, v, total, r.dump())
+	}
+}
+
+func TestGood(t *testing.T) {
+	r := good().check(t)
+	if r.Verdict != Valid {
+		t.Errorf("not valid\n%s", r.dump())
+	}
+	if want := "No violation: 2 updates under the lock, none lost."; r.Sentence != want {
+		t.Errorf("sentence %q, want %q", r.Sentence, want)
+	}
+	if r.Operations != (Operations{Acquired: 2, Released: 2, Acknowledged: 2}) {
+		t.Errorf("%+v", r.Operations)
+	}
+	if len(r.Findings) != len(Properties()) || len(r.Holds) != 2 || r.Begin != ms(10) || r.End != ms(9001) {
+		t.Error(r.dump())
+	}
+}
+
+func TestEmpty(t *testing.T) {
+	for name, h := range map[string]*history.History{"nil": nil, "empty": {}} {
+		t.Run(name, func(t *testing.T) {
+			if r := Check(h, Options{}); r.Verdict != Broken {
+				t.Error(r.dump())
+			}
+		})
+	}
+	r := newScript().end().check(t)
+	if r.Verdict != Undecided {
+		t.Error(r.dump())
+	}
+}
+
+func TestOverlap(t *testing.T) {
+	overlapping := func() *script { // a is held from 11 to 50, b from 31 to 40
+		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 30, 31).release("b", 40, 41).release("a", 50, 51)
+	}
+	outlived := func() *script { // the lease of a ends at 110
+		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).release("b", 140, 141).notHeld("a", 150, 151)
+	}
+	cut := func(f history.Fault) history.Fault {
+		f.ID, f.Kind = "f1", "partition"
+		return f
+	}
+	for _, c := range []struct {
+		name  string
+		s     *script
+		n     int
+		class string
+		what  string
+		check func(OverlapSummary) bool
+	}{
+		{"one after the other", newScript().acquire("w1", "a", 10, 11).release("a", 20, 21).acquire("w2", "b", 20, 20.5).release("b", 30, 31), 0, "", "", nil},
+		{"touching", newScript().acquire("w1", "a", 10, 11).release("a", 20, 21).acquire("w2", "b", 15, 20).release("b", 30, 31), 0, "", "", nil},
+		{"one ns too much", newScript().acquire("w1", "a", 10, 11).release("a", 20.000001, 21).acquire("w2", "b", 15, 20).release("b", 30, 31), 1, brokenPromise, "for 1 ns", nil},
+		{"two keys", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 10, 11, "k1").release("b", 40, 41).release("a", 50, 51), 0, "", "", nil},
+		{"broken promise", overlapping(), 1, brokenPromise, "w1 and w2 both held k0 for 9 ms (w1 was healthy; the lock had promised it to both)",
+			func(o OverlapSummary) bool {
+				return o.BrokenPromises == 1 && o.EarlierHealthy == 1 && o.Longest == 9*time.Millisecond
+			}},
+		{"outlived lease", outlived(), 1, outlivedLease, "w1 and w2 both held k0 for 19 ms (w1 was healthy; its lease had run out 11 ms before)",
+			func(o OverlapSummary) bool { return o.OutlivedLeases == 1 }},
+		{"noticed in time", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).release("b", 140, 141).lost("a", 115, "deadline"), 0, "", "", nil},
+		{"noticed too late", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).release("b", 140, 141).lost("a", 125, "deadline"), 1, outlivedLease, "for 4 ms", nil},
+		{"failed release ends it", newScript().acquire("w1", "a", 10, 11).notHeld("a", 115, 116).acquire("w2", "b", 120, 121).release("b", 140, 141), 0, "", "", nil},
+		{"renewed", newScript().acquire("w1", "a", 10, 11).renew("a", 60, 61).acquire("w2", "b", 120, 121).release("b", 140, 141).release("a", 150, 151), 1, brokenPromise, "", nil},
+		{"renewal unknown", newScript().acquire("w1", "a", 10, 11).do(history.Renew, "a", 60, 61, history.Event{Type: history.Info}).acquire("w2", "b", 120, 121).release("b", 140, 141).notHeld("a", 150, 151), 1, outlivedLease, "", nil},
+		{"paused", outlived().pause("f1", 20, 148, "w1"), 1, outlivedLease, "w1 was paused", func(o OverlapSummary) bool { return o.EarlierPaused == 1 }},
+		{"paused until after its lease", outlived().pause("f1", 20, 115, "w1"), 1, outlivedLease, "w1 was paused", nil},
+		{"another one paused", outlived().pause("f1", 20, 148, "w2"), 1, outlivedLease, "w1 was healthy", nil},
+		{"paused long before", outlived().pause("f1", 20, 30, "w1"), 1, outlivedLease, "w1 was healthy", nil},
+		{"cut off as target", outlived().fault(cut(history.Fault{Targets: []string{"w1"}, Peers: []string{"n1"}}), 20, 148), 1, outlivedLease, "w1 was cut off", func(o OverlapSummary) bool { return o.EarlierCutOff == 1 }},
+		{"cut off as peer", outlived().fault(cut(history.Fault{Targets: []string{"n1"}, Peers: []string{"w1"}}), 20, 148), 1, outlivedLease, "w1 was cut off", nil},
+		{"cut elsewhere", outlived().fault(cut(history.Fault{Targets: []string{"n1"}, Peers: []string{"n2"}}), 20, 148), 1, outlivedLease, "w1 was healthy", nil},
+		{"dead on arrival", newScript().acquire("w1", "a", 10, 125).acquire("w2", "b", 120, 121).release("b", 140, 141).notHeld("a", 150, 151).pause("f1", 15, 124, "w1"), 1, outlivedLease, "w1 and w2 both held k0 for 15 ms (w1 was paused; its lease had run out 15 ms before)", nil},
+		{"never ended", newScript().acquire("w1", "a", 10, 11).read("a", 25, 0).acquire("w2", "b", 20, 21).release("b", 40, 41), 1, brokenPromise, "for 4 ms", nil},
+		{"never ended, but gone before", newScript().acquire("w1", "a", 10, 11).read("a", 15, 0).acquire("w2", "b", 20, 21).release("b", 40, 41), 0, "", "", nil},
+		{"three at once", overlapping().acquire("w3", "c", 32, 33).release("c", 35, 36), 3, brokenPromise, "", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := c.s.end().check(t)
+			v := Valid
+			if c.n > 0 {
+				v = Violation
+			}
+			want(t, r, MutualExclusion, v, c.n)
+			noBug(t, r)
+			if c.n == 0 || t.Failed() {
+				return
+			}
+			got := r.of(MutualExclusion).Violations[0]
+			if got.Class != c.class || !strings.Contains(got.What, c.what) {
+				t.Errorf("%s: %s", got.Class, got.What)
+			}
+			if c.check != nil && !c.check(r.Overlaps) {
+				t.Errorf("%+v", r.Overlaps)
+			}
+		})
+	}
+}
+
+// noBug checks that lockcheck did not find itself wrong.
+func noBug(t testing.TB, r Results) {
+	t.Helper()
+	if strings.Contains(r.of(Assumptions).Summary, "bug in lockcheck") {
+		t.Errorf("the checkers disagree\n%s", r.dump())
+	}
+}
+
+func TestHoldEnds(t *testing.T) {
+	base := func() *script { return newScript().acquire("w1", "a", 10, 11) }
+	for _, c := range []struct {
+		name     string
+		s        *script
+		ended    HoldEnd
+		end      float64
+		deadline float64
+		leaseEnd float64
+	}{
+		{"release", base().release("a", 20, 21), EndedByRelease, 20, 110, 110},
+		{"release unknown", base().do(history.Release, "a", 20, 30, history.Event{Type: history.Info}), EndedByRelease, 20, 110, 110},
+		{"release never answered", base().do(history.Release, "a", 20, -1, history.Event{}), EndedByRelease, 20, 110, 110},
+		{"gone at release", base().notHeld("a", 20, 21), EndedAtRelease, 20, 110, 110},
+		{"told", base().lost("a", 15, "service").notHeld("a", 20, 21), EndedByLost, 15, 110, 110},
+		{"own deadline", base().lost("a", 15, "deadline").release("a", 20, 21), EndedByDeadline, 15, 110, 110},
+		{"told after release", base().release("a", 20, 21).lost("a", 22, "service"), EndedByRelease, 20, 110, 110},
+		{"nothing", base(), EndedWithoutTrace, 11, 110, 110},
+		{"last sign at the resource", base().read("a", 17, 0), EndedWithoutTrace, 17, 110, 110},
+		{"refused at the resource", base().access(history.Write, history.Fail, "a", 17, 1, 0, 0), EndedWithoutTrace, 11, 110, 110},
+		{"last sign of the worker", base().do(history.Read, "a", 14, -1, history.Event{}), EndedWithoutTrace, 14, 110, 110},
+		{"goes on elsewhere", base().acquire("w1", "b", 30, 31, "k1").release("b", 40, 41), EndedWithoutTrace, 11, 110, 110},
+		{"renewed", base().renew("a", 50, 52).release("a", 60, 61), EndedByRelease, 60, 150, 150},
+		{"renewed too late to promise", base().renew("a", 50, 62).release("a", 60, 61), EndedByRelease, 60, 110, 150},
+		{"no deadline", newScript().try("w1", "a", 10, 11, history.Event{Type: history.OK}).release("a", 60, 61), EndedByRelease, 60, 60, 110},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := c.s.check(t).Holds[0]
+			if h.Ended != c.ended || h.End != ms(c.end) || h.Deadline != ms(c.deadline) || h.LeaseEnd != ms(c.leaseEnd) {
+				t.Errorf("%+v", h)
+			}
+		})
+	}
+	none := newScript().with(func(h *history.Header) { h.Lease = 0 }).acquire("w1", "a", 10, 11).check(t)
+	if got := none.Holds[0].LeaseEnd; got != math.MaxInt64 {
+		t.Errorf("a lock without lease ends at %d", got)
+	}
+}
+
+func TestWrongRelease(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		s    *script
+		n    int
+	}{
+		{"in turn", newScript().acquire("w1", "a", 10, 11).release("a", 20, 21).acquire("w2", "b", 20, 21).release("b", 30, 31), 0},
+		{"of somebody else's", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).release("a", 130, 131).release("b", 150, 151), 1},
+		{"refused", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).notHeld("a", 130, 131).release("b", 150, 151), 0},
+		{"while the other one began", newScript().acquire("w1", "a", 10, 11).release("a", 130, 140).acquire("w2", "b", 131, 132).release("b", 150, 151), 0},
+		{"while the other one ended", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).release("a", 130, 141).release("b", 140, 142), 0},
+		{"of the later one", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).release("b", 130, 131).notHeld("a", 150, 151), 0},
+		{"another key", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 20, 21, "k1").release("a", 30, 31).release("b", 50, 51), 0},
+		{"other one dead on arrival", newScript().acquire("w2", "b", 10, 130).acquire("w1", "a", 120, 121).release("a", 140, 141).notHeld("b", 150, 151), 0},
+		{"other one late, but held for certain", newScript().acquire("w2", "b", 10, 130).acquire("w1", "a", 120, 121).release("a", 140, 141).release("b", 150, 151), 1},
+		{"of the later one of two", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 20, 21).release("b", 30, 31).release("a", 40, 41), 0},
+		{"clean-up of an unknown acquire", newScript().try("w1", "a", 10, 60, history.Event{Type: history.Info}).acquire("w2", "b", 20, 21).release("a", 61, 62).release("b", 90, 91), 1},
+		{"clean-up after the other lease", newScript().acquire("w2", "b", 5, 6).try("w1", "a", 10, 120, history.Event{Type: history.Info}).release("a", 121, 122).notHeld("b", 150, 151), 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := c.s.end().check(t)
+			v := Valid
+			if c.n > 0 {
+				v = Violation
+			}
+			want(t, r, NoWrongRelease, v, c.n)
+			noBug(t, r)
+			if c.n > 0 && r.of(Linearizability).Verdict != Violation {
+				t.Errorf("porcupine agrees with a wrong release\n%s", r.dump())
+			}
+		})
+	}
+	want(t, newScript().acquire("w1", "a", 10, 11).check(t), NoWrongRelease, Undecided, 0)
+}
+
+func TestStaleWrite(t *testing.T) {
+	two := func() *script {
+		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121)
+	}
+	for _, c := range []struct {
+		name string
+		s    *script
+		v    Verdict
+		n    int
+	}{
+		{"in order", two().write("a", 122, 1, 0, 1).write("b", 123, 2, 1, 2), Valid, 0},
+		{"after a write", two().write("b", 122, 1, 0, 1).write("a", 123, 2, 1, 2), Violation, 1},
+		{"asked for before, granted after", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 5, 12).read("b", 13, 0).write("a", 14, 2, 0, 1), Violation, 1},
+		{"after a read", two().read("b", 122, 0).write("a", 123, 2, 0, 1), Violation, 1},
+		{"late read only", two().write("b", 122, 1, 0, 1).read("a", 123, 1), Valid, 0},
+		{"refused", two().write("b", 122, 1, 0, 1).access(history.Write, history.Fail, "a", 123, 2, 0, 0), Valid, 0},
+		{"after a refused one", two().access(history.Read, history.Fail, "b", 122, 0, 0, 0).write("a", 123, 2, 0, 1), Valid, 0},
+		{"before the later one came", two().write("a", 121.5, 2, 0, 1), Valid, 0},
+		{"of an unknown grant", two().try("w3", "c", 10, -1, history.Event{}).write("b", 122, 1, 0, 1).write("c", 123, 2, 1, 2), Valid, 0},
+		{"twice", two().read("b", 122, 0).write("a", 123, 1, 0, 1).write("a", 124, 2, 1, 2), Violation, 2},
+		{"no writes", two().read("b", 122, 0), Undecided, 0},
+		{"mutex", two().with(func(h *history.Header) { h.Workload = "mutex" }), NotApplicable, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) { want(t, c.s.end().check(t), NoStaleWrite, c.v, c.n) })
+	}
+}
+
+func TestUpdates(t *testing.T) {
+	two := func(base int64) *script {
+		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).write("a", 122, 1, 0, 1).write("b", 123, 2, base, 2)
+	}
+	counter := func(s *script) *script {
+		return s.with(func(h *history.Header) { h.Workload = "counter" })
+	}
+	for _, c := range []struct {
+		name string
+		s    *script
+		v    Verdict
+		sum  UpdateSummary
+		what string
+	}{
+		{"all there", two(1).final("k0", "[1,2]"), Valid, UpdateSummary{Acknowledged: 2}, ""},
+		{"one lost", two(0).final("k0", "[2]"), Violation, UpdateSummary{Acknowledged: 2, Lost: 1}, "update 1 of w1 to k0 (version 1) was overwritten 1 ms later by w2, whose version 2 was computed from version 0"},
+		{"lost without a reason", two(1).final("k0", "[2]"), Violation, UpdateSummary{Acknowledged: 2, Lost: 1}, "no accepted write explains it"},
+		{"all lost", two(1).final("k0", "null"), Violation, UpdateSummary{Acknowledged: 2, Lost: 2}, ""},
+		{"twice", two(1).final("k0", "[1,2,1]"), Violation, UpdateSummary{Acknowledged: 2, Duplicated: 1}, "element 1 is in the final state of k0 twice"},
+		{"from nowhere", two(1).final("k0", "[1,2,77]"), Violation, UpdateSummary{Acknowledged: 2, Phantom: 1}, "element 77 "},
+		{"attempted only", two(1).do(history.Write, "b", 124, 125, history.Event{Type: history.Info}).access(history.Write, history.Fail, "b", 124, 3, 2, 0).final("k0", "[1,2,3]"), Valid, UpdateSummary{Acknowledged: 2}, ""},
+		{"release failed afterwards", two(1).notHeld("a", 130, 131).final("k0", "[2]"), Violation, UpdateSummary{Acknowledged: 2, Lost: 1}, ""},
+		{"no final", two(1), Undecided, UpdateSummary{}, ""},
+		{"no final of one key", two(1).acquire("w3", "c", 10, 11, "k1").write("c", 124, 5, 0, 1).final("k1", "[5]"), Undecided, UpdateSummary{Acknowledged: 1}, ""},
+		{"unreadable final", two(1).final("k0", `"x"`), Undecided, UpdateSummary{}, ""},
+		{"nothing", newScript().final("k0", "[]"), Undecided, UpdateSummary{}, ""},
+		{"counter", counter(two(1)).final("k0", "2"), Valid, UpdateSummary{Acknowledged: 2}, ""},
+		{"counter lost", counter(two(0)).final("k0", "1"), Violation, UpdateSummary{Acknowledged: 2, Lost: 1}, "update 1 of w1 to k0 (version 1) was overwritten"},
+		{"counter empty", counter(two(1)).final("k0", "null"), Violation, UpdateSummary{Acknowledged: 2, Lost: 2}, "no write explains the loss of 2"},
+		{"counter too high", counter(two(1)).final("k0", "4"), Violation, UpdateSummary{Acknowledged: 2, Phantom: 2}, "2 more than anybody"},
+		{"mutex", newScript().with(func(h *history.Header) { h.Workload = "mutex" }), NotApplicable, UpdateSummary{}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := c.s.end().check(t)
+			c.sum.LostLow, c.sum.LostHigh = r.Updates.LostLow, r.Updates.LostHigh
+			if r.Updates != c.sum {
+				t.Errorf("%+v, want %+v", r.Updates, c.sum)
+			}
+			want(t, r, NoLostUpdate, c.v, int(c.sum.Lost+c.sum.Duplicated+c.sum.Phantom))
+			if c.what != "" && !strings.Contains(r.of(NoLostUpdate).Violations[0].What, c.what) {
+				t.Error(r.dump())
+			}
+		})
+	}
+}
+
+func TestFencing(t *testing.T) {
+	tokens := func(s *script) *script { return s.with(func(h *history.Header) { h.Tokens = true }) }
+	pair := func(a, b uint64) *script {
+		return tokens(newScript().acquireToken("w1", "a", 10, 11, a).release("a", 20, 21).acquireToken("w2", "b", 30, 31, b).release("b", 40, 41))
+	}
+	for _, c := range []struct {
+		name string
+		s    *script
+		v    Verdict
+		n    int
+		lin  Verdict
+	}{
+		{"increasing", pair(1, 2), Valid, 0, Valid},
+		{"with a gap", pair(1, 20), Valid, 0, Valid},
+		{"equal", pair(1, 1), Violation, 1, Violation},
+		{"decreasing", pair(2, 1), Violation, 1, Violation},
+		{"first unknown", pair(0, 1), Valid, 0, Valid},
+		{"second unknown", pair(1, 0), Valid, 0, Valid},
+		{"none known", pair(0, 0), Undecided, 0, Valid},
+		{"equal and concurrent", tokens(newScript().acquireToken("w1", "a", 10, 31, 1).release("a", 40, 41).acquireToken("w2", "b", 30, 32, 1).release("b", 32, 33)), Violation, 1, Violation},
+		{"decreasing but concurrent", tokens(newScript().acquireToken("w1", "a", 10, 31, 2).release("a", 40, 41).acquireToken("w2", "b", 20, 22, 1).release("b", 25, 27)), Valid, 0, Valid},
+		{"no tokens", newScript().acquireToken("w1", "a", 10, 11, 0), NotApplicable, 0, Valid},
+		{"two keys", tokens(newScript().acquireToken("w1", "a", 10, 11, 5).try("w2", "b", 20, 21, history.Event{Type: history.OK, Token: 5}, "k1")), Valid, 0, Valid},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := c.s.end().check(t)
+			want(t, r, FencingOrder, c.v, c.n)
+			noBug(t, r)
+			if got := r.of(Linearizability).Verdict; got != c.lin {
+				t.Errorf("linearizability %s\n%s", got, r.dump())
+			}
+		})
+	}
+}
+
+func TestLinearizable(t *testing.T) {
+	info := history.Event{Type: history.Info}
+	noLease := func(s *script) *script { return s.with(func(h *history.Header) { h.Lease = 0 }) }
+	for _, c := range []struct {
+		name string
+		s    *script
+		v    Verdict
+	}{
+		{"in turn", newScript().acquire("w1", "a", 10, 11).release("a", 20, 21).acquire("w2", "b", 30, 31), Valid},
+		{"granted twice", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 30, 31).release("a", 40, 41).release("b", 50, 51), Violation},
+		{"granted twice, never released", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 30, 31), Violation},
+		{"after the lease", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121), Valid},
+		{"a little early: clocks", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 100, 109), Valid},
+		{"after the lease, but released", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).release("a", 130, 131), Violation},
+		{"after a renewed lease began", newScript().acquire("w1", "a", 10, 11).renew("a", 100, 101).acquire("w2", "b", 120, 121), Violation},
+		{"after a lost release", newScript().acquire("w1", "a", 10, 11).do(history.Release, "a", 20, 50, info).acquire("w2", "b", 30, 31), Valid},
+		{"before a lost release", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 15, 16).do(history.Release, "a", 20, 50, info), Violation},
+		{"busy, holder right", newScript().acquire("w1", "a", 10, 11).busy("w2", "b", 20, 21, "a").release("a", 30, 31), Valid},
+		{"busy, holder gone", newScript().acquire("w1", "a", 10, 11).release("a", 15, 16).busy("w2", "b", 20, 21, "a"), Violation},
+		{"busy, holder not yet there", newScript().busy("w2", "b", 5, 6, "a").acquire("w1", "a", 10, 11), Violation},
+		{"busy, holder unknown", newScript().busy("w2", "b", 5, 6, ""), Undecided},
+		{"busy, holder a stranger", newScript().acquire("w1", "a", 10, 11).busy("w2", "b", 20, 21, "zzz"), Valid},
+		{"busy because of itself", newScript().acquire("w1", "a", 10, 11).busy("w2", "b", 20, 21, "b"), Valid},
+		{"zombie seen", newScript().try("w1", "a", 10, 60, info).busy("w2", "b", 20, 21, "a").acquire("w2", "c", 70, 71), Valid},
+		{"zombie seen twice with a holder between", newScript().try("w1", "a", 10, 15, info).busy("w2", "b", 20, 21, "a").acquire("w2", "c", 22, 23).release("c", 24, 25).busy("w2", "d", 30, 31, "a"), Violation},
+		{"zombie unseen", newScript().try("w1", "a", 10, -1, info).acquire("w2", "b", 20, 21), Valid},
+		{"zombie cleaned up", newScript().try("w1", "a", 10, 15, info).release("a", 16, 17).acquire("w2", "b", 20, 21), Valid},
+		{"zombie cleaned up under a holder", newScript().acquire("w2", "b", 8, 9).try("w1", "a", 10, 15, info).release("a", 16, 17).release("b", 20, 21), Violation},
+		{"no quorum, seen by others", newScript().acquire("w2", "b", 8, 9).try("w1", "a", 10, 15, history.Event{Type: history.Fail, Error: "no quorum"}).busy("w3", "c", 12, 13, "a").release("b", 20, 21), Valid},
+		{"not held after the lease", newScript().acquire("w1", "a", 10, 11).notHeld("a", 120, 121), Valid},
+		{"not held before the lease", newScript().acquire("w1", "a", 10, 11).notHeld("a", 50, 51), Violation},
+		{"not held, told before", newScript().acquire("w1", "a", 10, 11).lost("a", 40, "service").notHeld("a", 50, 51), Valid},
+		{"not held, own deadline", newScript().acquire("w1", "a", 10, 11).lost("a", 40, "deadline").notHeld("a", 50, 51), Violation},
+		{"not held twice released", newScript().acquire("w1", "a", 10, 11).do(history.Release, "a", 20, 30, info).notHeld("a", 31, 32), Valid},
+		{"seen after not held", newScript().acquire("w1", "a", 10, 11).notHeld("a", 120, 121).busy("w2", "b", 130, 131, "a"), Violation},
+		{"tokens against three grants", newScript().with(func(h *history.Header) { h.Tokens = true }).acquireToken("w1", "h", 1, 500, 2).acquireToken("w2", "g", 300, 900, 1).try("w3", "u", 50, 60, info).busy("w4", "x", 190, 200, "u").busy("w4", "y", 600, 610, "u"), Violation},
+		{"released after not held", newScript().acquire("w1", "a", 10, 11).notHeld("a", 120, 121).release("a", 131, 132), Violation},
+		{"stopped by itself, granted early", newScript().acquire("w1", "a", 10, 11).lost("a", 20, "deadline").acquire("w2", "b", 30, 31), Violation},
+		{"no lease, never ends", noLease(newScript()).acquire("w1", "a", 10, 11).acquire("w2", "b", 8000, 8001), Violation},
+		{"no lease, not held", noLease(newScript()).acquire("w1", "a", 10, 11).notHeld("a", 8000, 8001), Violation},
+		{"no lease, told", noLease(newScript()).acquire("w1", "a", 10, 11).lost("a", 15, "service").acquire("w2", "b", 20, 21), Valid},
+		{"no lease, lost release", noLease(newScript()).acquire("w1", "a", 10, 11).do(history.Release, "a", 20, -1, info).acquire("w2", "b", 30, 31), Valid},
+		{"illegal on one key only", newScript().acquire("w3", "x", 10, 11, "k1").release("x", 20, 21).acquire("w1", "a", 10, 11).acquire("w2", "b", 30, 31), Violation},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := c.s.end().check(t)
+			f := r.of(Linearizability)
+			if f.Verdict != c.v {
+				t.Errorf("%s, want %s\n%s", f.Verdict, c.v, r.dump())
+			}
+			if f.Verdict == Violation && (len(f.Violations) == 0 || f.Violations[0].What == "") {
+				t.Errorf("no explanation\n%s", r.dump())
+			}
+			noBug(t, r)
+		})
+	}
+}
+
+func TestLinearizableOddInput(t *testing.T) {
+	h := newScript().acquire("w1", "a", 10, 11).release("a", 20, 21).end().history(t)
+	h.Events[1].Time, h.Events[2].Time = ms(5), ms(1) // answered before asked
+	r := Check(h, Options{})
+	if v := r.of(Linearizability).Verdict; v != Undecided {
+		t.Errorf("%s\n%s", v, r.dump())
+	}
+	for cut := range h.Events {
+		Check(&history.History{Header: h.Header, Events: h.Events[cut:]}, Options{})
+	}
+}
+
+func TestLiveness(t *testing.T) {
+	// Allowed: lease 100 ms, slack 50 ms, grace 1000 ms.
+	base := func() *script {
+		return newScript().with(func(h *history.Header) { h.Slack = 50 * time.Millisecond }).
+			acquire("w1", "a", 10, 11).release("a", 20, 21).pause("f1", 30, 99, "w1") // gone by 100
+	}
+	for _, c := range []struct {
+		name string
+		s    *script
+		v    Verdict
+	}{
+		{"no fault", newScript().acquire("w1", "a", 10, 11), Valid},
+		{"no fault, none succeeds", newScript().phase(1, history.PhaseReady).busy("w1", "a", 10, 2000, "").phase(3000, history.PhaseFinal), Violation},
+		{"no fault, none succeeds, too short", newScript().phase(1, history.PhaseReady).busy("w1", "a", 10, 200, "").phase(300, history.PhaseFinal), Undecided},
+		{"nobody tries", newScript(), Undecided},
+		{"in time", base().acquire("w1", "b", 200, 1240).phase(5000, history.PhaseFinal), Valid},
+		{"too late", base().acquire("w1", "b", 200, 1260).phase(5000, history.PhaseFinal), Violation},
+		{"never", base().busy("w1", "b", 200, 4000, "").phase(5000, history.PhaseFinal), Violation},
+		{"gave up early", base().busy("w1", "b", 200, 400, "").phase(5000, history.PhaseFinal), Undecided},
+		{"stopped early", base().busy("w1", "b", 200, 4000, "").phase(500, history.PhaseFinal), Undecided},
+		{"nobody asks", base().phase(5000, history.PhaseFinal), Undecided},
+		{"a live holder", base().acquire("w2", "c", 90, 91).renew("c", 150, 151).release("c", 3000, 3001).acquire("w1", "b", 200, 3002).phase(5000, history.PhaseFinal), Valid},
+		{"never healed", newScript().acquire("w1", "a", 10, 11).stage(20, history.Fault{ID: "f1", Kind: "pause", Stage: history.Applied}), Undecided},
+		{"skipped", newScript().acquire("w1", "a", 10, 11).stage(20, history.Fault{ID: "f1", Kind: "pause", Stage: history.Skipped}), Valid},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := c.s.end().check(t)
+			if got := r.of(Liveness); got.Verdict != c.v {
+				t.Errorf("%s, want %s\n%s", got.Verdict, c.v, r.dump())
+			}
+		})
+	}
+}
+
+func TestFaultEvidence(t *testing.T) {
+	asked := func(kinds ...string) *script {
+		return newScript().with(func(h *history.Header) { h.Faults = kinds })
+	}
+	held := func(kinds ...string) *script { // promised until 110, held until 150
+		return asked(kinds...).acquire("w1", "a", 10, 11).notHeld("a", 150, 151)
+	}
+	dropped := func(n int64) history.Fault {
+		return history.Fault{ID: "f1", Kind: "partition", Targets: []string{"w1"}, Peers: []string{"n1"}, Dropped: &n}
+	}
+	stage := func(st history.Stage, from, to float64) history.Fault {
+		return history.Fault{ID: "f1", Kind: "pause", Targets: []string{"w1"}, Stage: st, From: ms(from), To: ms(to)}
+	}
+	for _, c := range []struct {
+		name      string
+		s         *script
+		v         Verdict
+		summary   string
+		exercised bool
+		outlasted bool
+	}{
+		{"none asked for", newScript(), NotApplicable, "no faults were asked for", false, false},
+		{"never applied", held("pause"), Undecided, "no pause was ever applied", false, false},
+		{"holder paused beyond its promise", held("pause").pause("f1", 20, 140, "w1"), Valid, "1 of 1 pause hit a holder, 1 outlasted its promise", true, true},
+		{"holder paused shortly", held("pause").pause("f1", 20, 30, "w1"), Valid, "0 outlasted", true, false},
+		{"somebody else paused", held("pause").pause("f1", 20, 140, "w2"), Undecided, "no pause hit a holder inside its section", false, false},
+		{"paused outside of a section", held("pause").pause("f1", 200, 240, "w1"), Undecided, "no pause hit a holder inside its section", false, false},
+		{"gone before it was certain", held("pause").fault(history.Fault{ID: "f1", Kind: "pause", Targets: []string{"w1"}}, 149.5, 170), Undecided, "no pause hit a holder", false, false},
+		{"not proven", held("pause").stage(20, stage(history.Applied, 19, 20)).stage(25, stage(history.Unproven, 0, 0)).stage(30, stage(history.Healed, 29, 30)).stage(31, stage(history.ProvenHealed, 31, 31)), Undecided, "no pause could be proven", false, false},
+		{"not healed", held("pause").stage(20, stage(history.Applied, 19, 20)).stage(25, stage(history.Proven, 0, 0)).stage(30, stage(history.Unhealed, 29, 30)), Broken, "fault f1 could not be proven healed", false, false},
+		{"server paused under an operation", asked("pause").acquire("w1", "a", 10, 50).pause("f1", 20, 40, "n1"), Valid, "1 of 1 server pause fault proven and exercised", true, false},
+		{"server paused while nobody asked", asked("pause").acquire("w1", "a", 10, 15).pause("f1", 20, 40, "n1"), Undecided, "no pause of a server met an operation", false, false},
+		{"server paused, never answered", asked("pause").try("w1", "a", 10, -1, history.Event{}).pause("f1", 20, 40, "n1"), Valid, "", true, false},
+		{"clock", asked("clock").fault(history.Fault{ID: "f1", Kind: "clock", Targets: []string{"n1"}, Step: 1}, 20, 40), Valid, "", true, false},
+		{"cut", asked("partition").fault(dropped(3), 20, 40), Valid, "", true, false},
+		{"cut that dropped nothing", asked("partition").fault(dropped(0), 20, 40), Undecided, "no partition dropped a packet", false, false},
+		{"one kind of two", held("pause", "clock").pause("f1", 20, 140, "w1"), Undecided, "no clock was ever applied", true, true},
+		{"skipped", held("pause").stage(20, history.Fault{ID: "f1", Kind: "pause", Stage: history.Skipped, Evidence: "no target"}), Undecided, "no pause was ever applied", false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := c.s.end().check(t)
+			if f := r.of(FaultEvidence); f.Verdict != c.v || !strings.Contains(f.Summary, c.summary) {
+				t.Errorf("%s %q", f.Verdict, f.Summary)
+			}
+			if len(r.Faults) == 0 {
+				return
+			}
+			f := r.Faults[0]
+			if f.Exercised != c.exercised || f.Outlasted != c.outlasted {
+				t.Errorf("%+v", f)
+			}
+			if !f.Exercised && f.Reason == "" && f.Healed {
+				t.Errorf("no reason: %+v", f)
+			}
+		})
+	}
+}
+
+func TestAssumptions(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		s       *script
+		v       Verdict
+		summary string
+	}{
+		{"complete", good(), Valid, ""},
+		{"too few", good().with(func(h *history.Header) { h.MinOps = 3 }), Undecided, "only 2 updates were acknowledged, 3 are needed"},
+		{"no end", turn(newScript(), "w1", "a", 10, 1, 1).final("k0", "[1]"), Broken, "the history ends before the run did"},
+		{"nothing done", newScript().end(), Undecided, "only 0 updates were acknowledged, 1 are needed"},
+		{"unknown requirement", good().with(func(h *history.Header) { h.Require = []string{"speed"} }), Broken, `no property "speed"`},
+		{"mutex", newScript().with(func(h *history.Header) { h.Workload = "mutex" }).acquire("w1", "a", 10, 11).release("a", 20, 21).end(), Valid, ""},
+		{"mutex without releases", newScript().with(func(h *history.Header) { h.Workload = "mutex" }).acquire("w1", "a", 10, 11).end(), Undecided, "only 0 holds were released"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := c.s.check(t)
+			if f := r.of(Assumptions); f.Verdict != c.v || !strings.Contains(f.Summary, c.summary) {
+				t.Errorf("%s %q", f.Verdict, f.Summary)
+			}
+		})
+	}
+	broken := good()
+	broken.add(9002, history.Event{Process: history.Harness, Type: history.Info, F: history.Phase, Note: history.PhaseBroken, Error: "docker is gone"})
+	if r := broken.check(t); r.Verdict != Broken || r.Sentence != "Broken: the run failed: docker is gone." {
+		t.Error(r.dump())
+	}
+	h := good().history(t)
+	h.Truncated = 17
+	if f := Check(h, Options{}).of(Assumptions); !strings.Contains(f.Summary, "line 17") {
+		t.Error(f.Summary)
+	}
+}
+
+// overlapped is a run with one overlap of 9 ms that loses nothing.
+func overlapped() *script {
+	return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).
+		write("b", 122, 1, 0, 1).release("b", 130, 131).notHeld("a", 150, 151).final("k0", "[1]").end()
+}
+
+func TestVerdict(t *testing.T) {
+	guard := func(s *script, require ...string) *script {
+		return s.with(func(h *history.Header) { h.Guard, h.Require = "fence", require })
+	}
+	for _, c := range []struct {
+		name     string
+		s        *script
+		v        Verdict
+		sentence string
+	}{
+		{"violation", overlapped(), Violation, "Two workers once held the lock at the same time."},
+		{"tolerated", guard(overlapped()), Valid, "No violation: 1 overlap; 1 update under the lock, none lost."},
+		{"required", guard(overlapped(), "mutual-exclusion"), Violation, "Two workers once held the lock at the same time."},
+		{"refused", guard(overlapped().access(history.Write, history.Fail, "a", 125, 2, 0, 0)), Valid, "No violation: 1 overlap; the fence refused 1 stale access; 1 update under the lock, none lost."},
+		{"violation before broken", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 30, 31).release("b", 40, 41).release("a", 50, 51), Violation, ""},
+		{"broken before undecided", good().with(func(h *history.Header) { h.MinOps, h.Require = 5, []string{"x"} }), Broken, ""},
+		{"undecided", good().with(func(h *history.Header) { h.Faults = []string{"pause"} }), Undecided, "Undecided: no pause was ever applied."},
+		{"tokens required, none there", good().with(func(h *history.Header) { h.Require = []string{"fencing-order"} }), Undecided, "Undecided: fencing-order was required, but this lock has no tokens."},
+		{"linearizability required", newScript().acquire("w1", "a", 10, 11).write("a", 12, 1, 0, 1).notHeld("a", 50, 51).acquire("w1", "c", 160, 161).release("c", 170, 171).final("k0", "[1]").end().with(func(h *history.Header) { h.Require = []string{"linearizability"} }), Violation, "No mutex can have given these answers for k0."},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := c.s.check(t)
+			if r.Verdict != c.v || c.sentence != "" && r.Sentence != c.sentence {
+				t.Errorf("%s", r.dump())
+			}
+		})
+	}
+}
+
+func TestRequired(t *testing.T) {
+	base := []Property{NoStaleWrite, NoLostUpdate, Liveness, FaultEvidence, Assumptions}
+	for _, c := range []struct {
+		name string
+		h    history.Header
+		want []Property
+	}{
+		{"none", history.Header{Guard: "none"}, append([]Property{MutualExclusion, NoWrongRelease}, base...)},
+		{"fence", history.Header{Guard: "fence"}, base},
+		{"tokens", history.Header{Guard: "cas", Tokens: true}, []Property{NoStaleWrite, NoLostUpdate, FencingOrder, Liveness, FaultEvidence, Assumptions}},
+		{"asked for", history.Header{Guard: "cas", Require: []string{"no-wrong-release"}}, append([]Property{NoWrongRelease}, base...)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := required(c.h); !slices.Equal(got, c.want) {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestListedAtMost(t *testing.T) {
+	s := newScript().acquire("w1", "a", 10, 11)
+	for i := range int64(MaxListed + 5) {
+		s.write("a", 12, i+1, i, i+1)
+	}
+	f := s.final("k0", "[]").check(t).of(NoLostUpdate)
+	if f.Total != MaxListed+5 || len(f.Violations) != MaxListed {
+		t.Errorf("%d of %d listed", len(f.Violations), f.Total)
+	}
+}
+
+func TestWilson(t *testing.T) {
+	for _, c := range []struct {
+		k, n      int64
+		low, high float64
+	}{
+		{0, 0, 0, 1},
+		{0, 10, 0, 0.2775},
+		{10, 10, 0.7225, 1},
+		{5, 10, 0.2366, 0.7634},
+		{3, 41, 0.0252, 0.1943},
+	} {
+		low, high := Wilson(c.k, c.n)
+		if math.Abs(low-c.low) > 5e-4 || math.Abs(high-c.high) > 5e-4 {
+			t.Errorf("%d of %d: %.4f to %.4f", c.k, c.n, low, high)
+		}
+	}
+}
+
+func TestText(t *testing.T) {
+	for ns, want := range map[int64]string{
+		1: "1 ns", 1500: "1.5 µs", 2_000_000: "2 ms", 1_204_000_000: "1.204 s", 90e9: "90 s", 900_000_000: "900 ms", 0: "0 ns",
+	} {
+		if got := dur(ns); got != want {
+			t.Errorf("%d: %q, want %q", ns, got, want)
+		}
+	}
+	if got := sentence("one", "two"); got != "One; two." {
+		t.Error(got)
+	}
+}
+
+func TestVisualize(t *testing.T) {
+	for name, s := range map[string]*script{
+		"illegal": newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 30, 31).pause("f1", 12, 20, "w1"),
+		"fine":    good(),
+		"empty":   newScript(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var page bytes.Buffer
+			if err := Visualize(s.history(t), &page, time.Second); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(page.String(), "<html") {
+				t.Error("no page")
+			}
+			if name == "illegal" && (!strings.Contains(page.String(), "pause w1") || !strings.Contains(page.String(), "acquire b")) {
+				t.Error("no annotation or no operation")
+			}
+		})
+	}
+}

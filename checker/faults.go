@@ -1,0 +1,297 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockcheck/history"
+)
+
+const (
+	kindPause     = "pause"
+	kindPartition = "partition"
+)
+
+// fault is what the stages of one injected fault say together.
+type fault struct {
+	FaultCoverage
+	// In force for certain from certainFrom to certainTo, ns; nothing is certain
+	// if certainTo is 0.
+	certainFrom, certainTo int64
+	healedAt               int64 // when it was gone at the latest, 0 if never
+	dropped                *int64
+}
+
+func collectFaults(r *run) []fault {
+	byID := make(map[string]*fault)
+	var order []string
+	for _, e := range r.events {
+		if e.F != history.FaultPhase || e.Fault == nil {
+			continue
+		}
+		f := byID[e.Fault.ID]
+		if f == nil {
+			f = &fault{FaultCoverage: FaultCoverage{ID: e.Fault.ID, Kind: e.Fault.Kind}}
+			byID[e.Fault.ID] = f
+			order = append(order, e.Fault.ID)
+		}
+		f.stage(e)
+	}
+	faults := make([]fault, 0, len(order))
+	for _, id := range order {
+		f := byID[id]
+		if f.Applied && f.End == 0 {
+			f.End = r.end
+		}
+		faults = append(faults, *f)
+	}
+	return faults
+}
+
+func (f *fault) stage(e history.Event) {
+	d := e.Fault
+	if d.Role != "" {
+		f.Role = d.Role
+	}
+	if len(d.Targets) > 0 {
+		f.Targets = slices.Clone(d.Targets)
+	}
+	if len(d.Peers) > 0 {
+		f.Peers = slices.Clone(d.Peers)
+	}
+	if d.Dropped != nil {
+		f.dropped = d.Dropped
+	}
+	if d.Evidence != "" {
+		f.Evidence = append(f.Evidence, string(d.Stage)+": "+d.Evidence)
+	}
+	from, to := cmp.Or(d.From, e.Time), cmp.Or(d.To, e.Time)
+	switch d.Stage {
+	case history.Applied:
+		f.Applied, f.Begin, f.certainFrom = true, from, to
+	case history.Proven:
+		f.Proven = true
+	case history.Healed:
+		f.certainTo, f.End, f.healedAt = from, to, max(f.healedAt, to)
+	case history.ProvenHealed:
+		f.Healed, f.healedAt = true, max(f.healedAt, to)
+	case history.Skipped:
+		f.Reason = because("skipped", d.Evidence)
+	case history.Unproven:
+		f.Reason = because("not proven", d.Evidence)
+	case history.Unhealed:
+		f.Reason = because("not proven healed", d.Evidence)
+	}
+}
+
+func because(what, why string) string {
+	if why == "" {
+		return what
+	}
+	return what + ": " + why
+}
+
+// hits says whether the fault may have been in force in [from, to], ns.
+func (f *fault) hits(from, to int64) bool {
+	return f.Applied && f.Begin <= to && f.End >= from
+}
+
+// involves says whether a process was the target of the fault, or cut off by it.
+func (f *fault) involves(process string) bool {
+	return slices.Contains(f.Targets, process) ||
+		f.Kind == kindPartition && slices.Contains(f.Peers, process)
+}
+
+// inForce returns the ids of the faults that may have been in force in [from, to].
+func (r *run) inForce(from, to int64) []string {
+	var ids []string
+	for i := range r.faults {
+		if r.faults[i].hits(from, to) {
+			ids = append(ids, r.faults[i].ID)
+		}
+	}
+	return ids
+}
+
+// faultEvidence judges whether what was asked for was really done to the lock:
+// a pause that hit nobody inside a section proves nothing.
+func faultEvidence(r *run) (judged, []FaultCoverage) {
+	j := judged{Finding: Finding{Property: FaultEvidence, Verdict: Valid}}
+	coverage := []FaultCoverage{}
+	var unhealed []string
+	for i := range r.faults {
+		f := &r.faults[i]
+		f.cover(r)
+		coverage = append(coverage, f.FaultCoverage)
+		if f.Applied && !f.Healed {
+			unhealed = append(unhealed, f.ID)
+		}
+	}
+	missing := missingKinds(r)
+	switch {
+	case len(unhealed) > 0:
+		j.Verdict = Broken
+		j.Summary = "fault " + unhealed[0] + " could not be proven healed"
+		if len(unhealed) > 1 {
+			j.Summary = "faults " + strings.Join(unhealed, ", ") + " could not be proven healed"
+		}
+	case len(missing) > 0:
+		j.Verdict, j.Summary = Undecided, strings.Join(missing, "; ")
+	case len(askedKinds(r)) == 0 && len(coverage) == 0:
+		j.Verdict, j.Summary = NotApplicable, "no faults were asked for"
+	default:
+		j.Summary = strings.Join(coverageClauses(coverage, r.header), "; ")
+	}
+	return j, coverage
+}
+
+func askedKinds(r *run) []string {
+	var kinds []string
+	for _, kind := range r.header.Faults {
+		if kind != "" && kind != "none" && !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// missingKinds says of each kind asked for that never counted why.
+func missingKinds(r *run) []string {
+	var missing []string
+	for _, kind := range askedKinds(r) {
+		injected, proven, counted := 0, 0, 0
+		workers := false
+		for _, f := range r.faults {
+			if f.Kind != kind || !f.Applied {
+				continue
+			}
+			injected++
+			workers = workers || f.onWorkers(r.header)
+			if f.Proven {
+				proven++
+			}
+			if f.Proven && f.Exercised {
+				counted++
+			}
+		}
+		if counted == 0 {
+			missing = append(missing, missingKind(kind, workers, injected, proven))
+		}
+	}
+	return missing
+}
+
+func missingKind(kind string, onWorkers bool, injected, proven int) string {
+	switch {
+	case injected == 0:
+		return "no " + kind + " was ever applied"
+	case proven == 0:
+		return "no " + kind + " could be proven"
+	case kind == kindPause && onWorkers:
+		return "no pause hit a holder inside its section"
+	case kind == kindPause:
+		return "no pause of a server met an operation"
+	case kind == kindPartition:
+		return "no partition dropped a packet"
+	}
+	return "no " + kind + " had anything to act upon"
+}
+
+func (f *FaultCoverage) onWorkers(h history.Header) bool {
+	return slices.ContainsFunc(f.Targets, func(t string) bool { return slices.Contains(h.Workers, t) })
+}
+
+// cover fills in whether the fault mattered, and why not.
+func (f *fault) cover(r *run) {
+	if !f.Proven || !f.Applied {
+		if f.Reason == "" {
+			f.Reason = "not proven"
+		}
+		return
+	}
+	reason := ""
+	switch {
+	case f.Kind == kindPause && f.onWorkers(r.header):
+		f.pausedHolder(r)
+		reason = "no target held the lock"
+	case f.Kind == kindPause:
+		f.Exercised = f.metOperation(r)
+		reason = "no operation was open meanwhile"
+	case f.Kind == kindPartition:
+		f.Exercised = f.dropped != nil && *f.dropped > 0
+		reason = "it dropped no packet"
+	default:
+		f.Exercised = true
+	}
+	if !f.Exercised && f.Reason == "" {
+		f.Reason = reason
+	}
+}
+
+func (f *fault) pausedHolder(r *run) {
+	for _, h := range r.holds {
+		if slices.Contains(f.Targets, h.Worker) && f.covers(h.Start, h.End) {
+			f.Exercised = true
+			f.Outlasted = f.Outlasted || h.Deadline < f.certainTo
+		}
+	}
+}
+
+// covers says whether [from, to] meets the time in which f certainly was in force.
+func (f *fault) covers(from, to int64) bool {
+	return f.certainTo != 0 && from <= f.certainTo && to >= f.certainFrom
+}
+
+func (f *fault) metOperation(r *run) bool {
+	open := func(c *call) bool {
+		done := c.done
+		if c.outcome == history.Invoke {
+			done = r.end
+		}
+		return f.covers(c.invoke, done)
+	}
+	for _, a := range r.attempts {
+		if a.acquire != nil && open(a.acquire) || slices.ContainsFunc(a.renewals, open) || slices.ContainsFunc(a.releases, open) {
+			return true
+		}
+	}
+	return false
+}
+
+// coverageClauses says per kind how many faults counted.
+func coverageClauses(coverage []FaultCoverage, h history.Header) []string {
+	type tally struct{ all, counted, outlasted int64 }
+	tallies := make(map[string]*tally)
+	var order []string
+	for _, f := range coverage {
+		name := f.Kind
+		if f.Kind == kindPause && !f.onWorkers(h) {
+			name = "server pause"
+		}
+		t := tallies[name]
+		if t == nil {
+			t = new(tally)
+			tallies[name] = t
+			order = append(order, name)
+		}
+		t.all++
+		if f.Proven && f.Exercised {
+			t.counted++
+		}
+		if f.Outlasted {
+			t.outlasted++
+		}
+	}
+	var clauses []string
+	for _, name := range order {
+		t := tallies[name]
+		if name == kindPause {
+			clauses = append(clauses, fmt.Sprintf("%d of %s hit a holder, %d outlasted its promise", t.counted, count(t.all, "pause", "pauses"), t.outlasted))
+			continue
+		}
+		clauses = append(clauses, fmt.Sprintf("%d of %s proven and exercised", t.counted, count(t.all, name+" fault", name+" faults")))
+	}
+	return clauses
+}

@@ -1,0 +1,96 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// fencingFaults finds tokens that did not increase. Two grants whose acquires
+// were open at the same time may be stamped in either order; equal tokens are
+// wrong in any case.
+func fencingFaults(r *run) []Incident {
+	if !r.header.Tokens {
+		return nil
+	}
+	byKey := make(map[string][]*attempt)
+	for _, a := range r.attempts {
+		if a.granted() && a.acquire.token != 0 {
+			byKey[a.key] = append(byKey[a.key], a)
+		}
+	}
+	var found []Incident
+	for _, key := range sortedKeys(byKey) {
+		found = append(found, r.fencingOf(byKey[key])...)
+	}
+	return found
+}
+
+func (r *run) fencingOf(grants []*attempt) []Incident {
+	byInvoke := slices.SortedStableFunc(slices.Values(grants), func(a, b *attempt) int {
+		return cmp.Or(cmp.Compare(a.acquire.invoke, b.acquire.invoke), cmp.Compare(a.grant, b.grant))
+	})
+	byDone := slices.SortedStableFunc(slices.Values(grants), func(a, b *attempt) int {
+		return cmp.Or(cmp.Compare(a.acquire.done, b.acquire.done), cmp.Compare(a.grant, b.grant))
+	})
+	var found []Incident
+	var highest *attempt // of the grants that were complete before b was asked for
+	same := make(map[uint64]*attempt)
+	complete := 0
+	for _, b := range byInvoke {
+		for complete < len(byDone) && byDone[complete].acquire.done < b.acquire.invoke {
+			if a := byDone[complete]; highest == nil || a.acquire.token > highest.acquire.token {
+				highest = a
+			}
+			complete++
+		}
+		twin := same[b.acquire.token]
+		same[b.acquire.token] = b
+		switch {
+		case highest != nil && highest.acquire.token > b.acquire.token:
+			found = append(found, r.fencingFault(highest, b))
+		case twin != nil:
+			found = append(found, r.fencingFault(twin, b))
+		}
+	}
+	return found
+}
+
+func (r *run) fencingFault(a, b *attempt) Incident {
+	how := "lower than"
+	if a.acquire.token == b.acquire.token {
+		how = "the same as"
+	}
+	return Incident{
+		Key: b.key, From: b.acquire.invoke, To: b.acquire.done, Class: "token order",
+		What: fmt.Sprintf("%s got token %d for %s, %s %s's %d before it",
+			b.worker, b.acquire.token, b.key, how, a.worker, a.acquire.token),
+		Workers: []string{a.worker, b.worker},
+		Grants:  []string{a.grant, b.grant},
+		Faults:  r.inForce(b.acquire.invoke, b.acquire.done),
+	}
+}
+
+// fencingOrder judges that tokens increase in grant order (M. Kleppmann, "How to
+// do distributed locking", 2016). A lock without tokens has none, which is not passing.
+func fencingOrder(r *run, found []Incident) judged {
+	j := judge(FencingOrder, found)
+	tokens := 0
+	for _, h := range r.holds {
+		if h.Token != 0 {
+			tokens++
+		}
+	}
+	switch {
+	case !r.header.Tokens:
+		j.Verdict, j.Summary = NotApplicable, "this lock has no tokens"
+	case len(found) > 0:
+		j.clause = "a token did not increase " + times(len(found))
+		j.Summary = j.clause
+	case tokens == 0:
+		j.Verdict, j.Summary = Undecided, "no grant came with a token"
+	default:
+		j.Summary = count(tokens, "token", "tokens") + ", always increasing"
+	}
+	return j
+}

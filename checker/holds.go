@@ -1,0 +1,75 @@
+package checker
+
+import (
+	"cmp"
+	"slices"
+)
+
+// collectHolds returns the holds of all grants, by key, then start.
+func collectHolds(r *run) []Hold {
+	var holds []Hold
+	for _, a := range r.attempts {
+		if a.granted() {
+			holds = append(holds, a.hold(r))
+		}
+	}
+	slices.SortFunc(holds, func(a, b Hold) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Start, b.Start),
+			cmp.Compare(a.Invoked, b.Invoked), cmp.Compare(a.Grant, b.Grant))
+	})
+	return holds
+}
+
+func (a *attempt) hold(r *run) Hold {
+	h := Hold{
+		Key: a.key, Worker: a.worker, Grant: a.grant, Token: a.acquire.token,
+		Invoked: a.acquire.invoke, Start: a.acquire.done,
+		LeaseEnd: a.leaseEnd(r.header.Lease),
+	}
+	h.End, h.Ended = a.ending()
+	// A clean-up of an odd history may lie before the grant: no time was held.
+	h.End = max(h.End, h.Start)
+	h.Deadline = a.deadline(h.End)
+	return h
+}
+
+// ending is the first moment in which the worker stopped acting as the holder:
+// it began to release, or learned that the lock is gone. A release that fails
+// ends the hold all the same (facts/checking.md, "Traps").
+func (a *attempt) ending() (int64, HoldEnd) {
+	end, how := a.lastSeen, EndedWithoutTrace
+	for i, c := range a.releases {
+		if i > 0 && c.invoke >= end {
+			continue
+		}
+		end, how = c.invoke, EndedByRelease
+		if c.failed() {
+			how = EndedAtRelease
+		}
+	}
+	for _, n := range a.lost {
+		if n.time > end {
+			continue
+		}
+		end, how = n.time, EndedByLost
+		if n.by == byDeadline {
+			how = EndedByDeadline
+		}
+	}
+	return end, how
+}
+
+// deadline is the end of the promise. A renewal that was acknowledged only
+// after the hold's end promised nothing to anybody.
+func (a *attempt) deadline(end int64) int64 {
+	if a.acquire.until == 0 {
+		return end
+	}
+	deadline := a.acquire.until
+	for _, c := range a.renewals {
+		if c.ok() && c.done <= end {
+			deadline = max(deadline, c.until)
+		}
+	}
+	return deadline
+}

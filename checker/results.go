@@ -1,0 +1,179 @@
+package checker
+
+import "time"
+
+// Schema is the version of the JSON form of Results.
+const Schema = 1
+
+// Verdict of a property or of a run.
+type Verdict string
+
+const (
+	Valid     Verdict = "valid"
+	Violation Verdict = "violation"
+	Undecided Verdict = "undecided" // not enough was seen to say
+	Broken    Verdict = "broken"    // the run, or lockcheck, failed
+	// NotApplicable is the verdict of a property that the lock or workload
+	// does not have: a lock without tokens has no fencing order to violate.
+	NotApplicable Verdict = "not-applicable"
+)
+
+// Property is what one checker judges.
+type Property string
+
+const (
+	MutualExclusion Property = "mutual-exclusion"
+	NoWrongRelease  Property = "no-wrong-release"
+	NoStaleWrite    Property = "no-stale-write"
+	NoLostUpdate    Property = "no-lost-update"
+	FencingOrder    Property = "fencing-order"
+	Linearizability Property = "linearizability"
+	Liveness        Property = "liveness"
+	FaultEvidence   Property = "fault-evidence"
+	Assumptions     Property = "assumptions"
+)
+
+// Results is everything that was found in one history, and what it amounts to.
+type Results struct {
+	Schema   int     `json:"schema"`
+	Verdict  Verdict `json:"verdict"`
+	Sentence string  `json:"sentence"` // the verdict in plain words
+	// Required lists the properties that the verdict rests on.
+	Required []Property `json:"required"`
+	Findings []Finding  `json:"findings"` // one a property, in a fixed order
+
+	Operations Operations      `json:"operations"`
+	Overlaps   OverlapSummary  `json:"overlaps"`
+	Updates    UpdateSummary   `json:"updates"`
+	Fence      FenceSummary    `json:"fence"`
+	Faults     []FaultCoverage `json:"faults"`
+	Holds      []Hold          `json:"-"` // for pictures; large
+	// Begin and End are the first and last time in the history, in ns.
+	Begin int64 `json:"begin"`
+	End   int64 `json:"end"`
+}
+
+// Finding is the judgement of one property.
+type Finding struct {
+	Property Property `json:"property"`
+	Verdict  Verdict  `json:"verdict"`
+	Required bool     `json:"required"`
+	// Tolerated: it was violated, but a guard is there to make that harmless.
+	Tolerated bool   `json:"tolerated,omitempty"`
+	Summary   string `json:"summary"` // one sentence with the figures
+	// Violations holds the first MaxListed of Total.
+	Violations []Incident `json:"violations,omitempty"`
+	Total      int        `json:"total"`
+}
+
+// Incident is one violation of a property: what, when, who.
+type Incident struct {
+	Key   string `json:"key,omitempty"`
+	From  int64  `json:"from"` // ns
+	To    int64  `json:"to,omitempty"`
+	What  string `json:"what"`            // one plain sentence
+	Class string `json:"class,omitempty"` // e.g. "broken promise"
+	// Workers involved, earlier first, and their grants.
+	Workers []string `json:"workers,omitempty"`
+	Grants  []string `json:"grants,omitempty"`
+	Element int64    `json:"element,omitempty"`
+	Faults  []string `json:"faults,omitempty"` // ids of the faults in force
+}
+
+// Hold is the time in which a worker believed that it had the lock.
+type Hold struct {
+	Key     string `json:"key"`
+	Worker  string `json:"worker"`
+	Grant   string `json:"grant"`
+	Token   uint64 `json:"token,omitempty"`
+	Invoked int64  `json:"invoked"` // acquire invoke, ns
+	Start   int64  `json:"start"`   // acquire ok
+	End     int64  `json:"end"`     // release invoke, lost, or last sign of life
+	// Deadline is the end of the promise, renewals included; equal to End where
+	// the lock gives none.
+	Deadline int64 `json:"deadline"`
+	// LeaseEnd is the earliest time at which the service may have ended the
+	// lease by itself; math.MaxInt64 for a lock without lease.
+	LeaseEnd int64 `json:"lease_end"`
+	// Ended says what ended it.
+	Ended HoldEnd `json:"ended"`
+}
+
+// HoldEnd says what ended a hold.
+type HoldEnd string
+
+const (
+	EndedByRelease    HoldEnd = "release"
+	EndedAtRelease    HoldEnd = "discovered at release" // the release failed: the lock was gone
+	EndedByLost       HoldEnd = "lost"                  // the client library told
+	EndedByDeadline   HoldEnd = "deadline"              // the worker's own check
+	EndedWithoutTrace HoldEnd = "no further event"      // killed, or the history ends
+)
+
+// Operations counts what the workers did.
+type Operations struct {
+	Acquired      int64 `json:"acquired"`
+	Busy          int64 `json:"busy"`           // refused, with or without the holder seen
+	AcquireFailed int64 `json:"acquire_failed"` // certainly not acquired, for another reason
+	Unknown       int64 `json:"unknown"`        // acquires without a known outcome
+	Released      int64 `json:"released"`
+	GoneAtRelease int64 `json:"gone_at_release"`
+	Lost          int64 `json:"lost"` // holds that ended because the worker was told
+	Acknowledged  int64 `json:"acknowledged"`
+}
+
+// OverlapSummary tells the two kinds of overlap apart: they are never added up
+// into one number without saying so.
+type OverlapSummary struct {
+	BrokenPromises int64         `json:"broken_promises"`
+	OutlivedLeases int64         `json:"outlived_leases"`
+	EarlierHealthy int64         `json:"earlier_healthy"`
+	EarlierPaused  int64         `json:"earlier_paused"`
+	EarlierCutOff  int64         `json:"earlier_cut_off"`
+	Longest        time.Duration `json:"longest_ns"`
+	Sum            time.Duration `json:"sum_ns"`
+}
+
+// Total number of overlaps of both kinds.
+func (o OverlapSummary) Total() int64 { return o.BrokenPromises + o.OutlivedLeases }
+
+// UpdateSummary counts acknowledged updates and what became of them.
+type UpdateSummary struct {
+	Acknowledged int64 `json:"acknowledged"`
+	Lost         int64 `json:"lost"`
+	Duplicated   int64 `json:"duplicated"`
+	Phantom      int64 `json:"phantom"`
+	// LostLow and LostHigh bound the share of lost updates: 95 % Wilson interval.
+	LostLow  float64 `json:"lost_low"`
+	LostHigh float64 `json:"lost_high"`
+}
+
+// FenceSummary counts what the guard of the resource did.
+type FenceSummary struct {
+	RefusedReads  int64 `json:"refused_reads"`
+	RefusedWrites int64 `json:"refused_writes"`
+}
+
+// FaultCoverage says of one injected fault whether it was real and mattered.
+type FaultCoverage struct {
+	ID        string   `json:"id"`
+	Kind      string   `json:"kind"`
+	Role      string   `json:"role,omitempty"`
+	Targets   []string `json:"targets"`
+	Peers     []string `json:"peers,omitempty"`
+	Applied   bool     `json:"applied"`
+	Proven    bool     `json:"proven"`
+	Exercised bool     `json:"exercised"`
+	// Outlasted: it kept a holder stopped beyond its promise.
+	Outlasted bool   `json:"outlasted,omitempty"`
+	Healed    bool   `json:"healed"`           // proven healed
+	Reason    string `json:"reason,omitempty"` // why it does not count
+	// Begin and End bracket the fault generously: from before it was applied to after
+	// it was healed, ns. Both 0 if it never was applied.
+	Begin    int64    `json:"begin"`
+	End      int64    `json:"end"`
+	Evidence []string `json:"evidence,omitempty"`
+}
+
+// MaxListed is how many violations of one property are kept in full.
+const MaxListed = 100
