@@ -1,0 +1,78 @@
+package clients
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"lockcheck/clients/unixrpc"
+	"lockcheck/history"
+)
+
+// MemoryRequest asks the embedded lock service, whose servers are in package
+// clusters, for one of its methods: acquire, renew or release.
+type MemoryRequest struct {
+	Key string        `json:"key"`
+	ID  string        `json:"id"`
+	TTL time.Duration `json:"ttl_ns,omitempty"`
+}
+
+// MemoryReply is its answer.
+type MemoryReply struct {
+	Done   bool   `json:"done"`
+	Holder string `json:"holder,omitempty"` // who has it instead
+	Token  uint64 `json:"token,omitempty"`
+}
+
+// memory is a client of the embedded lease lock.
+type memory struct{ service *unixrpc.Client }
+
+func openMemory(c Config) (Lock, error) {
+	if len(c.Nodes) != 1 {
+		return nil, fmt.Errorf("memory needs one server, not %d", len(c.Nodes))
+	}
+	return &memory{service: unixrpc.NewClient(c.Nodes[0])}, nil
+}
+
+func (m *memory) Acquire(ctx context.Context, a Attempt) (Grant, error) {
+	start := history.Now()
+	reply, err := m.call(ctx, "acquire", MemoryRequest{Key: a.Key, ID: a.ID, TTL: a.TTL})
+	switch {
+	case err != nil:
+		return Grant{}, err
+	case !reply.Done:
+		return Grant{}, &BusyError{Holder: reply.Holder}
+	}
+	return Grant{Key: a.Key, ID: a.ID, Token: reply.Token, Until: start + a.TTL.Nanoseconds()}, nil
+}
+
+func (m *memory) Renew(ctx context.Context, g Grant, ttl time.Duration) (int64, error) {
+	start := history.Now()
+	reply, err := m.call(ctx, "renew", MemoryRequest{Key: g.Key, ID: g.ID, TTL: ttl})
+	switch {
+	case err != nil:
+		return 0, err
+	case !reply.Done:
+		return 0, ErrNotHeld
+	}
+	return start + ttl.Nanoseconds(), nil
+}
+
+func (m *memory) Release(ctx context.Context, g Grant) error {
+	reply, err := m.call(ctx, "release", MemoryRequest{Key: g.Key, ID: g.ID})
+	if err == nil && !reply.Done {
+		err = ErrNotHeld
+	}
+	return err
+}
+
+func (m *memory) Close() error { return m.service.Close() }
+
+func (m *memory) call(ctx context.Context, method string, request MemoryRequest) (MemoryReply, error) {
+	var reply MemoryReply
+	err := m.service.Call(ctx, method, request, &reply)
+	if err != nil && unixrpc.NeverSent(err) {
+		err = &NoEffectError{Err: err}
+	}
+	return reply, err
+}

@@ -1,0 +1,152 @@
+package clients
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockcheck/history"
+)
+
+// redlockNodeTimeout bounds one request to one server: "small compared to the
+// total lock auto-release time … in the 5-50 milliseconds range".
+const redlockNodeTimeout = 50 * time.Millisecond
+
+// redlock is the algorithm of the Redis documentation ("Distributed Locks with
+// Redis", section The Redlock Algorithm), with the requests of one attempt sent
+// to all servers at the same time, as its section Retry on Failure advises.
+type redlock struct{ clients []*redis.Client }
+
+func openRedlock(c Config) (Lock, error) {
+	if len(c.Nodes) < 3 || len(c.Nodes)%2 == 0 {
+		return nil, fmt.Errorf("redlock needs an odd number of servers, at least three, not %d", len(c.Nodes))
+	}
+	lock := new(redlock)
+	for _, addr := range c.Nodes {
+		lock.clients = append(lock.clients, newRedisClient(addr, c.Worker))
+	}
+	return lock, nil
+}
+
+// redlockDrift is what the published client subtracts for clocks that run at
+// different speeds: 1 % of the TTL and 2 ms for the servers' expiry precision.
+func redlockDrift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
+
+func (l *redlock) quorum() int { return len(l.clients)/2 + 1 }
+
+// each runs f on every server at once, with the node timeout, and returns the
+// errors in the order of the servers.
+func (l *redlock) each(ctx context.Context, f func(context.Context, *redis.Client) error) []error {
+	errs := make([]error, len(l.clients))
+	var all sync.WaitGroup
+	for i, client := range l.clients {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, redlockNodeTimeout)
+			defer cancel()
+			errs[i] = f(ctx, client)
+		})
+	}
+	all.Wait()
+	return errs
+}
+
+func (l *redlock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
+	start := history.Now()
+	votes := l.each(ctx, func(ctx context.Context, client *redis.Client) error {
+		return redisSet(ctx, client, a)
+	})
+	until := start + (a.TTL - redlockDrift(a.TTL)).Nanoseconds()
+	won := count(votes, Done)
+	if won >= l.quorum() && history.Now() < until {
+		return Grant{Key: a.Key, ID: a.ID, Until: until}, nil
+	}
+	l.takeBack(ctx, a)
+	return Grant{}, l.refusal(votes, won)
+}
+
+// takeBack releases an attempt that failed on every server, "even those it
+// believed it was not able to lock".
+func (l *redlock) takeBack(ctx context.Context, a Attempt) {
+	// A cancelled attempt must be taken back all the same.
+	ctx = context.WithoutCancel(ctx)
+	l.each(ctx, func(ctx context.Context, client *redis.Client) error {
+		return redisRun(ctx, client, releaseScript, Grant{Key: a.Key, ID: a.ID})
+	})
+}
+
+// refusal says why an attempt failed. It names a holder only if a majority did:
+// a minority may show an attempt that never became a holder. A request whose
+// outcome is unknown may still reach its server, but by itself it can no longer
+// make this attempt a holder: its caller has given up.
+func (l *redlock) refusal(votes []error, won int) error {
+	seen := make(map[string]int)
+	for _, err := range votes {
+		var busy *BusyError
+		if errors.As(err, &busy) {
+			seen[busy.Holder]++
+		}
+	}
+	for holder, n := range seen {
+		if n >= l.quorum() {
+			return &BusyError{Holder: holder}
+		}
+	}
+	if won >= l.quorum() {
+		return noEffect("validity over: a majority was locked too late")
+	}
+	return noEffect("no quorum: %d of %d", won, len(l.clients))
+}
+
+func (l *redlock) Renew(ctx context.Context, g Grant, ttl time.Duration) (int64, error) {
+	start := history.Now()
+	votes := l.each(ctx, func(ctx context.Context, client *redis.Client) error {
+		return redisRun(ctx, client, renewScript, g, ttl.Milliseconds())
+	})
+	until := start + (ttl - redlockDrift(ttl)).Nanoseconds()
+	if err := l.majority(votes); err != nil {
+		return 0, err
+	}
+	return until, nil
+}
+
+func (l *redlock) Release(ctx context.Context, g Grant) error {
+	return l.majority(l.each(ctx, func(ctx context.Context, client *redis.Client) error {
+		return redisRun(ctx, client, releaseScript, g)
+	}))
+}
+
+func (l *redlock) Close() error {
+	var errs []error
+	for _, client := range l.clients {
+		errs = append(errs, client.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// majority tells what the answers to a release or renewal amount to.
+func (l *redlock) majority(votes []error) error {
+	switch {
+	case count(votes, Done) >= l.quorum():
+		return nil
+	case count(votes, NotHeld) >= l.quorum():
+		return ErrNotHeld
+	default:
+		return fmt.Errorf("%d of %d servers did it, %d did not hold it",
+			count(votes, Done), len(votes), count(votes, NotHeld))
+	}
+}
+
+// count says how many of the errors have the outcome.
+func count(errs []error, want Outcome) int {
+	n := 0
+	for _, err := range errs {
+		if OutcomeOf(err) == want {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,86 @@
+package clients
+
+import "time"
+
+// Config is what a worker needs to reach the servers of its lock.
+type Config struct {
+	Worker string   // name of the worker, for connection names and logs
+	Nodes  []string // addresses of the servers in the order of their names
+}
+
+// Info describes a lock: what a user must know before choosing it.
+type Info struct {
+	Name    string
+	Summary string
+	// Servers names the cluster that it needs, see package clusters.
+	Servers string
+	// TTL is the default lease; 0 for a lock that never ends by itself.
+	TTL time.Duration
+	// MinTTL is the shortest lease that the service accepts.
+	MinTTL time.Duration
+	// Slack is how much longer than its lease a lock may take to be free
+	// again: the service's own expiry granularity and the client's retry.
+	Slack time.Duration
+	Renew bool   // the holder can extend the lease
+	Token string // source of the fencing token; "" for none
+	Told  string // how the holder learns that its lock is gone
+	Clock string // the clock on which mutual exclusion depends
+	Open  func(Config) (Lock, error)
+}
+
+// Lease returns the time after which the lock can end by itself when a lease
+// of ttl was asked for; 0 if it never does.
+func (i Info) Lease(ttl time.Duration) time.Duration {
+	if i.TTL == 0 {
+		return 0
+	}
+	return max(ttl, i.MinTTL)
+}
+
+// Table lists all locks. The order is the one in which they are shown.
+func Table() []Info {
+	return []Info{
+		{
+			Name: "memory", Summary: "textbook lease lock with fencing tokens, embedded in lockcheck; needs no Docker",
+			Servers: "memory", TTL: time.Second, MinTTL: time.Millisecond, Slack: 250 * time.Millisecond,
+			Renew: true, Token: "counter of the service", Told: "when a renewal fails", Clock: "monotonic clock of the service",
+			Open: openMemory,
+		},
+		{
+			Name: "none", Summary: "no lock at all: the control that the checkers must catch; needs no Docker",
+			Servers: "none", Told: "never", Clock: "none",
+			Open: openNone,
+		},
+		{
+			Name: "redis", Summary: "one Redis: SET NX PX, release and renewal by owner-checked scripts",
+			Servers: "redis", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
+			Renew: true, Told: "when a renewal fails", Clock: "wall clock of the server",
+			Open: openRedis,
+		},
+		{
+			Name: "redlock", Summary: "Redlock as published, on five independent Redis",
+			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Slack: time.Second,
+			Renew: true, Told: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
+			Open: openRedlock,
+		},
+	}
+}
+
+// ByName finds a lock in Table.
+func ByName(name string) (Info, bool) {
+	for _, info := range Table() {
+		if info.Name == name {
+			return info, true
+		}
+	}
+	return Info{}, false
+}
+
+// Names lists the names in Table.
+func Names() []string {
+	var names []string
+	for _, info := range Table() {
+		names = append(names, info.Name)
+	}
+	return names
+}
