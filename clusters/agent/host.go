@@ -1,0 +1,90 @@
+// Package agent acts on the place where a server or worker runs: it stops and
+// continues its processes, cuts its network, moves its wall clock, and reads
+// back from the target what is in force. On Docker it is a process of its own
+// that owns the network and process namespaces of the node, driven by lines of
+// JSON on its standard input; embedded it is a plain function call.
+package agent
+
+import (
+	"context"
+	"time"
+)
+
+// Host is a place on which faults can be inflicted.
+type Host interface {
+	// Signal sends a signal to every process of the node, other than the agent.
+	Signal(ctx context.Context, signal Signal) (Moment, error)
+	// Processes returns the processes of the node as /proc shows them.
+	Processes(ctx context.Context) ([]Process, error)
+
+	// Cut drops all packets from and to the peers, in addition to other cuts.
+	Cut(ctx context.Context, cut Cut) (Moment, error)
+	// Heal removes a cut and returns how many packets it dropped.
+	Heal(ctx context.Context, id string) (Moment, int64, error)
+	// Cuts lists the ids of the cuts that the kernel has.
+	Cuts(ctx context.Context) ([]string, error)
+	// Dial reports whether a TCP connection to the address can be made.
+	Dial(ctx context.Context, address string, timeout time.Duration) error
+
+	// SetClock moves the wall clock of the server to an offset from true time.
+	SetClock(ctx context.Context, offset time.Duration) (Moment, error)
+	// Clock asks the server for its wall clock, through its own protocol.
+	Clock(ctx context.Context) (Reading, error)
+
+	// Ready asks the server whether it can serve.
+	Ready(ctx context.Context) error
+	// Version asks the server for its version.
+	Version(ctx context.Context) (string, error)
+}
+
+// Signal is a signal that an agent knows how to send and to verify.
+type Signal string
+
+const (
+	Stop     Signal = "stop"     // SIGSTOP
+	Continue Signal = "continue" // SIGCONT
+)
+
+// Moment brackets a deed: it took effect between From and To, in ns of
+// CLOCK_MONOTONIC.
+type Moment struct {
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+}
+
+// Process is one process of a node.
+type Process struct {
+	PID     int    `json:"pid"` // in the node's own namespace
+	Command string `json:"command"`
+	// Stopped: each of its threads is in state T.
+	Stopped bool `json:"stopped"`
+	// States of its threads, one letter each, as in /proc/PID/task/TID/stat.
+	States string `json:"states"`
+}
+
+// Cut names a set of peers to be cut off from.
+type Cut struct {
+	ID    string   `json:"id"`    // unique in a run
+	Peers []string `json:"peers"` // IPv4 addresses
+}
+
+// Reading is one look at the wall clock of a server.
+type Reading struct {
+	Server time.Time `json:"server"`
+	// Before and After are the true time around the question.
+	Before time.Time `json:"before"`
+	After  time.Time `json:"after"`
+}
+
+// Offset returns how far the server's clock is ahead of true time, at least
+// and at most.
+func (r Reading) Offset() (low, high time.Duration) {
+	return r.Server.Sub(r.After), r.Server.Sub(r.Before)
+}
+
+// Probes asks a kind of server about itself.
+type Probes interface {
+	Ready(ctx context.Context, address string) error
+	Clock(ctx context.Context, address string) (time.Time, error)
+	Version(ctx context.Context, address string) (string, error)
+}

@@ -1,0 +1,147 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"lockcheck/history"
+)
+
+// Local is the Host of this process' own namespaces, or of single processes.
+type Local struct {
+	// PIDs lists the processes of the node; nil for all of the namespace.
+	PIDs func() ([]int, error)
+	// Network: the network namespace belongs to the node alone. Without it the
+	// node cannot be cut off.
+	Network bool
+	// ClockFile holds the offset of the server's wall clock for libfaketime; ""
+	// where the clock cannot be moved.
+	ClockFile string
+	// Probes and Address reach the server; nil on a node without one.
+	Probes  Probes
+	Address string
+}
+
+var _ Host = Local{}
+
+var (
+	errNoNetwork = errors.New("the node has no network of its own")
+	errNoClock   = errors.New("the wall clock of the server cannot be moved")
+	errNoServer  = errors.New("the node has no server to ask")
+)
+
+func (l Local) pids() ([]int, error) {
+	if l.PIDs == nil {
+		return everyProcess()
+	}
+	return l.PIDs()
+}
+
+// Signal implements Host.
+func (l Local) Signal(_ context.Context, signal Signal) (Moment, error) {
+	return signalAll(signal, l.pids)
+}
+
+// Processes implements Host.
+func (l Local) Processes(context.Context) ([]Process, error) {
+	pids, err := l.pids()
+	if err != nil {
+		return nil, err
+	}
+	return inspect(pids)
+}
+
+// Cut implements Host.
+func (l Local) Cut(_ context.Context, cut Cut) (Moment, error) {
+	if !l.Network {
+		return Moment{}, errNoNetwork
+	}
+	return applyCut(cut)
+}
+
+// Heal implements Host.
+func (l Local) Heal(_ context.Context, id string) (Moment, int64, error) {
+	if !l.Network {
+		return Moment{}, 0, errNoNetwork
+	}
+	return healCut(id)
+}
+
+// Cuts implements Host.
+func (l Local) Cuts(context.Context) ([]string, error) {
+	if !l.Network {
+		return nil, nil
+	}
+	return listCuts()
+}
+
+// Dial implements Host.
+func (l Local) Dial(ctx context.Context, address string, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// SetClock implements Host. The file is replaced, never rewritten: a server
+// that meets a truncated one exits.
+func (l Local) SetClock(_ context.Context, offset time.Duration) (Moment, error) {
+	if l.ClockFile == "" {
+		return Moment{}, errNoClock
+	}
+	moment := Moment{From: history.Now()}
+	content := strconv.AppendFloat(nil, offset.Seconds(), 'f', 9, 64)
+	if offset >= 0 {
+		content = append([]byte{'+'}, content...)
+	}
+	folder := filepath.Dir(l.ClockFile)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return moment, err
+	}
+	temporary := filepath.Join(folder, ".next")
+	if err := os.WriteFile(temporary, append(content, '\n'), 0o644); err != nil {
+		return moment, err
+	}
+	err := os.Rename(temporary, l.ClockFile)
+	moment.To = history.Now()
+	return moment, err
+}
+
+// Clock implements Host.
+func (l Local) Clock(ctx context.Context) (Reading, error) {
+	if l.Probes == nil {
+		return Reading{}, errNoServer
+	}
+	reading := Reading{Before: time.Now().UTC()}
+	server, err := l.Probes.Clock(ctx, l.Address)
+	reading.Server, reading.After = server.UTC(), time.Now().UTC()
+	return reading, err
+}
+
+// Ready implements Host.
+func (l Local) Ready(ctx context.Context) error {
+	if l.Probes == nil {
+		return errNoServer
+	}
+	if err := l.Probes.Ready(ctx, l.Address); err != nil {
+		return fmt.Errorf("%s: %w", l.Address, err)
+	}
+	return nil
+}
+
+// Version implements Host.
+func (l Local) Version(ctx context.Context) (string, error) {
+	if l.Probes == nil {
+		return "", errNoServer
+	}
+	return l.Probes.Version(ctx, l.Address)
+}

@@ -1,0 +1,123 @@
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"lockcheck/history"
+)
+
+// numbers maps signals to those of the kernel.
+var numbers = map[Signal]syscall.Signal{Stop: syscall.SIGSTOP, Continue: syscall.SIGCONT}
+
+// signalAll sends the signal to each process that list returns, again until a
+// pass finds no new one: a process may fork while the others are being stopped.
+func signalAll(signal Signal, list func() ([]int, error)) (Moment, error) {
+	number, known := numbers[signal]
+	if !known {
+		return Moment{}, fmt.Errorf("unknown signal %q", signal)
+	}
+	moment := Moment{From: history.Now()}
+	sent := make(map[int]bool)
+	for {
+		pids, err := list()
+		if err != nil {
+			return moment, err
+		}
+		news := 0
+		for _, pid := range pids {
+			if sent[pid] {
+				continue
+			}
+			sent[pid] = true
+			news++
+			if err := syscall.Kill(pid, number); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return moment, fmt.Errorf("signal %s to %d: %w", signal, pid, err)
+			}
+		}
+		if news == 0 {
+			break
+		}
+	}
+	moment.To = history.Now()
+	if len(sent) == 0 {
+		return moment, errors.New("no process to signal")
+	}
+	return moment, nil
+}
+
+// inspect reads the state of processes from /proc. One that is gone is left out.
+func inspect(pids []int) ([]Process, error) {
+	var processes []Process
+	for _, pid := range pids {
+		p, err := inspectOne(pid)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ESRCH):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		processes = append(processes, p)
+	}
+	return processes, nil
+}
+
+func inspectOne(pid int) (Process, error) {
+	p := Process{PID: pid}
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil {
+		return p, err
+	}
+	if len(tasks) == 0 {
+		return p, fs.ErrNotExist
+	}
+	var states strings.Builder
+	for _, task := range tasks {
+		command, state, err := readStat(task)
+		if err != nil {
+			return p, err
+		}
+		p.Command = command
+		states.WriteByte(state)
+	}
+	p.States = states.String()
+	p.Stopped = strings.Trim(p.States, "T") == ""
+	return p, nil
+}
+
+// readStat returns the command and the state letter of a stat file. The
+// command stands in parentheses and may contain any character.
+func readStat(path string) (command string, state byte, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", 0, err
+	}
+	open, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
+	if open < 0 || end < open || end+2 >= len(data) {
+		return "", 0, fmt.Errorf("%s: malformed: %q", path, data)
+	}
+	return string(data[open+1 : end]), data[end+2], nil
+}
+
+// everyProcess lists the processes of this namespace other than this one.
+func everyProcess() ([]int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err == nil && pid != os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}

@@ -1,0 +1,250 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// request and reply are the two lines of one call.
+type request struct {
+	ID     int64 `json:"id"`
+	Method string
+	Signal Signal        `json:",omitempty"`
+	Cut    Cut           `json:",omitzero"`
+	Target string        `json:",omitempty"` // address to dial, or id of a cut
+	Span   time.Duration `json:",omitempty"` // clock offset or time limit
+	// Limit bounds the whole call at the agent.
+	Limit time.Duration `json:",omitempty"`
+}
+
+type reply struct {
+	ID        int64     `json:"id"`
+	Error     string    `json:",omitempty"`
+	Moment    Moment    `json:",omitzero"`
+	Processes []Process `json:",omitempty"`
+	Dropped   int64     `json:",omitempty"`
+	Names     []string  `json:",omitempty"`
+	Reading   Reading   `json:",omitzero"`
+	Text      string    `json:",omitempty"`
+}
+
+// callLimit bounds a call whose context has no deadline.
+const callLimit = 10 * time.Second
+
+// Serve answers calls from the input until it ends. Calls run side by side: a
+// probe that hangs must not keep a fault from being healed.
+func Serve(ctx context.Context, host Host, input io.Reader, output io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var mu sync.Mutex
+	answers := json.NewEncoder(output)
+	lines := bufio.NewScanner(input)
+	for lines.Scan() {
+		var r request
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			return fmt.Errorf("agent: %q: %w", lines.Text(), err)
+		}
+		go func() {
+			answer := perform(ctx, host, r)
+			mu.Lock()
+			defer mu.Unlock()
+			// Without a reader there is nobody left to tell.
+			_ = answers.Encode(answer)
+		}()
+	}
+	return lines.Err()
+}
+
+func perform(ctx context.Context, host Host, r request) reply {
+	if r.Limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.Limit)
+		defer cancel()
+	}
+	answer := reply{ID: r.ID}
+	var err error
+	switch r.Method {
+	case "signal":
+		answer.Moment, err = host.Signal(ctx, r.Signal)
+	case "processes":
+		answer.Processes, err = host.Processes(ctx)
+	case "cut":
+		answer.Moment, err = host.Cut(ctx, r.Cut)
+	case "heal":
+		answer.Moment, answer.Dropped, err = host.Heal(ctx, r.Target)
+	case "cuts":
+		answer.Names, err = host.Cuts(ctx)
+	case "dial":
+		err = host.Dial(ctx, r.Target, r.Span)
+	case "set-clock":
+		answer.Moment, err = host.SetClock(ctx, r.Span)
+	case "clock":
+		answer.Reading, err = host.Clock(ctx)
+	case "ready":
+		err = host.Ready(ctx)
+	case "version":
+		answer.Text, err = host.Version(ctx)
+	default:
+		err = fmt.Errorf("unknown method %q", r.Method)
+	}
+	if err != nil {
+		answer.Error = err.Error()
+	}
+	return answer
+}
+
+// Remote is the Host behind an agent process.
+type Remote struct {
+	mu      sync.Mutex
+	out     io.Writer
+	last    int64
+	waiting map[int64]chan reply
+	err     error // why no more answers will come
+}
+
+var _ Host = (*Remote)(nil)
+
+// errGone is what calls get when the agent's output has ended.
+var errGone = errors.New("the agent is gone")
+
+// Connect talks to the agent behind the two streams.
+func Connect(input io.Writer, output io.Reader) *Remote {
+	r := &Remote{out: input, waiting: make(map[int64]chan reply)}
+	go r.receive(output)
+	return r
+}
+
+func (r *Remote) receive(output io.Reader) {
+	answers := json.NewDecoder(output)
+	for {
+		var answer reply
+		if err := answers.Decode(&answer); err != nil {
+			r.close()
+			return
+		}
+		r.mu.Lock()
+		waiter := r.waiting[answer.ID]
+		delete(r.waiting, answer.ID)
+		r.mu.Unlock()
+		if waiter != nil {
+			waiter <- answer
+		}
+	}
+}
+
+func (r *Remote) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = errGone
+	for id, waiter := range r.waiting {
+		delete(r.waiting, id)
+		waiter <- reply{Error: errGone.Error()}
+	}
+}
+
+func (r *Remote) call(ctx context.Context, call request) (reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	if deadline, set := ctx.Deadline(); set {
+		call.Limit = time.Until(deadline)
+	}
+	waiter, err := r.send(call)
+	if err != nil {
+		return reply{}, err
+	}
+	select {
+	case answer := <-waiter:
+		if answer.Error != "" {
+			return answer, errors.New(answer.Error)
+		}
+		return answer, nil
+	case <-ctx.Done():
+		return reply{}, fmt.Errorf("agent: %s: %w", call.Method, ctx.Err())
+	}
+}
+
+func (r *Remote) send(call request) (<-chan reply, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err != nil {
+		return nil, r.err
+	}
+	r.last++
+	call.ID = r.last
+	line, err := json.Marshal(call)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := r.out.Write(append(line, '\n')); err != nil {
+		return nil, fmt.Errorf("agent: %w", err)
+	}
+	waiter := make(chan reply, 1)
+	r.waiting[call.ID] = waiter
+	return waiter, nil
+}
+
+// Signal implements Host.
+func (r *Remote) Signal(ctx context.Context, signal Signal) (Moment, error) {
+	answer, err := r.call(ctx, request{Method: "signal", Signal: signal})
+	return answer.Moment, err
+}
+
+// Processes implements Host.
+func (r *Remote) Processes(ctx context.Context) ([]Process, error) {
+	answer, err := r.call(ctx, request{Method: "processes"})
+	return answer.Processes, err
+}
+
+// Cut implements Host.
+func (r *Remote) Cut(ctx context.Context, cut Cut) (Moment, error) {
+	answer, err := r.call(ctx, request{Method: "cut", Cut: cut})
+	return answer.Moment, err
+}
+
+// Heal implements Host.
+func (r *Remote) Heal(ctx context.Context, id string) (Moment, int64, error) {
+	answer, err := r.call(ctx, request{Method: "heal", Target: id})
+	return answer.Moment, answer.Dropped, err
+}
+
+// Cuts implements Host.
+func (r *Remote) Cuts(ctx context.Context) ([]string, error) {
+	answer, err := r.call(ctx, request{Method: "cuts"})
+	return answer.Names, err
+}
+
+// Dial implements Host.
+func (r *Remote) Dial(ctx context.Context, address string, timeout time.Duration) error {
+	_, err := r.call(ctx, request{Method: "dial", Target: address, Span: timeout})
+	return err
+}
+
+// SetClock implements Host.
+func (r *Remote) SetClock(ctx context.Context, offset time.Duration) (Moment, error) {
+	answer, err := r.call(ctx, request{Method: "set-clock", Span: offset})
+	return answer.Moment, err
+}
+
+// Clock implements Host.
+func (r *Remote) Clock(ctx context.Context) (Reading, error) {
+	answer, err := r.call(ctx, request{Method: "clock"})
+	return answer.Reading, err
+}
+
+// Ready implements Host.
+func (r *Remote) Ready(ctx context.Context) error {
+	_, err := r.call(ctx, request{Method: "ready"})
+	return err
+}
+
+// Version implements Host.
+func (r *Remote) Version(ctx context.Context) (string, error) {
+	answer, err := r.call(ctx, request{Method: "version"})
+	return answer.Text, err
+}

@@ -1,0 +1,85 @@
+// Package clustertest gives tests what they need of the machine: a lockcheck
+// binary, and a Docker engine or a reason to do without.
+package clustertest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"lockcheck/clusters/engine"
+)
+
+// build is the binary that all tests of a process share.
+var build = sync.OnceValues(func() (string, error) {
+	folder, err := os.MkdirTemp("", "lockcheck-test-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(folder, "lockcheck")
+	command := exec.Command("go", "build", "-o", path, "lockcheck/cmd/lockcheck")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := command.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, output)
+	}
+	return path, nil
+})
+
+// Binary builds lockcheck once and returns its path. TestMain of the package must
+// call Main.
+func Binary(t testing.TB) string {
+	t.Helper()
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Main runs the tests of a package and removes the binary that they built.
+func Main(m *testing.M) int {
+	code := m.Run()
+	if path, err := build(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(path))
+	}
+	return code
+}
+
+// Engine returns the Docker engine. Without one the test is skipped; in CI, where
+// a skip would look like a pass, it fails.
+func Engine(t testing.TB) *engine.Engine {
+	t.Helper()
+	docker, err := engine.Connect(context.Background())
+	switch {
+	case err == nil:
+		t.Cleanup(func() { _ = docker.Close() })
+		return docker
+	case os.Getenv("CI") == "true":
+		t.Fatalf("CI needs Docker: %v", err)
+	default:
+		t.Skipf("needs Docker: %v", err)
+	}
+	return nil
+}
+
+// Eventually asks until there is no error, and fails the test with the last one
+// if that takes longer than the limit.
+func Eventually(t testing.TB, limit time.Duration, ask func() error) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	for {
+		err := ask()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %v", limit, err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

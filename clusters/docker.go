@@ -1,0 +1,232 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"lockcheck/clusters/agent"
+	"lockcheck/clusters/engine"
+	"lockcheck/clusters/images"
+)
+
+const (
+	// sharedFolder is where every container of a run sees its volume.
+	sharedFolder = "/lockcheck"
+	// Host parts of addresses: servers from the first, programs from the second.
+	firstServer  = 11
+	firstProgram = 101
+	// startAtOnce bounds how many containers are started at a time.
+	startAtOnce = 4
+)
+
+// docker is a cluster of containers. Each node is an agent that owns the
+// network and process namespaces, and the server or program within them.
+type docker struct {
+	request Request
+	engine  *engine.Engine
+	self    engine.Image
+	image   engine.Image // of the servers
+	network engine.Network
+	servers []*Node
+	// programs counts those with an address. Programs may start side by side.
+	programs atomic.Int32
+}
+
+func startDocker(ctx context.Context, r Request) (Cluster, error) {
+	docker := &docker{request: r}
+	if err := docker.start(ctx); err != nil {
+		return nil, errors.Join(err, docker.Close(context.WithoutCancel(ctx)))
+	}
+	return docker, nil
+}
+
+func (c *docker) start(ctx context.Context) (err error) {
+	if c.engine, err = engine.Connect(ctx); err != nil {
+		return err
+	}
+	if err := c.makeImages(ctx); err != nil {
+		return err
+	}
+	c.request.Progress("starting %d × %s", c.request.Spec.Nodes, c.request.Spec.Image)
+	if c.network, err = c.engine.CreateNetwork(ctx, c.name(""), c.request.Labels); err != nil {
+		return err
+	}
+	if err := c.engine.CreateVolume(ctx, c.name(""), c.request.Labels); err != nil {
+		return err
+	}
+	return c.startServers(ctx)
+}
+
+func (c *docker) makeImages(ctx context.Context) (err error) {
+	maker := images.Maker{Engine: c.engine, Progress: c.request.Progress}
+	if c.self, err = maker.EnsureSelf(ctx, c.request.Binary); err != nil {
+		return err
+	}
+	if c.request.Image == "" {
+		c.image, err = maker.Ensure(ctx, c.request.Spec.Image)
+		return err
+	}
+	c.image, err = maker.Foreign(ctx, c.request.Image)
+	return err
+}
+
+func (c *docker) startServers(ctx context.Context) error {
+	c.servers = make([]*Node, c.request.Spec.Nodes)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(startAtOnce)
+	for i := range c.servers {
+		group.Go(func() error {
+			node, err := c.startServer(ctx, i)
+			c.servers[i] = node
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+func (c *docker) startServer(ctx context.Context, i int) (*Node, error) {
+	node := &Node{Name: fmt.Sprintf("n%d", i+1), IP: c.network.Address(byte(firstServer + i))}
+	node.Address = net.JoinHostPort(node.IP, strconv.Itoa(c.request.Spec.Port))
+	clockFile := sharedFolder + "/" + node.Name + "/offset"
+	err := c.startAgent(ctx, node,
+		"--servers", c.request.Spec.Name, "--address", "127.0.0.1:"+strconv.Itoa(c.request.Spec.Port), "--clock-file", clockFile)
+	if err != nil {
+		return nil, err
+	}
+	env, err := c.clockEnv(ctx, node, clockFile)
+	if err != nil {
+		return nil, err
+	}
+	server, err := c.engine.Start(ctx, engine.Spec{
+		Name: c.serverName(node.Name), Image: c.image.Ref, Labels: c.request.Labels,
+		Entrypoint: c.request.Spec.Command[:1], Command: c.request.Spec.Command[1:],
+		Env:    append(env, c.request.Spec.Env...),
+		Within: c.name(node.Name), Volumes: c.volumes(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	node.Exited = relay(server.Exited)
+	if err := awaitReady(ctx, node); err != nil {
+		return nil, c.withLog(ctx, err, node.Name)
+	}
+	return node, nil
+}
+
+// errClockImage is why the clock of a foreign image cannot be moved.
+var errClockImage = errors.New("the image of the server is not prepared for libfaketime")
+
+// clockEnv prepares the wall clock of a server and returns its environment.
+// It is there in every run, with and without clock faults, so that a run and
+// its control differ in nothing but the fault.
+func (c *docker) clockEnv(ctx context.Context, node *Node, file string) ([]string, error) {
+	if c.image.Labels[images.ClockLabel] != images.Libfaketime {
+		node.Clock = errClockImage
+		return nil, nil
+	}
+	if _, err := node.Host.SetClock(ctx, 0); err != nil {
+		return nil, err
+	}
+	return append([]string{
+		"FAKETIME_TIMESTAMP_FILE=" + file,
+		"FAKETIME_NO_CACHE=1",
+		"FAKETIME_DONT_FAKE_MONOTONIC=1",
+		"FAKETIME_FORCE_MONOTONIC_FIX=0",
+	}, c.request.Spec.ClockEnv...), nil
+}
+
+// startAgent starts the agent of a node, which must have its address.
+func (c *docker) startAgent(ctx context.Context, node *Node, args ...string) error {
+	agentProcess, err := c.engine.Start(ctx, engine.Spec{
+		Name: c.name(node.Name), Image: c.self.Ref, Labels: c.request.Labels,
+		Command: append([]string{"agent"}, args...),
+		Network: c.network.Name, IP: node.IP,
+		Capabilities: []string{"NET_ADMIN"}, Volumes: c.volumes(), Attach: true,
+	})
+	if err != nil {
+		return err
+	}
+	follow(agentProcess.Errors)
+	node.Host = agent.Connect(agentProcess.Input, agentProcess.Output)
+	return nil
+}
+
+func (c *docker) Start(ctx context.Context, p Program) (*Node, error) {
+	node := &Node{Name: p.Name}
+	spec := engine.Spec{
+		Name: c.name(p.Name), Image: c.self.Ref, Command: p.Args, Labels: c.request.Labels,
+		Network: "none", Volumes: c.volumes(), Attach: true,
+	}
+	if p.Networked {
+		node.IP = c.network.Address(byte(firstProgram + c.programs.Add(1) - 1))
+		if err := c.startAgent(ctx, node); err != nil {
+			return nil, err
+		}
+		spec.Name, spec.Within = c.serverName(p.Name), c.name(p.Name)
+	}
+	process, err := c.engine.Start(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	node.Input, node.Output, node.Errors = process.Input, process.Output, follow(process.Errors)
+	node.Exited = relay(process.Exited)
+	return node, nil
+}
+
+func relay(exited <-chan engine.Exit) <-chan Exit {
+	out := make(chan Exit, 1)
+	go func() {
+		exit := <-exited
+		out <- Exit{Clean: exit.Err == nil && exit.Code == 0, Reason: exit.String()}
+	}()
+	return out
+}
+
+// name of a container: the agent's carries that of its node.
+func (c *docker) name(node string) string {
+	if node == "" {
+		return "lockcheck-" + c.request.Run
+	}
+	return "lockcheck-" + c.request.Run + "-" + node
+}
+
+// serverName of the server or program on a node.
+func (c *docker) serverName(node string) string { return c.name(node) + "-main" }
+
+func (c *docker) volumes() map[string]string { return map[string]string{c.name(""): sharedFolder} }
+
+// logTail is how many lines of a server's log go with an error.
+const logTail = 10
+
+func (c *docker) withLog(ctx context.Context, err error, server string) error {
+	log, logErr := c.Log(context.WithoutCancel(ctx), server, logTail)
+	if logErr != nil || log == "" {
+		return err
+	}
+	return fmt.Errorf("%w\nlast lines of %s:\n%s", err, server, log)
+}
+
+func (c *docker) Servers() []*Node { return c.servers }
+func (c *docker) Folder() string   { return sharedFolder }
+
+func (c *docker) Images() map[string]string {
+	return map[string]string{c.self.Ref: c.self.ID, c.image.Ref: c.image.ID}
+}
+
+func (c *docker) Log(ctx context.Context, server string, tail int) (string, error) {
+	return c.engine.Logs(ctx, c.serverName(server), tail)
+}
+
+func (c *docker) Close(ctx context.Context) error {
+	if c.engine == nil {
+		return nil
+	}
+	_, err := c.engine.RemoveRun(ctx, c.request.Run)
+	return err
+}

@@ -1,0 +1,149 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"lockcheck/clusters/agent"
+)
+
+// errEmbeddedClock is why the wall clock of an embedded server stays as it is.
+var errEmbeddedClock = errors.New("an embedded server does not use the wall clock")
+
+// embedded is a cluster of child processes that share a temporary folder.
+type embedded struct {
+	request Request
+	folder  string
+	servers []*Node
+
+	mu       sync.Mutex
+	commands []*exec.Cmd
+	ended    sync.WaitGroup
+}
+
+func startEmbedded(ctx context.Context, r Request) (Cluster, error) {
+	// Short, for the path of a Unix socket may have 107 bytes only.
+	folder, err := os.MkdirTemp("", "lockcheck-")
+	if err != nil {
+		return nil, err
+	}
+	c := &embedded{request: r, folder: folder}
+	for i := range r.Spec.Nodes {
+		if err := c.startServer(ctx, fmt.Sprintf("n%d", i+1)); err != nil {
+			return nil, errors.Join(err, c.Close(ctx))
+		}
+	}
+	return c, nil
+}
+
+func (c *embedded) startServer(ctx context.Context, name string) error {
+	socket := filepath.Join(c.folder, name+".sock")
+	node, pid, err := c.run(name, []string{"server", "--servers", c.request.Spec.Name, "--socket", socket})
+	if err != nil {
+		return err
+	}
+	node.Address = socket
+	node.Host = agent.Local{PIDs: only(pid), Probes: c.request.Spec.Probes, Address: socket}
+	node.Clock = errEmbeddedClock
+	c.servers = append(c.servers, node)
+	return awaitReady(ctx, node)
+}
+
+func only(pid int) func() ([]int, error) {
+	return func() ([]int, error) { return []int{pid}, nil }
+}
+
+func (c *embedded) Start(_ context.Context, p Program) (*Node, error) {
+	node, pid, err := c.run(p.Name, p.Args)
+	if err != nil {
+		return nil, err
+	}
+	node.Host = agent.Local{PIDs: only(pid)}
+	return node, nil
+}
+
+// run starts a child process in a process group of its own, so that Ctrl-C on
+// the terminal reaches only the harness.
+func (c *embedded) run(name string, args []string) (node *Node, pid int, err error) {
+	command := exec.Command(c.request.Binary, args...)
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	input, err := command.StdinPipe()
+	if err != nil {
+		return nil, 0, err
+	}
+	output, outputEnd, err := os.Pipe()
+	if err != nil {
+		return nil, 0, err
+	}
+	errorOutput, errorsEnd, err := os.Pipe()
+	if err != nil {
+		return nil, 0, errors.Join(err, output.Close(), outputEnd.Close())
+	}
+	command.Stdout, command.Stderr = outputEnd, errorsEnd
+	err = command.Start()
+	// The child has its own; with ours open the pipes would never end.
+	err = errors.Join(err, outputEnd.Close(), errorsEnd.Close())
+	if err != nil {
+		return nil, 0, errors.Join(fmt.Errorf("%s: %w", name, err), output.Close(), errorOutput.Close())
+	}
+	node = &Node{Name: name, Input: input, Output: output, Errors: follow(errorOutput), Exited: c.await(command)}
+	return node, command.Process.Pid, c.request.Register(command.Process.Pid)
+}
+
+// await collects the end of a child.
+func (c *embedded) await(command *exec.Cmd) <-chan Exit {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.commands = append(c.commands, command)
+	exited := make(chan Exit, 1)
+	c.ended.Go(func() {
+		err := command.Wait()
+		exit := Exit{Clean: err == nil, Reason: "exit status 0"}
+		if err != nil {
+			exit.Reason = err.Error()
+		}
+		exited <- exit
+	})
+	return exited
+}
+
+func (c *embedded) Servers() []*Node          { return c.servers }
+func (c *embedded) Folder() string            { return c.folder }
+func (c *embedded) Images() map[string]string { return nil }
+
+func (c *embedded) Log(_ context.Context, server string, _ int) (string, error) {
+	for _, node := range c.servers {
+		if node.Name == server {
+			return node.Errors.String(), nil
+		}
+	}
+	return "", fmt.Errorf("no server %q", server)
+}
+
+// Close kills what still runs; SIGKILL ends a stopped process too.
+func (c *embedded) Close(context.Context) error {
+	c.mu.Lock()
+	for _, command := range c.commands {
+		// One that has ended already is what we want.
+		_ = command.Process.Kill()
+	}
+	c.mu.Unlock()
+	c.ended.Wait()
+	return os.RemoveAll(c.folder)
+}
+
+// ServeEmbedded runs an embedded server in this process.
+func ServeEmbedded(ctx context.Context, servers, socket string, input io.Reader) error {
+	spec, known := ByName(servers)
+	if !known || spec.Embedded == nil {
+		return fmt.Errorf("no embedded server %q", servers)
+	}
+	return spec.Embedded(ctx, socket, input)
+}

@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/docker/docker/api/types"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
+	"github.com/docker/docker/api/types/network"
+	"github.com/docker/docker/pkg/stdcopy"
+)
+
+// Spec describes a container.
+type Spec struct {
+	Name       string
+	Image      string
+	Entrypoint []string
+	Command    []string
+	Env        []string
+	Labels     map[string]string
+	// Network and IP attach it to a network; with Network "none" it has none.
+	Network string
+	IP      string
+	// Within is the name of a container whose network and process namespaces it
+	// shares; Network and IP are then unused.
+	Within string
+	// Capabilities on top of Docker's default set.
+	Capabilities []string
+	Volumes      map[string]string // name to path
+	// Attach connects its standard streams; without it the engine keeps its
+	// output as log.
+	Attach bool
+}
+
+// Container is a running container.
+type Container struct {
+	Name string
+	// Input, Output and Errors are its streams if it was attached. Input ends
+	// when it is closed.
+	Input  io.WriteCloser
+	Output io.Reader
+	Errors io.Reader
+	// Exited yields one value when it has ended.
+	Exited <-chan Exit
+}
+
+// Exit is how a container ended.
+type Exit struct {
+	Code int64
+	Err  error // the engine could not tell
+}
+
+func (x Exit) String() string {
+	if x.Err != nil {
+		return x.Err.Error()
+	}
+	return "exit status " + strconv.FormatInt(x.Code, 10)
+}
+
+// Start creates and starts a container.
+func (e *Engine) Start(ctx context.Context, spec Spec) (*Container, error) {
+	created, err := e.api.ContainerCreate(ctx, spec.config(), spec.hostConfig(), spec.networking(), nil, spec.Name)
+	if err != nil {
+		return nil, fmt.Errorf("container %s: %w", spec.Name, err)
+	}
+	started := &Container{Name: spec.Name}
+	if spec.Attach {
+		if err := e.attach(ctx, created.ID, started); err != nil {
+			return nil, fmt.Errorf("container %s: %w", spec.Name, err)
+		}
+	}
+	started.Exited = e.wait(ctx, created.ID)
+	if err := e.api.ContainerStart(ctx, created.ID, container.StartOptions{}); err != nil {
+		return nil, fmt.Errorf("container %s: %w", spec.Name, err)
+	}
+	return started, nil
+}
+
+func (s Spec) config() *container.Config {
+	return &container.Config{
+		Image: s.Image, Entrypoint: s.Entrypoint, Cmd: s.Command, Env: s.Env, Labels: s.Labels,
+		OpenStdin: s.Attach, StdinOnce: s.Attach,
+		AttachStdin: s.Attach, AttachStdout: s.Attach, AttachStderr: s.Attach,
+		StopSignal: "SIGKILL",
+	}
+}
+
+func (s Spec) hostConfig() *container.HostConfig {
+	host := &container.HostConfig{
+		NetworkMode: container.NetworkMode(s.Network),
+		CapAdd:      s.Capabilities,
+		LogConfig:   container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "10m"}},
+	}
+	if s.Attach {
+		host.LogConfig = container.LogConfig{Type: "none"}
+	}
+	if s.Within != "" {
+		host.NetworkMode = container.NetworkMode("container:" + s.Within)
+		host.PidMode = container.PidMode("container:" + s.Within)
+	}
+	for name, path := range s.Volumes {
+		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeVolume, Source: name, Target: path})
+	}
+	return host
+}
+
+func (s Spec) networking() *network.NetworkingConfig {
+	if s.Within != "" || s.IP == "" {
+		return nil
+	}
+	return &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{
+		s.Network: {IPAMConfig: &network.EndpointIPAMConfig{IPv4Address: s.IP}},
+	}}
+}
+
+// attach connects the streams before the container starts: nothing is missed.
+func (e *Engine) attach(ctx context.Context, id string, c *Container) error {
+	stream, err := e.api.ContainerAttach(ctx, id, container.AttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
+	if err != nil {
+		return err
+	}
+	output, outputEnd := io.Pipe()
+	errors, errorsEnd := io.Pipe()
+	c.Input, c.Output, c.Errors = stdin{stream}, output, errors
+	go func() {
+		_, err := stdcopy.StdCopy(outputEnd, errorsEnd, stream.Reader)
+		_ = outputEnd.CloseWithError(err)
+		_ = errorsEnd.CloseWithError(err)
+		stream.Close()
+	}()
+	return nil
+}
+
+// stdin closes only the writing half of an attached stream.
+type stdin struct{ stream types.HijackedResponse }
+
+func (s stdin) Write(p []byte) (int, error) { return s.stream.Conn.Write(p) }
+func (s stdin) Close() error                { return s.stream.CloseWrite() }
+
+func (e *Engine) wait(ctx context.Context, id string) <-chan Exit {
+	// The wait ends with the container, not with the call that started it.
+	status, failed := e.api.ContainerWait(context.WithoutCancel(ctx), id, container.WaitConditionNextExit)
+	exited := make(chan Exit, 1)
+	go func() {
+		select {
+		case s := <-status:
+			exited <- Exit{Code: s.StatusCode}
+		case err := <-failed:
+			exited <- Exit{Err: err}
+		}
+	}()
+	return exited
+}
+
+// Logs returns the last lines of a container's output; all of them for tail 0.
+func (e *Engine) Logs(ctx context.Context, name string, tail int) (string, error) {
+	options := container.LogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true}
+	if tail > 0 {
+		options.Tail = strconv.Itoa(tail)
+	}
+	stream, err := e.api.ContainerLogs(ctx, name, options)
+	if err != nil {
+		return "", err
+	}
+	defer stream.Close()
+	var text bytes.Buffer
+	if _, err := stdcopy.StdCopy(&text, &text, stream); err != nil {
+		return "", err
+	}
+	return strings.ToValidUTF8(text.String(), "?"), nil
+}

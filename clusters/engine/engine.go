@@ -1,0 +1,167 @@
+// Package engine is the only place that talks to Docker. It knows containers,
+// networks, volumes and images, all labelled with the run that they belong to,
+// and nothing of locks.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/network"
+	"github.com/docker/docker/api/types/volume"
+	"github.com/docker/docker/client"
+)
+
+// Labels on everything that a run creates.
+const (
+	RunLabel   = "lockcheck.run"   // identity of the run
+	OwnerLabel = "lockcheck.owner" // the process behind it, see the harness
+)
+
+// UnavailableError says that no Docker engine answers.
+type UnavailableError struct{ Err error }
+
+func (e *UnavailableError) Error() string { return "no Docker engine: " + e.Err.Error() }
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// Engine is a connection to a Docker engine.
+type Engine struct{ api *client.Client }
+
+// connectTimeout bounds the first answer of an engine.
+const connectTimeout = 10 * time.Second
+
+// Connect finds the engine as the docker command does, from the environment.
+// Its error is an *UnavailableError.
+func Connect(ctx context.Context) (*Engine, error) {
+	api, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
+	if err != nil {
+		return nil, &UnavailableError{Err: err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	if _, err := api.Ping(ctx); err != nil {
+		_ = api.Close()
+		return nil, &UnavailableError{Err: err}
+	}
+	return &Engine{api: api}, nil
+}
+
+// Close ends the connection.
+func (e *Engine) Close() error { return e.api.Close() }
+
+// Version describes the engine for people.
+func (e *Engine) Version(ctx context.Context) (string, error) {
+	v, err := e.api.ServerVersion(ctx)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s (API %s, %s %s)", v.Version, e.api.ClientVersion(), v.Os, v.Arch), nil
+}
+
+// CreateVolume makes a volume.
+func (e *Engine) CreateVolume(ctx context.Context, name string, labels map[string]string) error {
+	_, err := e.api.VolumeCreate(ctx, volume.CreateOptions{Name: name, Labels: labels})
+	return err
+}
+
+// Run is what an engine has of one run.
+type Run struct{ ID, Owner string }
+
+// Runs lists the runs that have left anything on the engine.
+func (e *Engine) Runs(ctx context.Context) ([]Run, error) {
+	found := make(map[Run]bool)
+	note := func(labels map[string]string) {
+		if id := labels[RunLabel]; id != "" {
+			found[Run{ID: id, Owner: labels[OwnerLabel]}] = true
+		}
+	}
+	with := filters.NewArgs(filters.Arg("label", RunLabel))
+	containers, err := e.api.ContainerList(ctx, container.ListOptions{All: true, Filters: with})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range containers {
+		note(c.Labels)
+	}
+	networks, err := e.api.NetworkList(ctx, network.ListOptions{Filters: with})
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range networks {
+		note(n.Labels)
+	}
+	volumes, err := e.api.VolumeList(ctx, volume.ListOptions{Filters: with})
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range volumes.Volumes {
+		note(v.Labels)
+	}
+	var runs []Run
+	for run := range found {
+		runs = append(runs, run)
+	}
+	return runs, nil
+}
+
+// RemoveRun removes all that carries the label of the run, and returns how many
+// things that was. What is gone already is no error.
+func (e *Engine) RemoveRun(ctx context.Context, id string) (int, error) {
+	with := filters.NewArgs(filters.Arg("label", RunLabel+"="+id))
+	removed, err := e.removeContainers(ctx, with)
+	if err != nil {
+		return removed, err
+	}
+	networks, err := e.api.NetworkList(ctx, network.ListOptions{Filters: with})
+	if err != nil {
+		return removed, err
+	}
+	for _, n := range networks {
+		if err := e.api.NetworkRemove(ctx, n.ID); !gone(err) {
+			return removed, err
+		}
+		removed++
+	}
+	volumes, err := e.api.VolumeList(ctx, volume.ListOptions{Filters: with})
+	if err != nil {
+		return removed, err
+	}
+	for _, v := range volumes.Volumes {
+		if err := e.api.VolumeRemove(ctx, v.Name, true); !gone(err) {
+			return removed, err
+		}
+		removed++
+	}
+	return removed, nil
+}
+
+func (e *Engine) removeContainers(ctx context.Context, with filters.Args) (int, error) {
+	containers, err := e.api.ContainerList(ctx, container.ListOptions{All: true, Filters: with})
+	if err != nil {
+		return 0, err
+	}
+	errs := make([]error, len(containers))
+	var all sync.WaitGroup
+	for i, c := range containers {
+		all.Go(func() {
+			err := e.api.ContainerRemove(ctx, c.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
+			if !gone(err) {
+				errs[i] = err
+			}
+		})
+	}
+	all.Wait()
+	return len(containers), errors.Join(errs...)
+}
+
+// gone tells the errors of a removal apart from those that mean that somebody
+// else has removed it, or is about to.
+func gone(err error) bool {
+	return err == nil || errdefs.IsNotFound(err) || errdefs.IsConflict(err)
+}

@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/build"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/image"
+)
+
+// Image is an image that the engine has.
+type Image struct {
+	Ref    string
+	ID     string // digest of its content
+	Labels map[string]string
+}
+
+// Image looks an image up; ok is false if the engine does not have it.
+func (e *Engine) Image(ctx context.Context, ref string) (found Image, ok bool, err error) {
+	info, err := e.api.ImageInspect(ctx, ref)
+	switch {
+	case errdefs.IsNotFound(err):
+		return Image{}, false, nil
+	case err != nil:
+		return Image{}, false, err
+	}
+	found = Image{Ref: ref, ID: info.ID}
+	if info.Config != nil {
+		found.Labels = info.Config.Labels
+	}
+	return found, true, nil
+}
+
+// Pull fetches an image from its registry.
+func (e *Engine) Pull(ctx context.Context, ref string) error {
+	stream, err := e.api.ImagePull(ctx, ref, image.PullOptions{})
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	return followProgress(stream, func(string) {})
+}
+
+// Import makes an image of a tar archive of its root file system. The changes
+// are lines of a Dockerfile.
+func (e *Engine) Import(ctx context.Context, ref string, archive io.Reader, changes ...string) error {
+	source := image.ImportSource{Source: archive, SourceName: "-"}
+	stream, err := e.api.ImageImport(ctx, source, ref, image.ImportOptions{Changes: changes})
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	return followProgress(stream, func(string) {})
+}
+
+// Build makes an image from a Dockerfile that needs no other file.
+func (e *Engine) Build(ctx context.Context, ref, dockerfile string, progress func(line string)) error {
+	buildContext, err := singleFile("Dockerfile", []byte(dockerfile))
+	if err != nil {
+		return err
+	}
+	// Without ForceRemove a failed step would leave its container behind.
+	answer, err := e.api.ImageBuild(ctx, buildContext, build.ImageBuildOptions{
+		Tags: []string{ref}, Remove: true, ForceRemove: true, Version: build.BuilderV1,
+	})
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	return followProgress(answer.Body, progress)
+}
+
+// ImagesWith lists the images with a label.
+func (e *Engine) ImagesWith(ctx context.Context, label string) ([]Image, error) {
+	list, err := e.api.ImageList(ctx, image.ListOptions{Filters: filters.NewArgs(filters.Arg("label", label))})
+	if err != nil {
+		return nil, err
+	}
+	var images []Image
+	for _, i := range list {
+		for _, ref := range i.RepoTags {
+			images = append(images, Image{Ref: ref, ID: i.ID, Labels: i.Labels})
+		}
+	}
+	return images, nil
+}
+
+// RemoveImage removes an image. One that a container still uses is left alone.
+func (e *Engine) RemoveImage(ctx context.Context, ref string) (removed bool, err error) {
+	_, err = e.api.ImageRemove(ctx, ref, image.RemoveOptions{PruneChildren: true})
+	if errdefs.IsConflict(err) || errdefs.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func singleFile(name string, content []byte) (io.Reader, error) {
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(content))})
+	if err == nil {
+		_, err = w.Write(content)
+	}
+	return &archive, errors.Join(err, w.Close())
+}
+
+// progressTail is how many of the last lines a failure is reported with.
+const progressTail = 12
+
+// followProgress reads the engine's progress messages to their end and returns
+// the error that they may contain, with the lines that led to it.
+func followProgress(stream io.Reader, progress func(line string)) error {
+	var tail []string
+	for messages := json.NewDecoder(stream); ; {
+		var message struct {
+			Stream string `json:"stream"`
+			Error  string `json:"error"`
+		}
+		err := messages.Decode(&message)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case message.Error != "":
+			return fmt.Errorf("%s\n%s", message.Error, strings.Join(tail, "\n"))
+		}
+		for line := range strings.Lines(message.Stream) {
+			if line = strings.TrimSpace(line); line != "" {
+				progress(line)
+				tail = append(tail, line)[max(0, len(tail)+1-progressTail):]
+			}
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package images
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"lockcheck/clusters/engine"
+)
+
+// baseLabel marks a base image of our own making.
+const baseLabel = "lockcheck.base"
+
+// suite is a Debian release that recipes build on.
+type suite struct{ name, image string }
+
+var bookworm = suite{name: "bookworm", image: "debian:bookworm-slim"}
+
+// pullTimeout is how long a registry may take before the base is made here.
+const pullTimeout = 2 * time.Minute
+
+// base returns the base image of a suite: the one that is there, else the one
+// that can be pulled, else one made with debootstrap.
+func (m Maker) base(ctx context.Context, s suite) (engine.Image, error) {
+	own := "lockcheck/base:" + s.name
+	for _, ref := range []string{s.image, own} {
+		if found, ok, err := m.Engine.Image(ctx, ref); err != nil || ok {
+			return found, err
+		}
+	}
+	ref := s.image
+	if err := m.pull(ctx, s.image); err != nil {
+		m.Progress("%s cannot be pulled; making a base image with debootstrap (once, about half a minute)", s.image)
+		if bootstrapErr := m.bootstrap(ctx, s, own); bootstrapErr != nil {
+			return engine.Image{}, fmt.Errorf("no base image: pull: %w; debootstrap: %w", err, bootstrapErr)
+		}
+		ref = own
+	}
+	found, ok, err := m.Engine.Image(ctx, ref)
+	if err == nil && !ok {
+		err = fmt.Errorf("image %s: made, but not there", ref)
+	}
+	return found, err
+}
+
+func (m Maker) pull(ctx context.Context, ref string) error {
+	m.Progress("pulling %s", ref)
+	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
+	defer cancel()
+	return m.Engine.Pull(ctx, ref)
+}
+
+// bootstrap makes a Debian system in a temporary folder and imports it.
+func (m Maker) bootstrap(ctx context.Context, s suite, ref string) (err error) {
+	if os.Geteuid() != 0 {
+		return errors.New("needs root; pull the image on another way, or run as root once")
+	}
+	folder, err := os.MkdirTemp("", "lockcheck-base-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	command, err := debootstrap(ctx, folder)
+	if err != nil {
+		return err
+	}
+	root := filepath.Join(folder, "root")
+	command.Args = append(command.Args, "--variant=minbase", s.name, root)
+	// debootstrap knows the public mirror by itself.
+	if mirror := os.Getenv("DEBIAN_MIRROR"); mirror != "" {
+		command.Args = append(command.Args, mirror)
+	}
+	if err := run(command); err != nil {
+		return err
+	}
+	return m.importRoot(ctx, root, ref)
+}
+
+func (m Maker) importRoot(ctx context.Context, root, ref string) error {
+	archive := exec.CommandContext(ctx, "tar", "--create", "--directory", root, "--exclude", "./var/cache/apt/archives/*.deb", ".")
+	output, err := archive.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := archive.Start(); err != nil {
+		return err
+	}
+	importErr := m.Engine.Import(ctx, ref, output, "LABEL "+baseLabel+"=debootstrap")
+	return errors.Join(importErr, archive.Wait())
+}
+
+// debootstrap returns the command of that name; where it is not installed, one
+// unpacked from its package into the folder, so that the machine stays as it is.
+func debootstrap(ctx context.Context, folder string) (*exec.Cmd, error) {
+	if path, err := exec.LookPath("debootstrap"); err == nil {
+		return exec.CommandContext(ctx, path), nil
+	}
+	if _, err := exec.LookPath("apt-get"); err != nil {
+		return nil, errors.New("neither debootstrap nor apt-get is on this machine")
+	}
+	if err := fetchPackage(ctx, folder); err != nil {
+		return nil, fmt.Errorf("fetch debootstrap: %w", err)
+	}
+	packages, err := filepath.Glob(filepath.Join(folder, "debootstrap_*.deb"))
+	if err != nil || len(packages) != 1 {
+		return nil, errors.Join(errors.New("apt-get download left no package"), err)
+	}
+	unpacked := filepath.Join(folder, "tool")
+	if err := run(exec.CommandContext(ctx, "dpkg-deb", "--extract", packages[0], unpacked)); err != nil {
+		return nil, err
+	}
+	command := exec.CommandContext(ctx, "sh", filepath.Join(unpacked, "usr/sbin/debootstrap"))
+	command.Env = append(os.Environ(), "DEBOOTSTRAP_DIR="+filepath.Join(unpacked, "usr/share/debootstrap"))
+	return command, nil
+}
+
+// fetchPackage downloads debootstrap's package into the folder, with package
+// lists of its own: those of the machine may be old, or not there at all.
+func fetchPackage(ctx context.Context, folder string) error {
+	state, cache := filepath.Join(folder, "lists"), filepath.Join(folder, "cache")
+	for _, path := range []string{filepath.Join(state, "partial"), filepath.Join(cache, "archives", "partial")} {
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			return err
+		}
+	}
+	for _, action := range [][]string{{"update"}, {"download", "debootstrap"}} {
+		options := []string{"-qq", "-o", "Dir::State::lists=" + state, "-o", "Dir::Cache=" + cache, "-o", "APT::Sandbox::User=root"}
+		command := exec.CommandContext(ctx, "apt-get", append(options, action...)...)
+		command.Dir = folder
+		if err := run(command); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run runs a command and puts the end of its output into its error.
+func run(command *exec.Cmd) error {
+	output, err := command.CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	const tail = 2000
+	return fmt.Errorf("%s: %w\n%s", filepath.Base(command.Path), err, output[max(0, len(output)-tail):])
+}

@@ -1,0 +1,223 @@
+// Package images makes the images that clusters run on: servers from Debian
+// packages by the recipes beside it, and lockcheck's own from its binary. An
+// image is named after its content, so it is made once and never goes stale.
+package images
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"debug/elf"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/template"
+
+	"lockcheck/clusters/engine"
+)
+
+//go:embed recipes
+var recipes embed.FS
+
+// Labels of our images.
+const (
+	// RecipeLabel names the recipe that an image was made by.
+	RecipeLabel = "lockcheck.recipe"
+	// ClockLabel names the clock driver that an image was prepared for.
+	ClockLabel = "lockcheck.clock"
+	// Libfaketime is the value of ClockLabel for LD_PRELOAD of libfaketime.
+	Libfaketime = "libfaketime"
+)
+
+// Self names the recipe of lockcheck's own image.
+const Self = "lockcheck"
+
+// SelfPath is where lockcheck's image has the binary.
+const SelfPath = "/bin/lockcheck"
+
+// Maker makes images on first use.
+type Maker struct {
+	Engine *engine.Engine
+	// Progress is told what takes its time.
+	Progress func(format string, args ...any)
+}
+
+// Names lists the recipes.
+func Names() []string {
+	entries, err := recipes.ReadDir("recipes")
+	if err != nil {
+		// The folder is part of the binary.
+		panic(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, strings.TrimSuffix(entry.Name(), ".Dockerfile"))
+	}
+	return names
+}
+
+// Ensure returns the image of a recipe and makes it first if need be.
+func (m Maker) Ensure(ctx context.Context, recipe string) (engine.Image, error) {
+	text, err := recipes.ReadFile("recipes/" + recipe + ".Dockerfile")
+	if err != nil {
+		return engine.Image{}, fmt.Errorf("image %s: no such recipe", recipe)
+	}
+	dockerfile, err := m.onBase(ctx, recipe, string(text))
+	if err != nil {
+		return engine.Image{}, fmt.Errorf("image %s: %w", recipe, err)
+	}
+	return m.once(ctx, recipe, []byte(dockerfile), func(ref string) error {
+		m.Progress("building the image %s from Debian packages (once)", ref)
+		return m.Engine.Build(ctx, ref, dockerfile+"LABEL "+RecipeLabel+"="+recipe+"\n", func(string) {})
+	})
+}
+
+// onBase fills in the base image.
+func (m Maker) onBase(ctx context.Context, recipe, text string) (string, error) {
+	base, err := m.base(ctx, bookworm)
+	if err != nil {
+		return "", err
+	}
+	parsed, err := template.New(recipe).Option("missingkey=error").Parse(text)
+	if err != nil {
+		return "", err
+	}
+	var dockerfile strings.Builder
+	// By its content: with another base below it, it is another image.
+	err = parsed.Execute(&dockerfile, map[string]string{"Bookworm": base.ID})
+	return dockerfile.String(), err
+}
+
+// EnsureSelf returns the image of a lockcheck binary, which must be static:
+// there is nothing else in the image.
+func (m Maker) EnsureSelf(ctx context.Context, binary string) (engine.Image, error) {
+	content, err := os.ReadFile(binary)
+	if err != nil {
+		return engine.Image{}, err
+	}
+	if err := checkStatic(content); err != nil {
+		return engine.Image{}, fmt.Errorf("%s: %w", binary, err)
+	}
+	return m.once(ctx, Self, content, func(ref string) error {
+		m.removeOldSelves(ctx)
+		archive, err := archiveOf(content)
+		if err != nil {
+			return err
+		}
+		return m.Engine.Import(ctx, ref, archive,
+			fmt.Sprintf("ENTRYPOINT [%q]", SelfPath), "LABEL "+RecipeLabel+"="+Self)
+	})
+}
+
+// once makes an image unless there is one of the same content.
+func (m Maker) once(ctx context.Context, name string, content []byte, make func(ref string) error) (engine.Image, error) {
+	ref := fmt.Sprintf("lockcheck/%s:%.6x", name, sha256.Sum256(content))
+	found, ok, err := m.Engine.Image(ctx, ref)
+	if err != nil || ok {
+		return found, err
+	}
+	if err := make(ref); err != nil {
+		return engine.Image{}, fmt.Errorf("image %s: %w", ref, err)
+	}
+	found, ok, err = m.Engine.Image(ctx, ref)
+	if err == nil && !ok {
+		err = fmt.Errorf("image %s: made, but not there", ref)
+	}
+	return found, err
+}
+
+// removeOldSelves removes the images of former binaries, of which each build
+// of lockcheck would otherwise leave one. Those in use stay, and one that
+// cannot be removed is only a waste of space.
+func (m Maker) removeOldSelves(ctx context.Context) {
+	old, err := m.Engine.ImagesWith(ctx, RecipeLabel+"="+Self)
+	if err != nil {
+		return
+	}
+	for _, image := range old {
+		_, _ = m.Engine.RemoveImage(ctx, image.Ref)
+	}
+}
+
+// Remove removes all images that were made by recipes, and the base.
+func (m Maker) Remove(ctx context.Context) (int, error) {
+	removed := 0
+	for _, label := range []string{RecipeLabel, baseLabel} {
+		list, err := m.Engine.ImagesWith(ctx, label)
+		if err != nil {
+			return removed, err
+		}
+		for _, image := range list {
+			gone, err := m.Engine.RemoveImage(ctx, image.Ref)
+			if err != nil {
+				return removed, err
+			}
+			if gone {
+				removed++
+			}
+		}
+	}
+	return removed, nil
+}
+
+// checkStatic tells whether a binary runs without an interpreter.
+func checkStatic(content []byte) error {
+	file, err := elf.NewFile(bytes.NewReader(content))
+	if err != nil {
+		return fmt.Errorf("not a Linux binary: %w", err)
+	}
+	for _, program := range file.Progs {
+		if program.Type == elf.PT_INTERP {
+			return errors.New("not a static binary; build it with CGO_ENABLED=0")
+		}
+	}
+	return nil
+}
+
+func archiveOf(binary []byte) (io.Reader, error) {
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	// Servers of other images may run as any user, so /tmp is for all.
+	headers := []*tar.Header{
+		{Name: "bin/", Typeflag: tar.TypeDir, Mode: 0o755},
+		{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777},
+		{Name: strings.TrimPrefix(SelfPath, "/"), Mode: 0o755, Size: int64(len(binary))},
+	}
+	for _, header := range headers {
+		if err := w.WriteHeader(header); err != nil {
+			return nil, err
+		}
+	}
+	_, err := w.Write(binary)
+	return &archive, errors.Join(err, w.Close())
+}
+
+// Foreign returns an image that the user named, pulled if it is not there.
+func (m Maker) Foreign(ctx context.Context, ref string) (engine.Image, error) {
+	found, ok, err := m.Engine.Image(ctx, ref)
+	if err != nil || ok {
+		return found, err
+	}
+	if err := m.pull(ctx, ref); err != nil {
+		return engine.Image{}, fmt.Errorf("image %s: %w", ref, err)
+	}
+	found, ok, err = m.Engine.Image(ctx, ref)
+	if err == nil && !ok {
+		err = fmt.Errorf("image %s: pulled, but not there", ref)
+	}
+	return found, err
+}
+
+// CheckBinary tells why a lockcheck binary cannot be put into an image of its
+// own.
+func CheckBinary(path string) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return checkStatic(content)
+}

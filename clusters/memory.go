@@ -1,0 +1,118 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"lockcheck/clients"
+	"lockcheck/clients/unixrpc"
+	"lockcheck/clusters/agent"
+	"lockcheck/history"
+)
+
+// memorySpec is the embedded lock service.
+func memorySpec() Spec {
+	return Spec{Name: "memory", Nodes: 1, Embedded: serveMemory, Probes: memoryProbes{}}
+}
+
+// noneSpec is for a lock without servers.
+func noneSpec() Spec { return Spec{Name: "none"} }
+
+// leases is the textbook lock service: a table of leases on its own monotonic
+// clock, and one counter of tokens.
+type leases struct {
+	now func() int64 // ns
+
+	mu    sync.Mutex
+	held  map[string]lease
+	token uint64
+}
+
+type lease struct {
+	holder string
+	token  uint64
+	until  int64
+}
+
+func (l *leases) acquire(r clients.MemoryRequest) clients.MemoryReply {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if current, held := l.live(r.Key); held {
+		return clients.MemoryReply{Holder: current.holder}
+	}
+	l.token++
+	l.held[r.Key] = lease{holder: r.ID, token: l.token, until: l.now() + r.TTL.Nanoseconds()}
+	return clients.MemoryReply{Done: true, Token: l.token}
+}
+
+func (l *leases) renew(r clients.MemoryRequest) clients.MemoryReply {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	current, held := l.live(r.Key)
+	if !held || current.holder != r.ID {
+		return clients.MemoryReply{Holder: current.holder}
+	}
+	current.until = l.now() + r.TTL.Nanoseconds()
+	l.held[r.Key] = current
+	return clients.MemoryReply{Done: true, Token: current.token}
+}
+
+func (l *leases) release(r clients.MemoryRequest) clients.MemoryReply {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	current, held := l.live(r.Key)
+	if !held || current.holder != r.ID {
+		return clients.MemoryReply{Holder: current.holder}
+	}
+	delete(l.held, r.Key)
+	return clients.MemoryReply{Done: true, Token: current.token}
+}
+
+// live returns the lease of a key unless it has run out.
+func (l *leases) live(key string) (lease, bool) {
+	current, held := l.held[key]
+	if held && l.now() >= current.until {
+		delete(l.held, key)
+		return lease{}, false
+	}
+	return current, held
+}
+
+// serveMemory serves the lock on the socket until the input ends.
+func serveMemory(ctx context.Context, socket string, input io.Reader) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		defer cancel()
+		_, _ = io.Copy(io.Discard, input)
+	}()
+	service := &leases{now: history.Now, held: make(map[string]lease)}
+	return unixrpc.Serve(ctx, socket, map[string]http.HandlerFunc{
+		"acquire": unixrpc.Method(service.acquire),
+		"renew":   unixrpc.Method(service.renew),
+		"release": unixrpc.Method(service.release),
+	})
+}
+
+// memoryProbes asks the embedded lock service.
+type memoryProbes struct{}
+
+var _ agent.Probes = memoryProbes{}
+
+// Ready asks for the release of a lock that nobody has.
+func (memoryProbes) Ready(ctx context.Context, socket string) error {
+	client := unixrpc.NewClient(socket)
+	defer client.Close()
+	var reply clients.MemoryReply
+	return client.Call(ctx, "release", clients.MemoryRequest{Key: "ready"}, &reply)
+}
+
+func (memoryProbes) Clock(context.Context, string) (time.Time, error) {
+	return time.Time{}, errors.New("the embedded lock has no wall clock")
+}
+
+func (memoryProbes) Version(context.Context, string) (string, error) { return "", nil }

@@ -1,0 +1,74 @@
+package clusters
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockcheck/clusters/agent"
+)
+
+const redisPort = 6379
+
+// redisSpec is a number of independent Redis servers with default durability,
+// that is none.
+func redisSpec(name string, nodes int) Spec {
+	return Spec{
+		Name: name, Nodes: nodes, Image: "redis", Port: redisPort, Probes: redisProbes{},
+		Command: []string{
+			"redis-server", "--bind", "0.0.0.0", "--protected-mode", "no",
+			"--save", "", "--appendonly", "no", "--dir", "/tmp",
+		},
+		// jemalloc's start calls the clock before libfaketime is ready; the debug
+		// malloc of libc, loaded after it, breaks the circle.
+		ClockEnv: []string{
+			"LD_PRELOAD=/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1:/lib/x86_64-linux-gnu/libc_malloc_debug.so.0",
+		},
+	}
+}
+
+// redisProbes asks a Redis server.
+type redisProbes struct{}
+
+var _ agent.Probes = redisProbes{}
+
+// ask makes one connection for one question.
+func (redisProbes) ask(address string, question func(*redis.Client) error) error {
+	client := redis.NewClient(&redis.Options{Addr: address, Protocol: 2, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true})
+	return errors.Join(question(client), client.Close())
+}
+
+func (p redisProbes) Ready(ctx context.Context, address string) error {
+	return p.ask(address, func(c *redis.Client) error { return c.Ping(ctx).Err() })
+}
+
+func (p redisProbes) Clock(ctx context.Context, address string) (now time.Time, err error) {
+	err = p.ask(address, func(c *redis.Client) error {
+		now, err = c.Time(ctx).Result()
+		return err
+	})
+	return now, err
+}
+
+func (p redisProbes) Version(ctx context.Context, address string) (version string, err error) {
+	err = p.ask(address, func(c *redis.Client) error {
+		info, err := c.Info(ctx, "server").Result()
+		version = infoField(info, "redis_version")
+		return err
+	})
+	return version, err
+}
+
+// infoField finds a field in the answer to INFO.
+func infoField(info, name string) string {
+	for lines := bufio.NewScanner(strings.NewReader(info)); lines.Scan(); {
+		if value, found := strings.CutPrefix(lines.Text(), name+":"); found {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

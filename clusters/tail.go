@@ -1,0 +1,45 @@
+package clusters
+
+import (
+	"io"
+	"sync"
+)
+
+// tailSize bounds what is kept of a process' error output.
+const tailSize = 64 << 10
+
+// Tail keeps the end of a stream.
+type Tail struct {
+	mu   sync.Mutex
+	text []byte
+	done chan struct{}
+}
+
+// follow reads the stream to its end in the background.
+func follow(stream io.Reader) *Tail {
+	t := &Tail{done: make(chan struct{})}
+	go func() {
+		defer close(t.done)
+		// The stream ends with its process, and how that ended is known.
+		_, _ = io.Copy(t, stream)
+	}()
+	return t
+}
+
+// Write keeps the end of what was written.
+func (t *Tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p...)
+	if excess := len(t.text) - tailSize; excess > 0 {
+		t.text = append([]byte(nil), t.text[excess:]...)
+	}
+	return len(p), nil
+}
+
+// String returns what was kept.
+func (t *Tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.text)
+}
