@@ -1,0 +1,49 @@
+package workloads
+
+import (
+	"encoding/json"
+	"io"
+	"sync"
+
+	"lockcheck/history"
+)
+
+// Emitter writes the events of one process, one line each and at once. It
+// stamps them while it holds its lock, so that the times of a process never go
+// back in its record.
+type Emitter struct {
+	process string
+
+	mu  sync.Mutex
+	out io.Writer
+	err error
+}
+
+// NewEmitter returns an Emitter for the named process.
+func NewEmitter(process string, out io.Writer) *Emitter {
+	return &Emitter{process: process, out: out}
+}
+
+// Emit stamps and writes the event and returns its time.
+func (e *Emitter) Emit(event history.Event) int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	event.Process = e.process
+	event.Time = history.Now()
+	line, err := json.Marshal(event)
+	if err == nil {
+		_, err = e.out.Write(append(line, '\n'))
+	}
+	if e.err == nil {
+		e.err = err
+	}
+	return event.Time
+}
+
+// Err returns the first error of Emit. A process whose events nobody receives
+// must stop: what it did would be missing from the history.
+func (e *Emitter) Err() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.err
+}

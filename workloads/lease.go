@@ -1,0 +1,106 @@
+package workloads
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"lockcheck/clients"
+	"lockcheck/history"
+)
+
+// Causes of a Lost event.
+const (
+	lostByService  = "service"  // a renewal failed, or the client library told
+	lostByDeadline = "deadline" // the worker looked at its own deadline
+)
+
+// opCounter numbers the operations of a worker. A renewal runs beside the
+// section, so two goroutines draw from it.
+type opCounter struct{ last atomic.Int64 }
+
+func (c *opCounter) next() int64 { return c.last.Add(1) }
+
+// lease watches over one hold: it renews it and knows when it is gone.
+type lease struct {
+	check    bool         // look at the deadline before the section goes on
+	deadline atomic.Int64 // 0 for a lock that promises none
+	told     <-chan struct{}
+	refused  chan struct{} // closed when a renewal found the lock gone
+	cancel   context.CancelFunc
+	renewing sync.WaitGroup
+}
+
+// keep begins to watch over a hold. The caller stops it.
+func (w *worker) keep(ctx context.Context, grant clients.Grant) *lease {
+	ctx, cancel := context.WithCancel(ctx)
+	l := &lease{
+		check:   w.config.CheckBeforeWrite,
+		told:    grant.Lost,
+		refused: make(chan struct{}),
+		cancel:  cancel,
+	}
+	l.deadline.Store(grant.Until)
+	renewer, can := w.lock.(clients.Renewer)
+	if w.config.Renew && can && w.config.TTL > 0 {
+		l.renewing.Go(func() { w.renew(ctx, renewer, grant, l) })
+	}
+	return l
+}
+
+// stop ends the renewal. A call under way is waited for: it is bounded.
+func (l *lease) stop() {
+	l.cancel()
+	l.renewing.Wait()
+}
+
+// wait lets the time of the section pass and says whether the worker must
+// regard its lock as lost, and who told it.
+func (l *lease) wait(section time.Duration) (cause string, over bool) {
+	timer := time.NewTimer(section)
+	defer timer.Stop()
+	select {
+	case <-l.told:
+		return lostByService, true
+	case <-l.refused:
+		return lostByService, true
+	case <-timer.C:
+	}
+	if deadline := l.deadline.Load(); l.check && deadline != 0 && history.Now() >= deadline {
+		return lostByDeadline, true
+	}
+	return "", false
+}
+
+// renew extends the lease each third of it until ctx is done or it is refused.
+func (w *worker) renew(ctx context.Context, lock clients.Renewer, grant clients.Grant, l *lease) {
+	ticker := time.NewTicker(w.config.TTL / 3)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if w.renewOnce(ctx, lock, grant, l) == clients.NotHeld {
+			close(l.refused)
+			return
+		}
+	}
+}
+
+func (w *worker) renewOnce(ctx context.Context, lock clients.Renewer, grant clients.Grant, l *lease) clients.Outcome {
+	op := w.begin(history.Event{F: history.Renew, Key: grant.Key, Grant: grant.ID, Token: grant.Token})
+	// A renewal that is cut short would be one more unknown outcome.
+	ctx = context.WithoutCancel(ctx)
+	until, err := bounded(ctx, w.config.Timeout, func(ctx context.Context) (int64, error) {
+		return lock.Renew(ctx, grant, w.config.TTL)
+	})
+	op.Until = until
+	outcome := w.complete(op, err)
+	if outcome == clients.Done {
+		l.deadline.Store(until)
+	}
+	return outcome
+}

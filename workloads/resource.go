@@ -1,0 +1,182 @@
+package workloads
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+
+	"lockcheck/clients/unixrpc"
+	"lockcheck/history"
+)
+
+// ResourceConfig says how the resource behaves.
+type ResourceConfig struct {
+	Socket string `json:"socket"` // Unix socket on which it answers
+	Guard  Guard  `json:"guard"`
+	// Rotate is the number of updates after which it names a new key to the workers:
+	// short histories of many keys are checked faster than a long one of one key.
+	Rotate int `json:"rotate"`
+	// CountReads rotates by reads instead, for a workload that never writes.
+	CountReads bool `json:"count_reads"`
+}
+
+// Access is a read or write as a worker asks for it.
+type Access struct {
+	Write   bool            `json:"write,omitempty"`
+	Key     string          `json:"key"`
+	Client  string          `json:"client"`
+	Op      int64           `json:"op"`
+	Grant   string          `json:"grant"`
+	Token   uint64          `json:"token,omitempty"`
+	Base    int64           `json:"base,omitempty"`
+	Element int64           `json:"element,omitempty"`
+	Value   json.RawMessage `json:"value,omitempty"`
+}
+
+// Answer of the resource to an Access.
+type Answer struct {
+	Refused string          `json:"refused,omitempty"` // name of the guard that refused it
+	Version int64           `json:"version"`
+	Value   json.RawMessage `json:"value,omitempty"`
+}
+
+// KeyAnswer names the key to work on.
+type KeyAnswer struct {
+	Key string `json:"key"`
+}
+
+// keyState is what the resource knows of one key.
+type keyState struct {
+	value   json.RawMessage
+	version int64
+	highest uint64 // token
+}
+
+// resource is the store that the lock protects. One mutex makes the order of
+// accesses, their numbers and their record the same thing.
+type resource struct {
+	config ResourceConfig
+	record *Emitter
+
+	mu      sync.Mutex
+	keys    map[string]*keyState
+	order   []string // of first access
+	seq     int64
+	current int // ordinal of the key that workers are told
+	counted int // accesses that count towards its rotation
+}
+
+// RunResource serves the resource until the input ends, then reports the final
+// state of every key.
+func RunResource(ctx context.Context, config ResourceConfig, input io.Reader, output io.Writer) error {
+	r := &resource{
+		config: config,
+		record: NewEmitter(history.Resource, output),
+		keys:   make(map[string]*keyState),
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	served := make(chan error, 1)
+	go func() { served <- r.serve(ctx) }()
+	if err := untilEnd(input, served); err != nil {
+		return fmt.Errorf("resource: %w", err)
+	}
+	return r.reportFinal()
+}
+
+func (r *resource) serve(ctx context.Context) error {
+	return unixrpc.Serve(ctx, r.config.Socket, map[string]http.HandlerFunc{
+		"key":    unixrpc.Method(r.currentKey),
+		"access": unixrpc.Method(r.access),
+	})
+}
+
+// untilEnd waits for the end of the input or of the server, whichever is first.
+func untilEnd(input io.Reader, served <-chan error) error {
+	ended := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.Discard, input)
+		ended <- err
+	}()
+	select {
+	case err := <-served:
+		return err
+	case err := <-ended:
+		return err
+	}
+}
+
+func (r *resource) currentKey(struct{}) KeyAnswer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return KeyAnswer{Key: keyName(r.current)}
+}
+
+func keyName(n int) string { return fmt.Sprintf("k%d", n) }
+
+func (r *resource) access(a Access) Answer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	state := r.state(a.Key)
+	r.seq++
+	event := history.Event{
+		Type: history.OK, F: history.Read, Key: a.Key, Client: a.Client, Op: a.Op,
+		Grant: a.Grant, Token: a.Token, Seq: r.seq, Base: a.Base, Element: a.Element,
+	}
+	if a.Write {
+		event.F = history.Write
+	}
+	answer := Answer{}
+	switch {
+	case !r.config.Guard.admit(state, a):
+		answer.Refused = string(r.config.Guard)
+		event.Type, event.Error = history.Fail, answer.Refused
+	case a.Write:
+		state.value = a.Value
+		state.version++
+	default:
+		answer.Value = state.value
+	}
+	answer.Version, event.Version = state.version, state.version
+	r.rotate(a, event.Type)
+	r.record.Emit(event)
+	return answer
+}
+
+// state finds or makes the state of a key.
+func (r *resource) state(key string) *keyState {
+	state, known := r.keys[key]
+	if !known {
+		state = new(keyState)
+		r.keys[key] = state
+		r.order = append(r.order, key)
+	}
+	return state
+}
+
+// rotate moves on to the next key when the current one has had its share.
+func (r *resource) rotate(a Access, outcome history.Type) {
+	if a.Key != keyName(r.current) || outcome != history.OK || a.Write == r.config.CountReads {
+		return
+	}
+	r.counted++
+	if r.config.Rotate > 0 && r.counted >= r.config.Rotate {
+		r.current++
+		r.counted = 0
+	}
+}
+
+func (r *resource) reportFinal() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, key := range r.order {
+		state := r.keys[key]
+		r.record.Emit(history.Event{
+			Type: history.OK, F: history.Final, Key: key, Version: state.version, Value: state.value,
+		})
+	}
+	return r.record.Err()
+}

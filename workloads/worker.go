@@ -1,0 +1,354 @@
+package workloads
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"lockcheck/clients"
+	"lockcheck/clients/unixrpc"
+	"lockcheck/history"
+)
+
+// WorkerConfig is all that a worker process is told. Durations are in ns.
+type WorkerConfig struct {
+	Name     string   `json:"name"`  // "w1"…
+	Index    int      `json:"index"` // from 1; keeps elements of workers apart
+	Lock     string   `json:"lock"`
+	Nodes    []string `json:"nodes"`  // addresses of the lock's servers
+	Socket   string   `json:"socket"` // of the resource
+	Workload string   `json:"workload"`
+	Seed     uint64   `json:"seed"`
+
+	TTL     time.Duration `json:"ttl_ns"`
+	Section Range         `json:"section"` // time between read and write
+	// Pause between two holds, and between an attempt that failed and the next.
+	Idle  Range `json:"idle"`
+	Retry Range `json:"retry"`
+	// Timeout bounds one call to the lock service.
+	Timeout time.Duration `json:"timeout_ns"`
+	// Renew extends the lease each TTL/3 while the worker is in its section.
+	Renew bool `json:"renew"`
+	// CheckBeforeWrite makes the worker look at its deadline before it writes.
+	CheckBeforeWrite bool `json:"check_before_write"`
+}
+
+// Range is a span of time to draw from uniformly.
+type Range struct {
+	Min time.Duration `json:"min_ns"`
+	Max time.Duration `json:"max_ns"`
+}
+
+func (r Range) draw(rng *rand.Rand) time.Duration {
+	if r.Max <= r.Min {
+		return r.Min
+	}
+	return r.Min + time.Duration(rng.Int64N(int64(r.Max-r.Min)))
+}
+
+// Commands to a worker, one a line on its standard input. The end of the input
+// tells it to finish its section and exit.
+const CommandGo = "go" // begin
+
+const (
+	// watchdogGrace is how long a call may overrun its deadline before the
+	// worker gives up on it.
+	watchdogGrace = 250 * time.Millisecond
+	// resourceTimeout bounds a call to the resource, which no fault touches.
+	resourceTimeout = 10 * time.Second
+)
+
+// errGuard says that the resource refused an access.
+var errGuard = errors.New("refused by the guard")
+
+// worker is the loop of one client process.
+type worker struct {
+	config   WorkerConfig
+	workload Workload
+	lock     clients.Lock
+	resource *unixrpc.Client
+	record   *Emitter
+	rng      *rand.Rand
+	stop     <-chan struct{}
+	ops      opCounter
+	attempts int
+	updates  int64
+}
+
+// RunWorker works until its input ends. It returns an error if it could not do
+// its work; failures of the lock are events, not errors.
+func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output io.Writer) error {
+	info, known := clients.ByName(config.Lock)
+	if !known {
+		return fmt.Errorf("worker: unknown lock %q", config.Lock)
+	}
+	workload, known := ByName(config.Workload)
+	if !known {
+		return fmt.Errorf("worker: unknown workload %q", config.Workload)
+	}
+	lock, err := info.Open(clients.Config{Worker: config.Name, Nodes: config.Nodes})
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	defer lock.Close()
+	started, stop := commands(input)
+	w := &worker{
+		config: config, workload: workload, lock: lock,
+		resource: unixrpc.NewClient(config.Socket),
+		record:   NewEmitter(config.Name, output),
+		rng:      rand.New(rand.NewPCG(config.Seed, uint64(config.Index))),
+		stop:     stop,
+	}
+	defer w.resource.Close()
+	select {
+	case <-started:
+	case <-stop:
+		return nil
+	}
+	if err := w.awaitResource(ctx); err != nil {
+		return fmt.Errorf("worker %s: %w", config.Name, err)
+	}
+	return w.run(ctx)
+}
+
+// awaitResource waits until the resource serves: it is started at the same time.
+func (w *worker) awaitResource(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, resourceTimeout)
+	defer cancel()
+	for {
+		_, err := w.currentKey(ctx)
+		if err == nil || !unixrpc.NeverSent(err) || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// commands turns the input into the two signals that it carries.
+func commands(input io.Reader) (started, stop <-chan struct{}) {
+	begin, end := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(end)
+		begun := false
+		for lines := bufio.NewScanner(input); lines.Scan(); {
+			if lines.Text() == CommandGo && !begun {
+				begun = true
+				close(begin)
+			}
+		}
+	}()
+	return begin, end
+}
+
+func (w *worker) run(ctx context.Context) error {
+	for !w.stopped() {
+		again, err := w.attempt(ctx)
+		if err != nil {
+			return fmt.Errorf("worker %s: %w", w.config.Name, err)
+		}
+		if err := w.record.Err(); err != nil {
+			return fmt.Errorf("worker %s: %w", w.config.Name, err)
+		}
+		w.sleep(again.draw(w.rng))
+	}
+	return nil
+}
+
+func (w *worker) stopped() bool {
+	select {
+	case <-w.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// sleep waits, but not beyond the end of the run.
+func (w *worker) sleep(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.stop:
+	}
+}
+
+// attempt tries once to get the lock, works under it if it did, and says how
+// long to wait before the next attempt.
+func (w *worker) attempt(ctx context.Context) (again Range, err error) {
+	key, err := w.currentKey(ctx)
+	if err != nil {
+		return again, err
+	}
+	grant, outcome := w.acquire(ctx, key)
+	switch outcome {
+	case clients.Done:
+		err := w.hold(ctx, grant)
+		return w.config.Idle, err
+	case clients.Unknown:
+		// The service may have granted it: an attempt given up must not stay
+		// behind as a holder that nobody is.
+		w.release(ctx, clients.Grant{Key: key, ID: w.attemptID()})
+	}
+	return w.config.Retry, nil
+}
+
+func (w *worker) attemptID() string { return fmt.Sprintf("%s-%d", w.config.Name, w.attempts) }
+
+func (w *worker) acquire(ctx context.Context, key string) (clients.Grant, clients.Outcome) {
+	w.attempts++
+	op := w.begin(history.Event{F: history.Acquire, Key: key, Grant: w.attemptID()})
+	attempt := clients.Attempt{Key: key, ID: w.attemptID(), TTL: w.config.TTL}
+	grant, err := bounded(ctx, w.config.Timeout, func(ctx context.Context) (clients.Grant, error) {
+		return w.lock.Acquire(ctx, attempt)
+	})
+	op.Token, op.Until = grant.Token, grant.Until
+	return grant, w.complete(op, err)
+}
+
+func (w *worker) release(ctx context.Context, grant clients.Grant) {
+	op := w.begin(history.Event{F: history.Release, Key: grant.Key, Grant: grant.ID, Token: grant.Token})
+	_, err := bounded(ctx, w.config.Timeout, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, w.lock.Release(ctx, grant)
+	})
+	w.complete(op, err)
+}
+
+// hold works under the lock and gives it back.
+func (w *worker) hold(ctx context.Context, grant clients.Grant) error {
+	lease := w.keep(ctx, grant)
+	err := w.section(ctx, grant, lease)
+	lease.stop()
+	if errors.Is(err, errGuard) {
+		err = nil // the record has it, and the lock must be released all the same
+	}
+	w.release(ctx, grant)
+	return err
+}
+
+// section is the critical section: read, think, write.
+func (w *worker) section(ctx context.Context, grant clients.Grant, lease *lease) error {
+	current, err := w.access(ctx, grant, Access{})
+	if err != nil {
+		return err
+	}
+	if cause, over := lease.wait(w.config.Section.draw(w.rng)); over {
+		w.record.Emit(history.Event{
+			Type: history.Info, F: history.Lost, Key: grant.Key, Grant: grant.ID, Token: grant.Token, Error: cause,
+		})
+		return nil
+	}
+	if w.workload.Update == nil {
+		_, err := w.access(ctx, grant, Access{})
+		return err
+	}
+	return w.update(ctx, grant, current)
+}
+
+// elementsPerWorker keeps the elements of different workers apart.
+const elementsPerWorker = 10_000_000
+
+func (w *worker) update(ctx context.Context, grant clients.Grant, current Answer) error {
+	w.updates++
+	element := int64(w.config.Index)*elementsPerWorker + w.updates
+	value, err := w.workload.Update(current.Value, element)
+	if err != nil {
+		return err
+	}
+	_, err = w.access(ctx, grant, Access{Write: true, Base: current.Version, Element: element, Value: value})
+	return err
+}
+
+func (w *worker) access(ctx context.Context, grant clients.Grant, a Access) (Answer, error) {
+	f := history.Read
+	if a.Write {
+		f = history.Write
+	}
+	op := w.begin(history.Event{
+		F: f, Key: grant.Key, Grant: grant.ID, Token: grant.Token, Base: a.Base, Element: a.Element,
+	})
+	a.Key, a.Client, a.Op, a.Grant, a.Token = grant.Key, w.config.Name, op.Op, grant.ID, grant.Token
+	var answer Answer
+	err := w.call(ctx, "access", a, &answer)
+	op.Version = answer.Version
+	switch {
+	case err != nil:
+		op.Type, op.Error = history.Info, err.Error()
+	case answer.Refused != "":
+		op.Type, op.Error, err = history.Fail, answer.Refused, errGuard
+	default:
+		op.Type = history.OK
+	}
+	w.record.Emit(op)
+	return answer, err
+}
+
+func (w *worker) currentKey(ctx context.Context) (string, error) {
+	var answer KeyAnswer
+	err := w.call(ctx, "key", struct{}{}, &answer)
+	return answer.Key, err
+}
+
+func (w *worker) call(ctx context.Context, method string, request, reply any) error {
+	ctx, cancel := context.WithTimeout(ctx, resourceTimeout)
+	defer cancel()
+	return w.resource.Call(ctx, method, request, reply)
+}
+
+// begin records an invocation and returns the event to complete it with.
+func (w *worker) begin(event history.Event) history.Event {
+	event.Type = history.Invoke
+	event.Op = w.ops.next()
+	w.record.Emit(event)
+	return event
+}
+
+// complete records the outcome of a call to the lock service.
+func (w *worker) complete(op history.Event, err error) clients.Outcome {
+	outcome := clients.OutcomeOf(err)
+	var busy *clients.BusyError
+	switch {
+	case err == nil:
+		op.Type = history.OK
+	case errors.As(err, &busy):
+		op.Type, op.Error, op.Holder = history.Fail, "busy", busy.Holder
+	case outcome == clients.Unknown:
+		op.Type, op.Error = history.Info, err.Error()
+	default:
+		op.Type, op.Error = history.Fail, err.Error()
+	}
+	w.record.Emit(op)
+	return outcome
+}
+
+// errOverrun is the outcome of a call that did not end in time.
+var errOverrun = errors.New("the call overran its deadline")
+
+// bounded makes a call with a deadline and leaves it behind if it overruns it:
+// whatever it returns later is not acted on.
+func bounded[T any](ctx context.Context, timeout time.Duration, call func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := call(ctx)
+		done <- result{value, err}
+	}()
+	watchdog := time.NewTimer(timeout + watchdogGrace)
+	defer watchdog.Stop()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-watchdog.C:
+		var none T
+		return none, errOverrun
+	}
+}

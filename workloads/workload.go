@@ -1,0 +1,74 @@
+// Package workloads holds what happens inside the critical section: the resource
+// that a lock protects and its guards, the update that each workload makes, and
+// the loop of a worker around them. Worker and resource are processes of their
+// own, which report each event as a line of JSON on their standard output.
+package workloads
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Workload is what a worker does with the value that it reads in its section.
+type Workload struct {
+	Name    string
+	Summary string
+	// Update computes the new value from the one that was read, null at first;
+	// nil for a workload that only reads.
+	Update func(value json.RawMessage, element int64) (json.RawMessage, error)
+}
+
+// Table lists all workloads.
+func Table() []Workload {
+	return []Workload{
+		{Name: "set", Summary: "read a set, add one element, write it back", Update: addToSet},
+		{Name: "counter", Summary: "read a counter, add one, write it back", Update: increment},
+		{Name: "mutex", Summary: "hold the lock and read, without an update"},
+	}
+}
+
+// ByName finds a workload in Table.
+func ByName(name string) (Workload, bool) {
+	for _, w := range Table() {
+		if w.Name == name {
+			return w, true
+		}
+	}
+	return Workload{}, false
+}
+
+// Names lists the names in Table.
+func Names() []string {
+	var names []string
+	for _, w := range Table() {
+		names = append(names, w.Name)
+	}
+	return names
+}
+
+func addToSet(value json.RawMessage, element int64) (json.RawMessage, error) {
+	var set []int64
+	if err := decodeValue(value, &set); err != nil {
+		return nil, err
+	}
+	return json.Marshal(append(set, element))
+}
+
+func increment(value json.RawMessage, _ int64) (json.RawMessage, error) {
+	var counter int64
+	if err := decodeValue(value, &counter); err != nil {
+		return nil, err
+	}
+	return json.Marshal(counter + 1)
+}
+
+// decodeValue leaves the target at its zero value where nothing was written yet.
+func decodeValue(value json.RawMessage, target any) error {
+	if len(value) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(value, target); err != nil {
+		return fmt.Errorf("value %s: %w", value, err)
+	}
+	return nil
+}
