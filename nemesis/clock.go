@@ -1,0 +1,104 @@
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"lockcheck/clusters"
+	"lockcheck/clusters/agent"
+)
+
+// clock moves the wall clock of servers, and back to true time at the end. The
+// monotonic clock and the clock of the machine stay as they are.
+type clock struct {
+	targets []*clusters.Node
+	step    time.Duration
+}
+
+// clockTolerance is how far a clock may be off what it was moved to. It covers
+// the resolution of servers that tell whole seconds.
+const clockTolerance = 1100 * time.Millisecond
+
+func clockKind() Kind {
+	return Kind{
+		Name: "clock", Summary: "move the wall clock of a server, forward or back, for a while (libfaketime)",
+		Target: roleOne,
+		Can: func(env Environment, node *clusters.Node) error {
+			if !env.server(node) {
+				return errors.New("workers rely on the monotonic clock only")
+			}
+			return node.Clock
+		},
+		New:    newClock,
+		Random: randomClock,
+	}
+}
+
+func newClock(env Environment, order Order) (Fault, error) {
+	step := order.Step.Step.Of(env.Lease)
+	if step.Abs() < 2*clockTolerance {
+		return nil, fmt.Errorf("a step of %s is too small to be proven; it needs %s", step, 2*clockTolerance)
+	}
+	return &clock{targets: order.Targets, step: step}, nil
+}
+
+// randomClock steps beyond the lease, forward twice as often as back: forward
+// ends leases early, back only lengthens them.
+func randomClock(rng *rand.Rand, _ Environment, step *Step) {
+	plus := 3*time.Second + time.Duration(rng.Int64N(int64(10*time.Second)))
+	step.Step = Span{Leases: 1, Plus: plus}
+	if rng.IntN(3) == 0 {
+		step.Step = Span{Leases: -1, Plus: -plus}
+	}
+	step.For = Span{Leases: 1, Plus: time.Second}
+}
+
+func (c *clock) Apply(ctx context.Context) (agent.Moment, error) { return c.set(ctx, c.step) }
+
+func (c *clock) Heal(ctx context.Context) (Healing, error) {
+	moment, err := c.set(ctx, 0)
+	return Healing{Moment: moment}, err
+}
+
+func (c *clock) set(ctx context.Context, offset time.Duration) (agent.Moment, error) {
+	return eachNode(c.targets, func(node *clusters.Node) (agent.Moment, error) {
+		return node.Host.SetClock(ctx, offset)
+	})
+}
+
+func (c *clock) Prove(ctx context.Context) (string, error) { return c.read(ctx, c.step) }
+
+func (c *clock) ProveHealed(ctx context.Context) (string, error) { return c.read(ctx, 0) }
+
+// read waits until each server itself tells the time at the wanted offset.
+func (c *clock) read(ctx context.Context, want time.Duration) (string, error) {
+	var told []string
+	for _, node := range c.targets {
+		evidence, err := poll(ctx, func() (string, error) {
+			reading, err := node.Host.Clock(ctx)
+			if err != nil {
+				return "", err
+			}
+			return judgeReading(node.Name, reading, want)
+		})
+		if err != nil {
+			return "", err
+		}
+		told = append(told, evidence)
+	}
+	return strings.Join(told, "; "), nil
+}
+
+func judgeReading(name string, reading agent.Reading, want time.Duration) (string, error) {
+	low, high := reading.Offset()
+	evidence := fmt.Sprintf("%s tells %s, %+.3f s from true time",
+		name, reading.Server.Format("15:04:05.000"), low.Seconds())
+	if low > want+clockTolerance || high < want-clockTolerance {
+		return "", fmt.Errorf("%s, not %+.3f s", evidence, want.Seconds())
+	}
+	return evidence, nil
+}

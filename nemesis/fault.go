@@ -1,0 +1,128 @@
+// Package nemesis inflicts faults on the servers and workers of a run by a
+// schedule, proves from the target that each was in force and is gone again, and
+// records all of it. A fault is one file and one row of the table.
+package nemesis
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"lockcheck/clusters"
+	"lockcheck/clusters/agent"
+)
+
+// Environment is what the nemesis can act on.
+type Environment struct {
+	Servers []*clusters.Node
+	Workers []*clusters.Node
+	// Lease is the time after which the lock can end by itself; 0 for never.
+	Lease time.Duration
+}
+
+// Nodes lists servers and workers.
+func (e Environment) Nodes() []*clusters.Node {
+	return append(append([]*clusters.Node(nil), e.Servers...), e.Workers...)
+}
+
+// server tells servers from workers.
+func (e Environment) server(node *clusters.Node) bool {
+	for _, s := range e.Servers {
+		if s == node {
+			return true
+		}
+	}
+	return false
+}
+
+// Fault is one harm to chosen targets. Its methods are called once each, in
+// this order, Heal even when Apply failed.
+type Fault interface {
+	// Apply inflicts it.
+	Apply(ctx context.Context) (agent.Moment, error)
+	// Prove reads back from the targets that it is in force.
+	Prove(ctx context.Context) (evidence string, err error)
+	// Heal undoes it. It may be retried after an error.
+	Heal(ctx context.Context) (Healing, error)
+	// ProveHealed reads back from the targets that it is gone.
+	ProveHealed(ctx context.Context) (evidence string, err error)
+}
+
+// Healing is what Heal did.
+type Healing struct {
+	agent.Moment
+	// Dropped is how many packets a cut has dropped; nil for other faults.
+	Dropped *int64
+}
+
+// Order is a step of a schedule with its roles resolved.
+type Order struct {
+	ID      string
+	Step    Step
+	Targets []*clusters.Node
+	Peers   []*clusters.Node
+}
+
+// Kind describes a kind of fault.
+type Kind struct {
+	Name    string
+	Summary string
+	// Target is the role that is hit when none is named.
+	Target string
+	// Can says why the fault cannot be inflicted on a node; nil if it can.
+	Can func(env Environment, node *clusters.Node) error
+	New func(env Environment, order Order) (Fault, error)
+	// Random completes a step of a random schedule.
+	Random func(rng *rand.Rand, env Environment, step *Step)
+}
+
+// Kinds lists all kinds of faults.
+func Kinds() []Kind { return []Kind{pauseKind(), clockKind(), partitionKind()} }
+
+// KindByName finds a kind in Kinds.
+func KindByName(name string) (Kind, bool) {
+	for _, kind := range Kinds() {
+		if kind.Name == name {
+			return kind, true
+		}
+	}
+	return Kind{}, false
+}
+
+// KindNames lists the names in Kinds.
+func KindNames() []string {
+	var names []string
+	for _, kind := range Kinds() {
+		names = append(names, kind.Name)
+	}
+	return names
+}
+
+// eachNode runs f on all nodes at once and returns the moment that brackets
+// all of it, and the first error.
+func eachNode(nodes []*clusters.Node, f func(*clusters.Node) (agent.Moment, error)) (agent.Moment, error) {
+	type result struct {
+		moment agent.Moment
+		err    error
+	}
+	results := make(chan result, len(nodes))
+	for _, node := range nodes {
+		go func() {
+			moment, err := f(node)
+			results <- result{moment, err}
+		}()
+	}
+	var whole agent.Moment
+	var failed error
+	for range nodes {
+		r := <-results
+		if whole.From == 0 || r.moment.From != 0 && r.moment.From < whole.From {
+			whole.From = r.moment.From
+		}
+		whole.To = max(whole.To, r.moment.To)
+		if failed == nil {
+			failed = r.err
+		}
+	}
+	return whole, failed
+}

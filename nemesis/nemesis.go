@@ -1,0 +1,358 @@
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"lockcheck/clusters"
+	"lockcheck/history"
+)
+
+// Journal keeps on disk what must be undone, from before each deed until its
+// undoing was proven.
+type Journal interface {
+	Begin(id, undo string) error
+	End(id string) error
+}
+
+// Nemesis executes a schedule.
+type Nemesis struct {
+	Environment Environment
+	Schedule    Schedule
+	Journal     Journal
+	Watch       *Watch
+	// Record puts an event into the history.
+	Record func(history.Event)
+
+	mu       sync.Mutex
+	rng      *rand.Rand
+	busy     map[string]bool // kind and node under that kind of fault
+	executed []Execution
+}
+
+// start is when the workers started and until when faults may last.
+type window struct {
+	start time.Time
+	// monotonic time of start, ns
+	origin int64
+	end    time.Time
+}
+
+// Plan tells why the schedule cannot be executed here, before anything is done.
+// A role that only the run can resolve is checked on any node that it may mean.
+func (n *Nemesis) Plan() error {
+	for _, step := range n.Schedule.Steps {
+		kind, _ := KindByName(step.Fault)
+		nodes, err := n.possible(step)
+		if err != nil {
+			return fmt.Errorf("step %q: %w", step.ID, err)
+		}
+		for _, node := range nodes {
+			if err := kind.Can(n.Environment, node); err != nil {
+				return &UnavailableError{Fault: step.Fault, Node: node.Name, Err: err}
+			}
+		}
+	}
+	return nil
+}
+
+// possible lists the nodes that a step may hit.
+func (n *Nemesis) possible(step Step) ([]*clusters.Node, error) {
+	if step.Target == roleHolder || step.Target == roleWaiter {
+		return n.Environment.Workers, nil
+	}
+	r := resolver{env: n.Environment, rng: rand.New(rand.NewPCG(n.Schedule.Seed, 1))}
+	targets, err := r.targets(step.Target)
+	if err != nil {
+		return nil, err
+	}
+	peers, err := r.peers(step, targets)
+	return append(targets, peers...), err
+}
+
+// UnavailableError says that a fault cannot be had on this cluster.
+type UnavailableError struct {
+	Fault, Node string
+	Err         error
+}
+
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("fault %s is not available on %s: %v", e.Fault, e.Node, e.Err)
+}
+
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// Run executes the schedule for the given length and returns when every fault
+// is healed. It ends early when ctx is done, and heals all the same.
+func (n *Nemesis) Run(ctx context.Context, length time.Duration) {
+	n.rng = rand.New(rand.NewPCG(n.Schedule.Seed, 1))
+	n.busy = make(map[string]bool)
+	w := window{start: time.Now(), origin: history.Now(), end: time.Now().Add(length)}
+	ctx, cancel := context.WithDeadline(ctx, w.end)
+	defer cancel()
+	applied := make(map[string]chan struct{})
+	for _, step := range n.Schedule.Steps {
+		applied[step.ID] = make(chan struct{})
+	}
+	var all sync.WaitGroup
+	for _, lane := range lanes(n.Schedule.Steps) {
+		all.Go(func() {
+			for _, step := range lane {
+				n.repeat(ctx, step, w, applied)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// lanes groups steps that must not be in force together.
+func lanes(steps []Step) [][]Step {
+	var groups [][]Step
+	index := make(map[string]int)
+	for _, step := range steps {
+		at, known := index[step.Lane]
+		if step.Lane == "" || !known {
+			index[step.Lane] = len(groups)
+			groups = append(groups, []Step{step})
+			continue
+		}
+		groups[at] = append(groups[at], step)
+	}
+	return groups
+}
+
+// repeat executes a step as often as it asks for.
+func (n *Nemesis) repeat(ctx context.Context, step Step, w window, applied map[string]chan struct{}) {
+	for _, id := range step.Needs {
+		select {
+		case <-applied[id]:
+		case <-ctx.Done():
+			return
+		}
+	}
+	lease := n.Environment.Lease
+	next := w.start.Add(step.After.Of(lease))
+	inForce := sync.OnceFunc(func() { close(applied[step.ID]) })
+	for round := 1; step.Times == 0 || round <= step.Times; round++ {
+		if !sleepUntil(ctx, next) {
+			return
+		}
+		id := step.ID
+		if !step.Every.IsZero() {
+			id = fmt.Sprintf("%s.%d", step.ID, round)
+		}
+		begun := time.Now()
+		if !n.once(ctx, step, id, w, inForce) || step.Every.IsZero() {
+			return
+		}
+		next = begun.Add(step.Every.Of(lease))
+	}
+}
+
+// sleepUntil reports whether the time came before ctx was done.
+func sleepUntil(ctx context.Context, at time.Time) bool {
+	timer := time.NewTimer(time.Until(at))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// once waits for the trigger of a step and inflicts its fault. It reports
+// whether there may be time for another round.
+func (n *Nemesis) once(ctx context.Context, step Step, id string, w window, inForce func()) bool {
+	trigger := entry{}
+	if step.When == WhenHolding {
+		var err error
+		if trigger, err = n.Watch.await(ctx, step.Of); err != nil {
+			return false
+		}
+	}
+	// A fault that would be cut short is not begun: a pause that ends before
+	// the lease does proves nothing.
+	if time.Now().Add(step.For.Of(n.Environment.Lease)).After(w.end) {
+		return false
+	}
+	n.inflict(ctx, step, id, trigger, w, inForce)
+	return true
+}
+
+// inflict takes one fault through all of its stages.
+func (n *Nemesis) inflict(ctx context.Context, step Step, id string, trigger entry, w window, inForce func()) {
+	report := history.Fault{ID: id, Kind: step.Fault, Role: step.Target, Step: step.Step.Of(n.Environment.Lease).Nanoseconds()}
+	order, fault, err := n.prepare(step, id, trigger)
+	report.Targets, report.Peers = names(order.Targets), names(order.Peers)
+	if err != nil {
+		n.report(report, history.Skipped, err.Error())
+		return
+	}
+	defer n.free(order)
+	n.report(report, history.Requested, "")
+	if err := n.Journal.Begin(id, fmt.Sprintf("heal %s of %s", step.Fault, describe(order.Targets))); err != nil {
+		n.report(report, history.Skipped, "the undo could not be stored: "+err.Error())
+		return
+	}
+	began := history.Now()
+	if n.apply(ctx, fault, report, trigger) {
+		inForce()
+		sleepUntil(ctx, time.Now().Add(step.For.Of(n.Environment.Lease)))
+	}
+	n.heal(ctx, fault, report)
+	n.note(Execution{
+		ID: id, Fault: step.Fault, Targets: report.Targets, Peers: report.Peers,
+		At: since(w.origin, began), For: since(began, history.Now()),
+	})
+}
+
+// since is the time between two readings of the monotonic clock, in ms.
+func since(from, to int64) Span {
+	return Span{Plus: time.Duration(to - from).Round(time.Millisecond)}
+}
+
+// prepare resolves roles and makes the fault, unless a target suffers one of
+// the same kind already: the first to heal would heal both.
+func (n *Nemesis) prepare(step Step, id string, trigger entry) (Order, Fault, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	order := Order{ID: id, Step: step}
+	kind, known := KindByName(step.Fault)
+	if !known {
+		return order, nil, &UnknownKindError{Name: step.Fault}
+	}
+	holder := trigger.worker
+	if holder == "" {
+		holder = n.Watch.holder()
+	}
+	r := resolver{env: n.Environment, rng: n.rng, holder: holder}
+	var err error
+	if order.Targets, err = r.targets(step.Target); err != nil {
+		return order, nil, err
+	}
+	if order.Peers, err = r.peers(step, order.Targets); err != nil {
+		return order, nil, err
+	}
+	if step.Fault != "partition" {
+		for _, target := range order.Targets {
+			if n.busy[step.Fault+target.Name] {
+				return order, nil, fmt.Errorf("%s is under the same fault already", target.Name)
+			}
+		}
+	}
+	fault, err := kind.New(n.Environment, order)
+	if err != nil {
+		return order, nil, err
+	}
+	for _, target := range order.Targets {
+		n.busy[step.Fault+target.Name] = true
+	}
+	return order, fault, nil
+}
+
+func (n *Nemesis) free(order Order) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, target := range order.Targets {
+		delete(n.busy, order.Step.Fault+target.Name)
+	}
+}
+
+// apply inflicts the fault and proves it. It reports whether it may be in force.
+func (n *Nemesis) apply(ctx context.Context, fault Fault, report history.Fault, trigger entry) bool {
+	moment, err := fault.Apply(ctx)
+	report.From, report.To = moment.From, moment.To
+	if err != nil {
+		n.report(report, history.Skipped, err.Error())
+		return false
+	}
+	n.report(report, history.Applied, afterTrigger(trigger, moment.To))
+	evidence, err := fault.Prove(ctx)
+	if err != nil {
+		n.report(report, history.Unproven, err.Error())
+		return true
+	}
+	n.report(report, history.Proven, evidence)
+	return true
+}
+
+// afterTrigger tells how quickly the fault followed the event that it waited for.
+func afterTrigger(trigger entry, applied int64) string {
+	if trigger.worker == "" {
+		return ""
+	}
+	delay := time.Duration(applied - trigger.at)
+	return fmt.Sprintf("%s after %s had read", delay.Round(10*time.Microsecond), trigger.worker)
+}
+
+const (
+	// healTimeout bounds one attempt to heal, which a run that is being
+	// cancelled must not cut short: the target would stay as it is.
+	healTimeout  = 10 * time.Second
+	healAttempts = 3
+)
+
+func (n *Nemesis) heal(ctx context.Context, fault Fault, report history.Fault) {
+	ctx = context.WithoutCancel(ctx)
+	var healing Healing
+	err := errors.New("not tried")
+	for attempt := 0; err != nil && attempt < healAttempts; attempt++ {
+		healing, err = healOnce(ctx, fault)
+	}
+	if err != nil {
+		n.report(report, history.Unhealed, err.Error())
+		return
+	}
+	report.From, report.To, report.Dropped = healing.From, healing.To, healing.Dropped
+	n.report(report, history.Healed, droppedText(healing.Dropped))
+	evidence, err := fault.ProveHealed(ctx)
+	if err != nil {
+		n.report(report, history.Unhealed, err.Error())
+		return
+	}
+	if err := n.Journal.End(report.ID); err != nil {
+		evidence += "; the journal could not be closed: " + err.Error()
+	}
+	n.report(report, history.ProvenHealed, evidence)
+}
+
+func healOnce(ctx context.Context, fault Fault) (Healing, error) {
+	ctx, cancel := context.WithTimeout(ctx, healTimeout)
+	defer cancel()
+	return fault.Heal(ctx)
+}
+
+func droppedText(dropped *int64) string {
+	if dropped == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d packets dropped", *dropped)
+}
+
+func (n *Nemesis) report(f history.Fault, stage history.Stage, evidence string) {
+	f.Stage, f.Evidence = stage, evidence
+	n.Record(history.Event{
+		Time: history.Now(), Process: history.Nemesis, Type: history.Info, F: history.FaultPhase, Fault: &f,
+	})
+}
+
+func (n *Nemesis) note(e Execution) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.executed = append(n.executed, e)
+}
+
+// Executed returns the schedule together with what became of it.
+func (n *Nemesis) Executed() Schedule {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := n.Schedule
+	s.Executed = slices.Clone(n.executed)
+	return s
+}

@@ -1,0 +1,189 @@
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"lockcheck/clusters"
+	"lockcheck/clusters/agent"
+)
+
+// partition cuts its targets off from its peers: both directions are dropped,
+// in the network namespaces of the targets.
+type partition struct {
+	env     Environment
+	id      string
+	targets []*clusters.Node
+	peers   []*clusters.Node
+	dropped int64
+	healed  map[*clusters.Node]bool
+}
+
+func partitionKind() Kind {
+	return Kind{
+		Name: "partition", Summary: "drop all packets between the targets and their peers (nftables)",
+		Target: roleOne,
+		Can: func(_ Environment, node *clusters.Node) error {
+			if node.IP == "" {
+				return errors.New("it has no network of its own")
+			}
+			return nil
+		},
+		New:    newPartition,
+		Random: randomPartition,
+	}
+}
+
+func newPartition(env Environment, order Order) (Fault, error) {
+	if len(order.Peers) == 0 {
+		return nil, errors.New("there is nobody to be cut off from")
+	}
+	return &partition{
+		env: env, id: order.ID, targets: order.Targets, peers: order.Peers, healed: make(map[*clusters.Node]bool),
+	}, nil
+}
+
+// randomPartition cuts off one server, one worker, or half of them all.
+func randomPartition(rng *rand.Rand, _ Environment, step *Step) {
+	if step.Target == "" || step.Target == roleOne {
+		step.Target = []string{roleOne, roleOneWorker, roleHalves}[rng.IntN(3)]
+	}
+	step.For = Span{Leases: 1, Plus: time.Second}
+}
+
+func (p *partition) Apply(ctx context.Context) (agent.Moment, error) {
+	return eachNode(p.targets, func(node *clusters.Node) (agent.Moment, error) {
+		return node.Host.Cut(ctx, agent.Cut{ID: p.id, Peers: p.addresses(node)})
+	})
+}
+
+// addresses of the peers, without the node itself.
+func (p *partition) addresses(node *clusters.Node) []string {
+	var addresses []string
+	for _, peer := range p.peers {
+		if peer != node {
+			addresses = append(addresses, peer.IP)
+		}
+	}
+	return addresses
+}
+
+// Heal is retried for the nodes on which it failed: the counters of the others
+// are gone with their rules.
+func (p *partition) Heal(ctx context.Context) (Healing, error) {
+	moment := agent.Moment{}
+	for _, node := range p.targets {
+		if p.healed[node] {
+			continue
+		}
+		m, dropped, err := p.healNode(ctx, node)
+		if err != nil {
+			return Healing{}, fmt.Errorf("%s: %w", node.Name, err)
+		}
+		p.healed[node] = true
+		p.dropped += dropped
+		if moment.From == 0 {
+			moment.From = m.From
+		}
+		moment.To = m.To
+	}
+	return Healing{Moment: moment, Dropped: &p.dropped}, nil
+}
+
+// healNode heals a node if there is anything to heal: the cut may have failed.
+func (p *partition) healNode(ctx context.Context, node *clusters.Node) (agent.Moment, int64, error) {
+	cuts, err := node.Host.Cuts(ctx)
+	if err != nil || !slices.Contains(cuts, p.id) {
+		return agent.Moment{}, 0, err
+	}
+	return node.Host.Heal(ctx, p.id)
+}
+
+// probeTimeout is how long a connection may take before it counts as cut off.
+const probeTimeout = 300 * time.Millisecond
+
+// Prove shows that a connection across the cut cannot be made.
+func (p *partition) Prove(ctx context.Context) (string, error) {
+	from, to, possible := p.probe()
+	if !possible {
+		return p.rules(ctx)
+	}
+	if err := from.Host.Dial(ctx, to.Address, probeTimeout); err == nil {
+		return "", fmt.Errorf("%s still reaches %s", from.Name, to.Name)
+	}
+	return fmt.Sprintf("%s cannot connect to %s", from.Name, to.Name), nil
+}
+
+// rules is the evidence where nobody on either side serves a port: the cuts
+// as the kernel lists them.
+func (p *partition) rules(ctx context.Context) (string, error) {
+	for _, node := range p.targets {
+		cuts, err := node.Host.Cuts(ctx)
+		if err != nil {
+			return "", err
+		}
+		if !slices.Contains(cuts, p.id) {
+			return "", fmt.Errorf("%s has no rules for it", node.Name)
+		}
+	}
+	return "rules in place", nil
+}
+
+// probe chooses a pair of nodes across the cut of which one serves a port.
+func (p *partition) probe() (from, to *clusters.Node, possible bool) {
+	for _, target := range p.targets {
+		for _, peer := range p.peers {
+			switch {
+			case target == peer:
+			case p.env.server(peer):
+				return target, peer, true
+			case p.env.server(target):
+				return peer, target, true
+			}
+		}
+	}
+	return nil, nil, false
+}
+
+// ProveHealed shows that our rules are gone and a connection can be made, unless
+// another cut is in force on the same nodes.
+func (p *partition) ProveHealed(ctx context.Context) (string, error) {
+	others := false
+	for _, node := range append(slices.Clone(p.targets), p.peers...) {
+		cuts, err := node.Host.Cuts(ctx)
+		if err != nil {
+			return "", err
+		}
+		if slices.Contains(cuts, p.id) {
+			return "", fmt.Errorf("%s still has its rules", node.Name)
+		}
+		others = others || len(cuts) > 0
+	}
+	from, to, possible := p.probe()
+	if others || !possible {
+		return "rules gone", nil
+	}
+	return poll(ctx, func() (string, error) {
+		if err := from.Host.Dial(ctx, to.Address, probeTimeout); err != nil {
+			return "", fmt.Errorf("%s: %w", from.Name, err)
+		}
+		return fmt.Sprintf("rules gone, %s connects to %s", from.Name, to.Name), nil
+	})
+}
+
+// names joins the names of nodes.
+func names(nodes []*clusters.Node) []string {
+	var list []string
+	for _, node := range nodes {
+		list = append(list, node.Name)
+	}
+	return list
+}
+
+// describe names nodes in a sentence.
+func describe(nodes []*clusters.Node) string { return strings.Join(names(nodes), ", ") }

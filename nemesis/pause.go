@@ -1,0 +1,105 @@
+package nemesis
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"lockcheck/clusters"
+	"lockcheck/clusters/agent"
+)
+
+// pause stops all processes of its targets by SIGSTOP: what a long garbage
+// collection, a swapped-out page or a stopped virtual machine does to them.
+type pause struct{ targets []*clusters.Node }
+
+func pauseKind() Kind {
+	return Kind{
+		Name: "pause", Summary: "stop all processes of the target (SIGSTOP), then let them go on",
+		Target: roleHolder,
+		Can:    func(Environment, *clusters.Node) error { return nil },
+		New: func(_ Environment, order Order) (Fault, error) {
+			return &pause{targets: order.Targets}, nil
+		},
+		Random: randomPause,
+	}
+}
+
+// randomPause outlasts the lease: shorter ones cannot harm a lease lock.
+func randomPause(rng *rand.Rand, _ Environment, step *Step) {
+	step.For = Span{Leases: 1, Plus: 500*time.Millisecond + time.Duration(rng.Int64N(int64(time.Second)))}
+}
+
+func (p *pause) Apply(ctx context.Context) (agent.Moment, error) { return p.signal(ctx, agent.Stop) }
+
+func (p *pause) Heal(ctx context.Context) (Healing, error) {
+	moment, err := p.signal(ctx, agent.Continue)
+	return Healing{Moment: moment}, err
+}
+
+func (p *pause) signal(ctx context.Context, signal agent.Signal) (agent.Moment, error) {
+	return eachNode(p.targets, func(node *clusters.Node) (agent.Moment, error) {
+		return node.Host.Signal(ctx, signal)
+	})
+}
+
+func (p *pause) Prove(ctx context.Context) (string, error) { return p.states(ctx, true) }
+
+func (p *pause) ProveHealed(ctx context.Context) (string, error) { return p.states(ctx, false) }
+
+// states waits until every process of every target is stopped, or none is.
+func (p *pause) states(ctx context.Context, stopped bool) (string, error) {
+	var seen []string
+	for _, node := range p.targets {
+		evidence, err := poll(ctx, func() (string, error) { return processStates(ctx, node, stopped) })
+		if err != nil {
+			return "", err
+		}
+		seen = append(seen, evidence)
+	}
+	return strings.Join(seen, "; "), nil
+}
+
+func processStates(ctx context.Context, node *clusters.Node, stopped bool) (string, error) {
+	processes, err := node.Host.Processes(ctx)
+	if err != nil {
+		return "", err
+	}
+	if len(processes) == 0 {
+		return "", fmt.Errorf("%s has no process", node.Name)
+	}
+	var states []string
+	for _, p := range processes {
+		state := fmt.Sprintf("%s[%d] %s", p.Command, p.PID, p.States)
+		if p.Stopped != stopped {
+			return "", fmt.Errorf("%s: %s", node.Name, state)
+		}
+		states = append(states, state)
+	}
+	return node.Name + ": " + strings.Join(states, ", "), nil
+}
+
+// pollInterval and pollTimeout bound how evidence is waited for.
+const (
+	pollInterval = time.Millisecond
+	pollTimeout  = 5 * time.Second
+)
+
+// poll asks until there is no error, or it took too long.
+func poll(ctx context.Context, ask func() (string, error)) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	for {
+		answer, err := ask()
+		if err == nil {
+			return answer, nil
+		}
+		select {
+		case <-ctx.Done():
+			return "", err
+		case <-time.After(pollInterval):
+		}
+	}
+}

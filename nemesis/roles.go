@@ -1,0 +1,135 @@
+package nemesis
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"lockcheck/clusters"
+)
+
+// Roles that a target can be named by, beside the names of nodes. one,
+// minority, majority and all mean servers unless "worker" or "workers" follows.
+const (
+	roleHolder    = "holder" // the worker that has just entered its section
+	roleWaiter    = "waiter" // a worker outside of it
+	roleOne       = "one"
+	roleMinority  = "minority"
+	roleMajority  = "majority"
+	roleAll       = "all"
+	roleServers   = "servers"
+	roleWorkers   = "workers"
+	roleHalves    = "halves" // half of all servers and workers, from the other half
+	roleOneWorker = "one worker"
+)
+
+// resolver turns roles into nodes.
+type resolver struct {
+	env    Environment
+	rng    *rand.Rand
+	holder string // worker inside its section, "" if none is known
+}
+
+// errNobody says that no node has the role at the moment.
+var errNobody = errors.New("nobody has this role now")
+
+// targets resolves a role or a list of names.
+func (r resolver) targets(text string) ([]*clusters.Node, error) {
+	switch text {
+	case roleHolder:
+		return r.named(r.holder)
+	case roleWaiter:
+		return r.some(1, slices.DeleteFunc(slices.Clone(r.env.Workers), func(n *clusters.Node) bool { return n.Name == r.holder }))
+	case roleHalves:
+		nodes := r.env.Nodes()
+		return r.some(len(nodes)/2, nodes)
+	case roleServers:
+		return r.some(len(r.env.Servers), r.env.Servers)
+	case roleWorkers:
+		return r.some(len(r.env.Workers), r.env.Workers)
+	}
+	if nodes, is, err := r.share(text); is {
+		return nodes, err
+	}
+	return r.listed(text)
+}
+
+// share resolves "one", "majority workers" and the like.
+func (r resolver) share(text string) (nodes []*clusters.Node, is bool, err error) {
+	word, of, _ := strings.Cut(text, " ")
+	from := r.env.Servers
+	switch of {
+	case "", "server", roleServers:
+	case "worker", roleWorkers:
+		from = r.env.Workers
+	default:
+		return nil, false, nil
+	}
+	sizes := map[string]int{
+		roleOne: 1, roleMinority: (len(from) - 1) / 2, roleMajority: len(from)/2 + 1, roleAll: len(from),
+	}
+	size, is := sizes[word]
+	if !is {
+		return nil, false, nil
+	}
+	nodes, err = r.some(size, from)
+	return nodes, true, err
+}
+
+// some chooses n of the nodes and keeps their order.
+func (r resolver) some(n int, from []*clusters.Node) ([]*clusters.Node, error) {
+	if n == 0 || n > len(from) {
+		return nil, errNobody
+	}
+	chosen := r.rng.Perm(len(from))[:n]
+	slices.Sort(chosen)
+	var nodes []*clusters.Node
+	for _, i := range chosen {
+		nodes = append(nodes, from[i])
+	}
+	return nodes, nil
+}
+
+func (r resolver) named(name string) ([]*clusters.Node, error) {
+	if name == "" {
+		return nil, errNobody
+	}
+	return r.listed(name)
+}
+
+// listed resolves a list of names.
+func (r resolver) listed(text string) ([]*clusters.Node, error) {
+	var nodes []*clusters.Node
+	for _, name := range strings.Split(text, ",") {
+		name = strings.TrimSpace(name)
+		i := slices.IndexFunc(r.env.Nodes(), func(n *clusters.Node) bool { return n.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is neither a node nor a role %q", name)
+		}
+		nodes = append(nodes, r.env.Nodes()[i])
+	}
+	return nodes, nil
+}
+
+// peers resolves whom the targets of a step are cut off from.
+func (r resolver) peers(step Step, targets []*clusters.Node) ([]*clusters.Node, error) {
+	if step.Fault != "partition" {
+		return nil, nil
+	}
+	if step.From != "" {
+		return r.targets(step.From)
+	}
+	others := func(from []*clusters.Node) []*clusters.Node {
+		return slices.DeleteFunc(slices.Clone(from), func(n *clusters.Node) bool { return slices.Contains(targets, n) })
+	}
+	switch {
+	case step.Target == roleHalves:
+		return others(r.env.Nodes()), nil
+	case r.env.server(targets[0]):
+		return others(r.env.Workers), nil
+	default:
+		return others(r.env.Servers), nil
+	}
+}

@@ -1,0 +1,173 @@
+package nemesis
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Schedule says which faults are inflicted, on whom and when.
+type Schedule struct {
+	// Seed decides everything that a role leaves open.
+	Seed  uint64 `yaml:"seed"`
+	Steps []Step `yaml:"steps"`
+	// Executed is what became of it, as stored with a run. It is ignored when a
+	// schedule is read to be executed.
+	Executed []Execution `yaml:"executed,omitempty"`
+}
+
+// Step is one fault, or a row of equal ones.
+type Step struct {
+	ID     string `yaml:"id,omitempty"` // by default the name of the fault and a number
+	Fault  string `yaml:"fault"`
+	Target string `yaml:"target,omitempty"` // role or names; see resolve
+	// From is whom a partition cuts the targets off from: by default servers
+	// from all workers, workers from all servers.
+	From string `yaml:"from,omitempty"`
+	For  Span   `yaml:"for"`
+	// Step is how far a clock is moved.
+	Step Span `yaml:"step,omitempty"`
+
+	// After is the earliest time, from the moment at which the workers start.
+	After Span `yaml:"after,omitempty"`
+	// When "holding" waits for a worker to be inside its section: Of, or any.
+	When string `yaml:"when,omitempty"`
+	Of   string `yaml:"of,omitempty"`
+	// Needs lists steps that must be in force before this one is armed.
+	Needs []string `yaml:"needs,omitempty"`
+	// Lane is the name of a row of steps that are never in force together: each
+	// waits until the one before it in the same lane is healed.
+	Lane string `yaml:"lane,omitempty"`
+	// Every repeats the step, counted from one start to the next; 0 for once.
+	Every Span `yaml:"every,omitempty"`
+	// Times bounds the repetitions; 0 for as often as there is time.
+	Times int `yaml:"times,omitempty"`
+}
+
+// WhenHolding is the only value of Step.When beside "".
+const WhenHolding = "holding"
+
+// Execution is one fault as it was inflicted.
+type Execution struct {
+	ID      string   `yaml:"id"`
+	Fault   string   `yaml:"fault"`
+	Targets []string `yaml:"targets,flow"`
+	Peers   []string `yaml:"peers,flow,omitempty"`
+	At      Span     `yaml:"at"`  // from the moment at which the workers started
+	For     Span     `yaml:"for"` // until it was healed
+}
+
+// ReadSchedule reads a schedule as YAML. Its errors name the line.
+func ReadSchedule(r io.Reader) (Schedule, error) {
+	var schedule Schedule
+	decoder := yaml.NewDecoder(r)
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&schedule); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = errors.New("it is empty")
+		}
+		return Schedule{}, fmt.Errorf("schedule: %w", err)
+	}
+	schedule.Executed = nil
+	return schedule, schedule.Check()
+}
+
+// Write stores the schedule as YAML.
+func (s Schedule) Write(w io.Writer) error {
+	var text bytes.Buffer
+	encoder := yaml.NewEncoder(&text)
+	encoder.SetIndent(2)
+	if err := errors.Join(encoder.Encode(s), encoder.Close()); err != nil {
+		return err
+	}
+	_, err := w.Write(text.Bytes())
+	return err
+}
+
+// Check gives steps without a name one, and tells what is wrong with them.
+func (s *Schedule) Check() error {
+	known := make(map[string]bool)
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		if step.ID == "" {
+			step.ID = fmt.Sprintf("%s-%d", step.Fault, i+1)
+		}
+		if known[step.ID] {
+			return fmt.Errorf("schedule: two steps are called %q", step.ID)
+		}
+		known[step.ID] = true
+		if err := step.check(); err != nil {
+			return fmt.Errorf("schedule: step %q: %w", step.ID, err)
+		}
+	}
+	for _, step := range s.Steps {
+		for _, id := range step.Needs {
+			if !known[id] || id == step.ID {
+				return fmt.Errorf("schedule: step %q needs %q, which is no other step", step.ID, id)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Step) check() error {
+	kind, known := KindByName(s.Fault)
+	if !known {
+		return fmt.Errorf("unknown fault %q (there are %s)", s.Fault, strings.Join(KindNames(), ", "))
+	}
+	if s.Target == "" {
+		s.Target = kind.Target
+	}
+	if s.Target == roleHolder && s.When == "" {
+		s.When = WhenHolding
+	}
+	switch {
+	case s.When != "" && s.When != WhenHolding:
+		return fmt.Errorf("when: %q is unknown (there is %q)", s.When, WhenHolding)
+	case s.Of != "" && s.When != WhenHolding:
+		return errors.New("of: goes with when: holding")
+	case s.For.Of(0) <= 0:
+		return errors.New("for: must be positive")
+	case s.Every.Of(0) < 0 || s.After.Of(0) < 0 || s.Times < 0:
+		return errors.New("after, every and times must not be negative")
+	case s.Fault == "clock" && s.Step.IsZero():
+		return errors.New("step: a clock must be moved by some time")
+	case s.Fault != "clock" && !s.Step.IsZero():
+		return errors.New("step: only for a clock")
+	case s.Fault != "partition" && s.From != "":
+		return errors.New("from: only for a partition")
+	}
+	return nil
+}
+
+// Faults lists the kinds of faults in it, sorted.
+func (s Schedule) Faults() []string {
+	var kinds []string
+	for _, step := range s.Steps {
+		kinds = append(kinds, step.Fault)
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
+}
+
+// Without returns the schedule without some of its steps. The steps that need
+// them no longer do.
+func (s Schedule) Without(ids ...string) Schedule {
+	var steps []Step
+	for _, step := range s.Steps {
+		if slices.Contains(ids, step.ID) {
+			continue
+		}
+		step.Needs = slices.DeleteFunc(slices.Clone(step.Needs), func(id string) bool {
+			return slices.Contains(ids, id)
+		})
+		steps = append(steps, step)
+	}
+	s.Steps = steps
+	return s
+}

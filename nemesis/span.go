@@ -1,0 +1,102 @@
+package nemesis
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Span is a length of time that may depend on the lease of the lock under
+// test, so that one schedule fits several locks: "3s", "lease", "lease+1s",
+// "2*lease-500ms". The zero value is no time.
+type Span struct {
+	Leases float64
+	Plus   time.Duration
+}
+
+// Of returns the span for a lock with the lease. A lock without one counts as
+// having a lease of a second.
+func (s Span) Of(lease time.Duration) time.Duration {
+	if lease == 0 {
+		lease = time.Second
+	}
+	return time.Duration(s.Leases*float64(lease)) + s.Plus
+}
+
+// IsZero reports whether it is no time; such spans are left out of files.
+func (s Span) IsZero() bool { return s == Span{} }
+
+var spanPattern = regexp.MustCompile(`^(?:(-)?(?:([0-9.]+)\*)?lease)?([+-]?[0-9].*)?$`)
+
+// ParseSpan reads a span.
+func ParseSpan(text string) (Span, error) {
+	malformed := fmt.Errorf("%q is no length of time: write 3s, lease, lease+1s or 2*lease-500ms", text)
+	parts := spanPattern.FindStringSubmatch(text)
+	if parts == nil || text == "" {
+		return Span{}, malformed
+	}
+	var span Span
+	rest := parts[3]
+	if rest != text {
+		span.Leases = 1
+		if parts[2] != "" {
+			factor, err := strconv.ParseFloat(parts[2], 64)
+			if err != nil {
+				return Span{}, malformed
+			}
+			span.Leases = factor
+		}
+		if parts[1] != "" {
+			span.Leases = -span.Leases
+		}
+		if rest != "" && rest[0] != '+' && rest[0] != '-' {
+			return Span{}, malformed
+		}
+	}
+	if rest != "" {
+		plus, err := time.ParseDuration(rest)
+		if err != nil {
+			return Span{}, malformed
+		}
+		span.Plus = plus
+	}
+	return span, nil
+}
+
+// String is the inverse of ParseSpan.
+func (s Span) String() string {
+	var text string
+	switch s.Leases {
+	case 0:
+		return s.Plus.String()
+	case 1:
+		text = "lease"
+	case -1:
+		text = "-lease"
+	default:
+		text = strconv.FormatFloat(s.Leases, 'g', -1, 64) + "*lease"
+	}
+	if s.Plus > 0 {
+		text += "+"
+	}
+	if s.Plus != 0 {
+		text += s.Plus.String()
+	}
+	return text
+}
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (s *Span) UnmarshalYAML(node *yaml.Node) error {
+	span, err := ParseSpan(node.Value)
+	if err != nil {
+		return fmt.Errorf("line %d: %w", node.Line, err)
+	}
+	*s = span
+	return nil
+}
+
+// MarshalYAML implements yaml.Marshaler.
+func (s Span) MarshalYAML() (any, error) { return s.String(), nil }

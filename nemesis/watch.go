@@ -1,0 +1,91 @@
+package nemesis
+
+import (
+	"context"
+	"sync"
+
+	"lockcheck/history"
+)
+
+// Watch follows the events of a run and knows which workers are inside their
+// section: from their first read under the lock until they give it up.
+type Watch struct {
+	mu      sync.Mutex
+	inside  map[string]string // worker to grant
+	waiting map[*wait]bool
+}
+
+type wait struct {
+	of      string
+	entered chan entry
+}
+
+// entry is a worker's entering of its section.
+type entry struct {
+	worker string
+	at     int64 // ns
+}
+
+// NewWatch returns a Watch that has seen nothing.
+func NewWatch() *Watch {
+	return &Watch{inside: make(map[string]string), waiting: make(map[*wait]bool)}
+}
+
+// Observe takes notice of an event.
+func (w *Watch) Observe(e history.Event) {
+	switch {
+	case e.Process == history.Resource || e.Process == history.Nemesis:
+	case e.F == history.Read && e.Type == history.OK:
+		w.enter(e)
+	case e.F == history.Release && e.Type == history.Invoke, e.F == history.Lost:
+		w.leave(e.Process)
+	}
+}
+
+func (w *Watch) enter(e history.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.inside[e.Process] == e.Grant {
+		return // a second read in the same section
+	}
+	w.inside[e.Process] = e.Grant
+	for waiting := range w.waiting {
+		if waiting.of == "" || waiting.of == e.Process {
+			delete(w.waiting, waiting)
+			waiting.entered <- entry{worker: e.Process, at: e.Time}
+		}
+	}
+}
+
+func (w *Watch) leave(worker string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.inside, worker)
+}
+
+// await waits until a worker enters its section, the named one or any.
+func (w *Watch) await(ctx context.Context, of string) (entry, error) {
+	waiting := &wait{of: of, entered: make(chan entry, 1)}
+	w.mu.Lock()
+	w.waiting[waiting] = true
+	w.mu.Unlock()
+	select {
+	case e := <-waiting.entered:
+		return e, nil
+	case <-ctx.Done():
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.waiting, waiting)
+		return entry{}, ctx.Err()
+	}
+}
+
+// holder returns a worker that is inside its section, "" if there is none.
+func (w *Watch) holder() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for worker := range w.inside {
+		return worker
+	}
+	return ""
+}
