@@ -1,0 +1,33 @@
+package reports
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"lockcheck/checker"
+	"lockcheck/history"
+)
+
+// DocumentSchema is the version of the form of results.json. It changes when a
+// program that reads the file would have to; new fields do not change it.
+const DocumentSchema = 1
+
+// Document is the content of results.json.
+type Document struct {
+	Schema  int             `json:"schema"` // DocumentSchema
+	Header  history.Header  `json:"header"`
+	Results checker.Results `json:"results"`
+}
+
+// JSON writes results.json: a Document, indented. Times are ns of the history's
+// clock. Holds are left out: the history has them.
+func JSON(w io.Writer, h history.Header, r checker.Results) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	if err := e.Encode(Document{DocumentSchema, h, r}); err != nil {
+		return fmt.Errorf("results as JSON: %w", err)
+	}
+	return nil
+}

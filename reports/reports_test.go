@@ -1,0 +1,456 @@
+package reports
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"lockcheck/checker"
+	"lockcheck/history"
+)
+
+// run is one verdict with the data behind it.
+type run struct {
+	name string
+	h    *history.History
+	r    checker.Results
+}
+
+func runs() []run {
+	violation, rv := realistic("none")
+	tolerated, rt := realistic("fence")
+	quiet := newStory("none")
+	quiet.quietly(200, 40*ms)
+	valid, rq := quiet.finish(checker.Valid, "No property was violated in 200 holds.")
+	few := newStory("none")
+	few.quietly(3, 40*ms)
+	undecided, ru := few.finish(checker.Undecided, "Too few operations to say: 3 acknowledged updates of at least 100.")
+	judge(&ru, checker.NoLostUpdate, checker.Undecided)
+	judge(&ru, checker.Linearizability, checker.Undecided)
+	judge(&ru, checker.FencingOrder, checker.NotApplicable)
+	brokenHistory := &history.History{Header: history.Header{Lock: "redis", Workload: "set", Guard: "none"}, Truncated: 7}
+	broken := checker.Results{Verdict: checker.Broken, Sentence: "The cluster never became healthy."}
+	return []run{
+		{"violation", violation, rv}, {"tolerated", tolerated, rt}, {"valid", valid, rq},
+		{"undecided", undecided, ru}, {"broken", brokenHistory, broken},
+	}
+}
+
+func judge(r *checker.Results, p checker.Property, v checker.Verdict) {
+	for i := range r.Findings {
+		if r.Findings[i].Property == p {
+			r.Findings[i].Verdict = v
+		}
+	}
+}
+
+const hostile = "<script>alert(1)</script>\x1b[31m\x00\x07\u202e</title>\"'"
+
+// poisoned is a violation with hostile text wherever text can come from outside.
+func poisoned() run {
+	h, r := realistic("none")
+	h.Header.Lock, h.Header.Workload, h.Header.Run, h.Header.Version = hostile, hostile, hostile, hostile
+	h.Header.Faults = append(h.Header.Faults, hostile)
+	h.Header.Command = []string{hostile}
+	h.Header.Parameters = map[string]string{hostile: hostile}
+	h.Events = append(h.Events, history.Event{Time: r.End, Process: history.Harness, F: history.Phase, Note: history.PhaseBroken, Error: hostile})
+	for i := range h.Events {
+		if f := h.Events[i].Fault; f != nil {
+			f.Evidence, f.Kind = hostile, hostile
+		}
+	}
+	r.Sentence += hostile
+	for i := range r.Findings {
+		r.Findings[i].Summary += hostile
+		for j := range r.Findings[i].Violations {
+			r.Findings[i].Violations[j].What += hostile
+			r.Findings[i].Violations[j].Class = hostile
+		}
+	}
+	for i := range r.Faults {
+		r.Faults[i].Kind, r.Faults[i].Reason, r.Faults[i].Peers = hostile, hostile, []string{hostile}
+	}
+	for i := range r.Holds {
+		if i%7 == 0 {
+			r.Holds[i].Worker = hostile
+		}
+	}
+	return run{"hostile", h, r}
+}
+
+func terminalText(t *testing.T, c run, o TerminalOptions) string {
+	t.Helper()
+	o.Header = c.h.Header
+	var b bytes.Buffer
+	if err := Terminal(&b, c.r, o); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestTerminal(t *testing.T) {
+	want := map[string][]string{
+		"violation": {"VIOLATION  Two workers held", "judged: mutual-exclusion,", "mutual-exclusion  VIOLATION", "pause      4 injected, 4 proven, 3 hit a holder, 3 outlasted the lease",
+			"1 does not count: it hit the worker outside its critical section", "at 5.990 s: w2 still acted", "and 5 more in the report", "store/x/report.html"},
+		"tolerated": {"VALID  Workers overlapped", "judged: no-stale-write,", "mutual-exclusion  tolerated"},
+		"valid":     {"VALID  No property", "pause      asked for, never injected"},
+		"undecided": {"UNDECIDED  Too few", "no-lost-update    undecided", "fencing-order     n/a"},
+		"broken":    {"BROKEN  The cluster never", "judged: nothing"},
+		"hostile":   {"VIOLATION  Two workers", "<script>alert(1)</script>"},
+	}
+	for _, c := range append(runs(), poisoned()) {
+		for _, width := range []int{0, 60, 132} {
+			t.Run(fmt.Sprint(c.name, width), func(t *testing.T) {
+				text := terminalText(t, c, TerminalOptions{Width: width, Folder: "store/x"})
+				if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' }) {
+					t.Error("control characters without colour")
+				}
+				limit := width
+				if limit == 0 {
+					limit = 80
+				}
+				for _, line := range strings.Split(text, "\n") {
+					if n := utf8.RuneCountInString(line); n > limit {
+						t.Errorf("%d columns: %s", n, line)
+					}
+				}
+				for _, part := range want[c.name] {
+					if width == 0 && !strings.Contains(text, part) {
+						t.Errorf("missing %q in\n%s", part, text)
+					}
+				}
+				// Colour adds to the text and never replaces a word of it.
+				colored := terminalText(t, c, TerminalOptions{Width: width, Folder: "store/x", Color: true})
+				if bare := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(colored, ""); bare != text || colored == text {
+					t.Error("the text differs with colour, or has none")
+				}
+			})
+		}
+	}
+}
+
+func TestSentenceCarriesTheVerdictOnce(t *testing.T) {
+	for in, want := range map[string]string{
+		"VIOLATION: two held it": "two held it",
+		"violation two held it":  "two held it",
+		"Violations were seen":   "Violations were seen",
+		"":                       "The checkers gave no reason.",
+	} {
+		if got := sentence(checker.Results{Verdict: checker.Violation, Sentence: in}); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestExamplesPreferWhatTellsMost(t *testing.T) {
+	r := checker.Results{Findings: []checker.Finding{
+		{Property: checker.Liveness, Verdict: checker.Violation, Violations: []checker.Incident{{What: "stuck"}}},
+		{Property: checker.MutualExclusion, Verdict: checker.Violation, Required: true, Violations: []checker.Incident{
+			{What: "outlived", Class: "outlived lease"}, {What: "costly", Class: "outlived lease", Grants: []string{"a"}}, {What: "broken", Class: "broken promise"}}},
+		{Property: checker.NoLostUpdate, Verdict: checker.Violation, Required: true, Violations: []checker.Incident{{What: "lost", Grants: []string{"a"}}}},
+	}}
+	var got []string
+	for _, e := range examples(r, 5) {
+		got = append(got, e.Incident.What)
+	}
+	if want := []string{"broken", "lost", "stuck", "costly", "outlived"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestCoverageNeverHidesAFault(t *testing.T) {
+	h := history.Header{Workers: []string{"w1"}}
+	for _, c := range []struct {
+		faults []checker.FaultCoverage
+		line   string
+		why    []string
+	}{
+		{[]checker.FaultCoverage{{Kind: "pause", Targets: []string{"w1"}, Applied: true, Proven: true, Exercised: true, Outlasted: true}},
+			"1 injected, 1 proven, 1 hit a holder, 1 outlasted the lease, 1 NOT PROVEN HEALED", nil},
+		{[]checker.FaultCoverage{{Kind: "pause", Targets: []string{"n1"}, Applied: true, Proven: true, Exercised: true, Healed: true}},
+			"1 injected, 1 proven, 1 exercised", nil},
+		{[]checker.FaultCoverage{{Kind: "clock", Reason: "no driver"}, {Kind: "clock", Reason: "no driver"}, {Kind: "clock", Applied: true, Healed: true}},
+			"1 injected, 0 proven, 0 exercised", []string{"2 do not count: no driver", "1 does not count: no proof that it was in force"}},
+	} {
+		got := coverages(h, c.faults)
+		if len(got) != 1 || got[0].line() != c.line || strings.Join(got[0].notCounted(), "|") != strings.Join(c.why, "|") {
+			t.Errorf("got %q %q, want %q %q", got[0].line(), got[0].notCounted(), c.line, c.why)
+		}
+	}
+}
+
+func TestJSON(t *testing.T) {
+	for _, c := range append(runs(), poisoned()) {
+		var b bytes.Buffer
+		if err := JSON(&b, c.h.Header, c.r); err != nil {
+			t.Fatal(err)
+		}
+		var d Document
+		decoder := json.NewDecoder(&b)
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&d); err != nil {
+			t.Fatal(err)
+		}
+		c.r.Holds = nil
+		if d.Schema != 1 || !reflect.DeepEqual(d.Header, c.h.Header) || !reflect.DeepEqual(d.Results, c.r) {
+			t.Errorf("%s: does not come back as it was", c.name)
+		}
+	}
+}
+
+func TestJUnit(t *testing.T) {
+	type counts struct{ tests, failures, errors, skipped int }
+	want := map[string]counts{
+		"violation": {9, 3, 0, 0}, "tolerated": {9, 0, 0, 0}, "valid": {9, 0, 0, 0},
+		"undecided": {9, 0, 1, 2}, "broken": {1, 0, 1, 0}, "hostile": {9, 3, 0, 0},
+	}
+	for _, c := range append(runs(), poisoned()) {
+		var b bytes.Buffer
+		if err := JUnit(&b, c.h.Header, c.r); err != nil {
+			t.Fatal(err)
+		}
+		var got junitSuite
+		if err := xml.Unmarshal(b.Bytes(), &got); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		w := want[c.name]
+		if (counts{got.Tests, got.Failures, got.Errors, got.Skipped}) != w || len(got.Cases) != w.tests {
+			t.Errorf("%s: %d tests, %d failures, %d errors, %d skipped; want %v\n%s", c.name, got.Tests, got.Failures, got.Errors, got.Skipped, w, b.String())
+		}
+		var elements counts
+		for _, k := range got.Cases {
+			elements.tests++
+			elements.failures += one(k.Failure != nil)
+			elements.errors += one(k.Error != nil)
+			elements.skipped += one(k.Skipped != nil)
+			if c.name == "tolerated" && k.Name == string(checker.MutualExclusion) && !strings.HasPrefix(k.Out, "tolerated: ") {
+				t.Errorf("tolerated is not said: %q", k.Out)
+			}
+		}
+		if elements != w {
+			t.Errorf("%s: elements %v, want %v", c.name, elements, w)
+		}
+	}
+}
+
+// TestJUnitNeverPassesWhatIsNotValid guards the promise that CI cannot show
+// green for a run that was not judged valid.
+func TestJUnitNeverPassesWhatIsNotValid(t *testing.T) {
+	for _, v := range []checker.Verdict{"", "new", checker.Violation, checker.Undecided, checker.Broken, checker.NotApplicable} {
+		var b bytes.Buffer
+		r := checker.Results{Verdict: v, Findings: []checker.Finding{{Property: checker.Liveness, Verdict: checker.Valid, Required: true}}}
+		if err := JUnit(&b, history.Header{}, r); err != nil {
+			t.Fatal(err)
+		}
+		var got junitSuite
+		if err := xml.Unmarshal(b.Bytes(), &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Failures+got.Errors == 0 {
+			t.Errorf("%q passes", v)
+		}
+	}
+}
+
+func pageOf(t *testing.T, c run) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := HTML(&b, c.h, c.r); err != nil {
+		t.Fatal(err)
+	}
+	if dir := os.Getenv("LOCKCHECK_REPORTS"); dir != "" {
+		if err := os.WriteFile(filepath.Join(dir, c.name+".html"), b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.String()
+}
+
+// parseSVG decodes every picture of a page and counts the elements by class.
+func parseSVG(t *testing.T, page string) map[string]int {
+	t.Helper()
+	count := map[string]int{}
+	for rest := page; ; {
+		start := strings.Index(rest, `<svg class="timeline"`)
+		if start < 0 {
+			return count
+		}
+		rest = rest[start:]
+		d := xml.NewDecoder(strings.NewReader(rest))
+		for depth := 0; ; {
+			token, err := d.Token()
+			if errors.Is(err, io.EOF) || err != nil {
+				t.Fatalf("picture: %v", err)
+			}
+			switch e := token.(type) {
+			case xml.StartElement:
+				depth++
+				count["<"+e.Name.Local]++
+				for _, a := range e.Attr {
+					if a.Name.Local == "class" || a.Name.Local == "href" {
+						count[a.Value]++
+					}
+				}
+			case xml.EndElement:
+				depth--
+			}
+			if depth == 0 {
+				break
+			}
+		}
+		rest = rest[d.InputOffset():]
+	}
+}
+
+func TestHTML(t *testing.T) {
+	want := map[string][]string{
+		"violation": {"VIOLATION</span>", "The counterexample", "Step by step"},
+		"tolerated": {"VALID</span>", "What the guard made harmless", "write refused"},
+		"valid":     {"VALID</span>", "How the lock was used"},
+		"undecided": {"UNDECIDED</span>", ">n/a<"},
+		"broken":    {"BROKEN</span>", "No hold was recorded", "line 7"},
+	}
+	for _, c := range append(runs(), poisoned()) {
+		t.Run(c.name, func(t *testing.T) {
+			page := pageOf(t, c)
+			for _, part := range want[c.name] {
+				if !strings.Contains(page, part) {
+					t.Errorf("missing %q", part)
+				}
+			}
+			for _, bad := range []string{"http://", "https://", "<link", "src=", "@import", "ZgotmplZ", "NaN"} {
+				if strings.Contains(page, bad) {
+					t.Errorf("the page has %q", bad)
+				}
+			}
+			if n := strings.Count(page, "<script"); n != 1 {
+				t.Errorf("%d scripts", n)
+			}
+			svg := parseSVG(t, page)
+			if c.name == "violation" && (svg["beyond"] != 4 || svg["#s-lost"] != 3 || svg["#s-stale"] != 4 || svg["overlap"] != 4 || svg["window"] != 1) {
+				t.Errorf("the pictures show %v", svg)
+			}
+		})
+	}
+}
+
+func TestHTMLEscapes(t *testing.T) {
+	page := pageOf(t, poisoned())
+	if strings.Contains(page, "<script>alert") || !strings.Contains(page, "&lt;script&gt;alert(1)") {
+		t.Error("hostile text is not escaped")
+	}
+	if strings.ContainsAny(page, "\x1b\x00\x07\u202e") {
+		t.Error("control characters")
+	}
+}
+
+// TestHTMLStaysSmall has a run with 100,000 operations and more violations than
+// anyone will read.
+func TestHTMLStaysSmall(t *testing.T) {
+	st := newStory("none")
+	st.phase(history.PhaseReady)
+	for n := range 300 {
+		w := st.h.Header.Workers
+		st.quietly(330, 2*ms)
+		st.outlast(fmt.Sprintf("f%d", n), w[n%5], w[(n+2)%5], true)
+	}
+	h, r := st.finish(checker.Violation, "Two workers held the lock at the same time 300 times.")
+	if len(r.Holds) < 99_000 {
+		t.Fatal(len(r.Holds))
+	}
+	start := time.Now()
+	page := pageOf(t, run{"large", h, r})
+	t.Logf("%d kB in %v", len(page)/1024, time.Since(start))
+	if len(page) > 2<<20 {
+		t.Errorf("%d bytes", len(page))
+	}
+	parseSVG(t, page)
+	for _, part := range []string{"mutual-exclusion: 25 of 300", "drawn as", "150 more faults", "no-lost-update: 100 of 300"} {
+		if !strings.Contains(page, part) {
+			t.Errorf("does not say what was left out: %q", part)
+		}
+	}
+}
+
+// TestHTMLOfScraps has inputs that a killed run can leave behind.
+func TestHTMLOfScraps(t *testing.T) {
+	one := checker.Hold{Worker: "w9", Grant: "g", Start: 5, End: 5, Deadline: 5}
+	for i, r := range []checker.Results{
+		{}, {Holds: []checker.Hold{one}}, {Holds: []checker.Hold{one}, Begin: 5, End: 5},
+		{Holds: []checker.Hold{one}, End: 10, Findings: []checker.Finding{{Property: checker.MutualExclusion, Verdict: checker.Violation,
+			Violations: []checker.Incident{{Grants: []string{"g"}}, {Grants: []string{"none"}, From: 9, To: 3}}}}},
+		{Holds: []checker.Hold{one}, Faults: []checker.FaultCoverage{{Kind: "pause", Applied: true, Proven: true, Exercised: true, Begin: 9, End: 2}}},
+	} {
+		page := pageOf(t, run{fmt.Sprint("scrap", i), &history.History{}, r})
+		parseSVG(t, page)
+		if strings.Contains(page, "NaN") || strings.Contains(page, "Inf") || strings.Contains(page, `width="-`) {
+			t.Errorf("%d: impossible places", i)
+		}
+	}
+}
+
+func TestTickStep(t *testing.T) {
+	for _, seconds := range []float64{0.001, 0.0033, 0.5, 1, 3.2, 4, 5, 60, 61, 7200} {
+		if n := seconds / tickStep(seconds); n < 4-1e-9 || n > 10+1e-9 {
+			t.Errorf("%v s: %v ticks", seconds, n)
+		}
+	}
+}
+
+func TestProgressLive(t *testing.T) {
+	var b bytes.Buffer
+	p := NewProgress(&b, true, false)
+	p.Status("%d acquired", 7)
+	p.Step("pause of %s", "w1\x1b[2J")
+	p.Status("%s", strings.Repeat("x", 200))
+	p.Done()
+	p.Done()
+	want := clearLine + "7 acquired" + clearLine + "pause of w1[2J\n7 acquired" + clearLine + strings.Repeat("x", 78) + "…" + clearLine
+	if b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}
+
+func TestProgressInALog(t *testing.T) {
+	var b bytes.Buffer
+	now := time.Unix(0, 0)
+	p := NewProgress(&b, false, true)
+	p.now = func() time.Time { return now }
+	p.last = now
+	for second := range 26 {
+		now = time.Unix(int64(second), 0)
+		if second == 4 {
+			p.Step("faults begin")
+		}
+		p.Status("second %d", second)
+	}
+	p.Done()
+	if want := "faults begin\nsecond 14\nsecond 24\n"; b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}
+
+func TestProgressFromManyGoroutines(t *testing.T) {
+	var b bytes.Buffer
+	p := NewProgress(&b, true, true)
+	var group sync.WaitGroup
+	for n := range 8 {
+		group.Go(func() { p.Status("%d", n); p.Step("step %d", n); p.Done() })
+	}
+	group.Wait()
+	if n := strings.Count(b.String(), "\n"); n != 8 {
+		t.Errorf("%d lines", n)
+	}
+}

@@ -1,0 +1,88 @@
+package reports
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+const (
+	// statusWidth stays one column clear of the edge: some terminals wrap as
+	// soon as the last column is written, and the line could not be cleared.
+	statusWidth = defaultWidth - 1
+	heartbeat   = 10 * time.Second
+	clearLine   = "\r\x1b[K"
+)
+
+// Progress shows people how a run is going, on the stream for progress. Its
+// methods may be called by several goroutines at once. Errors of the writer are
+// dropped: progress that nobody can see must not end a run.
+type Progress struct {
+	mu    sync.Mutex
+	w     io.Writer
+	live  bool
+	color bool
+	now   func() time.Time
+	last  time.Time // when anything was last written
+	shown string    // the live line on the screen
+}
+
+// NewProgress returns a Progress that writes to w. With live, w is a terminal
+// and has one status line that is rewritten in place; without, it is a log and
+// gets lines at most every ten seconds besides the steps.
+func NewProgress(w io.Writer, live bool, color bool) *Progress {
+	p := &Progress{w: w, live: live, color: color, now: time.Now}
+	p.last = p.now()
+	return p
+}
+
+// Step writes a line that stays: a change of phase, a fault.
+func (p *Progress) Step(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text := printable(fmt.Sprintf(format, args...)) + "\n"
+	if p.shown != "" {
+		text = clearLine + text + p.shown
+	}
+	p.write(text)
+}
+
+// Status replaces the status line. In a log it writes a line only if nothing
+// else has been written for ten seconds, so that CI sees a sign of life.
+func (p *Progress) Status(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text := printable(fmt.Sprintf(format, args...))
+	if !p.live {
+		if p.now().Sub(p.last) >= heartbeat {
+			p.write(text + "\n")
+		}
+		return
+	}
+	p.shown = p.faint(shorten(text, statusWidth))
+	p.write(clearLine + p.shown)
+}
+
+// Done takes the status line away. More steps may follow.
+func (p *Progress) Done() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shown != "" {
+		p.shown = ""
+		p.write(clearLine)
+	}
+}
+
+func (p *Progress) faint(s string) string {
+	if !p.color || s == "" {
+		return s
+	}
+	return dim + s + reset
+}
+
+// write must be called with the mutex held.
+func (p *Progress) write(s string) {
+	p.last = p.now()
+	_, _ = io.WriteString(p.w, s)
+}

@@ -1,0 +1,274 @@
+package reports
+
+import (
+	"bytes"
+	"io"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"lockcheck/checker"
+	"lockcheck/history"
+)
+
+// TerminalOptions says how the report at the end of a run is to look.
+type TerminalOptions struct {
+	Width  int  // columns; 0 means 80
+	Color  bool // ANSI colours; the caller knows about NO_COLOR and terminals
+	Folder string
+	Header history.Header
+}
+
+// Widths of the report, in columns.
+const (
+	defaultWidth     = 80
+	minWidth         = 40
+	terminalExamples = 3
+)
+
+// Terminal writes the report for people at the end of a run: the verdict in one
+// sentence, what it rests on, every property, the faults, and a few incidents.
+// No line is wider than o.Width, except for a path that is: a broken path could
+// not be copied.
+func Terminal(w io.Writer, r checker.Results, o TerminalOptions) error {
+	t := &terminal{width: o.Width, color: o.Color}
+	if t.width == 0 {
+		t.width = defaultWidth
+	}
+	t.width = max(t.width, minWidth)
+
+	t.headline(r)
+	t.run(r, o.Header)
+	t.properties(r)
+	t.faults(r, o.Header)
+	t.examples(r)
+	t.folder(o.Folder)
+	_, err := w.Write(t.out.Bytes())
+	return err
+}
+
+type terminal struct {
+	out   bytes.Buffer
+	width int
+	color bool
+}
+
+func (t *terminal) headline(r checker.Results) {
+	v := plain(r.Verdict)
+	word := strings.ToUpper(string(v))
+	t.hang(word+"  ", t.paint(bold+colorOf(v), word)+"  ", sentence(r))
+	t.blank()
+}
+
+func (t *terminal) run(r checker.Results, h history.Header) {
+	t.hang("judged: ", t.paint(dim, "judged: "), judged(r))
+	var parts []string
+	for _, f := range facts(h) {
+		switch f.Name {
+		case "lock", "workload":
+			parts = append(parts, f.Value)
+		case "workers":
+			parts = append(parts, f.Value+" workers")
+		default:
+			parts = append(parts, f.Name+" "+f.Value)
+		}
+	}
+	t.hang("run:    ", t.paint(dim, "run:    "), strings.Join(parts, "; "))
+	t.blank()
+}
+
+func (t *terminal) properties(r checker.Results) {
+	name, verdict := 0, len("violation")
+	for _, f := range r.Findings {
+		name = max(name, utf8.RuneCountInString(clean(string(f.Property))))
+	}
+	name = min(name, t.width/3)
+	for _, f := range ordered(r.Findings) {
+		word := wordOf(f)
+		if rank(f) == 0 {
+			word = strings.ToUpper(word)
+		}
+		summary := clean(f.Summary)
+		if rank(f) == 3 {
+			summary += " (reported, not judged)"
+		}
+		lead := "  " + pad(shorten(clean(string(f.Property)), name), name) + "  "
+		t.hang(lead+pad(word, verdict)+"  ", lead+t.paint(findingColor(f), pad(word, verdict))+"  ", summary)
+	}
+	if len(r.Findings) > 0 {
+		t.blank()
+	}
+}
+
+func (t *terminal) faults(r checker.Results, h history.Header) {
+	groups := coverages(h, r.Faults)
+	if len(groups) == 0 {
+		return
+	}
+	kind := 0
+	for _, c := range groups {
+		kind = max(kind, utf8.RuneCountInString(c.kind))
+	}
+	kind = min(kind, t.width/3)
+	t.line(t.paint(bold, "faults"))
+	for _, c := range groups {
+		lead := "  " + pad(shorten(c.kind, kind), kind) + "  "
+		t.hang(lead, lead, c.line())
+		for _, why := range c.notCounted() {
+			lead = strings.Repeat(" ", kind+4)
+			t.hang(lead+"  ", lead, why)
+		}
+	}
+	t.blank()
+}
+
+func (t *terminal) examples(r checker.Results) {
+	list := examples(r, terminalExamples)
+	if len(list) == 0 {
+		return
+	}
+	t.line(t.paint(bold, "what happened"))
+	for _, e := range list {
+		lead := "  at " + at(e.Incident.From, r.Begin) + ": "
+		t.hang("    ", lead, clean(e.Incident.What)+inBrackets(e.Incident))
+	}
+	total := 0
+	for _, f := range r.Findings {
+		total += max(f.Total, len(f.Violations))
+	}
+	if rest := total - len(list); rest > 0 {
+		t.line("  and " + grouped(int64(rest)) + " more in the report")
+	}
+	t.blank()
+}
+
+func (t *terminal) folder(folder string) {
+	if folder == "" {
+		return
+	}
+	t.line(t.paint(dim, "folder  ") + printable(folder))
+	t.line(t.paint(dim, "page    ") + printable(filepath.Join(folder, "report.html")))
+}
+
+// inBrackets is what classifies an incident, where there is anything to say.
+func inBrackets(i checker.Incident) string {
+	var parts []string
+	if i.Class != "" {
+		parts = append(parts, clean(i.Class))
+	}
+	if i.Key != "" {
+		parts = append(parts, "key "+clean(i.Key))
+	}
+	if len(i.Faults) > 0 {
+		parts = append(parts, "during "+strings.Join(cleanAll(i.Faults), ", "))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, "; ") + ")"
+}
+
+func (t *terminal) line(s string) { t.out.WriteString(s + "\n") }
+
+func (t *terminal) blank() { t.line("") }
+
+// hang writes text behind a lead, wrapped, with the following lines indented by
+// the width of indent. The lead comes apart from the indent because colours
+// have no width.
+func (t *terminal) hang(indent, lead, text string) {
+	left := utf8.RuneCountInString(indent)
+	first := t.width - visible(lead)
+	lines := wrap(text, first, t.width-left)
+	for n, l := range lines {
+		if n > 0 {
+			lead = strings.Repeat(" ", left)
+		}
+		t.line(strings.TrimRight(lead+l, " "))
+	}
+}
+
+// wrap breaks text between words; a word longer than a line is cut.
+func wrap(text string, first, rest int) []string {
+	var lines []string
+	line, room := "", first
+	flush := func() {
+		lines = append(lines, line)
+		line, room = "", rest
+	}
+	for _, word := range strings.Fields(text) {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > room {
+			flush()
+		}
+		if line != "" {
+			line += " " + word
+			continue
+		}
+		for runes := []rune(word); len(runes) > 0; {
+			n := min(len(runes), max(room, 1))
+			line, runes = string(runes[:n]), runes[n:]
+			if len(runes) > 0 {
+				flush()
+			}
+		}
+	}
+	return append(lines, line)
+}
+
+// ANSI sequences.
+const (
+	reset   = "\x1b[0m"
+	bold    = "\x1b[1m"
+	dim     = "\x1b[2m"
+	red     = "\x1b[31m"
+	green   = "\x1b[32m"
+	yellow  = "\x1b[33m"
+	magenta = "\x1b[35m"
+)
+
+func (t *terminal) paint(style, s string) string {
+	if !t.color || style == "" {
+		return s
+	}
+	return style + s + reset
+}
+
+func colorOf(v checker.Verdict) string {
+	switch v {
+	case checker.Violation:
+		return red
+	case checker.Valid:
+		return green
+	case checker.Undecided:
+		return yellow
+	case checker.Broken:
+		return magenta
+	}
+	return dim
+}
+
+func findingColor(f checker.Finding) string {
+	if rank(f) == 4 {
+		return yellow
+	}
+	return colorOf(plain(f.Verdict))
+}
+
+// visible is the number of columns of s, escape sequences not counted.
+func visible(s string) int {
+	n, escape := 0, false
+	for _, r := range s {
+		switch {
+		case r == '\x1b':
+			escape = true
+		case escape:
+			escape = r != 'm'
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+func pad(s string, n int) string {
+	return s + strings.Repeat(" ", max(0, n-utf8.RuneCountInString(s)))
+}
