@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"lockcheck/clusters/engine"
+	"lockcheck/clusters/images"
+	"lockcheck/harness"
+)
+
+func cleanCommand(s *system) *cobra.Command {
+	var withImages bool
+	cmd := &cobra.Command{
+		Use:   "clean",
+		Short: "undo and remove what killed runs have left",
+		Long: `Remove the processes, containers, networks and volumes of runs whose lockcheck is
+dead. Runs that are going on, and all that is not lockcheck's, are left alone.`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			left, err := harness.Clean(cmd.Context())
+			for _, l := range left {
+				fmt.Fprintf(s.stdout, "run %s: removed %d processes, %d Docker objects\n", l.Run, l.Processes, l.Objects)
+				for _, undone := range l.Undone {
+					fmt.Fprintf(s.stdout, "  undone with them: %s\n", undone)
+				}
+			}
+			if err != nil {
+				return err
+			}
+			if len(left) == 0 {
+				fmt.Fprintln(s.stdout, "nothing to clean")
+			}
+			if withImages {
+				return s.removeImages(cmd)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&withImages, "images", false, "remove the images that lockcheck has made, too")
+	return cmd
+}
+
+func (s *system) removeImages(cmd *cobra.Command) error {
+	docker, err := engine.Connect(cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer docker.Close()
+	removed, err := images.Maker{Engine: docker, Progress: s.progress().Step}.Remove(cmd.Context())
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.stdout, "removed %d images\n", removed)
+	return nil
+}
+
+func imagesCommand(s *system) *cobra.Command {
+	return &cobra.Command{
+		Use: "images", Short: "make all images now instead of on first use",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			docker, err := engine.Connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer docker.Close()
+			progress := s.progress()
+			maker := images.Maker{Engine: docker, Progress: progress.Step}
+			for _, name := range images.Names() {
+				image, err := maker.Ensure(cmd.Context(), name)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(s.stdout, "%s  %s\n", image.Ref, image.ID)
+			}
+			return nil
+		},
+	}
+}

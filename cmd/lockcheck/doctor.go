@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lockcheck/clusters/engine"
+	"lockcheck/clusters/images"
+	"lockcheck/history"
+)
+
+// doctorTimeout bounds the questions to the engine.
+const doctorTimeout = 15 * time.Second
+
+// check is one thing that a doctor looks at.
+type check struct {
+	what string
+	// look returns what there is, or why that is not enough.
+	look func(context.Context) (string, error)
+}
+
+func doctorCommand(s *system) *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "tell what works on this machine and what is missing",
+		Long: `Look at what lockcheck needs. The exit code is 0 if every lock can be tested
+here, 3 if something is missing.`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), doctorTimeout)
+			defer cancel()
+			return s.doctor(ctx)
+		},
+	}
+}
+
+func (s *system) doctor(ctx context.Context) error {
+	missing := 0
+	table := tabwriter.NewWriter(s.stdout, 0, 0, 2, ' ', 0)
+	for _, c := range s.checks() {
+		found, err := c.look(ctx)
+		status := "ok"
+		if err != nil {
+			status, found = "missing", err.Error()
+			missing++
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\n", status, c.what, found)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if missing > 0 {
+		return &exitError{code: exitBroken, err: errors.New("something is missing; the embedded lock may work all the same")}
+	}
+	return nil
+}
+
+func (s *system) checks() []check {
+	return []check{
+		{"system", func(context.Context) (string, error) {
+			return fmt.Sprintf("%s %s, %d processors", runtime.GOOS, runtime.GOARCH, runtime.NumCPU()), nil
+		}},
+		{"monotonic clock", func(context.Context) (string, error) {
+			return fmt.Sprintf("%d s since boot", history.Now()/1e9), nil
+		}},
+		{"Docker engine", withEngine(func(ctx context.Context, e *engine.Engine) (string, error) { return e.Version(ctx) })},
+		{"own image", withEngine(s.lookAtBinary)},
+		{"images of servers", withEngine(lookAtImages)},
+	}
+}
+
+func withEngine(look func(context.Context, *engine.Engine) (string, error)) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		docker, err := engine.Connect(ctx)
+		if err != nil {
+			return "", err
+		}
+		defer docker.Close()
+		return look(ctx, docker)
+	}
+}
+
+func (s *system) lookAtBinary(context.Context, *engine.Engine) (string, error) {
+	binary, err := s.binary()
+	if err != nil {
+		return "", err
+	}
+	if err := images.CheckBinary(binary); err != nil {
+		return "", err
+	}
+	return "this binary is static", nil
+}
+
+// lookAtImages tells whether images are there or how they can be made.
+func lookAtImages(ctx context.Context, docker *engine.Engine) (string, error) {
+	there, err := docker.ImagesWith(ctx, images.RecipeLabel)
+	if err != nil {
+		return "", err
+	}
+	if len(there) > 0 {
+		return fmt.Sprintf("%d there; others are made on first use", len(there)), nil
+	}
+	_, debootstrap := exec.LookPath("debootstrap")
+	_, apt := exec.LookPath("apt-get")
+	if os.Geteuid() == 0 && (debootstrap == nil || apt == nil) {
+		return "none yet; made on first use, from a registry or with debootstrap", nil
+	}
+	return "none yet; made on first use if a registry can be reached", nil
+}

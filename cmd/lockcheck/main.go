@@ -1,0 +1,153 @@
+// Command lockcheck tests distributed locks under faults. Its files hold one
+// command each: flags, wiring and exit codes, nothing else.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"lockcheck/harness"
+)
+
+// Exit codes, as `lockcheck help exit-codes` explains them.
+const (
+	exitOK          = 0
+	exitViolation   = 1
+	exitUndecided   = 2
+	exitBroken      = 3
+	exitUsage       = 64
+	exitInterrupted = 130
+)
+
+// exitError carries an exit code. Its message is shown unless it is empty.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// system is what the commands use of the operating system, so that the whole
+// command line can be tested in process.
+type system struct {
+	args           []string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	env            func(string) string
+	// terminal and width describe stdout; progressTerminal describes stderr.
+	terminal, progressTerminal bool
+	width                      int
+	// signals delivers interrupts.
+	signals <-chan os.Signal
+	binary  func() (string, error)
+}
+
+func main() {
+	signals, stop := interrupts()
+	defer stop()
+	os.Exit(run(context.Background(), &system{
+		args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Getenv,
+		terminal: term.IsTerminal(int(os.Stdout.Fd())), progressTerminal: term.IsTerminal(int(os.Stderr.Fd())),
+		width: terminalWidth(), signals: signals, binary: os.Executable,
+	}))
+}
+
+func terminalWidth() int {
+	width, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
+// run executes the command line and returns the exit code.
+func run(ctx context.Context, s *system) int {
+	root := rootCommand(s)
+	root.SetArgs(s.args)
+	root.SetIn(s.stdin)
+	root.SetOut(s.stdout)
+	root.SetErr(s.stderr)
+	err := root.ExecuteContext(ctx)
+	code := exitCode(err)
+	if err != nil && err.Error() != "" {
+		fmt.Fprintln(s.stderr, "lockcheck:", err)
+	}
+	return code
+}
+
+// exitCode finds the code that an error carries. Errors of cobra itself are
+// about usage; others mean that lockcheck could not do its work.
+func exitCode(err error) int {
+	var carried *exitError
+	var usage *harness.UsageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &carried):
+		return carried.code
+	case errors.As(err, &usage):
+		return exitUsage
+	default:
+		return exitBroken
+	}
+}
+
+func rootCommand(s *system) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "lockcheck",
+		Short: "Does a distributed lock keep two processes apart when things go wrong?",
+		Long: `lockcheck starts the servers of a distributed lock, lets worker processes update
+data under it, pauses, cuts off and confuses both, and judges what happened.
+
+With no lock named, "lockcheck test" needs nothing but itself.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          usageArgs(cobra.NoArgs),
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Version:       version(),
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &harness.UsageError{Err: err} })
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(
+		testCommand(s), reproCommand(s), analyzeCommand(s), listCommand(s), doctorCommand(s), cleanCommand(s),
+		imagesCommand(s), exitCodesTopic(),
+		workerCommand(s), resourceCommand(s), serverCommand(s), agentCommand(s), reapCommand(s),
+	)
+	return root
+}
+
+// usageArgs makes the errors of an argument check errors of usage.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return &harness.UsageError{Err: err}
+		}
+		return nil
+	}
+}
+
+const exitCodes = `Exit codes:
+    0  valid, or exactly what was expected
+    1  violation: a required property was violated
+    2  undecided: too little happened to tell, or no fault was proven
+    3  broken: the run itself failed
+   64  usage: what was asked for makes no sense
+  130  interrupted`
+
+// exitCodesTopic is shown by "lockcheck help exit-codes".
+func exitCodesTopic() *cobra.Command {
+	return &cobra.Command{Use: "exit-codes", Short: "what the exit codes mean", Long: exitCodes}
+}

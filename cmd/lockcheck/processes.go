@@ -1,0 +1,93 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"lockcheck/clusters"
+	"lockcheck/clusters/agent"
+	"lockcheck/harness"
+	"lockcheck/workloads"
+)
+
+// The hidden commands are lockcheck's own processes: the same binary in other
+// places. Their input ends when the harness is gone, and so do they.
+
+func workerCommand(s *system) *cobra.Command {
+	var config string
+	cmd := &cobra.Command{
+		Use: "worker", Hidden: true, Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var c workloads.WorkerConfig
+			if err := json.Unmarshal([]byte(config), &c); err != nil {
+				return fmt.Errorf("worker: --config: %w", err)
+			}
+			return workloads.RunWorker(cmd.Context(), c, s.stdin, s.stdout)
+		},
+	}
+	cmd.Flags().StringVar(&config, "config", "", "configuration as JSON")
+	return cmd
+}
+
+func resourceCommand(s *system) *cobra.Command {
+	var config string
+	cmd := &cobra.Command{
+		Use: "resource", Hidden: true, Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var c workloads.ResourceConfig
+			if err := json.Unmarshal([]byte(config), &c); err != nil {
+				return fmt.Errorf("resource: --config: %w", err)
+			}
+			return workloads.RunResource(cmd.Context(), c, s.stdin, s.stdout)
+		},
+	}
+	cmd.Flags().StringVar(&config, "config", "", "configuration as JSON")
+	return cmd
+}
+
+func serverCommand(s *system) *cobra.Command {
+	var servers, socket string
+	cmd := &cobra.Command{
+		Use: "server", Hidden: true, Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return clusters.ServeEmbedded(cmd.Context(), servers, socket, s.stdin)
+		},
+	}
+	cmd.Flags().StringVar(&servers, "servers", "", "kind of servers")
+	cmd.Flags().StringVar(&socket, "socket", "", "Unix socket to serve")
+	return cmd
+}
+
+func agentCommand(s *system) *cobra.Command {
+	var servers string
+	host := agent.Local{Network: true}
+	cmd := &cobra.Command{
+		Use: "agent", Hidden: true, Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if spec, known := clusters.ByName(servers); known {
+				host.Probes = spec.Probes
+			}
+			return agent.Serve(cmd.Context(), host, s.stdin, s.stdout)
+		},
+	}
+	cmd.Flags().StringVar(&servers, "servers", "", "kind of servers")
+	cmd.Flags().StringVar(&host.Address, "address", "", "address of the server")
+	cmd.Flags().StringVar(&host.ClockFile, "clock-file", "", "file with the offset of the server's clock")
+	return cmd
+}
+
+func reapCommand(s *system) *cobra.Command {
+	var run string
+	var docker bool
+	cmd := &cobra.Command{
+		Use: "reap", Hidden: true, Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return harness.Reap(cmd.Context(), run, docker, s.stdin)
+		},
+	}
+	cmd.Flags().StringVar(&run, "run", "", "run to clean up after")
+	cmd.Flags().BoolVar(&docker, "docker", false, "the run uses Docker")
+	return cmd
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"lockcheck/harness"
+)
+
+func reproCommand(s *system) *cobra.Command {
+	var list, control bool
+	machine := harness.Options{}
+	cmd := &cobra.Command{
+		Use:   "repro NAME",
+		Short: "reproduce a published finding, or run its control",
+		Long: `Run a published finding as a fixed schedule. The exit code is 0 only if exactly
+the expected verdict was reached; a broken or undecided run never counts as
+reproduced. --control runs the same test with the one change that must make it
+valid.
+
+` + exitCodes,
+		Example: `  lockcheck repro --list
+  lockcheck repro redlock-clock-jump
+  lockcheck repro redlock-clock-jump --control`,
+		Args: usageArgs(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case list:
+				return s.listReproductions()
+			case len(args) == 0:
+				return &harness.UsageError{Err: errors.New("name a reproduction, or use --list")}
+			}
+			return s.reproduce(cmd.Context(), args[0], control, machine)
+		},
+	}
+	cmd.Flags().BoolVar(&list, "list", false, "list the reproductions")
+	cmd.Flags().BoolVar(&control, "control", false, "run the control in place of the finding")
+	cmd.Flags().StringVar(&machine.Store, "store", "store", "folder for runs")
+	return cmd
+}
+
+func (s *system) listReproductions() error {
+	all, err := harness.Reproductions()
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(s.stdout, 0, 0, 2, ' ', 0)
+	for _, r := range all {
+		fmt.Fprintf(table, "%s\t%s\n", r.Name, r.Summary)
+		fmt.Fprintf(table, "\texpected: %s; source: %s\n", r.Expect.Verdict, r.Source)
+		fmt.Fprintf(table, "\tcontrol: %s: %s\n", r.Control.Summary, r.Control.Expect.Verdict)
+	}
+	return table.Flush()
+}
+
+func (s *system) reproduce(ctx context.Context, name string, control bool, machine harness.Options) error {
+	r, err := harness.ReproductionByName(name)
+	if err != nil {
+		return err
+	}
+	if err := s.machine(&machine); err != nil {
+		return err
+	}
+	ctx, interrupt, release := s.interruptible(ctx)
+	defer release()
+	progress := s.progress()
+	progress.Step("%s", r.Claim)
+	progress.Step("source: %s", r.Source)
+	outcome, missed, err := harness.Reproduce(ctx, r, control, machine, interrupt, progress)
+	progress.Done()
+	if err != nil {
+		return err
+	}
+	if err := s.report(outcome.Judgement); err != nil {
+		return err
+	}
+	return s.conclude(r, control, outcome, missed)
+}
+
+// conclude says whether the finding was reproduced.
+func (s *system) conclude(r harness.Reproduction, control bool, outcome harness.Outcome, missed string) error {
+	what, done := r.Name, "reproduced"
+	if control {
+		what, done = "control of "+r.Name, "as expected"
+	}
+	switch {
+	case outcome.Interrupted:
+		return &exitError{code: exitInterrupted}
+	case missed != "":
+		return &exitError{code: max(exitViolation, verdictCode(outcome.Results.Verdict)), err: fmt.Errorf("%s: not %s: %s", what, done, missed)}
+	}
+	fmt.Fprintf(s.stdout, "\n%s: %s\n", what, done)
+	if !control {
+		fmt.Fprintf(s.stdout, "its control (%s): lockcheck repro %s --control\n", r.Control.Summary, r.Name)
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// interrupts delivers what asks the program to end.
+func interrupts() (signals <-chan os.Signal, stop func()) {
+	c := make(chan os.Signal, 2)
+	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+	return c, func() { signal.Stop(c) }
+}
+
+// interruptible turns the first signal into the closing of a channel, which ends
+// a run in good order, and the second into the end of the context.
+func (s *system) interruptible(ctx context.Context) (context.Context, <-chan struct{}, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	first := make(chan struct{})
+	go func() {
+		select {
+		case <-s.signals:
+			close(first)
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-s.signals:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, first, cancel
+}

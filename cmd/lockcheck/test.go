@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"lockcheck/checker"
+	"lockcheck/harness"
+	"lockcheck/nemesis"
+	"lockcheck/reports"
+	"lockcheck/workloads"
+)
+
+// testFlags are the flags of "lockcheck test".
+type testFlags struct {
+	harness.Options
+	section  section
+	schedule string
+	images   []string
+	expect   string
+}
+
+// section is a flag value: a length of time, or a range of them.
+type section workloads.Range
+
+func (s *section) String() string {
+	if s.Min == s.Max {
+		return s.Min.String()
+	}
+	return s.Min.String() + "-" + s.Max.String()
+}
+
+func (s *section) Set(text string) error {
+	low, high, ranged := strings.Cut(text, "-")
+	if !ranged {
+		high = low
+	}
+	var err, highErr error
+	s.Min, err = time.ParseDuration(low)
+	s.Max, highErr = time.ParseDuration(high)
+	return errors.Join(err, highErr)
+}
+
+func (s *section) Type() string { return "duration[-duration]" }
+
+func testCommand(s *system) *cobra.Command {
+	f := &testFlags{section: section(harness.DefaultSection)}
+	cmd := &cobra.Command{
+		Use:   "test",
+		Short: "run one test: a lock, a workload, faults, a verdict",
+		Long: `Start the servers of a lock, let workers update data under it while faults are
+inflicted, and judge the record. Without --lock it tests the embedded lock,
+which needs no Docker.
+
+` + exitCodes,
+		Example: `  lockcheck test --expect violation
+  lockcheck test --guard fence
+  lockcheck test --lock redis --nemesis pause --workload counter
+  lockcheck test --lock redlock --nemesis clock,partition --time-limit 30s`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return s.test(cmd, f) },
+	}
+	f.add(cmd.Flags())
+	return cmd
+}
+
+func (f *testFlags) add(flags *pflag.FlagSet) {
+	flags.SortFlags = false
+	flags.StringVarP(&f.Lock, "lock", "l", "memory", "lock under test, see \"lockcheck list locks\"")
+	flags.StringVarP(&f.Workload, "workload", "w", "set", "set, counter or mutex")
+	flags.StringVar(&f.Guard, "guard", "none", "what the resource checks: none, fence or cas")
+	flags.StringVar(&f.Nemesis, "nemesis", "pause", "faults, as in pause,clock or pause:one server; none for none")
+	flags.DurationVar(&f.Interval, "nemesis-interval", harness.DefaultInterval, "mean time from one fault to the next")
+	flags.StringVar(&f.schedule, "schedule", "", "file with a schedule of faults, in place of --nemesis")
+	flags.DurationVar(&f.TimeLimit, "time-limit", harness.DefaultTimeLimit, "length of the run, the quiet time at its end included")
+	flags.IntVarP(&f.Concurrency, "concurrency", "c", harness.DefaultConcurrency, "number of workers")
+	flags.Float64Var(&f.Rate, "rate", 0, "holds per second of all workers together; 0 for as many as there are")
+	flags.DurationVar(&f.TTL, "ttl", 0, "lease of the lock (default: that of the lock)")
+	flags.Var(&f.section, "section", "time in the critical section")
+	flags.BoolVar(&f.Renew, "renew", false, "renew the lease while in the section")
+	flags.BoolVar(&f.Check, "check-before-write", false, "look at the deadline before writing")
+	flags.Int64Var(&f.MinOps, "min-ops", harness.DefaultMinOps, "updates below which a run is undecided")
+	flags.StringSliceVar(&f.Require, "require", nil, "properties that must hold beside the usual ones")
+	flags.Uint64Var(&f.Seed, "seed", 0, "seed of the schedule and of the workers (default: a new one)")
+	flags.StringArrayVar(&f.images, "image", nil, "other image for the servers, as in redis=redis:7.2")
+	flags.StringVar(&f.Store, "store", "store", "folder for runs")
+	flags.StringVar(&f.expect, "expect", "", "verdict that makes the exit code 0: valid, violation, undecided or broken")
+}
+
+func (s *system) test(cmd *cobra.Command, f *testFlags) error {
+	expect, err := parseVerdict(f.expect)
+	if err != nil {
+		return err
+	}
+	o, err := f.options(cmd)
+	if err != nil {
+		return err
+	}
+	if err := s.machine(&o); err != nil {
+		return err
+	}
+	outcome, err := s.runTest(cmd.Context(), o)
+	if err != nil {
+		return err
+	}
+	return verdictError(outcome, expect)
+}
+
+// options completes the flags.
+func (f *testFlags) options(cmd *cobra.Command) (harness.Options, error) {
+	o := f.Options
+	o.Section = workloads.Range(f.section)
+	if !cmd.Flags().Changed("seed") {
+		o.Seed = uint64(time.Now().UnixNano()) % 1_000_000
+	}
+	o.Parameters = make(map[string]string)
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		if flag.Name != "help" {
+			o.Parameters[flag.Name] = flag.Value.String()
+		}
+	})
+	if f.schedule != "" {
+		if cmd.Flags().Changed("nemesis") {
+			return o, &harness.UsageError{Err: errors.New("--schedule and --nemesis exclude each other")}
+		}
+		schedule, err := readSchedule(f.schedule)
+		if err != nil {
+			return o, &harness.UsageError{Err: err}
+		}
+		o.Schedule = &schedule
+		if cmd.Flags().Changed("seed") {
+			o.Schedule.Seed = o.Seed
+		}
+	}
+	o.Images = make(map[string]string)
+	for _, text := range f.images {
+		name, image, found := strings.Cut(text, "=")
+		if !found || image == "" {
+			return o, &harness.UsageError{Err: fmt.Errorf("--image %s: write NAME=IMAGE", text)}
+		}
+		o.Images[name] = image
+	}
+	return o, nil
+}
+
+func readSchedule(path string) (nemesis.Schedule, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nemesis.Schedule{}, err
+	}
+	defer file.Close()
+	schedule, err := nemesis.ReadSchedule(file)
+	if err != nil {
+		return schedule, fmt.Errorf("%s: %w", path, err)
+	}
+	return schedule, nil
+}
+
+// machine fills in what options need of this machine.
+func (s *system) machine(o *harness.Options) error {
+	binary, err := s.binary()
+	if err != nil {
+		return err
+	}
+	o.Binary, o.Version, o.Command = binary, version(), append([]string{"lockcheck"}, s.args...)
+	return nil
+}
+
+// runTest runs a test with progress and prints its report.
+func (s *system) runTest(ctx context.Context, o harness.Options) (harness.Outcome, error) {
+	ctx, interrupt, release := s.interruptible(ctx)
+	defer release()
+	progress := s.progress()
+	outcome, err := harness.Test(ctx, o, interrupt, progress)
+	progress.Done()
+	if err != nil {
+		return outcome, err
+	}
+	return outcome, s.report(outcome.Judgement)
+}
+
+func (s *system) progress() *reports.Progress {
+	return reports.NewProgress(s.stderr, s.progressTerminal, s.color(s.progressTerminal))
+}
+
+// color follows the convention of NO_COLOR.
+func (s *system) color(terminal bool) bool { return terminal && s.env("NO_COLOR") == "" }
+
+// report prints the report of a run.
+func (s *system) report(j harness.Judgement) error {
+	return reports.Terminal(s.stdout, j.Results, reports.TerminalOptions{
+		Width: s.width, Color: s.color(s.terminal), Folder: j.Folder, Header: j.History.Header,
+	})
+}
+
+func parseVerdict(text string) (checker.Verdict, error) {
+	switch v := checker.Verdict(text); v {
+	case "", checker.Valid, checker.Violation, checker.Undecided, checker.Broken:
+		return v, nil
+	default:
+		return "", &harness.UsageError{Err: fmt.Errorf("--expect %s: there are valid, violation, undecided and broken", text)}
+	}
+}
+
+// verdictError turns a verdict into the exit code, without a message: the
+// report has said it all.
+func verdictError(outcome harness.Outcome, expect checker.Verdict) error {
+	verdict := outcome.Results.Verdict
+	switch {
+	case outcome.Interrupted:
+		return &exitError{code: exitInterrupted}
+	case expect != "" && verdict == expect:
+		return nil
+	case expect != "" && verdict == checker.Valid:
+		// A valid run is not what was expected, and 0 would say that it is.
+		return &exitError{code: exitViolation, err: fmt.Errorf("expected %s, but the run is valid", expect)}
+	case expect != "":
+		return &exitError{code: verdictCode(verdict), err: fmt.Errorf("expected %s, but the run is %s", expect, verdict)}
+	default:
+		return codeOnly(verdictCode(verdict))
+	}
+}
+
+// codeOnly is an error that carries a code and no message; nil for 0.
+func codeOnly(code int) error {
+	if code == exitOK {
+		return nil
+	}
+	return &exitError{code: code}
+}
+
+func verdictCode(v checker.Verdict) int {
+	switch v {
+	case checker.Valid:
+		return exitOK
+	case checker.Violation:
+		return exitViolation
+	case checker.Undecided:
+		return exitUndecided
+	default:
+		return exitBroken
+	}
+}

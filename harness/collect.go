@@ -1,0 +1,170 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"lockcheck/clusters"
+	"lockcheck/history"
+)
+
+// watch makes the unexpected end of a process a failure of the run.
+func (r *run) watch(node *clusters.Node) {
+	exited := make(chan clusters.Exit, 1)
+	r.exits[node] = exited
+	go func() {
+		exit := <-node.Exited
+		if !closed(r.stopping) {
+			r.fail(fmt.Errorf("%s ended: %s%s", node.Name, exit.Reason, r.lastWords(node)))
+			exit = clusters.Exit{Clean: true} // to be reported once only
+		}
+		exited <- exit
+	}()
+}
+
+const (
+	// lastLines is how many lines of a log go with the report of a death.
+	lastLines  = 10
+	logTimeout = 5 * time.Second
+)
+
+// lastWords returns the last lines that a process has written, "" for none.
+func (r *run) lastWords(node *clusters.Node) string {
+	var text string
+	if node.Errors != nil {
+		text = node.Errors.String()
+	} else {
+		ctx, cancel := context.WithTimeout(context.Background(), logTimeout)
+		defer cancel()
+		// A log that cannot be read must not hide the death.
+		text, _ = r.cluster.Log(ctx, node.Name, lastLines)
+	}
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	lines = lines[max(0, len(lines)-lastLines):]
+	if len(lines) == 1 && lines[0] == "" {
+		return ""
+	}
+	return "; its last lines:\n" + strings.Join(lines, "\n")
+}
+
+// collect ends workers and then the resource, which reports the final state of
+// the data when its input ends. When ctx is done it waits for nothing.
+func (r *run) collect(ctx context.Context) error {
+	r.progress.Step("stopping the workers, final reads")
+	r.stop()
+	r.recorder.Phase(history.PhaseFinal, "")
+	err := r.end(ctx, r.workers)
+	err = errors.Join(err, r.end(ctx, []*clusters.Node{r.resource}))
+	if err != nil {
+		return err // an output that never ends must not be waited for
+	}
+	r.follow.Wait()
+	return nil
+}
+
+// end closes the inputs of programs and waits until they have ended.
+func (r *run) end(ctx context.Context, programs []*clusters.Node) error {
+	var errs []error
+	for _, program := range programs {
+		// A program that has died already was reported as that.
+		_ = program.Input.Close()
+	}
+	// The last section, and calls that run into their time limits.
+	limit := time.NewTimer(r.Section.Max + 15*time.Second)
+	defer limit.Stop()
+	for _, program := range programs {
+		select {
+		case exit := <-r.exits[program]:
+			if !exit.Clean {
+				errs = append(errs, fmt.Errorf("%s: %s%s", program.Name, exit.Reason, r.lastWords(program)))
+			}
+		case <-limit.C:
+			return errors.Join(append(errs, fmt.Errorf("%s did not end", program.Name))...)
+		case <-ctx.Done():
+			return errors.Join(append(errs, ctx.Err())...)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// finish records how the run ended.
+func (r *run) finish(failure error, interrupted bool) {
+	switch {
+	case failure != nil && interrupted:
+		r.recorder.Phase(history.PhaseBroken, "interrupted: "+failure.Error())
+	case failure != nil:
+		r.recorder.Phase(history.PhaseBroken, failure.Error())
+	default:
+		r.recorder.Phase(history.PhaseEnd, "")
+	}
+}
+
+// save closes the history and stores what else there is of the run.
+func (r *run) save() error {
+	errs := []error{r.recorder.Close()}
+	schedule := r.schedule
+	if r.nemesis != nil {
+		schedule = r.nemesis.Executed()
+	}
+	errs = append(errs, writeSchedule(r.folder, schedule))
+	if r.cluster != nil {
+		errs = append(errs, r.saveLogs())
+	}
+	return errors.Join(errs...)
+}
+
+func (r *run) saveLogs() error {
+	folder := filepath.Join(r.folder, logFolder)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	logs := make(map[string]string)
+	for _, server := range r.cluster.Servers() {
+		ctx, cancel := context.WithTimeout(context.Background(), logTimeout)
+		text, err := r.cluster.Log(ctx, server.Name, 0)
+		cancel()
+		if err != nil {
+			text = "lockcheck could not read this log: " + err.Error()
+		}
+		logs[server.Name] = text
+	}
+	for program := range r.exits {
+		if program.Errors != nil {
+			logs[program.Name] = program.Errors.String()
+		}
+	}
+	var errs []error
+	for name, text := range logs {
+		if text == "" {
+			continue
+		}
+		errs = append(errs, writeFile(folder, name+".log", func(w io.Writer) error {
+			_, err := io.WriteString(w, text)
+			return err
+		}))
+	}
+	return errors.Join(errs...)
+}
+
+// libraryVersions returns the versions of the client libraries of locks, as
+// they are linked into this binary.
+func libraryVersions() map[string]string {
+	versions := make(map[string]string)
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return versions
+	}
+	for _, module := range info.Deps {
+		if strings.HasPrefix(module.Path, "github.com/redis/go-redis") {
+			versions[module.Path] = module.Version
+		}
+	}
+	return versions
+}

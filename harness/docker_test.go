@@ -1,0 +1,162 @@
+package harness
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/clusters/clustertest"
+	"lockcheck/clusters/engine"
+	"lockcheck/clusters/images"
+)
+
+// TestReproductions runs each published finding and, beside it, its control.
+func TestReproductions(t *testing.T) {
+	clustertest.Engine(t)
+	all, err := Reproductions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine := options(t, nil)
+	for _, r := range all {
+		for _, control := range []bool{false, true} {
+			name := r.Name
+			if control {
+				name += " control"
+			}
+			t.Run(name, func(t *testing.T) {
+				outcome, missed, err := Reproduce(context.Background(), r, control, machine, nil, logged{t})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Log(outcome.Results.Sentence)
+				if missed != "" {
+					t.Error(missed)
+				}
+				if err := nothingOnDocker(outcome.History.Header.Run); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// TestRedis has the harm that a pause does to a lock without fencing, and the
+// same run without it.
+func TestRedis(t *testing.T) {
+	clustertest.Engine(t)
+	for nemesis, want := range map[string]checker.Verdict{"pause": checker.Violation, "none": checker.Valid} {
+		t.Run(nemesis, func(t *testing.T) {
+			outcome := runTest(t, options(t, func(o *Options) {
+				o.Lock, o.TTL, o.Workload, o.Nemesis, o.TimeLimit = "redis", time.Second, "counter", nemesis, 9*time.Second
+			}))
+			if outcome.Results.Verdict != want {
+				t.Errorf("verdict %s, want %s", outcome.Results.Verdict, want)
+			}
+			if outcome.History.Header.Versions["redis"] == "" || len(outcome.History.Header.Images) != 2 {
+				t.Errorf("versions %v, images %v: not recorded", outcome.History.Header.Versions, outcome.History.Header.Images)
+			}
+			if err := nothingOnDocker(outcome.History.Header.Run); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestRedisServerPaused stops the server: attempts of unknown outcome must not
+// be taken for violations.
+func TestRedisServerPaused(t *testing.T) {
+	clustertest.Engine(t)
+	outcome := runTest(t, options(t, func(o *Options) {
+		o.Lock, o.TTL, o.Nemesis, o.TimeLimit = "redis", 2*time.Second, "pause:one server", 14*time.Second
+	}))
+	if outcome.Results.Operations.Unknown == 0 {
+		t.Error("no attempt had an unknown outcome: the server was not stopped")
+	}
+	if f := finding(t, outcome.Results, checker.Assumptions); f.Verdict != checker.Valid {
+		t.Errorf("assumptions: %s", f.Summary)
+	}
+}
+
+func TestRedisRenewed(t *testing.T) {
+	clustertest.Engine(t)
+	outcome := runTest(t, options(t, func(o *Options) {
+		o.Lock, o.TTL, o.Nemesis, o.TimeLimit, o.Renew = "redis", 600*time.Millisecond, "none", 10*time.Second, true
+		o.Section.Min, o.Section.Max, o.MinOps = 1500*time.Millisecond, 1500*time.Millisecond, 2
+	}))
+	if outcome.Results.Verdict != checker.Valid {
+		t.Errorf("sections of 1.5 s under a renewed lease of 0.6 s are %s, want valid", outcome.Results.Verdict)
+	}
+}
+
+func TestKilledOnDocker(t *testing.T) {
+	clustertest.Engine(t)
+	killInMidRun(t, "--lock", "redis", "--ttl", "500ms", "--time-limit", "60s")
+}
+
+// TestNeverHealthy replaces the image of Redis by ones that cannot serve.
+func TestNeverHealthy(t *testing.T) {
+	docker := clustertest.Engine(t)
+	const ref = "lockcheck/test-broken-redis:latest"
+	base := ensureRedis(t, docker)
+	err := docker.Build(context.Background(), ref,
+		"FROM "+base+"\nRUN printf '#!/bin/sh\\necho cannot serve today\\nexit 1\\n' > /usr/local/bin/redis-server && chmod +x /usr/local/bin/redis-server\n",
+		func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = docker.RemoveImage(context.Background(), ref) })
+	outcome := runTest(t, options(t, func(o *Options) {
+		o.Lock, o.TTL, o.Images = "redis", time.Second, map[string]string{"redis": ref}
+	}))
+	why := broken(outcome.History)
+	if outcome.Results.Verdict != checker.Broken || !strings.Contains(why, "cannot serve today") {
+		t.Errorf("%s, %q: want broken with the last lines of the node", outcome.Results.Verdict, why)
+	}
+	if err := nothingOnDocker(outcome.History.Header.Run); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestForeignImage: an image without libfaketime serves, but its clock cannot
+// be moved, and that is said before anything is done.
+func TestForeignImage(t *testing.T) {
+	docker := clustertest.Engine(t)
+	const ref = "lockcheck/test-plain-redis:latest"
+	if err := docker.Build(context.Background(), ref, "FROM "+ensureRedis(t, docker)+"\nLABEL lockcheck.clock=\n", func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = docker.RemoveImage(context.Background(), ref) })
+	foreign := func(nemesis string) func(*Options) {
+		return func(o *Options) {
+			o.Lock, o.TTL, o.Nemesis, o.TimeLimit = "redis", time.Second, nemesis, 5*time.Second
+			o.Images = map[string]string{"redis": ref}
+		}
+	}
+	if outcome := runTest(t, options(t, foreign("none"))); outcome.Results.Verdict != checker.Valid {
+		t.Errorf("without faults: %s", outcome.Results.Verdict)
+	}
+	outcome := runTest(t, options(t, foreign("clock")))
+	if why := broken(outcome.History); outcome.Results.Verdict != checker.Broken || !strings.Contains(why, "libfaketime") {
+		t.Errorf("%s, %q: want broken for want of libfaketime", outcome.Results.Verdict, why)
+	}
+}
+
+func TestNoEngine(t *testing.T) {
+	t.Setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
+	outcome := runTest(t, options(t, func(o *Options) { o.Lock = "redis" }))
+	if why := broken(outcome.History); outcome.Results.Verdict != checker.Broken || !strings.Contains(why, "no Docker engine") {
+		t.Errorf("%s, %q: want broken for want of an engine", outcome.Results.Verdict, why)
+	}
+}
+
+func ensureRedis(t *testing.T, docker *engine.Engine) string {
+	t.Helper()
+	image, err := images.Maker{Engine: docker, Progress: t.Logf}.Ensure(context.Background(), "redis")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image.Ref
+}

@@ -1,0 +1,316 @@
+package harness
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/clusters/clustertest"
+	"lockcheck/history"
+	"lockcheck/nemesis"
+)
+
+// options of a short run on the embedded lock.
+func options(t *testing.T, change func(*Options)) Options {
+	t.Helper()
+	o := Options{
+		Lock: "memory", Workload: "set", Guard: "none", Nemesis: "pause", Interval: time.Second,
+		TimeLimit: 8 * time.Second, Concurrency: 5, TTL: 500 * time.Millisecond, Section: DefaultSection,
+		MinOps: 5, Seed: 1, Store: t.TempDir(), Binary: clustertest.Binary(t), Version: "test",
+	}
+	if change != nil {
+		change(&o)
+	}
+	return o
+}
+
+// logged shows the progress of a run in the log of its test.
+type logged struct{ t *testing.T }
+
+func (l logged) Step(format string, args ...any) { l.t.Logf(format, args...) }
+func (logged) Status(string, ...any)             {}
+
+// runTest runs a test to its end and makes sure that it left nothing.
+func runTest(t *testing.T, o Options) Outcome {
+	t.Helper()
+	outcome, err := Test(context.Background(), o, nil, logged{t})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s: %s", outcome.Results.Verdict, outcome.Results.Sentence)
+	if _, err := readJournalOf(outcome.History.Header.Run); err == nil {
+		t.Error("the journal of the run is still there")
+	}
+	return outcome
+}
+
+func readJournalOf(run string) (string, error) {
+	folder, err := journalFolder()
+	if err != nil {
+		return "", err
+	}
+	content, err := os.ReadFile(filepath.Join(folder, run+".jsonl"))
+	return string(content), err
+}
+
+func finding(t *testing.T, r checker.Results, p checker.Property) checker.Finding {
+	t.Helper()
+	for _, f := range r.Findings {
+		if f.Property == p {
+			return f
+		}
+	}
+	t.Fatalf("no finding about %s", p)
+	return checker.Finding{}
+}
+
+// TestEmbedded has the violation and, beside it, everything that must take it
+// away: no fault, a fence, a version check; and the control without a lock.
+func TestEmbedded(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*Options)
+		want   checker.Verdict
+		check  func(*testing.T, checker.Results)
+	}{
+		{name: "pauses of the holder", want: checker.Violation, check: func(t *testing.T, r checker.Results) {
+			if r.Overlaps.OutlivedLeases == 0 || r.Updates.Lost == 0 {
+				t.Errorf("overlaps %+v, updates %+v: want outlived leases and lost updates", r.Overlaps, r.Updates)
+			}
+			if r.Overlaps.BrokenPromises != 0 {
+				t.Errorf("the embedded lock broke %d promises", r.Overlaps.BrokenPromises)
+			}
+		}},
+		{name: "no faults", change: func(o *Options) { o.Nemesis = "none"; o.TimeLimit = 4 * time.Second }, want: checker.Valid},
+		{name: "pauses with a fence", change: func(o *Options) { o.Guard = "fence" }, want: checker.Valid, check: tolerated},
+		{name: "pauses with a fence, counter", change: func(o *Options) { o.Guard = "fence"; o.Workload = "counter" }, want: checker.Valid, check: tolerated},
+		{name: "pauses with a version check", change: func(o *Options) { o.Guard = "cas" }, want: checker.Valid, check: tolerated},
+		{
+			name:   "pauses with a fence, mutual exclusion required",
+			change: func(o *Options) { o.Guard = "fence"; o.Require = []string{"mutual-exclusion"} },
+			want:   checker.Violation,
+		},
+		{
+			name:   "no lock",
+			change: func(o *Options) { o.Lock, o.TTL, o.Nemesis, o.TimeLimit = "none", 0, "none", 4*time.Second },
+			want:   checker.Violation,
+			check: func(t *testing.T, r checker.Results) {
+				if r.Updates.Lost == 0 || finding(t, r, checker.Linearizability).Verdict != checker.Violation {
+					t.Errorf("without a lock nothing was lost, or porcupine accepted it: %+v", r.Updates)
+				}
+			},
+		},
+		{
+			name:   "too few operations",
+			change: func(o *Options) { o.Nemesis, o.MinOps, o.TimeLimit = "none", 1_000_000, 4*time.Second },
+			want:   checker.Undecided,
+		},
+		{
+			name: "a pause that hits nobody",
+			change: func(o *Options) {
+				o.Section.Min, o.Section.Max = 0, 0
+				o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
+					Fault: "pause", Target: "w1", When: nemesis.WhenHolding, Of: "w9", For: nemesis.Span{Plus: time.Second},
+				}}}
+			},
+			want: checker.Undecided,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			outcome := runTest(t, options(t, test.change))
+			if outcome.Results.Verdict != test.want {
+				t.Fatalf("verdict %s, want %s", outcome.Results.Verdict, test.want)
+			}
+			if test.check != nil {
+				test.check(t, outcome.Results)
+			}
+		})
+	}
+}
+
+func tolerated(t *testing.T, r checker.Results) {
+	t.Helper()
+	if f := finding(t, r, checker.MutualExclusion); !f.Tolerated {
+		t.Errorf("mutual exclusion: %+v, want tolerated overlaps", f)
+	}
+	if r.Fence.RefusedReads+r.Fence.RefusedWrites == 0 || r.Updates.Lost != 0 {
+		t.Errorf("fence %+v, updates %+v: want refused accesses and nothing lost", r.Fence, r.Updates)
+	}
+}
+
+func TestRunFolder(t *testing.T) {
+	o := options(t, func(o *Options) { o.TimeLimit = 5 * time.Second })
+	outcome := runTest(t, o)
+	for _, name := range []string{testFile, HistoryFile, scheduleFile, resultsFile, junitFile, reportFile} {
+		if !exists(filepath.Join(outcome.Folder, name)) {
+			t.Errorf("%s is missing", name)
+		}
+	}
+	again, err := Judge(filepath.Join(o.Store, latestLink))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Results.Sentence != outcome.Results.Sentence || again.Results.Verdict != outcome.Results.Verdict {
+		t.Errorf("judged again: %s, not %s", again.Results.Sentence, outcome.Results.Sentence)
+	}
+	file, err := os.Open(filepath.Join(outcome.Folder, scheduleFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := nemesis.ReadSchedule(file); err != nil {
+		t.Errorf("the stored schedule cannot be read: %v", err)
+	}
+}
+
+// TestJudgePrefix judges what a run that was killed at any line leaves.
+func TestJudgePrefix(t *testing.T) {
+	outcome := runTest(t, options(t, func(o *Options) { o.Nemesis = "none"; o.TimeLimit = 3 * time.Second }))
+	content, err := os.ReadFile(filepath.Join(outcome.Folder, HistoryFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []int{len(content) / 3, len(content) / 2, len(content) - 2} {
+		path := filepath.Join(t.TempDir(), HistoryFile)
+		if err := os.WriteFile(path, content[:part], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		j, err := Judge(path)
+		if err != nil {
+			t.Fatalf("the first %d bytes: %v", part, err)
+		}
+		if j.Results.Verdict != checker.Broken {
+			t.Errorf("the first %d bytes are %s, want broken", part, j.Results.Verdict)
+		}
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	interrupt := make(chan struct{})
+	o := options(t, func(o *Options) { o.TimeLimit = 5 * time.Minute })
+	o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{Fault: "pause", Target: "holder", For: nemesis.Span{Plus: 2 * time.Minute}}}}
+	progress := onStep{logged{t}, func(text string) {
+		if strings.Contains(text, "proven") {
+			close(interrupt)
+		}
+	}}
+	outcome, err := Test(context.Background(), o, interrupt, progress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !outcome.Interrupted || len(outcome.Results.Faults) != 1 || !outcome.Results.Faults[0].Healed {
+		t.Errorf("interrupted %t, faults %+v: want one, healed", outcome.Interrupted, outcome.Results.Faults)
+	}
+}
+
+// onStep acts on a line of progress.
+type onStep struct {
+	logged
+	act func(text string)
+}
+
+func (o onStep) Step(format string, args ...any) {
+	o.logged.Step(format, args...)
+	o.act(fmt.Sprintf(format, args...))
+}
+
+func TestWorkerDies(t *testing.T) {
+	o := options(t, nil)
+	killed := false
+	progress := onStep{logged{t}, func(text string) {
+		if killed || !strings.Contains(text, "proven") {
+			return
+		}
+		killed = true
+		entries := journalOfChildren(t)
+		// The last process in the journal is the last worker that was started.
+		if err := syscall.Kill(entries[len(entries)-1].PID, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}}
+	outcome, err := Test(context.Background(), o, nil, progress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if outcome.Results.Verdict == checker.Valid || !strings.Contains(broken(outcome.History), "ended: signal: killed") {
+		t.Errorf("%s, %q: want a broken run that names the worker", outcome.Results.Verdict, broken(outcome.History))
+	}
+}
+
+// broken returns why the harness gave up.
+func broken(h *history.History) string {
+	for _, e := range h.Events {
+		if e.F == history.Phase && e.Note == history.PhaseBroken {
+			return e.Error
+		}
+	}
+	return ""
+}
+
+// journalOfChildren returns the process entries of this process' only run.
+func journalOfChildren(t *testing.T) []entry {
+	t.Helper()
+	me, err := self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := journaledRuns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range all {
+		entries, err := readJournal(run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(entries) > 0 && entries[0].Owner == me.String() {
+			return slices.DeleteFunc(entries, func(e entry) bool { return e.PID == 0 })
+		}
+	}
+	t.Fatal("this process has no run")
+	return nil
+}
+
+// TestKilled kills lockcheck itself while a worker is stopped: nothing may stay.
+func TestKilled(t *testing.T) {
+	killInMidRun(t, "--ttl", "500ms", "--time-limit", "60s")
+}
+
+// gone waits until a process is gone.
+func gone(t *testing.T, pid int, start string) {
+	t.Helper()
+	clustertest.Eventually(t, 5*time.Second, func() error {
+		if runs(pid, start) {
+			return fmt.Errorf("process %d still runs", pid)
+		}
+		return nil
+	})
+}
+
+// awaitEvent waits until a history that is being written has a wanted event.
+func awaitEvent(t *testing.T, path string, wanted func(line string) bool) {
+	t.Helper()
+	clustertest.Eventually(t, 60*time.Second, func() error {
+		file, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		for lines := bufio.NewScanner(file); lines.Scan(); {
+			if wanted(lines.Text()) {
+				return nil
+			}
+		}
+		return errors.New("the event did not come")
+	})
+}

@@ -1,0 +1,101 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/clusters/clustertest"
+	"lockcheck/clusters/engine"
+)
+
+// killInMidRun starts lockcheck, kills it with SIGKILL while a worker is stopped,
+// and looks for what is left. It returns the folder of the run.
+func killInMidRun(t *testing.T, args ...string) string {
+	t.Helper()
+	store := t.TempDir()
+	command := exec.Command(clustertest.Binary(t), append([]string{"test", "--store", store}, args...)...)
+	command.Env = append(os.Environ(), "XDG_CACHE_HOME="+t.TempDir())
+	t.Setenv("XDG_CACHE_HOME", strings.TrimPrefix(command.Env[len(command.Env)-1], "XDG_CACHE_HOME="))
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = command.Process.Kill() }()
+	folder := filepath.Join(store, latestLink)
+	awaitEvent(t, filepath.Join(folder, HistoryFile), func(line string) bool {
+		return strings.Contains(line, `"stage":"proven"`)
+	})
+	run, children := onlyRun(t)
+	if err := command.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = command.Wait() // "signal: killed" is what was asked for
+	for _, child := range children {
+		gone(t, child.PID, child.Start)
+	}
+	clustertest.Eventually(t, 5*time.Second, func() error {
+		if journaled, err := journaledRuns(); err != nil || len(journaled) > 0 {
+			return fmt.Errorf("journals %v, %w", journaled, err)
+		}
+		return nothingOnDocker(run)
+	})
+	j, err := Judge(folder)
+	if err != nil {
+		t.Fatalf("what the killed run left: %v", err)
+	}
+	if v := j.Results.Verdict; v != checker.Broken && v != checker.Violation {
+		t.Errorf("a killed run is %s", v)
+	}
+	if f := finding(t, j.Results, checker.Assumptions); f.Verdict != checker.Broken {
+		t.Errorf("assumptions of a killed run are %s, want broken", f.Verdict)
+	}
+	return folder
+}
+
+// onlyRun returns the run in the journal folder and its processes.
+func onlyRun(t *testing.T) (string, []entry) {
+	t.Helper()
+	all, err := journaledRuns()
+	if err != nil || len(all) != 1 {
+		t.Fatalf("journals %v, %v: want one", all, err)
+	}
+	entries, err := readJournal(all[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var children []entry
+	for _, e := range entries {
+		if e.PID != 0 {
+			children = append(children, e)
+		}
+	}
+	return all[0], children
+}
+
+// nothingOnDocker says what a run has left on the engine, if there is one.
+func nothingOnDocker(run string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	docker, err := engine.Connect(ctx)
+	if err != nil {
+		return nil
+	}
+	defer docker.Close()
+	all, err := docker.Runs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		if r.ID == run {
+			return fmt.Errorf("run %s has left objects on the engine", run)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"lockcheck/clusters/engine"
+)
+
+// Leftover is what a dead run has left behind.
+type Leftover struct {
+	Run       string
+	Processes int
+	Objects   int      // containers, networks and volumes
+	Undone    []string // faults that were still in force, as the journal has them
+}
+
+// Clean removes what dead runs of this machine have left: their processes, and
+// on the Docker engine, where there is one, all that carries their label. Runs
+// that are alive, and those of other machines, are left alone.
+func Clean(ctx context.Context) ([]Leftover, error) {
+	me, err := self()
+	if err != nil {
+		return nil, err
+	}
+	docker, err := engine.Connect(ctx)
+	if err != nil {
+		docker = nil // nothing can have been left there that we could reach
+	} else {
+		defer docker.Close()
+	}
+	dead, err := deadRuns(ctx, docker, me)
+	if err != nil {
+		return nil, err
+	}
+	var cleaned []Leftover
+	for _, run := range dead {
+		leftover, err := sweep(ctx, docker, run)
+		if err != nil {
+			return cleaned, fmt.Errorf("run %s: %w", run, err)
+		}
+		cleaned = append(cleaned, leftover)
+	}
+	return cleaned, nil
+}
+
+// deadRuns lists the runs whose owner is dead, from the journals and from the
+// labels on the engine.
+func deadRuns(ctx context.Context, docker *engine.Engine, me owner) ([]string, error) {
+	owners := make(map[string]string)
+	journaled, err := journaledRuns()
+	if err != nil {
+		return nil, err
+	}
+	for _, run := range journaled {
+		entries, err := readJournal(run)
+		if err != nil {
+			return nil, err
+		}
+		if len(entries) > 0 {
+			owners[run] = entries[0].Owner
+		}
+	}
+	if docker != nil {
+		runs, err := docker.Runs(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, run := range runs {
+			owners[run.ID] = run.Owner
+		}
+	}
+	var dead []string
+	for run, text := range owners {
+		if o, err := parseOwner(text); err == nil && o.dead(me) {
+			dead = append(dead, run)
+		}
+	}
+	return dead, nil
+}
+
+// sweep removes all that is left of a run; docker may be nil.
+func sweep(ctx context.Context, docker *engine.Engine, run string) (Leftover, error) {
+	left := Leftover{Run: run}
+	entries, err := readJournal(run)
+	if err != nil {
+		return left, err
+	}
+	open := make(map[string]string)
+	for _, e := range entries {
+		switch {
+		case e.PID != 0 && runs(e.PID, e.Start):
+			// SIGKILL ends a stopped process too.
+			if err := syscall.Kill(e.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return left, err
+			}
+			left.Processes++
+		case e.Folder != "":
+			if err := os.RemoveAll(e.Folder); err != nil {
+				return left, err
+			}
+		case e.Begin != "":
+			open[e.Begin] = e.Undo
+		case e.End != "":
+			delete(open, e.End)
+		}
+	}
+	for _, undo := range open {
+		left.Undone = append(left.Undone, undo)
+	}
+	if docker != nil {
+		if left.Objects, err = removeObjects(ctx, docker, run); err != nil {
+			return left, err
+		}
+	}
+	folder, err := journalFolder()
+	if err != nil {
+		return left, err
+	}
+	return left, removeIfThere(filepath.Join(folder, run+".jsonl"))
+}
+
+const (
+	// sweepPause separates two looks at the engine, and sweepPasses is how many of
+	// them must find nothing: a request of the dead run may still be under way.
+	sweepPause  = 300 * time.Millisecond
+	sweepPasses = 2
+)
+
+func removeObjects(ctx context.Context, docker *engine.Engine, run string) (int, error) {
+	total := 0
+	for clean := 0; clean < sweepPasses; {
+		removed, err := docker.RemoveRun(ctx, run)
+		if err != nil {
+			return total, err
+		}
+		total += removed
+		clean++
+		if removed > 0 {
+			clean = 0
+		}
+		select {
+		case <-ctx.Done():
+			return total, ctx.Err()
+		case <-time.After(sweepPause):
+		}
+	}
+	return total, nil
+}
+
+// reapTimeout bounds the work of a reaper.
+const reapTimeout = time.Minute
+
+// Reap waits for the end of its input, which comes when the run's process ends,
+// however that ended, and removes what is left of the run unless it was
+// dismissed.
+func Reap(ctx context.Context, run string, onDocker bool, input io.Reader) error {
+	said, err := io.ReadAll(input)
+	if err != nil || string(said) == reaperDismissed {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, reapTimeout)
+	defer cancel()
+	var docker *engine.Engine
+	if onDocker {
+		if docker, err = engine.Connect(ctx); err != nil {
+			return err
+		}
+		defer docker.Close()
+	}
+	_, err = sweep(ctx, docker, run)
+	return err
+}

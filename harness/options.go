@@ -1,0 +1,252 @@
+// Package harness takes one test from start to verdict: it checks what was asked
+// for, starts the cluster, lets the workers work and the nemesis harm, records
+// the history, has it judged and reported, and leaves the machine as it was. It
+// is the only package that knows all the others.
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/clients"
+	"lockcheck/clusters"
+	"lockcheck/nemesis"
+	"lockcheck/workloads"
+)
+
+// Options of one test, as a user gives them. Zero values mean the defaults of
+// the lock.
+type Options struct {
+	Lock     string
+	Workload string
+	Guard    string
+	// Nemesis lists kinds of faults for a random schedule; ignored with a Schedule.
+	Nemesis  string
+	Interval time.Duration // between faults of a random schedule
+	Schedule *nemesis.Schedule
+	// EndEarly ends the run when the schedule is done, not at the time limit.
+	EndEarly bool
+
+	TimeLimit   time.Duration
+	Concurrency int
+	// Rate bounds the holds per second of all workers together; 0 for no bound.
+	Rate    float64
+	TTL     time.Duration
+	Section workloads.Range
+	Renew   bool
+	Check   bool // look at the deadline before writing
+	MinOps  int64
+	Require []string
+	Seed    uint64
+
+	Images map[string]string // recipe to the image that replaces it
+	Store  string            // folder of all runs
+	Binary string            // lockcheck itself
+	// Version of lockcheck and its command line, for the record.
+	Version string
+	Command []string
+	// Parameters are put down in the history as they were given.
+	Parameters map[string]string
+}
+
+// Defaults of a test.
+const (
+	DefaultTimeLimit   = 20 * time.Second
+	DefaultConcurrency = 5
+	DefaultInterval    = 3 * time.Second
+	DefaultMinOps      = 20
+	// DefaultRotate is how many updates are made under one name of the lock.
+	// With fresh names the history of each stays short, and is checked fast.
+	DefaultRotate = 40
+)
+
+// DefaultSection is the time that workers spend in their critical section.
+var DefaultSection = workloads.Range{Min: 20 * time.Millisecond, Max: 80 * time.Millisecond}
+
+// UsageError says that what was asked for makes no sense.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+func usage(format string, args ...any) error { return &UsageError{Err: fmt.Errorf(format, args...)} }
+
+// test is a test that is ready to run.
+type test struct {
+	Options
+	info     clients.Info
+	workload workloads.Workload
+	spec     clusters.Spec
+	lease    time.Duration
+	schedule nemesis.Schedule
+	quiet    time.Duration
+}
+
+// prepare checks the options and fills in what they leave open.
+func prepare(o Options) (*test, error) {
+	t := &test{Options: o}
+	var known bool
+	if t.info, known = clients.ByName(o.Lock); !known {
+		return nil, unknown("lock", o.Lock, clients.Names())
+	}
+	if t.workload, known = workloads.ByName(o.Workload); !known {
+		return nil, unknown("workload", o.Workload, workloads.Names())
+	}
+	if !slices.Contains(workloads.Guards(), o.Guard) {
+		return nil, unknown("guard", o.Guard, workloads.Guards())
+	}
+	if t.spec, known = clusters.ByName(t.info.Servers); !known {
+		return nil, fmt.Errorf("lock %s: no servers called %q", o.Lock, t.info.Servers)
+	}
+	if err := t.checkValues(); err != nil {
+		return nil, err
+	}
+	t.lease = t.info.Lease(t.TTL)
+	// Long enough for the lock to be free again, and for the liveness checker
+	// to see it.
+	t.quiet = t.lease + t.info.Slack + checker.LivenessGrace + 500*time.Millisecond
+	return t, t.plan()
+}
+
+func (t *test) checkValues() error {
+	if t.TTL == 0 {
+		t.TTL = t.info.TTL
+	}
+	switch {
+	case t.info.TTL != 0 && t.TTL < t.info.MinTTL:
+		return usage("--ttl %s: %s needs at least %s", t.TTL, t.Lock, t.info.MinTTL)
+	case t.Guard == string(workloads.Fence) && t.info.Token == "":
+		return usage("--guard fence: lock %s has no fencing token (it works with %s)", t.Lock, strings.Join(withTokens(), ", "))
+	case t.Renew && !t.info.Renew:
+		return usage("--renew: lock %s cannot be renewed", t.Lock)
+	case t.Concurrency < 1:
+		return usage("--concurrency must be at least 1")
+	case t.Concurrency > maxConcurrency:
+		return usage("--concurrency must be at most %d", maxConcurrency)
+	case t.Rate < 0:
+		return usage("--rate must not be negative")
+	case t.Section.Min < 0 || t.Section.Max < t.Section.Min:
+		return usage("--section must be a length of time or a range of them")
+	}
+	for name := range t.Images {
+		if name != t.spec.Image || !t.spec.OnDocker() {
+			return usage("--image %s=…: lock %s does not use that image", name, t.Lock)
+		}
+	}
+	for _, property := range t.Require {
+		if !slices.Contains(checker.Properties(), checker.Property(property)) {
+			return usage("--require %s: there is no such property", property)
+		}
+	}
+	return nil
+}
+
+// maxConcurrency is what the addresses of a run's network allow.
+const maxConcurrency = 100
+
+func withTokens() []string {
+	var names []string
+	for _, info := range clients.Table() {
+		if info.Token != "" {
+			names = append(names, info.Name)
+		}
+	}
+	return names
+}
+
+// plan makes the schedule.
+func (t *test) plan() error {
+	if t.TimeLimit <= t.quiet {
+		return usage("--time-limit %s: this lock needs %s without faults at the end alone", t.TimeLimit, t.quiet)
+	}
+	if t.Options.Schedule != nil {
+		t.schedule = *t.Options.Schedule
+		if err := t.schedule.Check(); err != nil {
+			return &UsageError{Err: err}
+		}
+		return nil
+	}
+	wishes, err := nemesis.ParseWishes(t.Nemesis)
+	var kind *nemesis.UnknownKindError
+	if errors.As(err, &kind) {
+		return unknown("fault", kind.Name, nemesis.KindNames())
+	}
+	if err != nil {
+		return &UsageError{Err: err}
+	}
+	if t.Interval <= 0 {
+		return usage("--nemesis-interval must be positive")
+	}
+	t.schedule, err = nemesis.Random(t.Seed, wishes, nemesis.Environment{Lease: t.lease}, t.Interval, t.active())
+	if err != nil {
+		return &UsageError{Err: err}
+	}
+	return nil
+}
+
+// active is the time in which there may be faults.
+func (t *test) active() time.Duration { return t.TimeLimit - t.quiet }
+
+// nemesisName names the faults in the path of a run.
+func (t *test) nemesisName() string {
+	if faults := t.schedule.Faults(); len(faults) > 0 {
+		return strings.Join(faults, "+")
+	}
+	return "none"
+}
+
+// UnknownNameError is the error for a name that does not exist.
+type UnknownNameError struct {
+	What, Name string
+	Nearest    string // "" if none is near
+	Known      []string
+}
+
+func (e *UnknownNameError) Error() string {
+	text := fmt.Sprintf("unknown %s %q", e.What, e.Name)
+	if e.Nearest != "" {
+		return fmt.Sprintf("%s; did you mean %q?", text, e.Nearest)
+	}
+	return fmt.Sprintf("%s (there are %s)", text, strings.Join(e.Known, ", "))
+}
+
+func unknown(what, name string, known []string) error {
+	return &UsageError{Err: &UnknownNameError{What: what, Name: name, Nearest: nearest(name, known), Known: known}}
+}
+
+// nearest finds the known name with the smallest edit distance, if that is
+// small enough for a slip of the finger.
+func nearest(name string, known []string) string {
+	best, least := "", len(name)/2+1
+	for _, candidate := range known {
+		if d := editDistance(name, candidate); d < least {
+			best, least = candidate, d
+		}
+	}
+	return best
+}
+
+// editDistance is Levenshtein's.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,437 @@
+package harness
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"lockcheck/clusters"
+	"lockcheck/clusters/engine"
+	"lockcheck/history"
+	"lockcheck/nemesis"
+	"lockcheck/workloads"
+)
+
+// Progress is told how a run is going.
+type Progress interface {
+	Step(format string, args ...any)   // something worth a line
+	Status(format string, args ...any) // how things stand at the moment
+}
+
+// Outcome of a test.
+type Outcome struct {
+	Judgement
+	// Interrupted: the run was ended early from outside.
+	Interrupted bool
+}
+
+// Test runs one test and judges it. The error is a *UsageError, or says that
+// not even a broken run could be recorded; that a run failed is in its results.
+// When interrupt is closed the run heals, collects and judges what there is;
+// when ctx is done it only removes what it started.
+func Test(ctx context.Context, o Options, interrupt <-chan struct{}, progress Progress) (Outcome, error) {
+	t, err := prepare(o)
+	if err != nil {
+		return Outcome{}, err
+	}
+	r, err := newRun(t, progress)
+	if err != nil {
+		return Outcome{}, err
+	}
+	r.sweepLeftovers(ctx)
+	interrupted, err := r.conduct(ctx, interrupt)
+	if err != nil {
+		return Outcome{}, err
+	}
+	progress.Step("judging the history")
+	judgement, err := Judge(r.folder)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{Judgement: judgement, Interrupted: interrupted}, judgement.writeReports()
+}
+
+// run is one test in progress.
+type run struct {
+	*test
+	id       string
+	me       owner
+	folder   string
+	progress Progress
+
+	journal  *journal
+	cluster  clusters.Cluster
+	recorder *recorder
+	tally    *tally
+	nemesis  *nemesis.Nemesis
+	resource *clusters.Node
+	workers  []*clusters.Node
+
+	// failed carries the first reason for which the run cannot go on.
+	failed   chan error
+	stopping chan struct{} // closed when programs are expected to end
+	stop     func()
+	follow   sync.WaitGroup
+	exits    map[*clusters.Node]<-chan clusters.Exit
+}
+
+func newRun(t *test, progress Progress) (*run, error) {
+	me, err := self()
+	if err != nil {
+		return nil, err
+	}
+	random := make([]byte, 3)
+	if _, err := rand.Read(random); err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	stopping := make(chan struct{})
+	r := &run{
+		test: t, me: me, progress: progress, tally: newTally(),
+		id:     now.UTC().Format("20060102t150405") + hex.EncodeToString(random),
+		failed: make(chan error, 1), stopping: stopping,
+		exits: make(map[*clusters.Node]<-chan clusters.Exit),
+		stop:  sync.OnceFunc(func() { close(stopping) }),
+	}
+	name := strings.Join([]string{t.Lock, t.Workload, t.nemesisName()}, "-")
+	if r.folder, err = newRunFolder(t.Store, name, now); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// sweepLeftovers removes what dead runs have left. It is no reason not to run.
+func (r *run) sweepLeftovers(ctx context.Context) {
+	left, err := Clean(ctx)
+	if err != nil {
+		r.progress.Step("leftovers of earlier runs could not be removed: %v", err)
+	}
+	for _, l := range left {
+		r.progress.Step("removed what run %s had left: %d processes, %d Docker objects", l.Run, l.Processes, l.Objects)
+	}
+}
+
+// conduct does all that needs undoing, and undoes it.
+func (r *run) conduct(ctx context.Context, interrupt <-chan struct{}) (interrupted bool, err error) {
+	if r.journal, err = openJournal(r.id, r.me); err != nil {
+		return false, err
+	}
+	reaper, err := startReaper(r.Binary, r.id, r.spec.OnDocker())
+	if err != nil {
+		return false, errors.Join(err, r.journal.remove())
+	}
+	interrupted, failure := r.record(ctx, interrupt)
+	// What was started is removed whatever happened, and even if this run is
+	// being cancelled: containers and stopped processes would stay.
+	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	closeErr := r.close(cleanup)
+	if closeErr == nil {
+		closeErr = errors.Join(r.journal.remove(), reaper.dismiss())
+	} else {
+		closeErr = errors.Join(closeErr, reaper.abandon())
+	}
+	return interrupted, errors.Join(failure, closeErr)
+}
+
+func (r *run) close(ctx context.Context) error {
+	if r.cluster == nil {
+		return nil
+	}
+	return r.cluster.Close(ctx)
+}
+
+// record starts the cluster and records the run; a run that fails is recorded
+// as a broken one.
+func (r *run) record(ctx context.Context, interrupt <-chan struct{}) (interrupted bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	interruptedEarly := cancelOn(ctx, cancel, interrupt)
+	startErr := r.start(ctx)
+	interruptedEarly()
+	if err := r.open(ctx, startErr); err != nil {
+		return false, err
+	}
+	failure := startErr
+	if failure == nil {
+		interrupted, failure = r.work(ctx, interrupt)
+	}
+	r.finish(failure, interrupted || closed(interrupt))
+	return interrupted || closed(interrupt), r.save()
+}
+
+// cancelOn cancels while the cluster starts: there is nothing yet to collect.
+func cancelOn(ctx context.Context, cancel func(), interrupt <-chan struct{}) (release func()) {
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-interrupt:
+			cancel()
+		case <-done:
+		case <-ctx.Done():
+		}
+	}()
+	return func() { close(done) }
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// start brings up servers, resource and workers.
+func (r *run) start(ctx context.Context) error {
+	cluster, err := clusters.Start(ctx, clusters.Request{
+		Run: r.id, Spec: r.spec, Binary: r.Binary, Image: r.Images[r.spec.Image],
+		Labels:   map[string]string{engine.RunLabel: r.id, engine.OwnerLabel: r.me.String()},
+		Progress: r.progress.Step, Register: r.register,
+	})
+	if err != nil {
+		return err
+	}
+	r.cluster = cluster
+	if err := r.startResource(ctx); err != nil {
+		return err
+	}
+	if err := r.startWorkers(ctx); err != nil {
+		return err
+	}
+	r.nemesis = &nemesis.Nemesis{
+		Environment: nemesis.Environment{Servers: cluster.Servers(), Workers: r.workers, Lease: r.lease},
+		Schedule:    r.schedule, Journal: r.journal, Watch: nemesis.NewWatch(),
+	}
+	return r.nemesis.Plan()
+}
+
+func (r *run) register(pid int) error { return r.journal.Register(pid) }
+
+func (r *run) startResource(ctx context.Context) (err error) {
+	config := workloads.ResourceConfig{
+		Socket: r.socket(), Guard: workloads.Guard(r.Guard), Rotate: DefaultRotate,
+		CountReads: r.workload.Update == nil,
+	}
+	r.resource, err = r.startProgram(ctx, history.Resource, "resource", config, false)
+	return err
+}
+
+func (r *run) socket() string { return filepath.Join(r.cluster.Folder(), "resource.sock") }
+
+func (r *run) startWorkers(ctx context.Context) error {
+	r.progress.Step("starting %d workers", r.Concurrency)
+	r.workers = make([]*clusters.Node, r.Concurrency)
+	errs := make([]error, r.Concurrency)
+	var all sync.WaitGroup
+	slots := make(chan struct{}, startAtOnce)
+	for i := range r.workers {
+		all.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			config := r.workerConfig(i + 1)
+			r.workers[i], errs[i] = r.startProgram(ctx, config.Name, "worker", config, true)
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// startAtOnce bounds how many workers are started at a time.
+const startAtOnce = 4
+
+func (r *run) workerConfig(index int) workloads.WorkerConfig {
+	config := workloads.WorkerConfig{
+		Name: fmt.Sprintf("w%d", index), Index: index,
+		Lock: r.Lock, Socket: r.socket(), Workload: r.Workload, Seed: r.Seed,
+		TTL: r.TTL, Section: r.Section, Renew: r.Renew, CheckBeforeWrite: r.Check,
+		Idle:    workloads.Range{Max: 10 * time.Millisecond},
+		Retry:   workloads.Range{Min: 10 * time.Millisecond, Max: 40 * time.Millisecond},
+		Timeout: time.Second,
+	}
+	for _, server := range r.cluster.Servers() {
+		config.Nodes = append(config.Nodes, server.Address)
+	}
+	if r.Rate > 0 {
+		each := time.Duration(float64(r.Concurrency) / r.Rate * float64(time.Second))
+		config.Idle = workloads.Range{Min: each / 2, Max: each * 3 / 2}
+	}
+	return config
+}
+
+func (r *run) startProgram(ctx context.Context, name, command string, config any, networked bool) (*clusters.Node, error) {
+	text, err := json.Marshal(config)
+	if err != nil {
+		return nil, err
+	}
+	return r.cluster.Start(ctx, clusters.Program{
+		Name: name, Args: []string{command, "--config", string(text)}, Networked: networked,
+	})
+}
+
+// open begins the history. What the header says of the cluster is known only
+// once that has started, or failed to.
+func (r *run) open(ctx context.Context, startErr error) error {
+	header := r.header(ctx, startErr == nil)
+	writer, err := history.Create(filepath.Join(r.folder, HistoryFile), header)
+	if err != nil {
+		return err
+	}
+	r.recorder = &recorder{writer: writer, observe: []func(history.Event){r.tally.Observe, r.announce}}
+	if r.nemesis != nil {
+		r.nemesis.Record = r.recorder.Record
+		r.recorder.observe = append(r.recorder.observe, r.nemesis.Watch.Observe)
+	}
+	return writeFile(r.folder, testFile, func(w io.Writer) error {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(header)
+	})
+}
+
+func (r *run) header(ctx context.Context, started bool) history.Header {
+	h := history.Header{
+		Run: r.id, Started: time.Now().UTC().Format(time.RFC3339), Version: r.Version,
+		Lock: r.Lock, Workload: r.Workload, Guard: r.Guard,
+		Lease: r.lease, Slack: r.info.Slack, Tokens: r.info.Token != "",
+		Faults: r.schedule.Faults(), MinOps: r.MinOps, Require: r.Require, Seed: r.Seed,
+		Parameters: r.Parameters, Command: r.Command,
+	}
+	for i := range r.Concurrency {
+		h.Workers = append(h.Workers, fmt.Sprintf("w%d", i+1))
+	}
+	if !started {
+		return h
+	}
+	h.Images = r.cluster.Images()
+	h.Versions = libraryVersions()
+	for _, server := range r.cluster.Servers() {
+		h.Servers = append(h.Servers, server.Name)
+		if version, err := server.Host.Version(ctx); err == nil && version != "" {
+			h.Versions[r.spec.Image] = version
+		}
+	}
+	return h
+}
+
+// announce shows the stages of faults.
+func (r *run) announce(e history.Event) {
+	if e.Fault == nil {
+		return
+	}
+	f := e.Fault
+	switch f.Stage {
+	case history.Proven, history.Skipped, history.Unproven, history.Unhealed:
+		whom := strings.Join(f.Targets, " ")
+		if len(f.Peers) > 0 {
+			whom += " from " + strings.Join(f.Peers, " ")
+		}
+		r.progress.Step("%s of %s %s: %s", f.Kind, whom, f.Stage, f.Evidence)
+	case history.ProvenHealed:
+		r.progress.Step("%s of %s healed", f.Kind, strings.Join(f.Targets, " "))
+	}
+}
+
+// work lets the workers work and the nemesis harm until the time is over. Its
+// error is why the run failed.
+func (r *run) work(hard context.Context, interrupt <-chan struct{}) (interrupted bool, err error) {
+	ctx, cancel := context.WithCancel(hard)
+	defer cancel()
+	r.followAll()
+	for _, w := range r.workers {
+		if _, err := io.WriteString(w.Input, workloads.CommandGo+"\n"); err != nil {
+			return false, fmt.Errorf("%s: %w", w.Name, err)
+		}
+	}
+	r.recorder.Phase(history.PhaseReady, "")
+	r.progress.Step("running %s for %s, then %s without faults", r.describe(), r.active(), r.quiet)
+	nemesisDone := make(chan struct{})
+	go func() {
+		defer close(nemesisDone)
+		r.nemesis.Run(ctx, r.active())
+	}()
+	interrupted, err = r.wait(ctx, interrupt, nemesisDone)
+	cancel()
+	<-nemesisDone
+	if err == nil && !interrupted {
+		r.recorder.Phase(history.PhaseQuiet, "")
+		interrupted, err = r.rest(interrupt)
+	}
+	return interrupted, errors.Join(err, r.collect(hard), r.recorder.failure())
+}
+
+func (r *run) describe() string {
+	return fmt.Sprintf("%d workers, %s under lock %s, guard %s", r.Concurrency, r.Workload, r.Lock, r.Guard)
+}
+
+// statusInterval is how often the status line is renewed.
+const statusInterval = 200 * time.Millisecond
+
+// wait returns when the time for faults is over, or the schedule is done and
+// the run is to end with it.
+func (r *run) wait(ctx context.Context, interrupt <-chan struct{}, done <-chan struct{}) (interrupted bool, err error) {
+	if !r.EndEarly {
+		done = nil
+	}
+	return r.until(time.Now().Add(r.active()), interrupt, done, ctx.Done())
+}
+
+// rest waits through the quiet time at the end.
+func (r *run) rest(interrupt <-chan struct{}) (interrupted bool, err error) {
+	return r.until(time.Now().Add(r.quiet), interrupt, nil, nil)
+}
+
+func (r *run) until(end time.Time, interrupt, done, cancelled <-chan struct{}) (interrupted bool, err error) {
+	timer := time.NewTimer(time.Until(end))
+	defer timer.Stop()
+	ticker := time.NewTicker(statusInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return false, nil
+		case <-done:
+			return false, nil
+		case <-interrupt:
+			return true, nil
+		case <-cancelled:
+			return true, nil
+		case err := <-r.failed:
+			return false, err
+		case <-ticker.C:
+			r.progress.Status("%s left: %s", time.Until(end).Round(time.Second), r.tally)
+		}
+	}
+}
+
+// fail keeps the first reason.
+func (r *run) fail(err error) {
+	select {
+	case r.failed <- err:
+	default:
+	}
+}
+
+// followAll records what the programs say and watches over all processes.
+func (r *run) followAll() {
+	for _, program := range append([]*clusters.Node{r.resource}, r.workers...) {
+		r.follow.Go(func() {
+			if err := r.recorder.Follow(program.Name, program.Output); err != nil {
+				r.fail(err)
+			}
+		})
+		r.watch(program)
+	}
+	for _, server := range r.cluster.Servers() {
+		r.watch(server)
+	}
+}
