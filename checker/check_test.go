@@ -2,6 +2,7 @@ package checker
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -70,7 +71,7 @@ func TestOverlap(t *testing.T) {
 		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).release("b", 140, 141).notHeld("a", 150, 151)
 	}
 	cut := func(f history.Fault) history.Fault {
-		f.ID, f.Kind = "f1", "partition"
+		f.ID, f.Kind = cmp.Or(f.ID, "f1"), "partition"
 		return f
 	}
 	for _, c := range []struct {
@@ -101,6 +102,8 @@ func TestOverlap(t *testing.T) {
 		{"another one paused", outlived().pause("f1", 20, 148, "w2"), 1, outlivedLease, "w1 was healthy", nil},
 		{"paused long before", outlived().pause("f1", 20, 30, "w1"), 1, outlivedLease, "w1 was healthy", nil},
 		{"cut off as target", outlived().fault(cut(history.Fault{Targets: []string{"w1"}, Peers: []string{"n1"}}), 20, 148), 1, outlivedLease, "w1 was cut off", func(o OverlapSummary) bool { return o.EarlierCutOff == 1 }},
+		{"cut off from a minority only", outlived().servers("n1", "n2", "n3", "n4", "n5").fault(cut(history.Fault{Targets: []string{"w1"}, Peers: []string{"n4", "n5"}}), 20, 148), 1, outlivedLease, "w1 was healthy", func(o OverlapSummary) bool { return o.EarlierHealthy == 1 }},
+		{"cut off by two partitions", outlived().servers("n1", "n2", "n3", "n4", "n5").fault(cut(history.Fault{ID: "a", Targets: []string{"w1"}, Peers: []string{"n4", "n5"}}), 20, 148).fault(cut(history.Fault{ID: "b", Targets: []string{"n3"}, Peers: []string{"w1"}}), 20, 148), 1, outlivedLease, "w1 was cut off", func(o OverlapSummary) bool { return o.EarlierCutOff == 1 }},
 		{"cut off as peer", outlived().fault(cut(history.Fault{Targets: []string{"n1"}, Peers: []string{"w1"}}), 20, 148), 1, outlivedLease, "w1 was cut off", nil},
 		{"cut elsewhere", outlived().fault(cut(history.Fault{Targets: []string{"n1"}, Peers: []string{"n2"}}), 20, 148), 1, outlivedLease, "w1 was healthy", nil},
 		{"dead on arrival", newScript().acquire("w1", "a", 10, 125).acquire("w2", "b", 120, 121).release("b", 140, 141).notHeld("a", 150, 151).pause("f1", 15, 124, "w1"), 1, outlivedLease, "w1 and w2 both held k0 for 15 ms (w1 was paused; its lease had run out 15 ms before)", nil},

@@ -104,6 +104,14 @@ func (f *fault) involves(process string) bool {
 		f.Kind == kindPartition && slices.Contains(f.Peers, process)
 }
 
+// across returns the processes on the other side of a partition.
+func (f *fault) across(process string) []string {
+	if slices.Contains(f.Targets, process) {
+		return f.Peers
+	}
+	return f.Targets
+}
+
 // inForce returns the ids of the faults that may have been in force in [from, to].
 func (r *run) inForce(from, to int64) []string {
 	var ids []string

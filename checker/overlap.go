@@ -70,9 +70,12 @@ func (r *run) overlap(a, b Hold) overlap {
 	return o
 }
 
+// state looks from the end of the earlier promise, or from the later grant if
+// that came first: a holder that slept through its deadline and woke up just
+// before somebody else was granted the lock was not a healthy one.
 func (r *run) state(earlier, later Hold) holderState {
 	from := min(earlier.Deadline, later.Start)
-	wasCutOff := false
+	unreachable := make(map[string]bool)
 	for i := range r.faults {
 		f := &r.faults[i]
 		if !f.hits(from, later.Start) || !f.involves(earlier.Worker) {
@@ -82,13 +85,28 @@ func (r *run) state(earlier, later Hold) holderState {
 		case kindPause:
 			return paused
 		case kindPartition:
-			wasCutOff = true
+			for _, node := range f.across(earlier.Worker) {
+				unreachable[node] = true
+			}
 		}
 	}
-	if wasCutOff {
+	if r.lostMajority(unreachable) {
 		return cutOff
 	}
 	return healthy
+}
+
+// lostMajority says whether a worker that cannot reach some nodes is cut off
+// from its lock service: with a majority of the servers it can still do all that
+// a healthy one can.
+func (r *run) lostMajority(unreachable map[string]bool) bool {
+	servers := 0
+	for _, name := range r.header.Servers {
+		if unreachable[name] {
+			servers++
+		}
+	}
+	return servers > 0 && 2*servers >= len(r.header.Servers)
 }
 
 func (r *run) overlapIncident(o overlap) Incident {

@@ -34,6 +34,11 @@ func newScript() *script {
 	}
 }
 
+func (s *script) servers(names ...string) *script {
+	s.header.Servers = names
+	return s
+}
+
 func (s *script) add(t float64, e history.Event) { s.addNS(ms(t), e) }
 
 func (s *script) addNS(t int64, e history.Event) {
