@@ -57,9 +57,11 @@ type Request struct {
 	Image  string // replaces the image of the servers; "" for the recipe
 	// Progress is told what takes its time.
 	Progress func(format string, args ...any)
-	// Register is told each embedded process as soon as it runs, so that it can be
-	// ended even if this process dies.
-	Register func(pid int) error
+	// Register is told each process that is started, the leader of its group, and
+	// RegisterFolder each temporary folder, so that both can be removed even if
+	// this process dies. Either may be nil.
+	Register       func(pid int) error
+	RegisterFolder func(path string) error
 }
 
 // Cluster is what was started.

@@ -35,6 +35,11 @@ func startEmbedded(ctx context.Context, r Request) (Cluster, error) {
 		return nil, err
 	}
 	c := &embedded{request: r, folder: folder}
+	if r.RegisterFolder != nil {
+		if err := r.RegisterFolder(folder); err != nil {
+			return nil, errors.Join(err, c.Close(ctx))
+		}
+	}
 	for i := range r.Spec.Nodes {
 		if err := c.startServer(ctx, fmt.Sprintf("n%d", i+1)); err != nil {
 			return nil, errors.Join(err, c.Close(ctx))
@@ -94,7 +99,10 @@ func (c *embedded) run(name string, args []string) (node *Node, pid int, err err
 		return nil, 0, errors.Join(fmt.Errorf("%s: %w", name, err), output.Close(), errorOutput.Close())
 	}
 	node = &Node{Name: name, Input: input, Output: output, Errors: follow(errorOutput), Exited: c.await(command)}
-	return node, command.Process.Pid, c.request.Register(command.Process.Pid)
+	if c.request.Register != nil {
+		err = c.request.Register(command.Process.Pid)
+	}
+	return node, command.Process.Pid, err
 }
 
 // await collects the end of a child.

@@ -283,7 +283,10 @@ func journalOfChildren(t *testing.T) []entry {
 
 // TestKilled kills lockcheck itself while a worker is stopped: nothing may stay.
 func TestKilled(t *testing.T) {
-	killInMidRun(t, "--ttl", "500ms", "--time-limit", "60s")
+	run := killInMidRun(t, "--ttl", "500ms", "--time-limit", "60s")
+	if len(run.processes) != 7 || len(run.folders) != 1 {
+		t.Errorf("the journal had %d processes and %d folders: want server, resource, 5 workers, and their folder", len(run.processes), len(run.folders))
+	}
 }
 
 // gone waits until a process is gone.

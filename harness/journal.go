@@ -71,8 +71,11 @@ func (j *journal) write(e entry) error {
 	return nil
 }
 
-// Register notes a child process.
-func (j *journal) Register(pid int) error {
+// Folder notes a temporary folder.
+func (j *journal) Folder(path string) error { return j.write(entry{Folder: path}) }
+
+// Process notes a child process that leads a process group.
+func (j *journal) Process(pid int) error {
 	start, err := startTime(pid)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // it has ended already

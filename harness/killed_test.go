@@ -17,8 +17,8 @@ import (
 )
 
 // killInMidRun starts lockcheck, kills it with SIGKILL while a worker is stopped,
-// and looks for what is left. It returns the folder of the run.
-func killInMidRun(t *testing.T, args ...string) string {
+// and looks for what is left. It returns what the journal had.
+func killInMidRun(t *testing.T, args ...string) journaled {
 	t.Helper()
 	store := t.TempDir()
 	command := exec.Command(clustertest.Binary(t), append([]string{"test", "--store", store}, args...)...)
@@ -32,20 +32,25 @@ func killInMidRun(t *testing.T, args ...string) string {
 	awaitEvent(t, filepath.Join(folder, HistoryFile), func(line string) bool {
 		return strings.Contains(line, `"stage":"proven"`)
 	})
-	run, children := onlyRun(t)
+	run := onlyRun(t)
 	if err := command.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	_ = command.Wait() // "signal: killed" is what was asked for
-	for _, child := range children {
+	for _, child := range run.processes {
 		gone(t, child.PID, child.Start)
 	}
 	clustertest.Eventually(t, 5*time.Second, func() error {
-		if journaled, err := journaledRuns(); err != nil || len(journaled) > 0 {
-			return fmt.Errorf("journals %v, %w", journaled, err)
+		if left, err := journaledRuns(); err != nil || len(left) > 0 {
+			return fmt.Errorf("journals %v, %v", left, err)
 		}
-		return nothingOnDocker(run)
+		return nothingOnDocker(run.id)
 	})
+	for _, temporary := range run.folders {
+		if exists(temporary) {
+			t.Errorf("%s is still there", temporary)
+		}
+	}
 	j, err := Judge(folder)
 	if err != nil {
 		t.Fatalf("what the killed run left: %v", err)
@@ -56,11 +61,18 @@ func killInMidRun(t *testing.T, args ...string) string {
 	if f := finding(t, j.Results, checker.Assumptions); f.Verdict != checker.Broken {
 		t.Errorf("assumptions of a killed run are %s, want broken", f.Verdict)
 	}
-	return folder
+	return run
 }
 
-// onlyRun returns the run in the journal folder and its processes.
-func onlyRun(t *testing.T) (string, []entry) {
+// journaled is what the journal of a run says.
+type journaled struct {
+	id        string
+	processes []entry
+	folders   []string
+}
+
+// onlyRun reads the only journal that there is.
+func onlyRun(t *testing.T) journaled {
 	t.Helper()
 	all, err := journaledRuns()
 	if err != nil || len(all) != 1 {
@@ -70,13 +82,16 @@ func onlyRun(t *testing.T) (string, []entry) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var children []entry
+	run := journaled{id: all[0]}
 	for _, e := range entries {
-		if e.PID != 0 {
-			children = append(children, e)
+		switch {
+		case e.PID != 0:
+			run.processes = append(run.processes, e)
+		case e.Folder != "":
+			run.folders = append(run.folders, e.Folder)
 		}
 	}
-	return all[0], children
+	return run
 }
 
 // nothingOnDocker says what a run has left on the engine, if there is one.

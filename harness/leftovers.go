@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -92,28 +94,14 @@ func sweep(ctx context.Context, docker *engine.Engine, run string) (Leftover, er
 	if err != nil {
 		return left, err
 	}
-	open := make(map[string]string)
-	for _, e := range entries {
-		switch {
-		case e.PID != 0 && runs(e.PID, e.Start):
-			// SIGKILL ends a stopped process too.
-			if err := syscall.Kill(e.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-				return left, err
-			}
-			left.Processes++
-		case e.Folder != "":
-			if err := os.RemoveAll(e.Folder); err != nil {
-				return left, err
-			}
-		case e.Begin != "":
-			open[e.Begin] = e.Undo
-		case e.End != "":
-			delete(open, e.End)
-		}
+	if left.Processes, err = killProcesses(entries); err != nil {
+		return left, err
 	}
-	for _, undo := range open {
-		left.Undone = append(left.Undone, undo)
+	// Only now: a process that still ran could have put something into them.
+	if err := removeFolders(entries); err != nil {
+		return left, err
 	}
+	left.Undone = openFaults(entries)
 	if docker != nil {
 		if left.Objects, err = removeObjects(ctx, docker, run); err != nil {
 			return left, err
@@ -124,6 +112,43 @@ func sweep(ctx context.Context, docker *engine.Engine, run string) (Leftover, er
 		return left, err
 	}
 	return left, removeIfThere(filepath.Join(folder, run+".jsonl"))
+}
+
+// killProcesses kills those that still run. SIGKILL ends a stopped process too;
+// the whole group, for it may have children.
+func killProcesses(entries []entry) (killed int, err error) {
+	for _, e := range entries {
+		if e.PID == 0 || !runs(e.PID, e.Start) {
+			continue
+		}
+		if err := syscall.Kill(-e.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return killed, err
+		}
+		killed++
+	}
+	return killed, nil
+}
+
+func removeFolders(entries []entry) error {
+	var errs []error
+	for _, e := range entries {
+		if e.Folder != "" {
+			errs = append(errs, os.RemoveAll(e.Folder))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// openFaults lists how the faults that were still in force were to be undone.
+func openFaults(entries []entry) []string {
+	open := make(map[string]string)
+	for _, e := range entries {
+		if e.Begin != "" {
+			open[e.Begin] = e.Undo
+		}
+		delete(open, e.End)
+	}
+	return slices.Sorted(maps.Values(open))
 }
 
 const (

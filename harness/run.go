@@ -196,7 +196,7 @@ func (r *run) start(ctx context.Context) error {
 	cluster, err := clusters.Start(ctx, clusters.Request{
 		Run: r.id, Spec: r.spec, Binary: r.Binary, Image: r.Images[r.spec.Image],
 		Labels:   map[string]string{engine.RunLabel: r.id, engine.OwnerLabel: r.me.String()},
-		Progress: r.progress.Step, Register: r.register,
+		Progress: r.progress.Step, Register: r.journal.Process, RegisterFolder: r.journal.Folder,
 	})
 	if err != nil {
 		return err
@@ -214,8 +214,6 @@ func (r *run) start(ctx context.Context) error {
 	}
 	return r.nemesis.Plan()
 }
-
-func (r *run) register(pid int) error { return r.journal.Register(pid) }
 
 func (r *run) startResource(ctx context.Context) (err error) {
 	config := workloads.ResourceConfig{

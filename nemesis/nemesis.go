@@ -29,13 +29,15 @@ type Nemesis struct {
 	// Record puts an event into the history.
 	Record func(history.Event)
 
+	recording sync.Mutex
+
 	mu       sync.Mutex
 	rng      *rand.Rand
 	busy     map[string]bool // kind and node under that kind of fault
 	executed []Execution
 }
 
-// start is when the workers started and until when faults may last.
+// window is when the workers started and until when faults may last.
 type window struct {
 	start time.Time
 	// monotonic time of start, ns
@@ -335,8 +337,12 @@ func droppedText(dropped *int64) string {
 	return fmt.Sprintf("%d packets dropped", *dropped)
 }
 
+// report stamps and records under one lock: the times of a process never go
+// back in a history, and faults of different lanes report side by side.
 func (n *Nemesis) report(f history.Fault, stage history.Stage, evidence string) {
 	f.Stage, f.Evidence = stage, evidence
+	n.recording.Lock()
+	defer n.recording.Unlock()
 	n.Record(history.Event{
 		Time: history.Now(), Process: history.Nemesis, Type: history.Info, F: history.FaultPhase, Fault: &f,
 	})

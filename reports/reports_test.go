@@ -412,12 +412,13 @@ func TestTickStep(t *testing.T) {
 func TestProgressLive(t *testing.T) {
 	var b bytes.Buffer
 	p := NewProgress(&b, true, false)
+	p.now = func() time.Time { return p.start }
 	p.Status("%d acquired", 7)
 	p.Step("pause of %s", "w1\x1b[2J")
 	p.Status("%s", strings.Repeat("x", 200))
 	p.Done()
 	p.Done()
-	want := clearLine + "7 acquired" + clearLine + "pause of w1[2J\n7 acquired" + clearLine + strings.Repeat("x", 78) + "…" + clearLine
+	want := clearLine + "7 acquired" + clearLine + "   0.0 s  pause of w1[2J\n7 acquired" + clearLine + strings.Repeat("x", 78) + "…" + clearLine
 	if b.String() != want {
 		t.Errorf("got %q, want %q", b.String(), want)
 	}
@@ -426,9 +427,9 @@ func TestProgressLive(t *testing.T) {
 func TestProgressInALog(t *testing.T) {
 	var b bytes.Buffer
 	now := time.Unix(0, 0)
-	p := NewProgress(&b, false, true)
+	p := NewProgress(&b, false, false)
 	p.now = func() time.Time { return now }
-	p.last = now
+	p.start, p.last = now, now
 	for second := range 26 {
 		now = time.Unix(int64(second), 0)
 		if second == 4 {
@@ -437,7 +438,7 @@ func TestProgressInALog(t *testing.T) {
 		p.Status("second %d", second)
 	}
 	p.Done()
-	if want := "faults begin\nsecond 14\nsecond 24\n"; b.String() != want {
+	if want := "   4.0 s  faults begin\n  14.0 s  second 14\n  24.0 s  second 24\n"; b.String() != want {
 		t.Errorf("got %q, want %q", b.String(), want)
 	}
 }

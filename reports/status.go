@@ -3,6 +3,7 @@ package reports
 import (
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 )
@@ -24,6 +25,7 @@ type Progress struct {
 	live  bool
 	color bool
 	now   func() time.Time
+	start time.Time
 	last  time.Time // when anything was last written
 	shown string    // the live line on the screen
 }
@@ -33,15 +35,17 @@ type Progress struct {
 // gets lines at most every ten seconds besides the steps.
 func NewProgress(w io.Writer, live bool, color bool) *Progress {
 	p := &Progress{w: w, live: live, color: color, now: time.Now}
-	p.last = p.now()
+	p.start = p.now()
+	p.last = p.start
 	return p
 }
 
-// Step writes a line that stays: a change of phase, a fault.
+// Step writes a line that stays, after the seconds since the start: a change of
+// phase, a fault.
 func (p *Progress) Step(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	text := printable(fmt.Sprintf(format, args...)) + "\n"
+	text := p.line(printable(fmt.Sprintf(format, args...)))
 	if p.shown != "" {
 		text = clearLine + text + p.shown
 	}
@@ -56,12 +60,23 @@ func (p *Progress) Status(format string, args ...any) {
 	text := printable(fmt.Sprintf(format, args...))
 	if !p.live {
 		if p.now().Sub(p.last) >= heartbeat {
-			p.write(text + "\n")
+			p.write(p.line(text))
 		}
 		return
 	}
 	p.shown = p.faint(shorten(text, statusWidth))
 	p.write(clearLine + p.shown)
+}
+
+// sinceWidth is the room for the seconds in front of a line, and for a gap.
+const sinceWidth = 10
+
+// line puts the time in front of a text and folds it below itself.
+func (p *Progress) line(text string) string {
+	since := fmt.Sprintf("%6.1f s", p.now().Sub(p.start).Seconds())
+	indent := "\n" + strings.Repeat(" ", sinceWidth)
+	room := defaultWidth - sinceWidth
+	return p.faint(since) + "  " + strings.Join(wrap(text, room, room), indent) + "\n"
 }
 
 // Done takes the status line away. More steps may follow.

@@ -1,12 +1,14 @@
 package images
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"lockcheck/clusters/engine"
@@ -64,6 +66,11 @@ func (m Maker) bootstrap(ctx context.Context, s suite, ref string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	if m.RegisterFolder != nil {
+		if err := m.RegisterFolder(folder); err != nil {
+			return err
+		}
+	}
 	command, err := debootstrap(ctx, folder)
 	if err != nil {
 		return err
@@ -74,10 +81,26 @@ func (m Maker) bootstrap(ctx context.Context, s suite, ref string) (err error) {
 	if mirror := os.Getenv("DEBIAN_MIRROR"); mirror != "" {
 		command.Args = append(command.Args, mirror)
 	}
-	if err := run(command); err != nil {
+	if err := m.runGroup(command); err != nil {
 		return err
 	}
 	return m.importRoot(ctx, root, ref)
+}
+
+// runGroup runs a command that starts many others, all of which must end with it.
+func (m Maker) runGroup(command *exec.Cmd) error {
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
+	if err := command.Start(); err != nil {
+		return err
+	}
+	var registered error
+	if m.Register != nil {
+		registered = m.Register(command.Process.Pid)
+	}
+	return errors.Join(registered, explained(command, output.Bytes(), command.Wait()))
 }
 
 func (m Maker) importRoot(ctx context.Context, root, ref string) error {
@@ -138,9 +161,14 @@ func fetchPackage(ctx context.Context, folder string) error {
 	return nil
 }
 
-// run runs a command and puts the end of its output into its error.
+// run runs a command.
 func run(command *exec.Cmd) error {
 	output, err := command.CombinedOutput()
+	return explained(command, output, err)
+}
+
+// explained adds the end of its output to the error of a command.
+func explained(command *exec.Cmd, output []byte, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -44,6 +44,10 @@ type Maker struct {
 	Engine *engine.Engine
 	// Progress is told what takes its time.
 	Progress func(format string, args ...any)
+	// Register and RegisterFolder are told the process and the folder that make a
+	// base image, which may outlive this process if it is killed. Either may be nil.
+	Register       func(pid int) error
+	RegisterFolder func(path string) error
 }
 
 // Names lists the recipes.
