@@ -242,7 +242,7 @@ func harmWord(f checker.FaultCoverage) string {
 	case "pause":
 		return "paused"
 	case "partition":
-		return "cut off"
+		return shorten("cut from "+strings.Join(cleanAll(f.Peers), ", "), 40)
 	case "kill":
 		return "killed"
 	}
