@@ -82,7 +82,7 @@ func (f *fault) stage(e history.Event) {
 	case history.Unproven:
 		f.Reason = because("not proven", d.Evidence)
 	case history.Unhealed:
-		f.Reason = because("not proven healed", d.Evidence)
+		f.Reason = cmp.Or(f.Reason, because("not proven healed", d.Evidence))
 	}
 }
 

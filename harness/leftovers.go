@@ -194,10 +194,16 @@ func Reap(ctx context.Context, run string, onDocker bool, input io.Reader) error
 	defer cancel()
 	var docker *engine.Engine
 	if onDocker {
-		if docker, err = engine.Connect(ctx); err != nil {
+		var unavailable *engine.UnavailableError
+		docker, err = engine.Connect(ctx)
+		switch {
+		case errors.As(err, &unavailable):
+			docker = nil // without an engine there is nothing on it
+		case err != nil:
 			return err
+		default:
+			defer docker.Close()
 		}
-		defer docker.Close()
 	}
 	_, err = sweep(ctx, docker, run)
 	return err

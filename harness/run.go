@@ -56,7 +56,7 @@ func Test(ctx context.Context, o Options, interrupt <-chan struct{}, progress Pr
 	if err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{Judgement: judgement, Interrupted: interrupted}, judgement.writeReports()
+	return Outcome{Judgement: judgement, Interrupted: interrupted}, judgement.WriteReports()
 }
 
 // run is one test in progress.
@@ -134,12 +134,12 @@ func (r *run) conduct(ctx context.Context, interrupt <-chan struct{}) (interrupt
 	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	closeErr := r.close(cleanup)
-	if closeErr == nil {
-		closeErr = errors.Join(r.journal.remove(), reaper.dismiss())
-	} else {
-		closeErr = errors.Join(closeErr, reaper.abandon())
+	if closeErr != nil || r.cluster == nil || ctx.Err() != nil {
+		// A request that was cut short may still be carried out by the engine:
+		// the reaper looks again until nothing appears any more.
+		return interrupted, errors.Join(failure, closeErr, reaper.abandon(), r.journal.remove())
 	}
-	return interrupted, errors.Join(failure, closeErr)
+	return interrupted, errors.Join(failure, r.journal.remove(), reaper.dismiss())
 }
 
 func (r *run) close(ctx context.Context) error {
@@ -196,7 +196,7 @@ func (r *run) start(ctx context.Context) error {
 	cluster, err := clusters.Start(ctx, clusters.Request{
 		Run: r.id, Spec: r.spec, Binary: r.Binary, Image: r.Images[r.spec.Image],
 		Labels:   map[string]string{engine.RunLabel: r.id, engine.OwnerLabel: r.me.String()},
-		Progress: r.progress.Step, Register: r.journal.Process, RegisterFolder: r.journal.Folder,
+		Progress: r.progress.Step, Status: r.progress.Status, Register: r.journal.Process, RegisterFolder: r.journal.Folder,
 	})
 	if err != nil {
 		return err

@@ -70,7 +70,7 @@ func writeSchedule(folder string, s nemesis.Schedule) error {
 
 // Judgement is a history and what was found in it.
 type Judgement struct {
-	Folder  string
+	Folder  string // of the run; "" if only its history was named
 	History *history.History
 	Results checker.Results
 }
@@ -78,9 +78,9 @@ type Judgement struct {
 // Judge reads the history of a run, from its folder or its file, and judges it.
 // A malformed history is an error that names the line.
 func Judge(path string) (Judgement, error) {
-	file := path
+	folder, file := "", path
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		file = filepath.Join(path, HistoryFile)
+		folder, file = path, filepath.Join(path, HistoryFile)
 	}
 	h, err := history.ReadFile(file)
 	if err != nil {
@@ -89,11 +89,15 @@ func Judge(path string) (Judgement, error) {
 	if err := history.Validate(h); err != nil {
 		return Judgement{}, fmt.Errorf("%s: %w", file, err)
 	}
-	return Judgement{Folder: filepath.Dir(file), History: h, Results: checker.Check(h, checker.Options{})}, nil
+	return Judgement{Folder: folder, History: h, Results: checker.Check(h, checker.Options{})}, nil
 }
 
-// writeReports writes all reports of a judged run into its folder.
-func (j Judgement) writeReports() error {
+// WriteReports writes all reports of a judged run into its folder, if it has
+// one.
+func (j Judgement) WriteReports() error {
+	if j.Folder == "" {
+		return nil
+	}
 	h, r := j.History, j.Results
 	errs := []error{
 		writeFile(j.Folder, resultsFile, func(w io.Writer) error { return reports.JSON(w, h.Header, r) }),

@@ -49,8 +49,14 @@ type window struct {
 // A role that only the run can resolve is checked on any node that it may mean.
 func (n *Nemesis) Plan() error {
 	for _, step := range n.Schedule.Steps {
-		kind, _ := KindByName(step.Fault)
+		kind, known := KindByName(step.Fault)
+		if !known {
+			return &UnknownKindError{Name: step.Fault}
+		}
 		nodes, err := n.possible(step)
+		if err == nil {
+			err = step.fits(n.Environment.Lease)
+		}
 		if err != nil {
 			return fmt.Errorf("step %q: %w", step.ID, err)
 		}
@@ -65,16 +71,18 @@ func (n *Nemesis) Plan() error {
 
 // possible lists the nodes that a step may hit.
 func (n *Nemesis) possible(step Step) ([]*clusters.Node, error) {
-	if step.Target == roleHolder || step.Target == roleWaiter {
-		return n.Environment.Workers, nil
-	}
 	r := resolver{env: n.Environment, rng: rand.New(rand.NewPCG(n.Schedule.Seed, 1))}
-	targets, err := r.targets(step.Target)
+	targets, err := r.anyOf(step.Target)
 	if err != nil {
 		return nil, err
 	}
-	peers, err := r.peers(step, targets)
-	return append(targets, peers...), err
+	var peers []*clusters.Node
+	if step.From != "" {
+		peers, err = r.anyOf(step.From)
+	} else {
+		peers, err = r.peers(step, targets)
+	}
+	return slices.Concat(targets, peers), err
 }
 
 // UnavailableError says that a fault cannot be had on this cluster.

@@ -50,7 +50,7 @@ func newPartition(env Environment, order Order) (Fault, error) {
 
 // randomPartition cuts off one server, one worker, or half of them all.
 func randomPartition(rng *rand.Rand, _ Environment, step *Step) {
-	if step.Target == "" || step.Target == roleOne {
+	if step.Target == "" {
 		step.Target = []string{roleOne, roleOneWorker, roleHalves}[rng.IntN(3)]
 	}
 	step.For = Span{Leases: 1, Plus: time.Second}

@@ -45,6 +45,8 @@ const (
 
 // Random makes a schedule from a seed: one fault after another, each of the
 // wishes equally often, an interval apart on average, until the length is filled.
+// Each wish is in it at least once even if there is no time for it: a run without
+// a fault that was asked for must not look like one that withstood it.
 func Random(seed uint64, wishes []Wish, env Environment, interval, length time.Duration) (Schedule, error) {
 	schedule := Schedule{Seed: seed}
 	if len(wishes) == 0 {
@@ -53,13 +55,16 @@ func Random(seed uint64, wishes []Wish, env Environment, interval, length time.D
 	rng := rand.New(rand.NewPCG(seed, 0))
 	order := rng.Perm(len(wishes))
 	at := firstFault
-	for n := 0; at < length; n++ {
+	for n := 0; ; n++ {
 		if n > 0 && n%len(wishes) == 0 {
 			order = rng.Perm(len(wishes))
 		}
 		step := randomStep(rng, wishes[order[n%len(wishes)]], env)
 		step.ID = fmt.Sprintf("%s-%d", step.Fault, n+1)
 		step.After = Span{Plus: at.Round(time.Millisecond)}
+		if n >= len(wishes) && at+step.For.Of(env.Lease) > length {
+			break
+		}
 		schedule.Steps = append(schedule.Steps, step)
 		at += max(step.For.Of(env.Lease), interval/2+time.Duration(rng.Int64N(int64(interval)+1)))
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -54,6 +55,30 @@ func (r resolver) targets(text string) ([]*clusters.Node, error) {
 		return nodes, err
 	}
 	return r.listed(text)
+}
+
+// namesPattern is what a list of names looks like.
+var namesPattern = regexp.MustCompile(`^[nw][0-9]+( *, *[nw][0-9]+)*$`)
+
+// canMean says whether a text is a role or a list of names in any cluster.
+func canMean(text string) bool {
+	switch text {
+	case roleHolder, roleWaiter, roleHalves, roleServers, roleWorkers:
+		return true
+	}
+	return rolePattern.MatchString(text) || namesPattern.MatchString(text)
+}
+
+// rolePattern is what share resolves.
+var rolePattern = regexp.MustCompile(`^(one|minority|majority|all)( (server|servers|worker|workers))?$`)
+
+// anyOf resolves like targets, but a role that only the run can tell to all the
+// nodes that may have it.
+func (r resolver) anyOf(text string) ([]*clusters.Node, error) {
+	if text == roleHolder || text == roleWaiter {
+		return r.env.Workers, nil
+	}
+	return r.targets(text)
 }
 
 // share resolves "one", "majority workers" and the like.
@@ -118,11 +143,13 @@ func (r resolver) peers(step Step, targets []*clusters.Node) ([]*clusters.Node, 
 	if step.Fault != "partition" {
 		return nil, nil
 	}
-	if step.From != "" {
-		return r.targets(step.From)
-	}
 	others := func(from []*clusters.Node) []*clusters.Node {
 		return slices.DeleteFunc(slices.Clone(from), func(n *clusters.Node) bool { return slices.Contains(targets, n) })
+	}
+	if step.From != "" {
+		// Nobody can be cut off from itself.
+		peers, err := r.targets(step.From)
+		return others(peers), err
 	}
 	switch {
 	case step.Target == roleHalves:

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -38,7 +39,8 @@ type Step struct {
 	// When "holding" waits for a worker to be inside its section: Of, or any.
 	When string `yaml:"when,omitempty"`
 	Of   string `yaml:"of,omitempty"`
-	// Needs lists steps that must be in force before this one is armed.
+	// Needs lists earlier steps that must have been applied before this one is
+	// armed.
 	Needs []string `yaml:"needs,omitempty"`
 	// Lane is the name of a row of steps that are never in force together: each
 	// waits until the one before it in the same lane is healed.
@@ -73,6 +75,9 @@ func ReadSchedule(r io.Reader) (Schedule, error) {
 		}
 		return Schedule{}, fmt.Errorf("schedule: %w", err)
 	}
+	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return Schedule{}, errors.New("schedule: there is more than one YAML document")
+	}
 	schedule.Executed = nil
 	return schedule, schedule.Check()
 }
@@ -100,16 +105,15 @@ func (s *Schedule) Check() error {
 		if known[step.ID] {
 			return fmt.Errorf("schedule: two steps are called %q", step.ID)
 		}
+		for _, id := range step.Needs {
+			// Only earlier ones: steps that need each other would never begin.
+			if !known[id] {
+				return fmt.Errorf("schedule: step %q needs %q, which is no step before it", step.ID, id)
+			}
+		}
 		known[step.ID] = true
 		if err := step.check(); err != nil {
 			return fmt.Errorf("schedule: step %q: %w", step.ID, err)
-		}
-	}
-	for _, step := range s.Steps {
-		for _, id := range step.Needs {
-			if !known[id] || id == step.ID {
-				return fmt.Errorf("schedule: step %q needs %q, which is no other step", step.ID, id)
-			}
 		}
 	}
 	return nil
@@ -131,16 +135,36 @@ func (s *Step) check() error {
 		return fmt.Errorf("when: %q is unknown (there is %q)", s.When, WhenHolding)
 	case s.Of != "" && s.When != WhenHolding:
 		return errors.New("of: goes with when: holding")
-	case s.For.Of(0) <= 0:
+	case s.For.never():
 		return errors.New("for: must be positive")
-	case s.Every.Of(0) < 0 || s.After.Of(0) < 0 || s.Times < 0:
+	case !s.Every.IsZero() && s.Every.never(), !s.After.IsZero() && s.After.never(), s.Times < 0:
 		return errors.New("after, every and times must not be negative")
+	case s.Times != 0 && s.Every.IsZero():
+		return errors.New("times: goes with every:")
 	case s.Fault == "clock" && s.Step.IsZero():
 		return errors.New("step: a clock must be moved by some time")
 	case s.Fault != "clock" && !s.Step.IsZero():
 		return errors.New("step: only for a clock")
 	case s.Fault != "partition" && s.From != "":
 		return errors.New("from: only for a partition")
+	case !canMean(s.Target):
+		return fmt.Errorf("target: %q is neither a role nor the name of a node", s.Target)
+	case s.From != "" && !canMean(s.From):
+		return fmt.Errorf("from: %q is neither a role nor the name of a node", s.From)
+	}
+	return nil
+}
+
+// fits tells which of its times makes no sense with the lease of the lock.
+func (s Step) fits(lease time.Duration) error {
+	if lasts := s.For.Of(lease); lasts <= 0 {
+		return fmt.Errorf("for: %s is %s for this lock; it must be positive", s.For, lasts)
+	}
+	if after := s.After.Of(lease); after < 0 {
+		return fmt.Errorf("after: %s is %s for this lock; it must not be negative", s.After, after)
+	}
+	if every := s.Every.Of(lease); !s.Every.IsZero() && every <= 0 {
+		return fmt.Errorf("every: %s is %s for this lock; it must be positive", s.Every, every)
 	}
 	return nil
 }

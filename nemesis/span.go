@@ -29,6 +29,9 @@ func (s Span) Of(lease time.Duration) time.Duration {
 // IsZero reports whether it is no time; such spans are left out of files.
 func (s Span) IsZero() bool { return s == Span{} }
 
+// never reports whether it is no positive length of time for any lease.
+func (s Span) never() bool { return s.Leases <= 0 && s.Plus <= 0 }
+
 var spanPattern = regexp.MustCompile(`^(?:(-)?(?:([0-9.]+)\*)?lease)?([+-]?[0-9].*)?$`)
 
 // ParseSpan reads a span.
@@ -77,7 +80,7 @@ func (s Span) String() string {
 	case -1:
 		text = "-lease"
 	default:
-		text = strconv.FormatFloat(s.Leases, 'g', -1, 64) + "*lease"
+		text = strconv.FormatFloat(s.Leases, 'f', -1, 64) + "*lease"
 	}
 	if s.Plus > 0 {
 		text += "+"

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"lockcheck/harness"
@@ -11,15 +14,27 @@ func analyzeCommand(s *system) *cobra.Command {
 		Use:   "analyze RUN",
 		Short: "judge a stored history again",
 		Long: `Judge the history of a run, its folder or its file, from what is stored alone.
-A history that a killed run left is accepted up to where it was cut off.
+A history that a killed run left is accepted up to where it was cut off. In the
+folder of a run its reports are written again.
 
 ` + exitCodes,
 		Example: "  lockcheck analyze store/latest",
-		Args:    usageArgs(cobra.ExactArgs(1)),
+		Args: usageArgs(func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("name one run: its folder or its history")
+			}
+			return nil
+		}),
 		RunE: func(_ *cobra.Command, args []string) error {
 			judgement, err := harness.Judge(args[0])
 			if err != nil {
 				return err
+			}
+			// A run that was killed has no reports yet, and a newer lockcheck may
+			// see more in an old one. A store that cannot be written is judged all
+			// the same.
+			if err := judgement.WriteReports(); err != nil {
+				fmt.Fprintln(s.stderr, "lockcheck: the reports could not be written:", err)
 			}
 			if err := s.report(judgement); err != nil {
 				return err

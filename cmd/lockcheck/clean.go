@@ -15,8 +15,9 @@ func cleanCommand(s *system) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clean",
 		Short: "undo and remove what killed runs have left",
-		Long: `Remove the processes, containers, networks and volumes of runs whose lockcheck is
-dead. Runs that are going on, and all that is not lockcheck's, are left alone.`,
+		Long: `Remove the processes, containers, networks and volumes of runs whose lockcheck
+is dead. Runs that are going on, and all that is not lockcheck's, are left
+alone.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			left, err := harness.Clean(cmd.Context())
@@ -67,7 +68,8 @@ func imagesCommand(s *system) *cobra.Command {
 			}
 			defer docker.Close()
 			progress := s.progress()
-			maker := images.Maker{Engine: docker, Progress: progress.Step}
+			maker := images.Maker{Engine: docker, Progress: progress.Step, Status: progress.Status}
+			defer progress.Done()
 			for _, name := range images.Names() {
 				image, err := maker.Ensure(cmd.Context(), name)
 				if err != nil {

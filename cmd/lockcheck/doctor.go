@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,7 +43,7 @@ here, 3 if something is missing.`,
 
 func (s *system) doctor(ctx context.Context) error {
 	missing := 0
-	table := tabwriter.NewWriter(s.stdout, 0, 0, 2, ' ', 0)
+	var items []item
 	for _, c := range s.checks() {
 		found, err := c.look(ctx)
 		status := "ok"
@@ -52,9 +51,9 @@ func (s *system) doctor(ctx context.Context) error {
 			status, found = "missing", err.Error()
 			missing++
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\n", status, c.what, found)
+		items = append(items, item{fmt.Sprintf("%-7s  %s", status, c.what), []string{found}})
 	}
-	if err := table.Flush(); err != nil {
+	if err := s.printItems(items); err != nil {
 		return err
 	}
 	if missing > 0 {
@@ -72,7 +71,7 @@ func (s *system) checks() []check {
 			return fmt.Sprintf("%d s since boot", history.Now()/1e9), nil
 		}},
 		{"Docker engine", withEngine(func(ctx context.Context, e *engine.Engine) (string, error) { return e.Version(ctx) })},
-		{"own image", withEngine(s.lookAtBinary)},
+		{"own image", s.lookAtBinary},
 		{"images of servers", withEngine(lookAtImages)},
 	}
 }
@@ -88,7 +87,7 @@ func withEngine(look func(context.Context, *engine.Engine) (string, error)) func
 	}
 }
 
-func (s *system) lookAtBinary(context.Context, *engine.Engine) (string, error) {
+func (s *system) lookAtBinary(context.Context) (string, error) {
 	binary, err := s.binary()
 	if err != nil {
 		return "", err

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -18,25 +16,20 @@ func listCommand(s *system) *cobra.Command {
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	add := func(what, short string, print func(io.Writer)) {
+	add := func(what, short string, items func() []item) {
 		list.AddCommand(&cobra.Command{
 			Use: what, Short: short, Args: usageArgs(cobra.NoArgs),
-			RunE: func(*cobra.Command, []string) error {
-				table := tabwriter.NewWriter(s.stdout, 0, 0, 2, ' ', 0)
-				print(table)
-				return table.Flush()
-			},
+			RunE: func(*cobra.Command, []string) error { return s.printItems(items()) },
 		})
 	}
-	add("locks", "locks, with what a user must know of each", printLocks)
-	add("faults", "kinds of faults", printFaults)
-	add("workloads", "what workers do under the lock", printWorkloads)
+	add("locks", "locks, with what a user must know of each", lockItems)
+	add("faults", "kinds of faults", faultItems)
+	add("workloads", "what workers do under the lock", workloadItems)
 	return list
 }
 
-func printLocks(w io.Writer) {
+func lockItems() (items []item) {
 	for _, lock := range clients.Table() {
-		fmt.Fprintf(w, "%s\t%s\n", lock.Name, lock.Summary)
 		lease, token, renewed := "none: it never ends by itself", lock.Token, "no"
 		if lock.TTL > 0 {
 			lease = fmt.Sprintf("%s by default, at least %s", lock.TTL, lock.MinTTL)
@@ -47,20 +40,26 @@ func printLocks(w io.Writer) {
 		if lock.Renew {
 			renewed = "with --renew"
 		}
-		fmt.Fprintf(w, "\tlease: %s; renewed: %s\n", lease, renewed)
-		fmt.Fprintf(w, "\tfencing token: %s; holder told: %s\n", token, lock.Told)
-		fmt.Fprintf(w, "\tdepends on: %s\n", lock.Clock)
+		items = append(items, item{lock.Name, []string{
+			lock.Summary,
+			fmt.Sprintf("lease: %s; renewed: %s", lease, renewed),
+			fmt.Sprintf("fencing token: %s; holder told: %s", token, lock.Told),
+			"depends on: " + lock.Clock,
+		}})
 	}
+	return items
 }
 
-func printFaults(w io.Writer) {
+func faultItems() (items []item) {
 	for _, kind := range nemesis.Kinds() {
-		fmt.Fprintf(w, "%s\t%s\n\tby default of: %s\n", kind.Name, kind.Summary, kind.Target)
+		items = append(items, item{kind.Name, []string{kind.Summary, "target by default: " + kind.Target}})
 	}
+	return items
 }
 
-func printWorkloads(w io.Writer) {
+func workloadItems() (items []item) {
 	for _, workload := range workloads.Table() {
-		fmt.Fprintf(w, "%s\t%s\n", workload.Name, workload.Summary)
+		items = append(items, item{workload.Name, []string{workload.Summary}})
 	}
+	return items
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -119,6 +120,8 @@ With no lock named, "lockcheck test" needs nothing but itself.`,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		Version:       version(),
 	}
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages", fmt.Sprintf("FlagUsagesWrapped %d", s.columns())))
+	root.SetHelpCommand(helpCommand(root))
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &harness.UsageError{Err: err} })
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
@@ -127,6 +130,23 @@ With no lock named, "lockcheck test" needs nothing but itself.`,
 		workerCommand(s), resourceCommand(s), serverCommand(s), agentCommand(s), reapCommand(s),
 	)
 	return root
+}
+
+// helpCommand shows the help of a command or topic. That of cobra takes a name
+// that does not exist for the program itself.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND]", Short: "tell more about a command or topic",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return &harness.UsageError{Err: fmt.Errorf("there is no help about %q", strings.Join(args, " "))}
+			}
+			cmd.InitDefaultHelpFlag()
+			cmd.InitDefaultVersionFlag()
+			return cmd.Help()
+		},
+	}
 }
 
 // usageArgs makes the errors of an argument check errors of usage.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -39,7 +38,7 @@ valid.
 	}
 	cmd.Flags().BoolVar(&list, "list", false, "list the reproductions")
 	cmd.Flags().BoolVar(&control, "control", false, "run the control in place of the finding")
-	cmd.Flags().StringVar(&machine.Store, "store", "store", "folder for runs")
+	cmd.Flags().StringVar(&machine.Store, "store", "store", "`folder` for runs")
 	return cmd
 }
 
@@ -48,13 +47,16 @@ func (s *system) listReproductions() error {
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(s.stdout, 0, 0, 2, ' ', 0)
+	var items []item
 	for _, r := range all {
-		fmt.Fprintf(table, "%s\t%s\n", r.Name, r.Summary)
-		fmt.Fprintf(table, "\texpected: %s; source: %s\n", r.Expect.Verdict, r.Source)
-		fmt.Fprintf(table, "\tcontrol: %s: %s\n", r.Control.Summary, r.Control.Expect.Verdict)
+		items = append(items, item{r.Name, []string{
+			r.Summary,
+			fmt.Sprintf("expected: %s", r.Expect.Verdict),
+			"source: " + r.Source,
+			fmt.Sprintf("control: %s: %s", r.Control.Summary, r.Control.Expect.Verdict),
+		}})
 	}
-	return table.Flush()
+	return s.printItems(items)
 }
 
 func (s *system) reproduce(ctx context.Context, name string, control bool, machine harness.Options) error {

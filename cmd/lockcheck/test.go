@@ -42,13 +42,16 @@ func (s *section) Set(text string) error {
 	if !ranged {
 		high = low
 	}
-	var err, highErr error
-	s.Min, err = time.ParseDuration(low)
+	var lowErr, highErr error
+	s.Min, lowErr = time.ParseDuration(low)
 	s.Max, highErr = time.ParseDuration(high)
-	return errors.Join(err, highErr)
+	if lowErr != nil || highErr != nil {
+		return errors.New("write 50ms, or 20ms-80ms for a range")
+	}
+	return nil
 }
 
-func (s *section) Type() string { return "duration[-duration]" }
+func (s *section) Type() string { return "range" }
 
 func testCommand(s *system) *cobra.Command {
 	f := &testFlags{section: section(harness.DefaultSection)}
@@ -73,25 +76,25 @@ which needs no Docker.
 
 func (f *testFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
-	flags.StringVarP(&f.Lock, "lock", "l", "memory", "lock under test, see \"lockcheck list locks\"")
-	flags.StringVarP(&f.Workload, "workload", "w", "set", "set, counter or mutex")
+	flags.StringVarP(&f.Lock, "lock", "l", "memory", "`name` of the lock under test, see \"lockcheck list locks\"")
+	flags.StringVarP(&f.Workload, "workload", "w", "set", "what workers do: set, counter or mutex")
 	flags.StringVar(&f.Guard, "guard", "none", "what the resource checks: none, fence or cas")
-	flags.StringVar(&f.Nemesis, "nemesis", "pause", "faults, as in pause,clock or pause:one server; none for none")
+	flags.StringVar(&f.Nemesis, "nemesis", "pause", "`faults`, as in pause,clock or \"pause:one server\"; none for none")
 	flags.DurationVar(&f.Interval, "nemesis-interval", harness.DefaultInterval, "mean time from one fault to the next")
-	flags.StringVar(&f.schedule, "schedule", "", "file with a schedule of faults, in place of --nemesis")
+	flags.StringVar(&f.schedule, "schedule", "", "`file` with a schedule of faults, in place of --nemesis")
 	flags.DurationVar(&f.TimeLimit, "time-limit", harness.DefaultTimeLimit, "length of the run, the quiet time at its end included")
 	flags.IntVarP(&f.Concurrency, "concurrency", "c", harness.DefaultConcurrency, "number of workers")
 	flags.Float64Var(&f.Rate, "rate", 0, "holds per second of all workers together; 0 for as many as there are")
 	flags.DurationVar(&f.TTL, "ttl", 0, "lease of the lock (default: that of the lock)")
-	flags.Var(&f.section, "section", "time in the critical section")
+	flags.Var(&f.section, "section", "time in the critical section, fixed or as in 20ms-80ms")
 	flags.BoolVar(&f.Renew, "renew", false, "renew the lease while in the section")
 	flags.BoolVar(&f.Check, "check-before-write", false, "look at the deadline before writing")
 	flags.Int64Var(&f.MinOps, "min-ops", harness.DefaultMinOps, "updates below which a run is undecided")
-	flags.StringSliceVar(&f.Require, "require", nil, "properties that must hold beside the usual ones")
+	flags.StringSliceVar(&f.Require, "require", nil, "`properties` that must hold beside the usual ones")
 	flags.Uint64Var(&f.Seed, "seed", 0, "seed of the schedule and of the workers (default: a new one)")
-	flags.StringArrayVar(&f.images, "image", nil, "other image for the servers, as in redis=redis:7.2")
-	flags.StringVar(&f.Store, "store", "store", "folder for runs")
-	flags.StringVar(&f.expect, "expect", "", "verdict that makes the exit code 0: valid, violation, undecided or broken")
+	flags.StringArrayVar(&f.images, "image", nil, "other `image` for the servers, as in redis=redis:7.2")
+	flags.StringVar(&f.Store, "store", "store", "`folder` for runs")
+	flags.StringVar(&f.expect, "expect", "", "`verdict` that makes the exit code 0: valid, violation, undecided or broken")
 }
 
 func (s *system) test(cmd *cobra.Command, f *testFlags) error {

@@ -1,0 +1,378 @@
+package clients
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockcheck/history"
+)
+
+func TestOutcomeOf(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		err  error
+		want Outcome
+	}{
+		{"nothing", nil, Done},
+		{"busy", &BusyError{Holder: "w1-1"}, Busy},
+		{"busy, wrapped", fmt.Errorf("n1: %w", &BusyError{}), Busy},
+		{"not held", ErrNotHeld, NotHeld},
+		{"not held, wrapped", fmt.Errorf("n1: %w", ErrNotHeld), NotHeld},
+		{"no effect", noEffect("no quorum"), NoEffect},
+		{"no effect, wrapped", fmt.Errorf("n1: %w", noEffect("no quorum")), NoEffect},
+		{"deadline", context.DeadlineExceeded, Unknown},
+		{"connection broke", &net.OpError{Op: "read", Err: errors.New("reset")}, Unknown},
+		{"a text that only sounds harmless", errors.New("not held"), Unknown},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := OutcomeOf(c.err); got != c.want {
+				t.Errorf("OutcomeOf(%v) = %d, want %d", c.err, got, c.want)
+			}
+		})
+	}
+}
+
+func TestBusyErrorNamesTheHolder(t *testing.T) {
+	for holder, want := range map[string]string{"": "busy", "w1-1": "busy: held by w1-1"} {
+		if got := (&BusyError{Holder: holder}).Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestLease(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		info Info
+		ttl  time.Duration
+		want time.Duration
+	}{
+		{"as asked", Info{TTL: time.Second, MinTTL: time.Millisecond}, 5 * time.Second, 5 * time.Second},
+		{"below the floor of the service", Info{TTL: 4 * time.Second, MinTTL: 2 * time.Second}, time.Second, 2 * time.Second},
+		{"a lock that never ends", Info{}, time.Second, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := c.info.Lease(c.ttl); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestTable: what is shown and judged by must fit together.
+func TestTable(t *testing.T) {
+	names := Names()
+	for _, info := range Table() {
+		t.Run(info.Name, func(t *testing.T) {
+			if found, ok := ByName(info.Name); !ok || found.Name != info.Name {
+				t.Errorf("ByName finds %q, %v", found.Name, ok)
+			}
+			if n := len(slices.DeleteFunc(slices.Clone(names), func(s string) bool { return s != info.Name })); n != 1 {
+				t.Errorf("%d locks have this name", n)
+			}
+			for what, text := range map[string]string{"summary": info.Summary, "servers": info.Servers, "told": info.Told, "clock": info.Clock} {
+				if text == "" {
+					t.Errorf("no %s", what)
+				}
+			}
+			if info.Open == nil {
+				t.Error("cannot be opened")
+			}
+			if info.TTL < info.MinTTL || (info.TTL == 0) != (info.MinTTL == 0) {
+				t.Errorf("default lease %s, shortest %s", info.TTL, info.MinTTL)
+			}
+			if info.Renew && info.TTL == 0 {
+				t.Error("a lock without lease cannot be renewed")
+			}
+		})
+	}
+	if _, ok := ByName("no such lock"); ok {
+		t.Error("an unknown lock is found")
+	}
+}
+
+// TestOpen: a lock says at once that it cannot work with these servers. Nothing
+// is dialled yet, so any address will do.
+func TestOpen(t *testing.T) {
+	for _, c := range []struct {
+		lock  string
+		nodes int
+		fine  bool
+	}{
+		{"memory", 1, true}, {"memory", 0, false}, {"memory", 2, false},
+		{"redis", 1, true}, {"redis", 0, false}, {"redis", 5, false},
+		{"redlock", 5, true}, {"redlock", 3, true}, {"redlock", 4, false}, {"redlock", 1, false}, {"redlock", 0, false},
+		{"none", 0, true},
+	} {
+		t.Run(fmt.Sprintf("%s on %d", c.lock, c.nodes), func(t *testing.T) {
+			lock, err := opened(t, c.lock, slices.Repeat([]string{"127.0.0.1:1"}, c.nodes)...)
+			if (err == nil) != c.fine {
+				t.Errorf("opens with error %v", err)
+			}
+			if lock == nil {
+				return
+			}
+			if _, can := lock.(Renewer); can != mustInfo(t, c.lock).Renew {
+				t.Errorf("can renew: %v, and the table says otherwise", can)
+			}
+		})
+	}
+}
+
+func mustInfo(t *testing.T, name string) Info {
+	t.Helper()
+	info, ok := ByName(name)
+	if !ok {
+		t.Fatalf("no lock %q", name)
+	}
+	return info
+}
+
+// opened opens a lock that is closed with the test.
+func opened(t *testing.T, name string, nodes ...string) (Lock, error) {
+	t.Helper()
+	lock, err := mustInfo(t, name).Open(Config{Worker: "w1", Nodes: nodes})
+	if err == nil {
+		t.Cleanup(func() {
+			if err := lock.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+		})
+	}
+	return lock, err
+}
+
+func mustOpen(t *testing.T, name string, nodes ...string) Lock {
+	t.Helper()
+	lock, err := opened(t, name, nodes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lock
+}
+
+// TestNone: the control keeps nobody out.
+func TestNone(t *testing.T) {
+	lock := mustOpen(t, "none")
+	for _, id := range []string{"w1-1", "w2-1"} {
+		grant, err := lock.Acquire(t.Context(), Attempt{Key: "k0", ID: id, TTL: time.Second})
+		if err != nil || grant.ID != id || grant.Key != "k0" || grant.Token != 0 || grant.Until != 0 {
+			t.Errorf("%+v, %v", grant, err)
+		}
+	}
+	if err := lock.Release(t.Context(), Grant{Key: "k0", ID: "w3-1"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A server that is never reached had no effect; one that hung up after it was
+// asked, or never answers, may have had one.
+var failing = []struct {
+	name   string
+	listen func(t *testing.T, network, address string) string
+	want   Outcome
+}{
+	{"refuses", refuse, NoEffect},
+	{"hangs up", hangUp, Unknown},
+	{"never answers", neverAnswer, Unknown},
+}
+
+func refuse(t *testing.T, network, address string) string {
+	return listen(t, network, address, nil)
+}
+
+func hangUp(t *testing.T, network, address string) string {
+	return listen(t, network, address, func(conn net.Conn) {
+		_, _ = conn.Read(make([]byte, 1))
+		_ = conn.Close()
+	})
+}
+
+func neverAnswer(t *testing.T, network, address string) string {
+	return listen(t, network, address, func(conn net.Conn) {
+		t.Cleanup(func() { _ = conn.Close() })
+	})
+}
+
+// answerWith is a server that answers whatever it is asked with the same bytes.
+func answerWith(text string) func(t *testing.T, network, address string) string {
+	return func(t *testing.T, network, address string) string {
+		return listen(t, network, address, func(conn net.Conn) {
+			t.Cleanup(func() { _ = conn.Close() })
+			for buffer := make([]byte, 4096); ; {
+				if _, err := conn.Read(buffer); err != nil {
+					return
+				}
+				_, _ = conn.Write([]byte(text))
+			}
+		})
+	}
+}
+
+// listen handles connections until the test ends; without a handler nobody
+// listens any more.
+func listen(t *testing.T, network, address string, handle func(net.Conn)) string {
+	t.Helper()
+	listener, err := net.Listen(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address = listener.Addr().String()
+	if handle == nil {
+		_ = listener.Close()
+		return address
+	}
+	accepting := make(chan struct{})
+	t.Cleanup(func() { _ = listener.Close(); <-accepting })
+	go func() {
+		defer close(accepting)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go handle(conn)
+		}
+	}()
+	return address
+}
+
+func TestFailingServer(t *testing.T) {
+	for _, lock := range []struct {
+		name    string
+		network string
+		address func(*testing.T) string
+	}{
+		{"memory", "unix", socketPath},
+		{"redis", "tcp", func(*testing.T) string { return "127.0.0.1:0" }},
+	} {
+		for _, c := range failing {
+			t.Run(lock.name+" "+c.name, func(t *testing.T) {
+				l := mustOpen(t, lock.name, c.listen(t, lock.network, lock.address(t)))
+				for what, call := range calls(l) {
+					ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+					if err := call(ctx); err == nil || OutcomeOf(err) != c.want {
+						t.Errorf("%s: %v is outcome %d, want %d", what, err, OutcomeOf(err), c.want)
+					}
+					cancel()
+				}
+			})
+		}
+	}
+}
+
+func socketPath(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "lock-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	return filepath.Join(folder, "s")
+}
+
+func calls(l Lock) map[string]func(context.Context) error {
+	grant := Grant{Key: "k0", ID: "w1-1"}
+	return map[string]func(context.Context) error{
+		"acquire": func(ctx context.Context) error {
+			_, err := l.Acquire(ctx, Attempt{Key: "k0", ID: "w1-1", TTL: time.Second})
+			return err
+		},
+		"renew": func(ctx context.Context) error {
+			_, err := l.(Renewer).Renew(ctx, grant, time.Second)
+			return err
+		},
+		"release": func(ctx context.Context) error { return l.Release(ctx, grant) },
+	}
+}
+
+// TestRedisAnswersWithError: a server that says no has done nothing.
+func TestRedisAnswersWithError(t *testing.T) {
+	l := mustOpen(t, "redis", answerWith("-MISCONF cannot persist\r\n")(t, "tcp", "127.0.0.1:0"))
+	for what, call := range calls(l) {
+		if err := call(t.Context()); OutcomeOf(err) != NoEffect || !strings.Contains(err.Error(), "MISCONF") {
+			t.Errorf("%s: %v is outcome %d, want no effect", what, err, OutcomeOf(err))
+		}
+	}
+}
+
+// TestRedlockOverrunsItsValidity: a majority that answers after the lease has
+// run out makes no holder.
+func TestRedlockOverrunsItsValidity(t *testing.T) {
+	granting := answerWith("$-1\r\n") // what SET NX GET answers when there was no holder
+	var nodes []string
+	for range 3 {
+		nodes = append(nodes, granting(t, "tcp", "127.0.0.1:0"))
+	}
+	l := mustOpen(t, "redlock", nodes...)
+	acquire := func(ttl time.Duration) (Grant, error) {
+		return l.Acquire(t.Context(), Attempt{Key: "k0", ID: "w1-1", TTL: ttl})
+	}
+	// Its drift alone is 2 ms.
+	if _, err := acquire(time.Millisecond); OutcomeOf(err) != NoEffect || !strings.Contains(err.Error(), "validity over") {
+		t.Errorf("lease of 1 ms: %v", err)
+	}
+	before := history.Now()
+	grant, err := acquire(time.Minute)
+	if err != nil {
+		t.Fatalf("control: %v", err)
+	}
+	if latest := history.Now() + (time.Minute - redlockDrift(time.Minute)).Nanoseconds(); grant.Until > latest || grant.Until < before {
+		t.Errorf("promise until %d, later than %d", grant.Until, latest)
+	}
+}
+
+func TestRedlockDrift(t *testing.T) {
+	for ttl, want := range map[time.Duration]time.Duration{
+		0: 2 * time.Millisecond, time.Second: 12 * time.Millisecond, 10 * time.Second: 102 * time.Millisecond,
+	} {
+		if got := redlockDrift(ttl); got != want {
+			t.Errorf("drift of %s is %s, want %s", ttl, got, want)
+		}
+	}
+}
+
+// TestRedlockVotes: what the answers of the servers amount to.
+func TestRedlockVotes(t *testing.T) {
+	lost := errors.New("connection reset")
+	busy := func(holder string) error { return &BusyError{Holder: holder} }
+	l := redlock{clients: make([]*redis.Client, 5)}
+	for _, c := range []struct {
+		name              string
+		votes             []error
+		refused, majority Outcome
+		holder            string
+	}{
+		{"all not held", []error{ErrNotHeld, ErrNotHeld, ErrNotHeld, ErrNotHeld, ErrNotHeld}, NoEffect, NotHeld, ""},
+		{"majority did it", []error{nil, nil, nil, lost, lost}, NoEffect, Done, ""},
+		{"majority did not hold it", []error{nil, nil, ErrNotHeld, ErrNotHeld, ErrNotHeld}, NoEffect, NotHeld, ""},
+		{"no majority either way", []error{nil, nil, ErrNotHeld, ErrNotHeld, lost}, NoEffect, Unknown, ""},
+		{"one holder has a majority", []error{nil, nil, busy("w2-1"), busy("w2-1"), busy("w2-1")}, Busy, Unknown, "w2-1"},
+		{"a minority is no holder", []error{nil, busy("w3-1"), busy("w3-1"), busy("w2-1"), busy("w2-1")}, NoEffect, Unknown, ""},
+		{"nobody answers", []error{lost, lost, lost, lost, lost}, NoEffect, Unknown, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := l.refusal(c.votes, count(c.votes, Done))
+			if OutcomeOf(err) != c.refused {
+				t.Errorf("attempt: %v is outcome %d, want %d", err, OutcomeOf(err), c.refused)
+			}
+			var named *BusyError
+			if errors.As(err, &named) && named.Holder != c.holder {
+				t.Errorf("names %q, want %q", named.Holder, c.holder)
+			}
+			if err := l.majority(c.votes); OutcomeOf(err) != c.majority {
+				t.Errorf("release: %v is outcome %d, want %d", err, OutcomeOf(err), c.majority)
+			}
+		})
+	}
+}

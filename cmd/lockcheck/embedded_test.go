@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"lockcheck/clusters/clustertest"
+)
+
+// test runs the embedded lock for as short as its quiet time permits.
+func (s *shell) test(args ...string) int {
+	s.t.Helper()
+	defer s.nothingLeft()
+	return s.run(append([]string{"test", "--store", s.store, "--ttl", "300ms", "--min-ops", "5", "--seed", "1"}, args...)...)
+}
+
+// nothingLeft fails the test if a process of lockcheck still runs, or a journal
+// says that there is something to undo.
+func (s *shell) nothingLeft() {
+	s.t.Helper()
+	binary := clustertest.Binary(s.t)
+	clustertest.Eventually(s.t, 10*time.Second, func() error {
+		commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+		if err != nil {
+			return err
+		}
+		for _, path := range commands {
+			if text, err := os.ReadFile(path); err == nil && bytes.HasPrefix(text, []byte(binary+"\x00")) {
+				return fmt.Errorf("%s still runs: %s", path, bytes.ReplaceAll(text, []byte{0}, []byte{' '}))
+			}
+		}
+		return nil
+	})
+	if journals, err := filepath.Glob(filepath.Join(os.Getenv("XDG_CACHE_HOME"), "lockcheck", "runs", "*")); err != nil || len(journals) > 0 {
+		s.t.Errorf("journals %v, %v", journals, err)
+	}
+}
+
+// TestViolation has the first run of the README, and that stdout has the report
+// and nothing else.
+func TestViolation(t *testing.T) {
+	s := newShell(t)
+	s.want(s.test("--time-limit", "6s", "--expect", "violation"), exitOK, "VIOLATION", "pause of w")
+	if !strings.HasPrefix(s.stdout, "VIOLATION") || strings.Contains(s.stdout+s.stderr, "\x1b") {
+		t.Errorf("stdout does not begin with the verdict, or there are escape sequences:\n%s%s", s.stdout, s.stderr)
+	}
+	for _, step := range []string{"starting 5 workers", "judging the history"} {
+		if strings.Contains(s.stdout, step) || !strings.Contains(s.stderr, step) {
+			t.Errorf("progress %q belongs to stderr", step)
+		}
+	}
+	latest := filepath.Join(s.store, "latest")
+	// Judged again it is what it was, and without --expect the code says so.
+	s.want(s.run("analyze", latest), exitViolation, "VIOLATION", "")
+
+	// The schedule as it was executed can be asked for again.
+	schedule := filepath.Join(latest, "schedule.yaml")
+	text, err := os.ReadFile(schedule)
+	if err != nil || !regexp.MustCompile(`(?m)^executed:\n +- id: pause-1$`).Match(text) {
+		t.Fatalf("the schedule as stored, %v:\n%s", err, text)
+	}
+	copied := filepath.Join(t.TempDir(), "again.yaml")
+	if err := os.WriteFile(copied, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.want(s.test("--time-limit", "6s", "--schedule", copied), exitViolation, "VIOLATION", "pause of w")
+}
+
+// TestValid is the control: without a fault nothing happens, and who expected a
+// violation is told.
+func TestValid(t *testing.T) {
+	s := newShell(t)
+	s.want(s.test("--time-limit", "3s", "--nemesis", "none", "--expect", "violation"), exitViolation,
+		"VALID", "lockcheck: expected violation, but the run is valid\n")
+	s.want(s.run("analyze", filepath.Join(s.store, "latest")), exitOK, "VALID", "")
+	s.want(s.run("clean"), exitOK, "nothing to clean\n", "")
+}
+
+// TestNoTimeForFaults: a run that was too short for the fault that was asked for
+// does not look like one that withstood it.
+func TestNoTimeForFaults(t *testing.T) {
+	s := newShell(t)
+	s.want(s.test("--time-limit", "2200ms", "--nemesis", "pause", "--min-ops", "1"), exitUndecided, "no pause was ever applied", "")
+}
+
+// TestInterrupted sends the first signal in mid-fault, and beside it both at once.
+func TestInterrupted(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		signals []os.Signal
+		report  bool // of what there was
+	}{
+		{"once", []os.Signal{os.Interrupt}, true},
+		{"twice", []os.Signal{os.Interrupt, syscall.SIGTERM}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newShell(t)
+			sent := false
+			s.onLine = func(line string) {
+				if !sent && strings.Contains(line, " proven: ") {
+					sent = true
+					for _, signal := range c.signals {
+						s.signals <- signal
+					}
+				}
+			}
+			code := s.test("--time-limit", "10m", "--section", "50ms")
+			s.want(code, exitInterrupted, "folder ", " proven: ")
+			if c.report {
+				s.want(code, exitInterrupted, "1 of 1 pause", "of w")
+			}
+		})
+	}
+}

@@ -1,0 +1,122 @@
+package nemesis
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"lockcheck/clusters"
+	"lockcheck/clusters/agent"
+	"lockcheck/history"
+)
+
+func TestJudgeReading(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, c := range []struct {
+		name         string
+		want         time.Duration
+		server       time.Duration // ahead of true time before the question
+		took         time.Duration // the question
+		good         bool
+		evidenceHint string
+	}{
+		{"true time", 0, 0, time.Millisecond, true, "n1 tells 03:04:05.000, -0.001 s from true time"},
+		{"moved as it should", 10 * time.Second, 10 * time.Second, 0, true, "n1 tells 03:04:15.000, +10.000 s"},
+		{"moved back as it should", -10 * time.Second, -10 * time.Second, 0, true, "n1 tells 03:03:55.000, -10.000 s"},
+		{"not moved", 10 * time.Second, 0, 0, false, "not +10.000 s"},
+		{"moved the other way", 10 * time.Second, -10 * time.Second, 0, false, "not +10.000 s"},
+		{"moved too far", 10 * time.Second, 12 * time.Second, 0, false, "not +10.000 s"},
+		{"still moved", 0, 10 * time.Second, 0, false, "not +0.000 s"},
+		// Servers that tell whole seconds are up to a second behind.
+		{"whole seconds", 10 * time.Second, 9001 * time.Millisecond, 0, true, "+9.001 s"},
+		{"more than a second behind", 10 * time.Second, 8800 * time.Millisecond, 0, false, "+8.800 s"},
+		// The server may have looked at its clock at any time of a slow question.
+		{"slow answer", 10 * time.Second, 13 * time.Second, 3 * time.Second, true, "+10.000 s"},
+		{"answer too slow to prove that nothing was moved", 0, 13 * time.Second, 3 * time.Second, false, "not +0.000 s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			evidence, err := judgeReading("n1", agent.Reading{Server: at.Add(c.server), Before: at, After: at.Add(c.took)}, c.want)
+			if err != nil {
+				evidence = err.Error()
+			}
+			if (err == nil) != c.good || !strings.Contains(evidence, c.evidenceHint) {
+				t.Errorf("good %t, %q, want %t and %q in it", err == nil, evidence, c.good, c.evidenceHint)
+			}
+		})
+	}
+}
+
+// follower is a server whose wall clock is what its clock file says, as it is
+// under libfaketime; deaf to it without a path.
+type follower struct{ path string }
+
+func (follower) Ready(context.Context, string) error             { return nil }
+func (follower) Version(context.Context, string) (string, error) { return "", nil }
+
+func (f follower) Clock(context.Context, string) (time.Time, error) {
+	if f.path == "" {
+		return time.Now(), nil
+	}
+	text, err := os.ReadFile(f.path)
+	if err != nil {
+		return time.Time{}, err
+	}
+	seconds, err := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
+	return time.Now().Add(time.Duration(math.Round(seconds * 1e9))), err
+}
+
+// TestClock moves the clock of a server that follows, and beside it of one that
+// does not: only the first is proven.
+func TestClock(t *testing.T) {
+	for _, deaf := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(bounded(t))
+		path := filepath.Join(t.TempDir(), "offset")
+		server := follower{path}
+		d := &diary{t: t}
+		if deaf {
+			server.path = ""
+			d.on = func(f history.Fault) {
+				if f.Stage == history.Applied {
+					cancel() // no use in waiting for the proof
+				}
+			}
+		}
+		n1 := &clusters.Node{Name: "n1", Host: agent.Local{ClockFile: path, Probes: server}}
+		d.nemesis(Environment{Servers: []*clusters.Node{n1}, Lease: 2 * time.Second},
+			Step{Fault: "clock", Target: "n1", Step: Span{1, 8 * time.Second}, For: short},
+		).Run(ctx, plenty)
+		cancel()
+		proof := history.Proven
+		if deaf {
+			proof = history.Unproven
+		}
+		if want := []string{
+			"requested clock-1", "begin clock-1", "applied clock-1", string(proof) + " clock-1",
+			"healed clock-1", "end clock-1", "proven-healed clock-1",
+		}; !slices.Equal(d.order(), want) {
+			t.Errorf("deaf %t: %v, want %v", deaf, d.order(), want)
+		}
+		if f := d.stage("clock-1", proof); f.Step != (10*time.Second).Nanoseconds() || deaf != strings.Contains(f.Evidence, "not +10.000 s") {
+			t.Errorf("deaf %t: step %d, %q", deaf, f.Step, f.Evidence)
+		}
+	}
+}
+
+// TestClockStepTooSmall: what could not be told from the resolution of a server's
+// clock is not tried.
+func TestClockStepTooSmall(t *testing.T) {
+	for step, good := range map[time.Duration]bool{
+		2 * clockTolerance: true, -2 * clockTolerance: true, 2*clockTolerance - 1: false, -time.Second: false,
+	} {
+		_, err := newClock(Environment{}, Order{Step: Step{Step: Span{Plus: step}}})
+		if (err == nil) != good {
+			t.Errorf("a step of %s: %v", step, err)
+		}
+	}
+}

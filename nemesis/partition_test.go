@@ -1,0 +1,168 @@
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"lockcheck/clusters"
+	"lockcheck/clusters/agent"
+	"lockcheck/history"
+)
+
+// wire is a Host that only has a network: cuts are rows of a table. What the real
+// one does is tested on Docker, for a test must not cut off the machine it runs on.
+type wire struct {
+	agent.Host
+	name    string
+	all     map[string]*wire    // by name, which is the address too
+	cuts    map[string][]string // id to addresses
+	dropped int64               // told of each cut
+	deaf    bool                // keeps the table, but cuts nothing
+	fails   int                 // how many attempts to heal will fail
+	refuses bool                // cuts
+}
+
+func (w *wire) Cut(_ context.Context, cut agent.Cut) (agent.Moment, error) {
+	if w.refuses {
+		return agent.Moment{}, errNotToday
+	}
+	w.cuts[cut.ID] = cut.Peers
+	return agent.Moment{From: history.Now(), To: history.Now()}, nil
+}
+
+func (w *wire) Heal(_ context.Context, id string) (agent.Moment, int64, error) {
+	if _, there := w.cuts[id]; !there {
+		return agent.Moment{}, 0, errors.New("no such cut")
+	}
+	if w.fails > 0 {
+		w.fails--
+		return agent.Moment{}, 0, errNotToday
+	}
+	delete(w.cuts, id)
+	return agent.Moment{From: history.Now(), To: history.Now()}, w.dropped, nil
+}
+
+func (w *wire) Cuts(context.Context) ([]string, error) {
+	return slices.Sorted(maps.Keys(w.cuts)), nil
+}
+
+func (w *wire) Dial(_ context.Context, address string, _ time.Duration) error {
+	if w.drops(address) || w.all[address].drops(w.name) {
+		return errNotToday
+	}
+	return nil
+}
+
+func (w *wire) drops(address string) bool {
+	for _, peers := range w.cuts {
+		if !w.deaf && slices.Contains(peers, address) {
+			return true
+		}
+	}
+	return false
+}
+
+// wired makes servers n1… and workers w1… whose addresses are their names.
+func wired(servers, workers int) (Environment, map[string]*wire) {
+	env := fiveAndThree()
+	env.Servers, env.Workers = env.Servers[:servers], env.Workers[:workers]
+	wires := make(map[string]*wire)
+	for _, n := range env.Nodes() {
+		w := &wire{name: n.Name, all: wires, cuts: make(map[string][]string), dropped: 2}
+		n.IP, n.Address, n.Host, wires[n.Name] = n.Name, n.Name, w, w
+	}
+	return env, wires
+}
+
+func TestPartition(t *testing.T) {
+	healed := []string{"healed p", "end p", "proven-healed p"}
+	for _, c := range []struct {
+		name         string
+		target, from string
+		spoil        func(map[string]*wire)
+		want         []string // after it was requested
+		at           history.Stage
+		evidence     string
+		dropped      int64 // -1 for unknown
+	}{
+		{
+			name: "a worker from two servers", target: "w1", from: "n1,n2",
+			want: append([]string{"applied p", "proven p"}, healed...),
+			at:   history.Proven, evidence: "w1 cannot connect to n1", dropped: 2,
+		},
+		{
+			name: "servers from the workers", target: "n1,n2",
+			want: append([]string{"applied p", "proven p"}, healed...),
+			at:   history.ProvenHealed, evidence: "rules gone, w1 connects to n1", dropped: 4,
+		},
+		{
+			name: "workers from each other, where nobody serves a port", target: "w1", from: "w2",
+			want: append([]string{"applied p", "proven p"}, healed...),
+			at:   history.Proven, evidence: "rules in place", dropped: 2,
+		},
+		{
+			name: "rules that do not work", target: "w1", from: "n1",
+			spoil: func(w map[string]*wire) { w["w1"].deaf = true },
+			want:  append([]string{"applied p", "unproven p"}, healed...),
+			at:    history.Unproven, evidence: "w1 still reaches n1", dropped: 2,
+		},
+		{
+			// What w1 counted is known although w2 had to be asked again.
+			name: "healed at the second attempt", target: "w1,w2",
+			spoil: func(w map[string]*wire) { w["w2"].fails = 1 },
+			want:  append([]string{"applied p", "proven p"}, healed...),
+			at:    history.ProvenHealed, evidence: "rules gone, w1 connects to n1", dropped: 4,
+		},
+		{
+			name: "half of it fails", target: "w1,w2", from: "n1",
+			spoil: func(w map[string]*wire) { w["w2"].refuses = true },
+			want:  append([]string{"skipped p"}, healed...),
+			at:    history.Skipped, evidence: "not today", dropped: 2,
+		},
+		{
+			name: "not healed", target: "w1",
+			spoil: func(w map[string]*wire) { w["w1"].fails = healAttempts },
+			want:  []string{"applied p", "proven p", "unhealed p"},
+			at:    history.Unhealed, evidence: "w1: not today", dropped: -1,
+		},
+		{
+			name: "another cut stays", target: "w1",
+			spoil: func(w map[string]*wire) { w["w1"].cuts["other"] = []string{"n1"} },
+			want:  append([]string{"applied p", "proven p"}, healed...),
+			at:    history.ProvenHealed, evidence: "rules gone", dropped: 2,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			env, wires := wired(2, 2)
+			if c.spoil != nil {
+				c.spoil(wires)
+			}
+			d := &diary{t: t}
+			d.nemesis(env, Step{ID: "p", Fault: "partition", Target: c.target, From: c.from, For: short}).Run(bounded(t), plenty)
+			d.expect(append([]string{"requested p", "begin p"}, c.want...)...)
+			if f := d.stage("p", c.at); f.Evidence != c.evidence {
+				t.Errorf("%s: %q, want %q", c.at, f.Evidence, c.evidence)
+			}
+			f := d.stage("p", history.Healed)
+			if c.dropped >= 0 && (f.Dropped == nil || *f.Dropped != c.dropped) || c.dropped < 0 && f.Dropped != nil {
+				t.Errorf("dropped %v, want %d", f.Dropped, c.dropped)
+			}
+		})
+	}
+}
+
+// TestPartitionAddresses: a node among its own peers is not cut off from itself.
+func TestPartitionAddresses(t *testing.T) {
+	env, _ := wired(3, 1)
+	p := &partition{env: env, peers: env.Servers}
+	if got := p.addresses(env.Servers[1]); !slices.Equal(got, []string{"n1", "n3"}) {
+		t.Errorf("n2 is cut off from %v", got)
+	}
+	if _, err := newPartition(env, Order{Targets: []*clusters.Node{env.Servers[0]}}); err == nil {
+		t.Error("a cut from nobody is accepted")
+	}
+}

@@ -1,0 +1,151 @@
+package nemesis
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestParseWishes(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want []Wish
+	}{
+		{"", nil},
+		{"none", nil},
+		{"pause", []Wish{{Fault: "pause"}}},
+		{"pause,clock", []Wish{{Fault: "pause"}, {Fault: "clock"}}},
+		{" pause , clock ", []Wish{{Fault: "pause"}, {Fault: "clock"}}},
+		{"pause:one server", []Wish{{Fault: "pause", Target: "one server"}}},
+		{"pause:one server,partition: halves", []Wish{{Fault: "pause", Target: "one server"}, {Fault: "partition", Target: "halves"}}},
+		{"pause:", []Wish{{Fault: "pause"}}},
+	} {
+		if got, err := ParseWishes(c.text); err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%q is %+v, %v, want %+v", c.text, got, err, c.want)
+		}
+	}
+	for text, name := range map[string]string{
+		"pauze": "pauze", "pause,rain": "rain", "pause,": "", "pause,none": "none", "one server": "one server", ":w1": "",
+	} {
+		var unknown *UnknownKindError
+		if got, err := ParseWishes(text); !errors.As(err, &unknown) || unknown.Name != name {
+			t.Errorf("%q is %+v, %v, want the fault %q to be unknown", text, got, err, name)
+		}
+	}
+}
+
+// TestRandom looks at what must be true of every random schedule.
+func TestRandom(t *testing.T) {
+	const interval, length = time.Second, 30 * time.Second
+	env := Environment{Lease: 2 * time.Second}
+	for _, text := range []string{"pause", "clock", "partition", "pause,clock,partition", "pause,pause:waiter,partition:halves"} {
+		wishes, err := ParseWishes(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for seed := range uint64(200) {
+			s, err := Random(seed, wishes, env, interval, length)
+			if err != nil {
+				t.Fatalf("%s, seed %d: %v", text, seed, err)
+			}
+			free := time.Duration(0) // when the step before is over
+			for _, step := range s.Steps {
+				at := step.After.Of(env.Lease)
+				if step.Lane != randomLane || at < free || at < firstFault {
+					t.Fatalf("%s, seed %d: step %+v is not after the one before it", text, seed, step)
+				}
+				if free = at + step.For.Of(env.Lease); free > length {
+					t.Fatalf("%s, seed %d: step %+v ends after %s", text, seed, step, length)
+				}
+				if err := step.check(); err != nil {
+					t.Fatalf("%s, seed %d: step %+v: %v", text, seed, step, err)
+				}
+				if step.Fault == "clock" && step.Step.Of(env.Lease).Abs() <= env.Lease {
+					t.Fatalf("%s, seed %d: a clock moved by %s ends no lease of %s", text, seed, step.Step, env.Lease)
+				}
+			}
+			asOften(t, wishes, s)
+		}
+	}
+}
+
+// asOften fails the test if the wishes are not in a schedule equally often.
+func asOften(t *testing.T, wishes []Wish, s Schedule) {
+	t.Helper()
+	least, most := len(s.Steps), 0
+	for _, wish := range wishes {
+		n := 0
+		for _, step := range s.Steps {
+			if step.Fault == wish.Fault && (wish.Target == "" || step.Target == wish.Target) {
+				n++
+			}
+		}
+		for _, other := range wishes {
+			if wish.Target == "" && other.Fault == wish.Fault && other.Target != "" {
+				return // its steps cannot be told from those of the other
+			}
+		}
+		least, most = min(least, n), max(most, n)
+	}
+	if least == 0 || most-least > 1 {
+		t.Fatalf("seed %d: wishes %+v are %d to %d times in %+v", s.Seed, wishes, least, most, s.Steps)
+	}
+}
+
+func TestRandomSeed(t *testing.T) {
+	from := func(seed uint64) string {
+		s, err := Random(seed, []Wish{{Fault: "pause"}, {Fault: "clock"}}, Environment{Lease: time.Second}, time.Second, 20*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Seed = 0
+		return written(t, s)
+	}
+	if from(1) != from(1) {
+		t.Error("one seed gave two schedules")
+	}
+	if from(1) == from(2) {
+		t.Error("two seeds gave one schedule")
+	}
+}
+
+// TestRandomTooShort: a fault that was asked for and never came must be missed by
+// the checker, so it is in the schedule even if there is no time for it.
+func TestRandomTooShort(t *testing.T) {
+	wishes := []Wish{{Fault: "pause"}, {Fault: "clock"}}
+	s, err := Random(1, wishes, Environment{Lease: time.Second}, time.Second, time.Millisecond)
+	if err != nil || !slices.Equal(s.Faults(), []string{"clock", "pause"}) || len(s.Steps) != 2 {
+		t.Errorf("%+v, %v: want each fault once", s, err)
+	}
+	s, err = Random(1, nil, Environment{}, time.Second, time.Minute)
+	if err != nil || len(s.Steps) != 0 {
+		t.Errorf("%+v, %v: want no fault where none was asked for", s, err)
+	}
+}
+
+// TestRandomTarget: a target that was named is the one that is hit.
+func TestRandomTarget(t *testing.T) {
+	targets := func(wish Wish) []string {
+		var all []string
+		for seed := range uint64(50) {
+			s, err := Random(seed, []Wish{wish}, Environment{Lease: time.Second}, time.Second, 5*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, step := range s.Steps {
+				all = append(all, step.Target)
+			}
+		}
+		slices.Sort(all)
+		return slices.Compact(all)
+	}
+	if got := targets(Wish{Fault: "partition"}); !slices.Equal(got, []string{roleHalves, roleOne, roleOneWorker}) {
+		t.Errorf("partitions of %v", got)
+	}
+	for _, target := range []string{roleOne, "n2", roleHalves} {
+		if got := targets(Wish{Fault: "partition", Target: target}); !slices.Equal(got, []string{target}) {
+			t.Errorf("partition:%s is one of %v", target, got)
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package nemesis
+
+import (
+	"bytes"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestReadSchedule(t *testing.T) {
+	got, err := ReadSchedule(strings.NewReader(`
+seed: 7
+steps:
+  - fault: pause
+    for: lease+1s
+  - id: cut
+    fault: partition
+    target: w1
+    from: n1,n2
+    for: 2s
+    after: 1s
+    lane: a
+  - fault: clock
+    target: n3
+    step: -lease-10s
+    for: 2s
+    when: holding
+    of: w2
+    needs: [cut]
+    every: 5s
+    times: 3
+executed:
+  - {id: pause-1, fault: pause, targets: [w1], at: 1s, for: 2s}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Schedule{Seed: 7, Steps: []Step{
+		// What a step leaves open: its name, the role that its fault is made for, and
+		// that a holder is hit as it enters its section.
+		{ID: "pause-1", Fault: "pause", Target: "holder", When: WhenHolding, For: Span{1, time.Second}},
+		{
+			ID: "cut", Fault: "partition", Target: "w1", From: "n1,n2",
+			For: Span{Plus: 2 * time.Second}, After: Span{Plus: time.Second}, Lane: "a",
+		},
+		{
+			ID: "clock-3", Fault: "clock", Target: "n3", Step: Span{-1, -10 * time.Second}, For: Span{Plus: 2 * time.Second},
+			When: WhenHolding, Of: "w2", Needs: []string{"cut"}, Every: Span{Plus: 5 * time.Second}, Times: 3,
+		},
+	}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("read %+v\nwant %+v", got, want)
+	}
+	if faults := got.Faults(); !slices.Equal(faults, []string{"clock", "partition", "pause"}) {
+		t.Errorf("faults %v", faults)
+	}
+}
+
+// TestReadScheduleMalformed has one mistake each in a schedule that is otherwise
+// good, and what the error must say.
+func TestReadScheduleMalformed(t *testing.T) {
+	const good = "steps:\n  - fault: pause\n    for: 1s\n"
+	if _, err := ReadSchedule(strings.NewReader(good)); err != nil {
+		t.Fatalf("without a mistake: %v", err)
+	}
+	clock := strings.Replace(good, "pause", "clock", 1)
+	for _, c := range []struct{ name, text, want string }{
+		{"empty", "", "empty"},
+		{"comments only", "# nothing\n", "empty"},
+		{"no YAML", "steps: [", "line 1"},
+		{"a list", "- fault: pause\n", "line 1"},
+		{"two documents", good + "---\n" + good, "more than one"},
+		{"unknown key", good + "sede: 1\n", "line 4"},
+		{"unknown key of a step", good + "    unless: never\n", "line 4"},
+		{"length without unit", strings.Replace(good, "1s", "1", 1), "line 3"},
+		{"length that is none", strings.Replace(good, "1s", "[1s]", 1), "line 3"},
+		{"seed that is none", "seed: many\n" + good, "line 1"},
+		{"unknown fault", strings.Replace(good, "pause", "earthquake", 1), `unknown fault "earthquake" (there are pause, clock, partition)`},
+		{"no fault", "steps:\n  - for: 1s\n", `unknown fault ""`},
+		{"no length", "steps:\n  - fault: pause\n", "for: must be positive"},
+		{"negative length", strings.Replace(good, "1s", "-1s", 1), "for: must be positive"},
+		{"negative length for any lease", strings.Replace(good, "1s", "-lease-1s", 1), "for: must be positive"},
+		{"unknown when", good + "    when: sleeping\n", `"sleeping" is unknown`},
+		{"of without when", good + "    target: w1\n    of: w2\n", "of: goes with when: holding"},
+		{"times without every", good + "    times: 3\n", "times: goes with every"},
+		{"negative times", good + "    every: 1s\n    times: -1\n", "must not be negative"},
+		{"negative every", good + "    every: -1s\n", "must not be negative"},
+		{"negative after", good + "    after: -1s\n", "must not be negative"},
+		{"step of what is no clock", good + "    step: 10s\n", "step: only for a clock"},
+		{"clock without step", clock, "step: a clock must be moved"},
+		{"from of what is no partition", good + "    from: n1\n", "from: only for a partition"},
+		{"two of one name", good + "    id: a\n" + strings.TrimPrefix(good, "steps:\n") + "    id: a\n", `two steps are called "a"`},
+		{"the name of a nameless one", good + strings.TrimPrefix(good, "steps:\n") + "    id: pause-1\n", `two steps are called "pause-1"`},
+		{"needs what is not there", good + "    needs: [rain]\n", `needs "rain"`},
+		{"needs a later one", "steps: [{id: a, fault: pause, for: 1s, needs: [b]}, {id: b, fault: pause, for: 1s}]", `needs "b"`},
+		{"target is no role", "steps: [{fault: pause, for: 1s, target: nobody}]", `"nobody"`},
+		{"from is no role", "steps: [{fault: partition, for: 1s, from: somebody}]", `"somebody"`},
+		{"needs itself", good + "    needs: [pause-1]\n", `needs "pause-1"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := ReadSchedule(strings.NewReader(c.text))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %q in it, for\n%s", err, c.want, c.text)
+			}
+		})
+	}
+}
+
+// TestScheduleLeases: a length that makes sense for some lease is accepted when
+// a schedule is read, and judged when the lock is known.
+func TestScheduleLeases(t *testing.T) {
+	const text = "steps:\n  - {fault: pause, for: lease-1500ms, after: lease-1500ms, every: lease-1500ms}\n"
+	schedule, err := ReadSchedule(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schedule.Steps[0].fits(2 * time.Second); err != nil {
+		t.Errorf("with a lease of 2 s: %v", err)
+	}
+	for _, spoil := range []func(*Step){
+		func(s *Step) {},
+		func(s *Step) { s.For = Span{Plus: time.Second} },
+		func(s *Step) { s.For, s.After = Span{Plus: time.Second}, Span{} },
+	} {
+		step := schedule.Steps[0]
+		spoil(&step)
+		if err := step.fits(time.Second); err == nil {
+			t.Errorf("%+v fits a lease of 1 s", step)
+		}
+	}
+}
+
+func TestScheduleWithout(t *testing.T) {
+	s := Schedule{Seed: 3, Steps: []Step{
+		{ID: "a", Fault: "pause", For: Span{Leases: 1}},
+		{ID: "b", Fault: "pause", For: Span{Leases: 1}, Needs: []string{"a"}},
+		{ID: "c", Fault: "pause", For: Span{Leases: 1}, Needs: []string{"a", "b"}},
+	}}
+	left := s.Without("a")
+	if len(left.Steps) != 2 || len(left.Steps[0].Needs) != 0 || !slices.Equal(left.Steps[1].Needs, []string{"b"}) {
+		t.Errorf("without a: %+v", left.Steps)
+	}
+	if err := left.Check(); err != nil {
+		t.Error(err)
+	}
+	if len(s.Steps) != 3 || !slices.Equal(s.Steps[2].Needs, []string{"a", "b"}) {
+		t.Errorf("the schedule itself has changed: %+v", s.Steps)
+	}
+}
+
+// written returns a schedule as YAML.
+func written(t testing.TB, s Schedule) string {
+	t.Helper()
+	var text bytes.Buffer
+	if err := s.Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+// sameAgain fails the test if a schedule is not read back as it was written.
+func sameAgain(t testing.TB, s Schedule) {
+	t.Helper()
+	text := written(t, s)
+	again, err := ReadSchedule(strings.NewReader(text))
+	if err != nil {
+		t.Fatalf("%v, reading\n%s", err, text)
+	}
+	if got := written(t, again); got != text {
+		t.Errorf("written as\n%sread back as\n%s", text, got)
+	}
+}
+
+func TestScheduleRoundTrip(t *testing.T) {
+	for seed := range uint64(50) {
+		wishes := []Wish{{Fault: "pause"}, {Fault: "clock"}, {Fault: "partition"}, {Fault: "pause", Target: "one server"}}
+		s, err := Random(seed, wishes, Environment{Lease: time.Second}, time.Second, 20*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameAgain(t, s)
+	}
+	// What became of a run is stored with its schedule, and not executed again.
+	s := Schedule{Steps: []Step{{Fault: "pause", For: Span{Leases: 1}}}}
+	if err := s.Check(); err != nil {
+		t.Fatal(err)
+	}
+	plain := written(t, s)
+	s.Executed = []Execution{{ID: "pause-1", Fault: "pause", Targets: []string{"w1"}, At: Span{Plus: time.Second}}}
+	again, err := ReadSchedule(strings.NewReader(written(t, s)))
+	if err != nil || again.Executed != nil || written(t, again) != plain {
+		t.Errorf("read %+v, %v, want only\n%s", again, err, plain)
+	}
+}
+
+// FuzzReadSchedule: no text makes the reader fall over, and what it accepts can be
+// stored and read back.
+func FuzzReadSchedule(f *testing.F) {
+	for _, text := range []string{
+		"", "steps:\n", "steps:\n  - fault: pause\n    for: lease+1s\n",
+		"seed: 18446744073709551615\nsteps: [{id: b, fault: partition, from: 'n1, n2', for: 1h}, {fault: clock, step: -1.5*lease, for: 2s, needs: [b]}]\n",
+		"steps:\n  - &a {id: \"\\n#: -\", fault: pause, for: 1000000*lease, every: 1ns, times: 1}\n",
+		"steps:\n  - {fault: pause, for: &x 1s, after: *x}\n",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if s, err := ReadSchedule(strings.NewReader(text)); err == nil {
+			sameAgain(t, s)
+		}
+	})
+}
