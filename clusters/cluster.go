@@ -55,8 +55,9 @@ type Request struct {
 	Spec   Spec
 	Binary string // lockcheck itself, for embedded processes and for its image
 	Image  string // replaces the image of the servers; "" for the recipe
-	// Progress is told what takes its time.
+	// Progress is told what takes its time, and Status how it is going.
 	Progress func(format string, args ...any)
+	Status   func(format string, args ...any)
 	// Register is told each process that is started, the leader of its group, and
 	// RegisterFolder each temporary folder, so that both can be removed even if
 	// this process dies. Either may be nil.

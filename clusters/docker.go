@@ -65,7 +65,7 @@ func (c *docker) start(ctx context.Context) (err error) {
 
 func (c *docker) makeImages(ctx context.Context) (err error) {
 	maker := images.Maker{
-		Engine: c.engine, Progress: c.request.Progress,
+		Engine: c.engine, Progress: c.request.Progress, Status: c.request.Status,
 		Register: c.request.Register, RegisterFolder: c.request.RegisterFolder,
 	}
 	if c.self, err = maker.EnsureSelf(ctx, c.request.Binary); err != nil {

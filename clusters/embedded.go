@@ -50,59 +50,66 @@ func startEmbedded(ctx context.Context, r Request) (Cluster, error) {
 
 func (c *embedded) startServer(ctx context.Context, name string) error {
 	socket := filepath.Join(c.folder, name+".sock")
-	node, pid, err := c.run(name, []string{"server", "--servers", c.request.Spec.Name, "--socket", socket})
+	node, processes, err := c.run(name, []string{"server", "--servers", c.request.Spec.Name, "--socket", socket})
 	if err != nil {
 		return err
 	}
 	node.Address = socket
-	node.Host = agent.Local{PIDs: only(pid), Probes: c.request.Spec.Probes, Address: socket}
+	node.Host = agent.Local{PIDs: processes, Probes: c.request.Spec.Probes, Address: socket}
 	node.Clock = errEmbeddedClock
 	c.servers = append(c.servers, node)
 	return awaitReady(ctx, node)
 }
 
-func only(pid int) func() ([]int, error) {
-	return func() ([]int, error) { return []int{pid}, nil }
+// only lists a child for as long as it has not been waited for: afterwards its
+// number may be that of a process that is not ours.
+func only(child *os.Process) func() ([]int, error) {
+	return func() ([]int, error) {
+		if err := child.Signal(syscall.Signal(0)); errors.Is(err, os.ErrProcessDone) {
+			return nil, nil
+		}
+		return []int{child.Pid}, nil
+	}
 }
 
 func (c *embedded) Start(_ context.Context, p Program) (*Node, error) {
-	node, pid, err := c.run(p.Name, p.Args)
+	node, processes, err := c.run(p.Name, p.Args)
 	if err != nil {
 		return nil, err
 	}
-	node.Host = agent.Local{PIDs: only(pid)}
+	node.Host = agent.Local{PIDs: processes}
 	return node, nil
 }
 
 // run starts a child process in a process group of its own, so that Ctrl-C on
 // the terminal reaches only the harness.
-func (c *embedded) run(name string, args []string) (node *Node, pid int, err error) {
+func (c *embedded) run(name string, args []string) (node *Node, processes func() ([]int, error), err error) {
 	command := exec.Command(c.request.Binary, args...)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	input, err := command.StdinPipe()
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	output, outputEnd, err := os.Pipe()
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	errorOutput, errorsEnd, err := os.Pipe()
 	if err != nil {
-		return nil, 0, errors.Join(err, output.Close(), outputEnd.Close())
+		return nil, nil, errors.Join(err, output.Close(), outputEnd.Close())
 	}
 	command.Stdout, command.Stderr = outputEnd, errorsEnd
 	err = command.Start()
 	// The child has its own; with ours open the pipes would never end.
 	err = errors.Join(err, outputEnd.Close(), errorsEnd.Close())
 	if err != nil {
-		return nil, 0, errors.Join(fmt.Errorf("%s: %w", name, err), output.Close(), errorOutput.Close())
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w", name, err), output.Close(), errorOutput.Close())
 	}
 	node = &Node{Name: name, Input: input, Output: output, Errors: follow(errorOutput), Exited: c.await(command)}
 	if c.request.Register != nil {
 		err = c.request.Register(command.Process.Pid)
 	}
-	return node, command.Process.Pid, err
+	return node, only(command.Process), err
 }
 
 // await collects the end of a child.

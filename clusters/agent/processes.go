@@ -25,7 +25,7 @@ func signalAll(signal Signal, list func() ([]int, error)) (Moment, error) {
 		return Moment{}, fmt.Errorf("unknown signal %q", signal)
 	}
 	moment := Moment{From: history.Now()}
-	sent := make(map[int]bool)
+	seen, sent := make(map[int]bool), 0
 	for {
 		pids, err := list()
 		if err != nil {
@@ -33,12 +33,15 @@ func signalAll(signal Signal, list func() ([]int, error)) (Moment, error) {
 		}
 		news := 0
 		for _, pid := range pids {
-			if sent[pid] {
+			if seen[pid] {
 				continue
 			}
-			sent[pid] = true
+			seen[pid] = true
 			news++
-			if err := syscall.Kill(pid, number); err != nil && !errors.Is(err, syscall.ESRCH) {
+			switch err := syscall.Kill(pid, number); {
+			case err == nil:
+				sent++
+			case !errors.Is(err, syscall.ESRCH):
 				return moment, fmt.Errorf("signal %s to %d: %w", signal, pid, err)
 			}
 		}
@@ -47,7 +50,7 @@ func signalAll(signal Signal, list func() ([]int, error)) (Moment, error) {
 		}
 	}
 	moment.To = history.Now()
-	if len(sent) == 0 {
+	if sent == 0 {
 		return moment, errors.New("no process to signal")
 	}
 	return moment, nil
@@ -59,7 +62,7 @@ func inspect(pids []int) ([]Process, error) {
 	for _, pid := range pids {
 		p, err := inspectOne(pid)
 		switch {
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ESRCH):
+		case gone(err):
 			continue
 		case err != nil:
 			return nil, err
@@ -75,22 +78,28 @@ func inspectOne(pid int) (Process, error) {
 	if err != nil {
 		return p, err
 	}
-	if len(tasks) == 0 {
-		return p, fs.ErrNotExist
-	}
 	var states strings.Builder
 	for _, task := range tasks {
 		command, state, err := readStat(task)
-		if err != nil {
+		switch {
+		case gone(err):
+			continue // one thread that ended is not the process
+		case err != nil:
 			return p, err
 		}
 		p.Command = command
 		states.WriteByte(state)
 	}
+	if states.Len() == 0 {
+		return p, fs.ErrNotExist
+	}
 	p.States = states.String()
 	p.Stopped = strings.Trim(p.States, "T") == ""
 	return p, nil
 }
+
+// gone tells that a process or thread has ended since it was listed.
+func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) }
 
 // readStat returns the command and the state letter of a stat file. The
 // command stands in parentheses and may contain any character.

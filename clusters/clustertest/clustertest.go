@@ -15,10 +15,13 @@ import (
 	"lockcheck/clusters/engine"
 )
 
+// folder is where the binary was built, for Main to remove; "" if it was not.
+var folder string
+
 // build is the binary that all tests of a process share.
 var build = sync.OnceValues(func() (string, error) {
-	folder, err := os.MkdirTemp("", "lockcheck-test-")
-	if err != nil {
+	var err error
+	if folder, err = os.MkdirTemp("", "lockcheck-test-"); err != nil {
 		return "", err
 	}
 	path := filepath.Join(folder, "lockcheck")
@@ -41,11 +44,11 @@ func Binary(t testing.TB) string {
 	return path
 }
 
-// Main runs the tests of a package and removes the binary that they built.
+// Main runs the tests of a package and removes the binary if they built it.
 func Main(m *testing.M) int {
 	code := m.Run()
-	if path, err := build(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
+	if folder != "" {
+		_ = os.RemoveAll(folder)
 	}
 	return code
 }

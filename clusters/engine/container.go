@@ -64,7 +64,12 @@ func (x Exit) String() string {
 
 // Start creates and starts a container.
 func (e *Engine) Start(ctx context.Context, spec Spec) (*Container, error) {
-	created, err := e.api.ContainerCreate(ctx, spec.config(), spec.hostConfig(), spec.networking(), nil, spec.Name)
+	making, cancel, err := making(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("container %s: %w", spec.Name, err)
+	}
+	defer cancel()
+	created, err := e.api.ContainerCreate(making, spec.config(), spec.hostConfig(), spec.networking(), nil, spec.Name)
 	if err != nil {
 		return nil, fmt.Errorf("container %s: %w", spec.Name, err)
 	}
@@ -75,7 +80,7 @@ func (e *Engine) Start(ctx context.Context, spec Spec) (*Container, error) {
 		}
 	}
 	started.Exited = e.wait(ctx, created.ID)
-	if err := e.api.ContainerStart(ctx, created.ID, container.StartOptions{}); err != nil {
+	if err := e.api.ContainerStart(making, created.ID, container.StartOptions{}); err != nil {
 		return nil, fmt.Errorf("container %s: %w", spec.Name, err)
 	}
 	return started, nil

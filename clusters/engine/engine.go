@@ -64,9 +64,28 @@ func (e *Engine) Version(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s (API %s, %s %s)", v.Version, e.api.ClientVersion(), v.Os, v.Arch), nil
 }
 
+// makeTimeout bounds a request that makes something.
+const makeTimeout = time.Minute
+
+// making returns the context for a request that makes something. It outlives
+// ctx: the engine would finish a request that is given up, and could do so only
+// after the run was removed.
+func making(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), makeTimeout)
+	return ctx, cancel, nil
+}
+
 // CreateVolume makes a volume.
 func (e *Engine) CreateVolume(ctx context.Context, name string, labels map[string]string) error {
-	_, err := e.api.VolumeCreate(ctx, volume.CreateOptions{Name: name, Labels: labels})
+	ctx, cancel, err := making(ctx)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	_, err = e.api.VolumeCreate(ctx, volume.CreateOptions{Name: name, Labels: labels})
 	return err
 }
 
@@ -151,6 +170,10 @@ func (e *Engine) removeContainers(ctx context.Context, with filters.Args) (int, 
 	for i, c := range containers {
 		all.Go(func() {
 			err := e.api.ContainerRemove(ctx, c.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
+			if errdefs.IsConflict(err) {
+				// Somebody else is about to; its network cannot go before it has.
+				err = e.awaitRemoved(ctx, c.ID)
+			}
 			if !gone(err) {
 				errs[i] = err
 			}
@@ -158,6 +181,16 @@ func (e *Engine) removeContainers(ctx context.Context, with filters.Args) (int, 
 	}
 	all.Wait()
 	return len(containers), errors.Join(errs...)
+}
+
+func (e *Engine) awaitRemoved(ctx context.Context, id string) error {
+	status, failed := e.api.ContainerWait(ctx, id, container.WaitConditionRemoved)
+	select {
+	case <-status:
+		return nil
+	case err := <-failed:
+		return err
+	}
 }
 
 // gone tells the errors of a removal apart from those that mean that somebody

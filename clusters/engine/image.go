@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/build"
@@ -21,6 +22,8 @@ type Image struct {
 	Ref    string
 	ID     string // digest of its content
 	Labels map[string]string
+	// Created is when it was made, where ImagesWith lists it.
+	Created time.Time
 }
 
 // Image looks an image up; ok is false if the engine does not have it.
@@ -87,7 +90,7 @@ func (e *Engine) ImagesWith(ctx context.Context, label string) ([]Image, error) 
 	var images []Image
 	for _, i := range list {
 		for _, ref := range i.RepoTags {
-			images = append(images, Image{Ref: ref, ID: i.ID, Labels: i.Labels})
+			images = append(images, Image{Ref: ref, ID: i.ID, Labels: i.Labels, Created: time.Unix(i.Created, 0)})
 		}
 	}
 	return images, nil

@@ -35,9 +35,14 @@ func (e *Engine) CreateNetwork(ctx context.Context, name string, labels map[stri
 	if err != nil {
 		return Network{}, err
 	}
+	making, cancel, err := making(ctx)
+	if err != nil {
+		return Network{}, err
+	}
+	defer cancel()
 	var refused error
 	for _, subnet := range candidates(taken) {
-		_, err := e.api.NetworkCreate(ctx, name, network.CreateOptions{
+		_, err := e.api.NetworkCreate(making, name, network.CreateOptions{
 			Driver: "bridge", Internal: true, Labels: labels,
 			IPAM: &network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet.String()}}},
 		})

@@ -91,8 +91,8 @@ func (m Maker) bootstrap(ctx context.Context, s suite, ref string) (err error) {
 func (m Maker) runGroup(command *exec.Cmd) error {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
-	var output bytes.Buffer
-	command.Stdout, command.Stderr = &output, &output
+	output := &lines{each: m.status}
+	command.Stdout, command.Stderr = output, output
 	if err := command.Start(); err != nil {
 		return err
 	}
@@ -100,7 +100,27 @@ func (m Maker) runGroup(command *exec.Cmd) error {
 	if m.Register != nil {
 		registered = m.Register(command.Process.Pid)
 	}
-	return errors.Join(registered, explained(command, output.Bytes(), command.Wait()))
+	return errors.Join(registered, explained(command, output.all, command.Wait()))
+}
+
+// lines keeps what is written to it and passes on each line. An error of the
+// command comes with the end of all.
+type lines struct {
+	each func(line string)
+	all  []byte
+	open int // where the last line begins that has no end yet
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.all = append(l.all, p...)
+	for {
+		end := bytes.IndexByte(l.all[l.open:], '\n')
+		if end < 0 {
+			return len(p), nil
+		}
+		l.each(string(l.all[l.open : l.open+end]))
+		l.open += end + 1
+	}
 }
 
 func (m Maker) importRoot(ctx context.Context, root, ref string) error {

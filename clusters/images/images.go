@@ -16,6 +16,7 @@ import (
 	"os"
 	"strings"
 	"text/template"
+	"time"
 
 	"lockcheck/clusters/engine"
 )
@@ -42,8 +43,10 @@ const SelfPath = "/bin/lockcheck"
 // Maker makes images on first use.
 type Maker struct {
 	Engine *engine.Engine
-	// Progress is told what takes its time.
+	// Progress is told what takes its time, and Status how it is going; Status may
+	// be nil.
 	Progress func(format string, args ...any)
+	Status   func(format string, args ...any)
 	// Register and RegisterFolder are told the process and the folder that make a
 	// base image, which may outlive this process if it is killed. Either may be nil.
 	Register       func(pid int) error
@@ -76,7 +79,7 @@ func (m Maker) Ensure(ctx context.Context, recipe string) (engine.Image, error) 
 	}
 	return m.once(ctx, recipe, []byte(dockerfile), func(ref string) error {
 		m.Progress("building the image %s from Debian packages (once)", ref)
-		return m.Engine.Build(ctx, ref, dockerfile+"LABEL "+RecipeLabel+"="+recipe+"\n", func(string) {})
+		return m.Engine.Build(ctx, ref, dockerfile+"LABEL "+RecipeLabel+"="+recipe+"\n", m.status)
 	})
 }
 
@@ -134,16 +137,22 @@ func (m Maker) once(ctx context.Context, name string, content []byte, make func(
 	return found, err
 }
 
+// selfKept is how long the image of a binary is left alone.
+const selfKept = time.Hour
+
 // removeOldSelves removes the images of former binaries, of which each build
-// of lockcheck would otherwise leave one. Those in use stay, and one that
-// cannot be removed is only a waste of space.
+// of lockcheck would otherwise leave one. Those in use stay, so do young ones,
+// with which another run may be about to start, and one that cannot be removed
+// is only a waste of space.
 func (m Maker) removeOldSelves(ctx context.Context) {
 	old, err := m.Engine.ImagesWith(ctx, RecipeLabel+"="+Self)
 	if err != nil {
 		return
 	}
 	for _, image := range old {
-		_, _ = m.Engine.RemoveImage(ctx, image.Ref)
+		if time.Since(image.Created) > selfKept {
+			_, _ = m.Engine.RemoveImage(ctx, image.Ref)
+		}
 	}
 }
 
@@ -198,6 +207,13 @@ func archiveOf(binary []byte) (io.Reader, error) {
 	}
 	_, err := w.Write(binary)
 	return &archive, errors.Join(err, w.Close())
+}
+
+// status passes on a line of what is going on.
+func (m Maker) status(line string) {
+	if m.Status != nil {
+		m.Status("%s", line)
+	}
 }
 
 // Foreign returns an image that the user named, pulled if it is not there.

@@ -1,0 +1,286 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"lockcheck/clusters/clustertest"
+)
+
+// TestReadStat: the command is the process' own to choose.
+func TestReadStat(t *testing.T) {
+	for _, c := range []struct {
+		name, text, command string
+		state               byte // 0: malformed
+	}{
+		{"plain", "7 (sleep) T 1 7 7 0", "sleep", 'T'},
+		{"with blanks", "7 (tmux: server) S 1 7", "tmux: server", 'S'},
+		{"with a parenthesis", "7 (a) T (b) R 1 7", "a) T (b", 'R'},
+		{"only parentheses", "7 ()))) S 1", ")))", 'S'},
+		{"with a newline", "7 (a\nb) S 1", "a\nb", 'S'},
+		{"that looks like a state", "7 () T) S 1", ") T", 'S'},
+		{"empty", "7 () Z 1", "", 'Z'},
+		{"not UTF-8", "7 (\xff\xfe) R 1", "\xff\xfe", 'R'},
+		{"state at the very end", "7 (x) R", "x", 'R'},
+		{"no state", "7 (x)", "", 0},
+		{"no state after the blank", "7 (x) ", "", 0},
+		{"no command", "7 sleep T", "", 0},
+		{"parentheses the wrong way", "7 )x( T", "", 0},
+		{"nothing", "", "", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "stat")
+			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			command, state, err := readStat(path)
+			if (err != nil) != (c.state == 0) || command != c.command || state != c.state {
+				t.Errorf("got %q, %q, %v", command, state, err)
+			}
+		})
+	}
+	if _, _, err := readStat(filepath.Join(t.TempDir(), "gone")); !gone(err) {
+		t.Errorf("a process that ended: %v", err)
+	}
+}
+
+// sleeper starts a child that does nothing, and ends with the test.
+func sleeper(t *testing.T) *exec.Cmd {
+	t.Helper()
+	command := exec.Command("sleep", "3600")
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill() // the test may have done it
+		_ = command.Wait()
+	})
+	// Until exec has happened the child carries our own name.
+	clustertest.Eventually(t, 10*time.Second, func() error {
+		p, err := inspectOne(command.Process.Pid)
+		if err == nil && p.Command != "sleep" {
+			err = fmt.Errorf("runs %q", p.Command)
+		}
+		return err
+	})
+	return command
+}
+
+// local is the host of the children.
+func local(children ...*exec.Cmd) Local {
+	return Local{PIDs: func() ([]int, error) {
+		var pids []int
+		for _, c := range children {
+			pids = append(pids, c.Process.Pid)
+		}
+		return pids, nil
+	}}
+}
+
+// awaitStopped waits until all processes are stopped, or none is.
+func awaitStopped(t *testing.T, host Host, n int, stopped bool) {
+	t.Helper()
+	clustertest.Eventually(t, 10*time.Second, func() error {
+		processes, err := host.Processes(context.Background())
+		if err != nil {
+			return err
+		}
+		if len(processes) != n {
+			return fmt.Errorf("%d processes, want %d", len(processes), n)
+		}
+		for _, p := range processes {
+			if p.Command != "sleep" || p.Stopped != stopped {
+				return fmt.Errorf("%+v, want stopped: %v", p, stopped)
+			}
+		}
+		return nil
+	})
+}
+
+// TestSignal stops two processes and not the one beside them.
+func TestSignal(t *testing.T) {
+	host, bystander := local(sleeper(t), sleeper(t)), local(sleeper(t))
+	awaitStopped(t, host, 2, false)
+	for _, c := range []struct {
+		signal  Signal
+		stopped bool
+	}{{Stop, true}, {Stop, true}, {Continue, false}, {Continue, false}, {Stop, true}} {
+		moment, err := host.Signal(t.Context(), c.signal)
+		if err != nil || moment.From <= 0 || moment.To < moment.From {
+			t.Fatalf("%s: %+v, %v", c.signal, moment, err)
+		}
+		awaitStopped(t, host, 2, c.stopped)
+		awaitStopped(t, bystander, 1, false)
+	}
+	if _, err := host.Signal(t.Context(), "kill -9 everything"); err == nil {
+		t.Error("an unknown signal was sent")
+	}
+}
+
+func TestSignalNobody(t *testing.T) {
+	dead, alive := sleeper(t), sleeper(t)
+	_ = dead.Process.Kill()
+	_ = dead.Wait()
+	broken := errors.New("no /proc")
+	for _, c := range []struct {
+		name string
+		host Local
+		fine bool
+	}{
+		{"control", local(alive), true},
+		{"one of them is gone", local(dead, alive), true},
+		{"all are gone", local(dead), false},
+		{"there are none", local(), false},
+		{"they cannot be listed", Local{PIDs: func() ([]int, error) { return nil, broken }}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if _, err := c.host.Signal(t.Context(), Continue); (err == nil) != c.fine {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	if processes, err := local(dead).Processes(t.Context()); err != nil || len(processes) != 0 {
+		t.Errorf("a dead child is listed: %v, %v", processes, err)
+	}
+}
+
+// TestSignalNewcomers: what a process forks while the others are being stopped
+// is stopped too.
+func TestSignalNewcomers(t *testing.T) {
+	children := []*exec.Cmd{sleeper(t)}
+	var host Local
+	host.PIDs = func() ([]int, error) {
+		pids, err := local(children...).PIDs()
+		if len(children) < 4 {
+			children = append(children, sleeper(t))
+		}
+		return pids, err
+	}
+	if _, err := host.Signal(t.Context(), Stop); err != nil {
+		t.Fatal(err)
+	}
+	if len(children) != 4 {
+		t.Fatalf("%d children: the list was not read again", len(children))
+	}
+	awaitStopped(t, host, 4, true)
+}
+
+// TestInspectWhileThreadsEnd: a process whose threads come and go is there all
+// the time. Left out, it could make a pause look proven that is none.
+func TestInspectWhileThreadsEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var churn sync.WaitGroup
+	for range 4 {
+		churn.Go(func() {
+			for ctx.Err() == nil {
+				var thread sync.WaitGroup
+				// A goroutine that ends locked takes its thread with it.
+				thread.Go(runtime.LockOSThread)
+				thread.Wait()
+			}
+		})
+	}
+	defer churn.Wait()
+	defer cancel()
+	for i := range 500 {
+		processes, err := inspect([]int{os.Getpid()})
+		if err != nil || len(processes) != 1 || processes[0].States == "" || processes[0].Stopped {
+			t.Fatalf("look %d: %+v, %v", i, processes, err)
+		}
+	}
+}
+
+func TestEveryProcess(t *testing.T) {
+	child := sleeper(t)
+	processes, err := Local{}.Processes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, p := range processes {
+		found = found || p.PID == child.Process.Pid
+		if p.PID == os.Getpid() {
+			t.Error("the agent would stop itself")
+		}
+	}
+	if !found {
+		t.Error("a child is missing")
+	}
+}
+
+func TestSetClockFile(t *testing.T) {
+	for offset, want := range map[time.Duration]string{
+		0:                       "+0.000000000\n",
+		time.Minute:             "+60.000000000\n",
+		-time.Minute:            "-60.000000000\n",
+		-500 * time.Millisecond: "-0.500000000\n",
+		time.Nanosecond:         "+0.000000001\n",
+	} {
+		t.Run(offset.String(), func(t *testing.T) {
+			folder := filepath.Join(t.TempDir(), "n1")
+			host := Local{ClockFile: filepath.Join(folder, "offset")}
+			for range 2 { // the second time it replaces the first
+				if _, err := host.SetClock(t.Context(), offset); err != nil {
+					t.Fatal(err)
+				}
+			}
+			content, err := os.ReadFile(host.ClockFile)
+			if err != nil || string(content) != want {
+				t.Errorf("%q, %v: want %q", content, err, want)
+			}
+			if entries, err := os.ReadDir(folder); err != nil || len(entries) != 1 {
+				t.Errorf("%v, %v: want the file alone", entries, err)
+			}
+		})
+	}
+}
+
+// TestReadingOffset: the offset is known only as well as the question took time.
+func TestReadingOffset(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	at := func(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
+	for _, c := range []struct {
+		name      string
+		reading   Reading
+		low, high time.Duration
+	}{
+		{"in step", Reading{Server: at(0.5), Before: at(0), After: at(1)}, -500 * time.Millisecond, 500 * time.Millisecond},
+		{"ahead", Reading{Server: at(60.5), Before: at(0), After: at(1)}, 59500 * time.Millisecond, 60500 * time.Millisecond},
+		{"behind", Reading{Server: at(-59), Before: at(0), After: at(1)}, -time.Minute, -59 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if low, high := c.reading.Offset(); low != c.low || high != c.high {
+				t.Errorf("between %s and %s, want %s and %s", low, high, c.low, c.high)
+			}
+		})
+	}
+}
+
+// TestCannot: what a host cannot do it says, and never pretends to have done.
+func TestCannot(t *testing.T) {
+	host := local(sleeper(t))
+	for what, do := range map[string]func() error{
+		"cut":     func() error { _, err := host.Cut(t.Context(), Cut{ID: "f1", Peers: []string{"10.0.0.1"}}); return err },
+		"heal":    func() error { _, _, err := host.Heal(t.Context(), "f1"); return err },
+		"clock":   func() error { _, err := host.Clock(t.Context()); return err },
+		"step":    func() error { _, err := host.SetClock(t.Context(), time.Minute); return err },
+		"ready":   func() error { return host.Ready(t.Context()) },
+		"version": func() error { _, err := host.Version(t.Context()); return err },
+	} {
+		if err := do(); err == nil || strings.TrimSpace(err.Error()) == "" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if cuts, err := host.Cuts(t.Context()); err != nil || len(cuts) != 0 {
+		t.Errorf("cuts %v, %v", cuts, err)
+	}
+}

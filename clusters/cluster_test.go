@@ -1,0 +1,294 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"lockcheck/clients"
+	"lockcheck/clusters/agent"
+	"lockcheck/clusters/clustertest"
+	"lockcheck/clusters/engine"
+)
+
+func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
+
+const patience = 60 * time.Second
+
+// request asks for the named servers in a run of their own.
+func request(t *testing.T, servers string) Request {
+	t.Helper()
+	spec, ok := ByName(servers)
+	if !ok {
+		t.Fatalf("no servers %q", servers)
+	}
+	run := fmt.Sprintf("test-%d-%d", os.Getpid(), time.Now().UnixNano())
+	return Request{
+		Run: run, Spec: spec, Binary: clustertest.Binary(t), Progress: t.Logf,
+		Labels: map[string]string{engine.RunLabel: run, engine.OwnerLabel: "test"},
+	}
+}
+
+// started starts the servers, on Docker or embedded, and removes them with the test.
+func started(t *testing.T, servers string) Cluster {
+	t.Helper()
+	r := request(t, servers)
+	if r.Spec.OnDocker() {
+		clustertest.Engine(t)
+	}
+	cluster, err := Start(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return cluster
+}
+
+// signal stops or continues the processes of a node and waits until they are.
+func signal(t *testing.T, node *Node, s agent.Signal) {
+	t.Helper()
+	if _, err := node.Host.Signal(t.Context(), s); err != nil {
+		t.Fatalf("%s: %v", node.Name, err)
+	}
+	clustertest.Eventually(t, patience, func() error {
+		processes, err := node.Host.Processes(t.Context())
+		if err != nil || len(processes) == 0 {
+			return fmt.Errorf("%s: processes %v, %w", node.Name, processes, err)
+		}
+		for _, p := range processes {
+			if p.Stopped != (s == agent.Stop) {
+				return fmt.Errorf("%s: %+v after %s", node.Name, p, s)
+			}
+		}
+		return nil
+	})
+}
+
+func TestTable(t *testing.T) {
+	for _, info := range clients.Table() {
+		if _, ok := ByName(info.Servers); !ok {
+			t.Errorf("lock %s needs servers %q, which nobody knows", info.Name, info.Servers)
+		}
+	}
+	for _, spec := range Table() {
+		t.Run(spec.Name, func(t *testing.T) {
+			if found, ok := ByName(spec.Name); !ok || found.Nodes != spec.Nodes {
+				t.Errorf("finds %+v, %v", found, ok)
+			}
+			if spec.OnDocker() && spec.Embedded != nil {
+				t.Error("both on Docker and embedded")
+			}
+			if spec.OnDocker() && (len(spec.Command) == 0 || spec.Port == 0) {
+				t.Error("no command or no port")
+			}
+			if (spec.Nodes > 0) != (spec.Probes != nil) {
+				t.Error("servers that cannot be asked whether they are ready")
+			}
+		})
+	}
+	if _, ok := ByName("no such servers"); ok {
+		t.Error("unknown servers are found")
+	}
+}
+
+// TestLeases tells the textbook service the time.
+func TestLeases(t *testing.T) {
+	type call struct {
+		at     time.Duration
+		method string
+		id     string
+		want   clients.MemoryReply
+	}
+	const ttl = time.Second
+	granted := func(token uint64) clients.MemoryReply { return clients.MemoryReply{Done: true, Token: token} }
+	held := clients.MemoryReply{Holder: "a"}
+	var free clients.MemoryReply
+	for _, c := range []struct {
+		name  string
+		calls []call
+	}{
+		{"one after the other", []call{
+			{0, "acquire", "a", granted(1)}, {1, "acquire", "b", held}, {2, "release", "a", granted(1)}, {3, "acquire", "b", granted(2)},
+		}},
+		{"ends at its end, not before", []call{
+			{0, "acquire", "a", granted(1)}, {ttl - 1, "acquire", "b", held}, {ttl, "acquire", "b", granted(2)},
+		}},
+		{"not for the holder twice", []call{{0, "acquire", "a", granted(1)}, {1, "acquire", "a", held}}},
+		{"renewed from now on", []call{
+			{0, "acquire", "a", granted(1)}, {ttl - 1, "renew", "a", granted(1)}, {2*ttl - 2, "acquire", "b", held}, {2*ttl - 1, "acquire", "b", granted(2)},
+		}},
+		{"renewed too late", []call{{0, "acquire", "a", granted(1)}, {ttl, "renew", "a", free}, {ttl, "acquire", "b", granted(2)}}},
+		{"renewed by another", []call{{0, "acquire", "a", granted(1)}, {1, "renew", "b", held}, {ttl, "acquire", "b", granted(2)}}},
+		{"released by another", []call{{0, "acquire", "a", granted(1)}, {1, "release", "b", held}, {2, "acquire", "b", held}}},
+		{"released too late", []call{{0, "acquire", "a", granted(1)}, {ttl, "release", "a", free}}},
+		{"a zombie releases its successor's", []call{
+			{0, "acquire", "b", granted(1)}, {ttl, "acquire", "a", granted(2)}, {ttl + 1, "release", "b", held}, {ttl + 2, "acquire", "c", held},
+		}},
+		{"released twice", []call{{0, "acquire", "a", granted(1)}, {1, "release", "a", granted(1)}, {2, "release", "a", free}}},
+		{"never held", []call{{0, "renew", "a", free}, {0, "release", "a", free}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var now time.Duration
+			service := &leases{now: func() int64 { return now.Nanoseconds() }, held: make(map[string]lease)}
+			methods := map[string]func(clients.MemoryRequest) clients.MemoryReply{
+				"acquire": service.acquire, "renew": service.renew, "release": service.release,
+			}
+			for i, step := range c.calls {
+				now = step.at
+				if got := methods[step.method](clients.MemoryRequest{Key: "k0", ID: step.id, TTL: ttl}); got != step.want {
+					t.Errorf("step %d, %s by %s: got %+v, want %+v", i, step.method, step.id, got, step.want)
+				}
+			}
+			// Another key is another lock, under the same counter of tokens.
+			if got := service.acquire(clients.MemoryRequest{Key: "k1", ID: "z", TTL: ttl}); !got.Done || got.Token != service.token {
+				t.Errorf("another key: %+v", got)
+			}
+		})
+	}
+}
+
+func TestTail(t *testing.T) {
+	long := strings.Repeat("x", tailSize)
+	for _, c := range []struct {
+		name   string
+		writes []string
+		want   string
+	}{
+		{"nothing", nil, ""},
+		{"all of it", []string{"a", "b\n"}, "ab\n"},
+		{"exactly as much", []string{long}, long},
+		{"too much, in pieces", []string{"ab", long[:tailSize-1]}, "b" + long[:tailSize-1]},
+		{"too much at once", []string{"a" + long + "b"}, long[1:] + "b"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var tail Tail
+			for _, w := range c.writes {
+				if n, err := tail.Write([]byte(w)); n != len(w) || err != nil {
+					t.Errorf("wrote %d, %v", n, err)
+				}
+			}
+			if got := tail.String(); got != c.want {
+				t.Errorf("kept %d bytes, want %d", len(got), len(c.want))
+			}
+		})
+	}
+}
+
+func TestInfoField(t *testing.T) {
+	const info = "# Server\r\nredis_version:7.0.15\r\nredis_git_sha1:00000000\r\nx_redis_version:1\r\n"
+	for name, want := range map[string]string{"redis_version": "7.0.15", "redis_git_sha1": "00000000", "version": "", "# Server": ""} {
+		if got := infoField(info, name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestEmbedded: a server and programs that are processes of their own, and
+// nothing of them afterwards.
+func TestEmbedded(t *testing.T) {
+	r := request(t, "memory")
+	var registered []int
+	r.Register = func(pid int) error { registered = append(registered, pid); return nil }
+	cluster, err := Start(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cluster.Close(context.Background()) })
+	server := cluster.Servers()[0]
+	if err := server.Host.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if server.Clock == nil {
+		t.Error("the clock of an embedded server cannot be moved, and nobody says so")
+	}
+	signal(t, server, agent.Stop)
+	signal(t, server, agent.Continue)
+
+	// Two programs: one ends with its input, one cannot even begin.
+	good, err := cluster.Start(t.Context(), Program{Name: "p1", Args: []string{"server", "--servers", "memory", "--socket", cluster.Folder() + "/p1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad, err := cluster.Start(t.Context(), Program{Name: "p2", Args: []string{"--no-such-flag"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exit := <-bad.Exited; exit.Clean || !strings.Contains(exit.Reason, "64") {
+		t.Errorf("bad program: %+v", exit)
+	}
+	clustertest.Eventually(t, patience, func() error {
+		if text := bad.Errors.String(); !strings.Contains(text, "no-such-flag") {
+			return fmt.Errorf("its error output is %q", text)
+		}
+		return nil
+	})
+	// Its number may soon be that of somebody else's process.
+	if _, err := bad.Host.Signal(t.Context(), agent.Continue); err == nil {
+		t.Error("signalled a process that has ended")
+	}
+	signal(t, good, agent.Stop)
+	signal(t, good, agent.Continue)
+	if err := good.Input.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if exit := <-good.Exited; !exit.Clean {
+		t.Errorf("good program: %+v", exit)
+	}
+
+	// A stopped process is ended too.
+	signal(t, server, agent.Stop)
+	for range 2 {
+		if err := cluster.Close(context.Background()); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	}
+	if len(registered) != 3 {
+		t.Errorf("processes %v were registered, want three", registered)
+	}
+	for _, pid := range registered {
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("process %d: %v", pid, err)
+		}
+	}
+	if _, err := os.Stat(cluster.Folder()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder: %v", err)
+	}
+}
+
+// TestEmbeddedFails: what cannot be started says why, and leaves nothing.
+func TestEmbeddedFails(t *testing.T) {
+	refused := errors.New("the journal is full")
+	for _, c := range []struct {
+		name   string
+		change func(*Request)
+		want   string
+	}{
+		{"no binary", func(r *Request) { r.Binary = "/no/such/lockcheck" }, "no such file"},
+		{"a server that ends at once", func(r *Request) { r.Binary = "/bin/false" }, "exit status 1"},
+		{"a process that cannot be registered", func(r *Request) { r.Register = func(int) error { return refused } }, refused.Error()},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("TMPDIR", t.TempDir())
+			r := request(t, "memory")
+			c.change(&r)
+			if _, err := Start(t.Context(), r); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want an error with %q", err, c.want)
+			}
+			if entries, err := filepath.Glob(os.Getenv("TMPDIR") + "/*"); err != nil || len(entries) > 0 {
+				t.Errorf("left %v, %v", entries, err)
+			}
+		})
+	}
+	if err := ServeEmbedded(t.Context(), "redis", "", strings.NewReader("")); err == nil {
+		t.Error("Redis is served embedded")
+	}
+}

@@ -1,0 +1,323 @@
+package engine_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"lockcheck/clusters/clustertest"
+	"lockcheck/clusters/engine"
+)
+
+func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
+
+const patience = 60 * time.Second
+
+// testRun is a run of its own, of which nothing is left after the test.
+func testRun(t *testing.T, docker *engine.Engine) (id string, labels map[string]string) {
+	t.Helper()
+	id = fmt.Sprintf("test-%d-%d", os.Getpid(), time.Now().UnixNano())
+	t.Cleanup(func() {
+		if _, err := docker.RemoveRun(context.Background(), id); err != nil {
+			t.Errorf("clean up: %v", err)
+		}
+	})
+	return id, map[string]string{engine.RunLabel: id, engine.OwnerLabel: "test"}
+}
+
+// importBinary makes an image with nothing in it but the static binary, whose
+// commands are what the tests run.
+func importBinary(t *testing.T, docker *engine.Engine) engine.Image {
+	t.Helper()
+	content, err := os.ReadFile(clustertest.Binary(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	if err := w.WriteHeader(&tar.Header{Name: "lockcheck", Mode: 0o755, Size: int64(len(content))}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(content); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ref := fmt.Sprintf("lockcheck-test/engine:%d", os.Getpid())
+	t.Cleanup(func() { _, _ = docker.RemoveImage(context.Background(), ref) })
+	if err := docker.Import(t.Context(), ref, &archive, `ENTRYPOINT ["/lockcheck"]`, "LABEL lockcheck.test="+ref); err != nil {
+		t.Fatal(err)
+	}
+	image, ok, err := docker.Image(t.Context(), ref)
+	if err != nil || !ok {
+		t.Fatalf("imported, and then: %v, %v", ok, err)
+	}
+	return image
+}
+
+func start(t *testing.T, docker *engine.Engine, spec engine.Spec) *engine.Container {
+	t.Helper()
+	container, err := docker.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return container
+}
+
+func await(t *testing.T, c *engine.Container) engine.Exit {
+	t.Helper()
+	select {
+	case exit := <-c.Exited:
+		return exit
+	case <-time.After(patience):
+		t.Fatalf("%s has not ended", c.Name)
+		return engine.Exit{}
+	}
+}
+
+// left says whether the engine has anything of the run.
+func left(t *testing.T, docker *engine.Engine, id string) bool {
+	t.Helper()
+	runs, err := docker.Runs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(runs, func(r engine.Run) bool { return r.ID == id })
+}
+
+func TestContainers(t *testing.T) {
+	docker := clustertest.Engine(t)
+	image := importBinary(t, docker)
+	id, labels := testRun(t, docker)
+	spec := func(name string, command ...string) engine.Spec {
+		return engine.Spec{Name: id + "-" + name, Image: image.Ref, Labels: labels, Network: "none", Command: command}
+	}
+	t.Run("exit code and log", func(t *testing.T) {
+		for _, c := range []struct {
+			command []string
+			code    int64
+			log     string
+		}{
+			{[]string{"--help"}, 0, "Usage"},
+			{[]string{"--no-such-flag"}, 64, "no-such-flag"},
+		} {
+			container := start(t, docker, spec(fmt.Sprint("exit", c.code), c.command...))
+			if exit := await(t, container); exit.Err != nil || exit.Code != c.code {
+				t.Errorf("%v: %s, want %d", c.command, exit, c.code)
+			}
+			all, err := docker.Logs(t.Context(), container.Name, 0)
+			if err != nil || !strings.Contains(all, c.log) {
+				t.Errorf("%v: log %q, %v: want it with %q", c.command, all, err, c.log)
+			}
+			last, err := docker.Logs(t.Context(), container.Name, 1)
+			if err != nil || strings.Count(last, "\n") != 1 || !strings.HasSuffix(all, last) {
+				t.Errorf("%v: last line %q, %v", c.command, last, err)
+			}
+		}
+	})
+	t.Run("streams", func(t *testing.T) {
+		s := spec("streams", "agent")
+		s.Attach = true
+		container := start(t, docker, s)
+		go func() { _, _ = io.Copy(io.Discard, container.Errors) }()
+		// The agent answers lines and ends with its input.
+		if _, err := io.WriteString(container.Input, `{"id":5,"Method":"dance"}`+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		buffer := make([]byte, 1024)
+		n, err := container.Output.Read(buffer)
+		if err != nil || !strings.Contains(string(buffer[:n]), `"id":5`) || !strings.Contains(string(buffer[:n]), "dance") {
+			t.Errorf("answered %q, %v", buffer[:n], err)
+		}
+		select {
+		case exit := <-container.Exited:
+			t.Fatalf("ended before its input: %s", exit)
+		default:
+		}
+		if err := container.Input.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if exit := await(t, container); exit.Err != nil || exit.Code != 0 {
+			t.Errorf("ended with %s", exit)
+		}
+		if rest, err := io.ReadAll(container.Output); err != nil || len(rest) > 0 {
+			t.Errorf("then %q, %v", rest, err)
+		}
+	})
+	t.Run("no such program", func(t *testing.T) {
+		s := spec("missing")
+		s.Entrypoint = []string{"/no/such/program"}
+		if _, err := docker.Start(t.Context(), s); err == nil || !strings.Contains(err.Error(), s.Name) {
+			t.Errorf("got %v, want an error that names the container", err)
+		}
+	})
+	t.Run("no such image", func(t *testing.T) {
+		s := spec("imageless")
+		s.Image = "lockcheck-test/no-such-image:latest"
+		if _, err := docker.Start(t.Context(), s); err == nil || !strings.Contains(err.Error(), "no-such-image") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("image in use", func(t *testing.T) {
+		if removed, err := docker.RemoveImage(t.Context(), image.Ref); removed || err != nil {
+			t.Errorf("removed: %v, %v", removed, err)
+		}
+		if removed, err := docker.RemoveImage(t.Context(), "lockcheck-test/no-such-image:latest"); removed || err != nil {
+			t.Errorf("one that is not there: removed: %v, %v", removed, err)
+		}
+	})
+	t.Run("by label", func(t *testing.T) {
+		found, err := docker.ImagesWith(t.Context(), "lockcheck.test="+image.Ref)
+		if err != nil || len(found) != 1 || found[0].Ref != image.Ref || found[0].ID != image.ID {
+			t.Errorf("%+v, %v", found, err)
+		}
+	})
+}
+
+// TestRemoveRun: containers in whatever state, network and volume of one run go,
+// and those of the run beside it stay.
+func TestRemoveRun(t *testing.T) {
+	docker := clustertest.Engine(t)
+	image := importBinary(t, docker)
+	make := func() (string, *engine.Container) {
+		id, labels := testRun(t, docker)
+		network, err := docker.CreateNetwork(t.Context(), id, labels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := docker.CreateVolume(t.Context(), id, labels); err != nil {
+			t.Fatal(err)
+		}
+		agent := start(t, docker, engine.Spec{
+			Name: id, Image: image.Ref, Labels: labels, Command: []string{"agent"}, Attach: true,
+			Network: network.Name, IP: network.Address(11), Volumes: map[string]string{id: "/shared"},
+		})
+		go func() { _, _ = io.Copy(io.Discard, agent.Output) }()
+		go func() { _, _ = io.Copy(io.Discard, agent.Errors) }()
+		within := start(t, docker, engine.Spec{
+			Name: id + "-main", Image: image.Ref, Labels: labels, Command: []string{"--help"}, Within: id,
+		})
+		await(t, within)
+		return id, agent
+	}
+	removed, agent := make()
+	control, _ := make()
+	for _, id := range []string{removed, control} {
+		if !left(t, docker, id) {
+			t.Fatalf("run %s is not listed", id)
+		}
+	}
+	if n, err := docker.RemoveRun(t.Context(), removed); err != nil || n != 4 {
+		t.Errorf("removed %d, %v: want two containers, a network and a volume", n, err)
+	}
+	if left(t, docker, removed) {
+		t.Error("the run is still there")
+	}
+	if exit := await(t, agent); exit.Err == nil && exit.Code == 0 {
+		t.Errorf("a killed container ended with %s", exit)
+	}
+	if n, err := docker.RemoveRun(t.Context(), removed); err != nil || n != 0 {
+		t.Errorf("the second time it removed %d, %v", n, err)
+	}
+	if !left(t, docker, control) {
+		t.Error("another run was removed too")
+	}
+	// The harness and its reaper may both be at it.
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			if _, err := docker.RemoveRun(t.Context(), control); err != nil {
+				t.Errorf("two at once: %v", err)
+			}
+		})
+	}
+	both.Wait()
+	clustertest.Eventually(t, patience, func() error {
+		if left(t, docker, control) {
+			return errors.New("the run is still there")
+		}
+		return nil
+	})
+}
+
+// TestNetworks: two runs at once get networks that do not overlap.
+func TestNetworks(t *testing.T) {
+	docker := clustertest.Engine(t)
+	networks := make([]engine.Network, 2)
+	var all sync.WaitGroup
+	for i := range networks {
+		id, labels := testRun(t, docker)
+		all.Go(func() {
+			var err error
+			if networks[i], err = docker.CreateNetwork(t.Context(), id, labels); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if networks[0].Subnet.Overlaps(networks[1].Subnet) {
+		t.Errorf("%s and %s overlap", networks[0].Subnet, networks[1].Subnet)
+	}
+}
+
+// TestBuildFails: the error says why, and no container stays behind.
+func TestBuildFails(t *testing.T) {
+	docker := clustertest.Engine(t)
+	image := importBinary(t, docker)
+	id, _ := testRun(t, docker)
+	ref := "lockcheck-test/build:" + fmt.Sprint(os.Getpid())
+	t.Cleanup(func() {
+		_, _ = docker.RemoveImage(context.Background(), ref)
+		if err := docker.RemoveLayers(context.Background(), engine.RunLabel+"="+id); err != nil {
+			t.Errorf("clean up: %v", err)
+		}
+	})
+	// The label makes containers of the build show up as part of a run.
+	dockerfile := "FROM " + image.Ref + "\nLABEL " + engine.RunLabel + "=" + id + "\nRUN "
+	for _, c := range []struct {
+		name, step string
+		want       []string // of the error; none for success
+	}{
+		{"control", `["/lockcheck", "--help"]`, nil},
+		{"failing", `["/lockcheck", "--no-such-flag"]`, []string{"64", "unknown flag: --no-such-flag"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var lines []string
+			err := docker.Build(t.Context(), ref, dockerfile+c.step+"\n", func(line string) { lines = append(lines, line) })
+			if (err != nil) != (len(c.want) > 0) || len(lines) == 0 {
+				t.Errorf("got %v, after %d lines", err, len(lines))
+			}
+			for _, want := range c.want {
+				if err != nil && !strings.Contains(err.Error(), want) {
+					t.Errorf("got %q, want it with %q", err, want)
+				}
+			}
+			if left(t, docker, id) {
+				t.Error("a container of the build is still there")
+			}
+			if _, made, err := docker.Image(t.Context(), ref); err != nil || made != (len(c.want) == 0) {
+				t.Errorf("image there: %v, %v", made, err)
+			}
+			_, _ = docker.RemoveImage(t.Context(), ref)
+		})
+	}
+}
+
+func TestUnavailable(t *testing.T) {
+	t.Setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
+	_, err := engine.Connect(t.Context())
+	var unavailable *engine.UnavailableError
+	if !errors.As(err, &unavailable) || !strings.Contains(err.Error(), "no Docker engine") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,14 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/docker/docker/api/types/filters"
+)
+
+// RemoveLayers removes the nameless images with a label, which a build that
+// failed leaves behind for the next attempt.
+func (e *Engine) RemoveLayers(ctx context.Context, label string) error {
+	_, err := e.api.ImagesPrune(ctx, filters.NewArgs(filters.Arg("dangling", "true"), filters.Arg("label", label)))
+	return err
+}

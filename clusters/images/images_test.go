@@ -1,0 +1,192 @@
+package images
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"text/template"
+
+	"lockcheck/clusters/clustertest"
+)
+
+func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
+
+// TestCheckBinary: an image with nothing but the binary in it must be able to run it.
+func TestCheckBinary(t *testing.T) {
+	folder := t.TempDir()
+	script := filepath.Join(folder, "script")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	empty := filepath.Join(folder, "empty")
+	if err := os.WriteFile(empty, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, path, want string }{
+		{"our own", clustertest.Binary(t), ""},
+		{"dynamic", dynamicBinary(t), "CGO_ENABLED=0"},
+		{"a script", script, "not a Linux binary"},
+		{"empty", empty, "not a Linux binary"},
+		{"missing", filepath.Join(folder, "missing"), "no such file"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := CheckBinary(c.path)
+			if c.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want an error with %q", err, c.want)
+			}
+		})
+	}
+}
+
+func dynamicBinary(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.EvalSymlinks("/bin/ls")
+	if err != nil {
+		t.Skip(err)
+	}
+	return path
+}
+
+// TestRecipes: each stands on a base that there is, and names its clock driver
+// if it has one.
+func TestRecipes(t *testing.T) {
+	names := Names()
+	if !slices.Contains(names, "redis") {
+		t.Errorf("recipes %v", names)
+	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			text, err := recipes.ReadFile("recipes/" + name + ".Dockerfile")
+			if err != nil {
+				t.Fatal(err)
+			}
+			parsed, err := template.New(name).Option("missingkey=error").Parse(string(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var dockerfile strings.Builder
+			if err := parsed.Execute(&dockerfile, map[string]string{"Bookworm": "sha256:1234"}); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(dockerfile.String(), "\nFROM sha256:1234\n") {
+				t.Errorf("not on the base:\n%s", dockerfile.String())
+			}
+			if strings.Contains(dockerfile.String(), "libfaketime") != strings.Contains(dockerfile.String(), "LABEL "+ClockLabel+"="+Libfaketime+"\n") {
+				t.Errorf("clock driver and label do not agree:\n%s", dockerfile.String())
+			}
+			if !strings.HasSuffix(dockerfile.String(), "\n") {
+				t.Error("what is appended would be part of its last line")
+			}
+		})
+	}
+}
+
+func TestArchive(t *testing.T) {
+	archive, err := archiveOf([]byte("binary"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for r := tar.NewReader(archive); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%o %s %s", header.Mode, header.Name, content))
+	}
+	want := []string{"755 bin/ ", "1777 tmp/ ", "755 bin/lockcheck binary"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestEnsure: an image is made once, and on the base that the recipe asks for.
+func TestEnsure(t *testing.T) {
+	docker := clustertest.Engine(t)
+	maker := Maker{Engine: docker, Progress: t.Logf}
+	first, err := maker.Ensure(t.Context(), "redis")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Labels[RecipeLabel] != "redis" || first.Labels[ClockLabel] != Libfaketime {
+		t.Errorf("labels %v", first.Labels)
+	}
+	maker.Progress = func(format string, args ...any) { t.Errorf("again: "+format, args...) }
+	if second, err := maker.Ensure(t.Context(), "redis"); err != nil || second.ID != first.ID || second.Ref != first.Ref {
+		t.Errorf("then %+v, %v: want %+v", second, err, first)
+	}
+	base, err := maker.base(t.Context(), bookworm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := maker.onBase(t.Context(), "x", "FROM {{.Bookworm}}\n"); err != nil || got != "FROM "+base.ID+"\n" {
+		t.Errorf("on base: %q, %v", got, err)
+	}
+	for _, bad := range []string{"FROM {{.Potato}}\n", "FROM {{"} {
+		if got, err := maker.onBase(t.Context(), "x", bad); err == nil {
+			t.Errorf("%q is filled in as %q", bad, got)
+		}
+	}
+	if _, err := maker.Ensure(t.Context(), "no such recipe"); err == nil || !strings.Contains(err.Error(), "no such recipe") {
+		t.Errorf("got %v", err)
+	}
+	if again, err := maker.Foreign(t.Context(), first.Ref); err != nil || again.ID != first.ID {
+		t.Errorf("by its name: %+v, %v", again, err)
+	}
+}
+
+func TestEnsureSelf(t *testing.T) {
+	docker := clustertest.Engine(t)
+	maker := Maker{Engine: docker, Progress: t.Logf}
+	first, err := maker.EnsureSelf(t.Context(), clustertest.Binary(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := maker.EnsureSelf(t.Context(), clustertest.Binary(t))
+	if err != nil || second.ID != first.ID || first.Labels[RecipeLabel] != Self {
+		t.Errorf("first %+v, then %+v, %v", first, second, err)
+	}
+	if _, err := maker.EnsureSelf(t.Context(), dynamicBinary(t)); err == nil || !strings.Contains(err.Error(), "CGO_ENABLED=0") {
+		t.Errorf("a dynamic binary: %v", err)
+	}
+	// A run that is about to start with the former binary still needs its image.
+	other := filepath.Join(t.TempDir(), "lockcheck")
+	content, err := os.ReadFile(clustertest.Binary(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(other, append(content, "another build"...), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	newer, err := maker.EnsureSelf(t.Context(), other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = docker.RemoveImage(context.WithoutCancel(t.Context()), newer.Ref) })
+	if newer.ID == first.ID {
+		t.Error("another binary, the same image")
+	}
+	if _, still, err := docker.Image(t.Context(), first.Ref); err != nil || !still {
+		t.Errorf("the former image is there: %v, %v", still, err)
+	}
+}

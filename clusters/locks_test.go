@@ -1,0 +1,221 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"lockcheck/clients"
+	"lockcheck/clusters/agent"
+	"lockcheck/clusters/clustertest"
+	"lockcheck/history"
+)
+
+// locker makes attempts on one lock, each under a name of its own.
+type locker struct {
+	t       *testing.T
+	lock    clients.Lock
+	attempt int
+}
+
+func open(t *testing.T, lock string, cluster Cluster) *locker {
+	t.Helper()
+	info, ok := clients.ByName(lock)
+	if !ok {
+		t.Fatalf("no lock %q", lock)
+	}
+	config := clients.Config{Worker: "w1"}
+	for _, node := range cluster.Servers() {
+		config.Nodes = append(config.Nodes, node.Address)
+	}
+	opened, err := info.Open(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = opened.Close() })
+	return &locker{t: t, lock: opened}
+}
+
+func (l *locker) try(key string, ttl time.Duration) (clients.Grant, error) {
+	l.attempt++
+	ctx, cancel := context.WithTimeout(l.t.Context(), 5*time.Second)
+	defer cancel()
+	return l.lock.Acquire(ctx, clients.Attempt{Key: key, ID: fmt.Sprintf("w1-%d", l.attempt), TTL: ttl})
+}
+
+// acquire tries until it has the lock: another holder's lease may have to end,
+// and on a busy machine Redlock may miss its servers' answers.
+func (l *locker) acquire(key string, ttl time.Duration) clients.Grant {
+	l.t.Helper()
+	var grant clients.Grant
+	clustertest.Eventually(l.t, patience, func() (err error) {
+		grant, err = l.try(key, ttl)
+		return err
+	})
+	if grant.Key != key || grant.ID != fmt.Sprintf("w1-%d", l.attempt) {
+		l.t.Fatalf("granted %+v", grant)
+	}
+	return grant
+}
+
+// held makes sure that the lock is taken, by the grant.
+func (l *locker) held(when string, by clients.Grant) {
+	l.t.Helper()
+	clustertest.Eventually(l.t, patience, func() error {
+		_, err := l.try(by.Key, time.Second)
+		var busy *clients.BusyError
+		switch {
+		case err == nil:
+			l.t.Fatalf("%s: granted, although %s holds it", when, by.ID)
+		case errors.As(err, &busy) && busy.Holder == by.ID:
+			return nil
+		}
+		return fmt.Errorf("%s: %w, want busy for %s", when, err, by.ID)
+	})
+}
+
+// outcome asks until the call has the outcome.
+func (l *locker) outcome(what string, want clients.Outcome, call func() error) {
+	l.t.Helper()
+	clustertest.Eventually(l.t, patience, func() error {
+		if err := call(); clients.OutcomeOf(err) != want {
+			return fmt.Errorf("%s: outcome %d (%v), want %d", what, clients.OutcomeOf(err), err, want)
+		}
+		return nil
+	})
+}
+
+func (l *locker) release(grant clients.Grant) error {
+	ctx, cancel := context.WithTimeout(l.t.Context(), 5*time.Second)
+	defer cancel()
+	return l.lock.Release(ctx, grant)
+}
+
+// pastPromise waits until the lock vouches for the grant no more.
+func pastPromise(t *testing.T, grant clients.Grant) {
+	t.Helper()
+	clustertest.Eventually(t, patience, func() error {
+		if left := time.Duration(grant.Until - history.Now()); left >= 0 {
+			return fmt.Errorf("%s of the promise are left", left)
+		}
+		return nil
+	})
+}
+
+// TestLocks holds every lock with a lease to the contract of clients.Lock, on
+// real servers.
+func TestLocks(t *testing.T) {
+	for _, info := range clients.Table() {
+		if info.TTL == 0 {
+			continue // it keeps nobody out
+		}
+		t.Run(info.Name, func(t *testing.T) {
+			cluster := started(t, info.Servers)
+			for name, contract := range map[string]func(*locker, clients.Info){
+				"release": contractRelease, "lease": contractLease, "renewal": contractRenewal, "keys": contractKeys,
+			} {
+				t.Run(name, func(t *testing.T) { contract(open(t, info.Name, cluster), info) })
+			}
+		})
+	}
+}
+
+func contractRelease(l *locker, info clients.Info) {
+	first := l.acquire("release", time.Minute)
+	if first.Until <= history.Now() || first.Until > history.Now()+time.Minute.Nanoseconds() {
+		l.t.Errorf("promise until %d, now %d", first.Until, history.Now())
+	}
+	l.held("at first", first)
+	stranger := clients.Grant{Key: first.Key, ID: "w2-1"}
+	l.outcome("release by another", clients.NotHeld, func() error { return l.release(stranger) })
+	l.held("after another one released it", first)
+	if err := l.release(first); err != nil {
+		l.t.Fatalf("release: %v", err)
+	}
+	l.outcome("second release", clients.NotHeld, func() error { return l.release(first) })
+	second := l.acquire("release", time.Minute)
+	if info.Token == "" {
+		if first.Token != 0 || second.Token != 0 {
+			l.t.Errorf("tokens %d and %d of a lock without", first.Token, second.Token)
+		}
+	} else if first.Token == 0 || second.Token <= first.Token {
+		l.t.Errorf("token %d after %d", second.Token, first.Token)
+	}
+	l.outcome("release by the former holder", clients.NotHeld, func() error { return l.release(first) })
+	l.held("after the former holder released it", second)
+}
+
+func contractLease(l *locker, _ clients.Info) {
+	first := l.acquire("lease", 300*time.Millisecond)
+	second := l.acquire("lease", time.Minute)
+	// Compared on one clock: nobody else while the promise stood.
+	if now := history.Now(); now < first.Until {
+		l.t.Errorf("granted to another %s before the promise ended", time.Duration(first.Until-now))
+	}
+	l.outcome("release after the lease", clients.NotHeld, func() error { return l.release(first) })
+	l.held("after the former holder released it", second)
+}
+
+func contractRenewal(l *locker, info clients.Info) {
+	renewer, can := l.lock.(clients.Renewer)
+	if can != info.Renew {
+		l.t.Fatalf("can renew: %v, and the table says otherwise", can)
+	}
+	if !can {
+		return
+	}
+	renew := func(grant clients.Grant) (until int64, err error) {
+		ctx, cancel := context.WithTimeout(l.t.Context(), 5*time.Second)
+		defer cancel()
+		return renewer.Renew(ctx, grant, time.Minute)
+	}
+	grant := l.acquire("renewal", 2*time.Second)
+	var until int64
+	l.outcome("renewal", clients.Done, func() (err error) { until, err = renew(grant); return err })
+	if until <= grant.Until || until > history.Now()+time.Minute.Nanoseconds() {
+		l.t.Errorf("promise until %d, before until %d", until, grant.Until)
+	}
+	pastPromise(l.t, grant)
+	l.held("after the first lease", grant)
+	l.outcome("renewal by another", clients.NotHeld, func() error {
+		_, err := renew(clients.Grant{Key: grant.Key, ID: "w2-1"})
+		return err
+	})
+	if err := l.release(grant); err != nil {
+		l.t.Fatalf("release: %v", err)
+	}
+	l.outcome("renewal after the release", clients.NotHeld, func() error { _, err := renew(grant); return err })
+	l.acquire("renewal", time.Minute) // a refused renewal made no holder
+}
+
+func contractKeys(l *locker, _ clients.Info) {
+	one := l.acquire("one", time.Minute)
+	l.acquire("other", time.Minute)
+	l.held("with another key taken", one)
+}
+
+// TestRedlockQuorum: it works with two of five servers stopped, not with three,
+// and with them again.
+func TestRedlockQuorum(t *testing.T) {
+	cluster := started(t, "redis5")
+	servers := cluster.Servers()
+	l := open(t, "redlock", cluster)
+	l.acquire("all", time.Minute)
+	for i, node := range servers[:2] {
+		signal(t, node, agent.Stop)
+		grant := l.acquire(fmt.Sprint("without ", i+1), time.Minute)
+		l.held("with a majority", grant)
+	}
+	signal(t, servers[2], agent.Stop)
+	for i := range 5 {
+		_, err := l.try(fmt.Sprint("without three ", i), time.Second)
+		if clients.OutcomeOf(err) != clients.NoEffect {
+			t.Errorf("without a majority: outcome %d: %v", clients.OutcomeOf(err), err)
+		}
+	}
+	signal(t, servers[2], agent.Continue)
+	grant := l.acquire("without three 0", time.Minute)
+	l.held("with a majority again", grant)
+}
