@@ -21,8 +21,10 @@ type Spec struct {
 	Embedded func(ctx context.Context, socket string, input io.Reader) error
 	// Image is the recipe that the servers are made by, and the name under which
 	// a user replaces it.
-	Image   string
-	Command []string // program and arguments
+	Image string
+	// Command returns program and arguments of the n-th server, counted from 0,
+	// which may need the addresses of all.
+	Command func(n int, ips []string) []string
 	Env     []string
 	// ClockEnv prepares the server for libfaketime, where its image has it.
 	ClockEnv []string

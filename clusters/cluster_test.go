@@ -87,7 +87,7 @@ func TestTable(t *testing.T) {
 			if spec.OnDocker() && spec.Embedded != nil {
 				t.Error("both on Docker and embedded")
 			}
-			if spec.OnDocker() && (len(spec.Command) == 0 || spec.Port == 0) {
+			if spec.OnDocker() && (spec.Command == nil || spec.Port == 0) {
 				t.Error("no command or no port")
 			}
 			if (spec.Nodes > 0) != (spec.Probes != nil) {

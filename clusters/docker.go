@@ -79,47 +79,75 @@ func (c *docker) makeImages(ctx context.Context) (err error) {
 	return err
 }
 
+// startServers starts all agents before the first server, so that servers which
+// look for each other find addresses that refuse instead of none that answer,
+// and all servers before it waits for one: some are ready only together.
 func (c *docker) startServers(ctx context.Context) error {
-	c.servers = make([]*Node, c.request.Spec.Nodes)
+	var ips []string
+	for i := range c.request.Spec.Nodes {
+		node := &Node{Name: fmt.Sprintf("n%d", i+1), IP: c.network.Address(byte(firstServer + i))}
+		node.Address = net.JoinHostPort(node.IP, strconv.Itoa(c.request.Spec.Port))
+		c.servers = append(c.servers, node)
+		ips = append(ips, node.IP)
+	}
+	for _, step := range []func(context.Context, int) error{
+		c.startServerAgent,
+		func(ctx context.Context, n int) error { return c.startServer(ctx, n, ips) },
+		c.awaitServer,
+	} {
+		if err := c.eachServer(ctx, step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachServer does something for several servers at a time.
+func (c *docker) eachServer(ctx context.Context, do func(ctx context.Context, n int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(startAtOnce)
-	for i := range c.servers {
-		group.Go(func() error {
-			node, err := c.startServer(ctx, i)
-			c.servers[i] = node
-			return err
-		})
+	for n := range c.servers {
+		group.Go(func() error { return do(ctx, n) })
 	}
 	return group.Wait()
 }
 
-func (c *docker) startServer(ctx context.Context, i int) (*Node, error) {
-	node := &Node{Name: fmt.Sprintf("n%d", i+1), IP: c.network.Address(byte(firstServer + i))}
-	node.Address = net.JoinHostPort(node.IP, strconv.Itoa(c.request.Spec.Port))
-	clockFile := sharedFolder + "/" + node.Name + "/offset"
-	err := c.startAgent(ctx, node,
-		"--servers", c.request.Spec.Name, "--address", "127.0.0.1:"+strconv.Itoa(c.request.Spec.Port), "--clock-file", clockFile)
+// clockFile is where the offset of a server's wall clock is.
+func clockFile(node *Node) string { return sharedFolder + "/" + node.Name + "/offset" }
+
+func (c *docker) startServerAgent(ctx context.Context, n int) error {
+	node := c.servers[n]
+	return c.startAgent(ctx, node,
+		"--servers", c.request.Spec.Name, "--address", "127.0.0.1:"+strconv.Itoa(c.request.Spec.Port),
+		"--clock-file", clockFile(node))
+}
+
+func (c *docker) startServer(ctx context.Context, n int, ips []string) error {
+	node := c.servers[n]
+	env, err := c.clockEnv(ctx, node)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	env, err := c.clockEnv(ctx, node, clockFile)
-	if err != nil {
-		return nil, err
-	}
+	command := c.request.Spec.Command(n, ips)
 	server, err := c.engine.Start(ctx, engine.Spec{
 		Name: c.serverName(node.Name), Image: c.image.Ref, Labels: c.request.Labels,
-		Entrypoint: c.request.Spec.Command[:1], Command: c.request.Spec.Command[1:],
+		Entrypoint: command[:1], Command: command[1:],
 		Env:    append(env, c.request.Spec.Env...),
 		Within: c.name(node.Name), Volumes: c.volumes(),
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	node.Exited = relay(server.Exited)
+	return nil
+}
+
+func (c *docker) awaitServer(ctx context.Context, n int) error {
+	node := c.servers[n]
 	if err := awaitReady(ctx, node); err != nil {
-		return nil, c.withLog(ctx, err, node.Name)
+		return c.withLog(ctx, err, node.Name)
 	}
-	return node, nil
+	return nil
 }
 
 // errClockImage is why the clock of a foreign image cannot be moved.
@@ -128,7 +156,7 @@ var errClockImage = errors.New("the image of the server is not prepared for libf
 // clockEnv prepares the wall clock of a server and returns its environment.
 // It is there in every run, with and without clock faults, so that a run and
 // its control differ in nothing but the fault.
-func (c *docker) clockEnv(ctx context.Context, node *Node, file string) ([]string, error) {
+func (c *docker) clockEnv(ctx context.Context, node *Node) ([]string, error) {
 	if c.image.Labels[images.ClockLabel] != images.Libfaketime {
 		node.Clock = errClockImage
 		return nil, nil
@@ -137,7 +165,7 @@ func (c *docker) clockEnv(ctx context.Context, node *Node, file string) ([]strin
 		return nil, err
 	}
 	return append([]string{
-		"FAKETIME_TIMESTAMP_FILE=" + file,
+		"FAKETIME_TIMESTAMP_FILE=" + clockFile(node),
 		"FAKETIME_NO_CACHE=1",
 		"FAKETIME_DONT_FAKE_MONOTONIC=1",
 		"FAKETIME_FORCE_MONOTONIC_FIX=0",

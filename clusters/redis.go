@@ -19,9 +19,11 @@ const redisPort = 6379
 func redisSpec(name string, nodes int) Spec {
 	return Spec{
 		Name: name, Nodes: nodes, Image: "redis", Port: redisPort, Probes: redisProbes{},
-		Command: []string{
-			"redis-server", "--bind", "0.0.0.0", "--protected-mode", "no",
-			"--save", "", "--appendonly", "no", "--dir", "/tmp",
+		Command: func(int, []string) []string {
+			return []string{
+				"redis-server", "--bind", "0.0.0.0", "--protected-mode", "no",
+				"--save", "", "--appendonly", "no", "--dir", "/tmp",
+			}
 		},
 		// jemalloc's start calls the clock before libfaketime is ready; the debug
 		// malloc of libc, loaded after it, breaks the circle.
