@@ -107,6 +107,15 @@ type Node struct {
 	Exited <-chan Exit
 }
 
+// lastWords is what an ended process wrote on its error output, if that is ours
+// to read.
+func (n *Node) lastWords() string {
+	if n.Errors == nil {
+		return ""
+	}
+	return "\n" + n.Errors.All()
+}
+
 // Exit is how a process ended.
 type Exit struct {
 	Clean  bool
@@ -138,7 +147,7 @@ func awaitReady(ctx context.Context, node *Node) error {
 		}
 		select {
 		case exit := <-node.Exited:
-			return fmt.Errorf("%s ended before it was ready: %s", node.Name, exit.Reason)
+			return fmt.Errorf("%s ended before it was ready: %s%s", node.Name, exit.Reason, node.lastWords())
 		case <-ctx.Done():
 			return fmt.Errorf("%s is not ready: %w", node.Name, err)
 		case <-time.After(readyPoll):

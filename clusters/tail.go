@@ -26,6 +26,13 @@ func follow(stream io.Reader) *Tail {
 	return t
 }
 
+// All waits for the end of the stream, which the end of its process brings, and
+// returns what was kept.
+func (t *Tail) All() string {
+	<-t.done
+	return t.String()
+}
+
 // Write keeps the end of what was written.
 func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()

@@ -39,7 +39,7 @@ const (
 func (r *run) lastWords(node *clusters.Node) string {
 	var text string
 	if node.Errors != nil {
-		text = node.Errors.String()
+		text = node.Errors.All()
 	} else {
 		ctx, cancel := context.WithTimeout(context.Background(), logTimeout)
 		defer cancel()
