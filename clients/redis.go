@@ -23,10 +23,16 @@ var (
 type redisLock struct{ client *redis.Client }
 
 func openRedis(c Config) (Lock, error) {
+	client, err := openSingleRedis(c)
+	return &redisLock{client: client}, err
+}
+
+// openSingleRedis is for the locks that live on one Redis.
+func openSingleRedis(c Config) (*redis.Client, error) {
 	if len(c.Nodes) != 1 {
-		return nil, fmt.Errorf("redis needs one server, not %d", len(c.Nodes))
+		return nil, fmt.Errorf("this lock needs one Redis, not %d", len(c.Nodes))
 	}
-	return &redisLock{client: newRedisClient(c.Nodes[0], c.Worker)}, nil
+	return newRedisClient(c.Nodes[0], c.Worker), nil
 }
 
 func (l *redisLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {

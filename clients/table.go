@@ -25,6 +25,12 @@ type Info struct {
 	Token string // source of the fencing token; "" for none
 	Told  string // how the holder learns that its lock is gone
 	Clock string // the clock on which mutual exclusion depends
+	// Library is the module whose lock this is, used as it is; "" for a protocol
+	// that this package speaks itself. A library may not name the holder that it
+	// found, and may not be able to take back an attempt whose answer was lost.
+	Library string
+	// Naive says what is wrong with a lock that is here to show just that.
+	Naive string
 	Open  func(Config) (Lock, error)
 }
 
@@ -58,10 +64,35 @@ func Table() []Info {
 			Open: openRedis,
 		},
 		{
+			Name: "redis-noexpiry", Summary: "one Redis: SET NX without a lease",
+			Naive:   "a holder that dies takes the lock with it",
+			Servers: "redis", Told: "never", Clock: "none",
+			Open: openRedisNoExpiry,
+		},
+		{
+			Name: "redis-unsafe-release", Summary: "one Redis: SET NX PX, release by plain DEL",
+			Naive:   "a late release removes the lock of somebody else",
+			Servers: "redis", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
+			Renew: true, Told: "when a renewal fails", Clock: "wall clock of the server",
+			Open: openRedisUnsafeRelease,
+		},
+		{
+			Name: "redislock", Summary: "one Redis: SET NX PX by a library that people use", Library: "github.com/bsm/redislock",
+			Servers: "redis", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
+			Renew: true, Told: "when a renewal fails", Clock: "wall clock of the server",
+			Open: openRedisLockLib,
+		},
+		{
 			Name: "redlock", Summary: "Redlock as published, on five independent Redis",
 			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Slack: time.Second,
 			Renew: true, Told: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
 			Open: openRedlock,
+		},
+		{
+			Name: "redsync", Summary: "Redlock by the library that people use", Library: "github.com/go-redsync/redsync/v4",
+			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Slack: time.Second,
+			Renew: true, Told: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
+			Open: openRedsync,
 		},
 	}
 }

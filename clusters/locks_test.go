@@ -17,6 +17,7 @@ import (
 type locker struct {
 	t       *testing.T
 	lock    clients.Lock
+	info    clients.Info
 	attempt int
 }
 
@@ -35,7 +36,7 @@ func open(t *testing.T, lock string, cluster Cluster) *locker {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = opened.Close() })
-	return &locker{t: t, lock: opened}
+	return &locker{t: t, lock: opened, info: info}
 }
 
 func (l *locker) try(key string, ttl time.Duration) (clients.Grant, error) {
@@ -69,11 +70,22 @@ func (l *locker) held(when string, by clients.Grant) {
 		switch {
 		case err == nil:
 			l.t.Fatalf("%s: granted, although %s holds it", when, by.ID)
-		case errors.As(err, &busy) && busy.Holder == by.ID:
+		case errors.As(err, &busy) && (busy.Holder == by.ID || busy.Holder == "" && l.info.Library != ""):
 			return nil
 		}
 		return fmt.Errorf("%s: %w, want busy for %s", when, err, by.ID)
 	})
+}
+
+// refused asks until the release of a lock that is not held is refused. A
+// library has no handle of it, and cannot tell.
+func (l *locker) refused(what string, release func() error) {
+	l.t.Helper()
+	if l.info.Library != "" {
+		l.outcome(what, clients.Unknown, release)
+		return
+	}
+	l.outcome(what, clients.NotHeld, release)
 }
 
 // outcome asks until the call has the outcome.
@@ -108,8 +120,8 @@ func pastPromise(t *testing.T, grant clients.Grant) {
 // real servers.
 func TestLocks(t *testing.T) {
 	for _, info := range clients.Table() {
-		if info.TTL == 0 {
-			continue // it keeps nobody out
+		if info.TTL == 0 || info.Naive != "" {
+			continue // it breaks the contract, and is there to show it
 		}
 		t.Run(info.Name, func(t *testing.T) {
 			cluster := started(t, info.Servers)
@@ -129,12 +141,12 @@ func contractRelease(l *locker, info clients.Info) {
 	}
 	l.held("at first", first)
 	stranger := clients.Grant{Key: first.Key, ID: "w2-1"}
-	l.outcome("release by another", clients.NotHeld, func() error { return l.release(stranger) })
+	l.refused("release by another", func() error { return l.release(stranger) })
 	l.held("after another one released it", first)
 	if err := l.release(first); err != nil {
 		l.t.Fatalf("release: %v", err)
 	}
-	l.outcome("second release", clients.NotHeld, func() error { return l.release(first) })
+	l.refused("second release", func() error { return l.release(first) })
 	second := l.acquire("release", time.Minute)
 	if info.Token == "" {
 		if first.Token != 0 || second.Token != 0 {
@@ -143,7 +155,7 @@ func contractRelease(l *locker, info clients.Info) {
 	} else if first.Token == 0 || second.Token <= first.Token {
 		l.t.Errorf("token %d after %d", second.Token, first.Token)
 	}
-	l.outcome("release by the former holder", clients.NotHeld, func() error { return l.release(first) })
+	l.refused("release by the former holder", func() error { return l.release(first) })
 	l.held("after the former holder released it", second)
 }
 
@@ -218,4 +230,40 @@ func TestRedlockQuorum(t *testing.T) {
 	signal(t, servers[2], agent.Continue)
 	grant := l.acquire("without three 0", time.Minute)
 	l.held("with a majority again", grant)
+}
+
+// TestUnsafeRelease: a holder that is late removes the lock of the next one,
+// with a plain DEL; beside it the owner-checked release, which does not.
+func TestUnsafeRelease(t *testing.T) {
+	cluster := started(t, "redis")
+	for lock, removes := range map[string]bool{"redis-unsafe-release": true, "redis": false} {
+		t.Run(lock, func(t *testing.T) {
+			l := open(t, lock, cluster)
+			late := l.acquire(lock, 300*time.Millisecond)
+			next := l.acquire(lock, time.Minute)
+			if err := l.release(late); (err == nil) != removes {
+				t.Errorf("late release: %v", err)
+			}
+			if !removes {
+				l.held("after the late release", next)
+				return
+			}
+			l.acquire(lock, time.Minute) // a third one, although the second holds it
+		})
+	}
+}
+
+// TestNoExpiry: whatever lease was asked for, the lock does not end by itself;
+// beside it one that does.
+func TestNoExpiry(t *testing.T) {
+	cluster := started(t, "redis")
+	naive, control := open(t, "redis-noexpiry", cluster), open(t, "redis", cluster)
+	orphan := naive.acquire("orphan", 50*time.Millisecond)
+	first := control.acquire("control", 300*time.Millisecond)
+	control.acquire("control", time.Minute)
+	pastPromise(t, first)
+	naive.held("after the time asked for", orphan)
+	if orphan.Until != 0 {
+		t.Errorf("it promised until %d", orphan.Until)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -153,6 +154,11 @@ func (r *run) saveLogs() error {
 	return errors.Join(errs...)
 }
 
+// lockLibraries are the modules that clients are built on.
+var lockLibraries = []string{
+	"github.com/bsm/redislock", "github.com/go-redsync/redsync/v4", "github.com/redis/go-redis/v9",
+}
+
 // libraryVersions returns the versions of the client libraries of locks, as
 // they are linked into this binary.
 func libraryVersions() map[string]string {
@@ -162,7 +168,7 @@ func libraryVersions() map[string]string {
 		return versions
 	}
 	for _, module := range info.Deps {
-		if strings.HasPrefix(module.Path, "github.com/redis/go-redis") {
+		if slices.Contains(lockLibraries, module.Path) {
 			versions[module.Path] = module.Version
 		}
 	}

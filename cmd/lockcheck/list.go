@@ -40,8 +40,15 @@ func lockItems() (items []item) {
 		if lock.Renew {
 			renewed = "with --renew"
 		}
+		summary := lock.Summary
+		if lock.Library != "" {
+			summary += ": " + lock.Library
+		}
+		if lock.Naive != "" {
+			summary += " (naive: " + lock.Naive + ")"
+		}
 		items = append(items, item{lock.Name, []string{
-			lock.Summary,
+			summary,
 			fmt.Sprintf("lease: %s; renewed: %s", lease, renewed),
 			fmt.Sprintf("fencing token: %s; holder told: %s", token, lock.Told),
 			"depends on: " + lock.Clock,

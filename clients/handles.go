@@ -1,0 +1,35 @@
+package clients
+
+import "sync"
+
+// handles keeps what a library returned for each attempt until it is released:
+// libraries tie release and renewal to an object of theirs.
+type handles[T any] struct {
+	mu   sync.Mutex
+	byID map[string]T
+}
+
+func (h *handles[T]) put(id string, handle T) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.byID == nil {
+		h.byID = make(map[string]T)
+	}
+	h.byID[id] = handle
+}
+
+func (h *handles[T]) get(id string) (T, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	handle, ok := h.byID[id]
+	return handle, ok
+}
+
+// take returns the handle and forgets it.
+func (h *handles[T]) take(id string) (T, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	handle, ok := h.byID[id]
+	delete(h.byID, id)
+	return handle, ok
+}

@@ -1,0 +1,49 @@
+package clients
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// redisNoExpiry is SET NX without a lease: a holder that dies takes the lock
+// with it.
+type redisNoExpiry struct{ client *redis.Client }
+
+func openRedisNoExpiry(c Config) (Lock, error) {
+	client, err := openSingleRedis(c)
+	return &redisNoExpiry{client: client}, err
+}
+
+func (l *redisNoExpiry) Acquire(ctx context.Context, a Attempt) (Grant, error) {
+	a.TTL = 0 // for go-redis: no expiry
+	if err := redisSet(ctx, l.client, a); err != nil {
+		return Grant{}, err
+	}
+	return Grant{Key: a.Key, ID: a.ID}, nil
+}
+
+func (l *redisNoExpiry) Release(ctx context.Context, g Grant) error {
+	return redisRun(ctx, l.client, releaseScript, g)
+}
+
+func (l *redisNoExpiry) Close() error { return l.client.Close() }
+
+// redisUnsafeRelease releases with a plain DEL, whoever holds the lock by then.
+type redisUnsafeRelease struct{ redisLock }
+
+func openRedisUnsafeRelease(c Config) (Lock, error) {
+	client, err := openSingleRedis(c)
+	return &redisUnsafeRelease{redisLock{client: client}}, err
+}
+
+func (l *redisUnsafeRelease) Release(ctx context.Context, g Grant) error {
+	removed, err := l.client.Del(ctx, g.Key).Result()
+	switch {
+	case err != nil:
+		return redisOutcome(err)
+	case removed == 0:
+		return ErrNotHeld
+	}
+	return nil
+}
