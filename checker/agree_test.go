@@ -68,7 +68,7 @@ func TestUnknownIsUndecided(t *testing.T) {
 }
 
 // TestManyLost is the shape that takes a naive model half a minute and 2 GB
-// (facts/checking.md): many answers lost, the error near the end.
+// (docs/verdicts.md): many answers lost, the error near the end.
 func TestManyLost(t *testing.T) {
 	w := world{workers: 4, attempts: 120, loss: 0.3, stop: 0.05}
 	for seed := range uint64(5) {

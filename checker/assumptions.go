@@ -32,7 +32,7 @@ func brokenBecause(r *run, disagreements []string) []string {
 	var reasons []string
 	if e, ok := r.phases[history.PhaseBroken]; ok {
 		reasons = append(reasons, because("the run failed", e.Error))
-	} else if _, ok := r.phases[history.PhaseEnd]; !ok {
+	} else if !r.ended() {
 		reasons = append(reasons, "the history ends before the run did")
 	}
 	for _, name := range r.header.Require {
@@ -46,7 +46,17 @@ func brokenBecause(r *run, disagreements []string) []string {
 	return reasons
 }
 
+// ended says whether the run came to an end that it knew of.
+func (r *run) ended() bool {
+	_, complete := r.phases[history.PhaseEnd]
+	_, interrupted := r.phases[history.PhaseInterrupted]
+	return complete || interrupted
+}
+
 func undecidedBecause(r *run, ops Operations) []string {
+	if _, interrupted := r.phases[history.PhaseInterrupted]; interrupted {
+		return []string{"the run was interrupted"}
+	}
 	done, one, many := ops.Acknowledged, "update was acknowledged", "updates were acknowledged"
 	if r.header.Workload == workloadMutex {
 		done, one, many = ops.Released, "hold was released", "holds were released"

@@ -79,13 +79,16 @@ func Properties() []Property {
 	}
 }
 
-const guardNone = "none"
+const (
+	guardNone     = "none"
+	guardVersions = "cas"
+)
 
 func guarded(h history.Header) bool { return h.Guard != "" && h.Guard != guardNone }
 
 // required returns the properties that the verdict of a run rests on. A guard is
 // there to make overlapping holders harmless, so with one they count only if
-// the header says so (design.md section 6).
+// the header says so (docs/verdicts.md).
 func required(h history.Header) []Property {
 	var names []Property
 	for _, p := range Properties() {

@@ -22,6 +22,7 @@ type fault struct {
 	certainFrom, certainTo int64
 	healedAt               int64 // when it was gone at the latest, 0 if never
 	dropped                *int64
+	unhealed               bool // said to be
 }
 
 func collectFaults(r *run) []fault {
@@ -82,6 +83,7 @@ func (f *fault) stage(e history.Event) {
 	case history.Unproven:
 		f.Reason = because("not proven", d.Evidence)
 	case history.Unhealed:
+		f.unhealed = true
 		f.Reason = cmp.Or(f.Reason, because("not proven healed", d.Evidence))
 	}
 }
@@ -133,7 +135,7 @@ func faultEvidence(r *run) (judged, []FaultCoverage) {
 		f := &r.faults[i]
 		f.cover(r)
 		coverage = append(coverage, f.FaultCoverage)
-		if f.Applied && !f.Healed {
+		if (f.Applied || f.unhealed) && !f.Healed {
 			unhealed = append(unhealed, f.ID)
 		}
 	}

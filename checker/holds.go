@@ -35,7 +35,7 @@ func (a *attempt) hold(r *run) Hold {
 
 // ending is the first moment in which the worker stopped acting as the holder:
 // it began to release, or learned that the lock is gone. A release that fails
-// ends the hold all the same (facts/checking.md, "Traps").
+// ends the hold all the same (docs/verdicts.md).
 func (a *attempt) ending() (int64, HoldEnd) {
 	end, how := a.lastSeen, EndedWithoutTrace
 	for i, c := range a.releases {

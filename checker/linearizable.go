@@ -13,7 +13,7 @@ import (
 )
 
 // The model judges the lock service: may these answers have come from one mutex
-// that knows its owner? It follows the rules of facts/checking.md:
+// that knows its owner? It follows the rules of docs/verdicts.md:
 //
 //  1. Failure is informative. A busy answer that names the holder is legal only
 //     while that grant holds the lock; one that does not is left out.

@@ -7,7 +7,7 @@ import (
 )
 
 // Classes of overlaps: the first differs between locks, the second is inherent
-// in leases (design.md section 6).
+// in leases (docs/verdicts.md).
 const (
 	brokenPromise = "broken promise"
 	outlivedLease = "outlived lease"

@@ -10,6 +10,8 @@ import (
 // staleWrites finds writes that the resource accepted from a holder after it
 // had accepted an access from a later grant of the same key. Grants are ordered
 // by their acquire ok; accesses under a grant that the history lacks are left out.
+// Where the resource compares versions only writes of the later grant count: a
+// read of it is no reason to refuse the write, and its own write will be refused.
 func staleWrites(r *run) []Incident {
 	var found []Incident
 	for _, key := range sortedKeys(r.accesses) {
@@ -17,6 +19,9 @@ func staleWrites(r *run) []Incident {
 		for _, e := range r.accesses[key] {
 			a := r.byGrant[e.Grant]
 			if e.Type != history.OK || a == nil || !a.granted() || a.key != key {
+				continue
+			}
+			if r.header.Guard == guardVersions && e.F != history.Write {
 				continue
 			}
 			switch {

@@ -19,7 +19,7 @@ const (
 
 // updates collects what became of acknowledged updates. An update is
 // acknowledged when the resource accepted its write, whatever became of the
-// release (design.md section 6).
+// release (docs/verdicts.md).
 type updates struct {
 	UpdateSummary
 	incidents []Incident

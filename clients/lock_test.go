@@ -318,8 +318,8 @@ func TestRedlockOverrunsItsValidity(t *testing.T) {
 	acquire := func(ttl time.Duration) (Grant, error) {
 		return l.Acquire(t.Context(), Attempt{Key: "k0", ID: "w1-1", TTL: ttl})
 	}
-	// Its drift alone is 2 ms.
-	if _, err := acquire(time.Millisecond); OutcomeOf(err) != NoEffect || !strings.Contains(err.Error(), "validity over") {
+	// Its drift alone is 2 ms. These servers do not confirm that they gave it back.
+	if _, err := acquire(time.Millisecond); OutcomeOf(err) != Unknown || !strings.Contains(err.Error(), "3 servers may still") {
 		t.Errorf("lease of 1 ms: %v", err)
 	}
 	before := history.Now()

@@ -64,18 +64,29 @@ func (l *redlock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	if won >= l.quorum() && history.Now() < until {
 		return Grant{Key: a.Key, ID: a.ID, Until: until}, nil
 	}
-	l.takeBack(ctx, a)
+	if left := l.takeBack(ctx, a, votes); left >= l.quorum() {
+		return Grant{}, fmt.Errorf("%d servers may still have this attempt", left)
+	}
 	return Grant{}, l.refusal(votes, won)
 }
 
 // takeBack releases an attempt that failed on every server, "even those it
-// believed it was not able to lock".
-func (l *redlock) takeBack(ctx context.Context, a Attempt) {
+// believed it was not able to lock". It returns on how many it may be left: they had
+// or may have granted it, and did not confirm its removal.
+func (l *redlock) takeBack(ctx context.Context, a Attempt, votes []error) (left int) {
 	// A cancelled attempt must be taken back all the same.
 	ctx = context.WithoutCancel(ctx)
-	l.each(ctx, func(ctx context.Context, client *redis.Client) error {
+	answers := l.each(ctx, func(ctx context.Context, client *redis.Client) error {
 		return redisRun(ctx, client, releaseScript, Grant{Key: a.Key, ID: a.ID})
 	})
+	for i, answer := range answers {
+		granted := OutcomeOf(votes[i]) == Done || OutcomeOf(votes[i]) == Unknown
+		removed := OutcomeOf(answer) == Done || OutcomeOf(answer) == NotHeld
+		if granted && !removed {
+			left++
+		}
+	}
+	return left
 }
 
 // refusal says why an attempt failed. It names a holder only if a majority did:

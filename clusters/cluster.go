@@ -25,7 +25,6 @@ type Spec struct {
 	// Command returns program and arguments of the n-th server, counted from 0,
 	// which may need the addresses of all.
 	Command func(n int, ips []string) []string
-	Env     []string
 	// ClockEnv prepares the server for libfaketime, where its image has it.
 	ClockEnv []string
 	Port     int

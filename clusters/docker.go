@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -21,6 +22,8 @@ const (
 	// Host parts of addresses: servers from the first, programs from the second.
 	firstServer  = 11
 	firstProgram = 101
+	// closeTimeout bounds the removal of a cluster that did not start.
+	closeTimeout = time.Minute
 	// startAtOnce bounds how many containers are started at a time.
 	startAtOnce = 4
 )
@@ -41,7 +44,9 @@ type docker struct {
 func startDocker(ctx context.Context, r Request) (Cluster, error) {
 	docker := &docker{request: r}
 	if err := docker.start(ctx); err != nil {
-		return nil, errors.Join(err, docker.Close(context.WithoutCancel(ctx)))
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		defer cancel()
+		return nil, errors.Join(err, docker.Close(ctx))
 	}
 	return docker, nil
 }
@@ -132,7 +137,7 @@ func (c *docker) startServer(ctx context.Context, n int, ips []string) error {
 	server, err := c.engine.Start(ctx, engine.Spec{
 		Name: c.serverName(node.Name), Image: c.image.Ref, Labels: c.request.Labels,
 		Entrypoint: command[:1], Command: command[1:],
-		Env:    append(env, c.request.Spec.Env...),
+		Env:    env,
 		Within: c.name(node.Name), Volumes: c.volumes(),
 	})
 	if err != nil {

@@ -102,6 +102,8 @@ func (r *run) finish(failure error, interrupted bool) {
 		r.recorder.Phase(history.PhaseBroken, "interrupted: "+failure.Error())
 	case failure != nil:
 		r.recorder.Phase(history.PhaseBroken, failure.Error())
+	case interrupted:
+		r.recorder.Phase(history.PhaseInterrupted, "")
 	default:
 		r.recorder.Phase(history.PhaseEnd, "")
 	}

@@ -10,6 +10,7 @@ import (
 	"lockcheck/clusters/clustertest"
 	"lockcheck/clusters/engine"
 	"lockcheck/clusters/images"
+	"lockcheck/nemesis"
 )
 
 // TestReproductions runs each published finding and, beside it, its control.
@@ -47,10 +48,10 @@ func TestReproductions(t *testing.T) {
 // same run without it.
 func TestRedis(t *testing.T) {
 	clustertest.Engine(t)
-	for nemesis, want := range map[string]checker.Verdict{"pause": checker.Violation, "none": checker.Valid} {
-		t.Run(nemesis, func(t *testing.T) {
+	for faults, want := range map[string]checker.Verdict{"pause": checker.Violation, "none": checker.Valid} {
+		t.Run(faults, func(t *testing.T) {
 			outcome := runTest(t, options(t, func(o *Options) {
-				o.Lock, o.TTL, o.Workload, o.Nemesis, o.TimeLimit = "redis", time.Second, "counter", nemesis, 9*time.Second
+				o.Lock, o.TTL, o.Workload, o.Nemesis, o.TimeLimit = "redis", time.Second, "counter", faults, 9*time.Second
 			}))
 			if outcome.Results.Verdict != want {
 				t.Errorf("verdict %s, want %s", outcome.Results.Verdict, want)
@@ -129,9 +130,9 @@ func TestForeignImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = docker.RemoveImage(context.Background(), ref) })
-	foreign := func(nemesis string) func(*Options) {
+	foreign := func(faults string) func(*Options) {
 		return func(o *Options) {
-			o.Lock, o.TTL, o.Nemesis, o.TimeLimit = "redis", time.Second, nemesis, 5*time.Second
+			o.Lock, o.TTL, o.Nemesis, o.TimeLimit = "redis", time.Second, faults, 5*time.Second
 			o.Images = map[string]string{"redis": ref}
 		}
 	}
@@ -159,4 +160,24 @@ func ensureRedis(t *testing.T, docker *engine.Engine) string {
 		t.Fatal(err)
 	}
 	return image.Ref
+}
+
+// TestCutThatNobodyMet: Redis servers do not talk to each other, so a cut between
+// them drops nothing but our own probe, and does not count; beside it a cut that
+// workers meet.
+func TestCutThatNobodyMet(t *testing.T) {
+	clustertest.Engine(t)
+	for from, want := range map[string]checker.Verdict{"n2": checker.Undecided, "workers": checker.Valid} {
+		t.Run(from, func(t *testing.T) {
+			outcome := runTest(t, options(t, func(o *Options) {
+				o.Lock, o.TTL, o.TimeLimit, o.Concurrency = "redlock", time.Second, 8*time.Second, 2
+				o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
+					Fault: "partition", Target: "n1", From: from, For: nemesis.Span{Plus: 2 * time.Second},
+				}}}
+			}))
+			if outcome.Results.Verdict != want {
+				t.Errorf("a cut from %s: %s, want %s: %+v", from, outcome.Results.Verdict, want, outcome.Results.Faults)
+			}
+		})
+	}
 }

@@ -95,6 +95,27 @@ func TestEmbedded(t *testing.T) {
 		{name: "pauses with a fence, counter", change: func(o *Options) { o.Guard = "fence"; o.Workload = "counter" }, want: checker.Valid, check: tolerated},
 		{name: "pauses with a version check", change: func(o *Options) { o.Guard = "cas" }, want: checker.Valid, check: tolerated},
 		{
+			name: "leases that always run out, with a version check",
+			change: func(o *Options) {
+				o.Guard, o.Nemesis, o.TTL, o.TimeLimit = "cas", "none", 200*time.Millisecond, 4*time.Second
+				o.Section.Min, o.Section.Max = 250*time.Millisecond, 300*time.Millisecond
+			},
+			want: checker.Valid, check: tolerated,
+		},
+		{
+			// The holder waits for its renewal, not in its section: no overlap.
+			name: "a stopped service while the holder renews",
+			change: func(o *Options) {
+				o.Renew, o.TTL = true, 600*time.Millisecond
+				o.Section.Min, o.Section.Max = 250*time.Millisecond, 250*time.Millisecond
+				o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
+					Fault: "pause", Target: "n1", When: nemesis.WhenHolding, For: nemesis.Span{Plus: 800 * time.Millisecond},
+					Every: nemesis.Span{Plus: 1500 * time.Millisecond},
+				}}}
+			},
+			want: checker.Valid,
+		},
+		{
 			name:   "pauses with a fence, mutual exclusion required",
 			change: func(o *Options) { o.Guard = "fence"; o.Require = []string{"mutual-exclusion"} },
 			want:   checker.Violation,
@@ -210,6 +231,9 @@ func TestInterrupt(t *testing.T) {
 	}
 	if !outcome.Interrupted || len(outcome.Results.Faults) != 1 || !outcome.Results.Faults[0].Healed {
 		t.Errorf("interrupted %t, faults %+v: want one, healed", outcome.Interrupted, outcome.Results.Faults)
+	}
+	if f := finding(t, outcome.Results, checker.Assumptions); f.Verdict != checker.Undecided {
+		t.Errorf("assumptions of an interrupted run: %s, %s", f.Verdict, f.Summary)
 	}
 }
 

@@ -25,17 +25,25 @@ type Leftover struct {
 
 // Clean removes what dead runs of this machine have left: their processes, and
 // on the Docker engine, where there is one, all that carries their label. Runs
-// that are alive, and those of other machines, are left alone.
-func Clean(ctx context.Context) ([]Leftover, error) {
+// that are alive, and those of other machines, are left alone. If the engine is to
+// be looked at, too, and does not answer, the rest is cleaned all the same and
+// the error is an *engine.UnavailableError.
+func Clean(ctx context.Context, withEngine bool) ([]Leftover, error) {
+	var docker *engine.Engine
+	var unavailable error
+	if withEngine {
+		if docker, unavailable = engine.Connect(ctx); unavailable == nil {
+			defer docker.Close()
+		}
+	}
+	left, err := cleanDead(ctx, docker)
+	return left, errors.Join(err, unavailable)
+}
+
+func cleanDead(ctx context.Context, docker *engine.Engine) ([]Leftover, error) {
 	me, err := self()
 	if err != nil {
 		return nil, err
-	}
-	docker, err := engine.Connect(ctx)
-	if err != nil {
-		docker = nil // nothing can have been left there that we could reach
-	} else {
-		defer docker.Close()
 	}
 	dead, err := deadRuns(ctx, docker, me)
 	if err != nil {
@@ -179,6 +187,21 @@ func removeObjects(ctx context.Context, docker *engine.Engine, run string) (int,
 	return total, nil
 }
 
+// reconnect waits for an engine that does not answer at the moment.
+func reconnect(ctx context.Context) (*engine.Engine, error) {
+	for {
+		docker, err := engine.Connect(ctx)
+		if err == nil {
+			return docker, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(sweepPause):
+		}
+	}
+}
+
 // reapTimeout bounds the work of a reaper.
 const reapTimeout = time.Minute
 
@@ -194,16 +217,10 @@ func Reap(ctx context.Context, run string, onDocker bool, input io.Reader) error
 	defer cancel()
 	var docker *engine.Engine
 	if onDocker {
-		var unavailable *engine.UnavailableError
-		docker, err = engine.Connect(ctx)
-		switch {
-		case errors.As(err, &unavailable):
-			docker = nil // without an engine there is nothing on it
-		case err != nil:
-			return err
-		default:
-			defer docker.Close()
+		if docker, err = reconnect(ctx); err != nil {
+			return err // the journal stays, for the next run
 		}
+		defer docker.Close()
 	}
 	_, err = sweep(ctx, docker, run)
 	return err

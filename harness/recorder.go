@@ -3,6 +3,7 @@ package harness
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -49,8 +50,11 @@ func (r *recorder) Follow(process string, output io.Reader) error {
 	lines := bufio.NewReader(output)
 	for {
 		line, err := lines.ReadBytes('\n')
-		if err != nil {
+		switch {
+		case errors.Is(err, io.EOF):
 			return nil // a last line without an end was cut off by a kill
+		case err != nil:
+			return fmt.Errorf("events of %s: %w", process, err)
 		}
 		var e history.Event
 		if err := json.Unmarshal(line, &e); err != nil {

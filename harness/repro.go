@@ -207,8 +207,8 @@ func Reproduce(ctx context.Context, r Reproduction, control bool, machine Option
 		expect = r.Control.Expect
 	}
 	outcome, err := Test(ctx, o, interrupt, progress)
-	if err != nil {
+	if outcome.History == nil {
 		return outcome, "", err
 	}
-	return outcome, expect.Missed(outcome.Results), nil
+	return outcome, expect.Missed(outcome.Results), err
 }

@@ -35,6 +35,8 @@ type Outcome struct {
 
 // Test runs one test and judges it. The error is a *UsageError, or says that
 // not even a broken run could be recorded; that a run failed is in its results.
+// With a History in the outcome the run was judged, and the error says what
+// could not be written or removed afterwards.
 // When interrupt is closed the run heals, collects and judges what there is;
 // when ctx is done it only removes what it started.
 func Test(ctx context.Context, o Options, interrupt <-chan struct{}, progress Progress) (Outcome, error) {
@@ -47,16 +49,16 @@ func Test(ctx context.Context, o Options, interrupt <-chan struct{}, progress Pr
 		return Outcome{}, err
 	}
 	r.sweepLeftovers(ctx)
-	interrupted, err := r.conduct(ctx, interrupt)
+	interrupted, cleanup, err := r.conduct(ctx, interrupt)
 	if err != nil {
-		return Outcome{}, err
+		return Outcome{}, errors.Join(err, cleanup)
 	}
 	progress.Step("judging the history")
 	judgement, err := Judge(r.folder)
 	if err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{Judgement: judgement, Interrupted: interrupted}, judgement.WriteReports()
+	return Outcome{Judgement: judgement, Interrupted: interrupted}, errors.Join(judgement.WriteReports(), cleanup)
 }
 
 // run is one test in progress.
@@ -67,13 +69,15 @@ type run struct {
 	folder   string
 	progress Progress
 
-	journal  *journal
-	cluster  clusters.Cluster
-	recorder *recorder
-	tally    *tally
-	nemesis  *nemesis.Nemesis
-	resource *clusters.Node
-	workers  []*clusters.Node
+	journal *journal
+	cluster clusters.Cluster
+	// nothingStarted: there was no engine to start anything on.
+	nothingStarted bool
+	recorder       *recorder
+	tally          *tally
+	nemesis        *nemesis.Nemesis
+	resource       *clusters.Node
+	workers        []*clusters.Node
 
 	// failed carries the first reason for which the run cannot go on.
 	failed   chan error
@@ -110,8 +114,9 @@ func newRun(t *test, progress Progress) (*run, error) {
 
 // sweepLeftovers removes what dead runs have left. It is no reason not to run.
 func (r *run) sweepLeftovers(ctx context.Context) {
-	left, err := Clean(ctx)
-	if err != nil {
+	left, err := Clean(ctx, r.spec.OnDocker())
+	var unavailable *engine.UnavailableError
+	if err != nil && !errors.As(err, &unavailable) { // that is said when the cluster starts
 		r.progress.Step("leftovers of earlier runs could not be removed: %v", err)
 	}
 	for _, l := range left {
@@ -119,27 +124,38 @@ func (r *run) sweepLeftovers(ctx context.Context) {
 	}
 }
 
-// conduct does all that needs undoing, and undoes it.
-func (r *run) conduct(ctx context.Context, interrupt <-chan struct{}) (interrupted bool, err error) {
+// conduct does all that needs undoing, and undoes it. cleanup is what could not
+// be undone; the record of the run stands all the same.
+func (r *run) conduct(ctx context.Context, interrupt <-chan struct{}) (interrupted bool, cleanup, err error) {
 	if r.journal, err = openJournal(r.id, r.me); err != nil {
-		return false, err
+		return false, nil, err
 	}
 	reaper, err := startReaper(r.Binary, r.id, r.spec.OnDocker())
 	if err != nil {
-		return false, errors.Join(err, r.journal.remove())
+		return false, r.journal.remove(), err
 	}
-	interrupted, failure := r.record(ctx, interrupt)
-	// What was started is removed whatever happened, and even if this run is
-	// being cancelled: containers and stopped processes would stay.
-	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	interrupted, err = r.record(ctx, interrupt)
+	return interrupted, r.cleanUp(ctx, reaper), err
+}
+
+// cleanUp removes what was started, whatever happened and even if the run is
+// being cancelled: containers and stopped processes would stay.
+func (r *run) cleanUp(ctx context.Context, reaper *reaper) error {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	closeErr := r.close(cleanup)
-	if closeErr != nil || r.cluster == nil || ctx.Err() != nil {
-		// A request that was cut short may still be carried out by the engine:
-		// the reaper looks again until nothing appears any more.
-		return interrupted, errors.Join(failure, closeErr, reaper.abandon(), r.journal.remove())
+	if r.nothingStarted {
+		return errors.Join(r.journal.remove(), reaper.dismiss())
 	}
-	return interrupted, errors.Join(failure, r.journal.remove(), reaper.dismiss())
+	if err := r.close(limited); err != nil || r.cluster == nil || ctx.Err() != nil {
+		// A request that was cut short may still be carried out by the engine:
+		// the reaper looks again until nothing appears any more. It removes the
+		// journal if it succeeds, and then there is nothing to complain of.
+		if reaper.abandon() == nil {
+			return nil
+		}
+		return errors.Join(err, errors.New("the reaper could not remove everything; run lockcheck clean"))
+	}
+	return errors.Join(r.journal.remove(), reaper.dismiss())
 }
 
 func (r *run) close(ctx context.Context) error {
@@ -156,6 +172,8 @@ func (r *run) record(ctx context.Context, interrupt <-chan struct{}) (interrupte
 	defer cancel()
 	interruptedEarly := cancelOn(ctx, cancel, interrupt)
 	startErr := r.start(ctx)
+	var unavailable *engine.UnavailableError
+	r.nothingStarted = errors.As(startErr, &unavailable)
 	interruptedEarly()
 	if err := r.open(ctx, startErr); err != nil {
 		return false, err
@@ -359,12 +377,15 @@ func (r *run) work(hard context.Context, interrupt <-chan struct{}) (interrupted
 	}()
 	interrupted, err = r.wait(ctx, interrupt, nemesisDone)
 	cancel()
-	<-nemesisDone
+	select {
+	case <-nemesisDone:
+	case <-hard.Done(): // everything is removed, with whatever is in force
+	}
 	if err == nil && !interrupted {
 		r.recorder.Phase(history.PhaseQuiet, "")
 		interrupted, err = r.rest(interrupt)
 	}
-	return interrupted, errors.Join(err, r.collect(hard), r.recorder.failure())
+	return interrupted, errors.Join(err, r.collect(hard), r.lateFailure(), r.recorder.failure())
 }
 
 func (r *run) describe() string {
@@ -416,6 +437,16 @@ func (r *run) fail(err error) {
 	select {
 	case r.failed <- err:
 	default:
+	}
+}
+
+// lateFailure returns a failure that nobody has looked at yet.
+func (r *run) lateFailure() error {
+	select {
+	case err := <-r.failed:
+		return err
+	default:
+		return nil
 	}
 }
 

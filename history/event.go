@@ -54,14 +54,18 @@ const (
 	Harness  = "harness"
 )
 
-// Phases of a run, in order, as found in Event.Note of a Phase event. A history
-// without PhaseEnd was cut short. PhaseBroken says in Error why the run failed.
+// Phases of a run, in order, as found in Event.Note of a Phase event. The last is
+// PhaseEnd, or PhaseInterrupted for a run that was ended early in good order, or
+// PhaseBroken, which says in Error why the run failed; a history without any of
+// them was cut short.
 const (
 	PhaseReady  = "ready"  // the cluster is healthy, workers start
 	PhaseQuiet  = "quiet"  // no more faults
 	PhaseFinal  = "final"  // workers have stopped, final reads follow
 	PhaseEnd    = "end"    // the run is complete
 	PhaseBroken = "broken" // the run itself failed
+
+	PhaseInterrupted = "interrupted"
 )
 
 // Event is one line of a history.

@@ -204,7 +204,7 @@ func phase(e Event) error {
 	if e.F != Phase || e.Type != Info {
 		return fmt.Errorf("%s of type %q is not one of %s", e.F, e.Type, Harness)
 	}
-	phases := []string{PhaseReady, PhaseQuiet, PhaseFinal, PhaseEnd, PhaseBroken}
+	phases := []string{PhaseReady, PhaseQuiet, PhaseFinal, PhaseEnd, PhaseInterrupted, PhaseBroken}
 	if !slices.Contains(phases, e.Note) {
 		return fmt.Errorf("phase %q is not known", e.Note)
 	}

@@ -142,6 +142,7 @@ func (n *Nemesis) repeat(ctx context.Context, step Step, w window, applied map[s
 		select {
 		case <-applied[id]:
 		case <-ctx.Done():
+			n.neverBegun(step, step.ID, "step "+id+", which it needs, was never applied")
 			return
 		}
 	}
@@ -150,6 +151,9 @@ func (n *Nemesis) repeat(ctx context.Context, step Step, w window, applied map[s
 	inForce := sync.OnceFunc(func() { close(applied[step.ID]) })
 	for round := 1; step.Times == 0 || round <= step.Times; round++ {
 		if !sleepUntil(ctx, next) {
+			if round == 1 {
+				n.neverBegun(step, step.ID, "its time did not come before the run ended")
+			}
 			return
 		}
 		id := step.ID
@@ -183,16 +187,23 @@ func (n *Nemesis) once(ctx context.Context, step Step, id string, w window, inFo
 	if step.When == WhenHolding {
 		var err error
 		if trigger, err = n.Watch.await(ctx, step.Of); err != nil {
+			n.neverBegun(step, id, "nobody entered the section in time")
 			return false
 		}
 	}
 	// A fault that would be cut short is not begun: a pause that ends before
 	// the lease does proves nothing.
 	if time.Now().Add(step.For.Of(n.Environment.Lease)).After(w.end) {
+		n.neverBegun(step, id, "it could not have lasted its time before the quiet time")
 		return false
 	}
 	n.inflict(ctx, step, id, trigger, w, inForce)
 	return true
+}
+
+// neverBegun records why a step of the schedule did not happen.
+func (n *Nemesis) neverBegun(step Step, id, why string) {
+	n.report(history.Fault{ID: id, Kind: step.Fault, Role: step.Target}, history.Skipped, why)
 }
 
 // inflict takes one fault through all of its stages.
@@ -274,12 +285,19 @@ func (n *Nemesis) free(order Order) {
 	}
 }
 
-// apply inflicts the fault and proves it. It reports whether it may be in force.
+// apply inflicts the fault and proves it, undisturbed by the end of the run. It
+// reports whether all of it may be in force. A deed that failed may have been
+// done in part, so it is recorded as applied, and unproven.
 func (n *Nemesis) apply(ctx context.Context, fault Fault, report history.Fault, trigger entry) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
+	defer cancel()
+	began := history.Now()
 	moment, err := fault.Apply(ctx)
 	report.From, report.To = moment.From, moment.To
 	if err != nil {
-		n.report(report, history.Skipped, err.Error())
+		report.From, report.To = began, history.Now()
+		n.report(report, history.Applied, "")
+		n.report(report, history.Unproven, err.Error())
 		return false
 	}
 	n.report(report, history.Applied, afterTrigger(trigger, moment.To))
@@ -300,6 +318,9 @@ func afterTrigger(trigger entry, applied int64) string {
 	delay := time.Duration(applied - trigger.at)
 	return fmt.Sprintf("%s after %s had read", delay.Round(10*time.Microsecond), trigger.worker)
 }
+
+// applyTimeout bounds the deed and its proof.
+const applyTimeout = 20 * time.Second
 
 const (
 	// healTimeout bounds one attempt to heal, which a run that is being

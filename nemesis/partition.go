@@ -21,7 +21,11 @@ type partition struct {
 	targets []*clusters.Node
 	peers   []*clusters.Node
 	dropped int64
-	healed  map[*clusters.Node]bool
+	// probed counts the packets that our own probe lost.
+	probed int64
+	// open: a connection across the cut could be made before it.
+	open   bool
+	healed map[*clusters.Node]bool
 }
 
 func partitionKind() Kind {
@@ -57,6 +61,8 @@ func randomPartition(rng *rand.Rand, _ Environment, step *Step) {
 }
 
 func (p *partition) Apply(ctx context.Context) (agent.Moment, error) {
+	from, to, possible := p.probe()
+	p.open = possible && from.Host.Dial(ctx, to.Address, probeTimeout) == nil
 	return eachNode(p.targets, func(node *clusters.Node) (agent.Moment, error) {
 		return node.Host.Cut(ctx, agent.Cut{ID: p.id, Peers: p.addresses(node)})
 	})
@@ -92,7 +98,8 @@ func (p *partition) Heal(ctx context.Context) (Healing, error) {
 		}
 		moment.To = m.To
 	}
-	return Healing{Moment: moment, Dropped: &p.dropped}, nil
+	dropped := p.dropped - p.probed
+	return Healing{Moment: moment, Dropped: &dropped}, nil
 }
 
 // healNode heals a node if there is anything to heal: the cut may have failed.
@@ -107,20 +114,40 @@ func (p *partition) healNode(ctx context.Context, node *clusters.Node) (agent.Mo
 // probeTimeout is how long a connection may take before it counts as cut off.
 const probeTimeout = 300 * time.Millisecond
 
-// Prove shows that a connection across the cut cannot be made.
+// Prove shows that a connection across the cut, which could be made before it,
+// gets no answer any more.
 func (p *partition) Prove(ctx context.Context) (string, error) {
-	from, to, possible := p.probe()
-	if !possible {
-		return p.rules(ctx)
+	evidence, err := p.rules(ctx)
+	if err != nil || !p.open {
+		return evidence, err
 	}
-	if err := from.Host.Dial(ctx, to.Address, probeTimeout); err == nil {
+	from, to, _ := p.probe()
+	err = from.Host.Dial(ctx, to.Address, probeTimeout)
+	switch {
+	case err == nil:
 		return "", fmt.Errorf("%s still reaches %s", from.Name, to.Name)
+	case !errors.Is(err, agent.ErrNoAnswer):
+		return "", fmt.Errorf("the probe from %s to %s failed: %w", from.Name, to.Name, err)
 	}
-	return fmt.Sprintf("%s cannot connect to %s", from.Name, to.Name), nil
+	return fmt.Sprintf("%s cannot connect to %s", from.Name, to.Name), p.countProbe(ctx)
 }
 
-// rules is the evidence where nobody on either side serves a port: the cuts
-// as the kernel lists them.
+// countProbe notes what our own probe added to the counters: a cut that nobody
+// else met was not exercised.
+func (p *partition) countProbe(ctx context.Context) error {
+	p.probed = 0
+	for _, node := range p.targets {
+		dropped, err := node.Host.Dropped(ctx, p.id)
+		if err != nil {
+			return err
+		}
+		p.probed += dropped
+	}
+	return nil
+}
+
+// rules is the evidence where no connection can tell, because nobody serves a port
+// or it could not be made before: the cuts as the kernel lists them.
 func (p *partition) rules(ctx context.Context) (string, error) {
 	for _, node := range p.targets {
 		cuts, err := node.Host.Cuts(ctx)

@@ -46,13 +46,16 @@ func (w *wire) Heal(_ context.Context, id string) (agent.Moment, int64, error) {
 	return agent.Moment{From: history.Now(), To: history.Now()}, w.dropped, nil
 }
 
+// Dropped tells what our own probe lost: nothing, on this wire.
+func (w *wire) Dropped(context.Context, string) (int64, error) { return 0, nil }
+
 func (w *wire) Cuts(context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(w.cuts)), nil
 }
 
 func (w *wire) Dial(_ context.Context, address string, _ time.Duration) error {
 	if w.drops(address) || w.all[address].drops(w.name) {
-		return errNotToday
+		return agent.ErrNoAnswer
 	}
 	return nil
 }
@@ -120,8 +123,8 @@ func TestPartition(t *testing.T) {
 		{
 			name: "half of it fails", target: "w1,w2", from: "n1",
 			spoil: func(w map[string]*wire) { w["w2"].refuses = true },
-			want:  append([]string{"skipped p"}, healed...),
-			at:    history.Skipped, evidence: "not today", dropped: 2,
+			want:  append([]string{"applied p", "unproven p"}, healed...),
+			at:    history.Unproven, evidence: "not today", dropped: 2,
 		},
 		{
 			name: "not healed", target: "w1",

@@ -211,7 +211,14 @@ func (w *worker) acquire(ctx context.Context, key string) (clients.Grant, client
 }
 
 func (w *worker) release(ctx context.Context, grant clients.Grant) {
-	op := w.begin(history.Event{F: history.Release, Key: grant.Key, Grant: grant.ID, Token: grant.Token})
+	w.completeRelease(ctx, grant, w.beginRelease(grant))
+}
+
+func (w *worker) beginRelease(grant clients.Grant) history.Event {
+	return w.begin(history.Event{F: history.Release, Key: grant.Key, Grant: grant.ID, Token: grant.Token})
+}
+
+func (w *worker) completeRelease(ctx context.Context, grant clients.Grant, op history.Event) {
 	_, err := bounded(ctx, w.config.Timeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, w.lock.Release(ctx, grant)
 	})
@@ -222,11 +229,14 @@ func (w *worker) release(ctx context.Context, grant clients.Grant) {
 func (w *worker) hold(ctx context.Context, grant clients.Grant) error {
 	lease := w.keep(ctx, grant)
 	err := w.section(ctx, grant, lease)
+	// The hold ends here. To wait for a renewal first would lengthen it by a wait
+	// of our own, and could make an overlap that no user would have.
+	op := w.beginRelease(grant)
 	lease.stop()
 	if errors.Is(err, errGuard) {
 		err = nil // the record has it, and the lock must be released all the same
 	}
-	w.release(ctx, grant)
+	w.completeRelease(ctx, grant, op)
 	return err
 }
 

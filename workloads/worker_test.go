@@ -476,7 +476,7 @@ func TestWorkerCannotWork(t *testing.T) {
 	}{
 		{"unknown lock", WorkerConfig{Lock: "chain and padlock", Workload: "set"}, io.Discard, "chain and padlock"},
 		{"unknown workload", WorkerConfig{Lock: "none", Workload: "sleep"}, io.Discard, "sleep"},
-		{"no server", WorkerConfig{Lock: "redis", Workload: "set"}, io.Discard, "one server"},
+		{"no server", WorkerConfig{Lock: "redis", Workload: "set"}, io.Discard, "one Redis"},
 		{"value that it does not understand", WorkerConfig{Lock: "none", Workload: "counter", Socket: r.socket}, io.Discard, "no number"},
 		{"record that nobody receives", WorkerConfig{Lock: "none", Workload: "mutex", Socket: r.socket}, &fullAfter{left: 3}, errFull.Error()},
 	} {

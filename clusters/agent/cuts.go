@@ -90,6 +90,18 @@ func healCut(id string) (moment Moment, dropped int64, err error) {
 	return moment, dropped, nil
 }
 
+func droppedBy(id string) (int64, error) {
+	conn, err := nftables.New()
+	if err != nil {
+		return 0, fmt.Errorf("nftables: %w", err)
+	}
+	table, err := findTable(conn, id)
+	if err != nil {
+		return 0, err
+	}
+	return countDropped(conn, table)
+}
+
 func findTable(conn *nftables.Conn, id string) (*nftables.Table, error) {
 	tables, err := conn.ListTablesOfFamily(nftables.TableFamilyIPv4)
 	if err != nil {

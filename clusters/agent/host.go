@@ -7,8 +7,13 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"time"
 )
+
+// ErrNoAnswer is what Dial returns when nothing comes back at all: what a cut
+// does, and neither a refusal nor a failure of the agent.
+var ErrNoAnswer = errors.New("no answer")
 
 // Host is a place on which faults can be inflicted.
 type Host interface {
@@ -21,9 +26,12 @@ type Host interface {
 	Cut(ctx context.Context, cut Cut) (Moment, error)
 	// Heal removes a cut and returns how many packets it dropped.
 	Heal(ctx context.Context, id string) (Moment, int64, error)
+	// Dropped returns how many packets a cut has dropped so far.
+	Dropped(ctx context.Context, id string) (int64, error)
 	// Cuts lists the ids of the cuts that the kernel has.
 	Cuts(ctx context.Context) ([]string, error)
-	// Dial reports whether a TCP connection to the address can be made.
+	// Dial reports whether a TCP connection to the address can be made. Its error
+	// is ErrNoAnswer if nothing came back within the timeout.
 	Dial(ctx context.Context, address string, timeout time.Duration) error
 
 	// SetClock moves the wall clock of the server to an offset from true time.

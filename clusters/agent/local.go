@@ -73,6 +73,14 @@ func (l Local) Heal(_ context.Context, id string) (Moment, int64, error) {
 	return healCut(id)
 }
 
+// Dropped implements Host.
+func (l Local) Dropped(_ context.Context, id string) (int64, error) {
+	if !l.Network {
+		return 0, errNoNetwork
+	}
+	return droppedBy(id)
+}
+
 // Cuts implements Host.
 func (l Local) Cuts(context.Context) ([]string, error) {
 	if !l.Network {
@@ -86,10 +94,15 @@ func (l Local) Dial(ctx context.Context, address string, timeout time.Duration) 
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-	if err != nil {
+	var slow net.Error
+	switch {
+	case err == nil:
+		return conn.Close()
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &slow) && slow.Timeout():
+		return fmt.Errorf("%s: %w", address, ErrNoAnswer)
+	default:
 		return err
 	}
-	return conn.Close()
 }
 
 // SetClock implements Host. The file is replaced, never rewritten: a server

@@ -26,6 +26,7 @@ type request struct {
 type reply struct {
 	ID        int64     `json:"id"`
 	Error     string    `json:",omitempty"`
+	NoAnswer  bool      `json:",omitempty"` // the error is ErrNoAnswer
 	Moment    Moment    `json:",omitzero"`
 	Processes []Process `json:",omitempty"`
 	Dropped   int64     `json:",omitempty"`
@@ -37,12 +38,14 @@ type reply struct {
 // callLimit bounds a call whose context has no deadline.
 const callLimit = 10 * time.Second
 
-// Serve answers calls from the input until it ends. Calls run side by side: a
-// probe that hangs must not keep a fault from being healed.
+// Serve answers calls from the input until it ends. Questions run side by side: a
+// probe that hangs must not keep a fault from being healed. Deeds run one after
+// another, and not at all once their caller has given up: a late one could undo
+// what came after it.
 func Serve(ctx context.Context, host Host, input io.Reader, output io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var mu sync.Mutex
+	var mu, deeds sync.Mutex
 	answers := json.NewEncoder(output)
 	lines := bufio.NewScanner(input)
 	for lines.Scan() {
@@ -51,7 +54,7 @@ func Serve(ctx context.Context, host Host, input io.Reader, output io.Writer) er
 			return fmt.Errorf("agent: %q: %w", lines.Text(), err)
 		}
 		go func() {
-			answer := perform(ctx, host, r)
+			answer := perform(ctx, host, r, &deeds)
 			mu.Lock()
 			defer mu.Unlock()
 			// Without a reader there is nobody left to tell.
@@ -61,13 +64,30 @@ func Serve(ctx context.Context, host Host, input io.Reader, output io.Writer) er
 	return lines.Err()
 }
 
-func perform(ctx context.Context, host Host, r request) reply {
+// deed says whether a method changes anything.
+func deed(method string) bool {
+	switch method {
+	case "signal", "cut", "heal", "set-clock":
+		return true
+	}
+	return false
+}
+
+func perform(ctx context.Context, host Host, r request, deeds sync.Locker) reply {
 	if r.Limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, r.Limit)
 		defer cancel()
 	}
 	answer := reply{ID: r.ID}
+	if deed(r.Method) {
+		deeds.Lock()
+		defer deeds.Unlock()
+		if ctx.Err() != nil {
+			answer.Error = "too late: " + ctx.Err().Error()
+			return answer
+		}
+	}
 	var err error
 	switch r.Method {
 	case "signal":
@@ -78,6 +98,8 @@ func perform(ctx context.Context, host Host, r request) reply {
 		answer.Moment, err = host.Cut(ctx, r.Cut)
 	case "heal":
 		answer.Moment, answer.Dropped, err = host.Heal(ctx, r.Target)
+	case "dropped":
+		answer.Dropped, err = host.Dropped(ctx, r.Target)
 	case "cuts":
 		answer.Names, err = host.Cuts(ctx)
 	case "dial":
@@ -94,7 +116,7 @@ func perform(ctx context.Context, host Host, r request) reply {
 		err = fmt.Errorf("unknown method %q", r.Method)
 	}
 	if err != nil {
-		answer.Error = err.Error()
+		answer.Error, answer.NoAnswer = err.Error(), errors.Is(err, ErrNoAnswer)
 	}
 	return answer
 }
@@ -160,7 +182,10 @@ func (r *Remote) call(ctx context.Context, call request) (reply, error) {
 	}
 	select {
 	case answer := <-waiter:
-		if answer.Error != "" {
+		switch {
+		case answer.NoAnswer:
+			return answer, fmt.Errorf("%s: %w", call.Target, ErrNoAnswer)
+		case answer.Error != "":
 			return answer, errors.New(answer.Error)
 		}
 		return answer, nil
@@ -211,6 +236,12 @@ func (r *Remote) Cut(ctx context.Context, cut Cut) (Moment, error) {
 func (r *Remote) Heal(ctx context.Context, id string) (Moment, int64, error) {
 	answer, err := r.call(ctx, request{Method: "heal", Target: id})
 	return answer.Moment, answer.Dropped, err
+}
+
+// Dropped implements Host.
+func (r *Remote) Dropped(ctx context.Context, id string) (int64, error) {
+	answer, err := r.call(ctx, request{Method: "dropped", Target: id})
+	return answer.Dropped, err
 }
 
 // Cuts implements Host.

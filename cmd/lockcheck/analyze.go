@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -25,21 +26,24 @@ folder of a run its reports are written again.
 			}
 			return nil
 		}),
-		RunE: func(_ *cobra.Command, args []string) error {
-			judgement, err := harness.Judge(args[0])
-			if err != nil {
-				return err
-			}
-			// A run that was killed has no reports yet, and a newer lockcheck may
-			// see more in an old one. A store that cannot be written is judged all
-			// the same.
-			if err := judgement.WriteReports(); err != nil {
-				fmt.Fprintln(s.stderr, "lockcheck: the reports could not be written:", err)
-			}
-			if err := s.report(judgement); err != nil {
-				return err
-			}
-			return codeOnly(verdictCode(judgement.Results.Verdict))
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return s.untilInterrupted(cmd.Context(), func(context.Context) error { return s.analyze(args[0]) })
 		},
 	}
+}
+
+func (s *system) analyze(path string) error {
+	judgement, err := harness.Judge(path)
+	if err != nil {
+		return err
+	}
+	// A run that was killed has no reports yet, and a newer lockcheck may see
+	// more in an old one. A store that cannot be written is judged all the same.
+	if err := judgement.WriteReports(); err != nil {
+		fmt.Fprintln(s.stderr, "lockcheck: the reports could not be written:", err)
+	}
+	if err := s.report(judgement); err != nil {
+		return err
+	}
+	return codeOnly(verdictCode(judgement.Results.Verdict))
 }

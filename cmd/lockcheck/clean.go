@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -20,36 +22,45 @@ is dead. Runs that are going on, and all that is not lockcheck's, are left
 alone.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			left, err := harness.Clean(cmd.Context())
-			for _, l := range left {
-				fmt.Fprintf(s.stdout, "run %s: removed %d processes, %d Docker objects\n", l.Run, l.Processes, l.Objects)
-				for _, undone := range l.Undone {
-					fmt.Fprintf(s.stdout, "  undone with them: %s\n", undone)
-				}
-			}
-			if err != nil {
-				return err
-			}
-			if len(left) == 0 {
-				fmt.Fprintln(s.stdout, "nothing to clean")
-			}
-			if withImages {
-				return s.removeImages(cmd)
-			}
-			return nil
+			return s.untilInterrupted(cmd.Context(), func(ctx context.Context) error { return s.clean(ctx, withImages) })
 		},
 	}
 	cmd.Flags().BoolVar(&withImages, "images", false, "remove the images that lockcheck has made, too")
 	return cmd
 }
 
-func (s *system) removeImages(cmd *cobra.Command) error {
-	docker, err := engine.Connect(cmd.Context())
+func (s *system) clean(ctx context.Context, withImages bool) error {
+	left, err := harness.Clean(ctx, true)
+	for _, l := range left {
+		fmt.Fprintf(s.stdout, "run %s: removed %d processes, %d Docker objects\n", l.Run, l.Processes, l.Objects)
+		for _, undone := range l.Undone {
+			fmt.Fprintf(s.stdout, "  undone with them: %s\n", undone)
+		}
+	}
+	var unavailable *engine.UnavailableError
+	switch {
+	case errors.As(err, &unavailable) && withImages: // that fails below
+	case errors.As(err, &unavailable):
+		fmt.Fprintf(s.stdout, "not looked at: %v\n", unavailable)
+	case err != nil:
+		return err
+	}
+	if len(left) == 0 {
+		fmt.Fprintln(s.stdout, "nothing to clean")
+	}
+	if withImages {
+		return s.removeImages(ctx)
+	}
+	return nil
+}
+
+func (s *system) removeImages(ctx context.Context) error {
+	docker, err := engine.Connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer docker.Close()
-	removed, err := images.Maker{Engine: docker, Progress: s.progress().Step}.Remove(cmd.Context())
+	removed, err := images.Maker{Engine: docker, Progress: s.progress().Step}.Remove(ctx)
 	if err != nil {
 		return err
 	}
@@ -62,22 +73,26 @@ func imagesCommand(s *system) *cobra.Command {
 		Use: "images", Short: "make all images now instead of on first use",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			docker, err := engine.Connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer docker.Close()
-			progress := s.progress()
-			maker := images.Maker{Engine: docker, Progress: progress.Step, Status: progress.Status}
-			defer progress.Done()
-			for _, name := range images.Names() {
-				image, err := maker.Ensure(cmd.Context(), name)
-				if err != nil {
-					return err
-				}
-				fmt.Fprintf(s.stdout, "%s  %s\n", image.Ref, image.ID)
-			}
-			return nil
+			return s.untilInterrupted(cmd.Context(), s.makeImages)
 		},
 	}
+}
+
+func (s *system) makeImages(ctx context.Context) error {
+	docker, err := engine.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer docker.Close()
+	progress := s.progress()
+	defer progress.Done()
+	maker := images.Maker{Engine: docker, Progress: progress.Step, Status: progress.Status}
+	for _, name := range images.Names() {
+		image, err := maker.Ensure(ctx, name)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(s.stdout, "%s  %s\n", image.Ref, image.ID)
+	}
+	return nil
 }

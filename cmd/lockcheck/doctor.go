@@ -34,9 +34,11 @@ func doctorCommand(s *system) *cobra.Command {
 here, 3 if something is missing.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := context.WithTimeout(cmd.Context(), doctorTimeout)
-			defer cancel()
-			return s.doctor(ctx)
+			return s.untilInterrupted(cmd.Context(), func(ctx context.Context) error {
+				ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
+				defer cancel()
+				return s.doctor(ctx)
+			})
 		},
 	}
 }

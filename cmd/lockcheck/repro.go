@@ -74,13 +74,13 @@ func (s *system) reproduce(ctx context.Context, name string, control bool, machi
 	progress.Step("source: %s", r.Source)
 	outcome, missed, err := harness.Reproduce(ctx, r, control, machine, interrupt, progress)
 	progress.Done()
-	if err != nil {
+	if outcome.History == nil {
 		return err
 	}
-	if err := s.report(outcome.Judgement); err != nil {
-		return err
+	if reportErr := s.report(outcome.Judgement); reportErr != nil {
+		return reportErr
 	}
-	return s.conclude(r, control, outcome, missed)
+	return alsoFailed(s.conclude(r, control, outcome, missed), err)
 }
 
 // conclude says whether the finding was reproduced.

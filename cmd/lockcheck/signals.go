@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // interrupts delivers what asks the program to end.
@@ -33,4 +34,27 @@ func (s *system) interruptible(ctx context.Context) (context.Context, <-chan str
 		}
 	}()
 	return ctx, first, cancel
+}
+
+// interruptedTimeout is how long an interrupted command may take to stop.
+const interruptedTimeout = 5 * time.Second
+
+// untilInterrupted does something that the first signal ends.
+func (s *system) untilInterrupted(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- do(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-s.signals:
+	}
+	cancel()
+	select {
+	case <-done:
+	case <-s.signals:
+	case <-time.After(interruptedTimeout):
+	}
+	return &exitError{code: exitInterrupted}
 }

@@ -110,10 +110,10 @@ func (s *system) test(cmd *cobra.Command, f *testFlags) error {
 		return err
 	}
 	outcome, err := s.runTest(cmd.Context(), o)
-	if err != nil {
+	if outcome.History == nil {
 		return err
 	}
-	return verdictError(outcome, expect)
+	return alsoFailed(verdictError(outcome, expect), err)
 }
 
 // options completes the flags.
@@ -183,10 +183,22 @@ func (s *system) runTest(ctx context.Context, o harness.Options) (harness.Outcom
 	progress := s.progress()
 	outcome, err := harness.Test(ctx, o, interrupt, progress)
 	progress.Done()
-	if err != nil {
+	if outcome.History == nil {
 		return outcome, err
 	}
-	return outcome, s.report(outcome.Judgement)
+	return outcome, errors.Join(err, s.report(outcome.Judgement))
+}
+
+// alsoFailed adds what went wrong after a run was judged. The exit code of the
+// verdict is the more telling one, unless it is 0.
+func alsoFailed(verdict, err error) error {
+	switch {
+	case err == nil:
+		return verdict
+	case verdict == nil:
+		return err
+	}
+	return &exitError{code: exitCode(verdict), err: err}
 }
 
 func (s *system) progress() *reports.Progress {
