@@ -14,6 +14,7 @@ import (
 	"lockcheck/clusters/agent"
 	"lockcheck/clusters/engine"
 	"lockcheck/clusters/images"
+	"lockcheck/history"
 )
 
 const (
@@ -122,22 +123,37 @@ func clockFile(node *Node) string { return sharedFolder + "/" + node.Name + "/of
 
 func (c *docker) startServerAgent(ctx context.Context, n int) error {
 	node := c.servers[n]
-	return c.startAgent(ctx, node,
+	err := c.startAgent(ctx, node,
 		"--servers", c.request.Spec.Name, "--address", "127.0.0.1:"+strconv.Itoa(c.request.Spec.Port),
 		"--clock-file", clockFile(node))
+	if err != nil {
+		return err
+	}
+	return startClock(ctx, node)
+}
+
+// startClock sets the server's clock to true time before it starts, and makes
+// sure that the engine's machine has our monotonic clock: on another machine,
+// or in a virtual one, the times of a history could not be compared.
+func startClock(ctx context.Context, node *Node) error {
+	before := history.Now()
+	moment, err := node.Host.SetClock(ctx, 0)
+	if err != nil {
+		return err
+	}
+	if moment.From < before || moment.To > history.Now() {
+		return errors.New("the Docker engine runs on a machine with another monotonic clock; run lockcheck there")
+	}
+	return nil
 }
 
 func (c *docker) startServer(ctx context.Context, n int, ips []string) error {
 	node := c.servers[n]
-	env, err := c.clockEnv(ctx, node)
-	if err != nil {
-		return err
-	}
 	command := c.request.Spec.Command(n, ips)
 	server, err := c.engine.Start(ctx, engine.Spec{
 		Name: c.serverName(node.Name), Image: c.image.Ref, Labels: c.request.Labels,
 		Entrypoint: command[:1], Command: command[1:],
-		Env:    env,
+		Env:    c.clockEnv(node),
 		Within: c.name(node.Name), Volumes: c.volumes(),
 	})
 	if err != nil {
@@ -158,23 +174,20 @@ func (c *docker) awaitServer(ctx context.Context, n int) error {
 // errClockImage is why the clock of a foreign image cannot be moved.
 var errClockImage = errors.New("the image of the server is not prepared for libfaketime")
 
-// clockEnv prepares the wall clock of a server and returns its environment.
+// clockEnv returns the environment of a server whose wall clock can be moved.
 // It is there in every run, with and without clock faults, so that a run and
 // its control differ in nothing but the fault.
-func (c *docker) clockEnv(ctx context.Context, node *Node) ([]string, error) {
+func (c *docker) clockEnv(node *Node) []string {
 	if c.image.Labels[images.ClockLabel] != images.Libfaketime {
 		node.Clock = errClockImage
-		return nil, nil
-	}
-	if _, err := node.Host.SetClock(ctx, 0); err != nil {
-		return nil, err
+		return nil
 	}
 	return append([]string{
 		"FAKETIME_TIMESTAMP_FILE=" + clockFile(node),
 		"FAKETIME_NO_CACHE=1",
 		"FAKETIME_DONT_FAKE_MONOTONIC=1",
 		"FAKETIME_FORCE_MONOTONIC_FIX=0",
-	}, c.request.Spec.ClockEnv...), nil
+	}, c.request.Spec.ClockEnv...)
 }
 
 // startAgent starts the agent of a node, which must have its address.

@@ -223,7 +223,8 @@ func TestRedlockQuorum(t *testing.T) {
 	signal(t, servers[2], agent.Stop)
 	for i := range 5 {
 		_, err := l.try(fmt.Sprint("without three ", i), time.Second)
-		if clients.OutcomeOf(err) != clients.NoEffect {
+		// The stopped ones have it in their sockets, and will do it when they wake up.
+		if clients.OutcomeOf(err) != clients.Unknown {
 			t.Errorf("without a majority: outcome %d: %v", clients.OutcomeOf(err), err)
 		}
 	}
