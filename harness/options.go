@@ -119,7 +119,7 @@ func (t *test) checkValues() error {
 	switch {
 	case t.info.TTL != 0 && t.TTL < t.info.MinTTL:
 		return usage("--ttl %s: %s needs at least %s", t.TTL, t.Lock, t.info.MinTTL)
-	case t.TTL%time.Millisecond != 0:
+	case t.info.TTL != 0 && t.TTL%time.Millisecond != 0:
 		return usage("--ttl %s: leases are counted in whole milliseconds", t.TTL)
 	case t.Guard == string(workloads.Fence) && t.info.Token == "":
 		return usage("--guard fence: lock %s has no fencing token (it works with %s)", t.Lock, strings.Join(withTokens(), ", "))

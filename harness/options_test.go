@@ -44,6 +44,7 @@ func TestPrepare(t *testing.T) {
 		{"lease too short", func(o *Options) { o.TTL = time.Microsecond }, "--ttl 1µs: redis needs at least 1ms"},
 		{"shortest lease", func(o *Options) { o.TTL = time.Millisecond }, ""},
 		{"lease of a lock without", func(o *Options) { o.Lock, o.TTL = "none", time.Microsecond }, ""},
+		{"lease in parts of a millisecond", func(o *Options) { o.TTL = 1500 * time.Microsecond }, "whole milliseconds"},
 		{"renewed", func(o *Options) { o.Renew = true }, ""},
 		{"renewed, which it cannot be", func(o *Options) { o.Renew, o.Lock = true, "none" }, "--renew: lock none"},
 		{"nobody works", func(o *Options) { o.Concurrency = 0 }, "--concurrency must be at least 1"},
