@@ -45,6 +45,9 @@ func collectFaults(r *run) []fault {
 		f := byID[id]
 		if f.Applied && f.End == 0 {
 			f.End = r.end
+			if f.Proven && !r.ended() {
+				f.certainTo = r.end // the record ends while it was in force
+			}
 		}
 		faults = append(faults, *f)
 	}
@@ -135,7 +138,7 @@ func faultEvidence(r *run) (judged, []FaultCoverage) {
 		f := &r.faults[i]
 		f.cover(r)
 		coverage = append(coverage, f.FaultCoverage)
-		if (f.Applied || f.unhealed) && !f.Healed {
+		if (f.Applied && r.ended() || f.unhealed) && !f.Healed {
 			unhealed = append(unhealed, f.ID)
 		}
 	}
@@ -171,26 +174,44 @@ func askedKinds(r *run) []string {
 func missingKinds(r *run) []string {
 	var missing []string
 	for _, kind := range askedKinds(r) {
-		injected, proven, counted := 0, 0, 0
-		workers := false
-		for _, f := range r.faults {
-			if f.Kind != kind || !f.Applied {
-				continue
-			}
-			injected++
-			workers = workers || f.onWorkers(r.header)
-			if f.Proven {
-				proven++
-			}
-			if f.Proven && f.Exercised {
-				counted++
-			}
+		// A pause of a server is another fault than one of a worker: that one was
+		// real says nothing of the other.
+		workers, servers := r.tallied(kind, true), r.tallied(kind, false)
+		if workers.injected == 0 && servers.injected == 0 {
+			missing = append(missing, missingKind(kind, false, 0, 0))
 		}
-		if counted == 0 {
-			missing = append(missing, missingKind(kind, workers, injected, proven))
+		for _, t := range []tallied{workers, servers} {
+			if t.injected > 0 && t.counted == 0 {
+				missing = append(missing, missingKind(kind, t.onWorkers, t.injected, t.proven))
+			}
 		}
 	}
 	return missing
+}
+
+// tallied counts the faults of a kind on workers, or on servers. Only pauses are
+// told apart.
+type tallied struct {
+	onWorkers                 bool
+	injected, proven, counted int
+}
+
+func (r *run) tallied(kind string, onWorkers bool) tallied {
+	t := tallied{onWorkers: onWorkers}
+	for i := range r.faults {
+		f := &r.faults[i]
+		if f.Kind != kind || !f.Applied || onWorkers != (kind == kindPause && f.onWorkers(r.header)) {
+			continue
+		}
+		t.injected++
+		if f.Proven {
+			t.proven++
+		}
+		if f.Proven && f.Exercised {
+			t.counted++
+		}
+	}
+	return t
 }
 
 func missingKind(kind string, onWorkers bool, injected, proven int) string {

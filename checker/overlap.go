@@ -147,6 +147,8 @@ func mutualExclusion(r *run, found []overlap) (judged, OverlapSummary) {
 		j.Summary = fmt.Sprintf("%s of holders (%s); longest %s", count(len(found), "overlap", "overlaps"), s.kinds(), dur(int64(s.Longest)))
 	case len(r.holds) == 0:
 		j.Verdict, j.Summary = Undecided, "nobody ever held the lock"
+	case len(r.header.Workers) == 1:
+		j.Verdict, j.Summary = Undecided, "a single worker cannot overlap with anybody"
 	default:
 		j.Summary = count(len(r.holds), "hold", "holds") + ", never two at once"
 	}

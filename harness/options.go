@@ -141,10 +141,18 @@ func (t *test) checkValues() error {
 	}
 	for _, property := range t.Require {
 		if !slices.Contains(checker.Properties(), checker.Property(property)) {
-			return usage("--require %s: there is no such property", property)
+			return usage("--require %s: there is no such property (there are %s)", property, propertyNames())
 		}
 	}
 	return nil
+}
+
+func propertyNames() string {
+	var names []string
+	for _, p := range checker.Properties() {
+		names = append(names, string(p))
+	}
+	return strings.Join(names, ", ")
 }
 
 // maxConcurrency is what the addresses of a run's network allow.

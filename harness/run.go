@@ -245,7 +245,7 @@ func (r *run) startResource(ctx context.Context) (err error) {
 func (r *run) socket() string { return filepath.Join(r.cluster.Folder(), "resource.sock") }
 
 func (r *run) startWorkers(ctx context.Context) error {
-	r.progress.Step("starting %d workers", r.Concurrency)
+	r.progress.Step("starting the workers (%d)", r.Concurrency)
 	r.workers = make([]*clusters.Node, r.Concurrency)
 	errs := make([]error, r.Concurrency)
 	var all sync.WaitGroup
@@ -298,6 +298,7 @@ func (r *run) startProgram(ctx context.Context, name, command string, config any
 // once that has started, or failed to.
 func (r *run) open(ctx context.Context, startErr error) error {
 	header := r.header(ctx, startErr == nil)
+	header.Format, header.Schema = history.Format, history.SchemaVersion
 	writer, err := history.Create(filepath.Join(r.folder, HistoryFile), header)
 	if err != nil {
 		return err
@@ -401,15 +402,16 @@ func (r *run) wait(ctx context.Context, interrupt <-chan struct{}, done <-chan s
 	if !r.EndEarly {
 		done = nil
 	}
-	return r.until(time.Now().Add(r.active()), interrupt, done, ctx.Done())
+	return r.until(time.Now().Add(r.active()), r.quiet, interrupt, done, ctx.Done())
 }
 
 // rest waits through the quiet time at the end.
 func (r *run) rest(interrupt <-chan struct{}) (interrupted bool, err error) {
-	return r.until(time.Now().Add(r.quiet), interrupt, nil, nil)
+	return r.until(time.Now().Add(r.quiet), 0, interrupt, nil, nil)
 }
 
-func (r *run) until(end time.Time, interrupt, done, cancelled <-chan struct{}) (interrupted bool, err error) {
+// until waits for the end of a part of the run, after which some time follows.
+func (r *run) until(end time.Time, after time.Duration, interrupt, done, cancelled <-chan struct{}) (interrupted bool, err error) {
 	timer := time.NewTimer(time.Until(end))
 	defer timer.Stop()
 	ticker := time.NewTicker(statusInterval)
@@ -427,7 +429,7 @@ func (r *run) until(end time.Time, interrupt, done, cancelled <-chan struct{}) (
 		case err := <-r.failed:
 			return false, err
 		case <-ticker.C:
-			r.progress.Status("%s left: %s", time.Until(end).Round(time.Second), r.tally)
+			r.progress.Status("%s left: %s", (time.Until(end) + after).Round(time.Second), r.tally)
 		}
 	}
 }

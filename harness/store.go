@@ -82,6 +82,9 @@ func Judge(path string) (Judgement, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		folder, file = path, filepath.Join(path, HistoryFile)
 	}
+	if folder != "" && !exists(file) {
+		return Judgement{}, fmt.Errorf("%s is no run; name the folder of one, as in %s", folder, filepath.Join(folder, latestLink))
+	}
 	h, err := history.ReadFile(file)
 	if err != nil {
 		return Judgement{}, err

@@ -137,7 +137,7 @@ func (t *terminal) examples(r checker.Results) {
 		total += max(f.Total, len(f.Violations))
 	}
 	if rest := total - len(list); rest > 0 {
-		t.line("  and " + grouped(int64(rest)) + " more in the report")
+		t.line("  and " + grouped(int64(rest)) + " more")
 	}
 	t.blank()
 }

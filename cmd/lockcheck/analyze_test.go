@@ -142,7 +142,7 @@ func TestAnalyzeMalformed(t *testing.T) {
 	}
 	missing := filepath.Join(t.TempDir(), "missing")
 	s.want(s.run("analyze", missing), exitBroken, "", missing)
-	s.want(s.run("analyze", t.TempDir()), exitBroken, "", "history.jsonl")
+	s.want(s.run("analyze", t.TempDir()), exitBroken, "", "is no run")
 }
 
 // TestColor: colours are for terminals, unless NO_COLOR asks for none.

@@ -51,7 +51,7 @@ func TestViolation(t *testing.T) {
 	if !strings.HasPrefix(s.stdout, "VIOLATION") || strings.Contains(s.stdout+s.stderr, "\x1b") {
 		t.Errorf("stdout does not begin with the verdict, or there are escape sequences:\n%s%s", s.stdout, s.stderr)
 	}
-	for _, step := range []string{"starting 5 workers", "judging the history"} {
+	for _, step := range []string{"starting the workers (5)", "judging the history"} {
 		if strings.Contains(s.stdout, step) || !strings.Contains(s.stderr, step) {
 			t.Errorf("progress %q belongs to stderr", step)
 		}

@@ -161,7 +161,7 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 
 const exitCodes = `Exit codes:
     0  valid, or exactly what was expected
-    1  violation: a required property was violated
+    1  violation of a required property, or a run that is not what was expected
     2  undecided: too little happened to tell, or no fault was proven
     3  broken: the run itself failed
    64  usage: what was asked for makes no sense

@@ -124,11 +124,10 @@ func (f *testFlags) options(cmd *cobra.Command) (harness.Options, error) {
 		o.Seed = uint64(time.Now().UnixNano()) % 1_000_000
 	}
 	o.Parameters = make(map[string]string)
-	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		if flag.Name != "help" {
-			o.Parameters[flag.Name] = flag.Value.String()
-		}
-	})
+	cmd.Flags().Visit(func(flag *pflag.Flag) { o.Parameters[flag.Name] = flag.Value.String() })
+	if cmd.Flags().Changed("ttl") && f.TTL <= 0 {
+		return o, &harness.UsageError{Err: fmt.Errorf("--ttl %s: a lease must be positive", f.TTL)}
+	}
 	if f.schedule != "" {
 		if cmd.Flags().Changed("nemesis") {
 			return o, &harness.UsageError{Err: errors.New("--schedule and --nemesis exclude each other")}
@@ -141,6 +140,7 @@ func (f *testFlags) options(cmd *cobra.Command) (harness.Options, error) {
 		if cmd.Flags().Changed("seed") {
 			o.Schedule.Seed = o.Seed
 		}
+		o.Seed = o.Schedule.Seed
 	}
 	o.Images = make(map[string]string)
 	for _, text := range f.images {
