@@ -60,6 +60,7 @@ func (res *Results) fill(r *run, opts Options) []judged {
 	res.Overlaps, res.Fence, res.Updates, res.Faults = summary, fence, u.UpdateSummary, coverage
 	return []judged{
 		exclusion,
+		noDeadGrant(r, deadGrants(r)),
 		noWrongRelease(r, wrong),
 		stale,
 		noLostUpdate(r, u),
@@ -74,7 +75,7 @@ func (res *Results) fill(r *run, opts Options) []judged {
 // Properties returns all of them, in the order of findings.
 func Properties() []Property {
 	return []Property{
-		MutualExclusion, NoWrongRelease, NoStaleWrite, NoLostUpdate, FencingOrder,
+		MutualExclusion, NoDeadGrant, NoWrongRelease, NoStaleWrite, NoLostUpdate, FencingOrder,
 		Linearizability, Liveness, FaultEvidence, Assumptions,
 	}
 }
@@ -101,7 +102,7 @@ func required(h history.Header) []Property {
 
 func usual(p Property, h history.Header) bool {
 	switch p {
-	case MutualExclusion, NoWrongRelease:
+	case MutualExclusion, NoDeadGrant, NoWrongRelease:
 		return !guarded(h)
 	case FencingOrder:
 		return h.Tokens
@@ -113,7 +114,7 @@ func usual(p Property, h history.Header) bool {
 
 func require(j *judged, names []Property, h history.Header) {
 	j.Required = slices.Contains(names, j.Property)
-	made := j.Property == MutualExclusion || j.Property == NoWrongRelease
+	made := slices.Contains([]Property{MutualExclusion, NoDeadGrant, NoWrongRelease}, j.Property)
 	j.Tolerated = made && guarded(h) && !j.Required && j.Verdict == Violation
 	// What someone asks for by name and the lock does not have was not shown.
 	if j.Verdict == NotApplicable && slices.Contains(h.Require, string(j.Property)) {

@@ -561,7 +561,7 @@ func TestRequired(t *testing.T) {
 		h    history.Header
 		want []Property
 	}{
-		{"none", history.Header{Guard: "none"}, append([]Property{MutualExclusion, NoWrongRelease}, base...)},
+		{"none", history.Header{Guard: "none"}, append([]Property{MutualExclusion, NoDeadGrant, NoWrongRelease}, base...)},
 		{"fence", history.Header{Guard: "fence"}, base},
 		{"tokens", history.Header{Guard: "cas", Tokens: true}, []Property{NoStaleWrite, NoLostUpdate, FencingOrder, Liveness, FaultEvidence, Assumptions}},
 		{"asked for", history.Header{Guard: "cas", Require: []string{"no-wrong-release"}}, append([]Property{NoWrongRelease}, base...)},

@@ -12,6 +12,7 @@ import (
 const (
 	kindPause     = "pause"
 	kindPartition = "partition"
+	kindKill      = "kill"
 )
 
 // fault is what the stages of one injected fault say together.

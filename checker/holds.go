@@ -30,7 +30,44 @@ func (a *attempt) hold(r *run) Hold {
 	// A clean-up of an odd history may lie before the grant: no time was held.
 	h.End = max(h.End, h.Start)
 	h.Deadline = a.deadline(h.End)
+	if r.header.Session && a.acquire.until == 0 {
+		h.Deadline = r.sessionEnd(h)
+	}
 	return h
+}
+
+// sessionEnd is the end of the promise of a session, which its client renews in
+// the background: of the whole hold, unless the worker was stopped or cut off
+// meanwhile. Clients renew at least each half of the lease, so that the last
+// renewal before that vouches for half a lease at least.
+func (r *run) sessionEnd(h Hold) int64 {
+	end := h.End
+	for i := range r.faults {
+		f := &r.faults[i]
+		if !f.hits(h.Start, h.End) || !r.stopsRenewal(f, h.Worker) {
+			continue
+		}
+		end = min(end, max(h.Start, later(f.Begin, r.header.Lease/2)))
+	}
+	return end
+}
+
+// stopsRenewal says whether a fault keeps a worker from renewing its session.
+func (r *run) stopsRenewal(f *fault, worker string) bool {
+	if !f.involves(worker) {
+		return false
+	}
+	switch f.Kind {
+	case kindPause, kindKill:
+		return true
+	case kindPartition:
+		unreachable := make(map[string]bool)
+		for _, node := range f.across(worker) {
+			unreachable[node] = true
+		}
+		return r.lostMajority(unreachable)
+	}
+	return false
 }
 
 // ending is the first moment in which the worker stopped acting as the holder:

@@ -23,6 +23,7 @@ type Property string
 
 const (
 	MutualExclusion Property = "mutual-exclusion"
+	NoDeadGrant     Property = "no-dead-grant"
 	NoWrongRelease  Property = "no-wrong-release"
 	NoStaleWrite    Property = "no-stale-write"
 	NoLostUpdate    Property = "no-lost-update"
@@ -136,6 +137,20 @@ type OverlapSummary struct {
 
 // Total number of overlaps of both kinds.
 func (o OverlapSummary) Total() int64 { return o.BrokenPromises + o.OutlivedLeases }
+
+// Earlier returns in how many overlaps the earlier holder was healthy, paused or
+// cut off.
+func (o OverlapSummary) Earlier(state string) int64 {
+	switch holderState(state) {
+	case healthy:
+		return o.EarlierHealthy
+	case paused:
+		return o.EarlierPaused
+	case cutOff:
+		return o.EarlierCutOff
+	}
+	return 0
+}
 
 // UpdateSummary counts acknowledged updates and what became of them.
 type UpdateSummary struct {

@@ -44,6 +44,7 @@ type call struct {
 	outcome      history.Type
 	token        uint64
 	until        int64
+	dead         bool
 	holder, err  string
 }
 
@@ -267,6 +268,7 @@ func (b *builder) call(a *attempt, e history.Event) {
 	}
 	delete(b.open, id)
 	c.done, c.outcome, c.token, c.until, c.holder, c.err = e.Time, e.Type, e.Token, e.Until, e.Holder, e.Error
+	c.dead = e.Dead
 	if c.done < c.invoke {
 		a.malformed = true
 	}

@@ -15,8 +15,9 @@ import (
 // context (a stopped server still accepts connections, and some libraries look
 // at their context late): callers need a watchdog of their own.
 type Lock interface {
-	// Acquire makes one attempt. Its error is classified by OutcomeOf. After
-	// an Unknown outcome the caller should Release the attempt.
+	// Acquire makes one attempt; a lock that queues waits for its turn as long as
+	// the context lasts. Its error is classified by OutcomeOf. After an Unknown
+	// outcome the caller should Release the attempt.
 	Acquire(ctx context.Context, attempt Attempt) (Grant, error)
 	// Release gives the lock back, or takes back an attempt of unknown outcome.
 	// Only the fields Key and ID of the grant are needed.
@@ -48,6 +49,9 @@ type Grant struct {
 	// Lost is closed as soon as the client library can know that the lock is
 	// gone; nil when it never can.
 	Lost <-chan struct{}
+	// Dead: by the service's own record the grant was gone when it arrived, and
+	// the client knows. Callers who trust the answer alone go on all the same.
+	Dead bool
 }
 
 // Outcome tells what an error says about the effect of a call.

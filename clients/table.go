@@ -6,7 +6,19 @@ import "time"
 type Config struct {
 	Worker string   // name of the worker, for connection names and logs
 	Nodes  []string // addresses of the servers in the order of their names
+	Folder string   // shared by all workers of a run, for a lock without servers
+	// TTL is the lease that attempts will ask for: some clients have one session
+	// for all of them.
+	TTL time.Duration
+	// LockDelay is how long the service keeps the lock of a lost session from
+	// everybody else; only for a lock that has such a delay.
+	LockDelay time.Duration
+	// NoKeepAlive leaves the lease of a Session to run out.
+	NoKeepAlive bool
 }
+
+// Modules that several clients are built on.
+const goRedis = "github.com/redis/go-redis/v9"
 
 // Info describes a lock: what a user must know before choosing it.
 type Info struct {
@@ -18,17 +30,34 @@ type Info struct {
 	TTL time.Duration
 	// MinTTL is the shortest lease that the service accepts.
 	MinTTL time.Duration
-	// Slack is how much longer than its lease a lock may take to be free
-	// again: the service's own expiry granularity and the client's retry.
+	// Expiry is after how many leases at most the service ends one that nobody
+	// renews; 0 means 1.
+	Expiry float64
+	// LockDelay is how long the service keeps a lock from others after it took it
+	// from its holder; 0 for a service that knows no such delay.
+	LockDelay time.Duration
+	// Slack is how much longer a lock may take to be free again: the service's
+	// own granularity and the client's retry.
 	Slack time.Duration
-	Renew bool   // the holder can extend the lease
-	Token string // source of the fencing token; "" for none
-	Told  string // how the holder learns that its lock is gone
-	Clock string // the clock on which mutual exclusion depends
+	// Session: the client renews the lease by itself in the background, for as
+	// long as it runs and reaches its servers.
+	Session bool
+	// Queues: an attempt waits until it is granted the lock or its context ends.
+	Queues bool
+	// AnyServer: each server can serve a worker alone, so that workers can be
+	// tied to one each.
+	AnyServer bool
+	Renew     bool   // the holder can extend the lease
+	Token     string // source of the fencing token; "" for none
+	Told      string // how the holder learns that its lock is gone
+	Clock     string // the clock on which mutual exclusion depends
 	// Library is the module whose lock this is, used as it is; "" for a protocol
 	// that this package speaks itself. A library may not name the holder that it
 	// found, and may not be able to take back an attempt whose answer was lost.
 	Library string
+	// Modules are the Go modules that the client is built on, whose versions are
+	// recorded with a run.
+	Modules []string
 	// Naive says what is wrong with a lock that is here to show just that.
 	Naive string
 	Open  func(Config) (Lock, error)
@@ -41,6 +70,16 @@ func (i Info) Lease(ttl time.Duration) time.Duration {
 		return 0
 	}
 	return max(ttl, i.MinTTL)
+}
+
+// Effective returns the time after which a lock is free again for certain, but
+// for Slack, when its holder no longer renews the lease; 0 if it never is.
+func (i Info) Effective(ttl, lockDelay time.Duration) time.Duration {
+	lease := i.Lease(ttl)
+	if i.Expiry > 0 {
+		lease = time.Duration(i.Expiry * float64(lease))
+	}
+	return lease + lockDelay
 }
 
 // Table lists all locks. The order is the one in which they are shown.
@@ -61,38 +100,38 @@ func Table() []Info {
 			Name: "redis", Summary: "one Redis: SET NX PX, release and renewal by owner-checked scripts",
 			Servers: "redis", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
 			Renew: true, Told: "when a renewal fails", Clock: "wall clock of the server",
-			Open: openRedis,
+			Modules: []string{goRedis}, Open: openRedis,
 		},
 		{
 			Name: "redis-noexpiry", Summary: "one Redis: SET NX without a lease",
 			Naive:   "a holder that dies takes the lock with it",
 			Servers: "redis", Told: "never", Clock: "none",
-			Open: openRedisNoExpiry,
+			Modules: []string{goRedis}, Open: openRedisNoExpiry,
 		},
 		{
 			Name: "redis-unsafe-release", Summary: "one Redis: SET NX PX, release by plain DEL",
 			Naive:   "a late release removes the lock of somebody else",
 			Servers: "redis", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
 			Renew: true, Told: "when a renewal fails", Clock: "wall clock of the server",
-			Open: openRedisUnsafeRelease,
+			Modules: []string{goRedis}, Open: openRedisUnsafeRelease,
 		},
 		{
 			Name: "redislock", Summary: "one Redis: SET NX PX by a library that people use", Library: "github.com/bsm/redislock",
 			Servers: "redis", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
 			Renew: true, Told: "when a renewal fails", Clock: "wall clock of the server",
-			Open: openRedisLockLib,
+			Modules: []string{goRedis}, Open: openRedisLockLib,
 		},
 		{
 			Name: "redlock", Summary: "Redlock as published, on five independent Redis",
 			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Slack: time.Second,
 			Renew: true, Told: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
-			Open: openRedlock,
+			Modules: []string{goRedis}, Open: openRedlock,
 		},
 		{
 			Name: "redsync", Summary: "Redlock by the library that people use", Library: "github.com/go-redsync/redsync/v4",
 			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Slack: time.Second,
 			Renew: true, Told: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
-			Open: openRedsync,
+			Modules: []string{goRedis}, Open: openRedsync,
 		},
 	}
 }

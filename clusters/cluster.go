@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"lockcheck/clusters/agent"
@@ -15,28 +17,79 @@ import (
 // Spec describes the servers of a lock.
 type Spec struct {
 	Name  string
-	Nodes int
+	Nodes int // how many servers there are unless a test asks for another number
+	// Sizes lists the other numbers of servers that make sense; nil for none.
+	Sizes []int
 	// Embedded servers are lockcheck processes that serve a Unix socket; nil
 	// for servers on Docker.
 	Embedded func(ctx context.Context, socket string, input io.Reader) error
-	// Image is the recipe that the servers are made by, and the name under which
-	// a user replaces it.
+	// Image names the recipe that the servers are made by, and is the name under
+	// which a user replaces it.
 	Image string
-	// Command returns program and arguments of the n-th server, counted from 0,
-	// which may need the addresses of all.
-	Command func(n int, ips []string) []string
+	// Versions lists those that can be made, the usual one first. Each is a recipe
+	// of its own, IMAGE-VERSION; nil for a recipe that knows one version only.
+	Versions []string
+	// Server describes the n-th server, counted from 0.
+	Server func(n int) Server
+}
+
+// Server is what runs on one node.
+type Server struct {
+	// Program is the name under which the version of the server is recorded.
+	Program string
+	Port    int
+	Probes  agent.Probes
+	// Command returns program and arguments.
+	Command func(Place) []string
 	// ClockEnv prepares the server for libfaketime, where its image has it.
 	ClockEnv []string
-	Port     int
-	Probes   agent.Probes
+	// Later servers start when the others are ready.
+	Later bool
+	// Hidden from clients, who reach it through the others.
+	Hidden bool
+}
+
+// Place is where a server is started.
+type Place struct {
+	N       int      // which of the servers it is, from 0
+	IPs     []string // addresses of all servers
+	Folder  string   // for its data; it is there, and outlives the server
+	Version string   // "" for a recipe without versions
 }
 
 // OnDocker says whether the servers need a Docker engine.
 func (s Spec) OnDocker() bool { return s.Image != "" }
 
+// Recipe names the recipe for a version; "" means the usual one.
+func (s Spec) Recipe(version string) string {
+	if version = s.Version(version); version == "" {
+		return s.Image
+	}
+	return s.Image + "-" + version
+}
+
+// Version returns the version that is meant by one that a user may have left out.
+func (s Spec) Version(version string) string {
+	if version == "" && len(s.Versions) > 0 {
+		return s.Versions[0]
+	}
+	return version
+}
+
+// HasVersion says whether servers of the version can be made.
+func (s Spec) HasVersion(version string) bool {
+	return version == "" && len(s.Versions) == 0 || slices.Contains(s.Versions, version)
+}
+
+// AllSizes lists the numbers of servers that make sense, the usual one first.
+func (s Spec) AllSizes() []int { return append([]int{s.Nodes}, s.Sizes...) }
+
+// HasSize says whether a number of servers makes sense.
+func (s Spec) HasSize(nodes int) bool { return slices.Contains(s.AllSizes(), nodes) }
+
 // Table lists the servers of all locks.
 func Table() []Spec {
-	return []Spec{memorySpec(), noneSpec(), redisSpec("redis", 1), redisSpec("redis5", 5)}
+	return []Spec{memorySpec(), noneSpec(), redisSpec("redis", 1), redisSpec("redis5", 5, 3)}
 }
 
 // ByName finds servers in Table.
@@ -51,11 +104,13 @@ func ByName(name string) (Spec, bool) {
 
 // Request says what to start.
 type Request struct {
-	Run    string            // identity of the run
-	Labels map[string]string // on everything that is made on Docker
-	Spec   Spec
-	Binary string // lockcheck itself, for embedded processes and for its image
-	Image  string // replaces the image of the servers; "" for the recipe
+	Run     string            // identity of the run
+	Labels  map[string]string // on everything that is made on Docker
+	Spec    Spec
+	Nodes   int    // number of servers; 0 for the usual one
+	Version string // of the servers; "" for the usual one
+	Binary  string // lockcheck itself, for embedded processes and for its image
+	Image   string // replaces the image of the servers; "" for the recipe
 	// Progress is told what takes its time, and Status how it is going.
 	Progress func(format string, args ...any)
 	Status   func(format string, args ...any)
@@ -64,6 +119,14 @@ type Request struct {
 	// this process dies. Either may be nil.
 	Register       func(pid int) error
 	RegisterFolder func(path string) error
+}
+
+// nodes returns how many servers there are to be.
+func (r Request) nodes() int {
+	if r.Nodes > 0 {
+		return r.Nodes
+	}
+	return r.Spec.Nodes
 }
 
 // Cluster is what was started.
@@ -95,6 +158,7 @@ type Node struct {
 	Name    string
 	Address string // where clients reach it: host:port or a socket; "" for a program
 	IP      string // "" where it has no network of its own
+	Server  Server // the zero value for a program
 	Host    agent.Host
 	// Clock says why the wall clock of the server cannot be moved; nil if it can.
 	Clock error
@@ -103,7 +167,11 @@ type Node struct {
 	Input  io.WriteCloser
 	Output io.Reader
 	Errors *Tail
+	// Exited yields a value each time the process ends.
 	Exited <-chan Exit
+
+	killed atomic.Bool // since the last start
+	again  func(context.Context) error
 }
 
 // lastWords is what an ended process wrote on its error output, if that is ours
@@ -118,6 +186,7 @@ func (n *Node) lastWords() string {
 // Exit is how a process ended.
 type Exit struct {
 	Clean  bool
+	Killed bool // by Node.Kill
 	Reason string
 }
 

@@ -87,11 +87,14 @@ func TestTable(t *testing.T) {
 			if spec.OnDocker() && spec.Embedded != nil {
 				t.Error("both on Docker and embedded")
 			}
-			if spec.OnDocker() && (spec.Command == nil || spec.Port == 0) {
-				t.Error("no command or no port")
-			}
-			if (spec.Nodes > 0) != (spec.Probes != nil) {
-				t.Error("servers that cannot be asked whether they are ready")
+			for n := range spec.Nodes {
+				server := spec.Server(n)
+				if spec.OnDocker() && (server.Command == nil || server.Port == 0) {
+					t.Errorf("server %d has no command or no port", n)
+				}
+				if server.Probes == nil || server.Program == "" {
+					t.Errorf("server %d cannot be asked whether it is ready, or has no name", n)
+				}
 			}
 		})
 	}

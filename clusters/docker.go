@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -59,7 +60,7 @@ func (c *docker) start(ctx context.Context) (err error) {
 	if err := c.makeImages(ctx); err != nil {
 		return err
 	}
-	c.request.Progress("starting %d × %s", c.request.Spec.Nodes, c.request.Spec.Image)
+	c.request.Progress("starting %d × %s", c.request.nodes(), c.request.Spec.Recipe(c.request.Version))
 	if c.network, err = c.engine.CreateNetwork(ctx, c.name(""), c.request.Labels); err != nil {
 		return err
 	}
@@ -78,7 +79,7 @@ func (c *docker) makeImages(ctx context.Context) (err error) {
 		return err
 	}
 	if c.request.Image == "" {
-		c.image, err = maker.Ensure(ctx, c.request.Spec.Image)
+		c.image, err = maker.Ensure(ctx, c.request.Spec.Recipe(c.request.Version))
 		return err
 	}
 	c.image, err = maker.Foreign(ctx, c.request.Image)
@@ -87,44 +88,69 @@ func (c *docker) makeImages(ctx context.Context) (err error) {
 
 // startServers starts all agents before the first server, so that servers which
 // look for each other find addresses that refuse instead of none that answer,
-// and all servers before it waits for one: some are ready only together.
+// and all servers before it waits for one: some are ready only together. Those
+// that need the others to be ready come later.
 func (c *docker) startServers(ctx context.Context) error {
-	var ips []string
-	for i := range c.request.Spec.Nodes {
-		node := &Node{Name: fmt.Sprintf("n%d", i+1), IP: c.network.Address(byte(firstServer + i))}
-		node.Address = net.JoinHostPort(node.IP, strconv.Itoa(c.request.Spec.Port))
-		c.servers = append(c.servers, node)
-		ips = append(ips, node.IP)
+	c.layOut()
+	if err := eachServer(ctx, c.servers, c.startServerAgent); err != nil {
+		return err
 	}
-	for _, step := range []func(context.Context, int) error{
-		c.startServerAgent,
-		func(ctx context.Context, n int) error { return c.startServer(ctx, n, ips) },
-		c.awaitServer,
-	} {
-		if err := c.eachServer(ctx, step); err != nil {
-			return err
+	for _, later := range []bool{false, true} {
+		servers := slices.DeleteFunc(slices.Clone(c.servers), func(n *Node) bool { return n.Server.Later != later })
+		for _, step := range []func(context.Context, *Node) error{c.startServer, c.awaitServer} {
+			if err := eachServer(ctx, servers, step); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
+// layOut gives each server its name and its address.
+func (c *docker) layOut() {
+	for i := range c.request.nodes() {
+		server := c.request.Spec.Server(i)
+		ip := c.network.Address(byte(firstServer + i))
+		c.servers = append(c.servers, &Node{
+			Name: fmt.Sprintf("n%d", i+1), IP: ip, Server: server,
+			Address: net.JoinHostPort(ip, strconv.Itoa(server.Port)),
+		})
+	}
+}
+
 // eachServer does something for several servers at a time.
-func (c *docker) eachServer(ctx context.Context, do func(ctx context.Context, n int) error) error {
+func eachServer(ctx context.Context, servers []*Node, do func(context.Context, *Node) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(startAtOnce)
-	for n := range c.servers {
-		group.Go(func() error { return do(ctx, n) })
+	for _, node := range servers {
+		group.Go(func() error { return do(ctx, node) })
 	}
 	return group.Wait()
 }
 
-// clockFile is where the offset of a server's wall clock is.
-func clockFile(node *Node) string { return sharedFolder + "/" + node.Name + "/offset" }
+// place describes where a server is, to its command.
+func (c *docker) place(node *Node) Place {
+	place := Place{Folder: nodeFolder(node), Version: c.request.Spec.Version(c.request.Version)}
+	for i, other := range c.servers {
+		place.IPs = append(place.IPs, other.IP)
+		if other == node {
+			place.N = i
+		}
+	}
+	return place
+}
 
-func (c *docker) startServerAgent(ctx context.Context, n int) error {
-	node := c.servers[n]
+// nodeFolder is the folder of a server in the shared one.
+func nodeFolder(node *Node) string { return sharedFolder + "/" + node.Name }
+
+// clockFile is where the offset of a server's wall clock is.
+func clockFile(node *Node) string { return nodeFolder(node) + "/offset" }
+
+func (c *docker) startServerAgent(ctx context.Context, node *Node) error {
+	place := c.place(node)
 	err := c.startAgent(ctx, node,
-		"--servers", c.request.Spec.Name, "--address", "127.0.0.1:"+strconv.Itoa(c.request.Spec.Port),
+		"--servers", c.request.Spec.Name, "--server", strconv.Itoa(place.N),
+		"--address", "127.0.0.1:"+strconv.Itoa(node.Server.Port),
 		"--clock-file", clockFile(node))
 	if err != nil {
 		return err
@@ -147,9 +173,8 @@ func startClock(ctx context.Context, node *Node) error {
 	return nil
 }
 
-func (c *docker) startServer(ctx context.Context, n int, ips []string) error {
-	node := c.servers[n]
-	command := c.request.Spec.Command(n, ips)
+func (c *docker) startServer(ctx context.Context, node *Node) error {
+	command := node.Server.Command(c.place(node))
 	server, err := c.engine.Start(ctx, engine.Spec{
 		Name: c.serverName(node.Name), Image: c.image.Ref, Labels: c.request.Labels,
 		Entrypoint: command[:1], Command: command[1:],
@@ -159,12 +184,24 @@ func (c *docker) startServer(ctx context.Context, n int, ips []string) error {
 	if err != nil {
 		return err
 	}
-	node.Exited = relay(server.Exited)
+	exits := make(chan Exit, 1)
+	node.Exited, node.again = exits, func(ctx context.Context) error { return c.restart(ctx, node, exits) }
+	node.relay(server.Exited, exits)
 	return nil
 }
 
-func (c *docker) awaitServer(ctx context.Context, n int) error {
-	node := c.servers[n]
+// restart starts the container of a killed server again.
+func (c *docker) restart(ctx context.Context, node *Node, exits chan<- Exit) error {
+	exited, err := c.engine.Restart(ctx, c.serverName(node.Name))
+	if err != nil {
+		return err
+	}
+	node.killed.Store(false)
+	node.relay(exited, exits)
+	return nil
+}
+
+func (c *docker) awaitServer(ctx context.Context, node *Node) error {
 	if err := awaitReady(ctx, node); err != nil {
 		return c.withLog(ctx, err, node.Name)
 	}
@@ -187,7 +224,7 @@ func (c *docker) clockEnv(node *Node) []string {
 		"FAKETIME_NO_CACHE=1",
 		"FAKETIME_DONT_FAKE_MONOTONIC=1",
 		"FAKETIME_FORCE_MONOTONIC_FIX=0",
-	}, c.request.Spec.ClockEnv...)
+	}, node.Server.ClockEnv...)
 }
 
 // startAgent starts the agent of a node, which must have its address.
@@ -224,17 +261,18 @@ func (c *docker) Start(ctx context.Context, p Program) (*Node, error) {
 		return nil, err
 	}
 	node.Input, node.Output, node.Errors = process.Input, process.Output, follow(process.Errors)
-	node.Exited = relay(process.Exited)
+	exits := make(chan Exit, 1)
+	node.Exited = exits
+	node.relay(process.Exited, exits)
 	return node, nil
 }
 
-func relay(exited <-chan engine.Exit) <-chan Exit {
-	out := make(chan Exit, 1)
+// relay passes on how one life of a node's process ended.
+func (n *Node) relay(exited <-chan engine.Exit, exits chan<- Exit) {
 	go func() {
 		exit := <-exited
-		out <- Exit{Clean: exit.Err == nil && exit.Code == 0, Reason: exit.String()}
+		exits <- Exit{Clean: exit.Err == nil && exit.Code == 0, Killed: n.killed.Load(), Reason: exit.String()}
 	}()
-	return out
 }
 
 // name of a container: the agent's carries that of its node.

@@ -40,22 +40,23 @@ func startEmbedded(ctx context.Context, r Request) (Cluster, error) {
 			return nil, errors.Join(err, c.Close(ctx))
 		}
 	}
-	for i := range r.Spec.Nodes {
-		if err := c.startServer(ctx, fmt.Sprintf("n%d", i+1)); err != nil {
+	for i := range r.nodes() {
+		if err := c.startServer(ctx, i); err != nil {
 			return nil, errors.Join(err, c.Close(ctx))
 		}
 	}
 	return c, nil
 }
 
-func (c *embedded) startServer(ctx context.Context, name string) error {
+func (c *embedded) startServer(ctx context.Context, n int) error {
+	name := fmt.Sprintf("n%d", n+1)
 	socket := filepath.Join(c.folder, name+".sock")
 	node, processes, err := c.run(name, []string{"server", "--servers", c.request.Spec.Name, "--socket", socket})
 	if err != nil {
 		return err
 	}
-	node.Address = socket
-	node.Host = agent.Local{PIDs: processes, Probes: c.request.Spec.Probes, Address: socket}
+	node.Address, node.Server = socket, c.request.Spec.Server(n)
+	node.Host = agent.Local{PIDs: processes, Probes: node.Server.Probes, Address: socket}
 	node.Clock = errEmbeddedClock
 	c.servers = append(c.servers, node)
 	return awaitReady(ctx, node)
@@ -105,7 +106,8 @@ func (c *embedded) run(name string, args []string) (node *Node, processes func()
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("%s: %w", name, err), output.Close(), errorOutput.Close())
 	}
-	node = &Node{Name: name, Input: input, Output: output, Errors: follow(errorOutput), Exited: c.await(command)}
+	node = &Node{Name: name, Input: input, Output: output, Errors: follow(errorOutput)}
+	node.Exited = c.await(node, command)
 	if c.request.Register != nil {
 		err = c.request.Register(command.Process.Pid)
 	}
@@ -113,14 +115,14 @@ func (c *embedded) run(name string, args []string) (node *Node, processes func()
 }
 
 // await collects the end of a child.
-func (c *embedded) await(command *exec.Cmd) <-chan Exit {
+func (c *embedded) await(node *Node, command *exec.Cmd) <-chan Exit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.commands = append(c.commands, command)
 	exited := make(chan Exit, 1)
 	c.ended.Go(func() {
 		err := command.Wait()
-		exit := Exit{Clean: err == nil, Reason: "exit status 0"}
+		exit := Exit{Clean: err == nil, Killed: node.killed.Load(), Reason: "exit status 0"}
 		if err != nil {
 			exit.Reason = err.Error()
 		}

@@ -16,7 +16,10 @@ import (
 
 // memorySpec is the embedded lock service.
 func memorySpec() Spec {
-	return Spec{Name: "memory", Nodes: 1, Embedded: serveMemory, Probes: memoryProbes{}}
+	return Spec{
+		Name: "memory", Nodes: 1, Embedded: serveMemory,
+		Server: func(int) Server { return Server{Program: "memory", Probes: memoryProbes{}} },
+	}
 }
 
 // noneSpec is for a lock without servers.

@@ -16,10 +16,17 @@ const redisPort = 6379
 
 // redisSpec is a number of independent Redis servers with default durability,
 // that is none.
-func redisSpec(name string, nodes int) Spec {
+func redisSpec(name string, nodes int, sizes ...int) Spec {
 	return Spec{
-		Name: name, Nodes: nodes, Image: "redis", Port: redisPort, Probes: redisProbes{},
-		Command: func(int, []string) []string {
+		Name: name, Nodes: nodes, Sizes: sizes, Image: "redis",
+		Server: func(int) Server { return redisServer() },
+	}
+}
+
+func redisServer() Server {
+	return Server{
+		Program: "redis", Port: redisPort, Probes: redisProbes{},
+		Command: func(Place) []string {
 			return []string{
 				"redis-server", "--bind", "0.0.0.0", "--protected-mode", "no",
 				"--save", "", "--appendonly", "no", "--dir", "/tmp",

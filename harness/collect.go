@@ -22,7 +22,13 @@ func (r *run) watch(node *clusters.Node) {
 	r.exits[node] = exited
 	go func() {
 		exit := <-node.Exited
-		if !closed(r.stopping) {
+		for exit.Killed && node.CanRestart() == nil {
+			exit = <-node.Exited // of its next life
+		}
+		switch {
+		case exit.Killed:
+			exit.Clean = true // it ended as it was meant to
+		case !closed(r.stopping):
 			r.fail(fmt.Errorf("%s ended: %s%s", node.Name, exit.Reason, r.lastWords(node)))
 			exit = clusters.Exit{Clean: true} // to be reported once only
 		}
@@ -156,21 +162,16 @@ func (r *run) saveLogs() error {
 	return errors.Join(errs...)
 }
 
-// lockLibraries are the modules that clients are built on.
-var lockLibraries = []string{
-	"github.com/bsm/redislock", "github.com/go-redsync/redsync/v4", "github.com/redis/go-redis/v9",
-}
-
-// libraryVersions returns the versions of the client libraries of locks, as
-// they are linked into this binary.
-func libraryVersions() map[string]string {
+// moduleVersions returns the versions of Go modules as they are linked into this
+// binary.
+func moduleVersions(paths []string) map[string]string {
 	versions := make(map[string]string)
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return versions
 	}
 	for _, module := range info.Deps {
-		if slices.Contains(lockLibraries, module.Path) {
+		if slices.Contains(paths, module.Path) {
 			versions[module.Path] = module.Version
 		}
 	}

@@ -22,13 +22,13 @@ func TestReproductions(t *testing.T) {
 	}
 	machine := options(t, nil)
 	for _, r := range all {
-		for _, control := range []bool{false, true} {
+		for _, form := range []Form{{}, {Control: true}} {
 			name := r.Name
-			if control {
+			if form.Control {
 				name += " control"
 			}
 			t.Run(name, func(t *testing.T) {
-				outcome, missed, err := Reproduce(context.Background(), r, control, machine, nil, logged{t})
+				outcome, missed, err := Reproduce(context.Background(), r, form, machine, nil, logged{t})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -5,6 +5,7 @@
 package harness
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -33,6 +34,21 @@ type Options struct {
 
 	TimeLimit   time.Duration
 	Concurrency int
+	// ServerVersion is one that the servers can be made of; "" for the usual one.
+	ServerVersion string
+	Nodes         int // number of servers; 0 for the usual one
+	// Pin ties each worker to one server, in turn.
+	Pin bool
+	// Wait is how long an attempt waits in the queue of a lock that has one.
+	Wait time.Duration
+	// LockDelay is how long the service keeps the lock of a lost session; negative
+	// for none at all.
+	LockDelay time.Duration
+	// Workers says of single workers what they do otherwise than the others.
+	Workers []WorkerOptions
+	// UntilOverlap ends the time for faults when two workers are seen to hold the
+	// lock at once.
+	UntilOverlap bool
 	// Rate bounds the holds per second of all workers together; 0 for no bound.
 	Rate    float64
 	TTL     time.Duration
@@ -53,19 +69,30 @@ type Options struct {
 	Parameters map[string]string
 }
 
+// WorkerOptions are those of one worker; zero values mean those of the test.
+type WorkerOptions struct {
+	TTL         time.Duration
+	Section     time.Duration
+	Wait        time.Duration
+	NoKeepAlive bool          // leave the lease of a session to run out
+	After       time.Duration // before the first attempt
+	Holds       int           // after which it has done its part; 0 for never
+}
+
 // Defaults of a test.
 const (
 	DefaultTimeLimit   = 20 * time.Second
 	DefaultConcurrency = 5
 	DefaultInterval    = 3 * time.Second
 	DefaultMinOps      = 20
+	DefaultWait        = 5 * time.Second
 	// DefaultRotate is how many updates are made under one name of the lock.
 	// With fresh names the history of each stays short, and is checked fast.
 	DefaultRotate = 40
 )
 
 // DefaultSection is the time that workers spend in their critical section.
-var DefaultSection = workloads.Range{Min: 20 * time.Millisecond, Max: 80 * time.Millisecond}
+var DefaultSection = workloads.Range{Min: 5 * time.Millisecond, Max: 45 * time.Millisecond}
 
 // UsageError says that what was asked for makes no sense.
 type UsageError struct{ Err error }
@@ -81,9 +108,12 @@ type test struct {
 	info     clients.Info
 	workload workloads.Workload
 	spec     clusters.Spec
-	lease    time.Duration
-	schedule nemesis.Schedule
-	quiet    time.Duration
+	// lease is the shortest time after which the lock can end by itself, and
+	// effective the longest.
+	lease     time.Duration
+	effective time.Duration
+	schedule  nemesis.Schedule
+	quiet     time.Duration
 }
 
 // prepare checks the options and fills in what they leave open.
@@ -106,16 +136,21 @@ func prepare(o Options) (*test, error) {
 		return nil, err
 	}
 	t.lease = t.info.Lease(t.TTL)
+	t.effective = t.info.Effective(t.TTL, max(0, t.LockDelay))
 	// Long enough for the lock to be free again, and for the liveness checker
 	// to see it.
-	t.quiet = t.lease + t.info.Slack + checker.LivenessGrace + 500*time.Millisecond
+	t.quiet = t.effective + t.info.Slack + checker.LivenessGrace + 500*time.Millisecond
+	if t.TimeLimit == 0 {
+		t.TimeLimit = max(DefaultTimeLimit, 3*t.quiet)
+	}
 	return t, t.plan()
 }
 
+// slack is how much longer than its lease the lock may take to be free again.
+func (t *test) slack() time.Duration { return t.effective - t.lease + t.info.Slack }
+
 func (t *test) checkValues() error {
-	if t.TTL == 0 {
-		t.TTL = t.info.TTL
-	}
+	t.fillIn()
 	switch {
 	case t.info.TTL != 0 && t.TTL < t.info.MinTTL:
 		return usage("--ttl %s: %s needs at least %s", t.TTL, t.Lock, t.info.MinTTL)
@@ -125,6 +160,18 @@ func (t *test) checkValues() error {
 		return usage("--guard fence: lock %s has no fencing token (it works with %s)", t.Lock, strings.Join(withTokens(), ", "))
 	case t.Renew && !t.info.Renew:
 		return usage("--renew: lock %s cannot be renewed", t.Lock)
+	case !t.spec.HasVersion(t.ServerVersion):
+		return usage("--version %s: for lock %s there is %s", t.ServerVersion, t.Lock, alternatives(t.spec.Versions))
+	case !t.spec.HasSize(t.Nodes):
+		return usage("--nodes %d: lock %s has %s servers", t.Nodes, t.Lock, alternatives(t.spec.AllSizes()))
+	case t.Pin && !t.info.AnyServer:
+		return usage("--pin: a worker of lock %s needs all servers", t.Lock)
+	case t.LockDelay > 0 && t.info.LockDelay == 0:
+		return usage("--lock-delay: lock %s knows no such delay", t.Lock)
+	case t.Wait < 0:
+		return usage("--wait must not be negative")
+	case len(t.Workers) > t.Concurrency:
+		return usage("%d workers are described, but there are only %d", len(t.Workers), t.Concurrency)
 	case t.Concurrency < 1:
 		return usage("--concurrency must be at least 1")
 	case t.Concurrency > maxConcurrency:
@@ -145,6 +192,33 @@ func (t *test) checkValues() error {
 		}
 	}
 	return nil
+}
+
+// fillIn puts the defaults of the lock where nothing was said.
+func (t *test) fillIn() {
+	if t.TTL == 0 {
+		t.TTL = t.info.TTL
+	}
+	if t.Wait == 0 && t.info.Queues {
+		t.Wait = DefaultWait
+	}
+	if t.LockDelay == 0 {
+		t.LockDelay = t.info.LockDelay
+	}
+	t.ServerVersion = t.spec.Version(t.ServerVersion)
+	t.Nodes = cmp.Or(t.Nodes, t.spec.Nodes)
+}
+
+// alternatives lists what can be chosen, in words.
+func alternatives[T any](values []T) string {
+	if len(values) == 0 {
+		return "no choice"
+	}
+	var texts []string
+	for _, v := range values {
+		texts = append(texts, fmt.Sprint(v))
+	}
+	return strings.Join(texts, ", ")
 }
 
 func propertyNames() string {
@@ -191,7 +265,7 @@ func (t *test) plan() error {
 	if t.Interval <= 0 {
 		return usage("--nemesis-interval must be positive")
 	}
-	t.schedule, err = nemesis.Random(t.Seed, wishes, nemesis.Environment{Lease: t.lease}, t.Interval, t.active())
+	t.schedule, err = nemesis.Random(t.Seed, wishes, nemesis.Environment{Lease: t.effective}, t.Interval, t.active())
 	if err != nil {
 		return &UsageError{Err: err}
 	}

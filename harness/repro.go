@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"lockcheck/checker"
+	"lockcheck/clients"
 	"lockcheck/nemesis"
 	"lockcheck/workloads"
 )
@@ -29,25 +30,57 @@ type Reproduction struct {
 	Claim   string `yaml:"claim"`   // what was published
 	Source  string `yaml:"source"`  // where
 
-	Lock        string           `yaml:"lock"`
-	Workload    string           `yaml:"workload"`
-	Guard       string           `yaml:"guard"`
-	Concurrency int              `yaml:"concurrency"`
-	Rate        float64          `yaml:"rate,omitempty"`
-	TTL         yamlDuration     `yaml:"ttl"`
-	Section     yamlDuration     `yaml:"section"`
-	TimeLimit   yamlDuration     `yaml:"time-limit"`
-	MinOps      int64            `yaml:"min-ops"`
-	Schedule    nemesis.Schedule `yaml:"schedule"`
+	// Each stands for many locks in place of Lock: "lease" for all whose lock can
+	// end by itself, "token" for those of them that hand out fencing tokens. The
+	// name of the lock is then appended to that of the reproduction.
+	Each     string           `yaml:"each,omitempty"`
+	Setup    Setup            `yaml:",inline"`
+	Schedule nemesis.Schedule `yaml:"schedule"`
 
 	Expect Expectation `yaml:"expect"`
 	// Control is the same test with one thing changed, and what it must give.
 	Control Control `yaml:"control"`
+	// Fast is a shorter form, for those that take their time.
+	Fast *Fast `yaml:"fast,omitempty"`
+}
+
+// Setup is what a reproduction says of its test, beside the schedule. What it
+// leaves out is as in Options.
+type Setup struct {
+	Lock         string        `yaml:"lock"`
+	Version      string        `yaml:"version,omitempty"` // of the servers
+	Nodes        int           `yaml:"nodes,omitempty"`
+	Pin          bool          `yaml:"pin,omitempty"`
+	Workload     string        `yaml:"workload"`
+	Guard        string        `yaml:"guard"`
+	Concurrency  int           `yaml:"concurrency"`
+	Rate         float64       `yaml:"rate,omitempty"`
+	TTL          yamlDuration  `yaml:"ttl,omitempty"`
+	Section      yamlRange     `yaml:"section"`
+	Wait         yamlDuration  `yaml:"wait,omitempty"`
+	LockDelay    yamlDuration  `yaml:"lock-delay,omitempty"`
+	Renew        bool          `yaml:"renew,omitempty"`
+	TimeLimit    yamlDuration  `yaml:"time-limit,omitempty"`
+	MinOps       int64         `yaml:"min-ops"`
+	Workers      []workerSetup `yaml:"workers,omitempty"`
+	UntilOverlap bool          `yaml:"until-overlap,omitempty"`
+}
+
+// workerSetup is what one worker does otherwise than the others.
+type workerSetup struct {
+	TTL         yamlDuration `yaml:"ttl,omitempty"`
+	Section     yamlDuration `yaml:"section,omitempty"`
+	Wait        yamlDuration `yaml:"wait,omitempty"`
+	NoKeepAlive bool         `yaml:"no-keep-alive,omitempty"`
+	After       yamlDuration `yaml:"after,omitempty"`
+	Holds       int          `yaml:"holds,omitempty"`
 }
 
 // Control is the negative control of a reproduction.
 type Control struct {
 	Summary string `yaml:"summary"`
+	// Setup replaces what it names of the setup.
+	Setup yaml.Node `yaml:"setup,omitempty"`
 	// Without lists the steps that are left out.
 	Without []string `yaml:"without,omitempty"`
 	// For replaces how long a step lasts.
@@ -55,14 +88,28 @@ type Control struct {
 	Expect Expectation             `yaml:"expect"`
 }
 
-// Expectation is the verdict that a run must give, and what it must rest on.
+// Fast is a shorter form of a reproduction.
+type Fast struct {
+	Setup    yaml.Node        `yaml:"setup"`
+	Schedule nemesis.Schedule `yaml:"schedule"`
+}
+
+// Expectation is what a run must give, and what it must rest on.
 type Expectation struct {
-	Verdict checker.Verdict `yaml:"verdict"`
+	// Verdict of the run; "" if only the properties matter.
+	Verdict checker.Verdict `yaml:"verdict,omitempty"`
 	// Violated lists properties that must be among the violated ones.
 	Violated []checker.Property `yaml:"violated,omitempty"`
+	// Kept lists properties that must not be.
+	Kept []checker.Property `yaml:"kept,omitempty"`
 	// BrokenPromise asks for an overlap in which the service itself broke its
 	// promise, not for a client that went on beyond it.
 	BrokenPromise bool `yaml:"broken-promise,omitempty"`
+	// Earlier is what the earlier holder of an overlap must have been: healthy,
+	// paused or cut off; "" for any.
+	Earlier string `yaml:"earlier,omitempty"`
+	// NeverTold asks that no worker was told that its lock is gone.
+	NeverTold bool `yaml:"never-told,omitempty"`
 }
 
 // yamlDuration is a time.Duration in a file.
@@ -77,7 +124,19 @@ func (d *yamlDuration) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// Reproductions lists all reproductions in the order of their names.
+// yamlRange is a span of time to draw from in a file: "150ms" or "0s-2s".
+type yamlRange workloads.Range
+
+func (r *yamlRange) UnmarshalYAML(node *yaml.Node) error {
+	parsed, err := workloads.ParseRange(node.Value)
+	if err != nil {
+		return fmt.Errorf("line %d: %w", node.Line, err)
+	}
+	*r = yamlRange(parsed)
+	return nil
+}
+
+// Reproductions lists all reproductions in the order of their files.
 func Reproductions() ([]Reproduction, error) {
 	files, err := reproFiles.ReadDir("repros")
 	if err != nil {
@@ -93,10 +152,33 @@ func Reproductions() ([]Reproduction, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file.Name(), err)
 		}
-		all = append(all, r)
+		all = append(all, r.forEach()...)
 	}
 	return all, nil
 }
+
+// forEach returns the reproduction once for each lock that it is for.
+func (r Reproduction) forEach() []Reproduction {
+	if r.Each == "" {
+		return []Reproduction{r}
+	}
+	var all []Reproduction
+	for _, lock := range clients.Table() {
+		if lock.TTL == 0 || lock.Naive != "" || r.Each == eachToken && lock.Token == "" {
+			continue
+		}
+		one := r
+		one.Setup.Lock, one.Name = lock.Name, r.Name+"-"+lock.Name
+		all = append(all, one)
+	}
+	return all
+}
+
+// Values of Reproduction.Each.
+const (
+	eachLease = "lease"
+	eachToken = "token"
+)
 
 func readReproduction(text io.Reader) (r Reproduction, err error) {
 	decoder := yaml.NewDecoder(text)
@@ -104,10 +186,13 @@ func readReproduction(text io.Reader) (r Reproduction, err error) {
 	if err := decoder.Decode(&r); err != nil {
 		return r, err
 	}
+	if r.Each != "" && r.Each != eachLease && r.Each != eachToken {
+		return r, fmt.Errorf("each: %q is neither %s nor %s", r.Each, eachLease, eachToken)
+	}
 	if err := r.Schedule.Check(); err != nil {
 		return r, err
 	}
-	return r, r.checkControl()
+	return r, errors.Join(r.checkControl(), r.checkFast())
 }
 
 // checkControl makes sure that the control differs from what it controls.
@@ -116,7 +201,7 @@ func (r Reproduction) checkControl() error {
 	for id := range r.Control.For {
 		changed = append(changed, id)
 	}
-	if len(changed) == 0 {
+	if len(changed) == 0 && r.Control.Setup.IsZero() {
 		return errors.New("the control changes nothing")
 	}
 	for _, id := range changed {
@@ -124,7 +209,30 @@ func (r Reproduction) checkControl() error {
 			return fmt.Errorf("the control changes step %q, which does not exist", id)
 		}
 	}
-	return nil
+	_, err := r.Setup.with(r.Control.Setup)
+	return err
+}
+
+func (r *Reproduction) checkFast() error {
+	if r.Fast == nil {
+		return nil
+	}
+	_, err := r.Setup.with(r.Fast.Setup)
+	return errors.Join(err, r.Fast.Schedule.Check())
+}
+
+// with returns the setup with what a part of a file says otherwise.
+func (s Setup) with(changes yaml.Node) (Setup, error) {
+	if changes.IsZero() {
+		return s, nil
+	}
+	text, err := yaml.Marshal(&changes)
+	if err != nil {
+		return s, err
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	return s, decoder.Decode(&s)
 }
 
 // ReproductionByName finds a reproduction. The error of an unknown name is a
@@ -144,20 +252,52 @@ func ReproductionByName(name string) (Reproduction, error) {
 	return Reproduction{}, unknown("reproduction", name, known)
 }
 
-// Options returns the test that a reproduction consists of; its control for
-// control. Store, Binary and what else belongs to the machine is left to the caller.
-func (r Reproduction) Options(control bool) Options {
-	schedule := r.Schedule
-	if control {
+// Form says in which form a reproduction is run.
+type Form struct {
+	Control bool // the control in place of the finding
+	Fast    bool // the shorter form, if it has one
+}
+
+// Options returns the test that a reproduction consists of. Store, Binary and
+// what else belongs to the machine is left to the caller.
+func (r Reproduction) Options(form Form) (Options, error) {
+	setup, schedule := r.Setup, r.Schedule
+	var err error
+	if form.Fast {
+		if r.Fast == nil {
+			return Options{}, usage("--fast: %s has no shorter form", r.Name)
+		}
+		schedule = r.Fast.Schedule
+		if setup, err = setup.with(r.Fast.Setup); err != nil {
+			return Options{}, err
+		}
+	}
+	if form.Control {
 		schedule = r.Control.apply(schedule)
+		if setup, err = setup.with(r.Control.Setup); err != nil {
+			return Options{}, err
+		}
 	}
-	section := time.Duration(r.Section)
-	return Options{
-		Lock: r.Lock, Workload: r.Workload, Guard: r.Guard, Concurrency: r.Concurrency, Rate: r.Rate,
-		TTL: time.Duration(r.TTL), Section: workloads.Range{Min: section, Max: section},
-		TimeLimit: time.Duration(r.TimeLimit), MinOps: r.MinOps,
-		Schedule: &schedule, Seed: schedule.Seed, EndEarly: true,
+	o := setup.options()
+	o.Schedule, o.Seed = &schedule, schedule.Seed
+	return o, nil
+}
+
+func (s Setup) options() Options {
+	o := Options{
+		Lock: s.Lock, ServerVersion: s.Version, Nodes: s.Nodes, Pin: s.Pin,
+		Workload: s.Workload, Guard: s.Guard, Concurrency: s.Concurrency, Rate: s.Rate,
+		TTL: time.Duration(s.TTL), Section: workloads.Range(s.Section), Wait: time.Duration(s.Wait),
+		LockDelay: time.Duration(s.LockDelay), Renew: s.Renew,
+		TimeLimit: time.Duration(s.TimeLimit), MinOps: s.MinOps, UntilOverlap: s.UntilOverlap, EndEarly: true,
 	}
+	for _, w := range s.Workers {
+		o.Workers = append(o.Workers, WorkerOptions{
+			TTL: time.Duration(w.TTL), Section: time.Duration(w.Section), Wait: time.Duration(w.Wait),
+			NoKeepAlive: w.NoKeepAlive, After: time.Duration(w.After), Holds: w.Holds,
+		})
+	}
+	return o
 }
 
 func (c Control) apply(s nemesis.Schedule) nemesis.Schedule {
@@ -175,34 +315,59 @@ func (c Control) apply(s nemesis.Schedule) nemesis.Schedule {
 // Missed says why results are not what was expected; "" if they are. A broken or
 // undecided run never is, unless that was expected.
 func (e Expectation) Missed(r checker.Results) string {
-	if r.Verdict != e.Verdict {
+	switch {
+	case e.Verdict != "" && r.Verdict != e.Verdict:
 		return fmt.Sprintf("the verdict is %s, not %s", r.Verdict, e.Verdict)
+	case e.Verdict == "" && r.Verdict != checker.Violation && r.Verdict != checker.Valid:
+		return fmt.Sprintf("the verdict is %s", r.Verdict)
 	}
+	violated := violatedProperties(r)
+	for _, p := range e.Violated {
+		if !slices.Contains(violated, string(p)) {
+			return fmt.Sprintf("%s was not violated (only %s)", p, strings.Join(violated, ", "))
+		}
+	}
+	for _, p := range e.Kept {
+		if slices.Contains(violated, string(p)) {
+			return fmt.Sprintf("%s was violated", p)
+		}
+	}
+	switch {
+	case e.BrokenPromise && r.Overlaps.BrokenPromises == 0:
+		return "no overlap was a broken promise"
+	case e.Earlier != "" && r.Overlaps.Earlier(e.Earlier) == 0:
+		return "in no overlap the earlier holder was " + e.Earlier
+	case e.NeverTold && r.Operations.Lost > 0:
+		return fmt.Sprintf("%d times a worker was told that its lock is gone", r.Operations.Lost)
+	}
+	return ""
+}
+
+func violatedProperties(r checker.Results) []string {
 	var violated []string
 	for _, f := range r.Findings {
 		if f.Verdict == checker.Violation {
 			violated = append(violated, string(f.Property))
 		}
 	}
-	for _, p := range e.Violated {
-		if !slices.Contains(violated, string(p)) {
-			return fmt.Sprintf("%s was not violated (only %s)", p, strings.Join(violated, ", "))
-		}
-	}
-	if e.BrokenPromise && r.Overlaps.BrokenPromises == 0 {
-		return "no overlap was a broken promise"
-	}
-	return ""
+	return violated
 }
 
-// Reproduce runs a reproduction or its control, on a machine described by the
-// rest of the options, and says why the result is not the expected one, "" if it is.
-func Reproduce(ctx context.Context, r Reproduction, control bool, machine Options, interrupt <-chan struct{}, progress Progress) (Outcome, string, error) {
-	o := r.Options(control)
+// Reproduce runs a reproduction in one of its forms, on a machine described by
+// the rest of the options, and says why the result is not the expected one, "" if
+// it is.
+func Reproduce(ctx context.Context, r Reproduction, form Form, machine Options, interrupt <-chan struct{}, progress Progress) (Outcome, string, error) {
+	o, err := r.Options(form)
+	if err != nil {
+		return Outcome{}, "", err
+	}
 	o.Store, o.Binary, o.Version, o.Command, o.Images = machine.Store, machine.Binary, machine.Version, machine.Command, machine.Images
 	o.Parameters = map[string]string{"reproduction": r.Name}
 	expect := r.Expect
-	if control {
+	if form.Fast {
+		o.Parameters["fast"] = "true"
+	}
+	if form.Control {
 		o.Parameters["control"] = r.Control.Summary
 		expect = r.Control.Expect
 	}

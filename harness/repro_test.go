@@ -3,6 +3,7 @@ package harness
 import (
 	"errors"
 	"io/fs"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -24,20 +25,31 @@ func TestReproData(t *testing.T) {
 			if r.Summary == "" || r.Claim == "" || r.Source == "" || r.Control.Summary == "" {
 				t.Errorf("it does not say what it is: %+v", r)
 			}
-			if _, err := fs.Stat(reproFiles, "repros/"+r.Name+".yaml"); err != nil {
+			file := r.Name
+			if r.Each != "" {
+				file = strings.TrimSuffix(r.Name, "-"+r.Setup.Lock)
+			}
+			if _, err := fs.Stat(reproFiles, "repros/"+file+".yaml"); err != nil {
 				t.Errorf("its file has another name: %v", err)
 			}
-			if r.Expect.Verdict != checker.Violation || r.Control.Expect.Verdict != checker.Valid {
-				t.Errorf("expects %s, and of its control %s", r.Expect.Verdict, r.Control.Expect.Verdict)
+			if reflect.DeepEqual(r.Expect, r.Control.Expect) {
+				t.Errorf("expects of its control the same: %+v", r.Expect)
 			}
-			for _, p := range r.Expect.Violated {
+			for _, p := range slices.Concat(r.Expect.Violated, r.Expect.Kept, r.Control.Expect.Violated, r.Control.Expect.Kept) {
 				if !slices.Contains(checker.Properties(), p) {
-					t.Errorf("expects %q to be violated, which is no property", p)
+					t.Errorf("expects something of %q, which is no property", p)
 				}
 			}
-			for _, control := range []bool{false, true} {
-				if _, err := prepare(r.Options(control)); err != nil {
-					t.Errorf("control %t: %v", control, err)
+			for _, form := range []Form{{}, {Control: true}, {Fast: true}, {Control: true, Fast: true}} {
+				if form.Fast && r.Fast == nil {
+					continue
+				}
+				o, err := r.Options(form)
+				if err == nil {
+					_, err = prepare(o)
+				}
+				if err != nil {
+					t.Errorf("%+v: %v", form, err)
 				}
 			}
 			if found, err := ReproductionByName(r.Name); err != nil || found.Name != r.Name {
@@ -62,17 +74,25 @@ func TestReproControls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if faults := jump.Options(true).Schedule.Faults(); !slices.Equal(faults, []string{"partition"}) {
+	options := func(r Reproduction, form Form) Options {
+		o, err := r.Options(form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	finding, control := Form{}, Form{Control: true}
+	if faults := options(jump, control).Schedule.Faults(); !slices.Equal(faults, []string{"partition"}) {
 		t.Errorf("the control of the clock jump has %v", faults)
 	}
-	if faults := jump.Options(false).Schedule.Faults(); !slices.Equal(faults, []string{"clock", "partition"}) {
+	if faults := options(jump, finding).Schedule.Faults(); !slices.Equal(faults, []string{"clock", "partition"}) {
 		t.Errorf("the clock jump has %v", faults)
 	}
-	lease := time.Duration(pause.TTL)
-	if d := pause.Options(true).Schedule.Steps[0].For.Of(lease); d >= lease {
+	lease := time.Duration(pause.Setup.TTL)
+	if d := options(pause, control).Schedule.Steps[0].For.Of(lease); d >= lease {
 		t.Errorf("the control stops the holder for %s, with a lease of %s", d, lease)
 	}
-	if d := pause.Options(false).Schedule.Steps[0].For.Of(lease); d <= lease {
+	if d := options(pause, finding).Schedule.Steps[0].For.Of(lease); d <= lease {
 		t.Errorf("the holder is stopped for %s, with a lease of %s", d, lease)
 	}
 }

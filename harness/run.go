@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -75,6 +77,7 @@ type run struct {
 	nothingStarted bool
 	recorder       *recorder
 	tally          *tally
+	overlap        *overlapWatch
 	nemesis        *nemesis.Nemesis
 	resource       *clusters.Node
 	workers        []*clusters.Node
@@ -99,7 +102,7 @@ func newRun(t *test, progress Progress) (*run, error) {
 	now := time.Now()
 	stopping := make(chan struct{})
 	r := &run{
-		test: t, me: me, progress: progress, tally: newTally(),
+		test: t, me: me, progress: progress, tally: newTally(), overlap: newOverlapWatch(),
 		id:     now.UTC().Format("20060102t150405") + hex.EncodeToString(random),
 		failed: make(chan error, 1), stopping: stopping,
 		exits: make(map[*clusters.Node]<-chan clusters.Exit),
@@ -212,7 +215,7 @@ func closed(c <-chan struct{}) bool {
 // start brings up servers, resource and workers.
 func (r *run) start(ctx context.Context) error {
 	cluster, err := clusters.Start(ctx, clusters.Request{
-		Run: r.id, Spec: r.spec, Binary: r.Binary, Image: r.Images[r.spec.Image],
+		Run: r.id, Spec: r.spec, Nodes: r.Nodes, Version: r.ServerVersion, Binary: r.Binary, Image: r.Images[r.spec.Image],
 		Labels:   map[string]string{engine.RunLabel: r.id, engine.OwnerLabel: r.me.String()},
 		Progress: r.progress.Step, Status: r.progress.Status, Register: r.journal.Process, RegisterFolder: r.journal.Folder,
 	})
@@ -227,7 +230,7 @@ func (r *run) start(ctx context.Context) error {
 		return err
 	}
 	r.nemesis = &nemesis.Nemesis{
-		Environment: nemesis.Environment{Servers: cluster.Servers(), Workers: r.workers, Lease: r.lease},
+		Environment: nemesis.Environment{Servers: cluster.Servers(), Workers: r.workers, Lease: r.effective},
 		Schedule:    r.schedule, Journal: r.journal, Watch: nemesis.NewWatch(),
 	}
 	return r.nemesis.Plan()
@@ -268,20 +271,47 @@ const startAtOnce = 4
 func (r *run) workerConfig(index int) workloads.WorkerConfig {
 	config := workloads.WorkerConfig{
 		Name: fmt.Sprintf("w%d", index), Index: index,
-		Lock: r.Lock, Socket: r.socket(), Workload: r.Workload, Seed: r.Seed,
+		Lock: r.Lock, Folder: r.cluster.Folder(), Socket: r.socket(), Workload: r.Workload, Seed: r.Seed,
 		TTL: r.TTL, Section: r.Section, Renew: r.Renew, CheckBeforeWrite: r.Check,
+		Wait: r.Wait, LockDelay: max(0, r.LockDelay),
 		Idle:    workloads.Range{Max: 10 * time.Millisecond},
 		Retry:   workloads.Range{Min: 10 * time.Millisecond, Max: 40 * time.Millisecond},
 		Timeout: time.Second,
 	}
-	for _, server := range r.cluster.Servers() {
-		config.Nodes = append(config.Nodes, server.Address)
-	}
+	config.Nodes = r.addresses(index)
 	if r.Rate > 0 {
 		each := time.Duration(float64(r.Concurrency) / r.Rate * float64(time.Second))
 		config.Idle = workloads.Range{Min: each / 2, Max: each * 3 / 2}
 	}
+	if index <= len(r.Workers) {
+		r.Workers[index-1].apply(&config)
+	}
 	return config
+}
+
+// addresses are those of the servers that a worker is told of: all that are
+// for clients, or the one that it is tied to.
+func (r *run) addresses(index int) []string {
+	var all []string
+	for _, server := range r.cluster.Servers() {
+		if !server.Server.Hidden {
+			all = append(all, server.Address)
+		}
+	}
+	if r.Pin {
+		return []string{all[(index-1)%len(all)]}
+	}
+	return all
+}
+
+// apply changes what one worker does.
+func (o WorkerOptions) apply(c *workloads.WorkerConfig) {
+	c.TTL = cmp.Or(o.TTL, c.TTL)
+	c.Wait = cmp.Or(o.Wait, c.Wait)
+	c.NoKeepAlive, c.After, c.Holds = o.NoKeepAlive, o.After, o.Holds
+	if o.Section > 0 {
+		c.Section = workloads.Range{Min: o.Section, Max: o.Section}
+	}
 }
 
 func (r *run) startProgram(ctx context.Context, name, command string, config any, networked bool) (*clusters.Node, error) {
@@ -303,7 +333,7 @@ func (r *run) open(ctx context.Context, startErr error) error {
 	if err != nil {
 		return err
 	}
-	r.recorder = &recorder{writer: writer, observe: []func(history.Event){r.tally.Observe, r.announce}}
+	r.recorder = &recorder{writer: writer, observe: []func(history.Event){r.tally.Observe, r.overlap.Observe, r.announce}}
 	if r.nemesis != nil {
 		r.nemesis.Record = r.recorder.Record
 		r.recorder.observe = append(r.recorder.observe, r.nemesis.Watch.Observe)
@@ -319,7 +349,7 @@ func (r *run) header(ctx context.Context, started bool) history.Header {
 	h := history.Header{
 		Run: r.id, Started: time.Now().UTC().Format(time.RFC3339), Version: r.Version,
 		Lock: r.Lock, Workload: r.Workload, Guard: r.Guard,
-		Lease: r.lease, Slack: r.info.Slack, Tokens: r.info.Token != "",
+		Lease: r.lease, Slack: r.slack(), Tokens: r.info.Token != "", Session: r.info.Session,
 		Faults: r.schedule.Faults(), MinOps: r.MinOps, Require: r.Require, Seed: r.Seed,
 		Parameters: r.Parameters, Command: r.Command,
 	}
@@ -330,11 +360,11 @@ func (r *run) header(ctx context.Context, started bool) history.Header {
 		return h
 	}
 	h.Images = r.cluster.Images()
-	h.Versions = libraryVersions()
+	h.Versions = moduleVersions(append(slices.Clone(r.info.Modules), r.info.Library))
 	for _, server := range r.cluster.Servers() {
 		h.Servers = append(h.Servers, server.Name)
 		if version, err := server.Host.Version(ctx); err == nil && version != "" {
-			h.Versions[r.spec.Image] = version
+			h.Versions[server.Server.Program] = version
 		}
 	}
 	return h
@@ -397,9 +427,12 @@ func (r *run) describe() string {
 const statusInterval = 200 * time.Millisecond
 
 // wait returns when the time for faults is over, or the schedule is done and
-// the run is to end with it.
+// the run is to end with it, or what is searched for was seen.
 func (r *run) wait(ctx context.Context, interrupt <-chan struct{}, done <-chan struct{}) (interrupted bool, err error) {
-	if !r.EndEarly {
+	switch {
+	case r.UntilOverlap:
+		done = r.overlap.seen
+	case !r.EndEarly:
 		done = nil
 	}
 	return r.until(time.Now().Add(r.active()), r.quiet, interrupt, done, ctx.Done())

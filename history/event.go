@@ -89,6 +89,9 @@ type Event struct {
 	// Until is the end of the promise on the worker's own monotonic clock, on
 	// acquire ok and renew ok; 0 when the lock gives no deadline.
 	Until int64 `json:"until,omitempty"`
+	// Dead marks an acquire ok whose grant the service had already forgotten when
+	// its answer arrived.
+	Dead bool `json:"dead,omitempty"`
 
 	// Client is the worker behind an access of the Resource; Op and Grant are then
 	// the worker's own.
@@ -169,6 +172,9 @@ type Header struct {
 	Slack time.Duration `json:"slack_ns"`
 	// Tokens says that the lock hands out fencing tokens.
 	Tokens bool `json:"tokens"`
+	// Session says that the client renews its lease in the background, without a
+	// record, for as long as it runs and reaches its servers.
+	Session bool `json:"session,omitempty"`
 
 	Faults  []string `json:"faults,omitempty"`  // kinds asked for
 	MinOps  int64    `json:"min_ops"`           // acknowledged updates below which nothing is judged valid

@@ -209,7 +209,7 @@ func (n *Nemesis) neverBegun(step Step, id, why string) {
 // inflict takes one fault through all of its stages.
 func (n *Nemesis) inflict(ctx context.Context, step Step, id string, trigger entry, w window, inForce func()) {
 	report := history.Fault{ID: id, Kind: step.Fault, Role: step.Target, Step: step.Step.Of(n.Environment.Lease).Nanoseconds()}
-	order, fault, err := n.prepare(step, id, trigger)
+	order, fault, err := n.prepare(step, id, trigger, n.leader(ctx, step))
 	report.Targets, report.Peers = names(order.Targets), names(order.Peers)
 	if err != nil {
 		n.report(report, history.Skipped, err.Error())
@@ -240,7 +240,7 @@ func since(from, to int64) Span {
 
 // prepare resolves roles and makes the fault, unless a target suffers one of
 // the same kind already: the first to heal would heal both.
-func (n *Nemesis) prepare(step Step, id string, trigger entry) (Order, Fault, error) {
+func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.Node) (Order, Fault, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	order := Order{ID: id, Step: step}
@@ -252,7 +252,7 @@ func (n *Nemesis) prepare(step Step, id string, trigger entry) (Order, Fault, er
 	if holder == "" {
 		holder = n.Watch.holder()
 	}
-	r := resolver{env: n.Environment, rng: n.rng, holder: holder}
+	r := resolver{env: n.Environment, rng: n.rng, holder: holder, leader: leader}
 	var err error
 	if order.Targets, err = r.targets(step.Target); err != nil {
 		return order, nil, err

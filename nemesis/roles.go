@@ -14,8 +14,10 @@ import (
 // Roles that a target can be named by, beside the names of nodes. one,
 // minority, majority and all mean servers unless "worker" or "workers" follows.
 const (
-	roleHolder    = "holder" // the worker that has just entered its section
-	roleWaiter    = "waiter" // a worker outside of it
+	roleHolder    = "holder"   // the worker that has just entered its section
+	roleWaiter    = "waiter"   // a worker outside of it
+	roleLeader    = "leader"   // the server that leads the others
+	roleFollower  = "follower" // a server that does not
 	roleOne       = "one"
 	roleMinority  = "minority"
 	roleMajority  = "majority"
@@ -30,7 +32,8 @@ const (
 type resolver struct {
 	env    Environment
 	rng    *rand.Rand
-	holder string // worker inside its section, "" if none is known
+	holder string         // worker inside its section, "" if none is known
+	leader *clusters.Node // nil if none is known
 }
 
 // errNobody says that no node has the role at the moment.
@@ -43,6 +46,16 @@ func (r resolver) targets(text string) ([]*clusters.Node, error) {
 		return r.named(r.holder)
 	case roleWaiter:
 		return r.some(1, slices.DeleteFunc(slices.Clone(r.env.Workers), func(n *clusters.Node) bool { return n.Name == r.holder }))
+	case roleLeader:
+		if r.leader == nil {
+			return nil, errNobody
+		}
+		return []*clusters.Node{r.leader}, nil
+	case roleFollower:
+		if r.leader == nil {
+			return nil, errNobody
+		}
+		return r.some(1, slices.DeleteFunc(slices.Clone(r.env.Servers), func(n *clusters.Node) bool { return n == r.leader }))
 	case roleHalves:
 		nodes := r.env.Nodes()
 		return r.some(len(nodes)/2, nodes)
@@ -63,7 +76,7 @@ var namesPattern = regexp.MustCompile(`^[nw][0-9]+( *, *[nw][0-9]+)*$`)
 // canMean says whether a text is a role or a list of names in any cluster.
 func canMean(text string) bool {
 	switch text {
-	case roleHolder, roleWaiter, roleHalves, roleServers, roleWorkers:
+	case roleHolder, roleWaiter, roleLeader, roleFollower, roleHalves, roleServers, roleWorkers:
 		return true
 	}
 	return rolePattern.MatchString(text) || namesPattern.MatchString(text)
@@ -75,8 +88,11 @@ var rolePattern = regexp.MustCompile(`^(one|minority|majority|all)( (server|serv
 // anyOf resolves like targets, but a role that only the run can tell to all the
 // nodes that may have it.
 func (r resolver) anyOf(text string) ([]*clusters.Node, error) {
-	if text == roleHolder || text == roleWaiter {
+	switch text {
+	case roleHolder, roleWaiter:
 		return r.env.Workers, nil
+	case roleLeader, roleFollower:
+		return r.env.Servers, nil
 	}
 	return r.targets(text)
 }

@@ -102,7 +102,7 @@ func TestRolesOfNobody(t *testing.T) {
 		{"n6", "", fiveAndThree(), false},
 		{"n1,,n2", "", fiveAndThree(), false},
 		{"", "", fiveAndThree(), false},
-		{"leader", "", fiveAndThree(), false},
+		{"leader", "", fiveAndThree(), true},
 		{"two servers", "", fiveAndThree(), false},
 		{"one duck", "", fiveAndThree(), false},
 		{"holder", "w9", fiveAndThree(), false},

@@ -2,11 +2,13 @@ package workloads
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"lockcheck/clients"
@@ -20,6 +22,7 @@ type WorkerConfig struct {
 	Index    int      `json:"index"` // from 1; keeps elements of workers apart
 	Lock     string   `json:"lock"`
 	Nodes    []string `json:"nodes"`  // addresses of the lock's servers
+	Folder   string   `json:"folder"` // shared by all workers
 	Socket   string   `json:"socket"` // of the resource
 	Workload string   `json:"workload"`
 	Seed     uint64   `json:"seed"`
@@ -29,8 +32,17 @@ type WorkerConfig struct {
 	// Pause between two holds, and between an attempt that failed and the next.
 	Idle  Range `json:"idle"`
 	Retry Range `json:"retry"`
-	// Timeout bounds one call to the lock service.
+	// Timeout bounds one call to the lock service, other than an attempt that
+	// queues: Wait bounds that one, if it is not 0.
 	Timeout time.Duration `json:"timeout_ns"`
+	Wait    time.Duration `json:"wait_ns,omitempty"`
+	// LockDelay and NoKeepAlive are those of clients.Config.
+	LockDelay   time.Duration `json:"lock_delay_ns,omitempty"`
+	NoKeepAlive bool          `json:"no_keep_alive,omitempty"`
+	// After is how long the worker waits before its first attempt, Holds after how
+	// many holds it has done its part; 0 for never.
+	After time.Duration `json:"after_ns,omitempty"`
+	Holds int           `json:"holds,omitempty"`
 	// Renew extends the lease each TTL/3 while the worker is in its section.
 	Renew bool `json:"renew"`
 	// CheckBeforeWrite makes the worker look at its deadline before it writes.
@@ -41,6 +53,30 @@ type WorkerConfig struct {
 type Range struct {
 	Min time.Duration `json:"min_ns"`
 	Max time.Duration `json:"max_ns"`
+}
+
+// ParseRange reads "50ms", or "20ms-80ms" for a range.
+func ParseRange(text string) (Range, error) {
+	low, high, ranged := strings.Cut(text, "-")
+	if !ranged {
+		high = low
+	}
+	var r Range
+	var lowErr, highErr error
+	r.Min, lowErr = time.ParseDuration(low)
+	r.Max, highErr = time.ParseDuration(high)
+	if lowErr != nil || highErr != nil {
+		return Range{}, fmt.Errorf("%q: write 50ms, or 20ms-80ms for a range", text)
+	}
+	return r, nil
+}
+
+// String is the inverse of ParseRange.
+func (r Range) String() string {
+	if r.Min == r.Max {
+		return r.Min.String()
+	}
+	return r.Min.String() + "-" + r.Max.String()
 }
 
 func (r Range) draw(rng *rand.Rand) time.Duration {
@@ -57,7 +93,7 @@ const CommandGo = "go" // begin
 const (
 	// watchdogGrace is how long a call may overrun its deadline before the
 	// worker gives up on it.
-	watchdogGrace = 250 * time.Millisecond
+	watchdogGrace = 500 * time.Millisecond
 	// resourceTimeout bounds a call to the resource, which no fault touches.
 	resourceTimeout = 10 * time.Second
 )
@@ -76,6 +112,7 @@ type worker struct {
 	stop     <-chan struct{}
 	ops      opCounter
 	attempts int
+	held     int
 	updates  int64
 }
 
@@ -90,7 +127,10 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 	if !known {
 		return fmt.Errorf("worker: unknown workload %q", config.Workload)
 	}
-	lock, err := info.Open(clients.Config{Worker: config.Name, Nodes: config.Nodes})
+	lock, err := info.Open(clients.Config{
+		Worker: config.Name, Nodes: config.Nodes, Folder: config.Folder,
+		TTL: config.TTL, LockDelay: config.LockDelay, NoKeepAlive: config.NoKeepAlive,
+	})
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
@@ -145,7 +185,12 @@ func commands(input io.Reader) (started, stop <-chan struct{}) {
 }
 
 func (w *worker) run(ctx context.Context) error {
+	w.sleep(w.config.After)
 	for !w.stopped() {
+		if w.config.Holds > 0 && w.held == w.config.Holds {
+			<-w.stop
+			return nil
+		}
 		again, err := w.attempt(ctx)
 		if err != nil {
 			return fmt.Errorf("worker %s: %w", w.config.Name, err)
@@ -187,6 +232,7 @@ func (w *worker) attempt(ctx context.Context) (again Range, err error) {
 	grant, outcome := w.acquire(ctx, key)
 	switch outcome {
 	case clients.Done:
+		w.held++
 		err := w.hold(ctx, grant)
 		return w.config.Idle, err
 	case clients.Unknown:
@@ -203,11 +249,27 @@ func (w *worker) acquire(ctx context.Context, key string) (clients.Grant, client
 	w.attempts++
 	op := w.begin(history.Event{F: history.Acquire, Key: key, Grant: w.attemptID()})
 	attempt := clients.Attempt{Key: key, ID: w.attemptID(), TTL: w.config.TTL}
-	grant, err := bounded(ctx, w.config.Timeout, func(ctx context.Context) (clients.Grant, error) {
+	ctx, release := w.untilStopped(ctx)
+	defer release()
+	grant, err := bounded(ctx, cmp.Or(w.config.Wait, w.config.Timeout), func(ctx context.Context) (clients.Grant, error) {
 		return w.lock.Acquire(ctx, attempt)
 	})
-	op.Token, op.Until = grant.Token, grant.Until
+	op.Token, op.Until, op.Dead = grant.Token, grant.Until, grant.Dead
 	return grant, w.complete(op, err)
+}
+
+// untilStopped ends the context with the run: who waits in a queue is not to
+// hold up its end.
+func (w *worker) untilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-w.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 func (w *worker) release(ctx context.Context, grant clients.Grant) {
@@ -352,7 +414,12 @@ func bounded[T any](ctx context.Context, timeout time.Duration, call func(contex
 		value, err := call(ctx)
 		done <- result{value, err}
 	}()
-	watchdog := time.NewTimer(timeout + watchdogGrace)
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+	}
+	watchdog := time.NewTimer(watchdogGrace)
 	defer watchdog.Stop()
 	select {
 	case r := <-done:

@@ -15,6 +15,9 @@ import (
 // does, and neither a refusal nor a failure of the agent.
 var ErrNoAnswer = errors.New("no answer")
 
+// ErrNoLeader is what Leads returns for servers none of which leads.
+var ErrNoLeader = errors.New("none of these servers leads the others")
+
 // Host is a place on which faults can be inflicted.
 type Host interface {
 	// Signal sends a signal to every process of the node, other than the agent.
@@ -43,6 +46,9 @@ type Host interface {
 	Ready(ctx context.Context) error
 	// Version asks the server for its version.
 	Version(ctx context.Context) (string, error)
+	// Leads asks the server whether it leads the others. The error is ErrNoLeader
+	// for servers of which none does.
+	Leads(ctx context.Context) (bool, error)
 }
 
 // Signal is a signal that an agent knows how to send and to verify.
@@ -51,6 +57,7 @@ type Signal string
 const (
 	Stop     Signal = "stop"     // SIGSTOP
 	Continue Signal = "continue" // SIGCONT
+	Kill     Signal = "kill"     // SIGKILL
 )
 
 // Moment brackets a deed: it took effect between From and To, in ns of
@@ -95,4 +102,9 @@ type Probes interface {
 	Ready(ctx context.Context, address string) error
 	Clock(ctx context.Context, address string) (time.Time, error)
 	Version(ctx context.Context, address string) (string, error)
+}
+
+// LeaderProbe is what Probes can do where one of the servers leads the others.
+type LeaderProbe interface {
+	Leads(ctx context.Context, address string) (bool, error)
 }

@@ -158,3 +158,12 @@ func (l Local) Version(ctx context.Context) (string, error) {
 	}
 	return l.Probes.Version(ctx, l.Address)
 }
+
+// Leads implements Host.
+func (l Local) Leads(ctx context.Context) (bool, error) {
+	probe, can := l.Probes.(LeaderProbe)
+	if !can {
+		return false, ErrNoLeader
+	}
+	return probe.Leads(ctx, l.Address)
+}

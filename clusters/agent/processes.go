@@ -15,7 +15,7 @@ import (
 )
 
 // numbers maps signals to those of the kernel.
-var numbers = map[Signal]syscall.Signal{Stop: syscall.SIGSTOP, Continue: syscall.SIGCONT}
+var numbers = map[Signal]syscall.Signal{Stop: syscall.SIGSTOP, Continue: syscall.SIGCONT, Kill: syscall.SIGKILL}
 
 // signalAll sends the signal to each process that list returns, again until a
 // pass finds no new one: a process may fork while the others are being stopped.

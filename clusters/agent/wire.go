@@ -27,6 +27,8 @@ type reply struct {
 	ID        int64     `json:"id"`
 	Error     string    `json:",omitempty"`
 	NoAnswer  bool      `json:",omitempty"` // the error is ErrNoAnswer
+	NoLeader  bool      `json:",omitempty"` // the error is ErrNoLeader
+	Yes       bool      `json:",omitempty"`
 	Moment    Moment    `json:",omitzero"`
 	Processes []Process `json:",omitempty"`
 	Dropped   int64     `json:",omitempty"`
@@ -112,11 +114,14 @@ func perform(ctx context.Context, host Host, r request, deeds sync.Locker) reply
 		err = host.Ready(ctx)
 	case "version":
 		answer.Text, err = host.Version(ctx)
+	case "leads":
+		answer.Yes, err = host.Leads(ctx)
 	default:
 		err = fmt.Errorf("unknown method %q", r.Method)
 	}
 	if err != nil {
-		answer.Error, answer.NoAnswer = err.Error(), errors.Is(err, ErrNoAnswer)
+		answer.Error = err.Error()
+		answer.NoAnswer, answer.NoLeader = errors.Is(err, ErrNoAnswer), errors.Is(err, ErrNoLeader)
 	}
 	return answer
 }
@@ -185,6 +190,8 @@ func (r *Remote) call(ctx context.Context, call request) (reply, error) {
 		switch {
 		case answer.NoAnswer:
 			return answer, fmt.Errorf("%s: %w", call.Target, ErrNoAnswer)
+		case answer.NoLeader:
+			return answer, ErrNoLeader
 		case answer.Error != "":
 			return answer, errors.New(answer.Error)
 		}
@@ -278,4 +285,10 @@ func (r *Remote) Ready(ctx context.Context) error {
 func (r *Remote) Version(ctx context.Context) (string, error) {
 	answer, err := r.call(ctx, request{Method: "version"})
 	return answer.Text, err
+}
+
+// Leads implements Host.
+func (r *Remote) Leads(ctx context.Context) (bool, error) {
+	answer, err := r.call(ctx, request{Method: "leads"})
+	return answer.Yes, err
 }

@@ -86,6 +86,22 @@ func (e *Engine) Start(ctx context.Context, spec Spec) (*Container, error) {
 	return started, nil
 }
 
+// Restart starts a container again that is ending or has ended, with its file
+// system as it left it.
+func (e *Engine) Restart(ctx context.Context, name string) (<-chan Exit, error) {
+	ended, failed := e.api.ContainerWait(ctx, name, container.WaitConditionNotRunning)
+	select {
+	case <-ended:
+	case err := <-failed:
+		return nil, fmt.Errorf("container %s: %w", name, err)
+	}
+	exited := e.wait(ctx, name)
+	if err := e.api.ContainerStart(ctx, name, container.StartOptions{}); err != nil {
+		return nil, fmt.Errorf("container %s: %w", name, err)
+	}
+	return exited, nil
+}
+
 func (s Spec) config() *container.Config {
 	return &container.Config{
 		Image: s.Image, Entrypoint: s.Entrypoint, Cmd: s.Command, Env: s.Env, Labels: s.Labels,

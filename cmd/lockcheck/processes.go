@@ -62,17 +62,19 @@ func serverCommand(s *system) *cobra.Command {
 
 func agentCommand(s *system) *cobra.Command {
 	var servers string
+	var server int
 	host := agent.Local{Network: true}
 	cmd := &cobra.Command{
 		Use: "agent", Hidden: true, Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if spec, known := clusters.ByName(servers); known {
-				host.Probes = spec.Probes
+				host.Probes = spec.Server(server).Probes
 			}
 			return agent.Serve(cmd.Context(), host, s.stdin, s.stdout)
 		},
 	}
 	cmd.Flags().StringVar(&servers, "servers", "", "kind of servers")
+	cmd.Flags().IntVar(&server, "server", 0, "which of the servers, from 0")
 	cmd.Flags().StringVar(&host.Address, "address", "", "address of the server")
 	cmd.Flags().StringVar(&host.ClockFile, "clock-file", "", "file with the offset of the server's clock")
 	return cmd

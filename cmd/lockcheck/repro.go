@@ -11,7 +11,8 @@ import (
 )
 
 func reproCommand(s *system) *cobra.Command {
-	var list, control bool
+	var list bool
+	var form harness.Form
 	machine := harness.Options{}
 	cmd := &cobra.Command{
 		Use:   "repro NAME",
@@ -33,11 +34,12 @@ valid.
 			case len(args) == 0:
 				return &harness.UsageError{Err: errors.New("name a reproduction, or use --list")}
 			}
-			return s.reproduce(cmd.Context(), args[0], control, machine)
+			return s.reproduce(cmd.Context(), args[0], form, machine)
 		},
 	}
 	cmd.Flags().BoolVar(&list, "list", false, "list the reproductions")
-	cmd.Flags().BoolVar(&control, "control", false, "run the control in place of the finding")
+	cmd.Flags().BoolVar(&form.Control, "control", false, "run the control in place of the finding")
+	cmd.Flags().BoolVar(&form.Fast, "fast", false, "run a shorter form, where there is one")
 	cmd.Flags().StringVar(&machine.Store, "store", "store", "`folder` for runs")
 	return cmd
 }
@@ -59,7 +61,7 @@ func (s *system) listReproductions() error {
 	return s.printItems(items)
 }
 
-func (s *system) reproduce(ctx context.Context, name string, control bool, machine harness.Options) error {
+func (s *system) reproduce(ctx context.Context, name string, form harness.Form, machine harness.Options) error {
 	r, err := harness.ReproductionByName(name)
 	if err != nil {
 		return err
@@ -72,7 +74,7 @@ func (s *system) reproduce(ctx context.Context, name string, control bool, machi
 	progress := s.progress()
 	progress.Step("%s", r.Claim)
 	progress.Step("source: %s", r.Source)
-	outcome, missed, err := harness.Reproduce(ctx, r, control, machine, interrupt, progress)
+	outcome, missed, err := harness.Reproduce(ctx, r, form, machine, interrupt, progress)
 	progress.Done()
 	if outcome.History == nil {
 		return err
@@ -80,7 +82,7 @@ func (s *system) reproduce(ctx context.Context, name string, control bool, machi
 	if reportErr := s.report(outcome.Judgement); reportErr != nil {
 		return reportErr
 	}
-	return alsoFailed(s.conclude(r, control, outcome, missed), err)
+	return alsoFailed(s.conclude(r, form.Control, outcome, missed), err)
 }
 
 // conclude says whether the finding was reproduced.

@@ -25,30 +25,19 @@ type testFlags struct {
 	schedule string
 	images   []string
 	expect   string
+	// lockDelay is Options.LockDelay, in which 0 means the usual one.
+	lockDelay time.Duration
 }
 
 // section is a flag value: a length of time, or a range of them.
 type section workloads.Range
 
-func (s *section) String() string {
-	if s.Min == s.Max {
-		return s.Min.String()
-	}
-	return s.Min.String() + "-" + s.Max.String()
-}
+func (s *section) String() string { return workloads.Range(*s).String() }
 
 func (s *section) Set(text string) error {
-	low, high, ranged := strings.Cut(text, "-")
-	if !ranged {
-		high = low
-	}
-	var lowErr, highErr error
-	s.Min, lowErr = time.ParseDuration(low)
-	s.Max, highErr = time.ParseDuration(high)
-	if lowErr != nil || highErr != nil {
-		return errors.New("write 50ms, or 20ms-80ms for a range")
-	}
-	return nil
+	r, err := workloads.ParseRange(text)
+	*s = section(r)
+	return err
 }
 
 func (s *section) Type() string { return "range" }
@@ -82,9 +71,14 @@ func (f *testFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Nemesis, "nemesis", "pause", "`faults`, as in pause,clock or \"pause:one server\"; none for none")
 	flags.DurationVar(&f.Interval, "nemesis-interval", harness.DefaultInterval, "mean time from one fault to the next")
 	flags.StringVar(&f.schedule, "schedule", "", "`file` with a schedule of faults, in place of --nemesis")
-	flags.DurationVar(&f.TimeLimit, "time-limit", harness.DefaultTimeLimit, "length of the run, the quiet time at its end included")
+	flags.DurationVar(&f.TimeLimit, "time-limit", 0, "length of the run, the quiet time at its end included (default: 20s, more for long leases)")
 	flags.IntVarP(&f.Concurrency, "concurrency", "c", harness.DefaultConcurrency, "number of workers")
 	flags.Float64Var(&f.Rate, "rate", 0, "holds per second of all workers together; 0 for as many as there are")
+	flags.StringVar(&f.ServerVersion, "version", "", "`version` of the servers, see \"lockcheck list locks\"")
+	flags.IntVar(&f.Nodes, "nodes", 0, "number of servers (default: that of the lock)")
+	flags.BoolVar(&f.Pin, "pin", false, "tie each worker to one server, where one can serve it alone")
+	flags.DurationVar(&f.Wait, "wait", 0, "how long an attempt waits in the queue of the lock (default: 5s)")
+	flags.DurationVar(&f.lockDelay, "lock-delay", 0, "how long the service withholds the lock of a lost session")
 	flags.DurationVar(&f.TTL, "ttl", 0, "lease of the lock (default: that of the lock)")
 	flags.Var(&f.section, "section", "time in the critical section, fixed or as in 20ms-80ms")
 	flags.BoolVar(&f.Renew, "renew", false, "renew the lease while in the section")
@@ -127,6 +121,12 @@ func (f *testFlags) options(cmd *cobra.Command) (harness.Options, error) {
 	cmd.Flags().Visit(func(flag *pflag.Flag) { o.Parameters[flag.Name] = flag.Value.String() })
 	if cmd.Flags().Changed("ttl") && f.TTL <= 0 {
 		return o, &harness.UsageError{Err: fmt.Errorf("--ttl %s: a lease must be positive", f.TTL)}
+	}
+	if cmd.Flags().Changed("lock-delay") {
+		o.LockDelay = f.lockDelay
+		if f.lockDelay <= 0 {
+			o.LockDelay = -1
+		}
 	}
 	if f.schedule != "" {
 		if cmd.Flags().Changed("nemesis") {

@@ -1,0 +1,39 @@
+package checker
+
+import "fmt"
+
+// deadGrants finds grants that the service itself had already forgotten when
+// they arrived: a waiter whose place in the queue was gone is told that it is
+// its turn (github.com/etcd-io/etcd/issues/11456).
+func deadGrants(r *run) []Incident {
+	var found []Incident
+	for _, a := range r.attempts {
+		if !a.granted() || !a.acquire.dead {
+			continue
+		}
+		found = append(found, Incident{
+			Key: a.key, From: a.acquire.done, To: a.acquire.done, Class: "dead grant",
+			What: fmt.Sprintf("%s was granted %s, though the service no longer had its claim on record",
+				a.worker, a.key),
+			Workers: []string{a.worker}, Grants: []string{a.grant},
+			Faults: r.inForce(a.acquire.invoke, a.acquire.done),
+		})
+	}
+	return found
+}
+
+// noDeadGrant judges that a grant was in force when it arrived, as far as the
+// client could ask the service.
+func noDeadGrant(r *run, found []Incident) judged {
+	j := judge(NoDeadGrant, found)
+	switch {
+	case len(found) > 0:
+		j.clause = "the lock was granted " + times(len(found)) + " to a worker whose claim was gone"
+		j.Summary = j.clause
+	case len(r.holds) == 0:
+		j.Verdict, j.Summary = Undecided, "nobody ever held the lock"
+	default:
+		j.Summary = "no grant was known to be gone when it arrived"
+	}
+	return j
+}

@@ -1,0 +1,73 @@
+package harness
+
+import (
+	"sync"
+	"time"
+
+	"lockcheck/history"
+)
+
+// overlapConfirmed is how long two workers must seem to hold a lock: events of
+// different workers arrive out of order by less.
+const overlapConfirmed = 300 * time.Millisecond
+
+// overlapWatch tells when two workers seem to hold one lock at once. It only
+// decides when a search may end; what happened is for the checkers to judge.
+type overlapWatch struct {
+	seen chan struct{} // closed then
+
+	mu    sync.Mutex
+	locks map[string]*watchedLock // by key
+	done  bool
+}
+
+// watchedLock is one key: who holds it under which grant, and since when there
+// are several, ns; 0 if there are not.
+type watchedLock struct {
+	holders map[string]string
+	several int64
+}
+
+func newOverlapWatch() *overlapWatch {
+	return &overlapWatch{seen: make(chan struct{}), locks: make(map[string]*watchedLock)}
+}
+
+// Observe takes notice of an event.
+func (w *overlapWatch) Observe(e history.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.done {
+		return
+	}
+	w.update(e)
+	for _, lock := range w.locks {
+		if lock.several != 0 && e.Time-lock.several > overlapConfirmed.Nanoseconds() {
+			w.done = true
+			close(w.seen)
+			return
+		}
+	}
+}
+
+func (w *overlapWatch) update(e history.Event) {
+	lock := w.locks[e.Key]
+	switch {
+	case e.F == history.Acquire && e.Type == history.OK:
+		if lock == nil {
+			lock = &watchedLock{holders: make(map[string]string)}
+			w.locks[e.Key] = lock
+		}
+		lock.holders[e.Process] = e.Grant
+		if len(lock.holders) > 1 && lock.several == 0 {
+			lock.several = e.Time
+		}
+	case lock == nil:
+	case e.F == history.Release && e.Type == history.Invoke, e.F == history.Lost:
+		if lock.holders[e.Process] == e.Grant {
+			delete(lock.holders, e.Process)
+		}
+		if len(lock.holders) < 2 {
+			lock.several = 0
+		}
+	}
+}
