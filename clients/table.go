@@ -133,6 +133,12 @@ func Table() []Info {
 			Renew: true, Told: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
 			Modules: []string{goRedis}, Open: openRedsync,
 		},
+		{
+			Name: "valkey", Summary: "the lock of redis on one Valkey",
+			Servers: "valkey", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
+			Renew: true, Told: "when a renewal fails", Clock: "wall clock of the server",
+			Modules: []string{goRedis}, Open: openRedis,
+		},
 	}
 }
 
