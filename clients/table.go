@@ -139,6 +139,11 @@ func Table() []Info {
 			Renew: true, Told: "when a renewal fails", Clock: "wall clock of the server",
 			Modules: []string{goRedis}, Open: openRedis,
 		},
+		{
+			Name: "file", Summary: "a file in a folder that the workers share, made by link(2); a holder that dies keeps it; needs no Docker",
+			Servers: "none", Told: "never", Clock: "none",
+			Open: openFile,
+		},
 	}
 }
 
