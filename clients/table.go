@@ -136,6 +136,17 @@ func Table() []Info {
 			Renew: true, Told: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
 			Modules: []string{goRedis}, Open: openRedsync,
 		},
+		{
+			Name: "valkey", Summary: "the lock of redis on one Valkey",
+			Servers: "valkey", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
+			Renew: true, Told: "when a renewal fails", Clock: "wall clock of the server",
+			Modules: []string{goRedis}, Open: openRedis,
+		},
+		{
+			Name: "file", Summary: "a file in a folder that the workers share, made by link(2); a holder that dies keeps it; needs no Docker",
+			Servers: "none", Told: "never", Clock: "none",
+			Open: openFile,
+		},
 	}
 }
 
