@@ -18,7 +18,11 @@ type Config struct {
 }
 
 // Modules that several clients are built on.
-const goRedis = "github.com/redis/go-redis/v9"
+const (
+	goRedis    = "github.com/redis/go-redis/v9"
+	etcdClient = "go.etcd.io/etcd/client/v3"
+	etcdServer = "go.etcd.io/etcd/server/v3" // for the messages of its Lock service
+)
 
 // Info describes a lock: what a user must know before choosing it.
 type Info struct {
@@ -146,6 +150,28 @@ func Table() []Info {
 			Name: "file", Summary: "a file in a folder that the workers share, made by link(2); a holder that dies keeps it; needs no Docker",
 			Servers: "none", Told: "never", Clock: "none",
 			Open: openFile,
+		},
+		{
+			Name: "etcd", Summary: "etcd: Session and Mutex of the Go client library",
+			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, Slack: 3 * time.Second,
+			Session: true, Queues: true, AnyServer: true, Token: "create revision of the own key",
+			Told: "when its session ends", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
+			Modules: []string{etcdClient}, Open: openEtcd,
+		},
+		{
+			Name: "etcd-v3lock", Summary: "etcd: the Lock service of the servers, with a lease of the client",
+			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, Slack: 3 * time.Second,
+			Session: true, Queues: true, AnyServer: true, Token: "create revision of the own key",
+			Told: "when a renewal is refused, or none was answered for the length of the lease", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
+			Modules: []string{etcdClient, etcdServer}, Open: openEtcdV3Lock,
+		},
+		{
+			Name: "etcd-header-revision", Summary: "etcd: as etcd-v3lock, fenced by the revision in the answer",
+			Naive:   "two holders can get the same token from etcd 3.4",
+			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, Slack: 3 * time.Second,
+			Session: true, Queues: true, AnyServer: true, Token: "revision in the header of the answer",
+			Told: "when a renewal is refused, or none was answered for the length of the lease", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
+			Modules: []string{etcdClient, etcdServer}, Open: openEtcdHeaderRevision,
 		},
 	}
 }
