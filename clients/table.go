@@ -133,6 +133,28 @@ func Table() []Info {
 			Renew: true, Told: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
 			Modules: []string{goRedis}, Open: openRedsync,
 		},
+		{
+			Name: "zookeeper", Summary: "ZooKeeper's own recipe: a queue of nodes that end with their session, each watching the one before",
+			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, Slack: 2 * time.Second,
+			Session: true, Queues: true, AnyServer: true,
+			Token: "czxid of the own node", Told: zooTold, Clock: zooClock,
+			Modules: []string{goZooKeeper}, Open: openZooKeeper,
+		},
+		{
+			Name: "zookeeper-lib", Summary: "the same recipe by the library that people use", Library: goZooKeeper,
+			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, Slack: 2 * time.Second,
+			Session: true, Queues: true, AnyServer: true,
+			Told: zooTold, Clock: zooClock,
+			Open: openZooKeeperLib,
+		},
+		{
+			Name: "zookeeper-herd", Summary: "the same recipe with a watch on the whole queue",
+			Naive:   "each release wakes up all who wait",
+			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, Slack: 2 * time.Second,
+			Session: true, Queues: true, AnyServer: true,
+			Token: "czxid of the own node", Told: zooTold, Clock: zooClock,
+			Modules: []string{goZooKeeper}, Open: openZooKeeperHerd,
+		},
 	}
 }
 
