@@ -173,6 +173,28 @@ func Table() []Info {
 			Told: "when a renewal is refused, or none was answered for the length of the lease", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
 			Modules: []string{etcdClient, etcdServer}, Open: openEtcdHeaderRevision,
 		},
+		{
+			Name: "zookeeper", Summary: "ZooKeeper's own recipe: a queue of nodes that end with their session, each watching the one before",
+			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, Slack: 2 * time.Second,
+			Session: true, Queues: true, AnyServer: true,
+			Token: "czxid of the own node", Told: zooTold, Clock: zooClock,
+			Modules: []string{goZooKeeper}, Open: openZooKeeper,
+		},
+		{
+			Name: "zookeeper-lib", Summary: "the same recipe by the library that people use", Library: goZooKeeper,
+			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, Slack: 2 * time.Second,
+			Session: true, Queues: true, AnyServer: true,
+			Told: zooTold, Clock: zooClock,
+			Open: openZooKeeperLib,
+		},
+		{
+			Name: "zookeeper-herd", Summary: "the same recipe with a watch on the whole queue",
+			Naive:   "each release wakes up all who wait",
+			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, Slack: 2 * time.Second,
+			Session: true, Queues: true, AnyServer: true,
+			Token: "czxid of the own node", Told: zooTold, Clock: zooClock,
+			Modules: []string{goZooKeeper}, Open: openZooKeeperHerd,
+		},
 	}
 }
 
