@@ -18,7 +18,10 @@ type Config struct {
 }
 
 // Modules that several clients are built on.
-const goRedis = "github.com/redis/go-redis/v9"
+const (
+	goRedis   = "github.com/redis/go-redis/v9"
+	consulAPI = "github.com/hashicorp/consul/api"
+)
 
 // Info describes a lock: what a user must know before choosing it.
 type Info struct {
@@ -132,6 +135,17 @@ func Table() []Info {
 			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Slack: time.Second,
 			Renew: true, Told: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
 			Modules: []string{goRedis}, Open: openRedsync,
+		},
+		{
+			Name: "consul", Summary: "Consul: a key held by a session, by the lock that its users use (as delivered, Consul accepts no lease below 10 s)",
+			Library: consulAPI, Servers: "consul", TTL: 2 * time.Second, MinTTL: time.Second,
+			// The leader ends a session after twice its lease, then waits for the delay;
+			// a waiter that met the delay asks again after 5 s.
+			Expiry: 2, LockDelay: 15 * time.Second, Slack: 6 * time.Second,
+			Session: true, Queues: true, AnyServer: true,
+			Token: "lock index of the key", Told: "when its watch on the key sees it lost or fails; not while nothing comes back from the server",
+			Clock:   "monotonic clock of the leader",
+			Modules: []string{consulAPI}, Open: openConsul,
 		},
 	}
 }
