@@ -22,6 +22,7 @@ const (
 	goRedis    = "github.com/redis/go-redis/v9"
 	etcdClient = "go.etcd.io/etcd/client/v3"
 	etcdServer = "go.etcd.io/etcd/server/v3" // for the messages of its Lock service
+	consulAPI  = "github.com/hashicorp/consul/api"
 )
 
 // Info describes a lock: what a user must know before choosing it.
@@ -194,6 +195,17 @@ func Table() []Info {
 			Session: true, Queues: true, AnyServer: true,
 			Token: "czxid of the own node", Told: zooTold, Clock: zooClock,
 			Modules: []string{goZooKeeper}, Open: openZooKeeperHerd,
+		},
+		{
+			Name: "consul", Summary: "Consul: a key held by a session, by the lock that its users use (as delivered, Consul accepts no lease below 10 s)",
+			Library: consulAPI, Servers: "consul", TTL: 2 * time.Second, MinTTL: time.Second,
+			// The leader ends a session after twice its lease, then waits for the delay;
+			// a waiter that met the delay asks again after 5 s.
+			Expiry: 2, LockDelay: 15 * time.Second, Slack: 6 * time.Second,
+			Session: true, Queues: true, AnyServer: true,
+			Token: "lock index of the key", Told: "when its watch on the key sees it lost or fails; not while nothing comes back from the server",
+			Clock:   "monotonic clock of the leader",
+			Modules: []string{consulAPI}, Open: openConsul,
 		},
 	}
 }
