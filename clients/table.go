@@ -18,7 +18,11 @@ type Config struct {
 }
 
 // Modules that several clients are built on.
-const goRedis = "github.com/redis/go-redis/v9"
+const (
+	goRedis = "github.com/redis/go-redis/v9"
+	pgxV5   = "github.com/jackc/pgx/v5"
+	goMySQL = "github.com/go-sql-driver/mysql"
+)
 
 // Info describes a lock: what a user must know before choosing it.
 type Info struct {
@@ -133,8 +137,43 @@ func Table() []Info {
 			Renew: true, Told: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
 			Modules: []string{goRedis}, Open: openRedsync,
 		},
+		{
+			Name: "postgres-session", Summary: "PostgreSQL: pg_advisory_lock of a session",
+			Servers: "postgres", Slack: sqlSlack, Queues: true, Told: toldByConnection, Clock: clockOfConnection,
+			Modules: []string{pgxV5}, Open: openPostgresSession,
+		},
+		{
+			Name: "postgres-xact", Summary: "PostgreSQL: pg_advisory_xact_lock, a transaction around the section",
+			Servers: "postgres", Slack: sqlSlack, Queues: true, Told: toldByConnection, Clock: clockOfConnection,
+			Modules: []string{pgxV5}, Open: openPostgresXact,
+		},
+		{
+			Name: "postgres-row", Summary: "PostgreSQL: SELECT FOR UPDATE of a row, a transaction around the section",
+			Servers: "postgres", Slack: sqlSlack, Queues: true, Told: toldByConnection, Clock: clockOfConnection,
+			Modules: []string{pgxV5}, Open: openPostgresRow,
+		},
+		{
+			Name: "postgres-lease", Summary: "PostgreSQL: a row with an owner, an expiry by the database's clock and a counter",
+			Servers: "postgres", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
+			Renew: true, Token: "counter in the row", Told: "when a renewal fails", Clock: "wall clock of the server",
+			Modules: []string{pgxV5}, Open: openPostgresLease,
+		},
+		{
+			Name: "postgres-pgbouncer", Summary: "pg_advisory_lock of a session, through PgBouncer with transaction pooling",
+			Naive:   "lock and unlock may reach different sessions of the server, and clients share sessions",
+			Servers: "postgres-pgbouncer", Slack: sqlSlack, Queues: true, Told: "never: its connection is that to the pooler", Clock: "none",
+			Modules: []string{pgxV5}, Open: openPostgresSession,
+		},
 	}
 }
+
+// What the locks that last as long as a connection have in common. The server
+// ends the session of a client that it does not hear of for 5 s.
+const (
+	sqlSlack          = 5 * time.Second
+	toldByConnection  = "when its connection is seen to close: at once if the server ends it, after 3 s if it is cut off"
+	clockOfConnection = "none; keep-alives of TCP on both sides (monotonic clocks) if the holder is cut off"
+)
 
 // ByName finds a lock in Table.
 func ByName(name string) (Info, bool) {
