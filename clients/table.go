@@ -62,6 +62,8 @@ type Info struct {
 	// Modules are the Go modules that the client is built on, whose versions are
 	// recorded with a run.
 	Modules []string
+	// Unsafe: two workers come to hold it at once even without any fault.
+	Unsafe bool
 	// Naive says what is wrong with a lock that is here to show just that.
 	Naive string
 	Open  func(Config) (Lock, error)
@@ -97,6 +99,7 @@ func Table() []Info {
 		},
 		{
 			Name: "none", Summary: "no lock at all: the control that the checkers must catch; needs no Docker",
+			Unsafe:  true,
 			Servers: "none", Told: "never", Clock: "none",
 			Open: openNone,
 		},
