@@ -167,6 +167,11 @@ func Table() []Info {
 			Servers: "postgres-pgbouncer", Slack: sqlSlack, Queues: true, Told: "never: its connection is that to the pooler", Clock: "none",
 			Modules: []string{pgxV5}, Open: openPostgresSession,
 		},
+		{
+			Name: "mariadb", Summary: "MariaDB: GET_LOCK and RELEASE_LOCK of a connection",
+			Servers: "mariadb", Slack: sqlSlack, Queues: true, Told: "at the next query only", Clock: clockOfConnection,
+			Modules: []string{goMySQL}, Open: openMariaDB,
+		},
 	}
 }
 

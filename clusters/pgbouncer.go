@@ -2,8 +2,10 @@ package clusters
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"lockcheck/clusters/agent"
 )
@@ -13,8 +15,7 @@ import (
 func pgBouncerServer() Server {
 	return Server{
 		Program: "pgbouncer", Port: pgBouncerPort, Probes: pgBouncerProbes{}, Later: true,
-		Command:  pgBouncerCommand,
-		ClockEnv: sqlClockEnv(),
+		Command: pgBouncerCommand,
 	}
 }
 
@@ -42,6 +43,14 @@ type pgBouncerProbes struct{ postgresProbes }
 var _ agent.Probes = pgBouncerProbes{}
 
 const pgBouncerConsole = "pgbouncer"
+
+// errNoTime is why the clock of PgBouncer cannot be moved with proof: to ask
+// through it would be to ask the server behind it.
+var errNoTime = errors.New("PgBouncer does not tell the time")
+
+func (pgBouncerProbes) Clock(context.Context, string) (time.Time, error) {
+	return time.Time{}, errNoTime
+}
 
 func (pgBouncerProbes) Version(ctx context.Context, address string) (version string, err error) {
 	err = askPostgres(ctx, address, pgBouncerConsole, "SHOW VERSION", &version)

@@ -48,11 +48,6 @@ func pgBouncerSpec() Spec {
 	}
 }
 
-// sqlClockEnv is for servers that libfaketime works with as it is.
-func sqlClockEnv() []string {
-	return []string{"LD_PRELOAD=/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"}
-}
-
 func postgresServer() Server {
 	return Server{
 		Program: "postgres", Port: postgresPort, Probes: postgresProbes{},
@@ -66,7 +61,6 @@ func postgresServer() Server {
 				"-c", "client_connection_check_interval=500ms",
 			}
 		},
-		ClockEnv: sqlClockEnv(),
 	}
 }
 
