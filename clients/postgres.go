@@ -140,11 +140,15 @@ func (c *pgConn) await(ctx context.Context, statement string, args ...any) error
 	patient, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	inTime := context.AfterFunc(ctx, func() {
-		limited, cancel := context.WithTimeout(patient, sqlWithdraw)
+		// Not cut short when the answer is there: a pooler passes the request on.
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), sqlWithdraw)
 		defer cancel()
 		_ = c.PgConn().CancelRequest(limited) // if it fails nothing is known, as below
-		<-limited.Done()
-		giveUp()
+		select {
+		case <-limited.Done():
+			giveUp()
+		case <-patient.Done():
+		}
 	})
 	_, err := c.Exec(patient, statement, args...)
 	switch {
