@@ -92,6 +92,7 @@ func Table() []Spec {
 	return []Spec{
 		memorySpec(), noneSpec(), redisSpec("redis", 1), redisSpec("redis5", 5, 3),
 		valkeySpec(), etcdSpec(), zookeeperSpec(), consulSpec(),
+		postgresSpec(), pgBouncerSpec(), mariaSpec(),
 	}
 }
 
