@@ -27,6 +27,7 @@ type reply struct {
 	ID        int64     `json:"id"`
 	Error     string    `json:",omitempty"`
 	NoAnswer  bool      `json:",omitempty"` // the error is ErrNoAnswer
+	NoClock   bool      `json:",omitempty"` // the error is ErrClock
 	Moment    Moment    `json:",omitzero"`
 	Processes []Process `json:",omitempty"`
 	Dropped   int64     `json:",omitempty"`
@@ -116,7 +117,8 @@ func perform(ctx context.Context, host Host, r request, deeds sync.Locker) reply
 		err = fmt.Errorf("unknown method %q", r.Method)
 	}
 	if err != nil {
-		answer.Error, answer.NoAnswer = err.Error(), errors.Is(err, ErrNoAnswer)
+		answer.Error = err.Error()
+		answer.NoAnswer, answer.NoClock = errors.Is(err, ErrNoAnswer), errors.Is(err, ErrClock)
 	}
 	return answer
 }
@@ -185,6 +187,8 @@ func (r *Remote) call(ctx context.Context, call request) (reply, error) {
 		switch {
 		case answer.NoAnswer:
 			return answer, fmt.Errorf("%s: %w", call.Target, ErrNoAnswer)
+		case answer.NoClock:
+			return answer, clockError(answer.Error)
 		case answer.Error != "":
 			return answer, errors.New(answer.Error)
 		}
@@ -193,6 +197,12 @@ func (r *Remote) call(ctx context.Context, call request) (reply, error) {
 		return reply{}, fmt.Errorf("agent: %s: %w", call.Method, ctx.Err())
 	}
 }
+
+// clockError is an ErrClock that came with its own words.
+type clockError string
+
+func (e clockError) Error() string        { return string(e) }
+func (e clockError) Is(target error) bool { return target == ErrClock }
 
 func (r *Remote) send(call request) (<-chan reply, error) {
 	r.mu.Lock()
