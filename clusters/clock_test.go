@@ -64,7 +64,7 @@ func TestLaunchFails(t *testing.T) {
 	r := request(t, "redis")
 	r.Image = foreignRedis(t, "lockcheck/test-script-redis:latest")
 	r.Spec.Server = func(int) Server {
-		server := redisServer("redis_version")
+		server := redisServer("redis")
 		server.Command = func(Place) []string { return []string{"ldd", "--version"} } // a script
 		return server
 	}
