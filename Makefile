@@ -1,11 +1,11 @@
-# Targets: build test lint images demo clean.
+# Targets: build test findings lint images demo clean.
 
 export CGO_ENABLED ?= 0
 
 # The race detector needs a C compiler.
 RACE := $(if $(shell command -v gcc 2>/dev/null),-race,)
 
-.PHONY: build test lint images demo clean
+.PHONY: build test findings lint images demo clean
 
 build:
 	go build -o lockcheck ./cmd/lockcheck
@@ -26,6 +26,13 @@ images: build
 # The first violation: workers are stopped beyond their lease, and write.
 demo: build
 	./lockcheck test --expect violation
+
+# Every lock with and without pauses, every reproduction and its control, each
+# TIMES times: hours. The table in docs/findings.md is made from the stored runs.
+TIMES ?= 1
+findings: build
+	./lockcheck findings run --times $(TIMES)
+	./lockcheck findings table
 
 # What killed runs have left, and the binary. Stored runs stay.
 clean:

@@ -58,6 +58,8 @@ type Info struct {
 	// Modules are the Go modules that the client is built on, whose versions are
 	// recorded with a run.
 	Modules []string
+	// Unsafe: two workers come to hold it at once even without any fault.
+	Unsafe bool
 	// Naive says what is wrong with a lock that is here to show just that.
 	Naive string
 	Open  func(Config) (Lock, error)
@@ -93,6 +95,7 @@ func Table() []Info {
 		},
 		{
 			Name: "none", Summary: "no lock at all: the control that the checkers must catch; needs no Docker",
+			Unsafe:  true,
 			Servers: "none", Told: "never", Clock: "none",
 			Open: openNone,
 		},
@@ -132,6 +135,17 @@ func Table() []Info {
 			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Slack: time.Second,
 			Renew: true, Told: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
 			Modules: []string{goRedis}, Open: openRedsync,
+		},
+		{
+			Name: "valkey", Summary: "the lock of redis on one Valkey",
+			Servers: "valkey", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
+			Renew: true, Told: "when a renewal fails", Clock: "wall clock of the server",
+			Modules: []string{goRedis}, Open: openRedis,
+		},
+		{
+			Name: "file", Summary: "a file in a folder that the workers share, made by link(2); a holder that dies keeps it; needs no Docker",
+			Servers: "none", Told: "never", Clock: "none",
+			Open: openFile,
 		},
 		{
 			Name: "zookeeper", Summary: "ZooKeeper's own recipe: a queue of nodes that end with their session, each watching the one before",

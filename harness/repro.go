@@ -343,6 +343,36 @@ func (e Expectation) Missed(r checker.Results) string {
 	return ""
 }
 
+// String says in words what is expected.
+func (e Expectation) String() string {
+	text := string(e.Verdict)
+	add := func(what string, properties []checker.Property) {
+		if len(properties) == 0 {
+			return
+		}
+		if text != "" {
+			text += ": "
+		}
+		var names []string
+		for _, p := range properties {
+			names = append(names, string(p))
+		}
+		text += strings.Join(names, ", ") + what
+	}
+	add(" violated", e.Violated)
+	add(" kept", e.Kept)
+	if e.BrokenPromise {
+		text += ", a promise broken"
+	}
+	if e.Earlier != "" {
+		text += ", the earlier holder " + e.Earlier
+	}
+	if e.NeverTold {
+		text += " and never told"
+	}
+	return text
+}
+
 func violatedProperties(r checker.Results) []string {
 	var violated []string
 	for _, f := range r.Findings {
@@ -357,23 +387,9 @@ func violatedProperties(r checker.Results) []string {
 // the rest of the options, and says why the result is not the expected one, "" if
 // it is.
 func Reproduce(ctx context.Context, r Reproduction, form Form, machine Options, interrupt <-chan struct{}, progress Progress) (Outcome, string, error) {
-	o, err := r.Options(form)
+	e, err := r.experiment(form)
 	if err != nil {
 		return Outcome{}, "", err
 	}
-	o.Store, o.Binary, o.Version, o.Command, o.Images = machine.Store, machine.Binary, machine.Version, machine.Command, machine.Images
-	o.Parameters = map[string]string{"reproduction": r.Name}
-	expect := r.Expect
-	if form.Fast {
-		o.Parameters["fast"] = "true"
-	}
-	if form.Control {
-		o.Parameters["control"] = r.Control.Summary
-		expect = r.Control.Expect
-	}
-	outcome, err := Test(ctx, o, interrupt, progress)
-	if outcome.History == nil {
-		return outcome, "", err
-	}
-	return outcome, expect.Missed(outcome.Results), err
+	return e.Run(ctx, machine, interrupt, progress)
 }

@@ -20,7 +20,10 @@ const baseLabel = "lockcheck.base"
 // suite is a Debian release that recipes build on.
 type suite struct{ name, image string }
 
-var bookworm = suite{name: "bookworm", image: "debian:bookworm-slim"}
+var (
+	bookworm = suite{name: "bookworm", image: "debian:bookworm-slim"}
+	trixie   = suite{name: "trixie", image: "debian:trixie-slim"}
+)
 
 // pullTimeout is how long a registry may take before the base is made here.
 const pullTimeout = 2 * time.Minute
@@ -61,16 +64,11 @@ func (m Maker) bootstrap(ctx context.Context, s suite, ref string) (err error) {
 	if os.Geteuid() != 0 {
 		return errors.New("needs root; pull the image on another way, or run as root once")
 	}
-	folder, err := os.MkdirTemp("", "lockcheck-base-")
+	folder, err := m.temporaryFolder()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	if m.RegisterFolder != nil {
-		if err := m.RegisterFolder(folder); err != nil {
-			return err
-		}
-	}
 	command, err := debootstrap(ctx, folder)
 	if err != nil {
 		return err

@@ -24,6 +24,12 @@ import (
 //go:embed recipes
 var recipes embed.FS
 
+// Where the recipes are: a Dockerfile, or a folder of a Go program.
+const (
+	recipesFolder    = "recipes"
+	dockerfileSuffix = ".Dockerfile"
+)
+
 // Labels of our images.
 const (
 	// RecipeLabel names the recipe that an image was made by.
@@ -55,21 +61,28 @@ type Maker struct {
 
 // Names lists the recipes.
 func Names() []string {
-	entries, err := recipes.ReadDir("recipes")
+	entries, err := recipes.ReadDir(recipesFolder)
 	if err != nil {
 		// The folder is part of the binary.
 		panic(err)
 	}
 	var names []string
 	for _, entry := range entries {
-		names = append(names, strings.TrimSuffix(entry.Name(), ".Dockerfile"))
+		names = append(names, strings.TrimSuffix(entry.Name(), dockerfileSuffix))
 	}
 	return names
 }
 
 // Ensure returns the image of a recipe and makes it first if need be.
 func (m Maker) Ensure(ctx context.Context, recipe string) (engine.Image, error) {
-	text, err := recipes.ReadFile("recipes/" + recipe + ".Dockerfile")
+	program, isGo, err := goRecipeNamed(recipe)
+	if err != nil {
+		return engine.Image{}, fmt.Errorf("image %s: %w", recipe, err)
+	}
+	if isGo {
+		return m.ensureGo(ctx, program)
+	}
+	text, err := recipes.ReadFile(recipesFolder + "/" + recipe + dockerfileSuffix)
 	if err != nil {
 		return engine.Image{}, fmt.Errorf("image %s: no such recipe", recipe)
 	}
@@ -83,20 +96,30 @@ func (m Maker) Ensure(ctx context.Context, recipe string) (engine.Image, error) 
 	})
 }
 
-// onBase fills in the base image.
+// onBase fills in the base image, which is made first if need be.
 func (m Maker) onBase(ctx context.Context, recipe, text string) (string, error) {
-	base, err := m.base(ctx, bookworm)
-	if err != nil {
-		return "", err
-	}
-	parsed, err := template.New(recipe).Option("missingkey=error").Parse(text)
+	parsed, err := template.New(recipe).Parse(text)
 	if err != nil {
 		return "", err
 	}
 	var dockerfile strings.Builder
-	// By its content: with another base below it, it is another image.
-	err = parsed.Execute(&dockerfile, map[string]string{"Bookworm": base.ID})
+	err = parsed.Execute(&dockerfile, suites{ctx: ctx, maker: m})
 	return dockerfile.String(), err
+}
+
+// suites is what a recipe can name as its base. Each is the ID of an image: with
+// another base below it, an image is another one.
+type suites struct {
+	ctx   context.Context
+	maker Maker
+}
+
+func (s suites) Bookworm() (string, error) { return s.id(bookworm) }
+func (s suites) Trixie() (string, error)   { return s.id(trixie) }
+
+func (s suites) id(of suite) (string, error) {
+	base, err := s.maker.base(s.ctx, of)
+	return base.ID, err
 }
 
 // EnsureSelf returns the image of a lockcheck binary, which must be static:
@@ -111,7 +134,7 @@ func (m Maker) EnsureSelf(ctx context.Context, binary string) (engine.Image, err
 	}
 	return m.once(ctx, Self, content, func(ref string) error {
 		m.removeOldSelves(ctx)
-		archive, err := archiveOf(content)
+		archive, err := archiveOf(strings.TrimPrefix(SelfPath, "/"), content)
 		if err != nil {
 			return err
 		}
@@ -191,14 +214,14 @@ func checkStatic(content []byte) error {
 	return nil
 }
 
-func archiveOf(binary []byte) (io.Reader, error) {
+func archiveOf(path string, binary []byte) (io.Reader, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
 	// Servers of other images may run as any user, so /tmp is for all.
 	headers := []*tar.Header{
 		{Name: "bin/", Typeflag: tar.TypeDir, Mode: 0o755},
 		{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777},
-		{Name: strings.TrimPrefix(SelfPath, "/"), Mode: 0o755, Size: int64(len(binary))},
+		{Name: path, Mode: 0o755, Size: int64(len(binary))},
 	}
 	for _, header := range headers {
 		if err := w.WriteHeader(header); err != nil {

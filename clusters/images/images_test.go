@@ -14,6 +14,7 @@ import (
 	"text/template"
 
 	"lockcheck/clusters/clustertest"
+	"lockcheck/clusters/engine"
 )
 
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
@@ -69,6 +70,10 @@ func TestRecipes(t *testing.T) {
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
+			if r, isGo, err := goRecipeNamed(name); err != nil || isGo {
+				checkGoRecipe(t, r, err)
+				return
+			}
 			text, err := recipes.ReadFile("recipes/" + name + ".Dockerfile")
 			if err != nil {
 				t.Fatal(err)
@@ -78,7 +83,7 @@ func TestRecipes(t *testing.T) {
 				t.Fatal(err)
 			}
 			var dockerfile strings.Builder
-			if err := parsed.Execute(&dockerfile, map[string]string{"Bookworm": "sha256:1234"}); err != nil {
+			if err := parsed.Execute(&dockerfile, map[string]string{"Bookworm": "sha256:1234", "Trixie": "sha256:1234"}); err != nil {
 				t.Fatal(err)
 			}
 			if !strings.Contains(dockerfile.String(), "\nFROM sha256:1234\n") {
@@ -94,8 +99,64 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
+// checkGoRecipe: it can be built with nothing but what is in it, and from the
+// modules that it was recorded with.
+func checkGoRecipe(t *testing.T, r goRecipe, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod := string(r.files["go.mod"])
+	switch {
+	case mod == "" || len(r.files["go.sum"]) == 0:
+		t.Error("no go.mod or no go.sum")
+	case strings.Contains(mod, "replace "):
+		t.Error("a module is replaced")
+	case (r.target() == "tool") != strings.Contains(mod, "\ntool "):
+		t.Error("neither a main.go nor a tool to build, or both")
+	}
+	if _, version, found := strings.Cut(r.name, "-"); !found || !strings.Contains(mod, version) && version != "3.4.3" {
+		t.Errorf("%s does not have its version in go.mod", r.name)
+	}
+}
+
+// TestGoRecipe builds a program that needs no module, and one that does not
+// compile.
+func TestGoRecipe(t *testing.T) {
+	maker := Maker{Engine: clustertest.Engine(t), Progress: t.Logf}
+	program := func(body string) goRecipe {
+		return goRecipe{name: "hello-1", files: map[string][]byte{
+			"go.mod": []byte("module hello\n\ngo 1.26.0\n"), "go.sum": nil,
+			"main.go": []byte("package main\n\nfunc main() { " + body + " }\n"),
+		}}
+	}
+	image, err := maker.ensureGo(t.Context(), program(`println("hello")`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = maker.Engine.RemoveImage(context.WithoutCancel(t.Context()), image.Ref) })
+	if image.Labels[RecipeLabel] != "hello-1" {
+		t.Errorf("labels %v", image.Labels)
+	}
+	run, err := maker.Engine.Start(t.Context(), engine.Spec{
+		Name: "lockcheck-test-hello", Image: image.Ref, Network: "none", Attach: true,
+		Labels: map[string]string{engine.RunLabel: "images-test-hello"},
+	})
+	t.Cleanup(func() { _, _ = maker.Engine.RemoveRun(context.WithoutCancel(t.Context()), "images-test-hello") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, run.Output) }()
+	if said, err := io.ReadAll(run.Errors); err != nil || string(said) != "hello\n" {
+		t.Errorf("it said %q, %v", said, err)
+	}
+	if _, err := maker.ensureGo(t.Context(), program("undefined()")); err == nil || !strings.Contains(err.Error(), "undefined") {
+		t.Errorf("what does not compile gives %v", err)
+	}
+}
+
 func TestArchive(t *testing.T) {
-	archive, err := archiveOf([]byte("binary"))
+	archive, err := archiveOf("bin/lockcheck", []byte("binary"))
 	if err != nil {
 		t.Fatal(err)
 	}

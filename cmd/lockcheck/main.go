@@ -125,7 +125,7 @@ With no lock named, "lockcheck test" needs nothing but itself.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &harness.UsageError{Err: err} })
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		testCommand(s), reproCommand(s), analyzeCommand(s), listCommand(s), doctorCommand(s), cleanCommand(s),
+		testCommand(s), reproCommand(s), findingsCommand(s), analyzeCommand(s), listCommand(s), doctorCommand(s), cleanCommand(s),
 		imagesCommand(s), exitCodesTopic(),
 		workerCommand(s), resourceCommand(s), serverCommand(s), agentCommand(s), reapCommand(s),
 	)

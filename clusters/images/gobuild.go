@@ -1,0 +1,133 @@
+package images
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"lockcheck/clusters/engine"
+)
+
+// embeddedSuffix hides the files of a Go recipe from the go tool, which would
+// take them for a package of this module, or for a module of its own.
+const embeddedSuffix = ".txt"
+
+// goRecipe is a program of a Go module: its go.mod, go.sum and, where the module
+// has no package main of its own to name as a tool, a main.go.
+type goRecipe struct {
+	name  string
+	files map[string][]byte // by their names for the go tool
+}
+
+// goRecipeNamed returns the Go recipe of a name; false if there is none.
+func goRecipeNamed(name string) (goRecipe, bool, error) {
+	folder := recipesFolder + "/" + name
+	entries, err := recipes.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return goRecipe{}, false, nil
+	}
+	if err != nil {
+		return goRecipe{}, false, err
+	}
+	r := goRecipe{name: name, files: make(map[string][]byte)}
+	for _, entry := range entries {
+		content, err := recipes.ReadFile(folder + "/" + entry.Name())
+		if err != nil {
+			return goRecipe{}, false, err
+		}
+		r.files[strings.TrimSuffix(entry.Name(), embeddedSuffix)] = content
+	}
+	return r, true, nil
+}
+
+// program is the name of what is built: etcd of etcd-3.6.16.
+func (r goRecipe) program() string {
+	name, _, _ := strings.Cut(r.name, "-")
+	return name
+}
+
+// content is what an image of the recipe depends on.
+func (r goRecipe) content() []byte {
+	var all []byte
+	for _, name := range slices.Sorted(maps.Keys(r.files)) {
+		all = append(append(all, name...), r.files[name]...)
+	}
+	return all
+}
+
+// target is the package to build.
+func (r goRecipe) target() string {
+	if _, own := r.files["main.go"]; own {
+		return "."
+	}
+	return "tool"
+}
+
+// ensureGo returns the image of a Go recipe and builds it first if need be.
+func (m Maker) ensureGo(ctx context.Context, r goRecipe) (engine.Image, error) {
+	return m.once(ctx, r.name, r.content(), func(ref string) (err error) {
+		m.Progress("building the image %s from Go modules (once)", ref)
+		folder, err := m.temporaryFolder()
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+		binary, err := m.buildGo(ctx, r, folder)
+		if err != nil {
+			return err
+		}
+		return m.importBinary(ctx, ref, r, binary)
+	})
+}
+
+// buildGo builds the program in the folder and returns its path. Modules come
+// from where the user's go command takes them, and must have the recorded sums.
+func (m Maker) buildGo(ctx context.Context, r goRecipe, folder string) (string, error) {
+	tool, err := exec.LookPath("go")
+	if err != nil {
+		return "", fmt.Errorf("needs the go command to build %s; install Go, or name an image that is ready: --image %s=…", r.name, r.program())
+	}
+	for name, content := range r.files {
+		if err := os.WriteFile(filepath.Join(folder, name), content, 0o644); err != nil {
+			return "", err
+		}
+	}
+	binary := filepath.Join(folder, r.program()+".out")
+	command := exec.CommandContext(ctx, tool, "build", "-v", "-mod=readonly", "-trimpath", "-ldflags=-s -w", "-o", binary, r.target())
+	command.Dir = folder
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOOS=linux")
+	return binary, m.runGroup(command)
+}
+
+// importBinary makes an image with nothing but the program in it.
+func (m Maker) importBinary(ctx context.Context, ref string, r goRecipe, path string) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := checkStatic(content); err != nil {
+		return err
+	}
+	archive, err := archiveOf("bin/"+r.program(), content)
+	if err != nil {
+		return err
+	}
+	return m.Engine.Import(ctx, ref, archive,
+		fmt.Sprintf("ENTRYPOINT [%q]", "/bin/"+r.program()), "ENV PATH=/bin", "LABEL "+RecipeLabel+"="+r.name)
+}
+
+// temporaryFolder makes a folder that is removed even if this process dies.
+func (m Maker) temporaryFolder() (string, error) {
+	folder, err := os.MkdirTemp("", "lockcheck-image-")
+	if err != nil || m.RegisterFolder == nil {
+		return folder, err
+	}
+	return folder, m.RegisterFolder(folder)
+}

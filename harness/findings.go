@@ -1,0 +1,183 @@
+package harness
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/clients"
+	"lockcheck/reports"
+)
+
+// Experiment is a run of which it is known what it must give: a lock without
+// faults, a lock whose holders are stopped, a reproduction or its control.
+type Experiment struct {
+	Name    string // unique, as in "lock/redis/paused" or "repro/redis-orphan/control"
+	Subject string // the lock or the reproduction
+	Setting Setting
+	Options Options
+	Expect  Expectation
+}
+
+// Setting says what is done to the subject of an experiment.
+type Setting string
+
+const (
+	Faultless  Setting = "faultless"
+	Paused     Setting = "paused"
+	Finding    Setting = "finding"
+	Controlled Setting = "control"
+)
+
+// experimentParameter is the parameter of a run that names its experiment.
+const experimentParameter = "experiment"
+
+// enoughUpdates is how much a lock must do without faults for its being valid to
+// say anything.
+const enoughUpdates = 300
+
+// Experiments lists all of them: locks in the order of their table, then
+// reproductions.
+func Experiments() ([]Experiment, error) {
+	var all []Experiment
+	for _, lock := range clients.Table() {
+		all = append(all, faultless(lock), paused(lock))
+	}
+	reproductions, err := Reproductions()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range reproductions {
+		for _, form := range []Form{{}, {Control: true}} {
+			e, err := r.experiment(form)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", r.Name, err)
+			}
+			all = append(all, e)
+		}
+	}
+	return all, nil
+}
+
+func (r Reproduction) experiment(form Form) (Experiment, error) {
+	o, err := r.Options(form)
+	e := Experiment{Name: "repro/" + r.Name, Subject: r.Name, Setting: Finding, Options: o, Expect: r.Expect}
+	if form.Fast {
+		e.Name += "/fast"
+	}
+	if form.Control {
+		e.Name, e.Setting, e.Expect = e.Name+"/control", Controlled, r.Control.Expect
+	}
+	return e, err
+}
+
+func faultless(lock clients.Info) Experiment {
+	e := lockExperiment(lock, Faultless)
+	e.Options.Nemesis, e.Options.TimeLimit, e.Options.MinOps = "none", 30*time.Second, enoughUpdates
+	e.Expect.Verdict = checker.Valid
+	if lock.Unsafe {
+		e.Expect.Verdict = checker.Violation
+	}
+	return e
+}
+
+// paused stops holders beyond the lease. That harms every lock that ends by itself,
+// and none that ends only with its holder.
+func paused(lock clients.Info) Experiment {
+	e := lockExperiment(lock, Paused)
+	e.Options.Nemesis, e.Options.MinOps = "pause", DefaultMinOps
+	e.Expect = Expectation{Verdict: checker.Violation, Violated: []checker.Property{checker.MutualExclusion}, Earlier: "paused"}
+	switch {
+	case lock.Unsafe:
+		e.Expect.Earlier = ""
+	case lock.TTL == 0:
+		e.Expect = Expectation{Verdict: checker.Valid}
+	}
+	return e
+}
+
+func lockExperiment(lock clients.Info, setting Setting) Experiment {
+	return Experiment{
+		Name: "lock/" + lock.Name + "/" + string(setting), Subject: lock.Name, Setting: setting,
+		Options: Options{
+			Lock: lock.Name, Workload: "set", Guard: "none", Concurrency: DefaultConcurrency,
+			Section: DefaultSection, Interval: DefaultInterval, Seed: 1,
+		},
+	}
+}
+
+// Run runs the experiment on a machine described by the rest of the options, and
+// says why the result is not the expected one, "" if it is.
+func (e Experiment) Run(ctx context.Context, machine Options, interrupt <-chan struct{}, progress Progress) (Outcome, string, error) {
+	o := e.Options
+	o.Store, o.Binary, o.Version, o.Command, o.Images = machine.Store, machine.Binary, machine.Version, machine.Command, machine.Images
+	o.Parameters = map[string]string{experimentParameter: e.Name}
+	outcome, err := Test(ctx, o, interrupt, progress)
+	if outcome.History == nil {
+		return outcome, "", err
+	}
+	return outcome, e.Expect.Missed(outcome.Results), err
+}
+
+// Observations reads the stored runs of experiments and puts them beside what
+// was expected. Experiments that were never run are there, without runs.
+func Observations(store string) ([]reports.Observed, error) {
+	experiments, err := Experiments()
+	if err != nil {
+		return nil, err
+	}
+	runs, err := storedRuns(store)
+	if err != nil {
+		return nil, err
+	}
+	var all []reports.Observed
+	for _, e := range experiments {
+		o := reports.Observed{
+			Subject: e.Subject, Setting: string(e.Setting), Lock: e.Options.Lock, Expected: e.Expect.String(),
+		}
+		for _, run := range runs[e.Name] {
+			missed := e.Expect.Missed(run.Results)
+			o.Runs = append(o.Runs, reports.ObservedRun{Document: run, AsExpected: missed == "", Missed: missed})
+		}
+		all = append(all, o)
+	}
+	return all, nil
+}
+
+// storedRuns reads the results of all experiments in a store, in the order of
+// their times.
+func storedRuns(store string) (map[string][]reports.Document, error) {
+	runs := make(map[string][]reports.Document)
+	err := filepath.WalkDir(store, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Name() != resultsFile {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		var run reports.Document
+		if err := json.Unmarshal(text, &run); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if name := run.Header.Parameters[experimentParameter]; name != "" {
+			runs[name] = append(runs[name], run)
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("no runs are stored in %s", store)
+	}
+	for _, list := range runs {
+		slices.SortStableFunc(list, func(a, b reports.Document) int { return cmp.Compare(a.Header.Started, b.Header.Started) })
+	}
+	return runs, err
+}

@@ -1,0 +1,184 @@
+package reports
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Observed is what was seen of one experiment, beside what was expected.
+type Observed struct {
+	Subject  string // a lock or a reproduction
+	Setting  string // "faultless", "paused", "finding" or "control"
+	Lock     string
+	Expected string // in words
+	Runs     []ObservedRun
+}
+
+// ObservedRun is one run of an experiment.
+type ObservedRun struct {
+	Document
+	AsExpected bool
+	Missed     string // what was not as expected
+}
+
+// Settings of experiments, as they are grouped in tables.
+const (
+	settingFaultless = "faultless"
+	settingPaused    = "paused"
+	settingFinding   = "finding"
+	settingControl   = "control"
+)
+
+// FindingsTable writes what was expected and observed as Markdown: a table of
+// locks, and one of reproductions with their controls.
+func FindingsTable(w io.Writer, all []Observed) error {
+	var text strings.Builder
+	pairs := make(map[string]map[string]Observed)
+	var subjects []string
+	for _, o := range all {
+		if pairs[o.Subject] == nil {
+			pairs[o.Subject] = make(map[string]Observed)
+			subjects = append(subjects, o.Subject)
+		}
+		pairs[o.Subject][o.Setting] = o
+	}
+	text.WriteString("## Locks\n\n")
+	text.WriteString("| lock | versions | without faults | updates | holders stopped | overlaps of a stopped holder | lost |\n")
+	text.WriteString("| --- | --- | --- | --- | --- | --- | --- |\n")
+	for _, subject := range subjects {
+		if calm, is := pairs[subject][settingFaultless]; is {
+			text.WriteString(lockRow(calm, pairs[subject][settingPaused]))
+		}
+	}
+	text.WriteString("\n## Reproductions\n\n")
+	text.WriteString("| finding | lock | expected | observed | control: expected | observed | time |\n")
+	text.WriteString("| --- | --- | --- | --- | --- | --- | --- |\n")
+	for _, subject := range subjects {
+		if finding, is := pairs[subject][settingFinding]; is {
+			text.WriteString(reproductionRow(finding, pairs[subject][settingControl]))
+		}
+	}
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+func lockRow(calm, paused Observed) string {
+	return tableRow(
+		"`"+calm.Subject+"`", calm.versions(), calm.judged(), calm.updates(),
+		paused.judged(), paused.overlaps(), paused.lost())
+}
+
+func reproductionRow(finding, control Observed) string {
+	lock := "`" + finding.Lock + "`"
+	if v := finding.versions(); v != "" {
+		lock += " (" + v + ")"
+	}
+	return tableRow("`"+finding.Subject+"`", lock, finding.Expected, finding.count(), control.Expected, control.count(), finding.length())
+}
+
+func tableRow(cells ...string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
+
+// judged says what was expected and how often it was observed.
+func (o Observed) judged() string {
+	verdict, _, _ := strings.Cut(o.Expected, ":")
+	return verdict + ", " + o.count()
+}
+
+// count says how many runs were as expected, and of the first that was not, why.
+func (o Observed) count() string {
+	if len(o.Runs) == 0 {
+		return "not run"
+	}
+	as, missed := 0, ""
+	for _, run := range o.Runs {
+		if run.AsExpected {
+			as++
+		} else if missed == "" {
+			missed = run.Missed
+		}
+	}
+	text := fmt.Sprintf("%d of %d", as, len(o.Runs))
+	if missed != "" {
+		text += " (" + missed + ")"
+	}
+	return text
+}
+
+// versions lists the versions of servers and client modules in the last run.
+func (o Observed) versions() string {
+	if len(o.Runs) == 0 {
+		return ""
+	}
+	versions := o.Runs[len(o.Runs)-1].Header.Versions
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(versions)) {
+		parts = append(parts, shortModule(name)+" "+strings.TrimPrefix(versions[name], "v"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// majorVersion is the last element of the path of a module from version 2 on.
+var majorVersion = regexp.MustCompile(`/v[0-9]+$`)
+
+// shortModule is the name that people know a module by.
+func shortModule(module string) string { return path.Base(majorVersion.ReplaceAllString(module, "")) }
+
+func (o Observed) updates() string {
+	return spread(o.each(func(d Document) int64 { return d.Results.Updates.Acknowledged }))
+}
+
+func (o Observed) overlaps() string {
+	return spread(o.each(func(d Document) int64 { return d.Results.Overlaps.EarlierPaused }))
+}
+
+func (o Observed) lost() string {
+	if len(o.Runs) == 0 {
+		return ""
+	}
+	var lost, acknowledged int64
+	for _, run := range o.Runs {
+		lost += run.Results.Updates.Lost
+		acknowledged += run.Results.Updates.Acknowledged
+	}
+	return fmt.Sprintf("%d of %d", lost, acknowledged)
+}
+
+func (o Observed) length() string {
+	lengths := o.each(func(d Document) int64 { return d.Results.End - d.Results.Begin })
+	if len(lengths) == 0 {
+		return ""
+	}
+	return time.Duration(median(lengths)).Round(time.Second).String()
+}
+
+func (o Observed) each(value func(Document) int64) []int64 {
+	var values []int64
+	for _, run := range o.Runs {
+		values = append(values, value(run.Document))
+	}
+	return values
+}
+
+// spread shows the median of some values, and their range if there is one.
+func spread(values []int64) string {
+	switch low, high := slices.Min(append(values, 1<<62)), slices.Max(append(values, 0)); {
+	case len(values) == 0:
+		return ""
+	case low == high:
+		return fmt.Sprint(low)
+	default:
+		return fmt.Sprintf("%d (%d–%d)", median(values), low, high)
+	}
+}
+
+func median(values []int64) int64 {
+	sorted := slices.SortedFunc(slices.Values(values), cmp.Compare[int64])
+	return sorted[len(sorted)/2]
+}

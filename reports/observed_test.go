@@ -1,0 +1,44 @@
+package reports
+
+import (
+	"strings"
+	"testing"
+
+	"lockcheck/checker"
+	"lockcheck/history"
+)
+
+// TestFindingsTable: a row for each lock and each reproduction, with what was
+// not as expected in plain sight, and what was never run.
+func TestFindingsTable(t *testing.T) {
+	run := func(as bool, missed string, acknowledged, lost int64) ObservedRun {
+		return ObservedRun{AsExpected: as, Missed: missed, Document: Document{
+			Header: history.Header{Versions: map[string]string{"redis": "7.0.15", "github.com/redis/go-redis/v9": "v9.23.0"}},
+			Results: checker.Results{
+				End:     12e9,
+				Updates: checker.UpdateSummary{Acknowledged: acknowledged, Lost: lost}, Overlaps: checker.OverlapSummary{EarlierPaused: 3},
+			},
+		}}
+	}
+	var text strings.Builder
+	err := FindingsTable(&text, []Observed{
+		{Subject: "redis", Setting: "faultless", Lock: "redis", Expected: "valid", Runs: []ObservedRun{run(true, "", 300, 0), run(true, "", 500, 0), run(true, "", 400, 0)}},
+		{Subject: "redis", Setting: "paused", Lock: "redis", Expected: "violation: mutual-exclusion violated", Runs: []ObservedRun{run(true, "", 100, 2), run(false, "the verdict is valid, not violation", 100, 0)}},
+		{Subject: "file", Setting: "faultless", Lock: "file", Expected: "valid"},
+		{Subject: "file", Setting: "paused", Lock: "file", Expected: "valid"},
+		{Subject: "redlock-clock-jump", Setting: "finding", Lock: "redlock", Expected: "violation: mutual-exclusion violated", Runs: []ObservedRun{run(true, "", 9, 1)}},
+		{Subject: "redlock-clock-jump", Setting: "control", Lock: "redlock", Expected: "valid"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| `redis` | go-redis 9.23.0, redis 7.0.15 | valid, 3 of 3 | 400 (300–500) | violation, 1 of 2 (the verdict is valid, not violation) | 3 | 2 of 200 |\n",
+		"| `file` |  | valid, not run |  | valid, not run |  |  |\n",
+		"| `redlock-clock-jump` | `redlock` (go-redis 9.23.0, redis 7.0.15) | violation: mutual-exclusion violated | 1 of 1 | valid | not run | 12s |\n",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no line %q in\n%s", want, text.String())
+		}
+	}
+}
