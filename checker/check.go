@@ -81,8 +81,9 @@ func Properties() []Property {
 }
 
 const (
-	guardNone     = "none"
-	guardVersions = "cas"
+	guardNone        = "none"
+	guardVersions    = "cas"
+	guardFenceWrites = "fence-writes"
 )
 
 func guarded(h history.Header) bool { return h.Guard != "" && h.Guard != guardNone }

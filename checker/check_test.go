@@ -563,6 +563,7 @@ func TestRequired(t *testing.T) {
 	}{
 		{"none", history.Header{Guard: "none"}, append([]Property{MutualExclusion, NoDeadGrant, NoWrongRelease}, base...)},
 		{"fence", history.Header{Guard: "fence"}, base},
+		{"fence on writes", history.Header{Guard: "fence-writes"}, base},
 		{"tokens", history.Header{Guard: "cas", Tokens: true}, []Property{NoStaleWrite, NoLostUpdate, FencingOrder, Liveness, FaultEvidence, Assumptions}},
 		{"asked for", history.Header{Guard: "cas", Require: []string{"no-wrong-release"}}, append([]Property{NoWrongRelease}, base...)},
 	} {

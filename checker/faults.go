@@ -15,6 +15,10 @@ const (
 	kindKill      = "kill"
 )
 
+// hitsProcesses says whether faults of a kind act on processes: on workers they
+// are another fault than on servers.
+func hitsProcesses(kind string) bool { return kind == kindPause || kind == kindKill }
+
 // fault is what the stages of one injected fault say together.
 type fault struct {
 	FaultCoverage
@@ -44,6 +48,7 @@ func collectFaults(r *run) []fault {
 	faults := make([]fault, 0, len(order))
 	for _, id := range order {
 		f := byID[id]
+		f.endless(r)
 		if f.Applied && f.End == 0 {
 			f.End = r.end
 			if f.Proven && !r.ended() {
@@ -53,6 +58,18 @@ func collectFaults(r *run) []fault {
 		faults = append(faults, *f)
 	}
 	return faults
+}
+
+// endless makes a kill of workers last: it is never undone, and so it was over
+// for everybody else, and nothing was left to heal, as soon as it had happened.
+func (f *fault) endless(r *run) {
+	if f.Kind != kindKill || !f.Applied || !f.onlyWorkers(r.header) {
+		return
+	}
+	f.healedAt, f.End = f.certainFrom, r.end
+	if f.Proven {
+		f.certainTo = r.end
+	}
 }
 
 func (f *fault) stage(e history.Event) {
@@ -175,8 +192,7 @@ func askedKinds(r *run) []string {
 func missingKinds(r *run) []string {
 	var missing []string
 	for _, kind := range askedKinds(r) {
-		// A pause of a server is another fault than one of a worker: that one was
-		// real says nothing of the other.
+		// That a pause of a worker was real says nothing of one of a server.
 		workers, servers := r.tallied(kind, true), r.tallied(kind, false)
 		if workers.injected == 0 && servers.injected == 0 {
 			missing = append(missing, missingKind(kind, false, 0, 0))
@@ -190,8 +206,8 @@ func missingKinds(r *run) []string {
 	return missing
 }
 
-// tallied counts the faults of a kind on workers, or on servers. Only pauses are
-// told apart.
+// tallied counts the faults of a kind on workers, or on servers. Only those that
+// act on processes are told apart.
 type tallied struct {
 	onWorkers                 bool
 	injected, proven, counted int
@@ -201,7 +217,7 @@ func (r *run) tallied(kind string, onWorkers bool) tallied {
 	t := tallied{onWorkers: onWorkers}
 	for i := range r.faults {
 		f := &r.faults[i]
-		if f.Kind != kind || !f.Applied || onWorkers != (kind == kindPause && f.onWorkers(r.header)) {
+		if f.Kind != kind || !f.Applied || onWorkers != (hitsProcesses(kind) && f.onWorkers(r.header)) {
 			continue
 		}
 		t.injected++
@@ -223,12 +239,26 @@ func missingKind(kind string, onWorkers bool, injected, proven int) string {
 		return "no " + kind + " could be proven"
 	case kind == kindPause && onWorkers:
 		return "no pause hit a holder inside its section"
-	case kind == kindPause:
-		return "no pause of a server met an operation"
+	case kind == kindKill && onWorkers:
+		return "no kill hit a worker that held the lock or was about to"
+	case hitsProcesses(kind):
+		return "no " + kind + " of a server met an operation"
 	case kind == kindPartition:
 		return "no partition dropped a packet"
 	}
 	return "no " + kind + " had anything to act upon"
+}
+
+func (f *FaultCoverage) onlyWorkers(h history.Header) bool {
+	return len(f.Targets) > 0 && !slices.ContainsFunc(f.Targets, func(t string) bool { return !slices.Contains(h.Workers, t) })
+}
+
+// meansWorkers goes by the role of a fault that was never begun.
+func (f *FaultCoverage) meansWorkers(h history.Header) bool {
+	if len(f.Targets) > 0 {
+		return f.onWorkers(h)
+	}
+	return slices.Contains([]string{"holder", "waiter"}, f.Role) || strings.Contains(f.Role, "w")
 }
 
 func (f *FaultCoverage) onWorkers(h history.Header) bool {
@@ -248,7 +278,10 @@ func (f *fault) cover(r *run) {
 	case f.Kind == kindPause && f.onWorkers(r.header):
 		f.pausedHolder(r)
 		reason = "no target held the lock"
-	case f.Kind == kindPause:
+	case f.Kind == kindKill && f.onWorkers(r.header):
+		f.Exercised = f.killedAtWork(r)
+		reason = "no target held the lock or was about to"
+	case hitsProcesses(f.Kind):
 		f.Exercised = f.metOperation(r)
 		reason = "no operation was open meanwhile"
 	case f.Kind == kindPartition:
@@ -269,6 +302,26 @@ func (f *fault) pausedHolder(r *run) {
 			f.Outlasted = f.Outlasted || h.Deadline < f.certainTo
 		}
 	}
+}
+
+// killedAtWork says whether a target held the lock when it was killed, or had a
+// call to the service open.
+func (f *fault) killedAtWork(r *run) bool {
+	open := func(c *call) bool { return c.outcome == history.Invoke }
+	for _, a := range r.attempts {
+		if !slices.Contains(f.Targets, a.worker) {
+			continue
+		}
+		if a.acquire != nil && open(a.acquire) || slices.ContainsFunc(a.renewals, open) || slices.ContainsFunc(a.releases, open) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(r.holds, f.widowed)
+}
+
+// widowed says whether a hold ended because its holder was killed.
+func (f *fault) widowed(h Hold) bool {
+	return f.Kind == kindKill && f.Applied && h.Ended == EndedWithoutTrace && slices.Contains(f.Targets, h.Worker)
 }
 
 // covers says whether [from, to] meets the time in which f certainly was in force.
@@ -299,8 +352,8 @@ func coverageClauses(coverage []FaultCoverage, h history.Header) []string {
 	var order []string
 	for _, f := range coverage {
 		name := f.Kind
-		if f.Kind == kindPause && !f.onWorkers(h) {
-			name = "server pause"
+		if hitsProcesses(f.Kind) && !f.meansWorkers(h) {
+			name = "server " + f.Kind
 		}
 		t := tallies[name]
 		if t == nil {
@@ -319,7 +372,11 @@ func coverageClauses(coverage []FaultCoverage, h history.Header) []string {
 	var clauses []string
 	for _, name := range order {
 		t := tallies[name]
-		if name == kindPause {
+		switch name {
+		case kindKill:
+			clauses = append(clauses, fmt.Sprintf("%d of %s hit a worker that held the lock or was about to", t.counted, count(t.all, "kill", "kills")))
+			continue
+		case kindPause:
 			clauses = append(clauses, fmt.Sprintf("%d of %s hit a holder, %d outlasted its promise", t.counted, count(t.all, "pause", "pauses"), t.outlasted))
 			continue
 		}

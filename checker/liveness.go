@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"lockcheck/history"
@@ -14,8 +15,17 @@ const LivenessGrace = time.Second
 // liveness judges that the lock can be had again after the last fault: some
 // acquire succeeds within lease, slack and grace. The time counts from when the
 // last fault was healed, or from the end of the last hold that was open by then:
-// who waits for a holder that still lives is not stuck.
+// who waits for a holder that still lives is not stuck. A kill of a worker is
+// over when it happened.
 func liveness(r *run) judged {
+	j := r.recovery()
+	if after := r.afterKills(); after != "" {
+		j.Summary += "; " + after
+	}
+	return j
+}
+
+func (r *run) recovery() judged {
 	j := judged{Finding: Finding{Property: Liveness, Verdict: Valid}}
 	for _, f := range r.faults {
 		if f.Applied && f.healedAt == 0 {
@@ -34,7 +44,7 @@ func liveness(r *run) judged {
 	}
 	limit := int64(r.header.Lease) + int64(r.header.Slack) + int64(LivenessGrace)
 	first, acquired := r.firstAcquired(max(healed, r.start()))
-	what := "the last fault was healed"
+	what := r.lastFault(healed)
 	if healed == 0 {
 		what = "the start"
 	}
@@ -50,6 +60,60 @@ func liveness(r *run) judged {
 		j.stuck(r, since, limit, first, acquired, what)
 	}
 	return j
+}
+
+// lastFault says in words what was over at a time.
+func (r *run) lastFault(healed int64) string {
+	for _, f := range r.faults {
+		if f.Kind == kindKill && f.healedAt == healed && f.onlyWorkers(r.header) {
+			return strings.Join(f.Targets, ", ") + " was killed"
+		}
+	}
+	return "the last fault was healed"
+}
+
+// afterKills tells how long the lock took to be granted again after its holder was
+// killed, the longest time of all; "" if that never happened. Another name of the
+// lock says nothing of the one that was held.
+func (r *run) afterKills() string {
+	longest, victim, n := int64(0), "", 0
+	for i := range r.faults {
+		f := &r.faults[i]
+		for _, h := range r.holds {
+			if !f.widowed(h) {
+				continue
+			}
+			next, granted := r.nextGrant(h)
+			if !granted {
+				continue
+			}
+			n++
+			if waited := max(0, next-f.Begin); victim == "" || waited > longest {
+				longest, victim = waited, h.Worker
+			}
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("next grant %s after its holder %s was killed", dur(longest), victim)
+	if n > 1 {
+		text = fmt.Sprintf("%d holders were killed, next grant at most %s later (%s)", n, dur(longest), victim)
+	}
+	if r.header.Lease > 0 {
+		text += ", lease " + dur(int64(r.header.Lease))
+	}
+	return text
+}
+
+// nextGrant returns when the key of a hold was granted next.
+func (r *run) nextGrant(h Hold) (at int64, granted bool) {
+	for _, other := range r.holds { // by key, then start
+		if other.Key == h.Key && other.Start > h.Start && other.Worker != h.Worker {
+			return other.Start, true
+		}
+	}
+	return 0, false
 }
 
 func (j *judged) stuck(r *run, since, limit, first int64, acquired bool, what string) {

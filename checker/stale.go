@@ -12,6 +12,8 @@ import (
 // by their acquire ok; accesses under a grant that the history lacks are left out.
 // Where the resource compares versions only writes of the later grant count: a
 // read of it is no reason to refuse the write, and its own write will be refused.
+// A fence on writes only is no such reason: what the later grant has read, it
+// will write back whatever happened since.
 func staleWrites(r *run) []Incident {
 	var found []Incident
 	for _, key := range sortedKeys(r.accesses) {
@@ -83,6 +85,6 @@ func (f FenceSummary) refused(guard string) string {
 	if n == 0 {
 		return ""
 	}
-	name := cmp.Or(map[string]string{"cas": "version check"}[guard], guard)
+	name := cmp.Or(map[string]string{guardVersions: "version check", guardFenceWrites: "fence on writes"}[guard], guard)
 	return fmt.Sprintf("the %s refused %s", name, count(n, "stale access", "stale accesses"))
 }

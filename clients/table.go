@@ -19,9 +19,11 @@ type Config struct {
 
 // Modules that several clients are built on.
 const (
-	goRedis = "github.com/redis/go-redis/v9"
-	pgxV5   = "github.com/jackc/pgx/v5"
-	goMySQL = "github.com/go-sql-driver/mysql"
+	goRedis    = "github.com/redis/go-redis/v9"
+	etcdClient = "go.etcd.io/etcd/client/v3"
+	etcdServer = "go.etcd.io/etcd/server/v3" // for the messages of its Lock service
+	pgxV5      = "github.com/jackc/pgx/v5"
+	goMySQL    = "github.com/go-sql-driver/mysql"
 )
 
 // Info describes a lock: what a user must know before choosing it.
@@ -139,6 +141,61 @@ func Table() []Info {
 			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Slack: time.Second,
 			Renew: true, Told: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
 			Modules: []string{goRedis}, Open: openRedsync,
+		},
+		{
+			Name: "valkey", Summary: "the lock of redis on one Valkey",
+			Servers: "valkey", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
+			Renew: true, Told: "when a renewal fails", Clock: "wall clock of the server",
+			Modules: []string{goRedis}, Open: openRedis,
+		},
+		{
+			Name: "file", Summary: "a file in a folder that the workers share, made by link(2); a holder that dies keeps it; needs no Docker",
+			Servers: "none", Told: "never", Clock: "none",
+			Open: openFile,
+		},
+		{
+			Name: "etcd", Summary: "etcd: Session and Mutex of the Go client library",
+			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, Slack: 3 * time.Second,
+			Session: true, Queues: true, AnyServer: true, Token: "create revision of the own key",
+			Told: "when its session ends", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
+			Modules: []string{etcdClient}, Open: openEtcd,
+		},
+		{
+			Name: "etcd-v3lock", Summary: "etcd: the Lock service of the servers, with a lease of the client",
+			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, Slack: 3 * time.Second,
+			Session: true, Queues: true, AnyServer: true, Token: "create revision of the own key",
+			Told: "when a renewal is refused, or none was answered for the length of the lease", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
+			Modules: []string{etcdClient, etcdServer}, Open: openEtcdV3Lock,
+		},
+		{
+			Name: "etcd-header-revision", Summary: "etcd: as etcd-v3lock, fenced by the revision in the answer",
+			Naive:   "two holders can get the same token from etcd 3.4",
+			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, Slack: 3 * time.Second,
+			Session: true, Queues: true, AnyServer: true, Token: "revision in the header of the answer",
+			Told: "when a renewal is refused, or none was answered for the length of the lease", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
+			Modules: []string{etcdClient, etcdServer}, Open: openEtcdHeaderRevision,
+		},
+		{
+			Name: "zookeeper", Summary: "ZooKeeper's own recipe: a queue of nodes that end with their session, each watching the one before",
+			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, Slack: 2 * time.Second,
+			Session: true, Queues: true, AnyServer: true,
+			Token: "czxid of the own node", Told: zooTold, Clock: zooClock,
+			Modules: []string{goZooKeeper}, Open: openZooKeeper,
+		},
+		{
+			Name: "zookeeper-lib", Summary: "the same recipe by the library that people use", Library: goZooKeeper,
+			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, Slack: 2 * time.Second,
+			Session: true, Queues: true, AnyServer: true,
+			Told: zooTold, Clock: zooClock,
+			Open: openZooKeeperLib,
+		},
+		{
+			Name: "zookeeper-herd", Summary: "the same recipe with a watch on the whole queue",
+			Naive:   "each release wakes up all who wait",
+			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, Slack: 2 * time.Second,
+			Session: true, Queues: true, AnyServer: true,
+			Token: "czxid of the own node", Told: zooTold, Clock: zooClock,
+			Modules: []string{goZooKeeper}, Open: openZooKeeperHerd,
 		},
 		{
 			Name: "postgres-session", Summary: "PostgreSQL: pg_advisory_lock of a session",

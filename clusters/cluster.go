@@ -91,6 +91,7 @@ func (s Spec) HasSize(nodes int) bool { return slices.Contains(s.AllSizes(), nod
 func Table() []Spec {
 	return []Spec{
 		memorySpec(), noneSpec(), redisSpec("redis", 1), redisSpec("redis5", 5, 3),
+		valkeySpec(), etcdSpec(), zookeeperSpec(),
 		postgresSpec(), pgBouncerSpec(), mariaSpec(),
 	}
 }
@@ -173,8 +174,13 @@ type Node struct {
 	// Exited yields a value each time the process ends.
 	Exited <-chan Exit
 
+	// Again starts a server that was killed; nil for what stays dead.
+	Again func(context.Context) error
+
 	killed atomic.Bool // since the last start
-	again  func(context.Context) error
+	// told is closed when it is known how the present life ended; nil for what
+	// lives once.
+	told <-chan struct{}
 }
 
 // lastWords is what an ended process wrote on its error output, if that is ours

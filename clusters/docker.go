@@ -185,7 +185,7 @@ func (c *docker) startServer(ctx context.Context, node *Node) error {
 		return err
 	}
 	exits := make(chan Exit, 1)
-	node.Exited, node.again = exits, func(ctx context.Context) error { return c.restart(ctx, node, exits) }
+	node.Exited, node.Again = exits, func(ctx context.Context) error { return c.restart(ctx, node, exits) }
 	node.relay(server.Exited, exits)
 	return nil
 }
@@ -196,7 +196,6 @@ func (c *docker) restart(ctx context.Context, node *Node, exits chan<- Exit) err
 	if err != nil {
 		return err
 	}
-	node.killed.Store(false)
 	node.relay(exited, exits)
 	return nil
 }
@@ -269,9 +268,13 @@ func (c *docker) Start(ctx context.Context, p Program) (*Node, error) {
 
 // relay passes on how one life of a node's process ended.
 func (n *Node) relay(exited <-chan engine.Exit, exits chan<- Exit) {
+	told := make(chan struct{})
+	n.told = told
 	go func() {
 		exit := <-exited
-		exits <- Exit{Clean: exit.Err == nil && exit.Code == 0, Killed: n.killed.Load(), Reason: exit.String()}
+		killed := n.killed.Load()
+		close(told)
+		exits <- Exit{Clean: exit.Err == nil && exit.Code == 0, Killed: killed, Reason: exit.String()}
 	}()
 }
 

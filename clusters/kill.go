@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"lockcheck/clusters/agent"
+	"lockcheck/history"
 )
 
 // Kill ends all processes of the node at once, by SIGKILL. That they end is
@@ -20,17 +21,43 @@ var errNoRestart = errors.New("it cannot be started again")
 
 // CanRestart says why a killed node could not be started again; nil if it can.
 func (n *Node) CanRestart() error {
-	if n.again == nil {
+	if n.Again == nil {
 		return errNoRestart
 	}
 	return nil
 }
 
 // Restart starts a killed server again, with its address, its data on disk and
-// the cuts and the clock that are in force. It does not wait until it is ready.
-func (n *Node) Restart(ctx context.Context) error {
+// the cuts and the clock that are in force. It does not wait until it is ready,
+// and does nothing for a server that was started again already.
+func (n *Node) Restart(ctx context.Context) (agent.Moment, error) {
+	moment := agent.Moment{From: history.Now()}
 	if err := n.CanRestart(); err != nil {
-		return err
+		return moment, err
 	}
-	return n.again(ctx)
+	if !n.killed.Load() {
+		return moment, nil
+	}
+	if err := n.awaitEnd(ctx); err != nil {
+		return moment, err
+	}
+	n.killed.Store(false)
+	err := n.Again(ctx)
+	n.killed.Store(err != nil)
+	moment.To = history.Now()
+	return moment, err
+}
+
+// awaitEnd waits until it is known how the killed process ended: later it would
+// seem to be the end of the next one.
+func (n *Node) awaitEnd(ctx context.Context) error {
+	if n.told == nil {
+		return nil
+	}
+	select {
+	case <-n.told:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

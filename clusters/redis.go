@@ -19,29 +19,46 @@ const redisPort = 6379
 func redisSpec(name string, nodes int, sizes ...int) Spec {
 	return Spec{
 		Name: name, Nodes: nodes, Sizes: sizes, Image: "redis",
-		Server: func(int) Server { return redisServer() },
+		Server: func(int) Server {
+			server := redisServer("redis")
+			// jemalloc's start calls the clock before libfaketime is ready; the debug
+			// malloc of libc, loaded after it, breaks the circle.
+			server.ClockEnv = []string{
+				"LD_PRELOAD=/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1:/lib/x86_64-linux-gnu/libc_malloc_debug.so.0",
+			}
+			return server
+		},
 	}
 }
 
-func redisServer() Server {
+// valkeySpec is one Valkey, the fork of Redis, as durable as redisSpec.
+func valkeySpec() Spec {
+	return Spec{
+		Name: "valkey", Nodes: 1, Image: "valkey",
+		Server: func(int) Server { return redisServer("valkey") },
+	}
+}
+
+// redisServer is a server of Redis or of its fork: their programs differ by
+// name only.
+func redisServer(program string) Server {
 	return Server{
-		Program: "redis", Port: redisPort, Probes: redisProbes{},
+		Program: program, Port: redisPort, Probes: redisProbes{version: program + "_version"},
 		Command: func(Place) []string {
 			return []string{
-				"redis-server", "--bind", "0.0.0.0", "--protected-mode", "no",
+				program + "-server", "--bind", "0.0.0.0", "--protected-mode", "no",
 				"--save", "", "--appendonly", "no", "--dir", "/tmp",
 			}
 		},
-		// jemalloc's start calls the clock before libfaketime is ready; the debug
-		// malloc of libc, loaded after it, breaks the circle.
-		ClockEnv: []string{
-			"LD_PRELOAD=/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1:/lib/x86_64-linux-gnu/libc_malloc_debug.so.0",
-		},
 	}
 }
 
-// redisProbes asks a Redis server.
-type redisProbes struct{}
+// redisProbes asks a Redis server, or one that speaks like it.
+type redisProbes struct {
+	// version is the field of INFO: Valkey's redis_version names the Redis that it
+	// pretends to be.
+	version string
+}
 
 var _ agent.Probes = redisProbes{}
 
@@ -66,7 +83,7 @@ func (p redisProbes) Clock(ctx context.Context, address string) (now time.Time, 
 func (p redisProbes) Version(ctx context.Context, address string) (version string, err error) {
 	err = p.ask(address, func(c *redis.Client) error {
 		info, err := c.Info(ctx, "server").Result()
-		version = infoField(info, "redis_version")
+		version = infoField(info, p.version)
 		return err
 	})
 	return version, err

@@ -156,8 +156,8 @@ func (t *test) checkValues() error {
 		return usage("--ttl %s: %s needs at least %s", t.TTL, t.Lock, t.info.MinTTL)
 	case t.info.TTL != 0 && t.TTL%time.Millisecond != 0:
 		return usage("--ttl %s: leases are counted in whole milliseconds", t.TTL)
-	case t.Guard == string(workloads.Fence) && t.info.Token == "":
-		return usage("--guard fence: lock %s has no fencing token (it works with %s)", t.Lock, strings.Join(withTokens(), ", "))
+	case workloads.Guard(t.Guard).NeedsTokens() && t.info.Token == "":
+		return usage("--guard %s: lock %s has no fencing token (it works with %s)", t.Guard, t.Lock, strings.Join(withTokens(), ", "))
 	case t.Renew && !t.info.Renew:
 		return usage("--renew: lock %s cannot be renewed", t.Lock)
 	case !t.spec.HasVersion(t.ServerVersion):

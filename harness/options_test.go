@@ -40,6 +40,8 @@ func TestPrepare(t *testing.T) {
 		{"unknown workload", func(o *Options) { o.Workload = "sets" }, `unknown workload "sets"; did you mean "set"?`},
 		{"unknown guard", func(o *Options) { o.Guard = "fense" }, `unknown guard "fense"; did you mean "fence"?`},
 		{"fence without tokens", func(o *Options) { o.Guard = "fence" }, "lock redis has no fencing token (it works with memory"},
+		{"fence on writes without tokens", func(o *Options) { o.Guard = "fence-writes" }, "--guard fence-writes: lock redis has no fencing token"},
+		{"fence on writes with tokens", func(o *Options) { o.Guard, o.Lock = "fence-writes", "memory" }, ""},
 		{"fence with tokens", func(o *Options) { o.Guard, o.Lock = "fence", "memory" }, ""},
 		{"lease too short", func(o *Options) { o.TTL = time.Microsecond }, "--ttl 1µs: redis needs at least 1ms"},
 		{"shortest lease", func(o *Options) { o.TTL = time.Millisecond }, ""},

@@ -378,12 +378,16 @@ func (r *run) announce(e history.Event) {
 	f := e.Fault
 	switch f.Stage {
 	case history.Proven, history.Skipped, history.Unproven, history.Unhealed:
-		whom := strings.Join(f.Targets, " ")
+		whom := cmp.Or(strings.Join(f.Targets, " "), f.Role)
 		if len(f.Peers) > 0 {
 			whom += " from " + strings.Join(f.Peers, " ")
 		}
 		r.progress.Step("%s of %s %s: %s", f.Kind, whom, f.Stage, f.Evidence)
 	case history.ProvenHealed:
+		if f.Kind == "kill" {
+			r.progress.Step("%s", f.Evidence)
+			return
+		}
 		r.progress.Step("%s of %s healed", f.Kind, strings.Join(f.Targets, " "))
 	}
 }

@@ -18,6 +18,7 @@ type overlapWatch struct {
 
 	mu    sync.Mutex
 	locks map[string]*watchedLock // by key
+	gone  map[string]bool         // workers that were killed
 	done  bool
 }
 
@@ -29,7 +30,7 @@ type watchedLock struct {
 }
 
 func newOverlapWatch() *overlapWatch {
-	return &overlapWatch{seen: make(chan struct{}), locks: make(map[string]*watchedLock)}
+	return &overlapWatch{seen: make(chan struct{}), locks: make(map[string]*watchedLock), gone: make(map[string]bool)}
 }
 
 // Observe takes notice of an event.
@@ -52,6 +53,9 @@ func (w *overlapWatch) Observe(e history.Event) {
 func (w *overlapWatch) update(e history.Event) {
 	lock := w.locks[e.Key]
 	switch {
+	case e.Fault != nil:
+		w.bury(*e.Fault)
+	case w.gone[e.Process]: // a last word
 	case e.F == history.Acquire && e.Type == history.OK:
 		if lock == nil {
 			lock = &watchedLock{holders: make(map[string]string)}
@@ -68,6 +72,22 @@ func (w *overlapWatch) update(e history.Event) {
 		}
 		if len(lock.holders) < 2 {
 			lock.several = 0
+		}
+	}
+}
+
+// bury lets the holds of killed workers end.
+func (w *overlapWatch) bury(f history.Fault) {
+	if f.Kind != "kill" || f.Stage != history.Applied {
+		return
+	}
+	for _, target := range f.Targets {
+		w.gone[target] = true
+		for _, lock := range w.locks {
+			delete(lock.holders, target)
+			if len(lock.holders) < 2 {
+				lock.several = 0
+			}
 		}
 	}
 }

@@ -76,8 +76,16 @@ type Kind struct {
 	Random func(rng *rand.Rand, env Environment, step *Step)
 }
 
+// Names of kinds that others must know of.
+const (
+	kindPause     = "pause"
+	kindKill      = "kill"
+	kindClock     = "clock"
+	kindPartition = "partition"
+)
+
 // Kinds lists all kinds of faults.
-func Kinds() []Kind { return []Kind{pauseKind(), clockKind(), partitionKind()} }
+func Kinds() []Kind { return []Kind{pauseKind(), killKind(), clockKind(), partitionKind()} }
 
 // KindByName finds a kind in Kinds.
 func KindByName(name string) (Kind, bool) {

@@ -34,6 +34,7 @@ type Nemesis struct {
 	mu       sync.Mutex
 	rng      *rand.Rand
 	busy     map[string]bool // kind and node under that kind of fault
+	gone     map[string]bool // workers that were killed
 	executed []Execution
 }
 
@@ -101,7 +102,7 @@ func (e *UnavailableError) Unwrap() error { return e.Err }
 // is healed. It ends early when ctx is done, and heals all the same.
 func (n *Nemesis) Run(ctx context.Context, length time.Duration) {
 	n.rng = rand.New(rand.NewPCG(n.Schedule.Seed, 1))
-	n.busy = make(map[string]bool)
+	n.busy, n.gone = make(map[string]bool), make(map[string]bool)
 	w := window{start: time.Now(), origin: history.Now(), end: time.Now().Add(length)}
 	ctx, cancel := context.WithDeadline(ctx, w.end)
 	defer cancel()
@@ -221,6 +222,7 @@ func (n *Nemesis) inflict(ctx context.Context, step Step, id string, trigger ent
 		n.report(report, history.Skipped, "the undo could not be stored: "+err.Error())
 		return
 	}
+	n.bury(order)
 	began := history.Now()
 	if n.apply(ctx, fault, report, trigger) {
 		inForce()
@@ -238,8 +240,8 @@ func since(from, to int64) Span {
 	return Span{Plus: time.Duration(to - from).Round(time.Millisecond)}
 }
 
-// prepare resolves roles and makes the fault, unless a target suffers one of
-// the same kind already: the first to heal would heal both.
+// prepare resolves roles and makes the fault, unless a target suffers one that
+// does not go with it.
 func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.Node) (Order, Fault, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -252,7 +254,7 @@ func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.
 	if holder == "" {
 		holder = n.Watch.holder()
 	}
-	r := resolver{env: n.Environment, rng: n.rng, holder: holder, leader: leader}
+	r := resolver{env: n.Environment, gone: n.gone, rng: n.rng, holder: holder, leader: leader}
 	var err error
 	if order.Targets, err = r.targets(step.Target); err != nil {
 		return order, nil, err
@@ -260,12 +262,8 @@ func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.
 	if order.Peers, err = r.peers(step, order.Targets); err != nil {
 		return order, nil, err
 	}
-	if step.Fault != "partition" {
-		for _, target := range order.Targets {
-			if n.busy[step.Fault+target.Name] {
-				return order, nil, fmt.Errorf("%s is under the same fault already", target.Name)
-			}
-		}
+	if err := n.obstacle(order); err != nil {
+		return order, nil, err
 	}
 	fault, err := kind.New(n.Environment, order)
 	if err != nil {
@@ -275,6 +273,62 @@ func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.
 		n.busy[step.Fault+target.Name] = true
 	}
 	return order, fault, nil
+}
+
+// obstacle says why a fault cannot be inflicted on its targets at the moment: of
+// two of one kind the first to heal would heal both, and a process that is dead
+// can neither be stopped nor asked for its clock.
+func (n *Nemesis) obstacle(order Order) error {
+	for _, target := range order.Targets {
+		under := func(fault string) bool { return n.busy[fault+target.Name] }
+		switch fault := order.Step.Fault; {
+		case n.gone[target.Name]:
+			return fmt.Errorf("%s was killed", target.Name)
+		case fault == kindPartition:
+		case under(fault):
+			return fmt.Errorf("%s is under the same fault already", target.Name)
+		case under(kindKill):
+			return fmt.Errorf("%s is dead at the moment", target.Name)
+		case fault == kindKill && under(kindPause):
+			return fmt.Errorf("%s is stopped and could not be continued", target.Name)
+		case fault == kindKill && under(kindClock):
+			return fmt.Errorf("%s could not be asked for its clock", target.Name)
+		}
+	}
+	if order.Step.Fault == kindKill {
+		return n.enough(order.Targets)
+	}
+	return nil
+}
+
+// enough says whether a kill leaves enough workers alive.
+func (n *Nemesis) enough(targets []*clusters.Node) error {
+	left, victims := len(n.Environment.Workers)-len(n.gone), 0
+	for _, target := range targets {
+		if !n.Environment.server(target) {
+			victims++
+		}
+	}
+	if victims > 0 && left-victims < minWorkers {
+		return errTooFewWorkers
+	}
+	return nil
+}
+
+// bury takes the workers that are about to be killed for dead. What they still
+// had to say arrives later.
+func (n *Nemesis) bury(order Order) {
+	if order.Step.Fault != kindKill {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, target := range order.Targets {
+		if !n.Environment.server(target) {
+			n.gone[target.Name] = true
+			n.Watch.Forget(target.Name)
+		}
+	}
 }
 
 func (n *Nemesis) free(order Order) {

@@ -30,7 +30,7 @@ type partition struct {
 
 func partitionKind() Kind {
 	return Kind{
-		Name: "partition", Summary: "drop all packets between the targets and their peers (nftables)",
+		Name: kindPartition, Summary: "drop all packets between the targets and their peers (nftables)",
 		Target: roleOne,
 		Can: func(_ Environment, node *clusters.Node) error {
 			if node.IP == "" {
@@ -196,7 +196,10 @@ func (p *partition) ProveHealed(ctx context.Context) (string, error) {
 		return "rules gone", nil
 	}
 	return poll(ctx, func() (string, error) {
-		if err := from.Host.Dial(ctx, to.Address, probeTimeout); err != nil {
+		// The refusal of a server that is dead has come across, too.
+		if err := from.Host.Dial(ctx, to.Address, probeTimeout); errors.Is(err, agent.ErrRefused) {
+			return fmt.Sprintf("rules gone, %s is refused by %s", from.Name, to.Name), nil
+		} else if err != nil {
 			return "", fmt.Errorf("%s: %w", from.Name, err)
 		}
 		return fmt.Sprintf("rules gone, %s connects to %s", from.Name, to.Name), nil

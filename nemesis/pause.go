@@ -17,7 +17,7 @@ type pause struct{ targets []*clusters.Node }
 
 func pauseKind() Kind {
 	return Kind{
-		Name: "pause", Summary: "stop all processes of the target (SIGSTOP), then let them go on",
+		Name: kindPause, Summary: "stop all processes of the target (SIGSTOP), then let them go on",
 		Target: roleHolder,
 		Can:    func(Environment, *clusters.Node) error { return nil },
 		New: func(_ Environment, order Order) (Fault, error) {

@@ -32,9 +32,18 @@ const (
 type resolver struct {
 	env    Environment
 	rng    *rand.Rand
-	holder string         // worker inside its section, "" if none is known
-	leader *clusters.Node // nil if none is known
+	holder string          // worker inside its section, "" if none is known
+	leader *clusters.Node  // nil if none is known
+	gone   map[string]bool // workers that were killed
 }
+
+// workers lists those that live.
+func (r resolver) workers() []*clusters.Node {
+	return slices.DeleteFunc(slices.Clone(r.env.Workers), func(n *clusters.Node) bool { return r.gone[n.Name] })
+}
+
+// nodes lists servers and living workers.
+func (r resolver) nodes() []*clusters.Node { return slices.Concat(r.env.Servers, r.workers()) }
 
 // errNobody says that no node has the role at the moment.
 var errNobody = errors.New("nobody has this role now")
@@ -45,7 +54,7 @@ func (r resolver) targets(text string) ([]*clusters.Node, error) {
 	case roleHolder:
 		return r.named(r.holder)
 	case roleWaiter:
-		return r.some(1, slices.DeleteFunc(slices.Clone(r.env.Workers), func(n *clusters.Node) bool { return n.Name == r.holder }))
+		return r.some(1, slices.DeleteFunc(r.workers(), func(n *clusters.Node) bool { return n.Name == r.holder }))
 	case roleLeader:
 		if r.leader == nil {
 			return nil, errNobody
@@ -57,12 +66,12 @@ func (r resolver) targets(text string) ([]*clusters.Node, error) {
 		}
 		return r.some(1, slices.DeleteFunc(slices.Clone(r.env.Servers), func(n *clusters.Node) bool { return n == r.leader }))
 	case roleHalves:
-		nodes := r.env.Nodes()
+		nodes := r.nodes()
 		return r.some(len(nodes)/2, nodes)
 	case roleServers:
 		return r.some(len(r.env.Servers), r.env.Servers)
 	case roleWorkers:
-		return r.some(len(r.env.Workers), r.env.Workers)
+		return r.some(len(r.workers()), r.workers())
 	}
 	if nodes, is, err := r.share(text); is {
 		return nodes, err
@@ -104,7 +113,7 @@ func (r resolver) share(text string) (nodes []*clusters.Node, is bool, err error
 	switch of {
 	case "", "server", roleServers:
 	case "worker", roleWorkers:
-		from = r.env.Workers
+		from = r.workers()
 	default:
 		return nil, false, nil
 	}
@@ -156,7 +165,7 @@ func (r resolver) listed(text string) ([]*clusters.Node, error) {
 
 // peers resolves whom the targets of a step are cut off from.
 func (r resolver) peers(step Step, targets []*clusters.Node) ([]*clusters.Node, error) {
-	if step.Fault != "partition" {
+	if step.Fault != kindPartition {
 		return nil, nil
 	}
 	others := func(from []*clusters.Node) []*clusters.Node {
@@ -169,9 +178,9 @@ func (r resolver) peers(step Step, targets []*clusters.Node) ([]*clusters.Node, 
 	}
 	switch {
 	case step.Target == roleHalves:
-		return others(r.env.Nodes()), nil
+		return others(r.nodes()), nil
 	case r.env.server(targets[0]):
-		return others(r.env.Workers), nil
+		return others(r.workers()), nil
 	default:
 		return others(r.env.Servers), nil
 	}

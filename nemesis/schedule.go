@@ -30,7 +30,9 @@ type Step struct {
 	// From is whom a partition cuts the targets off from: by default servers
 	// from all workers, workers from all servers.
 	From string `yaml:"from,omitempty"`
-	For  Span   `yaml:"for"`
+	// For is how long it lasts: of a kill, how long a server stays dead, for which
+	// no time at all is fine.
+	For Span `yaml:"for,omitempty"`
 	// Step is how far a clock is moved.
 	Step Span `yaml:"step,omitempty"`
 
@@ -135,17 +137,17 @@ func (s *Step) check() error {
 		return fmt.Errorf("when: %q is unknown (there is %q)", s.When, WhenHolding)
 	case s.Of != "" && s.When != WhenHolding:
 		return errors.New("of: goes with when: holding")
-	case s.For.never():
+	case s.For.never() && (s.Fault != kindKill || !s.For.IsZero()):
 		return errors.New("for: must be positive")
 	case !s.Every.IsZero() && s.Every.never(), !s.After.IsZero() && s.After.never(), s.Times < 0:
 		return errors.New("after, every and times must not be negative")
 	case s.Times != 0 && s.Every.IsZero():
 		return errors.New("times: goes with every:")
-	case s.Fault == "clock" && s.Step.IsZero():
+	case s.Fault == kindClock && s.Step.IsZero():
 		return errors.New("step: a clock must be moved by some time")
-	case s.Fault != "clock" && !s.Step.IsZero():
+	case s.Fault != kindClock && !s.Step.IsZero():
 		return errors.New("step: only for a clock")
-	case s.Fault != "partition" && s.From != "":
+	case s.Fault != kindPartition && s.From != "":
 		return errors.New("from: only for a partition")
 	case !canMean(s.Target):
 		return fmt.Errorf("target: %q is neither a role nor the name of a node", s.Target)
@@ -157,7 +159,7 @@ func (s *Step) check() error {
 
 // fits tells which of its times makes no sense with the lease of the lock.
 func (s Step) fits(lease time.Duration) error {
-	if lasts := s.For.Of(lease); lasts <= 0 {
+	if lasts := s.For.Of(lease); lasts <= 0 && !s.For.IsZero() {
 		return fmt.Errorf("for: %s is %s for this lock; it must be positive", s.For, lasts)
 	}
 	if after := s.After.Of(lease); after < 0 {

@@ -12,6 +12,7 @@ import (
 type Watch struct {
 	mu      sync.Mutex
 	inside  map[string]string // worker to grant
+	gone    map[string]bool   // workers that were killed
 	waiting map[*wait]bool
 }
 
@@ -28,7 +29,7 @@ type entry struct {
 
 // NewWatch returns a Watch that has seen nothing.
 func NewWatch() *Watch {
-	return &Watch{inside: make(map[string]string), waiting: make(map[*wait]bool)}
+	return &Watch{inside: make(map[string]string), gone: make(map[string]bool), waiting: make(map[*wait]bool)}
 }
 
 // Observe takes notice of an event.
@@ -45,8 +46,8 @@ func (w *Watch) Observe(e history.Event) {
 func (w *Watch) enter(e history.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.inside[e.Process] == e.Grant {
-		return // a second read in the same section
+	if w.gone[e.Process] || w.inside[e.Process] == e.Grant {
+		return // a last word, or a second read in the same section
 	}
 	w.inside[e.Process] = e.Grant
 	for waiting := range w.waiting {
@@ -60,6 +61,14 @@ func (w *Watch) enter(e history.Event) {
 func (w *Watch) leave(worker string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	delete(w.inside, worker)
+}
+
+// Forget takes no more notice of a worker: it was killed.
+func (w *Watch) Forget(worker string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gone[worker] = true
 	delete(w.inside, worker)
 }
 

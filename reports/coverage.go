@@ -39,7 +39,7 @@ func coverages(h history.Header, faults []checker.FaultCoverage) []coverage {
 		if !ok {
 			i = len(out)
 			index[kind] = i
-			out = append(out, coverage{kind: kind, holders: kind == "pause" || kind == "kill"})
+			out = append(out, coverage{kind: kind, holders: kind == "pause"})
 		}
 		return &out[i]
 	}

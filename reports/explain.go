@@ -100,6 +100,10 @@ func (rec *record) tellFault(f checker.FaultCoverage, s scene, actors map[string
 	}
 	from, to := rec.force(f)
 	name := faultName(f)
+	if dead := rec.dead(f); len(dead) > 0 {
+		add(from, "fault", "Fault "+clean(f.ID)+": "+name+". For "+strings.Join(cleanAll(dead), ", ")+" this is the end.")
+		return
+	}
 	add(from, "fault", "Fault "+clean(f.ID)+" is in force: "+name+".")
 	add(to, "fault", "Fault "+clean(f.ID)+" is healed.")
 }

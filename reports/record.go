@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"lockcheck/checker"
 	"lockcheck/history"
@@ -167,6 +168,15 @@ func (rec *record) force(f checker.FaultCoverage) (from, to int64) {
 	return from, to
 }
 
+// dead lists the targets that a fault is the end of: servers are started again
+// after a kill, workers are not.
+func (rec *record) dead(f checker.FaultCoverage) []string {
+	if f.Kind != "kill" {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(f.Targets), func(t string) bool { return !slices.Contains(rec.workers, t) })
+}
+
 // outlived says that the worker acted on a promise that had ended.
 func outlived(h checker.Hold) bool { return h.Deadline < h.End }
 
@@ -234,6 +244,9 @@ func (s *scene) include(h checker.Hold) {
 }
 
 func (rec *record) sceneOfFault(f checker.FaultCoverage) scene {
+	if dead := rec.dead(f); len(dead) > 0 {
+		return rec.sceneOfDeath(f, dead)
+	}
 	s := scene{from: f.Begin, to: f.End, cast: map[string]bool{}, harmless: true}
 	for _, h := range rec.holds {
 		if slices.Contains(f.Targets, h.Worker) && h.Start < f.End && h.End > f.Begin {
@@ -242,6 +255,25 @@ func (rec *record) sceneOfFault(f checker.FaultCoverage) scene {
 		}
 	}
 	s.from, s.to = min(s.from, f.Begin), max(s.to, f.End)
+	return s.framed(rec)
+}
+
+// sceneOfDeath shows the holds that a kill ended and the next ones of the same key.
+func (rec *record) sceneOfDeath(f checker.FaultCoverage, dead []string) scene {
+	s := scene{from: f.Begin, to: f.Begin, cast: map[string]bool{}, harmless: true}
+	for _, h := range rec.holds { // by start
+		switch {
+		case slices.Contains(dead, h.Worker) && h.Ended == checker.EndedWithoutTrace:
+			s.include(h)
+			s.key = h.Key
+		case len(s.cast) > 0 && h.Key == s.key && h.Start > f.Begin:
+			s.include(h)
+			return s.framed(rec)
+		}
+	}
+	if len(s.cast) == 0 {
+		s.to += time.Second.Nanoseconds()
+	}
 	return s.framed(rec)
 }
 

@@ -220,16 +220,20 @@ func (c *canvas) harm(labelled bool) {
 		if !f.Applied || !c.shows(f.Begin, f.End) {
 			continue
 		}
-		from, to := c.rec.force(f)
 		for _, t := range f.Targets {
 			r, ok := c.rows[t]
 			if !ok {
 				continue
 			}
+			from, to := c.rec.force(f)
 			if n++; n > maxFaultShapes {
 				return
 			}
-			c.rect("harm", from, to, r.top+1, r.height-2, clean(f.Kind)+" of "+clean(t)+" ("+clean(f.ID)+")")
+			class := "harm"
+			if slices.Contains(c.rec.dead(f), t) {
+				class, to = "harm dead", c.rec.end
+			}
+			c.rect(class, from, to, r.top+1, r.height-2, clean(f.Kind)+" of "+clean(t)+" ("+clean(f.ID)+")")
 			if labelled {
 				c.note(r.below, "l-harm", max(from, c.from), harmWord(f))
 			}

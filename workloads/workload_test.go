@@ -57,22 +57,23 @@ func TestGuards(t *testing.T) {
 	read := func(token uint64) Access { return Access{Token: token} }
 	write := func(token uint64, base int64) Access { return Access{Write: true, Token: token, Base: base} }
 	for _, c := range []struct {
-		name             string
-		accesses         []Access
-		none, fence, cas string // of each access: + accepted, - refused
+		name                     string
+		accesses                 []Access
+		none, fence, writes, cas string // of each access: + accepted, - refused
 	}{
-		{"one owner", []Access{read(1), write(1, 0)}, "++", "++", "++"},
-		{"two owners, one after the other", []Access{read(1), write(1, 0), read(2), write(2, 1)}, "++++", "++++", "++++"},
-		{"a stale write after the new owner's read", []Access{read(1), read(2), write(1, 0), write(2, 0)}, "++++", "++-+", "+++-"},
-		{"a stale write after the new owner's write", []Access{read(1), read(2), write(2, 0), write(1, 0)}, "++++", "+++-", "+++-"},
-		{"a stale read", []Access{read(2), read(1)}, "++", "+-", "++"},
-		{"a refused access does not move the fence", []Access{read(2), read(1), read(2)}, "+++", "+-+", "+++"},
-		{"a refused write makes no version", []Access{write(1, 0), write(1, 5), write(1, 1)}, "+++", "+++", "+-+"},
-		{"a write of the same owner, twice", []Access{write(1, 0), write(1, 0)}, "++", "++", "+-"},
-		{"no tokens", []Access{read(0), read(0), write(0, 0), write(0, 0)}, "++++", "++++", "+++-"},
-		{"no token after one", []Access{read(1), read(0)}, "++", "+-", "++"},
+		{"one owner", []Access{read(1), write(1, 0)}, "++", "++", "++", "++"},
+		{"two owners, one after the other", []Access{read(1), write(1, 0), read(2), write(2, 1)}, "++++", "++++", "++++", "++++"},
+		{"a stale write after the new owner's read", []Access{read(1), read(2), write(1, 0), write(2, 0)}, "++++", "++-+", "++++", "+++-"},
+		{"a stale write after the new owner's write", []Access{read(1), read(2), write(2, 0), write(1, 0)}, "++++", "+++-", "+++-", "+++-"},
+		{"a stale read", []Access{read(2), read(1)}, "++", "+-", "++", "++"},
+		{"a refused access does not move the fence", []Access{read(2), read(1), read(2)}, "+++", "+-+", "+++", "+++"},
+		{"a refused write makes no version", []Access{write(1, 0), write(1, 5), write(1, 1)}, "+++", "+++", "+++", "+-+"},
+		{"a write of the same owner, twice", []Access{write(1, 0), write(1, 0)}, "++", "++", "++", "+-"},
+		{"a stale write after the new owner's write, and its read", []Access{read(1), read(2), write(2, 0), read(1), write(1, 1)}, "+++++", "+++--", "++++-", "+++++"},
+		{"no tokens", []Access{read(0), read(0), write(0, 0), write(0, 0)}, "++++", "++++", "++++", "+++-"},
+		{"no token after one", []Access{read(1), read(0)}, "++", "+-", "++", "++"},
 	} {
-		for guard, want := range map[Guard]string{NoGuard: c.none, Fence: c.fence, CompareAndSet: c.cas} {
+		for guard, want := range map[Guard]string{NoGuard: c.none, Fence: c.fence, FenceWrites: c.writes, CompareAndSet: c.cas} {
 			t.Run(c.name+" "+string(guard), func(t *testing.T) {
 				var got strings.Builder
 				state := new(keyState)
@@ -92,7 +93,7 @@ func TestGuards(t *testing.T) {
 			})
 		}
 	}
-	if !slices.Equal(Guards(), []string{"none", "fence", "cas"}) {
+	if !slices.Equal(Guards(), []string{"none", "fence", "fence-writes", "cas"}) {
 		t.Errorf("guards %v", Guards())
 	}
 }

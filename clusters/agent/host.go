@@ -15,6 +15,10 @@ import (
 // does, and neither a refusal nor a failure of the agent.
 var ErrNoAnswer = errors.New("no answer")
 
+// ErrRefused is what Dial returns when nobody listens at an address that can be
+// reached.
+var ErrRefused = errors.New("refused")
+
 // ErrNoLeader is what Leads returns for servers none of which leads.
 var ErrNoLeader = errors.New("none of these servers leads the others")
 
@@ -34,7 +38,8 @@ type Host interface {
 	// Cuts lists the ids of the cuts that the kernel has.
 	Cuts(ctx context.Context) ([]string, error)
 	// Dial reports whether a TCP connection to the address can be made. Its error
-	// is ErrNoAnswer if nothing came back within the timeout.
+	// is ErrNoAnswer if nothing came back within the timeout, ErrRefused if nobody
+	// listens there.
 	Dial(ctx context.Context, address string, timeout time.Duration) error
 
 	// SetClock moves the wall clock of the server to an offset from true time.

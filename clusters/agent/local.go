@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
 	"lockcheck/history"
@@ -100,6 +101,8 @@ func (l Local) Dial(ctx context.Context, address string, timeout time.Duration) 
 		return conn.Close()
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &slow) && slow.Timeout():
 		return fmt.Errorf("%s: %w", address, ErrNoAnswer)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%s: %w", address, ErrRefused)
 	default:
 		return err
 	}

@@ -56,7 +56,9 @@ func signalAll(signal Signal, list func() ([]int, error)) (Moment, error) {
 	return moment, nil
 }
 
-// inspect reads the state of processes from /proc. One that is gone is left out.
+// inspect reads the state of processes from /proc. One that is gone is left out,
+// and one that has ended and only waits to be collected: on a node those whose
+// parent was killed wait for as long as the node lasts.
 func inspect(pids []int) ([]Process, error) {
 	var processes []Process
 	for _, pid := range pids {
@@ -94,6 +96,9 @@ func inspectOne(pid int) (Process, error) {
 		return p, fs.ErrNotExist
 	}
 	p.States = states.String()
+	if strings.Trim(p.States, "ZX") == "" {
+		return p, fs.ErrNotExist
+	}
 	p.Stopped = strings.Trim(p.States, "T") == ""
 	return p, nil
 }

@@ -27,6 +27,7 @@ type reply struct {
 	ID        int64     `json:"id"`
 	Error     string    `json:",omitempty"`
 	NoAnswer  bool      `json:",omitempty"` // the error is ErrNoAnswer
+	Refused   bool      `json:",omitempty"` // the error is ErrRefused
 	NoLeader  bool      `json:",omitempty"` // the error is ErrNoLeader
 	Yes       bool      `json:",omitempty"`
 	Moment    Moment    `json:",omitzero"`
@@ -122,6 +123,7 @@ func perform(ctx context.Context, host Host, r request, deeds sync.Locker) reply
 	if err != nil {
 		answer.Error = err.Error()
 		answer.NoAnswer, answer.NoLeader = errors.Is(err, ErrNoAnswer), errors.Is(err, ErrNoLeader)
+		answer.Refused = errors.Is(err, ErrRefused)
 	}
 	return answer
 }
@@ -190,6 +192,8 @@ func (r *Remote) call(ctx context.Context, call request) (reply, error) {
 		switch {
 		case answer.NoAnswer:
 			return answer, fmt.Errorf("%s: %w", call.Target, ErrNoAnswer)
+		case answer.Refused:
+			return answer, fmt.Errorf("%s: %w", call.Target, ErrRefused)
 		case answer.NoLeader:
 			return answer, ErrNoLeader
 		case answer.Error != "":

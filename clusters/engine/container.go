@@ -95,8 +95,13 @@ func (e *Engine) Restart(ctx context.Context, name string) (<-chan Exit, error) 
 	case err := <-failed:
 		return nil, fmt.Errorf("container %s: %w", name, err)
 	}
+	making, cancel, err := making(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("container %s: %w", name, err)
+	}
+	defer cancel()
 	exited := e.wait(ctx, name)
-	if err := e.api.ContainerStart(ctx, name, container.StartOptions{}); err != nil {
+	if err := e.api.ContainerStart(making, name, container.StartOptions{}); err != nil {
 		return nil, fmt.Errorf("container %s: %w", name, err)
 	}
 	return exited, nil

@@ -1,0 +1,191 @@
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"lockcheck/clusters"
+	"lockcheck/clusters/agent"
+)
+
+// kill ends all processes of its targets at once by SIGKILL: what a crash or the
+// out-of-memory killer does. A server is started again, with its address and what
+// it has on disk; a worker stays dead, as a client machine that is gone.
+type kill struct {
+	env     Environment
+	targets []*clusters.Node
+}
+
+func killKind() Kind {
+	return Kind{
+		Name: kindKill, Summary: "end all processes of the target (SIGKILL); a server is started again, a worker is not",
+		Target: roleOne,
+		Can: func(env Environment, node *clusters.Node) error {
+			if !env.server(node) {
+				return nil
+			}
+			if err := node.CanRestart(); err != nil {
+				return fmt.Errorf("%w; workers can be killed, as in kill:holder", err)
+			}
+			return nil
+		},
+		New: func(env Environment, order Order) (Fault, error) {
+			return &kill{env: env, targets: order.Targets}, nil
+		},
+		Random: randomKill,
+	}
+}
+
+// randomKill lets a server be dead for less than most leases as often as for
+// longer: what a restart forgets shows only while somebody still counts on it.
+func randomKill(rng *rand.Rand, _ Environment, step *Step) {
+	step.For = Span{Plus: 200*time.Millisecond + time.Duration(rng.Int64N(int64(2800*time.Millisecond)))}
+}
+
+func (k *kill) Apply(ctx context.Context) (agent.Moment, error) {
+	return eachNode(k.targets, func(node *clusters.Node) (agent.Moment, error) { return node.Kill(ctx) })
+}
+
+// Prove shows that no process is left on the targets.
+func (k *kill) Prove(ctx context.Context) (string, error) { return k.dead(ctx, k.targets) }
+
+func (k *kill) dead(ctx context.Context, nodes []*clusters.Node) (string, error) {
+	var seen []string
+	for _, node := range nodes {
+		evidence, err := poll(ctx, func() (string, error) { return noProcess(ctx, node) })
+		if err != nil {
+			return "", err
+		}
+		seen = append(seen, evidence)
+	}
+	return strings.Join(seen, "; "), nil
+}
+
+func noProcess(ctx context.Context, node *clusters.Node) (string, error) {
+	processes, err := node.Host.Processes(ctx)
+	if err != nil {
+		return "", err
+	}
+	if len(processes) > 0 {
+		return "", fmt.Errorf("%s: %s[%d] still runs", node.Name, processes[0].Command, processes[0].PID)
+	}
+	return node.Name + " has no process", nil
+}
+
+// Heal starts the servers again. It may be retried for those that would not start.
+func (k *kill) Heal(ctx context.Context) (Healing, error) {
+	moment, err := eachNode(k.servers(), func(node *clusters.Node) (agent.Moment, error) {
+		return node.Restart(ctx)
+	})
+	return Healing{Moment: moment}, err
+}
+
+// servers lists the targets that are to be started again.
+func (k *kill) servers() []*clusters.Node { return k.those(true) }
+
+// workers lists the targets that are not.
+func (k *kill) workers() []*clusters.Node { return k.those(false) }
+
+func (k *kill) those(servers bool) []*clusters.Node {
+	var nodes []*clusters.Node
+	for _, node := range k.targets {
+		if k.env.server(node) == servers {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}
+
+const (
+	// restartLimit is how long a server may take until it can serve again.
+	restartLimit = 30 * time.Second
+	// disturbedLimit is how long it may take where other faults can keep it from
+	// serving, of which it is then only asked that its process runs.
+	disturbedLimit = 5 * time.Second
+)
+
+// ProveHealed shows that servers serve again, and that workers stay dead.
+func (k *kill) ProveHealed(ctx context.Context) (string, error) {
+	var seen []string
+	for _, node := range k.servers() {
+		evidence, err := k.serves(ctx, node)
+		if err != nil {
+			return "", err
+		}
+		seen = append(seen, evidence)
+	}
+	if len(k.workers()) > 0 {
+		if _, err := k.dead(ctx, k.workers()); err != nil {
+			return "", err
+		}
+		seen = append(seen, describe(k.workers())+" dead, and to stay so")
+	}
+	return strings.Join(seen, "; "), nil
+}
+
+// serves waits until a server is ready again.
+func (k *kill) serves(ctx context.Context, node *clusters.Node) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, restartLimit)
+	defer cancel()
+	begin := time.Now()
+	for {
+		err := node.Host.Ready(ctx)
+		took := time.Since(begin).Round(time.Millisecond)
+		if err == nil {
+			return fmt.Sprintf("%s is ready again after %s", node.Name, took), nil
+		}
+		if took > disturbedLimit {
+			if evidence, runs := k.runs(ctx, node); runs {
+				return evidence, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return "", fmt.Errorf("%s is not ready again: %w", node.Name, err)
+		case <-time.After(10 * pollInterval):
+		}
+	}
+}
+
+// runs accepts a server that is not ready, if it runs and other faults may be
+// the reason.
+func (k *kill) runs(ctx context.Context, node *clusters.Node) (evidence string, yes bool) {
+	if processes, err := node.Host.Processes(ctx); err != nil || len(processes) == 0 {
+		return "", false
+	}
+	for _, server := range k.env.Servers {
+		if why := disturbed(ctx, server); why != "" {
+			return fmt.Sprintf("%s runs again, but cannot be ready while %s", node.Name, why), true
+		}
+	}
+	return "", false
+}
+
+// disturbed says which fault a server is under, "" for none.
+func disturbed(ctx context.Context, node *clusters.Node) string {
+	cuts, err := node.Host.Cuts(ctx)
+	if err != nil {
+		return ""
+	}
+	processes, err := node.Host.Processes(ctx)
+	switch {
+	case err != nil:
+	case len(cuts) > 0:
+		return node.Name + " is cut off"
+	case len(processes) == 0:
+		return node.Name + " is dead"
+	case processes[0].Stopped:
+		return node.Name + " is stopped"
+	}
+	return ""
+}
+
+// minWorkers are left alive by every kill: with fewer nobody could meet anybody.
+const minWorkers = 2
+
+// errTooFewWorkers is why workers are spared.
+var errTooFewWorkers = errors.New("too few workers would be left alive")
