@@ -89,7 +89,7 @@ func (s Spec) HasSize(nodes int) bool { return slices.Contains(s.AllSizes(), nod
 
 // Table lists the servers of all locks.
 func Table() []Spec {
-	return []Spec{memorySpec(), noneSpec(), redisSpec("redis", 1), redisSpec("redis5", 5, 3)}
+	return []Spec{memorySpec(), noneSpec(), redisSpec("redis", 1), redisSpec("redis5", 5, 3), redisAOFSpec(), redisFailoverSpec()}
 }
 
 // ByName finds servers in Table.

@@ -23,14 +23,28 @@ func redisSpec(name string, nodes int, sizes ...int) Spec {
 	}
 }
 
-func redisServer() Server {
+// redisAOFSpec is one Redis that has written to its disk whatever it answers.
+func redisAOFSpec() Spec {
+	return Spec{
+		Name: "redis-aof", Nodes: 1, Image: "redis",
+		Server: func(int) Server {
+			server := redisServer("--appendonly", "yes", "--appendfsync", "always")
+			command := server.Command
+			server.Command = func(p Place) []string { return append(command(p), "--dir", p.Folder) }
+			return server
+		},
+	}
+}
+
+// redisServer is a Redis that keeps nothing, unless the arguments say otherwise.
+func redisServer(args ...string) Server {
 	return Server{
 		Program: "redis", Port: redisPort, Probes: redisProbes{},
 		Command: func(Place) []string {
-			return []string{
+			return append([]string{
 				"redis-server", "--bind", "0.0.0.0", "--protected-mode", "no",
 				"--save", "", "--appendonly", "no", "--dir", "/tmp",
-			}
+			}, args...)
 		},
 		// jemalloc's start calls the clock before libfaketime is ready; the debug
 		// malloc of libc, loaded after it, breaks the circle.
