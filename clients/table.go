@@ -17,8 +17,11 @@ type Config struct {
 	NoKeepAlive bool
 }
 
-// Modules that several clients are built on.
-const goRedis = "github.com/redis/go-redis/v9"
+// Modules that several locks are built on.
+const (
+	goRedis       = "github.com/redis/go-redis/v9"
+	redsyncModule = "github.com/go-redsync/redsync/v4"
+)
 
 // Info describes a lock: what a user must know before choosing it.
 type Info struct {
@@ -60,6 +63,9 @@ type Info struct {
 	Modules []string
 	// Unsafe: two workers come to hold it at once even without any fault.
 	Unsafe bool
+	// Variant names the build of the worker that has another version of the
+	// library linked in; "" for lockcheck itself.
+	Variant string
 	// Naive says what is wrong with a lock that is here to show just that.
 	Naive string
 	Open  func(Config) (Lock, error)
@@ -131,7 +137,7 @@ func Table() []Info {
 			Modules: []string{goRedis}, Open: openRedlock,
 		},
 		{
-			Name: "redsync", Summary: "Redlock by the library that people use", Library: "github.com/go-redsync/redsync/v4",
+			Name: "redsync", Summary: "Redlock by the library that people use", Library: redsyncModule,
 			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Slack: time.Second,
 			Renew: true, Told: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
 			Modules: []string{goRedis}, Open: openRedsync,
@@ -141,6 +147,14 @@ func Table() []Info {
 			Servers: "valkey", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
 			Renew: true, Told: "when a renewal fails", Clock: "wall clock of the server",
 			Modules: []string{goRedis}, Open: openRedis,
+		},
+		{
+			Name: "redsync-4.12.0", Summary: "Redlock by a library, in a version with a known bug", Library: redsyncModule,
+			Naive:   "with one server down a renewal reports success and removes the lock from the others; mended in 4.12.1",
+			Variant: "redsync-4.12.0",
+			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Slack: time.Second,
+			Renew: true, Told: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
+			Modules: []string{goRedis}, Open: openRedsync,
 		},
 		{
 			Name: "file", Summary: "a file in a folder that the workers share, made by link(2); a holder that dies keeps it; needs no Docker",
