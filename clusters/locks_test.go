@@ -123,6 +123,9 @@ func TestLocks(t *testing.T) {
 		if info.TTL == 0 || info.Naive != "" {
 			continue // it breaks the contract, and is there to show it
 		}
+		if info.Session {
+			continue // it promises no time, and has tests of its own
+		}
 		t.Run(info.Name, func(t *testing.T) {
 			cluster := started(t, info.Servers)
 			for name, contract := range map[string]func(*locker, clients.Info){

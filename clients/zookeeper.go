@@ -1,0 +1,315 @@
+package clients
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// What all locks on ZooKeeper have in common, in words.
+const (
+	zooTold  = "on each loss of the connection: at once, or after two thirds of the lease without an answer"
+	zooClock = "monotonic clock of the leader"
+)
+
+// zooLock is the lock recipe of ZooKeeper's documentation: a node in a queue
+// that ends with its session, held by whose node is the first.
+type zooLock struct {
+	sessions
+	watch zooWatch
+	nodes handles[string] // paths of the nodes of our grants
+	vain  atomic.Int64
+}
+
+// zooWatch waits for something to happen to the queue before the node at a
+// place in it. Its event is nil if it has happened already.
+type zooWatch func(s *zooSession, folder string, queue []string, at int) (<-chan zk.Event, error)
+
+func openZooKeeper(c Config) (Lock, error)     { return newZooLock(c, watchPredecessor) }
+func openZooKeeperHerd(c Config) (Lock, error) { return newZooLock(c, watchParent) }
+
+func newZooLock(c Config, watch zooWatch) (Lock, error) {
+	lock := &zooLock{sessions: sessions{config: c, dial: dialZoo(c.TTL)}, watch: watch}
+	_, err := lock.get()
+	return lock, err
+}
+
+// Vain returns how often waiters were woken without being granted the lock.
+func (l *zooLock) Vain() int64 { return l.vain.Load() }
+
+func (l *zooLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
+	s, err := l.get()
+	if err != nil {
+		return Grant{}, &NoEffectError{Err: err}
+	}
+	if _, err := s.connected(ctx); err != nil {
+		return Grant{}, &NoEffectError{Err: err}
+	}
+	node, err := enqueue(ctx, s, a)
+	var none *NoEffectError
+	if errors.As(err, &none) {
+		return Grant{}, err
+	}
+	first := ""
+	if err == nil {
+		var grant Grant
+		if grant, first, err = l.await(ctx, s, a, node); err == nil {
+			l.nodes.put(a.ID, folderOf(a.Key)+"/"+node)
+			return grant, nil
+		}
+	}
+	return Grant{}, l.withdrawn(ctx, s, a, first, err)
+}
+
+// zooWithdraw bounds how long a waiter that gives up takes to leave the queue.
+const zooWithdraw = 400 * time.Millisecond
+
+// withdrawn leaves the queue because of an error and says what that means.
+func (l *zooLock) withdrawn(ctx context.Context, s *zooSession, a Attempt, first string, cause error) error {
+	fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), zooWithdraw)
+	defer cancel()
+	err := withdraw(fresh, s, a.Key, a.ID)
+	switch {
+	case err != nil && !errors.Is(err, ErrNotHeld):
+		l.giveUp(s)
+		return fmt.Errorf("%w; still in the queue: %w", cause, err)
+	case ctx.Err() != nil && first != "" && ownerOf(first) != a.ID:
+		return &BusyError{Holder: ownerOf(first)}
+	}
+	return &NoEffectError{Err: cause}
+}
+
+// Release of an attempt that was never granted takes it out of the queue.
+func (l *zooLock) Release(ctx context.Context, g Grant) error {
+	s, err := l.get()
+	if err != nil {
+		return &NoEffectError{Err: err}
+	}
+	node, held := l.nodes.take(g.ID)
+	if held {
+		err = remove(ctx, s, node)
+	} else {
+		err = withdraw(ctx, s, g.Key, g.ID)
+	}
+	if err != nil && !errors.Is(err, ErrNotHeld) {
+		// The session would keep the node alive, and the lock from everybody.
+		l.giveUp(s)
+	}
+	return err
+}
+
+// folderOf is the parent of the nodes in the queue for a lock. It is never
+// removed, so that its sequence never begins anew.
+func folderOf(key string) string { return "/lock-" + key }
+
+// enqueue makes a node at the end of the queue and returns its name: the
+// attempt's ID and ten digits of sequence. The ID in it protects the node from
+// being forgotten when the answer is lost.
+func enqueue(ctx context.Context, s *zooSession, a Attempt) (string, error) {
+	folder := folderOf(a.Key)
+	create := func() (string, error) {
+		return s.conn.Create(folder+"/"+a.ID+"-", []byte(a.ID), zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+	}
+	path, err := zooCall(ctx, create)
+	if errors.Is(err, zk.ErrNoNode) {
+		if err := makeFolder(ctx, s, folder); err != nil {
+			return "", &NoEffectError{Err: err}
+		}
+		path, err = zooCall(ctx, create)
+	}
+	switch {
+	case err == nil:
+		return strings.TrimPrefix(path, folder+"/"), nil
+	case zooUnsent(err):
+		return "", &NoEffectError{Err: err}
+	case !zooUnanswered(err):
+		return "", err
+	}
+	queue, err := queueOf(ctx, s, a.Key)
+	if err != nil {
+		return "", err
+	}
+	for _, node := range queue {
+		if ownerOf(node) == a.ID {
+			return node, nil
+		}
+	}
+	return "", noEffect("the request to queue was lost")
+}
+
+// makeFolder makes the parent of the queue unless somebody else did.
+func makeFolder(ctx context.Context, s *zooSession, folder string) error {
+	_, err := zooRead(ctx, s, func() (string, error) {
+		return s.conn.Create(folder, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+	})
+	if errors.Is(err, zk.ErrNodeExists) {
+		return nil
+	}
+	return err
+}
+
+// await waits until the node is the first. It returns the first one that it saw,
+// too: no view of the queue is older than the own node.
+func (l *zooLock) await(ctx context.Context, s *zooSession, a Attempt, node string) (g Grant, first string, err error) {
+	for woken := false; ; {
+		lost, err := s.connected(ctx)
+		if err != nil {
+			return Grant{}, first, err
+		}
+		queue, err := zooRead(ctx, s, func() ([]string, error) { return children(s, a.Key) })
+		if err != nil {
+			return Grant{}, first, err
+		}
+		at := slices.Index(queue, node)
+		if at < 0 {
+			return Grant{}, first, errZooGone
+		}
+		first = queue[0]
+		if at > 0 {
+			if woken {
+				l.vain.Add(1)
+			}
+			if woken, err = l.turn(ctx, s, folderOf(a.Key), queue, at); err != nil {
+				return Grant{}, first, err
+			}
+			continue
+		}
+		token, err := tokenOf(ctx, s, folderOf(a.Key)+"/"+node)
+		if err != nil {
+			return Grant{}, first, err
+		}
+		if !closed(lost) {
+			return Grant{Key: a.Key, ID: a.ID, Token: token, Lost: lost}, first, nil
+		}
+	}
+}
+
+// errZooGone: the node is not there any more, because its session ran out.
+var errZooGone = errors.New("the session ran out while it waited")
+
+// turn waits until the place in the queue may have changed, and says whether the
+// service had to wake us up for that.
+func (l *zooLock) turn(ctx context.Context, s *zooSession, folder string, queue []string, at int) (woken bool, err error) {
+	event, err := zooRead(ctx, s, func() (<-chan zk.Event, error) { return l.watch(s, folder, queue, at) })
+	if err != nil || event == nil {
+		return false, err
+	}
+	select {
+	case e := <-event:
+		return true, e.Err
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+// watchPredecessor wakes one waiter for each node that goes.
+func watchPredecessor(s *zooSession, folder string, queue []string, at int) (<-chan zk.Event, error) {
+	// To ask whether it exists would leave a watch behind where it does not.
+	_, _, event, err := s.conn.GetW(folder + "/" + queue[at-1])
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	return event, err
+}
+
+// watchParent wakes each waiter for every node that comes or goes.
+func watchParent(s *zooSession, folder string, queue []string, at int) (<-chan zk.Event, error) {
+	now, _, event, err := s.conn.ChildrenW(folder)
+	if err == nil && !slices.Contains(now, queue[0]) {
+		return nil, nil
+	}
+	return event, err
+}
+
+// tokenOf returns the transaction that made a node: that of a later node in the
+// queue is higher.
+func tokenOf(ctx context.Context, s *zooSession, path string) (uint64, error) {
+	stat, err := zooRead(ctx, s, func() (*zk.Stat, error) {
+		exists, stat, err := s.conn.Exists(path)
+		if err == nil && !exists {
+			err = errZooGone
+		}
+		return stat, err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return uint64(stat.Czxid), nil
+}
+
+// queueOf returns the queue as no older request can change it any more. A server
+// may lag behind what another one did for us before it was lost: hence the sync.
+func queueOf(ctx context.Context, s *zooSession, key string) ([]string, error) {
+	return zooRead(ctx, s, func() ([]string, error) {
+		if _, err := s.conn.Sync(folderOf(key)); err != nil {
+			return nil, err
+		}
+		queue, err := children(s, key)
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil, nil
+		}
+		return queue, err
+	})
+}
+
+// children returns the queue for a lock, the holder first.
+func children(s *zooSession, key string) ([]string, error) {
+	names, _, err := s.conn.Children(folderOf(key))
+	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(sequenceOf(a), sequenceOf(b)) })
+	return names, err
+}
+
+// zooSequence is how many digits the service puts behind a name.
+const zooSequence = 10
+
+func sequenceOf(node string) string { return node[max(0, len(node)-zooSequence):] }
+func ownerOf(node string) string    { return node[:max(0, len(node)-zooSequence-1)] }
+
+// withdraw removes the node of an attempt. It is ErrNotHeld unless the node was
+// the first one: only that was a holder.
+func withdraw(ctx context.Context, s *zooSession, key, id string) error {
+	queue, err := queueOf(ctx, s, key)
+	if err != nil {
+		return err
+	}
+	for at, node := range queue {
+		if ownerOf(node) != id {
+			continue
+		}
+		if err := remove(ctx, s, folderOf(key)+"/"+node); err != nil || at == 0 {
+			return err
+		}
+		return ErrNotHeld
+	}
+	return ErrNotHeld
+}
+
+// errZooWho: after an answer that was lost nobody knows.
+var errZooWho = errors.New("the node is gone, by an earlier request or because the session ran out")
+
+// remove removes a node; ErrNotHeld if it was gone already.
+func remove(ctx context.Context, s *zooSession, path string) error {
+	asked := false
+	for {
+		if _, err := s.connected(ctx); err != nil {
+			return err
+		}
+		_, err := zooCall(ctx, func() (struct{}, error) { return struct{}{}, s.conn.Delete(path, -1) })
+		switch {
+		case errors.Is(err, zk.ErrNoNode) && asked:
+			return errZooWho
+		case errors.Is(err, zk.ErrNoNode):
+			return ErrNotHeld
+		case !zooUnanswered(err):
+			return err
+		}
+		asked = asked || !zooUnsent(err)
+	}
+}

@@ -1,0 +1,235 @@
+package clients
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+const goZooKeeper = "github.com/go-zookeeper/zk"
+
+// Bounds of a session's timeout, as our servers are told. Within them a client
+// gets what it asks for, rounded up to their next tick of 200 ms when it runs out.
+const (
+	ZooKeeperMinTTL = 400 * time.Millisecond
+	ZooKeeperMaxTTL = time.Minute
+	zooTTL          = 2 * time.Second
+)
+
+// zooSession is one session with ZooKeeper. A worker has one for all of its
+// attempts, as users have it: to open one is a write that a majority must store.
+// The library pings each third of the timeout, and looks for another server when
+// it had no answer for two thirds.
+type zooSession struct {
+	conn *zk.Conn
+	over chan struct{} // closed when it was given up
+
+	mu   sync.Mutex
+	up   chan struct{} // closed while a server serves the session
+	down chan struct{} // closed when that server is lost
+}
+
+// openZooSession returns at once; the library connects in the background.
+func openZooSession(c Config, dial zk.Dialer) (*zooSession, error) {
+	ttl := cmp.Or(c.TTL, zooTTL)
+	if ttl < ZooKeeperMinTTL || ttl > ZooKeeperMaxTTL {
+		return nil, fmt.Errorf("the servers give sessions of %s to %s, not %s", ZooKeeperMinTTL, ZooKeeperMaxTTL, ttl)
+	}
+	s := &zooSession{over: make(chan struct{}), up: make(chan struct{}), down: make(chan struct{})}
+	close(s.down)
+	var err error
+	s.conn, _, err = zk.Connect(c.Nodes, ttl, zk.WithEventCallback(s.observe), zk.WithDialer(dial),
+		zk.WithLogger(SilentZooKeeper{}), zk.WithLogInfo(false))
+	return s, err
+}
+
+// SilentZooKeeper keeps the library from writing on the standard error output.
+type SilentZooKeeper struct{}
+
+func (SilentZooKeeper) Printf(string, ...any) {}
+
+// observe is told of each change of the connection, before any caller of the
+// library is.
+func (s *zooSession) observe(e zk.Event) {
+	if e.Type != zk.EventSession {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch e.State {
+	case zk.StateHasSession:
+		s.down = make(chan struct{})
+		close(s.up)
+	case zk.StateDisconnected, zk.StateExpired:
+		if !closed(s.down) {
+			close(s.down)
+			s.up = make(chan struct{})
+		}
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// errGivenUp is the outcome of what is asked of a session that was given up.
+var errGivenUp = errors.New("the session was given up")
+
+// connected waits until a server serves the session, and returns a channel that
+// is closed when that one is lost.
+func (s *zooSession) connected(ctx context.Context) (lost <-chan struct{}, err error) {
+	for {
+		up, down := s.state()
+		switch {
+		case closed(s.over):
+			return nil, errGivenUp
+		case closed(up):
+			return down, nil
+		}
+		select {
+		case <-up:
+		case <-s.over:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("no connection: %w", ctx.Err())
+		}
+	}
+}
+
+func (s *zooSession) state() (up, down <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.up, s.down
+}
+
+// zooCall makes a request. The library takes no context: a request that is still
+// under way when ctx ends may have its effect at any time, unless the session is
+// given up.
+func zooCall[T any](ctx context.Context, request func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := request()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}
+
+// zooRead makes a request that may be made twice, until it is answered.
+func zooRead[T any](ctx context.Context, s *zooSession, request func() (T, error)) (T, error) {
+	for {
+		if _, err := s.connected(ctx); err != nil {
+			var none T
+			return none, err
+		}
+		value, err := zooCall(ctx, request)
+		if !zooUnanswered(err) {
+			return value, err
+		}
+	}
+}
+
+// zooUnanswered says whether an error is the client's own: no server answered.
+func zooUnanswered(err error) bool {
+	var broken net.Error
+	return zooUnsent(err) || errors.Is(err, zk.ErrConnectionClosed) ||
+		errors.As(err, &broken) && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// zooUnsent says whether the request certainly was not carried out.
+func zooUnsent(err error) bool {
+	return errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrSessionExpired) || errors.Is(err, zk.ErrSessionMoved)
+}
+
+// sessions keeps the one session of a worker and replaces it when it had to be
+// given up.
+type sessions struct {
+	config Config
+	dial   zk.Dialer
+
+	mu      sync.Mutex
+	current *zooSession
+}
+
+func (s *sessions) get() (*zooSession, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var err error
+	if s.current == nil {
+		s.current, err = openZooSession(s.config, s.dial)
+	}
+	return s.current, err
+}
+
+// giveUp ends a session about which something is in doubt, and everything with
+// it that may still be under way: at once if the servers can be told, when its
+// timeout has passed if not.
+func (s *sessions) giveUp(session *zooSession) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == session {
+		s.current = nil
+	}
+	if !closed(session.over) {
+		close(session.over)
+		go session.conn.Close() // it may wait for an answer that never comes
+	}
+}
+
+func (s *sessions) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current != nil {
+		s.current.conn.Close()
+		s.current = nil
+	}
+	return nil
+}
+
+// dialZoo bounds what the library leaves open for almost seven session timeouts:
+// the first answer of a server that is stopped, and still accepts connections.
+// A third of the timeout leaves time for another server while the session lasts.
+func dialZoo(ttl time.Duration) zk.Dialer {
+	limit := cmp.Or(ttl, zooTTL) / 3
+	return func(network, address string, timeout time.Duration) (net.Conn, error) {
+		conn, err := net.DialTimeout(network, address, min(timeout, limit))
+		if err != nil {
+			return nil, err
+		}
+		return &promptConn{Conn: conn, limit: limit}, nil
+	}
+}
+
+// promptConn is a connection whose first answer must come within a limit.
+type promptConn struct {
+	net.Conn
+	limit time.Duration
+	asked bool
+}
+
+func (c *promptConn) SetReadDeadline(t time.Time) error {
+	if !c.asked && !t.IsZero() {
+		c.asked = true
+		t = time.Now().Add(c.limit)
+	}
+	return c.Conn.SetReadDeadline(t)
+}

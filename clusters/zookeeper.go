@@ -1,0 +1,176 @@
+package clusters
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"lockcheck/clients"
+	"lockcheck/clusters/agent"
+)
+
+const (
+	zookeeperPort         = 2181 // for clients
+	zookeeperQuorumPort   = 2888 // of the leader, for its followers
+	zookeeperElectionPort = 3888
+)
+
+// zookeeperStart writes the two files that a server reads at its start, its
+// configuration and its number, into the folder for its data.
+const zookeeperStart = `printf %s "$1" >"$0/zoo.cfg" && printf %s "$2" >"$0/myid" && exec zookeeper-server "$0/zoo.cfg"`
+
+// zookeeperSpec is an ensemble; one server alone runs without a quorum.
+func zookeeperSpec() Spec {
+	return Spec{
+		Name: "zookeeper", Nodes: 3, Sizes: []int{1, 5}, Image: "zookeeper",
+		Server: func(int) Server {
+			return Server{
+				Program: "zookeeper", Port: zookeeperPort, Probes: zookeeperProbes{},
+				Command: func(p Place) []string {
+					return []string{"sh", "-c", zookeeperStart, p.Folder, zookeeperConfig(p), strconv.Itoa(p.N + 1)}
+				},
+				ClockEnv: []string{"LD_PRELOAD=/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"},
+			}
+		},
+	}
+}
+
+// zookeeperConfig is what all servers are told. With its short ticks sessions
+// may be as short as 400 ms, and a leader that is stopped is replaced after 2 s.
+func zookeeperConfig(p Place) string {
+	lines := []string{
+		"tickTime=200", "initLimit=25", "syncLimit=10",
+		"minSessionTimeout=" + milliseconds(clients.ZooKeeperMinTTL),
+		"maxSessionTimeout=" + milliseconds(clients.ZooKeeperMaxTTL),
+		"dataDir=" + p.Folder, "clientPort=" + strconv.Itoa(zookeeperPort),
+		"maxClientCnxns=0",
+		"admin.enableServer=false",
+		"4lw.commands.whitelist=srvr,cons",
+		// Who looks for a leader asks the others one by one: a stopped one must not
+		// hold that up for the 5 s of the default.
+		"cnxTimeout=500",
+	}
+	for i, ip := range p.IPs {
+		lines = append(lines, fmt.Sprintf("server.%d=%s:%d:%d", i+1, ip, zookeeperQuorumPort, zookeeperElectionPort))
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// zookeeperProbes asks one server of an ensemble.
+type zookeeperProbes struct{}
+
+var (
+	_ agent.Probes      = zookeeperProbes{}
+	_ agent.LeaderProbe = zookeeperProbes{}
+)
+
+// Ready: a server has a mode only as a member of a quorum that serves. That its
+// port is open, or that it answers ruok, means nothing.
+func (p zookeeperProbes) Ready(ctx context.Context, address string) error {
+	_, err := p.mode(ctx, address)
+	return err
+}
+
+func (p zookeeperProbes) Leads(ctx context.Context, address string) (bool, error) {
+	mode, err := p.mode(ctx, address)
+	if mode == "standalone" {
+		return false, agent.ErrNoLeader
+	}
+	return mode == "leader", err
+}
+
+func (zookeeperProbes) mode(ctx context.Context, address string) (string, error) {
+	return zookeeperField(ctx, address, "Mode: ")
+}
+
+func (zookeeperProbes) Version(ctx context.Context, address string) (string, error) {
+	text, err := zookeeperField(ctx, address, "Zookeeper version: ")
+	version, _, _ := strings.Cut(text, "-") // the rest is of its build
+	return version, err
+}
+
+// zookeeperField returns the rest of the line that begins so in the answer to srvr.
+func zookeeperField(ctx context.Context, address, begin string) (string, error) {
+	answer, err := fourLetters(ctx, address, "srvr")
+	if err != nil {
+		return "", err
+	}
+	for lines := bufio.NewScanner(strings.NewReader(answer)); lines.Scan(); {
+		if value, found := strings.CutPrefix(lines.Text(), begin); found {
+			return strings.TrimSpace(value), nil
+		}
+	}
+	return "", fmt.Errorf("no %q in the answer to srvr: %q", begin, answer)
+}
+
+// fourLetters asks one of the questions that are no part of the protocol for
+// clients: the server answers with text and hangs up.
+func fourLetters(ctx context.Context, address, word string) (string, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	if _, err := io.WriteString(conn, word); err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(conn)
+	return string(answer), err
+}
+
+// zookeeperClockTTL is that of the session for one look at a clock.
+const zookeeperClockTTL = 2 * time.Second
+
+// Clock opens a session with the server, and asks it when that was: the time is
+// the server's own. The ctime of a fresh node would be that of the leader.
+func (zookeeperProbes) Clock(ctx context.Context, address string) (now time.Time, err error) {
+	opened := make(chan struct{}, 1)
+	conn, _, err := zk.Connect([]string{address}, zookeeperClockTTL,
+		zk.WithLogger(clients.SilentZooKeeper{}), zk.WithLogInfo(false),
+		zk.WithEventCallback(func(e zk.Event) {
+			if e.Type == zk.EventSession && e.State == zk.StateHasSession {
+				select {
+				case opened <- struct{}{}:
+				default:
+				}
+			}
+		}))
+	if err != nil {
+		return now, err
+	}
+	defer conn.Close()
+	select {
+	case <-opened:
+	case <-ctx.Done():
+		return now, fmt.Errorf("no session: %w", ctx.Err())
+	}
+	answer, err := fourLetters(ctx, address, "cons")
+	if err != nil {
+		return now, err
+	}
+	return established(answer, conn.SessionID())
+}
+
+// established finds in the answer to cons when the connection of a session was
+// made, by the wall clock of the server.
+func established(answer string, session int64) (time.Time, error) {
+	_, rest, found := strings.Cut(answer, fmt.Sprintf("sid=0x%x,", uint64(session)))
+	_, rest, has := strings.Cut(rest, "est=")
+	if !found || !has {
+		return time.Time{}, errors.New("the server does not list the session")
+	}
+	text, _, _ := strings.Cut(rest, ",")
+	ms, err := strconv.ParseInt(text, 10, 64)
+	return time.UnixMilli(ms), err
+}

@@ -1,0 +1,506 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"lockcheck/clients"
+	"lockcheck/clusters/agent"
+	"lockcheck/clusters/clustertest"
+)
+
+// TestZooKeeper holds the locks on ZooKeeper to their contract, on one ensemble.
+func TestZooKeeper(t *testing.T) {
+	e := ensemble{Cluster: started(t, "zookeeper")}
+	for name, test := range map[string]func(*testing.T, ensemble){
+		"leader": zooLeader, "timeout": zooTimeout, "queue": zooQueue, "withdrawal": zooWithdrawal,
+		"herd": zooHerd, "library": zooLibrary, "expiry": zooExpiry, "lost answer": zooLostAnswer,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, e) })
+	}
+	// These harm the servers.
+	t.Run("clock", func(t *testing.T) { zooClock(t, e) })
+	t.Run("majority", func(t *testing.T) { zooMajority(t, e) })
+}
+
+// TestZooKeeperAlone: one server has no leader, and serves the lock as well.
+func TestZooKeeperAlone(t *testing.T) {
+	r := request(t, "zookeeper")
+	r.Nodes = 1
+	clustertest.Engine(t)
+	cluster, err := Start(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cluster.Close(context.WithoutCancel(t.Context())) })
+	e := ensemble{Cluster: cluster}
+	if _, err := e.Servers()[0].Host.Leads(t.Context()); !errors.Is(err, agent.ErrNoLeader) {
+		t.Errorf("leads: %v", err)
+	}
+	w := e.worker(t, "w1", "zookeeper")
+	w.done(w.release(w.acquire("alone")))
+}
+
+// ensemble is a cluster of ZooKeeper servers.
+type ensemble struct{ Cluster }
+
+func (e ensemble) addresses() (all []string) {
+	for _, node := range e.Servers() {
+		all = append(all, node.Address)
+	}
+	return all
+}
+
+// zooWorker has a lock, and a session, of its own.
+type zooWorker struct {
+	clients.Lock
+	t        *testing.T
+	name     string
+	attempts int
+}
+
+func (e ensemble) worker(t *testing.T, name, lock string, nodes ...string) *zooWorker {
+	t.Helper()
+	if nodes == nil {
+		nodes = e.addresses()
+	}
+	return e.workerWith(t, lock, clients.Config{Worker: name, Nodes: nodes, TTL: 2 * time.Second})
+}
+
+func (e ensemble) workerWith(t *testing.T, lock string, config clients.Config) *zooWorker {
+	t.Helper()
+	info, _ := clients.ByName(lock)
+	opened, err := info.Open(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = opened.Close() })
+	return &zooWorker{Lock: opened, t: t, name: config.Worker}
+}
+
+// try waits in the queue for a time.
+func (w *zooWorker) try(key string, wait time.Duration) (clients.Grant, error) {
+	w.attempts++
+	ctx, cancel := context.WithTimeout(w.t.Context(), wait)
+	defer cancel()
+	return w.Acquire(ctx, clients.Attempt{Key: key, ID: w.id()})
+}
+
+func (w *zooWorker) id() string { return fmt.Sprintf("%s-%d", w.name, w.attempts) }
+
+func (w *zooWorker) acquire(key string) clients.Grant {
+	w.t.Helper()
+	grant, err := w.try(key, patience)
+	if err != nil || grant.Key != key || grant.ID != w.id() || grant.Lost == nil || grant.Until != 0 {
+		w.t.Fatalf("%s: %+v, %v", w.name, grant, err)
+	}
+	return grant
+}
+
+// queued begins an attempt and waits until it is in the queue.
+func (w *zooWorker) queued(e ensemble, key string, length int) <-chan clients.Grant {
+	granted := make(chan clients.Grant, 1)
+	go func() {
+		if grant, err := w.try(key, patience); err == nil {
+			granted <- grant
+		}
+	}()
+	e.awaitQueue(w.t, key, length)
+	return granted
+}
+
+func (w *zooWorker) release(grant clients.Grant) error {
+	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
+	defer cancel()
+	return w.Release(ctx, grant)
+}
+
+func (w *zooWorker) done(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Errorf("%s: %v", w.name, err)
+	}
+}
+
+func (w *zooWorker) refused(err error) {
+	w.t.Helper()
+	if !errors.Is(err, clients.ErrNotHeld) {
+		w.t.Errorf("%s: %v, want not held", w.name, err)
+	}
+}
+
+// awaitQueue waits until there are so many nodes in the queue for a lock, by the
+// word of a session of its own.
+func (e ensemble) awaitQueue(t *testing.T, key string, length int) {
+	t.Helper()
+	conn, _, err := zk.Connect(e.addresses(), 10*time.Second, zk.WithLogger(clients.SilentZooKeeper{}), zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	clustertest.Eventually(t, patience, func() error {
+		_, _ = conn.Sync("/lock-" + key)
+		queue, _, err := conn.Children("/lock-" + key)
+		if err != nil || len(queue) != length {
+			return fmt.Errorf("queue %v, want %d: %w", queue, length, err)
+		}
+		return nil
+	})
+}
+
+func got(t *testing.T, what string, granted <-chan clients.Grant) clients.Grant {
+	t.Helper()
+	select {
+	case grant := <-granted:
+		return grant
+	case <-time.After(patience):
+		t.Fatalf("%s: not granted", what)
+	}
+	return clients.Grant{}
+}
+
+func gone(t *testing.T, what string, lost <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-lost:
+	case <-time.After(patience):
+		t.Errorf("%s: not told", what)
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func zooLeader(t *testing.T, e ensemble) {
+	leaders := 0
+	for _, node := range e.Servers() {
+		leads, err := node.Host.Leads(t.Context())
+		if err != nil {
+			t.Errorf("%s: %v", node.Name, err)
+		}
+		if leads {
+			leaders++
+		}
+		if version, err := node.Host.Version(t.Context()); err != nil || !strings.HasPrefix(version, "3.") {
+			t.Errorf("%s: version %q, %v", node.Name, version, err)
+		}
+		reading, err := node.Host.Clock(t.Context())
+		if low, high := reading.Offset(); err != nil || low > time.Millisecond || high < -time.Millisecond {
+			t.Errorf("%s: clock is %s to %s ahead, %v", node.Name, low, high, err)
+		}
+	}
+	if leaders != 1 {
+		t.Errorf("%d leaders", leaders)
+	}
+}
+
+// zooTimeout: the servers grant the session timeout that was asked for.
+func zooTimeout(t *testing.T, e ensemble) {
+	for i, ttl := range []time.Duration{clients.ZooKeeperMinTTL + 12*time.Millisecond, 12345 * time.Millisecond} {
+		e.workerWith(t, "zookeeper", clients.Config{Worker: fmt.Sprint("w", i), Nodes: e.addresses(), TTL: ttl})
+		clustertest.Eventually(t, patience, func() error {
+			for _, address := range e.addresses() {
+				answer, err := fourLetters(t.Context(), address, "cons")
+				if err != nil {
+					return err
+				}
+				if strings.Contains(answer, fmt.Sprintf(",to=%d,", ttl.Milliseconds())) {
+					return nil
+				}
+			}
+			return fmt.Errorf("no session with a timeout of %s", ttl)
+		})
+	}
+}
+
+// zooQueue: one after the other, in the order in which they came.
+func zooQueue(t *testing.T, e ensemble) {
+	for _, lock := range []string{"zookeeper", "zookeeper-herd"} {
+		var workers []*zooWorker
+		for i := range 3 {
+			workers = append(workers, e.worker(t, fmt.Sprint("w", i+1), lock))
+		}
+		grant := workers[0].acquire(lock)
+		workers[0].refused(workers[0].release(clients.Grant{Key: lock, ID: "stranger-1"}))
+		var waiting []<-chan clients.Grant
+		for i, w := range workers[1:] {
+			waiting = append(waiting, w.queued(e, lock, i+2))
+		}
+		for i, turn := range waiting {
+			for _, later := range waiting[i:] {
+				if len(later) > 0 {
+					t.Fatalf("%s: granted before its turn", lock)
+				}
+			}
+			workers[i].done(workers[i].release(grant))
+			next := got(t, lock, turn)
+			if next.Token <= grant.Token || isClosed(next.Lost) {
+				t.Errorf("%s: token %d after %d, lost %v", lock, next.Token, grant.Token, isClosed(next.Lost))
+			}
+			workers[i].refused(workers[i].release(grant))
+			grant = next
+		}
+		e.awaitQueue(t, lock, 1)
+		workers[2].done(workers[2].release(grant))
+	}
+}
+
+// zooWithdrawal: who stops waiting leaves nothing behind.
+func zooWithdrawal(t *testing.T, e ensemble) {
+	for _, lock := range []string{"zookeeper", "zookeeper-lib"} {
+		holder, waiter := e.worker(t, "w1", lock), e.worker(t, "w2", lock)
+		grant := holder.acquire("withdrawal-" + lock)
+		_, err := waiter.try(grant.Key, 2*time.Second)
+		var busy *clients.BusyError
+		switch {
+		case lock == "zookeeper-lib":
+			if clients.OutcomeOf(err) != clients.Unknown {
+				t.Errorf("%s: %v", lock, err)
+			}
+		case !errors.As(err, &busy) || busy.Holder != grant.ID:
+			t.Errorf("%s: %v, want busy for %s", lock, err, grant.ID)
+		default:
+			waiter.refused(waiter.release(clients.Grant{Key: grant.Key, ID: waiter.id()}))
+		}
+		e.awaitQueue(t, grant.Key, 1)
+		holder.done(holder.release(grant))
+		waiter.done(waiter.release(waiter.acquire(grant.Key)))
+	}
+}
+
+// zooHerd: with a watch on the whole queue waiters wake up in vain.
+func zooHerd(t *testing.T, e ensemble) {
+	for lock, vain := range map[string]bool{"zookeeper": false, "zookeeper-herd": true} {
+		key := "herd-" + lock
+		holder := e.worker(t, "w0", lock)
+		grant := holder.acquire(key)
+		var workers []*zooWorker
+		var waiting []<-chan clients.Grant
+		for i := range 3 {
+			w := e.worker(t, fmt.Sprint("w", i+1), lock)
+			workers, waiting = append(workers, w), append(waiting, w.queued(e, key, i+2))
+		}
+		holder.done(holder.release(grant))
+		total := int64(0)
+		for i, turn := range waiting {
+			workers[i].done(workers[i].release(got(t, key, turn)))
+			total += workers[i].Lock.(interface{ Vain() int64 }).Vain()
+		}
+		if (total > 0) != vain {
+			t.Errorf("%s: woken in vain %d times", lock, total)
+		}
+	}
+}
+
+// zooLibrary: what its lock can tell, and what it cannot.
+func zooLibrary(t *testing.T, e ensemble) {
+	first, second := e.worker(t, "w1", "zookeeper-lib"), e.worker(t, "w2", "zookeeper-lib")
+	grant := first.acquire("library")
+	turn := second.queued(e, "library", 2)
+	if err := second.release(clients.Grant{Key: "library", ID: "stranger-1"}); clients.OutcomeOf(err) != clients.Unknown {
+		t.Errorf("release of what it never had: %v", err)
+	}
+	if len(turn) > 0 || grant.Token != 0 {
+		t.Errorf("granted twice, or with token %d", grant.Token)
+	}
+	first.done(first.release(grant))
+	next := got(t, "library", turn)
+	second.done(second.release(next))
+}
+
+// zooExpiry: a holder that is cut off is told, and loses the lock to the next.
+func zooExpiry(t *testing.T, e ensemble) {
+	for _, lock := range []string{"zookeeper", "zookeeper-lib"} {
+		key := "expiry-" + lock
+		proxy := startProxy(t, e.addresses()[0])
+		cut, next := e.worker(t, "w1", lock, proxy.address), e.worker(t, "w2", lock)
+		lost := cut.acquire(key)
+		turn := next.queued(e, key, 2)
+		if isClosed(lost.Lost) || len(turn) > 0 {
+			t.Errorf("%s: lost without a reason", lock)
+		}
+		proxy.freeze(true, true)
+		grant := got(t, key, turn)
+		gone(t, key, lost.Lost)
+		proxy.renew()
+		clustertest.Eventually(t, patience, func() error {
+			if err := cut.release(lost); !errors.Is(err, clients.ErrNotHeld) && lock == "zookeeper" {
+				return fmt.Errorf("%s: release by the former holder: %w", lock, err)
+			}
+			return nil
+		})
+		e.awaitQueue(t, key, 1) // that of the next holder
+		next.done(next.release(grant))
+	}
+}
+
+// zooLostAnswer: the request to queue is carried out, and its answer lost. The
+// client finds its node, and makes no second one.
+func zooLostAnswer(t *testing.T, e ensemble) {
+	proxy := startProxy(t, e.addresses()[0])
+	w := e.worker(t, "w1", "zookeeper", proxy.address)
+	w.done(w.release(w.acquire("answer"))) // now there is a session, and a folder
+	proxy.freeze(false, true)
+	granted := w.queued(e, "answer", 1)
+	if len(granted) > 0 {
+		t.Fatal("granted without an answer")
+	}
+	proxy.renew()
+	grant := got(t, "answer", granted)
+	e.awaitQueue(t, "answer", 1)
+	w.done(w.release(grant))
+	e.awaitQueue(t, "answer", 0)
+}
+
+// zooClock: the clock that is read is that of the server which was asked, not
+// that of the leader.
+func zooClock(t *testing.T, e ensemble) {
+	i := slices.IndexFunc(e.Servers(), func(n *Node) bool {
+		leads, err := n.Host.Leads(t.Context())
+		return err == nil && !leads
+	})
+	if i < 0 {
+		t.Fatal("no follower")
+	}
+	if reason := e.Servers()[i].Clock; reason != nil {
+		t.Skip(reason)
+	}
+	for _, step := range []time.Duration{time.Hour, 0} {
+		if _, err := e.Servers()[i].Host.SetClock(t.Context(), step); err != nil {
+			t.Fatal(err)
+		}
+		for j, node := range e.Servers() {
+			want := step
+			if i != j {
+				want = 0
+			}
+			clustertest.Eventually(t, patience, func() error {
+				reading, err := node.Host.Clock(t.Context())
+				if low, high := reading.Offset(); err != nil || low > want+time.Second || high < want-time.Second {
+					return fmt.Errorf("%s is %s to %s ahead, want %s: %w", node.Name, low, high, want, err)
+				}
+				return nil
+			})
+		}
+	}
+}
+
+// zooMajority: the lock can be had without one of three servers, not without two,
+// and with them again.
+func zooMajority(t *testing.T, e ensemble) {
+	w := e.worker(t, "w1", "zookeeper")
+	again := func(when string) {
+		clustertest.Eventually(t, patience, func() error {
+			grant, err := w.try("majority", 5*time.Second)
+			if err != nil {
+				return fmt.Errorf("%s: %w", when, err)
+			}
+			return w.release(grant)
+		})
+	}
+	again("at first")
+	for i, node := range e.Servers()[:2] {
+		signal(t, node, agent.Stop)
+		if i == 0 {
+			again("without one")
+		}
+	}
+	if grant, err := w.try("majority", time.Second); err == nil {
+		t.Errorf("without a majority: %+v", grant)
+	}
+	for _, node := range e.Servers()[:2] {
+		signal(t, node, agent.Continue)
+	}
+	again("with all")
+}
+
+// proxy stands between a client and a server, and can keep what they send.
+type proxy struct {
+	address, server string
+
+	mu       sync.Mutex
+	conns    []net.Conn
+	up, down bool // what is on its way up to the server, and down from it, is lost
+}
+
+func startProxy(t *testing.T, server string) *proxy {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{address: listener.Addr().String(), server: server}
+	var serving sync.WaitGroup
+	t.Cleanup(func() { _ = listener.Close(); p.renew(); serving.Wait() })
+	serving.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", p.server)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			p.mu.Lock()
+			p.conns = append(p.conns, client, server)
+			p.mu.Unlock()
+			serving.Go(func() { p.pass(client, server, func() bool { return p.up }) })
+			serving.Go(func() { p.pass(server, client, func() bool { return p.down }) })
+		}
+	})
+	return p
+}
+
+func (p *proxy) pass(from, to net.Conn, frozen func() bool) {
+	defer to.Close()
+	for buffer := make([]byte, 4096); ; {
+		n, err := from.Read(buffer)
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		lost := frozen()
+		p.mu.Unlock()
+		if lost {
+			continue
+		}
+		if _, err := io.WriteString(to, string(buffer[:n])); err != nil {
+			return
+		}
+	}
+}
+
+func (p *proxy) freeze(up, down bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.up, p.down = up, down
+}
+
+// renew breaks all connections, and lets new ones through.
+func (p *proxy) renew() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.up, p.down = false, false
+	for _, conn := range p.conns {
+		_ = conn.Close()
+	}
+	p.conns = nil
+}
