@@ -96,9 +96,9 @@ func (l *redsyncLock) refusal(err error) error {
 // notHeldOn counts the servers that did not know the lock, in the joined errors
 // of the library.
 func notHeldOn(err error) int {
-	if joined, many := err.(interface{ Unwrap() []error }); many {
+	if many := joined(err); many != nil {
 		n := 0
-		for _, e := range joined.Unwrap() {
+		for _, e := range many {
 			n += notHeldOn(e)
 		}
 		return n
@@ -108,6 +108,18 @@ func notHeldOn(err error) int {
 		return 1
 	}
 	return 0
+}
+
+// joined returns the parts of a joined error; nil for any other. Until 4.12 the
+// library joined errors by a module that is older than errors.Join.
+func joined(err error) []error {
+	switch e := err.(type) {
+	case interface{ Unwrap() []error }:
+		return e.Unwrap()
+	case interface{ WrappedErrors() []error }:
+		return e.WrappedErrors()
+	}
+	return nil
 }
 
 func (l *redsyncLock) Close() error {

@@ -17,7 +17,7 @@ type Config struct {
 	NoKeepAlive bool
 }
 
-// Modules that several clients are built on.
+// Modules that several locks are built on.
 const (
 	goRedis    = "github.com/redis/go-redis/v9"
 	etcdClient = "go.etcd.io/etcd/client/v3"
@@ -25,6 +25,7 @@ const (
 	consulAPI  = "github.com/hashicorp/consul/api"
 	pgxV5      = "github.com/jackc/pgx/v5"
 	goMySQL    = "github.com/go-sql-driver/mysql"
+	redsyncV4  = "github.com/go-redsync/redsync/v4"
 )
 
 // Info describes a lock: what a user must know before choosing it.
@@ -67,6 +68,9 @@ type Info struct {
 	Modules []string
 	// Unsafe: two workers come to hold it at once even without any fault.
 	Unsafe bool
+	// Variant names the build of the worker that has another version of the
+	// library linked in; "" for lockcheck itself.
+	Variant string
 	// Naive says what is wrong with a lock that is here to show just that.
 	Naive string
 	Open  func(Config) (Lock, error)
@@ -150,7 +154,7 @@ func Table() []Info {
 			Modules: []string{goRedis}, Open: openRedlock,
 		},
 		{
-			Name: "redsync", Summary: "Redlock by the library that people use", Library: "github.com/go-redsync/redsync/v4",
+			Name: "redsync", Summary: "Redlock by the library that people use", Library: redsyncV4,
 			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Slack: time.Second,
 			Renew: true, Told: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
 			Modules: []string{goRedis}, Open: openRedsync,
@@ -160,6 +164,14 @@ func Table() []Info {
 			Servers: "valkey", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
 			Renew: true, Told: "when a renewal fails", Clock: "wall clock of the server",
 			Modules: []string{goRedis}, Open: openRedis,
+		},
+		{
+			Name: "redsync-4.12.0", Summary: "Redlock by a library, in a version with a known bug", Library: redsyncV4,
+			Naive:   "with one server down a renewal reports success and removes the lock from the others; mended in 4.12.1",
+			Variant: "redsync-4.12.0",
+			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Slack: time.Second,
+			Renew: true, Told: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
+			Modules: []string{goRedis}, Open: openRedsync,
 		},
 		{
 			Name: "file", Summary: "a file in a folder that the workers share, made by link(2); a holder that dies keeps it; needs no Docker",

@@ -155,6 +155,8 @@ type Program struct {
 	Args []string // of lockcheck
 	// Networked: it has an address of its own and can be cut off.
 	Networked bool
+	// Binary is another build of lockcheck to run; "" for that of the request.
+	Binary string
 }
 
 // Node is a place where one server, worker or the resource runs.

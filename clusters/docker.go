@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,12 +35,16 @@ const (
 type docker struct {
 	request Request
 	engine  *engine.Engine
+	maker   images.Maker
 	self    engine.Image
 	image   engine.Image // of the servers
 	network engine.Network
 	servers []*Node
 	// programs counts those with an address. Programs may start side by side.
 	programs atomic.Int32
+
+	making sync.Mutex
+	others map[string]engine.Image // of programs with a binary of their own
 }
 
 func startDocker(ctx context.Context, r Request) (Cluster, error) {
@@ -70,19 +75,40 @@ func (c *docker) start(ctx context.Context) (err error) {
 }
 
 func (c *docker) makeImages(ctx context.Context) (err error) {
-	maker := images.Maker{
+	c.maker = images.Maker{
 		Engine: c.engine, Progress: c.request.Progress, Status: c.request.Status,
 		Register: c.request.Register, RegisterFolder: c.request.RegisterFolder,
 	}
-	if c.self, err = maker.EnsureSelf(ctx, c.request.Binary); err != nil {
+	if c.self, err = c.maker.EnsureSelf(ctx, c.request.Binary); err != nil {
 		return err
 	}
 	if c.request.Image == "" {
-		c.image, err = maker.Ensure(ctx, c.request.Spec.Recipe(c.request.Version))
+		c.image, err = c.maker.Ensure(ctx, c.request.Spec.Recipe(c.request.Version))
 		return err
 	}
-	c.image, err = maker.Foreign(ctx, c.request.Image)
+	c.image, err = c.maker.Foreign(ctx, c.request.Image)
 	return err
+}
+
+// programImage returns the image of a program, made on first use.
+func (c *docker) programImage(ctx context.Context, p Program) (engine.Image, error) {
+	if p.Binary == "" {
+		return c.self, nil
+	}
+	c.making.Lock()
+	defer c.making.Unlock()
+	if image, made := c.others[p.Binary]; made {
+		return image, nil
+	}
+	image, err := c.maker.EnsureSelf(ctx, p.Binary)
+	if err != nil {
+		return image, err
+	}
+	if c.others == nil {
+		c.others = make(map[string]engine.Image)
+	}
+	c.others[p.Binary] = image
+	return image, nil
 }
 
 // startServers starts all agents before the first server, so that servers which
@@ -205,8 +231,12 @@ func (c *docker) startAgent(ctx context.Context, node *Node, args ...string) err
 
 func (c *docker) Start(ctx context.Context, p Program) (*Node, error) {
 	node := &Node{Name: p.Name}
+	image, err := c.programImage(ctx, p)
+	if err != nil {
+		return nil, err
+	}
 	spec := engine.Spec{
-		Name: c.name(p.Name), Image: c.self.Ref, Command: p.Args, Labels: c.request.Labels,
+		Name: c.name(p.Name), Image: image.Ref, Command: p.Args, Labels: c.request.Labels,
 		Network: "none", Volumes: c.volumes(), Attach: true,
 	}
 	if p.Networked {
@@ -267,7 +297,13 @@ func (c *docker) Servers() []*Node { return c.servers }
 func (c *docker) Folder() string   { return sharedFolder }
 
 func (c *docker) Images() map[string]string {
-	return map[string]string{c.self.Ref: c.self.ID, c.image.Ref: c.image.ID}
+	c.making.Lock()
+	defer c.making.Unlock()
+	all := map[string]string{c.self.Ref: c.self.ID, c.image.Ref: c.image.ID}
+	for _, image := range c.others {
+		all[image.Ref] = image.ID
+	}
+	return all
 }
 
 func (c *docker) Log(ctx context.Context, server string, tail int) (string, error) {

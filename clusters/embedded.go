@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ func startEmbedded(ctx context.Context, r Request) (Cluster, error) {
 func (c *embedded) startServer(ctx context.Context, n int) error {
 	name := fmt.Sprintf("n%d", n+1)
 	socket := filepath.Join(c.folder, name+".sock")
-	node, processes, err := c.run(name, []string{"server", "--servers", c.request.Spec.Name, "--socket", socket})
+	node, processes, err := c.run(name, c.request.Binary, []string{"server", "--servers", c.request.Spec.Name, "--socket", socket})
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func only(child *os.Process) func() ([]int, error) {
 }
 
 func (c *embedded) Start(_ context.Context, p Program) (*Node, error) {
-	node, processes, err := c.run(p.Name, p.Args)
+	node, processes, err := c.run(p.Name, cmp.Or(p.Binary, c.request.Binary), p.Args)
 	if err != nil {
 		return nil, err
 	}
@@ -84,8 +85,8 @@ func (c *embedded) Start(_ context.Context, p Program) (*Node, error) {
 
 // run starts a child process in a process group of its own, so that Ctrl-C on
 // the terminal reaches only the harness.
-func (c *embedded) run(name string, args []string) (node *Node, processes func() ([]int, error), err error) {
-	command := exec.Command(c.request.Binary, args...)
+func (c *embedded) run(name, binary string, args []string) (node *Node, processes func() ([]int, error), err error) {
+	command := exec.Command(binary, args...)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	input, err := command.StdinPipe()
 	if err != nil {

@@ -7,8 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
@@ -160,20 +158,4 @@ func (r *run) saveLogs() error {
 		}))
 	}
 	return errors.Join(errs...)
-}
-
-// moduleVersions returns the versions of Go modules as they are linked into this
-// binary.
-func moduleVersions(paths []string) map[string]string {
-	versions := make(map[string]string)
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return versions
-	}
-	for _, module := range info.Deps {
-		if slices.Contains(paths, module.Path) {
-			versions[module.Path] = module.Version
-		}
-	}
-	return versions
 }

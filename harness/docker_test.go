@@ -21,7 +21,7 @@ func TestReproductions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	machine := options(t, nil)
+	machine := options(t, func(o *Options) { o.Binary = clustertest.WithVariants(t) })
 	for _, r := range all {
 		for _, form := range []Form{{}, {Control: true}} {
 			name := r.Name

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +15,10 @@ import (
 
 // rooms of the house, from the ground up. A room imports only from those below it;
 // the folders within a room are free among each other.
-var rooms = []string{"history", "checker", "clients", "clusters", "workloads", "nemesis", "reports", "harness", "cmd"}
+var rooms = []string{"history", "checker", "clients", "clusters", "workloads", "nemesis", "reports", "harness", "cmd", "variants"}
+
+// variants is a room of modules of their own, each with nothing but a worker.
+const variants = "variants"
 
 // pure lists what the checker must not have: it sees a history and nothing else.
 var pure = []string{"os", "os/exec", "net", "io/fs", "path/filepath", "syscall", "math/rand", "math/rand/v2"}
@@ -54,6 +58,8 @@ func misplaced(p goPackage) []string {
 		switch at := roomOf(imported); {
 		case ours && at < 0, at > floor:
 			wrong = append(wrong, fmt.Sprintf("%s imports %s, which is not below it", p.ImportPath, imported))
+		case ours && rooms[floor] == variants && rooms[roomOf(imported)] != "workloads":
+			wrong = append(wrong, fmt.Sprintf("%s imports %s, and is to be a worker and nothing else", p.ImportPath, imported))
 		case rooms[floor] == "checker" && slices.Contains(pure, imported):
 			wrong = append(wrong, fmt.Sprintf("%s imports %s, and is not pure", p.ImportPath, imported))
 		case strings.HasPrefix(imported, docker) && p.ImportPath != dockerRoom:
@@ -63,23 +69,38 @@ func misplaced(p goPackage) []string {
 	return wrong
 }
 
-func TestRooms(t *testing.T) {
-	command := exec.Command("go", "list", "-json=ImportPath,Imports", module+"/...")
+// packagesOf lists the packages of the module in a folder.
+func packagesOf(t *testing.T, folder string) (packages []goPackage) {
+	t.Helper()
+	command := exec.Command("go", "list", "-json=ImportPath,Imports", "./...")
+	command.Dir = folder
 	output, err := command.Output()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v", folder, err)
 	}
-	met := make(map[int]bool)
 	for decoder := json.NewDecoder(bytes.NewReader(output)); ; {
 		var p goPackage
 		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
-			break
+			return packages
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		met[roomOf(p.ImportPath)] = true
-		for _, wrong := range misplaced(p) {
-			t.Error(wrong)
+		packages = append(packages, p)
+	}
+}
+
+func TestRooms(t *testing.T) {
+	met := make(map[int]bool)
+	modules, err := filepath.Glob("../" + variants + "/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range append(modules, "..") {
+		for _, p := range packagesOf(t, folder) {
+			met[roomOf(p.ImportPath)] = true
+			for _, wrong := range misplaced(p) {
+				t.Error(wrong)
+			}
 		}
 	}
 	if len(met) != len(rooms) {
@@ -112,6 +133,9 @@ func TestRoomsControl(t *testing.T) {
 		{"lockcheck/checker", "github.com/docker/docker/client", false},
 		{"lockcheck/harness", "lockcheck/cellar", false},
 		{"lockcheck/cellar", "fmt", false},
+		{"lockcheck/variants/x", "lockcheck/workloads", true},
+		{"lockcheck/variants/x", "lockcheck/clusters", false},
+		{"lockcheck/cmd/lockcheck", "lockcheck/variants/x", false},
 	} {
 		wrong := misplaced(goPackage{ImportPath: c.from, Imports: []string{c.imported}})
 		if (len(wrong) == 0) != c.good {

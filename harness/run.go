@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -43,6 +42,9 @@ type Outcome struct {
 // when ctx is done it only removes what it started.
 func Test(ctx context.Context, o Options, interrupt <-chan struct{}, progress Progress) (Outcome, error) {
 	t, err := prepare(o)
+	if err == nil {
+		err = t.checkVariant()
+	}
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -241,7 +243,7 @@ func (r *run) startResource(ctx context.Context) (err error) {
 		Socket: r.socket(), Guard: workloads.Guard(r.Guard), Rotate: DefaultRotate,
 		CountReads: r.workload.Update == nil,
 	}
-	r.resource, err = r.startProgram(ctx, history.Resource, "resource", config, false)
+	r.resource, err = r.startProgram(ctx, clusters.Program{Name: history.Resource}, "resource", config)
 	return err
 }
 
@@ -258,7 +260,9 @@ func (r *run) startWorkers(ctx context.Context) error {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			config := r.workerConfig(i + 1)
-			r.workers[i], errs[i] = r.startProgram(ctx, config.Name, "worker", config, true)
+			r.workers[i], errs[i] = r.startProgram(ctx, clusters.Program{
+				Name: config.Name, Binary: r.variant(), Networked: true,
+			}, "worker", config)
 		})
 	}
 	all.Wait()
@@ -314,14 +318,14 @@ func (o WorkerOptions) apply(c *workloads.WorkerConfig) {
 	}
 }
 
-func (r *run) startProgram(ctx context.Context, name, command string, config any, networked bool) (*clusters.Node, error) {
+// startProgram starts a program with one of lockcheck's hidden commands.
+func (r *run) startProgram(ctx context.Context, p clusters.Program, command string, config any) (*clusters.Node, error) {
 	text, err := json.Marshal(config)
 	if err != nil {
 		return nil, err
 	}
-	return r.cluster.Start(ctx, clusters.Program{
-		Name: name, Args: []string{command, "--config", string(text)}, Networked: networked,
-	})
+	p.Args = []string{command, "--config", string(text)}
+	return r.cluster.Start(ctx, p)
 }
 
 // open begins the history. What the header says of the cluster is known only
@@ -360,7 +364,7 @@ func (r *run) header(ctx context.Context, started bool) history.Header {
 		return h
 	}
 	h.Images = r.cluster.Images()
-	h.Versions = moduleVersions(append(slices.Clone(r.info.Modules), r.info.Library))
+	h.Versions = r.moduleVersions()
 	for _, server := range r.cluster.Servers() {
 		h.Servers = append(h.Servers, server.Name)
 		if version, err := server.Host.Version(ctx); err == nil && version != "" {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -42,6 +43,41 @@ func Binary(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// variants are all of them, beside the binary.
+var variants = sync.OnceValue(func() error {
+	path, err := build()
+	if err != nil {
+		return err
+	}
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "lockcheck").Output()
+	if err != nil {
+		return fmt.Errorf("go list: %w", err)
+	}
+	modules, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(root)), "variants", "*", "go.mod"))
+	if err != nil {
+		return err
+	}
+	for _, module := range modules {
+		source := filepath.Dir(module)
+		command := exec.Command("go", "build", "-o", path+"-"+filepath.Base(source), ".")
+		command.Dir, command.Env = source, append(os.Environ(), "CGO_ENABLED=0")
+		if output, err := command.CombinedOutput(); err != nil {
+			return fmt.Errorf("go build in %s: %w\n%s", source, err, output)
+		}
+	}
+	return nil
+})
+
+// WithVariants is Binary, with the builds that have other versions of libraries
+// beside it.
+func WithVariants(t testing.TB) string {
+	t.Helper()
+	if err := variants(); err != nil {
+		t.Fatal(err)
+	}
+	return Binary(t)
 }
 
 // Main runs the tests of a package and removes the binary if they built it.

@@ -1,0 +1,44 @@
+package harness
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lockcheck/clients"
+	"lockcheck/clusters/clustertest"
+)
+
+// TestVariants: a lock that needs another build of the worker says so where there
+// is none, and records the version that this build has. Beside it the same lock
+// in the version of lockcheck itself.
+func TestVariants(t *testing.T) {
+	binary := clustertest.WithVariants(t)
+	for _, info := range clients.Table() {
+		if info.Variant == "" {
+			continue
+		}
+		t.Run(info.Name, func(t *testing.T) {
+			missing := &test{Options: Options{Lock: info.Name, Binary: filepath.Join(t.TempDir(), "lockcheck")}, info: info}
+			if err := missing.checkVariant(); err == nil || !strings.Contains(err.Error(), "make variants") {
+				t.Errorf("without the build: %v", err)
+			}
+			there := &test{Options: Options{Lock: info.Name, Binary: binary}, info: info}
+			if err := there.checkVariant(); err != nil {
+				t.Errorf("with the build: %v", err)
+			}
+			version := there.moduleVersions()[info.Library]
+			if version == "" || !strings.HasSuffix(info.Name, strings.TrimPrefix(version, "v")) {
+				t.Errorf("it is %s %s", info.Library, version)
+			}
+			there.info.Variant = ""
+			if err := there.checkVariant(); err != nil {
+				t.Errorf("lockcheck itself: %v", err)
+			}
+			// A test binary has no versions of modules: nothing, or not this one.
+			if there.moduleVersions()[info.Library] == version {
+				t.Errorf("lockcheck itself has %s too", version)
+			}
+		})
+	}
+}
