@@ -81,7 +81,8 @@ func (e *Engine) Build(ctx context.Context, ref, dockerfile string, progress fun
 	return followProgress(answer.Body, progress)
 }
 
-// ImagesWith lists the images with a label.
+// ImagesWith lists the images with a label. One that lost its name to another,
+// or never had one, has its ID as Ref.
 func (e *Engine) ImagesWith(ctx context.Context, label string) ([]Image, error) {
 	list, err := e.api.ImageList(ctx, image.ListOptions{Filters: filters.NewArgs(filters.Arg("label", label))})
 	if err != nil {
@@ -89,7 +90,12 @@ func (e *Engine) ImagesWith(ctx context.Context, label string) ([]Image, error) 
 	}
 	var images []Image
 	for _, i := range list {
-		for _, ref := range i.RepoTags {
+		refs := i.RepoTags
+		// Older engines say <none>:<none>.
+		if len(refs) == 0 || strings.HasPrefix(refs[0], "<none>") {
+			refs = []string{i.ID}
+		}
+		for _, ref := range refs {
 			images = append(images, Image{Ref: ref, ID: i.ID, Labels: i.Labels, Created: time.Unix(i.Created, 0)})
 		}
 	}
