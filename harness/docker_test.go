@@ -14,7 +14,11 @@ import (
 	"lockcheck/nemesis"
 )
 
-// TestReproductions runs each published finding and, beside it, its control.
+// longTest is what a reproduction may take to be run with the other tests.
+const longTest = time.Minute
+
+// TestReproductions runs each published finding and, beside it, its control, in
+// the shorter form where there is one.
 func TestReproductions(t *testing.T) {
 	clustertest.Engine(t)
 	all, err := Reproductions()
@@ -23,12 +27,16 @@ func TestReproductions(t *testing.T) {
 	}
 	machine := options(t, func(o *Options) { o.Binary = clustertest.WithVariants(t) })
 	for _, r := range all {
-		for _, form := range []Form{{}, {Control: true}} {
+		fast := r.Fast != nil
+		for _, form := range []Form{{Fast: fast}, {Fast: fast, Control: true}} {
 			name := r.Name
 			if form.Control {
 				name += " control"
 			}
 			t.Run(name, func(t *testing.T) {
+				if o, err := r.Options(form); err != nil || o.TimeLimit > longTest {
+					t.Skipf("it takes up to %s, which is for make findings (%v)", o.TimeLimit, err)
+				}
 				outcome, missed, err := Reproduce(context.Background(), r, form, machine, nil, logged{t})
 				if err != nil {
 					t.Fatal(err)
