@@ -39,15 +39,16 @@ func (a *attempt) hold(r *run) Hold {
 // sessionEnd is the end of the promise of a session, which its client renews in
 // the background: of the whole hold, unless the worker was stopped or cut off
 // meanwhile. Clients renew at least each half of the lease, so that the last
-// renewal before that vouches for half a lease at least.
+// renewal before that vouches for half a lease at least, and a shorter fault
+// does no harm to it.
 func (r *run) sessionEnd(h Hold) int64 {
 	end := h.End
 	for i := range r.faults {
 		f := &r.faults[i]
-		if !f.hits(h.Start, h.End) || !r.stopsRenewal(f, h.Worker) {
-			continue
+		vouched := later(f.Begin, r.header.Lease/2)
+		if f.hits(h.Start, h.End) && f.End > vouched && r.stopsRenewal(f, h.Worker) {
+			end = min(end, max(h.Start, vouched))
 		}
-		end = min(end, max(h.Start, later(f.Begin, r.header.Lease/2)))
 	}
 	return end
 }

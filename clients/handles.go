@@ -33,3 +33,15 @@ func (h *handles[T]) take(id string) (T, bool) {
 	delete(h.byID, id)
 	return handle, ok
 }
+
+// takeAll returns all handles and forgets them.
+func (h *handles[T]) takeAll() []T {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []T
+	for _, handle := range h.byID {
+		all = append(all, handle)
+	}
+	h.byID = nil
+	return all
+}

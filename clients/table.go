@@ -18,7 +18,14 @@ type Config struct {
 }
 
 // Modules that several clients are built on.
-const goRedis = "github.com/redis/go-redis/v9"
+const (
+	goRedis    = "github.com/redis/go-redis/v9"
+	etcdClient = "go.etcd.io/etcd/client/v3"
+	etcdServer = "go.etcd.io/etcd/server/v3" // for the messages of its Lock service
+	consulAPI  = "github.com/hashicorp/consul/api"
+	pgxV5      = "github.com/jackc/pgx/v5"
+	goMySQL    = "github.com/go-sql-driver/mysql"
+)
 
 // Info describes a lock: what a user must know before choosing it.
 type Info struct {
@@ -148,6 +155,28 @@ func Table() []Info {
 			Open: openFile,
 		},
 		{
+			Name: "etcd", Summary: "etcd: Session and Mutex of the Go client library",
+			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, Slack: 3 * time.Second,
+			Session: true, Queues: true, AnyServer: true, Token: "create revision of the own key",
+			Told: "when its session ends", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
+			Modules: []string{etcdClient}, Open: openEtcd,
+		},
+		{
+			Name: "etcd-v3lock", Summary: "etcd: the Lock service of the servers, with a lease of the client",
+			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, Slack: 3 * time.Second,
+			Session: true, Queues: true, AnyServer: true, Token: "create revision of the own key",
+			Told: "when a renewal is refused, or none was answered for the length of the lease", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
+			Modules: []string{etcdClient, etcdServer}, Open: openEtcdV3Lock,
+		},
+		{
+			Name: "etcd-header-revision", Summary: "etcd: as etcd-v3lock, fenced by the revision in the answer",
+			Naive:   "two holders can get the same token from etcd 3.4",
+			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, Slack: 3 * time.Second,
+			Session: true, Queues: true, AnyServer: true, Token: "revision in the header of the answer",
+			Told: "when a renewal is refused, or none was answered for the length of the lease", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
+			Modules: []string{etcdClient, etcdServer}, Open: openEtcdHeaderRevision,
+		},
+		{
 			Name: "zookeeper", Summary: "ZooKeeper's own recipe: a queue of nodes that end with their session, each watching the one before",
 			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, Slack: 2 * time.Second,
 			Session: true, Queues: true, AnyServer: true,
@@ -169,8 +198,59 @@ func Table() []Info {
 			Token: "czxid of the own node", Told: zooTold, Clock: zooClock,
 			Modules: []string{goZooKeeper}, Open: openZooKeeperHerd,
 		},
+		{
+			Name: "consul", Summary: "Consul: a key held by a session, by the lock that its users use (as delivered, Consul accepts no lease below 10 s)",
+			Library: consulAPI, Servers: "consul", TTL: 2 * time.Second, MinTTL: time.Second,
+			// The leader ends a session after twice its lease, then waits for the delay;
+			// a waiter that met the delay asks again after 5 s.
+			Expiry: 2, LockDelay: 15 * time.Second, Slack: 6 * time.Second,
+			Session: true, Queues: true, AnyServer: true,
+			Token: "lock index of the key", Told: "when its watch on the key sees it lost or fails; not while nothing comes back from the server",
+			Clock:   "monotonic clock of the leader",
+			Modules: []string{consulAPI}, Open: openConsul,
+		},
+		{
+			Name: "postgres-session", Summary: "PostgreSQL: pg_advisory_lock of a session",
+			Servers: "postgres", Slack: sqlSlack, Queues: true, Told: toldByConnection, Clock: clockOfConnection,
+			Modules: []string{pgxV5}, Open: openPostgresSession,
+		},
+		{
+			Name: "postgres-xact", Summary: "PostgreSQL: pg_advisory_xact_lock, a transaction around the section",
+			Servers: "postgres", Slack: sqlSlack, Queues: true, Told: toldByConnection, Clock: clockOfConnection,
+			Modules: []string{pgxV5}, Open: openPostgresXact,
+		},
+		{
+			Name: "postgres-row", Summary: "PostgreSQL: SELECT FOR UPDATE of a row, a transaction around the section",
+			Servers: "postgres", Slack: sqlSlack, Queues: true, Told: toldByConnection, Clock: clockOfConnection,
+			Modules: []string{pgxV5}, Open: openPostgresRow,
+		},
+		{
+			Name: "postgres-lease", Summary: "PostgreSQL: a row with an owner, an expiry by the database's clock and a counter",
+			Servers: "postgres", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
+			Renew: true, Token: "counter in the row", Told: "when a renewal fails", Clock: "wall clock of the server",
+			Modules: []string{pgxV5}, Open: openPostgresLease,
+		},
+		{
+			Name: "postgres-pgbouncer", Summary: "pg_advisory_lock of a session, through PgBouncer with transaction pooling",
+			Naive:   "lock and unlock may reach different sessions of the server, and clients share sessions",
+			Servers: "postgres-pgbouncer", Slack: sqlSlack, Queues: true, Told: "never: its connection is that to the pooler", Clock: "none",
+			Modules: []string{pgxV5}, Open: openPostgresSession,
+		},
+		{
+			Name: "mariadb", Summary: "MariaDB: GET_LOCK and RELEASE_LOCK of a connection",
+			Servers: "mariadb", Slack: sqlSlack, Queues: true, Told: "at the next query only", Clock: clockOfConnection,
+			Modules: []string{goMySQL}, Open: openMariaDB,
+		},
 	}
 }
+
+// What the locks that last as long as a connection have in common. The server
+// ends the session of a client that it does not hear of for 5 s.
+const (
+	sqlSlack          = 5 * time.Second
+	toldByConnection  = "when its connection is seen to close: at once if the server ends it, after 3 s if it is cut off"
+	clockOfConnection = "none; keep-alives of TCP on both sides (monotonic clocks) if the holder is cut off"
+)
 
 // ByName finds a lock in Table.
 func ByName(name string) (Info, bool) {

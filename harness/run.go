@@ -436,8 +436,8 @@ func (r *run) wait(ctx context.Context, interrupt <-chan struct{}, done <-chan s
 	switch {
 	case r.UntilOverlap:
 		done = r.overlap.seen
-	case !r.EndEarly:
-		done = nil
+	case !r.EndEarly, len(r.schedule.Steps) == 0:
+		done = nil // also where no fault is what is tested
 	}
 	return r.until(time.Now().Add(r.active()), r.quiet, interrupt, done, ctx.Done())
 }

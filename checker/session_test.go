@@ -1,0 +1,83 @@
+package checker
+
+import (
+	"strings"
+	"testing"
+
+	"lockcheck/history"
+)
+
+// granted is an acquire of a session: it has no deadline.
+func (s *script) granted(worker, grant string, from, to float64) *script {
+	return s.try(worker, grant, from, to, history.Event{Type: history.OK})
+}
+
+func session(h *history.Header) { h.Session = true }
+
+// TestSessionPromise: a session vouches for its holder for as long as that can
+// renew it, and half a lease longer.
+func TestSessionPromise(t *testing.T) {
+	// a is held from 11 to 250, b from 221 to 240, with a lease of 100.
+	both := func() *script {
+		return newScript().servers("n1", "n2", "n3").with(session).
+			granted("w1", "a", 10, 11).granted("w2", "b", 220, 221).release("b", 240, 241).notHeld("a", 250, 251)
+	}
+	cut := func(peers ...string) history.Fault {
+		return history.Fault{ID: "f1", Kind: "partition", Targets: []string{"w1"}, Peers: peers}
+	}
+	for _, c := range []struct {
+		name  string
+		s     *script
+		class string
+		what  string
+	}{
+		{"healthy", both(), brokenPromise, "w1 was healthy"},
+		{"without sessions", both().with(func(h *history.Header) { h.Session = false }).pause("f1", 20, 230, "w1"), brokenPromise, "w1 was paused"},
+		{"paused", both().pause("f1", 20, 230, "w1"), outlivedLease, "w1 was paused; its lease had run out 151 ms before"},
+		{"paused just before the other's grant", both().pause("f1", 200, 245, "w1"), brokenPromise, "w1 was paused"},
+		{"paused too shortly to miss a renewal", both().pause("f1", 20, 60, "w1"), brokenPromise, "w1 was healthy"},
+		{"the other one paused", both().pause("f1", 20, 200, "w2"), brokenPromise, "w1 was healthy"},
+		{"cut off", both().fault(cut("n1", "n2"), 20, 230), outlivedLease, "w1 was cut off"},
+		{"cut off from a minority", both().fault(cut("n1"), 20, 230), brokenPromise, "w1 was healthy"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := c.s.final("k0", "[]").end().check(t)
+			found := r.of(MutualExclusion)
+			if found.Total != 1 || found.Violations[0].Class != c.class || !strings.Contains(found.Violations[0].What, c.what) {
+				t.Errorf("%s", r.dump())
+			}
+			if r.Verdict == Broken {
+				t.Errorf("%s", r.dump())
+			}
+		})
+	}
+}
+
+// TestDeadGrant: a grant that the service had forgotten counts for itself, whoever
+// else held the lock; with a guard it is tolerated.
+func TestDeadGrant(t *testing.T) {
+	dead := history.Event{Type: history.OK, Dead: true}
+	for _, c := range []struct {
+		name  string
+		grant history.Event
+		guard string
+		want  Verdict
+		total int
+	}{
+		{"alive", history.Event{Type: history.OK}, "none", Valid, 0},
+		{"dead", dead, "none", Violation, 1},
+		{"dead, with a guard", dead, "fence", Violation, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScript().with(func(h *history.Header) { h.Guard, h.Session = c.guard, true })
+			r := s.try("w1", "a", 10, 11, c.grant).release("a", 20, 21).final("k0", "[]").end().check(t)
+			found := r.of(NoDeadGrant)
+			if found.Verdict != c.want || found.Total != c.total || found.Tolerated != (c.guard != "none") && c.total > 0 {
+				t.Errorf("%s", r.dump())
+			}
+		})
+	}
+	if r := newScript().end().check(t); r.of(NoDeadGrant).Verdict != Undecided {
+		t.Errorf("without any grant: %s", r.dump())
+	}
+}

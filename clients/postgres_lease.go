@@ -1,0 +1,118 @@
+package clients
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"lockcheck/history"
+)
+
+// The statements of a lease that lives in a table. Only the database's own clock
+// is looked at, and clock_timestamp() of all its functions: now() is the time at
+// which the transaction began. A row stays for ever, as it counts the tokens.
+const (
+	leaseTable = `lockcheck_leases (key text PRIMARY KEY, owner text NOT NULL, until timestamptz NOT NULL, token bigint NOT NULL)`
+
+	leaseTake = `INSERT INTO lockcheck_leases AS l VALUES ($1, $2, clock_timestamp() + $3 * interval '1 ms', 1)
+ON CONFLICT (key) DO UPDATE
+SET owner = excluded.owner, until = clock_timestamp() + $3 * interval '1 ms', token = l.token + 1
+WHERE l.until <= clock_timestamp()
+RETURNING token`
+
+	leaseHolder = `SELECT owner FROM lockcheck_leases WHERE key = $1 AND until > clock_timestamp()`
+
+	leaseRenew = `UPDATE lockcheck_leases SET until = clock_timestamp() + $3 * interval '1 ms'
+WHERE key = $1 AND owner = $2 AND until > clock_timestamp()`
+
+	leaseRelease = `UPDATE lockcheck_leases SET until = '-infinity'
+WHERE key = $1 AND owner = $2 AND until > clock_timestamp()`
+)
+
+// pgLease is a row with an owner, an expiry and a counter. It needs no connection
+// while it is held.
+type pgLease struct{ *pgPool }
+
+func openPostgresLease(c Config) (Lock, error) {
+	pool, err := openPostgres(c)
+	return &pgLease{pool}, err
+}
+
+// with lends a connection. After an error it may be in the middle of something.
+func (l *pgLease) with(ctx context.Context, do func(*pgConn) error) error {
+	conn, err := l.take(ctx)
+	if err != nil {
+		return err
+	}
+	if err := do(conn); err != nil {
+		conn.drop()
+		return pgOutcome(err)
+	}
+	l.put(conn)
+	return nil
+}
+
+func (l *pgLease) Acquire(ctx context.Context, a Attempt) (Grant, error) {
+	grant := Grant{Key: a.Key, ID: a.ID}
+	var holder string
+	err := l.with(ctx, func(conn *pgConn) error {
+		return conn.withTable(ctx, leaseTable, func() (err error) {
+			grant.Until = history.Now() + a.TTL.Nanoseconds()
+			grant.Token, holder, err = conn.takeLease(ctx, a)
+			return err
+		})
+	})
+	switch {
+	case err != nil:
+		return Grant{}, err
+	case grant.Token == 0:
+		return Grant{}, &BusyError{Holder: holder}
+	}
+	return grant, nil
+}
+
+// takeLease returns the token, or 0 and who has the lease. The holder is asked
+// for in a statement of its own: the one that failed sees the table as it was
+// when it began, and might name somebody who was gone before. There may be none
+// any more.
+func (c *pgConn) takeLease(ctx context.Context, a Attempt) (token uint64, holder string, err error) {
+	err = c.QueryRow(ctx, leaseTake, a.Key, a.ID, a.TTL.Milliseconds()).Scan(&token)
+	if !errors.Is(err, pgx.ErrNoRows) {
+		return token, "", err
+	}
+	err = c.QueryRow(ctx, leaseHolder, a.Key).Scan(&holder)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return 0, "", &NoEffectError{Err: err} // the lease was refused already
+	}
+	return 0, holder, nil
+}
+
+func (l *pgLease) Renew(ctx context.Context, g Grant, ttl time.Duration) (int64, error) {
+	start := history.Now()
+	if err := l.update(ctx, leaseRenew, g.Key, g.ID, ttl.Milliseconds()); err != nil {
+		return 0, err
+	}
+	return start + ttl.Nanoseconds(), nil
+}
+
+func (l *pgLease) Release(ctx context.Context, g Grant) error {
+	return l.update(ctx, leaseRelease, g.Key, g.ID)
+}
+
+// update changes the row of a holder.
+func (l *pgLease) update(ctx context.Context, statement string, args ...any) error {
+	rows := int64(0)
+	err := l.with(ctx, func(conn *pgConn) error {
+		return conn.withTable(ctx, leaseTable, func() error {
+			done, err := conn.Exec(ctx, statement, args...)
+			rows = done.RowsAffected()
+			return err
+		})
+	})
+	if err == nil && rows == 0 {
+		return ErrNotHeld
+	}
+	return err
+}

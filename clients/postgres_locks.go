@@ -1,0 +1,141 @@
+package clients
+
+import "context"
+
+// pgLock is a lock that lasts as long as a connection to PostgreSQL, or as a
+// transaction on it. Who waits does so in the server's own queue.
+type pgLock struct {
+	*pgPool
+	holds handles[*pgConn]
+	// before prepares a connection for the wait; nil for nothing to do.
+	before func(ctx context.Context, conn *pgConn, key string) error
+	// wait is the statement that ends when the lock is there; $1 is its name.
+	wait string
+	// release says whether the lock was held until now.
+	release func(ctx context.Context, conn *pgConn, key string) (bool, error)
+}
+
+// openPostgresSession is pg_advisory_lock: the lock belongs to the session.
+func openPostgresSession(c Config) (Lock, error) {
+	pool, err := openPostgres(c)
+	if err != nil {
+		return nil, err
+	}
+	return &pgLock{
+		pgPool:  pool,
+		wait:    "SELECT pg_advisory_lock(hashtextextended($1, 0))",
+		release: unlockAdvisory,
+	}, nil
+}
+
+// unlockAdvisory is answered with false, and a warning that drivers do not show,
+// if this session does not have the lock.
+func unlockAdvisory(ctx context.Context, conn *pgConn, key string) (held bool, err error) {
+	err = conn.QueryRow(ctx, "SELECT pg_advisory_unlock(hashtextextended($1, 0))", key).Scan(&held)
+	return held, err
+}
+
+// openPostgresXact is pg_advisory_xact_lock: the lock ends with the transaction.
+func openPostgresXact(c Config) (Lock, error) {
+	pool, err := openPostgres(c)
+	if err != nil {
+		return nil, err
+	}
+	return &pgLock{
+		pgPool: pool,
+		before: func(ctx context.Context, conn *pgConn, _ string) error { return conn.begin(ctx) },
+		wait:   "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", release: commit,
+	}, nil
+}
+
+// openPostgresRow is SELECT … FOR UPDATE of a row that stands for the lock.
+func openPostgresRow(c Config) (Lock, error) {
+	pool, err := openPostgres(c)
+	if err != nil {
+		return nil, err
+	}
+	return &pgLock{
+		pgPool: pool, before: prepareRow,
+		wait: "SELECT FROM lockcheck_rows WHERE key = $1 FOR UPDATE", release: commit,
+	}, nil
+}
+
+// prepareRow makes sure that there is a row to lock: FOR UPDATE of none waits for
+// nobody. The row is committed first, for others cannot see it before.
+func prepareRow(ctx context.Context, conn *pgConn, key string) error {
+	err := conn.withTable(ctx, "lockcheck_rows (key text PRIMARY KEY)", func() error {
+		_, err := conn.Exec(ctx, "INSERT INTO lockcheck_rows VALUES ($1) ON CONFLICT DO NOTHING", key)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return conn.begin(ctx)
+}
+
+func (c *pgConn) begin(ctx context.Context) error {
+	_, err := c.Exec(ctx, "BEGIN")
+	return err
+}
+
+// commit is answered with ROLLBACK if the transaction had failed.
+func commit(ctx context.Context, conn *pgConn, _ string) (bool, error) {
+	done, err := conn.Exec(ctx, "COMMIT")
+	return done.String() == "COMMIT", err
+}
+
+func (l *pgLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
+	conn, err := l.take(ctx)
+	if err != nil {
+		return Grant{}, err
+	}
+	if err := l.lock(ctx, conn, a.Key); err != nil {
+		conn.drop()
+		return Grant{}, err
+	}
+	conn.rest()
+	l.holds.put(a.ID, conn)
+	return Grant{Key: a.Key, ID: a.ID, Lost: conn.lost}, nil
+}
+
+func (l *pgLock) lock(ctx context.Context, conn *pgConn, key string) error {
+	if l.before != nil {
+		if err := l.before(ctx, conn, key); err != nil {
+			// The lock itself was not asked for yet.
+			return &NoEffectError{Err: err}
+		}
+	}
+	return conn.await(ctx, l.wait, key)
+}
+
+// Release of an attempt that failed finds nothing: its connection was dropped.
+func (l *pgLock) Release(ctx context.Context, g Grant) error {
+	conn, known := l.holds.take(g.ID)
+	if !known {
+		return ErrNotHeld
+	}
+	if !conn.wake() {
+		conn.drop()
+		return errConnectionLost
+	}
+	held, err := l.release(ctx, conn, g.Key)
+	switch {
+	case err != nil:
+		// Whether it was released or not, the end of the session does it.
+		conn.drop()
+		return err
+	case !held:
+		l.put(conn)
+		return ErrNotHeld
+	}
+	l.put(conn)
+	return nil
+}
+
+// Close ends what is still held: it belongs to connections.
+func (l *pgLock) Close() error {
+	for _, conn := range l.holds.takeAll() {
+		conn.drop()
+	}
+	return l.pgPool.Close()
+}

@@ -1,0 +1,147 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"lockcheck/clusters/agent"
+)
+
+const (
+	consulPort     = 8500
+	consulRaftPort = 8300
+)
+
+// consulSettings differ from the defaults where a run would wait for them:
+// sessions may be as short as a second instead of ten, and elections take the
+// time that its makers advise for production. What no lock needs is off.
+const consulSettings = `
+session_ttl_min = "1s"
+performance { raft_multiplier = 1 }
+log_level = "warn"
+disable_update_check = true
+connect { enabled = false }
+peering { enabled = false }
+ports { dns = -1, grpc = -1, grpc_tls = -1, serf_wan = -1 }
+`
+
+func consulSpec() Spec {
+	return Spec{
+		Name: "consul", Nodes: 3, Sizes: []int{1, 5}, Image: "consul",
+		Server: func(int) Server { return consulServer() },
+	}
+}
+
+func consulServer() Server {
+	return Server{Program: "consul", Port: consulPort, Probes: consulProbes{}, Command: consulCommand}
+}
+
+func consulCommand(p Place) []string {
+	command := []string{
+		"consul", "agent", "-server",
+		"-node", fmt.Sprintf("n%d", p.N+1), "-bind", p.IPs[p.N], "-client", "0.0.0.0",
+		"-data-dir", p.Folder + "/consul", "-bootstrap-expect", strconv.Itoa(len(p.IPs)),
+		"-retry-interval", "100ms", "-hcl", consulSettings,
+	}
+	for i, ip := range p.IPs {
+		if i != p.N {
+			command = append(command, "-retry-join", ip)
+		}
+	}
+	return command
+}
+
+// consulProbes asks a Consul agent over HTTP.
+type consulProbes struct{}
+
+var (
+	_ agent.Probes      = consulProbes{}
+	_ agent.LeaderProbe = consulProbes{}
+)
+
+// client keeps no connections between questions.
+func (consulProbes) client(address string) (*api.Client, error) {
+	config := api.DefaultNonPooledConfig()
+	config.Address = address
+	return api.NewClient(config)
+}
+
+// Ready needs more than a leader: one that was just elected may still refuse.
+func (p consulProbes) Ready(ctx context.Context, address string) error {
+	client, err := p.client(address)
+	if err != nil {
+		return err
+	}
+	leader, err := p.leader(ctx, client)
+	if err != nil {
+		return err
+	}
+	if leader == "" {
+		return errors.New("there is no leader yet")
+	}
+	_, err = client.KV().Put(&api.KVPair{Key: "ready"}, new(api.WriteOptions).WithContext(ctx))
+	return err
+}
+
+// leader returns the address at which the leader serves the other servers.
+func (consulProbes) leader(ctx context.Context, client *api.Client) (string, error) {
+	return client.Status().LeaderWithQueryOptions(new(api.QueryOptions).WithContext(ctx))
+}
+
+// Clock reads the header of an answer, which has whole seconds: the middle of
+// the second is at most half of one off.
+func (consulProbes) Clock(ctx context.Context, address string) (time.Time, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/v1/status/leader", nil)
+	if err != nil {
+		return time.Time{}, err
+	}
+	request.Close = true
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer answer.Body.Close()
+	second, err := http.ParseTime(answer.Header.Get("Date"))
+	return second.Add(500 * time.Millisecond), err
+}
+
+// consulSelf is the part that we need of what an agent says about itself.
+type consulSelf struct {
+	Config struct{ Version string }
+	Member struct{ Addr string }
+}
+
+func (consulProbes) self(ctx context.Context, client *api.Client) (self consulSelf, err error) {
+	_, err = client.Raw().Query("/v1/agent/self", &self, new(api.QueryOptions).WithContext(ctx))
+	return self, err
+}
+
+func (p consulProbes) Version(ctx context.Context, address string) (string, error) {
+	client, err := p.client(address)
+	if err != nil {
+		return "", err
+	}
+	self, err := p.self(ctx, client)
+	return self.Config.Version, err
+}
+
+// Leads asks for the leader's address, as this server knows it.
+func (p consulProbes) Leads(ctx context.Context, address string) (bool, error) {
+	client, err := p.client(address)
+	if err != nil {
+		return false, err
+	}
+	leader, err := p.leader(ctx, client)
+	if err != nil {
+		return false, err
+	}
+	self, err := p.self(ctx, client)
+	return leader == net.JoinHostPort(self.Member.Addr, strconv.Itoa(consulRaftPort)), err
+}

@@ -1,0 +1,346 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"lockcheck/clients"
+	"lockcheck/clusters/agent"
+	"lockcheck/clusters/clustertest"
+)
+
+// consulUser is one client of a Consul cluster.
+type consulUser struct {
+	t       *testing.T
+	lock    clients.Lock
+	name    string
+	attempt int
+}
+
+func consulOpen(t *testing.T, config clients.Config) *consulUser {
+	t.Helper()
+	info, _ := clients.ByName("consul")
+	lock, err := info.Open(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = lock.Close() })
+	return &consulUser{t: t, lock: lock, name: config.Worker}
+}
+
+// acquire waits for the lock as long as ctx lasts.
+func (u *consulUser) acquire(ctx context.Context, key string, ttl time.Duration) (clients.Grant, error) {
+	u.attempt++
+	return u.lock.Acquire(ctx, clients.Attempt{Key: key, ID: fmt.Sprintf("%s-%d", u.name, u.attempt), TTL: ttl})
+}
+
+// held waits for the lock, and must get it.
+func (u *consulUser) held(key string, ttl time.Duration) clients.Grant {
+	u.t.Helper()
+	ctx, cancel := context.WithTimeout(u.t.Context(), patience)
+	defer cancel()
+	grant, err := u.acquire(ctx, key, ttl)
+	if err != nil {
+		u.t.Fatalf("%s acquires %s: %v", u.name, key, err)
+	}
+	return grant
+}
+
+// refused waits for a lock that it must not get.
+func (u *consulUser) refused(key string) {
+	u.t.Helper()
+	ctx, cancel := context.WithTimeout(u.t.Context(), 300*time.Millisecond)
+	defer cancel()
+	// On a busy machine the time may be over before it has a session.
+	if _, err := u.acquire(ctx, key, time.Minute); clients.OutcomeOf(err) != clients.Busy && clients.OutcomeOf(err) != clients.NoEffect {
+		u.t.Errorf("%s acquires %s, which is held: %v", u.name, key, err)
+	}
+}
+
+// released gives a grant back and wants the outcome.
+func (u *consulUser) released(grant clients.Grant, want clients.Outcome) {
+	u.t.Helper()
+	ctx, cancel := context.WithTimeout(u.t.Context(), 5*time.Second)
+	defer cancel()
+	if err := u.lock.Release(ctx, grant); clients.OutcomeOf(err) != want {
+		u.t.Errorf("%s releases %s: %v, want outcome %d", u.name, grant.ID, err, want)
+	}
+}
+
+// told waits until the library tells that the lock is lost.
+func (u *consulUser) told(grant clients.Grant) {
+	u.t.Helper()
+	select {
+	case <-grant.Lost:
+	case <-time.After(patience):
+		u.t.Errorf("%s was not told that %s is gone", u.name, grant.ID)
+	}
+}
+
+// kept makes sure that the library takes the lock for held.
+func (u *consulUser) kept(grant clients.Grant) {
+	u.t.Helper()
+	select {
+	case <-grant.Lost:
+		u.t.Errorf("%s was told that %s is gone", u.name, grant.ID)
+	default:
+	}
+}
+
+// consulAdmin looks at a server from outside, where no fault is felt.
+func consulAdmin(t *testing.T, node *Node) *api.Client {
+	t.Helper()
+	client, err := consulProbes{}.client(node.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// session returns the session that an attempt made.
+func consulSession(t *testing.T, admin *api.Client, id string) *api.SessionEntry {
+	t.Helper()
+	all, _, err := admin.Session().List(&api.QueryOptions{RequireConsistent: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, session := range all {
+		if session.Name == id {
+			return session
+		}
+	}
+	return nil
+}
+
+func TestConsul(t *testing.T) {
+	cluster := started(t, "consul")
+	config := func(worker string) clients.Config {
+		c := clients.Config{Worker: worker}
+		for _, node := range cluster.Servers() {
+			c.Nodes = append(c.Nodes, node.Address)
+		}
+		return c
+	}
+	admin := consulAdmin(t, cluster.Servers()[0])
+	t.Run("probes", func(t *testing.T) { consulAnswers(t, cluster) })
+	t.Run("release", func(t *testing.T) { consulRelease(t, config) })
+	t.Run("queue", func(t *testing.T) { consulQueue(t, config, admin) })
+	t.Run("session", func(t *testing.T) { consulLease(t, config) })
+	t.Run("delay", func(t *testing.T) { consulDelay(t, config, admin) })
+	t.Run("stopped", func(t *testing.T) { consulStopped(t, cluster) })
+}
+
+// consulAnswers: one of the servers leads, each tells version and time.
+func consulAnswers(t *testing.T, cluster Cluster) {
+	clustertest.Eventually(t, patience, func() error {
+		leaders := 0
+		for _, node := range cluster.Servers() {
+			leads, err := node.Host.Leads(t.Context())
+			if err != nil {
+				return err
+			}
+			if leads {
+				leaders++
+			}
+		}
+		if leaders != 1 {
+			return fmt.Errorf("%d servers lead", leaders)
+		}
+		return nil
+	})
+	for _, node := range cluster.Servers() {
+		if version, err := node.Host.Version(t.Context()); err != nil || version == "" {
+			t.Errorf("%s: version %q, %v", node.Name, version, err)
+		}
+		reading, err := node.Host.Clock(t.Context())
+		if low, high := reading.Offset(); err != nil || low > time.Second || high < -time.Second {
+			t.Errorf("%s is between %s and %s ahead, %v", node.Name, low, high, err)
+		}
+	}
+}
+
+func consulRelease(t *testing.T, config func(string) clients.Config) {
+	one, two := consulOpen(t, config("w1")), consulOpen(t, config("w2"))
+	first := one.held("release", time.Minute)
+	if first.Until != 0 || first.Token == 0 || first.Dead {
+		t.Errorf("granted %+v", first)
+	}
+	two.refused("release")
+	two.released(first, clients.Unknown) // it has no handle of it
+	two.refused("release")
+	one.kept(first)
+	one.released(first, clients.Done)
+	second := two.held("release", time.Minute)
+	if second.Token <= first.Token {
+		t.Errorf("token %d after %d", second.Token, first.Token)
+	}
+	one.released(first, clients.Unknown)
+	one.refused("release")
+	two.kept(second)
+	// Another name is another lock.
+	one.held("another", time.Minute)
+}
+
+// consulQueue: who waits is granted the lock when it is free, and who stopped to
+// wait is not.
+func consulQueue(t *testing.T, config func(string) clients.Config, admin *api.Client) {
+	one, two, three := consulOpen(t, config("w1")), consulOpen(t, config("w2")), consulOpen(t, config("w3"))
+	first := one.held("queue", time.Minute)
+	waiting, stop := context.WithCancel(t.Context())
+	defer stop()
+	type result struct {
+		grant clients.Grant
+		err   error
+	}
+	wait := func(u *consulUser, ctx context.Context) <-chan result {
+		done := make(chan result, 1)
+		go func() {
+			grant, err := u.acquire(ctx, "queue", time.Minute)
+			done <- result{grant, err}
+		}()
+		clustertest.Eventually(t, patience, func() error {
+			if consulSession(t, admin, u.name+"-1") == nil {
+				return errors.New("it has no session yet")
+			}
+			return nil
+		})
+		return done
+	}
+	leaves, stays := wait(two, waiting), wait(three, t.Context())
+	stop()
+	if r := <-leaves; clients.OutcomeOf(r.err) != clients.Busy {
+		t.Errorf("who stopped to wait: %+v", r)
+	}
+	if session := consulSession(t, admin, "w2-1"); session != nil {
+		t.Errorf("who stopped to wait left %+v behind", session)
+	}
+	one.released(first, clients.Done)
+	r := <-stays
+	if r.err != nil {
+		t.Fatalf("who waited: %v", r.err)
+	}
+	three.kept(r.grant)
+	three.released(r.grant, clients.Done)
+}
+
+// consulLease: a session that is not renewed runs out, one that is does not.
+func consulLease(t *testing.T, config func(string) clients.Config) {
+	dying := config("w1")
+	dying.NoKeepAlive = true
+	one, two, three := consulOpen(t, dying), consulOpen(t, config("w2")), consulOpen(t, config("w3"))
+	kept := two.held("renewed", time.Second)
+	lost := one.held("dying", time.Second)
+	next := three.held("dying", time.Minute)
+	one.told(lost)
+	one.released(lost, clients.NotHeld)
+	three.kept(next)
+	// The one beside it was granted for as short a time, and earlier.
+	three.refused("renewed")
+	two.kept(kept)
+	two.released(kept, clients.Done)
+}
+
+// consulDelay: the lock of a session that ended is withheld as long as its
+// holder asked for, and not at all if it asked for none.
+func consulDelay(t *testing.T, config func(string) clients.Config, admin *api.Client) {
+	for _, delay := range []time.Duration{0, 50 * time.Second} {
+		withDelay := config("w1")
+		withDelay.LockDelay = delay
+		one, two := consulOpen(t, withDelay), consulOpen(t, config("w2"))
+		key := "delay " + delay.String()
+		lost := one.held(key, time.Minute)
+		session := consulSession(t, admin, lost.ID)
+		if session == nil || session.LockDelay != delay {
+			t.Fatalf("asked for a delay of %s: %+v", delay, session)
+		}
+		if _, err := admin.Session().Destroy(session.ID, nil); err != nil {
+			t.Fatal(err)
+		}
+		one.told(lost)
+		if delay == 0 {
+			two.held(key, time.Minute)
+		} else {
+			two.refused(key)
+		}
+		one.released(lost, clients.NotHeld)
+	}
+}
+
+// consulStopped: an attempt whose server does not answer any more is taken back
+// through another one.
+func consulStopped(t *testing.T, cluster Cluster) {
+	var follower, leader *Node
+	clustertest.Eventually(t, patience, func() error {
+		for _, node := range cluster.Servers() {
+			switch leads, err := node.Host.Leads(t.Context()); {
+			case err != nil:
+				return err
+			case leads:
+				leader = node
+			default:
+				follower = node
+			}
+		}
+		if leader == nil || follower == nil {
+			return errors.New("nobody leads")
+		}
+		return nil
+	})
+	admin := consulAdmin(t, leader)
+	one := consulOpen(t, clients.Config{Worker: "w1", Nodes: []string{leader.Address}})
+	first := one.held("stopped", time.Minute)
+
+	two := consulOpen(t, clients.Config{Worker: "", Nodes: []string{follower.Address, leader.Address}})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := two.acquire(ctx, "stopped", time.Minute)
+		done <- err
+	}()
+	clustertest.Eventually(t, patience, func() error {
+		if consulSession(t, admin, "-1") == nil {
+			return errors.New("it has no session yet")
+		}
+		return nil
+	})
+	signal(t, follower, agent.Stop)
+	cancel()
+	if err := <-done; clients.OutcomeOf(err) != clients.Unknown {
+		t.Errorf("stopped to wait at a stopped server: %v", err)
+	}
+	two.released(clients.Grant{Key: "stopped", ID: "-1"}, clients.NotHeld)
+	if session := consulSession(t, admin, "-1"); session != nil {
+		t.Errorf("it left %+v behind", session)
+	}
+	one.kept(first)
+	one.released(first, clients.Done)
+	two.held("stopped", time.Minute)
+	signal(t, follower, agent.Continue)
+}
+
+// TestConsulAlone: one server is a cluster too, and leads itself.
+func TestConsulAlone(t *testing.T) {
+	r := request(t, "consul")
+	clustertest.Engine(t)
+	if !slices.Contains(r.Spec.Sizes, 1) {
+		t.Fatal("the table does not offer one server")
+	}
+	r.Nodes = 1
+	cluster, err := Start(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cluster.Close(context.WithoutCancel(t.Context())) })
+	node := cluster.Servers()[0]
+	if leads, err := node.Host.Leads(t.Context()); err != nil || !leads {
+		t.Errorf("leads: %v, %v", leads, err)
+	}
+	one := consulOpen(t, clients.Config{Worker: "w1", Nodes: []string{node.Address}})
+	one.released(one.held("alone", time.Minute), clients.Done)
+}

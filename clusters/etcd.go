@@ -1,0 +1,127 @@
+package clusters
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"lockcheck/clusters/agent"
+)
+
+const (
+	etcdPort     = 2379
+	etcdPeerPort = 2380
+	// etcdToken is the same on all: members with other ones refuse each other.
+	etcdToken = "lockcheck"
+)
+
+// etcdSpec is one etcd cluster. Its timing is the default of etcd, spelt out
+// because the shortest lease follows from it: 1.5 election timeouts.
+func etcdSpec() Spec {
+	return Spec{
+		Name: "etcd", Nodes: 3, Sizes: []int{5, 1}, Image: "etcd",
+		Versions: []string{"3.6.16", "3.5.16", "3.5.15", "3.4.3"},
+		Server: func(int) Server {
+			return Server{Program: "etcd", Port: etcdPort, Probes: etcdProbes{}, Command: etcdCommand}
+		},
+	}
+}
+
+// etcdCommand uses only flags that all versions know.
+func etcdCommand(p Place) []string {
+	url := func(ip string, port int) string { return fmt.Sprintf("http://%s:%d", ip, port) }
+	name := func(n int) string { return fmt.Sprintf("n%d", n+1) }
+	var members []string
+	for n, ip := range p.IPs {
+		members = append(members, name(n)+"="+url(ip, etcdPeerPort))
+	}
+	return []string{
+		"etcd", "--name", name(p.N), "--data-dir", p.Folder + "/etcd",
+		"--listen-client-urls", url("0.0.0.0", etcdPort), "--advertise-client-urls", url(p.IPs[p.N], etcdPort),
+		"--listen-peer-urls", url("0.0.0.0", etcdPeerPort), "--initial-advertise-peer-urls", url(p.IPs[p.N], etcdPeerPort),
+		"--initial-cluster", strings.Join(members, ","), "--initial-cluster-token", etcdToken,
+		"--initial-cluster-state", "new",
+		"--heartbeat-interval", "100", "--election-timeout", "1000",
+	}
+}
+
+// etcdProbes asks an etcd server by HTTP, which all versions speak beside gRPC.
+type etcdProbes struct{}
+
+var (
+	_ agent.Probes      = etcdProbes{}
+	_ agent.LeaderProbe = etcdProbes{}
+)
+
+// Ready needs a leader.
+func (p etcdProbes) Ready(ctx context.Context, address string) error {
+	var answer struct {
+		Health string `json:"health"`
+	}
+	if _, err := p.ask(ctx, http.MethodGet, address, "/health", &answer); err != nil {
+		return err
+	}
+	if answer.Health != "true" {
+		return fmt.Errorf("its health is %q", answer.Health)
+	}
+	return nil
+}
+
+// Clock returns the date of an answer, which is in whole seconds.
+func (p etcdProbes) Clock(ctx context.Context, address string) (time.Time, error) {
+	header, err := p.ask(ctx, http.MethodGet, address, "/version", nil)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return http.ParseTime(header.Get("Date"))
+}
+
+func (p etcdProbes) Version(ctx context.Context, address string) (string, error) {
+	var answer struct {
+		Server string `json:"etcdserver"`
+	}
+	_, err := p.ask(ctx, http.MethodGet, address, "/version", &answer)
+	return answer.Server, err
+}
+
+// Leads compares the server's own identity with that of whom it takes for the
+// leader.
+func (p etcdProbes) Leads(ctx context.Context, address string) (bool, error) {
+	var answer struct {
+		Header struct {
+			Member string `json:"member_id"`
+		} `json:"header"`
+		Leader string `json:"leader"`
+	}
+	_, err := p.ask(ctx, http.MethodPost, address, "/v3/maintenance/status", &answer)
+	return err == nil && answer.Leader == answer.Header.Member, err
+}
+
+// ask makes one connection for one question. An answer of nil is not read.
+func (etcdProbes) ask(ctx context.Context, method, address, path string, answer any) (http.Header, error) {
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+address+path, bytes.NewBufferString("{}"))
+	if err != nil {
+		return nil, err
+	}
+	request.Close = true
+	response, err := new(http.Client).Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	switch {
+	case err != nil:
+		return nil, err
+	case response.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("%s: %s", response.Status, bytes.TrimSpace(body))
+	case answer == nil:
+		return response.Header, nil
+	}
+	return response.Header, json.Unmarshal(body, answer)
+}

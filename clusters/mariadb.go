@@ -1,0 +1,73 @@
+package clusters
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"lockcheck/clusters/agent"
+)
+
+const (
+	mariaPort = 3306
+	mariaData = "/var/lib/mysql"
+)
+
+// mariaSpec is one MariaDB with its default durability.
+func mariaSpec() Spec {
+	return Spec{
+		Name: "mariadb", Nodes: 1, Image: "mariadb",
+		Server: func(int) Server {
+			return Server{
+				Program: "mariadb", Port: mariaPort, Probes: mariaProbes{},
+				Command: func(Place) []string {
+					return []string{
+						"mariadbd", "--datadir=" + mariaData, "--bind-address=0.0.0.0", "--skip-name-resolve",
+						// As for PostgreSQL: a client that is not heard of for SQLSilence is gone.
+						"--tcp-keepalive-time=2", "--tcp-keepalive-interval=1", "--tcp-keepalive-probes=3",
+					}
+				},
+				ClockEnv: []string{"LD_PRELOAD=/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"},
+			}
+		},
+	}
+}
+
+// mariaProbes asks MariaDB.
+type mariaProbes struct{}
+
+var _ agent.Probes = mariaProbes{}
+
+// askMaria makes one connection for one question with one answer.
+func askMaria(ctx context.Context, address, question string, answer any) error {
+	config := mysql.NewConfig()
+	config.User, config.Net, config.Addr = "lockcheck", "tcp", address
+	config.ParseTime = true
+	config.Params = map[string]string{"time_zone": "'+00:00'"}
+	config.Logger = &mysql.NopLogger{}
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return err
+	}
+	db := sql.OpenDB(connector)
+	return errors.Join(db.QueryRowContext(ctx, question).Scan(answer), db.Close())
+}
+
+func (mariaProbes) Ready(ctx context.Context, address string) error {
+	var one int
+	return askMaria(ctx, address, "SELECT 1", &one)
+}
+
+// Clock asks for SYSDATE: NOW is the time at which the statement began.
+func (mariaProbes) Clock(ctx context.Context, address string) (now time.Time, err error) {
+	err = askMaria(ctx, address, "SELECT SYSDATE(6)", &now)
+	return now, err
+}
+
+func (mariaProbes) Version(ctx context.Context, address string) (version string, err error) {
+	err = askMaria(ctx, address, "SELECT VERSION()", &version)
+	return version, err
+}

@@ -1,0 +1,58 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"lockcheck/clusters/agent"
+)
+
+// pgBouncerServer is a pooler that gives each transaction whichever session of
+// the server is free, the mode that is chosen for many clients.
+func pgBouncerServer() Server {
+	return Server{
+		Program: "pgbouncer", Port: pgBouncerPort, Probes: pgBouncerProbes{}, Later: true,
+		Command: pgBouncerCommand,
+	}
+}
+
+// pgBouncerCommand writes the settings first: it takes them from a file only.
+func pgBouncerCommand(p Place) []string {
+	settings := strings.Join([]string{
+		"[databases]",
+		fmt.Sprintf("postgres = host=%s port=%d user=postgres", p.IPs[0], postgresPort),
+		"[pgbouncer]",
+		"listen_addr = 0.0.0.0",
+		fmt.Sprintf("listen_port = %d", pgBouncerPort),
+		"unix_socket_dir =",
+		"auth_type = any",
+		"admin_users = postgres",
+		"pool_mode = transaction",
+		fmt.Sprintf("default_pool_size = %d", pgBouncerPool),
+	}, "\n")
+	return []string{"sh", "-c", `echo "$0" > /tmp/pgbouncer.ini && exec pgbouncer /tmp/pgbouncer.ini`, settings}
+}
+
+// pgBouncerProbes asks PgBouncer: the server behind it whether a client is
+// served, its own console for what is its own.
+type pgBouncerProbes struct{ postgresProbes }
+
+var _ agent.Probes = pgBouncerProbes{}
+
+const pgBouncerConsole = "pgbouncer"
+
+// errNoTime is why the clock of PgBouncer cannot be moved with proof: to ask
+// through it would be to ask the server behind it.
+var errNoTime = errors.New("PgBouncer does not tell the time")
+
+func (pgBouncerProbes) Clock(context.Context, string) (time.Time, error) {
+	return time.Time{}, errNoTime
+}
+
+func (pgBouncerProbes) Version(ctx context.Context, address string) (version string, err error) {
+	err = askPostgres(ctx, address, pgBouncerConsole, "SHOW VERSION", &version)
+	return strings.TrimPrefix(version, "PgBouncer "), err
+}
