@@ -128,6 +128,8 @@ const progressTail = 12
 // the error that they may contain, with the lines that led to it.
 func followProgress(stream io.Reader, progress func(line string)) error {
 	var tail []string
+	// The engine paints red what a step writes to its standard error.
+	plain := strings.NewReplacer("\x1b[91m", "", "\x1b[0m", "")
 	for messages := json.NewDecoder(stream); ; {
 		var message struct {
 			Stream string `json:"stream"`
@@ -142,7 +144,7 @@ func followProgress(stream io.Reader, progress func(line string)) error {
 		case message.Error != "":
 			return fmt.Errorf("%s\n%s", message.Error, strings.Join(tail, "\n"))
 		}
-		for line := range strings.Lines(message.Stream) {
+		for line := range strings.Lines(plain.Replace(message.Stream)) {
 			if line = strings.TrimSpace(line); line != "" {
 				progress(line)
 				tail = append(tail, line)[max(0, len(tail)+1-progressTail):]

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
@@ -59,7 +60,7 @@ type Maker struct {
 	RegisterFolder func(path string) error
 }
 
-// Names lists the recipes.
+// Names lists the recipes in order.
 func Names() []string {
 	entries, err := recipes.ReadDir(recipesFolder)
 	if err != nil {
@@ -70,6 +71,7 @@ func Names() []string {
 	for _, entry := range entries {
 		names = append(names, strings.TrimSuffix(entry.Name(), dockerfileSuffix))
 	}
+	slices.Sort(names)
 	return names
 }
 

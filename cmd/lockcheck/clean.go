@@ -89,15 +89,24 @@ func (s *system) makeImages(ctx context.Context, names []string) error {
 		return err
 	}
 	defer docker.Close()
-	progress := s.progress()
-	defer progress.Done()
-	maker := images.Maker{Engine: docker, Progress: progress.Step, Status: progress.Status}
-	made, err := maker.EnsureAll(ctx, names)
+	binary, err := s.binary()
 	if err != nil {
 		return err
 	}
-	for _, image := range made {
-		fmt.Fprintf(s.stdout, "%s  %s\n", image.Ref, image.ID)
-	}
-	return nil
+	progress := s.progress()
+	defer progress.Done()
+	return harness.Errand(binary, func(registry harness.Registry) error {
+		maker := images.Maker{
+			Engine: docker, Progress: progress.Step, Status: progress.Status,
+			Register: registry.Process, RegisterFolder: registry.Folder,
+		}
+		made, err := maker.EnsureAll(ctx, names)
+		if err != nil {
+			return err
+		}
+		for _, image := range made {
+			fmt.Fprintf(s.stdout, "%s  %s\n", image.Ref, image.ID)
+		}
+		return nil
+	})
 }
