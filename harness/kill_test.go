@@ -8,13 +8,17 @@ import (
 	"lockcheck/checker"
 	"lockcheck/clusters/clustertest"
 	"lockcheck/history"
+	"lockcheck/nemesis"
 )
 
 // TestKillWorkers kills holders of the embedded lock: that is no failure of the
 // run, the lock is free again after the lease, and the last two are spared.
 func TestKillWorkers(t *testing.T) {
 	outcome := runTest(t, options(t, func(o *Options) {
-		o.Nemesis, o.Interval = "kill:holder", 500*time.Millisecond
+		o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
+			Fault: "kill", Target: "holder", Every: nemesis.Span{Plus: 100 * time.Millisecond}, Times: 4,
+		}}}
+		o.EndEarly, o.TimeLimit = true, 30*time.Second
 		o.Section.Min, o.Section.Max = 200*time.Millisecond, 200*time.Millisecond
 	}))
 	if outcome.Results.Verdict != checker.Valid {
