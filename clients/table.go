@@ -130,6 +130,18 @@ func Table() []Info {
 			Modules: []string{goRedis}, Open: openRedisUnsafeRelease,
 		},
 		{
+			Name: "redis-aof", Summary: "as redis, on a Redis that writes each change to its disk before it answers",
+			Servers: "redis-aof", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
+			Renew: true, Told: "when a renewal fails", Clock: "wall clock of the server",
+			Modules: []string{goRedis}, Open: openRedis,
+		},
+		{
+			Name: "redis-failover", Summary: "as redis, on a primary with a replica that three Sentinels promote when it fails",
+			Servers: "redis-failover", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 6 * time.Second,
+			Renew: true, Told: "when a renewal fails", Clock: "wall clock of the primary",
+			Modules: []string{goRedis}, Open: openRedisFailover,
+		},
+		{
 			Name: "redislock", Summary: "one Redis: SET NX PX by a library that people use", Library: "github.com/bsm/redislock",
 			Servers: "redis", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
 			Renew: true, Told: "when a renewal fails", Clock: "wall clock of the server",

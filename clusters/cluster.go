@@ -91,7 +91,7 @@ func (s Spec) HasSize(nodes int) bool { return slices.Contains(s.AllSizes(), nod
 func Table() []Spec {
 	return []Spec{
 		memorySpec(), noneSpec(), redisSpec("redis", 1), redisSpec("redis5", 5, 3),
-		valkeySpec(), etcdSpec(), zookeeperSpec(), consulSpec(),
+		redisAOFSpec(), redisFailoverSpec(), valkeySpec(), etcdSpec(), zookeeperSpec(), consulSpec(),
 		postgresSpec(), pgBouncerSpec(), mariaSpec(),
 	}
 }

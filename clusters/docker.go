@@ -16,7 +16,6 @@ import (
 	"lockcheck/clusters/agent"
 	"lockcheck/clusters/engine"
 	"lockcheck/clusters/images"
-	"lockcheck/history"
 )
 
 const (
@@ -169,42 +168,23 @@ func (c *docker) place(node *Node) Place {
 // nodeFolder is the folder of a server in the shared one.
 func nodeFolder(node *Node) string { return sharedFolder + "/" + node.Name }
 
-// clockFile is where the offset of a server's wall clock is.
-func clockFile(node *Node) string { return nodeFolder(node) + "/offset" }
-
 func (c *docker) startServerAgent(ctx context.Context, node *Node) error {
-	place := c.place(node)
-	err := c.startAgent(ctx, node,
-		"--servers", c.request.Spec.Name, "--server", strconv.Itoa(place.N),
-		"--address", "127.0.0.1:"+strconv.Itoa(node.Server.Port),
-		"--clock-file", clockFile(node))
-	if err != nil {
+	args := []string{
+		"--servers", c.request.Spec.Name, "--server", strconv.Itoa(c.place(node).N),
+		"--address", "127.0.0.1:" + strconv.Itoa(node.Server.Port),
+	}
+	if err := c.startAgent(ctx, node, append(args, clockFlags(node, driverOf(c.image))...)...); err != nil {
 		return err
 	}
 	return startClock(ctx, node)
 }
 
-// startClock sets the server's clock to true time before it starts, and makes
-// sure that the engine's machine has our monotonic clock: on another machine,
-// or in a virtual one, the times of a history could not be compared.
-func startClock(ctx context.Context, node *Node) error {
-	before := history.Now()
-	moment, err := node.Host.SetClock(ctx, 0)
-	if err != nil {
-		return err
-	}
-	if moment.From < before || moment.To > history.Now() {
-		return errors.New("the Docker engine runs on a machine with another monotonic clock; run lockcheck there")
-	}
-	return nil
-}
-
 func (c *docker) startServer(ctx context.Context, node *Node) error {
-	command := node.Server.Command(c.place(node))
+	command, env := withClock(node, driverOf(c.image), node.Server.Command(c.place(node)), node.Server.ClockEnv)
 	server, err := c.engine.Start(ctx, engine.Spec{
 		Name: c.serverName(node.Name), Image: c.image.Ref, Labels: c.request.Labels,
 		Entrypoint: command[:1], Command: command[1:],
-		Env:    c.clockEnv(node),
+		Env:    env,
 		Within: c.name(node.Name), Volumes: c.volumes(),
 	})
 	if err != nil {
@@ -231,25 +211,6 @@ func (c *docker) awaitServer(ctx context.Context, node *Node) error {
 		return c.withLog(ctx, err, node.Name)
 	}
 	return nil
-}
-
-// errClockImage is why the clock of a foreign image cannot be moved.
-var errClockImage = errors.New("the image of the server is not prepared for libfaketime")
-
-// clockEnv returns the environment of a server whose wall clock can be moved.
-// It is there in every run, with and without clock faults, so that a run and
-// its control differ in nothing but the fault.
-func (c *docker) clockEnv(node *Node) []string {
-	if c.image.Labels[images.ClockLabel] != images.Libfaketime {
-		node.Clock = errClockImage
-		return nil
-	}
-	return append([]string{
-		"FAKETIME_TIMESTAMP_FILE=" + clockFile(node),
-		"FAKETIME_NO_CACHE=1",
-		"FAKETIME_DONT_FAKE_MONOTONIC=1",
-		"FAKETIME_FORCE_MONOTONIC_FIX=0",
-	}, node.Server.ClockEnv...)
 }
 
 // startAgent starts the agent of a node, which must have its address.

@@ -29,7 +29,9 @@ func open(t *testing.T, lock string, cluster Cluster) *locker {
 	}
 	config := clients.Config{Worker: "w1"}
 	for _, node := range cluster.Servers() {
-		config.Nodes = append(config.Nodes, node.Address)
+		if !node.Server.Hidden {
+			config.Nodes = append(config.Nodes, node.Address)
+		}
 	}
 	opened, err := info.Open(config)
 	if err != nil {

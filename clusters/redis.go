@@ -19,15 +19,7 @@ const redisPort = 6379
 func redisSpec(name string, nodes int, sizes ...int) Spec {
 	return Spec{
 		Name: name, Nodes: nodes, Sizes: sizes, Image: "redis",
-		Server: func(int) Server {
-			server := redisServer("redis")
-			// jemalloc's start calls the clock before libfaketime is ready; the debug
-			// malloc of libc, loaded after it, breaks the circle.
-			server.ClockEnv = []string{
-				"LD_PRELOAD=/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1:/lib/x86_64-linux-gnu/libc_malloc_debug.so.0",
-			}
-			return server
-		},
+		Server: func(int) Server { return redisServer("redis") },
 	}
 }
 
@@ -39,16 +31,34 @@ func valkeySpec() Spec {
 	}
 }
 
-// redisServer is a server of Redis or of its fork: their programs differ by
-// name only.
-func redisServer(program string) Server {
+// redisAOFSpec is one Redis that has written to its disk whatever it answers.
+func redisAOFSpec() Spec {
+	return Spec{
+		Name: "redis-aof", Nodes: 1, Image: "redis",
+		Server: func(int) Server {
+			server := redisServer("redis", "--appendonly", "yes", "--appendfsync", "always")
+			command := server.Command
+			server.Command = func(p Place) []string { return append(command(p), "--dir", p.Folder) }
+			return server
+		},
+	}
+}
+
+// redisServer is a server of Redis or of its fork, whose programs differ by name
+// only. It keeps nothing, unless the arguments say otherwise.
+func redisServer(program string, args ...string) Server {
 	return Server{
 		Program: program, Port: redisPort, Probes: redisProbes{version: program + "_version"},
 		Command: func(Place) []string {
-			return []string{
+			return append([]string{
 				program + "-server", "--bind", "0.0.0.0", "--protected-mode", "no",
 				"--save", "", "--appendonly", "no", "--dir", "/tmp",
-			}
+			}, args...)
+		},
+		// jemalloc's start calls the clock before libfaketime is ready; the debug
+		// malloc of libc, loaded after it, breaks the circle.
+		ClockEnv: []string{
+			"LD_PRELOAD=/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1:/lib/x86_64-linux-gnu/libc_malloc_debug.so.0",
 		},
 	}
 }

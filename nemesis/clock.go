@@ -25,7 +25,7 @@ const clockTolerance = 1100 * time.Millisecond
 
 func clockKind() Kind {
 	return Kind{
-		Name: kindClock, Summary: "move the wall clock of a server, forward or back, for a while (libfaketime)",
+		Name: kindClock, Summary: "move the wall clock of a server, forward or back, for a while",
 		Target: roleOne,
 		Can: func(env Environment, node *clusters.Node) error {
 			if !env.server(node) {

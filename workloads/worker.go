@@ -388,7 +388,9 @@ func (w *worker) complete(op history.Event, err error) clients.Outcome {
 		op.Type = history.OK
 	case errors.As(err, &busy):
 		op.Type, op.Error, op.Holder = history.Fail, "busy", busy.Holder
-	case outcome == clients.Unknown:
+	// That a release did nothing does not mean that there was nothing to release,
+	// which is what its failure says.
+	case outcome == clients.Unknown, outcome == clients.NoEffect && op.F != history.Acquire:
 		op.Type, op.Error = history.Info, err.Error()
 	default:
 		op.Type, op.Error = history.Fail, err.Error()

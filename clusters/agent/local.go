@@ -5,13 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
-	"strconv"
 	"syscall"
 	"time"
-
-	"lockcheck/history"
 )
 
 // Local is the Host of this process' own namespaces, or of single processes.
@@ -21,9 +16,11 @@ type Local struct {
 	// Network: the network namespace belongs to the node alone. Without it the
 	// node cannot be cut off.
 	Network bool
-	// ClockFile holds the offset of the server's wall clock for libfaketime; ""
+	// ClockFile holds the offset of the server's wall clock for the driver; ""
 	// where the clock cannot be moved.
-	ClockFile string
+	ClockFile   string
+	ClockDriver ClockDriver
+	unmovable   error // why the driver does not work here
 	// Probes and Address reach the server; nil on a node without one.
 	Probes  Probes
 	Address string
@@ -33,7 +30,6 @@ var _ Host = Local{}
 
 var (
 	errNoNetwork = errors.New("the node has no network of its own")
-	errNoClock   = errors.New("the wall clock of the server cannot be moved")
 	errNoServer  = errors.New("the node has no server to ask")
 )
 
@@ -106,30 +102,6 @@ func (l Local) Dial(ctx context.Context, address string, timeout time.Duration) 
 	default:
 		return err
 	}
-}
-
-// SetClock implements Host. The file is replaced, never rewritten: a server
-// that meets a truncated one exits.
-func (l Local) SetClock(_ context.Context, offset time.Duration) (Moment, error) {
-	if l.ClockFile == "" {
-		return Moment{}, errNoClock
-	}
-	moment := Moment{From: history.Now()}
-	content := strconv.AppendFloat(nil, offset.Seconds(), 'f', 9, 64)
-	if offset >= 0 {
-		content = append([]byte{'+'}, content...)
-	}
-	folder := filepath.Dir(l.ClockFile)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return moment, err
-	}
-	temporary := filepath.Join(folder, ".next")
-	if err := os.WriteFile(temporary, append(content, '\n'), 0o644); err != nil {
-		return moment, err
-	}
-	err := os.Rename(temporary, l.ClockFile)
-	moment.To = history.Now()
-	return moment, err
 }
 
 // Clock implements Host.

@@ -217,33 +217,6 @@ func TestEveryProcess(t *testing.T) {
 	}
 }
 
-func TestSetClockFile(t *testing.T) {
-	for offset, want := range map[time.Duration]string{
-		0:                       "+0.000000000\n",
-		time.Minute:             "+60.000000000\n",
-		-time.Minute:            "-60.000000000\n",
-		-500 * time.Millisecond: "-0.500000000\n",
-		time.Nanosecond:         "+0.000000001\n",
-	} {
-		t.Run(offset.String(), func(t *testing.T) {
-			folder := filepath.Join(t.TempDir(), "n1")
-			host := Local{ClockFile: filepath.Join(folder, "offset")}
-			for range 2 { // the second time it replaces the first
-				if _, err := host.SetClock(t.Context(), offset); err != nil {
-					t.Fatal(err)
-				}
-			}
-			content, err := os.ReadFile(host.ClockFile)
-			if err != nil || string(content) != want {
-				t.Errorf("%q, %v: want %q", content, err, want)
-			}
-			if entries, err := os.ReadDir(folder); err != nil || len(entries) != 1 {
-				t.Errorf("%v, %v: want the file alone", entries, err)
-			}
-		})
-	}
-}
-
 // TestReadingOffset: the offset is known only as well as the question took time.
 func TestReadingOffset(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

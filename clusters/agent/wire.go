@@ -30,6 +30,7 @@ type reply struct {
 	Refused   bool      `json:",omitempty"` // the error is ErrRefused
 	NoLeader  bool      `json:",omitempty"` // the error is ErrNoLeader
 	Yes       bool      `json:",omitempty"`
+	NoClock   bool      `json:",omitempty"` // the error is ErrClock
 	Moment    Moment    `json:",omitzero"`
 	Processes []Process `json:",omitempty"`
 	Dropped   int64     `json:",omitempty"`
@@ -123,7 +124,7 @@ func perform(ctx context.Context, host Host, r request, deeds sync.Locker) reply
 	if err != nil {
 		answer.Error = err.Error()
 		answer.NoAnswer, answer.NoLeader = errors.Is(err, ErrNoAnswer), errors.Is(err, ErrNoLeader)
-		answer.Refused = errors.Is(err, ErrRefused)
+		answer.Refused, answer.NoClock = errors.Is(err, ErrRefused), errors.Is(err, ErrClock)
 	}
 	return answer
 }
@@ -196,6 +197,8 @@ func (r *Remote) call(ctx context.Context, call request) (reply, error) {
 			return answer, fmt.Errorf("%s: %w", call.Target, ErrRefused)
 		case answer.NoLeader:
 			return answer, ErrNoLeader
+		case answer.NoClock:
+			return answer, clockError(answer.Error)
 		case answer.Error != "":
 			return answer, errors.New(answer.Error)
 		}
@@ -204,6 +207,12 @@ func (r *Remote) call(ctx context.Context, call request) (reply, error) {
 		return reply{}, fmt.Errorf("agent: %s: %w", call.Method, ctx.Err())
 	}
 }
+
+// clockError is an ErrClock that came with its own words.
+type clockError string
+
+func (e clockError) Error() string        { return string(e) }
+func (e clockError) Is(target error) bool { return target == ErrClock }
 
 func (r *Remote) send(call request) (<-chan reply, error) {
 	r.mu.Lock()

@@ -128,6 +128,7 @@ With no lock named, "lockcheck test" needs nothing but itself.`,
 		testCommand(s), reproCommand(s), findingsCommand(s), analyzeCommand(s), listCommand(s), doctorCommand(s), cleanCommand(s),
 		imagesCommand(s), exitCodesTopic(),
 		workerCommand(s), resourceCommand(s), serverCommand(s), agentCommand(s), reapCommand(s),
+		launchCommand(), traceCommand(s), nowCommand(s),
 	)
 	return root
 }

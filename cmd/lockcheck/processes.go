@@ -8,6 +8,7 @@ import (
 
 	"lockcheck/clusters"
 	"lockcheck/clusters/agent"
+	"lockcheck/clusters/vdso"
 	"lockcheck/harness"
 	"lockcheck/workloads"
 )
@@ -61,7 +62,7 @@ func serverCommand(s *system) *cobra.Command {
 }
 
 func agentCommand(s *system) *cobra.Command {
-	var servers string
+	var servers, driver, launcher string
 	var server int
 	host := agent.Local{Network: true}
 	cmd := &cobra.Command{
@@ -70,6 +71,8 @@ func agentCommand(s *system) *cobra.Command {
 			if spec, known := clusters.ByName(servers); known {
 				host.Probes = spec.Server(server).Probes
 			}
+			host.ClockDriver = agent.ClockDriver(driver)
+			host.PrepareClock(cmd.Context(), launcher)
 			return agent.Serve(cmd.Context(), host, s.stdin, s.stdout)
 		},
 	}
@@ -77,7 +80,33 @@ func agentCommand(s *system) *cobra.Command {
 	cmd.Flags().IntVar(&server, "server", 0, "which of the servers, from 0")
 	cmd.Flags().StringVar(&host.Address, "address", "", "address of the server")
 	cmd.Flags().StringVar(&host.ClockFile, "clock-file", "", "file with the offset of the server's clock")
+	cmd.Flags().StringVar(&driver, "clock-driver", string(agent.Libfaketime), "what moves the server's clock")
+	cmd.Flags().StringVar(&launcher, "launcher", "", "where to put this binary as the launcher of servers")
 	return cmd
+}
+
+func launchCommand() *cobra.Command {
+	var clockFile string
+	cmd := &cobra.Command{
+		Use: vdso.LaunchCommand, Hidden: true, Args: usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(_ *cobra.Command, program []string) error { return vdso.Exec(clockFile, program) },
+	}
+	cmd.Flags().StringVar(&clockFile, "clock-file", "", "file with the offset of the program's clock")
+	return cmd
+}
+
+func traceCommand(s *system) *cobra.Command {
+	return &cobra.Command{
+		Use: vdso.TraceCommand, Hidden: true, Args: usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error { return vdso.Trace(s.stdin, s.stdout) },
+	}
+}
+
+func nowCommand(s *system) *cobra.Command {
+	return &cobra.Command{
+		Use: vdso.NowCommand, Hidden: true, Args: usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error { return vdso.Now(s.stdout) },
+	}
 }
 
 func reapCommand(s *system) *cobra.Command {

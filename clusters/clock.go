@@ -1,0 +1,71 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+
+	"lockcheck/clusters/agent"
+	"lockcheck/clusters/engine"
+	"lockcheck/clusters/images"
+	"lockcheck/clusters/vdso"
+	"lockcheck/history"
+)
+
+// launcherPath is where the agents of a run put the launcher of its servers: in
+// the volume, because nothing is known about a server's image.
+const launcherPath = sharedFolder + "/bin/lockcheck"
+
+// clockFile is where the offset of a server's wall clock is.
+func clockFile(node *Node) string { return nodeFolder(node) + "/offset" }
+
+// driverOf returns what moves the clock of servers of an image: libfaketime where
+// the image is prepared for it, else the driver that needs no preparation.
+func driverOf(image engine.Image) agent.ClockDriver {
+	if image.Labels[images.ClockLabel] == images.Libfaketime {
+		return agent.Libfaketime
+	}
+	return agent.VDSO
+}
+
+// clockFlags are the flags of a server's agent about its clock.
+func clockFlags(node *Node, driver agent.ClockDriver) []string {
+	return []string{"--clock-file", clockFile(node), "--clock-driver", string(driver), "--launcher", launcherPath}
+}
+
+// startClock sets the server's clock to true time before it starts, and keeps why
+// that cannot be done, if so. It also makes sure that the engine's machine has our
+// monotonic clock: on another machine, or in a virtual one, the times of a history
+// could not be compared.
+func startClock(ctx context.Context, node *Node) error {
+	before := history.Now()
+	moment, err := node.Host.SetClock(ctx, 0)
+	switch {
+	case errors.Is(err, agent.ErrClock):
+		node.Clock = err
+	case err != nil:
+		return err
+	}
+	if moment.From < before || moment.To > history.Now() {
+		return errors.New("the Docker engine runs on a machine with another monotonic clock; run lockcheck there")
+	}
+	return nil
+}
+
+// withClock returns command and environment of a server whose wall clock can be
+// moved, after startClock. They are the same in every run, with and without clock
+// faults, so that a run and its control differ in nothing but the fault. Where the
+// clock cannot be moved the server is started as it is.
+func withClock(node *Node, driver agent.ClockDriver, command, faketime []string) (launched, env []string) {
+	switch {
+	case node.Clock != nil:
+		return command, nil
+	case driver == agent.VDSO:
+		return append(vdso.Launcher(launcherPath, clockFile(node)), command...), nil
+	}
+	return command, append([]string{
+		"FAKETIME_TIMESTAMP_FILE=" + clockFile(node),
+		"FAKETIME_NO_CACHE=1",
+		"FAKETIME_DONT_FAKE_MONOTONIC=1",
+		"FAKETIME_FORCE_MONOTONIC_FIX=0",
+	}, faketime...)
+}

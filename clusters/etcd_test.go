@@ -1,0 +1,345 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"lockcheck/clients"
+	"lockcheck/clusters/agent"
+	"lockcheck/clusters/clustertest"
+	"lockcheck/history"
+)
+
+// startedEtcd starts a number of servers of a version; "" for the usual one.
+func startedEtcd(t *testing.T, version string, nodes int) Cluster {
+	t.Helper()
+	clustertest.Engine(t)
+	r := request(t, "etcd")
+	r.Version, r.Nodes = version, nodes
+	cluster, err := Start(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return cluster
+}
+
+// etcdClient is a client of a lock on etcd, which queues and has a session.
+type etcdClient struct {
+	*testing.T
+	lock    clients.Lock
+	name    string
+	attempt int
+}
+
+func openEtcd(t *testing.T, lock, name string, cluster Cluster, noKeepAlive bool) *etcdClient {
+	t.Helper()
+	info, ok := clients.ByName(lock)
+	if !ok || !info.Session || !info.Queues || info.MinTTL != 2*time.Second {
+		t.Fatalf("lock %q: %+v", lock, info)
+	}
+	config := clients.Config{Worker: name, NoKeepAlive: noKeepAlive}
+	for _, node := range cluster.Servers() {
+		config.Nodes = append(config.Nodes, node.Address)
+	}
+	opened, err := info.Open(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = opened.Close() })
+	return &etcdClient{T: t, lock: opened, name: name}
+}
+
+func (c *etcdClient) id() string { return fmt.Sprintf("%s-%d", c.name, c.attempt) }
+
+// try waits its turn for some time.
+func (c *etcdClient) try(key string, ttl, wait time.Duration) (clients.Grant, error) {
+	c.attempt++
+	ctx, cancel := context.WithTimeout(c.Context(), wait)
+	defer cancel()
+	return c.lock.Acquire(ctx, clients.Attempt{Key: key, ID: c.id(), TTL: ttl})
+}
+
+func (c *etcdClient) acquire(key string, ttl time.Duration) clients.Grant {
+	c.Helper()
+	grant, err := c.try(key, ttl, patience)
+	if err != nil {
+		c.Fatalf("%s: %v", c.id(), err)
+	}
+	if grant.Key != key || grant.ID != c.id() || grant.Token == 0 || grant.Dead {
+		c.Fatalf("granted %+v", grant)
+	}
+	return grant
+}
+
+// queue waits for its turn in the background.
+func (c *etcdClient) queue(key string, ttl time.Duration) <-chan etcdAnswer {
+	answers := make(chan etcdAnswer, 1)
+	go func() {
+		grant, err := c.try(key, ttl, patience)
+		answers <- etcdAnswer{grant, err}
+	}()
+	return answers
+}
+
+type etcdAnswer struct {
+	grant clients.Grant
+	err   error
+}
+
+// held makes sure that somebody else has the lock: the attempt waits in vain, and
+// leaves nothing behind.
+func (c *etcdClient) held(key string) {
+	c.Helper()
+	_, err := c.try(key, time.Minute, 300*time.Millisecond)
+	var busy *clients.BusyError
+	if !errors.As(err, &busy) {
+		c.Fatalf("attempt on a lock that is held: %v", err)
+	}
+	c.outcome("release of an attempt that was withdrawn", clients.NotHeld, clients.Grant{Key: key, ID: c.id()})
+}
+
+func (c *etcdClient) outcome(what string, want clients.Outcome, grant clients.Grant) {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(c.Context(), 5*time.Second)
+	defer cancel()
+	if err := c.lock.Release(ctx, grant); clients.OutcomeOf(err) != want {
+		c.Fatalf("%s: outcome %d (%v), want %d", what, clients.OutcomeOf(err), err, want)
+	}
+}
+
+// etcdKeys asks the servers themselves.
+type etcdKeys struct {
+	*testing.T
+	*clientv3.Client
+}
+
+func lookInto(t *testing.T, cluster Cluster) etcdKeys {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{cluster.Servers()[0].Address}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return etcdKeys{t, client}
+}
+
+// await waits until there are n claims on a lock, and returns their leases.
+func (e etcdKeys) await(lock string, n int) (leases []clientv3.LeaseID) {
+	e.Helper()
+	clustertest.Eventually(e, patience, func() error {
+		ctx, cancel := context.WithTimeout(e.Context(), 5*time.Second)
+		defer cancel()
+		answer, err := e.Get(ctx, lock+"/", clientv3.WithPrefix())
+		if err != nil || len(answer.Kvs) != n {
+			return fmt.Errorf("%s: %v, %w; want %d claims", lock, answer, err, n)
+		}
+		leases = nil
+		for _, kv := range answer.Kvs {
+			leases = append(leases, clientv3.LeaseID(kv.Lease))
+		}
+		return nil
+	})
+	return leases
+}
+
+// TestEtcd holds the locks on etcd to the contract of clients.Lock.
+func TestEtcd(t *testing.T) {
+	cluster := startedEtcd(t, "", 0)
+	for _, lock := range []string{"etcd", "etcd-v3lock"} {
+		for name, contract := range map[string]func(*testing.T, string, Cluster){
+			"release": etcdRelease, "queue": etcdQueue, "lease": etcdLeases, "lost": etcdLost,
+		} {
+			t.Run(lock+" "+name, func(t *testing.T) {
+				t.Parallel()
+				contract(t, lock, cluster)
+			})
+		}
+	}
+}
+
+func etcdRelease(t *testing.T, lock string, cluster Cluster) {
+	one, two := openEtcd(t, lock, "w1", cluster, false), openEtcd(t, lock, "w2", cluster, false)
+	key := lock + " release"
+	first := one.acquire(key, time.Minute)
+	if first.Until != 0 || first.Lost == nil {
+		t.Errorf("granted %+v by a session that is kept", first)
+	}
+	two.held(key)
+	two.outcome("release by another", clients.NotHeld, clients.Grant{Key: key, ID: first.ID})
+	two.held(key)
+	one.outcome("release", clients.Done, first)
+	one.outcome("second release", clients.NotHeld, first)
+	second := two.acquire(key, time.Minute)
+	if second.Token <= first.Token {
+		t.Errorf("token %d after %d", second.Token, first.Token)
+	}
+	one.outcome("release by the former holder", clients.NotHeld, first)
+	one.held(key)
+	one.acquire(key+" of another name", time.Minute)
+}
+
+// etcdQueue: who waits is granted the lock when it is released, and who gives up
+// leaves no claim behind.
+func etcdQueue(t *testing.T, lock string, cluster Cluster) {
+	one, two, three := openEtcd(t, lock, "w1", cluster, false), openEtcd(t, lock, "w2", cluster, false), openEtcd(t, lock, "w3", cluster, false)
+	look, key := lookInto(t, cluster), lock+" queue"
+	first := one.acquire(key, time.Minute)
+	waiting := two.queue(key, time.Minute)
+	look.await(key, 2)
+	three.held(key)
+	look.await(key, 2)
+	one.outcome("release", clients.Done, first)
+	second := <-waiting
+	if second.err != nil || second.grant.Token <= first.Token {
+		t.Fatalf("granted %+v, %v after %+v", second.grant, second.err, first)
+	}
+	two.outcome("release by who has waited", clients.Done, second.grant)
+	look.await(key, 0)
+}
+
+// etcdLeases: a lease that nobody keeps runs out, not before its promise; beside
+// it one that is kept, and does not.
+func etcdLeases(t *testing.T, lock string, cluster Cluster) {
+	kept, left, next := openEtcd(t, lock, "w1", cluster, false), openEtcd(t, lock, "w2", cluster, true), openEtcd(t, lock, "w3", cluster, false)
+	keptKey, leftKey := lock+" kept", lock+" left"
+	holder := kept.acquire(keptKey, time.Second) // 2 s is the least
+	orphan := left.acquire(leftKey, time.Second)
+	if orphan.Until <= history.Now() || orphan.Until > history.Now()+2*time.Second.Nanoseconds() || orphan.Lost != nil {
+		t.Errorf("granted %+v by a lease that is not kept, now %d", orphan, history.Now())
+	}
+	next.acquire(leftKey, time.Minute)
+	if now := history.Now(); now < orphan.Until {
+		t.Errorf("granted to another %s before the promise ended", time.Duration(orphan.Until-now))
+	}
+	left.outcome("release after the lease", clients.NotHeld, orphan)
+	next.held(keptKey)
+	kept.outcome("release of what was kept", clients.Done, holder)
+}
+
+// etcdLost: the holder of a lease that is gone is told; beside it one that is not.
+func etcdLost(t *testing.T, lock string, cluster Cluster) {
+	one, two := openEtcd(t, lock, "w1", cluster, false), openEtcd(t, lock, "w2", cluster, false)
+	look, key := lookInto(t, cluster), lock+" lost"
+	gone, kept := one.acquire(key, time.Second), two.acquire(key+" not", time.Second)
+	if _, err := look.Revoke(t.Context(), look.await(key, 1)[0]); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-gone.Lost:
+	case <-time.After(patience):
+		t.Fatal("the holder was not told")
+	}
+	select {
+	case <-kept.Lost:
+		t.Error("another holder was told too")
+	default:
+	}
+	one.outcome("release of what is gone", clients.NotHeld, gone)
+	two.outcome("release of what is not", clients.Done, kept)
+}
+
+// TestEtcdDeadGrant: servers of 3.4 grant the lock to a waiter whose claim is
+// gone, and the client finds that out; later ones do not.
+func TestEtcdDeadGrant(t *testing.T) {
+	for version, dies := range map[string]bool{"3.4.3": true, "3.6.16": false} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			cluster := startedEtcd(t, version, 1)
+			for _, lock := range []string{"etcd-v3lock", "etcd-header-revision", "etcd"} {
+				t.Run(lock, func(t *testing.T) {
+					t.Parallel()
+					// The client library of 3.6 looks for its own key, whatever the servers do.
+					etcdDead(t, lock, cluster, dies && lock != "etcd")
+				})
+			}
+		})
+	}
+}
+
+func etcdDead(t *testing.T, lock string, cluster Cluster, dies bool) {
+	one, two := openEtcd(t, lock, "w1", cluster, false), openEtcd(t, lock, "w2", cluster, true)
+	look, key := lookInto(t, cluster), lock+" dead"
+	holder := one.acquire(key, time.Minute)
+	waiting := two.queue(key, time.Second)
+	look.await(key, 2)
+	look.await(key, 1) // the claim of the waiter is gone
+	one.outcome("release", clients.Done, holder)
+	answer := <-waiting
+	if !dies {
+		if outcome := clients.OutcomeOf(answer.err); outcome != clients.NoEffect {
+			t.Errorf("outcome %d (%v), granted %+v", outcome, answer.err, answer.grant)
+		}
+		return
+	}
+	if answer.err != nil || !answer.grant.Dead || answer.grant.Lost != nil {
+		t.Fatalf("granted %+v, %v", answer.grant, answer.err)
+	}
+	if naive := lock == "etcd-header-revision"; naive != (answer.grant.Token != 0) {
+		t.Errorf("token %d of a dead grant", answer.grant.Token)
+	}
+	two.outcome("release of a dead grant", clients.NotHeld, answer.grant)
+}
+
+// TestEtcdLeader: one server says that it leads, another one when that is
+// stopped, and one when it goes on.
+func TestEtcdLeader(t *testing.T) {
+	for _, version := range []string{"3.4.3", "3.6.16"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			cluster := startedEtcd(t, version, 3)
+			for _, node := range cluster.Servers() {
+				if got, err := node.Host.Version(t.Context()); got != version {
+					t.Errorf("%s says that it is %q, %v", node.Name, got, err)
+				}
+				if r, err := node.Host.Clock(t.Context()); err != nil || r.Server.After(r.After) || r.Server.Before(r.Before.Add(-time.Second)) {
+					t.Errorf("%s tells %+v, %v", node.Name, r, err)
+				}
+			}
+			first := leaderOf(t, cluster, nil)
+			signal(t, first, agent.Stop)
+			second := leaderOf(t, cluster, first)
+			signal(t, first, agent.Continue)
+			if third := leaderOf(t, cluster, nil); third == nil || second == first {
+				t.Errorf("%s leads after %s, which was stopped", second.Name, first.Name)
+			}
+		})
+	}
+}
+
+// leaderOf waits until exactly one server, but for one that is stopped, says that
+// it leads.
+func leaderOf(t *testing.T, cluster Cluster, stopped *Node) (leader *Node) {
+	t.Helper()
+	clustertest.Eventually(t, patience, func() error {
+		n := 0
+		for _, node := range cluster.Servers() {
+			if node == stopped {
+				continue
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			leads, err := node.Host.Leads(ctx)
+			cancel()
+			if err != nil {
+				return err
+			}
+			if leads {
+				leader, n = node, n+1
+			}
+		}
+		if n != 1 {
+			return fmt.Errorf("%d servers lead", n)
+		}
+		return nil
+	})
+	return leader
+}

@@ -1,0 +1,141 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockcheck/clients"
+	"lockcheck/clusters/agent"
+)
+
+const sentinelPort = 26379
+
+// failoverServers are the primary, its replica and the three Sentinels.
+const failoverServers = 5
+
+// redisFailoverSpec is a primary with a replica, and three Sentinels that promote
+// the replica when two of them have not heard from the primary for a second. Those
+// that notice it at once may each vote for themselves, and try again after twice
+// the failover timeout. Clients know the Sentinels only.
+func redisFailoverSpec() Spec {
+	return Spec{
+		Name: "redis-failover", Nodes: failoverServers, Image: "redis",
+		Server: func(n int) Server {
+			switch n {
+			case 0:
+				return dataServer()
+			case 1:
+				return dataServer("--replicaof", "primary", "6379")
+			}
+			return sentinelServer()
+		},
+	}
+}
+
+// dataServer is one that holds data and replicates it at once. "primary" stands
+// for the address of the first server.
+func dataServer(args ...string) Server {
+	server := redisServer("redis", "--repl-diskless-sync-delay", "0")
+	server.Probes, server.Hidden = replicationProbes{}, true
+	command := server.Command
+	server.Command = func(p Place) []string {
+		line := command(p)
+		for _, arg := range args {
+			line = append(line, strings.ReplaceAll(arg, "primary", p.IPs[0]))
+		}
+		return line
+	}
+	return server
+}
+
+func sentinelServer() Server {
+	server := redisServer("redis")
+	server.Program, server.Port, server.Probes, server.Later = "sentinel", sentinelPort, sentinelProbes{}, true
+	server.Command = func(p Place) []string {
+		file := p.Folder + "/sentinel.conf"
+		// A Sentinel writes what it learns into its file, which must survive a kill.
+		script := fmt.Sprintf("[ -e %s ] || cat > %s <<'END'\n%sEND\nexec redis-server %s --sentinel", file, file, sentinelConfig(p.IPs[0]), file)
+		return []string{"sh", "-c", script}
+	}
+	return server
+}
+
+func sentinelConfig(primary string) string {
+	name := clients.FailoverName
+	return fmt.Sprintf("port %d\nbind 0.0.0.0\nprotected-mode no\ndir /tmp\n", sentinelPort) +
+		fmt.Sprintf("sentinel monitor %s %s %d 2\n", name, primary, redisPort) +
+		fmt.Sprintf("sentinel down-after-milliseconds %s 1000\n", name) +
+		fmt.Sprintf("sentinel failover-timeout %s 1500\n", name)
+}
+
+// replicationProbes asks a Redis that is a primary or a replica.
+type replicationProbes struct{ redisProbes }
+
+var _ agent.LeaderProbe = replicationProbes{}
+
+// Ready asks for a primary, or for a replica that is in touch with one.
+func (p replicationProbes) Ready(ctx context.Context, address string) error {
+	info, err := p.replication(ctx, address)
+	if err != nil || infoField(info, "role") == "master" || infoField(info, "master_link_status") == "up" {
+		return err
+	}
+	return errors.New("the replica has no primary")
+}
+
+func (p replicationProbes) Leads(ctx context.Context, address string) (bool, error) {
+	info, err := p.replication(ctx, address)
+	return err == nil && infoField(info, "role") == "master", err
+}
+
+func (p replicationProbes) replication(ctx context.Context, address string) (info string, err error) {
+	err = p.ask(address, func(c *redis.Client) error {
+		info, err = c.Info(ctx, "replication").Result()
+		return err
+	})
+	return info, err
+}
+
+// sentinelProbes asks a Sentinel.
+type sentinelProbes struct{ redisProbes }
+
+var _ agent.LeaderProbe = sentinelProbes{}
+
+// Ready asks for a quorum, and for a replica that could be promoted.
+func (p sentinelProbes) Ready(ctx context.Context, address string) error {
+	client := redis.NewSentinelClient(&redis.Options{
+		Addr: address, Protocol: 2, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true,
+	})
+	defer client.Close()
+	if err := client.CkQuorum(ctx, clients.FailoverName).Err(); err != nil {
+		return err
+	}
+	replicas, err := client.Replicas(ctx, clients.FailoverName).Result()
+	if err != nil {
+		return err
+	}
+	for _, replica := range replicas {
+		if replica["flags"] == "slave" {
+			return nil
+		}
+	}
+	return errors.New("the Sentinel knows no replica that is up")
+}
+
+// Leads is false: a Sentinel holds no data.
+func (sentinelProbes) Leads(context.Context, string) (bool, error) { return false, nil }
+
+// primaryOf asks a Sentinel for the address of the primary.
+func primaryOf(ctx context.Context, sentinel string) (string, error) {
+	client := redis.NewSentinelClient(&redis.Options{Addr: sentinel, Protocol: 2, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true})
+	defer client.Close()
+	parts, err := client.GetMasterAddrByName(ctx, clients.FailoverName).Result()
+	if err != nil {
+		return "", err
+	}
+	return net.JoinHostPort(parts[0], parts[1]), nil
+}

@@ -1,0 +1,224 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"lockcheck/clients"
+	"lockcheck/clusters/agent"
+	"lockcheck/clusters/clustertest"
+)
+
+// TestConnectionLocks holds the locks that last as long as a connection to the
+// contract of clients.Lock, on real servers.
+func TestConnectionLocks(t *testing.T) {
+	for _, servers := range []string{"postgres", "mariadb"} {
+		t.Run(servers, func(t *testing.T) {
+			cluster := started(t, servers)
+			for _, info := range clients.Table() {
+				if info.Servers != servers || info.TTL != 0 {
+					continue
+				}
+				for name, contract := range map[string]func(a, b *locker){
+					"queue": contractQueue, "release": contractReleaseOnce, "end": contractEnd,
+				} {
+					t.Run(info.Name+" "+name, func(t *testing.T) {
+						contract(open(t, info.Name, cluster), open(t, info.Name, cluster))
+					})
+				}
+			}
+		})
+	}
+}
+
+// tryFor makes one attempt that waits as long as it is told.
+func (l *locker) tryFor(key string, limit time.Duration) (clients.Grant, error) {
+	l.attempt++
+	ctx, cancel := context.WithTimeout(l.t.Context(), limit)
+	defer cancel()
+	return l.lock.Acquire(ctx, clients.Attempt{Key: key, ID: fmt.Sprintf("w1-%d", l.attempt)})
+}
+
+// waits makes sure that an attempt has to wait, and withdraws it. The server may
+// be too slow to say in time that it gave the wait up.
+func (l *locker) waits(when, key string) {
+	l.t.Helper()
+	clustertest.Eventually(l.t, patience, func() error {
+		_, err := l.tryFor(key, 300*time.Millisecond)
+		if err == nil {
+			l.t.Fatalf("%s: granted", when)
+		}
+		if released := l.release(clients.Grant{Key: key, ID: fmt.Sprintf("w1-%d", l.attempt)}); !errors.Is(released, clients.ErrNotHeld) {
+			l.t.Fatalf("%s: release of an attempt that only waited: %v", when, released)
+		}
+		var busy *clients.BusyError
+		if !errors.As(err, &busy) {
+			return fmt.Errorf("%s: %w, want busy", when, err)
+		}
+		return nil
+	})
+}
+
+// contractQueue: who waits is served when the holder is done, and who has given
+// up waiting is not.
+func contractQueue(a, b *locker) {
+	const key = "queue"
+	first := a.acquire(key, 0)
+	if first.Until != 0 || first.Token != 0 {
+		a.t.Errorf("promise until %d, token %d", first.Until, first.Token)
+	}
+	b.waits("while another holds it", key)
+	other := b.acquire("another key", 0)
+	served := make(chan error)
+	go func() {
+		_, err := b.tryFor(key, patience)
+		served <- err
+	}()
+	if err := a.release(first); err != nil {
+		a.t.Errorf("release: %v", err)
+	}
+	if err := <-served; err != nil {
+		a.t.Errorf("the waiter: %v", err)
+	}
+	a.waits("after the waiter was served", key)
+	if err := b.release(other); err != nil {
+		a.t.Errorf("release of another key: %v", err)
+	}
+}
+
+func contractReleaseOnce(a, b *locker) {
+	const key = "release"
+	first := a.acquire(key, 0)
+	b.outcome("release by another", clients.NotHeld, func() error { return b.release(first) })
+	b.waits("after another one released it", key)
+	if err := a.release(first); err != nil {
+		a.t.Fatalf("release: %v", err)
+	}
+	a.outcome("second release", clients.NotHeld, func() error { return a.release(first) })
+	second := b.acquire(key, 0)
+	a.outcome("release by the former holder", clients.NotHeld, func() error { return a.release(first) })
+	a.waits("after the former holder released it", key)
+	if err := b.release(second); err != nil {
+		a.t.Fatalf("release: %v", err)
+	}
+}
+
+// contractEnd: the lock ends with the connection.
+func contractEnd(a, b *locker) {
+	const key = "end"
+	a.acquire(key, 0)
+	b.waits("while the connection lasts", key)
+	if err := a.lock.Close(); err != nil {
+		a.t.Errorf("Close: %v", err)
+	}
+	b.acquire(key, 0)
+}
+
+// told says whether the client library has told that the lock is gone.
+func told(grant clients.Grant) bool {
+	select {
+	case <-grant.Lost:
+		return true
+	default:
+		return false
+	}
+}
+
+// awaitTold waits for it, and for the next holder.
+func awaitTold(a, b *locker, grant clients.Grant) {
+	a.t.Helper()
+	select {
+	case <-grant.Lost:
+	case <-time.After(patience):
+		a.t.Fatal("never told")
+	}
+	if err := a.release(grant); clients.OutcomeOf(err) != clients.Unknown {
+		a.t.Errorf("release without a connection: outcome %d: %v", clients.OutcomeOf(err), err)
+	}
+	b.acquire(grant.Key, 0)
+}
+
+// TestPostgresTellsTheHolder: that its session was ended, or that it was cut off.
+func TestPostgresTellsTheHolder(t *testing.T) {
+	cluster := started(t, "postgres")
+	server := cluster.Servers()[0]
+	for _, lock := range []string{"postgres-session", "postgres-xact", "postgres-row"} {
+		t.Run(lock, func(t *testing.T) {
+			a, b := open(t, lock, cluster), open(t, lock, cluster)
+			grant := a.acquire(lock, 0)
+			b.waits("while the session lasts", lock)
+			if told(grant) {
+				t.Fatal("told while all is well")
+			}
+			endSessions(t, server)
+			awaitTold(a, b, grant)
+		})
+	}
+	t.Run("cut off", func(t *testing.T) {
+		a, b := open(t, "postgres-session", cluster), open(t, "postgres-session", cluster)
+		grant := a.acquire("cut", 0)
+		if _, err := server.Host.Cut(t.Context(), agent.Cut{ID: "cut", Peers: []string{ownAddress(t, server)}}); err != nil {
+			t.Fatal(err)
+		}
+		if told(grant) {
+			t.Error("told at once, although nobody can know")
+		}
+		select {
+		case <-grant.Lost:
+		case <-time.After(patience):
+			t.Error("never told")
+		}
+		if _, _, err := server.Host.Heal(t.Context(), "cut"); err != nil {
+			t.Fatal(err)
+		}
+		awaitTold(a, b, grant)
+	})
+}
+
+// endSessions ends all sessions of workers.
+func endSessions(t *testing.T, server *Node) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), "postgres://postgres@"+server.Address+"/postgres?sslmode=disable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'w1'"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ownAddress is the one under which a server sees this process.
+func ownAddress(t *testing.T, server *Node) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", server.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	host, _, err := net.SplitHostPort(conn.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return host
+}
+
+// TestPgBouncerSharesSessions: through the pooler two clients hold the lock at
+// once, as both are served by one session; beside it without the pooler.
+func TestPgBouncerSharesSessions(t *testing.T) {
+	pooled := started(t, "postgres-pgbouncer")
+	first, second := open(t, "postgres-pgbouncer", pooled), open(t, "postgres-pgbouncer", pooled)
+	first.acquire("shared", 0)
+	second.acquire("shared", 0)
+
+	direct := started(t, "postgres")
+	control, other := open(t, "postgres-session", direct), open(t, "postgres-session", direct)
+	control.acquire("shared", 0)
+	other.waits("without the pooler", "shared")
+}
