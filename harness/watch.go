@@ -40,14 +40,23 @@ func (w *overlapWatch) Observe(e history.Event) {
 	if w.done {
 		return
 	}
+	// Before the event too: it may be the very one that ends the overlap.
+	seen := w.confirmed(e.Time)
 	w.update(e)
+	if seen || w.confirmed(e.Time) {
+		w.done = true
+		close(w.seen)
+	}
+}
+
+// confirmed says whether two workers have held a lock at once for long enough.
+func (w *overlapWatch) confirmed(now int64) bool {
 	for _, lock := range w.locks {
-		if lock.several != 0 && e.Time-lock.several > overlapConfirmed.Nanoseconds() {
-			w.done = true
-			close(w.seen)
-			return
+		if lock.several != 0 && now-lock.several > overlapConfirmed.Nanoseconds() {
+			return true
 		}
 	}
+	return false
 }
 
 func (w *overlapWatch) update(e history.Event) {

@@ -30,6 +30,8 @@ func TestOverlapWatch(t *testing.T) {
 		{"one after the other", []history.Event{acquired(0, "w1", "k"), released(10, "w1", "k"), acquired(20, "w2", "k"), other(900)}, false},
 		{"both", []history.Event{acquired(0, "w1", "k"), acquired(20, "w2", "k"), other(400)}, true},
 		{"a release that arrives late", []history.Event{acquired(0, "w1", "k"), acquired(20, "w2", "k"), released(19, "w1", "k"), other(900)}, false},
+		{"until one releases", []history.Event{acquired(0, "w1", "k"), acquired(20, "w2", "k"), released(330, "w1", "k")}, true},
+		{"until one releases soon", []history.Event{acquired(0, "w1", "k"), acquired(20, "w2", "k"), released(310, "w1", "k"), other(900)}, false},
 		{"not yet for long", []history.Event{acquired(0, "w1", "k"), acquired(20, "w2", "k"), other(300)}, false},
 		{"two keys", []history.Event{acquired(0, "w1", "k"), acquired(20, "w2", "l"), other(900)}, false},
 		{"the first is dead", []history.Event{acquired(0, "w1", "k"), killed(10, "w1"), acquired(20, "w2", "k"), other(900)}, false},
