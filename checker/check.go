@@ -57,6 +57,8 @@ func (res *Results) fill(r *run, opts Options) []judged {
 	stale, fence := noStaleWrite(r, staleWrites(r))
 	u := checkUpdates(r)
 	evidence, coverage := faultEvidence(r)
+	alive, orphans := liveness(r)
+	res.Orphans = orphans
 	res.Overlaps, res.Fence, res.Updates, res.Faults = summary, fence, u.UpdateSummary, coverage
 	return []judged{
 		exclusion,
@@ -66,7 +68,7 @@ func (res *Results) fill(r *run, opts Options) []judged {
 		noLostUpdate(r, u),
 		fencingOrder(r, fencing),
 		linearizability(o),
-		liveness(r),
+		alive,
 		evidence,
 		assumptions(r, res.Operations, disagreements(r, o, overlaps, wrong, fencing)),
 	}

@@ -399,6 +399,10 @@ func TestLiveness(t *testing.T) {
 		return newScript().with(func(h *history.Header) { h.Slack = 50 * time.Millisecond }).
 			acquire("w1", "a", 10, 11).release("a", 20, 21).pause("f1", 30, 99, "w1") // gone by 100
 	}
+	killed := func(target string) *script {
+		return newScript().with(func(h *history.Header) { h.Slack = 50 * time.Millisecond }).
+			acquire("w1", "a", 10, 11).fault(history.Fault{ID: "f1", Kind: "kill", Targets: []string{target}}, 30, 2000)
+	}
 	for _, c := range []struct {
 		name string
 		s    *script
@@ -415,6 +419,11 @@ func TestLiveness(t *testing.T) {
 		{"stopped early", base().busy("w1", "b", 200, 4000, "").phase(500, history.PhaseFinal), Undecided},
 		{"nobody asks", base().phase(5000, history.PhaseFinal), Undecided},
 		{"a live holder", base().acquire("w2", "c", 90, 91).renew("c", 150, 151).release("c", 3000, 3001).acquire("w1", "b", 200, 3002).phase(5000, history.PhaseFinal), Valid},
+		// A kill of w1 at 30 is over by 31, whenever it was said to be healed.
+		{"holder killed, in time", killed("w1").acquire("w2", "b", 100, 1180).release("b", 1181, 1182).phase(5000, history.PhaseFinal), Valid},
+		{"holder killed, too late", killed("w1").acquire("w2", "b", 100, 1190).release("b", 1191, 1192).phase(5000, history.PhaseFinal), Violation},
+		{"holder killed, never", killed("w1").busy("w2", "b", 40, 4000, "").phase(5000, history.PhaseFinal), Violation},
+		{"server killed, counted from its heal", killed("n1").notHeld("a", 1000, 1001).acquire("w2", "b", 1100, 3100).release("b", 3101, 3102).phase(5000, history.PhaseFinal), Valid},
 		{"never healed", newScript().acquire("w1", "a", 10, 11).stage(20, history.Fault{ID: "f1", Kind: "pause", Stage: history.Applied}), Undecided},
 		{"skipped", newScript().acquire("w1", "a", 10, 11).stage(20, history.Fault{ID: "f1", Kind: "pause", Stage: history.Skipped}), Valid},
 	} {
@@ -436,6 +445,9 @@ func TestFaultEvidence(t *testing.T) {
 	}
 	dropped := func(n int64) history.Fault {
 		return history.Fault{ID: "f1", Kind: "partition", Targets: []string{"w1"}, Peers: []string{"n1"}, Dropped: &n}
+	}
+	kill := func(target string) history.Fault {
+		return history.Fault{ID: "f1", Kind: "kill", Targets: []string{target}}
 	}
 	stage := func(st history.Stage, from, to float64) history.Fault {
 		return history.Fault{ID: "f1", Kind: "pause", Targets: []string{"w1"}, Stage: st, From: ms(from), To: ms(to)}
@@ -460,6 +472,12 @@ func TestFaultEvidence(t *testing.T) {
 		{"server paused under an operation", asked("pause").acquire("w1", "a", 10, 50).pause("f1", 20, 40, "n1"), Valid, "1 of 1 server pause fault proven and exercised", true, false},
 		{"server paused while nobody asked", asked("pause").acquire("w1", "a", 10, 15).pause("f1", 20, 40, "n1"), Undecided, "no pause of a server met an operation", false, false},
 		{"server paused, never answered", asked("pause").try("w1", "a", 10, -1, history.Event{}).pause("f1", 20, 40, "n1"), Valid, "", true, false},
+		{"holder killed", asked("kill").acquire("w1", "a", 10, 11).fault(kill("w1"), 20, 40), Valid, "1 of 1 kill hit a worker that held the lock or was about to", true, false},
+		{"killed while it asked", asked("kill").try("w1", "a", 10, -1, history.Event{}).fault(kill("w1"), 20, 40), Valid, "", true, false},
+		{"killed while it released", asked("kill").acquire("w1", "a", 10, 11).do(history.Release, "a", 19, -1, history.Event{}).fault(kill("w1"), 20, 40), Valid, "", true, false},
+		{"killed while idle", asked("kill").acquire("w1", "a", 10, 11).release("a", 12, 13).acquire("w2", "b", 14, 200).fault(kill("w1"), 20, 40), Undecided, "no kill hit a worker that held the lock or was about to", false, false},
+		{"server killed under an operation", asked("kill").acquire("w1", "a", 10, 50).fault(kill("n1"), 20, 40), Valid, "1 of 1 server kill fault proven and exercised", true, false},
+		{"server killed while nobody asked", asked("kill").acquire("w1", "a", 10, 15).fault(kill("n1"), 20, 40), Undecided, "no kill of a server met an operation", false, false},
 		{"clock", asked("clock").fault(history.Fault{ID: "f1", Kind: "clock", Targets: []string{"n1"}, Step: 1}, 20, 40), Valid, "", true, false},
 		{"cut", asked("partition").fault(dropped(3), 20, 40), Valid, "", true, false},
 		{"cut that dropped nothing", asked("partition").fault(dropped(0), 20, 40), Undecided, "no partition dropped a packet", false, false},

@@ -17,12 +17,13 @@ const LivenessGrace = time.Second
 // last fault was healed, or from the end of the last hold that was open by then:
 // who waits for a holder that still lives is not stuck. A kill of a worker is
 // over when it happened.
-func liveness(r *run) judged {
+func liveness(r *run) (judged, OrphanSummary) {
 	j := r.recovery()
-	if after := r.afterKills(); after != "" {
-		j.Summary += "; " + after
+	orphans := r.orphans()
+	if text := orphans.text(r.header.Lease); text != "" {
+		j.Summary += "; " + text
 	}
-	return j
+	return j, orphans
 }
 
 func (r *run) recovery() judged {
@@ -72,36 +73,46 @@ func (r *run) lastFault(healed int64) string {
 	return "the last fault was healed"
 }
 
-// afterKills tells how long the lock took to be granted again after its holder was
-// killed, the longest time of all; "" if that never happened. Another name of the
-// lock says nothing of the one that was held.
-func (r *run) afterKills() string {
-	longest, victim, n := int64(0), "", 0
+// orphans tells how long locks took to be granted again after their holders were
+// killed. Another name of the lock says nothing of the one that was held.
+func (r *run) orphans() OrphanSummary {
+	var s OrphanSummary
 	for i := range r.faults {
 		f := &r.faults[i]
 		for _, h := range r.holds {
 			if !f.widowed(h) {
 				continue
 			}
+			s.Killed++
 			next, granted := r.nextGrant(h)
 			if !granted {
-				continue
+				s.Stuck++
+				next = r.stopped()
 			}
-			n++
-			if waited := max(0, next-f.Begin); victim == "" || waited > longest {
-				longest, victim = waited, h.Worker
+			if waited := time.Duration(max(0, next-f.Begin)); s.Victim == "" || waited > s.Longest {
+				s.Longest, s.Victim = waited, h.Worker
 			}
 		}
 	}
-	if n == 0 {
+	return s
+}
+
+// text is empty if nobody was killed, or none of their locks was ever granted again.
+func (s OrphanSummary) text(lease time.Duration) string {
+	var text string
+	switch {
+	case s.Killed == s.Stuck:
 		return ""
+	case s.Killed == 1:
+		text = fmt.Sprintf("next grant %s after its holder %s was killed", dur(int64(s.Longest)), s.Victim)
+	default:
+		text = fmt.Sprintf("%d holders were killed, next grant at most %s later (%s)", s.Killed, dur(int64(s.Longest)), s.Victim)
 	}
-	text := fmt.Sprintf("next grant %s after its holder %s was killed", dur(longest), victim)
-	if n > 1 {
-		text = fmt.Sprintf("%d holders were killed, next grant at most %s later (%s)", n, dur(longest), victim)
+	if s.Stuck > 0 {
+		text += fmt.Sprintf(", %d never granted again", s.Stuck)
 	}
-	if r.header.Lease > 0 {
-		text += ", lease " + dur(int64(r.header.Lease))
+	if lease > 0 {
+		text += ", lease " + dur(int64(lease))
 	}
 	return text
 }

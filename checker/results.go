@@ -47,6 +47,7 @@ type Results struct {
 	Overlaps   OverlapSummary  `json:"overlaps"`
 	Updates    UpdateSummary   `json:"updates"`
 	Fence      FenceSummary    `json:"fence"`
+	Orphans    OrphanSummary   `json:"orphans"`
 	Faults     []FaultCoverage `json:"faults"`
 	Holds      []Hold          `json:"-"` // for pictures; large
 	// Begin and End are the first and last time in the history, in ns.
@@ -167,6 +168,16 @@ type UpdateSummary struct {
 type FenceSummary struct {
 	RefusedReads  int64 `json:"refused_reads"`
 	RefusedWrites int64 `json:"refused_writes"`
+}
+
+// OrphanSummary tells what became of the locks of killed holders.
+type OrphanSummary struct {
+	Killed int64 `json:"killed"` // holds whose worker was killed
+	Stuck  int64 `json:"stuck"`  // of them, never granted to anybody again
+	// Longest is the time from a death to the next grant, or to the end of all
+	// attempts if there was none; Victim is the worker that died then.
+	Longest time.Duration `json:"longest_ns"`
+	Victim  string        `json:"victim,omitempty"`
 }
 
 // FaultCoverage says of one injected fault whether it was real and mattered.

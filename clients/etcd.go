@@ -31,17 +31,19 @@ const (
 type etcdLock struct {
 	client      *clientv3.Client
 	noKeepAlive bool
-	protocol    etcdProtocol
-	attempts    handles[etcdAttempt]
+	// byHeader takes the revision of the answer for a fencing token.
+	byHeader bool
+	protocol etcdProtocol
+	attempts handles[etcdAttempt]
 }
 
 // etcdProtocol is a way to lock with a lease.
 type etcdProtocol interface {
 	// keep renews the lease in the background until its end is called.
 	keep(lease *etcdLease) error
-	// lock waits for its turn and returns the own key, and what a naive client
-	// takes for a fencing token.
-	lock(ctx context.Context, name string, lease *etcdLease) (key string, naive uint64, err error)
+	// lock waits for its turn and returns the own key, and the revision of the
+	// servers in which the lock was granted.
+	lock(ctx context.Context, name string, lease *etcdLease) (key string, granted int64, err error)
 	// unlock gives back a lock that was granted.
 	unlock(ctx context.Context, attempt etcdAttempt) error
 }
@@ -65,6 +67,7 @@ type etcdAttempt struct {
 	lease    *etcdLease
 	key      string
 	revision int64 // in which the own key was created; 0 if it was gone
+	granted  int64 // in which the lock was granted
 }
 
 func openEtcd(c Config) (Lock, error) {
@@ -98,28 +101,29 @@ func (l *etcdLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	if err != nil {
 		return Grant{}, err
 	}
-	key, naive, err := l.protocol.lock(ctx, a.Key, lease)
+	key, granted, err := l.protocol.lock(ctx, a.Key, lease)
 	if err != nil {
 		return Grant{}, l.giveUp(ctx, a, lease, err)
 	}
 	// Neither API returns the revision in which the own key was created, the only
-	// number that no two grants share.
-	revision, err := l.created(ctx, key)
+	// number that no two grants share. It is asked for as of the grant: a client that
+	// was stopped since must not blame the servers for the end of its lease.
+	revision, err := l.created(ctx, key, granted)
 	if err != nil {
 		return Grant{}, l.giveUp(ctx, a, lease, err)
 	}
-	return l.grant(ctx, a, etcdAttempt{lease: lease, key: key, revision: revision}, naive)
+	return l.grant(ctx, a, etcdAttempt{lease: lease, key: key, revision: revision, granted: granted})
 }
 
 var errEtcdLeaseOver = errors.New("the lease ended before the lock could be used")
 
 // grant says what was granted. That the own key is gone is for the caller to
 // judge: who trusts the answer alone never learns of it.
-func (l *etcdLock) grant(ctx context.Context, a Attempt, granted etcdAttempt, naive uint64) (Grant, error) {
+func (l *etcdLock) grant(ctx context.Context, a Attempt, granted etcdAttempt) (Grant, error) {
 	lease := granted.lease
 	grant := Grant{Key: a.Key, ID: a.ID, Token: uint64(granted.revision), Dead: granted.revision == 0}
-	if naive != 0 {
-		grant.Token = naive
+	if l.byHeader {
+		grant.Token = uint64(granted.granted)
 	}
 	if l.noKeepAlive {
 		grant.Until = lease.asked + lease.ttl.Nanoseconds()
@@ -186,11 +190,12 @@ func (l *etcdLock) revoke(ctx context.Context, lease *etcdLease) (lived bool, er
 	return err == nil, err
 }
 
-// created returns the revision in which a key was created; 0 if it is not there.
-func (l *etcdLock) created(ctx context.Context, key string) (int64, error) {
+// created returns the revision in which a key was created; 0 if it was not there
+// at the given revision of the servers, of which 0 is the present one.
+func (l *etcdLock) created(ctx context.Context, key string, at int64) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, etcdCall)
 	defer cancel()
-	answer, err := l.client.Get(ctx, key)
+	answer, err := l.client.Get(ctx, key, clientv3.WithRev(at))
 	if err != nil || len(answer.Kvs) == 0 {
 		return 0, err
 	}
@@ -237,7 +242,7 @@ func (m *etcdMutex) keep(lease *etcdLease) error {
 
 // lock leaves Mutex.Lock behind when its time is over: it cleans up without a
 // time limit first. What it does later is void once the lease is revoked.
-func (m *etcdMutex) lock(ctx context.Context, name string, lease *etcdLease) (key string, naive uint64, err error) {
+func (m *etcdMutex) lock(ctx context.Context, name string, lease *etcdLease) (key string, granted int64, err error) {
 	mutex := concurrency.NewMutex(lease.session, name)
 	done := make(chan error, 1)
 	go func() { done <- mutex.Lock(ctx) }()
@@ -251,7 +256,7 @@ func (m *etcdMutex) lock(ctx context.Context, name string, lease *etcdLease) (ke
 	if err != nil {
 		return "", 0, err
 	}
-	return mutex.Key(), 0, nil
+	return mutex.Key(), mutex.Header().Revision, nil
 }
 
 // unlock deletes the own key if it is still there: Mutex.Unlock says that all is

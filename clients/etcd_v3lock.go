@@ -16,11 +16,7 @@ import (
 
 // etcdV3Lock locks by the Lock service of the servers, which run the recipe of
 // the client library on behalf of their clients, each in its own version.
-type etcdV3Lock struct {
-	*etcdLock
-	// byHeader takes the revision of the answer for a fencing token.
-	byHeader bool
-}
+type etcdV3Lock struct{ *etcdLock }
 
 func openEtcdV3Lock(c Config) (Lock, error) { return newEtcdV3Lock(c, false) }
 
@@ -32,7 +28,8 @@ func newEtcdV3Lock(c Config, byHeader bool) (Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock.protocol = &etcdV3Lock{lock, byHeader}
+	lock.byHeader = byHeader
+	lock.protocol = &etcdV3Lock{lock}
 	return lock, nil
 }
 
@@ -52,16 +49,13 @@ func (v *etcdV3Lock) keep(lease *etcdLease) error {
 
 // lock trusts the answer, as the service asks of its users: whether the lease
 // still lives is for the servers to look at.
-func (v *etcdV3Lock) lock(ctx context.Context, name string, lease *etcdLease) (key string, naive uint64, err error) {
+func (v *etcdV3Lock) lock(ctx context.Context, name string, lease *etcdLease) (key string, granted int64, err error) {
 	answer, err := v3lockpb.NewLockClient(v.client.ActiveConnection()).
 		Lock(ctx, &v3lockpb.LockRequest{Name: []byte(name), Lease: int64(lease.id)})
 	if err != nil {
 		return "", 0, err
 	}
-	if v.byHeader {
-		naive = uint64(answer.Header.Revision)
-	}
-	return string(answer.Key), naive, nil
+	return string(answer.Key), answer.Header.Revision, nil
 }
 
 var errEtcdLateUnlock = errors.New("the lease ended while the lock was given back")
@@ -70,7 +64,7 @@ var errEtcdLateUnlock = errors.New("the lease ended while the lock was given bac
 // gone. So it looks for the key before, and afterwards whether the lease still
 // lived: then the key was there for as long.
 func (v *etcdV3Lock) unlock(ctx context.Context, a etcdAttempt) error {
-	switch revision, err := v.created(ctx, a.key); {
+	switch revision, err := v.created(ctx, a.key, 0); {
 	case err != nil:
 		return fmt.Errorf("not looked up: %w", err)
 	case revision != a.revision:

@@ -113,6 +113,8 @@ func TestOpen(t *testing.T) {
 		{"redis", 1, true}, {"redis", 0, false}, {"redis", 5, false},
 		{"redlock", 5, true}, {"redlock", 3, true}, {"redlock", 4, false}, {"redlock", 1, false}, {"redlock", 0, false},
 		{"none", 0, true},
+		{"postgres-session", 1, true}, {"postgres-xact", 2, false}, {"postgres-row", 0, false}, {"postgres-lease", 1, true},
+		{"mariadb", 1, true}, {"mariadb", 2, false},
 	} {
 		t.Run(fmt.Sprintf("%s on %d", c.lock, c.nodes), func(t *testing.T) {
 			lock, err := opened(t, c.lock, slices.Repeat([]string{"127.0.0.1:1"}, c.nodes)...)

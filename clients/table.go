@@ -256,6 +256,7 @@ func Table() []Info {
 		},
 		{
 			Name: "postgres-pgbouncer", Summary: "pg_advisory_lock of a session, through PgBouncer with transaction pooling",
+			Unsafe:  true,
 			Naive:   "lock and unlock may reach different sessions of the server, and clients share sessions",
 			Servers: "postgres-pgbouncer", Slack: sqlSlack, Queues: true, Told: "never: its connection is that to the pooler", Clock: "none",
 			Modules: []string{pgxV5}, Open: openPostgresSession,

@@ -53,10 +53,6 @@ func (l *zooLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 		return Grant{}, &NoEffectError{Err: err}
 	}
 	node, err := enqueue(ctx, s, a)
-	var none *NoEffectError
-	if errors.As(err, &none) {
-		return Grant{}, err
-	}
 	first := ""
 	if err == nil {
 		var grant Grant
@@ -64,6 +60,12 @@ func (l *zooLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 			l.nodes.put(a.ID, folderOf(a.Key)+"/"+node)
 			return grant, nil
 		}
+	}
+	switch {
+	case OutcomeOf(err) == NoEffect:
+		return Grant{}, err
+	case errors.Is(err, errZooGone), errors.Is(err, zk.ErrSessionExpired):
+		return Grant{}, &NoEffectError{Err: err} // the node went with its session
 	}
 	return Grant{}, l.withdrawn(ctx, s, a, first, err)
 }

@@ -92,7 +92,7 @@ const (
 )
 
 // DefaultSection is the time that workers spend in their critical section.
-var DefaultSection = workloads.Range{Min: 5 * time.Millisecond, Max: 45 * time.Millisecond}
+var DefaultSection = workloads.Range{Min: 20 * time.Millisecond, Max: 60 * time.Millisecond}
 
 // UsageError says that what was asked for makes no sense.
 type UsageError struct{ Err error }

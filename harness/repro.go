@@ -110,6 +110,10 @@ type Expectation struct {
 	Earlier string `yaml:"earlier,omitempty"`
 	// NeverTold asks that no worker was told that its lock is gone.
 	NeverTold bool `yaml:"never-told,omitempty"`
+	// OrphanedFor is how long the lock of a killed holder must have stayed with it,
+	// FreeWithin how long at most.
+	OrphanedFor yamlDuration `yaml:"orphaned-for,omitempty"`
+	FreeWithin  yamlDuration `yaml:"free-within,omitempty"`
 }
 
 // yamlDuration is a time.Duration in a file.
@@ -340,6 +344,22 @@ func (e Expectation) Missed(r checker.Results) string {
 	case e.NeverTold && r.Operations.Lost > 0:
 		return fmt.Sprintf("%d times a worker was told that its lock is gone", r.Operations.Lost)
 	}
+	return e.missedOrphan(r.Orphans)
+}
+
+func (e Expectation) missedOrphan(o checker.OrphanSummary) string {
+	least, most := time.Duration(e.OrphanedFor), time.Duration(e.FreeWithin)
+	took := o.Longest.Round(time.Millisecond)
+	switch {
+	case least == 0 && most == 0:
+		return ""
+	case o.Killed == 0:
+		return "no holder was killed"
+	case least > 0 && o.Longest < least:
+		return fmt.Sprintf("the lock of a killed holder was granted again after %s, not after %s at the earliest", took, least)
+	case most > 0 && (o.Stuck > 0 || o.Longest > most):
+		return fmt.Sprintf("the lock of a killed holder stayed with it for %s, not for %s at the latest", took, most)
+	}
 	return ""
 }
 
@@ -369,6 +389,12 @@ func (e Expectation) String() string {
 	}
 	if e.NeverTold {
 		text += " and never told"
+	}
+	if e.OrphanedFor > 0 {
+		text += fmt.Sprintf(", orphaned for %s at least", time.Duration(e.OrphanedFor))
+	}
+	if e.FreeWithin > 0 {
+		text += fmt.Sprintf(", free within %s", time.Duration(e.FreeWithin))
 	}
 	return text
 }

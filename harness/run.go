@@ -97,15 +97,15 @@ func newRun(t *test, progress Progress) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	random := make([]byte, 3)
-	if _, err := rand.Read(random); err != nil {
+	now := time.Now()
+	id, err := newID(now)
+	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
 	stopping := make(chan struct{})
 	r := &run{
 		test: t, me: me, progress: progress, tally: newTally(), overlap: newOverlapWatch(),
-		id:     now.UTC().Format("20060102t150405") + hex.EncodeToString(random),
+		id:     id,
 		failed: make(chan error, 1), stopping: stopping,
 		exits: make(map[*clusters.Node]<-chan clusters.Exit),
 		stop:  sync.OnceFunc(func() { close(stopping) }),
@@ -115,6 +115,13 @@ func newRun(t *test, progress Progress) (*run, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// newID names a run, and what it makes.
+func newID(now time.Time) (string, error) {
+	random := make([]byte, 3)
+	_, err := rand.Read(random)
+	return now.UTC().Format("20060102t150405") + hex.EncodeToString(random), err
 }
 
 // sweepLeftovers removes what dead runs have left. It is no reason not to run.

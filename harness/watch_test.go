@@ -16,6 +16,11 @@ func TestOverlapWatch(t *testing.T) {
 	released := func(at int64, worker, key string) history.Event {
 		return history.Event{Time: at * ms, Process: worker, Type: history.Invoke, F: history.Release, Key: key, Grant: worker}
 	}
+	killed := func(at int64, worker string) history.Event {
+		return history.Event{Time: at * ms, Process: history.Nemesis, Fault: &history.Fault{
+			Kind: "kill", Stage: history.Applied, Targets: []string{worker},
+		}}
+	}
 	other := func(at int64) history.Event { return history.Event{Time: at * ms, Process: history.Resource} }
 	for _, c := range []struct {
 		name   string
@@ -27,6 +32,9 @@ func TestOverlapWatch(t *testing.T) {
 		{"a release that arrives late", []history.Event{acquired(0, "w1", "k"), acquired(20, "w2", "k"), released(19, "w1", "k"), other(900)}, false},
 		{"not yet for long", []history.Event{acquired(0, "w1", "k"), acquired(20, "w2", "k"), other(300)}, false},
 		{"two keys", []history.Event{acquired(0, "w1", "k"), acquired(20, "w2", "l"), other(900)}, false},
+		{"the first is dead", []history.Event{acquired(0, "w1", "k"), killed(10, "w1"), acquired(20, "w2", "k"), other(900)}, false},
+		{"dead, with a last word", []history.Event{killed(10, "w1"), acquired(9, "w1", "k"), acquired(20, "w2", "k"), other(900)}, false},
+		{"a third is dead", []history.Event{acquired(0, "w1", "k"), killed(10, "w3"), acquired(20, "w2", "k"), other(900)}, true},
 		{"nothing", nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

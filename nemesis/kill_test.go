@@ -67,6 +67,7 @@ func TestKillWorker(t *testing.T) {
 
 // TestKillUnproven: a worker that only seems to have got the signal.
 func TestKillUnproven(t *testing.T) {
+	t.Parallel() // a proof that does not come is waited for
 	ctx, cancel := context.WithCancel(bounded(t))
 	defer cancel()
 	env := sleepers(t, 3)

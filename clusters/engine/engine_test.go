@@ -184,6 +184,35 @@ func TestContainers(t *testing.T) {
 	})
 }
 
+// TestNamelessImage: one that lost its name to another is found all the same.
+func TestNamelessImage(t *testing.T) {
+	docker := clustertest.Engine(t)
+	id, _ := testRun(t, docker)
+	ref, label := "lockcheck-test/nameless:"+id, "lockcheck.test="+id
+	for range 2 {
+		nothing := bytes.NewReader(make([]byte, 1024)) // how an archive ends
+		if err := docker.Import(t.Context(), ref, nothing, "LABEL "+label); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := docker.ImagesWith(t.Context(), label)
+	if err != nil || len(found) != 2 {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	nameless := 0
+	for _, image := range found {
+		if image.Ref == image.ID {
+			nameless++
+		}
+		if removed, err := docker.RemoveImage(t.Context(), image.Ref); !removed || err != nil {
+			t.Errorf("%s: removed: %v, %v", image.Ref, removed, err)
+		}
+	}
+	if nameless != 1 {
+		t.Errorf("%+v: want one without a name", found)
+	}
+}
+
 // TestRemoveRun: containers in whatever state, network and volume of one run go,
 // and those of the run beside it stay.
 func TestRemoveRun(t *testing.T) {

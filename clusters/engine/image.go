@@ -81,7 +81,8 @@ func (e *Engine) Build(ctx context.Context, ref, dockerfile string, progress fun
 	return followProgress(answer.Body, progress)
 }
 
-// ImagesWith lists the images with a label.
+// ImagesWith lists the images with a label. One that lost its name to another,
+// or never had one, has its ID as Ref.
 func (e *Engine) ImagesWith(ctx context.Context, label string) ([]Image, error) {
 	list, err := e.api.ImageList(ctx, image.ListOptions{Filters: filters.NewArgs(filters.Arg("label", label))})
 	if err != nil {
@@ -89,7 +90,12 @@ func (e *Engine) ImagesWith(ctx context.Context, label string) ([]Image, error) 
 	}
 	var images []Image
 	for _, i := range list {
-		for _, ref := range i.RepoTags {
+		refs := i.RepoTags
+		// Older engines say <none>:<none>.
+		if len(refs) == 0 || strings.HasPrefix(refs[0], "<none>") {
+			refs = []string{i.ID}
+		}
+		for _, ref := range refs {
 			images = append(images, Image{Ref: ref, ID: i.ID, Labels: i.Labels, Created: time.Unix(i.Created, 0)})
 		}
 	}
@@ -122,6 +128,8 @@ const progressTail = 12
 // the error that they may contain, with the lines that led to it.
 func followProgress(stream io.Reader, progress func(line string)) error {
 	var tail []string
+	// The engine paints red what a step writes to its standard error.
+	plain := strings.NewReplacer("\x1b[91m", "", "\x1b[0m", "")
 	for messages := json.NewDecoder(stream); ; {
 		var message struct {
 			Stream string `json:"stream"`
@@ -136,7 +144,7 @@ func followProgress(stream io.Reader, progress func(line string)) error {
 		case message.Error != "":
 			return fmt.Errorf("%s\n%s", message.Error, strings.Join(tail, "\n"))
 		}
-		for line := range strings.Lines(message.Stream) {
+		for line := range strings.Lines(plain.Replace(message.Stream)) {
 			if line = strings.TrimSpace(line); line != "" {
 				progress(line)
 				tail = append(tail, line)[max(0, len(tail)+1-progressTail):]

@@ -31,7 +31,7 @@ const pullTimeout = 2 * time.Minute
 // base returns the base image of a suite: the one that is there, else the one
 // that can be pulled, else one made with debootstrap.
 func (m Maker) base(ctx context.Context, s suite) (engine.Image, error) {
-	own := "lockcheck/base:" + s.name
+	own := namespace + "base:" + s.name
 	for _, ref := range []string{s.image, own} {
 		if found, ok, err := m.Engine.Image(ctx, ref); err != nil || ok {
 			return found, err
@@ -80,6 +80,11 @@ func (m Maker) bootstrap(ctx context.Context, s suite, ref string) (err error) {
 		command.Args = append(command.Args, mirror)
 	}
 	if err := m.runGroup(command); err != nil {
+		return err
+	}
+	// Another run may have been faster: a second base would be another image, and
+	// with it all that stand on it.
+	if _, there, err := m.Engine.Image(ctx, ref); err != nil || there {
 		return err
 	}
 	return m.importRoot(ctx, root, ref)

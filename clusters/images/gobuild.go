@@ -129,5 +129,8 @@ func (m Maker) temporaryFolder() (string, error) {
 	if err != nil || m.RegisterFolder == nil {
 		return folder, err
 	}
-	return folder, m.RegisterFolder(folder)
+	if err := m.RegisterFolder(folder); err != nil {
+		return "", errors.Join(err, os.Remove(folder))
+	}
+	return folder, nil
 }

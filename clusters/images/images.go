@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
@@ -59,7 +60,7 @@ type Maker struct {
 	RegisterFolder func(path string) error
 }
 
-// Names lists the recipes.
+// Names lists the recipes in order.
 func Names() []string {
 	entries, err := recipes.ReadDir(recipesFolder)
 	if err != nil {
@@ -70,6 +71,7 @@ func Names() []string {
 	for _, entry := range entries {
 		names = append(names, strings.TrimSuffix(entry.Name(), dockerfileSuffix))
 	}
+	slices.Sort(names)
 	return names
 }
 
@@ -145,7 +147,7 @@ func (m Maker) EnsureSelf(ctx context.Context, binary string) (engine.Image, err
 
 // once makes an image unless there is one of the same content.
 func (m Maker) once(ctx context.Context, name string, content []byte, make func(ref string) error) (engine.Image, error) {
-	ref := fmt.Sprintf("lockcheck/%s:%.6x", name, sha256.Sum256(content))
+	ref := fmt.Sprintf("%s%s:%.6x", namespace, name, sha256.Sum256(content))
 	found, ok, err := m.Engine.Image(ctx, ref)
 	if err != nil || ok {
 		return found, err
@@ -179,7 +181,7 @@ func (m Maker) removeOldSelves(ctx context.Context) {
 	}
 }
 
-// Remove removes all images that were made by recipes, and the base.
+// Remove removes all images that were made by recipes, and the bases.
 func (m Maker) Remove(ctx context.Context) (int, error) {
 	removed := 0
 	for _, label := range []string{RecipeLabel, baseLabel} {
@@ -188,6 +190,9 @@ func (m Maker) Remove(ctx context.Context) (int, error) {
 			return removed, err
 		}
 		for _, image := range list {
+			if !ours(image) {
+				continue
+			}
 			gone, err := m.Engine.RemoveImage(ctx, image.Ref)
 			if err != nil {
 				return removed, err
@@ -198,6 +203,15 @@ func (m Maker) Remove(ctx context.Context) (int, error) {
 		}
 	}
 	return removed, nil
+}
+
+// namespace is what the names of our images begin with.
+const namespace = "lockcheck/"
+
+// ours tells our images from those that others have built on one of them, which
+// have its labels, too. Those without a name are in nobody's use.
+func ours(image engine.Image) bool {
+	return image.Ref == image.ID || strings.HasPrefix(image.Ref, namespace)
 }
 
 // checkStatic tells whether a binary runs without an interpreter.

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -64,39 +66,63 @@ func dynamicBinary(t *testing.T) string {
 // TestRecipes: each stands on a base that there is, and names its clock driver
 // if it has one.
 func TestRecipes(t *testing.T) {
-	names := Names()
-	if !slices.Contains(names, "redis") {
+	want := map[string]string{ // to the base and the clock driver
+		"consul-1.20.1": "go", "etcd-3.4.3": "go", "etcd-3.5.15": "go", "etcd-3.5.16": "go", "etcd-3.6.16": "go",
+		"redis": "bookworm libfaketime", "mariadb": "trixie libfaketime",
+		"redis-8": "trixie", "valkey": "trixie", "postgres": "trixie", "zookeeper": "trixie",
+	}
+	if names := Names(); !slices.Equal(names, slices.Sorted(maps.Keys(want))) {
 		t.Errorf("recipes %v", names)
 	}
-	for _, name := range names {
+	for name, want := range want {
 		t.Run(name, func(t *testing.T) {
-			if r, isGo, err := goRecipeNamed(name); err != nil || isGo {
+			r, isGo, err := goRecipeNamed(name)
+			if NeedsGo(name) != isGo {
+				t.Errorf("needs Go: %v", !isGo)
+			}
+			if err != nil || isGo {
 				checkGoRecipe(t, r, err)
 				return
 			}
-			text, err := recipes.ReadFile("recipes/" + name + ".Dockerfile")
-			if err != nil {
-				t.Fatal(err)
-			}
-			parsed, err := template.New(name).Option("missingkey=error").Parse(string(text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var dockerfile strings.Builder
-			if err := parsed.Execute(&dockerfile, map[string]string{"Bookworm": "sha256:1234", "Trixie": "sha256:1234"}); err != nil {
-				t.Fatal(err)
-			}
-			if !strings.Contains(dockerfile.String(), "\nFROM sha256:1234\n") {
-				t.Errorf("not on the base:\n%s", dockerfile.String())
-			}
-			if strings.Contains(dockerfile.String(), "libfaketime") != strings.Contains(dockerfile.String(), "LABEL "+ClockLabel+"="+Libfaketime+"\n") {
-				t.Errorf("clock driver and label do not agree:\n%s", dockerfile.String())
-			}
-			if !strings.HasSuffix(dockerfile.String(), "\n") {
-				t.Error("what is appended would be part of its last line")
+			if got := checkDockerfile(t, name); got != want {
+				t.Errorf("on %s, want %s", got, want)
 			}
 		})
 	}
+}
+
+// checkDockerfile returns the base of a recipe and its clock driver.
+func checkDockerfile(t *testing.T, name string) string {
+	t.Helper()
+	text, err := recipes.ReadFile(recipesFolder + "/" + name + dockerfileSuffix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := template.New(name).Option("missingkey=error").Parse(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var filled strings.Builder
+	if err := parsed.Execute(&filled, map[string]string{"Bookworm": "sha256:bookworm", "Trixie": "sha256:trixie"}); err != nil {
+		t.Fatal(err)
+	}
+	dockerfile := filled.String()
+	_, rest, found := strings.Cut(dockerfile, "\nFROM sha256:")
+	if !found || strings.Contains(rest, "\nFROM ") {
+		t.Errorf("not on one base:\n%s", dockerfile)
+	}
+	base, _, _ := strings.Cut(rest, "\n")
+	installed := strings.Contains(dockerfile, " libfaketime \\\n")
+	if installed != strings.Contains(dockerfile, "LABEL "+ClockLabel+"="+Libfaketime+"\n") {
+		t.Errorf("clock driver and label do not agree:\n%s", dockerfile)
+	}
+	if !strings.HasSuffix(dockerfile, "\n") {
+		t.Error("what is appended would be part of its last line")
+	}
+	if installed {
+		base += " " + Libfaketime
+	}
+	return base
 }
 
 // checkGoRecipe: it can be built with nothing but what is in it, and from the
@@ -106,17 +132,63 @@ func checkGoRecipe(t *testing.T, r goRecipe, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mod := string(r.files["go.mod"])
+	mod, sum := string(r.files["go.mod"]), string(r.files["go.sum"])
 	switch {
-	case mod == "" || len(r.files["go.sum"]) == 0:
-		t.Error("no go.mod or no go.sum")
+	case mod == "":
+		t.Error("no go.mod")
 	case strings.Contains(mod, "replace "):
 		t.Error("a module is replaced")
 	case (r.target() == "tool") != strings.Contains(mod, "\ntool "):
 		t.Error("neither a main.go nor a tool to build, or both")
 	}
+	for _, module := range regexp.MustCompile(`(?m)^(?:\trequire )?\s*(\S+\.\S+/\S+) (v\S+)( // indirect)?$`).FindAllStringSubmatch(mod, -1) {
+		excluded := r.program() == "consul" && strings.HasPrefix(module[2], "v1.1.") && strings.HasSuffix(module[1], "go-msgpack")
+		if line := module[1] + " " + module[2] + "/go.mod h1:"; !excluded && !strings.Contains(sum, line) {
+			t.Errorf("no sum of %s %s", module[1], module[2])
+		}
+	}
 	if _, version, found := strings.Cut(r.name, "-"); !found || !strings.Contains(mod, version) && version != "3.4.3" {
 		t.Errorf("%s does not have its version in go.mod", r.name)
+	}
+}
+
+// TestWithoutGo: the error says what to do.
+func TestWithoutGo(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := Maker{}.buildGo(t.Context(), goRecipe{name: "etcd-1"}, t.TempDir())
+	if err == nil || !strings.Contains(err.Error(), "install Go") || !strings.Contains(err.Error(), "--image etcd=") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestTemporaryFolder: one that could not be registered is not left behind.
+func TestTemporaryFolder(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	var registered string
+	refused := errors.New("refused")
+	maker := Maker{RegisterFolder: func(path string) error { registered = path; return refused }}
+	if folder, err := maker.temporaryFolder(); !errors.Is(err, refused) || folder != "" {
+		t.Errorf("got %q, %v", folder, err)
+	}
+	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) != 0 || registered == "" {
+		t.Errorf("registered %q, left %v, %v", registered, left, err)
+	}
+}
+
+// TestOurs: what others have built on a base of ours carries its labels, too.
+func TestOurs(t *testing.T) {
+	for _, c := range []struct {
+		image engine.Image
+		want  bool
+	}{
+		{engine.Image{Ref: "lockcheck/redis:1234", ID: "sha256:12"}, true},
+		{engine.Image{Ref: "sha256:12", ID: "sha256:12"}, true},
+		{engine.Image{Ref: "somebody/redis:1234", ID: "sha256:12"}, false},
+		{engine.Image{Ref: "lockcheckers:latest", ID: "sha256:12"}, false},
+	} {
+		if got := ours(c.image); got != c.want {
+			t.Errorf("%+v: %v", c.image, got)
+		}
 	}
 }
 
@@ -150,8 +222,12 @@ func TestGoRecipe(t *testing.T) {
 	if said, err := io.ReadAll(run.Errors); err != nil || string(said) != "hello\n" {
 		t.Errorf("it said %q, %v", said, err)
 	}
-	if _, err := maker.ensureGo(t.Context(), program("undefined()")); err == nil || !strings.Contains(err.Error(), "undefined") {
+	t.Setenv("TMPDIR", t.TempDir())
+	if _, err := maker.ensureGo(t.Context(), program("undefined()")); err == nil || !strings.Contains(err.Error(), "undefined: undefined") || !strings.Contains(err.Error(), "hello-1") {
 		t.Errorf("what does not compile gives %v", err)
+	}
+	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
 
@@ -210,6 +286,17 @@ func TestEnsure(t *testing.T) {
 	}
 	if _, err := maker.Ensure(t.Context(), "no such recipe"); err == nil || !strings.Contains(err.Error(), "no such recipe") {
 		t.Errorf("got %v", err)
+	}
+	all, err := maker.EnsureAll(t.Context(), []string{"redis", "redis"})
+	if err != nil || len(all) != 2 || all[0].ID != first.ID || all[1].ID != first.ID {
+		t.Errorf("several: %+v, %v", all, err)
+	}
+	if _, err := maker.EnsureAll(t.Context(), []string{"redis", "no such recipe"}); err == nil || !strings.Contains(err.Error(), "no such recipe") {
+		t.Errorf("several, one of them unknown: %v", err)
+	}
+	missing, err := Missing(t.Context(), docker)
+	if err != nil || slices.Contains(missing, "redis") {
+		t.Errorf("missing %v, %v", missing, err)
 	}
 	if again, err := maker.Foreign(t.Context(), first.Ref); err != nil || again.ID != first.ID {
 		t.Errorf("by its name: %+v, %v", again, err)

@@ -70,29 +70,43 @@ func (s *system) removeImages(ctx context.Context) error {
 
 func imagesCommand(s *system) *cobra.Command {
 	return &cobra.Command{
-		Use: "images", Short: "make all images now instead of on first use",
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return s.untilInterrupted(cmd.Context(), s.makeImages)
+		Use: "images [RECIPE]...", Short: "make all images now instead of on first use",
+		Example: `  lockcheck images
+  lockcheck images redis etcd-3.6.16`,
+		Args: usageArgs(cobra.OnlyValidArgs), ValidArgs: images.Names(),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			if len(names) == 0 {
+				names = images.Names()
+			}
+			return s.untilInterrupted(cmd.Context(), func(ctx context.Context) error { return s.makeImages(ctx, names) })
 		},
 	}
 }
 
-func (s *system) makeImages(ctx context.Context) error {
+func (s *system) makeImages(ctx context.Context, names []string) error {
 	docker, err := engine.Connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer docker.Close()
+	binary, err := s.binary()
+	if err != nil {
+		return err
+	}
 	progress := s.progress()
 	defer progress.Done()
-	maker := images.Maker{Engine: docker, Progress: progress.Step, Status: progress.Status}
-	for _, name := range images.Names() {
-		image, err := maker.Ensure(ctx, name)
+	return harness.Errand(binary, func(registry harness.Registry) error {
+		maker := images.Maker{
+			Engine: docker, Progress: progress.Step, Status: progress.Status,
+			Register: registry.Process, RegisterFolder: registry.Folder,
+		}
+		made, err := maker.EnsureAll(ctx, names)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(s.stdout, "%s  %s\n", image.Ref, image.ID)
-	}
-	return nil
+		for _, image := range made {
+			fmt.Fprintf(s.stdout, "%s  %s\n", image.Ref, image.ID)
+		}
+		return nil
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -102,17 +103,21 @@ func (s *system) lookAtBinary(context.Context) (string, error) {
 
 // lookAtImages tells whether images are there or how they can be made.
 func lookAtImages(ctx context.Context, docker *engine.Engine) (string, error) {
-	there, err := docker.ImagesWith(ctx, images.RecipeLabel)
+	missing, err := images.Missing(ctx, docker)
 	if err != nil {
 		return "", err
 	}
-	if len(there) > 0 {
-		return fmt.Sprintf("%d there; others are made on first use", len(there)), nil
+	if len(missing) == 0 {
+		return fmt.Sprintf("all %d there", len(images.Names())), nil
+	}
+	there := fmt.Sprintf("%d of %d there; others are made on first use", len(images.Names())-len(missing), len(images.Names()))
+	if _, err := exec.LookPath("go"); err != nil && slices.ContainsFunc(missing, images.NeedsGo) {
+		return "", fmt.Errorf("%s, but some need the go command, which is not installed", there)
 	}
 	_, debootstrap := exec.LookPath("debootstrap")
 	_, apt := exec.LookPath("apt-get")
 	if os.Geteuid() == 0 && (debootstrap == nil || apt == nil) {
-		return "none yet; made on first use, from a registry or with debootstrap", nil
+		return there + ", from a registry or with debootstrap", nil
 	}
-	return "none yet; made on first use if a registry can be reached", nil
+	return there + " if a registry can be reached", nil
 }

@@ -15,7 +15,7 @@ import (
 
 func findingsCommand(s *system) *cobra.Command {
 	findings := &cobra.Command{
-		Use: "findings", Short: "run all locks and reproductions, and show expected against observed",
+		Use: "findings", Short: "run all locks and findings, and compare with what is expected",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -33,7 +33,7 @@ type findingsFlags struct {
 func findingsRunCommand(s *system) *cobra.Command {
 	var f findingsFlags
 	cmd := &cobra.Command{
-		Use: "run", Short: "run every lock with and without pauses, every reproduction and its control",
+		Use: "run", Short: "run every lock with and without pauses, every finding and control",
 		Long: `Run every lock without faults and with stopped holders, and every reproduction
 with its control, and compare each run with what is expected of it. The exit
 code is 0 only if all of them were as expected. All of it takes hours: --only

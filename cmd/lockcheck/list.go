@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"lockcheck/clients"
+	"lockcheck/clusters"
 	"lockcheck/nemesis"
 	"lockcheck/workloads"
 )
@@ -30,31 +33,85 @@ func listCommand(s *system) *cobra.Command {
 
 func lockItems() (items []item) {
 	for _, lock := range clients.Table() {
-		lease, token, renewed := "none: it never ends by itself", lock.Token, "no"
-		if lock.TTL > 0 {
-			lease = fmt.Sprintf("%s by default, at least %s", lock.TTL, lock.MinTTL)
-		}
-		if token == "" {
-			token = "none"
-		}
-		if lock.Renew {
-			renewed = "with --renew"
-		}
-		summary := lock.Summary
-		if lock.Library != "" {
-			summary += ": " + lock.Library
-		}
-		if lock.Naive != "" {
-			summary += " (naive: " + lock.Naive + ")"
-		}
+		servers, _ := clusters.ByName(lock.Servers)
 		items = append(items, item{lock.Name, []string{
-			summary,
-			fmt.Sprintf("lease: %s; renewed: %s", lease, renewed),
-			fmt.Sprintf("fencing token: %s; holder told: %s", token, lock.Told),
+			lockSummary(lock),
+			"lease: " + leaseOf(lock),
+			fmt.Sprintf("renewed: %s; when taken: %s", renewalOf(lock), attemptOf(lock)),
+			fmt.Sprintf("fencing token: %s; holder told: %s", cmp.Or(lock.Token, "none"), lock.Told),
 			"depends on: " + lock.Clock,
+			"servers: " + serversOf(servers, lock.AnyServer),
 		}})
 	}
 	return items
+}
+
+func lockSummary(lock clients.Info) string {
+	summary := lock.Summary
+	if lock.Library != "" {
+		summary += ": " + lock.Library
+	}
+	if lock.Naive != "" {
+		summary += " (naive: " + lock.Naive + ")"
+	}
+	return summary
+}
+
+// leaseOf says what the lease is, and when the lock of a dead holder is free.
+func leaseOf(lock clients.Info) string {
+	if lock.TTL == 0 {
+		return "none: it never ends by itself"
+	}
+	text := fmt.Sprintf("%s by default, at least %s; of a dead holder: at most %s",
+		lock.TTL, lock.MinTTL, lock.Effective(lock.TTL, lock.LockDelay))
+	if lock.LockDelay > 0 {
+		text += fmt.Sprintf(" (lock delay of %s included)", lock.LockDelay)
+	}
+	return text
+}
+
+func renewalOf(lock clients.Info) string {
+	switch {
+	case lock.Session:
+		return "by its client, in the background"
+	case lock.Renew:
+		return "with --renew"
+	}
+	return "no"
+}
+
+func attemptOf(lock clients.Info) string {
+	if lock.Queues {
+		return "it waits in a queue"
+	}
+	return "refused at once"
+}
+
+// serversOf says how many servers there are, and what can be chosen of them.
+func serversOf(servers clusters.Spec, anyServer bool) string {
+	if servers.Nodes == 0 {
+		return "none"
+	}
+	text := fmt.Sprint(servers.Nodes)
+	if len(servers.Sizes) > 0 {
+		text += ", or --nodes " + either(servers.Sizes)
+	}
+	if anyServer {
+		text += "; --pin ties workers to one each"
+	}
+	if len(servers.Versions) > 0 {
+		text += "; --version " + either(servers.Versions)
+	}
+	return text
+}
+
+// either lists what there is to choose from.
+func either[T any](values []T) string {
+	var texts []string
+	for _, v := range values {
+		texts = append(texts, fmt.Sprint(v))
+	}
+	return strings.Join(texts, " or ")
 }
 
 func faultItems() (items []item) {

@@ -138,6 +138,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"list", "ducks"}, `"ducks"`},
 		{[]string{"help", "ducks"}, `"ducks"`},
 		{[]string{"clean", "up"}, `"up"`},
+		{[]string{"images", "ducks"}, `"ducks"`},
 		{[]string{"doctor", "who"}, `"who"`},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {

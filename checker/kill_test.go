@@ -1,0 +1,33 @@
+package checker
+
+import (
+	"strings"
+	"testing"
+
+	"lockcheck/history"
+)
+
+// TestKilledHolder: the hold of a killed worker ends with its last sign of life,
+// and the time until the next grant is told.
+func TestKilledHolder(t *testing.T) {
+	kill := history.Fault{ID: "f1", Kind: "kill", Targets: []string{"w1"}}
+	r := newScript().acquire("w1", "a", 10, 11).read("a", 12, 0).fault(kill, 20, 60).
+		acquire("w2", "b", 105, 120).release("b", 121, 122).phase(5000, history.PhaseFinal).end().check(t)
+	if h := r.Holds[0]; h.Ended != EndedWithoutTrace || h.End != ms(12) {
+		t.Errorf("the hold ended %s at %d, want at its last access", h.Ended, h.End)
+	}
+	if f := r.Faults[0]; f.End != r.End || !f.Healed {
+		t.Errorf("the kill ended at %d, healed %v, want that it lasts until %d", f.End, f.Healed, r.End)
+	}
+	if s := r.of(Liveness).Summary; !strings.Contains(s, "next grant 100 ms after its holder w1 was killed, lease 100 ms") {
+		t.Errorf("liveness: %s", s)
+	}
+	if v := r.of(MutualExclusion).Verdict; v != Valid {
+		t.Errorf("mutual exclusion is %s: the dead do not hold", v)
+	}
+	// Without the kill nobody died.
+	r = newScript().acquire("w1", "a", 10, 11).release("a", 12, 13).acquire("w2", "b", 105, 120).release("b", 121, 122).end().check(t)
+	if s := r.of(Liveness).Summary; strings.Contains(s, "killed") {
+		t.Errorf("liveness: %s", s)
+	}
+}

@@ -1,0 +1,53 @@
+package clients
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// TestSQLWithoutLogin: whatever a server does instead of letting the client in,
+// it was not asked for a lock yet.
+func TestSQLWithoutLogin(t *testing.T) {
+	for _, lock := range []string{"postgres-session", "postgres-lease", "mariadb"} {
+		for _, c := range failing {
+			t.Run(lock+" "+c.name, func(t *testing.T) {
+				l := mustOpen(t, lock, c.listen(t, "tcp", "127.0.0.1:0"))
+				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				defer cancel()
+				_, err := l.Acquire(ctx, Attempt{Key: "k0", ID: "w1-1", TTL: time.Second})
+				if OutcomeOf(err) != NoEffect {
+					t.Errorf("%v is outcome %d, want no effect", err, OutcomeOf(err))
+				}
+			})
+		}
+	}
+}
+
+// TestSQLOutcome: only an answer that leaves the session alive is certain.
+func TestSQLOutcome(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		err  error
+		want Outcome
+	}{
+		{"PostgreSQL gave it up", pgOutcome(&pgconn.PgError{SeverityUnlocalized: "ERROR", Code: "40P01"}), NoEffect},
+		{"PostgreSQL ends the session", pgOutcome(&pgconn.PgError{SeverityUnlocalized: "FATAL", Code: "57P01"}), Unknown},
+		{"no answer of PostgreSQL", pgOutcome(errors.New("reset")), Unknown},
+		{"PostgreSQL did it", pgOutcome(nil), Done},
+		{"MariaDB gave it up", mariaOutcome(&mysql.MySQLError{Number: 1064}, false), NoEffect},
+		{"MariaDB ended the wait", mariaOutcome(&mysql.MySQLError{Number: mariaInterrupted}, true), Busy},
+		{"nobody asked it to", mariaOutcome(&mysql.MySQLError{Number: mariaInterrupted}, false), NoEffect},
+		{"no answer of MariaDB", mariaOutcome(errors.New("reset"), true), Unknown},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := OutcomeOf(c.err); got != c.want {
+				t.Errorf("%v is outcome %d, want %d", c.err, got, c.want)
+			}
+		})
+	}
+}

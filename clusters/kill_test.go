@@ -1,0 +1,117 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockcheck/clusters/agent"
+	"lockcheck/clusters/clustertest"
+)
+
+// TestKill kills a Redis and starts it again: its address and its cuts stay, and
+// of its data what was on its disk, which is all with an append-only file and
+// nothing without.
+func TestKill(t *testing.T) {
+	for servers, kept := range map[string]bool{"redis": false, "redis-aof": true} {
+		t.Run(servers, func(t *testing.T) {
+			cluster := started(t, servers)
+			node := cluster.Servers()[0]
+			client := outside(t, node)
+			if err := client.Set(t.Context(), "key", "value", 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := node.Host.Cut(t.Context(), agent.Cut{ID: "stays", Peers: []string{"192.0.2.1"}}); err != nil {
+				t.Fatal(err)
+			}
+			for round := range 2 { // what was killed once can be killed again
+				die(t, node)
+				if _, err := node.Restart(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := node.Restart(t.Context()); err != nil {
+					t.Errorf("started again twice: %v", err)
+				}
+				clustertest.Eventually(t, 20*time.Second, func() error { return ping(t, node, time.Second) })
+				if cuts, err := node.Host.Cuts(t.Context()); err != nil || len(cuts) != 1 {
+					t.Errorf("round %d: cuts %v, %v", round, cuts, err)
+				}
+				got, err := client.Get(t.Context(), "key").Result()
+				if kept && (err != nil || got != "value") || !kept && !errors.Is(err, redis.Nil) {
+					t.Errorf("round %d: the key is %q, %v, want it kept: %v", round, got, err, kept)
+				}
+			}
+		})
+	}
+}
+
+// die kills a server and waits until nothing is left of it.
+func die(t *testing.T, node *Node) {
+	t.Helper()
+	if _, err := node.Kill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	clustertest.Eventually(t, 20*time.Second, func() error {
+		processes, err := node.Host.Processes(t.Context())
+		if err == nil && len(processes) > 0 {
+			err = fmt.Errorf("%v still run", processes)
+		}
+		return err
+	})
+	select {
+	case exit := <-node.Exited:
+		if !exit.Killed {
+			t.Errorf("it ended without being killed: %s", exit.Reason)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("its end was not told")
+	}
+	if err := ping(t, node, time.Second); err == nil {
+		t.Error("a dead server answers")
+	}
+}
+
+// TestFailover kills the primary: the Sentinels promote the replica, and the old
+// primary comes back as its replica.
+func TestFailover(t *testing.T) {
+	n := started(t, "redis-failover").Servers()
+	if leads(t, n[0]) != true || leads(t, n[1]) != false || leads(t, n[2]) != false {
+		t.Fatal("not the first server leads")
+	}
+	if address, err := primaryOf(t.Context(), n[2].Address); err != nil || address != n[0].Address {
+		t.Fatalf("the primary is %s, %v", address, err)
+	}
+	die(t, n[0])
+	clustertest.Eventually(t, 60*time.Second, func() error {
+		address, err := primaryOf(t.Context(), n[2].Address)
+		if err == nil && address != n[1].Address {
+			err = fmt.Errorf("the primary is %s", address)
+		}
+		return err
+	})
+	if !leads(t, n[1]) {
+		t.Error("the replica was not promoted")
+	}
+	if _, err := n[0].Restart(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	clustertest.Eventually(t, 60*time.Second, func() error {
+		if yes, err := n[0].Host.Leads(t.Context()); err != nil || yes {
+			return fmt.Errorf("the old primary leads: %v, %v", yes, err)
+		}
+		return n[0].Host.Ready(t.Context())
+	})
+}
+
+func leads(t *testing.T, node *Node) bool {
+	t.Helper()
+	yes, err := node.Host.Leads(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	return yes
+}

@@ -1,0 +1,31 @@
+package clusters
+
+import (
+	"strings"
+	"testing"
+
+	"lockcheck/clusters/agent"
+	"lockcheck/clusters/clustertest"
+)
+
+// TestValkeyVersion: the version is Valkey's own, not that of the Redis which it
+// says it is to clients that ask for one.
+func TestValkeyVersion(t *testing.T) {
+	clustertest.Engine(t)
+	node := started(t, "valkey").Servers()[0]
+	versions := make(map[agent.Probes]string)
+	for _, probes := range []agent.Probes{redisProbes{version: "valkey_version"}, redisProbes{version: "redis_version"}} {
+		version, err := probes.Version(t.Context(), node.Address)
+		if err != nil || !strings.Contains(version, ".") {
+			t.Fatalf("%+v: version %q, %v", probes, version, err)
+		}
+		versions[probes] = version
+	}
+	own, pretended := versions[redisProbes{version: "valkey_version"}], versions[redisProbes{version: "redis_version"}]
+	if recorded, err := node.Host.Version(t.Context()); err != nil || recorded != own || recorded == pretended {
+		t.Errorf("records %q (%v): Valkey is %s and says that it is Redis %s", recorded, err, own, pretended)
+	}
+	if node.Clock == nil {
+		t.Error("its clock can be moved, although its image is not prepared for that")
+	}
+}

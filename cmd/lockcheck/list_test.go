@@ -1,0 +1,60 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lockcheck/clients"
+	"lockcheck/clusters"
+)
+
+// TestLockItems: every lock says all that its row does.
+func TestLockItems(t *testing.T) {
+	items := lockItems()
+	for i, lock := range clients.Table() {
+		t.Run(lock.Name, func(t *testing.T) {
+			if items[i].name != lock.Name {
+				t.Fatalf("it is called %s", items[i].name)
+			}
+			text := strings.Join(items[i].lines, "\n")
+			for _, what := range []string{"lease: ", "renewed: ", "when taken: ", "fencing token: ", "holder told: ", "depends on: ", "servers: "} {
+				if _, rest, found := strings.Cut(text, what); !found || rest == "" || strings.HasPrefix(rest, "\n") || strings.HasPrefix(rest, ";") {
+					t.Errorf("%q is missing in\n%s", what, text)
+				}
+			}
+			servers, _ := clusters.ByName(lock.Servers)
+			said := append([]string{lock.Summary, lock.Token, lock.Told, lock.Clock, lock.Library, lock.Naive}, servers.Versions...)
+			if lock.TTL > 0 {
+				said = append(said, lock.TTL.String(), lock.MinTTL.String(), lock.Effective(lock.TTL, lock.LockDelay).String())
+			}
+			for _, part := range said {
+				if !strings.Contains(text, part) {
+					t.Errorf("%q is not said in\n%s", part, text)
+				}
+			}
+		})
+	}
+}
+
+// TestLockItem: two locks that differ in everything.
+func TestLockItem(t *testing.T) {
+	lease := clients.Info{TTL: 2 * time.Second, MinTTL: time.Second, Expiry: 2, LockDelay: time.Second, Session: true, Queues: true}
+	servers := clusters.Spec{Nodes: 5, Sizes: []int{3, 1}, Versions: []string{"3.6", "3.4"}}
+	got := []string{leaseOf(lease), renewalOf(lease), attemptOf(lease), serversOf(servers, true)}
+	want := []string{
+		"2s by default, at least 1s; of a dead holder: at most 5s (lock delay of 1s included)",
+		"by its client, in the background", "it waits in a queue",
+		"5, or --nodes 3 or 1; --pin ties workers to one each; --version 3.6 or 3.4",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+	bare := clients.Info{}
+	got = []string{leaseOf(bare), renewalOf(bare), attemptOf(bare), serversOf(clusters.Spec{}, false), renewalOf(clients.Info{Renew: true})}
+	want = []string{"none: it never ends by itself", "no", "refused at once", "none", "with --renew"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
