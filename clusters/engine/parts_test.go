@@ -89,6 +89,7 @@ func TestFollowProgress(t *testing.T) {
 		{"failure", line("a\n") + failed, true, "exit code 7\na", "", 1},
 		{"failure after many", many.String() + failed, true, "step 18\n", "step 17\n", 30},
 		{"several lines in one message", line("a\nb\n\n  \n") + failed, true, "a\nb", "", 2},
+		{"painted red", `{"stream":"\u001b[91mwarning\n\u001b[0m"}` + failed, true, "exit code 7\nwarning", "\x1b", 1},
 		{"messages of another kind", `{"status":"pulling","progressDetail":{}}` + "\n", false, "", "", 0},
 		{"cut off", line("a\n") + `{"stre`, true, "unexpected EOF", "", 1},
 	} {
