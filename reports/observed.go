@@ -36,6 +36,14 @@ const (
 	settingControl   = "control"
 )
 
+// findingsPreface says how the tables came to be and what their columns are.
+const findingsPreface = `# Expected and observed
+
+Made by "lockcheck findings table" from stored runs; nothing here is written by hand. "3 of 3" means that three runs were
+exactly as expected, out of three. Updates and overlaps are medians, with their range over the runs.
+
+`
+
 // FindingsTable writes what was expected and observed as Markdown: a table of
 // locks, and one of reproductions with their controls.
 func FindingsTable(w io.Writer, all []Observed) error {
@@ -49,6 +57,7 @@ func FindingsTable(w io.Writer, all []Observed) error {
 		}
 		pairs[o.Subject][o.Setting] = o
 	}
+	text.WriteString(findingsPreface)
 	text.WriteString("## Locks\n\n")
 	text.WriteString("| lock | versions | without faults | updates | holders stopped | overlaps of a stopped holder | lost |\n")
 	text.WriteString("| --- | --- | --- | --- | --- | --- | --- |\n")
