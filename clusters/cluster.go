@@ -41,6 +41,10 @@ type Server struct {
 	Probes  agent.Probes
 	// Command returns program and arguments.
 	Command func(Place) []string
+	// Files are written into the folder of the server before its first start, by
+	// name; nil for none. A shell that writes them would keep the server's clock
+	// from being moved.
+	Files func(Place) map[string]string
 	// ClockEnv prepares the server for libfaketime, where its image has it.
 	ClockEnv []string
 	// Later servers start when the others are ready.

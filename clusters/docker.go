@@ -180,6 +180,12 @@ func (c *docker) startServerAgent(ctx context.Context, node *Node) error {
 }
 
 func (c *docker) startServer(ctx context.Context, node *Node) error {
+	if node.Server.Files != nil {
+		place := c.place(node)
+		if err := c.engine.Write(ctx, c.name(node.Name), place.Folder, node.Server.Files(place)); err != nil {
+			return err
+		}
+	}
 	command, env := withClock(node, driverOf(c.image), node.Server.Command(c.place(node)), node.Server.ClockEnv)
 	server, err := c.engine.Start(ctx, engine.Spec{
 		Name: c.serverName(node.Name), Image: c.image.Ref, Labels: c.request.Labels,

@@ -15,13 +15,16 @@ import (
 func pgBouncerServer() Server {
 	return Server{
 		Program: "pgbouncer", Port: pgBouncerPort, Probes: pgBouncerProbes{}, Later: true,
-		Command: pgBouncerCommand,
+		Files:   func(p Place) map[string]string { return map[string]string{pgBouncerFile: pgBouncerSettings(p)} },
+		Command: func(p Place) []string { return []string{"pgbouncer", p.Folder + "/" + pgBouncerFile} },
 	}
 }
 
-// pgBouncerCommand writes the settings first: it takes them from a file only.
-func pgBouncerCommand(p Place) []string {
-	settings := strings.Join([]string{
+const pgBouncerFile = "pgbouncer.ini"
+
+// pgBouncerSettings are in a file because PgBouncer takes them from nowhere else.
+func pgBouncerSettings(p Place) string {
+	return strings.Join([]string{
 		"[databases]",
 		fmt.Sprintf("postgres = host=%s port=%d user=postgres", p.IPs[0], postgresPort),
 		"[pgbouncer]",
@@ -32,8 +35,7 @@ func pgBouncerCommand(p Place) []string {
 		"admin_users = postgres",
 		"pool_mode = transaction",
 		fmt.Sprintf("default_pool_size = %d", pgBouncerPool),
-	}, "\n")
-	return []string{"sh", "-c", `echo "$0" > /tmp/pgbouncer.ini && exec pgbouncer /tmp/pgbouncer.ini`, settings}
+	}, "\n") + "\n"
 }
 
 // pgBouncerProbes asks PgBouncer: the server behind it whether a client is

@@ -56,14 +56,17 @@ func dataServer(args ...string) Server {
 func sentinelServer() Server {
 	server := redisServer("redis")
 	server.Program, server.Port, server.Probes, server.Later = "sentinel", sentinelPort, sentinelProbes{}, true
+	// A Sentinel writes what it learns into its file, which must survive a kill.
+	server.Files = func(p Place) map[string]string {
+		return map[string]string{sentinelFile: sentinelConfig(p.IPs[0])}
+	}
 	server.Command = func(p Place) []string {
-		file := p.Folder + "/sentinel.conf"
-		// A Sentinel writes what it learns into its file, which must survive a kill.
-		script := fmt.Sprintf("[ -e %s ] || cat > %s <<'END'\n%sEND\nexec redis-server %s --sentinel", file, file, sentinelConfig(p.IPs[0]), file)
-		return []string{"sh", "-c", script}
+		return []string{"redis-server", p.Folder + "/" + sentinelFile, "--sentinel"}
 	}
 	return server
 }
+
+const sentinelFile = "sentinel.conf"
 
 func sentinelConfig(primary string) string {
 	name := clients.FailoverName

@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"archive/tar"
 	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -84,6 +87,28 @@ func (e *Engine) Start(ctx context.Context, spec Spec) (*Container, error) {
 		return nil, fmt.Errorf("container %s: %w", spec.Name, err)
 	}
 	return started, nil
+}
+
+// Write puts files into a folder of a running container, readable for all.
+func (e *Engine) Write(ctx context.Context, name, folder string, files map[string]string) error {
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		header := &tar.Header{Name: file, Mode: 0o644, Size: int64(len(files[file]))}
+		if err := w.WriteHeader(header); err != nil {
+			return err
+		}
+		if _, err := io.WriteString(w, files[file]); err != nil {
+			return err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	if err := e.api.CopyToContainer(ctx, name, folder, &archive, container.CopyToContainerOptions{}); err != nil {
+		return fmt.Errorf("container %s: %s: %w", name, folder, err)
+	}
+	return nil
 }
 
 // Restart starts a container again that is ending or has ended, with its file

@@ -5,13 +5,8 @@ RUN mkdir -p /usr/share/man/man1 \
  && apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends libzookeeper-java openjdk-21-jre-headless \
  && rm -rf /var/lib/apt/lists/*
-# The server of a configuration file. Only what it needs is on its class path: among
-# all there is, two bridges between logging libraries refuse each other. A small
-# heap, and the compiler that is ready first: a run is over before the better one
-# would pay.
-RUN printf '%s\n' '#!/bin/sh' 'cd /usr/share/java || exit' \
-      'jars=zookeeper.jar:zookeeper-jute.jar:slf4j-api.jar:slf4j-simple.jar:metrics-core.jar:snappy-java.jar:commons-io.jar:commons-cli.jar' \
-      'jars=$jars:netty-common.jar:netty-buffer.jar:netty-transport.jar:netty-codec.jar:netty-handler.jar:netty-resolver.jar' \
-      'exec java -Xmx128m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto -cp "$jars" org.apache.zookeeper.server.quorum.QuorumPeerMain "$@"' \
-      > /usr/local/bin/zookeeper-server \
- && chmod +x /usr/local/bin/zookeeper-server
+# Only what a server needs is on the class path: among all there is, two bridges
+# between logging libraries refuse each other.
+ENV CLASSPATH=/usr/share/java/zookeeper.jar:/usr/share/java/zookeeper-jute.jar:/usr/share/java/slf4j-api.jar:/usr/share/java/slf4j-simple.jar:/usr/share/java/metrics-core.jar:\
+/usr/share/java/snappy-java.jar:/usr/share/java/commons-io.jar:/usr/share/java/commons-cli.jar:/usr/share/java/netty-common.jar:/usr/share/java/netty-buffer.jar:\
+/usr/share/java/netty-transport.jar:/usr/share/java/netty-codec.jar:/usr/share/java/netty-handler.jar:/usr/share/java/netty-resolver.jar
