@@ -347,7 +347,7 @@ func (f *fault) metOperation(r *run) bool {
 
 // coverageClauses says per kind how many faults counted.
 func coverageClauses(coverage []FaultCoverage, h history.Header) []string {
-	type tally struct{ all, counted, outlasted int64 }
+	type tally struct{ planned, applied, counted, outlasted int64 }
 	tallies := make(map[string]*tally)
 	var order []string
 	for _, f := range coverage {
@@ -361,7 +361,10 @@ func coverageClauses(coverage []FaultCoverage, h history.Header) []string {
 			tallies[name] = t
 			order = append(order, name)
 		}
-		t.all++
+		t.planned++
+		if f.Applied {
+			t.applied++
+		}
 		if f.Proven && f.Exercised {
 			t.counted++
 		}
@@ -372,15 +375,17 @@ func coverageClauses(coverage []FaultCoverage, h history.Header) []string {
 	var clauses []string
 	for _, name := range order {
 		t := tallies[name]
+		// What a run that was ended early never came to is not held against it.
+		all := cmp.Or(t.applied, t.planned)
 		switch name {
 		case kindKill:
-			clauses = append(clauses, fmt.Sprintf("%d of %s hit a worker that held the lock or was about to", t.counted, count(t.all, "kill", "kills")))
+			clauses = append(clauses, fmt.Sprintf("%d of %s hit a worker that held the lock or was about to", t.counted, count(all, "kill", "kills")))
 			continue
 		case kindPause:
-			clauses = append(clauses, fmt.Sprintf("%d of %s hit a holder, %d outlasted its promise", t.counted, count(t.all, "pause", "pauses"), t.outlasted))
+			clauses = append(clauses, fmt.Sprintf("%d of %s hit a holder, %d outlasted its promise", t.counted, count(all, "pause", "pauses"), t.outlasted))
 			continue
 		}
-		clauses = append(clauses, fmt.Sprintf("%d of %s proven and exercised", t.counted, count(t.all, name+" fault", name+" faults")))
+		clauses = append(clauses, fmt.Sprintf("%d of %s proven and exercised", t.counted, count(all, name+" fault", name+" faults")))
 	}
 	return clauses
 }
