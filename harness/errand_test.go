@@ -13,9 +13,10 @@ import (
 // TestErrand: what is registered can be removed by whoever comes later, until
 // the errand is done.
 func TestErrand(t *testing.T) {
+	binary := clustertest.Binary(t) // first: the compiler's cache is in the same folder
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	failed := errors.New("failed")
-	err := Errand(clustertest.Binary(t), func(r Registry) error {
+	err := Errand(binary, func(r Registry) error {
 		if err := r.Folder(t.TempDir()); err != nil {
 			t.Error(err)
 		}
