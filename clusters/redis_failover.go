@@ -41,7 +41,7 @@ func redisFailoverSpec() Spec {
 // for the address of the first server.
 func dataServer(args ...string) Server {
 	server := redisServer("redis", "--repl-diskless-sync-delay", "0")
-	server.Probes, server.Hidden = replicationProbes{}, true
+	server.Probes, server.Hidden = replicationProbes{redisProbes{version: "redis_version"}}, true
 	command := server.Command
 	server.Command = func(p Place) []string {
 		line := command(p)
@@ -55,7 +55,7 @@ func dataServer(args ...string) Server {
 
 func sentinelServer() Server {
 	server := redisServer("redis")
-	server.Program, server.Port, server.Probes, server.Later = "sentinel", sentinelPort, sentinelProbes{}, true
+	server.Program, server.Port, server.Probes, server.Later = "sentinel", sentinelPort, sentinelProbes{redisProbes{version: "redis_version"}}, true
 	// A Sentinel writes what it learns into its file, which must survive a kill.
 	server.Files = func(p Place) map[string]string {
 		return map[string]string{sentinelFile: sentinelConfig(p.IPs[0])}

@@ -365,38 +365,35 @@ func (e Expectation) missedOrphan(o checker.OrphanSummary) string {
 
 // String says in words what is expected.
 func (e Expectation) String() string {
-	text := string(e.Verdict)
-	add := func(what string, properties []checker.Property) {
-		if len(properties) == 0 {
-			return
+	var parts []string
+	add := func(when bool, format string, args ...any) {
+		if when {
+			parts = append(parts, fmt.Sprintf(format, args...))
 		}
-		if text != "" {
-			text += ": "
-		}
-		var names []string
-		for _, p := range properties {
-			names = append(names, string(p))
-		}
-		text += strings.Join(names, ", ") + what
 	}
-	add(" violated", e.Violated)
-	add(" kept", e.Kept)
-	if e.BrokenPromise {
-		text += ", a promise broken"
+	add(len(e.Violated) > 0, "%s violated", joined(e.Violated))
+	add(len(e.Kept) > 0, "%s kept", joined(e.Kept))
+	add(e.BrokenPromise, "a promise broken")
+	add(e.Earlier != "", "the earlier holder %s", e.Earlier)
+	add(e.NeverTold, "nobody told")
+	add(e.OrphanedFor > 0, "orphaned for %s at least", time.Duration(e.OrphanedFor))
+	add(e.FreeWithin > 0, "free within %s", time.Duration(e.FreeWithin))
+	text := strings.Join(parts, ", ")
+	switch {
+	case e.Verdict == "":
+		return text
+	case text == "":
+		return string(e.Verdict)
 	}
-	if e.Earlier != "" {
-		text += ", the earlier holder " + e.Earlier
+	return string(e.Verdict) + ": " + text
+}
+
+func joined(properties []checker.Property) string {
+	var names []string
+	for _, p := range properties {
+		names = append(names, string(p))
 	}
-	if e.NeverTold {
-		text += " and never told"
-	}
-	if e.OrphanedFor > 0 {
-		text += fmt.Sprintf(", orphaned for %s at least", time.Duration(e.OrphanedFor))
-	}
-	if e.FreeWithin > 0 {
-		text += fmt.Sprintf(", free within %s", time.Duration(e.FreeWithin))
-	}
-	return text
+	return strings.Join(names, ", ")
 }
 
 func violatedProperties(r checker.Results) []string {

@@ -137,7 +137,15 @@ func (o Observed) versions() string {
 var majorVersion = regexp.MustCompile(`/v[0-9]+$`)
 
 // shortModule is the name that people know a module by.
-func shortModule(module string) string { return path.Base(majorVersion.ReplaceAllString(module, "")) }
+func shortModule(module string) string {
+	module = majorVersion.ReplaceAllString(module, "")
+	name := path.Base(module)
+	switch name {
+	case "client", "server", "api": // of what?
+		return path.Base(path.Dir(module)) + "/" + name
+	}
+	return name
+}
 
 func (o Observed) updates() string {
 	return spread(o.each(func(d Document) int64 { return d.Results.Updates.Acknowledged }))
