@@ -1,0 +1,106 @@
+package harness
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"lockcheck/clusters"
+	"lockcheck/history"
+	"lockcheck/workloads"
+)
+
+func (r *run) startResource(ctx context.Context) (err error) {
+	config := workloads.ResourceConfig{
+		Socket: r.socket(), Guard: workloads.Guard(r.Guard), Rotate: DefaultRotate,
+		CountReads: r.workload.Update == nil,
+	}
+	r.resource, err = r.startProgram(ctx, clusters.Program{Name: history.Resource}, "resource", config)
+	return err
+}
+
+func (r *run) socket() string { return filepath.Join(r.cluster.Folder(), "resource.sock") }
+
+func (r *run) startWorkers(ctx context.Context) error {
+	r.progress.Step("starting the workers (%d)", r.Concurrency)
+	r.workers = make([]*clusters.Node, r.Concurrency)
+	errs := make([]error, r.Concurrency)
+	var all sync.WaitGroup
+	slots := make(chan struct{}, startAtOnce)
+	for i := range r.workers {
+		all.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			config := r.workerConfig(i + 1)
+			r.workers[i], errs[i] = r.startProgram(ctx, clusters.Program{
+				Name: config.Name, Binary: r.variant(), Networked: true,
+			}, "worker", config)
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// startAtOnce bounds how many workers are started at a time.
+const startAtOnce = 4
+
+func (r *run) workerConfig(index int) workloads.WorkerConfig {
+	config := workloads.WorkerConfig{
+		Name: fmt.Sprintf("w%d", index), Index: index,
+		Lock: r.Lock, Folder: r.cluster.Folder(), Socket: r.socket(), Workload: r.Workload, Seed: r.Seed,
+		TTL: r.TTL, Section: r.Section, Renew: r.Renew, CheckBeforeWrite: r.Check,
+		Wait: r.Wait, LockDelay: max(0, r.LockDelay),
+		Idle:    workloads.Range{Max: 10 * time.Millisecond},
+		Retry:   workloads.Range{Min: 10 * time.Millisecond, Max: 40 * time.Millisecond},
+		Timeout: time.Second,
+	}
+	config.Nodes = r.addresses(index)
+	if r.Rate > 0 {
+		each := time.Duration(float64(r.Concurrency) / r.Rate * float64(time.Second))
+		config.Idle = workloads.Range{Min: each / 2, Max: each * 3 / 2}
+	}
+	if index <= len(r.Workers) {
+		r.Workers[index-1].apply(&config)
+	}
+	return config
+}
+
+// addresses are those of the servers that a worker is told of: all that are
+// for clients, or the one that it is tied to.
+func (r *run) addresses(index int) []string {
+	var all []string
+	for _, server := range r.cluster.Servers() {
+		if !server.Server.Hidden {
+			all = append(all, server.Address)
+		}
+	}
+	if r.Pin {
+		return []string{all[(index-1)%len(all)]}
+	}
+	return all
+}
+
+// apply changes what one worker does.
+func (o WorkerOptions) apply(c *workloads.WorkerConfig) {
+	c.TTL = cmp.Or(o.TTL, c.TTL)
+	c.Wait = cmp.Or(o.Wait, c.Wait)
+	c.NoKeepAlive, c.After, c.Holds = o.NoKeepAlive, o.After, o.Holds
+	if o.Section > 0 {
+		c.Section = workloads.Range{Min: o.Section, Max: o.Section}
+	}
+}
+
+// startProgram starts a program with one of lockcheck's hidden commands.
+func (r *run) startProgram(ctx context.Context, p clusters.Program, command string, config any) (*clusters.Node, error) {
+	text, err := json.Marshal(config)
+	if err != nil {
+		return nil, err
+	}
+	p.Args = []string{command, "--config", string(text)}
+	return r.cluster.Start(ctx, p)
+}
