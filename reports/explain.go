@@ -52,14 +52,17 @@ func (rec *record) tellHold(h checker.Hold, s scene, add func(int64, string, str
 	if h.Token != 0 {
 		text += " with token " + strconv.FormatUint(h.Token, 10)
 	}
-	if h.Deadline > h.Start && h.Deadline != h.End {
+	switch {
+	case h.Deadline > h.Start && h.Deadline != h.End:
 		text += ", promised until " + at(h.Deadline, rec.begin)
+	case h.Deadline < h.Start:
+		text += ", though the promise had ended at " + at(h.Deadline, rec.begin) + " already"
 	}
 	if others := rec.holding(h, s); len(others) > 0 {
 		text += ", while " + strings.Join(others, " and ") + " still holds it"
 	}
 	add(h.Start, "ok", text+".")
-	if outlived(h) {
+	if outlived(h) && h.Deadline >= h.Start {
 		add(h.Deadline, "info", "The promise to "+worker+" ends; it goes on as if it held the lock.")
 	}
 	add(h.End, "info", worker+" stops: "+endOf(h)+".")
