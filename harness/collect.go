@@ -70,8 +70,17 @@ func (r *run) collect(ctx context.Context) error {
 	if err != nil {
 		return err // an output that never ends must not be waited for
 	}
-	r.follow.Wait()
-	return nil
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		r.follow.Wait()
+	}()
+	select {
+	case <-read:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // end closes the inputs of programs and waits until they have ended.

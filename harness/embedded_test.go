@@ -136,14 +136,25 @@ func TestEmbedded(t *testing.T) {
 			want:   checker.Undecided,
 		},
 		{
-			name: "a pause that hits nobody",
+			name: "a pause that is never applied",
 			change: func(o *Options) {
-				o.Section.Min, o.Section.Max = 0, 0
 				o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
 					Fault: "pause", Target: "w1", When: nemesis.WhenHolding, Of: "w9", For: nemesis.Span{Plus: time.Second},
 				}}}
 			},
-			want: checker.Undecided,
+			want: checker.Undecided, check: covered("skipped: nobody entered the section in time"),
+		},
+		{
+			// The holder keeps its lock for longer than the waiter is stopped.
+			name: "a pause that hits no holder",
+			change: func(o *Options) {
+				o.Section.Min, o.Section.Max, o.Renew, o.TTL = 600*time.Millisecond, 600*time.Millisecond, true, 2*time.Second
+				o.Concurrency = 2
+				o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
+					Fault: "pause", Target: "waiter", When: nemesis.WhenHolding, For: nemesis.Span{Plus: 200 * time.Millisecond},
+				}}}
+			},
+			want: checker.Undecided, check: covered("no target held the lock"),
 		},
 	}
 	for _, test := range tests {
@@ -156,6 +167,16 @@ func TestEmbedded(t *testing.T) {
 				test.check(t, outcome.Results)
 			}
 		})
+	}
+}
+
+// covered asks for a fault that does not count, and why.
+func covered(why string) func(*testing.T, checker.Results) {
+	return func(t *testing.T, r checker.Results) {
+		t.Helper()
+		if len(r.Faults) != 1 || r.Faults[0].Reason != why {
+			t.Errorf("faults %+v, want one that does not count: %s", r.Faults, why)
+		}
 	}
 }
 

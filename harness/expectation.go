@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,26 +32,57 @@ type Expectation struct {
 	FreeWithin  yamlDuration `yaml:"free-within,omitempty"`
 }
 
-// Missed says why results are not what was expected; "" if they are. A broken or
-// undecided run never is, unless that was expected.
+// Missed says why results are not what was expected; "" if they are. A run that
+// failed, or whose faults were not in force, never is, unless that was expected:
+// what it shows may have another cause.
 func (e Expectation) Missed(r checker.Results) string {
-	switch {
-	case e.Verdict != "" && r.Verdict != e.Verdict:
+	if e.Verdict != "" && r.Verdict != e.Verdict {
 		return fmt.Sprintf("the verdict is %s, not %s", r.Verdict, e.Verdict)
-	case e.Verdict == "" && r.Verdict != checker.Violation && r.Verdict != checker.Valid:
-		return fmt.Sprintf("the verdict is %s", r.Verdict)
 	}
-	violated := violatedProperties(r)
+	if e.Verdict != checker.Undecided && e.Verdict != checker.Broken {
+		if missed := missedFoundation(r); missed != "" {
+			return missed
+		}
+	}
+	return cmp.Or(e.missedProperties(r), e.missedOverlap(r), e.missedOrphan(r.Orphans))
+}
+
+// missedFoundation says what a verdict cannot rest on.
+func missedFoundation(r checker.Results) string {
+	for _, f := range r.Findings {
+		sound := f.Verdict == checker.Valid || f.Verdict == checker.NotApplicable
+		if (f.Property == checker.FaultEvidence || f.Property == checker.Assumptions) && !sound {
+			return fmt.Sprintf("%s is %s: %s", f.Property, f.Verdict, f.Summary)
+		}
+	}
+	return ""
+}
+
+// missedProperties compares what was judged of each property. Where no verdict is
+// expected, nothing else that the verdict rests on may be violated.
+func (e Expectation) missedProperties(r checker.Results) string {
 	for _, p := range e.Violated {
-		if !slices.Contains(violated, string(p)) {
-			return fmt.Sprintf("%s was not violated (only %s)", p, strings.Join(violated, ", "))
+		if judgedAs(r, p) != checker.Violation {
+			return fmt.Sprintf("%s was not violated (only %s)", p, joined(violatedProperties(r)))
 		}
 	}
 	for _, p := range e.Kept {
-		if slices.Contains(violated, string(p)) {
-			return fmt.Sprintf("%s was violated", p)
+		if v := judgedAs(r, p); v != checker.Valid {
+			return fmt.Sprintf("%s is not shown to be kept: %s", p, v)
 		}
 	}
+	if e.Verdict != "" {
+		return ""
+	}
+	for _, f := range r.Findings {
+		if f.Required && f.Verdict == checker.Violation && !slices.Contains(e.Violated, f.Property) {
+			return fmt.Sprintf("%s was violated", f.Property)
+		}
+	}
+	return ""
+}
+
+func (e Expectation) missedOverlap(r checker.Results) string {
 	switch {
 	case e.BrokenPromise && r.Overlaps.BrokenPromises == 0:
 		return "no overlap was a broken promise"
@@ -59,7 +91,7 @@ func (e Expectation) Missed(r checker.Results) string {
 	case e.NeverTold && r.Operations.Lost > 0:
 		return fmt.Sprintf("%d times a worker was told that its lock is gone", r.Operations.Lost)
 	}
-	return e.missedOrphan(r.Orphans)
+	return ""
 }
 
 func (e Expectation) missedOrphan(o checker.OrphanSummary) string {
@@ -111,12 +143,21 @@ func joined(properties []checker.Property) string {
 	return strings.Join(names, ", ")
 }
 
-func violatedProperties(r checker.Results) []string {
-	var violated []string
+func violatedProperties(r checker.Results) []checker.Property {
+	var violated []checker.Property
 	for _, f := range r.Findings {
 		if f.Verdict == checker.Violation {
-			violated = append(violated, string(f.Property))
+			violated = append(violated, f.Property)
 		}
 	}
 	return violated
+}
+
+func judgedAs(r checker.Results, p checker.Property) checker.Verdict {
+	for _, f := range r.Findings {
+		if f.Property == p {
+			return f.Verdict
+		}
+	}
+	return ""
 }

@@ -124,7 +124,23 @@ func (e Experiment) Run(ctx context.Context, machine Options, interrupt <-chan s
 	if outcome.History == nil {
 		return outcome, "", err
 	}
-	return outcome, e.Expect.Missed(outcome.Results), err
+	return outcome, e.Missed(outcome.Results), err
+}
+
+// Missed says why results are not what was expected, "" if they are. Of each step
+// of a reproduction at least one fault must have been in force and met somebody: a
+// control in which the others were spared controls nothing.
+func (e Experiment) Missed(r checker.Results) string {
+	if missed := e.Expect.Missed(r); missed != "" || e.Options.Schedule == nil {
+		return missed
+	}
+	for _, step := range e.Options.Schedule.Steps {
+		counts := func(f checker.FaultCoverage) bool { return step.Began(f.ID) && f.Proven && f.Exercised }
+		if !slices.ContainsFunc(r.Faults, counts) {
+			return fmt.Sprintf("step %s of the schedule was never in force and met", step.ID)
+		}
+	}
+	return ""
 }
 
 // Observations reads the stored runs of experiments and puts them beside what
@@ -144,7 +160,7 @@ func Observations(store string) ([]reports.Observed, error) {
 			Subject: e.Subject, Setting: string(e.Setting), Lock: e.Options.Lock, Expected: e.Expect.String(),
 		}
 		for _, run := range runs[e.Name] {
-			missed := e.Expect.Missed(run.Results)
+			missed := e.Missed(run.Results)
 			o.Runs = append(o.Runs, reports.ObservedRun{Document: run, AsExpected: missed == "", Missed: missed})
 		}
 		all = append(all, o)

@@ -141,42 +141,117 @@ control:
 }
 
 // TestReproMissed: exactly what was expected, and nothing else, is reproduced.
+// Each row without a miss has its twin that differs in one thing.
 func TestReproMissed(t *testing.T) {
-	results := func(v checker.Verdict, brokenPromises int64, violated ...checker.Property) checker.Results {
-		r := checker.Results{Verdict: v, Overlaps: checker.OverlapSummary{BrokenPromises: brokenPromises}}
+	type change func(*checker.Results)
+	results := func(v checker.Verdict, changes ...change) checker.Results {
+		r := checker.Results{Verdict: v}
 		for _, p := range checker.Properties() {
-			f := checker.Finding{Property: p, Verdict: checker.Valid}
-			if slices.Contains(violated, p) {
-				f.Verdict = checker.Violation
-			}
-			r.Findings = append(r.Findings, f)
+			r.Findings = append(r.Findings, checker.Finding{Property: p, Verdict: checker.Valid, Required: true})
+		}
+		for _, c := range changes {
+			c(&r)
 		}
 		return r
 	}
+	is := func(v checker.Verdict, properties ...checker.Property) change {
+		return func(r *checker.Results) {
+			for i, f := range r.Findings {
+				if slices.Contains(properties, f.Property) {
+					r.Findings[i].Verdict = v
+				}
+			}
+		}
+	}
+	violated := func(properties ...checker.Property) change { return is(checker.Violation, properties...) }
+	both := violated(checker.MutualExclusion, checker.NoLostUpdate)
+	promise := func(r *checker.Results) { r.Overlaps.BrokenPromises = 1 }
+	whilePaused := func(r *checker.Results) { r.Overlaps.EarlierPaused = 1 }
+	told := func(r *checker.Results) { r.Operations.Lost = 1 }
+	orphaned := func(longest time.Duration, stuck int64) change {
+		return func(r *checker.Results) { r.Orphans = checker.OrphanSummary{Killed: 1, Longest: longest, Stuck: stuck} }
+	}
 	violation := Expectation{Verdict: checker.Violation, Violated: []checker.Property{checker.MutualExclusion, checker.NoLostUpdate}}
-	promise := violation
-	promise.BrokenPromise = true
+	with := func(f func(*Expectation)) Expectation {
+		e := violation
+		f(&e)
+		return e
+	}
 	valid := Expectation{Verdict: checker.Valid}
+	kept := Expectation{Kept: []checker.Property{checker.MutualExclusion}}
+	late := Expectation{OrphanedFor: yamlDuration(16 * time.Second)}
+	soon := Expectation{FreeWithin: yamlDuration(8 * time.Second)}
 	for _, c := range []struct {
 		name   string
 		expect Expectation
 		got    checker.Results
 		want   string // part of what was missed; "" for nothing
 	}{
-		{"as expected", violation, results(checker.Violation, 0, checker.MutualExclusion, checker.NoLostUpdate), ""},
-		{"and more", violation, results(checker.Violation, 1, checker.MutualExclusion, checker.NoLostUpdate, checker.NoStaleWrite), ""},
-		{"valid control", valid, results(checker.Valid, 0), ""},
-		{"valid", violation, results(checker.Valid, 0), "the verdict is valid, not violation"},
-		{"undecided", violation, results(checker.Undecided, 0), "the verdict is undecided, not violation"},
-		{"broken, with all the violations", violation, results(checker.Broken, 1, checker.MutualExclusion, checker.NoLostUpdate), "the verdict is broken"},
-		{"control that is a violation", valid, results(checker.Violation, 0, checker.MutualExclusion), "the verdict is violation, not valid"},
-		{"control that is undecided", valid, results(checker.Undecided, 0), "the verdict is undecided, not valid"},
-		{"nothing was lost", violation, results(checker.Violation, 0, checker.MutualExclusion), "no-lost-update was not violated (only mutual-exclusion)"},
-		{"broken promise", promise, results(checker.Violation, 1, checker.MutualExclusion, checker.NoLostUpdate), ""},
-		{"outlived lease only", promise, results(checker.Violation, 0, checker.MutualExclusion, checker.NoLostUpdate), "no overlap was a broken promise"},
+		{"as expected", violation, results(checker.Violation, both), ""},
+		{"and more", violation, results(checker.Violation, both, promise, violated(checker.NoStaleWrite)), ""},
+		{"valid", violation, results(checker.Valid), "the verdict is valid, not violation"},
+		{"undecided", violation, results(checker.Undecided), "the verdict is undecided, not violation"},
+		{"of a run that failed", violation, results(checker.Violation, both, is(checker.Broken, checker.Assumptions)), "assumptions is broken"},
+		{"of a run that did too little", violation, results(checker.Violation, both, is(checker.Undecided, checker.Assumptions)), "assumptions is undecided"},
+		{"without its fault", violation, results(checker.Violation, both, is(checker.Undecided, checker.FaultEvidence)), "fault-evidence is undecided"},
+		{"without faults asked for", violation, results(checker.Violation, both, is(checker.NotApplicable, checker.FaultEvidence)), ""},
+		{"nothing was lost", violation, results(checker.Violation, violated(checker.MutualExclusion)), "no-lost-update was not violated (only mutual-exclusion)"},
+
+		{"valid control", valid, results(checker.Valid), ""},
+		{"control that is a violation", valid, results(checker.Violation, violated(checker.MutualExclusion)), "the verdict is violation, not valid"},
+		{"control that is undecided", valid, results(checker.Undecided), "the verdict is undecided, not valid"},
+
+		{"kept", kept, results(checker.Valid), ""},
+		{"not kept", kept, results(checker.Violation, violated(checker.MutualExclusion)), "mutual-exclusion is not shown to be kept: violation"},
+		{"kept for want of data", kept, results(checker.Undecided, is(checker.Undecided, checker.MutualExclusion)), "mutual-exclusion is not shown to be kept: undecided"},
+		{"kept, and another violated", kept, results(checker.Violation, violated(checker.Liveness)), "liveness was violated"},
+
+		{"broken promise", with(func(e *Expectation) { e.BrokenPromise = true }), results(checker.Violation, both, promise), ""},
+		{"outlived lease only", with(func(e *Expectation) { e.BrokenPromise = true }), results(checker.Violation, both), "no overlap was a broken promise"},
+		{"holder paused", with(func(e *Expectation) { e.Earlier = "paused" }), results(checker.Violation, both, whilePaused), ""},
+		{"holder healthy", with(func(e *Expectation) { e.Earlier = "healthy" }), results(checker.Violation, both, whilePaused), "in no overlap the earlier holder was healthy"},
+		{"nobody told", with(func(e *Expectation) { e.NeverTold = true }), results(checker.Violation, both), ""},
+		{"somebody told", with(func(e *Expectation) { e.NeverTold = true }), results(checker.Violation, both, told), "1 times a worker was told"},
+
+		{"orphaned", late, results(checker.Valid, orphaned(20*time.Second, 0)), ""},
+		{"free too soon", late, results(checker.Valid, orphaned(10*time.Second, 0)), "not after 16s at the earliest"},
+		{"nobody killed", late, results(checker.Valid), "no holder was killed"},
+		{"free in time", soon, results(checker.Valid, orphaned(5*time.Second, 0)), ""},
+		{"free too late", soon, results(checker.Valid, orphaned(10*time.Second, 0)), "not for 8s at the latest"},
+		{"never free", soon, results(checker.Valid, orphaned(5*time.Second, 1)), "not for 8s at the latest"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := c.expect.Missed(c.got); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("missed %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestExperimentMissed: each step of a schedule must have been in force and met
+// somebody, in any of its rounds.
+func TestExperimentMissed(t *testing.T) {
+	fault := func(id string, proven, exercised bool) checker.FaultCoverage {
+		return checker.FaultCoverage{ID: id, Applied: true, Proven: proven, Exercised: exercised}
+	}
+	e := Experiment{Expect: Expectation{Verdict: checker.Valid}, Options: Options{Schedule: &nemesis.Schedule{Steps: []nemesis.Step{
+		{ID: "cut-w1"}, {ID: "stop", Every: nemesis.Span{Plus: time.Second}},
+	}}}}
+	for _, c := range []struct {
+		name   string
+		faults []checker.FaultCoverage
+		want   string
+	}{
+		{"all", []checker.FaultCoverage{fault("cut-w1", true, true), fault("stop.2", true, true)}, ""},
+		{"one of several rounds", []checker.FaultCoverage{fault("cut-w1", true, true), fault("stop.1", true, false), fault("stop.2", true, true)}, ""},
+		{"none of the first step", []checker.FaultCoverage{fault("stop.2", true, true)}, "step cut-w1"},
+		{"one unproven", []checker.FaultCoverage{fault("cut-w1", false, false), fault("stop.2", true, true)}, "step cut-w1"},
+		{"one that met nobody", []checker.FaultCoverage{fault("cut-w1", true, true), fault("stop.2", true, false)}, "step stop"},
+		{"another of a similar name", []checker.FaultCoverage{fault("cut-w1", true, true), fault("stop-2", true, true)}, "step stop"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := e.Missed(checker.Results{Verdict: checker.Valid, Faults: c.faults})
+			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 				t.Errorf("missed %q, want %q", got, c.want)
 			}
 		})

@@ -60,7 +60,7 @@ func Test(ctx context.Context, o Options, interrupt <-chan struct{}, progress Pr
 	progress.Step("judging the history")
 	judgement, err := Judge(r.folder)
 	if err != nil {
-		return Outcome{}, err
+		return Outcome{}, errors.Join(err, cleanup)
 	}
 	return Outcome{Judgement: judgement, Interrupted: interrupted}, errors.Join(judgement.WriteReports(), cleanup)
 }

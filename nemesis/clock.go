@@ -78,7 +78,7 @@ func (c *clock) ProveHealed(ctx context.Context) (string, error) { return c.read
 func (c *clock) read(ctx context.Context, want time.Duration) (string, error) {
 	var told []string
 	for _, node := range c.targets {
-		evidence, err := poll(ctx, func() (string, error) {
+		evidence, err := poll(ctx, func(ctx context.Context) (string, error) {
 			reading, err := node.Host.Clock(ctx)
 			if err != nil {
 				return "", err

@@ -56,7 +56,7 @@ func (k *kill) Prove(ctx context.Context) (string, error) { return k.dead(ctx, k
 func (k *kill) dead(ctx context.Context, nodes []*clusters.Node) (string, error) {
 	var seen []string
 	for _, node := range nodes {
-		evidence, err := poll(ctx, func() (string, error) { return noProcess(ctx, node) })
+		evidence, err := poll(ctx, func(ctx context.Context) (string, error) { return noProcess(ctx, node) })
 		if err != nil {
 			return "", err
 		}

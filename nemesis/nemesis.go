@@ -381,6 +381,8 @@ const (
 	// cancelled must not cut short: the target would stay as it is.
 	healTimeout  = 10 * time.Second
 	healAttempts = 3
+	// provenHealedTimeout is for a server that is started again, and a little more.
+	provenHealedTimeout = restartLimit + 10*time.Second
 )
 
 func (n *Nemesis) heal(ctx context.Context, fault Fault, report history.Fault) {
@@ -396,6 +398,8 @@ func (n *Nemesis) heal(ctx context.Context, fault Fault, report history.Fault) {
 	}
 	report.From, report.To, report.Dropped = healing.From, healing.To, healing.Dropped
 	n.report(report, history.Healed, droppedText(healing.Dropped))
+	ctx, cancel := context.WithTimeout(ctx, provenHealedTimeout)
+	defer cancel()
 	evidence, err := fault.ProveHealed(ctx)
 	if err != nil {
 		n.report(report, history.Unhealed, err.Error())

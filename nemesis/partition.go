@@ -195,7 +195,7 @@ func (p *partition) ProveHealed(ctx context.Context) (string, error) {
 	if others || !possible {
 		return "rules gone", nil
 	}
-	return poll(ctx, func() (string, error) {
+	return poll(ctx, func(ctx context.Context) (string, error) {
 		// The refusal of a server that is dead has come across, too.
 		if err := from.Host.Dial(ctx, to.Address, probeTimeout); errors.Is(err, agent.ErrRefused) {
 			return fmt.Sprintf("rules gone, %s is refused by %s", from.Name, to.Name), nil

@@ -53,7 +53,7 @@ func (p *pause) ProveHealed(ctx context.Context) (string, error) { return p.stat
 func (p *pause) states(ctx context.Context, stopped bool) (string, error) {
 	var seen []string
 	for _, node := range p.targets {
-		evidence, err := poll(ctx, func() (string, error) { return processStates(ctx, node, stopped) })
+		evidence, err := poll(ctx, func(ctx context.Context) (string, error) { return processStates(ctx, node, stopped) })
 		if err != nil {
 			return "", err
 		}
@@ -88,11 +88,11 @@ const (
 )
 
 // poll asks until there is no error, or it took too long.
-func poll(ctx context.Context, ask func() (string, error)) (string, error) {
+func poll(ctx context.Context, ask func(context.Context) (string, error)) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	for {
-		answer, err := ask()
+		answer, err := ask(ctx)
 		if err == nil {
 			return answer, nil
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -169,6 +170,18 @@ func (s Step) fits(lease time.Duration) error {
 		return fmt.Errorf("every: %s is %s for this lock; it must be positive", s.Every, every)
 	}
 	return nil
+}
+
+// Began says whether the step began a fault: those of a step that is repeated are
+// numbered.
+func (s Step) Began(fault string) bool {
+	rest, is := strings.CutPrefix(fault, s.ID)
+	if !is || rest == "" || s.Every.IsZero() {
+		return is && rest == ""
+	}
+	round, numbered := strings.CutPrefix(rest, ".")
+	_, err := strconv.Atoi(round)
+	return numbered && err == nil
 }
 
 // Faults lists the kinds of faults in it, sorted.

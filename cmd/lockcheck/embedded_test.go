@@ -78,7 +78,7 @@ func TestViolation(t *testing.T) {
 func TestValid(t *testing.T) {
 	s := newShell(t)
 	s.want(s.test("--time-limit", "3s", "--nemesis", "none", "--expect", "violation"), exitViolation,
-		"VALID", "lockcheck: expected violation, but the run is valid\n")
+		"VALID", "lockcheck: not as expected: the verdict is valid, not violation\n")
 	s.want(s.run("analyze", filepath.Join(s.store, "latest")), exitOK, "VALID", "")
 	s.want(s.run("clean"), exitOK, "nothing to clean\n", "")
 }

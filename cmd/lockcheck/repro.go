@@ -19,8 +19,8 @@ func reproCommand(s *system) *cobra.Command {
 		Short: "reproduce a published finding, or run its control",
 		Long: `Run a published finding as a fixed schedule. The exit code is 0 only if exactly
 the expected verdict was reached; a broken or undecided run never counts as
-reproduced. --control runs the same test with the one change that must make it
-valid.
+reproduced. --control runs the same test with something changed that must make a
+difference, and compares it with an expectation of its own.
 
 ` + exitCodes,
 		Example: `  lockcheck repro --list
@@ -53,9 +53,9 @@ func (s *system) listReproductions() error {
 	for _, r := range all {
 		items = append(items, item{r.Name, []string{
 			r.Summary,
-			fmt.Sprintf("expected: %s", r.Expect.Verdict),
+			"expected: " + r.Expect.String(),
 			"source: " + r.Source,
-			fmt.Sprintf("control: %s: %s", r.Control.Summary, r.Control.Expect.Verdict),
+			fmt.Sprintf("control: %s: %s", r.Control.Summary, r.Control.Expect),
 		}})
 	}
 	return s.printItems(items)

@@ -231,16 +231,15 @@ func verdictError(outcome harness.Outcome, expect checker.Verdict) error {
 	switch {
 	case outcome.Interrupted:
 		return &exitError{code: exitInterrupted}
-	case expect != "" && verdict == expect:
-		return nil
-	case expect != "" && verdict == checker.Valid:
-		// A valid run is not what was expected, and 0 would say that it is.
-		return &exitError{code: exitViolation, err: fmt.Errorf("expected %s, but the run is valid", expect)}
-	case expect != "":
-		return &exitError{code: verdictCode(verdict), err: fmt.Errorf("expected %s, but the run is %s", expect, verdict)}
-	default:
+	case expect == "":
 		return codeOnly(verdictCode(verdict))
 	}
+	missed := harness.Expectation{Verdict: expect}.Missed(outcome.Results)
+	if missed == "" {
+		return nil
+	}
+	// A valid run is not what was expected, and 0 would say that it is.
+	return &exitError{code: max(exitViolation, verdictCode(verdict)), err: fmt.Errorf("not as expected: %s", missed)}
 }
 
 // codeOnly is an error that carries a code and no message; nil for 0.
