@@ -127,6 +127,17 @@ type Request struct {
 	// this process dies. Either may be nil.
 	Register       func(pid int) error
 	RegisterFolder func(path string) error
+	// Meanwhile is called when the first servers were started, and starts programs
+	// that can wait for them; nil for nothing. The cluster is closed if it fails.
+	Meanwhile func(context.Context, Cluster) error
+}
+
+// meanwhile does what is to be done while the servers become ready.
+func (r Request) meanwhile(ctx context.Context, c Cluster) error {
+	if r.Meanwhile == nil {
+		return nil
+	}
+	return r.Meanwhile(ctx, c)
 }
 
 // nodes returns how many servers there are to be.

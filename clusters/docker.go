@@ -114,21 +114,30 @@ func (c *docker) programImage(ctx context.Context, p Program) (engine.Image, err
 // startServers starts all agents before the first server, so that servers which
 // look for each other find addresses that refuse instead of none that answer,
 // and all servers before it waits for one: some are ready only together. Those
-// that need the others to be ready come later.
+// that need the others to be ready come later. Meanwhile the programs start.
 func (c *docker) startServers(ctx context.Context) error {
 	c.layOut()
 	if err := eachServer(ctx, c.servers, c.startServerAgent); err != nil {
 		return err
 	}
-	for _, later := range []bool{false, true} {
-		servers := slices.DeleteFunc(slices.Clone(c.servers), func(n *Node) bool { return n.Server.Later != later })
-		for _, step := range []func(context.Context, *Node) error{c.startServer, c.awaitServer} {
-			if err := eachServer(ctx, servers, step); err != nil {
-				return err
-			}
-		}
+	later := func(n *Node) bool { return n.Server.Later }
+	first := slices.DeleteFunc(slices.Clone(c.servers), later)
+	if err := eachServer(ctx, first, c.startServer); err != nil {
+		return err
 	}
-	return nil
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return c.request.meanwhile(ctx, c) })
+	group.Go(func() error {
+		if err := eachServer(ctx, first, c.awaitServer); err != nil {
+			return err
+		}
+		second := slices.DeleteFunc(slices.Clone(c.servers), func(n *Node) bool { return !later(n) })
+		if err := eachServer(ctx, second, c.startServer); err != nil {
+			return err
+		}
+		return eachServer(ctx, second, c.awaitServer)
+	})
+	return group.Wait()
 }
 
 // layOut gives each server its name and its address.

@@ -46,6 +46,9 @@ func startEmbedded(ctx context.Context, r Request) (Cluster, error) {
 			return nil, errors.Join(err, c.Close(ctx))
 		}
 	}
+	if err := r.meanwhile(ctx, c); err != nil {
+		return nil, errors.Join(err, c.Close(ctx))
+	}
 	return c, nil
 }
 

@@ -15,6 +15,15 @@ import (
 	"lockcheck/workloads"
 )
 
+// startPrograms starts the resource and the workers, who wait to be told to begin.
+func (r *run) startPrograms(ctx context.Context, cluster clusters.Cluster) error {
+	r.cluster = cluster
+	if err := r.startResource(ctx); err != nil {
+		return err
+	}
+	return r.startWorkers(ctx)
+}
+
 func (r *run) startResource(ctx context.Context) (err error) {
 	config := workloads.ResourceConfig{
 		Socket: r.socket(), Guard: workloads.Guard(r.Guard), Rotate: DefaultRotate,

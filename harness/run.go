@@ -223,23 +223,17 @@ func closed(c <-chan struct{}) bool {
 
 // start brings up servers, resource and workers.
 func (r *run) start(ctx context.Context) error {
-	cluster, err := clusters.Start(ctx, clusters.Request{
+	_, err := clusters.Start(ctx, clusters.Request{
 		Run: r.id, Spec: r.spec, Nodes: r.Nodes, Version: r.ServerVersion, Binary: r.Binary, Image: r.Images[r.spec.Image],
 		Labels:   map[string]string{engine.RunLabel: r.id, engine.OwnerLabel: r.me.String()},
 		Progress: r.progress.Step, Status: r.progress.Status, Register: r.journal.Process, RegisterFolder: r.journal.Folder,
+		Meanwhile: r.startPrograms,
 	})
 	if err != nil {
 		return err
 	}
-	r.cluster = cluster
-	if err := r.startResource(ctx); err != nil {
-		return err
-	}
-	if err := r.startWorkers(ctx); err != nil {
-		return err
-	}
 	r.nemesis = &nemesis.Nemesis{
-		Environment: nemesis.Environment{Servers: cluster.Servers(), Workers: r.workers, Lease: r.effective},
+		Environment: nemesis.Environment{Servers: r.cluster.Servers(), Workers: r.workers, Lease: r.effective},
 		Schedule:    r.schedule, Journal: r.journal, Watch: nemesis.NewWatch(),
 	}
 	return r.nemesis.Plan()

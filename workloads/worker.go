@@ -127,6 +127,12 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 	if !known {
 		return fmt.Errorf("worker: unknown workload %q", config.Workload)
 	}
+	started, stop := commands(input)
+	select {
+	case <-started: // by now the servers are ready
+	case <-stop:
+		return nil
+	}
 	lock, err := info.Open(clients.Config{
 		Worker: config.Name, Nodes: config.Nodes, Folder: config.Folder,
 		TTL: config.TTL, LockDelay: config.LockDelay, NoKeepAlive: config.NoKeepAlive,
@@ -135,7 +141,6 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 		return fmt.Errorf("worker: %w", err)
 	}
 	defer lock.Close()
-	started, stop := commands(input)
 	w := &worker{
 		config: config, workload: workload, lock: lock,
 		resource: unixrpc.NewClient(config.Socket),
@@ -144,11 +149,6 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 		stop:     stop,
 	}
 	defer w.resource.Close()
-	select {
-	case <-started:
-	case <-stop:
-		return nil
-	}
 	if err := w.awaitResource(ctx); err != nil {
 		return fmt.Errorf("worker %s: %w", config.Name, err)
 	}

@@ -40,7 +40,7 @@ type reply struct {
 }
 
 // callLimit bounds a call whose context has no deadline.
-const callLimit = 10 * time.Second
+const callLimit = 30 * time.Second
 
 // Serve answers calls from the input until it ends. Questions run side by side: a
 // probe that hangs must not keep a fault from being healed. Deeds run one after

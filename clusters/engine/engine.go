@@ -167,8 +167,11 @@ func (e *Engine) removeContainers(ctx context.Context, with filters.Args) (int, 
 	}
 	errs := make([]error, len(containers))
 	var all sync.WaitGroup
+	slots := make(chan struct{}, removeAtOnce)
 	for i, c := range containers {
 		all.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
 			err := e.api.ContainerRemove(ctx, c.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
 			if errdefs.IsConflict(err) {
 				// Somebody else is about to; its network cannot go before it has.
@@ -182,6 +185,11 @@ func (e *Engine) removeContainers(ctx context.Context, with filters.Args) (int, 
 	all.Wait()
 	return len(containers), errors.Join(errs...)
 }
+
+// removeAtOnce bounds how many containers are removed at a time. Of many at once on
+// a busy machine Docker 20.10 may miscount, and then keeps their network for good
+// ("has active endpoints" without any).
+const removeAtOnce = 4
 
 func (e *Engine) awaitRemoved(ctx context.Context, id string) error {
 	status, failed := e.api.ContainerWait(ctx, id, container.WaitConditionRemoved)

@@ -88,11 +88,15 @@ func (s *system) runFindings(ctx context.Context, f findingsFlags) error {
 		}
 		for range f.times {
 			as, err := s.runExperiment(ctx, e, f.machine, interrupt)
-			if err != nil {
+			var code *exitError
+			switch {
+			case errors.As(err, &code) && code.code == exitInterrupted:
 				return err
+			case err != nil: // of this run alone
+				fmt.Fprintf(s.stderr, "lockcheck: %v\n", err)
 			}
 			ran++
-			if !as {
+			if !as || err != nil {
 				unexpected++
 			}
 		}
