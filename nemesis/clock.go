@@ -10,6 +10,7 @@ import (
 
 	"lockcheck/clusters"
 	"lockcheck/clusters/agent"
+	"lockcheck/history"
 )
 
 // clock moves the wall clock of servers, and back to true time at the end. The
@@ -25,8 +26,8 @@ const clockTolerance = 1100 * time.Millisecond
 
 func clockKind() Kind {
 	return Kind{
-		Name: kindClock, Summary: "move the wall clock of a server, forward or back, for a while",
-		Target: roleOne,
+		Name: history.Clock, Summary: "move the wall clock of a server, forward or back, for a while",
+		Target: roleOne, Uses: []Option{UsesStep},
 		Can: func(env Environment, node *clusters.Node) error {
 			if !env.server(node) {
 				return errors.New("workers rely on the monotonic clock only")

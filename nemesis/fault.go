@@ -6,10 +6,12 @@ package nemesis
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"lockcheck/clusters"
 	"lockcheck/clusters/agent"
+	"lockcheck/history"
 )
 
 // Environment is what the nemesis can act on.
@@ -65,10 +67,15 @@ type Order struct {
 
 // Kind describes a kind of fault.
 type Kind struct {
-	Name    string
+	Name    string // as in package history, which says what harm it does
 	Summary string
 	// Target is the role that is hit when none is named.
 	Target string
+	// Uses lists what a step says of faults of this kind, beside whom, when and for
+	// how long.
+	Uses []Option
+	// Momentary: it may last no time at all.
+	Momentary bool
 	// Can says why the fault cannot be inflicted on a node; nil if it can.
 	Can func(env Environment, node *clusters.Node) error
 	New func(env Environment, order Order) (Fault, error)
@@ -76,13 +83,19 @@ type Kind struct {
 	Random func(rng *rand.Rand, env Environment, step *Step)
 }
 
-// Names of kinds that others must know of.
+// Option is something that a step says only of some kinds of faults.
+type Option string
+
 const (
-	kindPause     = "pause"
-	kindKill      = "kill"
-	kindClock     = "clock"
-	kindPartition = "partition"
+	UsesFrom Option = "from" // whom the targets are kept apart from
+	UsesStep Option = "step" // how far a clock is moved
 )
+
+// uses says whether steps of this kind say something.
+func (k Kind) uses(option Option) bool { return slices.Contains(k.Uses, option) }
+
+// does says what harm faults of this kind do.
+func (k Kind) does(harm history.Harm) bool { return history.Does(k.Name, harm) }
 
 // Kinds lists all kinds of faults.
 func Kinds() []Kind { return []Kind{pauseKind(), killKind(), clockKind(), partitionKind()} }

@@ -10,6 +10,7 @@ import (
 
 	"lockcheck/clusters"
 	"lockcheck/clusters/agent"
+	"lockcheck/history"
 )
 
 // kill ends all processes of its targets at once by SIGKILL: what a crash or the
@@ -22,8 +23,8 @@ type kill struct {
 
 func killKind() Kind {
 	return Kind{
-		Name: kindKill, Summary: "end all processes of the target (SIGKILL); a server is started again, a worker is not",
-		Target: roleOne,
+		Name: history.Kill, Summary: "end all processes of the target (SIGKILL); a server is started again, a worker is not",
+		Target: roleOne, Momentary: true,
 		Can: func(env Environment, node *clusters.Node) error {
 			if !env.server(node) {
 				return nil

@@ -33,7 +33,7 @@ type Nemesis struct {
 
 	mu       sync.Mutex
 	rng      *rand.Rand
-	busy     map[string]bool // kind and node under that kind of fault
+	busy     map[suffers]bool
 	gone     map[string]bool // workers that were killed
 	executed []Execution
 }
@@ -102,7 +102,7 @@ func (e *UnavailableError) Unwrap() error { return e.Err }
 // is healed. It ends early when ctx is done, and heals all the same.
 func (n *Nemesis) Run(ctx context.Context, length time.Duration) {
 	n.rng = rand.New(rand.NewPCG(n.Schedule.Seed, 1))
-	n.busy, n.gone = make(map[string]bool), make(map[string]bool)
+	n.busy, n.gone = make(map[suffers]bool), make(map[string]bool)
 	w := window{start: time.Now(), origin: history.Now(), end: time.Now().Add(length)}
 	ctx, cancel := context.WithDeadline(ctx, w.end)
 	defer cancel()
@@ -269,36 +269,60 @@ func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.
 	if err != nil {
 		return order, nil, err
 	}
-	for _, target := range order.Targets {
-		n.busy[step.Fault+target.Name] = true
-	}
+	n.occupy(order, true)
 	return order, fault, nil
 }
 
+// suffers is a node and a harm that a fault does to it at the moment.
+type suffers struct {
+	node string
+	harm history.Harm
+}
+
 // obstacle says why a fault cannot be inflicted on its targets at the moment: of
-// two of one kind the first to heal would heal both, and a process that is dead
-// can neither be stopped nor asked for its clock.
+// two that do the same the first to heal would heal both, and a process that is
+// dead can neither be stopped nor asked for its clock. Faults of the network are
+// independent of all others.
 func (n *Nemesis) obstacle(order Order) error {
+	does := func(harm history.Harm) bool { return history.Does(order.Step.Fault, harm) }
+	harms := exclusive(order.Step.Fault)
 	for _, target := range order.Targets {
-		under := func(fault string) bool { return n.busy[fault+target.Name] }
-		switch fault := order.Step.Fault; {
+		under := func(harm history.Harm) bool { return n.busy[suffers{target.Name, harm}] }
+		switch {
 		case n.gone[target.Name]:
 			return fmt.Errorf("%s was killed", target.Name)
-		case fault == kindPartition:
-		case under(fault):
-			return fmt.Errorf("%s is under the same fault already", target.Name)
-		case under(kindKill):
+		case len(harms) == 0:
+		case under(history.Ends):
 			return fmt.Errorf("%s is dead at the moment", target.Name)
-		case fault == kindKill && under(kindPause):
+		case does(history.Ends) && under(history.Stops):
 			return fmt.Errorf("%s is stopped and could not be continued", target.Name)
-		case fault == kindKill && under(kindClock):
+		case does(history.Ends) && under(history.Steps):
 			return fmt.Errorf("%s could not be asked for its clock", target.Name)
+		case slices.ContainsFunc(harms, under):
+			return fmt.Errorf("%s is under the same fault already", target.Name)
 		}
 	}
-	if order.Step.Fault == kindKill {
+	if does(history.Ends) {
 		return n.enough(order.Targets)
 	}
 	return nil
+}
+
+// exclusive lists what a kind of fault does that a node can suffer from one fault
+// only at a time.
+func exclusive(kind string) []history.Harm {
+	return slices.DeleteFunc(history.HarmsOf(kind), func(h history.Harm) bool {
+		return h == history.Cuts || h == history.Disturbs
+	})
+}
+
+// occupy notes, or takes back, what the targets of a fault suffer.
+func (n *Nemesis) occupy(order Order, suffering bool) {
+	for _, target := range order.Targets {
+		for _, harm := range exclusive(order.Step.Fault) {
+			n.busy[suffers{target.Name, harm}] = suffering
+		}
+	}
 }
 
 // enough says whether a kill leaves enough workers alive.
@@ -318,7 +342,7 @@ func (n *Nemesis) enough(targets []*clusters.Node) error {
 // bury takes the workers that are about to be killed for dead. What they still
 // had to say arrives later.
 func (n *Nemesis) bury(order Order) {
-	if order.Step.Fault != kindKill {
+	if !history.Does(order.Step.Fault, history.Ends) {
 		return
 	}
 	n.mu.Lock()
@@ -334,9 +358,7 @@ func (n *Nemesis) bury(order Order) {
 func (n *Nemesis) free(order Order) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, target := range order.Targets {
-		delete(n.busy, order.Step.Fault+target.Name)
-	}
+	n.occupy(order, false)
 }
 
 // apply inflicts the fault and proves it, undisturbed by the end of the run. It

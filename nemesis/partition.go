@@ -11,6 +11,7 @@ import (
 
 	"lockcheck/clusters"
 	"lockcheck/clusters/agent"
+	"lockcheck/history"
 )
 
 // partition cuts its targets off from its peers: both directions are dropped,
@@ -30,8 +31,8 @@ type partition struct {
 
 func partitionKind() Kind {
 	return Kind{
-		Name: kindPartition, Summary: "drop all packets between the targets and their peers (nftables)",
-		Target: roleOne,
+		Name: history.Partition, Summary: "drop all packets between the targets and their peers (nftables)",
+		Target: roleOne, Uses: []Option{UsesFrom},
 		Can: func(_ Environment, node *clusters.Node) error {
 			if node.IP == "" {
 				return errors.New("it has no network of its own")

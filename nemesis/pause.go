@@ -9,6 +9,7 @@ import (
 
 	"lockcheck/clusters"
 	"lockcheck/clusters/agent"
+	"lockcheck/history"
 )
 
 // pause stops all processes of its targets by SIGSTOP: what a long garbage
@@ -17,7 +18,7 @@ type pause struct{ targets []*clusters.Node }
 
 func pauseKind() Kind {
 	return Kind{
-		Name: kindPause, Summary: "stop all processes of the target (SIGSTOP), then let them go on",
+		Name: history.Pause, Summary: "stop all processes of the target (SIGSTOP), then let them go on",
 		Target: roleHolder,
 		Can:    func(Environment, *clusters.Node) error { return nil },
 		New: func(_ Environment, order Order) (Fault, error) {

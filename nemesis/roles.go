@@ -165,7 +165,7 @@ func (r resolver) listed(text string) ([]*clusters.Node, error) {
 
 // peers resolves whom the targets of a step are cut off from.
 func (r resolver) peers(step Step, targets []*clusters.Node) ([]*clusters.Node, error) {
-	if step.Fault != kindPartition {
+	if kind, _ := KindByName(step.Fault); !kind.uses(UsesFrom) {
 		return nil, nil
 	}
 	others := func(from []*clusters.Node) []*clusters.Node {

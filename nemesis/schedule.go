@@ -138,18 +138,18 @@ func (s *Step) check() error {
 		return fmt.Errorf("when: %q is unknown (there is %q)", s.When, WhenHolding)
 	case s.Of != "" && s.When != WhenHolding:
 		return errors.New("of: goes with when: holding")
-	case s.For.never() && (s.Fault != kindKill || !s.For.IsZero()):
+	case s.For.never() && !(kind.Momentary && s.For.IsZero()):
 		return errors.New("for: must be positive")
 	case !s.Every.IsZero() && s.Every.never(), !s.After.IsZero() && s.After.never(), s.Times < 0:
 		return errors.New("after, every and times must not be negative")
 	case s.Times != 0 && s.Every.IsZero():
 		return errors.New("times: goes with every:")
-	case s.Fault == kindClock && s.Step.IsZero():
+	case kind.uses(UsesStep) && s.Step.IsZero():
 		return errors.New("step: a clock must be moved by some time")
-	case s.Fault != kindClock && !s.Step.IsZero():
+	case !kind.uses(UsesStep) && !s.Step.IsZero():
 		return errors.New("step: only for a clock")
-	case s.Fault != kindPartition && s.From != "":
-		return errors.New("from: only for a partition")
+	case !kind.uses(UsesFrom) && s.From != "":
+		return errors.New("from: only for faults between nodes")
 	case !canMean(s.Target):
 		return fmt.Errorf("target: %q is neither a role nor the name of a node", s.Target)
 	case s.From != "" && !canMean(s.From):

@@ -90,7 +90,7 @@ func TestReadScheduleMalformed(t *testing.T) {
 		{"negative after", good + "    after: -1s\n", "must not be negative"},
 		{"step of what is no clock", good + "    step: 10s\n", "step: only for a clock"},
 		{"clock without step", clock, "step: a clock must be moved"},
-		{"from of what is no partition", good + "    from: n1\n", "from: only for a partition"},
+		{"from of what is no partition", good + "    from: n1\n", "from: only for faults between nodes"},
 		{"two of one name", good + "    id: a\n" + strings.TrimPrefix(good, "steps:\n") + "    id: a\n", `two steps are called "a"`},
 		{"the name of a nameless one", good + strings.TrimPrefix(good, "steps:\n") + "    id: pause-1\n", `two steps are called "pause-1"`},
 		{"needs what is not there", good + "    needs: [rain]\n", `needs "rain"`},
