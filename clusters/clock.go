@@ -15,8 +15,9 @@ import (
 // the volume, because nothing is known about a server's image.
 const launcherPath = sharedFolder + "/bin/lockcheck"
 
-// clockFile is where the offset of a server's wall clock is.
-func clockFile(node *Node) string { return nodeFolder(node) + "/offset" }
+// clockFile is where the offset of a server's wall clock is: not in its own folder,
+// for it outlasts the server's disk.
+func clockFile(node *Node) string { return sharedFolder + "/clocks/" + node.Name + "/offset" }
 
 // driverOf returns what moves the clock of servers of an image: libfaketime where
 // the image is prepared for it, else the driver that needs no preparation.

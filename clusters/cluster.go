@@ -47,6 +47,8 @@ type Server struct {
 	Files func(Place) map[string]string
 	// ClockEnv prepares the server for libfaketime, where its image has it.
 	ClockEnv []string
+	// NoWipe says why the server cannot be started again with an empty disk; nil if it can.
+	NoWipe error
 	// Later servers start when the others are ready.
 	Later bool
 	// Hidden from clients, who reach it through the others.
@@ -194,7 +196,12 @@ type Node struct {
 	// Again starts a server that was killed; nil for what stays dead.
 	Again func(context.Context) error
 
-	killed atomic.Bool // since the last start
+	folder string            // of a server, for its data
+	files  map[string]string // that are in it before the first start
+	write  func(ctx context.Context, files map[string]string) error
+
+	freezer *freezer    // nil where it cannot be frozen
+	killed  atomic.Bool // since the last start
 	// told is closed when it is known how the present life ended; nil for what
 	// lives once.
 	told <-chan struct{}

@@ -145,10 +145,15 @@ func (c *docker) layOut() {
 	for i := range c.request.nodes() {
 		server := c.request.Spec.Server(i)
 		ip := c.network.Address(byte(firstServer + i))
-		c.servers = append(c.servers, &Node{
+		node := &Node{
 			Name: fmt.Sprintf("n%d", i+1), IP: ip, Server: server,
 			Address: net.JoinHostPort(ip, strconv.Itoa(server.Port)),
-		})
+		}
+		node.folder = nodeFolder(node)
+		node.write = func(ctx context.Context, files map[string]string) error {
+			return c.engine.Write(ctx, c.name(node.Name), node.folder, files)
+		}
+		c.servers = append(c.servers, node)
 	}
 }
 
@@ -190,10 +195,10 @@ func (c *docker) startServerAgent(ctx context.Context, node *Node) error {
 
 func (c *docker) startServer(ctx context.Context, node *Node) error {
 	if node.Server.Files != nil {
-		place := c.place(node)
-		if err := c.engine.Write(ctx, c.name(node.Name), place.Folder, node.Server.Files(place)); err != nil {
-			return err
-		}
+		node.files = node.Server.Files(c.place(node))
+	}
+	if _, err := node.Wipe(ctx); err != nil {
+		return err
 	}
 	command, env := withClock(node, driverOf(c.image), node.Server.Command(c.place(node)), node.Server.ClockEnv)
 	server, err := c.engine.Start(ctx, engine.Spec{
@@ -205,6 +210,7 @@ func (c *docker) startServer(ctx context.Context, node *Node) error {
 	if err != nil {
 		return err
 	}
+	node.freezer = &freezer{engine: c.engine, container: c.serverName(node.Name)}
 	exits := make(chan Exit, 1)
 	node.Exited, node.Again = exits, func(ctx context.Context) error { return c.restart(ctx, node, exits) }
 	node.relay(server.Exited, exits)
@@ -260,6 +266,7 @@ func (c *docker) Start(ctx context.Context, p Program) (*Node, error) {
 			return nil, err
 		}
 		spec.Name, spec.Within = c.serverName(p.Name), c.name(p.Name)
+		node.freezer = &freezer{engine: c.engine, container: spec.Name}
 	}
 	process, err := c.engine.Start(ctx, spec)
 	if err != nil {

@@ -63,6 +63,9 @@ type Order struct {
 	Step    Step
 	Targets []*clusters.Node
 	Peers   []*clusters.Node
+	// Cuts names for each target the nodes that a fault of the network keeps it
+	// apart from; Peers are all of them.
+	Cuts map[*clusters.Node][]*clusters.Node
 }
 
 // Kind describes a kind of fault.
@@ -98,7 +101,12 @@ func (k Kind) uses(option Option) bool { return slices.Contains(k.Uses, option) 
 func (k Kind) does(harm history.Harm) bool { return history.Does(k.Name, harm) }
 
 // Kinds lists all kinds of faults.
-func Kinds() []Kind { return []Kind{pauseKind(), killKind(), clockKind(), partitionKind()} }
+func Kinds() []Kind {
+	return []Kind{
+		pauseKind(), freezeKind(), killKind(), wipeKind(), crashKind(),
+		clockKind(), strobeKind(), partitionKind(), oneWayKind(),
+	}
+}
 
 // KindByName finds a kind in Kinds.
 func KindByName(name string) (Kind, bool) {

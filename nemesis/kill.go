@@ -158,12 +158,21 @@ func (k *kill) runs(ctx context.Context, node *clusters.Node) (evidence string, 
 	if processes, err := node.Host.Processes(ctx); err != nil || len(processes) == 0 {
 		return "", false
 	}
-	for _, server := range k.env.Servers {
-		if why := disturbed(ctx, server); why != "" {
-			return fmt.Sprintf("%s runs again, but cannot be ready while %s", node.Name, why), true
-		}
+	if why := disturbedAmong(ctx, k.env.Servers); why != "" {
+		return fmt.Sprintf("%s runs again, but cannot be ready while %s", node.Name, why), true
 	}
 	return "", false
+}
+
+// disturbedAmong says which fault one of several servers is under, "" for none: a
+// cluster that lacks others of its servers may not be ready because of that.
+func disturbedAmong(ctx context.Context, servers []*clusters.Node) string {
+	for _, server := range servers {
+		if why := disturbed(ctx, server); why != "" {
+			return why
+		}
+	}
+	return ""
 }
 
 // disturbed says which fault a server is under, "" for none.
@@ -181,6 +190,9 @@ func disturbed(ctx context.Context, node *clusters.Node) string {
 		return node.Name + " is dead"
 	case processes[0].Stopped:
 		return node.Name + " is stopped"
+	}
+	if frozen, err := node.Frozen(ctx); err == nil && frozen {
+		return node.Name + " is frozen"
 	}
 	return ""
 }

@@ -77,13 +77,25 @@ func (n *Nemesis) possible(step Step) ([]*clusters.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	var peers []*clusters.Node
 	if step.From != "" {
-		peers, err = r.anyOf(step.From)
-	} else {
-		peers, err = r.peers(step, targets)
+		peers, err := r.anyOf(step.From)
+		return slices.Concat(targets, peers), err
 	}
-	return slices.Concat(targets, peers), err
+	cuts, err := r.cuts(step, targets)
+	return slices.Concat(targets, peersIn(cuts, targets)), err
+}
+
+// peersIn lists those that the targets are kept apart from.
+func peersIn(cuts map[*clusters.Node][]*clusters.Node, targets []*clusters.Node) []*clusters.Node {
+	var peers []*clusters.Node
+	for _, target := range targets {
+		for _, peer := range cuts[target] {
+			if !slices.Contains(peers, peer) {
+				peers = append(peers, peer)
+			}
+		}
+	}
+	return peers
 }
 
 // UnavailableError says that a fault cannot be had on this cluster.
@@ -259,9 +271,10 @@ func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.
 	if order.Targets, err = r.targets(step.Target); err != nil {
 		return order, nil, err
 	}
-	if order.Peers, err = r.peers(step, order.Targets); err != nil {
+	if order.Cuts, err = r.cuts(step, order.Targets); err != nil {
 		return order, nil, err
 	}
+	order.Peers = peersIn(order.Cuts, order.Targets)
 	if err := n.obstacle(order); err != nil {
 		return order, nil, err
 	}

@@ -17,10 +17,12 @@ import (
 // partition cuts its targets off from its peers: both directions are dropped,
 // in the network namespaces of the targets.
 type partition struct {
-	env     Environment
-	id      string
+	env Environment
+	id  string
+	// cuts names for each target the nodes that it is cut off from.
+	cuts    map[*clusters.Node][]*clusters.Node
 	targets []*clusters.Node
-	peers   []*clusters.Node
+	deaf    bool // drop only what comes to the targets
 	dropped int64
 	// probed counts the packets that our own probe lost.
 	probed int64
@@ -33,24 +35,48 @@ func partitionKind() Kind {
 	return Kind{
 		Name: history.Partition, Summary: "drop all packets between the targets and their peers (nftables)",
 		Target: roleOne, Uses: []Option{UsesFrom},
-		Can: func(_ Environment, node *clusters.Node) error {
-			if node.IP == "" {
-				return errors.New("it has no network of its own")
-			}
-			return nil
-		},
-		New:    newPartition,
-		Random: randomPartition,
+		Can: hasNetwork, New: newPartition, Random: randomPartition,
 	}
+}
+
+// oneWayKind is a partition in one direction: of a connection, which needs both,
+// nothing is left in either case, but a target is still heard for a while that no
+// longer hears.
+func oneWayKind() Kind {
+	kind := partitionKind()
+	kind.Name, kind.Summary = history.OneWay, "drop the packets from the peers to the targets, but not those back (nftables)"
+	kind.New = func(env Environment, order Order) (Fault, error) {
+		fault, err := newPartition(env, order)
+		if err == nil {
+			fault.(*partition).deaf = true
+		}
+		return fault, err
+	}
+	return kind
 }
 
 func newPartition(env Environment, order Order) (Fault, error) {
 	if len(order.Peers) == 0 {
 		return nil, errors.New("there is nobody to be cut off from")
 	}
+	return cutBy(env, order), nil
+}
+
+func cutBy(env Environment, order Order) *partition {
 	return &partition{
-		env: env, id: order.ID, targets: order.Targets, peers: order.Peers, healed: make(map[*clusters.Node]bool),
-	}, nil
+		env: env, id: order.ID, cuts: order.Cuts,
+		// Where every node is a target, as in a ring, some may be cut off from nobody.
+		targets: slices.DeleteFunc(slices.Clone(order.Targets), func(n *clusters.Node) bool { return len(order.Cuts[n]) == 0 }),
+		healed:  make(map[*clusters.Node]bool),
+	}
+}
+
+// hasNetwork says why a node cannot be cut off; nil if it can.
+func hasNetwork(_ Environment, node *clusters.Node) error {
+	if node.IP == "" {
+		return errors.New("it has no network of its own")
+	}
+	return nil
 }
 
 // randomPartition cuts off one server, one worker, or half of them all.
@@ -65,17 +91,15 @@ func (p *partition) Apply(ctx context.Context) (agent.Moment, error) {
 	from, to, possible := p.probe()
 	p.open = possible && from.Host.Dial(ctx, to.Address, probeTimeout) == nil
 	return eachNode(p.targets, func(node *clusters.Node) (agent.Moment, error) {
-		return node.Host.Cut(ctx, agent.Cut{ID: p.id, Peers: p.addresses(node)})
+		return node.Host.Cut(ctx, agent.Cut{ID: p.id, Peers: p.addresses(node), Deaf: p.deaf})
 	})
 }
 
-// addresses of the peers, without the node itself.
+// addresses of those that a target is cut off from.
 func (p *partition) addresses(node *clusters.Node) []string {
 	var addresses []string
-	for _, peer := range p.peers {
-		if peer != node {
-			addresses = append(addresses, peer.IP)
-		}
+	for _, peer := range p.cuts[node] {
+		addresses = append(addresses, peer.IP)
 	}
 	return addresses
 }
@@ -165,9 +189,8 @@ func (p *partition) rules(ctx context.Context) (string, error) {
 // probe chooses a pair of nodes across the cut of which one serves a port.
 func (p *partition) probe() (from, to *clusters.Node, possible bool) {
 	for _, target := range p.targets {
-		for _, peer := range p.peers {
+		for _, peer := range p.cuts[target] {
 			switch {
-			case target == peer:
 			case p.env.server(peer):
 				return target, peer, true
 			case p.env.server(target):
@@ -182,7 +205,7 @@ func (p *partition) probe() (from, to *clusters.Node, possible bool) {
 // another cut is in force on the same nodes.
 func (p *partition) ProveHealed(ctx context.Context) (string, error) {
 	others := false
-	for _, node := range append(slices.Clone(p.targets), p.peers...) {
+	for _, node := range p.involved() {
 		cuts, err := node.Host.Cuts(ctx)
 		if err != nil {
 			return "", err
@@ -205,6 +228,19 @@ func (p *partition) ProveHealed(ctx context.Context) (string, error) {
 		}
 		return fmt.Sprintf("rules gone, %s connects to %s", from.Name, to.Name), nil
 	})
+}
+
+// involved lists targets and peers.
+func (p *partition) involved() []*clusters.Node {
+	nodes := slices.Clone(p.targets)
+	for _, target := range p.targets {
+		for _, peer := range p.cuts[target] {
+			if !slices.Contains(nodes, peer) {
+				nodes = append(nodes, peer)
+			}
+		}
+	}
+	return nodes
 }
 
 // names joins the names of nodes.

@@ -25,6 +25,8 @@ const (
 	roleServers   = "servers"
 	roleWorkers   = "workers"
 	roleHalves    = "halves" // half of all servers and workers, from the other half
+	roleRing      = "ring"   // all servers, each from those that are not next to it
+	roleBridge    = "bridge" // half of the servers from the other half, but for one that sees all
 	roleOneWorker = "one worker"
 )
 
@@ -70,6 +72,10 @@ func (r resolver) targets(text string) ([]*clusters.Node, error) {
 		return r.some(len(nodes)/2, nodes)
 	case roleServers:
 		return r.some(len(r.env.Servers), r.env.Servers)
+	case roleRing:
+		return r.atLeast(minRing, r.env.Servers)
+	case roleBridge:
+		return r.atLeast(minBridge, r.env.Servers)
 	case roleWorkers:
 		return r.some(len(r.workers()), r.workers())
 	}
@@ -85,10 +91,21 @@ var namesPattern = regexp.MustCompile(`^[nw][0-9]+( *, *[nw][0-9]+)*$`)
 // canMean says whether a text is a role or a list of names in any cluster.
 func canMean(text string) bool {
 	switch text {
-	case roleHolder, roleWaiter, roleLeader, roleFollower, roleHalves, roleServers, roleWorkers:
+	case roleHolder, roleWaiter, roleLeader, roleFollower, roleServers, roleWorkers:
 		return true
 	}
-	return rolePattern.MatchString(text) || namesPattern.MatchString(text)
+	return shape(text) || rolePattern.MatchString(text) || namesPattern.MatchString(text)
+}
+
+// shape says whether a role is one that only faults between nodes have.
+func shape(role string) bool { return role == roleHalves || role == roleRing || role == roleBridge }
+
+// atLeast returns all nodes if there are enough of them.
+func (r resolver) atLeast(n int, nodes []*clusters.Node) ([]*clusters.Node, error) {
+	if len(nodes) < n {
+		return nil, fmt.Errorf("it takes %d servers", n)
+	}
+	return r.some(len(nodes), nodes)
 }
 
 // rolePattern is what share resolves.
@@ -163,25 +180,43 @@ func (r resolver) listed(text string) ([]*clusters.Node, error) {
 	return nodes, nil
 }
 
-// peers resolves whom the targets of a step are cut off from.
-func (r resolver) peers(step Step, targets []*clusters.Node) ([]*clusters.Node, error) {
+// cuts resolves whom each target of a step is kept apart from; nil for a fault that
+// is not one between nodes. Nobody is kept apart from itself.
+func (r resolver) cuts(step Step, targets []*clusters.Node) (map[*clusters.Node][]*clusters.Node, error) {
 	if kind, _ := KindByName(step.Fault); !kind.uses(UsesFrom) {
 		return nil, nil
 	}
-	others := func(from []*clusters.Node) []*clusters.Node {
-		return slices.DeleteFunc(slices.Clone(from), func(n *clusters.Node) bool { return slices.Contains(targets, n) })
-	}
-	if step.From != "" {
-		// Nobody can be cut off from itself.
-		peers, err := r.targets(step.From)
-		return others(peers), err
-	}
 	switch {
-	case step.Target == roleHalves:
-		return others(r.nodes()), nil
-	case r.env.server(targets[0]):
-		return others(r.workers()), nil
-	default:
-		return others(r.env.Servers), nil
+	case step.From == "" && step.Target == roleRing:
+		return ring(targets), nil
+	case step.From == "" && step.Target == roleBridge:
+		return bridge(targets, r.rng.IntN(len(targets))), nil
 	}
+	peers, err := r.peers(step, targets)
+	if err != nil {
+		return nil, err
+	}
+	cuts := make(map[*clusters.Node][]*clusters.Node)
+	for _, target := range targets {
+		cuts[target] = without(peers, targets)
+	}
+	return cuts, nil
+}
+
+// peers resolves whom all targets are kept apart from.
+func (r resolver) peers(step Step, targets []*clusters.Node) ([]*clusters.Node, error) {
+	switch {
+	case step.From != "":
+		return r.targets(step.From)
+	case step.Target == roleHalves:
+		return r.nodes(), nil
+	case r.env.server(targets[0]):
+		return r.workers(), nil
+	default:
+		return r.env.Servers, nil
+	}
+}
+
+func without(nodes, some []*clusters.Node) []*clusters.Node {
+	return slices.DeleteFunc(slices.Clone(nodes), func(n *clusters.Node) bool { return slices.Contains(some, n) })
 }

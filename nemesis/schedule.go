@@ -150,6 +150,8 @@ func (s *Step) check() error {
 		return errors.New("step: only for a clock")
 	case !kind.uses(UsesFrom) && s.From != "":
 		return errors.New("from: only for faults between nodes")
+	case shape(s.Target) && !kind.uses(UsesFrom):
+		return fmt.Errorf("target: %s is only for faults between nodes", s.Target)
 	case !canMean(s.Target):
 		return fmt.Errorf("target: %q is neither a role nor the name of a node", s.Target)
 	case s.From != "" && !canMean(s.From):

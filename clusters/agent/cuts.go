@@ -42,7 +42,9 @@ func applyCut(cut Cut) (Moment, error) {
 			return moment, fmt.Errorf("not an IPv4 address: %q", peer)
 		}
 		addDrop(conn, in, sourceOffset, ip)
-		addDrop(conn, out, destinationOffset, ip)
+		if !cut.Deaf {
+			addDrop(conn, out, destinationOffset, ip)
+		}
 	}
 	err = conn.Flush()
 	moment.To = history.Now()

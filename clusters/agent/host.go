@@ -47,6 +47,11 @@ type Host interface {
 	// Clock asks the server for its wall clock, through its own protocol.
 	Clock(ctx context.Context) (Reading, error)
 
+	// Wipe makes a folder of the node, or empties it.
+	Wipe(ctx context.Context, folder string) (Moment, error)
+	// Files lists what is in a folder of the node.
+	Files(ctx context.Context, folder string) ([]string, error)
+
 	// Ready asks the server whether it can serve.
 	Ready(ctx context.Context) error
 	// Version asks the server for its version.
@@ -86,6 +91,8 @@ type Process struct {
 type Cut struct {
 	ID    string   `json:"id"`    // unique in a run
 	Peers []string `json:"peers"` // IPv4 addresses
+	// Deaf drops only what comes from the peers: they still hear the node.
+	Deaf bool `json:"deaf,omitempty"`
 }
 
 // Reading is one look at the wall clock of a server.

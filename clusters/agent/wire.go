@@ -71,7 +71,7 @@ func Serve(ctx context.Context, host Host, input io.Reader, output io.Writer) er
 // deed says whether a method changes anything.
 func deed(method string) bool {
 	switch method {
-	case "signal", "cut", "heal", "set-clock":
+	case "signal", "cut", "heal", "set-clock", "wipe":
 		return true
 	}
 	return false
@@ -112,6 +112,10 @@ func perform(ctx context.Context, host Host, r request, deeds sync.Locker) reply
 		answer.Moment, err = host.SetClock(ctx, r.Span)
 	case "clock":
 		answer.Reading, err = host.Clock(ctx)
+	case "wipe":
+		answer.Moment, err = host.Wipe(ctx, r.Target)
+	case "files":
+		answer.Names, err = host.Files(ctx, r.Target)
 	case "ready":
 		err = host.Ready(ctx)
 	case "version":
@@ -286,6 +290,18 @@ func (r *Remote) SetClock(ctx context.Context, offset time.Duration) (Moment, er
 func (r *Remote) Clock(ctx context.Context) (Reading, error) {
 	answer, err := r.call(ctx, request{Method: "clock"})
 	return answer.Reading, err
+}
+
+// Wipe implements Host.
+func (r *Remote) Wipe(ctx context.Context, folder string) (Moment, error) {
+	answer, err := r.call(ctx, request{Method: "wipe", Target: folder})
+	return answer.Moment, err
+}
+
+// Files implements Host.
+func (r *Remote) Files(ctx context.Context, folder string) ([]string, error) {
+	answer, err := r.call(ctx, request{Method: "files", Target: folder})
+	return answer.Names, err
 }
 
 // Ready implements Host.

@@ -1,0 +1,60 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+
+	"lockcheck/clusters/agent"
+	"lockcheck/clusters/engine"
+	"lockcheck/history"
+)
+
+// errNoFreezer is why a node cannot be frozen: it is a process of this machine,
+// in the control group of whoever started lockcheck.
+var errNoFreezer = errors.New("it has no control group of its own")
+
+// freezer is that of the container of a server or worker.
+type freezer struct {
+	engine    *engine.Engine
+	container string
+}
+
+// CanFreeze says why the node cannot be frozen; nil if it can.
+func (n *Node) CanFreeze() error {
+	if n.freezer == nil {
+		return errNoFreezer
+	}
+	return nil
+}
+
+// Freeze stops all processes of the node by the freezer of their control group.
+func (n *Node) Freeze(ctx context.Context) (agent.Moment, error) {
+	return n.freeze(ctx, true)
+}
+
+// Thaw lets a frozen node go on; one that is not frozen is left as it is.
+func (n *Node) Thaw(ctx context.Context) (agent.Moment, error) {
+	return n.freeze(ctx, false)
+}
+
+func (n *Node) freeze(ctx context.Context, frozen bool) (agent.Moment, error) {
+	moment := agent.Moment{From: history.Now()}
+	is, err := n.Frozen(ctx)
+	switch {
+	case err != nil:
+	case frozen:
+		err = n.freezer.engine.Freeze(ctx, n.freezer.container)
+	case is:
+		err = n.freezer.engine.Thaw(ctx, n.freezer.container)
+	}
+	moment.To = history.Now()
+	return moment, err
+}
+
+// Frozen asks the engine whether the node is frozen.
+func (n *Node) Frozen(ctx context.Context) (bool, error) {
+	if err := n.CanFreeze(); err != nil {
+		return false, err
+	}
+	return n.freezer.engine.Frozen(ctx, n.freezer.container)
+}

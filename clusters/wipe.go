@@ -1,0 +1,49 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"lockcheck/clusters/agent"
+)
+
+// Why servers cannot be started again without what they had on disk.
+var (
+	errNothingOnDisk = errors.New("it keeps nothing on disk: a kill takes all that it knows")
+	errMemberForGood = errors.New("a member that lost its disk must be removed and added anew by an administrator")
+	errOtherDatabase = errors.New("a database without its files is another database")
+)
+
+// CanWipe says why a server cannot be started again with an empty disk; nil if it
+// can.
+func (n *Node) CanWipe() error {
+	if err := n.CanRestart(); err != nil {
+		return err
+	}
+	return n.Server.NoWipe
+}
+
+// Wipe makes the disk of a server that does not run what it is before the first
+// start: its folder, with the files that it is given.
+func (n *Node) Wipe(ctx context.Context) (agent.Moment, error) {
+	moment, err := n.Host.Wipe(ctx, n.folder)
+	if err != nil || len(n.files) == 0 {
+		return moment, err
+	}
+	return moment, n.write(ctx, n.files)
+}
+
+// Wiped says what else a server has on disk; nil if there is nothing.
+func (n *Node) Wiped(ctx context.Context) error {
+	names, err := n.Host.Files(ctx, n.folder)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if _, given := n.files[name]; !given {
+			return fmt.Errorf("%s still has %s", n.Name, name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package nemesis
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"lockcheck/clusters"
+	"lockcheck/clusters/agent"
+	"lockcheck/history"
+)
+
+// crash is what happens when a machine loses power: nobody hears of it. Its
+// network is cut before its processes are killed, so that the kernel cannot tell
+// the others by closing their connections. A server comes back with its network;
+// a worker stays dead, but its address refuses what is sent to it from then on.
+type crash struct {
+	cut  *partition
+	kill *kill
+}
+
+func crashKind() Kind {
+	killed := killKind()
+	return Kind{
+		Name: history.Crash, Summary: "cut the target off from everybody, then end all of its processes (SIGKILL)",
+		Target: roleOne,
+		Can: func(env Environment, node *clusters.Node) error {
+			if err := hasNetwork(env, node); err != nil {
+				return err
+			}
+			return killed.Can(env, node)
+		},
+		New:    newCrash,
+		Random: randomPause,
+	}
+}
+
+func newCrash(env Environment, order Order) (Fault, error) {
+	order.Cuts = make(map[*clusters.Node][]*clusters.Node)
+	for _, target := range order.Targets {
+		order.Cuts[target] = slices.DeleteFunc(env.Nodes(), func(n *clusters.Node) bool { return n == target })
+	}
+	return &crash{cut: cutBy(env, order), kill: &kill{env: env, targets: order.Targets}}, nil
+}
+
+func (c *crash) Apply(ctx context.Context) (agent.Moment, error) {
+	cut, err := c.cut.Apply(ctx)
+	if err != nil {
+		return cut, err
+	}
+	killed, err := c.kill.Apply(ctx)
+	return agent.Moment{From: cut.From, To: killed.To}, err
+}
+
+func (c *crash) Prove(ctx context.Context) (string, error) {
+	cut, err := c.cut.rules(ctx)
+	if err != nil {
+		return "", err
+	}
+	dead, err := c.kill.Prove(ctx)
+	return fmt.Sprintf("%s; %s", cut, dead), err
+}
+
+func (c *crash) Heal(ctx context.Context) (Healing, error) {
+	healing, err := c.cut.Heal(ctx)
+	if err != nil {
+		return healing, err
+	}
+	started, err := c.kill.Heal(ctx)
+	// The packets that met nobody were no longer answered either.
+	return Healing{Moment: agent.Moment{From: cmp.Or(healing.From, started.From), To: started.To}}, err
+}
+
+func (c *crash) ProveHealed(ctx context.Context) (string, error) {
+	open, err := c.cut.ProveHealed(ctx)
+	if err != nil {
+		return "", err
+	}
+	back, err := c.kill.ProveHealed(ctx)
+	return fmt.Sprintf("%s; %s", open, back), err
+}

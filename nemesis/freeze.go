@@ -1,0 +1,113 @@
+package nemesis
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"lockcheck/clusters"
+	"lockcheck/clusters/agent"
+	"lockcheck/history"
+)
+
+// freeze stops its targets by the freezer of their control group: what a
+// container runtime, an orchestrator or the suspension of a virtual machine does.
+// Unlike a pause it sends no signal, which a program could notice.
+type freeze struct {
+	env     Environment
+	targets []*clusters.Node
+}
+
+func freezeKind() Kind {
+	return Kind{
+		Name: history.Freeze, Summary: "stop all processes of the target by the freezer of its control group",
+		Target: roleHolder,
+		Can:    func(_ Environment, node *clusters.Node) error { return node.CanFreeze() },
+		New: func(env Environment, order Order) (Fault, error) {
+			return &freeze{env: env, targets: order.Targets}, nil
+		},
+		Random: func(rng *rand.Rand, env Environment, step *Step) { randomPause(rng, env, step) },
+	}
+}
+
+func (f *freeze) Apply(ctx context.Context) (agent.Moment, error) {
+	return eachNode(f.targets, func(node *clusters.Node) (agent.Moment, error) { return node.Freeze(ctx) })
+}
+
+func (f *freeze) Heal(ctx context.Context) (Healing, error) {
+	moment, err := eachNode(f.targets, func(node *clusters.Node) (agent.Moment, error) { return node.Thaw(ctx) })
+	return Healing{Moment: moment}, err
+}
+
+func (f *freeze) Prove(ctx context.Context) (string, error) { return f.states(ctx, true) }
+
+func (f *freeze) ProveHealed(ctx context.Context) (string, error) { return f.states(ctx, false) }
+
+// states waits until every target is frozen, or none is.
+func (f *freeze) states(ctx context.Context, frozen bool) (string, error) {
+	var seen []string
+	for _, node := range f.targets {
+		evidence, err := poll(ctx, func(ctx context.Context) (string, error) { return f.state(ctx, node, frozen) })
+		if err != nil {
+			return "", err
+		}
+		seen = append(seen, evidence)
+	}
+	return strings.Join(seen, "; "), nil
+}
+
+// state compares what the engine, the kernel and, if there is one, the server say.
+func (f *freeze) state(ctx context.Context, node *clusters.Node, frozen bool) (string, error) {
+	is, err := node.Frozen(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case is != frozen:
+		return "", fmt.Errorf("%s: frozen is %t", node.Name, is)
+	}
+	threads, err := threadStates(ctx, node)
+	if err != nil {
+		return "", err
+	}
+	// Frozen threads are in state D; with control groups of version 2 in state S,
+	// as threads are that wait.
+	if frozen && strings.Contains(threads, "R") || !frozen && strings.Trim(threads, "D") == "" {
+		return "", fmt.Errorf("%s: its threads are in states %s", node.Name, threads)
+	}
+	evidence := fmt.Sprintf("%s: frozen is %t, threads %s", node.Name, is, threads)
+	if !f.env.server(node) {
+		return evidence, nil
+	}
+	return evidence, f.serves(ctx, node, !frozen)
+}
+
+// serves asks a server whether it answers.
+func (f *freeze) serves(ctx context.Context, node *clusters.Node, want bool) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	err := node.Host.Ready(ctx)
+	switch {
+	case want && disturbedAmong(ctx, f.env.Servers) == "":
+		return err
+	case !want && err == nil:
+		return fmt.Errorf("%s still answers", node.Name)
+	}
+	return nil
+}
+
+// threadStates returns the states of all threads of a node, one letter each.
+func threadStates(ctx context.Context, node *clusters.Node) (string, error) {
+	processes, err := node.Host.Processes(ctx)
+	if err != nil {
+		return "", err
+	}
+	var threads strings.Builder
+	for _, p := range processes {
+		threads.WriteString(p.States)
+	}
+	if threads.Len() == 0 {
+		return "", fmt.Errorf("%s has no process", node.Name)
+	}
+	return threads.String(), nil
+}

@@ -1,0 +1,98 @@
+package nemesis
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"lockcheck/clusters/agent"
+	"lockcheck/history"
+)
+
+// strobePeriod is how long a strobing clock stays where it is: shorter than any
+// lease, longer than a server takes to tell its time.
+const strobePeriod = 200 * time.Millisecond
+
+// strobe moves the wall clock of servers to and fro until it is healed, as two
+// sources of time do that disagree.
+type strobe struct {
+	clock
+	stop chan struct{}
+	done sync.WaitGroup
+	once sync.Once
+	// failed is why a move failed; read it when done.
+	failed error
+}
+
+func strobeKind() Kind {
+	kind := clockKind()
+	kind.Name, kind.Summary = history.ClockStrobe, "move the wall clock of a server to and fro, five times a second"
+	kind.New = func(env Environment, order Order) (Fault, error) {
+		steady, err := newClock(env, order)
+		if err != nil {
+			return nil, err
+		}
+		return &strobe{clock: *steady.(*clock), stop: make(chan struct{})}, nil
+	}
+	kind.Random = func(rng *rand.Rand, env Environment, step *Step) { randomClock(rng, env, step) }
+	return kind
+}
+
+func (s *strobe) Apply(ctx context.Context) (agent.Moment, error) {
+	moment, err := s.clock.Apply(ctx)
+	if err != nil {
+		return moment, err
+	}
+	s.done.Go(func() { s.failed = s.swing(context.WithoutCancel(ctx)) })
+	return moment, nil
+}
+
+// swing moves the clocks until it is told to stop.
+func (s *strobe) swing(ctx context.Context) error {
+	ticker := time.NewTicker(strobePeriod)
+	defer ticker.Stop()
+	for away := false; ; away = !away {
+		select {
+		case <-s.stop:
+			return nil
+		case <-ticker.C:
+		}
+		offset := time.Duration(0)
+		if away {
+			offset = s.step
+		}
+		ctx, cancel := context.WithTimeout(ctx, healTimeout)
+		_, err := s.set(ctx, offset)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// Prove waits until the servers have told both times.
+func (s *strobe) Prove(ctx context.Context) (string, error) {
+	away, err := s.read(ctx, s.step)
+	if err != nil {
+		return "", err
+	}
+	back, err := s.read(ctx, 0)
+	return fmt.Sprintf("%s; then %s", away, back), err
+}
+
+func (s *strobe) Heal(ctx context.Context) (Healing, error) {
+	s.once.Do(func() { close(s.stop) })
+	s.done.Wait()
+	return s.clock.Heal(ctx)
+}
+
+// ProveHealed also tells if the clocks did not move all the time.
+func (s *strobe) ProveHealed(ctx context.Context) (string, error) {
+	evidence, err := s.clock.ProveHealed(ctx)
+	if err == nil && s.failed != nil {
+		evidence += fmt.Sprintf("; it had stopped moving: %v", s.failed)
+	}
+	return evidence, err
+}
