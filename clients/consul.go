@@ -12,12 +12,8 @@ import (
 	"github.com/hashicorp/consul/api"
 )
 
-const (
-	// consulDial bounds how long a server may take to accept a connection.
-	consulDial = time.Second
-	// consulWithdrawal bounds how long it takes to take back an attempt.
-	consulWithdrawal = 400 * time.Millisecond
-)
+// consulDial bounds how long a server may take to accept a connection.
+const consulDial = time.Second
 
 // consulLock is api.Lock of Consul's own client. Two things are done in its
 // place, by the calls that it would make: the session is made here, because
@@ -174,7 +170,7 @@ func (t *consulAttempt) lock(ctx context.Context, a Attempt) (<-chan struct{}, e
 // session a request of the attempt that is still on its way will be refused.
 func (l *consulLock) giveUp(ctx context.Context, id string, t *consulAttempt, cause error) error {
 	stopped := ctx.Err() != nil
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), consulWithdrawal)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawal)
 	defer cancel()
 	client := l.servers[l.server()]
 	_, _ = t.unlock(ctx, client)

@@ -81,7 +81,7 @@ func (l *mariaLock) await(ctx context.Context, conn *sql.Conn, key string) error
 	patient, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	inTime := context.AfterFunc(ctx, func() {
-		limited, cancel := context.WithTimeout(patient, sqlWithdraw)
+		limited, cancel := context.WithTimeout(patient, withdrawal)
 		defer cancel()
 		_, _ = l.db.ExecContext(limited, "KILL QUERY ?", id) // if it fails nothing is known, as below
 		<-limited.Done()

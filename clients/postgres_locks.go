@@ -90,7 +90,7 @@ func (l *pgLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 		return Grant{}, err
 	}
 	if err := l.lock(ctx, conn, a.Key); err != nil {
-		conn.drop()
+		go conn.drop() // the cancel request may have used up the time for a withdrawal
 		return Grant{}, err
 	}
 	conn.rest()

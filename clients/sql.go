@@ -15,9 +15,6 @@ const (
 	// clusters.SQLSilence), so that a holder who is cut off knows it before the
 	// server gives its lock to somebody else.
 	sqlSilence = 3 * time.Second
-	// sqlWithdraw bounds what a client does after its time is over: to take back
-	// its place in a queue, or to say goodbye.
-	sqlWithdraw = 400 * time.Millisecond
 )
 
 // sqlDialer dials connections that end when the server is not heard of for
