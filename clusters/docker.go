@@ -230,8 +230,7 @@ func (c *docker) startAgent(ctx context.Context, node *Node, args ...string) err
 	if err != nil {
 		return err
 	}
-	follow(agentProcess.Errors)
-	node.Host = agent.Connect(agentProcess.Input, agentProcess.Output)
+	node.Host = agent.Connect(agentProcess.Input, agentProcess.Output, follow(agentProcess.Errors).All)
 	return nil
 }
 
@@ -321,5 +320,5 @@ func (c *docker) Close(ctx context.Context) error {
 		return nil
 	}
 	_, err := c.engine.RemoveRun(ctx, c.request.Run)
-	return err
+	return errors.Join(err, c.engine.Close())
 }
