@@ -91,6 +91,9 @@ func TestTable(t *testing.T) {
 			if info.TTL < info.MinTTL || (info.TTL == 0) != (info.MinTTL == 0) {
 				t.Errorf("default lease %s, shortest %s", info.TTL, info.MinTTL)
 			}
+			if info.MaxTTL != 0 && info.MaxTTL <= info.TTL {
+				t.Errorf("default lease %s, longest %s", info.TTL, info.MaxTTL)
+			}
 			if info.Renew && info.TTL == 0 {
 				t.Error("a lock without lease cannot be renewed")
 			}

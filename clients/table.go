@@ -38,6 +38,8 @@ type Info struct {
 	TTL time.Duration
 	// MinTTL is the shortest lease that the service accepts.
 	MinTTL time.Duration
+	// MaxTTL is the longest; 0 for no bound that matters.
+	MaxTTL time.Duration
 	// Expiry is after how many leases at most the service ends one that nobody
 	// renews; 0 means 1.
 	Expiry float64
@@ -202,14 +204,14 @@ func Table() []Info {
 		},
 		{
 			Name: "zookeeper", Summary: "ZooKeeper's own recipe: a queue of nodes that end with their session, each watching the one before",
-			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, Slack: 2 * time.Second,
+			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Slack: 2 * time.Second,
 			Session: true, Queues: true, AnyServer: true,
 			Token: "czxid of the own node", Told: zooTold, Clock: zooClock,
 			Modules: []string{goZooKeeper}, Open: openZooKeeper,
 		},
 		{
 			Name: "zookeeper-lib", Summary: "the same recipe by the library that people use", Library: goZooKeeper,
-			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, Slack: 2 * time.Second,
+			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Slack: 2 * time.Second,
 			Session: true, Queues: true, AnyServer: true,
 			Told: zooTold, Clock: zooClock,
 			Open: openZooKeeperLib,
@@ -217,14 +219,14 @@ func Table() []Info {
 		{
 			Name: "zookeeper-herd", Summary: "the same recipe with a watch on the whole queue",
 			Naive:   "each release wakes up all who wait",
-			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, Slack: 2 * time.Second,
+			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Slack: 2 * time.Second,
 			Session: true, Queues: true, AnyServer: true,
 			Token: "czxid of the own node", Told: zooTold, Clock: zooClock,
 			Modules: []string{goZooKeeper}, Open: openZooKeeperHerd,
 		},
 		{
 			Name: "consul", Summary: "Consul: a key held by a session, by the lock that its users use (as delivered, Consul accepts no lease below 10 s)",
-			Library: consulAPI, Servers: "consul", TTL: 2 * time.Second, MinTTL: time.Second,
+			Library: consulAPI, Servers: "consul", TTL: 2 * time.Second, MinTTL: time.Second, MaxTTL: 24 * time.Hour,
 			// The leader ends a session after twice its lease, then waits for the delay;
 			// a waiter that met the delay asks again after 5 s.
 			Expiry: 2, LockDelay: 15 * time.Second, Slack: 6 * time.Second,
