@@ -60,6 +60,8 @@ func TestLease(t *testing.T) {
 		{"as asked", Info{TTL: time.Second, MinTTL: time.Millisecond}, 5 * time.Second, 5 * time.Second},
 		{"below the floor of the service", Info{TTL: 4 * time.Second, MinTTL: 2 * time.Second}, time.Second, 2 * time.Second},
 		{"a lock that never ends", Info{}, time.Second, 0},
+		{"rounded up by the service", Info{TTL: time.Second, MinTTL: time.Second, TTLStep: time.Second}, 2100 * time.Millisecond, 3 * time.Second},
+		{"nothing to round", Info{TTL: time.Second, MinTTL: time.Second, TTLStep: time.Second}, 2 * time.Second, 2 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := c.info.Lease(c.ttl); got != c.want {
