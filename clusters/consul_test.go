@@ -159,7 +159,7 @@ func consulAnswers(t *testing.T, cluster Cluster) {
 			t.Errorf("%s: version %q, %v", node.Name, version, err)
 		}
 		reading, err := node.Host.Clock(t.Context())
-		if low, high := reading.Offset(); err != nil || low > time.Second || high < -time.Second {
+		if low, high := reading.Offset(); err != nil || low > 500*time.Millisecond || high < -500*time.Millisecond {
 			t.Errorf("%s is between %s and %s ahead, %v", node.Name, low, high, err)
 		}
 	}

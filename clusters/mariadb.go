@@ -30,7 +30,7 @@ func mariaSpec() Spec {
 						"--tcp-keepalive-time=2", "--tcp-keepalive-interval=1", "--tcp-keepalive-probes=3",
 					}
 				},
-				ClockEnv: []string{"LD_PRELOAD=/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"},
+				ClockEnv: []string{"LD_PRELOAD=" + faketimeLibrary},
 			}
 		},
 	}
