@@ -281,10 +281,9 @@ func Table() []Info {
 	}
 }
 
-// What the locks that last as long as a connection have in common. The server
-// ends the session of a client that it does not hear of for 5 s.
+// What the locks that last as long as a connection have in common.
 const (
-	sqlSlack          = 5 * time.Second
+	sqlSlack          = SQLServerSilence
 	toldByConnection  = "when its connection is seen to close: at once if the server ends it, after 3 s if it is cut off"
 	clockOfConnection = "none; keep-alives of TCP on both sides (monotonic clocks) if the holder is cut off"
 )

@@ -4,10 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 
+	"lockcheck/clients"
 	"lockcheck/clusters/agent"
 )
 
@@ -26,8 +28,9 @@ func mariaSpec() Spec {
 				Command: func(Place) []string {
 					return []string{
 						"mariadbd", "--datadir=" + mariaData, "--bind-address=0.0.0.0", "--skip-name-resolve",
-						// As for PostgreSQL: a client that is not heard of for SQLSilence is gone.
-						"--tcp-keepalive-time=2", "--tcp-keepalive-interval=1", "--tcp-keepalive-probes=3",
+						// As for PostgreSQL: a client that is not heard of is gone.
+						"--tcp-keepalive-time=" + seconds(sqlIdle), "--tcp-keepalive-interval=" + seconds(sqlProbe),
+						"--tcp-keepalive-probes=" + strconv.Itoa(int((clients.SQLServerSilence-sqlIdle)/sqlProbe)),
 					}
 				},
 				ClockEnv: []string{"LD_PRELOAD=" + faketimeLibrary},
