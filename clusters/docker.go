@@ -225,6 +225,7 @@ func (c *docker) startAgent(ctx context.Context, node *Node, args ...string) err
 		Name: c.name(node.Name), Image: c.self.Ref, Labels: c.request.Labels,
 		Command: append([]string{"agent"}, args...),
 		Network: c.network.Name, IP: node.IP,
+		Sysctls:      node.Server.Sysctls,
 		Capabilities: []string{"NET_ADMIN"}, Volumes: c.volumes(), Attach: true,
 	})
 	if err != nil {

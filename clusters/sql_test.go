@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"lockcheck/clients"
 	"lockcheck/clusters/agent"
 	"lockcheck/clusters/clustertest"
+	"lockcheck/clusters/engine"
 )
 
 // TestConnectionLocks holds the locks that last as long as a connection to the
@@ -284,6 +286,11 @@ func waitDetached(t *testing.T, server *Node, key string) func() time.Time {
 func TestMariaDBCut(t *testing.T) {
 	cluster := started(t, "mariadb")
 	server := cluster.Servers()[0]
+	for name, want := range mariaSysctls() {
+		if got := sysctl(t, cluster, server, name); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
 	a, b := open(t, "mariadb", cluster), open(t, "mariadb", cluster)
 	grant := a.acquire("cut", 0)
 	b.waits("while the connection lasts", "cut")
@@ -297,6 +304,26 @@ func TestMariaDBCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.acquire("cut", 0)
+}
+
+// sysctl reads a setting of the network namespace of a server.
+func sysctl(t *testing.T, cluster Cluster, server *Node, name string) string {
+	t.Helper()
+	c := cluster.(*docker)
+	reader, err := c.engine.Start(t.Context(), engine.Spec{
+		Name: c.name("sysctl"), Image: c.image.Ref, Labels: c.request.Labels, Within: c.name(server.Name),
+		Entrypoint: []string{"cat"}, Command: []string{"/proc/sys/" + strings.ReplaceAll(name, ".", "/")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-reader.Exited
+	log, err := c.engine.Logs(t.Context(), reader.Name, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, value, _ := strings.Cut(strings.TrimSpace(log), " ") // after the time
+	return value
 }
 
 // endSessions ends all sessions of workers.
