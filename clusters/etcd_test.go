@@ -18,19 +18,9 @@ import (
 // startedEtcd starts a number of servers of a version; "" for the usual one.
 func startedEtcd(t *testing.T, version string, nodes int) Cluster {
 	t.Helper()
-	clustertest.Engine(t)
 	r := request(t, "etcd")
 	r.Version, r.Nodes = version, nodes
-	cluster, err := Start(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Close(context.WithoutCancel(t.Context())); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	return cluster
+	return startedWith(t, r)
 }
 
 // etcdClient is a client of a lock on etcd, which queues and has a session.
@@ -308,11 +298,9 @@ func TestEtcdLeader(t *testing.T) {
 			}
 			first := leaderOf(t, cluster, nil)
 			signal(t, first, agent.Stop)
-			second := leaderOf(t, cluster, first)
+			leaderOf(t, cluster, first)
 			signal(t, first, agent.Continue)
-			if third := leaderOf(t, cluster, nil); third == nil || second == first {
-				t.Errorf("%s leads after %s, which was stopped", second.Name, first.Name)
-			}
+			leaderOf(t, cluster, nil)
 		})
 	}
 }
