@@ -72,13 +72,13 @@ func (p etcdProbes) Ready(ctx context.Context, address string) error {
 	return nil
 }
 
-// Clock returns the date of an answer, which is in whole seconds.
+// Clock returns the date of an answer.
 func (p etcdProbes) Clock(ctx context.Context, address string) (time.Time, error) {
 	header, err := p.ask(ctx, http.MethodGet, address, "/version", nil)
 	if err != nil {
 		return time.Time{}, err
 	}
-	return http.ParseTime(header.Get("Date"))
+	return dateOf(header)
 }
 
 func (p etcdProbes) Version(ctx context.Context, address string) (string, error) {

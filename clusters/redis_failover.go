@@ -110,9 +110,7 @@ var _ agent.LeaderProbe = sentinelProbes{}
 
 // Ready asks for a quorum, and for a replica that could be promoted.
 func (p sentinelProbes) Ready(ctx context.Context, address string) error {
-	client := redis.NewSentinelClient(&redis.Options{
-		Addr: address, Protocol: 2, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true,
-	})
+	client := redis.NewSentinelClient(redisOptions(address))
 	defer client.Close()
 	if err := client.CkQuorum(ctx, clients.FailoverName).Err(); err != nil {
 		return err
@@ -134,7 +132,7 @@ func (sentinelProbes) Leads(context.Context, string) (bool, error) { return fals
 
 // primaryOf asks a Sentinel for the address of the primary.
 func primaryOf(ctx context.Context, sentinel string) (string, error) {
-	client := redis.NewSentinelClient(&redis.Options{Addr: sentinel, Protocol: 2, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true})
+	client := redis.NewSentinelClient(redisOptions(sentinel))
 	defer client.Close()
 	parts, err := client.GetMasterAddrByName(ctx, clients.FailoverName).Result()
 	if err != nil {
