@@ -503,6 +503,19 @@ func TestFaultEvidence(t *testing.T) {
 	}
 }
 
+// TestRoles: a fault that was never begun goes by its role.
+func TestRoles(t *testing.T) {
+	for role, workers := range map[string]bool{
+		"holder": true, "waiter": true, "workers": true, "one worker": true, "majority workers": true, "w2": true, "n1, w2": true,
+		"": false, "leader": false, "follower": false, "one": false, "servers": false, "one server": false, "n3": false, "halves": false,
+	} {
+		f := FaultCoverage{Kind: "pause", Role: role}
+		if got := f.meansWorkers(newScript().header); got != workers {
+			t.Errorf("%q means workers: %v", role, got)
+		}
+	}
+}
+
 func TestAssumptions(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -3,6 +3,7 @@ package checker
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -258,8 +259,11 @@ func (f *FaultCoverage) meansWorkers(h history.Header) bool {
 	if len(f.Targets) > 0 {
 		return f.onWorkers(h)
 	}
-	return slices.Contains([]string{"holder", "waiter"}, f.Role) || strings.Contains(f.Role, "w")
+	return workerRole.MatchString(f.Role)
 }
+
+// workerRole is what a role that means workers has in it: "follower" has not.
+var workerRole = regexp.MustCompile(`\b(holder|waiter|workers?|w[0-9]+)\b`)
 
 func (f *FaultCoverage) onWorkers(h history.Header) bool {
 	return slices.ContainsFunc(f.Targets, func(t string) bool { return slices.Contains(h.Workers, t) })
