@@ -72,13 +72,18 @@ func (r *run) fencingFault(a, b *attempt) Incident {
 }
 
 // fencingOrder judges that tokens increase in grant order (M. Kleppmann, "How to
-// do distributed locking", 2016). A lock without tokens has none, which is not passing.
+// do distributed locking", 2016). A lock without tokens has none, which is not
+// passing, and neither is a grant that came without one: nothing protects what is
+// done under it. A dead grant has its own property.
 func fencingOrder(r *run, found []Incident) judged {
 	j := judge(FencingOrder, found)
-	tokens := 0
+	tokens, missing := 0, 0
 	for _, h := range r.holds {
-		if h.Token != 0 {
+		switch {
+		case h.Token != 0:
 			tokens++
+		case !r.byGrant[h.Grant].acquire.dead:
+			missing++
 		}
 	}
 	switch {
@@ -89,6 +94,9 @@ func fencingOrder(r *run, found []Incident) judged {
 		j.Summary = j.clause
 	case tokens == 0:
 		j.Verdict, j.Summary = Undecided, "no grant came with a token"
+	case missing > 0:
+		j.Verdict = Undecided
+		j.Summary = fmt.Sprintf("%d of %s came without a token", missing, count(len(r.holds), "grant", "grants"))
 	default:
 		j.Summary = count(tokens, "token", "tokens") + ", always increasing"
 	}
