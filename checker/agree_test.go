@@ -45,7 +45,7 @@ func TestDisagreements(t *testing.T) {
 			if c.forget {
 				clear(o.conflicts)
 			}
-			got := strings.Join(disagreements(r, o, findOverlaps(r), wrongReleases(r), fencingFaults(r)), "; ")
+			got := strings.Join(disagreements(r, o, findOverlaps(r), wrongReleases(r), fencingFaults(r, o.conflicts)), "; ")
 			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}

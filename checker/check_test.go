@@ -293,6 +293,11 @@ func TestFencing(t *testing.T) {
 	pair := func(a, b uint64) *script {
 		return tokens(newScript().acquireToken("w1", "a", 10, 11, a).release("a", 20, 21).acquireToken("w2", "b", 30, 31, b).release("b", 40, 41))
 	}
+	// Three wait in a queue: each is granted when the one before it has released.
+	queue := func(a, b, c uint64) *script {
+		return tokens(newScript().acquireToken("w1", "a", 1, 10, a).release("a", 20, 21).
+			acquireToken("w2", "b", 1, 22, b).release("b", 30, 31).acquireToken("w3", "c", 2, 32, c).release("c", 40, 41))
+	}
 	for _, c := range []struct {
 		name string
 		s    *script
@@ -300,6 +305,9 @@ func TestFencing(t *testing.T) {
 		n    int
 		lin  Verdict
 	}{
+		{"queue", queue(1, 2, 3), Valid, 0, Valid},
+		{"queue, swapped", queue(1, 3, 2), Violation, 1, Violation},
+		{"queue, swapped, release unknown", tokens(newScript().acquireToken("w1", "a", 1, 10, 2).do(history.Release, "a", 20, 21, history.Event{Type: history.Info}).acquireToken("w2", "b", 1, 22, 1)), Violation, 1, Violation},
 		{"increasing", pair(1, 2), Valid, 0, Valid},
 		{"with a gap", pair(1, 20), Valid, 0, Valid},
 		{"equal", pair(1, 1), Violation, 1, Violation},
