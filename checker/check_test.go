@@ -219,6 +219,7 @@ func TestStaleWrite(t *testing.T) {
 	two := func() *script {
 		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121)
 	}
+	cas := func(s *script) *script { return s.with(func(h *history.Header) { h.Guard = "cas" }) }
 	for _, c := range []struct {
 		name string
 		s    *script
@@ -235,6 +236,10 @@ func TestStaleWrite(t *testing.T) {
 		{"before the later one came", two().write("a", 121.5, 2, 0, 1), Valid, 0},
 		{"of an unknown grant", two().try("w3", "c", 10, -1, history.Event{}).write("b", 122, 1, 0, 1).write("c", 123, 2, 1, 2), Valid, 0},
 		{"twice", two().read("b", 122, 0).write("a", 123, 1, 0, 1).write("a", 124, 2, 1, 2), Violation, 2},
+		{"with a version check, on what the later one wrote", cas(two().write("b", 122, 1, 0, 1).read("a", 123, 1).write("a", 124, 2, 1, 2)), Valid, 0},
+		{"with a version check, on an older version", cas(two().write("b", 122, 1, 0, 1).write("a", 124, 2, 0, 2)), Violation, 1},
+		{"with a version check, after a read only", cas(two().read("b", 122, 0).write("a", 124, 2, 0, 1)), Valid, 0},
+		{"without one, on what the later one wrote", two().write("b", 122, 1, 0, 1).read("a", 123, 1).write("a", 124, 2, 1, 2), Violation, 1},
 		{"no writes", two().read("b", 122, 0), Undecided, 0},
 		{"mutex", two().with(func(h *history.Header) { h.Workload = "mutex" }), NotApplicable, 0},
 	} {
