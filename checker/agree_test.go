@@ -65,6 +65,12 @@ func TestUnknownIsUndecided(t *testing.T) {
 	if j := linearizability(o); j.Verdict != Violation || j.Total != 1 {
 		t.Errorf("%s %d", j.Verdict, j.Total)
 	}
+	// What is proven stays proven when porcupine gives up.
+	o.results["k1"] = porcupine.Ok
+	o.conflicts = map[string][]Incident{"k0": {{Key: "k0", What: "granted twice"}}}
+	if j := linearizability(o); j.Verdict != Violation || j.Total != 1 || !strings.Contains(j.Summary, "k0") {
+		t.Errorf("with a conflict: %s %d %s", j.Verdict, j.Total, j.Summary)
+	}
 }
 
 // TestManyLost is the shape that takes a naive model half a minute and 2 GB
