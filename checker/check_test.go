@@ -84,32 +84,32 @@ func TestOverlap(t *testing.T) {
 	}{
 		{"one after the other", newScript().acquire("w1", "a", 10, 11).release("a", 20, 21).acquire("w2", "b", 20, 20.5).release("b", 30, 31), 0, "", "", nil},
 		{"touching", newScript().acquire("w1", "a", 10, 11).release("a", 20, 21).acquire("w2", "b", 15, 20).release("b", 30, 31), 0, "", "", nil},
-		{"one ns too much", newScript().acquire("w1", "a", 10, 11).release("a", 20.000001, 21).acquire("w2", "b", 15, 20).release("b", 30, 31), 1, brokenPromise, "for 1 ns", nil},
+		{"one ns too much", newScript().acquire("w1", "a", 10, 11).release("a", 20.000001, 21).acquire("w2", "b", 15, 20).release("b", 30, 31), 1, BrokenPromise, "for 1 ns", nil},
 		{"two keys", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 10, 11, "k1").release("b", 40, 41).release("a", 50, 51), 0, "", "", nil},
-		{"broken promise", overlapping(), 1, brokenPromise, "w1 and w2 both held k0 for 9 ms (w1 was healthy; the lock had promised it to both)",
+		{"broken promise", overlapping(), 1, BrokenPromise, "w1 and w2 both held k0 for 9 ms (w1 was healthy; the lock had promised it to both)",
 			func(o OverlapSummary) bool {
 				return o.BrokenPromises == 1 && o.EarlierHealthy == 1 && o.Longest == 9*time.Millisecond
 			}},
-		{"outlived lease", outlived(), 1, outlivedLease, "w1 and w2 both held k0 for 19 ms (w1 was healthy; its lease had run out 11 ms before)",
+		{"outlived lease", outlived(), 1, OutlivedLease, "w1 and w2 both held k0 for 19 ms (w1 was healthy; its lease had run out 11 ms before)",
 			func(o OverlapSummary) bool { return o.OutlivedLeases == 1 }},
 		{"noticed in time", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).release("b", 140, 141).lost("a", 115, "deadline"), 0, "", "", nil},
-		{"noticed too late", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).release("b", 140, 141).lost("a", 125, "deadline"), 1, outlivedLease, "for 4 ms", nil},
+		{"noticed too late", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).release("b", 140, 141).lost("a", 125, "deadline"), 1, OutlivedLease, "for 4 ms", nil},
 		{"failed release ends it", newScript().acquire("w1", "a", 10, 11).notHeld("a", 115, 116).acquire("w2", "b", 120, 121).release("b", 140, 141), 0, "", "", nil},
-		{"renewed", newScript().acquire("w1", "a", 10, 11).renew("a", 60, 61).acquire("w2", "b", 120, 121).release("b", 140, 141).release("a", 150, 151), 1, brokenPromise, "", nil},
-		{"renewal unknown", newScript().acquire("w1", "a", 10, 11).do(history.Renew, "a", 60, 61, history.Event{Type: history.Info}).acquire("w2", "b", 120, 121).release("b", 140, 141).notHeld("a", 150, 151), 1, outlivedLease, "", nil},
-		{"paused", outlived().pause("f1", 20, 148, "w1"), 1, outlivedLease, "w1 was paused", func(o OverlapSummary) bool { return o.EarlierPaused == 1 }},
-		{"paused until after its lease", outlived().pause("f1", 20, 115, "w1"), 1, outlivedLease, "w1 was paused", nil},
-		{"another one paused", outlived().pause("f1", 20, 148, "w2"), 1, outlivedLease, "w1 was healthy", nil},
-		{"paused long before", outlived().pause("f1", 20, 30, "w1"), 1, outlivedLease, "w1 was healthy", nil},
-		{"cut off as target", outlived().fault(cut(history.Fault{Targets: []string{"w1"}, Peers: []string{"n1"}}), 20, 148), 1, outlivedLease, "w1 was cut off", func(o OverlapSummary) bool { return o.EarlierCutOff == 1 }},
-		{"cut off from a minority only", outlived().servers("n1", "n2", "n3", "n4", "n5").fault(cut(history.Fault{Targets: []string{"w1"}, Peers: []string{"n4", "n5"}}), 20, 148), 1, outlivedLease, "w1 was healthy", func(o OverlapSummary) bool { return o.EarlierHealthy == 1 }},
-		{"cut off by two partitions", outlived().servers("n1", "n2", "n3", "n4", "n5").fault(cut(history.Fault{ID: "a", Targets: []string{"w1"}, Peers: []string{"n4", "n5"}}), 20, 148).fault(cut(history.Fault{ID: "b", Targets: []string{"n3"}, Peers: []string{"w1"}}), 20, 148), 1, outlivedLease, "w1 was cut off", func(o OverlapSummary) bool { return o.EarlierCutOff == 1 }},
-		{"cut off as peer", outlived().fault(cut(history.Fault{Targets: []string{"n1"}, Peers: []string{"w1"}}), 20, 148), 1, outlivedLease, "w1 was cut off", nil},
-		{"cut elsewhere", outlived().fault(cut(history.Fault{Targets: []string{"n1"}, Peers: []string{"n2"}}), 20, 148), 1, outlivedLease, "w1 was healthy", nil},
-		{"dead on arrival", newScript().acquire("w1", "a", 10, 125).acquire("w2", "b", 120, 121).release("b", 140, 141).notHeld("a", 150, 151).pause("f1", 15, 124, "w1"), 1, outlivedLease, "w1 and w2 both held k0 for 15 ms (w1 was paused; its lease had run out 15 ms before)", nil},
-		{"never ended", newScript().acquire("w1", "a", 10, 11).read("a", 25, 0).acquire("w2", "b", 20, 21).release("b", 40, 41), 1, brokenPromise, "for 4 ms", nil},
+		{"renewed", newScript().acquire("w1", "a", 10, 11).renew("a", 60, 61).acquire("w2", "b", 120, 121).release("b", 140, 141).release("a", 150, 151), 1, BrokenPromise, "", nil},
+		{"renewal unknown", newScript().acquire("w1", "a", 10, 11).do(history.Renew, "a", 60, 61, history.Event{Type: history.Info}).acquire("w2", "b", 120, 121).release("b", 140, 141).notHeld("a", 150, 151), 1, OutlivedLease, "", nil},
+		{"paused", outlived().pause("f1", 20, 148, "w1"), 1, OutlivedLease, "w1 was paused", func(o OverlapSummary) bool { return o.EarlierPaused == 1 }},
+		{"paused until after its lease", outlived().pause("f1", 20, 115, "w1"), 1, OutlivedLease, "w1 was paused", nil},
+		{"another one paused", outlived().pause("f1", 20, 148, "w2"), 1, OutlivedLease, "w1 was healthy", nil},
+		{"paused long before", outlived().pause("f1", 20, 30, "w1"), 1, OutlivedLease, "w1 was healthy", nil},
+		{"cut off as target", outlived().fault(cut(history.Fault{Targets: []string{"w1"}, Peers: []string{"n1"}}), 20, 148), 1, OutlivedLease, "w1 was cut off", func(o OverlapSummary) bool { return o.EarlierCutOff == 1 }},
+		{"cut off from a minority only", outlived().servers("n1", "n2", "n3", "n4", "n5").fault(cut(history.Fault{Targets: []string{"w1"}, Peers: []string{"n4", "n5"}}), 20, 148), 1, OutlivedLease, "w1 was healthy", func(o OverlapSummary) bool { return o.EarlierHealthy == 1 }},
+		{"cut off by two partitions", outlived().servers("n1", "n2", "n3", "n4", "n5").fault(cut(history.Fault{ID: "a", Targets: []string{"w1"}, Peers: []string{"n4", "n5"}}), 20, 148).fault(cut(history.Fault{ID: "b", Targets: []string{"n3"}, Peers: []string{"w1"}}), 20, 148), 1, OutlivedLease, "w1 was cut off", func(o OverlapSummary) bool { return o.EarlierCutOff == 1 }},
+		{"cut off as peer", outlived().fault(cut(history.Fault{Targets: []string{"n1"}, Peers: []string{"w1"}}), 20, 148), 1, OutlivedLease, "w1 was cut off", nil},
+		{"cut elsewhere", outlived().fault(cut(history.Fault{Targets: []string{"n1"}, Peers: []string{"n2"}}), 20, 148), 1, OutlivedLease, "w1 was healthy", nil},
+		{"dead on arrival", newScript().acquire("w1", "a", 10, 125).acquire("w2", "b", 120, 121).release("b", 140, 141).notHeld("a", 150, 151).pause("f1", 15, 124, "w1"), 1, OutlivedLease, "w1 and w2 both held k0 for 15 ms (w1 was paused; its lease had run out 15 ms before)", nil},
+		{"never ended", newScript().acquire("w1", "a", 10, 11).read("a", 25, 0).acquire("w2", "b", 20, 21).release("b", 40, 41), 1, BrokenPromise, "for 4 ms", nil},
 		{"never ended, but gone before", newScript().acquire("w1", "a", 10, 11).read("a", 15, 0).acquire("w2", "b", 20, 21).release("b", 40, 41), 0, "", "", nil},
-		{"three at once", overlapping().acquire("w3", "c", 32, 33).release("c", 35, 36), 3, brokenPromise, "", nil},
+		{"three at once", overlapping().acquire("w3", "c", 32, 33).release("c", 35, 36), 3, BrokenPromise, "", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := c.s.end().check(t)
@@ -138,6 +138,34 @@ func noBug(t testing.TB, r Results) {
 	t.Helper()
 	if strings.Contains(r.of(Assumptions).Summary, "bug in lockcheck") {
 		t.Errorf("the checkers disagree\n%s", r.dump())
+	}
+}
+
+// TestOverlapKinds: what is asked of one overlap must not be met by two.
+func TestOverlapKinds(t *testing.T) {
+	// The promise to a is broken while w1 is paused; c outlives its lease, healthy.
+	r := newScript().acquire("w1", "a", 10, 11).pause("f1", 15, 60, "w1").acquire("w2", "b", 30, 31).release("b", 40, 41).release("a", 61, 62).
+		acquire("w3", "c", 210, 211).acquire("w4", "d", 320, 321).release("d", 340, 341).notHeld("c", 350, 351).end().check(t)
+	for _, c := range []struct {
+		class, earlier string
+		want           int64
+	}{
+		{"", "", 2},
+		{BrokenPromise, "", 1},
+		{OutlivedLease, "", 1},
+		{"", "healthy", 1},
+		{"", "paused", 1},
+		{"", "cut off", 0},
+		{BrokenPromise, "paused", 1},
+		{BrokenPromise, "healthy", 0},
+		{OutlivedLease, "paused", 0},
+		{OutlivedLease, "healthy", 1},
+		{"", "asleep", 0},
+		{"bad luck", "", 0},
+	} {
+		if got := r.Overlaps.Count(c.class, c.earlier); got != c.want {
+			t.Errorf("%q, %q: %d, want %d", c.class, c.earlier, got, c.want)
+		}
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 // Classes of overlaps: the first differs between locks, the second is inherent
 // in leases (docs/verdicts.md).
 const (
-	brokenPromise = "broken promise"
-	outlivedLease = "outlived lease"
+	BrokenPromise = "broken promise"
+	OutlivedLease = "outlived lease"
 )
 
 // overlap is a time in which two processes believed to hold one key.
@@ -56,9 +56,9 @@ func findOverlaps(r *run) []overlap {
 
 // overlap describes that of two holds of which a began first.
 func (r *run) overlap(a, b Hold) overlap {
-	o := overlap{from: max(a.Start, b.Start), to: min(a.End, b.End), class: outlivedLease}
+	o := overlap{from: max(a.Start, b.Start), to: min(a.End, b.End), class: OutlivedLease}
 	if min(a.Deadline, b.Deadline) > o.from {
-		o.class = brokenPromise
+		o.class = BrokenPromise
 	}
 	// A grant that was already dead when it arrived is the older one, though
 	// its worker learned of it last.
@@ -122,7 +122,7 @@ func (r *run) overlapIncident(o overlap) Incident {
 func (o overlap) describe() string {
 	promise := "the lock had promised it to both"
 	switch {
-	case o.class == brokenPromise:
+	case o.class == BrokenPromise:
 	case o.earlier.Deadline < o.from:
 		promise = "its lease had run out " + dur(o.from-o.earlier.Deadline) + " before"
 	default:
@@ -163,18 +163,19 @@ func heldAtOnce(n int) string {
 }
 
 func (s *OverlapSummary) add(o overlap) {
-	if o.class == brokenPromise {
-		s.BrokenPromises++
-	} else {
-		s.OutlivedLeases++
-	}
+	all, broken := &s.EarlierHealthy, &s.BrokenHealthy
 	switch o.state {
 	case paused:
-		s.EarlierPaused++
+		all, broken = &s.EarlierPaused, &s.BrokenPaused
 	case cutOff:
-		s.EarlierCutOff++
-	default:
-		s.EarlierHealthy++
+		all, broken = &s.EarlierCutOff, &s.BrokenCutOff
+	}
+	*all++
+	if o.class == BrokenPromise {
+		s.BrokenPromises++
+		*broken++
+	} else {
+		s.OutlivedLeases++
 	}
 	length := time.Duration(o.to - o.from)
 	s.Longest = max(s.Longest, length)

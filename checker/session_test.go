@@ -31,14 +31,14 @@ func TestSessionPromise(t *testing.T) {
 		class string
 		what  string
 	}{
-		{"healthy", both(), brokenPromise, "w1 was healthy"},
-		{"without sessions", both().with(func(h *history.Header) { h.Session = false }).pause("f1", 20, 230, "w1"), brokenPromise, "w1 was paused"},
-		{"paused", both().pause("f1", 20, 230, "w1"), outlivedLease, "w1 was paused; its lease had run out 151 ms before"},
-		{"paused just before the other's grant", both().pause("f1", 200, 245, "w1"), brokenPromise, "w1 was paused"},
-		{"paused too shortly to miss a renewal", both().pause("f1", 20, 60, "w1"), brokenPromise, "w1 was healthy"},
-		{"the other one paused", both().pause("f1", 20, 200, "w2"), brokenPromise, "w1 was healthy"},
-		{"cut off", both().fault(cut("n1", "n2"), 20, 230), outlivedLease, "w1 was cut off"},
-		{"cut off from a minority", both().fault(cut("n1"), 20, 230), brokenPromise, "w1 was healthy"},
+		{"healthy", both(), BrokenPromise, "w1 was healthy"},
+		{"without sessions", both().with(func(h *history.Header) { h.Session = false }).pause("f1", 20, 230, "w1"), BrokenPromise, "w1 was paused"},
+		{"paused", both().pause("f1", 20, 230, "w1"), OutlivedLease, "w1 was paused; its lease had run out 151 ms before"},
+		{"paused just before the other's grant", both().pause("f1", 200, 245, "w1"), BrokenPromise, "w1 was paused"},
+		{"paused too shortly to miss a renewal", both().pause("f1", 20, 60, "w1"), BrokenPromise, "w1 was healthy"},
+		{"the other one paused", both().pause("f1", 20, 200, "w2"), BrokenPromise, "w1 was healthy"},
+		{"cut off", both().fault(cut("n1", "n2"), 20, 230), OutlivedLease, "w1 was cut off"},
+		{"cut off from a minority", both().fault(cut("n1"), 20, 230), BrokenPromise, "w1 was healthy"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := c.s.final("k0", "[]").end().check(t)

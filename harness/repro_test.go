@@ -156,6 +156,13 @@ func TestReproMissed(t *testing.T) {
 	violation := Expectation{Verdict: checker.Violation, Violated: []checker.Property{checker.MutualExclusion, checker.NoLostUpdate}}
 	promise := violation
 	promise.BrokenPromise = true
+	healthy := promise
+	healthy.Earlier = "healthy"
+	overlaps := func(o checker.OverlapSummary) checker.Results {
+		r := results(checker.Violation, 0, checker.MutualExclusion, checker.NoLostUpdate)
+		r.Overlaps = o
+		return r
+	}
 	valid := Expectation{Verdict: checker.Valid}
 	for _, c := range []struct {
 		name   string
@@ -174,6 +181,8 @@ func TestReproMissed(t *testing.T) {
 		{"nothing was lost", violation, results(checker.Violation, 0, checker.MutualExclusion), "no-lost-update was not violated (only mutual-exclusion)"},
 		{"broken promise", promise, results(checker.Violation, 1, checker.MutualExclusion, checker.NoLostUpdate), ""},
 		{"outlived lease only", promise, results(checker.Violation, 0, checker.MutualExclusion, checker.NoLostUpdate), "no overlap was a broken promise"},
+		{"broken promise to a healthy holder", healthy, overlaps(checker.OverlapSummary{BrokenPromises: 1, EarlierHealthy: 1, BrokenHealthy: 1}), ""},
+		{"broken promise to a paused one, another one healthy", healthy, overlaps(checker.OverlapSummary{BrokenPromises: 1, OutlivedLeases: 1, EarlierHealthy: 1, EarlierPaused: 1, BrokenPaused: 1}), "in no overlap by a broken promise the earlier holder was healthy"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := c.expect.Missed(c.got); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
