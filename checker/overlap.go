@@ -75,38 +75,18 @@ func (r *run) overlap(a, b Hold) overlap {
 // before somebody else was granted the lock was not a healthy one.
 func (r *run) state(earlier, later Hold) holderState {
 	from := min(earlier.Deadline, later.Start)
-	unreachable := make(map[string]bool)
 	for i := range r.faults {
 		f := &r.faults[i]
-		if !f.hits(from, later.Start) || !f.involves(earlier.Worker) {
-			continue
-		}
-		switch f.Kind {
-		case kindPause:
+		if f.Kind == kindPause && f.hits(from, later.Start) && f.involves(earlier.Worker) {
 			return paused
-		case kindPartition:
-			for _, node := range f.across(earlier.Worker) {
-				unreachable[node] = true
-			}
 		}
 	}
-	if r.lostMajority(unreachable) {
-		return cutOff
+	for _, cut := range r.cutOffs(earlier.Worker) {
+		if cut.meets(from, later.Start) {
+			return cutOff
+		}
 	}
 	return healthy
-}
-
-// lostMajority says whether a worker that cannot reach some nodes is cut off
-// from its lock service: with a majority of the servers it can still do all that
-// a healthy one can.
-func (r *run) lostMajority(unreachable map[string]bool) bool {
-	servers := 0
-	for _, name := range r.header.Servers {
-		if unreachable[name] {
-			servers++
-		}
-	}
-	return servers > 0 && 2*servers >= len(r.header.Servers)
 }
 
 func (r *run) overlapIncident(o overlap) Incident {
