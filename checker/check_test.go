@@ -3,6 +3,7 @@ package checker
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -443,42 +444,85 @@ func TestLinearizableOddInput(t *testing.T) {
 
 func TestLiveness(t *testing.T) {
 	// Allowed: lease 100 ms, slack 50 ms, grace 1000 ms.
+	with := func() *script {
+		return newScript().with(func(h *history.Header) { h.Slack = 50 * time.Millisecond })
+	}
 	base := func() *script {
-		return newScript().with(func(h *history.Header) { h.Slack = 50 * time.Millisecond }).
-			acquire("w1", "a", 10, 11).release("a", 20, 21).pause("f1", 30, 99, "w1") // gone by 100
+		return with().acquire("w1", "a", 10, 11).release("a", 20, 21).pause("f1", 30, 99, "w1") // gone by 100
 	}
 	killed := func(target string) *script {
-		return newScript().with(func(h *history.Header) { h.Slack = 50 * time.Millisecond }).
-			acquire("w1", "a", 10, 11).fault(history.Fault{ID: "f1", Kind: "kill", Targets: []string{target}}, 30, 2000)
+		return with().acquire("w1", "a", 10, 11).fault(history.Fault{ID: "f1", Kind: "kill", Targets: []string{target}}, 30, 2000)
 	}
+	// A worker asks again and again, 20 ms between two attempts.
+	answers := func(s *script, worker, grant string, from, to float64, with history.Event) *script {
+		for i := 0; from < to; i++ {
+			s.try(worker, fmt.Sprintf("%s%d", grant, i), from, from+80, with)
+			from += 100
+		}
+		return s
+	}
+	busy := history.Event{Type: history.Fail, Error: "busy"}
+	failed := history.Event{Type: history.Fail, Error: "connection refused"}
+	unknown := history.Event{Type: history.Info, Error: "timeout"}
+	// Others work from 200 to 3200, each for 99 ms.
+	others := func(s *script) *script {
+		for i := range 30 {
+			g, from := fmt.Sprintf("o%d", i), 200+100*float64(i)
+			s.acquire("w2", g, from, from+1).release(g, from+99, from+99.5)
+		}
+		return s
+	}
+	ready := func(s *script) *script { return s.phase(1, history.PhaseReady) }
+	final := func(s *script) *script { return s.phase(5000, history.PhaseFinal) }
 	for _, c := range []struct {
 		name string
 		s    *script
 		v    Verdict
+		what string
 	}{
-		{"no fault", newScript().acquire("w1", "a", 10, 11), Valid},
-		{"no fault, none succeeds", newScript().phase(1, history.PhaseReady).busy("w1", "a", 10, 2000, "").phase(3000, history.PhaseFinal), Violation},
-		{"no fault, none succeeds, too short", newScript().phase(1, history.PhaseReady).busy("w1", "a", 10, 200, "").phase(300, history.PhaseFinal), Undecided},
-		{"nobody tries", newScript(), Undecided},
-		{"in time", base().acquire("w1", "b", 200, 1240).phase(5000, history.PhaseFinal), Valid},
-		{"too late", base().acquire("w1", "b", 200, 1260).phase(5000, history.PhaseFinal), Violation},
-		{"never", base().busy("w1", "b", 200, 4000, "").phase(5000, history.PhaseFinal), Violation},
-		{"gave up early", base().busy("w1", "b", 200, 400, "").phase(5000, history.PhaseFinal), Undecided},
-		{"stopped early", base().busy("w1", "b", 200, 4000, "").phase(500, history.PhaseFinal), Undecided},
-		{"nobody asks", base().phase(5000, history.PhaseFinal), Undecided},
-		{"a live holder", base().acquire("w2", "c", 90, 91).renew("c", 150, 151).release("c", 3000, 3001).acquire("w1", "b", 200, 3002).phase(5000, history.PhaseFinal), Valid},
+		{"no fault", newScript().acquire("w1", "a", 10, 11), Valid, "no fault to recover from"},
+		{"no fault, none succeeds", ready(newScript()).busy("w1", "a", 10, 2000, "").phase(3000, history.PhaseFinal), Violation, "nobody could acquire k0 for 1.99 s, though nobody alive held it; 1.1 s were allowed"},
+		{"no fault, none succeeds, too short", ready(newScript()).busy("w1", "a", 10, 200, "").phase(300, history.PhaseFinal), Undecided, "nor tried for longer"},
+		{"no fault, leaked after a while", final(answers(ready(with()).acquire("w1", "a", 10, 11).release("a", 20, 21), "w2", "b", 30, 2000, busy)), Violation, "nobody could acquire k0 for 1.98 s, though"},
+		{"no fault, leaked, found after a while", final(answers(ready(with()).acquire("w1", "a", 10, 11).release("a", 20, 21), "w2", "b", 30, 1100, busy).acquire("w2", "c", 1120, 1170)), Valid, ""},
+		{"no fault, long held", final(answers(ready(with()).acquire("w1", "a", 10, 11), "w2", "b", 30, 2000, busy).release("a", 2100, 2101)), Valid, ""},
+		{"no fault, still held at the end", final(answers(ready(with()).acquire("w1", "a", 10, 11), "w2", "b", 30, 2000, busy)), Valid, ""},
+		{"no fault, forgotten and gone on", final(answers(ready(with()).acquire("w1", "a", 10, 11).acquire("w1", "c", 15, 16, "k1").release("c", 4000, 4001), "w2", "b", 30, 2000, busy)), Violation, "nobody could acquire k0"},
+		{"no fault, seldom asked for", ready(with()).acquire("w1", "a", 10, 11).release("a", 20, 21).busy("w2", "b", 30, 40, "").busy("w2", "c", 1500, 1510, "").busy("w3", "d", 2500, 2510, "").acquire("w1", "e", 4000, 4001), Valid, ""},
+		{"nobody tries", newScript(), Undecided, "nobody tried"},
+		{"in time", final(base().acquire("w1", "b", 200, 1340)), Valid, ""},
+		{"too late", final(base().acquire("w1", "b", 200, 1360)), Violation, "after the last fault was healed nobody could acquire k0 for 1.16 s"},
+		{"too late, asked for before", final(base().acquire("w2", "b", 50, 1260)), Violation, "1.16 s"},
+		{"late, but asked for late", final(base().acquire("w1", "b", 1255, 1260)), Valid, ""},
+		{"late, but asked for late, all the time before idle", final(base().busy("w1", "b", 101, 120, "").acquire("w1", "c", 3000, 3001)), Valid, ""},
+		{"never", final(base().busy("w1", "b", 200, 4000, "")), Violation, ""},
+		{"never on one key", final(others(answers(base().acquire("w4", "y", 12, 13, "k1").release("y", 14, 15), "w3", "b", 200, 250, busy)).try("w4", "z", 200, 2000, busy, "k1")), Violation, "nobody could acquire k1 for 1.8 s"},
+		{"once, and then never", final(answers(base().acquire("w2", "b", 200, 201).release("b", 210, 211), "w3", "c", 220, 2000, busy)), Violation, "nobody could acquire k0 for 1.78 s"},
+		{"gave up early", final(base().busy("w1", "b", 200, 400, "")), Undecided, ""},
+		{"stopped early", base().busy("w1", "b", 200, 4000, "").phase(500, history.PhaseFinal), Undecided, ""},
+		{"nobody asks", final(base()), Undecided, "nobody tried to acquire the lock after the last fault was healed"},
+		{"a live holder", final(base().acquire("w2", "c", 90, 91).renew("c", 150, 151).release("c", 3000, 3001).acquire("w1", "b", 200, 3002)), Valid, ""},
+		{"a worker gets only errors", final(others(answers(base(), "w1", "e", 200, 1600, failed))), Violation, "after the last fault was healed w1 got nothing but errors for 1.3 s when it asked for the lock"},
+		{"a worker gets no answer", final(others(answers(base(), "w1", "e", 200, 1600, unknown))), Violation, "w1 got nothing but errors"},
+		{"a worker gets only errors, not for long", final(others(answers(base(), "w1", "e", 200, 1300, failed))), Valid, ""},
+		{"a worker gets only errors, as long as the fault lasts", final(others(answers(with().acquire("w3", "a", 1, 2).release("a", 3, 4).pause("f1", 5, 1900, "n1"), "w1", "e", 10, 2000, failed))), Valid, ""},
+		{"a worker is refused all the time", final(others(answers(base(), "w1", "e", 200, 3000, busy))), Valid, ""},
+		{"a worker is refused once among errors", final(others(answers(answers(base(), "w1", "e", 200, 1000, failed).try("w1", "x", 1000, 1080, busy), "w1", "f", 1100, 2200, failed))), Valid, ""},
+		{"a worker waits in its queue", final(others(base().try("w1", "e", 200, 3300, busy))), Valid, ""},
+		{"a worker waits until the end of the run", others(base().try("w1", "e", 200, 3310, unknown)).phase(3300, history.PhaseFinal), Valid, ""},
 		// A kill of w1 at 30 is over by 31, whenever it was said to be healed.
-		{"holder killed, in time", killed("w1").acquire("w2", "b", 100, 1180).release("b", 1181, 1182).phase(5000, history.PhaseFinal), Valid},
-		{"holder killed, too late", killed("w1").acquire("w2", "b", 100, 1190).release("b", 1191, 1192).phase(5000, history.PhaseFinal), Violation},
-		{"holder killed, never", killed("w1").busy("w2", "b", 40, 4000, "").phase(5000, history.PhaseFinal), Violation},
-		{"server killed, counted from its heal", killed("n1").notHeld("a", 1000, 1001).acquire("w2", "b", 1100, 3100).release("b", 3101, 3102).phase(5000, history.PhaseFinal), Valid},
-		{"never healed", newScript().acquire("w1", "a", 10, 11).stage(20, history.Fault{ID: "f1", Kind: "pause", Stage: history.Applied}), Undecided},
-		{"skipped", newScript().acquire("w1", "a", 10, 11).stage(20, history.Fault{ID: "f1", Kind: "pause", Stage: history.Skipped}), Valid},
+		{"holder killed, in time", final(killed("w1").acquire("w2", "b", 30, 1180).release("b", 1181, 1182)), Valid, "w1 was killed"},
+		{"holder killed, too late", final(killed("w1").acquire("w2", "b", 30, 1190).release("b", 1191, 1192)), Violation, "w1 was killed"},
+		{"holder killed, never", final(killed("w1").busy("w2", "b", 40, 4000, "")), Violation, ""},
+		{"waiter killed", final(others(killed("w1").notHeld("a", 25, 26).try("w1", "b", 27, -1, history.Event{}))), Valid, ""},
+		{"server killed, counted from its heal", final(killed("n1").notHeld("a", 1000, 1001).acquire("w2", "b", 1100, 3100).release("b", 3101, 3102)), Valid, ""},
+		{"never healed", newScript().acquire("w1", "a", 10, 11).stage(20, history.Fault{ID: "f1", Kind: "pause", Stage: history.Applied}), Undecided, ""},
+		{"skipped", newScript().acquire("w1", "a", 10, 11).stage(20, history.Fault{ID: "f1", Kind: "pause", Stage: history.Skipped}), Valid, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := c.s.end().check(t)
-			if got := r.of(Liveness); got.Verdict != c.v {
-				t.Errorf("%s, want %s\n%s", got.Verdict, c.v, r.dump())
+			if got := r.of(Liveness); got.Verdict != c.v || !strings.Contains(got.Summary, c.what) {
+				t.Errorf("%s, want %s %q\n%s", got.Verdict, c.v, c.what, r.dump())
 			}
 		})
 	}

@@ -20,6 +20,15 @@ func collectHolds(r *run) []Hold {
 	return holds
 }
 
+// holdsByKey returns the holds of each key by start.
+func (r *run) holdsByKey() map[string][]Hold {
+	byKey := make(map[string][]Hold)
+	for _, h := range r.holds {
+		byKey[h.Key] = append(byKey[h.Key], h)
+	}
+	return byKey
+}
+
 func (a *attempt) hold(r *run) Hold {
 	h := Hold{
 		Key: a.key, Worker: a.worker, Grant: a.grant, Token: a.acquire.token,
