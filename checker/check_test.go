@@ -464,14 +464,15 @@ func TestLiveness(t *testing.T) {
 	busy := history.Event{Type: history.Fail, Error: "busy"}
 	failed := history.Event{Type: history.Fail, Error: "connection refused"}
 	unknown := history.Event{Type: history.Info, Error: "timeout"}
-	// Others work from 200 to 3200, each for 99 ms.
-	others := func(s *script) *script {
+	// Workers hold the lock from 200 to 3200, in turn, each for 99 ms.
+	by := func(s *script, workers ...string) *script {
 		for i := range 30 {
 			g, from := fmt.Sprintf("o%d", i), 200+100*float64(i)
-			s.acquire("w2", g, from, from+1).release(g, from+99, from+99.5)
+			s.acquire(workers[i%len(workers)], g, from, from+1).release(g, from+99, from+99.5)
 		}
 		return s
 	}
+	others := func(s *script) *script { return by(s, "w2", "w4") }
 	ready := func(s *script) *script { return s.phase(1, history.PhaseReady) }
 	final := func(s *script) *script { return s.phase(5000, history.PhaseFinal) }
 	for _, c := range []struct {
@@ -496,7 +497,7 @@ func TestLiveness(t *testing.T) {
 		{"late, but asked for late", final(base().acquire("w1", "b", 1255, 1260)), Valid, ""},
 		{"late, but asked for late, all the time before idle", final(base().busy("w1", "b", 101, 120, "").acquire("w1", "c", 3000, 3001)), Valid, ""},
 		{"never", final(base().busy("w1", "b", 200, 4000, "")), Violation, ""},
-		{"never on one key", final(others(answers(base().acquire("w4", "y", 12, 13, "k1").release("y", 14, 15), "w3", "b", 200, 250, busy)).try("w4", "z", 200, 2000, busy, "k1")), Violation, "nobody could acquire k1 for 1.8 s"},
+		{"never on one key", final(by(base(), "w2").try("w4", "z", 200, 2000, busy, "k1")), Violation, "nobody could acquire k1 for 1.8 s"},
 		{"once, and then never", final(answers(base().acquire("w2", "b", 200, 201).release("b", 210, 211), "w3", "c", 220, 2000, busy)), Violation, "nobody could acquire k0 for 1.78 s"},
 		{"gave up early", final(base().busy("w1", "b", 200, 400, "")), Undecided, ""},
 		{"stopped early", base().busy("w1", "b", 200, 4000, "").phase(500, history.PhaseFinal), Undecided, ""},
@@ -504,6 +505,9 @@ func TestLiveness(t *testing.T) {
 		{"a live holder", final(base().acquire("w2", "c", 90, 91).renew("c", 150, 151).release("c", 3000, 3001).acquire("w1", "b", 200, 3002)), Valid, ""},
 		{"a worker gets only errors", final(others(answers(base(), "w1", "e", 200, 1600, failed))), Violation, "after the last fault was healed w1 got nothing but errors for 1.3 s when it asked for the lock"},
 		{"a worker gets no answer", final(others(answers(base(), "w1", "e", 200, 1600, unknown))), Violation, "w1 got nothing but errors"},
+		{"two workers get only errors", final(others(answers(answers(base(), "w1", "e", 200, 1600, failed), "w3", "f", 200, 1600, failed))), Violation, "(and 1 more like it)"},
+		{"only one worker gets no errors", final(by(answers(base(), "w1", "e", 200, 1600, failed), "w2")), Valid, ""},
+		{"those who are served get errors too", final(others(answers(base(), "w1", "e", 200, 1600, failed)).do(history.Renew, "o3", 520, 530, unknown)), Valid, ""},
 		{"a worker gets only errors, not for long", final(others(answers(base(), "w1", "e", 200, 1300, failed))), Valid, ""},
 		{"a worker gets only errors, as long as the fault lasts", final(others(answers(with().acquire("w3", "a", 1, 2).release("a", 3, 4).pause("f1", 5, 1900, "n1"), "w1", "e", 10, 2000, failed))), Valid, ""},
 		{"a worker is refused all the time", final(others(answers(base(), "w1", "e", 200, 3000, busy))), Valid, ""},

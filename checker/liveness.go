@@ -189,15 +189,15 @@ func (r *run) heldUntil(h Hold) int64 {
 }
 
 // stuckWorkers finds workers that for too long were answered by nothing but
-// errors, whoever else got the lock. One that is refused because the lock is held
-// is not stuck, nor one that still waits for an answer: it may be its turn next.
-// So the time is counted between answers.
+// errors while others were well served. One that is refused because the lock is
+// held is not stuck, nor one that still waits for an answer: it may be its turn
+// next. So the time is counted between answers.
 func (r *run) stuckWorkers(since, limit int64, after string) []Incident {
 	stopped := r.stopped()
 	first, last := make(map[string]int64), make(map[string]int64)
 	var found []Incident
 	flush := func(worker string) {
-		if from, to := first[worker], last[worker]; to-from > limit {
+		if from, to := first[worker], last[worker]; to-from > limit && r.othersServed(worker, from, to) {
 			found = append(found, Incident{
 				From: from, To: to, Class: classStuck, Workers: []string{worker},
 				What: fmt.Sprintf("%s%s got nothing but errors for %s when it asked for the lock", after, worker, dur(to-from)),
@@ -220,6 +220,35 @@ func (r *run) stuckWorkers(since, limit int64, after string) []Incident {
 		flush(worker)
 	}
 	return found
+}
+
+// othersServed says whether the service was well meanwhile, for everybody but the
+// stuck: at least two others were granted the lock, and none of those met an error.
+// Where all runs short of time it is chance who gets an answer; one other worker
+// that has its connection already would prove nothing.
+func (r *run) othersServed(worker string, from, to int64) bool {
+	served, troubled := make(map[string]bool), make(map[string]bool)
+	meanwhile := func(c *call) bool { return c.done >= from && c.done <= to }
+	unknown := func(c *call) bool { return meanwhile(c) && c.unknown() }
+	for _, a := range r.attempts {
+		if c := a.acquire; c != nil && a.worker != worker && meanwhile(c) {
+			served[a.worker] = served[a.worker] || c.ok()
+			troubled[a.worker] = troubled[a.worker] || !c.ok() && !c.refused()
+		}
+		if slices.ContainsFunc(a.renewals, unknown) || slices.ContainsFunc(a.releases, unknown) {
+			troubled[a.worker] = true
+		}
+	}
+	n := 0
+	for other, was := range served {
+		if was && troubled[other] {
+			return false
+		}
+		if was {
+			n++
+		}
+	}
+	return n >= 2
 }
 
 // lastFault says in words what was over at a time.
