@@ -3,6 +3,7 @@ package checker
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 
 const (
 	kindPause     = "pause"
+	kindClock     = "clock"
 	kindPartition = "partition"
 	kindKill      = "kill"
 )
@@ -245,8 +247,10 @@ func missingKind(kind string, onWorkers bool, injected, proven int) string {
 		return "no " + kind + " of a server met an operation"
 	case kind == kindPartition:
 		return "no partition dropped a packet"
+	case kind == kindClock:
+		return "no clock was moved while anybody held the lock or asked for it"
 	}
-	return "no " + kind + " had anything to act upon"
+	return "no " + kind + " is known to have mattered"
 }
 
 func (f *FaultCoverage) onlyWorkers(h history.Header) bool {
@@ -258,8 +262,11 @@ func (f *FaultCoverage) meansWorkers(h history.Header) bool {
 	if len(f.Targets) > 0 {
 		return f.onWorkers(h)
 	}
-	return slices.Contains([]string{"holder", "waiter"}, f.Role) || strings.Contains(f.Role, "w")
+	return workerRole.MatchString(f.Role)
 }
+
+// workerRole is what a role that means workers has in it: "follower" has not.
+var workerRole = regexp.MustCompile(`\b(holder|waiter|workers?|w[0-9]+)\b`)
 
 func (f *FaultCoverage) onWorkers(h history.Header) bool {
 	return slices.ContainsFunc(f.Targets, func(t string) bool { return slices.Contains(h.Workers, t) })
@@ -287,8 +294,11 @@ func (f *fault) cover(r *run) {
 	case f.Kind == kindPartition:
 		f.Exercised = f.dropped != nil && *f.dropped > 0
 		reason = "it dropped no packet"
+	case f.Kind == kindClock:
+		f.Exercised = f.metHold(r) || f.metOperation(r)
+		reason = "nobody held the lock or asked for it meanwhile"
 	default:
-		f.Exercised = true
+		reason = "this version cannot tell whether a fault of this kind mattered"
 	}
 	if !f.Exercised && f.Reason == "" {
 		f.Reason = reason
@@ -329,6 +339,17 @@ func (f *fault) covers(from, to int64) bool {
 	return f.certainTo != 0 && from <= f.certainTo && to >= f.certainFrom
 }
 
+func (f *fault) metHold(r *run) bool {
+	return slices.ContainsFunc(r.holds, func(h Hold) bool { return f.covers(h.Start, h.End) })
+}
+
+// meetsWorker says whether what was done to the targets is any business of a
+// worker's: a stopped or dead server is none of those who do not know it.
+func (f *fault) meetsWorker(r *run, worker string) bool {
+	return !hitsProcesses(f.Kind) ||
+		slices.ContainsFunc(r.reaches(worker), func(server string) bool { return slices.Contains(f.Targets, server) })
+}
+
 func (f *fault) metOperation(r *run) bool {
 	open := func(c *call) bool {
 		done := c.done
@@ -338,6 +359,9 @@ func (f *fault) metOperation(r *run) bool {
 		return f.covers(c.invoke, done)
 	}
 	for _, a := range r.attempts {
+		if !f.meetsWorker(r, a.worker) {
+			continue
+		}
 		if a.acquire != nil && open(a.acquire) || slices.ContainsFunc(a.renewals, open) || slices.ContainsFunc(a.releases, open) {
 			return true
 		}
