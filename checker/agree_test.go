@@ -45,7 +45,7 @@ func TestDisagreements(t *testing.T) {
 			if c.forget {
 				clear(o.conflicts)
 			}
-			got := strings.Join(disagreements(r, o, findOverlaps(r), wrongReleases(r), fencingFaults(r)), "; ")
+			got := strings.Join(disagreements(r, o, findOverlaps(r), wrongReleases(r), fencingFaults(r, o.conflicts)), "; ")
 			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -64,6 +64,12 @@ func TestUnknownIsUndecided(t *testing.T) {
 	o.results["k1"] = porcupine.Illegal
 	if j := linearizability(o); j.Verdict != Violation || j.Total != 1 {
 		t.Errorf("%s %d", j.Verdict, j.Total)
+	}
+	// What is proven stays proven when porcupine gives up.
+	o.results["k1"] = porcupine.Ok
+	o.conflicts = map[string][]Incident{"k0": {{Key: "k0", What: "granted twice"}}}
+	if j := linearizability(o); j.Verdict != Violation || j.Total != 1 || !strings.Contains(j.Summary, "k0") {
+		t.Errorf("with a conflict: %s %d %s", j.Verdict, j.Total, j.Summary)
 	}
 }
 

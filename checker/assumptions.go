@@ -97,7 +97,7 @@ func (o *Operations) acquire(c *call) {
 		o.Acquired++
 	case c.unknown():
 		o.Unknown++
-	case c.err == errBusy || c.holder != "":
+	case c.refused():
 		o.Busy++
 	default:
 		o.AcquireFailed++

@@ -192,9 +192,9 @@ func quadraticOverlaps(holds []Hold) []overlap {
 			if a.Key != b.Key || a.Worker == b.Worker || to <= from {
 				continue
 			}
-			class := outlivedLease
+			class := OutlivedLease
 			if max(a.Start, b.Start) < min(min(a.End, a.Deadline), min(b.End, b.Deadline)) {
-				class = brokenPromise
+				class = BrokenPromise
 			}
 			found = append(found, overlap{earlier: a, later: b, from: from, to: to, class: class})
 		}

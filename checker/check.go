@@ -50,8 +50,8 @@ func Check(h *history.History, opts Options) Results {
 func (res *Results) fill(r *run, opts Options) []judged {
 	overlaps := findOverlaps(r)
 	wrong := wrongReleases(r)
-	fencing := fencingFaults(r)
 	o := secondOpinion(r, opts.PorcupineLimit)
+	fencing := fencingFaults(r, o.conflicts)
 	res.Operations = operationsOf(r)
 	exclusion, summary := mutualExclusion(r, overlaps)
 	stale, fence := noStaleWrite(r, staleWrites(r))

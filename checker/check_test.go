@@ -3,6 +3,7 @@ package checker
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -84,32 +85,37 @@ func TestOverlap(t *testing.T) {
 	}{
 		{"one after the other", newScript().acquire("w1", "a", 10, 11).release("a", 20, 21).acquire("w2", "b", 20, 20.5).release("b", 30, 31), 0, "", "", nil},
 		{"touching", newScript().acquire("w1", "a", 10, 11).release("a", 20, 21).acquire("w2", "b", 15, 20).release("b", 30, 31), 0, "", "", nil},
-		{"one ns too much", newScript().acquire("w1", "a", 10, 11).release("a", 20.000001, 21).acquire("w2", "b", 15, 20).release("b", 30, 31), 1, brokenPromise, "for 1 ns", nil},
+		{"one ns too much", newScript().acquire("w1", "a", 10, 11).release("a", 20.000001, 21).acquire("w2", "b", 15, 20).release("b", 30, 31), 1, BrokenPromise, "for 1 ns", nil},
 		{"two keys", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 10, 11, "k1").release("b", 40, 41).release("a", 50, 51), 0, "", "", nil},
-		{"broken promise", overlapping(), 1, brokenPromise, "w1 and w2 both held k0 for 9 ms (w1 was healthy; the lock had promised it to both)",
+		{"broken promise", overlapping(), 1, BrokenPromise, "w1 and w2 both held k0 for 9 ms (w1 was healthy; the lock had promised it to both)",
 			func(o OverlapSummary) bool {
 				return o.BrokenPromises == 1 && o.EarlierHealthy == 1 && o.Longest == 9*time.Millisecond
 			}},
-		{"outlived lease", outlived(), 1, outlivedLease, "w1 and w2 both held k0 for 19 ms (w1 was healthy; its lease had run out 11 ms before)",
+		{"outlived lease", outlived(), 1, OutlivedLease, "w1 and w2 both held k0 for 19 ms (w1 was healthy; its lease had run out 11 ms before)",
 			func(o OverlapSummary) bool { return o.OutlivedLeases == 1 }},
 		{"noticed in time", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).release("b", 140, 141).lost("a", 115, "deadline"), 0, "", "", nil},
-		{"noticed too late", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).release("b", 140, 141).lost("a", 125, "deadline"), 1, outlivedLease, "for 4 ms", nil},
+		{"noticed too late", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).release("b", 140, 141).lost("a", 125, "deadline"), 1, OutlivedLease, "for 4 ms", nil},
 		{"failed release ends it", newScript().acquire("w1", "a", 10, 11).notHeld("a", 115, 116).acquire("w2", "b", 120, 121).release("b", 140, 141), 0, "", "", nil},
-		{"renewed", newScript().acquire("w1", "a", 10, 11).renew("a", 60, 61).acquire("w2", "b", 120, 121).release("b", 140, 141).release("a", 150, 151), 1, brokenPromise, "", nil},
-		{"renewal unknown", newScript().acquire("w1", "a", 10, 11).do(history.Renew, "a", 60, 61, history.Event{Type: history.Info}).acquire("w2", "b", 120, 121).release("b", 140, 141).notHeld("a", 150, 151), 1, outlivedLease, "", nil},
-		{"paused", outlived().pause("f1", 20, 148, "w1"), 1, outlivedLease, "w1 was paused", func(o OverlapSummary) bool { return o.EarlierPaused == 1 }},
-		{"paused until after its lease", outlived().pause("f1", 20, 115, "w1"), 1, outlivedLease, "w1 was paused", nil},
-		{"another one paused", outlived().pause("f1", 20, 148, "w2"), 1, outlivedLease, "w1 was healthy", nil},
-		{"paused long before", outlived().pause("f1", 20, 30, "w1"), 1, outlivedLease, "w1 was healthy", nil},
-		{"cut off as target", outlived().fault(cut(history.Fault{Targets: []string{"w1"}, Peers: []string{"n1"}}), 20, 148), 1, outlivedLease, "w1 was cut off", func(o OverlapSummary) bool { return o.EarlierCutOff == 1 }},
-		{"cut off from a minority only", outlived().servers("n1", "n2", "n3", "n4", "n5").fault(cut(history.Fault{Targets: []string{"w1"}, Peers: []string{"n4", "n5"}}), 20, 148), 1, outlivedLease, "w1 was healthy", func(o OverlapSummary) bool { return o.EarlierHealthy == 1 }},
-		{"cut off by two partitions", outlived().servers("n1", "n2", "n3", "n4", "n5").fault(cut(history.Fault{ID: "a", Targets: []string{"w1"}, Peers: []string{"n4", "n5"}}), 20, 148).fault(cut(history.Fault{ID: "b", Targets: []string{"n3"}, Peers: []string{"w1"}}), 20, 148), 1, outlivedLease, "w1 was cut off", func(o OverlapSummary) bool { return o.EarlierCutOff == 1 }},
-		{"cut off as peer", outlived().fault(cut(history.Fault{Targets: []string{"n1"}, Peers: []string{"w1"}}), 20, 148), 1, outlivedLease, "w1 was cut off", nil},
-		{"cut elsewhere", outlived().fault(cut(history.Fault{Targets: []string{"n1"}, Peers: []string{"n2"}}), 20, 148), 1, outlivedLease, "w1 was healthy", nil},
-		{"dead on arrival", newScript().acquire("w1", "a", 10, 125).acquire("w2", "b", 120, 121).release("b", 140, 141).notHeld("a", 150, 151).pause("f1", 15, 124, "w1"), 1, outlivedLease, "w1 and w2 both held k0 for 15 ms (w1 was paused; its lease had run out 15 ms before)", nil},
-		{"never ended", newScript().acquire("w1", "a", 10, 11).read("a", 25, 0).acquire("w2", "b", 20, 21).release("b", 40, 41), 1, brokenPromise, "for 4 ms", nil},
+		{"renewed", newScript().acquire("w1", "a", 10, 11).renew("a", 60, 61).acquire("w2", "b", 120, 121).release("b", 140, 141).release("a", 150, 151), 1, BrokenPromise, "", nil},
+		{"renewal unknown", newScript().acquire("w1", "a", 10, 11).do(history.Renew, "a", 60, 61, history.Event{Type: history.Info}).acquire("w2", "b", 120, 121).release("b", 140, 141).notHeld("a", 150, 151), 1, OutlivedLease, "", nil},
+		{"paused", outlived().pause("f1", 20, 148, "w1"), 1, OutlivedLease, "w1 was paused", func(o OverlapSummary) bool { return o.EarlierPaused == 1 }},
+		{"paused until after its lease", outlived().pause("f1", 20, 115, "w1"), 1, OutlivedLease, "w1 was paused", nil},
+		{"another one paused", outlived().pause("f1", 20, 148, "w2"), 1, OutlivedLease, "w1 was healthy", nil},
+		{"paused long before", outlived().pause("f1", 20, 30, "w1"), 1, OutlivedLease, "w1 was healthy", nil},
+		{"cut off as target", outlived().fault(cut(history.Fault{Targets: []string{"w1"}, Peers: []string{"n1"}}), 20, 148), 1, OutlivedLease, "w1 was cut off", func(o OverlapSummary) bool { return o.EarlierCutOff == 1 }},
+		{"cut off from a minority only", outlived().servers("n1", "n2", "n3", "n4", "n5").fault(cut(history.Fault{Targets: []string{"w1"}, Peers: []string{"n4", "n5"}}), 20, 148), 1, OutlivedLease, "w1 was healthy", func(o OverlapSummary) bool { return o.EarlierHealthy == 1 }},
+		{"cut off by two partitions", outlived().servers("n1", "n2", "n3", "n4", "n5").fault(cut(history.Fault{ID: "a", Targets: []string{"w1"}, Peers: []string{"n4", "n5"}}), 20, 148).fault(cut(history.Fault{ID: "b", Targets: []string{"n3"}, Peers: []string{"w1"}}), 20, 148), 1, OutlivedLease, "w1 was cut off", func(o OverlapSummary) bool { return o.EarlierCutOff == 1 }},
+		{"its only server dead", outlived().fault(history.Fault{ID: "f1", Kind: "kill", Targets: []string{"n1"}}, 20, 118), 1, OutlivedLease, "w1 was cut off", nil},
+		{"its only server up again", overlapping().fault(history.Fault{ID: "f1", Kind: "kill", Targets: []string{"n1"}}, 15, 30.5), 1, BrokenPromise, "w1 was healthy", nil},
+		{"two servers of three up again just then", overlapping().servers("n1", "n2", "n3").fault(history.Fault{ID: "f1", Kind: "pause", Targets: []string{"n1", "n2"}}, 15, 30.5), 1, BrokenPromise, "w1 was healthy", nil},
+		{"tied to a server that it is cut off from", tied(outlived().servers("n1", "n2", "n3", "n4", "n5"), "n1").fault(cut(history.Fault{Targets: []string{"w1"}, Peers: []string{"n1"}}), 20, 148), 1, OutlivedLease, "w1 was cut off", nil},
+		{"tied to another one", tied(outlived().servers("n1", "n2", "n3", "n4", "n5"), "n5").fault(cut(history.Fault{Targets: []string{"w1"}, Peers: []string{"n1", "n2", "n3"}}), 20, 148), 1, OutlivedLease, "w1 was healthy", nil},
+		{"cut off as peer", outlived().fault(cut(history.Fault{Targets: []string{"n1"}, Peers: []string{"w1"}}), 20, 148), 1, OutlivedLease, "w1 was cut off", nil},
+		{"cut elsewhere", outlived().fault(cut(history.Fault{Targets: []string{"n1"}, Peers: []string{"n2"}}), 20, 148), 1, OutlivedLease, "w1 was healthy", nil},
+		{"dead on arrival", newScript().acquire("w1", "a", 10, 125).acquire("w2", "b", 120, 121).release("b", 140, 141).notHeld("a", 150, 151).pause("f1", 15, 124, "w1"), 1, OutlivedLease, "w1 and w2 both held k0 for 15 ms (w1 was paused; its lease had run out 15 ms before)", nil},
+		{"never ended", newScript().acquire("w1", "a", 10, 11).read("a", 25, 0).acquire("w2", "b", 20, 21).release("b", 40, 41), 1, BrokenPromise, "for 4 ms", nil},
 		{"never ended, but gone before", newScript().acquire("w1", "a", 10, 11).read("a", 15, 0).acquire("w2", "b", 20, 21).release("b", 40, 41), 0, "", "", nil},
-		{"three at once", overlapping().acquire("w3", "c", 32, 33).release("c", 35, 36), 3, brokenPromise, "", nil},
+		{"three at once", overlapping().acquire("w3", "c", 32, 33).release("c", 35, 36), 3, BrokenPromise, "", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := c.s.end().check(t)
@@ -138,6 +144,34 @@ func noBug(t testing.TB, r Results) {
 	t.Helper()
 	if strings.Contains(r.of(Assumptions).Summary, "bug in lockcheck") {
 		t.Errorf("the checkers disagree\n%s", r.dump())
+	}
+}
+
+// TestOverlapKinds: what is asked of one overlap must not be met by two.
+func TestOverlapKinds(t *testing.T) {
+	// The promise to a is broken while w1 is paused; c outlives its lease, healthy.
+	r := newScript().acquire("w1", "a", 10, 11).pause("f1", 15, 60, "w1").acquire("w2", "b", 30, 31).release("b", 40, 41).release("a", 61, 62).
+		acquire("w3", "c", 210, 211).acquire("w4", "d", 320, 321).release("d", 340, 341).notHeld("c", 350, 351).end().check(t)
+	for _, c := range []struct {
+		class, earlier string
+		want           int64
+	}{
+		{"", "", 2},
+		{BrokenPromise, "", 1},
+		{OutlivedLease, "", 1},
+		{"", "healthy", 1},
+		{"", "paused", 1},
+		{"", "cut off", 0},
+		{BrokenPromise, "paused", 1},
+		{BrokenPromise, "healthy", 0},
+		{OutlivedLease, "paused", 0},
+		{OutlivedLease, "healthy", 1},
+		{"", "asleep", 0},
+		{"bad luck", "", 0},
+	} {
+		if got := r.Overlaps.Count(c.class, c.earlier); got != c.want {
+			t.Errorf("%q, %q: %d, want %d", c.class, c.earlier, got, c.want)
+		}
 	}
 }
 
@@ -219,6 +253,7 @@ func TestStaleWrite(t *testing.T) {
 	two := func() *script {
 		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121)
 	}
+	cas := func(s *script) *script { return s.with(func(h *history.Header) { h.Guard = "cas" }) }
 	for _, c := range []struct {
 		name string
 		s    *script
@@ -235,6 +270,10 @@ func TestStaleWrite(t *testing.T) {
 		{"before the later one came", two().write("a", 121.5, 2, 0, 1), Valid, 0},
 		{"of an unknown grant", two().try("w3", "c", 10, -1, history.Event{}).write("b", 122, 1, 0, 1).write("c", 123, 2, 1, 2), Valid, 0},
 		{"twice", two().read("b", 122, 0).write("a", 123, 1, 0, 1).write("a", 124, 2, 1, 2), Violation, 2},
+		{"with a version check, on what the later one wrote", cas(two().write("b", 122, 1, 0, 1).read("a", 123, 1).write("a", 124, 2, 1, 2)), Valid, 0},
+		{"with a version check, on an older version", cas(two().write("b", 122, 1, 0, 1).write("a", 124, 2, 0, 2)), Violation, 1},
+		{"with a version check, after a read only", cas(two().read("b", 122, 0).write("a", 124, 2, 0, 1)), Valid, 0},
+		{"without one, on what the later one wrote", two().write("b", 122, 1, 0, 1).read("a", 123, 1).write("a", 124, 2, 1, 2), Violation, 1},
 		{"no writes", two().read("b", 122, 0), Undecided, 0},
 		{"mutex", two().with(func(h *history.Header) { h.Workload = "mutex" }), NotApplicable, 0},
 	} {
@@ -293,6 +332,11 @@ func TestFencing(t *testing.T) {
 	pair := func(a, b uint64) *script {
 		return tokens(newScript().acquireToken("w1", "a", 10, 11, a).release("a", 20, 21).acquireToken("w2", "b", 30, 31, b).release("b", 40, 41))
 	}
+	// Three wait in a queue: each is granted when the one before it has released.
+	queue := func(a, b, c uint64) *script {
+		return tokens(newScript().acquireToken("w1", "a", 1, 10, a).release("a", 20, 21).
+			acquireToken("w2", "b", 1, 22, b).release("b", 30, 31).acquireToken("w3", "c", 2, 32, c).release("c", 40, 41))
+	}
 	for _, c := range []struct {
 		name string
 		s    *script
@@ -300,12 +344,17 @@ func TestFencing(t *testing.T) {
 		n    int
 		lin  Verdict
 	}{
+		{"queue", queue(1, 2, 3), Valid, 0, Valid},
+		{"queue, swapped", queue(1, 3, 2), Violation, 1, Violation},
+		{"queue, swapped, release unknown", tokens(newScript().acquireToken("w1", "a", 1, 10, 2).do(history.Release, "a", 20, 21, history.Event{Type: history.Info}).acquireToken("w2", "b", 1, 22, 1)), Violation, 1, Violation},
 		{"increasing", pair(1, 2), Valid, 0, Valid},
 		{"with a gap", pair(1, 20), Valid, 0, Valid},
 		{"equal", pair(1, 1), Violation, 1, Violation},
 		{"decreasing", pair(2, 1), Violation, 1, Violation},
-		{"first unknown", pair(0, 1), Valid, 0, Valid},
-		{"second unknown", pair(1, 0), Valid, 0, Valid},
+		{"first unknown", pair(0, 1), Undecided, 0, Valid},
+		{"second unknown", pair(1, 0), Undecided, 0, Valid},
+		{"unknown, of a dead grant", tokens(newScript().acquireToken("w1", "a", 10, 11, 1).release("a", 20, 21).try("w2", "b", 30, 31, history.Event{Type: history.OK, Dead: true}).release("b", 40, 41)), Valid, 0, Valid},
+		{"unknown, among decreasing ones", tokens(pair(2, 1).acquireToken("w3", "c", 50, 51, 0)), Violation, 1, Violation},
 		{"none known", pair(0, 0), Undecided, 0, Valid},
 		{"equal and concurrent", tokens(newScript().acquireToken("w1", "a", 10, 31, 1).release("a", 40, 41).acquireToken("w2", "b", 30, 32, 1).release("b", 32, 33)), Violation, 1, Violation},
 		{"decreasing but concurrent", tokens(newScript().acquireToken("w1", "a", 10, 31, 2).release("a", 40, 41).acquireToken("w2", "b", 20, 22, 1).release("b", 25, 27)), Valid, 0, Valid},
@@ -395,42 +444,89 @@ func TestLinearizableOddInput(t *testing.T) {
 
 func TestLiveness(t *testing.T) {
 	// Allowed: lease 100 ms, slack 50 ms, grace 1000 ms.
+	with := func() *script {
+		return newScript().with(func(h *history.Header) { h.Slack = 50 * time.Millisecond })
+	}
 	base := func() *script {
-		return newScript().with(func(h *history.Header) { h.Slack = 50 * time.Millisecond }).
-			acquire("w1", "a", 10, 11).release("a", 20, 21).pause("f1", 30, 99, "w1") // gone by 100
+		return with().acquire("w1", "a", 10, 11).release("a", 20, 21).pause("f1", 30, 99, "w1") // gone by 100
 	}
 	killed := func(target string) *script {
-		return newScript().with(func(h *history.Header) { h.Slack = 50 * time.Millisecond }).
-			acquire("w1", "a", 10, 11).fault(history.Fault{ID: "f1", Kind: "kill", Targets: []string{target}}, 30, 2000)
+		return with().acquire("w1", "a", 10, 11).fault(history.Fault{ID: "f1", Kind: "kill", Targets: []string{target}}, 30, 2000)
 	}
+	// A worker asks again and again, 20 ms between two attempts.
+	answers := func(s *script, worker, grant string, from, to float64, with history.Event) *script {
+		for i := 0; from < to; i++ {
+			s.try(worker, fmt.Sprintf("%s%d", grant, i), from, from+80, with)
+			from += 100
+		}
+		return s
+	}
+	busy := history.Event{Type: history.Fail, Error: "busy"}
+	failed := history.Event{Type: history.Fail, Error: "connection refused"}
+	unknown := history.Event{Type: history.Info, Error: "timeout"}
+	// Workers hold the lock from 200 to 3200, in turn, each for 99 ms.
+	by := func(s *script, workers ...string) *script {
+		for i := range 30 {
+			g, from := fmt.Sprintf("o%d", i), 200+100*float64(i)
+			s.acquire(workers[i%len(workers)], g, from, from+1).release(g, from+99, from+99.5)
+		}
+		return s
+	}
+	others := func(s *script) *script { return by(s, "w2", "w4") }
+	ready := func(s *script) *script { return s.phase(1, history.PhaseReady) }
+	final := func(s *script) *script { return s.phase(5000, history.PhaseFinal) }
 	for _, c := range []struct {
 		name string
 		s    *script
 		v    Verdict
+		what string
 	}{
-		{"no fault", newScript().acquire("w1", "a", 10, 11), Valid},
-		{"no fault, none succeeds", newScript().phase(1, history.PhaseReady).busy("w1", "a", 10, 2000, "").phase(3000, history.PhaseFinal), Violation},
-		{"no fault, none succeeds, too short", newScript().phase(1, history.PhaseReady).busy("w1", "a", 10, 200, "").phase(300, history.PhaseFinal), Undecided},
-		{"nobody tries", newScript(), Undecided},
-		{"in time", base().acquire("w1", "b", 200, 1240).phase(5000, history.PhaseFinal), Valid},
-		{"too late", base().acquire("w1", "b", 200, 1260).phase(5000, history.PhaseFinal), Violation},
-		{"never", base().busy("w1", "b", 200, 4000, "").phase(5000, history.PhaseFinal), Violation},
-		{"gave up early", base().busy("w1", "b", 200, 400, "").phase(5000, history.PhaseFinal), Undecided},
-		{"stopped early", base().busy("w1", "b", 200, 4000, "").phase(500, history.PhaseFinal), Undecided},
-		{"nobody asks", base().phase(5000, history.PhaseFinal), Undecided},
-		{"a live holder", base().acquire("w2", "c", 90, 91).renew("c", 150, 151).release("c", 3000, 3001).acquire("w1", "b", 200, 3002).phase(5000, history.PhaseFinal), Valid},
+		{"no fault", newScript().acquire("w1", "a", 10, 11), Valid, "no fault to recover from"},
+		{"no fault, none succeeds", ready(newScript()).busy("w1", "a", 10, 2000, "").phase(3000, history.PhaseFinal), Violation, "nobody could acquire k0 for 1.99 s, though nobody alive held it; 1.1 s were allowed"},
+		{"no fault, none succeeds, too short", ready(newScript()).busy("w1", "a", 10, 200, "").phase(300, history.PhaseFinal), Undecided, "nor tried for longer"},
+		{"no fault, leaked after a while", final(answers(ready(with()).acquire("w1", "a", 10, 11).release("a", 20, 21), "w2", "b", 30, 2000, busy)), Violation, "nobody could acquire k0 for 1.98 s, though"},
+		{"no fault, leaked, found after a while", final(answers(ready(with()).acquire("w1", "a", 10, 11).release("a", 20, 21), "w2", "b", 30, 1100, busy).acquire("w2", "c", 1120, 1170)), Valid, ""},
+		{"no fault, long held", final(answers(ready(with()).acquire("w1", "a", 10, 11), "w2", "b", 30, 2000, busy).release("a", 2100, 2101)), Valid, ""},
+		{"no fault, still held at the end", final(answers(ready(with()).acquire("w1", "a", 10, 11), "w2", "b", 30, 2000, busy)), Valid, ""},
+		{"no fault, forgotten and gone on", final(answers(ready(with()).acquire("w1", "a", 10, 11).acquire("w1", "c", 15, 16, "k1").release("c", 4000, 4001), "w2", "b", 30, 2000, busy)), Violation, "nobody could acquire k0"},
+		{"no fault, seldom asked for", ready(with()).acquire("w1", "a", 10, 11).release("a", 20, 21).busy("w2", "b", 30, 40, "").busy("w2", "c", 1500, 1510, "").busy("w3", "d", 2500, 2510, "").acquire("w1", "e", 4000, 4001), Valid, ""},
+		{"nobody tries", newScript(), Undecided, "nobody tried"},
+		{"in time", final(base().acquire("w1", "b", 200, 1340)), Valid, ""},
+		{"too late", final(base().acquire("w1", "b", 200, 1360)), Violation, "after the last fault was healed nobody could acquire k0 for 1.16 s"},
+		{"too late, asked for before", final(base().acquire("w2", "b", 50, 1260)), Violation, "1.16 s"},
+		{"late, but asked for late", final(base().acquire("w1", "b", 1255, 1260)), Valid, ""},
+		{"late, but asked for late, all the time before idle", final(base().busy("w1", "b", 101, 120, "").acquire("w1", "c", 3000, 3001)), Valid, ""},
+		{"never", final(base().busy("w1", "b", 200, 4000, "")), Violation, ""},
+		{"never on one key", final(by(base(), "w2").try("w4", "z", 200, 2000, busy, "k1")), Violation, "nobody could acquire k1 for 1.8 s"},
+		{"once, and then never", final(answers(base().acquire("w2", "b", 200, 201).release("b", 210, 211), "w3", "c", 220, 2000, busy)), Violation, "nobody could acquire k0 for 1.78 s"},
+		{"gave up early", final(base().busy("w1", "b", 200, 400, "")), Undecided, ""},
+		{"stopped early", base().busy("w1", "b", 200, 4000, "").phase(500, history.PhaseFinal), Undecided, ""},
+		{"nobody asks", final(base()), Undecided, "nobody tried to acquire the lock after the last fault was healed"},
+		{"a live holder", final(base().acquire("w2", "c", 90, 91).renew("c", 150, 151).release("c", 3000, 3001).acquire("w1", "b", 200, 3002)), Valid, ""},
+		{"a worker gets only errors", final(others(answers(base(), "w1", "e", 200, 1600, failed))), Violation, "after the last fault was healed w1 got nothing but errors for 1.3 s when it asked for the lock"},
+		{"a worker gets no answer", final(others(answers(base(), "w1", "e", 200, 1600, unknown))), Violation, "w1 got nothing but errors"},
+		{"two workers get only errors", final(others(answers(answers(base(), "w1", "e", 200, 1600, failed), "w3", "f", 200, 1600, failed))), Violation, "(and 1 more like it)"},
+		{"only one worker gets no errors", final(by(answers(base(), "w1", "e", 200, 1600, failed), "w2")), Valid, ""},
+		{"those who are served get errors too", final(others(answers(base(), "w1", "e", 200, 1600, failed)).do(history.Renew, "o3", 520, 530, unknown)), Valid, ""},
+		{"a worker gets only errors, not for long", final(others(answers(base(), "w1", "e", 200, 1300, failed))), Valid, ""},
+		{"a worker gets only errors, as long as the fault lasts", final(others(answers(with().acquire("w3", "a", 1, 2).release("a", 3, 4).pause("f1", 5, 1900, "n1"), "w1", "e", 10, 2000, failed))), Valid, ""},
+		{"a worker is refused all the time", final(others(answers(base(), "w1", "e", 200, 3000, busy))), Valid, ""},
+		{"a worker is refused once among errors", final(others(answers(answers(base(), "w1", "e", 200, 1000, failed).try("w1", "x", 1000, 1080, busy), "w1", "f", 1100, 2200, failed))), Valid, ""},
+		{"a worker waits in its queue", final(others(base().try("w1", "e", 200, 3300, busy))), Valid, ""},
+		{"a worker waits until the end of the run", others(base().try("w1", "e", 200, 3310, unknown)).phase(3300, history.PhaseFinal), Valid, ""},
 		// A kill of w1 at 30 is over by 31, whenever it was said to be healed.
-		{"holder killed, in time", killed("w1").acquire("w2", "b", 100, 1180).release("b", 1181, 1182).phase(5000, history.PhaseFinal), Valid},
-		{"holder killed, too late", killed("w1").acquire("w2", "b", 100, 1190).release("b", 1191, 1192).phase(5000, history.PhaseFinal), Violation},
-		{"holder killed, never", killed("w1").busy("w2", "b", 40, 4000, "").phase(5000, history.PhaseFinal), Violation},
-		{"server killed, counted from its heal", killed("n1").notHeld("a", 1000, 1001).acquire("w2", "b", 1100, 3100).release("b", 3101, 3102).phase(5000, history.PhaseFinal), Valid},
-		{"never healed", newScript().acquire("w1", "a", 10, 11).stage(20, history.Fault{ID: "f1", Kind: "pause", Stage: history.Applied}), Undecided},
-		{"skipped", newScript().acquire("w1", "a", 10, 11).stage(20, history.Fault{ID: "f1", Kind: "pause", Stage: history.Skipped}), Valid},
+		{"holder killed, in time", final(killed("w1").acquire("w2", "b", 30, 1180).release("b", 1181, 1182)), Valid, "w1 was killed"},
+		{"holder killed, too late", final(killed("w1").acquire("w2", "b", 30, 1190).release("b", 1191, 1192)), Violation, "w1 was killed"},
+		{"holder killed, never", final(killed("w1").busy("w2", "b", 40, 4000, "")), Violation, ""},
+		{"waiter killed", final(others(killed("w1").notHeld("a", 25, 26).try("w1", "b", 27, -1, history.Event{}))), Valid, ""},
+		{"server killed, counted from its heal", final(killed("n1").notHeld("a", 1000, 1001).acquire("w2", "b", 1100, 3100).release("b", 3101, 3102)), Valid, ""},
+		{"never healed", newScript().acquire("w1", "a", 10, 11).stage(20, history.Fault{ID: "f1", Kind: "pause", Stage: history.Applied}), Undecided, ""},
+		{"skipped", newScript().acquire("w1", "a", 10, 11).stage(20, history.Fault{ID: "f1", Kind: "pause", Stage: history.Skipped}), Valid, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := c.s.end().check(t)
-			if got := r.of(Liveness); got.Verdict != c.v {
-				t.Errorf("%s, want %s\n%s", got.Verdict, c.v, r.dump())
+			if got := r.of(Liveness); got.Verdict != c.v || !strings.Contains(got.Summary, c.what) {
+				t.Errorf("%s, want %s %q\n%s", got.Verdict, c.v, c.what, r.dump())
 			}
 		})
 	}
@@ -449,6 +545,7 @@ func TestFaultEvidence(t *testing.T) {
 	kill := func(target string) history.Fault {
 		return history.Fault{ID: "f1", Kind: "kill", Targets: []string{target}}
 	}
+	clock := history.Fault{ID: "f1", Kind: "clock", Targets: []string{"n1"}, Step: 1}
 	stage := func(st history.Stage, from, to float64) history.Fault {
 		return history.Fault{ID: "f1", Kind: "pause", Targets: []string{"w1"}, Stage: st, From: ms(from), To: ms(to)}
 	}
@@ -478,9 +575,14 @@ func TestFaultEvidence(t *testing.T) {
 		{"killed while idle", asked("kill").acquire("w1", "a", 10, 11).release("a", 12, 13).acquire("w2", "b", 14, 200).fault(kill("w1"), 20, 40), Undecided, "no kill hit a worker that held the lock or was about to", false, false},
 		{"server killed under an operation", asked("kill").acquire("w1", "a", 10, 50).fault(kill("n1"), 20, 40), Valid, "1 of 1 server kill fault proven and exercised", true, false},
 		{"server killed while nobody asked", asked("kill").acquire("w1", "a", 10, 15).fault(kill("n1"), 20, 40), Undecided, "no kill of a server met an operation", false, false},
-		{"clock", asked("clock").fault(history.Fault{ID: "f1", Kind: "clock", Targets: []string{"n1"}, Step: 1}, 20, 40), Valid, "", true, false},
+		{"server paused under an operation of a worker tied to it", tied(asked("pause").servers("n1", "n2"), "n1").acquire("w1", "a", 10, 50).pause("f1", 20, 40, "n1"), Valid, "", true, false},
+		{"server paused under an operation of a worker tied to another", tied(asked("pause").servers("n1", "n2"), "n2").acquire("w1", "a", 10, 50).pause("f1", 20, 40, "n1"), Undecided, "no pause of a server met an operation", false, false},
+		{"clock under an operation", asked("clock").acquire("w1", "a", 10, 25).fault(clock, 20, 40), Valid, "1 of 1 clock fault proven and exercised", true, false},
+		{"clock under a holder", asked("clock").acquire("w1", "a", 10, 11).release("a", 50, 51).fault(clock, 20, 40), Valid, "", true, false},
+		{"clock while nobody asked", asked("clock").acquire("w1", "a", 10, 11).release("a", 12, 13).fault(clock, 20, 40), Undecided, "no clock was moved while anybody held the lock or asked for it", false, false},
+		{"of an unknown kind", asked("packet").acquire("w1", "a", 10, 50).fault(history.Fault{ID: "f1", Kind: "packet", Targets: []string{"n1"}}, 20, 40), Undecided, "no packet is known to have mattered", false, false},
 		{"cut", asked("partition").fault(dropped(3), 20, 40), Valid, "", true, false},
-		{"cut that dropped nothing", asked("partition").fault(dropped(0), 20, 40), Undecided, "no partition dropped a packet", false, false},
+		{"cut that dropped nothing", asked("partition").fault(dropped(0), 20, 40), Undecided, "no partition met a packet", false, false},
 		{"one kind of two", held("pause", "clock").pause("f1", 20, 140, "w1"), Undecided, "no clock was ever applied", true, true},
 		{"skipped", held("pause").stage(20, history.Fault{ID: "f1", Kind: "pause", Stage: history.Skipped, Evidence: "no target"}), Undecided, "no pause was ever applied", false, false},
 	} {
@@ -500,6 +602,19 @@ func TestFaultEvidence(t *testing.T) {
 				t.Errorf("no reason: %+v", f)
 			}
 		})
+	}
+}
+
+// TestRoles: a fault that was never begun goes by its role.
+func TestRoles(t *testing.T) {
+	for role, workers := range map[string]bool{
+		"holder": true, "waiter": true, "workers": true, "one worker": true, "majority workers": true, "w2": true, "n1, w2": true,
+		"": false, "leader": false, "follower": false, "one": false, "servers": false, "one server": false, "n3": false, "halves": false,
+	} {
+		f := FaultCoverage{Kind: "pause", Role: role}
+		if got := f.meansWorkers(newScript().header); got != workers {
+			t.Errorf("%q means workers: %v", role, got)
+		}
 	}
 }
 

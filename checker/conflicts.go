@@ -145,7 +145,7 @@ func clash(r *run, key string, a, b *block) Incident {
 		Faults: r.inForce(from, to),
 	}
 	if !a.before(b, false) || !b.before(a, false) {
-		i.Class = "token order"
+		i.Class = tokenOrder
 		i.What = fmt.Sprintf("the tokens of %s and %s for %s, %d and %d, contradict the order in which they can have had it",
 			a.worker, b.worker, key, a.token, b.token)
 	}

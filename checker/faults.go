@@ -3,21 +3,21 @@ package checker
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	"lockcheck/history"
 )
 
-const (
-	kindPause     = "pause"
-	kindPartition = "partition"
-	kindKill      = "kill"
-)
-
 // hitsProcesses says whether faults of a kind act on processes: on workers they
 // are another fault than on servers.
-func hitsProcesses(kind string) bool { return kind == kindPause || kind == kindKill }
+func hitsProcesses(kind string) bool {
+	return history.Does(kind, history.Stops) || history.Does(kind, history.Ends)
+}
+
+// does says whether the fault does a harm to its targets.
+func (f *fault) does(harm history.Harm) bool { return history.Does(f.Kind, harm) }
 
 // fault is what the stages of one injected fault say together.
 type fault struct {
@@ -63,7 +63,7 @@ func collectFaults(r *run) []fault {
 // endless makes a kill of workers last: it is never undone, and so it was over
 // for everybody else, and nothing was left to heal, as soon as it had happened.
 func (f *fault) endless(r *run) {
-	if f.Kind != kindKill || !f.Applied || !f.onlyWorkers(r.header) {
+	if !f.does(history.Ends) || !f.Applied || !f.onlyWorkers(r.header) {
 		return
 	}
 	f.healedAt, f.End = f.certainFrom, r.end
@@ -124,7 +124,7 @@ func (f *fault) hits(from, to int64) bool {
 // involves says whether a process was the target of the fault, or cut off by it.
 func (f *fault) involves(process string) bool {
 	return slices.Contains(f.Targets, process) ||
-		f.Kind == kindPartition && slices.Contains(f.Peers, process)
+		f.does(history.Cuts) && slices.Contains(f.Peers, process)
 }
 
 // across returns the processes on the other side of a partition.
@@ -232,21 +232,24 @@ func (r *run) tallied(kind string, onWorkers bool) tallied {
 }
 
 func missingKind(kind string, onWorkers bool, injected, proven int) string {
+	does := func(harm history.Harm) bool { return history.Does(kind, harm) }
 	switch {
 	case injected == 0:
 		return "no " + kind + " was ever applied"
 	case proven == 0:
 		return "no " + kind + " could be proven"
-	case kind == kindPause && onWorkers:
-		return "no pause hit a holder inside its section"
-	case kind == kindKill && onWorkers:
-		return "no kill hit a worker that held the lock or was about to"
+	case does(history.Ends) && onWorkers:
+		return "no " + kind + " hit a worker that held the lock or was about to"
+	case does(history.Stops) && onWorkers, does(history.Defers):
+		return "no " + kind + " hit a holder inside its section"
 	case hitsProcesses(kind):
 		return "no " + kind + " of a server met an operation"
-	case kind == kindPartition:
-		return "no partition dropped a packet"
+	case does(history.Cuts), does(history.Disturbs):
+		return "no " + kind + " met a packet"
+	case does(history.Steps):
+		return "no clock was moved while anybody held the lock or asked for it"
 	}
-	return "no " + kind + " had anything to act upon"
+	return "no " + kind + " is known to have mattered"
 }
 
 func (f *FaultCoverage) onlyWorkers(h history.Header) bool {
@@ -258,8 +261,11 @@ func (f *FaultCoverage) meansWorkers(h history.Header) bool {
 	if len(f.Targets) > 0 {
 		return f.onWorkers(h)
 	}
-	return slices.Contains([]string{"holder", "waiter"}, f.Role) || strings.Contains(f.Role, "w")
+	return workerRole.MatchString(f.Role)
 }
+
+// workerRole is what a role that means workers has in it: "follower" has not.
+var workerRole = regexp.MustCompile(`\b(holder|waiter|workers?|w[0-9]+)\b`)
 
 func (f *FaultCoverage) onWorkers(h history.Header) bool {
 	return slices.ContainsFunc(f.Targets, func(t string) bool { return slices.Contains(h.Workers, t) })
@@ -275,27 +281,30 @@ func (f *fault) cover(r *run) {
 	}
 	reason := ""
 	switch {
-	case f.Kind == kindPause && f.onWorkers(r.header):
-		f.pausedHolder(r)
-		reason = "no target held the lock"
-	case f.Kind == kindKill && f.onWorkers(r.header):
+	case f.does(history.Ends) && f.onWorkers(r.header):
 		f.Exercised = f.killedAtWork(r)
 		reason = "no target held the lock or was about to"
+	case f.does(history.Stops) && f.onWorkers(r.header), f.does(history.Defers):
+		f.hitHolder(r)
+		reason = "no target held the lock"
 	case hitsProcesses(f.Kind):
 		f.Exercised = f.metOperation(r)
 		reason = "no operation was open meanwhile"
-	case f.Kind == kindPartition:
+	case f.does(history.Cuts), f.does(history.Disturbs):
 		f.Exercised = f.dropped != nil && *f.dropped > 0
-		reason = "it dropped no packet"
+		reason = "it met no packet"
+	case f.does(history.Steps):
+		f.Exercised = f.metHold(r) || f.metOperation(r)
+		reason = "nobody held the lock or asked for it meanwhile"
 	default:
-		f.Exercised = true
+		reason = "this version cannot tell whether a fault of this kind mattered"
 	}
 	if !f.Exercised && f.Reason == "" {
 		f.Reason = reason
 	}
 }
 
-func (f *fault) pausedHolder(r *run) {
+func (f *fault) hitHolder(r *run) {
 	for _, h := range r.holds {
 		if slices.Contains(f.Targets, h.Worker) && f.covers(h.Start, h.End) {
 			f.Exercised = true
@@ -321,12 +330,23 @@ func (f *fault) killedAtWork(r *run) bool {
 
 // widowed says whether a hold ended because its holder was killed.
 func (f *fault) widowed(h Hold) bool {
-	return f.Kind == kindKill && f.Applied && h.Ended == EndedWithoutTrace && slices.Contains(f.Targets, h.Worker)
+	return f.does(history.Ends) && f.Applied && h.Ended == EndedWithoutTrace && slices.Contains(f.Targets, h.Worker)
 }
 
 // covers says whether [from, to] meets the time in which f certainly was in force.
 func (f *fault) covers(from, to int64) bool {
 	return f.certainTo != 0 && from <= f.certainTo && to >= f.certainFrom
+}
+
+func (f *fault) metHold(r *run) bool {
+	return slices.ContainsFunc(r.holds, func(h Hold) bool { return f.covers(h.Start, h.End) })
+}
+
+// meetsWorker says whether what was done to the targets is any business of a
+// worker's: a stopped or dead server is none of those who do not know it.
+func (f *fault) meetsWorker(r *run, worker string) bool {
+	return !hitsProcesses(f.Kind) ||
+		slices.ContainsFunc(r.reaches(worker), func(server string) bool { return slices.Contains(f.Targets, server) })
 }
 
 func (f *fault) metOperation(r *run) bool {
@@ -338,6 +358,9 @@ func (f *fault) metOperation(r *run) bool {
 		return f.covers(c.invoke, done)
 	}
 	for _, a := range r.attempts {
+		if !f.meetsWorker(r, a.worker) {
+			continue
+		}
 		if a.acquire != nil && open(a.acquire) || slices.ContainsFunc(a.renewals, open) || slices.ContainsFunc(a.releases, open) {
 			return true
 		}
@@ -377,15 +400,22 @@ func coverageClauses(coverage []FaultCoverage, h history.Header) []string {
 		t := tallies[name]
 		// What a run that was ended early never came to is not held against it.
 		all := cmp.Or(t.applied, t.planned)
-		switch name {
-		case kindKill:
-			clauses = append(clauses, fmt.Sprintf("%d of %s hit a worker that held the lock or was about to", t.counted, count(all, "kill", "kills")))
-			continue
-		case kindPause:
-			clauses = append(clauses, fmt.Sprintf("%d of %s hit a holder, %d outlasted its promise", t.counted, count(all, "pause", "pauses"), t.outlasted))
-			continue
+		switch {
+		case history.Does(name, history.Ends):
+			clauses = append(clauses, fmt.Sprintf("%d of %s hit a worker that held the lock or was about to", t.counted, count(all, name, plural(name))))
+		case history.Does(name, history.Stops), history.Does(name, history.Defers):
+			clauses = append(clauses, fmt.Sprintf("%d of %s hit a holder, %d outlasted its promise", t.counted, count(all, name, plural(name)), t.outlasted))
+		default:
+			clauses = append(clauses, fmt.Sprintf("%d of %s proven and exercised", t.counted, count(all, name+" fault", name+" faults")))
 		}
-		clauses = append(clauses, fmt.Sprintf("%d of %s proven and exercised", t.counted, count(all, name+" fault", name+" faults")))
 	}
 	return clauses
+}
+
+// plural of the name of a kind of fault.
+func plural(kind string) string {
+	if strings.HasSuffix(kind, "sh") {
+		return kind + "es"
+	}
+	return kind + "s"
 }

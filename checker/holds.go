@@ -20,6 +20,15 @@ func collectHolds(r *run) []Hold {
 	return holds
 }
 
+// holdsByKey returns the holds of each key by start.
+func (r *run) holdsByKey() map[string][]Hold {
+	byKey := make(map[string][]Hold)
+	for _, h := range r.holds {
+		byKey[h.Key] = append(byKey[h.Key], h)
+	}
+	return byKey
+}
+
 func (a *attempt) hold(r *run) Hold {
 	h := Hold{
 		Key: a.key, Worker: a.worker, Grant: a.grant, Token: a.acquire.token,
@@ -38,37 +47,18 @@ func (a *attempt) hold(r *run) Hold {
 
 // sessionEnd is the end of the promise of a session, which its client renews in
 // the background: of the whole hold, unless the worker was stopped or cut off
-// meanwhile. Clients renew at least each half of the lease, so that the last
-// renewal before that vouches for half a lease at least, and a shorter fault
-// does no harm to it.
+// meanwhile, by one fault or by several. Clients renew at least each half of the
+// lease, so that the last renewal before that vouches for half a lease at least,
+// and a shorter time does no harm to it.
 func (r *run) sessionEnd(h Hold) int64 {
 	end := h.End
-	for i := range r.faults {
-		f := &r.faults[i]
-		vouched := later(f.Begin, r.header.Lease/2)
-		if f.hits(h.Start, h.End) && f.End > vouched && r.stopsRenewal(f, h.Worker) {
+	for _, silent := range r.silences(h.Worker) {
+		vouched := later(silent.from, r.header.Lease/2)
+		if silent.meets(h.Start, h.End) && silent.to > vouched {
 			end = min(end, max(h.Start, vouched))
 		}
 	}
 	return end
-}
-
-// stopsRenewal says whether a fault keeps a worker from renewing its session.
-func (r *run) stopsRenewal(f *fault, worker string) bool {
-	if !f.involves(worker) {
-		return false
-	}
-	switch f.Kind {
-	case kindPause, kindKill:
-		return true
-	case kindPartition:
-		unreachable := make(map[string]bool)
-		for _, node := range f.across(worker) {
-			unreachable[node] = true
-		}
-		return r.lostMajority(unreachable)
-	}
-	return false
 }
 
 // ending is the first moment in which the worker stopped acting as the holder:

@@ -279,8 +279,23 @@ func (o opinion) with(result porcupine.CheckResult) []string {
 	return keys
 }
 
+// decided sorts out the keys that porcupine did not find in order. A conflict is
+// proof without it; that it accepts a key with one is a disagreement, which
+// breaks the run.
+func (o opinion) decided() (illegal, unknown []string) {
+	for _, key := range sortedKeys(o.results) {
+		switch result := o.results[key]; {
+		case result == porcupine.Illegal, result == porcupine.Unknown && len(o.conflicts[key]) > 0:
+			illegal = append(illegal, key)
+		case result == porcupine.Unknown:
+			unknown = append(unknown, key)
+		}
+	}
+	return illegal, unknown
+}
+
 func linearizability(o opinion) judged {
-	illegal, unknown := o.with(porcupine.Illegal), o.with(porcupine.Unknown)
+	illegal, unknown := o.decided()
 	var incidents []Incident
 	for _, key := range illegal {
 		incidents = append(incidents, o.conflicts[key]...)

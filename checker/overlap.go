@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"lockcheck/history"
 )
 
 // Classes of overlaps: the first differs between locks, the second is inherent
 // in leases (docs/verdicts.md).
 const (
-	brokenPromise = "broken promise"
-	outlivedLease = "outlived lease"
+	BrokenPromise = "broken promise"
+	OutlivedLease = "outlived lease"
 )
 
 // overlap is a time in which two processes believed to hold one key.
@@ -56,9 +58,9 @@ func findOverlaps(r *run) []overlap {
 
 // overlap describes that of two holds of which a began first.
 func (r *run) overlap(a, b Hold) overlap {
-	o := overlap{from: max(a.Start, b.Start), to: min(a.End, b.End), class: outlivedLease}
+	o := overlap{from: max(a.Start, b.Start), to: min(a.End, b.End), class: OutlivedLease}
 	if min(a.Deadline, b.Deadline) > o.from {
-		o.class = brokenPromise
+		o.class = BrokenPromise
 	}
 	// A grant that was already dead when it arrived is the older one, though
 	// its worker learned of it last.
@@ -75,38 +77,18 @@ func (r *run) overlap(a, b Hold) overlap {
 // before somebody else was granted the lock was not a healthy one.
 func (r *run) state(earlier, later Hold) holderState {
 	from := min(earlier.Deadline, later.Start)
-	unreachable := make(map[string]bool)
 	for i := range r.faults {
 		f := &r.faults[i]
-		if !f.hits(from, later.Start) || !f.involves(earlier.Worker) {
-			continue
-		}
-		switch f.Kind {
-		case kindPause:
+		if f.does(history.Stops) && f.hits(from, later.Start) && f.involves(earlier.Worker) {
 			return paused
-		case kindPartition:
-			for _, node := range f.across(earlier.Worker) {
-				unreachable[node] = true
-			}
 		}
 	}
-	if r.lostMajority(unreachable) {
-		return cutOff
+	for _, cut := range r.cutOffs(earlier.Worker) {
+		if cut.meets(from, later.Start) {
+			return cutOff
+		}
 	}
 	return healthy
-}
-
-// lostMajority says whether a worker that cannot reach some nodes is cut off
-// from its lock service: with a majority of the servers it can still do all that
-// a healthy one can.
-func (r *run) lostMajority(unreachable map[string]bool) bool {
-	servers := 0
-	for _, name := range r.header.Servers {
-		if unreachable[name] {
-			servers++
-		}
-	}
-	return servers > 0 && 2*servers >= len(r.header.Servers)
 }
 
 func (r *run) overlapIncident(o overlap) Incident {
@@ -122,7 +104,7 @@ func (r *run) overlapIncident(o overlap) Incident {
 func (o overlap) describe() string {
 	promise := "the lock had promised it to both"
 	switch {
-	case o.class == brokenPromise:
+	case o.class == BrokenPromise:
 	case o.earlier.Deadline < o.from:
 		promise = "its lease had run out " + dur(o.from-o.earlier.Deadline) + " before"
 	default:
@@ -163,18 +145,19 @@ func heldAtOnce(n int) string {
 }
 
 func (s *OverlapSummary) add(o overlap) {
-	if o.class == brokenPromise {
-		s.BrokenPromises++
-	} else {
-		s.OutlivedLeases++
-	}
+	all, broken := &s.EarlierHealthy, &s.BrokenHealthy
 	switch o.state {
 	case paused:
-		s.EarlierPaused++
+		all, broken = &s.EarlierPaused, &s.BrokenPaused
 	case cutOff:
-		s.EarlierCutOff++
-	default:
-		s.EarlierHealthy++
+		all, broken = &s.EarlierCutOff, &s.BrokenCutOff
+	}
+	*all++
+	if o.class == BrokenPromise {
+		s.BrokenPromises++
+		*broken++
+	} else {
+		s.OutlivedLeases++
 	}
 	length := time.Duration(o.to - o.from)
 	s.Longest = max(s.Longest, length)

@@ -110,6 +110,10 @@ func TestCorrectLock(t *testing.T) {
 				t.Fatalf("seed %d: a correct lock violates %s\n%s", seed, p, r.dump())
 			}
 		}
+		// Without a lease a lost release leaves the lock locked for good.
+		if !w.noLease && r.of(Liveness).Verdict == Violation {
+			t.Fatalf("seed %d: a correct lock is stuck\n%s", seed, r.dump())
+		}
 		if r.Overlaps.BrokenPromises > 0 {
 			t.Fatalf("seed %d: a correct lock broke a promise\n%s", seed, r.dump())
 		}

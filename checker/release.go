@@ -8,10 +8,7 @@ import "fmt"
 // after the release was answered. What it can still be is a grant that was dead
 // before the released one began (its answer came late): that is excluded.
 func wrongReleases(r *run) []Incident {
-	byKey := make(map[string][]Hold)
-	for _, h := range r.holds {
-		byKey[h.Key] = append(byKey[h.Key], h)
-	}
+	byKey := r.holdsByKey()
 	var found []Incident
 	for _, a := range r.attempts {
 		c := a.released()

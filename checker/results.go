@@ -127,30 +127,52 @@ type Operations struct {
 // OverlapSummary tells the two kinds of overlap apart: they are never added up
 // into one number without saying so.
 type OverlapSummary struct {
-	BrokenPromises int64         `json:"broken_promises"`
-	OutlivedLeases int64         `json:"outlived_leases"`
-	EarlierHealthy int64         `json:"earlier_healthy"`
-	EarlierPaused  int64         `json:"earlier_paused"`
-	EarlierCutOff  int64         `json:"earlier_cut_off"`
-	Longest        time.Duration `json:"longest_ns"`
-	Sum            time.Duration `json:"sum_ns"`
+	BrokenPromises int64 `json:"broken_promises"`
+	OutlivedLeases int64 `json:"outlived_leases"`
+	EarlierHealthy int64 `json:"earlier_healthy"`
+	EarlierPaused  int64 `json:"earlier_paused"`
+	EarlierCutOff  int64 `json:"earlier_cut_off"`
+	// Of the broken promises, how many each state of the earlier holder had; the
+	// rest were outlived leases.
+	BrokenHealthy int64 `json:"broken_healthy"`
+	BrokenPaused  int64 `json:"broken_paused"`
+	BrokenCutOff  int64 `json:"broken_cut_off"`
+
+	Longest time.Duration `json:"longest_ns"`
+	Sum     time.Duration `json:"sum_ns"`
 }
 
 // Total number of overlaps of both kinds.
 func (o OverlapSummary) Total() int64 { return o.BrokenPromises + o.OutlivedLeases }
 
-// Earlier returns in how many overlaps the earlier holder was healthy, paused or
-// cut off.
-func (o OverlapSummary) Earlier(state string) int64 {
-	switch holderState(state) {
-	case healthy:
-		return o.EarlierHealthy
-	case paused:
-		return o.EarlierPaused
-	case cutOff:
-		return o.EarlierCutOff
+// Count returns the overlaps of a class, BrokenPromise or OutlivedLease, in which
+// the earlier holder was healthy, paused or cut off; "" stands for any.
+func (o OverlapSummary) Count(class, earlier string) int64 {
+	all, broken := o.Total(), o.BrokenPromises
+	if earlier != "" {
+		all, broken = o.earlier(holderState(earlier))
+	}
+	switch class {
+	case "":
+		return all
+	case BrokenPromise:
+		return broken
+	case OutlivedLease:
+		return all - broken
 	}
 	return 0
+}
+
+func (o OverlapSummary) earlier(state holderState) (all, broken int64) {
+	switch state {
+	case healthy:
+		return o.EarlierHealthy, o.BrokenHealthy
+	case paused:
+		return o.EarlierPaused, o.BrokenPaused
+	case cutOff:
+		return o.EarlierCutOff, o.BrokenCutOff
+	}
+	return 0, 0
 }
 
 // UpdateSummary counts acknowledged updates and what became of them.

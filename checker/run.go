@@ -64,6 +64,9 @@ func (c *call) ok() bool      { return c.outcome == history.OK }
 func (c *call) failed() bool  { return c.outcome == history.Fail }
 func (c *call) unknown() bool { return !c.ok() && !c.failed() }
 
+// refused says of an acquire that somebody else held the lock.
+func (c *call) refused() bool { return c.failed() && (c.err == errBusy || c.holder != "") }
+
 func (a *attempt) granted() bool { return a.acquire != nil && a.acquire.ok() }
 
 // released returns the first release that the service acknowledged, or nil.

@@ -12,6 +12,11 @@ func (s *script) granted(worker, grant string, from, to float64) *script {
 	return s.try(worker, grant, from, to, history.Event{Type: history.OK})
 }
 
+// tied ties w1 to one server.
+func tied(s *script, server string) *script {
+	return s.with(func(h *history.Header) { h.Reaches = map[string][]string{"w1": {server}} })
+}
+
 func session(h *history.Header) { h.Session = true }
 
 // TestSessionPromise: a session vouches for its holder for as long as that can
@@ -25,20 +30,33 @@ func TestSessionPromise(t *testing.T) {
 	cut := func(peers ...string) history.Fault {
 		return history.Fault{ID: "f1", Kind: "partition", Targets: []string{"w1"}, Peers: peers}
 	}
+	stopped := func(id, kind, server string) history.Fault {
+		return history.Fault{ID: id, Kind: kind, Targets: []string{server}}
+	}
 	for _, c := range []struct {
 		name  string
 		s     *script
 		class string
 		what  string
 	}{
-		{"healthy", both(), brokenPromise, "w1 was healthy"},
-		{"without sessions", both().with(func(h *history.Header) { h.Session = false }).pause("f1", 20, 230, "w1"), brokenPromise, "w1 was paused"},
-		{"paused", both().pause("f1", 20, 230, "w1"), outlivedLease, "w1 was paused; its lease had run out 151 ms before"},
-		{"paused just before the other's grant", both().pause("f1", 200, 245, "w1"), brokenPromise, "w1 was paused"},
-		{"paused too shortly to miss a renewal", both().pause("f1", 20, 60, "w1"), brokenPromise, "w1 was healthy"},
-		{"the other one paused", both().pause("f1", 20, 200, "w2"), brokenPromise, "w1 was healthy"},
-		{"cut off", both().fault(cut("n1", "n2"), 20, 230), outlivedLease, "w1 was cut off"},
-		{"cut off from a minority", both().fault(cut("n1"), 20, 230), brokenPromise, "w1 was healthy"},
+		{"healthy", both(), BrokenPromise, "w1 was healthy"},
+		{"without sessions", both().with(func(h *history.Header) { h.Session = false }).pause("f1", 20, 230, "w1"), BrokenPromise, "w1 was paused"},
+		{"paused", both().pause("f1", 20, 230, "w1"), OutlivedLease, "w1 was paused; its lease had run out 151 ms before"},
+		{"paused just before the other's grant", both().pause("f1", 200, 245, "w1"), BrokenPromise, "w1 was paused"},
+		{"paused too shortly to miss a renewal", both().pause("f1", 20, 60, "w1"), BrokenPromise, "w1 was healthy"},
+		{"the other one paused", both().pause("f1", 20, 200, "w2"), BrokenPromise, "w1 was healthy"},
+		{"cut off", both().fault(cut("n1", "n2"), 20, 230), OutlivedLease, "w1 was cut off"},
+		{"its only server stopped", both().servers("n1").fault(stopped("f1", "pause", "n1"), 20, 215), OutlivedLease, "w1 was cut off; its lease had run out 150 ms before"},
+		{"its only server dead", both().servers("n1").fault(stopped("f1", "kill", "n1"), 20, 215), OutlivedLease, "w1 was cut off"},
+		{"its only server stopped too shortly", both().servers("n1").fault(stopped("f1", "pause", "n1"), 20, 60), BrokenPromise, "w1 was healthy"},
+		{"the leader of three stopped", both().fault(stopped("f1", "pause", "n1"), 20, 215), BrokenPromise, "w1 was healthy"},
+		{"two of three stopped", both().fault(stopped("f1", "pause", "n1"), 20, 215).fault(stopped("f2", "kill", "n2"), 30, 215), OutlivedLease, "w1 was cut off"},
+		{"two of three stopped, in turn", both().fault(stopped("f1", "pause", "n1"), 20, 115).fault(stopped("f2", "pause", "n2"), 120, 215), BrokenPromise, "w1 was healthy"},
+		{"cut off from one, another one stopped", both().fault(cut("n1"), 20, 215).fault(stopped("f2", "pause", "n2"), 20, 215), OutlivedLease, "w1 was cut off"},
+		{"paused, then cut off, each too shortly", both().pause("f0", 20, 60, "w1").fault(cut("n1", "n2"), 55, 100), OutlivedLease, "its lease had run out 151 ms before"},
+		{"tied to one of three, cut off from it", tied(both(), "n1").fault(cut("n1"), 20, 230), OutlivedLease, "w1 was cut off"},
+		{"tied to one of three, cut off from another", tied(both(), "n3").fault(cut("n1", "n2"), 20, 230), BrokenPromise, "w1 was healthy"},
+		{"cut off from a minority", both().fault(cut("n1"), 20, 230), BrokenPromise, "w1 was healthy"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := c.s.final("k0", "[]").end().check(t)

@@ -10,14 +10,16 @@ import (
 // staleWrites finds writes that the resource accepted from a holder after it
 // had accepted an access from a later grant of the same key. Grants are ordered
 // by their acquire ok; accesses under a grant that the history lacks are left out.
-// Where the resource compares versions only writes of the later grant count: a
-// read of it is no reason to refuse the write, and its own write will be refused.
+// Where the resource compares versions only a write of the later grant counts, and
+// only against one that was computed from an older version: whoever has read what
+// the later grant wrote overwrites nothing.
 // A fence on writes only is no such reason: what the later grant has read, it
 // will write back whatever happened since.
 func staleWrites(r *run) []Incident {
 	var found []Incident
 	for _, key := range sortedKeys(r.accesses) {
 		var latest *attempt
+		var written int64 // version that the last write of latest made
 		for _, e := range r.accesses[key] {
 			a := r.byGrant[e.Grant]
 			if e.Type != history.OK || a == nil || !a.granted() || a.key != key {
@@ -28,8 +30,8 @@ func staleWrites(r *run) []Incident {
 			}
 			switch {
 			case latest == nil || a.acquire.done >= latest.acquire.done:
-				latest = a
-			case e.F == history.Write:
+				latest, written = a, e.Version
+			case e.F == history.Write && (r.header.Guard != guardVersions || e.Base < written):
 				found = append(found, r.staleWrite(e, a, latest))
 			}
 		}

@@ -10,14 +10,12 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+
+	"lockcheck/history"
 )
 
-const (
-	// consulDial bounds how long a server may take to accept a connection.
-	consulDial = time.Second
-	// consulWithdrawal bounds how long it takes to take back an attempt.
-	consulWithdrawal = 400 * time.Millisecond
-)
+// consulDial bounds how long a server may take to accept a connection.
+const consulDial = time.Second
 
 // consulLock is api.Lock of Consul's own client. Two things are done in its
 // place, by the calls that it would make: the session is made here, because
@@ -42,6 +40,7 @@ type consulLock struct {
 // consulAttempt is an attempt that may have left something behind.
 type consulAttempt struct {
 	key, session string
+	until        int64              // end of a session that nobody renews, ns; 0 for one that is kept alive
 	client       *api.Client        // its requests can be ended together
 	cancel       context.CancelFunc // ends them, and the renewal
 }
@@ -102,6 +101,7 @@ func (l *consulLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 // begin makes the session of an attempt and keeps it alive.
 func (l *consulLock) begin(ctx context.Context, a Attempt) (*consulAttempt, error) {
 	server := l.server()
+	asked := history.Now()
 	session, err := createConsulSession(ctx, l.servers[server], a, l.config.LockDelay)
 	if err != nil {
 		return nil, err
@@ -112,11 +112,14 @@ func (l *consulLock) begin(ctx context.Context, a Attempt) (*consulAttempt, erro
 		cancel()
 		return nil, err
 	}
-	if !l.config.NoKeepAlive {
-		options := new(api.WriteOptions).WithContext(background)
-		go func() { _ = client.Session().RenewPeriodic(a.TTL.String(), session, options, nil) }()
+	attempt := &consulAttempt{key: a.Key, session: session, client: client, cancel: cancel}
+	if l.config.NoKeepAlive {
+		attempt.until = asked + a.TTL.Nanoseconds()
+		return attempt, nil
 	}
-	return &consulAttempt{key: a.Key, session: session, client: client, cancel: cancel}, nil
+	options := new(api.WriteOptions).WithContext(background)
+	go func() { _ = client.Session().RenewPeriodic(a.TTL.String(), session, options, nil) }()
+	return attempt, nil
 }
 
 // createConsulSession always sends the lock delay. SessionEntry leaves out one
@@ -135,7 +138,19 @@ var (
 	errConsulLost = errors.New("the lock was lost at once")
 )
 
+// acquire ends all requests with ctx: the library looks at its stop channel only
+// between queries, each of which may take 15 s, or for ever if the server is stopped.
 func (t *consulAttempt) acquire(ctx context.Context, a Attempt) (Grant, error) {
+	goOn := context.AfterFunc(ctx, t.cancel)
+	grant, err := t.await(ctx, a)
+	if !goOn() {
+		return Grant{}, errConsulStopped
+	}
+	return grant, err
+}
+
+// await waits in the library, and reads the token of what it was granted.
+func (t *consulAttempt) await(ctx context.Context, a Attempt) (Grant, error) {
 	lost, err := t.lock(ctx, a)
 	if err != nil {
 		return Grant{}, err
@@ -148,12 +163,9 @@ func (t *consulAttempt) acquire(ctx context.Context, a Attempt) (Grant, error) {
 	case pair == nil || pair.Session != t.session:
 		return Grant{}, errConsulLost
 	}
-	return Grant{Key: a.Key, ID: a.ID, Token: pair.LockIndex, Lost: lost}, nil
+	return Grant{Key: a.Key, ID: a.ID, Token: pair.LockIndex, Until: t.until, Lost: lost}, nil
 }
 
-// lock waits in the library. It looks at its stop channel only between queries,
-// each of which may take 15 s, or for ever if the server is stopped: so the
-// queries are ended too.
 func (t *consulAttempt) lock(ctx context.Context, a Attempt) (<-chan struct{}, error) {
 	lock, err := t.client.LockOpts(&api.LockOptions{
 		Key: a.Key, Value: []byte(a.ID), Session: t.session, SessionTTL: a.TTL.String(),
@@ -161,9 +173,8 @@ func (t *consulAttempt) lock(ctx context.Context, a Attempt) (<-chan struct{}, e
 	if err != nil {
 		return nil, err
 	}
-	goOn := context.AfterFunc(ctx, t.cancel)
 	lost, err := lock.Lock(ctx.Done())
-	if !goOn() || err == nil && lost == nil {
+	if err == nil && lost == nil {
 		return nil, errConsulStopped
 	}
 	return lost, err
@@ -174,7 +185,7 @@ func (t *consulAttempt) lock(ctx context.Context, a Attempt) (<-chan struct{}, e
 // session a request of the attempt that is still on its way will be refused.
 func (l *consulLock) giveUp(ctx context.Context, id string, t *consulAttempt, cause error) error {
 	stopped := ctx.Err() != nil
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), consulWithdrawal)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawal)
 	defer cancel()
 	client := l.servers[l.server()]
 	_, _ = t.unlock(ctx, client)
@@ -201,7 +212,7 @@ func (l *consulLock) Release(ctx context.Context, g Grant) error {
 	switch {
 	case err != nil:
 		l.turn.Add(1)
-		return consulOutcome(err)
+		return err // without an answer the end of the session may have released it
 	case held:
 		return nil // a session that could not be ended runs out
 	case end != nil:
@@ -222,16 +233,6 @@ func (t *consulAttempt) unlock(ctx context.Context, client *api.Client) (held bo
 func (t *consulAttempt) end(ctx context.Context, client *api.Client) error {
 	defer t.cancel()
 	_, err := client.Session().Destroy(t.session, new(api.WriteOptions).WithContext(ctx))
-	return err
-}
-
-// consulOutcome marks the errors after which nothing can have happened: no
-// connection was made. An answer of 500 may come after the deed.
-func consulOutcome(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
-		return &NoEffectError{Err: err}
-	}
 	return err
 }
 

@@ -16,12 +16,8 @@ import (
 	"lockcheck/history"
 )
 
-const (
-	// etcdCall bounds one request that waits for nobody but the servers.
-	etcdCall = time.Second
-	// etcdWithdrawal bounds the clean-up after an attempt whose time is over.
-	etcdWithdrawal = 400 * time.Millisecond
-)
+// etcdCall bounds one request that waits for nobody but the servers.
+const etcdCall = time.Second
 
 // etcdLock is what the locks on etcd have in common. Each attempt has a lease of
 // its own: once that is revoked nothing of the attempt is in force, nor can it
@@ -168,7 +164,7 @@ func (l *etcdLock) lease(ctx context.Context, a Attempt) (*etcdLease, error) {
 func (l *etcdLock) giveUp(ctx context.Context, a Attempt, lease *etcdLease, cause error) error {
 	lease.end()
 	over := ctx.Err() != nil
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), etcdWithdrawal)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawal)
 	defer cancel()
 	if _, err := l.revoke(ctx, lease); err != nil {
 		return fmt.Errorf("%w; not withdrawn: %w", cause, err)

@@ -38,6 +38,11 @@ type Attempt struct {
 	TTL time.Duration // lease asked for; ignored by a lock without lease
 }
 
+// withdrawal bounds what an attempt does after its context ended, to leave nothing
+// behind. It is shorter than the patience of workers with a call that overruns its
+// context (workloads.watchdogGrace): they must hear what became of it.
+const withdrawal = 400 * time.Millisecond
+
 // Grant is what a successful attempt led to.
 type Grant struct {
 	Key   string

@@ -60,6 +60,8 @@ func TestLease(t *testing.T) {
 		{"as asked", Info{TTL: time.Second, MinTTL: time.Millisecond}, 5 * time.Second, 5 * time.Second},
 		{"below the floor of the service", Info{TTL: 4 * time.Second, MinTTL: 2 * time.Second}, time.Second, 2 * time.Second},
 		{"a lock that never ends", Info{}, time.Second, 0},
+		{"rounded up by the service", Info{TTL: time.Second, MinTTL: time.Second, TTLStep: time.Second}, 2100 * time.Millisecond, 3 * time.Second},
+		{"nothing to round", Info{TTL: time.Second, MinTTL: time.Second, TTLStep: time.Second}, 2 * time.Second, 2 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := c.info.Lease(c.ttl); got != c.want {
@@ -90,6 +92,9 @@ func TestTable(t *testing.T) {
 			}
 			if info.TTL < info.MinTTL || (info.TTL == 0) != (info.MinTTL == 0) {
 				t.Errorf("default lease %s, shortest %s", info.TTL, info.MinTTL)
+			}
+			if info.MaxTTL != 0 && info.MaxTTL <= info.TTL {
+				t.Errorf("default lease %s, longest %s", info.TTL, info.MaxTTL)
 			}
 			if info.Renew && info.TTL == 0 {
 				t.Error("a lock without lease cannot be renewed")
@@ -250,21 +255,41 @@ func listen(t *testing.T, network, address string, handle func(net.Conn)) string
 }
 
 func TestFailingServer(t *testing.T) {
+	// Before the lock itself is asked for there is a lease, or a session.
+	leased := map[string]Outcome{"acquire": NoEffect, "release": NotHeld}
+	// A library has no handle of what it was not granted.
+	library := map[string]Outcome{"renew": NotHeld, "release": Unknown}
 	for _, lock := range []struct {
 		name    string
 		network string
 		address func(*testing.T) string
+		servers int
+		want    map[string]Outcome // where it is not that of the server
 	}{
-		{"memory", "unix", socketPath},
-		{"redis", "tcp", func(*testing.T) string { return "127.0.0.1:0" }},
+		{"memory", "unix", socketPath, 1, nil},
+		{"redis", "tcp", localAddress, 1, nil},
+		{"redislock", "tcp", localAddress, 1, library},
+		// One that no majority answers may come into force later, in part.
+		{"redsync", "tcp", localAddress, 3, map[string]Outcome{"acquire": Unknown, "renew": NotHeld, "release": Unknown}},
+		{"redlock", "tcp", localAddress, 3, map[string]Outcome{"renew": Unknown, "release": Unknown}},
+		{"etcd", "tcp", localAddress, 3, leased},
+		{"etcd-v3lock", "tcp", localAddress, 3, leased},
+		{"consul", "tcp", localAddress, 3, map[string]Outcome{"acquire": NoEffect, "release": Unknown}},
 	} {
 		for _, c := range failing {
 			t.Run(lock.name+" "+c.name, func(t *testing.T) {
-				l := mustOpen(t, lock.name, c.listen(t, lock.network, lock.address(t)))
-				for what, call := range calls(l) {
+				var nodes []string
+				for range lock.servers {
+					nodes = append(nodes, c.listen(t, lock.network, lock.address(t)))
+				}
+				for what, call := range calls(mustOpen(t, lock.name, nodes...)) {
+					want, own := lock.want[what]
+					if !own {
+						want = c.want
+					}
 					ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-					if err := call(ctx); err == nil || OutcomeOf(err) != c.want {
-						t.Errorf("%s: %v is outcome %d, want %d", what, err, OutcomeOf(err), c.want)
+					if err := call(ctx); err == nil || OutcomeOf(err) != want {
+						t.Errorf("%s: %v is outcome %d, want %d", what, err, OutcomeOf(err), want)
 					}
 					cancel()
 				}
@@ -272,6 +297,8 @@ func TestFailingServer(t *testing.T) {
 		}
 	}
 }
+
+func localAddress(*testing.T) string { return "127.0.0.1:0" }
 
 func socketPath(t *testing.T) string {
 	t.Helper()
@@ -285,17 +312,20 @@ func socketPath(t *testing.T) string {
 
 func calls(l Lock) map[string]func(context.Context) error {
 	grant := Grant{Key: "k0", ID: "w1-1"}
-	return map[string]func(context.Context) error{
+	all := map[string]func(context.Context) error{
 		"acquire": func(ctx context.Context) error {
 			_, err := l.Acquire(ctx, Attempt{Key: "k0", ID: "w1-1", TTL: time.Second})
 			return err
 		},
-		"renew": func(ctx context.Context) error {
-			_, err := l.(Renewer).Renew(ctx, grant, time.Second)
-			return err
-		},
 		"release": func(ctx context.Context) error { return l.Release(ctx, grant) },
 	}
+	if renewer, can := l.(Renewer); can {
+		all["renew"] = func(ctx context.Context) error {
+			_, err := renewer.Renew(ctx, grant, time.Second)
+			return err
+		}
+	}
+	return all
 }
 
 // TestRedisAnswersWithError: a server that says no has done nothing.

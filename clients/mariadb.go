@@ -20,7 +20,7 @@ const mariaMargin = 100 * time.Millisecond
 // which database/sql repeats nothing.
 type mariaLock struct {
 	db    *sql.DB
-	holds handles[*sql.Conn]
+	holds handles[*sql.Conn] // nil for an attempt that is in doubt
 }
 
 func openMariaDB(c Config) (Lock, error) {
@@ -55,21 +55,34 @@ func (l *mariaLock) take(ctx context.Context) (*sql.Conn, error) {
 }
 
 func (l *mariaLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
-	conn, err := l.take(ctx)
+	l.holds.put(a.ID, nil) // in doubt
+	conn, err := l.acquire(ctx, a.Key)
 	if err != nil {
-		return Grant{}, err
-	}
-	if err := l.await(ctx, conn, a.Key); err != nil {
-		var busy *BusyError
-		if errors.As(err, &busy) && ctx.Err() == nil {
-			_ = conn.Close() // back to the pool
-			return Grant{}, err
+		if OutcomeOf(err) != Unknown {
+			l.holds.take(a.ID)
 		}
-		dropMaria(conn)
 		return Grant{}, err
 	}
 	l.holds.put(a.ID, conn)
 	return Grant{Key: a.Key, ID: a.ID}, nil
+}
+
+// acquire returns a connection that has the lock.
+func (l *mariaLock) acquire(ctx context.Context, key string) (*sql.Conn, error) {
+	conn, err := l.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = l.await(ctx, conn, key)
+	switch {
+	case err == nil:
+		return conn, nil
+	case OutcomeOf(err) == Busy && ctx.Err() == nil:
+		_ = conn.Close() // back to the pool
+	default:
+		dropMaria(conn)
+	}
+	return nil, err
 }
 
 // await waits in the queue of the server until ctx ends.
@@ -81,7 +94,7 @@ func (l *mariaLock) await(ctx context.Context, conn *sql.Conn, key string) error
 	patient, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	inTime := context.AfterFunc(ctx, func() {
-		limited, cancel := context.WithTimeout(patient, sqlWithdraw)
+		limited, cancel := context.WithTimeout(patient, withdrawal)
 		defer cancel()
 		_, _ = l.db.ExecContext(limited, "KILL QUERY ?", id) // if it fails nothing is known, as below
 		<-limited.Done()
@@ -125,11 +138,15 @@ func mariaOutcome(err error, withdrawn bool) error {
 	return &NoEffectError{Err: err}
 }
 
-// Release of an attempt that failed finds nothing: its connection was dropped.
+// Release of an attempt that is in doubt has nobody to ask: its connection was
+// dropped.
 func (l *mariaLock) Release(ctx context.Context, g Grant) error {
 	conn, known := l.holds.take(g.ID)
-	if !known {
+	switch {
+	case !known:
 		return ErrNotHeld
+	case conn == nil:
+		return errConnectionLost
 	}
 	var released sql.NullInt64 // 0: another has it; NULL: nobody has
 	if err := conn.QueryRowContext(ctx, "SELECT RELEASE_LOCK(?)", g.Key).Scan(&released); err != nil {
@@ -154,7 +171,9 @@ func dropMaria(conn *sql.Conn) {
 // Close ends what is still held: it belongs to connections.
 func (l *mariaLock) Close() error {
 	for _, conn := range l.holds.takeAll() {
-		dropMaria(conn)
+		if conn != nil {
+			dropMaria(conn)
+		}
 	}
 	return l.db.Close()
 }

@@ -127,7 +127,7 @@ func (c *pgConn) wake() bool {
 // as soon as the server takes notice.
 func (c *pgConn) drop() {
 	c.wake()
-	ctx, cancel := context.WithTimeout(context.Background(), sqlWithdraw)
+	ctx, cancel := context.WithTimeout(context.Background(), withdrawal)
 	defer cancel()
 	_ = c.Close(ctx)
 }
@@ -141,7 +141,7 @@ func (c *pgConn) await(ctx context.Context, statement string, args ...any) error
 	defer giveUp()
 	inTime := context.AfterFunc(ctx, func() {
 		// Not cut short when the answer is there: a pooler passes the request on.
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), sqlWithdraw)
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawal)
 		defer cancel()
 		_ = c.PgConn().CancelRequest(limited) // if it fails nothing is known, as below
 		select {

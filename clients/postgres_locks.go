@@ -6,7 +6,7 @@ import "context"
 // transaction on it. Who waits does so in the server's own queue.
 type pgLock struct {
 	*pgPool
-	holds handles[*pgConn]
+	holds handles[*pgConn] // nil for an attempt that is in doubt
 	// before prepares a connection for the wait; nil for nothing to do.
 	before func(ctx context.Context, conn *pgConn, key string) error
 	// wait is the statement that ends when the lock is there; $1 is its name.
@@ -85,17 +85,30 @@ func commit(ctx context.Context, conn *pgConn, _ string) (bool, error) {
 }
 
 func (l *pgLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
-	conn, err := l.take(ctx)
+	l.holds.put(a.ID, nil) // in doubt
+	conn, err := l.acquire(ctx, a.Key)
 	if err != nil {
+		if OutcomeOf(err) != Unknown {
+			l.holds.take(a.ID)
+		}
 		return Grant{}, err
 	}
-	if err := l.lock(ctx, conn, a.Key); err != nil {
-		conn.drop()
-		return Grant{}, err
-	}
-	conn.rest()
 	l.holds.put(a.ID, conn)
 	return Grant{Key: a.Key, ID: a.ID, Lost: conn.lost}, nil
+}
+
+// acquire returns a connection that has the lock, at rest.
+func (l *pgLock) acquire(ctx context.Context, key string) (*pgConn, error) {
+	conn, err := l.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.lock(ctx, conn, key); err != nil {
+		go conn.drop() // the cancel request may have used up the time for a withdrawal
+		return nil, err
+	}
+	conn.rest()
+	return conn, nil
 }
 
 func (l *pgLock) lock(ctx context.Context, conn *pgConn, key string) error {
@@ -108,13 +121,16 @@ func (l *pgLock) lock(ctx context.Context, conn *pgConn, key string) error {
 	return conn.await(ctx, l.wait, key)
 }
 
-// Release of an attempt that failed finds nothing: its connection was dropped.
+// Release of an attempt that is in doubt has nobody to ask: its connection was
+// dropped.
 func (l *pgLock) Release(ctx context.Context, g Grant) error {
 	conn, known := l.holds.take(g.ID)
-	if !known {
+	switch {
+	case !known:
 		return ErrNotHeld
-	}
-	if !conn.wake() {
+	case conn == nil:
+		return errConnectionLost
+	case !conn.wake():
 		conn.drop()
 		return errConnectionLost
 	}
@@ -135,7 +151,9 @@ func (l *pgLock) Release(ctx context.Context, g Grant) error {
 // Close ends what is still held: it belongs to connections.
 func (l *pgLock) Close() error {
 	for _, conn := range l.holds.takeAll() {
-		conn.drop()
+		if conn != nil {
+			conn.drop()
+		}
 	}
 	return l.pgPool.Close()
 }

@@ -38,8 +38,8 @@ func openRedsync(c Config) (Lock, error) {
 
 func (l *redsyncLock) quorum() int { return len(l.clients)/2 + 1 }
 
-// Acquire makes one attempt. A failed one has been taken back by the library on
-// all servers, and cannot make this client a holder any more.
+// Acquire makes one attempt. The library takes a failed one back, and does not say
+// whether it could.
 func (l *redsyncLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	mutex := l.redsync.NewMutex(a.Key, redsync.WithExpiry(a.TTL),
 		redsync.WithGenValueFunc(func() (string, error) { return a.ID, nil }))
@@ -49,7 +49,7 @@ func (l *redsyncLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	case errors.As(err, &taken):
 		return Grant{}, &BusyError{}
 	case err != nil:
-		return Grant{}, &NoEffectError{Err: err}
+		return Grant{}, err
 	}
 	l.handles.put(a.ID, mutex)
 	return Grant{Key: a.Key, ID: a.ID, Until: monotonic(mutex.Until())}, nil

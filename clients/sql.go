@@ -9,25 +9,30 @@ import (
 )
 
 const (
+	// SQLClientSilence is how long the client of a database keeps a connection on
+	// which nothing comes back. It is shorter than SQLServerSilence, so that a holder
+	// who is cut off knows it before the server gives its lock to somebody else.
+	SQLClientSilence = 3 * time.Second
+	// SQLServerSilence is how long our servers keep the session of a client that is
+	// not heard of, and with it the client's locks. By default that is more than two
+	// hours.
+	SQLServerSilence = 5 * time.Second
+
 	sqlDialTimeout = time.Second
-	// sqlSilence is how long the client of a database keeps a connection on which
-	// nothing comes back. It is shorter than that of the servers (see
-	// clusters.SQLSilence), so that a holder who is cut off knows it before the
-	// server gives its lock to somebody else.
-	sqlSilence = 3 * time.Second
-	// sqlWithdraw bounds what a client does after its time is over: to take back
-	// its place in a queue, or to say goodbye.
-	sqlWithdraw = 400 * time.Millisecond
+	// sqlProbe is the time between two keep-alives.
+	sqlProbe = time.Second
 )
 
 // sqlDialer dials connections that end when the server is not heard of for
-// sqlSilence. Without that a client that is cut off would not know for minutes:
+// SQLClientSilence. Without that a client that is cut off would not know for minutes:
 // who holds a lock by a connection has nothing to send.
 func sqlDialer() *net.Dialer {
 	return &net.Dialer{
-		Timeout:         sqlDialTimeout,
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 2},
-		Control:         limitSilence,
+		Timeout: sqlDialTimeout,
+		KeepAliveConfig: net.KeepAliveConfig{
+			Enable: true, Idle: sqlProbe, Interval: sqlProbe, Count: int(SQLClientSilence/sqlProbe) - 1,
+		},
+		Control: limitSilence,
 	}
 }
 
@@ -36,7 +41,7 @@ func sqlDialer() *net.Dialer {
 func limitSilence(_, _ string, raw syscall.RawConn) error {
 	var err error
 	controlErr := raw.Control(func(fd uintptr) {
-		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(sqlSilence.Milliseconds()))
+		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(SQLClientSilence.Milliseconds()))
 	})
 	if controlErr != nil {
 		return controlErr

@@ -3,6 +3,7 @@ package clients
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +25,19 @@ func TestSQLWithoutLogin(t *testing.T) {
 					t.Errorf("%v is outcome %d, want no effect", err, OutcomeOf(err))
 				}
 			})
+		}
+	}
+}
+
+// TestSQLSilence: a holder that is cut off knows it before its server gives the
+// lock away, and is told so in the words of the table.
+func TestSQLSilence(t *testing.T) {
+	if SQLClientSilence >= SQLServerSilence {
+		t.Errorf("the client is silent for %s, the server for %s", SQLClientSilence, SQLServerSilence)
+	}
+	for _, words := range []string{mustInfo(t, "postgres-session").Told, mustInfo(t, "postgres-row").Told} {
+		if want := "after " + SQLClientSilence.String(); !strings.Contains(strings.ReplaceAll(words, " s", "s"), want) {
+			t.Errorf("%q, want %q", words, want)
 		}
 	}
 }

@@ -13,7 +13,8 @@ type Config struct {
 	// LockDelay is how long the service keeps the lock of a lost session from
 	// everybody else; only for a lock that has such a delay.
 	LockDelay time.Duration
-	// NoKeepAlive leaves the lease of a Session to run out.
+	// NoKeepAlive leaves the lease of a Session to run out; only for a client that
+	// can do so.
 	NoKeepAlive bool
 }
 
@@ -38,6 +39,11 @@ type Info struct {
 	TTL time.Duration
 	// MinTTL is the shortest lease that the service accepts.
 	MinTTL time.Duration
+	// MaxTTL is the longest; 0 for no bound that matters.
+	MaxTTL time.Duration
+	// TTLStep is the unit in which leases are granted: one that is asked for is
+	// rounded up; 0 for the one that --ttl has.
+	TTLStep time.Duration
 	// Expiry is after how many leases at most the service ends one that nobody
 	// renews; 0 means 1.
 	Expiry float64
@@ -61,7 +67,9 @@ type Info struct {
 	Clock     string // the clock on which mutual exclusion depends
 	// Library is the module whose lock this is, used as it is; "" for a protocol
 	// that this package speaks itself. A library may not name the holder that it
-	// found, and may not be able to take back an attempt whose answer was lost.
+	// found, and may not be able to take back an attempt whose answer was lost: where
+	// its service can, by other calls, that is done here, as is what the library
+	// keeps to itself of an answer.
 	Library string
 	// Modules are the Go modules that the client is built on, whose versions are
 	// recorded with a run.
@@ -82,7 +90,11 @@ func (i Info) Lease(ttl time.Duration) time.Duration {
 	if i.TTL == 0 {
 		return 0
 	}
-	return max(ttl, i.MinTTL)
+	lease := max(ttl, i.MinTTL)
+	if i.TTLStep > 0 {
+		lease = (lease + i.TTLStep - 1) / i.TTLStep * i.TTLStep
+	}
+	return lease
 }
 
 // Effective returns the time after which a lock is free again for certain, but
@@ -179,15 +191,15 @@ func Table() []Info {
 			Open: openFile,
 		},
 		{
-			Name: "etcd", Summary: "etcd: Session and Mutex of the Go client library",
-			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, Slack: 3 * time.Second,
+			Name: "etcd", Summary: "etcd: Session and Mutex of the Go client library", Library: etcdClient,
+			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Slack: 3 * time.Second,
 			Session: true, Queues: true, AnyServer: true, Token: "create revision of the own key",
-			Told: "when its session ends", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
+			Told: "when its session ends, up to a second after its lease", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
 			Modules: []string{etcdClient}, Open: openEtcd,
 		},
 		{
 			Name: "etcd-v3lock", Summary: "etcd: the Lock service of the servers, with a lease of the client",
-			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, Slack: 3 * time.Second,
+			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Slack: 3 * time.Second,
 			Session: true, Queues: true, AnyServer: true, Token: "create revision of the own key",
 			Told: "when a renewal is refused, or none was answered for the length of the lease", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
 			Modules: []string{etcdClient, etcdServer}, Open: openEtcdV3Lock,
@@ -195,21 +207,21 @@ func Table() []Info {
 		{
 			Name: "etcd-header-revision", Summary: "etcd: as etcd-v3lock, fenced by the revision in the answer",
 			Naive:   "two holders can get the same token from etcd 3.4",
-			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, Slack: 3 * time.Second,
+			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Slack: 3 * time.Second,
 			Session: true, Queues: true, AnyServer: true, Token: "revision in the header of the answer",
 			Told: "when a renewal is refused, or none was answered for the length of the lease", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
 			Modules: []string{etcdClient, etcdServer}, Open: openEtcdHeaderRevision,
 		},
 		{
 			Name: "zookeeper", Summary: "ZooKeeper's own recipe: a queue of nodes that end with their session, each watching the one before",
-			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, Slack: 2 * time.Second,
+			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Slack: 2 * time.Second,
 			Session: true, Queues: true, AnyServer: true,
 			Token: "czxid of the own node", Told: zooTold, Clock: zooClock,
 			Modules: []string{goZooKeeper}, Open: openZooKeeper,
 		},
 		{
 			Name: "zookeeper-lib", Summary: "the same recipe by the library that people use", Library: goZooKeeper,
-			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, Slack: 2 * time.Second,
+			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Slack: 2 * time.Second,
 			Session: true, Queues: true, AnyServer: true,
 			Told: zooTold, Clock: zooClock,
 			Open: openZooKeeperLib,
@@ -217,14 +229,14 @@ func Table() []Info {
 		{
 			Name: "zookeeper-herd", Summary: "the same recipe with a watch on the whole queue",
 			Naive:   "each release wakes up all who wait",
-			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, Slack: 2 * time.Second,
+			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Slack: 2 * time.Second,
 			Session: true, Queues: true, AnyServer: true,
 			Token: "czxid of the own node", Told: zooTold, Clock: zooClock,
 			Modules: []string{goZooKeeper}, Open: openZooKeeperHerd,
 		},
 		{
 			Name: "consul", Summary: "Consul: a key held by a session, by the lock that its users use (as delivered, Consul accepts no lease below 10 s)",
-			Library: consulAPI, Servers: "consul", TTL: 2 * time.Second, MinTTL: time.Second,
+			Library: consulAPI, Servers: "consul", TTL: 2 * time.Second, MinTTL: time.Second, MaxTTL: 24 * time.Hour,
 			// The leader ends a session after twice its lease, then waits for the delay;
 			// a waiter that met the delay asks again after 5 s.
 			Expiry: 2, LockDelay: 15 * time.Second, Slack: 6 * time.Second,
@@ -258,7 +270,7 @@ func Table() []Info {
 			Name: "postgres-pgbouncer", Summary: "pg_advisory_lock of a session, through PgBouncer with transaction pooling",
 			Unsafe:  true,
 			Naive:   "lock and unlock may reach different sessions of the server, and clients share sessions",
-			Servers: "postgres-pgbouncer", Slack: sqlSlack, Queues: true, Told: "never: its connection is that to the pooler", Clock: "none",
+			Servers: "postgres-pgbouncer", Slack: sqlSlack, Queues: true, Told: "only when the pooler ends its connection, which says nothing of the lock", Clock: "none",
 			Modules: []string{pgxV5}, Open: openPostgresSession,
 		},
 		{
@@ -269,10 +281,9 @@ func Table() []Info {
 	}
 }
 
-// What the locks that last as long as a connection have in common. The server
-// ends the session of a client that it does not hear of for 5 s.
+// What the locks that last as long as a connection have in common.
 const (
-	sqlSlack          = 5 * time.Second
+	sqlSlack          = SQLServerSilence
 	toldByConnection  = "when its connection is seen to close: at once if the server ends it, after 3 s if it is cut off"
 	clockOfConnection = "none; keep-alives of TCP on both sides (monotonic clocks) if the holder is cut off"
 )

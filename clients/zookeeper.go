@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -70,12 +69,9 @@ func (l *zooLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	return Grant{}, l.withdrawn(ctx, s, a, first, err)
 }
 
-// zooWithdraw bounds how long a waiter that gives up takes to leave the queue.
-const zooWithdraw = 400 * time.Millisecond
-
 // withdrawn leaves the queue because of an error and says what that means.
 func (l *zooLock) withdrawn(ctx context.Context, s *zooSession, a Attempt, first string, cause error) error {
-	fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), zooWithdraw)
+	fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawal)
 	defer cancel()
 	err := withdraw(fresh, s, a.Key, a.ID)
 	switch {

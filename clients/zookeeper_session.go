@@ -37,6 +37,9 @@ type zooSession struct {
 
 // openZooSession returns at once; the library connects in the background.
 func openZooSession(c Config, dial zk.Dialer) (*zooSession, error) {
+	if c.NoKeepAlive {
+		return nil, errors.New("the library always keeps a session alive")
+	}
 	ttl := cmp.Or(c.TTL, zooTTL)
 	if ttl < ZooKeeperMinTTL || ttl > ZooKeeperMaxTTL {
 		return nil, fmt.Errorf("the servers give sessions of %s to %s, not %s", ZooKeeperMinTTL, ZooKeeperMaxTTL, ttl)

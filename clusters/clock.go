@@ -15,6 +15,9 @@ import (
 // the volume, because nothing is known about a server's image.
 const launcherPath = sharedFolder + "/bin/lockcheck"
 
+// faketimeLibrary is where Debian's images have libfaketime.
+const faketimeLibrary = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
+
 // clockFile is where the offset of a server's wall clock is: not in its own folder,
 // for it outlasts the server's disk.
 func clockFile(node *Node) string { return sharedFolder + "/clocks/" + node.Name + "/offset" }

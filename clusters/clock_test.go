@@ -35,16 +35,7 @@ func foreignRedis(t *testing.T, ref string) string {
 func TestForeignClock(t *testing.T) {
 	r := request(t, "redis5")
 	r.Image = foreignRedis(t, "lockcheck/test-foreign-redis:latest")
-	cluster, err := Start(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Close(context.WithoutCancel(t.Context())); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	n := cluster.Servers()
+	n := startedWith(t, r).Servers()
 	for _, node := range n {
 		if node.Clock != nil {
 			t.Fatalf("%s: %v", node.Name, node.Clock)

@@ -45,6 +45,9 @@ type Server struct {
 	// name; nil for none. A shell that writes them would keep the server's clock
 	// from being moved.
 	Files func(Place) map[string]string
+	// Sysctls are those of the network namespace of its node, by name; nil for those
+	// of the engine.
+	Sysctls map[string]string
 	// ClockEnv prepares the server for libfaketime, where its image has it.
 	ClockEnv []string
 	// NoWipe says why the server cannot be started again with an empty disk; nil if it can.

@@ -37,7 +37,12 @@ func request(t *testing.T, servers string) Request {
 // started starts the servers, on Docker or embedded, and removes them with the test.
 func started(t *testing.T, servers string) Cluster {
 	t.Helper()
-	r := request(t, servers)
+	return startedWith(t, request(t, servers))
+}
+
+// startedWith is started for a request that was changed.
+func startedWith(t *testing.T, r Request) Cluster {
+	t.Helper()
 	if r.Spec.OnDocker() {
 		clustertest.Engine(t)
 	}

@@ -95,8 +95,7 @@ func (consulProbes) leader(ctx context.Context, client *api.Client) (string, err
 	return client.Status().LeaderWithQueryOptions(new(api.QueryOptions).WithContext(ctx))
 }
 
-// Clock reads the header of an answer, which has whole seconds: the middle of
-// the second is at most half of one off.
+// Clock reads the header of an answer.
 func (consulProbes) Clock(ctx context.Context, address string) (time.Time, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/v1/status/leader", nil)
 	if err != nil {
@@ -108,7 +107,13 @@ func (consulProbes) Clock(ctx context.Context, address string) (time.Time, error
 		return time.Time{}, err
 	}
 	defer answer.Body.Close()
-	second, err := http.ParseTime(answer.Header.Get("Date"))
+	return dateOf(answer.Header)
+}
+
+// dateOf returns the date of an answer. It has whole seconds: the middle of the
+// second is at most half of one off.
+func dateOf(header http.Header) (time.Time, error) {
+	second, err := http.ParseTime(header.Get("Date"))
 	return second.Add(500 * time.Millisecond), err
 }
 

@@ -240,13 +240,13 @@ func (c *docker) startAgent(ctx context.Context, node *Node, args ...string) err
 		Name: c.name(node.Name), Image: c.self.Ref, Labels: c.request.Labels,
 		Command: append([]string{"agent"}, args...),
 		Network: c.network.Name, IP: node.IP,
+		Sysctls:      node.Server.Sysctls,
 		Capabilities: []string{"NET_ADMIN"}, Volumes: c.volumes(), Attach: true,
 	})
 	if err != nil {
 		return err
 	}
-	follow(agentProcess.Errors)
-	node.Host = agent.Connect(agentProcess.Input, agentProcess.Output)
+	node.Host = agent.Connect(agentProcess.Input, agentProcess.Output, follow(agentProcess.Errors).All)
 	return nil
 }
 
@@ -337,5 +337,5 @@ func (c *docker) Close(ctx context.Context) error {
 		return nil
 	}
 	_, err := c.engine.RemoveRun(ctx, c.request.Run)
-	return err
+	return errors.Join(err, c.engine.Close())
 }

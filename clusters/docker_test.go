@@ -22,9 +22,7 @@ import (
 // outside is a client of a server in this process, which no fault touches.
 func outside(t *testing.T, node *Node) *redis.Client {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{
-		Addr: node.Address, Protocol: 2, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true,
-	})
+	client := redis.NewClient(redisOptions(node.Address))
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }

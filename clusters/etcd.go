@@ -27,7 +27,7 @@ func etcdSpec() Spec {
 		Name: "etcd", Nodes: 3, Sizes: []int{5, 1}, Image: "etcd",
 		Versions: []string{"3.6.16", "3.5.16", "3.5.15", "3.4.3"},
 		Server: func(int) Server {
-			return Server{Program: "etcd", Port: etcdPort, Probes: etcdProbes{}, Command: etcdCommand}
+			return Server{Program: "etcd", Port: etcdPort, Probes: etcdProbes{}, Command: etcdCommand, NoWipe: errMemberForGood}
 		},
 	}
 }
@@ -72,13 +72,13 @@ func (p etcdProbes) Ready(ctx context.Context, address string) error {
 	return nil
 }
 
-// Clock returns the date of an answer, which is in whole seconds.
+// Clock returns the date of an answer.
 func (p etcdProbes) Clock(ctx context.Context, address string) (time.Time, error) {
 	header, err := p.ask(ctx, http.MethodGet, address, "/version", nil)
 	if err != nil {
 		return time.Time{}, err
 	}
-	return http.ParseTime(header.Get("Date"))
+	return dateOf(header)
 }
 
 func (p etcdProbes) Version(ctx context.Context, address string) (string, error) {

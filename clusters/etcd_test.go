@@ -18,19 +18,9 @@ import (
 // startedEtcd starts a number of servers of a version; "" for the usual one.
 func startedEtcd(t *testing.T, version string, nodes int) Cluster {
 	t.Helper()
-	clustertest.Engine(t)
 	r := request(t, "etcd")
 	r.Version, r.Nodes = version, nodes
-	cluster, err := Start(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Close(context.WithoutCancel(t.Context())); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	return cluster
+	return startedWith(t, r)
 }
 
 // etcdClient is a client of a lock on etcd, which queues and has a session.
@@ -301,17 +291,16 @@ func TestEtcdLeader(t *testing.T) {
 				if got, err := node.Host.Version(t.Context()); got != version {
 					t.Errorf("%s says that it is %q, %v", node.Name, got, err)
 				}
-				if r, err := node.Host.Clock(t.Context()); err != nil || r.Server.After(r.After) || r.Server.Before(r.Before.Add(-time.Second)) {
-					t.Errorf("%s tells %+v, %v", node.Name, r, err)
+				reading, err := node.Host.Clock(t.Context())
+				if low, high := reading.Offset(); err != nil || low > 500*time.Millisecond || high < -500*time.Millisecond {
+					t.Errorf("%s is between %s and %s ahead, %v", node.Name, low, high, err)
 				}
 			}
 			first := leaderOf(t, cluster, nil)
 			signal(t, first, agent.Stop)
-			second := leaderOf(t, cluster, first)
+			leaderOf(t, cluster, first)
 			signal(t, first, agent.Continue)
-			if third := leaderOf(t, cluster, nil); third == nil || second == first {
-				t.Errorf("%s leads after %s, which was stopped", second.Name, first.Name)
-			}
+			leaderOf(t, cluster, nil)
 		})
 	}
 }

@@ -11,8 +11,18 @@ import (
 // Kill ends all processes of the node at once, by SIGKILL. That they end is
 // then no failure: their Exit says that they were killed.
 func (n *Node) Kill(ctx context.Context) (agent.Moment, error) {
-	n.killed.Store(true)
-	return n.Host.Signal(ctx, agent.Kill)
+	before := n.killed.Swap(true) // they may end before the answer is here
+	moment, err := n.Host.Signal(ctx, agent.Kill)
+	if err != nil && !unanswered(err) {
+		n.killed.Store(before)
+	}
+	return moment, err
+}
+
+// unanswered says whether a deed may have been done although it failed: nobody
+// said that it was not.
+func unanswered(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
 // errNoRestart is why a node stays dead: a worker that is killed is a client

@@ -49,6 +49,48 @@ func TestKill(t *testing.T) {
 	}
 }
 
+// refusing is a host that does not do what it is told.
+type refusing struct {
+	agent.Local
+	err error
+}
+
+func (r refusing) Signal(context.Context, agent.Signal) (agent.Moment, error) {
+	return agent.Moment{}, r.err
+}
+
+// TestKillFails: what was not killed is not started again, and its own end later
+// is a failure. Of what may have been killed nothing is known.
+func TestKillFails(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		before bool
+		err    error
+		killed bool
+	}{
+		{"refused", false, errors.New("no process to signal"), false},
+		{"refused, dead already", true, errors.New("no process to signal"), true},
+		{"no answer", false, fmt.Errorf("agent: signal: %w", context.DeadlineExceeded), true},
+		{"given up", false, fmt.Errorf("agent: signal: %w", context.Canceled), true},
+		{"control", false, nil, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			restarts := 0
+			node := &Node{Host: refusing{err: c.err}, Again: func(context.Context) error { restarts++; return nil }}
+			node.killed.Store(c.before)
+			if _, err := node.Kill(t.Context()); !errors.Is(err, c.err) {
+				t.Errorf("got %v", err)
+			}
+			if killed := node.killed.Load(); killed != c.killed {
+				t.Errorf("counts as killed: %v", killed)
+			}
+			if _, err := node.Restart(t.Context()); err != nil || (restarts == 1) != c.killed {
+				t.Errorf("started again %d times, %v", restarts, err)
+			}
+		})
+	}
+}
+
 // die kills a server and waits until nothing is left of it.
 func die(t *testing.T, node *Node) {
 	t.Helper()

@@ -4,10 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 
+	"lockcheck/clients"
 	"lockcheck/clusters/agent"
 )
 
@@ -22,19 +24,28 @@ func mariaSpec() Spec {
 		Name: "mariadb", Nodes: 1, Image: "mariadb",
 		Server: func(int) Server {
 			return Server{
-				Program: "mariadb", Port: mariaPort, Probes: mariaProbes{},
+				Program: "mariadb", Port: mariaPort, Probes: mariaProbes{}, NoWipe: errOtherDatabase,
 				Command: func(Place) []string {
 					return []string{
 						"mariadbd", "--datadir=" + mariaData, "--bind-address=0.0.0.0", "--skip-name-resolve",
-						// As for PostgreSQL: a client that is not heard of for SQLSilence is gone.
-						"--tcp-keepalive-time=2", "--tcp-keepalive-interval=1", "--tcp-keepalive-probes=3",
+						// As for PostgreSQL: a client that is not heard of is gone.
+						"--tcp-keepalive-time=" + seconds(sqlIdle), "--tcp-keepalive-interval=" + seconds(sqlProbe),
+						"--tcp-keepalive-probes=" + strconv.Itoa(int((clients.SQLServerSilence-sqlIdle)/sqlProbe)),
 					}
 				},
-				ClockEnv: []string{"LD_PRELOAD=/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"},
+				Sysctls:  mariaSysctls(),
+				ClockEnv: []string{"LD_PRELOAD=" + faketimeLibrary},
 			}
 		},
 	}
 }
+
+// mariaSysctls bound how long data may stay unacknowledged, for which MariaDB has
+// no setting. Keep-alives are only sent when there is none: a waiter who is cut off
+// when it is granted the lock would keep it for as long again as the cut. After
+// three retransmissions, which begin at 0.2 s and take twice as long each time, the
+// kernel gives a connection up at the next: after 3 s, or after 6 s.
+func mariaSysctls() map[string]string { return map[string]string{"net.ipv4.tcp_retries2": "3"} }
 
 // mariaProbes asks MariaDB.
 type mariaProbes struct{}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"lockcheck/clients"
 	"lockcheck/clusters/agent"
 )
 
@@ -19,10 +20,10 @@ const (
 	postgresData = "/var/lib/postgresql/data"
 	// pgBouncerPool is how many sessions of the server all clients share.
 	pgBouncerPool = 2
-	// SQLSilence is how long a database keeps the session of a client that is not
-	// heard of, and with it the client's locks. By default that is more than two
-	// hours. It is longer than the patience of the clients, so that they know first.
-	SQLSilence = 5 * time.Second
+	// sqlIdle is the time without a word after which a database asks, each sqlProbe,
+	// whether the client is still there.
+	sqlIdle  = 2 * time.Second
+	sqlProbe = time.Second
 )
 
 // postgresSpec is one PostgreSQL with its default durability.
@@ -50,19 +51,21 @@ func pgBouncerSpec() Spec {
 
 func postgresServer() Server {
 	return Server{
-		Program: "postgres", Port: postgresPort, Probes: postgresProbes{},
+		Program: "postgres", Port: postgresPort, Probes: postgresProbes{}, NoWipe: errOtherDatabase,
 		Command: func(Place) []string {
 			return []string{
 				"postgres", "-D", postgresData, "-c", "listen_addresses=*",
 				// A client that is cut off keeps its locks until TCP gives it up. A
 				// session that waits for a lock reads nothing, and has to look.
-				"-c", "tcp_keepalives_idle=2", "-c", "tcp_keepalives_interval=1",
-				"-c", "tcp_user_timeout=" + strconv.FormatInt(SQLSilence.Milliseconds(), 10),
+				"-c", "tcp_keepalives_idle=" + seconds(sqlIdle), "-c", "tcp_keepalives_interval=" + seconds(sqlProbe),
+				"-c", "tcp_user_timeout=" + milliseconds(clients.SQLServerSilence),
 				"-c", "client_connection_check_interval=500ms",
 			}
 		},
 	}
 }
+
+func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
 
 // postgresProbes asks PostgreSQL.
 type postgresProbes struct{}

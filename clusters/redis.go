@@ -39,6 +39,7 @@ func redisAOFSpec() Spec {
 			server := redisServer("redis", "--appendonly", "yes", "--appendfsync", "always")
 			command := server.Command
 			server.Command = func(p Place) []string { return append(command(p), "--dir", p.Folder) }
+			server.NoWipe = nil
 			return server
 		},
 	}
@@ -57,8 +58,9 @@ func redisServer(program string, args ...string) Server {
 		},
 		// jemalloc's start calls the clock before libfaketime is ready; the debug
 		// malloc of libc, loaded after it, breaks the circle.
+		NoWipe: errNothingOnDisk,
 		ClockEnv: []string{
-			"LD_PRELOAD=/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1:/lib/x86_64-linux-gnu/libc_malloc_debug.so.0",
+			"LD_PRELOAD=" + faketimeLibrary + ":/lib/x86_64-linux-gnu/libc_malloc_debug.so.0",
 		},
 	}
 }
@@ -72,9 +74,15 @@ type redisProbes struct {
 
 var _ agent.Probes = redisProbes{}
 
+// redisOptions are for one question: its answer or its failure counts, and that
+// of no retry.
+func redisOptions(address string) *redis.Options {
+	return &redis.Options{Addr: address, Protocol: 2, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true}
+}
+
 // ask makes one connection for one question.
 func (redisProbes) ask(address string, question func(*redis.Client) error) error {
-	client := redis.NewClient(&redis.Options{Addr: address, Protocol: 2, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true})
+	client := redis.NewClient(redisOptions(address))
 	return errors.Join(question(client), client.Close())
 }
 

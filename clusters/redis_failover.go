@@ -56,6 +56,7 @@ func dataServer(args ...string) Server {
 func sentinelServer() Server {
 	server := redisServer("redis")
 	server.Program, server.Port, server.Probes, server.Later = "sentinel", sentinelPort, sentinelProbes{redisProbes{version: "redis_version"}}, true
+	server.NoWipe = errFirstPrimary
 	// A Sentinel writes what it learns into its file, which must survive a kill.
 	server.Files = func(p Place) map[string]string {
 		return map[string]string{sentinelFile: sentinelConfig(p.IPs[0])}
@@ -65,6 +66,9 @@ func sentinelServer() Server {
 	}
 	return server
 }
+
+// errFirstPrimary is why a Sentinel cannot be started again with an empty disk.
+var errFirstPrimary = errors.New("it would take the first primary for the present one")
 
 const sentinelFile = "sentinel.conf"
 
@@ -110,9 +114,7 @@ var _ agent.LeaderProbe = sentinelProbes{}
 
 // Ready asks for a quorum, and for a replica that could be promoted.
 func (p sentinelProbes) Ready(ctx context.Context, address string) error {
-	client := redis.NewSentinelClient(&redis.Options{
-		Addr: address, Protocol: 2, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true,
-	})
+	client := redis.NewSentinelClient(redisOptions(address))
 	defer client.Close()
 	if err := client.CkQuorum(ctx, clients.FailoverName).Err(); err != nil {
 		return err
@@ -134,7 +136,7 @@ func (sentinelProbes) Leads(context.Context, string) (bool, error) { return fals
 
 // primaryOf asks a Sentinel for the address of the primary.
 func primaryOf(ctx context.Context, sentinel string) (string, error) {
-	client := redis.NewSentinelClient(&redis.Options{Addr: sentinel, Protocol: 2, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true})
+	client := redis.NewSentinelClient(redisOptions(sentinel))
 	defer client.Close()
 	parts, err := client.GetMasterAddrByName(ctx, clients.FailoverName).Result()
 	if err != nil {

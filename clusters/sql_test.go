@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"lockcheck/clients"
 	"lockcheck/clusters/agent"
 	"lockcheck/clusters/clustertest"
+	"lockcheck/clusters/engine"
 )
 
 // TestConnectionLocks holds the locks that last as long as a connection to the
@@ -32,6 +34,7 @@ func TestConnectionLocks(t *testing.T) {
 						contract(open(t, info.Name, cluster), open(t, info.Name, cluster))
 					})
 				}
+				t.Run(info.Name+" doubt", func(t *testing.T) { inDoubt(t, info, cluster.Servers()[0]) })
 			}
 		})
 	}
@@ -54,8 +57,12 @@ func (l *locker) waits(when, key string) {
 		if err == nil {
 			l.t.Fatalf("%s: granted", when)
 		}
-		if released := l.release(clients.Grant{Key: key, ID: fmt.Sprintf("w1-%d", l.attempt)}); !errors.Is(released, clients.ErrNotHeld) {
-			l.t.Fatalf("%s: release of an attempt that only waited: %v", when, released)
+		want := clients.NotHeld
+		if clients.OutcomeOf(err) == clients.Unknown {
+			want = clients.Unknown
+		}
+		if released := l.release(clients.Grant{Key: key, ID: fmt.Sprintf("w1-%d", l.attempt)}); clients.OutcomeOf(released) != want {
+			l.t.Fatalf("%s: release of an attempt that only waited, %v: %v", when, err, released)
 		}
 		var busy *clients.BusyError
 		if !errors.As(err, &busy) {
@@ -107,6 +114,61 @@ func contractReleaseOnce(a, b *locker) {
 	if err := b.release(second); err != nil {
 		a.t.Fatalf("release: %v", err)
 	}
+}
+
+// inDoubt: nobody can say of an attempt that was not answered whether it was
+// granted the lock.
+func inDoubt(t *testing.T, info clients.Info, server *Node) {
+	proxy := startProxy(t, server.Address)
+	lock, err := info.Open(clients.Config{Worker: "w1", Nodes: []string{proxy.address}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = lock.Close() })
+	holder, err := info.Open(clients.Config{Worker: "w2", Nodes: []string{server.Address}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = holder.Close() })
+	a, b := &locker{t: t, lock: holder, info: info}, &locker{t: t, lock: lock, info: info}
+	grant := a.acquire("doubt", 0)
+	awaitWaiters(t, server, 0)
+	attempt := make(chan error)
+	go func() {
+		_, err := b.tryFor("doubt", 3*time.Second)
+		attempt <- err
+	}()
+	awaitWaiters(t, server, 1)
+	proxy.freeze(true, true)
+	if err := <-attempt; clients.OutcomeOf(err) != clients.Unknown {
+		t.Fatalf("an attempt that was not answered: %v", err)
+	}
+	unknown := clients.Grant{Key: "doubt", ID: fmt.Sprintf("w1-%d", b.attempt)}
+	if err := b.release(unknown); clients.OutcomeOf(err) != clients.Unknown {
+		t.Errorf("release of it: %v", err)
+	}
+	proxy.renew()
+	if err := a.release(grant); err != nil {
+		t.Errorf("release: %v", err)
+	}
+	b.acquire("doubt", 0)
+}
+
+// awaitWaiters waits until so many sessions of a server wait for a lock.
+func awaitWaiters(t *testing.T, server *Node, want int) {
+	t.Helper()
+	clustertest.Eventually(t, patience, func() (err error) {
+		n := 0
+		if server.Server.Program == "mariadb" {
+			err = askMaria(t.Context(), server.Address, "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User lock'", &n)
+		} else {
+			err = askPostgres(t.Context(), server.Address, "postgres", "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'", &n)
+		}
+		if err == nil && n != want {
+			err = fmt.Errorf("%d sessions wait, want %d", n, want)
+		}
+		return err
+	})
 }
 
 // contractEnd: the lock ends with the connection.
@@ -163,6 +225,7 @@ func TestPostgresTellsTheHolder(t *testing.T) {
 	t.Run("cut off", func(t *testing.T) {
 		a, b := open(t, "postgres-session", cluster), open(t, "postgres-session", cluster)
 		grant := a.acquire("cut", 0)
+		granted := waitDetached(t, server, "cut")
 		if _, err := server.Host.Cut(t.Context(), agent.Cut{ID: "cut", Peers: []string{ownAddress(t, server)}}); err != nil {
 			t.Fatal(err)
 		}
@@ -174,11 +237,93 @@ func TestPostgresTellsTheHolder(t *testing.T) {
 		case <-time.After(patience):
 			t.Error("never told")
 		}
+		toldAt := time.Now()
 		if _, _, err := server.Host.Heal(t.Context(), "cut"); err != nil {
 			t.Fatal(err)
 		}
+		if at := granted(); at.Before(toldAt) {
+			t.Errorf("another was granted the lock %s before its holder was told", toldAt.Sub(at))
+		}
 		awaitTold(a, b, grant)
 	})
+}
+
+// waitDetached queues a session that the server keeps although it is cut off, and
+// returns what tells when it was granted the lock, by the server's clock, and ends it.
+func waitDetached(t *testing.T, server *Node, key string) func() time.Time {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), "postgres://postgres@"+server.Address+"/postgres?sslmode=disable&default_query_exec_mode=simple_protocol")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// One message is one transaction, whose table is there before it waits.
+	_, err = conn.Exec(t.Context(), "CREATE TABLE granted (at timestamptz); COMMIT;"+
+		"SET tcp_user_timeout = 0; SET tcp_keepalives_idle = 3600; SET client_connection_check_interval = 0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() {
+		_, err := conn.Exec(t.Context(), "SELECT pg_advisory_lock(hashtextextended('"+key+"', 0)); INSERT INTO granted VALUES (clock_timestamp())")
+		served <- err
+	}()
+	awaitWaiters(t, server, 1)
+	return func() (at time.Time) {
+		t.Helper()
+		defer conn.Close(t.Context())
+		if err := <-served; err != nil {
+			t.Fatal(err)
+		}
+		if err := askPostgres(t.Context(), server.Address, "postgres", "SELECT at FROM granted", &at); err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+}
+
+// TestMariaDBCut: a holder that is cut off finds out when it releases, and the lock
+// is the next one's once its server has found out.
+func TestMariaDBCut(t *testing.T) {
+	cluster := started(t, "mariadb")
+	server := cluster.Servers()[0]
+	for name, want := range mariaSysctls() {
+		if got := sysctl(t, cluster, server, name); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+	a, b := open(t, "mariadb", cluster), open(t, "mariadb", cluster)
+	grant := a.acquire("cut", 0)
+	b.waits("while the connection lasts", "cut")
+	if _, err := server.Host.Cut(t.Context(), agent.Cut{ID: "cut", Peers: []string{ownAddress(t, server)}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.release(grant); clients.OutcomeOf(err) != clients.Unknown {
+		t.Errorf("release by a holder that is cut off: outcome %d: %v", clients.OutcomeOf(err), err)
+	}
+	if _, _, err := server.Host.Heal(t.Context(), "cut"); err != nil {
+		t.Fatal(err)
+	}
+	b.acquire("cut", 0)
+}
+
+// sysctl reads a setting of the network namespace of a server.
+func sysctl(t *testing.T, cluster Cluster, server *Node, name string) string {
+	t.Helper()
+	c := cluster.(*docker)
+	reader, err := c.engine.Start(t.Context(), engine.Spec{
+		Name: c.name("sysctl"), Image: c.image.Ref, Labels: c.request.Labels, Within: c.name(server.Name),
+		Entrypoint: []string{"cat"}, Command: []string{"/proc/sys/" + strings.ReplaceAll(name, ".", "/")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-reader.Exited
+	log, err := c.engine.Logs(t.Context(), reader.Name, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, value, _ := strings.Cut(strings.TrimSpace(log), " ") // after the time
+	return value
 }
 
 // endSessions ends all sessions of workers.

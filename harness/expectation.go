@@ -21,8 +21,8 @@ type Expectation struct {
 	// BrokenPromise asks for an overlap in which the service itself broke its
 	// promise, not for a client that went on beyond it.
 	BrokenPromise bool `yaml:"broken-promise,omitempty"`
-	// Earlier is what the earlier holder of an overlap must have been: healthy,
-	// paused or cut off; "" for any.
+	// Earlier is what the earlier holder of an overlap, of that one if BrokenPromise
+	// is set too, must have been: healthy, paused or cut off; "" for any.
 	Earlier string `yaml:"earlier,omitempty"`
 	// NeverTold asks that no worker was told that its lock is gone.
 	NeverTold bool `yaml:"never-told,omitempty"`
@@ -82,16 +82,24 @@ func (e Expectation) missedProperties(r checker.Results) string {
 	return ""
 }
 
+// missedOverlap wants one overlap that is all that was asked for.
 func (e Expectation) missedOverlap(r checker.Results) string {
+	class := ""
+	if e.BrokenPromise {
+		class = checker.BrokenPromise
+	}
+	asked := class != "" || e.Earlier != ""
 	switch {
-	case e.BrokenPromise && r.Overlaps.BrokenPromises == 0:
-		return "no overlap was a broken promise"
-	case e.Earlier != "" && r.Overlaps.Earlier(e.Earlier) == 0:
-		return "in no overlap the earlier holder was " + e.Earlier
 	case e.NeverTold && r.Operations.Lost > 0:
 		return fmt.Sprintf("%d times a worker was told that its lock is gone", r.Operations.Lost)
+	case !asked || r.Overlaps.Count(class, e.Earlier) > 0:
+		return ""
+	case e.Earlier == "":
+		return "no overlap was a broken promise"
+	case class == "":
+		return "in no overlap the earlier holder was " + e.Earlier
 	}
-	return ""
+	return "in no overlap by a broken promise the earlier holder was " + e.Earlier
 }
 
 func (e Expectation) missedOrphan(o checker.OrphanSummary) string {

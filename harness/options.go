@@ -154,6 +154,8 @@ func (t *test) checkValues() error {
 	switch {
 	case t.info.TTL != 0 && t.TTL < t.info.MinTTL:
 		return usage("--ttl %s: %s needs at least %s", t.TTL, t.Lock, t.info.MinTTL)
+	case t.info.MaxTTL != 0 && t.TTL > t.info.MaxTTL:
+		return usage("--ttl %s: %s allows at most %s", t.TTL, t.Lock, t.info.MaxTTL)
 	case t.info.TTL != 0 && t.TTL%time.Millisecond != 0:
 		return usage("--ttl %s: leases are counted in whole milliseconds", t.TTL)
 	case workloads.Guard(t.Guard).NeedsTokens() && t.info.Token == "":

@@ -45,6 +45,8 @@ func TestPrepare(t *testing.T) {
 		{"fence with tokens", func(o *Options) { o.Guard, o.Lock = "fence", "memory" }, ""},
 		{"lease too short", func(o *Options) { o.TTL = time.Microsecond }, "--ttl 1µs: redis needs at least 1ms"},
 		{"shortest lease", func(o *Options) { o.TTL = time.Millisecond }, ""},
+		{"lease too long", func(o *Options) { o.Lock, o.TTL = "zookeeper", 2*time.Minute }, "--ttl 2m0s: zookeeper allows at most 1m0s"},
+		{"longest lease", func(o *Options) { o.Lock, o.TTL, o.TimeLimit = "zookeeper", time.Minute, 0 }, ""},
 		{"lease of a lock without", func(o *Options) { o.Lock, o.TTL = "none", time.Microsecond }, ""},
 		{"lease in parts of a millisecond", func(o *Options) { o.TTL = 1500 * time.Microsecond }, "whole milliseconds"},
 		{"renewed", func(o *Options) { o.Renew = true }, ""},

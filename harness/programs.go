@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -68,7 +69,9 @@ func (r *run) workerConfig(index int) workloads.WorkerConfig {
 		Retry:   workloads.Range{Min: 10 * time.Millisecond, Max: 40 * time.Millisecond},
 		Timeout: time.Second,
 	}
-	config.Nodes = r.addresses(index)
+	for _, server := range r.servers(index) {
+		config.Nodes = append(config.Nodes, server.Address)
+	}
 	if r.Rate > 0 {
 		each := time.Duration(float64(r.Concurrency) / r.Rate * float64(time.Second))
 		config.Idle = workloads.Range{Min: each / 2, Max: each * 3 / 2}
@@ -79,17 +82,12 @@ func (r *run) workerConfig(index int) workloads.WorkerConfig {
 	return config
 }
 
-// addresses are those of the servers that a worker is told of: all that are
-// for clients, or the one that it is tied to.
-func (r *run) addresses(index int) []string {
-	var all []string
-	for _, server := range r.cluster.Servers() {
-		if !server.Server.Hidden {
-			all = append(all, server.Address)
-		}
-	}
+// servers are those that a worker is told of: all that are for clients, or the
+// one that it is tied to.
+func (r *run) servers(index int) []*clusters.Node {
+	all := slices.DeleteFunc(slices.Clone(r.cluster.Servers()), func(n *clusters.Node) bool { return n.Server.Hidden })
 	if r.Pin {
-		return []string{all[(index-1)%len(all)]}
+		return []*clusters.Node{all[(index-1)%len(all)]}
 	}
 	return all
 }

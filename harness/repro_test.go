@@ -167,6 +167,7 @@ func TestReproMissed(t *testing.T) {
 	both := violated(checker.MutualExclusion, checker.NoLostUpdate)
 	promise := func(r *checker.Results) { r.Overlaps.BrokenPromises = 1 }
 	whilePaused := func(r *checker.Results) { r.Overlaps.EarlierPaused = 1 }
+	overlaps := func(o checker.OverlapSummary) change { return func(r *checker.Results) { r.Overlaps = o } }
 	told := func(r *checker.Results) { r.Operations.Lost = 1 }
 	orphaned := func(longest time.Duration, stuck int64) change {
 		return func(r *checker.Results) { r.Orphans = checker.OrphanSummary{Killed: 1, Longest: longest, Stuck: stuck} }
@@ -209,6 +210,15 @@ func TestReproMissed(t *testing.T) {
 		{"broken promise", with(func(e *Expectation) { e.BrokenPromise = true }), results(checker.Violation, both, promise), ""},
 		{"outlived lease only", with(func(e *Expectation) { e.BrokenPromise = true }), results(checker.Violation, both), "no overlap was a broken promise"},
 		{"holder paused", with(func(e *Expectation) { e.Earlier = "paused" }), results(checker.Violation, both, whilePaused), ""},
+		{
+			"broken promise to a healthy holder", with(func(e *Expectation) { e.BrokenPromise, e.Earlier = true, "healthy" }),
+			results(checker.Violation, both, overlaps(checker.OverlapSummary{BrokenPromises: 1, EarlierHealthy: 1, BrokenHealthy: 1})), "",
+		},
+		{
+			"broken promise to a paused one, another one healthy", with(func(e *Expectation) { e.BrokenPromise, e.Earlier = true, "healthy" }),
+			results(checker.Violation, both, overlaps(checker.OverlapSummary{BrokenPromises: 1, OutlivedLeases: 1, EarlierHealthy: 1, EarlierPaused: 1, BrokenPaused: 1})),
+			"in no overlap by a broken promise the earlier holder was healthy",
+		},
 		{"holder healthy", with(func(e *Expectation) { e.Earlier = "healthy" }), results(checker.Violation, both, whilePaused), "in no overlap the earlier holder was healthy"},
 		{"nobody told", with(func(e *Expectation) { e.NeverTold = true }), results(checker.Violation, both), ""},
 		{"somebody told", with(func(e *Expectation) { e.NeverTold = true }), results(checker.Violation, both, told), "1 times a worker was told"},

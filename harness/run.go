@@ -274,6 +274,7 @@ func (r *run) header(ctx context.Context, started bool) history.Header {
 	if !started {
 		return h
 	}
+	h.Reaches = r.reaches()
 	h.Images = r.cluster.Images()
 	h.Versions = r.moduleVersions()
 	for _, server := range r.cluster.Servers() {
@@ -283,6 +284,21 @@ func (r *run) header(ctx context.Context, started bool) history.Header {
 		}
 	}
 	return h
+}
+
+// reaches says which server each worker is tied to; nil if none is.
+func (r *run) reaches() map[string][]string {
+	if !r.Pin {
+		return nil
+	}
+	reaches := make(map[string][]string)
+	for i := range r.Concurrency {
+		for _, server := range r.servers(i + 1) {
+			name := fmt.Sprintf("w%d", i+1)
+			reaches[name] = append(reaches[name], server.Name)
+		}
+	}
+	return reaches
 }
 
 // announce shows the stages of faults.
@@ -299,7 +315,7 @@ func (r *run) announce(e history.Event) {
 		}
 		r.progress.Step("%s of %s %s: %s", f.Kind, whom, f.Stage, f.Evidence)
 	case history.ProvenHealed:
-		if f.Kind == "kill" {
+		if history.Does(f.Kind, history.Ends) {
 			r.progress.Step("%s", f.Evidence)
 			return
 		}

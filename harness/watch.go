@@ -87,7 +87,7 @@ func (w *overlapWatch) update(e history.Event) {
 
 // bury lets the holds of killed workers end.
 func (w *overlapWatch) bury(f history.Fault) {
-	if f.Kind != "kill" || f.Stage != history.Applied {
+	if !history.Does(f.Kind, history.Ends) || f.Stage != history.Applied {
 		return
 	}
 	for _, target := range f.Targets {

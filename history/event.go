@@ -165,6 +165,9 @@ type Header struct {
 
 	Workers []string `json:"workers"`
 	Servers []string `json:"servers,omitempty"`
+	// Reaches names the servers that a worker was told of, where that is not all
+	// of them.
+	Reaches map[string][]string `json:"reaches,omitempty"`
 
 	// Lease after which the lock can end by itself; 0 for a lock that never does.
 	Lease time.Duration `json:"lease_ns"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -161,7 +162,11 @@ func TestPartition(t *testing.T) {
 // TestPartitionAddresses: a node among its own peers is not cut off from itself.
 func TestPartitionAddresses(t *testing.T) {
 	env, _ := wired(3, 1)
-	p := &partition{env: env, peers: env.Servers}
+	cuts, err := resolver{env: env, rng: rand.New(rand.NewPCG(1, 1))}.cuts(Step{Fault: history.Partition, From: "servers"}, env.Servers[1:2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &partition{env: env, cuts: cuts}
 	if got := p.addresses(env.Servers[1]); !slices.Equal(got, []string{"n1", "n3"}) {
 		t.Errorf("n2 is cut off from %v", got)
 	}

@@ -39,7 +39,7 @@ func coverages(h history.Header, faults []checker.FaultCoverage) []coverage {
 		if !ok {
 			i = len(out)
 			index[kind] = i
-			out = append(out, coverage{kind: kind, holders: kind == "pause"})
+			out = append(out, coverage{kind: kind, holders: history.Does(kind, history.Stops) || history.Does(kind, history.Defers)})
 		}
 		return &out[i]
 	}

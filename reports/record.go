@@ -171,7 +171,7 @@ func (rec *record) force(f checker.FaultCoverage) (from, to int64) {
 // dead lists the targets that a fault is the end of: servers are started again
 // after a kill, workers are not.
 func (rec *record) dead(f checker.FaultCoverage) []string {
-	if f.Kind != "kill" {
+	if !history.Does(f.Kind, history.Ends) {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(f.Targets), func(t string) bool { return !slices.Contains(rec.workers, t) })

@@ -243,11 +243,13 @@ func (c *canvas) harm(labelled bool) {
 
 func harmWord(f checker.FaultCoverage) string {
 	switch f.Kind {
-	case "pause":
+	case history.Pause:
 		return "paused"
-	case "partition":
+	case history.Freeze:
+		return "frozen"
+	case history.Partition:
 		return shorten("cut from "+strings.Join(cleanAll(f.Peers), ", "), 40)
-	case "kill":
+	case history.Kill:
 		return "killed"
 	}
 	return shorten(clean(f.Kind), 20)

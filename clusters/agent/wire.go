@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 )
@@ -135,11 +136,21 @@ func perform(ctx context.Context, host Host, r request, deeds sync.Locker) reply
 
 // Remote is the Host behind an agent process.
 type Remote struct {
+	// lines go to the agent by one writer: who waits for an agent that takes none
+	// must be able to give up.
+	lines chan line
+	gone  chan struct{} // closed with err
+
 	mu      sync.Mutex
-	out     io.Writer
 	last    int64
 	waiting map[int64]chan reply
 	err     error // why no more answers will come
+}
+
+// line is a request as it is sent.
+type line struct {
+	id   int64
+	text []byte
 }
 
 var _ Host = (*Remote)(nil)
@@ -147,38 +158,78 @@ var _ Host = (*Remote)(nil)
 // errGone is what calls get when the agent's output has ended.
 var errGone = errors.New("the agent is gone")
 
-// Connect talks to the agent behind the two streams.
-func Connect(input io.Writer, output io.Reader) *Remote {
-	r := &Remote{out: input, waiting: make(map[int64]chan reply)}
-	go r.receive(output)
+// Connect talks to the agent behind the two streams. When its output has ended
+// lastWords says what it had to complain about; it may wait for that.
+func Connect(input io.Writer, output io.Reader, lastWords func() string) *Remote {
+	r := &Remote{lines: make(chan line), gone: make(chan struct{}), waiting: make(map[int64]chan reply)}
+	go r.transmit(input)
+	go r.receive(output, lastWords)
 	return r
 }
 
-func (r *Remote) receive(output io.Reader) {
-	answers := json.NewDecoder(output)
+func (r *Remote) transmit(input io.Writer) {
 	for {
-		var answer reply
-		if err := answers.Decode(&answer); err != nil {
-			r.close()
+		select {
+		case l := <-r.lines:
+			if _, err := input.Write(l.text); err != nil {
+				r.deliver(reply{ID: l.id, Error: "agent: " + err.Error()})
+			}
+		case <-r.gone:
 			return
-		}
-		r.mu.Lock()
-		waiter := r.waiting[answer.ID]
-		delete(r.waiting, answer.ID)
-		r.mu.Unlock()
-		if waiter != nil {
-			waiter <- answer
 		}
 	}
 }
 
-func (r *Remote) close() {
+func (r *Remote) receive(output io.Reader, lastWords func() string) {
+	answers := json.NewDecoder(output)
+	for {
+		var answer reply
+		err := answers.Decode(&answer)
+		var garbled *json.SyntaxError
+		switch {
+		case err == nil:
+			r.deliver(answer)
+			continue
+		case errors.As(err, &garbled): // it may still run, and complain
+			r.close(fmt.Errorf("%w: %w", errGone, err))
+		default:
+			r.close(goneWith(lastWords()))
+		}
+		return
+	}
+}
+
+// goneWith is errGone with what the agent wrote before.
+func goneWith(words string) error {
+	if words = strings.TrimSpace(words); words == "" {
+		return errGone
+	}
+	return fmt.Errorf("%w: %s", errGone, words)
+}
+
+func (r *Remote) deliver(answer reply) {
+	if waiter := r.forget(answer.ID); waiter != nil {
+		waiter <- answer
+	}
+}
+
+// forget returns who waits for an answer, and expects it no more.
+func (r *Remote) forget(id int64) chan<- reply {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.err = errGone
+	waiter := r.waiting[id]
+	delete(r.waiting, id)
+	return waiter
+}
+
+func (r *Remote) close(cause error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = cause
+	close(r.gone)
 	for id, waiter := range r.waiting {
 		delete(r.waiting, id)
-		waiter <- reply{Error: errGone.Error()}
+		waiter <- reply{Error: cause.Error()}
 	}
 }
 
@@ -188,7 +239,7 @@ func (r *Remote) call(ctx context.Context, call request) (reply, error) {
 	if deadline, set := ctx.Deadline(); set {
 		call.Limit = time.Until(deadline)
 	}
-	waiter, err := r.send(call)
+	waiter, err := r.send(ctx, call)
 	if err != nil {
 		return reply{}, err
 	}
@@ -218,7 +269,29 @@ type clockError string
 func (e clockError) Error() string        { return string(e) }
 func (e clockError) Is(target error) bool { return target == ErrClock }
 
-func (r *Remote) send(call request) (<-chan reply, error) {
+// send hands a request to the writer, and returns where its answer will be.
+func (r *Remote) send(ctx context.Context, call request) (<-chan reply, error) {
+	waiter, err := r.expect(&call)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(call)
+	if err != nil {
+		r.forget(call.ID)
+		return nil, err
+	}
+	select {
+	case r.lines <- line{call.ID, append(text, '\n')}:
+	case <-r.gone: // whoever waits was told
+	case <-ctx.Done():
+		r.forget(call.ID)
+		return nil, fmt.Errorf("agent: %s: %w", call.Method, ctx.Err())
+	}
+	return waiter, nil
+}
+
+// expect gives the request its number.
+func (r *Remote) expect(call *request) (<-chan reply, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err != nil {
@@ -226,13 +299,6 @@ func (r *Remote) send(call request) (<-chan reply, error) {
 	}
 	r.last++
 	call.ID = r.last
-	line, err := json.Marshal(call)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := r.out.Write(append(line, '\n')); err != nil {
-		return nil, fmt.Errorf("agent: %w", err)
-	}
 	waiter := make(chan reply, 1)
 	r.waiting[call.ID] = waiter
 	return waiter, nil

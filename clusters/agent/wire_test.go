@@ -30,8 +30,10 @@ func connected(t *testing.T, host Host) (remote *Remote, stop func()) {
 		}
 	})
 	t.Cleanup(stop)
-	return Connect(input, output), stop
+	return Connect(input, output, silent), stop
 }
+
+func silent() string { return "" }
 
 // TestWire runs real signals on real processes through the wire.
 func TestWire(t *testing.T) {
@@ -246,6 +248,39 @@ func TestWireAgentGone(t *testing.T) {
 	}
 }
 
+// TestWireLastWords: who asks an agent that died is told why, if it said so.
+func TestWireLastWords(t *testing.T) {
+	for words, want := range map[string]string{
+		"":                               errGone.Error(),
+		"panic: oops\n":                  errGone.Error() + ": panic: oops",
+		"lockcheck: \ngoroutine 1 [run]": errGone.Error() + ": lockcheck: \ngoroutine 1 [run]",
+	} {
+		remote := Connect(io.Discard, strings.NewReader(""), func() string { return words })
+		for range 2 { // perhaps under way, and later
+			if _, err := remote.Processes(t.Context()); err == nil || err.Error() != want {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		}
+	}
+}
+
+// TestWireFull: who asks an agent that reads nothing can give up, and so can the
+// next one.
+func TestWireFull(t *testing.T) {
+	requests, input := io.Pipe()
+	output, answers := io.Pipe()
+	t.Cleanup(func() { _, _ = answers.Close(), requests.Close() })
+	remote := Connect(input, output, silent)
+	for range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		_, err := remote.Processes(ctx)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
 func TestWireGarbage(t *testing.T) {
 	t.Run("from the caller", func(t *testing.T) {
 		if err := Serve(t.Context(), Local{}, strings.NewReader("hello\n"), io.Discard); err == nil {
@@ -253,8 +288,9 @@ func TestWireGarbage(t *testing.T) {
 		}
 	})
 	t.Run("from the agent", func(t *testing.T) {
-		remote := Connect(io.Discard, strings.NewReader("panic: oops\n"))
-		if _, err := remote.Processes(t.Context()); !errors.Is(err, errGone) && (err == nil || err.Error() != errGone.Error()) {
+		complains := func() string { select {} } // for as long as it runs
+		remote := Connect(io.Discard, strings.NewReader("panic: oops\n"), complains)
+		if _, err := remote.Processes(t.Context()); err == nil || !strings.HasPrefix(err.Error(), errGone.Error()) {
 			t.Errorf("got %v", err)
 		}
 	})

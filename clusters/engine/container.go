@@ -32,6 +32,8 @@ type Spec struct {
 	// Within is the name of a container whose network and process namespaces it
 	// shares; Network and IP are then unused.
 	Within string
+	// Sysctls are those of its own namespaces, by name.
+	Sysctls map[string]string
 	// Capabilities on top of Docker's default set.
 	Capabilities []string
 	Volumes      map[string]string // name to path
@@ -145,6 +147,7 @@ func (s Spec) hostConfig() *container.HostConfig {
 	host := &container.HostConfig{
 		NetworkMode: container.NetworkMode(s.Network),
 		CapAdd:      s.Capabilities,
+		Sysctls:     s.Sysctls,
 		LogConfig:   container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "10m"}},
 	}
 	if s.Attach {

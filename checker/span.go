@@ -1,0 +1,57 @@
+package checker
+
+import (
+	"cmp"
+	"slices"
+)
+
+// span is a closed interval of time, ns.
+type span struct{ from, to int64 }
+
+func (s span) length() int64 { return s.to - s.from }
+
+func (s span) meets(from, to int64) bool { return s.from <= to && s.to >= from }
+
+// united joins spans that meet, in order, and leaves out those that end before
+// they begin.
+func united(spans []span) []span {
+	var merged []span
+	for _, s := range slices.SortedFunc(slices.Values(spans), func(a, b span) int { return cmp.Compare(a.from, b.from) }) {
+		if s.to < s.from {
+			continue
+		}
+		if n := len(merged); n > 0 && s.from <= merged[n-1].to {
+			merged[n-1].to = max(merged[n-1].to, s.to)
+			continue
+		}
+		merged = append(merged, s)
+	}
+	return merged
+}
+
+// togetherAtLeast returns when at least so many of the groups, each of them
+// united, have a span.
+func togetherAtLeast(least int, groups [][]span) []span {
+	type edge struct {
+		at   int64
+		step int
+	}
+	var edges []edge
+	for _, group := range groups {
+		for _, s := range group {
+			edges = append(edges, edge{s.from, +1}, edge{s.to, -1})
+		}
+	}
+	// Spans are closed: where one ends and another begins there are both.
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.step, a.step)) })
+	var together []span
+	n := 0
+	for _, e := range edges {
+		if n += e.step; e.step > 0 && n == least {
+			together = append(together, span{from: e.at})
+		} else if e.step < 0 && n == least-1 {
+			together[len(together)-1].to = e.at
+		}
+	}
+	return together
+}
