@@ -24,19 +24,20 @@ type request struct {
 }
 
 type reply struct {
-	ID        int64     `json:"id"`
-	Error     string    `json:",omitempty"`
-	NoAnswer  bool      `json:",omitempty"` // the error is ErrNoAnswer
-	Refused   bool      `json:",omitempty"` // the error is ErrRefused
-	NoLeader  bool      `json:",omitempty"` // the error is ErrNoLeader
-	Yes       bool      `json:",omitempty"`
-	NoClock   bool      `json:",omitempty"` // the error is ErrClock
-	Moment    Moment    `json:",omitzero"`
-	Processes []Process `json:",omitempty"`
-	Dropped   int64     `json:",omitempty"`
-	Names     []string  `json:",omitempty"`
-	Reading   Reading   `json:",omitzero"`
-	Text      string    `json:",omitempty"`
+	ID        int64         `json:"id"`
+	Error     string        `json:",omitempty"`
+	NoAnswer  bool          `json:",omitempty"` // the error is ErrNoAnswer
+	Refused   bool          `json:",omitempty"` // the error is ErrRefused
+	NoLeader  bool          `json:",omitempty"` // the error is ErrNoLeader
+	Yes       bool          `json:",omitempty"`
+	NoClock   bool          `json:",omitempty"` // the error is ErrClock
+	Moment    Moment        `json:",omitzero"`
+	Processes []Process     `json:",omitempty"`
+	Dropped   int64         `json:",omitempty"`
+	Names     []string      `json:",omitempty"`
+	Reading   Reading       `json:",omitzero"`
+	Text      string        `json:",omitempty"`
+	Span      time.Duration `json:",omitempty"`
 }
 
 // callLimit bounds a call whose context has no deadline.
@@ -71,7 +72,7 @@ func Serve(ctx context.Context, host Host, input io.Reader, output io.Writer) er
 // deed says whether a method changes anything.
 func deed(method string) bool {
 	switch method {
-	case "signal", "cut", "heal", "set-clock":
+	case "signal", "cut", "offers", "heal", "set-clock":
 		return true
 	}
 	return false
@@ -100,6 +101,8 @@ func perform(ctx context.Context, host Host, r request, deeds sync.Locker) reply
 		answer.Processes, err = host.Processes(ctx)
 	case "cut":
 		answer.Moment, err = host.Cut(ctx, r.Cut)
+	case "offers":
+		err = host.Offers(ctx, r.Cut)
 	case "heal":
 		answer.Moment, answer.Dropped, err = host.Heal(ctx, r.Target)
 	case "dropped":
@@ -108,6 +111,8 @@ func perform(ctx context.Context, host Host, r request, deeds sync.Locker) reply
 		answer.Names, err = host.Cuts(ctx)
 	case "dial":
 		err = host.Dial(ctx, r.Target, r.Span)
+	case "answer":
+		answer.Span, err = host.Answer(ctx, r.Target, r.Span)
 	case "set-clock":
 		answer.Moment, err = host.SetClock(ctx, r.Span)
 	case "clock":
@@ -252,6 +257,12 @@ func (r *Remote) Cut(ctx context.Context, cut Cut) (Moment, error) {
 	return answer.Moment, err
 }
 
+// Offers implements Host.
+func (r *Remote) Offers(ctx context.Context, cut Cut) error {
+	_, err := r.call(ctx, request{Method: "offers", Cut: cut})
+	return err
+}
+
 // Heal implements Host.
 func (r *Remote) Heal(ctx context.Context, id string) (Moment, int64, error) {
 	answer, err := r.call(ctx, request{Method: "heal", Target: id})
@@ -274,6 +285,12 @@ func (r *Remote) Cuts(ctx context.Context) ([]string, error) {
 func (r *Remote) Dial(ctx context.Context, address string, timeout time.Duration) error {
 	_, err := r.call(ctx, request{Method: "dial", Target: address, Span: timeout})
 	return err
+}
+
+// Answer implements Host.
+func (r *Remote) Answer(ctx context.Context, address string, timeout time.Duration) (time.Duration, error) {
+	answer, err := r.call(ctx, request{Method: "answer", Target: address, Span: timeout})
+	return answer.Span, err
 }
 
 // SetClock implements Host.
