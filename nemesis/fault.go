@@ -53,7 +53,8 @@ type Fault interface {
 // Healing is what Heal did.
 type Healing struct {
 	agent.Moment
-	// Dropped is how many packets a cut has dropped; nil for other faults.
+	// Dropped is how many packets a cut has dropped or held back; nil for other
+	// faults.
 	Dropped *int64
 }
 
@@ -87,8 +88,11 @@ type Kind struct {
 type Option string
 
 const (
-	UsesFrom Option = "from" // whom the targets are kept apart from
-	UsesStep Option = "step" // how far a clock is moved
+	UsesFrom  Option = "from"  // whom the targets are kept apart from
+	UsesStep  Option = "step"  // how far a clock is moved
+	UsesLoss  Option = "loss"  // which share of the packets is lost
+	UsesDelay Option = "delay" // how long packets are held back
+	UsesRate  Option = "rate"  // how much a link carries
 )
 
 // uses says whether steps of this kind say something.
@@ -98,7 +102,12 @@ func (k Kind) uses(option Option) bool { return slices.Contains(k.Uses, option) 
 func (k Kind) does(harm history.Harm) bool { return history.Does(k.Name, harm) }
 
 // Kinds lists all kinds of faults.
-func Kinds() []Kind { return []Kind{pauseKind(), killKind(), clockKind(), partitionKind()} }
+func Kinds() []Kind {
+	return []Kind{
+		pauseKind(), killKind(), clockKind(), partitionKind(),
+		packetLossKind(), packetDelayKind(), slowLinkKind(),
+	}
+}
 
 // KindByName finds a kind in Kinds.
 func KindByName(name string) (Kind, bool) {
