@@ -136,14 +136,15 @@ type Fault struct {
 	Stage   Stage    `json:"stage"`   //
 	Targets []string `json:"targets"` // workers or nodes, resolved
 	Role    string   `json:"role,omitempty"`
-	// Peers are the processes that a partition cuts the targets off from.
+	// Peers are the processes that a fault of the network keeps the targets apart from.
 	Peers []string `json:"peers,omitempty"`
 	// From and To bracket the deed, in ns: it took effect somewhere between them.
 	From int64 `json:"from,omitempty"`
 	To   int64 `json:"to,omitempty"`
 	// Evidence is what was read back from the target, for people.
 	Evidence string `json:"evidence,omitempty"`
-	// Dropped is what the packet counters of a cut showed, on Healed; nil for other kinds.
+	// Dropped is how many packets of others a fault of the network has dropped or held
+	// back, by its own counters, on Healed; nil for other kinds.
 	Dropped *int64 `json:"dropped,omitempty"`
 	// Step is how far a clock was moved, in ns.
 	Step int64 `json:"step,omitempty"`

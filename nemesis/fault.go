@@ -53,7 +53,8 @@ type Fault interface {
 // Healing is what Heal did.
 type Healing struct {
 	agent.Moment
-	// Dropped is how many packets a cut has dropped; nil for other faults.
+	// Dropped is how many packets a cut has dropped or held back; nil for other
+	// faults.
 	Dropped *int64
 }
 
@@ -90,8 +91,11 @@ type Kind struct {
 type Option string
 
 const (
-	UsesFrom Option = "from" // whom the targets are kept apart from
-	UsesStep Option = "step" // how far a clock is moved
+	UsesFrom  Option = "from"  // whom the targets are kept apart from
+	UsesStep  Option = "step"  // how far a clock is moved
+	UsesLoss  Option = "loss"  // which share of the packets is lost
+	UsesDelay Option = "delay" // how long packets are held back
+	UsesRate  Option = "rate"  // how much a link carries
 )
 
 // uses says whether steps of this kind say something.
@@ -105,6 +109,7 @@ func Kinds() []Kind {
 	return []Kind{
 		pauseKind(), freezeKind(), killKind(), wipeKind(), crashKind(),
 		clockKind(), strobeKind(), partitionKind(), oneWayKind(),
+		packetLossKind(), packetDelayKind(), slowLinkKind(),
 	}
 }
 

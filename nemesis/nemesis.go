@@ -432,7 +432,7 @@ func (n *Nemesis) heal(ctx context.Context, fault Fault, report history.Fault) {
 		return
 	}
 	report.From, report.To, report.Dropped = healing.From, healing.To, healing.Dropped
-	n.report(report, history.Healed, droppedText(healing.Dropped))
+	n.report(report, history.Healed, metText(report.Kind, healing.Dropped))
 	ctx, cancel := context.WithTimeout(ctx, provenHealedTimeout)
 	defer cancel()
 	evidence, err := fault.ProveHealed(ctx)
@@ -452,9 +452,12 @@ func healOnce(ctx context.Context, fault Fault) (Healing, error) {
 	return fault.Heal(ctx)
 }
 
-func droppedText(dropped *int64) string {
-	if dropped == nil {
+func metText(kind string, dropped *int64) string {
+	switch {
+	case dropped == nil:
 		return ""
+	case kind == history.PacketDelay, kind == history.SlowLink:
+		return fmt.Sprintf("%d packets held back", *dropped)
 	}
 	return fmt.Sprintf("%d packets dropped", *dropped)
 }

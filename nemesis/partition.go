@@ -55,7 +55,7 @@ func oneWayKind() Kind {
 	return kind
 }
 
-func newPartition(env Environment, order Order) (Fault, error) {
+func newCut(env Environment, order Order) (*partition, error) {
 	if len(order.Peers) == 0 {
 		return nil, errors.New("there is nobody to be cut off from")
 	}
@@ -77,6 +77,14 @@ func hasNetwork(_ Environment, node *clusters.Node) error {
 		return errors.New("it has no network of its own")
 	}
 	return nil
+}
+
+func newPartition(env Environment, order Order) (Fault, error) {
+	p, err := newCut(env, order)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // randomPartition cuts off one server, one worker, or half of them all.
@@ -159,16 +167,22 @@ func (p *partition) Prove(ctx context.Context) (string, error) {
 
 // countProbe notes what our own probe added to the counters: a cut that nobody
 // else met was not exercised.
-func (p *partition) countProbe(ctx context.Context) error {
-	p.probed = 0
+func (p *partition) countProbe(ctx context.Context) (err error) {
+	p.probed, err = p.met(ctx)
+	return err
+}
+
+// met is how many packets have met the rules so far.
+func (p *partition) met(ctx context.Context) (int64, error) {
+	all := int64(0)
 	for _, node := range p.targets {
-		dropped, err := node.Host.Dropped(ctx, p.id)
+		met, err := node.Host.Dropped(ctx, p.id)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		p.probed += dropped
+		all += met
 	}
-	return nil
+	return all, nil
 }
 
 // rules is the evidence where no connection can tell, because nobody serves a port
@@ -201,19 +215,28 @@ func (p *partition) probe() (from, to *clusters.Node, possible bool) {
 	return nil, nil, false
 }
 
-// ProveHealed shows that our rules are gone and a connection can be made, unless
-// another cut is in force on the same nodes.
-func (p *partition) ProveHealed(ctx context.Context) (string, error) {
-	others := false
+// rulesGone says whether other cuts are in force on the same nodes once ours is
+// gone.
+func (p *partition) rulesGone(ctx context.Context) (others bool, err error) {
 	for _, node := range p.involved() {
 		cuts, err := node.Host.Cuts(ctx)
 		if err != nil {
-			return "", err
+			return false, err
 		}
 		if slices.Contains(cuts, p.id) {
-			return "", fmt.Errorf("%s still has its rules", node.Name)
+			return false, fmt.Errorf("%s still has its rules", node.Name)
 		}
 		others = others || len(cuts) > 0
+	}
+	return others, nil
+}
+
+// ProveHealed shows that our rules are gone and a connection can be made, unless
+// another cut is in force on the same nodes.
+func (p *partition) ProveHealed(ctx context.Context) (string, error) {
+	others, err := p.rulesGone(ctx)
+	if err != nil {
+		return "", err
 	}
 	from, to, possible := p.probe()
 	if others || !possible {

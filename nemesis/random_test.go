@@ -39,7 +39,8 @@ func TestParseWishes(t *testing.T) {
 func TestRandom(t *testing.T) {
 	const interval, length = time.Second, 30 * time.Second
 	env := Environment{Lease: 2 * time.Second}
-	for _, text := range []string{"pause", "clock", "partition", "pause,clock,partition", "pause,pause:waiter,partition:halves"} {
+	for _, text := range []string{"pause", "clock", "partition", "pause,clock,partition", "pause,pause:waiter,partition:halves",
+		"packet-loss,packet-delay:halves,slow-link"} {
 		wishes, err := ParseWishes(text)
 		if err != nil {
 			t.Fatal(err)
@@ -58,7 +59,7 @@ func TestRandom(t *testing.T) {
 				if free = at + step.For.Of(env.Lease); free > length {
 					t.Fatalf("%s, seed %d: step %+v ends after %s", text, seed, step, length)
 				}
-				if err := step.check(); err != nil {
+				if err := errors.Join(step.check(), step.fits(env.Lease)); err != nil {
 					t.Fatalf("%s, seed %d: step %+v: %v", text, seed, step, err)
 				}
 				if step.Fault == "clock" && step.Step.Of(env.Lease).Abs() <= env.Lease {

@@ -28,14 +28,20 @@ type Step struct {
 	ID     string `yaml:"id,omitempty"` // by default the name of the fault and a number
 	Fault  string `yaml:"fault"`
 	Target string `yaml:"target,omitempty"` // role or names; see resolve
-	// From is whom a partition cuts the targets off from: by default servers
-	// from all workers, workers from all servers.
+	// From is whom a fault of the network keeps the targets apart from: by default
+	// servers from all workers, workers from all servers.
 	From string `yaml:"from,omitempty"`
 	// For is how long it lasts: of a kill, how long a server stays dead, for which
 	// no time at all is fine.
 	For Span `yaml:"for,omitempty"`
 	// Step is how far a clock is moved.
 	Step Span `yaml:"step,omitempty"`
+	// Loss is the share of packets that is lost, between 0 and 1.
+	Loss float64 `yaml:"loss,omitempty"`
+	// Delay is how long each packet is held back, a quarter more or less.
+	Delay Span `yaml:"delay,omitempty"`
+	// Rate is how many bytes a second go on in each direction.
+	Rate int64 `yaml:"rate,omitempty"`
 
 	// After is the earliest time, from the moment at which the workers start.
 	After Span `yaml:"after,omitempty"`
@@ -157,7 +163,7 @@ func (s *Step) check() error {
 	case s.From != "" && !canMean(s.From):
 		return fmt.Errorf("from: %q is neither a role nor the name of a node", s.From)
 	}
-	return nil
+	return s.checkPackets(kind)
 }
 
 // fits tells which of its times makes no sense with the lease of the lock.
@@ -170,6 +176,9 @@ func (s Step) fits(lease time.Duration) error {
 	}
 	if every := s.Every.Of(lease); !s.Every.IsZero() && every <= 0 {
 		return fmt.Errorf("every: %s is %s for this lock; it must be positive", s.Every, every)
+	}
+	if delay := s.Delay.Of(lease); !s.Delay.IsZero() && (delay < minDelay || delay > maxDelay) {
+		return fmt.Errorf("delay: %s is %s for this lock; it must be %s to %s", s.Delay, delay, minDelay, maxDelay)
 	}
 	return nil
 }

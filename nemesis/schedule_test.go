@@ -31,6 +31,9 @@ steps:
     needs: [cut]
     every: 5s
     times: 3
+  - {fault: packet-loss, for: 1s, loss: 0.3}
+  - {fault: packet-delay, for: 1s, delay: lease-800ms, from: w1}
+  - {fault: slow-link, for: 1s, rate: 8000}
 executed:
   - {id: pause-1, fault: pause, targets: [w1], at: 1s, for: 2s}
 `))
@@ -49,11 +52,17 @@ executed:
 			ID: "clock-3", Fault: "clock", Target: "n3", Step: Span{-1, -10 * time.Second}, For: Span{Plus: 2 * time.Second},
 			When: WhenHolding, Of: "w2", Needs: []string{"cut"}, Every: Span{Plus: 5 * time.Second}, Times: 3,
 		},
+		{ID: "packet-loss-4", Fault: "packet-loss", Target: "one", For: Span{Plus: time.Second}, Loss: 0.3},
+		{
+			ID: "packet-delay-5", Fault: "packet-delay", Target: "one", From: "w1", For: Span{Plus: time.Second},
+			Delay: Span{1, -800 * time.Millisecond},
+		},
+		{ID: "slow-link-6", Fault: "slow-link", Target: "one", For: Span{Plus: time.Second}, Rate: 8000},
 	}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("read %+v\nwant %+v", got, want)
 	}
-	if faults := got.Faults(); !slices.Equal(faults, []string{"clock", "partition", "pause"}) {
+	if faults := got.Faults(); !slices.Equal(faults, []string{"clock", "packet-delay", "packet-loss", "partition", "pause", "slow-link"}) {
 		t.Errorf("faults %v", faults)
 	}
 }
@@ -77,7 +86,7 @@ func TestReadScheduleMalformed(t *testing.T) {
 		{"length without unit", strings.Replace(good, "1s", "1", 1), "line 3"},
 		{"length that is none", strings.Replace(good, "1s", "[1s]", 1), "line 3"},
 		{"seed that is none", "seed: many\n" + good, "line 1"},
-		{"unknown fault", strings.Replace(good, "pause", "earthquake", 1), `unknown fault "earthquake" (there are pause, kill, clock, partition)`},
+		{"unknown fault", strings.Replace(good, "pause", "earthquake", 1), `unknown fault "earthquake" (there are pause, kill, clock, partition, packet-loss, packet-delay, slow-link)`},
 		{"no fault", "steps:\n  - for: 1s\n", `unknown fault ""`},
 		{"no length", "steps:\n  - fault: pause\n", "for: must be positive"},
 		{"negative length", strings.Replace(good, "1s", "-1s", 1), "for: must be positive"},
@@ -97,6 +106,23 @@ func TestReadScheduleMalformed(t *testing.T) {
 		{"needs a later one", "steps: [{id: a, fault: pause, for: 1s, needs: [b]}, {id: b, fault: pause, for: 1s}]", `needs "b"`},
 		{"target is no role", "steps: [{fault: pause, for: 1s, target: nobody}]", `"nobody"`},
 		{"from is no role", "steps: [{fault: partition, for: 1s, from: somebody}]", `"somebody"`},
+		{"loss without a share", "steps: [{fault: packet-loss, for: 1s}]", "loss: must be a share"},
+		{"loss of nothing", "steps: [{fault: packet-loss, for: 1s, loss: 0}]", "loss: must be a share"},
+		{"loss of all", "steps: [{fault: packet-loss, for: 1s, loss: 1}]", "loss: must be a share"},
+		{"negative loss", "steps: [{fault: packet-loss, for: 1s, loss: -0.3}]", "loss: must be a share"},
+		{"loss in percent", "steps: [{fault: packet-loss, for: 1s, loss: 30%}]", "line 1"},
+		{"loss that is no number", "steps: [{fault: packet-loss, for: 1s, loss: .nan}]", "loss: must be a share"},
+		{"loss of what loses nothing", good + "    loss: 0.3\n", "loss: only for packet-loss"},
+		{"loss of a delay", "steps: [{fault: packet-delay, for: 1s, delay: 1s, loss: 0.3}]", "loss: only for packet-loss"},
+		{"delay without a length", "steps: [{fault: packet-delay, for: 1s}]", "delay: must be positive"},
+		{"negative delay", "steps: [{fault: packet-delay, for: 1s, delay: -1s}]", "delay: must be positive"},
+		{"delay without unit", "steps: [{fault: packet-delay, for: 1s, delay: 200}]", "line 1"},
+		{"delay of what delays nothing", good + "    delay: 1s\n", "delay: only for packet-delay"},
+		{"link without a rate", "steps: [{fault: slow-link, for: 1s}]", "rate: must be 500 to 50000"},
+		{"link that is too slow", "steps: [{fault: slow-link, for: 1s, rate: 499}]", "rate: must be 500 to 50000"},
+		{"link that is too fast", "steps: [{fault: slow-link, for: 1s, rate: 50001}]", "rate: must be 500 to 50000"},
+		{"rate with a unit", "steps: [{fault: slow-link, for: 1s, rate: 8kB}]", "line 1"},
+		{"rate of what is no link", good + "    rate: 8000\n", "rate: only for slow-link"},
 		{"needs itself", good + "    needs: [pause-1]\n", `needs "pause-1"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -128,6 +154,30 @@ func TestScheduleLeases(t *testing.T) {
 		spoil(&step)
 		if err := step.fits(time.Second); err == nil {
 			t.Errorf("%+v fits a lease of 1 s", step)
+		}
+	}
+}
+
+// TestDelayFits: a delay that is too short or too long is found before the run.
+func TestDelayFits(t *testing.T) {
+	for _, c := range []struct {
+		delay Span
+		fits  bool
+	}{
+		{Span{Plus: minDelay}, true},
+		{Span{Plus: minDelay - 1}, false},
+		{Span{Plus: maxDelay}, true},
+		{Span{Plus: maxDelay + 1}, false},
+		{Span{1, -time.Second}, true},
+		{Span{1, -2 * time.Second}, false},
+		{Span{1, maxDelay}, false},
+	} {
+		step := Step{Fault: "packet-delay", For: Span{Plus: time.Second}, Delay: c.delay}
+		if err := step.check(); err != nil {
+			t.Errorf("%s: %v", c.delay, err)
+		}
+		if err := step.fits(2 * time.Second); (err == nil) != c.fits {
+			t.Errorf("%s with a lease of 2 s: %v", c.delay, err)
 		}
 	}
 }
@@ -175,7 +225,10 @@ func sameAgain(t testing.TB, s Schedule) {
 
 func TestScheduleRoundTrip(t *testing.T) {
 	for seed := range uint64(50) {
-		wishes := []Wish{{Fault: "pause"}, {Fault: "clock"}, {Fault: "partition"}, {Fault: "pause", Target: "one server"}}
+		wishes := []Wish{
+			{Fault: "pause"}, {Fault: "clock"}, {Fault: "partition"}, {Fault: "pause", Target: "one server"},
+			{Fault: "packet-loss"}, {Fault: "packet-delay"}, {Fault: "slow-link"},
+		}
 		s, err := Random(seed, wishes, Environment{Lease: time.Second}, time.Second, 20*time.Second)
 		if err != nil {
 			t.Fatal(err)
@@ -203,6 +256,7 @@ func FuzzReadSchedule(f *testing.F) {
 		"seed: 18446744073709551615\nsteps: [{id: b, fault: partition, from: 'n1, n2', for: 1h}, {fault: clock, step: -1.5*lease, for: 2s, needs: [b]}]\n",
 		"steps:\n  - &a {id: \"\\n#: -\", fault: pause, for: 1000000*lease, every: 1ns, times: 1}\n",
 		"steps:\n  - {fault: pause, for: &x 1s, after: *x}\n",
+		"steps: [{fault: packet-loss, for: 1s, loss: 3e-1}, {fault: packet-delay, for: 1s, delay: 0.1*lease}, {fault: slow-link, for: 1s, rate: 0x1f40}]\n",
 	} {
 		f.Add(text)
 	}

@@ -1,13 +1,16 @@
 package agent
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"strings"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
 
 	"lockcheck/history"
 )
@@ -24,7 +27,8 @@ const (
 	addressLength     = 4
 )
 
-func applyCut(cut Cut) (Moment, error) {
+// applyCut lets the rules do something with the packets from and to the peers.
+func applyCut(cut Cut, then []expr.Any) (Moment, error) {
 	moment := Moment{From: history.Now()}
 	if len(cut.Peers) == 0 {
 		return moment, errors.New("a cut needs peers")
@@ -41,9 +45,9 @@ func applyCut(cut Cut) (Moment, error) {
 		if ip == nil {
 			return moment, fmt.Errorf("not an IPv4 address: %q", peer)
 		}
-		addDrop(conn, in, sourceOffset, ip)
+		addRule(conn, in, sourceOffset, ip, then)
 		if !cut.Deaf {
-			addDrop(conn, out, destinationOffset, ip)
+			addRule(conn, out, destinationOffset, ip, then)
 		}
 	}
 	err = conn.Flush()
@@ -61,16 +65,31 @@ func addChain(conn *nftables.Conn, table *nftables.Table, name string, hook *nft
 	})
 }
 
-func addDrop(conn *nftables.Conn, chain *nftables.Chain, offset uint32, ip net.IP) {
-	conn.AddRule(&nftables.Rule{Table: chain.Table, Chain: chain, Exprs: []expr.Any{
+func addRule(conn *nftables.Conn, chain *nftables.Chain, offset uint32, ip net.IP, then []expr.Any) {
+	conn.AddRule(&nftables.Rule{Table: chain.Table, Chain: chain, Exprs: append([]expr.Any{
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: addressLength},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: ip},
-		&expr.Counter{},
-		&expr.Verdict{Kind: expr.VerdictDrop},
-	}})
+	}, then...)})
 }
 
-func healCut(id string) (moment Moment, dropped int64, err error) {
+// drop counts and drops a share of the packets, all of them if it is 0.
+func drop(share float64) []expr.Any {
+	all := []expr.Any{&expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop}}
+	if share == 0 {
+		return all
+	}
+	const whole = 1_000_000
+	part := binary.BigEndian.AppendUint32(nil, uint32(math.Round(share*whole)))
+	return append([]expr.Any{
+		&expr.Numgen{Register: 1, Type: unix.NFT_NG_RANDOM, Modulus: whole},
+		// It is compared byte by byte.
+		&expr.Byteorder{SourceRegister: 1, DestRegister: 1, Op: expr.ByteorderHton, Len: 4, Size: 4},
+		&expr.Cmp{Op: expr.CmpOpLt, Register: 1, Data: part},
+	}, all...)
+}
+
+// healCut removes a cut, and lets go on what waits in its line, if it has one.
+func healCut(id string, waiting *line) (moment Moment, dropped int64, err error) {
 	moment.From = history.Now()
 	conn, err := nftables.New()
 	if err != nil {
@@ -83,6 +102,11 @@ func healCut(id string) (moment Moment, dropped int64, err error) {
 	if dropped, err = countDropped(conn, table); err != nil {
 		return moment, 0, err
 	}
+	if waiting != nil {
+		if err = passAll(conn, table, waiting); err != nil {
+			return moment, 0, err
+		}
+	}
 	conn.DelTable(table)
 	err = conn.Flush()
 	moment.To = history.Now()
@@ -90,6 +114,16 @@ func healCut(id string) (moment Moment, dropped int64, err error) {
 		return moment, dropped, fmt.Errorf("nftables: %w", err)
 	}
 	return moment, dropped, nil
+}
+
+// passAll removes the rules and then lets go on what waits, before the chains go:
+// with a chain the kernel drops what waits in any queue of the network.
+func passAll(conn *nftables.Conn, table *nftables.Table, waiting *line) error {
+	conn.FlushTable(table)
+	if err := conn.Flush(); err != nil {
+		return fmt.Errorf("nftables: %w", err)
+	}
+	return waiting.flush()
 }
 
 func droppedBy(id string) (int64, error) {

@@ -66,12 +66,12 @@ func TestCuts(t *testing.T) {
 		}
 		foreign := conn.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "nat"})
 		addChain(conn, foreign, "in", nftables.ChainHookInput)
-		addDrop(conn, &nftables.Chain{Name: "in", Table: foreign}, sourceOffset, net.IPv4(192, 0, 2, 1).To4())
+		addRule(conn, &nftables.Chain{Name: "in", Table: foreign}, sourceOffset, net.IPv4(192, 0, 2, 1).To4(), drop(0))
 		if err := conn.Flush(); err != nil {
 			t.Error(err)
 			return
 		}
-		host := Local{Network: true}
+		host := Local{Network: new(Network)}
 		cutAndHeal(t, host)
 		if rules, err := conn.GetRules(foreign, &nftables.Chain{Name: "in", Table: foreign}); err != nil || len(rules) != 1 {
 			t.Errorf("the foreign table has rules %v, %v: want its own one", rules, err)

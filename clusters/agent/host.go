@@ -29,11 +29,16 @@ type Host interface {
 	// Processes returns the processes of the node as /proc shows them.
 	Processes(ctx context.Context) ([]Process, error)
 
-	// Cut drops all packets from and to the peers, in addition to other cuts.
+	// Cut drops, delays or slows down packets from and to the peers, in addition to
+	// other cuts. What a cut holds back is lost when another one is healed.
 	Cut(ctx context.Context, cut Cut) (Moment, error)
-	// Heal removes a cut and returns how many packets it dropped.
+	// Offers says why the kernel has not what a cut needs, whatever its id and
+	// peers; nil if it has.
+	Offers(ctx context.Context, cut Cut) error
+	// Heal removes a cut and returns what Dropped would. Packets that it has held
+	// back go on.
 	Heal(ctx context.Context, id string) (Moment, int64, error)
-	// Dropped returns how many packets a cut has dropped so far.
+	// Dropped returns how many packets a cut has dropped or held back so far.
 	Dropped(ctx context.Context, id string) (int64, error)
 	// Cuts lists the ids of the cuts that the kernel has.
 	Cuts(ctx context.Context) ([]string, error)
@@ -41,6 +46,11 @@ type Host interface {
 	// is ErrNoAnswer if nothing came back within the timeout, ErrRefused if nobody
 	// listens there.
 	Dial(ctx context.Context, address string, timeout time.Duration) error
+
+	// Answer returns how long it takes until the address answers an attempt to make
+	// a TCP connection, be it with a refusal. Its error is ErrNoAnswer if nothing
+	// came back within the timeout.
+	Answer(ctx context.Context, address string, timeout time.Duration) (time.Duration, error)
 
 	// SetClock moves the wall clock of the server to an offset from true time.
 	SetClock(ctx context.Context, offset time.Duration) (Moment, error)
@@ -87,12 +97,21 @@ type Process struct {
 	States string `json:"states"`
 }
 
-// Cut names a set of peers to be cut off from.
+// Cut says what happens to packets between the node and its peers. All of them
+// are dropped, unless it says something else.
 type Cut struct {
 	ID    string   `json:"id"`    // unique in a run
 	Peers []string `json:"peers"` // IPv4 addresses
 	// Deaf drops only what comes from the peers: they still hear the node.
 	Deaf bool `json:"deaf,omitempty"`
+	// Loss is the share of them to drop, between 0 and 1.
+	Loss float64 `json:"loss,omitempty"`
+	// Delay holds each of them back for some time, Jitter more or less; they keep
+	// their order. Jitter is less than Delay.
+	Delay  time.Duration `json:"delay,omitempty"`
+	Jitter time.Duration `json:"jitter,omitempty"`
+	// Rate is how many bytes a second go on in each direction; 0 for no limit.
+	Rate int64 `json:"rate,omitempty"`
 }
 
 // Reading is one look at the wall clock of a server.

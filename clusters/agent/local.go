@@ -13,9 +13,9 @@ import (
 type Local struct {
 	// PIDs lists the processes of the node; nil for all of the namespace.
 	PIDs func() ([]int, error)
-	// Network: the network namespace belongs to the node alone. Without it the
-	// node cannot be cut off.
-	Network bool
+	// Network is the network namespace if it belongs to the node alone. Without it
+	// the node cannot be cut off.
+	Network *Network
 	// ClockFile holds the offset of the server's wall clock for the driver; ""
 	// where the clock cannot be moved.
 	ClockFile   string
@@ -56,23 +56,31 @@ func (l Local) Processes(context.Context) ([]Process, error) {
 
 // Cut implements Host.
 func (l Local) Cut(_ context.Context, cut Cut) (Moment, error) {
-	if !l.Network {
+	if l.Network == nil {
 		return Moment{}, errNoNetwork
 	}
-	return applyCut(cut)
+	return l.Network.cut(cut)
+}
+
+// Offers implements Host.
+func (l Local) Offers(_ context.Context, cut Cut) error {
+	if l.Network == nil {
+		return errNoNetwork
+	}
+	return l.Network.offers(cut)
 }
 
 // Heal implements Host.
 func (l Local) Heal(_ context.Context, id string) (Moment, int64, error) {
-	if !l.Network {
+	if l.Network == nil {
 		return Moment{}, 0, errNoNetwork
 	}
-	return healCut(id)
+	return l.Network.heal(id)
 }
 
 // Dropped implements Host.
 func (l Local) Dropped(_ context.Context, id string) (int64, error) {
-	if !l.Network {
+	if l.Network == nil {
 		return 0, errNoNetwork
 	}
 	return droppedBy(id)
@@ -80,7 +88,7 @@ func (l Local) Dropped(_ context.Context, id string) (int64, error) {
 
 // Cuts implements Host.
 func (l Local) Cuts(context.Context) ([]string, error) {
-	if !l.Network {
+	if l.Network == nil {
 		return nil, nil
 	}
 	return listCuts()
@@ -102,6 +110,17 @@ func (l Local) Dial(ctx context.Context, address string, timeout time.Duration) 
 	default:
 		return err
 	}
+}
+
+// Answer implements Host.
+func (l Local) Answer(ctx context.Context, address string, timeout time.Duration) (time.Duration, error) {
+	began := time.Now()
+	err := l.Dial(ctx, address, timeout)
+	took := time.Since(began)
+	if errors.Is(err, ErrRefused) {
+		err = nil
+	}
+	return took, err
 }
 
 // Clock implements Host.

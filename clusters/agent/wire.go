@@ -25,19 +25,20 @@ type request struct {
 }
 
 type reply struct {
-	ID        int64     `json:"id"`
-	Error     string    `json:",omitempty"`
-	NoAnswer  bool      `json:",omitempty"` // the error is ErrNoAnswer
-	Refused   bool      `json:",omitempty"` // the error is ErrRefused
-	NoLeader  bool      `json:",omitempty"` // the error is ErrNoLeader
-	Yes       bool      `json:",omitempty"`
-	NoClock   bool      `json:",omitempty"` // the error is ErrClock
-	Moment    Moment    `json:",omitzero"`
-	Processes []Process `json:",omitempty"`
-	Dropped   int64     `json:",omitempty"`
-	Names     []string  `json:",omitempty"`
-	Reading   Reading   `json:",omitzero"`
-	Text      string    `json:",omitempty"`
+	ID        int64         `json:"id"`
+	Error     string        `json:",omitempty"`
+	NoAnswer  bool          `json:",omitempty"` // the error is ErrNoAnswer
+	Refused   bool          `json:",omitempty"` // the error is ErrRefused
+	NoLeader  bool          `json:",omitempty"` // the error is ErrNoLeader
+	Yes       bool          `json:",omitempty"`
+	NoClock   bool          `json:",omitempty"` // the error is ErrClock
+	Moment    Moment        `json:",omitzero"`
+	Processes []Process     `json:",omitempty"`
+	Dropped   int64         `json:",omitempty"`
+	Names     []string      `json:",omitempty"`
+	Reading   Reading       `json:",omitzero"`
+	Text      string        `json:",omitempty"`
+	Span      time.Duration `json:",omitempty"`
 }
 
 // callLimit bounds a call whose context has no deadline.
@@ -72,7 +73,7 @@ func Serve(ctx context.Context, host Host, input io.Reader, output io.Writer) er
 // deed says whether a method changes anything.
 func deed(method string) bool {
 	switch method {
-	case "signal", "cut", "heal", "set-clock", "wipe":
+	case "signal", "cut", "offers", "heal", "set-clock", "wipe":
 		return true
 	}
 	return false
@@ -101,6 +102,8 @@ func perform(ctx context.Context, host Host, r request, deeds sync.Locker) reply
 		answer.Processes, err = host.Processes(ctx)
 	case "cut":
 		answer.Moment, err = host.Cut(ctx, r.Cut)
+	case "offers":
+		err = host.Offers(ctx, r.Cut)
 	case "heal":
 		answer.Moment, answer.Dropped, err = host.Heal(ctx, r.Target)
 	case "dropped":
@@ -109,6 +112,8 @@ func perform(ctx context.Context, host Host, r request, deeds sync.Locker) reply
 		answer.Names, err = host.Cuts(ctx)
 	case "dial":
 		err = host.Dial(ctx, r.Target, r.Span)
+	case "answer":
+		answer.Span, err = host.Answer(ctx, r.Target, r.Span)
 	case "set-clock":
 		answer.Moment, err = host.SetClock(ctx, r.Span)
 	case "clock":
@@ -138,7 +143,7 @@ func perform(ctx context.Context, host Host, r request, deeds sync.Locker) reply
 type Remote struct {
 	// lines go to the agent by one writer: who waits for an agent that takes none
 	// must be able to give up.
-	lines chan line
+	lines chan message
 	gone  chan struct{} // closed with err
 
 	mu      sync.Mutex
@@ -147,8 +152,8 @@ type Remote struct {
 	err     error // why no more answers will come
 }
 
-// line is a request as it is sent.
-type line struct {
+// message is a request as it is sent.
+type message struct {
 	id   int64
 	text []byte
 }
@@ -161,7 +166,7 @@ var errGone = errors.New("the agent is gone")
 // Connect talks to the agent behind the two streams. When its output has ended
 // lastWords says what it had to complain about; it may wait for that.
 func Connect(input io.Writer, output io.Reader, lastWords func() string) *Remote {
-	r := &Remote{lines: make(chan line), gone: make(chan struct{}), waiting: make(map[int64]chan reply)}
+	r := &Remote{lines: make(chan message), gone: make(chan struct{}), waiting: make(map[int64]chan reply)}
 	go r.transmit(input)
 	go r.receive(output, lastWords)
 	return r
@@ -281,7 +286,7 @@ func (r *Remote) send(ctx context.Context, call request) (<-chan reply, error) {
 		return nil, err
 	}
 	select {
-	case r.lines <- line{call.ID, append(text, '\n')}:
+	case r.lines <- message{call.ID, append(text, '\n')}:
 	case <-r.gone: // whoever waits was told
 	case <-ctx.Done():
 		r.forget(call.ID)
@@ -322,6 +327,12 @@ func (r *Remote) Cut(ctx context.Context, cut Cut) (Moment, error) {
 	return answer.Moment, err
 }
 
+// Offers implements Host.
+func (r *Remote) Offers(ctx context.Context, cut Cut) error {
+	_, err := r.call(ctx, request{Method: "offers", Cut: cut})
+	return err
+}
+
 // Heal implements Host.
 func (r *Remote) Heal(ctx context.Context, id string) (Moment, int64, error) {
 	answer, err := r.call(ctx, request{Method: "heal", Target: id})
@@ -344,6 +355,12 @@ func (r *Remote) Cuts(ctx context.Context) ([]string, error) {
 func (r *Remote) Dial(ctx context.Context, address string, timeout time.Duration) error {
 	_, err := r.call(ctx, request{Method: "dial", Target: address, Span: timeout})
 	return err
+}
+
+// Answer implements Host.
+func (r *Remote) Answer(ctx context.Context, address string, timeout time.Duration) (time.Duration, error) {
+	answer, err := r.call(ctx, request{Method: "answer", Target: address, Span: timeout})
+	return answer.Span, err
 }
 
 // SetClock implements Host.

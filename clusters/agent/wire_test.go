@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -73,6 +74,13 @@ func (a answers) Cut(_ context.Context, cut Cut) (Moment, error) {
 func (a answers) Heal(_ context.Context, id string) (Moment, int64, error) {
 	return a.moment, int64(len(id)), a.fail
 }
+func (a answers) Offers(_ context.Context, cut Cut) error {
+	a.cuts <- cut
+	return a.fail
+}
+func (a answers) Answer(_ context.Context, address string, timeout time.Duration) (time.Duration, error) {
+	return timeout + time.Duration(len(address)), a.fail
+}
 func (a answers) Cuts(context.Context) ([]string, error) { return []string{"f1", "f2"}, a.fail }
 func (a answers) SetClock(_ context.Context, offset time.Duration) (Moment, error) {
 	a.offsets <- offset
@@ -105,11 +113,21 @@ func TestWireCarries(t *testing.T) {
 					t.Errorf("%s: changed on the way, or %v", what, err)
 				}
 			}
-			moment, err := remote.Cut(t.Context(), Cut{ID: "f1", Peers: []string{"10.0.0.1", "10.0.0.2"}})
+			cut := Cut{
+				ID: "f1", Peers: []string{"10.0.0.1", "10.0.0.2"},
+				Loss: 0.3, Delay: time.Second, Jitter: time.Millisecond, Rate: 8000,
+			}
+			moment, err := remote.Cut(t.Context(), cut)
 			check("cut", err, moment == host.moment)
-			if got := <-host.cuts; got.ID != "f1" || fmt.Sprint(got.Peers) != "[10.0.0.1 10.0.0.2]" {
+			if got := <-host.cuts; !reflect.DeepEqual(got, cut) {
 				t.Errorf("cut arrives as %+v", got)
 			}
+			check("offers", remote.Offers(t.Context(), cut), true)
+			if got := <-host.cuts; !reflect.DeepEqual(got, cut) {
+				t.Errorf("what is to be offered arrives as %+v", got)
+			}
+			took, err := remote.Answer(t.Context(), "four", time.Second)
+			check("answer", err, took == time.Second+4)
 			moment, dropped, err := remote.Heal(t.Context(), "four")
 			check("heal", err, moment == host.moment && dropped == 4)
 			cuts, err := remote.Cuts(t.Context())

@@ -64,7 +64,7 @@ func serverCommand(s *system) *cobra.Command {
 func agentCommand(s *system) *cobra.Command {
 	var servers, driver, launcher string
 	var server int
-	host := agent.Local{Network: true}
+	host := agent.Local{Network: new(agent.Network)}
 	cmd := &cobra.Command{
 		Use: "agent", Hidden: true, Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/google/nftables/expr"
+	"github.com/google/nftables/xt"
+)
+
+// Network is a network namespace that belongs to one node alone, and what waits
+// in it. Its zero value is ready for use.
+type Network struct {
+	mu     sync.Mutex
+	queues uint16           // how many there have been
+	lines  map[string]*line // by id of the cut
+}
+
+func (n *Network) cut(cut Cut) (Moment, error) {
+	if cut.Delay == 0 && cut.Rate == 0 {
+		return applyCut(cut, drop(cut.Loss))
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.lines[cut.ID] != nil {
+		return Moment{}, fmt.Errorf("a cut %q is in force already", cut.ID)
+	}
+	n.queues++
+	l, err := openLine(n.queues, cut)
+	if err != nil {
+		return Moment{}, err
+	}
+	moment, err := applyQueue(cut, n.queues)
+	if err != nil {
+		l.close()
+		return moment, err
+	}
+	if n.lines == nil {
+		n.lines = make(map[string]*line)
+	}
+	n.lines[cut.ID] = l
+	return moment, nil
+}
+
+// applyQueue tries nftables' own expression first, which not every kernel has,
+// and then the ways in which iptables says it.
+func applyQueue(cut Cut, number uint16) (Moment, error) {
+	ways := [][]expr.Any{
+		{&expr.Counter{}, &expr.Queue{Num: number, Flag: expr.QueueFlagBypass}},
+		{&expr.Counter{}, iptablesQueue(3, number)},
+		{&expr.Counter{}, iptablesQueue(2, number)},
+	}
+	var refused error
+	for _, way := range ways {
+		moment, err := applyCut(cut, way)
+		if err == nil {
+			return moment, nil
+		}
+		refused = errors.Join(refused, err)
+	}
+	return Moment{}, refused
+}
+
+// iptablesQueue is the target NFQUEUE, with struct xt_NFQ_info_v2 or v3 of the
+// kernel's linux/netfilter/xt_NFQUEUE.h, padded as it asks.
+func iptablesQueue(revision uint32, number uint16) expr.Any {
+	const queues, bypass = 1, 1
+	info := make(xt.Unknown, 8)
+	for i, field := range []uint16{number, queues, bypass} {
+		binary.NativeEndian.PutUint16(info[2*i:], field)
+	}
+	return &expr.Target{Name: "NFQUEUE", Rev: revision, Info: &info}
+}
+
+func (n *Network) heal(id string) (Moment, int64, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	l := n.lines[id]
+	moment, dropped, err := healCut(id, l)
+	if err == nil && l != nil {
+		l.close()
+		delete(n.lines, id)
+	}
+	return moment, dropped, err
+}
+
+// nobody has this address (RFC 5737).
+const nobody = "192.0.2.1"
+
+// offers tries a cut from nobody.
+func (n *Network) offers(cut Cut) error {
+	cut.ID, cut.Peers = "offer", []string{nobody}
+	if _, err := n.cut(cut); err != nil {
+		return err
+	}
+	_, _, err := n.heal(cut.ID)
+	return err
+}
