@@ -41,6 +41,7 @@ func clockFlags(node *Node, driver agent.ClockDriver) []string {
 // monotonic clock: on another machine, or in a virtual one, the times of a history
 // could not be compared.
 func startClock(ctx context.Context, node *Node) error {
+	node.Clock = node.Server.NoClock
 	before := history.Now()
 	moment, err := node.Host.SetClock(ctx, 0)
 	switch {

@@ -50,6 +50,9 @@ type Server struct {
 	Sysctls map[string]string
 	// ClockEnv prepares the server for libfaketime, where its image has it.
 	ClockEnv []string
+	// NoClock says why the server's wall clock cannot be moved, nil if it can, for
+	// reasons that are its own.
+	NoClock error
 	// NoWipe says why the server cannot be started again with an empty disk; nil if it can.
 	NoWipe error
 	// Later servers start when the others are ready.

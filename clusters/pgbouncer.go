@@ -15,7 +15,7 @@ import (
 func pgBouncerServer() Server {
 	return Server{
 		Program: "pgbouncer", Port: pgBouncerPort, Probes: pgBouncerProbes{}, Later: true,
-		NoWipe:  errNothingOnDisk,
+		NoClock: errNoTime, NoWipe: errNothingOnDisk,
 		Files:   func(p Place) map[string]string { return map[string]string{pgBouncerFile: pgBouncerSettings(p)} },
 		Command: func(p Place) []string { return []string{"pgbouncer", p.Folder + "/" + pgBouncerFile} },
 	}

@@ -56,7 +56,7 @@ func dataServer(args ...string) Server {
 func sentinelServer() Server {
 	server := redisServer("redis")
 	server.Program, server.Port, server.Probes, server.Later = "sentinel", sentinelPort, sentinelProbes{redisProbes{version: "redis_version"}}, true
-	server.NoWipe = errFirstPrimary
+	server.NoClock, server.NoWipe = errSentinelTime, errFirstPrimary
 	// A Sentinel writes what it learns into its file, which must survive a kill.
 	server.Files = func(p Place) map[string]string {
 		return map[string]string{sentinelFile: sentinelConfig(p.IPs[0])}
@@ -66,6 +66,9 @@ func sentinelServer() Server {
 	}
 	return server
 }
+
+// errSentinelTime is why the clock of a Sentinel cannot be moved with proof.
+var errSentinelTime = errors.New("a Sentinel does not tell the time")
 
 // errFirstPrimary is why a Sentinel cannot be started again with an empty disk.
 var errFirstPrimary = errors.New("it would take the first primary for the present one")

@@ -37,6 +37,10 @@ const (
 	// gone. Error says who told it: "service" or "deadline".
 	Lost Function = "lost"
 
+	// Deferred is a single Info event of the resource: a write has arrived, and is
+	// held back by the fault that Note names. What becomes of it is a Write event.
+	Deferred Function = "deferred"
+
 	// Final is a single OK event of the resource: what one key holds at the end.
 	Final Function = "final"
 
@@ -111,7 +115,7 @@ type Event struct {
 	Value json.RawMessage `json:"value,omitempty"`
 
 	Fault *Fault `json:"fault,omitempty"` // on FaultPhase events
-	Note  string `json:"note,omitempty"`  // name of the phase on Phase events
+	Note  string `json:"note,omitempty"`  // name of the phase on Phase events, id of the fault on Deferred ones
 	Error string `json:"error,omitempty"` // why, on fail and info
 }
 

@@ -18,6 +18,10 @@ import (
 type Environment struct {
 	Servers []*clusters.Node
 	Workers []*clusters.Node
+	// Post holds back writes to the resource, and Watch has seen what the workers and
+	// the resource said; nil in a plan.
+	Post  Post
+	Watch *Watch
 	// Lease is the time after which the lock can end by itself; 0 for never.
 	Lease time.Duration
 }
@@ -109,7 +113,7 @@ func Kinds() []Kind {
 	return []Kind{
 		pauseKind(), freezeKind(), killKind(), wipeKind(), crashKind(),
 		clockKind(), strobeKind(), partitionKind(), oneWayKind(),
-		packetLossKind(), packetDelayKind(), slowLinkKind(),
+		packetLossKind(), packetDelayKind(), slowLinkKind(), delayWriteKind(),
 	}
 }
 

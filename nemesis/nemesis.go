@@ -72,7 +72,7 @@ func (n *Nemesis) Plan() error {
 
 // possible lists the nodes that a step may hit.
 func (n *Nemesis) possible(step Step) ([]*clusters.Node, error) {
-	r := resolver{env: n.Environment, rng: rand.New(rand.NewPCG(n.Schedule.Seed, 1))}
+	r := resolver{env: n.Environment, rng: rand.New(rand.NewPCG(n.Schedule.Seed, 1)), can: n.can(step)}
 	targets, err := r.anyOf(step.Target)
 	if err != nil {
 		return nil, err
@@ -96,6 +96,15 @@ func peersIn(cuts map[*clusters.Node][]*clusters.Node, targets []*clusters.Node)
 		}
 	}
 	return peers
+}
+
+// can returns what a step's kind of fault says of nodes.
+func (n *Nemesis) can(step Step) func(*clusters.Node) error {
+	kind, known := KindByName(step.Fault)
+	if !known {
+		return nil
+	}
+	return func(node *clusters.Node) error { return kind.Can(n.Environment, node) }
 }
 
 // UnavailableError says that a fault cannot be had on this cluster.
@@ -266,7 +275,7 @@ func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.
 	if holder == "" {
 		holder = n.Watch.holder()
 	}
-	r := resolver{env: n.Environment, gone: n.gone, rng: n.rng, holder: holder, leader: leader}
+	r := resolver{env: n.Environment, gone: n.gone, rng: n.rng, holder: holder, leader: leader, can: n.can(step)}
 	var err error
 	if order.Targets, err = r.targets(step.Target); err != nil {
 		return order, nil, err

@@ -37,6 +37,22 @@ type resolver struct {
 	holder string          // worker inside its section, "" if none is known
 	leader *clusters.Node  // nil if none is known
 	gone   map[string]bool // workers that were killed
+	// can says why a node cannot suffer the fault, for which "one" is then another;
+	// nil if all can.
+	can func(*clusters.Node) error
+}
+
+// able lists the nodes that can suffer the fault; all of them if none can, so that
+// it is said why.
+func (r resolver) able(nodes []*clusters.Node) []*clusters.Node {
+	if r.can == nil {
+		return nodes
+	}
+	able := slices.DeleteFunc(slices.Clone(nodes), func(n *clusters.Node) bool { return r.can(n) != nil })
+	if len(able) == 0 {
+		return nodes
+	}
+	return able
 }
 
 // workers lists those that live.
@@ -140,6 +156,9 @@ func (r resolver) share(text string) (nodes []*clusters.Node, is bool, err error
 	size, is := sizes[word]
 	if !is {
 		return nil, false, nil
+	}
+	if word == roleOne {
+		from = r.able(from)
 	}
 	nodes, err = r.some(size, from)
 	return nodes, true, err

@@ -14,6 +14,14 @@ type Watch struct {
 	inside  map[string]string // worker to grant
 	gone    map[string]bool   // workers that were killed
 	waiting map[*wait]bool
+	held    map[string]*heldWrite // writes held back, by the id of the order
+}
+
+// heldWrite is a write that was held back, and what became of it, "" if nothing yet.
+type heldWrite struct {
+	client  string
+	op      int64
+	outcome history.Type
 }
 
 type wait struct {
@@ -29,18 +37,46 @@ type entry struct {
 
 // NewWatch returns a Watch that has seen nothing.
 func NewWatch() *Watch {
-	return &Watch{inside: make(map[string]string), gone: make(map[string]bool), waiting: make(map[*wait]bool)}
+	return &Watch{inside: make(map[string]string), gone: make(map[string]bool), waiting: make(map[*wait]bool), held: make(map[string]*heldWrite)}
 }
 
 // Observe takes notice of an event.
 func (w *Watch) Observe(e history.Event) {
 	switch {
-	case e.Process == history.Resource || e.Process == history.Nemesis:
+	case e.Process == history.Resource:
+		w.store(e)
+	case e.Process == history.Nemesis:
 	case e.F == history.Read && e.Type == history.OK:
 		w.enter(e)
 	case e.F == history.Release && e.Type == history.Invoke, e.F == history.Lost:
 		w.leave(e.Process)
 	}
+}
+
+// store takes notice of what the resource does with writes that are held back.
+func (w *Watch) store(e history.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e.F == history.Deferred {
+		w.held[e.Note] = &heldWrite{client: e.Client, op: e.Op}
+		return
+	}
+	for _, held := range w.held {
+		if e.F == history.Write && held.client == e.Client && held.op == e.Op {
+			held.outcome = e.Type
+		}
+	}
+}
+
+// deferred says whether a write was held back by an order, and what became of it.
+func (w *Watch) deferred(order string) (arrived bool, outcome history.Type) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	held := w.held[order]
+	if held == nil {
+		return false, ""
+	}
+	return true, held.outcome
 }
 
 func (w *Watch) enter(e history.Event) {

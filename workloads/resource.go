@@ -61,6 +61,8 @@ type resource struct {
 	config ResourceConfig
 	record *Emitter
 
+	deferrals *deferrals
+
 	mu      sync.Mutex
 	keys    map[string]*keyState
 	order   []string // of first access
@@ -73,15 +75,16 @@ type resource struct {
 // state of every key.
 func RunResource(ctx context.Context, config ResourceConfig, input io.Reader, output io.Writer) error {
 	r := &resource{
-		config: config,
-		record: NewEmitter(history.Resource, output),
-		keys:   make(map[string]*keyState),
+		config:    config,
+		record:    NewEmitter(history.Resource, output),
+		deferrals: newDeferrals(),
+		keys:      make(map[string]*keyState),
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	served := make(chan error, 1)
 	go func() { served <- r.serve(ctx) }()
-	if err := untilEnd(input, served); err != nil {
+	if err := untilEnd(func() error { return r.deferrals.obey(input) }, served); err != nil {
 		return fmt.Errorf("resource: %w", err)
 	}
 	return r.reportFinal()
@@ -94,13 +97,10 @@ func (r *resource) serve(ctx context.Context) error {
 	})
 }
 
-// untilEnd waits for the end of the input or of the server, whichever is first.
-func untilEnd(input io.Reader, served <-chan error) error {
+// untilEnd obeys until the end of the input or of the server, whichever is first.
+func untilEnd(obey func() error, served <-chan error) error {
 	ended := make(chan error, 1)
-	go func() {
-		_, err := io.Copy(io.Discard, input)
-		ended <- err
-	}()
+	go func() { ended <- obey() }()
 	select {
 	case err := <-served:
 		return err
@@ -118,6 +118,7 @@ func (r *resource) currentKey(struct{}) KeyAnswer {
 func keyName(n int) string { return fmt.Sprintf("k%d", n) }
 
 func (r *resource) access(a Access) Answer {
+	r.arrive(a)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	state := r.state(a.Key)

@@ -94,8 +94,9 @@ const (
 	// watchdogGrace is how long a call may overrun its deadline before the
 	// worker gives up on it.
 	watchdogGrace = 500 * time.Millisecond
-	// resourceTimeout bounds a call to the resource, which no fault touches.
-	resourceTimeout = 10 * time.Second
+	// resourceTimeout bounds a call to the resource: no fault touches it but one, and
+	// that one lasts longer than the lease.
+	resourceTimeout = 5 * time.Minute
 )
 
 // errGuard says that the resource refused an access.

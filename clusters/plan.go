@@ -1,0 +1,37 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Plan returns servers and workers as a run would have them, with nothing behind
+// them: what can be done to a node is known, but for what only its machine can
+// tell, before there is one.
+func (s Spec) Plan(servers, workers int) (serverNodes, workerNodes []*Node) {
+	for i := range servers {
+		node := &Node{Name: fmt.Sprintf("n%d", i+1), Server: s.Server(i), Clock: errEmbeddedClock}
+		if s.OnDocker() {
+			node.place(plannedIP)
+			node.Clock, node.Again = node.Server.NoClock, func(context.Context) error { return errOnlyPlanned }
+		}
+		serverNodes = append(serverNodes, node)
+	}
+	for i := range workers {
+		node := &Node{Name: fmt.Sprintf("w%d", i+1)}
+		if s.OnDocker() {
+			node.place(plannedIP)
+		}
+		workerNodes = append(workerNodes, node)
+	}
+	return serverNodes, workerNodes
+}
+
+// plannedIP is an address for documentation (RFC 5737), which nobody has.
+const plannedIP = "192.0.2.1"
+
+var errOnlyPlanned = errors.New("it was never started")
+
+// place gives a node what each has that is a container in a network.
+func (n *Node) place(ip string) { n.IP, n.freezer = ip, new(freezer) }

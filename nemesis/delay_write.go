@@ -1,0 +1,118 @@
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"lockcheck/clusters"
+	"lockcheck/clusters/agent"
+	"lockcheck/history"
+)
+
+// Post holds back writes on their way to the resource.
+type Post interface {
+	Defer(id, worker string) error
+	Deliver(id string) error
+}
+
+// delayWrite holds back what the holder writes: it was sent in time, and arrives
+// when the lock is somebody else's. No look at the deadline by the client can
+// prevent that.
+type delayWrite struct {
+	env     Environment
+	id      string
+	targets []*clusters.Node
+}
+
+func delayWriteKind() Kind {
+	return Kind{
+		Name: history.DelayWrite, Summary: "hold back the next write of a worker on its way to the resource",
+		Target: roleHolder,
+		Can: func(env Environment, node *clusters.Node) error {
+			if env.server(node) {
+				return errors.New("servers write nothing to the resource")
+			}
+			return nil
+		},
+		New: func(env Environment, order Order) (Fault, error) {
+			if env.Post == nil {
+				return nil, errors.New("there is no resource")
+			}
+			return &delayWrite{env: env, id: order.ID, targets: order.Targets}, nil
+		},
+		Random: func(rng *rand.Rand, env Environment, step *Step) { randomPause(rng, env, step) },
+	}
+}
+
+func (d *delayWrite) Apply(context.Context) (agent.Moment, error) {
+	moment := agent.Moment{From: history.Now()}
+	var errs []error
+	for _, target := range d.targets {
+		errs = append(errs, d.env.Post.Defer(d.mark(target), target.Name))
+	}
+	moment.To = history.Now()
+	return moment, errors.Join(errs...)
+}
+
+// mark is the id under which the writes of one target are held back.
+func (d *delayWrite) mark(target *clusters.Node) string { return d.id + "/" + target.Name }
+
+// Prove waits until the resource says that it holds back a write of each target.
+func (d *delayWrite) Prove(ctx context.Context) (string, error) {
+	evidence := ""
+	for _, target := range d.targets {
+		said, err := poll(ctx, func(context.Context) (string, error) {
+			if arrived, _ := d.env.Watch.deferred(d.mark(target)); !arrived {
+				return "", fmt.Errorf("no write of %s has arrived at the resource", target.Name)
+			}
+			return "the resource holds back a write of " + target.Name, nil
+		})
+		if err != nil {
+			return "", err
+		}
+		evidence = joined(evidence, said)
+	}
+	return evidence, nil
+}
+
+func (d *delayWrite) Heal(context.Context) (Healing, error) {
+	moment := agent.Moment{From: history.Now()}
+	var errs []error
+	for _, target := range d.targets {
+		errs = append(errs, d.env.Post.Deliver(d.mark(target)))
+	}
+	moment.To = history.Now()
+	return Healing{Moment: moment}, errors.Join(errs...)
+}
+
+// ProveHealed waits until the resource has judged what it held back.
+func (d *delayWrite) ProveHealed(ctx context.Context) (string, error) {
+	evidence := ""
+	for _, target := range d.targets {
+		said, err := poll(ctx, func(context.Context) (string, error) {
+			switch arrived, judged := d.env.Watch.deferred(d.mark(target)); {
+			case !arrived:
+				return "no write of " + target.Name + " was held back", nil
+			case judged == "":
+				return "", fmt.Errorf("the write of %s was not delivered", target.Name)
+			default:
+				return fmt.Sprintf("the write of %s was delivered: %s", target.Name, judged), nil
+			}
+		})
+		if err != nil {
+			return "", err
+		}
+		evidence = joined(evidence, said)
+	}
+	return evidence, nil
+}
+
+// joined appends to a list in a sentence.
+func joined(list, item string) string {
+	if list == "" {
+		return item
+	}
+	return list + "; " + item
+}
