@@ -220,9 +220,9 @@ func (p *packet) proveLoss(ctx context.Context) (string, error) {
 		case err != nil:
 			return "", err
 		case lost > 0:
-			return fmt.Sprintf("%d lost in %d attempts of %s to connect to %s", lost, attempts, from.Name, to.Name), nil
+			return fmt.Sprintf("%s lost a packet in attempt %d to connect to %s", from.Name, attempts, to.Name), nil
 		case time.Now().After(deadline):
-			return "", fmt.Errorf("none lost in %d attempts of %s to connect to %s", attempts, from.Name, to.Name)
+			return "", fmt.Errorf("%s lost no packet in %d attempts to connect to %s", from.Name, attempts, to.Name)
 		}
 	}
 }

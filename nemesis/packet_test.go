@@ -112,7 +112,7 @@ func TestPackets(t *testing.T) {
 	}{
 		{
 			name: "loss", step: loss, target: "w1", from: "n1,n2", want: proven,
-			at: history.Proven, evidence: "1 lost in 1 attempts of w1 to connect to n1", dropped: 2,
+			at: history.Proven, evidence: "w1 lost a packet in attempt 1 to connect to n1", dropped: 2,
 		},
 		{
 			name: "delay", step: delay, target: "w1", from: "n1", want: proven,

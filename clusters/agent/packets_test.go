@@ -87,17 +87,27 @@ func (l *link) count(t *testing.T, want uint32) {
 	}
 }
 
-// atOnce sends a number and says whether it has arrived when the send returns, as
-// on loopback it has if nothing holds it back.
-func (l *link) atOnce(n uint32) error {
+// arrives sends a number and waits for it.
+func (l *link) arrives(n uint32) error {
 	if err := l.send(n, 4); err != nil {
 		return err
 	}
-	got, err := next(l.far, unix.MSG_DONTWAIT)
+	got, err := next(l.far, 0)
 	if err == nil && got != n {
 		err = fmt.Errorf("%d in place of %d", got, n)
 	}
 	return err
+}
+
+// heldBack sends a number and looks whether it is there already.
+func (l *link) heldBack(n uint32) error {
+	if err := l.send(n, 4); err != nil {
+		return err
+	}
+	if _, err := next(l.far, unix.MSG_DONTWAIT); !errors.Is(err, unix.EAGAIN) {
+		return fmt.Errorf("number %d is not held back: %v", n, err)
+	}
+	return nil
 }
 
 // onLink runs f in a network of its own with a link.
@@ -114,7 +124,7 @@ func onLink(t *testing.T, f func(Local, *link)) {
 			return
 		}
 		defer l.close()
-		if err := l.atOnce(0); err != nil {
+		if err := l.arrives(0); err != nil {
 			t.Errorf("before anything: %v", err)
 			return
 		}
@@ -156,23 +166,44 @@ func TestLoss(t *testing.T) {
 		if !cutPeer(t, host, Cut{ID: "f1", Loss: share}) {
 			return
 		}
-		lost := 0
+		arrived := 0
 		for n := range uint32(datagrams) {
-			if err := l.atOnce(n); errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EPERM) {
-				lost++
-			} else if err != nil {
+			// The sender is told of what is dropped on its way out.
+			if err := l.send(n, 4); err != nil && !errors.Is(err, unix.EPERM) {
 				t.Error(err)
 				return
 			}
+			for {
+				if _, err := next(l.far, unix.MSG_DONTWAIT); err != nil {
+					break
+				}
+				arrived++
+			}
+		}
+		lost := healed(t, host, l, "f1", -1)
+		if err := l.send(datagrams, 4); err != nil {
+			t.Error(err)
+		}
+		for {
+			n, err := next(l.far, 0)
+			if err != nil {
+				t.Error(err)
+			}
+			if err != nil || n == datagrams {
+				break
+			}
+			arrived++
+		}
+		if int64(datagrams-arrived) != lost {
+			t.Errorf("%d of %d arrived, and %d were counted as lost", arrived, datagrams, lost)
 		}
 		// Ten standard deviations of the binomial distribution.
 		if far := 10 * math.Sqrt(datagrams*share*(1-share)); math.Abs(float64(lost)-datagrams*share) > far {
 			t.Errorf("%d of %d lost", lost, datagrams)
 		}
 		t.Logf("%d of %d lost", lost, datagrams)
-		healed(t, host, l, "f1", int64(lost))
 		for n := range uint32(100) {
-			if err := l.atOnce(n); err != nil {
+			if err := l.arrives(n); err != nil {
 				t.Errorf("healed: %v", err)
 			}
 		}
@@ -219,7 +250,7 @@ func TestDelay(t *testing.T) {
 		}
 		l.count(t, datagrams)
 		healed(t, host, l, "f1", 3*datagrams)
-		if err := l.atOnce(7); err != nil {
+		if err := l.arrives(7); err != nil {
 			t.Errorf("healed: %v", err)
 		}
 	})
@@ -245,7 +276,7 @@ func TestRate(t *testing.T) {
 		}
 		t.Logf("%d bytes at %d/s took %s", datagrams*1000, rate, took)
 		healed(t, host, l, "f1", datagrams)
-		if err := l.atOnce(7); err != nil {
+		if err := l.arrives(7); err != nil {
 			t.Errorf("healed: %v", err)
 		}
 	})
@@ -266,13 +297,13 @@ func TestHealReleases(t *testing.T) {
 					return
 				}
 				for n := range uint32(datagrams) {
-					if err := l.atOnce(n); !errors.Is(err, unix.EAGAIN) {
-						t.Errorf("number %d is not held back: %v", n, err)
+					if err := l.heldBack(n); err != nil {
+						t.Error(err)
 					}
 				}
 				healed(t, host, l, "f1", datagrams)
 				l.count(t, datagrams)
-				if err := l.atOnce(7); err != nil {
+				if err := l.arrives(7); err != nil {
 					t.Errorf("healed: %v", err)
 				}
 			})
@@ -299,11 +330,12 @@ func TestTwoDelays(t *testing.T) {
 		if _, met, err := host.Heal(t.Context(), "f1"); err != nil || met != 1 {
 			t.Errorf("%d met f1, %v", met, err)
 		}
-		if err := l.atOnce(1); !errors.Is(err, unix.EAGAIN) {
-			t.Errorf("the second no longer delays: %v", err)
+		sent = time.Now()
+		if err := l.arrives(1); err != nil {
+			t.Error(err)
 		}
-		if got, err := next(l.far, 0); err != nil || got != 1 {
-			t.Errorf("got %d, %v", got, err)
+		if took := time.Since(sent); took < 20*time.Millisecond {
+			t.Errorf("the second no longer delays: took %s", took)
 		}
 		healed(t, host, l, "f2", 2)
 	})
@@ -315,11 +347,11 @@ func TestDeadAgent(t *testing.T) {
 		if !cutPeer(t, host, Cut{ID: "f1", Delay: time.Hour}) {
 			return
 		}
-		if err := l.atOnce(0); !errors.Is(err, unix.EAGAIN) {
-			t.Errorf("alive: not held back: %v", err)
+		if err := l.heldBack(0); err != nil {
+			t.Errorf("alive: %v", err)
 		}
 		host.Network.lines["f1"].close() // as the end of its process does
-		if err := l.atOnce(1); err != nil {
+		if err := l.arrives(1); err != nil {
 			t.Errorf("dead: %v", err)
 		}
 		// Its successor finds the rules.
@@ -388,7 +420,7 @@ func TestRefusedDelays(t *testing.T) {
 		if _, err := host.Cut(ctx, Cut{ID: "f1", Peers: []string{peer, "n2"}, Delay: time.Hour}); err == nil {
 			t.Error("a name is taken for an address")
 		}
-		if err := l.atOnce(1); err != nil || len(host.Network.lines) > 0 {
+		if err := l.arrives(1); err != nil || len(host.Network.lines) > 0 {
 			t.Errorf("left %d lines, %v", len(host.Network.lines), err)
 		}
 		if !cutPeer(t, host, Cut{ID: "f1", Delay: time.Hour}) {
