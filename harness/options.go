@@ -49,6 +49,8 @@ type Options struct {
 	// UntilOverlap ends the time for faults when two workers are seen to hold the
 	// lock at once.
 	UntilOverlap bool
+	// SkipUnavailable leaves out faults that cannot be had on these servers.
+	SkipUnavailable bool
 	// Rate bounds the holds per second of all workers together; 0 for no bound.
 	Rate    float64
 	TTL     time.Duration
@@ -114,6 +116,8 @@ type test struct {
 	effective time.Duration
 	schedule  nemesis.Schedule
 	quiet     time.Duration
+	// unavailable says which kinds of faults were left out, and why.
+	unavailable []string
 }
 
 // prepare checks the options and fills in what they leave open.
@@ -143,7 +147,10 @@ func prepare(o Options) (*test, error) {
 	if t.TimeLimit == 0 {
 		t.TimeLimit = max(DefaultTimeLimit, 3*t.quiet)
 	}
-	return t, t.plan()
+	if err := t.plan(); err != nil {
+		return nil, err
+	}
+	return t, t.settle()
 }
 
 // slack is how much longer than its lease the lock may take to be free again.
@@ -270,6 +277,38 @@ func (t *test) plan() error {
 	t.schedule, err = nemesis.Random(t.Seed, wishes, nemesis.Environment{Lease: t.effective}, t.Interval, t.active())
 	if err != nil {
 		return &UsageError{Err: err}
+	}
+	return nil
+}
+
+// settle refuses a schedule with faults that cannot be had on the servers of the
+// lock, as far as that is known before they run, or leaves those out.
+func (t *test) settle() error {
+	servers, workers := t.spec.Plan(t.Nodes, t.Concurrency)
+	plan := nemesis.Nemesis{
+		Environment: nemesis.Environment{Servers: servers, Workers: workers, Lease: t.effective},
+		Schedule:    t.schedule,
+	}
+	err := plan.Plan()
+	var unavailable *nemesis.UnavailableError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &unavailable):
+		return &UsageError{Err: err}
+	case !t.SkipUnavailable:
+		return fmt.Errorf("%w; --skip-unavailable leaves it out", err)
+	}
+	var ids []string
+	for _, o := range plan.Obstacles() {
+		ids = append(ids, o.Step)
+		if why := o.Error(); !slices.Contains(t.unavailable, why) {
+			t.unavailable = append(t.unavailable, why)
+		}
+	}
+	t.schedule = t.schedule.Without(ids...)
+	if len(t.schedule.Steps) == 0 {
+		return fmt.Errorf("nothing is left of the schedule: %w", err)
 	}
 	return nil
 }

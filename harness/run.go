@@ -233,8 +233,11 @@ func (r *run) start(ctx context.Context) error {
 		return err
 	}
 	r.nemesis = &nemesis.Nemesis{
-		Environment: nemesis.Environment{Servers: r.cluster.Servers(), Workers: r.workers, Lease: r.effective},
-		Schedule:    r.schedule, Journal: r.journal, Watch: nemesis.NewWatch(),
+		Environment: nemesis.Environment{
+			Servers: r.cluster.Servers(), Workers: r.workers, Lease: r.effective,
+			Post: workloads.Post{Resource: r.resource.Input}, Watch: nemesis.NewWatch(),
+		},
+		Schedule: r.schedule, Journal: r.journal,
 	}
 	return r.nemesis.Plan()
 }
@@ -251,7 +254,7 @@ func (r *run) open(ctx context.Context, startErr error) error {
 	r.recorder = &recorder{writer: writer, observe: []func(history.Event){r.tally.Observe, r.overlap.Observe, r.announce}}
 	if r.nemesis != nil {
 		r.nemesis.Record = r.recorder.Record
-		r.recorder.observe = append(r.recorder.observe, r.nemesis.Watch.Observe)
+		r.recorder.observe = append(r.recorder.observe, r.nemesis.Environment.Watch.Observe)
 	}
 	return writeFile(r.folder, testFile, func(w io.Writer) error {
 		encoder := json.NewEncoder(w)
@@ -265,7 +268,7 @@ func (r *run) header(ctx context.Context, started bool) history.Header {
 		Run: r.id, Started: time.Now().UTC().Format(time.RFC3339), Version: r.Version,
 		Lock: r.Lock, Workload: r.Workload, Guard: r.Guard,
 		Lease: r.lease, Slack: r.slack(), Tokens: r.info.Token != "", Session: r.info.Session,
-		Faults: r.schedule.Faults(), MinOps: r.MinOps, Require: r.Require, Seed: r.Seed,
+		Faults: r.schedule.Faults(), Unavailable: r.unavailable, MinOps: r.MinOps, Require: r.Require, Seed: r.Seed,
 		Parameters: r.Parameters, Command: r.Command,
 	}
 	for i := range r.Concurrency {

@@ -184,10 +184,14 @@ type Header struct {
 	// record, for as long as it runs and reaches its servers.
 	Session bool `json:"session,omitempty"`
 
-	Faults  []string `json:"faults,omitempty"`  // kinds asked for
+	Faults  []string `json:"faults,omitempty"`  // kinds asked for, but for the unavailable ones
 	MinOps  int64    `json:"min_ops"`           // acknowledged updates below which nothing is judged valid
 	Require []string `json:"require,omitempty"` // properties that must hold on top of the usual ones
 	Seed    uint64   `json:"seed"`
+
+	// Unavailable says which kinds asked for were left out, as the user allowed, and
+	// why.
+	Unavailable []string `json:"unavailable,omitempty"`
 
 	Parameters map[string]string `json:"parameters,omitempty"` // the rest of what was asked for
 	Versions   map[string]string `json:"versions,omitempty"`   // of servers and client libraries

@@ -170,6 +170,12 @@ func (v *validator) resource(e Event) error {
 		}
 		return nil
 	}
+	if e.F == Deferred {
+		if e.Type != Info || e.Note == "" || !v.workers[e.Client] {
+			return fmt.Errorf("a deferred write needs type info, a known client and the fault that defers it")
+		}
+		return nil
+	}
 	if e.F != Read && e.F != Write {
 		return fmt.Errorf("function %q is not one of %s", e.F, Resource)
 	}

@@ -257,5 +257,6 @@ func (d *diary) nemesis(env Environment, steps ...Step) *Nemesis {
 	if err := schedule.Check(); err != nil {
 		d.t.Fatal(err)
 	}
-	return &Nemesis{Environment: env, Schedule: schedule, Journal: d, Watch: NewWatch(), Record: d.record}
+	env.Watch = NewWatch()
+	return &Nemesis{Environment: env, Schedule: schedule, Journal: d, Record: d.record}
 }

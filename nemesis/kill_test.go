@@ -37,7 +37,7 @@ func TestKillWorker(t *testing.T) {
 		Step{ID: "again", Fault: "kill", Target: "w4", Lane: "a"},
 		Step{ID: "others", Fault: "pause", Target: "workers", For: short, Lane: "a"},
 	)
-	n.Watch.Observe(reads("w4", "w4-1"))
+	n.Environment.Watch.Observe(reads("w4", "w4-1"))
 	n.Run(bounded(t), plenty)
 	want := []string{"requested death", "begin death", "kill", "applied death", "proven death",
 		"healed death", "end death", "proven-healed death", "skipped pause", "skipped again"}
@@ -59,8 +59,8 @@ func TestKillWorker(t *testing.T) {
 	if f := d.stage("others", history.ProvenHealed); !slices.Equal(f.Targets, []string{"w1", "w2", "w3"}) {
 		t.Errorf("all workers are %v, want the living ones", f.Targets)
 	}
-	n.Watch.Observe(reads("w4", "w4-2")) // what it wrote last arrives late
-	if holder := n.Watch.holder(); holder != "" {
+	n.Environment.Watch.Observe(reads("w4", "w4-2")) // what it wrote last arrives late
+	if holder := n.Environment.Watch.holder(); holder != "" {
 		t.Errorf("the holder is %s, who is dead", holder)
 	}
 }

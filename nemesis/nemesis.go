@@ -25,7 +25,6 @@ type Nemesis struct {
 	Environment Environment
 	Schedule    Schedule
 	Journal     Journal
-	Watch       *Watch
 	// Record puts an event into the history.
 	Record func(history.Event)
 
@@ -50,21 +49,47 @@ type window struct {
 // A role that only the run can resolve is checked on any node that it may mean.
 func (n *Nemesis) Plan() error {
 	for _, step := range n.Schedule.Steps {
-		kind, known := KindByName(step.Fault)
-		if !known {
+		if _, known := KindByName(step.Fault); !known {
 			return &UnknownKindError{Name: step.Fault}
 		}
-		nodes, err := n.possible(step)
-		if err == nil {
-			err = step.fits(n.Environment.Lease)
+		err := step.fits(n.Environment.Lease)
+		var nobody *UnknownNodeError
+		if _, unresolved := n.possible(step); err == nil && errors.As(unresolved, &nobody) {
+			err = nobody
 		}
 		if err != nil {
 			return fmt.Errorf("step %q: %w", step.ID, err)
 		}
-		for _, node := range nodes {
-			if err := kind.Can(n.Environment, node); err != nil {
-				return &UnavailableError{Fault: step.Fault, Node: node.Name, Err: err}
-			}
+	}
+	for _, obstacle := range n.Obstacles() {
+		return obstacle
+	}
+	return nil
+}
+
+// Obstacles lists the steps whose faults cannot be had here, with why.
+func (n *Nemesis) Obstacles() []*UnavailableError {
+	var all []*UnavailableError
+	for _, step := range n.Schedule.Steps {
+		if err := n.unavailable(step); err != nil {
+			all = append(all, err)
+		}
+	}
+	return all
+}
+
+func (n *Nemesis) unavailable(step Step) *UnavailableError {
+	kind, known := KindByName(step.Fault)
+	if !known {
+		return nil
+	}
+	nodes, err := n.possible(step)
+	if err != nil {
+		return &UnavailableError{Step: step.ID, Fault: step.Fault, Where: step.Target, Err: err}
+	}
+	for _, node := range nodes {
+		if err := kind.Can(n.Environment, node); err != nil {
+			return &UnavailableError{Step: step.ID, Fault: step.Fault, Where: node.Name, Err: err}
 		}
 	}
 	return nil
@@ -109,12 +134,13 @@ func (n *Nemesis) can(step Step) func(*clusters.Node) error {
 
 // UnavailableError says that a fault cannot be had on this cluster.
 type UnavailableError struct {
-	Fault, Node string
+	Step, Fault string
+	Where       string // node or role
 	Err         error
 }
 
 func (e *UnavailableError) Error() string {
-	return fmt.Sprintf("fault %s is not available on %s: %v", e.Fault, e.Node, e.Err)
+	return fmt.Sprintf("fault %s is not available on %s: %v", e.Fault, e.Where, e.Err)
 }
 
 func (e *UnavailableError) Unwrap() error { return e.Err }
@@ -208,7 +234,7 @@ func (n *Nemesis) once(ctx context.Context, step Step, id string, w window, inFo
 	trigger := entry{}
 	if step.When == WhenHolding {
 		var err error
-		if trigger, err = n.Watch.await(ctx, step.Of); err != nil {
+		if trigger, err = n.Environment.Watch.await(ctx, step.Of); err != nil {
 			n.neverBegun(step, id, "nobody entered the section in time")
 			return false
 		}
@@ -273,7 +299,7 @@ func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.
 	}
 	holder := trigger.worker
 	if holder == "" {
-		holder = n.Watch.holder()
+		holder = n.Environment.Watch.holder()
 	}
 	r := resolver{env: n.Environment, gone: n.gone, rng: n.rng, holder: holder, leader: leader, can: n.can(step)}
 	var err error
@@ -372,7 +398,7 @@ func (n *Nemesis) bury(order Order) {
 	for _, target := range order.Targets {
 		if !n.Environment.server(target) {
 			n.gone[target.Name] = true
-			n.Watch.Forget(target.Name)
+			n.Environment.Watch.Forget(target.Name)
 		}
 	}
 }

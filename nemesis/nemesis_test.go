@@ -336,7 +336,7 @@ func TestWhenHolding(t *testing.T) {
 				n.Run(bounded(t), plenty)
 			}()
 			clustertest.Eventually(t, 10*time.Second, func() error {
-				if len(n.Watch.waiters()) == 0 {
+				if len(n.Environment.Watch.waiters()) == 0 {
 					return fmt.Errorf("nobody waits for a holder")
 				}
 				return nil
@@ -344,7 +344,7 @@ func TestWhenHolding(t *testing.T) {
 			d.expect() // nothing happens before
 			e := reads(c.enters, "g1")
 			e.Time = history.Now()
-			n.Watch.Observe(e)
+			n.Environment.Watch.Observe(e)
 			<-done
 			applied := d.stage("p", history.Applied)
 			after := time.Duration(applied.To - e.Time).Round(10 * time.Microsecond)
@@ -363,7 +363,7 @@ func TestNobodyThere(t *testing.T) {
 	d := &diary{t: t}
 	env := sleepers(t, 1)
 	n := d.nemesis(env, Step{ID: "p", Fault: "pause", Target: "waiter", For: short})
-	n.Watch.Observe(reads("w1", "g1"))
+	n.Environment.Watch.Observe(reads("w1", "g1"))
 	n.Run(bounded(t), plenty)
 	d.expect("skipped p")
 	if f := d.stage("p", history.Skipped); f.Evidence != errNobody.Error() {

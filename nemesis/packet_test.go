@@ -292,7 +292,7 @@ func TestPacketsCan(t *testing.T) {
 		}
 		wires["w1"].lacks = lacks
 		var unavailable *UnavailableError
-		if err := n.Plan(); !errors.As(err, &unavailable) || unavailable.Node != "w1" || !errors.Is(err, lacks) {
+		if err := n.Plan(); !errors.As(err, &unavailable) || unavailable.Where != "w1" || !errors.Is(err, lacks) {
 			t.Errorf("%s: %v, want it to be unavailable on w1", step.Fault, err)
 		}
 		wires["w1"].lacks = nil

@@ -185,6 +185,13 @@ func (r resolver) named(name string) ([]*clusters.Node, error) {
 	return r.listed(name)
 }
 
+// UnknownNodeError names a target that a cluster does not have.
+type UnknownNodeError struct{ Name string }
+
+func (e *UnknownNodeError) Error() string {
+	return fmt.Sprintf("there is neither a node nor a role %q", e.Name)
+}
+
 // listed resolves a list of names.
 func (r resolver) listed(text string) ([]*clusters.Node, error) {
 	var nodes []*clusters.Node
@@ -192,7 +199,7 @@ func (r resolver) listed(text string) ([]*clusters.Node, error) {
 		name = strings.TrimSpace(name)
 		i := slices.IndexFunc(r.env.Nodes(), func(n *clusters.Node) bool { return n.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("there is neither a node nor a role %q", name)
+			return nil, &UnknownNodeError{Name: name}
 		}
 		nodes = append(nodes, r.env.Nodes()[i])
 	}

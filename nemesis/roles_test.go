@@ -227,7 +227,7 @@ func TestPlan(t *testing.T) {
 			err := n.Plan()
 			var unavailable *UnavailableError
 			switch {
-			case c.node != "" && (!errors.As(err, &unavailable) || unavailable.Node != c.node || unavailable.Fault != c.step.Fault):
+			case c.node != "" && (!errors.As(err, &unavailable) || unavailable.Where != c.node || unavailable.Fault != c.step.Fault):
 				t.Errorf("error %v, want that it is not available on %s", err, c.node)
 			case c.node == "" && c.want == "" && err != nil:
 				t.Errorf("error %v, want none", err)

@@ -186,7 +186,7 @@ func facts(h history.Header) []fact {
 		lease = length(h.Lease)
 	}
 	faults := strings.Join(cleanAll(h.Faults), ", ")
-	return []fact{
+	all := []fact{
 		{"lock", orNone(clean(h.Lock))},
 		{"workload", orNone(clean(h.Workload))},
 		{"guard", orNone(clean(h.Guard))},
@@ -195,6 +195,10 @@ func facts(h history.Header) []fact {
 		{"workers", strconv.Itoa(len(h.Workers))},
 		{"seed", strconv.FormatUint(h.Seed, 10)},
 	}
+	if len(h.Unavailable) > 0 {
+		all = append(all, fact{"left out:", strings.Join(cleanAll(h.Unavailable), ", ")})
+	}
+	return all
 }
 
 // fact is a name and a value for people.

@@ -35,6 +35,7 @@ func socketFolder(t *testing.T) string {
 type running struct {
 	socket string
 	client *unixrpc.Client
+	input  io.Writer
 	out    lockedBuffer
 	finish func() []history.Event // ends its input and returns its record
 }
@@ -44,6 +45,7 @@ func runResource(t *testing.T, config ResourceConfig) *running {
 	config.Socket = filepath.Join(socketFolder(t), "r")
 	r := &running{socket: config.Socket, client: unixrpc.NewClient(config.Socket)}
 	input, end := io.Pipe()
+	r.input = end
 	done := make(chan error, 1)
 	go func() { done <- RunResource(context.WithoutCancel(t.Context()), config, input, &r.out) }()
 	stop := sync.OnceFunc(func() {

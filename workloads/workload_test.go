@@ -143,6 +143,12 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return string(b.text)
+}
+
 // events decodes what was written so far, which must be whole lines.
 func (b *lockedBuffer) events(t *testing.T) []history.Event {
 	t.Helper()

@@ -114,11 +114,66 @@ func either[T any](values []T) string {
 	return strings.Join(texts, " or ")
 }
 
+// faultItems is the table of faults and clusters: on whose servers and beside whose
+// workers each can be had, and why not on the others.
 func faultItems() (items []item) {
 	for _, kind := range nemesis.Kinds() {
-		items = append(items, item{kind.Name, []string{kind.Summary, "target by default: " + kind.Target}})
+		var servers, workers possibilities
+		for _, spec := range clusters.Table() {
+			can := kind.Available(spec)
+			if spec.Nodes > 0 {
+				servers.add(spec.Name, can.Servers)
+			}
+			workers.add(spec.Name, can.Workers)
+		}
+		items = append(items, item{kind.Name, []string{
+			kind.Summary, "target by default: " + kind.Target,
+			"servers: " + servers.String(), "workers: " + workers.String(),
+		}})
 	}
 	return items
+}
+
+// possibilities groups clusters by why a fault cannot be had on them.
+type possibilities struct {
+	can     []string
+	reasons []string            // in the order of their first cluster
+	cannot  map[string][]string // by reason
+	refused int
+}
+
+func (p *possibilities) add(cluster string, why error) {
+	if why == nil {
+		p.can = append(p.can, cluster)
+		return
+	}
+	if p.cannot == nil {
+		p.cannot = make(map[string][]string)
+	}
+	reason := why.Error()
+	if p.cannot[reason] == nil {
+		p.reasons = append(p.reasons, reason)
+	}
+	p.cannot[reason] = append(p.cannot[reason], cluster)
+	p.refused++
+}
+
+// String lists whichever are fewer.
+func (p *possibilities) String() string {
+	if p.refused == 0 {
+		return "all"
+	}
+	if len(p.can) == 0 && len(p.reasons) == 1 {
+		return "no: " + p.reasons[0]
+	}
+	var not []string
+	for _, reason := range p.reasons {
+		not = append(not, fmt.Sprintf("%s (%s)", strings.Join(p.cannot[reason], ", "), reason))
+	}
+	if p.refused < len(p.can) {
+		return "all but " + strings.Join(not, "; ")
+	}
+	return strings.Join(p.can, ", ") + "; not " + strings.Join(not, "; ")
 }
 
 func workloadItems() (items []item) {

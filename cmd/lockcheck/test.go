@@ -71,6 +71,7 @@ func (f *testFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Nemesis, "nemesis", "pause", "`faults`, as in pause,clock or \"pause:one server\"; none for none")
 	flags.DurationVar(&f.Interval, "nemesis-interval", harness.DefaultInterval, "mean time from one fault to the next")
 	flags.StringVar(&f.schedule, "schedule", "", "`file` with a schedule of faults, in place of --nemesis")
+	flags.BoolVar(&f.SkipUnavailable, "skip-unavailable", false, "leave out faults that cannot be had on these servers")
 	flags.DurationVar(&f.TimeLimit, "time-limit", 0, "length of the run, the quiet time at its end included (default: 20s, more for long leases)")
 	flags.IntVarP(&f.Concurrency, "concurrency", "c", harness.DefaultConcurrency, "number of workers")
 	flags.Float64Var(&f.Rate, "rate", 0, "holds per second of all workers together; 0 for as many as there are")

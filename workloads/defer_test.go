@@ -1,0 +1,93 @@
+package workloads
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"lockcheck/clusters/clustertest"
+	"lockcheck/history"
+)
+
+// TestDefer: the write that an order names arrives, waits, and takes effect when it
+// is let in; another worker's, a read, and the next write of the same worker do not
+// wait.
+func TestDefer(t *testing.T) {
+	r := runResource(t, ResourceConfig{Guard: "none"})
+	post := Post{Resource: r.input}
+	if err := post.Defer("late", "w1"); err != nil {
+		t.Fatal(err)
+	}
+	write := func(client string, op int64) <-chan error {
+		done := make(chan error, 1)
+		go func() {
+			var answer Answer
+			done <- r.client.Call(context.Background(), "access", Access{
+				Write: true, Key: "k0", Client: client, Op: op, Grant: client, Element: op, Value: []byte("[]"),
+			}, &answer)
+		}()
+		return done
+	}
+	first := write("w1", 1)
+	clustertest.Eventually(t, patience, func() error {
+		if !strings.Contains(r.out.String(), string(history.Deferred)) {
+			return errors.New("nothing is held back")
+		}
+		return nil
+	})
+	if err := <-write("w2", 2); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-write("w1", 3); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-first:
+		t.Fatalf("the write was not held back: %v", err)
+	default:
+	}
+	if err := post.Deliver("late"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-first; err != nil {
+		t.Fatal(err)
+	}
+	var order []int64
+	for _, e := range r.finish() {
+		switch e.F {
+		case history.Deferred:
+			if e.Note != "late" || e.Client != "w1" || e.Op != 1 || e.Type != history.Info {
+				t.Errorf("deferred: %+v", e)
+			}
+		case history.Write:
+			order = append(order, e.Op)
+		}
+	}
+	if len(order) != 3 || order[2] != 1 {
+		t.Errorf("the writes took effect in the order %v, want the first one last", order)
+	}
+}
+
+// TestDeferNobody is the control: without an order nothing waits, and the end of
+// the input lets in what an order holds back.
+func TestDeferNobody(t *testing.T) {
+	d := newDeferrals()
+	if id, order := d.meet("w1"); order != nil {
+		t.Errorf("a write meets %q without an order", id)
+	}
+	d.order("late", "w1")
+	_, order := d.meet("w1")
+	if order == nil {
+		t.Fatal("a write does not meet its order")
+	}
+	if _, again := d.meet("w1"); again != nil {
+		t.Error("two writes meet one order")
+	}
+	d.deliverAll()
+	select {
+	case <-order.delivered:
+	default:
+		t.Error("the end of the input lets nothing in")
+	}
+}
