@@ -1,0 +1,181 @@
+package nemesis
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lockcheck/clusters"
+	"lockcheck/clusters/clustertest"
+	"lockcheck/clusters/engine"
+	"lockcheck/history"
+)
+
+// TestMatrix inflicts each fault that "list faults" says can be had on the servers
+// of each cluster and on a worker beside them. It must be proven by the target, seen
+// by a client from outside while it is in force, and be gone afterwards.
+func TestMatrix(t *testing.T) {
+	for _, spec := range clusters.Table() {
+		if !spec.OnDocker() {
+			continue // these are tested with whole runs
+		}
+		t.Run(spec.Name, func(t *testing.T) {
+			m := newMatrix(t, spec)
+			m.healthy("before any fault")
+			for _, step := range m.steps() {
+				t.Run(step.ID, func(t *testing.T) { m.inflict(t, step) })
+			}
+		})
+	}
+}
+
+// matrix is a cluster with idle workers: one to suffer, two to be ended, and one more.
+type matrix struct {
+	t       *testing.T
+	spec    clusters.Spec
+	cluster clusters.Cluster
+	env     Environment
+}
+
+func newMatrix(t *testing.T, spec clusters.Spec) *matrix {
+	t.Helper()
+	docker := clustertest.Engine(t)
+	run := fmt.Sprintf("matrix-%s-%d", spec.Name, os.Getpid())
+	t.Cleanup(func() {
+		if _, err := docker.RemoveRun(context.WithoutCancel(t.Context()), run); err != nil {
+			t.Errorf("clean-up: %v", err)
+		}
+	})
+	m := &matrix{t: t, spec: spec}
+	cluster, err := clusters.Start(t.Context(), clusters.Request{
+		Run: run, Spec: spec, Binary: clustertest.Binary(t),
+		Labels:   map[string]string{engine.RunLabel: run, engine.OwnerLabel: "test"},
+		Progress: t.Logf, Status: func(string, ...any) {},
+		Meanwhile: func(ctx context.Context, c clusters.Cluster) error {
+			for _, name := range []string{"w1", "w2", "w3", "w4"} {
+				// It waits to be told to begin, and never is.
+				worker, err := c.Start(ctx, clusters.Program{Name: name, Args: []string{"worker", "--config", `{"lock":"none","workload":"set"}`}, Networked: true})
+				if err != nil {
+					return err
+				}
+				m.env.Workers = append(m.env.Workers, worker)
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.cluster, m.env.Servers, m.env.Lease = cluster, cluster.Servers(), time.Second
+	return m
+}
+
+// steps lists all that can be had: on a server that can suffer it, and on a worker.
+// Those that end a worker come last.
+func (m *matrix) steps() (steps []Step) {
+	var last []Step
+	for _, kind := range Kinds() {
+		can := kind.Available(m.spec)
+		if can.Servers == nil {
+			steps = append(steps, m.step(kind, roleOne))
+		}
+		switch {
+		case can.Workers != nil, kind.does(history.Defers): // is tested with the resource
+		case kind.does(history.Ends):
+			last = append(last, m.step(kind, fmt.Sprintf("w%d", len(last)+2)))
+		default:
+			steps = append(steps, m.step(kind, "w1"))
+		}
+	}
+	for _, shape := range []string{roleHalves, roleRing, roleBridge} {
+		r := resolver{env: m.env, rng: seeded()}
+		if _, err := r.targets(shape); err == nil {
+			steps = append(steps, m.step(partitionKind(), shape))
+		}
+	}
+	return append(steps, last...)
+}
+
+func (m *matrix) step(kind Kind, target string) Step {
+	step := Step{Fault: kind.Name, Target: target}
+	kind.Random(seeded(), m.env, &step)
+	step.ID = kind.Name + "-" + strings.ReplaceAll(target, " ", "-")
+	step.For, step.Target = Span{Plus: 100 * time.Millisecond}, target
+	if kind.uses(UsesDelay) {
+		step.Delay = Span{Plus: 100 * time.Millisecond}
+	}
+	return step
+}
+
+// inflict runs one step to its end, and looks from outside while it is in force.
+func (m *matrix) inflict(t *testing.T, step Step) {
+	d := &diary{t: t}
+	var outside error
+	d.on = func(f history.Fault) {
+		if f.Stage == history.Proven {
+			outside = m.seen(t.Context(), step, f)
+		}
+	}
+	n := d.nemesis(m.env, step)
+	n.Run(t.Context(), plenty)
+	if outside != nil {
+		t.Errorf("from outside: %v", outside)
+	}
+	for _, stage := range []history.Stage{history.Proven, history.ProvenHealed} {
+		f := d.stage(step.ID, stage)
+		if f.ID == "" {
+			t.Fatalf("never %s: %v", stage, d.order())
+		}
+		t.Logf("%s: %s", stage, f.Evidence)
+	}
+	m.healthy("after " + step.ID)
+}
+
+// seen says what a client outside of the cluster misses of a fault in force.
+func (m *matrix) seen(ctx context.Context, step Step, f history.Fault) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	for _, node := range m.env.Servers {
+		if !slices.Contains(f.Targets, node.Name) {
+			continue
+		}
+		switch {
+		case history.Does(step.Fault, history.Stops), history.Does(step.Fault, history.Ends):
+			if err := node.Server.Probes.Ready(ctx, node.Address); err == nil {
+				return fmt.Errorf("%s answers", node.Name)
+			}
+		case step.Fault == history.Clock:
+			now, err := node.Server.Probes.Clock(ctx, node.Address)
+			if off := time.Until(now); err != nil || (off-step.Step.Of(m.env.Lease)).Abs() > clockTolerance {
+				return fmt.Errorf("%s tells %s from true time, %v", node.Name, off, err)
+			}
+		}
+	}
+	return nil
+}
+
+// healthy waits until a client outside of the cluster is served by every server,
+// and every server and worker has nothing left of a fault.
+func (m *matrix) healthy(when string) {
+	m.t.Helper()
+	for _, node := range m.env.Servers {
+		clustertest.Eventually(m.t, restartLimit, func() error {
+			ctx, cancel := context.WithTimeout(m.t.Context(), time.Second)
+			defer cancel()
+			if err := node.Server.Probes.Ready(ctx, node.Address); err != nil {
+				return fmt.Errorf("%s, %s: %w", when, node.Name, err)
+			}
+			if why := disturbed(ctx, node); why != "" {
+				return fmt.Errorf("%s: %s", when, why)
+			}
+			return nil
+		})
+	}
+}
+
+func seeded() *rand.Rand { return rand.New(rand.NewPCG(1, 1)) }
