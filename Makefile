@@ -1,11 +1,11 @@
-# Targets: build variants test findings lint tidy images demo clean.
+# Targets: build variants test soak findings lint tidy images demo clean.
 
 export CGO_ENABLED ?= 0
 
 # The race detector needs a C compiler.
 RACE := $(if $(shell command -v gcc 2>/dev/null),-race,)
 
-.PHONY: build variants test findings lint tidy images demo clean
+.PHONY: build variants test soak findings lint tidy images demo clean
 
 build:
 	go build -o lockcheck ./cmd/lockcheck
@@ -45,6 +45,12 @@ TIMES ?= 1
 findings: build variants
 	./lockcheck findings run --times $(TIMES)
 	./lockcheck findings table
+
+# lockcheck is killed at 200 random moments of its runs, ten of which are part of
+# the tests: nothing may be left.
+SOAK ?= 200
+soak:
+	LOCKCHECK_SOAK=$(SOAK) go test -timeout 4h -run TestKilledAnywhere -v ./harness
 
 # What killed runs have left, and the binaries. Stored runs stay.
 clean:

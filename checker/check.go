@@ -58,7 +58,8 @@ func (res *Results) fill(r *run, opts Options) []judged {
 	u := checkUpdates(r)
 	evidence, coverage := faultEvidence(r)
 	alive, orphans := liveness(r)
-	res.Orphans = orphans
+	res.Orphans, res.Handovers, res.Notices = orphans, r.handovers(), notices(overlaps)
+	alive.Summary = summed(alive.Summary, res.Handovers.text(r.header.Lease), res.Notices.text())
 	res.Overlaps, res.Fence, res.Updates, res.Faults = summary, fence, u.UpdateSummary, coverage
 	return []judged{
 		exclusion,

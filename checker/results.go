@@ -48,6 +48,8 @@ type Results struct {
 	Updates    UpdateSummary   `json:"updates"`
 	Fence      FenceSummary    `json:"fence"`
 	Orphans    OrphanSummary   `json:"orphans"`
+	Handovers  HandoverSummary `json:"handovers"`
+	Notices    NoticeSummary   `json:"notices"`
 	Faults     []FaultCoverage `json:"faults"`
 	Holds      []Hold          `json:"-"` // for pictures; large
 	// Begin and End are the first and last time in the history, in ns.
@@ -122,6 +124,26 @@ type Operations struct {
 	GoneAtRelease int64 `json:"gone_at_release"`
 	Lost          int64 `json:"lost"` // holds that ended because the worker was told
 	Acknowledged  int64 `json:"acknowledged"`
+}
+
+// HandoverSummary tells how long locks took to pass on when their holders were
+// stopped, cut off or ended, from the beginning of that, for longer than the lease.
+type HandoverSummary struct {
+	Holders int64         `json:"holders"`
+	Stuck   int64         `json:"stuck"` // of those, whose lock nobody else was granted any more
+	Median  time.Duration `json:"median_ns"`
+	Longest time.Duration `json:"longest_ns"`
+}
+
+// NoticeSummary tells whether holders learned that somebody else was granted their
+// lock while they held it.
+type NoticeSummary struct {
+	Replaced  int64 `json:"replaced"`
+	Told      int64 `json:"told"`       // by the service or by their deadline, before they released
+	AtRelease int64 `json:"at_release"` // by a release that failed
+	Never     int64 `json:"never"`
+	// Latest is the longest time from the next grant until one was told.
+	Latest time.Duration `json:"latest_ns"`
 }
 
 // OverlapSummary tells the two kinds of overlap apart: they are never added up

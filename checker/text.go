@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,4 +53,9 @@ func sentence(clauses ...string) string {
 		return ""
 	}
 	return strings.ToUpper(s[:1]) + s[1:] + "."
+}
+
+// summed joins what there is to say.
+func summed(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }

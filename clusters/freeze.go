@@ -29,22 +29,21 @@ func (n *Node) CanFreeze() error {
 
 // Freeze stops all processes of the node by the freezer of their control group.
 func (n *Node) Freeze(ctx context.Context) (agent.Moment, error) {
-	return n.freeze(ctx, true)
+	if err := n.CanFreeze(); err != nil {
+		return agent.Moment{}, err
+	}
+	moment := agent.Moment{From: history.Now()}
+	err := n.freezer.engine.Freeze(ctx, n.freezer.container)
+	moment.To = history.Now()
+	return moment, err
 }
 
 // Thaw lets a frozen node go on; one that is not frozen is left as it is.
 func (n *Node) Thaw(ctx context.Context) (agent.Moment, error) {
-	return n.freeze(ctx, false)
-}
-
-func (n *Node) freeze(ctx context.Context, frozen bool) (agent.Moment, error) {
 	moment := agent.Moment{From: history.Now()}
-	is, err := n.Frozen(ctx)
-	switch {
-	case err != nil:
-	case frozen:
-		err = n.freezer.engine.Freeze(ctx, n.freezer.container)
-	case is:
+	frozen, err := n.Frozen(ctx)
+	if err == nil && frozen {
+		moment.From = history.Now()
 		err = n.freezer.engine.Thaw(ctx, n.freezer.container)
 	}
 	moment.To = history.Now()

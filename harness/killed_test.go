@@ -78,11 +78,17 @@ func onlyRun(t *testing.T) journaled {
 	if err != nil || len(all) != 1 {
 		t.Fatalf("journals %v, %v: want one", all, err)
 	}
-	entries, err := readJournal(all[0])
+	return readRun(t, all[0])
+}
+
+// readRun reads the journal of a run.
+func readRun(t *testing.T, id string) journaled {
+	t.Helper()
+	entries, err := readJournal(id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := journaled{id: all[0]}
+	run := journaled{id: id}
 	for _, e := range entries {
 		switch {
 		case e.PID != 0:

@@ -339,6 +339,7 @@ func (r *run) work(hard context.Context, interrupt <-chan struct{}) (interrupted
 	}
 	r.recorder.Phase(history.PhaseReady, "")
 	r.progress.Step("running %s for %s, then %s without faults", r.describe(), r.active(), r.quiet)
+	began := readHostClock()
 	nemesisDone := make(chan struct{})
 	go func() {
 		defer close(nemesisDone)
@@ -354,7 +355,10 @@ func (r *run) work(hard context.Context, interrupt <-chan struct{}) (interrupted
 		r.recorder.Phase(history.PhaseQuiet, "")
 		interrupted, err = r.rest(interrupt)
 	}
-	return interrupted, errors.Join(err, r.collect(hard), r.lateFailure(), r.recorder.failure())
+	if err == nil && !interrupted {
+		r.recover(hard)
+	}
+	return interrupted, errors.Join(err, r.collect(hard), r.lateFailure(), r.recorder.failure(), readHostClock().check(began))
 }
 
 func (r *run) describe() string {
@@ -380,6 +384,40 @@ func (r *run) wait(ctx context.Context, interrupt <-chan struct{}, done <-chan s
 func (r *run) rest(interrupt <-chan struct{}) (interrupted bool, err error) {
 	return r.until(time.Now().Add(r.quiet), 0, interrupt, nil, nil)
 }
+
+// recover waits until every server can serve, which the quiet time was for, and says
+// by how much that was too short. What it means for the lock the checkers judge.
+func (r *run) recover(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, recoveryLimit)
+	defer cancel()
+	began := time.Now()
+	for _, server := range r.cluster.Servers() {
+		if err := r.awaitReady(ctx, server); err != nil {
+			r.progress.Step("%s has not recovered %s after the quiet time: %v", server.Name, recoveryLimit, err)
+			return
+		}
+	}
+	if overran := time.Since(began); overran > time.Second {
+		r.progress.Step("the servers needed %s more than the quiet time to recover", overran.Round(100*time.Millisecond))
+	}
+}
+
+func (r *run) awaitReady(ctx context.Context, server *clusters.Node) error {
+	for {
+		err := server.Host.Ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(statusInterval):
+		}
+	}
+}
+
+// recoveryLimit is how long servers may need beyond the quiet time.
+const recoveryLimit = 10 * time.Second
 
 // until waits for the end of a part of the run, after which some time follows.
 func (r *run) until(end time.Time, after time.Duration, interrupt, done, cancelled <-chan struct{}) (interrupted bool, err error) {

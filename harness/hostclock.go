@@ -1,0 +1,37 @@
+package harness
+
+import (
+	"fmt"
+	"time"
+
+	"lockcheck/history"
+)
+
+// clockShiftLimit is how far the wall clock of this machine may move against its
+// monotonic one in a run: more than a disciplined clock is slewed in an hour, less
+// than any step of ours. Nothing of ours moves it; but who moves it while servers
+// read it has inflicted a fault that nobody asked for.
+const clockShiftLimit = 50 * time.Millisecond
+
+// hostClock is what the two clocks of this machine told together.
+type hostClock struct {
+	wall      int64 // ns
+	monotonic int64
+}
+
+func readHostClock() hostClock {
+	return hostClock{wall: time.Now().UnixNano(), monotonic: history.Now()}
+}
+
+// moved returns how far the wall clock was moved since an earlier reading.
+func (c hostClock) moved(since hostClock) time.Duration {
+	return time.Duration((c.wall - since.wall) - (c.monotonic - since.monotonic))
+}
+
+// check says if the wall clock was moved by more than a run can stand.
+func (c hostClock) check(since hostClock) error {
+	if by := c.moved(since); by.Abs() > clockShiftLimit {
+		return fmt.Errorf("the wall clock of this machine was moved by %s during the run", by)
+	}
+	return nil
+}
