@@ -340,14 +340,14 @@ func (n *Nemesis) obstacle(order Order) error {
 		case n.gone[target.Name]:
 			return fmt.Errorf("%s was killed", target.Name)
 		case len(harms) == 0:
+		case slices.ContainsFunc(harms, under):
+			return fmt.Errorf("%s is under the same fault already", target.Name)
 		case under(history.Ends):
 			return fmt.Errorf("%s is dead at the moment", target.Name)
 		case does(history.Ends) && under(history.Stops):
 			return fmt.Errorf("%s is stopped and could not be continued", target.Name)
 		case does(history.Ends) && under(history.Steps):
 			return fmt.Errorf("%s could not be asked for its clock", target.Name)
-		case slices.ContainsFunc(harms, under):
-			return fmt.Errorf("%s is under the same fault already", target.Name)
 		}
 	}
 	if does(history.Ends) {

@@ -114,6 +114,12 @@ func TestRolesOfNobody(t *testing.T) {
 	}
 }
 
+// peersOf lists whom any of the targets is kept apart from.
+func peersOf(r resolver, step Step, targets []*clusters.Node) ([]*clusters.Node, error) {
+	cuts, err := r.cuts(step, targets)
+	return peersIn(cuts, targets), err
+}
+
 func TestPeers(t *testing.T) {
 	for _, c := range []struct{ target, from, want string }{
 		{"n1", "", "w1 w2 w3"}, // servers from all workers
@@ -129,11 +135,11 @@ func TestPeers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		peers, err := r.peers(Step{Fault: "partition", Target: c.target, From: c.from}, targets)
+		peers, err := peersOf(r, Step{Fault: "partition", Target: c.target, From: c.from}, targets)
 		if got := strings.Join(names(peers), " "); err != nil || got != c.want {
 			t.Errorf("%s from %q is cut off from %s, %v, want %s", c.target, c.from, got, err, c.want)
 		}
-		if peers, err := r.peers(Step{Fault: "pause", Target: c.target}, targets); err != nil || len(peers) != 0 {
+		if peers, err := peersOf(r, Step{Fault: "pause", Target: c.target}, targets); err != nil || len(peers) != 0 {
 			t.Errorf("a pause of %s has the peers %v, %v", c.target, names(peers), err)
 		}
 	}
@@ -150,7 +156,7 @@ func TestHalves(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		peers, err := r.peers(Step{Fault: "partition", Target: roleHalves}, targets)
+		peers, err := peersOf(r, Step{Fault: "partition", Target: roleHalves}, targets)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -86,7 +86,7 @@ func TestReadScheduleMalformed(t *testing.T) {
 		{"length without unit", strings.Replace(good, "1s", "1", 1), "line 3"},
 		{"length that is none", strings.Replace(good, "1s", "[1s]", 1), "line 3"},
 		{"seed that is none", "seed: many\n" + good, "line 1"},
-		{"unknown fault", strings.Replace(good, "pause", "earthquake", 1), `unknown fault "earthquake" (there are pause, kill, clock, partition, packet-loss, packet-delay, slow-link)`},
+		{"unknown fault", strings.Replace(good, "pause", "earthquake", 1), `unknown fault "earthquake" (there are pause, freeze, kill, `},
 		{"no fault", "steps:\n  - for: 1s\n", `unknown fault ""`},
 		{"no length", "steps:\n  - fault: pause\n", "for: must be positive"},
 		{"negative length", strings.Replace(good, "1s", "-1s", 1), "for: must be positive"},
