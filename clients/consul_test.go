@@ -114,8 +114,9 @@ func TestConsulReleaseUnanswered(t *testing.T) {
 				t.Fatal(err)
 			}
 			if name == "gone" {
-				server.CloseClientConnections()
+				// In this order: the watch on the key connects again at once.
 				server.Listener.Close()
+				server.CloseClientConnections()
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
