@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"lockcheck/history"
 )
@@ -83,6 +84,7 @@ func (f *fault) stage(e history.Event) {
 	if len(d.Peers) > 0 {
 		f.Peers = slices.Clone(d.Peers)
 	}
+	f.Since = max(f.Since, time.Duration(d.Since))
 	if d.Dropped != nil {
 		f.dropped = d.Dropped
 	}
@@ -146,6 +148,22 @@ func (r *run) inForce(from, to int64) []string {
 	return ids
 }
 
+// reaction says how quickly faults followed the events that they waited for.
+func reaction(coverage []FaultCoverage) string {
+	var since []time.Duration
+	for _, f := range coverage {
+		if f.Since > 0 {
+			since = append(since, f.Since)
+		}
+	}
+	if len(since) == 0 {
+		return ""
+	}
+	slices.Sort(since)
+	return fmt.Sprintf("in force %s after the event waited for (median of %d; longest %s)",
+		dur(int64(since[(len(since)-1)/2])), len(since), dur(int64(since[len(since)-1])))
+}
+
 // faultEvidence judges whether what was asked for was really done to the lock:
 // a pause that hit nobody inside a section proves nothing.
 func faultEvidence(r *run) (judged, []FaultCoverage) {
@@ -173,7 +191,7 @@ func faultEvidence(r *run) (judged, []FaultCoverage) {
 	case len(askedKinds(r)) == 0 && len(coverage) == 0:
 		j.Verdict, j.Summary = NotApplicable, "no faults were asked for"
 	default:
-		j.Summary = strings.Join(coverageClauses(coverage, r.header), "; ")
+		j.Summary = summed(append(coverageClauses(coverage, r.header), reaction(coverage))...)
 	}
 	return j, coverage
 }

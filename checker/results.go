@@ -240,9 +240,12 @@ type FaultCoverage struct {
 	Reason    string `json:"reason,omitempty"` // why it does not count
 	// Begin and End bracket the fault generously: from before it was applied to after
 	// it was healed, ns. Both 0 if it never was applied.
-	Begin    int64    `json:"begin"`
-	End      int64    `json:"end"`
-	Evidence []string `json:"evidence,omitempty"`
+	Begin int64 `json:"begin"`
+	End   int64 `json:"end"`
+	// Since is how long after the event that it waited for it took effect; 0 if it
+	// waited for none.
+	Since    time.Duration `json:"since_ns,omitempty"`
+	Evidence []string      `json:"evidence,omitempty"`
 }
 
 // MaxListed is how many violations of one property are kept in full.

@@ -95,9 +95,9 @@ func TestWithClock(t *testing.T) {
 		launched []string
 		env      string // one of its variables
 	}{
-		{"libfaketime", agent.Libfaketime, nil, command, "FAKETIME_TIMESTAMP_FILE=/lockcheck/n1/offset"},
+		{"libfaketime", agent.Libfaketime, nil, command, "FAKETIME_TIMESTAMP_FILE=/lockcheck/clocks/n1/offset"},
 		{"with what its server needs", agent.Libfaketime, nil, command, preload[0]},
-		{"vDSO", agent.VDSO, nil, append([]string{"/lockcheck/bin/lockcheck", "launch", "--clock-file", "/lockcheck/n1/offset", "--"}, command...), ""},
+		{"vDSO", agent.VDSO, nil, append([]string{"/lockcheck/bin/lockcheck", "launch", "--clock-file", "/lockcheck/clocks/n1/offset", "--"}, command...), ""},
 		{"neither", agent.VDSO, errors.New("no ptrace"), command, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

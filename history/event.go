@@ -147,6 +147,9 @@ type Fault struct {
 	To   int64 `json:"to,omitempty"`
 	// Evidence is what was read back from the target, for people.
 	Evidence string `json:"evidence,omitempty"`
+	// Since is how long after the event that it waited for the fault took effect, ns,
+	// on Applied; 0 for one that waited for none.
+	Since int64 `json:"since,omitempty"`
 	// Dropped is how many packets of others a fault of the network has dropped or held
 	// back, by its own counters, on Healed; nil for other kinds.
 	Dropped *int64 `json:"dropped,omitempty"`

@@ -424,7 +424,11 @@ func (n *Nemesis) apply(ctx context.Context, fault Fault, report history.Fault, 
 		n.report(report, history.Unproven, err.Error())
 		return false
 	}
+	if trigger.worker != "" {
+		report.Since = moment.To - trigger.at
+	}
 	n.report(report, history.Applied, afterTrigger(trigger, moment.To))
+	report.Since = 0
 	evidence, err := fault.Prove(ctx)
 	if err != nil {
 		n.report(report, history.Unproven, err.Error())
