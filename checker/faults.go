@@ -29,12 +29,20 @@ type fault struct {
 	healedAt               int64 // when it was gone at the latest, 0 if never
 	dropped                *int64
 	unhealed               bool // said to be
+	// deferred is the grant under which a write was held back.
+	deferred string
 }
 
 func collectFaults(r *run) []fault {
 	byID := make(map[string]*fault)
 	var order []string
 	for _, e := range r.events {
+		if e.F == history.Deferred {
+			if f := byID[e.Note]; f != nil { // in force from now on, for this grant
+				f.certainFrom, f.deferred = e.Time, e.Grant
+			}
+			continue
+		}
 		if e.F != history.FaultPhase || e.Fault == nil {
 			continue
 		}
@@ -126,7 +134,7 @@ func (f *fault) hits(from, to int64) bool {
 // involves says whether a process was the target of the fault, or cut off by it.
 func (f *fault) involves(process string) bool {
 	return slices.Contains(f.Targets, process) ||
-		f.does(history.Cuts) && slices.Contains(f.Peers, process)
+		f.between() && slices.Contains(f.Peers, process)
 }
 
 // across returns the processes on the other side of a partition.
@@ -324,6 +332,9 @@ func (f *fault) cover(r *run) {
 
 func (f *fault) hitHolder(r *run) {
 	for _, h := range r.holds {
+		if f.does(history.Defers) && h.Grant != f.deferred {
+			continue
+		}
 		if slices.Contains(f.Targets, h.Worker) && f.covers(h.Start, h.End) {
 			f.Exercised = true
 			f.Outlasted = f.Outlasted || h.Deadline < f.certainTo

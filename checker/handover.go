@@ -22,7 +22,7 @@ func (r *run) handovers() HandoverSummary {
 			}
 			s.Holders++
 			if next, granted := r.nextGrant(h); granted {
-				took = append(took, time.Duration(max(0, next-f.Begin)))
+				took = append(took, time.Duration(next-f.Begin))
 			} else {
 				s.Stuck++
 			}
@@ -38,14 +38,25 @@ func (r *run) handovers() HandoverSummary {
 // bereaves says whether a fault came over the holder of a lock, for longer than the
 // lock waits for it.
 func (f *fault) bereaves(r *run, h Hold) bool {
-	if !f.Applied || !slices.Contains(f.Targets, h.Worker) || h.Start > f.Begin || h.End < f.Begin {
+	if !f.Applied || !slices.Contains(f.Targets, h.Worker) || h.Start > f.Begin || h.End < f.certainFrom {
 		return false
+	}
+	if next, granted := r.nextGrant(h); granted && next < f.Begin {
+		return false // it was replaced already
 	}
 	if f.does(history.Ends) {
 		return f.widowed(h)
 	}
-	lasting := f.certainTo-f.certainFrom > int64(r.header.Lease+r.header.Slack)
-	return r.header.Lease > 0 && lasting && (f.does(history.Stops) || f.does(history.Cuts))
+	lease := int64(r.header.Lease + r.header.Slack)
+	switch {
+	case r.header.Lease == 0:
+		return false
+	case f.does(history.Stops):
+		return f.certainTo-f.certainFrom > lease
+	}
+	return f.does(history.Cuts) && slices.ContainsFunc(r.cutOffs(h.Worker), func(s span) bool {
+		return s.from <= f.certainFrom && s.to-f.certainFrom > lease
+	})
 }
 
 // text is empty if no holder was stopped, cut off or ended.

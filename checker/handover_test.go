@@ -19,6 +19,15 @@ func TestHandovers(t *testing.T) {
 			certainFrom:   from, certainTo: to,
 		}
 	}
+	late := func(f fault, certain int64) fault {
+		f.certainFrom = certain
+		return f
+	}
+	cut := func(target string, peers []string, from, to int64) fault {
+		f := paused(target, from, to)
+		f.Kind, f.Peers = "partition", peers
+		return f
+	}
 	holds := []Hold{
 		hold("w1", "a", 10, 400, 110, EndedByRelease),
 		hold("w2", "b", 150, 160, 250, EndedByRelease),
@@ -33,11 +42,15 @@ func TestHandovers(t *testing.T) {
 		{"nobody follows", paused("w1", 20, 300), holds[:1], HandoverSummary{Holders: 1, Stuck: 1}},
 		{"stopped for less", paused("w1", 20, 60), holds, HandoverSummary{}},
 		{"stopped before it held", paused("w1", 5, 300), holds, HandoverSummary{}},
+		{"released before it was stopped for certain", late(paused("w1", 20, 300), 410), holds, HandoverSummary{}},
+		{"cut off from all servers", cut("w1", []string{"n1", "n2", "n3"}, 20, 300), holds, HandoverSummary{Holders: 1, Median: 130, Longest: 130}},
+		{"cut off from one of three", cut("w1", []string{"n1"}, 20, 300), holds, HandoverSummary{}},
+		{"cut off from another worker", cut("w1", []string{"w2"}, 20, 300), holds, HandoverSummary{}},
 		{"somebody else stopped", paused("w3", 20, 300), holds, HandoverSummary{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := &run{holds: c.holds, faults: []fault{c.fault}}
-			r.header.Lease = time.Duration(lease)
+			r.header.Lease, r.header.Servers = time.Duration(lease), []string{"n1", "n2", "n3"}
 			if got := r.handovers(); got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}

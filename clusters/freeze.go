@@ -3,6 +3,8 @@ package clusters
 import (
 	"context"
 	"errors"
+	"sync/atomic"
+	"time"
 
 	"lockcheck/clusters/agent"
 	"lockcheck/clusters/engine"
@@ -17,6 +19,7 @@ var errNoFreezer = errors.New("it has no control group of its own")
 type freezer struct {
 	engine    *engine.Engine
 	container string
+	doubt     atomic.Bool // whether a freeze that failed was carried out
 }
 
 // CanFreeze says why the node cannot be frozen; nil if it can.
@@ -34,12 +37,35 @@ func (n *Node) Freeze(ctx context.Context) (agent.Moment, error) {
 	}
 	moment := agent.Moment{From: history.Now()}
 	err := n.freezer.engine.Freeze(ctx, n.freezer.container)
+	n.freezer.doubt.Store(err != nil)
 	moment.To = history.Now()
 	return moment, err
 }
 
+// awaitDoubt waits for a freeze that the engine never answered: it may still carry
+// it out.
+func (n *Node) awaitDoubt(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, doubtLimit)
+	defer cancel()
+	for ctx.Err() == nil {
+		if frozen, err := n.Frozen(ctx); err == nil && frozen {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(readyPoll):
+		}
+	}
+}
+
+// doubtLimit is how long a freeze may take that was given up.
+const doubtLimit = 5 * time.Second
+
 // Thaw lets a frozen node go on; one that is not frozen is left as it is.
 func (n *Node) Thaw(ctx context.Context) (agent.Moment, error) {
+	if n.CanFreeze() == nil && n.freezer.doubt.Swap(false) {
+		n.awaitDoubt(ctx)
+	}
 	moment := agent.Moment{From: history.Now()}
 	frozen, err := n.Frozen(ctx)
 	if err == nil && frozen {

@@ -285,10 +285,11 @@ func (t *test) plan() error {
 // lock, as far as that is known before they run, or leaves those out.
 func (t *test) settle() error {
 	servers, workers := t.spec.Plan(t.Nodes, t.Concurrency)
-	plan := nemesis.Nemesis{
-		Environment: nemesis.Environment{Servers: servers, Workers: workers, Lease: t.effective},
-		Schedule:    t.schedule,
-	}
+	return t.settleOn(nemesis.Environment{Servers: servers, Workers: workers, Lease: t.effective})
+}
+
+func (t *test) settleOn(env nemesis.Environment) error {
+	plan := nemesis.Nemesis{Environment: env, Schedule: t.schedule}
 	err := plan.Plan()
 	var unavailable *nemesis.UnavailableError
 	switch {

@@ -232,14 +232,15 @@ func (r *run) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.nemesis = &nemesis.Nemesis{
-		Environment: nemesis.Environment{
-			Servers: r.cluster.Servers(), Workers: r.workers, Lease: r.effective,
-			Post: workloads.Post{Resource: r.resource.Input}, Watch: nemesis.NewWatch(),
-		},
-		Schedule: r.schedule, Journal: r.journal,
+	env := nemesis.Environment{
+		Servers: r.cluster.Servers(), Workers: r.workers, Lease: r.effective,
+		Post: workloads.Post{Resource: r.resource.Input}, Watch: nemesis.NewWatch(),
 	}
-	return r.nemesis.Plan()
+	if err := r.settleOn(env); err != nil { // now that their machines can tell
+		return err
+	}
+	r.nemesis = &nemesis.Nemesis{Environment: env, Schedule: r.schedule, Journal: r.journal}
+	return nil
 }
 
 // open begins the history. What the header says of the cluster is known only

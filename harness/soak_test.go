@@ -26,7 +26,7 @@ func TestKilledAnywhere(t *testing.T) {
 			t.Fatalf("%s: %v", soakVariable, err)
 		}
 	}
-	clock := readHostClock()
+	clock, begun := readHostClock(), 0
 	for i := range times {
 		// One in five on Docker, where a run takes longer to come up.
 		args, span := []string{"--ttl", "500ms", "--nemesis", "pause,kill:holder"}, 6*time.Second
@@ -36,15 +36,19 @@ func TestKilledAnywhere(t *testing.T) {
 		}
 		moment := time.Duration(rand.Int64N(int64(span)))
 		t.Run(fmt.Sprintf("%d after %s", i, moment.Round(time.Millisecond)), func(t *testing.T) {
-			killedAfter(t, moment, append(args, "--nemesis-interval", "500ms", "--time-limit", "60s")...)
+			begun += killedAfter(t, moment, append(args, "--nemesis-interval", "500ms", "--time-limit", "60s")...)
 		})
+	}
+	if begun == 0 {
+		t.Error("no run had begun when it was killed")
 	}
 	if err := readHostClock().check(clock); err != nil {
 		t.Error(err)
 	}
 }
 
-func killedAfter(t *testing.T, moment time.Duration, args ...string) {
+// killedAfter returns how many runs had begun.
+func killedAfter(t *testing.T, moment time.Duration, args ...string) int {
 	cache := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", cache)
 	command := exec.Command(clustertest.Binary(t), append([]string{"test", "--store", t.TempDir()}, args...)...)
@@ -90,4 +94,5 @@ func killedAfter(t *testing.T, moment time.Duration, args ...string) {
 			}
 		}
 	}
+	return len(before)
 }

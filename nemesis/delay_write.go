@@ -50,21 +50,18 @@ func (d *delayWrite) Apply(context.Context) (agent.Moment, error) {
 	moment := agent.Moment{From: history.Now()}
 	var errs []error
 	for _, target := range d.targets {
-		errs = append(errs, d.env.Post.Defer(d.mark(target), target.Name))
+		errs = append(errs, d.env.Post.Defer(d.id, target.Name))
 	}
 	moment.To = history.Now()
 	return moment, errors.Join(errs...)
 }
-
-// mark is the id under which the writes of one target are held back.
-func (d *delayWrite) mark(target *clusters.Node) string { return d.id + "/" + target.Name }
 
 // Prove waits until the resource says that it holds back a write of each target.
 func (d *delayWrite) Prove(ctx context.Context) (string, error) {
 	evidence := ""
 	for _, target := range d.targets {
 		said, err := poll(ctx, func(context.Context) (string, error) {
-			if arrived, _ := d.env.Watch.deferred(d.mark(target)); !arrived {
+			if arrived, _ := d.env.Watch.deferred(d.id, target.Name); !arrived {
 				return "", fmt.Errorf("no write of %s has arrived at the resource", target.Name)
 			}
 			return "the resource holds back a write of " + target.Name, nil
@@ -79,12 +76,9 @@ func (d *delayWrite) Prove(ctx context.Context) (string, error) {
 
 func (d *delayWrite) Heal(context.Context) (Healing, error) {
 	moment := agent.Moment{From: history.Now()}
-	var errs []error
-	for _, target := range d.targets {
-		errs = append(errs, d.env.Post.Deliver(d.mark(target)))
-	}
+	err := d.env.Post.Deliver(d.id)
 	moment.To = history.Now()
-	return Healing{Moment: moment}, errors.Join(errs...)
+	return Healing{Moment: moment}, err
 }
 
 // ProveHealed waits until the resource has judged what it held back.
@@ -92,7 +86,7 @@ func (d *delayWrite) ProveHealed(ctx context.Context) (string, error) {
 	evidence := ""
 	for _, target := range d.targets {
 		said, err := poll(ctx, func(context.Context) (string, error) {
-			switch arrived, judged := d.env.Watch.deferred(d.mark(target)); {
+			switch arrived, judged := d.env.Watch.deferred(d.id, target.Name); {
 			case !arrived:
 				return "no write of " + target.Name + " was held back", nil
 			case judged == "":

@@ -87,6 +87,10 @@ func (n *Nemesis) unavailable(step Step) *UnavailableError {
 	if err != nil {
 		return &UnavailableError{Step: step.ID, Fault: step.Fault, Where: step.Target, Err: err}
 	}
+	if step.Target == roleLeader || step.Target == roleFollower {
+		// It may be any of those that can suffer it; the run will tell.
+		nodes = resolver{can: n.can(step)}.able(nodes)
+	}
 	for _, node := range nodes {
 		if err := kind.Can(n.Environment, node); err != nil {
 			return &UnavailableError{Step: step.ID, Fault: step.Fault, Where: node.Name, Err: err}
@@ -310,6 +314,11 @@ func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.
 		return order, nil, err
 	}
 	order.Peers = peersIn(order.Cuts, order.Targets)
+	for _, target := range order.Targets {
+		if err := kind.Can(n.Environment, target); err != nil {
+			return order, nil, err
+		}
+	}
 	if err := n.obstacle(order); err != nil {
 		return order, nil, err
 	}

@@ -140,6 +140,8 @@ func (s *Step) check() error {
 		s.When = WhenHolding
 	}
 	switch {
+	case strings.ContainsAny(s.ID, " \t\n?"):
+		return errors.New("id: must be one word without a question mark")
 	case s.When != "" && s.When != WhenHolding:
 		return fmt.Errorf("when: %q is unknown (there is %q)", s.When, WhenHolding)
 	case s.Of != "" && s.When != WhenHolding:

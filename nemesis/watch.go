@@ -14,8 +14,11 @@ type Watch struct {
 	inside  map[string]string // worker to grant
 	gone    map[string]bool   // workers that were killed
 	waiting map[*wait]bool
-	held    map[string]*heldWrite // writes held back, by the id of the order
+	held    map[heldBy]*heldWrite // writes held back
 }
+
+// heldBy is a fault that holds back a write of a worker.
+type heldBy struct{ fault, worker string }
 
 // heldWrite is a write that was held back, and what became of it, "" if nothing yet.
 type heldWrite struct {
@@ -37,7 +40,7 @@ type entry struct {
 
 // NewWatch returns a Watch that has seen nothing.
 func NewWatch() *Watch {
-	return &Watch{inside: make(map[string]string), gone: make(map[string]bool), waiting: make(map[*wait]bool), held: make(map[string]*heldWrite)}
+	return &Watch{inside: make(map[string]string), gone: make(map[string]bool), waiting: make(map[*wait]bool), held: make(map[heldBy]*heldWrite)}
 }
 
 // Observe takes notice of an event.
@@ -58,7 +61,7 @@ func (w *Watch) store(e history.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if e.F == history.Deferred {
-		w.held[e.Note] = &heldWrite{client: e.Client, op: e.Op}
+		w.held[heldBy{e.Note, e.Client}] = &heldWrite{client: e.Client, op: e.Op}
 		return
 	}
 	for _, held := range w.held {
@@ -68,11 +71,11 @@ func (w *Watch) store(e history.Event) {
 	}
 }
 
-// deferred says whether a write was held back by an order, and what became of it.
-func (w *Watch) deferred(order string) (arrived bool, outcome history.Type) {
+// deferred says whether a fault held back a write of a worker, and what became of it.
+func (w *Watch) deferred(fault, worker string) (arrived bool, outcome history.Type) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	held := w.held[order]
+	held := w.held[heldBy{fault, worker}]
 	if held == nil {
 		return false, ""
 	}

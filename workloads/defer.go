@@ -3,6 +3,7 @@ package workloads
 import (
 	"bufio"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 
@@ -21,7 +22,7 @@ const (
 type Post struct{ Resource io.Writer }
 
 // Defer holds back the next write of a worker until Deliver. The id is that of the
-// fault.
+// fault, one word.
 func (p Post) Defer(id, worker string) error { return p.send(commandDefer, id, worker) }
 
 // Deliver lets in what is held back under the id, and holds back nothing more.
@@ -35,16 +36,17 @@ func (p Post) send(words ...string) error {
 // deferrals are the orders to hold back writes that are in force.
 type deferrals struct {
 	mu     sync.Mutex
-	orders map[string]*deferral // by id
+	orders []*deferral
 }
 
 type deferral struct {
+	id        string
 	worker    string
 	met       bool // by a write
 	delivered chan struct{}
 }
 
-func newDeferrals() *deferrals { return &deferrals{orders: make(map[string]*deferral)} }
+func newDeferrals() *deferrals { return new(deferrals) }
 
 // obey carries out commands until the input ends, then lets in all that is held
 // back.
@@ -65,40 +67,38 @@ func (d *deferrals) obey(input io.Reader) error {
 func (d *deferrals) order(id, worker string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.orders[id] == nil {
-		d.orders[id] = &deferral{worker: worker, delivered: make(chan struct{})}
-	}
+	d.orders = append(d.orders, &deferral{id: id, worker: worker, delivered: make(chan struct{})})
 }
 
 func (d *deferrals) deliver(id string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if order := d.orders[id]; order != nil {
-		close(order.delivered)
-		delete(d.orders, id)
-	}
+	d.deliverThose(func(order *deferral) bool { return order.id == id })
 }
 
-func (d *deferrals) deliverAll() {
+func (d *deferrals) deliverAll() { d.deliverThose(func(*deferral) bool { return true }) }
+
+func (d *deferrals) deliverThose(which func(*deferral) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for id, order := range d.orders {
+	d.orders = slices.DeleteFunc(d.orders, func(order *deferral) bool {
+		if !which(order) {
+			return false
+		}
 		close(order.delivered)
-		delete(d.orders, id)
-	}
+		return true
+	})
 }
 
-// meet returns the order that a write of a worker meets, if there is one.
-func (d *deferrals) meet(worker string) (id string, order *deferral) {
+// meet returns the order that a write of a worker meets; nil if there is none.
+func (d *deferrals) meet(worker string) *deferral {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for id, order := range d.orders {
+	for _, order := range d.orders {
 		if order.worker == worker && !order.met {
 			order.met = true
-			return id, order
+			return order
 		}
 	}
-	return "", nil
+	return nil
 }
 
 // arrive holds a write back if it is to be.
@@ -106,12 +106,12 @@ func (r *resource) arrive(a Access) {
 	if !a.Write {
 		return
 	}
-	id, order := r.deferrals.meet(a.Client)
+	order := r.deferrals.meet(a.Client)
 	if order == nil {
 		return
 	}
 	r.emit(history.Event{
-		Type: history.Info, F: history.Deferred, Key: a.Key, Client: a.Client, Op: a.Op, Grant: a.Grant, Note: id,
+		Type: history.Info, F: history.Deferred, Key: a.Key, Client: a.Client, Op: a.Op, Grant: a.Grant, Note: order.id,
 	})
 	<-order.delivered
 }

@@ -88,7 +88,7 @@ func (l *line) listen(ctx context.Context) error {
 	return l.queue.RegisterWithErrorFunc(ctx, l.receive, func(error) int { return 1 })
 }
 
-// receive never waits: the kernel queues no more packets than a lane holds.
+// receive seldom waits: the kernel queues no more packets than a lane holds.
 func (l *line) receive(news nfqueue.Attribute) int {
 	if news.PacketID == nil || news.Hook == nil {
 		return 0
@@ -98,7 +98,10 @@ func (l *line) receive(news nfqueue.Attribute) int {
 		lane = &l.in
 	}
 	lane.last = l.cut.due(time.Now(), lane.last, length(news))
-	lane.waiting <- packet{*news.PacketID, lane.last}
+	select {
+	case lane.waiting <- packet{*news.PacketID, lane.last}:
+	case <-l.stopped: // the lane may be full of packets that the kernel has given up
+	}
 	return 0
 }
 

@@ -102,7 +102,7 @@ func (l Local) Dial(ctx context.Context, address string, timeout time.Duration) 
 	var slow net.Error
 	switch {
 	case err == nil:
-		return conn.Close()
+		return hangUp(conn)
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &slow) && slow.Timeout():
 		return fmt.Errorf("%s: %w", address, ErrNoAnswer)
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -110,6 +110,17 @@ func (l Local) Dial(ctx context.Context, address string, timeout time.Duration) 
 	default:
 		return err
 	}
+}
+
+// hangUp ends a connection with a single packet: what is said in a parting that takes
+// several would be repeated across a cut, and counted as traffic that it met.
+func hangUp(conn net.Conn) error {
+	if tcp, is := conn.(*net.TCPConn); is {
+		if err := tcp.SetLinger(0); err != nil {
+			return errors.Join(err, conn.Close())
+		}
+	}
+	return conn.Close()
 }
 
 // Answer implements Host.

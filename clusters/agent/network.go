@@ -16,6 +16,9 @@ type Network struct {
 	mu     sync.Mutex
 	queues uint16           // how many there have been
 	lines  map[string]*line // by id of the cut
+
+	trying  sync.Mutex
+	offered map[bool]error // what was tried: with a queue, or without
 }
 
 func (n *Network) cut(cut Cut) (Moment, error) {
@@ -89,12 +92,26 @@ func (n *Network) heal(id string) (Moment, int64, error) {
 // nobody has this address (RFC 5737).
 const nobody = "192.0.2.1"
 
-// offers tries a cut from nobody.
+// trial is the id of a cut that is only tried. No step is called so.
+const trial = "?"
+
+// offers tries a cut from nobody, once: to take it back makes the kernel drop what
+// waits in the queues of other cuts.
 func (n *Network) offers(cut Cut) error {
-	cut.ID, cut.Peers = "offer", []string{nobody}
-	if _, err := n.cut(cut); err != nil {
+	n.trying.Lock()
+	defer n.trying.Unlock()
+	queued := cut.Delay > 0 || cut.Rate > 0
+	if err, tried := n.offered[queued]; tried {
 		return err
 	}
-	_, _, err := n.heal(cut.ID)
+	cut.ID, cut.Peers = trial, []string{nobody}
+	_, err := n.cut(cut)
+	if err == nil {
+		_, _, err = n.heal(cut.ID)
+	}
+	if n.offered == nil {
+		n.offered = make(map[bool]error)
+	}
+	n.offered[queued] = err
 	return err
 }
