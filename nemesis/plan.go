@@ -1,0 +1,114 @@
+package nemesis
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"lockcheck/clusters"
+)
+
+// Plan tells why the schedule cannot be executed here, before anything is done.
+// A role that only the run can resolve is checked on any node that it may mean.
+func (n *Nemesis) Plan() error {
+	for _, step := range n.Schedule.Steps {
+		if _, known := KindByName(step.Fault); !known {
+			return &UnknownKindError{Name: step.Fault}
+		}
+		err := step.fits(n.Environment.Lease)
+		var nobody *UnknownNodeError
+		if _, unresolved := n.possible(step); err == nil && errors.As(unresolved, &nobody) {
+			err = nobody
+		}
+		if err != nil {
+			return fmt.Errorf("step %q: %w", step.ID, err)
+		}
+	}
+	for _, obstacle := range n.Obstacles() {
+		return obstacle
+	}
+	return nil
+}
+
+// Obstacles lists the steps whose faults cannot be had here, with why.
+func (n *Nemesis) Obstacles() []*UnavailableError {
+	var all []*UnavailableError
+	for _, step := range n.Schedule.Steps {
+		if err := n.unavailable(step); err != nil {
+			all = append(all, err)
+		}
+	}
+	return all
+}
+
+func (n *Nemesis) unavailable(step Step) *UnavailableError {
+	kind, known := KindByName(step.Fault)
+	if !known {
+		return nil
+	}
+	nodes, err := n.possible(step)
+	if err != nil {
+		return &UnavailableError{Step: step.ID, Fault: step.Fault, Where: step.Target, Err: err}
+	}
+	if step.Target == roleLeader || step.Target == roleFollower {
+		// It may be any of those that can suffer it; the run will tell.
+		nodes = resolver{can: n.can(step)}.able(nodes)
+	}
+	for _, node := range nodes {
+		if err := kind.Can(n.Environment, node); err != nil {
+			return &UnavailableError{Step: step.ID, Fault: step.Fault, Where: node.Name, Err: err}
+		}
+	}
+	return nil
+}
+
+// possible lists the nodes that a step may hit.
+func (n *Nemesis) possible(step Step) ([]*clusters.Node, error) {
+	r := resolver{env: n.Environment, rng: rand.New(rand.NewPCG(n.Schedule.Seed, 1)), can: n.can(step)}
+	targets, err := r.anyOf(step.Target)
+	if err != nil {
+		return nil, err
+	}
+	if step.From != "" {
+		peers, err := r.anyOf(step.From)
+		return slices.Concat(targets, peers), err
+	}
+	cuts, err := r.cuts(step, targets)
+	return slices.Concat(targets, peersIn(cuts, targets)), err
+}
+
+// peersIn lists those that the targets are kept apart from.
+func peersIn(cuts map[*clusters.Node][]*clusters.Node, targets []*clusters.Node) []*clusters.Node {
+	var peers []*clusters.Node
+	for _, target := range targets {
+		for _, peer := range cuts[target] {
+			if !slices.Contains(peers, peer) {
+				peers = append(peers, peer)
+			}
+		}
+	}
+	return peers
+}
+
+// can returns what a step's kind of fault says of nodes.
+func (n *Nemesis) can(step Step) func(*clusters.Node) error {
+	kind, known := KindByName(step.Fault)
+	if !known {
+		return nil
+	}
+	return func(node *clusters.Node) error { return kind.Can(n.Environment, node) }
+}
+
+// UnavailableError says that a fault cannot be had on this cluster.
+type UnavailableError struct {
+	Step, Fault string
+	Where       string // node or role
+	Err         error
+}
+
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("fault %s is not available on %s: %v", e.Fault, e.Where, e.Err)
+}
+
+func (e *UnavailableError) Unwrap() error { return e.Err }
