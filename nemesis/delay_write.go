@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 
 	"lockcheck/clusters"
 	"lockcheck/clusters/agent"
@@ -42,7 +41,7 @@ func delayWriteKind() Kind {
 			}
 			return &delayWrite{env: env, id: order.ID, targets: order.Targets}, nil
 		},
-		Random: func(rng *rand.Rand, env Environment, step *Step) { randomPause(rng, env, step) },
+		Random: randomPause,
 	}
 }
 

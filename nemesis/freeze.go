@@ -3,7 +3,6 @@ package nemesis
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 
 	"lockcheck/clusters"
@@ -27,7 +26,7 @@ func freezeKind() Kind {
 		New: func(env Environment, order Order) (Fault, error) {
 			return &freeze{env: env, targets: order.Targets}, nil
 		},
-		Random: func(rng *rand.Rand, env Environment, step *Step) { randomPause(rng, env, step) },
+		Random: randomPause,
 	}
 }
 

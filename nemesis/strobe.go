@@ -3,7 +3,6 @@ package nemesis
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -36,7 +35,6 @@ func strobeKind() Kind {
 		}
 		return &strobe{clock: *steady.(*clock), stop: make(chan struct{})}, nil
 	}
-	kind.Random = func(rng *rand.Rand, env Environment, step *Step) { randomClock(rng, env, step) }
 	return kind
 }
 
