@@ -3,11 +3,12 @@ package history
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"runtime"
+	"sync"
 )
 
 // SyntaxError is a line that is no event, or a first line that is no header.
@@ -24,21 +25,19 @@ func (e *SyntaxError) Error() string {
 type Reader struct {
 	in        *bufio.Reader
 	header    Header
-	line      int
 	truncated int
-	done      bool
 }
 
 // NewReader reads the header. A missing, foreign or newer header is a
 // *SyntaxError that names line 1.
 func NewReader(r io.Reader) (*Reader, error) {
-	hr := &Reader{in: bufio.NewReaderSize(r, 64<<10)}
-	text, _, err := hr.next()
-	if errors.Is(err, io.EOF) {
-		return nil, &SyntaxError{Line: 1, Reason: "the file is empty"}
+	hr := &Reader{in: bufio.NewReaderSize(r, blockSize)}
+	text, err := hr.in.ReadBytes('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("history: line 1: %w", err)
 	}
-	if err != nil {
-		return nil, err
+	if len(text) == 0 {
+		return nil, &SyntaxError{Line: 1, Reason: "the file is empty"}
 	}
 	if err := object(text, &hr.header); err != nil {
 		return nil, &SyntaxError{Line: 1, Reason: "no header: " + err.Error()}
@@ -63,51 +62,142 @@ func (h Header) check() error {
 func (r *Reader) Header() Header { return r.header }
 
 // Truncated returns the number of the last line if it was cut off in mid-write
-// and therefore left out, else 0. It is known once Next has returned io.EOF.
+// and therefore left out, else 0. It is known once Each has returned.
 func (r *Reader) Truncated() int { return r.truncated }
 
-// Next returns the next event, and io.EOF at the end. A malformed line is a
-// *SyntaxError, unless it is the last one and has no newline.
-func (r *Reader) Next() (Event, error) {
-	if r.done {
-		return Event{}, io.EOF
+// blockSize is how much is decoded at a time, in bytes.
+const blockSize = 256 << 10
+
+// block is some lines of the file and what they say.
+type block struct {
+	text   []byte // whole lines; only the last one of the file may lack its newline
+	line   int    // number of the first
+	read   error  // why nothing follows: that of the file, or io.EOF
+	events []Event
+	// bad is the error of the line after events, and cut says that it is one that was
+	// cut off in mid-write.
+	bad  error
+	cut  bool
+	done chan struct{} // closed when decoded
+}
+
+// Each calls f with all events in order, until the first error, and returns that.
+// The event is only valid until f returns. A malformed line is a *SyntaxError,
+// unless it is the last one and has no newline. It can be called once.
+func (r *Reader) Each(f func(*Event) error) error {
+	// Decoding is most of the work: blocks are decoded side by side and handed on in
+	// their order.
+	todo, inOrder := make(chan *block), make(chan *block, 2*runtime.GOMAXPROCS(0))
+	stop := make(chan struct{})
+	free := sync.Pool{New: func() any { return new(block) }}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer close(stop)
+	wg.Go(func() { r.split(&free, todo, inOrder, stop) })
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			d := newDecoder()
+			for b := range todo {
+				b.decode(d)
+				close(b.done)
+			}
+		})
 	}
-	text, whole, err := r.next()
-	if err != nil {
-		r.done = true
-		return Event{}, err
-	}
-	var e Event
-	if err := object(text, &e); err != nil {
-		r.done = true
-		if !whole {
-			r.truncated = r.line
-			return Event{}, io.EOF
+	for b := range inOrder {
+		<-b.done
+		for i := range b.events {
+			if err := f(&b.events[i]); err != nil {
+				return err
+			}
 		}
-		return Event{}, &SyntaxError{Line: r.line, Reason: err.Error()}
+		if b.cut {
+			r.truncated = b.line + len(b.events)
+		}
+		if b.bad != nil {
+			return b.bad
+		}
+		if b.read != nil {
+			if errors.Is(b.read, io.EOF) {
+				return nil
+			}
+			return b.read
+		}
+		free.Put(b)
 	}
-	return e, nil
+	return nil
 }
 
-// next returns a line without its newline, and whether it had one.
-func (r *Reader) next() ([]byte, bool, error) {
-	text, err := r.in.ReadBytes('\n')
+// split cuts the file into blocks of whole lines.
+func (r *Reader) split(free *sync.Pool, todo, inOrder chan<- *block, stop <-chan struct{}) {
+	defer close(inOrder)
+	defer close(todo)
+	for line := 2; ; {
+		b := free.Get().(*block)
+		b.done, b.line, b.bad, b.cut = make(chan struct{}), line, nil, false
+		b.fill(r.in)
+		line += bytes.Count(b.text, []byte("\n"))
+		select {
+		case inOrder <- b:
+		case <-stop:
+			return
+		}
+		select {
+		case todo <- b:
+		case <-stop:
+			return
+		}
+		if b.read != nil {
+			return
+		}
+	}
+}
+
+// fill reads about blockSize and then to the end of the line.
+func (b *block) fill(in *bufio.Reader) {
+	if cap(b.text) < blockSize {
+		b.text = make([]byte, 0, 2*blockSize)
+	}
+	b.text = b.text[:blockSize]
+	n, err := io.ReadFull(in, b.text)
+	b.text = b.text[:n]
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = io.EOF
+	}
+	for err == nil {
+		var part []byte
+		part, err = in.ReadSlice('\n')
+		b.text = append(b.text, part...)
+		if err == nil {
+			break
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			err = nil
+		}
+	}
+	b.read = err
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, false, fmt.Errorf("history: line %d: %w", r.line+1, err)
+		b.read = fmt.Errorf("history: line %d: %w", b.line+bytes.Count(b.text, []byte("\n")), err)
 	}
-	if len(text) == 0 {
-		return nil, false, io.EOF
-	}
-	r.line++
-	return bytes.TrimSuffix(text, []byte("\n")), err == nil, nil
 }
 
-// object unmarshals a JSON object; encoding/json alone would take null for one.
-func object(text []byte, into any) error {
-	if trimmed := bytes.TrimLeft(text, " \t\r"); len(trimmed) == 0 || trimmed[0] != '{' {
-		return errors.New("not a JSON object")
+func (b *block) decode(d *decoder) {
+	b.events = b.events[:0]
+	for rest := b.text; len(rest) > 0; {
+		line, after, whole := bytes.Cut(rest, []byte("\n"))
+		rest = after
+		b.events = append(b.events, Event{})
+		err := d.decode(line, &b.events[len(b.events)-1])
+		if err == nil {
+			continue
+		}
+		b.events = b.events[:len(b.events)-1]
+		if !whole { // the end of what could be read
+			b.cut = errors.Is(b.read, io.EOF)
+			return
+		}
+		b.bad = &SyntaxError{Line: b.line + len(b.events), Reason: err.Error()}
+		return
 	}
-	return json.Unmarshal(text, into)
 }
 
 // ReadAll reads a whole history. It does not validate it.
@@ -117,17 +207,14 @@ func ReadAll(r io.Reader) (*History, error) {
 		return nil, err
 	}
 	h := &History{Header: hr.Header()}
-	for {
-		e, err := hr.Next()
-		if errors.Is(err, io.EOF) {
-			h.Truncated = hr.Truncated()
-			return h, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		h.Events = append(h.Events, e)
+	if err := hr.Each(func(e *Event) error {
+		h.Events = append(h.Events, *e)
+		return nil
+	}); err != nil {
+		return nil, err
 	}
+	h.Truncated = hr.Truncated()
+	return h, nil
 }
 
 // ReadFile reads the history at path. It does not validate it.

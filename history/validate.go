@@ -19,13 +19,25 @@ func (e *InvalidError) Error() string {
 // prefix of a valid history is valid: invocations without completion are what
 // a killed run leaves behind.
 func Validate(h *History) error {
-	v := newValidator(h.Header)
-	for i, e := range h.Events {
-		if err := v.event(int64(i), e); err != nil {
-			return &InvalidError{Line: i + 2, Reason: err.Error()}
+	v := NewValidator(h.Header, NewNames())
+	for i := range h.Events {
+		if err := v.Check(&h.Events[i]); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// Validator does the same event by event, for histories that do not fit in memory.
+type Validator struct {
+	names     *Names
+	next      int64            // index of the next event
+	workers   map[string]*done // by name
+	last      map[string]int64 // time of the last event, by process
+	open      map[opID]begun   // invocations without completion
+	grants    []owner          // by name
+	acquiring map[string]bool  // workers with an acquire in flight
+	seq       int64
 }
 
 type opID struct {
@@ -33,36 +45,47 @@ type opID struct {
 	op      int64
 }
 
-type owner struct{ process, key string }
-
-type validator struct {
-	workers   map[string]bool
-	last      map[string]int64 // time of the last event, by process
-	open      map[opID]Event   // invocations without completion
-	used      map[opID]bool
-	owners    map[string]owner // of a grant
-	asked     map[string]bool  // grants with an acquire invocation
-	acquiring map[string]bool  // workers with an acquire in flight
-	seq       int64
+// begun is what the completion of an operation has to agree with.
+type begun struct {
+	f          Function
+	key, grant Name
+	time       int64
 }
 
-func newValidator(h Header) *validator {
-	v := &validator{
-		workers:   make(map[string]bool),
+// owner is who a grant belongs to, and whether its acquire was invoked.
+type owner struct {
+	process, key Name
+	asked        bool
+}
+
+// NewValidator returns the Validator of a history that has not begun. It needs no
+// more names than whoever judges the history; they may share the table.
+func NewValidator(h Header, names *Names) *Validator {
+	v := &Validator{
+		names:     names,
+		workers:   make(map[string]*done),
 		last:      make(map[string]int64),
-		open:      make(map[opID]Event),
-		used:      make(map[opID]bool),
-		owners:    make(map[string]owner),
-		asked:     make(map[string]bool),
+		open:      make(map[opID]begun),
 		acquiring: make(map[string]bool),
 	}
 	for _, w := range h.Workers {
-		v.workers[w] = true
+		v.workers[w] = &done{}
 	}
 	return v
 }
 
-func (v *validator) event(i int64, e Event) error {
+// Check reports as an *InvalidError why e cannot be the next event. After an error
+// it must not be called again.
+func (v *Validator) Check(e *Event) error {
+	err := v.event(v.next, e)
+	v.next++
+	if err != nil {
+		return &InvalidError{Line: int(v.next) + 1, Reason: err.Error()}
+	}
+	return nil
+}
+
+func (v *Validator) event(i int64, e *Event) error {
 	if e.Index != i {
 		return fmt.Errorf("index is %d, not %d", e.Index, i)
 	}
@@ -81,13 +104,13 @@ func (v *validator) event(i int64, e Event) error {
 	case Harness:
 		return phase(e)
 	}
-	if !v.workers[e.Process] {
+	if v.workers[e.Process] == nil {
 		return fmt.Errorf("process %q is not in the header", e.Process)
 	}
 	return v.worker(e)
 }
 
-func (v *validator) worker(e Event) error {
+func (v *Validator) worker(e *Event) error {
 	if e.F == Lost {
 		if e.Type != Info {
 			return fmt.Errorf("%s of type %q", e.F, e.Type)
@@ -110,50 +133,62 @@ func (v *validator) worker(e Event) error {
 }
 
 // belongs checks that a grant stays with one worker and one key.
-func (v *validator) belongs(e Event) error {
+func (v *Validator) belongs(e *Event) error {
 	if e.Key == "" || e.Grant == "" {
 		return fmt.Errorf("%s of %s has no key or no grant", e.F, e.Process)
 	}
-	now := owner{e.Process, e.Key}
-	was, seen := v.owners[e.Grant]
-	if seen && was != now {
-		return fmt.Errorf("grant %s is of %s on %s, not of %s on %s", e.Grant, was.process, was.key, now.process, now.key)
+	process, key := v.names.Of(e.Process), v.names.Of(e.Key)
+	was := v.owner(v.names.Of(e.Grant))
+	if was.process == 0 {
+		was.process, was.key = process, key
 	}
-	v.owners[e.Grant] = now
+	if was.process != process || was.key != key {
+		return fmt.Errorf("grant %s is of %s on %s, not of %s on %s", e.Grant,
+			v.names.String(was.process), v.names.String(was.key), e.Process, e.Key)
+	}
 	return nil
 }
 
-func (v *validator) invoke(e Event) error {
-	id := opID{e.Process, e.Op}
-	if v.used[id] {
+func (v *Validator) owner(grant Name) *owner {
+	for len(v.grants) <= int(grant) {
+		v.grants = append(v.grants, owner{})
+	}
+	return &v.grants[grant]
+}
+
+func (v *Validator) invoke(e *Event) error {
+	if !v.workers[e.Process].first(e.Op) {
 		return fmt.Errorf("operation %d of %s is invoked twice", e.Op, e.Process)
 	}
+	grant := v.names.Of(e.Grant)
 	if e.F == Acquire {
-		if v.asked[e.Grant] {
+		o := v.owner(grant)
+		if o.asked {
 			return fmt.Errorf("grant %s is asked for twice", e.Grant)
 		}
 		if v.acquiring[e.Process] {
 			return fmt.Errorf("%s begins an acquire while another one is open", e.Process)
 		}
-		v.asked[e.Grant], v.acquiring[e.Process] = true, true
+		o.asked, v.acquiring[e.Process] = true, true
 	}
-	v.used[id], v.open[id] = true, e
+	v.open[opID{e.Process, e.Op}] = begun{e.F, v.names.Of(e.Key), grant, e.Time}
 	return nil
 }
 
-func (v *validator) complete(e Event) error {
+func (v *Validator) complete(e *Event) error {
 	id := opID{e.Process, e.Op}
 	begun, ok := v.open[id]
-	if !ok && v.used[id] {
+	if !ok && v.workers[e.Process].has(e.Op) {
 		return fmt.Errorf("operation %d of %s is completed twice", e.Op, e.Process)
 	}
 	if !ok {
 		return fmt.Errorf("operation %d of %s is completed but was never invoked", e.Op, e.Process)
 	}
-	if begun.F != e.F || begun.Key != e.Key || begun.Grant != e.Grant {
-		return fmt.Errorf("operation %d of %s began as %s of %s on %s", e.Op, e.Process, begun.F, begun.Grant, begun.Key)
+	if begun.f != e.F || begun.key != v.names.Of(e.Key) || begun.grant != v.names.Of(e.Grant) {
+		return fmt.Errorf("operation %d of %s began as %s of %s on %s", e.Op, e.Process, begun.f,
+			v.names.String(begun.grant), v.names.String(begun.key))
 	}
-	if e.Time < begun.Time {
+	if e.Time < begun.time {
 		return fmt.Errorf("operation %d of %s is completed before it was invoked", e.Op, e.Process)
 	}
 	delete(v.open, id)
@@ -163,7 +198,7 @@ func (v *validator) complete(e Event) error {
 	return nil
 }
 
-func (v *validator) resource(e Event) error {
+func (v *Validator) resource(e *Event) error {
 	if e.F == Final {
 		if e.Type != OK || e.Key == "" {
 			return fmt.Errorf("a final needs type ok and a key")
@@ -171,7 +206,7 @@ func (v *validator) resource(e Event) error {
 		return nil
 	}
 	if e.F == Deferred {
-		if e.Type != Info || e.Note == "" || !v.workers[e.Client] {
+		if e.Type != Info || e.Note == "" || v.workers[e.Client] == nil {
 			return fmt.Errorf("a deferred write needs type info, a known client and the fault that defers it")
 		}
 		return nil
@@ -182,7 +217,7 @@ func (v *validator) resource(e Event) error {
 	if e.Type != OK && e.Type != Fail {
 		return fmt.Errorf("%s at %s of type %q", e.F, Resource, e.Type)
 	}
-	if e.Key == "" || !v.workers[e.Client] {
+	if e.Key == "" || v.workers[e.Client] == nil {
 		return fmt.Errorf("%s at %s needs a key and a known client, not %q", e.F, Resource, e.Client)
 	}
 	if e.Seq != v.seq+1 {
@@ -192,7 +227,7 @@ func (v *validator) resource(e Event) error {
 	return nil
 }
 
-func fault(e Event) error {
+func fault(e *Event) error {
 	if e.F != FaultPhase || e.Type != Info {
 		return fmt.Errorf("%s of type %q is not one of %s", e.F, e.Type, Nemesis)
 	}
@@ -206,7 +241,7 @@ func fault(e Event) error {
 	return nil
 }
 
-func phase(e Event) error {
+func phase(e *Event) error {
 	if e.F != Phase || e.Type != Info {
 		return fmt.Errorf("%s of type %q is not one of %s", e.F, e.Type, Harness)
 	}
@@ -215,4 +250,30 @@ func phase(e Event) error {
 		return fmt.Errorf("phase %q is not known", e.Note)
 	}
 	return nil
+}
+
+// done is the set of the operations that one worker has begun. Most workers number
+// them one by one, so that a bit each is enough.
+type done struct{ pages map[int64]*[1 << 6]uint64 }
+
+// first adds an operation and says whether it was not in the set.
+func (d *done) first(op int64) bool {
+	if d.has(op) {
+		return false
+	}
+	if d.pages == nil {
+		d.pages = make(map[int64]*[1 << 6]uint64)
+	}
+	page := d.pages[op>>12]
+	if page == nil {
+		page = new([1 << 6]uint64)
+		d.pages[op>>12] = page
+	}
+	page[op>>6&63] |= 1 << (op & 63)
+	return true
+}
+
+func (d *done) has(op int64) bool {
+	page := d.pages[op>>12]
+	return page != nil && page[op>>6&63]&(1<<(op&63)) != 0
 }

@@ -417,7 +417,9 @@ func TestUnknownAttemptIsTakenBack(t *testing.T) {
 			w.await(3, history.Invoke, history.Acquire)
 			events := w.finish()
 			validate(t, events, r.finish())
-			for _, e := range only(events, history.Invoke, history.Acquire) {
+			attempts := only(events, history.Invoke, history.Acquire)
+			// The last one may have been given up because the worker was to end.
+			for _, e := range attempts[:len(attempts)-1] {
 				if got := of(events, e.Grant); got != c.want {
 					t.Errorf("attempt %s: %s", e.Grant, got)
 				}

@@ -1,0 +1,198 @@
+package history
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+)
+
+// decoder turns lines into events. It knows the lines that Writer writes; whatever
+// looks different it leaves to encoding/json, which is right about all of them and
+// takes several times as long (BenchmarkDecode). It is not safe for concurrent use.
+type decoder struct {
+	// known holds the strings that come again and again: names of processes, keys,
+	// functions.
+	known map[string]string
+}
+
+// maxKnown bounds what a decoder remembers.
+const maxKnown = 1 << 16
+
+func newDecoder() *decoder { return &decoder{known: make(map[string]string)} }
+
+// decode sets e to the event of a line.
+func (d *decoder) decode(line []byte, e *Event) error {
+	*e = Event{}
+	if d.plain(line, e) {
+		return nil
+	}
+	*e = Event{}
+	return object(line, e)
+}
+
+// object unmarshals a JSON object; encoding/json alone would take null for one.
+func object(text []byte, into any) error {
+	if trimmed := bytes.TrimLeft(text, " \t\r"); len(trimmed) == 0 || trimmed[0] != '{' {
+		return errors.New("not a JSON object")
+	}
+	return json.Unmarshal(text, into)
+}
+
+// plain decodes an object of known fields whose values are numbers, booleans, and
+// strings without escapes. It is false for any other line.
+func (d *decoder) plain(line []byte, e *Event) bool {
+	if len(line) < 2 || line[0] != '{' || line[len(line)-1] != '}' {
+		return false
+	}
+	rest := line[1 : len(line)-1]
+	for {
+		name, after, ok := quoted(rest)
+		if !ok || len(after) == 0 || after[0] != ':' {
+			return false
+		}
+		if rest, ok = d.field(e, name, after[1:]); !ok {
+			return false
+		}
+		if len(rest) == 0 {
+			return true
+		}
+		if rest[0] != ',' {
+			return false
+		}
+		rest = rest[1:]
+	}
+}
+
+// field decodes one value and returns what follows it.
+func (d *decoder) field(e *Event, name, text []byte) ([]byte, bool) {
+	switch string(name) {
+	case "index":
+		return integer(&e.Index, text)
+	case "time":
+		return integer(&e.Time, text)
+	case "process":
+		return d.string(&e.Process, text)
+	case "type":
+		return d.string((*string)(&e.Type), text)
+	case "f":
+		return d.string((*string)(&e.F), text)
+	case "key":
+		return d.string(&e.Key, text)
+	case "op":
+		return integer(&e.Op, text)
+	case "node":
+		return d.string(&e.Node, text)
+	case "grant":
+		return once(&e.Grant, text)
+	case "holder":
+		return once(&e.Holder, text)
+	case "token":
+		return natural(&e.Token, text)
+	case "until":
+		return integer(&e.Until, text)
+	case "dead":
+		return boolean(&e.Dead, text)
+	case "client":
+		return d.string(&e.Client, text)
+	case "seq":
+		return integer(&e.Seq, text)
+	case "version":
+		return integer(&e.Version, text)
+	case "base":
+		return integer(&e.Base, text)
+	case "element":
+		return integer(&e.Element, text)
+	case "note":
+		return d.string(&e.Note, text)
+	case "error":
+		return d.string(&e.Error, text)
+	}
+	return nil, false
+}
+
+// string decodes one of the strings that come again.
+func (d *decoder) string(into *string, text []byte) ([]byte, bool) {
+	s, rest, ok := quoted(text)
+	if !ok {
+		return nil, false
+	}
+	known, seen := d.known[string(s)]
+	if !seen {
+		known = string(s)
+		if len(d.known) < maxKnown {
+			d.known[known] = known
+		}
+	}
+	*into = known
+	return rest, true
+}
+
+// once decodes a string that hardly comes again.
+func once(into *string, text []byte) ([]byte, bool) {
+	s, rest, ok := quoted(text)
+	*into = string(s)
+	return rest, ok
+}
+
+// quoted splits off a string of printable ASCII without escapes.
+func quoted(text []byte) (s, rest []byte, ok bool) {
+	if len(text) == 0 || text[0] != '"' {
+		return nil, nil, false
+	}
+	for i := 1; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			return text[1:i], text[i+1:], true
+		case c == '\\', c < ' ', c > '~':
+			return nil, nil, false
+		}
+	}
+	return nil, nil, false
+}
+
+// digits is how long a number can be without the danger of an overflow.
+const digits = 18
+
+func integer(into *int64, text []byte) ([]byte, bool) {
+	negative := len(text) > 0 && text[0] == '-'
+	if negative {
+		text = text[1:]
+	}
+	n, rest, ok := number(text)
+	if negative {
+		n = -n
+	}
+	*into = n
+	return rest, ok
+}
+
+func natural(into *uint64, text []byte) ([]byte, bool) {
+	n, rest, ok := number(text)
+	*into = uint64(n)
+	return rest, ok
+}
+
+// number splits off the digits of a whole number as JSON writes it.
+func number(text []byte) (int64, []byte, bool) {
+	var n int64
+	i := 0
+	for i < len(text) && i <= digits && text[i]-'0' <= 9 {
+		n = n*10 + int64(text[i]-'0')
+		i++
+	}
+	if i == 0 || i > digits || i > 1 && text[0] == '0' {
+		return 0, nil, false
+	}
+	return n, text[i:], true
+}
+
+func boolean(into *bool, text []byte) ([]byte, bool) {
+	for _, value := range []bool{true, false} {
+		if rest, ok := bytes.CutPrefix(text, strconv.AppendBool(nil, value)); ok {
+			*into = value
+			return rest, true
+		}
+	}
+	return nil, false
+}

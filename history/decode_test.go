@@ -1,0 +1,134 @@
+package history
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// typical is what most lines of a history look like.
+var typical = []string{
+	`{"index":12345,"time":817263544127,"process":"w3","type":"invoke","f":"acquire","key":"k12","op":4711,"grant":"w3-911"}`,
+	`{"index":12346,"time":817263944127,"process":"w3","type":"ok","f":"acquire","key":"k12","op":4711,"grant":"w3-911","token":88,"until":817264544127}`,
+	`{"index":12347,"time":817263944199,"process":"resource","type":"ok","f":"write","key":"k12","op":4712,"grant":"w3-911","token":88,"client":"w3","seq":1231,"version":77,"base":76,"element":3000051}`,
+	`{"index":12348,"time":817263955127,"process":"w3","type":"fail","f":"release","key":"k12","op":4713,"grant":"w3-911","error":"not held"}`,
+}
+
+// TestDecodeTypical: the lines that Writer writes take the fast way, and mean the same.
+func TestDecodeTypical(t *testing.T) {
+	d := newDecoder()
+	for _, line := range typical {
+		var fast, slow Event
+		if !d.plain([]byte(line), &fast) {
+			t.Errorf("not decoded the fast way: %s", line)
+		}
+		if err := json.Unmarshal([]byte(line), &slow); err != nil || !reflect.DeepEqual(fast, slow) {
+			t.Errorf("%s: got %+v, want %+v (%v)", line, fast, slow, err)
+		}
+	}
+}
+
+// FuzzDecode: whatever a line holds, the decoder says what encoding/json says.
+func FuzzDecode(f *testing.F) {
+	for _, line := range typical {
+		f.Add([]byte(line))
+	}
+	for _, line := range []string{
+		`{}`, `{"index":1,}`, `{"index":01}`, `{"index":-0}`, `{"op":-5}`, `{"token":-5}`, `{"token":18446744073709551615}`,
+		`{"index":999999999999999999}`, `{"index":9999999999999999999}`, `{"index":1.0}`, `{"index":1e3}`, `{"index":"1"}`,
+		`{"key":"a\nb"}`, `{"key":"a\u00e9"}`, "{\"key\":\"\xff\"}", "{\"key\":\"\t\"}", `{"key":null}`, `{"KEY":"x"}`, `{"key":"a","key":"b"}`,
+		`{"dead":true}`, `{"dead":false}`, `{"dead":"true"}`, `{"value":[1,2],"key":"k"}`, `{"fault":{"id":"f1"},"time":3}`, `{"index":1}x`, ` {"index":1}`,
+	} {
+		f.Add([]byte(line))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if bytes.ContainsRune(line, '\n') {
+			return
+		}
+		var fast, slow Event
+		fastErr, slowErr := newDecoder().decode(line, &fast), object(line, &slow)
+		if (fastErr == nil) != (slowErr == nil) || fastErr == nil && !reflect.DeepEqual(fast, slow) {
+			t.Fatalf("%q: got %+v (%v), want %+v (%v)", line, fast, fastErr, slow, slowErr)
+		}
+	})
+}
+
+// TestBlocks: a file of many blocks, with lines longer than a block, reads the same as
+// line by line.
+func TestBlocks(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	var text strings.Builder
+	text.WriteString(head)
+	var want []string
+	for i := range 20_000 {
+		note := fmt.Sprint(i)
+		if random.IntN(5000) == 0 {
+			note = strings.Repeat("x", blockSize+random.IntN(2*blockSize))
+		}
+		want = append(want, note)
+		fmt.Fprintf(&text, "{\"index\":%d,\"note\":%q}\n", i, note)
+	}
+	for _, end := range []string{"", `{"index":`} {
+		h, err := ReadAll(strings.NewReader(text.String() + end))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(h.Events) != len(want) {
+			t.Fatalf("%d events, want %d", len(h.Events), len(want))
+		}
+		for i, e := range h.Events {
+			if e.Index != int64(i) || e.Note != want[i] {
+				t.Fatalf("event %d: %d %.20q", i, e.Index, e.Note)
+			}
+		}
+		if wantCut := len(want) + 2; end != "" && h.Truncated != wantCut || end == "" && h.Truncated != 0 {
+			t.Errorf("truncated %d, want %d", h.Truncated, wantCut)
+		}
+	}
+	broken := text.String() + "oops\n" + strings.Repeat("{}\n", 200_000)
+	_, err := ReadAll(strings.NewReader(broken))
+	if syntax, ok := err.(*SyntaxError); !ok || syntax.Line != len(want)+2 {
+		t.Errorf("got %v, want a syntax error on line %d", err, len(want)+2)
+	}
+}
+
+func TestNames(t *testing.T) {
+	names := NewNames()
+	if names.Of("") != 0 || names.String(0) != "" {
+		t.Error("zero is not the empty string")
+	}
+	const n = 50_000 // grows several times
+	seen := make(map[Name]bool)
+	for i := range n {
+		seen[names.Of(fmt.Sprint("w1-", i))] = true
+	}
+	if len(seen) != n || names.Len() != n+1 {
+		t.Fatalf("%d names of %d strings", len(seen), n)
+	}
+	for i := range n {
+		s := fmt.Sprint("w1-", i)
+		if name := names.Of(s); !seen[name] || names.String(name) != s {
+			t.Fatalf("%s became %s", s, names.String(name))
+		}
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	for name, decode := range map[string]func([]byte, *Event) error{
+		"decoder":       newDecoder().decode,
+		"encoding/json": func(line []byte, e *Event) error { *e = Event{}; return object(line, e) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			var e Event
+			for i := 0; b.Loop(); i++ {
+				if err := decode([]byte(typical[i%len(typical)]), &e); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
