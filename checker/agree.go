@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/anishathalye/porcupine"
 )
@@ -28,33 +29,25 @@ import (
 // Unknown agrees with everything, and keys that contradict the schema are not
 // compared. What neither side can see is a client that reports as Holder a
 // grant that only a minority of servers named: see the rules of the model.
-func disagreements(r *run, o opinion, overlaps []overlap, others ...[]Incident) []string {
-	explained := make(map[string]bool)
-	for key := range o.conflicts {
-		explained[key] = true
-	}
-	early := make(map[string]overlap)
-	for _, v := range overlaps {
-		explained[v.earlier.Key] = true
-		if _, seen := early[v.earlier.Key]; !seen && r.beforeAnyEnd(v) {
-			early[v.earlier.Key] = v
-		}
-	}
-	for _, incidents := range others {
-		for _, i := range incidents {
-			explained[i.Key] = true
-		}
-	}
+func disagreements(r *run, o opinion, overlaps together, others ...incidents) []string {
 	var found []string
 	for _, key := range sortedKeys(o.results) {
-		v, isEarly := early[key]
+		v, isEarly := overlaps.early[key]
+		explained := o.conflicts.keys[key] || overlaps.keys[key] ||
+			slices.ContainsFunc(others, func(i incidents) bool { return i.keys[key] })
 		switch result := o.results[key]; {
-		case result == porcupine.Illegal && !explained[key]:
+		case result == porcupine.Illegal && !explained:
 			found = append(found, "porcupine finds "+key+" illegal, but nothing explains it")
 		case result == porcupine.Ok && isEarly:
-			found = append(found, fmt.Sprintf("porcupine accepts %s, although %s and %s held it at once before either lease can have run out", key, v.earlier.Worker, v.later.Worker))
-		case result == porcupine.Ok && len(o.conflicts[key]) > 0:
+			found = append(found, fmt.Sprintf("porcupine accepts %s, although %s and %s held it at once before either lease can have run out",
+				key, r.name(v.earlier.worker), r.name(v.later.worker)))
+		case result == porcupine.Ok && o.conflicts.keys[key]:
 			found = append(found, "porcupine accepts "+key+", although its operations cannot be put in order")
+		}
+	}
+	for _, key := range o.tooLong {
+		if _, isEarly := overlaps.early[key]; isEarly && !o.conflicts.keys[key] {
+			found = append(found, "the grants of "+key+" can be put in order, although two held it at once before either lease can have run out")
 		}
 	}
 	return found
@@ -63,10 +56,5 @@ func disagreements(r *run, o opinion, overlaps []overlap, others ...[]Incident) 
 // beforeAnyEnd says whether an overlap began before the service can have ended
 // either grant by itself.
 func (r *run) beforeAnyEnd(v overlap) bool {
-	for _, h := range []Hold{v.earlier, v.later} {
-		if r.byGrant[h.Grant].serviceEnd(r.header.Lease) <= v.from {
-			return false
-		}
-	}
-	return true
+	return v.earlier.serviceEnd(r.header.Lease) > v.from && v.later.serviceEnd(r.header.Lease) > v.from
 }

@@ -70,34 +70,36 @@ func undecidedBecause(r *run, ops Operations) []string {
 // operationsOf counts what the workers did.
 func operationsOf(r *run) Operations {
 	var ops Operations
-	for _, a := range r.attempts {
-		ops.acquire(a.acquire)
+	for a := range r.attempts.each {
+		ops.acquire(a)
 		if a.released() != nil {
 			ops.Released++
 		}
 	}
 	for _, h := range r.holds {
-		switch h.Ended {
-		case EndedAtRelease:
+		switch h.ended {
+		case atRelease:
 			ops.GoneAtRelease++
-		case EndedByLost:
+		case byNotice:
 			ops.Lost++
 		}
 	}
-	for key := range r.accesses {
-		ops.Acknowledged += int64(len(r.acknowledged(key)))
+	for k := range r.dataKeys {
+		for range k.acknowledged {
+			ops.Acknowledged++
+		}
 	}
 	return ops
 }
 
-func (o *Operations) acquire(c *call) {
-	switch {
-	case c == nil:
+func (o *Operations) acquire(a *attempt) {
+	switch c := &a.acquire; {
+	case !a.asked:
 	case c.ok():
 		o.Acquired++
 	case c.unknown():
 		o.Unknown++
-	case c.refused():
+	case a.busy:
 		o.Busy++
 	default:
 		o.AcquireFailed++

@@ -184,16 +184,16 @@ func naiveOps(h *history.History) []naiveOp {
 }
 
 // quadraticOverlaps compares every pair of holds.
-func quadraticOverlaps(holds []Hold) []overlap {
+func quadraticOverlaps(holds []*attempt) []overlap {
 	var found []overlap
 	for i, a := range holds {
 		for _, b := range holds[i+1:] {
-			from, to := max(a.Start, b.Start), min(a.End, b.End)
-			if a.Key != b.Key || a.Worker == b.Worker || to <= from {
+			from, to := max(a.acquire.done, b.acquire.done), min(a.holdEnd, b.holdEnd)
+			if a.key != b.key || a.worker == b.worker || to <= from {
 				continue
 			}
 			class := OutlivedLease
-			if max(a.Start, b.Start) < min(min(a.End, a.Deadline), min(b.End, b.Deadline)) {
+			if from < min(min(a.holdEnd, a.deadline), min(b.holdEnd, b.deadline)) {
 				class = BrokenPromise
 			}
 			found = append(found, overlap{earlier: a, later: b, from: from, to: to, class: class})

@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,6 +18,9 @@ type Options struct {
 	// PorcupineLimit bounds the second opinion, for all keys together. Zero or
 	// less is DefaultPorcupineLimit.
 	PorcupineLimit time.Duration
+	// NoHolds leaves Results.Holds empty: only pictures need them, and those of a
+	// history of millions of operations are large.
+	NoHolds bool
 }
 
 // judged is a finding with what it contributes to the sentence of a run.
@@ -29,12 +31,32 @@ type judged struct {
 
 // Check judges a history, which the caller has validated; the prefix that a
 // killed run leaves is fine. It is pure but for the time limit of porcupine.
-func Check(h *history.History, opts Options) Results {
+func Check(h *history.History, opts Options) Results { return newRun(h).check(opts) }
+
+// Checker judges a history event by event, for those that do not fit in memory.
+type Checker struct{ b *builder }
+
+// New returns the Checker of a history that has not begun. The table of names may be
+// shared with its Validator.
+func New(h history.Header, names *history.Names) *Checker { return &Checker{newBuilder(h, names)} }
+
+// Add takes the next event, which the caller has validated.
+func (c *Checker) Add(e *history.Event) { c.b.add(e) }
+
+// Results judges what was added, as Check does; truncated is that of the reader. The
+// Checker must not be used afterwards.
+func (c *Checker) Results(truncated int, opts Options) Results {
+	return c.b.finish(truncated).check(opts)
+}
+
+func (r *run) check(opts Options) Results {
 	if opts.PorcupineLimit <= 0 {
 		opts.PorcupineLimit = DefaultPorcupineLimit
 	}
-	r := newRun(h)
-	res := Results{Schema: Schema, Holds: r.holds, Begin: r.begin, End: r.end}
+	res := Results{Schema: Schema, Begin: r.begin, End: r.end}
+	if !opts.NoHolds {
+		res.Holds = r.described()
+	}
 	all := res.fill(r, opts)
 	res.Required = required(r.header)
 	for i := range all {
@@ -51,18 +73,17 @@ func (res *Results) fill(r *run, opts Options) []judged {
 	overlaps := findOverlaps(r)
 	wrong := wrongReleases(r)
 	o := secondOpinion(r, opts.PorcupineLimit)
-	fencing := fencingFaults(r, o.conflicts)
+	fencing := fencingFaults(r, o.tokens)
 	res.Operations = operationsOf(r)
-	exclusion, summary := mutualExclusion(r, overlaps)
 	stale, fence := noStaleWrite(r, staleWrites(r))
 	u := checkUpdates(r)
 	evidence, coverage := faultEvidence(r)
 	alive, orphans := liveness(r)
-	res.Orphans, res.Handovers, res.Notices = orphans, r.handovers(), notices(overlaps)
+	res.Orphans, res.Handovers, res.Notices = orphans, r.handovers(), overlaps.notices
 	alive.Summary = summed(alive.Summary, res.Handovers.text(r.header.Lease), res.Notices.text())
-	res.Overlaps, res.Fence, res.Updates, res.Faults = summary, fence, u.UpdateSummary, coverage
+	res.Overlaps, res.Fence, res.Updates, res.Faults = overlaps.summary, fence, u.UpdateSummary, coverage
 	return []judged{
-		exclusion,
+		mutualExclusion(r, overlaps),
 		noDeadGrant(r, deadGrants(r)),
 		noWrongRelease(r, wrong),
 		stale,
@@ -137,21 +158,6 @@ func verdict(findings []Finding) Verdict {
 		}
 	}
 	return Valid
-}
-
-// judge makes a finding of incidents, the first ones listed in full.
-func judge(p Property, incidents []Incident) judged {
-	j := judged{Finding: Finding{Property: p, Verdict: Valid, Total: len(incidents)}}
-	if len(incidents) == 0 {
-		return j
-	}
-	j.Verdict = Violation
-	sorted := slices.SortedStableFunc(slices.Values(incidents), func(a, b Incident) int {
-		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Element, b.Element),
-			slices.Compare(a.Grants, b.Grants), slices.Compare(a.Workers, b.Workers), cmp.Compare(a.To, b.To), cmp.Compare(a.What, b.What))
-	})
-	j.Violations = sorted[:min(len(sorted), MaxListed)]
-	return j
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

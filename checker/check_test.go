@@ -214,6 +214,17 @@ func TestHoldEnds(t *testing.T) {
 	}
 }
 
+// TestRefusedForAnotherKey: a service that names the holder of another lock is wrong,
+// and all checkers see it.
+func TestRefusedForAnotherKey(t *testing.T) {
+	r := newScript().acquire("w1", "a", 10, 11, "k1").busy("w2", "b", 20, 21, "a").release("a", 30, 31).
+		acquire("w3", "c", 20, 22).release("c", 30, 31).end().check(t)
+	want(t, r, Linearizability, Violation, 1)
+	noBug(t, r)
+	control := newScript().acquire("w1", "a", 10, 11).busy("w2", "b", 20, 21, "a").release("a", 30, 31).end().check(t)
+	want(t, control, Linearizability, Valid, 0)
+}
+
 func TestWrongRelease(t *testing.T) {
 	for _, c := range []struct {
 		name string

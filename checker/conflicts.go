@@ -7,183 +7,302 @@ import (
 	"slices"
 )
 
-// conflicts explains why a key is not linearizable, by the steps that cannot be
-// put in order. It decides the same question as porcupine by another way, in
-// polynomial time: since every grant is unique, all steps that need a grant to
-// hold the lock form a block, nothing of another block can lie between them, and
-// so only the order of whole blocks is open. Block a must come before b if some
-// step of a was over before some step of b began (a.first < b.last), or if its
-// token is lower. Without tokens a cycle of such demands always contains a pair
-// that demands both: let a have the least first of a cycle without such a pair,
-// k before it and j before k. Then k.first < a.last, and as a does not demand to
-// be before k, k.last <= a.first; but j demands j.first < k.last, so j.first <
-// a.first. (After P. Gibbons and E. Korach, "Testing shared memories", 1997.)
-func conflicts(r *run, key string, steps []step) []Incident {
-	blocks := blocksOf(steps)
-	var found []Incident
-	for _, b := range blocks {
-		found = append(found, b.contradictions(r, key)...)
-	}
-	for i, a := range blocks {
-		for _, b := range blocks[i+1:] {
-			if a.before(b, r.header.Tokens) && b.before(a, r.header.Tokens) {
-				found = append(found, clash(r, key, a, b))
-			}
-		}
-	}
-	if len(found) == 0 && r.header.Tokens {
-		if a, b, cyclic := cycle(blocks); cyclic {
-			found = append(found, clash(r, key, a, b))
-		}
-	}
-	return found
-}
+// The order of grants decides the same question as porcupine by another way, and
+// explains the answer: since every grant is unique, all steps that need a grant to
+// hold the lock form a block, nothing of another block can lie between them, and so
+// only the order of whole blocks is open. Block a must come before b if some step of
+// a was over before some step of b began (a.first < b.last), or if its token is lower.
+// There is an order if and only if these demands have no cycle, that is, if again and
+// again some block can be taken away that none of the others must come before. (After
+// P. Gibbons and E. Korach, "Testing shared memories", 1997.)
+
+// Classes of answers that exclude each other, beside tokenOrder.
+const (
+	classGrantedTwice  = "granted twice"
+	classEndedEarly    = "ended early"
+	classContradictory = "contradictory answers"
+)
 
 // block is all steps of one grant.
 type block struct {
-	grant, worker string
-	token         uint64
-	acquire       step
-	holding       []step // acquire, answers that named it, its end
-	refused       []step // releases answered "not held"
-	end           *step  // nil: it was held to the end of the history
-	first         int64  // the earliest time at which one of its steps was over
-	last          int64  // the latest time at which one of its steps began
+	*attempt
+	first int64 // the earliest time at which one of its steps was over
+	last  int64 // the latest time at which one of its steps began
+	// When the grant can have ended: between these, if ends.
+	endCall, endRet int64
+	end             stepKind
+	ends            bool // else it was held to the end of the history
 }
 
-func blocksOf(steps []step) []*block {
-	byGrant := make(map[string]*block)
-	var blocks []*block
-	for _, s := range steps {
-		b := byGrant[s.grant]
-		if b == nil {
-			b = &block{grant: s.grant, first: math.MaxInt64, last: math.MinInt64}
-			byGrant[s.grant] = b
-			blocks = append(blocks, b)
-		}
-		b.add(s)
-	}
-	for _, b := range blocks {
-		b.bound()
-	}
-	slices.SortStableFunc(blocks, func(a, b *block) int {
-		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.grant, b.grant))
-	})
-	return blocks
-}
-
-func (b *block) add(s step) {
+func (b *block) fold(s step) {
 	switch s.kind {
 	case stepNotHeld:
-		b.refused = append(b.refused, s)
-		return
-	case stepAcquire:
-		b.acquire, b.worker, b.token = s, s.worker, s.token
-	case stepRelease, stepEnd:
-		b.end = &s
-	}
-	b.holding = append(b.holding, s)
-}
-
-// bound computes first and last. A release that was refused came after the end.
-func (b *block) bound() {
-	if b.end != nil {
-		for _, s := range b.refused {
-			b.end.ret = min(b.end.ret, s.ret)
+		if b.endRet = min(b.endRet, s.ret); b.ends {
+			b.first = min(b.first, b.endRet)
 		}
-		b.first = b.end.ret
+		return
+	case stepRelease, stepEnd:
+		b.ends, b.end, b.endCall, b.endRet = true, s.kind, s.call, min(b.endRet, s.ret)
 	}
-	for _, s := range b.holding {
-		b.first, b.last = min(b.first, s.ret), max(b.last, s.call)
-	}
-	if b.end == nil {
-		b.last = math.MaxInt64
-	}
+	b.first, b.last = min(b.first, s.ret), max(b.last, s.call)
 }
 
+// before says whether b must come before c.
 func (b *block) before(c *block, fenced bool) bool {
 	return b.first < c.last || fenced && b.token != 0 && c.token != 0 && b.token <= c.token
 }
 
-// contradictions are answers about one grant that exclude each other.
-func (b *block) contradictions(r *run, key string) []Incident {
-	var found []Incident
-	report := func(s step, class, what string) {
-		found = append(found, Incident{
-			Key: key, From: b.acquire.call, To: s.ret, Class: class, What: what,
-			Workers: []string{b.worker, s.worker}, Grants: []string{b.grant},
-			Faults: r.inForce(b.acquire.call, s.ret),
-		})
+// blocks returns those of a key, and the number of their steps.
+func (r *run) blocks(k *keyed) ([]block, int) {
+	var blocks []block
+	steps := 0
+	for _, a := range k.attempts {
+		if !a.modelled() {
+			continue
+		}
+		b := block{attempt: a, first: math.MaxInt64, last: math.MinInt64, endRet: math.MaxInt64}
+		for s := range r.stepsOf(a) {
+			b.fold(s)
+			steps++
+		}
+		if !b.ends {
+			b.last = math.MaxInt64
+		}
+		a.block = int32(len(blocks))
+		blocks = append(blocks, b)
 	}
-	for _, s := range b.refused {
-		switch {
-		case b.end == nil:
-			report(s, "ended early", fmt.Sprintf("the service no longer knew the lock of %s on %s, which cannot have ended by itself", b.worker, key))
-		case b.end.call > s.ret:
-			report(s, "ended early", fmt.Sprintf("the service no longer knew the lock of %s on %s, %s before it can have ended by itself", b.worker, key, dur(b.end.call-s.ret)))
+	for _, a := range k.attempts {
+		if h := r.refusedFor(a); h != nil && h.key == a.key {
+			blocks[h.block].fold(r.refusal(a, h))
+			steps++
 		}
 	}
-	for _, s := range b.holding {
-		switch {
-		case s.kind != stepAcquire && s.ret < b.acquire.call:
-			report(s, "contradictory answers", fmt.Sprintf("%s was answered that %s held %s before that one had asked for it", s.worker, b.worker, key))
-		case b.end != nil && s.kind != b.end.kind && b.end.ret < s.call:
-			report(s, "contradictory answers", fmt.Sprintf("%s was answered that %s held %s after the service had said that it no longer did", s.worker, b.worker, key))
-		}
-	}
-	return found
+	return blocks, steps
 }
 
-// clash describes two grants of which each must have come before the other.
-func clash(r *run, key string, a, b *block) Incident {
-	from, to := max(a.acquire.call, b.acquire.call), max(a.first, b.first)
-	i := Incident{
-		Key: key, From: from, To: to, Class: "granted twice",
-		What: fmt.Sprintf("the service let %s have %s before the grant of %s can have ended",
-			b.worker, key, a.worker),
-		Workers: []string{a.worker, b.worker}, Grants: []string{a.grant, b.grant},
-		Faults: r.inForce(from, to),
+// order looks for the answers about a key that cannot be put in order, and returns
+// the number of its steps.
+func (o *opinion) order(r *run, k *keyed) int {
+	blocks, steps := r.blocks(k)
+	for i := range blocks {
+		for s := range r.stepsOf(blocks[i].attempt) {
+			o.contradiction(r, &blocks[i], s)
+		}
+	}
+	for _, a := range k.attempts {
+		switch h := r.refusedFor(a); {
+		case h == nil:
+		case h.key != a.key:
+			o.conflicts.add(k.name, a.acquire.invoke, func() Incident { return r.elsewhere(a, h) })
+		default:
+			o.contradiction(r, &blocks[h.block], r.refusal(a, h))
+		}
+	}
+	q := newQueue(r, blocks)
+	for a, b := q.clash(); a != nil; a, b = q.clash() {
+		o.clash(r, a, b)
+	}
+	return steps
+}
+
+// contradiction reports a step that another answer about the same grant excludes.
+func (o *opinion) contradiction(r *run, b *block, s step) {
+	class, what := "", func(string) string { return "" }
+	switch {
+	case s.kind == stepNotHeld && !b.ends:
+		class, what = classEndedEarly, func(lock string) string {
+			return "the service no longer knew " + lock + ", which cannot have ended by itself"
+		}
+	case s.kind == stepNotHeld && b.endCall > s.ret:
+		class, what = classEndedEarly, func(lock string) string {
+			return fmt.Sprintf("the service no longer knew %s, %s before it can have ended by itself", lock, dur(b.endCall-s.ret))
+		}
+	case s.kind == stepNotHeld:
+		return
+	case s.kind != stepAcquire && s.ret < b.acquire.invoke:
+		class, what = classContradictory, func(lock string) string {
+			return r.name(s.worker) + " was answered about " + lock + " before that one had asked for it"
+		}
+	case b.ends && s.kind != b.end && b.endRet < s.call:
+		class, what = classContradictory, func(lock string) string {
+			return r.name(s.worker) + " was answered about " + lock + " after the service had said that it was gone"
+		}
+	default:
+		return
+	}
+	key := r.name(b.key)
+	o.conflicts.add(key, b.acquire.invoke, func() Incident {
+		return Incident{
+			Key: key, From: b.acquire.invoke, To: s.ret, Class: class,
+			What:    what("the lock of " + r.name(b.worker) + " on " + key),
+			Workers: r.nameAll(b.worker, s.worker), Grants: r.nameAll(b.grant),
+			Faults: r.inForce(b.acquire.invoke, s.ret),
+		}
+	})
+}
+
+// elsewhere is an attempt that was refused in favour of a grant of another key.
+func (r *run) elsewhere(a, holder *attempt) Incident {
+	return Incident{
+		Key: r.name(a.key), From: a.acquire.invoke, To: a.acquire.done, Class: classContradictory,
+		What: fmt.Sprintf("%s was refused %s because %s held it, whose grant is one of %s",
+			r.name(a.worker), r.name(a.key), r.name(holder.worker), r.name(holder.key)),
+		Workers: r.nameAll(a.worker, holder.worker), Grants: r.nameAll(a.grant, holder.grant),
+		Faults: r.inForce(a.acquire.invoke, a.acquire.done),
+	}
+}
+
+// clash reports two grants of which each must have come before the other.
+func (o *opinion) clash(r *run, a, b *block) {
+	key := r.name(a.key)
+	from, to := max(a.acquire.invoke, b.acquire.invoke), max(a.first, b.first)
+	i := Incident{Key: key, From: from, To: to, Class: classGrantedTwice}
+	describe := func() Incident {
+		first, second := r.name(a.worker), r.name(b.worker)
+		i.Workers, i.Grants, i.Faults = []string{first, second}, r.nameAll(a.grant, b.grant), r.inForce(from, to)
+		i.What = fmt.Sprintf("the service let %s have %s before the grant of %s can have ended", second, key, first)
+		if i.Class == tokenOrder {
+			i.What = fmt.Sprintf("the tokens of %s and %s for %s, %d and %d, contradict the order in which they can have had it",
+				first, second, key, a.token, b.token)
+		}
+		return i
 	}
 	if !a.before(b, false) || !b.before(a, false) {
 		i.Class = tokenOrder
-		i.What = fmt.Sprintf("the tokens of %s and %s for %s, %d and %d, contradict the order in which they can have had it",
-			a.worker, b.worker, key, a.token, b.token)
+		o.tokens.add(key, from, describe)
+	}
+	o.conflicts.add(key, from, describe)
+}
+
+// queue takes blocks away in an order that their demands allow. Three blocks are
+// enough to look at each time. Let m be the one with the least first, c the one with
+// the least last of those without a token, t the one with the lowest token. If a block
+// b can go, b.last is at most the first of all others. A b with a token is t. A b
+// without one that is not m has c.last <= b.last <= m.first, so that c can go as well.
+type queue struct {
+	blocks  []block // by first
+	byLast  []int32 // those without a token
+	byToken []int32 // the others
+	gone    []bool
+	fenced  bool
+	// The places of the foremost in each of these that are not gone, and of the second
+	// ones: all of them only ever move on.
+	m, m2, c, t, t2 int
+}
+
+func newQueue(r *run, blocks []block) *queue {
+	sorted(blocks, func(a, b block) int {
+		if c := cmp.Compare(a.first, b.first); c != 0 {
+			return c
+		}
+		return cmp.Compare(r.name(a.grant), r.name(b.grant))
+	})
+	q := &queue{blocks: blocks, gone: make([]bool, len(blocks)), fenced: r.header.Tokens}
+	for i := range blocks {
+		if q.fenced && blocks[i].token != 0 {
+			q.byToken = append(q.byToken, int32(i))
+		} else {
+			q.byLast = append(q.byLast, int32(i))
+		}
+	}
+	sorted(q.byLast, func(i, j int32) int { return cmp.Compare(blocks[i].last, blocks[j].last) })
+	sorted(q.byToken, func(i, j int32) int { return cmp.Compare(blocks[i].token, blocks[j].token) })
+	return q
+}
+
+// clash takes blocks away as far as it can and returns two that are in each other's
+// way, of which it takes one away as well; nil when none are left.
+func (q *queue) clash() (*block, *block) {
+	for {
+		m, m2 := q.foremost()
+		if m < 0 {
+			return nil, nil
+		}
+		c := q.next(len(q.byLast), func(i int) int { return int(q.byLast[i]) }, &q.c)
+		t, t2 := q.lowest()
+		free := func(i int) bool {
+			other := m
+			if i == m {
+				other = m2
+			}
+			return i >= 0 && (other < 0 || q.blocks[i].last <= q.blocks[other].first)
+		}
+		switch {
+		case free(c):
+			q.gone[c] = true
+		case free(t) && (t2 < 0 || q.blocks[t].token < q.blocks[t2].token):
+			q.gone[t] = true
+		case free(m) && m != t && !(q.fenced && q.blocks[m].token != 0):
+			q.gone[m] = true
+		default:
+			return q.pair(m, m2, c, t, t2)
+		}
+	}
+}
+
+// pair returns two of the blocks that demand both orders, the one with the earlier
+// first before the other. If no two of them do, the cycle is longer, and any two of
+// it will do.
+func (q *queue) pair(candidates ...int) (*block, *block) {
+	candidates = slices.DeleteFunc(candidates, func(i int) bool { return i < 0 })
+	slices.Sort(candidates)
+	candidates = slices.Compact(candidates)
+	for n, i := range candidates {
+		for _, j := range candidates[n+1:] {
+			a, b := &q.blocks[i], &q.blocks[j]
+			if a.before(b, q.fenced) && b.before(a, q.fenced) {
+				q.gone[q.worse(i, j, candidates)] = true
+				return a, b
+			}
+		}
+	}
+	q.gone[candidates[0]] = true
+	return &q.blocks[candidates[0]], &q.blocks[candidates[1]]
+}
+
+// worse returns which of two that clash to take away, so that one wrong grant is not
+// counted again with each right one: the one that clashes with more of the others, or
+// lasts longer.
+func (q *queue) worse(i, j int, others []int) int {
+	clashes := func(i int) int {
+		n := 0
+		for _, o := range others {
+			a, b := &q.blocks[i], &q.blocks[o]
+			if i != o && a.before(b, q.fenced) && b.before(a, q.fenced) {
+				n++
+			}
+		}
+		return n
+	}
+	if cmp.Or(cmp.Compare(clashes(i), clashes(j)), cmp.Compare(q.blocks[i].last, q.blocks[j].last)) < 0 {
+		return j
 	}
 	return i
 }
 
-// cycle finds two neighbours of a cycle of demands. Only tokens can make one
-// that has no pair which demands both orders.
-func cycle(blocks []*block) (*block, *block, bool) {
-	const (
-		unseen = iota
-		open
-		closed
-	)
-	state := make(map[*block]int)
-	var visit func(*block) (*block, *block, bool)
-	visit = func(a *block) (*block, *block, bool) {
-		state[a] = open
-		for _, b := range blocks {
-			if a == b || !a.before(b, true) || state[b] == closed {
-				continue
-			}
-			if state[b] == open {
-				return a, b, true
-			}
-			if x, y, ok := visit(b); ok {
-				return x, y, true
-			}
-		}
-		state[a] = closed
-		return nil, nil, false
+// foremost returns the two blocks with the least first, -1 for none.
+func (q *queue) foremost() (int, int) {
+	all := func(i int) int { return i }
+	first := q.next(len(q.blocks), all, &q.m)
+	q.m2 = max(q.m2, q.m+1)
+	return first, q.next(len(q.blocks), all, &q.m2)
+}
+
+// lowest returns the two blocks with the lowest tokens, -1 for none.
+func (q *queue) lowest() (int, int) {
+	byToken := func(i int) int { return int(q.byToken[i]) }
+	first := q.next(len(q.byToken), byToken, &q.t)
+	q.t2 = max(q.t2, q.t+1)
+	return first, q.next(len(q.byToken), byToken, &q.t2)
+}
+
+// next moves on to the first block of an order that is not gone.
+func (q *queue) next(n int, block func(int) int, at *int) int {
+	for *at < n && q.gone[block(*at)] {
+		*at++
 	}
-	for _, b := range blocks {
-		if state[b] == unseen {
-			if x, y, ok := visit(b); ok {
-				return x, y, true
-			}
-		}
+	if *at >= n {
+		return -1
 	}
-	return nil, nil, false
+	return block(*at)
 }

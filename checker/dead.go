@@ -5,18 +5,21 @@ import "fmt"
 // deadGrants finds grants that the service itself had already forgotten when
 // they arrived: a waiter whose place in the queue was gone is told that it is
 // its turn (github.com/etcd-io/etcd/issues/11456).
-func deadGrants(r *run) []Incident {
-	var found []Incident
-	for _, a := range r.attempts {
-		if !a.granted() || !a.acquire.dead {
+func deadGrants(r *run) incidents {
+	var found incidents
+	for _, a := range r.holds {
+		if !a.dead {
 			continue
 		}
-		found = append(found, Incident{
-			Key: a.key, From: a.acquire.done, To: a.acquire.done, Class: "dead grant",
-			What: fmt.Sprintf("%s was granted %s, though the service no longer had its claim on record",
-				a.worker, a.key),
-			Workers: []string{a.worker}, Grants: []string{a.grant},
-			Faults: r.inForce(a.acquire.invoke, a.acquire.done),
+		key := r.name(a.key)
+		found.add(key, a.acquire.done, func() Incident {
+			return Incident{
+				Key: key, From: a.acquire.done, To: a.acquire.done, Class: "dead grant",
+				What: fmt.Sprintf("%s was granted %s, though the service no longer had its claim on record",
+					r.name(a.worker), key),
+				Workers: r.nameAll(a.worker), Grants: r.nameAll(a.grant),
+				Faults: r.inForce(a.acquire.invoke, a.acquire.done),
+			}
 		})
 	}
 	return found
@@ -24,11 +27,11 @@ func deadGrants(r *run) []Incident {
 
 // noDeadGrant judges that a grant was in force when it arrived, as far as the
 // client could ask the service.
-func noDeadGrant(r *run, found []Incident) judged {
+func noDeadGrant(r *run, found incidents) judged {
 	j := judge(NoDeadGrant, found)
 	switch {
-	case len(found) > 0:
-		j.clause = "the lock was granted " + times(len(found)) + " to a worker whose claim was gone"
+	case found.total > 0:
+		j.clause = "the lock was granted " + times(found.total) + " to a worker whose claim was gone"
 		j.Summary = j.clause
 	case len(r.holds) == 0:
 		j.Verdict, j.Summary = Undecided, "nobody ever held the lock"

@@ -3,6 +3,7 @@ package checker
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -30,16 +31,18 @@ type fault struct {
 	dropped                *int64
 	unhealed               bool // said to be
 	// deferred is the grant under which a write was held back.
-	deferred string
+	deferred grant
 }
 
-func collectFaults(r *run) []fault {
+// collectFaults puts together what the events of the nemesis and the deferred writes
+// of the resource say.
+func collectFaults(r *run, events []history.Event) []fault {
 	byID := make(map[string]*fault)
 	var order []string
-	for _, e := range r.events {
+	for _, e := range events {
 		if e.F == history.Deferred {
 			if f := byID[e.Note]; f != nil { // in force from now on, for this grant
-				f.certainFrom, f.deferred = e.Time, e.Grant
+				f.certainFrom, f.deferred = e.Time, r.names.Of(e.Grant)
 			}
 			continue
 		}
@@ -331,13 +334,16 @@ func (f *fault) cover(r *run) {
 }
 
 func (f *fault) hitHolder(r *run) {
-	for _, h := range r.holds {
-		if f.does(history.Defers) && h.Grant != f.deferred {
-			continue
-		}
-		if slices.Contains(f.Targets, h.Worker) && f.covers(h.Start, h.End) {
+	if f.certainTo == 0 {
+		return
+	}
+	for w := range r.workersOf(f) {
+		for h := range w.heldBetween(f.certainFrom, f.certainTo) {
+			if f.does(history.Defers) && h.grant != f.deferred {
+				continue
+			}
 			f.Exercised = true
-			f.Outlasted = f.Outlasted || h.Deadline < f.certainTo
+			f.Outlasted = f.Outlasted || h.deadline < f.certainTo
 		}
 	}
 }
@@ -345,30 +351,57 @@ func (f *fault) hitHolder(r *run) {
 // killedAtWork says whether a target held the lock when it was killed, or had a
 // call to the service open.
 func (f *fault) killedAtWork(r *run) bool {
-	open := func(c *call) bool { return c.outcome == history.Invoke }
-	for _, a := range r.attempts {
-		if !slices.Contains(f.Targets, a.worker) {
-			continue
+	for w := range r.workersOf(f) {
+		for _, a := range w.between(r.end, r.end) {
+			for c := range a.calls {
+				if c.outcome == open {
+					return true
+				}
+			}
 		}
-		if a.acquire != nil && open(a.acquire) || slices.ContainsFunc(a.renewals, open) || slices.ContainsFunc(a.releases, open) {
+	}
+	for range r.widowed(f) {
+		return true
+	}
+	return false
+}
+
+// workersOf returns what the workers among the targets of a fault did.
+func (r *run) workersOf(f *fault) iter.Seq[*actor] {
+	return func(yield func(*actor) bool) {
+		for _, target := range f.Targets {
+			if w := r.byWorker[r.names.Of(target)]; w != nil && f.Applied && !yield(w) {
+				return
+			}
+		}
+	}
+}
+
+// widowed returns the holds that ended because a fault killed their holder: the last
+// ones of the killed.
+func (r *run) widowed(f *fault) iter.Seq[*attempt] {
+	return func(yield func(*attempt) bool) {
+		for w := range r.workersOf(f) {
+			if n := len(w.attempts); f.does(history.Ends) && n > 0 {
+				if last := w.attempts[n-1]; last.granted() && last.ended == withoutTrace && !yield(last) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// metHold says whether anybody held the lock while the fault certainly was in force.
+func (f *fault) metHold(r *run) bool {
+	if f.certainTo == 0 {
+		return false
+	}
+	for _, w := range r.byWorker {
+		for range w.heldBetween(f.certainFrom, f.certainTo) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(r.holds, f.widowed)
-}
-
-// widowed says whether a hold ended because its holder was killed.
-func (f *fault) widowed(h Hold) bool {
-	return f.does(history.Ends) && f.Applied && h.Ended == EndedWithoutTrace && slices.Contains(f.Targets, h.Worker)
-}
-
-// covers says whether [from, to] meets the time in which f certainly was in force.
-func (f *fault) covers(from, to int64) bool {
-	return f.certainTo != 0 && from <= f.certainTo && to >= f.certainFrom
-}
-
-func (f *fault) metHold(r *run) bool {
-	return slices.ContainsFunc(r.holds, func(h Hold) bool { return f.covers(h.Start, h.End) })
+	return false
 }
 
 // meetsWorker says whether what was done to the targets is any business of a
@@ -378,20 +411,22 @@ func (f *fault) meetsWorker(r *run, worker string) bool {
 		slices.ContainsFunc(r.reaches(worker), func(server string) bool { return slices.Contains(f.Targets, server) })
 }
 
+// metOperation says whether a call to the service was open while the fault certainly
+// was in force.
 func (f *fault) metOperation(r *run) bool {
-	open := func(c *call) bool {
-		done := c.done
-		if c.outcome == history.Invoke {
-			done = r.end
-		}
-		return f.covers(c.invoke, done)
+	if f.certainTo == 0 {
+		return false
 	}
-	for _, a := range r.attempts {
-		if !f.meetsWorker(r, a.worker) {
+	for _, w := range r.byWorker {
+		if !f.meetsWorker(r, w.name) {
 			continue
 		}
-		if a.acquire != nil && open(a.acquire) || slices.ContainsFunc(a.renewals, open) || slices.ContainsFunc(a.releases, open) {
-			return true
+		for _, a := range w.between(f.certainFrom, f.certainTo) {
+			for c := range a.calls {
+				if c.invoke <= f.certainTo && c.over(r.end) >= f.certainFrom {
+					return true
+				}
+			}
 		}
 	}
 	return false

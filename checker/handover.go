@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -16,15 +17,16 @@ func (r *run) handovers() HandoverSummary {
 	var s HandoverSummary
 	for i := range r.faults {
 		f := &r.faults[i]
-		for _, h := range r.holds {
-			if !f.bereaves(r, h) {
-				continue
+		for h := range r.bereaved(f) {
+			next := r.nextGrant(h)
+			if next != nil && next.acquire.done < f.Begin {
+				continue // it was replaced already
 			}
 			s.Holders++
-			if next, granted := r.nextGrant(h); granted {
-				took = append(took, time.Duration(next-f.Begin))
-			} else {
+			if next == nil {
 				s.Stuck++
+			} else {
+				took = append(took, time.Duration(next.acquire.done-f.Begin))
 			}
 		}
 	}
@@ -35,18 +37,29 @@ func (r *run) handovers() HandoverSummary {
 	return s
 }
 
-// bereaves says whether a fault came over the holder of a lock, for longer than the
-// lock waits for it.
-func (f *fault) bereaves(r *run, h Hold) bool {
-	if !f.Applied || !slices.Contains(f.Targets, h.Worker) || h.Start > f.Begin || h.End < f.certainFrom {
-		return false
-	}
-	if next, granted := r.nextGrant(h); granted && next < f.Begin {
-		return false // it was replaced already
-	}
+// bereaved returns the holds that a fault came over, for longer than the lock waits
+// for a holder.
+func (r *run) bereaved(f *fault) iter.Seq[*attempt] {
 	if f.does(history.Ends) {
-		return f.widowed(h)
+		return r.widowed(f)
 	}
+	return func(yield func(*attempt) bool) {
+		for w := range r.workersOf(f) {
+			if !r.silenced(f, w) {
+				continue
+			}
+			for h := range w.heldBetween(f.Begin, f.certainFrom) {
+				if h.acquire.done <= f.Begin && h.holdEnd >= f.certainFrom && !yield(h) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// silenced says whether a fault kept a worker from its lock service for longer than
+// a lease.
+func (r *run) silenced(f *fault, w *actor) bool {
 	lease := int64(r.header.Lease + r.header.Slack)
 	switch {
 	case r.header.Lease == 0:
@@ -54,7 +67,7 @@ func (f *fault) bereaves(r *run, h Hold) bool {
 	case f.does(history.Stops):
 		return f.certainTo-f.certainFrom > lease
 	}
-	return f.does(history.Cuts) && slices.ContainsFunc(r.cutOffs(h.Worker), func(s span) bool {
+	return f.does(history.Cuts) && slices.ContainsFunc(w.cutOffs, func(s span) bool {
 		return s.from <= f.certainFrom && s.to-f.certainFrom > lease
 	})
 }
@@ -69,28 +82,24 @@ func (s HandoverSummary) text(lease time.Duration) string {
 		dur(int64(s.Median)), granted, dur(int64(s.Longest)), dur(int64(lease)))
 }
 
-// notices tells when holders that somebody else had replaced learned of it: the
-// earlier ones of overlaps, once each.
-func notices(overlaps []overlap) NoticeSummary {
-	var s NoticeSummary
-	seen := make(map[string]bool)
-	for _, o := range overlaps { // the first overlap of a hold is with the next grant
-		if seen[o.earlier.Grant] || o.earlier.Start > o.later.Start {
-			continue
-		}
-		seen[o.earlier.Grant] = true
-		s.Replaced++
-		switch o.earlier.Ended {
-		case EndedByLost, EndedByDeadline:
-			s.Told++
-			s.Latest = max(s.Latest, time.Duration(o.earlier.End-o.later.Start))
-		case EndedAtRelease:
-			s.AtRelease++
-		default:
-			s.Never++
-		}
+// add tells when a holder that somebody else had replaced learned of it: the earlier
+// one of overlaps, once each.
+func (s *NoticeSummary) add(o overlap) {
+	// The first overlap of a hold is with the next grant.
+	if o.earlier.replaced || o.earlier.acquire.done > o.later.acquire.done {
+		return
 	}
-	return s
+	o.earlier.replaced = true
+	s.Replaced++
+	switch o.earlier.ended {
+	case byNotice, byOwnDeadline:
+		s.Told++
+		s.Latest = max(s.Latest, time.Duration(o.earlier.holdEnd-o.later.acquire.done))
+	case atRelease:
+		s.AtRelease++
+	default:
+		s.Never++
+	}
 }
 
 // text is empty if nobody was replaced.

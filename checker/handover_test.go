@@ -3,55 +3,46 @@ package checker
 import (
 	"testing"
 	"time"
-)
 
-func hold(worker, grant string, start, end, deadline int64, how HoldEnd) Hold {
-	return Hold{Key: "k", Worker: worker, Grant: grant, Start: start, End: end, Deadline: deadline, Ended: how}
-}
+	"lockcheck/history"
+)
 
 // TestHandovers: a holder that is stopped for longer than the lease is handed over
 // from; one that is stopped for less, outside its hold, or is another worker's, not.
 func TestHandovers(t *testing.T) {
-	const lease = int64(100)
-	paused := func(target string, from, to int64) fault {
-		return fault{
-			FaultCoverage: FaultCoverage{Kind: "pause", Applied: true, Targets: []string{target}, Begin: from, End: to},
-			certainFrom:   from, certainTo: to,
-		}
+	holds := func() *script { // a from 11 to 400, b from 151 to 160
+		return newScript().servers("n1", "n2", "n3").acquire("w1", "a", 10, 11).notHeld("a", 400, 401).
+			acquire("w2", "b", 150, 151).release("b", 160, 161)
 	}
-	late := func(f fault, certain int64) fault {
-		f.certainFrom = certain
-		return f
+	alone := func() *script {
+		return newScript().servers("n1", "n2", "n3").acquire("w1", "a", 10, 11).notHeld("a", 400, 401)
 	}
-	cut := func(target string, peers []string, from, to int64) fault {
-		f := paused(target, from, to)
-		f.Kind, f.Peers = "partition", peers
-		return f
+	cut := func(target string, peers ...string) history.Fault {
+		return history.Fault{ID: "f1", Kind: history.Partition, Targets: []string{target}, Peers: peers}
 	}
-	holds := []Hold{
-		hold("w1", "a", 10, 400, 110, EndedByRelease),
-		hold("w2", "b", 150, 160, 250, EndedByRelease),
-	}
+	kill := history.Fault{ID: "f1", Kind: history.Kill, Targets: []string{"w1"}}
+	one := HandoverSummary{Holders: 1, Median: 131 * time.Millisecond, Longest: 131 * time.Millisecond}
 	for _, c := range []struct {
-		name  string
-		fault fault
-		holds []Hold
-		want  HandoverSummary
+		name string
+		s    *script
+		want HandoverSummary
 	}{
-		{"stopped for longer than the lease", paused("w1", 20, 300), holds, HandoverSummary{Holders: 1, Median: 130, Longest: 130}},
-		{"nobody follows", paused("w1", 20, 300), holds[:1], HandoverSummary{Holders: 1, Stuck: 1}},
-		{"stopped for less", paused("w1", 20, 60), holds, HandoverSummary{}},
-		{"stopped before it held", paused("w1", 5, 300), holds, HandoverSummary{}},
-		{"released before it was stopped for certain", late(paused("w1", 20, 300), 410), holds, HandoverSummary{}},
-		{"cut off from all servers", cut("w1", []string{"n1", "n2", "n3"}, 20, 300), holds, HandoverSummary{Holders: 1, Median: 130, Longest: 130}},
-		{"cut off from one of three", cut("w1", []string{"n1"}, 20, 300), holds, HandoverSummary{}},
-		{"cut off from another worker", cut("w1", []string{"w2"}, 20, 300), holds, HandoverSummary{}},
-		{"somebody else stopped", paused("w3", 20, 300), holds, HandoverSummary{}},
+		{"stopped for longer than the lease", holds().pause("f1", 20, 300, "w1"), one},
+		{"nobody follows", alone().pause("f1", 20, 300, "w1"), HandoverSummary{Holders: 1, Stuck: 1}},
+		{"stopped for less", holds().pause("f1", 20, 60, "w1"), HandoverSummary{}},
+		{"stopped before it held", holds().pause("f1", 5, 300, "w1"), HandoverSummary{}},
+		{"released before it was stopped for certain", newScript().acquire("w1", "a", 10, 11).release("a", 20.5, 21.5).
+			acquire("w2", "b", 150, 151).pause("f1", 20, 300, "w1"), HandoverSummary{}},
+		{"replaced before", holds().pause("f1", 200, 399, "w1"), HandoverSummary{}},
+		{"killed", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 150, 151).release("b", 160, 161).fault(kill, 20, 20.5), one},
+		{"killed after its release", newScript().acquire("w1", "a", 10, 11).release("a", 15, 16).acquire("w2", "b", 150, 151).fault(kill, 20, 20.5), HandoverSummary{}},
+		{"cut off from all servers", holds().fault(cut("w1", "n1", "n2", "n3"), 20, 300), one},
+		{"cut off from one of three", holds().fault(cut("w1", "n1"), 20, 300), HandoverSummary{}},
+		{"cut off from another worker", holds().fault(cut("w1", "w2"), 20, 300), HandoverSummary{}},
+		{"somebody else stopped", holds().pause("f1", 20, 300, "w3"), HandoverSummary{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := &run{holds: c.holds, faults: []fault{c.fault}}
-			r.header.Lease, r.header.Servers = time.Duration(lease), []string{"n1", "n2", "n3"}
-			if got := r.handovers(); got != c.want {
+			if got := c.s.end().check(t).Handovers; got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})
@@ -60,24 +51,30 @@ func TestHandovers(t *testing.T) {
 
 // TestNotices: who learns of being replaced, and how late.
 func TestNotices(t *testing.T) {
-	next := hold("w2", "b", 100, 300, 400, EndedByRelease)
+	// w1 holds from 11, w2 is granted the lock at 121 and w3 at 131, too.
+	replaced := func() *script {
+		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).acquire("w3", "c", 130, 131).
+			release("c", 135, 136).notHeld("b", 134, 135)
+	}
+	others := NoticeSummary{Replaced: 2, AtRelease: 1} // w2, by w3
 	for _, c := range []struct {
-		how  HoldEnd
+		name string
+		s    *script
 		want NoticeSummary
 	}{
-		{EndedByLost, NoticeSummary{Replaced: 1, Told: 1, Latest: 50}},
-		{EndedByDeadline, NoticeSummary{Replaced: 1, Told: 1, Latest: 50}},
-		{EndedAtRelease, NoticeSummary{Replaced: 1, AtRelease: 1}},
-		{EndedByRelease, NoticeSummary{Replaced: 1, Never: 1}},
-		{EndedWithoutTrace, NoticeSummary{Replaced: 1, Never: 1}},
+		{"told", replaced().lost("a", 151, "service"), NoticeSummary{Told: 1, Latest: 30 * time.Millisecond}},
+		{"by its deadline", replaced().lost("a", 151, "deadline"), NoticeSummary{Told: 1, Latest: 30 * time.Millisecond}},
+		{"at its release", replaced().notHeld("a", 151, 152), NoticeSummary{AtRelease: 1}},
+		{"never", replaced().release("a", 151, 152), NoticeSummary{Never: 1}},
+		{"never, dead", replaced().read("a", 151, 0), NoticeSummary{Never: 1}},
 	} {
-		earlier := hold("w1", "a", 10, 150, 60, c.how)
-		third := hold("w3", "c", 120, 140, 200, EndedByRelease)
-		if got := notices([]overlap{{earlier: earlier, later: next}, {earlier: earlier, later: third}}); got != c.want {
-			t.Errorf("%s: got %+v, want %+v", c.how, got, c.want)
+		want := c.want
+		want.Replaced, want.AtRelease = others.Replaced, want.AtRelease+others.AtRelease
+		if got := c.s.end().check(t).Notices; got != want {
+			t.Errorf("%s: got %+v, want %+v", c.name, got, want)
 		}
 	}
-	if got := notices(nil); got != (NoticeSummary{}) {
+	if got := good().check(t).Notices; got != (NoticeSummary{}) {
 		t.Errorf("without overlaps: %+v", got)
 	}
 }

@@ -1,48 +1,58 @@
 package checker
 
-import (
-	"cmp"
-	"slices"
+// ending says what ended a hold.
+type ending uint8
+
+const (
+	withoutTrace ending = iota
+	atRelease
+	byRelease
+	byNotice
+	byOwnDeadline
 )
 
-// collectHolds returns the holds of all grants, by key, then start.
-func collectHolds(r *run) []Hold {
-	var holds []Hold
-	for _, a := range r.attempts {
-		if a.granted() {
-			holds = append(holds, a.hold(r))
-		}
+func (e ending) String() HoldEnd {
+	switch e {
+	case atRelease:
+		return EndedAtRelease
+	case byRelease:
+		return EndedByRelease
+	case byNotice:
+		return EndedByLost
+	case byOwnDeadline:
+		return EndedByDeadline
 	}
-	slices.SortFunc(holds, func(a, b Hold) int {
-		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Start, b.Start),
-			cmp.Compare(a.Invoked, b.Invoked), cmp.Compare(a.Grant, b.Grant))
-	})
-	return holds
+	return EndedWithoutTrace
 }
 
-// holdsByKey returns the holds of each key by start.
-func (r *run) holdsByKey() map[string][]Hold {
-	byKey := make(map[string][]Hold)
-	for _, h := range r.holds {
-		byKey[h.Key] = append(byKey[h.Key], h)
-	}
-	return byKey
-}
-
-func (a *attempt) hold(r *run) Hold {
-	h := Hold{
-		Key: a.key, Worker: a.worker, Grant: a.grant, Token: a.acquire.token,
-		Invoked: a.acquire.invoke, Start: a.acquire.done,
-		LeaseEnd: a.leaseEnd(r.header.Lease),
-	}
-	h.End, h.Ended = a.ending()
+// settle computes when the hold of a granted attempt ended, and until when it was
+// promised.
+func (r *run) settle(a *attempt) {
+	a.holdEnd, a.ended = a.ending()
 	// A clean-up of an odd history may lie before the grant: no time was held.
-	h.End = max(h.End, h.Start)
-	h.Deadline = a.deadline(h.End)
-	if r.header.Session && a.acquire.until == 0 {
-		h.Deadline = r.sessionEnd(h)
+	a.holdEnd = max(a.holdEnd, a.acquire.done)
+	a.deadline = a.promisedUntil(a.holdEnd)
+	if r.header.Session && a.until == 0 {
+		a.deadline = r.sessionEnd(a)
 	}
-	return h
+}
+
+// hold describes the hold of a granted attempt.
+func (r *run) hold(a *attempt) Hold {
+	return Hold{
+		Key: r.name(a.key), Worker: r.name(a.worker), Grant: r.name(a.grant), Token: a.token,
+		Invoked: a.acquire.invoke, Start: a.acquire.done, End: a.holdEnd, Ended: a.ended.String(),
+		Deadline: a.deadline, LeaseEnd: a.leaseEnd(r.header.Lease),
+	}
+}
+
+// described returns all holds, by key, then start.
+func (r *run) described() []Hold {
+	holds := make([]Hold, 0, len(r.holds))
+	for _, a := range r.holds {
+		holds = append(holds, r.hold(a))
+	}
+	return holds
 }
 
 // sessionEnd is the end of the promise of a session, which its client renews in
@@ -50,12 +60,11 @@ func (a *attempt) hold(r *run) Hold {
 // meanwhile, by one fault or by several. Clients renew at least each half of the
 // lease, so that the last renewal before that vouches for half a lease at least,
 // and a shorter time does no harm to it.
-func (r *run) sessionEnd(h Hold) int64 {
-	end := h.End
-	for _, silent := range r.silences(h.Worker) {
-		vouched := later(silent.from, r.header.Lease/2)
-		if silent.meets(h.Start, h.End) && silent.to > vouched {
-			end = min(end, max(h.Start, vouched))
+func (r *run) sessionEnd(a *attempt) int64 {
+	end, start := a.holdEnd, a.acquire.done
+	for _, silent := range meeting(r.byWorker[a.worker].silences, start, end) {
+		if vouched := later(silent.from, r.header.Lease/2); silent.to > vouched {
+			end = min(end, max(start, vouched))
 		}
 	}
 	return end
@@ -64,37 +73,37 @@ func (r *run) sessionEnd(h Hold) int64 {
 // ending is the first moment in which the worker stopped acting as the holder:
 // it began to release, or learned that the lock is gone. A release that fails
 // ends the hold all the same (docs/verdicts.md).
-func (a *attempt) ending() (int64, HoldEnd) {
-	end, how := a.lastSeen, EndedWithoutTrace
-	for i, c := range a.releases {
-		if i > 0 && c.invoke >= end {
+func (a *attempt) ending() (int64, ending) {
+	end, how := a.lastSeen, withoutTrace
+	for c := range a.releases {
+		if how != withoutTrace && c.invoke >= end {
 			continue
 		}
-		end, how = c.invoke, EndedByRelease
+		end, how = c.invoke, byRelease
 		if c.failed() {
-			how = EndedAtRelease
+			how = atRelease
 		}
 	}
-	for _, n := range a.lost {
+	for _, n := range a.notices() {
 		if n.time > end {
 			continue
 		}
-		end, how = n.time, EndedByLost
-		if n.by == byDeadline {
-			how = EndedByDeadline
+		end, how = n.time, byNotice
+		if n.byDeadline {
+			how = byOwnDeadline
 		}
 	}
 	return end, how
 }
 
-// deadline is the end of the promise. A renewal that was acknowledged only
+// promisedUntil is the end of the promise. A renewal that was acknowledged only
 // after the hold's end promised nothing to anybody.
-func (a *attempt) deadline(end int64) int64 {
-	if a.acquire.until == 0 {
+func (a *attempt) promisedUntil(end int64) int64 {
+	if a.until == 0 {
 		return end
 	}
-	deadline := a.acquire.until
-	for _, c := range a.renewals {
+	deadline := a.until
+	for _, c := range a.renewals() {
 		if c.ok() && c.done <= end {
 			deadline = max(deadline, c.until)
 		}

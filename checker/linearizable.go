@@ -3,6 +3,7 @@ package checker
 import (
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -32,7 +33,7 @@ import (
 //
 // A client must report as Holder only what the lock as a whole answered: of a
 // lock with a quorum, a grant that a majority named.
-type stepKind int
+type stepKind uint8
 
 const (
 	stepAcquire stepKind = iota
@@ -46,81 +47,102 @@ const (
 // effect, ns.
 type step struct {
 	kind      stepKind
-	grant     string
-	token     uint64 // of an acquire, 0 if unknown
-	worker    string
-	call, ret int64
 	open      bool // its end is not known: ret is that of the history
+	grant     grant
+	worker    worker
+	token     uint64 // of an acquire, 0 if unknown
+	call, ret int64
 }
 
-// steps returns the operations of a key. It is false if the history of that key
-// contradicts the schema: porcupine does not reject malformed input but gives
+// steps returns the operations of a key. Those of a history that contradicts its
+// schema must not be judged: porcupine does not reject malformed input but gives
 // wrong answers.
-func (r *run) steps(attempts []*attempt) ([]step, bool) {
-	seen := witnessed(r, attempts)
-	var steps []step
-	for _, a := range attempts {
-		if a.malformed {
-			return nil, false
-		}
-		if a.acquire == nil {
-			continue
-		}
-		if h := r.byGrant[a.acquire.holder]; h != nil && a.busy() && h.modelled(seen) {
-			steps = append(steps, step{kind: stepBusy, grant: h.grant, worker: a.worker, call: a.acquire.invoke, ret: a.acquire.done})
-		}
-		if a.modelled(seen) {
-			steps = append(steps, r.stepsOf(a)...)
-		}
-	}
-	return steps, !slices.ContainsFunc(steps, func(s step) bool { return s.ret < s.call })
-}
-
-// busy says whether the attempt was refused in favour of a grant that it names.
-func (a *attempt) busy() bool { return a.acquire.failed() && a.acquire.holder != "" }
-
-// witnessed returns the grants that somebody was refused in favour of.
-func witnessed(r *run, attempts []*attempt) map[string]bool {
-	seen := make(map[string]bool)
-	for _, a := range attempts {
-		if a.acquire == nil || !a.busy() {
-			continue
-		}
-		if h := r.byGrant[a.acquire.holder]; h != nil && h.key == a.key {
-			seen[h.grant] = true
+func (r *run) steps(k *keyed) iter.Seq[step] {
+	return func(yield func(step) bool) {
+		for _, a := range k.attempts {
+			if b := r.refusedFor(a); b != nil && !yield(r.refusal(a, b)) {
+				return
+			}
+			if !a.modelled() {
+				continue
+			}
+			for s := range r.stepsOf(a) {
+				if !yield(s) {
+					return
+				}
+			}
 		}
 	}
-	return seen
 }
 
-func (a *attempt) modelled(seen map[string]bool) bool {
-	if a.acquire == nil || a.acquire.failed() {
+// wellFormed says whether the operations of a key can be judged.
+func (r *run) wellFormed(k *keyed) bool {
+	if slices.ContainsFunc(k.attempts, func(a *attempt) bool { return a.malformed }) {
 		return false
 	}
-	return a.granted() || seen[a.grant] || a.released() != nil
+	for s := range r.steps(k) {
+		if s.ret < s.call {
+			return false
+		}
+	}
+	return true
+}
+
+// refusedFor returns the attempt in whose favour another one was refused, nil if it
+// was not or nothing is known of that one.
+func (r *run) refusedFor(a *attempt) *attempt {
+	if !a.asked || !a.namesHolder() {
+		return nil
+	}
+	if h := r.attempt(a.holder); h != nil && h.modelled() {
+		return h
+	}
+	return nil
+}
+
+func (r *run) refusal(a, holder *attempt) step {
+	return step{kind: stepBusy, grant: holder.grant, worker: a.worker, call: a.acquire.invoke, ret: a.acquire.done}
+}
+
+// namesHolder says whether the attempt was refused in favour of a grant that it names.
+func (a *attempt) namesHolder() bool { return a.acquire.failed() && a.holder != 0 }
+
+func (a *attempt) modelled() bool {
+	if !a.asked || a.acquire.failed() {
+		return false
+	}
+	return a.granted() || a.witnessed || a.released() != nil
 }
 
 // stepsOf returns the life of one grant.
-func (r *run) stepsOf(a *attempt) []step {
-	forever := r.end + 1
-	acquire := step{kind: stepAcquire, grant: a.grant, token: a.acquire.token, worker: a.worker, call: a.acquire.invoke, ret: a.acquire.done}
-	if !a.granted() {
-		acquire.ret, acquire.open = forever, true
-	}
-	steps := []step{acquire}
-	if c := a.released(); c != nil {
-		steps = append(steps, step{kind: stepRelease, grant: a.grant, worker: a.worker, call: c.invoke, ret: c.done})
-	} else if end := r.mayEnd(a); end <= r.end {
-		steps = append(steps, step{kind: stepEnd, grant: a.grant, worker: a.worker, call: end, ret: forever, open: true})
-	}
-	for _, c := range a.releases {
-		// Of an acquire that was never answered this says nothing: it may have
-		// arrived only after its clean-up.
-		if c.failed() && a.granted() && c.invoke > a.acquire.done {
-			steps = append(steps, step{kind: stepNotHeld, grant: a.grant, worker: a.worker, call: c.invoke, ret: c.done})
+func (r *run) stepsOf(a *attempt) iter.Seq[step] {
+	return func(yield func(step) bool) {
+		forever := r.end + 1
+		s := step{kind: stepAcquire, grant: a.grant, token: a.token, worker: a.worker, call: a.acquire.invoke, ret: a.acquire.done}
+		if !a.granted() {
+			s.ret, s.open = forever, true
+		}
+		if !yield(s) {
+			return
+		}
+		if c := a.released(); c != nil {
+			if !yield(step{kind: stepRelease, grant: a.grant, worker: a.worker, call: c.invoke, ret: c.done}) {
+				return
+			}
+		} else if end := r.mayEnd(a); end <= r.end {
+			if !yield(step{kind: stepEnd, grant: a.grant, worker: a.worker, call: end, ret: forever, open: true}) {
+				return
+			}
+		}
+		for c := range a.releases {
+			// Of an acquire that was never answered this says nothing: it may have
+			// arrived only after its clean-up.
+			if c.failed() && a.granted() && c.invoke > a.acquire.done &&
+				!yield(step{kind: stepNotHeld, grant: a.grant, worker: a.worker, call: c.invoke, ret: c.done}) {
+				return
+			}
 		}
 	}
-	return steps
 }
 
 func (r *run) mayEnd(a *attempt) int64 {
@@ -130,27 +152,28 @@ func (r *run) mayEnd(a *attempt) int64 {
 	return max(a.serviceEnd(r.header.Lease), a.acquire.invoke)
 }
 
-// lockState is the state of the model: the grant that holds the lock, "" if it
-// is free, and the highest token so far.
+// lockState is the state of the model: the grant that holds the lock, 0 if it is
+// free, and the highest token so far.
 type lockState struct {
-	holder  string
+	holder  grant
 	highest uint64
 }
 
 // mutex is the owner-aware mutex; with tokens also the fenced one: a token must
 // exceed the highest seen, an unknown token is accepted and changes nothing
 // (after Jepsen's Hazelcast suite).
-func mutex(fenced bool) porcupine.Model {
+func (r *run) mutex() porcupine.Model {
+	fenced := r.header.Tokens
 	return porcupine.Model{
 		Partition: partition,
 		Init:      func() any { return lockState{} },
 		Step: func(state, input, _ any) (bool, any) {
 			return apply(state.(lockState), input.(step), fenced)
 		},
-		DescribeOperation: func(input, _ any) string { return input.(step).String() },
+		DescribeOperation: func(input, _ any) string { return r.stepText(input.(step)) },
 		DescribeState: func(state any) string {
-			if s := state.(lockState); s.holder != "" {
-				return "held by " + s.holder
+			if s := state.(lockState); s.holder != 0 {
+				return "held by " + r.name(s.holder)
 			}
 			return "free"
 		},
@@ -160,7 +183,7 @@ func mutex(fenced bool) porcupine.Model {
 func apply(s lockState, o step, fenced bool) (bool, lockState) {
 	switch o.kind {
 	case stepAcquire:
-		if s.holder != "" || fenced && o.token != 0 && o.token <= s.highest {
+		if s.holder != 0 || fenced && o.token != 0 && o.token <= s.highest {
 			return false, s
 		}
 		return true, lockState{o.grant, max(s.highest, o.token)}
@@ -169,25 +192,25 @@ func apply(s lockState, o step, fenced bool) (bool, lockState) {
 	case stepNotHeld:
 		return s.holder != o.grant, s
 	}
-	return s.holder == o.grant, lockState{"", s.highest}
+	return s.holder == o.grant, lockState{0, s.highest}
 }
 
-func (s step) String() string {
-	text := ""
+func (r *run) stepText(s step) string {
+	text, grant := "", r.name(s.grant)
 	switch s.kind {
 	case stepAcquire:
-		text = "acquire " + s.grant
+		text = "acquire " + grant
 		if s.token != 0 {
 			text += fmt.Sprintf(" (token %d)", s.token)
 		}
 	case stepBusy:
-		text = "busy: " + s.grant
+		text = "busy: " + grant
 	case stepRelease:
-		text = "release " + s.grant
+		text = "release " + grant
 	case stepNotHeld:
-		text = "not held: " + s.grant
+		text = "not held: " + grant
 	case stepEnd:
-		text = "end of " + s.grant + " by itself"
+		text = "end of " + grant + " by itself"
 	}
 	if s.open && s.kind == stepAcquire {
 		text += " (no answer)"
@@ -195,21 +218,28 @@ func (s step) String() string {
 	return text
 }
 
-// operations converts steps for porcupine. Operations of one client must not
-// overlap: what stays open gets a client of its own.
-func operations(key string, steps []step, clients map[string]int) []porcupine.Operation {
-	ops := make([]porcupine.Operation, 0, len(steps))
-	for _, s := range steps {
-		name := s.worker
+// client is whose operations one after the other porcupine takes a row for. What
+// stays open overlaps with what follows and gets a client of its own.
+type client struct {
+	worker worker
+	grant  grant
+	kind   stepKind
+}
+
+// operations converts the steps of a key for porcupine.
+func (r *run) operations(k *keyed, clients map[client]int) []porcupine.Operation {
+	var ops []porcupine.Operation
+	for s := range r.steps(k) {
+		who := client{worker: s.worker}
 		if s.open {
-			name = fmt.Sprintf("%s %s %d", s.worker, s.grant, s.kind)
+			who = client{s.worker, s.grant, s.kind}
 		}
-		id, ok := clients[name]
+		id, ok := clients[who]
 		if !ok {
 			id = len(clients)
-			clients[name] = id
+			clients[who] = id
 		}
-		ops = append(ops, porcupine.Operation{ClientId: id, Input: s, Call: s.call, Return: s.ret, Metadata: key})
+		ops = append(ops, porcupine.Operation{ClientId: id, Input: s, Call: s.call, Return: s.ret, Metadata: k.name})
 	}
 	return ops
 }
@@ -229,44 +259,48 @@ func partition(ops []porcupine.Operation) [][]porcupine.Operation {
 	return parts
 }
 
-// opinion is what porcupine says of each key, and which pairs of answers explain it.
+// opinion is what porcupine says of each key, and which answers explain it.
 type opinion struct {
 	results   map[string]porcupine.CheckResult
-	conflicts map[string][]Incident
-	malformed []string // keys not judged
+	conflicts incidents // all of them
+	tokens    incidents // those of the order of tokens
+	malformed []string  // keys not judged
+	tooLong   []string  // keys that porcupine was not asked about
 	steps     int
 }
+
+// maxSteps is the length of a key in steps above which porcupine is not asked: it
+// remembers a set of steps for each state that it has seen, so that its memory grows
+// with the square of the length.
+const maxSteps = 5000
 
 // secondOpinion asks porcupine, one key after the other: all at once would need
 // the memory of all at once. A key may use half of the time that is left, so
 // that one hard key does not take the answer from the others.
 func secondOpinion(r *run, limit time.Duration) opinion {
-	o := opinion{results: make(map[string]porcupine.CheckResult), conflicts: make(map[string][]Incident)}
+	o := opinion{results: make(map[string]porcupine.CheckResult)}
 	until := time.Now().Add(limit)
-	byKey := r.attemptsByKey()
-	for _, key := range sortedKeys(byKey) {
-		steps, ok := r.steps(byKey[key])
-		if !ok {
-			o.malformed = append(o.malformed, key)
+	model := r.mutex()
+	for _, key := range r.keys {
+		k := r.byKey[key]
+		if len(k.attempts) == 0 {
 			continue
 		}
-		o.steps += len(steps)
+		if !r.wellFormed(k) {
+			o.malformed = append(o.malformed, k.name)
+			continue
+		}
+		steps := o.order(r, k)
+		o.steps += steps
+		if steps > maxSteps {
+			o.tooLong = append(o.tooLong, k.name)
+			continue
+		}
 		// Zero would mean without limit to porcupine.
 		share := max(time.Until(until)/2, time.Millisecond)
-		o.results[key] = porcupine.CheckOperationsTimeout(mutex(r.header.Tokens), operations(key, steps, make(map[string]int)), share)
-		if c := conflicts(r, key, steps); len(c) > 0 {
-			o.conflicts[key] = c
-		}
+		o.results[k.name] = porcupine.CheckOperationsTimeout(model, r.operations(k, make(map[client]int)), share)
 	}
 	return o
-}
-
-func (r *run) attemptsByKey() map[string][]*attempt {
-	byKey := make(map[string][]*attempt)
-	for _, a := range r.attempts {
-		byKey[a.key] = append(byKey[a.key], a)
-	}
-	return byKey
 }
 
 func (o opinion) with(result porcupine.CheckResult) []string {
@@ -279,41 +313,41 @@ func (o opinion) with(result porcupine.CheckResult) []string {
 	return keys
 }
 
-// decided sorts out the keys that porcupine did not find in order. A conflict is
-// proof without it; that it accepts a key with one is a disagreement, which
-// breaks the run.
-func (o opinion) decided() (illegal, unknown []string) {
-	for _, key := range sortedKeys(o.results) {
-		switch result := o.results[key]; {
-		case result == porcupine.Illegal, result == porcupine.Unknown && len(o.conflicts[key]) > 0:
+// decided sorts out the keys that are not in order, and those that only the order of
+// grants is known to allow because porcupine gave no answer. A conflict is proof
+// without porcupine; that it accepts a key with one is a disagreement, which breaks
+// the run.
+func (o opinion) decided() (illegal, alone []string) {
+	silent := append(o.with(porcupine.Unknown), o.tooLong...)
+	for _, key := range slices.Sorted(slices.Values(append(o.with(porcupine.Illegal), silent...))) {
+		switch {
+		case o.results[key] == porcupine.Illegal || o.conflicts.keys[key]:
 			illegal = append(illegal, key)
-		case result == porcupine.Unknown:
-			unknown = append(unknown, key)
+		default:
+			alone = append(alone, key)
 		}
 	}
-	return illegal, unknown
+	return illegal, alone
 }
 
 func linearizability(o opinion) judged {
-	illegal, unknown := o.decided()
-	var incidents []Incident
-	for _, key := range illegal {
-		incidents = append(incidents, o.conflicts[key]...)
-	}
-	j := judge(Linearizability, incidents)
+	illegal, alone := o.decided()
+	j := judge(Linearizability, o.conflicts)
 	switch {
 	case len(illegal) > 0:
 		j.Verdict, j.Total = Violation, max(j.Total, len(illegal))
 		j.clause = "no mutex can have given these answers for " + listed(illegal)
 		j.Summary = j.clause
-	case len(unknown) > 0:
-		j.Verdict, j.Summary = Undecided, "the time was too short for "+listed(unknown)
 	case len(o.malformed) > 0:
 		j.Verdict, j.Summary = Undecided, "the history contradicts itself for "+listed(o.malformed)
 	case o.steps == 0:
 		j.Verdict, j.Summary = Undecided, "no answers to judge"
 	default:
-		j.Summary = count(o.steps, "operation", "operations") + " on " + count(len(o.results), "key", "keys") + ", as from one mutex"
+		j.Verdict = Valid
+		j.Summary = count(o.steps, "operation", "operations") + " on " + count(len(o.results)+len(o.tooLong), "key", "keys") + ", as from one mutex"
+		if len(alone) > 0 {
+			j.Summary += " (by the order of grants; porcupine gave no answer for " + listed(alone) + ")"
+		}
 	}
 	return j
 }
@@ -335,14 +369,12 @@ func Visualize(h *history.History, w io.Writer, limit time.Duration) error {
 	if len(drawn) == 0 {
 		drawn = o.with(porcupine.Ok)
 	}
-	drawn = drawn[:min(len(drawn), maxDrawn)]
-	byKey, clients := r.attemptsByKey(), make(map[string]int)
+	clients := make(map[client]int)
 	var ops []porcupine.Operation
-	for _, key := range drawn {
-		steps, _ := r.steps(byKey[key])
-		ops = append(ops, operations(key, steps, clients)...)
+	for _, key := range drawn[:min(len(drawn), maxDrawn)] {
+		ops = append(ops, r.operations(r.byKey[r.names.Of(key)], clients)...)
 	}
-	model := mutex(r.header.Tokens)
+	model := r.mutex()
 	_, info := porcupine.CheckOperationsVerbose(model, ops, limit)
 	info.AddAnnotations(r.annotations())
 	return porcupine.Visualize(model, info, w)

@@ -3,6 +3,8 @@ package checker
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -66,7 +68,11 @@ func (r *run) recovery() judged {
 }
 
 func stuckFinding(stuck []Incident, limit int64) judged {
-	j := judge(Liveness, stuck)
+	var found incidents
+	for _, i := range stuck {
+		found.add(i.Key, i.From, func() Incident { return i })
+	}
+	j := judge(Liveness, found)
 	j.clause = j.Violations[0].What
 	if more := len(stuck) - 1; more > 0 {
 		j.clause += fmt.Sprintf(" (and %d more like it)", more)
@@ -79,15 +85,15 @@ func stuckFinding(stuck []Incident, limit int64) judged {
 // granted it and nobody alive held it.
 func (r *run) stuckKeys(since, limit int64, after string) []Incident {
 	var found []Incident
-	byKey, holds := r.attemptsByKey(), r.holdsByKey()
-	for _, key := range sortedKeys(byKey) {
-		for _, s := range r.unserved(holds[key], r.wanted(byKey[key], since)) {
+	for _, key := range r.keys {
+		k := r.byKey[key]
+		for _, s := range r.unserved(k.holds, r.wanted(k.attempts, since)) {
 			if s.length() <= limit {
 				continue
 			}
 			found = append(found, Incident{
-				Key: key, From: s.from, To: s.to, Class: classStuck,
-				What: fmt.Sprintf("%snobody could acquire %s for %s, though nobody alive held it", after, key, dur(s.length())),
+				Key: k.name, From: s.from, To: s.to, Class: classStuck,
+				What: fmt.Sprintf("%snobody could acquire %s for %s, though nobody alive held it", after, k.name, dur(s.length())),
 			})
 		}
 	}
@@ -100,9 +106,9 @@ const classStuck = "stuck"
 // taken back, or had failed and was about to be repeated by the same worker.
 func (r *run) wanted(attempts []*attempt, since int64) []span {
 	stopped := r.stopped()
-	failed := make(map[string]int64) // when the last attempt of a worker that got nothing was over
+	failed := make(map[worker]int64) // when the last attempt of a worker that got nothing was over
 	var spans []span
-	for _, a := range byInvocation(attempts) {
+	for _, a := range r.asked(attempts) {
 		s := span{a.acquire.invoke, min(r.gaveUp(a), stopped)}
 		if before, again := failed[a.worker]; again && s.from <= before+int64(retryPause) {
 			s.from = before
@@ -117,55 +123,43 @@ func (r *run) wanted(attempts []*attempt, since int64) []span {
 	return united(spans)
 }
 
-func byInvocation(attempts []*attempt) []*attempt {
-	asked := slices.DeleteFunc(slices.Clone(attempts), func(a *attempt) bool { return a.acquire == nil })
-	slices.SortFunc(asked, func(a, b *attempt) int {
-		return cmp.Or(cmp.Compare(a.acquire.invoke, b.acquire.invoke), cmp.Compare(a.grant, b.grant))
-	})
+// asked returns the attempts that have an acquire, by its invocation.
+func (r *run) asked(attempts []*attempt) []*attempt {
+	asked := slices.DeleteFunc(slices.Clone(attempts), func(a *attempt) bool { return !a.asked })
+	sorted(asked, r.byInvocation)
 	return asked
 }
 
 // gaveUp is when a worker no longer tried to get the lock by this attempt. The
 // dead try nothing, whatever they have left open.
 func (r *run) gaveUp(a *attempt) int64 {
-	end := a.acquire.done
-	if a.acquire.outcome == history.Invoke {
-		end = r.end
-	}
+	end := a.acquire.over(r.end)
 	if !a.granted() {
-		for _, c := range a.releases {
+		for c := range a.releases {
 			end = max(end, c.invoke, c.done)
 		}
 	}
-	if killed := r.killedAt(a.worker); killed != 0 {
+	if killed := r.byWorker[a.worker].killed; killed != 0 {
 		end = min(end, killed)
 	}
 	return end
 }
 
-// killedAt is when a worker was killed, 0 for never.
-func (r *run) killedAt(worker string) int64 {
-	for _, f := range r.faults {
-		if f.does(history.Ends) && f.Applied && slices.Contains(f.Targets, worker) {
-			return f.Begin
-		}
-	}
-	return 0
-}
-
 // unserved cuts out of the times in which a key was wanted those in which
 // somebody alive held it, and cuts them at each grant.
-func (r *run) unserved(holds []Hold, wanted []span) []span {
+func (r *run) unserved(holds []*attempt, wanted []span) []span {
 	var rest []span
-	for _, w := range wanted {
-		for _, h := range holds { // by start
-			if h.Start > w.to {
-				break
+	held := int64(math.MinInt64) // until then somebody held it who was granted it before
+	next := 0
+	for _, w := range wanted { // in order, and apart from each other
+		w.from = max(w.from, held)
+		for ; next < len(holds) && holds[next].acquire.done <= w.to; next++ { // by start
+			h := holds[next]
+			if h.acquire.done >= w.from {
+				rest = append(rest, span{w.from, h.acquire.done})
 			}
-			if h.Start >= w.from {
-				rest = append(rest, span{w.from, h.Start})
-			}
-			w.from = max(w.from, r.heldUntil(h))
+			held = max(held, r.heldUntil(h))
+			w.from = max(w.from, held)
 		}
 		if w.from <= w.to {
 			rest = append(rest, w)
@@ -176,14 +170,11 @@ func (r *run) unserved(holds []Hold, wanted []span) []span {
 
 // heldUntil is the end of a hold; of one without any trace, unless its worker is
 // known to be dead or to have gone on, that of the history: it may be at work.
-func (r *run) heldUntil(h Hold) int64 {
-	if h.Ended != EndedWithoutTrace || r.killedAt(h.Worker) != 0 {
-		return h.End
-	}
-	for _, a := range r.attempts {
-		if a.worker == h.Worker && a.acquire != nil && a.acquire.invoke > h.Start {
-			return h.End
-		}
+func (r *run) heldUntil(h *attempt) int64 {
+	w := r.byWorker[h.worker]
+	wentOn := w.attempts[len(w.attempts)-1].acquire.invoke > h.acquire.done
+	if h.ended != withoutTrace || w.killed != 0 || wentOn {
+		return h.holdEnd
 	}
 	return r.end
 }
@@ -194,61 +185,75 @@ func (r *run) heldUntil(h Hold) int64 {
 // next. So the time is counted between answers.
 func (r *run) stuckWorkers(since, limit int64, after string) []Incident {
 	stopped := r.stopped()
-	first, last := make(map[string]int64), make(map[string]int64)
 	var found []Incident
-	flush := func(worker string) {
-		if from, to := first[worker], last[worker]; to-from > limit && r.othersServed(worker, from, to) {
-			found = append(found, Incident{
-				From: from, To: to, Class: classStuck, Workers: []string{worker},
-				What: fmt.Sprintf("%s%s got nothing but errors for %s when it asked for the lock", after, worker, dur(to-from)),
-			})
+	for _, w := range r.actors() {
+		var first, last int64
+		flush := func() {
+			if last-first > limit && r.othersServed(w, first, last) {
+				found = append(found, Incident{
+					From: first, To: last, Class: classStuck, Workers: []string{w.name},
+					What: fmt.Sprintf("%s%s got nothing but errors for %s when it asked for the lock", after, w.name, dur(last-first)),
+				})
+			}
+			first, last = 0, 0
 		}
-		delete(first, worker)
-		delete(last, worker)
-	}
-	for _, a := range byInvocation(r.attempts) {
-		c := a.acquire
-		switch {
-		case c.done < since:
-		case c.ok() || c.refused():
-			flush(a.worker)
-		case c.done <= stopped:
-			first[a.worker], last[a.worker] = cmp.Or(first[a.worker], c.done), c.done
+		for _, a := range w.attempts {
+			c := &a.acquire
+			switch {
+			case c.done < since:
+			case c.ok() || a.busy:
+				flush()
+			case c.done <= stopped:
+				first, last = cmp.Or(first, c.done), c.done
+			}
 		}
-	}
-	for _, worker := range sortedKeys(first) {
-		flush(worker)
+		flush()
 	}
 	return found
+}
+
+// actors returns all workers by name.
+func (r *run) actors() []*actor {
+	return slices.SortedFunc(maps.Values(r.byWorker), func(a, b *actor) int { return cmp.Compare(a.name, b.name) })
 }
 
 // othersServed says whether the service was well meanwhile, for everybody but the
 // stuck: at least two others were granted the lock, and none of those met an error.
 // Where all runs short of time it is chance who gets an answer; one other worker
 // that has its connection already would prove nothing.
-func (r *run) othersServed(worker string, from, to int64) bool {
-	served, troubled := make(map[string]bool), make(map[string]bool)
-	meanwhile := func(c *call) bool { return c.done >= from && c.done <= to }
-	unknown := func(c *call) bool { return meanwhile(c) && c.unknown() }
-	for _, a := range r.attempts {
-		if c := a.acquire; c != nil && a.worker != worker && meanwhile(c) {
-			served[a.worker] = served[a.worker] || c.ok()
-			troubled[a.worker] = troubled[a.worker] || !c.ok() && !c.refused()
-		}
-		if slices.ContainsFunc(a.renewals, unknown) || slices.ContainsFunc(a.releases, unknown) {
-			troubled[a.worker] = true
-		}
-	}
+func (r *run) othersServed(stuck *actor, from, to int64) bool {
 	n := 0
-	for other, was := range served {
-		if was && troubled[other] {
+	for _, w := range r.byWorker {
+		if w == stuck {
+			continue
+		}
+		served, troubled := w.fared(from, to)
+		if served && troubled {
 			return false
 		}
-		if was {
+		if served {
 			n++
 		}
 	}
 	return n >= 2
+}
+
+// fared says whether a worker was granted the lock in a time, and whether it met an
+// error.
+func (w *actor) fared(from, to int64) (served, troubled bool) {
+	meanwhile := func(c *call) bool { return c.done >= from && c.done <= to }
+	for _, a := range w.between(from, to) {
+		if c := &a.acquire; meanwhile(c) {
+			served = served || c.ok()
+			troubled = troubled || !c.ok() && !a.busy
+		}
+		for c := range a.calls {
+			if c != &a.acquire && meanwhile(c) && c.unknown() {
+				troubled = true
+			}
+		}
+	}
+	return served, troubled
 }
 
 // lastFault says in words what was over at a time.
@@ -270,18 +275,16 @@ func (r *run) orphans() OrphanSummary {
 	var s OrphanSummary
 	for i := range r.faults {
 		f := &r.faults[i]
-		for _, h := range r.holds {
-			if !f.widowed(h) {
-				continue
-			}
+		for h := range r.widowed(f) {
 			s.Killed++
-			next, granted := r.nextGrant(h)
-			if !granted {
+			until := r.stopped()
+			if next := r.nextGrant(h); next != nil {
+				until = next.acquire.done
+			} else {
 				s.Stuck++
-				next = r.stopped()
 			}
-			if waited := time.Duration(max(0, next-f.Begin)); s.Victim == "" || waited > s.Longest {
-				s.Longest, s.Victim = waited, h.Worker
+			if waited := time.Duration(max(0, until-f.Begin)); s.Victim == "" || waited > s.Longest {
+				s.Longest, s.Victim = waited, r.name(h.worker)
 			}
 		}
 	}
@@ -308,14 +311,10 @@ func (s OrphanSummary) text(lease time.Duration) string {
 	return text
 }
 
-// nextGrant returns when the key of a hold was granted next.
-func (r *run) nextGrant(h Hold) (at int64, granted bool) {
-	for _, other := range r.holds { // by key, then start
-		if other.Key == h.Key && other.Start > h.Start && other.Worker != h.Worker {
-			return other.Start, true
-		}
-	}
-	return 0, false
+// nextGrant returns the next grant of the key of a hold to somebody else, nil if there
+// was none.
+func (r *run) nextGrant(h *attempt) *attempt {
+	return r.byKey[h.key].next(h.acquire.done, h.worker)
 }
 
 // lastHealed is when the last fault was gone, 0 without faults.
@@ -339,33 +338,20 @@ func (r *run) start() int64 {
 // stopped is when workers stopped trying, as far as their answers tell: an
 // acquire without any may be that of a worker that was killed.
 func (r *run) stopped() int64 {
-	last := int64(0)
-	for _, a := range r.attempts {
-		if a.acquire != nil {
-			last = max(last, a.acquire.invoke, a.acquire.done)
-		}
-	}
 	if e, ok := r.phases[history.PhaseFinal]; ok {
-		return min(last, e.Time)
+		return min(r.lastAsked, e.Time)
 	}
-	return last
+	return r.lastAsked
 }
 
-func (r *run) tried(since int64) bool {
-	for _, a := range r.attempts {
-		if a.acquire != nil && max(a.acquire.invoke, a.acquire.done) >= since {
-			return true
-		}
-	}
-	return false
-}
+func (r *run) tried(since int64) bool { return r.lastAsked >= since && r.lastAsked > 0 }
 
 // firstAcquired returns when the first acquire after since was answered ok.
 func (r *run) firstAcquired(since int64) (int64, bool) {
 	first, found := int64(0), false
-	for _, h := range r.holds {
-		if h.Start > since && (!found || h.Start < first) {
-			first, found = h.Start, true
+	for _, key := range r.keys {
+		if h := r.byKey[key].next(since, 0); h != nil && (!found || h.acquire.done < first) {
+			first, found = h.acquire.done, true
 		}
 	}
 	return first, found

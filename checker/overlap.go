@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"lockcheck/history"
 )
 
 // Classes of overlaps: the first differs between locks, the second is inherent
@@ -17,7 +15,7 @@ const (
 
 // overlap is a time in which two processes believed to hold one key.
 type overlap struct {
-	earlier, later Hold
+	earlier, later *attempt
 	from, to       int64
 	class          string
 	state          holderState
@@ -32,39 +30,37 @@ const (
 	cutOff  holderState = "cut off"
 )
 
-// findOverlaps sweeps each key by start. A worker holds a key once at a time,
-// so that few holds are active at any moment.
-func findOverlaps(r *run) []overlap {
-	var found []overlap
-	var active []Hold
+// overlaps sweeps each key by start. A worker holds a key once at a time, so that
+// few holds are active at any moment.
+func (r *run) overlaps(yield func(overlap) bool) {
+	var active []*attempt
 	for i, h := range r.holds {
-		if i > 0 && r.holds[i-1].Key != h.Key {
+		if i > 0 && r.holds[i-1].key != h.key {
 			active = active[:0]
 		}
 		kept := active[:0]
 		for _, a := range active {
-			if a.End <= h.Start {
+			if a.holdEnd <= h.acquire.done {
 				continue
 			}
 			kept = append(kept, a)
-			if a.Worker != h.Worker && h.End > h.Start {
-				found = append(found, r.overlap(a, h))
+			if a.worker != h.worker && h.holdEnd > h.acquire.done && !yield(r.overlap(a, h)) {
+				return
 			}
 		}
 		active = append(kept, h)
 	}
-	return found
 }
 
 // overlap describes that of two holds of which a began first.
-func (r *run) overlap(a, b Hold) overlap {
-	o := overlap{from: max(a.Start, b.Start), to: min(a.End, b.End), class: OutlivedLease}
-	if min(a.Deadline, b.Deadline) > o.from {
+func (r *run) overlap(a, b *attempt) overlap {
+	o := overlap{from: max(a.acquire.done, b.acquire.done), to: min(a.holdEnd, b.holdEnd), class: OutlivedLease}
+	if min(a.deadline, b.deadline) > o.from {
 		o.class = BrokenPromise
 	}
 	// A grant that was already dead when it arrived is the older one, though
 	// its worker learned of it last.
-	if b.Deadline < a.Start {
+	if b.deadline < a.acquire.done {
 		a, b = b, a
 	}
 	o.earlier, o.later = a, b
@@ -75,58 +71,71 @@ func (r *run) overlap(a, b Hold) overlap {
 // state looks from the end of the earlier promise, or from the later grant if
 // that came first: a holder that slept through its deadline and woke up just
 // before somebody else was granted the lock was not a healthy one.
-func (r *run) state(earlier, later Hold) holderState {
-	from := min(earlier.Deadline, later.Start)
-	for i := range r.faults {
-		f := &r.faults[i]
-		if f.does(history.Stops) && f.hits(from, later.Start) && f.involves(earlier.Worker) {
-			return paused
-		}
-	}
-	for _, cut := range r.cutOffs(earlier.Worker) {
-		if cut.meets(from, later.Start) {
-			return cutOff
-		}
+func (r *run) state(earlier, later *attempt) holderState {
+	from, to := min(earlier.deadline, later.acquire.done), later.acquire.done
+	w := r.byWorker[earlier.worker]
+	switch {
+	case len(meeting(w.stops, from, to)) > 0:
+		return paused
+	case len(meeting(w.cutOffs, from, to)) > 0:
+		return cutOff
 	}
 	return healthy
 }
 
 func (r *run) overlapIncident(o overlap) Incident {
 	return Incident{
-		Key: o.earlier.Key, From: o.from, To: o.to, Class: o.class,
-		What:    o.describe(),
-		Workers: []string{o.earlier.Worker, o.later.Worker},
-		Grants:  []string{o.earlier.Grant, o.later.Grant},
-		Faults:  r.inForce(min(o.earlier.Deadline, o.from), o.to),
+		Key: r.name(o.earlier.key), From: o.from, To: o.to, Class: o.class,
+		What:    r.describe(o),
+		Workers: r.nameAll(o.earlier.worker, o.later.worker),
+		Grants:  r.nameAll(o.earlier.grant, o.later.grant),
+		Faults:  r.inForce(min(o.earlier.deadline, o.from), o.to),
 	}
 }
 
-func (o overlap) describe() string {
+func (r *run) describe(o overlap) string {
 	promise := "the lock had promised it to both"
 	switch {
 	case o.class == BrokenPromise:
-	case o.earlier.Deadline < o.from:
-		promise = "its lease had run out " + dur(o.from-o.earlier.Deadline) + " before"
+	case o.earlier.deadline < o.from:
+		promise = "its lease had run out " + dur(o.from-o.earlier.deadline) + " before"
 	default:
 		promise = "its lease ran out just then"
 	}
+	earlier := r.name(o.earlier.worker)
 	return fmt.Sprintf("%s and %s both held %s for %s (%s was %s; %s)",
-		o.earlier.Worker, o.later.Worker, o.earlier.Key, dur(o.to-o.from), o.earlier.Worker, o.state, promise)
+		earlier, r.name(o.later.worker), r.name(o.earlier.key), dur(o.to-o.from), earlier, o.state, promise)
+}
+
+// together is what all overlaps of a run amount to.
+type together struct {
+	incidents
+	summary OverlapSummary
+	notices NoticeSummary
+	early   map[string]overlap // by key, the first that began before either grant can have ended
+}
+
+func findOverlaps(r *run) together {
+	t := together{early: make(map[string]overlap)}
+	for o := range r.overlaps {
+		t.summary.add(o)
+		t.notices.add(o)
+		key := r.name(o.earlier.key)
+		t.incidents.add(key, o.from, func() Incident { return r.overlapIncident(o) })
+		if _, seen := t.early[key]; !seen && r.beforeAnyEnd(o) {
+			t.early[key] = o
+		}
+	}
+	return t
 }
 
 // mutualExclusion judges that no two processes hold a key at once.
-func mutualExclusion(r *run, found []overlap) (judged, OverlapSummary) {
-	var s OverlapSummary
-	incidents := make([]Incident, 0, len(found))
-	for _, o := range found {
-		s.add(o)
-		incidents = append(incidents, r.overlapIncident(o))
-	}
-	j := judge(MutualExclusion, incidents)
+func mutualExclusion(r *run, t together) judged {
+	j := judge(MutualExclusion, t.incidents)
 	switch {
-	case len(found) > 0:
-		j.clause = heldAtOnce(len(found))
-		j.Summary = fmt.Sprintf("%s of holders (%s); longest %s", count(len(found), "overlap", "overlaps"), s.kinds(), dur(int64(s.Longest)))
+	case t.total > 0:
+		j.clause = heldAtOnce(t.total)
+		j.Summary = fmt.Sprintf("%s of holders (%s); longest %s", count(t.total, "overlap", "overlaps"), t.summary.kinds(), dur(int64(t.summary.Longest)))
 	case len(r.holds) == 0:
 		j.Verdict, j.Summary = Undecided, "nobody ever held the lock"
 	case len(r.header.Workers) == 1:
@@ -134,7 +143,7 @@ func mutualExclusion(r *run, found []overlap) (judged, OverlapSummary) {
 	default:
 		j.Summary = count(len(r.holds), "hold", "holds") + ", never two at once"
 	}
-	return j, s
+	return j
 }
 
 func heldAtOnce(n int) string {

@@ -37,17 +37,17 @@ func TestOverlapAgainstBruteForce(t *testing.T) {
 		}
 		h := &history.History{Header: s.header, Events: s.events}
 		r := newRun(h)
-		got, want := pairs(findOverlaps(r)), pairs(quadraticOverlaps(r.holds))
+		got, want := r.pairs(slices.Collect(r.overlaps)), r.pairs(quadraticOverlaps(r.holds))
 		if !slices.Equal(got, want) {
 			t.Fatalf("seed %d: %v, want %v", seed, got, want)
 		}
 	}
 }
 
-func pairs(overlaps []overlap) []string {
+func (r *run) pairs(overlaps []overlap) []string {
 	var all []string
 	for _, o := range overlaps {
-		grants := []string{o.earlier.Grant, o.later.Grant}
+		grants := r.nameAll(o.earlier.grant, o.later.grant)
 		slices.Sort(grants)
 		all = append(all, fmt.Sprint(grants, o.from, o.to, o.class))
 	}
@@ -79,8 +79,8 @@ func TestPorcupineAgainstBruteForce(t *testing.T) {
 		if !judged {
 			continue
 		}
-		if got != want || len(o.conflicts["k0"]) > 0 != (want == porcupine.Illegal) {
-			t.Fatalf("seed %d: porcupine says %s with %v, the search %s\n%s", seed, got, o.conflicts["k0"], want, dumpEvents(h))
+		if got != want || o.conflicts.total > 0 != (want == porcupine.Illegal) {
+			t.Fatalf("seed %d: porcupine says %s with %v, the search %s\n%s", seed, got, o.conflicts.first(), want, dumpEvents(h))
 		}
 	}
 	t.Logf("%d of %d illegal", illegal, compared)

@@ -61,15 +61,23 @@ func (f *fault) away() span {
 	return span{f.Begin, f.End}
 }
 
-// silences returns when a worker could not renew its session: it was stopped,
-// dead or cut off.
-func (r *run) silences(worker string) []span {
-	silent := r.cutOffs(worker)
+// endure computes what the faults did to a worker: when it was cut off, when it could
+// not renew a session because it was stopped, dead or cut off, and when it was stopped.
+func (r *run) endure(w *actor) {
+	w.cutOffs = r.cutOffs(w.name)
+	silent := slices.Clone(w.cutOffs)
 	for i := range r.faults {
 		f := &r.faults[i]
-		if f.Applied && hitsProcesses(f.Kind) && slices.Contains(f.Targets, worker) {
-			silent = append(silent, span{f.Begin, f.End})
+		if !f.Applied || !hitsProcesses(f.Kind) || !slices.Contains(f.Targets, w.name) {
+			continue
+		}
+		silent = append(silent, span{f.Begin, f.End})
+		if f.does(history.Ends) && w.killed == 0 {
+			w.killed = f.Begin
+		}
+		if f.does(history.Stops) {
+			w.stops = append(w.stops, span{f.Begin, f.End})
 		}
 	}
-	return united(silent)
+	w.silences, w.stops = united(silent), united(w.stops)
 }

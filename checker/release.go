@@ -1,64 +1,87 @@
 package checker
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
 
 // wrongReleases finds releases that succeeded although another process held the
 // lock by then. The other one must have been granted the lock after the one
 // that is released, have begun its hold before the release was sent and end it
 // after the release was answered. What it can still be is a grant that was dead
 // before the released one began (its answer came late): that is excluded.
-func wrongReleases(r *run) []Incident {
-	byKey := r.holdsByKey()
-	var found []Incident
-	for _, a := range r.attempts {
-		c := a.released()
-		if c == nil {
-			continue
-		}
-		for _, other := range byKey[a.key] {
-			if other.Worker != a.worker && r.wronged(a, c, other) {
-				found = append(found, r.wrongRelease(a, c, other))
+func wrongReleases(r *run) incidents {
+	var found incidents
+	for _, key := range r.keys {
+		k := r.byKey[key]
+		releases := k.released()
+		var active []*attempt // holds that began before the release was sent
+		next := 0
+		for _, a := range releases {
+			c := a.released()
+			for ; next < len(k.holds) && k.holds[next].acquire.done < c.invoke; next++ {
+				active = append(active, k.holds[next])
+			}
+			active = slices.DeleteFunc(active, func(h *attempt) bool { return h.holdEnd <= c.invoke })
+			for _, other := range active {
+				if other.worker != a.worker && r.wronged(a, c, other) {
+					found.add(k.name, c.invoke, func() Incident { return r.wrongRelease(a, c, other) })
+				}
 			}
 		}
 	}
 	return found
 }
 
-func (r *run) wronged(a *attempt, c *call, other Hold) bool {
-	if other.Start >= c.invoke || other.End <= c.done {
+// released returns the attempts with an acknowledged release, by its invocation.
+func (k *keyed) released() []*attempt {
+	var all []*attempt
+	for _, a := range k.attempts {
+		if a.released() != nil {
+			all = append(all, a)
+		}
+	}
+	sorted(all, func(a, b *attempt) int { return cmp.Compare(a.released().invoke, b.released().invoke) })
+	return all
+}
+
+func (r *run) wronged(a *attempt, c *call, other *attempt) bool {
+	if other.acquire.done >= c.invoke || other.holdEnd <= c.done {
 		return false
 	}
-	served := r.byGrant[other.Grant].serviceEnd(r.header.Lease)
+	served := other.serviceEnd(r.header.Lease)
 	if a.granted() {
-		return a.acquire.done < other.Start && served > a.acquire.done
+		return a.acquire.done < other.acquire.done && served > a.acquire.done
 	}
 	// An acquire of unknown outcome may have taken effect at any time up to its
 	// release: only if the other one certainly lasted beyond is this wrong.
 	return served > c.done
 }
 
-func (r *run) wrongRelease(a *attempt, c *call, other Hold) Incident {
+func (r *run) wrongRelease(a *attempt, c *call, other *attempt) Incident {
+	key := r.name(a.key)
 	return Incident{
-		Key: a.key, From: c.invoke, To: c.done, Class: "wrong release",
+		Key: key, From: c.invoke, To: c.done, Class: "wrong release",
 		What: fmt.Sprintf("the release of %s by %s succeeded although %s had held it for %s",
-			a.key, a.worker, other.Worker, dur(c.invoke-other.Start)),
-		Workers: []string{a.worker, other.Worker},
-		Grants:  []string{a.grant, other.Grant},
-		Faults:  r.inForce(other.Start, c.done),
+			key, r.name(a.worker), r.name(other.worker), dur(c.invoke-other.acquire.done)),
+		Workers: r.nameAll(a.worker, other.worker),
+		Grants:  r.nameAll(a.grant, other.grant),
+		Faults:  r.inForce(other.acquire.done, c.done),
 	}
 }
 
-func noWrongRelease(r *run, found []Incident) judged {
+func noWrongRelease(r *run, found incidents) judged {
 	j := judge(NoWrongRelease, found)
 	released := 0
-	for _, a := range r.attempts {
+	for a := range r.attempts.each {
 		if a.released() != nil {
 			released++
 		}
 	}
 	switch {
-	case len(found) > 0:
-		j.clause = count(len(found), "release succeeded", "releases succeeded") + " although another worker held the lock"
+	case found.total > 0:
+		j.clause = count(found.total, "release succeeded", "releases succeeded") + " although another worker held the lock"
 		j.Summary = j.clause
 	case released == 0:
 		j.Verdict, j.Summary = Undecided, "no release was acknowledged"

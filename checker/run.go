@@ -2,56 +2,138 @@ package checker
 
 import (
 	"cmp"
-	"maps"
+	"iter"
 	"math"
 	"slices"
+	"sort"
 	"time"
 
 	"lockcheck/history"
 )
 
-// run is a history put in order once for all checkers.
+// run is a history put in order once for all checkers. Names are numbers and
+// attempts have a fixed size, so that those of millions of operations fit in memory.
 type run struct {
 	header   history.Header
-	events   []history.Event
-	cutOff   int        // line of a truncated event, 0 for none
-	attempts []*attempt // by first event in the file
-	byGrant  map[string]*attempt
-	holds    []Hold // by key, then start
+	names    *history.Names
+	cutOff   int               // line of a truncated event, 0 for none
+	attempts attempts          // by first event in the file
+	byGrant  []*attempt        // by the name of the grant
+	byKey    map[key]*keyed    // what happened to each key
+	keys     []key             // by their names
+	byWorker map[worker]*actor // what each worker did
+	holds    []*attempt        // granted ones, by key, then start
 	faults   []fault
-	accesses map[string][]history.Event // at the resource, by key, in true order
-	finals   map[string]history.Event   // by key
-	asked    map[string]map[int64]bool  // elements that someone tried to write, by key
-	phases   map[string]history.Event   // the last of each name
+	phases   map[string]history.Event // the last of each name
 	begin    int64
 	end      int64
+	// lastAsked is the last time at which an acquire began or was answered.
+	lastAsked int64
+}
+
+type (
+	grant  = history.Name
+	key    = history.Name
+	worker = history.Name
+)
+
+// keyed is what happened to one key.
+type keyed struct {
+	name     string
+	attempts []*attempt
+	holds    []*attempt // by start
+	accesses []access   // at the resource, in true order
+	final    *history.Event
+	asked    []int64 // elements that someone tried to write, in order
+}
+
+// actor is what one worker did: one attempt after the other.
+type actor struct {
+	name     string
+	attempts []*attempt // by first event; in finished runs those with an acquire, by its invocation
+	current  *attempt   // the one that it made last
+	// Of the faults, made once: when no majority of its servers was in reach, when
+	// it could not renew a session, and when it was stopped.
+	cutOffs, silences, stops []span
+	killed                   int64 // when it was killed, 0 for never
+}
+
+// access is what the resource did with one read or write.
+type access struct {
+	seq, time              int64
+	element, base, version int64
+	grant                  grant
+	client                 worker
+	write, refused         bool
 }
 
 // attempt is everything that happened under one grant.
 type attempt struct {
-	grant, key, worker string
-	acquire            *call // nil if the history lacks it
-	renewals           []*call
-	releases           []*call
-	lost               []notice
-	lastSeen           int64 // last sign that the worker acted as the holder
-	malformed          bool  // contradicts the schema: not fit for porcupine
+	grant     grant
+	key       key
+	worker    worker
+	holder    grant // that the acquire was refused in favour of
+	acquire   call  // if asked
+	release   call  // the first one, if tried
+	token     uint64
+	until     int64
+	lastSeen  int64 // last sign that the worker acted as the holder
+	rare      *rare
+	holdEnd   int64 // of a granted one
+	deadline  int64 // of a granted one: the end of the promise
+	reach     int64 // the last time at which this or an earlier attempt of its worker did anything
+	block     int32 // its place among the blocks of its key
+	ended     ending
+	asked     bool // the history has its acquire
+	tried     bool // a release
+	dead      bool // the service had forgotten the grant when it arrived
+	busy      bool // refused because somebody else held the lock
+	replaced  bool // somebody else was granted the lock during the hold
+	witnessed bool // somebody was refused in its favour
+	malformed bool // contradicts the schema: not fit for porcupine
+}
+
+// rare is what most attempts lack.
+type rare struct {
+	renewals []*renewal
+	releases []*call // after the first one
+	lost     []notice
 }
 
 // call is one operation of a worker.
 type call struct {
 	invoke, done int64 // done is 0 without completion
-	outcome      history.Type
-	token        uint64
-	until        int64
-	dead         bool
-	holder, err  string
+	outcome      outcome
+}
+
+type renewal struct {
+	call
+	until int64
+}
+
+type outcome uint8
+
+const (
+	open outcome = iota // no completion
+	succeeded
+	failed
+	unsure // completed without a known outcome
+)
+
+func outcomeOf(t history.Type) outcome {
+	switch t {
+	case history.OK:
+		return succeeded
+	case history.Fail:
+		return failed
+	}
+	return unsure
 }
 
 // notice is the moment in which a worker learned that its lock is gone.
 type notice struct {
-	time int64
-	by   string
+	time                  int64
+	byService, byDeadline bool
 }
 
 const (
@@ -60,18 +142,56 @@ const (
 	errBusy    = "busy"
 )
 
-func (c *call) ok() bool      { return c.outcome == history.OK }
-func (c *call) failed() bool  { return c.outcome == history.Fail }
+func (c *call) ok() bool      { return c.outcome == succeeded }
+func (c *call) failed() bool  { return c.outcome == failed }
 func (c *call) unknown() bool { return !c.ok() && !c.failed() }
 
-// refused says of an acquire that somebody else held the lock.
-func (c *call) refused() bool { return c.failed() && (c.err == errBusy || c.holder != "") }
+func (a *attempt) granted() bool { return a.asked && a.acquire.ok() }
 
-func (a *attempt) granted() bool { return a.acquire != nil && a.acquire.ok() }
+// renewals returns those of the attempt.
+func (a *attempt) renewals() []*renewal {
+	if a.rare == nil {
+		return nil
+	}
+	return a.rare.renewals
+}
+
+// notices returns when its worker learned that the lock is gone.
+func (a *attempt) notices() []notice {
+	if a.rare == nil {
+		return nil
+	}
+	return a.rare.lost
+}
+
+// releases returns those of the attempt: most have one.
+func (a *attempt) releases(yield func(*call) bool) {
+	if !a.tried || !yield(&a.release) || a.rare == nil {
+		return
+	}
+	for _, c := range a.rare.releases {
+		if !yield(c) {
+			return
+		}
+	}
+}
+
+// calls returns all calls to the lock service.
+func (a *attempt) calls(yield func(*call) bool) {
+	if a.asked && !yield(&a.acquire) {
+		return
+	}
+	for _, c := range a.renewals() {
+		if !yield(&c.call) {
+			return
+		}
+	}
+	a.releases(yield)
+}
 
 // released returns the first release that the service acknowledged, or nil.
 func (a *attempt) released() *call {
-	for _, c := range a.releases {
+	for c := range a.releases {
 		if c.ok() {
 			return c
 		}
@@ -87,7 +207,7 @@ func (a *attempt) leaseEnd(lease time.Duration) int64 {
 		return math.MaxInt64
 	}
 	end := a.acquire.invoke
-	for _, c := range a.renewals {
+	for _, c := range a.renewals() {
 		if c.ok() {
 			end = max(end, c.invoke)
 		}
@@ -107,13 +227,13 @@ func (a *attempt) serviceEnd(lease time.Duration) int64 {
 	if lease > 0 {
 		end -= clockAllowance(lease)
 	}
-	for _, c := range a.releases {
+	for c := range a.releases {
 		if c.unknown() {
 			end = min(end, c.invoke)
 		}
 	}
-	for _, n := range a.lost {
-		if n.by == byService {
+	for _, n := range a.notices() {
+		if n.byService {
 			end = min(end, n.time)
 		}
 	}
@@ -135,159 +255,139 @@ func later(t int64, d time.Duration) int64 {
 	return t + int64(d)
 }
 
+// newRun puts a whole history in order.
 func newRun(h *history.History) *run {
-	r := &run{
-		byGrant:  make(map[string]*attempt),
-		accesses: make(map[string][]history.Event),
-		finals:   make(map[string]history.Event),
-		asked:    make(map[string]map[int64]bool),
-		phases:   make(map[string]history.Event),
-	}
 	if h == nil {
-		return r
+		h = &history.History{}
 	}
-	r.header, r.events, r.cutOff = h.Header, h.Events, h.Truncated
-	b := builder{run: r, open: make(map[opID]*call), current: make(map[string]*attempt)}
-	for i, e := range r.events {
-		if i == 0 {
-			r.begin, r.end = e.Time, e.Time
-		}
-		r.begin, r.end = min(r.begin, e.Time), max(r.end, e.Time)
-		b.add(e)
+	b := newBuilder(h.Header, history.NewNames())
+	for i := range h.Events {
+		b.add(&h.Events[i])
 	}
-	for _, accesses := range r.accesses {
-		slices.SortStableFunc(accesses, func(a, b history.Event) int { return cmp.Compare(a.Seq, b.Seq) })
-	}
-	r.faults = collectFaults(r)
-	r.holds = collectHolds(r)
-	return r
+	return b.finish(h.Truncated)
 }
 
-// keys returns the names of all locks that were asked for, sorted.
-func (r *run) keys() []string {
-	seen := make(map[string]bool)
-	for _, a := range r.attempts {
-		seen[a.key] = true
+// name returns the string of a name.
+func (r *run) name(n history.Name) string { return r.names.String(n) }
+
+func (r *run) nameAll(names ...history.Name) []string {
+	all := make([]string, 0, len(names))
+	for _, n := range names {
+		all = append(all, r.name(n))
 	}
-	return slices.Sorted(maps.Keys(seen))
+	return all
 }
 
-type opID struct {
-	process string
-	op      int64
-	f       history.Function
+// attempt returns the one with a grant, nil if the history lacks it.
+func (r *run) attempt(g grant) *attempt {
+	if g == 0 || int(g) >= len(r.byGrant) {
+		return nil
+	}
+	return r.byGrant[g]
 }
 
-type builder struct {
-	*run
-	open    map[opID]*call
-	current map[string]*attempt // the attempt that a worker made last
+// actor returns what a worker did; it is never nil.
+func (r *run) actor(name string) *actor {
+	w := r.names.Of(name)
+	if r.byWorker[w] == nil {
+		r.byWorker[w] = &actor{name: name}
+	}
+	return r.byWorker[w]
 }
 
-func (b *builder) add(e history.Event) {
-	switch {
-	case e.Process == history.Harness:
-		if e.F == history.Phase {
-			b.phases[e.Note] = e
-		}
-	case e.Process == history.Resource:
-		b.resource(e)
-	case e.Process != history.Nemesis:
-		b.worker(e)
-	}
-}
-
-func (b *builder) resource(e history.Event) {
-	switch e.F {
-	case history.Final:
-		b.finals[e.Key] = e
-	case history.Read, history.Write:
-		b.accesses[e.Key] = append(b.accesses[e.Key], e)
-		b.ask(e)
-		if a := b.byGrant[e.Grant]; a != nil && e.Type == history.OK {
-			a.lastSeen = max(a.lastSeen, e.Time)
-		}
-	}
-}
-
-func (b *builder) worker(e history.Event) {
-	b.ask(e)
-	if e.Grant == "" {
-		return
-	}
-	a := b.attempt(e)
-	if e.F == history.Acquire && e.Type == history.Invoke {
-		b.current[e.Process] = a
-	}
-	// A worker that goes on with another attempt no longer acts under this one.
-	if c := b.current[e.Process]; c != nil {
-		c.lastSeen = max(c.lastSeen, e.Time)
-	}
-	if e.F == history.Lost {
-		a.lost = append(a.lost, notice{e.Time, e.Error})
-		return
-	}
-	if e.F == history.Acquire || e.F == history.Renew || e.F == history.Release {
-		b.call(a, e)
-	}
-}
-
-func (b *builder) ask(e history.Event) {
-	if e.F != history.Write || e.Element == 0 {
-		return
-	}
-	if b.asked[e.Key] == nil {
-		b.asked[e.Key] = make(map[int64]bool)
-	}
-	b.asked[e.Key][e.Element] = true
-}
-
-func (b *builder) attempt(e history.Event) *attempt {
-	a := b.byGrant[e.Grant]
-	if a == nil {
-		a = &attempt{grant: e.Grant, key: e.Key, worker: e.Process}
-		b.byGrant[e.Grant] = a
-		b.attempts = append(b.attempts, a)
-	}
-	if a.key != e.Key || a.worker != e.Process {
-		a.malformed = true
-	}
-	return a
-}
-
-func (b *builder) call(a *attempt, e history.Event) {
-	id := opID{e.Process, e.Op, e.F}
-	c := b.open[id]
-	if e.Type == history.Invoke {
-		c = &call{invoke: e.Time, outcome: history.Invoke}
-		b.open[id] = c
-		a.begin(e.F, c)
-		return
-	}
-	if c == nil {
-		c = &call{invoke: e.Time}
-		a.begin(e.F, c)
-		a.malformed = true
-	}
-	delete(b.open, id)
-	c.done, c.outcome, c.token, c.until, c.holder, c.err = e.Time, e.Type, e.Token, e.Until, e.Holder, e.Error
-	c.dead = e.Dead
-	if c.done < c.invoke {
-		a.malformed = true
-	}
-}
-
-func (a *attempt) begin(f history.Function, c *call) {
-	switch f {
-	case history.Acquire:
-		if a.acquire != nil {
-			a.malformed = true
+// dataKeys returns what happened to the keys that the resource knows, by name.
+func (r *run) dataKeys(yield func(*keyed) bool) {
+	for _, k := range r.keys {
+		if d := r.byKey[k]; (len(d.accesses) > 0 || d.final != nil) && !yield(d) {
 			return
 		}
-		a.acquire = c
-	case history.Renew:
-		a.renewals = append(a.renewals, c)
-	case history.Release:
-		a.releases = append(a.releases, c)
 	}
+}
+
+// attempts keeps them where they are made: copying them to a larger place over and
+// over would need the memory twice.
+type attempts struct{ chunks [][]attempt }
+
+const chunk = 1 << 12
+
+func (all *attempts) next() *attempt {
+	n := len(all.chunks)
+	if n == 0 || len(all.chunks[n-1]) == chunk {
+		all.chunks = append(all.chunks, make([]attempt, 0, chunk))
+		n++
+	}
+	last := append(all.chunks[n-1], attempt{})
+	all.chunks[n-1] = last
+	return &last[len(last)-1]
+}
+
+func (all *attempts) each(yield func(*attempt) bool) {
+	for _, c := range all.chunks {
+		for i := range c {
+			if !yield(&c[i]) {
+				return
+			}
+		}
+	}
+}
+
+// byStart orders the holds of one key, those with equal times by their grants.
+func (r *run) byStart(a, b *attempt) int {
+	if c := cmp.Or(cmp.Compare(a.acquire.done, b.acquire.done), cmp.Compare(a.acquire.invoke, b.acquire.invoke)); c != 0 {
+		return c
+	}
+	return cmp.Compare(r.name(a.grant), r.name(b.grant))
+}
+
+// byInvocation orders attempts, those with equal times by their grants.
+func (r *run) byInvocation(a, b *attempt) int {
+	if c := cmp.Compare(a.acquire.invoke, b.acquire.invoke); c != 0 {
+		return c
+	}
+	return cmp.Compare(r.name(a.grant), r.name(b.grant))
+}
+
+// sorted sorts in place what mostly is in order already.
+func sorted[T any](all []T, compare func(a, b T) int) {
+	if !slices.IsSortedFunc(all, compare) {
+		slices.SortStableFunc(all, compare)
+	}
+}
+
+// between returns the attempts of a worker that may have done anything in a time.
+func (w *actor) between(from, to int64) []*attempt {
+	last := sort.Search(len(w.attempts), func(i int) bool { return w.attempts[i].acquire.invoke > to })
+	first := sort.Search(last, func(i int) bool { return w.attempts[i].reach >= from })
+	return w.attempts[first:last]
+}
+
+// heldBetween returns the holds of a worker that meet a time.
+func (w *actor) heldBetween(from, to int64) iter.Seq[*attempt] {
+	return func(yield func(*attempt) bool) {
+		for _, a := range w.between(from, to) {
+			if a.granted() && a.acquire.done <= to && a.holdEnd >= from && !yield(a) {
+				return
+			}
+		}
+	}
+}
+
+// next returns the first grant of a key after a time to anybody but one worker.
+func (k *keyed) next(after int64, but worker) *attempt {
+	first := sort.Search(len(k.holds), func(i int) bool { return k.holds[i].acquire.done > after })
+	for _, h := range k.holds[first:] {
+		if h.worker != but {
+			return h
+		}
+	}
+	return nil
+}
+
+// over is when a call was over; one without completion lasts to the end of the
+// history.
+func (c *call) over(end int64) int64 {
+	if c.outcome == open {
+		return end
+	}
+	return c.done
 }

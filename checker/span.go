@@ -3,6 +3,7 @@ package checker
 import (
 	"cmp"
 	"slices"
+	"sort"
 )
 
 // span is a closed interval of time, ns.
@@ -54,4 +55,15 @@ func togetherAtLeast(least int, groups [][]span) []span {
 		}
 	}
 	return together
+}
+
+// meeting returns those of the spans, in order and apart from each other, that meet
+// a time.
+func meeting(spans []span, from, to int64) []span {
+	first := sort.Search(len(spans), func(i int) bool { return spans[i].to >= from })
+	last := first
+	for last < len(spans) && spans[last].from <= to {
+		last++
+	}
+	return spans[first:last]
 }

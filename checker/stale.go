@@ -3,8 +3,6 @@ package checker
 import (
 	"cmp"
 	"fmt"
-
-	"lockcheck/history"
 )
 
 // staleWrites finds writes that the resource accepted from a holder after it
@@ -15,61 +13,64 @@ import (
 // the later grant wrote overwrites nothing.
 // A fence on writes only is no such reason: what the later grant has read, it
 // will write back whatever happened since.
-func staleWrites(r *run) []Incident {
-	var found []Incident
-	for _, key := range sortedKeys(r.accesses) {
+func staleWrites(r *run) incidents {
+	var found incidents
+	for k := range r.dataKeys {
 		var latest *attempt
 		var written int64 // version that the last write of latest made
-		for _, e := range r.accesses[key] {
-			a := r.byGrant[e.Grant]
-			if e.Type != history.OK || a == nil || !a.granted() || a.key != key {
+		for i := range k.accesses {
+			e := &k.accesses[i]
+			a := r.attempt(e.grant)
+			if e.refused || a == nil || !a.granted() || r.byKey[a.key] != k {
 				continue
 			}
-			if r.header.Guard == guardVersions && e.F != history.Write {
+			if r.header.Guard == guardVersions && !e.write {
 				continue
 			}
 			switch {
 			case latest == nil || a.acquire.done >= latest.acquire.done:
-				latest, written = a, e.Version
-			case e.F == history.Write && (r.header.Guard != guardVersions || e.Base < written):
-				found = append(found, r.staleWrite(e, a, latest))
+				latest, written = a, e.version
+			case e.write && (r.header.Guard != guardVersions || e.base < written):
+				newest := latest
+				found.add(k.name, e.time, func() Incident { return r.staleWrite(e, a, newest) })
 			}
 		}
 	}
 	return found
 }
 
-func (r *run) staleWrite(e history.Event, a, latest *attempt) Incident {
+func (r *run) staleWrite(e *access, a, latest *attempt) Incident {
+	key := r.name(a.key)
 	return Incident{
-		Key: a.key, From: e.Time, To: e.Time, Class: "stale write",
+		Key: key, From: e.time, To: e.time, Class: "stale write",
 		What: fmt.Sprintf("the resource accepted a write to %s from %s, %s after %s had been granted the lock and used it",
-			a.key, a.worker, dur(max(0, e.Time-latest.acquire.done)), latest.worker),
-		Workers: []string{a.worker, latest.worker},
-		Grants:  []string{a.grant, latest.grant},
-		Element: e.Element,
-		Faults:  r.inForce(a.acquire.done, e.Time),
+			key, r.name(a.worker), dur(max(0, e.time-latest.acquire.done)), r.name(latest.worker)),
+		Workers: r.nameAll(a.worker, latest.worker),
+		Grants:  r.nameAll(a.grant, latest.grant),
+		Element: e.element,
+		Faults:  r.inForce(a.acquire.done, e.time),
 	}
 }
 
-func noStaleWrite(r *run, found []Incident) (judged, FenceSummary) {
+func noStaleWrite(r *run, found incidents) (judged, FenceSummary) {
 	j := judge(NoStaleWrite, found)
 	var writes int64
 	var fence FenceSummary
-	for _, accesses := range r.accesses {
-		for _, e := range accesses {
+	for k := range r.dataKeys {
+		for _, e := range k.accesses {
 			switch {
-			case e.Type == history.OK && e.F == history.Write:
+			case e.write && !e.refused:
 				writes++
-			case e.Type == history.Fail && e.F == history.Write:
+			case e.write:
 				fence.RefusedWrites++
-			case e.Type == history.Fail && e.F == history.Read:
+			case e.refused:
 				fence.RefusedReads++
 			}
 		}
 	}
 	switch {
-	case len(found) > 0:
-		j.clause = count(len(found), "write was", "writes were") + " accepted from a holder that a later one had replaced"
+	case found.total > 0:
+		j.clause = count(found.total, "write was", "writes were") + " accepted from a holder that a later one had replaced"
 		j.Summary = j.clause
 	case writes == 0 && r.header.Workload == workloadMutex:
 		j.Verdict, j.Summary = NotApplicable, "the workload writes nothing"

@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
-
-	"lockcheck/history"
 )
 
 const (
@@ -22,7 +20,7 @@ const (
 // release (docs/verdicts.md).
 type updates struct {
 	UpdateSummary
-	incidents []Incident
+	incidents
 	undecided []string // keys without a final state that can be read
 	unjudged  int64    // acknowledged updates of those
 }
@@ -32,53 +30,42 @@ func checkUpdates(r *run) updates {
 	if r.header.Workload == workloadMutex {
 		return u
 	}
-	for _, key := range r.dataKeys() {
-		writes := r.acknowledged(key)
-		final, ok := r.finals[key]
-		if !ok {
-			u.unread(key, writes)
-			continue
-		}
+	for k := range r.dataKeys {
 		var err error
-		if r.header.Workload == workloadCounter {
-			err = u.counter(r, key, writes, final)
-		} else {
-			err = u.set(r, key, writes, final)
+		switch {
+		case k.final == nil:
+			u.unread(k)
+			continue
+		case r.header.Workload == workloadCounter:
+			err = u.counter(r, k)
+		default:
+			err = u.set(r, k)
 		}
 		if err != nil {
-			u.unread(key, writes)
+			u.unread(k)
 		}
 	}
 	u.LostLow, u.LostHigh = Wilson(u.Lost, u.Acknowledged)
 	return u
 }
 
-func (r *run) dataKeys() []string {
-	keys := make(map[string]bool)
-	for key := range r.accesses {
-		keys[key] = true
-	}
-	for key := range r.finals {
-		keys[key] = true
-	}
-	return slices.Sorted(maps.Keys(keys))
-}
-
 // acknowledged returns the accepted updates of a key in true order.
-func (r *run) acknowledged(key string) []history.Event {
-	var writes []history.Event
-	for _, e := range r.accesses[key] {
-		if e.F == history.Write && e.Type == history.OK && e.Element != 0 {
-			writes = append(writes, e)
+func (k *keyed) acknowledged(yield func(*access) bool) {
+	for i := range k.accesses {
+		if e := &k.accesses[i]; e.write && !e.refused && e.element != 0 && !yield(e) {
+			return
 		}
 	}
-	return writes
 }
 
-func (u *updates) unread(key string, writes []history.Event) {
-	if len(writes) > 0 {
-		u.undecided = append(u.undecided, key)
-		u.unjudged += int64(len(writes))
+func (u *updates) unread(k *keyed) {
+	n := int64(0)
+	for range k.acknowledged {
+		n++
+	}
+	if n > 0 {
+		u.undecided = append(u.undecided, k.name)
+		u.unjudged += n
 	}
 }
 
@@ -88,82 +75,94 @@ func null(raw json.RawMessage) bool {
 }
 
 // set compares a key that holds a set of elements with what was acknowledged.
-func (u *updates) set(r *run, key string, writes []history.Event, final history.Event) error {
-	var elements []int64
-	if !null(final.Value) {
-		if err := json.Unmarshal(final.Value, &elements); err != nil {
+func (u *updates) set(r *run, k *keyed) error {
+	var present []int64
+	if !null(k.final.Value) {
+		if err := json.Unmarshal(k.final.Value, &present); err != nil {
 			return err
 		}
 	}
-	present := make(map[int64]int64)
-	for _, x := range elements {
-		present[x]++
-	}
-	for _, w := range writes {
+	slices.Sort(present)
+	for w := range k.acknowledged {
 		u.Acknowledged++
-		if present[w.Element] == 0 {
+		if _, there := slices.BinarySearch(present, w.element); !there {
 			u.Lost++
-			u.incidents = append(u.incidents, r.lostUpdate(key, w))
+			u.incidents.add(k.name, w.time, func() Incident { return r.lostUpdate(k, w) })
 		}
 	}
-	for _, x := range slices.Sorted(maps.Keys(present)) {
-		if n := present[x]; n > 1 {
-			u.Duplicated++
-			u.found(key, final, x, "duplicated", fmt.Sprintf("element %d is in the final state of %s %s", x, key, times(int(n))))
+	for i := 0; i < len(present); {
+		x, n := present[i], 1
+		for i+n < len(present) && present[i+n] == x {
+			n++
 		}
-		if !r.asked[key][x] {
+		i += n
+		if n > 1 {
+			u.Duplicated++
+			u.found(k, x, "duplicated", fmt.Sprintf("element %d is in the final state of %s %s", x, k.name, times(n)))
+		}
+		if _, tried := slices.BinarySearch(k.asked, x); !tried {
 			u.Phantom++
-			u.found(key, final, x, "phantom", fmt.Sprintf("element %d is in the final state of %s, though nobody tried to write it", x, key))
+			u.found(k, x, "phantom", fmt.Sprintf("element %d is in the final state of %s, though nobody tried to write it", x, k.name))
 		}
 	}
 	return nil
 }
 
-func (u *updates) found(key string, final history.Event, element int64, class, what string) {
-	u.incidents = append(u.incidents, Incident{Key: key, From: final.Time, Element: element, Class: class, What: what})
+func (u *updates) found(k *keyed, element int64, class, what string) {
+	u.incidents.add(k.name, k.final.Time, func() Incident {
+		return Incident{Key: k.name, From: k.final.Time, Element: element, Class: class, What: what}
+	})
 }
 
 // counter compares a key that counts with how often it was incremented. Which
 // increments are missing follows from the versions that writes were based on;
 // how many follows from the final state.
-func (u *updates) counter(r *run, key string, writes []history.Event, final history.Event) error {
+func (u *updates) counter(r *run, k *keyed) error {
 	var value int64
-	if !null(final.Value) {
-		v, err := strconv.ParseInt(string(bytes.TrimSpace(final.Value)), 10, 64)
+	if !null(k.final.Value) {
+		v, err := strconv.ParseInt(string(bytes.TrimSpace(k.final.Value)), 10, 64)
 		if err != nil {
 			return err
 		}
 		value = v
 	}
-	acknowledged := int64(len(writes))
+	acknowledged := int64(0)
+	for range k.acknowledged {
+		acknowledged++
+	}
 	u.Acknowledged += acknowledged
 	lost := max(0, acknowledged-max(0, value))
 	u.Lost += lost
-	gone := overwritten(writes)
+	gone := k.overwritten()
 	for _, w := range gone[:min(lost, int64(len(gone)))] {
-		u.incidents = append(u.incidents, r.lostUpdate(key, w))
+		u.incidents.add(k.name, w.time, func() Incident { return r.lostUpdate(k, w) })
 	}
 	if rest := lost - int64(len(gone)); rest > 0 {
-		u.found(key, final, 0, "lost", fmt.Sprintf("%s counts %d after %s; no write explains the loss of %d", key, value, count(acknowledged, "increment", "increments"), rest))
+		u.found(k, 0, "lost", fmt.Sprintf("%s counts %d after %s; no write explains the loss of %d", k.name, value, count(acknowledged, "increment", "increments"), rest))
 	}
-	if more := value - int64(len(r.asked[key])); more > 0 {
+	if more := value - int64(len(k.asked)); more > 0 {
 		u.Phantom += more
-		u.found(key, final, 0, "phantom", fmt.Sprintf("%s counts %d, %d more than anybody tried to add", key, value, more))
+		u.found(k, 0, "phantom", fmt.Sprintf("%s counts %d, %d more than anybody tried to add", k.name, value, more))
 	}
 	return nil
 }
 
 // overwritten returns the writes that the last one does not build upon, in true
 // order: the chain of versions from the last write back is what survived.
-func overwritten(writes []history.Event) []history.Event {
-	var gone []history.Event
-	if len(writes) == 0 {
-		return nil
-	}
-	next := writes[len(writes)-1].Version
-	for _, w := range slices.Backward(writes) {
-		if w.Version == next {
-			next = w.Base
+func (k *keyed) overwritten() []*access {
+	var gone []*access
+	var next int64
+	begun := false
+	for i := range slices.Backward(k.accesses) {
+		w := &k.accesses[i]
+		if !w.write || w.refused || w.element == 0 {
+			continue
+		}
+		if !begun {
+			begun, next = true, w.version
+		}
+		if w.version == next {
+			next = w.base
 			continue
 		}
 		gone = append(gone, w)
@@ -172,32 +171,34 @@ func overwritten(writes []history.Event) []history.Event {
 	return gone
 }
 
-func (r *run) lostUpdate(key string, w history.Event) Incident {
+func (r *run) lostUpdate(k *keyed, w *access) Incident {
+	client := r.name(w.client)
 	i := Incident{
-		Key: key, From: w.Time, To: w.Time, Element: w.Element, Class: "lost",
-		Workers: []string{w.Client}, Grants: []string{w.Grant},
+		Key: k.name, From: w.time, To: w.time, Element: w.element, Class: "lost",
+		Workers: []string{client}, Grants: r.nameAll(w.grant),
 		What: fmt.Sprintf("update %d of %s to %s (version %d) was acknowledged, but the final state lacks it; no accepted write explains it",
-			w.Element, w.Client, key, w.Version),
+			w.element, client, k.name, w.version),
 	}
-	if by, ok := r.overwriter(key, w); ok {
-		i.To = by.Time
-		i.Workers = append(i.Workers, by.Client)
-		i.Grants = append(i.Grants, by.Grant)
+	if by := k.overwriter(w); by != nil {
+		i.To = by.time
+		i.Workers = append(i.Workers, r.name(by.client))
+		i.Grants = append(i.Grants, r.name(by.grant))
 		i.What = fmt.Sprintf("update %d of %s to %s (version %d) was overwritten %s later by %s, whose version %d was computed from version %d",
-			w.Element, w.Client, key, w.Version, dur(max(0, by.Time-w.Time)), by.Client, by.Version, by.Base)
+			w.element, client, k.name, w.version, dur(max(0, by.time-w.time)), r.name(by.client), by.version, by.base)
 	}
-	i.Faults = r.inForce(w.Time, i.To)
+	i.Faults = r.inForce(w.time, i.To)
 	return i
 }
 
-// overwriter is the first later write that was computed without w.
-func (r *run) overwriter(key string, w history.Event) (history.Event, bool) {
-	for _, e := range r.acknowledged(key) {
-		if e.Seq > w.Seq && e.Base < w.Version {
-			return e, true
+// overwriter is the first later write that was computed without w, nil if there is none.
+func (k *keyed) overwriter(w *access) *access {
+	first := sort.Search(len(k.accesses), func(i int) bool { return k.accesses[i].seq > w.seq })
+	for i := first; i < len(k.accesses); i++ {
+		if e := &k.accesses[i]; e.write && !e.refused && e.element != 0 && e.base < w.version {
+			return e
 		}
 	}
-	return history.Event{}, false
+	return nil
 }
 
 func (u *updates) bad() int64 { return u.Lost + u.Duplicated + u.Phantom }

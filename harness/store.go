@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"time"
@@ -35,20 +36,31 @@ func newRunFolder(store, name string, now time.Time) (string, error) {
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return "", err
 	}
-	stamp := now.UTC().Format("20060102T150405.000Z")
-	folder := filepath.Join(parent, stamp)
-	if err := os.Mkdir(folder, 0o755); err != nil {
+	stamp, err := mkdirStamped(parent, now)
+	if err != nil {
 		return "", err
 	}
-	return folder, errors.Join(
+	return filepath.Join(parent, stamp), errors.Join(
 		relink(filepath.Join(parent, latestLink), stamp),
 		relink(filepath.Join(store, latestLink), filepath.Join(name, stamp)),
 	)
 }
 
+// mkdirStamped makes a folder that is named after a time, the first free one: runs side
+// by side may begin at the same moment.
+func mkdirStamped(parent string, now time.Time) (string, error) {
+	for {
+		stamp := now.UTC().Format("20060102T150405.000Z")
+		if err := os.Mkdir(filepath.Join(parent, stamp), 0o755); !errors.Is(err, fs.ErrExist) {
+			return stamp, err
+		}
+		now = now.Add(time.Millisecond)
+	}
+}
+
 // relink replaces a symbolic link in one step, so that there always is one.
 func relink(link, target string) error {
-	temporary := fmt.Sprintf("%s.%d", link, os.Getpid())
+	temporary := fmt.Sprintf("%s.%x", link, rand.Uint64())
 	if err := os.Symlink(target, temporary); err != nil {
 		return err
 	}
@@ -70,10 +82,15 @@ func writeSchedule(folder string, s nemesis.Schedule) error {
 
 // Judgement is a history and what was found in it.
 type Judgement struct {
-	Folder  string // of the run; "" if only its history was named
+	Folder string // of the run; "" if only its history was named
+	// History lacks its events if it is larger than maxPictured.
 	History *history.History
 	Results checker.Results
 }
+
+// maxPictured is the size in bytes of a history up to which it is kept in memory,
+// for pictures: about half a million operations. A longer one is judged all the same.
+const maxPictured = 256 << 20
 
 // Judge reads the history of a run, from its folder or its file, and judges it.
 // A malformed history is an error that names the line.
@@ -85,14 +102,47 @@ func Judge(path string) (Judgement, error) {
 	if folder != "" && !exists(file) {
 		return Judgement{}, fmt.Errorf("%s is no run; name the folder of one, as in %s", folder, filepath.Join(folder, latestLink))
 	}
-	h, err := history.ReadFile(file)
+	h, results, err := judgeFile(file, folder != "")
 	if err != nil {
-		return Judgement{}, err
-	}
-	if err := history.Validate(h); err != nil {
 		return Judgement{}, fmt.Errorf("%s: %w", file, err)
 	}
-	return Judgement{Folder: folder, History: h, Results: checker.Check(h, checker.Options{})}, nil
+	return Judgement{Folder: folder, History: h, Results: results}, nil
+}
+
+// judgeFile judges a history while it is read. For pictures it is kept, unless it is
+// too large.
+func judgeFile(path string, pictures bool) (*history.History, checker.Results, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, checker.Results{}, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, checker.Results{}, err
+	}
+	pictures = pictures && info.Size() <= maxPictured
+	reader, err := history.NewReader(file)
+	if err != nil {
+		return nil, checker.Results{}, err
+	}
+	h := &history.History{Header: reader.Header()}
+	names := history.NewNames()
+	validator, judge := history.NewValidator(h.Header, names), checker.New(h.Header, names)
+	if err := reader.Each(func(e *history.Event) error {
+		if err := validator.Check(e); err != nil {
+			return err
+		}
+		judge.Add(e)
+		if pictures {
+			h.Events = append(h.Events, *e)
+		}
+		return nil
+	}); err != nil {
+		return nil, checker.Results{}, err
+	}
+	h.Truncated = reader.Truncated()
+	return h, judge.Results(h.Truncated, checker.Options{NoHolds: !pictures}), nil
 }
 
 // WriteReports writes all reports of a judged run into its folder, if it has
@@ -107,7 +157,7 @@ func (j Judgement) WriteReports() error {
 		writeFile(j.Folder, junitFile, func(w io.Writer) error { return reports.JUnit(w, h.Header, r) }),
 		writeFile(j.Folder, reportFile, func(w io.Writer) error { return reports.HTML(w, h, r) }),
 	}
-	if worthAPicture(r) {
+	if worthAPicture(r) && len(h.Events) > 0 {
 		errs = append(errs, writeFile(j.Folder, porcupine, func(w io.Writer) error {
 			return checker.Visualize(h, w, checker.DefaultPorcupineLimit)
 		}))

@@ -1,0 +1,51 @@
+package checker
+
+import (
+	"cmp"
+	"slices"
+)
+
+// incidents are the violations of one property. All of them are counted, the first
+// MaxListed are kept: a lock that is wrong all the time is wrong millions of times.
+type incidents struct {
+	total int
+	keys  map[string]bool // that any of them is about
+	kept  []Incident
+	full  bool
+	limit int64 // what begins after it is not among the first, if full
+}
+
+// add counts a violation, and describes it if it may be one of the first.
+func (c *incidents) add(key string, from int64, describe func() Incident) {
+	c.total++
+	if c.keys == nil {
+		c.keys = make(map[string]bool)
+	}
+	c.keys[key] = true
+	if c.full && from > c.limit {
+		return
+	}
+	c.kept = append(c.kept, describe())
+	if len(c.kept) == 2*MaxListed {
+		c.kept = c.first()
+		c.full, c.limit = true, c.kept[MaxListed-1].From
+	}
+}
+
+// first returns the first ones, in order.
+func (c *incidents) first() []Incident {
+	slices.SortStableFunc(c.kept, func(a, b Incident) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Element, b.Element),
+			slices.Compare(a.Grants, b.Grants), slices.Compare(a.Workers, b.Workers), cmp.Compare(a.To, b.To), cmp.Compare(a.What, b.What))
+	})
+	return c.kept[:min(len(c.kept), MaxListed)]
+}
+
+// judge makes a finding of incidents.
+func judge(p Property, found incidents) judged {
+	j := judged{Finding: Finding{Property: p, Verdict: Valid, Total: found.total}}
+	if found.total > 0 {
+		j.Verdict, j.Violations = Violation, found.first()
+	}
+	return j
+}
