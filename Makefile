@@ -1,11 +1,12 @@
-# Targets: build variants test soak findings lint tidy images demo clean.
+# Targets: build variants test soak zoo crosscheck fuzz bench findings lint tidy images
+# demo clean.
 
 export CGO_ENABLED ?= 0
 
 # The race detector needs a C compiler.
 RACE := $(if $(shell command -v gcc 2>/dev/null),-race,)
 
-.PHONY: build variants test soak findings lint tidy images demo clean
+.PHONY: build variants test soak zoo crosscheck fuzz bench findings lint tidy images demo clean
 
 build:
 	go build -o lockcheck ./cmd/lockcheck
@@ -16,10 +17,25 @@ VARIANTS := $(notdir $(wildcard variants/*))
 variants:
 	for v in $(VARIANTS); do (cd variants/$$v && go build -o ../../lockcheck-$$v .) || exit 1; done
 
-# Everything, on real servers where Docker is there. One package at a time:
-# tests of locks must not starve each other.
-test: lint
-	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -p 1 -timeout 40m ./...
+# Everything, on real servers where Docker is there. What needs no Docker first, while
+# the images are made; then one package at a time: tests of locks must not starve
+# each other.
+GO_TEST = CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -timeout 40m
+ON_DOCKER := ./clients ./clusters ./clusters/engine ./clusters/images ./clusters/vdso ./cmd/lockcheck ./harness ./nemesis
+test: build
+	$(MAKE) -j 2 tested-images apart
+	$(GO_TEST) -p 1 $(ON_DOCKER)
+
+.PHONY: tested-images apart
+apart: lint
+	$(GO_TEST) -p 1 $$(go list ./... | grep -vxE '$(subst $() $(),|,$(patsubst ./%,lockcheck/%,$(ON_DOCKER)))')
+	$(GO_TEST) -run '^$$' $(ON_DOCKER) >/dev/null # compiled, so that it need not be done later
+
+# The images that tests use, as far as they can be made here: each test that needs one
+# makes it on first use, and says so if it cannot.
+TESTED_IMAGES := redis valkey postgres mariadb zookeeper consul-1.20.1 etcd-3.6.16 etcd-3.4.3
+tested-images: build
+	./lockcheck images $(TESTED_IMAGES) || true
 
 lint:
 	@test -z "$$(gofmt -l .)" || { echo "not formatted:"; gofmt -l .; exit 1; }
@@ -51,6 +67,26 @@ findings: build variants
 SOAK ?= 200
 soak:
 	LOCKCHECK_SOAK=$(SOAK) go test -timeout 4h -run TestKilledAnywhere -v ./harness
+
+# Lockcheck itself: wrong locks must be caught, and right ones never accused; all
+# checkers must agree with each other and with a search on random histories; whatever
+# a file holds, nothing may panic; and how fast all that is. Last results: docs/trust.md.
+ZOO_SEEDS ?= 20
+zoo: build
+	go run ./harness/zoo -lockcheck ./lockcheck -seeds $(ZOO_SEEDS)
+
+CROSSCHECK ?= 20
+crosscheck:
+	go test ./checker -timeout 2h -v -run 'BruteForce|CorrectLock|BuggyLock|AgainstStore' -more $(CROSSCHECK)
+
+FUZZ_TIME ?= 1m
+fuzz:
+	go test ./history -run '^$$' -fuzz FuzzRead -fuzztime $(FUZZ_TIME)
+	go test ./history -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZ_TIME)
+	go test ./nemesis -run '^$$' -fuzz FuzzReadSchedule -fuzztime $(FUZZ_TIME)
+
+bench: build
+	go run ./harness/bench -lockcheck ./lockcheck
 
 # What killed runs have left, and the binaries. Stored runs stay.
 clean:

@@ -60,7 +60,7 @@ func TestDisagreements(t *testing.T) {
 // what it proves stays proven.
 func TestPorcupineGivesUp(t *testing.T) {
 	o := opinion{results: map[string]porcupine.CheckResult{"k0": porcupine.Unknown, "k1": porcupine.Ok}, steps: 3}
-	if j := linearizability(o); j.Verdict != Valid || !strings.Contains(j.Summary, "porcupine gave no answer for k0") {
+	if j := linearizability(o); j.Verdict != Valid || !strings.Contains(j.Summary, "gave no answer about k0") {
 		t.Errorf("%s %s", j.Verdict, j.Summary)
 	}
 	o.results["k1"] = porcupine.Illegal

@@ -116,7 +116,9 @@ func (r *run) line(w *actor) {
 		for c := range a.calls {
 			reach = max(reach, c.over(r.end))
 		}
-		reach = max(reach, a.holdEnd)
+		if a.granted() {
+			reach = max(reach, a.holdEnd)
+		}
 		a.reach = reach
 	}
 }
@@ -147,7 +149,7 @@ func (b *builder) resource(e *history.Event) {
 		})
 		k.ask(e)
 		if a := b.attempt(g); a != nil && e.Type == history.OK {
-			a.lastSeen = max(a.lastSeen, e.Time)
+			a.holdEnd = max(a.holdEnd, e.Time)
 		}
 	}
 }
@@ -174,7 +176,7 @@ func (b *builder) worker(e *history.Event) {
 	}
 	// A worker that goes on with another attempt no longer acts under this one.
 	if w.current != nil {
-		w.current.lastSeen = max(w.current.lastSeen, e.Time)
+		w.current.holdEnd = max(w.current.holdEnd, e.Time)
 	}
 	switch e.F {
 	case history.Lost:

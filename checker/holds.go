@@ -74,7 +74,7 @@ func (r *run) sessionEnd(a *attempt) int64 {
 // it began to release, or learned that the lock is gone. A release that fails
 // ends the hold all the same (docs/verdicts.md).
 func (a *attempt) ending() (int64, ending) {
-	end, how := a.lastSeen, withoutTrace
+	end, how := a.holdEnd, withoutTrace
 	for c := range a.releases {
 		if how != withoutTrace && c.invoke >= end {
 			continue

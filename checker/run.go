@@ -69,17 +69,18 @@ type access struct {
 
 // attempt is everything that happened under one grant.
 type attempt struct {
-	grant     grant
-	key       key
-	worker    worker
-	holder    grant // that the acquire was refused in favour of
-	acquire   call  // if asked
-	release   call  // the first one, if tried
-	token     uint64
-	until     int64
-	lastSeen  int64 // last sign that the worker acted as the holder
-	rare      *rare
-	holdEnd   int64 // of a granted one
+	grant   grant
+	key     key
+	worker  worker
+	holder  grant // that the acquire was refused in favour of
+	acquire call  // if asked
+	release call  // the first one, if tried
+	token   uint64
+	until   int64
+	rare    *rare
+	// holdEnd is the end of the hold of a granted one. While the run is built it is the
+	// last sign that the worker acted as the holder.
+	holdEnd   int64
 	deadline  int64 // of a granted one: the end of the promise
 	reach     int64 // the last time at which this or an earlier attempt of its worker did anything
 	block     int32 // its place among the blocks of its key

@@ -288,8 +288,11 @@ const (
 	clockOfConnection = "none; keep-alives of TCP on both sides (monotonic clocks) if the holder is cut off"
 )
 
-// ByName finds a lock in Table.
+// ByName finds a lock in Table, or a variant of the zoo.
 func ByName(name string) (Info, bool) {
+	if isZoo(name) {
+		return zooInfo(name), true
+	}
 	for _, info := range Table() {
 		if info.Name == name {
 			return info, true

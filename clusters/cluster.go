@@ -108,8 +108,11 @@ func Table() []Spec {
 	}
 }
 
-// ByName finds servers in Table.
+// ByName finds servers in Table, or those of a variant of the zoo.
 func ByName(name string) (Spec, bool) {
+	if variant, known := zooVariants()[name]; known {
+		return zooSpec(name, variant), true
+	}
 	for _, spec := range Table() {
 		if spec.Name == name {
 			return spec, true

@@ -85,20 +85,33 @@ func (l *leases) live(key string) (lease, bool) {
 	return current, held
 }
 
+// methods are what an embedded lock service answers.
+type methods struct {
+	acquire, renew, release func(clients.MemoryRequest) clients.MemoryReply
+}
+
+func newLeases() *leases { return &leases{now: history.Now, held: make(map[string]lease)} }
+
+func (l *leases) methods() methods { return methods{l.acquire, l.renew, l.release} }
+
 // serveMemory serves the lock on the socket until the input ends.
 func serveMemory(ctx context.Context, socket string, input io.Reader) error {
+	m := newLeases().methods()
+	return serve(ctx, socket, input, map[string]http.HandlerFunc{
+		"acquire": unixrpc.Method(m.acquire),
+		"renew":   unixrpc.Method(m.renew),
+		"release": unixrpc.Method(m.release),
+	})
+}
+
+func serve(ctx context.Context, socket string, input io.Reader, handlers map[string]http.HandlerFunc) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		defer cancel()
 		_, _ = io.Copy(io.Discard, input)
 	}()
-	service := &leases{now: history.Now, held: make(map[string]lease)}
-	return unixrpc.Serve(ctx, socket, map[string]http.HandlerFunc{
-		"acquire": unixrpc.Method(service.acquire),
-		"renew":   unixrpc.Method(service.renew),
-		"release": unixrpc.Method(service.release),
-	})
+	return unixrpc.Serve(ctx, socket, handlers)
 }
 
 // memoryProbes asks the embedded lock service.

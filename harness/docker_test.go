@@ -14,19 +14,13 @@ import (
 	"lockcheck/nemesis"
 )
 
-// TestReproductions runs some published findings and, beside each, its control:
-// one for each way in which they are told. All of them take hours, which is for
-// make findings.
+// TestReproductions runs some published findings and, beside each, its control: one
+// by a clock and partitions, one without any fault on two versions of a server, and
+// one that needs no Docker. All of them take hours, which is for make findings.
 func TestReproductions(t *testing.T) {
 	clustertest.Engine(t)
-	machine := options(t, func(o *Options) { o.Binary = clustertest.WithVariants(t) })
-	for _, name := range []string{
-		"redlock-clock-jump",    // clock and partitions
-		"etcd-11456",            // no fault, two versions of a server
-		"redis-restart-loss",    // a killed server
-		"redsync-4.12.0-extend", // another version of a library
-		"fence-on-writes-only",  // embedded
-	} {
+	machine := options(t, nil)
+	for _, name := range []string{"redlock-clock-jump", "etcd-11456", "fence-on-writes-only"} {
 		r, err := ReproductionByName(name)
 		if err != nil {
 			t.Fatal(err)
@@ -37,6 +31,9 @@ func TestReproductions(t *testing.T) {
 				title += " control"
 			}
 			t.Run(title, func(t *testing.T) {
+				if name == "fence-on-writes-only" {
+					t.Parallel() // it leaves the machine to others
+				}
 				outcome, missed, err := Reproduce(context.Background(), r, form, machine, nil, logged{t})
 				if err != nil {
 					t.Fatal(err)
@@ -139,16 +136,10 @@ func TestForeignImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = docker.RemoveImage(context.Background(), ref) })
-	foreign := func(faults string) func(*Options) {
-		return func(o *Options) {
-			o.Lock, o.TTL, o.Nemesis, o.TimeLimit = "redis", time.Second, faults, 14*time.Second
-			o.Images = map[string]string{"redis": ref}
-		}
-	}
-	if outcome := runTest(t, options(t, foreign("none"))); outcome.Results.Verdict != checker.Valid {
-		t.Errorf("without faults: %s", outcome.Results.Verdict)
-	}
-	outcome := runTest(t, options(t, foreign("clock")))
+	outcome := runTest(t, options(t, func(o *Options) {
+		o.Lock, o.TTL, o.Nemesis, o.TimeLimit = "redis", time.Second, "clock", 14*time.Second
+		o.Images = map[string]string{"redis": ref}
+	}))
 	if why := broken(outcome.History); why != "" {
 		t.Fatal(why)
 	}

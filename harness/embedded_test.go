@@ -159,6 +159,7 @@ func TestEmbedded(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel() // an embedded run leaves the machine to others most of the time
 			outcome := runTest(t, options(t, test.change))
 			if outcome.Results.Verdict != test.want {
 				t.Fatalf("verdict %s, want %s", outcome.Results.Verdict, test.want)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -32,7 +33,12 @@ folder of a run its reports are written again.
 	}
 }
 
+// collectAt is how much garbage there may be beside what is in use, in percent, while
+// a history is judged: one of millions of operations fits in memory only with little.
+const collectAt = 25
+
 func (s *system) analyze(path string) error {
+	debug.SetGCPercent(collectAt)
 	judgement, err := harness.Judge(path)
 	if err != nil {
 		return err

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"lockcheck/checker"
+	"lockcheck/workloads"
+)
+
+// animal is one variant, and what it is to be found guilty of.
+type animal struct {
+	name, does string
+	guilty     checker.Property // "" for a correct one
+	guard      workloads.Guard  // "" for the usual one
+	renew      bool
+}
+
+// animals lists the correct ones first.
+func animals() []animal {
+	return []animal{
+		{name: "textbook", does: "a table of leases and a counter"},
+		{name: "slow", does: "answers up to 30 ms late"},
+		{name: "late-end", does: "ends leases a fifth later than promised"},
+		{name: "sparse-tokens", does: "leaves out tokens"},
+		{name: "clock-tokens", does: "takes tokens from a clock"},
+		{name: "idempotent", does: "grants an attempt again what it has", renew: true},
+		{name: "queue", does: "lets attempts wait before it refuses them"},
+		{name: "anonymous", does: "never says who holds the lock"},
+		{name: "refuses-at-times", does: "refuses though the lock is free"},
+		{name: "forgets-answers", does: "does what it is asked, and does not answer", renew: true},
+
+		{name: "double-grant", does: "grants what is held", guilty: checker.MutualExclusion},
+		{name: "no-lock", does: "grants everything", guilty: checker.MutualExclusion},
+		{name: "split-brain", does: "has a table for each half of the workers", guilty: checker.MutualExclusion},
+		{name: "early-end", does: "ends leases at half time", guilty: checker.MutualExclusion},
+		{name: "unit-mistake", does: "takes ms for µs", guilty: checker.MutualExclusion},
+		{name: "grant-before-expiry", does: "hands over before the lease has run out", guilty: checker.MutualExclusion},
+		{name: "renews-the-dead", does: "renews leases that have ended", guilty: checker.MutualExclusion, renew: true},
+		{name: "renewal-steals", does: "gives the lock back to a former holder who renews", guilty: checker.MutualExclusion, renew: true},
+		{name: "forgets", does: "loses its table, as a restart without a disk", guilty: checker.MutualExclusion},
+		{name: "long-promise", does: "has a client that takes its lease for five times as long", guilty: checker.MutualExclusion},
+		{name: "grants-the-dead", does: "grants a lease that it does not keep", guilty: checker.NoDeadGrant},
+		{name: "blind-release", does: "removes the lease of whoever has it", guilty: checker.NoWrongRelease},
+		{name: "release-by-anybody", does: "accepts the release of somebody else's lock", guilty: checker.NoWrongRelease},
+		{name: "token-reused", does: "hands out a token twice", guilty: checker.FencingOrder},
+		{name: "token-back", does: "goes back with its tokens", guilty: checker.FencingOrder},
+		{name: "token-per-worker", does: "counts the tokens of each worker alone", guilty: checker.FencingOrder},
+		{name: "release-lost", does: "keeps a lock that it said was released", guilty: checker.Linearizability},
+		{name: "release-denied", does: "says not held, and releases", guilty: checker.Linearizability},
+		{name: "names-wrong-holder", does: "names the holder before", guilty: checker.Linearizability},
+		{name: "never-ends", does: "keeps the lease of a dead holder", guilty: checker.Liveness},
+		{name: "contention-renews", does: "renews the lease with each attempt of others", guilty: checker.Liveness},
+		{name: "starves", does: "never answers one worker", guilty: checker.Liveness},
+		{name: "stops-granting", does: "grants nothing after the hundredth time", guilty: checker.Liveness},
+		{name: "fence-on-writes", does: "is protected by a fence on writes only", guilty: checker.NoLostUpdate, guard: workloads.FenceWrites},
+	}
+}

@@ -1,0 +1,181 @@
+// Command zoo tests lockcheck itself: it runs variants of the embedded lock, most of
+// them wrong on purpose, under every fault that an embedded lock can have, and prints
+// whether each was found guilty of what it does, and of nothing else. The last table is
+// in docs/zoo.md.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/harness"
+	"lockcheck/workloads"
+)
+
+func main() {
+	binary := flag.String("lockcheck", "./lockcheck", "the binary whose processes do the work")
+	seeds := flag.Int("seeds", 20, "how many seeds to run each correct variant with")
+	wrong := flag.Int("wrong-seeds", 3, "how many seeds to run each wrong variant with")
+	side := flag.Int("parallel", 4, "how many runs to make side by side")
+	only := flag.String("only", "", "run this variant alone")
+	flag.Parse()
+	z := &zoo{binary: *binary, side: *side}
+	if err := z.run(os.Stdout, *only, *seeds, *wrong); err != nil {
+		fmt.Fprintln(os.Stderr, "zoo:", err)
+		os.Exit(1)
+	}
+}
+
+// zoo runs variants, some of them side by side.
+type zoo struct {
+	binary string
+	store  string
+	side   int
+}
+
+// tally is what the runs of one variant came to.
+type tally struct {
+	animal
+	runs, asExpected int
+	words            []string // what the others came to
+	longest          time.Duration
+}
+
+func (z *zoo) run(out io.Writer, only string, correct, wrong int) (err error) {
+	if z.binary, err = filepath.Abs(z.binary); err != nil {
+		return err
+	}
+	if z.store, err = os.MkdirTemp("", "lockcheck-zoo-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(z.store)
+	var tallies []*tally
+	bad := 0
+	for _, a := range animals() {
+		if only != "" && a.name != only {
+			continue
+		}
+		n := wrong
+		if a.guilty == "" {
+			n = correct
+		}
+		t := z.all(a, n)
+		tallies = append(tallies, t)
+		if t.asExpected < t.runs {
+			bad++
+		}
+		fmt.Fprintf(os.Stderr, "%-20s %d of %d as expected %s\n", a.name, t.asExpected, t.runs, strings.Join(t.words, "; "))
+	}
+	print(out, tallies)
+	if bad > 0 {
+		return fmt.Errorf("%d of %d variants were not judged as they should be", bad, len(tallies))
+	}
+	return nil
+}
+
+func print(out io.Writer, tallies []*tally) {
+	fmt.Fprintf(out, "| variant | what it does | to be found guilty of | as expected | longest run |\n| --- | --- | --- | --- | --- |\n")
+	for _, t := range tallies {
+		guilty := string(t.guilty)
+		if guilty == "" {
+			guilty = "nothing"
+		}
+		fmt.Fprintf(out, "| `%s` | %s | %s | %d of %d | %.0f s |\n", t.name, t.does, guilty, t.asExpected, t.runs, t.longest.Seconds())
+	}
+}
+
+// all runs a variant with so many seeds.
+func (z *zoo) all(a animal, n int) *tally {
+	t := &tally{animal: a, runs: n}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	turn := make(chan struct{}, z.side)
+	for seed := range uint64(n) {
+		wg.Go(func() {
+			turn <- struct{}{}
+			defer func() { <-turn }()
+			began := time.Now()
+			wrong := z.one(a, seed+1)
+			mu.Lock()
+			defer mu.Unlock()
+			t.longest = max(t.longest, time.Since(began))
+			if wrong == "" {
+				t.asExpected++
+			} else {
+				t.words = append(t.words, fmt.Sprintf("seed %d: %s", seed+1, wrong))
+			}
+		})
+	}
+	wg.Wait()
+	return t
+}
+
+// one runs a variant once and says what is wrong with the verdict, "" for nothing.
+func (z *zoo) one(a animal, seed uint64) string {
+	outcome, err := harness.Test(context.Background(), z.options(a, seed), nil, silent{})
+	if err != nil {
+		return err.Error()
+	}
+	return a.judge(outcome.Results)
+}
+
+// options are the same for all: every fault that an embedded lock can have, and a guard
+// that makes harmless what no lease can prevent.
+func (z *zoo) options(a animal, seed uint64) harness.Options {
+	guard := workloads.Fence
+	if a.guard != "" {
+		guard = a.guard
+	}
+	section := workloads.Range{Min: 5 * time.Millisecond, Max: 40 * time.Millisecond}
+	if a.renew { // long enough for a renewal
+		section = workloads.Range{Min: 100 * time.Millisecond, Max: 300 * time.Millisecond}
+	}
+	return harness.Options{
+		Lock: "zoo-" + a.name, Workload: "set", Guard: string(guard),
+		Nemesis: "pause,kill:holder,delay-write", Interval: 800 * time.Millisecond,
+		TimeLimit: 15 * time.Second, Concurrency: 12, MinOps: harness.DefaultMinOps,
+		TTL: 400 * time.Millisecond, Section: section, Renew: a.renew, Seed: seed,
+		Store: z.store, Binary: z.binary, Command: []string{"zoo"},
+	}
+}
+
+// silent keeps the progress of runs to itself.
+type silent struct{}
+
+func (silent) Step(string, ...any)   {}
+func (silent) Status(string, ...any) {}
+
+// judge says what is wrong with what a run was found to be.
+func (a animal) judge(r checker.Results) string {
+	findings := make(map[checker.Property]checker.Finding)
+	for _, f := range r.Findings {
+		findings[f.Property] = f
+	}
+	if a.guilty != "" {
+		if f := findings[a.guilty]; f.Verdict != checker.Violation || a.guilty == checker.MutualExclusion && r.Overlaps.BrokenPromises == 0 {
+			return fmt.Sprintf("%s is %s (%s); %s", a.guilty, f.Verdict, f.Summary, r.Sentence)
+		}
+		return ""
+	}
+	if r.Verdict != checker.Valid {
+		return string(r.Verdict) + ": " + r.Sentence
+	}
+	if r.Overlaps.BrokenPromises > 0 {
+		return fmt.Sprintf("%d broken promises", r.Overlaps.BrokenPromises)
+	}
+	for p, f := range findings {
+		// Overlaps that outlived their lease are inherent.
+		if f.Verdict == checker.Violation && p != checker.MutualExclusion {
+			return fmt.Sprintf("accused of %s: %s", p, f.Summary)
+		}
+	}
+	return ""
+}
