@@ -36,6 +36,7 @@ func newBuilder(h history.Header, names *history.Names) *builder {
 			byKey:    make(map[key]*keyed),
 			byWorker: make(map[worker]*actor),
 			phases:   make(map[string]history.Event),
+			robbers:  make(map[*attempt]*attempt),
 		},
 		open: make(map[opID]pending),
 	}

@@ -60,6 +60,7 @@ func (r *run) check(opts Options) Results {
 	all := res.fill(r, opts)
 	res.Required = required(r.header)
 	for i := range all {
+		all[i].Summary = summed(all[i].Summary, causedBy(all[i].Causes))
 		require(&all[i], res.Required, r.header)
 		res.Findings = append(res.Findings, all[i].Finding)
 	}
@@ -70,8 +71,8 @@ func (r *run) check(opts Options) Results {
 
 // fill runs all checkers and returns their findings in the order of properties.
 func (res *Results) fill(r *run, opts Options) []judged {
+	wrong := wrongReleases(r) // first, for it explains some of the rest
 	overlaps := findOverlaps(r)
-	wrong := wrongReleases(r)
 	o := secondOpinion(r, opts.PorcupineLimit)
 	fencing := fencingFaults(r, o.tokens)
 	res.Operations = operationsOf(r)
@@ -128,14 +129,21 @@ func required(h history.Header) []Property {
 func usual(p Property, h history.Header) bool {
 	switch p {
 	case MutualExclusion, NoDeadGrant, NoWrongRelease:
-		return !guarded(h)
+		return !guarded(h) && !setOnly(h)
 	case FencingOrder:
 		return h.Tokens
 	case Linearizability:
 		return false
+	case NoStaleWrite:
+		return h.Imported == ""
+	case Liveness:
+		return h.Imported == ""
 	}
 	return true
 }
+
+// setOnly says of the history of others that it is about a set without a lock.
+func setOnly(h history.Header) bool { return h.Imported != "" && h.Lock == "" }
 
 func require(j *judged, names []Property, h history.Header) {
 	j.Required = slices.Contains(names, j.Property)

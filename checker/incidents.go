@@ -8,11 +8,12 @@ import (
 // incidents are the violations of one property. All of them are counted, the first
 // MaxListed are kept: a lock that is wrong all the time is wrong millions of times.
 type incidents struct {
-	total int
-	keys  map[string]bool // that any of them is about
-	kept  []Incident
-	full  bool
-	limit int64 // what begins after it is not among the first, if full
+	total  int
+	keys   map[string]bool // that any of them is about
+	causes map[string]int64
+	kept   []Incident
+	full   bool
+	limit  int64 // what begins after it is not among the first, if full
 }
 
 // add counts a violation, and describes it if it may be one of the first.
@@ -32,6 +33,14 @@ func (c *incidents) add(key string, from int64, describe func() Incident) {
 	}
 }
 
+// because counts what a violation was caused by.
+func (c *incidents) because(class string) {
+	if c.causes == nil {
+		c.causes = make(map[string]int64)
+	}
+	c.causes[class]++
+}
+
 // first returns the first ones, in order.
 func (c *incidents) first() []Incident {
 	slices.SortStableFunc(c.kept, func(a, b Incident) int {
@@ -45,7 +54,7 @@ func (c *incidents) first() []Incident {
 func judge(p Property, found incidents) judged {
 	j := judged{Finding: Finding{Property: p, Verdict: Valid, Total: found.total}}
 	if found.total > 0 {
-		j.Verdict, j.Violations = Violation, found.first()
+		j.Verdict, j.Violations, j.Causes = Violation, found.first(), found.causes
 	}
 	return j
 }

@@ -83,8 +83,9 @@ func (r *run) state(earlier, later *attempt) holderState {
 	return healthy
 }
 
-func (r *run) overlapIncident(o overlap) Incident {
+func (r *run) overlapIncident(o overlap, c cause) Incident {
 	return Incident{
+		Cause: c.class, Why: r.tell(c, o.earlier, o.later),
 		Key: r.name(o.earlier.key), From: o.from, To: o.to, Class: o.class,
 		What:    r.describe(o),
 		Workers: r.nameAll(o.earlier.worker, o.later.worker),
@@ -121,7 +122,9 @@ func findOverlaps(r *run) together {
 		t.summary.add(o)
 		t.notices.add(o)
 		key := r.name(o.earlier.key)
-		t.incidents.add(key, o.from, func() Incident { return r.overlapIncident(o) })
+		c := r.whyReplaced(o.earlier, o.later)
+		t.because(c.class)
+		t.incidents.add(key, o.from, func() Incident { return r.overlapIncident(o, c) })
 		if _, seen := t.early[key]; !seen && r.beforeAnyEnd(o) {
 			t.early[key] = o
 		}

@@ -11,6 +11,7 @@ import (
 // that is released, have begun its hold before the release was sent and end it
 // after the release was answered. What it can still be is a grant that was dead
 // before the released one began (its answer came late): that is excluded.
+// Whose lock was taken away that way is put down in the run, to explain what follows.
 func wrongReleases(r *run) incidents {
 	var found incidents
 	for _, key := range r.keys {
@@ -27,6 +28,7 @@ func wrongReleases(r *run) incidents {
 			for _, other := range active {
 				if other.worker != a.worker && r.wronged(a, c, other) {
 					found.add(k.name, c.invoke, func() Incident { return r.wrongRelease(a, c, other) })
+					r.robbers[other] = a
 				}
 			}
 		}

@@ -68,6 +68,9 @@ type Finding struct {
 	// Violations holds the first MaxListed of Total.
 	Violations []Incident `json:"violations,omitempty"`
 	Total      int        `json:"total"`
+	// Causes says how many violations each of the Cause constants explains; nil where
+	// causes are not looked for.
+	Causes map[string]int64 `json:"causes,omitempty"`
 }
 
 // Incident is one violation of a property: what, when, who.
@@ -77,6 +80,10 @@ type Incident struct {
 	To    int64  `json:"to,omitempty"`
 	What  string `json:"what"`            // one plain sentence
 	Class string `json:"class,omitempty"` // e.g. "broken promise"
+	// Cause is one of the Cause constants, and Why tells it in a sentence; "" where
+	// causes are not looked for.
+	Cause string `json:"cause,omitempty"`
+	Why   string `json:"why,omitempty"`
 	// Workers involved, earlier first, and their grants.
 	Workers []string `json:"workers,omitempty"`
 	Grants  []string `json:"grants,omitempty"`

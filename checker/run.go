@@ -27,6 +27,8 @@ type run struct {
 	phases   map[string]history.Event // the last of each name
 	begin    int64
 	end      int64
+	// robbers are the attempts whose releases ended grants of others, by those.
+	robbers map[*attempt]*attempt
 	// lastAsked is the last time at which an acquire began or was answered.
 	lastAsked int64
 }

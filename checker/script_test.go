@@ -119,6 +119,15 @@ func (s *script) read(grant string, at float64, version int64) *script {
 	return s.access(history.Read, history.OK, grant, at, 0, 0, version)
 }
 
+// deferred says that a write under a grant was held back by a fault.
+func (s *script) deferred(grant string, at float64, fault string) *script {
+	g := s.grants[grant]
+	s.add(at, history.Event{Process: history.Resource, Type: history.Info, F: history.Deferred, Key: g.Key, Grant: grant, Client: g.Process, Note: fault})
+	return s
+}
+
+func (s *script) then(change func(*script) *script) *script { return change(s) }
+
 func (s *script) final(key string, value string) *script {
 	s.add(9000, history.Event{Process: history.Resource, Type: history.OK, F: history.Final, Key: key, Value: json.RawMessage(value)})
 	return s

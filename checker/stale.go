@@ -17,7 +17,8 @@ func staleWrites(r *run) incidents {
 	var found incidents
 	for k := range r.dataKeys {
 		var latest *attempt
-		var written int64 // version that the last write of latest made
+		var used *access  // the last of latest
+		var written int64 // version that it made, if it was a write
 		for i := range k.accesses {
 			e := &k.accesses[i]
 			a := r.attempt(e.grant)
@@ -29,19 +30,21 @@ func staleWrites(r *run) incidents {
 			}
 			switch {
 			case latest == nil || a.acquire.done >= latest.acquire.done:
-				latest, written = a, e.version
+				latest, used, written = a, e, e.version
 			case e.write && (r.header.Guard != guardVersions || e.base < written):
-				newest := latest
-				found.add(k.name, e.time, func() Incident { return r.staleWrite(e, a, newest) })
+				newest, c := latest, r.whyOverwritten(used, e)
+				found.because(c.class)
+				found.add(k.name, e.time, func() Incident { return r.staleWrite(e, a, newest, c) })
 			}
 		}
 	}
 	return found
 }
 
-func (r *run) staleWrite(e *access, a, latest *attempt) Incident {
+func (r *run) staleWrite(e *access, a, latest *attempt, c cause) Incident {
 	key := r.name(a.key)
 	return Incident{
+		Cause: c.class, Why: r.tell(c, a, latest),
 		Key: key, From: e.time, To: e.time, Class: "stale write",
 		What: fmt.Sprintf("the resource accepted a write to %s from %s, %s after %s had been granted the lock and used it",
 			key, r.name(a.worker), dur(max(0, e.time-latest.acquire.done)), r.name(latest.worker)),

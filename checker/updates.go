@@ -87,7 +87,7 @@ func (u *updates) set(r *run, k *keyed) error {
 		u.Acknowledged++
 		if _, there := slices.BinarySearch(present, w.element); !there {
 			u.Lost++
-			u.incidents.add(k.name, w.time, func() Incident { return r.lostUpdate(k, w) })
+			u.lose(r, k, w)
 		}
 	}
 	for i := 0; i < len(present); {
@@ -106,6 +106,16 @@ func (u *updates) set(r *run, k *keyed) error {
 		}
 	}
 	return nil
+}
+
+// lose records that an update was lost.
+func (u *updates) lose(r *run, k *keyed, w *access) {
+	by, c := k.overwriter(w), cause{class: CauseUnexplained}
+	if by != nil {
+		c = r.whyOverwritten(w, by)
+	}
+	u.because(c.class)
+	u.incidents.add(k.name, w.time, func() Incident { return r.lostUpdate(k, w, by, c) })
 }
 
 func (u *updates) found(k *keyed, element int64, class, what string) {
@@ -135,7 +145,7 @@ func (u *updates) counter(r *run, k *keyed) error {
 	u.Lost += lost
 	gone := k.overwritten()
 	for _, w := range gone[:min(lost, int64(len(gone)))] {
-		u.incidents.add(k.name, w.time, func() Incident { return r.lostUpdate(k, w) })
+		u.lose(r, k, w)
 	}
 	if rest := lost - int64(len(gone)); rest > 0 {
 		u.found(k, 0, "lost", fmt.Sprintf("%s counts %d after %s; no write explains the loss of %d", k.name, value, count(acknowledged, "increment", "increments"), rest))
@@ -171,15 +181,16 @@ func (k *keyed) overwritten() []*access {
 	return gone
 }
 
-func (r *run) lostUpdate(k *keyed, w *access) Incident {
+// lostUpdate describes a lost update, which was overwritten by another unless that is nil.
+func (r *run) lostUpdate(k *keyed, w, by *access, c cause) Incident {
 	client := r.name(w.client)
 	i := Incident{
-		Key: k.name, From: w.time, To: w.time, Element: w.element, Class: "lost",
+		Key: k.name, From: w.time, To: w.time, Element: w.element, Class: "lost", Cause: c.class,
 		Workers: []string{client}, Grants: r.nameAll(w.grant),
 		What: fmt.Sprintf("update %d of %s to %s (version %d) was acknowledged, but the final state lacks it; no accepted write explains it",
 			w.element, client, k.name, w.version),
 	}
-	if by := k.overwriter(w); by != nil {
+	if by != nil {
 		i.To = by.time
 		i.Workers = append(i.Workers, r.name(by.client))
 		i.Grants = append(i.Grants, r.name(by.grant))
@@ -187,7 +198,21 @@ func (r *run) lostUpdate(k *keyed, w *access) Incident {
 			w.element, client, k.name, w.version, dur(max(0, by.time-w.time)), r.name(by.client), by.version, by.base)
 	}
 	i.Faults = r.inForce(w.time, i.To)
+	if a, b := r.attempt(w.grant), r.holderBehind(by); c.class != CauseUnexplained {
+		if b.acquire.done < a.acquire.done {
+			a, b = b, a
+		}
+		i.Why = r.tell(c, a, b)
+	}
 	return i
+}
+
+// holderBehind is the attempt of an access, nil for none.
+func (r *run) holderBehind(e *access) *attempt {
+	if e == nil {
+		return nil
+	}
+	return r.attempt(e.grant)
 }
 
 // overwriter is the first later write that was computed without w, nil if there is none.

@@ -15,12 +15,12 @@ import (
 )
 
 // TestReproductions runs some published findings and, beside each, its control: one
-// by a clock and partitions, one without any fault on two versions of a server, and
-// one that needs no Docker. All of them take hours, which is for make findings.
+// by a clock and partitions, and one that needs no Docker. All of them take hours,
+// which is for make findings.
 func TestReproductions(t *testing.T) {
 	clustertest.Engine(t)
 	machine := options(t, nil)
-	for _, name := range []string{"redlock-clock-jump", "etcd-11456", "fence-on-writes-only"} {
+	for _, name := range []string{"redlock-clock-jump", "fence-on-writes-only"} {
 		r, err := ReproductionByName(name)
 		if err != nil {
 			t.Fatal(err)

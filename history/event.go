@@ -196,6 +196,10 @@ type Header struct {
 	// why.
 	Unavailable []string `json:"unavailable,omitempty"`
 
+	// Imported names the form that a history of others was in; "" for one of ours. What
+	// it does not say, such as the lease, is not judged.
+	Imported string `json:"imported,omitempty"`
+
 	Parameters map[string]string `json:"parameters,omitempty"` // the rest of what was asked for
 	Versions   map[string]string `json:"versions,omitempty"`   // of servers and client libraries
 	Images     map[string]string `json:"images,omitempty"`     // name to digest

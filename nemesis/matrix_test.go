@@ -25,6 +25,7 @@ func TestMatrix(t *testing.T) {
 			continue // these are tested with whole runs
 		}
 		t.Run(spec.Name, func(t *testing.T) {
+			t.Parallel() // nobody works under a lease here that a busy machine could end
 			m := newMatrix(t, spec)
 			m.healthy("before any fault")
 			for _, step := range m.steps() {

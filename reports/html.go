@@ -89,6 +89,7 @@ type faultRow struct {
 
 type incidentRow struct {
 	At, Property, Class, What, Faults string
+	Why, Cause                        string
 	Who                               []string
 }
 
@@ -188,7 +189,11 @@ func (s scene) headline(rec *record) (title, intro string) {
 	} else if rank(s.Finding) == 3 {
 		title = "Seen, but not judged"
 	}
-	return title, "At " + at(s.Incident.From, rec.begin) + ": " + shorten(clean(s.Incident.What), maxIncidentText)
+	intro = "At " + at(s.Incident.From, rec.begin) + ": " + shorten(clean(s.Incident.What), maxIncidentText)
+	if s.Incident.Why != "" {
+		intro += ". Why: " + shorten(clean(s.Incident.Why), maxIncidentText) + " (" + clean(s.Incident.Cause) + ")."
+	}
+	return title, intro
 }
 
 // figures is the counts, with the two kinds of overlap kept apart.
@@ -259,6 +264,8 @@ func (p *page) incidents(r checker.Results) {
 				Property: clean(string(f.Property)),
 				Class:    clean(i.Class),
 				What:     shorten(clean(i.What), maxIncidentText),
+				Why:      shorten(clean(i.Why), maxIncidentText),
+				Cause:    clean(i.Cause),
 				Who:      who(i),
 				Faults:   shorten(strings.Join(cleanAll(i.Faults), ", "), maxEvidence),
 			})

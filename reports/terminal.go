@@ -131,6 +131,9 @@ func (t *terminal) examples(r checker.Results) {
 	for _, e := range list {
 		lead := "  at " + at(e.Incident.From, r.Begin) + ": "
 		t.hang("    ", lead, clean(e.Incident.What)+inBrackets(e.Incident))
+		if e.Incident.Why != "" {
+			t.hang("      ", "    why: ", clean(e.Incident.Why)+" ("+clean(e.Incident.Cause)+")")
+		}
 	}
 	total := 0
 	for _, f := range r.Findings {

@@ -1,0 +1,96 @@
+package checker
+
+import "math"
+
+// Pool adds up what several runs came to: of the same test with other seeds.
+type Pool struct {
+	Runs         int64             `json:"runs"`
+	Verdicts     map[Verdict]int64 `json:"verdicts"`
+	Acknowledged int64             `json:"acknowledged"`
+	Lost         int64             `json:"lost"`
+	// LostLow and LostHigh bound the share of lost updates: 95 % Wilson interval.
+	// Losses of one run may hang together, so that it is too narrow rather than too wide.
+	LostLow  float64 `json:"lost_low"`
+	LostHigh float64 `json:"lost_high"`
+	// RunsLosing is in how many runs anything was lost; these do not hang together.
+	RunsLosing int64   `json:"runs_losing"`
+	LosingLow  float64 `json:"losing_low"`
+	LosingHigh float64 `json:"losing_high"`
+
+	BrokenPromises int64 `json:"broken_promises"`
+	OutlivedLeases int64 `json:"outlived_leases"`
+	StaleWrites    int64 `json:"stale_writes"`
+	// Faults that were proven and met somebody.
+	Faults int64 `json:"faults"`
+	// Causes of lost updates, see Finding.Causes.
+	Causes map[string]int64 `json:"causes,omitempty"`
+}
+
+// PoolOf adds up results. A run whose updates could not be judged counts as a run only.
+func PoolOf(all []Results) Pool {
+	p := Pool{Verdicts: make(map[Verdict]int64), Causes: make(map[string]int64)}
+	for _, r := range all {
+		p.Runs++
+		p.Verdicts[r.Verdict]++
+		p.Acknowledged += r.Updates.Acknowledged
+		p.Lost += r.Updates.Lost
+		if r.Updates.Lost > 0 {
+			p.RunsLosing++
+		}
+		p.BrokenPromises += r.Overlaps.BrokenPromises
+		p.OutlivedLeases += r.Overlaps.OutlivedLeases
+		for _, f := range r.Findings {
+			switch f.Property {
+			case NoStaleWrite:
+				p.StaleWrites += int64(f.Total)
+			case NoLostUpdate:
+				for class, n := range f.Causes {
+					p.Causes[class] += n
+				}
+			}
+		}
+		for _, f := range r.Faults {
+			if f.Proven && f.Exercised {
+				p.Faults++
+			}
+		}
+	}
+	p.LostLow, p.LostHigh = Wilson(p.Lost, p.Acknowledged)
+	p.LosingLow, p.LosingHigh = Wilson(p.RunsLosing, p.Runs)
+	return p
+}
+
+// LossPerFault is how many updates were lost for each fault that counted; NaN without any.
+func (p Pool) LossPerFault() float64 { return float64(p.Lost) / float64(p.Faults) }
+
+// SameShare returns the probability of a difference at least as large as that between
+// k1 of n1 and k2 of n2 if both had the same share: Fisher's exact test, two-sided (R. A.
+// Fisher, 1922), which is right for small numbers too. It is 1 if either n is 0.
+func SameShare(k1, n1, k2, n2 int64) float64 {
+	if n1 <= 0 || n2 <= 0 {
+		return 1
+	}
+	k := k1 + k2
+	seen := logHypergeometric(k1, n1, k, n1+n2)
+	p := 0.0
+	for x := max(0, k-n2); x <= min(k, n1); x++ {
+		// Rounding must not leave out what is as likely as what was seen.
+		if at := logHypergeometric(x, n1, k, n1+n2); at <= seen+1e-7 {
+			p += math.Exp(at)
+		}
+	}
+	return min(p, 1)
+}
+
+// logHypergeometric is the logarithm of the probability that x of n1 are among the k
+// of n that were drawn.
+func logHypergeometric(x, n1, k, n int64) float64 {
+	return logChoose(n1, x) + logChoose(n-n1, k-x) - logChoose(n, k)
+}
+
+func logChoose(n, k int64) float64 {
+	a, _ := math.Lgamma(float64(n + 1))
+	b, _ := math.Lgamma(float64(k + 1))
+	c, _ := math.Lgamma(float64(n - k + 1))
+	return a - b - c
+}

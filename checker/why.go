@@ -1,0 +1,211 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockcheck/history"
+)
+
+// Causes of violations, as far as the history alone tells (docs/verdicts.md). Those
+// that name the lease are inherent in leases; the others are not.
+const (
+	CausePaused     = "lease ran out while its holder was paused"
+	CauseCutOff     = "lease ran out while its holder was cut off"
+	CauseOutlasted  = "section outlasted the lease"
+	CauseInFlight   = "write in flight when the lock ended"
+
+	CauseDeadGrant   = "grant that was dead when it arrived"
+	CauseRobbed      = "released by somebody else"
+	CauseClock       = "clock step that ended the lease early"
+	CauseServerLost  = "grant lost with a server"
+	CauseServerFault = "lease ended early under a fault of the servers"
+	CauseTwice       = "granted twice"
+	CauseUnexplained = "unexplained"
+)
+
+// cause is why somebody else could have the lock, or change the data, of a holder.
+type cause struct {
+	class string
+	fault *fault // that explains it, if one does
+	span  span   // when the holder was stopped or cut off
+}
+
+// whyReplaced explains how b can have been granted the lock that a, who was granted it
+// before, still took for its own.
+func (r *run) whyReplaced(a, b *attempt) cause {
+	began, granted := a.acquire.done, b.acquire.done
+	w := r.byWorker[a.worker]
+	if a.dead || b.dead {
+		return cause{class: CauseDeadGrant}
+	}
+	if robber := r.robbers[a]; robber != nil && robber.released().invoke <= granted {
+		return cause{class: CauseRobbed}
+	}
+	ended := r.canHaveEnded(a) <= granted
+	stops, cuts := meeting(w.stops, began, granted), meeting(w.cutOffs, began, granted)
+	switch {
+	case ended && len(stops) > 0:
+		return cause{class: CausePaused, span: stops[0]}
+	case len(cuts) > 0 && (ended || r.header.Lease == 0): // a connection that is cut off ends
+		return cause{class: CauseCutOff, span: cuts[0]}
+	case ended && !r.header.Session:
+		if f := r.deferral(a); f != nil {
+			return cause{class: CauseInFlight, fault: f}
+		}
+		return cause{class: CauseOutlasted}
+	}
+	return r.endedEarly(a, b)
+}
+
+// canHaveEnded is the earliest time at which the service may have ended a grant by
+// itself. Of a session only its promise is known.
+func (r *run) canHaveEnded(a *attempt) int64 {
+	if r.header.Session && a.until == 0 {
+		return a.deadline
+	}
+	return a.serviceEnd(r.header.Lease)
+}
+
+// endedEarly looks for a fault of the servers while a held the lock.
+func (r *run) endedEarly(a, b *attempt) cause {
+	from, to := a.acquire.invoke, b.acquire.done
+	for _, c := range []struct {
+		class string
+		harms []history.Harm
+	}{
+		{CauseClock, []history.Harm{history.Steps}},
+		{CauseServerLost, []history.Harm{history.Ends}},
+		{CauseServerFault, []history.Harm{history.Stops, history.Cuts, history.Disturbs}},
+	} {
+		for i := range r.faults {
+			f := &r.faults[i]
+			if f.hits(from, to) && slices.ContainsFunc(c.harms, f.does) && r.onServers(f) {
+				return cause{class: c.class, fault: f}
+			}
+		}
+	}
+	if a.ended == atRelease || a.ended == byNotice {
+		// The service says itself that it ended the grant, and nothing explains it.
+		return cause{class: CauseUnexplained}
+	}
+	return cause{class: CauseTwice}
+}
+
+func (r *run) onServers(f *fault) bool {
+	server := func(name string) bool { return slices.Contains(r.header.Servers, name) }
+	return slices.ContainsFunc(f.Targets, server) || f.between() && slices.ContainsFunc(f.Peers, server)
+}
+
+// whyOverwritten explains how the accesses of two grants came to mix: first is the one
+// at the resource that was first.
+func (r *run) whyOverwritten(first, second *access) cause {
+	a, b := r.attempt(first.grant), r.attempt(second.grant)
+	if a == nil || b == nil || !a.granted() || !b.granted() || a.worker == b.worker {
+		return cause{class: CauseUnexplained}
+	}
+	late := second
+	if b.acquire.done < a.acquire.done {
+		a, b = b, a
+	} else {
+		late = first
+	}
+	switch { // late is the access of a, the earlier holder
+	case late.time > a.holdEnd:
+		return cause{class: CauseInFlight, fault: r.deferral(a)}
+	case a.holdEnd > b.acquire.done:
+		return r.whyReplaced(a, b)
+	}
+	return cause{class: CauseUnexplained}
+}
+
+// deferral is the fault that held a write of a grant back, nil if there was none.
+func (r *run) deferral(a *attempt) *fault {
+	for i := range r.faults {
+		if r.faults[i].deferred == a.grant {
+			return &r.faults[i]
+		}
+	}
+	return nil
+}
+
+// tell says in words how b could be granted what a held.
+func (r *run) tell(c cause, a, b *attempt) string {
+	holder, next, key := r.name(a.worker), r.name(b.worker), r.name(a.key)
+	text := fmt.Sprintf("%s was granted %s at %s%s", holder, key, r.at(a.acquire.done), withToken(a))
+	if b.acquire.done < a.acquire.done {
+		text += " (its answer came late)"
+	}
+	end := r.canHaveEnded(a)
+	switch c.class {
+	case CausePaused:
+		text += fmt.Sprintf(", was stopped from %s to %s, and its lease can have run out at %s", r.at(c.span.from), r.at(c.span.to), r.at(end))
+	case CauseCutOff:
+		text += fmt.Sprintf(" and was cut off from %s to %s", r.at(c.span.from), r.at(c.span.to))
+	case CauseOutlasted:
+		text += fmt.Sprintf("; its lease can have run out at %s, and it worked on", r.at(end))
+	case CauseInFlight:
+		text += fmt.Sprintf(", for no longer than until %s, and its write was still on its way then", r.at(min(end, a.holdEnd)))
+	case CauseDeadGrant:
+		text += "; the service no longer had the claim of one of the two on record when its grant arrived"
+	case CauseRobbed:
+		robber := r.robbers[a]
+		text += fmt.Sprintf("; %s released it at %s, though it was not its own", r.name(robber.worker), r.at(robber.released().invoke))
+	case CauseTwice:
+		text += "; nothing can have ended that grant " + r.before(end)
+	case CauseClock, CauseServerLost, CauseServerFault:
+		text += fmt.Sprintf("; nothing of its own can have ended that grant %s, but %s was in force from %s", r.before(end), c.fault.name(), r.at(c.fault.Begin))
+	case CauseUnexplained:
+		text += "; nothing in the record says why that did not keep others out"
+	}
+	if c.fault != nil && c.class == CauseInFlight {
+		text += ", held back by fault " + c.fault.ID
+	}
+	return text + fmt.Sprintf("; %s was granted it at %s%s", next, r.at(b.acquire.done), withToken(b))
+}
+
+// name is a fault in words.
+func (f *fault) name() string {
+	if len(f.Targets) == 0 {
+		return fmt.Sprintf("fault %s (%s)", f.ID, f.Kind)
+	}
+	return fmt.Sprintf("fault %s (%s of %s)", f.ID, f.Kind, listed(f.Targets))
+}
+
+func (r *run) before(end int64) string {
+	if end > r.end {
+		return "at all"
+	}
+	return "before " + r.at(end)
+}
+
+// causedBy says what violations were caused by, the most frequent cause first; "" for
+// none.
+func causedBy(causes map[string]int64) string {
+	classes := sortedKeys(causes)
+	slices.SortStableFunc(classes, func(a, b string) int { return cmp.Compare(causes[b], causes[a]) })
+	var parts []string
+	for _, class := range classes {
+		part := class
+		if len(classes) > 1 {
+			part += fmt.Sprintf(" (%d)", causes[class])
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "cause: " + strings.Join(parts, ", ")
+}
+
+// at is a time since the begin of the history.
+func (r *run) at(t int64) string { return dur(max(0, t-r.begin)) }
+
+func withToken(a *attempt) string {
+	if a.token == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" with token %d", a.token)
+}

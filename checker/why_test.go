@@ -1,0 +1,104 @@
+package checker
+
+import (
+	"strings"
+	"testing"
+
+	"lockcheck/history"
+)
+
+// TestWhy: each overlap is put down to what the history shows, and to nothing else:
+// beside each cause is a history that differs in it alone.
+func TestWhy(t *testing.T) {
+	// w1 is granted the lock at 11 and its lease can have run out at 107; w2 is granted
+	// it at 121, or, in the early ones, at 31.
+	late := func() *script {
+		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).release("b", 140, 141).notHeld("a", 150, 151)
+	}
+	early := func() *script {
+		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 30, 31).release("b", 40, 41).release("a", 50, 51)
+	}
+	session := func(s *script) *script {
+		return s.with(func(h *history.Header) { h.Session = true })
+	}
+	held := func(w, g string, from, to float64) func(*script) *script {
+		return func(s *script) *script {
+			return s.try(w, g, from, from+1, history.Event{Type: history.OK}).release(g, to, to+1)
+		}
+	}
+	of := func(kind string, targets ...string) history.Fault {
+		return history.Fault{ID: "f1", Kind: kind, Targets: targets}
+	}
+	connected := func(s *script) *script { return s.with(func(h *history.Header) { h.Lease = 0 }) }
+	cut := history.Fault{ID: "f1", Kind: history.Partition, Targets: []string{"w1"}, Peers: []string{"n1"}}
+	for _, c := range []struct {
+		name, want, why string
+		s               *script
+	}{
+		{"paused", CausePaused, "was stopped from 10 ms to 139 ms, and its lease can have run out at 97 ms", late().pause("f1", 20, 148, "w1")},
+		{"another one paused", CauseOutlasted, "its lease can have run out at 97 ms, and it worked on", late().pause("f1", 20, 148, "w2")},
+		{"cut off", CauseCutOff, "was cut off from 10 ms", late().fault(cut, 20, 148)},
+		{"a write held back", CauseInFlight, "held back by fault f1", late().fault(of(history.DelayWrite, "w1"), 20, 148).deferred("a", 25, "f1")},
+		{"dead on arrival", CauseDeadGrant, "no longer had the claim", newScript().acquire("w1", "a", 10, 11).
+			try("w2", "b", 30, 31, history.Event{Type: history.OK, Dead: true}).release("b", 40, 41).release("a", 50, 51)},
+		{"released by another", CauseRobbed, "w3 released it at 120 ms, though it was not its own", newScript().try("w3", "x", 1, 2, history.Event{Type: history.OK}).
+			lost("x", 105, "service").acquire("w1", "a", 109, 110).release("x", 121, 122).acquire("w2", "b", 130, 131).release("b", 140, 141).release("a", 150, 151)},
+		{"granted twice", CauseTwice, "nothing can have ended that grant at all", early()},
+		{"the clock of the server", CauseClock, "fault f1 (clock of n1) was in force", early().fault(of(history.Clock, "n1"), 20, 300)},
+		{"the server killed", CauseServerLost, "fault f1 (kill of n1) was in force", early().fault(of(history.Kill, "n1"), 20, 25)},
+		{"a worker killed", CauseTwice, "", early().fault(of(history.Kill, "w4"), 20, 25)},
+		{"the server paused", CauseServerFault, "fault f1 (pause of n1) was in force", early().fault(of(history.Pause, "n1"), 20, 25)},
+		{"the server paused before", CauseTwice, "", early().fault(of(history.Pause, "n1"), 2, 5)},
+		{"a session of a paused holder", CausePaused, "", session(newScript()).then(held("w1", "a", 10, 150)).then(held("w2", "b", 120, 140)).pause("f1", 20, 148, "w1")},
+		{"a session that ended by itself", CauseUnexplained, "nothing in the record says why", session(newScript()).
+			try("w1", "a", 10, 11, history.Event{Type: history.OK}).then(held("w2", "b", 120, 140)).notHeld("a", 150, 151)},
+		{"a session granted twice", CauseTwice, "", session(newScript()).then(held("w1", "a", 10, 150)).then(held("w2", "b", 120, 140))},
+		{"a session under a fault of the server", CauseServerFault, "", session(newScript()).
+			try("w1", "a", 10, 11, history.Event{Type: history.OK}).then(held("w2", "b", 120, 140)).notHeld("a", 150, 151).servers("n1", "n2", "n3").fault(of(history.Pause, "n1"), 20, 100)},
+		{"a connection that was cut", CauseCutOff, "", connected(newScript()).then(held("w1", "a", 10, 150)).then(held("w2", "b", 120, 140)).fault(cut, 20, 148)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := c.s.end().check(t)
+			f := r.of(MutualExclusion)
+			if f.Total != 1 || f.Causes[c.want] != 1 {
+				t.Fatalf("causes %v, want %s\n%s", f.Causes, c.want, r.dump())
+			}
+			if v := f.Violations[0]; v.Cause != c.want || !strings.Contains(v.Why, c.why) {
+				t.Errorf("%s: %s\nwant %q in it", v.Cause, v.Why, c.why)
+			}
+			noBug(t, r)
+		})
+	}
+}
+
+// TestWhyLost: a lost update is put down to how its two holders came together, or to
+// a write on its way; one that no accepted write explains stays unexplained.
+func TestWhyLost(t *testing.T) {
+	overlapping := func() *script {
+		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).
+			read("a", 12, 0).read("b", 122, 0).pause("f1", 20, 125, "w1")
+	}
+	for _, c := range []struct {
+		name, want string
+		s          *script
+	}{
+		{"the later one overwrites", CausePaused, overlapping().write("a", 126, 1, 0, 1).write("b", 130, 2, 0, 2).release("b", 140, 141).notHeld("a", 150, 151).final("k0", "[2]")},
+		{"the earlier one overwrites", CausePaused, overlapping().write("b", 126, 1, 0, 1).write("a", 130, 2, 0, 2).release("b", 140, 141).notHeld("a", 150, 151).final("k0", "[2]")},
+		{"on its way", CauseInFlight, newScript().acquire("w1", "a", 10, 11).release("a", 20, 21).acquire("w2", "b", 30, 31).
+			read("b", 32, 0).write("a", 33, 1, 0, 1).write("b", 34, 2, 0, 2).release("b", 40, 41).final("k0", "[2]")},
+		{"nobody overwrote it", CauseUnexplained, newScript().acquire("w1", "a", 10, 11).write("a", 12, 1, 0, 1).release("a", 20, 21).final("k0", "[]")},
+		{"under grants that nobody was given", CauseUnexplained, newScript().try("w1", "a", 10, -1, history.Event{}).try("w2", "b", 10, -1, history.Event{}).
+			write("a", 12, 1, 0, 1).write("b", 13, 2, 0, 2).final("k0", "[2]")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := c.s.end().check(t)
+			f := r.of(NoLostUpdate)
+			if f.Total != 1 || f.Causes[c.want] != 1 || f.Violations[0].Cause != c.want {
+				t.Fatalf("causes %v, want %s\n%s", f.Causes, c.want, r.dump())
+			}
+			if (f.Violations[0].Why == "") != (c.want == CauseUnexplained) {
+				t.Errorf("told as %q", f.Violations[0].Why)
+			}
+		})
+	}
+}

@@ -1,0 +1,246 @@
+package jepsen
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"olympos.io/encoding/edn"
+
+	"lockcheck/history"
+)
+
+// converter makes events of operations.
+type converter struct {
+	h      *history.History
+	shift  int64 // of times
+	last   map[int64]int64
+	ops    int64
+	open   map[int64]history.Event // by process
+	grants map[int64]grant         // the last attempt of each process
+	counts map[int64]int           // attempts of each process
+	seq    int64
+	raised int64 // of elements, so that none is 0
+	final  *history.Event
+}
+
+// grant is an attempt to acquire a key.
+type grant struct{ key, id string }
+
+func newConverter(ops []operation, o Options) *converter {
+	c := &converter{
+		h: &history.History{Header: history.Header{
+			Format: history.Format, Schema: history.SchemaVersion, Run: "imported", Workload: "mutex", Guard: "none",
+			Imported: "jepsen", Parameters: make(map[string]string),
+		}},
+		last: make(map[int64]int64), open: make(map[int64]history.Event),
+		grants: make(map[int64]grant), counts: make(map[int64]int),
+	}
+	first := int64(1)
+	seen := make(map[int64]bool)
+	for _, op := range ops {
+		first = min(first, op.time)
+		seen[op.process] = true
+		switch op.f {
+		case "add", "read":
+			c.h.Header.Workload = "set"
+		case "acquire":
+			c.h.Header.Lock = "imported"
+		}
+		if e, is := op.value.(int64); is && op.f == "add" && e <= 0 {
+			c.raised = max(c.raised, 1-e)
+		}
+		if fence(op.value) != 0 {
+			c.h.Header.Tokens = true
+		}
+	}
+	c.shift = 1 - first
+	if c.h.Header.Lock != "" {
+		c.h.Header.Lease = cmp.Or(o.Lease, anyTime)
+	}
+	if c.raised > 0 {
+		c.h.Header.Parameters["elements"] = fmt.Sprintf("raised by %d, for 0 means none here", c.raised)
+	}
+	processes := make([]int64, 0, len(seen))
+	for p := range seen {
+		processes = append(processes, p)
+	}
+	slices.Sort(processes)
+	for _, p := range processes {
+		c.h.Header.Workers = append(c.h.Header.Workers, worker(p))
+	}
+	return c
+}
+
+// worker is the name of a process: they count from 0.
+func worker(process int64) string { return fmt.Sprintf("w%d", process+1) }
+
+func (c *converter) add(op operation) error {
+	e := history.Event{Process: worker(op.process), Key: usualKey, Error: op.err}
+	// Jepsen sorts by index; the clock of a process may stand still in between.
+	e.Time = max(op.time+c.shift, c.last[op.process])
+	c.last[op.process] = e.Time
+	begun, isOpen := c.open[op.process]
+	switch {
+	case op.kind == "invoke" && isOpen:
+		return &FormatError{op.line, fmt.Sprintf("process %d invokes :%s while its :%s is open", op.process, op.f, begun.F)}
+	case op.kind == "invoke":
+		return c.invoke(op, e)
+	case !isOpen && op.f == "release" && c.grants[op.process] == grant{}:
+		return nil // it belonged to nothing
+	case !isOpen && op.f == "read":
+		return c.read(op, e)
+	case !isOpen:
+		return &FormatError{op.line, fmt.Sprintf("process %d completes :%s, which it never invoked", op.process, op.f)}
+	}
+	delete(c.open, op.process)
+	e.F, e.Op, e.Key, e.Grant, e.Element, e.Token = begun.F, begun.Op, begun.Key, begun.Grant, begun.Element, fence(op.value)
+	e.Type = map[edn.Keyword]history.Type{"ok": history.OK, "fail": history.Fail, "info": history.Info}[op.kind]
+	if e.F == history.Write && e.Type == history.OK {
+		c.accept(e)
+	}
+	c.event(e)
+	return nil
+}
+
+func (c *converter) invoke(op operation, e history.Event) error {
+	switch op.f {
+	case "read": // of a set; what counts is what it returns
+		return nil
+	case "acquire":
+		c.counts[op.process]++
+		c.grants[op.process] = grant{named(op.value), fmt.Sprintf("%s-%d", e.Process, c.counts[op.process])}
+		e.F, e.Grant, e.Key = history.Acquire, c.grants[op.process].id, c.grants[op.process].key
+	case "release":
+		last, asked := c.grants[op.process]
+		if !asked { // there is nothing to judge
+			return nil
+		}
+		e.F, e.Grant, e.Key = history.Release, last.id, last.key
+	case "add":
+		element, is := op.value.(int64)
+		if !is {
+			return &FormatError{op.line, fmt.Sprintf("the :value of an :add is to be an integer, not %v", op.value)}
+		}
+		e.F, e.Element, e.Grant = history.Write, element+c.raised, e.Process+"-adds"
+	}
+	c.ops++
+	e.Type, e.Op = history.Invoke, c.ops
+	c.open[op.process] = e
+	c.event(e)
+	return nil
+}
+
+// accept is the access at the resource that an acknowledged add must have been. Which
+// version it was computed from is not known: that of the one before, as if nothing had
+// been lost; the final read says whether it was.
+func (c *converter) accept(e history.Event) {
+	c.seq++
+	c.event(history.Event{
+		Time: e.Time, Process: history.Resource, Type: history.OK, F: history.Write, Key: usualKey, Op: e.Op, Grant: e.Grant,
+		Client: e.Process, Element: e.Element, Seq: c.seq, Base: c.seq - 1, Version: c.seq,
+	})
+}
+
+// read takes the last successful read of a set for its final state.
+func (c *converter) read(op operation, e history.Event) error {
+	if op.kind != "ok" {
+		return nil
+	}
+	elements, err := elementsOf(op.value)
+	if err != nil {
+		return &FormatError{op.line, err.Error()}
+	}
+	for i := range elements {
+		elements[i] += c.raised
+	}
+	value, err := json.Marshal(elements)
+	if err != nil {
+		return &FormatError{op.line, err.Error()}
+	}
+	c.final = &history.Event{Time: e.Time, Process: history.Resource, Type: history.OK, F: history.Final, Key: usualKey, Version: c.seq, Value: value}
+	return nil
+}
+
+// elementsOf lists what a read returned: a set, or a vector, in which an element may be
+// more than once.
+func elementsOf(value any) ([]int64, error) {
+	elements := []int64{}
+	add := func(x any) error {
+		n, is := x.(int64)
+		if !is {
+			return fmt.Errorf("a read returned %v, which is no integer", x)
+		}
+		elements = append(elements, n)
+		return nil
+	}
+	switch v := value.(type) {
+	case nil:
+	case map[any]bool:
+		for x := range v {
+			if err := add(x); err != nil {
+				return nil, err
+			}
+		}
+	case []any:
+		for _, x := range v {
+			if err := add(x); err != nil {
+				return nil, err
+			}
+		}
+	default:
+		return nil, fmt.Errorf("a read returned %T", value)
+	}
+	slices.Sort(elements)
+	return elements, nil
+}
+
+// fence is the fencing token in the value of an acquire, 0 for none.
+func fence(value any) uint64 {
+	fields, is := value.(map[any]any)
+	if !is {
+		return 0
+	}
+	token, is := fields[edn.Keyword("fence")].(int64)
+	if !is || token < 0 {
+		return 0
+	}
+	return uint64(token)
+}
+
+// named is the key that the value of an operation names, else the usual one.
+func named(value any) string {
+	fields, _ := value.(map[any]any)
+	name, _ := fields[edn.Keyword("key")].(string)
+	return cmp.Or(name, usualKey)
+}
+
+func (c *converter) event(e history.Event) {
+	if e.Process == history.Resource && len(c.h.Events) > 0 {
+		// The resource has one clock, too.
+		for i := len(c.h.Events) - 1; i >= 0; i-- {
+			if last := c.h.Events[i]; last.Process == history.Resource {
+				e.Time = max(e.Time, last.Time)
+				break
+			}
+		}
+	}
+	e.Index = int64(len(c.h.Events))
+	c.h.Events = append(c.h.Events, e)
+}
+
+// finish adds the final read and the end.
+func (c *converter) finish() *history.History {
+	end := int64(1)
+	for _, e := range c.h.Events {
+		end = max(end, e.Time)
+	}
+	if c.final != nil {
+		c.final.Time = max(c.final.Time, end)
+		end = c.final.Time
+		c.event(*c.final)
+	}
+	c.event(history.Event{Time: end, Process: history.Harness, Type: history.Info, F: history.Phase, Note: history.PhaseEnd})
+	return c.h
+}

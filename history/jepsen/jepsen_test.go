@@ -1,0 +1,185 @@
+package jepsen
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/history"
+)
+
+func finding(r checker.Results, p checker.Property) checker.Finding {
+	for _, f := range r.Findings {
+		if f.Property == p {
+			return f
+		}
+	}
+	return checker.Finding{}
+}
+
+func judge(t *testing.T, text string, o Options) checker.Results {
+	t.Helper()
+	h, err := Read(strings.NewReader(text), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := history.Validate(h); err != nil {
+		t.Fatalf("not valid: %v", err)
+	}
+	return checker.Check(h, checker.Options{})
+}
+
+// TestRead judges small histories of others, each bad one beside a good one.
+func TestRead(t *testing.T) {
+	const inTurn = `{:type :invoke, :f :acquire, :process 0, :time 10, :index 0}
+{:type :ok, :f :acquire, :process 0, :time 20, :index 1}
+{:type :invoke, :f :release, :process 0, :time 30, :index 2}
+{:type :ok, :f :release, :process 0, :time 40, :index 3}
+{:type :info, :f :start, :process :nemesis, :time 41, :value {:isolated #{"n1"}}}
+{:type :invoke, :f :acquire, :process 1, :time 15, :index 4}
+{:type :ok, :f :acquire, :process 1, :time 50, :index 5}
+{:type :invoke, :f :release, :process 1, :time 60, :index 6}
+{:type :ok, :f :release, :process 1, :time 70, :index 7}
+`
+	const atOnce = `[#jepsen.history.Op{:type :invoke :f :acquire :process 0 :time 10 :value nil}
+ #jepsen.history.Op{:type :ok :f :acquire :process 0 :time 20}
+ #jepsen.history.Op{:type :invoke :f :acquire :process 1 :time 25}
+ #jepsen.history.Op{:type :ok :f :acquire :process 1 :time 30}
+ #jepsen.history.Op{:type :invoke :f :release :process 1 :time 35}
+ #jepsen.history.Op{:type :ok :f :release :process 1 :time 36}
+ #jepsen.history.Op{:type :invoke :f :release :process 0 :time 40}
+ #jepsen.history.Op{:type :ok :f :release :process 0 :time 50}]`
+	// The release of process 0 fails because its lease is gone: it ends the hold all
+	// the same, before the next one begins.
+	leaseGone := strings.Replace(inTurn, "{:type :ok, :f :release, :process 0, :time 40, :index 3}", `{:type :fail, :f :release, :process 0, :time 40, :error "lease not found"}`, 1)
+	const added = `{:type :invoke :f :add :value 0 :process 0}
+{:type :ok :f :add :value 0 :process 0}
+{:type :invoke :f :add :value 1 :process 1}
+{:type :info :f :add :value 1 :process 1 :error :timeout}
+{:type :invoke :f :add :value 2 :process 0}
+{:type :ok :f :add :value 2 :process 0}
+{:type :invoke :f :read :process 2}
+`
+	fenced := func(second string) string {
+		text := strings.Replace(inTurn, ":f :acquire, :process 0, :time 20", ":f :acquire, :value {:fence 7}, :process 0, :time 20", 1)
+		return strings.Replace(strings.Replace(text, ":process 1, :time 15", ":process 1, :time 45", 1),
+			":f :acquire, :process 1, :time 50", ":f :acquire, :value {:fence "+second+"}, :process 1, :time 50", 1)
+	}
+	for _, c := range []struct {
+		name, text string
+		verdict    checker.Verdict
+		property   checker.Property // that is violated
+	}{
+		{"a lock, in turn", inTurn, checker.Valid, ""},
+		{"a lock, at once", atOnce, checker.Violation, checker.MutualExclusion},
+		{"a lock, a release that failed", leaseGone, checker.Valid, ""},
+		{"a set, all there", added + "{:type :ok :f :read :value #{0 2} :process 2}", checker.Valid, ""},
+		{"a set, with what was not acknowledged", added + "{:type :ok :f :read :value #{0 1 2} :process 2}", checker.Valid, ""},
+		{"a set, one lost", added + "{:type :ok :f :read :value #{0} :process 2}", checker.Violation, checker.NoLostUpdate},
+		{"a set, one twice", added + "{:type :ok :f :read :value [0 2 2] :process 2}", checker.Violation, checker.NoLostUpdate},
+		{"a set, one from nowhere", added + "{:type :ok :f :read :value [0 2 9] :process 2}", checker.Violation, checker.NoLostUpdate},
+		{"a set, never read", added, checker.Undecided, ""},
+		{"tokens that increase", fenced("8"), checker.Valid, ""},
+		{"tokens that do not", fenced("7"), checker.Violation, checker.FencingOrder},
+		{"nothing", "", checker.Undecided, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := judge(t, c.text, Options{})
+			if r.Verdict != c.verdict || c.property != "" && finding(r, c.property).Verdict != checker.Violation {
+				t.Errorf("%s: %s, want %s of %s", r.Verdict, r.Sentence, c.verdict, c.property)
+			}
+		})
+	}
+	if lost := judge(t, added+"{:type :ok :f :read :value #{0} :process 2}", Options{}).Updates; lost.Lost != 1 || lost.Acknowledged != 2 {
+		t.Errorf("%+v, want 1 of 2 lost", lost)
+	}
+}
+
+func TestReadMalformed(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		operation  int
+	}{
+		{"no EDN", "{:type", 1},
+		{"no map", "[1 2]", 1},
+		{"no type", "{:f :acquire :process 0}", 1},
+		{"unknown type", "{:type :maybe :f :acquire :process 0}", 1},
+		{"no integer time", "{:type :invoke :f :acquire :process 0 :time 1.5}", 1},
+		{"completed but not invoked", "{:type :ok :f :acquire :process 0}", 1},
+		{"two at once", "{:type :invoke :f :acquire :process 0} {:type :invoke :f :acquire :process 0}", 2},
+		{"an element that is no integer", `{:type :invoke :f :add :value "x" :process 0}`, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Read(strings.NewReader(c.text), Options{})
+			var format *FormatError
+			if !errors.As(err, &format) || format.Operation != c.operation {
+				t.Errorf("got %v, want an error of operation %d", err, c.operation)
+			}
+		})
+	}
+}
+
+// TestRoundTrip: what is written and read again is judged the same, as far as Jepsen
+// has words for it.
+func TestRoundTrip(t *testing.T) {
+	at := func(ms int64) int64 { return ms * int64(time.Millisecond) }
+	h := &history.History{Header: history.Header{Workers: []string{"w1", "w2"}, Workload: "set", Guard: "none", Lock: "x", Lease: time.Second, Tokens: true}}
+	op := int64(0)
+	do := func(worker, grant, key string, f history.Function, from, to int64, done history.Event) {
+		op++
+		e := history.Event{Process: worker, F: f, Key: key, Grant: grant, Op: op, Type: history.Invoke, Time: at(from), Element: done.Element}
+		h.Events = append(h.Events, e)
+		done.Process, done.F, done.Key, done.Grant, done.Op, done.Time = worker, f, key, grant, op, at(to)
+		h.Events = append(h.Events, done)
+	}
+	ok := history.Event{Type: history.OK}
+	do("w1", "a", "k0", history.Acquire, 10, 11, history.Event{Type: history.OK, Token: 4})
+	do("w2", "b", "k0", history.Acquire, 12, 13, history.Event{Type: history.OK, Token: 5})
+	do("w2", "b", "k0", history.Write, 14, 15, history.Event{Type: history.OK, Element: 7})
+	do("w2", "b", "k0", history.Release, 16, 17, ok)
+	do("w1", "a", "k0", history.Release, 20, 21, history.Event{Type: history.Info, Error: `a "timeout"`})
+	do("w1", "c", "k1", history.Acquire, 22, 23, history.Event{Type: history.OK, Token: 6})
+	h.Events = append(h.Events,
+		history.Event{Process: history.Resource, F: history.Final, Type: history.OK, Key: "k0", Time: at(30), Value: []byte("[7]")},
+		history.Event{Process: history.Resource, F: history.Final, Type: history.OK, Key: "k1", Time: at(30), Value: []byte("null")})
+	var text bytes.Buffer
+	if err := Write(&text, h); err != nil {
+		t.Fatal(err)
+	}
+	r := judge(t, text.String(), Options{Lease: time.Second})
+	if r.Overlaps.BrokenPromises != 1 || r.Operations.Acquired != 3 || r.Updates.Acknowledged != 1 || r.Updates.Lost != 0 {
+		t.Errorf("%s\n%+v %+v %+v\n%s", r.Sentence, r.Overlaps, r.Operations, r.Updates, text.String())
+	}
+	if v := finding(r, checker.MutualExclusion).Violations; len(v) != 1 || v[0].To-v[0].From != at(3) || v[0].Key != "k0" {
+		t.Errorf("%+v", v)
+	}
+}
+
+// FuzzRead: whatever a file holds, it is refused, or its history is valid and can be judged.
+func FuzzRead(f *testing.F) {
+	files, _ := filepath.Glob("testdata/*.edn")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Add([]byte("{:type :invoke :f :add :value -3 :process 0}{:type :ok :f :add :process 0}{:type :ok :f :read :value [nil] :process 0}"))
+	f.Add([]byte("#{1} [] #x {:type :info :f :release :process 5 :time -9223372036854775808}"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		h, err := Read(bytes.NewReader(text), Options{})
+		if err != nil {
+			return
+		}
+		if err := history.Validate(h); err != nil {
+			t.Fatalf("%q became a history that is not valid: %v", text, err)
+		}
+		checker.Check(h, checker.Options{})
+	})
+}
