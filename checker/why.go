@@ -12,10 +12,10 @@ import (
 // Causes of violations, as far as the history alone tells (docs/verdicts.md). Those
 // that name the lease are inherent in leases; the others are not.
 const (
-	CausePaused     = "lease ran out while its holder was paused"
-	CauseCutOff     = "lease ran out while its holder was cut off"
-	CauseOutlasted  = "section outlasted the lease"
-	CauseInFlight   = "write in flight when the lock ended"
+	CausePaused    = "lease ran out while its holder was paused"
+	CauseCutOff    = "lease ran out while its holder was cut off"
+	CauseOutlasted = "section outlasted the lease"
+	CauseInFlight  = "write in flight when the lock ended"
 
 	CauseDeadGrant   = "grant that was dead when it arrived"
 	CauseRobbed      = "released by somebody else"

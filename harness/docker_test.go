@@ -56,6 +56,7 @@ func TestRedis(t *testing.T) {
 	clustertest.Engine(t)
 	for faults, want := range map[string]checker.Verdict{"pause": checker.Violation, "none": checker.Valid} {
 		t.Run(faults, func(t *testing.T) {
+			t.Parallel() // one server, and workers that wait most of the time
 			outcome := runTest(t, options(t, func(o *Options) {
 				o.Lock, o.TTL, o.Workload, o.Nemesis, o.TimeLimit = "redis", time.Second, "counter", faults, 9*time.Second
 			}))
@@ -75,6 +76,7 @@ func TestRedis(t *testing.T) {
 // TestRedisServerPaused stops the server: attempts of unknown outcome must not
 // be taken for violations.
 func TestRedisServerPaused(t *testing.T) {
+	t.Parallel()
 	clustertest.Engine(t)
 	outcome := runTest(t, options(t, func(o *Options) {
 		o.Lock, o.TTL, o.Nemesis, o.TimeLimit = "redis", 2*time.Second, "pause:one server", 14*time.Second
@@ -130,6 +132,7 @@ func TestNeverHealthy(t *testing.T) {
 // TestForeignImage: an image that nobody prepared serves, and its clock is moved
 // as that of any other.
 func TestForeignImage(t *testing.T) {
+	t.Parallel()
 	docker := clustertest.Engine(t)
 	const ref = "lockcheck/test-plain-redis:latest"
 	if err := docker.Build(context.Background(), ref, "FROM "+ensureRedis(t, docker)+"\nLABEL lockcheck.clock=\n", func(string) {}); err != nil {
@@ -169,6 +172,7 @@ func ensureRedis(t *testing.T, docker *engine.Engine) string {
 // them drops nothing but our own probe, and does not count; beside it a cut that
 // workers meet.
 func TestCutThatNobodyMet(t *testing.T) {
+	t.Parallel()
 	clustertest.Engine(t)
 	for from, want := range map[string]checker.Verdict{"n2": checker.Undecided, "workers": checker.Valid} {
 		t.Run(from, func(t *testing.T) {

@@ -95,18 +95,28 @@ const maxPictured = 256 << 20
 // Judge reads the history of a run, from its folder or its file, and judges it.
 // A malformed history is an error that names the line.
 func Judge(path string) (Judgement, error) {
-	folder, file := "", path
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		folder, file = path, filepath.Join(path, HistoryFile)
-	}
-	if folder != "" && !exists(file) {
-		return Judgement{}, fmt.Errorf("%s is no run; name the folder of one, as in %s", folder, filepath.Join(folder, latestLink))
+	folder, file, err := historyOf(path)
+	if err != nil {
+		return Judgement{}, err
 	}
 	h, results, err := judgeFile(file, folder != "")
 	if err != nil {
 		return Judgement{}, fmt.Errorf("%s: %w", file, err)
 	}
 	return Judgement{Folder: folder, History: h, Results: results}, nil
+}
+
+// historyOf finds the history of a run, and its folder if that was named.
+func historyOf(path string) (folder, file string, err error) {
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() {
+		return "", path, nil // what is wrong with it will be said when it is opened
+	}
+	file = filepath.Join(path, HistoryFile)
+	if !exists(file) {
+		return "", "", fmt.Errorf("%s is no run; name the folder of one, as in %s", path, filepath.Join(path, latestLink))
+	}
+	return path, file, nil
 }
 
 // judgeFile judges a history while it is read. For pictures it is kept, unless it is

@@ -2,6 +2,7 @@ package reports
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"path/filepath"
 	"strings"
@@ -31,12 +32,7 @@ const (
 // No line is wider than o.Width, except for a path that is: a broken path could
 // not be copied.
 func Terminal(w io.Writer, r checker.Results, o TerminalOptions) error {
-	t := &terminal{width: o.Width, color: o.Color}
-	if t.width == 0 {
-		t.width = defaultWidth
-	}
-	t.width = max(t.width, minWidth)
-
+	t := newTerminal(o)
 	t.headline(r)
 	t.run(r, o.Header)
 	t.properties(r)
@@ -51,6 +47,10 @@ type terminal struct {
 	out   bytes.Buffer
 	width int
 	color bool
+}
+
+func newTerminal(o TerminalOptions) *terminal {
+	return &terminal{width: max(cmp.Or(o.Width, defaultWidth), minWidth), color: o.Color}
 }
 
 func (t *terminal) headline(r checker.Results) {

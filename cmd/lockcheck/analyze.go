@@ -5,51 +5,130 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"lockcheck/harness"
+	"lockcheck/reports"
+)
+
+// analyzeFlags are the flags of "lockcheck analyze".
+type analyzeFlags struct {
+	format, export string
+	lease          time.Duration
+}
+
+// Forms of histories.
+const (
+	formatOurs   = "lockcheck"
+	formatJepsen = "jepsen"
 )
 
 func analyzeCommand(s *system) *cobra.Command {
-	return &cobra.Command{
-		Use:   "analyze RUN",
-		Short: "judge a stored history again",
+	var f analyzeFlags
+	cmd := &cobra.Command{
+		Use:   "analyze RUN [RUN]",
+		Short: "judge a stored history again, or compare two",
 		Long: `Judge the history of a run, its folder or its file, from what is stored alone.
 A history that a killed run left is accepted up to where it was cut off. In the
 folder of a run its reports are written again.
 
+With two runs, also say whether they differ by more than chance; the exit code is
+then 1 if the second is worse, whatever their verdicts.
+
+A history of Jepsen is judged by the same checkers: a test of a lock
+(:f :acquire and :release) or of a set (:f :add and :read).
+
 ` + exitCodes,
-		Example: "  lockcheck analyze store/latest",
+		Example: `  lockcheck analyze store/latest
+  lockcheck analyze store/redis-set-pause/latest store/etcd-set-pause/latest
+  lockcheck analyze --format jepsen history.edn
+  lockcheck analyze --export jepsen store/latest > history.edn`,
 		Args: usageArgs(func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errors.New("name one run: its folder or its history")
+			if len(args) < 1 || len(args) > 2 {
+				return errors.New("name one run or two: its folder or its history")
 			}
 			return nil
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return s.untilInterrupted(cmd.Context(), func(context.Context) error { return s.analyze(args[0]) })
+			if err := f.check(args); err != nil {
+				return err
+			}
+			return s.untilInterrupted(cmd.Context(), func(context.Context) error { return s.analyze(f, args) })
 		},
 	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.format, "format", formatOurs, "`form` of the history: lockcheck or jepsen")
+	flags.DurationVar(&f.lease, "lease", 0, "lease of the lock in a history of Jepsen (default: it may end at any time)")
+	flags.StringVar(&f.export, "export", "", "write the history in another `form` instead of judging it: jepsen")
+	return cmd
+}
+
+func (f analyzeFlags) check(args []string) error {
+	switch {
+	case f.format != formatOurs && f.format != formatJepsen:
+		return &harness.UsageError{Err: fmt.Errorf("--format %s: there are lockcheck and jepsen", f.format)}
+	case f.export != "" && f.export != formatJepsen:
+		return &harness.UsageError{Err: fmt.Errorf("--export %s: there is jepsen", f.export)}
+	case f.lease < 0 || f.lease > 0 && f.format != formatJepsen:
+		return &harness.UsageError{Err: errors.New("--lease is for a history of Jepsen, and positive; ours say theirs")}
+	case f.export != "" && (len(args) > 1 || f.format == formatJepsen):
+		return &harness.UsageError{Err: errors.New("--export is for one run of lockcheck")}
+	}
+	return nil
 }
 
 // collectAt is how much garbage there may be beside what is in use, in percent, while
 // a history is judged: one of millions of operations fits in memory only with little.
 const collectAt = 25
 
-func (s *system) analyze(path string) error {
+func (s *system) analyze(f analyzeFlags, paths []string) error {
 	debug.SetGCPercent(collectAt)
+	if f.export != "" {
+		return harness.ExportJepsen(paths[0], s.stdout)
+	}
+	var all []harness.Judgement
+	for _, path := range paths {
+		judgement, err := s.judge(f, path)
+		if err != nil {
+			return err
+		}
+		all = append(all, judgement)
+	}
+	if len(all) == 1 {
+		return codeOnly(verdictCode(all[0].Results.Verdict))
+	}
+	differences := reports.Differences(all[0].Results, all[1].Results)
+	if err := reports.Compared(s.stdout, differences, reports.TerminalOptions{Width: s.width, Color: s.color(s.terminal)}); err != nil {
+		return err
+	}
+	for _, d := range differences {
+		if d.Worse() {
+			return codeOnly(exitViolation)
+		}
+	}
+	return nil
+}
+
+// judge judges one history and reports it.
+func (s *system) judge(f analyzeFlags, path string) (harness.Judgement, error) {
+	if f.format == formatJepsen {
+		judgement, err := harness.JudgeJepsen(path, f.lease)
+		if err != nil {
+			return judgement, err
+		}
+		return judgement, s.report(judgement)
+	}
 	judgement, err := harness.Judge(path)
 	if err != nil {
-		return err
+		return judgement, err
 	}
 	// A run that was killed has no reports yet, and a newer lockcheck may see
 	// more in an old one. A store that cannot be written is judged all the same.
 	if err := judgement.WriteReports(); err != nil {
 		fmt.Fprintln(s.stderr, "lockcheck: the reports could not be written:", err)
 	}
-	if err := s.report(judgement); err != nil {
-		return err
-	}
-	return codeOnly(verdictCode(judgement.Results.Verdict))
+	return judgement, s.report(judgement)
 }

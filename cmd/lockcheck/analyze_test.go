@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -162,4 +164,56 @@ func TestColor(t *testing.T) {
 			t.Errorf("terminal %t, NO_COLOR=%q: colours %t", c.terminal, c.noColor, got)
 		}
 	}
+}
+
+// TestAnalyzeJepsen judges a run, writes it as Jepsen does, and judges that: the same
+// is lost, and in the control nothing.
+func TestAnalyzeJepsen(t *testing.T) {
+	s := newShell(t)
+	for final, want := range map[string]int{"[]": exitViolation, "[11]": exitOK} {
+		header, events := smallRun()
+		events[13].Value = json.RawMessage(final)
+		folder := store(t, header, events)
+		s.want(s.run("analyze", "--export", "jepsen", folder), exitOK, `:f :acquire`, "")
+		path := filepath.Join(t.TempDir(), "history.edn")
+		if err := os.WriteFile(path, []byte(s.stdout), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s.want(s.run("analyze", "--format", "jepsen", path), want, "imported", "")
+	}
+	s.want(s.run("analyze", "--format", "jepsen", os.DevNull), exitUndecided, "UNDECIDED", "")
+	bad := filepath.Join(t.TempDir(), "bad.edn")
+	if err := os.WriteFile(bad, []byte("{:f :acquire :process 0 :type :perhaps}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.want(s.run("analyze", "--format", "jepsen", bad), exitBroken, "", "operation 1")
+	s.want(s.run("analyze", "--format", "csv", bad), exitUsage, "", "there are lockcheck and jepsen")
+	s.want(s.run("analyze", "--lease", "1s", bad), exitUsage, "", "--lease is for a history of Jepsen")
+}
+
+// TestAnalyzeTwo: a run that loses much more than another is worse, the other way round
+// it is not, and neither is one that loses as much.
+func TestAnalyzeTwo(t *testing.T) {
+	s := newShell(t)
+	losing := func(lost int) string {
+		header, events := smallRun()
+		final := slices.Clone(events[len(events)-2:])
+		events = events[:len(events)-2]
+		var present []string
+		for i := range 40 {
+			e := history.Event{Process: history.Resource, Type: history.OK, F: history.Write, Key: "k0", Grant: "w1-1", Client: "w1",
+				Element: int64(100 + i), Seq: int64(3 + i), Base: int64(1 + i), Version: int64(2 + i)}
+			events = append(events, e)
+			if i >= lost {
+				present = append(present, fmt.Sprint(e.Element))
+			}
+		}
+		final[0].Value = json.RawMessage("[11," + strings.Join(present, ",") + "]")
+		return store(t, header, append(events, final...))
+	}
+	few, many := losing(0), losing(20)
+	s.want(s.run("analyze", few, many), exitViolation, "the second is worse", "")
+	s.want(s.run("analyze", many, few), exitOK, "the second is better", "")
+	s.want(s.run("analyze", many, many), exitOK, "no difference is shown", "")
+	s.want(s.run("analyze", few, few, few), exitUsage, "", "one run or two")
 }

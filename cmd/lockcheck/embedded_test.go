@@ -119,3 +119,16 @@ func TestInterrupted(t *testing.T) {
 		})
 	}
 }
+
+// TestCount: several runs are added up, with one seed after the other, and the most
+// telling exit code is that of all.
+func TestCount(t *testing.T) {
+	s := newShell(t)
+	s.want(s.test("--time-limit", "3s", "--nemesis", "none", "--test-count", "2"), exitOK, "2: 2 valid", "")
+	for _, seed := range []string{"seed 1\n", "seed 2\n"} {
+		if !strings.Contains(s.stdout, seed) {
+			t.Errorf("no run with %q:\n%s", seed, s.stdout)
+		}
+	}
+	s.want(s.test("--test-count", "0"), exitUsage, "", "at least one run")
+}

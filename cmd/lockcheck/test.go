@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,7 @@ type testFlags struct {
 	schedule string
 	images   []string
 	expect   string
+	count    int
 	// lockDelay is Options.LockDelay, in which 0 means the usual one.
 	lockDelay time.Duration
 }
@@ -89,6 +91,7 @@ func (f *testFlags) add(flags *pflag.FlagSet) {
 	flags.Uint64Var(&f.Seed, "seed", 0, "seed of the schedule and of the workers (default: a new one)")
 	flags.StringArrayVar(&f.images, "image", nil, "other `image` for the servers, as in redis=redis:7.2")
 	flags.StringVar(&f.Store, "store", "store", "`folder` for runs")
+	flags.IntVar(&f.count, "test-count", 1, "how many runs to make, with one seed after the other")
 	flags.StringVar(&f.expect, "expect", "", "`verdict` that makes the exit code 0: valid, violation, undecided or broken")
 }
 
@@ -104,11 +107,52 @@ func (s *system) test(cmd *cobra.Command, f *testFlags) error {
 	if err := s.machine(&o); err != nil {
 		return err
 	}
+	switch {
+	case f.count < 1:
+		return &harness.UsageError{Err: fmt.Errorf("--test-count %d: at least one run has to be made", f.count)}
+	case f.count > 1:
+		return s.testMany(cmd.Context(), o, f.count, expect)
+	}
 	outcome, err := s.runTest(cmd.Context(), o)
 	if outcome.History == nil {
 		return err
 	}
 	return alsoFailed(verdictError(outcome, expect), err)
+}
+
+// testMany makes several runs and adds up what they came to. The most telling exit code
+// of all of them is that of the command.
+func (s *system) testMany(ctx context.Context, o harness.Options, count int, expect checker.Verdict) error {
+	var all []checker.Results
+	var worst error
+	for range count {
+		outcome, err := s.runTest(ctx, o)
+		if outcome.History == nil {
+			return err
+		}
+		all = append(all, outcome.Results)
+		worst = moreTelling(worst, alsoFailed(verdictError(outcome, expect), err))
+		if outcome.Interrupted {
+			break
+		}
+		o.Seed++
+		if o.Schedule != nil {
+			schedule := *o.Schedule
+			schedule.Seed = o.Seed
+			o.Schedule = &schedule
+		}
+	}
+	return errors.Join(worst, reports.Pooled(s.stdout, checker.PoolOf(all), reports.TerminalOptions{Width: s.width, Color: s.color(s.terminal)}))
+}
+
+// moreTelling returns the error with the exit code that says more: an interruption, a
+// violation, undecided, broken.
+func moreTelling(a, b error) error {
+	order := []int{exitOK, exitBroken, exitUndecided, exitViolation, exitInterrupted}
+	if slices.Index(order, exitCode(b)) > slices.Index(order, exitCode(a)) {
+		return b
+	}
+	return a
 }
 
 // options completes the flags.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"olympos.io/encoding/edn"
 
@@ -13,6 +14,7 @@ import (
 
 // converter makes events of operations.
 type converter struct {
+	lease  time.Duration // 0 if it is not known
 	h      *history.History
 	shift  int64 // of times
 	last   map[int64]int64
@@ -34,7 +36,7 @@ func newConverter(ops []operation, o Options) *converter {
 			Format: history.Format, Schema: history.SchemaVersion, Run: "imported", Workload: "mutex", Guard: "none",
 			Imported: "jepsen", Parameters: make(map[string]string),
 		}},
-		last: make(map[int64]int64), open: make(map[int64]history.Event),
+		lease: o.Lease, last: make(map[int64]int64), open: make(map[int64]history.Event),
 		grants: make(map[int64]grant), counts: make(map[int64]int),
 	}
 	first := int64(1)
@@ -97,8 +99,11 @@ func (c *converter) add(op operation) error {
 	delete(c.open, op.process)
 	e.F, e.Op, e.Key, e.Grant, e.Element, e.Token = begun.F, begun.Op, begun.Key, begun.Grant, begun.Element, fence(op.value)
 	e.Type = map[edn.Keyword]history.Type{"ok": history.OK, "fail": history.Fail, "info": history.Info}[op.kind]
-	if e.F == history.Write && e.Type == history.OK {
+	switch {
+	case e.F == history.Write && e.Type == history.OK:
 		c.accept(e)
+	case e.F == history.Acquire && e.Type == history.OK && c.lease > 0:
+		e.Until = begun.Time + int64(c.lease)
 	}
 	c.event(e)
 	return nil

@@ -95,6 +95,13 @@ func TestRead(t *testing.T) {
 			}
 		})
 	}
+	// With a lease that is known a hold beyond it is no broken promise.
+	if o := judge(t, atOnce, Options{Lease: 12}).Overlaps; o.OutlivedLeases != 1 || o.BrokenPromises != 0 {
+		t.Errorf("%+v, want one outlived lease", o)
+	}
+	if o := judge(t, atOnce, Options{Lease: 90}).Overlaps; o.BrokenPromises != 1 {
+		t.Errorf("%+v, want one broken promise", o)
+	}
 	if lost := judge(t, added+"{:type :ok :f :read :value #{0} :process 2}", Options{}).Updates; lost.Lost != 1 || lost.Acknowledged != 2 {
 		t.Errorf("%+v, want 1 of 2 lost", lost)
 	}

@@ -1,0 +1,46 @@
+package harness
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/history"
+	"lockcheck/history/jepsen"
+)
+
+// JudgeJepsen judges a history in the form of Jepsen. The lease is that of its lock, 0
+// if it is not known. A malformed history is an error that names the operation.
+func JudgeJepsen(path string, lease time.Duration) (Judgement, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return Judgement{}, err
+	}
+	defer file.Close()
+	h, err := jepsen.Read(file, jepsen.Options{Lease: lease})
+	if err == nil {
+		err = history.Validate(h)
+	}
+	if err != nil {
+		return Judgement{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return Judgement{History: h, Results: checker.Check(h, checker.Options{})}, nil
+}
+
+// ExportJepsen writes the history of a run, its folder or its file, in the form of Jepsen.
+func ExportJepsen(path string, w io.Writer) error {
+	_, file, err := historyOf(path)
+	if err != nil {
+		return err
+	}
+	h, err := history.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if err := history.Validate(h); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return jepsen.Write(w, h)
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"lockcheck/checker"
+	"lockcheck/clients"
+	"lockcheck/clusters"
+)
+
+// TestAnimals: each variant that servers know is judged, each once, and there are as
+// many as it takes to be convincing.
+func TestAnimals(t *testing.T) {
+	var names []string
+	wrong := 0
+	for _, a := range animals() {
+		names = append(names, clients.ZooPrefix+a.name)
+		if a.guilty != "" {
+			wrong++
+		}
+	}
+	slices.Sort(names)
+	if known := clusters.ZooNames(); !slices.Equal(names, known) {
+		t.Errorf("judged are %v, known to servers %v", names, known)
+	}
+	if wrong < 15 || len(names)-wrong < 8 {
+		t.Errorf("%d wrong and %d correct variants", wrong, len(names)-wrong)
+	}
+	for _, name := range clients.Names() {
+		if strings.HasPrefix(name, clients.ZooPrefix) {
+			t.Errorf("%s is offered to users", name)
+		}
+	}
+	if _, known := clusters.ByName(clients.ZooPrefix + "unicorn"); known {
+		t.Error("there is a unicorn")
+	}
+}
+
+// TestJudge: what a variant is to be found guilty of is what is looked at, and a
+// correct one must not be accused of anything but what no lease prevents.
+func TestJudge(t *testing.T) {
+	results := func(v checker.Verdict, broken int64, violated ...checker.Property) checker.Results {
+		r := checker.Results{Verdict: v, Overlaps: checker.OverlapSummary{BrokenPromises: broken}}
+		for _, p := range checker.Properties() {
+			f := checker.Finding{Property: p, Verdict: checker.Valid}
+			if slices.Contains(violated, p) {
+				f.Verdict = checker.Violation
+			}
+			r.Findings = append(r.Findings, f)
+		}
+		return r
+	}
+	correct, twice, tokens := animal{}, animal{guilty: checker.MutualExclusion}, animal{guilty: checker.FencingOrder}
+	for _, c := range []struct {
+		name string
+		of   animal
+		got  checker.Results
+		good bool
+	}{
+		{"correct, valid", correct, results(checker.Valid, 0), true},
+		{"correct, with inherent overlaps", correct, results(checker.Valid, 0, checker.MutualExclusion), true},
+		{"correct, with a broken promise", correct, results(checker.Valid, 1, checker.MutualExclusion), false},
+		{"correct, accused of what is not required", correct, results(checker.Valid, 0, checker.Linearizability), false},
+		{"correct, undecided", correct, results(checker.Undecided, 0), false},
+		{"wrong, caught", tokens, results(checker.Violation, 0, checker.FencingOrder), true},
+		{"wrong, caught by another", tokens, results(checker.Violation, 0, checker.Liveness), false},
+		{"wrong, not caught", tokens, results(checker.Valid, 0), false},
+		{"granted twice", twice, results(checker.Violation, 1, checker.MutualExclusion), true},
+		{"granted twice, with inherent overlaps only", twice, results(checker.Violation, 0, checker.MutualExclusion), false},
+	} {
+		if wrong := c.of.judge(c.got); (wrong == "") != c.good {
+			t.Errorf("%s: %q", c.name, wrong)
+		}
+	}
+}
