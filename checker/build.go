@@ -56,6 +56,8 @@ func (b *builder) add(e *history.Event) {
 		b.faultEvents = append(b.faultEvents, *e)
 	case history.Resource:
 		b.resource(e)
+	case history.Service:
+		b.service(e)
 	default:
 		b.worker(e)
 	}
@@ -152,6 +154,22 @@ func (b *builder) resource(e *history.Event) {
 		if a := b.attempt(g); a != nil && e.Type == history.OK {
 			a.holdEnd = max(a.holdEnd, e.Time)
 		}
+	}
+}
+
+func (b *builder) service(e *history.Event) {
+	if e.F == history.Unobserved {
+		b.unobserved = e.Time
+		return
+	}
+	k := b.keyed(e.Key)
+	if k.dropped == nil {
+		k.dropped = make(map[uint64]int64)
+	}
+	if e.F == history.Dropped {
+		k.dropped[e.Token] = e.Time
+	} else {
+		k.dropped[e.Token] = 0
 	}
 }
 

@@ -27,6 +27,8 @@ type run struct {
 	phases   map[string]history.Event // the last of each name
 	begin    int64
 	end      int64
+	// unobserved is when the observer of the service gave up, 0 for never.
+	unobserved int64
 	// robbers are the attempts whose releases ended grants of others, by those.
 	robbers map[*attempt]*attempt
 	// lastAsked is the last time at which an acquire began or was answered.
@@ -47,6 +49,9 @@ type keyed struct {
 	accesses []access   // at the resource, in true order
 	final    *history.Event
 	asked    []int64 // elements that someone tried to write, in order
+	// dropped is when the observer of the service learned that a claim was gone, by its
+	// token; 0 while it is on record. It is nil for a service that nobody observed.
+	dropped map[uint64]int64
 }
 
 // actor is what one worker did: one attempt after the other.

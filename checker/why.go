@@ -160,10 +160,31 @@ func (r *run) tell(c cause, a, b *attempt) string {
 	case CauseUnexplained:
 		text += "; nothing in the record says why that did not keep others out"
 	}
+	if said := r.observed(a, b); said != "" {
+		text += "; " + said
+	}
 	if c.fault != nil && c.class == CauseInFlight {
 		text += ", held back by fault " + c.fault.ID
 	}
 	return text + fmt.Sprintf("; %s was granted it at %s%s", next, r.at(b.acquire.done), withToken(b))
+}
+
+// observed says what the service itself had on record of the claim of a, "" if nobody
+// knows. The observer learns of it later than it happens, never before.
+func (r *run) observed(a, b *attempt) string {
+	dropped, known := r.byKey[a.key].dropped[a.token]
+	granted := b.acquire.done
+	switch {
+	case !known || a.token == 0:
+		return ""
+	case dropped != 0 && dropped <= granted:
+		return fmt.Sprintf("by its own record the service had dropped that claim by %s", r.at(dropped))
+	case dropped != 0:
+		return fmt.Sprintf("the service was seen to drop that claim at %s", r.at(dropped))
+	case r.unobserved != 0:
+		return ""
+	}
+	return "by its own record the service had that claim to the end"
 }
 
 // name is a fault in words.

@@ -71,6 +71,36 @@ func TestWhy(t *testing.T) {
 	}
 }
 
+// TestObserved: what the service had on record is told, and only if it is known.
+func TestObserved(t *testing.T) {
+	twice := func() *script {
+		return newScript().acquireToken("w1", "a", 10, 11, 5).acquireToken("w2", "b", 30, 31, 6).release("b", 40, 41).release("a", 50, 51)
+	}
+	service := func(s *script, at float64, f history.Function, token uint64) *script {
+		s.add(at, history.Event{Process: history.Service, Type: history.Info, F: f, Key: "k0", Token: token})
+		return s
+	}
+	claimed := func() *script { return service(twice(), 12, history.Claimed, 5) }
+	gaveUp := claimed()
+	gaveUp.add(20, history.Event{Process: history.Service, Type: history.Info, F: history.Unobserved})
+	for _, c := range []struct {
+		name, want string
+		s          *script
+	}{
+		{"dropped before", "the service had dropped that claim by 10 ms", service(claimed(), 20, history.Dropped, 5)},
+		{"dropped after", "the service was seen to drop that claim at 35 ms", service(claimed(), 45, history.Dropped, 5)},
+		{"never dropped", "had that claim to the end", claimed()},
+		{"not observed", "", twice()},
+		{"another claim", "", service(twice(), 12, history.Claimed, 6)},
+		{"the observer gave up", "", gaveUp},
+	} {
+		why := c.s.end().check(t).of(MutualExclusion).Violations[0].Why
+		if strings.Contains(why, "claim") != (c.want != "") || !strings.Contains(why, c.want) {
+			t.Errorf("%s: %s\nwant %q in it", c.name, why, c.want)
+		}
+	}
+}
+
 // TestWhyLost: a lost update is put down to how its two holders came together, or to
 // a write on its way; one that no accepted write explains stays unexplained.
 func TestWhyLost(t *testing.T) {

@@ -1,6 +1,9 @@
 package clients
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Config is what a worker needs to reach the servers of its lock.
 type Config struct {
@@ -82,6 +85,9 @@ type Info struct {
 	// Naive says what is wrong with a lock that is here to show just that.
 	Naive string
 	Open  func(Config) (Lock, error)
+	// Observe reports what the service itself has on record, until stop is closed; nil
+	// for one that nobody can ask.
+	Observe func(ctx context.Context, c Config, stop <-chan struct{}, report func(Observation)) error
 }
 
 // Lease returns the time after which the lock can end by itself when a lease
@@ -195,14 +201,14 @@ func Table() []Info {
 			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Slack: 3 * time.Second,
 			Session: true, Queues: true, AnyServer: true, Token: "create revision of the own key",
 			Told: "when its session ends, up to a second after its lease", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
-			Modules: []string{etcdClient}, Open: openEtcd,
+			Modules: []string{etcdClient}, Open: openEtcd, Observe: watchEtcd,
 		},
 		{
 			Name: "etcd-v3lock", Summary: "etcd: the Lock service of the servers, with a lease of the client",
 			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Slack: 3 * time.Second,
 			Session: true, Queues: true, AnyServer: true, Token: "create revision of the own key",
 			Told: "when a renewal is refused, or none was answered for the length of the lease", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
-			Modules: []string{etcdClient, etcdServer}, Open: openEtcdV3Lock,
+			Modules: []string{etcdClient, etcdServer}, Open: openEtcdV3Lock, Observe: watchEtcd,
 		},
 		{
 			Name: "etcd-header-revision", Summary: "etcd: as etcd-v3lock, fenced by the revision in the answer",
@@ -210,7 +216,7 @@ func Table() []Info {
 			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Slack: 3 * time.Second,
 			Session: true, Queues: true, AnyServer: true, Token: "revision in the header of the answer",
 			Told: "when a renewal is refused, or none was answered for the length of the lease", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
-			Modules: []string{etcdClient, etcdServer}, Open: openEtcdHeaderRevision,
+			Modules: []string{etcdClient, etcdServer}, Open: openEtcdHeaderRevision, Observe: watchEtcd,
 		},
 		{
 			Name: "zookeeper", Summary: "ZooKeeper's own recipe: a queue of nodes that end with their session, each watching the one before",

@@ -66,7 +66,7 @@ func (r *run) collect(ctx context.Context) error {
 	r.stop()
 	r.recorder.Phase(history.PhaseFinal, "")
 	err := r.end(ctx, r.workers)
-	err = errors.Join(err, r.end(ctx, []*clusters.Node{r.resource}))
+	err = errors.Join(err, r.end(ctx, append(r.observers(), r.resource)))
 	if err != nil {
 		return err // an output that never ends must not be waited for
 	}

@@ -22,7 +22,23 @@ func (r *run) startPrograms(ctx context.Context, cluster clusters.Cluster) error
 	if err := r.startResource(ctx); err != nil {
 		return err
 	}
+	if err := r.startObserver(ctx); err != nil {
+		return err
+	}
 	return r.startWorkers(ctx)
+}
+
+// startObserver starts who records what the lock service says itself, if it can be asked.
+func (r *run) startObserver(ctx context.Context) (err error) {
+	if r.info.Observe == nil {
+		return nil
+	}
+	config := workloads.ObserverConfig{Lock: r.Lock}
+	for _, server := range r.cluster.Servers() {
+		config.Nodes = append(config.Nodes, server.Address)
+	}
+	r.observer, err = r.startProgram(ctx, clusters.Program{Name: history.Service, Networked: true}, "observer", config)
+	return err
 }
 
 func (r *run) startResource(ctx context.Context) (err error) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -83,6 +84,7 @@ type run struct {
 	nemesis        *nemesis.Nemesis
 	resource       *clusters.Node
 	workers        []*clusters.Node
+	observer       *clusters.Node // of the lock service; nil if it cannot be observed
 
 	// failed carries the first reason for which the run cannot go on.
 	failed   chan error
@@ -462,9 +464,17 @@ func (r *run) lateFailure() error {
 	}
 }
 
+// observers is the one that there may be.
+func (r *run) observers() []*clusters.Node {
+	if r.observer == nil {
+		return nil
+	}
+	return []*clusters.Node{r.observer}
+}
+
 // followAll records what the programs say and watches over all processes.
 func (r *run) followAll() {
-	for _, program := range append([]*clusters.Node{r.resource}, r.workers...) {
+	for _, program := range slices.Concat([]*clusters.Node{r.resource}, r.observers(), r.workers) {
 		r.follow.Go(func() {
 			if err := r.recorder.Follow(program.Name, program.Output); err != nil {
 				r.fail(err)

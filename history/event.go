@@ -41,6 +41,14 @@ const (
 	// held back by the fault that Note names. What becomes of it is a Write event.
 	Deferred Function = "deferred"
 
+	// Claimed and Dropped are single Info events of the lock service: a claim on a key, a
+	// holder's or one in its queue, is on record, or not any more. Token says whose it is.
+	// Their times are those at which the observer learned of it. After an Unobserved event
+	// there are none, for the reason in Error.
+	Claimed    Function = "claimed"
+	Dropped    Function = "dropped"
+	Unobserved Function = "unobserved"
+
 	// Final is a single OK event of the resource: what one key holds at the end.
 	Final Function = "final"
 
@@ -54,6 +62,7 @@ const (
 // Names of processes that are not workers.
 const (
 	Resource = "resource"
+	Service  = "service" // the lock service, as an observer sees it
 	Nemesis  = "nemesis"
 	Harness  = "harness"
 )

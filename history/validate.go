@@ -99,6 +99,8 @@ func (v *Validator) event(i int64, e *Event) error {
 	switch e.Process {
 	case Resource:
 		return v.resource(e)
+	case Service:
+		return observation(e)
 	case Nemesis:
 		return fault(e)
 	case Harness:
@@ -224,6 +226,16 @@ func (v *Validator) resource(e *Event) error {
 		return fmt.Errorf("sequence number is %d, not %d", e.Seq, v.seq+1)
 	}
 	v.seq = e.Seq
+	return nil
+}
+
+func observation(e *Event) error {
+	switch {
+	case e.Type != Info || !slices.Contains([]Function{Claimed, Dropped, Unobserved}, e.F):
+		return fmt.Errorf("%s of type %q is not one of %s", e.F, e.Type, Service)
+	case e.F != Unobserved && (e.Key == "" || e.Token == 0):
+		return fmt.Errorf("a claim needs a key and a token")
+	}
 	return nil
 }
 

@@ -127,7 +127,7 @@ With no lock named, "lockcheck test" needs nothing but itself.`,
 	root.AddCommand(
 		testCommand(s), reproCommand(s), findingsCommand(s), analyzeCommand(s), listCommand(s), doctorCommand(s), cleanCommand(s),
 		imagesCommand(s), exitCodesTopic(),
-		workerCommand(s), resourceCommand(s), serverCommand(s), agentCommand(s), reapCommand(s),
+		workerCommand(s), resourceCommand(s), observerCommand(s), serverCommand(s), agentCommand(s), reapCommand(s),
 		launchCommand(), traceCommand(s), nowCommand(s),
 	)
 	return root

@@ -48,6 +48,22 @@ func resourceCommand(s *system) *cobra.Command {
 	return cmd
 }
 
+func observerCommand(s *system) *cobra.Command {
+	var config string
+	cmd := &cobra.Command{
+		Use: "observer", Hidden: true, Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var c workloads.ObserverConfig
+			if err := json.Unmarshal([]byte(config), &c); err != nil {
+				return fmt.Errorf("observer: --config: %w", err)
+			}
+			return workloads.RunObserver(cmd.Context(), c, s.stdin, s.stdout)
+		},
+	}
+	cmd.Flags().StringVar(&config, "config", "", "configuration as JSON")
+	return cmd
+}
+
 func serverCommand(s *system) *cobra.Command {
 	var servers, socket string
 	cmd := &cobra.Command{

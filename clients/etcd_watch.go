@@ -1,0 +1,100 @@
+package clients
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+)
+
+// Observation is what a lock service itself says of a claim on one of its locks: one
+// that is held, or waits in the queue.
+type Observation struct {
+	Key   string // the lock's name
+	Token uint64 // of the claim, as in Grant
+	Gone  bool   // it is not on record any more
+}
+
+// etcdWatchPatience bounds what the watch of etcd needs to catch up at the end.
+const etcdWatchPatience = 3 * time.Second
+
+// watchEtcd reports each claim that appears or goes, in the order of the servers, until
+// stop is closed and all is reported up to then. It follows a watch from the revision in
+// which it begins. What it could not see, because no server answered, comes late.
+func watchEtcd(ctx context.Context, c Config, stop <-chan struct{}, report func(Observation)) error {
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: c.Nodes, DialTimeout: time.Second, Logger: zap.NewNop(),
+		// A stopped server must not keep the watch for itself.
+		DialKeepAliveTime: time.Second, DialKeepAliveTimeout: time.Second,
+	})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	seen, err := etcdRevision(ctx, client)
+	for ; err != nil; seen, err = etcdRevision(ctx, client) { // they are about to come up
+		select {
+		case <-stop:
+			return err
+		default:
+		}
+	}
+	answers := client.Watch(ctx, "", clientv3.WithPrefix(), clientv3.WithRev(seen+1))
+	claims := make(map[string]uint64) // create revisions by key
+	last, patience := int64(0), (<-chan time.Time)(nil)
+	for last == 0 || seen < last {
+		select {
+		case answer, open := <-answers:
+			if !open || answer.Err() != nil {
+				return answer.Err()
+			}
+			seen = max(seen, answer.Header.Revision)
+			for _, e := range answer.Events {
+				reportEtcd(e, claims, report)
+			}
+		case <-stop:
+			stop = nil
+			if last, err = etcdRevision(ctx, client); err != nil {
+				return nil // the servers do not answer any more: this was all
+			}
+			patience = time.After(etcdWatchPatience)
+			if err := client.RequestProgress(ctx); err != nil {
+				return nil
+			}
+		case <-patience:
+			return nil
+		}
+	}
+	return nil
+}
+
+func etcdRevision(ctx context.Context, client *clientv3.Client) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, etcdWatchPatience)
+	defer cancel()
+	answer, err := client.Get(ctx, "k", clientv3.WithCountOnly())
+	if err != nil {
+		return 0, err
+	}
+	return answer.Header.Revision, nil
+}
+
+// reportEtcd reports an event of a key. Both the client library and the Lock service
+// name a claim after its lock and its lease: k0/694d8a1f….
+func reportEtcd(e *clientv3.Event, claims map[string]uint64, report func(Observation)) {
+	key := string(e.Kv.Key)
+	lock := key[:max(0, strings.LastIndexByte(key, '/'))]
+	token, known := claims[key]
+	switch {
+	case lock == "":
+	case e.Type == clientv3.EventTypeDelete && known:
+		delete(claims, key)
+		report(Observation{Key: lock, Token: token, Gone: true})
+	case e.IsCreate():
+		claims[key] = uint64(e.Kv.CreateRevision)
+		report(Observation{Key: lock, Token: claims[key]})
+	}
+}
