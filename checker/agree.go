@@ -36,7 +36,7 @@ func disagreements(r *run, o opinion, overlaps together, others ...incidents) []
 		explained := o.conflicts.keys[key] || overlaps.keys[key] ||
 			slices.ContainsFunc(others, func(i incidents) bool { return i.keys[key] })
 		switch result := o.results[key]; {
-		case result == porcupine.Illegal && !explained:
+		case result == porcupine.Illegal && !explained && exclusive(r.header):
 			found = append(found, "porcupine finds "+key+" illegal, but nothing explains it")
 		case result == porcupine.Ok && isEarly:
 			found = append(found, fmt.Sprintf("porcupine accepts %s, although %s and %s held it at once before either lease can have run out",

@@ -98,6 +98,9 @@ func (o *opinion) order(r *run, k *keyed) int {
 			o.contradiction(r, &blocks[h.block], r.refusal(a, h))
 		}
 	}
+	if !exclusive(r.header) {
+		return steps
+	}
 	q := newQueue(r, blocks)
 	for a, b := q.clash(); a != nil; a, b = q.clash() {
 		o.clash(r, a, b)

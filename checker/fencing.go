@@ -51,7 +51,7 @@ func (r *run) fencingOf(k *keyed, found *incidents) {
 		switch {
 		case highest != nil && highest.token > b.token:
 			r.fencingFault(highest, b, found)
-		case twin != nil && twin != b:
+		case twin != nil && twin != b && !(r.header.Reentrant > 1 && twin.worker == b.worker):
 			r.fencingFault(twin, b, found)
 		}
 	}

@@ -163,6 +163,9 @@ type lockState struct {
 // exceed the highest seen, an unknown token is accepted and changes nothing
 // (after Jepsen's Hazelcast suite).
 func (r *run) mutex() porcupine.Model {
+	if !exclusive(r.header) {
+		return r.shared()
+	}
 	fenced := r.header.Tokens
 	return porcupine.Model{
 		Partition: partition,

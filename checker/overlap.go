@@ -33,6 +33,10 @@ const (
 // overlaps sweeps each key by start. A worker holds a key once at a time, so that
 // few holds are active at any moment.
 func (r *run) overlaps(yield func(overlap) bool) {
+	if permits(r.header) > 1 {
+		r.crowded(yield)
+		return
+	}
 	var active []*attempt
 	for i, h := range r.holds {
 		if i > 0 && r.holds[i-1].key != h.key {

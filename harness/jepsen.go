@@ -4,22 +4,21 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"lockcheck/checker"
 	"lockcheck/history"
 	"lockcheck/history/jepsen"
 )
 
-// JudgeJepsen judges a history in the form of Jepsen. The lease is that of its lock, 0
-// if it is not known. A malformed history is an error that names the operation.
-func JudgeJepsen(path string, lease time.Duration) (Judgement, error) {
+// JudgeJepsen judges a history in the form of Jepsen. A malformed history is an error
+// that names the operation.
+func JudgeJepsen(path string, o jepsen.Options) (Judgement, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return Judgement{}, err
 	}
 	defer file.Close()
-	h, err := jepsen.Read(file, jepsen.Options{Lease: lease})
+	h, err := jepsen.Read(file, o)
 	if err == nil {
 		err = history.Validate(h)
 	}

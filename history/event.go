@@ -205,6 +205,11 @@ type Header struct {
 	// why.
 	Unavailable []string `json:"unavailable,omitempty"`
 
+	// Permits is how many may hold a key at once; 0 means 1. Reentrant is how often one
+	// worker may hold it at a time; 0 means once.
+	Permits   int `json:"permits,omitempty"`
+	Reentrant int `json:"reentrant,omitempty"`
+
 	// Imported names the form that a history of others was in; "" for one of ours. What
 	// it does not say, such as the lease, is not judged.
 	Imported string `json:"imported,omitempty"`

@@ -5,18 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"lockcheck/harness"
+	"lockcheck/history/jepsen"
 	"lockcheck/reports"
 )
 
 // analyzeFlags are the flags of "lockcheck analyze".
 type analyzeFlags struct {
 	format, export string
-	lease          time.Duration
+	foreign        jepsen.Options
 }
 
 // Forms of histories.
@@ -61,7 +61,9 @@ A history of Jepsen is judged by the same checkers: a test of a lock
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.format, "format", formatOurs, "`form` of the history: lockcheck or jepsen")
-	flags.DurationVar(&f.lease, "lease", 0, "lease of the lock in a history of Jepsen (default: it may end at any time)")
+	flags.DurationVar(&f.foreign.Lease, "lease", 0, "of Jepsen's lock: its lease (default: it may end at any time)")
+	flags.IntVar(&f.foreign.Permits, "permits", 1, "of Jepsen's lock: how many may hold it at once")
+	flags.IntVar(&f.foreign.Reentrant, "reentrant", 1, "of Jepsen's lock: how often one worker may hold it")
 	flags.StringVar(&f.export, "export", "", "write the history in another `form` instead of judging it: jepsen")
 	return cmd
 }
@@ -72,8 +74,12 @@ func (f analyzeFlags) check(args []string) error {
 		return &harness.UsageError{Err: fmt.Errorf("--format %s: there are lockcheck and jepsen", f.format)}
 	case f.export != "" && f.export != formatJepsen:
 		return &harness.UsageError{Err: fmt.Errorf("--export %s: there is jepsen", f.export)}
-	case f.lease < 0 || f.lease > 0 && f.format != formatJepsen:
-		return &harness.UsageError{Err: errors.New("--lease is for a history of Jepsen, and positive; ours say theirs")}
+	case f.foreign.Lease < 0 || f.foreign.Permits < 1 || f.foreign.Reentrant < 1:
+		return &harness.UsageError{Err: errors.New("--lease, --permits and --reentrant must be positive")}
+	case f.foreign != jepsen.Options{Permits: 1, Reentrant: 1} && f.format != formatJepsen:
+		return &harness.UsageError{Err: errors.New("--lease, --permits and --reentrant are for a history of Jepsen; ours say theirs")}
+	case f.foreign.Permits > 1 && f.foreign.Reentrant > 1:
+		return &harness.UsageError{Err: errors.New("--permits and --reentrant exclude each other")}
 	case f.export != "" && (len(args) > 1 || f.format == formatJepsen):
 		return &harness.UsageError{Err: errors.New("--export is for one run of lockcheck")}
 	}
@@ -115,7 +121,7 @@ func (s *system) analyze(f analyzeFlags, paths []string) error {
 // judge judges one history and reports it.
 func (s *system) judge(f analyzeFlags, path string) (harness.Judgement, error) {
 	if f.format == formatJepsen {
-		judgement, err := harness.JudgeJepsen(path, f.lease)
+		judgement, err := harness.JudgeJepsen(path, f.foreign)
 		if err != nil {
 			return judgement, err
 		}

@@ -188,7 +188,7 @@ func TestAnalyzeJepsen(t *testing.T) {
 	}
 	s.want(s.run("analyze", "--format", "jepsen", bad), exitBroken, "", "operation 1")
 	s.want(s.run("analyze", "--format", "csv", bad), exitUsage, "", "there are lockcheck and jepsen")
-	s.want(s.run("analyze", "--lease", "1s", bad), exitUsage, "", "--lease is for a history of Jepsen")
+	s.want(s.run("analyze", "--lease", "1s", bad), exitUsage, "", "are for a history of Jepsen")
 }
 
 // TestAnalyzeTwo: a run that loses much more than another is worse, the other way round

@@ -21,6 +21,7 @@ type converter struct {
 	ops    int64
 	open   map[int64]history.Event // by process
 	grants map[int64]grant         // the last attempt of each process
+	held   map[int64][]grant       // attempts of each process that it did not release
 	counts map[int64]int           // attempts of each process
 	seq    int64
 	raised int64 // of elements, so that none is 0
@@ -34,10 +35,10 @@ func newConverter(ops []operation, o Options) *converter {
 	c := &converter{
 		h: &history.History{Header: history.Header{
 			Format: history.Format, Schema: history.SchemaVersion, Run: "imported", Workload: "mutex", Guard: "none",
-			Imported: "jepsen", Parameters: make(map[string]string),
+			Permits: o.Permits, Reentrant: o.Reentrant, Imported: "jepsen", Parameters: make(map[string]string),
 		}},
 		lease: o.Lease, last: make(map[int64]int64), open: make(map[int64]history.Event),
-		grants: make(map[int64]grant), counts: make(map[int64]int),
+		grants: make(map[int64]grant), held: make(map[int64][]grant), counts: make(map[int64]int),
 	}
 	first := int64(1)
 	seen := make(map[int64]bool)
@@ -102,6 +103,8 @@ func (c *converter) add(op operation) error {
 	switch {
 	case e.F == history.Write && e.Type == history.OK:
 		c.accept(e)
+	case e.F == history.Acquire && e.Type == history.Fail:
+		c.held[op.process] = c.held[op.process][:len(c.held[op.process])-1]
 	case e.F == history.Acquire && e.Type == history.OK && c.lease > 0:
 		e.Until = begun.Time + int64(c.lease)
 	}
@@ -116,11 +119,15 @@ func (c *converter) invoke(op operation, e history.Event) error {
 	case "acquire":
 		c.counts[op.process]++
 		c.grants[op.process] = grant{named(op.value), fmt.Sprintf("%s-%d", e.Process, c.counts[op.process])}
+		c.held[op.process] = append(c.held[op.process], c.grants[op.process])
 		e.F, e.Grant, e.Key = history.Acquire, c.grants[op.process].id, c.grants[op.process].key
 	case "release":
 		last, asked := c.grants[op.process]
 		if !asked { // there is nothing to judge
 			return nil
+		}
+		if held := c.held[op.process]; len(held) > 0 {
+			last, c.held[op.process] = held[len(held)-1], held[:len(held)-1]
 		}
 		e.F, e.Grant, e.Key = history.Release, last.id, last.key
 	case "add":

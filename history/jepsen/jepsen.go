@@ -23,6 +23,8 @@ type Options struct {
 	// Lease after which the lock can end by itself. 0 means that it is not known: it
 	// may end at any time.
 	Lease time.Duration
+	// Permits and Reentrant are those of history.Header.
+	Permits, Reentrant int
 }
 
 // anyTime is the lease of a lock that may end at any time.

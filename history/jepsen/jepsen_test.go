@@ -3,6 +3,7 @@ package jepsen
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -104,6 +105,48 @@ func TestRead(t *testing.T) {
 	}
 	if lost := judge(t, added+"{:type :ok :f :read :value #{0} :process 2}", Options{}).Updates; lost.Lost != 1 || lost.Acknowledged != 2 {
 		t.Errorf("%+v, want 1 of 2 lost", lost)
+	}
+}
+
+// TestOtherLocks judges semaphores and reentrant locks by their own rules: what one of
+// them permits is wrong of another.
+func TestOtherLocks(t *testing.T) {
+	do := func(f string, process int, at int, value string) string {
+		return fmt.Sprintf("{:type :invoke :f :%s :process %d :time %d}{:type :ok :f :%s :process %d :time %d :value %s}\n", f, process, at, f, process, at+1, value)
+	}
+	two := do("acquire", 0, 10, "nil") + do("acquire", 1, 20, "nil") + do("release", 0, 30, "nil") + do("release", 1, 40, "nil")
+	three := do("acquire", 2, 5, "nil") + two + do("release", 2, 50, "nil")
+	nested := do("acquire", 0, 10, "{:fence 3}") + do("acquire", 0, 20, "{:fence 3}") + do("release", 0, 30, "nil") + do("release", 0, 40, "nil") + do("acquire", 1, 50, "{:fence 4}")
+	between := do("acquire", 0, 10, "{:fence 3}") + do("acquire", 0, 20, "{:fence 3}") + do("release", 0, 30, "nil") + do("acquire", 1, 35, "{:fence 4}") + do("release", 0, 40, "nil") + do("release", 1, 60, "nil")
+	thrice := do("acquire", 0, 5, "{:fence 3}") + nested
+	otherToken := strings.Replace(nested, "{:fence 3}", "{:fence 2}", 1)
+	semaphore, reentrant, never := Options{Permits: 2, Lease: time.Hour}, Options{Reentrant: 2, Lease: time.Hour}, Options{Lease: time.Hour}
+	for _, c := range []struct {
+		name, text      string
+		o               Options
+		overlap, answer checker.Verdict // of mutual exclusion, of linearizability
+	}{
+		{"two in a semaphore of two", two, semaphore, checker.Valid, checker.Valid},
+		{"two in a mutex", two, never, checker.Violation, checker.Violation},
+		{"three in a semaphore of two", three, semaphore, checker.Violation, checker.Violation},
+		{"twice in a reentrant lock", nested, reentrant, checker.Valid, checker.Valid},
+		{"twice in a mutex", nested, never, checker.Valid, checker.Violation},
+		{"too often in a reentrant lock", thrice, reentrant, checker.Valid, checker.Violation},
+		{"another one in between", between, reentrant, checker.Violation, checker.Violation},
+		{"nested, with another token", otherToken, reentrant, checker.Valid, checker.Violation},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := judge(t, c.text, c.o)
+			if got := finding(r, checker.MutualExclusion).Verdict; got != c.overlap {
+				t.Errorf("mutual exclusion is %s, want %s", got, c.overlap)
+			}
+			if got := finding(r, checker.Linearizability).Verdict; got != c.answer {
+				t.Errorf("linearizability is %s, want %s", got, c.answer)
+			}
+			if f := finding(r, checker.Assumptions); f.Verdict == checker.Broken {
+				t.Errorf("the checkers disagree: %s", f.Summary)
+			}
+		})
 	}
 }
 

@@ -1,0 +1,128 @@
+package checker
+
+import (
+	"slices"
+
+	"github.com/anishathalye/porcupine"
+
+	"lockcheck/history"
+)
+
+// Locks of others that are not plain mutexes: a semaphore that several may hold, and a
+// reentrant lock that one worker may hold several times. Transition rules after Jepsen's
+// Hazelcast suite.
+
+// permits is how many may hold a key at once.
+func permits(h history.Header) int { return max(1, h.Permits) }
+
+// exclusive says that a key is held once at a time: then the order of grants decides
+// whether its answers can be put in order.
+func exclusive(h history.Header) bool { return h.Permits <= 1 && h.Reentrant <= 1 }
+
+// sharedState is who holds the lock, in the order of grants, and what the holders of a
+// reentrant lock know of its token.
+type sharedState struct {
+	held    string // of grants, four bytes each
+	worker  worker // of a reentrant lock that is held
+	token   uint64 // of that hold, 0 if it is not known
+	highest uint64
+}
+
+const grantBytes = 4
+
+func encoded(g grant) string {
+	return string([]byte{byte(g >> 24), byte(g >> 16), byte(g >> 8), byte(g)})
+}
+
+// at returns where in the state a grant is, -1 if it is not held.
+func (s sharedState) at(g grant) int {
+	for i := 0; i < len(s.held); i += grantBytes {
+		if s.held[i:i+grantBytes] == encoded(g) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (s sharedState) holds() int { return len(s.held) / grantBytes }
+
+// with adds a grant. The order of grants says nothing: equal states must be equal.
+func (s sharedState) with(g grant) sharedState {
+	i := 0
+	for i < len(s.held) && s.held[i:i+grantBytes] < encoded(g) {
+		i += grantBytes
+	}
+	s.held = s.held[:i] + encoded(g) + s.held[i:]
+	return s
+}
+
+func (s sharedState) without(i int) sharedState {
+	s.held = s.held[:i] + s.held[i+grantBytes:]
+	if s.held == "" {
+		s.worker, s.token = 0, 0
+	}
+	return s
+}
+
+// shared is the model of a semaphore, or of a reentrant lock, with tokens the fenced one.
+func (r *run) shared() porcupine.Model {
+	return porcupine.Model{
+		Partition: partition,
+		Init:      func() any { return sharedState{} },
+		Step: func(state, input, _ any) (bool, any) {
+			s, o := state.(sharedState), input.(step)
+			at := s.at(o.grant)
+			switch o.kind {
+			case stepAcquire:
+				return r.admit(s, o)
+			case stepBusy:
+				return at >= 0, s
+			case stepNotHeld:
+				return at < 0, s
+			}
+			if at < 0 {
+				return false, s
+			}
+			return true, s.without(at)
+		},
+		DescribeOperation: func(input, _ any) string { return r.stepText(input.(step)) },
+	}
+}
+
+// admit says whether an acquire is legal, and what follows.
+func (r *run) admit(s sharedState, o step) (bool, sharedState) {
+	fenced := r.header.Tokens && o.token != 0
+	nested := s.holds() > 0 && s.worker == o.worker && r.header.Reentrant > 1
+	switch {
+	case nested && s.holds() >= r.header.Reentrant:
+		return false, s
+	case nested && fenced && s.token != 0 && o.token != s.token:
+		return false, s
+	case !nested && s.holds() >= permits(r.header):
+		return false, s
+	case !nested && fenced && o.token <= s.highest:
+		return false, s
+	}
+	s = s.with(o.grant)
+	s.worker, s.highest = o.worker, max(s.highest, o.token)
+	if s.token == 0 {
+		s.token = o.token
+	}
+	return true, s
+}
+
+// crowded reports the holds with which there are more than a semaphore permits, each
+// beside the oldest of the others.
+func (r *run) crowded(yield func(overlap) bool) {
+	var active []*attempt
+	for i, h := range r.holds {
+		if i > 0 && r.holds[i-1].key != h.key {
+			active = active[:0]
+		}
+		active = slices.DeleteFunc(active, func(a *attempt) bool { return a.holdEnd <= h.acquire.done })
+		if len(active) >= permits(r.header) && h.holdEnd > h.acquire.done && !yield(r.overlap(active[0], h)) {
+			return
+		}
+		active = append(active, h)
+	}
+}
