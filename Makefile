@@ -83,6 +83,7 @@ FUZZ_TIME ?= 1m
 fuzz:
 	go test ./history -run '^$$' -fuzz FuzzRead -fuzztime $(FUZZ_TIME)
 	go test ./history -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZ_TIME)
+	go test ./history/jepsen -run '^$$' -fuzz FuzzRead -fuzztime $(FUZZ_TIME)
 	go test ./nemesis -run '^$$' -fuzz FuzzReadSchedule -fuzztime $(FUZZ_TIME)
 
 bench: build

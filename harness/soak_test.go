@@ -5,7 +5,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -26,7 +28,7 @@ func TestKilledAnywhere(t *testing.T) {
 			t.Fatalf("%s: %v", soakVariable, err)
 		}
 	}
-	clock, begun := readHostClock(), 0
+	clock, tables, begun := readHostClock(), hostTables(t), 0
 	for i := range times {
 		// One in five on Docker, where a run takes longer to come up.
 		args, span := []string{"--ttl", "500ms", "--nemesis", "pause,kill:holder"}, 6*time.Second
@@ -45,7 +47,32 @@ func TestKilledAnywhere(t *testing.T) {
 	if err := readHostClock().check(clock); err != nil {
 		t.Error(err)
 	}
+	if now := hostTables(t); now != tables {
+		t.Errorf("the firewall of the host was\n%s\nand is\n%s", tables, now)
+	}
 }
+
+// hostTables returns the rules of the host's firewall as far as its tools can list them,
+// without counters.
+func hostTables(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, command := range [][]string{{"iptables-save"}, {"nft", "list", "ruleset"}} {
+		path, err := exec.LookPath(command[0])
+		if err != nil {
+			continue
+		}
+		output, err := exec.Command(path, command[1:]...).Output()
+		if err != nil {
+			t.Logf("%v: %v", command, err)
+		}
+		all.Write(output)
+	}
+	return counters.ReplaceAllString(all.String(), "")
+}
+
+// counters are what changes in listings though no rule does, and the times of listing.
+var counters = regexp.MustCompile(`(?m)\[\d+:\d+\]|packets \d+ bytes \d+|^#.*$`)
 
 // killedAfter returns how many runs had begun.
 func killedAfter(t *testing.T, moment time.Duration, args ...string) int {

@@ -75,3 +75,36 @@ func TestJudge(t *testing.T) {
 		}
 	}
 }
+
+// TestMissedFault: only where nothing else speaks against a correct variant is a fault
+// that hit nobody an excuse.
+func TestMissedFault(t *testing.T) {
+	with := func(changes ...checker.Finding) checker.Results {
+		r := checker.Results{Verdict: checker.Undecided}
+		for _, p := range checker.Properties() {
+			f := checker.Finding{Property: p, Verdict: checker.Valid}
+			for _, c := range changes {
+				if c.Property == p {
+					f = c
+				}
+			}
+			r.Findings = append(r.Findings, f)
+		}
+		return r
+	}
+	missed := checker.Finding{Property: checker.FaultEvidence, Verdict: checker.Undecided}
+	if !(animal{}).missedFault(with(missed)) {
+		t.Error("a fault that hit nobody is held against a correct variant")
+	}
+	for name, r := range map[string]checker.Results{
+		"stuck":           with(missed, checker.Finding{Property: checker.Liveness, Verdict: checker.Violation}),
+		"too few updates": with(missed, checker.Finding{Property: checker.Assumptions, Verdict: checker.Undecided}),
+	} {
+		if (animal{}).missedFault(r) {
+			t.Errorf("%s is excused", name)
+		}
+	}
+	if (animal{guilty: checker.Liveness}).missedFault(with(missed)) {
+		t.Error("a wrong variant that was not caught is excused")
+	}
+}
