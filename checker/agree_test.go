@@ -45,7 +45,7 @@ func TestDisagreements(t *testing.T) {
 			if c.forget {
 				o.conflicts = incidents{}
 			}
-			got := strings.Join(disagreements(r, o, findOverlaps(r), wrongReleases(r), fencingFaults(r, o.tokens)), "; ")
+			got := strings.Join(disagreements(r, o, findOverlaps(r), wrongReleases(r), o.tokens), "; ")
 			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}

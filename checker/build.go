@@ -247,6 +247,9 @@ func (b *builder) call(a *attempt, e *history.Event) {
 	p.call.done, p.call.outcome = e.Time, outcomeOf(e.Type)
 	if p.renewal != nil {
 		p.renewal.until = e.Until
+		if p.call.ok() {
+			a.rare.renewed = max(a.rare.renewed, p.call.invoke)
+		}
 	}
 	if p.call == &a.acquire {
 		a.answered(e, b.names)

@@ -74,7 +74,6 @@ func (res *Results) fill(r *run, opts Options) []judged {
 	wrong := wrongReleases(r) // first, for it explains some of the rest
 	overlaps := findOverlaps(r)
 	o := secondOpinion(r, opts.PorcupineLimit)
-	fencing := fencingFaults(r, o.tokens)
 	res.Operations = operationsOf(r)
 	stale, fence := noStaleWrite(r, staleWrites(r))
 	u := checkUpdates(r)
@@ -89,11 +88,11 @@ func (res *Results) fill(r *run, opts Options) []judged {
 		noWrongRelease(r, wrong),
 		stale,
 		noLostUpdate(r, u),
-		fencingOrder(r, fencing),
+		fencingOrder(r, o.tokens),
 		linearizability(o),
 		alive,
 		evidence,
-		assumptions(r, res.Operations, disagreements(r, o, overlaps, wrong, fencing)),
+		assumptions(r, res.Operations, disagreements(r, o, overlaps, wrong, o.tokens)),
 	}
 }
 

@@ -14,7 +14,8 @@ import (
 // a was over before some step of b began (a.first < b.last), or if its token is lower.
 // There is an order if and only if these demands have no cycle, that is, if again and
 // again some block can be taken away that none of the others must come before. (After
-// P. Gibbons and E. Korach, "Testing shared memories", 1997.)
+// P. Gibbons and E. Korach, "Testing shared memories", 1997.) Tokens have a checker of
+// their own, which finds each that is wrong; here a cycle may hide another.
 
 // Classes of answers that exclude each other, beside tokenOrder.
 const (
@@ -101,6 +102,9 @@ func (o *opinion) order(r *run, k *keyed) int {
 	if !exclusive(r.header) {
 		return steps
 	}
+	if r.header.Tokens {
+		r.tokensOutOfOrder(k, blocks, &o.tokens)
+	}
 	q := newQueue(r, blocks)
 	for a, b := q.clash(); a != nil; a, b = q.clash() {
 		o.clash(r, a, b)
@@ -172,7 +176,6 @@ func (o *opinion) clash(r *run, a, b *block) {
 	}
 	if !a.before(b, false) || !b.before(a, false) {
 		i.Class = tokenOrder
-		o.tokens.add(key, from, describe)
 	}
 	o.conflicts.add(key, from, describe)
 }
@@ -235,7 +238,7 @@ func (q *queue) clash() (*block, *block) {
 			q.gone[c] = true
 		case free(t) && (t2 < 0 || q.blocks[t].token < q.blocks[t2].token):
 			q.gone[t] = true
-		case free(m) && m != t && !(q.fenced && q.blocks[m].token != 0):
+		case free(m) && !(q.fenced && q.blocks[m].token != 0):
 			q.gone[m] = true
 		default:
 			return q.pair(m, m2, c, t, t2)
@@ -244,9 +247,11 @@ func (q *queue) clash() (*block, *block) {
 }
 
 // pair returns two of the blocks that demand both orders, the one with the earlier
-// first before the other. If no two of them do, the cycle is longer, and any two of
-// it will do.
-func (q *queue) pair(candidates ...int) (*block, *block) {
+// first before the other. Without tokens m and m2 do: c is neither, or it could go, and
+// m.first < c.last <= m2.last. If no two of them do, then t must come before m2 for its
+// token, m2 before m and m before t for their times: the tokens are what is wrong.
+func (q *queue) pair(m, m2, c, t, t2 int) (*block, *block) {
+	candidates := []int{m, m2, c, t, t2}
 	candidates = slices.DeleteFunc(candidates, func(i int) bool { return i < 0 })
 	slices.Sort(candidates)
 	candidates = slices.Compact(candidates)
@@ -259,8 +264,8 @@ func (q *queue) pair(candidates ...int) (*block, *block) {
 			}
 		}
 	}
-	q.gone[candidates[0]] = true
-	return &q.blocks[candidates[0]], &q.blocks[candidates[1]]
+	q.gone[t] = true
+	return &q.blocks[m2], &q.blocks[t]
 }
 
 // worse returns which of two that clash to take away, so that one wrong grant is not

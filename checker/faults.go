@@ -29,7 +29,8 @@ type fault struct {
 	certainFrom, certainTo int64
 	healedAt               int64 // when it was gone at the latest, 0 if never
 	dropped                *int64
-	unhealed               bool // said to be
+	unhealed               bool  // said to be
+	step                   int64 // of a clock, ns; 0 if it is not known
 	// deferred is the grant under which a write was held back.
 	deferred grant
 }
@@ -95,7 +96,7 @@ func (f *fault) stage(e history.Event) {
 	if len(d.Peers) > 0 {
 		f.Peers = slices.Clone(d.Peers)
 	}
-	f.Since = max(f.Since, time.Duration(d.Since))
+	f.Since, f.step = max(f.Since, time.Duration(d.Since)), cmp.Or(d.Step, f.step)
 	if d.Dropped != nil {
 		f.dropped = d.Dropped
 	}
@@ -137,7 +138,7 @@ func (f *fault) hits(from, to int64) bool {
 // involves says whether a process was the target of the fault, or cut off by it.
 func (f *fault) involves(process string) bool {
 	return slices.Contains(f.Targets, process) ||
-		f.between() && slices.Contains(f.Peers, process)
+		f.separates() && slices.Contains(f.Peers, process)
 }
 
 // across returns the processes on the other side of a partition.

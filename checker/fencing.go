@@ -9,68 +9,89 @@ import (
 // tokenOrder is the class of tokens that did not increase.
 const tokenOrder = "token order"
 
-// fencingFaults finds tokens that did not increase. Two grants whose acquires
-// were open at the same time may be stamped in either order; equal tokens are
-// wrong in any case. Waiters in a queue are open at the same time as a rule: what
-// orders them is when their predecessor let go, and that is what conflicts know.
-func fencingFaults(r *run, conflicts incidents) incidents {
-	var found incidents
-	if !r.header.Tokens {
-		return found
-	}
-	for _, key := range r.keys {
-		r.fencingOf(r.byKey[key], &found)
-	}
-	for _, i := range conflicts.first() {
-		if !found.keys[i.Key] {
-			found.add(i.Key, i.From, func() Incident { return i })
-		}
-	}
-	return found
+// stamped is a grant with its token, and what is known of when it was in force: some
+// step of it was over at first, and some step began at last.
+type stamped struct {
+	*attempt
+	first, last int64
 }
 
-// fencingOf compares each grant with those that were complete before it was asked for.
-func (r *run) fencingOf(k *keyed, found *incidents) {
-	byDone := slices.DeleteFunc(slices.Clone(k.holds), func(a *attempt) bool { return a.token == 0 })
-	byInvoke := slices.Clone(byDone)
-	sorted(byInvoke, r.byInvocation)
-	var highest *attempt // of the grants that were complete before b was asked for
-	same := sameTokens(byDone)
-	complete := 0
-	for _, b := range byInvoke {
-		for complete < len(byDone) && byDone[complete].acquire.done < b.acquire.invoke {
-			if a := byDone[complete]; highest == nil || a.token > highest.token {
-				highest = a
-			}
-			complete++
-		}
-		twin := same[b.token]
-		if twin != nil {
-			same[b.token] = b
-		}
-		switch {
-		case highest != nil && highest.token > b.token:
-			r.fencingFault(highest, b, found)
-		case twin != nil && twin != b && !(r.header.Reentrant > 1 && twin.worker == b.worker):
-			r.fencingFault(twin, b, found)
+// before says that a was in force before b, and that nothing says the opposite, as of
+// two who held the lock at once.
+func (a stamped) before(b stamped) bool { return a.first < b.last && a.last <= b.first }
+
+// tokensOutOfOrder finds tokens that did not increase: each grant whose token is not
+// higher than that of a grant before it. One that was answered before another was asked
+// for was before it. Waiters in a queue are open at the same time as a rule; what orders
+// them is when their predecessor let go, which the steps of grants tell. Equal tokens
+// are wrong in any order. Blocks are nil for a key whose answers contradict the schema.
+func (r *run) tokensOutOfOrder(k *keyed, blocks []block, found *incidents) {
+	var byAnswer, bySteps []stamped
+	for _, h := range k.holds {
+		if h.token != 0 {
+			byAnswer = append(byAnswer, stamped{h, h.acquire.done, h.acquire.invoke})
 		}
 	}
-}
-
-// sameTokens returns for each token that was handed out more than once the first
-// grant that came with it.
-func sameTokens(holds []*attempt) map[uint64]*attempt {
-	byToken := slices.Clone(holds)
-	sorted(byToken, func(a, b *attempt) int {
-		return cmp.Or(cmp.Compare(a.token, b.token), cmp.Compare(a.acquire.invoke, b.acquire.invoke), cmp.Compare(a.grant, b.grant))
+	for i := range blocks {
+		if b := &blocks[i]; b.granted() && b.token != 0 {
+			bySteps = append(bySteps, stamped{b.attempt, b.first, b.last})
+		}
+	}
+	wrong := make(map[*attempt]bool)
+	r.compareTokens(byAnswer, wrong, found)
+	r.compareTokens(bySteps, wrong, found)
+	sorted(byAnswer, func(a, b stamped) int {
+		return cmp.Or(cmp.Compare(a.token, b.token), r.byInvocation(a.attempt, b.attempt))
 	})
-	same := make(map[uint64]*attempt)
-	for i := 1; i < len(byToken); i++ {
-		if a := byToken[i-1]; a.token == byToken[i].token && same[a.token] == nil {
-			same[a.token] = a
+	for i := 1; i < len(byAnswer); i++ {
+		a, b := byAnswer[i-1], byAnswer[i]
+		if a.token == b.token && r.mustExceed(b, a) && !wrong[a.attempt] && !wrong[b.attempt] {
+			wrong[b.attempt] = true
+			r.fencingFault(a.attempt, b.attempt, found)
 		}
 	}
-	return same
+}
+
+// compareTokens compares each grant with the two highest tokens of those before it; one
+// of them may be that of the worker itself, who took a reentrant lock again.
+func (r *run) compareTokens(all []stamped, wrong map[*attempt]bool, found *incidents) {
+	byFirst, byLast := slices.Clone(all), slices.Clone(all)
+	sorted(byFirst, func(a, b stamped) int {
+		return cmp.Or(cmp.Compare(a.first, b.first), r.byInvocation(a.attempt, b.attempt))
+	})
+	sorted(byLast, func(a, b stamped) int {
+		return cmp.Or(cmp.Compare(a.last, b.last), r.byInvocation(a.attempt, b.attempt))
+	})
+	var highest [2]stamped
+	next := 0
+	for _, b := range byFirst {
+		for ; next < len(byLast) && byLast[next].last <= b.first; next++ {
+			highest = withHighest(highest, byLast[next])
+		}
+		for _, a := range highest {
+			if a.attempt != nil && a.attempt != b.attempt && a.before(b) && r.mustExceed(b, a) && !wrong[b.attempt] {
+				wrong[b.attempt] = true
+				r.fencingFault(a.attempt, b.attempt, found)
+			}
+		}
+	}
+}
+
+func withHighest(highest [2]stamped, a stamped) [2]stamped {
+	switch {
+	case highest[0].attempt == nil || a.token > highest[0].token:
+		return [2]stamped{a, highest[0]}
+	case highest[1].attempt == nil || a.token > highest[1].token:
+		return [2]stamped{highest[0], a}
+	}
+	return highest
+}
+
+// mustExceed says that the token of b is wrong if a was before it. A worker that takes a
+// reentrant lock again is to get the same token.
+func (r *run) mustExceed(b, a stamped) bool {
+	again := r.header.Reentrant > 1 && a.worker == b.worker && a.token == b.token
+	return b.token <= a.token && !again
 }
 
 func (r *run) fencingFault(a, b *attempt, found *incidents) {

@@ -266,7 +266,7 @@ func partition(ops []porcupine.Operation) [][]porcupine.Operation {
 type opinion struct {
 	results   map[string]porcupine.CheckResult
 	conflicts incidents // all of them
-	tokens    incidents // those of the order of tokens
+	tokens    incidents // tokens that did not increase
 	malformed []string  // keys not judged
 	tooLong   []string  // keys that porcupine was not asked about
 	steps     int
@@ -296,6 +296,9 @@ func secondOpinion(r *run, limit time.Duration) opinion {
 		}
 		if !r.wellFormed(k) {
 			o.malformed = append(o.malformed, k.name)
+			if r.header.Tokens {
+				r.tokensOutOfOrder(k, nil, &o.tokens)
+			}
 			continue
 		}
 		steps := o.order(r, k)

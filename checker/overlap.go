@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"lockcheck/history"
 )
 
 // Classes of overlaps: the first differs between locks, the second is inherent
@@ -11,7 +13,13 @@ import (
 const (
 	BrokenPromise = "broken promise"
 	OutlivedLease = "outlived lease"
+	// Unclassified is that of a history whose lease is not known.
+	Unclassified = "overlap"
 )
+
+// leaseUnknown says that a history of others does not say how long a grant lasts: what
+// was promised, and what ended it, cannot be said.
+func leaseUnknown(h history.Header) bool { return h.Imported != "" && h.Lease <= 1 }
 
 // overlap is a time in which two processes believed to hold one key.
 type overlap struct {
@@ -62,21 +70,31 @@ func (r *run) overlap(a, b *attempt) overlap {
 	if min(a.deadline, b.deadline) > o.from {
 		o.class = BrokenPromise
 	}
-	// A grant that was already dead when it arrived is the older one, though
-	// its worker learned of it last.
+	if leaseUnknown(r.header) {
+		o.class = Unclassified
+	}
+	o.earlier, o.later = inOrder(a, b)
+	o.state = r.state(o.earlier, o.later)
+	return o
+}
+
+// inOrder returns the older of two grants first. One that was already dead when it
+// arrived is the older one, though its worker learned of it last.
+func inOrder(a, b *attempt) (earlier, later *attempt) {
+	if b.acquire.done < a.acquire.done {
+		a, b = b, a
+	}
 	if b.deadline < a.acquire.done {
 		a, b = b, a
 	}
-	o.earlier, o.later = a, b
-	o.state = r.state(a, b)
-	return o
+	return a, b
 }
 
 // state looks from the end of the earlier promise, or from the later grant if
 // that came first: a holder that slept through its deadline and woke up just
 // before somebody else was granted the lock was not a healthy one.
 func (r *run) state(earlier, later *attempt) holderState {
-	from, to := min(earlier.deadline, later.acquire.done), later.acquire.done
+	from, to := r.exposed(earlier, later)
 	w := r.byWorker[earlier.worker]
 	switch {
 	case len(meeting(w.stops, from, to)) > 0:
@@ -87,9 +105,13 @@ func (r *run) state(earlier, later *attempt) holderState {
 	return healthy
 }
 
-func (r *run) overlapIncident(o overlap, c cause) Incident {
+// exposed is the time to look at for what kept the earlier holder from noticing.
+func (r *run) exposed(earlier, later *attempt) (from, to int64) {
+	return min(earlier.deadline, later.acquire.done), later.acquire.done
+}
+
+func (r *run) overlapIncident(o overlap) Incident {
 	return Incident{
-		Cause: c.class, Why: r.tell(c, o.earlier, o.later),
 		Key: r.name(o.earlier.key), From: o.from, To: o.to, Class: o.class,
 		What:    r.describe(o),
 		Workers: r.nameAll(o.earlier.worker, o.later.worker),
@@ -101,6 +123,8 @@ func (r *run) overlapIncident(o overlap, c cause) Incident {
 func (r *run) describe(o overlap) string {
 	promise := "the lock had promised it to both"
 	switch {
+	case o.class == Unclassified:
+		promise = "its lease is not known"
 	case o.class == BrokenPromise:
 	case o.earlier.deadline < o.from:
 		promise = "its lease had run out " + dur(o.from-o.earlier.deadline) + " before"
@@ -126,9 +150,17 @@ func findOverlaps(r *run) together {
 		t.summary.add(o)
 		t.notices.add(o)
 		key := r.name(o.earlier.key)
+		if o.class == Unclassified {
+			t.incidents.add(key, o.from, func() Incident { return r.overlapIncident(o) })
+			continue
+		}
 		c := r.whyReplaced(o.earlier, o.later)
 		t.because(c.class)
-		t.incidents.add(key, o.from, func() Incident { return r.overlapIncident(o, c) })
+		t.incidents.add(key, o.from, func() Incident {
+			i := r.overlapIncident(o)
+			i.Cause, i.Why = c.class, r.tell(c, o.earlier, o.later)
+			return i
+		})
 		if _, seen := t.early[key]; !seen && r.beforeAnyEnd(o) {
 			t.early[key] = o
 		}
@@ -169,11 +201,14 @@ func (s *OverlapSummary) add(o overlap) {
 		all, broken = &s.EarlierCutOff, &s.BrokenCutOff
 	}
 	*all++
-	if o.class == BrokenPromise {
+	switch o.class {
+	case BrokenPromise:
 		s.BrokenPromises++
 		*broken++
-	} else {
+	case OutlivedLease:
 		s.OutlivedLeases++
+	default:
+		s.Unclassified++
 	}
 	length := time.Duration(o.to - o.from)
 	s.Longest = max(s.Longest, length)
@@ -187,6 +222,9 @@ func (s OverlapSummary) kinds() string {
 	}
 	if s.OutlivedLeases > 0 {
 		kinds = append(kinds, count(s.OutlivedLeases, "outlived lease", "outlived leases"))
+	}
+	if s.Unclassified > 0 {
+		kinds = append(kinds, fmt.Sprintf("%d of unknown kind", s.Unclassified))
 	}
 	return strings.Join(kinds, ", ")
 }

@@ -65,9 +65,10 @@ func (p Pool) LossPerFault() float64 { return float64(p.Lost) / float64(p.Faults
 
 // SameShare returns the probability of a difference at least as large as that between
 // k1 of n1 and k2 of n2 if both had the same share: Fisher's exact test, two-sided (R. A.
-// Fisher, 1922), which is right for small numbers too. It is 1 if either n is 0.
+// Fisher, 1922), which is right for small numbers too. It is 1 if either n is 0, or less
+// than what is counted of it.
 func SameShare(k1, n1, k2, n2 int64) float64 {
-	if n1 <= 0 || n2 <= 0 {
+	if n1 <= 0 || n2 <= 0 || k1 > n1 || k2 > n2 { // nothing that could be compared
 		return 1
 	}
 	k := k1 + k2

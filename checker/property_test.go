@@ -117,6 +117,11 @@ func TestCorrectLock(t *testing.T) {
 		if r.Overlaps.BrokenPromises > 0 {
 			t.Fatalf("seed %d: a correct lock broke a promise\n%s", seed, r.dump())
 		}
+		for _, p := range []Property{MutualExclusion, NoStaleWrite, NoLostUpdate} {
+			if r.of(p).Causes[CauseTwice] > 0 {
+				t.Fatalf("seed %d: a correct lock is said to have granted twice\n%s", seed, r.dump())
+			}
+		}
 		noBug(t, r)
 	}
 	if outlived < 100 {

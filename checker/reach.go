@@ -35,16 +35,16 @@ func (r *run) cutOffs(worker string) []span {
 	return togetherAtLeast(max(1, (len(servers)+1)/2), groups)
 }
 
-// between says whether the fault keeps nodes apart. Of one that only loses or delays
+// separates says whether the fault keeps nodes apart. Of one that only loses or delays
 // packets it is not known which: the worker may have been out of reach all the time,
 // and what happened then is not put down to its service.
-func (f *fault) between() bool { return f.does(history.Cuts) || f.does(history.Disturbs) }
+func (f *fault) separates() bool { return f.does(history.Cuts) || f.does(history.Disturbs) }
 
 // takes returns the processes that the fault puts out of reach of a worker.
 func (f *fault) takes(worker string) []string {
 	switch {
 	case !f.Applied:
-	case f.between() && f.involves(worker):
+	case f.separates() && f.involves(worker):
 		return f.across(worker)
 	case hitsProcesses(f.Kind) && f.certainTo != 0:
 		return f.Targets

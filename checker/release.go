@@ -28,7 +28,9 @@ func wrongReleases(r *run) incidents {
 			for _, other := range active {
 				if other.worker != a.worker && r.wronged(a, c, other) {
 					found.add(k.name, c.invoke, func() Incident { return r.wrongRelease(a, c, other) })
-					r.robbers[other] = a
+					if r.robbers[other] == nil { // releases are in order: the first one did it
+						r.robbers[other] = a
+					}
 				}
 			}
 		}

@@ -158,6 +158,8 @@ type NoticeSummary struct {
 type OverlapSummary struct {
 	BrokenPromises int64 `json:"broken_promises"`
 	OutlivedLeases int64 `json:"outlived_leases"`
+	// Unclassified are those of a history whose lease is not known.
+	Unclassified   int64 `json:"unclassified,omitempty"`
 	EarlierHealthy int64 `json:"earlier_healthy"`
 	EarlierPaused  int64 `json:"earlier_paused"`
 	EarlierCutOff  int64 `json:"earlier_cut_off"`
@@ -171,8 +173,8 @@ type OverlapSummary struct {
 	Sum     time.Duration `json:"sum_ns"`
 }
 
-// Total number of overlaps of both kinds.
-func (o OverlapSummary) Total() int64 { return o.BrokenPromises + o.OutlivedLeases }
+// Total number of overlaps of all kinds.
+func (o OverlapSummary) Total() int64 { return o.BrokenPromises + o.OutlivedLeases + o.Unclassified }
 
 // Count returns the overlaps of a class, BrokenPromise or OutlivedLease, in which
 // the earlier holder was healthy, paused or cut off; "" stands for any.
@@ -187,7 +189,7 @@ func (o OverlapSummary) Count(class, earlier string) int64 {
 	case BrokenPromise:
 		return broken
 	case OutlivedLease:
-		return all - broken
+		return all - broken - o.Unclassified
 	}
 	return 0
 }
@@ -208,8 +210,11 @@ func (o OverlapSummary) earlier(state holderState) (all, broken int64) {
 type UpdateSummary struct {
 	Acknowledged int64 `json:"acknowledged"`
 	Lost         int64 `json:"lost"`
-	Duplicated   int64 `json:"duplicated"`
-	Phantom      int64 `json:"phantom"`
+	// LossEvents is how many writes lost updates, each of them one or many; those that no
+	// write explains count one each.
+	LossEvents int64 `json:"loss_events"`
+	Duplicated int64 `json:"duplicated"`
+	Phantom    int64 `json:"phantom"`
 	// LostLow and LostHigh bound the share of lost updates: 95 % Wilson interval.
 	LostLow  float64 `json:"lost_low"`
 	LostHigh float64 `json:"lost_high"`

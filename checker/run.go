@@ -104,6 +104,7 @@ type attempt struct {
 // rare is what most attempts lack.
 type rare struct {
 	renewals []*renewal
+	renewed  int64   // when the last renewal that was acknowledged was asked for, 0 for none
 	releases []*call // after the first one
 	lost     []notice
 }
@@ -215,10 +216,8 @@ func (a *attempt) leaseEnd(lease time.Duration) int64 {
 		return math.MaxInt64
 	}
 	end := a.acquire.invoke
-	for _, c := range a.renewals() {
-		if c.ok() {
-			end = max(end, c.invoke)
-		}
+	if a.rare != nil {
+		end = max(end, a.rare.renewed)
 	}
 	return later(end, lease)
 }

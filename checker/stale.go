@@ -43,8 +43,9 @@ func staleWrites(r *run) incidents {
 
 func (r *run) staleWrite(e *access, a, latest *attempt, c cause) Incident {
 	key := r.name(a.key)
+	earlier, later := inOrder(a, latest)
 	return Incident{
-		Cause: c.class, Why: r.tell(c, a, latest),
+		Cause: c.class, Why: r.tell(c, earlier, later),
 		Key: key, From: e.time, To: e.time, Class: "stale write",
 		What: fmt.Sprintf("the resource accepted a write to %s from %s, %s after %s had been granted the lock and used it",
 			key, r.name(a.worker), dur(max(0, e.time-latest.acquire.done)), r.name(latest.worker)),

@@ -83,13 +83,15 @@ func (u *updates) set(r *run, k *keyed) error {
 		}
 	}
 	slices.Sort(present)
+	var lost []*access
 	for w := range k.acknowledged {
 		u.Acknowledged++
 		if _, there := slices.BinarySearch(present, w.element); !there {
-			u.Lost++
-			u.lose(r, k, w)
+			lost = append(lost, w)
 		}
 	}
+	u.Lost += int64(len(lost))
+	u.lose(r, k, lost)
 	for i := 0; i < len(present); {
 		x, n := present[i], 1
 		for i+n < len(present) && present[i+n] == x {
@@ -98,29 +100,37 @@ func (u *updates) set(r *run, k *keyed) error {
 		i += n
 		if n > 1 {
 			u.Duplicated++
-			u.found(k, x, "duplicated", fmt.Sprintf("element %d is in the final state of %s %s", x, k.name, times(n)))
+			u.found(k, x, "duplicated", "element %d is in the final state of %s %s", x, k.name, times(n))
 		}
 		if _, tried := slices.BinarySearch(k.asked, x); !tried {
 			u.Phantom++
-			u.found(k, x, "phantom", fmt.Sprintf("element %d is in the final state of %s, though nobody tried to write it", x, k.name))
+			u.found(k, x, "phantom", "element %d is in the final state of %s, though nobody tried to write it", x, k.name)
 		}
 	}
 	return nil
 }
 
-// lose records that an update was lost.
-func (u *updates) lose(r *run, k *keyed, w *access) {
-	by, c := k.overwriter(w), cause{class: CauseUnexplained}
-	if by != nil {
-		c = r.whyOverwritten(w, by)
+// lose records updates that were lost, in true order.
+func (u *updates) lose(r *run, k *keyed, lost []*access) {
+	var last *access
+	for i, by := range k.overwriters(lost) {
+		w, c := lost[i], cause{class: CauseUnexplained}
+		if by != nil && !leaseUnknown(r.header) {
+			c = r.whyOverwritten(w, by)
+		}
+		// One write that loses many updates comes after all of them.
+		if by == nil || by != last {
+			u.LossEvents++
+		}
+		last = by
+		u.because(c.class)
+		u.incidents.add(k.name, w.time, func() Incident { return r.lostUpdate(k, w, by, c) })
 	}
-	u.because(c.class)
-	u.incidents.add(k.name, w.time, func() Incident { return r.lostUpdate(k, w, by, c) })
 }
 
-func (u *updates) found(k *keyed, element int64, class, what string) {
+func (u *updates) found(k *keyed, element int64, class, what string, args ...any) {
 	u.incidents.add(k.name, k.final.Time, func() Incident {
-		return Incident{Key: k.name, From: k.final.Time, Element: element, Class: class, What: what}
+		return Incident{Key: k.name, From: k.final.Time, Element: element, Class: class, What: fmt.Sprintf(what, args...)}
 	})
 }
 
@@ -144,15 +154,13 @@ func (u *updates) counter(r *run, k *keyed) error {
 	lost := max(0, acknowledged-max(0, value))
 	u.Lost += lost
 	gone := k.overwritten()
-	for _, w := range gone[:min(lost, int64(len(gone)))] {
-		u.lose(r, k, w)
-	}
+	u.lose(r, k, gone[:min(lost, int64(len(gone)))])
 	if rest := lost - int64(len(gone)); rest > 0 {
-		u.found(k, 0, "lost", fmt.Sprintf("%s counts %d after %s; no write explains the loss of %d", k.name, value, count(acknowledged, "increment", "increments"), rest))
+		u.found(k, 0, "lost", "%s counts %d after %s; no write explains the loss of %d", k.name, value, count(acknowledged, "increment", "increments"), rest)
 	}
 	if more := value - int64(len(k.asked)); more > 0 {
 		u.Phantom += more
-		u.found(k, 0, "phantom", fmt.Sprintf("%s counts %d, %d more than anybody tried to add", k.name, value, more))
+		u.found(k, 0, "phantom", "%s counts %d, %d more than anybody tried to add", k.name, value, more)
 	}
 	return nil
 }
@@ -199,9 +207,7 @@ func (r *run) lostUpdate(k *keyed, w, by *access, c cause) Incident {
 	}
 	i.Faults = r.inForce(w.time, i.To)
 	if a, b := r.attempt(w.grant), r.holderBehind(by); c.class != CauseUnexplained {
-		if b.acquire.done < a.acquire.done {
-			a, b = b, a
-		}
+		a, b = inOrder(a, b)
 		i.Why = r.tell(c, a, b)
 	}
 	return i
@@ -215,15 +221,32 @@ func (r *run) holderBehind(e *access) *attempt {
 	return r.attempt(e.grant)
 }
 
-// overwriter is the first later write that was computed without w, nil if there is none.
-func (k *keyed) overwriter(w *access) *access {
-	first := sort.Search(len(k.accesses), func(i int) bool { return k.accesses[i].seq > w.seq })
-	for i := first; i < len(k.accesses); i++ {
-		if e := &k.accesses[i]; e.write && !e.refused && e.element != 0 && e.base < w.version {
-			return e
+// overwriters returns for each of some accepted updates, in true order, the first later
+// one that was computed without it, nil if there is none.
+func (k *keyed) overwriters(lost []*access) []*access {
+	found := make([]*access, len(lost))
+	// Later updates that none in between has an older base than, the nearest last: their
+	// bases rise.
+	var later []*access
+	at := len(lost) - 1
+	for i := len(k.accesses) - 1; i >= 0 && at >= 0; i-- {
+		e := &k.accesses[i]
+		if e == lost[at] {
+			n := sort.Search(len(later), func(i int) bool { return later[i].base >= e.version })
+			if n > 0 {
+				found[at] = later[n-1]
+			}
+			at--
 		}
+		if !e.write || e.refused || e.element == 0 {
+			continue
+		}
+		for len(later) > 0 && later[len(later)-1].base >= e.base {
+			later = later[:len(later)-1]
+		}
+		later = append(later, e)
 	}
-	return nil
+	return found
 }
 
 func (u *updates) bad() int64 { return u.Lost + u.Duplicated + u.Phantom }

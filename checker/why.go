@@ -36,7 +36,7 @@ type cause struct {
 // whyReplaced explains how b can have been granted the lock that a, who was granted it
 // before, still took for its own.
 func (r *run) whyReplaced(a, b *attempt) cause {
-	began, granted := a.acquire.done, b.acquire.done
+	granted := b.acquire.done
 	w := r.byWorker[a.worker]
 	if a.dead || b.dead {
 		return cause{class: CauseDeadGrant}
@@ -44,12 +44,16 @@ func (r *run) whyReplaced(a, b *attempt) cause {
 	if robber := r.robbers[a]; robber != nil && robber.released().invoke <= granted {
 		return cause{class: CauseRobbed}
 	}
+	from, to := r.exposed(a, b)
+	if r.header.Lease == 0 { // a connection that is cut off ends, some time
+		from = min(a.acquire.done, to)
+	}
 	ended := r.canHaveEnded(a) <= granted
-	stops, cuts := meeting(w.stops, began, granted), meeting(w.cutOffs, began, granted)
+	stops, cuts := meeting(w.stops, from, to), meeting(w.cutOffs, from, to)
 	switch {
 	case ended && len(stops) > 0:
 		return cause{class: CausePaused, span: stops[0]}
-	case len(cuts) > 0 && (ended || r.header.Lease == 0): // a connection that is cut off ends
+	case len(cuts) > 0 && (ended || r.header.Lease == 0):
 		return cause{class: CauseCutOff, span: cuts[0]}
 	case ended && !r.header.Session:
 		if f := r.deferral(a); f != nil {
@@ -61,22 +65,31 @@ func (r *run) whyReplaced(a, b *attempt) cause {
 }
 
 // canHaveEnded is the earliest time at which the service may have ended a grant by
-// itself. Of a session only its promise is known.
+// itself, whatever it answered to a release later on. Of a session only its promise is
+// known.
 func (r *run) canHaveEnded(a *attempt) int64 {
 	if r.header.Session && a.until == 0 {
 		return a.deadline
 	}
-	return a.serviceEnd(r.header.Lease)
+	lease := r.header.Lease
+	if lease == 0 {
+		return a.serviceEnd(lease)
+	}
+	return min(a.serviceEnd(lease), a.leaseEnd(lease)-clockAllowance(lease))
 }
 
 // endedEarly looks for a fault of the servers while a held the lock.
 func (r *run) endedEarly(a, b *attempt) cause {
 	from, to := a.acquire.invoke, b.acquire.done
+	for i := range r.faults {
+		if f := &r.faults[i]; f.hastened(from, to) && r.onServers(f) {
+			return cause{class: CauseClock, fault: f}
+		}
+	}
 	for _, c := range []struct {
 		class string
 		harms []history.Harm
 	}{
-		{CauseClock, []history.Harm{history.Steps}},
 		{CauseServerLost, []history.Harm{history.Ends}},
 		{CauseServerFault, []history.Harm{history.Stops, history.Cuts, history.Disturbs}},
 	} {
@@ -94,9 +107,29 @@ func (r *run) endedEarly(a, b *attempt) cause {
 	return cause{class: CauseTwice}
 }
 
+// hastened says whether a fault may have moved a clock forward in a time: when it
+// came, or, if it had moved it back, when it went. A clock that is merely wrong ends no
+// lease early.
+func (f *fault) hastened(from, to int64) bool {
+	if !f.does(history.Steps) || !f.hits(from, to) {
+		return false
+	}
+	came := f.Begin <= to && f.certainFrom >= from
+	went := f.certainTo != 0 && f.certainTo <= to && f.End >= from
+	switch {
+	case f.Kind == history.ClockStrobe:
+		return true
+	case f.step > 0:
+		return came
+	case f.step < 0:
+		return went
+	}
+	return came || went
+}
+
 func (r *run) onServers(f *fault) bool {
 	server := func(name string) bool { return slices.Contains(r.header.Servers, name) }
-	return slices.ContainsFunc(f.Targets, server) || f.between() && slices.ContainsFunc(f.Peers, server)
+	return slices.ContainsFunc(f.Targets, server) || f.separates() && slices.ContainsFunc(f.Peers, server)
 }
 
 // whyOverwritten explains how the accesses of two grants came to mix: first is the one
@@ -106,14 +139,12 @@ func (r *run) whyOverwritten(first, second *access) cause {
 	if a == nil || b == nil || !a.granted() || !b.granted() || a.worker == b.worker {
 		return cause{class: CauseUnexplained}
 	}
-	late := second
-	if b.acquire.done < a.acquire.done {
-		a, b = b, a
-	} else {
-		late = first
+	late := first // the access of the earlier holder
+	if earlier, later := inOrder(a, b); earlier != a {
+		a, b, late = earlier, later, second
 	}
-	switch { // late is the access of a, the earlier holder
-	case late.time > a.holdEnd:
+	switch {
+	case late.write && late.time > a.holdEnd:
 		return cause{class: CauseInFlight, fault: r.deferral(a)}
 	case a.holdEnd > b.acquire.done:
 		return r.whyReplaced(a, b)
@@ -136,7 +167,7 @@ func (r *run) tell(c cause, a, b *attempt) string {
 	holder, next, key := r.name(a.worker), r.name(b.worker), r.name(a.key)
 	text := fmt.Sprintf("%s was granted %s at %s%s", holder, key, r.at(a.acquire.done), withToken(a))
 	if b.acquire.done < a.acquire.done {
-		text += " (its answer came late)"
+		text += ", by an answer that came late"
 	}
 	end := r.canHaveEnded(a)
 	switch c.class {

@@ -43,12 +43,25 @@ func TestWhy(t *testing.T) {
 			try("w2", "b", 30, 31, history.Event{Type: history.OK, Dead: true}).release("b", 40, 41).release("a", 50, 51)},
 		{"released by another", CauseRobbed, "w3 released it at 120 ms, though it was not its own", newScript().try("w3", "x", 1, 2, history.Event{Type: history.OK}).
 			lost("x", 105, "service").acquire("w1", "a", 109, 110).release("x", 121, 122).acquire("w2", "b", 130, 131).release("b", 140, 141).release("a", 150, 151)},
-		{"granted twice", CauseTwice, "nothing can have ended that grant at all", early()},
+		{"granted twice", CauseTwice, "nothing can have ended that grant before 97 ms", early()},
 		{"the clock of the server", CauseClock, "fault f1 (clock of n1) was in force", early().fault(of(history.Clock, "n1"), 20, 300)},
 		{"the server killed", CauseServerLost, "fault f1 (kill of n1) was in force", early().fault(of(history.Kill, "n1"), 20, 25)},
 		{"a worker killed", CauseTwice, "", early().fault(of(history.Kill, "w4"), 20, 25)},
 		{"the server paused", CauseServerFault, "fault f1 (pause of n1) was in force", early().fault(of(history.Pause, "n1"), 20, 25)},
 		{"the server paused before", CauseTwice, "", early().fault(of(history.Pause, "n1"), 2, 5)},
+		{"paused long before its lease ran out", CauseOutlasted, "", late().pause("f1", 20, 25, "w1")},
+		{"paused, and a release that was accepted too late", CausePaused, "its lease can have run out at 97 ms", newScript().acquire("w1", "a", 10, 11).
+			acquire("w2", "b", 120, 121).release("a", 150, 151).notHeld("b", 160, 161).pause("f1", 20, 148, "w1")},
+		{"paused before its answer came", CausePaused, "by an answer that came late", newScript().try("w1", "a", 10, 151, history.Event{Type: history.OK, Until: ms(110)}).
+			notHeld("a", 160, 161).acquire("w2", "b", 120, 121).release("b", 180, 181).pause("f1", 15, 148, "w1")},
+		{"released by two others, one after the other", CauseRobbed, "w3 released it at", newScript().with(func(h *history.Header) { h.Workers = append(h.Workers, "w5") }).
+			try("w3", "x", 1, 2, history.Event{Type: history.OK}).lost("x", 5, "service").try("w4", "y", 6, 7, history.Event{Type: history.OK}).lost("y", 8, "service").
+			acquire("w1", "a", 9, 10).release("x", 50, 51).acquire("w2", "b", 60, 61).release("y", 70, 71).release("b", 80, 81).release("a", 85, 86)},
+		{"a clock that was merely wrong", CauseTwice, "", newScript().acquire("w1", "a", 110, 111).acquire("w2", "b", 130, 131).release("b", 140, 141).release("a", 150, 151).
+			fault(of(history.Clock, "n1"), 20, 300)},
+		{"a clock that was moved back", CauseTwice, "", early().fault(history.Fault{ID: "f1", Kind: history.Clock, Targets: []string{"n1"}, Step: -1e9}, 20, 300)},
+		{"a clock that was moved back before, and forward now", CauseClock, "", newScript().acquire("w1", "a", 110, 111).acquire("w2", "b", 130, 131).release("b", 140, 141).
+			release("a", 150, 151).fault(history.Fault{ID: "f1", Kind: history.Clock, Targets: []string{"n1"}, Step: -1e9}, 20, 120)},
 		{"a session of a paused holder", CausePaused, "", session(newScript()).then(held("w1", "a", 10, 150)).then(held("w2", "b", 120, 140)).pause("f1", 20, 148, "w1")},
 		{"a session that ended by itself", CauseUnexplained, "nothing in the record says why", session(newScript()).
 			try("w1", "a", 10, 11, history.Event{Type: history.OK}).then(held("w2", "b", 120, 140)).notHeld("a", 150, 151)},

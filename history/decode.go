@@ -16,8 +16,11 @@ type decoder struct {
 	known map[string]string
 }
 
-// maxKnown bounds what a decoder remembers.
-const maxKnown = 1 << 16
+// maxKnown and maxLength bound what a decoder remembers.
+const (
+	maxKnown  = 1 << 16
+	maxLength = 64
+)
 
 func newDecoder() *decoder { return &decoder{known: make(map[string]string)} }
 
@@ -120,7 +123,7 @@ func (d *decoder) string(into *string, text []byte) ([]byte, bool) {
 	known, seen := d.known[string(s)]
 	if !seen {
 		known = string(s)
-		if len(d.known) < maxKnown {
+		if len(d.known) < maxKnown && len(s) <= maxLength {
 			d.known[known] = known
 		}
 	}

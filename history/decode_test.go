@@ -3,7 +3,9 @@ package history
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"reflect"
 	"strings"
@@ -132,3 +134,34 @@ func BenchmarkDecode(b *testing.B) {
 		})
 	}
 }
+
+// TestEachOfPipe: events arrive as they are written, not when a block is full, and an
+// error of the caller ends the reading though the input is still open.
+func TestEachOfPipe(t *testing.T) {
+	in, out := io.Pipe()
+	defer out.Close()
+	go func() { _, _ = io.WriteString(out, head+typical[0]+"\n") }()
+	reader, err := NewReader(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	enough := errors.New("enough")
+	if err := reader.Each(func(*Event) error { return enough }); !errors.Is(err, enough) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestTruncatedStream: an input that was cut off on its way is an error, wherever it was.
+func TestTruncatedStream(t *testing.T) {
+	for _, n := range []int{0, 3, 5000} {
+		text := head + strings.Repeat(typical[0]+"\n", n)
+		_, err := ReadAll(io.MultiReader(strings.NewReader(text), cutStream{}))
+		if !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("after %d events: %v", n, err)
+		}
+	}
+}
+
+type cutStream struct{}
+
+func (cutStream) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }

@@ -1,6 +1,9 @@
 package history
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"math"
+)
 
 // Name is a string that Names knows by a number. Zero is the empty string.
 type Name uint32
@@ -30,6 +33,10 @@ func (n *Names) Of(s string) Name {
 		return n.slots[slot]
 	}
 	name := Name(len(n.ends))
+	if uint64(len(n.text)+len(s)) > math.MaxUint32 {
+		// Some three hundred million grants: what it would say of them would be wrong.
+		panic("history: more than 4 GiB of names")
+	}
 	n.text = append(n.text, s...)
 	n.ends = append(n.ends, uint32(len(n.text)))
 	n.slots[slot] = name

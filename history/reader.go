@@ -83,25 +83,25 @@ type block struct {
 
 // Each calls f with all events in order, until the first error, and returns that.
 // The event is only valid until f returns. A malformed line is a *SyntaxError,
-// unless it is the last one and has no newline. It can be called once.
+// unless it is the last one and has no newline. It can be called once. After an error
+// of f the input may be read once more.
 func (r *Reader) Each(f func(*Event) error) error {
 	// Decoding is most of the work: blocks are decoded side by side and handed on in
 	// their order.
 	todo, inOrder := make(chan *block), make(chan *block, 2*runtime.GOMAXPROCS(0))
 	stop := make(chan struct{})
 	free := sync.Pool{New: func() any { return new(block) }}
-	var wg sync.WaitGroup
-	defer wg.Wait()
 	defer close(stop)
-	wg.Go(func() { r.split(&free, todo, inOrder, stop) })
+	// Nobody waits for it: the input may never give anything again.
+	go r.split(&free, todo, inOrder, stop)
 	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
+		go func() {
 			d := newDecoder()
 			for b := range todo {
 				b.decode(d)
 				close(b.done)
 			}
-		})
+		}()
 	}
 	for b := range inOrder {
 		<-b.done
@@ -117,7 +117,7 @@ func (r *Reader) Each(f func(*Event) error) error {
 			return b.bad
 		}
 		if b.read != nil {
-			if errors.Is(b.read, io.EOF) {
+			if b.read == io.EOF {
 				return nil
 			}
 			return b.read
@@ -152,30 +152,23 @@ func (r *Reader) split(free *sync.Pool, todo, inOrder chan<- *block, stop <-chan
 	}
 }
 
-// fill reads about blockSize and then to the end of the line.
+// fill reads what there is, up to blockSize, and then to the end of the line.
 func (b *block) fill(in *bufio.Reader) {
 	if cap(b.text) < blockSize {
 		b.text = make([]byte, 0, 2*blockSize)
 	}
-	b.text = b.text[:blockSize]
-	n, err := io.ReadFull(in, b.text)
+	n, err := in.Read(b.text[:blockSize])
 	b.text = b.text[:n]
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = io.EOF
-	}
-	for err == nil {
+	for err == nil && !bytes.HasSuffix(b.text, []byte("\n")) {
 		var part []byte
 		part, err = in.ReadSlice('\n')
 		b.text = append(b.text, part...)
-		if err == nil {
-			break
-		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			err = nil
 		}
 	}
 	b.read = err
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil && err != io.EOF {
 		b.read = fmt.Errorf("history: line %d: %w", b.line+bytes.Count(b.text, []byte("\n")), err)
 	}
 }
@@ -192,7 +185,7 @@ func (b *block) decode(d *decoder) {
 		}
 		b.events = b.events[:len(b.events)-1]
 		if !whole { // the end of what could be read
-			b.cut = errors.Is(b.read, io.EOF)
+			b.cut = b.read == io.EOF
 			return
 		}
 		b.bad = &SyntaxError{Line: b.line + len(b.events), Reason: err.Error()}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lockcheck/checker"
 	"lockcheck/harness"
 	"lockcheck/history/jepsen"
 	"lockcheck/reports"
@@ -35,7 +36,7 @@ A history that a killed run left is accepted up to where it was cut off. In the
 folder of a run its reports are written again.
 
 With two runs, also say whether they differ by more than chance; the exit code is
-then 1 if the second is worse, whatever their verdicts.
+then 1 if the second is worse, else that of a run that is undecided or broken, else 0.
 
 A history of Jepsen is judged by the same checkers: a test of a lock
 (:f :acquire and :release) or of a set (:f :add and :read).
@@ -91,22 +92,24 @@ func (f analyzeFlags) check(args []string) error {
 const collectAt = 25
 
 func (s *system) analyze(f analyzeFlags, paths []string) error {
-	debug.SetGCPercent(collectAt)
+	if s.env("GOGC") == "" {
+		debug.SetGCPercent(collectAt)
+	}
 	if f.export != "" {
 		return harness.ExportJepsen(paths[0], s.stdout)
 	}
-	var all []harness.Judgement
+	var all []checker.Results
 	for _, path := range paths {
 		judgement, err := s.judge(f, path)
 		if err != nil {
 			return err
 		}
-		all = append(all, judgement)
+		all = append(all, judgement.Results)
 	}
 	if len(all) == 1 {
-		return codeOnly(verdictCode(all[0].Results.Verdict))
+		return codeOnly(verdictCode(all[0].Verdict))
 	}
-	differences := reports.Differences(all[0].Results, all[1].Results)
+	differences := reports.Differences(all[0], all[1])
 	if err := reports.Compared(s.stdout, differences, reports.TerminalOptions{Width: s.width, Color: s.color(s.terminal)}); err != nil {
 		return err
 	}
@@ -115,7 +118,13 @@ func (s *system) analyze(f analyzeFlags, paths []string) error {
 			return codeOnly(exitViolation)
 		}
 	}
-	return nil
+	code := exitOK
+	for _, r := range all {
+		if r.Verdict != checker.Violation { // which is what was compared
+			code = exitCode(moreTelling(codeOnly(code), codeOnly(verdictCode(r.Verdict))))
+		}
+	}
+	return codeOnly(code)
 }
 
 // judge judges one history and reports it.

@@ -1,7 +1,7 @@
 // Command bench measures how fast lockcheck judges histories, and in how much memory:
 // it writes synthetic ones, has them judged from disk by the binary that users run, and
 // prints one line each. An operation is an invocation and its completion. The figures
-// of the last run are in docs/speed.md.
+// of the last run are in docs/trust.md.
 package main
 
 import (

@@ -1,7 +1,8 @@
 // Command zoo tests lockcheck itself: it runs variants of the embedded lock, most of
 // them wrong on purpose, under every fault that an embedded lock can have, and prints
-// whether each was found guilty of what it does, and of nothing else. The last table is
-// in docs/zoo.md.
+// whether each wrong one was found guilty of what it does, and each right one of nothing.
+// The last table is
+// in docs/trust.md.
 package main
 
 import (
@@ -76,14 +77,14 @@ func (z *zoo) run(out io.Writer, only string, correct, wrong int) (err error) {
 		}
 		fmt.Fprintf(os.Stderr, "%-20s %s %s\n", a.name, t, strings.Join(t.words, "; "))
 	}
-	print(out, tallies)
+	table(out, tallies)
 	if bad > 0 {
 		return fmt.Errorf("%d of %d variants were not judged as they should be", bad, len(tallies))
 	}
 	return nil
 }
 
-func print(out io.Writer, tallies []*tally) {
+func table(out io.Writer, tallies []*tally) {
 	fmt.Fprintf(out, "| variant | what it does | to be found guilty of | as expected | longest run |\n| --- | --- | --- | --- | --- |\n")
 	for _, t := range tallies {
 		guilty := string(t.guilty)

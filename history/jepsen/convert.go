@@ -19,13 +19,22 @@ type converter struct {
 	shift  int64 // of times
 	last   map[int64]int64
 	ops    int64
-	open   map[int64]history.Event // by process
-	grants map[int64]grant         // the last attempt of each process
-	held   map[int64][]grant       // attempts of each process that it did not release
-	counts map[int64]int           // attempts of each process
+	open   map[int64]begun   // by process
+	grants map[int64]grant   // the last attempt of each process
+	held   map[int64][]grant // attempts of each process that it did not release
+	counts map[int64]int     // attempts of each process
 	seq    int64
 	raised int64 // of elements, so that none is 0
 	final  *history.Event
+	// reading is where the read that gives the final state begins; 0 for none.
+	reading int
+	late    int // adds that were acknowledged after that, and are not judged
+}
+
+// begun is an operation that is open.
+type begun struct {
+	history.Event
+	f edn.Keyword
 }
 
 // grant is an attempt to acquire a key.
@@ -37,12 +46,18 @@ func newConverter(ops []operation, o Options) *converter {
 			Format: history.Format, Schema: history.SchemaVersion, Run: "imported", Workload: "mutex", Guard: "none",
 			Permits: o.Permits, Reentrant: o.Reentrant, Imported: "jepsen", Parameters: make(map[string]string),
 		}},
-		lease: o.Lease, last: make(map[int64]int64), open: make(map[int64]history.Event),
+		lease: o.Lease, last: make(map[int64]int64), open: make(map[int64]begun),
 		grants: make(map[int64]grant), held: make(map[int64][]grant), counts: make(map[int64]int),
 	}
 	first := int64(1)
-	seen := make(map[int64]bool)
+	seen, reads := make(map[int64]bool), make(map[int64]int)
 	for _, op := range ops {
+		switch {
+		case op.f == "read" && op.kind == "invoke":
+			reads[op.process] = op.line
+		case op.f == "read" && op.kind == "ok":
+			c.reading = reads[op.process]
+		}
 		first = min(first, op.time)
 		seen[op.process] = true
 		switch op.f {
@@ -87,20 +102,24 @@ func (c *converter) add(op operation) error {
 	begun, isOpen := c.open[op.process]
 	switch {
 	case op.kind == "invoke" && isOpen:
-		return &FormatError{op.line, fmt.Sprintf("process %d invokes :%s while its :%s is open", op.process, op.f, begun.F)}
+		return &FormatError{op.line, fmt.Sprintf("process %d invokes :%s while its :%s is open", op.process, op.f, begun.f)}
 	case op.kind == "invoke":
 		return c.invoke(op, e)
-	case !isOpen && op.f == "release" && c.grants[op.process] == grant{}:
-		return nil // it belonged to nothing
-	case !isOpen && op.f == "read":
-		return c.read(op, e)
-	case !isOpen:
-		return &FormatError{op.line, fmt.Sprintf("process %d completes :%s, which it never invoked", op.process, op.f)}
+	case !isOpen || begun.f != op.f:
+		return &FormatError{op.line, fmt.Sprintf("process %d completes :%s, which it did not invoke", op.process, op.f)}
 	}
 	delete(c.open, op.process)
+	switch {
+	case op.f == "read":
+		return c.read(op, e)
+	case begun.Grant == "": // the release of what was never asked for
+		return nil
+	}
 	e.F, e.Op, e.Key, e.Grant, e.Element, e.Token = begun.F, begun.Op, begun.Key, begun.Grant, begun.Element, fence(op.value)
 	e.Type = map[edn.Keyword]history.Type{"ok": history.OK, "fail": history.Fail, "info": history.Info}[op.kind]
 	switch {
+	case e.F == history.Write && e.Type == history.OK && c.reading != 0 && op.line > c.reading:
+		c.late++ // the read may rightly not have seen it
 	case e.F == history.Write && e.Type == history.OK:
 		c.accept(e)
 	case e.F == history.Acquire && e.Type == history.Fail:
@@ -115,19 +134,19 @@ func (c *converter) add(op operation) error {
 func (c *converter) invoke(op operation, e history.Event) error {
 	switch op.f {
 	case "read": // of a set; what counts is what it returns
+		c.open[op.process] = begun{e, op.f}
 		return nil
 	case "acquire":
 		c.counts[op.process]++
-		c.grants[op.process] = grant{named(op.value), fmt.Sprintf("%s-%d", e.Process, c.counts[op.process])}
+		key, _ := keyOf(op.value)
+		c.grants[op.process] = grant{cmp.Or(key, usualKey), fmt.Sprintf("%s-%d", e.Process, c.counts[op.process])}
 		c.held[op.process] = append(c.held[op.process], c.grants[op.process])
 		e.F, e.Grant, e.Key = history.Acquire, c.grants[op.process].id, c.grants[op.process].key
 	case "release":
-		last, asked := c.grants[op.process]
-		if !asked { // there is nothing to judge
-			return nil
-		}
-		if held := c.held[op.process]; len(held) > 0 {
-			last, c.held[op.process] = held[len(held)-1], held[:len(held)-1]
+		last, err := c.released(op)
+		if err != nil || last == (grant{}) { // there is nothing to judge
+			c.open[op.process] = begun{e, op.f}
+			return err
 		}
 		e.F, e.Grant, e.Key = history.Release, last.id, last.key
 	case "add":
@@ -139,9 +158,30 @@ func (c *converter) invoke(op operation, e history.Event) error {
 	}
 	c.ops++
 	e.Type, e.Op = history.Invoke, c.ops
-	c.open[op.process] = e
+	c.open[op.process] = begun{e, op.f}
 	c.event(e)
 	return nil
+}
+
+// released is the attempt that a release is about: the last one that is not released of
+// the key that it names, or of the only key that there is; else the last of all, which is
+// then released again. It is none for a process that never asked.
+func (c *converter) released(op operation) (grant, error) {
+	held := c.held[op.process]
+	key, named := keyOf(op.value)
+	for i, g := range slices.Backward(held) {
+		switch {
+		case !named && g.key != held[0].key:
+			return grant{}, &FormatError{op.line, fmt.Sprintf("process %d holds several keys, and its :release names none", op.process)}
+		case !named || g.key == key:
+			c.held[op.process] = slices.Delete(held, i, i+1)
+			return g, nil
+		}
+	}
+	if last := c.grants[op.process]; !named || last.key == key {
+		return last, nil
+	}
+	return grant{}, nil
 }
 
 // accept is the access at the resource that an acknowledged add must have been. Which
@@ -221,11 +261,11 @@ func fence(value any) uint64 {
 	return uint64(token)
 }
 
-// named is the key that the value of an operation names, else the usual one.
-func named(value any) string {
+// keyOf is the key that the value of an operation names, if it does.
+func keyOf(value any) (key string, named bool) {
 	fields, _ := value.(map[any]any)
-	name, _ := fields[edn.Keyword("key")].(string)
-	return cmp.Or(name, usualKey)
+	key, _ = fields[edn.Keyword("key")].(string)
+	return key, key != ""
 }
 
 func (c *converter) event(e history.Event) {
@@ -247,6 +287,9 @@ func (c *converter) finish() *history.History {
 	end := int64(1)
 	for _, e := range c.h.Events {
 		end = max(end, e.Time)
+	}
+	if c.late > 0 {
+		c.h.Header.Parameters["not judged"] = fmt.Sprintf("%d adds that were acknowledged after the last read had begun", c.late)
 	}
 	if c.final != nil {
 		c.final.Time = max(c.final.Time, end)

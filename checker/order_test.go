@@ -1,0 +1,159 @@
+package checker
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"lockcheck/history"
+)
+
+// tokenScript hands out tokens.
+func tokenScript() *script {
+	return newScript().with(func(h *history.Header) { h.Tokens = true })
+}
+
+// TestTokenBehindAnError: a grant that is wrong in another way does not hide that the
+// tokens of others contradict each other.
+func TestTokenBehindAnError(t *testing.T) {
+	s := tokenScript().
+		acquireToken("w1", "b", 10, 20, 5).release("b", 21, 22).
+		try("w2", "x", 12, 60, history.Event{Type: history.Info, Error: "timeout"}).
+		busy("w4", "y", 20.2, 20.5, "x").
+		acquireToken("w3", "d", 15, 40, 3).release("d", 50, 51).
+		write("b", 20.5, 1, 0, 1).write("d", 45, 2, 1, 2).final("k0", "[1,2]").end()
+	want(t, s.check(t), FencingOrder, Violation, 1)
+}
+
+// TestTokensCounted: each grant with a wrong token counts once, on however many keys.
+func TestTokensCounted(t *testing.T) {
+	queue := tokenScript()
+	queue.header.Workers = nil
+	for i := range 10 { // all wait at once, and are served one after the other
+		worker, g, at := fmt.Sprintf("w%d", i+1), fmt.Sprint("g", i), 30+10*float64(i)
+		queue.header.Workers = append(queue.header.Workers, worker)
+		queue.try(worker, g, 10+float64(i)/100, at, history.Event{Type: history.OK, Token: uint64(20 - i)}).release(g, at+5, at+6)
+	}
+	want(t, queue.end().check(t), FencingOrder, Violation, 9)
+
+	keys := tokenScript()
+	for i := range 150 {
+		key, at := fmt.Sprint("k", i), 10+20*float64(i)
+		keys.try("w1", key+"a", at, at+1, history.Event{Type: history.OK, Token: 5}, key).release(key+"a", at+2, at+3)
+		keys.try("w2", key+"b", at+4, at+5, history.Event{Type: history.OK, Token: 4}, key).release(key+"b", at+6, at+7)
+	}
+	want(t, keys.end().check(t), FencingOrder, Violation, 150)
+}
+
+// TestTokensAgainstPairs: whatever order they come in, tokens are found wrong if and only
+// if comparing all pairs finds them wrong.
+func TestTokensAgainstPairs(t *testing.T) {
+	wrong := 0
+	for seed := range 4000 * *more {
+		random := rand.New(rand.NewPCG(seed, 11))
+		w := randomWorld(random, random.IntN(2) == 0)
+		w.tokens = true
+		h := simulate(seed, w).end().history(t)
+		r := Check(h, Options{})
+		expected := tokensWrongInPairs(newRun(h))
+		if expected > 0 {
+			wrong++
+		}
+		if got := r.of(FencingOrder).Total; got > 0 != (expected > 0) {
+			t.Fatalf("seed %d: %d tokens found wrong, %d pairs are\n%s", seed, got, expected, dumpEvents(h))
+		}
+	}
+	if wrong < 200 {
+		t.Errorf("only %d histories with wrong tokens", wrong)
+	}
+}
+
+// tokensWrongInPairs compares all pairs of grants: by their answers, and by the steps of
+// their blocks.
+func tokensWrongInPairs(r *run) int {
+	n := 0
+	for _, key := range r.keys {
+		k := r.byKey[key]
+		var blocks []block
+		if r.wellFormed(k) {
+			blocks, _ = r.blocks(k)
+		}
+		steps := make(map[*attempt]block)
+		for _, b := range blocks {
+			steps[b.attempt] = b
+		}
+		for i, a := range k.holds {
+			for _, b := range k.holds[i+1:] {
+				if a.token == 0 || b.token == 0 {
+					continue
+				}
+				if a.token == b.token || tokensSwapped(a, b, steps) || tokensSwapped(b, a, steps) {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// tokensSwapped says that a was before b, and has the higher token.
+func tokensSwapped(a, b *attempt, steps map[*attempt]block) bool {
+	x, known := steps[a]
+	y, also := steps[b]
+	before := a.acquire.done < b.acquire.invoke || known && also && x.first < y.last && x.last <= y.first
+	return before && a.token > b.token
+}
+
+// TestLongKeys: what is too long for porcupine is judged by the order of grants.
+func TestLongKeys(t *testing.T) {
+	long := func() *script {
+		s := newScript()
+		for i := range maxSteps {
+			g, at := fmt.Sprint("g", i), 10+4*float64(i)
+			s.acquire(fmt.Sprintf("w%d", i%4+1), g, at, at+1).release(g, at+2, at+3)
+		}
+		return s
+	}
+	if f := long().end().check(t).of(Linearizability); f.Verdict != Valid || !strings.Contains(f.Summary, "not asked") {
+		t.Errorf("%s: %s", f.Verdict, f.Summary)
+	}
+	bad := long().try("w9", "x", 101, 102, history.Event{Type: history.OK}).release("x", 105.5, 105.7)
+	bad.header.Workers = append(bad.header.Workers, "w9")
+	r := bad.end().check(t)
+	if f := r.of(Linearizability); f.Verdict != Violation {
+		t.Errorf("%s: %s", f.Verdict, f.Summary)
+	}
+	noBug(t, r)
+}
+
+// TestOverwriters compares with a search for each lost update.
+func TestOverwriters(t *testing.T) {
+	for seed := range 2000 * *more {
+		random := rand.New(rand.NewPCG(seed, 12))
+		k := &keyed{}
+		for i := range 1 + random.IntN(30) {
+			k.accesses = append(k.accesses, access{
+				seq: int64(i + 1), version: int64(i + 1), base: int64(random.IntN(i + 1)), element: int64(i + 1),
+				write: random.IntN(5) > 0, refused: random.IntN(6) == 0,
+			})
+		}
+		var lost []*access
+		for w := range k.acknowledged {
+			if random.IntN(2) == 0 {
+				lost = append(lost, w)
+			}
+		}
+		for i, got := range k.overwriters(lost) {
+			var expected *access
+			for e := range k.acknowledged {
+				if e.seq > lost[i].seq && e.base < lost[i].version && expected == nil {
+					expected = e
+				}
+			}
+			if got != expected {
+				t.Fatalf("seed %d: update %d: %+v, want %+v", seed, lost[i].seq, got, expected)
+			}
+		}
+	}
+}
