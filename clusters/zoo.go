@@ -240,7 +240,7 @@ func refusesAtTimes(_ *leases, m methods) methods {
 
 // forgetsAnswers does what it is asked, but at times answers too late.
 func forgetsAnswers(_ *leases, m methods) methods {
-	late := every(15)
+	late := func() bool { return rand.IntN(25) == 0 }
 	silent := func(do func(clients.MemoryRequest) clients.MemoryReply) func(clients.MemoryRequest) clients.MemoryReply {
 		return func(r clients.MemoryRequest) clients.MemoryReply {
 			reply := do(r)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"time"
+
 	"lockcheck/checker"
 	"lockcheck/workloads"
 )
@@ -11,7 +13,23 @@ type animal struct {
 	guilty     checker.Property // "" for a correct one
 	guard      workloads.Guard  // "" for the usual one
 	renew      bool
+	section    workloads.Range // zero for the usual one
+	ttl        time.Duration   // 0 for the usual one
+	faults     string          // "" for all that there are
 }
+
+// pauses is for what only a holder shows that was stopped beyond its lease.
+const pauses = "pause:holder"
+
+// Sections that leave time for what a variant does wrong: for a renewal after a pause, and
+// for a stale write while the next holder is at work.
+var (
+	renewing = workloads.Range{Min: 300 * time.Millisecond, Max: 1200 * time.Millisecond}
+	long     = workloads.Range{Min: 150 * time.Millisecond, Max: 380 * time.Millisecond}
+	// slowest is so long that a holder that was stopped for its lease and up to 1.5 s wakes
+	// up while the next one has read and not yet written.
+	slowest = workloads.Range{Min: 1700 * time.Millisecond, Max: 1900 * time.Millisecond}
+)
 
 // animals lists the correct ones first.
 func animals() []animal {
@@ -21,11 +39,11 @@ func animals() []animal {
 		{name: "late-end", does: "ends leases a fifth later than promised"},
 		{name: "sparse-tokens", does: "leaves out tokens"},
 		{name: "clock-tokens", does: "takes tokens from a clock"},
-		{name: "idempotent", does: "grants an attempt again what it has", renew: true},
+		{name: "idempotent", does: "grants an attempt again what it has", renew: true, section: long},
 		{name: "queue", does: "lets attempts wait before it refuses them"},
 		{name: "anonymous", does: "never says who holds the lock"},
 		{name: "refuses-at-times", does: "refuses though the lock is free"},
-		{name: "forgets-answers", does: "does what it is asked, and does not answer", renew: true},
+		{name: "forgets-answers", does: "does what it is asked, and at times does not answer", renew: true, section: long},
 
 		{name: "double-grant", does: "grants what is held", guilty: checker.MutualExclusion},
 		{name: "no-lock", does: "grants everything", guilty: checker.MutualExclusion},
@@ -33,13 +51,13 @@ func animals() []animal {
 		{name: "early-end", does: "ends leases at half time", guilty: checker.MutualExclusion},
 		{name: "unit-mistake", does: "takes ms for µs", guilty: checker.MutualExclusion},
 		{name: "grant-before-expiry", does: "hands over before the lease has run out", guilty: checker.MutualExclusion},
-		{name: "renews-the-dead", does: "renews leases that have ended", guilty: checker.MutualExclusion, renew: true},
-		{name: "renewal-steals", does: "gives the lock back to a former holder who renews", guilty: checker.MutualExclusion, renew: true},
+		{name: "renews-the-dead", does: "renews leases that have ended", guilty: checker.MutualExclusion, renew: true, section: renewing, faults: pauses},
+		{name: "renewal-steals", does: "gives the lock back to a former holder who renews", guilty: checker.MutualExclusion, renew: true, section: renewing, faults: pauses},
 		{name: "forgets", does: "loses its table, as a restart without a disk", guilty: checker.MutualExclusion},
 		{name: "long-promise", does: "has a client that takes its lease for five times as long", guilty: checker.MutualExclusion},
 		{name: "grants-the-dead", does: "grants a lease that it does not keep", guilty: checker.NoDeadGrant},
-		{name: "blind-release", does: "removes the lease of whoever has it", guilty: checker.NoWrongRelease},
-		{name: "release-by-anybody", does: "accepts the release of somebody else's lock", guilty: checker.NoWrongRelease},
+		{name: "blind-release", does: "removes the lease of whoever has it", guilty: checker.NoWrongRelease, section: long, faults: pauses},
+		{name: "release-by-anybody", does: "accepts the release of somebody else's lock", guilty: checker.NoWrongRelease, section: long, faults: pauses},
 		{name: "token-reused", does: "hands out a token twice", guilty: checker.FencingOrder},
 		{name: "token-back", does: "goes back with its tokens", guilty: checker.FencingOrder},
 		{name: "token-per-worker", does: "counts the tokens of each worker alone", guilty: checker.FencingOrder},
@@ -50,6 +68,6 @@ func animals() []animal {
 		{name: "contention-renews", does: "renews the lease with each attempt of others", guilty: checker.Liveness},
 		{name: "starves", does: "never answers one worker", guilty: checker.Liveness},
 		{name: "stops-granting", does: "grants nothing after the hundredth time", guilty: checker.Liveness},
-		{name: "fence-on-writes", does: "is protected by a fence on writes only", guilty: checker.NoLostUpdate, guard: workloads.FenceWrites},
+		{name: "fence-on-writes", does: "is protected by a fence on writes only", guilty: checker.NoLostUpdate, guard: workloads.FenceWrites, ttl: 2 * time.Second, section: slowest, faults: pauses},
 	}
 }

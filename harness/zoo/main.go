@@ -1,11 +1,11 @@
 // Command zoo tests lockcheck itself: it runs variants of the embedded lock, most of
 // them wrong on purpose, under every fault that an embedded lock can have, and prints
 // whether each wrong one was found guilty of what it does, and each right one of nothing.
-// The last table is
-// in docs/trust.md.
+// The last table is in docs/trust.md.
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -157,7 +157,7 @@ func (a animal) missedFault(r checker.Results) bool {
 	return true
 }
 
-// options are the same for all: every fault that an embedded lock can have, and a guard
+// options are the same for most: every fault that an embedded lock can have, and a guard
 // that makes harmless what no lease can prevent.
 func (z *zoo) options(a animal, seed uint64) harness.Options {
 	guard := workloads.Fence
@@ -165,14 +165,14 @@ func (z *zoo) options(a animal, seed uint64) harness.Options {
 		guard = a.guard
 	}
 	section := workloads.Range{Min: 5 * time.Millisecond, Max: 40 * time.Millisecond}
-	if a.renew { // long enough for a renewal
-		section = workloads.Range{Min: 100 * time.Millisecond, Max: 300 * time.Millisecond}
+	if a.section != (workloads.Range{}) {
+		section = a.section
 	}
 	return harness.Options{
 		Lock: "zoo-" + a.name, Workload: "set", Guard: string(guard),
-		Nemesis: "pause:holder,kill:holder,delay-write", Interval: 800 * time.Millisecond,
-		TimeLimit: 15 * time.Second, Concurrency: 8, MinOps: harness.DefaultMinOps,
-		TTL: 400 * time.Millisecond, Section: section, Renew: a.renew, Seed: seed,
+		Nemesis: cmp.Or(a.faults, "pause:holder,kill:holder,delay-write"), Interval: 800 * time.Millisecond,
+		TimeLimit: 15 * time.Second, Concurrency: 8, MinOps: 8,
+		TTL: cmp.Or(a.ttl, 400*time.Millisecond), Section: section, Renew: a.renew, Seed: seed,
 		Store: z.store, Binary: z.binary, Command: []string{"zoo"},
 	}
 }
