@@ -26,6 +26,8 @@ type shape struct {
 	workload   string
 	operations int
 	keys       int
+	// wrong grants each hundredth hold at once, whether the key is held or not.
+	wrong bool
 }
 
 const (
@@ -66,13 +68,16 @@ func (s shape) holds() iter.Seq[hold] {
 			}
 			h := hold{number: n + 1, worker: w, key: random.IntN(s.keys), asked: idle[w]}
 			h.granted = max(h.asked, free[h.key]) + 50_000 + random.Int64N(50_000)
+			if s.wrong && n%100 == 99 {
+				h.granted = h.asked + 50_000
+			}
 			h.readCall = h.granted + 1_000
 			h.readDone = h.readCall + 20_000
 			h.write = h.readDone + 1_000 + random.Int64N(100_000)
 			h.written = h.write + 20_000
 			h.release = h.written + 1_000
 			h.released = h.release + 50_000
-			free[h.key] = h.release + 20_000
+			free[h.key] = max(free[h.key], h.release+20_000)
 			idle[w] = h.released + 1_000 + random.Int64N(200_000)
 			if !yield(h) {
 				return
