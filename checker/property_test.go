@@ -20,8 +20,16 @@ import (
 // more multiplies the number of random histories: go test ./checker -more 20.
 var more = flag.Uint64("more", 1, "how many times as many random histories to try")
 
+// histories is how many to try where so many are usual: a tenth with -short.
+func histories(usual uint64) uint64 {
+	if testing.Short() {
+		usual /= 10
+	}
+	return usual * *more
+}
+
 func TestOverlapAgainstBruteForce(t *testing.T) {
-	for seed := range 5000 * *more {
+	for seed := range histories(5000) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		s := newScript()
 		for i := range 2 + rng.IntN(12) {
@@ -57,7 +65,7 @@ func (r *run) pairs(overlaps []overlap) []string {
 
 func TestPorcupineAgainstBruteForce(t *testing.T) {
 	illegal, compared := 0, 0
-	for seed := range 40000 * *more {
+	for seed := range histories(40000) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		w := randomWorld(rng, rng.IntN(4) == 0)
 		w.workers, w.attempts = 2+rng.IntN(2), 1+rng.IntN(2)
@@ -84,7 +92,7 @@ func TestPorcupineAgainstBruteForce(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d illegal", illegal, compared)
-	if illegal < compared/10 || illegal > compared*9/10 || compared < 5000 {
+	if !testing.Short() && (illegal < compared/10 || illegal > compared*9/10 || compared < 5000) {
 		t.Errorf("%d of %d illegal: this compares little", illegal, compared)
 	}
 }
@@ -101,7 +109,7 @@ func dumpEvents(h *history.History) string {
 // TestCorrectLock: no violation is reported that did not happen.
 func TestCorrectLock(t *testing.T) {
 	outlived := 0
-	for seed := range 3000 * *more {
+	for seed := range histories(3000) {
 		w := randomWorld(rand.New(rand.NewPCG(seed, 4)), true)
 		r := Check(simulate(seed, w).end().history(t), Options{})
 		outlived += int(r.Overlaps.OutlivedLeases)
@@ -124,7 +132,7 @@ func TestCorrectLock(t *testing.T) {
 		}
 		noBug(t, r)
 	}
-	if outlived < 100 {
+	if !testing.Short() && outlived < 100 {
 		t.Errorf("only %d outlived leases: the simulation is too tame", outlived)
 	}
 }
@@ -132,7 +140,7 @@ func TestCorrectLock(t *testing.T) {
 // TestBuggyLock: whatever a lock does wrong, the checkers agree on it.
 func TestBuggyLock(t *testing.T) {
 	bad, promises, wrong := 0, 0, 0
-	for seed := range 4000 * *more {
+	for seed := range histories(4000) {
 		w := randomWorld(rand.New(rand.NewPCG(seed, 5)), false)
 		h := simulate(seed, w).end().history(t)
 		r := Check(h, Options{})
@@ -153,14 +161,14 @@ func TestBuggyLock(t *testing.T) {
 		}
 	}
 	t.Logf("%d illegal, %d broken promises, %d wrong releases", bad, promises, wrong)
-	if bad < 500 || promises < 500 || wrong < 100 {
+	if !testing.Short() && (bad < 500 || promises < 500 || wrong < 100) {
 		t.Errorf("%d illegal, %d broken promises, %d wrong releases: the simulation is too tame", bad, promises, wrong)
 	}
 }
 
 // TestUpdatesAgainstStore compares with a store that really loses updates.
 func TestUpdatesAgainstStore(t *testing.T) {
-	for seed := range 4000 * *more {
+	for seed := range histories(4000) {
 		rng := rand.New(rand.NewPCG(seed, 6))
 		s := newScript().acquire("w1", "a", 10, 11)
 		states := [][]int64{nil} // content by version
@@ -214,7 +222,7 @@ func busyRun(t *testing.T, seed uint64) *history.History {
 
 func TestShiftOfTime(t *testing.T) {
 	const shift = 1_000_000_007
-	for seed := range 300 * *more {
+	for seed := range histories(300) {
 		h := busyRun(t, seed)
 		want := Check(h, Options{})
 		got := Check(shifted(h, shift), Options{})
@@ -272,7 +280,7 @@ func encode(t *testing.T, r Results) string {
 // TestOrderOfEqualTimes: the file has events in order of arrival, which says
 // nothing about processes that stamped the same time.
 func TestOrderOfEqualTimes(t *testing.T) {
-	for seed := range 300 * *more {
+	for seed := range histories(300) {
 		h := busyRun(t, seed)
 		want := encode(t, Check(h, Options{}))
 		mixed := &history.History{Header: h.Header, Events: slices.Clone(h.Events)}
@@ -298,7 +306,7 @@ func TestOrderOfEqualTimes(t *testing.T) {
 
 // TestUnrelatedKey: what is found on a key does not depend on other keys.
 func TestUnrelatedKey(t *testing.T) {
-	for seed := range 300 * *more {
+	for seed := range histories(300) {
 		h := busyRun(t, seed)
 		other := simulate(seed+1e6, randomWorld(rand.New(rand.NewPCG(seed, 9)), false)).history(t)
 		both := merge(t, h, other)
@@ -360,7 +368,7 @@ func onKey(r Results) []Incident {
 func TestViolationsStay(t *testing.T) {
 	lasting := []Property{MutualExclusion, NoDeadGrant, NoWrongRelease, NoStaleWrite, FencingOrder}
 	found := 0
-	for seed := range 400 * *more {
+	for seed := range histories(400) {
 		h := busyRun(t, seed)
 		whole := Check(h, Options{})
 		for cut := 1; cut < len(h.Events); cut += 3 {
@@ -373,14 +381,14 @@ func TestViolationsStay(t *testing.T) {
 			}
 		}
 	}
-	if found < 1000 {
+	if !testing.Short() && found < 1000 {
 		t.Errorf("only %d violations in prefixes: this shows little", found)
 	}
 }
 
 // TestPrefixes: whatever a killed run leaves can be judged, and is never valid.
 func TestPrefixes(t *testing.T) {
-	for seed := range 40 * *more {
+	for seed := range histories(40) {
 		h := busyRun(t, seed)
 		for cut := range h.Events {
 			r := Check(&history.History{Header: h.Header, Events: h.Events[:cut]}, Options{})
