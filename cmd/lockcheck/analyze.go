@@ -35,8 +35,9 @@ func analyzeCommand(s *system) *cobra.Command {
 A history that a killed run left is accepted up to where it was cut off. In the
 folder of a run its reports are written again.
 
-With two runs, also say whether they differ by more than chance; the exit code is
-then 1 if the second is worse, else that of a run that is undecided or broken, else 0.
+With two runs, also say whether they differ by more than chance; the exit code
+is then 1 if the second is worse, else that of a run that is undecided or
+broken, else 0.
 
 A history of Jepsen is judged by the same checkers: a test of a lock
 (:f :acquire and :release) or of a set (:f :add and :read).

@@ -134,7 +134,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"repro", "redlock-clock-jmp"}, `did you mean "redlock-clock-jump"?`},
 		{[]string{"repro", "one", "two"}, "at most 1"},
 		{[]string{"analyze"}, "name one run"},
-		{[]string{"analyze", "a", "b"}, "name one run"},
+		{[]string{"analyze", "a", "b", "c"}, "name one run"},
 		{[]string{"list", "ducks"}, `"ducks"`},
 		{[]string{"help", "ducks"}, `"ducks"`},
 		{[]string{"clean", "up"}, `"up"`},
