@@ -3,7 +3,6 @@ package checker
 import (
 	"cmp"
 	"fmt"
-	"slices"
 )
 
 // tokenOrder is the class of tokens that did not increase.
@@ -26,25 +25,37 @@ func (a stamped) before(b stamped) bool { return a.first < b.last && a.last <= b
 // them is when their predecessor let go, which the steps of grants tell. Equal tokens
 // are wrong in any order. Blocks are nil for a key whose answers contradict the schema.
 func (r *run) tokensOutOfOrder(k *keyed, blocks []block, found *incidents) {
-	var byAnswer, bySteps []stamped
-	for _, h := range k.holds {
-		if h.token != 0 {
-			byAnswer = append(byAnswer, stamped{h, h.acquire.done, h.acquire.invoke})
-		}
-	}
+	wrong := make(map[*attempt]bool)
+	// One after the other: of millions of grants each list is large.
+	r.compareTokens(k.byAnswer(), wrong, found)
+	r.compareTwins(k.byAnswer(), wrong, found)
+	var bySteps []stamped
 	for i := range blocks {
 		if b := &blocks[i]; b.granted() && b.token != 0 {
 			bySteps = append(bySteps, stamped{b.attempt, b.first, b.last})
 		}
 	}
-	wrong := make(map[*attempt]bool)
-	r.compareTokens(byAnswer, wrong, found)
 	r.compareTokens(bySteps, wrong, found)
-	sorted(byAnswer, func(a, b stamped) int {
+}
+
+// byAnswer is when grants were in force as far as the answers to their acquires tell.
+func (k *keyed) byAnswer() []stamped {
+	all := make([]stamped, 0, len(k.holds))
+	for _, h := range k.holds {
+		if h.token != 0 {
+			all = append(all, stamped{h, h.acquire.done, h.acquire.invoke})
+		}
+	}
+	return all
+}
+
+// compareTwins finds tokens that were handed out twice.
+func (r *run) compareTwins(all []stamped, wrong map[*attempt]bool, found *incidents) {
+	sorted(all, func(a, b stamped) int {
 		return cmp.Or(cmp.Compare(a.token, b.token), r.byInvocation(a.attempt, b.attempt))
 	})
-	for i := 1; i < len(byAnswer); i++ {
-		a, b := byAnswer[i-1], byAnswer[i]
+	for i := 1; i < len(all); i++ {
+		a, b := all[i-1], all[i]
 		if a.token == b.token && r.mustExceed(b, a) && !wrong[a.attempt] && !wrong[b.attempt] {
 			wrong[b.attempt] = true
 			r.fencingFault(a.attempt, b.attempt, found)
@@ -55,18 +66,19 @@ func (r *run) tokensOutOfOrder(k *keyed, blocks []block, found *incidents) {
 // compareTokens compares each grant with the two highest tokens of those before it; one
 // of them may be that of the worker itself, who took a reentrant lock again.
 func (r *run) compareTokens(all []stamped, wrong map[*attempt]bool, found *incidents) {
-	byFirst, byLast := slices.Clone(all), slices.Clone(all)
-	sorted(byFirst, func(a, b stamped) int {
+	sorted(all, func(a, b stamped) int {
 		return cmp.Or(cmp.Compare(a.first, b.first), r.byInvocation(a.attempt, b.attempt))
 	})
-	sorted(byLast, func(a, b stamped) int {
-		return cmp.Or(cmp.Compare(a.last, b.last), r.byInvocation(a.attempt, b.attempt))
-	})
+	byLast := make([]int32, len(all))
+	for i := range byLast {
+		byLast[i] = int32(i)
+	}
+	sorted(byLast, func(i, j int32) int { return cmp.Or(cmp.Compare(all[i].last, all[j].last), cmp.Compare(i, j)) })
 	var highest [2]stamped
 	next := 0
-	for _, b := range byFirst {
-		for ; next < len(byLast) && byLast[next].last <= b.first; next++ {
-			highest = withHighest(highest, byLast[next])
+	for _, b := range all {
+		for ; next < len(byLast) && all[byLast[next]].last <= b.first; next++ {
+			highest = withHighest(highest, all[byLast[next]])
 		}
 		for _, a := range highest {
 			if a.attempt != nil && a.attempt != b.attempt && a.before(b) && r.mustExceed(b, a) && !wrong[b.attempt] {
