@@ -39,15 +39,9 @@ func PoolOf(all []Results) Pool {
 		}
 		p.BrokenPromises += r.Overlaps.BrokenPromises
 		p.OutlivedLeases += r.Overlaps.OutlivedLeases
-		for _, f := range r.Findings {
-			switch f.Property {
-			case NoStaleWrite:
-				p.StaleWrites += int64(f.Total)
-			case NoLostUpdate:
-				for class, n := range f.Causes {
-					p.Causes[class] += n
-				}
-			}
+		p.StaleWrites += int64(r.Finding(NoStaleWrite).Total)
+		for class, n := range r.Finding(NoLostUpdate).Causes {
+			p.Causes[class] += n
 		}
 		for _, f := range r.Faults {
 			if f.Proven && f.Exercised {
@@ -95,3 +89,39 @@ func logChoose(n, k int64) float64 {
 	c, _ := math.Lgamma(float64(n - k + 1))
 	return a - b - c
 }
+
+// Difference is how often something happened in two runs, of how many times that it
+// could have.
+type Difference struct {
+	What string
+	// K1 of N1 in the first run, K2 of N2 in the second.
+	K1, N1, K2, N2 int64
+}
+
+// significant is the probability below which a difference is not put down to chance: 5 %
+// for all that two runs are compared by together (C. E. Bonferroni).
+const significant = 0.05 / 3
+
+// Differences are those that two runs are compared by. Of lost updates the writes that
+// lost them are counted: one write can lose many.
+func Differences(a, b Results) []Difference {
+	return []Difference{
+		{What: "writes that lost updates", K1: a.Updates.LossEvents, N1: a.Updates.Acknowledged, K2: b.Updates.LossEvents, N2: b.Updates.Acknowledged},
+		{
+			What: "stale writes", K1: int64(a.Finding(NoStaleWrite).Total), N1: a.Operations.Acknowledged,
+			K2: int64(b.Finding(NoStaleWrite).Total), N2: b.Operations.Acknowledged,
+		},
+		{What: "locks gone at release", K1: a.Operations.GoneAtRelease, N1: a.Operations.Acquired, K2: b.Operations.GoneAtRelease, N2: b.Operations.Acquired},
+	}
+}
+
+// Chance is the probability of such a difference between runs that do not differ.
+func (d Difference) Chance() float64 { return SameShare(d.K1, d.N1, d.K2, d.N2) }
+
+// Worse says whether the second run has a higher share, and not by chance.
+func (d Difference) Worse() bool { return d.higher() && d.Chance() < significant }
+
+// Better says whether it has a lower one, and not by chance.
+func (d Difference) Better() bool { return !d.higher() && d.Chance() < significant }
+
+func (d Difference) higher() bool { return float64(d.K2)*float64(d.N1) > float64(d.K1)*float64(d.N2) }

@@ -57,6 +57,16 @@ type Results struct {
 	End   int64 `json:"end"`
 }
 
+// Finding returns the judgement of a property; the zero Finding if there is none.
+func (r Results) Finding(p Property) Finding {
+	for _, f := range r.Findings {
+		if f.Property == p {
+			return f
+		}
+	}
+	return Finding{}
+}
+
 // Finding is the judgement of one property.
 type Finding struct {
 	Property Property `json:"property"`

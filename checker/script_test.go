@@ -191,14 +191,7 @@ func (s *script) check(t testing.TB) Results {
 	return Check(s.history(t), Options{PorcupineLimit: 5 * time.Second})
 }
 
-func (r Results) of(p Property) Finding {
-	for _, f := range r.Findings {
-		if f.Property == p {
-			return f
-		}
-	}
-	return Finding{}
-}
+func (r Results) of(p Property) Finding { return r.Finding(p) }
 
 func (r Results) dump() string {
 	text := fmt.Sprintf("%s: %s\n", r.Verdict, r.Sentence)

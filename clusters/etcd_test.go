@@ -280,6 +280,61 @@ func etcdDead(t *testing.T, lock string, cluster Cluster, dies bool) {
 	two.outcome("release of a dead grant", clients.NotHeld, answer.grant)
 }
 
+// TestEtcdObserved: the watch reports each claim when it is made and when it is gone, by
+// the token of its holder, also one whose lease runs out; and nothing that is not there.
+func TestEtcdObserved(t *testing.T) {
+	cluster := startedEtcd(t, "", 1)
+	info, _ := clients.ByName("etcd")
+	stop, ended, seen := make(chan struct{}), make(chan error, 1), make(chan clients.Observation, 100)
+	go func() {
+		ended <- info.Observe(t.Context(), clients.Config{Nodes: []string{cluster.Servers()[0].Address}}, stop, func(o clients.Observation) { seen <- o })
+	}()
+	next := func() clients.Observation {
+		t.Helper()
+		select {
+		case o := <-seen:
+			return o
+		case err := <-ended:
+			t.Fatalf("the watch ended: %v", err)
+		case <-time.After(patience):
+			t.Fatal("nothing was observed")
+		}
+		return clients.Observation{}
+	}
+	// The watch begins some time: what is made before, it need not see.
+	one := openEtcd(t, "etcd", "w1", cluster, false)
+	for began := false; !began; {
+		one.outcome("release of a probe", clients.Done, one.acquire("probe", time.Minute))
+		select {
+		case <-seen:
+			began = true
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	held := one.acquire("held", time.Minute)
+	claim := next()
+	for claim.Key == "probe" {
+		claim = next()
+	}
+	if want := (clients.Observation{Key: "held", Token: held.Token}); claim != want {
+		t.Errorf("observed %+v, want %+v", claim, want)
+	}
+	left := openEtcd(t, "etcd", "w2", cluster, true).acquire("left", 2*time.Second) // nobody renews it
+	for _, want := range []clients.Observation{{Key: "left", Token: left.Token}, {Key: "left", Token: left.Token, Gone: true}} {
+		if got := next(); got != want {
+			t.Errorf("observed %+v, want %+v", got, want)
+		}
+	}
+	one.outcome("release", clients.Done, held)
+	close(stop) // what happened until now is still reported
+	if got, want := next(), (clients.Observation{Key: "held", Token: held.Token, Gone: true}); got != want {
+		t.Errorf("observed %+v, want %+v", got, want)
+	}
+	if err := <-ended; err != nil || len(seen) != 0 {
+		t.Errorf("ended with %v, and %d more observations", err, len(seen))
+	}
+}
+
 // TestEtcdLeader: one server says that it leads, another one when that is
 // stopped, and one when it goes on.
 func TestEtcdLeader(t *testing.T) {

@@ -75,6 +75,13 @@ func (l *leases) release(r clients.MemoryRequest) clients.MemoryReply {
 	return clients.MemoryReply{Done: true, Token: current.token}
 }
 
+func (l *leases) holder(r clients.MemoryRequest) clients.MemoryReply {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	current, held := l.live(r.Key)
+	return clients.MemoryReply{Done: held && current.holder == r.ID, Holder: current.holder, Token: current.token}
+}
+
 // live returns the lease of a key unless it has run out.
 func (l *leases) live(key string) (lease, bool) {
 	current, held := l.held[key]
@@ -85,14 +92,16 @@ func (l *leases) live(key string) (lease, bool) {
 	return current, held
 }
 
-// methods are what an embedded lock service answers.
-type methods struct {
-	acquire, renew, release func(clients.MemoryRequest) clients.MemoryReply
-}
+// method is one of an embedded lock service.
+type method func(clients.MemoryRequest) clients.MemoryReply
+
+// methods are what an embedded lock service answers; holder says whether a request is
+// that of the holder.
+type methods struct{ acquire, renew, release, holder method }
 
 func newLeases() *leases { return &leases{now: history.Now, held: make(map[string]lease)} }
 
-func (l *leases) methods() methods { return methods{l.acquire, l.renew, l.release} }
+func (l *leases) methods() methods { return methods{l.acquire, l.renew, l.release, l.holder} }
 
 // serveMemory serves the lock on the socket until the input ends.
 func serveMemory(ctx context.Context, socket string, input io.Reader) error {

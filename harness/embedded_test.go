@@ -62,17 +62,6 @@ func readJournalOf(run string) (string, error) {
 	return string(content), err
 }
 
-func finding(t *testing.T, r checker.Results, p checker.Property) checker.Finding {
-	t.Helper()
-	for _, f := range r.Findings {
-		if f.Property == p {
-			return f
-		}
-	}
-	t.Fatalf("no finding about %s", p)
-	return checker.Finding{}
-}
-
 // TestEmbedded has the violation and, beside it, everything that must take it
 // away: no fault, a fence, a version check; and the control without a lock.
 func TestEmbedded(t *testing.T) {
@@ -125,7 +114,7 @@ func TestEmbedded(t *testing.T) {
 			change: func(o *Options) { o.Lock, o.TTL, o.Nemesis, o.TimeLimit = "none", 0, "none", 4*time.Second },
 			want:   checker.Violation,
 			check: func(t *testing.T, r checker.Results) {
-				if r.Updates.Lost == 0 || finding(t, r, checker.Linearizability).Verdict != checker.Violation {
+				if r.Updates.Lost == 0 || r.Finding(checker.Linearizability).Verdict != checker.Violation {
 					t.Errorf("without a lock nothing was lost, or porcupine accepted it: %+v", r.Updates)
 				}
 			},
@@ -183,7 +172,7 @@ func covered(why string) func(*testing.T, checker.Results) {
 
 func tolerated(t *testing.T, r checker.Results) {
 	t.Helper()
-	if f := finding(t, r, checker.MutualExclusion); !f.Tolerated {
+	if f := r.Finding(checker.MutualExclusion); !f.Tolerated {
 		t.Errorf("mutual exclusion: %+v, want tolerated overlaps", f)
 	}
 	if r.Fence.RefusedReads+r.Fence.RefusedWrites == 0 || r.Updates.Lost != 0 {
@@ -254,7 +243,7 @@ func TestInterrupt(t *testing.T) {
 	if !outcome.Interrupted || len(outcome.Results.Faults) != 1 || !outcome.Results.Faults[0].Healed {
 		t.Errorf("interrupted %t, faults %+v: want one, healed", outcome.Interrupted, outcome.Results.Faults)
 	}
-	if f := finding(t, outcome.Results, checker.Assumptions); f.Verdict != checker.Undecided {
+	if f := outcome.Results.Finding(checker.Assumptions); f.Verdict != checker.Undecided {
 		t.Errorf("assumptions of an interrupted run: %s, %s", f.Verdict, f.Summary)
 	}
 }

@@ -62,12 +62,12 @@ func missedFoundation(r checker.Results) string {
 // expected, nothing else that the verdict rests on may be violated.
 func (e Expectation) missedProperties(r checker.Results) string {
 	for _, p := range e.Violated {
-		if judgedAs(r, p) != checker.Violation {
+		if r.Finding(p).Verdict != checker.Violation {
 			return fmt.Sprintf("%s was not violated (only %s)", p, joined(violatedProperties(r)))
 		}
 	}
 	for _, p := range e.Kept {
-		if v := judgedAs(r, p); v != checker.Valid {
+		if v := r.Finding(p).Verdict; v != checker.Valid {
 			return fmt.Sprintf("%s is not shown to be kept: %s", p, v)
 		}
 	}
@@ -159,13 +159,4 @@ func violatedProperties(r checker.Results) []checker.Property {
 		}
 	}
 	return violated
-}
-
-func judgedAs(r checker.Results, p checker.Property) checker.Verdict {
-	for _, f := range r.Findings {
-		if f.Property == p {
-			return f.Verdict
-		}
-	}
-	return ""
 }

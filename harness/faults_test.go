@@ -41,7 +41,7 @@ func TestDelayWrite(t *testing.T) {
 			if r.Verdict != c.want {
 				t.Errorf("%s: %s", r.Verdict, r.Sentence)
 			}
-			if c.want == checker.Violation && (finding(t, r, checker.NoStaleWrite).Verdict != checker.Violation || r.Overlaps.EarlierHealthy == 0) {
+			if c.want == checker.Violation && (r.Finding(checker.NoStaleWrite).Verdict != checker.Violation || r.Overlaps.EarlierHealthy == 0) {
 				t.Errorf("no stale write of a healthy holder: %+v", r.Overlaps)
 			}
 			if c.name == "in time" {
@@ -96,7 +96,7 @@ func TestFreeze(t *testing.T) {
 		o.Section.Min, o.Section.Max = 400*time.Millisecond, 600*time.Millisecond
 	}))
 	r := outcome.Results
-	if r.Verdict != checker.Violation || r.Overlaps.EarlierPaused == 0 || finding(t, r, checker.FaultEvidence).Verdict != checker.Valid {
+	if r.Verdict != checker.Violation || r.Overlaps.EarlierPaused == 0 || r.Finding(checker.FaultEvidence).Verdict != checker.Valid {
 		t.Errorf("%s: %s; %+v", r.Verdict, r.Sentence, r.Overlaps)
 	}
 	if err := nothingOnDocker(outcome.History.Header.Run); err != nil {

@@ -41,7 +41,7 @@ func TestKillWorkers(t *testing.T) {
 	if len(killed) != 3 || !spared {
 		t.Errorf("killed %v, spared %v: want three of five, and two spared", killed, spared)
 	}
-	if s := finding(t, outcome.Results, checker.Liveness).Summary; !strings.Contains(s, "killed") {
+	if s := outcome.Results.Finding(checker.Liveness).Summary; !strings.Contains(s, "killed") {
 		t.Errorf("liveness: %s", s)
 	}
 }

@@ -58,7 +58,7 @@ func killInMidRun(t *testing.T, args ...string) journaled {
 	if v := j.Results.Verdict; v != checker.Broken && v != checker.Violation {
 		t.Errorf("a killed run is %s", v)
 	}
-	if f := finding(t, j.Results, checker.Assumptions); f.Verdict != checker.Broken {
+	if f := j.Results.Finding(checker.Assumptions); f.Verdict != checker.Broken {
 		t.Errorf("assumptions of a killed run are %s, want broken", f.Verdict)
 	}
 	return run

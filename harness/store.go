@@ -177,12 +177,8 @@ func (j Judgement) WriteReports() error {
 
 // worthAPicture says whether porcupine found something or gave up.
 func worthAPicture(r checker.Results) bool {
-	for _, f := range r.Findings {
-		if f.Property == checker.Linearizability {
-			return f.Verdict == checker.Violation || f.Verdict == checker.Undecided
-		}
-	}
-	return false
+	v := r.Finding(checker.Linearizability).Verdict
+	return v == checker.Violation || v == checker.Undecided
 }
 
 // exists reports whether a path is there.

@@ -52,57 +52,19 @@ func share(k, n int64, low, high float64, noun string) string {
 	return text + " (95 % interval " + trimmed(100*low, 2) + " % to " + trimmed(100*high, 2) + " %)"
 }
 
-// Difference is how often something happened in two runs, of how many times that it
-// could have.
-type Difference struct {
-	What string
-	// K1 of N1 in the first run, K2 of N2 in the second.
-	K1, N1, K2, N2 int64
-}
-
-// significant is the probability below which a difference is not put down to chance: 5 %
-// for all that two runs are compared by together (C. E. Bonferroni).
-const significant = 0.05 / 3
-
-// Chance is the probability of such a difference between runs that do not differ.
-func (d Difference) Chance() float64 { return checker.SameShare(d.K1, d.N1, d.K2, d.N2) }
-
-// Worse says whether the second run has a higher share, and not by chance.
-func (d Difference) Worse() bool {
-	return float64(d.K2)*float64(d.N1) > float64(d.K1)*float64(d.N2) && d.Chance() < significant
-}
-
-// Differences are those that two runs are compared by. Of lost updates the writes that
-// lost them are counted: one write can lose many.
-func Differences(a, b checker.Results) []Difference {
-	stale := func(r checker.Results) int64 {
-		for _, f := range r.Findings {
-			if f.Property == checker.NoStaleWrite {
-				return int64(f.Total)
-			}
-		}
-		return 0
-	}
-	return []Difference{
-		{What: "writes that lost updates", K1: a.Updates.LossEvents, N1: a.Updates.Acknowledged, K2: b.Updates.LossEvents, N2: b.Updates.Acknowledged},
-		{What: "stale writes", K1: stale(a), N1: a.Operations.Acknowledged, K2: stale(b), N2: b.Operations.Acknowledged},
-		{What: "locks gone at release", K1: a.Operations.GoneAtRelease, N1: a.Operations.Acquired, K2: b.Operations.GoneAtRelease, N2: b.Operations.Acquired},
-	}
-}
-
 // Compared writes how two runs differ, for people.
-func Compared(w io.Writer, differences []Difference, o TerminalOptions) error {
+func Compared(w io.Writer, differences []checker.Difference, o TerminalOptions) error {
 	t := newTerminal(o)
 	for _, d := range differences {
 		low1, high1 := checker.Wilson(d.K1, d.N1)
 		low2, high2 := checker.Wilson(d.K2, d.N2)
 		conclusion := "no difference is shown"
-		switch p := d.Chance(); {
+		switch {
 		case d.N1 == 0 || d.N2 == 0:
 			conclusion = "nothing to compare"
 		case d.Worse():
 			conclusion = "the second is worse"
-		case p < significant:
+		case d.Better():
 			conclusion = "the second is better"
 		}
 		t.hang("    ", "", fmt.Sprintf("%s: %s, then %s: %s (p = %.2g)", d.What,

@@ -110,7 +110,7 @@ func (s *system) analyze(f analyzeFlags, paths []string) error {
 	if len(all) == 1 {
 		return codeOnly(verdictCode(all[0].Verdict))
 	}
-	differences := reports.Differences(all[0], all[1])
+	differences := checker.Differences(all[0], all[1])
 	if err := reports.Compared(s.stdout, differences, reports.TerminalOptions{Width: s.width, Color: s.color(s.terminal)}); err != nil {
 		return err
 	}

@@ -132,3 +132,18 @@ func TestCount(t *testing.T) {
 	}
 	s.want(s.test("--test-count", "0"), exitUsage, "", "at least one run")
 }
+
+// TestMoreTelling: of several runs the exit code that says most is that of all, in
+// whatever order they came.
+func TestMoreTelling(t *testing.T) {
+	order := []int{exitOK, exitBroken, exitUndecided, exitViolation, exitInterrupted}
+	for i, less := range order {
+		for _, more := range order[i:] {
+			for _, pair := range [][2]int{{less, more}, {more, less}} {
+				if got := exitCode(moreTelling(codeOnly(pair[0]), codeOnly(pair[1]))); got != more {
+					t.Errorf("of %v: %d, want %d", pair, got, more)
+				}
+			}
+		}
+	}
+}

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -17,50 +19,31 @@ import (
 // places. Their input ends when the harness is gone, and so do they.
 
 func workerCommand(s *system) *cobra.Command {
-	var config string
-	cmd := &cobra.Command{
-		Use: "worker", Hidden: true, Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var c workloads.WorkerConfig
-			if err := json.Unmarshal([]byte(config), &c); err != nil {
-				return fmt.Errorf("worker: --config: %w", err)
-			}
-			return workloads.RunWorker(cmd.Context(), c, s.stdin, s.stdout)
-		},
-	}
-	cmd.Flags().StringVar(&config, "config", "", "configuration as JSON")
-	return cmd
+	return configured(s, "worker", workloads.RunWorker)
 }
 
 func resourceCommand(s *system) *cobra.Command {
-	var config string
-	cmd := &cobra.Command{
-		Use: "resource", Hidden: true, Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var c workloads.ResourceConfig
-			if err := json.Unmarshal([]byte(config), &c); err != nil {
-				return fmt.Errorf("resource: --config: %w", err)
-			}
-			return workloads.RunResource(cmd.Context(), c, s.stdin, s.stdout)
-		},
-	}
-	cmd.Flags().StringVar(&config, "config", "", "configuration as JSON")
-	return cmd
+	return configured(s, "resource", workloads.RunResource)
 }
 
 func observerCommand(s *system) *cobra.Command {
-	var config string
+	return configured(s, "observer", workloads.RunObserver)
+}
+
+// configured is a process that is told all it needs as JSON on its command line.
+func configured[Config any](s *system, name string, run func(context.Context, Config, io.Reader, io.Writer) error) *cobra.Command {
+	var text string
 	cmd := &cobra.Command{
-		Use: "observer", Hidden: true, Args: usageArgs(cobra.NoArgs),
+		Use: name, Hidden: true, Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var c workloads.ObserverConfig
-			if err := json.Unmarshal([]byte(config), &c); err != nil {
-				return fmt.Errorf("observer: --config: %w", err)
+			var config Config
+			if err := json.Unmarshal([]byte(text), &config); err != nil {
+				return fmt.Errorf("%s: --config: %w", name, err)
 			}
-			return workloads.RunObserver(cmd.Context(), c, s.stdin, s.stdout)
+			return run(cmd.Context(), config, s.stdin, s.stdout)
 		},
 	}
-	cmd.Flags().StringVar(&config, "config", "", "configuration as JSON")
+	cmd.Flags().StringVar(&text, "config", "", "configuration as JSON")
 	return cmd
 }
 

@@ -185,12 +185,8 @@ func (silent) Status(string, ...any) {}
 
 // judge says what is wrong with what a run was found to be.
 func (a animal) judge(r checker.Results) string {
-	findings := make(map[checker.Property]checker.Finding)
-	for _, f := range r.Findings {
-		findings[f.Property] = f
-	}
 	if a.guilty != "" {
-		if f := findings[a.guilty]; f.Verdict != checker.Violation || a.guilty == checker.MutualExclusion && r.Overlaps.BrokenPromises == 0 {
+		if f := r.Finding(a.guilty); f.Verdict != checker.Violation || a.guilty == checker.MutualExclusion && r.Overlaps.BrokenPromises == 0 {
 			return fmt.Sprintf("%s is %s (%s); %s", a.guilty, f.Verdict, f.Summary, r.Sentence)
 		}
 		return ""
@@ -201,10 +197,10 @@ func (a animal) judge(r checker.Results) string {
 	if r.Overlaps.BrokenPromises > 0 {
 		return fmt.Sprintf("%d broken promises", r.Overlaps.BrokenPromises)
 	}
-	for p, f := range findings {
+	for _, f := range r.Findings {
 		// Overlaps that outlived their lease are inherent.
-		if f.Verdict == checker.Violation && p != checker.MutualExclusion {
-			return fmt.Sprintf("accused of %s: %s", p, f.Summary)
+		if f.Verdict == checker.Violation && f.Property != checker.MutualExclusion {
+			return fmt.Sprintf("accused of %s: %s", f.Property, f.Summary)
 		}
 	}
 	return ""

@@ -14,18 +14,19 @@ import (
 
 // converter makes events of operations.
 type converter struct {
-	lease  time.Duration // 0 if it is not known
-	h      *history.History
-	shift  int64 // of times
-	last   map[int64]int64
-	ops    int64
-	open   map[int64]begun   // by process
-	grants map[int64]grant   // the last attempt of each process
-	held   map[int64][]grant // attempts of each process that it did not release
-	counts map[int64]int     // attempts of each process
-	seq    int64
-	raised int64 // of elements, so that none is 0
-	final  *history.Event
+	lease    time.Duration // 0 if it is not known
+	h        *history.History
+	shift    int64 // of times
+	last     map[int64]int64
+	ops      int64
+	open     map[int64]begun   // by process
+	grants   map[int64]grant   // the last attempt of each process
+	held     map[int64][]grant // attempts of each process that it did not release
+	counts   map[int64]int     // attempts of each process
+	seq      int64
+	raised   int64 // of elements, so that none is 0
+	final    *history.Event
+	resource int64 // time of the last event at the resource, which has one clock, too
 	// reading is where the read that gives the final state begins; 0 for none.
 	reading int
 	late    int // adds that were acknowledged after that, and are not judged
@@ -269,14 +270,9 @@ func keyOf(value any) (key string, named bool) {
 }
 
 func (c *converter) event(e history.Event) {
-	if e.Process == history.Resource && len(c.h.Events) > 0 {
-		// The resource has one clock, too.
-		for i := len(c.h.Events) - 1; i >= 0; i-- {
-			if last := c.h.Events[i]; last.Process == history.Resource {
-				e.Time = max(e.Time, last.Time)
-				break
-			}
-		}
+	if e.Process == history.Resource {
+		e.Time = max(e.Time, c.resource)
+		c.resource = e.Time
 	}
 	e.Index = int64(len(c.h.Events))
 	c.h.Events = append(c.h.Events, e)

@@ -12,15 +12,6 @@ import (
 	"lockcheck/history"
 )
 
-func finding(r checker.Results, p checker.Property) checker.Finding {
-	for _, f := range r.Findings {
-		if f.Property == p {
-			return f
-		}
-	}
-	return checker.Finding{}
-}
-
 func judge(t *testing.T, text string, o Options) checker.Results {
 	t.Helper()
 	h, err := Read(strings.NewReader(text), o)
@@ -93,14 +84,14 @@ func TestRead(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := judge(t, c.text, Options{})
-			if r.Verdict != c.verdict || c.property != "" && finding(r, c.property).Verdict != checker.Violation {
+			if r.Verdict != c.verdict || c.property != "" && r.Finding(c.property).Verdict != checker.Violation {
 				t.Errorf("%s: %s, want %s of %s", r.Verdict, r.Sentence, c.verdict, c.property)
 			}
 		})
 	}
 	// Without a lease nothing is said of promises or of causes; with one that is known a hold beyond it is no broken promise.
 	unknown := judge(t, atOnce, Options{})
-	if f := finding(unknown, checker.MutualExclusion); unknown.Overlaps.Unclassified != 1 || unknown.Overlaps.Total() != 1 || f.Causes != nil || f.Violations[0].Why != "" {
+	if f := unknown.Finding(checker.MutualExclusion); unknown.Overlaps.Unclassified != 1 || unknown.Overlaps.Total() != 1 || f.Causes != nil || f.Violations[0].Why != "" {
 		t.Errorf("%+v %+v", unknown.Overlaps, f)
 	}
 	if o := judge(t, atOnce, Options{Lease: 12}).Overlaps; o.OutlivedLeases != 1 || o.BrokenPromises != 0 {
@@ -156,13 +147,13 @@ func TestOtherLocks(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := judge(t, c.text, c.o)
-			if got := finding(r, checker.MutualExclusion).Verdict; got != c.overlap {
+			if got := r.Finding(checker.MutualExclusion).Verdict; got != c.overlap {
 				t.Errorf("mutual exclusion is %s, want %s", got, c.overlap)
 			}
-			if got := finding(r, checker.Linearizability).Verdict; got != c.answer {
+			if got := r.Finding(checker.Linearizability).Verdict; got != c.answer {
 				t.Errorf("linearizability is %s, want %s", got, c.answer)
 			}
-			if f := finding(r, checker.Assumptions); f.Verdict == checker.Broken {
+			if f := r.Finding(checker.Assumptions); f.Verdict == checker.Broken {
 				t.Errorf("the checkers disagree: %s", f.Summary)
 			}
 		})
@@ -226,7 +217,7 @@ func TestRoundTrip(t *testing.T) {
 	if r.Overlaps.BrokenPromises != 1 || r.Operations.Acquired != 3 || r.Updates.Acknowledged != 1 || r.Updates.Lost != 0 {
 		t.Errorf("%s\n%+v %+v %+v\n%s", r.Sentence, r.Overlaps, r.Operations, r.Updates, text.String())
 	}
-	if v := finding(r, checker.MutualExclusion).Violations; len(v) != 1 || v[0].To-v[0].From != at(3) || v[0].Key != "k0" {
+	if v := r.Finding(checker.MutualExclusion).Violations; len(v) != 1 || v[0].To-v[0].From != at(3) || v[0].Key != "k0" {
 		t.Errorf("%+v", v)
 	}
 }
