@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		run := map[string]func() error{
 			LaunchCommand: func() error { return Exec(os.Args[3], os.Args[5:]) },
 			TraceCommand:  func() error { return Trace(os.Stdin, os.Stdout) },
-			NowCommand:    func() error { return Now(os.Stdout) },
+			NowCommand:    func() error { return Now(os.Stdin, os.Stdout) },
 		}[os.Args[1]]
 		if run != nil {
 			if err := run(); err != nil {

@@ -1,6 +1,10 @@
 package vdso
 
 import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -45,6 +49,7 @@ func TestPrepareFails(t *testing.T) {
 		"it fails and says why":  {"#!/bin/sh\necho no ptrace here >&2\nexit 3\n", "no ptrace here"},
 		"it tells the true time": {"#!/bin/sh\nexec date +%s%N\n", "told"},
 		"it tells no time":       {"#!/bin/sh\necho soon\n", "soon"},
+		"it ends too early":      {"#!/bin/sh\nexit 0\n", "invalid syntax"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			launcher := filepath.Join(t.TempDir(), "launcher")
@@ -70,4 +75,53 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%q: %v", told, err)
 		}
 	}
+}
+
+func TestJudgeElapsed(t *testing.T) {
+	for told, good := range map[string]bool{
+		"0": true, "1000000000": true, "1000000001": false, "-1": false, "": false, "soon": false,
+	} {
+		if err := judgeElapsed(told, time.Second); (err == nil) != good {
+			t.Errorf("%q: %v", told, err)
+		}
+	}
+}
+
+// TestConverse: a program whose monotonic clock moves with its wall clock is found out,
+// and one whose wall clock alone does is not.
+func TestConverse(t *testing.T) {
+	for name, moves := range map[string]bool{"its monotonic clock moves, too": true, "it stands": false} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			input, answer := &bytes.Buffer{}, &bytes.Buffer{}
+			fmt.Fprintln(answer, began.Add(tryOffset).UnixNano())
+			// The clock is asked again after it was moved, which is now at the earliest.
+			script := io.MultiReader(answer, later(func() string {
+				elapsed := time.Since(began)
+				if moves {
+					elapsed += tryNextStep
+				}
+				return fmt.Sprintln(time.Now().Add(tryOffset+tryNextStep).UnixNano(), elapsed.Nanoseconds())
+			}))
+			err := converse(input, bufio.NewScanner(script), filepath.Join(t.TempDir(), "clock"), began)
+			if moves != (err != nil) || moves && !strings.Contains(err.Error(), "monotonic") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// later is a text that is made when it is read, once.
+func later(text func() string) io.Reader { return &lateText{make: text} }
+
+type lateText struct {
+	make func() string
+	rest io.Reader
+}
+
+func (l *lateText) Read(p []byte) (int, error) {
+	if l.rest == nil {
+		l.rest = strings.NewReader(l.make())
+	}
+	return l.rest.Read(p)
 }

@@ -104,7 +104,7 @@ func traceCommand(s *system) *cobra.Command {
 func nowCommand(s *system) *cobra.Command {
 	return &cobra.Command{
 		Use: vdso.NowCommand, Hidden: true, Args: usageArgs(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error { return vdso.Now(s.stdout) },
+		RunE: func(*cobra.Command, []string) error { return vdso.Now(s.stdin, s.stdout) },
 	}
 }
 
