@@ -179,7 +179,7 @@ type Cluster interface {
 type Program struct {
 	Name string   // of its node: "w1"…, "resource"
 	Args []string // of lockcheck
-	// Networked: it has an address of its own and can be cut off.
+	// Networked: it has an address of its own, reaches the servers and can be cut off.
 	Networked bool
 	// Binary is another build of lockcheck to run; "" for that of the request.
 	Binary string

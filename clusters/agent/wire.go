@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"lockcheck/history"
 )
 
 // request and reply are the two lines of one call.
@@ -25,7 +27,9 @@ type request struct {
 }
 
 type reply struct {
-	ID        int64         `json:"id"`
+	ID int64 `json:"id"`
+	// Now is the monotonic clock of the agent.
+	Now       int64         `json:",omitempty"`
 	Error     string        `json:",omitempty"`
 	NoAnswer  bool          `json:",omitempty"` // the error is ErrNoAnswer
 	Refused   bool          `json:",omitempty"` // the error is ErrRefused
@@ -40,6 +44,10 @@ type reply struct {
 	Text      string        `json:",omitempty"`
 	Span      time.Duration `json:",omitempty"`
 }
+
+// ErrOtherClock is what every call returns to an agent whose monotonic clock is not ours:
+// the times in a history would belong to two clocks.
+var ErrOtherClock = errors.New("the engine is on another machine, and its clock is not ours: run lockcheck there")
 
 // callLimit bounds a call whose context has no deadline.
 const callLimit = 30 * time.Second
@@ -79,13 +87,14 @@ func deed(method string) bool {
 	return false
 }
 
-func perform(ctx context.Context, host Host, r request, deeds sync.Locker) reply {
+func perform(ctx context.Context, host Host, r request, deeds sync.Locker) (answer reply) {
 	if r.Limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, r.Limit)
 		defer cancel()
 	}
-	answer := reply{ID: r.ID}
+	answer.ID = r.ID
+	defer func() { answer.Now = history.Now() }()
 	if deed(r.Method) {
 		deeds.Lock()
 		defer deeds.Unlock()
@@ -244,6 +253,7 @@ func (r *Remote) call(ctx context.Context, call request) (reply, error) {
 	if deadline, set := ctx.Deadline(); set {
 		call.Limit = time.Until(deadline)
 	}
+	asked := history.Now()
 	waiter, err := r.send(ctx, call)
 	if err != nil {
 		return reply{}, err
@@ -251,6 +261,8 @@ func (r *Remote) call(ctx context.Context, call request) (reply, error) {
 	select {
 	case answer := <-waiter:
 		switch {
+		case answer.Now != 0 && (answer.Now < asked || answer.Now > history.Now()):
+			return answer, ErrOtherClock
 		case answer.NoAnswer:
 			return answer, fmt.Errorf("%s: %w", call.Target, ErrNoAnswer)
 		case answer.Refused:

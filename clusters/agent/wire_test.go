@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"lockcheck/history"
 )
 
 // connected is a host behind the wire. Its agent ends when stop is called, or
@@ -317,4 +320,33 @@ func TestWireGarbage(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestOtherClock: an agent whose monotonic clock is not ours is not believed, even where
+// its engine looks like one on this machine.
+func TestOtherClock(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		ahead time.Duration
+		other bool
+	}{
+		{"ours", 0, false}, {"of a machine that runs for longer", time.Hour, true}, {"of one that was started later", -time.Hour, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			requests, input := io.Pipe()
+			output, answers := io.Pipe()
+			defer answers.Close()
+			defer input.Close()
+			remote := Connect(input, output, func() string { return "" })
+			go func() {
+				var r request
+				if json.NewDecoder(requests).Decode(&r) == nil {
+					_ = json.NewEncoder(answers).Encode(reply{ID: r.ID, Now: history.Now() + int64(c.ahead)})
+				}
+			}()
+			if err := remote.Ready(t.Context()); errors.Is(err, ErrOtherClock) != c.other || !c.other && err != nil {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
 }

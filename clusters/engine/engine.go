@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,9 +38,15 @@ type Engine struct{ api *client.Client }
 // connectTimeout bounds the first answer of an engine.
 const connectTimeout = 10 * time.Second
 
-// Connect finds the engine as the docker command does, from the environment.
-// Its error is an *UnavailableError.
+// errElsewhere: agents on another machine would stamp times by another clock than ours.
+var errElsewhere = errors.New("DOCKER_HOST names one on another machine, whose clock is not ours: run lockcheck there")
+
+// Connect finds the engine as the docker command does, from the environment; it must be
+// on this machine. Its error is an *UnavailableError.
 func Connect(ctx context.Context) (*Engine, error) {
+	if strings.HasPrefix(os.Getenv(client.EnvOverrideHost), "ssh://") {
+		return nil, &UnavailableError{Err: errElsewhere}
+	}
 	api, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
 	if err != nil {
 		return nil, &UnavailableError{Err: err}

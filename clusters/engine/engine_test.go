@@ -350,3 +350,14 @@ func TestUnavailable(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestElsewhere: an engine on another machine is refused for that, before anything is
+// asked of it; one that is not there, above, for not being there.
+func TestElsewhere(t *testing.T) {
+	t.Setenv("DOCKER_HOST", "ssh://nobody@nowhere.invalid")
+	_, err := engine.Connect(t.Context())
+	var unavailable *engine.UnavailableError
+	if !errors.As(err, &unavailable) || !strings.Contains(err.Error(), "on another machine") {
+		t.Errorf("got %v", err)
+	}
+}
