@@ -4,7 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -197,10 +204,36 @@ func consulRelease(t *testing.T, config func(string) clients.Config) {
 	one.held("another", time.Minute)
 }
 
+// consulWatched puts the servers of a client behind proxies, and fails until the client
+// waits for the lock: from outside it looks before as it does after, and one that is
+// stopped before has no attempt to take back.
+func consulWatched(t *testing.T, key string, config clients.Config) (watched clients.Config, waits func() error) {
+	var asked atomic.Bool
+	watched, watched.Nodes = config, nil
+	for _, address := range config.Nodes {
+		server := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: address})
+		server.ErrorLog = log.New(io.Discard, "", 0) // of requests that the client broke off
+		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet && r.URL.Path == "/v1/kv/"+key {
+				asked.Store(true)
+			}
+			server.ServeHTTP(w, r)
+		}))
+		t.Cleanup(proxy.Close)
+		watched.Nodes = append(watched.Nodes, proxy.Listener.Addr().String())
+	}
+	return watched, func() error {
+		if !asked.Load() {
+			return errors.New("it does not wait yet")
+		}
+		return nil
+	}
+}
+
 // consulQueue: who waits is granted the lock when it is free, and who stopped to
 // wait is not.
 func consulQueue(t *testing.T, config func(string) clients.Config, admin *api.Client) {
-	one, two, three := consulOpen(t, config("w1")), consulOpen(t, config("w2")), consulOpen(t, config("w3"))
+	one := consulOpen(t, config("w1"))
 	first := one.held("queue", time.Minute)
 	waiting, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -208,21 +241,22 @@ func consulQueue(t *testing.T, config func(string) clients.Config, admin *api.Cl
 		grant clients.Grant
 		err   error
 	}
-	wait := func(u *consulUser, ctx context.Context) <-chan result {
+	wait := func(ctx context.Context, name string) (*consulUser, <-chan result) {
+		watched, waits := consulWatched(t, "queue", config(name))
+		u := consulOpen(t, watched)
 		done := make(chan result, 1)
 		go func() {
 			grant, err := u.acquire(ctx, "queue", time.Minute)
 			done <- result{grant, err}
 		}()
-		clustertest.Eventually(t, patience, func() error {
-			if consulSession(t, admin, u.name+"-1") == nil {
-				return errors.New("it has no session yet")
-			}
-			return nil
-		})
-		return done
+		clustertest.Eventually(t, patience, waits)
+		if consulSession(t, admin, name+"-1") == nil {
+			t.Errorf("%s waits without a session", name)
+		}
+		return u, done
 	}
-	leaves, stays := wait(two, waiting), wait(three, t.Context())
+	_, leaves := wait(waiting, "w2")
+	three, stays := wait(t.Context(), "w3")
 	stop()
 	if r := <-leaves; clients.OutcomeOf(r.err) != clients.Busy {
 		t.Errorf("who stopped to wait: %+v", r)
@@ -312,19 +346,18 @@ func consulStopped(t *testing.T, cluster Cluster) {
 	one := consulOpen(t, clients.Config{Worker: "w1", Nodes: []string{leader.Address}})
 	first := one.held("stopped", time.Minute)
 
-	two := consulOpen(t, clients.Config{Worker: "", Nodes: []string{follower.Address, leader.Address}})
+	config, waits := consulWatched(t, "stopped", clients.Config{Nodes: []string{follower.Address, leader.Address}})
+	two := consulOpen(t, config)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
 		_, err := two.acquire(ctx, "stopped", time.Minute)
 		done <- err
 	}()
-	clustertest.Eventually(t, patience, func() error {
-		if consulSession(t, admin, "-1") == nil {
-			return errors.New("it has no session yet")
-		}
-		return nil
-	})
+	clustertest.Eventually(t, patience, waits)
+	if consulSession(t, admin, "-1") == nil {
+		t.Error("it waits without a session")
+	}
 	signal(t, follower, agent.Stop)
 	cancel()
 	if err := <-done; clients.OutcomeOf(err) != clients.Unknown {
