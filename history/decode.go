@@ -96,6 +96,8 @@ func (d *decoder) field(e *Event, name, text []byte) ([]byte, bool) {
 		return integer(&e.Until, text)
 	case "dead":
 		return boolean(&e.Dead, text)
+	case "wakes":
+		return integer(&e.Wakes, text)
 	case "client":
 		return d.string(&e.Client, text)
 	case "seq":

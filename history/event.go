@@ -72,11 +72,14 @@ const (
 // PhaseBroken, which says in Error why the run failed; a history without any of
 // them was cut short.
 const (
-	PhaseReady  = "ready"  // the cluster is healthy, workers start
-	PhaseQuiet  = "quiet"  // no more faults
-	PhaseFinal  = "final"  // workers have stopped, final reads follow
-	PhaseEnd    = "end"    // the run is complete
-	PhaseBroken = "broken" // the run itself failed
+	PhaseReady = "ready" // the cluster is healthy, workers start
+	PhaseQuiet = "quiet" // no more faults
+	// PhaseRecovered: the servers serve and the lock is granted again, or the wait for that
+	// was given up; Error says so, or by how much the quiet time was too short.
+	PhaseRecovered = "recovered"
+	PhaseFinal     = "final"  // workers have stopped, final reads follow
+	PhaseEnd       = "end"    // the run is complete
+	PhaseBroken    = "broken" // the run itself failed
 
 	PhaseInterrupted = "interrupted"
 )
@@ -105,6 +108,9 @@ type Event struct {
 	// Dead marks an acquire ok whose grant the service had already forgotten when
 	// its answer arrived.
 	Dead bool `json:"dead,omitempty"`
+	// Wakes is how many notifications of the service an attempt got while it waited for its
+	// turn, on the completion of an acquire; only if the header says that they are counted.
+	Wakes int64 `json:"wakes,omitempty"`
 
 	// Client is the worker behind an access of the Resource; Op and Grant are then
 	// the worker's own.
@@ -124,7 +130,9 @@ type Event struct {
 	Value json.RawMessage `json:"value,omitempty"`
 
 	Fault *Fault `json:"fault,omitempty"` // on FaultPhase events
-	Note  string `json:"note,omitempty"`  // name of the phase on Phase events, id of the fault on Deferred ones
+	// Note is the name of the phase on Phase events, the id of the fault on Deferred
+	// ones, and why the guard had no answer on accesses that it refused for want of one.
+	Note  string `json:"note,omitempty"`
 	Error string `json:"error,omitempty"` // why, on fail and info
 }
 
@@ -164,6 +172,11 @@ type Fault struct {
 	Dropped *int64 `json:"dropped,omitempty"`
 	// Step is how far a clock was moved, in ns.
 	Step int64 `json:"step,omitempty"`
+	// Loss is the share of packets dropped, Delay for how many ns each was held back, and
+	// Rate how many bytes a second went on; 0 for a fault that does no such thing.
+	Loss  float64 `json:"loss,omitempty"`
+	Delay int64   `json:"delay,omitempty"`
+	Rate  int64   `json:"rate,omitempty"`
 }
 
 // Header is the first line of a history: what the checkers must know of a run
@@ -195,6 +208,8 @@ type Header struct {
 	// Session says that the client renews its lease in the background, without a
 	// record, for as long as it runs and reaches its servers.
 	Session bool `json:"session,omitempty"`
+	// Wakes says that the client counts the notifications that wake up who waits.
+	Wakes bool `json:"wakes,omitempty"`
 
 	Faults  []string `json:"faults,omitempty"`  // kinds asked for, but for the unavailable ones
 	MinOps  int64    `json:"min_ops"`           // acknowledged updates below which nothing is judged valid

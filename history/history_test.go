@@ -247,6 +247,39 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// TestValidateWakes: only answers to acquires tell of notifications, of locks that count
+// them.
+func TestValidateWakes(t *testing.T) {
+	woken := func(typ Type, f Function, wakes int64) Event {
+		return Event{Index: 1, Time: 2, Process: "w1", Type: typ, F: f, Key: "k0", Op: 1, Grant: "g1", Wakes: wakes}
+	}
+	for _, c := range []struct {
+		name    string
+		counted bool
+		event   Event
+		valid   bool
+	}{
+		{"granted", true, woken(OK, Acquire, 2), true},
+		{"given up", true, woken(Fail, Acquire, 2), true},
+		{"of unknown outcome", true, woken(Info, Acquire, 2), true},
+		{"never woken", false, woken(OK, Acquire, 0), true},
+		{"not counted", false, woken(OK, Acquire, 2), false},
+		{"negative", true, woken(OK, Acquire, -1), false},
+		{"of a release", true, woken(OK, Release, 2), false},
+		{"before the answer", true, woken(Invoke, Acquire, 2), false},
+	} {
+		h := &History{Header: header, Events: []Event{woken(Invoke, c.event.F, 0), c.event}}
+		h.Header.Wakes, h.Events[0].Index = c.counted, 0
+		if c.event.Type == Invoke {
+			h.Events[1].Op, h.Events[1].Grant, h.Events[0].F = 2, "g2", Read // which is open, too
+		}
+		err := Validate(h)
+		if invalid := new(InvalidError); c.valid != (err == nil) || !c.valid && (!errors.As(err, &invalid) || invalid.Line != 3) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
 func TestValidateIndex(t *testing.T) {
 	h := &History{Header: header, Events: []Event{{Index: 1, Time: 1, Process: Harness, Type: Info, F: Phase, Note: PhaseReady}}}
 	var invalid *InvalidError

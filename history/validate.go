@@ -37,6 +37,7 @@ type Validator struct {
 	open      map[opID]begun   // invocations without completion
 	grants    []owner          // by name
 	acquiring map[string]bool  // workers with an acquire in flight
+	wakes     bool             // are counted
 	seq       int64
 }
 
@@ -67,6 +68,7 @@ func NewValidator(h Header, names *Names) *Validator {
 		last:      make(map[string]int64),
 		open:      make(map[opID]begun),
 		acquiring: make(map[string]bool),
+		wakes:     h.Wakes,
 	}
 	for _, w := range h.Workers {
 		v.workers[w] = &done{}
@@ -96,6 +98,9 @@ func (v *Validator) event(i int64, e *Event) error {
 		return fmt.Errorf("time %d of %s is before its previous event, %d", e.Time, e.Process, v.last[e.Process])
 	}
 	v.last[e.Process] = e.Time
+	if err := v.woken(e); err != nil {
+		return err
+	}
 	switch e.Process {
 	case Resource:
 		return v.resource(e)
@@ -110,6 +115,19 @@ func (v *Validator) event(i int64, e *Event) error {
 		return fmt.Errorf("process %q is not in the header", e.Process)
 	}
 	return v.worker(e)
+}
+
+// woken checks that only the answer to an acquire tells of notifications.
+func (v *Validator) woken(e *Event) error {
+	switch {
+	case e.Wakes == 0:
+		return nil
+	case !v.wakes:
+		return fmt.Errorf("wakes is %d, and the header says that nobody counts them", e.Wakes)
+	case e.Wakes < 0 || e.F != Acquire || e.Type == Invoke:
+		return fmt.Errorf("%s of type %q with %d wakes", e.F, e.Type, e.Wakes)
+	}
+	return nil
 }
 
 func (v *Validator) worker(e *Event) error {
@@ -257,7 +275,7 @@ func phase(e *Event) error {
 	if e.F != Phase || e.Type != Info {
 		return fmt.Errorf("%s of type %q is not one of %s", e.F, e.Type, Harness)
 	}
-	phases := []string{PhaseReady, PhaseQuiet, PhaseFinal, PhaseEnd, PhaseInterrupted, PhaseBroken}
+	phases := []string{PhaseReady, PhaseQuiet, PhaseRecovered, PhaseFinal, PhaseEnd, PhaseInterrupted, PhaseBroken}
 	if !slices.Contains(phases, e.Note) {
 		return fmt.Errorf("phase %q is not known", e.Note)
 	}

@@ -156,7 +156,11 @@ func (n *Nemesis) neverBegun(step Step, id, why string) {
 
 // inflict takes one fault through all of its stages.
 func (n *Nemesis) inflict(ctx context.Context, step Step, id string, trigger entry, w window, inForce func()) {
-	report := history.Fault{ID: id, Kind: step.Fault, Role: step.Target, Step: step.Step.Of(n.Environment.Lease).Nanoseconds()}
+	lease := n.Environment.Lease
+	report := history.Fault{
+		ID: id, Kind: step.Fault, Role: step.Target, Step: step.Step.Of(lease).Nanoseconds(),
+		Loss: step.Loss, Delay: step.Delay.Of(lease).Nanoseconds(), Rate: step.Rate,
+	}
 	order, fault, err := n.prepare(step, id, trigger, n.leader(ctx, step))
 	report.Targets, report.Peers = names(order.Targets), names(order.Peers)
 	if err != nil {

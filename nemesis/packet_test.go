@@ -226,6 +226,9 @@ func TestPackets(t *testing.T) {
 			if f := d.stage("p", c.at); f.Evidence != c.evidence {
 				t.Errorf("%s: %q, want %q", c.at, f.Evidence, c.evidence)
 			}
+			if f := d.stage("p", history.Requested); f.Loss != c.step.Loss || f.Delay != int64(c.step.Delay.Plus) || f.Rate != c.step.Rate {
+				t.Errorf("it says %v lost, %d ns late, %d bytes/s", f.Loss, f.Delay, f.Rate)
+			}
 			if f := d.stage("p", history.Healed); f.Dropped == nil || *f.Dropped != c.dropped {
 				t.Errorf("dropped %v, want %d", f.Dropped, c.dropped)
 			}

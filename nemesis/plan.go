@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"lockcheck/clusters"
+	"lockcheck/clusters/agent"
 )
 
 // Plan tells why the schedule cannot be executed here, before anything is done.
@@ -52,6 +53,9 @@ func (n *Nemesis) unavailable(step Step) *UnavailableError {
 		return &UnavailableError{Step: step.ID, Fault: step.Fault, Where: step.Target, Err: err}
 	}
 	if step.Target == roleLeader || step.Target == roleFollower {
+		if !slices.ContainsFunc(n.Environment.Servers, canLead) {
+			return &UnavailableError{Step: step.ID, Fault: step.Fault, Where: step.Target, Err: agent.ErrNoLeader}
+		}
 		// It may be any of those that can suffer it; the run will tell.
 		nodes = resolver{can: n.can(step)}.able(nodes)
 	}
@@ -61,6 +65,12 @@ func (n *Nemesis) unavailable(step Step) *UnavailableError {
 		}
 	}
 	return nil
+}
+
+// canLead says whether a server can be one that leads others.
+func canLead(node *clusters.Node) bool {
+	_, can := node.Server.Probes.(agent.LeaderProbe)
+	return can
 }
 
 // possible lists the nodes that a step may hit.

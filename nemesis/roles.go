@@ -113,6 +113,19 @@ func canMean(text string) bool {
 	return shape(text) || rolePattern.MatchString(text) || namesPattern.MatchString(text)
 }
 
+// workerNames is what a list of names of workers looks like.
+var workerNames = regexp.MustCompile(`^w[0-9]+( *, *w[0-9]+)*$`)
+
+// MeansWorkers says whether a target is one worker or some, and no server.
+func MeansWorkers(target string) bool {
+	_, of, _ := strings.Cut(target, " ")
+	switch {
+	case target == roleHolder, target == roleWaiter, target == roleWorkers, of == "worker", of == roleWorkers:
+		return true
+	}
+	return workerNames.MatchString(target)
+}
+
 // shape says whether a role is one that only faults between nodes have.
 func shape(role string) bool { return role == roleHalves || role == roleRing || role == roleBridge }
 
