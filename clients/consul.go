@@ -222,6 +222,17 @@ func (l *consulLock) Release(ctx context.Context, g Grant) error {
 	}
 }
 
+// Holds implements Asker. A server that does not answer is not asked the next time.
+func (l *consulLock) Holds(ctx context.Context, g Grant) (bool, error) {
+	options := &api.QueryOptions{RequireConsistent: true}
+	pair, _, err := l.servers[l.server()].KV().Get(g.Key, options.WithContext(ctx))
+	if err != nil {
+		l.turn.Add(1)
+		return false, err
+	}
+	return pair != nil && pair.Session != "" && pair.LockIndex == g.Token, nil
+}
+
 // unlock releases the key and says whether the session held it.
 func (t *consulAttempt) unlock(ctx context.Context, client *api.Client) (held bool, err error) {
 	pair := &api.KVPair{Key: t.key, Session: t.session, Flags: api.LockFlagValue}

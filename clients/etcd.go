@@ -214,6 +214,16 @@ func (l *etcdLock) Release(ctx context.Context, g Grant) error {
 	return l.protocol.unlock(ctx, attempt)
 }
 
+// Holds implements Asker: the holder has the oldest of the keys in the queue. Reads of
+// etcd are linearizable unless they are asked not to be.
+func (l *etcdLock) Holds(ctx context.Context, g Grant) (bool, error) {
+	answer, err := l.client.Get(ctx, g.Key+"/", clientv3.WithFirstCreate()...)
+	if err != nil || len(answer.Kvs) == 0 {
+		return false, err
+	}
+	return uint64(answer.Kvs[0].CreateRevision) == g.Token, nil
+}
+
 // Close implements Lock.
 func (l *etcdLock) Close() error { return l.client.Close() }
 

@@ -6,6 +6,7 @@ package clients
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -17,7 +18,8 @@ import (
 type Lock interface {
 	// Acquire makes one attempt; a lock that queues waits for its turn as long as
 	// the context lasts. Its error is classified by OutcomeOf. After an Unknown
-	// outcome the caller should Release the attempt.
+	// outcome the caller should Release the attempt. With an error only the Wakes of
+	// the grant mean anything.
 	Acquire(ctx context.Context, attempt Attempt) (Grant, error)
 	// Release gives the lock back, or takes back an attempt of unknown outcome.
 	// Only the fields Key and ID of the grant are needed.
@@ -29,6 +31,50 @@ type Lock interface {
 type Renewer interface {
 	// Renew extends the lease by ttl and returns the new end of the promise.
 	Renew(ctx context.Context, grant Grant, ttl time.Duration) (until int64, err error)
+}
+
+// Asker is a Lock whose service can be asked whether a grant is in force, as Chubby's
+// can (CheckSequencer; Burrows 2006, section 2.4). Whoever asks needs no lock itself.
+type Asker interface {
+	// Holds says whether the grant has its lock by the service's own record, as it is
+	// at some moment of the call: where the record has copies, one that may be old is
+	// not asked. Only Key, ID and Token of the grant are needed. After an error nobody
+	// knows; the question may be repeated.
+	Holds(ctx context.Context, grant Grant) (bool, error)
+}
+
+// DataStore is a Lock whose database keeps the data that it protects, too. The holder
+// reaches them by the connection that holds the lock: an access takes effect as part of
+// its transaction, or, where the lock is held by none, of its session.
+type DataStore interface {
+	// PrepareData makes the places for the data, if they are not there.
+	PrepareData(ctx context.Context) error
+	// Access reads the data of the grant's key, or writes the value. Its error is
+	// classified by OutcomeOf; after one the grant can do nothing more.
+	Access(ctx context.Context, grant Grant, access DataAccess, value json.RawMessage) (Data, error)
+	// Committed returns the accesses that took effect, those of each key in the order in
+	// which they did, and what there is of each key that was written. It waits for those
+	// that are not decided yet.
+	Committed(ctx context.Context) ([]DataAccess, map[string]Data, error)
+}
+
+// Data is what a DataStore has of a key; the zero value where nothing was written.
+type Data struct {
+	Version int64
+	Value   string // JSON; "" where nothing was written
+}
+
+// DataAccess is a read or write of a DataStore, as it is recorded there.
+type DataAccess struct {
+	Write   bool
+	Client  string // the worker
+	Op      int64  // its number there
+	Element int64
+	Base    int64
+	At      int64 // when it was asked for, ns of the history's clock
+	// Key, Grant and Version are known to the database.
+	Key, Grant string
+	Version    int64 // read or made
 }
 
 // Attempt is a wish for a lock.
@@ -57,6 +103,9 @@ type Grant struct {
 	// Dead: by the service's own record the grant was gone when it arrived, and
 	// the client knows. Callers who trust the answer alone go on all the same.
 	Dead bool
+	// Wakes is how many notifications of the service the attempt got while it waited for
+	// its turn; 0 for a lock that does not count them (Info.CountsWakes).
+	Wakes int64
 }
 
 // Outcome tells what an error says about the effect of a call.

@@ -132,6 +132,12 @@ func TestOpen(t *testing.T) {
 			if _, can := lock.(Renewer); can != mustInfo(t, c.lock).Renew {
 				t.Errorf("can renew: %v, and the table says otherwise", can)
 			}
+			if _, can := lock.(Asker); can != mustInfo(t, c.lock).Ask {
+				t.Errorf("can ask: %v, and the table says otherwise", can)
+			}
+			if _, can := lock.(DataStore); can != mustInfo(t, c.lock).Data {
+				t.Errorf("keeps data: %v, and the table says otherwise", can)
+			}
 		})
 	}
 }

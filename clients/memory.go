@@ -10,7 +10,7 @@ import (
 )
 
 // MemoryRequest asks the embedded lock service, whose servers are in package
-// clusters, for one of its methods: acquire, renew or release.
+// clusters, for one of its methods: acquire, renew, release or holder.
 type MemoryRequest struct {
 	Key string        `json:"key"`
 	ID  string        `json:"id"`
@@ -64,6 +64,12 @@ func (m *memory) Release(ctx context.Context, g Grant) error {
 		err = ErrNotHeld
 	}
 	return err
+}
+
+// Holds implements Asker.
+func (m *memory) Holds(ctx context.Context, g Grant) (bool, error) {
+	reply, err := m.call(ctx, "holder", MemoryRequest{Key: g.Key, ID: g.ID})
+	return reply.Done, err
 }
 
 func (m *memory) Close() error { return m.service.Close() }

@@ -60,7 +60,7 @@ func (p *pgPool) take(ctx context.Context) (*pgConn, error) {
 	if err != nil {
 		return nil, &NoEffectError{Err: err}
 	}
-	return &pgConn{Conn: conn}, nil
+	return &pgConn{Conn: conn, lost: make(chan struct{})}, nil
 }
 
 // put keeps a connection for the next attempt.
@@ -86,15 +86,14 @@ func (p *pgPool) Close() error {
 // only way to see that it was closed before the next statement fails.
 type pgConn struct {
 	*pgx.Conn
-	lost chan struct{} // closed when the connection was, while it rests
+	lost chan struct{} // closed when the connection was, while it rested
 	stop func()        // ends the rest; nil if it does not rest
 }
 
 // rest begins to watch over a connection on which nothing is going on.
 func (c *pgConn) rest() {
 	ctx, cancel := context.WithCancel(context.Background())
-	lost, done := make(chan struct{}), make(chan struct{})
-	c.lost = lost
+	done := make(chan struct{})
 	c.stop = func() { cancel(); <-done }
 	go func() {
 		defer close(done)
@@ -103,24 +102,18 @@ func (c *pgConn) rest() {
 			_, err = c.WaitForNotification(ctx)
 		}
 		if ctx.Err() == nil {
-			close(lost)
+			close(c.lost)
 		}
 	}()
 }
 
 // wake ends the rest and says whether the connection is still there.
 func (c *pgConn) wake() bool {
-	if c.stop == nil {
-		return true
+	if c.stop != nil {
+		c.stop()
+		c.stop = nil
 	}
-	c.stop()
-	c.stop = nil
-	select {
-	case <-c.lost:
-		return false
-	default:
-		return true
-	}
+	return !closed(c.lost)
 }
 
 // drop closes the connection, and with it the transaction and the session locks

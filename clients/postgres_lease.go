@@ -82,11 +82,31 @@ func (c *pgConn) takeLease(ctx context.Context, a Attempt) (token uint64, holder
 	if !errors.Is(err, pgx.ErrNoRows) {
 		return token, "", err
 	}
-	err = c.QueryRow(ctx, leaseHolder, a.Key).Scan(&holder)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	if holder, err = c.leaseHolder(ctx, a.Key); err != nil {
 		return 0, "", &NoEffectError{Err: err} // the lease was refused already
 	}
 	return 0, holder, nil
+}
+
+// leaseHolder returns who has the lease; "" for nobody.
+func (c *pgConn) leaseHolder(ctx context.Context, key string) (holder string, err error) {
+	err = c.QueryRow(ctx, leaseHolder, key).Scan(&holder)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	return holder, err
+}
+
+// Holds implements Asker.
+func (l *pgLease) Holds(ctx context.Context, g Grant) (bool, error) {
+	var holder string
+	err := l.with(ctx, func(conn *pgConn) error {
+		return conn.withTable(ctx, leaseTable, func() (err error) {
+			holder, err = conn.leaseHolder(ctx, g.Key)
+			return err
+		})
+	})
+	return err == nil && holder == g.ID, err
 }
 
 func (l *pgLease) Renew(ctx context.Context, g Grant, ttl time.Duration) (int64, error) {

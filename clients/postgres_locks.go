@@ -13,6 +13,8 @@ type pgLock struct {
 	wait string
 	// release says whether the lock was held until now.
 	release func(ctx context.Context, conn *pgConn, key string) (bool, error)
+	// transaction: what the holder does is part of one, which the release commits.
+	transaction bool
 }
 
 // openPostgresSession is pg_advisory_lock: the lock belongs to the session.
@@ -44,7 +46,7 @@ func openPostgresXact(c Config) (Lock, error) {
 	return &pgLock{
 		pgPool: pool,
 		before: func(ctx context.Context, conn *pgConn, _ string) error { return conn.begin(ctx) },
-		wait:   "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", release: commit,
+		wait:   "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", release: commit, transaction: true,
 	}, nil
 }
 
@@ -56,7 +58,7 @@ func openPostgresRow(c Config) (Lock, error) {
 	}
 	return &pgLock{
 		pgPool: pool, before: prepareRow,
-		wait: "SELECT FROM lockcheck_rows WHERE key = $1 FOR UPDATE", release: commit,
+		wait: "SELECT FROM lockcheck_rows WHERE key = $1 FOR UPDATE", release: commit, transaction: true,
 	}, nil
 }
 

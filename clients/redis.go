@@ -55,6 +55,11 @@ func (l *redisLock) Release(ctx context.Context, g Grant) error {
 	return redisRun(ctx, l.client, releaseScript, g)
 }
 
+// Holds implements Asker.
+func (l *redisLock) Holds(ctx context.Context, g Grant) (bool, error) {
+	return redisHolds(ctx, l.client, g)
+}
+
 func (l *redisLock) Close() error { return l.client.Close() }
 
 // newRedisClient never retries: go-redis would send SET NX again after a lost
@@ -83,6 +88,15 @@ func redisSet(ctx context.Context, client *redis.Client, a Attempt) error {
 	default:
 		return &BusyError{Holder: holder}
 	}
+}
+
+// redisHolds asks one server whether the key is that of the grant.
+func redisHolds(ctx context.Context, client *redis.Client, g Grant) (bool, error) {
+	holder, err := client.Get(ctx, g.Key).Result()
+	if errors.Is(err, redis.Nil) {
+		return false, nil
+	}
+	return err == nil && holder == g.ID, err
 }
 
 // redisRun runs an owner-checked script on one server.

@@ -130,6 +130,22 @@ func (l *redlock) Release(ctx context.Context, g Grant) error {
 	}))
 }
 
+// Holds implements Asker. A majority decides: of two of them one server has answered to
+// both, and a server that has let go of a grant never has it again.
+func (l *redlock) Holds(ctx context.Context, g Grant) (bool, error) {
+	err := l.majority(l.each(ctx, func(ctx context.Context, client *redis.Client) error {
+		holds, err := redisHolds(ctx, client, g)
+		if err == nil && !holds {
+			err = ErrNotHeld
+		}
+		return err
+	}))
+	if errors.Is(err, ErrNotHeld) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 func (l *redlock) Close() error {
 	var errs []error
 	for _, client := range l.clients {
@@ -138,7 +154,7 @@ func (l *redlock) Close() error {
 	return errors.Join(errs...)
 }
 
-// majority tells what the answers to a release or renewal amount to.
+// majority tells what the answers to a release, a renewal or a question amount to.
 func (l *redlock) majority(votes []error) error {
 	switch {
 	case count(votes, Done) >= l.quorum():
@@ -146,7 +162,7 @@ func (l *redlock) majority(votes []error) error {
 	case count(votes, NotHeld) >= l.quorum():
 		return ErrNotHeld
 	default:
-		return fmt.Errorf("%d of %d servers did it, %d did not hold it",
+		return fmt.Errorf("%d of %d servers agreed, %d did not hold it",
 			count(votes, Done), len(votes), count(votes, NotHeld))
 	}
 }

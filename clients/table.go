@@ -61,10 +61,14 @@ type Info struct {
 	Session bool
 	// Queues: an attempt waits until it is granted the lock or its context ends.
 	Queues bool
+	// CountsWakes: the client counts what wakes an attempt up that waits (Grant.Wakes).
+	CountsWakes bool
 	// AnyServer: each server can serve a worker alone, so that workers can be
 	// tied to one each.
 	AnyServer bool
 	Renew     bool   // the holder can extend the lease
+	Ask       bool   // the service can be asked whether a grant is in force
+	Data      bool   // its database can keep the data, too
 	Token     string // source of the fencing token; "" for none
 	Told      string // how the holder learns that its lock is gone
 	Clock     string // the clock on which mutual exclusion depends
@@ -119,7 +123,7 @@ func Table() []Info {
 		{
 			Name: "memory", Summary: "textbook lease lock with fencing tokens, embedded in lockcheck; needs no Docker",
 			Servers: "memory", TTL: time.Second, MinTTL: time.Millisecond, Slack: 250 * time.Millisecond,
-			Renew: true, Token: "counter of the service", Told: "when a renewal fails", Clock: "monotonic clock of the service",
+			Renew: true, Ask: true, Token: "counter of the service", Told: "when a renewal fails", Clock: "monotonic clock of the service",
 			Open: openMemory,
 		},
 		{
@@ -131,7 +135,7 @@ func Table() []Info {
 		{
 			Name: "redis", Summary: "one Redis: SET NX PX, release and renewal by owner-checked scripts",
 			Servers: "redis", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
-			Renew: true, Told: "when a renewal fails", Clock: "wall clock of the server",
+			Renew: true, Ask: true, Told: "when a renewal fails", Clock: "wall clock of the server",
 			Modules: []string{goRedis}, Open: openRedis,
 		},
 		{
@@ -144,19 +148,19 @@ func Table() []Info {
 			Name: "redis-unsafe-release", Summary: "one Redis: SET NX PX, release by plain DEL",
 			Naive:   "a late release removes the lock of somebody else",
 			Servers: "redis", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
-			Renew: true, Told: "when a renewal fails", Clock: "wall clock of the server",
+			Renew: true, Ask: true, Told: "when a renewal fails", Clock: "wall clock of the server",
 			Modules: []string{goRedis}, Open: openRedisUnsafeRelease,
 		},
 		{
 			Name: "redis-aof", Summary: "as redis, on a Redis that writes each change to its disk before it answers",
 			Servers: "redis-aof", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
-			Renew: true, Told: "when a renewal fails", Clock: "wall clock of the server",
+			Renew: true, Ask: true, Told: "when a renewal fails", Clock: "wall clock of the server",
 			Modules: []string{goRedis}, Open: openRedis,
 		},
 		{
 			Name: "redis-failover", Summary: "as redis, on a primary with a replica that three Sentinels promote when it fails",
 			Servers: "redis-failover", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 6 * time.Second,
-			Renew: true, Told: "when a renewal fails", Clock: "wall clock of the primary",
+			Renew: true, Ask: true, Told: "when a renewal fails", Clock: "wall clock of the primary",
 			Modules: []string{goRedis}, Open: openRedisFailover,
 		},
 		{
@@ -168,7 +172,7 @@ func Table() []Info {
 		{
 			Name: "redlock", Summary: "Redlock as published, on five independent Redis",
 			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Slack: time.Second,
-			Renew: true, Told: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
+			Renew: true, Ask: true, Told: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
 			Modules: []string{goRedis}, Open: openRedlock,
 		},
 		{
@@ -180,7 +184,7 @@ func Table() []Info {
 		{
 			Name: "valkey", Summary: "the lock of redis on one Valkey",
 			Servers: "valkey", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
-			Renew: true, Told: "when a renewal fails", Clock: "wall clock of the server",
+			Renew: true, Ask: true, Told: "when a renewal fails", Clock: "wall clock of the server",
 			Modules: []string{goRedis}, Open: openRedis,
 		},
 		{
@@ -199,14 +203,14 @@ func Table() []Info {
 		{
 			Name: "etcd", Summary: "etcd: Session and Mutex of the Go client library", Library: etcdClient,
 			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Slack: 3 * time.Second,
-			Session: true, Queues: true, AnyServer: true, Token: "create revision of the own key",
+			Session: true, Queues: true, AnyServer: true, Ask: true, Token: "create revision of the own key",
 			Told: "when its session ends, up to a second after its lease", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
 			Modules: []string{etcdClient}, Open: openEtcd, Observe: watchEtcd,
 		},
 		{
 			Name: "etcd-v3lock", Summary: "etcd: the Lock service of the servers, with a lease of the client",
 			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Slack: 3 * time.Second,
-			Session: true, Queues: true, AnyServer: true, Token: "create revision of the own key",
+			Session: true, Queues: true, AnyServer: true, Ask: true, Token: "create revision of the own key",
 			Told: "when a renewal is refused, or none was answered for the length of the lease", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
 			Modules: []string{etcdClient, etcdServer}, Open: openEtcdV3Lock, Observe: watchEtcd,
 		},
@@ -221,14 +225,14 @@ func Table() []Info {
 		{
 			Name: "zookeeper", Summary: "ZooKeeper's own recipe: a queue of nodes that end with their session, each watching the one before",
 			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Slack: 2 * time.Second,
-			Session: true, Queues: true, AnyServer: true,
+			Session: true, Queues: true, CountsWakes: true, AnyServer: true, Ask: true,
 			Token: "czxid of the own node", Told: zooTold, Clock: zooClock,
 			Modules: []string{goZooKeeper}, Open: openZooKeeper,
 		},
 		{
 			Name: "zookeeper-lib", Summary: "the same recipe by the library that people use", Library: goZooKeeper,
 			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Slack: 2 * time.Second,
-			Session: true, Queues: true, AnyServer: true,
+			Session: true, Queues: true, AnyServer: true, Ask: true,
 			Told: zooTold, Clock: zooClock,
 			Open: openZooKeeperLib,
 		},
@@ -236,7 +240,7 @@ func Table() []Info {
 			Name: "zookeeper-herd", Summary: "the same recipe with a watch on the whole queue",
 			Naive:   "each release wakes up all who wait",
 			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Slack: 2 * time.Second,
-			Session: true, Queues: true, AnyServer: true,
+			Session: true, Queues: true, CountsWakes: true, AnyServer: true, Ask: true,
 			Token: "czxid of the own node", Told: zooTold, Clock: zooClock,
 			Modules: []string{goZooKeeper}, Open: openZooKeeperHerd,
 		},
@@ -246,37 +250,37 @@ func Table() []Info {
 			// The leader ends a session after twice its lease, then waits for the delay;
 			// a waiter that met the delay asks again after 5 s.
 			Expiry: 2, LockDelay: 15 * time.Second, Slack: 6 * time.Second,
-			Session: true, Queues: true, AnyServer: true,
+			Session: true, Queues: true, AnyServer: true, Ask: true,
 			Token: "lock index of the key", Told: "when its watch on the key sees it lost or fails; not while nothing comes back from the server",
 			Clock:   "monotonic clock of the leader",
 			Modules: []string{consulAPI}, Open: openConsul,
 		},
 		{
 			Name: "postgres-session", Summary: "PostgreSQL: pg_advisory_lock of a session",
-			Servers: "postgres", Slack: sqlSlack, Queues: true, Told: toldByConnection, Clock: clockOfConnection,
+			Servers: "postgres", Slack: sqlSlack, Queues: true, Data: true, Told: toldByConnection, Clock: clockOfConnection,
 			Modules: []string{pgxV5}, Open: openPostgresSession,
 		},
 		{
 			Name: "postgres-xact", Summary: "PostgreSQL: pg_advisory_xact_lock, a transaction around the section",
-			Servers: "postgres", Slack: sqlSlack, Queues: true, Told: toldByConnection, Clock: clockOfConnection,
+			Servers: "postgres", Slack: sqlSlack, Queues: true, Data: true, Told: toldByConnection, Clock: clockOfConnection,
 			Modules: []string{pgxV5}, Open: openPostgresXact,
 		},
 		{
 			Name: "postgres-row", Summary: "PostgreSQL: SELECT FOR UPDATE of a row, a transaction around the section",
-			Servers: "postgres", Slack: sqlSlack, Queues: true, Told: toldByConnection, Clock: clockOfConnection,
+			Servers: "postgres", Slack: sqlSlack, Queues: true, Data: true, Told: toldByConnection, Clock: clockOfConnection,
 			Modules: []string{pgxV5}, Open: openPostgresRow,
 		},
 		{
 			Name: "postgres-lease", Summary: "PostgreSQL: a row with an owner, an expiry by the database's clock and a counter",
 			Servers: "postgres", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
-			Renew: true, Token: "counter in the row", Told: "when a renewal fails", Clock: "wall clock of the server",
+			Renew: true, Ask: true, Token: "counter in the row", Told: "when a renewal fails", Clock: "wall clock of the server",
 			Modules: []string{pgxV5}, Open: openPostgresLease,
 		},
 		{
 			Name: "postgres-pgbouncer", Summary: "pg_advisory_lock of a session, through PgBouncer with transaction pooling",
 			Unsafe:  true,
 			Naive:   "lock and unlock may reach different sessions of the server, and clients share sessions",
-			Servers: "postgres-pgbouncer", Slack: sqlSlack, Queues: true, Told: "only when the pooler ends its connection, which says nothing of the lock", Clock: "none",
+			Servers: "postgres-pgbouncer", Slack: sqlSlack, Queues: true, Data: true, Told: "only when the pooler ends its connection, which says nothing of the lock", Clock: "none",
 			Modules: []string{pgxV5}, Open: openPostgresSession,
 		},
 		{

@@ -22,7 +22,7 @@ func zooInfo(name string) Info {
 	return Info{
 		Name: name, Summary: "a variant of memory, for tests of lockcheck itself",
 		Servers: name, TTL: 400 * time.Millisecond, MinTTL: time.Millisecond, Slack: 250 * time.Millisecond,
-		Renew: true, Token: "counter of the service", Told: "when a renewal fails", Clock: "monotonic clock of the service",
+		Renew: true, Ask: true, Token: "counter of the service", Told: "when a renewal fails", Clock: "monotonic clock of the service",
 		Open: func(c Config) (Lock, error) {
 			lock := &zoo{memory: memory{service: unixrpc.NewClient(c.Nodes[0])}}
 			if name == ZooLongPromise {
@@ -51,8 +51,8 @@ func (z *zoo) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	if z.stretch > 0 {
 		grant.Until = start + z.stretch*a.TTL.Nanoseconds()
 	}
-	reply, err := z.call(ctx, "holder", MemoryRequest{Key: a.Key, ID: a.ID})
+	holds, err := z.Holds(ctx, grant)
 	// A lease that may have run out since the grant says nothing.
-	grant.Dead = err == nil && !reply.Done && history.Now()-start < a.TTL.Nanoseconds()
+	grant.Dead = err == nil && !holds && history.Now()-start < a.TTL.Nanoseconds()
 	return grant, nil
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -24,7 +23,6 @@ type zooLock struct {
 	sessions
 	watch zooWatch
 	nodes handles[string] // paths of the nodes of our grants
-	vain  atomic.Int64
 }
 
 // zooWatch waits for something to happen to the queue before the node at a
@@ -40,9 +38,6 @@ func newZooLock(c Config, watch zooWatch) (Lock, error) {
 	return lock, err
 }
 
-// Vain returns how often waiters were woken without being granted the lock.
-func (l *zooLock) Vain() int64 { return l.vain.Load() }
-
 func (l *zooLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	s, err := l.get()
 	if err != nil {
@@ -52,21 +47,27 @@ func (l *zooLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 		return Grant{}, &NoEffectError{Err: err}
 	}
 	node, err := enqueue(ctx, s, a)
-	first := ""
-	if err == nil {
-		var grant Grant
-		if grant, first, err = l.await(ctx, s, a, node); err == nil {
-			l.nodes.put(a.ID, folderOf(a.Key)+"/"+node)
-			return grant, nil
-		}
+	if err != nil {
+		return Grant{}, l.failed(ctx, s, a, "", err)
 	}
+	grant, first, err := l.await(ctx, s, a, node)
+	if err != nil {
+		return Grant{Wakes: grant.Wakes}, l.failed(ctx, s, a, first, err)
+	}
+	l.nodes.put(a.ID, folderOf(a.Key)+"/"+node)
+	return grant, nil
+}
+
+// failed says what an error means for an attempt, which leaves the queue if it may be
+// there.
+func (l *zooLock) failed(ctx context.Context, s *zooSession, a Attempt, first string, cause error) error {
 	switch {
-	case OutcomeOf(err) == NoEffect:
-		return Grant{}, err
-	case errors.Is(err, errZooGone), errors.Is(err, zk.ErrSessionExpired):
-		return Grant{}, &NoEffectError{Err: err} // the node went with its session
+	case OutcomeOf(cause) == NoEffect:
+		return cause
+	case errors.Is(cause, errZooGone), errors.Is(cause, zk.ErrSessionExpired):
+		return &NoEffectError{Err: cause} // the node went with its session
 	}
-	return Grant{}, l.withdrawn(ctx, s, a, first, err)
+	return l.withdrawn(ctx, s, a, first, cause)
 }
 
 // withdrawn leaves the queue because of an error and says what that means.
@@ -156,35 +157,35 @@ func makeFolder(ctx context.Context, s *zooSession, folder string) error {
 // await waits until the node is the first. It returns the first one that it saw,
 // too: no view of the queue is older than the own node.
 func (l *zooLock) await(ctx context.Context, s *zooSession, a Attempt, node string) (g Grant, first string, err error) {
-	for woken := false; ; {
-		lost, err := s.connected(ctx)
-		if err != nil {
-			return Grant{}, first, err
+	g.Key, g.ID = a.Key, a.ID
+	for {
+		if g.Lost, err = s.connected(ctx); err != nil {
+			return g, first, err
 		}
 		queue, err := zooRead(ctx, s, func() ([]string, error) { return children(s, a.Key) })
 		if err != nil {
-			return Grant{}, first, err
+			return g, first, err
 		}
 		at := slices.Index(queue, node)
 		if at < 0 {
-			return Grant{}, first, errZooGone
+			return g, first, errZooGone
 		}
 		first = queue[0]
 		if at > 0 {
+			woken, err := l.turn(ctx, s, folderOf(a.Key), queue, at)
 			if woken {
-				l.vain.Add(1)
+				g.Wakes++
 			}
-			if woken, err = l.turn(ctx, s, folderOf(a.Key), queue, at); err != nil {
-				return Grant{}, first, err
+			if err != nil {
+				return g, first, err
 			}
 			continue
 		}
-		token, err := tokenOf(ctx, s, folderOf(a.Key)+"/"+node)
-		if err != nil {
-			return Grant{}, first, err
+		if g.Token, err = tokenOf(ctx, s, folderOf(a.Key)+"/"+node); err != nil {
+			return g, first, err
 		}
-		if !closed(lost) {
-			return Grant{Key: a.Key, ID: a.ID, Token: token, Lost: lost}, first, nil
+		if !closed(g.Lost) {
+			return g, first, nil
 		}
 	}
 }
@@ -193,7 +194,7 @@ func (l *zooLock) await(ctx context.Context, s *zooSession, a Attempt, node stri
 var errZooGone = errors.New("the session ran out while it waited")
 
 // turn waits until the place in the queue may have changed, and says whether the
-// service had to wake us up for that.
+// service woke us up for that.
 func (l *zooLock) turn(ctx context.Context, s *zooSession, folder string, queue []string, at int) (woken bool, err error) {
 	event, err := zooRead(ctx, s, func() (<-chan zk.Event, error) { return l.watch(s, folder, queue, at) })
 	if err != nil || event == nil {
@@ -201,7 +202,7 @@ func (l *zooLock) turn(ctx context.Context, s *zooSession, folder string, queue 
 	}
 	select {
 	case e := <-event:
-		return true, e.Err
+		return e.Err == nil, e.Err // its error is the library's: the session ended
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}

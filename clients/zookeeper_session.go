@@ -198,6 +198,28 @@ func (s *sessions) giveUp(session *zooSession) {
 	}
 }
 
+// Holds implements Asker: the holder's attempt is in the first node of the queue. No node
+// can come before that one, so it is enough that it is there when it is read.
+func (s *sessions) Holds(ctx context.Context, g Grant) (bool, error) {
+	session, err := s.get()
+	if err != nil {
+		return false, err
+	}
+	for {
+		queue, err := queueOf(ctx, session, g.Key)
+		if err != nil || len(queue) == 0 {
+			return false, err
+		}
+		holder, err := zooRead(ctx, session, func() ([]byte, error) {
+			data, _, err := session.conn.Get(folderOf(g.Key) + "/" + queue[0])
+			return data, err
+		})
+		if !errors.Is(err, zk.ErrNoNode) {
+			return err == nil && string(holder) == g.ID, err
+		}
+	}
+}
+
 func (s *sessions) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -133,3 +133,35 @@ func TestZooKeeperSession(t *testing.T) {
 		t.Errorf("after it was given up: %v", err)
 	}
 }
+
+// TestZooKeeperWakes: what the service says wakes a waiter up; a watch that is not needed,
+// the end of the session and that of its patience do not.
+func TestZooKeeperWakes(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, c := range []struct {
+		name  string
+		ctx   context.Context
+		event <-chan zk.Event
+		woken bool
+		err   error
+	}{
+		{"notified", t.Context(), eventOf(zk.Event{Type: zk.EventNodeDeleted}), true, nil},
+		{"gone already", t.Context(), nil, false, nil},
+		{"session over", t.Context(), eventOf(zk.Event{Type: zk.EventNotWatching, Err: zk.ErrSessionExpired}), false, zk.ErrSessionExpired},
+		{"gives up", ended, make(chan zk.Event), false, context.Canceled},
+	} {
+		s := &zooSession{over: make(chan struct{}), up: make(chan struct{})}
+		close(s.up)
+		lock := &zooLock{watch: func(*zooSession, string, []string, int) (<-chan zk.Event, error) { return c.event, nil }}
+		if woken, err := lock.turn(c.ctx, s, "/lock-k0", nil, 1); woken != c.woken || !errors.Is(err, c.err) {
+			t.Errorf("%s: woken %v, %v", c.name, woken, err)
+		}
+	}
+}
+
+func eventOf(e zk.Event) <-chan zk.Event {
+	events := make(chan zk.Event, 1)
+	events <- e
+	return events
+}

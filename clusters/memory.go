@@ -105,22 +105,22 @@ func (l *leases) methods() methods { return methods{l.acquire, l.renew, l.releas
 
 // serveMemory serves the lock on the socket until the input ends.
 func serveMemory(ctx context.Context, socket string, input io.Reader) error {
-	m := newLeases().methods()
-	return serve(ctx, socket, input, map[string]http.HandlerFunc{
-		"acquire": unixrpc.Method(m.acquire),
-		"renew":   unixrpc.Method(m.renew),
-		"release": unixrpc.Method(m.release),
-	})
+	return newLeases().methods().serve(ctx, socket, input)
 }
 
-func serve(ctx context.Context, socket string, input io.Reader, handlers map[string]http.HandlerFunc) error {
+func (m methods) serve(ctx context.Context, socket string, input io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		defer cancel()
 		_, _ = io.Copy(io.Discard, input)
 	}()
-	return unixrpc.Serve(ctx, socket, handlers)
+	return unixrpc.Serve(ctx, socket, map[string]http.HandlerFunc{
+		"acquire": unixrpc.Method(m.acquire),
+		"renew":   unixrpc.Method(m.renew),
+		"release": unixrpc.Method(m.release),
+		"holder":  unixrpc.Method(m.holder),
+	})
 }
 
 // memoryProbes asks the embedded lock service.

@@ -4,13 +4,11 @@ import (
 	"context"
 	"io"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
 
 	"lockcheck/clients"
-	"lockcheck/clients/unixrpc"
 )
 
 // The zoo: variants of the embedded lock service that lockcheck is tested with. Those
@@ -75,13 +73,7 @@ func zooSpec(name string, variant zooVariant) Spec {
 	spec.Name = name
 	spec.Embedded = func(ctx context.Context, socket string, input io.Reader) error {
 		table := newLeases()
-		m := variant(table, table.methods())
-		return serve(ctx, socket, input, map[string]http.HandlerFunc{
-			"acquire": unixrpc.Method(m.acquire),
-			"renew":   unixrpc.Method(m.renew),
-			"release": unixrpc.Method(m.release),
-			"holder":  unixrpc.Method(m.holder),
-		})
+		return variant(table, table.methods()).serve(ctx, socket, input)
 	}
 	return spec
 }

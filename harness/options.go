@@ -15,6 +15,7 @@ import (
 	"lockcheck/checker"
 	"lockcheck/clients"
 	"lockcheck/clusters"
+	"lockcheck/history"
 	"lockcheck/nemesis"
 	"lockcheck/workloads"
 )
@@ -150,7 +151,36 @@ func prepare(o Options) (*test, error) {
 	if err := t.plan(); err != nil {
 		return nil, err
 	}
+	if t.guard() == workloads.Database && slices.Contains(t.schedule.Faults(), history.DelayWrite) {
+		return nil, usage("--guard %s: %s holds back writes to the resource, and there are none", t.Guard, history.DelayWrite)
+	}
 	return t, t.settle()
+}
+
+// Outline is what a test will be, as far as that is known before it runs.
+type Outline struct {
+	// Options with the defaults of the lock filled in.
+	Options Options
+	// Effective is the time after which the lock of a dead holder is free; 0 if it never
+	// is. Quiet is the time without faults at the end of the run.
+	Effective, Quiet time.Duration
+	Servers          int
+	// Recipe of the image of the servers; "" for embedded ones.
+	Recipe string
+}
+
+// OutlineOf checks the options of a test without running it. Its error is a *UsageError or
+// a *nemesis.UnavailableError.
+func OutlineOf(o Options) (Outline, error) {
+	t, err := prepare(o)
+	if err != nil {
+		return Outline{}, err
+	}
+	outline := Outline{Options: t.Options, Effective: t.effective, Quiet: t.quiet, Servers: t.Nodes}
+	if t.spec.OnDocker() {
+		outline.Recipe = t.spec.Recipe(t.ServerVersion)
+	}
+	return outline, nil
 }
 
 // slack is how much longer than its lease the lock may take to be free again.
@@ -165,8 +195,8 @@ func (t *test) checkValues() error {
 		return usage("--ttl %s: %s allows at most %s", t.TTL, t.Lock, t.info.MaxTTL)
 	case t.info.TTL != 0 && t.TTL%time.Millisecond != 0:
 		return usage("--ttl %s: leases are counted in whole milliseconds", t.TTL)
-	case workloads.Guard(t.Guard).NeedsTokens() && t.info.Token == "":
-		return usage("--guard %s: lock %s has no fencing token (it works with %s)", t.Guard, t.Lock, strings.Join(withTokens(), ", "))
+	case t.guard().Lacks(t.info) != "":
+		return usage("--guard %s: lock %s %s (it works with %s)", t.Guard, t.Lock, t.guard().Lacks(t.info), strings.Join(fitting(t.guard()), ", "))
 	case t.Renew && !t.info.Renew:
 		return usage("--renew: lock %s cannot be renewed", t.Lock)
 	case !t.spec.HasVersion(t.ServerVersion):
@@ -241,10 +271,13 @@ func propertyNames() string {
 // maxConcurrency is what the addresses of a run's network allow.
 const maxConcurrency = 100
 
-func withTokens() []string {
+func (t *test) guard() workloads.Guard { return workloads.Guard(t.Guard) }
+
+// fitting lists the locks that have what a guard needs.
+func fitting(guard workloads.Guard) []string {
 	var names []string
 	for _, info := range clients.Table() {
-		if info.Token != "" {
+		if guard.Lacks(info) == "" {
 			names = append(names, info.Name)
 		}
 	}

@@ -33,21 +33,30 @@ func (r *run) startObserver(ctx context.Context) (err error) {
 	if r.info.Observe == nil {
 		return nil
 	}
-	config := workloads.ObserverConfig{Lock: r.Lock}
-	for _, server := range r.cluster.Servers() {
-		config.Nodes = append(config.Nodes, server.Address)
-	}
+	config := workloads.ObserverConfig{Lock: r.Lock, Nodes: addresses(r.cluster.Servers())}
 	r.observer, err = r.startProgram(ctx, clusters.Program{Name: history.Service, Networked: true}, "observer", config)
 	return err
 }
 
 func (r *run) startResource(ctx context.Context) (err error) {
 	config := workloads.ResourceConfig{
-		Socket: r.socket(), Guard: workloads.Guard(r.Guard), Rotate: DefaultRotate,
+		Socket: r.socket(), Guard: r.guard(), Rotate: DefaultRotate,
 		CountReads: r.workload.Update == nil,
 	}
-	r.resource, err = r.startProgram(ctx, clusters.Program{Name: history.Resource}, "resource", config)
+	reaches := r.guard() == workloads.Ask || r.guard() == workloads.Database
+	if reaches {
+		config.Service = &workloads.ServiceConfig{Lock: r.Lock, Nodes: addresses(r.forClients()), TTL: r.TTL}
+	}
+	r.resource, err = r.startProgram(ctx, clusters.Program{Name: history.Resource, Networked: reaches}, "resource", config)
 	return err
+}
+
+func addresses(nodes []*clusters.Node) []string {
+	var all []string
+	for _, node := range nodes {
+		all = append(all, node.Address)
+	}
+	return all
 }
 
 func (r *run) socket() string { return filepath.Join(r.cluster.Folder(), "resource.sock") }
@@ -78,15 +87,13 @@ const startAtOnce = 4
 func (r *run) workerConfig(index int) workloads.WorkerConfig {
 	config := workloads.WorkerConfig{
 		Name: fmt.Sprintf("w%d", index), Index: index,
-		Lock: r.Lock, Folder: r.cluster.Folder(), Socket: r.socket(), Workload: r.Workload, Seed: r.Seed,
-		TTL: r.TTL, Section: r.Section, Renew: r.Renew, CheckBeforeWrite: r.Check,
+		Lock: r.Lock, Nodes: addresses(r.servers(index)), Folder: r.cluster.Folder(), Socket: r.socket(), Workload: r.Workload, Seed: r.Seed,
+		InDatabase: r.guard() == workloads.Database,
+		TTL:        r.TTL, Section: r.Section, Renew: r.Renew, CheckBeforeWrite: r.Check,
 		Wait: r.Wait, LockDelay: max(0, r.LockDelay),
 		Idle:    workloads.Range{Max: 10 * time.Millisecond},
 		Retry:   workloads.Range{Min: 10 * time.Millisecond, Max: 40 * time.Millisecond},
 		Timeout: time.Second,
-	}
-	for _, server := range r.servers(index) {
-		config.Nodes = append(config.Nodes, server.Address)
 	}
 	if r.Rate > 0 {
 		each := time.Duration(float64(r.Concurrency) / r.Rate * float64(time.Second))
@@ -101,11 +108,16 @@ func (r *run) workerConfig(index int) workloads.WorkerConfig {
 // servers are those that a worker is told of: all that are for clients, or the
 // one that it is tied to.
 func (r *run) servers(index int) []*clusters.Node {
-	all := slices.DeleteFunc(slices.Clone(r.cluster.Servers()), func(n *clusters.Node) bool { return n.Server.Hidden })
+	all := r.forClients()
 	if r.Pin {
 		return []*clusters.Node{all[(index-1)%len(all)]}
 	}
 	return all
+}
+
+// forClients are the servers that are not hidden from them.
+func (r *run) forClients() []*clusters.Node {
+	return slices.DeleteFunc(slices.Clone(r.cluster.Servers()), func(n *clusters.Node) bool { return n.Server.Hidden })
 }
 
 // apply changes what one worker does.

@@ -99,9 +99,10 @@ func (t *tally) Observe(e history.Event) {
 	switch {
 	case e.F == history.Acquire && e.Type == history.OK:
 		t.holds++
-	case e.Process == history.Resource && e.F == history.Write && e.Type == history.OK:
+	case e.Process == history.Resource: // workers are told sooner
+	case e.F == history.Write && e.Type == history.OK:
 		t.updates++
-	case e.Process == history.Resource && e.Type == history.Fail:
+	case (e.F == history.Read || e.F == history.Write) && e.Type == history.Fail:
 		t.refused++
 	case e.Fault != nil && e.Fault.Stage == history.Proven:
 		t.counted++

@@ -28,8 +28,18 @@ func NewEmitter(process string, out io.Writer) *Emitter {
 func (e *Emitter) Emit(event history.Event) int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	event.Process = e.process
-	event.Time = history.Now()
+	return e.write(history.Now(), event)
+}
+
+// EmitAt writes an event that happened at a time, ns, before. Times must not go back.
+func (e *Emitter) EmitAt(at int64, event history.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.write(at, event)
+}
+
+func (e *Emitter) write(at int64, event history.Event) int64 {
+	event.Process, event.Time = e.process, at
 	line, err := json.Marshal(event)
 	if err == nil {
 		_, err = e.out.Write(append(line, '\n'))

@@ -1,5 +1,7 @@
 package workloads
 
+import "lockcheck/clients"
+
 // Guard is what the resource itself checks on each access.
 type Guard string
 
@@ -15,17 +17,35 @@ const (
 	FenceWrites Guard = "fence-writes"
 	// CompareAndSet refuses a write that was computed from a stale version.
 	CompareAndSet Guard = "cas"
+	// Ask refuses an access unless the lock service, asked at that moment, has its grant
+	// on record as the holder.
+	Ask Guard = "ask"
+	// Database keeps the data in the lock's own database, where the holder reaches them
+	// only by the connection that holds the lock. The resource itself checks nothing.
+	Database Guard = "database"
 )
 
 // Guards lists the guards by name.
 func Guards() []string {
-	return []string{string(NoGuard), string(Fence), string(FenceWrites), string(CompareAndSet)}
+	return []string{string(NoGuard), string(Fence), string(FenceWrites), string(Ask), string(Database), string(CompareAndSet)}
 }
 
-// NeedsTokens says whether the guard compares fencing tokens.
-func (g Guard) NeedsTokens() bool { return g == Fence || g == FenceWrites }
+// Lacks says, in words that go on after its name, what a lock lacks that the guard
+// needs; "" for nothing.
+func (g Guard) Lacks(lock clients.Info) string {
+	switch {
+	case (g == Fence || g == FenceWrites) && lock.Token == "":
+		return "has no fencing token"
+	case g == Ask && !lock.Ask:
+		return "cannot be asked who holds it"
+	case g == Database && !lock.Data:
+		return "has no database for the data"
+	}
+	return ""
+}
 
-// admit says whether the guard lets the access at this state of its key pass.
+// admit says whether the guard lets the access at this state of its key pass, as far as
+// the resource can tell by itself.
 func (g Guard) admit(state *keyState, a Access) bool {
 	switch g {
 	case Fence, FenceWrites:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 
 	"lockcheck/clients/unixrpc"
@@ -21,6 +22,9 @@ type ResourceConfig struct {
 	Rotate int `json:"rotate"`
 	// CountReads rotates by reads instead, for a workload that never writes.
 	CountReads bool `json:"count_reads"`
+	// Service is whom the guard Ask asks, or who keeps the data for the guard Database;
+	// nil for the other guards.
+	Service *ServiceConfig `json:"service,omitempty"`
 }
 
 // Access is a read or write as a worker asks for it.
@@ -60,12 +64,20 @@ type keyState struct {
 type resource struct {
 	config ResourceConfig
 	record *Emitter
+	// service is nil where the guard asks nobody, and database where the resource itself
+	// keeps the data.
+	service  *lockService
+	database *database
 
 	deferrals *deferrals
 
+	// turn is held from before the question to the lock service until the access is
+	// done: with another access in between, the answer would be older than that one.
+	turn sync.Mutex
+
 	mu      sync.Mutex
 	keys    map[string]*keyState
-	order   []string // of first access
+	order   []string // of first use
 	seq     int64
 	current int // ordinal of the key that workers are told
 	counted int // accesses that count towards its rotation
@@ -74,8 +86,20 @@ type resource struct {
 // RunResource serves the resource until the input ends, then reports the final
 // state of every key.
 func RunResource(ctx context.Context, config ResourceConfig, input io.Reader, output io.Writer) error {
+	service, err := openService(config)
+	if err != nil {
+		return fmt.Errorf("resource: %w", err)
+	}
+	defer service.Close()
+	database, err := openDatabase(config)
+	if err != nil {
+		return fmt.Errorf("resource: %w", err)
+	}
+	defer database.Close()
 	r := &resource{
 		config:    config,
+		service:   service,
+		database:  database,
 		record:    NewEmitter(history.Resource, output),
 		deferrals: newDeferrals(),
 		keys:      make(map[string]*keyState),
@@ -87,13 +111,21 @@ func RunResource(ctx context.Context, config ResourceConfig, input io.Reader, ou
 	if err := untilEnd(func() error { return r.deferrals.obey(input) }, served); err != nil {
 		return fmt.Errorf("resource: %w", err)
 	}
+	if database != nil {
+		return database.report(ctx, r.record, r.named())
+	}
 	return r.reportFinal()
 }
 
 func (r *resource) serve(ctx context.Context) error {
+	if r.database != nil {
+		if err := r.database.prepare(ctx); err != nil {
+			return err
+		}
+	}
 	return unixrpc.Serve(ctx, r.config.Socket, map[string]http.HandlerFunc{
 		"key":    unixrpc.Method(r.currentKey),
-		"access": unixrpc.Method(r.access),
+		"access": unixrpc.Method(func(a Access) Answer { return r.access(ctx, a) }),
 	})
 }
 
@@ -109,16 +141,28 @@ func untilEnd(obey func() error, served <-chan error) error {
 	}
 }
 
+// currentKey answers who is about to make an attempt. Where the resource does not see the
+// accesses it counts attempts in their place.
 func (r *resource) currentKey(struct{}) KeyAnswer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return KeyAnswer{Key: keyName(r.current)}
+	key := keyName(r.current)
+	if r.database != nil {
+		r.state(key) // which its database has, and which is reported by its name
+		r.count()
+	}
+	return KeyAnswer{Key: key}
 }
 
 func keyName(n int) string { return fmt.Sprintf("k%d", n) }
 
-func (r *resource) access(a Access) Answer {
+func (r *resource) access(ctx context.Context, a Access) Answer {
 	r.arrive(a)
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	holds, unanswered := r.service.holds(ctx, a)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	state := r.state(a.Key)
@@ -132,9 +176,12 @@ func (r *resource) access(a Access) Answer {
 	}
 	answer := Answer{}
 	switch {
-	case !r.config.Guard.admit(state, a):
+	case !holds || !r.config.Guard.admit(state, a):
 		answer.Refused = string(r.config.Guard)
 		event.Type, event.Error = history.Fail, answer.Refused
+		if unanswered != nil {
+			event.Note = unanswered.Error()
+		}
 	case a.Write:
 		state.value = a.Value
 		state.version++
@@ -158,11 +205,22 @@ func (r *resource) state(key string) *keyState {
 	return state
 }
 
+// named lists the keys that there are, in the order of their first use.
+func (r *resource) named() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.order)
+}
+
 // rotate moves on to the next key when the current one has had its share.
 func (r *resource) rotate(a Access, outcome history.Type) {
 	if a.Key != keyName(r.current) || outcome != history.OK || a.Write == r.config.CountReads {
 		return
 	}
+	r.count()
+}
+
+func (r *resource) count() {
 	r.counted++
 	if r.config.Rotate > 0 && r.counted >= r.config.Rotate {
 		r.current++

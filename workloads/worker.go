@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,10 +27,13 @@ type WorkerConfig struct {
 	Socket   string   `json:"socket"` // of the resource
 	Workload string   `json:"workload"`
 	Seed     uint64   `json:"seed"`
+	// InDatabase: the data are in the lock's database, not at the resource.
+	InDatabase bool `json:"in_database,omitempty"`
 
 	TTL     time.Duration `json:"ttl_ns"`
 	Section Range         `json:"section"` // time between read and write
-	// Pause between two holds, and between an attempt that failed and the next.
+	// Pause between two holds, and between an attempt that failed and the next. There is
+	// none after a hold whose write was refused because its version was stale.
 	Idle  Range `json:"idle"`
 	Retry Range `json:"retry"`
 	// Timeout bounds one call to the lock service, other than an attempt that
@@ -99,14 +103,17 @@ const (
 	resourceTimeout = 5 * time.Minute
 )
 
-// errGuard says that the resource refused an access.
-var errGuard = errors.New("refused by the guard")
+// refusedError says that the guard of the resource refused an access.
+type refusedError struct{ guard Guard }
+
+func (e *refusedError) Error() string { return "refused by the guard " + string(e.guard) }
 
 // worker is the loop of one client process.
 type worker struct {
 	config   WorkerConfig
 	workload Workload
 	lock     clients.Lock
+	store    clients.DataStore // nil where the resource keeps the data
 	resource *unixrpc.Client
 	record   *Emitter
 	rng      *rand.Rand
@@ -150,6 +157,12 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 		stop:     stop,
 	}
 	defer w.resource.Close()
+	if config.InDatabase {
+		var can bool
+		if w.store, can = lock.(clients.DataStore); !can {
+			return fmt.Errorf("worker: lock %s %s", config.Lock, Database.Lacks(info))
+		}
+	}
 	if err := w.awaitResource(ctx); err != nil {
 		return fmt.Errorf("worker %s: %w", config.Name, err)
 	}
@@ -234,8 +247,7 @@ func (w *worker) attempt(ctx context.Context) (again Range, err error) {
 	switch outcome {
 	case clients.Done:
 		w.held++
-		err := w.hold(ctx, grant)
-		return w.config.Idle, err
+		return w.hold(ctx, grant)
 	case clients.Unknown:
 		// The service may have granted it: an attempt given up must not stay
 		// behind as a holder that nobody is.
@@ -255,7 +267,7 @@ func (w *worker) acquire(ctx context.Context, key string) (clients.Grant, client
 	grant, err := bounded(ctx, cmp.Or(w.config.Wait, w.config.Timeout), func(ctx context.Context) (clients.Grant, error) {
 		return w.lock.Acquire(ctx, attempt)
 	})
-	op.Token, op.Until, op.Dead = grant.Token, grant.Until, grant.Dead
+	op.Token, op.Until, op.Dead, op.Wakes = grant.Token, grant.Until, grant.Dead, grant.Wakes
 	return grant, w.complete(op, err)
 }
 
@@ -288,19 +300,27 @@ func (w *worker) completeRelease(ctx context.Context, grant clients.Grant, op hi
 	w.complete(op, err)
 }
 
-// hold works under the lock and gives it back.
-func (w *worker) hold(ctx context.Context, grant clients.Grant) error {
+// hold works under the lock, gives it back, and says how long to wait before the next
+// attempt.
+func (w *worker) hold(ctx context.Context, grant clients.Grant) (again Range, err error) {
 	lease := w.keep(ctx, grant)
-	err := w.section(ctx, grant, lease)
+	err = w.section(ctx, grant, lease)
 	// The hold ends here. To wait for a renewal first would lengthen it by a wait
 	// of our own, and could make an overlap that no user would have.
 	op := w.beginRelease(grant)
 	lease.stop()
-	if errors.Is(err, errGuard) {
+	again = w.config.Idle
+	var refused *refusedError
+	if errors.As(err, &refused) {
 		err = nil // the record has it, and the lock must be released all the same
+		// A write on a stale version is what optimistic concurrency tries again at once,
+		// with a fresh read: somebody else's was accepted, so that the whole gets on.
+		if refused.guard == CompareAndSet {
+			again = Range{}
+		}
 	}
 	w.completeRelease(ctx, grant, op)
-	return err
+	return again, err
 }
 
 // section is the critical section: read, think, write.
@@ -345,19 +365,38 @@ func (w *worker) access(ctx context.Context, grant clients.Grant, a Access) (Ans
 		F: f, Key: grant.Key, Grant: grant.ID, Token: grant.Token, Base: a.Base, Element: a.Element,
 	})
 	a.Key, a.Client, a.Op, a.Grant, a.Token = grant.Key, w.config.Name, op.Op, grant.ID, grant.Token
-	var answer Answer
-	err := w.call(ctx, "access", a, &answer)
+	answer, err := w.reach(ctx, grant, a)
 	op.Version = answer.Version
 	switch {
+	case err != nil && w.store != nil:
+		op.Type, op.Error = history.Info, err.Error()
+		if clients.OutcomeOf(err) == clients.NoEffect {
+			op.Type = history.Fail
+		}
+		err = &refusedError{Database}
 	case err != nil:
 		op.Type, op.Error = history.Info, err.Error()
 	case answer.Refused != "":
-		op.Type, op.Error, err = history.Fail, answer.Refused, errGuard
+		op.Type, op.Error, err = history.Fail, answer.Refused, &refusedError{Guard(answer.Refused)}
 	default:
 		op.Type = history.OK
 	}
 	w.record.Emit(op)
 	return answer, err
+}
+
+// reach makes an access where the data are.
+func (w *worker) reach(ctx context.Context, grant clients.Grant, a Access) (answer Answer, err error) {
+	if w.store == nil {
+		err = w.call(ctx, "access", a, &answer)
+		return answer, err
+	}
+	data, err := bounded(ctx, w.config.Timeout, func(ctx context.Context) (clients.Data, error) {
+		return w.store.Access(ctx, grant, clients.DataAccess{
+			Write: a.Write, Client: a.Client, Op: a.Op, Element: a.Element, Base: a.Base, At: history.Now(),
+		}, a.Value)
+	})
+	return Answer{Version: data.Version, Value: json.RawMessage(data.Value)}, err
 }
 
 func (w *worker) currentKey(ctx context.Context) (string, error) {

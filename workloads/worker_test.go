@@ -428,6 +428,37 @@ func TestUnknownAttemptIsTakenBack(t *testing.T) {
 	}
 }
 
+// woken is a lock whose attempts are woken up twice, and then granted or not.
+type woken struct {
+	clients.Lock
+	err error
+}
+
+func (w woken) Acquire(context.Context, clients.Attempt) (clients.Grant, error) {
+	return clients.Grant{Wakes: 2}, w.err
+}
+
+// TestWakes: how often an attempt was woken up is recorded with its answer, whatever that
+// is, and not before.
+func TestWakes(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want history.Type
+	}{
+		{nil, history.OK},
+		{&clients.BusyError{}, history.Fail},
+		{errors.New("lost"), history.Info},
+	} {
+		var out lockedBuffer
+		w := &worker{config: WorkerConfig{Name: "w1", Timeout: time.Minute}, lock: woken{err: c.err}, record: NewEmitter("w1", &out)}
+		w.acquire(t.Context(), "k0")
+		events := out.events(t)
+		if len(events) != 2 || events[0].Wakes != 0 || events[1].Type != c.want || events[1].Wakes != 2 {
+			t.Errorf("%v: %+v", c.err, events)
+		}
+	}
+}
+
 // hangUp is a server that closes each connection after the first byte.
 func hangUp(t *testing.T, socket string) {
 	t.Helper()
@@ -465,6 +496,43 @@ func TestGuardRefusal(t *testing.T) {
 	}
 }
 
+// TestOptimistic: a worker whose write is refused because its version is stale tries
+// again at once with a fresh read, and only then is idle. Another guard's refusal does
+// not hurry it.
+func TestOptimistic(t *testing.T) {
+	const refused = "acquire invoke, acquire ok, read invoke, read ok, write invoke, write fail, release invoke, release ok"
+	const done = "acquire invoke, acquire ok, read invoke, read ok, write invoke, write ok, release invoke, release ok"
+	r := runResource(t, ResourceConfig{Guard: CompareAndSet})
+	config := WorkerConfig{
+		Socket: r.socket, Workload: "counter", Idle: Range{Min: time.Hour, Max: time.Hour},
+		Section: Range{Min: 300 * time.Millisecond, Max: 300 * time.Millisecond},
+	}
+	w := runWorker(t, config).begin()
+	w.await(1, history.OK, history.Read)
+	if got := r.access(t, Access{Write: true, Key: "k0", Client: "w9", Grant: "w9-1", Value: json.RawMessage("1")}); got.Refused != "" {
+		t.Fatalf("the other one's write: %+v", got)
+	}
+	w.await(1, history.OK, history.Write)
+	events := w.finish()
+	validate(t, events, r.finish())
+	var holds []string
+	for _, e := range only(events, history.OK, history.Acquire) {
+		holds = append(holds, of(events, e.Grant))
+	}
+	if want := []string{refused, done}; !slices.Equal(holds, want) {
+		t.Errorf("holds %q, want %q", holds, want)
+	}
+
+	fenced := runResource(t, ResourceConfig{Guard: Fence})
+	fenced.access(t, Access{Key: "k0", Client: "w9", Grant: "w9-1", Token: 1})
+	config.Socket = fenced.socket
+	w = runWorker(t, config).begin()
+	w.await(1, history.OK, history.Release)
+	if n := len(only(w.finish(), history.OK, history.Acquire)); n != 1 {
+		t.Errorf("%d attempts, want one and then none", n)
+	}
+}
+
 // TestWorkerCannotWork: what makes its record incomplete or its work
 // impossible is an error; it must not look like a quiet run.
 func TestWorkerCannotWork(t *testing.T) {
@@ -479,6 +547,7 @@ func TestWorkerCannotWork(t *testing.T) {
 		{"unknown lock", WorkerConfig{Lock: "chain and padlock", Workload: "set"}, io.Discard, "chain and padlock"},
 		{"unknown workload", WorkerConfig{Lock: "none", Workload: "sleep"}, io.Discard, "sleep"},
 		{"no server", WorkerConfig{Lock: "redis", Workload: "set"}, io.Discard, "one Redis"},
+		{"no database for the data", WorkerConfig{Lock: "none", Workload: "set", Socket: r.socket, InDatabase: true}, io.Discard, "lock none has no database for the data"},
 		{"value that it does not understand", WorkerConfig{Lock: "none", Workload: "counter", Socket: r.socket}, io.Discard, "no number"},
 		{"record that nobody receives", WorkerConfig{Lock: "none", Workload: "mutex", Socket: r.socket}, &fullAfter{left: 3}, errFull.Error()},
 	} {

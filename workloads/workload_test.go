@@ -93,7 +93,7 @@ func TestGuards(t *testing.T) {
 			})
 		}
 	}
-	if !slices.Equal(Guards(), []string{"none", "fence", "fence-writes", "cas"}) {
+	if !slices.Equal(Guards(), []string{"none", "fence", "fence-writes", "ask", "database", "cas"}) {
 		t.Errorf("guards %v", Guards())
 	}
 }

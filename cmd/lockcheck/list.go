@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,6 +41,7 @@ func lockItems() (items []item) {
 			fmt.Sprintf("renewed: %s; when taken: %s", renewalOf(lock), attemptOf(lock)),
 			fmt.Sprintf("fencing token: %s; holder told: %s", cmp.Or(lock.Token, "none"), lock.Told),
 			"depends on: " + lock.Clock,
+			"guards: " + guardsOf(lock),
 			"servers: " + serversOf(servers, lock.AnyServer),
 		}})
 	}
@@ -87,6 +89,12 @@ func attemptOf(lock clients.Info) string {
 	return "refused at once"
 }
 
+// guardsOf lists the guards that have what they need of the lock.
+func guardsOf(lock clients.Info) string {
+	fits := func(guard string) bool { return workloads.Guard(guard).Lacks(lock) == "" }
+	return strings.Join(slices.DeleteFunc(workloads.Guards(), func(guard string) bool { return !fits(guard) }), ", ")
+}
+
 // serversOf says how many servers there are, and what can be chosen of them.
 func serversOf(servers clusters.Spec, anyServer bool) string {
 	if servers.Nodes == 0 {
@@ -131,8 +139,12 @@ func faultItems() (items []item) {
 			"servers: " + servers.String(), "workers: " + workers.String(),
 		}})
 	}
-	return items
+	return append(items, item{"targets", []string{targetsHelp}})
 }
+
+// targetsHelp says whom a fault can be aimed at.
+const targetsHelp = "after a colon, as in pause:leader or \"kill:one worker\": holder, waiter, leader, follower, one, minority, " +
+	"majority, all (of the servers, or with worker or workers after it of those), halves, ring, bridge, or names, as in n1 or w2"
 
 // possibilities groups clusters by why a fault cannot be had on them.
 type possibilities struct {

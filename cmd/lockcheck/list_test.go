@@ -19,7 +19,7 @@ func TestLockItems(t *testing.T) {
 				t.Fatalf("it is called %s", items[i].name)
 			}
 			text := strings.Join(items[i].lines, "\n")
-			for _, what := range []string{"lease: ", "renewed: ", "when taken: ", "fencing token: ", "holder told: ", "depends on: ", "servers: "} {
+			for _, what := range []string{"lease: ", "renewed: ", "when taken: ", "fencing token: ", "holder told: ", "depends on: ", "guards: ", "servers: "} {
 				if _, rest, found := strings.Cut(text, what); !found || rest == "" || strings.HasPrefix(rest, "\n") || strings.HasPrefix(rest, ";") {
 					t.Errorf("%q is missing in\n%s", what, text)
 				}
@@ -42,18 +42,21 @@ func TestLockItems(t *testing.T) {
 func TestLockItem(t *testing.T) {
 	lease := clients.Info{TTL: 2 * time.Second, MinTTL: time.Second, Expiry: 2, LockDelay: time.Second, Session: true, Queues: true}
 	servers := clusters.Spec{Nodes: 5, Sizes: []int{3, 1}, Versions: []string{"3.6", "3.4"}}
-	got := []string{leaseOf(lease), renewalOf(lease), attemptOf(lease), serversOf(servers, true)}
+	got := []string{leaseOf(lease), renewalOf(lease), attemptOf(lease), serversOf(servers, true), guardsOf(lease)}
 	want := []string{
 		"2s by default, at least 1s; of a dead holder: at most 5s (lock delay of 1s included)",
 		"by its client, in the background", "it waits in a queue",
 		"5, or --nodes 3 or 1; --pin ties workers to one each; --version 3.6 or 3.4",
+		"none, cas",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
 	bare := clients.Info{}
-	got = []string{leaseOf(bare), renewalOf(bare), attemptOf(bare), serversOf(clusters.Spec{}, false), renewalOf(clients.Info{Renew: true})}
-	want = []string{"none: it never ends by itself", "no", "refused at once", "none", "with --renew"}
+	got = []string{leaseOf(bare), renewalOf(bare), attemptOf(bare), serversOf(clusters.Spec{}, false), renewalOf(clients.Info{Renew: true}),
+		guardsOf(clients.Info{Token: "counter"}), guardsOf(clients.Info{Ask: true}), guardsOf(clients.Info{Data: true})}
+	want = []string{"none: it never ends by itself", "no", "refused at once", "none", "with --renew",
+		"none, fence, fence-writes, cas", "none, ask, cas", "none, database, cas"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}

@@ -135,6 +135,8 @@ func TestUsage(t *testing.T) {
 		{[]string{"repro", "one", "two"}, "at most 1"},
 		{[]string{"analyze"}, "name one run"},
 		{[]string{"analyze", "a", "b", "c"}, "name one run"},
+		{[]string{"serve", "ducks"}, `"ducks"`},
+		{[]string{"serve", "--port", "65536"}, "--port 65536: ports go from 1 to 65535"},
 		{[]string{"list", "ducks"}, `"ducks"`},
 		{[]string{"help", "ducks"}, `"ducks"`},
 		{[]string{"clean", "up"}, `"up"`},
@@ -167,7 +169,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("help shows the hidden command %s", hidden)
 		}
 	}
-	for _, command := range []string{"test", "repro", "analyze", "list", "doctor", "clean", "images"} {
+	for _, command := range []string{"test", "repro", "analyze", "serve", "list", "doctor", "clean", "images"} {
 		if !regexp.MustCompile(`(?m)^  ` + command + ` `).MatchString(plain) {
 			t.Errorf("help does not show the command %s", command)
 		}

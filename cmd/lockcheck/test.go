@@ -69,7 +69,7 @@ func (f *testFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.StringVarP(&f.Lock, "lock", "l", "memory", "`name` of the lock under test, see \"lockcheck list locks\"")
 	flags.StringVarP(&f.Workload, "workload", "w", "set", "what workers do: set, counter or mutex")
-	flags.StringVar(&f.Guard, "guard", "none", "what the resource checks: none, fence, fence-writes or cas")
+	flags.StringVar(&f.Guard, "guard", "none", "what the resource checks: none, fence, fence-writes, ask, database or cas")
 	flags.StringVar(&f.Nemesis, "nemesis", "pause", "`faults`, as in pause,clock or \"pause:one server\"; none for none")
 	flags.DurationVar(&f.Interval, "nemesis-interval", harness.DefaultInterval, "mean time from one fault to the next")
 	flags.StringVar(&f.schedule, "schedule", "", "`file` with a schedule of faults, in place of --nemesis")

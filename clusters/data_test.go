@@ -1,0 +1,165 @@
+package clusters
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"lockcheck/clients"
+)
+
+// keeper is a lock with data in its database.
+type keeper struct {
+	*locker
+	clients.DataStore
+}
+
+func openKeeper(t *testing.T, lock string, cluster Cluster) keeper {
+	t.Helper()
+	l := open(t, lock, cluster)
+	store, can := l.lock.(clients.DataStore)
+	if !can {
+		t.Fatal("it keeps no data, and the table says otherwise")
+	}
+	k := keeper{l, store}
+	for range 2 { // what is there stays
+		if err := k.PrepareData(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return k
+}
+
+func (k keeper) access(grant clients.Grant, a clients.DataAccess, value string) (clients.Data, error) {
+	ctx, cancel := context.WithTimeout(k.t.Context(), 5*time.Second)
+	defer cancel()
+	a.Client, a.Write = "w1", value != ""
+	return k.Access(ctx, grant, a, json.RawMessage(value))
+}
+
+// done makes an access that must succeed.
+func (k keeper) done(grant clients.Grant, value string, want clients.Data) {
+	k.t.Helper()
+	if got, err := k.access(grant, clients.DataAccess{Op: 1, Element: 7, Base: 3, At: 5}, value); err != nil || got != want {
+		k.t.Fatalf("%s %q: %+v, %v, want %+v", grant.ID, value, got, err, want)
+	}
+}
+
+// committed returns what took effect on a key, in words.
+func (k keeper) committed(key string) (accesses []string, final clients.Data) {
+	k.t.Helper()
+	ctx, cancel := context.WithTimeout(k.t.Context(), patience)
+	defer cancel()
+	all, data, err := k.Committed(ctx)
+	if err != nil {
+		k.t.Error(err)
+	}
+	for _, a := range all {
+		if a.Key == key {
+			accesses = append(accesses, fmt.Sprintf("%s %t %d", a.Grant, a.Write, a.Version))
+		}
+	}
+	return accesses, data[key]
+}
+
+// TestDataStore holds every lock with data in its database to clients.DataStore, on a
+// real server.
+func TestDataStore(t *testing.T) {
+	cluster := started(t, "postgres")
+	for lock, transaction := range map[string]bool{"postgres-session": false, "postgres-xact": true, "postgres-row": true} {
+		t.Run(lock, func(t *testing.T) {
+			for name, contract := range map[string]func(*testing.T, string, Cluster, bool){
+				"accesses": dataAccesses, "wait": dataWait, "end": dataEnd,
+			} {
+				t.Run(name, func(t *testing.T) { contract(t, lock, cluster, transaction) })
+			}
+		})
+	}
+}
+
+// dataAccesses: what a holder writes it reads, and so does the next one.
+func dataAccesses(t *testing.T, lock string, cluster Cluster, _ bool) {
+	k, key := openKeeper(t, lock, cluster), lock+" accesses"
+	first := k.acquire(key, 0)
+	k.done(first, "", clients.Data{})
+	k.done(first, "[7]", clients.Data{Version: 1, Value: "[7]"})
+	k.done(first, "", clients.Data{Version: 1, Value: "[7]"})
+	if err := k.release(first); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.access(first, clients.DataAccess{}, ""); clients.OutcomeOf(err) != clients.NoEffect {
+		t.Errorf("access after the release: %v", err)
+	}
+	second := k.acquire(key, 0)
+	k.done(second, "[7,8]", clients.Data{Version: 2, Value: "[7,8]"})
+	if err := k.release(second); err != nil {
+		t.Fatal(err)
+	}
+	accesses, final := k.committed(key)
+	want := []string{first.ID + " false 0", first.ID + " true 1", first.ID + " false 1", second.ID + " true 2"}
+	if !slices.Equal(accesses, want) || final != (clients.Data{Version: 2, Value: "[7,8]"}) {
+		t.Errorf("committed %q, %+v, want %q", accesses, final, want)
+	}
+	all, _, err := k.Committed(t.Context())
+	wrote := clients.DataAccess{Write: true, Client: "w1", Op: 1, Element: 7, Base: 3, At: 5, Key: key, Grant: second.ID, Version: 2}
+	if err != nil || !slices.Contains(all, wrote) {
+		t.Errorf("%+v is not among %+v, %v", wrote, all, err)
+	}
+}
+
+// dataWait: whoever asks what took effect waits for what is not decided yet. Where each
+// access is a transaction of its own there is nothing to wait for.
+func dataWait(t *testing.T, lock string, cluster Cluster, transaction bool) {
+	k, other, key := openKeeper(t, lock, cluster), openKeeper(t, lock, cluster), lock+" wait"
+	grant := k.acquire(key, 0)
+	k.done(grant, "[7]", clients.Data{Version: 1, Value: "[7]"})
+	answer := make(chan []string, 1)
+	go func() {
+		accesses, _ := other.committed(key)
+		answer <- accesses
+	}()
+	want := []string{grant.ID + " true 1"}
+	if transaction {
+		awaitWaiters(t, cluster.Servers()[0], 1)
+	} else if got := <-answer; !slices.Equal(got, want) {
+		t.Errorf("committed %q before the release, want %q", got, want)
+	}
+	if err := k.release(grant); err != nil {
+		t.Fatal(err)
+	}
+	if transaction {
+		if got := <-answer; !slices.Equal(got, want) {
+			t.Errorf("committed %q, want %q", got, want)
+		}
+	}
+}
+
+// dataEnd: a holder whose connection is gone reaches no data any more, and what it wrote
+// in its transaction is gone with it.
+func dataEnd(t *testing.T, lock string, cluster Cluster, transaction bool) {
+	k, key := openKeeper(t, lock, cluster), lock+" end"
+	grant := k.acquire(key, 0)
+	k.done(grant, "[7]", clients.Data{Version: 1, Value: "[7]"})
+	endSessions(t, cluster.Servers()[0])
+	// Of a session that ends nobody knows what it has done last; a transaction has done nothing.
+	_, err := k.access(grant, clients.DataAccess{}, "[8]")
+	if outcome := clients.OutcomeOf(err); outcome != clients.NoEffect && (transaction || outcome != clients.Unknown) {
+		t.Errorf("write without a connection: %v", err)
+	}
+	if err := k.release(grant); clients.OutcomeOf(err) != clients.Unknown {
+		t.Errorf("release without a connection: %v", err)
+	}
+	accesses, final := k.committed(key)
+	if transaction {
+		if len(accesses) != 0 || final != (clients.Data{}) {
+			t.Errorf("committed %q, %+v", accesses, final)
+		}
+		return
+	}
+	if want := []string{grant.ID + " true 1"}; !slices.Equal(accesses, want) || final.Value != "[7]" {
+		t.Errorf("committed %q, %+v, want %q", accesses, final, want)
+	}
+}

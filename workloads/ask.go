@@ -1,0 +1,71 @@
+package workloads
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"lockcheck/clients"
+)
+
+const (
+	// askLimit is how long an access waits for its turn and for what the service says.
+	// Then it is refused: nobody knows.
+	askLimit = time.Second
+	// askTry bounds one question. A server that is stopped must not use up the limit
+	// while another one could answer.
+	askTry   = 250 * time.Millisecond
+	askPause = 20 * time.Millisecond
+)
+
+// errNoTurn is why the service was not even asked.
+var errNoTurn = errors.New("others waited for an answer for too long")
+
+// lockService is the lock service as the guard asks it.
+type lockService struct {
+	asker clients.Asker
+	close io.Closer
+}
+
+// openService returns nil for a guard that asks nobody.
+func openService(c ResourceConfig) (*lockService, error) {
+	if c.Guard != Ask {
+		return nil, nil
+	}
+	asker, lock, err := openAs[clients.Asker](c)
+	if err != nil {
+		return nil, err
+	}
+	return &lockService{asker: asker, close: lock}, nil
+}
+
+func (s *lockService) Close() error {
+	if s == nil {
+		return nil
+	}
+	return s.close.Close()
+}
+
+// holds asks whether the grant of an access is in force, again and again until there is
+// an answer or ctx ends. Where nobody is to be asked every grant is.
+func (s *lockService) holds(ctx context.Context, a Access) (bool, error) {
+	if s == nil {
+		return true, nil
+	}
+	err := errNoTurn
+	for ctx.Err() == nil {
+		var holds bool
+		holds, err = bounded(ctx, askTry, func(ctx context.Context) (bool, error) {
+			return s.asker.Holds(ctx, clients.Grant{Key: a.Key, ID: a.Grant, Token: a.Token})
+		})
+		if err == nil {
+			return holds, nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(askPause):
+		}
+	}
+	return false, err
+}

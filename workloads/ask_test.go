@@ -1,0 +1,183 @@
+package workloads
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"lockcheck/clients"
+	"lockcheck/clusters/clustertest"
+	"lockcheck/history"
+)
+
+// TestAsk: the guard that asks lets in whoever holds the lock by the service's record,
+// and nobody else; beside it no guard, which lets in everybody.
+func TestAsk(t *testing.T) {
+	for guard, want := range map[Guard][]string{
+		Ask:     {"", "ask", "ask", "", "ask", "ask"},
+		NoGuard: {"", "", "", "", "", ""},
+	} {
+		t.Run(string(guard), func(t *testing.T) {
+			service := memoryService(t)
+			lock := memoryLock(t, service)
+			r := runResource(t, ResourceConfig{Guard: guard, Service: &ServiceConfig{Lock: "memory", Nodes: []string{service}}})
+			var got []string
+			access := func(grant string, write bool) {
+				a := Access{Write: write, Key: "k0", Client: "w1", Grant: grant, Value: json.RawMessage("[]")}
+				got = append(got, r.access(t, a).Refused)
+			}
+			first := hold(t, lock, "w1-1", time.Minute)
+			access("w1-1", false)
+			access("w2-1", false) // never asked for it
+			if err := lock.Release(t.Context(), first); err != nil {
+				t.Fatal(err)
+			}
+			access("w1-1", true) // nobody holds it
+			hold(t, lock, "w2-2", time.Minute)
+			access("w2-2", true)
+			access("w1-1", true) // somebody else does
+			access("w1-1", false)
+			if !slices.Equal(got, want) {
+				t.Errorf("refused by %q, want %q", got, want)
+			}
+			events := r.finish()
+			validate(t, events)
+			for _, e := range events {
+				if e.Note != "" || e.Type == history.Fail && e.Error != string(Ask) {
+					t.Errorf("recorded %+v", e)
+				}
+			}
+		})
+	}
+}
+
+// TestAskLease: the guard that asks refuses a holder from the end of its lease on. A
+// fence goes on until somebody else was there.
+func TestAskLease(t *testing.T) {
+	service := memoryService(t)
+	lock := memoryLock(t, service)
+	grant := hold(t, lock, "w1-1", time.Millisecond)
+	clustertest.Eventually(t, patience, func() error {
+		holds, err := lock.(clients.Asker).Holds(t.Context(), grant)
+		if err == nil && holds {
+			err = errors.New("the lease is not over yet")
+		}
+		return err
+	})
+	for guard, want := range map[Guard]string{Ask: "ask", Fence: ""} {
+		t.Run(string(guard), func(t *testing.T) {
+			r := runResource(t, ResourceConfig{Guard: guard, Service: &ServiceConfig{Lock: "memory", Nodes: []string{service}}})
+			if got := r.access(t, Access{Key: "k0", Client: "w1", Grant: grant.ID, Token: grant.Token}).Refused; got != want {
+				t.Errorf("refused by %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func hold(t *testing.T, lock clients.Lock, id string, ttl time.Duration) clients.Grant {
+	t.Helper()
+	grant, err := lock.Acquire(t.Context(), clients.Attempt{Key: "k0", ID: id, TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return grant
+}
+
+// TestAskInVain: without an answer nobody is let in, and the record says why.
+func TestAskInVain(t *testing.T) {
+	nobody := &ServiceConfig{Lock: "memory", Nodes: []string{filepath.Join(socketFolder(t), "n1")}}
+	r := runResource(t, ResourceConfig{Guard: Ask, Service: nobody})
+	if got := r.access(t, Access{Key: "k0", Client: "w1", Grant: "w1-1"}); got.Refused != string(Ask) {
+		t.Errorf("answered %+v", got)
+	}
+	events := r.finish()
+	validate(t, events)
+	if e := events[0]; e.Type != history.Fail || e.Error != string(Ask) || e.Note == "" {
+		t.Errorf("recorded %+v", e)
+	}
+}
+
+// TestAskWhom: a resource that cannot ask does not start.
+func TestAskWhom(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		service *ServiceConfig
+		fine    bool
+	}{
+		{"nobody", nil, false},
+		{"unknown", &ServiceConfig{Lock: "chain and padlock"}, false},
+		{"no server", &ServiceConfig{Lock: "memory"}, false},
+		{"cannot be asked", &ServiceConfig{Lock: "none"}, false},
+		{"can be asked", &ServiceConfig{Lock: "memory", Nodes: []string{"n1"}}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			service, err := openService(ResourceConfig{Guard: Ask, Service: c.service})
+			if (err == nil) != c.fine {
+				t.Errorf("error %v", err)
+			}
+			_ = service.Close()
+		})
+	}
+}
+
+// handingOver is a lock service that answers for the first grant, and gives the lock to
+// the second one before the resource can act on the answer.
+type handingOver struct {
+	handOver func()
+	gone     bool
+}
+
+func (h *handingOver) Holds(_ context.Context, g clients.Grant) (bool, error) {
+	if h.gone {
+		return g.ID == "second", nil
+	}
+	h.gone = true
+	h.handOver()
+	return g.ID == "first", nil
+}
+
+// TestAskOrder: an answer that is old when it is acted on does no harm. The second
+// holder comes while the first one's write waits for its answer, and is let in after it:
+// until that write is done nobody else has a turn.
+func TestAskOrder(t *testing.T) {
+	var out lockedBuffer
+	service := new(handingOver)
+	r := &resource{
+		config: ResourceConfig{Guard: Ask}, service: &lockService{asker: service, close: io.NopCloser(nil)},
+		record: NewEmitter(history.Resource, &out), deferrals: newDeferrals(), keys: make(map[string]*keyState),
+	}
+	taken := func() bool {
+		free := r.turn.TryLock()
+		if free {
+			r.turn.Unlock()
+		}
+		return !free
+	}
+	second := make(chan Answer, 1)
+	var asking bool
+	service.handOver = func() {
+		asking = taken()
+		go func() {
+			second <- r.access(t.Context(), Access{Key: "k0", Client: "w2", Op: 2, Grant: "second"})
+		}()
+	}
+	first := r.access(t.Context(), Access{Write: true, Key: "k0", Client: "w1", Op: 1, Grant: "first", Value: json.RawMessage("[]")})
+	if second := <-second; first.Refused != "" || second.Refused != "" || string(second.Value) != "[]" {
+		t.Errorf("the first is answered %+v, the second %+v", first, second)
+	}
+	if afterwards := taken(); !asking || afterwards {
+		t.Errorf("the turn is taken while the service is asked: %v, after all: %v", asking, afterwards)
+	}
+	var order []string
+	for _, e := range out.events(t) {
+		order = append(order, e.Grant+" "+string(e.Type))
+	}
+	if want := []string{"first ok", "second ok"}; !slices.Equal(order, want) {
+		t.Errorf("let in %q, want %q", order, want)
+	}
+}

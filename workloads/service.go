@@ -1,0 +1,38 @@
+package workloads
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"lockcheck/clients"
+	"lockcheck/history"
+)
+
+// ServiceConfig is what the resource must know of a lock service to reach it.
+type ServiceConfig struct {
+	Lock  string        `json:"lock"`
+	Nodes []string      `json:"nodes"`  // addresses of its servers
+	TTL   time.Duration `json:"ttl_ns"` // of a session, for a client that cannot do without
+}
+
+// openAs opens the lock for the resource, which needs more of it than that it is one.
+func openAs[Needed any](c ResourceConfig) (Needed, clients.Lock, error) {
+	var none Needed
+	if c.Service == nil {
+		return none, nil, fmt.Errorf("guard %s: no lock service", c.Guard)
+	}
+	info, known := clients.ByName(c.Service.Lock)
+	if !known {
+		return none, nil, fmt.Errorf("guard %s: unknown lock %q", c.Guard, c.Service.Lock)
+	}
+	lock, err := info.Open(clients.Config{Worker: history.Resource, Nodes: c.Service.Nodes, TTL: c.Service.TTL})
+	if err != nil {
+		return none, nil, fmt.Errorf("guard %s: %w", c.Guard, err)
+	}
+	needed, can := lock.(Needed)
+	if !can {
+		return none, nil, errors.Join(fmt.Errorf("guard %s: lock %s %s", c.Guard, info.Name, c.Guard.Lacks(info)), lock.Close())
+	}
+	return needed, lock, nil
+}
