@@ -85,9 +85,7 @@ func operationsOf(r *run) Operations {
 		}
 	}
 	for k := range r.dataKeys {
-		for range k.acknowledged {
-			ops.Acknowledged++
-		}
+		ops.Acknowledged += k.acknowledged()
 	}
 	return ops
 }

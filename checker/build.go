@@ -108,6 +108,23 @@ func (r *run) order(k *keyed) {
 	sorted(k.accesses, func(a, b access) int { return cmp.Compare(a.seq, b.seq) })
 	slices.Sort(k.asked)
 	k.asked = slices.Compact(k.asked)
+	r.reconcile(k)
+}
+
+// reconcile leaves of the updates that were answered those that were committed by the
+// answers, to the write and to the release after it, and that the record lacks.
+func (r *run) reconcile(k *keyed) {
+	if len(k.unrecorded) == 0 {
+		return
+	}
+	recorded := make(map[int64]bool)
+	for w := range k.accepted {
+		recorded[w.element] = true
+	}
+	k.unrecorded = slices.DeleteFunc(k.unrecorded, func(w access) bool {
+		a := r.attempt(w.grant)
+		return recorded[w.element] || a == nil || a.released() == nil
+	})
 }
 
 // line puts what a worker did one after the other.
@@ -149,6 +166,7 @@ func (b *builder) resource(e *history.Event) {
 			seq: e.Seq, time: e.Time, element: e.Element, base: e.Base, version: e.Version,
 			grant: g, client: b.names.Of(e.Client),
 			write: e.F == history.Write, refused: e.Type != history.OK,
+			unanswered: e.Type != history.OK && e.Note != "",
 		})
 		k.ask(e)
 		if a := b.attempt(g); a != nil && e.Type == history.OK {
@@ -202,7 +220,22 @@ func (b *builder) worker(e *history.Event) {
 		a.extend().lost = append(a.extend().lost, notice{e.Time, e.Error == byService, e.Error == byDeadline})
 	case history.Acquire, history.Renew, history.Release:
 		b.call(a, e)
+	case history.Write:
+		b.answeredWrite(e)
 	}
+}
+
+// answeredWrite keeps what a worker was told of its write where the data are in the
+// lock's database: what that lost is in none of its records.
+func (b *builder) answeredWrite(e *history.Event) {
+	if b.header.Guard != guardDatabase || e.Type != history.OK || e.Element == 0 {
+		return
+	}
+	k := b.keyed(e.Key)
+	k.unrecorded = append(k.unrecorded, access{
+		time: e.Time, element: e.Element, base: e.Base, version: e.Version,
+		grant: b.names.Of(e.Grant), client: b.names.Of(e.Process), write: true,
+	})
 }
 
 func (b *builder) ask(e *history.Event) {
@@ -253,6 +286,7 @@ func (b *builder) call(a *attempt, e *history.Event) {
 	}
 	if p.call == &a.acquire {
 		a.answered(e, b.names)
+		b.wakes += e.Wakes
 	}
 	if e.Time < p.call.invoke {
 		a.malformed = true

@@ -58,7 +58,7 @@ func (r *run) check(opts Options) Results {
 		res.Holds = r.described()
 	}
 	all := res.fill(r, opts)
-	res.Required = required(r.header)
+	res.Required = Required(r.header)
 	for i := range all {
 		all[i].Summary = summed(all[i].Summary, causedBy(all[i].Causes))
 		require(&all[i], res.Required, r.header)
@@ -79,7 +79,10 @@ func (res *Results) fill(r *run, opts Options) []judged {
 	u := checkUpdates(r)
 	evidence, coverage := faultEvidence(r)
 	alive, orphans := liveness(r)
-	res.Orphans, res.Handovers, res.Notices = orphans, r.handovers(), overlaps.notices
+	res.Orphans, res.Notices = orphans, overlaps.notices
+	res.Measures = r.measures(res.Operations)
+	res.Measures.Told = overlaps.told
+	res.Handovers, res.Measures.Handover = r.handovers()
 	alive.Summary = summed(alive.Summary, res.Handovers.text(r.header.Lease), res.Notices.text())
 	res.Overlaps, res.Fence, res.Updates, res.Faults = overlaps.summary, fence, u.UpdateSummary, coverage
 	return []judged{
@@ -108,14 +111,18 @@ const (
 	guardNone        = "none"
 	guardVersions    = "cas"
 	guardFenceWrites = "fence-writes"
+	guardAsk         = "ask"
+	guardDatabase    = "database"
+	// lockNone is the lock that keeps nobody out.
+	lockNone = "none"
 )
 
 func guarded(h history.Header) bool { return h.Guard != "" && h.Guard != guardNone }
 
-// required returns the properties that the verdict of a run rests on. A guard is
+// Required returns the properties that the verdict of a run rests on. A guard is
 // there to make overlapping holders harmless, so with one they count only if
 // the header says so (docs/verdicts.md).
-func required(h history.Header) []Property {
+func Required(h history.Header) []Property {
 	var names []Property
 	for _, p := range Properties() {
 		if usual(p, h) || slices.Contains(h.Require, string(p)) {
@@ -206,11 +213,12 @@ func clauses(all []judged, required bool) []string {
 	return parts
 }
 
-// tolerated says what the guard made harmless.
+// tolerated says what the guard made harmless. That nobody is kept out goes without
+// saying where there is no lock.
 func tolerated(r *run, res Results, all []judged) []string {
 	var parts []string
 	for _, j := range all {
-		if !j.Tolerated {
+		if !j.Tolerated || r.header.Lock == lockNone {
 			continue
 		}
 		if j.Property == MutualExclusion {
@@ -230,5 +238,9 @@ func work(r *run, res Results) string {
 	if r.header.Workload == workloadMutex {
 		return count(len(r.holds), "hold", "holds") + " of the lock"
 	}
-	return count(res.Updates.Acknowledged, "update", "updates") + " under the lock, none lost"
+	how := "under the lock"
+	if r.header.Lock == lockNone {
+		how = "without a lock"
+	}
+	return count(res.Updates.Acknowledged, "update", "updates") + " " + how + ", none lost"
 }

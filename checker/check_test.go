@@ -338,6 +338,58 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
+// TestForgottenCommit: where the lock's database keeps the data, what it answered for
+// and then lost is in none of its records; the workers know.
+func TestForgottenCommit(t *testing.T) {
+	inDatabase := func(h *history.Header) { h.Guard = guardDatabase }
+	counts := func(h *history.Header) { inDatabase(h); h.Workload = "counter" }
+	done, unsure := history.Event{Type: history.OK, Element: 1, Version: 1}, history.Event{Type: history.Info, Element: 1}
+	// a writes element 1 and b element 2, of which the record has at least the second.
+	first := func(wrote history.Event) *script {
+		return newScript().acquire("w1", "a", 10, 11).do(history.Write, "a", 12, 13, wrote)
+	}
+	second := func(s *script, base, version int64) *script {
+		return s.acquire("w2", "b", 20, 21).do(history.Write, "b", 22, 23, history.Event{Type: history.OK, Element: 2, Version: version}).
+			write("b", 22, 2, base, version).release("b", 24, 25)
+	}
+	recorded := func() *script { return second(first(done).write("a", 12, 1, 0, 1).release("a", 14, 15), 1, 2) }
+	forgotten := func() *script { return second(first(done).release("a", 14, 15), 0, 1) }
+	for _, c := range []struct {
+		name         string
+		s            *script
+		acknowledged int64
+		lost         int64
+		want         Verdict
+	}{
+		{"recorded", recorded().with(inDatabase).final("k0", "[1,2]"), 2, 0, Valid},
+		{"forgotten", forgotten().with(inDatabase).final("k0", "[2]"), 2, 1, Violation},
+		{"the same at a resource of its own, which is the one that accepts", forgotten().final("k0", "[2]"), 1, 0, Valid},
+		{"forgotten, but there", forgotten().with(inDatabase).final("k0", "[1,2]"), 2, 0, Valid},
+		{"all that there was", first(done).release("a", 14, 15).with(inDatabase).final("k0", "null"), 1, 1, Violation},
+		{"the release was not answered", second(first(done).do(history.Release, "a", 14, 15, history.Event{Type: history.Info}), 0, 1).with(inDatabase).final("k0", "[2]"), 1, 0, Valid},
+		{"rolled back at the release", second(first(done).notHeld("a", 14, 15), 0, 1).with(inDatabase).final("k0", "[2]"), 1, 0, Valid},
+		{"the write was not answered", second(first(unsure).release("a", 14, 15), 0, 1).with(inDatabase).final("k0", "[2]"), 1, 0, Valid},
+		{"never read", forgotten().with(inDatabase), 0, 0, Undecided},
+		{"counted", recorded().with(counts).final("k0", "2"), 2, 0, Valid},
+		{"not counted", forgotten().with(counts).final("k0", "1"), 2, 1, Violation},
+		{"nothing counted", first(done).release("a", 14, 15).with(counts).final("k0", "null"), 1, 1, Violation},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := c.s.end().check(t)
+			want(t, r, NoLostUpdate, c.want, int(c.lost))
+			if r.Updates.Acknowledged != c.acknowledged || r.Updates.Lost != c.lost || r.Updates.LossEvents != c.lost {
+				t.Errorf("%+v", r.Updates)
+			}
+			if c.lost == 0 {
+				return
+			}
+			if v := r.of(NoLostUpdate).Violations[0]; r.Verdict != Violation || v.Element != 1 || !strings.Contains(v.What, "update 1 of w1 to k0 (version 1) was committed") {
+				t.Error(r.dump())
+			}
+		})
+	}
+}
+
 func TestFencing(t *testing.T) {
 	tokens := func(s *script) *script { return s.with(func(h *history.Header) { h.Tokens = true }) }
 	pair := func(a, b uint64) *script {
@@ -557,6 +609,7 @@ func TestFaultEvidence(t *testing.T) {
 		return history.Fault{ID: "f1", Kind: "kill", Targets: []string{target}}
 	}
 	clock := history.Fault{ID: "f1", Kind: "clock", Targets: []string{"n1"}, Step: 1}
+	waiter := history.Fault{ID: "f1", Kind: "pause", Role: "waiter", Targets: []string{"w1"}}
 	stage := func(st history.Stage, from, to float64) history.Fault {
 		return history.Fault{ID: "f1", Kind: "pause", Targets: []string{"w1"}, Stage: st, From: ms(from), To: ms(to)}
 	}
@@ -574,6 +627,9 @@ func TestFaultEvidence(t *testing.T) {
 		{"holder paused shortly", held("pause").pause("f1", 20, 30, "w1"), Valid, "0 outlasted", true, false},
 		{"somebody else paused", held("pause").pause("f1", 20, 140, "w2"), Undecided, "no pause hit a holder inside its section", false, false},
 		{"paused outside of a section", held("pause").pause("f1", 200, 240, "w1"), Undecided, "no pause hit a holder inside its section", false, false},
+		{"waiter paused in its acquire", asked("pause").acquire("w1", "a", 10, 145).fault(waiter, 20, 140), Valid, "1 of 1 waiter pause fault proven and exercised", true, false},
+		{"waiter paused, its acquire over before", asked("pause").acquire("w1", "a", 10, 15).release("a", 16, 17).fault(waiter, 20, 140), Undecided, "no pause hit a holder", false, false},
+		{"paused in its acquire, but not for that", asked("pause").acquire("w1", "a", 10, 145).pause("f1", 20, 140, "w1"), Undecided, "no pause hit a holder", false, false},
 		{"gone before it was certain", held("pause").fault(history.Fault{ID: "f1", Kind: "pause", Targets: []string{"w1"}}, 149.5, 170), Undecided, "no pause hit a holder", false, false},
 		{"not proven", held("pause").stage(20, stage(history.Applied, 19, 20)).stage(25, stage(history.Unproven, 0, 0)).stage(30, stage(history.Healed, 29, 30)).stage(31, stage(history.ProvenHealed, 31, 31)), Undecided, "no pause could be proven", false, false},
 		{"not healed", held("pause").stage(20, stage(history.Applied, 19, 20)).stage(25, stage(history.Proven, 0, 0)).stage(30, stage(history.Unhealed, 29, 30)), Broken, "fault f1 could not be proven healed", false, false},
@@ -673,6 +729,15 @@ func TestVerdict(t *testing.T) {
 	guard := func(s *script, require ...string) *script {
 		return s.with(func(h *history.Header) { h.Guard, h.Require = "fence", require })
 	}
+	asking := func(s *script) *script { return s.with(func(h *history.Header) { h.Guard = "ask" }) }
+	optimistic := func(s *script) *script {
+		return s.with(func(h *history.Header) { h.Lock, h.Guard = "none", "cas" })
+	}
+	unanswered := func(s *script) *script {
+		s = s.access(history.Write, history.Fail, "a", 126, 2, 0, 0)
+		s.events[len(s.events)-1].Note = "nobody answers"
+		return s
+	}
 	for _, c := range []struct {
 		name     string
 		s        *script
@@ -683,6 +748,11 @@ func TestVerdict(t *testing.T) {
 		{"tolerated", guard(overlapped()), Valid, "No violation: 1 overlap; 1 update under the lock, none lost."},
 		{"required", guard(overlapped(), "mutual-exclusion"), Violation, "Two workers once held the lock at the same time."},
 		{"refused", guard(overlapped().access(history.Write, history.Fail, "a", 125, 2, 0, 0)), Valid, "No violation: 1 overlap; the fence refused 1 stale access; 1 update under the lock, none lost."},
+		{"asked", asking(overlapped().access(history.Write, history.Fail, "a", 125, 2, 0, 0)), Valid, "No violation: 1 overlap; the check with the service refused 1 stale access; 1 update under the lock, none lost."},
+		{"asked in vain", asking(unanswered(overlapped())), Valid, "No violation: 1 overlap; the check with the service refused 1 access for want of an answer; 1 update under the lock, none lost."},
+		{"asked, and in vain", asking(unanswered(overlapped().access(history.Read, history.Fail, "a", 125, 0, 0, 0))), Valid, "No violation: 1 overlap; the check with the service refused 1 stale access and 1 access for want of an answer; 1 update under the lock, none lost."},
+		{"no lock, versions compared", optimistic(overlapped().access(history.Write, history.Fail, "a", 125, 2, 0, 0)), Valid, "No violation: the version check refused 1 stale access; 1 update without a lock, none lost."},
+		{"no lock", optimistic(overlapped()).with(func(h *history.Header) { h.Guard = "none" }), Violation, "Two workers once held the lock at the same time."},
 		{"violation before broken", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 30, 31).release("b", 40, 41).release("a", 50, 51), Violation, ""},
 		{"broken before undecided", good().with(func(h *history.Header) { h.MinOps, h.Require = 5, []string{"x"} }), Broken, ""},
 		{"undecided", good().with(func(h *history.Header) { h.Faults = []string{"pause"} }), Undecided, "Undecided: no pause was ever applied."},
@@ -712,7 +782,7 @@ func TestRequired(t *testing.T) {
 		{"asked for", history.Header{Guard: "cas", Require: []string{"no-wrong-release"}}, append([]Property{NoWrongRelease}, base...)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := required(c.h); !slices.Equal(got, c.want) {
+			if got := Required(c.h); !slices.Equal(got, c.want) {
 				t.Errorf("%v, want %v", got, c.want)
 			}
 		})

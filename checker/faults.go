@@ -317,6 +317,10 @@ func (f *fault) cover(r *run) {
 	case f.does(history.Stops) && f.onWorkers(r.header), f.does(history.Defers):
 		f.hitHolder(r)
 		reason = "no target held the lock"
+		if f.Role == roleWaiter {
+			f.Exercised = f.Exercised || f.hitWaiter(r)
+			reason = "no target was asking for the lock"
+		}
 	case hitsProcesses(f.Kind):
 		f.Exercised = f.metOperation(r)
 		reason = "no operation was open meanwhile"
@@ -347,6 +351,26 @@ func (f *fault) hitHolder(r *run) {
 			f.Outlasted = f.Outlasted || h.deadline < f.certainTo
 		}
 	}
+}
+
+// roleWaiter is the role of a fault that is aimed at who asks for the lock: its answer
+// may be a grant whose lease is over when it goes on.
+const roleWaiter = "waiter"
+
+// hitWaiter says whether an acquire of a target was open for as long as the fault
+// certainly was in force.
+func (f *fault) hitWaiter(r *run) bool {
+	if f.certainTo == 0 {
+		return false
+	}
+	for w := range r.workersOf(f) {
+		for _, a := range w.between(f.certainFrom, f.certainTo) {
+			if a.acquire.invoke <= f.certainFrom && a.acquire.over(r.end) >= f.certainTo {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // killedAtWork says whether a target held the lock when it was killed, or had a
@@ -442,6 +466,8 @@ func coverageClauses(coverage []FaultCoverage, h history.Header) []string {
 		name := f.Kind
 		if hitsProcesses(f.Kind) && !f.meansWorkers(h) {
 			name = "server " + f.Kind
+		} else if hitsProcesses(f.Kind) && f.Role == roleWaiter && history.Does(f.Kind, history.Stops) {
+			name = "waiter " + f.Kind
 		}
 		t := tallies[name]
 		if t == nil {

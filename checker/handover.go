@@ -12,9 +12,10 @@ import (
 // handovers tells how long a lock took to pass on when its holder was stopped, cut
 // off or ended for longer than its lease: from the beginning of that until the next
 // grant to somebody else.
-func (r *run) handovers() HandoverSummary {
+func (r *run) handovers() (HandoverSummary, Histogram) {
 	var took []time.Duration
 	var s HandoverSummary
+	var all Histogram
 	for i := range r.faults {
 		f := &r.faults[i]
 		for h := range r.bereaved(f) {
@@ -22,11 +23,15 @@ func (r *run) handovers() HandoverSummary {
 			if next != nil && next.acquire.done < f.Begin {
 				continue // it was replaced already
 			}
+			if next == nil && !r.wantedByOthers(h, f.Begin) {
+				continue // there was nobody to hand it over to
+			}
 			s.Holders++
 			if next == nil {
 				s.Stuck++
 			} else {
 				took = append(took, time.Duration(next.acquire.done-f.Begin))
+				all.Add(took[len(took)-1])
 			}
 		}
 	}
@@ -34,7 +39,14 @@ func (r *run) handovers() HandoverSummary {
 		slices.Sort(took)
 		s.Median, s.Longest = took[(len(took)-1)/2], took[len(took)-1]
 	}
-	return s
+	return s, all
+}
+
+// wantedByOthers says whether anybody but its holder asked for the lock of a hold after a time.
+func (r *run) wantedByOthers(h *attempt, after int64) bool {
+	return slices.ContainsFunc(r.byKey[h.key].attempts, func(a *attempt) bool {
+		return a.worker != h.worker && a.asked && a.acquire.over(r.end) > after
+	})
 }
 
 // bereaved returns the holds that a fault came over, for longer than the lock waits
@@ -83,23 +95,26 @@ func (s HandoverSummary) text(lease time.Duration) string {
 }
 
 // add tells when a holder that somebody else had replaced learned of it: the earlier
-// one of overlaps, once each.
-func (s *NoticeSummary) add(o overlap) {
+// one of overlaps, once each. It is false if it did not before its release.
+func (s *NoticeSummary) add(o overlap) (late time.Duration, told bool) {
 	// The first overlap of a hold is with the next grant.
 	if o.earlier.replaced || o.earlier.acquire.done > o.later.acquire.done {
-		return
+		return 0, false
 	}
 	o.earlier.replaced = true
 	s.Replaced++
 	switch o.earlier.ended {
 	case byNotice, byOwnDeadline:
 		s.Told++
-		s.Latest = max(s.Latest, time.Duration(o.earlier.holdEnd-o.later.acquire.done))
+		late = time.Duration(o.earlier.holdEnd - o.later.acquire.done)
+		s.Latest = max(s.Latest, late)
+		return late, true
 	case atRelease:
 		s.AtRelease++
 	default:
 		s.Never++
 	}
+	return 0, false
 }
 
 // text is empty if nobody was replaced.

@@ -28,7 +28,9 @@ func TestHandovers(t *testing.T) {
 		want HandoverSummary
 	}{
 		{"stopped for longer than the lease", holds().pause("f1", 20, 300, "w1"), one},
-		{"nobody follows", alone().pause("f1", 20, 300, "w1"), HandoverSummary{Holders: 1, Stuck: 1}},
+		{"nobody asks for it", alone().pause("f1", 20, 300, "w1"), HandoverSummary{}},
+		{"asked for before", alone().busy("w2", "b", 12, 15, "a").pause("f1", 20, 300, "w1"), HandoverSummary{}},
+		{"asked for in vain", alone().busy("w2", "b", 150, 151, "a").pause("f1", 20, 300, "w1"), HandoverSummary{Holders: 1, Stuck: 1}},
 		{"stopped for less", holds().pause("f1", 20, 60, "w1"), HandoverSummary{}},
 		{"stopped before it held", holds().pause("f1", 5, 300, "w1"), HandoverSummary{}},
 		{"released before it was stopped for certain", newScript().acquire("w1", "a", 10, 11).release("a", 20.5, 21.5).
@@ -42,8 +44,12 @@ func TestHandovers(t *testing.T) {
 		{"somebody else stopped", holds().pause("f1", 20, 300, "w3"), HandoverSummary{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := c.s.end().check(t).Handovers; got != c.want {
-				t.Errorf("got %+v, want %+v", got, c.want)
+			r := c.s.end().check(t)
+			if r.Handovers != c.want {
+				t.Errorf("got %+v, want %+v", r.Handovers, c.want)
+			}
+			if took := r.Measures.Handover; took.N != c.want.Holders-c.want.Stuck || took.Max != c.want.Longest {
+				t.Errorf("measured %+v", took)
 			}
 		})
 	}
@@ -70,8 +76,12 @@ func TestNotices(t *testing.T) {
 	} {
 		want := c.want
 		want.Replaced, want.AtRelease = others.Replaced, want.AtRelease+others.AtRelease
-		if got := c.s.end().check(t).Notices; got != want {
-			t.Errorf("%s: got %+v, want %+v", c.name, got, want)
+		r := c.s.end().check(t)
+		if r.Notices != want {
+			t.Errorf("%s: got %+v, want %+v", c.name, r.Notices, want)
+		}
+		if told := r.Measures.Told; told.N != want.Told || told.Max != want.Latest {
+			t.Errorf("%s: measured %+v", c.name, told)
 		}
 	}
 	if got := good().check(t).Notices; got != (NoticeSummary{}) {

@@ -139,14 +139,14 @@ func TestOverwriters(t *testing.T) {
 			})
 		}
 		var lost []*access
-		for w := range k.acknowledged {
+		for w := range k.accepted {
 			if random.IntN(2) == 0 {
 				lost = append(lost, w)
 			}
 		}
 		for i, got := range k.overwriters(lost) {
 			var expected *access
-			for e := range k.acknowledged {
+			for e := range k.accepted {
 				if e.seq > lost[i].seq && e.base < lost[i].version && expected == nil {
 					expected = e
 				}

@@ -141,6 +141,7 @@ type together struct {
 	incidents
 	summary OverlapSummary
 	notices NoticeSummary
+	told    Histogram
 	early   map[string]overlap // by key, the first that began before either grant can have ended
 }
 
@@ -148,7 +149,9 @@ func findOverlaps(r *run) together {
 	t := together{early: make(map[string]overlap)}
 	for o := range r.overlaps {
 		t.summary.add(o)
-		t.notices.add(o)
+		if late, told := t.notices.add(o); told {
+			t.told.Add(late)
+		}
 		key := r.name(o.earlier.key)
 		if o.class == Unclassified {
 			t.incidents.add(key, o.from, func() Incident { return r.overlapIncident(o) })

@@ -17,13 +17,19 @@ type Pool struct {
 	LosingLow  float64 `json:"losing_low"`
 	LosingHigh float64 `json:"losing_high"`
 
-	BrokenPromises int64 `json:"broken_promises"`
-	OutlivedLeases int64 `json:"outlived_leases"`
-	StaleWrites    int64 `json:"stale_writes"`
+	Overlaps OverlapSummary `json:"overlaps"`
+	Notices  NoticeSummary  `json:"notices"`
+	// Stuck is how many locks of holders that were stopped, cut off or ended others asked
+	// for in vain.
+	Stuck       int64 `json:"stuck"`
+	StaleWrites int64 `json:"stale_writes"`
+	// Refused is how many accesses the guard refused.
+	Refused int64 `json:"refused"`
 	// Faults that were proven and met somebody.
 	Faults int64 `json:"faults"`
 	// Causes of lost updates, see Finding.Causes.
-	Causes map[string]int64 `json:"causes,omitempty"`
+	Causes   map[string]int64 `json:"causes,omitempty"`
+	Measures Measures         `json:"measures"`
 }
 
 // PoolOf adds up results. A run whose updates could not be judged counts as a run only.
@@ -37,9 +43,12 @@ func PoolOf(all []Results) Pool {
 		if r.Updates.Lost > 0 {
 			p.RunsLosing++
 		}
-		p.BrokenPromises += r.Overlaps.BrokenPromises
-		p.OutlivedLeases += r.Overlaps.OutlivedLeases
+		p.Overlaps.merge(r.Overlaps)
+		p.Notices.merge(r.Notices)
+		p.Stuck += r.Handovers.Stuck
+		p.Refused += r.Fence.RefusedReads + r.Fence.RefusedWrites
 		p.StaleWrites += int64(r.Finding(NoStaleWrite).Total)
+		p.Measures.Merge(r.Measures)
 		for class, n := range r.Finding(NoLostUpdate).Causes {
 			p.Causes[class] += n
 		}
@@ -52,6 +61,30 @@ func PoolOf(all []Results) Pool {
 	p.LostLow, p.LostHigh = Wilson(p.Lost, p.Acknowledged)
 	p.LosingLow, p.LosingHigh = Wilson(p.RunsLosing, p.Runs)
 	return p
+}
+
+// merge adds what another run came to.
+func (o *OverlapSummary) merge(other OverlapSummary) {
+	o.BrokenPromises += other.BrokenPromises
+	o.OutlivedLeases += other.OutlivedLeases
+	o.Unclassified += other.Unclassified
+	o.EarlierHealthy += other.EarlierHealthy
+	o.EarlierPaused += other.EarlierPaused
+	o.EarlierCutOff += other.EarlierCutOff
+	o.BrokenHealthy += other.BrokenHealthy
+	o.BrokenPaused += other.BrokenPaused
+	o.BrokenCutOff += other.BrokenCutOff
+	o.Longest = max(o.Longest, other.Longest)
+	o.Sum += other.Sum
+}
+
+// merge adds what another run came to.
+func (s *NoticeSummary) merge(other NoticeSummary) {
+	s.Replaced += other.Replaced
+	s.Told += other.Told
+	s.AtRelease += other.AtRelease
+	s.Never += other.Never
+	s.Latest = max(s.Latest, other.Latest)
 }
 
 // LossPerFault is how many updates were lost for each fault that counted; NaN without any.

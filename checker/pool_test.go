@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 )
 
 func TestPoolOf(t *testing.T) {
@@ -12,6 +13,7 @@ func TestPoolOf(t *testing.T) {
 		if lost > 0 {
 			r.Findings = []Finding{{Property: NoLostUpdate, Causes: map[string]int64{CausePaused: lost}}, {Property: NoStaleWrite, Total: 1}}
 		}
+		r.Measures.Acquire.Add(time.Duration(acknowledged))
 		for range faults {
 			r.Faults = append(r.Faults, FaultCoverage{Proven: true, Exercised: true}, FaultCoverage{Proven: true})
 		}
@@ -19,8 +21,11 @@ func TestPoolOf(t *testing.T) {
 	}
 	p := PoolOf([]Results{run(Violation, 2, 10, 3), run(Valid, 0, 20, 1), run(Violation, 1, 10, 2)})
 	if p.Runs != 3 || p.Verdicts[Violation] != 2 || p.Lost != 3 || p.Acknowledged != 40 || p.RunsLosing != 2 ||
-		p.Faults != 6 || p.OutlivedLeases != 3 || p.StaleWrites != 2 || p.Causes[CausePaused] != 3 || p.LossPerFault() != 0.5 {
+		p.Faults != 6 || p.Overlaps.OutlivedLeases != 3 || p.StaleWrites != 2 || p.Causes[CausePaused] != 3 || p.LossPerFault() != 0.5 {
 		t.Errorf("%+v", p)
+	}
+	if n, most := p.Measures.Acquire.N, p.Measures.Acquire.Max; n != 3 || most != 20 {
+		t.Errorf("%d acquires, the longest of %s", n, most)
 	}
 	if low, high := Wilson(3, 40); p.LostLow != low || p.LostHigh != high {
 		t.Errorf("interval %g to %g", p.LostLow, p.LostHigh)

@@ -50,6 +50,7 @@ type Results struct {
 	Orphans    OrphanSummary   `json:"orphans"`
 	Handovers  HandoverSummary `json:"handovers"`
 	Notices    NoticeSummary   `json:"notices"`
+	Measures   Measures        `json:"measures"`
 	Faults     []FaultCoverage `json:"faults"`
 	Holds      []Hold          `json:"-"` // for pictures; large
 	// Begin and End are the first and last time in the history, in ns.
@@ -144,10 +145,11 @@ type Operations struct {
 }
 
 // HandoverSummary tells how long locks took to pass on when their holders were
-// stopped, cut off or ended, from the beginning of that, for longer than the lease.
+// stopped, cut off or ended, from the beginning of that, for longer than the lease. Locks
+// that nobody asked for any more are not among them.
 type HandoverSummary struct {
 	Holders int64         `json:"holders"`
-	Stuck   int64         `json:"stuck"` // of those, whose lock nobody else was granted any more
+	Stuck   int64         `json:"stuck"` // of those, whose lock others asked for in vain
 	Median  time.Duration `json:"median_ns"`
 	Longest time.Duration `json:"longest_ns"`
 }
@@ -234,6 +236,9 @@ type UpdateSummary struct {
 type FenceSummary struct {
 	RefusedReads  int64 `json:"refused_reads"`
 	RefusedWrites int64 `json:"refused_writes"`
+	// Unanswered are those of both that were refused because the lock service, which the
+	// guard asked, did not answer.
+	Unanswered int64 `json:"unanswered,omitempty"`
 }
 
 // OrphanSummary tells what became of the locks of killed holders.

@@ -33,6 +33,8 @@ type run struct {
 	robbers map[*attempt]*attempt
 	// lastAsked is the last time at which an acquire began or was answered.
 	lastAsked int64
+	// wakes is how many notifications all attempts got.
+	wakes int64
 }
 
 type (
@@ -49,6 +51,10 @@ type keyed struct {
 	accesses []access   // at the resource, in true order
 	final    *history.Event
 	asked    []int64 // elements that someone tried to write, in order
+	// unrecorded are the updates of which the database that keeps the data told their
+	// workers that they are committed, and has no record, in the order of the answers.
+	// While the run is built they are all that were answered.
+	unrecorded []access
 	// dropped is when the observer of the service learned that a claim was gone, by its
 	// token; 0 while it is on record. It is nil for a service that nobody observed.
 	dropped map[uint64]int64
@@ -72,6 +78,7 @@ type access struct {
 	grant                  grant
 	client                 worker
 	write, refused         bool
+	unanswered             bool // refused because the lock service did not say who holds it
 }
 
 // attempt is everything that happened under one grant.
@@ -305,7 +312,7 @@ func (r *run) actor(name string) *actor {
 // dataKeys returns what happened to the keys that the resource knows, by name.
 func (r *run) dataKeys(yield func(*keyed) bool) {
 	for _, k := range r.keys {
-		if d := r.byKey[k]; (len(d.accesses) > 0 || d.final != nil) && !yield(d) {
+		if d := r.byKey[k]; (len(d.accesses)+len(d.unrecorded) > 0 || d.final != nil) && !yield(d) {
 			return
 		}
 	}

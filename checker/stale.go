@@ -3,6 +3,7 @@ package checker
 import (
 	"cmp"
 	"fmt"
+	"strings"
 )
 
 // staleWrites finds writes that the resource accepted from a holder after it
@@ -62,6 +63,9 @@ func noStaleWrite(r *run, found incidents) (judged, FenceSummary) {
 	var fence FenceSummary
 	for k := range r.dataKeys {
 		for _, e := range k.accesses {
+			if e.unanswered {
+				fence.Unanswered++
+			}
 			switch {
 			case e.write && !e.refused:
 				writes++
@@ -88,10 +92,16 @@ func noStaleWrite(r *run, found incidents) (judged, FenceSummary) {
 
 // refused says what the guard did, or "" if it did nothing.
 func (f FenceSummary) refused(guard string) string {
-	n := f.RefusedReads + f.RefusedWrites
-	if n == 0 {
+	var what []string
+	if n := f.RefusedReads + f.RefusedWrites - f.Unanswered; n > 0 {
+		what = append(what, count(n, "stale access", "stale accesses"))
+	}
+	if n := f.Unanswered; n > 0 {
+		what = append(what, count(n, "access", "accesses")+" for want of an answer")
+	}
+	if len(what) == 0 {
 		return ""
 	}
-	name := cmp.Or(map[string]string{guardVersions: "version check", guardFenceWrites: "fence on writes"}[guard], guard)
-	return fmt.Sprintf("the %s refused %s", name, count(n, "stale access", "stale accesses"))
+	names := map[string]string{guardVersions: "version check", guardFenceWrites: "fence on writes", guardAsk: "check with the service"}
+	return fmt.Sprintf("the %s refused %s", cmp.Or(names[guard], guard), strings.Join(what, " and "))
 }

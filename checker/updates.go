@@ -17,7 +17,9 @@ const (
 
 // updates collects what became of acknowledged updates. An update is
 // acknowledged when the resource accepted its write, whatever became of the
-// release (docs/verdicts.md).
+// release. Where the record of the resource is that of the database which keeps the data
+// one is, too, that the database has not on record but whose write and release it
+// answered: what it lost is in no record of its own (docs/verdicts.md).
 type updates struct {
 	UpdateSummary
 	incidents
@@ -49,8 +51,8 @@ func checkUpdates(r *run) updates {
 	return u
 }
 
-// acknowledged returns the accepted updates of a key in true order.
-func (k *keyed) acknowledged(yield func(*access) bool) {
+// accepted returns the accepted updates of a key in true order.
+func (k *keyed) accepted(yield func(*access) bool) {
 	for i := range k.accesses {
 		if e := &k.accesses[i]; e.write && !e.refused && e.element != 0 && !yield(e) {
 			return
@@ -59,14 +61,19 @@ func (k *keyed) acknowledged(yield func(*access) bool) {
 }
 
 func (u *updates) unread(k *keyed) {
-	n := int64(0)
-	for range k.acknowledged {
-		n++
-	}
-	if n > 0 {
+	if n := k.acknowledged(); n > 0 {
 		u.undecided = append(u.undecided, k.name)
 		u.unjudged += n
 	}
+}
+
+// acknowledged counts the updates of a key that were.
+func (k *keyed) acknowledged() int64 {
+	n := int64(len(k.unrecorded))
+	for range k.accepted {
+		n++
+	}
+	return n
 }
 
 func null(raw json.RawMessage) bool {
@@ -84,14 +91,19 @@ func (u *updates) set(r *run, k *keyed) error {
 	}
 	slices.Sort(present)
 	var lost []*access
-	for w := range k.acknowledged {
-		u.Acknowledged++
+	for w := range k.accepted {
 		if _, there := slices.BinarySearch(present, w.element); !there {
 			lost = append(lost, w)
 		}
 	}
-	u.Lost += int64(len(lost))
+	vanished := slices.DeleteFunc(slices.Clone(k.unrecorded), func(w access) bool {
+		_, there := slices.BinarySearch(present, w.element)
+		return there
+	})
+	u.Acknowledged += k.acknowledged()
+	u.Lost += int64(len(lost) + len(vanished))
 	u.lose(r, k, lost)
+	u.vanish(r, k, vanished)
 	for i := 0; i < len(present); {
 		x, n := present[i], 1
 		for i+n < len(present) && present[i+n] == x {
@@ -128,6 +140,16 @@ func (u *updates) lose(r *run, k *keyed, lost []*access) {
 	}
 }
 
+// vanish records updates that the database lost after it had said that they are committed.
+func (u *updates) vanish(r *run, k *keyed, vanished []access) {
+	for i := range vanished {
+		w := &vanished[i]
+		u.LossEvents++
+		u.because(CauseUnexplained)
+		u.incidents.add(k.name, w.time, func() Incident { return r.vanished(k, w) })
+	}
+}
+
 func (u *updates) found(k *keyed, element int64, class, what string, args ...any) {
 	u.incidents.add(k.name, k.final.Time, func() Incident {
 		return Incident{Key: k.name, From: k.final.Time, Element: element, Class: class, What: fmt.Sprintf(what, args...)}
@@ -146,16 +168,16 @@ func (u *updates) counter(r *run, k *keyed) error {
 		}
 		value = v
 	}
-	acknowledged := int64(0)
-	for range k.acknowledged {
-		acknowledged++
-	}
+	acknowledged := k.acknowledged()
 	u.Acknowledged += acknowledged
 	lost := max(0, acknowledged-max(0, value))
 	u.Lost += lost
+	vanished := k.unrecorded[:min(lost, int64(len(k.unrecorded)))]
+	u.vanish(r, k, vanished)
+	rest := lost - int64(len(vanished))
 	gone := k.overwritten()
-	u.lose(r, k, gone[:min(lost, int64(len(gone)))])
-	if rest := lost - int64(len(gone)); rest > 0 {
+	u.lose(r, k, gone[:min(rest, int64(len(gone)))])
+	if rest -= int64(len(gone)); rest > 0 {
 		u.found(k, 0, "lost", "%s counts %d after %s; no write explains the loss of %d", k.name, value, count(acknowledged, "increment", "increments"), rest)
 	}
 	if more := value - int64(len(k.asked)); more > 0 {
@@ -211,6 +233,17 @@ func (r *run) lostUpdate(k *keyed, w, by *access, c cause) Incident {
 		i.Why = r.tell(c, a, b)
 	}
 	return i
+}
+
+// vanished describes an update that the database lost.
+func (r *run) vanished(k *keyed, w *access) Incident {
+	client := r.name(w.client)
+	return Incident{
+		Key: k.name, From: w.time, To: w.time, Element: w.element, Class: "lost", Cause: CauseUnexplained,
+		Workers: []string{client}, Grants: r.nameAll(w.grant), Faults: r.inForce(w.time, w.time),
+		What: fmt.Sprintf("update %d of %s to %s (version %d) was committed, as the answers to its write and its release say, but the database has neither it nor a record of it",
+			w.element, client, k.name, w.version),
+	}
 }
 
 // holderBehind is the attempt of an access, nil for none.

@@ -27,7 +27,7 @@ func Pooled(w io.Writer, p checker.Pool, o TerminalOptions) error {
 		lost += fmt.Sprintf("; %s for each of %s that counted", trimmed(p.LossPerFault(), 2), many(p.Faults, "fault"))
 	}
 	row("lost", lost)
-	row("overlaps", fmt.Sprintf("%s, %s", many(p.BrokenPromises, "broken promise"), many(p.OutlivedLeases, "outlived lease")))
+	row("overlaps", fmt.Sprintf("%s, %s", many(p.Overlaps.BrokenPromises, "broken promise"), many(p.Overlaps.OutlivedLeases, "outlived lease")))
 	row("stale", many(p.StaleWrites, "write"))
 	if causes := slices.Collect(maps.Keys(p.Causes)); len(causes) > 0 {
 		slices.SortFunc(causes, func(a, b string) int {
@@ -55,22 +55,10 @@ func share(k, n int64, low, high float64, noun string) string {
 // Compared writes how two runs differ, for people.
 func Compared(w io.Writer, differences []checker.Difference, o TerminalOptions) error {
 	t := newTerminal(o)
-	for _, d := range differences {
-		low1, high1 := checker.Wilson(d.K1, d.N1)
-		low2, high2 := checker.Wilson(d.K2, d.N2)
-		conclusion := "no difference is shown"
-		switch {
-		case d.N1 == 0 || d.N2 == 0:
-			conclusion = "nothing to compare"
-		case d.Worse():
-			conclusion = "the second is worse"
-		case d.Better():
-			conclusion = "the second is better"
-		}
-		t.hang("    ", "", fmt.Sprintf("%s: %s, then %s: %s (p = %.2g)", d.What,
-			share(d.K1, d.N1, low1, high1, ""), share(d.K2, d.N2, low2, high2, ""), conclusion, d.Chance()))
+	for _, c := range contrasts(differences) {
+		t.hang("    ", "", fmt.Sprintf("%s: %s, then %s: %s (p = %s)", c.What, c.First, c.Second, c.Conclusion, c.Chance))
 	}
-	t.hang("    ", "", "p is the probability of such a difference between runs that do not differ, by Fisher's exact test, which takes events for independent; below 0.017, 0.05 for all three, it is not put down to chance. Faults that hit other moments make runs differ, too: compare several (--test-count).")
+	t.hang("    ", "", chanceNote)
 	_, err := w.Write(t.out.Bytes())
 	return err
 }

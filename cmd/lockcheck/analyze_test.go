@@ -143,8 +143,8 @@ func TestAnalyzeMalformed(t *testing.T) {
 		})
 	}
 	missing := filepath.Join(t.TempDir(), "missing")
-	s.want(s.run("analyze", missing), exitBroken, "", missing)
-	s.want(s.run("analyze", t.TempDir()), exitBroken, "", "is no run")
+	s.want(s.run("analyze", missing), exitUsage, "", missing)
+	s.want(s.run("analyze", t.TempDir()), exitUsage, "", "is no run")
 }
 
 // TestColor: colours are for terminals, unless NO_COLOR asks for none.

@@ -1,0 +1,89 @@
+package checker
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// TestFigures: each has data only where what it counts could have happened.
+func TestFigures(t *testing.T) {
+	var times Histogram
+	times.Add(time.Second)
+	worked := Pool{Runs: 1, Acknowledged: 10, Lost: 2, Refused: 5, Measures: Measures{
+		Work: 10, Active: 5 * time.Second, Acquire: times, Uncontended: times, Wait: times, Handover: times, Told: times,
+		FaultTime: 4 * time.Second, Outage: time.Second, Wakes: 3, WakeReleases: 2,
+	}}
+	want := map[string]float64{
+		"lost": 2, "ops": 10, "throughput": 2, "availability": 0.75, "wakes_per_release": 1.5,
+		"acquire_p50": 1e9, "acquire_p99": 1e9, "uncontended_p50": 1e9, "uncontended_p99": 1e9,
+		"wait_p50": 1e9, "wait_p99": 1e9, "handover_p50": 1e9, "handover_p99": 1e9,
+		"overlaps": 0, "broken_promises": 0, "stale_writes": 0, "refused": 5, "refused_per_op": 0.5, "told": 0, "told_p50": 1e9, "told_p99": 1e9,
+	}
+	for _, f := range Figures() {
+		value, known := f.Of(worked)
+		if wanted, listed := want[f.Name]; !listed || !known || value != wanted {
+			t.Errorf("%s is %v, %v", f.Name, value, known)
+		}
+		if _, known := f.Of(Pool{}); known {
+			t.Errorf("%s is known without a run", f.Name)
+		}
+		again, err := f.Parse(f.Text(value))
+		if f.Unit != Duration && (err != nil || again != value) {
+			t.Errorf("%s: %s is read as %v, %v", f.Name, f.Text(value), again, err)
+		}
+	}
+	if _, known := figure(t, "lost").Of(Pool{Runs: 1}); known {
+		t.Error("what was not written is known not to be lost")
+	}
+}
+
+// TestEndless: a lock that was never handed over takes longer than any that was.
+func TestEndless(t *testing.T) {
+	var times Histogram
+	for i := range 3 {
+		times.Add(time.Duration(i+1) * time.Nanosecond)
+	}
+	for _, c := range []struct {
+		stuck int64
+		q     float64
+		want  float64
+	}{
+		{0, 0.5, 2}, {0, 0.99, 3}, {1, 0.5, 2}, {1, 0.75, 3}, {1, 0.99, math.Inf(1)}, {3, 0.5, 3}, {4, 0.6, math.Inf(1)},
+	} {
+		if got, known := quantileOf(times, c.stuck, c.q); !known || got != c.want {
+			t.Errorf("quantile %v with %d that never ended is %v, want %v", c.q, c.stuck, got, c.want)
+		}
+	}
+	if got, known := quantileOf(Histogram{}, 1, 0.5); !known || !math.IsInf(got, 1) {
+		t.Errorf("if none ended it is %v, %v", got, known)
+	}
+	if text := figure(t, "handover_p99").Text(math.Inf(1)); text != "never" {
+		t.Errorf("that is written %q", text)
+	}
+}
+
+func figure(t *testing.T, name string) Figure {
+	t.Helper()
+	f, known := FigureByName(name)
+	if !known {
+		t.Fatalf("there is no figure %s", name)
+	}
+	return f
+}
+
+// TestFigureParse: a bound must make sense.
+func TestFigureParse(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		good       bool
+	}{
+		{"lost", "0", true}, {"lost", "-1", false}, {"lost", "inf", false}, {"lost", "NaN", false}, {"lost", "some", false},
+		{"handover_p99", "3s", true}, {"handover_p99", "3", false}, {"handover_p99", "0s", false},
+		{"availability", "0.9", true}, {"availability", "1.1", false},
+	} {
+		if _, err := figure(t, c.name).Parse(c.text); (err == nil) != c.good {
+			t.Errorf("%s %q: %v", c.name, c.text, err)
+		}
+	}
+}

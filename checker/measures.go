@@ -1,0 +1,305 @@
+package checker
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"lockcheck/history"
+)
+
+// Measures are what a user chooses a lock by who knows that it is right: how fast, how
+// fair, and for how long not at all (docs/verdicts.md, "Figures"). The verdict of a run
+// does not rest on them; thresholds of a comparison can. Times in which a worker or a
+// server was stopped, cut off or dead are in them like all others.
+type Measures struct {
+	// Active is the time in which the workers worked: from the phase ready (else from the
+	// first event) to the last question or answer about an acquire, or the end of the last
+	// hold if that comes later, but not beyond the phase final.
+	Active time.Duration `json:"active_ns"`
+	// Work is what they did in it: acknowledged updates, or holds if the workload updates
+	// nothing.
+	Work int64 `json:"work"`
+
+	// Acquire is the time of acquires that were granted, from invocation to answer.
+	Acquire Histogram `json:"acquire"`
+	// Uncontended are those of Acquire during which no other attempt asked for the key,
+	// held it, or may have had it at the service: it may until its release was answered,
+	// and without such an answer until the next grant.
+	Uncontended Histogram `json:"uncontended"`
+	// Wait is the time that a grant took from the first attempt that its worker made after
+	// its last one: locks that are polled refuse many attempts before one is granted. A
+	// worker that goes on with a new name of the lock is still waiting.
+	Wait Histogram `json:"wait"`
+	// Release is the time of releases of grants that the service acknowledged.
+	Release Histogram `json:"release"`
+
+	// Handover is what HandoverSummary sums up: from when the holder was stopped, cut off
+	// or ended, for longer than its lease, until the next grant to somebody else.
+	Handover Histogram `json:"handover"`
+	// Told is from the next grant to somebody else until the holder learned of it; its
+	// maximum is NoticeSummary.Latest.
+	Told Histogram `json:"told"`
+
+	// FaultTime is the part of Active in which any fault was certainly in force that was
+	// proven. A worker that was killed stays dead; that counts until the lock must be free
+	// again: for the lease and its slack.
+	FaultTime time.Duration `json:"fault_time_ns"`
+	// Outage is the part of FaultTime that lies within gaps, as of LongestGap, of more
+	// than OutageGap.
+	Outage time.Duration `json:"outage_ns"`
+	// LongestGap is the longest time between two grants that follow each other, of any
+	// key and to any worker, or before the first or after the last, without the time at
+	// its beginning in which nobody asked for the lock.
+	LongestGap time.Duration `json:"longest_gap_ns"`
+
+	// Waited counts the grants that were asked for while somebody who was to be granted
+	// the same key had been waiting for it; Overtaken those of them that came before that
+	// one's. Who was refused and asks again has been waiting since the first time. Wishes
+	// less than AskedApart apart count as simultaneous.
+	Waited    int64 `json:"waited"`
+	Overtaken int64 `json:"overtaken"`
+
+	// Wakes is how many notifications the attempts got that waited for their turn, and
+	// WakeReleases how many releases, as in Release, could have caused them; both 0 for a
+	// lock that does not count them.
+	Wakes        int64 `json:"wakes"`
+	WakeReleases int64 `json:"wake_releases"`
+}
+
+// OutageGap is how long nobody must be granted the lock, though somebody asks for it, for
+// that to count as an outage. Sections of that length make outages of their own.
+const OutageGap = 500 * time.Millisecond
+
+// AskedApart is how far apart two wishes must be to be taken to reach the service in the
+// order in which they were made.
+const AskedApart = 10 * time.Millisecond
+
+// Throughput is the work done in a second; false if no time passed.
+func (m *Measures) Throughput() (float64, bool) {
+	return float64(m.Work) / m.Active.Seconds(), m.Active > 0
+}
+
+// Availability is the share of FaultTime that was no Outage; false if there was none.
+func (m *Measures) Availability() (float64, bool) {
+	return 1 - float64(m.Outage)/float64(m.FaultTime), m.FaultTime > 0
+}
+
+// WakesPerRelease is how many waiters a release woke up; false if that was not counted.
+func (m *Measures) WakesPerRelease() (float64, bool) {
+	return float64(m.Wakes) / float64(m.WakeReleases), m.WakeReleases > 0
+}
+
+// Merge adds what another run came to: all of it adds up, but for LongestGap.
+func (m *Measures) Merge(other Measures) {
+	m.Active += other.Active
+	m.Work += other.Work
+	m.Acquire.Merge(other.Acquire)
+	m.Uncontended.Merge(other.Uncontended)
+	m.Wait.Merge(other.Wait)
+	m.Release.Merge(other.Release)
+	m.Handover.Merge(other.Handover)
+	m.Told.Merge(other.Told)
+	m.FaultTime += other.FaultTime
+	m.Outage += other.Outage
+	m.LongestGap = max(m.LongestGap, other.LongestGap)
+	m.Waited += other.Waited
+	m.Overtaken += other.Overtaken
+	m.Wakes += other.Wakes
+	m.WakeReleases += other.WakeReleases
+}
+
+// measures computes all but Handover and Told, which come with other findings.
+func (r *run) measures(ops Operations) Measures {
+	active := r.activeTime()
+	m := Measures{Active: time.Duration(active.length()), Work: ops.Acknowledged, Wakes: r.wakes}
+	if r.header.Workload == workloadMutex {
+		m.Work = int64(len(r.holds))
+	}
+	for _, w := range r.byWorker {
+		m.addWorker(w)
+	}
+	if r.header.Wakes {
+		m.WakeReleases = m.Release.N
+	}
+	for _, key := range r.keys {
+		k := r.byKey[key]
+		asked := r.asked(k.attempts)
+		m.addUncontended(r, k, asked)
+		m.addOrder(wishes(asked, len(k.holds)))
+	}
+	m.addGaps(r, united(r.troubles(active)))
+	return m
+}
+
+// activeTime is that of Measures.Active.
+func (r *run) activeTime() span {
+	last := r.lastAsked
+	for _, h := range r.holds {
+		last = max(last, h.holdEnd)
+	}
+	if e, ok := r.phases[history.PhaseFinal]; ok {
+		last = min(last, e.Time)
+	}
+	return span{r.start(), max(last, r.start())}
+}
+
+// addWorker measures the grants of a worker.
+func (m *Measures) addWorker(w *actor) {
+	var first *attempt // since the last grant
+	for _, a := range w.attempts {
+		if first == nil {
+			first = a
+		}
+		if !a.granted() {
+			continue
+		}
+		m.Wait.Add(time.Duration(a.acquire.done - first.acquire.invoke))
+		m.Acquire.Add(a.acquire.took())
+		if c := a.released(); c != nil {
+			m.Release.Add(c.took())
+		}
+		first = nil
+	}
+}
+
+// took is how long a call took that was answered.
+func (c *call) took() time.Duration { return time.Duration(c.done - c.invoke) }
+
+// addUncontended measures the acquires of a key, by invocation, that no other met.
+func (m *Measures) addUncontended(r *run, k *keyed, asked []*attempt) {
+	before := int64(math.MinInt64) // until then an earlier one may have had the key
+	for i, a := range asked {
+		last := i+1 == len(asked) || asked[i+1].acquire.invoke > a.acquire.done
+		if a.granted() && before < a.acquire.invoke && last {
+			m.Uncontended.Add(a.acquire.took())
+		}
+		before = max(before, r.mayHaveUntil(k, a))
+	}
+}
+
+// mayHaveUntil is until when an attempt asked for a key, held it, or may have had it at
+// the service, whatever its worker thought.
+func (r *run) mayHaveUntil(k *keyed, a *attempt) int64 {
+	if a.acquire.failed() {
+		return a.acquire.done
+	}
+	end, since := a.holdEnd, a.acquire.done
+	if !a.granted() {
+		end = r.gaveUp(a)
+		since = end
+	}
+	for c := range a.releases {
+		if !c.unknown() {
+			return max(end, c.done)
+		}
+	}
+	if next := k.next(since, 0); next != nil {
+		return max(end, next.acquire.done)
+	}
+	return r.end
+}
+
+// wish is the time from when a worker first asked for a key until it was granted it.
+type wish struct{ asked, granted int64 }
+
+// wishes returns those that came true, in the order in which they were asked for.
+func wishes(asked []*attempt, holds int) []wish {
+	all := make([]wish, 0, holds)
+	refused := make(map[worker]int64) // since when those ask who were not granted it yet
+	for _, a := range asked {
+		since := a.acquire.invoke
+		if len(refused) > 0 {
+			if first, again := refused[a.worker]; again {
+				since = first
+			}
+		}
+		if !a.granted() {
+			refused[a.worker] = since
+			continue
+		}
+		delete(refused, a.worker)
+		all = append(all, wish{since, a.acquire.done})
+	}
+	sorted(all, func(a, b wish) int { return cmp.Compare(a.asked, b.asked) })
+	return all
+}
+
+// addOrder counts the wishes that met an earlier one, and those that overtook it.
+func (m *Measures) addOrder(wishes []wish) {
+	earlier, ahead := 0, int64(math.MinInt64) // ahead: when the last of the earlier came true
+	for _, w := range wishes {
+		for wishes[earlier].asked <= w.asked-int64(AskedApart) {
+			ahead = max(ahead, wishes[earlier].granted)
+			earlier++
+		}
+		if ahead > w.asked {
+			m.Waited++
+		}
+		if ahead > w.granted {
+			m.Overtaken++
+		}
+	}
+}
+
+// troubles returns the parts of a time in which proven faults certainly were in force.
+func (r *run) troubles(active span) []span {
+	var spans []span
+	for i := range r.faults {
+		f := &r.faults[i]
+		if !f.Proven || f.certainTo == 0 {
+			continue
+		}
+		to := f.certainTo
+		if f.does(history.Ends) && f.onlyWorkers(r.header) {
+			to = min(to, later(f.certainFrom, r.header.Lease+r.header.Slack))
+		}
+		spans = append(spans, span{max(f.certainFrom, active.from), min(to, active.to)})
+	}
+	return spans
+}
+
+// addGaps measures the times without any grant, and what of the faults lies in them.
+func (m *Measures) addGaps(r *run, faults []span) {
+	for _, f := range faults {
+		m.FaultTime += time.Duration(f.length())
+	}
+	granted := make([]int64, 0, len(r.holds)+1)
+	for _, h := range r.holds {
+		granted = append(granted, h.acquire.done)
+	}
+	slices.Sort(granted)
+	stopped := r.stopped()
+	last := r.start()
+	for _, at := range append(granted, stopped) {
+		if at = min(at, stopped); at-last > int64(min(m.LongestGap, OutageGap)) {
+			m.addGap(span{r.askedFrom(last, at), at}, faults)
+		}
+		last = max(last, at)
+	}
+}
+
+func (m *Measures) addGap(gap span, faults []span) {
+	m.LongestGap = max(m.LongestGap, time.Duration(gap.length()))
+	if gap.length() <= int64(OutageGap) {
+		return
+	}
+	for _, f := range meeting(faults, gap.from, gap.to) {
+		m.Outage += time.Duration(min(f.to, gap.to) - max(f.from, gap.from))
+	}
+}
+
+// askedFrom is when anybody first asked for the lock in a time; its end if nobody did.
+func (r *run) askedFrom(from, to int64) int64 {
+	first := to
+	for _, w := range r.byWorker {
+		for _, a := range w.between(from, to) {
+			if r.gaveUp(a) > from {
+				first = min(first, max(from, a.acquire.invoke))
+				break
+			}
+		}
+	}
+	return first
+}

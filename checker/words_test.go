@@ -1,0 +1,58 @@
+package checker
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestMeanings: every word that a finding can use is explained.
+func TestMeanings(t *testing.T) {
+	for _, p := range Properties() {
+		if p.Meaning() == "" {
+			t.Errorf("property %s is not explained", p)
+		}
+	}
+	for _, v := range []Verdict{Valid, Violation, Undecided, Broken, NotApplicable} {
+		if v.Meaning() == "" {
+			t.Errorf("verdict %s is not explained", v)
+		}
+	}
+	if Property("moon").Meaning() != "" || Verdict("moon").Meaning() != "" {
+		t.Error("a word that does not exist is explained")
+	}
+}
+
+// TestCauses: the constants of causes and their list are the same.
+func TestCauses(t *testing.T) {
+	var listed []string
+	for _, c := range Causes() {
+		if c.Name == "" || c.Shows == "" || slices.Contains(listed, c.Name) {
+			t.Errorf("%+v is not told apart", c)
+		}
+		listed = append(listed, c.Name)
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "why.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var constants []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, is := n.(*ast.ValueSpec)
+		if !is || !strings.HasPrefix(spec.Names[0].Name, "Cause") {
+			return true
+		}
+		value, is := spec.Values[0].(*ast.BasicLit)
+		if !is {
+			t.Fatalf("%s is no literal", spec.Names[0])
+		}
+		constants = append(constants, strings.Trim(value.Value, `"`))
+		return false
+	})
+	if !slices.Equal(listed, constants) || len(constants) == 0 {
+		t.Errorf("listed are\n%q, constants are\n%q", listed, constants)
+	}
+}
