@@ -51,23 +51,49 @@ func TestReproductions(t *testing.T) {
 }
 
 // TestRedis has the harm that a pause does to a lock without fencing, and the
-// same run without it.
+// same run without it, and with a resource that asks the server.
 func TestRedis(t *testing.T) {
 	clustertest.Engine(t)
-	for faults, want := range map[string]checker.Verdict{"pause": checker.Violation, "none": checker.Valid} {
-		t.Run(faults, func(t *testing.T) {
+	for _, c := range []struct {
+		faults, guard string
+		want          checker.Verdict
+	}{
+		{"none", "none", checker.Valid}, {"pause", "none", checker.Violation}, {"pause", "ask", checker.Valid},
+	} {
+		t.Run(c.faults+" "+c.guard, func(t *testing.T) {
 			t.Parallel() // one server, and workers that wait most of the time
 			outcome := runTest(t, options(t, func(o *Options) {
-				o.Lock, o.TTL, o.Workload, o.Nemesis, o.TimeLimit = "redis", time.Second, "counter", faults, 9*time.Second
+				o.Lock, o.TTL, o.Workload, o.Nemesis, o.TimeLimit = "redis", time.Second, "counter", c.faults, 9*time.Second
+				o.Guard = c.guard
 			}))
-			if outcome.Results.Verdict != want {
-				t.Errorf("verdict %s, want %s", outcome.Results.Verdict, want)
+			if outcome.Results.Verdict != c.want {
+				t.Errorf("verdict %s, want %s", outcome.Results.Verdict, c.want)
+			}
+			if c.guard == "ask" {
+				tolerated(t, outcome.Results)
 			}
 			if outcome.History.Header.Versions["redis"] == "" || len(outcome.History.Header.Images) != 2 {
 				t.Errorf("versions %v, images %v: not recorded", outcome.History.Header.Versions, outcome.History.Header.Images)
 			}
 			if err := nothingOnDocker(outcome.History.Header.Run); err != nil {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestDataInDatabase keeps the data where the lock is: in the session that holds it, and
+// through a pooler in one that it only seems to hold.
+func TestDataInDatabase(t *testing.T) {
+	clustertest.Engine(t)
+	for lock, want := range map[string]checker.Verdict{"postgres-session": checker.Valid, "postgres-pgbouncer": checker.Violation} {
+		t.Run(lock, func(t *testing.T) {
+			t.Parallel()
+			outcome := runTest(t, options(t, func(o *Options) {
+				o.Lock, o.TTL, o.Guard, o.Nemesis, o.TimeLimit = lock, 0, "database", "none", 12*time.Second
+			}))
+			if f := outcome.Results.Finding(checker.NoLostUpdate); outcome.Results.Verdict != want || f.Verdict != want {
+				t.Errorf("verdict %s, lost updates %s, want %s", outcome.Results.Verdict, f.Verdict, want)
 			}
 		})
 	}

@@ -91,6 +91,26 @@ func TestEmbedded(t *testing.T) {
 			},
 			want: checker.Valid, check: tolerated,
 		},
+		{name: "pauses, the service asked", change: func(o *Options) { o.Guard = "ask" }, want: checker.Valid, check: func(t *testing.T, r checker.Results) {
+			tolerated(t, r)
+			if r.Fence.Unanswered != 0 {
+				t.Errorf("%d questions had no answer", r.Fence.Unanswered)
+			}
+		}},
+		{
+			name: "a stopped service, asked in vain",
+			change: func(o *Options) {
+				o.Guard, o.TTL = "ask", 2*time.Second
+				o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
+					Fault: "pause", Target: "n1", When: nemesis.WhenHolding, For: nemesis.Span{Plus: 1500 * time.Millisecond},
+				}}}
+			},
+			want: checker.Valid, check: func(t *testing.T, r checker.Results) {
+				if r.Fence.Unanswered == 0 || r.Updates.Lost != 0 {
+					t.Errorf("fence %+v, updates %+v: want accesses refused for want of an answer", r.Fence, r.Updates)
+				}
+			},
+		},
 		{
 			// The holder waits for its renewal, not in its section: no overlap.
 			name: "a stopped service while the holder renews",
@@ -120,6 +140,16 @@ func TestEmbedded(t *testing.T) {
 			},
 		},
 		{
+			name: "no lock, versions compared",
+			change: func(o *Options) {
+				o.Lock, o.TTL, o.Guard, o.TimeLimit = "none", 0, "cas", 6*time.Second
+				o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
+					Fault: "pause", Target: "holder", For: nemesis.Span{Plus: 300 * time.Millisecond}, Every: nemesis.Span{Plus: time.Second},
+				}}}
+			},
+			want: checker.Valid, check: tolerated,
+		},
+		{
 			name:   "too few operations",
 			change: func(o *Options) { o.Nemesis, o.MinOps, o.TimeLimit = "none", 1_000_000, 4*time.Second },
 			want:   checker.Undecided,
@@ -134,13 +164,12 @@ func TestEmbedded(t *testing.T) {
 			want: checker.Undecided, check: covered("skipped: nobody entered the section in time"),
 		},
 		{
-			// The holder keeps its lock for longer than the waiter is stopped.
+			// w2 has had its one hold long before it is stopped.
 			name: "a pause that hits no holder",
 			change: func(o *Options) {
-				o.Section.Min, o.Section.Max, o.Renew, o.TTL = 600*time.Millisecond, 600*time.Millisecond, true, 2*time.Second
-				o.Concurrency = 2
+				o.Concurrency, o.Workers = 2, []WorkerOptions{{}, {Holds: 1}}
 				o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
-					Fault: "pause", Target: "waiter", When: nemesis.WhenHolding, For: nemesis.Span{Plus: 200 * time.Millisecond},
+					Fault: "pause", Target: "w2", After: nemesis.Span{Plus: 2 * time.Second}, For: nemesis.Span{Plus: 200 * time.Millisecond},
 				}}}
 			},
 			want: checker.Undecided, check: covered("no target held the lock"),
@@ -183,7 +212,7 @@ func tolerated(t *testing.T, r checker.Results) {
 func TestRunFolder(t *testing.T) {
 	o := options(t, func(o *Options) { o.TimeLimit = 5 * time.Second })
 	outcome := runTest(t, o)
-	for _, name := range []string{testFile, HistoryFile, scheduleFile, resultsFile, junitFile, reportFile} {
+	for _, name := range []string{TestFile, HistoryFile, scheduleFile, ResultsFile, junitFile, ReportFile} {
 		if !exists(filepath.Join(outcome.Folder, name)) {
 			t.Errorf("%s is missing", name)
 		}

@@ -30,6 +30,8 @@ type Expectation struct {
 	// FreeWithin how long at most.
 	OrphanedFor yamlDuration `yaml:"orphaned-for,omitempty"`
 	FreeWithin  yamlDuration `yaml:"free-within,omitempty"`
+	// Figures is what they must lie within.
+	Figures Bounds `yaml:"figures,omitempty"`
 }
 
 // Missed says why results are not what was expected; "" if they are. A run that
@@ -44,7 +46,10 @@ func (e Expectation) Missed(r checker.Results) string {
 			return missed
 		}
 	}
-	return cmp.Or(e.missedProperties(r), e.missedOverlap(r), e.missedOrphan(r.Orphans))
+	return cmp.Or(
+		e.missedProperties(r), e.missedOverlap(r), e.missedOrphan(r.Orphans),
+		e.Figures.Missed(checker.PoolOf([]checker.Results{r})),
+	)
 }
 
 // missedFoundation says what a verdict cannot rest on.
@@ -133,6 +138,7 @@ func (e Expectation) String() string {
 	add(e.NeverTold, "nobody told")
 	add(e.OrphanedFor > 0, "orphaned for %s at least", time.Duration(e.OrphanedFor))
 	add(e.FreeWithin > 0, "free within %s", time.Duration(e.FreeWithin))
+	add(len(e.Figures) > 0, "%s", e.Figures)
 	text := strings.Join(parts, ", ")
 	switch {
 	case e.Verdict == "":

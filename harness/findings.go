@@ -56,24 +56,35 @@ func Experiments() ([]Experiment, error) {
 		return nil, err
 	}
 	for _, r := range reproductions {
-		for _, form := range []Form{{}, {Control: true}} {
-			e, err := r.experiment(form)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", r.Name, err)
-			}
-			all = append(all, e)
+		experiments, err := r.experiments(reproPrefix)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.Name, err)
 		}
+		all = append(all, experiments...)
 	}
 	return all, nil
 }
 
-func (r Reproduction) experiment(form Form) (Experiment, error) {
+// reproPrefix comes before the names of reproductions among the experiments.
+const reproPrefix = "repro/"
+
+// experiments are the test and, if there is one, its control.
+func (r Reproduction) experiments(prefix string) ([]Experiment, error) {
+	finding, err := r.experiment(prefix, Form{})
+	if err != nil || r.Control == nil {
+		return []Experiment{finding}, err
+	}
+	control, err := r.experiment(prefix, Form{Control: true})
+	return []Experiment{finding, control}, err
+}
+
+func (r Reproduction) experiment(prefix string, form Form) (Experiment, error) {
 	o, err := r.Options(form)
-	e := Experiment{Name: "repro/" + r.Name, Subject: r.Name, Setting: Finding, Options: o, Expect: r.Expect}
+	e := Experiment{Name: prefix + r.Name, Subject: r.Name, Setting: Finding, Options: o, Expect: r.Expect}
 	if form.Fast {
 		e.Name += "/fast"
 	}
-	if form.Control {
+	if form.Control && err == nil {
 		e.Name, e.Setting, e.Expect = e.Name+"/control", Controlled, r.Control.Expect
 	}
 	return e, err
@@ -150,7 +161,7 @@ func Observations(store string) ([]reports.Observed, error) {
 	if err != nil {
 		return nil, err
 	}
-	runs, err := storedRuns(store)
+	runs, err := StoredRuns(store)
 	if err != nil {
 		return nil, err
 	}
@@ -161,28 +172,37 @@ func Observations(store string) ([]reports.Observed, error) {
 		}
 		for _, run := range runs[e.Name] {
 			missed := e.Missed(run.Results)
-			o.Runs = append(o.Runs, reports.ObservedRun{Document: run, AsExpected: missed == "", Missed: missed})
+			o.Runs = append(o.Runs, reports.ObservedRun{Document: run.Document, AsExpected: missed == "", Missed: missed})
 		}
 		all = append(all, o)
 	}
 	return all, nil
 }
 
-// storedRuns reads the results of all experiments in a store, in the order of
-// their times.
-func storedRuns(store string) (map[string][]reports.Document, error) {
-	runs := make(map[string][]reports.Document)
+// StoredRun is a run of an experiment.
+type StoredRun struct {
+	reports.Document
+	Folder string // relative to the store
+}
+
+// StoredRuns reads the results of all experiments in a store, by the names of the
+// experiments and in the order of their times.
+func StoredRuns(store string) (map[string][]StoredRun, error) {
+	runs := make(map[string][]StoredRun)
 	err := filepath.WalkDir(store, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.Name() != resultsFile {
+		if err != nil || entry.Name() != ResultsFile {
 			return err
 		}
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
-		var run reports.Document
-		if err := json.Unmarshal(text, &run); err != nil {
+		var run StoredRun
+		if err := json.Unmarshal(text, &run.Document); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
+		}
+		if run.Folder, err = filepath.Rel(store, filepath.Dir(path)); err != nil {
+			return err
 		}
 		if name := run.Header.Parameters[experimentParameter]; name != "" {
 			runs[name] = append(runs[name], run)
@@ -193,7 +213,7 @@ func storedRuns(store string) (map[string][]reports.Document, error) {
 		return nil, fmt.Errorf("no runs are stored in %s", store)
 	}
 	for _, list := range runs {
-		slices.SortStableFunc(list, func(a, b reports.Document) int { return cmp.Compare(a.Header.Started, b.Header.Started) })
+		slices.SortStableFunc(list, func(a, b StoredRun) int { return cmp.Compare(a.Header.Started, b.Header.Started) })
 	}
 	return runs, err
 }

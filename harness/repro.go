@@ -29,15 +29,16 @@ type Reproduction struct {
 	Source  string `yaml:"source"`  // where
 
 	// Each stands for many locks in place of Lock: "lease" for all whose lock can
-	// end by itself, "token" for those of them that hand out fencing tokens. The
-	// name of the lock is then appended to that of the reproduction.
-	Each     string           `yaml:"each,omitempty"`
+	// end by itself, "token" for those of them that hand out fencing tokens, or a list
+	// of names. The name of the lock is then appended to that of the reproduction.
+	Each     each             `yaml:"each,omitempty"`
 	Setup    Setup            `yaml:",inline"`
 	Schedule nemesis.Schedule `yaml:"schedule"`
 
 	Expect Expectation `yaml:"expect"`
-	// Control is the same test with one thing changed, and what it must give.
-	Control Control `yaml:"control"`
+	// Control is the same test with one thing changed, and what it must give; nil if
+	// there is none.
+	Control *Control `yaml:"control,omitempty"`
 	// Fast is a shorter form, for those that take their time.
 	Fast *Fast `yaml:"fast,omitempty"`
 }
@@ -139,12 +140,12 @@ func Reproductions() ([]Reproduction, error) {
 
 // forEach returns the reproduction once for each lock that it is for.
 func (r Reproduction) forEach() []Reproduction {
-	if r.Each == "" {
+	if len(r.Each) == 0 {
 		return []Reproduction{r}
 	}
 	var all []Reproduction
 	for _, lock := range clients.Table() {
-		if lock.TTL == 0 || lock.Naive != "" || r.Each == eachToken && lock.Token == "" {
+		if !r.Each.means(lock) {
 			continue
 		}
 		one := r
@@ -154,20 +155,71 @@ func (r Reproduction) forEach() []Reproduction {
 	return all
 }
 
-// Values of Reproduction.Each.
+// each is a list of locks, or the one word for many.
+type each []string
+
 const (
 	eachLease = "lease"
 	eachToken = "token"
 )
+
+func (e *each) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.SequenceNode {
+		if err := node.Decode((*[]string)(e)); err != nil {
+			return err
+		}
+		for i, name := range *e {
+			if _, known := clients.ByName(name); !known {
+				return fmt.Errorf("line %d: each: there is no lock %q", node.Content[i].Line, name)
+			}
+		}
+		return nil
+	}
+	if node.Value != eachLease && node.Value != eachToken {
+		return fmt.Errorf("line %d: each: %q is neither %s nor %s, nor a list of locks", node.Line, node.Value, eachLease, eachToken)
+	}
+	*e = each{node.Value}
+	return nil
+}
+
+func (e each) means(lock clients.Info) bool {
+	switch e[0] {
+	case eachLease:
+		return lock.TTL != 0 && lock.Naive == ""
+	case eachToken:
+		return lock.TTL != 0 && lock.Naive == "" && lock.Token != ""
+	}
+	return slices.Contains(e, lock.Name)
+}
+
+// ReadExperiments reads a file in the form of a reproduction, of which only the name, the
+// test and what is expected of it must be there. It returns, for each of its locks, the
+// test and its control if there is one; prefix comes before their names. Errors name the
+// line.
+func ReadExperiments(text io.Reader, prefix string) ([]Experiment, error) {
+	file, err := readReproduction(text)
+	if err != nil {
+		return nil, err
+	}
+	if file.Name == "" {
+		return nil, errors.New("it has no name")
+	}
+	var all []Experiment
+	for _, r := range file.forEach() {
+		experiments, err := r.experiments(prefix)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.Name, err)
+		}
+		all = append(all, experiments...)
+	}
+	return all, nil
+}
 
 func readReproduction(text io.Reader) (r Reproduction, err error) {
 	decoder := yaml.NewDecoder(text)
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&r); err != nil {
 		return r, err
-	}
-	if r.Each != "" && r.Each != eachLease && r.Each != eachToken {
-		return r, fmt.Errorf("each: %q is neither %s nor %s", r.Each, eachLease, eachToken)
 	}
 	if err := r.Schedule.Check(); err != nil {
 		return r, err
@@ -177,6 +229,9 @@ func readReproduction(text io.Reader) (r Reproduction, err error) {
 
 // checkControl makes sure that the control differs from what it controls.
 func (r Reproduction) checkControl() error {
+	if r.Control == nil {
+		return nil
+	}
 	changed := slices.Clone(r.Control.Without)
 	for id := range r.Control.For {
 		changed = append(changed, id)
@@ -253,6 +308,9 @@ func (r Reproduction) Options(form Form) (Options, error) {
 		}
 	}
 	if form.Control {
+		if r.Control == nil {
+			return Options{}, usage("--control: %s has no control", r.Name)
+		}
 		schedule = r.Control.apply(schedule)
 		if setup, err = setup.with(r.Control.Setup); err != nil {
 			return Options{}, err
@@ -296,7 +354,7 @@ func (c Control) apply(s nemesis.Schedule) nemesis.Schedule {
 // the rest of the options, and says why the result is not the expected one, "" if
 // it is.
 func Reproduce(ctx context.Context, r Reproduction, form Form, machine Options, interrupt <-chan struct{}, progress Progress) (Outcome, string, error) {
-	e, err := r.experiment(form)
+	e, err := r.experiment(reproPrefix, form)
 	if err != nil {
 		return Outcome{}, "", err
 	}

@@ -3,6 +3,7 @@ package harness
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -22,11 +23,14 @@ func TestReproData(t *testing.T) {
 	}
 	for _, r := range all {
 		t.Run(r.Name, func(t *testing.T) {
+			if r.Control == nil {
+				t.Fatal("it has no control")
+			}
 			if r.Summary == "" || r.Claim == "" || r.Source == "" || r.Control.Summary == "" {
 				t.Errorf("it does not say what it is: %+v", r)
 			}
 			file := r.Name
-			if r.Each != "" {
+			if len(r.Each) > 0 {
 				file = strings.TrimSuffix(r.Name, "-"+r.Setup.Lock)
 			}
 			if _, err := fs.Stat(reproFiles, "repros/"+file+".yaml"); err != nil {
@@ -140,6 +144,52 @@ control:
 	}
 }
 
+// TestReadExperiments: one for each lock, with its control only if there is one.
+func TestReadExperiments(t *testing.T) {
+	const good = `name: x
+each: [redis, file]
+schedule:
+  steps: []
+expect:
+  verdict: valid
+  figures: {ops: ">= 1"}
+control:
+  setup: {concurrency: 2}
+  expect: {verdict: violation}
+`
+	const alone = "name: x\nlock: file\nexpect: {verdict: valid}\n"
+	for _, c := range []struct {
+		name, text string
+		want       []string
+		err        string
+	}{
+		{"without a control", alone, []string{"a/x"}, ""},
+		{"without a name", strings.Replace(alone, "x", `""`, 1), nil, "it has no name"},
+		{"for two locks", good, []string{"a/x-redis", "a/x-redis/control", "a/x-file", "a/x-file/control"}, ""},
+		{"for no such lock", strings.Replace(good, "file", "door", 1), nil, `line 2: each: there is no lock "door"`},
+		{"for an unknown class", strings.Replace(good, "[redis, file]", "door", 1), nil, `line 2: each: "door"`},
+		{"a control of nothing", strings.Replace(good, "  setup: {concurrency: 2}\n", "", 1), nil, "the control changes nothing"},
+		{"an unknown figure", strings.Replace(good, "ops", "opps", 1), nil, `line 7: there is no figure "opps"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			all, err := ReadExperiments(strings.NewReader(c.text), "a/")
+			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Fatalf("error %v, want %q in it", err, c.err)
+			}
+			var names []string
+			for _, e := range all {
+				names = append(names, e.Name)
+				if control := strings.HasSuffix(e.Name, "/control"); control != (e.Expect.Verdict == checker.Violation) {
+					t.Errorf("%s expects %s", e.Name, e.Expect)
+				}
+			}
+			if !slices.Equal(names, c.want) {
+				t.Errorf("%q, want %q", names, c.want)
+			}
+		})
+	}
+}
+
 // TestReproMissed: exactly what was expected, and nothing else, is reproduced.
 // Each row without a miss has its twin that differs in one thing.
 func TestReproMissed(t *testing.T) {
@@ -182,6 +232,8 @@ func TestReproMissed(t *testing.T) {
 	kept := Expectation{Kept: []checker.Property{checker.MutualExclusion}}
 	late := Expectation{OrphanedFor: yamlDuration(16 * time.Second)}
 	soon := Expectation{FreeWithin: yamlDuration(8 * time.Second)}
+	fast := Expectation{Verdict: checker.Valid, Figures: Bounds{{Figure: "ops", Low: 2, High: math.Inf(1)}}}
+	updates := func(n int64) change { return func(r *checker.Results) { r.Measures.Work = n } }
 	for _, c := range []struct {
 		name   string
 		expect Expectation
@@ -228,6 +280,8 @@ func TestReproMissed(t *testing.T) {
 		{"nobody killed", late, results(checker.Valid), "no holder was killed"},
 		{"free in time", soon, results(checker.Valid, orphaned(5*time.Second, 0)), ""},
 		{"free too late", soon, results(checker.Valid, orphaned(10*time.Second, 0)), "not for 8s at the latest"},
+		{"figure within", fast, results(checker.Valid, updates(3)), ""},
+		{"figure beyond", fast, results(checker.Valid, updates(1)), "ops 1, not 2 at least"},
 		{"never free", soon, results(checker.Valid, orphaned(5*time.Second, 1)), "not for 8s at the latest"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

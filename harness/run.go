@@ -81,6 +81,7 @@ type run struct {
 	recorder       *recorder
 	tally          *tally
 	overlap        *overlapWatch
+	canary         *canary
 	nemesis        *nemesis.Nemesis
 	resource       *clusters.Node
 	workers        []*clusters.Node
@@ -106,7 +107,7 @@ func newRun(t *test, progress Progress) (*run, error) {
 	}
 	stopping := make(chan struct{})
 	r := &run{
-		test: t, me: me, progress: progress, tally: newTally(), overlap: newOverlapWatch(),
+		test: t, me: me, progress: progress, tally: newTally(), overlap: newOverlapWatch(), canary: newCanary(),
 		id:     id,
 		failed: make(chan error, 1), stopping: stopping,
 		exits: make(map[*clusters.Node]<-chan clusters.Exit),
@@ -254,12 +255,12 @@ func (r *run) open(ctx context.Context, startErr error) error {
 	if err != nil {
 		return err
 	}
-	r.recorder = &recorder{writer: writer, observe: []func(history.Event){r.tally.Observe, r.overlap.Observe, r.announce}}
+	r.recorder = &recorder{writer: writer, observe: []func(history.Event){r.tally.Observe, r.overlap.Observe, r.canary.Observe, r.announce}}
 	if r.nemesis != nil {
 		r.nemesis.Record = r.recorder.Record
 		r.recorder.observe = append(r.recorder.observe, r.nemesis.Environment.Watch.Observe)
 	}
-	return writeFile(r.folder, testFile, func(w io.Writer) error {
+	return writeFile(r.folder, TestFile, func(w io.Writer) error {
 		encoder := json.NewEncoder(w)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(header)
@@ -270,7 +271,7 @@ func (r *run) header(ctx context.Context, started bool) history.Header {
 	h := history.Header{
 		Run: r.id, Started: time.Now().UTC().Format(time.RFC3339), Version: r.Version,
 		Lock: r.Lock, Workload: r.Workload, Guard: r.Guard,
-		Lease: r.lease, Slack: r.slack(), Tokens: r.info.Token != "", Session: r.info.Session,
+		Lease: r.lease, Slack: r.slack(), Tokens: r.info.Token != "", Session: r.info.Session, Wakes: r.info.CountsWakes,
 		Faults: r.schedule.Faults(), Unavailable: r.unavailable, MinOps: r.MinOps, Require: r.Require, Seed: r.Seed,
 		Parameters: r.Parameters, Command: r.Command,
 	}
@@ -380,50 +381,16 @@ func (r *run) wait(ctx context.Context, interrupt <-chan struct{}, done <-chan s
 	case !r.EndEarly, len(r.schedule.Steps) == 0:
 		done = nil // also where no fault is what is tested
 	}
-	return r.until(time.Now().Add(r.active()), r.quiet, interrupt, done, ctx.Done())
+	return r.awaitEnd(time.Now().Add(r.active()), r.quiet, interrupt, done, ctx.Done())
 }
 
 // rest waits through the quiet time at the end.
 func (r *run) rest(interrupt <-chan struct{}) (interrupted bool, err error) {
-	return r.until(time.Now().Add(r.quiet), 0, interrupt, nil, nil)
+	return r.awaitEnd(time.Now().Add(r.quiet), 0, interrupt, nil, nil)
 }
 
-// recover waits until every server can serve, which the quiet time was for, and says
-// by how much that was too short. What it means for the lock the checkers judge.
-func (r *run) recover(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, recoveryLimit)
-	defer cancel()
-	began := time.Now()
-	for _, server := range r.cluster.Servers() {
-		if err := r.awaitReady(ctx, server); err != nil {
-			r.progress.Step("%s has not recovered %s after the quiet time: %v", server.Name, recoveryLimit, err)
-			return
-		}
-	}
-	if overran := time.Since(began); overran > time.Second {
-		r.progress.Step("the servers needed %s more than the quiet time to recover", overran.Round(100*time.Millisecond))
-	}
-}
-
-func (r *run) awaitReady(ctx context.Context, server *clusters.Node) error {
-	for {
-		err := server.Host.Ready(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(statusInterval):
-		}
-	}
-}
-
-// recoveryLimit is how long servers may need beyond the quiet time.
-const recoveryLimit = 10 * time.Second
-
-// until waits for the end of a part of the run, after which some time follows.
-func (r *run) until(end time.Time, after time.Duration, interrupt, done, cancelled <-chan struct{}) (interrupted bool, err error) {
+// awaitEnd waits for the end of a part of the run, after which some time follows.
+func (r *run) awaitEnd(end time.Time, after time.Duration, interrupt, done, cancelled <-chan struct{}) (interrupted bool, err error) {
 	timer := time.NewTimer(time.Until(end))
 	defer timer.Stop()
 	ticker := time.NewTicker(statusInterval)

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,14 +21,21 @@ import (
 // Names of the files of a run.
 const (
 	HistoryFile  = "history.jsonl"
-	testFile     = "test.json"
+	TestFile     = "test.json" // the header of the history alone
 	scheduleFile = "schedule.yaml"
-	resultsFile  = "results.json"
+	ResultsFile  = "results.json" // a reports.Document
 	junitFile    = "junit.xml"
-	reportFile   = "report.html"
-	porcupine    = "porcupine.html"
-	logFolder    = "logs"
-	latestLink   = "latest"
+	ReportFile   = "report.html"
+	// PorcupineFile is there if porcupine found something or gave up.
+	PorcupineFile = "porcupine.html"
+	logFolder     = "logs"
+	latestLink    = "latest"
+)
+
+// Files of a comparison, in its folder: its page, and the same for programs.
+const (
+	ComparisonFile     = "comparison.html"
+	ComparisonDataFile = "comparison.json"
 )
 
 // newRunFolder makes the folder of a run and points the latest links at it.
@@ -44,6 +52,19 @@ func newRunFolder(store, name string, now time.Time) (string, error) {
 		relink(filepath.Join(parent, latestLink), stamp),
 		relink(filepath.Join(store, latestLink), filepath.Join(name, stamp)),
 	)
+}
+
+// NewFolder makes a folder named after the present time in one of a store, and points
+// the latest link there at it.
+func NewFolder(parent string) (string, error) {
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return "", err
+	}
+	stamp, err := mkdirStamped(parent, time.Now())
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(parent, stamp), relink(filepath.Join(parent, latestLink), stamp)
 }
 
 // mkdirStamped makes a folder that is named after a time, the first free one: runs side
@@ -65,6 +86,24 @@ func relink(link, target string) error {
 		return err
 	}
 	return os.Rename(temporary, link)
+}
+
+// ReadResults reads the results of a run in its folder, by whatever lockcheck they were
+// written that this one understands.
+func ReadResults(folder string) (reports.Document, error) {
+	var d reports.Document
+	path := filepath.Join(folder, ResultsFile)
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, &d)
+	}
+	if err == nil && d.Schema != reports.DocumentSchema {
+		err = fmt.Errorf("they have schema %d, and this lockcheck knows %d", d.Schema, reports.DocumentSchema)
+	}
+	if err != nil {
+		return d, fmt.Errorf("results in %s: %w", path, err)
+	}
+	return d, nil
 }
 
 // writeFile writes a file of a run through a function that writes to a stream.
@@ -114,7 +153,7 @@ func historyOf(path string) (folder, file string, err error) {
 	}
 	file = filepath.Join(path, HistoryFile)
 	if !exists(file) {
-		return "", "", fmt.Errorf("%s is no run; name the folder of one, as in %s", path, filepath.Join(path, latestLink))
+		return "", "", usage("%s is no run; name the folder of one, as in %s", path, filepath.Join(path, latestLink))
 	}
 	return path, file, nil
 }
@@ -123,6 +162,9 @@ func historyOf(path string) (folder, file string, err error) {
 // too large.
 func judgeFile(path string, pictures bool) (*history.History, checker.Results, error) {
 	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = &UsageError{Err: err}
+	}
 	if err != nil {
 		return nil, checker.Results{}, err
 	}
@@ -163,12 +205,12 @@ func (j Judgement) WriteReports() error {
 	}
 	h, r := j.History, j.Results
 	errs := []error{
-		writeFile(j.Folder, resultsFile, func(w io.Writer) error { return reports.JSON(w, h.Header, r) }),
+		writeFile(j.Folder, ResultsFile, func(w io.Writer) error { return reports.JSON(w, h.Header, r) }),
 		writeFile(j.Folder, junitFile, func(w io.Writer) error { return reports.JUnit(w, h.Header, r) }),
-		writeFile(j.Folder, reportFile, func(w io.Writer) error { return reports.HTML(w, h, r) }),
+		writeFile(j.Folder, ReportFile, func(w io.Writer) error { return reports.HTML(w, h, r) }),
 	}
 	if worthAPicture(r) && len(h.Events) > 0 {
-		errs = append(errs, writeFile(j.Folder, porcupine, func(w io.Writer) error {
+		errs = append(errs, writeFile(j.Folder, PorcupineFile, func(w io.Writer) error {
 			return checker.Visualize(h, w, checker.DefaultPorcupineLimit)
 		}))
 	}

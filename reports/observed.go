@@ -125,10 +125,14 @@ func (o Observed) versions() string {
 	if len(o.Runs) == 0 {
 		return ""
 	}
-	versions := o.Runs[len(o.Runs)-1].Header.Versions
+	return versionsText(o.Runs[len(o.Runs)-1].Header.Versions)
+}
+
+// versionsText lists versions of servers and modules by the names that people know.
+func versionsText(versions map[string]string) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(versions)) {
-		parts = append(parts, shortModule(name)+" "+strings.TrimPrefix(versions[name], "v"))
+		parts = append(parts, clean(shortModule(name)+" "+strings.TrimPrefix(versions[name], "v")))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -122,10 +122,15 @@ func (s *system) runExperiment(ctx context.Context, e harness.Experiment, machin
 	case outcome.Interrupted:
 		return false, &exitError{code: exitInterrupted}
 	}
+	fmt.Fprintln(s.stdout, ranLine(e.Name, time.Since(began), missed, outcome.Results.Sentence))
+	return missed == "", err
+}
+
+// ranLine says what came of an experiment.
+func ranLine(name string, took time.Duration, missed, sentence string) string {
 	judged := "as expected"
 	if missed != "" {
 		judged = "NOT as expected: " + missed
 	}
-	fmt.Fprintf(s.stdout, "%-45s %4.0fs  %s: %s\n", e.Name, time.Since(began).Seconds(), judged, outcome.Results.Sentence)
-	return missed == "", err
+	return fmt.Sprintf("%-45s %4.0fs  %s: %s", name, took.Seconds(), judged, sentence)
 }

@@ -99,7 +99,7 @@ func (s *system) conclude(r harness.Reproduction, control bool, outcome harness.
 	}
 	fmt.Fprintf(s.stdout, "\n%s: %s\n", what, done)
 	if !control {
-		fmt.Fprintf(s.stdout, "its control (%s): lockcheck repro %s --control\n", r.Control.Summary, r.Name)
+		return s.printItems([]item{{"its control", []string{r.Control.Summary, "lockcheck repro " + r.Name + " --control"}}})
 	}
 	return nil
 }
