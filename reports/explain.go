@@ -2,9 +2,11 @@ package reports
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"lockcheck/checker"
 )
@@ -16,37 +18,229 @@ type step struct {
 	time     int64
 }
 
-// maxSteps keeps an explanation readable.
-const maxSteps = 24
+// Limits that keep an explanation readable.
+const (
+	maxSteps    = 16 // beyond which holds around those that a scene is about are gathered
+	maxTold     = 6  // faults
+	maxAccesses = 6  // of one hold, but for those that did harm
+)
 
-// steps tells a scene in the order of time. The second result is how many steps
-// were left out.
-func (rec *record) steps(s scene) ([]step, int) {
-	var out []step
-	add := func(t int64, class, text string) {
-		out = append(out, step{at(t, rec.begin), text, class, t})
-	}
-	actors := map[string]bool{}
-	for _, h := range rec.holds {
-		if s.cast[h.Grant] {
-			actors[h.Worker] = true
-			rec.tellHold(h, s, add)
-		}
-	}
-	for _, f := range rec.faults {
-		rec.tellFault(f, s, actors, add)
-	}
-	for _, a := range rec.accesses {
-		if s.cast[a.grant] {
-			rec.tellAccess(a, add)
-		}
-	}
-	slices.SortStableFunc(out, func(a, b step) int { return cmp.Compare(a.time, b.time) })
-	left := max(0, len(out)-maxSteps)
-	return out[:len(out)-left], left
+// teller puts a scene into words.
+type teller struct {
+	*record
+	scene    scene
+	accesses map[string][]access // by grant
+	told     []step
+	left     struct{ accesses, faults int64 } // of those told of, but left out
 }
 
-func (rec *record) tellHold(h checker.Hold, s scene, add func(int64, string, string)) {
+// steps tells a scene in the order of time: each hold that it is about, the first few of
+// those around them, and in one step all others. The second result says what was left out.
+func (rec *record) steps(s scene) ([]step, []string) {
+	t := &teller{record: rec, scene: s}
+	var core []checker.Hold
+	for _, h := range rec.holds {
+		if s.core[h.Grant] {
+			core = append(core, h)
+		}
+	}
+	around := rec.around(s)
+	t.accesses = rec.accessesOf(core, around)
+	for _, h := range core {
+		t.add(t.hold(h))
+	}
+	t.tellFaults(core, around)
+	if rest := t.tellFirst(around); len(rest) > 0 {
+		t.told = append(t.told, t.gathered(core, rest))
+	}
+	slices.SortStableFunc(t.told, func(a, b step) int { return cmp.Compare(a.time, b.time) })
+	return t.told, t.leftOut()
+}
+
+// tellFirst tells of the first of some holds, as many as there is room for, and returns
+// the others. It leaves none alone.
+func (t *teller) tellFirst(holds []checker.Hold) []checker.Hold {
+	for len(holds) > 0 {
+		told := t.hold(holds[0])
+		if len(holds) > 1 && len(t.told)+len(told.steps) > maxSteps {
+			return holds
+		}
+		t.add(told)
+		holds = holds[1:]
+	}
+	return nil
+}
+
+// accessesOf is the accesses under some holds, by their grants.
+func (rec *record) accessesOf(holds ...[]checker.Hold) map[string][]access {
+	out := make(map[string][]access)
+	for _, h := range slices.Concat(holds...) {
+		out[h.Grant] = nil
+	}
+	for _, a := range rec.accesses {
+		if _, wanted := out[a.grant]; wanted {
+			out[a.grant] = append(out[a.grant], a)
+		}
+	}
+	return out
+}
+
+// account is what there is to tell of one hold.
+type account struct {
+	steps []step
+	left  int64 // accesses that are left out
+}
+
+func (t *teller) add(a account) {
+	t.told = append(t.told, a.steps...)
+	t.left.accesses += a.left
+}
+
+// leftOut says what was left out.
+func (t *teller) leftOut() []string {
+	var out []string
+	if n := t.left.accesses; n > 0 {
+		out = append(out, grouped(n)+" more of the reads and writes of these holds left out.")
+	}
+	if n := t.left.faults; n > 0 {
+		out = append(out, many(n, "more fault")+" at this time left out.")
+	}
+	return out
+}
+
+func (t *teller) hold(h checker.Hold) account {
+	var out account
+	add := func(time int64, class, text string) {
+		out.steps = append(out.steps, step{t.scene.at(time, t.begin), text, class, time})
+	}
+	t.tellHold(h, add)
+	for _, l := range t.claims {
+		if l.Grant == h.Grant {
+			t.tellClaim(l, add)
+		}
+	}
+	told := 0
+	for _, a := range t.accesses[h.Grant] {
+		if !t.harmful(a) {
+			if told == maxAccesses {
+				out.left++
+				continue
+			}
+			told++
+		}
+		t.tellAccess(a, t.scene, add)
+	}
+	return out
+}
+
+// gathered tells of some holds what they have in common.
+func (t *teller) gathered(core, holds []checker.Hold) step {
+	last, during := int64(0), 0
+	workers := map[string]bool{}
+	for _, h := range holds {
+		last = max(last, h.End)
+		workers[h.Worker] = true
+		during += one(len(core) > 0 && h.Start > core[0].Start && h.Start < core[0].End)
+	}
+	var names []string
+	for _, w := range t.workers {
+		if workers[w] {
+			names = append(names, clean(w))
+		}
+	}
+	text := many(int64(len(holds)), "more hold") + " by " + listed(names) + ", the last of them until " + t.scene.at(last, t.begin)
+	switch during {
+	case 0:
+	case len(holds):
+		text += ", all begun while " + clean(core[0].Worker) + " still holds it"
+	default:
+		text += fmt.Sprintf(", %d of them begun while %s still holds it", during, clean(core[0].Worker))
+	}
+	did := t.sumOf(holds)
+	return step{t.scene.at(holds[0].Start, t.begin), text + "." + did.text(), did.class(), holds[0].Start}
+}
+
+// sum is what became of the accesses under some holds.
+type sum struct {
+	reads, writes, refused, stale, lost int64
+	atLeast                             bool // not all that are stale or lost are known
+}
+
+func (t *teller) sumOf(holds []checker.Hold) sum {
+	var n sum
+	for _, h := range holds {
+		for _, a := range t.accesses[h.Grant] {
+			switch {
+			case a.refused:
+				n.refused++
+			case !a.write:
+				n.reads++
+			default:
+				n.writes++
+				n.stale += int64(one(t.stale[a.element]))
+				n.lost += int64(one(t.lost[a.element]))
+				n.atLeast = n.atLeast || a.time >= t.badUntil
+			}
+		}
+	}
+	return n
+}
+
+func (n sum) text() string {
+	text := ""
+	if n.reads+n.writes > 0 {
+		text = " The resource accepts " + many(n.reads, "read") + " and " + many(n.writes, "write") + " of theirs"
+		if bad := n.harm(); len(bad) > 0 {
+			text += "; of the writes " + strings.Join(bad, " and ")
+		}
+		text += "."
+	}
+	if n.refused > 0 {
+		text += " The guard refuses them " + many(n.refused, "time") + "."
+	}
+	return text
+}
+
+// harm says how many of the writes did any.
+func (n sum) harm() []string {
+	var out []string
+	for _, kind := range []struct {
+		n    int64
+		what string
+	}{{n.stale, "stale"}, {n.lost, "lost"}} {
+		if kind.n > 0 {
+			out = append(out, atLeast(kind.n, !n.atLeast)+" "+isOrAre(kind.n)+" "+kind.what)
+		}
+	}
+	return out
+}
+
+// atLeast is n, or that there may be more.
+func atLeast(n int64, all bool) string {
+	if all {
+		return grouped(n)
+	}
+	return "at least " + grouped(n)
+}
+
+func isOrAre(n int64) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+func (n sum) class() string {
+	switch {
+	case n.stale+n.lost > 0:
+		return "fail"
+	case n.refused > 0:
+		return "refused"
+	}
+	return "ok"
+}
+
+func (rec *record) tellHold(h checker.Hold, add func(int64, string, string)) {
 	worker := clean(h.Worker)
 	text := worker + " is granted the lock"
 	if h.Token != 0 {
@@ -58,8 +252,12 @@ func (rec *record) tellHold(h checker.Hold, s scene, add func(int64, string, str
 	case h.Deadline < h.Start:
 		text += ", though the promise had ended at " + at(h.Deadline, rec.begin) + " already"
 	}
-	if others := rec.holding(h, s); len(others) > 0 {
-		text += ", while " + strings.Join(others, " and ") + " still holds it"
+	switch others := rec.holding(h); len(others) {
+	case 0:
+	case 1:
+		text += ", while " + others[0] + " still holds it"
+	default:
+		text += ", while " + listed(others) + " still hold it"
 	}
 	add(h.Start, "ok", text+".")
 	if outlived(h) && h.Deadline >= h.Start {
@@ -68,11 +266,22 @@ func (rec *record) tellHold(h checker.Hold, s scene, add func(int64, string, str
 	add(h.End, "info", worker+" stops: "+endOf(h)+".")
 }
 
-// holding is the other workers of the cast that hold the key of h as it starts.
-func (rec *record) holding(h checker.Hold, s scene) []string {
+func (rec *record) tellClaim(l claim, add func(int64, string, string)) {
+	worker := clean(l.Worker)
+	add(l.from, "service", "The service is seen to have the claim of "+worker+" on record.")
+	switch {
+	case l.tooEarly():
+		add(l.to, "service", "The service is seen to drop the claim of "+worker+", which goes on as if it held the lock.")
+	case l.dropped:
+		add(l.to, "service", "The service is seen to drop the claim of "+worker+".")
+	}
+}
+
+// holding is the other workers that hold the key of h as it starts.
+func (rec *record) holding(h checker.Hold) []string {
 	var out []string
 	for _, o := range rec.holds {
-		if s.cast[o.Grant] && o.Key == h.Key && o.Worker != h.Worker && o.Start < h.Start && o.End > h.Start {
+		if o.Key == h.Key && o.Worker != h.Worker && o.Start < h.Start && o.End > h.Start {
 			out = append(out, clean(o.Worker))
 		}
 	}
@@ -93,35 +302,92 @@ func endOf(h checker.Hold) string {
 	return "no further event"
 }
 
-func (rec *record) tellFault(f checker.FaultCoverage, s scene, actors map[string]bool, add func(int64, string, string)) {
-	if !f.Applied || f.End < s.from || f.Begin > s.to {
-		return
+// tellFaults tells of those that were in force meanwhile, if the incident names them, or
+// they hit who is part of it, or the servers.
+func (t *teller) tellFaults(core, around []checker.Hold) {
+	from, to := t.scene.from, t.scene.to
+	if len(core) > 0 {
+		around = core
+		from, to = core[0].Start, core[0].End
 	}
-	hits := slices.ContainsFunc(f.Targets, func(t string) bool { return actors[t] })
-	if !hits && !slices.Contains(s.Incident.Faults, f.ID) {
-		return
+	actors := map[string]bool{}
+	for _, h := range around {
+		actors[h.Worker] = true
+		if len(core) > 0 {
+			to = max(to, h.End)
+		}
 	}
-	from, to := rec.force(f)
-	name := faultName(f)
-	if dead := rec.dead(f); len(dead) > 0 {
-		add(from, "fault", "Fault "+clean(f.ID)+": "+name+". For "+strings.Join(cleanAll(dead), ", ")+" this is the end.")
-		return
+	told := 0
+	for _, f := range t.faults {
+		concerned := slices.ContainsFunc(f.Targets, func(p string) bool { return actors[p] || !slices.Contains(t.workers, p) })
+		switch {
+		case !f.Applied || f.End < from || f.Begin > to:
+		case !concerned && !slices.Contains(t.scene.Incident.Faults, f.ID):
+		case told == maxTold:
+			t.left.faults++
+		default:
+			told++
+			t.tellFault(f)
+		}
 	}
-	add(from, "fault", "Fault "+clean(f.ID)+" is in force: "+name+".")
-	add(to, "fault", "Fault "+clean(f.ID)+" is healed.")
 }
 
-// faultName is a fault and what it hits.
-func faultName(f checker.FaultCoverage) string {
+func (t *teller) tellFault(f checker.FaultCoverage) {
+	add := func(time int64, text string) {
+		t.told = append(t.told, step{t.scene.at(time, t.begin), text, "fault", time})
+	}
+	from, to := t.force(f)
+	name := t.faultName(f)
+	if dead := t.ended(f); len(dead) > 0 {
+		add(from, "Fault "+clean(f.ID)+": "+name+". For "+listed(cleanAll(dead))+" this is the end.")
+		return
+	}
+	add(from, "Fault "+clean(f.ID)+" is in force: "+name+".")
+	add(to, "Fault "+clean(f.ID)+" is healed.")
+}
+
+// faultName is a fault, what it hits, and how hard.
+func (rec *record) faultName(f checker.FaultCoverage) string {
 	name := clean(f.Kind) + " " + strings.Join(cleanAll(f.Targets), ", ")
+	if value := rec.faultValue(f); value != "" {
+		name += " (" + value + ")"
+	}
 	if len(f.Peers) > 0 {
 		name += " from " + strings.Join(cleanAll(f.Peers), ", ")
 	}
 	return shorten(name, 80)
 }
 
-func (rec *record) tellAccess(a access, add func(int64, string, string)) {
-	worker, element := clean(a.worker), strconv.FormatInt(a.element, 10)
+// faultValue is how far a fault moves a clock, or what it does to packets; "" where the
+// history says nothing of the kind.
+func (rec *record) faultValue(f checker.FaultCoverage) string {
+	for _, e := range rec.stages[f.ID] {
+		switch v := e.Fault; {
+		case v.Step > 0:
+			return "+" + exactly(time.Duration(v.Step))
+		case v.Step < 0:
+			return exactly(time.Duration(v.Step))
+		case v.Loss > 0:
+			return trimmed(100*v.Loss, 1) + " % lost"
+		case v.Delay > 0:
+			return exactly(time.Duration(v.Delay)) + " late"
+		case v.Rate > 0:
+			return grouped(v.Rate) + " bytes/s"
+		}
+	}
+	return ""
+}
+
+// harmful says whether an access is one that nobody must miss.
+func (rec *record) harmful(a access) bool {
+	return a.write && !a.refused && (rec.stale[a.element] || rec.lost[a.element] || len(rec.overwritten[deed{a.grant, a.time}]) > 0)
+}
+
+func (rec *record) tellAccess(a access, s scene, add func(int64, string, string)) {
+	worker := clean(a.worker)
+	stale, lost := rec.stale[a.element], rec.lost[a.element]
+	overwrites := rec.overwrites(a, s)
+	text, class := "The resource accepts "+worker+"'s write"+elementOf(a), "fail"
 	switch {
 	case a.refused:
 		what := "read"
@@ -129,17 +395,40 @@ func (rec *record) tellAccess(a access, add func(int64, string, string)) {
 			what = "write"
 		}
 		add(a.time, "refused", "The guard refuses a "+what+" of "+worker+".")
+		return
 	case !a.write:
 		add(a.time, "ok", worker+" reads.")
-	case rec.stale[a.element] && rec.lost[a.element]:
-		add(a.time, "fail", "The resource accepts "+worker+"'s stale write of element "+element+", which the final state lacks.")
-	case rec.stale[a.element]:
-		add(a.time, "fail", "The resource accepts "+worker+"'s write of element "+element+", which is stale: a later grant was already at work.")
-	case rec.lost[a.element]:
-		add(a.time, "fail", "The resource accepts "+worker+"'s write of element "+element+". It is acknowledged, and the final state lacks it.")
+		return
+	case stale && lost:
+		text = "The resource accepts " + worker + "'s stale write" + elementOf(a) + ", which the final state lacks."
+	case stale:
+		text += ", which is stale: a later grant was already at work."
+	case lost:
+		text += ". It is acknowledged, and the final state lacks it."
+	case overwrites == "":
+		text, class = text+".", "ok"
 	default:
-		add(a.time, "ok", "The resource accepts "+worker+"'s write"+elementOf(a)+".")
+		text += "."
 	}
+	add(a.time, class, text+overwrites)
+}
+
+// overwrites names what a write overwrites, that which a scene is about before others.
+func (rec *record) overwrites(a access, s scene) string {
+	all := rec.overwritten[deed{a.grant, a.time}]
+	if !a.write || a.refused || len(all) == 0 {
+		return ""
+	}
+	first := all[max(0, slices.IndexFunc(all, func(i checker.Incident) bool { return i.Element == s.Incident.Element }))]
+	text := " It overwrites element " + strconv.FormatInt(first.Element, 10)
+	if len(first.Workers) > 0 {
+		text += " of " + clean(first.Workers[0])
+	}
+	others := int64(len(all) - 1)
+	if others == 0 {
+		return text + ", which is lost."
+	}
+	return text + " and " + atLeast(others, a.time < rec.badUntil) + " more, which are lost."
 }
 
 func elementOf(a access) string {

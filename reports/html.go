@@ -23,6 +23,7 @@ var pageText string
 const (
 	maxFaultRows    = 150
 	maxPerProperty  = 25
+	maxUnfolded     = 5   // of those; the others are folded, and not on paper
 	maxEvidence     = 400 // runes
 	maxParameter    = 1000
 	maxIncidentText = 600
@@ -45,22 +46,40 @@ func HTML(w io.Writer, h *history.History, r checker.Results) error {
 	return err
 }
 
+// Style is the style sheet of the page, as far as it is of use to other pages.
+func Style() (string, error) {
+	t, err := template.New("report").Parse(pageText)
+	if err != nil {
+		return "", fmt.Errorf("report page: %w", err)
+	}
+	return t.Lookup("style").Tree.Root.String(), nil
+}
+
 type page struct {
 	Title, Word, Class, Sentence, Judged string
 	Run                                  []fact
 	Warnings                             []string
+	Verdicts                             []verdictRow
 	Findings                             []findingRow
 	Scene                                *sceneView
 	Overview                             *picture
+	Charts                               []picture
+	Latencies                            []latencyRow
+	Undrawn                              string // why there is no picture
 	Figures                              []fact
 	Coverage                             []coverageRow
 	Faults                               []faultRow
 	FaultsLeft                           int
-	Incidents                            []incidentRow
-	IncidentsLeft                        string
+	Incidents                            []incidentGroup
 	Tables                               []factTable
 	Command                              string
 	Started, ID, Version                 string
+}
+
+// verdictRow is the properties with one verdict.
+type verdictRow struct {
+	Word, Class string
+	Properties  []findingRow
 }
 
 type findingRow struct {
@@ -69,10 +88,11 @@ type findingRow struct {
 }
 
 type sceneView struct {
-	Title, Intro string
-	Picture      picture
-	Steps        []step
-	StepsLeft    int
+	Title     string
+	Intro     []fact
+	Picture   *picture // nil where the history has no events
+	Steps     []step
+	StepsLeft []string
 }
 
 type coverageRow struct {
@@ -87,10 +107,22 @@ type faultRow struct {
 	Evidence            []fact
 }
 
+// incidentGroup is the incidents of one property, those that tell most first.
+type incidentGroup struct {
+	Property, Count string
+	Parts           []incidentPart
+}
+
+// incidentPart is a table of incidents; Fold is what it is folded under, if it is.
+type incidentPart struct {
+	Caption, Fold string
+	Rows          []incidentRow
+}
+
 type incidentRow struct {
-	At, Property, Class, What, Faults string
-	Why, Cause                        string
-	Who                               []string
+	At, Class, What, Faults string
+	Why, Cause              string
+	Who                     []string
 }
 
 type factTable struct {
@@ -110,6 +142,7 @@ func newPage(h *history.History, r checker.Results) page {
 		Run:      facts(h.Header),
 		Warnings: warnings(h, rec),
 		Findings: findingRows(r),
+		Verdicts: verdictRows(findingRows(r)),
 		Figures:  figures(r),
 		Command:  shorten(commandLine(h.Header.Command), maxParameter),
 		Started:  clean(h.Header.Started),
@@ -130,7 +163,7 @@ func newPage(h *history.History, r checker.Results) page {
 		p.Faults = append(p.Faults, rec.faultRow(f))
 	}
 	p.FaultsLeft = len(r.Faults) - shown
-	p.incidents(r)
+	p.Incidents = incidentGroups(r)
 	return p
 }
 
@@ -140,6 +173,9 @@ func warnings(h *history.History, rec *record) []string {
 	for _, e := range rec.phases {
 		if e.Note == history.PhaseBroken {
 			out = append(out, "The run itself failed at "+at(e.Time, rec.begin)+": "+shorten(clean(e.Error), maxEvidence))
+		}
+		if e.Note == history.PhaseRecovered && e.Error != "" {
+			out = append(out, "After the last fault: "+shorten(clean(e.Error), maxEvidence)+".")
 		}
 	}
 	if h.Truncated > 0 {
@@ -160,28 +196,63 @@ func findingRows(r checker.Results) []findingRow {
 	return out
 }
 
+// verdictRows gathers findings, which are in the order of their verdicts.
+func verdictRows(findings []findingRow) []verdictRow {
+	var out []verdictRow
+	for _, f := range findings {
+		if n := len(out); n == 0 || out[n-1].Word != f.Word || out[n-1].Class != f.Class {
+			out = append(out, verdictRow{Word: f.Word, Class: f.Class})
+		}
+		last := &out[len(out)-1]
+		last.Properties = append(last.Properties, f)
+	}
+	return out
+}
+
+// pictures draws what there is to draw, and says why there is nothing.
 func (p *page) pictures(rec *record, r checker.Results) {
 	if len(rec.holds) == 0 {
+		p.undrawn(rec, r)
 		return
 	}
 	s, ok := rec.scene(r)
 	whole := overview(rec, s, ok)
 	p.Overview = &whole
+	for _, draw := range []func(*record) (picture, bool){latencyChart, throughputChart} {
+		if chart, ok := draw(rec); ok {
+			p.Charts = append(p.Charts, chart)
+		}
+	}
+	p.Latencies = latencyRows(rec)
 	if !ok {
 		return
 	}
-	view := sceneView{Picture: closeUp(rec, s)}
+	view, drawn := sceneView{}, closeUp(rec, s)
+	view.Picture = &drawn
 	view.Title, view.Intro = s.headline(rec)
 	view.Steps, view.StepsLeft = rec.steps(s)
 	p.Scene = &view
 }
 
-func (s scene) headline(rec *record) (title, intro string) {
+// undrawn says why there is no picture, and tells in words what one would show.
+func (p *page) undrawn(rec *record, r checker.Results) {
+	p.Undrawn = "No hold was recorded, so there is nothing to draw."
+	if r.Operations.Acquired > 0 {
+		p.Undrawn = "The history is too large to be drawn. The verdict, the figures and the incidents are those of all of it."
+	}
+	if found := examples(r, byHarm(r.Findings), 1); len(found) > 0 {
+		view := sceneView{}
+		view.Title, view.Intro = scene{example: found[0]}.headline(rec)
+		p.Scene = &view
+	}
+}
+
+func (s scene) headline(rec *record) (title string, intro []fact) {
 	if s.harmless && s.key == "" {
-		return "How the lock was used", "Nothing was violated, and no fault mattered. These are the first holds of the run."
+		return "How the lock was used", []fact{{"", "Nothing was violated, and no fault mattered. These are the first holds of the run."}}
 	}
 	if s.harmless {
-		return "A closer look at a fault", "Nothing was violated. This is the first fault that mattered, and what the workers did meanwhile."
+		return "A closer look at a fault", []fact{{"", "Nothing was violated. This is the first fault that mattered, and what the workers did meanwhile."}}
 	}
 	title = "The counterexample"
 	if rank(s.Finding) == 4 {
@@ -189,11 +260,30 @@ func (s scene) headline(rec *record) (title, intro string) {
 	} else if rank(s.Finding) == 3 {
 		title = "Seen, but not judged"
 	}
-	intro = "At " + at(s.Incident.From, rec.begin) + ": " + shorten(clean(s.Incident.What), maxIncidentText)
+	intro = []fact{{"", rec.tellIncident(s.Incident)}}
+	if o, ok := rec.overlapBehind(s.Incident); ok && s.Finding.Property != checker.MutualExclusion {
+		intro = append(intro, fact{"What made it possible:", rec.tellIncident(o)})
+	}
 	if s.Incident.Why != "" {
-		intro += ". Why: " + shorten(clean(s.Incident.Why), maxIncidentText) + " (" + clean(s.Incident.Cause) + ")."
+		intro = append(intro, fact{"Why:", shorten(clean(s.Incident.Why), maxIncidentText) + " (" + clean(s.Incident.Cause) + ")."})
 	}
 	return title, intro
+}
+
+func (rec *record) tellIncident(i checker.Incident) string {
+	return "At " + at(i.From, rec.begin) + ": " + shorten(clean(i.What), maxIncidentText) + "."
+}
+
+// overlapBehind is the listed overlap of the two grants of an incident; false if there is
+// none.
+func (rec *record) overlapBehind(i checker.Incident) (checker.Incident, bool) {
+	n := slices.IndexFunc(rec.overlaps, func(o checker.Incident) bool {
+		return len(i.Grants) == 2 && len(o.Grants) == 2 && slices.Contains(o.Grants, i.Grants[0]) && slices.Contains(o.Grants, i.Grants[1])
+	})
+	if n < 0 {
+		return checker.Incident{}, false
+	}
+	return rec.overlaps[n], true
 }
 
 // figures is the counts, with the two kinds of overlap kept apart.
@@ -222,13 +312,17 @@ func figures(r checker.Results) []fact {
 				r.Overlaps.EarlierHealthy, r.Overlaps.EarlierPaused, r.Overlaps.EarlierCutOff)},
 			fact{"longest overlap", length(r.Overlaps.Longest)})
 	}
+	refused := fmt.Sprintf("%s, %s", many(r.Fence.RefusedReads, "read"), many(r.Fence.RefusedWrites, "write"))
+	if n := r.Fence.Unanswered; n > 0 {
+		refused += fmt.Sprintf("; %s of them for want of an answer", grouped(n))
+	}
 	return append(out,
-		fact{"accesses refused by the guard", fmt.Sprintf("%s, %s", many(r.Fence.RefusedReads, "read"), many(r.Fence.RefusedWrites, "write"))},
+		fact{"accesses refused by the guard", refused},
 		fact{"length of the run", length(time.Duration(r.End - r.Begin))})
 }
 
 func (rec *record) faultRow(f checker.FaultCoverage) faultRow {
-	row := faultRow{ID: clean(f.ID), Name: faultName(f), Role: clean(f.Role), Counts: counts(f)}
+	row := faultRow{ID: clean(f.ID), Name: rec.faultName(f), Role: clean(f.Role), Counts: counts(f)}
 	if !row.Counts {
 		row.Why = shorten(whyNot(f), maxEvidence)
 	}
@@ -253,28 +347,47 @@ func (rec *record) faultRow(f checker.FaultCoverage) faultRow {
 
 func evidence(s string) string { return shorten(clean(s), maxEvidence) }
 
-func (p *page) incidents(r checker.Results) {
-	var capped []string
-	for _, f := range ordered(r.Findings) {
+// incidentGroups lists incidents by property, what cost most first.
+func incidentGroups(r checker.Results) []incidentGroup {
+	var out []incidentGroup
+	for _, f := range byHarm(r.Findings) {
 		list := tellingFirst(r, f)
-		shown := min(len(list), maxPerProperty)
-		for _, i := range list[:shown] {
-			p.Incidents = append(p.Incidents, incidentRow{
-				At:       at(i.From, r.Begin),
-				Property: clean(string(f.Property)),
-				Class:    clean(i.Class),
-				What:     shorten(clean(i.What), maxIncidentText),
-				Why:      shorten(clean(i.Why), maxIncidentText),
-				Cause:    clean(i.Cause),
-				Who:      who(i),
-				Faults:   shorten(strings.Join(cleanAll(i.Faults), ", "), maxEvidence),
+		if len(list) == 0 {
+			continue
+		}
+		total := int64(max(f.Total, len(list)))
+		list = list[:min(len(list), maxPerProperty)]
+		property := clean(string(f.Property))
+		g := incidentGroup{Property: property, Count: grouped(total)}
+		if left := total - int64(len(list)); left > 0 {
+			g.Count = fmt.Sprintf("%d of %s; the rest is in the history", len(list), grouped(total))
+		}
+		first := list[:min(len(list), maxUnfolded)]
+		g.Parts = []incidentPart{{Caption: "Incidents: " + property, Rows: incidentRows(r, first)}}
+		if rest := list[len(first):]; len(rest) > 0 {
+			g.Parts = append(g.Parts, incidentPart{
+				Caption: "More incidents: " + property, Fold: fmt.Sprintf("%d more", len(rest)), Rows: incidentRows(r, rest),
 			})
 		}
-		if total := max(f.Total, len(list)); total > shown {
-			capped = append(capped, fmt.Sprintf("%s: %d of %s", clean(string(f.Property)), shown, grouped(int64(total))))
-		}
+		out = append(out, g)
 	}
-	p.IncidentsLeft = strings.Join(capped, "; ")
+	return out
+}
+
+func incidentRows(r checker.Results, list []checker.Incident) []incidentRow {
+	var out []incidentRow
+	for _, i := range list {
+		out = append(out, incidentRow{
+			At:     at(i.From, r.Begin),
+			Class:  clean(i.Class),
+			What:   shorten(clean(i.What), maxIncidentText),
+			Why:    shorten(clean(i.Why), maxIncidentText),
+			Cause:  clean(i.Cause),
+			Who:    who(i),
+			Faults: shorten(strings.Join(cleanAll(i.Faults), ", "), maxEvidence),
+		})
+	}
+	return out
 }
 
 // who pairs the workers of an incident with their grants.

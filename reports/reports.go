@@ -7,6 +7,7 @@
 package reports
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,6 +104,38 @@ func many(n int64, noun string) string {
 	return grouped(n) + " " + noun + "s"
 }
 
+// listed is a few names in a sentence, the rest of them as a number.
+func listed(names []string) string {
+	const most = 4
+	switch n := len(names); {
+	case n == 0:
+		return ""
+	case n == 1:
+		return names[0]
+	case n > most+1:
+		return strings.Join(names[:most], ", ") + " and " + grouped(int64(n-most)) + " others"
+	default:
+		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+	}
+}
+
+// ordinal is n as a rank: 1st, 12th, 23rd.
+func ordinal(n int64) string {
+	ending := "th"
+	if n/10%10 != 1 {
+		ending = cmp.Or([10]string{1: "st", 2: "nd", 3: "rd"}[n%10], ending)
+	}
+	return grouped(n) + ending
+}
+
+// exactly is a duration to the millisecond, as the values of faults are given.
+func exactly(d time.Duration) string {
+	if d.Abs() < time.Second {
+		return trimmed(float64(d)/1e6, 3) + " ms"
+	}
+	return trimmed(d.Seconds(), 3) + " s"
+}
+
 // plain is the verdict as one of the words that this package knows. A verdict
 // that it does not know must not pass for anything but broken.
 func plain(v checker.Verdict) checker.Verdict {
@@ -167,6 +200,28 @@ func ordered(findings []checker.Finding) []checker.Finding {
 	return out
 }
 
+// byHarm is the findings by rank, then by what their violations cost: data that is gone,
+// data that was at risk, and only then who held what at once.
+func byHarm(findings []checker.Finding) []checker.Finding {
+	out := slices.Clone(findings)
+	slices.SortStableFunc(out, func(a, b checker.Finding) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(harmOf(a.Property), harmOf(b.Property)))
+	})
+	return out
+}
+
+func harmOf(p checker.Property) int {
+	switch p {
+	case checker.NoLostUpdate:
+		return 0
+	case checker.NoStaleWrite:
+		return 1
+	case checker.MutualExclusion:
+		return 2
+	}
+	return 3
+}
+
 // judged names the required properties.
 func judged(r checker.Results) string {
 	if len(r.Required) == 0 {
@@ -218,10 +273,9 @@ type example struct {
 }
 
 // examples picks up to n incidents for a reader with little time: one of each
-// violated property in order of rank before a second one of any.
-func examples(r checker.Results, n int) []example {
+// property, in the order of the findings, before a second one of any.
+func examples(r checker.Results, findings []checker.Finding, n int) []example {
 	var out []example
-	findings := ordered(r.Findings)
 	for round := 0; len(out) < n; round++ {
 		found := false
 		for _, f := range findings {
@@ -239,44 +293,76 @@ func examples(r checker.Results, n int) []example {
 	return out
 }
 
-// tellingFirst orders the incidents of a finding: a broken promise says more
-// about a lock than an outlived lease, and an overlap that cost data says more
-// than one that happened to be harmless.
+// tellingFirst orders the incidents of a finding by how much they tell.
 func tellingFirst(r checker.Results, f checker.Finding) []checker.Incident {
-	if f.Property != checker.MutualExclusion {
+	var score func(checker.Incident) int
+	switch f.Property {
+	case checker.MutualExclusion:
+		score = scoreOfOverlaps(r)
+	case checker.NoLostUpdate:
+		score = scoreOfLosses(r)
+	default:
 		return f.Violations
-	}
-	lost := grantsOf(r, checker.NoLostUpdate)
-	stale := grantsOf(r, checker.NoStaleWrite)
-	score := func(i checker.Incident) int {
-		n := 0
-		if i.Class == "broken promise" {
-			n += 4
-		}
-		if slices.ContainsFunc(i.Grants, func(g string) bool { return lost[g] }) {
-			n += 2
-		}
-		if slices.ContainsFunc(i.Grants, func(g string) bool { return stale[g] }) {
-			n++
-		}
-		return n
 	}
 	out := slices.Clone(f.Violations)
 	slices.SortStableFunc(out, func(a, b checker.Incident) int { return score(b) - score(a) })
 	return out
 }
 
+// scoreOfOverlaps: a broken promise says more about a lock than an outlived lease, and
+// an overlap that cost data says more than one that happened to be harmless.
+func scoreOfOverlaps(r checker.Results) func(checker.Incident) int {
+	lost := grantsOf(r, checker.NoLostUpdate)
+	stale := grantsOf(r, checker.NoStaleWrite)
+	return func(i checker.Incident) int {
+		return 4*one(i.Class == checker.BrokenPromise) +
+			2*one(slices.ContainsFunc(i.Grants, func(g string) bool { return lost[g] })) +
+			one(slices.ContainsFunc(i.Grants, func(g string) bool { return stale[g] }))
+	}
+}
+
+// scoreOfLosses: a loss of which it is known who overwrote what says more than one of
+// which it is not, and a stale write that destroys sound ones more than one that is
+// itself destroyed.
+func scoreOfLosses(r checker.Results) func(checker.Incident) int {
+	stale := make(map[deed]bool)
+	for _, i := range r.Finding(checker.NoStaleWrite).Violations {
+		if len(i.Grants) > 0 {
+			stale[deed{i.Grants[0], i.From}] = true
+		}
+	}
+	return func(i checker.Incident) int {
+		by, known := overwriter(i)
+		return 4*one(known) + 2*one(notInherent(i.Cause)) + one(known && stale[by])
+	}
+}
+
+// deed is one write at the resource.
+type deed struct {
+	grant string
+	time  int64 // ns
+}
+
+// overwriter is the write by which an update was lost; false if none is known.
+func overwriter(i checker.Incident) (deed, bool) {
+	if !isLost(i) || len(i.Grants) < 2 {
+		return deed{}, false
+	}
+	return deed{i.Grants[1], i.To}, true
+}
+
+// notInherent says whether another lock could have prevented what has this cause.
+func notInherent(cause string) bool {
+	return cause != checker.CauseUnexplained &&
+		slices.ContainsFunc(checker.Causes(), func(c checker.Cause) bool { return c.Name == cause && !c.Inherent })
+}
+
 // grantsOf is the grants named by the incidents of one property.
 func grantsOf(r checker.Results, p checker.Property) map[string]bool {
 	out := map[string]bool{}
-	for _, f := range r.Findings {
-		if f.Property != p {
-			continue
-		}
-		for _, i := range f.Violations {
-			for _, g := range i.Grants {
-				out[g] = true
-			}
+	for _, i := range r.Finding(p).Violations {
+		for _, g := range i.Grants {
+			out[g] = true
 		}
 	}
 	return out

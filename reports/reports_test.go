@@ -87,6 +87,7 @@ func poisoned() run {
 			r.Holds[i].Worker = hostile
 		}
 	}
+	watched(h, r)
 	return run{"hostile", h, r}
 }
 
@@ -162,7 +163,7 @@ func TestExamplesPreferWhatTellsMost(t *testing.T) {
 		{Property: checker.NoLostUpdate, Verdict: checker.Violation, Required: true, Violations: []checker.Incident{{What: "lost", Grants: []string{"a"}}}},
 	}}
 	var got []string
-	for _, e := range examples(r, 5) {
+	for _, e := range examples(r, ordered(r.Findings), 5) {
 		got = append(got, e.Incident.What)
 	}
 	if want := []string{"broken", "lost", "stuck", "costly", "outlived"}; !reflect.DeepEqual(got, want) {
@@ -351,6 +352,11 @@ func TestHTMLEscapes(t *testing.T) {
 	if strings.Contains(page, "<script>alert") || !strings.Contains(page, "&lt;script&gt;alert(1)") {
 		t.Error("hostile text is not escaped")
 	}
+	for _, part := range []string{"the claim of &lt;script&gt;", "the lease of &lt;script&gt;", `<rect class="band"`} {
+		if !strings.Contains(page, part) {
+			t.Errorf("nothing hostile in %q", part)
+		}
+	}
 	if strings.ContainsAny(page, "\x1b\x00\x07\u202e") {
 		t.Error("control characters")
 	}
@@ -377,7 +383,7 @@ func TestHTMLStaysSmall(t *testing.T) {
 		t.Errorf("%d bytes", len(page))
 	}
 	parseSVG(t, page)
-	for _, part := range []string{"mutual-exclusion: 25 of 300", "drawn as", "150 more faults", "no-lost-update: 100 of 300"} {
+	for _, part := range []string{"25 of 300; the rest is in the history", "drawn as", "150 more faults", "no-lost-update: 100 of 300", "20 more"} {
 		if !strings.Contains(page, part) {
 			t.Errorf("does not say what was left out: %q", part)
 		}

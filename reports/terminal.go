@@ -123,7 +123,7 @@ func (t *terminal) faults(r checker.Results, h history.Header) {
 }
 
 func (t *terminal) examples(r checker.Results) {
-	list := examples(r, terminalExamples)
+	list := examples(r, ordered(r.Findings), terminalExamples)
 	if len(list) == 0 {
 		return
 	}

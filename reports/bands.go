@@ -1,0 +1,154 @@
+package reports
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/history"
+)
+
+// harm shades the lanes of workers that a fault hit while it was in force.
+func (c *canvas) harm(labelled bool) {
+	n := 0
+	for _, f := range c.rec.faults {
+		if !f.Applied || !c.shows(f.Begin, f.End) {
+			continue
+		}
+		for _, t := range f.Targets {
+			r, ok := c.rows[t]
+			if !ok {
+				continue
+			}
+			from, to := c.rec.force(f)
+			if n++; n > maxFaultShapes {
+				return
+			}
+			class := "harm"
+			if slices.Contains(c.rec.ended(f), t) {
+				class, to = "harm dead", c.rec.end
+			}
+			c.rect(class, from, to, r.top+1, r.height-2, clean(f.Kind)+" of "+clean(t)+" ("+clean(f.ID)+")")
+			if labelled {
+				c.note(r.below, "l-harm", max(from, c.from), c.rec.harmWord(f))
+			}
+		}
+	}
+}
+
+func (rec *record) harmWord(f checker.FaultCoverage) string {
+	switch f.Kind {
+	case history.Pause:
+		return "paused"
+	case history.Freeze:
+		return "frozen"
+	case history.Partition:
+		return shorten("cut from "+strings.Join(cleanAll(f.Peers), ", "), 40)
+	case history.Kill:
+		return "killed"
+	}
+	word := clean(f.Kind)
+	if value := rec.faultValue(f); value != "" {
+		word += " (" + value + ")"
+	}
+	return shorten(word, 40)
+}
+
+// overlaps tints the time in which two workers held the same key, over all the
+// lanes between theirs.
+func (c *canvas) overlaps(s *shelf) {
+	for _, i := range c.rec.overlaps {
+		if !c.drawn(i.Key) || !c.shows(i.From, i.To) || i.To == 0 {
+			continue
+		}
+		top, bottom := math.MaxInt, 0
+		for _, w := range i.Workers {
+			if r, ok := c.rows[w]; ok {
+				top, bottom = min(top, r.top), max(bottom, r.top+r.height)
+			}
+		}
+		if bottom == 0 {
+			continue
+		}
+		d := length(time.Duration(i.To - i.From))
+		class := cmp.Or(clean(i.Class), "overlap")
+		title := strings.Join(cleanAll(i.Workers), " and ") + " both hold the lock for " + d + ": " + class
+		c.Tints = append(c.Tints, c.stretch("tint", i.From, i.To, top, bottom-top, title))
+		c.rect("overlap", i.From, i.To, top, bottom-top, title)
+		c.note(s, "l-overlap", max(i.From, c.from), "both hold it: "+d)
+	}
+}
+
+// faultRows draws one row for each fault in the window, sharing rows where
+// their labels leave room, and returns the y below them.
+func (c *canvas) faultRows(top int) int {
+	const height = 32
+	var rows []*shelf
+	left := 0
+	for _, f := range c.rec.faults {
+		if !f.Applied || !c.shows(f.Begin, f.End) {
+			continue
+		}
+		text := c.rec.faultName(f)
+		if !f.Proven {
+			text += " (unproven)"
+		}
+		i, anchor := place(&rows, top, height, c.pos(f.Begin), c.pos(f.End), text)
+		if i < 0 {
+			left++
+			continue
+		}
+		c.rect(faultClass(f), f.Begin, f.End, top+i*height+18, 8, text+" ("+clean(f.ID)+")")
+		c.Labels = append(c.Labels, label{"l-fault", percent(c.labelX(f, anchor)), text, anchor, rows[i].y})
+	}
+	if left > 0 {
+		c.Notes = append(c.Notes, many(int64(left), "more fault")+" at this time left out of the picture.")
+	}
+	c.stack("faults", len(rows), top, height)
+	return top + len(rows)*height
+}
+
+func (c *canvas) labelX(f checker.FaultCoverage, anchor string) float64 {
+	if anchor == "end" {
+		return c.pos(f.End)
+	}
+	return c.pos(f.Begin)
+}
+
+// faultKinds draws a row for each kind of fault.
+func (c *canvas) faultKinds(top int) int {
+	const height, most = 22, 12
+	rows := map[string]int{}
+	drawn, left := 0, 0
+	for _, f := range c.rec.faults {
+		if !f.Applied {
+			continue
+		}
+		i, ok := rows[f.Kind]
+		if !ok && len(rows) < most {
+			i, ok = len(rows), true
+			rows[f.Kind] = i
+			c.Lanes = append(c.Lanes, lane{top + i*height, height, top + i*height + 15, shorten(clean(f.Kind), 10), len(c.Lanes)%2 == 1})
+		}
+		if !ok || drawn == maxFaultShapes {
+			left++
+			continue
+		}
+		drawn++
+		c.rect(faultClass(f), f.Begin, f.End, top+i*height+6, 10, c.rec.faultName(f)+" ("+clean(f.ID)+")")
+	}
+	if left > 0 {
+		c.Notes = append(c.Notes, many(int64(left), "more fault")+" left out.")
+	}
+	return top + len(rows)*height
+}
+
+func faultClass(f checker.FaultCoverage) string {
+	if !f.Proven {
+		return "fault unproven"
+	}
+	return "fault"
+}

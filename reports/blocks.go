@@ -1,0 +1,118 @@
+package reports
+
+import (
+	"strconv"
+	"strings"
+
+	"lockcheck/checker"
+)
+
+// block is one hold, or several of one worker that are too close together to be
+// told apart.
+type block struct {
+	checker.Hold
+	n    int
+	to   int64
+	bold bool // never merged
+}
+
+// blocks merges holds until there are few enough. Holds of incidents and those
+// that outlived their promise stay on their own: they are what one looks for.
+func (c *canvas) blocks() []block {
+	var alone []block
+	short := map[string][]checker.Hold{}
+	total := 0
+	for _, h := range c.rec.holds {
+		_, ok := c.rows[h.Worker]
+		if !ok || !c.drawn(h.Key) || !c.shows(h.Start, h.End) {
+			continue
+		}
+		if (c.rec.involved[h.Grant] || outlived(h)) && len(alone) < maxAlone {
+			alone = append(alone, block{h, 1, h.End, true})
+			continue
+		}
+		short[h.Worker] = append(short[h.Worker], h)
+		total++
+	}
+	merged := c.condensed(short)
+	if len(merged) < total {
+		c.Notes = append(c.Notes, many(int64(total), "hold")+" drawn as "+many(int64(len(merged)), "block")+
+			": neighbours too close together to be told apart at this scale are merged. "+
+			"Holds that outlived their promise or belong to a listed incident are drawn one by one, up to "+strconv.Itoa(maxAlone)+" of them.")
+	}
+	return append(merged, alone...)
+}
+
+// condensed merges neighbours, closer ones first, until there are few enough.
+func (c *canvas) condensed(holds map[string][]checker.Hold) []block {
+	merged := mergeAll(holds, c.rec.workers, 0)
+	for gap := (c.to - c.from) / 4000; len(merged) > maxBlocks; gap = 2*gap + 1 {
+		merged = mergeAll(holds, c.rec.workers, gap)
+	}
+	return merged
+}
+
+// mergeAll merges what is less than gap apart, lane by lane; with gap 0 nothing is.
+func mergeAll(holds map[string][]checker.Hold, workers []string, gap int64) []block {
+	var out []block
+	for _, w := range workers {
+		first := len(out)
+		for _, h := range holds[w] {
+			if last := len(out) - 1; gap > 0 && last >= first && h.Start-out[last].to < gap {
+				out[last].n++
+				out[last].to = max(out[last].to, h.End)
+				continue
+			}
+			out = append(out, block{h, 1, h.End, false})
+		}
+	}
+	return out
+}
+
+// hold draws a block: solid as far as the promise goes, hatched beyond.
+func (c *canvas) hold(b block) {
+	r := c.rows[b.Worker]
+	if b.n > 1 {
+		c.rect("hold many", b.Start, b.to, r.bar, r.thick, many(int64(b.n), "hold")+" of "+clean(b.Worker))
+		return
+	}
+	promised := min(b.End, max(b.Deadline, b.Start))
+	title := clean(b.Worker) + " holds the lock from " + at(b.Start, c.rec.begin) + " to " + at(b.End, c.rec.begin)
+	if outlived(b.Hold) {
+		title += ", promised until " + at(b.Deadline, c.rec.begin)
+	}
+	c.rect("hold", b.Start, promised, r.bar, r.thick, title)
+	if promised < b.End {
+		c.rect("beyond", promised, b.End, r.bar, r.thick, title)
+	}
+	c.nameHold(b, r, promised)
+}
+
+func (c *canvas) nameHold(b block, r row, promised int64) {
+	if r.above == nil {
+		return
+	}
+	name := shorten(clean(b.Grant), 16)
+	if c.rec.dead[b.Grant] {
+		name = "dead grant"
+	} else if b.Token != 0 {
+		name = "token " + strconv.FormatUint(b.Token, 10)
+	} else if c.Attempt == "" {
+		c.Attempt = attempt(b.Hold)
+	}
+	c.note(r.above, "l-hold", max(b.Start, c.from), name)
+	if promised < b.End && c.shows(promised, b.End) {
+		c.note(r.above, "l-beyond", max(promised, c.from), "beyond its promise")
+	}
+}
+
+// attempt explains the name of a grant; "" for one that does not count the attempts of
+// its worker.
+func attempt(h checker.Hold) string {
+	number, ok := strings.CutPrefix(h.Grant, h.Worker+"-")
+	n, err := strconv.ParseInt(number, 10, 64)
+	if !ok || err != nil || n < 1 {
+		return ""
+	}
+	return clean(h.Grant) + ": " + ordinal(n) + " attempt of " + clean(h.Worker)
+}

@@ -1,0 +1,75 @@
+package reports
+
+import (
+	"math"
+	"strings"
+)
+
+// Sizes of the charts below the picture of the whole run, in pixels.
+const (
+	chartTop    = 10
+	chartHeight = 130 // of the plot
+)
+
+// newChart returns the canvas of a chart: the whole run, shaded where a fault was in
+// force.
+func newChart(rec *record, id string, levels []level) *canvas {
+	c := newCanvas(rec, rec.begin, rec.end)
+	c.ID, c.Levels, c.Top = id, levels, chartTop
+	c.faultBands(chartTop, chartHeight)
+	c.axis(chartTop + chartHeight)
+	return c
+}
+
+// faultBands shades the times in which a fault was in force, whatever it hit.
+func (c *canvas) faultBands(top, height int) {
+	n := 0
+	for _, f := range c.rec.faults {
+		if !f.Applied {
+			continue
+		}
+		if n++; n > maxFaultShapes {
+			continue
+		}
+		from, to := c.rec.force(f)
+		c.rect("band", from, to, top, height, c.rec.faultName(f)+" ("+clean(f.ID)+")")
+	}
+	if n > 0 {
+		c.Notes = append(c.Notes, "Shaded where a fault was in force.")
+	}
+	if n > maxFaultShapes {
+		c.Notes = append(c.Notes, "Only the first "+grouped(maxFaultShapes)+" of "+grouped(int64(n))+" faults are shaded.")
+	}
+}
+
+// chartY is the height of a share of the scale.
+func chartY(share float64) string { return trimmed(chartTop+chartHeight*(1-share), 1) }
+
+// levelAt is a line with its name beside the plot.
+func levelAt(share float64, name string) level {
+	y := chartTop + int(math.Round(chartHeight*(1-share)))
+	return level{Y: y, Text: y + 4, Label: name}
+}
+
+// pen writes a path whose x is in thousandths of the plot.
+type pen struct {
+	strings.Builder
+	c *canvas
+}
+
+// move goes to a place, line draws to it.
+func (p *pen) move(t int64, share float64) { p.to("M", t, share) }
+func (p *pen) line(t int64, share float64) { p.to("L", t, share) }
+
+// dot is a line without length: the stroke makes it round.
+func (p *pen) dot(t int64, share float64) {
+	p.move(t, share)
+	p.WriteString("h0")
+}
+
+func (p *pen) to(command string, t int64, share float64) {
+	p.WriteString(command + trimmed(10*p.c.pos(t), 3) + " " + chartY(share))
+}
+
+// draw adds what was written to the picture.
+func (p *pen) draw(class string) { p.c.Paths = append(p.c.Paths, stroke{class, p.String()}) }

@@ -1,0 +1,134 @@
+package reports
+
+import (
+	"strconv"
+
+	"lockcheck/checker"
+	"lockcheck/history"
+)
+
+// claim is what the lock service itself had on record of a grant. Its observer learns
+// of both ends late, never early.
+type claim struct {
+	checker.Hold
+	from, to int64
+	// dropped says that the service was seen to end it at to; otherwise it lasted to the
+	// end of the history, or of the observation.
+	dropped bool
+}
+
+// tooEarly says that the service gave up the claim while its holder went on.
+func (c claim) tooEarly() bool { return c.dropped && c.to < c.End }
+
+// claimID is how a service names a claim.
+type claimID struct {
+	key   string
+	token uint64
+}
+
+// observe gathers the claims.
+func (rec *record) observe(events []history.Event) {
+	holders := map[claimID]checker.Hold{}
+	for _, h := range rec.holds {
+		if h.Token != 0 {
+			holders[claimID{h.Key, h.Token}] = h
+		}
+	}
+	var all []claim
+	open := map[claimID]int{} // to the place in all
+	for _, e := range events {
+		if e.Process != history.Service {
+			continue
+		}
+		id := claimID{e.Key, e.Token}
+		place, known := open[id]
+		switch e.F {
+		case history.Claimed:
+			if known {
+				continue
+			}
+			h, ok := holders[id]
+			if !ok {
+				h = checker.Hold{Key: e.Key, Token: e.Token}
+			}
+			open[id] = len(all)
+			all = append(all, claim{Hold: h, from: e.Time, to: rec.end})
+		case history.Dropped:
+			if known {
+				all[place].to, all[place].dropped = e.Time, true
+				delete(open, id)
+			}
+		case history.Unobserved:
+			rec.blind = e.Time
+			for _, place := range open {
+				all[place].to = e.Time
+			}
+			clear(open)
+		}
+	}
+	for _, l := range all {
+		if l.Worker == "" {
+			rec.unowned = append(rec.unowned, l)
+		} else {
+			rec.claims = append(rec.claims, l)
+		}
+	}
+}
+
+// claims draws what the service had on record as a thin bar below each hold.
+func (c *canvas) claims(s scene) {
+	spans := map[string][]checker.Hold{}
+	for _, l := range c.rec.claims {
+		r, ok := c.rows[l.Worker]
+		if !ok || !c.drawn(l.Key) || !c.shows(l.from, l.to) {
+			continue
+		}
+		if l.tooEarly() && s.cast[l.Grant] {
+			c.note(r.under, "l-claim", l.to, "the service drops it")
+		}
+		l.Start, l.End = l.from, l.to
+		spans[l.Worker] = append(spans[l.Worker], l.Hold)
+	}
+	for _, b := range c.condensed(spans) {
+		title := "the service has " + many(int64(b.n), "claim") + " of " + clean(b.Worker) + " on record"
+		if b.n == 1 {
+			title = "the service has the claim of " + clean(b.Worker) + " with token " + strconv.FormatUint(b.Token, 10) +
+				" on record from " + at(b.Start, c.rec.begin) + " to " + at(b.to, c.rec.begin)
+		}
+		r := c.rows[b.Worker]
+		c.rect("claim", b.Start, b.to, r.claim, 3, title)
+	}
+	if c.rec.blind != 0 && c.shows(c.rec.blind, c.rec.end) {
+		c.Notes = append(c.Notes, "From "+at(c.rec.blind, c.rec.begin)+" on nobody saw what the service had on record.")
+	}
+}
+
+// unowned draws the claims that no hold came of in rows of their own, and returns the y
+// below them.
+func (c *canvas) unowned(top int) int {
+	const height = 28
+	var rows []*shelf
+	left := 0
+	for _, l := range c.rec.unowned {
+		if !c.drawn(l.Key) || !c.shows(l.from, l.to) {
+			continue
+		}
+		text := "claim " + strconv.FormatUint(l.Token, 10)
+		i, anchor := place(&rows, top, height, c.pos(l.from), c.pos(l.to), text)
+		if i < 0 {
+			left++
+			continue
+		}
+		c.rect("claim", l.from, l.to, top+i*height+19, 3, "the service has "+text+" on record, of which no hold came, from "+at(l.from, c.rec.begin)+" to "+at(l.to, c.rec.begin))
+		end := l.from
+		if anchor == "end" {
+			end = l.to
+		}
+		c.write(rows[i], "l-claim", end, text, anchor)
+	}
+	if left > 0 {
+		c.Notes = append(c.Notes, many(int64(left), "more claim")+" of the service left out.")
+	}
+	c.stack("service", len(rows), top, height)
+	return top + len(rows)*height
+}

@@ -1,0 +1,133 @@
+package reports
+
+import (
+	"slices"
+	"strconv"
+
+	"lockcheck/history"
+)
+
+// closeUp draws a scene with every detail.
+func closeUp(rec *record, s scene) picture {
+	c := newCanvas(rec, s.from, s.to)
+	c.ID, c.key = "closeup", s.key
+	top, cast := 26, rec.castOf(s)
+	for _, w := range c.actors(cast) {
+		r := row{top: top, height: 56, bar: top + 21, thick: 20, lease: top + 44, claim: top + 49, above: &shelf{y: top + 15}}
+		if cast[w] || s.harmless && len(rec.faults) > 0 {
+			r.height = 89
+			r.below, r.under = &shelf{y: top + 66}, &shelf{y: top + 81}
+		}
+		c.lane(w, r)
+		top += r.height
+	}
+	c.harm(true)
+	c.overlaps(&shelf{y: 16})
+	c.waiting()
+	list := c.blocks()
+	// The first to be drawn gets the room for its label.
+	slices.SortStableFunc(list, func(a, b block) int { return one(s.cast[b.Grant]) - one(s.cast[a.Grant]) })
+	for _, b := range list {
+		c.hold(b)
+		if b.n == 1 {
+			c.lease(b.Hold, s.cast[b.Grant])
+		}
+	}
+	c.claims(s)
+	c.signs(s)
+	top = c.unowned(top)
+	top = c.faultRows(top)
+	c.axis(top)
+	c.describe("Close-up of the run from " + at(s.from, rec.begin) + " to " + at(s.to, rec.begin))
+	return c.picture
+}
+
+// castOf is the workers behind the cast of a scene.
+func (rec *record) castOf(s scene) map[string]bool {
+	out := map[string]bool{}
+	for _, h := range rec.holds {
+		if s.cast[h.Grant] {
+			out[h.Worker] = true
+		}
+	}
+	return out
+}
+
+// actors is the workers with anything to show in a scene; its cast always is.
+func (c *canvas) actors(cast map[string]bool) []string {
+	present := map[string]bool{}
+	for _, h := range c.rec.holds {
+		if c.drawn(h.Key) && c.shows(h.Invoked, h.End) {
+			present[h.Worker] = true
+		}
+	}
+	for _, w := range c.rec.waits {
+		if c.drawn(w.key) && c.shows(w.from, w.to) {
+			present[w.worker] = true
+		}
+	}
+	room := maxCloseLanes - len(cast)
+	var out []string
+	left := 0
+	for _, w := range c.rec.workers {
+		switch {
+		case cast[w]:
+			out = append(out, w)
+		case present[w] && room > 0:
+			room--
+			out = append(out, w)
+		case present[w]:
+			left++
+		}
+	}
+	if left > 0 {
+		c.Notes = append(c.Notes, many(int64(left), "more worker")+" that took no part in this left out.")
+	}
+	return out
+}
+
+// waiting draws acquires: thin, because nobody is at risk while they last. Those of a
+// worker that asks again and again are drawn as one.
+func (c *canvas) waiting() {
+	n := 0
+	thin := func(class, worker, key string, from, to int64, title string) {
+		r, ok := c.rows[worker]
+		if !ok || !c.drawn(key) || !c.shows(from, to) || n >= maxWaits {
+			return
+		}
+		n++
+		c.rect("wait "+class, from, to, r.bar+r.thick/2-1, 3, title)
+	}
+	for _, w := range repeated(c.rec.waits, (c.to-c.from)/50) {
+		class, what := "fail", " asks for the lock and is refused"
+		if w.outcome == history.Info {
+			class, what = "info", " asks for the lock; the outcome is unknown"
+		}
+		if w.times > 1 {
+			what += ", " + grouped(int64(w.times)) + " times"
+		}
+		thin(class, w.worker, w.key, w.from, w.to, clean(w.worker)+what)
+	}
+	for _, h := range c.rec.holds {
+		thin("ok", h.Worker, h.Key, h.Invoked, h.Start, clean(h.Worker)+" waits for the lock")
+	}
+	if n >= maxWaits {
+		c.Notes = append(c.Notes, "Only the first "+strconv.Itoa(maxWaits)+" waits are drawn.")
+	}
+}
+
+// repeated joins waits of one worker with the same outcome that are less than gap apart.
+func repeated(waits []wait, gap int64) []wait {
+	var out []wait
+	last := map[string]int{} // worker to the place of its last wait
+	for _, w := range waits {
+		if i, ok := last[w.worker]; ok && out[i].key == w.key && out[i].outcome == w.outcome && w.from-out[i].to < gap {
+			out[i].to = w.to
+			out[i].times++
+			continue
+		}
+		last[w.worker] = len(out)
+		out = append(out, w)
+	}
+	return out
+}

@@ -1,0 +1,33 @@
+package reports
+
+import "testing"
+
+func TestShelf(t *testing.T) {
+	const text = "0123456789" // 12.5 wide
+	for _, c := range []struct {
+		name   string
+		x      []float64
+		before bool
+		anchor string
+		ok     bool
+	}{
+		{"first", []float64{50}, false, "start", true},
+		{"before it", []float64{50, 50}, true, "end", true},
+		{"beside it", []float64{50, 63}, false, "start", true},
+		{"on it", []float64{50, 55}, false, "start", false},
+		{"at the end", []float64{99}, false, "end", true},
+		{"before the beginning", []float64{1}, true, "start", true},
+	} {
+		s := &shelf{}
+		for _, x := range c.x[:len(c.x)-1] {
+			s.put(x, text)
+		}
+		put := s.put
+		if c.before {
+			put = s.putBefore
+		}
+		if anchor, ok := put(c.x[len(c.x)-1], text); anchor != c.anchor || ok != c.ok {
+			t.Errorf("%s: %s %v, want %s %v", c.name, anchor, ok, c.anchor, c.ok)
+		}
+	}
+}

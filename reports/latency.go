@@ -1,0 +1,140 @@
+package reports
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/history"
+)
+
+const (
+	maxDots   = 2000
+	stretches = 400 // of time, into which more dots are gathered
+)
+
+// latencyChart draws how long each granted acquire took; false if there was none.
+func latencyChart(rec *record) (picture, bool) {
+	calls := rec.calls[history.Acquire]
+	if len(calls) == 0 {
+		return picture{}, false
+	}
+	shortest, longest := calls[0].took, calls[0].took
+	for _, l := range calls {
+		shortest, longest = min(shortest, l.took), max(longest, l.took)
+	}
+	s := decadesOf(shortest, longest)
+	c := newChart(rec, "latency", s.levels())
+	c.Title = "Latency of acquire over time"
+	c.Desc = "Time from left to right; upwards, on a logarithmic scale, how long each of " + many(int64(len(calls)), "granted acquire") +
+		" took: from " + length(shortest) + " to " + length(longest) + ". Shaded where a fault was in force. The table of latencies has the figures."
+	if len(calls) <= maxDots {
+		c.dots(calls, s)
+		c.Notes = append(c.Notes, "A dot is an acquire that was granted, at the time of its grant.")
+	} else {
+		c.gathered(calls, s)
+		c.Notes = append(c.Notes, grouped(int64(len(calls)))+" granted acquires, gathered into "+strconv.Itoa(stretches)+
+			" stretches of time: a line from the fastest to the slowest of each, and a dot at their median.")
+	}
+	return c.picture, true
+}
+
+func (c *canvas) dots(calls []call, s decades) {
+	p := pen{c: c}
+	for _, l := range calls {
+		p.dot(l.done, s.share(l.took))
+	}
+	p.draw("dots")
+}
+
+// gathered draws many calls without hiding an extreme.
+func (c *canvas) gathered(calls []call, s decades) {
+	var all [stretches][]time.Duration
+	width := (c.to-c.from)/stretches + 1
+	for _, l := range calls {
+		n := min(max((l.done-c.from)/width, 0), stretches-1)
+		all[n] = append(all[n], l.took)
+	}
+	spread, medians := pen{c: c}, pen{c: c}
+	for n, took := range all {
+		if len(took) == 0 {
+			continue
+		}
+		slices.Sort(took)
+		middle := c.from + int64(n)*width + width/2
+		spread.move(middle, s.share(took[0]))
+		spread.line(middle, s.share(took[len(took)-1]))
+		medians.dot(middle, s.share(took[(len(took)-1)/2]))
+	}
+	spread.draw("spread")
+	medians.draw("dots")
+}
+
+// decades is a logarithmic scale from one power of ten, in ns, to another.
+type decades struct{ low, high int }
+
+func decadesOf(shortest, longest time.Duration) decades {
+	low := int(math.Floor(math.Log10(float64(max(1, shortest)))))
+	high := int(math.Ceil(math.Log10(float64(max(1, longest)))))
+	return decades{low, max(high, low+1)}
+}
+
+func (s decades) share(d time.Duration) float64 {
+	return (math.Log10(float64(max(1, d))) - float64(s.low)) / float64(s.high-s.low)
+}
+
+func (s decades) levels() []level {
+	var out []level
+	for n := s.low; n <= s.high; n++ {
+		d := time.Duration(math.Pow10(n))
+		out = append(out, levelAt(s.share(d), length(d)))
+	}
+	return out
+}
+
+// latencyRow is the latencies of one operation.
+type latencyRow struct {
+	Operation, N, Longest string
+	Quantiles             []string
+}
+
+// latencyRows sums up the calls of each operation.
+func latencyRows(rec *record) []latencyRow {
+	var out []latencyRow
+	for _, f := range operations() {
+		calls := rec.calls[f]
+		if len(calls) == 0 {
+			continue
+		}
+		var took checker.Histogram
+		for _, l := range calls {
+			took.Add(l.took)
+		}
+		row := latencyRow{Operation: string(f), N: grouped(took.N), Longest: length(took.Max)}
+		for _, q := range []float64{0.5, 0.9, 0.99, 0.999} { // as the columns of the table
+			row.Quantiles = append(row.Quantiles, quantileText(took, q))
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// quantileText is a dash where there are too few values to tell a quantile from the
+// longest.
+func quantileText(h checker.Histogram, q float64) string {
+	if float64(h.N)*(1-q) < 1-1e-9 {
+		return "–"
+	}
+	return quantile(h, q)
+}
+
+// quantile is empty where nothing was measured.
+func quantile(h checker.Histogram, q float64) string {
+	d, known := h.Quantile(q)
+	if !known {
+		return ""
+	}
+	return length(d)
+}

@@ -1,0 +1,27 @@
+package reports
+
+import (
+	"math"
+
+	"lockcheck/checker"
+)
+
+// lease draws for how long the service has to keep the lock for a hold, unless it is
+// released: the earliest end of its time to live, renewals included. Of a session that
+// is not known, since its client renews it without a record.
+func (c *canvas) lease(h checker.Hold, named bool) {
+	r := c.rows[h.Worker]
+	if r.lease == 0 || c.rec.session || h.LeaseEnd == math.MaxInt64 || h.LeaseEnd <= h.Start {
+		return
+	}
+	end := h.LeaseEnd
+	if h.Ended == checker.EndedByRelease {
+		end = min(end, h.End)
+	}
+	text := "the lease of " + clean(h.Worker) + " lasts until " + at(h.LeaseEnd, c.rec.begin) + " at least"
+	c.rect("lease", h.Start, end, r.lease, 3, text)
+	if named && end == h.LeaseEnd {
+		c.sign("ttl", h.Worker, end, text)
+		c.noteBefore(r.under, "l-lease", end, "TTL of "+length(c.rec.ttl)+" ends")
+	}
+}

@@ -1,0 +1,67 @@
+package reports
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"lockcheck/history"
+)
+
+// overview draws the whole run.
+func overview(rec *record, s scene, hasScene bool) picture {
+	c := newCanvas(rec, rec.begin, rec.end)
+	c.ID = "overview"
+	top := 22
+	for n, w := range rec.workers {
+		if n == maxLanes {
+			c.Notes = append(c.Notes, "Only the first "+strconv.Itoa(maxLanes)+" of "+strconv.Itoa(len(rec.workers))+" workers are drawn.")
+			break
+		}
+		c.lane(w, row{top: top, height: 26, bar: top + 6, thick: 12, claim: top + 20})
+		top += 26
+	}
+	if hasScene {
+		c.rect("window", s.from, s.to, 22, top-22, "the part shown above")
+	}
+	c.harm(false)
+	c.overlaps(nil)
+	for _, b := range c.blocks() {
+		c.hold(b)
+	}
+	c.claims(s)
+	if n := len(rec.unowned); n > 0 {
+		c.Notes = append(c.Notes, many(int64(n), "claim")+" of the service that no hold came of left out.")
+	}
+	c.badSigns()
+	if len(rec.unlisted) > 0 {
+		c.Notes = append(c.Notes, "Not everything that went wrong is marked, only the first incidents of each property ("+strings.Join(rec.unlisted, "; ")+"): an unmarked stretch need not be a sound one.")
+	}
+	top = c.faultKinds(top)
+	c.phases(top)
+	c.axis(top)
+	c.describe("The whole run of " + length(time.Duration(rec.end-rec.begin)))
+	return c.picture
+}
+
+// phases marks where the run changed from one phase to the next.
+func (c *canvas) phases(bottom int) {
+	names := &shelf{y: 15}
+	for _, e := range c.rec.phases {
+		text := ""
+		switch e.Note {
+		case history.PhaseReady:
+			text = "workers start"
+		case history.PhaseQuiet:
+			text = "no more faults"
+		case history.PhaseFinal:
+			text = "final reads"
+		case history.PhaseBroken:
+			text = "broken"
+		default:
+			continue
+		}
+		c.rect("phase", e.Time, e.Time, 20, bottom-20, text+" at "+at(e.Time, c.rec.begin))
+		c.note(names, "l-phase", e.Time, text)
+	}
+}
