@@ -84,29 +84,15 @@ func imagesCommand(s *system) *cobra.Command {
 }
 
 func (s *system) makeImages(ctx context.Context, names []string) error {
-	docker, err := engine.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer docker.Close()
 	binary, err := s.binary()
 	if err != nil {
 		return err
 	}
 	progress := s.progress()
 	defer progress.Done()
-	return harness.Errand(binary, func(registry harness.Registry) error {
-		maker := images.Maker{
-			Engine: docker, Progress: progress.Step, Status: progress.Status,
-			Register: registry.Process, RegisterFolder: registry.Folder,
-		}
-		made, err := maker.EnsureAll(ctx, names)
-		if err != nil {
-			return err
-		}
-		for _, image := range made {
-			fmt.Fprintf(s.stdout, "%s  %s\n", image.Ref, image.ID)
-		}
-		return nil
-	})
+	made, err := harness.MakeImages(ctx, binary, names, progress)
+	for _, image := range made {
+		fmt.Fprintf(s.stdout, "%s  %s\n", image.Ref, image.ID)
+	}
+	return err
 }

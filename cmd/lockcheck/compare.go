@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"lockcheck/harness"
+	"lockcheck/harness/compare"
+	"lockcheck/reports"
+	"lockcheck/workloads"
+)
+
+// compareFlags are the flags of "lockcheck compare".
+type compareFlags struct {
+	file, resume, out, store, shard string
+	locks, faults, guards           []string
+	seeds, parallel                 int
+	workload                        string
+	concurrency                     int
+	timeLimit                       time.Duration
+	section                         section
+}
+
+func compareCommand(s *system) *cobra.Command {
+	f := &compareFlags{section: section(harness.DefaultSection)}
+	cmd := &cobra.Command{
+		Use:   "compare",
+		Short: "put locks side by side: locks × faults × guards",
+		Long: `Run every lock under every fault with every guard, several at a time, and put
+what came of them into tables: verdicts, lost updates, overlaps, latencies,
+hand-over, availability. Faults that a lock cannot have leave their cells empty.
+
+With a file of what to compare and thresholds to hold it to, it is a test for
+CI: a threshold takes the place of the property that it bounds. A comparison
+that was stopped goes on with --resume. Several machines share one with --shard,
+and "lockcheck merge" puts their parts together.
+
+The most telling verdict of all cells makes the exit code.
+
+` + exitCodes,
+		Example: `  lockcheck compare
+  lockcheck compare --locks redis,etcd --faults none,pause:holder --seeds 3
+  lockcheck compare -f suite.yaml
+  lockcheck compare -f suite.yaml --shard 2/8
+  lockcheck compare --resume store/compare/latest`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return s.compare(cmd, f) },
+	}
+	f.add(cmd.Flags())
+	return cmd
+}
+
+func (f *compareFlags) add(flags *pflag.FlagSet) {
+	d := compare.DefaultSuite()
+	flags.SortFlags = false
+	flags.StringVarP(&f.file, "file", "f", "", "`file` with a suite: what to compare, and thresholds")
+	flags.StringSliceVar(&f.locks, "locks", nil, "`names` of locks; etcd@3.5.15 for a version of the servers (default: all)")
+	flags.StringSliceVar(&f.faults, "faults", nil, "`faults`, a column each (default: "+strings.Join(d.Faults, ", ")+")")
+	flags.StringSliceVar(&f.guards, "guards", nil, "`guards` (default: "+strings.Join(d.Guards, ", ")+")")
+	flags.IntVar(&f.seeds, "seeds", 1, "how many runs of each cell to make")
+	flags.StringVarP(&f.workload, "workload", "w", d.Workload, "what workers do: set, counter or mutex")
+	flags.IntVarP(&f.concurrency, "concurrency", "c", d.Concurrency, "number of workers")
+	flags.Var(&f.section, "section", "time in the critical section, fixed or as in 20ms-80ms")
+	flags.DurationVar(&f.timeLimit, "time-limit", 0, "length of a run (default: by the lease of its lock)")
+	flags.IntVar(&f.parallel, "parallel", 0, "how many runs of one server each to make at a time (default: as many as processors and memory allow)")
+	flags.StringVar(&f.shard, "shard", "", "make only this `part` of the runs, as in 2/8")
+	flags.StringVar(&f.resume, "resume", "", "go on with the comparison in this `folder`")
+	flags.StringVar(&f.out, "out", "", "`folder` for the comparison (default: a new one in the store)")
+	flags.StringVar(&f.store, "store", "store", "`folder` for runs")
+}
+
+// suite is that of the file, or that of the flags.
+func (f *compareFlags) suite(flags *pflag.FlagSet) (compare.Suite, error) {
+	suite := compare.DefaultSuite()
+	if f.file != "" {
+		for _, name := range []string{"locks", "faults", "guards", "seeds", "workload", "concurrency", "section", "time-limit"} {
+			if flags.Changed(name) {
+				return suite, &harness.UsageError{Err: fmt.Errorf("--file and --%s exclude each other", name)}
+			}
+		}
+		return readSuite(f.file)
+	}
+	if f.locks != nil {
+		suite.Locks = f.locks
+	}
+	if f.faults != nil {
+		suite.Faults = f.faults
+	}
+	if f.guards != nil {
+		suite.Guards = f.guards
+	}
+	suite.Seeds, suite.Workload, suite.Concurrency = compare.CountSeeds(f.seeds), f.workload, f.concurrency
+	suite.Section, suite.TimeLimit = compare.Section(workloads.Range(f.section)), compare.Duration(f.timeLimit)
+	return suite, suite.Check()
+}
+
+func readSuite(path string) (compare.Suite, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return compare.Suite{}, &harness.UsageError{Err: err}
+	}
+	defer file.Close()
+	suite, err := compare.ReadSuite(file)
+	if err != nil {
+		return suite, &harness.UsageError{Err: fmt.Errorf("%s: %w", path, err)}
+	}
+	return suite, nil
+}
+
+// folder is that of a new comparison, or of the one to go on with.
+func (f *compareFlags) folder(flags *pflag.FlagSet) (*compare.Folder, error) {
+	if f.resume != "" {
+		for _, name := range []string{"file", "locks", "faults", "guards", "seeds", "workload", "concurrency", "section", "time-limit", "shard", "out"} {
+			if flags.Changed(name) {
+				return nil, &harness.UsageError{Err: fmt.Errorf("--resume and --%s exclude each other", name)}
+			}
+		}
+		return compare.Open(f.resume)
+	}
+	suite, err := f.suite(flags)
+	if err != nil {
+		return nil, err
+	}
+	shard, err := compare.ParseShard(f.shard)
+	if err != nil {
+		return nil, err
+	}
+	path := f.out
+	if path == "" {
+		if path, err = harness.NewFolder(filepath.Join(f.store, "compare")); err != nil {
+			return nil, err
+		}
+	}
+	return compare.Create(path, suite, shard)
+}
+
+func (s *system) compare(cmd *cobra.Command, f *compareFlags) error {
+	if f.parallel < 0 {
+		return &harness.UsageError{Err: errors.New("--parallel must not be negative")}
+	}
+	folder, err := f.folder(cmd.Flags())
+	if err != nil {
+		return err
+	}
+	machine := compare.Machine{Parallel: f.parallel}
+	if err := s.machine(&machine.Options); err != nil {
+		return err
+	}
+	ctx, interrupt, release := s.interruptible(cmd.Context())
+	defer release()
+	progress := s.progress()
+	machine.Progress = progress
+	interrupted, err := folder.Run(ctx, machine, interrupt)
+	progress.Done()
+	if interrupted {
+		fmt.Fprintf(s.stderr, "lockcheck: stopped; go on with lockcheck compare --resume %s\n", folder.Path)
+		err = errors.Join(err, &exitError{code: exitInterrupted})
+	}
+	return s.showComparison(folder, err)
+}
+
+// showComparison writes and prints what there is of a comparison, after an error too.
+func (s *system) showComparison(folder *compare.Folder, failed error) error {
+	c, err := folder.Comparison()
+	if err != nil {
+		return errors.Join(failed, err)
+	}
+	err = errors.Join(
+		folder.WriteReports(c),
+		reports.ComparisonTerminal(s.stdout, c, reports.TerminalOptions{Width: s.width, Color: s.color(s.terminal)}),
+		s.tellGitHub(c),
+	)
+	fmt.Fprintf(s.stdout, "folder  %s\npage    %s\n", folder.Path, filepath.Join(folder.Path, compare.HTMLFile))
+	if failed != nil {
+		return errors.Join(failed, err)
+	}
+	return alsoFailed(codeOnly(comparisonCode(c)), err)
+}
+
+// comparisonCode is the exit code of a comparison. A part that there was nothing to do for
+// has found nothing.
+func comparisonCode(c reports.Comparison) int {
+	v := c.Verdict()
+	if v == "" {
+		return exitOK
+	}
+	return verdictCode(v)
+}
+
+// tellGitHub writes what GitHub Actions shows of a job, when it runs there.
+func (s *system) tellGitHub(c reports.Comparison) error {
+	if s.env("GITHUB_ACTIONS") != "true" {
+		return nil
+	}
+	err := reports.GitHubAnnotations(s.stdout, c)
+	path := s.env("GITHUB_STEP_SUMMARY")
+	if path == "" {
+		return err
+	}
+	file, openErr := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if openErr != nil {
+		return errors.Join(err, openErr)
+	}
+	return errors.Join(err, reports.ComparisonSummary(file, c), file.Close())
+}
+
+func mergeCommand(s *system) *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "merge FOLDER FOLDER...",
+		Short: "put the parts of one comparison together",
+		Long: `Put together the parts of one comparison that were made with --shard, copy their
+runs into a new folder, and write its tables. A run that no part has made leaves
+the comparison undecided.`,
+		Example: "  lockcheck merge --out all part1 part2 part3",
+		Args: usageArgs(func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("name the folders of the parts")
+			}
+			return nil
+		}),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return s.untilInterrupted(cmd.Context(), func(ctx context.Context) error { return s.merge(ctx, out, args) })
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "`folder` for the whole; it must be given")
+	return cmd
+}
+
+func (s *system) merge(ctx context.Context, out string, paths []string) error {
+	if out == "" {
+		return &harness.UsageError{Err: errors.New("--out: name the folder for the whole")}
+	}
+	var parts []*compare.Folder
+	for _, path := range paths {
+		part, err := compare.Open(path)
+		if err != nil {
+			return err
+		}
+		parts = append(parts, part)
+	}
+	whole, err := compare.Merge(ctx, out, parts)
+	if err != nil {
+		return err
+	}
+	return s.showComparison(whole, nil)
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// suiteFile writes a suite.
+func (s *shell) suiteFile(text string) string {
+	s.t.Helper()
+	path := filepath.Join(s.t.TempDir(), "suite.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+	return path
+}
+
+// quick is the shortest run of the embedded lock.
+const quick = "locks: [memory]\nfaults: [none]\nguards: [none]\nttl: 300ms\ntime-limit: 3s\nmin-ops: 5\n"
+
+// TestCompareThresholds: thresholds make the exit code, and under GitHub Actions what
+// was not kept is annotated and summed up. Elsewhere nothing is written that nobody asked
+// for.
+func TestCompareThresholds(t *testing.T) {
+	for _, c := range []struct {
+		name, thresholds string
+		github           bool
+		code             int
+		stdout           string
+	}{
+		{"kept", "{lost: 0, min_ops: 5}", true, exitOK, "2 thresholds kept, 0 not"},
+		{"missed", "{lost: 0, min_ops: 1000000}", true, exitViolation, "::error title=lockcheck%3A memory%2C none%2C guard none::violation: min_ops is "},
+		{"missed elsewhere", "{min_ops: 1000000}", false, exitViolation, "0 thresholds kept, 1 not"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newShell(t)
+			summary := filepath.Join(t.TempDir(), "summary.md")
+			s.env["GITHUB_STEP_SUMMARY"] = summary
+			if c.github {
+				s.env["GITHUB_ACTIONS"] = "true"
+			}
+			out := filepath.Join(s.store, "out")
+			s.want(s.run("compare", "-f", s.suiteFile(quick+"thresholds: "+c.thresholds+"\n"), "--out", out), c.code, c.stdout, "1 of 1")
+			s.nothingLeft()
+			if strings.Contains(s.stdout, "::error") && (!c.github || c.code == exitOK) {
+				t.Errorf("annotated:\n%s", s.stdout)
+			}
+			text, err := os.ReadFile(summary)
+			if c.github != (err == nil && strings.Contains(string(text), "| memory | valid |")) && c.code == exitOK || !c.github && err == nil {
+				t.Errorf("summary %q, %v", text, err)
+			}
+			for _, name := range []string{"comparison.html", "comparison.md", "comparison.json", "junit.xml", "suite.yaml"} {
+				if _, err := os.Stat(filepath.Join(out, name)); err != nil {
+					t.Error(err)
+				}
+			}
+			// What is complete is shown again, and judged as it was.
+			s.want(s.run("compare", "--resume", out), c.code, c.stdout, "")
+			s.want(s.run("merge", "--out", filepath.Join(s.store, "whole"), out), c.code, c.stdout, "")
+		})
+	}
+}
+
+// TestComparePart: the whole is undecided while a part is missing, the part itself not.
+func TestComparePart(t *testing.T) {
+	s := newShell(t)
+	suite := s.suiteFile(strings.Replace(quick, "[none]", "[none, clock]", 1) + "seeds: 2\n")
+	part := filepath.Join(s.store, "part")
+	s.want(s.run("compare", "-f", suite, "--shard", "1/2", "--out", part), exitOK, "1 run not made yet", "1 of 1")
+	s.want(s.run("merge", "--out", filepath.Join(s.store, "whole"), part), exitUndecided, "1 run not made yet", "")
+	s.nothingLeft()
+}
+
+func TestCompareUsage(t *testing.T) {
+	s := newShell(t)
+	suite := s.suiteFile(quick)
+	whole := filepath.Join(s.store, "whole")
+	for _, c := range []struct {
+		args   []string
+		stderr string
+	}{
+		{[]string{"compare", "-f", suite, "--locks", "memory"}, "--file and --locks exclude each other"},
+		{[]string{"compare", "-f", filepath.Join(s.store, "none.yaml")}, "no such file"},
+		{[]string{"compare", "-f", s.suiteFile("locks: [memory]\ncolour: red\n")}, "line 2"},
+		{[]string{"compare", "--locks", "memroy"}, `did you mean "memory"?`},
+		{[]string{"compare", "--locks", "memory", "--shard", "3/2"}, "--shard 3/2"},
+		{[]string{"compare", "--locks", "memory", "--parallel", "-1"}, "--parallel"},
+		{[]string{"compare", "--locks", "memory", "--seeds", "0"}, "seeds"},
+		{[]string{"compare", "--resume", s.store}, "holds no comparison"},
+		{[]string{"compare", "--resume", s.store, "--seeds", "2"}, "--resume and --seeds exclude each other"},
+		{[]string{"merge", s.store}, "--out"},
+		{[]string{"merge", "--out", whole, s.store}, "holds no comparison"},
+		{[]string{"merge", "--out", whole}, "name the folders"},
+	} {
+		s.want(s.run(c.args...), exitUsage, "", c.stderr)
+	}
+}

@@ -1,0 +1,47 @@
+package reports
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"lockcheck/checker"
+)
+
+// GitHubAnnotations writes the workflow commands by which GitHub Actions shows at a job
+// what a comparison has found: an error for each cell that was violated, a warning for
+// each that is undecided or broken. GitHub shows the first ten of each kind.
+// See docs.github.com/actions, "Workflow commands".
+func GitHubAnnotations(w io.Writer, c Comparison) error {
+	var b strings.Builder
+	for _, cell := range c.Cells {
+		level := "error"
+		switch cell.Verdict {
+		case checker.Valid, "":
+			continue
+		case checker.Undecided, checker.Broken:
+			level = "warning"
+		}
+		fmt.Fprintf(&b, "::%s title=%s::%s\n", level, githubProperty("lockcheck: "+cell.name()), githubData(cell.reason()))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// reason says why a cell is not valid: the thresholds that were not kept, or what came of
+// its runs.
+func (c ComparedCell) reason() string {
+	if missed := c.missed(); missed != "" {
+		return missed
+	}
+	return string(plain(c.Verdict)) + ": " + c.note()
+}
+
+// githubData escapes the message of a workflow command: a line break would end it, and
+// what follows could be a command of its own.
+func githubData(s string) string { return strings.ReplaceAll(clean(s), "%", "%25") }
+
+// githubProperty escapes a property of one.
+func githubProperty(s string) string {
+	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(githubData(s))
+}
