@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+
+	"github.com/spf13/cobra"
+
+	"lockcheck/harness"
+	"lockcheck/harness/claims"
+	"lockcheck/reports"
+)
+
+func claimsCommand(s *system) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "claims", Short: "hold what is said of locks against runs",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(claimsRunCommand(s), claimsTableCommand(s))
+	return cmd
+}
+
+// claimsFlags choose experiments.
+type claimsFlags struct {
+	machine  harness.Options
+	only     string
+	missing  bool
+	parallel int
+}
+
+func claimsRunCommand(s *system) *cobra.Command {
+	var f claimsFlags
+	cmd := &cobra.Command{
+		Use: "run", Short: "run the experiments that the claims rest on",
+		Long: `Run the experiments that the claims rest on, and compare each run with what is
+expected of it. The exit code is 0 only if all were as expected; the table shows
+what they say of the claims. Where a figure is measured nothing else runs.`,
+		Example: `  lockcheck claims run
+  lockcheck claims run --only 'redlock|zookeeper'
+  lockcheck claims run --missing
+  lockcheck claims table`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return s.runClaims(cmd.Context(), f) },
+	}
+	cmd.Flags().StringVar(&f.only, "only", "", "run only what matches the regular `expression`, as in claim/wakes")
+	cmd.Flags().BoolVar(&f.missing, "missing", false, "run only what no run is stored of")
+	cmd.Flags().IntVar(&f.parallel, "parallel", 2, "how many runs to make at a time")
+	cmd.Flags().StringVar(&f.machine.Store, "store", "store", "`folder` for runs")
+	return cmd
+}
+
+func claimsTableCommand(s *system) *cobra.Command {
+	var store, links string
+	cmd := &cobra.Command{
+		Use: "table", Short: "show claims, runs for and against them, and verdicts, as Markdown",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("links") {
+				links = store
+			}
+			return s.claimsTable(store, links)
+		},
+	}
+	cmd.Flags().StringVar(&store, "store", "store", "`folder` of runs")
+	cmd.Flags().StringVar(&links, "links", "", "`path` of that folder from where the table will be; \"\" for no links (default: as --store)")
+	return cmd
+}
+
+func (s *system) claimsTable(store, links string) error {
+	all, err := claims.Claims()
+	if err != nil {
+		return err
+	}
+	runs, err := harness.StoredRuns(store)
+	if err != nil {
+		return err
+	}
+	judged, err := claims.Judge(all, runs)
+	if err != nil {
+		return err
+	}
+	return reports.ClaimsTable(s.stdout, judged, links)
+}
+
+func (s *system) runClaims(ctx context.Context, f claimsFlags) error {
+	plan, err := f.plan()
+	if err != nil {
+		return err
+	}
+	if err := s.machine(&f.machine); err != nil {
+		return err
+	}
+	ctx, interrupt, release := s.interruptible(ctx)
+	defer release()
+	progress := s.progress()
+	ran, unexpected := 0, 0
+	interrupted, err := plan.Run(ctx, claims.Machine{Options: f.machine, Parallel: f.parallel, Progress: progress}, interrupt, func(r claims.Ran) {
+		ran++
+		if r.Missed != "" || r.Err != nil {
+			unexpected++
+		}
+		progress.Done()
+		s.tellRan(r)
+	})
+	progress.Done()
+	switch {
+	case interrupted:
+		return errors.Join(err, &exitError{code: exitInterrupted})
+	case err != nil:
+		return err
+	case unexpected > 0:
+		return &exitError{code: exitViolation, err: fmt.Errorf("%d of %d runs were not as expected", unexpected, ran)}
+	}
+	return nil
+}
+
+// plan is what the flags choose.
+func (f claimsFlags) plan() (claims.Plan, error) {
+	if f.parallel < 1 {
+		return claims.Plan{}, &harness.UsageError{Err: errors.New("--parallel must be at least 1")}
+	}
+	only, err := regexp.Compile(f.only)
+	if err != nil {
+		return claims.Plan{}, &harness.UsageError{Err: fmt.Errorf("--only: %w", err)}
+	}
+	all, err := claims.Claims()
+	if err != nil {
+		return claims.Plan{}, err
+	}
+	plan, err := claims.PlanOf(all, only)
+	if err == nil && len(plan.Experiments) == 0 {
+		err = &harness.UsageError{Err: fmt.Errorf("--only %s: nothing matches", f.only)}
+	}
+	if _, there := os.Stat(f.machine.Store); err != nil || !f.missing || there != nil {
+		return plan, err
+	}
+	runs, err := harness.StoredRuns(f.machine.Store)
+	return plan.Without(runs), err
+}
+
+// tellRan says in a line what came of a run.
+func (s *system) tellRan(r claims.Ran) {
+	if r.Outcome.History == nil {
+		fmt.Fprintf(s.stderr, "lockcheck: %s could not be run: %v\n", r.Name, r.Err)
+		return
+	}
+	if r.Err != nil {
+		fmt.Fprintf(s.stderr, "lockcheck: %s: %v\n", r.Name, r.Err)
+	}
+	fmt.Fprintln(s.stdout, ranLine(r.Name, r.Took, r.Missed, r.Outcome.Results.Sentence))
+}
