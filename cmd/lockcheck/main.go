@@ -125,10 +125,11 @@ With no lock named, "lockcheck test" needs nothing but itself.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &harness.UsageError{Err: err} })
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		testCommand(s), reproCommand(s), findingsCommand(s), analyzeCommand(s), listCommand(s), doctorCommand(s), cleanCommand(s),
+		testCommand(s), compareCommand(s), mergeCommand(s), reproCommand(s), findingsCommand(s), claimsCommand(s), analyzeCommand(s), serveCommand(s),
+		listCommand(s), doctorCommand(s), cleanCommand(s),
 		imagesCommand(s), exitCodesTopic(),
 		workerCommand(s), resourceCommand(s), observerCommand(s), serverCommand(s), agentCommand(s), reapCommand(s),
-		launchCommand(), traceCommand(s), nowCommand(s),
+		launchCommand(), traceCommand(s), nowCommand(s), referenceCommand(),
 	)
 	return root
 }
@@ -162,8 +163,10 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 
 const exitCodes = `Exit codes:
     0  valid, or exactly what was expected
-    1  violation of a required property, or a run that is not what was expected
-    2  undecided: too little happened to tell, or no fault was proven
+    1  violation of a required property or of a threshold, or a run that is not
+       what was expected
+    2  undecided: too little happened to tell, no fault was proven, or runs of a
+       comparison are missing
     3  broken: the run itself failed
    64  usage: what was asked for makes no sense
   130  interrupted`

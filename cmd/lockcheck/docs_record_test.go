@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"lockcheck/clients"
+)
+
+// findingRow and recordRow are rows of the tables of reproductions in docs/findings.md
+// and README.md.
+var (
+	findingRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| [^|]+ \\| [^|]+ \\| (\\d+ of \\d+)[^|]* \\| [^|]+ \\| (\\d+ of \\d+)[^|]* \\|")
+	recordRow  = regexp.MustCompile("(?m)^\\| [^|]+ \\| [^|]+ \\| `([^`]+)`(?: \\((\\d+) locks\\))? \\| (\\d+ of \\d+), (\\d+ of \\d+)( each)? \\|$")
+)
+
+// wrongRecord says where the track record of the README is not that of the findings.
+func wrongRecord(readme, findings string) []string {
+	observed := make(map[string]string)
+	for _, row := range findingRow.FindAllStringSubmatch(findings, -1) {
+		observed[row[1]] = row[2] + ", " + row[3]
+	}
+	var wrong []string
+	for _, row := range recordRow.FindAllStringSubmatch(readme, -1) {
+		name, said := row[1], row[3]+", "+row[4]
+		family, is := strings.CutSuffix(name, "LOCK")
+		n := 0
+		for finding, seen := range observed {
+			lock, ofFamily := strings.CutPrefix(finding, family)
+			if finding != name && !(is && ofFamily && slices.Contains(clients.Names(), lock)) {
+				continue
+			}
+			n++
+			if seen != said {
+				wrong = append(wrong, fmt.Sprintf("%s: %s, observed %s", finding, said, seen))
+			}
+			delete(observed, finding)
+		}
+		if is && fmt.Sprint(n) != row[2] || !is && n != 1 {
+			wrong = append(wrong, fmt.Sprintf("%s stands for %d findings", name, n))
+		}
+	}
+	for finding := range observed {
+		wrong = append(wrong, finding+" is missing")
+	}
+	slices.Sort(wrong)
+	return wrong
+}
+
+// TestTrackRecord: the README says of each finding what was observed last.
+func TestTrackRecord(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join(repository, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	findings, err := os.ReadFile(filepath.Join(repository, "docs", "findings.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(findingRow.FindAllString(string(findings), -1)) == 0 {
+		t.Fatal("docs/findings.md has no findings")
+	}
+	for _, what := range wrongRecord(string(readme), string(findings)) {
+		t.Errorf("README.md: %s", what)
+	}
+}
+
+// TestTrackRecordControl: what was not observed cannot be said, and nothing be left out.
+func TestTrackRecordControl(t *testing.T) {
+	const findings = "| `a` | `redis` | valid | 1 of 2 (it was late) | valid | 3 of 3 | 5s |\n" +
+		"| `stop-redis` | `redis` | valid | 4 of 4 | valid | 4 of 4 | 5s |\n" +
+		"| `stop-etcd` | `etcd` | valid | 4 of 4 | valid | 4 of 4 | 5s |\n"
+	const a, stop = "| x | y | `a` | 1 of 2, 3 of 3 |\n", "| x | y | `stop-LOCK` (2 locks) | 4 of 4, 4 of 4 each |\n"
+	for _, c := range []struct {
+		readme, want string
+	}{
+		{a + stop, "[]"},
+		{stop, "[a is missing]"},
+		{strings.Replace(a, "1 of 2", "2 of 2", 1) + stop, "[a: 2 of 2, 3 of 3, observed 1 of 2, 3 of 3]"},
+		{strings.Replace(a, "`a`", "`b`", 1) + stop, "[a is missing b stands for 0 findings]"},
+		{a + strings.Replace(stop, "2 locks", "3 locks", 1), "[stop-LOCK stands for 2 findings]"},
+	} {
+		if got := fmt.Sprint(wrongRecord(c.readme, findings)); got != c.want {
+			t.Errorf("%q: %s, want %s", c.readme, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,275 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"lockcheck/clients"
+)
+
+const repository = "../.."
+
+// document is a page of Markdown as a reader follows it.
+type document struct {
+	links    []string
+	headings []string // their text, without marks
+	anchors  []string
+}
+
+var (
+	fence       = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	inlineCode  = regexp.MustCompile("`[^`\n]*`")
+	linkTarget  = regexp.MustCompile(`\]\(([^()\s]+)\)`)
+	headingLine = regexp.MustCompile(`(?m)^#{1,6} +(.+?) *$`)
+	linkText    = regexp.MustCompile(`!?\[([^\]]*)\]\([^)]*\)`)
+)
+
+func parseDocument(text string) (d document) {
+	text = fence.ReplaceAllString(text, "")
+	for _, match := range linkTarget.FindAllStringSubmatch(inlineCode.ReplaceAllString(text, ""), -1) {
+		d.links = append(d.links, match[1])
+	}
+	seen := make(map[string]int)
+	for _, match := range headingLine.FindAllStringSubmatch(text, -1) {
+		heading := strings.ReplaceAll(linkText.ReplaceAllString(match[1], "$1"), "`", "")
+		d.headings = append(d.headings, heading)
+		anchor := anchorOf(heading)
+		if n := seen[anchor]; n > 0 {
+			d.anchors = append(d.anchors, fmt.Sprintf("%s-%d", anchor, n))
+		} else {
+			d.anchors = append(d.anchors, anchor)
+		}
+		seen[anchor]++
+	}
+	return d
+}
+
+// anchorOf names a heading as GitHub does.
+func anchorOf(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-', r == '_', unicode.IsLetter(r), unicode.IsDigit(r):
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, heading)
+}
+
+// deadLinks says which links of the pages lead nowhere. Addresses elsewhere are not
+// followed.
+func deadLinks(root string, pages []string) ([]string, error) {
+	var dead []string
+	for _, page := range pages {
+		d, err := readDocument(filepath.Join(root, page))
+		if err != nil {
+			return nil, err
+		}
+		for _, link := range d.links {
+			if !strings.Contains(link, "://") && !leads(filepath.Join(root, page), link) {
+				dead = append(dead, page+": "+link)
+			}
+		}
+	}
+	return dead, nil
+}
+
+func leads(from, link string) bool {
+	path, anchor, _ := strings.Cut(link, "#")
+	target := from
+	if path != "" {
+		target = filepath.Join(filepath.Dir(from), path)
+	}
+	if info, err := os.Stat(target); err != nil || anchor == "" {
+		return err == nil && !info.IsDir()
+	}
+	d, err := readDocument(target)
+	return err == nil && slices.Contains(d.anchors, anchor)
+}
+
+func readDocument(path string) (document, error) {
+	text, err := os.ReadFile(path)
+	return parseDocument(string(text)), err
+}
+
+// documents lists the README and all pages below docs.
+func documents(t *testing.T) []string {
+	t.Helper()
+	pages := []string{"README.md"}
+	err := filepath.WalkDir(filepath.Join(repository, "docs"), func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".md" {
+			return err
+		}
+		page, err := filepath.Rel(repository, path)
+		pages = append(pages, page)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages
+}
+
+// TestLinks: no link of the documentation is dead, and every page can be reached from
+// the README.
+func TestLinks(t *testing.T) {
+	pages := documents(t)
+	dead, err := deadLinks(repository, pages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range dead {
+		t.Errorf("%s leads nowhere", link)
+	}
+	reached, err := reachable(repository, "README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		if !reached[page] {
+			t.Errorf("no link leads to %s", page)
+		}
+	}
+}
+
+// reachable follows links between pages that are there.
+func reachable(root, page string) (map[string]bool, error) {
+	reached := map[string]bool{page: true}
+	for todo := []string{page}; len(todo) > 0; {
+		page, todo = todo[0], todo[1:]
+		d, err := readDocument(filepath.Join(root, page))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		for _, link := range d.links {
+			path, _, _ := strings.Cut(link, "#")
+			next := filepath.Join(filepath.Dir(page), path)
+			if filepath.Ext(path) == ".md" && !strings.Contains(link, "://") && !reached[next] {
+				reached[next] = true
+				todo = append(todo, next)
+			}
+		}
+	}
+	return reached, nil
+}
+
+// TestLinksControl: links that lead nowhere are found, and beside each one the like of
+// it that does not.
+func TestLinksControl(t *testing.T) {
+	root := t.TempDir()
+	const there = "# A `b`: c_d, e.f\n\n## Twice\n\n## Twice\n\n```\n# not a heading\n```\n"
+	for name, text := range map[string]string{"there.md": there, "index.md": "[x](next.md)", "next.md": "[x](there.md#twice)"} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		text string
+		good bool
+	}{
+		{"[x](there.md)", true},
+		{"[x](missing.md)", false},
+		{"![x](missing.png)", false},
+		{"[x](../missing.md)", false},
+		{"[x](.)", false},
+		{"[x](https://example.org/missing.md)", true},
+		{"[x](there.md#a-b-c_d-ef)", true},
+		{"[x](there.md#a-b)", false},
+		{"[x](there.md#twice-1)", true},
+		{"[x](there.md#twice-2)", false},
+		{"[x](there.md#not-a-heading)", false},
+		{"# Here\n\n[x](#here)", true},
+		{"# Here\n\n[x](#there)", false},
+		{"[`x`](missing.md)", false},
+		{"`[x](missing.md)`", true},
+		{"```\n[x](missing.md)\n```\n", true},
+		{"```\n```\n[x](missing.md)\n```\n```\n", false},
+	} {
+		if err := os.WriteFile(filepath.Join(root, "page.md"), []byte(c.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		dead, err := deadLinks(root, []string{"page.md"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (len(dead) == 0) != c.good {
+			t.Errorf("%q: dead are %q", c.text, dead)
+		}
+	}
+	if reached, err := reachable(root, "page.md"); err != nil || reached["there.md"] {
+		t.Errorf("a page that no link leads to is reached: %v, %v", reached, err)
+	}
+	if reached, err := reachable(root, "index.md"); err != nil || !reached["there.md"] {
+		t.Errorf("a page that a link of a link leads to is not reached: %v, %v", reached, err)
+	}
+}
+
+// lockHeadings are those of the page of each lock, in this order.
+var lockHeadings = []string{"Protocol", "What it depends on", "What lockcheck found", "What to do"}
+
+// lacking says what the page of a lock lacks, "" for nothing.
+func lacking(name, text string) string {
+	d := parseDocument(text)
+	switch {
+	case len(d.headings) == 0 || !strings.HasPrefix(d.headings[0], name+": "):
+		return "a title that begins with the name of the lock"
+	case !slices.Equal(d.headings[1:], lockHeadings):
+		return fmt.Sprintf("the headings %q: it has %q", lockHeadings, d.headings[1:])
+	}
+	return ""
+}
+
+// TestLockPages: every lock has its page, and there are no others.
+func TestLockPages(t *testing.T) {
+	folder := filepath.Join(repository, "docs", "locks")
+	for _, name := range clients.Names() {
+		text, err := os.ReadFile(filepath.Join(folder, name+".md"))
+		if err != nil {
+			t.Error(err)
+		} else if what := lacking(name, string(text)); what != "" {
+			t.Errorf("%s.md lacks %s", name, what)
+		}
+	}
+	there, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range there {
+		name := strings.TrimSuffix(entry.Name(), ".md")
+		if name != "README" && !slices.Contains(clients.Names(), name) {
+			t.Errorf("%s is of no lock", entry.Name())
+		}
+	}
+}
+
+// TestLockPagesControl: a page that is not as it should be is found.
+func TestLockPagesControl(t *testing.T) {
+	const good = "# `x`: a lock\n\n## Protocol\n\n## What it depends on\n\n## What lockcheck found\n\n## What to do\n"
+	for _, c := range []struct {
+		text string
+		good bool
+	}{
+		{good, true},
+		{"", false},
+		{strings.Replace(good, "`x`", "`y`", 1), false},
+		{strings.Replace(good, "## Protocol\n", "", 1), false},
+		{strings.Replace(good, "## Protocol", "Protocol", 1), false},
+		{good + "## More\n", false},
+	} {
+		if what := lacking("x", c.text); (what == "") != c.good {
+			t.Errorf("%q lacks %q", c.text, what)
+		}
+	}
+}

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"lockcheck/checker"
+	"lockcheck/clients"
+	"lockcheck/clusters"
+	"lockcheck/harness"
+	"lockcheck/history"
+	"lockcheck/nemesis"
+	"lockcheck/workloads"
+)
+
+// commandSections describes a command and all below it, but for hidden ones.
+func commandSections(c *cobra.Command) string {
+	var text strings.Builder
+	if c.Hidden {
+		return ""
+	}
+	if c.Runnable() && !c.HasSubCommands() { // a group shows its help, and no more
+		text.WriteString(commandSection(c))
+	}
+	for _, sub := range c.Commands() {
+		text.WriteString(commandSections(sub))
+	}
+	return text.String()
+}
+
+func commandSection(c *cobra.Command) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "## %s\n\n", c.CommandPath())
+	about := strings.TrimSpace(strings.TrimSuffix(c.Long, exitCodes))
+	if about == "" {
+		about = strings.ToUpper(c.Short[:1]) + c.Short[1:] + "."
+	}
+	fmt.Fprintf(&text, "%s\n\n```\n%s\n", about, c.UseLine())
+	if c.Example != "" {
+		fmt.Fprintf(&text, "\n%s\n", c.Example)
+	}
+	text.WriteString("```\n\n")
+	if len(c.ValidArgs) > 0 {
+		fmt.Fprintf(&text, "There are %s.\n\n", allCode(c.ValidArgs))
+	}
+	return text.String() + flagTable(c.LocalFlags())
+}
+
+func flagTable(flags *pflag.FlagSet) string {
+	var rows [][]string
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		value, usage := pflag.UnquoteUsage(f)
+		name := code(strings.TrimSpace("--" + f.Name + " " + value))
+		if f.Shorthand != "" {
+			name += ", " + code("-"+f.Shorthand)
+		}
+		rows = append(rows, []string{name, flagDefault(f), prose(usage)})
+	})
+	if len(rows) == 0 {
+		return ""
+	}
+	return markdownTable([]string{"flag", "default", "meaning"}, rows)
+}
+
+// flagDefault is the default of a flag; "" where there is none, or it says nothing.
+func flagDefault(f *pflag.Flag) string {
+	if slices.Contains([]string{"", "0", "0s", "false", "[]"}, f.DefValue) {
+		return ""
+	}
+	return code(f.DefValue)
+}
+
+// lockSections says of each lock what "list locks" does, and links to its page.
+func lockSections() string {
+	var rows [][]string
+	var sections strings.Builder
+	items := lockItems()
+	for i, lock := range clients.Table() {
+		lease := "none"
+		if lock.TTL > 0 {
+			lease = lock.TTL.String()
+		}
+		rows = append(rows, []string{
+			fmt.Sprintf("[%s](#%s)", code(lock.Name), strings.ReplaceAll(lock.Name, ".", "")), lease, prose(cmp.Or(lock.Token, "none")), prose(lock.Told), prose(lock.Clock),
+		})
+		fmt.Fprintf(&sections, "## %s\n\n%s. [How it works, and what was found](../locks/%s.md).\n\n", code(lock.Name), prose(items[i].lines[0]), lock.Name)
+		for _, line := range items[i].lines[1:] {
+			fmt.Fprintf(&sections, "- %s\n", prose(line))
+		}
+		sections.WriteString("\n")
+	}
+	return markdownTable([]string{"lock", "lease", "fencing token", "holder told", "depends on"}, rows) + sections.String()
+}
+
+// faultTables says what each kind of fault does, and on which cluster it can be had.
+func faultTables() string {
+	var kinds [][]string
+	head := []string{"cluster"}
+	for _, kind := range nemesis.Kinds() {
+		var uses []string
+		for _, u := range kind.Uses {
+			uses = append(uses, string(u))
+		}
+		var harms []string
+		for _, harm := range history.HarmsOf(kind.Name) {
+			harms = append(harms, string(harm))
+		}
+		kinds = append(kinds, []string{code(kind.Name), prose(kind.Summary), code(kind.Target), allCode(uses), strings.Join(harms, ", ")})
+		head = append(head, code(kind.Name))
+	}
+	why := new(footnotes)
+	var clusterRows, servers, workers [][]string
+	for _, spec := range clusters.Table() {
+		clusterRows = append(clusterRows, []string{code(spec.Name), serversOf(spec, false), allCode(locksOn(spec.Name))})
+		onServers, onWorkers := []string{code(spec.Name)}, []string{code(spec.Name)}
+		for _, kind := range nemesis.Kinds() {
+			can := kind.Available(spec)
+			onServers, onWorkers = append(onServers, why.cell(can.Servers)), append(onWorkers, why.cell(can.Workers))
+		}
+		if spec.Nodes > 0 {
+			servers = append(servers, onServers)
+		}
+		workers = append(workers, onWorkers)
+	}
+	return markdownTable([]string{"fault", "what it does", "target by default", "a step may say", "harm"}, kinds) +
+		"[Schedules](../schedules.md) says how to aim them. Whether the kernel and the processor allow a fault, only a run can tell.\n\n" +
+		"## Clusters\n\n" + markdownTable([]string{"cluster", "servers", "locks"}, clusterRows) +
+		"## On servers\n\n" + markdownTable(head, servers) +
+		"## On workers\n\n" + markdownTable(head, workers) +
+		"## Why not\n\n" + why.list()
+}
+
+func locksOn(cluster string) (names []string) {
+	for _, lock := range clients.Table() {
+		if lock.Servers == cluster {
+			names = append(names, lock.Name)
+		}
+	}
+	return names
+}
+
+// footnotes numbers the reasons why faults cannot be had.
+type footnotes struct{ reasons []string }
+
+func (f *footnotes) cell(why error) string {
+	if why == nil {
+		return "yes"
+	}
+	at := slices.Index(f.reasons, why.Error())
+	if at < 0 {
+		at, f.reasons = len(f.reasons), append(f.reasons, why.Error())
+	}
+	return fmt.Sprintf("no (%d)", at+1)
+}
+
+func (f *footnotes) list() string {
+	var text strings.Builder
+	for i, reason := range f.reasons {
+		fmt.Fprintf(&text, "%d. %s\n", i+1, prose(reason))
+	}
+	return text.String()
+}
+
+func workloadTable() string {
+	var rows [][]string
+	for _, w := range workloads.Table() {
+		rows = append(rows, []string{code(w.Name), prose(w.Summary)})
+	}
+	return markdownTable([]string{"workload", "what a worker does in its section"}, rows)
+}
+
+// guardTable fails for a guard that nobody has explained.
+func guardTable() (string, error) {
+	refuses := map[workloads.Guard]string{
+		workloads.NoGuard:       "nothing",
+		workloads.Fence:         "a read or write with a fencing token lower than the highest seen in either",
+		workloads.FenceWrites:   "a write with a fencing token lower than the highest seen in a write: a known mistake",
+		workloads.Ask:           "a read or write whose grant the lock service, asked at that moment, does not have on record as the holder",
+		workloads.Database:      "nothing itself: the data are in the lock's own database, and reached by the connection that has the lock",
+		workloads.CompareAndSet: "a write computed from a version that is no longer the current one",
+	}
+	var rows [][]string
+	for _, name := range workloads.Guards() {
+		guard := workloads.Guard(name)
+		if refuses[guard] == "" {
+			return "", fmt.Errorf("guard %s: the reference does not say what it refuses", name)
+		}
+		rows = append(rows, []string{code(name), refuses[guard]})
+	}
+	return markdownTable([]string{"guard", "what the resource refuses"}, rows), nil
+}
+
+func wordTables() string {
+	var verdicts, properties, causes [][]string
+	for _, v := range []checker.Verdict{checker.Valid, checker.Violation, checker.Undecided, checker.Broken, checker.NotApplicable} {
+		verdicts = append(verdicts, []string{code(string(v)), prose(v.Meaning())})
+	}
+	for _, p := range checker.Properties() {
+		properties = append(properties, []string{code(string(p)), prose(p.Meaning()), requiredWhen(p)})
+	}
+	for _, c := range checker.Causes() {
+		inherent := "no"
+		if c.Inherent {
+			inherent = "yes"
+		}
+		causes = append(causes, []string{prose(c.Name), prose(c.Shows), inherent})
+	}
+	return "## Verdicts\n\n" + markdownTable([]string{"verdict", "meaning"}, verdicts) +
+		"## Properties\n\nThe verdict of a run rests on those that are required; all are reported. [What counts as what](../verdicts.md) has the exact rules.\n\n" +
+		markdownTable([]string{"property", "what it asks for", "required"}, properties) +
+		"## Causes\n\nEach overlap, stale write and lost update is put down to one. Where the holder is \"it\", it is the earlier one.\n\n" +
+		markdownTable([]string{"cause", "what the history shows", "inherent in leases"}, causes)
+}
+
+// requiredWhen asks the checkers when a property is required.
+func requiredWhen(p checker.Property) string {
+	required := func(h history.Header) bool { return slices.Contains(checker.Required(h), p) }
+	plain, guarded := required(history.Header{}), required(history.Header{Guard: string(workloads.CompareAndSet)})
+	switch {
+	case plain && guarded:
+		return "always"
+	case plain:
+		return "without a guard"
+	case required(history.Header{Tokens: true}):
+		return "where there are tokens"
+	}
+	return "with `--require`"
+}
+
+// reproductionSections describes each reproduction; those that are made for many locks
+// are one.
+func reproductionSections() (string, error) {
+	all, err := harness.Reproductions()
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	for len(all) > 0 {
+		r := all[0]
+		same := slices.IndexFunc(all, func(other harness.Reproduction) bool { return other.Claim != r.Claim })
+		if same < 0 {
+			same = len(all)
+		}
+		text.WriteString(reproductionSection(r, all[:same]))
+		all = all[same:]
+	}
+	return text.String(), nil
+}
+
+func reproductionSection(r harness.Reproduction, each []harness.Reproduction) string {
+	name := r.Name
+	if len(r.Each) > 0 {
+		name = strings.TrimSuffix(name, r.Setup.Lock) + "LOCK"
+	}
+	var locks []string
+	for _, one := range each {
+		lock := one.Setup.Lock
+		if one.Setup.Version != "" {
+			lock += " " + one.Setup.Version
+		}
+		locks = append(locks, lock)
+	}
+	lines := []string{
+		"lock: " + allCode(locks),
+		"source: " + prose(r.Source),
+		"expected: " + prose(r.Expect.String()),
+		fmt.Sprintf("control: %s: %s", prose(r.Control.Summary), prose(r.Control.Expect.String())),
+		"run: " + code("lockcheck repro "+name) + ", and the same with `--control`",
+	}
+	if r.Fast != nil {
+		lines = append(lines, "a shorter form: `--fast`")
+	}
+	return fmt.Sprintf("## %s\n\n%s.\n\n%s\n\n- %s\n\n", name, prose(r.Summary), prose(r.Claim), strings.Join(lines, "\n- "))
+}
+
+const exitCodePage = "```\n" + exitCodes + "\n```\n" + `
+Of several runs (` + "`test --test-count`, `compare`, `merge`" + `) the most telling one counts: an interruption,
+else a violation, else an undecided run, else a broken one. Of a comparison it is that of its cells, in which
+[thresholds](../comparing.md#suite-files) take part; a whole that lacks runs is undecided unless a violation was
+found. With ` + "`--expect`" + ` and in reproductions 0 means that exactly the expected verdict was reached, never that a run
+is valid.`
