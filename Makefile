@@ -1,12 +1,12 @@
-# Targets: build variants test soak zoo crosscheck fuzz bench findings lint tidy images
-# demo clean.
+# Targets: build variants test soak zoo crosscheck fuzz bench findings comparison claims docs
+# lint tidy images demo clean.
 
 export CGO_ENABLED ?= 0
 
 # The race detector needs a C compiler.
 RACE := $(if $(shell command -v gcc 2>/dev/null),-race,)
 
-.PHONY: build variants test soak zoo crosscheck fuzz bench findings lint tidy images demo clean
+.PHONY: build variants test soak zoo crosscheck fuzz bench findings comparison claims docs lint tidy images demo clean
 
 build:
 	go build -o lockcheck ./cmd/lockcheck
@@ -22,18 +22,19 @@ variants:
 # a lease that a busy machine could end; whole runs last and alone.
 GO_TEST = CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -timeout 40m -p 1
 SERVERS := ./clients ./clusters ./clusters/engine ./clusters/images ./clusters/vdso ./cmd/lockcheck
-ON_DOCKER := $(SERVERS) ./nemesis ./harness
+RUNS := ./harness ./harness/compare ./harness/claims
+WITH_SERVERS := $(SERVERS) ./nemesis $(RUNS)
 test: build
 	$(MAKE) -j 2 tested-images apart
 	$(MAKE) -j 2 tested-servers tested-faults
-	$(GO_TEST) ./harness
+	$(GO_TEST) $(RUNS)
 
 .PHONY: apart tested-images tested-servers tested-faults
 # The checkers are pure and their histories many: those are tried without the race
 # detector, and a tenth of them with it.
 apart: lint
 	go test ./checker
-	$(GO_TEST) -short $$(go list ./... | grep -vxE '$(subst $() $(),|,$(patsubst ./%,lockcheck/%,$(ON_DOCKER)))')
+	$(GO_TEST) -short $$(go list ./... | grep -vxE '$(subst $() $(),|,$(patsubst ./%,lockcheck/%,$(WITH_SERVERS)))')
 	CGO_ENABLED=$(if $(RACE),1,0) go build $(RACE) ./... # compiled now, so that it need not be done later
 tested-servers:
 	$(GO_TEST) $(SERVERS)
@@ -70,6 +71,26 @@ TIMES ?= 1
 findings: build variants
 	./lockcheck findings run --times $(TIMES)
 	./lockcheck findings table
+
+# The pages of docs/reference, from the tables of the program. A test fails while one of
+# them is not current.
+docs: build
+	./lockcheck reference docs/reference
+
+# All locks under the usual faults: docs/comparison.md is the last one. It goes on where it
+# was stopped; that locks are violated is what it is to show.
+COMPARISON := store/comparison
+comparison: build variants
+	if test -d $(COMPARISON); then ./lockcheck compare --resume $(COMPARISON); else ./lockcheck compare --out $(COMPARISON); fi || test $$? -le 2
+	cp $(COMPARISON)/comparison.md docs/comparison.md
+
+# What is said of locks, held against runs: about 20 minutes on two processors, with
+# nothing else on the machine, for latencies are measured too. Runs that were not as
+# expected are named in the table.
+CLAIMS := store/claims
+claims: build
+	./lockcheck claims run --store $(CLAIMS) || test $$? -eq 1
+	./lockcheck claims table --store $(CLAIMS) --links "" > docs/claims.md
 
 # lockcheck is killed at 200 random moments of its runs, ten of which are part of
 # the tests: nothing may be left.
