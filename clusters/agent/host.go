@@ -62,7 +62,8 @@ type Host interface {
 	// Files lists what is in a folder of the node.
 	Files(ctx context.Context, folder string) ([]string, error)
 
-	// Ready asks the server whether it can serve.
+	// Ready asks the server whether it can serve. No answer within some seconds is an
+	// error, too.
 	Ready(ctx context.Context) error
 	// Version asks the server for its version.
 	Version(ctx context.Context) (string, error)

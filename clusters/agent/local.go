@@ -145,11 +145,17 @@ func (l Local) Clock(ctx context.Context) (Reading, error) {
 	return reading, err
 }
 
+// readyLimit is how long a server may take to say that it can serve. One that is asked
+// while it comes up may never answer, as ZooKeeper does now and then, and must be asked anew.
+const readyLimit = 3 * time.Second
+
 // Ready implements Host.
 func (l Local) Ready(ctx context.Context) error {
 	if l.Probes == nil {
 		return errNoServer
 	}
+	ctx, cancel := context.WithTimeout(ctx, readyLimit)
+	defer cancel()
 	if err := l.Probes.Ready(ctx, l.Address); err != nil {
 		return fmt.Errorf("%s: %w", l.Address, err)
 	}
