@@ -19,15 +19,17 @@ variants:
 
 # Everything, on real servers where Docker is there. What needs no Docker first, while
 # the images are made; then servers and faults side by side, in which nobody works under
-# a lease that a busy machine could end; whole runs last and alone.
+# a lease that a busy machine could end; whole runs last, as many of them side by side as
+# "compare" makes: most of a run is waiting.
 GO_TEST = CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -timeout 40m -p 1
-SERVERS := ./clients ./clusters ./clusters/engine ./clusters/images ./clusters/vdso ./cmd/lockcheck
-RUNS := ./harness ./harness/compare ./harness/claims
-WITH_SERVERS := $(SERVERS) ./nemesis $(RUNS)
+SERVERS := ./clients ./clusters
+FAULTS := ./nemesis ./clusters/engine ./clusters/images ./clusters/vdso
+RUNS := ./cmd/lockcheck ./harness ./harness/compare ./harness/claims
+WITH_SERVERS := $(SERVERS) $(FAULTS) $(RUNS)
 test: build
 	$(MAKE) -j 2 tested-images apart
 	$(MAKE) -j 2 tested-servers tested-faults
-	$(GO_TEST) $(RUNS)
+	$(GO_TEST) -parallel $$((2 * $$(nproc))) $(RUNS)
 
 .PHONY: apart tested-images tested-servers tested-faults
 # The checkers are pure and their histories many: those are tried without the race
@@ -39,7 +41,7 @@ apart: lint
 tested-servers:
 	$(GO_TEST) $(SERVERS)
 tested-faults:
-	$(GO_TEST) ./nemesis
+	$(GO_TEST) $(FAULTS)
 
 # The images that tests use, as far as they can be made here: each test that needs one
 # makes it on first use, and says so if it cannot.

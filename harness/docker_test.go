@@ -18,6 +18,7 @@ import (
 // by a clock and partitions, and one that needs no Docker. All of them take hours,
 // which is for make findings.
 func TestReproductions(t *testing.T) {
+	t.Parallel()
 	clustertest.Engine(t)
 	machine := options(t, nil)
 	for _, name := range []string{"redlock-clock-jump", "fence-on-writes-only"} {
@@ -31,9 +32,7 @@ func TestReproductions(t *testing.T) {
 				title += " control"
 			}
 			t.Run(title, func(t *testing.T) {
-				if name == "fence-on-writes-only" {
-					t.Parallel() // it leaves the machine to others
-				}
+				t.Parallel()
 				outcome, missed, err := Reproduce(context.Background(), r, form, machine, nil, logged{t})
 				if err != nil {
 					t.Fatal(err)
@@ -53,6 +52,7 @@ func TestReproductions(t *testing.T) {
 // TestRedis has the harm that a pause does to a lock without fencing, and the
 // same run without it, and with a resource that asks the server.
 func TestRedis(t *testing.T) {
+	t.Parallel()
 	clustertest.Engine(t)
 	for _, c := range []struct {
 		faults, guard string
@@ -61,7 +61,7 @@ func TestRedis(t *testing.T) {
 		{"none", "none", checker.Valid}, {"pause", "none", checker.Violation}, {"pause", "ask", checker.Valid},
 	} {
 		t.Run(c.faults+" "+c.guard, func(t *testing.T) {
-			t.Parallel() // one server, and workers that wait most of the time
+			t.Parallel()
 			outcome := runTest(t, options(t, func(o *Options) {
 				o.Lock, o.TTL, o.Workload, o.Nemesis, o.TimeLimit = "redis", time.Second, "counter", c.faults, 9*time.Second
 				o.Guard = c.guard
@@ -85,6 +85,7 @@ func TestRedis(t *testing.T) {
 // TestDataInDatabase keeps the data where the lock is: in the session that holds it, and
 // through a pooler in one that it only seems to hold.
 func TestDataInDatabase(t *testing.T) {
+	t.Parallel()
 	clustertest.Engine(t)
 	for lock, want := range map[string]checker.Verdict{"postgres-session": checker.Valid, "postgres-pgbouncer": checker.Violation} {
 		t.Run(lock, func(t *testing.T) {

@@ -26,6 +26,7 @@ func lateWrite(o *Options) {
 // spite of a look at the deadline; a fence refuses it, and without the fault the
 // same run is valid.
 func TestDelayWrite(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		change func(*Options)
