@@ -14,6 +14,7 @@ import (
 
 	"lockcheck/clients"
 	"lockcheck/nemesis"
+	"lockcheck/nemesis/yamlfile"
 	"lockcheck/workloads"
 )
 
@@ -216,9 +217,7 @@ func ReadExperiments(text io.Reader, prefix string) ([]Experiment, error) {
 }
 
 func readReproduction(text io.Reader) (r Reproduction, err error) {
-	decoder := yaml.NewDecoder(text)
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&r); err != nil {
+	if err := yamlfile.Read(text, &r); err != nil {
 		return r, err
 	}
 	if err := r.Schedule.Check(); err != nil {
@@ -265,9 +264,7 @@ func (s Setup) with(changes yaml.Node) (Setup, error) {
 	if err != nil {
 		return s, err
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	return s, decoder.Decode(&s)
+	return s, yamlfile.Read(bytes.NewReader(text), &s)
 }
 
 // ReproductionByName finds a reproduction. The error of an unknown name is a

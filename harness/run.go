@@ -28,6 +28,15 @@ type Progress interface {
 	Status(format string, args ...any) // how things stand at the moment
 }
 
+// Silent keeps the progress of one run of many to itself.
+type Silent struct{}
+
+// Step implements Progress.
+func (Silent) Step(string, ...any) {}
+
+// Status implements Progress.
+func (Silent) Status(string, ...any) {}
+
 // Outcome of a test.
 type Outcome struct {
 	Judgement

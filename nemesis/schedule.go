@@ -1,7 +1,6 @@
 package nemesis
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
+	"lockcheck/nemesis/yamlfile"
 )
 
 // Schedule says which faults are inflicted, on whom and when.
@@ -76,32 +75,15 @@ type Execution struct {
 // ReadSchedule reads a schedule as YAML. Its errors name the line.
 func ReadSchedule(r io.Reader) (Schedule, error) {
 	var schedule Schedule
-	decoder := yaml.NewDecoder(r)
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&schedule); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = errors.New("it is empty")
-		}
+	if err := yamlfile.Read(r, &schedule); err != nil {
 		return Schedule{}, fmt.Errorf("schedule: %w", err)
-	}
-	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return Schedule{}, errors.New("schedule: there is more than one YAML document")
 	}
 	schedule.Executed = nil
 	return schedule, schedule.Check()
 }
 
 // Write stores the schedule as YAML.
-func (s Schedule) Write(w io.Writer) error {
-	var text bytes.Buffer
-	encoder := yaml.NewEncoder(&text)
-	encoder.SetIndent(2)
-	if err := errors.Join(encoder.Encode(s), encoder.Close()); err != nil {
-		return err
-	}
-	_, err := w.Write(text.Bytes())
-	return err
-}
+func (s Schedule) Write(w io.Writer) error { return yamlfile.Write(w, s) }
 
 // Check gives steps without a name one, and tells what is wrong with them.
 func (s *Schedule) Check() error {

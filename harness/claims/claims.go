@@ -18,6 +18,7 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/harness"
+	"lockcheck/nemesis/yamlfile"
 )
 
 //go:embed claims.yaml runs/*.yaml
@@ -90,13 +91,8 @@ func Claims() ([]Claim, error) {
 
 // read reads claims that rest on known experiments. Its errors name the line.
 func read(r io.Reader, known map[string]harness.Experiment) ([]Claim, error) {
-	decoder := yaml.NewDecoder(r)
-	decoder.KnownFields(true)
 	var all []Claim
-	if err := decoder.Decode(&all); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = errors.New("it is empty")
-		}
+	if err := yamlfile.Read(r, &all); err != nil {
 		return nil, err
 	}
 	for i, c := range all {

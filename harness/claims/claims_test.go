@@ -245,7 +245,7 @@ func TestRun(t *testing.T) {
 	}
 	known := expecting(checker.Valid)
 	store := t.TempDir()
-	machine := Machine{Options: harness.Options{Binary: clustertest.Binary(t), Store: store}, Parallel: 2, Progress: silent{}}
+	machine := Machine{Options: harness.Options{Binary: clustertest.Binary(t), Store: store}, Parallel: 2, Progress: harness.Silent{}}
 	var told []Ran
 	plan := Plan{Experiments: []harness.Experiment{known["claim/x"], known["claim/x"]}}
 	interrupted, err := plan.Run(t.Context(), machine, nil, func(r Ran) { told = append(told, r) })

@@ -108,7 +108,7 @@ func (p Plan) Run(ctx context.Context, m Machine, interrupt <-chan struct{}, tel
 			defer room.Release(taken)
 			began := time.Now()
 			ran := Ran{Name: e.Name}
-			ran.Outcome, ran.Missed, ran.Err = e.Run(ctx, m.Options, interrupt, silent{})
+			ran.Outcome, ran.Missed, ran.Err = e.Run(ctx, m.Options, interrupt, harness.Silent{})
 			ran.Took = time.Since(began)
 			if ran.Outcome.Interrupted || ctx.Err() != nil {
 				stopped.Store(true)
@@ -144,9 +144,3 @@ func closed(c <-chan struct{}) bool {
 		return false
 	}
 }
-
-// silent keeps the progress of single runs to itself.
-type silent struct{}
-
-func (silent) Step(string, ...any)   {}
-func (silent) Status(string, ...any) {}

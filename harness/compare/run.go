@@ -138,7 +138,7 @@ func (w *work) one(ctx context.Context, p planned) error {
 	e := entry{Lock: p.Lock, Fault: p.Fault, Guard: p.Guard, Seed: p.seed, Began: time.Now()}
 	cost := int64(p.cost(w.seats))
 	w.running.Add(cost)
-	outcome, err := harness.Test(ctx, o, w.interrupt, silent{})
+	outcome, err := harness.Test(ctx, o, w.interrupt, harness.Silent{})
 	e.Took = time.Since(e.Began)
 	w.running.Add(-cost)
 	if outcome.Interrupted || ctx.Err() != nil {
@@ -245,9 +245,3 @@ func seats(asked int) int64 {
 	}
 	return int64(max(n, 1))
 }
-
-// silent keeps the progress of single runs to itself.
-type silent struct{}
-
-func (silent) Step(string, ...any)   {}
-func (silent) Status(string, ...any) {}

@@ -6,7 +6,6 @@
 package compare
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 	"lockcheck/clients"
 	"lockcheck/harness"
 	"lockcheck/nemesis"
+	"lockcheck/nemesis/yamlfile"
 	"lockcheck/workloads"
 )
 
@@ -79,31 +79,14 @@ func DefaultSuite() Suite {
 // key is an error. Errors name the line.
 func ReadSuite(r io.Reader) (Suite, error) {
 	s := DefaultSuite()
-	decoder := yaml.NewDecoder(r)
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&s); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = errors.New("it is empty")
-		}
+	if err := yamlfile.Read(r, &s); err != nil {
 		return Suite{}, fmt.Errorf("suite: %w", err)
-	}
-	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return Suite{}, errors.New("suite: there is more than one YAML document")
 	}
 	return s, s.Check()
 }
 
 // Write stores the suite as YAML, its defaults spelled out.
-func (s Suite) Write(w io.Writer) error {
-	var text bytes.Buffer
-	encoder := yaml.NewEncoder(&text)
-	encoder.SetIndent(2)
-	if err := errors.Join(encoder.Encode(s), encoder.Close()); err != nil {
-		return err
-	}
-	_, err := w.Write(text.Bytes())
-	return err
-}
+func (s Suite) Write(w io.Writer) error { return yamlfile.Write(w, s) }
 
 // Check tells what is wrong with the suite; nil if nothing is.
 func (s Suite) Check() error {

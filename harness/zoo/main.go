@@ -135,7 +135,7 @@ func (z *zoo) all(a animal, n int) *tally {
 // one runs a variant once and says what is wrong with the verdict, "" for nothing, and
 // whether there was none because a kind of fault hit nobody.
 func (z *zoo) one(a animal, seed uint64) (undecided bool, wrong string) {
-	outcome, err := harness.Test(context.Background(), z.options(a, seed), nil, silent{})
+	outcome, err := harness.Test(context.Background(), z.options(a, seed), nil, harness.Silent{})
 	if err != nil {
 		return false, err.Error()
 	}
@@ -176,12 +176,6 @@ func (z *zoo) options(a animal, seed uint64) harness.Options {
 		Store: z.store, Binary: z.binary, Command: []string{"zoo"},
 	}
 }
-
-// silent keeps the progress of runs to itself.
-type silent struct{}
-
-func (silent) Step(string, ...any)   {}
-func (silent) Status(string, ...any) {}
 
 // judge says what is wrong with what a run was found to be.
 func (a animal) judge(r checker.Results) string {
