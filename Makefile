@@ -2,6 +2,8 @@
 # lint tidy images demo clean.
 
 export CGO_ENABLED ?= 0
+# As the programs in the images are built, so that what they share is compiled once.
+export GOFLAGS ?= -trimpath
 
 # The race detector needs a C compiler.
 RACE := $(if $(shell command -v gcc 2>/dev/null),-race,)
@@ -20,11 +22,11 @@ variants:
 # Everything, on real servers where Docker is there. What needs no Docker first, while
 # the images are made; then servers and faults side by side, in which nobody works under
 # a lease that a busy machine could end; whole runs last, as many of them side by side as
-# "compare" makes: most of a run is waiting.
-GO_TEST = CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -timeout 40m -p 1
+# "compare" makes: most of a run is waiting. All packages are vetted once, by lint.
+GO_TEST = CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -vet=off -timeout 40m -p 1
 SERVERS := ./clients ./clusters
-FAULTS := ./nemesis ./clusters/engine ./clusters/images ./clusters/vdso
-RUNS := ./cmd/lockcheck ./harness ./harness/compare ./harness/claims
+FAULTS := ./nemesis ./clusters/engine ./clusters/images ./clusters/vdso ./cmd/lockcheck
+RUNS := ./harness ./harness/compare ./harness/claims
 WITH_SERVERS := $(SERVERS) $(FAULTS) $(RUNS)
 test: build
 	$(MAKE) -j 2 tested-images apart
