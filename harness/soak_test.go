@@ -34,7 +34,7 @@ func TestKilledAnywhere(t *testing.T) {
 		args, span := []string{"--ttl", "500ms", "--nemesis", "pause,kill:holder"}, 6*time.Second
 		if i%5 == 4 {
 			clustertest.Engine(t)
-			args, span = []string{"--lock", "redis", "--ttl", "500ms", "--nemesis", "pause,partition,clock,freeze"}, 20*time.Second
+			args, span = []string{"--lock", "redis", "--ttl", "500ms", "--nemesis", "pause,partition,clock,freeze"}, 12*time.Second
 		}
 		moment := time.Duration(rand.Int64N(int64(span)))
 		t.Run(fmt.Sprintf("%d after %s", i, moment.Round(time.Millisecond)), func(t *testing.T) {
