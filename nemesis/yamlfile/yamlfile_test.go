@@ -7,9 +7,9 @@ import (
 )
 
 type fault struct {
-	Kind  string   `yaml:"kind"`
-	Times int      `yaml:"times"`
-	On    []string `yaml:"on,omitempty"`
+	Kind    string   `yaml:"kind"`
+	Times   int      `yaml:"times"`
+	Targets []string `yaml:"targets,omitempty"`
 }
 
 func TestRead(t *testing.T) {
@@ -17,7 +17,7 @@ func TestRead(t *testing.T) {
 		text, want string
 		left       fault
 	}{
-		"all of it":          {text: "kind: pause\ntimes: 2\non: [n1]\n", left: fault{"pause", 2, []string{"n1"}}},
+		"all of it":          {text: "kind: pause\ntimes: 2\ntargets: [n1]\n", left: fault{"pause", 2, []string{"n1"}}},
 		"the rest stays":     {text: "kind: pause\n", left: fault{Kind: "pause", Times: 7}},
 		"an unknown key":     {text: "kind: pause\ntime: 2\n", want: `line 2: there is no key "time"`},
 		"several":            {text: "kinds: pause\ntime: 2\n", want: `line 1: there is no key "kinds"; line 2: there is no key "time"`},
@@ -37,7 +37,7 @@ func TestRead(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || got.Kind != c.left.Kind || got.Times != c.left.Times || len(got.On) != len(c.left.On) {
+			if err != nil || got.Kind != c.left.Kind || got.Times != c.left.Times || len(got.Targets) != len(c.left.Targets) {
 				t.Errorf("got %+v, %v", got, err)
 			}
 		})
@@ -53,7 +53,7 @@ func (full) Write([]byte) (int, error) { return 0, errFull }
 
 func TestWrite(t *testing.T) {
 	var text strings.Builder
-	if err := Write(&text, fault{Kind: "pause", On: []string{"n1"}}); err != nil || text.String() != "kind: pause\ntimes: 0\non:\n  - n1\n" {
+	if err := Write(&text, fault{Kind: "pause", Targets: []string{"n1"}}); err != nil || text.String() != "kind: pause\ntimes: 0\ntargets:\n  - n1\n" {
 		t.Errorf("%q, %v", text.String(), err)
 	}
 	if err := Write(full{}, fault{}); !errors.Is(err, errFull) {
