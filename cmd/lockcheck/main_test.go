@@ -125,7 +125,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"test", "--image", "redis"}, "NAME=IMAGE"},
 		{[]string{"test", "--image", "redis="}, "NAME=IMAGE"},
 		{[]string{"test", "--image", "redis=redis:7"}, "lock memory does not use that image"},
-		{[]string{"test", "--schedule", odd}, odd + ": schedule: yaml: unmarshal errors:\n  line 4: field untill"},
+		{[]string{"test", "--schedule", odd}, odd + `: schedule: line 4: there is no key "untill"`},
 		{[]string{"test", "--schedule", filepath.Join(t.TempDir(), "missing.yaml")}, "missing.yaml"},
 		{[]string{"test", "--schedule", good, "--nemesis", "clock"}, "--schedule and --nemesis exclude each other"},
 		{[]string{"test", "--time-limit", "1s"}, "--time-limit 1s"},
