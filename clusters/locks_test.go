@@ -27,18 +27,7 @@ func open(t *testing.T, lock string, cluster Cluster) *locker {
 	if !ok {
 		t.Fatalf("no lock %q", lock)
 	}
-	config := clients.Config{Worker: "w1"}
-	for _, node := range cluster.Servers() {
-		if !node.Server.Hidden {
-			config.Nodes = append(config.Nodes, node.Address)
-		}
-	}
-	opened, err := info.Open(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = opened.Close() })
-	return &locker{t: t, lock: opened, info: info}
+	return &locker{t: t, lock: openLock(t, info, cluster, "w1"), info: info}
 }
 
 func (l *locker) try(key string, ttl time.Duration) (clients.Grant, error) {
