@@ -77,11 +77,17 @@ func (c *ComparedCell) Add(r ComparedRun, d Document) {
 // RunOf is a run as its results tell it; its folder is relative to that of the comparison.
 func RunOf(seed uint64, folder string, d Document) ComparedRun {
 	r := ComparedRun{Seed: seed, Folder: folder, Verdict: d.Results.Verdict, Sentence: d.Results.Sentence}
+	rest := []checker.Verdict{checker.Valid}
 	for _, f := range d.Results.Findings {
-		if f.Required && f.Verdict == checker.Violation {
+		switch {
+		case !f.Required:
+		case f.Verdict == checker.Violation:
 			r.Violated = append(r.Violated, f.Property)
+		case f.Verdict == checker.Broken, f.Verdict == checker.Undecided:
+			rest = append(rest, f.Verdict)
 		}
 	}
+	r.Rest = mostTelling(rest)
 	return r
 }
 
@@ -93,6 +99,10 @@ type ComparedRun struct {
 	Sentence string          `json:"sentence"`
 	// Violated are the properties that make the verdict a violation.
 	Violated []checker.Property `json:"violated,omitempty"`
+	// Rest is the verdict of all that was not violated, "" if the run has no results. A
+	// violation outranks what was undecided or broken beside it, and a threshold can take
+	// that violation away.
+	Rest checker.Verdict `json:"rest,omitempty"`
 }
 
 // ThresholdResult is a threshold and what the runs of a cell came to.
@@ -121,18 +131,16 @@ func (c *ComparedCell) Judge() {
 	var verdicts []checker.Verdict
 	for _, r := range c.Runs {
 		if plain(r.Verdict) == checker.Violation && len(c.violated(r)) == 0 {
-			continue
+			verdicts = append(verdicts, r.Rest)
+		} else {
+			verdicts = append(verdicts, r.Verdict)
 		}
-		verdicts = append(verdicts, r.Verdict)
 	}
 	for _, t := range c.Thresholds {
 		verdicts = append(verdicts, t.Verdict)
 	}
-	switch {
-	case len(verdicts) > 0:
+	if len(verdicts) > 0 {
 		c.Verdict = mostTelling(verdicts)
-	case len(c.Runs) > 0: // of a part whose violations the whole will hold to its thresholds
-		c.Verdict = checker.Valid
 	}
 }
 
@@ -141,11 +149,11 @@ func (c ComparedCell) violated(r ComparedRun) []checker.Property {
 	return slices.DeleteFunc(slices.Clone(r.Violated), func(p checker.Property) bool { return slices.Contains(c.Excused, p) })
 }
 
-// Verdict of all cells that have one. A whole of which runs are missing, or that has none,
-// is undecided unless the others tell more; a part without any has none, "".
+// Verdict of all cells that have one. A whole that lacks runs is undecided unless the
+// others tell more; a part without any has none, "".
 func (c Comparison) Verdict() checker.Verdict {
 	var verdicts []checker.Verdict
-	if c.Shard == "" && (c.Missing() > 0 || c.runs() == 0) {
+	if c.lack() != "" {
 		verdicts = append(verdicts, checker.Undecided)
 	}
 	for _, cell := range c.Cells {
@@ -157,6 +165,19 @@ func (c Comparison) Verdict() checker.Verdict {
 		return ""
 	}
 	return mostTelling(verdicts)
+}
+
+// lack says which runs a whole would need to be decided; "" if it has them, and for a part.
+func (c Comparison) lack() string {
+	switch {
+	case c.Shard != "":
+		return ""
+	case c.Missing() > 0:
+		return many(int64(c.Missing()), "run") + " not made yet"
+	case c.runs() == 0:
+		return "no run can be made of any of the cells"
+	}
+	return ""
 }
 
 // Missing is how many runs were not made yet.

@@ -18,7 +18,10 @@ import (
 func compared(text string) Comparison {
 	ran := func(v checker.Verdict, lost int64) ComparedCell {
 		cell := ComparedCell{
-			Runs: []ComparedRun{{Seed: 1, Violated: map[checker.Verdict][]checker.Property{checker.Violation: {checker.NoLostUpdate}}[v], Folder: "runs/a/b" + text, Verdict: v, Sentence: "It was so. " + text}},
+			Runs: []ComparedRun{{
+				Seed: 1, Folder: "runs/a/b" + text, Verdict: v, Sentence: "It was so. " + text, Rest: checker.Valid,
+				Violated: map[checker.Verdict][]checker.Property{checker.Violation: {checker.NoLostUpdate}}[v],
+			}},
 			Pool: checker.Pool{Runs: 1, Acknowledged: 100, Lost: lost, Measures: checker.Measures{Work: 100, Active: 10 * time.Second}},
 		}
 		cell.Pool.Measures.Acquire.Add(3 * time.Millisecond)
@@ -209,6 +212,9 @@ func TestComparisonJUnit(t *testing.T) {
 	}{
 		{"without thresholds", compared(hostile), 6, 1, 3, 1},
 		{"with thresholds", held(hostile), 7, 1, 4, 1},
+		{"a valid cell", Comparison{Cells: compared("").Cells[:1]}, 1, 0, 0, 0},
+		{"a whole that nothing can be run of", Comparison{Cells: compared("").Cells[2:3]}, 2, 0, 1, 1},
+		{"a part that nothing was left for", Comparison{Shard: "3/3", Cells: compared("").Cells[5:6]}, 1, 0, 0, 1},
 	} {
 		var suite junitSuite
 		if err := xml.Unmarshal([]byte(written(t, ComparisonJUnit, c.comparison)), &suite); err != nil {
@@ -223,14 +229,18 @@ func TestComparisonJUnit(t *testing.T) {
 func TestGitHubAnnotations(t *testing.T) {
 	text := written(t, GitHubAnnotations, held("\n::error::made up, 100%"))
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	if len(lines) != 3 {
-		t.Fatalf("%d lines, want one for each cell that is not valid:\n%s", len(lines), text)
+	levels := []string{"::error title=", "::warning title=", "::warning title=", "::warning title=lockcheck%3A all cells::"}
+	if len(lines) != len(levels) {
+		t.Fatalf("%d lines, want one for each cell that is not valid, and one for the run that is missing:\n%s", len(lines), text)
 	}
-	for i, level := range []string{"::error title=", "::warning title=", "::warning title="} {
+	for i, level := range levels[:3] {
 		title, message, _ := strings.Cut(strings.TrimPrefix(lines[i], level), "::")
 		if !strings.HasPrefix(lines[i], level) || strings.ContainsAny(title, ":,") || message == "" || strings.Contains(message, "violation: violation") {
 			t.Errorf("%q", lines[i])
 		}
+	}
+	if !strings.HasPrefix(lines[3], levels[3]) {
+		t.Errorf("%q", lines[3])
 	}
 	if valid := compared(""); written(t, GitHubAnnotations, Comparison{Cells: valid.Cells[:1]}) != "" {
 		t.Error("a valid cell is annotated")

@@ -10,7 +10,8 @@ import (
 
 // GitHubAnnotations writes the workflow commands by which GitHub Actions shows at a job
 // what a comparison has found: an error for each cell that was violated, a warning for
-// each that is undecided or broken. GitHub shows the first ten of each kind.
+// each that is undecided or broken, and one for what the whole lacks. GitHub shows the
+// first ten of each kind.
 // See docs.github.com/actions, "Workflow commands".
 func GitHubAnnotations(w io.Writer, c Comparison) error {
 	var b strings.Builder
@@ -22,10 +23,17 @@ func GitHubAnnotations(w io.Writer, c Comparison) error {
 		case checker.Undecided, checker.Broken:
 			level = "warning"
 		}
-		fmt.Fprintf(&b, "::%s title=%s::%s\n", level, githubProperty("lockcheck: "+cell.name()), githubData(cell.reason()))
+		b.WriteString(annotation(level, "lockcheck: "+cell.name(), cell.reason()))
+	}
+	if lack := c.lack(); lack != "" {
+		b.WriteString(annotation("warning", "lockcheck: all cells", lack))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func annotation(level, title, message string) string {
+	return fmt.Sprintf("::%s title=%s::%s\n", level, githubProperty(title), githubData(message))
 }
 
 // reason says why a cell is not valid: the thresholds that were not kept, or what came of

@@ -191,14 +191,24 @@ func TestThresholds(t *testing.T) {
 // nor of runs that say nothing.
 func TestJudge(t *testing.T) {
 	kept, missed := reports.ThresholdResult{Verdict: checker.Valid}, reports.ThresholdResult{Verdict: checker.Violation}
-	lost := reports.ComparedRun{Verdict: checker.Violation, Violated: []checker.Property{checker.NoLostUpdate}}
-	stuck := reports.ComparedRun{Verdict: checker.Violation, Violated: []checker.Property{checker.NoLostUpdate, checker.Liveness}}
+	found := func(v checker.Verdict, p checker.Property) checker.Finding {
+		return checker.Finding{Property: p, Verdict: v, Required: true}
+	}
+	ended := func(v checker.Verdict, findings ...checker.Finding) reports.ComparedRun {
+		return reports.RunOf(1, "", reports.Document{Results: checker.Results{Verdict: v, Findings: findings}})
+	}
 	ran := func(verdicts ...checker.Verdict) (runs []reports.ComparedRun) {
 		for _, v := range verdicts {
-			runs = append(runs, reports.ComparedRun{Verdict: v, Violated: map[checker.Verdict][]checker.Property{checker.Violation: {checker.MutualExclusion}}[v]})
+			runs = append(runs, ended(v, found(v, checker.MutualExclusion)))
 		}
 		return runs
 	}
+	loss := found(checker.Violation, checker.NoLostUpdate)
+	lost := ended(checker.Violation, loss, found(checker.Valid, checker.Assumptions))
+	stuck := ended(checker.Violation, loss, found(checker.Violation, checker.Liveness))
+	unproven := ended(checker.Violation, loss, found(checker.Undecided, checker.FaultEvidence))
+	fallen := ended(checker.Violation, loss, found(checker.Broken, checker.Assumptions))
+	bounded := []checker.Property{checker.NoLostUpdate}
 	for _, c := range []struct {
 		name       string
 		runs       []reports.ComparedRun
@@ -211,13 +221,16 @@ func TestJudge(t *testing.T) {
 		{"the most telling", ran(checker.Valid, checker.Violation, checker.Undecided), nil, nil, checker.Violation},
 		{"undecided before broken", ran(checker.Valid, checker.Broken, checker.Undecided), nil, nil, checker.Undecided},
 		{"broken before valid", ran(checker.Valid, checker.Broken), nil, nil, checker.Broken},
-		{"lost, and as many may be", []reports.ComparedRun{lost}, []reports.ThresholdResult{kept}, []checker.Property{checker.NoLostUpdate}, checker.Valid},
+		{"lost, and as many may be", []reports.ComparedRun{lost}, []reports.ThresholdResult{kept}, bounded, checker.Valid},
 		{"lost, and something else bounded", []reports.ComparedRun{lost}, []reports.ThresholdResult{kept}, nil, checker.Violation},
-		{"stuck, and the loss bounded", []reports.ComparedRun{stuck}, []reports.ThresholdResult{kept}, []checker.Property{checker.NoLostUpdate}, checker.Violation},
+		{"stuck, and the loss bounded", []reports.ComparedRun{stuck}, []reports.ThresholdResult{kept}, bounded, checker.Violation},
+		{"lost under a fault without proof", []reports.ComparedRun{unproven}, []reports.ThresholdResult{kept}, bounded, checker.Undecided},
+		{"lost under a fault without proof, and not bounded", []reports.ComparedRun{unproven}, nil, nil, checker.Violation},
+		{"lost in a run that failed", []reports.ComparedRun{fallen}, []reports.ThresholdResult{kept}, bounded, checker.Broken},
 		{"valid, and missed", ran(checker.Valid), []reports.ThresholdResult{kept, missed}, nil, checker.Violation},
 		{"undecided, and kept", ran(checker.Undecided), []reports.ThresholdResult{kept}, nil, checker.Undecided},
 		{"broken, and kept", ran(checker.Broken), []reports.ThresholdResult{kept}, nil, checker.Broken},
-		{"lost in a part that cannot tell yet", []reports.ComparedRun{lost}, nil, []checker.Property{checker.NoLostUpdate}, checker.Valid},
+		{"lost in a part that cannot tell yet", []reports.ComparedRun{lost}, nil, bounded, checker.Valid},
 	} {
 		cell := reports.ComparedCell{Runs: c.runs, Thresholds: c.thresholds, Excused: c.excused}
 		if cell.Judge(); cell.Verdict != c.want {
