@@ -125,13 +125,14 @@ func readJournal(run string) ([]entry, error) {
 	}
 	defer file.Close()
 	var entries []entry
-	for lines := bufio.NewScanner(file); lines.Scan(); {
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
 		var e entry
 		if json.Unmarshal(lines.Bytes(), &e) == nil {
 			entries = append(entries, e)
 		}
 	}
-	return entries, nil
+	return entries, lines.Err()
 }
 
 // journaledRuns lists the runs that have a journal.

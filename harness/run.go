@@ -206,8 +206,9 @@ func (r *run) record(ctx context.Context, interrupt <-chan struct{}) (interrupte
 	if failure == nil {
 		interrupted, failure = r.work(ctx, interrupt)
 	}
-	r.finish(failure, interrupted || closed(interrupt))
-	return interrupted || closed(interrupt), r.save()
+	interrupted = interrupted || closed(interrupt)
+	r.finish(failure, interrupted)
+	return interrupted, r.save()
 }
 
 // cancelOn cancels while the cluster starts: there is nothing yet to collect.
@@ -264,7 +265,10 @@ func (r *run) open(ctx context.Context, startErr error) error {
 	if err != nil {
 		return err
 	}
-	r.recorder = &recorder{writer: writer, observe: []func(history.Event){r.tally.Observe, r.overlap.Observe, r.canary.Observe, r.announce}}
+	r.recorder = &recorder{writer: writer, observe: []func(history.Event){r.tally.Observe, r.canary.Observe, r.announce}}
+	if r.UntilOverlap {
+		r.recorder.observe = append(r.recorder.observe, r.overlap.Observe)
+	}
 	if r.nemesis != nil {
 		r.nemesis.Record = r.recorder.Record
 		r.recorder.observe = append(r.recorder.observe, r.nemesis.Environment.Watch.Observe)

@@ -82,7 +82,7 @@ func Create(path string, s Suite, shard Shard) (*Folder, error) {
 	return f, f.write(heading{Schema: ledgerSchema, Shard: shard.String()})
 }
 
-// Open reads a comparison, to go on with it or to show it.
+// Open reads a comparison, and changes nothing of it.
 func Open(path string) (*Folder, error) {
 	f := &Folder{Path: path}
 	file, err := os.Open(f.file(suiteFile))
@@ -99,24 +99,38 @@ func Open(path string) (*Folder, error) {
 	return f, f.readLedger()
 }
 
-// readLedger reads what is complete of the ledger. The last line of one that was killed
-// may be cut off, and is taken away, for the next one would continue it.
+// readLedger reads what is complete of the ledger: the last line of one that was killed
+// may be cut off.
 func (f *Folder) readLedger() error {
 	path := f.file(ledgerFile)
-	text, err := os.ReadFile(path)
+	complete, _, err := completeLines(path)
 	if err != nil {
 		return err
 	}
-	complete := text[:bytes.LastIndexByte(text, '\n')+1]
 	for n, line := range bytes.Split(bytes.TrimSuffix(complete, []byte("\n")), []byte("\n")) {
 		if err := f.readLine(n+1, line); err != nil {
 			return fmt.Errorf("%s: line %d: %w", path, n+1, err)
 		}
 	}
-	if len(complete) < len(text) {
-		return os.Truncate(path, int64(len(complete)))
-	}
 	return nil
+}
+
+// mendLedger takes away a last line that was cut off: the next one would continue it.
+func (f *Folder) mendLedger() error {
+	path := f.file(ledgerFile)
+	complete, whole, err := completeLines(path)
+	if err != nil || whole {
+		return err
+	}
+	return os.Truncate(path, int64(len(complete)))
+}
+
+// completeLines reads a file as far as its last line break, and says whether that is
+// where it ends.
+func completeLines(path string) (lines []byte, whole bool, err error) {
+	text, err := os.ReadFile(path)
+	end := bytes.LastIndexByte(text, '\n') + 1
+	return text[:end], end == len(text), err
 }
 
 func (f *Folder) readLine(n int, line []byte) error {
@@ -219,22 +233,41 @@ func Merge(ctx context.Context, path string, parts []*Folder) (*Folder, error) {
 	if _, err := os.Stat(path); err == nil {
 		return nil, usage("%s is there already", path)
 	}
-	unfinished := path + ".unfinished"
-	merged, err := Create(unfinished, suite, Shard{})
+	path = filepath.Clean(path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	// Beside the target, so that it can be renamed; of a name that no other merge has.
+	unfinished, err := os.MkdirTemp(filepath.Dir(path), filepath.Base(path)+".unfinished-")
+	if err != nil {
+		return nil, err
+	}
+	merged, err := mergeInto(ctx, unfinished, suite, parts)
+	if err == nil {
+		err = errors.Join(os.Chmod(unfinished, 0o755), os.Rename(unfinished, path))
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(unfinished))
+	}
+	merged.Path = path
+	return merged, nil
+}
+
+func mergeInto(ctx context.Context, path string, suite Suite, parts []*Folder) (*Folder, error) {
+	merged, err := Create(path, suite, Shard{})
 	if err != nil {
 		return nil, err
 	}
 	for i, part := range parts {
 		if err := merged.take(ctx, part, fmt.Sprintf("part%d", i+1)); err != nil {
-			return nil, errors.Join(err, os.RemoveAll(unfinished))
+			return nil, err
 		}
 	}
-	merged.Path = path
-	return merged, os.Rename(unfinished, path)
+	return merged, nil
 }
 
-// take copies all runs of a part. One that another part has made, too, is an error: which
-// of them is to count nobody knows.
+// take copies the runs of a part. One that another part has made, too, is an error, for
+// which of them is to count nobody knows; but one that failed gives way to one that did not.
 func (f *Folder) take(ctx context.Context, part *Folder, name string) error {
 	root, err := os.OpenRoot(part.Path) // what the part links to outside of it is not taken
 	if err != nil {
@@ -245,7 +278,11 @@ func (f *Folder) take(ctx context.Context, part *Folder, name string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if other, ran := f.ran(e.cell(), e.Seed); ran && other.Failed == "" && e.Failed == "" {
+		switch other, ran := f.ran(e.cell(), e.Seed); {
+		case !ran || other.Failed != "":
+		case e.Failed != "":
+			continue
+		default:
 			return usage("%s has made %s with seed %d, and another part, too", part.Path, e.cell(), e.Seed)
 		}
 		if e.Run != "" {

@@ -48,6 +48,9 @@ func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) 
 	for _, p := range todo {
 		tests = append(tests, p.outline)
 	}
+	if err := f.mendLedger(); err != nil {
+		return false, err
+	}
 	if err := harness.MakeImagesOf(ctx, m.Options.Binary, tests, m.Progress); err != nil {
 		return false, err
 	}
@@ -143,7 +146,7 @@ func (w *work) one(ctx context.Context, p planned) error {
 	w.running.Add(-cost)
 	if outcome.Interrupted || ctx.Err() != nil {
 		w.interrupted.Store(true)
-		return nil
+		return err // that not all could be removed
 	}
 	w.spent.Add(cost)
 	w.left.Add(-cost)

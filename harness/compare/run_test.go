@@ -203,22 +203,29 @@ func TestMergeOfBroken(t *testing.T) {
 // TestMergeOfTwice: nobody knows which of two runs of one cell and seed is to count. One
 // that failed may be made again by another part.
 func TestMergeOfTwice(t *testing.T) {
-	good := entry{Run: "runs/x"}
+	good, failed := entry{Run: "runs/x"}, entry{Failed: "no engine"}
 	for _, c := range []struct {
 		name string
 		a, b entry
 		fine bool
 	}{
 		{"both are there", good, good, false},
-		{"one failed", entry{Failed: "no engine"}, good, true},
+		{"the first failed", failed, good, true},
+		{"the second failed", good, failed, true},
 	} {
 		path := filepath.Join(t.TempDir(), "whole")
-		_, err := Merge(t.Context(), path, []*Folder{made(t, Shard{1, 2}, c.a), made(t, Shard{2, 2}, c.b)})
+		whole, err := Merge(t.Context(), path, []*Folder{made(t, Shard{1, 2}, c.a), made(t, Shard{2, 2}, c.b)})
 		if (err == nil) != c.fine {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if left, _ := filepath.Glob(path + "*"); (len(left) > 0) != c.fine {
 			t.Errorf("%s: %v is there", c.name, left)
+		}
+		if !c.fine {
+			continue
+		}
+		if e, _ := whole.ran(Cell{"memory", "none", "none"}, 1); e.Failed != "" {
+			t.Errorf("%s: the one that failed counts", c.name)
 		}
 	}
 }
@@ -276,7 +283,13 @@ func TestOpen(t *testing.T) {
 		if c.wrong || err != nil {
 			continue
 		}
+		if text, err := os.ReadFile(ledger); err != nil || string(text) != c.ledger {
+			t.Errorf("%s: it is changed by being opened: %v", c.name, err)
+		}
 		// What is added is read again, whatever was cut off before it.
+		if err := got.mendLedger(); err != nil {
+			t.Fatal(err)
+		}
 		if err := got.add(entry{Lock: "memory", Fault: "clock", Guard: "none", Seed: 1, Failed: strings.Repeat("x", 1<<17)}); err != nil {
 			t.Fatal(err)
 		}

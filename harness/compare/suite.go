@@ -101,12 +101,16 @@ func (s Suite) Check() error {
 			return usage("suite: %s: %s is named twice", list.name, twice)
 		}
 	}
+	var there []Cell
 	for _, cell := range s.cells() {
-		if _, err := cell.outline(s); err != nil && unavailable(err) == "" {
+		switch _, err := cell.outline(s); {
+		case err == nil:
+			there = append(there, cell)
+		case unavailable(err) == "":
 			return fmt.Errorf("suite: %w", err)
 		}
 	}
-	return nil
+	return s.Thresholds.check(there)
 }
 
 func repeated(values []string) string {

@@ -46,6 +46,7 @@ thresholds: {lost: 0, overlaps: 0, handover_p99: 3s, min_ops: 300, availability:
 		{"a threshold twice", "locks: [memory]\nthresholds: {lost: 0, lost: 1}", "lost"},
 		{"a length of time without unit", "locks: [memory]\nthresholds: {handover_p99: 3}", "line 2"},
 		{"a share above all", "locks: [memory]\nthresholds: {availability: 90}", "makes no sense"},
+		{"a threshold without a fault that it needs", "locks: [memory]\nfaults: [none]\nthresholds: {handover_p99: 3s}", "handover_p99: none of the faults"},
 		{"less than nothing", "locks: [memory]\nthresholds: {lost: -1}", "makes no sense"},
 		{"two documents", "locks: [memory]\n---\nlocks: [none]", "more than one"},
 	} {

@@ -77,9 +77,8 @@ func figureByName(name string) (figure, bool) {
 	return all[i], true
 }
 
-// harmsHolders says whether the faults of the cell end workers, or stop or cut off those
-// of a lock that does not wait for them: only then one is handed over that was not
-// released.
+// harmsHolders says whether the faults of the cell end workers, or silence workers whose
+// lock ends by itself: only then a lock passes on that was not released.
 func (c Cell) harmsHolders() bool {
 	name, _, _ := strings.Cut(c.Lock, "@")
 	lock, _ := clients.ByName(name)
@@ -91,8 +90,19 @@ func (c Cell) harmsHolders() bool {
 
 func (c Cell) harms() bool { return len(c.faultsOf()) > 0 }
 
-// judge holds the runs of a cell to the thresholds. One of which runs are still missing
-// can exceed what is the most, but not yet fall short of what is the least.
+// check refuses a threshold that bounds nothing in any of the cells: it would seem kept.
+func (t Thresholds) check(cells []Cell) error {
+	for _, threshold := range t {
+		f, _ := figureByName(threshold.Name)
+		if f.applies != nil && !slices.ContainsFunc(cells, f.applies) {
+			return usage("suite: thresholds: %s: none of the faults gives data for it", f.Name)
+		}
+	}
+	return nil
+}
+
+// judge holds the runs of a cell to the thresholds. While runs are missing an upper bound
+// can already be exceeded, but a lower one not yet be missed.
 func (t Thresholds) judge(c Cell, p checker.Pool, complete bool) []reports.ThresholdResult {
 	var all []reports.ThresholdResult
 	for _, threshold := range t {
