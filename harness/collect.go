@@ -110,14 +110,13 @@ func (r *run) end(ctx context.Context, programs []*clusters.Node) error {
 
 // finish records how the run ended.
 func (r *run) finish(failure error, interrupted bool) {
+	if interrupted {
+		r.recorder.Phase(history.PhaseInterrupted, "")
+	}
 	switch {
-	case failure != nil && interrupted:
-		r.recorder.Phase(history.PhaseBroken, "interrupted: "+failure.Error())
 	case failure != nil:
 		r.recorder.Phase(history.PhaseBroken, failure.Error())
-	case interrupted:
-		r.recorder.Phase(history.PhaseInterrupted, "")
-	default:
+	case !interrupted:
 		r.recorder.Phase(history.PhaseEnd, "")
 	}
 }
@@ -161,7 +160,7 @@ func (r *run) saveLogs() error {
 		if text == "" {
 			continue
 		}
-		errs = append(errs, writeFile(folder, name+".log", func(w io.Writer) error {
+		errs = append(errs, WriteFile(folder, name+".log", func(w io.Writer) error {
 			_, err := io.WriteString(w, text)
 			return err
 		}))

@@ -264,7 +264,8 @@ func (s Setup) with(changes yaml.Node) (Setup, error) {
 	if err != nil {
 		return s, err
 	}
-	return s, yamlfile.Read(bytes.NewReader(text), &s)
+	err = yamlfile.Read(bytes.NewReader(text), &s)
+	return s, err
 }
 
 // ReproductionByName finds a reproduction. The error of an unknown name is a

@@ -273,7 +273,7 @@ func (r *run) open(ctx context.Context, startErr error) error {
 		r.nemesis.Record = r.recorder.Record
 		r.recorder.observe = append(r.recorder.observe, r.nemesis.Environment.Watch.Observe)
 	}
-	return writeFile(r.folder, TestFile, func(w io.Writer) error {
+	return WriteFile(r.folder, TestFile, func(w io.Writer) error {
 		encoder := json.NewEncoder(w)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(header)

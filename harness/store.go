@@ -2,7 +2,6 @@ package harness
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -91,32 +90,36 @@ func relink(link, target string) error {
 // ReadResults reads the results of a run in its folder, by whatever lockcheck they were
 // written that this one understands.
 func ReadResults(folder string) (reports.Document, error) {
-	var d reports.Document
 	path := filepath.Join(folder, ResultsFile)
-	text, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(text, &d)
+	file, err := os.Open(path)
+	if err != nil {
+		return reports.Document{}, err
 	}
-	if err == nil && d.Schema != reports.DocumentSchema {
-		err = fmt.Errorf("they have schema %d, and this lockcheck knows %d", d.Schema, reports.DocumentSchema)
-	}
+	defer file.Close()
+	d, err := reports.ReadDocument(file)
 	if err != nil {
 		return d, fmt.Errorf("results in %s: %w", path, err)
 	}
 	return d, nil
 }
 
-// writeFile writes a file of a run through a function that writes to a stream.
-func writeFile(folder, name string, write func(io.Writer) error) error {
+// WriteFile writes a file into a folder through a function that writes to a stream, whole
+// or not at all.
+func WriteFile(folder, name string, write func(io.Writer) error) error {
 	var content bytes.Buffer
 	if err := write(&content); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	return os.WriteFile(filepath.Join(folder, name), content.Bytes(), 0o644)
+	path := filepath.Join(folder, name)
+	temporary := path + ".new"
+	if err := os.WriteFile(temporary, content.Bytes(), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(temporary, path)
 }
 
 func writeSchedule(folder string, s nemesis.Schedule) error {
-	return writeFile(folder, scheduleFile, s.Write)
+	return WriteFile(folder, scheduleFile, s.Write)
 }
 
 // Judgement is a history and what was found in it.
@@ -205,14 +208,16 @@ func (j Judgement) WriteReports() error {
 	}
 	h, r := j.History, j.Results
 	errs := []error{
-		writeFile(j.Folder, ResultsFile, func(w io.Writer) error { return reports.JSON(w, h.Header, r) }),
-		writeFile(j.Folder, junitFile, func(w io.Writer) error { return reports.JUnit(w, h.Header, r) }),
-		writeFile(j.Folder, ReportFile, func(w io.Writer) error { return reports.HTML(w, h, r) }),
+		WriteFile(j.Folder, ResultsFile, func(w io.Writer) error { return reports.JSON(w, h.Header, r) }),
+		WriteFile(j.Folder, junitFile, func(w io.Writer) error { return reports.JUnit(w, h.Header, r) }),
+		WriteFile(j.Folder, ReportFile, func(w io.Writer) error { return reports.HTML(w, h, r) }),
 	}
 	if worthAPicture(r) && len(h.Events) > 0 {
-		errs = append(errs, writeFile(j.Folder, PorcupineFile, func(w io.Writer) error {
+		errs = append(errs, WriteFile(j.Folder, PorcupineFile, func(w io.Writer) error {
 			return checker.Visualize(h, w, checker.DefaultPorcupineLimit)
 		}))
+	} else { // it may have given up when the run was judged before
+		errs = append(errs, removeIfThere(filepath.Join(j.Folder, PorcupineFile)))
 	}
 	return errors.Join(errs...)
 }

@@ -68,9 +68,9 @@ const (
 )
 
 // Phases of a run, in order, as found in Event.Note of a Phase event. The last is
-// PhaseEnd, or PhaseInterrupted for a run that was ended early in good order, or
-// PhaseBroken, which says in Error why the run failed; a history without any of
-// them was cut short.
+// PhaseEnd, or PhaseInterrupted for a run that was ended early from outside, or
+// PhaseBroken, which says in Error why the run failed, after an interruption, too; a
+// history without any of them was cut short.
 const (
 	PhaseReady = "ready" // the cluster is healthy, workers start
 	PhaseQuiet = "quiet" // no more faults

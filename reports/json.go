@@ -20,6 +20,22 @@ type Document struct {
 	Results checker.Results `json:"results"`
 }
 
+// ReadDocument reads results.json. One of another schema is an error.
+func ReadDocument(r io.Reader) (Document, error) {
+	var d Document
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return d, err
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		return d, err
+	}
+	if d.Schema != DocumentSchema {
+		return d, fmt.Errorf("they have schema %d, and this lockcheck knows %d", d.Schema, DocumentSchema)
+	}
+	return d, nil
+}
+
 // JSON writes results.json: a Document, indented. Times are ns of the history's
 // clock. Holds are left out: the history has them.
 func JSON(w io.Writer, h history.Header, r checker.Results) error {

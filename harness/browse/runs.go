@@ -1,6 +1,7 @@
 package browse
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -139,33 +140,34 @@ func (s *Store) unjudged(folder string, why error) run {
 
 // document reads the results of a run.
 func (s *Store) document(folder string) (reports.Document, error) {
-	var d reports.Document
-	if err := s.decode(path.Join(folder, harness.ResultsFile), &d); err != nil {
-		return d, err
+	text, err := s.text(path.Join(folder, harness.ResultsFile))
+	if err != nil {
+		return reports.Document{}, err
 	}
-	if d.Schema != reports.DocumentSchema {
-		return d, fmt.Errorf("they have schema %d, and this lockcheck knows %d", d.Schema, reports.DocumentSchema)
-	}
-	return d, nil
+	return reports.ReadDocument(bytes.NewReader(text))
 }
 
 // maxDecoded is the size in bytes up to which a file is taken into memory.
 const maxDecoded = 64 << 20
 
 func (s *Store) decode(name string, into any) error {
-	file, info, err := openFile(s.root, name)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	if info.Size() > maxDecoded {
-		return fmt.Errorf("%s is larger than %d MiB", path.Base(name), maxDecoded>>20)
-	}
-	text, err := io.ReadAll(io.LimitReader(file, maxDecoded))
+	text, err := s.text(name)
 	if err != nil {
 		return err
 	}
 	return json.Unmarshal(text, into)
+}
+
+func (s *Store) text(name string) ([]byte, error) {
+	file, info, err := openFile(s.root, name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if info.Size() > maxDecoded {
+		return nil, fmt.Errorf("%s is larger than %d MiB", path.Base(name), maxDecoded>>20)
+	}
+	return io.ReadAll(io.LimitReader(file, maxDecoded))
 }
 
 // openFile opens a file of a folder, and nothing but a file: to open a pipe would wait

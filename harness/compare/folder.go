@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -339,17 +338,4 @@ func sameSuite(parts []*Folder) (Suite, error) {
 		}
 	}
 	return parts[0].Suite, nil
-}
-
-// writeFile writes a file of the comparison, whole or not at all.
-func (f *Folder) writeFile(name string, write func(io.Writer) error) error {
-	var content bytes.Buffer
-	if err := write(&content); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	temporary := f.file(name + ".new")
-	if err := os.WriteFile(temporary, content.Bytes(), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(temporary, f.file(name))
 }

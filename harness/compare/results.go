@@ -94,7 +94,7 @@ func (f *Folder) WriteReports(c reports.Comparison) error {
 		JSONFile: reports.ComparisonJSON, HTMLFile: reports.ComparisonHTML,
 		MarkdownFile: reports.ComparisonMarkdown, JUnitFile: reports.ComparisonJUnit,
 	} {
-		errs = append(errs, f.writeFile(name, func(w io.Writer) error { return write(w, c) }))
+		errs = append(errs, harness.WriteFile(f.Path, name, func(w io.Writer) error { return write(w, c) }))
 	}
 	return errors.Join(errs...)
 }
