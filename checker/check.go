@@ -57,6 +57,7 @@ func (r *run) check(opts Options) Results {
 	if !opts.NoHolds {
 		res.Holds = r.described()
 	}
+	_, res.Interrupted = r.phases[history.PhaseInterrupted]
 	all := res.fill(r, opts)
 	res.Required = Required(r.header)
 	for i := range all {

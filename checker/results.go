@@ -53,6 +53,8 @@ type Results struct {
 	Measures   Measures        `json:"measures"`
 	Faults     []FaultCoverage `json:"faults"`
 	Holds      []Hold          `json:"-"` // for pictures; large
+	// Interrupted: the run was ended early from outside.
+	Interrupted bool `json:"interrupted,omitempty"`
 	// Begin and End are the first and last time in the history, in ns.
 	Begin int64 `json:"begin"`
 	End   int64 `json:"end"`

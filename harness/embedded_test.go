@@ -260,6 +260,7 @@ func TestInterrupt(t *testing.T) {
 	interrupt := make(chan struct{})
 	o := options(t, func(o *Options) { o.TimeLimit = 5 * time.Minute })
 	o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{Fault: "pause", Target: "holder", For: nemesis.Span{Plus: 2 * time.Minute}}}}
+	o.Parameters = map[string]string{experimentParameter: "claim/x"}
 	progress := onStep{logged{t}, func(text string) {
 		if strings.Contains(text, "proven") {
 			close(interrupt)
@@ -274,6 +275,9 @@ func TestInterrupt(t *testing.T) {
 	}
 	if f := outcome.Results.Finding(checker.Assumptions); f.Verdict != checker.Undecided {
 		t.Errorf("assumptions of an interrupted run: %s, %s", f.Verdict, f.Summary)
+	}
+	if runs, err := StoredRuns(o.Store); err != nil || len(runs) != 0 {
+		t.Errorf("the interrupted run counts as one of an experiment: %v, %v", runs, err)
 	}
 }
 

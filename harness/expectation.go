@@ -54,10 +54,13 @@ func (e Expectation) Missed(r checker.Results) string {
 
 // missedFoundation says what a verdict cannot rest on.
 func missedFoundation(r checker.Results) string {
-	for _, f := range r.Findings {
-		sound := f.Verdict == checker.Valid || f.Verdict == checker.NotApplicable
-		if (f.Property == checker.FaultEvidence || f.Property == checker.Assumptions) && !sound {
-			return fmt.Sprintf("%s is %s: %s", f.Property, f.Verdict, f.Summary)
+	for _, p := range []checker.Property{checker.FaultEvidence, checker.Assumptions} {
+		switch f := r.Finding(p); f.Verdict {
+		case checker.Valid, checker.NotApplicable:
+		case "":
+			return fmt.Sprintf("%s was not judged", p)
+		default:
+			return fmt.Sprintf("%s is %s: %s", p, f.Verdict, f.Summary)
 		}
 	}
 	return ""

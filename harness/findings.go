@@ -3,11 +3,9 @@ package harness
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -186,25 +184,22 @@ type StoredRun struct {
 }
 
 // StoredRuns reads the results of all experiments in a store, by the names of the
-// experiments and in the order of their times.
+// experiments and in the order of their times. What was interrupted says nothing of an
+// experiment, and is left out.
 func StoredRuns(store string) (map[string][]StoredRun, error) {
 	runs := make(map[string][]StoredRun)
 	err := filepath.WalkDir(store, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.Name() != ResultsFile {
 			return err
 		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
 		var run StoredRun
-		if err := json.Unmarshal(text, &run.Document); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+		if run.Document, err = ReadResults(filepath.Dir(path)); err != nil {
+			return err
 		}
 		if run.Folder, err = filepath.Rel(store, filepath.Dir(path)); err != nil {
 			return err
 		}
-		if name := run.Header.Parameters[experimentParameter]; name != "" {
+		if name := run.Header.Parameters[experimentParameter]; name != "" && !run.Results.Interrupted {
 			runs[name] = append(runs[name], run)
 		}
 		return nil

@@ -190,15 +190,22 @@ control:
 	}
 }
 
+// judgedValid are results of which all properties are valid.
+func judgedValid() checker.Results {
+	r := checker.Results{Verdict: checker.Valid}
+	for _, p := range checker.Properties() {
+		r.Findings = append(r.Findings, checker.Finding{Property: p, Verdict: checker.Valid, Required: true})
+	}
+	return r
+}
+
 // TestReproMissed: exactly what was expected, and nothing else, is reproduced.
 // Each row without a miss has its twin that differs in one thing.
 func TestReproMissed(t *testing.T) {
 	type change func(*checker.Results)
 	results := func(v checker.Verdict, changes ...change) checker.Results {
-		r := checker.Results{Verdict: v}
-		for _, p := range checker.Properties() {
-			r.Findings = append(r.Findings, checker.Finding{Property: p, Verdict: checker.Valid, Required: true})
-		}
+		r := judgedValid()
+		r.Verdict = v
 		for _, c := range changes {
 			c(&r)
 		}
@@ -244,6 +251,7 @@ func TestReproMissed(t *testing.T) {
 		{"and more", violation, results(checker.Violation, both, promise, violated(checker.NoStaleWrite)), ""},
 		{"valid", violation, results(checker.Valid), "the verdict is valid, not violation"},
 		{"undecided", violation, results(checker.Undecided), "the verdict is undecided, not violation"},
+		{"of which nothing was judged", valid, checker.Results{Verdict: checker.Valid}, "fault-evidence was not judged"},
 		{"of a run that failed", violation, results(checker.Violation, both, is(checker.Broken, checker.Assumptions)), "assumptions is broken"},
 		{"of a run that did too little", violation, results(checker.Violation, both, is(checker.Undecided, checker.Assumptions)), "assumptions is undecided"},
 		{"without its fault", violation, results(checker.Violation, both, is(checker.Undecided, checker.FaultEvidence)), "fault-evidence is undecided"},
@@ -314,7 +322,9 @@ func TestExperimentMissed(t *testing.T) {
 		{"another of a similar name", []checker.FaultCoverage{fault("cut-w1", true, true), fault("stop-2", true, true)}, "step stop"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := e.Missed(checker.Results{Verdict: checker.Valid, Faults: c.faults})
+			r := judgedValid()
+			r.Faults = c.faults
+			got := e.Missed(r)
 			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 				t.Errorf("missed %q, want %q", got, c.want)
 			}

@@ -140,7 +140,9 @@ func TestVerdict(t *testing.T) {
 
 // valid is a run of an experiment that did some updates in a second.
 func valid(updates int64) harness.StoredRun {
-	r := checker.Results{Verdict: checker.Valid}
+	r := checker.Results{Verdict: checker.Valid, Findings: []checker.Finding{
+		{Property: checker.FaultEvidence, Verdict: checker.Valid}, {Property: checker.Assumptions, Verdict: checker.Valid},
+	}}
 	r.Measures.Work, r.Measures.Active = updates, 1e9
 	return harness.StoredRun{Document: reports.Document{Results: r}, Folder: "somewhere"}
 }
