@@ -90,8 +90,7 @@ func (r *run) end(ctx context.Context, programs []*clusters.Node) error {
 		// A program that has died already was reported as that.
 		_ = program.Input.Close()
 	}
-	// The last section, and calls that run into their time limits.
-	limit := time.NewTimer(r.Section.Max + 15*time.Second)
+	limit := time.NewTimer(r.longestSection() + callsToTheirLimits)
 	defer limit.Stop()
 	for _, program := range programs {
 		select {
@@ -106,6 +105,19 @@ func (r *run) end(ctx context.Context, programs []*clusters.Node) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// callsToTheirLimits is what the calls of a worker to its lock and to the resource take
+// together if all of them run into their time limits.
+const callsToTheirLimits = 15 * time.Second
+
+// longestSection is the longest time that a worker spends in its critical section.
+func (o Options) longestSection() time.Duration {
+	longest := o.Section.Max
+	for _, w := range o.Workers {
+		longest = max(longest, w.Section)
+	}
+	return longest
 }
 
 // finish records how the run ended.

@@ -9,9 +9,10 @@ import (
 )
 
 // clockShiftLimit is how far the wall clock of this machine may move against its
-// monotonic one in a run: more than a disciplined clock is slewed in an hour, less
-// than any step of ours. Nothing of ours moves it; but who moves it while servers
-// read it has inflicted a fault that nobody asked for.
+// monotonic one in a run: more than reading them one after the other makes of it on a
+// busy machine, less than any step of ours. Slewing moves both alike and does not show.
+// Nothing of ours steps the clock; whoever does while servers read it has inflicted a
+// fault that nobody asked for.
 const clockShiftLimit = 50 * time.Millisecond
 
 // hostClock is what the two clocks of this machine told together.

@@ -97,10 +97,11 @@ func (j *journal) Begin(id, undo string) error {
 // End implements nemesis.Journal.
 func (j *journal) End(id string) error { return j.write(entry{End: id}) }
 
+// close writes no more: what is still to be undone is left to somebody else.
+func (j *journal) close() error { return j.file.Close() }
+
 // remove ends the journal: there is nothing left to undo.
-func (j *journal) remove() error {
-	return errors.Join(j.file.Close(), removeIfThere(j.path))
-}
+func (j *journal) remove() error { return errors.Join(j.close(), removeIfThere(j.path)) }
 
 func removeIfThere(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -48,8 +48,8 @@ type Outcome struct {
 // not even a broken run could be recorded; that a run failed is in its results.
 // With a History in the outcome the run was judged, and the error says what
 // could not be written or removed afterwards.
-// When interrupt is closed the run heals, collects and judges what there is;
-// when ctx is done it only removes what it started.
+// When interrupt is closed the run heals, collects and judges what there is; when ctx
+// is done it no longer heals or collects.
 func Test(ctx context.Context, o Options, interrupt <-chan struct{}, progress Progress) (Outcome, error) {
 	t, err := prepare(o)
 	if err == nil {
@@ -171,6 +171,7 @@ func (r *run) cleanUp(ctx context.Context, reaper *reaper) error {
 		return errors.Join(r.journal.remove(), reaper.dismiss())
 	}
 	if err := r.close(limited); err != nil || r.cluster == nil || ctx.Err() != nil {
+		err = errors.Join(err, r.journal.close()) // it is the reaper's from here on
 		// A request that was cut short may still be carried out by the engine:
 		// the reaper looks again until nothing appears any more. It removes the
 		// journal if it succeeds, and then there is nothing to complain of.
