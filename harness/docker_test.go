@@ -20,7 +20,7 @@ import (
 func TestReproductions(t *testing.T) {
 	t.Parallel()
 	clustertest.Engine(t)
-	machine := options(t, nil)
+	machine := options(t, nil).Machine
 	for _, name := range []string{"redlock-clock-jump", "fence-on-writes-only"} {
 		r, err := ReproductionByName(name)
 		if err != nil {
@@ -33,7 +33,11 @@ func TestReproductions(t *testing.T) {
 			}
 			t.Run(title, func(t *testing.T) {
 				t.Parallel()
-				outcome, missed, err := Reproduce(context.Background(), r, form, machine, nil, logged{t})
+				e, err := r.Experiment(form)
+				if err != nil {
+					t.Fatal(err)
+				}
+				outcome, missed, err := e.Run(context.Background(), machine, nil, logged{t})
 				if err != nil {
 					t.Fatal(err)
 				}

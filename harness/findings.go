@@ -123,11 +123,11 @@ func lockExperiment(lock clients.Info, setting Setting) Experiment {
 	}
 }
 
-// Run runs the experiment on a machine described by the rest of the options, and
-// says why the result is not the expected one, "" if it is.
-func (e Experiment) Run(ctx context.Context, machine Options, interrupt <-chan struct{}, progress Progress) (Outcome, string, error) {
+// Run runs the experiment on a machine, and says why the result is not the expected one,
+// "" if it is.
+func (e Experiment) Run(ctx context.Context, m Machine, interrupt <-chan struct{}, progress Progress) (Outcome, string, error) {
 	o := e.Options
-	o.Store, o.Binary, o.Version, o.Command, o.Images = machine.Store, machine.Binary, machine.Version, machine.Command, machine.Images
+	o.Machine = m
 	o.Parameters = map[string]string{experimentParameter: e.Name}
 	outcome, err := Test(ctx, o, interrupt, progress)
 	if outcome.History == nil {

@@ -31,8 +31,11 @@ func MakeImages(ctx context.Context, binary string, recipes []string, progress P
 }
 
 // MakeImagesOf makes the images of tests before any of them runs, for what is measured
-// needs the processors then.
-func MakeImagesOf(ctx context.Context, binary string, tests []Outline, progress Progress) error {
+// needs the processors then. When interrupt is closed it ends.
+func MakeImagesOf(ctx context.Context, interrupt <-chan struct{}, binary string, tests []Outline, progress Progress) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer cancelOn(ctx, cancel, interrupt)()
 	var recipes []string
 	for _, t := range tests {
 		if t.Recipe != "" && !slices.Contains(recipes, t.Recipe) {

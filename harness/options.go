@@ -63,11 +63,7 @@ type Options struct {
 	Seed    uint64
 
 	Images map[string]string // recipe to the image that replaces it
-	Store  string            // folder of all runs
-	Binary string            // lockcheck itself
-	// Version of lockcheck and its command line, for the record.
-	Version string
-	Command []string
+	Machine
 	// Parameters are put down in the history as they were given.
 	Parameters map[string]string
 }

@@ -2,7 +2,6 @@ package harness
 
 import (
 	"bytes"
-	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -348,13 +347,7 @@ func (c Control) apply(s nemesis.Schedule) nemesis.Schedule {
 	return s
 }
 
-// Reproduce runs a reproduction in one of its forms, on a machine described by
-// the rest of the options, and says why the result is not the expected one, "" if
-// it is.
-func Reproduce(ctx context.Context, r Reproduction, form Form, machine Options, interrupt <-chan struct{}, progress Progress) (Outcome, string, error) {
-	e, err := r.experiment(reproPrefix, form)
-	if err != nil {
-		return Outcome{}, "", err
-	}
-	return e.Run(ctx, machine, interrupt, progress)
+// Experiment is the reproduction in one of its forms.
+func (r Reproduction) Experiment(form Form) (Experiment, error) {
+	return r.experiment(reproPrefix, form)
 }

@@ -19,11 +19,11 @@ func TestVariants(t *testing.T) {
 			continue
 		}
 		t.Run(info.Name, func(t *testing.T) {
-			missing := &test{Options: Options{Lock: info.Name, Binary: filepath.Join(t.TempDir(), "lockcheck")}, info: info}
+			missing := &test{Options: Options{Lock: info.Name, Machine: Machine{Binary: filepath.Join(t.TempDir(), "lockcheck")}}, info: info}
 			if err := missing.checkVariant(); err == nil || !strings.Contains(err.Error(), "make variants") {
 				t.Errorf("without the build: %v", err)
 			}
-			there := &test{Options: Options{Lock: info.Name, Binary: binary}, info: info}
+			there := &test{Options: Options{Lock: info.Name, Machine: Machine{Binary: binary}}, info: info}
 			if err := there.checkVariant(); err != nil {
 				t.Errorf("with the build: %v", err)
 			}

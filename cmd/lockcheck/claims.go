@@ -26,7 +26,7 @@ func claimsCommand(s *system) *cobra.Command {
 
 // claimsFlags choose experiments.
 type claimsFlags struct {
-	machine  harness.Options
+	machine  harness.Machine
 	only     string
 	missing  bool
 	parallel int
@@ -38,7 +38,8 @@ func claimsRunCommand(s *system) *cobra.Command {
 		Use: "run", Short: "run the experiments that the claims rest on",
 		Long: `Run the experiments that the claims rest on, and compare each run with what is
 expected of it. The exit code is 0 only if all were as expected; the table shows
-what they say of the claims. Where a figure is measured nothing else runs.`,
+what they say of the claims. What a claim measures is measured with nothing else
+beside it.`,
 		Example: `  lockcheck claims run
   lockcheck claims run --only 'redlock|zookeeper'
   lockcheck claims run --missing
@@ -87,69 +88,38 @@ func (s *system) claimsTable(store, links string) error {
 }
 
 func (s *system) runClaims(ctx context.Context, f claimsFlags) error {
-	plan, err := f.plan()
+	series, err := f.series()
 	if err != nil {
 		return err
 	}
-	if err := s.machine(&f.machine); err != nil {
-		return err
-	}
-	ctx, interrupt, release := s.interruptible(ctx)
-	defer release()
-	progress := s.progress()
-	ran, unexpected := 0, 0
-	interrupted, err := plan.Run(ctx, claims.Machine{Options: f.machine, Parallel: f.parallel, Progress: progress}, interrupt, func(r claims.Ran) {
-		ran++
-		if r.Missed != "" || r.Err != nil {
-			unexpected++
-		}
-		progress.Done()
-		s.tellRan(r)
-	})
-	progress.Done()
-	switch {
-	case interrupted:
-		return errors.Join(err, &exitError{code: exitInterrupted})
-	case err != nil:
-		return err
-	case unexpected > 0:
-		return &exitError{code: exitViolation, err: fmt.Errorf("%d of %d runs were not as expected", unexpected, ran)}
-	}
-	return nil
+	return s.runSeries(ctx, series)
 }
 
-// plan is what the flags choose.
-func (f claimsFlags) plan() (claims.Plan, error) {
+// series is what the flags choose.
+func (f claimsFlags) series() (harness.Series, error) {
+	var none harness.Series
 	if f.parallel < 1 {
-		return claims.Plan{}, &harness.UsageError{Err: errors.New("--parallel must be at least 1")}
+		return none, &harness.UsageError{Err: errors.New("--parallel must be at least 1")}
 	}
 	only, err := regexp.Compile(f.only)
 	if err != nil {
-		return claims.Plan{}, &harness.UsageError{Err: fmt.Errorf("--only: %w", err)}
+		return none, &harness.UsageError{Err: fmt.Errorf("--only: %w", err)}
 	}
 	all, err := claims.Claims()
 	if err != nil {
-		return claims.Plan{}, err
+		return none, err
 	}
-	plan, err := claims.PlanOf(all, only)
-	if err == nil && len(plan.Experiments) == 0 {
-		err = &harness.UsageError{Err: fmt.Errorf("--only %s: nothing matches", f.only)}
+	series, err := claims.Experiments(all, only)
+	if err != nil {
+		return none, err
 	}
-	if _, there := os.Stat(f.machine.Store); err != nil || !f.missing || there != nil {
-		return plan, err
+	if len(series.Experiments) == 0 {
+		return none, &harness.UsageError{Err: fmt.Errorf("--only %s: nothing matches", f.only)}
+	}
+	series.Machine, series.Parallel = f.machine, f.parallel
+	if _, err := os.Stat(f.machine.Store); !f.missing || errors.Is(err, os.ErrNotExist) {
+		return series, nil
 	}
 	runs, err := harness.StoredRuns(f.machine.Store)
-	return plan.Without(runs), err
-}
-
-// tellRan says in a line what came of a run.
-func (s *system) tellRan(r claims.Ran) {
-	if r.Outcome.History == nil {
-		fmt.Fprintf(s.stderr, "lockcheck: %s could not be run: %v\n", r.Name, r.Err)
-		return
-	}
-	if r.Err != nil {
-		fmt.Fprintf(s.stderr, "lockcheck: %s: %v\n", r.Name, r.Err)
-	}
-	fmt.Fprintln(s.stdout, ranLine(r.Name, r.Took, r.Missed, r.Outcome.Results.Sentence))
+	return series.Without(runs), err
 }

@@ -151,7 +151,7 @@ func (s *system) compare(cmd *cobra.Command, f *compareFlags) error {
 		return err
 	}
 	machine := compare.Machine{Parallel: f.parallel}
-	if err := s.machine(&machine.Options); err != nil {
+	if err := s.machine(&machine.Machine); err != nil {
 		return err
 	}
 	ctx, interrupt, release := s.interruptible(cmd.Context())
@@ -179,10 +179,16 @@ func (s *system) showComparison(folder *compare.Folder, failed error) error {
 		s.tellGitHub(c),
 	)
 	fmt.Fprintf(s.stdout, "folder  %s\npage    %s\n", folder.Path, filepath.Join(folder.Path, compare.HTMLFile))
-	if failed != nil {
-		return errors.Join(failed, err)
+	return concluded(comparisonCode(c), failed, err)
+}
+
+// concluded is how a comparison ends that came to a code, after an error that ended it early,
+// or with one of its reports. A violation stands, whatever failed after it.
+func concluded(code int, failed, err error) error {
+	if failed == nil || code == exitViolation && exitCode(failed) == exitBroken {
+		return alsoFailed(codeOnly(code), errors.Join(failed, err))
 	}
-	return alsoFailed(codeOnly(comparisonCode(c)), err)
+	return errors.Join(failed, err)
 }
 
 // comparisonCode is the exit code of a comparison. A part that there was nothing to do for

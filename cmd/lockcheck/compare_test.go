@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,5 +96,30 @@ func TestCompareUsage(t *testing.T) {
 		{[]string{"merge", "--out", whole}, "name the folders"},
 	} {
 		s.want(s.run(c.args...), exitUsage, "", c.stderr)
+	}
+}
+
+// TestConcluded: what fails beside a comparison does not hide that it was violated, nor
+// that it was interrupted.
+func TestConcluded(t *testing.T) {
+	broken, interrupted := errors.New("not all could be removed"), &exitError{code: exitInterrupted}
+	for _, c := range []struct {
+		name        string
+		code        int
+		failed, err error
+		want        int
+	}{
+		{"valid", exitOK, nil, nil, exitOK},
+		{"violated", exitViolation, nil, nil, exitViolation},
+		{"valid, and not all removed", exitOK, broken, nil, exitBroken},
+		{"violated, and not all removed", exitViolation, broken, nil, exitViolation},
+		{"undecided, for it could not go on", exitUndecided, broken, nil, exitBroken},
+		{"violated, and interrupted", exitViolation, interrupted, nil, exitInterrupted},
+		{"valid, and a report not written", exitOK, nil, broken, exitBroken},
+		{"violated, and a report not written", exitViolation, nil, broken, exitViolation},
+	} {
+		if got := exitCode(concluded(c.code, c.failed, c.err)); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
 	}
 }

@@ -136,7 +136,7 @@ func TestCount(t *testing.T) {
 // TestMoreTelling: of several runs the exit code that says most is that of all, in
 // whatever order they came.
 func TestMoreTelling(t *testing.T) {
-	order := []int{exitOK, exitBroken, exitUndecided, exitViolation, exitInterrupted}
+	order := []int{exitOK, exitBroken, exitUndecided, exitViolation, exitInterrupted, exitUsage}
 	for i, less := range order {
 		for _, more := range order[i:] {
 			for _, pair := range [][2]int{{less, more}, {more, less}} {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"time"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +25,7 @@ func findingsCommand(s *system) *cobra.Command {
 
 // findingsFlags choose experiments.
 type findingsFlags struct {
-	machine harness.Options
+	machine harness.Machine
 	only    string
 	times   int
 }
@@ -69,68 +69,69 @@ func findingsTableCommand(s *system) *cobra.Command {
 
 func (s *system) runFindings(ctx context.Context, f findingsFlags) error {
 	chosen, err := regexp.Compile(f.only)
-	if err != nil {
+	switch {
+	case err != nil:
 		return &harness.UsageError{Err: fmt.Errorf("--only: %w", err)}
+	case f.times < 1:
+		return &harness.UsageError{Err: fmt.Errorf("--times %d: at least one run has to be made", f.times)}
 	}
 	all, err := harness.Experiments()
 	if err != nil {
 		return err
 	}
-	if err := s.machine(&f.machine); err != nil {
+	series := harness.Series{Machine: f.machine, Parallel: 1}
+	for _, e := range all {
+		if chosen.MatchString(e.Name) {
+			series.Experiments = append(series.Experiments, slices.Repeat([]harness.Experiment{e}, f.times)...)
+		}
+	}
+	if len(series.Experiments) == 0 {
+		return &harness.UsageError{Err: fmt.Errorf("--only %s: nothing matches", f.only)}
+	}
+	return s.runSeries(ctx, series)
+}
+
+// runSeries runs experiments and says in a line what came of each.
+func (s *system) runSeries(ctx context.Context, series harness.Series) error {
+	if err := s.machine(&series.Machine); err != nil {
 		return err
 	}
 	ctx, interrupt, release := s.interruptible(ctx)
 	defer release()
+	progress := s.progress()
 	ran, unexpected := 0, 0
-	for _, e := range all {
-		if !chosen.MatchString(e.Name) {
-			continue
+	series.Progress, series.Tell = progress, func(r harness.Ran) {
+		ran++
+		if r.Unexpected() {
+			unexpected++
 		}
-		for range f.times {
-			as, err := s.runExperiment(ctx, e, f.machine, interrupt)
-			var code *exitError
-			switch {
-			case errors.As(err, &code) && code.code == exitInterrupted:
-				return err
-			case err != nil: // of this run alone
-				fmt.Fprintf(s.stderr, "lockcheck: %v\n", err)
-			}
-			ran++
-			if !as || err != nil {
-				unexpected++
-			}
-		}
+		progress.Done()
+		s.tellRan(r)
 	}
+	interrupted, err := series.Run(ctx, interrupt)
+	progress.Done()
 	switch {
-	case ran == 0:
-		return &harness.UsageError{Err: fmt.Errorf("--only %s: nothing matches", f.only)}
+	case interrupted:
+		return errors.Join(err, &exitError{code: exitInterrupted})
+	case err != nil:
+		return err
 	case unexpected > 0:
 		return &exitError{code: exitViolation, err: fmt.Errorf("%d of %d runs were not as expected", unexpected, ran)}
 	}
 	return nil
 }
 
-// runExperiment runs an experiment once and says in a line what came of it.
-func (s *system) runExperiment(ctx context.Context, e harness.Experiment, machine harness.Options, interrupt <-chan struct{}) (as bool, err error) {
-	progress := s.progress()
-	began := time.Now()
-	outcome, missed, err := e.Run(ctx, machine, interrupt, progress)
-	progress.Done()
-	switch {
-	case outcome.History == nil:
-		return false, errors.Join(fmt.Errorf("%s could not be run", e.Name), err)
-	case outcome.Interrupted:
-		return false, &exitError{code: exitInterrupted}
+func (s *system) tellRan(r harness.Ran) {
+	if r.Outcome.History == nil {
+		fmt.Fprintf(s.stderr, "lockcheck: %s could not be run: %v\n", r.Name, r.Err)
+		return
 	}
-	fmt.Fprintln(s.stdout, ranLine(e.Name, time.Since(began), missed, outcome.Results.Sentence))
-	return missed == "", err
-}
-
-// ranLine says what came of an experiment.
-func ranLine(name string, took time.Duration, missed, sentence string) string {
+	if r.Err != nil {
+		fmt.Fprintf(s.stderr, "lockcheck: %s: %v\n", r.Name, r.Err)
+	}
 	judged := "as expected"
-	if missed != "" {
-		judged = "NOT as expected: " + missed
+	if r.Missed != "" {
+		judged = "NOT as expected: " + r.Missed
 	}
-	return fmt.Sprintf("%-45s %4.0fs  %s: %s", name, took.Seconds(), judged, sentence)
+	fmt.Fprintf(s.stdout, "%-45s %4.0fs  %s: %s\n", r.Name, r.Took.Seconds(), judged, r.Outcome.Results.Sentence)
 }

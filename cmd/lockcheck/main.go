@@ -1,5 +1,5 @@
-// Command lockcheck tests distributed locks under faults. Its files hold one
-// command each: flags, wiring and exit codes, nothing else.
+// Command lockcheck tests distributed locks under faults. Its files hold the
+// commands: flags, wiring and exit codes, nothing else.
 package main
 
 import (

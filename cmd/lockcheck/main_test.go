@@ -129,6 +129,8 @@ func TestUsage(t *testing.T) {
 		{[]string{"test", "--schedule", filepath.Join(t.TempDir(), "missing.yaml")}, "missing.yaml"},
 		{[]string{"test", "--schedule", good, "--nemesis", "clock"}, "--schedule and --nemesis exclude each other"},
 		{[]string{"test", "--time-limit", "1s"}, "--time-limit 1s"},
+		{[]string{"test", "--lock", "redlok", "--test-count", "2"}, `unknown lock "redlok"`},
+		{[]string{"findings", "run", "--times", "0"}, "--times 0"},
 		{[]string{"repro"}, "--list"},
 		{[]string{"repro", "moon-landing"}, `unknown reproduction "moon-landing" (there are `},
 		{[]string{"repro", "redlock-clock-jmp"}, `did you mean "redlock-clock-jump"?`},

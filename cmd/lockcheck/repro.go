@@ -13,7 +13,7 @@ import (
 func reproCommand(s *system) *cobra.Command {
 	var list bool
 	var form harness.Form
-	machine := harness.Options{}
+	var machine harness.Machine
 	cmd := &cobra.Command{
 		Use:   "repro NAME",
 		Short: "reproduce a published finding, or run its control",
@@ -61,7 +61,7 @@ func (s *system) listReproductions() error {
 	return s.printItems(items)
 }
 
-func (s *system) reproduce(ctx context.Context, name string, form harness.Form, machine harness.Options) error {
+func (s *system) reproduce(ctx context.Context, name string, form harness.Form, machine harness.Machine) error {
 	r, err := harness.ReproductionByName(name)
 	if err != nil {
 		return err
@@ -69,19 +69,21 @@ func (s *system) reproduce(ctx context.Context, name string, form harness.Form, 
 	if err := s.machine(&machine); err != nil {
 		return err
 	}
+	e, err := r.Experiment(form)
+	if err != nil {
+		return err
+	}
 	ctx, interrupt, release := s.interruptible(ctx)
 	defer release()
 	progress := s.progress()
 	progress.Step("%s", r.Claim)
 	progress.Step("source: %s", r.Source)
-	outcome, missed, err := harness.Reproduce(ctx, r, form, machine, interrupt, progress)
+	outcome, missed, err := e.Run(ctx, machine, interrupt, progress)
 	progress.Done()
 	if outcome.History == nil {
 		return err
 	}
-	if reportErr := s.report(outcome.Judgement); reportErr != nil {
-		return reportErr
-	}
+	err = errors.Join(err, s.report(outcome.Judgement))
 	return alsoFailed(s.conclude(r, form.Control, outcome, missed), err)
 }
 

@@ -104,7 +104,7 @@ func (s *system) test(cmd *cobra.Command, f *testFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := s.machine(&o); err != nil {
+	if err := s.machine(&o.Machine); err != nil {
 		return err
 	}
 	switch {
@@ -129,6 +129,9 @@ func (s *system) testMany(ctx context.Context, o harness.Options, count int, exp
 		outcome, err := s.runTest(ctx, o)
 		if outcome.History == nil { // a violation found before stands
 			worst = moreTelling(worst, err)
+			if len(all) == 0 {
+				return worst
+			}
 			break
 		}
 		outcome.Results.Holds = nil // of many runs they would be many
@@ -147,10 +150,10 @@ func (s *system) testMany(ctx context.Context, o harness.Options, count int, exp
 	return errors.Join(worst, reports.Pooled(s.stdout, checker.PoolOf(all), reports.TerminalOptions{Width: s.width, Color: s.color(s.terminal)}))
 }
 
-// moreTelling returns the error with the exit code that says more: an interruption, a
-// violation, undecided, broken.
+// moreTelling returns the error with the exit code that says more: a test that makes no
+// sense, an interruption, a violation, undecided, broken.
 func moreTelling(a, b error) error {
-	order := []int{exitOK, exitBroken, exitUndecided, exitViolation, exitInterrupted}
+	order := []int{exitOK, exitBroken, exitUndecided, exitViolation, exitInterrupted, exitUsage}
 	if slices.Index(order, exitCode(b)) > slices.Index(order, exitCode(a)) {
 		return b
 	}
@@ -213,13 +216,13 @@ func readSchedule(path string) (nemesis.Schedule, error) {
 	return schedule, nil
 }
 
-// machine fills in what options need of this machine.
-func (s *system) machine(o *harness.Options) error {
+// machine fills in which lockcheck this is.
+func (s *system) machine(m *harness.Machine) error {
 	binary, err := s.binary()
 	if err != nil {
 		return err
 	}
-	o.Binary, o.Version, o.Command = binary, version(), append([]string{"lockcheck"}, s.args...)
+	m.Binary, m.Version, m.Command = binary, version(), append([]string{"lockcheck"}, s.args...)
 	return nil
 }
 
@@ -244,6 +247,8 @@ func alsoFailed(verdict, err error) error {
 		return verdict
 	case verdict == nil:
 		return err
+	case verdict.Error() != "":
+		err = errors.Join(verdict, err)
 	}
 	return &exitError{code: exitCode(verdict), err: err}
 }

@@ -33,11 +33,11 @@ func TestClaims(t *testing.T) {
 	if len(all) != howMany {
 		t.Errorf("%d claims, want %d", len(all), howMany)
 	}
-	plan, err := PlanOf(all, everything)
+	series, err := Experiments(all, everything)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range plan.Experiments {
+	for _, e := range series.Experiments {
 		if _, err := harness.OutlineOf(e.Options); err != nil {
 			t.Errorf("%s: %v", e.Name, err)
 		}
@@ -47,7 +47,7 @@ func TestClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range own {
-		if !slices.ContainsFunc(plan.Experiments, func(p harness.Experiment) bool { return p.Name == e.Name }) {
+		if !slices.ContainsFunc(series.Experiments, func(p harness.Experiment) bool { return p.Name == e.Name }) {
 			t.Errorf("no claim rests on %s", e.Name)
 		}
 		name := strings.TrimSuffix(strings.TrimPrefix(e.Name, prefix), "/control")
@@ -200,31 +200,31 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestPlan: each experiment is run once, what is measured last and alone.
-func TestPlan(t *testing.T) {
+// TestExperiments: each experiment is run once, what is measured last and alone.
+func TestExperiments(t *testing.T) {
 	all, err := Claims()
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := PlanOf(all, everything)
+	series, err := Experiments(all, everything)
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen, alone := make(map[string]bool), false
-	for _, e := range plan.Experiments {
+	for _, e := range series.Experiments {
 		if seen[e.Name] {
 			t.Errorf("%s is run twice", e.Name)
 		}
 		seen[e.Name] = true
-		if alone && plan.seats(e, 2) == 1 {
+		if alone && !series.Alone[e.Name] {
 			t.Errorf("%s waits for what runs alone", e.Name)
 		}
-		alone = plan.seats(e, 2) == 2
+		alone = series.Alone[e.Name]
 	}
 	if !alone || !seen["claim/cas-rare/control"] {
 		t.Error("nothing runs alone, or what something is compared with is not run")
 	}
-	some, err := PlanOf(all, regexp.MustCompile("^claim/wakes-5$"))
+	some, err := Experiments(all, regexp.MustCompile("^claim/wakes-5$"))
 	if err != nil || len(some.Experiments) != 1 {
 		t.Errorf("chosen by name: %+v, %v", some.Experiments, err)
 	}
@@ -247,10 +247,13 @@ func TestRun(t *testing.T) {
 	}
 	known := expecting(checker.Valid)
 	store := t.TempDir()
-	machine := Machine{Options: harness.Options{Binary: clustertest.Binary(t), Store: store}, Parallel: 2, Progress: harness.Silent{}}
-	var told []Ran
-	plan := Plan{Experiments: []harness.Experiment{known["claim/x"], known["claim/x"]}}
-	interrupted, err := plan.Run(t.Context(), machine, nil, func(r Ran) { told = append(told, r) })
+	var told []harness.Ran
+	series := harness.Series{
+		Experiments: []harness.Experiment{known["claim/x"], known["claim/x"]},
+		Machine:     harness.Machine{Binary: clustertest.Binary(t), Store: store}, Parallel: 2, Progress: harness.Silent{},
+		Tell: func(r harness.Ran) { told = append(told, r) },
+	}
+	interrupted, err := series.Run(t.Context(), nil)
 	if interrupted || err != nil || len(told) != 2 {
 		t.Fatalf("%v, %v: %+v", interrupted, err, told)
 	}
@@ -274,7 +277,8 @@ func TestRun(t *testing.T) {
 	}
 	stop := make(chan struct{})
 	close(stop)
-	interrupted, err = plan.Run(t.Context(), machine, stop, func(r Ran) { t.Errorf("told of %+v", r) })
+	series.Tell = func(r harness.Ran) { t.Errorf("told of %+v", r) }
+	interrupted, err = series.Run(t.Context(), stop)
 	if !interrupted || err != nil {
 		t.Errorf("stopped before it began: %v, %v", interrupted, err)
 	}

@@ -33,7 +33,7 @@ func Judge(all []Claim, runs map[string][]harness.StoredRun) ([]reports.Claim, e
 	return judged, nil
 }
 
-// judge is what evidence is judged by.
+// judge holds claims against the stored runs of known experiments.
 type judge struct {
 	known map[string]harness.Experiment
 	runs  map[string][]harness.StoredRun
@@ -91,8 +91,8 @@ func (j judge) evidence(e Evidence) reports.ClaimEvidence {
 	return judged
 }
 
-// measurement also says for which side it speaks; one without data speaks for none, and
-// is told on that of the claim.
+// measurement also says for which side it speaks. One without data speaks for none: it is
+// listed under For, and leaves the claim open.
 func (j judge) measurement(m Measurement) (all []reports.ClaimEvidence, speaksFor bool) {
 	e, pool := j.stored(m.Run.Name, nil)
 	e.Shows = m.Shows
@@ -111,7 +111,7 @@ func (j judge) compared(m Measurement, e reports.ClaimEvidence, pool checker.Poo
 	other, than := j.stored(m.Than.Name, nil)
 	other.Shows = "What it is compared with."
 	f, _ := checker.FigureByName(m.More)
-	value := func(e *reports.ClaimEvidence, p checker.Pool) (value float64) {
+	measured := func(e *reports.ClaimEvidence, p checker.Pool) float64 {
 		value, known := f.Of(p)
 		if !known {
 			e.Missed = cmp.Or(e.Missed, "no data for "+f.Name)
@@ -120,7 +120,7 @@ func (j judge) compared(m Measurement, e reports.ClaimEvidence, pool checker.Poo
 		}
 		return value
 	}
-	more := value(&e, pool) > value(&other, than)
+	more := measured(&e, pool) > measured(&other, than)
 	return []reports.ClaimEvidence{e, other}, more || !e.Shown() || !other.Shown()
 }
 

@@ -21,8 +21,7 @@ import (
 
 // Machine is what a comparison runs on.
 type Machine struct {
-	// Options that describe it: Binary, Version, Command.
-	Options harness.Options
+	harness.Machine // Store is that of the comparison
 	// Parallel is how many runs of the lightest kind are made side by side; 0 for as
 	// many as processors and memory allow.
 	Parallel int
@@ -51,11 +50,11 @@ func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) 
 	if err := f.mendLedger(); err != nil {
 		return false, err
 	}
-	if err := harness.MakeImagesOf(ctx, m.Options.Binary, tests, m.Progress); err != nil {
-		return false, err
+	if err := harness.MakeImagesOf(ctx, interrupt, m.Binary, tests, m.Progress); err != nil {
+		return closed(interrupt), err
 	}
 	w := &work{Folder: f, machine: m, interrupt: interrupt, began: time.Now(), total: len(todo)}
-	w.seats = seats(m.Parallel)
+	w.seats = seatsOfMachine(m.Parallel)
 	w.room = semaphore.NewWeighted(w.seats)
 	for _, p := range todo {
 		w.left.Add(int64(p.cost(w.seats)))
@@ -63,7 +62,7 @@ func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) 
 	stopped := make(chan struct{})
 	var reporting sync.WaitGroup
 	reporting.Go(func() { w.report(stopped) })
-	err = w.all(ctx, todo)
+	err = w.runAll(ctx, todo)
 	close(stopped)
 	reporting.Wait()
 	return w.interrupted.Load(), err
@@ -105,9 +104,9 @@ type work struct {
 	spent, running, left atomic.Int64
 }
 
-// all makes the runs side by side, as far as there are seats. After an error no more are
+// runAll makes the runs side by side, as far as there are seats. After an error no more are
 // begun.
-func (w *work) all(ctx context.Context, todo []planned) error {
+func (w *work) runAll(ctx context.Context, todo []planned) error {
 	group, going := errgroup.WithContext(ctx)
 	for _, p := range todo {
 		seats := p.seats(w.seats)
@@ -116,27 +115,34 @@ func (w *work) all(ctx context.Context, todo []planned) error {
 		}
 		group.Go(func() error {
 			defer w.room.Release(seats)
-			return w.one(ctx, p)
+			return w.run(ctx, p)
 		})
 	}
 	return errors.Join(group.Wait(), ctx.Err())
 }
 
 func (w *work) stopped() bool {
-	select {
-	case <-w.interrupt:
+	stopped := closed(w.interrupt)
+	if stopped {
 		w.interrupted.Store(true)
+	}
+	return stopped
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
 		return true
 	default:
 		return false
 	}
 }
 
-// one makes a run and puts it down.
-func (w *work) one(ctx context.Context, p planned) error {
+// run makes a run and puts it down.
+func (w *work) run(ctx context.Context, p planned) error {
 	o := p.outline.Options
-	o.Seed, o.Store = p.seed, w.file(runsFolder)
-	o.Binary, o.Version, o.Command = w.machine.Options.Binary, w.machine.Options.Version, w.machine.Options.Command
+	o.Seed, o.Machine = p.seed, w.machine.Machine
+	o.Store = w.file(runsFolder)
 	o.Parameters = map[string]string{"comparison": p.name()}
 	e := entry{Lock: p.Lock, Fault: p.Fault, Guard: p.Guard, Seed: p.seed, Began: time.Now()}
 	cost := int64(p.cost(w.seats))
@@ -184,7 +190,7 @@ func (w *work) say(n int64, p planned, outcome harness.Outcome, e entry) {
 
 func (p planned) name() string { return fmt.Sprintf("%s, seed %d", p.Cell, p.seed) }
 
-// around the time limit of a run its servers start and end.
+// startAndEnd is what servers take to start and end, around the time limit of a run.
 const startAndEnd = 5 * time.Second
 
 // cost is what a run takes of the seats of a machine.
@@ -237,8 +243,8 @@ const memoryPerSeat = 700 << 20
 // seatsPerProcessor: most of a run is waiting.
 const seatsPerProcessor = 2
 
-// seats is how many runs of the lightest kind a machine can carry.
-func seats(asked int) int64 {
+// seatsOfMachine is how many runs of the lightest kind a machine can carry.
+func seatsOfMachine(asked int) int64 {
 	if asked > 0 {
 		return int64(asked)
 	}

@@ -54,7 +54,7 @@ func (steps) Status(string, ...any)             {}
 
 func runAll(t *testing.T, f *Folder, interrupt <-chan struct{}) (interrupted bool) {
 	t.Helper()
-	machine := Machine{Options: harness.Options{Binary: clustertest.Binary(t)}, Parallel: 4, Progress: steps{t}}
+	machine := Machine{Machine: harness.Machine{Binary: clustertest.Binary(t)}, Parallel: 4, Progress: steps{t}}
 	interrupted, err := f.Run(t.Context(), machine, interrupt)
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func TestInterrupted(t *testing.T) {
 // is made again when the comparison goes on; one that could be is not.
 func TestFailedRunIsMadeAgain(t *testing.T) {
 	f := newFolder(t, suiteOf(t, "locks: [memory]\nfaults: [none]\nguards: [none, fence]\ntime-limit: 9s"), Shard{})
-	machine := Machine{Options: harness.Options{Binary: filepath.Join(t.TempDir(), "nothing")}, Progress: steps{t}}
+	machine := Machine{Machine: harness.Machine{Binary: filepath.Join(t.TempDir(), "nothing")}, Progress: steps{t}}
 	if _, err := f.Run(context.Background(), machine, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -45,8 +45,8 @@ type Suite struct {
 	Thresholds       Thresholds `yaml:"thresholds,omitempty"`
 }
 
-// Faults of the comparison that is made when none are named: what befalls those who
-// use a lock, and then its servers.
+// defaultFaults are those of the comparison that is made when none are named: what befalls the workers,
+// and then the servers.
 func defaultFaults() []string {
 	return []string{
 		"none", "pause:holder", "partition:holder", "kill:holder",
@@ -192,7 +192,8 @@ func (c Cell) outline(s Suite) (harness.Outline, error) {
 	return outline, nil
 }
 
-// LackError says that a guard needs what the lock does not have.
+// LackError says what a lock does not have that a cell needs: a token for its guard, or a
+// lease of that length.
 type LackError struct{ Lock, What string }
 
 func (e *LackError) Error() string { return "the lock " + e.What }

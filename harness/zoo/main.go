@@ -70,12 +70,15 @@ func (z *zoo) run(out io.Writer, only string, correct, wrong int) (err error) {
 		if a.guilty == "" {
 			n = correct
 		}
-		t := z.all(a, n)
+		t := z.runAll(a, n)
 		tallies = append(tallies, t)
 		if t.asExpected+t.undecided < t.runs || t.asExpected == 0 {
 			bad++
 		}
 		fmt.Fprintf(os.Stderr, "%-20s %s %s\n", a.name, t, strings.Join(t.words, "; "))
+	}
+	if len(tallies) == 0 {
+		return fmt.Errorf("-only %s: there is no such variant", only)
 	}
 	table(out, tallies)
 	if bad > 0 {
@@ -103,8 +106,8 @@ func (t *tally) String() string {
 	return text
 }
 
-// all runs a variant with so many seeds.
-func (z *zoo) all(a animal, n int) *tally {
+// runAll runs a variant with so many seeds.
+func (z *zoo) runAll(a animal, n int) *tally {
 	t := &tally{animal: a, runs: n}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -173,7 +176,7 @@ func (z *zoo) options(a animal, seed uint64) harness.Options {
 		Nemesis: cmp.Or(a.faults, "pause:holder,kill:holder,delay-write"), Interval: 800 * time.Millisecond,
 		TimeLimit: 15 * time.Second, Concurrency: 8, MinOps: 8,
 		TTL: cmp.Or(a.ttl, 400*time.Millisecond), Section: section, Renew: a.renew, Seed: seed,
-		Store: z.store, Binary: z.binary, Command: []string{"zoo"},
+		Machine: harness.Machine{Store: z.store, Binary: z.binary, Command: []string{"zoo"}},
 	}
 }
 
