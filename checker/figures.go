@@ -81,7 +81,7 @@ func latencies() []Figure {
 		for _, q := range []struct {
 			suffix, summary string
 			share           float64
-		}{{"_p50", "median ", 0.5}, {"_p99", "99 % of ", 0.99}} {
+		}{{"_p50", "median ", 0.5}, {"_p99", "99th percentile of the ", 0.99}} {
 			all = append(all, Figure{Name: l.name + q.suffix, Summary: q.summary + l.summary, Unit: Duration, of: func(p Pool) (float64, bool) {
 				endless := int64(0)
 				if l.endless != nil {

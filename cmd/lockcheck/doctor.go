@@ -31,8 +31,9 @@ func doctorCommand(s *system) *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
 		Short: "tell what works on this machine and what is missing",
-		Long: `Look at what lockcheck needs. The exit code is 0 if every lock can be tested
-here, 3 if something is missing.`,
+		Long: `Look at what lockcheck needs: a Docker engine that answers, a static binary,
+images of servers. The exit code is 0 if all of that is there or can be made, 3
+if not. What containers may do and the kernel can, only a run tells.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return s.untilInterrupted(cmd.Context(), func(ctx context.Context) error {
