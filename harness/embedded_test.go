@@ -24,7 +24,7 @@ func options(t *testing.T, change func(*Options)) Options {
 	t.Helper()
 	o := Options{
 		Lock: "memory", Workload: "set", Guard: "none", Nemesis: "pause", Interval: time.Second,
-		TimeLimit: 8 * time.Second, Concurrency: 5, TTL: 500 * time.Millisecond, Section: DefaultSection,
+		TimeLimit: 8 * time.Second, Concurrency: 5, TTL: 500 * time.Millisecond, Section: DefaultSection(),
 		MinOps: 5, Seed: 1, Machine: Machine{Store: t.TempDir(), Binary: clustertest.Binary(t), Version: "test"},
 	}
 	if change != nil {

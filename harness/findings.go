@@ -20,20 +20,10 @@ import (
 type Experiment struct {
 	Name    string // unique, as in "lock/redis/paused" or "repro/redis-orphan/control"
 	Subject string // the lock or the reproduction
-	Setting Setting
+	Setting reports.Setting
 	Options Options
 	Expect  Expectation
 }
-
-// Setting says what is done to the subject of an experiment.
-type Setting string
-
-const (
-	Faultless  Setting = "faultless"
-	Paused     Setting = "paused"
-	Finding    Setting = "finding"
-	Controlled Setting = "control"
-)
 
 // experimentParameter is the parameter of a run that names its experiment.
 const experimentParameter = "experiment"
@@ -78,18 +68,18 @@ func (r Reproduction) experiments(prefix string) ([]Experiment, error) {
 
 func (r Reproduction) experiment(prefix string, form Form) (Experiment, error) {
 	o, err := r.Options(form)
-	e := Experiment{Name: prefix + r.Name, Subject: r.Name, Setting: Finding, Options: o, Expect: r.Expect}
+	e := Experiment{Name: prefix + r.Name, Subject: r.Name, Setting: reports.SettingFinding, Options: o, Expect: r.Expect}
 	if form.Fast {
 		e.Name += "/fast"
 	}
 	if form.Control && err == nil {
-		e.Name, e.Setting, e.Expect = e.Name+"/control", Controlled, r.Control.Expect
+		e.Name, e.Setting, e.Expect = e.Name+"/control", reports.SettingControl, r.Control.Expect
 	}
 	return e, err
 }
 
 func faultless(lock clients.Info) Experiment {
-	e := lockExperiment(lock, Faultless)
+	e := lockExperiment(lock, reports.SettingFaultless)
 	e.Options.Nemesis, e.Options.TimeLimit, e.Options.MinOps = "none", 30*time.Second, enoughUpdates
 	e.Expect.Verdict = checker.Valid
 	if lock.Unsafe {
@@ -101,7 +91,7 @@ func faultless(lock clients.Info) Experiment {
 // paused stops holders beyond the lease. That harms every lock that ends by itself,
 // and none that ends only with its holder.
 func paused(lock clients.Info) Experiment {
-	e := lockExperiment(lock, Paused)
+	e := lockExperiment(lock, reports.SettingPaused)
 	e.Options.Nemesis, e.Options.MinOps = "pause", DefaultMinOps
 	e.Expect = Expectation{Verdict: checker.Violation, Violated: []checker.Property{checker.MutualExclusion}, Earlier: "paused"}
 	switch {
@@ -113,12 +103,12 @@ func paused(lock clients.Info) Experiment {
 	return e
 }
 
-func lockExperiment(lock clients.Info, setting Setting) Experiment {
+func lockExperiment(lock clients.Info, setting reports.Setting) Experiment {
 	return Experiment{
 		Name: "lock/" + lock.Name + "/" + string(setting), Subject: lock.Name, Setting: setting,
 		Options: Options{
 			Lock: lock.Name, Workload: "set", Guard: "none", Concurrency: DefaultConcurrency,
-			Section: DefaultSection, Interval: DefaultInterval, Seed: 1,
+			Section: DefaultSection(), Interval: DefaultInterval, Seed: 1,
 		},
 	}
 }
@@ -166,7 +156,7 @@ func Observations(store string) ([]reports.Observed, error) {
 	var all []reports.Observed
 	for _, e := range experiments {
 		o := reports.Observed{
-			Subject: e.Subject, Setting: string(e.Setting), Lock: e.Options.Lock, Expected: e.Expect.String(),
+			Subject: e.Subject, Setting: e.Setting, Lock: e.Options.Lock, Expected: e.Expect.String(),
 		}
 		for _, run := range runs[e.Name] {
 			missed := e.Missed(run.Results)

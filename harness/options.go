@@ -80,18 +80,20 @@ type WorkerOptions struct {
 
 // Defaults of a test.
 const (
-	DefaultTimeLimit   = 20 * time.Second
+	defaultTimeLimit   = 20 * time.Second
 	DefaultConcurrency = 5
 	DefaultInterval    = 3 * time.Second
 	DefaultMinOps      = 20
-	DefaultWait        = 5 * time.Second
-	// DefaultRotate is how many updates are made under one name of the lock.
+	defaultWait        = 5 * time.Second
+	// defaultRotate is how many updates are made under one name of the lock.
 	// With fresh names the history of each stays short, and is checked fast.
-	DefaultRotate = 40
+	defaultRotate = 40
 )
 
 // DefaultSection is the time that workers spend in their critical section.
-var DefaultSection = workloads.Range{Min: 20 * time.Millisecond, Max: 60 * time.Millisecond}
+func DefaultSection() workloads.Range {
+	return workloads.Range{Min: 20 * time.Millisecond, Max: 60 * time.Millisecond}
+}
 
 // UsageError says that what was asked for makes no sense.
 type UsageError struct{ Err error }
@@ -142,7 +144,7 @@ func prepare(o Options) (*test, error) {
 	// to see it.
 	t.quiet = t.effective + t.info.Slack + checker.LivenessGrace + 500*time.Millisecond
 	if t.TimeLimit == 0 {
-		t.TimeLimit = max(DefaultTimeLimit, 3*t.quiet)
+		t.TimeLimit = max(defaultTimeLimit, 3*t.quiet)
 	}
 	if err := t.plan(); err != nil {
 		return nil, err
@@ -235,7 +237,7 @@ func (t *test) fillIn() {
 		t.TTL = t.info.TTL
 	}
 	if t.Wait == 0 && t.info.Queues {
-		t.Wait = DefaultWait
+		t.Wait = defaultWait
 	}
 	if t.LockDelay == 0 {
 		t.LockDelay = t.info.LockDelay
@@ -354,14 +356,14 @@ func (t *test) nemesisName() string {
 	return "none"
 }
 
-// UnknownNameError is the error for a name that does not exist.
-type UnknownNameError struct {
+// unknownNameError is the error for a name that does not exist.
+type unknownNameError struct {
 	What, Name string
 	Nearest    string // "" if none is near
 	Known      []string
 }
 
-func (e *UnknownNameError) Error() string {
+func (e *unknownNameError) Error() string {
 	text := fmt.Sprintf("unknown %s %q", e.What, e.Name)
 	if e.Nearest != "" {
 		return fmt.Sprintf("%s; did you mean %q?", text, e.Nearest)
@@ -370,7 +372,7 @@ func (e *UnknownNameError) Error() string {
 }
 
 func unknown(what, name string, known []string) error {
-	return &UsageError{Err: &UnknownNameError{What: what, Name: name, Nearest: nearest(name, known), Known: known}}
+	return &UsageError{Err: &unknownNameError{What: what, Name: name, Nearest: nearest(name, known), Known: known}}
 }
 
 // nearest finds the known name with the smallest edit distance, if that is

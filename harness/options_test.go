@@ -13,7 +13,7 @@ import (
 func asked(change func(*Options)) Options {
 	o := Options{
 		Lock: "redis", Workload: "set", Guard: "none", Nemesis: "pause", Interval: DefaultInterval,
-		TimeLimit: DefaultTimeLimit, Concurrency: DefaultConcurrency, Section: DefaultSection, MinOps: DefaultMinOps,
+		TimeLimit: defaultTimeLimit, Concurrency: DefaultConcurrency, Section: DefaultSection(), MinOps: DefaultMinOps,
 	}
 	if change != nil {
 		change(&o)
@@ -70,7 +70,7 @@ func TestPrepare(t *testing.T) {
 		{"property", func(o *Options) { o.Require = []string{"fencing-order"} }, ""},
 		{"unknown property", func(o *Options) { o.Require = []string{"fencing-order", "beauty"} }, "--require beauty"},
 		{"too short for its quiet time", func(o *Options) { o.TimeLimit = 2 * time.Second }, "--time-limit 2s: this lock needs "},
-		{"longer lease, longer quiet time", func(o *Options) { o.TTL = DefaultTimeLimit }, "--time-limit 20s: this lock needs "},
+		{"longer lease, longer quiet time", func(o *Options) { o.TTL = defaultTimeLimit }, "--time-limit 20s: this lock needs "},
 		{"no interval", func(o *Options) { o.Interval = 0 }, "--nemesis-interval"},
 		{"schedule", schedule(nemesis.Step{Fault: "pause", For: nemesis.Span{Leases: 1}}), ""},
 		{"schedule of an unknown fault", schedule(nemesis.Step{Fault: "rain", For: nemesis.Span{Leases: 1}}), `unknown fault "rain"`},

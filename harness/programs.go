@@ -40,7 +40,7 @@ func (r *run) startObserver(ctx context.Context) (err error) {
 
 func (r *run) startResource(ctx context.Context) (err error) {
 	config := workloads.ResourceConfig{
-		Socket: r.socket(), Guard: r.guard(), Rotate: DefaultRotate,
+		Socket: r.socket(), Guard: r.guard(), Rotate: defaultRotate,
 		CountReads: r.workload.Update == nil,
 	}
 	reaches := r.guard() == workloads.Ask || r.guard() == workloads.Database

@@ -15,7 +15,7 @@ import (
 // Observed is what was seen of one experiment, beside what was expected.
 type Observed struct {
 	Subject  string // a lock or a reproduction
-	Setting  string // "faultless", "paused", "finding" or "control"
+	Setting  Setting
 	Lock     string
 	Expected string // in words
 	Runs     []ObservedRun
@@ -28,12 +28,15 @@ type ObservedRun struct {
 	Missed     string // what was not as expected
 }
 
-// Settings of experiments, as they are grouped in tables.
+// Setting says what is done to the subject of an experiment.
+type Setting string
+
+// Settings: those of a lock, and those of a reproduction.
 const (
-	settingFaultless = "faultless"
-	settingPaused    = "paused"
-	settingFinding   = "finding"
-	settingControl   = "control"
+	SettingFaultless Setting = "faultless"
+	SettingPaused    Setting = "paused"
+	SettingFinding   Setting = "finding"
+	SettingControl   Setting = "control"
 )
 
 // findingsPreface says how the tables came to be and what their columns are.
@@ -48,11 +51,11 @@ exactly as expected, out of three. Updates and overlaps are medians, with their 
 // locks, and one of reproductions with their controls.
 func FindingsTable(w io.Writer, all []Observed) error {
 	var text strings.Builder
-	pairs := make(map[string]map[string]Observed)
+	pairs := make(map[string]map[Setting]Observed)
 	var subjects []string
 	for _, o := range all {
 		if pairs[o.Subject] == nil {
-			pairs[o.Subject] = make(map[string]Observed)
+			pairs[o.Subject] = make(map[Setting]Observed)
 			subjects = append(subjects, o.Subject)
 		}
 		pairs[o.Subject][o.Setting] = o
@@ -62,16 +65,16 @@ func FindingsTable(w io.Writer, all []Observed) error {
 	text.WriteString("| lock | versions | without faults | updates | holders stopped | overlaps of a stopped holder | lost |\n")
 	text.WriteString("| --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, subject := range subjects {
-		if calm, is := pairs[subject][settingFaultless]; is {
-			text.WriteString(lockRow(calm, pairs[subject][settingPaused]))
+		if calm, is := pairs[subject][SettingFaultless]; is {
+			text.WriteString(lockRow(calm, pairs[subject][SettingPaused]))
 		}
 	}
 	text.WriteString("\n## Reproductions\n\n")
 	text.WriteString("| finding | lock | expected | observed | control: expected | observed | time |\n")
 	text.WriteString("| --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, subject := range subjects {
-		if finding, is := pairs[subject][settingFinding]; is {
-			text.WriteString(reproductionRow(finding, pairs[subject][settingControl]))
+		if finding, is := pairs[subject][SettingFinding]; is {
+			text.WriteString(reproductionRow(finding, pairs[subject][SettingControl]))
 		}
 	}
 	_, err := io.WriteString(w, text.String())

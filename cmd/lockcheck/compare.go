@@ -30,7 +30,7 @@ type compareFlags struct {
 }
 
 func compareCommand(s *system) *cobra.Command {
-	f := &compareFlags{section: section(harness.DefaultSection)}
+	f := &compareFlags{section: section(harness.DefaultSection())}
 	cmd := &cobra.Command{
 		Use:   "compare",
 		Short: "put locks side by side: locks × faults × guards",

@@ -45,7 +45,7 @@ func (s *section) Set(text string) error {
 func (s *section) Type() string { return "range" }
 
 func testCommand(s *system) *cobra.Command {
-	f := &testFlags{section: section(harness.DefaultSection)}
+	f := &testFlags{section: section(harness.DefaultSection())}
 	cmd := &cobra.Command{
 		Use:   "test",
 		Short: "run one test: a lock, a workload, faults, a verdict",

@@ -22,10 +22,10 @@ const (
 	suiteFile    = "suite.yaml"
 	ledgerFile   = "ledger.jsonl"
 	runsFolder   = "runs"
-	JSONFile     = harness.ComparisonDataFile
+	jsonFile     = harness.ComparisonDataFile
 	HTMLFile     = harness.ComparisonFile
-	MarkdownFile = "comparison.md"
-	JUnitFile    = "junit.xml"
+	markdownFile = "comparison.md"
+	junitFile    = "junit.xml"
 )
 
 // Folder is a comparison on disk.

@@ -91,8 +91,8 @@ func (f *Folder) compared(cell Cell) (reports.ComparedCell, error) {
 func (f *Folder) WriteReports(c reports.Comparison) error {
 	var errs []error
 	for name, write := range map[string]func(io.Writer, reports.Comparison) error{
-		JSONFile: reports.ComparisonJSON, HTMLFile: reports.ComparisonHTML,
-		MarkdownFile: reports.ComparisonMarkdown, JUnitFile: reports.ComparisonJUnit,
+		jsonFile: reports.ComparisonJSON, HTMLFile: reports.ComparisonHTML,
+		markdownFile: reports.ComparisonMarkdown, junitFile: reports.ComparisonJUnit,
 	} {
 		errs = append(errs, harness.WriteFile(f.Path, name, func(w io.Writer) error { return write(w, c) }))
 	}

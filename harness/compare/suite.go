@@ -71,7 +71,7 @@ func DefaultSuite() Suite {
 	return Suite{
 		Locks: defaultLocks(), Faults: defaultFaults(), Guards: []string{"none", string(workloads.Fence)},
 		Seeds: Seeds{1}, Workload: "set", Concurrency: harness.DefaultConcurrency,
-		Section: Section(harness.DefaultSection), Interval: Duration(harness.DefaultInterval), MinOps: harness.DefaultMinOps,
+		Section: Section(harness.DefaultSection()), Interval: Duration(harness.DefaultInterval), MinOps: harness.DefaultMinOps,
 	}
 }
 
@@ -165,13 +165,13 @@ const (
 	around     = 4 * time.Second
 )
 
-// outline says what a run of the cell will be. Its error is a *LackError or a
+// outline says what a run of the cell will be. Its error is a *lackError or a
 // *nemesis.UnavailableError where the cell must stay empty.
 func (c Cell) outline(s Suite) (harness.Outline, error) {
 	o := c.options(s)
 	info, known := clients.ByName(o.Lock)
 	if lacks := workloads.Guard(c.Guard).Lacks(info); known && lacks != "" {
-		return harness.Outline{}, &LackError{Lock: o.Lock, What: lacks}
+		return harness.Outline{}, &lackError{Lock: o.Lock, What: lacks}
 	}
 	if known && info.TTL == 0 {
 		o.TTL = 0 // the suite's is for those that have a lease
@@ -182,7 +182,7 @@ func (c Cell) outline(s Suite) (harness.Outline, error) {
 	outline, err := harness.OutlineOf(o)
 	var usage *harness.UsageError
 	if errors.As(err, &usage) && known && o.TTL != 0 && (o.TTL < info.MinTTL || info.MaxTTL != 0 && o.TTL > info.MaxTTL) {
-		return outline, &LackError{Lock: o.Lock, What: "cannot have a lease of " + o.TTL.String()}
+		return outline, &lackError{Lock: o.Lock, What: "cannot have a lease of " + o.TTL.String()}
 	}
 	if err != nil || o.TimeLimit > 0 {
 		return outline, err
@@ -192,15 +192,15 @@ func (c Cell) outline(s Suite) (harness.Outline, error) {
 	return outline, nil
 }
 
-// LackError says what a lock does not have that a cell needs: a token for its guard, or a
+// lackError says what a lock does not have that a cell needs: a token for its guard, or a
 // lease of that length.
-type LackError struct{ Lock, What string }
+type lackError struct{ Lock, What string }
 
-func (e *LackError) Error() string { return "the lock " + e.What }
+func (e *lackError) Error() string { return "the lock " + e.What }
 
 // unavailable returns why a cell must stay empty, "" if the error is of another kind.
 func unavailable(err error) string {
-	var lack *LackError
+	var lack *lackError
 	var fault *nemesis.UnavailableError
 	switch {
 	case errors.As(err, &lack):
