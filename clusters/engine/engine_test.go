@@ -279,6 +279,38 @@ func TestRemoveRun(t *testing.T) {
 	})
 }
 
+// TestVolumeInUse: a volume that a container of somebody else holds is not taken for
+// removed, and goes once nobody holds it. What else the run has left goes at once.
+func TestVolumeInUse(t *testing.T) {
+	docker := clustertest.Engine(t)
+	image := importBinary(t, docker)
+	id, labels := testRun(t, docker)
+	other, otherLabels := testRun(t, docker)
+	if err := docker.CreateVolume(t.Context(), id, labels); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := docker.CreateNetwork(t.Context(), id, labels); err != nil {
+		t.Fatal(err)
+	}
+	start(t, docker, engine.Spec{
+		Name: other, Image: image.Ref, Labels: otherLabels, Command: []string{"agent"},
+		Network: "none", Volumes: map[string]string{id: "/held"},
+	})
+	n, err := docker.RemoveRun(t.Context(), id)
+	if n != 1 || err == nil || !strings.Contains(err.Error(), "volume "+id+" is in use: stop the container") {
+		t.Errorf("removed %d, %v: want the network only, and why", n, err)
+	}
+	if n, err := docker.RemoveRun(t.Context(), other); n != 1 || err != nil {
+		t.Fatalf("removed %d, %v: want the container that holds it", n, err)
+	}
+	if n, err := docker.RemoveRun(t.Context(), id); n != 1 || err != nil {
+		t.Errorf("removed %d, %v: want the volume", n, err)
+	}
+	if left(t, docker, id) {
+		t.Error("the run is still there")
+	}
+}
+
 // TestNetworks: two runs at once get networks that do not overlap.
 func TestNetworks(t *testing.T) {
 	docker := clustertest.Engine(t)
