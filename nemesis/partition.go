@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -97,7 +98,7 @@ func randomPartition(rng *rand.Rand, _ Environment, step *Step) {
 
 func (p *partition) Apply(ctx context.Context) (agent.Moment, error) {
 	from, to, possible := p.probe()
-	p.open = possible && from.Host.Dial(ctx, to.Address, probeTimeout) == nil
+	p.open = possible && p.try(ctx, from, to) == nil
 	return eachNode(p.targets, func(node *clusters.Node) (agent.Moment, error) {
 		return node.Host.Cut(ctx, agent.Cut{ID: p.id, Peers: p.addresses(node), Deaf: p.deaf})
 	})
@@ -147,7 +148,29 @@ func (p *partition) healNode(ctx context.Context, node *clusters.Node) (agent.Mo
 // probeTimeout is how long a connection may take before it counts as cut off.
 const probeTimeout = 300 * time.Millisecond
 
-// Prove shows that a connection across the cut, which could be made before it,
+// closedPort is one that nobody serves (tcpmux, RFC 1078). A refusal costs one
+// packet each way and leaves nothing open, of which later packets would look as if
+// others than us had met the rules.
+const closedPort = "1"
+
+// try makes an attempt of our own to connect across the cut. Where the answer is what
+// gets lost it goes to a port that nobody serves: a server would repeat its answer for
+// a minute, long after we have counted what is ours.
+func (p *partition) try(ctx context.Context, from, to *clusters.Node) error {
+	if !p.deaf {
+		return from.Host.Dial(ctx, to.Address, probeTimeout)
+	}
+	_, err := from.Host.Answer(ctx, net.JoinHostPort(to.IP, closedPort), probeTimeout)
+	return err
+}
+
+// across chooses a target and a peer of it.
+func (p *partition) across() (from, to *clusters.Node) {
+	from = p.targets[0] // who has at least one
+	return from, p.cuts[from][0]
+}
+
+// Prove shows that an attempt to connect across the cut, which was answered before it,
 // gets no answer any more.
 func (p *partition) Prove(ctx context.Context) (string, error) {
 	evidence, err := p.rules(ctx)
@@ -155,7 +178,7 @@ func (p *partition) Prove(ctx context.Context) (string, error) {
 		return evidence, err
 	}
 	from, to, _ := p.probe()
-	err = from.Host.Dial(ctx, to.Address, probeTimeout)
+	err = p.try(ctx, from, to)
 	switch {
 	case err == nil:
 		return "", fmt.Errorf("%s still reaches %s", from.Name, to.Name)
@@ -200,8 +223,12 @@ func (p *partition) rules(ctx context.Context) (string, error) {
 	return "rules in place", nil
 }
 
-// probe chooses a pair of nodes across the cut of which one serves a port.
+// probe chooses a pair of nodes across the cut, of which one serves a port if it needs one.
 func (p *partition) probe() (from, to *clusters.Node, possible bool) {
+	if p.deaf {
+		from, to = p.across()
+		return from, to, true
+	}
 	for _, target := range p.targets {
 		for _, peer := range p.cuts[target] {
 			switch {
@@ -243,11 +270,13 @@ func (p *partition) ProveHealed(ctx context.Context) (string, error) {
 		return "rules gone", nil
 	}
 	return poll(ctx, func(ctx context.Context) (string, error) {
-		// The refusal of a server that is dead has come across, too.
-		if err := from.Host.Dial(ctx, to.Address, probeTimeout); errors.Is(err, agent.ErrRefused) {
+		switch err := p.try(ctx, from, to); {
+		case errors.Is(err, agent.ErrRefused): // a dead server's refusal has come across, too
 			return fmt.Sprintf("rules gone, %s is refused by %s", from.Name, to.Name), nil
-		} else if err != nil {
+		case err != nil:
 			return "", fmt.Errorf("%s: %w", from.Name, err)
+		case p.deaf:
+			return fmt.Sprintf("rules gone, %s is answered by %s", from.Name, to.Name), nil
 		}
 		return fmt.Sprintf("rules gone, %s connects to %s", from.Name, to.Name), nil
 	})

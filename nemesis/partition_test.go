@@ -174,3 +174,38 @@ func TestPartitionAddresses(t *testing.T) {
 		t.Error("a cut from nobody is accepted")
 	}
 }
+
+// TestOneWayMet: a target that nobody talks to has met no cut, however often the kernels
+// repeat what was left of our own probe; one that somebody talks to has.
+func TestOneWayMet(t *testing.T) {
+	spec, _ := clusters.ByName("redis")
+	m := newMatrix(t, spec)
+	for _, c := range []struct {
+		name string
+		busy bool
+	}{{"idle", false}, {"busy", true}} {
+		t.Run(c.name, func(t *testing.T) {
+			d := &diary{t: t}
+			d.on = func(f history.Fault) {
+				if !c.busy || f.Stage != history.Proven {
+					return
+				}
+				if err := m.env.Workers[0].Host.Dial(t.Context(), m.env.Servers[0].Address, probeTimeout); !errors.Is(err, agent.ErrNoAnswer) {
+					t.Errorf("who is cut off gets %v", err)
+				}
+			}
+			// Longer than it takes until an answer is repeated.
+			step := Step{ID: "p", Fault: history.OneWay, Target: "w1", For: Span{Plus: 2*retransmission + 500*time.Millisecond}}
+			d.nemesis(m.env, step).Run(bounded(t), plenty)
+			if f := d.stage("p", history.Proven); f.Evidence != "w1 cannot connect to n1" {
+				t.Errorf("proven by %q: %v", f.Evidence, d.order())
+			}
+			if f := d.stage("p", history.ProvenHealed); f.Evidence != "rules gone, w1 is answered by n1" {
+				t.Errorf("healed by %q", f.Evidence)
+			}
+			if f := d.stage("p", history.Healed); f.Dropped == nil || (*f.Dropped > 0) != c.busy {
+				t.Errorf("%+v has met the cut", f)
+			}
+		})
+	}
+}
