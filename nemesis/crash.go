@@ -69,7 +69,7 @@ func (c *crash) Heal(ctx context.Context) (Healing, error) {
 	}
 	started, err := c.kill.Heal(ctx)
 	// The packets that met nobody were no longer answered either.
-	return Healing{Moment: agent.Moment{From: cmp.Or(healing.From, started.From), To: started.To}}, err
+	return Healing{Moment: agent.Moment{From: cmp.Or(healing.From, started.From), To: max(healing.To, started.To)}}, err
 }
 
 func (c *crash) ProveHealed(ctx context.Context) (string, error) {

@@ -2,7 +2,6 @@ package nemesis
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -370,11 +369,7 @@ const (
 
 func (n *Nemesis) heal(ctx context.Context, fault Fault, report history.Fault) {
 	ctx = context.WithoutCancel(ctx)
-	var healing Healing
-	err := errors.New("not tried")
-	for attempt := 0; err != nil && attempt < healAttempts; attempt++ {
-		healing, err = healOnce(ctx, fault)
-	}
+	healing, err := persistently(ctx, fault)
 	if err != nil {
 		n.report(report, history.Unhealed, err.Error())
 		return
@@ -392,6 +387,25 @@ func (n *Nemesis) heal(ctx context.Context, fault Fault, report history.Fault) {
 		evidence += "; the journal could not be closed: " + err.Error()
 	}
 	n.report(report, history.ProvenHealed, evidence)
+}
+
+// persistently heals in several attempts if need be. An attempt that failed may have
+// healed all the same, so that with the first one it ends to be certain that the fault
+// is in force.
+func persistently(ctx context.Context, fault Fault) (healing Healing, err error) {
+	began := history.Now()
+	for attempt := range healAttempts {
+		to := healing.To
+		healing, err = healOnce(ctx, fault)
+		healing.To = max(healing.To, to)
+		if attempt > 0 {
+			healing.From = began
+		}
+		if err == nil {
+			break
+		}
+	}
+	return healing, err
 }
 
 func healOnce(ctx context.Context, fault Fault) (Healing, error) {
