@@ -1,6 +1,7 @@
 package nemesis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,10 @@ type partition struct {
 	// open: a connection across the cut could be made before it.
 	open   bool
 	healed map[*clusters.Node]bool
+	// doubt has the nodes on which an attempt to heal has failed: what the cut had met
+	// there is unknown if it is gone all the same.
+	doubt   map[*clusters.Node]bool
+	unknown bool
 }
 
 func partitionKind() Kind {
@@ -69,6 +74,7 @@ func cutBy(env Environment, order Order) *partition {
 		// Where every node is a target, as in a ring, some may be cut off from nobody.
 		targets: slices.DeleteFunc(slices.Clone(order.Targets), func(n *clusters.Node) bool { return len(order.Cuts[n]) == 0 }),
 		healed:  make(map[*clusters.Node]bool),
+		doubt:   make(map[*clusters.Node]bool),
 	}
 }
 
@@ -127,22 +133,35 @@ func (p *partition) Heal(ctx context.Context) (Healing, error) {
 		}
 		p.healed[node] = true
 		p.dropped += dropped
-		if moment.From == 0 {
-			moment.From = m.From
-		}
-		moment.To = m.To
+		moment = agent.Moment{From: cmp.Or(moment.From, m.From), To: max(moment.To, m.To)}
 	}
-	dropped := p.dropped - p.probed
-	return Healing{Moment: moment, Dropped: &dropped}, nil
+	return Healing{Moment: moment, Dropped: p.others()}, nil
 }
 
-// healNode heals a node if there is anything to heal: the cut may have failed.
+// others is how many packets that are not ours have met the cut; nil if that is not
+// known.
+func (p *partition) others() *int64 {
+	if p.unknown {
+		return nil
+	}
+	dropped := p.dropped - p.probed
+	return &dropped
+}
+
+// healNode heals a node if there is anything to heal: the cut may have failed, or an
+// attempt to heal it have succeeded without a word.
 func (p *partition) healNode(ctx context.Context, node *clusters.Node) (agent.Moment, int64, error) {
 	cuts, err := node.Host.Cuts(ctx)
-	if err != nil || !slices.Contains(cuts, p.id) {
+	if err != nil {
 		return agent.Moment{}, 0, err
 	}
-	return node.Host.Heal(ctx, p.id)
+	if !slices.Contains(cuts, p.id) {
+		p.unknown = p.unknown || p.doubt[node]
+		return agent.Moment{}, 0, nil
+	}
+	moment, dropped, err := node.Host.Heal(ctx, p.id)
+	p.doubt[node] = err != nil
+	return moment, dropped, err
 }
 
 // probeTimeout is how long a connection may take before it counts as cut off.

@@ -25,6 +25,7 @@ type wire struct {
 	deaf    bool                // keeps the table, but cuts nothing
 	fails   int                 // how many attempts to heal will fail
 	refuses bool                // cuts
+	mute    bool                // heals, and says that it could not
 }
 
 func (w *wire) Cut(_ context.Context, cut agent.Cut) (agent.Moment, error) {
@@ -44,6 +45,9 @@ func (w *wire) Heal(_ context.Context, id string) (agent.Moment, int64, error) {
 		return agent.Moment{}, 0, errNotToday
 	}
 	delete(w.cuts, id)
+	if w.mute {
+		return agent.Moment{}, 0, errNotToday
+	}
 	return agent.Moment{From: history.Now(), To: history.Now()}, w.dropped, nil
 }
 
@@ -122,6 +126,12 @@ func TestPartition(t *testing.T) {
 			at:    history.ProvenHealed, evidence: "rules gone, w1 connects to n1", dropped: 4,
 		},
 		{
+			name: "healed without a word", target: "w1,w2",
+			spoil: func(w map[string]*wire) { w["w2"].mute = true },
+			want:  append([]string{"applied p", "proven p"}, healed...),
+			at:    history.ProvenHealed, evidence: "rules gone, w1 connects to n1", dropped: -1,
+		},
+		{
 			name: "half of it fails", target: "w1,w2", from: "n1",
 			spoil: func(w map[string]*wire) { w["w2"].refuses = true },
 			want:  append([]string{"applied p", "unproven p"}, healed...),
@@ -154,6 +164,9 @@ func TestPartition(t *testing.T) {
 			f := d.stage("p", history.Healed)
 			if c.dropped >= 0 && (f.Dropped == nil || *f.Dropped != c.dropped) || c.dropped < 0 && f.Dropped != nil {
 				t.Errorf("dropped %v, want %d", f.Dropped, c.dropped)
+			}
+			if c.dropped >= 0 && f.To < f.From {
+				t.Errorf("healed in [%d, %d]", f.From, f.To)
 			}
 		})
 	}
