@@ -236,9 +236,9 @@ type suffers struct {
 }
 
 // obstacle says why a fault cannot be inflicted on its targets at the moment: of
-// two that do the same the first to heal would heal both, and a process that is
-// dead can neither be stopped nor asked for its clock. Faults of the network are
-// independent of all others.
+// two that do the same the first to heal would heal both, a process that is dead can
+// neither be stopped nor asked for its clock, and one that is stopped cannot be asked
+// either. Faults of the network are independent of all others.
 func (n *Nemesis) obstacle(order Order) error {
 	does := func(harm history.Harm) bool { return history.Does(order.Step.Fault, harm) }
 	harms := exclusive(order.Step.Fault)
@@ -254,7 +254,9 @@ func (n *Nemesis) obstacle(order Order) error {
 			return fmt.Errorf("%s is dead at the moment", target.Name)
 		case does(history.Ends) && under(history.Stops):
 			return fmt.Errorf("%s is stopped and could not be continued", target.Name)
-		case does(history.Ends) && under(history.Steps):
+		case does(history.Steps) && under(history.Stops):
+			return fmt.Errorf("%s is stopped and could not be asked for its clock", target.Name)
+		case (does(history.Ends) || does(history.Stops)) && under(history.Steps):
 			return fmt.Errorf("%s could not be asked for its clock", target.Name)
 		}
 	}
