@@ -107,6 +107,28 @@ func TestKillSpares(t *testing.T) {
 	}
 }
 
+// TestKillSparesTogether: kills that begin at the same moment spare as many as those that
+// come one after the other.
+func TestKillSparesTogether(t *testing.T) {
+	for workers, killed := range map[int]int{3: 1, 4: 2} {
+		n := (&diary{t: t}).nemesis(sleepers(t, workers))
+		n.busy, n.gone = make(map[suffers]bool), make(map[string]bool)
+		kills := 0
+		for _, name := range []string{"w1", "w2"} {
+			// Prepared, and not yet taken for dead: so far two lanes can get side by side.
+			switch _, _, err := n.prepare(Step{Fault: "kill", Target: name}, name, entry{}, nil); {
+			case err == nil:
+				kills++
+			case !errors.Is(err, errTooFewWorkers):
+				t.Errorf("%s of %d: %v", name, workers, err)
+			}
+		}
+		if kills != killed {
+			t.Errorf("%d of %d workers are killed, want %d", kills, workers, killed)
+		}
+	}
+}
+
 // reborn is a server that can be started again; it fails to so often first.
 type reborn struct {
 	*clusters.Node

@@ -283,15 +283,19 @@ func (n *Nemesis) occupy(order Order, suffering bool) {
 	}
 }
 
-// enough says whether a kill leaves enough workers alive.
+// enough says whether a kill leaves enough workers alive, beside those that another
+// fault is about to kill.
 func (n *Nemesis) enough(targets []*clusters.Node) error {
-	left, victims := len(n.Environment.Workers)-len(n.gone), 0
-	for _, target := range targets {
-		if !n.Environment.server(target) {
+	left, victims := 0, 0
+	for _, worker := range n.Environment.Workers {
+		switch {
+		case slices.Contains(targets, worker):
 			victims++
+		case !n.gone[worker.Name] && !n.busy[suffers{worker.Name, history.Ends}]:
+			left++
 		}
 	}
-	if victims > 0 && left-victims < minWorkers {
+	if victims > 0 && left < minWorkers {
 		return errTooFewWorkers
 	}
 	return nil
