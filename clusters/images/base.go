@@ -32,24 +32,27 @@ const pullTimeout = 2 * time.Minute
 // that can be pulled, else one made with debootstrap.
 func (m Maker) base(ctx context.Context, s suite) (engine.Image, error) {
 	own := namespace + "base:" + s.name
-	for _, ref := range []string{s.image, own} {
-		if found, ok, err := m.Engine.Image(ctx, ref); err != nil || ok {
-			return found, err
+	look := func() (found engine.Image, ok bool, err error) {
+		for _, ref := range []string{s.image, own} {
+			if found, ok, err = m.Engine.Image(ctx, ref); err != nil || ok {
+				break
+			}
 		}
+		return found, ok, err
 	}
-	ref := s.image
-	if err := m.pull(ctx, s.image); err != nil {
-		m.Progress("%s cannot be pulled; making a base image with debootstrap (once, about half a minute)", s.image)
-		if bootstrapErr := m.bootstrap(ctx, s, own); bootstrapErr != nil {
-			return engine.Image{}, fmt.Errorf("no base image: pull: %w; debootstrap: %w", err, bootstrapErr)
-		}
-		ref = own
+	return m.made(ctx, "base-"+s.name, look, func() error { return m.makeBase(ctx, s, own) })
+}
+
+func (m Maker) makeBase(ctx context.Context, s suite, own string) error {
+	err := m.pull(ctx, s.image)
+	if err == nil {
+		return nil
 	}
-	found, ok, err := m.Engine.Image(ctx, ref)
-	if err == nil && !ok {
-		err = fmt.Errorf("image %s: made, but not there", ref)
+	m.Progress("%s cannot be pulled; making a base image with debootstrap (once, about half a minute)", s.image)
+	if bootstrapErr := m.bootstrap(ctx, s, own); bootstrapErr != nil {
+		return fmt.Errorf("no base image: pull: %w; debootstrap: %w", err, bootstrapErr)
 	}
-	return found, err
+	return nil
 }
 
 func (m Maker) pull(ctx context.Context, ref string) error {
@@ -82,7 +85,7 @@ func (m Maker) bootstrap(ctx context.Context, s suite, ref string) (err error) {
 	if err := m.runGroup(command); err != nil {
 		return err
 	}
-	// Another run may have been faster: a second base would be another image, and
+	// Another user may have been faster: a second base would be another image, and
 	// with it all that stand on it.
 	if _, there, err := m.Engine.Image(ctx, ref); err != nil || there {
 		return err

@@ -148,18 +148,14 @@ func (m Maker) EnsureSelf(ctx context.Context, binary string) (engine.Image, err
 // once makes an image unless there is one of the same content.
 func (m Maker) once(ctx context.Context, name string, content []byte, make func(ref string) error) (engine.Image, error) {
 	ref := fmt.Sprintf("%s%s:%.6x", namespace, name, sha256.Sum256(content))
-	found, ok, err := m.Engine.Image(ctx, ref)
-	if err != nil || ok {
-		return found, err
-	}
-	if err := make(ref); err != nil {
+	found, err := m.made(ctx, name,
+		func() (engine.Image, bool, error) { return m.Engine.Image(ctx, ref) },
+		func() error { return make(ref) },
+	)
+	if err != nil {
 		return engine.Image{}, fmt.Errorf("image %s: %w", ref, err)
 	}
-	found, ok, err = m.Engine.Image(ctx, ref)
-	if err == nil && !ok {
-		err = fmt.Errorf("image %s: made, but not there", ref)
-	}
-	return found, err
+	return found, nil
 }
 
 // selfKept is how long the image of a binary is left alone.
