@@ -31,7 +31,9 @@ const (
 )
 
 // docker is a cluster of containers. Each node is an agent that owns the
-// network and process namespaces, and the server or program within them.
+// network and process namespaces, and the server or program within them. They start
+// by the ID of their image: its name may be that of another one by then, and the ID is
+// what the history says.
 type docker struct {
 	request Request
 	engine  *engine.Engine
@@ -202,7 +204,7 @@ func (c *docker) startServer(ctx context.Context, node *Node) error {
 	}
 	command, env := withClock(node, driverOf(c.image), node.Server.Command(c.place(node)), node.Server.ClockEnv)
 	server, err := c.engine.Start(ctx, engine.Spec{
-		Name: c.serverName(node.Name), Image: c.image.Ref, Labels: c.request.Labels,
+		Name: c.serverName(node.Name), Image: c.image.ID, Labels: c.request.Labels,
 		Entrypoint: command[:1], Command: command[1:],
 		Env:    env,
 		Within: c.name(node.Name), Volumes: c.volumes(),
@@ -237,7 +239,7 @@ func (c *docker) awaitServer(ctx context.Context, node *Node) error {
 // startAgent starts the agent of a node, which must have its address.
 func (c *docker) startAgent(ctx context.Context, node *Node, args ...string) error {
 	agentProcess, err := c.engine.Start(ctx, engine.Spec{
-		Name: c.name(node.Name), Image: c.self.Ref, Labels: c.request.Labels,
+		Name: c.name(node.Name), Image: c.self.ID, Labels: c.request.Labels,
 		Command: append([]string{"agent"}, args...),
 		Network: c.network.Name, IP: node.IP,
 		Sysctls:      node.Server.Sysctls,
@@ -257,7 +259,7 @@ func (c *docker) Start(ctx context.Context, p Program) (*Node, error) {
 		return nil, err
 	}
 	spec := engine.Spec{
-		Name: c.name(p.Name), Image: image.Ref, Command: p.Args, Labels: c.request.Labels,
+		Name: c.name(p.Name), Image: image.ID, Command: p.Args, Labels: c.request.Labels,
 		Network: "none", Volumes: c.volumes(), Attach: true,
 	}
 	if p.Networked {
