@@ -311,23 +311,37 @@ func TestVolumeInUse(t *testing.T) {
 	}
 }
 
-// TestNetworks: two runs at once get networks that do not overlap.
+// TestNetworks: many runs at once get networks that do not overlap, even if all of them
+// begin to look at the same place.
 func TestNetworks(t *testing.T) {
 	docker := clustertest.Engine(t)
-	networks := make([]engine.Network, 2)
+	names := make([]string, 12)
+	for i, n := 0, 0; i < len(names); n++ {
+		if name := fmt.Sprintf("test-%d-%d", os.Getpid(), n); i == 0 || engine.FirstSubnet(name) == engine.FirstSubnet(names[0]) {
+			names[i] = name
+			i++
+		}
+	}
+	_, labels := testRun(t, docker)
+	networks, errs := make([]engine.Network, len(names)), make([]error, len(names))
 	var all sync.WaitGroup
-	for i := range networks {
-		id, labels := testRun(t, docker)
-		all.Go(func() {
-			var err error
-			if networks[i], err = docker.CreateNetwork(t.Context(), id, labels); err != nil {
-				t.Error(err)
-			}
-		})
+	for i, name := range names {
+		all.Go(func() { networks[i], errs[i] = docker.CreateNetwork(t.Context(), name, labels) })
 	}
 	all.Wait()
-	if networks[0].Subnet.Overlaps(networks[1].Subnet) {
-		t.Errorf("%s and %s overlap", networks[0].Subnet, networks[1].Subnet)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	for i, one := range networks {
+		for _, other := range networks[:i] {
+			if one.Subnet.Overlaps(other.Subnet) {
+				t.Errorf("%s and %s overlap", one.Subnet, other.Subnet)
+			}
+		}
+	}
+	// Another subnet would not help here.
+	if made, err := docker.CreateNetwork(t.Context(), names[0], labels); err == nil || !strings.Contains(err.Error(), "already exists") {
+		t.Errorf("the same name again: %+v, %v", made, err)
 	}
 }
 
