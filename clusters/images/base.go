@@ -82,6 +82,7 @@ func (m Maker) bootstrap(ctx context.Context, s suite, ref string) (err error) {
 	if mirror := os.Getenv("DEBIAN_MIRROR"); mirror != "" {
 		command.Args = append(command.Args, mirror)
 	}
+	ownMounts(command)
 	if err := m.runGroup(command); err != nil {
 		return err
 	}
@@ -93,9 +94,18 @@ func (m Maker) bootstrap(ctx context.Context, s suite, ref string) (err error) {
 	return m.importRoot(ctx, root, ref)
 }
 
+// ownMounts lets what a command mounts go with its processes, even if they are killed:
+// to remove its folder would reach into what is mounted there. It takes root.
+func ownMounts(command *exec.Cmd) {
+	command.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+}
+
 // runGroup runs a command that starts many others, all of which must end with it.
 func (m Maker) runGroup(command *exec.Cmd) error {
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if command.SysProcAttr == nil {
+		command.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	command.SysProcAttr.Setpgid = true
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	output := &lines{each: m.status}
 	command.Stdout, command.Stderr = output, output

@@ -8,11 +8,13 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"text/template"
 
@@ -475,5 +477,31 @@ func TestAlone(t *testing.T) {
 	}
 	if err := maker.alone(t.Context(), "x", nothing); err != nil || told != 1 {
 		t.Errorf("free again: %v, told %d times", err, told)
+	}
+}
+
+// TestOwnMounts: of a command that is killed no mount is left in its folder; of one whose
+// mounts are not its own there is.
+func TestOwnMounts(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	for _, own := range []bool{true, false} {
+		folder := t.TempDir()
+		ctx, cancel := context.WithCancel(t.Context())
+		// The line comes when it is mounted.
+		command := exec.CommandContext(ctx, "sh", "-c", `mount -t tmpfs none "$0" && echo mounted && sleep 600`, folder)
+		if own {
+			ownMounts(command)
+		}
+		mounted := false
+		maker := Maker{Status: func(string, ...any) { mounted = true; cancel() }}
+		if err := maker.runGroup(command); err == nil || !mounted {
+			t.Errorf("own %v: mounted %v, %v: want it mounted, and killed", own, mounted, err)
+		}
+		cancel()
+		if left := syscall.Unmount(folder, 0) == nil; left == own {
+			t.Errorf("own %v: a mount is left: %v", own, left)
+		}
 	}
 }
