@@ -306,11 +306,17 @@ func (c *docker) serverName(node string) string { return c.name(node) + "-main" 
 
 func (c *docker) volumes() map[string]string { return map[string]string{c.name(""): sharedFolder} }
 
-// logTail is how many lines of a server's log go with an error.
-const logTail = 10
+const (
+	// logTail is how many lines of a server's log go with an error.
+	logTail = 10
+	// logTimeout is how long they may take: the engine may be why the server is not ready.
+	logTimeout = 5 * time.Second
+)
 
 func (c *docker) withLog(ctx context.Context, err error, server string) error {
-	log, logErr := c.Log(context.WithoutCancel(ctx), server, logTail)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), logTimeout)
+	defer cancel()
+	log, logErr := c.Log(ctx, server, logTail)
 	if logErr != nil || log == "" {
 		return err
 	}
