@@ -60,8 +60,8 @@ func TestKillWorker(t *testing.T) {
 		t.Errorf("all workers are %v, want the living ones", f.Targets)
 	}
 	n.Environment.Watch.Observe(reads("w4", "w4-2")) // what it wrote last arrives late
-	if holder := n.Environment.Watch.holder(); holder != "" {
-		t.Errorf("the holder is %s, who is dead", holder)
+	if holders := n.Environment.Watch.insiders(); len(holders) > 0 {
+		t.Errorf("inside are %v, who are dead", holders)
 	}
 }
 

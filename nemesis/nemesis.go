@@ -200,11 +200,10 @@ func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.
 	if !known {
 		return order, nil, &UnknownKindError{Name: step.Fault}
 	}
-	holder := trigger.worker
-	if holder == "" {
-		holder = n.Environment.Watch.holder()
+	r := resolver{
+		env: n.Environment, gone: n.gone, rng: n.rng, leader: leader, can: n.can(step),
+		entered: trigger.worker, inside: n.Environment.Watch.insiders(),
 	}
-	r := resolver{env: n.Environment, gone: n.gone, rng: n.rng, holder: holder, leader: leader, can: n.can(step)}
 	var err error
 	if order.Targets, err = r.targets(step.Target); err != nil {
 		return order, nil, err
