@@ -20,7 +20,7 @@ var numbers = map[Signal]syscall.Signal{Stop: syscall.SIGSTOP, Continue: syscall
 
 // signalAll sends the signal to each process that list returns, again until a
 // pass finds no new one: a process may fork while the others are being stopped.
-func signalAll(signal Signal, list func() ([]int, error)) (Moment, error) {
+func signalAll(signal Signal, list func() ([]int, error), send func(pid int, number syscall.Signal) error) (Moment, error) {
 	number, known := numbers[signal]
 	if !known {
 		return Moment{}, fmt.Errorf("unknown signal %q", signal)
@@ -39,10 +39,10 @@ func signalAll(signal Signal, list func() ([]int, error)) (Moment, error) {
 			}
 			seen[pid] = true
 			news++
-			switch err := syscall.Kill(pid, number); {
+			switch err := send(pid, number); {
 			case err == nil:
 				sent++
-			case !errors.Is(err, syscall.ESRCH):
+			case !errors.Is(err, syscall.ESRCH) && !errors.Is(err, os.ErrProcessDone):
 				return moment, fmt.Errorf("signal %s to %d: %w", signal, pid, err)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -151,6 +152,28 @@ func TestSignalNobody(t *testing.T) {
 	if processes, err := local(dead).Processes(t.Context()); err != nil || len(processes) != 0 {
 		t.Errorf("a dead child is listed: %v, %v", processes, err)
 	}
+}
+
+// TestSignalChild: what is sent to a child itself reaches it, and after its end nobody,
+// even if its number is still listed: it may be that of another process.
+func TestSignalChild(t *testing.T) {
+	child, bystander := sleeper(t), sleeper(t)
+	host := local(bystander) // who has got the number, so to speak
+	host.Send = func(_ int, signal syscall.Signal) error { return child.Process.Signal(signal) }
+	if _, err := host.Signal(t.Context(), Stop); err != nil {
+		t.Fatal(err)
+	}
+	awaitStopped(t, local(child), 1, true)
+	_ = child.Process.Kill()
+	_ = child.Wait()
+	if _, err := host.Signal(t.Context(), Stop); err == nil || err.Error() != "no process to signal" {
+		t.Errorf("got %v", err)
+	}
+	awaitStopped(t, local(bystander), 1, false)
+	if _, err := local(bystander).Signal(t.Context(), Stop); err != nil {
+		t.Errorf("by its number: %v", err)
+	}
+	awaitStopped(t, local(bystander), 1, true)
 }
 
 // TestSignalNewcomers: what a process forks while the others are being stopped
