@@ -105,7 +105,7 @@ const (
 	// restartLimit is how long a server may take until it can serve again.
 	restartLimit = 30 * time.Second
 	// disturbedLimit is how long it may take where other faults can keep it from
-	// serving, of which it is then only asked that its process runs.
+	// serving; then its process need only run.
 	disturbedLimit = 5 * time.Second
 )
 

@@ -314,7 +314,7 @@ func (p *partition) involved() []*clusters.Node {
 	return nodes
 }
 
-// names joins the names of nodes.
+// names lists the names of nodes.
 func names(nodes []*clusters.Node) []string {
 	var list []string
 	for _, node := range nodes {

@@ -54,8 +54,9 @@ type Maker struct {
 	// be nil.
 	Progress func(format string, args ...any)
 	Status   func(format string, args ...any)
-	// Register and RegisterFolder are told the process and the folder that make a
-	// base image, which may outlive this process if it is killed. Either may be nil.
+	// Register and RegisterFolder are told the process and the folder that make a base
+	// image or build a Go program, which may outlive this process if it is killed. Either
+	// may be nil.
 	Register       func(pid int) error
 	RegisterFolder func(path string) error
 }
