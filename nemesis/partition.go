@@ -63,7 +63,7 @@ func oneWayKind() Kind {
 
 func newCut(env Environment, order Order) (*partition, error) {
 	if len(order.Peers) == 0 {
-		return nil, errors.New("there is nobody to be cut off from")
+		return nil, errors.New("there is nobody to be cut off from: name somebody else than the targets with from:")
 	}
 	return cutBy(env, order), nil
 }

@@ -65,7 +65,7 @@ func (m Maker) pull(ctx context.Context, ref string) error {
 // bootstrap makes a Debian system in a temporary folder and imports it.
 func (m Maker) bootstrap(ctx context.Context, s suite, ref string) (err error) {
 	if os.Geteuid() != 0 {
-		return errors.New("needs root; pull the image on another way, or run as root once")
+		return fmt.Errorf("needs root: run lockcheck images as root once, or load %s with docker load", s.image)
 	}
 	folder, err := m.temporaryFolder()
 	if err != nil {

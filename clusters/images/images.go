@@ -87,7 +87,7 @@ func (m Maker) Ensure(ctx context.Context, recipe string) (engine.Image, error) 
 	}
 	text, err := recipes.ReadFile(recipesFolder + "/" + recipe + dockerfileSuffix)
 	if err != nil {
-		return engine.Image{}, fmt.Errorf("image %s: no such recipe", recipe)
+		return engine.Image{}, fmt.Errorf("image %s: no such recipe; there are %s", recipe, strings.Join(Names(), ", "))
 	}
 	dockerfile, err := m.onBase(ctx, recipe, string(text))
 	if err != nil {

@@ -287,7 +287,7 @@ func TestEnsure(t *testing.T) {
 			t.Errorf("%q is filled in as %q", bad, got)
 		}
 	}
-	if _, err := maker.Ensure(t.Context(), "no such recipe"); err == nil || !strings.Contains(err.Error(), "no such recipe") {
+	if _, err := maker.Ensure(t.Context(), "no such recipe"); err == nil || !strings.Contains(err.Error(), "no such recipe; there are consul-") {
 		t.Errorf("got %v", err)
 	}
 	all, err := maker.EnsureAll(t.Context(), []string{"redis", "redis"})
