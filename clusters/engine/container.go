@@ -44,7 +44,6 @@ type Spec struct {
 
 // Container is a running container.
 type Container struct {
-	Name string
 	// Input, Output and Errors are its streams if it was attached. Input ends
 	// when it is closed.
 	Input  io.WriteCloser
@@ -78,7 +77,7 @@ func (e *Engine) Start(ctx context.Context, spec Spec) (*Container, error) {
 	if err != nil {
 		return nil, fmt.Errorf("container %s: %w", spec.Name, err)
 	}
-	started := &Container{Name: spec.Name}
+	started := new(Container)
 	if spec.Attach {
 		if err := e.attach(ctx, created.ID, started); err != nil {
 			return nil, fmt.Errorf("container %s: %w", spec.Name, err)

@@ -80,7 +80,7 @@ func await(t *testing.T, c *engine.Container) engine.Exit {
 	case exit := <-c.Exited:
 		return exit
 	case <-time.After(patience):
-		t.Fatalf("%s has not ended", c.Name)
+		t.Fatal("the container has not ended")
 		return engine.Exit{}
 	}
 }
@@ -111,15 +111,15 @@ func TestContainers(t *testing.T) {
 			{[]string{"--help"}, 0, "Usage"},
 			{[]string{"--no-such-flag"}, 64, "no-such-flag"},
 		} {
-			container := start(t, docker, spec(fmt.Sprint("exit", c.code), c.command...))
-			if exit := await(t, container); exit.Err != nil || exit.Code != c.code {
+			s := spec(fmt.Sprint("exit", c.code), c.command...)
+			if exit := await(t, start(t, docker, s)); exit.Err != nil || exit.Code != c.code {
 				t.Errorf("%v: %s, want %d", c.command, exit, c.code)
 			}
-			all, err := docker.Logs(t.Context(), container.Name, 0)
+			all, err := docker.Logs(t.Context(), s.Name, 0)
 			if err != nil || !strings.Contains(all, c.log) {
 				t.Errorf("%v: log %q, %v: want it with %q", c.command, all, err, c.log)
 			}
-			last, err := docker.Logs(t.Context(), container.Name, 1)
+			last, err := docker.Logs(t.Context(), s.Name, 1)
 			if err != nil || strings.Count(last, "\n") != 1 || !strings.HasSuffix(all, last) {
 				t.Errorf("%v: last line %q, %v", c.command, last, err)
 			}
