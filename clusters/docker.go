@@ -26,9 +26,10 @@ const (
 	firstProgram = 101
 	// closeTimeout bounds the removal of a cluster that did not start.
 	closeTimeout = time.Minute
-	// startAtOnce bounds how many containers are started at a time.
-	startAtOnce = 4
 )
+
+// StartAtOnce bounds how many servers or programs are started at a time.
+const StartAtOnce = 4
 
 // docker is a cluster of containers. Each node is an agent that owns the
 // network and process namespaces, and the server or program within them. They start
@@ -162,7 +163,7 @@ func (c *docker) layOut() {
 // eachServer does something for several servers at a time.
 func eachServer(ctx context.Context, servers []*Node, do func(context.Context, *Node) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(startAtOnce)
+	group.SetLimit(StartAtOnce)
 	for _, node := range servers {
 		group.Go(func() error { return do(ctx, node) })
 	}
