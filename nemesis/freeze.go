@@ -45,15 +45,9 @@ func (f *freeze) ProveHealed(ctx context.Context) (string, error) { return f.sta
 
 // states waits until every target is frozen, or none is.
 func (f *freeze) states(ctx context.Context, frozen bool) (string, error) {
-	var seen []string
-	for _, node := range f.targets {
-		evidence, err := poll(ctx, func(ctx context.Context) (string, error) { return f.state(ctx, node, frozen) })
-		if err != nil {
-			return "", err
-		}
-		seen = append(seen, evidence)
-	}
-	return strings.Join(seen, "; "), nil
+	return pollEach(ctx, f.targets, func(ctx context.Context, node *clusters.Node) (string, error) {
+		return f.state(ctx, node, frozen)
+	})
 }
 
 // state compares what the engine, the kernel and, if there is one, the server say.

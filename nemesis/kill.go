@@ -52,19 +52,7 @@ func (k *kill) Apply(ctx context.Context) (agent.Moment, error) {
 }
 
 // Prove shows that no process is left on the targets.
-func (k *kill) Prove(ctx context.Context) (string, error) { return k.dead(ctx, k.targets) }
-
-func (k *kill) dead(ctx context.Context, nodes []*clusters.Node) (string, error) {
-	var seen []string
-	for _, node := range nodes {
-		evidence, err := poll(ctx, func(ctx context.Context) (string, error) { return noProcess(ctx, node) })
-		if err != nil {
-			return "", err
-		}
-		seen = append(seen, evidence)
-	}
-	return strings.Join(seen, "; "), nil
-}
+func (k *kill) Prove(ctx context.Context) (string, error) { return pollEach(ctx, k.targets, noProcess) }
 
 func noProcess(ctx context.Context, node *clusters.Node) (string, error) {
 	processes, err := node.Host.Processes(ctx)
@@ -120,7 +108,7 @@ func (k *kill) ProveHealed(ctx context.Context) (string, error) {
 		seen = append(seen, evidence)
 	}
 	if len(k.workers()) > 0 {
-		if _, err := k.dead(ctx, k.workers()); err != nil {
+		if _, err := pollEach(ctx, k.workers(), noProcess); err != nil {
 			return "", err
 		}
 		seen = append(seen, describe(k.workers())+" dead, and to stay so")
