@@ -2,7 +2,6 @@ package nemesis
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -184,9 +183,3 @@ func disturbed(ctx context.Context, node *clusters.Node) string {
 	}
 	return ""
 }
-
-// minWorkers are left alive by every kill: with fewer nobody could meet anybody.
-const minWorkers = 2
-
-// errTooFewWorkers is why workers are spared.
-var errTooFewWorkers = errors.New("too few workers would be left alive")
