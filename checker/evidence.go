@@ -162,7 +162,9 @@ func (f *fault) cover(r *run) {
 		reason = "no operation was open meanwhile"
 	case f.does(history.Cuts), f.does(history.Disturbs):
 		f.Exercised = f.dropped != nil && *f.dropped > 0
-		reason = "it met no packet"
+		if reason = "it met no packet"; f.dropped == nil {
+			reason = "how many packets it met is not known"
+		}
 	case f.does(history.Steps):
 		f.Exercised = f.metHold(r) || f.metOperation(r)
 		reason = "nobody held the lock or asked for it meanwhile"

@@ -49,6 +49,35 @@ func TestForeignClock(t *testing.T) {
 	faultPause(t, n[0], n[1])
 }
 
+// TestForeignUser: servers of an image with a user of its own can write what is theirs, a
+// Sentinel its settings and a Redis its log. Elsewhere they cannot.
+func TestForeignUser(t *testing.T) {
+	image := foreignRedis(t, "lockcheck/test-user-redis:latest")
+	for _, c := range []struct{ name, servers, folder, want string }{
+		{"settings", "redis-failover", "", ""},
+		{"data", "redis-aof", "", ""},
+		{"control", "redis-aof", "/root", "Permission denied"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := request(t, c.servers)
+			r.Image = image
+			if c.folder != "" {
+				server := r.Spec.Server(0)
+				command := server.Command
+				server.Command = func(p Place) []string { return append(command(p), "--dir", c.folder) }
+				r.Spec.Server = func(int) Server { return server }
+			}
+			cluster, err := Start(t.Context(), r)
+			if err == nil {
+				t.Cleanup(func() { _ = cluster.Close(context.WithoutCancel(t.Context())) })
+			}
+			if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
 // TestLaunchFails: a server that cannot be launched is not started without, and
 // says why.
 func TestLaunchFails(t *testing.T) {

@@ -26,12 +26,15 @@ const (
 	firstProgram = 101
 	// closeTimeout bounds the removal of a cluster that did not start.
 	closeTimeout = time.Minute
-	// startAtOnce bounds how many containers are started at a time.
-	startAtOnce = 4
 )
 
+// StartAtOnce bounds how many servers or programs are started at a time.
+const StartAtOnce = 4
+
 // docker is a cluster of containers. Each node is an agent that owns the
-// network and process namespaces, and the server or program within them.
+// network and process namespaces, and the server or program within them. They start
+// by the ID of their image: its name may be that of another one by then, and the ID is
+// what the history says.
 type docker struct {
 	request Request
 	engine  *engine.Engine
@@ -160,7 +163,7 @@ func (c *docker) layOut() {
 // eachServer does something for several servers at a time.
 func eachServer(ctx context.Context, servers []*Node, do func(context.Context, *Node) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(startAtOnce)
+	group.SetLimit(StartAtOnce)
 	for _, node := range servers {
 		group.Go(func() error { return do(ctx, node) })
 	}
@@ -202,7 +205,7 @@ func (c *docker) startServer(ctx context.Context, node *Node) error {
 	}
 	command, env := withClock(node, driverOf(c.image), node.Server.Command(c.place(node)), node.Server.ClockEnv)
 	server, err := c.engine.Start(ctx, engine.Spec{
-		Name: c.serverName(node.Name), Image: c.image.Ref, Labels: c.request.Labels,
+		Name: c.serverName(node.Name), Image: c.image.ID, Labels: c.request.Labels,
 		Entrypoint: command[:1], Command: command[1:],
 		Env:    env,
 		Within: c.name(node.Name), Volumes: c.volumes(),
@@ -237,7 +240,7 @@ func (c *docker) awaitServer(ctx context.Context, node *Node) error {
 // startAgent starts the agent of a node, which must have its address.
 func (c *docker) startAgent(ctx context.Context, node *Node, args ...string) error {
 	agentProcess, err := c.engine.Start(ctx, engine.Spec{
-		Name: c.name(node.Name), Image: c.self.Ref, Labels: c.request.Labels,
+		Name: c.name(node.Name), Image: c.self.ID, Labels: c.request.Labels,
 		Command: append([]string{"agent"}, args...),
 		Network: c.network.Name, IP: node.IP,
 		Sysctls:      node.Server.Sysctls,
@@ -257,7 +260,7 @@ func (c *docker) Start(ctx context.Context, p Program) (*Node, error) {
 		return nil, err
 	}
 	spec := engine.Spec{
-		Name: c.name(p.Name), Image: image.Ref, Command: p.Args, Labels: c.request.Labels,
+		Name: c.name(p.Name), Image: image.ID, Command: p.Args, Labels: c.request.Labels,
 		Network: "none", Volumes: c.volumes(), Attach: true,
 	}
 	if p.Networked {
@@ -304,11 +307,17 @@ func (c *docker) serverName(node string) string { return c.name(node) + "-main" 
 
 func (c *docker) volumes() map[string]string { return map[string]string{c.name(""): sharedFolder} }
 
-// logTail is how many lines of a server's log go with an error.
-const logTail = 10
+const (
+	// logTail is how many lines of a server's log go with an error.
+	logTail = 10
+	// logTimeout is how long they may take: the engine may be why the server is not ready.
+	logTimeout = 5 * time.Second
+)
 
 func (c *docker) withLog(ctx context.Context, err error, server string) error {
-	log, logErr := c.Log(context.WithoutCancel(ctx), server, logTail)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), logTimeout)
+	defer cancel()
+	log, logErr := c.Log(ctx, server, logTail)
 	if logErr != nil || log == "" {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -391,4 +393,36 @@ func isLeft(docker *engine.Engine, run string, want bool) error {
 		return fmt.Errorf("something of run %s is there: %v", run, there)
 	}
 	return nil
+}
+
+// TestWithLog: an engine that does not answer does not keep an error from being told; one
+// that does adds the log to it.
+func TestWithLog(t *testing.T) {
+	const text = "out of luck\n"
+	for _, answers := range []bool{true, false} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case strings.HasSuffix(r.URL.Path, "/_ping"):
+				w.Header().Set("Api-Version", "1.41")
+			case answers: // a part of the standard output, see package stdcopy
+				_, _ = fmt.Fprintf(w, "\x01\x00\x00\x00\x00\x00\x00%c%s", len(text), text)
+			default:
+				<-r.Context().Done()
+			}
+		}))
+		t.Setenv("DOCKER_HOST", "tcp://"+server.Listener.Addr().String())
+		connected, err := engine.Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // as that of a run that is interrupted
+		began := time.Now()
+		failed := (&docker{engine: connected}).withLog(ctx, agent.ErrNoAnswer, "n1")
+		if !errors.Is(failed, agent.ErrNoAnswer) || strings.Contains(failed.Error(), strings.TrimSpace(text)) != answers || time.Since(began) > 2*logTimeout {
+			t.Errorf("an engine that answers: %v: %v", answers, failed)
+		}
+		_ = connected.Close()
+		server.Close()
+	}
 }

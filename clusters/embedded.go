@@ -55,60 +55,65 @@ func startEmbedded(ctx context.Context, r Request) (Cluster, error) {
 func (c *embedded) startServer(ctx context.Context, n int) error {
 	name := fmt.Sprintf("n%d", n+1)
 	socket := filepath.Join(c.folder, name+".sock")
-	node, processes, err := c.run(name, c.request.Binary, []string{"server", "--servers", c.request.Spec.Name, "--socket", socket})
+	node, host, err := c.run(name, c.request.Binary, []string{"server", "--servers", c.request.Spec.Name, "--socket", socket})
 	if err != nil {
 		return err
 	}
 	node.Address, node.Server = socket, c.request.Spec.Server(n)
-	node.Host = agent.Local{PIDs: processes, Probes: node.Server.Probes, Address: socket}
+	host.Probes, host.Address = node.Server.Probes, socket
+	node.Host = host
 	node.Clock = errEmbeddedClock
 	c.servers = append(c.servers, node)
 	return awaitReady(ctx, node)
 }
 
-// only lists a child for as long as it has not been waited for: afterwards its
-// number may be that of a process that is not ours.
-func only(child *os.Process) func() ([]int, error) {
-	return func() ([]int, error) {
-		if err := child.Signal(syscall.Signal(0)); errors.Is(err, os.ErrProcessDone) {
-			return nil, nil
-		}
-		return []int{child.Pid}, nil
+// only is a host of nothing but a child, for as long as it has not been waited for:
+// afterwards its number may be that of a process that is not ours. Signals go to the
+// child itself, which the kernel does not mistake for another one.
+func only(child *os.Process) agent.Local {
+	return agent.Local{
+		PIDs: func() ([]int, error) {
+			if err := child.Signal(syscall.Signal(0)); errors.Is(err, os.ErrProcessDone) {
+				return nil, nil
+			}
+			return []int{child.Pid}, nil
+		},
+		Send: func(_ int, signal syscall.Signal) error { return child.Signal(signal) },
 	}
 }
 
 func (c *embedded) Start(_ context.Context, p Program) (*Node, error) {
-	node, processes, err := c.run(p.Name, cmp.Or(p.Binary, c.request.Binary), p.Args)
+	node, host, err := c.run(p.Name, cmp.Or(p.Binary, c.request.Binary), p.Args)
 	if err != nil {
 		return nil, err
 	}
-	node.Host = agent.Local{PIDs: processes}
+	node.Host = host
 	return node, nil
 }
 
 // run starts a child process in a process group of its own, so that Ctrl-C on
 // the terminal reaches only the harness.
-func (c *embedded) run(name, binary string, args []string) (node *Node, processes func() ([]int, error), err error) {
+func (c *embedded) run(name, binary string, args []string) (node *Node, host agent.Local, err error) {
 	command := exec.Command(binary, args...)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	input, err := command.StdinPipe()
 	if err != nil {
-		return nil, nil, err
+		return nil, host, err
 	}
 	output, outputEnd, err := os.Pipe()
 	if err != nil {
-		return nil, nil, err
+		return nil, host, err
 	}
 	errorOutput, errorsEnd, err := os.Pipe()
 	if err != nil {
-		return nil, nil, errors.Join(err, output.Close(), outputEnd.Close())
+		return nil, host, errors.Join(err, output.Close(), outputEnd.Close())
 	}
 	command.Stdout, command.Stderr = outputEnd, errorsEnd
 	err = command.Start()
 	// The child has its own; with ours open the pipes would never end.
 	err = errors.Join(err, outputEnd.Close(), errorsEnd.Close())
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("%s: %w", name, err), output.Close(), errorOutput.Close())
+		return nil, host, errors.Join(fmt.Errorf("%s: %w", name, err), output.Close(), errorOutput.Close())
 	}
 	node = &Node{Name: name, Input: input, Output: output, Errors: follow(errorOutput)}
 	node.Exited = c.await(node, command)

@@ -27,7 +27,7 @@ func unanswered(err error) bool {
 
 // errNoRestart is why a node stays dead: a worker that is killed is a client
 // machine that is gone, and an embedded server keeps nothing to come back with.
-var errNoRestart = errors.New("it cannot be started again")
+var errNoRestart = errors.New("it cannot be started again, as servers on Docker can")
 
 // CanRestart says why a killed node could not be started again; nil if it can.
 func (n *Node) CanRestart() error {

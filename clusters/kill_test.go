@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"lockcheck/clients"
 	"lockcheck/clusters/agent"
 	"lockcheck/clusters/clustertest"
 )
@@ -147,6 +149,17 @@ func TestFailover(t *testing.T) {
 		}
 		return n[0].Host.Ready(t.Context())
 	})
+}
+
+// primaryOf asks a Sentinel for the address of the primary.
+func primaryOf(ctx context.Context, sentinel string) (string, error) {
+	client := redis.NewSentinelClient(redisOptions(sentinel))
+	defer client.Close()
+	parts, err := client.GetMasterAddrByName(ctx, clients.FailoverName).Result()
+	if err != nil {
+		return "", err
+	}
+	return net.JoinHostPort(parts[0], parts[1]), nil
 }
 
 func leads(t *testing.T, node *Node) bool {

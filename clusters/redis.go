@@ -14,8 +14,8 @@ import (
 
 const redisPort = 6379
 
-// redisSpec is a number of independent Redis servers with default durability,
-// that is none.
+// redisSpec is a number of independent Redis servers that keep nothing: the snapshots
+// that Redis makes now and then unless it is told otherwise are switched off.
 func redisSpec(name string, nodes int, sizes ...int) Spec {
 	return Spec{
 		Name: name, Nodes: nodes, Sizes: sizes, Image: "redis",
@@ -56,9 +56,9 @@ func redisServer(program string, args ...string) Server {
 				"--save", "", "--appendonly", "no", "--dir", "/tmp",
 			}, args...)
 		},
+		NoWipe: errNothingOnDisk,
 		// jemalloc's start calls the clock before libfaketime is ready; the debug
 		// malloc of libc, loaded after it, breaks the circle.
-		NoWipe: errNothingOnDisk,
 		ClockEnv: []string{
 			"LD_PRELOAD=" + faketimeLibrary + ":/lib/x86_64-linux-gnu/libc_malloc_debug.so.0",
 		},

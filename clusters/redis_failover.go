@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -136,14 +135,3 @@ func (p sentinelProbes) Ready(ctx context.Context, address string) error {
 
 // Leads is false: a Sentinel holds no data.
 func (sentinelProbes) Leads(context.Context, string) (bool, error) { return false, nil }
-
-// primaryOf asks a Sentinel for the address of the primary.
-func primaryOf(ctx context.Context, sentinel string) (string, error) {
-	client := redis.NewSentinelClient(redisOptions(sentinel))
-	defer client.Close()
-	parts, err := client.GetMasterAddrByName(ctx, clients.FailoverName).Result()
-	if err != nil {
-		return "", err
-	}
-	return net.JoinHostPort(parts[0], parts[1]), nil
-}

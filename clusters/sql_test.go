@@ -318,7 +318,7 @@ func sysctl(t *testing.T, cluster Cluster, server *Node, name string) string {
 		t.Fatal(err)
 	}
 	<-reader.Exited
-	log, err := c.engine.Logs(t.Context(), reader.Name, 0)
+	log, err := c.engine.Logs(t.Context(), c.name("sysctl"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,15 +49,21 @@ func cleanDead(ctx context.Context, docker *engine.Engine) ([]Leftover, error) {
 	if err != nil {
 		return nil, err
 	}
-	var cleaned []Leftover
-	for _, run := range dead {
-		leftover, err := sweep(ctx, docker, run)
-		if err != nil {
-			return cleaned, fmt.Errorf("run %s: %w", run, err)
+	return sweepAll(ctx, docker, dead)
+}
+
+// sweepAll sweeps several runs, and returns those of which nothing is left. One that
+// cannot be swept is no reason to leave the others.
+func sweepAll(ctx context.Context, docker *engine.Engine, runs []string) (swept []Leftover, err error) {
+	for _, run := range runs {
+		leftover, failed := sweep(ctx, docker, run)
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("run %s: %w", run, failed))
+			continue
 		}
-		cleaned = append(cleaned, leftover)
+		swept = append(swept, leftover)
 	}
-	return cleaned, nil
+	return swept, err
 }
 
 // deadRuns lists the runs whose owner is dead, from the journals and from the

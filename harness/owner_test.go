@@ -14,7 +14,7 @@ func TestOwnerText(t *testing.T) {
 	if got, err := parseOwner(me.String()); err != nil || got != me {
 		t.Errorf("%s is read as %+v, %v", me, got, err)
 	}
-	for _, text := range []string{"", "host", "host/boot/1", "host/boot/one/2", "host/boot/1/2/3"} {
+	for _, text := range []string{"", "host", "host/boot/1/2", "host/boot/one/2/3", "host/boot/0/2/3", "host/boot/1/2/3/4"} {
 		if got, err := parseOwner(text); err == nil {
 			t.Errorf("%q is read as %+v", text, got)
 		}
@@ -40,6 +40,9 @@ func TestOwnerDead(t *testing.T) {
 		{"a process that has ended", func(o *owner) { o.pid = child.Process.Pid }, true},
 		{"the number of a living process, used again", func(o *owner) { o.start = "1" }, true},
 		{"before the machine was booted", func(o *owner) { o.boot = "another" }, true},
+		{"another container", func(o *owner) { o.space = "pid:[1]" }, false},
+		{"another container, no such process here", func(o *owner) { o.space, o.pid = "pid:[1]", child.Process.Pid }, false},
+		{"another container, before the machine was booted", func(o *owner) { o.space, o.boot = "pid:[1]", "another" }, true},
 		{"another machine", func(o *owner) { o.host = "another" }, false},
 		{"another machine that was booted", func(o *owner) { o.host, o.boot = "another", "another" }, false},
 		{"another machine, no such process here", func(o *owner) { o.host, o.pid = "another", child.Process.Pid }, false},

@@ -66,7 +66,7 @@ func (r *run) startWorkers(ctx context.Context) error {
 	r.workers = make([]*clusters.Node, r.Concurrency)
 	errs := make([]error, r.Concurrency)
 	var all sync.WaitGroup
-	slots := make(chan struct{}, startAtOnce)
+	slots := make(chan struct{}, clusters.StartAtOnce)
 	for i := range r.workers {
 		all.Go(func() {
 			slots <- struct{}{}
@@ -80,9 +80,6 @@ func (r *run) startWorkers(ctx context.Context) error {
 	all.Wait()
 	return errors.Join(errs...)
 }
-
-// startAtOnce bounds how many workers are started at a time.
-const startAtOnce = 4
 
 func (r *run) workerConfig(index int) workloads.WorkerConfig {
 	config := workloads.WorkerConfig{

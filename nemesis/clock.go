@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"lockcheck/clusters"
@@ -77,21 +76,13 @@ func (c *clock) ProveHealed(ctx context.Context) (string, error) { return c.read
 
 // read waits until each server itself tells the time at the wanted offset.
 func (c *clock) read(ctx context.Context, want time.Duration) (string, error) {
-	var told []string
-	for _, node := range c.targets {
-		evidence, err := poll(ctx, func(ctx context.Context) (string, error) {
-			reading, err := node.Host.Clock(ctx)
-			if err != nil {
-				return "", err
-			}
-			return judgeReading(node.Name, reading, want)
-		})
+	return pollEach(ctx, c.targets, func(ctx context.Context, node *clusters.Node) (string, error) {
+		reading, err := node.Host.Clock(ctx)
 		if err != nil {
 			return "", err
 		}
-		told = append(told, evidence)
-	}
-	return strings.Join(told, "; "), nil
+		return judgeReading(node.Name, reading, want)
+	})
 }
 
 func judgeReading(name string, reading agent.Reading, want time.Duration) (string, error) {

@@ -108,6 +108,47 @@ func TestClock(t *testing.T) {
 	}
 }
 
+// TestClockOrStopped: a server that is stopped cannot tell its time, so that a step of
+// its clock would be taken for one that could not be healed. On another node it can.
+func TestClockOrStopped(t *testing.T) {
+	for _, c := range []struct{ first, second, target, why string }{
+		{"clock", "pause", "n1", "n1 could not be asked for its clock"},
+		{"pause", "clock", "n1", "n1 is stopped and could not be asked for its clock"},
+		{"clock", "pause", "w1", ""},
+	} {
+		t.Run(c.first+" "+c.second+" "+c.target, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(bounded(t))
+			d := &diary{t: t, on: func(f history.Fault) {
+				if f.ID == "second" && f.Stage != history.Requested && f.Stage != history.Applied {
+					cancel()
+				}
+			}}
+			path := filepath.Join(t.TempDir(), "offset")
+			group := family(t, sleeper, 1)
+			env := sleepers(t, 1)
+			env.Servers = []*clusters.Node{{Name: "n1", Host: agent.Local{
+				ClockFile: path, Probes: follower{path}, PIDs: func() ([]int, error) { return members(group) },
+			}}}
+			step := func(id, fault, target string) Step {
+				s := Step{ID: id, Fault: fault, Target: target, For: long}
+				if fault == "clock" {
+					s.Step = Span{Plus: time.Minute}
+				}
+				return s
+			}
+			second := step("second", c.second, c.target)
+			second.Needs = []string{"first"}
+			d.nemesis(env, step("first", c.first, "n1"), second).Run(ctx, plenty)
+			if f := d.stage("second", history.Skipped); f.Evidence != c.why {
+				t.Errorf("second: %q, want %q: %v", f.Evidence, c.why, d.order())
+			}
+			if d.stage("first", history.ProvenHealed).ID == "" {
+				t.Errorf("the first was not healed: %v", d.order())
+			}
+		})
+	}
+}
+
 // TestClockStepTooSmall: what could not be told from the resolution of a server's
 // clock is not tried.
 func TestClockStepTooSmall(t *testing.T) {

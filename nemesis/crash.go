@@ -68,8 +68,8 @@ func (c *crash) Heal(ctx context.Context) (Healing, error) {
 		return healing, err
 	}
 	started, err := c.kill.Heal(ctx)
-	// The packets that met nobody were no longer answered either.
-	return Healing{Moment: agent.Moment{From: cmp.Or(healing.From, started.From), To: started.To}}, err
+	// Its counters are left out: what was sent to a dead server says nothing of the cut.
+	return Healing{Moment: agent.Moment{From: cmp.Or(healing.From, started.From), To: max(healing.To, started.To)}}, err
 }
 
 func (c *crash) ProveHealed(ctx context.Context) (string, error) {

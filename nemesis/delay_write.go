@@ -57,20 +57,12 @@ func (d *delayWrite) Apply(context.Context) (agent.Moment, error) {
 
 // Prove waits until the resource says that it holds back a write of each target.
 func (d *delayWrite) Prove(ctx context.Context) (string, error) {
-	evidence := ""
-	for _, target := range d.targets {
-		said, err := poll(ctx, func(context.Context) (string, error) {
-			if arrived, _ := d.env.Watch.deferred(d.id, target.Name); !arrived {
-				return "", fmt.Errorf("no write of %s has arrived at the resource", target.Name)
-			}
-			return "the resource holds back a write of " + target.Name, nil
-		})
-		if err != nil {
-			return "", err
+	return pollEach(ctx, d.targets, func(_ context.Context, target *clusters.Node) (string, error) {
+		if arrived, _ := d.env.Watch.deferred(d.id, target.Name); !arrived {
+			return "", fmt.Errorf("no write of %s has arrived at the resource", target.Name)
 		}
-		evidence = joined(evidence, said)
-	}
-	return evidence, nil
+		return "the resource holds back a write of " + target.Name, nil
+	})
 }
 
 func (d *delayWrite) Heal(context.Context) (Healing, error) {
@@ -82,30 +74,14 @@ func (d *delayWrite) Heal(context.Context) (Healing, error) {
 
 // ProveHealed waits until the resource has judged what it held back.
 func (d *delayWrite) ProveHealed(ctx context.Context) (string, error) {
-	evidence := ""
-	for _, target := range d.targets {
-		said, err := poll(ctx, func(context.Context) (string, error) {
-			switch arrived, judged := d.env.Watch.deferred(d.id, target.Name); {
-			case !arrived:
-				return "no write of " + target.Name + " was held back", nil
-			case judged == "":
-				return "", fmt.Errorf("the write of %s was not delivered", target.Name)
-			default:
-				return fmt.Sprintf("the write of %s was delivered: %s", target.Name, judged), nil
-			}
-		})
-		if err != nil {
-			return "", err
+	return pollEach(ctx, d.targets, func(_ context.Context, target *clusters.Node) (string, error) {
+		switch arrived, judged := d.env.Watch.deferred(d.id, target.Name); {
+		case !arrived:
+			return "no write of " + target.Name + " was held back", nil
+		case judged == "":
+			return "", fmt.Errorf("the write of %s was not delivered", target.Name)
+		default:
+			return fmt.Sprintf("the write of %s was delivered: %s", target.Name, judged), nil
 		}
-		evidence = joined(evidence, said)
-	}
-	return evidence, nil
-}
-
-// joined appends to a list in a sentence.
-func joined(list, item string) string {
-	if list == "" {
-		return item
-	}
-	return list + "; " + item
+	})
 }

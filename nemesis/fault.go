@@ -41,14 +41,14 @@ func (e Environment) server(node *clusters.Node) bool {
 	return false
 }
 
-// Fault is one harm to chosen targets. Its methods are called once each, in
-// this order, Heal even when Apply failed.
+// Fault is one harm to chosen targets. Its methods are called in this order: Prove only
+// after an Apply that succeeded, Heal in any case, and ProveHealed after a Heal that did.
 type Fault interface {
 	// Apply inflicts it.
 	Apply(ctx context.Context) (agent.Moment, error)
 	// Prove reads back from the targets that it is in force.
 	Prove(ctx context.Context) (evidence string, err error)
-	// Heal undoes it. It may be retried after an error.
+	// Heal undoes it. After an error it is called again, some times.
 	Heal(ctx context.Context) (Healing, error)
 	// ProveHealed reads back from the targets that it is gone.
 	ProveHealed(ctx context.Context) (evidence string, err error)

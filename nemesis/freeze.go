@@ -45,15 +45,9 @@ func (f *freeze) ProveHealed(ctx context.Context) (string, error) { return f.sta
 
 // states waits until every target is frozen, or none is.
 func (f *freeze) states(ctx context.Context, frozen bool) (string, error) {
-	var seen []string
-	for _, node := range f.targets {
-		evidence, err := poll(ctx, func(ctx context.Context) (string, error) { return f.state(ctx, node, frozen) })
-		if err != nil {
-			return "", err
-		}
-		seen = append(seen, evidence)
-	}
-	return strings.Join(seen, "; "), nil
+	return pollEach(ctx, f.targets, func(ctx context.Context, node *clusters.Node) (string, error) {
+		return f.state(ctx, node, frozen)
+	})
 }
 
 // state compares what the engine, the kernel and, if there is one, the server say.
@@ -65,20 +59,17 @@ func (f *freeze) state(ctx context.Context, node *clusters.Node, frozen bool) (s
 	case is != frozen:
 		return "", fmt.Errorf("%s: frozen is %t", node.Name, is)
 	}
-	threads, err := threadStates(ctx, node)
-	if err != nil {
+	threads, kept, err := threadStates(ctx, node)
+	switch server := f.env.server(node); {
+	case err != nil:
 		return "", err
-	}
-	// Frozen threads are in state D; with control groups of version 2 in state S,
-	// as threads are that wait.
-	if frozen && strings.Contains(threads, "R") || !frozen && strings.Trim(threads, "D") == "" {
+	// A server may forbid that we look where its threads wait, but it can be asked.
+	case frozen && server && strings.Contains(threads, "R"), frozen && !server && !kept, !frozen && kept:
 		return "", fmt.Errorf("%s: its threads are in states %s", node.Name, threads)
+	case frozen && server:
+		err = silent(ctx, node)
 	}
-	evidence := fmt.Sprintf("%s: frozen is %t, threads %s", node.Name, is, threads)
-	if frozen && f.env.server(node) {
-		return evidence, silent(ctx, node)
-	}
-	return evidence, nil
+	return fmt.Sprintf("%s: frozen is %t, threads %s", node.Name, is, threads), err
 }
 
 // silent makes sure that a server does not answer.
@@ -91,18 +82,19 @@ func silent(ctx context.Context, node *clusters.Node) error {
 	return nil
 }
 
-// threadStates returns the states of all threads of a node, one letter each.
-func threadStates(ctx context.Context, node *clusters.Node) (string, error) {
+// threadStates returns the states of all threads of a node, one letter each, and whether
+// the freezer keeps all of them.
+func threadStates(ctx context.Context, node *clusters.Node) (states string, kept bool, err error) {
 	processes, err := node.Host.Processes(ctx)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
-	var threads strings.Builder
+	kept = true
 	for _, p := range processes {
-		threads.WriteString(p.States)
+		states, kept = states+p.States, kept && p.Frozen
 	}
-	if threads.Len() == 0 {
-		return "", fmt.Errorf("%s has no process", node.Name)
+	if states == "" {
+		return "", false, fmt.Errorf("%s has no process", node.Name)
 	}
-	return threads.String(), nil
+	return states, kept, nil
 }

@@ -2,7 +2,6 @@ package nemesis
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -52,19 +51,7 @@ func (k *kill) Apply(ctx context.Context) (agent.Moment, error) {
 }
 
 // Prove shows that no process is left on the targets.
-func (k *kill) Prove(ctx context.Context) (string, error) { return k.dead(ctx, k.targets) }
-
-func (k *kill) dead(ctx context.Context, nodes []*clusters.Node) (string, error) {
-	var seen []string
-	for _, node := range nodes {
-		evidence, err := poll(ctx, func(ctx context.Context) (string, error) { return noProcess(ctx, node) })
-		if err != nil {
-			return "", err
-		}
-		seen = append(seen, evidence)
-	}
-	return strings.Join(seen, "; "), nil
-}
+func (k *kill) Prove(ctx context.Context) (string, error) { return pollEach(ctx, k.targets, noProcess) }
 
 func noProcess(ctx context.Context, node *clusters.Node) (string, error) {
 	processes, err := node.Host.Processes(ctx)
@@ -105,7 +92,7 @@ const (
 	// restartLimit is how long a server may take until it can serve again.
 	restartLimit = 30 * time.Second
 	// disturbedLimit is how long it may take where other faults can keep it from
-	// serving, of which it is then only asked that its process runs.
+	// serving; then its process need only run.
 	disturbedLimit = 5 * time.Second
 )
 
@@ -120,7 +107,7 @@ func (k *kill) ProveHealed(ctx context.Context) (string, error) {
 		seen = append(seen, evidence)
 	}
 	if len(k.workers()) > 0 {
-		if _, err := k.dead(ctx, k.workers()); err != nil {
+		if _, err := pollEach(ctx, k.workers(), noProcess); err != nil {
 			return "", err
 		}
 		seen = append(seen, describe(k.workers())+" dead, and to stay so")
@@ -196,9 +183,3 @@ func disturbed(ctx context.Context, node *clusters.Node) string {
 	}
 	return ""
 }
-
-// minWorkers are left alive by every kill: with fewer nobody could meet anybody.
-const minWorkers = 2
-
-// errTooFewWorkers is why workers are spared.
-var errTooFewWorkers = errors.New("too few workers would be left alive")

@@ -60,8 +60,8 @@ func TestKillWorker(t *testing.T) {
 		t.Errorf("all workers are %v, want the living ones", f.Targets)
 	}
 	n.Environment.Watch.Observe(reads("w4", "w4-2")) // what it wrote last arrives late
-	if holder := n.Environment.Watch.holder(); holder != "" {
-		t.Errorf("the holder is %s, who is dead", holder)
+	if holders := n.Environment.Watch.insiders(); len(holders) > 0 {
+		t.Errorf("inside are %v, who are dead", holders)
 	}
 }
 
@@ -103,6 +103,28 @@ func TestKillSpares(t *testing.T) {
 		}
 		if why := d.stage("kill-1", history.Skipped).Evidence; !c.killed && why != errTooFewWorkers.Error() {
 			t.Errorf("%s of %d workers: %q", c.target, c.workers, why)
+		}
+	}
+}
+
+// TestKillSparesTogether: kills that begin at the same moment spare as many as those that
+// come one after the other.
+func TestKillSparesTogether(t *testing.T) {
+	for workers, killed := range map[int]int{3: 1, 4: 2} {
+		n := (&diary{t: t}).nemesis(sleepers(t, workers))
+		n.busy, n.gone = make(map[suffers]bool), make(map[string]bool)
+		kills := 0
+		for _, name := range []string{"w1", "w2"} {
+			// Prepared, and not yet taken for dead: so far two lanes can get side by side.
+			switch _, _, err := n.prepare(Step{Fault: "kill", Target: name}, name, entry{}, nil); {
+			case err == nil:
+				kills++
+			case !errors.Is(err, errTooFewWorkers):
+				t.Errorf("%s of %d: %v", name, workers, err)
+			}
+		}
+		if kills != killed {
+			t.Errorf("%d of %d workers are killed, want %d", kills, workers, killed)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package nemesis
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -201,11 +200,10 @@ func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.
 	if !known {
 		return order, nil, &UnknownKindError{Name: step.Fault}
 	}
-	holder := trigger.worker
-	if holder == "" {
-		holder = n.Environment.Watch.holder()
+	r := resolver{
+		env: n.Environment, gone: n.gone, rng: n.rng, leader: leader, can: n.can(step),
+		entered: trigger.worker, inside: n.Environment.Watch.insiders(),
 	}
-	r := resolver{env: n.Environment, gone: n.gone, rng: n.rng, holder: holder, leader: leader, can: n.can(step)}
 	var err error
 	if order.Targets, err = r.targets(step.Target); err != nil {
 		return order, nil, err
@@ -228,94 +226,6 @@ func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.
 	}
 	n.occupy(order, true)
 	return order, fault, nil
-}
-
-// suffers is a node and a harm that a fault does to it at the moment.
-type suffers struct {
-	node string
-	harm history.Harm
-}
-
-// obstacle says why a fault cannot be inflicted on its targets at the moment: of
-// two that do the same the first to heal would heal both, and a process that is
-// dead can neither be stopped nor asked for its clock. Faults of the network are
-// independent of all others.
-func (n *Nemesis) obstacle(order Order) error {
-	does := func(harm history.Harm) bool { return history.Does(order.Step.Fault, harm) }
-	harms := exclusive(order.Step.Fault)
-	for _, target := range order.Targets {
-		under := func(harm history.Harm) bool { return n.busy[suffers{target.Name, harm}] }
-		switch {
-		case n.gone[target.Name]:
-			return fmt.Errorf("%s was killed", target.Name)
-		case len(harms) == 0:
-		case slices.ContainsFunc(harms, under):
-			return fmt.Errorf("%s is under the same fault already", target.Name)
-		case under(history.Ends):
-			return fmt.Errorf("%s is dead at the moment", target.Name)
-		case does(history.Ends) && under(history.Stops):
-			return fmt.Errorf("%s is stopped and could not be continued", target.Name)
-		case does(history.Ends) && under(history.Steps):
-			return fmt.Errorf("%s could not be asked for its clock", target.Name)
-		}
-	}
-	if does(history.Ends) {
-		return n.enough(order.Targets)
-	}
-	return nil
-}
-
-// exclusive lists what a kind of fault does that a node can suffer from one fault
-// only at a time.
-func exclusive(kind string) []history.Harm {
-	return slices.DeleteFunc(history.HarmsOf(kind), func(h history.Harm) bool {
-		return h == history.Cuts || h == history.Disturbs
-	})
-}
-
-// occupy notes, or takes back, what the targets of a fault suffer.
-func (n *Nemesis) occupy(order Order, suffering bool) {
-	for _, target := range order.Targets {
-		for _, harm := range exclusive(order.Step.Fault) {
-			n.busy[suffers{target.Name, harm}] = suffering
-		}
-	}
-}
-
-// enough says whether a kill leaves enough workers alive.
-func (n *Nemesis) enough(targets []*clusters.Node) error {
-	left, victims := len(n.Environment.Workers)-len(n.gone), 0
-	for _, target := range targets {
-		if !n.Environment.server(target) {
-			victims++
-		}
-	}
-	if victims > 0 && left-victims < minWorkers {
-		return errTooFewWorkers
-	}
-	return nil
-}
-
-// bury takes the workers that are about to be killed for dead. What they still
-// had to say arrives later.
-func (n *Nemesis) bury(order Order) {
-	if !history.Does(order.Step.Fault, history.Ends) {
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, target := range order.Targets {
-		if !n.Environment.server(target) {
-			n.gone[target.Name] = true
-			n.Environment.Watch.Forget(target.Name)
-		}
-	}
-}
-
-func (n *Nemesis) free(order Order) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.occupy(order, false)
 }
 
 // apply inflicts the fault and proves it, undisturbed by the end of the run. It
@@ -370,11 +280,7 @@ const (
 
 func (n *Nemesis) heal(ctx context.Context, fault Fault, report history.Fault) {
 	ctx = context.WithoutCancel(ctx)
-	var healing Healing
-	err := errors.New("not tried")
-	for attempt := 0; err != nil && attempt < healAttempts; attempt++ {
-		healing, err = healOnce(ctx, fault)
-	}
+	healing, err := persistently(ctx, fault)
 	if err != nil {
 		n.report(report, history.Unhealed, err.Error())
 		return
@@ -392,6 +298,25 @@ func (n *Nemesis) heal(ctx context.Context, fault Fault, report history.Fault) {
 		evidence += "; the journal could not be closed: " + err.Error()
 	}
 	n.report(report, history.ProvenHealed, evidence)
+}
+
+// persistently heals in several attempts if need be. An attempt that failed may have
+// healed all the same, so that with the first one it ends to be certain that the fault
+// is in force.
+func persistently(ctx context.Context, fault Fault) (healing Healing, err error) {
+	began := history.Now()
+	for attempt := range healAttempts {
+		to := healing.To
+		healing, err = healOnce(ctx, fault)
+		healing.To = max(healing.To, to)
+		if attempt > 0 {
+			healing.From = began
+		}
+		if err == nil {
+			break
+		}
+	}
+	return healing, err
 }
 
 func healOnce(ctx context.Context, fault Fault) (Healing, error) {

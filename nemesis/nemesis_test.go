@@ -109,6 +109,37 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
+// TestHealedAgain: an attempt to heal that fails may have healed, so that the fault is
+// certainly in force only until the first one; of a single attempt the moment is known.
+func TestHealedAgain(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fails []int
+		again bool
+	}{
+		{"at the first attempt", nil, false},
+		{"at the third attempt", []int{1, 2}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := &diary{t: t}
+			w1 := node("w1", family(t, sleeper, 1))
+			host, first := tell(w1.Host, d), int64(0)
+			host.fail = func(s agent.Signal, n int) error {
+				if s == agent.Continue && n == 1 {
+					first = history.Now()
+				}
+				return only(agent.Continue, c.fails...)(s, n)
+			}
+			w1.Host = host
+			d.nemesis(ofWorkers(w1), Step{Fault: "pause", Target: "w1", For: short}).Run(bounded(t), plenty)
+			f := d.stage("pause-1", history.Healed)
+			if (f.From < first) != c.again || f.To < first {
+				t.Errorf("healed in [%d, %d], first attempt at %d: %v", f.From, f.To, first, d.order())
+			}
+		})
+	}
+}
+
 // TestFailures: what could not be done or proven is never recorded as if it had
 // been, and the undoing is tried whatever happened.
 func TestFailures(t *testing.T) {

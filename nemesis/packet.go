@@ -136,20 +136,9 @@ func (p *packet) measure(ctx context.Context) {
 	}
 }
 
-// closedPort is one that nobody serves (tcpmux, RFC 1078). A refusal costs one
-// packet each way and leaves nothing open, of which later packets would look as if
-// others than us had met the rules.
-const closedPort = "1"
-
 func (p *packet) answer(ctx context.Context, timeout time.Duration) (time.Duration, error) {
 	from, to := p.across()
 	return from.Host.Answer(ctx, net.JoinHostPort(to.IP, closedPort), timeout)
-}
-
-// across chooses a target and a peer of it.
-func (p *packet) across() (from, to *clusters.Node) {
-	from = p.targets[0] // who has at least one
-	return from, p.cuts[from][0]
 }
 
 // Lengths in bytes of the packets of an attempt to connect and its refusal.

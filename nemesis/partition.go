@@ -1,10 +1,12 @@
 package nemesis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +31,10 @@ type partition struct {
 	// open: a connection across the cut could be made before it.
 	open   bool
 	healed map[*clusters.Node]bool
+	// doubt has the nodes on which an attempt to heal has failed: what the cut had met
+	// there is unknown if it is gone all the same.
+	doubt   map[*clusters.Node]bool
+	unknown bool
 }
 
 func partitionKind() Kind {
@@ -57,7 +63,7 @@ func oneWayKind() Kind {
 
 func newCut(env Environment, order Order) (*partition, error) {
 	if len(order.Peers) == 0 {
-		return nil, errors.New("there is nobody to be cut off from")
+		return nil, errors.New("there is nobody to be cut off from: name somebody else than the targets with from:")
 	}
 	return cutBy(env, order), nil
 }
@@ -68,6 +74,7 @@ func cutBy(env Environment, order Order) *partition {
 		// Where every node is a target, as in a ring, some may be cut off from nobody.
 		targets: slices.DeleteFunc(slices.Clone(order.Targets), func(n *clusters.Node) bool { return len(order.Cuts[n]) == 0 }),
 		healed:  make(map[*clusters.Node]bool),
+		doubt:   make(map[*clusters.Node]bool),
 	}
 }
 
@@ -97,7 +104,7 @@ func randomPartition(rng *rand.Rand, _ Environment, step *Step) {
 
 func (p *partition) Apply(ctx context.Context) (agent.Moment, error) {
 	from, to, possible := p.probe()
-	p.open = possible && from.Host.Dial(ctx, to.Address, probeTimeout) == nil
+	p.open = possible && p.try(ctx, from, to) == nil
 	return eachNode(p.targets, func(node *clusters.Node) (agent.Moment, error) {
 		return node.Host.Cut(ctx, agent.Cut{ID: p.id, Peers: p.addresses(node), Deaf: p.deaf})
 	})
@@ -126,28 +133,63 @@ func (p *partition) Heal(ctx context.Context) (Healing, error) {
 		}
 		p.healed[node] = true
 		p.dropped += dropped
-		if moment.From == 0 {
-			moment.From = m.From
-		}
-		moment.To = m.To
+		moment = agent.Moment{From: cmp.Or(moment.From, m.From), To: max(moment.To, m.To)}
 	}
-	dropped := p.dropped - p.probed
-	return Healing{Moment: moment, Dropped: &dropped}, nil
+	return Healing{Moment: moment, Dropped: p.others()}, nil
 }
 
-// healNode heals a node if there is anything to heal: the cut may have failed.
+// others is how many packets that are not ours have met the cut; nil if that is not
+// known.
+func (p *partition) others() *int64 {
+	if p.unknown {
+		return nil
+	}
+	dropped := p.dropped - p.probed
+	return &dropped
+}
+
+// healNode heals a node if there is anything to heal: the cut may have failed, or an
+// attempt to heal it have succeeded without a word.
 func (p *partition) healNode(ctx context.Context, node *clusters.Node) (agent.Moment, int64, error) {
 	cuts, err := node.Host.Cuts(ctx)
-	if err != nil || !slices.Contains(cuts, p.id) {
+	if err != nil {
 		return agent.Moment{}, 0, err
 	}
-	return node.Host.Heal(ctx, p.id)
+	if !slices.Contains(cuts, p.id) {
+		p.unknown = p.unknown || p.doubt[node]
+		return agent.Moment{}, 0, nil
+	}
+	moment, dropped, err := node.Host.Heal(ctx, p.id)
+	p.doubt[node] = err != nil
+	return moment, dropped, err
 }
 
 // probeTimeout is how long a connection may take before it counts as cut off.
 const probeTimeout = 300 * time.Millisecond
 
-// Prove shows that a connection across the cut, which could be made before it,
+// closedPort is one that nobody serves (tcpmux, RFC 1078). A refusal costs one
+// packet each way and leaves nothing open, of which later packets would look as if
+// others than us had met the rules.
+const closedPort = "1"
+
+// try makes an attempt of our own to connect across the cut. Where the answer is what
+// gets lost it goes to a port that nobody serves: a server would repeat its answer for
+// a minute, long after we have counted what is ours.
+func (p *partition) try(ctx context.Context, from, to *clusters.Node) error {
+	if !p.deaf {
+		return from.Host.Dial(ctx, to.Address, probeTimeout)
+	}
+	_, err := from.Host.Answer(ctx, net.JoinHostPort(to.IP, closedPort), probeTimeout)
+	return err
+}
+
+// across chooses a target and a peer of it.
+func (p *partition) across() (from, to *clusters.Node) {
+	from = p.targets[0] // who has at least one
+	return from, p.cuts[from][0]
+}
+
+// Prove shows that an attempt to connect across the cut, which was answered before it,
 // gets no answer any more.
 func (p *partition) Prove(ctx context.Context) (string, error) {
 	evidence, err := p.rules(ctx)
@@ -155,7 +197,7 @@ func (p *partition) Prove(ctx context.Context) (string, error) {
 		return evidence, err
 	}
 	from, to, _ := p.probe()
-	err = from.Host.Dial(ctx, to.Address, probeTimeout)
+	err = p.try(ctx, from, to)
 	switch {
 	case err == nil:
 		return "", fmt.Errorf("%s still reaches %s", from.Name, to.Name)
@@ -200,8 +242,12 @@ func (p *partition) rules(ctx context.Context) (string, error) {
 	return "rules in place", nil
 }
 
-// probe chooses a pair of nodes across the cut of which one serves a port.
+// probe chooses a pair of nodes across the cut, of which one serves a port if it needs one.
 func (p *partition) probe() (from, to *clusters.Node, possible bool) {
+	if p.deaf {
+		from, to = p.across()
+		return from, to, true
+	}
 	for _, target := range p.targets {
 		for _, peer := range p.cuts[target] {
 			switch {
@@ -243,11 +289,13 @@ func (p *partition) ProveHealed(ctx context.Context) (string, error) {
 		return "rules gone", nil
 	}
 	return poll(ctx, func(ctx context.Context) (string, error) {
-		// The refusal of a server that is dead has come across, too.
-		if err := from.Host.Dial(ctx, to.Address, probeTimeout); errors.Is(err, agent.ErrRefused) {
+		switch err := p.try(ctx, from, to); {
+		case errors.Is(err, agent.ErrRefused): // a dead server's refusal has come across, too
 			return fmt.Sprintf("rules gone, %s is refused by %s", from.Name, to.Name), nil
-		} else if err != nil {
+		case err != nil:
 			return "", fmt.Errorf("%s: %w", from.Name, err)
+		case p.deaf:
+			return fmt.Sprintf("rules gone, %s is answered by %s", from.Name, to.Name), nil
 		}
 		return fmt.Sprintf("rules gone, %s connects to %s", from.Name, to.Name), nil
 	})
@@ -266,7 +314,7 @@ func (p *partition) involved() []*clusters.Node {
 	return nodes
 }
 
-// names joins the names of nodes.
+// names lists the names of nodes.
 func names(nodes []*clusters.Node) []string {
 	var list []string
 	for _, node := range nodes {

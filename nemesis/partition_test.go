@@ -25,6 +25,7 @@ type wire struct {
 	deaf    bool                // keeps the table, but cuts nothing
 	fails   int                 // how many attempts to heal will fail
 	refuses bool                // cuts
+	mute    bool                // heals, and says that it could not
 }
 
 func (w *wire) Cut(_ context.Context, cut agent.Cut) (agent.Moment, error) {
@@ -44,6 +45,9 @@ func (w *wire) Heal(_ context.Context, id string) (agent.Moment, int64, error) {
 		return agent.Moment{}, 0, errNotToday
 	}
 	delete(w.cuts, id)
+	if w.mute {
+		return agent.Moment{}, 0, errNotToday
+	}
 	return agent.Moment{From: history.Now(), To: history.Now()}, w.dropped, nil
 }
 
@@ -122,6 +126,12 @@ func TestPartition(t *testing.T) {
 			at:    history.ProvenHealed, evidence: "rules gone, w1 connects to n1", dropped: 4,
 		},
 		{
+			name: "healed without a word", target: "w1,w2",
+			spoil: func(w map[string]*wire) { w["w2"].mute = true },
+			want:  append([]string{"applied p", "proven p"}, healed...),
+			at:    history.ProvenHealed, evidence: "rules gone, w1 connects to n1", dropped: -1,
+		},
+		{
 			name: "half of it fails", target: "w1,w2", from: "n1",
 			spoil: func(w map[string]*wire) { w["w2"].refuses = true },
 			want:  append([]string{"applied p", "unproven p"}, healed...),
@@ -155,6 +165,9 @@ func TestPartition(t *testing.T) {
 			if c.dropped >= 0 && (f.Dropped == nil || *f.Dropped != c.dropped) || c.dropped < 0 && f.Dropped != nil {
 				t.Errorf("dropped %v, want %d", f.Dropped, c.dropped)
 			}
+			if c.dropped >= 0 && f.To < f.From {
+				t.Errorf("healed in [%d, %d]", f.From, f.To)
+			}
 		})
 	}
 }
@@ -172,5 +185,40 @@ func TestPartitionAddresses(t *testing.T) {
 	}
 	if _, err := newPartition(env, Order{Targets: []*clusters.Node{env.Servers[0]}}); err == nil {
 		t.Error("a cut from nobody is accepted")
+	}
+}
+
+// TestOneWayMet: a target that nobody talks to has met no cut, however often the kernels
+// repeat what was left of our own probe; one that somebody talks to has.
+func TestOneWayMet(t *testing.T) {
+	spec, _ := clusters.ByName("redis")
+	m := newMatrix(t, spec)
+	for _, c := range []struct {
+		name string
+		busy bool
+	}{{"idle", false}, {"busy", true}} {
+		t.Run(c.name, func(t *testing.T) {
+			d := &diary{t: t}
+			d.on = func(f history.Fault) {
+				if !c.busy || f.Stage != history.Proven {
+					return
+				}
+				if err := m.env.Workers[0].Host.Dial(t.Context(), m.env.Servers[0].Address, probeTimeout); !errors.Is(err, agent.ErrNoAnswer) {
+					t.Errorf("who is cut off gets %v", err)
+				}
+			}
+			// Longer than it takes until an answer is repeated.
+			step := Step{ID: "p", Fault: history.OneWay, Target: "w1", For: Span{Plus: 2*retransmission + 500*time.Millisecond}}
+			d.nemesis(m.env, step).Run(bounded(t), plenty)
+			if f := d.stage("p", history.Proven); f.Evidence != "w1 cannot connect to n1" {
+				t.Errorf("proven by %q: %v", f.Evidence, d.order())
+			}
+			if f := d.stage("p", history.ProvenHealed); f.Evidence != "rules gone, w1 is answered by n1" {
+				t.Errorf("healed by %q", f.Evidence)
+			}
+			if f := d.stage("p", history.Healed); f.Dropped == nil || (*f.Dropped > 0) != c.busy {
+				t.Errorf("%+v has met the cut", f)
+			}
+		})
 	}
 }

@@ -52,15 +52,9 @@ func (p *pause) ProveHealed(ctx context.Context) (string, error) { return p.stat
 
 // states waits until every process of every target is stopped, or none is.
 func (p *pause) states(ctx context.Context, stopped bool) (string, error) {
-	var seen []string
-	for _, node := range p.targets {
-		evidence, err := poll(ctx, func(ctx context.Context) (string, error) { return processStates(ctx, node, stopped) })
-		if err != nil {
-			return "", err
-		}
-		seen = append(seen, evidence)
-	}
-	return strings.Join(seen, "; "), nil
+	return pollEach(ctx, p.targets, func(ctx context.Context, node *clusters.Node) (string, error) {
+		return processStates(ctx, node, stopped)
+	})
 }
 
 func processStates(ctx context.Context, node *clusters.Node, stopped bool) (string, error) {
@@ -103,4 +97,17 @@ func poll(ctx context.Context, ask func(context.Context) (string, error)) (strin
 		case <-time.After(pollInterval):
 		}
 	}
+}
+
+// pollEach polls one node after the other, and returns the evidence of all.
+func pollEach(ctx context.Context, nodes []*clusters.Node, ask func(context.Context, *clusters.Node) (string, error)) (string, error) {
+	var seen []string
+	for _, node := range nodes {
+		evidence, err := poll(ctx, func(ctx context.Context) (string, error) { return ask(ctx, node) })
+		if err != nil {
+			return "", err
+		}
+		seen = append(seen, evidence)
+	}
+	return strings.Join(seen, "; "), nil
 }

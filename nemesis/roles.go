@@ -32,11 +32,14 @@ const (
 
 // resolver turns roles into nodes.
 type resolver struct {
-	env    Environment
-	rng    *rand.Rand
-	holder string          // worker inside its section, "" if none is known
-	leader *clusters.Node  // nil if none is known
-	gone   map[string]bool // workers that were killed
+	env Environment
+	rng *rand.Rand
+	// entered is the worker that has just entered its section, "" if none is known, and
+	// inside has those that are in theirs, in the order in which they entered.
+	entered string
+	inside  []string
+	leader  *clusters.Node  // nil if none is known
+	gone    map[string]bool // workers that were killed
 	// can says why a node cannot suffer the fault, for which "one" is then another;
 	// nil if all can.
 	can func(*clusters.Node) error
@@ -63,6 +66,19 @@ func (r resolver) workers() []*clusters.Node {
 // nodes lists servers and living workers.
 func (r resolver) nodes() []*clusters.Node { return slices.Concat(r.env.Servers, r.workers()) }
 
+// holder is the worker that has entered its section last, "" if none is inside.
+func (r resolver) holder() string {
+	if r.entered == "" && len(r.inside) > 0 {
+		return r.inside[len(r.inside)-1]
+	}
+	return r.entered
+}
+
+// isInside says whether a worker is inside its section. Who has just entered may have left.
+func (r resolver) isInside(n *clusters.Node) bool {
+	return n.Name == r.entered || slices.Contains(r.inside, n.Name)
+}
+
 // errNobody says that no node has the role at the moment.
 var errNobody = errors.New("nobody has this role now")
 
@@ -70,9 +86,9 @@ var errNobody = errors.New("nobody has this role now")
 func (r resolver) targets(text string) ([]*clusters.Node, error) {
 	switch text {
 	case roleHolder:
-		return r.named(r.holder)
+		return r.named(r.holder())
 	case roleWaiter:
-		return r.some(1, slices.DeleteFunc(r.workers(), func(n *clusters.Node) bool { return n.Name == r.holder }))
+		return r.some(1, slices.DeleteFunc(r.workers(), r.isInside))
 	case roleLeader:
 		if r.leader == nil {
 			return nil, errNobody

@@ -3,6 +3,7 @@ package nemesis
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -58,7 +59,7 @@ func TestRoles(t *testing.T) {
 		t.Run(c.role, func(t *testing.T) {
 			met := make(map[string]bool)
 			for seed := range uint64(300) {
-				r := resolver{env: fiveAndThree(), rng: rand.New(rand.NewPCG(seed, 1)), holder: c.holder}
+				r := resolver{env: fiveAndThree(), rng: rand.New(rand.NewPCG(seed, 1)), entered: c.holder}
 				nodes, err := r.targets(c.role)
 				if err != nil {
 					t.Fatal(err)
@@ -107,9 +108,43 @@ func TestRolesOfNobody(t *testing.T) {
 		{"one duck", "", fiveAndThree(), false},
 		{"holder", "w9", fiveAndThree(), false},
 	} {
-		r := resolver{env: c.env, rng: rand.New(rand.NewPCG(1, 1)), holder: c.holder}
+		r := resolver{env: c.env, rng: rand.New(rand.NewPCG(1, 1)), entered: c.holder}
 		if nodes, err := r.targets(c.role); err == nil || errors.Is(err, errNobody) != c.nobody {
 			t.Errorf("%q of %d servers with holder %q is %v, %v", c.role, len(c.env.Servers), c.holder, names(nodes), err)
+		}
+	}
+}
+
+// TestSeveralInside: where several workers are inside, the holder is who has entered last,
+// whatever the seed, and nobody of them waits. Who has just entered may have left.
+func TestSeveralInside(t *testing.T) {
+	for _, c := range []struct {
+		entered, inside string
+		holder, waiter  string // "" for nobody
+	}{
+		{"", "", "", "w1 w2 w3"},
+		{"", "w1", "w1", "w2 w3"},
+		{"", "w2 w1", "w1", "w3"},
+		{"", "w1 w2", "w2", "w3"},
+		{"w1", "w1 w2", "w1", "w3"},
+		{"w1", "w2", "w1", "w3"},
+		{"", "w1 w2 w3", "w3", ""},
+	} {
+		for role, want := range map[string]string{roleHolder: c.holder, roleWaiter: c.waiter} {
+			met := make(map[string]bool)
+			for seed := range uint64(100) {
+				r := resolver{env: fiveAndThree(), rng: rand.New(rand.NewPCG(seed, 1)), entered: c.entered, inside: strings.Fields(c.inside)}
+				nodes, err := r.targets(role)
+				if (want == "") != errors.Is(err, errNobody) {
+					t.Fatalf("%s of %+v: %v", role, c, err)
+				}
+				for _, name := range names(nodes) {
+					met[name] = true
+				}
+			}
+			if got := strings.Join(slices.Sorted(maps.Keys(met)), " "); got != want {
+				t.Errorf("%s of %+v is %s", role, c, got)
+			}
 		}
 	}
 }

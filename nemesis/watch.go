@@ -2,6 +2,7 @@ package nemesis
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"lockcheck/history"
@@ -11,11 +12,14 @@ import (
 // section: from their first read under the lock until they give it up.
 type Watch struct {
 	mu      sync.Mutex
-	inside  map[string]string // worker to grant
-	gone    map[string]bool   // workers that were killed
+	inside  []section       // in the order in which they were entered
+	gone    map[string]bool // workers that were killed
 	waiting map[*wait]bool
 	held    map[heldBy]*heldWrite // writes held back
 }
+
+// section is one that a worker is inside of, and the grant under which it is.
+type section struct{ worker, grant string }
 
 // heldBy is a fault that holds back a write of a worker.
 type heldBy struct{ fault, worker string }
@@ -40,7 +44,7 @@ type entry struct {
 
 // NewWatch returns a Watch that has seen nothing.
 func NewWatch() *Watch {
-	return &Watch{inside: make(map[string]string), gone: make(map[string]bool), waiting: make(map[*wait]bool), held: make(map[heldBy]*heldWrite)}
+	return &Watch{gone: make(map[string]bool), waiting: make(map[*wait]bool), held: make(map[heldBy]*heldWrite)}
 }
 
 // Observe takes notice of an event.
@@ -85,10 +89,12 @@ func (w *Watch) deferred(fault, worker string) (arrived bool, outcome history.Ty
 func (w *Watch) enter(e history.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.gone[e.Process] || w.inside[e.Process] == e.Grant {
+	entered := section{e.Process, e.Grant}
+	if w.gone[e.Process] || slices.Contains(w.inside, entered) {
 		return // a last word, or a second read in the same section
 	}
-	w.inside[e.Process] = e.Grant
+	w.remove(e.Process)
+	w.inside = append(w.inside, entered)
 	for waiting := range w.waiting {
 		if waiting.of == "" || waiting.of == e.Process {
 			delete(w.waiting, waiting)
@@ -100,7 +106,11 @@ func (w *Watch) enter(e history.Event) {
 func (w *Watch) leave(worker string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.inside, worker)
+	w.remove(worker)
+}
+
+func (w *Watch) remove(worker string) {
+	w.inside = slices.DeleteFunc(w.inside, func(s section) bool { return s.worker == worker })
 }
 
 // Forget takes no more notice of a worker: it was killed.
@@ -108,7 +118,7 @@ func (w *Watch) Forget(worker string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gone[worker] = true
-	delete(w.inside, worker)
+	w.remove(worker)
 }
 
 // await waits until a worker enters its section, the named one or any.
@@ -128,12 +138,14 @@ func (w *Watch) await(ctx context.Context, of string) (entry, error) {
 	}
 }
 
-// holder returns a worker that is inside its section, "" if there is none.
-func (w *Watch) holder() string {
+// insiders returns the workers that are inside their section, in the order in which
+// they entered.
+func (w *Watch) insiders() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for worker := range w.inside {
-		return worker
+	var workers []string
+	for _, s := range w.inside {
+		workers = append(workers, s.worker)
 	}
-	return ""
+	return workers
 }

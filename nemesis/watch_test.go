@@ -3,6 +3,7 @@ package nemesis
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,13 +41,16 @@ func TestWatch(t *testing.T) {
 		{"release begun", append(inside[:2:2], event("w1", history.Invoke, history.Release)), ""},
 		{"lost", append(inside[:2:2], event("w1", history.Info, history.Lost)), ""},
 		{"inside again", append(inside[:2:2], event("w1", history.Invoke, history.Release), reads("w1", "w1-2")), "w1"},
+		{"two at once", append(inside[:2:2], reads("w2", "w2-1")), "w1 w2"},
+		{"two at once, the first anew", append(inside[:2:2], reads("w2", "w2-1"), reads("w1", "w1-2")), "w2 w1"},
+		{"two at once, a second read of the first", append(inside[:2:2], reads("w2", "w2-1"), reads("w1", "w1-1")), "w1 w2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := NewWatch()
 			for _, e := range c.events {
 				w.Observe(e)
 			}
-			if got := w.holder(); got != c.holder {
+			if got := strings.Join(w.insiders(), " "); got != c.holder {
 				t.Errorf("inside is %q, want %q", got, c.holder)
 			}
 		})

@@ -94,6 +94,9 @@ type Process struct {
 	Command string `json:"command"`
 	// Stopped: each of its threads is in state T.
 	Stopped bool `json:"stopped"`
+	// Frozen: each of its threads is in state D, or where the freezer of control groups
+	// of version 2 keeps it.
+	Frozen bool `json:"frozen"`
 	// States of its threads, one letter each, as in /proc/PID/task/TID/stat.
 	States string `json:"states"`
 }

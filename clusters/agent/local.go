@@ -13,6 +13,9 @@ import (
 type Local struct {
 	// PIDs lists the processes of the node; nil for all of the namespace.
 	PIDs func() ([]int, error)
+	// Send sends a signal to one of them; nil to go by its number. In a namespace where
+	// others start processes, too, the number may be that of another one by then.
+	Send func(pid int, signal syscall.Signal) error
 	// Network is the network namespace if it belongs to the node alone. Without it
 	// the node cannot be cut off.
 	Network *Network
@@ -42,7 +45,11 @@ func (l Local) pids() ([]int, error) {
 
 // Signal implements Host.
 func (l Local) Signal(_ context.Context, signal Signal) (Moment, error) {
-	return signalAll(signal, l.pids)
+	send := l.Send
+	if send == nil {
+		send = syscall.Kill
+	}
+	return signalAll(signal, l.pids, send)
 }
 
 // Processes implements Host.

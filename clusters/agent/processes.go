@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,7 +20,7 @@ var numbers = map[Signal]syscall.Signal{Stop: syscall.SIGSTOP, Continue: syscall
 
 // signalAll sends the signal to each process that list returns, again until a
 // pass finds no new one: a process may fork while the others are being stopped.
-func signalAll(signal Signal, list func() ([]int, error)) (Moment, error) {
+func signalAll(signal Signal, list func() ([]int, error), send func(pid int, number syscall.Signal) error) (Moment, error) {
 	number, known := numbers[signal]
 	if !known {
 		return Moment{}, fmt.Errorf("unknown signal %q", signal)
@@ -38,10 +39,10 @@ func signalAll(signal Signal, list func() ([]int, error)) (Moment, error) {
 			}
 			seen[pid] = true
 			news++
-			switch err := syscall.Kill(pid, number); {
+			switch err := send(pid, number); {
 			case err == nil:
 				sent++
-			case !errors.Is(err, syscall.ESRCH):
+			case !errors.Is(err, syscall.ESRCH) && !errors.Is(err, os.ErrProcessDone):
 				return moment, fmt.Errorf("signal %s to %d: %w", signal, pid, err)
 			}
 		}
@@ -75,7 +76,7 @@ func inspect(pids []int) ([]Process, error) {
 }
 
 func inspectOne(pid int) (Process, error) {
-	p := Process{PID: pid}
+	p := Process{PID: pid, Frozen: true}
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil {
 		return p, err
@@ -90,6 +91,7 @@ func inspectOne(pid int) (Process, error) {
 			return p, err
 		}
 		p.Command = command
+		p.Frozen = p.Frozen && frozen(state, filepath.Dir(task))
 		states.WriteByte(state)
 	}
 	if states.Len() == 0 {
@@ -101,6 +103,25 @@ func inspectOne(pid int) (Process, error) {
 	}
 	p.Stopped = strings.Trim(p.States, "T") == ""
 	return p, nil
+}
+
+// freezerWaits are the functions of the kernel in which frozen threads wait: the second
+// where the compiler has made the first a part of it, the third for other freezers. A
+// thread that waits for anything else waits elsewhere.
+var freezerWaits = []string{"do_freezer_trap", "get_signal", "__refrigerator"}
+
+// frozen says whether the freezer keeps a thread, of which the folder is in /proc. One that
+// has ended does nothing either. Where the kernel does not tell in which function a thread
+// waits, which takes the rights of a debugger, none is known to be kept.
+func frozen(state byte, folder string) bool {
+	switch state {
+	case 'D', 'Z', 'X':
+		return true
+	case 'S':
+		waits, err := os.ReadFile(filepath.Join(folder, "wchan"))
+		return err == nil && slices.Contains(freezerWaits, strings.TrimSpace(string(waits)))
+	}
+	return false
 }
 
 // gone tells that a process or thread has ended since it was listed.

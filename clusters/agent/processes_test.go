@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -153,6 +154,28 @@ func TestSignalNobody(t *testing.T) {
 	}
 }
 
+// TestSignalChild: what is sent to a child itself reaches it, and after its end nobody,
+// even if its number is still listed: it may be that of another process.
+func TestSignalChild(t *testing.T) {
+	child, bystander := sleeper(t), sleeper(t)
+	host := local(bystander) // who has got the number, so to speak
+	host.Send = func(_ int, signal syscall.Signal) error { return child.Process.Signal(signal) }
+	if _, err := host.Signal(t.Context(), Stop); err != nil {
+		t.Fatal(err)
+	}
+	awaitStopped(t, local(child), 1, true)
+	_ = child.Process.Kill()
+	_ = child.Wait()
+	if _, err := host.Signal(t.Context(), Stop); err == nil || err.Error() != "no process to signal" {
+		t.Errorf("got %v", err)
+	}
+	awaitStopped(t, local(bystander), 1, false)
+	if _, err := local(bystander).Signal(t.Context(), Stop); err != nil {
+		t.Errorf("by its number: %v", err)
+	}
+	awaitStopped(t, local(bystander), 1, true)
+}
+
 // TestSignalNewcomers: what a process forks while the others are being stopped
 // is stopped too.
 func TestSignalNewcomers(t *testing.T) {
@@ -172,6 +195,76 @@ func TestSignalNewcomers(t *testing.T) {
 		t.Fatalf("%d children: the list was not read again", len(children))
 	}
 	awaitStopped(t, host, 4, true)
+}
+
+// TestFrozen: a thread in state S that the freezer keeps is told from one that waits.
+func TestFrozen(t *testing.T) {
+	for _, c := range []struct {
+		state byte
+		wchan string // "-" for none
+		want  bool
+	}{
+		{'D', "-", true}, {'Z', "-", true}, {'R', "do_freezer_trap", false}, {'T', "do_signal_stop", false},
+		{'S', "do_freezer_trap", true}, {'S', "get_signal", true}, {'S', "__refrigerator\n", true},
+		{'S', "hrtimer_nanosleep", false}, {'S', "0", false}, {'S', "", false}, {'S', "-", false},
+	} {
+		folder := t.TempDir()
+		if c.wchan != "-" {
+			if err := os.WriteFile(filepath.Join(folder, "wchan"), []byte(c.wchan), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := frozen(c.state, folder); got != c.want {
+			t.Errorf("state %c, waiting in %s: %v, want %v", c.state, c.wchan, got, c.want)
+		}
+	}
+}
+
+// TestFreezer: what the kernel of this machine shows of a process that control groups of
+// version 2 freeze, and of the same process before and after.
+func TestFreezer(t *testing.T) {
+	group := freezerGroup(t)
+	child := sleeper(t)
+	tell := func(file, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(group, file), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tell("cgroup.procs", fmt.Sprint(child.Process.Pid))
+	for _, freeze := range []bool{false, true, false} {
+		tell("cgroup.freeze", map[bool]string{true: "1", false: "0"}[freeze])
+		clustertest.Eventually(t, 10*time.Second, func() error {
+			processes, err := local(child).Processes(t.Context())
+			if err != nil || len(processes) != 1 || processes[0].Frozen != freeze || processes[0].States != "S" {
+				return fmt.Errorf("frozen %v: %+v, %v", freeze, processes, err)
+			}
+			return nil
+		})
+	}
+}
+
+// freezerGroup makes a control group of version 2, which takes root, and removes it when
+// what is in it has ended.
+func freezerGroup(t *testing.T) string {
+	t.Helper()
+	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
+		if _, err := os.Stat(filepath.Join(root, "cgroup.procs")); err != nil {
+			continue
+		}
+		group, err := os.MkdirTemp(root, "lockcheck-test-")
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() {
+			clustertest.Eventually(t, 10*time.Second, func() error { return os.Remove(group) })
+		})
+		if _, err := os.Stat(filepath.Join(group, "cgroup.freeze")); err == nil {
+			return group
+		}
+	}
+	t.Skip("needs control groups of version 2 and root")
+	return ""
 }
 
 // TestInspectWhileThreadsEnd: a process whose threads come and go is there all

@@ -44,7 +44,6 @@ type Spec struct {
 
 // Container is a running container.
 type Container struct {
-	Name string
 	// Input, Output and Errors are its streams if it was attached. Input ends
 	// when it is closed.
 	Input  io.WriteCloser
@@ -78,7 +77,7 @@ func (e *Engine) Start(ctx context.Context, spec Spec) (*Container, error) {
 	if err != nil {
 		return nil, fmt.Errorf("container %s: %w", spec.Name, err)
 	}
-	started := &Container{Name: spec.Name}
+	started := new(Container)
 	if spec.Attach {
 		if err := e.attach(ctx, created.ID, started); err != nil {
 			return nil, fmt.Errorf("container %s: %w", spec.Name, err)
@@ -91,12 +90,13 @@ func (e *Engine) Start(ctx context.Context, spec Spec) (*Container, error) {
 	return started, nil
 }
 
-// Write puts files into a folder of a running container, readable for all.
+// Write puts files into a folder of a running container. Everybody can read and write
+// them: there are servers that keep what they learn in their settings.
 func (e *Engine) Write(ctx context.Context, name, folder string, files map[string]string) error {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
 	for _, file := range slices.Sorted(maps.Keys(files)) {
-		header := &tar.Header{Name: file, Mode: 0o644, Size: int64(len(files[file]))}
+		header := &tar.Header{Name: file, Mode: 0o666, Size: int64(len(files[file]))}
 		if err := w.WriteHeader(header); err != nil {
 			return err
 		}

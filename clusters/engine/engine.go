@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -138,34 +139,49 @@ func (e *Engine) Runs(ctx context.Context) ([]Run, error) {
 }
 
 // RemoveRun removes all that carries the label of the run, and returns how many
-// things that was. What is gone already is no error.
+// things that was. What is gone already is no error; what cannot be removed is one,
+// and does not keep the rest from being removed.
 func (e *Engine) RemoveRun(ctx context.Context, id string) (int, error) {
 	with := filters.NewArgs(filters.Arg("label", RunLabel+"="+id))
-	removed, err := e.removeContainers(ctx, with)
+	containers, err := e.removeContainers(ctx, with)
 	if err != nil {
-		return removed, err
+		return containers, err
 	}
+	networks, err := e.removeNetworks(ctx, with)
+	volumes, volumesErr := e.removeVolumes(ctx, with)
+	return containers + networks + volumes, errors.Join(err, volumesErr)
+}
+
+func (e *Engine) removeNetworks(ctx context.Context, with filters.Args) (removed int, err error) {
 	networks, err := e.api.NetworkList(ctx, network.ListOptions{Filters: with})
-	if err != nil {
-		return removed, err
-	}
 	for _, n := range networks {
-		if err := e.api.NetworkRemove(ctx, n.ID); !gone(err) {
-			return removed, err
-		}
-		removed++
+		was, why := removal("network "+n.Name, e.api.NetworkRemove(ctx, n.ID))
+		removed, err = removed+was, errors.Join(err, why)
 	}
+	return removed, err
+}
+
+func (e *Engine) removeVolumes(ctx context.Context, with filters.Args) (removed int, err error) {
 	volumes, err := e.api.VolumeList(ctx, volume.ListOptions{Filters: with})
-	if err != nil {
-		return removed, err
-	}
 	for _, v := range volumes.Volumes {
-		if err := e.api.VolumeRemove(ctx, v.Name, true); !gone(err) {
-			return removed, err
-		}
-		removed++
+		was, why := removal("volume "+v.Name, e.api.VolumeRemove(ctx, v.Name, true))
+		removed, err = removed+was, errors.Join(err, why)
 	}
-	return removed, nil
+	return removed, err
+}
+
+// removal counts what was removed. A conflict is no removal that is under way, as it
+// is with containers: the thing is in use, and stays for as long as it is.
+func removal(what string, err error) (removed int, _ error) {
+	switch {
+	case err == nil:
+		return 1, nil
+	case errdefs.IsNotFound(err):
+		return 0, nil
+	case errdefs.IsConflict(err), errdefs.IsPermissionDenied(err): // the latter for networks
+		return 0, fmt.Errorf("%s is in use: stop the container that uses it: %w", what, err)
+	}
+	return 0, fmt.Errorf("%s: %w", what, err)
 }
 
 func (e *Engine) removeContainers(ctx context.Context, with filters.Args) (int, error) {
@@ -174,6 +190,7 @@ func (e *Engine) removeContainers(ctx context.Context, with filters.Args) (int, 
 		return 0, err
 	}
 	errs := make([]error, len(containers))
+	var removed atomic.Int64
 	var all sync.WaitGroup
 	slots := make(chan struct{}, removeAtOnce)
 	for i, c := range containers {
@@ -185,13 +202,16 @@ func (e *Engine) removeContainers(ctx context.Context, with filters.Args) (int, 
 				// Somebody else is about to; its network cannot go before it has.
 				err = e.awaitRemoved(ctx, c.ID)
 			}
-			if !gone(err) {
+			switch {
+			case err == nil:
+				removed.Add(1)
+			case !errdefs.IsNotFound(err):
 				errs[i] = err
 			}
 		})
 	}
 	all.Wait()
-	return len(containers), errors.Join(errs...)
+	return int(removed.Load()), errors.Join(errs...)
 }
 
 // removeAtOnce bounds how many containers are removed at a time. Of many at once on
@@ -207,10 +227,4 @@ func (e *Engine) awaitRemoved(ctx context.Context, id string) error {
 	case err := <-failed:
 		return err
 	}
-}
-
-// gone tells the errors of a removal apart from those that mean that somebody
-// else has removed it, or is about to.
-func gone(err error) bool {
-	return err == nil || errdefs.IsNotFound(err) || errdefs.IsConflict(err)
 }

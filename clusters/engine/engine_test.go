@@ -80,7 +80,7 @@ func await(t *testing.T, c *engine.Container) engine.Exit {
 	case exit := <-c.Exited:
 		return exit
 	case <-time.After(patience):
-		t.Fatalf("%s has not ended", c.Name)
+		t.Fatal("the container has not ended")
 		return engine.Exit{}
 	}
 }
@@ -111,15 +111,15 @@ func TestContainers(t *testing.T) {
 			{[]string{"--help"}, 0, "Usage"},
 			{[]string{"--no-such-flag"}, 64, "no-such-flag"},
 		} {
-			container := start(t, docker, spec(fmt.Sprint("exit", c.code), c.command...))
-			if exit := await(t, container); exit.Err != nil || exit.Code != c.code {
+			s := spec(fmt.Sprint("exit", c.code), c.command...)
+			if exit := await(t, start(t, docker, s)); exit.Err != nil || exit.Code != c.code {
 				t.Errorf("%v: %s, want %d", c.command, exit, c.code)
 			}
-			all, err := docker.Logs(t.Context(), container.Name, 0)
+			all, err := docker.Logs(t.Context(), s.Name, 0)
 			if err != nil || !strings.Contains(all, c.log) {
 				t.Errorf("%v: log %q, %v: want it with %q", c.command, all, err, c.log)
 			}
-			last, err := docker.Logs(t.Context(), container.Name, 1)
+			last, err := docker.Logs(t.Context(), s.Name, 1)
 			if err != nil || strings.Count(last, "\n") != 1 || !strings.HasSuffix(all, last) {
 				t.Errorf("%v: last line %q, %v", c.command, last, err)
 			}
@@ -279,23 +279,69 @@ func TestRemoveRun(t *testing.T) {
 	})
 }
 
-// TestNetworks: two runs at once get networks that do not overlap.
+// TestVolumeInUse: a volume that a container of somebody else holds is not taken for
+// removed, and goes once nobody holds it. What else the run has left goes at once.
+func TestVolumeInUse(t *testing.T) {
+	docker := clustertest.Engine(t)
+	image := importBinary(t, docker)
+	id, labels := testRun(t, docker)
+	other, otherLabels := testRun(t, docker)
+	if err := docker.CreateVolume(t.Context(), id, labels); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := docker.CreateNetwork(t.Context(), id, labels); err != nil {
+		t.Fatal(err)
+	}
+	start(t, docker, engine.Spec{
+		Name: other, Image: image.Ref, Labels: otherLabels, Command: []string{"agent"},
+		Network: "none", Volumes: map[string]string{id: "/held"},
+	})
+	n, err := docker.RemoveRun(t.Context(), id)
+	if n != 1 || err == nil || !strings.Contains(err.Error(), "volume "+id+" is in use: stop the container") {
+		t.Errorf("removed %d, %v: want the network only, and why", n, err)
+	}
+	if n, err := docker.RemoveRun(t.Context(), other); n != 1 || err != nil {
+		t.Fatalf("removed %d, %v: want the container that holds it", n, err)
+	}
+	if n, err := docker.RemoveRun(t.Context(), id); n != 1 || err != nil {
+		t.Errorf("removed %d, %v: want the volume", n, err)
+	}
+	if left(t, docker, id) {
+		t.Error("the run is still there")
+	}
+}
+
+// TestNetworks: many runs at once get networks that do not overlap, even if all of them
+// begin to look at the same place.
 func TestNetworks(t *testing.T) {
 	docker := clustertest.Engine(t)
-	networks := make([]engine.Network, 2)
+	names := make([]string, 12)
+	for i, n := 0, 0; i < len(names); n++ {
+		if name := fmt.Sprintf("test-%d-%d", os.Getpid(), n); i == 0 || engine.FirstSubnet(name) == engine.FirstSubnet(names[0]) {
+			names[i] = name
+			i++
+		}
+	}
+	_, labels := testRun(t, docker)
+	networks, errs := make([]engine.Network, len(names)), make([]error, len(names))
 	var all sync.WaitGroup
-	for i := range networks {
-		id, labels := testRun(t, docker)
-		all.Go(func() {
-			var err error
-			if networks[i], err = docker.CreateNetwork(t.Context(), id, labels); err != nil {
-				t.Error(err)
-			}
-		})
+	for i, name := range names {
+		all.Go(func() { networks[i], errs[i] = docker.CreateNetwork(t.Context(), name, labels) })
 	}
 	all.Wait()
-	if networks[0].Subnet.Overlaps(networks[1].Subnet) {
-		t.Errorf("%s and %s overlap", networks[0].Subnet, networks[1].Subnet)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	for i, one := range networks {
+		for _, other := range networks[:i] {
+			if one.Subnet.Overlaps(other.Subnet) {
+				t.Errorf("%s and %s overlap", one.Subnet, other.Subnet)
+			}
+		}
+	}
+	// Another subnet would not help here.
+	if made, err := docker.CreateNetwork(t.Context(), names[0], labels); err == nil || !strings.Contains(err.Error(), "already exists") {
+		t.Errorf("the same name again: %+v, %v", made, err)
 	}
 }
 

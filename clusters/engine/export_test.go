@@ -12,3 +12,6 @@ func (e *Engine) RemoveLayers(ctx context.Context, label string) error {
 	_, err := e.api.ImagesPrune(ctx, filters.NewArgs(filters.Arg("dangling", "true"), filters.Arg("label", label)))
 	return err
 }
+
+// FirstSubnet is where the search for a network of this name begins.
+func FirstSubnet(name string) int { return firstSubnet(name) }

@@ -7,11 +7,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"net"
 	"net/netip"
 	"os"
 	"strings"
 
+	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/network"
 )
 
@@ -29,56 +31,77 @@ func (n Network) Address(host byte) string {
 }
 
 // CreateNetwork makes a network on a subnet that neither another network of the
-// engine nor a route of this machine uses.
+// engine nor a route of this machine uses. Names are spread over the subnets that can be
+// had, so that runs that start together seldom want the same.
 func (e *Engine) CreateNetwork(ctx context.Context, name string, labels map[string]string) (Network, error) {
-	taken, err := e.takenSubnets(ctx)
+	made, err := e.createNetwork(ctx, name, labels)
 	if err != nil {
-		return Network{}, err
+		return Network{}, fmt.Errorf("network %s: %w", name, err)
 	}
+	return made, nil
+}
+
+func (e *Engine) createNetwork(ctx context.Context, name string, labels map[string]string) (Network, error) {
 	making, cancel, err := making(ctx)
 	if err != nil {
 		return Network{}, err
 	}
 	defer cancel()
-	var refused error
-	for _, subnet := range candidates(taken) {
-		_, err := e.api.NetworkCreate(making, name, network.CreateOptions{
+	at := firstSubnet(name)
+	for attempt := 1; ; attempt++ {
+		taken, err := e.takenSubnets(making)
+		if err != nil {
+			return Network{}, err
+		}
+		free, ok := freeSubnet(taken, at)
+		if !ok {
+			return Network{}, errNoSubnet
+		}
+		_, err = e.api.NetworkCreate(making, name, network.CreateOptions{
 			Driver: "bridge", Internal: true, Labels: labels,
-			IPAM: &network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet.String()}}},
+			IPAM: &network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet(free).String()}}},
 		})
 		if err == nil {
-			return Network{Name: name, Subnet: subnet}, nil
+			return Network{Name: name, Subnet: subnet(free)}, nil
 		}
-		// Another run may have taken the subnet since.
-		refused = err
-		if ctx.Err() != nil {
-			break
+		// So the engine says that another run has taken the subnet since.
+		if !errdefs.IsPermissionDenied(err) || attempt == subnetAttempts || ctx.Err() != nil {
+			return Network{}, err
 		}
+		at = free + 1
 	}
-	if refused == nil {
-		refused = errors.New("no free subnet")
-	}
-	return Network{}, fmt.Errorf("network %s: %w", name, refused)
 }
 
-// subnetAttempts bounds how many free subnets are tried.
-const subnetAttempts = 8
+const (
+	// subnets is how many there are to choose from, and subnetAttempts how many of them
+	// other runs may take while one is chosen.
+	subnets        = 4 * 256
+	subnetAttempts = 32
+)
 
-// candidates lists some subnets that overlap with no taken one.
-func candidates(taken []netip.Prefix) []netip.Prefix {
-	var free []netip.Prefix
-	for _, second := range []byte{30, 31, 29, 28} {
-		for third := range 256 {
-			subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{172, second, byte(third), 0}), 24)
-			if !overlaps(subnet, taken) {
-				free = append(free, subnet)
-			}
-			if len(free) == subnetAttempts {
-				return free
-			}
+// subnet returns the n-th of those that there are to choose from.
+func subnet(n int) netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{172, byte(28 + n/256), byte(n % 256), 0}), 24)
+}
+
+// errNoSubnet says where it was looked.
+var errNoSubnet = errors.New("no free /24 in 172.28.0.0–172.31.255.0; lockcheck clean or docker network prune frees some")
+
+// firstSubnet is where the search for a name begins.
+func firstSubnet(name string) int {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(name)) // never fails
+	return int(hash.Sum32() % subnets)
+}
+
+// freeSubnet finds the next one that overlaps with no taken one.
+func freeSubnet(taken []netip.Prefix, from int) (n int, ok bool) {
+	for i := range subnets {
+		if n := (from + i) % subnets; !overlaps(subnet(n), taken) {
+			return n, true
 		}
 	}
-	return free
+	return 0, false
 }
 
 func overlaps(subnet netip.Prefix, others []netip.Prefix) bool {

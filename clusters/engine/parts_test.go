@@ -8,41 +8,37 @@ import (
 	"testing"
 )
 
-// TestCandidates: a run must not take an address range from its machine.
-func TestCandidates(t *testing.T) {
+// TestFreeSubnet: a run must not take an address range from its machine.
+func TestFreeSubnet(t *testing.T) {
+	const middle = 2 * 256 // 172.30.0.0
 	for _, c := range []struct {
 		name  string
 		taken []string
-		first string // "" for none
-		n     int
+		from  int
+		want  string // "" for none
 	}{
-		{"nothing taken", nil, "172.30.0.0/24", subnetAttempts},
-		{"elsewhere", []string{"10.0.0.0/8", "192.168.0.0/16"}, "172.30.0.0/24", subnetAttempts},
-		{"the first", []string{"172.30.0.0/24"}, "172.30.1.0/24", subnetAttempts},
-		{"one address of it", []string{"172.30.0.77/32"}, "172.30.1.0/24", subnetAttempts},
-		{"half of it", []string{"172.30.0.128/25"}, "172.30.1.0/24", subnetAttempts},
-		{"more than it", []string{"172.30.0.0/22"}, "172.30.4.0/24", subnetAttempts},
-		{"the whole second byte", []string{"172.30.0.0/16"}, "172.31.0.0/24", subnetAttempts},
-		{"all but a few", []string{"172.28.0.0/15", "172.31.0.0/16", "172.30.0.0/17", "172.30.128.0/18", "172.30.192.0/19", "172.30.224.0/20", "172.30.240.0/21", "172.30.248.0/22"}, "172.30.252.0/24", 4},
-		{"everything, as with a VPN", []string{"172.16.0.0/12"}, "", 0},
-		{"the default route of a VPN", []string{"128.0.0.0/1"}, "", 0},
+		{"nothing taken", nil, middle, "172.30.0.0/24"},
+		{"nothing taken, from elsewhere", nil, 77, "172.28.77.0/24"},
+		{"elsewhere", []string{"10.0.0.0/8", "192.168.0.0/16"}, middle, "172.30.0.0/24"},
+		{"the first", []string{"172.30.0.0/24"}, middle, "172.30.1.0/24"},
+		{"one address of it", []string{"172.30.0.77/32"}, middle, "172.30.1.0/24"},
+		{"half of it", []string{"172.30.0.128/25"}, middle, "172.30.1.0/24"},
+		{"more than it", []string{"172.30.0.0/22"}, middle, "172.30.4.0/24"},
+		{"the whole second byte", []string{"172.30.0.0/16"}, middle, "172.31.0.0/24"},
+		{"the last of all", []string{"172.31.255.0/24"}, subnets - 1, "172.28.0.0/24"},
+		{"beyond the last of all", nil, subnets, "172.28.0.0/24"},
+		{"all but one", []string{"172.28.0.0/15", "172.31.0.0/16", "172.30.0.0/17", "172.30.128.0/18", "172.30.192.0/19", "172.30.224.0/20", "172.30.240.0/21", "172.30.248.0/22", "172.30.252.0/23", "172.30.254.0/24"}, middle, "172.30.255.0/24"},
+		{"everything, as with a VPN", []string{"172.16.0.0/12"}, middle, ""},
+		{"the default route of a VPN", []string{"128.0.0.0/1"}, middle, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var taken []netip.Prefix
 			for _, text := range c.taken {
 				taken = append(taken, netip.MustParsePrefix(text))
 			}
-			free := candidates(taken)
-			if len(free) != c.n {
-				t.Fatalf("%d candidates, want %d: %v", len(free), c.n, free)
-			}
-			if c.n > 0 && free[0].String() != c.first {
-				t.Errorf("first %s, want %s", free[0], c.first)
-			}
-			for i, subnet := range free {
-				if overlaps(subnet, append(taken, free[:i]...)) {
-					t.Errorf("%s overlaps", subnet)
-				}
+			n, ok := freeSubnet(taken, c.from)
+			if ok != (c.want != "") || ok && subnet(n).String() != c.want {
+				t.Errorf("got %s, %v, want %s", subnet(n), ok, c.want)
 			}
 		})
 	}

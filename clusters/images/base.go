@@ -32,24 +32,27 @@ const pullTimeout = 2 * time.Minute
 // that can be pulled, else one made with debootstrap.
 func (m Maker) base(ctx context.Context, s suite) (engine.Image, error) {
 	own := namespace + "base:" + s.name
-	for _, ref := range []string{s.image, own} {
-		if found, ok, err := m.Engine.Image(ctx, ref); err != nil || ok {
-			return found, err
+	look := func() (found engine.Image, ok bool, err error) {
+		for _, ref := range []string{s.image, own} {
+			if found, ok, err = m.Engine.Image(ctx, ref); err != nil || ok {
+				break
+			}
 		}
+		return found, ok, err
 	}
-	ref := s.image
-	if err := m.pull(ctx, s.image); err != nil {
-		m.Progress("%s cannot be pulled; making a base image with debootstrap (once, about half a minute)", s.image)
-		if bootstrapErr := m.bootstrap(ctx, s, own); bootstrapErr != nil {
-			return engine.Image{}, fmt.Errorf("no base image: pull: %w; debootstrap: %w", err, bootstrapErr)
-		}
-		ref = own
+	return m.made(ctx, "base-"+s.name, look, func() error { return m.makeBase(ctx, s, own) })
+}
+
+func (m Maker) makeBase(ctx context.Context, s suite, own string) error {
+	err := m.pull(ctx, s.image)
+	if err == nil {
+		return nil
 	}
-	found, ok, err := m.Engine.Image(ctx, ref)
-	if err == nil && !ok {
-		err = fmt.Errorf("image %s: made, but not there", ref)
+	m.Progress("%s cannot be pulled; making a base image with debootstrap (once, about half a minute)", s.image)
+	if bootstrapErr := m.bootstrap(ctx, s, own); bootstrapErr != nil {
+		return fmt.Errorf("no base image: pull: %w; debootstrap: %w", err, bootstrapErr)
 	}
-	return found, err
+	return nil
 }
 
 func (m Maker) pull(ctx context.Context, ref string) error {
@@ -62,7 +65,7 @@ func (m Maker) pull(ctx context.Context, ref string) error {
 // bootstrap makes a Debian system in a temporary folder and imports it.
 func (m Maker) bootstrap(ctx context.Context, s suite, ref string) (err error) {
 	if os.Geteuid() != 0 {
-		return errors.New("needs root; pull the image on another way, or run as root once")
+		return fmt.Errorf("needs root: run lockcheck images as root once, or load %s with docker load", s.image)
 	}
 	folder, err := m.temporaryFolder()
 	if err != nil {
@@ -79,10 +82,11 @@ func (m Maker) bootstrap(ctx context.Context, s suite, ref string) (err error) {
 	if mirror := os.Getenv("DEBIAN_MIRROR"); mirror != "" {
 		command.Args = append(command.Args, mirror)
 	}
+	ownMounts(command)
 	if err := m.runGroup(command); err != nil {
 		return err
 	}
-	// Another run may have been faster: a second base would be another image, and
+	// Another user may have been faster: a second base would be another image, and
 	// with it all that stand on it.
 	if _, there, err := m.Engine.Image(ctx, ref); err != nil || there {
 		return err
@@ -90,9 +94,18 @@ func (m Maker) bootstrap(ctx context.Context, s suite, ref string) (err error) {
 	return m.importRoot(ctx, root, ref)
 }
 
+// ownMounts lets what a command mounts go with its processes, even if they are killed:
+// to remove its folder would reach into what is mounted there. It takes root.
+func ownMounts(command *exec.Cmd) {
+	command.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+}
+
 // runGroup runs a command that starts many others, all of which must end with it.
 func (m Maker) runGroup(command *exec.Cmd) error {
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if command.SysProcAttr == nil {
+		command.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	command.SysProcAttr.Setpgid = true
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	output := &lines{each: m.status}
 	command.Stdout, command.Stderr = output, output

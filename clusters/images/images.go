@@ -54,8 +54,9 @@ type Maker struct {
 	// be nil.
 	Progress func(format string, args ...any)
 	Status   func(format string, args ...any)
-	// Register and RegisterFolder are told the process and the folder that make a
-	// base image, which may outlive this process if it is killed. Either may be nil.
+	// Register and RegisterFolder are told the process and the folder that make a base
+	// image or build a Go program, which may outlive this process if it is killed. Either
+	// may be nil.
 	Register       func(pid int) error
 	RegisterFolder func(path string) error
 }
@@ -86,7 +87,7 @@ func (m Maker) Ensure(ctx context.Context, recipe string) (engine.Image, error) 
 	}
 	text, err := recipes.ReadFile(recipesFolder + "/" + recipe + dockerfileSuffix)
 	if err != nil {
-		return engine.Image{}, fmt.Errorf("image %s: no such recipe", recipe)
+		return engine.Image{}, fmt.Errorf("image %s: no such recipe; there are %s", recipe, strings.Join(Names(), ", "))
 	}
 	dockerfile, err := m.onBase(ctx, recipe, string(text))
 	if err != nil {
@@ -148,18 +149,14 @@ func (m Maker) EnsureSelf(ctx context.Context, binary string) (engine.Image, err
 // once makes an image unless there is one of the same content.
 func (m Maker) once(ctx context.Context, name string, content []byte, make func(ref string) error) (engine.Image, error) {
 	ref := fmt.Sprintf("%s%s:%.6x", namespace, name, sha256.Sum256(content))
-	found, ok, err := m.Engine.Image(ctx, ref)
-	if err != nil || ok {
-		return found, err
-	}
-	if err := make(ref); err != nil {
+	found, err := m.made(ctx, name,
+		func() (engine.Image, bool, error) { return m.Engine.Image(ctx, ref) },
+		func() error { return make(ref) },
+	)
+	if err != nil {
 		return engine.Image{}, fmt.Errorf("image %s: %w", ref, err)
 	}
-	found, ok, err = m.Engine.Image(ctx, ref)
-	if err == nil && !ok {
-		err = fmt.Errorf("image %s: made, but not there", ref)
-	}
-	return found, err
+	return found, nil
 }
 
 // selfKept is how long the image of a binary is left alone.

@@ -23,7 +23,7 @@ func Prepare(ctx context.Context, launcher string) error {
 	if err := install(launcher); err != nil {
 		return fmt.Errorf("launcher: %w", err)
 	}
-	return try(ctx, launcher)
+	return try(ctx, launcher, tryLimit)
 }
 
 // install copies this binary. Others may do the same at the same time.
@@ -66,9 +66,19 @@ const (
 	tryNextStep = 2345678 * time.Millisecond
 )
 
+const (
+	// tryLimit is how long a trial may take. One that hangs must not keep the run from
+	// starting, which only cannot have clock faults then.
+	tryLimit = 10 * time.Second
+	// tryEnd is how long after it is killed its output may stay open.
+	tryEnd = time.Second
+)
+
 // try launches a program that tells the time under a clock that is off, moves that clock,
 // and has the program tell it again, and how much time went by on its monotonic clock.
-func try(ctx context.Context, launcher string) error {
+func try(ctx context.Context, launcher string, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	folder, err := os.MkdirTemp("", "lockcheck-")
 	if err != nil {
 		return err
@@ -80,6 +90,9 @@ func try(ctx context.Context, launcher string) error {
 	}
 	command := append(Launcher(launcher, clockFile), launcher, NowCommand)
 	trial := exec.CommandContext(ctx, command[0], command[1:]...)
+	trial.WaitDelay, trial.SysProcAttr = tryEnd, &syscall.SysProcAttr{Setpgid: true}
+	// The launcher has a child, which would stay, and be taken for a process of the node.
+	trial.Cancel = func() error { return syscall.Kill(-trial.Process.Pid, syscall.SIGKILL) }
 	var complaint bytes.Buffer
 	trial.Stderr = &complaint
 	input, inputErr := trial.StdinPipe()
@@ -89,6 +102,9 @@ func try(ctx context.Context, launcher string) error {
 		return fmt.Errorf("launching on trial: %w", err)
 	}
 	err = converse(input, bufio.NewScanner(output), clockFile, began)
+	if ctx.Err() != nil {
+		err = fmt.Errorf("it has not told the time within %s", limit)
+	}
 	if waitErr := errors.Join(input.Close(), trial.Wait()); err == nil || complaint.Len() > 0 {
 		err = errors.Join(waitErr, err)
 	}

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"lockcheck/clusters/clustertest"
 )
 
 // TestPrepare: several agents prepare one launcher, as those of a run do.
@@ -63,6 +65,43 @@ func TestPrepareFails(t *testing.T) {
 	}
 	if err := Prepare(t.Context(), "/dev/null/launcher"); err == nil {
 		t.Error("prepared where nothing can be written")
+	}
+}
+
+// TestTryHangs: a trial that hangs is given up and leaves nothing behind; one that does
+// not is none the worse for the limit.
+func TestTryHangs(t *testing.T) {
+	folder := t.TempDir()
+	hanging, pids := filepath.Join(folder, "launcher"), filepath.Join(folder, "pids")
+	script := "#!/bin/sh\nsleep 600 &\necho $$ $! > " + pids + "\nwait\n"
+	if err := os.WriteFile(hanging, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const limit = 2 * time.Second
+	if err := try(t.Context(), hanging, limit); err == nil || !strings.Contains(err.Error(), "not told the time within 2s") {
+		t.Errorf("got %v", err)
+	}
+	text, err := os.ReadFile(pids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range strings.Fields(string(text)) {
+		clustertest.Eventually(t, 10*time.Second, func() error {
+			if stat, err := os.ReadFile("/proc/" + pid + "/stat"); err == nil && !strings.Contains(string(stat), ") Z ") {
+				return fmt.Errorf("still there: %s", stat)
+			}
+			return nil
+		})
+	}
+	if runtime.GOARCH != "amd64" {
+		return
+	}
+	working := filepath.Join(folder, "working")
+	if err := install(working); err != nil {
+		t.Fatal(err)
+	}
+	if err := try(t.Context(), working, tryLimit); err != nil {
+		t.Errorf("one that works: %v", err)
 	}
 }
 

@@ -1,0 +1,81 @@
+package images
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"lockcheck/clusters/engine"
+)
+
+// made returns the image that look finds, and makes it first if there is none. Of those
+// who want it at the same time one makes it, and the others find it then: a second one of
+// the same name would take it from the first, under which somebody may just start.
+func (m Maker) made(ctx context.Context, name string, look func() (engine.Image, bool, error), make func() error) (found engine.Image, err error) {
+	found, ok, err := look()
+	if err != nil || ok {
+		return found, err
+	}
+	err = m.alone(ctx, name, func() error {
+		if found, ok, err = look(); err != nil || ok {
+			return err
+		}
+		if err := make(); err != nil {
+			return err
+		}
+		if found, ok, err = look(); err == nil && !ok {
+			err = errors.New("made, but not there")
+		}
+		return err
+	})
+	return found, err
+}
+
+// alone does something while nobody else does it for this name. The lock ends with the
+// process that has it, however that ends. Its file stays: were it removed, somebody
+// could wait for a lock that nobody else sees.
+func (m Maker) alone(ctx context.Context, name string, do func() error) error {
+	folder, err := lockFolder()
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(filepath.Join(folder, name), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	for waiting := false; ; waiting = true {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return do()
+		case !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
+			return fmt.Errorf("lock %s: %w", file.Name(), err)
+		case !waiting:
+			m.Progress("waiting for another run that makes the image %s", name)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(lockPoll):
+		}
+	}
+}
+
+// lockPoll is how often it is tried again to get a lock. To wait for it in the kernel
+// could not be given up.
+const lockPoll = 100 * time.Millisecond
+
+// lockFolder is where the locks of this user are.
+func lockFolder() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = filepath.Join(os.TempDir(), fmt.Sprintf("lockcheck-%d", os.Getuid()))
+	}
+	folder := filepath.Join(cache, "lockcheck", "images")
+	return folder, os.MkdirAll(folder, 0o755)
+}

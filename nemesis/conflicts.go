@@ -1,0 +1,110 @@
+package nemesis
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"lockcheck/clusters"
+	"lockcheck/history"
+)
+
+// suffers is a node and a harm that a fault does to it at the moment.
+type suffers struct {
+	node string
+	harm history.Harm
+}
+
+// obstacle says why a fault cannot be inflicted on its targets at the moment: of
+// two that do the same the first to heal would heal both, a process that is dead can
+// neither be stopped nor asked for its clock, and one that is stopped cannot be asked
+// either. Faults of the network are independent of all others.
+func (n *Nemesis) obstacle(order Order) error {
+	does := func(harm history.Harm) bool { return history.Does(order.Step.Fault, harm) }
+	harms := exclusive(order.Step.Fault)
+	for _, target := range order.Targets {
+		under := func(harm history.Harm) bool { return n.busy[suffers{target.Name, harm}] }
+		switch {
+		case n.gone[target.Name]:
+			return fmt.Errorf("%s was killed", target.Name)
+		case len(harms) == 0:
+		case slices.ContainsFunc(harms, under):
+			return fmt.Errorf("%s is under the same fault already", target.Name)
+		case under(history.Ends):
+			return fmt.Errorf("%s is dead at the moment", target.Name)
+		case does(history.Ends) && under(history.Stops):
+			return fmt.Errorf("%s is stopped and could not be continued", target.Name)
+		case does(history.Steps) && under(history.Stops):
+			return fmt.Errorf("%s is stopped and could not be asked for its clock", target.Name)
+		case (does(history.Ends) || does(history.Stops)) && under(history.Steps):
+			return fmt.Errorf("%s could not be asked for its clock", target.Name)
+		}
+	}
+	if does(history.Ends) {
+		return n.enough(order.Targets)
+	}
+	return nil
+}
+
+// exclusive lists what a kind of fault does that a node can suffer from one fault
+// only at a time.
+func exclusive(kind string) []history.Harm {
+	return slices.DeleteFunc(history.HarmsOf(kind), func(h history.Harm) bool {
+		return h == history.Cuts || h == history.Disturbs
+	})
+}
+
+// occupy notes, or takes back, what the targets of a fault suffer.
+func (n *Nemesis) occupy(order Order, suffering bool) {
+	for _, target := range order.Targets {
+		for _, harm := range exclusive(order.Step.Fault) {
+			n.busy[suffers{target.Name, harm}] = suffering
+		}
+	}
+}
+
+// enough says whether a kill leaves enough workers alive, beside those that another
+// fault is about to kill.
+func (n *Nemesis) enough(targets []*clusters.Node) error {
+	left, victims := 0, 0
+	for _, worker := range n.Environment.Workers {
+		switch {
+		case slices.Contains(targets, worker):
+			victims++
+		case !n.gone[worker.Name] && !n.busy[suffers{worker.Name, history.Ends}]:
+			left++
+		}
+	}
+	if victims > 0 && left < minWorkers {
+		return errTooFewWorkers
+	}
+	return nil
+}
+
+// bury takes the workers that are about to be killed for dead. What they still
+// had to say arrives later.
+func (n *Nemesis) bury(order Order) {
+	if !history.Does(order.Step.Fault, history.Ends) {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, target := range order.Targets {
+		if !n.Environment.server(target) {
+			n.gone[target.Name] = true
+			n.Environment.Watch.Forget(target.Name)
+		}
+	}
+}
+
+func (n *Nemesis) free(order Order) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.occupy(order, false)
+}
+
+// minWorkers are left alive by every kill: with fewer nobody could meet anybody.
+const minWorkers = 2
+
+// errTooFewWorkers is why workers are spared.
+var errTooFewWorkers = errors.New("too few workers would be left alive")
