@@ -27,7 +27,7 @@ func Errand(binary string, do func(Registry) error) (err error) {
 	if err != nil {
 		return err
 	}
-	journal, err := openJournal(id, me)
+	journal, err := openJournal(id, me, false)
 	if err != nil {
 		return err
 	}

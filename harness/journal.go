@@ -26,6 +26,7 @@ type journal struct {
 // entry is a line of a journal.
 type entry struct {
 	Owner  string `json:"owner,omitempty"`
+	Docker bool   `json:"docker,omitempty"` // beside the owner: something may be on the engine
 	Folder string `json:"folder,omitempty"` // temporary, to be removed
 	PID    int    `json:"pid,omitempty"`
 	Start  string `json:"start,omitempty"`
@@ -44,7 +45,7 @@ func journalFolder() (string, error) {
 	return folder, os.MkdirAll(folder, 0o755)
 }
 
-func openJournal(run string, me owner) (*journal, error) {
+func openJournal(run string, me owner, onDocker bool) (*journal, error) {
 	folder, err := journalFolder()
 	if err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func openJournal(run string, me owner) (*journal, error) {
 		return nil, err
 	}
 	j := &journal{path: path, file: file}
-	return j, j.write(entry{Owner: me.String()})
+	return j, j.write(entry{Owner: me.String(), Docker: onDocker})
 }
 
 func (j *journal) write(e entry) error {

@@ -25,19 +25,18 @@ type Leftover struct {
 
 // Clean removes what dead runs of this machine have left: their processes, and
 // on the Docker engine, where there is one, all that carries their label. Runs
-// that are alive, and those of other machines, are left alone. If the engine is to
-// be looked at, too, and does not answer, the rest is cleaned all the same and
-// the error is an *engine.UnavailableError.
-func Clean(ctx context.Context, withEngine bool) ([]Leftover, error) {
+// that are alive, and those of other machines, are left alone. Without the engine, or
+// if it does not answer, which unavailable says, runs that may have something there are
+// left as they are.
+func Clean(ctx context.Context, withEngine bool) (left []Leftover, unavailable, err error) {
 	var docker *engine.Engine
-	var unavailable error
 	if withEngine {
 		if docker, unavailable = engine.Connect(ctx); unavailable == nil {
 			defer docker.Close()
 		}
 	}
-	left, err := cleanDead(ctx, docker)
-	return left, errors.Join(err, unavailable)
+	left, err = cleanDead(ctx, docker)
+	return left, unavailable, err
 }
 
 func cleanDead(ctx context.Context, docker *engine.Engine) ([]Leftover, error) {
@@ -79,7 +78,7 @@ func deadRuns(ctx context.Context, docker *engine.Engine, me owner) ([]string, e
 		if err != nil {
 			return nil, err
 		}
-		if len(entries) > 0 {
+		if len(entries) > 0 && (docker != nil || !entries[0].Docker) {
 			owners[run] = entries[0].Owner
 		}
 	}

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -53,5 +54,32 @@ func TestSweepAll(t *testing.T) {
 	}
 	if swept, err := sweepAll(ctx, docker, []string{held}); err != nil || len(swept) != 1 || swept[0].Objects != 1 {
 		t.Errorf("then swept %+v, %v, want %s", swept, err, held)
+	}
+}
+
+// TestCleanWithoutEngine: what a dead run may have left on the engine is neither removed nor
+// said to be while nobody looks there; what left nothing there is.
+func TestCleanWithoutEngine(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	dead, err := self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.boot = "another"
+	for name, onDocker := range map[string]bool{"embedded": false, "docker": true} {
+		j, err := openJournal(name, dead, onDocker)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(j.Begin("cut-1", "heal cut-1"), j.close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left, unavailable, err := Clean(t.Context(), false)
+	if err != nil || unavailable != nil || len(left) != 1 || left[0].Run != "embedded" || len(left[0].Undone) != 1 {
+		t.Errorf("removed %+v, %v, %v", left, unavailable, err)
+	}
+	if runs, err := journaledRuns(); err != nil || len(runs) != 1 || runs[0] != "docker" {
+		t.Errorf("there are journals of %v, %v", runs, err)
 	}
 }

@@ -138,9 +138,8 @@ func newID(now time.Time) (string, error) {
 
 // sweepLeftovers removes what dead runs have left. It is no reason not to run.
 func (r *run) sweepLeftovers(ctx context.Context) {
-	left, err := Clean(ctx, r.spec.OnDocker())
-	var unavailable *engine.UnavailableError
-	if err != nil && !errors.As(err, &unavailable) { // that is said when the cluster starts
+	left, _, err := Clean(ctx, r.spec.OnDocker()) // without an engine the cluster will not start
+	if err != nil {
 		r.progress.Step("leftovers of earlier runs could not be removed: %v", err)
 	}
 	for _, l := range left {
@@ -151,7 +150,7 @@ func (r *run) sweepLeftovers(ctx context.Context) {
 // conduct does all that needs undoing, and undoes it. cleanup is what could not
 // be undone; the record of the run stands all the same.
 func (r *run) conduct(ctx context.Context, interrupt <-chan struct{}) (interrupted bool, cleanup, err error) {
-	if r.journal, err = openJournal(r.id, r.me); err != nil {
+	if r.journal, err = openJournal(r.id, r.me, r.spec.OnDocker()); err != nil {
 		return false, nil, err
 	}
 	reaper, err := startReaper(r.Binary, r.id, r.spec.OnDocker())

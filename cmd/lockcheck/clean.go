@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -30,19 +29,17 @@ alone.`,
 }
 
 func (s *system) clean(ctx context.Context, withImages bool) error {
-	left, err := harness.Clean(ctx, true)
+	left, unavailable, err := harness.Clean(ctx, true)
 	for _, l := range left {
 		fmt.Fprintf(s.stdout, "run %s: removed %d processes, %d Docker objects\n", l.Run, l.Processes, l.Objects)
 		for _, undone := range l.Undone {
 			fmt.Fprintf(s.stdout, "  undone with them: %s\n", undone)
 		}
 	}
-	var unavailable *engine.UnavailableError
-	switch {
-	case errors.As(err, &unavailable) && withImages: // that fails below
-	case errors.As(err, &unavailable):
+	if unavailable != nil && !withImages { // with them it fails below
 		fmt.Fprintf(s.stdout, "not looked at: %v\n", unavailable)
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
 	if len(left) == 0 {
