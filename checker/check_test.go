@@ -258,6 +258,9 @@ func TestWrongRelease(t *testing.T) {
 		})
 	}
 	want(t, newScript().acquire("w1", "a", 10, 11).check(t), NoWrongRelease, Undecided, 0)
+	two := newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 20, 21).release("a", 30, 31).release("b", 40, 41)
+	want(t, two.check(t), NoWrongRelease, Violation, 1)
+	want(t, two.with(func(h *history.Header) { h.Permits = 2 }).check(t), NoWrongRelease, NotApplicable, 0)
 }
 
 func TestStaleWrite(t *testing.T) {

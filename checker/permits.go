@@ -12,6 +12,9 @@ import (
 // reentrant lock that one worker may hold several times. Transition rules after Jepsen's
 // Hazelcast suite.
 
+// sharedByRight is why a property that is about a single holder says nothing of a semaphore.
+const sharedByRight = "several workers may hold this lock at once"
+
 // permits is how many may hold a key at once.
 func permits(h history.Header) int { return max(1, h.Permits) }
 

@@ -135,18 +135,22 @@ func TestOtherLocks(t *testing.T) {
 		name, text      string
 		o               Options
 		overlap, answer checker.Verdict // of mutual exclusion, of linearizability
+		verdict         checker.Verdict
 	}{
-		{"two in a semaphore of two", two, semaphore, checker.Valid, checker.Valid},
-		{"two in a mutex", two, never, checker.Violation, checker.Violation},
-		{"three in a semaphore of two", three, semaphore, checker.Violation, checker.Violation},
-		{"twice in a reentrant lock", nested, reentrant, checker.Valid, checker.Valid},
-		{"twice in a mutex", nested, never, checker.Valid, checker.Violation},
-		{"too often in a reentrant lock", thrice, reentrant, checker.Valid, checker.Violation},
-		{"another one in between", between, reentrant, checker.Violation, checker.Violation},
-		{"nested, with another token", otherToken, reentrant, checker.Valid, checker.Violation},
+		{"two in a semaphore of two", two, semaphore, checker.Valid, checker.Valid, checker.Valid},
+		{"two in a mutex", two, never, checker.Violation, checker.Violation, checker.Violation},
+		{"three in a semaphore of two", three, semaphore, checker.Violation, checker.Violation, checker.Violation},
+		{"twice in a reentrant lock", nested, reentrant, checker.Valid, checker.Valid, checker.Valid},
+		{"twice in a mutex", nested, never, checker.Valid, checker.Violation, checker.Violation},
+		{"too often in a reentrant lock", thrice, reentrant, checker.Valid, checker.Violation, checker.Valid},
+		{"another one in between", between, reentrant, checker.Violation, checker.Violation, checker.Violation},
+		{"nested, with another token", otherToken, reentrant, checker.Valid, checker.Violation, checker.Valid},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := judge(t, c.text, c.o)
+			if r.Verdict != c.verdict {
+				t.Errorf("%s: %s, want %s", r.Verdict, r.Sentence, c.verdict)
+			}
 			if got := r.Finding(checker.MutualExclusion).Verdict; got != c.overlap {
 				t.Errorf("mutual exclusion is %s, want %s", got, c.overlap)
 			}
