@@ -403,6 +403,12 @@ func TestFencing(t *testing.T) {
 		return tokens(newScript().acquireToken("w1", "a", 1, 10, a).release("a", 20, 21).
 			acquireToken("w2", "b", 1, 22, b).release("b", 30, 31).acquireToken("w3", "c", 2, 32, c).release("c", 40, 41))
 	}
+	reentrant := func(s *script) *script { return s.with(func(h *history.Header) { h.Reentrant = 2 }) }
+	nested := func(inner, next uint64) *script {
+		return reentrant(tokens(newScript().acquireToken("w1", "a", 10, 11, 5).acquireToken("w1", "b", 12, 13, inner).
+			release("b", 14, 15).release("a", 20, 21).acquireToken("w2", "c", 30, 31, next).release("c", 40, 41)))
+	}
+	semaphore := func(s *script) *script { return s.with(func(h *history.Header) { h.Permits = 2 }) }
 	for _, c := range []struct {
 		name string
 		s    *script
@@ -410,6 +416,11 @@ func TestFencing(t *testing.T) {
 		n    int
 		lin  Verdict
 	}{
+		{"reentrant, increasing", nested(5, 6), Valid, 0, Valid},
+		{"reentrant, decreasing", nested(5, 4), Violation, 1, Violation},
+		{"reentrant, equal to another worker's", nested(5, 5), Violation, 1, Violation},
+		{"reentrant, lower when nested", nested(4, 6), Violation, 1, Violation},
+		{"semaphore, decreasing", semaphore(pair(2, 1)), NotApplicable, 0, Valid},
 		{"queue", queue(1, 2, 3), Valid, 0, Valid},
 		{"queue, swapped", queue(1, 3, 2), Violation, 1, Violation},
 		{"queue, swapped, release unknown", tokens(newScript().acquireToken("w1", "a", 1, 10, 2).do(history.Release, "a", 20, 21, history.Event{Type: history.Info}).acquireToken("w2", "b", 1, 22, 1)), Violation, 1, Violation},

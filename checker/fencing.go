@@ -3,6 +3,8 @@ package checker
 import (
 	"cmp"
 	"fmt"
+
+	"lockcheck/history"
 )
 
 // tokenOrder is the class of tokens that did not increase.
@@ -19,12 +21,19 @@ type stamped struct {
 // two who held the lock at once.
 func (a stamped) before(b stamped) bool { return a.first < b.last && a.last <= b.first }
 
+// ranked says that the order of tokens means anything. That of a semaphore does not: a
+// holder is not replaced by the next one, and each permit may count tokens of its own.
+func ranked(h history.Header) bool { return h.Tokens && permits(h) == 1 }
+
 // tokensOutOfOrder finds tokens that did not increase: each grant whose token is not
 // higher than that of a grant before it. One that was answered before another was asked
 // for was before it. Waiters in a queue are open at the same time as a rule; what orders
 // them is when their predecessor let go, which the steps of grants tell. Equal tokens
-// are wrong in any order. Blocks are nil for a key whose answers contradict the schema.
+// are wrong in any order. Blocks are nil where they tell nothing.
 func (r *run) tokensOutOfOrder(k *keyed, blocks []block, found *incidents) {
+	if !ranked(r.header) {
+		return
+	}
 	wrong := make(map[*attempt]bool)
 	// One after the other: of millions of grants each list is large.
 	r.compareTokens(k.byAnswer(), wrong, found)
@@ -142,6 +151,8 @@ func fencingOrder(r *run, found incidents) judged {
 	switch {
 	case !r.header.Tokens:
 		j.Verdict, j.Summary = NotApplicable, "this lock has no tokens"
+	case !ranked(r.header):
+		j.Verdict, j.Summary = NotApplicable, sharedByRight
 	case found.total > 0:
 		j.clause = "a token did not increase " + times(found.total)
 		j.Summary = j.clause
@@ -152,6 +163,9 @@ func fencingOrder(r *run, found incidents) judged {
 		j.Summary = fmt.Sprintf("%d of %s came without a token", missing, count(len(r.holds), "grant", "grants"))
 	default:
 		j.Summary = count(tokens, "token", "tokens") + ", always increasing"
+		if r.header.Reentrant > 1 {
+			j.Summary += " or those of a lock that its worker took again"
+		}
 	}
 	return j
 }

@@ -296,9 +296,7 @@ func secondOpinion(r *run, limit time.Duration) opinion {
 		}
 		if !r.wellFormed(k) {
 			o.malformed = append(o.malformed, k.name)
-			if r.header.Tokens {
-				r.tokensOutOfOrder(k, nil, &o.tokens)
-			}
+			r.tokensOutOfOrder(k, nil, &o.tokens)
 			continue
 		}
 		steps := o.order(r, k)

@@ -67,7 +67,7 @@ func (s sharedState) without(i int) sharedState {
 	return s
 }
 
-// shared is the model of a semaphore, or of a reentrant lock, with tokens the fenced one.
+// shared is the model of a semaphore, or of a reentrant lock, which with tokens is fenced.
 func (r *run) shared() porcupine.Model {
 	return porcupine.Model{
 		Partition: partition,
@@ -94,7 +94,7 @@ func (r *run) shared() porcupine.Model {
 
 // admit says whether an acquire is legal, and what follows.
 func (r *run) admit(s sharedState, o step) (bool, sharedState) {
-	fenced := r.header.Tokens && o.token != 0
+	fenced := ranked(r.header) && o.token != 0
 	nested := s.holds() > 0 && s.worker == o.worker && r.header.Reentrant > 1
 	switch {
 	case nested && s.holds() >= r.header.Reentrant:
