@@ -125,6 +125,13 @@ func TestLongKeys(t *testing.T) {
 		t.Errorf("%s: %s", f.Verdict, f.Summary)
 	}
 	noBug(t, r)
+	// Grants of a semaphore have no order that could take the place of porcupine.
+	shared := func(s *script) *script { return s.with(func(h *history.Header) { h.Permits = 2 }) }
+	r = shared(long()).end().check(t)
+	if f := r.of(Linearizability); f.Verdict != Undecided || !strings.Contains(f.Summary, "about k0") {
+		t.Errorf("a long semaphore: %s: %s", f.Verdict, f.Summary)
+	}
+	want(t, shared(newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 12, 13)).end().check(t), Linearizability, Valid, 0)
 }
 
 // TestOverwriters compares with a search for each lost update.
