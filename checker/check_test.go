@@ -268,12 +268,28 @@ func TestStaleWrite(t *testing.T) {
 		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121)
 	}
 	cas := func(s *script) *script { return s.with(func(h *history.Header) { h.Guard = "cas" }) }
+	// The worker is stopped while it asks, and learns of its grant when the next is there.
+	late := func(first, second uint64) *script {
+		return newScript().with(func(h *history.Header) { h.Guard, h.Tokens = "fence", first > 0 }).
+			acquireToken("w1", "a", 10, 125, first).acquireToken("w2", "b", 111, 112, second).read("a", 126, 0).read("b", 130, 0)
+	}
+	waited := func(first, second uint64) *script { // b has no deadline
+		s := tokenScript().acquireToken("w1", "a", 30, 31, first)
+		return s.try("w2", "b", 10, 40, history.Event{Type: history.OK, Token: second}).read("a", 41, 0).read("b", 42, 0)
+	}
 	for _, c := range []struct {
 		name string
 		s    *script
 		v    Verdict
 		n    int
 	}{
+		{"answered late, write of the next", late(5, 6).access(history.Write, history.Fail, "a", 132, 1, 0, 0).write("b", 135, 2, 0, 1), Valid, 0},
+		{"answered late, own write", late(5, 6).write("a", 132, 1, 0, 1).write("b", 135, 2, 1, 2), Violation, 1},
+		{"answered late, without tokens, write of the next", late(0, 0).write("b", 135, 2, 0, 1), Valid, 0},
+		{"answered late, without tokens, own write", late(0, 0).write("a", 132, 1, 0, 1), Violation, 1},
+		{"answered late, a lower token", waited(6, 5).write("a", 43, 1, 0, 1), Valid, 0},
+		{"answered late, a higher token", waited(5, 6).write("a", 43, 1, 0, 1), Violation, 1},
+		{"a lower token, though asked for later", tokenScript().acquireToken("w1", "a", 10, 11, 5).read("a", 12, 0).release("a", 13, 14).acquireToken("w2", "b", 15, 16, 4).read("b", 17, 0).write("b", 18, 1, 0, 1), Valid, 0},
 		{"in order", two().write("a", 122, 1, 0, 1).write("b", 123, 2, 1, 2), Valid, 0},
 		{"after a write", two().write("b", 122, 1, 0, 1).write("a", 123, 2, 1, 2), Violation, 1},
 		{"asked for before, granted after", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 5, 12).read("b", 13, 0).write("a", 14, 2, 0, 1), Violation, 1},

@@ -7,8 +7,8 @@ import (
 )
 
 // staleWrites finds writes that the resource accepted from a holder after it
-// had accepted an access from a later grant of the same key. Grants are ordered
-// by their acquire ok; accesses under a grant that the history lacks are left out.
+// had accepted an access from a later grant of the same key (see inOrder);
+// accesses under a grant that the history lacks are left out.
 // Where the resource compares versions only a write of the later grant counts, and
 // only against one that was computed from an older version: whoever has read what
 // the later grant wrote overwrites nothing.
@@ -30,7 +30,7 @@ func staleWrites(r *run) incidents {
 				continue
 			}
 			switch {
-			case latest == nil || a.acquire.done >= latest.acquire.done:
+			case latest == nil || r.notBefore(a, latest):
 				latest, used, written = a, e, e.version
 			case e.write && (r.header.Guard != guardVersions || e.base < written):
 				newest, c := latest, r.whyOverwritten(used, e)
@@ -42,9 +42,15 @@ func staleWrites(r *run) incidents {
 	return found
 }
 
+// notBefore says that a is not an older grant than b.
+func (r *run) notBefore(a, b *attempt) bool {
+	_, later := r.inOrder(b, a)
+	return later == a
+}
+
 func (r *run) staleWrite(e *access, a, latest *attempt, c cause) Incident {
 	key := r.name(a.key)
-	earlier, later := inOrder(a, latest)
+	earlier, later := r.inOrder(a, latest)
 	return Incident{
 		Cause: c.class, Why: r.tell(c, earlier, later),
 		Key: key, From: e.time, To: e.time, Class: "stale write",
