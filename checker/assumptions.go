@@ -10,9 +10,9 @@ import (
 
 // assumptions judges whether the run did its work at all: a run that did not is
 // neither valid nor a violation. Disagreements between checkers are bugs in
-// lockcheck and break it too.
+// lockcheck and break it too, even if something was violated.
 func assumptions(r *run, ops Operations, disagreements []string) judged {
-	j := judged{Finding: Finding{Property: Assumptions, Verdict: Valid}}
+	j := judged{Finding: Finding{Property: Assumptions, Verdict: Valid}, bug: len(disagreements) > 0}
 	broken, undecided := brokenBecause(r, disagreements), undecidedBecause(r, ops)
 	switch {
 	case len(broken) > 0:
