@@ -147,6 +147,31 @@ func noBug(t testing.TB, r Results) {
 	}
 }
 
+// TestCrowded: of the holders of a semaphore, the one whose promise ended first is the one
+// who is too many.
+func TestCrowded(t *testing.T) {
+	crowd := func(end float64) *script { // w2 was granted first, and answered last
+		return newScript().with(func(h *history.Header) { h.Permits = 2 }).
+			acquire("w2", "b", 1, 50).acquire("w1", "a", 40, 45).acquire("w3", "h", 105, 106).
+			notHeld("b", end, end+1).release("a", 125, 126).release("h", 127, 128).end()
+	}
+	r := crowd(120).check(t)
+	want(t, r, MutualExclusion, Violation, 1)
+	want(t, r, Linearizability, Valid, 0)
+	noBug(t, r)
+	if v := r.of(MutualExclusion).Violations[0]; v.Class != OutlivedLease || v.Workers[0] != "w2" {
+		t.Errorf("%s of %v", v.Class, v.Workers)
+	}
+	want(t, crowd(105).check(t), MutualExclusion, Valid, 0)
+
+	third := newScript().with(func(h *history.Header) { h.Permits = 2 }).
+		acquire("w2", "b", 1, 50).acquire("w1", "a", 40, 45).acquire("w3", "h", 80, 81).
+		release("h", 85, 86).release("a", 87, 88).release("b", 89, 90).end().check(t)
+	want(t, third, MutualExclusion, Violation, 1)
+	want(t, third, Linearizability, Violation, 1)
+	noBug(t, third)
+}
+
 // TestOverlapKinds: what is asked of one overlap must not be met by two.
 func TestOverlapKinds(t *testing.T) {
 	// The promise to a is broken while w1 is paused; c outlives its lease, healthy.

@@ -180,6 +180,11 @@ func TestLongKeys(t *testing.T) {
 	if f := r.of(Linearizability); f.Verdict != Undecided || !strings.Contains(f.Summary, "about k0") {
 		t.Errorf("a long semaphore: %s: %s", f.Verdict, f.Summary)
 	}
+	crowded := shared(bad).try("w8", "y", 101, 102, history.Event{Type: history.OK}).release("y", 105.5, 105.7)
+	crowded.header.Workers = append(crowded.header.Workers, "w8")
+	r = crowded.check(t)
+	want(t, r, MutualExclusion, Violation, 1)
+	noBug(t, r)
 	want(t, shared(newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 12, 13)).end().check(t), Linearizability, Valid, 0)
 }
 

@@ -27,6 +27,7 @@ type overlap struct {
 	from, to       int64
 	class          string
 	state          holderState
+	early          bool // it began before the service can have ended the grants by itself
 }
 
 // holderState is what kept the earlier holder from noticing.
@@ -75,6 +76,7 @@ func (r *run) overlap(a, b *attempt) overlap {
 	}
 	o.earlier, o.later = r.inOrder(a, b)
 	o.state = r.state(o.earlier, o.later)
+	o.early = min(a.serviceEnd(r.header.Lease), b.serviceEnd(r.header.Lease)) > o.from
 	return o
 }
 
@@ -174,7 +176,7 @@ func findOverlaps(r *run) together {
 			i.Cause, i.Why = c.class, r.tell(c, o.earlier, o.later)
 			return i
 		})
-		if _, seen := t.early[key]; !seen && r.beforeAnyEnd(o) {
+		if _, seen := t.early[key]; !seen && o.early {
 			t.early[key] = o
 		}
 	}

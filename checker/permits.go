@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/anishathalye/porcupine"
@@ -115,7 +116,7 @@ func (r *run) admit(s sharedState, o step) (bool, sharedState) {
 }
 
 // crowded reports the holds with which there are more than a semaphore permits, each
-// beside the oldest of the others.
+// beside the one of the others whose promise ended first: it is too many.
 func (r *run) crowded(yield func(overlap) bool) {
 	var active []*attempt
 	for i, h := range r.holds {
@@ -123,9 +124,23 @@ func (r *run) crowded(yield func(overlap) bool) {
 			active = active[:0]
 		}
 		active = slices.DeleteFunc(active, func(a *attempt) bool { return a.holdEnd <= h.acquire.done })
-		if len(active) >= permits(r.header) && h.holdEnd > h.acquire.done && !yield(r.overlap(active[0], h)) {
+		if len(active) >= permits(r.header) && h.holdEnd > h.acquire.done && !yield(r.oneTooMany(active, h)) {
 			return
 		}
 		active = append(active, h)
 	}
+}
+
+// oneTooMany describes the overlap of a hold with those that are active already.
+func (r *run) oneTooMany(active []*attempt, h *attempt) overlap {
+	first := slices.MinFunc(active, func(a, b *attempt) int { return cmp.Compare(a.deadline, b.deadline) })
+	o := r.overlap(first, h)
+	certain := 0 // that cannot have ended by themselves
+	for _, a := range append(slices.Clone(active), h) {
+		if a.serviceEnd(r.header.Lease) > o.from {
+			certain++
+		}
+	}
+	o.early = certain > permits(r.header)
+	return o
 }
