@@ -56,7 +56,7 @@ func newConverter(ops []operation, o Options) *converter {
 		switch {
 		case op.f == "read" && op.kind == "invoke":
 			reads[op.process] = op.line
-		case op.f == "read" && op.kind == "ok":
+		case op.final():
 			c.reading = reads[op.process]
 		}
 		first = min(first, op.time)
@@ -196,9 +196,12 @@ func (c *converter) accept(e history.Event) {
 	})
 }
 
+// final says that a read returned a set: nil is none, not the empty one.
+func (op operation) final() bool { return op.f == "read" && op.kind == "ok" && op.value != nil }
+
 // read takes the last successful read of a set for its final state.
 func (c *converter) read(op operation, e history.Event) error {
-	if op.kind != "ok" {
+	if !op.final() {
 		return nil
 	}
 	elements, err := elementsOf(op.value)
@@ -229,7 +232,6 @@ func elementsOf(value any) ([]int64, error) {
 		return nil
 	}
 	switch v := value.(type) {
-	case nil:
 	case map[any]bool:
 		for x := range v {
 			if err := add(x); err != nil {
