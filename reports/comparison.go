@@ -283,7 +283,7 @@ func columns() []column {
 			if c.Pool.Acknowledged == 0 {
 				return ""
 			}
-			return trimmed(100*c.Pool.LostLow, 1) + "–" + trimmed(100*c.Pool.LostHigh, 1) + " %"
+			return inPercent(c.Pool.LostLow) + "–" + inPercent(c.Pool.LostHigh) + " %"
 		}},
 		{"overlaps", "overlapping holders: with a healthy earlier holder / with one that was paused or cut off", func(c ComparedCell) string {
 			o := c.Pool.Overlaps

@@ -291,7 +291,7 @@ func figures(r checker.Results) []fact {
 	o, u := r.Operations, r.Updates
 	lost := grouped(u.Lost) + " of " + grouped(u.Acknowledged)
 	if u.Acknowledged > 0 {
-		lost += " (95 % interval " + trimmed(100*u.LostLow, 2) + " % to " + trimmed(100*u.LostHigh, 2) + " %)"
+		lost += " (95 % interval " + inPercent(u.LostLow) + " % to " + inPercent(u.LostHigh) + " %)"
 	}
 	out := []fact{
 		{"acquired", grouped(o.Acquired)},

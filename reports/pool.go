@@ -49,7 +49,7 @@ func share(k, n int64, low, high float64, noun string) string {
 	if n == 0 {
 		return text
 	}
-	return text + " (95 % interval " + trimmed(100*low, 2) + " % to " + trimmed(100*high, 2) + " %)"
+	return text + " (95 % interval " + inPercent(low) + " % to " + inPercent(high) + " %)"
 }
 
 // Compared writes how two runs differ, for people.

@@ -8,6 +8,7 @@ package reports
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,6 +82,17 @@ func trimmed(f float64, n int) string {
 		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
 	}
 	return s
+}
+
+// inPercent is a share in percent, without the sign: two digits of it, or of what is missing
+// to all, so that little is not read as nothing.
+func inPercent(share float64) string {
+	p := 100 * share
+	rest := min(p, 100-p)
+	if rest <= 0 {
+		return trimmed(p, 0)
+	}
+	return trimmed(p, max(0, 1-int(math.Floor(math.Log10(rest)))))
 }
 
 // grouped is n with separators, so that 100,000 is not read as 10,000.

@@ -407,6 +407,29 @@ func TestHTMLOfScraps(t *testing.T) {
 	}
 }
 
+// TestPercent: a share that is not nothing, or not all, does not look as if it were.
+func TestPercent(t *testing.T) {
+	for share, want := range map[float64]string{
+		0: "0", 1: "100", 0.25: "25", 0.4237: "42", 0.0512: "5.1", 0.0000178: "0.0018", 0.99999: "99.999", 0.5: "50",
+	} {
+		if got := inPercent(share); got != want {
+			t.Errorf("%g is %s, want %s", share, got, want)
+		}
+	}
+	low, high := checker.Wilson(1, 100_000)
+	if got := inPercent(low) + "–" + inPercent(high); got != "0.00018–0.0057" {
+		t.Errorf("1 of 100,000: %s", got)
+	}
+	for _, n := range []int64{1, 7, 100, 12345, 99999} {
+		if low, high := checker.Wilson(0, n); inPercent(low) != "0" || inPercent(high) == "0" {
+			t.Errorf("0 of %d: %s to %s", n, inPercent(low), inPercent(high))
+		}
+		if low, high := checker.Wilson(n, n); inPercent(high) != "100" || inPercent(low) == "100" {
+			t.Errorf("%d of %d: %s to %s", n, n, inPercent(low), inPercent(high))
+		}
+	}
+}
+
 func TestTickStep(t *testing.T) {
 	for _, seconds := range []float64{0.001, 0.0033, 0.5, 1, 3.2, 4, 5, 60, 61, 7200} {
 		if n := seconds / tickStep(seconds); n < 4-1e-9 || n > 10+1e-9 {
