@@ -12,7 +12,9 @@ type Pool struct {
 	// Losses of one run may hang together, so that it is too narrow rather than too wide.
 	LostLow  float64 `json:"lost_low"`
 	LostHigh float64 `json:"lost_high"`
-	// RunsLosing is in how many runs anything was lost; these do not hang together.
+	// RunsLosing is in how many runs anything was lost, of RunsJudged in which anything
+	// could be: a run that is broken says neither. Runs do not hang together.
+	RunsJudged int64   `json:"runs_judged"`
 	RunsLosing int64   `json:"runs_losing"`
 	LosingLow  float64 `json:"losing_low"`
 	LosingHigh float64 `json:"losing_high"`
@@ -40,6 +42,9 @@ func PoolOf(all []Results) Pool {
 		p.Verdicts[r.Verdict]++
 		p.Acknowledged += r.Updates.Acknowledged
 		p.Lost += r.Updates.Lost
+		if r.Updates.Acknowledged > 0 {
+			p.RunsJudged++
+		}
 		if r.Updates.Lost > 0 {
 			p.RunsLosing++
 		}
@@ -59,7 +64,7 @@ func PoolOf(all []Results) Pool {
 		}
 	}
 	p.LostLow, p.LostHigh = Wilson(p.Lost, p.Acknowledged)
-	p.LosingLow, p.LosingHigh = Wilson(p.RunsLosing, p.Runs)
+	p.LosingLow, p.LosingHigh = Wilson(p.RunsLosing, p.RunsJudged)
 	return p
 }
 
