@@ -90,7 +90,7 @@ func (r *run) tallied(kind string, onWorkers bool) tallied {
 		if f.Proven {
 			t.proven++
 		}
-		if f.Proven && f.Exercised {
+		if f.Counts() {
 			t.counted++
 		}
 	}
@@ -331,7 +331,7 @@ func coverageClauses(coverage []FaultCoverage, h history.Header) []string {
 		if f.Applied {
 			t.applied++
 		}
-		if f.Proven && f.Exercised {
+		if f.Counts() {
 			t.counted++
 		}
 		if f.Outlasted {

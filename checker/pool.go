@@ -58,7 +58,7 @@ func PoolOf(all []Results) Pool {
 			p.Causes[class] += n
 		}
 		for _, f := range r.Faults {
-			if f.Proven && f.Exercised {
+			if f.Counts() {
 				p.Faults++
 			}
 		}

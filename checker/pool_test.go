@@ -15,7 +15,7 @@ func TestPoolOf(t *testing.T) {
 		}
 		r.Measures.Acquire.Add(time.Duration(acknowledged))
 		for range faults {
-			r.Faults = append(r.Faults, FaultCoverage{Proven: true, Exercised: true}, FaultCoverage{Proven: true})
+			r.Faults = append(r.Faults, FaultCoverage{Applied: true, Proven: true, Exercised: true}, FaultCoverage{Applied: true, Proven: true})
 		}
 		return r
 	}

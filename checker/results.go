@@ -275,5 +275,9 @@ type FaultCoverage struct {
 	Evidence []string      `json:"evidence,omitempty"`
 }
 
+// Counts says whether the fault is part of what a verdict rests on: it was proven by its
+// target, and met somebody.
+func (f FaultCoverage) Counts() bool { return f.Applied && f.Proven && f.Exercised }
+
 // MaxListed is how many violations of one property are kept in full.
 const MaxListed = 100

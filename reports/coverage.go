@@ -62,7 +62,7 @@ func (c *coverage) add(f checker.FaultCoverage, workers []string) {
 	for _, t := range f.Targets {
 		c.holders = c.holders && slices.Contains(workers, t)
 	}
-	if !counts(f) {
+	if !f.Counts() {
 		c.because(whyNot(f))
 	}
 }
@@ -76,9 +76,6 @@ func (c *coverage) because(text string) {
 	}
 	c.reasons = append(c.reasons, reason{text, 1})
 }
-
-// counts says whether a fault is part of what the verdict rests on.
-func counts(f checker.FaultCoverage) bool { return f.Applied && f.Proven && f.Exercised }
 
 // whyNot is why a fault does not count.
 func whyNot(f checker.FaultCoverage) string {

@@ -322,7 +322,7 @@ func figures(r checker.Results) []fact {
 }
 
 func (rec *record) faultRow(f checker.FaultCoverage) faultRow {
-	row := faultRow{ID: clean(f.ID), Name: rec.faultName(f), Role: clean(f.Role), Counts: counts(f)}
+	row := faultRow{ID: clean(f.ID), Name: rec.faultName(f), Role: clean(f.Role), Counts: f.Counts()}
 	if !row.Counts {
 		row.Why = shorten(whyNot(f), maxEvidence)
 	}
