@@ -156,7 +156,7 @@ func newPage(h *history.History, r checker.Results) page {
 	}
 	p.pictures(rec, r)
 	for _, c := range coverages(h.Header, r.Faults) {
-		p.Coverage = append(p.Coverage, coverageRow{c.kind, c.line(), c.notCounted()})
+		p.Coverage = append(p.Coverage, coverageRow{c.name, c.line(), c.notCounted()})
 	}
 	shown := min(len(r.Faults), maxFaultRows)
 	for _, f := range r.Faults[:shown] {

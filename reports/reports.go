@@ -379,3 +379,10 @@ func grantsOf(r checker.Results, p checker.Property) map[string]bool {
 	}
 	return out
 }
+
+func one(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -182,6 +183,8 @@ func TestCoverageNeverHidesAFault(t *testing.T) {
 			"1 injected, 1 proven, 1 hit a holder, 1 outlasted the lease, 1 NOT PROVEN HEALED", nil},
 		{[]checker.FaultCoverage{{Kind: "pause", Targets: []string{"n1"}, Applied: true, Proven: true, Exercised: true, Healed: true}},
 			"1 injected, 1 proven, 1 exercised", nil},
+		{[]checker.FaultCoverage{{Kind: "pause", Role: "waiter", Targets: []string{"w1"}, Applied: true, Proven: true, Exercised: true, Healed: true}},
+			"1 injected, 1 proven, 1 exercised", nil},
 		{[]checker.FaultCoverage{{Kind: "clock", Reason: "no driver"}, {Kind: "clock", Reason: "no driver"}, {Kind: "clock", Applied: true, Healed: true}},
 			"1 injected, 0 proven, 0 exercised", []string{"2 do not count: no driver", "1 does not count: no proof that it was in force"}},
 	} {
@@ -189,6 +192,28 @@ func TestCoverageNeverHidesAFault(t *testing.T) {
 		if len(got) != 1 || got[0].line() != c.line || strings.Join(got[0].notCounted(), "|") != strings.Join(c.why, "|") {
 			t.Errorf("got %q %q, want %q %q", got[0].line(), got[0].notCounted(), c.line, c.why)
 		}
+	}
+}
+
+// TestCoverageBySort: a pause of a holder, of who waits and of a server are three.
+func TestCoverageBySort(t *testing.T) {
+	pause := func(role, target string) checker.FaultCoverage {
+		return checker.FaultCoverage{Kind: "pause", Role: role, Targets: []string{target}, Applied: true, Proven: true, Exercised: true, Healed: true}
+	}
+	h := history.Header{Workers: []string{"w1"}, Faults: []string{"clock", "pause"}}
+	var got []string
+	for _, c := range coverages(h, []checker.FaultCoverage{{Kind: "kill"}, pause("waiter", "w1"), pause("leader", "n1"), pause("holder", "w1")}) {
+		got = append(got, c.name+": "+c.line())
+	}
+	want := []string{
+		"clock: asked for, never injected",
+		"waiter pause: 1 injected, 1 proven, 1 exercised",
+		"server pause: 1 injected, 1 proven, 1 exercised",
+		"pause: 1 injected, 1 proven, 1 hit a holder, 0 outlasted the lease",
+		"server kill: 0 injected, 0 proven, 0 exercised",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -107,12 +107,12 @@ func (t *terminal) faults(r checker.Results, h history.Header) {
 	}
 	kind := 0
 	for _, c := range groups {
-		kind = max(kind, utf8.RuneCountInString(c.kind))
+		kind = max(kind, utf8.RuneCountInString(c.name))
 	}
 	kind = min(kind, t.width/3)
 	t.line(t.paint(bold, "faults"))
 	for _, c := range groups {
-		lead := "  " + pad(shorten(c.kind, kind), kind) + "  "
+		lead := "  " + pad(shorten(c.name, kind), kind) + "  "
 		t.hang(lead, lead, c.line())
 		for _, why := range c.notCounted() {
 			lead = strings.Repeat(" ", kind+4)
