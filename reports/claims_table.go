@@ -69,7 +69,7 @@ func ClaimsTable(w io.Writer, all []Claim, store string) error {
 	}
 	b.WriteString("| # | claim | for | against | verdict |\n| --- | --- | --- | --- | --- |\n")
 	for _, c := range all {
-		b.WriteString(tableRow(fmt.Sprint(c.Number), markdown(c.Text), claimCell(c.For, store), claimCell(c.Against, store), c.judged()))
+		markdownLine(&b, []string{fmt.Sprint(c.Number), markdown(c.Text), claimCell(c.For, store), claimCell(c.Against, store), c.judged()})
 	}
 	b.WriteString("\nThe figures:\n\n")
 	for _, f := range checker.Figures() {

@@ -63,7 +63,7 @@ func FindingsTable(w io.Writer, all []Observed) error {
 	text.WriteString("| --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, subject := range subjects {
 		if calm, is := pairs[subject][settingFaultless]; is {
-			text.WriteString(lockRow(calm, pairs[subject][settingPaused]))
+			markdownLine(&text, lockRow(calm, pairs[subject][settingPaused]))
 		}
 	}
 	text.WriteString("\n## Reproductions\n\n")
@@ -71,28 +71,30 @@ func FindingsTable(w io.Writer, all []Observed) error {
 	text.WriteString("| --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, subject := range subjects {
 		if finding, is := pairs[subject][settingFinding]; is {
-			text.WriteString(reproductionRow(finding, pairs[subject][settingControl]))
+			markdownLine(&text, reproductionRow(finding, pairs[subject][settingControl]))
 		}
 	}
 	_, err := io.WriteString(w, text.String())
 	return err
 }
 
-func lockRow(calm, paused Observed) string {
-	return tableRow(
-		"`"+calm.Subject+"`", calm.versions(), calm.judged(), calm.updates(),
-		paused.judged(), paused.overlaps(), paused.lost())
-}
-
-func reproductionRow(finding, control Observed) string {
-	lock := "`" + finding.Lock + "`"
-	if v := finding.versions(); v != "" {
-		lock += " (" + v + ")"
+func lockRow(calm, paused Observed) []string {
+	return []string{
+		markdownCode(calm.Subject), markdown(calm.versions()), markdown(calm.judged()), calm.updates(),
+		markdown(paused.judged()), paused.overlaps(), paused.lost(),
 	}
-	return tableRow("`"+finding.Subject+"`", lock, finding.Expected, finding.count(), control.Expected, control.count(), finding.length())
 }
 
-func tableRow(cells ...string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
+func reproductionRow(finding, control Observed) []string {
+	lock := markdownCode(finding.Lock)
+	if v := finding.versions(); v != "" {
+		lock += " (" + markdown(v) + ")"
+	}
+	return []string{
+		markdownCode(finding.Subject), lock, markdown(finding.Expected), markdown(finding.count()),
+		markdown(control.Expected), markdown(control.count()), finding.length(),
+	}
+}
 
 // judged says what was expected and how often it was observed.
 func (o Observed) judged() string {
