@@ -304,9 +304,8 @@ func reaction(coverage []FaultCoverage) string {
 	if len(since) == 0 {
 		return ""
 	}
-	slices.Sort(since)
 	return fmt.Sprintf("in force %s after the event waited for (median of %d; longest %s)",
-		dur(int64(since[(len(since)-1)/2])), len(since), dur(int64(since[len(since)-1])))
+		dur(int64(Median(since))), len(since), dur(int64(slices.Max(since))))
 }
 
 // FaultGroup is the faults of one kind that are judged by the same rule: one that is aimed

@@ -1,7 +1,6 @@
 package reports
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -10,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"lockcheck/checker"
 )
 
 // Observed is what was seen of one experiment, beside what was expected.
@@ -178,7 +179,7 @@ func (o Observed) length() string {
 	if len(lengths) == 0 {
 		return ""
 	}
-	return time.Duration(median(lengths)).Round(time.Second).String()
+	return time.Duration(checker.Median(lengths)).Round(time.Second).String()
 }
 
 func (o Observed) each(value func(Document) int64) []int64 {
@@ -191,17 +192,12 @@ func (o Observed) each(value func(Document) int64) []int64 {
 
 // spread shows the median of some values, and their range if there is one.
 func spread(values []int64) string {
-	switch low, high := slices.Min(append(values, 1<<62)), slices.Max(append(values, 0)); {
-	case len(values) == 0:
+	if len(values) == 0 {
 		return ""
-	case low == high:
-		return fmt.Sprint(low)
-	default:
-		return fmt.Sprintf("%d (%d–%d)", median(values), low, high)
 	}
-}
-
-func median(values []int64) int64 {
-	sorted := slices.SortedFunc(slices.Values(values), cmp.Compare[int64])
-	return sorted[len(sorted)/2]
+	low, high := slices.Min(values), slices.Max(values)
+	if low == high {
+		return fmt.Sprint(low)
+	}
+	return fmt.Sprintf("%d (%d–%d)", checker.Median(values), low, high)
 }
