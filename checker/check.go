@@ -112,17 +112,7 @@ func Properties() []Property {
 	}
 }
 
-const (
-	guardNone        = "none"
-	guardVersions    = "cas"
-	guardFenceWrites = "fence-writes"
-	guardAsk         = "ask"
-	guardDatabase    = "database"
-	// lockNone is the lock that keeps nobody out.
-	lockNone = "none"
-)
-
-func guarded(h history.Header) bool { return h.Guard != "" && h.Guard != guardNone }
+func guarded(h history.Header) bool { return h.Guard != "" && h.Guard != history.GuardNone }
 
 // Required returns the properties that the verdict of a run rests on. A guard is
 // there to make overlapping holders harmless, so with one they count only if
@@ -227,7 +217,7 @@ func clauses(all []judged, required bool) []string {
 func tolerated(r *run, res Results, all []judged) []string {
 	var parts []string
 	for _, j := range all {
-		if !j.Tolerated || r.header.Lock == lockNone {
+		if !j.Tolerated || r.header.Lock == history.LockNone {
 			continue
 		}
 		if j.Property == MutualExclusion {
@@ -244,11 +234,11 @@ func tolerated(r *run, res Results, all []judged) []string {
 
 // work says what was done without harm.
 func work(r *run, res Results) string {
-	if r.header.Workload == workloadMutex {
+	if r.header.Workload == history.WorkloadMutex {
 		return count(len(r.holds), "hold", "holds") + " of the lock"
 	}
 	how := "under the lock"
-	if r.header.Lock == lockNone {
+	if r.header.Lock == history.LockNone {
 		how = "without a lock"
 	}
 	return count(res.Updates.Acknowledged, "update", "updates") + " " + how + ", none lost"

@@ -385,7 +385,7 @@ func TestUpdates(t *testing.T) {
 // TestForgottenCommit: where the lock's database keeps the data, what it answered for
 // and then lost is in none of its records; the workers know.
 func TestForgottenCommit(t *testing.T) {
-	inDatabase := func(h *history.Header) { h.Guard = guardDatabase }
+	inDatabase := func(h *history.Header) { h.Guard = history.GuardDatabase }
 	counts := func(h *history.Header) { inDatabase(h); h.Workload = "counter" }
 	done, unsure := history.Event{Type: history.OK, Element: 1, Version: 1}, history.Event{Type: history.Info, Element: 1}
 	// a writes element 1 and b element 2, of which the record has at least the second.

@@ -213,7 +213,7 @@ func TestThroughput(t *testing.T) {
 	updates := func() *script {
 		return newScript().phase(10, history.PhaseReady).acquire("w1", "a", 10, 13).write("a", 100, 1, 0, 1).write("a", 200, 2, 1, 2)
 	}
-	mutex := func(h *history.Header) { h.Workload = workloadMutex }
+	mutex := func(h *history.Header) { h.Workload = history.WorkloadMutex }
 	for _, c := range []struct {
 		name   string
 		s      *script

@@ -152,12 +152,6 @@ type notice struct {
 	byService, byDeadline bool
 }
 
-const (
-	byService  = "service"
-	byDeadline = "deadline"
-	errBusy    = "busy"
-)
-
 func (c *call) ok() bool      { return c.outcome == succeeded }
 func (c *call) failed() bool  { return c.outcome == failed }
 func (c *call) unknown() bool { return !c.ok() && !c.failed() }

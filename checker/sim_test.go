@@ -212,7 +212,7 @@ func (s *sim) hold(e history.Event, left int) {
 		}
 		if s.retries && s.rng.IntN(4) == 0 {
 			lost := e
-			lost.F, lost.Type, lost.Error = history.Lost, history.Info, byDeadline
+			lost.F, lost.Type, lost.Error = history.Lost, history.Info, history.ByDeadline
 			s.event(lost)
 		}
 		s.release(e, func() { s.after(s.some(30), func() { s.attempt(e.Process, left-1) }) })
@@ -223,7 +223,7 @@ func (s *sim) hold(e history.Event, left int) {
 func (s *sim) notice(e history.Event) {
 	s.expire()
 	if s.retries && s.holder != e.Grant {
-		e.F, e.Type, e.Error = history.Lost, history.Info, byService
+		e.F, e.Type, e.Error = history.Lost, history.Info, history.ByService
 		s.event(e)
 	}
 }

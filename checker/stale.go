@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"lockcheck/history"
 )
 
 // staleWrites finds writes that the resource accepted from a holder after it
@@ -26,13 +28,13 @@ func staleWrites(r *run) incidents {
 			if e.refused || a == nil || !a.granted() || r.byKey[a.key] != k {
 				continue
 			}
-			if r.header.Guard == guardVersions && !e.write {
+			if r.header.Guard == history.GuardVersions && !e.write {
 				continue
 			}
 			switch {
 			case latest == nil || r.notBefore(a, latest):
 				latest, used, written = a, e, e.version
-			case e.write && (r.header.Guard != guardVersions || e.base < written):
+			case e.write && (r.header.Guard != history.GuardVersions || e.base < written):
 				newest, c := latest, r.whyOverwritten(used, e)
 				found.because(c.class)
 				found.add(k.name, e.time, func() Incident { return r.staleWrite(e, a, newest, c) })
@@ -86,7 +88,7 @@ func noStaleWrite(r *run, found incidents) (judged, FenceSummary) {
 	case found.total > 0:
 		j.clause = count(found.total, "write was", "writes were") + " accepted from a holder that a later one had replaced"
 		j.Summary = j.clause
-	case writes == 0 && r.header.Workload == workloadMutex:
+	case writes == 0 && r.header.Workload == history.WorkloadMutex:
 		j.Verdict, j.Summary = NotApplicable, "the workload writes nothing"
 	case writes == 0:
 		j.Verdict, j.Summary = Undecided, "no write was accepted"
@@ -108,6 +110,6 @@ func (f FenceSummary) refused(guard string) string {
 	if len(what) == 0 {
 		return ""
 	}
-	names := map[string]string{guardVersions: "version check", guardFenceWrites: "fence on writes", guardAsk: "check with the service"}
+	names := map[string]string{history.GuardVersions: "version check", history.GuardFenceWrites: "fence on writes", history.GuardAsk: "check with the service"}
 	return fmt.Sprintf("the %s refused %s", cmp.Or(names[guard], guard), strings.Join(what, " and "))
 }

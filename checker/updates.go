@@ -8,11 +8,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-)
 
-const (
-	workloadMutex   = "mutex"
-	workloadCounter = "counter"
+	"lockcheck/history"
 )
 
 // updates collects what became of acknowledged updates. An update is
@@ -29,7 +26,7 @@ type updates struct {
 
 func checkUpdates(r *run) updates {
 	var u updates
-	if r.header.Workload == workloadMutex {
+	if r.header.Workload == history.WorkloadMutex {
 		return u
 	}
 	for k := range r.dataKeys {
@@ -38,7 +35,7 @@ func checkUpdates(r *run) updates {
 		case k.final == nil:
 			u.unread(k)
 			continue
-		case r.header.Workload == workloadCounter:
+		case r.header.Workload == history.WorkloadCounter:
 			err = u.counter(r, k)
 		default:
 			err = u.set(r, k)
@@ -290,7 +287,7 @@ func noLostUpdate(r *run, u updates) judged {
 	j := judge(NoLostUpdate, u.incidents)
 	j.Total = int(u.bad())
 	switch {
-	case r.header.Workload == workloadMutex:
+	case r.header.Workload == history.WorkloadMutex:
 		j.Verdict, j.Summary = NotApplicable, "the workload writes nothing"
 	case u.bad() > 0:
 		j.clause = strings.Join(u.harm(), ", ")

@@ -3,6 +3,8 @@ package clients
 import (
 	"context"
 	"time"
+
+	"lockcheck/history"
 )
 
 // Config is what a worker needs to reach the servers of its lock.
@@ -127,7 +129,7 @@ func Table() []Info {
 			Open: openMemory,
 		},
 		{
-			Name: "none", Summary: "no lock at all: the control that the checkers must catch; needs no Docker",
+			Name: history.LockNone, Summary: "no lock at all: the control that the checkers must catch; needs no Docker",
 			Unsafe:  true,
 			Servers: "none", Told: "never", Clock: "none",
 			Open: openNone,

@@ -49,7 +49,7 @@ type grant struct {
 func newConverter(ops []operation, o Options) *converter {
 	c := &converter{
 		h: &history.History{Header: history.Header{
-			Format: history.Format, Schema: history.SchemaVersion, Run: "imported", Workload: "mutex", Guard: "none",
+			Format: history.Format, Schema: history.SchemaVersion, Run: "imported", Workload: history.WorkloadMutex, Guard: history.GuardNone,
 			Permits: o.Permits, Reentrant: o.Reentrant, Imported: "jepsen", Parameters: make(map[string]string),
 		}},
 		lease: o.Lease, last: make(map[int64]int64), open: make(map[int64]begun),
@@ -68,7 +68,7 @@ func newConverter(ops []operation, o Options) *converter {
 		seen[op.process] = true
 		switch op.f {
 		case "add", "read":
-			c.h.Header.Workload = "set"
+			c.h.Header.Workload = history.WorkloadSet
 		case "acquire":
 			c.h.Header.Lock = "imported"
 		}
