@@ -90,7 +90,7 @@ type Incident struct {
 	From  int64  `json:"from"` // ns
 	To    int64  `json:"to,omitempty"`
 	What  string `json:"what"`            // one plain sentence
-	Class string `json:"class,omitempty"` // e.g. "broken promise"
+	Class string `json:"class,omitempty"` // such as BrokenPromise or ClassLost
 	// Cause is one of the Cause constants, and Why tells it in a sentence; "" where
 	// causes are not looked for.
 	Cause string `json:"cause,omitempty"`

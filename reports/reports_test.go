@@ -161,7 +161,7 @@ func TestExamplesPreferWhatTellsMost(t *testing.T) {
 		{Property: checker.Liveness, Verdict: checker.Violation, Violations: []checker.Incident{{What: "stuck"}}},
 		{Property: checker.MutualExclusion, Verdict: checker.Violation, Required: true, Violations: []checker.Incident{
 			{What: "outlived", Class: "outlived lease"}, {What: "costly", Class: "outlived lease", Grants: []string{"a"}}, {What: "broken", Class: "broken promise"}}},
-		{Property: checker.NoLostUpdate, Verdict: checker.Violation, Required: true, Violations: []checker.Incident{{What: "lost", Grants: []string{"a"}}}},
+		{Property: checker.NoLostUpdate, Verdict: checker.Violation, Required: true, Violations: []checker.Incident{{What: "lost", Class: checker.ClassLost, Grants: []string{"a"}}}},
 	}}
 	var got []string
 	for _, e := range examples(r, ordered(r.Findings), 5) {
