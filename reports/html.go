@@ -188,7 +188,7 @@ func findingRows(r checker.Results) []findingRow {
 	var out []findingRow
 	for _, f := range ordered(r.Findings) {
 		class := wordOf(f)
-		if rank(f) == 3 {
+		if rank(f) == violatedBeside {
 			class = "tolerated"
 		}
 		out = append(out, findingRow{clean(string(f.Property)), wordOf(f), strings.ReplaceAll(class, "/", ""), clean(f.Summary), f.Required})
@@ -255,9 +255,9 @@ func (s scene) headline(rec *record) (title string, intro []fact) {
 		return "A closer look at a fault", []fact{{"", "Nothing was violated. This is the first fault that mattered, and what the workers did meanwhile."}}
 	}
 	title = "The counterexample"
-	if rank(s.Finding) == 4 {
+	if rank(s.Finding) == tolerated {
 		title = "What the guard made harmless"
-	} else if rank(s.Finding) == 3 {
+	} else if rank(s.Finding) == violatedBeside {
 		title = "Seen, but not judged"
 	}
 	intro = []fact{{"", rec.tellIncident(s.Incident)}}

@@ -186,29 +186,41 @@ func sentence(r checker.Results) string {
 	return s
 }
 
-// rank orders findings by how much a reader needs to see them.
-func rank(f checker.Finding) int {
+// ranking is how much a reader needs to see a finding, the most first.
+type ranking int
+
+const (
+	violated ranking = iota // and required
+	brokenRun
+	undecided
+	violatedBeside // but not required
+	tolerated
+	kept
+	without // there was nothing to judge
+)
+
+func rank(f checker.Finding) ranking {
 	switch v := plain(f.Verdict); {
 	case v == checker.Violation && f.Required:
-		return 0
+		return violated
 	case v == checker.Broken:
-		return 1
+		return brokenRun
 	case v == checker.Undecided:
-		return 2
+		return undecided
 	case v == checker.Violation && !f.Tolerated:
-		return 3
+		return violatedBeside
 	case v == checker.Violation:
-		return 4
+		return tolerated
 	case v == checker.Valid:
-		return 5
+		return kept
 	}
-	return 6
+	return without
 }
 
 // ordered is the findings by rank, otherwise in the checkers' order.
 func ordered(findings []checker.Finding) []checker.Finding {
 	out := slices.Clone(findings)
-	slices.SortStableFunc(out, func(a, b checker.Finding) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(out, func(a, b checker.Finding) int { return cmp.Compare(rank(a), rank(b)) })
 	return out
 }
 
