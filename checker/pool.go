@@ -92,7 +92,8 @@ func (s *NoticeSummary) merge(other NoticeSummary) {
 	s.Latest = max(s.Latest, other.Latest)
 }
 
-// LossPerFault is how many updates were lost for each fault that counted; NaN without any.
+// LossPerFault is how many updates were lost for each fault that counted. Without any it
+// is infinite, or NaN if nothing was lost either.
 func (p Pool) LossPerFault() float64 { return float64(p.Lost) / float64(p.Faults) }
 
 // SameShare returns the probability of a difference at least as large as that between

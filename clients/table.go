@@ -46,8 +46,8 @@ type Info struct {
 	MinTTL time.Duration
 	// MaxTTL is the longest; 0 for no bound that matters.
 	MaxTTL time.Duration
-	// TTLStep is the unit in which leases are granted: one that is asked for is
-	// rounded up; 0 for the one that --ttl has.
+	// TTLStep is the unit in which leases are granted, to which one that is asked for is
+	// rounded up; 0 for a service that grants it as it is.
 	TTLStep time.Duration
 	// Expiry is after how many leases at most the service ends one that nobody
 	// renews; 0 means 1.

@@ -149,7 +149,7 @@ func reportLink(store string, run ClaimRun) string {
 	return strings.NewReplacer("(", "%28", ")", "%29", "|", "%7C").Replace(address.String())
 }
 
-// claimsTimes are the days of the first and the last run.
+// claimsTimes are when the first and the last run began.
 func claimsTimes(all []Claim) (from, to string) {
 	for _, c := range all {
 		for _, e := range slices.Concat(c.For, c.Against) {

@@ -120,12 +120,10 @@ type ThresholdResult struct {
 	Verdict checker.Verdict  `json:"verdict"` // Undecided without data
 }
 
-// telling orders verdicts by how much they say, the least first.
-var telling = [...]checker.Verdict{checker.Valid, checker.Broken, checker.Undecided, checker.Violation}
-
 // mostTelling returns the verdict of several: a violation, else undecided, else broken.
 func mostTelling(verdicts []checker.Verdict) checker.Verdict {
-	at := func(v checker.Verdict) int { return slices.Index(telling[:], plain(v)) }
+	telling := []checker.Verdict{checker.Valid, checker.Broken, checker.Undecided, checker.Violation}
+	at := func(v checker.Verdict) int { return slices.Index(telling, plain(v)) }
 	return slices.MaxFunc(verdicts, func(a, b checker.Verdict) int { return cmp.Compare(at(a), at(b)) })
 }
 
