@@ -298,6 +298,10 @@ func TestStaleWrite(t *testing.T) {
 		return newScript().with(func(h *history.Header) { h.Guard, h.Tokens = "fence", first > 0 }).
 			acquireToken("w1", "a", 10, 125, first).acquireToken("w2", "b", 111, 112, second).read("a", 126, 0).read("b", 130, 0)
 	}
+	nested := func(second string) *script {
+		return newScript().with(func(h *history.Header) { h.Reentrant = 2 }).acquire("w1", "a", 10, 11).acquire(second, "b", 20, 21).
+			write("b", 22, 1, 0, 1).release("b", 23, 24).write("a", 25, 2, 1, 2)
+	}
 	waited := func(first, second uint64) *script { // b has no deadline
 		s := tokenScript().acquireToken("w1", "a", 30, 31, first)
 		return s.try("w2", "b", 10, 40, history.Event{Type: history.OK, Token: second}).read("a", 41, 0).read("b", 42, 0)
@@ -329,6 +333,9 @@ func TestStaleWrite(t *testing.T) {
 		{"with a version check, on an older version", cas(two().write("b", 122, 1, 0, 1).write("a", 124, 2, 0, 2)), Violation, 1},
 		{"with a version check, after a read only", cas(two().read("b", 122, 0).write("a", 124, 2, 0, 1)), Valid, 0},
 		{"without one, on what the later one wrote", two().write("b", 122, 1, 0, 1).read("a", 123, 1).write("a", 124, 2, 1, 2), Violation, 1},
+		{"of one of two whom a semaphore permits", two().with(func(h *history.Header) { h.Permits = 2 }).read("b", 122, 0).write("a", 123, 2, 0, 1), NotApplicable, 0},
+		{"of a reentrant lock, after a nested one", nested("w1"), Valid, 0},
+		{"of a reentrant lock, after somebody else", nested("w2"), Violation, 1},
 		{"no writes", two().read("b", 122, 0), Undecided, 0},
 		{"mutex", two().with(func(h *history.Header) { h.Workload = "mutex" }), NotApplicable, 0},
 	} {
