@@ -17,7 +17,8 @@ import (
 // t, and the synthetic end, which covers lost releases, notices of the service
 // and the lease, begins at attempt.serviceEnd, after t by assumption. Nothing
 // else ends a grant in the model, and nothing that the model leaves out is an
-// acquire that was answered ok. So no order exists.
+// acquire that was answered ok. So no order exists. The same holds of a semaphore if
+// more grants than it permits cannot have ended by t.
 //
 // Illegal needs a reason. An overlap, a wrong release or a fencing fault is one,
 // but a service can also be wrong without anybody noticing at the time: it
@@ -46,15 +47,9 @@ func disagreements(r *run, o opinion, overlaps together, others ...incidents) []
 		}
 	}
 	for _, key := range o.tooLong {
-		if _, isEarly := overlaps.early[key]; isEarly && !o.conflicts.keys[key] {
+		if _, isEarly := overlaps.early[key]; isEarly && !o.unordered && !o.conflicts.keys[key] {
 			found = append(found, "the grants of "+key+" can be put in order, although two held it at once before either lease can have run out")
 		}
 	}
 	return found
-}
-
-// beforeAnyEnd says whether an overlap began before the service can have ended
-// either grant by itself.
-func (r *run) beforeAnyEnd(v overlap) bool {
-	return v.earlier.serviceEnd(r.header.Lease) > v.from && v.later.serviceEnd(r.header.Lease) > v.from
 }

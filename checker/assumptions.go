@@ -10,9 +10,9 @@ import (
 
 // assumptions judges whether the run did its work at all: a run that did not is
 // neither valid nor a violation. Disagreements between checkers are bugs in
-// lockcheck and break it too.
+// lockcheck and break it too, even if something was violated.
 func assumptions(r *run, ops Operations, disagreements []string) judged {
-	j := judged{Finding: Finding{Property: Assumptions, Verdict: Valid}}
+	j := judged{Finding: Finding{Property: Assumptions, Verdict: Valid}, bug: len(disagreements) > 0}
 	broken, undecided := brokenBecause(r, disagreements), undecidedBecause(r, ops)
 	switch {
 	case len(broken) > 0:
@@ -58,7 +58,7 @@ func undecidedBecause(r *run, ops Operations) []string {
 		return []string{"the run was interrupted"}
 	}
 	done, one, many := ops.Acknowledged, "update was acknowledged", "updates were acknowledged"
-	if r.header.Workload == workloadMutex {
+	if r.header.Workload == history.WorkloadMutex {
 		done, one, many = ops.Released, "hold was released", "holds were released"
 	}
 	if least := max(1, r.header.MinOps); done < least {

@@ -116,7 +116,7 @@ func naiveOps(h *history.History) []naiveOp {
 			order = append(order, e.Grant)
 		}
 		switch {
-		case e.F == history.Lost && e.Error == byService:
+		case e.F == history.Lost && e.Error == history.ByService:
 			told[e.Grant] = e.Time
 		case e.F == history.Acquire && e.Type == history.Invoke:
 			c.acquire = e

@@ -217,7 +217,7 @@ func (b *builder) worker(e *history.Event) {
 	}
 	switch e.F {
 	case history.Lost:
-		a.extend().lost = append(a.extend().lost, notice{e.Time, e.Error == byService, e.Error == byDeadline})
+		a.extend().lost = append(a.extend().lost, notice{e.Time, e.Error == history.ByService, e.Error == history.ByDeadline})
 	case history.Acquire, history.Renew, history.Release:
 		b.call(a, e)
 	case history.Write:
@@ -228,7 +228,7 @@ func (b *builder) worker(e *history.Event) {
 // answeredWrite keeps what a worker was told of its write where the data are in the
 // lock's database: what that lost is in none of its records.
 func (b *builder) answeredWrite(e *history.Event) {
-	if b.header.Guard != guardDatabase || e.Type != history.OK || e.Element == 0 {
+	if b.header.Guard != history.GuardDatabase || e.Type != history.OK || e.Element == 0 {
 		return
 	}
 	k := b.keyed(e.Key)
@@ -297,7 +297,7 @@ func (b *builder) call(a *attempt, e *history.Event) {
 func (a *attempt) answered(e *history.Event, names *history.Names) {
 	a.token, a.until, a.dead = e.Token, e.Until, e.Dead
 	a.holder = names.Of(e.Holder)
-	a.busy = e.Type == history.Fail && (e.Error == errBusy || e.Holder != "")
+	a.busy = e.Type == history.Fail && (e.Error == history.Busy || e.Holder != "")
 }
 
 func (a *attempt) begin(f history.Function, at int64) pending {

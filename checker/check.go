@@ -27,6 +27,7 @@ type Options struct {
 type judged struct {
 	Finding
 	clause string // of a violation
+	bug    bool   // of lockcheck itself: no verdict can rest on this run
 }
 
 // Check judges a history, which the caller has validated; the prefix that a
@@ -53,28 +54,32 @@ func (r *run) check(opts Options) Results {
 	if opts.PorcupineLimit <= 0 {
 		opts.PorcupineLimit = DefaultPorcupineLimit
 	}
+	return r.weigh(secondOpinion(r, opts.PorcupineLimit), opts)
+}
+
+// weigh makes the results of a run of what porcupine says of it.
+func (r *run) weigh(o opinion, opts Options) Results {
 	res := Results{Schema: Schema, Begin: r.begin, End: r.end}
 	if !opts.NoHolds {
 		res.Holds = r.described()
 	}
 	_, res.Interrupted = r.phases[history.PhaseInterrupted]
-	all := res.fill(r, opts)
+	all := res.fill(r, o)
 	res.Required = Required(r.header)
 	for i := range all {
 		all[i].Summary = summed(all[i].Summary, causedBy(all[i].Causes))
 		require(&all[i], res.Required, r.header)
 		res.Findings = append(res.Findings, all[i].Finding)
 	}
-	res.Verdict = verdict(res.Findings)
+	res.Verdict = verdict(all)
 	res.Sentence = conclude(r, res, all)
 	return res
 }
 
 // fill runs all checkers and returns their findings in the order of properties.
-func (res *Results) fill(r *run, opts Options) []judged {
+func (res *Results) fill(r *run, o opinion) []judged {
 	wrong := wrongReleases(r) // first, for it explains some of the rest
 	overlaps := findOverlaps(r)
-	o := secondOpinion(r, opts.PorcupineLimit)
 	res.Operations = operationsOf(r)
 	stale, fence := noStaleWrite(r, staleWrites(r))
 	u := checkUpdates(r)
@@ -108,17 +113,7 @@ func Properties() []Property {
 	}
 }
 
-const (
-	guardNone        = "none"
-	guardVersions    = "cas"
-	guardFenceWrites = "fence-writes"
-	guardAsk         = "ask"
-	guardDatabase    = "database"
-	// lockNone is the lock that keeps nobody out.
-	lockNone = "none"
-)
-
-func guarded(h history.Header) bool { return h.Guard != "" && h.Guard != guardNone }
+func guarded(h history.Header) bool { return h.Guard != "" && h.Guard != history.GuardNone }
 
 // Required returns the properties that the verdict of a run rests on. A guard is
 // there to make overlapping holders harmless, so with one they count only if
@@ -162,12 +157,16 @@ func require(j *judged, names []Property, h history.Header) {
 	}
 }
 
-// verdict weighs the findings: a violation that happened stands, whatever else
-// went wrong; after that a run that failed says nothing.
-func verdict(findings []Finding) Verdict {
+// verdict weighs the findings: where lockcheck is wrong, nobody knows of which of them; else
+// a violation that happened stands, whatever went wrong besides; after that a run that
+// failed says nothing.
+func verdict(all []judged) Verdict {
+	if slices.ContainsFunc(all, func(j judged) bool { return j.bug }) {
+		return Broken
+	}
 	for _, v := range []Verdict{Violation, Broken, Undecided} {
-		for _, f := range findings {
-			if f.Required && f.Verdict == v {
+		for _, j := range all {
+			if j.Required && j.Verdict == v {
 				return v
 			}
 		}
@@ -219,7 +218,7 @@ func clauses(all []judged, required bool) []string {
 func tolerated(r *run, res Results, all []judged) []string {
 	var parts []string
 	for _, j := range all {
-		if !j.Tolerated || r.header.Lock == lockNone {
+		if !j.Tolerated || r.header.Lock == history.LockNone {
 			continue
 		}
 		if j.Property == MutualExclusion {
@@ -236,11 +235,11 @@ func tolerated(r *run, res Results, all []judged) []string {
 
 // work says what was done without harm.
 func work(r *run, res Results) string {
-	if r.header.Workload == workloadMutex {
+	if r.header.Workload == history.WorkloadMutex {
 		return count(len(r.holds), "hold", "holds") + " of the lock"
 	}
 	how := "under the lock"
-	if r.header.Lock == lockNone {
+	if r.header.Lock == history.LockNone {
 		how = "without a lock"
 	}
 	return count(res.Updates.Acknowledged, "update", "updates") + " " + how + ", none lost"

@@ -147,6 +147,31 @@ func noBug(t testing.TB, r Results) {
 	}
 }
 
+// TestCrowded: of the holders of a semaphore, the one whose promise ended first is the one
+// who is too many.
+func TestCrowded(t *testing.T) {
+	crowd := func(end float64) *script { // w2 was granted first, and answered last
+		return newScript().with(func(h *history.Header) { h.Permits = 2 }).
+			acquire("w2", "b", 1, 50).acquire("w1", "a", 40, 45).acquire("w3", "h", 105, 106).
+			notHeld("b", end, end+1).release("a", 125, 126).release("h", 127, 128).end()
+	}
+	r := crowd(120).check(t)
+	want(t, r, MutualExclusion, Violation, 1)
+	want(t, r, Linearizability, Valid, 0)
+	noBug(t, r)
+	if v := r.of(MutualExclusion).Violations[0]; v.Class != OutlivedLease || v.Workers[0] != "w2" {
+		t.Errorf("%s of %v", v.Class, v.Workers)
+	}
+	want(t, crowd(105).check(t), MutualExclusion, Valid, 0)
+
+	third := newScript().with(func(h *history.Header) { h.Permits = 2 }).
+		acquire("w2", "b", 1, 50).acquire("w1", "a", 40, 45).acquire("w3", "h", 80, 81).
+		release("h", 85, 86).release("a", 87, 88).release("b", 89, 90).end().check(t)
+	want(t, third, MutualExclusion, Violation, 1)
+	want(t, third, Linearizability, Violation, 1)
+	noBug(t, third)
+}
+
 // TestOverlapKinds: what is asked of one overlap must not be met by two.
 func TestOverlapKinds(t *testing.T) {
 	// The promise to a is broken while w1 is paused; c outlives its lease, healthy.
@@ -258,6 +283,9 @@ func TestWrongRelease(t *testing.T) {
 		})
 	}
 	want(t, newScript().acquire("w1", "a", 10, 11).check(t), NoWrongRelease, Undecided, 0)
+	two := newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 20, 21).release("a", 30, 31).release("b", 40, 41)
+	want(t, two.check(t), NoWrongRelease, Violation, 1)
+	want(t, two.with(func(h *history.Header) { h.Permits = 2 }).check(t), NoWrongRelease, NotApplicable, 0)
 }
 
 func TestStaleWrite(t *testing.T) {
@@ -265,12 +293,32 @@ func TestStaleWrite(t *testing.T) {
 		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121)
 	}
 	cas := func(s *script) *script { return s.with(func(h *history.Header) { h.Guard = "cas" }) }
+	// The worker is stopped while it asks, and learns of its grant when the next is there.
+	late := func(first, second uint64) *script {
+		return newScript().with(func(h *history.Header) { h.Guard, h.Tokens = "fence", first > 0 }).
+			acquireToken("w1", "a", 10, 125, first).acquireToken("w2", "b", 111, 112, second).read("a", 126, 0).read("b", 130, 0)
+	}
+	nested := func(second string) *script {
+		return newScript().with(func(h *history.Header) { h.Reentrant = 2 }).acquire("w1", "a", 10, 11).acquire(second, "b", 20, 21).
+			write("b", 22, 1, 0, 1).release("b", 23, 24).write("a", 25, 2, 1, 2)
+	}
+	waited := func(first, second uint64) *script { // b has no deadline
+		s := tokenScript().acquireToken("w1", "a", 30, 31, first)
+		return s.try("w2", "b", 10, 40, history.Event{Type: history.OK, Token: second}).read("a", 41, 0).read("b", 42, 0)
+	}
 	for _, c := range []struct {
 		name string
 		s    *script
 		v    Verdict
 		n    int
 	}{
+		{"answered late, write of the next", late(5, 6).access(history.Write, history.Fail, "a", 132, 1, 0, 0).write("b", 135, 2, 0, 1), Valid, 0},
+		{"answered late, own write", late(5, 6).write("a", 132, 1, 0, 1).write("b", 135, 2, 1, 2), Violation, 1},
+		{"answered late, without tokens, write of the next", late(0, 0).write("b", 135, 2, 0, 1), Valid, 0},
+		{"answered late, without tokens, own write", late(0, 0).write("a", 132, 1, 0, 1), Violation, 1},
+		{"answered late, a lower token", waited(6, 5).write("a", 43, 1, 0, 1), Valid, 0},
+		{"answered late, a higher token", waited(5, 6).write("a", 43, 1, 0, 1), Violation, 1},
+		{"a lower token, though asked for later", tokenScript().acquireToken("w1", "a", 10, 11, 5).read("a", 12, 0).release("a", 13, 14).acquireToken("w2", "b", 15, 16, 4).read("b", 17, 0).write("b", 18, 1, 0, 1), Valid, 0},
 		{"in order", two().write("a", 122, 1, 0, 1).write("b", 123, 2, 1, 2), Valid, 0},
 		{"after a write", two().write("b", 122, 1, 0, 1).write("a", 123, 2, 1, 2), Violation, 1},
 		{"asked for before, granted after", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 5, 12).read("b", 13, 0).write("a", 14, 2, 0, 1), Violation, 1},
@@ -285,6 +333,9 @@ func TestStaleWrite(t *testing.T) {
 		{"with a version check, on an older version", cas(two().write("b", 122, 1, 0, 1).write("a", 124, 2, 0, 2)), Violation, 1},
 		{"with a version check, after a read only", cas(two().read("b", 122, 0).write("a", 124, 2, 0, 1)), Valid, 0},
 		{"without one, on what the later one wrote", two().write("b", 122, 1, 0, 1).read("a", 123, 1).write("a", 124, 2, 1, 2), Violation, 1},
+		{"of one of two whom a semaphore permits", two().with(func(h *history.Header) { h.Permits = 2 }).read("b", 122, 0).write("a", 123, 2, 0, 1), NotApplicable, 0},
+		{"of a reentrant lock, after a nested one", nested("w1"), Valid, 0},
+		{"of a reentrant lock, after somebody else", nested("w2"), Violation, 1},
 		{"no writes", two().read("b", 122, 0), Undecided, 0},
 		{"mutex", two().with(func(h *history.Header) { h.Workload = "mutex" }), NotApplicable, 0},
 	} {
@@ -341,7 +392,7 @@ func TestUpdates(t *testing.T) {
 // TestForgottenCommit: where the lock's database keeps the data, what it answered for
 // and then lost is in none of its records; the workers know.
 func TestForgottenCommit(t *testing.T) {
-	inDatabase := func(h *history.Header) { h.Guard = guardDatabase }
+	inDatabase := func(h *history.Header) { h.Guard = history.GuardDatabase }
 	counts := func(h *history.Header) { inDatabase(h); h.Workload = "counter" }
 	done, unsure := history.Event{Type: history.OK, Element: 1, Version: 1}, history.Event{Type: history.Info, Element: 1}
 	// a writes element 1 and b element 2, of which the record has at least the second.
@@ -400,6 +451,12 @@ func TestFencing(t *testing.T) {
 		return tokens(newScript().acquireToken("w1", "a", 1, 10, a).release("a", 20, 21).
 			acquireToken("w2", "b", 1, 22, b).release("b", 30, 31).acquireToken("w3", "c", 2, 32, c).release("c", 40, 41))
 	}
+	reentrant := func(s *script) *script { return s.with(func(h *history.Header) { h.Reentrant = 2 }) }
+	nested := func(inner, next uint64) *script {
+		return reentrant(tokens(newScript().acquireToken("w1", "a", 10, 11, 5).acquireToken("w1", "b", 12, 13, inner).
+			release("b", 14, 15).release("a", 20, 21).acquireToken("w2", "c", 30, 31, next).release("c", 40, 41)))
+	}
+	semaphore := func(s *script) *script { return s.with(func(h *history.Header) { h.Permits = 2 }) }
 	for _, c := range []struct {
 		name string
 		s    *script
@@ -407,6 +464,11 @@ func TestFencing(t *testing.T) {
 		n    int
 		lin  Verdict
 	}{
+		{"reentrant, increasing", nested(5, 6), Valid, 0, Valid},
+		{"reentrant, decreasing", nested(5, 4), Violation, 1, Violation},
+		{"reentrant, equal to another worker's", nested(5, 5), Violation, 1, Violation},
+		{"reentrant, lower when nested", nested(4, 6), Violation, 1, Violation},
+		{"semaphore, decreasing", semaphore(pair(2, 1)), NotApplicable, 0, Valid},
 		{"queue", queue(1, 2, 3), Valid, 0, Valid},
 		{"queue, swapped", queue(1, 3, 2), Violation, 1, Violation},
 		{"queue, swapped, release unknown", tokens(newScript().acquireToken("w1", "a", 1, 10, 2).do(history.Release, "a", 20, 21, history.Event{Type: history.Info}).acquireToken("w2", "b", 1, 22, 1)), Violation, 1, Violation},

@@ -100,11 +100,11 @@ func (o *opinion) order(r *run, k *keyed) int {
 		}
 	}
 	if !exclusive(r.header) {
+		// The steps of one who shares the lock say nothing of when others held it.
+		r.tokensOutOfOrder(k, nil, &o.tokens)
 		return steps
 	}
-	if r.header.Tokens {
-		r.tokensOutOfOrder(k, blocks, &o.tokens)
-	}
+	r.tokensOutOfOrder(k, blocks, &o.tokens)
 	q := newQueue(r, blocks)
 	for a, b := q.clash(); a != nil; a, b = q.clash() {
 		o.clash(r, a, b)

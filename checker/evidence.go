@@ -90,7 +90,7 @@ func (r *run) tallied(kind string, onWorkers bool) tallied {
 		if f.Proven {
 			t.proven++
 		}
-		if f.Proven && f.Exercised {
+		if f.Counts() {
 			t.counted++
 		}
 	}
@@ -306,53 +306,75 @@ func reaction(coverage []FaultCoverage) string {
 	if len(since) == 0 {
 		return ""
 	}
-	slices.Sort(since)
 	return fmt.Sprintf("in force %s after the event waited for (median of %d; longest %s)",
-		dur(int64(since[(len(since)-1)/2])), len(since), dur(int64(since[len(since)-1])))
+		dur(int64(Median(since))), len(since), dur(int64(slices.Max(since))))
 }
 
-// coverageClauses says per kind how many faults counted.
-func coverageClauses(coverage []FaultCoverage, h history.Header) []string {
-	type tally struct{ planned, applied, counted, outlasted int64 }
-	tallies := make(map[string]*tally)
-	var order []string
-	for _, f := range coverage {
-		name := f.Kind
-		if hitsProcesses(f.Kind) && !f.meansWorkers(h) {
-			name = "server " + f.Kind
-		} else if hitsProcesses(f.Kind) && f.Role == roleWaiter && history.Does(f.Kind, history.Stops) {
-			name = "waiter " + f.Kind
-		}
-		t := tallies[name]
-		if t == nil {
-			t = new(tally)
-			tallies[name] = t
-			order = append(order, name)
-		}
-		t.planned++
-		if f.Applied {
-			t.applied++
-		}
-		if f.Proven && f.Exercised {
-			t.counted++
-		}
-		if f.Outlasted {
-			t.outlasted++
+// FaultGroup is the faults of one kind that are judged by the same rule: one that is aimed
+// at who waits, or at servers, need not have hit a holder.
+type FaultGroup struct {
+	Kind string
+	Name string // of the group, such as "server pause"
+	// OfHolders: to count, a fault had to hit a worker inside its section.
+	OfHolders bool
+	Faults    []FaultCoverage
+}
+
+// Count is how many of the faults are so.
+func (g FaultGroup) Count(is func(FaultCoverage) bool) int64 {
+	n := int64(0)
+	for _, f := range g.Faults {
+		if is(f) {
+			n++
 		}
 	}
-	var clauses []string
-	for _, name := range order {
-		t := tallies[name]
-		// What a run that was ended early never came to is not held against it.
-		all := cmp.Or(t.applied, t.planned)
-		switch {
-		case history.Does(name, history.Ends):
-			clauses = append(clauses, fmt.Sprintf("%d of %s hit a worker that held the lock or was about to", t.counted, count(all, name, plural(name))))
-		case history.Does(name, history.Stops), history.Does(name, history.Defers):
-			clauses = append(clauses, fmt.Sprintf("%d of %s hit a holder, %d outlasted its promise", t.counted, count(all, name, plural(name)), t.outlasted))
-		default:
-			clauses = append(clauses, fmt.Sprintf("%d of %s proven and exercised", t.counted, count(all, name+" fault", name+" faults")))
+	return n
+}
+
+// FaultGroups sorts faults, by the first of each group.
+func FaultGroups(coverage []FaultCoverage, h history.Header) []FaultGroup {
+	var groups []FaultGroup
+	for _, f := range coverage {
+		name := f.group(h)
+		i := slices.IndexFunc(groups, func(g FaultGroup) bool { return g.Name == name })
+		if i < 0 {
+			i = len(groups)
+			stays := history.Does(f.Kind, history.Stops) || history.Does(f.Kind, history.Defers)
+			groups = append(groups, FaultGroup{Kind: f.Kind, Name: name, OfHolders: stays && name == f.Kind})
 		}
+		groups[i].Faults = append(groups[i].Faults, f)
+	}
+	return groups
+}
+
+// group is the name of the group of a fault.
+func (f *FaultCoverage) group(h history.Header) string {
+	switch {
+	case hitsProcesses(f.Kind) && !f.meansWorkers(h):
+		return "server " + f.Kind
+	case f.Role == roleWaiter && history.Does(f.Kind, history.Stops):
+		return roleWaiter + " " + f.Kind
+	}
+	return f.Kind
+}
+
+// coverageClauses says per group how many faults counted.
+func coverageClauses(coverage []FaultCoverage, h history.Header) []string {
+	var clauses []string
+	for _, g := range FaultGroups(coverage, h) {
+		// What a run that was ended early never came to is not held against it.
+		all := cmp.Or(g.Count(func(f FaultCoverage) bool { return f.Applied }), int64(len(g.Faults)))
+		counted, clause := g.Count(FaultCoverage.Counts), ""
+		switch {
+		case g.OfHolders:
+			outlasted := g.Count(func(f FaultCoverage) bool { return f.Outlasted })
+			clause = fmt.Sprintf("%d of %s hit a holder, %d outlasted its promise", counted, count(all, g.Name, plural(g.Name)), outlasted)
+		case g.Name == g.Kind && history.Does(g.Kind, history.Ends):
+			clause = fmt.Sprintf("%d of %s hit a worker that held the lock or was about to", counted, count(all, g.Name, plural(g.Name)))
+		default:
+			clause = fmt.Sprintf("%d of %s proven and exercised", counted, count(all, g.Name+" fault", g.Name+" faults"))
+		}
+		clauses = append(clauses, clause)
 	}
 	return clauses
 }

@@ -3,32 +3,39 @@ package checker
 import (
 	"cmp"
 	"fmt"
+	"sort"
+
+	"lockcheck/history"
 )
 
 // tokenOrder is the class of tokens that did not increase.
 const tokenOrder = "token order"
 
-// stamped is a grant with its token, and what is known of when it was in force: some
-// step of it was over at first, and some step began at last.
+// stamped is a grant with its token, and what is known of when it was in force: when the
+// earliest of its steps was over, and when the latest of them began. One was before
+// another if it was first before that one's last, and nothing says the opposite, as of two
+// who held the lock at once: its own last is not after that one's first.
 type stamped struct {
 	*attempt
 	first, last int64
 }
 
-// before says that a was in force before b, and that nothing says the opposite, as of
-// two who held the lock at once.
-func (a stamped) before(b stamped) bool { return a.first < b.last && a.last <= b.first }
+// ranked says that the order of tokens means anything. That of a semaphore does not: a
+// holder is not replaced by the next one, and each permit may count tokens of its own.
+func ranked(h history.Header) bool { return h.Tokens && permits(h) == 1 }
 
 // tokensOutOfOrder finds tokens that did not increase: each grant whose token is not
 // higher than that of a grant before it. One that was answered before another was asked
 // for was before it. Waiters in a queue are open at the same time as a rule; what orders
 // them is when their predecessor let go, which the steps of grants tell. Equal tokens
-// are wrong in any order. Blocks are nil for a key whose answers contradict the schema.
+// are wrong in any order. Blocks are nil where they tell nothing.
 func (r *run) tokensOutOfOrder(k *keyed, blocks []block, found *incidents) {
+	if !ranked(r.header) {
+		return
+	}
 	wrong := make(map[*attempt]bool)
 	// One after the other: of millions of grants each list is large.
 	r.compareTokens(k.byAnswer(), wrong, found)
-	r.compareTwins(k.byAnswer(), wrong, found)
 	var bySteps []stamped
 	for i := range blocks {
 		if b := &blocks[i]; b.granted() && b.token != 0 {
@@ -36,6 +43,7 @@ func (r *run) tokensOutOfOrder(k *keyed, blocks []block, found *incidents) {
 		}
 	}
 	r.compareTokens(bySteps, wrong, found)
+	r.compareTwins(k.byAnswer(), wrong, found) // last: of two that have an order only one is wrong
 }
 
 // byAnswer is when grants were in force as far as the answers to their acquires tell.
@@ -63,25 +71,25 @@ func (r *run) compareTwins(all []stamped, wrong map[*attempt]bool, found *incide
 	}
 }
 
-// compareTokens compares each grant with the two highest tokens of those before it; one
-// of them may be that of the worker itself, who took a reentrant lock again.
+// compareTokens compares each grant with the highest tokens of those before it. Which
+// these are two times tell, so that none may be left out for the sake of one that only
+// seems to be before: who waits at the same time is given the higher tokens.
 func (r *run) compareTokens(all []stamped, wrong map[*attempt]bool, found *incidents) {
 	sorted(all, func(a, b stamped) int {
-		return cmp.Or(cmp.Compare(a.first, b.first), r.byInvocation(a.attempt, b.attempt))
+		return cmp.Or(cmp.Compare(a.last, b.last), r.byInvocation(a.attempt, b.attempt))
 	})
-	byLast := make([]int32, len(all))
-	for i := range byLast {
-		byLast[i] = int32(i)
+	byFirst := make([]int32, len(all))
+	for i := range byFirst {
+		byFirst[i] = int32(i)
 	}
-	sorted(byLast, func(i, j int32) int { return cmp.Or(cmp.Compare(all[i].last, all[j].last), cmp.Compare(i, j)) })
-	var highest [2]stamped
-	next := 0
+	sorted(byFirst, func(i, j int32) int { return cmp.Or(cmp.Compare(all[i].first, all[j].first), cmp.Compare(i, j)) })
+	seen, next := newHighest(all), 0
 	for _, b := range all {
-		for ; next < len(byLast) && all[byLast[next]].last <= b.first; next++ {
-			highest = withHighest(highest, all[byLast[next]])
+		for ; next < len(byFirst) && all[byFirst[next]].first < b.last; next++ {
+			seen.add(int(byFirst[next]))
 		}
-		for _, a := range highest {
-			if a.attempt != nil && a.attempt != b.attempt && a.before(b) && r.mustExceed(b, a) && !wrong[b.attempt] {
+		for _, a := range seen.upTo(b.first) {
+			if a.attempt != nil && r.mustExceed(b, a) && !wrong[b.attempt] {
 				wrong[b.attempt] = true
 				r.fencingFault(a.attempt, b.attempt, found)
 			}
@@ -89,14 +97,57 @@ func (r *run) compareTokens(all []stamped, wrong map[*attempt]bool, found *incid
 	}
 }
 
-func withHighest(highest [2]stamped, a stamped) [2]stamped {
-	switch {
-	case highest[0].attempt == nil || a.token > highest[0].token:
-		return [2]stamped{a, highest[0]}
-	case highest[1].attempt == nil || a.token > highest[1].token:
-		return [2]stamped{highest[0], a}
+// highest knows the highest tokens among those whose last is not after a time: of two
+// workers, for one of them may be the one that took a reentrant lock again. (After P. M.
+// Fenwick, "A new data structure for cumulative frequency tables", 1994.)
+type highest struct {
+	all  []stamped // by last
+	tree []tokens
+}
+
+// tokens are the places of two grants of different workers, the higher token first; from
+// 1, 0 for none.
+type tokens [2]int32
+
+func newHighest(all []stamped) highest { return highest{all, make([]tokens, len(all)+1)} }
+
+// add takes a grant, by its place.
+func (h highest) add(i int) {
+	for n := i + 1; n < len(h.tree); n += n & -n {
+		h.tree[n] = h.with(h.tree[n], int32(i+1))
 	}
-	return highest
+}
+
+// upTo returns those whose last is not after a time; an attempt is nil for none.
+func (h highest) upTo(time int64) [2]stamped {
+	var found tokens
+	for n := sort.Search(len(h.all), func(i int) bool { return h.all[i].last > time }); n > 0; n &= n - 1 {
+		for _, i := range h.tree[n] {
+			found = h.with(found, i)
+		}
+	}
+	var grants [2]stamped
+	for n, i := range found {
+		if i > 0 {
+			grants[n] = h.all[i-1]
+		}
+	}
+	return grants
+}
+
+func (h highest) with(t tokens, i int32) tokens {
+	higher := func(i, j int32) bool { return j == 0 || h.all[i-1].token > h.all[j-1].token }
+	same := func(i, j int32) bool { return j > 0 && h.all[i-1].worker == h.all[j-1].worker }
+	switch {
+	case i == 0:
+	case higher(i, t[0]) && same(i, t[0]):
+		t[0] = i
+	case higher(i, t[0]):
+		t = tokens{i, t[0]}
+	case higher(i, t[1]) && !same(i, t[0]):
+		t[1] = i
+	}
+	return t
 }
 
 // mustExceed says that the token of b is wrong if a was before it. A worker that takes a
@@ -142,6 +193,8 @@ func fencingOrder(r *run, found incidents) judged {
 	switch {
 	case !r.header.Tokens:
 		j.Verdict, j.Summary = NotApplicable, "this lock has no tokens"
+	case !ranked(r.header):
+		j.Verdict, j.Summary = NotApplicable, sharedByRight
 	case found.total > 0:
 		j.clause = "a token did not increase " + times(found.total)
 		j.Summary = j.clause
@@ -152,6 +205,9 @@ func fencingOrder(r *run, found incidents) judged {
 		j.Summary = fmt.Sprintf("%d of %s came without a token", missing, count(len(r.holds), "grant", "grants"))
 	default:
 		j.Summary = count(tokens, "token", "tokens") + ", always increasing"
+		if r.header.Reentrant > 1 {
+			j.Summary += " or those of a lock that its worker took again"
+		}
 	}
 	return j
 }

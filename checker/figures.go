@@ -27,6 +27,13 @@ const (
 	Share         // 0 to 1
 )
 
+// Uncounted says whether a property was violated in a way that the Figure which counts its
+// violations does not tell of: what is lost says nothing of elements that are there twice
+// or came from nowhere.
+func (r Results) Uncounted(p Property) bool {
+	return p == NoLostUpdate && r.Updates.Duplicated+r.Updates.Phantom > 0
+}
+
 // Figures lists all of them.
 func Figures() []Figure {
 	return slices.Concat(counts(), rates(), latencies())

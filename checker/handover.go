@@ -36,8 +36,7 @@ func (r *run) handovers() (HandoverSummary, Histogram) {
 		}
 	}
 	if len(took) > 0 {
-		slices.Sort(took)
-		s.Median, s.Longest = took[(len(took)-1)/2], took[len(took)-1]
+		s.Median, s.Longest = Median(took), slices.Max(took)
 	}
 	return s, all
 }

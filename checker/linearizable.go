@@ -270,6 +270,7 @@ type opinion struct {
 	malformed []string  // keys not judged
 	tooLong   []string  // keys that porcupine was not asked about
 	steps     int
+	unordered bool // a key may be held several times at once: grants have no order
 }
 
 // maxSteps is the length of a key in steps above which porcupine is not asked: it
@@ -285,7 +286,7 @@ const maxAsked = 300_000
 // the memory of all at once. A key may use half of the time that is left, so
 // that one hard key does not take the answer from the others.
 func secondOpinion(r *run, limit time.Duration) opinion {
-	o := opinion{results: make(map[string]porcupine.CheckResult)}
+	o := opinion{results: make(map[string]porcupine.CheckResult), unordered: !exclusive(r.header)}
 	until := time.Now().Add(limit)
 	model := r.mutex()
 	asked := 0
@@ -296,9 +297,7 @@ func secondOpinion(r *run, limit time.Duration) opinion {
 		}
 		if !r.wellFormed(k) {
 			o.malformed = append(o.malformed, k.name)
-			if r.header.Tokens {
-				r.tokensOutOfOrder(k, nil, &o.tokens)
-			}
+			r.tokensOutOfOrder(k, nil, &o.tokens)
 			continue
 		}
 		steps := o.order(r, k)
@@ -325,8 +324,8 @@ func (o opinion) with(result porcupine.CheckResult) []string {
 	return keys
 }
 
-// decided sorts out the keys that are not in order, and those that only the order of
-// grants is known to allow because porcupine gave no answer. A conflict is proof
+// decided sorts out the keys that are not in order, and those about which porcupine gave
+// no answer: that these are in order only the order of grants can say. A conflict is proof
 // without porcupine; that it accepts a key with one is a disagreement, which breaks
 // the run.
 func (o opinion) decided() (illegal, alone []string) {
@@ -354,6 +353,9 @@ func linearizability(o opinion) judged {
 		j.Verdict, j.Summary = Undecided, "the history contradicts itself for "+listed(o.malformed)
 	case o.steps == 0:
 		j.Verdict, j.Summary = Undecided, "no answers to judge"
+	case o.unordered && len(alone) > 0:
+		j.Verdict = Undecided
+		j.Summary = "porcupine was not asked or gave no answer about " + listed(alone) + ", and who shares a lock has no order to judge by"
 	default:
 		j.Verdict = Valid
 		j.Summary = count(o.steps, "operation", "operations") + " on " + count(len(o.results)+len(o.tooLong), "key", "keys") + ", as from one mutex"

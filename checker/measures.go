@@ -9,7 +9,7 @@ import (
 	"lockcheck/history"
 )
 
-// Measures are what a user chooses a lock by who knows that it is right: how fast, how
+// Measures are what a user who knows that a lock is right chooses it by: how fast, how
 // fair, and for how long not at all (docs/verdicts.md, "Figures"). The verdict of a run
 // does not rest on them; thresholds of a comparison can. Times in which a worker or a
 // server was stopped, cut off or dead are in them like all others.
@@ -114,7 +114,7 @@ func (m *Measures) Merge(other Measures) {
 func (r *run) measures(ops Operations) Measures {
 	active := r.activeTime()
 	m := Measures{Active: time.Duration(active.length()), Work: ops.Acknowledged, Wakes: r.wakes}
-	if r.header.Workload == workloadMutex {
+	if r.header.Workload == history.WorkloadMutex {
 		m.Work = int64(len(r.holds))
 	}
 	for _, w := range r.byWorker {

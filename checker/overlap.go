@@ -27,6 +27,7 @@ type overlap struct {
 	from, to       int64
 	class          string
 	state          holderState
+	early          bool // it began before the service can have ended the grants by itself
 }
 
 // holderState is what kept the earlier holder from noticing.
@@ -73,19 +74,30 @@ func (r *run) overlap(a, b *attempt) overlap {
 	if leaseUnknown(r.header) {
 		o.class = Unclassified
 	}
-	o.earlier, o.later = inOrder(a, b)
+	o.earlier, o.later = r.inOrder(a, b)
 	o.state = r.state(o.earlier, o.later)
+	o.early = min(a.serviceEnd(r.header.Lease), b.serviceEnd(r.header.Lease)) > o.from
 	return o
 }
 
-// inOrder returns the older of two grants first. One that was already dead when it
-// arrived is the older one, though its worker learned of it last.
-func inOrder(a, b *attempt) (earlier, later *attempt) {
+// inOrder returns the older of two grants first. That is the one whose answer came before
+// the other was asked for. Of two that were open at once, whose answers may have been read
+// late, it is the one with the lower token; else the one that was already dead when the
+// other arrived, though its worker may have learned of it last; else the one that was
+// answered first.
+func (r *run) inOrder(a, b *attempt) (earlier, later *attempt) {
 	if b.acquire.done < a.acquire.done {
 		a, b = b, a
 	}
-	if b.deadline < a.acquire.done {
-		a, b = b, a
+	switch {
+	case a.acquire.done < b.acquire.invoke:
+		return a, b
+	case ranked(r.header) && a.token != 0 && b.token != 0 && a.token != b.token:
+		if b.token < a.token {
+			return b, a
+		}
+	case b.until != 0 && b.until < a.acquire.done:
+		return b, a
 	}
 	return a, b
 }
@@ -164,7 +176,7 @@ func findOverlaps(r *run) together {
 			i.Cause, i.Why = c.class, r.tell(c, o.earlier, o.later)
 			return i
 		})
-		if _, seen := t.early[key]; !seen && r.beforeAnyEnd(o) {
+		if _, seen := t.early[key]; !seen && o.early {
 			t.early[key] = o
 		}
 	}

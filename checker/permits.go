@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/anishathalye/porcupine"
@@ -11,6 +12,9 @@ import (
 // Locks of others that are not plain mutexes: a semaphore that several may hold, and a
 // reentrant lock that one worker may hold several times. Transition rules after Jepsen's
 // Hazelcast suite.
+
+// sharedByRight is why a property that is about a single holder says nothing of a semaphore.
+const sharedByRight = "several workers may hold this lock at once"
 
 // permits is how many may hold a key at once.
 func permits(h history.Header) int { return max(1, h.Permits) }
@@ -64,7 +68,7 @@ func (s sharedState) without(i int) sharedState {
 	return s
 }
 
-// shared is the model of a semaphore, or of a reentrant lock, with tokens the fenced one.
+// shared is the model of a semaphore, or of a reentrant lock, which with tokens is fenced.
 func (r *run) shared() porcupine.Model {
 	return porcupine.Model{
 		Partition: partition,
@@ -91,7 +95,7 @@ func (r *run) shared() porcupine.Model {
 
 // admit says whether an acquire is legal, and what follows.
 func (r *run) admit(s sharedState, o step) (bool, sharedState) {
-	fenced := r.header.Tokens && o.token != 0
+	fenced := ranked(r.header) && o.token != 0
 	nested := s.holds() > 0 && s.worker == o.worker && r.header.Reentrant > 1
 	switch {
 	case nested && s.holds() >= r.header.Reentrant:
@@ -112,7 +116,7 @@ func (r *run) admit(s sharedState, o step) (bool, sharedState) {
 }
 
 // crowded reports the holds with which there are more than a semaphore permits, each
-// beside the oldest of the others.
+// beside the one of the others whose promise ended first: it is too many.
 func (r *run) crowded(yield func(overlap) bool) {
 	var active []*attempt
 	for i, h := range r.holds {
@@ -120,9 +124,23 @@ func (r *run) crowded(yield func(overlap) bool) {
 			active = active[:0]
 		}
 		active = slices.DeleteFunc(active, func(a *attempt) bool { return a.holdEnd <= h.acquire.done })
-		if len(active) >= permits(r.header) && h.holdEnd > h.acquire.done && !yield(r.overlap(active[0], h)) {
+		if len(active) >= permits(r.header) && h.holdEnd > h.acquire.done && !yield(r.oneTooMany(active, h)) {
 			return
 		}
 		active = append(active, h)
 	}
+}
+
+// oneTooMany describes the overlap of a hold with those that are active already.
+func (r *run) oneTooMany(active []*attempt, h *attempt) overlap {
+	first := slices.MinFunc(active, func(a, b *attempt) int { return cmp.Compare(a.deadline, b.deadline) })
+	o := r.overlap(first, h)
+	certain := 0 // that cannot have ended by themselves
+	for _, a := range append(slices.Clone(active), h) {
+		if a.serviceEnd(r.header.Lease) > o.from {
+			certain++
+		}
+	}
+	o.early = certain > permits(r.header)
+	return o
 }

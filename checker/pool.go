@@ -12,7 +12,9 @@ type Pool struct {
 	// Losses of one run may hang together, so that it is too narrow rather than too wide.
 	LostLow  float64 `json:"lost_low"`
 	LostHigh float64 `json:"lost_high"`
-	// RunsLosing is in how many runs anything was lost; these do not hang together.
+	// RunsLosing is in how many runs anything was lost, of RunsJudged in which anything
+	// could be: a run that is broken says neither. Runs do not hang together.
+	RunsJudged int64   `json:"runs_judged"`
 	RunsLosing int64   `json:"runs_losing"`
 	LosingLow  float64 `json:"losing_low"`
 	LosingHigh float64 `json:"losing_high"`
@@ -40,6 +42,9 @@ func PoolOf(all []Results) Pool {
 		p.Verdicts[r.Verdict]++
 		p.Acknowledged += r.Updates.Acknowledged
 		p.Lost += r.Updates.Lost
+		if r.Updates.Acknowledged > 0 {
+			p.RunsJudged++
+		}
 		if r.Updates.Lost > 0 {
 			p.RunsLosing++
 		}
@@ -53,13 +58,13 @@ func PoolOf(all []Results) Pool {
 			p.Causes[class] += n
 		}
 		for _, f := range r.Faults {
-			if f.Proven && f.Exercised {
+			if f.Counts() {
 				p.Faults++
 			}
 		}
 	}
 	p.LostLow, p.LostHigh = Wilson(p.Lost, p.Acknowledged)
-	p.LosingLow, p.LosingHigh = Wilson(p.RunsLosing, p.Runs)
+	p.LosingLow, p.LosingHigh = Wilson(p.RunsLosing, p.RunsJudged)
 	return p
 }
 
@@ -87,7 +92,8 @@ func (s *NoticeSummary) merge(other NoticeSummary) {
 	s.Latest = max(s.Latest, other.Latest)
 }
 
-// LossPerFault is how many updates were lost for each fault that counted; NaN without any.
+// LossPerFault is how many updates were lost for each fault that counted. Without any it
+// is infinite, or NaN if nothing was lost either.
 func (p Pool) LossPerFault() float64 { return float64(p.Lost) / float64(p.Faults) }
 
 // SameShare returns the probability of a difference at least as large as that between

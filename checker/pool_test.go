@@ -15,7 +15,7 @@ func TestPoolOf(t *testing.T) {
 		}
 		r.Measures.Acquire.Add(time.Duration(acknowledged))
 		for range faults {
-			r.Faults = append(r.Faults, FaultCoverage{Proven: true, Exercised: true}, FaultCoverage{Proven: true})
+			r.Faults = append(r.Faults, FaultCoverage{Applied: true, Proven: true, Exercised: true}, FaultCoverage{Applied: true, Proven: true})
 		}
 		return r
 	}
@@ -29,6 +29,10 @@ func TestPoolOf(t *testing.T) {
 	}
 	if low, high := Wilson(3, 40); p.LostLow != low || p.LostHigh != high {
 		t.Errorf("interval %g to %g", p.LostLow, p.LostHigh)
+	}
+	broken := PoolOf([]Results{run(Violation, 2, 10, 1), run(Broken, 0, 0, 0), run(Undecided, 0, 0, 0)})
+	if low, high := Wilson(1, 1); broken.RunsJudged != 1 || broken.LosingLow != low || broken.LosingHigh != high {
+		t.Errorf("one run of three could be judged: %+v", broken)
 	}
 	if none := PoolOf(nil); none.LostLow != 0 || none.LostHigh != 1 || !math.IsNaN(none.LossPerFault()) {
 		t.Errorf("of nothing: %+v", none)

@@ -196,7 +196,7 @@ func TestUpdatesAgainstStore(t *testing.T) {
 			text, _ := json.Marshal(content)
 			value = string(text)
 		} else {
-			s.header.Workload = workloadCounter
+			s.header.Workload = history.WorkloadCounter
 		}
 		r := s.final("k0", value).end().check(t)
 		if r.Updates.Lost != lost || r.Updates.Acknowledged != int64(len(elements)) || r.Updates.Phantom+r.Updates.Duplicated > 0 {

@@ -12,8 +12,12 @@ import (
 // after the release was answered. What it can still be is a grant that was dead
 // before the released one began (its answer came late): that is excluded.
 // Whose lock was taken away that way is put down in the run, to explain what follows.
+// Where several may hold a key the release of one takes nothing from another.
 func wrongReleases(r *run) incidents {
 	var found incidents
+	if permits(r.header) > 1 {
+		return found
+	}
 	for _, key := range r.keys {
 		k := r.byKey[key]
 		releases := k.released()
@@ -84,6 +88,8 @@ func noWrongRelease(r *run, found incidents) judged {
 		}
 	}
 	switch {
+	case permits(r.header) > 1:
+		j.Verdict, j.Summary = NotApplicable, sharedByRight
 	case found.total > 0:
 		j.clause = count(found.total, "release succeeded", "releases succeeded") + " although another worker held the lock"
 		j.Summary = j.clause

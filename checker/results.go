@@ -92,7 +92,7 @@ type Incident struct {
 	From  int64  `json:"from"` // ns
 	To    int64  `json:"to,omitempty"`
 	What  string `json:"what"`            // one plain sentence
-	Class string `json:"class,omitempty"` // e.g. "broken promise"
+	Class string `json:"class,omitempty"` // such as BrokenPromise or ClassLost
 	// Cause is one of the Cause constants, and Why tells it in a sentence; "" where
 	// causes are not looked for.
 	Cause string `json:"cause,omitempty"`
@@ -106,21 +106,21 @@ type Incident struct {
 
 // Hold is the time in which a worker believed that it had the lock.
 type Hold struct {
-	Key     string `json:"key"`
-	Worker  string `json:"worker"`
-	Grant   string `json:"grant"`
-	Token   uint64 `json:"token,omitempty"`
-	Invoked int64  `json:"invoked"` // acquire invoke, ns
-	Start   int64  `json:"start"`   // acquire ok
-	End     int64  `json:"end"`     // release invoke, lost, or last sign of life
+	Key     string
+	Worker  string
+	Grant   string
+	Token   uint64
+	Invoked int64 // acquire invoke, ns
+	Start   int64 // acquire ok
+	End     int64 // release invoke, lost, or last sign of life
 	// Deadline is the end of the promise, renewals included; equal to End where
 	// the lock gives none.
-	Deadline int64 `json:"deadline"`
+	Deadline int64
 	// LeaseEnd is the earliest time at which the service may have ended the
 	// lease by itself; math.MaxInt64 for a lock without lease.
-	LeaseEnd int64 `json:"lease_end"`
+	LeaseEnd int64
 	// Ended says what ended it.
-	Ended HoldEnd `json:"ended"`
+	Ended HoldEnd
 }
 
 // HoldEnd says what ended a hold.
@@ -276,6 +276,10 @@ type FaultCoverage struct {
 	Since    time.Duration `json:"since_ns,omitempty"`
 	Evidence []string      `json:"evidence,omitempty"`
 }
+
+// Counts says whether the fault is part of what a verdict rests on: it was proven by its
+// target, and met somebody.
+func (f FaultCoverage) Counts() bool { return f.Applied && f.Proven && f.Exercised }
 
 // MaxListed is how many violations of one property are kept in full.
 const MaxListed = 100

@@ -29,7 +29,7 @@ type run struct {
 	end      int64
 	// unobserved is when the observer of the service gave up, 0 for never.
 	unobserved int64
-	// robbers are the attempts whose releases ended grants of others, by those.
+	// robbers maps a grant to the attempt whose release ended it.
 	robbers map[*attempt]*attempt
 	// lastAsked is the last time at which an acquire began or was answered.
 	lastAsked int64
@@ -151,12 +151,6 @@ type notice struct {
 	time                  int64
 	byService, byDeadline bool
 }
-
-const (
-	byService  = "service"
-	byDeadline = "deadline"
-	errBusy    = "busy"
-)
 
 func (c *call) ok() bool      { return c.outcome == succeeded }
 func (c *call) failed() bool  { return c.outcome == failed }

@@ -18,6 +18,7 @@ type bugs struct {
 	blind   float64 // releases whatever is held
 	lies    float64 // names a wrong holder
 	token   float64 // repeats a token
+	back    float64 // hands out one that is lower than the last
 	sticky  float64 // says that a release was fine, but keeps the lock
 	neverOK float64 // says that a release failed, but frees the lock
 }
@@ -175,6 +176,9 @@ func (s *sim) acquire(g string, asked float64) history.Event {
 	e := history.Event{Type: history.OK, Until: ms(asked + 95)}
 	if s.tokens {
 		e.Token = s.token
+		if s.token > 1 && s.chance(s.back) {
+			e.Token = uint64(1 + s.rng.IntN(int(s.token)-1))
+		}
 	}
 	return e
 }
@@ -208,7 +212,7 @@ func (s *sim) hold(e history.Event, left int) {
 		}
 		if s.retries && s.rng.IntN(4) == 0 {
 			lost := e
-			lost.F, lost.Type, lost.Error = history.Lost, history.Info, byDeadline
+			lost.F, lost.Type, lost.Error = history.Lost, history.Info, history.ByDeadline
 			s.event(lost)
 		}
 		s.release(e, func() { s.after(s.some(30), func() { s.attempt(e.Process, left-1) }) })
@@ -219,7 +223,7 @@ func (s *sim) hold(e history.Event, left int) {
 func (s *sim) notice(e history.Event) {
 	s.expire()
 	if s.retries && s.holder != e.Grant {
-		e.F, e.Type, e.Error = history.Lost, history.Info, byService
+		e.F, e.Type, e.Error = history.Lost, history.Info, history.ByService
 		s.event(e)
 	}
 }
@@ -274,7 +278,7 @@ func randomWorld(rng *rand.Rand, correct bool) world {
 	if correct {
 		return w
 	}
-	for _, p := range []*float64{&w.double, &w.early, &w.forget, &w.blind, &w.lies, &w.bugs.token, &w.sticky, &w.neverOK} {
+	for _, p := range []*float64{&w.double, &w.early, &w.forget, &w.blind, &w.lies, &w.bugs.token, &w.back, &w.sticky, &w.neverOK} {
 		if rng.IntN(3) == 0 {
 			*p = 0.05 + rng.Float64()*0.4
 		}

@@ -4,18 +4,24 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"lockcheck/history"
 )
 
 // staleWrites finds writes that the resource accepted from a holder after it
-// had accepted an access from a later grant of the same key. Grants are ordered
-// by their acquire ok; accesses under a grant that the history lacks are left out.
+// had accepted an access from a later grant of the same key (see inOrder);
+// accesses under a grant that the history lacks are left out.
 // Where the resource compares versions only a write of the later grant counts, and
 // only against one that was computed from an older version: whoever has read what
 // the later grant wrote overwrites nothing.
 // A fence on writes only is no such reason: what the later grant has read, it
 // will write back whatever happened since.
+// Whoever shares the lock by right, or took it twice, was not replaced.
 func staleWrites(r *run) incidents {
 	var found incidents
+	if permits(r.header) > 1 {
+		return found
+	}
 	for k := range r.dataKeys {
 		var latest *attempt
 		var used *access  // the last of latest
@@ -26,13 +32,14 @@ func staleWrites(r *run) incidents {
 			if e.refused || a == nil || !a.granted() || r.byKey[a.key] != k {
 				continue
 			}
-			if r.header.Guard == guardVersions && !e.write {
+			if r.header.Guard == history.GuardVersions && !e.write {
 				continue
 			}
 			switch {
-			case latest == nil || a.acquire.done >= latest.acquire.done:
+			case latest == nil || r.notBefore(a, latest):
 				latest, used, written = a, e, e.version
-			case e.write && (r.header.Guard != guardVersions || e.base < written):
+			case a.worker == latest.worker && r.header.Reentrant > 1:
+			case e.write && (r.header.Guard != history.GuardVersions || e.base < written):
 				newest, c := latest, r.whyOverwritten(used, e)
 				found.because(c.class)
 				found.add(k.name, e.time, func() Incident { return r.staleWrite(e, a, newest, c) })
@@ -42,9 +49,15 @@ func staleWrites(r *run) incidents {
 	return found
 }
 
+// notBefore says that a is not an older grant than b.
+func (r *run) notBefore(a, b *attempt) bool {
+	_, later := r.inOrder(b, a)
+	return later == a
+}
+
 func (r *run) staleWrite(e *access, a, latest *attempt, c cause) Incident {
 	key := r.name(a.key)
-	earlier, later := inOrder(a, latest)
+	earlier, later := r.inOrder(a, latest)
 	return Incident{
 		Cause: c.class, Why: r.tell(c, earlier, later),
 		Key: key, From: e.time, To: e.time, Class: "stale write",
@@ -77,10 +90,12 @@ func noStaleWrite(r *run, found incidents) (judged, FenceSummary) {
 		}
 	}
 	switch {
+	case permits(r.header) > 1:
+		j.Verdict, j.Summary = NotApplicable, sharedByRight
 	case found.total > 0:
 		j.clause = count(found.total, "write was", "writes were") + " accepted from a holder that a later one had replaced"
 		j.Summary = j.clause
-	case writes == 0 && r.header.Workload == workloadMutex:
+	case writes == 0 && r.header.Workload == history.WorkloadMutex:
 		j.Verdict, j.Summary = NotApplicable, "the workload writes nothing"
 	case writes == 0:
 		j.Verdict, j.Summary = Undecided, "no write was accepted"
@@ -102,6 +117,6 @@ func (f FenceSummary) refused(guard string) string {
 	if len(what) == 0 {
 		return ""
 	}
-	names := map[string]string{guardVersions: "version check", guardFenceWrites: "fence on writes", guardAsk: "check with the service"}
+	names := map[string]string{history.GuardVersions: "version check", history.GuardFenceWrites: "fence on writes", history.GuardAsk: "check with the service"}
 	return fmt.Sprintf("the %s refused %s", cmp.Or(names[guard], guard), strings.Join(what, " and "))
 }

@@ -8,11 +8,15 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"lockcheck/history"
 )
 
+// Classes of what can be wrong with a final state, as found in Incident.Class.
 const (
-	workloadMutex   = "mutex"
-	workloadCounter = "counter"
+	ClassLost       = "lost"
+	ClassDuplicated = "duplicated"
+	ClassPhantom    = "phantom" // nobody tried to write it
 )
 
 // updates collects what became of acknowledged updates. An update is
@@ -29,7 +33,7 @@ type updates struct {
 
 func checkUpdates(r *run) updates {
 	var u updates
-	if r.header.Workload == workloadMutex {
+	if r.header.Workload == history.WorkloadMutex {
 		return u
 	}
 	for k := range r.dataKeys {
@@ -38,7 +42,7 @@ func checkUpdates(r *run) updates {
 		case k.final == nil:
 			u.unread(k)
 			continue
-		case r.header.Workload == workloadCounter:
+		case r.header.Workload == history.WorkloadCounter:
 			err = u.counter(r, k)
 		default:
 			err = u.set(r, k)
@@ -112,11 +116,11 @@ func (u *updates) set(r *run, k *keyed) error {
 		i += n
 		if n > 1 {
 			u.Duplicated++
-			u.found(k, x, "duplicated", "element %d is in the final state of %s %s", x, k.name, times(n))
+			u.found(k, x, ClassDuplicated, "element %d is in the final state of %s %s", x, k.name, times(n))
 		}
 		if _, tried := slices.BinarySearch(k.asked, x); !tried {
 			u.Phantom++
-			u.found(k, x, "phantom", "element %d is in the final state of %s, though nobody tried to write it", x, k.name)
+			u.found(k, x, ClassPhantom, "element %d is in the final state of %s, though nobody tried to write it", x, k.name)
 		}
 	}
 	return nil
@@ -178,11 +182,11 @@ func (u *updates) counter(r *run, k *keyed) error {
 	gone := k.overwritten()
 	u.lose(r, k, gone[:min(rest, int64(len(gone)))])
 	if rest -= int64(len(gone)); rest > 0 {
-		u.found(k, 0, "lost", "%s counts %d after %s; no write explains the loss of %d", k.name, value, count(acknowledged, "increment", "increments"), rest)
+		u.found(k, 0, ClassLost, "%s counts %d after %s; no write explains the loss of %d", k.name, value, count(acknowledged, "increment", "increments"), rest)
 	}
 	if more := value - int64(len(k.asked)); more > 0 {
 		u.Phantom += more
-		u.found(k, 0, "phantom", "%s counts %d, %d more than anybody tried to add", k.name, value, more)
+		u.found(k, 0, ClassPhantom, "%s counts %d, %d more than anybody tried to add", k.name, value, more)
 	}
 	return nil
 }
@@ -215,7 +219,7 @@ func (k *keyed) overwritten() []*access {
 func (r *run) lostUpdate(k *keyed, w, by *access, c cause) Incident {
 	client := r.name(w.client)
 	i := Incident{
-		Key: k.name, From: w.time, To: w.time, Element: w.element, Class: "lost", Cause: c.class,
+		Key: k.name, From: w.time, To: w.time, Element: w.element, Class: ClassLost, Cause: c.class,
 		Workers: []string{client}, Grants: r.nameAll(w.grant),
 		What: fmt.Sprintf("update %d of %s to %s (version %d) was acknowledged, but the final state lacks it; no accepted write explains it",
 			w.element, client, k.name, w.version),
@@ -229,7 +233,7 @@ func (r *run) lostUpdate(k *keyed, w, by *access, c cause) Incident {
 	}
 	i.Faults = r.inForce(w.time, i.To)
 	if a, b := r.attempt(w.grant), r.holderBehind(by); c.class != CauseUnexplained {
-		a, b = inOrder(a, b)
+		a, b = r.inOrder(a, b)
 		i.Why = r.tell(c, a, b)
 	}
 	return i
@@ -239,7 +243,7 @@ func (r *run) lostUpdate(k *keyed, w, by *access, c cause) Incident {
 func (r *run) vanished(k *keyed, w *access) Incident {
 	client := r.name(w.client)
 	return Incident{
-		Key: k.name, From: w.time, To: w.time, Element: w.element, Class: "lost", Cause: CauseUnexplained,
+		Key: k.name, From: w.time, To: w.time, Element: w.element, Class: ClassLost, Cause: CauseUnexplained,
 		Workers: []string{client}, Grants: r.nameAll(w.grant), Faults: r.inForce(w.time, w.time),
 		What: fmt.Sprintf("update %d of %s to %s (version %d) was committed, as the answers to its write and its release say, but the database has neither it nor a record of it",
 			w.element, client, k.name, w.version),
@@ -290,7 +294,7 @@ func noLostUpdate(r *run, u updates) judged {
 	j := judge(NoLostUpdate, u.incidents)
 	j.Total = int(u.bad())
 	switch {
-	case r.header.Workload == workloadMutex:
+	case r.header.Workload == history.WorkloadMutex:
 		j.Verdict, j.Summary = NotApplicable, "the workload writes nothing"
 	case u.bad() > 0:
 		j.clause = strings.Join(u.harm(), ", ")

@@ -414,3 +414,24 @@ func TestRedlockVotes(t *testing.T) {
 		})
 	}
 }
+
+// TestOpenWithoutServers: where there is an error there is no lock.
+func TestOpenWithoutServers(t *testing.T) {
+	failed := 0
+	for _, info := range Table() {
+		lock, err := info.Open(Config{Worker: "w1", TTL: info.TTL})
+		switch {
+		case err == nil:
+			if err := lock.Close(); err != nil {
+				t.Errorf("%s: %v", info.Name, err)
+			}
+		case lock != nil:
+			t.Errorf("%s: a lock beside %v", info.Name, err)
+		default:
+			failed++
+		}
+	}
+	if failed < 5 {
+		t.Errorf("only %d locks need servers", failed)
+	}
+}

@@ -37,7 +37,10 @@ type pgLease struct{ *pgPool }
 
 func openPostgresLease(c Config) (Lock, error) {
 	pool, err := openPostgres(c)
-	return &pgLease{pool}, err
+	if err != nil {
+		return nil, err
+	}
+	return &pgLease{pool}, nil
 }
 
 // with lends a connection. After an error it may be in the middle of something.

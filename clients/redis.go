@@ -24,7 +24,10 @@ type redisLock struct{ client *redis.Client }
 
 func openRedis(c Config) (Lock, error) {
 	client, err := openSingleRedis(c)
-	return &redisLock{client: client}, err
+	if err != nil {
+		return nil, err
+	}
+	return &redisLock{client: client}, nil
 }
 
 // openSingleRedis is for the locks that live on one Redis.

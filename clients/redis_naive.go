@@ -12,7 +12,10 @@ type redisNoExpiry struct{ client *redis.Client }
 
 func openRedisNoExpiry(c Config) (Lock, error) {
 	client, err := openSingleRedis(c)
-	return &redisNoExpiry{client: client}, err
+	if err != nil {
+		return nil, err
+	}
+	return &redisNoExpiry{client: client}, nil
 }
 
 func (l *redisNoExpiry) Acquire(ctx context.Context, a Attempt) (Grant, error) {
@@ -34,7 +37,10 @@ type redisUnsafeRelease struct{ redisLock }
 
 func openRedisUnsafeRelease(c Config) (Lock, error) {
 	client, err := openSingleRedis(c)
-	return &redisUnsafeRelease{redisLock{client: client}}, err
+	if err != nil {
+		return nil, err
+	}
+	return &redisUnsafeRelease{redisLock{client: client}}, nil
 }
 
 func (l *redisUnsafeRelease) Release(ctx context.Context, g Grant) error {

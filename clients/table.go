@@ -3,6 +3,8 @@ package clients
 import (
 	"context"
 	"time"
+
+	"lockcheck/history"
 )
 
 // Config is what a worker needs to reach the servers of its lock.
@@ -44,8 +46,8 @@ type Info struct {
 	MinTTL time.Duration
 	// MaxTTL is the longest; 0 for no bound that matters.
 	MaxTTL time.Duration
-	// TTLStep is the unit in which leases are granted: one that is asked for is
-	// rounded up; 0 for the one that --ttl has.
+	// TTLStep is the unit in which leases are granted, to which one that is asked for is
+	// rounded up; 0 for a service that grants it as it is.
 	TTLStep time.Duration
 	// Expiry is after how many leases at most the service ends one that nobody
 	// renews; 0 means 1.
@@ -127,7 +129,7 @@ func Table() []Info {
 			Open: openMemory,
 		},
 		{
-			Name: "none", Summary: "no lock at all: the control that the checkers must catch; needs no Docker",
+			Name: history.LockNone, Summary: "no lock at all: the control that the checkers must catch; needs no Docker",
 			Unsafe:  true,
 			Servers: "none", Told: "never", Clock: "none",
 			Open: openNone,

@@ -34,8 +34,10 @@ func openZooKeeperHerd(c Config) (Lock, error) { return newZooLock(c, watchParen
 
 func newZooLock(c Config, watch zooWatch) (Lock, error) {
 	lock := &zooLock{sessions: sessions{config: c, dial: dialZoo(c.TTL)}, watch: watch}
-	_, err := lock.get()
-	return lock, err
+	if _, err := lock.get(); err != nil {
+		return nil, err
+	}
+	return lock, nil
 }
 
 func (l *zooLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {

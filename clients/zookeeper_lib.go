@@ -23,8 +23,10 @@ type zooHandle struct {
 
 func openZooKeeperLib(c Config) (Lock, error) {
 	lock := &zooLib{sessions: sessions{config: c, dial: net.DialTimeout}}
-	_, err := lock.get()
-	return lock, err
+	if _, err := lock.get(); err != nil {
+		return nil, err
+	}
+	return lock, nil
 }
 
 // Acquire gives up the session on any error: the library leaves its node in the

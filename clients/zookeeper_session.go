@@ -49,7 +49,10 @@ func openZooSession(c Config, dial zk.Dialer) (*zooSession, error) {
 	var err error
 	s.conn, _, err = zk.Connect(c.Nodes, ttl, zk.WithEventCallback(s.observe), zk.WithDialer(dial),
 		zk.WithLogger(SilentZooKeeper{}), zk.WithLogInfo(false))
-	return s, err
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // SilentZooKeeper keeps the library from writing on the standard error output.
@@ -176,11 +179,14 @@ type sessions struct {
 func (s *sessions) get() (*zooSession, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var err error
 	if s.current == nil {
-		s.current, err = openZooSession(s.config, s.dial)
+		opened, err := openZooSession(s.config, s.dial)
+		if err != nil {
+			return nil, err
+		}
+		s.current = opened
 	}
-	return s.current, err
+	return s.current, nil
 }
 
 // giveUp ends a session about which something is in doubt, and everything with

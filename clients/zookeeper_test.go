@@ -165,3 +165,16 @@ func eventOf(e zk.Event) <-chan zk.Event {
 	events <- e
 	return events
 }
+
+// TestSessionThatCannotBe: a session that could not be opened is not there the next time.
+func TestSessionThatCannotBe(t *testing.T) {
+	s := sessions{dial: net.DialTimeout}
+	for range 2 {
+		if session, err := s.get(); err == nil || session != nil {
+			t.Errorf("a session without servers: %v %v", session, err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -134,7 +134,7 @@ func (e Experiment) Missed(r checker.Results) string {
 		return missed
 	}
 	for _, step := range e.Options.Schedule.Steps {
-		counts := func(f checker.FaultCoverage) bool { return step.Began(f.ID) && f.Proven && f.Exercised }
+		counts := func(f checker.FaultCoverage) bool { return step.Began(f.ID) && f.Counts() }
 		if !slices.ContainsFunc(r.Faults, counts) {
 			return fmt.Sprintf("step %s of the schedule was never in force and met", step.ID)
 		}

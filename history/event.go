@@ -34,7 +34,7 @@ const (
 	Release Function = "release" // fail: the lock was not held any more
 
 	// Lost is a single Info event: the worker took notice that its lock is
-	// gone. Error says who told it: "service" or "deadline".
+	// gone. Error says who told it: ByService or ByDeadline.
 	Lost Function = "lost"
 
 	// Deferred is a single Info event of the resource: a write has arrived, and is

@@ -71,7 +71,7 @@ func ClaimsTable(w io.Writer, all []Claim, store string) error {
 	}
 	b.WriteString("| # | claim | for | against | verdict |\n| --- | --- | --- | --- | --- |\n")
 	for _, c := range all {
-		b.WriteString(tableRow(fmt.Sprint(c.Number), markdown(c.Text), claimCell(c.For, store), claimCell(c.Against, store), c.judged()))
+		markdownLine(&b, []string{fmt.Sprint(c.Number), markdown(c.Text), claimCell(c.For, store), claimCell(c.Against, store), c.judged()})
 	}
 	b.WriteString("\nThe figures:\n\n")
 	for _, f := range checker.Figures() {
@@ -151,7 +151,7 @@ func reportLink(store string, run ClaimRun) string {
 	return strings.NewReplacer("(", "%28", ")", "%29", "|", "%7C").Replace(address.String())
 }
 
-// claimsTimes are the days of the first and the last run.
+// claimsTimes are when the first and the last run began.
 func claimsTimes(all []Claim) (from, to string) {
 	for _, c := range all {
 		for _, e := range slices.Concat(c.For, c.Against) {

@@ -83,6 +83,9 @@ func RunOf(seed uint64, folder string, d Document) ComparedRun {
 		case !f.Required:
 		case f.Verdict == checker.Violation:
 			r.Violated = append(r.Violated, f.Property)
+			if d.Results.Uncounted(f.Property) {
+				r.Uncounted = append(r.Uncounted, f.Property)
+			}
 		case f.Verdict == checker.Broken, f.Verdict == checker.Undecided:
 			rest = append(rest, f.Verdict)
 		}
@@ -99,6 +102,8 @@ type ComparedRun struct {
 	Sentence string          `json:"sentence"`
 	// Violated are the properties that make the verdict a violation.
 	Violated []checker.Property `json:"violated,omitempty"`
+	// Uncounted are those of which no figure tells all, so that no bound excuses them.
+	Uncounted []checker.Property `json:"uncounted,omitempty"`
 	// Rest is the verdict of all that was not violated, "" if the run has no results. A
 	// violation outranks what was undecided or broken beside it, and a threshold can take
 	// that violation away.
@@ -115,12 +120,10 @@ type ThresholdResult struct {
 	Verdict checker.Verdict  `json:"verdict"` // Undecided without data
 }
 
-// telling orders verdicts by how much they say, the least first.
-var telling = [...]checker.Verdict{checker.Valid, checker.Broken, checker.Undecided, checker.Violation}
-
 // mostTelling returns the verdict of several: a violation, else undecided, else broken.
 func mostTelling(verdicts []checker.Verdict) checker.Verdict {
-	at := func(v checker.Verdict) int { return slices.Index(telling[:], plain(v)) }
+	telling := []checker.Verdict{checker.Valid, checker.Broken, checker.Undecided, checker.Violation}
+	at := func(v checker.Verdict) int { return slices.Index(telling, plain(v)) }
 	return slices.MaxFunc(verdicts, func(a, b checker.Verdict) int { return cmp.Compare(at(a), at(b)) })
 }
 
@@ -146,7 +149,9 @@ func (c *ComparedCell) Judge() {
 
 // violated lists what a run violates and no threshold takes the place of.
 func (c ComparedCell) violated(r ComparedRun) []checker.Property {
-	return slices.DeleteFunc(slices.Clone(r.Violated), func(p checker.Property) bool { return slices.Contains(c.Excused, p) })
+	return slices.DeleteFunc(slices.Clone(r.Violated), func(p checker.Property) bool {
+		return slices.Contains(c.Excused, p) && !slices.Contains(r.Uncounted, p)
+	})
 }
 
 // Verdict of all cells that have one. A whole that lacks runs is undecided unless the
@@ -276,7 +281,7 @@ func columns() []column {
 			if c.Pool.Acknowledged == 0 {
 				return ""
 			}
-			return trimmed(100*c.Pool.LostLow, 1) + "–" + trimmed(100*c.Pool.LostHigh, 1) + " %"
+			return inPercent(c.Pool.LostLow) + "–" + inPercent(c.Pool.LostHigh) + " %"
 		}},
 		{"overlaps", "overlapping holders: with a healthy earlier holder / with one that was paused or cut off", func(c ComparedCell) string {
 			o := c.Pool.Overlaps

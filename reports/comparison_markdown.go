@@ -122,11 +122,22 @@ func markdownFigures(b *strings.Builder, c Comparison) {
 }
 
 func markdownRow(b *strings.Builder, cells []string) {
-	b.WriteString("|")
+	escaped := make([]string, 0, len(cells))
 	for _, cell := range cells {
-		b.WriteString(" " + markdown(cell) + " |")
+		escaped = append(escaped, markdown(cell))
 	}
-	b.WriteString("\n")
+	markdownLine(b, escaped)
+}
+
+// markdownLine writes a row of cells that are Markdown already.
+func markdownLine(b *strings.Builder, cells []string) {
+	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+}
+
+// markdownCode shows text from outside as code, in which nothing can be escaped but what
+// would end the cell.
+func markdownCode(s string) string {
+	return "`" + strings.NewReplacer("`", "'", "|", `\|`).Replace(clean(s)) + "`"
 }
 
 // markdown makes text from outside fit for a cell of a table: it must neither end the

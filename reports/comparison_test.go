@@ -102,6 +102,33 @@ func TestComparisonWords(t *testing.T) {
 	}
 }
 
+// TestExcusedAsCounted: a bound of how many updates may be lost excuses no other harm to
+// the final state.
+func TestExcusedAsCounted(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		updates checker.UpdateSummary
+		want    checker.Verdict
+	}{
+		{"lost", checker.UpdateSummary{Acknowledged: 9, Lost: 1}, checker.Valid},
+		{"twice", checker.UpdateSummary{Acknowledged: 9, Duplicated: 1}, checker.Violation},
+		{"from nowhere", checker.UpdateSummary{Acknowledged: 9, Phantom: 1}, checker.Violation},
+		{"lost, and twice", checker.UpdateSummary{Acknowledged: 9, Lost: 1, Duplicated: 1}, checker.Violation},
+	} {
+		run := RunOf(1, "", Document{Results: checker.Results{
+			Verdict: checker.Violation, Updates: c.updates,
+			Findings: []checker.Finding{{Property: checker.NoLostUpdate, Verdict: checker.Violation, Required: true}},
+		}})
+		cell := ComparedCell{
+			Runs: []ComparedRun{run}, Excused: []checker.Property{checker.NoLostUpdate},
+			Thresholds: []ThresholdResult{{Name: "lost", Counts: checker.NoLostUpdate, Verdict: checker.Valid}},
+		}
+		if cell.Judge(); cell.Verdict != c.want {
+			t.Errorf("%s: %s, want %s", c.name, cell.Verdict, c.want)
+		}
+	}
+}
+
 func TestComparisonTerminal(t *testing.T) {
 	for _, c := range []Comparison{compared(""), held(""), compared(hostile)} {
 		text := written(t, func(w io.Writer, c Comparison) error { return ComparisonTerminal(w, c, TerminalOptions{}) }, c)

@@ -9,17 +9,10 @@ import (
 	"lockcheck/history"
 )
 
-// coverage sums up the injected faults of one kind.
+// coverage is a group of faults and why some of them do not count.
 type coverage struct {
-	kind      string
-	requested int
-	injected  int
-	proven    int
-	exercised int
-	outlasted int
-	unhealed  int
-	// holders: exercised means that it hit a worker inside its critical section.
-	holders bool
+	checker.FaultGroup
+	name    string
 	reasons []reason
 }
 
@@ -29,42 +22,42 @@ type reason struct {
 	n    int
 }
 
-// coverages groups faults by kind: those asked for first, in the order asked,
+// coverages sorts faults: those of kinds that were asked for first, in the order asked,
 // even when none was injected, because that is what a reader must not miss.
 func coverages(h history.Header, faults []checker.FaultCoverage) []coverage {
+	groups := checker.FaultGroups(faults, h)
 	var out []coverage
-	index := map[string]int{}
-	group := func(kind string) *coverage {
-		i, ok := index[kind]
-		if !ok {
-			i = len(out)
-			index[kind] = i
-			out = append(out, coverage{kind: kind, holders: history.Does(kind, history.Stops) || history.Does(kind, history.Defers)})
+	var asked []string
+	take := func(wanted func(checker.FaultGroup) bool) {
+		for _, g := range groups {
+			if wanted(g) {
+				out = append(out, newCoverage(g))
+			}
 		}
-		return &out[i]
 	}
 	for _, kind := range h.Faults {
-		group(clean(kind))
+		of := func(g checker.FaultGroup) bool { return g.Kind == kind }
+		switch {
+		case slices.Contains(asked, kind):
+		case slices.ContainsFunc(groups, of):
+			take(of)
+		default:
+			out = append(out, newCoverage(checker.FaultGroup{Kind: kind, Name: kind}))
+		}
+		asked = append(asked, kind)
 	}
-	for _, f := range faults {
-		group(clean(f.Kind)).add(f, h.Workers)
-	}
+	take(func(g checker.FaultGroup) bool { return !slices.Contains(asked, g.Kind) })
 	return out
 }
 
-func (c *coverage) add(f checker.FaultCoverage, workers []string) {
-	c.requested++
-	c.injected += one(f.Applied)
-	c.proven += one(f.Proven)
-	c.exercised += one(f.Exercised)
-	c.outlasted += one(f.Outlasted)
-	c.unhealed += one(f.Applied && !f.Healed)
-	for _, t := range f.Targets {
-		c.holders = c.holders && slices.Contains(workers, t)
+func newCoverage(g checker.FaultGroup) coverage {
+	c := coverage{FaultGroup: g, name: clean(g.Name)}
+	for _, f := range g.Faults {
+		if !f.Counts() {
+			c.because(whyNot(f))
+		}
 	}
-	if !counts(f) {
-		c.because(whyNot(f))
-	}
+	return c
 }
 
 func (c *coverage) because(text string) {
@@ -76,9 +69,6 @@ func (c *coverage) because(text string) {
 	}
 	c.reasons = append(c.reasons, reason{text, 1})
 }
-
-// counts says whether a fault is part of what the verdict rests on.
-func counts(f checker.FaultCoverage) bool { return f.Applied && f.Proven && f.Exercised }
 
 // whyNot is why a fault does not count.
 func whyNot(f checker.FaultCoverage) string {
@@ -95,23 +85,24 @@ func whyNot(f checker.FaultCoverage) string {
 
 // line is the sum in words.
 func (c coverage) line() string {
-	if c.requested == 0 {
+	if len(c.Faults) == 0 {
 		return "asked for, never injected"
 	}
 	mattered := "exercised"
-	if c.holders {
+	if c.OfHolders {
 		mattered = "hit a holder"
 	}
+	outlasted := c.Count(func(f checker.FaultCoverage) bool { return f.Outlasted })
 	parts := []string{
-		fmt.Sprintf("%d injected", c.injected),
-		fmt.Sprintf("%d proven", c.proven),
-		fmt.Sprintf("%d %s", c.exercised, mattered),
+		fmt.Sprintf("%d injected", c.Count(func(f checker.FaultCoverage) bool { return f.Applied })),
+		fmt.Sprintf("%d proven", c.Count(func(f checker.FaultCoverage) bool { return f.Proven })),
+		fmt.Sprintf("%d %s", c.Count(func(f checker.FaultCoverage) bool { return f.Exercised }), mattered),
 	}
-	if c.holders || c.outlasted > 0 {
-		parts = append(parts, fmt.Sprintf("%d outlasted the lease", c.outlasted))
+	if c.OfHolders || outlasted > 0 {
+		parts = append(parts, fmt.Sprintf("%d outlasted the lease", outlasted))
 	}
-	if c.unhealed > 0 {
-		parts = append(parts, fmt.Sprintf("%d NOT PROVEN HEALED", c.unhealed))
+	if n := c.Count(func(f checker.FaultCoverage) bool { return f.Applied && !f.Healed }); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d NOT PROVEN HEALED", n))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -127,11 +118,4 @@ func (c coverage) notCounted() []string {
 		out = append(out, fmt.Sprintf("%d %s not count: %s", r.n, verb, r.text))
 	}
 	return out
-}
-
-func one(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }

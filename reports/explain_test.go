@@ -25,7 +25,7 @@ func overwritten(n int) run {
 		element := st.access(h, st.now+20*ms, history.Write, true)
 		st.end(h, st.now+30*ms, checker.EndedByRelease)
 		lost = append(lost, checker.Incident{
-			Key: "k0", From: st.now + 20*ms, To: wakes + ms, Element: element, Class: "lost",
+			Key: "k0", From: st.now + 20*ms, To: wakes + ms, Element: element, Class: checker.ClassLost,
 			Workers: []string{h.Worker, "w4"}, Grants: []string{h.Grant, first.Grant}, Faults: []string{"f1"},
 			What: fmt.Sprintf("update %d of %s was overwritten by w4", element, h.Worker),
 		})
@@ -217,11 +217,11 @@ func TestSceneIsTheLoss(t *testing.T) {
 // before a stale write that was destroyed.
 func TestLossesThatTellMost(t *testing.T) {
 	loss := func(what, cause string, grants ...string) checker.Incident {
-		return checker.Incident{What: what, Class: "lost", Cause: cause, Grants: grants, From: 1, To: 9}
+		return checker.Incident{What: what, Class: checker.ClassLost, Cause: cause, Grants: grants, From: 1, To: 9}
 	}
 	r := checker.Results{Findings: []checker.Finding{
 		{Property: checker.NoLostUpdate, Violations: []checker.Incident{
-			{What: "phantom", Class: "phantom"}, loss("nobody knows", checker.CauseUnexplained, "a"),
+			{What: "phantom", Class: checker.ClassPhantom}, loss("nobody knows", checker.CauseUnexplained, "a"),
 			loss("stale", checker.CausePaused, "late", "b"), loss("by stale", checker.CausePaused, "b", "late"), loss("twice", checker.CauseTwice, "c", "d")}},
 		{Property: checker.NoStaleWrite, Violations: []checker.Incident{{Grants: []string{"late", "b"}, From: 9}}},
 	}}

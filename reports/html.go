@@ -156,7 +156,7 @@ func newPage(h *history.History, r checker.Results) page {
 	}
 	p.pictures(rec, r)
 	for _, c := range coverages(h.Header, r.Faults) {
-		p.Coverage = append(p.Coverage, coverageRow{c.kind, c.line(), c.notCounted()})
+		p.Coverage = append(p.Coverage, coverageRow{c.name, c.line(), c.notCounted()})
 	}
 	shown := min(len(r.Faults), maxFaultRows)
 	for _, f := range r.Faults[:shown] {
@@ -188,7 +188,7 @@ func findingRows(r checker.Results) []findingRow {
 	var out []findingRow
 	for _, f := range ordered(r.Findings) {
 		class := wordOf(f)
-		if rank(f) == 3 {
+		if rank(f) == violatedBeside {
 			class = "tolerated"
 		}
 		out = append(out, findingRow{clean(string(f.Property)), wordOf(f), strings.ReplaceAll(class, "/", ""), clean(f.Summary), f.Required})
@@ -255,9 +255,9 @@ func (s scene) headline(rec *record) (title string, intro []fact) {
 		return "A closer look at a fault", []fact{{"", "Nothing was violated. This is the first fault that mattered, and what the workers did meanwhile."}}
 	}
 	title = "The counterexample"
-	if rank(s.Finding) == 4 {
+	if rank(s.Finding) == tolerated {
 		title = "What the guard made harmless"
-	} else if rank(s.Finding) == 3 {
+	} else if rank(s.Finding) == violatedBeside {
 		title = "Seen, but not judged"
 	}
 	intro = []fact{{"", rec.tellIncident(s.Incident)}}
@@ -291,7 +291,7 @@ func figures(r checker.Results) []fact {
 	o, u := r.Operations, r.Updates
 	lost := grouped(u.Lost) + " of " + grouped(u.Acknowledged)
 	if u.Acknowledged > 0 {
-		lost += " (95 % interval " + trimmed(100*u.LostLow, 2) + " % to " + trimmed(100*u.LostHigh, 2) + " %)"
+		lost += " (95 % interval " + inPercent(u.LostLow) + " % to " + inPercent(u.LostHigh) + " %)"
 	}
 	out := []fact{
 		{"acquired", grouped(o.Acquired)},
@@ -322,7 +322,7 @@ func figures(r checker.Results) []fact {
 }
 
 func (rec *record) faultRow(f checker.FaultCoverage) faultRow {
-	row := faultRow{ID: clean(f.ID), Name: rec.faultName(f), Role: clean(f.Role), Counts: counts(f)}
+	row := faultRow{ID: clean(f.ID), Name: rec.faultName(f), Role: clean(f.Role), Counts: f.Counts()}
 	if !row.Counts {
 		row.Why = shorten(whyNot(f), maxEvidence)
 	}

@@ -62,11 +62,10 @@ func (c *canvas) gathered(calls []call, s decades) {
 		if len(took) == 0 {
 			continue
 		}
-		slices.Sort(took)
 		middle := c.from + int64(n)*width + width/2
-		spread.move(middle, s.share(took[0]))
-		spread.line(middle, s.share(took[len(took)-1]))
-		medians.dot(middle, s.share(took[(len(took)-1)/2]))
+		spread.move(middle, s.share(slices.Min(took)))
+		spread.line(middle, s.share(slices.Max(took)))
+		medians.dot(middle, s.share(checker.Median(took)))
 	}
 	spread.draw("spread")
 	medians.draw("dots")

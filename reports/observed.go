@@ -1,7 +1,6 @@
 package reports
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -10,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"lockcheck/checker"
 )
 
 // Observed is what was seen of one experiment, beside what was expected.
@@ -66,7 +67,7 @@ func FindingsTable(w io.Writer, all []Observed) error {
 	text.WriteString("| --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, subject := range subjects {
 		if calm, is := pairs[subject][SettingFaultless]; is {
-			text.WriteString(lockRow(calm, pairs[subject][SettingPaused]))
+			markdownLine(&text, lockRow(calm, pairs[subject][SettingPaused]))
 		}
 	}
 	text.WriteString("\n## Reproductions\n\n")
@@ -74,28 +75,30 @@ func FindingsTable(w io.Writer, all []Observed) error {
 	text.WriteString("| --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, subject := range subjects {
 		if finding, is := pairs[subject][SettingFinding]; is {
-			text.WriteString(reproductionRow(finding, pairs[subject][SettingControl]))
+			markdownLine(&text, reproductionRow(finding, pairs[subject][SettingControl]))
 		}
 	}
 	_, err := io.WriteString(w, text.String())
 	return err
 }
 
-func lockRow(calm, paused Observed) string {
-	return tableRow(
-		"`"+calm.Subject+"`", calm.versions(), calm.judged(), calm.updates(),
-		paused.judged(), paused.overlaps(), paused.lost())
-}
-
-func reproductionRow(finding, control Observed) string {
-	lock := "`" + finding.Lock + "`"
-	if v := finding.versions(); v != "" {
-		lock += " (" + v + ")"
+func lockRow(calm, paused Observed) []string {
+	return []string{
+		markdownCode(calm.Subject), markdown(calm.versions()), markdown(calm.judged()), calm.updates(),
+		markdown(paused.judged()), paused.overlaps(), paused.lost(),
 	}
-	return tableRow("`"+finding.Subject+"`", lock, finding.Expected, finding.count(), control.Expected, control.count(), finding.length())
 }
 
-func tableRow(cells ...string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
+func reproductionRow(finding, control Observed) []string {
+	lock := markdownCode(finding.Lock)
+	if v := finding.versions(); v != "" {
+		lock += " (" + markdown(v) + ")"
+	}
+	return []string{
+		markdownCode(finding.Subject), lock, markdown(finding.Expected), markdown(finding.count()),
+		markdown(control.Expected), markdown(control.count()), finding.length(),
+	}
+}
 
 // judged says what was expected and how often it was observed.
 func (o Observed) judged() string {
@@ -179,7 +182,7 @@ func (o Observed) length() string {
 	if len(lengths) == 0 {
 		return ""
 	}
-	return time.Duration(median(lengths)).Round(time.Second).String()
+	return time.Duration(checker.Median(lengths)).Round(time.Second).String()
 }
 
 func (o Observed) each(value func(Document) int64) []int64 {
@@ -192,17 +195,12 @@ func (o Observed) each(value func(Document) int64) []int64 {
 
 // spread shows the median of some values, and their range if there is one.
 func spread(values []int64) string {
-	switch low, high := slices.Min(append(values, 1<<62)), slices.Max(append(values, 0)); {
-	case len(values) == 0:
+	if len(values) == 0 {
 		return ""
-	case low == high:
-		return fmt.Sprint(low)
-	default:
-		return fmt.Sprintf("%d (%d–%d)", median(values), low, high)
 	}
-}
-
-func median(values []int64) int64 {
-	sorted := slices.SortedFunc(slices.Values(values), cmp.Compare[int64])
-	return sorted[len(sorted)/2]
+	low, high := slices.Min(values), slices.Max(values)
+	if low == high {
+		return fmt.Sprint(low)
+	}
+	return fmt.Sprintf("%d (%d–%d)", checker.Median(values), low, high)
 }

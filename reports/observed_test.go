@@ -32,7 +32,13 @@ func TestFindingsTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := FindingsTable(&text, []Observed{{
+		Subject: "a`|*b*", Setting: "finding", Lock: "c`|", Expected: "<x>", Runs: []ObservedRun{run(false, "it said | [more](x) _twice_", 1, 0)},
+	}}); err != nil {
+		t.Fatal(err)
+	}
 	for _, want := range []string{
+		"| `a'\\|*b*` | `c'\\|` (go-redis 9.23.0, redis 7.0.15) | &lt;x&gt; | 0 of 1 (it said \\| \\[more\\](x) \\_twice\\_) |  | not run | 12s |\n",
 		"| `redis` | go-redis 9.23.0, redis 7.0.15 | valid, 3 of 3 | 400 (300–500) | violation, 1 of 2 (the verdict is valid, not violation) | 3 | 2 of 200 |\n",
 		"| `file` |  | valid, not run |  | valid, not run |  |  |\n",
 		"| `redlock-clock-jump` | `redlock` (go-redis 9.23.0, redis 7.0.15) | violation: mutual-exclusion violated | 1 of 1 | valid | not run | 12s |\n",

@@ -21,12 +21,9 @@ func Pooled(w io.Writer, p checker.Pool, o TerminalOptions) error {
 	}
 	row := func(name, text string) { t.hang("          ", pad(name, 10), text) }
 	row("runs", fmt.Sprintf("%d: %s", p.Runs, strings.Join(verdicts, ", ")))
-	lost := share(p.Lost, p.Acknowledged, p.LostLow, p.LostHigh, "acknowledged updates")
-	lost += "; in " + share(p.RunsLosing, p.Runs, p.LosingLow, p.LosingHigh, "runs")
-	if p.Faults > 0 {
-		lost += fmt.Sprintf("; %s for each of %s that counted", trimmed(p.LossPerFault(), 2), many(p.Faults, "fault"))
+	if p.RunsJudged > 0 {
+		row("lost", losses(p))
 	}
-	row("lost", lost)
 	row("overlaps", fmt.Sprintf("%s, %s", many(p.Overlaps.BrokenPromises, "broken promise"), many(p.Overlaps.OutlivedLeases, "outlived lease")))
 	row("stale", many(p.StaleWrites, "write"))
 	if causes := slices.Collect(maps.Keys(p.Causes)); len(causes) > 0 {
@@ -43,13 +40,19 @@ func Pooled(w io.Writer, p checker.Pool, o TerminalOptions) error {
 	return err
 }
 
+// losses is what was lost of what could be.
+func losses(p checker.Pool) string {
+	text := share(p.Lost, p.Acknowledged, p.LostLow, p.LostHigh, "acknowledged updates") +
+		"; in " + share(p.RunsLosing, p.RunsJudged, p.LosingLow, p.LosingHigh, "runs")
+	if p.Faults > 0 {
+		text += fmt.Sprintf("; %s for each of %s that counted", trimmed(p.LossPerFault(), 2), many(p.Faults, "fault"))
+	}
+	return text
+}
+
 // share is k of n with its 95 % interval in percent.
 func share(k, n int64, low, high float64, noun string) string {
-	text := grouped(k) + " of " + grouped(n) + " " + noun
-	if n == 0 {
-		return text
-	}
-	return text + " (95 % interval " + trimmed(100*low, 2) + " % to " + trimmed(100*high, 2) + " %)"
+	return grouped(k) + " of " + grouped(n) + " " + noun + " (95 % interval " + inPercent(low) + " % to " + inPercent(high) + " %)"
 }
 
 // Compared writes how two runs differ, for people.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"lockcheck/checker"
@@ -120,9 +119,7 @@ func (rec *record) incidents(f checker.Finding) {
 
 // isLost tells a lost update from the other two things that can be wrong with
 // the final state.
-func isLost(i checker.Incident) bool {
-	return !strings.Contains(i.Class, "duplicate") && !strings.Contains(i.Class, "phantom")
-}
+func isLost(i checker.Incident) bool { return i.Class == checker.ClassLost }
 
 func (rec *record) events(events []history.Event) {
 	open, timed := map[operation]int64{}, operations()

@@ -8,6 +8,7 @@ package reports
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,6 +82,17 @@ func trimmed(f float64, n int) string {
 		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
 	}
 	return s
+}
+
+// inPercent is a share in percent, without the sign: two digits of it, or of what is missing
+// to all, so that little is not read as nothing.
+func inPercent(share float64) string {
+	p := 100 * share
+	rest := min(p, 100-p)
+	if rest <= 0 {
+		return trimmed(p, 0)
+	}
+	return trimmed(p, max(0, 1-int(math.Floor(math.Log10(rest)))))
 }
 
 // grouped is n with separators, so that 100,000 is not read as 10,000.
@@ -174,29 +186,41 @@ func sentence(r checker.Results) string {
 	return s
 }
 
-// rank orders findings by how much a reader needs to see them.
-func rank(f checker.Finding) int {
+// ranking is how much a reader needs to see a finding, the most first.
+type ranking int
+
+const (
+	violated ranking = iota // and required
+	brokenRun
+	undecided
+	violatedBeside // but not required
+	tolerated
+	kept
+	without // there was nothing to judge
+)
+
+func rank(f checker.Finding) ranking {
 	switch v := plain(f.Verdict); {
 	case v == checker.Violation && f.Required:
-		return 0
+		return violated
 	case v == checker.Broken:
-		return 1
+		return brokenRun
 	case v == checker.Undecided:
-		return 2
+		return undecided
 	case v == checker.Violation && !f.Tolerated:
-		return 3
+		return violatedBeside
 	case v == checker.Violation:
-		return 4
+		return tolerated
 	case v == checker.Valid:
-		return 5
+		return kept
 	}
-	return 6
+	return without
 }
 
 // ordered is the findings by rank, otherwise in the checkers' order.
 func ordered(findings []checker.Finding) []checker.Finding {
 	out := slices.Clone(findings)
-	slices.SortStableFunc(out, func(a, b checker.Finding) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(out, func(a, b checker.Finding) int { return cmp.Compare(rank(a), rank(b)) })
 	return out
 }
 
@@ -366,4 +390,11 @@ func grantsOf(r checker.Results, p checker.Property) map[string]bool {
 		}
 	}
 	return out
+}
+
+func one(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -160,7 +161,7 @@ func TestExamplesPreferWhatTellsMost(t *testing.T) {
 		{Property: checker.Liveness, Verdict: checker.Violation, Violations: []checker.Incident{{What: "stuck"}}},
 		{Property: checker.MutualExclusion, Verdict: checker.Violation, Required: true, Violations: []checker.Incident{
 			{What: "outlived", Class: "outlived lease"}, {What: "costly", Class: "outlived lease", Grants: []string{"a"}}, {What: "broken", Class: "broken promise"}}},
-		{Property: checker.NoLostUpdate, Verdict: checker.Violation, Required: true, Violations: []checker.Incident{{What: "lost", Grants: []string{"a"}}}},
+		{Property: checker.NoLostUpdate, Verdict: checker.Violation, Required: true, Violations: []checker.Incident{{What: "lost", Class: checker.ClassLost, Grants: []string{"a"}}}},
 	}}
 	var got []string
 	for _, e := range examples(r, ordered(r.Findings), 5) {
@@ -182,6 +183,8 @@ func TestCoverageNeverHidesAFault(t *testing.T) {
 			"1 injected, 1 proven, 1 hit a holder, 1 outlasted the lease, 1 NOT PROVEN HEALED", nil},
 		{[]checker.FaultCoverage{{Kind: "pause", Targets: []string{"n1"}, Applied: true, Proven: true, Exercised: true, Healed: true}},
 			"1 injected, 1 proven, 1 exercised", nil},
+		{[]checker.FaultCoverage{{Kind: "pause", Role: "waiter", Targets: []string{"w1"}, Applied: true, Proven: true, Exercised: true, Healed: true}},
+			"1 injected, 1 proven, 1 exercised", nil},
 		{[]checker.FaultCoverage{{Kind: "clock", Reason: "no driver"}, {Kind: "clock", Reason: "no driver"}, {Kind: "clock", Applied: true, Healed: true}},
 			"1 injected, 0 proven, 0 exercised", []string{"2 do not count: no driver", "1 does not count: no proof that it was in force"}},
 	} {
@@ -189,6 +192,28 @@ func TestCoverageNeverHidesAFault(t *testing.T) {
 		if len(got) != 1 || got[0].line() != c.line || strings.Join(got[0].notCounted(), "|") != strings.Join(c.why, "|") {
 			t.Errorf("got %q %q, want %q %q", got[0].line(), got[0].notCounted(), c.line, c.why)
 		}
+	}
+}
+
+// TestCoverageBySort: a pause of a holder, of who waits and of a server are three.
+func TestCoverageBySort(t *testing.T) {
+	pause := func(role, target string) checker.FaultCoverage {
+		return checker.FaultCoverage{Kind: "pause", Role: role, Targets: []string{target}, Applied: true, Proven: true, Exercised: true, Healed: true}
+	}
+	h := history.Header{Workers: []string{"w1"}, Faults: []string{"clock", "pause"}}
+	var got []string
+	for _, c := range coverages(h, []checker.FaultCoverage{{Kind: "kill"}, pause("waiter", "w1"), pause("leader", "n1"), pause("holder", "w1")}) {
+		got = append(got, c.name+": "+c.line())
+	}
+	want := []string{
+		"clock: asked for, never injected",
+		"waiter pause: 1 injected, 1 proven, 1 exercised",
+		"server pause: 1 injected, 1 proven, 1 exercised",
+		"pause: 1 injected, 1 proven, 1 hit a holder, 0 outlasted the lease",
+		"server kill: 0 injected, 0 proven, 0 exercised",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
 	}
 }
 
@@ -403,6 +428,29 @@ func TestHTMLOfScraps(t *testing.T) {
 		parseSVG(t, page)
 		if strings.Contains(page, "NaN") || strings.Contains(page, "Inf") || strings.Contains(page, `width="-`) {
 			t.Errorf("%d: impossible places", i)
+		}
+	}
+}
+
+// TestPercent: a share that is not nothing, or not all, does not look as if it were.
+func TestPercent(t *testing.T) {
+	for share, want := range map[float64]string{
+		0: "0", 1: "100", 0.25: "25", 0.4237: "42", 0.0512: "5.1", 0.0000178: "0.0018", 0.99999: "99.999", 0.5: "50",
+	} {
+		if got := inPercent(share); got != want {
+			t.Errorf("%g is %s, want %s", share, got, want)
+		}
+	}
+	low, high := checker.Wilson(1, 100_000)
+	if got := inPercent(low) + "–" + inPercent(high); got != "0.00018–0.0057" {
+		t.Errorf("1 of 100,000: %s", got)
+	}
+	for _, n := range []int64{1, 7, 100, 12345, 99999} {
+		if low, high := checker.Wilson(0, n); inPercent(low) != "0" || inPercent(high) == "0" {
+			t.Errorf("0 of %d: %s to %s", n, inPercent(low), inPercent(high))
+		}
+		if low, high := checker.Wilson(n, n); inPercent(high) != "100" || inPercent(low) == "100" {
+			t.Errorf("%d of %d: %s to %s", n, n, inPercent(low), inPercent(high))
 		}
 	}
 }

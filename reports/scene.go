@@ -32,8 +32,8 @@ func (rec *record) scene(r checker.Results) (scene, bool) {
 		}
 	}
 	for _, want := range []func(checker.FaultCoverage) bool{
-		func(f checker.FaultCoverage) bool { return counts(f) && f.Outlasted },
-		counts,
+		func(f checker.FaultCoverage) bool { return f.Counts() && f.Outlasted },
+		checker.FaultCoverage.Counts,
 	} {
 		if i := slices.IndexFunc(rec.faults, want); i >= 0 {
 			return rec.sceneOfFault(rec.faults[i]), true

@@ -175,7 +175,7 @@ func (st *story) outlast(id, first, second string, loses bool) {
 	if loses && !st.guarded {
 		st.missing[wrote] = true
 		st.r.Updates.Lost++
-		st.add(checker.NoLostUpdate, checker.Incident{Key: key, From: st.now + 200*ms, To: wakes + 20*ms, Element: wrote, Workers: []string{second, first}, Grants: []string{b.Grant, a.Grant}, Faults: []string{id},
+		st.add(checker.NoLostUpdate, checker.Incident{Key: key, From: st.now + 200*ms, To: wakes + 20*ms, Element: wrote, Class: checker.ClassLost, Workers: []string{second, first}, Grants: []string{b.Grant, a.Grant}, Faults: []string{id},
 			What: fmt.Sprintf("update %d of %s was overwritten 140 ms later by %s", wrote, second, first)})
 	}
 	st.now = wakes + 260*ms

@@ -85,11 +85,11 @@ func (t *terminal) properties(r checker.Results) {
 	name = min(name, t.width/3)
 	for _, f := range ordered(r.Findings) {
 		word := wordOf(f)
-		if rank(f) == 0 {
+		if rank(f) == violated {
 			word = strings.ToUpper(word)
 		}
 		summary := clean(f.Summary)
-		if rank(f) == 3 {
+		if rank(f) == violatedBeside {
 			summary += " (reported, not judged)"
 		}
 		lead := "  " + pad(shorten(clean(string(f.Property)), name), name) + "  "
@@ -107,12 +107,12 @@ func (t *terminal) faults(r checker.Results, h history.Header) {
 	}
 	kind := 0
 	for _, c := range groups {
-		kind = max(kind, utf8.RuneCountInString(c.kind))
+		kind = max(kind, utf8.RuneCountInString(c.name))
 	}
 	kind = min(kind, t.width/3)
 	t.line(t.paint(bold, "faults"))
 	for _, c := range groups {
-		lead := "  " + pad(shorten(c.kind, kind), kind) + "  "
+		lead := "  " + pad(shorten(c.name, kind), kind) + "  "
 		t.hang(lead, lead, c.line())
 		for _, why := range c.notCounted() {
 			lead = strings.Repeat(" ", kind+4)
@@ -250,7 +250,7 @@ func colorOf(v checker.Verdict) string {
 }
 
 func findingColor(f checker.Finding) string {
-	if rank(f) == 4 {
+	if rank(f) == tolerated {
 		return yellow
 	}
 	return colorOf(plain(f.Verdict))

@@ -1,28 +1,31 @@
 package workloads
 
-import "lockcheck/clients"
+import (
+	"lockcheck/clients"
+	"lockcheck/history"
+)
 
 // Guard is what the resource itself checks on each access.
 type Guard string
 
 const (
-	NoGuard Guard = "none"
+	NoGuard Guard = history.GuardNone
 	// Fence refuses an access whose token is lower than the highest it has
 	// seen. It advances on reads too: checked on writes only, a new owner could
 	// read, the old owner's stale write be accepted, and the new owner's write
 	// overwrite it.
-	Fence Guard = "fence"
+	Fence Guard = history.GuardFence
 	// FenceWrites is that mistake: a fence on writes only, past which reads go
 	// without being noticed. It is here to show what it lets through.
-	FenceWrites Guard = "fence-writes"
+	FenceWrites Guard = history.GuardFenceWrites
 	// CompareAndSet refuses a write that was computed from a stale version.
-	CompareAndSet Guard = "cas"
+	CompareAndSet Guard = history.GuardVersions
 	// Ask refuses an access unless the lock service, asked at that moment, has its grant
 	// on record as the holder.
-	Ask Guard = "ask"
+	Ask Guard = history.GuardAsk
 	// Database keeps the data in the lock's own database, where the holder reaches them
 	// only by the connection that holds the lock. The resource itself checks nothing.
-	Database Guard = "database"
+	Database Guard = history.GuardDatabase
 )
 
 // Guards lists the guards by name.

@@ -10,12 +10,6 @@ import (
 	"lockcheck/history"
 )
 
-// Causes of a Lost event.
-const (
-	lostByService  = "service"  // a renewal failed, or the client library told
-	lostByDeadline = "deadline" // the worker looked at its own deadline
-)
-
 // opCounter numbers the operations of a worker. A renewal runs beside the
 // section, so two goroutines draw from it.
 type opCounter struct{ last atomic.Int64 }
@@ -62,13 +56,13 @@ func (l *lease) wait(section time.Duration) (cause string, over bool) {
 	defer timer.Stop()
 	select {
 	case <-l.told:
-		return lostByService, true
+		return history.ByService, true
 	case <-l.refused:
-		return lostByService, true
+		return history.ByService, true
 	case <-timer.C:
 	}
 	if deadline := l.deadline.Load(); l.check && deadline != 0 && history.Now() >= deadline {
-		return lostByDeadline, true
+		return history.ByDeadline, true
 	}
 	return "", false
 }

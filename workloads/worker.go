@@ -427,7 +427,7 @@ func (w *worker) complete(op history.Event, err error) clients.Outcome {
 	case err == nil:
 		op.Type = history.OK
 	case errors.As(err, &busy):
-		op.Type, op.Error, op.Holder = history.Fail, "busy", busy.Holder
+		op.Type, op.Error, op.Holder = history.Fail, history.Busy, busy.Holder
 	// That a release did nothing does not mean that there was nothing to release,
 	// which is what its failure says.
 	case outcome == clients.Unknown, outcome == clients.NoEffect && op.F != history.Acquire:

@@ -343,7 +343,7 @@ func TestCheckBeforeWrite(t *testing.T) {
 			events := w.finish()
 			validate(t, events, r.finish())
 			for _, e := range only(events, history.Info, history.Lost) {
-				if e.Error != lostByDeadline || e.Key == "" || e.Token == 0 {
+				if e.Error != history.ByDeadline || e.Key == "" || e.Token == 0 {
 					t.Errorf("lost: %+v", e)
 				}
 			}
@@ -377,7 +377,7 @@ func TestRenewal(t *testing.T) {
 		t.Fatal(err)
 	}
 	lost := w.await(1, history.Info, history.Lost)[0]
-	if lost.Error != lostByService || lost.Grant != granted.Grant {
+	if lost.Error != history.ByService || lost.Grant != granted.Grant {
 		t.Errorf("lost: %+v", lost)
 	}
 	w.await(1, history.Fail, history.Release)
@@ -579,9 +579,9 @@ func TestLeaseWait(t *testing.T) {
 		cause    string
 	}{
 		{"nothing happens", nil, false, true, future, 0, ""},
-		{"the library tells", closed, false, false, 0, time.Hour, lostByService},
-		{"a renewal is refused", nil, true, false, future, time.Hour, lostByService},
-		{"the deadline has passed", nil, false, true, past, 0, lostByDeadline},
+		{"the library tells", closed, false, false, 0, time.Hour, history.ByService},
+		{"a renewal is refused", nil, true, false, future, time.Hour, history.ByService},
+		{"the deadline has passed", nil, false, true, past, 0, history.ByDeadline},
 		{"the deadline has passed, nobody looks", nil, false, false, past, 0, ""},
 		{"no deadline to look at", nil, false, true, 0, 0, ""},
 	} {

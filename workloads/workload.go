@@ -7,6 +7,8 @@ package workloads
 import (
 	"encoding/json"
 	"fmt"
+
+	"lockcheck/history"
 )
 
 // Workload is what a worker does with the value that it reads in its section.
@@ -21,9 +23,9 @@ type Workload struct {
 // Table lists all workloads.
 func Table() []Workload {
 	return []Workload{
-		{Name: "set", Summary: "read a set, add one element, write it back", Update: addToSet},
-		{Name: "counter", Summary: "read a counter, add one, write it back", Update: increment},
-		{Name: "mutex", Summary: "hold the lock and read, without an update"},
+		{Name: history.WorkloadSet, Summary: "read a set, add one element, write it back", Update: addToSet},
+		{Name: history.WorkloadCounter, Summary: "read a counter, add one, write it back", Update: increment},
+		{Name: history.WorkloadMutex, Summary: "hold the lock and read, without an update"},
 	}
 }
 

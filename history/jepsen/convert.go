@@ -23,6 +23,7 @@ type converter struct {
 	grants   map[int64]grant   // the last attempt of each process
 	held     map[int64][]grant // attempts of each process that it did not release
 	counts   map[int64]int     // attempts of each process
+	exported map[string]grant  // attempts by the name that our own export gave them
 	seq      int64
 	raised   int64 // of elements, so that none is 0
 	final    *history.Event
@@ -35,20 +36,24 @@ type converter struct {
 // begun is an operation that is open.
 type begun struct {
 	history.Event
-	f edn.Keyword
+	f  edn.Keyword
+	by int64 // the process that it counts for
 }
 
 // grant is an attempt to acquire a key.
-type grant struct{ key, id string }
+type grant struct {
+	key, id string
+	by      int64 // process
+}
 
 func newConverter(ops []operation, o Options) *converter {
 	c := &converter{
 		h: &history.History{Header: history.Header{
-			Format: history.Format, Schema: history.SchemaVersion, Run: "imported", Workload: "mutex", Guard: "none",
+			Format: history.Format, Schema: history.SchemaVersion, Run: "imported", Workload: history.WorkloadMutex, Guard: history.GuardNone,
 			Permits: o.Permits, Reentrant: o.Reentrant, Imported: "jepsen", Parameters: make(map[string]string),
 		}},
 		lease: o.Lease, last: make(map[int64]int64), open: make(map[int64]begun),
-		grants: make(map[int64]grant), held: make(map[int64][]grant), counts: make(map[int64]int),
+		grants: make(map[int64]grant), held: make(map[int64][]grant), counts: make(map[int64]int), exported: make(map[string]grant),
 	}
 	first := int64(1)
 	seen, reads := make(map[int64]bool), make(map[int64]int)
@@ -56,14 +61,14 @@ func newConverter(ops []operation, o Options) *converter {
 		switch {
 		case op.f == "read" && op.kind == "invoke":
 			reads[op.process] = op.line
-		case op.f == "read" && op.kind == "ok":
+		case op.final():
 			c.reading = reads[op.process]
 		}
 		first = min(first, op.time)
 		seen[op.process] = true
 		switch op.f {
 		case "add", "read":
-			c.h.Header.Workload = "set"
+			c.h.Header.Workload = history.WorkloadSet
 		case "acquire":
 			c.h.Header.Lock = "imported"
 		}
@@ -96,10 +101,8 @@ func newConverter(ops []operation, o Options) *converter {
 func worker(process int64) string { return fmt.Sprintf("w%d", process+1) }
 
 func (c *converter) add(op operation) error {
-	e := history.Event{Process: worker(op.process), Key: usualKey, Error: op.err}
-	// Jepsen sorts by index; the clock of a process may stand still in between.
-	e.Time = max(op.time+c.shift, c.last[op.process])
-	c.last[op.process] = e.Time
+	e := history.Event{Key: usualKey, Error: op.err}
+	c.stamp(&e, op, op.process)
 	begun, isOpen := c.open[op.process]
 	switch {
 	case op.kind == "invoke" && isOpen:
@@ -116,6 +119,7 @@ func (c *converter) add(op operation) error {
 	case begun.Grant == "": // the release of what was never asked for
 		return nil
 	}
+	c.stamp(&e, op, begun.by)
 	e.F, e.Op, e.Key, e.Grant, e.Element, e.Token = begun.F, begun.Op, begun.Key, begun.Grant, begun.Element, fence(op.value)
 	e.Type = map[edn.Keyword]history.Type{"ok": history.OK, "fail": history.Fail, "info": history.Info}[op.kind]
 	switch {
@@ -124,7 +128,7 @@ func (c *converter) add(op operation) error {
 	case e.F == history.Write && e.Type == history.OK:
 		c.accept(e)
 	case e.F == history.Acquire && e.Type == history.Fail:
-		c.held[op.process] = c.held[op.process][:len(c.held[op.process])-1]
+		c.drop(c.grants[op.process])
 	case e.F == history.Acquire && e.Type == history.OK && c.lease > 0:
 		e.Until = begun.Time + int64(c.lease)
 	}
@@ -132,23 +136,39 @@ func (c *converter) add(op operation) error {
 	return nil
 }
 
+// stamp makes an event one of a process. Jepsen sorts by index; the clock of a process may
+// stand still in between.
+func (c *converter) stamp(e *history.Event, op operation, process int64) {
+	e.Process, e.Time = worker(process), max(op.time+c.shift, c.last[process])
+	c.last[process] = e.Time
+}
+
+// drop forgets an attempt that is not to be released any more.
+func (c *converter) drop(g grant) {
+	c.held[g.by] = slices.DeleteFunc(c.held[g.by], func(other grant) bool { return other == g })
+}
+
 func (c *converter) invoke(op operation, e history.Event) error {
+	by := op.process
 	switch op.f {
 	case "read": // of a set; what counts is what it returns
-		c.open[op.process] = begun{e, op.f}
+		c.open[op.process] = begun{e, op.f, op.process}
 		return nil
 	case "acquire":
 		c.counts[op.process]++
-		key, _ := keyOf(op.value)
-		c.grants[op.process] = grant{cmp.Or(key, usualKey), fmt.Sprintf("%s-%d", e.Process, c.counts[op.process])}
-		c.held[op.process] = append(c.held[op.process], c.grants[op.process])
-		e.F, e.Grant, e.Key = history.Acquire, c.grants[op.process].id, c.grants[op.process].key
+		key := cmp.Or(field(op.value, "key"), usualKey)
+		g := grant{key, fmt.Sprintf("%s-%d", e.Process, c.counts[op.process]), op.process}
+		c.grants[op.process], c.exported[field(op.value, "grant")] = g, g
+		c.held[op.process] = append(c.held[op.process], g)
+		e.F, e.Grant, e.Key = history.Acquire, g.id, g.key
 	case "release":
 		last, err := c.released(op)
 		if err != nil || last == (grant{}) { // there is nothing to judge
-			c.open[op.process] = begun{e, op.f}
+			c.open[op.process] = begun{e, op.f, op.process}
 			return err
 		}
+		by = last.by
+		c.stamp(&e, op, by)
 		e.F, e.Grant, e.Key = history.Release, last.id, last.key
 	case "add":
 		element, is := op.value.(int64)
@@ -159,23 +179,29 @@ func (c *converter) invoke(op operation, e history.Event) error {
 	}
 	c.ops++
 	e.Type, e.Op = history.Invoke, c.ops
-	c.open[op.process] = begun{e, op.f}
+	c.open[op.process] = begun{e, op.f, by}
 	c.event(e)
 	return nil
 }
 
-// released is the attempt that a release is about: the last one that is not released of
+// released is the attempt that a release is about: the one that our own export names, who
+// is another process by then if its acquire had no known outcome; else the last one that is not released of
 // the key that it names, or of the only key that there is; else the last of all, which is
 // then released again. It is none for a process that never asked.
 func (c *converter) released(op operation) (grant, error) {
+	if name := field(op.value, "grant"); name != "" && c.exported[name] != (grant{}) {
+		c.drop(c.exported[name])
+		return c.exported[name], nil
+	}
 	held := c.held[op.process]
-	key, named := keyOf(op.value)
-	for i, g := range slices.Backward(held) {
+	key := field(op.value, "key")
+	named := key != ""
+	for _, g := range slices.Backward(held) {
 		switch {
 		case !named && g.key != held[0].key:
 			return grant{}, &FormatError{op.line, fmt.Sprintf("process %d holds several keys, and its :release names none", op.process)}
 		case !named || g.key == key:
-			c.held[op.process] = slices.Delete(held, i, i+1)
+			c.drop(g)
 			return g, nil
 		}
 	}
@@ -196,9 +222,12 @@ func (c *converter) accept(e history.Event) {
 	})
 }
 
+// final says that a read returned a set: nil is none, not the empty one.
+func (op operation) final() bool { return op.f == "read" && op.kind == "ok" && op.value != nil }
+
 // read takes the last successful read of a set for its final state.
 func (c *converter) read(op operation, e history.Event) error {
-	if op.kind != "ok" {
+	if !op.final() {
 		return nil
 	}
 	elements, err := elementsOf(op.value)
@@ -229,7 +258,6 @@ func elementsOf(value any) ([]int64, error) {
 		return nil
 	}
 	switch v := value.(type) {
-	case nil:
 	case map[any]bool:
 		for x := range v {
 			if err := add(x); err != nil {
@@ -262,11 +290,11 @@ func fence(value any) uint64 {
 	return uint64(token)
 }
 
-// keyOf is the key that the value of an operation names, if it does.
-func keyOf(value any) (key string, named bool) {
+// field is a text in the value of an operation, "" if it has none by that name.
+func field(value any, name edn.Keyword) string {
 	fields, _ := value.(map[any]any)
-	key, _ = fields[edn.Keyword("key")].(string)
-	return key, key != ""
+	text, _ := fields[name].(string)
+	return text
 }
 
 func (c *converter) event(e history.Event) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,10 @@ func TestRead(t *testing.T) {
 		{"a set, one lost", added + "{:type :ok :f :read :value #{0} :process 2}", checker.Violation, checker.NoLostUpdate},
 		{"a set, one twice", added + "{:type :ok :f :read :value [0 2 2] :process 2}", checker.Violation, checker.NoLostUpdate},
 		{"a set, one from nowhere", added + "{:type :ok :f :read :value [0 2 9] :process 2}", checker.Violation, checker.NoLostUpdate},
+		{"a set, read without a value", added + "{:type :ok :f :read :value nil :process 2}", checker.Undecided, ""},
+		{"a set, empty when it was read", added + "{:type :ok :f :read :value #{} :process 2}", checker.Violation, checker.NoLostUpdate},
+		{"a set, read once more without a value", added + "{:type :ok :f :read :value #{0 2} :process 2}{:type :invoke :f :read :process 2}{:type :ok :f :read :process 2}", checker.Valid, ""},
+		{"a set, added to before it was read without a value", added + "{:type :ok :f :read :value #{0 2} :process 2}{:type :invoke :f :add :value 3 :process 0}{:type :ok :f :add :value 3 :process 0}{:type :invoke :f :read :process 2}{:type :ok :f :read :process 2}", checker.Valid, ""},
 		{"a set, never read", added, checker.Undecided, ""},
 		{"a set, added to after its last read", added + "{:type :ok :f :read :value #{0 2} :process 2}{:type :invoke :f :add :value 3 :process 0}{:type :ok :f :add :value 3 :process 0}", checker.Valid, ""},
 		{"a set, added to during its last read", strings.Replace(added, "{:type :ok :f :add :value 2 :process 0}\n", "", 1) + "{:type :ok :f :add :value 2 :process 0}{:type :ok :f :read :value #{0} :process 2}", checker.Valid, ""},
@@ -135,18 +140,22 @@ func TestOtherLocks(t *testing.T) {
 		name, text      string
 		o               Options
 		overlap, answer checker.Verdict // of mutual exclusion, of linearizability
+		verdict         checker.Verdict
 	}{
-		{"two in a semaphore of two", two, semaphore, checker.Valid, checker.Valid},
-		{"two in a mutex", two, never, checker.Violation, checker.Violation},
-		{"three in a semaphore of two", three, semaphore, checker.Violation, checker.Violation},
-		{"twice in a reentrant lock", nested, reentrant, checker.Valid, checker.Valid},
-		{"twice in a mutex", nested, never, checker.Valid, checker.Violation},
-		{"too often in a reentrant lock", thrice, reentrant, checker.Valid, checker.Violation},
-		{"another one in between", between, reentrant, checker.Violation, checker.Violation},
-		{"nested, with another token", otherToken, reentrant, checker.Valid, checker.Violation},
+		{"two in a semaphore of two", two, semaphore, checker.Valid, checker.Valid, checker.Valid},
+		{"two in a mutex", two, never, checker.Violation, checker.Violation, checker.Violation},
+		{"three in a semaphore of two", three, semaphore, checker.Violation, checker.Violation, checker.Violation},
+		{"twice in a reentrant lock", nested, reentrant, checker.Valid, checker.Valid, checker.Valid},
+		{"twice in a mutex", nested, never, checker.Valid, checker.Violation, checker.Violation},
+		{"too often in a reentrant lock", thrice, reentrant, checker.Valid, checker.Violation, checker.Valid},
+		{"another one in between", between, reentrant, checker.Violation, checker.Violation, checker.Violation},
+		{"nested, with another token", otherToken, reentrant, checker.Valid, checker.Violation, checker.Valid},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := judge(t, c.text, c.o)
+			if r.Verdict != c.verdict {
+				t.Errorf("%s: %s, want %s", r.Verdict, r.Sentence, c.verdict)
+			}
 			if got := r.Finding(checker.MutualExclusion).Verdict; got != c.overlap {
 				t.Errorf("mutual exclusion is %s, want %s", got, c.overlap)
 			}
@@ -189,15 +198,9 @@ func TestReadMalformed(t *testing.T) {
 // TestRoundTrip: what is written and read again is judged the same, as far as Jepsen
 // has words for it.
 func TestRoundTrip(t *testing.T) {
-	at := func(ms int64) int64 { return ms * int64(time.Millisecond) }
 	h := &history.History{Header: history.Header{Workers: []string{"w1", "w2"}, Workload: "set", Guard: "none", Lock: "x", Lease: time.Second, Tokens: true}}
-	op := int64(0)
 	do := func(worker, grant, key string, f history.Function, from, to int64, done history.Event) {
-		op++
-		e := history.Event{Process: worker, F: f, Key: key, Grant: grant, Op: op, Type: history.Invoke, Time: at(from), Element: done.Element}
-		h.Events = append(h.Events, e)
-		done.Process, done.F, done.Key, done.Grant, done.Op, done.Time = worker, f, key, grant, op, at(to)
-		h.Events = append(h.Events, done)
+		h.Events = append(h.Events, operated(int64(len(h.Events)), worker, grant, key, f, from, to, done)...)
 	}
 	ok := history.Event{Type: history.OK}
 	do("w1", "a", "k0", history.Acquire, 10, 11, history.Event{Type: history.OK, Token: 4})
@@ -209,22 +212,77 @@ func TestRoundTrip(t *testing.T) {
 	h.Events = append(h.Events,
 		history.Event{Process: history.Resource, F: history.Final, Type: history.OK, Key: "k0", Time: at(30), Value: []byte("[7]")},
 		history.Event{Process: history.Resource, F: history.Final, Type: history.OK, Key: "k1", Time: at(30), Value: []byte("null")})
-	var text bytes.Buffer
-	if err := Write(&text, h); err != nil {
-		t.Fatal(err)
-	}
-	r := judge(t, text.String(), Options{Lease: time.Second})
+	r, text := exported(t, h)
 	if r.Overlaps.BrokenPromises != 1 || r.Operations.Acquired != 3 || r.Updates.Acknowledged != 1 || r.Updates.Lost != 0 {
-		t.Errorf("%s\n%+v %+v %+v\n%s", r.Sentence, r.Overlaps, r.Operations, r.Updates, text.String())
+		t.Errorf("%s\n%+v %+v %+v\n%s", r.Sentence, r.Overlaps, r.Operations, r.Updates, text)
 	}
 	if v := r.Finding(checker.MutualExclusion).Violations; len(v) != 1 || v[0].To-v[0].From != at(3) || v[0].Key != "k0" {
 		t.Errorf("%+v", v)
 	}
 }
 
+func at(ms int64) int64 { return ms * int64(time.Millisecond) }
+
+// operated is an operation of a worker, from and to in ms.
+func operated(op int64, worker, grant, key string, f history.Function, from, to int64, done history.Event) []history.Event {
+	begun := history.Event{Process: worker, F: f, Key: key, Grant: grant, Op: op, Type: history.Invoke, Time: at(from), Element: done.Element}
+	done.Process, done.F, done.Key, done.Grant, done.Op, done.Time = worker, f, key, grant, op, at(to)
+	return []history.Event{begun, done}
+}
+
+// exported judges a history after it was written and read again.
+func exported(t *testing.T, h *history.History) (checker.Results, string) {
+	t.Helper()
+	var text bytes.Buffer
+	if err := Write(&text, h); err != nil {
+		t.Fatal(err)
+	}
+	return judge(t, text.String(), Options{Lease: time.Second}), text.String()
+}
+
+// TestRoundTripOfCleanUp: the release of an acquire of unknown outcome is by another
+// process of Jepsen, and of the same attempt all the same.
+func TestRoundTripOfCleanUp(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		clean history.Type
+		want  checker.Verdict
+	}{
+		{"that took the lock from its holder", history.OK, checker.Violation},
+		{"that found nothing", history.Fail, checker.Valid},
+		{"without an answer", history.Info, checker.Valid},
+	} {
+		h := &history.History{Header: history.Header{Workers: []string{"w1", "w2"}, Workload: "mutex", Guard: "none", Lock: "x", Lease: time.Second}}
+		var ops [][]history.Event
+		do := func(worker, grant string, f history.Function, from, to int64, outcome history.Type) {
+			ops = append(ops, operated(int64(len(ops)+1), worker, grant, "k0", f, from, to, history.Event{Type: outcome}))
+		}
+		do("w1", "a", history.Acquire, 10, 30, history.Info)
+		do("w2", "b", history.Acquire, 40, 41, history.OK)
+		do("w1", "a", history.Release, 50, 51, c.clean)
+		do("w2", "b", history.Release, 60, 61, history.OK)
+		do("w1", "c", history.Acquire, 70, 71, history.OK)
+		do("w1", "c", history.Release, 72, 73, history.OK)
+		h.Events = slices.Concat(ops...)
+		for i := range h.Events {
+			h.Events[i].Index = int64(i)
+		}
+		if err := history.Validate(h); err != nil {
+			t.Fatal(err)
+		}
+		if got := checker.Check(h, checker.Options{}).Finding(checker.NoWrongRelease).Verdict; got != c.want {
+			t.Errorf("%s: %s before it was written, want %s", c.name, got, c.want)
+		}
+		if r, text := exported(t, h); r.Finding(checker.NoWrongRelease).Verdict != c.want {
+			t.Errorf("%s: %s, want %s\n%s", c.name, r.Finding(checker.NoWrongRelease).Verdict, c.want, text)
+		}
+	}
+}
+
 // FuzzRead: whatever a file holds, it is refused, or its history is valid and can be judged.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte("{:type :invoke :f :add :value -3 :process 0}{:type :ok :f :add :process 0}{:type :ok :f :read :value [nil] :process 0}"))
+	f.Add([]byte(`{:type :invoke :f :acquire :process 0 :value {:grant "a"}}{:type :invoke :f :release :process 1 :value {:grant "a"}}{:type :fail :f :acquire :process 0}{:type :ok :f :release :process 1}`))
 	f.Add([]byte("#{1} [] #x {:type :info :f :release :process 5 :time -9223372036854775808}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		h, err := Read(bytes.NewReader(text), Options{})

@@ -16,7 +16,7 @@ import (
 // adds the updates. A last read has what all keys held at the end. What Jepsen has no word
 // for, such as renewals, notices, wake-ups and accesses at the resource, is left out. A process
 // of Jepsen ends with an operation of unknown outcome; a worker that goes on after one
-// is another process from then on.
+// is another process from then on; which attempt a release of it is about, :grant says.
 func Write(w io.Writer, h *history.History) error {
 	out := bufio.NewWriter(w)
 	x := &exporter{out: out, processes: make(map[string]int64), workers: int64(len(h.Header.Workers))}
