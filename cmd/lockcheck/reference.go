@@ -48,11 +48,16 @@ func referencePages() ([]referencePage, error) {
 	if err != nil {
 		return nil, err
 	}
+	suites, err := suiteTables()
+	if err != nil {
+		return nil, err
+	}
 	pages := []referencePage{
 		{"flags.md", "Commands and flags", commandSections(rootCommand(&system{}))},
 		{"locks.md", "Locks", lockSections()},
 		{"faults.md", "Faults", faultTables()},
 		{"workloads.md", "Workloads and guards", workloadTable() + guards},
+		{"suites.md", "Suite files", suites},
 		{"properties.md", "Verdicts, properties and causes", wordTables()},
 		{"reproductions.md", "Reproductions", reproductions},
 		{"exit-codes.md", "Exit codes", exitCodePage},

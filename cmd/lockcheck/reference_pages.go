@@ -13,6 +13,7 @@ import (
 	"lockcheck/clients"
 	"lockcheck/clusters"
 	"lockcheck/harness"
+	"lockcheck/harness/compare"
 	"lockcheck/history"
 	"lockcheck/nemesis"
 	"lockcheck/workloads"
@@ -196,6 +197,26 @@ func guardTable() (string, error) {
 		rows = append(rows, []string{code(name), refuses[guard]})
 	}
 	return markdownTable([]string{"guard", "what the resource refuses"}, rows), nil
+}
+
+// suiteTables has what a suite says when it says nothing, and what it can bound.
+func suiteTables() (string, error) {
+	var suite strings.Builder
+	if err := compare.DefaultSuite().Write(&suite); err != nil {
+		return "", err
+	}
+	var rows [][]string
+	for _, f := range compare.Figures() {
+		bound := "at most"
+		if f.Least {
+			bound = "at least"
+		}
+		rows = append(rows, []string{code(f.Name), bound, prose(f.Summary), code(string(f.Counts))})
+	}
+	return "[Comparing locks](../comparing.md#suite-files) says what a suite is. Whatever it leaves out is as here:\n\n```yaml\n" + suite.String() + "```\n\n" +
+		"## Thresholds\n\nEach holds for a cell, over all of its seeds; the [figures](../verdicts.md#figures) are explained elsewhere. " +
+		"One that counts the violations of a property takes its place.\n\n" +
+		markdownTable([]string{"threshold", "bound", "of what", "in place of"}, rows), nil
 }
 
 func wordTables() string {

@@ -25,39 +25,36 @@ type Threshold struct {
 	Bound float64 // in the unit of the figure; a length of time in ns
 }
 
-// figure is what a threshold can bound.
-type figure struct {
+// Figure is what a threshold can bound.
+type Figure struct {
 	checker.Figure
-	// least: the bound is the smallest good value; otherwise the largest.
-	least bool
+	// Least: the bound is the smallest good value; otherwise the largest.
+	Least bool
 	// applies says whether the faults of a cell can give data at all; nil for always.
 	applies func(Cell) bool
 }
 
-// figures lists all of them.
-func figures() []figure {
-	all := []figure{
+// Figures lists all of them.
+func Figures() []Figure {
+	all := []Figure{
 		{Figure: figureCalled("lost")},
 		{Figure: figureCalled("overlaps")},
 		{Figure: figureCalled("broken_promises")},
 		{Figure: figureCalled("stale_writes")},
-		{Figure: figureCalled("ops"), least: true},
-		{Figure: figureCalled("throughput"), least: true},
+		{Figure: figureCalled("ops"), Least: true},
+		{Figure: figureCalled("throughput"), Least: true},
 		{Figure: figureCalled("acquire_p50")},
 		{Figure: figureCalled("acquire_p99")},
 		{Figure: figureCalled("wait_p50")},
 		{Figure: figureCalled("wait_p99")},
 		{Figure: figureCalled("handover_p50"), applies: Cell.harmsHolders},
 		{Figure: figureCalled("handover_p99"), applies: Cell.harmsHolders},
-		{Figure: figureCalled("availability"), least: true, applies: Cell.harms},
+		{Figure: figureCalled("availability"), Least: true, applies: Cell.harms},
 	}
 	for i := range all {
 		f := &all[i]
 		if f.Name == "ops" {
 			f.Name = "min_ops" // as the flag of a single test
-		}
-		if f.least {
-			f.Summary += ", at least"
 		}
 	}
 	return all
@@ -68,11 +65,11 @@ func figureCalled(name string) checker.Figure {
 	return f
 }
 
-func figureByName(name string) (figure, bool) {
-	all := figures()
-	i := slices.IndexFunc(all, func(f figure) bool { return f.Name == name })
+func figureByName(name string) (Figure, bool) {
+	all := Figures()
+	i := slices.IndexFunc(all, func(f Figure) bool { return f.Name == name })
 	if i < 0 {
-		return figure{}, false
+		return Figure{}, false
 	}
 	return all[i], true
 }
@@ -107,7 +104,7 @@ func (t Thresholds) judge(c Cell, p checker.Pool, complete bool) []reports.Thres
 	var all []reports.ThresholdResult
 	for _, threshold := range t {
 		f, _ := figureByName(threshold.Name)
-		if f.applies != nil && !f.applies(c) || f.least && !complete {
+		if f.applies != nil && !f.applies(c) || f.Least && !complete {
 			continue
 		}
 		all = append(all, f.judge(threshold.Bound, p))
@@ -126,7 +123,7 @@ func (t Thresholds) excuse() []checker.Property {
 	return all
 }
 
-func (f figure) judge(bound float64, p checker.Pool) reports.ThresholdResult {
+func (f Figure) judge(bound float64, p checker.Pool) reports.ThresholdResult {
 	r := reports.ThresholdResult{Name: f.Name, Counts: f.Counts, Bound: f.Text(bound), Verdict: checker.Undecided}
 	value, known := f.Of(p)
 	if !known {
@@ -134,7 +131,7 @@ func (f figure) judge(bound float64, p checker.Pool) reports.ThresholdResult {
 		return r
 	}
 	r.Value, r.Verdict = f.Text(value), checker.Valid
-	if f.least && value < bound || !f.least && value > bound {
+	if f.Least && value < bound || !f.Least && value > bound {
 		r.Verdict = checker.Violation
 	}
 	return r
@@ -180,7 +177,7 @@ func (t Thresholds) MarshalYAML() (any, error) {
 
 func figureNames() string {
 	var names []string
-	for _, f := range figures() {
+	for _, f := range Figures() {
 		names = append(names, f.Name)
 	}
 	return strings.Join(names, ", ")
