@@ -298,6 +298,12 @@ func TestStaleWrite(t *testing.T) {
 		return newScript().with(func(h *history.Header) { h.Guard, h.Tokens = "fence", first > 0 }).
 			acquireToken("w1", "a", 10, 125, first).acquireToken("w2", "b", 111, 112, second).read("a", 126, 0).read("b", 130, 0)
 	}
+	// Its request was on its way for so long that another one came and went meanwhile; or else
+	// the answer was, after its lease had run out. Only a release that finds it tells.
+	onItsWay := func(first, second uint64) *script {
+		return newScript().with(func(h *history.Header) { h.Tokens = first > 0 }).
+			acquireToken("w1", "a", 23, 174, first).acquireToken("w2", "b", 135, 141, second).write("b", 143, 1, 0, 1).release("b", 147, 153).write("a", 187, 2, 1, 2)
+	}
 	nested := func(second string) *script {
 		return newScript().with(func(h *history.Header) { h.Reentrant = 2 }).acquire("w1", "a", 10, 11).acquire(second, "b", 20, 21).
 			write("b", 22, 1, 0, 1).release("b", 23, 24).write("a", 25, 2, 1, 2)
@@ -318,6 +324,10 @@ func TestStaleWrite(t *testing.T) {
 		{"answered late, without tokens, own write", late(0, 0).write("a", 132, 1, 0, 1), Violation, 1},
 		{"answered late, a lower token", waited(6, 5).write("a", 43, 1, 0, 1), Valid, 0},
 		{"answered late, a higher token", waited(5, 6).write("a", 43, 1, 0, 1), Violation, 1},
+		{"asked for early, released", onItsWay(0, 0).release("a", 207, 216), Valid, 0},
+		{"asked for early, gone at its release", onItsWay(0, 0).notHeld("a", 207, 216), Valid, 0},
+		{"asked for early, gone, a higher token", onItsWay(6, 5).notHeld("a", 207, 216), Valid, 0},
+		{"asked for early, gone, a lower token", onItsWay(5, 6).notHeld("a", 207, 216), Violation, 1},
 		{"a lower token, though asked for later", tokenScript().acquireToken("w1", "a", 10, 11, 5).read("a", 12, 0).release("a", 13, 14).acquireToken("w2", "b", 15, 16, 4).read("b", 17, 0).write("b", 18, 1, 0, 1), Valid, 0},
 		{"in order", two().write("a", 122, 1, 0, 1).write("b", 123, 2, 1, 2), Valid, 0},
 		{"after a write", two().write("b", 122, 1, 0, 1).write("a", 123, 2, 1, 2), Violation, 1},

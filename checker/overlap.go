@@ -74,32 +74,45 @@ func (r *run) overlap(a, b *attempt) overlap {
 	if leaseUnknown(r.header) {
 		o.class = Unclassified
 	}
-	o.earlier, o.later = r.inOrder(a, b)
+	o.earlier, o.later, _ = r.inOrder(a, b)
 	o.state = r.state(o.earlier, o.later)
 	o.early = min(a.serviceEnd(r.header.Lease), b.serviceEnd(r.header.Lease)) > o.from
 	return o
 }
 
-// inOrder returns the older of two grants first. That is the one whose answer came before
-// the other was asked for. Of two that were open at once, whose answers may have been read
-// late, it is the one with the lower token; else the one that was already dead when the
-// other arrived, though its worker may have learned of it last; else the one that was
-// answered first.
-func (r *run) inOrder(a, b *attempt) (earlier, later *attempt) {
+// inOrder returns the older of two grants first, and whether that is certain. It is the
+// one whose answer came before the other was asked for. Of two that were open at once, of
+// which either answer may have been read late, it is the one with the lower token; else
+// the one that can have ended by the time that the other was answered, if only one of them
+// can. If both can, the one whose promise was over by then is the more likely one.
+func (r *run) inOrder(a, b *attempt) (earlier, later *attempt, certain bool) {
 	if b.acquire.done < a.acquire.done {
 		a, b = b, a
 	}
+	first, second := r.canHaveEndedBy(a, b.acquire.done), r.canHaveEndedBy(b, a.acquire.done)
 	switch {
 	case a.acquire.done < b.acquire.invoke:
-		return a, b
+		return a, b, true
 	case ranked(r.header) && a.token != 0 && b.token != 0 && a.token != b.token:
 		if b.token < a.token {
-			return b, a
+			return b, a, true
 		}
-	case b.until != 0 && b.until < a.acquire.done:
-		return b, a
+		return a, b, true
+	case second && !first:
+		return b, a, true
+	case second && b.until != 0 && b.until < a.acquire.done:
+		return b, a, false
 	}
-	return a, b
+	return a, b, !second
+}
+
+// canHaveEndedBy says whether the service can have ended a grant by a time, by itself or
+// by a release.
+func (r *run) canHaveEndedBy(a *attempt, at int64) bool {
+	if c := a.released(); c != nil {
+		return c.invoke <= at
+	}
+	return a.serviceEnd(r.header.Lease) <= at
 }
 
 // state looks from the end of the earlier promise, or from the later grant if

@@ -108,11 +108,18 @@ func dumpEvents(h *history.History) string {
 
 // TestCorrectLock: no violation is reported that did not happen.
 func TestCorrectLock(t *testing.T) {
-	outlived := 0
+	outlived, stale := 0, 0
 	for seed := range histories(3000) {
 		w := randomWorld(rand.New(rand.NewPCG(seed, 4)), true)
-		r := Check(simulate(seed, w).end().history(t), Options{})
+		s := simulate(seed, w).end()
+		r := Check(s.history(t), Options{})
 		outlived += int(r.Overlaps.OutlivedLeases)
+		for _, v := range r.of(NoStaleWrite).Violations {
+			stale++
+			if slices.Index(s.served, v.Grants[0]) > slices.Index(s.served, v.Grants[1]) {
+				t.Fatalf("seed %d: %s, but %s was granted first\n%s", seed, v.What, v.Grants[1], r.dump())
+			}
+		}
 		for _, p := range []Property{NoWrongRelease, FencingOrder, Linearizability} {
 			if r.of(p).Verdict == Violation {
 				t.Fatalf("seed %d: a correct lock violates %s\n%s", seed, p, r.dump())
@@ -132,8 +139,8 @@ func TestCorrectLock(t *testing.T) {
 		}
 		noBug(t, r)
 	}
-	if !testing.Short() && outlived < 100 {
-		t.Errorf("only %d outlived leases: the simulation is too tame", outlived)
+	if !testing.Short() && (outlived < 100 || stale < 100) {
+		t.Errorf("only %d outlived leases and %d stale writes: the simulation is too tame", outlived, stale)
 	}
 }
 

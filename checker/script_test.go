@@ -18,6 +18,7 @@ type script struct {
 	op     int64
 	seq    int64
 	grants map[string]history.Event // worker and key of a grant
+	served []string                 // grants in the order in which a simulated service gave them
 }
 
 const lease = 100 * time.Millisecond

@@ -170,6 +170,7 @@ func (s *sim) acquire(g string, asked float64) history.Event {
 		return history.Event{Type: history.Fail, Error: "no quorum"}
 	}
 	s.holder, s.until = g, s.term()
+	s.served = append(s.served, g)
 	if !s.chance(s.bugs.token) {
 		s.token++
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 // staleWrites finds writes that the resource accepted from a holder after it
-// had accepted an access from a later grant of the same key (see inOrder);
-// accesses under a grant that the history lacks are left out.
+// had accepted an access from a later grant of the same key, for certain (see
+// inOrder); accesses under a grant that the history lacks are left out.
 // Where the resource compares versions only a write of the later grant counts, and
 // only against one that was computed from an older version: whoever has read what
 // the later grant wrote overwrites nothing.
@@ -36,10 +36,9 @@ func staleWrites(r *run) incidents {
 				continue
 			}
 			switch {
-			case latest == nil || r.notBefore(a, latest):
+			case latest == nil || r.follows(a, latest):
 				latest, used, written = a, e, e.version
-			case a.worker == latest.worker && r.header.Reentrant > 1:
-			case e.write && (r.header.Guard != history.GuardVersions || e.base < written):
+			case e.write && r.replacedBy(a, latest) && (r.header.Guard != history.GuardVersions || e.base < written):
 				newest, c := latest, r.whyOverwritten(used, e)
 				found.because(c.class)
 				found.add(k.name, e.time, func() Incident { return r.staleWrite(e, a, newest, c) })
@@ -49,15 +48,23 @@ func staleWrites(r *run) incidents {
 	return found
 }
 
-// notBefore says that a is not an older grant than b.
-func (r *run) notBefore(a, b *attempt) bool {
-	_, later := r.inOrder(b, a)
+// follows says that a is the later grant, or the same, as far as is known.
+func (r *run) follows(a, b *attempt) bool {
+	_, later, _ := r.inOrder(b, a)
 	return later == a
+}
+
+// replacedBy says that a is for certain an older grant than b, and cannot write by right
+// as one who took the lock twice.
+func (r *run) replacedBy(a, b *attempt) bool {
+	earlier, _, certain := r.inOrder(a, b)
+	again := r.header.Reentrant > 1 && a.worker == b.worker
+	return a != b && earlier == a && certain && !again
 }
 
 func (r *run) staleWrite(e *access, a, latest *attempt, c cause) Incident {
 	key := r.name(a.key)
-	earlier, later := r.inOrder(a, latest)
+	earlier, later, _ := r.inOrder(a, latest)
 	return Incident{
 		Cause: c.class, Why: r.tell(c, earlier, later),
 		Key: key, From: e.time, To: e.time, Class: "stale write",

@@ -233,7 +233,7 @@ func (r *run) lostUpdate(k *keyed, w, by *access, c cause) Incident {
 	}
 	i.Faults = r.inForce(w.time, i.To)
 	if a, b := r.attempt(w.grant), r.holderBehind(by); c.class != CauseUnexplained {
-		a, b = r.inOrder(a, b)
+		a, b, _ = r.inOrder(a, b)
 		i.Why = r.tell(c, a, b)
 	}
 	return i

@@ -140,7 +140,7 @@ func (r *run) whyOverwritten(first, second *access) cause {
 		return cause{class: CauseUnexplained}
 	}
 	late := first // the access of the earlier holder
-	if earlier, later := r.inOrder(a, b); earlier != a {
+	if earlier, later, _ := r.inOrder(a, b); earlier != a {
 		a, b, late = earlier, later, second
 	}
 	switch {
