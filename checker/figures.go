@@ -150,14 +150,17 @@ func (f Figure) Text(value float64) string {
 func (f Figure) Parse(text string) (float64, error) {
 	if f.Unit == Duration {
 		d, err := time.ParseDuration(text)
-		if err == nil && d <= 0 {
-			err = fmt.Errorf("%s is no length of time", text)
+		if err != nil || d <= 0 {
+			return 0, fmt.Errorf("%s makes no sense: write a length of time, as in 3s or 500ms", text)
 		}
-		return float64(d), err
+		return float64(d), nil
 	}
 	bound, err := strconv.ParseFloat(text, 64)
-	if err == nil && (bound < 0 || math.IsNaN(bound) || math.IsInf(bound, 0) || f.Unit == Share && bound > 1) {
-		err = fmt.Errorf("%s makes no sense", text)
+	switch {
+	case f.Unit == Share && !(err == nil && bound >= 0 && bound <= 1):
+		return 0, fmt.Errorf("%s makes no sense: write a share from 0 to 1, as in 0.95", text)
+	case err != nil || !(bound >= 0) || math.IsInf(bound, 0):
+		return 0, fmt.Errorf("%s makes no sense: write a number that is not negative", text)
 	}
-	return bound, err
+	return bound, nil
 }

@@ -142,7 +142,7 @@ func opinions(a, b checker.Results) []Opinions {
 func opinionOf(f findingRow) Opinion { return Opinion{f.Word, f.Class, f.Summary, f.Required} }
 
 // chanceNote says how to read the differences of two runs.
-const chanceNote = "p is the probability of such a difference between runs that do not differ, by Fisher's exact test, which takes events for independent; below 0.017, 0.05 for all three, it is not put down to chance. Faults that hit other moments make runs differ, too: compare several (--test-count)."
+const chanceNote = "p is how likely a difference this large is by chance alone (Fisher's exact test, which takes events for independent). Below 0.017, which is 0.05 shared among three comparisons, it is not put down to chance. Faults that hit other moments make runs differ, too: compare several (--test-count)."
 
 // contrasts puts differences into words.
 func contrasts(differences []checker.Difference) []Contrast {

@@ -2,6 +2,7 @@ package reports
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -24,7 +25,11 @@ func ComparisonTerminal(w io.Writer, c Comparison, o TerminalOptions) error {
 	t.thresholds(c)
 	t.hang("", "", legend)
 	t.blank()
-	t.hang("", "", c.summary())
+	if v := c.Verdict(); v != "" {
+		t.verdict(plain(v), c.summary())
+	} else {
+		t.hang("", "", c.summary())
+	}
 	_, err := w.Write(t.out.Bytes())
 	return err
 }
@@ -114,7 +119,8 @@ func widest(texts []string) int {
 	return n
 }
 
-// thresholds lists those that were missed, or for which there were no data.
+// thresholds lists those that were missed, or for which there were no data, and what is
+// wrong with a cell that no threshold takes the place of.
 func (t *terminal) thresholds(c Comparison) {
 	if !c.Thresholds {
 		return
@@ -127,11 +133,36 @@ func (t *terminal) thresholds(c Comparison) {
 				continue
 			}
 			missed++
-			t.hang("  ", t.paint(colorOf(r.Verdict), string(r.Verdict))+"  ", cell.name()+": "+r.String())
+			t.wrong(r.Verdict, cell.name()+": "+r.String())
+		}
+		switch v := cell.foundation(); v {
+		case checker.Valid, "":
+		case checker.Violation:
+			t.wrong(v, cell.name()+": "+strings.Join(cell.unbounded(), ", "))
+		default:
+			t.wrong(v, cell.name()+": the runs themselves")
 		}
 	}
 	t.line(many(int64(held), "threshold") + " kept, " + grouped(int64(missed)) + " not")
 	t.blank()
+}
+
+func (t *terminal) wrong(v checker.Verdict, what string) {
+	t.hang("  ", t.paint(colorOf(plain(v)), string(plain(v)))+"  ", what)
+}
+
+// unbounded lists the properties that runs of the cell violate and no threshold takes the
+// place of.
+func (c ComparedCell) unbounded() []string {
+	var names []string
+	for _, r := range c.Runs {
+		for _, p := range c.violated(r) {
+			if !slices.Contains(names, string(p)) {
+				names = append(names, string(p))
+			}
+		}
+	}
+	return names
 }
 
 // name of a cell in a list.

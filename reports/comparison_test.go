@@ -187,6 +187,39 @@ func TestComparisonHTML(t *testing.T) {
 	}
 }
 
+// TestComparisonTerminalReasons: what no threshold takes the place of is named, and the
+// verdict is the last word; where everything is kept nothing is.
+func TestComparisonTerminalReasons(t *testing.T) {
+	kept := []ThresholdResult{{Name: "lost", Counts: checker.NoLostUpdate, Bound: "9", Value: "1", Verdict: checker.Valid}}
+	for _, c := range []struct {
+		name     string
+		violated []checker.Property
+		rest     checker.Verdict
+		want     []string
+		never    string
+	}{
+		{"kept", []checker.Property{checker.NoLostUpdate}, checker.Valid, []string{"1 threshold kept, 0 not", "VALID  1 run"}, "violation  redis"},
+		{"something else violated", []checker.Property{checker.NoLostUpdate, checker.NoStaleWrite}, checker.Valid, []string{"violation  redis, none, guard none: no-stale-write\n", "VIOLATION  1 run"}, "no-lost-update"},
+		{"not proven", []checker.Property{checker.NoLostUpdate}, checker.Undecided, []string{"undecided  redis, none, guard none: ", "UNDECIDED  1 run"}, "violation  redis"},
+	} {
+		cell := ComparedCell{
+			Lock: "redis", Fault: "none", Guard: "none", Thresholds: kept, Excused: []checker.Property{checker.NoLostUpdate},
+			Runs: []ComparedRun{{Verdict: checker.Violation, Violated: c.violated, Rest: c.rest}},
+		}
+		cell.Judge()
+		compared := Comparison{Locks: []string{"redis"}, Faults: []string{"none"}, Guards: []string{"none"}, Thresholds: true, Cells: []ComparedCell{cell}}
+		text := written(t, func(w io.Writer, c Comparison) error { return ComparisonTerminal(w, c, TerminalOptions{}) }, compared)
+		for _, want := range c.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: %q is missing in\n%s", c.name, want, text)
+			}
+		}
+		if strings.Contains(text, c.never) {
+			t.Errorf("%s: %q is in\n%s", c.name, c.never, text)
+		}
+	}
+}
+
 // TestComparisonNarrow: the faults of a comparison of which none are named fit into 80
 // columns, whatever came of them.
 func TestComparisonNarrow(t *testing.T) {

@@ -54,10 +54,14 @@ func newTerminal(o TerminalOptions) *terminal {
 }
 
 func (t *terminal) headline(r checker.Results) {
-	v := plain(r.Verdict)
-	word := strings.ToUpper(string(v))
-	t.hang(word+"  ", t.paint(bold+colorOf(v), word)+"  ", sentence(r))
+	t.verdict(plain(r.Verdict), sentence(r))
 	t.blank()
+}
+
+// verdict is the line that everything else explains.
+func (t *terminal) verdict(v checker.Verdict, sentence string) {
+	word := strings.ToUpper(string(v))
+	t.hang(word+"  ", t.paint(bold+colorOf(v), word)+"  ", sentence)
 }
 
 func (t *terminal) run(r checker.Results, h history.Header) {

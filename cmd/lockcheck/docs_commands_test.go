@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
 
 	"lockcheck/clients"
 	"lockcheck/harness"
@@ -271,5 +272,57 @@ func TestSuiteShown(t *testing.T) {
 				t.Errorf("shown is %+v, there is %+v", shown, there)
 			}
 		})
+	}
+}
+
+// workflow is what matters here of one of GitHub Actions.
+type workflow struct {
+	Jobs map[string]struct {
+		Steps []struct {
+			Run  string `yaml:"run"`
+			Uses string `yaml:"uses"`
+		} `yaml:"steps"`
+	} `yaml:"jobs"`
+}
+
+// wrongWorkflow says what is wrong with one whose parts are to run what its whole merges.
+func wrongWorkflow(text string) error {
+	var w workflow
+	if err := yaml.Unmarshal([]byte(text), &w); err != nil {
+		return err
+	}
+	for job, want := range map[string]string{"part": "lockcheck compare -f suite.yaml --shard ", "whole": "lockcheck merge --out whole part-*"} {
+		found := false
+		for _, step := range w.Jobs[job].Steps {
+			found = found || strings.Contains(step.Run, want)
+			if (step.Run == "") == (step.Uses == "") {
+				return fmt.Errorf("job %s: a step that does nothing, or two things: %+v", job, step)
+			}
+		}
+		if !found {
+			return fmt.Errorf("job %s: no step runs %q", job, want)
+		}
+	}
+	return nil
+}
+
+// TestWorkflow: the workflow that is ready to copy can be read and does what it is for.
+func TestWorkflow(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(repository, "docs/ci/lockcheck.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const step = "      - run: lockcheck/lockcheck compare"
+	for _, c := range []struct {
+		name, text string
+		fine       bool
+	}{
+		{"as it is", string(text), true},
+		{"a step that belongs to none", strings.Replace(string(text), step, "      "+step, 1), false},
+		{"without its runs", strings.Replace(string(text), step, "      - run: echo", 1), false},
+	} {
+		if err := wrongWorkflow(c.text); (err == nil) != c.fine {
+			t.Errorf("%s: %v", c.name, err)
+		}
 	}
 }
