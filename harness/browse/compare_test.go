@@ -21,7 +21,7 @@ func TestCompare(t *testing.T) {
 	site := pair(t).serve()
 	page := site.page("/compare?a=redis%2F1&b=redis%2F2")
 	site.contains(page, "updates of redis are gone", "some lost", "none lost",
-		"30 of 100", "0 of 100", "the second is better", "is the probability of such a difference",
+		"30 of 100", "0 of 100", "the second is better", "how likely a difference this large is by chance alone",
 		`src="/files/redis/1/report.html"`, `src="/files/redis/2/report.html"`, `href="/download/redis/2"`,
 		`href="/compare?a=redis%2F2&amp;b=redis%2F1"`)
 	for name, differs := range map[string]bool{"guard": true, "lock": false, "section": false, "no-lost-update": true, "no-stale-write": false} {
