@@ -56,7 +56,7 @@ func zookeeperConfig(p Place) string {
 		"dataDir=" + p.Folder, "clientPort=" + strconv.Itoa(zookeeperPort),
 		"maxClientCnxns=0",
 		"admin.enableServer=false",
-		"4lw.commands.whitelist=srvr,cons",
+		"4lw.commands.whitelist=srvr,cons,wchp",
 		// Who looks for a leader asks the others one by one: a stopped one must not
 		// hold that up for the 5 s of the default.
 		"cnxTimeout=500",

@@ -52,10 +52,10 @@ func TestBounds(t *testing.T) {
 		`[lost]`:                   "line 1: write figures",
 		`{found: "<= 1"}`:          `there is no figure "found"`,
 		`{lost: 1}`:                "write 1-3",
-		`{lost: "<= few"}`:         "invalid syntax",
+		`{lost: "<= few"}`:         "write a number",
 		`{lost: 3-2}`:              "3 is more than 2",
 		`{lost: 1-2, lost: 1-3}`:   "line 1",
-		`{acquire_p50: 1-2}`:       "missing unit",
+		`{acquire_p50: 1-2}`:       "write a length of time",
 		`{availability: ">= 1.5"}`: "makes no sense",
 	} {
 		var b Bounds
