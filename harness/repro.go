@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"lockcheck/clients"
+	"lockcheck/internal/yamlfile"
 	"lockcheck/nemesis"
-	"lockcheck/nemesis/yamlfile"
 	"lockcheck/workloads"
 )
 

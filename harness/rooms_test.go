@@ -15,7 +15,7 @@ import (
 
 // rooms of the house, from the ground up. A room imports only from those below it;
 // the folders within a room are free among each other.
-var rooms = []string{"history", "checker", "clients", "clusters", "workloads", "nemesis", "reports", "harness", "cmd", "variants"}
+var rooms = []string{"yamlfile", "history", "checker", "clients", "clusters", "workloads", "nemesis", "reports", "harness", "cmd", "variants"}
 
 // variants is a room of modules of their own, each with nothing but a worker.
 const variants = "variants"
@@ -42,7 +42,7 @@ func roomOf(path string) int {
 	if !is {
 		return -1
 	}
-	room, _, _ := strings.Cut(inside, "/")
+	room, _, _ := strings.Cut(strings.TrimPrefix(inside, "internal/"), "/")
 	return slices.Index(rooms, room)
 }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"lockcheck/nemesis/yamlfile"
+	"lockcheck/internal/yamlfile"
 )
 
 // Schedule says which faults are inflicted, on whom and when.

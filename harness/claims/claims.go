@@ -18,7 +18,7 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/harness"
-	"lockcheck/nemesis/yamlfile"
+	"lockcheck/internal/yamlfile"
 )
 
 //go:embed claims.yaml runs/*.yaml

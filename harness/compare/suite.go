@@ -18,8 +18,8 @@ import (
 
 	"lockcheck/clients"
 	"lockcheck/harness"
+	"lockcheck/internal/yamlfile"
 	"lockcheck/nemesis"
-	"lockcheck/nemesis/yamlfile"
 	"lockcheck/workloads"
 )
 
