@@ -1,4 +1,4 @@
-# Targets: build variants test soak zoo crosscheck fuzz bench findings comparison claims docs
+# Targets: build library-versions test soak zoo crosscheck fuzz bench findings comparison claims docs
 # lint tidy images demo clean.
 
 export CGO_ENABLED ?= 0
@@ -8,16 +8,16 @@ export GOFLAGS ?= -trimpath
 # The race detector needs a C compiler.
 RACE := $(if $(shell command -v gcc 2>/dev/null),-race,)
 
-.PHONY: build variants test soak zoo crosscheck fuzz bench findings comparison claims docs lint tidy images demo clean
+.PHONY: build library-versions test soak zoo crosscheck fuzz bench findings comparison claims docs lint tidy images demo clean
 
 build:
 	go build -o lockcheck ./cmd/lockcheck
 
 # Workers with other versions of libraries, for the locks that are named after
 # them. Each is a module of its own.
-VARIANTS := $(notdir $(wildcard variants/*))
-variants:
-	for v in $(VARIANTS); do (cd variants/$$v && go build -o ../../lockcheck-$$v .) || exit 1; done
+LIBRARY_VERSIONS := $(notdir $(wildcard library-versions/*))
+library-versions:
+	for v in $(LIBRARY_VERSIONS); do (cd library-versions/$$v && go build -o ../../lockcheck-$$v .) || exit 1; done
 
 # Everything, on real servers where Docker is there. What needs no Docker first, while
 # the images are made; then servers and faults side by side, in which nobody works under
@@ -54,12 +54,12 @@ tested-images: build
 lint:
 	@test -z "$$(gofmt -l .)" || { echo "not formatted:"; gofmt -l .; exit 1; }
 	go vet ./...
-	for v in $(VARIANTS); do (cd variants/$$v && go vet .) || { echo "variants/$$v: try make tidy"; exit 1; }; done
+	for v in $(LIBRARY_VERSIONS); do (cd library-versions/$$v && go vet .) || { echo "library-versions/$$v: try make tidy"; exit 1; }; done
 
-# The modules of the variants need the same modules as lockcheck.
+# The modules of the library-versions need the same modules as lockcheck.
 tidy:
 	go mod tidy
-	for v in $(VARIANTS); do (cd variants/$$v && go mod tidy) || exit 1; done
+	for v in $(LIBRARY_VERSIONS); do (cd library-versions/$$v && go mod tidy) || exit 1; done
 
 # All images now, instead of on first use.
 images: build
@@ -72,7 +72,7 @@ demo: build
 # Every lock with and without pauses, every reproduction and its control, each
 # TIMES times: hours. The table in docs/findings.md is made from the stored runs.
 TIMES ?= 1
-findings: build variants
+findings: build library-versions
 	./lockcheck findings run --times $(TIMES)
 	./lockcheck findings table
 
@@ -84,7 +84,7 @@ docs: build
 # All locks under the usual faults: docs/comparison.md is the last one. It goes on where it
 # was stopped; that locks are violated is what it is to show.
 COMPARISON := store/comparison
-comparison: build variants
+comparison: build library-versions
 	if test -d $(COMPARISON); then ./lockcheck compare --resume $(COMPARISON); else ./lockcheck compare --out $(COMPARISON); fi || test $$? -le 2
 	cp $(COMPARISON)/comparison.md docs/comparison.md
 
@@ -126,4 +126,4 @@ bench: build
 # What killed runs have left, and the binaries. Stored runs stay.
 clean:
 	if test -x lockcheck; then ./lockcheck clean; fi
-	rm -f lockcheck $(addprefix lockcheck-,$(VARIANTS))
+	rm -f lockcheck $(addprefix lockcheck-,$(LIBRARY_VERSIONS))

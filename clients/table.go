@@ -85,9 +85,9 @@ type Info struct {
 	Modules []string
 	// Unsafe: two workers come to hold it at once even without any fault.
 	Unsafe bool
-	// Variant names the build of the worker that has another version of the
+	// LibraryVersion names the build of the worker that has another version of the
 	// library linked in; "" for lockcheck itself.
-	Variant string
+	LibraryVersion string
 	// Naive says what is wrong with a lock that is here to show just that.
 	Naive string
 	Open  func(Config) (Lock, error)
@@ -191,9 +191,9 @@ func Table() []Info {
 		},
 		{
 			Name: "redsync-4.12.0", Summary: "Redlock by a library, in a version with a known bug", Library: redsyncV4,
-			Naive:   "with one server down a renewal reports success and removes the lock from the others; mended in 4.12.1",
-			Variant: "redsync-4.12.0",
-			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Slack: time.Second,
+			Naive:          "with one server down a renewal reports success and removes the lock from the others; mended in 4.12.1",
+			LibraryVersion: "redsync-4.12.0",
+			Servers:        "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Slack: time.Second,
 			Renew: true, Told: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
 			Modules: []string{goRedis}, Open: openRedsync,
 		},

@@ -73,7 +73,7 @@ func (r *run) startWorkers(ctx context.Context) error {
 			defer func() { <-slots }()
 			config := r.workerConfig(i + 1)
 			r.workers[i], errs[i] = r.startProgram(ctx, clusters.Program{
-				Name: config.Name, Binary: r.variant(), Networked: true,
+				Name: config.Name, Binary: r.workerBinary(), Networked: true,
 			}, "worker", config)
 		})
 	}

@@ -15,10 +15,10 @@ import (
 
 // rooms of the house, from the ground up. A room imports only from those below it;
 // the folders within a room are free among each other.
-var rooms = []string{"yamlfile", "history", "checker", "clients", "clusters", "workloads", "nemesis", "reports", "harness", "cmd", "variants"}
+var rooms = []string{"yamlfile", "history", "checker", "clients", "clusters", "workloads", "nemesis", "reports", "harness", "cmd", "library-versions"}
 
-// variants is a room of modules of their own, each with nothing but a worker.
-const variants = "variants"
+// libraryVersions is a room of modules of their own, each with nothing but a worker.
+const libraryVersions = "library-versions"
 
 // pure lists what the checker must not have: it sees a history and nothing else.
 var pure = []string{"os", "os/exec", "net", "io/fs", "path/filepath", "syscall", "math/rand", "math/rand/v2"}
@@ -58,7 +58,7 @@ func misplaced(p goPackage) []string {
 		switch at := roomOf(imported); {
 		case ours && at < 0, at > floor:
 			wrong = append(wrong, fmt.Sprintf("%s imports %s, which is not below it", p.ImportPath, imported))
-		case ours && rooms[floor] == variants && rooms[roomOf(imported)] != "workloads":
+		case ours && rooms[floor] == libraryVersions && rooms[roomOf(imported)] != "workloads":
 			wrong = append(wrong, fmt.Sprintf("%s imports %s, and is to be a worker and nothing else", p.ImportPath, imported))
 		case rooms[floor] == "checker" && slices.Contains(pure, imported):
 			wrong = append(wrong, fmt.Sprintf("%s imports %s, and is not pure", p.ImportPath, imported))
@@ -91,7 +91,7 @@ func packagesOf(t *testing.T, folder string) (packages []goPackage) {
 
 func TestRooms(t *testing.T) {
 	met := make(map[int]bool)
-	modules, err := filepath.Glob("../" + variants + "/*")
+	modules, err := filepath.Glob("../" + libraryVersions + "/*")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,9 +133,9 @@ func TestRoomsControl(t *testing.T) {
 		{"lockcheck/checker", "github.com/docker/docker/client", false},
 		{"lockcheck/harness", "lockcheck/cellar", false},
 		{"lockcheck/cellar", "fmt", false},
-		{"lockcheck/variants/x", "lockcheck/workloads", true},
-		{"lockcheck/variants/x", "lockcheck/clusters", false},
-		{"lockcheck/cmd/lockcheck", "lockcheck/variants/x", false},
+		{"lockcheck/library-versions/x", "lockcheck/workloads", true},
+		{"lockcheck/library-versions/x", "lockcheck/clusters", false},
+		{"lockcheck/cmd/lockcheck", "lockcheck/library-versions/x", false},
 	} {
 		wrong := misplaced(goPackage{ImportPath: c.from, Imports: []string{c.imported}})
 		if (len(wrong) == 0) != c.good {

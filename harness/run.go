@@ -53,7 +53,7 @@ type Outcome struct {
 func Test(ctx context.Context, o Options, interrupt <-chan struct{}, progress Progress) (Outcome, error) {
 	t, err := prepare(o)
 	if err == nil {
-		err = t.checkVariant()
+		err = t.checkLibraryVersion()
 	}
 	if err != nil {
 		return Outcome{}, err

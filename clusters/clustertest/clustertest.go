@@ -45,8 +45,8 @@ func Binary(t testing.TB) string {
 	return path
 }
 
-// variants are all of them, beside the binary.
-var variants = sync.OnceValue(func() error {
+// libraryVersions are all of them, beside the binary.
+var libraryVersions = sync.OnceValue(func() error {
 	path, err := build()
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ var variants = sync.OnceValue(func() error {
 	if err != nil {
 		return fmt.Errorf("go list: %w", err)
 	}
-	modules, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(root)), "variants", "*", "go.mod"))
+	modules, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(root)), "library-versions", "*", "go.mod"))
 	if err != nil {
 		return err
 	}
@@ -70,11 +70,11 @@ var variants = sync.OnceValue(func() error {
 	return nil
 })
 
-// WithVariants is Binary, with the builds that have other versions of libraries
+// WithLibraryVersions is Binary, with the builds that have other versions of libraries
 // beside it.
-func WithVariants(t testing.TB) string {
+func WithLibraryVersions(t testing.TB) string {
 	t.Helper()
-	if err := variants(); err != nil {
+	if err := libraryVersions(); err != nil {
 		t.Fatal(err)
 	}
 	return Binary(t)

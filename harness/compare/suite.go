@@ -58,7 +58,7 @@ func defaultFaults() []string {
 func defaultLocks() []string {
 	var names []string
 	for _, lock := range clients.Table() {
-		if lock.Variant == "" {
+		if lock.LibraryVersion == "" {
 			names = append(names, lock.Name)
 		}
 	}

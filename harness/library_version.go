@@ -8,22 +8,22 @@ import (
 	"slices"
 )
 
-// variant is the binary of the workers if it is not that of lockcheck: a build
+// workerBinary is the binary of the workers if it is not that of lockcheck: a build
 // beside it, with another version of the library of the lock; "" otherwise.
-func (t *test) variant() string {
-	if t.info.Variant == "" {
+func (t *test) workerBinary() string {
+	if t.info.LibraryVersion == "" {
 		return ""
 	}
-	return t.Binary + "-" + t.info.Variant
+	return t.Binary + "-" + t.info.LibraryVersion
 }
 
-// checkVariant tells, before anything is started, that there is no such build.
-func (t *test) checkVariant() error {
-	if t.variant() == "" {
+// checkLibraryVersion tells, before anything is started, that there is no such build.
+func (t *test) checkLibraryVersion() error {
+	if t.workerBinary() == "" {
 		return nil
 	}
-	if _, err := os.Stat(t.variant()); err != nil {
-		return fmt.Errorf("lock %s needs another build of the worker (make variants): %w", t.Lock, err)
+	if _, err := os.Stat(t.workerBinary()); err != nil {
+		return fmt.Errorf("lock %s needs another build of the worker (make library-versions): %w", t.Lock, err)
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func (t *test) moduleVersions() map[string]string {
 }
 
 func (t *test) workerBuild() (*debug.BuildInfo, error) {
-	if path := t.variant(); path != "" {
+	if path := t.workerBinary(); path != "" {
 		return buildinfo.ReadFile(path)
 	}
 	info, known := debug.ReadBuildInfo()
