@@ -1,4 +1,4 @@
-# Targets: build library-versions test soak zoo crosscheck fuzz bench findings comparison claims docs
+# Targets: build library-versions test soak mutants crosscheck fuzz bench findings comparison claims docs
 # lint tidy images demo clean.
 
 export CGO_ENABLED ?= 0
@@ -8,7 +8,7 @@ export GOFLAGS ?= -trimpath
 # The race detector needs a C compiler.
 RACE := $(if $(shell command -v gcc 2>/dev/null),-race,)
 
-.PHONY: build library-versions test soak zoo crosscheck fuzz bench findings comparison claims docs lint tidy images demo clean
+.PHONY: build library-versions test soak mutants crosscheck fuzz bench findings comparison claims docs lint tidy images demo clean
 
 build:
 	go build -o lockcheck ./cmd/lockcheck
@@ -105,9 +105,9 @@ soak:
 # Lockcheck itself: wrong locks must be caught, and right ones never accused; all
 # checkers must agree with each other and with a search on random histories; whatever
 # a file holds, nothing may panic; and how fast all that is. Last results: docs/trust.md.
-ZOO_SEEDS ?= 20
-zoo: build
-	go run ./harness/zoo -lockcheck ./lockcheck -seeds $(ZOO_SEEDS)
+MUTANT_SEEDS ?= 20
+mutants: build
+	go run ./tools/mutants -lockcheck ./lockcheck -seeds $(MUTANT_SEEDS)
 
 CROSSCHECK ?= 20
 crosscheck:
@@ -121,7 +121,7 @@ fuzz:
 	go test ./nemesis -run '^$$' -fuzz FuzzReadSchedule -fuzztime $(FUZZ_TIME)
 
 bench: build
-	go run ./harness/bench -lockcheck ./lockcheck
+	go run ./tools/bench -lockcheck ./lockcheck
 
 # What killed runs have left, and the binaries. Stored runs stay.
 clean:

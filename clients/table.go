@@ -300,10 +300,10 @@ const (
 	clockOfConnection = "none; keep-alives of TCP on both sides (monotonic clocks) if the holder is cut off"
 )
 
-// ByName finds a lock in Table, or a variant of the zoo.
+// ByName finds a lock in Table, or a mutant.
 func ByName(name string) (Info, bool) {
-	if isZoo(name) {
-		return zooInfo(name), true
+	if isMutant(name) {
+		return mutantInfo(name), true
 	}
 	for _, info := range Table() {
 		if info.Name == name {

@@ -108,10 +108,10 @@ func Table() []Spec {
 	}
 }
 
-// ByName finds servers in Table, or those of a variant of the zoo.
+// ByName finds servers in Table, or those of a mutant.
 func ByName(name string) (Spec, bool) {
-	if variant, known := zooVariants()[name]; known {
-		return zooSpec(name, variant), true
+	if change, known := mutants()[name]; known {
+		return mutantSpec(name, change), true
 	}
 	for _, spec := range Table() {
 		if spec.Name == name {

@@ -10,35 +10,35 @@ import (
 	"lockcheck/clusters"
 )
 
-// TestAnimals: each variant that servers know is judged, each once, and there are as
+// TestAnimals: each mutant that servers know is judged, each once, and there are as
 // many as it takes to be convincing.
 func TestAnimals(t *testing.T) {
 	var names []string
 	wrong := 0
-	for _, a := range animals() {
-		names = append(names, clients.ZooPrefix+a.name)
+	for _, a := range mutants() {
+		names = append(names, clients.MutantPrefix+a.name)
 		if a.guilty != "" {
 			wrong++
 		}
 	}
 	slices.Sort(names)
-	if known := clusters.ZooNames(); !slices.Equal(names, known) {
+	if known := clusters.MutantNames(); !slices.Equal(names, known) {
 		t.Errorf("judged are %v, known to servers %v", names, known)
 	}
 	if wrong < 15 || len(names)-wrong < 8 {
-		t.Errorf("%d wrong and %d correct variants", wrong, len(names)-wrong)
+		t.Errorf("%d wrong and %d correct mutants", wrong, len(names)-wrong)
 	}
 	for _, name := range clients.Names() {
-		if strings.HasPrefix(name, clients.ZooPrefix) {
+		if strings.HasPrefix(name, clients.MutantPrefix) {
 			t.Errorf("%s is offered to users", name)
 		}
 	}
-	if _, known := clusters.ByName(clients.ZooPrefix + "unicorn"); known {
+	if _, known := clusters.ByName(clients.MutantPrefix + "unicorn"); known {
 		t.Error("there is a unicorn")
 	}
 }
 
-// TestJudge: what a variant is to be found guilty of is what is looked at, and a
+// TestJudge: what a mutant is to be found guilty of is what is looked at, and a
 // correct one must not be accused of anything but what no lease prevents.
 func TestJudge(t *testing.T) {
 	results := func(v checker.Verdict, broken int64, violated ...checker.Property) checker.Results {
@@ -52,10 +52,10 @@ func TestJudge(t *testing.T) {
 		}
 		return r
 	}
-	correct, twice, tokens := animal{}, animal{guilty: checker.MutualExclusion}, animal{guilty: checker.FencingOrder}
+	correct, twice, tokens := mutant{}, mutant{guilty: checker.MutualExclusion}, mutant{guilty: checker.FencingOrder}
 	for _, c := range []struct {
 		name string
-		of   animal
+		of   mutant
 		got  checker.Results
 		good bool
 	}{
@@ -76,7 +76,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestMissedFault: only where nothing else speaks against a correct variant is a fault
+// TestMissedFault: only where nothing else speaks against a correct mutant is a fault
 // that hit nobody an excuse.
 func TestMissedFault(t *testing.T) {
 	with := func(changes ...checker.Finding) checker.Results {
@@ -93,18 +93,18 @@ func TestMissedFault(t *testing.T) {
 		return r
 	}
 	missed := checker.Finding{Property: checker.FaultEvidence, Verdict: checker.Undecided}
-	if !(animal{}).missedFault(with(missed)) {
-		t.Error("a fault that hit nobody is held against a correct variant")
+	if !(mutant{}).missedFault(with(missed)) {
+		t.Error("a fault that hit nobody is held against a correct mutant")
 	}
 	for name, r := range map[string]checker.Results{
 		"stuck":           with(missed, checker.Finding{Property: checker.Liveness, Verdict: checker.Violation}),
 		"too few updates": with(missed, checker.Finding{Property: checker.Assumptions, Verdict: checker.Undecided}),
 	} {
-		if (animal{}).missedFault(r) {
+		if (mutant{}).missedFault(r) {
 			t.Errorf("%s is excused", name)
 		}
 	}
-	if (animal{guilty: checker.Liveness}).missedFault(with(missed)) {
-		t.Error("a wrong variant that was not caught is excused")
+	if (mutant{guilty: checker.Liveness}).missedFault(with(missed)) {
+		t.Error("a wrong mutant that was not caught is excused")
 	}
 }

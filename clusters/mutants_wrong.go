@@ -55,7 +55,7 @@ func neverEnds(_ *leases, m methods) methods {
 	return withTTL(m, func(time.Duration) time.Duration { return time.Hour })
 }
 
-// grantBeforeExpiry hands a lock over shortly before its lease has run out.
+// grantBeforeExpiry passes a lock on shortly before its lease has run out.
 func grantBeforeExpiry(l *leases, m methods) methods {
 	m.acquire = m.acquire.asked(func(r *clients.MemoryRequest) {
 		ending := false
@@ -124,8 +124,8 @@ func releaseByAnybody(_ *leases, m methods) methods {
 	return m
 }
 
-// renewsTheDead accepts renewals of leases that have ended.
-func renewsTheDead(_ *leases, m methods) methods {
+// renewsExpired accepts renewals of leases that have ended.
+func renewsExpired(_ *leases, m methods) methods {
 	m.renew = m.renew.answered(agree)
 	return m
 }
@@ -195,8 +195,8 @@ func namesWrongHolder(_ *leases, m methods) methods {
 	return m
 }
 
-// grantsTheDead grants each tenth attempt without a lease.
-func grantsTheDead(l *leases, m methods) methods {
+// grantsExpired grants each tenth attempt without a lease.
+func grantsExpired(l *leases, m methods) methods {
 	now := every(10)
 	m.acquire = m.acquire.answered(func(r clients.MemoryRequest, reply *clients.MemoryReply) {
 		if reply.Done && now() {

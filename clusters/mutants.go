@@ -11,20 +11,20 @@ import (
 	"lockcheck/clients"
 )
 
-// The zoo: variants of the embedded lock service that lockcheck is tested with. Those
+// Mutants are changes of the embedded lock service that lockcheck is tested with. Those
 // that are wrong do one thing wrong, often enough to be caught within seconds and
-// seldom enough to work otherwise; the others are unusual, but right. Package zoo of
-// the harness says what each is to be found guilty of.
+// seldom enough to work otherwise; the others are unusual, but right. The command
+// tools/mutants says what each is to be found guilty of.
 
-// zooVariant changes the methods of the textbook service on its table.
-type zooVariant func(*leases, methods) methods
+// mutation changes the methods of the textbook service on its table.
+type mutation func(*leases, methods) methods
 
-// ZooNames lists the locks of the zoo by name.
-func ZooNames() []string { return slices.Sorted(maps.Keys(zooVariants())) }
+// MutantNames lists the mutants by name.
+func MutantNames() []string { return slices.Sorted(maps.Keys(mutants())) }
 
-func zooVariants() map[string]zooVariant {
-	named := make(map[string]zooVariant)
-	for name, variant := range map[string]zooVariant{
+func mutants() map[string]mutation {
+	named := make(map[string]mutation)
+	for name, change := range map[string]mutation{
 		// Right.
 		"textbook":         textbook,
 		"slow":             slow,
@@ -49,31 +49,31 @@ func zooVariants() map[string]zooVariant {
 		"blind-release":       blindRelease,
 		"release-lost":        releaseLost,
 		"release-denied":      releaseDenied,
-		"renews-the-dead":     renewsTheDead,
+		"renews-expired":      renewsExpired,
 		"renewal-steals":      renewalSteals,
 		"forgets":             forgets,
 		"names-wrong-holder":  namesWrongHolder,
-		"grants-the-dead":     grantsTheDead,
+		"grants-expired":      grantsExpired,
 		"starves":             starves,
 		"stops-granting":      stopsGranting,
-		"long-promise":        textbook, // its client is wrong
+		"long-validity":       textbook, // its client is wrong
 		"fence-on-writes":     textbook, // its resource is wrong
 		"no-lock":             noLock,
 		"release-by-anybody":  releaseByAnybody,
 		"grant-before-expiry": grantBeforeExpiry,
 	} {
-		named[clients.ZooPrefix+name] = variant
+		named[clients.MutantPrefix+name] = change
 	}
 	return named
 }
 
-// zooSpec is the embedded service of a variant.
-func zooSpec(name string, variant zooVariant) Spec {
+// mutantSpec is the embedded service of a mutant.
+func mutantSpec(name string, change mutation) Spec {
 	spec := memorySpec()
 	spec.Name = name
 	spec.Embedded = func(ctx context.Context, socket string, input io.Reader) error {
 		table := newLeases()
-		return variant(table, table.methods()).serve(ctx, socket, input)
+		return change(table, table.methods()).serve(ctx, socket, input)
 	}
 	return spec
 }

@@ -7,8 +7,8 @@ import (
 	"lockcheck/workloads"
 )
 
-// animal is one variant, and what it is to be found guilty of.
-type animal struct {
+// mutant is one mutant, and what it is to be found guilty of.
+type mutant struct {
 	name, does string
 	guilty     checker.Property // "" for a correct one
 	guard      workloads.Guard  // "" for the usual one
@@ -21,7 +21,7 @@ type animal struct {
 // pauses is for what only a holder shows that was stopped beyond its lease.
 const pauses = "pause:holder"
 
-// Sections that leave time for what a variant does wrong: for a renewal after a pause, and
+// Sections that leave time for what a mutant does wrong: for a renewal after a pause, and
 // for a stale write while the next holder is at work.
 var (
 	renewing = workloads.Range{Min: 300 * time.Millisecond, Max: 1200 * time.Millisecond}
@@ -31,9 +31,9 @@ var (
 	slowest = workloads.Range{Min: 1700 * time.Millisecond, Max: 1900 * time.Millisecond}
 )
 
-// animals lists the correct ones first.
-func animals() []animal {
-	return []animal{
+// mutants lists the correct ones first.
+func mutants() []mutant {
+	return []mutant{
 		{name: "textbook", does: "a table of leases and a counter"},
 		{name: "slow", does: "answers up to 30 ms late"},
 		{name: "late-end", does: "ends leases a fifth later than promised"},
@@ -51,11 +51,11 @@ func animals() []animal {
 		{name: "early-end", does: "ends leases at half time", guilty: checker.MutualExclusion},
 		{name: "unit-mistake", does: "takes ms for µs", guilty: checker.MutualExclusion},
 		{name: "grant-before-expiry", does: "hands over before the lease has run out", guilty: checker.MutualExclusion},
-		{name: "renews-the-dead", does: "renews leases that have ended", guilty: checker.MutualExclusion, renew: true, section: renewing, faults: pauses},
+		{name: "renews-expired", does: "renews leases that have ended", guilty: checker.MutualExclusion, renew: true, section: renewing, faults: pauses},
 		{name: "renewal-steals", does: "gives the lock back to a former holder who renews", guilty: checker.MutualExclusion, renew: true, section: renewing, faults: pauses},
 		{name: "forgets", does: "loses its table, as a restart without a disk", guilty: checker.MutualExclusion},
-		{name: "long-promise", does: "has a client that takes its lease for five times as long", guilty: checker.MutualExclusion},
-		{name: "grants-the-dead", does: "grants a lease that it does not keep", guilty: checker.NoDeadGrant},
+		{name: "long-validity", does: "has a client that takes its lease for five times as long", guilty: checker.MutualExclusion},
+		{name: "grants-expired", does: "grants a lease that it does not keep", guilty: checker.NoDeadGrant},
 		{name: "blind-release", does: "removes the lease of whoever has it", guilty: checker.NoWrongRelease, section: long, faults: pauses},
 		{name: "release-by-anybody", does: "accepts the release of somebody else's lock", guilty: checker.NoWrongRelease, section: long, faults: pauses},
 		{name: "token-reused", does: "hands out a token twice", guilty: checker.FencingOrder},

@@ -1,4 +1,4 @@
-// Command zoo tests lockcheck itself: it runs variants of the embedded lock, most of
+// Command mutants tests lockcheck itself: it runs mutants of the embedded lock, most of
 // them wrong on purpose, under every fault that an embedded lock can have, and prints
 // whether each wrong one was found guilty of what it does, and each right one of nothing.
 // The last table is in docs/trust.md.
@@ -17,52 +17,53 @@ import (
 	"time"
 
 	"lockcheck/checker"
+	"lockcheck/clients"
 	"lockcheck/harness"
 	"lockcheck/workloads"
 )
 
 func main() {
 	binary := flag.String("lockcheck", "./lockcheck", "the binary whose processes do the work")
-	seeds := flag.Int("seeds", 20, "how many seeds to run each correct variant with")
-	wrong := flag.Int("wrong-seeds", 3, "how many seeds to run each wrong variant with")
+	seeds := flag.Int("seeds", 20, "how many seeds to run each correct mutant with")
+	wrong := flag.Int("wrong-seeds", 3, "how many seeds to run each wrong mutant with")
 	side := flag.Int("parallel", 4, "how many runs to make side by side")
-	only := flag.String("only", "", "run this variant alone")
+	only := flag.String("only", "", "run this mutant alone")
 	flag.Parse()
-	z := &zoo{binary: *binary, side: *side}
-	if err := z.run(os.Stdout, *only, *seeds, *wrong); err != nil {
-		fmt.Fprintln(os.Stderr, "zoo:", err)
+	r := &runner{binary: *binary, side: *side}
+	if err := r.run(os.Stdout, *only, *seeds, *wrong); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-// zoo runs variants, some of them side by side.
-type zoo struct {
+// runner runs mutants, some of them side by side.
+type runner struct {
 	binary string
 	store  string
 	side   int
 }
 
-// tally is what the runs of one variant came to.
+// tally is what the runs of one mutant came to.
 type tally struct {
-	animal
+	mutant
 	runs, asExpected int
-	// undecided runs of a correct variant: a kind of fault happened to hit nobody.
+	// undecided runs of a correct mutant: a kind of fault happened to hit nobody.
 	undecided int
 	words     []string // what the others came to
 	longest   time.Duration
 }
 
-func (z *zoo) run(out io.Writer, only string, correct, wrong int) (err error) {
-	if z.binary, err = filepath.Abs(z.binary); err != nil {
+func (r *runner) run(out io.Writer, only string, correct, wrong int) (err error) {
+	if r.binary, err = filepath.Abs(r.binary); err != nil {
 		return err
 	}
-	if z.store, err = os.MkdirTemp("", "lockcheck-zoo-"); err != nil {
+	if r.store, err = os.MkdirTemp("", "lockcheck-mutants-"); err != nil {
 		return err
 	}
-	defer os.RemoveAll(z.store)
+	defer os.RemoveAll(r.store)
 	var tallies []*tally
 	bad := 0
-	for _, a := range animals() {
+	for _, a := range mutants() {
 		if only != "" && a.name != only {
 			continue
 		}
@@ -70,7 +71,7 @@ func (z *zoo) run(out io.Writer, only string, correct, wrong int) (err error) {
 		if a.guilty == "" {
 			n = correct
 		}
-		t := z.runAll(a, n)
+		t := r.runAll(a, n)
 		tallies = append(tallies, t)
 		if t.asExpected+t.undecided < t.runs || t.asExpected == 0 {
 			bad++
@@ -78,17 +79,17 @@ func (z *zoo) run(out io.Writer, only string, correct, wrong int) (err error) {
 		fmt.Fprintf(os.Stderr, "%-20s %s %s\n", a.name, t, strings.Join(t.words, "; "))
 	}
 	if len(tallies) == 0 {
-		return fmt.Errorf("-only %s: there is no such variant", only)
+		return fmt.Errorf("-only %s: there is no such mutant", only)
 	}
 	table(out, tallies)
 	if bad > 0 {
-		return fmt.Errorf("%d of %d variants were not judged as they should be", bad, len(tallies))
+		return fmt.Errorf("%d of %d mutants were not judged as they should be", bad, len(tallies))
 	}
 	return nil
 }
 
 func table(out io.Writer, tallies []*tally) {
-	fmt.Fprintf(out, "| variant | what it does | to be found guilty of | as expected | longest run |\n| --- | --- | --- | --- | --- |\n")
+	fmt.Fprintf(out, "| mutant | what it does | to be found guilty of | as expected | longest run |\n| --- | --- | --- | --- | --- |\n")
 	for _, t := range tallies {
 		guilty := string(t.guilty)
 		if guilty == "" {
@@ -106,18 +107,18 @@ func (t *tally) String() string {
 	return text
 }
 
-// runAll runs a variant with so many seeds.
-func (z *zoo) runAll(a animal, n int) *tally {
-	t := &tally{animal: a, runs: n}
+// runAll runs a mutant with so many seeds.
+func (r *runner) runAll(a mutant, n int) *tally {
+	t := &tally{mutant: a, runs: n}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	turn := make(chan struct{}, z.side)
+	turn := make(chan struct{}, r.side)
 	for seed := range uint64(n) {
 		wg.Go(func() {
 			turn <- struct{}{}
 			defer func() { <-turn }()
 			began := time.Now()
-			undecided, wrong := z.one(a, seed+1)
+			undecided, wrong := r.one(a, seed+1)
 			mu.Lock()
 			defer mu.Unlock()
 			t.longest = max(t.longest, time.Since(began))
@@ -135,19 +136,19 @@ func (z *zoo) runAll(a animal, n int) *tally {
 	return t
 }
 
-// one runs a variant once and says what is wrong with the verdict, "" for nothing, and
+// one runs a mutant once and says what is wrong with the verdict, "" for nothing, and
 // whether there was none because a kind of fault hit nobody.
-func (z *zoo) one(a animal, seed uint64) (undecided bool, wrong string) {
-	outcome, err := harness.Test(context.Background(), z.options(a, seed), nil, harness.Silent{})
+func (r *runner) one(a mutant, seed uint64) (undecided bool, wrong string) {
+	outcome, err := harness.Test(context.Background(), r.options(a, seed), nil, harness.Silent{})
 	if err != nil {
 		return false, err.Error()
 	}
 	return a.missedFault(outcome.Results), a.judge(outcome.Results)
 }
 
-// missedFault says of a correct variant that nothing speaks against it but that a fault
+// missedFault says of a correct mutant that nothing speaks against it but that a fault
 // missed.
-func (a animal) missedFault(r checker.Results) bool {
+func (a mutant) missedFault(r checker.Results) bool {
 	if a.guilty != "" || r.Verdict != checker.Undecided || r.Overlaps.BrokenPromises > 0 {
 		return false
 	}
@@ -162,7 +163,7 @@ func (a animal) missedFault(r checker.Results) bool {
 
 // options are the same for most: every fault that an embedded lock can have, and a guard
 // that makes harmless what no lease can prevent.
-func (z *zoo) options(a animal, seed uint64) harness.Options {
+func (r *runner) options(a mutant, seed uint64) harness.Options {
 	guard := workloads.Fence
 	if a.guard != "" {
 		guard = a.guard
@@ -172,16 +173,16 @@ func (z *zoo) options(a animal, seed uint64) harness.Options {
 		section = a.section
 	}
 	return harness.Options{
-		Lock: "zoo-" + a.name, Workload: "set", Guard: string(guard),
+		Lock: clients.MutantPrefix + a.name, Workload: "set", Guard: string(guard),
 		Nemesis: cmp.Or(a.faults, "pause:holder,kill:holder,delay-write"), Interval: 800 * time.Millisecond,
 		TimeLimit: 15 * time.Second, Concurrency: 8, MinOps: 8,
 		TTL: cmp.Or(a.ttl, 400*time.Millisecond), Section: section, Renew: a.renew, Seed: seed,
-		Machine: harness.Machine{Store: z.store, Binary: z.binary, Command: []string{"zoo"}},
+		Machine: harness.Machine{Store: r.store, Binary: r.binary, Command: []string{"mutants"}},
 	}
 }
 
 // judge says what is wrong with what a run was found to be.
-func (a animal) judge(r checker.Results) string {
+func (a mutant) judge(r checker.Results) string {
 	if a.guilty != "" {
 		if f := r.Finding(a.guilty); f.Verdict != checker.Violation || a.guilty == checker.MutualExclusion && r.Overlaps.BrokenPromises == 0 {
 			return fmt.Sprintf("%s is %s (%s); %s", a.guilty, f.Verdict, f.Summary, r.Sentence)

@@ -1,0 +1,58 @@
+package clients
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"lockcheck/clients/unixrpc"
+	"lockcheck/history"
+)
+
+// MutantPrefix begins the names of the mutants of the embedded lock that lockcheck is
+// tested with: most of them are wrong on purpose. Their servers are in package
+// clusters, under the same names. They are in no list for users.
+const MutantPrefix = "mutant-"
+
+// MutantLongValidity is the mutant whose client takes its lease for longer than it is.
+const MutantLongValidity = MutantPrefix + "long-validity"
+
+// mutantInfo describes the mutant of a name. Whether there is one is known to its servers.
+func mutantInfo(name string) Info {
+	return Info{
+		Name: name, Summary: "a mutant of memory, for tests of lockcheck itself",
+		Servers: name, TTL: 400 * time.Millisecond, MinTTL: time.Millisecond, Slack: 250 * time.Millisecond,
+		Renew: true, Ask: true, Token: "counter of the service", Told: "when a renewal fails", Clock: "monotonic clock of the service",
+		Open: func(c Config) (Lock, error) {
+			lock := &mutant{memory: memory{service: unixrpc.NewClient(c.Nodes[0])}}
+			if name == MutantLongValidity {
+				lock.stretch = 5
+			}
+			return lock, nil
+		},
+	}
+}
+
+func isMutant(name string) bool { return strings.HasPrefix(name, MutantPrefix) }
+
+// mutant is the client of a mutant. Other than that of memory it asks who holds the lock
+// when it was granted it.
+type mutant struct {
+	memory
+	stretch int64 // how many times as long it takes its lease to be, if not 0
+}
+
+func (m *mutant) Acquire(ctx context.Context, a Attempt) (Grant, error) {
+	start := history.Now()
+	grant, err := m.memory.Acquire(ctx, a)
+	if err != nil {
+		return grant, err
+	}
+	if m.stretch > 0 {
+		grant.Until = start + m.stretch*a.TTL.Nanoseconds()
+	}
+	holds, err := m.Holds(ctx, grant)
+	// A lease that may have run out since the grant says nothing.
+	grant.Dead = err == nil && !holds && history.Now()-start < a.TTL.Nanoseconds()
+	return grant, nil
+}
