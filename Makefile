@@ -26,7 +26,7 @@ library-versions:
 GO_TEST = CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -vet=off -timeout 40m -p 1
 SERVERS := ./clients ./clusters
 FAULTS := ./nemesis ./clusters/engine ./clusters/images ./clusters/vdso ./cmd/lockcheck
-RUNS := ./harness ./harness/compare ./harness/claims
+RUNS := ./internal/runs ./internal/suites/matrix ./internal/suites/claims
 WITH_SERVERS := $(SERVERS) $(FAULTS) $(RUNS)
 test: build
 	$(MAKE) -j 2 tested-images apart
@@ -100,7 +100,7 @@ claims: build
 # the tests: nothing may be left.
 SOAK ?= 200
 soak:
-	LOCKCHECK_SOAK=$(SOAK) go test -timeout 4h -run TestKilledAnywhere -v ./harness
+	LOCKCHECK_SOAK=$(SOAK) go test -timeout 4h -run TestKilledAnywhere -v ./internal/runs
 
 # Lockcheck itself: wrong locks must be caught, and right ones never accused; all
 # checkers must agree with each other and with a search on random histories; whatever

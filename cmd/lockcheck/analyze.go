@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockcheck/checker"
-	"lockcheck/harness"
 	"lockcheck/history/jepsen"
+	"lockcheck/internal/runs"
 	"lockcheck/reports"
 )
 
@@ -73,17 +73,17 @@ A history of Jepsen is judged by the same checkers: a test of a lock
 func (f analyzeFlags) check(args []string) error {
 	switch {
 	case f.format != formatOurs && f.format != formatJepsen:
-		return &harness.UsageError{Err: fmt.Errorf("--format %s: there are lockcheck and jepsen", f.format)}
+		return &runs.UsageError{Err: fmt.Errorf("--format %s: there are lockcheck and jepsen", f.format)}
 	case f.export != "" && f.export != formatJepsen:
-		return &harness.UsageError{Err: fmt.Errorf("--export %s: there is jepsen", f.export)}
+		return &runs.UsageError{Err: fmt.Errorf("--export %s: there is jepsen", f.export)}
 	case f.foreign.Lease < 0 || f.foreign.Permits < 1 || f.foreign.Reentrant < 1:
-		return &harness.UsageError{Err: errors.New("--lease, --permits and --reentrant must be positive")}
+		return &runs.UsageError{Err: errors.New("--lease, --permits and --reentrant must be positive")}
 	case f.foreign != jepsen.Options{Permits: 1, Reentrant: 1} && f.format != formatJepsen:
-		return &harness.UsageError{Err: errors.New("--lease, --permits and --reentrant are for a history of Jepsen; ours say theirs")}
+		return &runs.UsageError{Err: errors.New("--lease, --permits and --reentrant are for a history of Jepsen; ours say theirs")}
 	case f.foreign.Permits > 1 && f.foreign.Reentrant > 1:
-		return &harness.UsageError{Err: errors.New("--permits and --reentrant exclude each other")}
+		return &runs.UsageError{Err: errors.New("--permits and --reentrant exclude each other")}
 	case f.export != "" && (len(args) > 1 || f.format == formatJepsen):
-		return &harness.UsageError{Err: errors.New("--export is for one run of lockcheck")}
+		return &runs.UsageError{Err: errors.New("--export is for one run of lockcheck")}
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (s *system) analyze(f analyzeFlags, paths []string) error {
 		debug.SetGCPercent(collectAt)
 	}
 	if f.export != "" {
-		return harness.ExportJepsen(paths[0], s.stdout)
+		return runs.ExportJepsen(paths[0], s.stdout)
 	}
 	var all []checker.Results
 	for _, path := range paths {
@@ -129,15 +129,15 @@ func (s *system) analyze(f analyzeFlags, paths []string) error {
 }
 
 // judge judges one history and reports it.
-func (s *system) judge(f analyzeFlags, path string) (harness.Judgement, error) {
+func (s *system) judge(f analyzeFlags, path string) (runs.Judgement, error) {
 	if f.format == formatJepsen {
-		judgement, err := harness.JudgeJepsen(path, f.foreign)
+		judgement, err := runs.JudgeJepsen(path, f.foreign)
 		if err != nil {
 			return judgement, err
 		}
 		return judgement, s.report(judgement)
 	}
-	judgement, err := harness.Judge(path)
+	judgement, err := runs.Judge(path)
 	if err != nil {
 		return judgement, err
 	}

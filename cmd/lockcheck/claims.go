@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lockcheck/harness"
-	"lockcheck/harness/claims"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/suites/claims"
 	"lockcheck/reports"
 )
 
@@ -26,7 +26,7 @@ func claimsCommand(s *system) *cobra.Command {
 
 // claimsFlags choose experiments.
 type claimsFlags struct {
-	machine  harness.Machine
+	machine  runs.Machine
 	only     string
 	missing  bool
 	parallel int
@@ -76,7 +76,7 @@ func (s *system) claimsTable(store, links string) error {
 	if err != nil {
 		return err
 	}
-	runs, err := harness.StoredRuns(store)
+	runs, err := runs.StoredRuns(store)
 	if err != nil {
 		return err
 	}
@@ -96,14 +96,14 @@ func (s *system) runClaims(ctx context.Context, f claimsFlags) error {
 }
 
 // series is what the flags choose.
-func (f claimsFlags) series() (harness.Series, error) {
-	var none harness.Series
+func (f claimsFlags) series() (runs.Series, error) {
+	var none runs.Series
 	if f.parallel < 1 {
-		return none, &harness.UsageError{Err: errors.New("--parallel must be at least 1")}
+		return none, &runs.UsageError{Err: errors.New("--parallel must be at least 1")}
 	}
 	only, err := regexp.Compile(f.only)
 	if err != nil {
-		return none, &harness.UsageError{Err: fmt.Errorf("--only: %w", err)}
+		return none, &runs.UsageError{Err: fmt.Errorf("--only: %w", err)}
 	}
 	all, err := claims.Claims()
 	if err != nil {
@@ -114,12 +114,12 @@ func (f claimsFlags) series() (harness.Series, error) {
 		return none, err
 	}
 	if len(series.Experiments) == 0 {
-		return none, &harness.UsageError{Err: fmt.Errorf("--only %s: nothing matches", f.only)}
+		return none, &runs.UsageError{Err: fmt.Errorf("--only %s: nothing matches", f.only)}
 	}
 	series.Machine, series.Parallel = f.machine, f.parallel
 	if _, err := os.Stat(f.machine.Store); !f.missing || errors.Is(err, os.ErrNotExist) {
 		return series, nil
 	}
-	runs, err := harness.StoredRuns(f.machine.Store)
+	runs, err := runs.StoredRuns(f.machine.Store)
 	return series.Without(runs), err
 }

@@ -8,7 +8,7 @@ import (
 
 	"lockcheck/clusters/engine"
 	"lockcheck/clusters/images"
-	"lockcheck/harness"
+	"lockcheck/internal/runs"
 )
 
 func cleanCommand(s *system) *cobra.Command {
@@ -29,7 +29,7 @@ alone.`,
 }
 
 func (s *system) clean(ctx context.Context, withImages bool) error {
-	left, unavailable, err := harness.Clean(ctx, true)
+	left, unavailable, err := runs.Clean(ctx, true)
 	for _, l := range left {
 		fmt.Fprintf(s.stdout, "run %s: removed %d processes, %d Docker objects\n", l.Run, l.Processes, l.Objects)
 		for _, undone := range l.Undone {
@@ -87,7 +87,7 @@ func (s *system) makeImages(ctx context.Context, names []string) error {
 	}
 	progress := s.progress()
 	defer progress.Done()
-	made, err := harness.MakeImages(ctx, binary, names, progress)
+	made, err := runs.MakeImages(ctx, binary, names, progress)
 	for _, image := range made {
 		fmt.Fprintf(s.stdout, "%s  %s\n", image.Ref, image.ID)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"lockcheck/harness"
-	"lockcheck/harness/compare"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/suites/matrix"
 	"lockcheck/reports"
 	"lockcheck/workloads"
 )
@@ -30,7 +30,7 @@ type compareFlags struct {
 }
 
 func compareCommand(s *system) *cobra.Command {
-	f := &compareFlags{section: section(harness.DefaultSection())}
+	f := &compareFlags{section: section(runs.DefaultSection())}
 	cmd := &cobra.Command{
 		Use:   "compare",
 		Short: "put locks side by side: locks × faults × guards",
@@ -59,7 +59,7 @@ The most telling verdict of all cells makes the exit code.
 }
 
 func (f *compareFlags) add(flags *pflag.FlagSet) {
-	d := compare.DefaultSuite()
+	d := matrix.DefaultSuite()
 	flags.SortFlags = false
 	flags.StringVarP(&f.file, "file", "f", "", "`file` with a suite: what to compare, and thresholds")
 	flags.StringSliceVar(&f.locks, "locks", nil, "`names` of locks; etcd@3.5.15 for a version of the servers (default: all but those with a worker of their own)")
@@ -78,12 +78,12 @@ func (f *compareFlags) add(flags *pflag.FlagSet) {
 }
 
 // suite is that of the file, or that of the flags.
-func (f *compareFlags) suite(flags *pflag.FlagSet) (compare.Suite, error) {
-	suite := compare.DefaultSuite()
+func (f *compareFlags) suite(flags *pflag.FlagSet) (matrix.Suite, error) {
+	suite := matrix.DefaultSuite()
 	if f.file != "" {
 		for _, name := range []string{"locks", "faults", "guards", "seeds", "workload", "concurrency", "section", "time-limit"} {
 			if flags.Changed(name) {
-				return suite, &harness.UsageError{Err: fmt.Errorf("--file and --%s exclude each other", name)}
+				return suite, &runs.UsageError{Err: fmt.Errorf("--file and --%s exclude each other", name)}
 			}
 		}
 		return readSuite(f.file)
@@ -97,60 +97,60 @@ func (f *compareFlags) suite(flags *pflag.FlagSet) (compare.Suite, error) {
 	if f.guards != nil {
 		suite.Guards = f.guards
 	}
-	suite.Seeds, suite.Workload, suite.Concurrency = compare.CountSeeds(f.seeds), f.workload, f.concurrency
-	suite.Section, suite.TimeLimit = compare.Section(workloads.Range(f.section)), compare.Duration(f.timeLimit)
+	suite.Seeds, suite.Workload, suite.Concurrency = matrix.CountSeeds(f.seeds), f.workload, f.concurrency
+	suite.Section, suite.TimeLimit = matrix.Section(workloads.Range(f.section)), matrix.Duration(f.timeLimit)
 	return suite, suite.Check()
 }
 
-func readSuite(path string) (compare.Suite, error) {
+func readSuite(path string) (matrix.Suite, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return compare.Suite{}, &harness.UsageError{Err: err}
+		return matrix.Suite{}, &runs.UsageError{Err: err}
 	}
 	defer file.Close()
-	suite, err := compare.ReadSuite(file)
+	suite, err := matrix.ReadSuite(file)
 	if err != nil {
-		return suite, &harness.UsageError{Err: fmt.Errorf("%s: %w", path, err)}
+		return suite, &runs.UsageError{Err: fmt.Errorf("%s: %w", path, err)}
 	}
 	return suite, nil
 }
 
 // folder is that of a new comparison, or of the one to go on with.
-func (f *compareFlags) folder(flags *pflag.FlagSet) (*compare.Folder, error) {
+func (f *compareFlags) folder(flags *pflag.FlagSet) (*matrix.Folder, error) {
 	if f.resume != "" {
 		for _, name := range []string{"file", "locks", "faults", "guards", "seeds", "workload", "concurrency", "section", "time-limit", "shard", "out"} {
 			if flags.Changed(name) {
-				return nil, &harness.UsageError{Err: fmt.Errorf("--resume and --%s exclude each other", name)}
+				return nil, &runs.UsageError{Err: fmt.Errorf("--resume and --%s exclude each other", name)}
 			}
 		}
-		return compare.Open(f.resume)
+		return matrix.Open(f.resume)
 	}
 	suite, err := f.suite(flags)
 	if err != nil {
 		return nil, err
 	}
-	shard, err := compare.ParseShard(f.shard)
+	shard, err := matrix.ParseShard(f.shard)
 	if err != nil {
 		return nil, err
 	}
 	path := f.out
 	if path == "" {
-		if path, err = harness.NewFolder(filepath.Join(f.store, "compare")); err != nil {
+		if path, err = runs.NewFolder(filepath.Join(f.store, "compare")); err != nil {
 			return nil, err
 		}
 	}
-	return compare.Create(path, suite, shard)
+	return matrix.Create(path, suite, shard)
 }
 
 func (s *system) compare(cmd *cobra.Command, f *compareFlags) error {
 	if f.parallel < 0 {
-		return &harness.UsageError{Err: errors.New("--parallel must not be negative")}
+		return &runs.UsageError{Err: errors.New("--parallel must not be negative")}
 	}
 	folder, err := f.folder(cmd.Flags())
 	if err != nil {
 		return err
 	}
-	machine := compare.Machine{Parallel: f.parallel}
+	machine := matrix.Machine{Parallel: f.parallel}
 	if err := s.machine(&machine.Machine); err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (s *system) compare(cmd *cobra.Command, f *compareFlags) error {
 }
 
 // showComparison writes and prints what there is of a comparison, after an error too.
-func (s *system) showComparison(folder *compare.Folder, failed error) error {
+func (s *system) showComparison(folder *matrix.Folder, failed error) error {
 	c, err := folder.Comparison()
 	if err != nil {
 		return errors.Join(failed, err)
@@ -178,7 +178,7 @@ func (s *system) showComparison(folder *compare.Folder, failed error) error {
 		reports.ComparisonTerminal(s.stdout, c, reports.TerminalOptions{Width: s.width, Color: s.color(s.terminal)}),
 		s.tellGitHub(c),
 	)
-	fmt.Fprintf(s.stdout, "folder  %s\npage    %s\n", folder.Path, filepath.Join(folder.Path, compare.HTMLFile))
+	fmt.Fprintf(s.stdout, "folder  %s\npage    %s\n", folder.Path, filepath.Join(folder.Path, matrix.HTMLFile))
 	return concluded(comparisonCode(c), failed, err)
 }
 
@@ -243,17 +243,17 @@ the comparison undecided.`,
 
 func (s *system) merge(ctx context.Context, out string, paths []string) error {
 	if out == "" {
-		return &harness.UsageError{Err: errors.New("--out: name the folder for the whole")}
+		return &runs.UsageError{Err: errors.New("--out: name the folder for the whole")}
 	}
-	var parts []*compare.Folder
+	var parts []*matrix.Folder
 	for _, path := range paths {
-		part, err := compare.Open(path)
+		part, err := matrix.Open(path)
 		if err != nil {
 			return err
 		}
 		parts = append(parts, part)
 	}
-	whole, err := compare.Merge(ctx, out, parts)
+	whole, err := matrix.Merge(ctx, out, parts)
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"lockcheck/clients"
-	"lockcheck/harness"
-	"lockcheck/harness/compare"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/suites/matrix"
 	"lockcheck/nemesis"
 	"lockcheck/workloads"
 )
@@ -138,7 +138,7 @@ func isNemesis(text string) error {
 }
 
 func isReproduction(name string) error {
-	_, err := harness.ReproductionByName(name)
+	_, err := runs.ReproductionByName(name)
 	return err
 }
 
@@ -198,7 +198,7 @@ func TestCommandsControl(t *testing.T) {
 		{"`lockcheck test --nemesis none`", "[[test --nemesis none]]", ""},
 		{"`lockcheck test --schedule mine.yaml`", "[[test --schedule mine.yaml]]", "no such file"},
 		{"`lockcheck test --schedule FILE`", "[[test --schedule FILE]]", ""},
-		{"`lockcheck test --schedule harness/repros/etcd-11456.yaml`", "[[test --schedule harness/repros/etcd-11456.yaml]]", ""},
+		{"`lockcheck test --schedule internal/runs/repros/etcd-11456.yaml`", "[[test --schedule internal/runs/repros/etcd-11456.yaml]]", ""},
 		{"`lockcheck test redis`", "[[test redis]]", `unknown command "redis"`},
 		{"`lockcheck compare --locks redis,etcd@3.5.15`", "[[compare --locks redis,etcd@3.5.15]]", ""},
 		{"`lockcheck compare --locks redis,etdc@3.5.15`", "[[compare --locks redis,etdc@3.5.15]]", "no such lock"},
@@ -237,12 +237,12 @@ func TestCommandsControl(t *testing.T) {
 var suiteBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 
 // shownSuite is the suite in the first block of YAML of a page.
-func shownSuite(page string) (compare.Suite, error) {
+func shownSuite(page string) (matrix.Suite, error) {
 	block := suiteBlock.FindStringSubmatch(page)
 	if block == nil {
-		return compare.Suite{}, errors.New("there is no block of YAML")
+		return matrix.Suite{}, errors.New("there is no block of YAML")
 	}
-	return compare.ReadSuite(strings.NewReader(block[1]))
+	return matrix.ReadSuite(strings.NewReader(block[1]))
 }
 
 // TestSuiteShown: the page about CI shows the suite that is there to copy.

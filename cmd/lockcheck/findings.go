@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lockcheck/harness"
+	"lockcheck/internal/runs"
 	"lockcheck/reports"
 )
 
@@ -25,7 +25,7 @@ func findingsCommand(s *system) *cobra.Command {
 
 // findingsFlags choose experiments.
 type findingsFlags struct {
-	machine harness.Machine
+	machine runs.Machine
 	only    string
 	times   int
 }
@@ -56,7 +56,7 @@ func findingsTableCommand(s *system) *cobra.Command {
 		Use: "table", Short: "show expected against observed from stored runs, as Markdown",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			observed, err := harness.Observations(store)
+			observed, err := runs.Observations(store)
 			if err != nil {
 				return err
 			}
@@ -71,28 +71,28 @@ func (s *system) runFindings(ctx context.Context, f findingsFlags) error {
 	chosen, err := regexp.Compile(f.only)
 	switch {
 	case err != nil:
-		return &harness.UsageError{Err: fmt.Errorf("--only: %w", err)}
+		return &runs.UsageError{Err: fmt.Errorf("--only: %w", err)}
 	case f.times < 1:
-		return &harness.UsageError{Err: fmt.Errorf("--times %d: at least one run has to be made", f.times)}
+		return &runs.UsageError{Err: fmt.Errorf("--times %d: at least one run has to be made", f.times)}
 	}
-	all, err := harness.Experiments()
+	all, err := runs.Experiments()
 	if err != nil {
 		return err
 	}
-	series := harness.Series{Machine: f.machine, Parallel: 1}
+	series := runs.Series{Machine: f.machine, Parallel: 1}
 	for _, e := range all {
 		if chosen.MatchString(e.Name) {
-			series.Experiments = append(series.Experiments, slices.Repeat([]harness.Experiment{e}, f.times)...)
+			series.Experiments = append(series.Experiments, slices.Repeat([]runs.Experiment{e}, f.times)...)
 		}
 	}
 	if len(series.Experiments) == 0 {
-		return &harness.UsageError{Err: fmt.Errorf("--only %s: nothing matches", f.only)}
+		return &runs.UsageError{Err: fmt.Errorf("--only %s: nothing matches", f.only)}
 	}
 	return s.runSeries(ctx, series)
 }
 
 // runSeries runs experiments and says in a line what came of each.
-func (s *system) runSeries(ctx context.Context, series harness.Series) error {
+func (s *system) runSeries(ctx context.Context, series runs.Series) error {
 	if err := s.machine(&series.Machine); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (s *system) runSeries(ctx context.Context, series harness.Series) error {
 	defer release()
 	progress := s.progress()
 	ran, unexpected := 0, 0
-	series.Progress, series.Tell = progress, func(r harness.Ran) {
+	series.Progress, series.Tell = progress, func(r runs.Ran) {
 		ran++
 		if r.Unexpected() {
 			unexpected++
@@ -121,7 +121,7 @@ func (s *system) runSeries(ctx context.Context, series harness.Series) error {
 	return nil
 }
 
-func (s *system) tellRan(r harness.Ran) {
+func (s *system) tellRan(r runs.Ran) {
 	if r.Outcome.History == nil {
 		fmt.Fprintf(s.stderr, "lockcheck: %s could not be run: %v\n", r.Name, r.Err)
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"lockcheck/harness"
+	"lockcheck/internal/runs"
 )
 
 // Exit codes, as `lockcheck help exit-codes` explains them.
@@ -93,7 +93,7 @@ func run(ctx context.Context, s *system) int {
 // about usage; others mean that lockcheck could not do its work.
 func exitCode(err error) int {
 	var carried *exitError
-	var usage *harness.UsageError
+	var usage *runs.UsageError
 	switch {
 	case err == nil:
 		return exitOK
@@ -122,7 +122,7 @@ With no lock named, "lockcheck test" needs nothing but itself.`,
 	}
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages", fmt.Sprintf("FlagUsagesWrapped %d", s.columns())))
 	root.SetHelpCommand(helpCommand(root))
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &harness.UsageError{Err: err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &runs.UsageError{Err: err} })
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		testCommand(s), compareCommand(s), mergeCommand(s), reproCommand(s), findingsCommand(s), claimsCommand(s), analyzeCommand(s), serveCommand(s),
@@ -142,7 +142,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			cmd, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
-				return &harness.UsageError{Err: fmt.Errorf("there is no help about %q", strings.Join(args, " "))}
+				return &runs.UsageError{Err: fmt.Errorf("there is no help about %q", strings.Join(args, " "))}
 			}
 			cmd.InitDefaultHelpFlag()
 			cmd.InitDefaultVersionFlag()
@@ -155,7 +155,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return &harness.UsageError{Err: err}
+			return &runs.UsageError{Err: err}
 		}
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 
 	"lockcheck/clients"
 	"lockcheck/clusters/clustertest"
-	"lockcheck/harness"
+	"lockcheck/internal/runs"
 	"lockcheck/nemesis"
 	"lockcheck/workloads"
 )
@@ -231,7 +231,7 @@ func TestWrap(t *testing.T) {
 // TestList: every name of a table is the first word of a line.
 func TestList(t *testing.T) {
 	var finds []string
-	all, err := harness.Reproductions()
+	all, err := runs.Reproductions()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,9 +283,9 @@ func TestExitCode(t *testing.T) {
 	}{
 		{nil, exitOK},
 		{context.Canceled, exitBroken},
-		{&harness.UsageError{Err: context.Canceled}, exitUsage},
+		{&runs.UsageError{Err: context.Canceled}, exitUsage},
 		{&exitError{code: exitUndecided}, exitUndecided},
-		{&exitError{code: exitInterrupted, err: &harness.UsageError{}}, exitInterrupted},
+		{&exitError{code: exitInterrupted, err: &runs.UsageError{}}, exitInterrupted},
 	} {
 		if got := exitCode(c.err); got != c.want {
 			t.Errorf("%#v gives %d, want %d", c.err, got, c.want)

@@ -11,7 +11,7 @@ import (
 	"lockcheck/clusters"
 	"lockcheck/clusters/agent"
 	"lockcheck/clusters/vdso"
-	"lockcheck/harness"
+	"lockcheck/internal/runs"
 	"lockcheck/workloads"
 )
 
@@ -114,7 +114,7 @@ func reapCommand(s *system) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "reap", Hidden: true, Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return harness.Reap(cmd.Context(), run, docker, s.stdin)
+			return runs.Reap(cmd.Context(), run, docker, s.stdin)
 		},
 	}
 	cmd.Flags().StringVar(&run, "run", "", "run to clean up after")

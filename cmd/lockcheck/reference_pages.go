@@ -12,9 +12,9 @@ import (
 	"lockcheck/checker"
 	"lockcheck/clients"
 	"lockcheck/clusters"
-	"lockcheck/harness"
-	"lockcheck/harness/compare"
 	"lockcheck/history"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/suites/matrix"
 	"lockcheck/nemesis"
 	"lockcheck/workloads"
 )
@@ -202,11 +202,11 @@ func guardTable() (string, error) {
 // suiteTables has what a suite says when it says nothing, and what it can bound.
 func suiteTables() (string, error) {
 	var suite strings.Builder
-	if err := compare.DefaultSuite().Write(&suite); err != nil {
+	if err := matrix.DefaultSuite().Write(&suite); err != nil {
 		return "", err
 	}
 	var rows [][]string
-	for _, f := range compare.Figures() {
+	for _, f := range matrix.Figures() {
 		bound := "at most"
 		if f.Least {
 			bound = "at least"
@@ -259,14 +259,14 @@ func requiredWhen(p checker.Property) string {
 // reproductionSections describes each reproduction; those that are made for many locks
 // are one.
 func reproductionSections() (string, error) {
-	all, err := harness.Reproductions()
+	all, err := runs.Reproductions()
 	if err != nil {
 		return "", err
 	}
 	var text strings.Builder
 	for len(all) > 0 {
 		r := all[0]
-		same := slices.IndexFunc(all, func(other harness.Reproduction) bool { return other.Claim != r.Claim })
+		same := slices.IndexFunc(all, func(other runs.Reproduction) bool { return other.Claim != r.Claim })
 		if same < 0 {
 			same = len(all)
 		}
@@ -276,7 +276,7 @@ func reproductionSections() (string, error) {
 	return text.String(), nil
 }
 
-func reproductionSection(r harness.Reproduction, each []harness.Reproduction) string {
+func reproductionSection(r runs.Reproduction, each []runs.Reproduction) string {
 	name := r.Name
 	if len(r.Each) > 0 {
 		name = strings.TrimSuffix(name, r.Setup.Lock) + "LOCK"

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockcheck/clients"
-	"lockcheck/harness"
+	"lockcheck/internal/runs"
 	"lockcheck/nemesis"
 	"lockcheck/workloads"
 )
@@ -119,7 +119,7 @@ func TestReferenceIsComplete(t *testing.T) {
 	want("locks.md", clients.Names()...)
 	want("faults.md", nemesis.KindNames()...)
 	want("workloads.md", append(workloads.Names(), workloads.Guards()...)...)
-	all, err := harness.Reproductions()
+	all, err := runs.Reproductions()
 	if err != nil {
 		t.Fatal(err)
 	}

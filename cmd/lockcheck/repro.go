@@ -7,13 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lockcheck/harness"
+	"lockcheck/internal/runs"
 )
 
 func reproCommand(s *system) *cobra.Command {
 	var list bool
-	var form harness.Form
-	var machine harness.Machine
+	var form runs.Form
+	var machine runs.Machine
 	cmd := &cobra.Command{
 		Use:   "repro NAME",
 		Short: "reproduce a published finding, or run its control",
@@ -32,7 +32,7 @@ difference, and compares it with an expectation of its own.
 			case list:
 				return s.listReproductions()
 			case len(args) == 0:
-				return &harness.UsageError{Err: errors.New("name a reproduction, or use --list")}
+				return &runs.UsageError{Err: errors.New("name a reproduction, or use --list")}
 			}
 			return s.reproduce(cmd.Context(), args[0], form, machine)
 		},
@@ -45,7 +45,7 @@ difference, and compares it with an expectation of its own.
 }
 
 func (s *system) listReproductions() error {
-	all, err := harness.Reproductions()
+	all, err := runs.Reproductions()
 	if err != nil {
 		return err
 	}
@@ -61,8 +61,8 @@ func (s *system) listReproductions() error {
 	return s.printItems(items)
 }
 
-func (s *system) reproduce(ctx context.Context, name string, form harness.Form, machine harness.Machine) error {
-	r, err := harness.ReproductionByName(name)
+func (s *system) reproduce(ctx context.Context, name string, form runs.Form, machine runs.Machine) error {
+	r, err := runs.ReproductionByName(name)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (s *system) reproduce(ctx context.Context, name string, form harness.Form, 
 }
 
 // conclude says whether the finding was reproduced.
-func (s *system) conclude(r harness.Reproduction, control bool, outcome harness.Outcome, missed string) error {
+func (s *system) conclude(r runs.Reproduction, control bool, outcome runs.Outcome, missed string) error {
 	what, done := r.Name, "reproduced"
 	if control {
 		what, done = "control of "+r.Name, "as expected"

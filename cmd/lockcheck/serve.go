@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lockcheck/harness"
-	"lockcheck/harness/browse"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/web"
 )
 
 // serveFlags are the flags of "lockcheck serve".
@@ -46,9 +46,9 @@ it.`,
 
 func (s *system) serve(ctx context.Context, f serveFlags) error {
 	if f.port < 0 || f.port > 65535 {
-		return &harness.UsageError{Err: fmt.Errorf("--port %d: ports go from 1 to 65535, and 0 is any that is free", f.port)}
+		return &runs.UsageError{Err: fmt.Errorf("--port %d: ports go from 1 to 65535, and 0 is any that is free", f.port)}
 	}
-	store, err := browse.Open(f.store)
+	store, err := web.Open(f.store)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lockcheck/checker"
-	"lockcheck/harness"
+	"lockcheck/internal/runs"
 	"lockcheck/nemesis"
 	"lockcheck/reports"
 	"lockcheck/workloads"
@@ -21,7 +21,7 @@ import (
 
 // testFlags are the flags of "lockcheck test".
 type testFlags struct {
-	harness.Options
+	runs.Options
 	section  section
 	schedule string
 	images   []string
@@ -45,7 +45,7 @@ func (s *section) Set(text string) error {
 func (s *section) Type() string { return "range" }
 
 func testCommand(s *system) *cobra.Command {
-	f := &testFlags{section: section(harness.DefaultSection())}
+	f := &testFlags{section: section(runs.DefaultSection())}
 	cmd := &cobra.Command{
 		Use:   "test",
 		Short: "run one test: a lock, a workload, faults, a verdict",
@@ -71,11 +71,11 @@ func (f *testFlags) add(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.Workload, "workload", "w", "set", "what workers do: set, counter or mutex")
 	flags.StringVar(&f.Guard, "guard", "none", "what the resource checks: none, fence, fence-writes, ask, database or cas")
 	flags.StringVar(&f.Nemesis, "nemesis", "pause", "`faults`, as in pause,clock or \"pause:one server\"; none: without faults")
-	flags.DurationVar(&f.Interval, "nemesis-interval", harness.DefaultInterval, "mean time from one fault to the next")
+	flags.DurationVar(&f.Interval, "nemesis-interval", runs.DefaultInterval, "mean time from one fault to the next")
 	flags.StringVar(&f.schedule, "schedule", "", "`file` with a schedule of faults, in place of --nemesis")
 	flags.BoolVar(&f.SkipUnavailable, "skip-unavailable", false, "leave out faults that cannot be had on these servers")
 	flags.DurationVar(&f.TimeLimit, "time-limit", 0, "length of the run, the quiet time at its end included (default: 20s, more for long leases)")
-	flags.IntVarP(&f.Concurrency, "concurrency", "c", harness.DefaultConcurrency, "number of workers")
+	flags.IntVarP(&f.Concurrency, "concurrency", "c", runs.DefaultConcurrency, "number of workers")
 	flags.Float64Var(&f.Rate, "rate", 0, "holds per second of all workers together; 0: no limit")
 	flags.StringVar(&f.ServerVersion, "version", "", "`version` of the servers, see \"lockcheck list locks\"")
 	flags.IntVar(&f.Nodes, "nodes", 0, "number of servers (default: that of the lock)")
@@ -86,7 +86,7 @@ func (f *testFlags) add(flags *pflag.FlagSet) {
 	flags.Var(&f.section, "section", "time in the critical section, fixed or as in 20ms-80ms")
 	flags.BoolVar(&f.Renew, "renew", false, "renew the lease while in the section")
 	flags.BoolVar(&f.Check, "check-before-write", false, "look at the deadline before writing")
-	flags.Int64Var(&f.MinOps, "min-ops", harness.DefaultMinOps, "updates below which a run is undecided")
+	flags.Int64Var(&f.MinOps, "min-ops", runs.DefaultMinOps, "updates below which a run is undecided")
 	flags.StringSliceVar(&f.Require, "require", nil, "`properties` to require beside the usual ones, as in mutual-exclusion")
 	flags.Uint64Var(&f.Seed, "seed", 0, "seed of the schedule and of the workers (default: a new one)")
 	flags.StringArrayVar(&f.images, "image", nil, "other `image` for the servers, as in redis=redis:7.2")
@@ -109,7 +109,7 @@ func (s *system) test(cmd *cobra.Command, f *testFlags) error {
 	}
 	switch {
 	case f.count < 1:
-		return &harness.UsageError{Err: fmt.Errorf("--test-count %d: at least one run has to be made", f.count)}
+		return &runs.UsageError{Err: fmt.Errorf("--test-count %d: at least one run has to be made", f.count)}
 	case f.count > 1:
 		return s.testMany(cmd.Context(), o, f.count, expect)
 	}
@@ -122,7 +122,7 @@ func (s *system) test(cmd *cobra.Command, f *testFlags) error {
 
 // testMany makes several runs and adds up what they came to. The most telling exit code
 // of all of them is that of the command.
-func (s *system) testMany(ctx context.Context, o harness.Options, count int, expect checker.Verdict) error {
+func (s *system) testMany(ctx context.Context, o runs.Options, count int, expect checker.Verdict) error {
 	var all []checker.Results
 	var worst error
 	for range count {
@@ -161,7 +161,7 @@ func moreTelling(a, b error) error {
 }
 
 // options completes the flags.
-func (f *testFlags) options(cmd *cobra.Command) (harness.Options, error) {
+func (f *testFlags) options(cmd *cobra.Command) (runs.Options, error) {
 	o := f.Options
 	o.Section = workloads.Range(f.section)
 	if !cmd.Flags().Changed("seed") {
@@ -170,7 +170,7 @@ func (f *testFlags) options(cmd *cobra.Command) (harness.Options, error) {
 	o.Parameters = make(map[string]string)
 	cmd.Flags().Visit(func(flag *pflag.Flag) { o.Parameters[flag.Name] = flag.Value.String() })
 	if cmd.Flags().Changed("ttl") && f.TTL <= 0 {
-		return o, &harness.UsageError{Err: fmt.Errorf("--ttl %s: a lease must be positive", f.TTL)}
+		return o, &runs.UsageError{Err: fmt.Errorf("--ttl %s: a lease must be positive", f.TTL)}
 	}
 	if cmd.Flags().Changed("lock-delay") {
 		o.LockDelay = f.lockDelay
@@ -180,11 +180,11 @@ func (f *testFlags) options(cmd *cobra.Command) (harness.Options, error) {
 	}
 	if f.schedule != "" {
 		if cmd.Flags().Changed("nemesis") {
-			return o, &harness.UsageError{Err: errors.New("--schedule and --nemesis exclude each other")}
+			return o, &runs.UsageError{Err: errors.New("--schedule and --nemesis exclude each other")}
 		}
 		schedule, err := readSchedule(f.schedule)
 		if err != nil {
-			return o, &harness.UsageError{Err: err}
+			return o, &runs.UsageError{Err: err}
 		}
 		o.Schedule = &schedule
 		if cmd.Flags().Changed("seed") {
@@ -196,7 +196,7 @@ func (f *testFlags) options(cmd *cobra.Command) (harness.Options, error) {
 	for _, text := range f.images {
 		name, image, found := strings.Cut(text, "=")
 		if !found || image == "" {
-			return o, &harness.UsageError{Err: fmt.Errorf("--image %s: write NAME=IMAGE", text)}
+			return o, &runs.UsageError{Err: fmt.Errorf("--image %s: write NAME=IMAGE", text)}
 		}
 		o.Images[name] = image
 	}
@@ -217,7 +217,7 @@ func readSchedule(path string) (nemesis.Schedule, error) {
 }
 
 // machine fills in which lockcheck this is.
-func (s *system) machine(m *harness.Machine) error {
+func (s *system) machine(m *runs.Machine) error {
 	binary, err := s.binary()
 	if err != nil {
 		return err
@@ -227,11 +227,11 @@ func (s *system) machine(m *harness.Machine) error {
 }
 
 // runTest runs a test with progress and prints its report.
-func (s *system) runTest(ctx context.Context, o harness.Options) (harness.Outcome, error) {
+func (s *system) runTest(ctx context.Context, o runs.Options) (runs.Outcome, error) {
 	ctx, interrupt, release := s.interruptible(ctx)
 	defer release()
 	progress := s.progress()
-	outcome, err := harness.Test(ctx, o, interrupt, progress)
+	outcome, err := runs.Test(ctx, o, interrupt, progress)
 	progress.Done()
 	if outcome.History == nil {
 		return outcome, err
@@ -261,7 +261,7 @@ func (s *system) progress() *reports.Progress {
 func (s *system) color(terminal bool) bool { return terminal && s.env("NO_COLOR") == "" }
 
 // report prints the report of a run.
-func (s *system) report(j harness.Judgement) error {
+func (s *system) report(j runs.Judgement) error {
 	return reports.Terminal(s.stdout, j.Results, reports.TerminalOptions{
 		Width: s.width, Color: s.color(s.terminal), Folder: j.Folder, Header: j.History.Header,
 	})
@@ -272,13 +272,13 @@ func parseVerdict(text string) (checker.Verdict, error) {
 	case "", checker.Valid, checker.Violation, checker.Undecided, checker.Broken:
 		return v, nil
 	default:
-		return "", &harness.UsageError{Err: fmt.Errorf("--expect %s: there are valid, violation, undecided and broken", text)}
+		return "", &runs.UsageError{Err: fmt.Errorf("--expect %s: there are valid, violation, undecided and broken", text)}
 	}
 }
 
 // verdictError turns a verdict into the exit code, without a message: the
 // report has said it all.
-func verdictError(outcome harness.Outcome, expect checker.Verdict) error {
+func verdictError(outcome runs.Outcome, expect checker.Verdict) error {
 	verdict := outcome.Results.Verdict
 	switch {
 	case outcome.Interrupted:
@@ -286,7 +286,7 @@ func verdictError(outcome harness.Outcome, expect checker.Verdict) error {
 	case expect == "":
 		return codeOnly(verdictCode(verdict))
 	}
-	missed := harness.Expectation{Verdict: expect}.Missed(outcome.Results)
+	missed := runs.Expectation{Verdict: expect}.Missed(outcome.Results)
 	if missed == "" {
 		return nil
 	}

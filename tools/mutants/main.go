@@ -18,7 +18,7 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/clients"
-	"lockcheck/harness"
+	"lockcheck/internal/runs"
 	"lockcheck/workloads"
 )
 
@@ -139,7 +139,7 @@ func (r *runner) runAll(a mutant, n int) *tally {
 // one runs a mutant once and says what is wrong with the verdict, "" for nothing, and
 // whether there was none because a kind of fault hit nobody.
 func (r *runner) one(a mutant, seed uint64) (undecided bool, wrong string) {
-	outcome, err := harness.Test(context.Background(), r.options(a, seed), nil, harness.Silent{})
+	outcome, err := runs.Test(context.Background(), r.options(a, seed), nil, runs.Silent{})
 	if err != nil {
 		return false, err.Error()
 	}
@@ -163,7 +163,7 @@ func (a mutant) missedFault(r checker.Results) bool {
 
 // options are the same for most: every fault that an embedded lock can have, and a guard
 // that makes harmless what no lease can prevent.
-func (r *runner) options(a mutant, seed uint64) harness.Options {
+func (r *runner) options(a mutant, seed uint64) runs.Options {
 	guard := workloads.Fence
 	if a.guard != "" {
 		guard = a.guard
@@ -172,12 +172,12 @@ func (r *runner) options(a mutant, seed uint64) harness.Options {
 	if a.section != (workloads.Range{}) {
 		section = a.section
 	}
-	return harness.Options{
+	return runs.Options{
 		Lock: clients.MutantPrefix + a.name, Workload: "set", Guard: string(guard),
 		Nemesis: cmp.Or(a.faults, "pause:holder,kill:holder,delay-write"), Interval: 800 * time.Millisecond,
 		TimeLimit: 15 * time.Second, Concurrency: 8, MinOps: 8,
 		TTL: cmp.Or(a.ttl, 400*time.Millisecond), Section: section, Renew: a.renew, Seed: seed,
-		Machine: harness.Machine{Store: r.store, Binary: r.binary, Command: []string{"mutants"}},
+		Machine: runs.Machine{Store: r.store, Binary: r.binary, Command: []string{"mutants"}},
 	}
 }
 

@@ -1,0 +1,181 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"lockcheck/clusters"
+	"lockcheck/history"
+)
+
+// watch makes the unexpected end of a process a failure of the run.
+func (r *run) watch(node *clusters.Node) {
+	exited := make(chan clusters.Exit, 1)
+	r.exits[node] = exited
+	go func() {
+		exit := <-node.Exited
+		for exit.Killed && node.CanRestart() == nil {
+			exit = <-node.Exited // of its next life
+		}
+		switch {
+		case exit.Killed:
+			exit.Clean = true // it ended as it was meant to
+		case !closed(r.stopping):
+			r.fail(fmt.Errorf("%s ended: %s%s", node.Name, exit.Reason, r.lastWords(node)))
+			exit = clusters.Exit{Clean: true} // to be reported once only
+		}
+		exited <- exit
+	}()
+}
+
+const (
+	// lastLines is how many lines of a log go with the report of a death.
+	lastLines  = 10
+	logTimeout = 5 * time.Second
+)
+
+// lastWords returns the last lines that a process has written, "" for none.
+func (r *run) lastWords(node *clusters.Node) string {
+	var text string
+	if node.Errors != nil {
+		text = node.Errors.All()
+	} else {
+		ctx, cancel := context.WithTimeout(context.Background(), logTimeout)
+		defer cancel()
+		// A log that cannot be read must not hide the death.
+		text, _ = r.cluster.Log(ctx, node.Name, lastLines)
+	}
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	lines = lines[max(0, len(lines)-lastLines):]
+	if len(lines) == 1 && lines[0] == "" {
+		return ""
+	}
+	return "; its last lines:\n" + strings.Join(lines, "\n")
+}
+
+// collect ends workers and then the resource, which reports the final state of
+// the data when its input ends. When ctx is done it waits for nothing.
+func (r *run) collect(ctx context.Context) error {
+	r.progress.Step("stopping the workers, final reads")
+	r.stop()
+	r.recorder.Phase(history.PhaseFinal, "")
+	err := r.end(ctx, r.workers)
+	err = errors.Join(err, r.end(ctx, append(r.observers(), r.resource)))
+	if err != nil {
+		return err // an output that never ends must not be waited for
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		r.follow.Wait()
+	}()
+	select {
+	case <-read:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// end closes the inputs of programs and waits until they have ended.
+func (r *run) end(ctx context.Context, programs []*clusters.Node) error {
+	var errs []error
+	for _, program := range programs {
+		// A program that has died already was reported as that.
+		_ = program.Input.Close()
+	}
+	limit := time.NewTimer(r.longestSection() + callsToTheirLimits)
+	defer limit.Stop()
+	for _, program := range programs {
+		select {
+		case exit := <-r.exits[program]:
+			if !exit.Clean {
+				errs = append(errs, fmt.Errorf("%s: %s%s", program.Name, exit.Reason, r.lastWords(program)))
+			}
+		case <-limit.C:
+			return errors.Join(append(errs, fmt.Errorf("%s did not end", program.Name))...)
+		case <-ctx.Done():
+			return errors.Join(append(errs, ctx.Err())...)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// callsToTheirLimits is what the calls of a worker to its lock and to the resource take
+// together if all of them run into their time limits.
+const callsToTheirLimits = 15 * time.Second
+
+// longestSection is the longest time that a worker spends in its critical section.
+func (o Options) longestSection() time.Duration {
+	longest := o.Section.Max
+	for _, w := range o.Workers {
+		longest = max(longest, w.Section)
+	}
+	return longest
+}
+
+// finish records how the run ended.
+func (r *run) finish(failure error, interrupted bool) {
+	if interrupted {
+		r.recorder.Phase(history.PhaseInterrupted, "")
+	}
+	switch {
+	case failure != nil:
+		r.recorder.Phase(history.PhaseBroken, failure.Error())
+	case !interrupted:
+		r.recorder.Phase(history.PhaseEnd, "")
+	}
+}
+
+// save closes the history and stores what else there is of the run.
+func (r *run) save() error {
+	errs := []error{r.recorder.Close()}
+	schedule := r.schedule
+	if r.nemesis != nil {
+		schedule = r.nemesis.Executed()
+	}
+	errs = append(errs, writeSchedule(r.folder, schedule))
+	if r.cluster != nil {
+		errs = append(errs, r.saveLogs())
+	}
+	return errors.Join(errs...)
+}
+
+func (r *run) saveLogs() error {
+	folder := filepath.Join(r.folder, logFolder)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	logs := make(map[string]string)
+	for _, server := range r.cluster.Servers() {
+		ctx, cancel := context.WithTimeout(context.Background(), logTimeout)
+		text, err := r.cluster.Log(ctx, server.Name, 0)
+		cancel()
+		if err != nil {
+			text = "lockcheck could not read this log: " + err.Error()
+		}
+		logs[server.Name] = text
+	}
+	for program := range r.exits {
+		if program.Errors != nil {
+			logs[program.Name] = program.Errors.String()
+		}
+	}
+	var errs []error
+	for name, text := range logs {
+		if text == "" {
+			continue
+		}
+		errs = append(errs, WriteFile(folder, name+".log", func(w io.Writer) error {
+			_, err := io.WriteString(w, text)
+			return err
+		}))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,221 @@
+package runs
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/clusters/clustertest"
+	"lockcheck/clusters/engine"
+	"lockcheck/clusters/images"
+	"lockcheck/nemesis"
+)
+
+// TestReproductions runs some published findings and, beside each, its control: one
+// by a clock and partitions, and one that needs no Docker. All of them take hours,
+// which is for make findings.
+func TestReproductions(t *testing.T) {
+	t.Parallel()
+	clustertest.Engine(t)
+	machine := options(t, nil).Machine
+	for _, name := range []string{"redlock-clock-jump", "fence-on-writes-only"} {
+		r, err := ReproductionByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, form := range []Form{{}, {Control: true}} {
+			title := r.Name
+			if form.Control {
+				title += " control"
+			}
+			t.Run(title, func(t *testing.T) {
+				t.Parallel()
+				e, err := r.Experiment(form)
+				if err != nil {
+					t.Fatal(err)
+				}
+				outcome, missed, err := e.Run(context.Background(), machine, nil, logged{t})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Log(outcome.Results.Sentence)
+				if missed != "" {
+					t.Error(missed)
+				}
+				if err := nothingOnDocker(outcome.History.Header.Run); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// TestRedis has the harm that a pause does to a lock without fencing, and the
+// same run without it, and with a resource that asks the server.
+func TestRedis(t *testing.T) {
+	t.Parallel()
+	clustertest.Engine(t)
+	for _, c := range []struct {
+		faults, guard string
+		want          checker.Verdict
+	}{
+		{"none", "none", checker.Valid}, {"pause", "none", checker.Violation}, {"pause", "ask", checker.Valid},
+	} {
+		t.Run(c.faults+" "+c.guard, func(t *testing.T) {
+			t.Parallel()
+			outcome := runTest(t, options(t, func(o *Options) {
+				o.Lock, o.TTL, o.Workload, o.Nemesis, o.TimeLimit = "redis", time.Second, "counter", c.faults, 9*time.Second
+				o.Guard = c.guard
+			}))
+			if outcome.Results.Verdict != c.want {
+				t.Errorf("verdict %s, want %s", outcome.Results.Verdict, c.want)
+			}
+			if c.guard == "ask" {
+				tolerated(t, outcome.Results)
+			}
+			if outcome.History.Header.Versions["redis"] == "" || len(outcome.History.Header.Images) != 2 {
+				t.Errorf("versions %v, images %v: not recorded", outcome.History.Header.Versions, outcome.History.Header.Images)
+			}
+			if err := nothingOnDocker(outcome.History.Header.Run); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestDataInDatabase keeps the data where the lock is: in the session that holds it, and
+// through a pooler in one that it only seems to hold.
+func TestDataInDatabase(t *testing.T) {
+	t.Parallel()
+	clustertest.Engine(t)
+	for lock, want := range map[string]checker.Verdict{"postgres-session": checker.Valid, "postgres-pgbouncer": checker.Violation} {
+		t.Run(lock, func(t *testing.T) {
+			t.Parallel()
+			outcome := runTest(t, options(t, func(o *Options) {
+				o.Lock, o.TTL, o.Guard, o.Nemesis, o.TimeLimit = lock, 0, "database", "none", 12*time.Second
+			}))
+			if f := outcome.Results.Finding(checker.NoLostUpdate); outcome.Results.Verdict != want || f.Verdict != want {
+				t.Errorf("verdict %s, lost updates %s, want %s", outcome.Results.Verdict, f.Verdict, want)
+			}
+		})
+	}
+}
+
+// TestRedisServerPaused stops the server: attempts of unknown outcome must not
+// be taken for violations.
+func TestRedisServerPaused(t *testing.T) {
+	t.Parallel()
+	clustertest.Engine(t)
+	outcome := runTest(t, options(t, func(o *Options) {
+		o.Lock, o.TTL, o.Nemesis, o.TimeLimit = "redis", 2*time.Second, "pause:one server", 14*time.Second
+	}))
+	if outcome.Results.Operations.Unknown == 0 {
+		t.Error("no attempt had an unknown outcome: the server was not stopped")
+	}
+	if outcome.Results.Verdict != checker.Valid {
+		t.Errorf("verdict %s, want valid", outcome.Results.Verdict)
+	}
+}
+
+func TestRedisRenewed(t *testing.T) {
+	clustertest.Engine(t)
+	outcome := runTest(t, options(t, func(o *Options) {
+		o.Lock, o.TTL, o.Nemesis, o.TimeLimit, o.Renew = "redis", 600*time.Millisecond, "none", 10*time.Second, true
+		o.Section.Min, o.Section.Max, o.MinOps = 1500*time.Millisecond, 1500*time.Millisecond, 2
+	}))
+	if outcome.Results.Verdict != checker.Valid {
+		t.Errorf("sections of 1.5 s under a renewed lease of 0.6 s are %s, want valid", outcome.Results.Verdict)
+	}
+}
+
+func TestKilledOnDocker(t *testing.T) {
+	clustertest.Engine(t)
+	killInMidRun(t, "--lock", "redis", "--ttl", "500ms", "--time-limit", "60s")
+}
+
+// TestNeverHealthy replaces the image of Redis by ones that cannot serve.
+func TestNeverHealthy(t *testing.T) {
+	docker := clustertest.Engine(t)
+	const ref = "lockcheck/test-broken-redis:latest"
+	base := ensureRedis(t, docker)
+	err := docker.Build(context.Background(), ref,
+		"FROM "+base+"\nRUN printf '#!/bin/sh\\necho cannot serve today\\nexit 1\\n' > /usr/local/bin/redis-server && chmod +x /usr/local/bin/redis-server\n",
+		func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = docker.RemoveImage(context.Background(), ref) })
+	outcome := runTest(t, options(t, func(o *Options) {
+		o.Lock, o.TTL, o.Images = "redis", time.Second, map[string]string{"redis": ref}
+	}))
+	why := broken(outcome.History)
+	if outcome.Results.Verdict != checker.Broken || !strings.Contains(why, "cannot serve today") {
+		t.Errorf("%s, %q: want broken with the last lines of the node", outcome.Results.Verdict, why)
+	}
+	if err := nothingOnDocker(outcome.History.Header.Run); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestForeignImage: an image that nobody prepared serves, and its clock is moved
+// as that of any other.
+func TestForeignImage(t *testing.T) {
+	t.Parallel()
+	docker := clustertest.Engine(t)
+	const ref = "lockcheck/test-plain-redis:latest"
+	if err := docker.Build(context.Background(), ref, "FROM "+ensureRedis(t, docker)+"\nLABEL lockcheck.clock=\n", func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = docker.RemoveImage(context.Background(), ref) })
+	outcome := runTest(t, options(t, func(o *Options) {
+		o.Lock, o.TTL, o.Nemesis, o.TimeLimit = "redis", time.Second, "clock", 14*time.Second
+		o.Images = map[string]string{"redis": ref}
+	}))
+	if why := broken(outcome.History); why != "" {
+		t.Fatal(why)
+	}
+	if !slices.ContainsFunc(outcome.Results.Faults, func(f checker.FaultCoverage) bool { return f.Kind == "clock" && f.Proven }) {
+		t.Errorf("no step of the clock was proven: %+v", outcome.Results.Faults)
+	}
+}
+
+func TestNoEngine(t *testing.T) {
+	t.Setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
+	outcome := runTest(t, options(t, func(o *Options) { o.Lock = "redis" }))
+	if why := broken(outcome.History); outcome.Results.Verdict != checker.Broken || !strings.Contains(why, "no Docker engine") {
+		t.Errorf("%s, %q: want broken for want of an engine", outcome.Results.Verdict, why)
+	}
+}
+
+func ensureRedis(t *testing.T, docker *engine.Engine) string {
+	t.Helper()
+	image, err := images.Maker{Engine: docker, Progress: t.Logf}.Ensure(context.Background(), "redis")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image.Ref
+}
+
+// TestCutThatNobodyMet: Redis servers do not talk to each other, so a cut between
+// them drops nothing but our own probe, and does not count; beside it a cut that
+// workers meet.
+func TestCutThatNobodyMet(t *testing.T) {
+	t.Parallel()
+	clustertest.Engine(t)
+	for from, want := range map[string]checker.Verdict{"n2": checker.Undecided, "workers": checker.Valid} {
+		t.Run(from, func(t *testing.T) {
+			outcome := runTest(t, options(t, func(o *Options) {
+				o.Lock, o.TTL, o.TimeLimit, o.Concurrency = "redlock", time.Second, 8*time.Second, 2
+				o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
+					Fault: "partition", Target: "n1", From: from, For: nemesis.Span{Plus: 2 * time.Second},
+				}}}
+			}))
+			if outcome.Results.Verdict != want {
+				t.Errorf("a cut from %s: %s, want %s: %+v", from, outcome.Results.Verdict, want, outcome.Results.Faults)
+			}
+		})
+	}
+}

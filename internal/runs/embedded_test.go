@@ -1,0 +1,387 @@
+package runs
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/clusters/clustertest"
+	"lockcheck/history"
+	"lockcheck/nemesis"
+)
+
+// options of a short run on the embedded lock.
+func options(t *testing.T, change func(*Options)) Options {
+	t.Helper()
+	o := Options{
+		Lock: "memory", Workload: "set", Guard: "none", Nemesis: "pause", Interval: time.Second,
+		TimeLimit: 8 * time.Second, Concurrency: 5, TTL: 500 * time.Millisecond, Section: DefaultSection(),
+		MinOps: 5, Seed: 1, Machine: Machine{Store: t.TempDir(), Binary: clustertest.Binary(t), Version: "test"},
+	}
+	if change != nil {
+		change(&o)
+	}
+	return o
+}
+
+// logged shows the progress of a run in the log of its test.
+type logged struct{ t *testing.T }
+
+func (l logged) Step(format string, args ...any) { l.t.Logf(format, args...) }
+func (logged) Status(string, ...any)             {}
+
+// runTest runs a test to its end and makes sure that it left nothing.
+func runTest(t *testing.T, o Options) Outcome {
+	t.Helper()
+	outcome, err := Test(context.Background(), o, nil, logged{t})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s: %s", outcome.Results.Verdict, outcome.Results.Sentence)
+	if _, err := readJournalOf(outcome.History.Header.Run); err == nil {
+		t.Error("the journal of the run is still there")
+	}
+	return outcome
+}
+
+func readJournalOf(run string) (string, error) {
+	folder, err := journalFolder()
+	if err != nil {
+		return "", err
+	}
+	content, err := os.ReadFile(filepath.Join(folder, run+".jsonl"))
+	return string(content), err
+}
+
+// TestEmbedded has the violation and, beside it, everything that must take it
+// away: no fault, a fence, a version check; and the control without a lock.
+func TestEmbedded(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*Options)
+		want   checker.Verdict
+		check  func(*testing.T, checker.Results)
+	}{
+		{name: "pauses of the holder", want: checker.Violation, check: func(t *testing.T, r checker.Results) {
+			if r.Overlaps.OutlivedLeases == 0 || r.Updates.Lost == 0 {
+				t.Errorf("overlaps %+v, updates %+v: want outlived leases and lost updates", r.Overlaps, r.Updates)
+			}
+			if r.Overlaps.BrokenPromises != 0 {
+				t.Errorf("the embedded lock broke %d promises", r.Overlaps.BrokenPromises)
+			}
+		}},
+		{name: "no faults", change: func(o *Options) { o.Nemesis = "none"; o.TimeLimit = 4 * time.Second }, want: checker.Valid},
+		{name: "pauses with a fence", change: func(o *Options) { o.Guard = "fence" }, want: checker.Valid, check: tolerated},
+		{name: "pauses with a fence, counter", change: func(o *Options) { o.Guard = "fence"; o.Workload = "counter" }, want: checker.Valid, check: tolerated},
+		{name: "pauses with a version check", change: func(o *Options) { o.Guard = "cas" }, want: checker.Valid, check: tolerated},
+		{
+			name: "leases that always run out, with a version check",
+			change: func(o *Options) {
+				o.Guard, o.Nemesis, o.TTL, o.TimeLimit = "cas", "none", 200*time.Millisecond, 4*time.Second
+				o.Section.Min, o.Section.Max = 250*time.Millisecond, 300*time.Millisecond
+			},
+			want: checker.Valid, check: tolerated,
+		},
+		{name: "pauses, the service asked", change: func(o *Options) { o.Guard = "ask" }, want: checker.Valid, check: func(t *testing.T, r checker.Results) {
+			tolerated(t, r)
+			if r.Fence.Unanswered != 0 {
+				t.Errorf("%d questions had no answer", r.Fence.Unanswered)
+			}
+		}},
+		{
+			name: "a stopped service, asked in vain",
+			change: func(o *Options) {
+				o.Guard, o.TTL = "ask", 2*time.Second
+				o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
+					Fault: "pause", Target: "n1", When: nemesis.WhenHolding, For: nemesis.Span{Plus: 1500 * time.Millisecond},
+				}}}
+			},
+			want: checker.Valid, check: func(t *testing.T, r checker.Results) {
+				if r.Fence.Unanswered == 0 || r.Updates.Lost != 0 {
+					t.Errorf("fence %+v, updates %+v: want accesses refused for want of an answer", r.Fence, r.Updates)
+				}
+			},
+		},
+		{
+			// The holder waits for its renewal, not in its section: no overlap.
+			name: "a stopped service while the holder renews",
+			change: func(o *Options) {
+				o.Renew, o.TTL = true, 600*time.Millisecond
+				o.Section.Min, o.Section.Max = 250*time.Millisecond, 250*time.Millisecond
+				o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
+					Fault: "pause", Target: "n1", When: nemesis.WhenHolding, For: nemesis.Span{Plus: 800 * time.Millisecond},
+					Every: nemesis.Span{Plus: 1500 * time.Millisecond},
+				}}}
+			},
+			want: checker.Valid,
+		},
+		{
+			name:   "pauses with a fence, mutual exclusion required",
+			change: func(o *Options) { o.Guard = "fence"; o.Require = []string{"mutual-exclusion"} },
+			want:   checker.Violation,
+		},
+		{
+			name:   "no lock",
+			change: func(o *Options) { o.Lock, o.TTL, o.Nemesis, o.TimeLimit = "none", 0, "none", 4*time.Second },
+			want:   checker.Violation,
+			check: func(t *testing.T, r checker.Results) {
+				if r.Updates.Lost == 0 || r.Finding(checker.Linearizability).Verdict != checker.Violation {
+					t.Errorf("without a lock nothing was lost, or porcupine accepted it: %+v", r.Updates)
+				}
+			},
+		},
+		{
+			name: "no lock, versions compared",
+			change: func(o *Options) {
+				o.Lock, o.TTL, o.Guard, o.TimeLimit = "none", 0, "cas", 6*time.Second
+				o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
+					Fault: "pause", Target: "holder", For: nemesis.Span{Plus: 300 * time.Millisecond}, Every: nemesis.Span{Plus: time.Second},
+				}}}
+			},
+			want: checker.Valid, check: tolerated,
+		},
+		{
+			name:   "too few operations",
+			change: func(o *Options) { o.Nemesis, o.MinOps, o.TimeLimit = "none", 1_000_000, 4*time.Second },
+			want:   checker.Undecided,
+		},
+		{
+			name: "a pause that is never applied",
+			change: func(o *Options) {
+				o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
+					Fault: "pause", Target: "w1", When: nemesis.WhenHolding, Of: "w9", For: nemesis.Span{Plus: time.Second},
+				}}}
+			},
+			want: checker.Undecided, check: covered("skipped: nobody entered the section in time"),
+		},
+		{
+			// w2 has had its one hold long before it is stopped.
+			name: "a pause that hits no holder",
+			change: func(o *Options) {
+				o.Concurrency, o.Workers = 2, []WorkerOptions{{}, {Holds: 1}}
+				o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
+					Fault: "pause", Target: "w2", After: nemesis.Span{Plus: 2 * time.Second}, For: nemesis.Span{Plus: 200 * time.Millisecond},
+				}}}
+			},
+			want: checker.Undecided, check: covered("no target held the lock"),
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel() // an embedded run leaves the machine to others most of the time
+			outcome := runTest(t, options(t, test.change))
+			if outcome.Results.Verdict != test.want {
+				t.Fatalf("verdict %s, want %s", outcome.Results.Verdict, test.want)
+			}
+			if test.check != nil {
+				test.check(t, outcome.Results)
+			}
+		})
+	}
+}
+
+// covered asks for a fault that does not count, and why.
+func covered(why string) func(*testing.T, checker.Results) {
+	return func(t *testing.T, r checker.Results) {
+		t.Helper()
+		if len(r.Faults) != 1 || r.Faults[0].Reason != why {
+			t.Errorf("faults %+v, want one that does not count: %s", r.Faults, why)
+		}
+	}
+}
+
+func tolerated(t *testing.T, r checker.Results) {
+	t.Helper()
+	if f := r.Finding(checker.MutualExclusion); !f.Tolerated {
+		t.Errorf("mutual exclusion: %+v, want tolerated overlaps", f)
+	}
+	if r.Fence.RefusedReads+r.Fence.RefusedWrites == 0 || r.Updates.Lost != 0 {
+		t.Errorf("fence %+v, updates %+v: want refused accesses and nothing lost", r.Fence, r.Updates)
+	}
+}
+
+func TestRunFolder(t *testing.T) {
+	o := options(t, func(o *Options) { o.TimeLimit = 5 * time.Second })
+	outcome := runTest(t, o)
+	for _, name := range []string{TestFile, HistoryFile, scheduleFile, ResultsFile, junitFile, ReportFile} {
+		if !exists(filepath.Join(outcome.Folder, name)) {
+			t.Errorf("%s is missing", name)
+		}
+	}
+	again, err := Judge(filepath.Join(o.Store, latestLink))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Results.Sentence != outcome.Results.Sentence || again.Results.Verdict != outcome.Results.Verdict {
+		t.Errorf("judged again: %s, not %s", again.Results.Sentence, outcome.Results.Sentence)
+	}
+	file, err := os.Open(filepath.Join(outcome.Folder, scheduleFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := nemesis.ReadSchedule(file); err != nil {
+		t.Errorf("the stored schedule cannot be read: %v", err)
+	}
+}
+
+// TestJudgePrefix judges what a run that was killed at any line leaves.
+func TestJudgePrefix(t *testing.T) {
+	outcome := runTest(t, options(t, func(o *Options) { o.Nemesis = "none"; o.TimeLimit = 3 * time.Second }))
+	content, err := os.ReadFile(filepath.Join(outcome.Folder, HistoryFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []int{len(content) / 3, len(content) / 2, len(content) - 2} {
+		path := filepath.Join(t.TempDir(), HistoryFile)
+		if err := os.WriteFile(path, content[:part], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		j, err := Judge(path)
+		if err != nil {
+			t.Fatalf("the first %d bytes: %v", part, err)
+		}
+		if j.Results.Verdict != checker.Broken {
+			t.Errorf("the first %d bytes are %s, want broken", part, j.Results.Verdict)
+		}
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	interrupt := make(chan struct{})
+	o := options(t, func(o *Options) { o.TimeLimit = 5 * time.Minute })
+	o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{Fault: "pause", Target: "holder", For: nemesis.Span{Plus: 2 * time.Minute}}}}
+	o.Parameters = map[string]string{experimentParameter: "claim/x"}
+	progress := onStep{logged{t}, func(text string) {
+		if strings.Contains(text, "proven") {
+			close(interrupt)
+		}
+	}}
+	outcome, err := Test(context.Background(), o, interrupt, progress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !outcome.Interrupted || len(outcome.Results.Faults) != 1 || !outcome.Results.Faults[0].Healed {
+		t.Errorf("interrupted %t, faults %+v: want one, healed", outcome.Interrupted, outcome.Results.Faults)
+	}
+	if f := outcome.Results.Finding(checker.Assumptions); f.Verdict != checker.Undecided {
+		t.Errorf("assumptions of an interrupted run: %s, %s", f.Verdict, f.Summary)
+	}
+	if runs, err := StoredRuns(o.Store); err != nil || len(runs) != 0 {
+		t.Errorf("the interrupted run counts as one of an experiment: %v, %v", runs, err)
+	}
+}
+
+// onStep acts on a line of progress.
+type onStep struct {
+	logged
+	act func(text string)
+}
+
+func (o onStep) Step(format string, args ...any) {
+	o.logged.Step(format, args...)
+	o.act(fmt.Sprintf(format, args...))
+}
+
+func TestWorkerDies(t *testing.T) {
+	o := options(t, nil)
+	killed := false
+	progress := onStep{logged{t}, func(text string) {
+		if killed || !strings.Contains(text, "proven") {
+			return
+		}
+		killed = true
+		entries := journalOfChildren(t)
+		// The last process in the journal is the last worker that was started.
+		if err := syscall.Kill(entries[len(entries)-1].PID, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}}
+	outcome, err := Test(context.Background(), o, nil, progress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if outcome.Results.Verdict == checker.Valid || !strings.Contains(broken(outcome.History), "ended: signal: killed") {
+		t.Errorf("%s, %q: want a broken run that names the worker", outcome.Results.Verdict, broken(outcome.History))
+	}
+}
+
+// broken returns why the harness gave up.
+func broken(h *history.History) string {
+	for _, e := range h.Events {
+		if e.F == history.Phase && e.Note == history.PhaseBroken {
+			return e.Error
+		}
+	}
+	return ""
+}
+
+// journalOfChildren returns the process entries of this process' only run.
+func journalOfChildren(t *testing.T) []entry {
+	t.Helper()
+	me, err := self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := journaledRuns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range all {
+		entries, err := readJournal(run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(entries) > 0 && entries[0].Owner == me.String() {
+			return slices.DeleteFunc(entries, func(e entry) bool { return e.PID == 0 })
+		}
+	}
+	t.Fatal("this process has no run")
+	return nil
+}
+
+// TestKilled kills lockcheck itself while a worker is stopped: nothing may stay.
+func TestKilled(t *testing.T) {
+	run := killInMidRun(t, "--ttl", "500ms", "--time-limit", "60s")
+	if len(run.processes) != 7 || len(run.folders) != 1 {
+		t.Errorf("the journal had %d processes and %d folders: want server, resource, 5 workers, and their folder", len(run.processes), len(run.folders))
+	}
+}
+
+// gone waits until a process is gone.
+func gone(t *testing.T, pid int, start string) {
+	t.Helper()
+	clustertest.Eventually(t, 5*time.Second, func() error {
+		if runs(pid, start) {
+			return fmt.Errorf("process %d still runs", pid)
+		}
+		return nil
+	})
+}
+
+// awaitEvent waits until a history that is being written has a wanted event.
+func awaitEvent(t *testing.T, path string, wanted func(line string) bool) {
+	t.Helper()
+	clustertest.Eventually(t, 60*time.Second, func() error {
+		file, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		for lines := bufio.NewScanner(file); lines.Scan(); {
+			if wanted(lines.Text()) {
+				return nil
+			}
+		}
+		return errors.New("the event did not come")
+	})
+}

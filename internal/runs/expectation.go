@@ -1,0 +1,171 @@
+package runs
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lockcheck/checker"
+)
+
+// Expectation is what a run must give, and what it must rest on.
+type Expectation struct {
+	// Verdict of the run; "" if only the properties matter.
+	Verdict checker.Verdict `yaml:"verdict,omitempty"`
+	// Violated lists properties that must be among the violated ones.
+	Violated []checker.Property `yaml:"violated,omitempty"`
+	// Kept lists properties that must not be.
+	Kept []checker.Property `yaml:"kept,omitempty"`
+	// BrokenPromise asks for an overlap in which the service itself broke its
+	// promise, not for a client that went on beyond it.
+	BrokenPromise bool `yaml:"broken-promise,omitempty"`
+	// Earlier is what the earlier holder of an overlap, of that one if BrokenPromise
+	// is set too, must have been: healthy, paused or cut off; "" for any.
+	Earlier string `yaml:"earlier,omitempty"`
+	// NeverTold asks that no worker was told that its lock is gone.
+	NeverTold bool `yaml:"never-told,omitempty"`
+	// OrphanedFor is how long the lock of a killed holder must have stayed with it,
+	// FreeWithin how long at most.
+	OrphanedFor yamlDuration `yaml:"orphaned-for,omitempty"`
+	FreeWithin  yamlDuration `yaml:"free-within,omitempty"`
+	// Figures is what they must lie within.
+	Figures Bounds `yaml:"figures,omitempty"`
+}
+
+// Missed says why results are not what was expected; "" if they are. A run that
+// failed, or whose faults were not in force, never is, unless that was expected:
+// what it shows may have another cause.
+func (e Expectation) Missed(r checker.Results) string {
+	if e.Verdict != "" && r.Verdict != e.Verdict {
+		return fmt.Sprintf("the verdict is %s, not %s", r.Verdict, e.Verdict)
+	}
+	if e.Verdict != checker.Undecided && e.Verdict != checker.Broken {
+		if missed := missedFoundation(r); missed != "" {
+			return missed
+		}
+	}
+	return cmp.Or(
+		e.missedProperties(r), e.missedOverlap(r), e.missedOrphan(r.Orphans),
+		e.Figures.Missed(checker.PoolOf([]checker.Results{r})),
+	)
+}
+
+// missedFoundation says what a verdict cannot rest on.
+func missedFoundation(r checker.Results) string {
+	for _, p := range []checker.Property{checker.FaultEvidence, checker.Assumptions} {
+		switch f := r.Finding(p); f.Verdict {
+		case checker.Valid, checker.NotApplicable:
+		case "":
+			return fmt.Sprintf("%s was not judged", p)
+		default:
+			return fmt.Sprintf("%s is %s: %s", p, f.Verdict, f.Summary)
+		}
+	}
+	return ""
+}
+
+// missedProperties compares what was judged of each property. Where no verdict is
+// expected, nothing else that the verdict rests on may be violated.
+func (e Expectation) missedProperties(r checker.Results) string {
+	for _, p := range e.Violated {
+		if r.Finding(p).Verdict != checker.Violation {
+			return fmt.Sprintf("%s was not violated (only %s)", p, joined(violatedProperties(r)))
+		}
+	}
+	for _, p := range e.Kept {
+		if v := r.Finding(p).Verdict; v != checker.Valid {
+			return fmt.Sprintf("%s is not shown to be kept: %s", p, v)
+		}
+	}
+	if e.Verdict != "" {
+		return ""
+	}
+	for _, f := range r.Findings {
+		if f.Required && f.Verdict == checker.Violation && !slices.Contains(e.Violated, f.Property) {
+			return fmt.Sprintf("%s was violated", f.Property)
+		}
+	}
+	return ""
+}
+
+// missedOverlap wants one overlap that is all that was asked for.
+func (e Expectation) missedOverlap(r checker.Results) string {
+	class := ""
+	if e.BrokenPromise {
+		class = checker.BrokenPromise
+	}
+	asked := class != "" || e.Earlier != ""
+	switch {
+	case e.NeverTold && r.Operations.Lost > 0:
+		return fmt.Sprintf("%d times a worker was told that its lock is gone", r.Operations.Lost)
+	case !asked || r.Overlaps.Count(class, e.Earlier) > 0:
+		return ""
+	case e.Earlier == "":
+		return "no overlap was a broken promise"
+	case class == "":
+		return "in no overlap the earlier holder was " + e.Earlier
+	}
+	return "in no overlap by a broken promise the earlier holder was " + e.Earlier
+}
+
+func (e Expectation) missedOrphan(o checker.OrphanSummary) string {
+	least, most := time.Duration(e.OrphanedFor), time.Duration(e.FreeWithin)
+	took := o.Longest.Round(time.Millisecond)
+	switch {
+	case least == 0 && most == 0:
+		return ""
+	case o.Killed == 0:
+		return "no holder was killed"
+	case least > 0 && o.Longest < least:
+		return fmt.Sprintf("the lock of a killed holder was granted again after %s, not after %s at the earliest", took, least)
+	case most > 0 && (o.Stuck > 0 || o.Longest > most):
+		return fmt.Sprintf("the lock of a killed holder stayed with it for %s, not for %s at the latest", took, most)
+	}
+	return ""
+}
+
+// String says in words what is expected.
+func (e Expectation) String() string {
+	var parts []string
+	add := func(when bool, format string, args ...any) {
+		if when {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	add(len(e.Violated) > 0, "%s violated", joined(e.Violated))
+	add(len(e.Kept) > 0, "%s kept", joined(e.Kept))
+	add(e.BrokenPromise, "a promise broken")
+	add(e.Earlier != "", "the earlier holder %s", e.Earlier)
+	add(e.NeverTold, "nobody told")
+	add(e.OrphanedFor > 0, "orphaned for %s at least", time.Duration(e.OrphanedFor))
+	add(e.FreeWithin > 0, "free within %s", time.Duration(e.FreeWithin))
+	add(len(e.Figures) > 0, "%s", e.Figures)
+	text := strings.Join(parts, ", ")
+	switch {
+	case e.Verdict == "":
+		return text
+	case text == "":
+		return string(e.Verdict)
+	}
+	return string(e.Verdict) + ": " + text
+}
+
+func joined(properties []checker.Property) string {
+	var names []string
+	for _, p := range properties {
+		names = append(names, string(p))
+	}
+	return strings.Join(names, ", ")
+}
+
+func violatedProperties(r checker.Results) []checker.Property {
+	var violated []checker.Property
+	for _, f := range r.Findings {
+		if f.Verdict == checker.Violation {
+			violated = append(violated, f.Property)
+		}
+	}
+	return violated
+}

@@ -1,0 +1,106 @@
+package runs
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/clusters/clustertest"
+	"lockcheck/nemesis"
+)
+
+// lateWrite holds back the write of a holder beyond its lease, though it looks at
+// its deadline before it writes.
+func lateWrite(o *Options) {
+	o.Check, o.EndEarly, o.TimeLimit = true, true, 30*time.Second
+	o.Section.Min, o.Section.Max = 50*time.Millisecond, 50*time.Millisecond
+	o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
+		ID: "late", Fault: "delay-write", Target: "holder", For: nemesis.Span{Leases: 1, Plus: 500 * time.Millisecond},
+		After: nemesis.Span{Plus: 500 * time.Millisecond}, Every: nemesis.Span{Plus: 2 * time.Second}, Times: 2,
+	}}}
+}
+
+// TestDelayWrite: a write that arrives late overwrites what was written since, in
+// spite of a look at the deadline; a fence refuses it, and without the fault the
+// same run is valid.
+func TestDelayWrite(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		change func(*Options)
+		want   checker.Verdict
+	}{
+		{"late", func(*Options) {}, checker.Violation},
+		{"late, with a fence", func(o *Options) { o.Guard = "fence" }, checker.Valid},
+		{"in time", func(o *Options) { o.Schedule, o.Nemesis, o.TimeLimit = nil, "none", 4*time.Second }, checker.Valid},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			outcome := runTest(t, options(t, func(o *Options) { lateWrite(o); c.change(o) }))
+			r := outcome.Results
+			if r.Verdict != c.want {
+				t.Errorf("%s: %s", r.Verdict, r.Sentence)
+			}
+			if c.want == checker.Violation && (r.Finding(checker.NoStaleWrite).Verdict != checker.Violation || r.Overlaps.EarlierHealthy == 0) {
+				t.Errorf("no stale write of a healthy holder: %+v", r.Overlaps)
+			}
+			if c.name == "in time" {
+				return
+			}
+			for _, f := range r.Faults {
+				if !f.Proven || !f.Exercised || !f.Outlasted || !f.Healed {
+					t.Errorf("%+v", f)
+				}
+			}
+		})
+	}
+}
+
+// TestUnavailable: a fault that cannot be had ends a run before it begins, unless
+// it may be left out, which the history says.
+func TestUnavailable(t *testing.T) {
+	with := func(change func(*Options)) Options {
+		return options(t, func(o *Options) { o.Nemesis, o.TimeLimit = "pause,partition", 6*time.Second; change(o) })
+	}
+	var unavailable *nemesis.UnavailableError
+	var usage *UsageError
+	_, err := prepare(with(func(*Options) {}))
+	if !errors.As(err, &unavailable) || unavailable.Fault != "partition" || errors.As(err, &usage) {
+		t.Errorf("error %v, want that a partition cannot be had", err)
+	}
+	if _, err := prepare(with(func(o *Options) { o.Nemesis, o.SkipUnavailable = "partition", true })); !errors.As(err, &unavailable) {
+		t.Errorf("error %v, want that nothing is left", err)
+	}
+	if _, err := prepare(with(func(o *Options) { o.Nemesis, o.SkipUnavailable = "pause:w9", true })); !errors.As(err, &usage) {
+		t.Errorf("error %v, want that there is no w9", err)
+	}
+	outcome := runTest(t, with(func(o *Options) { o.SkipUnavailable = true }))
+	h := outcome.History.Header
+	if len(h.Faults) != 1 || h.Faults[0] != "pause" || len(h.Unavailable) != 1 || !strings.Contains(h.Unavailable[0], "partition") {
+		t.Errorf("faults %v, unavailable %v", h.Faults, h.Unavailable)
+	}
+	for _, f := range outcome.Results.Faults {
+		if f.Kind != "pause" {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+// TestFreeze: a holder that is frozen beyond its lease does the same harm as one
+// that is stopped.
+func TestFreeze(t *testing.T) {
+	clustertest.Engine(t)
+	outcome := runTest(t, options(t, func(o *Options) {
+		o.Lock, o.TTL, o.Nemesis, o.TimeLimit = "redis", 2*time.Second, "freeze", 16*time.Second
+		// Longer than the engine takes to freeze somebody.
+		o.Section.Min, o.Section.Max = 400*time.Millisecond, 600*time.Millisecond
+	}))
+	r := outcome.Results
+	if r.Verdict != checker.Violation || r.Overlaps.EarlierPaused == 0 || r.Finding(checker.FaultEvidence).Verdict != checker.Valid {
+		t.Errorf("%s: %s; %+v", r.Verdict, r.Sentence, r.Overlaps)
+	}
+	if err := nothingOnDocker(outcome.History.Header.Run); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,45 @@
+package runs
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"lockcheck/checker"
+	"lockcheck/history"
+	"lockcheck/history/jepsen"
+)
+
+// JudgeJepsen judges a history in the form of Jepsen. A malformed history is an error
+// that names the operation.
+func JudgeJepsen(path string, o jepsen.Options) (Judgement, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return Judgement{}, err
+	}
+	defer file.Close()
+	h, err := jepsen.Read(file, o)
+	if err == nil {
+		err = history.Validate(h)
+	}
+	if err != nil {
+		return Judgement{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return Judgement{History: h, Results: checker.Check(h, checker.Options{})}, nil
+}
+
+// ExportJepsen writes the history of a run, its folder or its file, in the form of Jepsen.
+func ExportJepsen(path string, w io.Writer) error {
+	_, file, err := historyOf(path)
+	if err != nil {
+		return err
+	}
+	h, err := history.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if err := history.Validate(h); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return jepsen.Write(w, h)
+}

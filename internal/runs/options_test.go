@@ -1,0 +1,135 @@
+package runs
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"lockcheck/nemesis"
+)
+
+// asked are options of which nothing is wrong.
+func asked(change func(*Options)) Options {
+	o := Options{
+		Lock: "redis", Workload: "set", Guard: "none", Nemesis: "pause", Interval: DefaultInterval,
+		TimeLimit: defaultTimeLimit, Concurrency: DefaultConcurrency, Section: DefaultSection(), MinOps: DefaultMinOps,
+	}
+	if change != nil {
+		change(&o)
+	}
+	return o
+}
+
+// TestPrepare: what makes no sense is an error of usage that says what would.
+func TestPrepare(t *testing.T) {
+	schedule := func(step nemesis.Step) func(*Options) {
+		return func(o *Options) { o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{step}} }
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*Options)
+		want   string // part of the error; "" for none
+	}{
+		{"nothing wrong", nil, ""},
+		{"unknown lock, nearly right", func(o *Options) { o.Lock = "redlok" }, `unknown lock "redlok"; did you mean "redlock"?`},
+		{"unknown lock, like none", func(o *Options) { o.Lock = "xyzzy" }, `unknown lock "xyzzy" (there are memory, `},
+		{"no lock", func(o *Options) { o.Lock = "" }, `unknown lock ""`},
+		{"unknown fault", func(o *Options) { o.Nemesis = "pause,clok" }, `unknown fault "clok"; did you mean "clock"?`},
+		{"no fault", func(o *Options) { o.Nemesis = "none" }, ""},
+		{"unknown workload", func(o *Options) { o.Workload = "sets" }, `unknown workload "sets"; did you mean "set"?`},
+		{"unknown guard", func(o *Options) { o.Guard = "fense" }, `unknown guard "fense"; did you mean "fence"?`},
+		{"fence without tokens", func(o *Options) { o.Guard = "fence" }, "lock redis has no fencing token (it works with memory"},
+		{"fence on writes without tokens", func(o *Options) { o.Guard = "fence-writes" }, "--guard fence-writes: lock redis has no fencing token"},
+		{"fence on writes with tokens", func(o *Options) { o.Guard, o.Lock = "fence-writes", "memory" }, ""},
+		{"service that can be asked, without tokens", func(o *Options) { o.Guard = "ask" }, ""},
+		{"service that cannot be asked", func(o *Options) { o.Guard, o.Lock = "ask", "redislock" }, "--guard ask: lock redislock cannot be asked who holds it (it works with memory, redis"},
+		{"nobody to ask", func(o *Options) { o.Guard, o.Lock = "ask", "none" }, "--guard ask: lock none cannot be asked"},
+		{"data in the database", func(o *Options) { o.Guard, o.Lock = "database", "postgres-row" }, ""},
+		{"no database", func(o *Options) { o.Guard = "database" }, "--guard database: lock redis has no database for the data (it works with postgres-session, postgres-xact"},
+		{"writes held back that nobody sees", func(o *Options) { o.Guard, o.Lock, o.Nemesis = "database", "postgres-row", "pause,delay-write" }, "delay-write holds back writes to the resource"},
+		{"fence with tokens", func(o *Options) { o.Guard, o.Lock = "fence", "memory" }, ""},
+		{"lease too short", func(o *Options) { o.TTL = time.Microsecond }, "--ttl 1µs: redis needs at least 1ms"},
+		{"shortest lease", func(o *Options) { o.TTL = time.Millisecond }, ""},
+		{"lease too long", func(o *Options) { o.Lock, o.TTL = "zookeeper", 2*time.Minute }, "--ttl 2m0s: zookeeper allows at most 1m0s"},
+		{"longest lease", func(o *Options) { o.Lock, o.TTL, o.TimeLimit = "zookeeper", time.Minute, 0 }, ""},
+		{"lease of a lock without", func(o *Options) { o.Lock, o.TTL = "none", time.Microsecond }, ""},
+		{"lease in parts of a millisecond", func(o *Options) { o.TTL = 1500 * time.Microsecond }, "whole milliseconds"},
+		{"renewed", func(o *Options) { o.Renew = true }, ""},
+		{"renewed, which it cannot be", func(o *Options) { o.Renew, o.Lock = true, "none" }, "--renew: lock none"},
+		{"nobody works", func(o *Options) { o.Concurrency = 0 }, "--concurrency must be at least 1"},
+		{"as many as may be", func(o *Options) { o.Concurrency = maxConcurrency }, ""},
+		{"too many", func(o *Options) { o.Concurrency = 1000 }, "--concurrency must be at most 100"},
+		{"negative rate", func(o *Options) { o.Rate = -1 }, "--rate"},
+		{"negative section", func(o *Options) { o.Section.Min = -1 }, "--section"},
+		{"section from long to short", func(o *Options) { o.Section.Min = o.Section.Max + 1 }, "--section"},
+		{"section of one length", func(o *Options) { o.Section.Min = o.Section.Max }, ""},
+		{"image of its servers", func(o *Options) { o.Images = map[string]string{"redis": "redis:7"} }, ""},
+		{"image of others", func(o *Options) { o.Images = map[string]string{"etcd": "etcd:3"} }, "--image etcd=…: lock redis does not use"},
+		{"image without Docker", func(o *Options) { o.Lock, o.Images = "memory", map[string]string{"": "x"} }, "lock memory does not use"},
+		{"property", func(o *Options) { o.Require = []string{"fencing-order"} }, ""},
+		{"unknown property", func(o *Options) { o.Require = []string{"fencing-order", "beauty"} }, "--require beauty"},
+		{"too short for its quiet time", func(o *Options) { o.TimeLimit = 2 * time.Second }, "--time-limit 2s: this lock needs "},
+		{"longer lease, longer quiet time", func(o *Options) { o.TTL = defaultTimeLimit }, "--time-limit 20s: this lock needs "},
+		{"no interval", func(o *Options) { o.Interval = 0 }, "--nemesis-interval"},
+		{"schedule", schedule(nemesis.Step{Fault: "pause", For: nemesis.Span{Leases: 1}}), ""},
+		{"schedule of an unknown fault", schedule(nemesis.Step{Fault: "rain", For: nemesis.Span{Leases: 1}}), `unknown fault "rain"`},
+		{"schedule without length", schedule(nemesis.Step{Fault: "pause"}), "for: must be positive"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			prepared, err := prepare(asked(c.change))
+			var usage *UsageError
+			switch {
+			case c.want == "" && err != nil:
+				t.Errorf("error %v, want none", err)
+			case c.want == "" && (prepared.quiet <= prepared.lease || prepared.active() <= 0):
+				t.Errorf("%s of faults, then %s without, with a lease of %s", prepared.active(), prepared.quiet, prepared.lease)
+			case c.want != "" && (!errors.As(err, &usage) || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("error %v (%T), want one of usage with %q in it", err, err, c.want)
+			}
+		})
+	}
+}
+
+// TestPrepareDefaults: a lease that was left open is that of the lock, and a lock
+// without a lease gets none.
+func TestPrepareDefaults(t *testing.T) {
+	for lock, want := range map[string]time.Duration{"memory": time.Second, "redis": 2 * time.Second, "none": 0} {
+		prepared, err := prepare(asked(func(o *Options) { o.Lock = lock }))
+		if err != nil || prepared.lease != want || prepared.TTL != want {
+			t.Errorf("%s: lease %s, TTL %s, %v, want %s", lock, prepared.lease, prepared.TTL, err, want)
+		}
+	}
+	prepared, err := prepare(asked(func(o *Options) { o.Nemesis = "clock,pause" }))
+	if err != nil || prepared.nemesisName() != "clock+pause" {
+		t.Errorf("the run is of %s, %v", prepared.nemesisName(), err)
+	}
+}
+
+func TestEditDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"redis", "redis", 0}, {"", "abc", 3}, {"abc", "", 3},
+		{"redlok", "redlock", 1}, {"pauze", "pause", 1}, {"ab", "ba", 2}, {"kitten", "sitting", 3}, {"redis", "etcd", 4},
+	} {
+		if got := editDistance(c.a, c.b); got != c.want {
+			t.Errorf("from %q to %q: %d, want %d", c.a, c.b, got, c.want)
+		}
+		if got := editDistance(c.b, c.a); got != c.want {
+			t.Errorf("from %q to %q: %d, want %d", c.b, c.a, got, c.want)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	known := []string{"memory", "redis", "redlock"}
+	for name, want := range map[string]string{
+		"redlok": "redlock", "redi": "redis", "Redis": "redis", "memry": "memory", "mem": "", "xyzzy": "", "": "", "etcd": "",
+	} {
+		if got := nearest(name, known); got != want {
+			t.Errorf("nearest to %q is %q, want %q", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package runs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"lockcheck/clusters"
+	"lockcheck/history"
+	"lockcheck/workloads"
+)
+
+// startPrograms starts the resource and the workers, who wait to be told to begin.
+func (r *run) startPrograms(ctx context.Context, cluster clusters.Cluster) error {
+	r.cluster = cluster
+	if err := r.startResource(ctx); err != nil {
+		return err
+	}
+	if err := r.startObserver(ctx); err != nil {
+		return err
+	}
+	return r.startWorkers(ctx)
+}
+
+// startObserver starts who records what the lock service says itself, if it can be asked.
+func (r *run) startObserver(ctx context.Context) (err error) {
+	if r.info.Observe == nil {
+		return nil
+	}
+	config := workloads.ObserverConfig{Lock: r.Lock, Nodes: addresses(r.cluster.Servers())}
+	r.observer, err = r.startProgram(ctx, clusters.Program{Name: history.Service, Networked: true}, "observer", config)
+	return err
+}
+
+func (r *run) startResource(ctx context.Context) (err error) {
+	config := workloads.ResourceConfig{
+		Socket: r.socket(), Guard: r.guard(), Rotate: defaultRotate,
+		CountReads: r.workload.Update == nil,
+	}
+	reaches := r.guard() == workloads.Ask || r.guard() == workloads.Database
+	if reaches {
+		config.Service = &workloads.ServiceConfig{Lock: r.Lock, Nodes: addresses(r.forClients()), TTL: r.TTL}
+	}
+	r.resource, err = r.startProgram(ctx, clusters.Program{Name: history.Resource, Networked: reaches}, "resource", config)
+	return err
+}
+
+func addresses(nodes []*clusters.Node) []string {
+	var all []string
+	for _, node := range nodes {
+		all = append(all, node.Address)
+	}
+	return all
+}
+
+func (r *run) socket() string { return filepath.Join(r.cluster.Folder(), "resource.sock") }
+
+func (r *run) startWorkers(ctx context.Context) error {
+	r.progress.Step("starting the workers (%d)", r.Concurrency)
+	r.workers = make([]*clusters.Node, r.Concurrency)
+	errs := make([]error, r.Concurrency)
+	var all sync.WaitGroup
+	slots := make(chan struct{}, clusters.StartAtOnce)
+	for i := range r.workers {
+		all.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			config := r.workerConfig(i + 1)
+			r.workers[i], errs[i] = r.startProgram(ctx, clusters.Program{
+				Name: config.Name, Binary: r.workerBinary(), Networked: true,
+			}, "worker", config)
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func (r *run) workerConfig(index int) workloads.WorkerConfig {
+	config := workloads.WorkerConfig{
+		Name: fmt.Sprintf("w%d", index), Index: index,
+		Lock: r.Lock, Nodes: addresses(r.servers(index)), Folder: r.cluster.Folder(), Socket: r.socket(), Workload: r.Workload, Seed: r.Seed,
+		InDatabase: r.guard() == workloads.Database,
+		TTL:        r.TTL, Section: r.Section, Renew: r.Renew, CheckBeforeWrite: r.Check,
+		Wait: r.Wait, LockDelay: max(0, r.LockDelay),
+		Idle:    workloads.Range{Max: 10 * time.Millisecond},
+		Retry:   workloads.Range{Min: 10 * time.Millisecond, Max: 40 * time.Millisecond},
+		Timeout: time.Second,
+	}
+	if r.Rate > 0 {
+		each := time.Duration(float64(r.Concurrency) / r.Rate * float64(time.Second))
+		config.Idle = workloads.Range{Min: each / 2, Max: each * 3 / 2}
+	}
+	if index <= len(r.Workers) {
+		r.Workers[index-1].apply(&config)
+	}
+	return config
+}
+
+// servers are those that a worker is told of: all that are for clients, or the
+// one that it is tied to.
+func (r *run) servers(index int) []*clusters.Node {
+	all := r.forClients()
+	if r.Pin {
+		return []*clusters.Node{all[(index-1)%len(all)]}
+	}
+	return all
+}
+
+// forClients are the servers that are not hidden from them.
+func (r *run) forClients() []*clusters.Node {
+	return slices.DeleteFunc(slices.Clone(r.cluster.Servers()), func(n *clusters.Node) bool { return n.Server.Hidden })
+}
+
+// apply changes what one worker does.
+func (o WorkerOptions) apply(c *workloads.WorkerConfig) {
+	c.TTL = cmp.Or(o.TTL, c.TTL)
+	c.Wait = cmp.Or(o.Wait, c.Wait)
+	c.NoKeepAlive, c.After, c.Holds = o.NoKeepAlive, o.After, o.Holds
+	if o.Section > 0 {
+		c.Section = workloads.Range{Min: o.Section, Max: o.Section}
+	}
+}
+
+// startProgram starts a program with one of lockcheck's hidden commands.
+func (r *run) startProgram(ctx context.Context, p clusters.Program, command string, config any) (*clusters.Node, error) {
+	text, err := json.Marshal(config)
+	if err != nil {
+		return nil, err
+	}
+	p.Args = []string{command, "--config", string(text)}
+	return r.cluster.Start(ctx, p)
+}

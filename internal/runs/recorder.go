@@ -1,0 +1,126 @@
+package runs
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"lockcheck/history"
+)
+
+// recorder puts the events of all processes into one history and shows them to
+// those who act on them.
+type recorder struct {
+	writer  *history.Writer
+	observe []func(history.Event)
+
+	mu     sync.Mutex
+	err    error
+	closed bool
+}
+
+// Record appends an event. The first error is kept for failure.
+func (r *recorder) Record(e history.Event) {
+	for _, observe := range r.observe {
+		observe(e)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return // a fault that outlived the run is undone, but no longer part of it
+	}
+	if _, err := r.writer.Append(e); err != nil && r.err == nil {
+		r.err = err
+	}
+}
+
+// Phase records the harness' own event of a phase.
+func (r *recorder) Phase(name, why string) {
+	r.Record(history.Event{
+		Time: history.Now(), Process: history.Harness, Type: history.Info, F: history.Phase, Note: name, Error: why,
+	})
+}
+
+// Follow records the events on the output of a process until it ends. An event
+// of another process, or no event at all, is an error.
+func (r *recorder) Follow(process string, output io.Reader) error {
+	lines := bufio.NewReader(output)
+	for {
+		line, err := lines.ReadBytes('\n')
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil // a last line without an end was cut off by a kill
+		case err != nil:
+			return fmt.Errorf("events of %s: %w", process, err)
+		}
+		var e history.Event
+		if err := json.Unmarshal(line, &e); err != nil {
+			return fmt.Errorf("%s wrote what is no event: %.200s", process, line)
+		}
+		if e.Process != process {
+			return fmt.Errorf("%s wrote an event of %q", process, e.Process)
+		}
+		r.Record(e)
+	}
+}
+
+// failure returns the first error of writing.
+func (r *recorder) failure() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+func (r *recorder) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	return r.writer.Close()
+}
+
+// tally counts what is worth showing while a run lasts.
+type tally struct {
+	mu      sync.Mutex
+	holds   int64
+	updates int64
+	refused int64
+	faults  map[string]bool // those in force
+	counted int64           // faults proven so far
+}
+
+func newTally() *tally { return &tally{faults: make(map[string]bool)} }
+
+func (t *tally) Observe(e history.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case e.F == history.Acquire && e.Type == history.OK:
+		t.holds++
+	case e.Process == history.Resource: // workers are told sooner
+	case e.F == history.Write && e.Type == history.OK:
+		t.updates++
+	case (e.F == history.Read || e.F == history.Write) && e.Type == history.Fail:
+		t.refused++
+	case e.Fault != nil && e.Fault.Stage == history.Proven:
+		t.counted++
+		t.faults[e.Fault.ID] = true
+	case e.Fault != nil && e.Fault.Stage == history.Healed:
+		delete(t.faults, e.Fault.ID)
+	}
+}
+
+func (t *tally) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := fmt.Sprintf("%d holds, %d updates, %d faults", t.holds, t.updates, t.counted)
+	if t.refused > 0 {
+		text += fmt.Sprintf(", %d accesses refused", t.refused)
+	}
+	if len(t.faults) > 0 {
+		text += fmt.Sprintf(" (%d in force)", len(t.faults))
+	}
+	return text
+}

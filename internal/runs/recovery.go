@@ -1,0 +1,120 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"lockcheck/history"
+)
+
+const (
+	// recoveryLimit is how long a cluster may need beyond the quiet time.
+	recoveryLimit = 10 * time.Second
+	// recoverySlack is what does not count as that.
+	recoverySlack = time.Second
+)
+
+// recover waits until every server can serve and somebody was granted the lock again,
+// which the quiet time was for, and records by how much that was too short. What it
+// means for the lock the checkers judge.
+func (r *run) recover(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, recoveryLimit)
+	defer cancel()
+	began := time.Now()
+	err := r.awaitRecovery(ctx)
+	overran := time.Since(began).Round(100 * time.Millisecond)
+	var why string
+	switch {
+	case err != nil:
+		why = fmt.Sprintf("not recovered %s after the quiet time: %v", overran, err)
+	case overran > recoverySlack:
+		why = fmt.Sprintf("recovered only %s after the quiet time", overran)
+	}
+	if why != "" {
+		r.progress.Step("%s", why)
+	}
+	r.recorder.Phase(history.PhaseRecovered, why)
+}
+
+func (r *run) awaitRecovery(ctx context.Context) error {
+	for _, server := range r.cluster.Servers() {
+		if err := until(ctx, func() error { return server.Host.Ready(ctx) }); err != nil {
+			return fmt.Errorf("%s: %w", server.Name, err)
+		}
+	}
+	return until(ctx, r.canary.served)
+}
+
+// until asks again and again until the answer is no error, and returns the last one when
+// the context is done.
+func until(ctx context.Context, ask func() error) error {
+	for {
+		err := ask()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(statusInterval):
+		}
+	}
+}
+
+// canary tells whether workers are granted the lock again after the last fault.
+type canary struct {
+	mu      sync.Mutex
+	asking  map[string]bool // workers that wait for an answer
+	gone    map[string]bool // workers that were killed
+	quiet   bool
+	asked   bool // since the quiet time began
+	granted bool // the same
+}
+
+func newCanary() *canary {
+	return &canary{asking: make(map[string]bool), gone: make(map[string]bool)}
+}
+
+// Observe takes notice of an event.
+func (c *canary) Observe(e history.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case e.F == history.Phase && e.Note == history.PhaseQuiet:
+		c.quiet = true
+	case e.Fault != nil && history.Does(e.Fault.Kind, history.Ends) && e.Fault.Stage == history.Applied:
+		for _, target := range e.Fault.Targets {
+			c.gone[target] = true
+		}
+	case e.F == history.Acquire:
+		c.asking[e.Process] = e.Type == history.Invoke
+		c.asked = c.asked || c.quiet && e.Type == history.Invoke
+		c.granted = c.granted || c.quiet && e.Type == history.OK
+	}
+}
+
+// errNotServed says that somebody asks for the lock in vain.
+var errNotServed = errors.New("nobody was granted the lock")
+
+// served returns nil if somebody was granted the lock, or nobody asks for it any more.
+func (c *canary) served() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if (c.asked || c.waited()) && !c.granted {
+		return errNotServed
+	}
+	return nil
+}
+
+// waited says whether a worker that lives has been waiting since before the quiet time.
+func (c *canary) waited() bool {
+	for worker, asking := range c.asking {
+		if asking && !c.gone[worker] {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,125 @@
+package runs
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"lockcheck/clusters/clustertest"
+)
+
+// soakVariable is the variable of the environment that says how often.
+const soakVariable = "LOCKCHECK_SOAK"
+
+// TestKilledAnywhere kills lockcheck with SIGKILL at random moments, from its first
+// to its last: of a run with its faults in force nothing is left, each time.
+func TestKilledAnywhere(t *testing.T) {
+	times := 10
+	if text := os.Getenv(soakVariable); text != "" {
+		var err error
+		if times, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("%s: %v", soakVariable, err)
+		}
+	}
+	clock, tables, begun := readHostClock(), hostTables(t), 0
+	for i := range times {
+		// One in five on Docker, where a run takes longer to come up.
+		args, span := []string{"--ttl", "500ms", "--nemesis", "pause,kill:holder"}, 6*time.Second
+		if i%5 == 4 {
+			clustertest.Engine(t)
+			args, span = []string{"--lock", "redis", "--ttl", "500ms", "--nemesis", "pause,partition,clock,freeze"}, 12*time.Second
+		}
+		moment := time.Duration(rand.Int64N(int64(span)))
+		t.Run(fmt.Sprintf("%d after %s", i, moment.Round(time.Millisecond)), func(t *testing.T) {
+			begun += killedAfter(t, moment, append(args, "--nemesis-interval", "500ms", "--time-limit", "60s")...)
+		})
+	}
+	if begun == 0 {
+		t.Error("no run had begun when it was killed")
+	}
+	if err := readHostClock().check(clock); err != nil {
+		t.Error(err)
+	}
+	if now := hostTables(t); now != tables {
+		t.Errorf("the firewall of the host was\n%s\nand is\n%s", tables, now)
+	}
+}
+
+// hostTables returns the rules of the host's firewall as far as its tools can list them,
+// without counters.
+func hostTables(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, command := range [][]string{{"iptables-save"}, {"nft", "list", "ruleset"}} {
+		path, err := exec.LookPath(command[0])
+		if err != nil {
+			continue
+		}
+		output, err := exec.Command(path, command[1:]...).Output()
+		if err != nil {
+			t.Logf("%v: %v", command, err)
+		}
+		all.Write(output)
+	}
+	return counters.ReplaceAllString(all.String(), "")
+}
+
+// counters are what changes in listings though no rule does, and the times of listing.
+var counters = regexp.MustCompile(`(?m)\[\d+:\d+\]|packets \d+ bytes \d+|^#.*$`)
+
+// killedAfter returns how many runs had begun.
+func killedAfter(t *testing.T, moment time.Duration, args ...string) int {
+	cache := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", cache)
+	command := exec.Command(clustertest.Binary(t), append([]string{"test", "--store", t.TempDir()}, args...)...)
+	command.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache)
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(moment)                                              // any moment will do
+	if err := command.Process.Signal(syscall.SIGSTOP); err != nil { // its journal stays as it is
+		t.Fatal(err)
+	}
+	ids, err := journaledRuns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before []journaled
+	for _, id := range ids {
+		before = append(before, readRun(t, id))
+	}
+	if err := command.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = command.Wait() // "signal: killed" is what was asked for
+	clustertest.Eventually(t, 30*time.Second, func() error {
+		left, err := journaledRuns()
+		if err != nil || len(left) > 0 {
+			return fmt.Errorf("journals %v, %w", left, err)
+		}
+		for _, run := range before {
+			if err := nothingOnDocker(run.id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, run := range before {
+		for _, child := range run.processes {
+			gone(t, child.PID, child.Start)
+		}
+		for _, folder := range run.folders {
+			if exists(folder) {
+				t.Errorf("%s is still there", folder)
+			}
+		}
+	}
+	return len(before)
+}

@@ -1,0 +1,235 @@
+package runs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/history"
+	"lockcheck/nemesis"
+	"lockcheck/reports"
+)
+
+// Names of the files of a run.
+const (
+	HistoryFile  = "history.jsonl"
+	TestFile     = "test.json" // the header of the history alone
+	scheduleFile = "schedule.yaml"
+	ResultsFile  = "results.json" // a reports.Document
+	junitFile    = "junit.xml"
+	ReportFile   = "report.html"
+	// PorcupineFile is there if porcupine found something or gave up.
+	PorcupineFile = "porcupine.html"
+	logFolder     = "logs"
+	latestLink    = "latest"
+)
+
+// Files of a comparison, in its folder: its page, and the same for programs.
+const (
+	ComparisonFile     = "comparison.html"
+	ComparisonDataFile = "comparison.json"
+)
+
+// newRunFolder makes the folder of a run and points the latest links at it.
+func newRunFolder(store, name string, now time.Time) (string, error) {
+	parent := filepath.Join(store, name)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return "", err
+	}
+	stamp, err := mkdirStamped(parent, now)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(parent, stamp), errors.Join(
+		relink(filepath.Join(parent, latestLink), stamp),
+		relink(filepath.Join(store, latestLink), filepath.Join(name, stamp)),
+	)
+}
+
+// NewFolder makes a folder named after the present time in one of a store, and points
+// the latest link there at it.
+func NewFolder(parent string) (string, error) {
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return "", err
+	}
+	stamp, err := mkdirStamped(parent, time.Now())
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(parent, stamp), relink(filepath.Join(parent, latestLink), stamp)
+}
+
+// mkdirStamped makes a folder that is named after a time, the first free one: runs side
+// by side may begin at the same moment.
+func mkdirStamped(parent string, now time.Time) (string, error) {
+	for {
+		stamp := now.UTC().Format("20060102T150405.000Z")
+		if err := os.Mkdir(filepath.Join(parent, stamp), 0o755); !errors.Is(err, fs.ErrExist) {
+			return stamp, err
+		}
+		now = now.Add(time.Millisecond)
+	}
+}
+
+// relink replaces a symbolic link in one step, so that there always is one.
+func relink(link, target string) error {
+	temporary := fmt.Sprintf("%s.%x", link, rand.Uint64())
+	if err := os.Symlink(target, temporary); err != nil {
+		return err
+	}
+	return os.Rename(temporary, link)
+}
+
+// ReadResults reads the results of a run in its folder, by whatever lockcheck they were
+// written that this one understands.
+func ReadResults(folder string) (reports.Document, error) {
+	path := filepath.Join(folder, ResultsFile)
+	file, err := os.Open(path)
+	if err != nil {
+		return reports.Document{}, err
+	}
+	defer file.Close()
+	d, err := reports.ReadDocument(file)
+	if err != nil {
+		return d, fmt.Errorf("results in %s: %w", path, err)
+	}
+	return d, nil
+}
+
+// WriteFile writes a file into a folder through a function that writes to a stream, whole
+// or not at all.
+func WriteFile(folder, name string, write func(io.Writer) error) error {
+	var content bytes.Buffer
+	if err := write(&content); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	path := filepath.Join(folder, name)
+	temporary := path + ".new"
+	if err := os.WriteFile(temporary, content.Bytes(), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(temporary, path)
+}
+
+func writeSchedule(folder string, s nemesis.Schedule) error {
+	return WriteFile(folder, scheduleFile, s.Write)
+}
+
+// Judgement is a history and what was found in it.
+type Judgement struct {
+	Folder string // of the run; "" if only its history was named
+	// History lacks its events if it is larger than maxPictured.
+	History *history.History
+	Results checker.Results
+}
+
+// maxPictured is the size in bytes of a history up to which it is kept in memory,
+// for pictures: about half a million operations. A longer one is judged all the same.
+const maxPictured = 256 << 20
+
+// Judge reads the history of a run, from its folder or its file, and judges it.
+// A malformed history is an error that names the line.
+func Judge(path string) (Judgement, error) {
+	folder, file, err := historyOf(path)
+	if err != nil {
+		return Judgement{}, err
+	}
+	h, results, err := judgeFile(file, folder != "")
+	if err != nil {
+		return Judgement{}, fmt.Errorf("%s: %w", file, err)
+	}
+	return Judgement{Folder: folder, History: h, Results: results}, nil
+}
+
+// historyOf finds the history of a run, and its folder if that was named.
+func historyOf(path string) (folder, file string, err error) {
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() {
+		return "", path, nil // what is wrong with it will be said when it is opened
+	}
+	file = filepath.Join(path, HistoryFile)
+	if !exists(file) {
+		return "", "", usage("%s is no run; name the folder of one, as in %s", path, filepath.Join(path, latestLink))
+	}
+	return path, file, nil
+}
+
+// judgeFile judges a history while it is read. For pictures it is kept, unless it is
+// too large.
+func judgeFile(path string, pictures bool) (*history.History, checker.Results, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = &UsageError{Err: err}
+	}
+	if err != nil {
+		return nil, checker.Results{}, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, checker.Results{}, err
+	}
+	pictures = pictures && info.Size() <= maxPictured
+	reader, err := history.NewReader(file)
+	if err != nil {
+		return nil, checker.Results{}, err
+	}
+	h := &history.History{Header: reader.Header()}
+	names := history.NewNames()
+	validator, judge := history.NewValidator(h.Header, names), checker.New(h.Header, names)
+	if err := reader.Each(func(e *history.Event) error {
+		if err := validator.Check(e); err != nil {
+			return err
+		}
+		judge.Add(e)
+		if pictures {
+			h.Events = append(h.Events, *e)
+		}
+		return nil
+	}); err != nil {
+		return nil, checker.Results{}, err
+	}
+	h.Truncated = reader.Truncated()
+	return h, judge.Results(h.Truncated, checker.Options{NoHolds: !pictures}), nil
+}
+
+// WriteReports writes all reports of a judged run into its folder, if it has
+// one.
+func (j Judgement) WriteReports() error {
+	if j.Folder == "" {
+		return nil
+	}
+	h, r := j.History, j.Results
+	errs := []error{
+		WriteFile(j.Folder, ResultsFile, func(w io.Writer) error { return reports.JSON(w, h.Header, r) }),
+		WriteFile(j.Folder, junitFile, func(w io.Writer) error { return reports.JUnit(w, h.Header, r) }),
+		WriteFile(j.Folder, ReportFile, func(w io.Writer) error { return reports.HTML(w, h, r) }),
+	}
+	if worthAPicture(r) && len(h.Events) > 0 {
+		errs = append(errs, WriteFile(j.Folder, PorcupineFile, func(w io.Writer) error {
+			return checker.Visualize(h, w, checker.DefaultPorcupineLimit)
+		}))
+	} else { // it may have given up when the run was judged before
+		errs = append(errs, removeIfThere(filepath.Join(j.Folder, PorcupineFile)))
+	}
+	return errors.Join(errs...)
+}
+
+// worthAPicture says whether porcupine found something or gave up.
+func worthAPicture(r checker.Results) bool {
+	v := r.Finding(checker.Linearizability).Verdict
+	return v == checker.Violation || v == checker.Undecided
+}
+
+// exists reports whether a path is there.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}

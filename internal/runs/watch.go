@@ -1,0 +1,102 @@
+package runs
+
+import (
+	"sync"
+	"time"
+
+	"lockcheck/history"
+)
+
+// overlapConfirmed is how long two workers must seem to hold a lock: events of
+// different workers arrive out of order by less.
+const overlapConfirmed = 300 * time.Millisecond
+
+// overlapWatch tells when two workers seem to hold one lock at once. It only
+// decides when a search may end; what happened is for the checkers to judge.
+type overlapWatch struct {
+	seen chan struct{} // closed then
+
+	mu    sync.Mutex
+	locks map[string]*watchedLock // by key
+	gone  map[string]bool         // workers that were killed
+	done  bool
+}
+
+// watchedLock is one key: who holds it under which grant, and since when there
+// are several, ns; 0 if there are not.
+type watchedLock struct {
+	holders map[string]string
+	several int64
+}
+
+func newOverlapWatch() *overlapWatch {
+	return &overlapWatch{seen: make(chan struct{}), locks: make(map[string]*watchedLock), gone: make(map[string]bool)}
+}
+
+// Observe takes notice of an event.
+func (w *overlapWatch) Observe(e history.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.done {
+		return
+	}
+	// Before the event too: it may be the very one that ends the overlap.
+	seen := w.confirmed(e.Time)
+	w.update(e)
+	if seen || w.confirmed(e.Time) {
+		w.done = true
+		close(w.seen)
+	}
+}
+
+// confirmed says whether two workers have held a lock at once for long enough.
+func (w *overlapWatch) confirmed(now int64) bool {
+	for _, lock := range w.locks {
+		if lock.several != 0 && now-lock.several > overlapConfirmed.Nanoseconds() {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *overlapWatch) update(e history.Event) {
+	lock := w.locks[e.Key]
+	switch {
+	case e.Fault != nil:
+		w.bury(*e.Fault)
+	case w.gone[e.Process]: // a last word
+	case e.F == history.Acquire && e.Type == history.OK:
+		if lock == nil {
+			lock = &watchedLock{holders: make(map[string]string)}
+			w.locks[e.Key] = lock
+		}
+		lock.holders[e.Process] = e.Grant
+		if len(lock.holders) > 1 && lock.several == 0 {
+			lock.several = e.Time
+		}
+	case lock == nil:
+	case e.F == history.Release && e.Type == history.Invoke, e.F == history.Lost:
+		if lock.holders[e.Process] == e.Grant {
+			delete(lock.holders, e.Process)
+		}
+		if len(lock.holders) < 2 {
+			lock.several = 0
+		}
+	}
+}
+
+// bury lets the holds of killed workers end.
+func (w *overlapWatch) bury(f history.Fault) {
+	if !history.Does(f.Kind, history.Ends) || f.Stage != history.Applied {
+		return
+	}
+	for _, target := range f.Targets {
+		w.gone[target] = true
+		for _, lock := range w.locks {
+			delete(lock.holders, target)
+			if len(lock.holders) < 2 {
+				lock.several = 0
+			}
+		}
+	}
+}

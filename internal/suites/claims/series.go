@@ -1,0 +1,44 @@
+package claims
+
+import (
+	"regexp"
+	"slices"
+
+	"lockcheck/internal/runs"
+)
+
+// Experiments lists those that claims rest on, each once, and of them those whose names
+// match. What is measured runs alone, and last: the others need not wait for it.
+func Experiments(all []Claim, only *regexp.Regexp) (runs.Series, error) {
+	known, err := experiments()
+	if err != nil {
+		return runs.Series{}, err
+	}
+	s := runs.Series{Alone: make(map[string]bool)}
+	add := func(r reference) {
+		named := func(e runs.Experiment) bool { return e.Name == r.Name }
+		if r.Name != "" && only.MatchString(r.Name) && !slices.ContainsFunc(s.Experiments, named) {
+			s.Experiments = append(s.Experiments, known[r.Name])
+		}
+	}
+	for _, c := range all {
+		for _, e := range slices.Concat(c.For, c.Against) {
+			add(e.Run)
+		}
+		for _, m := range c.Measured {
+			add(m.Run)
+			add(m.Than)
+			s.Alone[m.Run.Name], s.Alone[m.Than.Name] = true, true
+		}
+	}
+	slices.SortStableFunc(s.Experiments, func(a, b runs.Experiment) int {
+		switch alone := s.Alone[a.Name]; {
+		case alone == s.Alone[b.Name]:
+			return 0
+		case alone:
+			return 1
+		}
+		return -1
+	})
+	return s, nil
+}

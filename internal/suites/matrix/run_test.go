@@ -1,0 +1,322 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lockcheck/checker"
+	"lockcheck/clusters/clustertest"
+	"lockcheck/internal/runs"
+	"lockcheck/reports"
+)
+
+func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
+
+// small is a comparison on embedded servers: one cell whose updates are lost, one that
+// is saved by the fence, one without faults, and one that cannot be had.
+const small = `
+locks: [memory]
+faults: [none, "pause:holder", clock]
+guards: [none, fence]
+seeds: 1
+time-limit: 9s
+min-ops: 5
+thresholds: {lost: 0, min_ops: 5}
+`
+
+func suiteOf(t *testing.T, text string) Suite {
+	t.Helper()
+	suite, err := ReadSuite(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return suite
+}
+
+func newFolder(t *testing.T, s Suite, shard Shard) *Folder {
+	t.Helper()
+	f, err := Create(filepath.Join(t.TempDir(), "comparison"), s, shard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// steps keeps what a comparison says of its progress.
+type steps struct{ t *testing.T }
+
+func (s steps) Step(format string, args ...any) { s.t.Logf(format, args...) }
+func (steps) Status(string, ...any)             {}
+
+func runAll(t *testing.T, f *Folder, interrupt <-chan struct{}) (interrupted bool) {
+	t.Helper()
+	machine := Machine{Machine: runs.Machine{Binary: clustertest.Binary(t)}, Parallel: 4, Progress: steps{t}}
+	interrupted, err := f.Run(t.Context(), machine, interrupt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return interrupted
+}
+
+func compared(t *testing.T, f *Folder) reports.Comparison {
+	t.Helper()
+	c, err := f.Comparison()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestShardsMerged makes a comparison in two parts, puts them together, and goes on with
+// what is complete already.
+func TestShardsMerged(t *testing.T) {
+	suite := suiteOf(t, small)
+	var parts []*Folder
+	for n := 1; n <= 2; n++ {
+		part := newFolder(t, suite, Shard{n, 2})
+		if runAll(t, part, nil) {
+			t.Fatal("interrupted by nobody")
+		}
+		if c := compared(t, part); c.Missing() != 2 {
+			t.Errorf("part %d lacks %d runs, want the 2 of the other", n, c.Missing())
+		}
+		again, err := Open(part.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if todo := again.todo(); len(todo) > 0 {
+			t.Errorf("part %d is complete, and would make %d runs", n, len(todo))
+		}
+		parts = append(parts, again)
+	}
+	whole, err := Merge(t.Context(), filepath.Join(t.TempDir(), "whole"), parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := compared(t, whole)
+	if err := whole.WriteReports(c); err != nil {
+		t.Fatal(err)
+	}
+	if c.Missing() != 0 || c.Verdict() != checker.Violation {
+		t.Errorf("the whole lacks %d runs and is %s", c.Missing(), c.Verdict())
+	}
+	for _, want := range []struct {
+		fault, guard string
+		verdict      checker.Verdict
+	}{
+		{"none", "none", checker.Valid}, {"none", "fence", checker.Valid},
+		{"pause:holder", "none", checker.Violation}, {"pause:holder", "fence", checker.Valid},
+		{"clock", "none", ""},
+	} {
+		for _, cell := range c.Cells {
+			if cell.Fault != want.fault || cell.Guard != want.guard {
+				continue
+			}
+			if cell.Verdict != want.verdict || (want.verdict == "") != (cell.Unavailable != "") {
+				t.Errorf("%s, guard %s: %q (%s), want %q", want.fault, want.guard, cell.Verdict, cell.Unavailable, want.verdict)
+			}
+			for _, r := range cell.Runs {
+				if _, err := os.Stat(filepath.Join(whole.Path, r.Folder, runs.HistoryFile)); err != nil {
+					t.Errorf("%s, guard %s: %v", want.fault, want.guard, err)
+				}
+			}
+		}
+	}
+}
+
+// TestInterrupted: what was interrupted is not counted, and is made when the comparison
+// goes on.
+func TestInterrupted(t *testing.T) {
+	f := newFolder(t, suiteOf(t, "locks: [memory]\nfaults: [none]\nguards: [none]\ntime-limit: 9s\nmin-ops: 5"), Shard{})
+	stopped := make(chan struct{})
+	close(stopped)
+	if !runAll(t, f, stopped) {
+		t.Error("it was not interrupted")
+	}
+	if c := compared(t, f); c.Missing() != 1 || c.Verdict() != checker.Undecided {
+		t.Errorf("after the interruption %d runs are missing, the verdict is %q", c.Missing(), c.Verdict())
+	}
+	again, err := Open(f.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if runAll(t, again, nil) {
+		t.Error("interrupted by nobody")
+	}
+	if c := compared(t, again); c.Missing() != 0 || c.Verdict() != checker.Valid {
+		t.Errorf("gone on with, %d runs are missing, the verdict is %q", c.Missing(), c.Verdict())
+	}
+}
+
+// TestFailedRunIsMadeAgain: a run that could not be made is in the tables as broken, and
+// is made again when the comparison goes on; one that could be is not.
+func TestFailedRunIsMadeAgain(t *testing.T) {
+	f := newFolder(t, suiteOf(t, "locks: [memory]\nfaults: [none]\nguards: [none, fence]\ntime-limit: 9s"), Shard{})
+	machine := Machine{Machine: runs.Machine{Binary: filepath.Join(t.TempDir(), "nothing")}, Progress: steps{t}}
+	if _, err := f.Run(context.Background(), machine, nil); err != nil {
+		t.Fatal(err)
+	}
+	if c := compared(t, f); c.Verdict() != checker.Broken {
+		t.Errorf("without a binary the comparison is %q", c.Verdict())
+	}
+	if todo := f.todo(); len(todo) != 2 {
+		t.Errorf("%d runs would be made, want both again", len(todo))
+	}
+}
+
+// made is a comparison with one run in its ledger, whose folder holds one file.
+func made(t *testing.T, shard Shard, e entry) *Folder {
+	t.Helper()
+	f := newFolder(t, suiteOf(t, "locks: [memory]\nfaults: [none]\nguards: [none]"), shard)
+	e.Lock, e.Fault, e.Guard, e.Seed = "memory", "none", "none", 1
+	if e.Run != "" && filepath.IsLocal(e.Run) {
+		if err := os.MkdirAll(filepath.Join(f.Path, e.Run), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		text := `{"schema":1,"header":{},"results":{"verdict":"broken","sentence":"It failed."}}`
+		if err := os.WriteFile(filepath.Join(f.Path, e.Run, runs.ResultsFile), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.add(e); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestMergeOfBroken: a run that is broken is taken along, and is broken in the whole.
+func TestMergeOfBroken(t *testing.T) {
+	part := made(t, Shard{1, 2}, entry{Run: "runs/x", Failed: "It failed."})
+	whole, err := Merge(t.Context(), filepath.Join(t.TempDir(), "whole"), []*Folder{part, made(t, Shard{2, 2}, entry{Failed: "no engine"})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := compared(t, whole); c.Verdict() != checker.Broken || c.Missing() != 0 {
+		t.Errorf("%q, %d runs missing", c.Verdict(), c.Missing())
+	}
+}
+
+// TestMergeOfTwice: nobody knows which of two runs of one cell and seed is to count. One
+// that failed may be made again by another part.
+func TestMergeOfTwice(t *testing.T) {
+	good, failed := entry{Run: "runs/x"}, entry{Failed: "no engine"}
+	for _, c := range []struct {
+		name string
+		a, b entry
+		fine bool
+	}{
+		{"both are there", good, good, false},
+		{"the first failed", failed, good, true},
+		{"the second failed", good, failed, true},
+	} {
+		path := filepath.Join(t.TempDir(), "whole")
+		whole, err := Merge(t.Context(), path, []*Folder{made(t, Shard{1, 2}, c.a), made(t, Shard{2, 2}, c.b)})
+		if (err == nil) != c.fine {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if left, _ := filepath.Glob(path + "*"); (len(left) > 0) != c.fine {
+			t.Errorf("%s: %v is there", c.name, left)
+		}
+		if !c.fine {
+			continue
+		}
+		if e, _ := whole.ran(Cell{"memory", "none", "none"}, 1); e.Failed != "" {
+			t.Errorf("%s: the one that failed counts", c.name)
+		}
+	}
+}
+
+// TestMergeOfLink: what lies outside of a part is not taken along.
+func TestMergeOfLink(t *testing.T) {
+	part := made(t, Shard{1, 2}, entry{Run: "runs/x"})
+	outside := t.TempDir()
+	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("1"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.RemoveAll(part.file("runs/x")), os.Symlink(outside, part.file("runs/x"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Merge(t.Context(), filepath.Join(t.TempDir(), "whole"), []*Folder{part}); err == nil {
+		t.Error("it was")
+	}
+}
+
+func TestOpen(t *testing.T) {
+	suite := suiteOf(t, small)
+	f := newFolder(t, suite, Shard{2, 3})
+	if err := f.add(entry{Lock: "memory", Fault: "none", Guard: "none", Seed: 1, Run: "runs/x"}); err != nil {
+		t.Fatal(err)
+	}
+	ledger := filepath.Join(f.Path, ledgerFile)
+	whole, err := os.ReadFile(ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, ledger string
+		entries      int
+		wrong        bool
+	}{
+		{"as it was written", string(whole), 1, false},
+		{"cut off in its last line", string(whole) + `{"lock":"mem`, 1, false},
+		{"spoiled in the middle", strings.Replace(string(whole), `{"lock"`, `{"lo`, 1) + "\n", 0, true},
+		{"of a later schema", strings.Replace(string(whole), `"schema":1`, `"schema":2`, 1), 0, true},
+		{"leading out of the folder", strings.Replace(string(whole), "runs/x", "../x", 1), 0, true},
+		{"leading out of the folder, failed", strings.Replace(string(whole), `"runs/x"`, `"../x","failed":"so"`, 1), 0, true},
+	} {
+		if err := os.WriteFile(ledger, []byte(c.ledger), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Open(f.Path)
+		switch {
+		case c.wrong && err == nil:
+			t.Errorf("%s: it is taken", c.name)
+		case !c.wrong && err != nil:
+			t.Errorf("%s: %v", c.name, err)
+		case !c.wrong && (len(got.entries) != c.entries || got.Shard != f.Shard):
+			t.Errorf("%s: %d entries, shard %s", c.name, len(got.entries), got.Shard)
+		}
+		if c.wrong || err != nil {
+			continue
+		}
+		if text, err := os.ReadFile(ledger); err != nil || string(text) != c.ledger {
+			t.Errorf("%s: it is changed by being opened: %v", c.name, err)
+		}
+		// What is added is read again, whatever was cut off before it.
+		if err := got.mendLedger(); err != nil {
+			t.Fatal(err)
+		}
+		if err := got.add(entry{Lock: "memory", Fault: "clock", Guard: "none", Seed: 1, Failed: strings.Repeat("x", 1<<17)}); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := Open(f.Path); err != nil || len(again.entries) != c.entries+1 {
+			t.Errorf("%s, and one more: %v", c.name, err)
+		}
+	}
+	if _, err := Open(t.TempDir()); err == nil {
+		t.Error("an empty folder is taken for a comparison")
+	}
+	if _, err := Create(f.Path, suite, Shard{}); err == nil {
+		t.Error("a comparison is written over")
+	}
+}
+
+func TestMergeOfDifferent(t *testing.T) {
+	a := newFolder(t, suiteOf(t, "locks: [memory]"), Shard{1, 2})
+	b := newFolder(t, suiteOf(t, "locks: [none]"), Shard{2, 2})
+	if _, err := Merge(t.Context(), filepath.Join(t.TempDir(), "whole"), []*Folder{a, b}); err == nil {
+		t.Error("parts that compare something else are put together")
+	}
+	c := newFolder(t, suiteOf(t, "locks: [memory]"), Shard{2, 2})
+	if _, err := Merge(t.Context(), filepath.Join(t.TempDir(), "whole"), []*Folder{a, c}); err != nil {
+		t.Errorf("parts that compare the same are not: %v", err)
+	}
+	d := newFolder(t, suiteOf(t, "locks: [memory]"), Shard{3, 3})
+	if _, err := Merge(t.Context(), filepath.Join(t.TempDir(), "whole"), []*Folder{a, d}); err == nil {
+		t.Error("parts of two and of three are put together")
+	}
+}

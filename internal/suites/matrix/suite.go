@@ -1,0 +1,296 @@
+// Package matrix runs locks × faults × guards × seeds and puts what came of them
+// side by side. What to run is a Suite, as flags or as a file; a comparison on disk is
+// the suite, its runs and a ledger of them, so that one that was stopped goes on, and
+// the parts that several machines made can be put together. The tables themselves are
+// those of package reports.
+package matrix
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"lockcheck/clients"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/yamlfile"
+	"lockcheck/nemesis"
+	"lockcheck/workloads"
+)
+
+// Suite says what is compared. The zero value of a field means its default.
+type Suite struct {
+	// Locks by name, as in "redis"; "etcd@3.5.15" for another version of the servers.
+	Locks []string `yaml:"locks,flow"`
+	// Faults, each as in --nemesis: "pause:holder"; "none" for a run without any.
+	Faults []string `yaml:"faults,flow"`
+	Guards []string `yaml:"guards,flow"`
+	// Seeds of the runs of each cell.
+	Seeds Seeds `yaml:"seeds,flow"`
+
+	Workload         string     `yaml:"workload"`
+	Concurrency      int        `yaml:"concurrency"`
+	TTL              Duration   `yaml:"ttl,omitempty"`
+	Section          Section    `yaml:"section"`
+	Renew            bool       `yaml:"renew,omitempty"`
+	CheckBeforeWrite bool       `yaml:"check-before-write,omitempty"`
+	Interval         Duration   `yaml:"nemesis-interval"`
+	TimeLimit        Duration   `yaml:"time-limit,omitempty"` // 0 for as long as the lease asks for
+	MinOps           int64      `yaml:"min-ops"`
+	Thresholds       Thresholds `yaml:"thresholds,omitempty"`
+}
+
+// defaultFaults are those of the comparison that is made when none are named: what befalls the workers,
+// and then the servers.
+func defaultFaults() []string {
+	return []string{
+		"none", "pause:holder", "partition:holder", "kill:holder",
+		"clock", "pause:one server", "pause:leader", "kill:one server",
+	}
+}
+
+// defaultLocks are all but those that need another build of the worker.
+func defaultLocks() []string {
+	var names []string
+	for _, lock := range clients.Table() {
+		if lock.LibraryVersion == "" {
+			names = append(names, lock.Name)
+		}
+	}
+	return names
+}
+
+// DefaultSuite compares all locks under all that usually happens to them, with and
+// without a fence.
+func DefaultSuite() Suite {
+	return Suite{
+		Locks: defaultLocks(), Faults: defaultFaults(), Guards: []string{"none", string(workloads.Fence)},
+		Seeds: Seeds{1}, Workload: "set", Concurrency: runs.DefaultConcurrency,
+		Section: Section(runs.DefaultSection()), Interval: Duration(runs.DefaultInterval), MinOps: runs.DefaultMinOps,
+	}
+}
+
+// ReadSuite reads a suite as YAML; what it leaves out is as in DefaultSuite. An unknown
+// key is an error. Errors name the line.
+func ReadSuite(r io.Reader) (Suite, error) {
+	s := DefaultSuite()
+	if err := yamlfile.Read(r, &s); err != nil {
+		return Suite{}, fmt.Errorf("suite: %w", err)
+	}
+	return s, s.Check()
+}
+
+// Write stores the suite as YAML, its defaults spelled out.
+func (s Suite) Write(w io.Writer) error { return yamlfile.Write(w, s) }
+
+// Check tells what is wrong with the suite; nil if nothing is.
+func (s Suite) Check() error {
+	for _, list := range []struct {
+		name   string
+		values []string
+	}{{"locks", s.Locks}, {"faults", s.Faults}, {"guards", s.Guards}, {"seeds", s.Seeds.texts()}} {
+		if len(list.values) == 0 {
+			return usage("suite: %s: name at least one", list.name)
+		}
+		if twice := repeated(list.values); twice != "" {
+			return usage("suite: %s: %s is named twice", list.name, twice)
+		}
+	}
+	var there []Cell
+	for _, cell := range s.cells() {
+		switch _, err := cell.outline(s); {
+		case err == nil:
+			there = append(there, cell)
+		case unavailable(err) == "":
+			return fmt.Errorf("suite: %w", err)
+		}
+	}
+	return s.Thresholds.check(there)
+}
+
+func repeated(values []string) string {
+	for i, v := range values {
+		if slices.Contains(values[:i], v) {
+			return v
+		}
+	}
+	return ""
+}
+
+func usage(format string, args ...any) error {
+	return &runs.UsageError{Err: fmt.Errorf(format, args...)}
+}
+
+// Cell is one place of the table.
+type Cell struct{ Lock, Fault, Guard string }
+
+// String names the cell in words.
+func (c Cell) String() string { return c.Lock + ", " + c.Fault + ", guard " + c.Guard }
+
+// cells lists all of them, by lock, then guard, then fault.
+func (s Suite) cells() []Cell {
+	var all []Cell
+	for _, lock := range s.Locks {
+		for _, guard := range s.Guards {
+			for _, fault := range s.Faults {
+				all = append(all, Cell{lock, fault, guard})
+			}
+		}
+	}
+	return all
+}
+
+// options are those of a run of the cell.
+func (c Cell) options(s Suite) runs.Options {
+	lock, version, _ := strings.Cut(c.Lock, "@")
+	return runs.Options{
+		Lock: lock, ServerVersion: version, Workload: s.Workload, Guard: c.Guard, Nemesis: c.Fault,
+		Interval: time.Duration(s.Interval), TimeLimit: time.Duration(s.TimeLimit), Concurrency: s.Concurrency,
+		TTL: time.Duration(s.TTL), Section: workloads.Range(s.Section), Renew: s.Renew, Check: s.CheckBeforeWrite,
+		MinOps: s.MinOps, Seed: s.Seeds[0],
+	}
+}
+
+const (
+	// minActive is the time for faults in a run of which the suite does not say how long
+	// it is; that of a lock with a long lease is longer: leaseShare leases, and some
+	// time for what is not the fault.
+	minActive  = 10 * time.Second
+	leaseShare = 1.5
+	around     = 4 * time.Second
+)
+
+// outline says what a run of the cell will be. Its error is a *lackError or a
+// *nemesis.UnavailableError where the cell must stay empty.
+func (c Cell) outline(s Suite) (runs.Outline, error) {
+	o := c.options(s)
+	info, known := clients.ByName(o.Lock)
+	if lacks := workloads.Guard(c.Guard).Lacks(info); known && lacks != "" {
+		return runs.Outline{}, &lackError{Lock: o.Lock, What: lacks}
+	}
+	if known && info.TTL == 0 {
+		o.TTL = 0 // the suite's is for those that have a lease
+	}
+	if known && !info.Renew {
+		o.Renew = false
+	}
+	outline, err := runs.OutlineOf(o)
+	var usage *runs.UsageError
+	if errors.As(err, &usage) && known && o.TTL != 0 && (o.TTL < info.MinTTL || info.MaxTTL != 0 && o.TTL > info.MaxTTL) {
+		return outline, &lackError{Lock: o.Lock, What: "cannot have a lease of " + o.TTL.String()}
+	}
+	if err != nil || o.TimeLimit > 0 {
+		return outline, err
+	}
+	active := max(minActive, time.Duration(leaseShare*float64(outline.Effective))+around)
+	outline.Options.TimeLimit = outline.Quiet + active
+	return outline, nil
+}
+
+// lackError says what a lock does not have that a cell needs: a token for its guard, or a
+// lease of that length.
+type lackError struct{ Lock, What string }
+
+func (e *lackError) Error() string { return "the lock " + e.What }
+
+// unavailable returns why a cell must stay empty, "" if the error is of another kind.
+func unavailable(err error) string {
+	var lack *lackError
+	var fault *nemesis.UnavailableError
+	switch {
+	case errors.As(err, &lack):
+		return lack.Error()
+	case errors.As(err, &fault):
+		return fault.Fault + ": " + fault.Err.Error()
+	}
+	return ""
+}
+
+// Duration is a time.Duration as in "3s".
+type Duration time.Duration
+
+// UnmarshalYAML reads a Go duration.
+func (d *Duration) UnmarshalYAML(node *yaml.Node) error {
+	parsed, err := time.ParseDuration(node.Value)
+	if err != nil {
+		return fmt.Errorf("line %d: %w", node.Line, err)
+	}
+	*d = Duration(parsed)
+	return nil
+}
+
+// MarshalYAML is the inverse of UnmarshalYAML.
+func (d Duration) MarshalYAML() (any, error) { return time.Duration(d).String(), nil }
+
+// Section is the time in the critical section, as in "20ms-60ms".
+type Section workloads.Range
+
+// UnmarshalYAML reads a duration or a range of them.
+func (s *Section) UnmarshalYAML(node *yaml.Node) error {
+	parsed, err := workloads.ParseRange(node.Value)
+	if err != nil {
+		return fmt.Errorf("line %d: %w", node.Line, err)
+	}
+	*s = Section(parsed)
+	return nil
+}
+
+// MarshalYAML is the inverse of UnmarshalYAML.
+func (s Section) MarshalYAML() (any, error) { return workloads.Range(s).String(), nil }
+
+// Seeds of the runs of a cell: a list, or how many there are to be, from 1.
+type Seeds []uint64
+
+// CountSeeds returns the first n seeds.
+func CountSeeds(n int) Seeds {
+	var seeds Seeds
+	for i := range max(n, 0) {
+		seeds = append(seeds, uint64(i)+1)
+	}
+	return seeds
+}
+
+// maxSeeds is more than anybody has the time for.
+const maxSeeds = 10_000
+
+// UnmarshalYAML reads a list or a count.
+func (s *Seeds) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.SequenceNode {
+		return node.Decode((*[]uint64)(s))
+	}
+	var n int
+	if err := node.Decode(&n); err != nil {
+		return err
+	}
+	if n < 1 || n > maxSeeds {
+		return fmt.Errorf("line %d: seeds: from 1 to %d of them", node.Line, maxSeeds)
+	}
+	*s = CountSeeds(n)
+	return nil
+}
+
+func (s Seeds) texts() []string {
+	var texts []string
+	for _, seed := range s {
+		texts = append(texts, fmt.Sprint(seed))
+	}
+	return texts
+}
+
+// faultsOf parses what a cell inflicts; it was checked before.
+func (c Cell) faultsOf() []nemesis.Wish {
+	wishes, err := nemesis.ParseWishes(c.Fault)
+	if err != nil {
+		return nil
+	}
+	for i := range wishes {
+		kind, _ := nemesis.KindByName(wishes[i].Fault)
+		wishes[i].Target = cmp.Or(wishes[i].Target, kind.Target)
+	}
+	return wishes
+}

@@ -1,0 +1,185 @@
+package web
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"io"
+	"io/fs"
+	"mime"
+	"net/http"
+	"os"
+	"path"
+	"strings"
+
+	"lockcheck/internal/runs"
+)
+
+// form says how a file is sent to a browser.
+type form struct {
+	kind     string // its media type
+	policy   string
+	download bool // it is kept, not shown
+}
+
+// formOf decides by the name within the folder. Only the pages that lockcheck makes with
+// script may run any, and what else a browser could take for a page is text.
+func formOf(name string) form {
+	switch name {
+	case runs.ReportFile, runs.PorcupineFile:
+		return form{"text/html; charset=utf-8", reportPolicy, false}
+	}
+	switch path.Ext(name) {
+	case ".html":
+		return form{"text/html; charset=utf-8", stillPolicy, false}
+	case ".json":
+		return form{"application/json", filePolicy, false}
+	case ".log", ".txt", ".yaml", ".xml", ".md", ".csv":
+		return form{"text/plain; charset=utf-8", filePolicy, false}
+	}
+	return form{"application/octet-stream", filePolicy, true}
+}
+
+// files sends a file of a run or a comparison; to the folder of a run itself, what is
+// in it. Addresses are the paths of the store, so that links in its pages work.
+func (h *handler) files(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("path")
+	if folder, isFolder := strings.CutSuffix(name, "/"); isFolder {
+		h.folder(w, r, folder)
+		return
+	}
+	folder, rest, ok := h.store.home(name)
+	if ok && rest == "" {
+		http.Redirect(w, r, address("files", folder)+"/", http.StatusSeeOther)
+		return
+	}
+	if !ok || !h.file(w, r, folder, rest) {
+		h.missing(w)
+	}
+}
+
+// file sends a file of a folder, without following links out of it; false if there is
+// none.
+func (h *handler) file(w http.ResponseWriter, r *http.Request, folder, name string) bool {
+	root, err := h.store.root.OpenRoot(folder)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	file, info, err := openFile(root, name)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	form := formOf(name)
+	w.Header().Set("Content-Type", form.kind)
+	w.Header().Set("Content-Security-Policy", form.policy)
+	if form.download {
+		w.Header().Set("Content-Disposition", attachment(path.Base(name)))
+	}
+	http.ServeContent(w, r, "", info.ModTime(), file)
+	return true
+}
+
+func attachment(name string) string {
+	return mime.FormatMediaType("attachment", map[string]string{"filename": name})
+}
+
+// folderPage is the content of the page of one run.
+type folderPage struct {
+	Run   row
+	Files []fileRow
+}
+
+type fileRow struct {
+	Name, To string
+	Size     int64 // in bytes
+	Download bool
+}
+
+func (h *handler) folder(w http.ResponseWriter, r *http.Request, folder string) {
+	if !h.store.isRun(folder) {
+		h.missing(w)
+		return
+	}
+	page := folderPage{Run: h.newRow(h.store.refresh(folder, known{}).run, false)}
+	err := h.store.eachFile(folder, func(_ *os.Root, name string, info fs.FileInfo) error {
+		page.Files = append(page.Files, fileRow{name, address("files", folder, name), info.Size(), formOf(name).download})
+		return nil
+	})
+	if err != nil {
+		h.tell(w, http.StatusInternalServerError, "The folder of the run cannot be read: "+err.Error()+".")
+		return
+	}
+	h.pages.write(w, http.StatusOK, "run", page)
+}
+
+// eachFile goes through the files of a folder and those below it. Links are left out.
+func (s *Store) eachFile(folder string, do func(root *os.Root, name string, info fs.FileInfo) error) error {
+	root, err := s.root.OpenRoot(folder)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		return do(root, name, info)
+	})
+}
+
+// download sends a run as an archive while that is made.
+func (h *handler) download(w http.ResponseWriter, r *http.Request) {
+	folder := r.PathValue("path")
+	if !h.store.isRun(folder) {
+		h.missing(w)
+		return
+	}
+	name := strings.ReplaceAll(folder, "/", "-")
+	w.Header().Set("Content-Type", "application/gzip")
+	w.Header().Set("Content-Disposition", attachment(name+".tar.gz"))
+	if r.Method == http.MethodHead {
+		return
+	}
+	if err := h.store.archive(w, folder, name); err != nil {
+		// The answer has begun: only a broken connection tells that it is not whole.
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// archive writes the files of a run as a compressed tar archive, in a folder of the
+// given name.
+func (s *Store) archive(w io.Writer, folder, name string) error {
+	compressed := gzip.NewWriter(w)
+	packed := tar.NewWriter(compressed)
+	err := s.eachFile(folder, func(root *os.Root, file string, _ fs.FileInfo) error {
+		return pack(packed, root, file, path.Join(name, file))
+	})
+	if err != nil {
+		return err
+	}
+	if err := packed.Close(); err != nil {
+		return err
+	}
+	return compressed.Close()
+}
+
+// pack adds a file to an archive, as long as it is now: that of a run which is being
+// made may grow.
+func pack(packed *tar.Writer, root *os.Root, name, as string) error {
+	file, info, err := openFile(root, name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: as, Size: info.Size(), Mode: 0o644, ModTime: info.ModTime()}
+	if err := packed.WriteHeader(header); err != nil {
+		return err
+	}
+	_, err = io.CopyN(packed, file, info.Size())
+	return err
+}

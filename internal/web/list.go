@@ -1,0 +1,197 @@
+package web
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"lockcheck/internal/runs"
+	"lockcheck/reports"
+)
+
+// maxRows is how many runs one page lists.
+const maxRows = 200
+
+// Names of what stands for the lack of something, in filters.
+const (
+	noFaults  = "none"
+	noResults = "no results"
+)
+
+// filter narrows the list by one property of runs.
+type filter struct {
+	name string // of the parameter
+	of   func(run) []string
+}
+
+func filters() []filter {
+	return []filter{
+		{"lock", func(r run) []string { return []string{r.Lock} }},
+		{"fault", run.faults},
+		{"guard", func(r run) []string { return []string{r.Guard} }},
+		{"verdict", func(r run) []string { return []string{r.verdict()} }},
+	}
+}
+
+// faults is the kinds of faults of a run, or what stands for none; nothing if they are
+// not known.
+func (r run) faults() []string {
+	if len(r.Faults) == 0 && r.Lock != "" {
+		return []string{noFaults}
+	}
+	return r.Faults
+}
+
+func (r run) verdict() string {
+	if r.Verdict == "" {
+		return noResults
+	}
+	return r.Verdict
+}
+
+// listPage is the content of the list.
+type listPage struct {
+	Filters      []choice
+	Filtered     bool
+	Shown, All   int   // runs that the filters let through, and all
+	Chosen       []row // to be compared, and not among Rows
+	Rows         []row
+	First, Last  int    // of Rows among those shown, from 1
+	Newer, Older string // addresses of other parts of the list
+	// Comparisons are the newest; Earlier are the others.
+	Comparisons, Earlier []comparisonRow
+	Problems             []string
+}
+
+// choice is a filter with what there is to choose from.
+type choice struct {
+	Name, Value string
+	Values      []string
+}
+
+// row is one run in the list.
+type row struct {
+	run
+	Verdict       string
+	Class         string // of the verdict, for the style sheet
+	Time, Kinds   string // Kinds of faults
+	Chosen        bool
+	Files, Report string // addresses; Report is "" if there is none
+	Download      string
+}
+
+func (h *handler) list(w http.ResponseWriter, r *http.Request) {
+	h.pages.write(w, http.StatusOK, "list", h.newListPage(r.URL.Query()))
+}
+
+func (h *handler) newListPage(query url.Values) listPage {
+	all := h.store.look()
+	page := listPage{All: len(all.runs), Problems: all.problems}
+	shown := page.filter(all.runs, query)
+	page.Shown = len(shown)
+	from := min(max(0, atoi(query.Get("from"))), max(0, len(shown)-1))
+	rows := shown[from:min(from+maxRows, len(shown))]
+	page.First, page.Last = from+1, from+len(rows)
+	if from > 0 {
+		page.Newer = listAt(query, max(0, from-maxRows))
+	}
+	if page.Last < len(shown) {
+		page.Older = listAt(query, from+maxRows)
+	}
+	h.addRows(&page, all.runs, rows, query["run"])
+	for n, c := range all.comparisons {
+		list := &page.Comparisons
+		if n >= maxComparisons {
+			list = &page.Earlier
+		}
+		*list = append(*list, newComparisonRow(c))
+	}
+	return page
+}
+
+// filter keeps the filters that are set, and returns the runs that they let through.
+func (p *listPage) filter(runs []run, query url.Values) []run {
+	through := runs
+	for _, f := range filters() {
+		value := reports.Clean(query.Get(f.name)) // as what it is compared with
+		p.Filters = append(p.Filters, choice{f.name, value, valuesOf(f, runs, value)})
+		if value != "" {
+			p.Filtered = true
+			through = selected(through, func(r run) bool { return slices.Contains(f.of(r), value) })
+		}
+	}
+	return through
+}
+
+// addRows lists some of all runs, and those chosen before that are not among them: two
+// runs that no one filter shows can be compared, too.
+func (h *handler) addRows(page *listPage, all, rows []run, chosen []string) {
+	listed := make(map[string]bool)
+	for _, r := range rows {
+		listed[r.Folder] = true
+		page.Rows = append(page.Rows, h.newRow(r, slices.Contains(chosen, r.Folder)))
+	}
+	for _, r := range all {
+		if slices.Contains(chosen, r.Folder) && !listed[r.Folder] {
+			page.Chosen = append(page.Chosen, h.newRow(r, true))
+		}
+	}
+}
+
+// valuesOf is what a filter can be set to: what there is, and what it is set to.
+func valuesOf(f filter, runs []run, set string) []string {
+	values := make(map[string]bool)
+	for _, r := range runs {
+		for _, v := range f.of(r) {
+			values[v] = true
+		}
+	}
+	values[set] = true
+	delete(values, "") // which stands for any
+	return slices.Sorted(maps.Keys(values))
+}
+
+// selected is the runs that are wanted.
+func selected(runs []run, wanted func(run) bool) []run {
+	return slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return !wanted(r) })
+}
+
+func (h *handler) newRow(r run, chosen bool) row {
+	one := row{
+		run: r, Verdict: r.verdict(), Class: r.Line.Verdict, Chosen: chosen,
+		Time: timeOf(r.Started), Kinds: strings.Join(r.faults(), ", "), Files: address("files", r.Folder) + "/", Download: address("download", r.Folder),
+	}
+	if h.store.holds(r.Folder, runs.ReportFile) {
+		one.Report = address("files", r.Folder, runs.ReportFile)
+	}
+	return one
+}
+
+// timeOf is a moment in the time of all that is stored.
+func timeOf(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
+
+// address is the address of something in the store, with what must be escaped in it.
+func address(page string, names ...string) string {
+	return (&url.URL{Path: "/" + page + "/" + path.Join(names...)}).EscapedPath()
+}
+
+// listAt is the address of another part of a list.
+func listAt(query url.Values, from int) string {
+	query = maps.Clone(query)
+	query.Set("from", strconv.Itoa(from))
+	return "/?" + query.Encode()
+}
+
+// atoi is the number in a text, or 0.
+func atoi(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return n
+}

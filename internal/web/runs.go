@@ -1,0 +1,216 @@
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sync/errgroup"
+
+	"lockcheck/history"
+	"lockcheck/internal/runs"
+	"lockcheck/reports"
+)
+
+// run is one run of a store, as far as it can be told.
+type run struct {
+	Folder string // from the store
+	reports.Line
+	// Problem is why there is no verdict: "" if there is one.
+	Problem string
+}
+
+// state tells one content of a file from another.
+type state struct{ changed, size int64 } // changed in ns
+
+func stateOf(info fs.FileInfo) state { return state{info.ModTime().UnixNano(), info.Size()} }
+
+// known is what was read of a run, and from what state of its file.
+type known struct {
+	state
+	run run
+}
+
+// inventory is what a store contains, the newest first.
+type inventory struct {
+	runs        []run
+	comparisons []comparison
+	problems    []string // folders that could not be looked into, and why
+}
+
+// look lists what the store contains. Only what has changed since the last look is
+// read.
+func (s *Store) look() inventory {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	folders, comparisons, problems := s.walk()
+	all := inventory{comparisons: s.compared(comparisons), problems: problems}
+	all.runs = make([]run, len(folders))
+	seen := make([]known, len(folders))
+	var readers errgroup.Group
+	readers.SetLimit(runtime.GOMAXPROCS(0))
+	for i, folder := range folders {
+		readers.Go(func() error {
+			seen[i] = s.refresh(folder, s.known[folder])
+			all.runs[i] = seen[i].run
+			return nil
+		})
+	}
+	_ = readers.Wait() // they have no errors: each run tells its own
+	s.known = make(map[string]known, len(folders))
+	for i, folder := range folders {
+		s.known[folder] = seen[i]
+	}
+	slices.SortFunc(all.runs, newestFirst)
+	return all
+}
+
+func newestFirst(a, b run) int {
+	return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(b.Folder, a.Folder))
+}
+
+// walk finds the folders of runs and comparisons. It follows no links: those to the
+// latest runs would show them twice.
+func (s *Store) walk() (folders, comparisons, problems []string) {
+	err := fs.WalkDir(s.root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			problems = append(problems, err.Error())
+			return fs.SkipDir
+		case entry.IsDir():
+		case path.Dir(name) == ".": // the store itself is neither
+		case slices.Contains(runFiles(), entry.Name()):
+			folders = append(folders, path.Dir(name))
+			return fs.SkipDir
+		case entry.Name() == runs.ComparisonFile:
+			comparisons = append(comparisons, path.Dir(name))
+		}
+		return nil
+	})
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
+	return folders, comparisons, problems
+}
+
+// refresh reads a run, unless it is still as it was last.
+func (s *Store) refresh(folder string, last known) known {
+	info, err := s.root.Stat(path.Join(folder, runs.ResultsFile))
+	if err != nil {
+		return known{run: s.unjudged(folder, err)}
+	}
+	now := known{stateOf(info), run{Folder: folder}}
+	if last.run.Folder != "" && last.state == now.state {
+		return last
+	}
+	document, err := s.document(folder)
+	if err != nil {
+		now.run = s.unjudged(folder, err)
+		return now
+	}
+	now.run.Line = reports.NewLine(document)
+	return now
+}
+
+// unjudged is a run without results, of which the header may be known.
+func (s *Store) unjudged(folder string, why error) run {
+	r := run{Folder: folder, Problem: "The results cannot be read: " + why.Error()}
+	if errors.Is(why, fs.ErrNotExist) {
+		r.Problem = "No results yet: it is being made, or was killed."
+	}
+	var header history.Header
+	if err := s.decode(path.Join(folder, runs.TestFile), &header); err == nil {
+		r.Line = reports.UnjudgedLine(header)
+	}
+	if info, err := s.root.Stat(folder); err == nil && r.Started.IsZero() {
+		r.Started = info.ModTime()
+	}
+	return r
+}
+
+// document reads the results of a run.
+func (s *Store) document(folder string) (reports.Document, error) {
+	text, err := s.text(path.Join(folder, runs.ResultsFile))
+	if err != nil {
+		return reports.Document{}, err
+	}
+	return reports.ReadDocument(bytes.NewReader(text))
+}
+
+// maxDecoded is the size in bytes up to which a file is taken into memory.
+const maxDecoded = 64 << 20
+
+func (s *Store) decode(name string, into any) error {
+	text, err := s.text(name)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+func (s *Store) text(name string) ([]byte, error) {
+	file, info, err := openFile(s.root, name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if info.Size() > maxDecoded {
+		return nil, fmt.Errorf("%s is larger than %d MiB", path.Base(name), maxDecoded>>20)
+	}
+	return io.ReadAll(io.LimitReader(file, maxDecoded))
+}
+
+// openFile opens a file of a folder, and nothing but a file: to open a pipe would wait
+// for its other end.
+func openFile(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
+	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no file: %w", path.Base(name), fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	return file, info, nil
+}
+
+// home splits the path of a file into the folder of the run or the comparison that it
+// belongs to, the innermost, and the rest; false if it belongs to none.
+func (s *Store) home(name string) (folder, rest string, ok bool) {
+	if !fs.ValidPath(name) {
+		return "", "", false
+	}
+	for folder = name; folder != "."; folder = path.Dir(folder) {
+		if s.holdsRun(folder) || s.holds(folder, runs.ComparisonFile) {
+			return folder, strings.TrimPrefix(name[len(folder):], "/"), true
+		}
+	}
+	return "", "", false
+}
+
+// isRun says whether a path is that of the folder of a run.
+func (s *Store) isRun(folder string) bool {
+	return fs.ValidPath(folder) && folder != "." && s.holdsRun(folder)
+}
+
+func (s *Store) holdsRun(folder string) bool {
+	return slices.ContainsFunc(runFiles(), func(name string) bool { return s.holds(folder, name) })
+}
+
+func (s *Store) holds(folder, name string) bool {
+	_, err := s.root.Lstat(path.Join(folder, name))
+	return err == nil
+}
