@@ -1,5 +1,5 @@
 // Package clustertest gives tests what they need of the machine: a lockcheck
-// binary, and a Docker engine or a reason to do without.
+// binary, a Docker engine or a reason to do without.
 package clustertest
 
 import (
@@ -45,7 +45,7 @@ func Binary(t testing.TB) string {
 	return path
 }
 
-// libraryVersions are all of them, beside the binary.
+// libraryVersions builds the workers with other library versions, next to the binary.
 var libraryVersions = sync.OnceValue(func() error {
 	path, err := build()
 	if err != nil {
@@ -71,7 +71,7 @@ var libraryVersions = sync.OnceValue(func() error {
 })
 
 // WithLibraryVersions is Binary, with the builds that have other versions of libraries
-// beside it.
+// next to it.
 func WithLibraryVersions(t testing.TB) string {
 	t.Helper()
 	if err := libraryVersions(); err != nil {
@@ -89,10 +89,20 @@ func Main(m *testing.M) int {
 	return code
 }
 
+// StartsServers leaves a test out of -short, which is for what needs no servers.
+// Those of the embedded lock count: a run of it takes seconds.
+func StartsServers(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts servers, and -short leaves that out")
+	}
+}
+
 // Engine returns the Docker engine. Without one the test is skipped; in CI, where
-// a skip would look like a pass, it fails.
+// a skip would look like a pass, it fails. It is left out of -short.
 func Engine(t testing.TB) *engine.Engine {
 	t.Helper()
+	StartsServers(t)
 	docker, err := engine.Connect(context.Background())
 	switch {
 	case err == nil:
@@ -121,4 +131,25 @@ func Eventually(t testing.TB, limit time.Duration, ask func() error) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+// NothingLeft says what a run has left on the engine, if there is one.
+func NothingLeft(run string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	docker, err := engine.Connect(ctx)
+	if err != nil {
+		return nil
+	}
+	defer docker.Close()
+	all, err := docker.Runs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		if r.ID == run {
+			return fmt.Errorf("run %s has left objects on the engine", run)
+		}
+	}
+	return nil
 }

@@ -32,11 +32,15 @@ type Spec struct {
 	// Within is the name of a container whose network and process namespaces it
 	// shares; Network and IP are then unused.
 	Within string
+	// Hosts are addresses by the names under which it knows them.
+	Hosts map[string]string
 	// Sysctls are those of its own namespaces, by name.
 	Sysctls map[string]string
 	// Capabilities on top of Docker's default set.
 	Capabilities []string
 	Volumes      map[string]string // name to path
+	// Mounts are paths of this machine that it may read, as "source:target".
+	Mounts []string
 	// Attach connects its standard streams; without it the engine keeps its
 	// output as log.
 	Attach bool
@@ -68,7 +72,7 @@ func (x Exit) String() string {
 
 // Start creates and starts a container.
 func (e *Engine) Start(ctx context.Context, spec Spec) (*Container, error) {
-	making, cancel, err := making(ctx)
+	making, cancel, err := e.making(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("container %s: %w", spec.Name, err)
 	}
@@ -79,7 +83,7 @@ func (e *Engine) Start(ctx context.Context, spec Spec) (*Container, error) {
 	}
 	started := new(Container)
 	if spec.Attach {
-		if err := e.attach(ctx, created.ID, started); err != nil {
+		if err := e.attach(making, created.ID, started); err != nil {
 			return nil, fmt.Errorf("container %s: %w", spec.Name, err)
 		}
 	}
@@ -93,6 +97,8 @@ func (e *Engine) Start(ctx context.Context, spec Spec) (*Container, error) {
 // Write puts files into a folder of a running container. Everybody can read and write
 // them: there are servers that keep what they learn in their settings.
 func (e *Engine) Write(ctx context.Context, name, folder string, files map[string]string) error {
+	ctx, cancel := e.answering(ctx)
+	defer cancel()
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
 	for _, file := range slices.Sorted(maps.Keys(files)) {
@@ -122,7 +128,7 @@ func (e *Engine) Restart(ctx context.Context, name string) (<-chan Exit, error) 
 	case err := <-failed:
 		return nil, fmt.Errorf("container %s: %w", name, err)
 	}
-	making, cancel, err := making(ctx)
+	making, cancel, err := e.making(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("container %s: %w", name, err)
 	}
@@ -157,6 +163,13 @@ func (s Spec) hostConfig() *container.HostConfig {
 		host.NetworkMode = container.NetworkMode("container:" + s.Within)
 		host.PidMode = container.PidMode("container:" + s.Within)
 	}
+	for name, address := range s.Hosts {
+		host.ExtraHosts = append(host.ExtraHosts, name+":"+address)
+	}
+	for _, m := range s.Mounts {
+		source, target, _ := strings.Cut(m, ":")
+		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeBind, Source: source, Target: target, ReadOnly: true})
+	}
 	for name, path := range s.Volumes {
 		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeVolume, Source: name, Target: path})
 	}
@@ -174,7 +187,7 @@ func (s Spec) networking() *network.NetworkingConfig {
 
 // attach connects the streams before the container starts: nothing is missed.
 func (e *Engine) attach(ctx context.Context, id string, c *Container) error {
-	stream, err := e.api.ContainerAttach(ctx, id, container.AttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
+	stream, err := e.attached(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -190,6 +203,25 @@ func (e *Engine) attach(ctx context.Context, id string, c *Container) error {
 	return nil
 }
 
+// attached gives up with its context, which the client's own call does not.
+func (e *Engine) attached(ctx context.Context, id string) (types.HijackedResponse, error) {
+	type answer struct {
+		stream types.HijackedResponse
+		err    error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		stream, err := e.api.ContainerAttach(ctx, id, container.AttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
+		answered <- answer{stream, err}
+	}()
+	select {
+	case a := <-answered:
+		return a.stream, a.err
+	case <-ctx.Done():
+		return types.HijackedResponse{}, context.Cause(ctx)
+	}
+}
+
 // stdin closes only the writing half of an attached stream.
 type stdin struct{ stream types.HijackedResponse }
 
@@ -197,8 +229,11 @@ func (s stdin) Write(p []byte) (int, error) { return s.stream.Conn.Write(p) }
 func (s stdin) Close() error                { return s.stream.CloseWrite() }
 
 func (e *Engine) wait(ctx context.Context, id string) <-chan Exit {
-	// The wait ends with the container, not with the call that started it.
-	status, failed := e.api.ContainerWait(context.WithoutCancel(ctx), id, container.WaitConditionNextExit)
+	// The wait ends with the container, not with the call that started it; that it has
+	// begun the engine says at once.
+	ctx, watchdog := watched(context.WithoutCancel(ctx), e.limits.answer)
+	status, failed := e.api.ContainerWait(ctx, id, container.WaitConditionNextExit)
+	watchdog.timer.Stop()
 	exited := make(chan Exit, 1)
 	go func() {
 		select {

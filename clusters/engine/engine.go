@@ -7,10 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -24,26 +23,30 @@ import (
 // Labels on everything that a run creates.
 const (
 	RunLabel   = "lockcheck.run"   // identity of the run
-	OwnerLabel = "lockcheck.owner" // the process behind it, see the harness
+	OwnerLabel = "lockcheck.owner" // the process behind it, as internal/cleanup writes it
 )
 
-// UnavailableError says that no Docker engine answers.
+// UnavailableError says that no Docker engine answers, or not for all that is asked of it.
 type UnavailableError struct{ Err error }
 
 func (e *UnavailableError) Error() string { return "no Docker engine: " + e.Err.Error() }
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // Engine is a connection to a Docker engine.
-type Engine struct{ api *client.Client }
+type Engine struct {
+	api *client.Client
+	limits
+}
 
-// connectTimeout bounds the first answer of an engine.
+// connectTimeout bounds the first answers of an engine.
 const connectTimeout = 10 * time.Second
 
 // errElsewhere: agents on another machine would stamp times by another clock than ours.
 var errElsewhere = errors.New("DOCKER_HOST names one on another machine, whose clock is not ours: run lockcheck there")
 
-// Connect finds the engine as the docker command does, from the environment; it must be
-// on this machine. Its error is an *UnavailableError.
+// Connect finds the engine by DOCKER_HOST, or else at Docker's usual socket; the contexts of
+// the docker command are not looked at. It must be on this machine, which is seen here of an
+// ssh:// address only. Its error is an *UnavailableError.
 func Connect(ctx context.Context) (*Engine, error) {
 	if strings.HasPrefix(os.Getenv(client.EnvOverrideHost), "ssh://") {
 		return nil, &UnavailableError{Err: errElsewhere}
@@ -54,15 +57,42 @@ func Connect(ctx context.Context) (*Engine, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	if _, err := api.Ping(ctx); err != nil {
+	if err := answers(ctx, api); err != nil {
 		_ = api.Close()
 		return nil, &UnavailableError{Err: err}
 	}
-	return &Engine{api: api}, nil
+	return &Engine{api: api, limits: usualLimits()}, nil
+}
+
+// answers says why an engine is of no use. Docker 20.10 can lock up its networks for good
+// (see removeContainers), and answers to all else then.
+func answers(ctx context.Context, api *client.Client) error {
+	if _, err := api.Ping(ctx); err != nil {
+		return why(err, api.DaemonHost())
+	}
+	_, err := api.NetworkList(ctx, network.ListOptions{Filters: filters.NewArgs(filters.Arg("label", RunLabel))})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("the one at %s answers, but not when it is asked for its networks: restart it", api.DaemonHost())
+	}
+	return err
+}
+
+// why says in a few words why an engine does not answer.
+func why(err error, host string) error {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("this user may not use the one at %s", host)
+	case client.IsErrConnectionFailed(err):
+		return fmt.Errorf("none answers at %s", host)
+	}
+	return err
 }
 
 // Close ends the connection.
 func (e *Engine) Close() error { return e.api.Close() }
+
+// BySocket says whether the engine is reached by a Unix socket of this machine.
+func (e *Engine) BySocket() bool { return strings.HasPrefix(e.api.DaemonHost(), "unix://") }
 
 // Version describes the engine for people.
 func (e *Engine) Version(ctx context.Context) (string, error) {
@@ -73,23 +103,20 @@ func (e *Engine) Version(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s (API %s, %s %s)", v.Version, e.api.ClientVersion(), v.Os, v.Arch), nil
 }
 
-// makeTimeout bounds a request that makes something.
-const makeTimeout = time.Minute
-
 // making returns the context for a request that makes something. It outlives
 // ctx: the engine would finish a request that is given up, and could do so only
 // after the run was removed.
-func making(ctx context.Context) (context.Context, context.CancelFunc, error) {
+func (e *Engine) making(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), makeTimeout)
+	ctx, cancel := e.answering(context.WithoutCancel(ctx))
 	return ctx, cancel, nil
 }
 
 // CreateVolume makes a volume.
 func (e *Engine) CreateVolume(ctx context.Context, name string, labels map[string]string) error {
-	ctx, cancel, err := making(ctx)
+	ctx, cancel, err := e.making(ctx)
 	if err != nil {
 		return err
 	}
@@ -103,6 +130,8 @@ type Run struct{ ID, Owner string }
 
 // Runs lists the runs that have left anything on the engine.
 func (e *Engine) Runs(ctx context.Context) ([]Run, error) {
+	ctx, cancel := e.answering(ctx)
+	defer cancel()
 	found := make(map[Run]bool)
 	note := func(labels map[string]string) {
 		if id := labels[RunLabel]; id != "" {
@@ -140,32 +169,37 @@ func (e *Engine) Runs(ctx context.Context) ([]Run, error) {
 
 // RemoveRun removes all that carries the label of the run, and returns how many
 // things that was. What is gone already is no error; what cannot be removed is one,
-// and does not keep the rest from being removed.
+// and does not keep the rest from being removed, unless it is a *SilentError.
 func (e *Engine) RemoveRun(ctx context.Context, id string) (int, error) {
+	ctx, watchdog := watched(ctx, e.limits.answer)
+	defer watchdog.end()
 	with := filters.NewArgs(filters.Arg("label", RunLabel+"="+id))
-	containers, err := e.removeContainers(ctx, with)
-	if err != nil {
-		return containers, err
+	containers, err := e.removeContainers(ctx, with, watchdog.heard)
+	networks, networksErr := e.removeNetworks(ctx, with, watchdog.heard)
+	volumes, volumesErr := e.removeVolumes(ctx, with, watchdog.heard)
+	err = errors.Join(err, networksErr, volumesErr)
+	if silent := new(SilentError); errors.As(context.Cause(ctx), &silent) {
+		err = silent // once, and not for each thing that is left
 	}
-	networks, err := e.removeNetworks(ctx, with)
-	volumes, volumesErr := e.removeVolumes(ctx, with)
-	return containers + networks + volumes, errors.Join(err, volumesErr)
+	return containers + networks + volumes, err
 }
 
-func (e *Engine) removeNetworks(ctx context.Context, with filters.Args) (removed int, err error) {
+func (e *Engine) removeNetworks(ctx context.Context, with filters.Args, heard func()) (removed int, err error) {
 	networks, err := e.api.NetworkList(ctx, network.ListOptions{Filters: with})
 	for _, n := range networks {
 		was, why := removal("network "+n.Name, e.api.NetworkRemove(ctx, n.ID))
 		removed, err = removed+was, errors.Join(err, why)
+		heard()
 	}
 	return removed, err
 }
 
-func (e *Engine) removeVolumes(ctx context.Context, with filters.Args) (removed int, err error) {
+func (e *Engine) removeVolumes(ctx context.Context, with filters.Args, heard func()) (removed int, err error) {
 	volumes, err := e.api.VolumeList(ctx, volume.ListOptions{Filters: with})
 	for _, v := range volumes.Volumes {
 		was, why := removal("volume "+v.Name, e.api.VolumeRemove(ctx, v.Name, true))
 		removed, err = removed+was, errors.Join(err, why)
+		heard()
 	}
 	return removed, err
 }
@@ -184,47 +218,42 @@ func removal(what string, err error) (removed int, _ error) {
 	return 0, fmt.Errorf("%s: %w", what, err)
 }
 
-func (e *Engine) removeContainers(ctx context.Context, with filters.Args) (int, error) {
+// removeContainers removes one after another. Docker 20.10 can lock itself up for good
+// when two containers leave a network at the same time: the one that leaves locks the
+// network and then its controller, the one that is forgotten locks them the other way.
+func (e *Engine) removeContainers(ctx context.Context, with filters.Args, heard func()) (removed int, errs error) {
 	containers, err := e.api.ContainerList(ctx, container.ListOptions{All: true, Filters: with})
 	if err != nil {
 		return 0, err
 	}
-	errs := make([]error, len(containers))
-	var removed atomic.Int64
-	var all sync.WaitGroup
-	slots := make(chan struct{}, removeAtOnce)
-	for i, c := range containers {
-		all.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			err := e.api.ContainerRemove(ctx, c.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
-			if errdefs.IsConflict(err) {
-				// Somebody else is about to; its network cannot go before it has.
-				err = e.awaitRemoved(ctx, c.ID)
-			}
-			switch {
-			case err == nil:
-				removed.Add(1)
-			case !errdefs.IsNotFound(err):
-				errs[i] = err
-			}
-		})
+	for _, c := range containers {
+		err := e.api.ContainerRemove(ctx, c.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
+		if errdefs.IsConflict(err) {
+			// Somebody else is about to; its network cannot go before it has.
+			err = e.awaitRemoved(ctx, c.ID)
+		}
+		switch {
+		case err == nil:
+			removed++
+		case !errdefs.IsNotFound(err):
+			errs = errors.Join(errs, err)
+		}
+		heard()
 	}
-	all.Wait()
-	return int(removed.Load()), errors.Join(errs...)
+	return removed, errs
 }
 
-// removeAtOnce bounds how many containers are removed at a time. Of many at once on
-// a busy machine Docker 20.10 may miscount, and then keeps their network for good
-// ("has active endpoints" without any).
-const removeAtOnce = 4
+// removalPatience is how long somebody else may take to remove a container.
+const removalPatience = 10 * time.Second
 
 func (e *Engine) awaitRemoved(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, removalPatience)
+	defer cancel()
 	status, failed := e.api.ContainerWait(ctx, id, container.WaitConditionRemoved)
 	select {
 	case <-status:
 		return nil
 	case err := <-failed:
-		return err
+		return fmt.Errorf("somebody else is to remove the container: %w", err)
 	}
 }

@@ -214,7 +214,7 @@ func TestNamelessImage(t *testing.T) {
 }
 
 // TestRemoveRun: containers in whatever state, network and volume of one run go,
-// and those of the run beside it stay.
+// and those of the run next to it stay.
 func TestRemoveRun(t *testing.T) {
 	docker := clustertest.Engine(t)
 	image := importBinary(t, docker)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/docker/docker/api/types/filters"
 )
@@ -15,3 +16,8 @@ func (e *Engine) RemoveLayers(ctx context.Context, label string) error {
 
 // FirstSubnet is where the search for a network of this name begins.
 func FirstSubnet(name string) int { return firstSubnet(name) }
+
+// Limit changes how long the engine may be silent.
+func (e *Engine) Limit(answer, output time.Duration) {
+	e.limits = limits{answer: answer, output: output}
+}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,12 +23,28 @@ type Image struct {
 	Ref    string
 	ID     string // digest of its content
 	Labels map[string]string
+	// What the image runs unless it is told otherwise.
+	Entrypoint, Command []string
 	// Created is when it was made, where ImagesWith lists it.
 	Created time.Time
 }
 
+// CommandWith returns the program and arguments of a container of the image, with another
+// entry point or command than those of the image if there is one: as in a Compose file.
+func (i Image) CommandWith(entrypoint, command []string) []string {
+	if entrypoint != nil {
+		return slices.Concat(entrypoint, command) // the image's command was for its entry point
+	}
+	if len(command) == 0 {
+		command = i.Command
+	}
+	return slices.Concat(i.Entrypoint, command)
+}
+
 // Image looks an image up; ok is false if the engine does not have it.
 func (e *Engine) Image(ctx context.Context, ref string) (found Image, ok bool, err error) {
+	ctx, cancel := e.answering(ctx)
+	defer cancel()
 	info, err := e.api.ImageInspect(ctx, ref)
 	switch {
 	case errdefs.IsNotFound(err):
@@ -38,30 +55,35 @@ func (e *Engine) Image(ctx context.Context, ref string) (found Image, ok bool, e
 	found = Image{Ref: ref, ID: info.ID}
 	if info.Config != nil {
 		found.Labels = info.Config.Labels
+		found.Entrypoint, found.Command = info.Config.Entrypoint, info.Config.Cmd
 	}
 	return found, true, nil
 }
 
 // Pull fetches an image from its registry.
 func (e *Engine) Pull(ctx context.Context, ref string) error {
+	ctx, watchdog := watched(ctx, e.limits.output)
+	defer watchdog.end()
 	stream, err := e.api.ImagePull(ctx, ref, image.PullOptions{})
 	if err != nil {
 		return err
 	}
 	defer stream.Close()
-	return followProgress(stream, func(string) {})
+	return followProgress(watchdog.hearing(stream), func(string) {})
 }
 
 // Import makes an image of a tar archive of its root file system. The changes
 // are lines of a Dockerfile.
 func (e *Engine) Import(ctx context.Context, ref string, archive io.Reader, changes ...string) error {
-	source := image.ImportSource{Source: archive, SourceName: "-"}
+	ctx, watchdog := watched(ctx, e.limits.output)
+	defer watchdog.end()
+	source := image.ImportSource{Source: watchdog.hearing(archive), SourceName: "-"}
 	stream, err := e.api.ImageImport(ctx, source, ref, image.ImportOptions{Changes: changes})
 	if err != nil {
 		return err
 	}
 	defer stream.Close()
-	return followProgress(stream, func(string) {})
+	return followProgress(watchdog.hearing(stream), func(string) {})
 }
 
 // Build makes an image from a Dockerfile that needs no other file.
@@ -70,6 +92,13 @@ func (e *Engine) Build(ctx context.Context, ref, dockerfile string, progress fun
 	if err != nil {
 		return err
 	}
+	return e.BuildFrom(ctx, ref, buildContext, progress)
+}
+
+// BuildFrom makes an image from a tar archive with a Dockerfile and what that needs.
+func (e *Engine) BuildFrom(ctx context.Context, ref string, buildContext io.Reader, progress func(line string)) error {
+	ctx, watchdog := watched(ctx, e.limits.output)
+	defer watchdog.end()
 	// Without ForceRemove a failed step would leave its container behind.
 	answer, err := e.api.ImageBuild(ctx, buildContext, build.ImageBuildOptions{
 		Tags: []string{ref}, Remove: true, ForceRemove: true, Version: build.BuilderV1,
@@ -78,12 +107,14 @@ func (e *Engine) Build(ctx context.Context, ref, dockerfile string, progress fun
 		return err
 	}
 	defer answer.Body.Close()
-	return followProgress(answer.Body, progress)
+	return followProgress(watchdog.hearing(answer.Body), progress)
 }
 
 // ImagesWith lists the images with a label. One that lost its name to another,
 // or never had one, has its ID as Ref.
 func (e *Engine) ImagesWith(ctx context.Context, label string) ([]Image, error) {
+	ctx, cancel := e.answering(ctx)
+	defer cancel()
 	list, err := e.api.ImageList(ctx, image.ListOptions{Filters: filters.NewArgs(filters.Arg("label", label))})
 	if err != nil {
 		return nil, err
@@ -104,6 +135,8 @@ func (e *Engine) ImagesWith(ctx context.Context, label string) ([]Image, error) 
 
 // RemoveImage removes an image. One that a container still uses is left alone.
 func (e *Engine) RemoveImage(ctx context.Context, ref string) (removed bool, err error) {
+	ctx, cancel := e.answering(ctx)
+	defer cancel()
 	_, err = e.api.ImageRemove(ctx, ref, image.RemoveOptions{PruneChildren: true})
 	if errdefs.IsConflict(err) || errdefs.IsNotFound(err) {
 		return false, nil

@@ -31,8 +31,8 @@ func (n Network) Address(host byte) string {
 }
 
 // CreateNetwork makes a network on a subnet that neither another network of the
-// engine nor a route of this machine uses. Names are spread over the subnets that can be
-// had, so that runs that start together seldom want the same.
+// engine nor a route of this machine uses. Names are spread over the free
+// subnets, so that runs that start together seldom want the same.
 func (e *Engine) CreateNetwork(ctx context.Context, name string, labels map[string]string) (Network, error) {
 	made, err := e.createNetwork(ctx, name, labels)
 	if err != nil {
@@ -42,7 +42,7 @@ func (e *Engine) CreateNetwork(ctx context.Context, name string, labels map[stri
 }
 
 func (e *Engine) createNetwork(ctx context.Context, name string, labels map[string]string) (Network, error) {
-	making, cancel, err := making(ctx)
+	making, cancel, err := e.making(ctx)
 	if err != nil {
 		return Network{}, err
 	}

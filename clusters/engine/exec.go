@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/pkg/stdcopy"
+)
+
+// ExitError says that a command in a container failed.
+type ExitError struct {
+	Code   int
+	Output string // of both streams
+}
+
+func (e *ExitError) Error() string {
+	return fmt.Sprintf("exit status %d: %s", e.Code, strings.TrimSpace(e.Output))
+}
+
+// Exec runs a command in a running container and returns what it wrote on its standard
+// output. Its error is an *ExitError for a status other than 0.
+func (e *Engine) Exec(ctx context.Context, name string, command []string) (string, error) {
+	created, err := e.api.ContainerExecCreate(ctx, name, container.ExecOptions{Cmd: command, AttachStdout: true, AttachStderr: true})
+	if err != nil {
+		return "", fmt.Errorf("container %s: %w", name, err)
+	}
+	stream, err := e.api.ContainerExecAttach(ctx, created.ID, container.ExecAttachOptions{})
+	if err != nil {
+		return "", fmt.Errorf("container %s: %w", name, err)
+	}
+	defer stream.Close()
+	// A stopped server answers nothing, and a read of its stream knows no context.
+	stop := context.AfterFunc(ctx, stream.Close)
+	defer stop()
+	var output, errors bytes.Buffer
+	if _, err := stdcopy.StdCopy(&output, &errors, stream.Reader); err != nil {
+		return "", fmt.Errorf("container %s: %s: %w", name, command[0], err)
+	}
+	ended, err := e.api.ContainerExecInspect(ctx, created.ID)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("container %s: %w", name, err)
+	case ended.ExitCode != 0:
+		return "", &ExitError{Code: ended.ExitCode, Output: output.String() + errors.String()}
+	}
+	return output.String(), nil
+}
