@@ -16,6 +16,7 @@ import (
 	"lockcheck/clients"
 	"lockcheck/clusters"
 	"lockcheck/history"
+	"lockcheck/internal/spelling"
 	"lockcheck/nemesis"
 	"lockcheck/workloads"
 )
@@ -356,54 +357,6 @@ func (t *test) nemesisName() string {
 	return "none"
 }
 
-// unknownNameError is the error for a name that does not exist.
-type unknownNameError struct {
-	What, Name string
-	Nearest    string // "" if none is near
-	Known      []string
-}
-
-func (e *unknownNameError) Error() string {
-	text := fmt.Sprintf("unknown %s %q", e.What, e.Name)
-	if e.Nearest != "" {
-		return fmt.Sprintf("%s; did you mean %q?", text, e.Nearest)
-	}
-	return fmt.Sprintf("%s (there are %s)", text, strings.Join(e.Known, ", "))
-}
-
 func unknown(what, name string, known []string) error {
-	return &UsageError{Err: &unknownNameError{What: what, Name: name, Nearest: nearest(name, known), Known: known}}
-}
-
-// nearest finds the known name with the smallest edit distance, if that is
-// small enough for a slip of the finger.
-func nearest(name string, known []string) string {
-	best, least := "", len(name)/2+1
-	for _, candidate := range known {
-		if d := editDistance(name, candidate); d < least {
-			best, least = candidate, d
-		}
-	}
-	return best
-}
-
-// editDistance is Levenshtein's.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return &UsageError{Err: &spelling.UnknownError{What: what, Name: name, Known: known}}
 }

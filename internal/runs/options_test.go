@@ -105,31 +105,3 @@ func TestPrepareDefaults(t *testing.T) {
 		t.Errorf("the run is of %s, %v", prepared.nemesisName(), err)
 	}
 }
-
-func TestEditDistance(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{
-		{"", "", 0}, {"redis", "redis", 0}, {"", "abc", 3}, {"abc", "", 3},
-		{"redlok", "redlock", 1}, {"pauze", "pause", 1}, {"ab", "ba", 2}, {"kitten", "sitting", 3}, {"redis", "etcd", 4},
-	} {
-		if got := editDistance(c.a, c.b); got != c.want {
-			t.Errorf("from %q to %q: %d, want %d", c.a, c.b, got, c.want)
-		}
-		if got := editDistance(c.b, c.a); got != c.want {
-			t.Errorf("from %q to %q: %d, want %d", c.b, c.a, got, c.want)
-		}
-	}
-}
-
-func TestNearest(t *testing.T) {
-	known := []string{"memory", "redis", "redlock"}
-	for name, want := range map[string]string{
-		"redlok": "redlock", "redi": "redis", "Redis": "redis", "memry": "memory", "mem": "", "xyzzy": "", "": "", "etcd": "",
-	} {
-		if got := nearest(name, known); got != want {
-			t.Errorf("nearest to %q is %q, want %q", name, got, want)
-		}
-	}
-}
