@@ -872,24 +872,6 @@ func TestListedAtMost(t *testing.T) {
 	}
 }
 
-func TestWilson(t *testing.T) {
-	for _, c := range []struct {
-		k, n      int64
-		low, high float64
-	}{
-		{0, 0, 0, 1},
-		{0, 10, 0, 0.2775},
-		{10, 10, 0.7225, 1},
-		{5, 10, 0.2366, 0.7634},
-		{3, 41, 0.0252, 0.1943},
-	} {
-		low, high := Wilson(c.k, c.n)
-		if math.Abs(low-c.low) > 5e-4 || math.Abs(high-c.high) > 5e-4 {
-			t.Errorf("%d of %d: %.4f to %.4f", c.k, c.n, low, high)
-		}
-	}
-}
-
 func TestText(t *testing.T) {
 	for ns, want := range map[int64]string{
 		1: "1 ns", 1500: "1.5 µs", 2_000_000: "2 ms", 1_204_000_000: "1.204 s", 90e9: "90 s", 900_000_000: "900 ms", 0: "0 ns",

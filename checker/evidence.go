@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"lockcheck/history"
+	"lockcheck/internal/stats"
 )
 
 // faultEvidence judges whether what was asked for was really done to the lock:
@@ -307,7 +308,7 @@ func reaction(coverage []FaultCoverage) string {
 		return ""
 	}
 	return fmt.Sprintf("in force %s after the event waited for (median of %d; longest %s)",
-		dur(int64(Median(since))), len(since), dur(int64(slices.Max(since))))
+		dur(int64(stats.Median(since))), len(since), dur(int64(slices.Max(since))))
 }
 
 // FaultGroup is the faults of one kind that are judged by the same rule: one that is aimed

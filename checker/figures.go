@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"lockcheck/internal/stats"
 )
 
 // Figure is a number that runs can be held to.
@@ -75,15 +77,15 @@ func latencies() []Figure {
 	var all []Figure
 	for _, l := range []struct {
 		name, summary string
-		of            func(Pool) Histogram
+		of            func(Pool) stats.Histogram
 		// endless is how many of these times never came to an end.
 		endless func(Pool) int64
 	}{
-		{"acquire", "time of the attempt that was granted", func(p Pool) Histogram { return p.Measures.Acquire }, nil},
-		{"uncontended", "time to acquire what nobody else wants", func(p Pool) Histogram { return p.Measures.Uncontended }, nil},
-		{"wait", "time from the first attempt to the grant", func(p Pool) Histogram { return p.Measures.Wait }, nil},
-		{"handover", "time from a holder's end to the next grant", func(p Pool) Histogram { return p.Measures.Handover }, func(p Pool) int64 { return p.Stuck }},
-		{"told", "time from the next grant until the replaced holder learned of it", func(p Pool) Histogram { return p.Measures.Told }, nil},
+		{"acquire", "time of the attempt that was granted", func(p Pool) stats.Histogram { return p.Measures.Acquire }, nil},
+		{"uncontended", "time to acquire what nobody else wants", func(p Pool) stats.Histogram { return p.Measures.Uncontended }, nil},
+		{"wait", "time from the first attempt to the grant", func(p Pool) stats.Histogram { return p.Measures.Wait }, nil},
+		{"handover", "time from a holder's end to the next grant", func(p Pool) stats.Histogram { return p.Measures.Handover }, func(p Pool) int64 { return p.Stuck }},
+		{"told", "time from the next grant until the replaced holder learned of it", func(p Pool) stats.Histogram { return p.Measures.Told }, nil},
 	} {
 		for _, q := range []struct {
 			suffix, summary string
@@ -103,7 +105,7 @@ func latencies() []Figure {
 
 // quantileOf is a quantile of times of which some never came to an end: infinite where it
 // is one of these.
-func quantileOf(h Histogram, endless int64, q float64) (float64, bool) {
+func quantileOf(h stats.Histogram, endless int64, q float64) (float64, bool) {
 	all := h.N + endless
 	if all > 0 && math.Ceil(q*float64(all)) > float64(h.N) {
 		return math.Inf(1), true

@@ -4,11 +4,13 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"lockcheck/internal/stats"
 )
 
 // TestFigures: each has data only where what it counts could have happened.
 func TestFigures(t *testing.T) {
-	var times Histogram
+	var times stats.Histogram
 	times.Add(time.Second)
 	worked := Pool{Runs: 1, Acknowledged: 10, Lost: 2, Refused: 5, Measures: Measures{
 		Work: 10, Active: 5 * time.Second, Acquire: times, Uncontended: times, Wait: times, Handover: times, Told: times,
@@ -40,7 +42,7 @@ func TestFigures(t *testing.T) {
 
 // TestEndless: a lock that was never handed over takes longer than any that was.
 func TestEndless(t *testing.T) {
-	var times Histogram
+	var times stats.Histogram
 	for i := range 3 {
 		times.Add(time.Duration(i+1) * time.Nanosecond)
 	}
@@ -55,7 +57,7 @@ func TestEndless(t *testing.T) {
 			t.Errorf("quantile %v with %d that never ended is %v, want %v", c.q, c.stuck, got, c.want)
 		}
 	}
-	if got, known := quantileOf(Histogram{}, 1, 0.5); !known || !math.IsInf(got, 1) {
+	if got, known := quantileOf(stats.Histogram{}, 1, 0.5); !known || !math.IsInf(got, 1) {
 		t.Errorf("if none ended it is %v, %v", got, known)
 	}
 	if text := figure(t, "handover_p99").Text(math.Inf(1)); text != "never" {

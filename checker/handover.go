@@ -7,15 +7,16 @@ import (
 	"time"
 
 	"lockcheck/history"
+	"lockcheck/internal/stats"
 )
 
 // handovers tells how long a lock took to pass on when its holder was stopped, cut
 // off or ended for longer than its lease: from the beginning of that until the next
 // grant to somebody else.
-func (r *run) handovers() (HandoverSummary, Histogram) {
+func (r *run) handovers() (HandoverSummary, stats.Histogram) {
 	var took []time.Duration
 	var s HandoverSummary
-	var all Histogram
+	var all stats.Histogram
 	for i := range r.faults {
 		f := &r.faults[i]
 		for h := range r.bereaved(f) {
@@ -36,7 +37,7 @@ func (r *run) handovers() (HandoverSummary, Histogram) {
 		}
 	}
 	if len(took) > 0 {
-		s.Median, s.Longest = Median(took), slices.Max(took)
+		s.Median, s.Longest = stats.Median(took), slices.Max(took)
 	}
 	return s, all
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lockcheck/history"
+	"lockcheck/internal/stats"
 )
 
 // Measures are what a user who knows that a lock is right chooses it by: how fast, how
@@ -23,24 +24,24 @@ type Measures struct {
 	Work int64 `json:"work"`
 
 	// Acquire is the time of acquires that were granted, from invocation to answer.
-	Acquire Histogram `json:"acquire"`
+	Acquire stats.Histogram `json:"acquire"`
 	// Uncontended are those of Acquire during which no other attempt asked for the key,
 	// held it, or may have had it at the service: it may until its release was answered,
 	// and without such an answer until the next grant.
-	Uncontended Histogram `json:"uncontended"`
+	Uncontended stats.Histogram `json:"uncontended"`
 	// Wait is the time that a grant took from the first attempt that its worker made after
 	// its last one: locks that are polled refuse many attempts before one is granted. A
 	// worker that goes on with a new name of the lock is still waiting.
-	Wait Histogram `json:"wait"`
+	Wait stats.Histogram `json:"wait"`
 	// Release is the time of releases of grants that the service acknowledged.
-	Release Histogram `json:"release"`
+	Release stats.Histogram `json:"release"`
 
 	// Handover is what HandoverSummary sums up: from when the holder was stopped, cut off
 	// or ended, for longer than its lease, until the next grant to somebody else.
-	Handover Histogram `json:"handover"`
+	Handover stats.Histogram `json:"handover"`
 	// Told is from the next grant to somebody else until the holder learned of it; its
 	// maximum is NoticeSummary.Latest.
-	Told Histogram `json:"told"`
+	Told stats.Histogram `json:"told"`
 
 	// FaultTime is the part of Active in which any fault was certainly in force that was
 	// proven. A worker that was killed stays dead; that counts until the lock must be free

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockcheck/history"
+	"lockcheck/internal/stats"
 )
 
 // spread is what the tests look at of a histogram.
@@ -16,7 +17,7 @@ type spread struct {
 	most time.Duration
 }
 
-func (h Histogram) spread() spread { return spread{h.N, h.Max} }
+func spreadOf(h stats.Histogram) spread { return spread{h.N, h.Max} }
 
 // unanswered is the completion of a call of unknown outcome.
 var unanswered = history.Event{Type: history.Info, Error: "timeout"}
@@ -51,7 +52,7 @@ func TestUncontended(t *testing.T) {
 		{"in doubt, taken back", inDoubt().release("a", 14, 15).acquire("w2", "b", 40, 60), spread{1, 20 * ms}},
 		{"in doubt, after the next", inDoubt().acquire("w2", "b", 40, 60).release("b", 70, 71).acquire("w2", "c", 80, 85), spread{1, 5 * ms}},
 	} {
-		if got := c.s.end().check(t).Measures.Uncontended.spread(); got != c.want {
+		if got := spreadOf(c.s.end().check(t).Measures.Uncontended); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}
@@ -76,8 +77,8 @@ func TestWait(t *testing.T) {
 		{"begun anew after a grant", polled().acquire("w2", "d", 35, 40).release("d", 41, 42).acquire("w2", "e", 50, 51), spread{3, 25 * ms}, spread{3, 5 * ms}},
 	} {
 		m := c.s.end().check(t).Measures
-		if m.Wait.spread() != c.wait || m.Acquire.spread() != c.acquire {
-			t.Errorf("%s: waited %+v, acquired %+v, want %+v and %+v", c.name, m.Wait.spread(), m.Acquire.spread(), c.wait, c.acquire)
+		if spreadOf(m.Wait) != c.wait || spreadOf(m.Acquire) != c.acquire {
+			t.Errorf("%s: waited %+v, acquired %+v, want %+v and %+v", c.name, spreadOf(m.Wait), spreadOf(m.Acquire), c.wait, c.acquire)
 		}
 	}
 }
@@ -99,8 +100,8 @@ func TestReleases(t *testing.T) {
 		for _, counts := range []bool{true, false} {
 			s.header.Wakes = counts
 			m := s.check(t).Measures
-			if m.Release.spread() != c.want {
-				t.Errorf("%s: %+v, want %+v", c.name, m.Release.spread(), c.want)
+			if spreadOf(m.Release) != c.want {
+				t.Errorf("%s: %+v, want %+v", c.name, spreadOf(m.Release), c.want)
 			}
 			if counted := m.WakeReleases; counts && counted != c.want.n || !counts && counted != 0 {
 				t.Errorf("%s: %d releases of a lock that counts wake-ups: %v", c.name, counted, counts)
@@ -239,7 +240,7 @@ func TestMergeMeasures(t *testing.T) {
 	var m Measures
 	fields := reflect.ValueOf(&m).Elem()
 	for i := range fields.NumField() {
-		if h, is := fields.Field(i).Addr().Interface().(*Histogram); is {
+		if h, is := fields.Field(i).Addr().Interface().(*stats.Histogram); is {
 			h.Add(time.Second)
 		} else {
 			fields.Field(i).SetInt(3)
@@ -253,7 +254,7 @@ func TestMergeMeasures(t *testing.T) {
 	for i := range fields.NumField() {
 		name := fields.Type().Field(i).Name
 		switch f := fields.Field(i).Interface().(type) {
-		case Histogram:
+		case stats.Histogram:
 			if f.N != 2 || f.Min != time.Second || f.Max != time.Second {
 				t.Errorf("%s: %+v", name, f)
 			}
@@ -295,7 +296,7 @@ func TestMeasuresAgainstBruteForce(t *testing.T) {
 		got := Check(h, Options{}).Measures
 		r := newRun(h)
 		want := quadraticMeasures(r)
-		if got.Uncontended.spread() != want.Uncontended.spread() || got.Waited != want.Waited || got.Overtaken != want.Overtaken ||
+		if spreadOf(got.Uncontended) != spreadOf(want.Uncontended) || got.Waited != want.Waited || got.Overtaken != want.Overtaken ||
 			got.LongestGap != want.LongestGap || got.Outage != want.Outage {
 			t.Fatalf("seed %d:\n%+v, want\n%+v\n%s", seed, got, want, dumpEvents(h))
 		}

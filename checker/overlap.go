@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lockcheck/history"
+	"lockcheck/internal/stats"
 )
 
 // Classes of overlaps: the first differs between locks, the second is inherent
@@ -166,7 +167,7 @@ type together struct {
 	incidents
 	summary OverlapSummary
 	notices NoticeSummary
-	told    Histogram
+	told    stats.Histogram
 	early   map[string]overlap // by key, the first that began before either grant can have ended
 }
 

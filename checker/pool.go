@@ -1,6 +1,10 @@
 package checker
 
-import "math"
+import (
+	"math"
+
+	"lockcheck/internal/stats"
+)
 
 // Pool adds up what several runs came to: of the same test with other seeds.
 type Pool struct {
@@ -63,8 +67,8 @@ func PoolOf(all []Results) Pool {
 			}
 		}
 	}
-	p.LostLow, p.LostHigh = Wilson(p.Lost, p.Acknowledged)
-	p.LosingLow, p.LosingHigh = Wilson(p.RunsLosing, p.RunsJudged)
+	p.LostLow, p.LostHigh = stats.Wilson(p.Lost, p.Acknowledged)
+	p.LosingLow, p.LosingHigh = stats.Wilson(p.RunsLosing, p.RunsJudged)
 	return p
 }
 

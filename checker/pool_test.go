@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"lockcheck/internal/stats"
 )
 
 func TestPoolOf(t *testing.T) {
@@ -27,11 +29,11 @@ func TestPoolOf(t *testing.T) {
 	if n, most := p.Measures.Acquire.N, p.Measures.Acquire.Max; n != 3 || most != 20 {
 		t.Errorf("%d acquires, the longest of %s", n, most)
 	}
-	if low, high := Wilson(3, 40); p.LostLow != low || p.LostHigh != high {
+	if low, high := stats.Wilson(3, 40); p.LostLow != low || p.LostHigh != high {
 		t.Errorf("interval %g to %g", p.LostLow, p.LostHigh)
 	}
 	broken := PoolOf([]Results{run(Violation, 2, 10, 1), run(Broken, 0, 0, 0), run(Undecided, 0, 0, 0)})
-	if low, high := Wilson(1, 1); broken.RunsJudged != 1 || broken.LosingLow != low || broken.LosingHigh != high {
+	if low, high := stats.Wilson(1, 1); broken.RunsJudged != 1 || broken.LosingLow != low || broken.LosingHigh != high {
 		t.Errorf("one run of three could be judged: %+v", broken)
 	}
 	if none := PoolOf(nil); none.LostLow != 0 || none.LostHigh != 1 || !math.IsNaN(none.LossPerFault()) {

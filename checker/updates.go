@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"lockcheck/history"
+	"lockcheck/internal/stats"
 )
 
 // Classes of what can be wrong with a final state, as found in Incident.Class.
@@ -51,7 +52,7 @@ func checkUpdates(r *run) updates {
 			u.unread(k)
 		}
 	}
-	u.LostLow, u.LostHigh = Wilson(u.Lost, u.Acknowledged)
+	u.LostLow, u.LostHigh = stats.Wilson(u.Lost, u.Acknowledged)
 	return u
 }
 

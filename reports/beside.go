@@ -6,6 +6,7 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/history"
+	"lockcheck/internal/stats"
 )
 
 // Clean makes text from outside fit for one line, as in all reports: without what could
@@ -148,8 +149,8 @@ const chanceNote = "p is how likely a difference this large is by chance alone (
 func contrasts(differences []checker.Difference) []Contrast {
 	var out []Contrast
 	for _, d := range differences {
-		low1, high1 := checker.Wilson(d.K1, d.N1)
-		low2, high2 := checker.Wilson(d.K2, d.N2)
+		low1, high1 := stats.Wilson(d.K1, d.N1)
+		low2, high2 := stats.Wilson(d.K2, d.N2)
 		c := Contrast{
 			What: d.What, First: share(d.K1, d.N1, low1, high1, ""), Second: share(d.K2, d.N2, low2, high2, ""),
 			Conclusion: "no difference is shown", Chance: fmt.Sprintf("%.2g", d.Chance()),

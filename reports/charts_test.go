@@ -9,6 +9,7 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/history"
+	"lockcheck/internal/stats"
 )
 
 // TestQuantile: where a quantile could not be told from the longest, none is shown. Up to
@@ -22,7 +23,7 @@ func TestQuantile(t *testing.T) {
 		{0, 0.5, "–"}, {1, 0.5, "–"}, {2, 0.5, "1 ns"}, {3, 0.5, "2 ns"}, {10, 0.9, "9 ns"}, {9, 0.9, "–"},
 		{100, 0.99, "99 ns"}, {99, 0.99, "–"}, {101, 0.5, "51 ns"},
 	} {
-		var upTo checker.Histogram
+		var upTo stats.Histogram
 		for i := range c.n {
 			upTo.Add(time.Duration(i + 1))
 		}

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"lockcheck/checker"
 	"lockcheck/history"
+	"lockcheck/internal/stats"
 )
 
 const (
@@ -65,7 +65,7 @@ func (c *canvas) gathered(calls []call, s decades) {
 		middle := c.from + int64(n)*width + width/2
 		spread.move(middle, s.share(slices.Min(took)))
 		spread.line(middle, s.share(slices.Max(took)))
-		medians.dot(middle, s.share(checker.Median(took)))
+		medians.dot(middle, s.share(stats.Median(took)))
 	}
 	spread.draw("spread")
 	medians.draw("dots")
@@ -107,7 +107,7 @@ func latencyRows(rec *record) []latencyRow {
 		if len(calls) == 0 {
 			continue
 		}
-		var took checker.Histogram
+		var took stats.Histogram
 		for _, l := range calls {
 			took.Add(l.took)
 		}
@@ -122,7 +122,7 @@ func latencyRows(rec *record) []latencyRow {
 
 // quantileText is a dash where there are too few values to tell a quantile from the
 // longest.
-func quantileText(h checker.Histogram, q float64) string {
+func quantileText(h stats.Histogram, q float64) string {
 	if float64(h.N)*(1-q) < 1-1e-9 {
 		return "–"
 	}
@@ -130,7 +130,7 @@ func quantileText(h checker.Histogram, q float64) string {
 }
 
 // quantile is empty where nothing was measured.
-func quantile(h checker.Histogram, q float64) string {
+func quantile(h stats.Histogram, q float64) string {
 	d, known := h.Quantile(q)
 	if !known {
 		return ""

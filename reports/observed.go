@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"lockcheck/checker"
+	"lockcheck/internal/stats"
 )
 
 // Observed is what was seen of one experiment, beside what was expected.
@@ -182,7 +182,7 @@ func (o Observed) length() string {
 	if len(lengths) == 0 {
 		return ""
 	}
-	return time.Duration(checker.Median(lengths)).Round(time.Second).String()
+	return time.Duration(stats.Median(lengths)).Round(time.Second).String()
 }
 
 func (o Observed) each(value func(Document) int64) []int64 {
@@ -202,5 +202,5 @@ func spread(values []int64) string {
 	if low == high {
 		return fmt.Sprint(low)
 	}
-	return fmt.Sprintf("%d (%d–%d)", checker.Median(values), low, high)
+	return fmt.Sprintf("%d (%d–%d)", stats.Median(values), low, high)
 }

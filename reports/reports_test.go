@@ -20,6 +20,7 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/history"
+	"lockcheck/internal/stats"
 )
 
 // run is one verdict with the data behind it.
@@ -441,15 +442,15 @@ func TestPercent(t *testing.T) {
 			t.Errorf("%g is %s, want %s", share, got, want)
 		}
 	}
-	low, high := checker.Wilson(1, 100_000)
+	low, high := stats.Wilson(1, 100_000)
 	if got := inPercent(low) + "–" + inPercent(high); got != "0.00018–0.0057" {
 		t.Errorf("1 of 100,000: %s", got)
 	}
 	for _, n := range []int64{1, 7, 100, 12345, 99999} {
-		if low, high := checker.Wilson(0, n); inPercent(low) != "0" || inPercent(high) == "0" {
+		if low, high := stats.Wilson(0, n); inPercent(low) != "0" || inPercent(high) == "0" {
 			t.Errorf("0 of %d: %s to %s", n, inPercent(low), inPercent(high))
 		}
-		if low, high := checker.Wilson(n, n); inPercent(high) != "100" || inPercent(low) == "100" {
+		if low, high := stats.Wilson(n, n); inPercent(high) != "100" || inPercent(low) == "100" {
 			t.Errorf("%d of %d: %s to %s", n, n, inPercent(low), inPercent(high))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/internal/runs"
+	"lockcheck/internal/stats"
 	"lockcheck/reports"
 )
 
@@ -145,9 +146,9 @@ func TestShard(t *testing.T) {
 
 // TestThresholds holds what is better, equal, worse and unknown to a bound.
 func TestThresholds(t *testing.T) {
-	var latencies checker.Histogram
+	var latencies stats.Histogram
 	latencies.Add(2 * time.Second)
-	pool := func(lost, work int64, handover checker.Histogram) checker.Pool {
+	pool := func(lost, work int64, handover stats.Histogram) checker.Pool {
 		return checker.Pool{Runs: 1, Lost: lost, Acknowledged: work, Measures: checker.Measures{Work: work, Active: time.Second, Handover: handover}}
 	}
 	stuck := pool(0, 9, latencies)
@@ -161,21 +162,21 @@ func TestThresholds(t *testing.T) {
 		pool checker.Pool
 		want checker.Verdict // "" for none
 	}{
-		{"none lost", calm, Threshold{"lost", 0}, pool(0, 9, checker.Histogram{}), checker.Valid},
-		{"one lost", calm, Threshold{"lost", 0}, pool(1, 9, checker.Histogram{}), checker.Violation},
-		{"as many as allowed", calm, Threshold{"lost", 1}, pool(1, 9, checker.Histogram{}), checker.Valid},
-		{"enough", calm, Threshold{"min_ops", 9}, pool(0, 9, checker.Histogram{}), checker.Valid},
-		{"too few", calm, Threshold{"min_ops", 10}, pool(0, 9, checker.Histogram{}), checker.Violation},
+		{"none lost", calm, Threshold{"lost", 0}, pool(0, 9, stats.Histogram{}), checker.Valid},
+		{"one lost", calm, Threshold{"lost", 0}, pool(1, 9, stats.Histogram{}), checker.Violation},
+		{"as many as allowed", calm, Threshold{"lost", 1}, pool(1, 9, stats.Histogram{}), checker.Valid},
+		{"enough", calm, Threshold{"min_ops", 9}, pool(0, 9, stats.Histogram{}), checker.Valid},
+		{"too few", calm, Threshold{"min_ops", 10}, pool(0, 9, stats.Histogram{}), checker.Violation},
 		{"handed over in time", paused, Threshold{"handover_p99", float64(3 * time.Second)}, pool(0, 9, latencies), checker.Valid},
 		{"handed over late", paused, Threshold{"handover_p99", float64(time.Second)}, pool(0, 9, latencies), checker.Violation},
-		{"never handed over", paused, Threshold{"handover_p99", float64(time.Second)}, pool(0, 9, checker.Histogram{}), checker.Undecided},
-		{"nothing to hand over", calm, Threshold{"handover_p99", float64(time.Second)}, pool(0, 9, checker.Histogram{}), ""},
-		{"no fault to be available in", calm, Threshold{"availability", 1}, pool(0, 9, checker.Histogram{}), ""},
-		{"a fault that was never in force", paused, Threshold{"availability", 1}, pool(0, 9, checker.Histogram{}), checker.Undecided},
+		{"never handed over", paused, Threshold{"handover_p99", float64(time.Second)}, pool(0, 9, stats.Histogram{}), checker.Undecided},
+		{"nothing to hand over", calm, Threshold{"handover_p99", float64(time.Second)}, pool(0, 9, stats.Histogram{}), ""},
+		{"no fault to be available in", calm, Threshold{"availability", 1}, pool(0, 9, stats.Histogram{}), ""},
+		{"a fault that was never in force", paused, Threshold{"availability", 1}, pool(0, 9, stats.Histogram{}), checker.Undecided},
 		{"one of two never handed over", paused, Threshold{"handover_p99", float64(3 * time.Second)}, stuck, checker.Violation},
 		{"the faster half handed over", paused, Threshold{"handover_p50", float64(3 * time.Second)}, stuck, checker.Valid},
-		{"a lock that waits for its holder", session, Threshold{"handover_p99", float64(time.Second)}, pool(0, 9, checker.Histogram{}), ""},
-		{"nothing to lose", calm, Threshold{"lost", 0}, pool(0, 0, checker.Histogram{}), checker.Undecided},
+		{"a lock that waits for its holder", session, Threshold{"handover_p99", float64(time.Second)}, pool(0, 9, stats.Histogram{}), ""},
+		{"nothing to lose", calm, Threshold{"lost", 0}, pool(0, 0, stats.Histogram{}), checker.Undecided},
 		{"no run", calm, Threshold{"lost", 0}, checker.Pool{}, checker.Undecided},
 	} {
 		var got checker.Verdict

@@ -1,4 +1,4 @@
-package checker
+package stats
 
 import (
 	"encoding/json"
@@ -45,7 +45,7 @@ func TestHistogram(t *testing.T) {
 }
 
 // TestBucketsOf: buckets follow each other without a gap, and none is wider than the
-// precision that is promised.
+// precision that is guaranteed.
 func TestBucketsOf(t *testing.T) {
 	for i := range bucketOf(math.MaxInt64) {
 		first, next := lowestOf(i), lowestOf(i+1)
@@ -75,7 +75,7 @@ func lowestOf(bucket int) time.Duration {
 // TestHistogramAgainstSorted: quantiles are those of the durations themselves but for the
 // precision, and no other ones; in parts or at once, and after a journey as JSON.
 func TestHistogramAgainstSorted(t *testing.T) {
-	for seed := range histories(200) {
+	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 10))
 		var whole, left, right Histogram
 		var all []time.Duration
