@@ -295,7 +295,7 @@ func (b *builder) call(a *attempt, e *history.Event) {
 
 // answered records what the completion of an acquire says.
 func (a *attempt) answered(e *history.Event, names *history.Names) {
-	a.token, a.until, a.dead = e.Token, e.Until, e.Dead
+	a.token, a.until, a.dead = e.Token, e.Until, e.Expired
 	a.holder = names.Of(e.Holder)
 	a.busy = e.Type == history.Fail && (e.Error == history.Busy || e.Holder != "")
 }

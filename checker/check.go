@@ -108,7 +108,7 @@ func (res *Results) fill(r *run, o opinion) []judged {
 // Properties returns all of them, in the order of findings.
 func Properties() []Property {
 	return []Property{
-		MutualExclusion, NoDeadGrant, NoWrongRelease, NoStaleWrite, NoLostUpdate, FencingOrder,
+		MutualExclusion, NoExpiredGrant, NoWrongRelease, NoStaleWrite, NoLostUpdate, FencingOrder,
 		Linearizability, Liveness, FaultEvidence, Assumptions,
 	}
 }
@@ -130,7 +130,7 @@ func Required(h history.Header) []Property {
 
 func usual(p Property, h history.Header) bool {
 	switch p {
-	case MutualExclusion, NoDeadGrant, NoWrongRelease:
+	case MutualExclusion, NoExpiredGrant, NoWrongRelease:
 		return !guarded(h) && !setOnly(h)
 	case FencingOrder:
 		return h.Tokens
@@ -149,7 +149,7 @@ func setOnly(h history.Header) bool { return h.Imported != "" && h.Lock == "" }
 
 func require(j *judged, names []Property, h history.Header) {
 	j.Required = slices.Contains(names, j.Property)
-	made := slices.Contains([]Property{MutualExclusion, NoDeadGrant, NoWrongRelease}, j.Property)
+	made := slices.Contains([]Property{MutualExclusion, NoExpiredGrant, NoWrongRelease}, j.Property)
 	j.Tolerated = made && guarded(h) && !j.Required && j.Verdict == Violation
 	// What someone asks for by name and the lock does not have was not shown.
 	if j.Verdict == NotApplicable && slices.Contains(h.Require, string(j.Property)) {

@@ -488,7 +488,7 @@ func TestFencing(t *testing.T) {
 		{"decreasing", pair(2, 1), Violation, 1, Violation},
 		{"first unknown", pair(0, 1), Undecided, 0, Valid},
 		{"second unknown", pair(1, 0), Undecided, 0, Valid},
-		{"unknown, of a dead grant", tokens(newScript().acquireToken("w1", "a", 10, 11, 1).release("a", 20, 21).try("w2", "b", 30, 31, history.Event{Type: history.OK, Dead: true}).release("b", 40, 41)), Valid, 0, Valid},
+		{"unknown, of a dead grant", tokens(newScript().acquireToken("w1", "a", 10, 11, 1).release("a", 20, 21).try("w2", "b", 30, 31, history.Event{Type: history.OK, Expired: true}).release("b", 40, 41)), Valid, 0, Valid},
 		{"unknown, among decreasing ones", tokens(pair(2, 1).acquireToken("w3", "c", 50, 51, 0)), Violation, 1, Violation},
 		{"none known", pair(0, 0), Undecided, 0, Valid},
 		{"equal and concurrent", tokens(newScript().acquireToken("w1", "a", 10, 31, 1).release("a", 40, 41).acquireToken("w2", "b", 30, 32, 1).release("b", 32, 33)), Violation, 1, Violation},
@@ -580,7 +580,7 @@ func TestLinearizableOddInput(t *testing.T) {
 func TestLiveness(t *testing.T) {
 	// Allowed: lease 100 ms, slack 50 ms, grace 1000 ms.
 	with := func() *script {
-		return newScript().with(func(h *history.Header) { h.Slack = 50 * time.Millisecond })
+		return newScript().with(func(h *history.Header) { h.Grace = 50 * time.Millisecond })
 	}
 	base := func() *script {
 		return with().acquire("w1", "a", 10, 11).release("a", 20, 21).pause("f1", 30, 99, "w1") // gone by 100
@@ -847,7 +847,7 @@ func TestRequired(t *testing.T) {
 		h    history.Header
 		want []Property
 	}{
-		{"none", history.Header{Guard: "none"}, append([]Property{MutualExclusion, NoDeadGrant, NoWrongRelease}, base...)},
+		{"none", history.Header{Guard: "none"}, append([]Property{MutualExclusion, NoExpiredGrant, NoWrongRelease}, base...)},
 		{"fence", history.Header{Guard: "fence"}, base},
 		{"fence on writes", history.Header{Guard: "fence-writes"}, base},
 		{"tokens", history.Header{Guard: "cas", Tokens: true}, []Property{NoStaleWrite, NoLostUpdate, FencingOrder, Liveness, FaultEvidence, Assumptions}},

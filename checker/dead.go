@@ -28,7 +28,7 @@ func deadGrants(r *run) incidents {
 // noDeadGrant judges that a grant was in force when it arrived, as far as the
 // client could ask the service.
 func noDeadGrant(r *run, found incidents) judged {
-	j := judge(NoDeadGrant, found)
+	j := judge(NoExpiredGrant, found)
 	switch {
 	case found.total > 0:
 		j.clause = "the lock was granted " + times(found.total) + " to a worker whose claim was gone"

@@ -99,7 +99,7 @@ func (r *run) tallied(kind string, onWorkers bool) tallied {
 }
 
 func missingKind(kind string, onWorkers bool, injected, proven int) string {
-	does := func(harm history.Harm) bool { return history.Does(kind, harm) }
+	does := func(harm history.Effect) bool { return history.Does(kind, harm) }
 	switch {
 	case injected == 0:
 		return "no " + kind + " was ever applied"

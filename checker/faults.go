@@ -15,7 +15,7 @@ func hitsProcesses(kind string) bool {
 }
 
 // does says whether the fault does a harm to its targets.
-func (f *fault) does(harm history.Harm) bool { return history.Does(f.Kind, harm) }
+func (f *fault) does(harm history.Effect) bool { return history.Does(f.Kind, harm) }
 
 // fault is what the stages of one injected fault say together.
 type fault struct {

@@ -72,7 +72,7 @@ func (r *run) bereaved(f *fault) iter.Seq[*attempt] {
 // silenced says whether a fault kept a worker from its lock service for longer than
 // a lease.
 func (r *run) silenced(f *fault, w *actor) bool {
-	lease := int64(r.header.Lease + r.header.Slack)
+	lease := int64(r.header.Lease + r.header.Grace)
 	switch {
 	case r.header.Lease == 0:
 		return false

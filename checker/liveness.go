@@ -44,7 +44,7 @@ func (r *run) recovery() judged {
 	}
 	healed := r.lastHealed()
 	since, what := max(healed, r.start()), r.lastFault(healed)
-	limit := int64(r.header.Lease) + int64(r.header.Slack) + int64(LivenessGrace)
+	limit := int64(r.header.Lease) + int64(r.header.Grace) + int64(LivenessGrace)
 	after := ""
 	if healed != 0 {
 		after = "after " + what + " "

@@ -254,7 +254,7 @@ func (r *run) troubles(active span) []span {
 		}
 		to := f.certainTo
 		if f.does(history.Ends) && f.onlyWorkers(r.header) {
-			to = min(to, later(f.certainFrom, r.header.Lease+r.header.Slack))
+			to = min(to, later(f.certainFrom, r.header.Lease+r.header.Grace))
 		}
 		spans = append(spans, span{max(f.certainFrom, active.from), min(to, active.to)})
 	}

@@ -373,7 +373,7 @@ func onKey(r Results) []Incident {
 // but what happened so far. Liveness and linearizability may turn out to be excused by
 // what comes: a fault that was still in force, an acquire that failed after all.
 func TestViolationsStay(t *testing.T) {
-	lasting := []Property{MutualExclusion, NoDeadGrant, NoWrongRelease, NoStaleWrite, FencingOrder}
+	lasting := []Property{MutualExclusion, NoExpiredGrant, NoWrongRelease, NoStaleWrite, FencingOrder}
 	found := 0
 	for seed := range histories(400) {
 		h := busyRun(t, seed)

@@ -23,7 +23,7 @@ type Property string
 
 const (
 	MutualExclusion Property = "mutual-exclusion"
-	NoDeadGrant     Property = "no-dead-grant"
+	NoExpiredGrant  Property = "no-expired-grant"
 	NoWrongRelease  Property = "no-wrong-release"
 	NoStaleWrite    Property = "no-stale-write"
 	NoLostUpdate    Property = "no-lost-update"

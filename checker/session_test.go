@@ -74,7 +74,7 @@ func TestSessionPromise(t *testing.T) {
 // TestDeadGrant: a grant that the service had forgotten counts for itself, whoever
 // else held the lock; with a guard it is tolerated.
 func TestDeadGrant(t *testing.T) {
-	dead := history.Event{Type: history.OK, Dead: true}
+	dead := history.Event{Type: history.OK, Expired: true}
 	for _, c := range []struct {
 		name  string
 		grant history.Event
@@ -89,13 +89,13 @@ func TestDeadGrant(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScript().with(func(h *history.Header) { h.Guard, h.Session = c.guard, true })
 			r := s.try("w1", "a", 10, 11, c.grant).release("a", 20, 21).final("k0", "[]").end().check(t)
-			found := r.of(NoDeadGrant)
+			found := r.of(NoExpiredGrant)
 			if found.Verdict != c.want || found.Total != c.total || found.Tolerated != (c.guard != "none") && c.total > 0 {
 				t.Errorf("%s", r.dump())
 			}
 		})
 	}
-	if r := newScript().end().check(t); r.of(NoDeadGrant).Verdict != Undecided {
+	if r := newScript().end().check(t); r.of(NoExpiredGrant).Verdict != Undecided {
 		t.Errorf("without any grant: %s", r.dump())
 	}
 }

@@ -88,10 +88,10 @@ func (r *run) endedEarly(a, b *attempt) cause {
 	}
 	for _, c := range []struct {
 		class string
-		harms []history.Harm
+		harms []history.Effect
 	}{
-		{CauseServerLost, []history.Harm{history.Ends}},
-		{CauseServerFault, []history.Harm{history.Stops, history.Cuts, history.Disturbs}},
+		{CauseServerLost, []history.Effect{history.Ends}},
+		{CauseServerFault, []history.Effect{history.Stops, history.Cuts, history.Disturbs}},
 	} {
 		for i := range r.faults {
 			f := &r.faults[i]

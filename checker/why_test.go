@@ -40,7 +40,7 @@ func TestWhy(t *testing.T) {
 		{"cut off", CauseCutOff, "was cut off from 10 ms", late().fault(cut, 20, 148)},
 		{"a write held back", CauseInFlight, "held back by fault f1", late().fault(of(history.DelayWrite, "w1"), 20, 148).deferred("a", 25, "f1")},
 		{"dead on arrival", CauseDeadGrant, "no longer had the claim", newScript().acquire("w1", "a", 10, 11).
-			try("w2", "b", 30, 31, history.Event{Type: history.OK, Dead: true}).release("b", 40, 41).release("a", 50, 51)},
+			try("w2", "b", 30, 31, history.Event{Type: history.OK, Expired: true}).release("b", 40, 41).release("a", 50, 51)},
 		{"released by another", CauseRobbed, "w3 released it at 120 ms, though it was not its own", newScript().try("w3", "x", 1, 2, history.Event{Type: history.OK}).
 			lost("x", 105, "service").acquire("w1", "a", 109, 110).release("x", 121, 122).acquire("w2", "b", 130, 131).release("b", 140, 141).release("a", 150, 151)},
 		{"granted twice", CauseTwice, "nothing can have ended that grant before 97 ms", early()},

@@ -22,7 +22,7 @@ func (p Property) Meaning() string {
 	switch p {
 	case MutualExclusion:
 		return "No two workers hold the same lock at the same time."
-	case NoDeadGrant:
+	case NoExpiredGrant:
 		return "No grant arrives when the service itself no longer has the claim on record."
 	case NoWrongRelease:
 		return "No release succeeds while another worker holds the lock."

@@ -117,14 +117,14 @@ var errEtcdLeaseOver = errors.New("the lease ended before the lock could be used
 // judge: who trusts the answer alone never learns of it.
 func (l *etcdLock) grant(ctx context.Context, a Attempt, granted etcdAttempt) (Grant, error) {
 	lease := granted.lease
-	grant := Grant{Key: a.Key, ID: a.ID, Token: uint64(granted.revision), Dead: granted.revision == 0}
+	grant := Grant{Key: a.Key, ID: a.ID, Token: uint64(granted.revision), Expired: granted.revision == 0}
 	if l.byHeader {
 		grant.Token = uint64(granted.granted)
 	}
 	if l.noKeepAlive {
 		grant.Until = lease.asked + lease.ttl.Nanoseconds()
 	}
-	if !grant.Dead {
+	if !grant.Expired {
 		grant.Lost = lease.lost()
 	}
 	select {

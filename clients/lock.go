@@ -100,9 +100,9 @@ type Grant struct {
 	// Lost is closed as soon as the client library can know that the lock is
 	// gone; nil when it never can.
 	Lost <-chan struct{}
-	// Dead: by the service's own record the grant was gone when it arrived, and
+	// Expired: by the service's own record the grant was gone when it arrived, and
 	// the client knows. Callers who trust the answer alone go on all the same.
-	Dead bool
+	Expired bool
 	// Wakes is how many notifications of the service the attempt got while it waited for
 	// its turn; 0 for a lock that does not count them (Info.CountsWakes).
 	Wakes int64

@@ -82,7 +82,7 @@ func TestTable(t *testing.T) {
 			if n := len(slices.DeleteFunc(slices.Clone(names), func(s string) bool { return s != info.Name })); n != 1 {
 				t.Errorf("%d locks have this name", n)
 			}
-			for what, text := range map[string]string{"summary": info.Summary, "servers": info.Servers, "told": info.Told, "clock": info.Clock} {
+			for what, text := range map[string]string{"summary": info.Summary, "servers": info.Servers, "told": info.LossNotification, "clock": info.Clock} {
 				if text == "" {
 					t.Errorf("no %s", what)
 				}

@@ -21,8 +21,8 @@ const MutantLongValidity = MutantPrefix + "long-validity"
 func mutantInfo(name string) Info {
 	return Info{
 		Name: name, Summary: "a mutant of memory, for tests of lockcheck itself",
-		Servers: name, TTL: 400 * time.Millisecond, MinTTL: time.Millisecond, Slack: 250 * time.Millisecond,
-		Renew: true, Ask: true, Token: "counter of the service", Told: "when a renewal fails", Clock: "monotonic clock of the service",
+		Servers: name, TTL: 400 * time.Millisecond, MinTTL: time.Millisecond, Grace: 250 * time.Millisecond,
+		Renew: true, Ask: true, Token: "counter of the service", LossNotification: "when a renewal fails", Clock: "monotonic clock of the service",
 		Open: func(c Config) (Lock, error) {
 			lock := &mutant{memory: memory{service: unixrpc.NewClient(c.Nodes[0])}}
 			if name == MutantLongValidity {
@@ -53,6 +53,6 @@ func (m *mutant) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	}
 	holds, err := m.Holds(ctx, grant)
 	// A lease that may have run out since the grant says nothing.
-	grant.Dead = err == nil && !holds && history.Now()-start < a.TTL.Nanoseconds()
+	grant.Expired = err == nil && !holds && history.Now()-start < a.TTL.Nanoseconds()
 	return grant, nil
 }

@@ -35,7 +35,7 @@ func TestSQLSilence(t *testing.T) {
 	if SQLClientSilence >= SQLServerSilence {
 		t.Errorf("the client is silent for %s, the server for %s", SQLClientSilence, SQLServerSilence)
 	}
-	for _, words := range []string{mustInfo(t, "postgres-session").Told, mustInfo(t, "postgres-row").Told} {
+	for _, words := range []string{mustInfo(t, "postgres-session").LossNotification, mustInfo(t, "postgres-row").LossNotification} {
 		if want := "after " + SQLClientSilence.String(); !strings.Contains(strings.ReplaceAll(words, " s", "s"), want) {
 			t.Errorf("%q, want %q", words, want)
 		}

@@ -55,9 +55,9 @@ type Info struct {
 	// LockDelay is how long the service keeps a lock from others after it took it
 	// from its holder; 0 for a service that knows no such delay.
 	LockDelay time.Duration
-	// Slack is how much longer a lock may take to be free again: the service's
+	// Grace is how much longer a lock may take to be free again: the service's
 	// own granularity and the client's retry.
-	Slack time.Duration
+	Grace time.Duration
 	// Session: the client renews the lease by itself in the background, for as
 	// long as it runs and reaches its servers.
 	Session bool
@@ -67,13 +67,13 @@ type Info struct {
 	CountsWakes bool
 	// AnyServer: each server can serve a worker alone, so that workers can be
 	// tied to one each.
-	AnyServer bool
-	Renew     bool   // the holder can extend the lease
-	Ask       bool   // the service can be asked whether a grant is in force
-	Data      bool   // its database can keep the data, too
-	Token     string // source of the fencing token; "" for none
-	Told      string // how the holder learns that its lock is gone
-	Clock     string // the clock on which mutual exclusion depends
+	AnyServer        bool
+	Renew            bool   // the holder can extend the lease
+	Ask              bool   // the service can be asked whether a grant is in force
+	Data             bool   // its database can keep the data, too
+	Token            string // source of the fencing token; "" for none
+	LossNotification string // how the holder learns that its lock is gone
+	Clock            string // the clock on which mutual exclusion depends
 	// Library is the module whose lock this is, used as it is; "" for a protocol
 	// that this package speaks itself. A library may not name the holder that it
 	// found, and may not be able to take back an attempt whose answer was lost: where
@@ -110,7 +110,7 @@ func (i Info) Lease(ttl time.Duration) time.Duration {
 }
 
 // Effective returns the time after which a lock is free again for certain, but
-// for Slack, when its holder no longer renews the lease; 0 if it never is.
+// for Grace, when its holder no longer renews the lease; 0 if it never is.
 func (i Info) Effective(ttl, lockDelay time.Duration) time.Duration {
 	lease := i.Lease(ttl)
 	if i.Expiry > 0 {
@@ -124,126 +124,126 @@ func Table() []Info {
 	return []Info{
 		{
 			Name: "memory", Summary: "textbook lease lock with fencing tokens, embedded in lockcheck; needs no Docker",
-			Servers: "memory", TTL: time.Second, MinTTL: time.Millisecond, Slack: 250 * time.Millisecond,
-			Renew: true, Ask: true, Token: "counter of the service", Told: "when a renewal fails", Clock: "monotonic clock of the service",
+			Servers: "memory", TTL: time.Second, MinTTL: time.Millisecond, Grace: 250 * time.Millisecond,
+			Renew: true, Ask: true, Token: "counter of the service", LossNotification: "when a renewal fails", Clock: "monotonic clock of the service",
 			Open: openMemory,
 		},
 		{
 			Name: history.LockNone, Summary: "no lock at all: the control that the checkers must catch; needs no Docker",
 			Unsafe:  true,
-			Servers: "none", Told: "never", Clock: "none",
+			Servers: "none", LossNotification: "never", Clock: "none",
 			Open: openNone,
 		},
 		{
 			Name: "redis", Summary: "one Redis: SET NX PX, release and renewal by owner-checked scripts",
-			Servers: "redis", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
-			Renew: true, Ask: true, Told: "when a renewal fails", Clock: "wall clock of the server",
+			Servers: "redis", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
+			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the server",
 			Modules: []string{goRedis}, Open: openRedis,
 		},
 		{
 			Name: "redis-noexpiry", Summary: "one Redis: SET NX without a lease",
 			Naive:   "a holder that dies takes the lock with it",
-			Servers: "redis", Told: "never", Clock: "none",
+			Servers: "redis", LossNotification: "never", Clock: "none",
 			Modules: []string{goRedis}, Open: openRedisNoExpiry,
 		},
 		{
 			Name: "redis-unsafe-release", Summary: "one Redis: SET NX PX, release by plain DEL",
 			Naive:   "a late release removes the lock of somebody else",
-			Servers: "redis", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
-			Renew: true, Ask: true, Told: "when a renewal fails", Clock: "wall clock of the server",
+			Servers: "redis", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
+			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the server",
 			Modules: []string{goRedis}, Open: openRedisUnsafeRelease,
 		},
 		{
 			Name: "redis-aof", Summary: "as redis, on a Redis that writes each change to its disk before it answers",
-			Servers: "redis-aof", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
-			Renew: true, Ask: true, Told: "when a renewal fails", Clock: "wall clock of the server",
+			Servers: "redis-aof", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
+			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the server",
 			Modules: []string{goRedis}, Open: openRedis,
 		},
 		{
 			Name: "redis-failover", Summary: "as redis, on a primary with a replica that three Sentinels promote when it fails",
-			Servers: "redis-failover", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 6 * time.Second,
-			Renew: true, Ask: true, Told: "when a renewal fails", Clock: "wall clock of the primary",
+			Servers: "redis-failover", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 6 * time.Second,
+			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the primary",
 			Modules: []string{goRedis}, Open: openRedisFailover,
 		},
 		{
 			Name: "redislock", Summary: "one Redis: SET NX PX by a library that people use", Library: "github.com/bsm/redislock",
-			Servers: "redis", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
-			Renew: true, Told: "when a renewal fails", Clock: "wall clock of the server",
+			Servers: "redis", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
+			Renew: true, LossNotification: "when a renewal fails", Clock: "wall clock of the server",
 			Modules: []string{goRedis}, Open: openRedisLockLib,
 		},
 		{
 			Name: "redlock", Summary: "Redlock as published, on five independent Redis",
-			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Slack: time.Second,
-			Renew: true, Ask: true, Told: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
+			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Grace: time.Second,
+			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
 			Modules: []string{goRedis}, Open: openRedlock,
 		},
 		{
 			Name: "redsync", Summary: "Redlock by the library that people use", Library: redsyncV4,
-			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Slack: time.Second,
-			Renew: true, Told: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
+			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Grace: time.Second,
+			Renew: true, LossNotification: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
 			Modules: []string{goRedis}, Open: openRedsync,
 		},
 		{
 			Name: "valkey", Summary: "the lock of redis on one Valkey",
-			Servers: "valkey", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
-			Renew: true, Ask: true, Told: "when a renewal fails", Clock: "wall clock of the server",
+			Servers: "valkey", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
+			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the server",
 			Modules: []string{goRedis}, Open: openRedis,
 		},
 		{
 			Name: "redsync-4.12.0", Summary: "Redlock by a library, in a version with a known bug", Library: redsyncV4,
 			Naive:          "with one server down a renewal reports success and removes the lock from the others; mended in 4.12.1",
 			LibraryVersion: "redsync-4.12.0",
-			Servers:        "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Slack: time.Second,
-			Renew: true, Told: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
+			Servers:        "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Grace: time.Second,
+			Renew: true, LossNotification: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
 			Modules: []string{goRedis}, Open: openRedsync,
 		},
 		{
 			Name: "file", Summary: "a file in a folder that the workers share, made by link(2); a holder that dies keeps it; needs no Docker",
-			Servers: "none", Told: "never", Clock: "none",
+			Servers: "none", LossNotification: "never", Clock: "none",
 			Open: openFile,
 		},
 		{
 			Name: "etcd", Summary: "etcd: Session and Mutex of the Go client library", Library: etcdClient,
-			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Slack: 3 * time.Second,
+			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Grace: 3 * time.Second,
 			Session: true, Queues: true, AnyServer: true, Ask: true, Token: "create revision of the own key",
-			Told: "when its session ends, up to a second after its lease", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
+			LossNotification: "when its session ends, up to a second after its lease", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
 			Modules: []string{etcdClient}, Open: openEtcd, Observe: watchEtcd,
 		},
 		{
 			Name: "etcd-v3lock", Summary: "etcd: the Lock service of the servers, with a lease of the client",
-			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Slack: 3 * time.Second,
+			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Grace: 3 * time.Second,
 			Session: true, Queues: true, AnyServer: true, Ask: true, Token: "create revision of the own key",
-			Told: "when a renewal is refused, or none was answered for the length of the lease", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
+			LossNotification: "when a renewal is refused, or none was answered for the length of the lease", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
 			Modules: []string{etcdClient, etcdServer}, Open: openEtcdV3Lock, Observe: watchEtcd,
 		},
 		{
 			Name: "etcd-header-revision", Summary: "etcd: as etcd-v3lock, fenced by the revision in the answer",
 			Naive:   "two holders can get the same token from etcd 3.4",
-			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Slack: 3 * time.Second,
+			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Grace: 3 * time.Second,
 			Session: true, Queues: true, AnyServer: true, Token: "revision in the header of the answer",
-			Told: "when a renewal is refused, or none was answered for the length of the lease", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
+			LossNotification: "when a renewal is refused, or none was answered for the length of the lease", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
 			Modules: []string{etcdClient, etcdServer}, Open: openEtcdHeaderRevision, Observe: watchEtcd,
 		},
 		{
 			Name: "zookeeper", Summary: "ZooKeeper's own recipe: a queue of nodes that end with their session, each watching the one before",
-			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Slack: 2 * time.Second,
+			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Grace: 2 * time.Second,
 			Session: true, Queues: true, CountsWakes: true, AnyServer: true, Ask: true,
-			Token: "czxid of the own node", Told: zooTold, Clock: zooClock,
+			Token: "czxid of the own node", LossNotification: zooTold, Clock: zooClock,
 			Modules: []string{goZooKeeper}, Open: openZooKeeper,
 		},
 		{
 			Name: "zookeeper-lib", Summary: "the same recipe by the library that people use", Library: goZooKeeper,
-			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Slack: 2 * time.Second,
+			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Grace: 2 * time.Second,
 			Session: true, Queues: true, AnyServer: true, Ask: true,
-			Told: zooTold, Clock: zooClock,
+			LossNotification: zooTold, Clock: zooClock,
 			Open: openZooKeeperLib,
 		},
 		{
 			Name: "zookeeper-herd", Summary: "the same recipe with a watch on the whole queue",
 			Naive:   "each release wakes up all who wait",
-			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Slack: 2 * time.Second,
+			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Grace: 2 * time.Second,
 			Session: true, Queues: true, CountsWakes: true, AnyServer: true, Ask: true,
-			Token: "czxid of the own node", Told: zooTold, Clock: zooClock,
+			Token: "czxid of the own node", LossNotification: zooTold, Clock: zooClock,
 			Modules: []string{goZooKeeper}, Open: openZooKeeperHerd,
 		},
 		{
@@ -251,43 +251,43 @@ func Table() []Info {
 			Library: consulAPI, Servers: "consul", TTL: 2 * time.Second, MinTTL: time.Second, MaxTTL: 24 * time.Hour,
 			// The leader ends a session after twice its lease, then waits for the delay;
 			// a waiter that met the delay asks again after 5 s.
-			Expiry: 2, LockDelay: 15 * time.Second, Slack: 6 * time.Second,
+			Expiry: 2, LockDelay: 15 * time.Second, Grace: 6 * time.Second,
 			Session: true, Queues: true, AnyServer: true, Ask: true,
-			Token: "lock index of the key", Told: "when its watch on the key sees it lost or fails; not while nothing comes back from the server",
+			Token: "lock index of the key", LossNotification: "when its watch on the key sees it lost or fails; not while nothing comes back from the server",
 			Clock:   "monotonic clock of the leader",
 			Modules: []string{consulAPI}, Open: openConsul,
 		},
 		{
 			Name: "postgres-session", Summary: "PostgreSQL: pg_advisory_lock of a session",
-			Servers: "postgres", Slack: sqlSlack, Queues: true, Data: true, Told: toldByConnection, Clock: clockOfConnection,
+			Servers: "postgres", Grace: sqlGrace, Queues: true, Data: true, LossNotification: toldByConnection, Clock: clockOfConnection,
 			Modules: []string{pgxV5}, Open: openPostgresSession,
 		},
 		{
 			Name: "postgres-xact", Summary: "PostgreSQL: pg_advisory_xact_lock, a transaction around the section",
-			Servers: "postgres", Slack: sqlSlack, Queues: true, Data: true, Told: toldByConnection, Clock: clockOfConnection,
+			Servers: "postgres", Grace: sqlGrace, Queues: true, Data: true, LossNotification: toldByConnection, Clock: clockOfConnection,
 			Modules: []string{pgxV5}, Open: openPostgresXact,
 		},
 		{
 			Name: "postgres-row", Summary: "PostgreSQL: SELECT FOR UPDATE of a row, a transaction around the section",
-			Servers: "postgres", Slack: sqlSlack, Queues: true, Data: true, Told: toldByConnection, Clock: clockOfConnection,
+			Servers: "postgres", Grace: sqlGrace, Queues: true, Data: true, LossNotification: toldByConnection, Clock: clockOfConnection,
 			Modules: []string{pgxV5}, Open: openPostgresRow,
 		},
 		{
 			Name: "postgres-lease", Summary: "PostgreSQL: a row with an owner, an expiry by the database's clock and a counter",
-			Servers: "postgres", TTL: 2 * time.Second, MinTTL: time.Millisecond, Slack: 500 * time.Millisecond,
-			Renew: true, Ask: true, Token: "counter in the row", Told: "when a renewal fails", Clock: "wall clock of the server",
+			Servers: "postgres", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
+			Renew: true, Ask: true, Token: "counter in the row", LossNotification: "when a renewal fails", Clock: "wall clock of the server",
 			Modules: []string{pgxV5}, Open: openPostgresLease,
 		},
 		{
 			Name: "postgres-pgbouncer", Summary: "pg_advisory_lock of a session, through PgBouncer with transaction pooling",
 			Unsafe:  true,
 			Naive:   "lock and unlock may reach different sessions of the server, and clients share sessions",
-			Servers: "postgres-pgbouncer", Slack: sqlSlack, Queues: true, Data: true, Told: "only when the pooler ends its connection, which says nothing of the lock", Clock: "none",
+			Servers: "postgres-pgbouncer", Grace: sqlGrace, Queues: true, Data: true, LossNotification: "only when the pooler ends its connection, which says nothing of the lock", Clock: "none",
 			Modules: []string{pgxV5}, Open: openPostgresSession,
 		},
 		{
 			Name: "mariadb", Summary: "MariaDB: GET_LOCK and RELEASE_LOCK of a connection",
-			Servers: "mariadb", Slack: sqlSlack, Queues: true, Told: "at the next query only", Clock: clockOfConnection,
+			Servers: "mariadb", Grace: sqlGrace, Queues: true, LossNotification: "at the next query only", Clock: clockOfConnection,
 			Modules: []string{goMySQL}, Open: openMariaDB,
 		},
 	}
@@ -295,7 +295,7 @@ func Table() []Info {
 
 // What the locks that last as long as a connection have in common.
 const (
-	sqlSlack          = SQLServerSilence
+	sqlGrace          = SQLServerSilence
 	toldByConnection  = "when its connection is seen to close: at once if the server ends it, after 3 s if it is cut off"
 	clockOfConnection = "none; keep-alives of TCP on both sides (monotonic clocks) if the holder is cut off"
 )

@@ -185,7 +185,7 @@ func consulAnswers(t *testing.T, cluster Cluster) {
 func consulRelease(t *testing.T, config func(string) clients.Config) {
 	one, two := consulOpen(t, config("w1")), consulOpen(t, config("w2"))
 	first := one.held("release", time.Minute)
-	if first.Until != 0 || first.Token == 0 || first.Dead {
+	if first.Until != 0 || first.Token == 0 || first.Expired {
 		t.Errorf("granted %+v", first)
 	}
 	two.refused("release")

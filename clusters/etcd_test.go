@@ -65,7 +65,7 @@ func (c *etcdClient) acquire(key string, ttl time.Duration) clients.Grant {
 	if err != nil {
 		c.Fatalf("%s: %v", c.id(), err)
 	}
-	if grant.Key != key || grant.ID != c.id() || grant.Token == 0 || grant.Dead {
+	if grant.Key != key || grant.ID != c.id() || grant.Token == 0 || grant.Expired {
 		c.Fatalf("granted %+v", grant)
 	}
 	return grant
@@ -271,7 +271,7 @@ func etcdDead(t *testing.T, lock string, cluster Cluster, dies bool) {
 		}
 		return
 	}
-	if answer.err != nil || !answer.grant.Dead || answer.grant.Lost != nil {
+	if answer.err != nil || !answer.grant.Expired || answer.grant.Lost != nil {
 		t.Fatalf("granted %+v, %v", answer.grant, answer.err)
 	}
 	if naive := lock == "etcd-header-revision"; naive != (answer.grant.Token != 0) {

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 )
 
 // decoder turns lines into events. It knows the lines that Writer writes; whatever
@@ -14,6 +17,8 @@ type decoder struct {
 	// known holds the strings that come again and again: names of processes, keys,
 	// functions.
 	known map[string]string
+	// schema1 says that the lines are of that version.
+	schema1 bool
 }
 
 // maxKnown and maxLength bound what a decoder remembers.
@@ -22,16 +27,44 @@ const (
 	maxLength = 64
 )
 
-func newDecoder() *decoder { return &decoder{known: make(map[string]string)} }
+func newDecoder(schema int) *decoder {
+	return &decoder{known: make(map[string]string), schema1: schema == 1}
+}
 
 // decode sets e to the event of a line.
 func (d *decoder) decode(line []byte, e *Event) error {
 	*e = Event{}
-	if d.plain(line, e) {
-		return nil
+	if !d.plain(line, e) {
+		*e = Event{}
+		if err := d.slow(line, e); err != nil {
+			return err
+		}
 	}
-	*e = Event{}
-	return object(line, e)
+	if d.schema1 {
+		e.fromSchema1()
+	}
+	return nil
+}
+
+func (d *decoder) slow(line []byte, e *Event) error {
+	if d.schema1 {
+		return slowSchema1(line, e)
+	}
+	return slow(line, e, e)
+}
+
+// slow decodes any line into something that holds e. What tells events apart must not be broken text: JSON makes
+// one letter of all of it, so that two keys could become one.
+func slow(line []byte, e *Event, into any) error {
+	if err := object(line, into); err != nil {
+		return err
+	}
+	for _, name := range []string{e.Process, e.Key, e.Grant, e.Client} {
+		if strings.ContainsRune(name, utf8.RuneError) {
+			return fmt.Errorf("the name %q holds broken text: it cannot be told from others", name)
+		}
+	}
+	return nil
 }
 
 // object unmarshals a JSON object; encoding/json alone would take null for one.
@@ -95,7 +128,13 @@ func (d *decoder) field(e *Event, name, text []byte) ([]byte, bool) {
 	case "until":
 		return integer(&e.Until, text)
 	case "dead":
-		return boolean(&e.Dead, text)
+		if d.schema1 {
+			return boolean(&e.Expired, text)
+		}
+	case "expired":
+		if !d.schema1 {
+			return boolean(&e.Expired, text)
+		}
 	case "wakes":
 		return integer(&e.Wakes, text)
 	case "client":

@@ -23,7 +23,7 @@ var typical = []string{
 
 // TestDecodeTypical: the lines that Writer writes take the fast way, and mean the same.
 func TestDecodeTypical(t *testing.T) {
-	d := newDecoder()
+	d := newDecoder(SchemaVersion)
 	for _, line := range typical {
 		var fast, slow Event
 		if !d.plain([]byte(line), &fast) {
@@ -44,7 +44,7 @@ func FuzzDecode(f *testing.F) {
 		`{}`, `{"index":1,}`, `{"index":01}`, `{"index":-0}`, `{"op":-5}`, `{"token":-5}`, `{"token":18446744073709551615}`,
 		`{"index":999999999999999999}`, `{"index":9999999999999999999}`, `{"index":1.0}`, `{"index":1e3}`, `{"index":"1"}`,
 		`{"key":"a\nb"}`, `{"key":"a\u00e9"}`, "{\"key\":\"\xff\"}", "{\"key\":\"\t\"}", `{"key":null}`, `{"KEY":"x"}`, `{"key":"a","key":"b"}`,
-		`{"dead":true}`, `{"dead":false}`, `{"dead":"true"}`, `{"wakes":-1}`, `{"wakes":1.5}`, `{"wakes":true}`, `{"value":[1,2],"key":"k"}`, `{"fault":{"id":"f1"},"time":3}`, `{"index":1}x`, ` {"index":1}`,
+		`{"dead":true}`, `{"dead":"true"}`, `{"expired":true}`, `{"expired":false}`, `{"expired":"true"}`, `{"f":"phase","note":"quiet"}`, `{"wakes":-1}`, `{"wakes":1.5}`, `{"wakes":true}`, `{"value":[1,2],"key":"k"}`, `{"fault":{"id":"f1"},"time":3}`, `{"index":1}x`, ` {"index":1}`,
 	} {
 		f.Add([]byte(line))
 	}
@@ -52,10 +52,16 @@ func FuzzDecode(f *testing.F) {
 		if bytes.ContainsRune(line, '\n') {
 			return
 		}
-		var fast, slow Event
-		fastErr, slowErr := newDecoder().decode(line, &fast), object(line, &slow)
-		if (fastErr == nil) != (slowErr == nil) || fastErr == nil && !reflect.DeepEqual(fast, slow) {
-			t.Fatalf("%q: got %+v (%v), want %+v (%v)", line, fast, fastErr, slow, slowErr)
+		for schema := 1; schema <= SchemaVersion; schema++ {
+			var fast, other Event
+			d := newDecoder(schema)
+			fastErr, slowErr := d.decode(line, &fast), d.slow(line, &other)
+			if schema == 1 {
+				other.fromSchema1()
+			}
+			if (fastErr == nil) != (slowErr == nil) || fastErr == nil && !reflect.DeepEqual(fast, other) {
+				t.Fatalf("schema %d: %q: got %+v (%v), want %+v (%v)", schema, line, fast, fastErr, other, slowErr)
+			}
 		}
 	})
 }
@@ -122,7 +128,7 @@ func TestNames(t *testing.T) {
 
 func BenchmarkDecode(b *testing.B) {
 	for name, decode := range map[string]func([]byte, *Event) error{
-		"decoder":       newDecoder().decode,
+		"decoder":       newDecoder(SchemaVersion).decode,
 		"encoding/json": func(line []byte, e *Event) error { *e = Event{}; return object(line, e) },
 	} {
 		b.Run(name, func(b *testing.B) {
@@ -166,3 +172,74 @@ func TestTruncatedStream(t *testing.T) {
 type cutStream struct{}
 
 func (cutStream) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// TestBrokenText: two keys that JSON would make one are refused; text that tells nothing
+// apart is not.
+func TestBrokenText(t *testing.T) {
+	for _, c := range []struct {
+		line string
+		ok   bool
+	}{
+		{"{\"key\":\"k\xff\"}", false},
+		{"{\"key\":\"k\xfe\"}", false},
+		{`{"key":"\ud800"}`, false},
+		{`{"key":"\ud83d\ude00"}`, true},
+		{"{\"key\":\"k\u00e9\"}", true},
+		{"{\"grant\":\"\xff\"}", false},
+		{"{\"process\":\"\xff\"}", false},
+		{"{\"client\":\"\xff\"}", false},
+		{"{\"error\":\"\xff\"}", true},
+	} {
+		_, err := ReadAll(strings.NewReader(head + "{}\n" + c.line + "\n"))
+		var syntax *SyntaxError
+		if c.ok && err != nil || !c.ok && (!errors.As(err, &syntax) || syntax.Line != 3) {
+			t.Errorf("%q: got %v, want that it is read: %t", c.line, err, c.ok)
+		}
+	}
+}
+
+// TestBlankLines: the last lines may be blank; a blank one before another is named, in
+// whichever block it is.
+func TestBlankLines(t *testing.T) {
+	long := fmt.Sprintf("{\"note\":%q}\n", strings.Repeat("x", blockSize))
+	for _, c := range []struct {
+		name, text             string
+		events, bad, truncated int
+	}{
+		{"none", "{}\n{}\n", 2, 0, 0},
+		{"the last", "{}\n{}\n\n", 2, 0, 0},
+		{"the last, of other ends of lines", "{}\r\n{}\r\n\r\n", 2, 0, 0},
+		{"the last ones", "{}\n{}\n \n\t\n\n", 2, 0, 0},
+		{"the last, without an end", "{}\n{}\n  ", 2, 0, 0},
+		{"only", "\n", 0, 0, 0},
+		{"the first", "\n{}\n", 0, 2, 0},
+		{"in the middle", "{}\n\n{}\n", 1, 3, 0},
+		{"two in the middle", "{}\n\n\n{}\n", 1, 3, 0},
+		{"before one that was cut off", "{}\n\n{\"in", 1, 3, 0},
+		{"before one that is none", "{}\n\n<\n", 1, 3, 0},
+		{"after one that is none", "{}\n<\n\n", 1, 3, 0},
+		{"none, cut off", "{}\n{\"in", 1, 0, 3},
+		{"the last of many blocks", long + long + "\n", 2, 0, 0},
+		{"between blocks", long + "\n" + long, 1, 3, 0},
+		{"a block of them", long + strings.Repeat("\n", 3*blockSize) + long, 1, 3, 0},
+		{"a block of them at the end", long + strings.Repeat("\n", 3*blockSize), 1, 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			reader, err := NewReader(strings.NewReader(head + c.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			events := 0
+			err = reader.Each(func(*Event) error { events++; return nil })
+			line := 0
+			if syntax, is := err.(*SyntaxError); is {
+				line = syntax.Line
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if events != c.events || line != c.bad || reader.Truncated() != c.truncated {
+				t.Errorf("%d events, error %v, truncated %d; want %d, one of line %d, %d", events, err, reader.Truncated(), c.events, c.bad, c.truncated)
+			}
+		})
+	}
+}

@@ -64,7 +64,7 @@ func TestPageWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	words := []string{
-		PhaseReady, PhaseQuiet, PhaseRecovered, PhaseFinal, PhaseEnd, PhaseInterrupted, PhaseBroken, Resource, Nemesis, Harness, Format,
+		PhaseReady, PhaseRecovery, PhaseRecovered, PhaseFinal, PhaseEnd, PhaseInterrupted, PhaseBroken, Resource, Nemesis, Harness, Format,
 	}
 	for _, typ := range []Type{Invoke, OK, Fail, Info} {
 		words = append(words, string(typ))

@@ -1,5 +1,5 @@
 // Package history holds the record of one run: the event type, an append-only
-// writer, a reader that accepts what a killed run left behind, and a validator
+// writer, a reader that accepts what a killed run left behind, a validator
 // whose errors name the line. It is the contract between the processes that
 // act and the checkers that judge, and the only thing that checkers see.
 package history
@@ -10,7 +10,7 @@ import (
 )
 
 // SchemaVersion is the version of the file format that this package writes.
-const SchemaVersion = 1
+const SchemaVersion = 2
 
 // Type says what an event is, in Jepsen's words.
 type Type string
@@ -33,8 +33,8 @@ const (
 	Write   Function = "write"
 	Release Function = "release" // fail: the lock was not held any more
 
-	// Lost is a single Info event: the worker took notice that its lock is
-	// gone. Error says who told it: ByService or ByDeadline.
+	// Lost is a single Info event: the worker learned that its lock is
+	// gone. Error says who notified it: ByService or ByDeadline.
 	Lost Function = "lost"
 
 	// Deferred is a single Info event of the resource: a write has arrived, and is
@@ -72,10 +72,10 @@ const (
 // PhaseBroken, which says in Error why the run failed, after an interruption, too; a
 // history without any of them was cut short.
 const (
-	PhaseReady = "ready" // the cluster is healthy, workers start
-	PhaseQuiet = "quiet" // no more faults
+	PhaseReady    = "ready"    // the cluster is healthy, workers start
+	PhaseRecovery = "recovery" // no more faults
 	// PhaseRecovered: the servers serve and the lock is granted again, or the wait for that
-	// was given up; Error says so, or by how much the quiet time was too short.
+	// was given up; Error says so, or by how much the recovery period was too short.
 	PhaseRecovered = "recovered"
 	PhaseFinal     = "final"  // workers have stopped, final reads follow
 	PhaseEnd       = "end"    // the run is complete
@@ -102,12 +102,12 @@ type Event struct {
 	Holder string `json:"holder,omitempty"`
 	// Token is the fencing token of the grant; 0 for a lock without tokens.
 	Token uint64 `json:"token,omitempty"`
-	// Until is the end of the promise on the worker's own monotonic clock, on
+	// Until is the end of the validity on the worker's own monotonic clock, on
 	// acquire ok and renew ok; 0 when the lock gives no deadline.
 	Until int64 `json:"until,omitempty"`
-	// Dead marks an acquire ok whose grant the service had already forgotten when
+	// Expired marks an acquire ok whose grant the service no longer had on record when
 	// its answer arrived.
-	Dead bool `json:"dead,omitempty"`
+	Expired bool `json:"expired,omitempty"`
 	// Wakes is how many notifications of the service an attempt got while it waited for its
 	// turn, on the completion of an acquire; only if the header says that they are counted.
 	Wakes int64 `json:"wakes,omitempty"`
@@ -159,7 +159,7 @@ type Fault struct {
 	Role    string   `json:"role,omitempty"`
 	// Peers are the processes that a fault of the network keeps the targets apart from.
 	Peers []string `json:"peers,omitempty"`
-	// From and To bracket the deed, in ns: it took effect somewhere between them.
+	// From and To bracket the fault, in ns: it took effect somewhere between them.
 	From int64 `json:"from,omitempty"`
 	To   int64 `json:"to,omitempty"`
 	// Evidence is what was read back from the target, for people.
@@ -201,8 +201,10 @@ type Header struct {
 
 	// Lease after which the lock can end by itself; 0 for a lock that never does.
 	Lease time.Duration `json:"lease_ns"`
-	// Slack that the lock needs beyond Lease to be granted to a waiter.
-	Slack time.Duration `json:"slack_ns"`
+	// Grace is the grace period that the lock needs beyond Lease to be granted to a waiter. A lock without a
+	// Lease that has a Grace ends with the connection of its holder, which its servers may take
+	// so long to see; one that has neither ends by its release only.
+	Grace time.Duration `json:"grace_ns"`
 	// Tokens says that the lock hands out fencing tokens.
 	Tokens bool `json:"tokens"`
 	// Session says that the client renews its lease in the background, without a
@@ -211,7 +213,7 @@ type Header struct {
 	// Wakes says that the client counts the notifications that wake up who waits.
 	Wakes bool `json:"wakes,omitempty"`
 
-	Faults  []string `json:"faults,omitempty"`  // kinds asked for, but for the unavailable ones
+	Faults  []string `json:"faults,omitempty"`  // kinds asked for, but for those that are not supported
 	MinOps  int64    `json:"min_ops"`           // acknowledged updates below which nothing is judged valid
 	Require []string `json:"require,omitempty"` // properties that must hold on top of the usual ones
 	Seed    uint64   `json:"seed"`

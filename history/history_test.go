@@ -100,7 +100,7 @@ func TestWriterConcurrent(t *testing.T) {
 	}
 }
 
-const head = `{"format":"lockcheck-history","schema":1,"workers":["w1","w2"]}` + "\n"
+const head = `{"format":"lockcheck-history","schema":2,"workers":["w1","w2"]}` + "\n"
 
 func TestRead(t *testing.T) {
 	const good = `{"index":0,"time":1,"process":"harness","type":"info","f":"phase","note":"ready"}`
@@ -183,7 +183,7 @@ func TestValidate(t *testing.T) {
 		{"nothing", nil, 0},
 		{"a hold", append(hold[:2:2], in(3, Release, Invoke, 2), in(4, Release, OK, 2)), 0},
 		{"killed in mid-acquire", hold[:1], 0},
-		{"renew beside a write", append(hold[:2:2], in(3, Renew, Invoke, 2), in(3, Write, Invoke, 3), in(4, Renew, OK, 2), in(4, Write, OK, 3)), 0},
+		{"renew next to a write", append(hold[:2:2], in(3, Renew, Invoke, 2), in(3, Write, Invoke, 3), in(4, Renew, OK, 2), in(4, Write, OK, 3)), 0},
 		{"lost", append(hold[:2:2], in(3, Lost, Info, 0)), 0},
 		{"lost as an operation", append(hold[:2:2], in(3, Lost, Invoke, 0)), 4},
 		{"processes out of order", []Event{acquire(5, "w1", Invoke, 1, "g1"), acquire(2, "w2", Invoke, 1, "g2")}, 0},

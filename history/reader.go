@@ -25,6 +25,7 @@ func (e *SyntaxError) Error() string {
 type Reader struct {
 	in        *bufio.Reader
 	header    Header
+	schema    int // of the file; what is read from it is of SchemaVersion
 	truncated int
 }
 
@@ -42,6 +43,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 	if err := object(text, &hr.header); err != nil {
 		return nil, &SyntaxError{Line: 1, Reason: "no header: " + err.Error()}
 	}
+	hr.schema = schemaOf(text)
 	if err := hr.header.check(); err != nil {
 		return nil, err
 	}
@@ -58,7 +60,7 @@ func (h Header) check() error {
 	return nil
 }
 
-// Header returns the first line.
+// Header returns the first line, in the words of SchemaVersion.
 func (r *Reader) Header() Header { return r.header }
 
 // Truncated returns the number of the last line if it was cut off in mid-write
@@ -76,14 +78,19 @@ type block struct {
 	events []Event
 	// bad is the error of the line after events, and cut says that it is one that was
 	// cut off in mid-write.
-	bad  error
-	cut  bool
-	done chan struct{} // closed when decoded
+	bad error
+	cut bool
+	// blank is the line that begins the blank ones at the end of the block, 0 for none.
+	blank int
+	done  chan struct{} // closed when decoded
 }
+
+// follows says that there is something else than blank lines in the block.
+func (b *block) follows() bool { return len(b.events) > 0 || b.bad != nil || b.cut }
 
 // Each calls f with all events in order, until the first error, and returns that.
 // The event is only valid until f returns. A malformed line is a *SyntaxError,
-// unless it is the last one and has no newline. It can be called once. After an error
+// unless it is the last one and has no newline; blank lines may only be the last ones. It can be called once. After an error
 // of f the input may be read once more.
 func (r *Reader) Each(f func(*Event) error) error {
 	// Decoding is most of the work: blocks are decoded side by side and handed on in
@@ -96,15 +103,22 @@ func (r *Reader) Each(f func(*Event) error) error {
 	go r.split(&free, todo, inOrder, stop)
 	for range runtime.GOMAXPROCS(0) {
 		go func() {
-			d := newDecoder()
+			d := newDecoder(r.schema)
 			for b := range todo {
 				b.decode(d)
 				close(b.done)
 			}
 		}()
 	}
+	blank := 0
 	for b := range inOrder {
 		<-b.done
+		if blank != 0 && b.follows() {
+			return blankLine(blank)
+		}
+		if blank == 0 {
+			blank = b.blank
+		}
 		for i := range b.events {
 			if err := f(&b.events[i]); err != nil {
 				return err
@@ -133,7 +147,7 @@ func (r *Reader) split(free *sync.Pool, todo, inOrder chan<- *block, stop <-chan
 	defer close(todo)
 	for line := 2; ; {
 		b := free.Get().(*block)
-		b.done, b.line, b.bad, b.cut = make(chan struct{}), line, nil, false
+		b.done, b.line, b.bad, b.cut, b.blank = make(chan struct{}), line, nil, false, 0
 		b.fill(r.in)
 		line += bytes.Count(b.text, []byte("\n"))
 		select {
@@ -178,6 +192,16 @@ func (b *block) decode(d *decoder) {
 	for rest := b.text; len(rest) > 0; {
 		line, after, whole := bytes.Cut(rest, []byte("\n"))
 		rest = after
+		if len(bytes.TrimSpace(line)) == 0 {
+			if b.blank == 0 {
+				b.blank = b.line + len(b.events)
+			}
+			continue
+		}
+		if b.blank != 0 {
+			b.bad, b.blank = blankLine(b.blank), 0
+			return
+		}
 		b.events = append(b.events, Event{})
 		err := d.decode(line, &b.events[len(b.events)-1])
 		if err == nil {
@@ -191,6 +215,10 @@ func (b *block) decode(d *decoder) {
 		b.bad = &SyntaxError{Line: b.line + len(b.events), Reason: err.Error()}
 		return
 	}
+}
+
+func blankLine(line int) error {
+	return &SyntaxError{Line: line, Reason: "blank, though others follow"}
 }
 
 // ReadAll reads a whole history. It does not validate it.

@@ -34,16 +34,11 @@ type Validator struct {
 	next      int64            // index of the next event
 	workers   map[string]*done // by name
 	last      map[string]int64 // time of the last event, by process
-	open      map[opID]begun   // invocations without completion
-	grants    []owner          // by name
-	acquiring map[string]bool  // workers with an acquire in flight
-	wakes     bool             // are counted
+	open      Open[begun]
+	grants    []owner         // by name
+	acquiring map[string]bool // workers with an acquire in flight
+	wakes     bool            // are counted
 	seq       int64
-}
-
-type opID struct {
-	process string
-	op      int64
 }
 
 // begun is what the completion of an operation has to agree with.
@@ -66,7 +61,7 @@ func NewValidator(h Header, names *Names) *Validator {
 		names:     names,
 		workers:   make(map[string]*done),
 		last:      make(map[string]int64),
-		open:      make(map[opID]begun),
+		open:      make(Open[begun]),
 		acquiring: make(map[string]bool),
 		wakes:     h.Wakes,
 	}
@@ -191,13 +186,12 @@ func (v *Validator) invoke(e *Event) error {
 		}
 		o.asked, v.acquiring[e.Process] = true, true
 	}
-	v.open[opID{e.Process, e.Op}] = begun{e.F, v.names.Of(e.Key), grant, e.Time}
+	v.open.Invoke(v.names.Of(e.Process), e.Op, begun{e.F, v.names.Of(e.Key), grant, e.Time})
 	return nil
 }
 
 func (v *Validator) complete(e *Event) error {
-	id := opID{e.Process, e.Op}
-	begun, ok := v.open[id]
+	begun, ok := v.open.Complete(v.names.Of(e.Process), e.Op)
 	if !ok && v.workers[e.Process].has(e.Op) {
 		return fmt.Errorf("operation %d of %s is completed twice", e.Op, e.Process)
 	}
@@ -211,7 +205,6 @@ func (v *Validator) complete(e *Event) error {
 	if e.Time < begun.time {
 		return fmt.Errorf("operation %d of %s is completed before it was invoked", e.Op, e.Process)
 	}
-	delete(v.open, id)
 	if e.F == Acquire {
 		delete(v.acquiring, e.Process)
 	}
@@ -275,7 +268,7 @@ func phase(e *Event) error {
 	if e.F != Phase || e.Type != Info {
 		return fmt.Errorf("%s of type %q is not one of %s", e.F, e.Type, Harness)
 	}
-	phases := []string{PhaseReady, PhaseQuiet, PhaseRecovered, PhaseFinal, PhaseEnd, PhaseInterrupted, PhaseBroken}
+	phases := []string{PhaseReady, PhaseRecovery, PhaseRecovered, PhaseFinal, PhaseEnd, PhaseInterrupted, PhaseBroken}
 	if !slices.Contains(phases, e.Note) {
 		return fmt.Errorf("phase %q is not known", e.Note)
 	}

@@ -1,11 +1,11 @@
 package history
 
-// Words of the contract between those who act and those who judge, beside the kinds of
+// Words of the contract between those who act and those who judge, next to the kinds of
 // faults (see Fault.Kind).
 
-// Who told a worker that its lock is gone, as found in Event.Error of a Lost event.
+// How a worker was notified that its lock is gone, as found in Event.Error of a Lost event.
 const (
-	ByService  = "service"  // a renewal failed, or the client library told
+	ByService  = "service"  // a renewal failed, or the client library notified
 	ByDeadline = "deadline" // the worker looked at its own deadline
 )
 

@@ -12,7 +12,7 @@ import (
 // suffers is a node and a harm that a fault does to it at the moment.
 type suffers struct {
 	node string
-	harm history.Harm
+	harm history.Effect
 }
 
 // obstacle says why a fault cannot be inflicted on its targets at the moment: of
@@ -20,10 +20,10 @@ type suffers struct {
 // neither be stopped nor asked for its clock, and one that is stopped cannot be asked
 // either. Faults of the network are independent of all others.
 func (n *Nemesis) obstacle(order Order) error {
-	does := func(harm history.Harm) bool { return history.Does(order.Step.Fault, harm) }
+	does := func(harm history.Effect) bool { return history.Does(order.Step.Fault, harm) }
 	harms := exclusive(order.Step.Fault)
 	for _, target := range order.Targets {
-		under := func(harm history.Harm) bool { return n.busy[suffers{target.Name, harm}] }
+		under := func(harm history.Effect) bool { return n.busy[suffers{target.Name, harm}] }
 		switch {
 		case n.gone[target.Name]:
 			return fmt.Errorf("%s was killed", target.Name)
@@ -48,8 +48,8 @@ func (n *Nemesis) obstacle(order Order) error {
 
 // exclusive lists what a kind of fault does that a node can suffer from one fault
 // only at a time.
-func exclusive(kind string) []history.Harm {
-	return slices.DeleteFunc(history.HarmsOf(kind), func(h history.Harm) bool {
+func exclusive(kind string) []history.Effect {
+	return slices.DeleteFunc(history.EffectsOf(kind), func(h history.Effect) bool {
 		return h == history.Cuts || h == history.Disturbs
 	})
 }

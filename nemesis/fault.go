@@ -106,7 +106,7 @@ const (
 func (k Kind) uses(option Option) bool { return slices.Contains(k.Uses, option) }
 
 // does says what harm faults of this kind do.
-func (k Kind) does(harm history.Harm) bool { return history.Does(k.Name, harm) }
+func (k Kind) does(harm history.Effect) bool { return history.Does(k.Name, harm) }
 
 // Kinds lists all kinds of faults.
 func Kinds() []Kind {

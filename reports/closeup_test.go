@@ -48,7 +48,7 @@ func TestHTMLNamesDeadGrants(t *testing.T) {
 	if strings.Contains(pageOf(t, run{"alive", h, r}), named) {
 		t.Error("a grant is called dead that was not")
 	}
-	r.Findings = append(r.Findings, checker.Finding{Property: checker.NoDeadGrant, Verdict: checker.Violation,
+	r.Findings = append(r.Findings, checker.Finding{Property: checker.NoExpiredGrant, Verdict: checker.Violation,
 		Violations: []checker.Incident{{Key: overlap.Key, From: overlap.From, Grants: overlap.Grants[1:]}}, Total: 1})
 	if !strings.Contains(pageOf(t, run{"dead", h, r}), named) {
 		t.Error("a dead grant is not named")

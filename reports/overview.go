@@ -52,7 +52,7 @@ func (c *canvas) phases(bottom int) {
 		switch e.Note {
 		case history.PhaseReady:
 			text = "workers start"
-		case history.PhaseQuiet:
+		case history.PhaseRecovery:
 			text = "no more faults"
 		case history.PhaseFinal:
 			text = "final reads"

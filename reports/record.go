@@ -101,7 +101,7 @@ func (rec *record) incidents(f checker.Finding) {
 		switch {
 		case f.Property == checker.MutualExclusion:
 			rec.overlaps = append(rec.overlaps, i)
-		case f.Property == checker.NoDeadGrant:
+		case f.Property == checker.NoExpiredGrant:
 			for _, g := range i.Grants {
 				rec.dead[g] = true
 			}

@@ -32,9 +32,9 @@ type story struct {
 func newStory(guard string) *story {
 	st := &story{now: epoch, guarded: guard == "fence", missing: map[int64]bool{}}
 	st.h.Header = history.Header{
-		Format: history.Format, Schema: 1, Run: "20250301T101500Z-4f1c", Started: "2025-03-01T10:15:00Z", Version: "0.1.0",
+		Format: history.Format, Schema: 2, Run: "20250301T101500Z-4f1c", Started: "2025-03-01T10:15:00Z", Version: "0.1.0",
 		Lock: "redis", Workload: "set", Guard: guard, Workers: []string{"w1", "w2", "w3", "w4", "w5"}, Servers: []string{"n1"},
-		Lease: 2 * time.Second, Slack: 100 * time.Millisecond, Tokens: true, Faults: []string{"pause", "partition", "clock"}, MinOps: 100, Seed: 42,
+		Lease: 2 * time.Second, Grace: 100 * time.Millisecond, Tokens: true, Faults: []string{"pause", "partition", "clock"}, MinOps: 100, Seed: 42,
 		Parameters: map[string]string{"section": "20ms..60ms", "time-limit": "60s", "rate": "50", "keys": "4"},
 		Versions:   map[string]string{"redis": "7.4.2", "go-redis": "v9.7.0"},
 		Images:     map[string]string{"redis:7.4.2": "sha256:0a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f9"},
@@ -268,7 +268,7 @@ func realistic(guard string) (*history.History, checker.Results) {
 	st.outlast("f5", "w5", "w1", false)
 	st.fault(checker.FaultCoverage{ID: "f6", Kind: "clock", Targets: []string{"n1"}, Reason: "this image has no libfaketime"}, 0,
 		map[history.Stage]string{history.Requested: "", history.Skipped: "this image has no libfaketime"})
-	st.phase(history.PhaseQuiet)
+	st.phase(history.PhaseRecovery)
 	st.quietly(100, 50*ms)
 	st.phase(history.PhaseFinal)
 	st.r.Updates.LostLow, st.r.Updates.LostHigh = 0.001, 0.0135

@@ -267,7 +267,7 @@ func (w *worker) acquire(ctx context.Context, key string) (clients.Grant, client
 	grant, err := bounded(ctx, cmp.Or(w.config.Wait, w.config.Timeout), func(ctx context.Context) (clients.Grant, error) {
 		return w.lock.Acquire(ctx, attempt)
 	})
-	op.Token, op.Until, op.Dead, op.Wakes = grant.Token, grant.Until, grant.Dead, grant.Wakes
+	op.Token, op.Until, op.Expired, op.Wakes = grant.Token, grant.Until, grant.Expired, grant.Wakes
 	return grant, w.complete(op, err)
 }
 

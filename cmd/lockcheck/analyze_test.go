@@ -43,7 +43,7 @@ func smallRun() (history.Header, []history.Event) {
 		worker(history.Invoke, history.Read, 2), resource(history.Read, 2, 1), worker(history.OK, history.Read, 2),
 		worker(history.Invoke, history.Write, 3), resource(history.Write, 3, 2), worker(history.OK, history.Write, 3),
 		worker(history.Invoke, history.Release, 4), worker(history.OK, history.Release, 4),
-		phase(history.PhaseQuiet), phase(history.PhaseFinal),
+		phase(history.PhaseRecovery), phase(history.PhaseFinal),
 		{Process: history.Resource, Type: history.OK, F: history.Final, Key: "k0", Version: 1, Value: json.RawMessage("[11]")},
 		phase(history.PhaseEnd),
 	}

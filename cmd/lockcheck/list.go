@@ -39,7 +39,7 @@ func lockItems() (items []item) {
 			lockSummary(lock),
 			"lease: " + leaseOf(lock),
 			fmt.Sprintf("renewed: %s; when taken: %s", renewalOf(lock), attemptOf(lock)),
-			fmt.Sprintf("fencing token: %s; holder told: %s", cmp.Or(lock.Token, "none"), lock.Told),
+			fmt.Sprintf("fencing token: %s; holder told: %s", cmp.Or(lock.Token, "none"), lock.LossNotification),
 			"depends on: " + lock.Clock,
 			"guards: " + guardsOf(lock),
 			"servers: " + serversOf(servers, lock.AnyServer),

@@ -25,7 +25,7 @@ func TestLockItems(t *testing.T) {
 				}
 			}
 			servers, _ := clusters.ByName(lock.Servers)
-			said := append([]string{lock.Summary, lock.Token, lock.Told, lock.Clock, lock.Library, lock.Naive}, servers.Versions...)
+			said := append([]string{lock.Summary, lock.Token, lock.LossNotification, lock.Clock, lock.Library, lock.Naive}, servers.Versions...)
 			if lock.TTL > 0 {
 				said = append(said, lock.TTL.String(), lock.MinTTL.String(), lock.Effective(lock.TTL, lock.LockDelay).String())
 			}

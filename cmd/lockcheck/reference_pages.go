@@ -90,7 +90,7 @@ func lockSections() string {
 			lease = lock.TTL.String()
 		}
 		rows = append(rows, []string{
-			fmt.Sprintf("[%s](#%s)", code(lock.Name), strings.ReplaceAll(lock.Name, ".", "")), lease, prose(cmp.Or(lock.Token, "none")), prose(lock.Told), prose(lock.Clock),
+			fmt.Sprintf("[%s](#%s)", code(lock.Name), strings.ReplaceAll(lock.Name, ".", "")), lease, prose(cmp.Or(lock.Token, "none")), prose(lock.LossNotification), prose(lock.Clock),
 		})
 		fmt.Fprintf(&sections, "## %s\n\n%s. [How it works, and what was found](../locks/%s.md).\n\n", code(lock.Name), prose(items[i].lines[0]), lock.Name)
 		for _, line := range items[i].lines[1:] {
@@ -111,7 +111,7 @@ func faultTables() string {
 			uses = append(uses, string(u))
 		}
 		var harms []string
-		for _, harm := range history.HarmsOf(kind.Name) {
+		for _, harm := range history.EffectsOf(kind.Name) {
 			harms = append(harms, string(harm))
 		}
 		kinds = append(kinds, []string{code(kind.Name), prose(kind.Summary), code(kind.Target), allCode(uses), strings.Join(harms, ", ")})

@@ -2,8 +2,8 @@ package jepsen
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -25,19 +25,17 @@ type converter struct {
 	counts   map[int64]int     // attempts of each process
 	exported map[string]grant  // attempts by the name that our own export gave them
 	seq      int64
-	raised   int64 // of elements, so that none is 0
-	final    *history.Event
-	resource int64 // time of the last event at the resource, which has one clock, too
-	// reading is where the read that gives the final state begins; 0 for none.
-	reading int
-	late    int // adds that were acknowledged after that, and are not judged
+	raised   int64           // of elements, so that none is 0
+	sets     map[string]*set // by key
+	resource int64           // time of the last event at the resource, which has one clock, too
 }
 
 // begun is an operation that is open.
 type begun struct {
 	history.Event
-	f  edn.Keyword
-	by int64 // the process that it counts for
+	f    edn.Keyword
+	by   int64 // the process that it counts for
+	line int
 }
 
 // grant is an attempt to acquire a key.
@@ -53,16 +51,17 @@ func newConverter(ops []operation, o Options) *converter {
 			Permits: o.Permits, Reentrant: o.Reentrant, Imported: "jepsen", Parameters: make(map[string]string),
 		}},
 		lease: o.Lease, last: make(map[int64]int64), open: make(map[int64]begun),
-		grants: make(map[int64]grant), held: make(map[int64][]grant), counts: make(map[int64]int), exported: make(map[string]grant),
+		sets: make(map[string]*set), grants: make(map[int64]grant), held: make(map[int64][]grant), counts: make(map[int64]int), exported: make(map[string]grant),
 	}
 	first := int64(1)
 	seen, reads := make(map[int64]bool), make(map[int64]int)
-	for _, op := range ops {
+	for i := range ops {
+		op := &ops[i]
 		switch {
 		case op.f == "read" && op.kind == "invoke":
 			reads[op.process] = op.line
 		case op.final():
-			c.reading = reads[op.process]
+			c.set(op.key).reading = reads[op.process]
 		}
 		first = min(first, op.time)
 		seen[op.process] = true
@@ -101,7 +100,7 @@ func newConverter(ops []operation, o Options) *converter {
 func worker(process int64) string { return fmt.Sprintf("w%d", process+1) }
 
 func (c *converter) add(op operation) error {
-	e := history.Event{Key: usualKey, Error: op.err}
+	e := history.Event{Key: cmp.Or(op.key, usualKey), Error: op.err}
 	c.stamp(&e, op, op.process)
 	begun, isOpen := c.open[op.process]
 	switch {
@@ -115,7 +114,7 @@ func (c *converter) add(op operation) error {
 	delete(c.open, op.process)
 	switch {
 	case op.f == "read":
-		return c.read(op, e)
+		return c.set(begun.Key).read(op, e.Time, begun.line, c.raised)
 	case begun.Grant == "": // the release of what was never asked for
 		return nil
 	}
@@ -123,9 +122,7 @@ func (c *converter) add(op operation) error {
 	e.F, e.Op, e.Key, e.Grant, e.Element, e.Token = begun.F, begun.Op, begun.Key, begun.Grant, begun.Element, fence(op.value)
 	e.Type = map[edn.Keyword]history.Type{"ok": history.OK, "fail": history.Fail, "info": history.Info}[op.kind]
 	switch {
-	case e.F == history.Write && e.Type == history.OK && c.reading != 0 && op.line > c.reading:
-		c.late++ // the read may rightly not have seen it
-	case e.F == history.Write && e.Type == history.OK:
+	case e.F == history.Write && c.set(e.Key).added(e, op.line):
 		c.accept(e)
 	case e.F == history.Acquire && e.Type == history.Fail:
 		c.drop(c.grants[op.process])
@@ -152,19 +149,18 @@ func (c *converter) invoke(op operation, e history.Event) error {
 	by := op.process
 	switch op.f {
 	case "read": // of a set; what counts is what it returns
-		c.open[op.process] = begun{e, op.f, op.process}
+		c.open[op.process] = begun{e, op.f, op.process, op.line}
 		return nil
 	case "acquire":
 		c.counts[op.process]++
-		key := cmp.Or(field(op.value, "key"), usualKey)
-		g := grant{key, fmt.Sprintf("%s-%d", e.Process, c.counts[op.process]), op.process}
+		g := grant{e.Key, fmt.Sprintf("%s-%d", e.Process, c.counts[op.process]), op.process}
 		c.grants[op.process], c.exported[field(op.value, "grant")] = g, g
 		c.held[op.process] = append(c.held[op.process], g)
-		e.F, e.Grant, e.Key = history.Acquire, g.id, g.key
+		e.F, e.Grant = history.Acquire, g.id
 	case "release":
 		last, err := c.released(op)
 		if err != nil || last == (grant{}) { // there is nothing to judge
-			c.open[op.process] = begun{e, op.f, op.process}
+			c.open[op.process] = begun{e, op.f, op.process, op.line}
 			return err
 		}
 		by = last.by
@@ -176,10 +172,14 @@ func (c *converter) invoke(op operation, e history.Event) error {
 			return &FormatError{op.line, fmt.Sprintf("the :value of an :add is to be an integer, not %v", op.value)}
 		}
 		e.F, e.Element, e.Grant = history.Write, element+c.raised, e.Process+"-adds"
+		if op.key != "" {
+			e.Grant += "-" + op.key
+		}
+		c.set(e.Key).uncertain[e.Element] = true
 	}
 	c.ops++
 	e.Type, e.Op = history.Invoke, c.ops
-	c.open[op.process] = begun{e, op.f, by}
+	c.open[op.process] = begun{e, op.f, by, op.line}
 	c.event(e)
 	return nil
 }
@@ -194,8 +194,7 @@ func (c *converter) released(op operation) (grant, error) {
 		return c.exported[name], nil
 	}
 	held := c.held[op.process]
-	key := field(op.value, "key")
-	named := key != ""
+	key, named := op.key, op.key != ""
 	for _, g := range slices.Backward(held) {
 		switch {
 		case !named && g.key != held[0].key:
@@ -216,65 +215,12 @@ func (c *converter) released(op operation) (grant, error) {
 // been lost; the final read says whether it was.
 func (c *converter) accept(e history.Event) {
 	c.seq++
+	s := c.set(e.Key)
+	s.version++
 	c.event(history.Event{
-		Time: e.Time, Process: history.Resource, Type: history.OK, F: history.Write, Key: usualKey, Op: e.Op, Grant: e.Grant,
-		Client: e.Process, Element: e.Element, Seq: c.seq, Base: c.seq - 1, Version: c.seq,
+		Time: e.Time, Process: history.Resource, Type: history.OK, F: history.Write, Key: e.Key, Op: e.Op, Grant: e.Grant,
+		Client: e.Process, Element: e.Element, Seq: c.seq, Base: s.version - 1, Version: s.version,
 	})
-}
-
-// final says that a read returned a set: nil is none, not the empty one.
-func (op operation) final() bool { return op.f == "read" && op.kind == "ok" && op.value != nil }
-
-// read takes the last successful read of a set for its final state.
-func (c *converter) read(op operation, e history.Event) error {
-	if !op.final() {
-		return nil
-	}
-	elements, err := elementsOf(op.value)
-	if err != nil {
-		return &FormatError{op.line, err.Error()}
-	}
-	for i := range elements {
-		elements[i] += c.raised
-	}
-	value, err := json.Marshal(elements)
-	if err != nil {
-		return &FormatError{op.line, err.Error()}
-	}
-	c.final = &history.Event{Time: e.Time, Process: history.Resource, Type: history.OK, F: history.Final, Key: usualKey, Version: c.seq, Value: value}
-	return nil
-}
-
-// elementsOf lists what a read returned: a set, or a vector, in which an element may be
-// more than once.
-func elementsOf(value any) ([]int64, error) {
-	elements := []int64{}
-	add := func(x any) error {
-		n, is := x.(int64)
-		if !is {
-			return fmt.Errorf("a read returned %v, which is no integer", x)
-		}
-		elements = append(elements, n)
-		return nil
-	}
-	switch v := value.(type) {
-	case map[any]bool:
-		for x := range v {
-			if err := add(x); err != nil {
-				return nil, err
-			}
-		}
-	case []any:
-		for _, x := range v {
-			if err := add(x); err != nil {
-				return nil, err
-			}
-		}
-	default:
-		return nil, fmt.Errorf("a read returned %T", value)
-	}
-	slices.Sort(elements)
-	return elements, nil
 }
 
 // fence is the fencing token in the value of an acquire, 0 for none.
@@ -306,19 +252,24 @@ func (c *converter) event(e history.Event) {
 	c.h.Events = append(c.h.Events, e)
 }
 
-// finish adds the final read and the end.
+// finish adds the final reads and the end.
 func (c *converter) finish() *history.History {
 	end := int64(1)
 	for _, e := range c.h.Events {
 		end = max(end, e.Time)
 	}
-	if c.late > 0 {
-		c.h.Header.Parameters["not judged"] = fmt.Sprintf("%d adds that were acknowledged after the last read had begun", c.late)
+	late := 0
+	for _, key := range slices.Sorted(maps.Keys(c.sets)) {
+		s := c.sets[key]
+		late += s.late
+		for _, final := range s.finals() {
+			end = max(final.Time, end)
+			final.Time = end
+			c.event(final)
+		}
 	}
-	if c.final != nil {
-		c.final.Time = max(c.final.Time, end)
-		end = c.final.Time
-		c.event(*c.final)
+	if late > 0 {
+		c.h.Header.Parameters["not judged"] = fmt.Sprintf("%d adds that were acknowledged after the last read had begun", late)
 	}
 	c.event(history.Event{Time: end, Process: history.Harness, Type: history.Info, F: history.Phase, Note: history.PhaseEnd})
 	return c.h

@@ -1,5 +1,5 @@
-// Package jepsen reads and writes histories in the form of Jepsen
-// (jepsen-io/history): EDN maps with :type, :f, :process, :value and :time, one after
+// Package jepsen translates histories from the form of Jepsen, or to it
+// (jepsen-io/history): EDN maps with :type, :f, :process, :value, :time, one after
 // the other or in one vector. It knows tests of locks (:acquire, :release) and of sets
 // (:add, :read); operations with other functions, and those of the nemesis, are left
 // out.
@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"olympos.io/encoding/edn"
@@ -25,13 +26,23 @@ type Options struct {
 	Lease time.Duration
 	// Permits and Reentrant are those of history.Header.
 	Permits, Reentrant int
+	// Keys says what names the lock, or in tests of jepsen.independent the set, that an
+	// operation is about: KeysIndependent, KeysValue, KeysNone, or ":" and the name of a
+	// field of its value or of itself. "" finds out, and refuses what is not certain.
+	Keys string
+}
+
+// Known says whether Keys is one of the values that it can have.
+func (o Options) Known() bool {
+	field, isField := strings.CutPrefix(o.Keys, ":")
+	return isField && field != "" || slices.Contains([]string{"", KeysIndependent, KeysValue, KeysNone}, o.Keys)
 }
 
 // anyTime is the lease of a lock that may end at any time.
 const anyTime = 1
 
-// usualKey is the name of the one lock or set that a history is about, unless the values
-// of its operations name others.
+// usualKey is the name of the one lock or set that a history is about, unless its
+// operations name others.
 const usualKey = "k0"
 
 // operation is one line.
@@ -41,8 +52,14 @@ type operation struct {
 	f       edn.Keyword
 	process int64
 	time    int64
-	value   any
+	fields  map[any]any
+	key     string // what it is about, as text; "" for the only one that there is
+	value   any    // without the key, once that is known
 	err     string
+}
+
+func (op *operation) malformed(format string, args ...any) error {
+	return &FormatError{op.line, fmt.Sprintf(format, args...)}
 }
 
 // FormatError is an operation that cannot be understood.
@@ -61,6 +78,9 @@ func (e *FormatError) Error() string {
 func Read(r io.Reader, o Options) (*history.History, error) {
 	ops, err := parse(r)
 	if err != nil {
+		return nil, err
+	}
+	if err := resolveKeys(ops, o.Keys); err != nil {
 		return nil, err
 	}
 	c := newConverter(ops, o)
@@ -103,14 +123,6 @@ func parse(r io.Reader) ([]operation, error) {
 	}
 }
 
-// untagged is the value behind a tag, as in #jepsen.history.Op{...}.
-func untagged(value any) any {
-	if tag, is := value.(edn.Tag); is {
-		return tag.Value
-	}
-	return value
-}
-
 // read understands one operation. It is false for one that is not about a lock or a
 // set, or not of a client.
 func read(n int, value any) (operation, bool, error) {
@@ -118,7 +130,7 @@ func read(n int, value any) (operation, bool, error) {
 	if !is {
 		return operation{}, false, &FormatError{Operation: n, Reason: fmt.Sprintf("it is no map but %T", value)}
 	}
-	op := operation{line: n, value: untagged(fields[edn.Keyword("value")])}
+	op := operation{line: n, fields: fields, value: fields[edn.Keyword("value")]}
 	op.f, _ = fields[edn.Keyword("f")].(edn.Keyword)
 	if !slices.Contains([]edn.Keyword{"acquire", "release", "add", "read"}, op.f) {
 		return op, false, nil

@@ -14,7 +14,7 @@ import (
 
 // Write writes what workers did in the form of Jepsen: acquires and releases, and as
 // adds the updates. A last read has what all keys held at the end. What Jepsen has no word
-// for, such as renewals, notices, wake-ups and accesses at the resource, is left out. A process
+// for, such as renewals, loss notifications, wake-ups and accesses at the resource, is left out. A process
 // of Jepsen ends with an operation of unknown outcome; a worker that goes on after one
 // is another process from then on; which attempt a release of it is about, :grant says.
 func Write(w io.Writer, h *history.History) error {

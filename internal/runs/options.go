@@ -143,7 +143,7 @@ func prepare(o Options) (*test, error) {
 	t.effective = t.info.Effective(t.TTL, max(0, t.LockDelay))
 	// Long enough for the lock to be free again, and for the liveness checker
 	// to see it.
-	t.quiet = t.effective + t.info.Slack + checker.LivenessGrace + 500*time.Millisecond
+	t.quiet = t.effective + t.info.Grace + checker.LivenessGrace + 500*time.Millisecond
 	if t.TimeLimit == 0 {
 		t.TimeLimit = max(defaultTimeLimit, 3*t.quiet)
 	}
@@ -183,7 +183,7 @@ func OutlineOf(o Options) (Outline, error) {
 }
 
 // slack is how much longer than its lease the lock may take to be free again.
-func (t *test) slack() time.Duration { return t.effective - t.lease + t.info.Slack }
+func (t *test) slack() time.Duration { return t.effective - t.lease + t.info.Grace }
 
 func (t *test) checkValues() error {
 	t.fillIn()

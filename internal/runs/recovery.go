@@ -83,7 +83,7 @@ func (c *canary) Observe(e history.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case e.F == history.Phase && e.Note == history.PhaseQuiet:
+	case e.F == history.Phase && e.Note == history.PhaseRecovery:
 		c.quiet = true
 	case e.Fault != nil && history.Does(e.Fault.Kind, history.Ends) && e.Fault.Stage == history.Applied:
 		for _, target := range e.Fault.Targets {

@@ -10,7 +10,7 @@ import (
 
 // TestCanary: only a grant after the last fault shows that the lock is granted again.
 func TestCanary(t *testing.T) {
-	quiet := history.Event{F: history.Phase, Note: history.PhaseQuiet}
+	quiet := history.Event{F: history.Phase, Note: history.PhaseRecovery}
 	asks := history.Event{F: history.Acquire, Type: history.Invoke}
 	asks.Process = "w1"
 	granted, refused := asks, asks

@@ -284,7 +284,7 @@ func (r *run) header(ctx context.Context, started bool) history.Header {
 	h := history.Header{
 		Run: r.id, Started: time.Now().UTC().Format(time.RFC3339), Version: r.Version,
 		Lock: r.Lock, Workload: r.Workload, Guard: r.Guard,
-		Lease: r.lease, Slack: r.slack(), Tokens: r.info.Token != "", Session: r.info.Session, Wakes: r.info.CountsWakes,
+		Lease: r.lease, Grace: r.slack(), Tokens: r.info.Token != "", Session: r.info.Session, Wakes: r.info.CountsWakes,
 		Faults: r.schedule.Faults(), Unavailable: r.unavailable, MinOps: r.MinOps, Require: r.Require, Seed: r.Seed,
 		Parameters: r.Parameters, Command: r.Command,
 	}
@@ -369,7 +369,7 @@ func (r *run) work(hard context.Context, interrupt <-chan struct{}) (interrupted
 	case <-hard.Done(): // everything is removed, with whatever is in force
 	}
 	if err == nil && !interrupted {
-		r.recorder.Phase(history.PhaseQuiet, "")
+		r.recorder.Phase(history.PhaseRecovery, "")
 		interrupted, err = r.rest(interrupt)
 	}
 	if err == nil && !interrupted {

@@ -133,7 +133,7 @@ func (s shape) write(to io.Writer) error {
 func (s shape) header() history.Header {
 	h := history.Header{
 		Format: history.Format, Schema: history.SchemaVersion, Run: "bench", Lock: "synthetic",
-		Workload: s.workload, Guard: "none", Servers: []string{"n1"}, Lease: lease, Slack: time.Second, Tokens: true,
+		Workload: s.workload, Guard: "none", Servers: []string{"n1"}, Lease: lease, Grace: time.Second, Tokens: true,
 	}
 	for w := range workers {
 		h.Workers = append(h.Workers, name(w))

@@ -55,7 +55,7 @@ func mutants() []mutant {
 		{name: "renewal-steals", does: "gives the lock back to a former holder who renews", guilty: checker.MutualExclusion, renew: true, section: renewing, faults: pauses},
 		{name: "forgets", does: "loses its table, as a restart without a disk", guilty: checker.MutualExclusion},
 		{name: "long-validity", does: "has a client that takes its lease for five times as long", guilty: checker.MutualExclusion},
-		{name: "grants-expired", does: "grants a lease that it does not keep", guilty: checker.NoDeadGrant},
+		{name: "grants-expired", does: "grants a lease that it does not keep", guilty: checker.NoExpiredGrant},
 		{name: "blind-release", does: "removes the lease of whoever has it", guilty: checker.NoWrongRelease, section: long, faults: pauses},
 		{name: "release-by-anybody", does: "accepts the release of somebody else's lock", guilty: checker.NoWrongRelease, section: long, faults: pauses},
 		{name: "token-reused", does: "hands out a token twice", guilty: checker.FencingOrder},

@@ -1,0 +1,57 @@
+package history
+
+import "slices"
+
+// Kinds of faults, as found in Fault.Kind.
+const (
+	Pause       = "pause"
+	Freeze      = "freeze"
+	Kill        = "kill"
+	Wipe        = "wipe"
+	Crash       = "crash"
+	Clock       = "clock"
+	ClockStrobe = "clock-strobe"
+	Partition   = "partition"
+	OneWay      = "one-way"
+	PacketLoss  = "packet-loss"
+	PacketDelay = "packet-delay"
+	SlowLink    = "slow-link"
+	DelayWrite  = "delay-write"
+)
+
+// Effect is what a fault does to its targets, as far as somebody who judges the
+// history has to know.
+type Effect string
+
+const (
+	Stops    Effect = "stops"    // its processes do nothing until it is healed
+	Ends     Effect = "ends"     // its processes end; those of a worker for good
+	Cuts     Effect = "cuts"     // nothing gets through between targets and peers
+	Disturbs Effect = "disturbs" // packets between targets and peers are lost or late
+	Steps    Effect = "steps"    // its wall clock moves
+	Defers   Effect = "defers"   // a write of it reaches the resource late
+)
+
+// EffectsOf returns what faults of a kind do; none of a kind that is not known.
+func EffectsOf(kind string) []Effect {
+	switch kind {
+	case Pause, Freeze:
+		return []Effect{Stops}
+	case Kill, Wipe:
+		return []Effect{Ends}
+	case Crash:
+		return []Effect{Ends, Cuts}
+	case Clock, ClockStrobe:
+		return []Effect{Steps}
+	case Partition, OneWay:
+		return []Effect{Cuts}
+	case PacketLoss, PacketDelay, SlowLink:
+		return []Effect{Disturbs}
+	case DelayWrite:
+		return []Effect{Defers}
+	}
+	return nil
+}
+
+// Does says whether faults of a kind have an effect.
+func Does(kind string, effect Effect) bool { return slices.Contains(EffectsOf(kind), effect) }

@@ -1,0 +1,93 @@
+package jepsen
+
+import (
+	"fmt"
+	"math/big"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"olympos.io/encoding/edn"
+)
+
+// bare matches the strings that text writes without quotes.
+var bare = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*$`)
+
+// text writes an EDN value such that values that Clojure calls equal have one text, and
+// others do not: 1, :1 and "1" are three. A string that nothing else could be is written
+// without its quotes. It is not exact where the decoder may have made one value of
+// several: of decimal numbers, and of strings that were broken before it read them.
+func text(value any) (s string, exact bool) {
+	switch v := value.(type) {
+	case nil:
+		return "nil", true
+	case bool, int64:
+		return fmt.Sprint(v), true
+	case big.Int:
+		return v.String(), true
+	case *big.Int:
+		return v.String(), true
+	case float64:
+		return fmt.Sprint(v), false
+	case rune:
+		return fmt.Sprintf(`\u%04x`, v), v != utf8.RuneError
+	case string:
+		whole := !strings.ContainsRune(v, utf8.RuneError)
+		if bare.MatchString(v) && !slices.Contains([]string{"nil", "true", "false"}, v) {
+			return v, whole
+		}
+		return quote(v), whole
+	case edn.Keyword:
+		return ":" + string(v), !strings.ContainsRune(string(v), utf8.RuneError)
+	case edn.Symbol:
+		return "'" + string(v), !strings.ContainsRune(string(v), utf8.RuneError)
+	case time.Time:
+		return `#inst "` + v.UTC().Format(time.RFC3339Nano) + `"`, true
+	case edn.Tag:
+		s, exact = text(v.Value)
+		return "#" + v.Tagname + " " + s, exact
+	case []any:
+		s, exact = joined(v)
+		return "[" + s + "]", exact
+	case map[any]bool:
+		var members []string
+		exact = true
+		for member := range v {
+			one, whole := text(member)
+			members, exact = append(members, one), exact && whole
+		}
+		slices.Sort(members)
+		return "#{" + strings.Join(members, " ") + "}", exact
+	case map[any]any:
+		var members []string
+		exact = true
+		for name, member := range v {
+			pair, whole := joined([]any{name, member})
+			members, exact = append(members, pair), exact && whole
+		}
+		slices.Sort(members)
+		return "{" + strings.Join(members, ", ") + "}", exact
+	case *any: // a member of a set or map that Go cannot hash
+		return text(*v)
+	}
+	return fmt.Sprint(value), false
+}
+
+func joined(values []any) (string, bool) {
+	texts, exact := make([]string, len(values)), true
+	for i, value := range values {
+		s, whole := text(value)
+		texts[i], exact = s, exact && whole
+	}
+	return strings.Join(texts, " "), exact
+}
+
+// untagged is the value behind a tag, as in #jepsen.history.Op{...}.
+func untagged(value any) any {
+	if tag, is := value.(edn.Tag); is {
+		return tag.Value
+	}
+	return value
+}

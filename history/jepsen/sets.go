@@ -1,0 +1,126 @@
+package jepsen
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"lockcheck/history"
+)
+
+// set is what is added to one key, and read of it.
+type set struct {
+	key     string
+	version int64
+	reading int // where the read that gives the final state begins; 0 for none
+	last    int // where the last add was acknowledged that this read must have seen
+	late    int // adds that were acknowledged later, and are not judged
+	reads   []finalRead
+	// uncertain are the elements that no read must have, and any may.
+	uncertain map[int64]bool
+}
+
+// finalRead is what a read returned, and where it began.
+type finalRead struct {
+	line     int
+	time     int64
+	elements []int64
+}
+
+// set is that of an operation that names key.
+func (c *converter) set(key string) *set {
+	key = cmp.Or(key, usualKey)
+	if c.sets[key] == nil {
+		c.sets[key] = &set{key: key, uncertain: make(map[int64]bool)}
+	}
+	return c.sets[key]
+}
+
+// added notes how an add ended, and says whether the final state must have it.
+func (s *set) added(e history.Event, line int) bool {
+	if e.Type != history.OK {
+		return false
+	}
+	if s.reading != 0 && line > s.reading {
+		s.late++
+		return false
+	}
+	s.last = line
+	delete(s.uncertain, e.Element)
+	return true
+}
+
+// final says that a read returned a set: nil is none, not the empty one.
+func (op *operation) final() bool { return op.f == "read" && op.kind == "ok" && op.value != nil }
+
+// read notes what a read returned that began in line.
+func (s *set) read(op operation, time int64, line int, raised int64) error {
+	if !op.final() {
+		return nil
+	}
+	elements, err := elementsOf(op.value)
+	if err != nil {
+		return op.malformed("%v", err)
+	}
+	for i := range elements {
+		elements[i] += raised
+	}
+	s.reads = append(s.reads, finalRead{line, time, elements})
+	return nil
+}
+
+// finals are the final states of the set: what the last read returned, and before it what
+// others did that began when all had been added, and that differs in more than what may
+// have been added in between.
+func (s *set) finals() []history.Event {
+	var finals []history.Event
+	if len(s.reads) == 0 {
+		return nil
+	}
+	last := s.reads[len(s.reads)-1]
+	for i, read := range s.reads {
+		if i < len(s.reads)-1 && (read.line < s.last || slices.Equal(s.certain(read.elements), s.certain(last.elements))) {
+			continue
+		}
+		value, _ := json.Marshal(read.elements) // of integers it cannot fail
+		finals = append(finals, history.Event{Time: read.time, Process: history.Resource, Type: history.OK, F: history.Final, Key: s.key, Version: s.version, Value: value})
+	}
+	return finals
+}
+
+func (s *set) certain(elements []int64) []int64 {
+	return slices.DeleteFunc(slices.Clone(elements), func(e int64) bool { return s.uncertain[e] })
+}
+
+// elementsOf lists what a read returned: a set, or a vector, in which an element may be
+// more than once.
+func elementsOf(value any) ([]int64, error) {
+	elements := []int64{}
+	add := func(x any) error {
+		n, is := x.(int64)
+		if !is {
+			return fmt.Errorf("a read returned %v, which is no integer", x)
+		}
+		elements = append(elements, n)
+		return nil
+	}
+	switch v := value.(type) {
+	case map[any]bool:
+		for x := range v {
+			if err := add(x); err != nil {
+				return nil, err
+			}
+		}
+	case []any:
+		for _, x := range v {
+			if err := add(x); err != nil {
+				return nil, err
+			}
+		}
+	default:
+		return nil, fmt.Errorf("a read returned %T", value)
+	}
+	slices.Sort(elements)
+	return elements, nil
+}
