@@ -106,7 +106,7 @@ func (p *partition) Apply(ctx context.Context) (agent.Moment, error) {
 	from, to, possible := p.probe()
 	p.open = possible && p.try(ctx, from, to) == nil
 	return eachNode(p.targets, func(node *clusters.Node) (agent.Moment, error) {
-		return node.Host.Cut(ctx, agent.Cut{ID: p.id, Peers: p.addresses(node), Deaf: p.deaf})
+		return node.Host.Cut(ctx, agent.Cut{ID: p.id, Peers: p.addresses(node), InboundOnly: p.deaf})
 	})
 }
 

@@ -46,7 +46,7 @@ func applyCut(cut Cut, then []expr.Any) (Moment, error) {
 			return moment, fmt.Errorf("not an IPv4 address: %q", peer)
 		}
 		addRule(conn, in, sourceOffset, ip, then)
-		if !cut.Deaf {
+		if !cut.InboundOnly {
 			addRule(conn, out, destinationOffset, ip, then)
 		}
 	}
@@ -88,8 +88,8 @@ func drop(share float64) []expr.Any {
 	}, all...)
 }
 
-// healCut removes a cut, and lets go on what waits in its line, if it has one.
-func healCut(id string, waiting *line) (moment Moment, dropped int64, err error) {
+// healCut removes a cut, and lets go on what waits in its queue, if it has one.
+func healCut(id string, waiting *packetQueue) (moment Moment, dropped int64, err error) {
 	moment.From = history.Now()
 	conn, err := nftables.New()
 	if err != nil {
@@ -118,7 +118,7 @@ func healCut(id string, waiting *line) (moment Moment, dropped int64, err error)
 
 // passAll removes the rules and then lets go on what waits, before the chains go:
 // with a chain the kernel drops what waits in any queue of the network.
-func passAll(conn *nftables.Conn, table *nftables.Table, waiting *line) error {
+func passAll(conn *nftables.Conn, table *nftables.Table, waiting *packetQueue) error {
 	conn.FlushTable(table)
 	if err := conn.Flush(); err != nil {
 		return fmt.Errorf("nftables: %w", err)

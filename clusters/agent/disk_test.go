@@ -7,11 +7,11 @@ import (
 )
 
 // TestWipe: the folder is there, is empty and can be written by everybody, whether it was
-// there before or not; what is beside it stays as it is.
+// there before or not; what is next to it stays as it is.
 func TestWipe(t *testing.T) {
 	parent := t.TempDir()
-	beside := filepath.Join(parent, "beside")
-	if err := os.Mkdir(beside, 0o700); err != nil {
+	neighbour := filepath.Join(parent, "neighbour")
+	if err := os.Mkdir(neighbour, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	folder := filepath.Join(parent, "n1")
@@ -32,8 +32,8 @@ func TestWipe(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if mode := permissions(t, beside); mode != 0o700 {
-		t.Errorf("beside it: %o", mode)
+	if mode := permissions(t, neighbour); mode != 0o700 {
+		t.Errorf("next to it: %o", mode)
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package agent acts on the place where a server or worker runs: it stops and
+// Package agent acts on the place where a server or worker runs. It stops and
 // continues its processes, cuts its network, moves its wall clock, and reads
 // back from the target what is in force. On Docker it is a process of its own
 // that owns the network and process namespaces of the node, driven by lines of
@@ -81,7 +81,7 @@ const (
 	Kill     Signal = "kill"     // SIGKILL
 )
 
-// Moment brackets a deed: it took effect between From and To, in ns of
+// Moment brackets an action: it took effect between From and To, in ns of
 // CLOCK_MONOTONIC.
 type Moment struct {
 	From int64 `json:"from"`
@@ -106,8 +106,8 @@ type Process struct {
 type Cut struct {
 	ID    string   `json:"id"`    // unique in a run
 	Peers []string `json:"peers"` // IPv4 addresses
-	// Deaf drops only what comes from the peers: they still hear the node.
-	Deaf bool `json:"deaf,omitempty"`
+	// InboundOnly drops only what comes from the peers: they still hear the node.
+	InboundOnly bool `json:"inbound_only,omitempty"`
 	// Loss is the share of them to drop, between 0 and 1.
 	Loss float64 `json:"loss,omitempty"`
 	// Delay holds each of them back for some time, Jitter more or less; they keep

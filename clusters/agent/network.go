@@ -14,8 +14,8 @@ import (
 // in it. Its zero value is ready for use.
 type Network struct {
 	mu     sync.Mutex
-	queues uint16           // how many there have been
-	lines  map[string]*line // by id of the cut
+	opened uint16                  // how many queues there have been
+	queues map[string]*packetQueue // by id of the cut
 
 	trying  sync.Mutex
 	offered map[bool]error // what was tried: with a queue, or without
@@ -27,23 +27,23 @@ func (n *Network) cut(cut Cut) (Moment, error) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.lines[cut.ID] != nil {
+	if n.queues[cut.ID] != nil {
 		return Moment{}, fmt.Errorf("a cut %q is in force already", cut.ID)
 	}
-	n.queues++
-	l, err := openLine(n.queues, cut)
+	n.opened++
+	l, err := openPacketQueue(n.opened, cut)
 	if err != nil {
 		return Moment{}, err
 	}
-	moment, err := applyQueue(cut, n.queues)
+	moment, err := applyQueue(cut, n.opened)
 	if err != nil {
 		l.close()
 		return moment, err
 	}
-	if n.lines == nil {
-		n.lines = make(map[string]*line)
+	if n.queues == nil {
+		n.queues = make(map[string]*packetQueue)
 	}
-	n.lines[cut.ID] = l
+	n.queues[cut.ID] = l
 	return moment, nil
 }
 
@@ -80,11 +80,11 @@ func iptablesQueue(revision uint32, number uint16) expr.Any {
 func (n *Network) heal(id string) (Moment, int64, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	l := n.lines[id]
+	l := n.queues[id]
 	moment, dropped, err := healCut(id, l)
 	if err == nil && l != nil {
 		l.close()
-		delete(n.lines, id)
+		delete(n.queues, id)
 	}
 	return moment, dropped, err
 }

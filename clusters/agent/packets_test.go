@@ -154,8 +154,8 @@ func healed(t *testing.T, host Local, l *link, id string, met int64) int64 {
 	if cuts, err := host.Cuts(t.Context()); err != nil || slices.Contains(cuts, id) {
 		t.Errorf("%s healed: there are %v, %v", id, cuts, err)
 	}
-	if n := len(host.Network.lines); n != 0 {
-		t.Errorf("%s healed: %d lines are open", id, n)
+	if n := len(host.Network.queues); n != 0 {
+		t.Errorf("%s healed: %d queues are open", id, n)
 	}
 	return dropped
 }
@@ -350,7 +350,7 @@ func TestDeadAgent(t *testing.T) {
 		if err := l.heldBack(0); err != nil {
 			t.Errorf("alive: %v", err)
 		}
-		host.Network.lines["f1"].close() // as the end of its process does
+		host.Network.queues["f1"].close() // as the end of its process does
 		if err := l.arrives(1); err != nil {
 			t.Errorf("dead: %v", err)
 		}
@@ -401,8 +401,8 @@ func TestOffers(t *testing.T) {
 			if err := host.Offers(t.Context(), cut); err != nil {
 				t.Errorf("%+v: %v", cut, err)
 			}
-			if cuts, err := host.Cuts(t.Context()); err != nil || len(cuts) > 0 || len(host.Network.lines) > 0 {
-				t.Errorf("%+v: leaves %v and %d lines, %v", cut, cuts, len(host.Network.lines), err)
+			if cuts, err := host.Cuts(t.Context()); err != nil || len(cuts) > 0 || len(host.Network.queues) > 0 {
+				t.Errorf("%+v: leaves %v and %d queues, %v", cut, cuts, len(host.Network.queues), err)
 			}
 		}
 	})
@@ -413,15 +413,15 @@ func TestOffers(t *testing.T) {
 	}
 }
 
-// TestRefusedDelays: one that cannot be made in full leaves no line.
+// TestRefusedDelays: one that cannot be made in full leaves no queue.
 func TestRefusedDelays(t *testing.T) {
 	onLink(t, func(host Local, l *link) {
 		ctx := t.Context()
 		if _, err := host.Cut(ctx, Cut{ID: "f1", Peers: []string{peer, "n2"}, Delay: time.Hour}); err == nil {
 			t.Error("a name is taken for an address")
 		}
-		if err := l.arrives(1); err != nil || len(host.Network.lines) > 0 {
-			t.Errorf("left %d lines, %v", len(host.Network.lines), err)
+		if err := l.arrives(1); err != nil || len(host.Network.queues) > 0 {
+			t.Errorf("left %d queues, %v", len(host.Network.queues), err)
 		}
 		if !cutPeer(t, host, Cut{ID: "f1", Delay: time.Hour}) {
 			return
@@ -445,7 +445,7 @@ func TestDue(t *testing.T) {
 		{"delay", Cut{Delay: time.Second}, -time.Hour, 1000, time.Second, time.Second},
 		{"jitter", Cut{Delay: time.Second, Jitter: 250 * time.Millisecond}, -time.Hour, 1000, 750 * time.Millisecond, 1250 * time.Millisecond},
 		{"never before the one in front", Cut{Delay: time.Second, Jitter: 250 * time.Millisecond}, 5 * time.Second, 1000, 5 * time.Second, 5 * time.Second},
-		{"rate on a free line", Cut{Rate: 2000}, -time.Hour, 1000, 500 * time.Millisecond, 500 * time.Millisecond},
+		{"rate on a free queue", Cut{Rate: 2000}, -time.Hour, 1000, 500 * time.Millisecond, 500 * time.Millisecond},
 		{"rate behind another", Cut{Rate: 2000}, time.Second, 1000, 1500 * time.Millisecond, 1500 * time.Millisecond},
 		{"both", Cut{Delay: time.Second, Rate: 2000}, 0, 1000, 1500 * time.Millisecond, 1500 * time.Millisecond},
 	} {

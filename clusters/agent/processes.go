@@ -18,8 +18,10 @@ import (
 // numbers maps signals to those of the kernel.
 var numbers = map[Signal]syscall.Signal{Stop: syscall.SIGSTOP, Continue: syscall.SIGCONT, Kill: syscall.SIGKILL}
 
-// signalAll sends the signal to each process that list returns, again until a
-// pass finds no new one: a process may fork while the others are being stopped.
+// signalAll sends the signal to each process that list returns, the oldest first, again until
+// a pass finds no new one: a process may fork while the others are being stopped. Those that
+// go on do so in the other order: a worker, which is older than its client, is then never
+// active while that is stopped.
 func signalAll(signal Signal, list func() ([]int, error), send func(pid int, number syscall.Signal) error) (Moment, error) {
 	number, known := numbers[signal]
 	if !known {
@@ -31,6 +33,9 @@ func signalAll(signal Signal, list func() ([]int, error), send func(pid int, num
 		pids, err := list()
 		if err != nil {
 			return moment, err
+		}
+		if signal == Continue {
+			slices.Reverse(pids)
 		}
 		news := 0
 		for _, pid := range pids {
@@ -154,5 +159,6 @@ func everyProcess() ([]int, error) {
 			pids = append(pids, pid)
 		}
 	}
+	slices.Sort(pids) // the names were in the order of texts
 	return pids, nil
 }

@@ -107,7 +107,7 @@ func awaitStopped(t *testing.T, host Host, n int, stopped bool) {
 	})
 }
 
-// TestSignal stops two processes and not the one beside them.
+// TestSignal stops two processes and not the one next to them.
 func TestSignal(t *testing.T) {
 	host, bystander := local(sleeper(t), sleeper(t)), local(sleeper(t))
 	awaitStopped(t, host, 2, false)

@@ -53,13 +53,13 @@ var ErrOtherClock = errors.New("the engine is on another machine, and its clock 
 const callLimit = 30 * time.Second
 
 // Serve answers calls from the input until it ends. Questions run side by side: a
-// probe that hangs must not keep a fault from being healed. Deeds run one after
+// probe that hangs must not keep a fault from being healed. Actions run one after
 // another, and not at all once their caller has given up: a late one could undo
 // what came after it.
 func Serve(ctx context.Context, host Host, input io.Reader, output io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var mu, deeds sync.Mutex
+	var mu, actions sync.Mutex
 	answers := json.NewEncoder(output)
 	lines := bufio.NewScanner(input)
 	for lines.Scan() {
@@ -68,7 +68,7 @@ func Serve(ctx context.Context, host Host, input io.Reader, output io.Writer) er
 			return fmt.Errorf("agent: %q: %w", lines.Text(), err)
 		}
 		go func() {
-			answer := perform(ctx, host, r, &deeds)
+			answer := perform(ctx, host, r, &actions)
 			mu.Lock()
 			defer mu.Unlock()
 			// Without a reader there is nobody left to tell.
@@ -78,8 +78,8 @@ func Serve(ctx context.Context, host Host, input io.Reader, output io.Writer) er
 	return lines.Err()
 }
 
-// deed says whether a method changes anything.
-func deed(method string) bool {
+// changes says whether a method changes anything.
+func changes(method string) bool {
 	switch method {
 	case "signal", "cut", "offers", "heal", "set-clock", "wipe":
 		return true
@@ -87,7 +87,7 @@ func deed(method string) bool {
 	return false
 }
 
-func perform(ctx context.Context, host Host, r request, deeds sync.Locker) (answer reply) {
+func perform(ctx context.Context, host Host, r request, actions sync.Locker) (answer reply) {
 	if r.Limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, r.Limit)
@@ -95,9 +95,9 @@ func perform(ctx context.Context, host Host, r request, deeds sync.Locker) (answ
 	}
 	answer.ID = r.ID
 	defer func() { answer.Now = history.Now() }()
-	if deed(r.Method) {
-		deeds.Lock()
-		defer deeds.Unlock()
+	if changes(r.Method) {
+		actions.Lock()
+		defer actions.Unlock()
 		if ctx.Err() != nil {
 			answer.Error = "too late: " + ctx.Err().Error()
 			return answer

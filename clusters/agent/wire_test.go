@@ -221,7 +221,7 @@ func TestWireDeadline(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	err := remote.Ready(ctx)
-	// Either side may be the first to notice.
+	// Either side may be the first to see it.
 	if err == nil || !strings.Contains(err.Error(), context.DeadlineExceeded.Error()) {
 		t.Errorf("got %v", err)
 	}

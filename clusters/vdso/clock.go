@@ -36,7 +36,7 @@ func SetClock(path string, offset time.Duration) error {
 	return nil
 }
 
-// store writes the offset by a single store: write(2) promises less to those who
+// store writes the offset by a single store: write(2) guarantees less to those who
 // have the file mapped, and a server must not read one half of it.
 func store(file *os.File, offset time.Duration) error {
 	if err := file.Truncate(clockSize); err != nil {

@@ -79,8 +79,8 @@ func (i image) find(file *elf.File) error {
 		if _, wanted := replacements[symbol.Name]; !wanted {
 			continue
 		}
-		if room := uint64(len(jump(0))); symbol.Size < room {
-			return fmt.Errorf("vDSO: %s has %d bytes, no room for %d", symbol.Name, symbol.Size, room)
+		if need := uint64(len(jump(0))); symbol.Size < need {
+			return fmt.Errorf("vDSO: %s has %d bytes, no space for %d", symbol.Name, symbol.Size, need)
 		}
 		i.functions[symbol.Name] = i.base + symbol.Value
 	}

@@ -342,7 +342,7 @@ func TestSignalsOnTheWay(t *testing.T) {
 	}
 }
 
-// harass sends signals that harm nobody until the process has ended.
+// harass sends signals that have no effect until the process has ended.
 func harass(process *os.Process, ended <-chan error) error {
 	for {
 		for _, signal := range []os.Signal{syscall.SIGSTOP, syscall.SIGURG, syscall.SIGCONT, syscall.SIGCHLD} {

@@ -20,14 +20,14 @@ import (
 // there, and makes sure by a trial that launching from there works: the kernel,
 // the engine or its machine may forbid it.
 func Prepare(ctx context.Context, launcher string) error {
-	if err := install(launcher); err != nil {
+	if err := Install(launcher); err != nil {
 		return fmt.Errorf("launcher: %w", err)
 	}
 	return try(ctx, launcher, tryLimit)
 }
 
-// install copies this binary. Others may do the same at the same time.
-func install(path string) error {
+// Install copies this binary to a path, unless there is something. Others may do the same at the same time.
+func Install(path string) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}

@@ -97,7 +97,7 @@ func TestTryHangs(t *testing.T) {
 		return
 	}
 	working := filepath.Join(folder, "working")
-	if err := install(working); err != nil {
+	if err := Install(working); err != nil {
 		t.Fatal(err)
 	}
 	if err := try(t.Context(), working, tryLimit); err != nil {

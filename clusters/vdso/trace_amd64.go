@@ -123,7 +123,7 @@ func (t *tracee) mapClock(vdso image, clock int) (uint64, error) {
 }
 
 // redirect puts our functions into a page of their own and lets those of the
-// vDSO jump there. It returns where the page has room for more.
+// vDSO jump there. It returns where the page has space for more.
 func (t *tracee) redirect(vdso image, offset uint64) (next uint64, err error) {
 	next, err = t.call(vdso.syscall, unix.SYS_MMAP, [6]uint64{
 		0, uint64(os.Getpagesize()), unix.PROT_READ | unix.PROT_EXEC, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS, ^uint64(0), 0,

@@ -51,7 +51,7 @@ func TestTraceRefused(t *testing.T) {
 }
 
 // TestPatchFails: a program that cannot be patched never runs, and the helper says
-// why. Beside it one that can.
+// why. Compared with one that can.
 func TestPatchFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		clock int

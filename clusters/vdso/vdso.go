@@ -1,5 +1,5 @@
-// Package vdso moves the wall clock of one server, and of what it forks, while
-// it runs. Programs read the clock without a system call, through the code that
+// Package vdso moves the wall clock of one server while it runs, with that of what it
+// forks. Programs read the clock without a system call, through the code that
 // the kernel maps into each process (the vDSO): the launcher becomes the server
 // by execve, and before the server's first instruction a helper has redirected
 // that code to ours, which adds an offset from a file mapped into the server. It

@@ -1,4 +1,4 @@
-/* Tells what main.go beside it tells, of all functions of the vDSO for the time. On
+/* Tells what main.go next to it tells, of all functions of the vDSO for the time. On
    the line "fork" a child takes over. */
 #include <errno.h>
 #include <stdio.h>

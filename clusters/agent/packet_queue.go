@@ -14,37 +14,37 @@ import (
 )
 
 const (
-	// lineLength is how many packets wait in a line at most, both directions
+	// queueLength is how many packets wait in a queue at most, both directions
 	// together. What comes on top is lost, as with tc netem, whose limit it is too.
-	lineLength = 1000
+	queueLength = 1000
 	// headerLength is how much of a packet the kernel shows us: only its length
 	// matters.
 	headerLength = 20
-	// lineBuffer is room for news of all that may wait, of which the kernel
-	// loses the packets that it has no room to tell us.
-	lineBuffer = 4 << 20
+	// queueBuffer holds news of all that may wait, of which the kernel
+	// loses the packets that it has no space to tell us.
+	queueBuffer = 4 << 20
 	// hookInput is NF_INET_LOCAL_IN.
 	hookInput = 1
 )
 
-// line holds the packets of a cut back until they are due. A cut whose agent has
+// packetQueue holds the packets of a cut back until they are due. A cut whose agent has
 // died delays nothing: the rules let pass what nobody takes.
 //
 // To TCP a packet that waits here on its way out is one that its own host has not
 // sent yet: it does not send it again, and a connection with several of them
 // waiting (four, on Linux 6.18) sends no more until one goes on.
-type line struct {
+type packetQueue struct {
 	queue    *nfqueue.Nfqueue
 	cut      Cut
-	in, out  lane
+	in, out  direction
 	stop     context.CancelFunc
-	deaf     context.CancelFunc
+	unlisten context.CancelFunc
 	stopped  <-chan struct{}
 	releases sync.WaitGroup
 }
 
-// lane is one direction. Its packets keep their order.
-type lane struct {
+// direction holds the packets of one direction. They keep their order.
+type direction struct {
 	waiting chan packet
 	last    time.Time // when the one before is due
 }
@@ -54,53 +54,53 @@ type packet struct {
 	due time.Time
 }
 
-func openLine(number uint16, cut Cut) (*line, error) {
+func openPacketQueue(number uint16, cut Cut) (*packetQueue, error) {
 	queue, err := nfqueue.Open(&nfqueue.Config{
-		NfQueue: number, MaxQueueLen: lineLength, MaxPacketLen: headerLength,
+		NfQueue: number, MaxQueueLen: queueLength, MaxPacketLen: headerLength,
 		Copymode: nfqueue.NfQnlCopyPacket, AfFamily: unix.AF_INET,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("nfqueue: %w", err)
 	}
 	stopping, stop := context.WithCancel(context.Background())
-	listening, deaf := context.WithCancel(context.Background())
-	l := &line{
-		queue: queue, cut: cut, stop: stop, deaf: deaf, stopped: stopping.Done(),
-		in: lane{waiting: make(chan packet, lineLength)}, out: lane{waiting: make(chan packet, lineLength)},
+	listening, unlisten := context.WithCancel(context.Background())
+	q := &packetQueue{
+		queue: queue, cut: cut, stop: stop, unlisten: unlisten, stopped: stopping.Done(),
+		in: direction{waiting: make(chan packet, queueLength)}, out: direction{waiting: make(chan packet, queueLength)},
 	}
-	if err := l.listen(listening); err != nil {
-		l.close()
+	if err := q.listen(listening); err != nil {
+		q.close()
 		return nil, fmt.Errorf("nfqueue: %w", err)
 	}
-	l.releases.Go(func() { l.release(l.in.waiting) })
-	l.releases.Go(func() { l.release(l.out.waiting) })
-	return l, nil
+	q.releases.Go(func() { q.release(q.in.waiting) })
+	q.releases.Go(func() { q.release(q.out.waiting) })
+	return q, nil
 }
 
-func (l *line) listen(ctx context.Context) error {
-	if err := l.queue.Con.SetReadBuffer(lineBuffer); err != nil {
+func (q *packetQueue) listen(ctx context.Context) error {
+	if err := q.queue.Con.SetReadBuffer(queueBuffer); err != nil {
 		return err
 	}
 	// News that was lost is not worth the end of all others.
-	if err := l.queue.SetOption(netlink.NoENOBUFS, true); err != nil {
+	if err := q.queue.SetOption(netlink.NoENOBUFS, true); err != nil {
 		return err
 	}
-	return l.queue.RegisterWithErrorFunc(ctx, l.receive, func(error) int { return 1 })
+	return q.queue.RegisterWithErrorFunc(ctx, q.receive, func(error) int { return 1 })
 }
 
-// receive seldom waits: the kernel queues no more packets than a lane holds.
-func (l *line) receive(news nfqueue.Attribute) int {
+// receive seldom waits: the kernel queues no more packets than a direction holds.
+func (q *packetQueue) receive(news nfqueue.Attribute) int {
 	if news.PacketID == nil || news.Hook == nil {
 		return 0
 	}
-	lane := &l.out
+	way := &q.out
 	if *news.Hook == hookInput {
-		lane = &l.in
+		way = &q.in
 	}
-	lane.last = l.cut.due(time.Now(), lane.last, length(news))
+	way.last = q.cut.due(time.Now(), way.last, length(news))
 	select {
-	case lane.waiting <- packet{*news.PacketID, lane.last}:
-	case <-l.stopped: // the lane may be full of packets that the kernel has given up
+	case way.waiting <- packet{*news.PacketID, way.last}:
+	case <-q.stopped: // the direction may be full of packets that the kernel has given up
 	}
 	return 0
 }
@@ -132,7 +132,7 @@ func (c Cut) due(now, last time.Time, bytes int64) time.Time {
 	return at
 }
 
-func (l *line) release(waiting <-chan packet) {
+func (q *packetQueue) release(waiting <-chan packet) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -143,27 +143,27 @@ func (l *line) release(waiting <-chan packet) {
 			case <-timer.C:
 				// A verdict that the kernel does not take is of a packet that it
 				// has given up.
-				_ = l.queue.SetVerdict(p.id, nfqueue.NfAccept)
-			case <-l.stopped:
+				_ = q.queue.SetVerdict(p.id, nfqueue.NfAccept)
+			case <-q.stopped:
 				return
 			}
-		case <-l.stopped:
+		case <-q.stopped:
 			return
 		}
 	}
 }
 
-// flush lets go on, in their order, what waits and what we have not been told of.
-func (l *line) flush() error {
-	l.stop()
-	l.releases.Wait()
-	return l.queue.SetVerdictBatch(math.MaxInt32, nfqueue.NfAccept)
+// flush lets go on, in their order, what waits and what the kernel has not reported.
+func (q *packetQueue) flush() error {
+	q.stop()
+	q.releases.Wait()
+	return q.queue.SetVerdictBatch(math.MaxInt32, nfqueue.NfAccept)
 }
 
-// close ends the line. The kernel drops what is still in it.
-func (l *line) close() {
-	l.stop()
-	l.releases.Wait()
-	l.deaf()
-	_ = l.queue.Close()
+// close ends the queue. The kernel drops what is still in it.
+func (q *packetQueue) close() {
+	q.stop()
+	q.releases.Wait()
+	q.unlisten()
+	_ = q.queue.Close()
 }
