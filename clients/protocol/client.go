@@ -1,0 +1,221 @@
+package protocol
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"lockcheck/history"
+)
+
+// Bounds on what a client may do before it is regarded as broken.
+const (
+	// maxLine is the longest line of its output, in bytes.
+	maxLine = 1 << 20
+	// maxIgnored is how many lines it may write that answer nothing and say nothing of a
+	// lock that it holds.
+	maxIgnored = 10_000
+	// maxWaiting is how many requests may wait for it to read its input.
+	maxWaiting = 1000
+	// helloTime is how long it may take to begin.
+	helloTime = 30 * time.Second
+)
+
+// ViolationError says that the client broke the protocol.
+type ViolationError struct {
+	Rule string // that it broke, in words
+	Line string // what it wrote, shortened; "" if that is not a line
+}
+
+func (e *ViolationError) Error() string {
+	if e.Line == "" {
+		return "the client broke the protocol: " + e.Rule
+	}
+	return fmt.Sprintf("the client broke the protocol: %s: %s", e.Rule, e.Line)
+}
+
+// EndedError says that the client ended before its input did.
+type EndedError struct{ Exit string }
+
+func (e *EndedError) Error() string { return "the client ended by itself: " + e.Exit }
+
+// Client is a running client. Its methods may be called side by side.
+type Client struct {
+	program  *program
+	log      io.Writer
+	requests chan []byte
+	// failed is closed when the client can do nothing more; why says why.
+	failed chan struct{}
+	why    error
+	fail   func(error)
+	// Name and version of the library, as it says.
+	Name string
+	// clock: it told its time, and may name the end of a validity.
+	clock bool
+
+	mu      sync.Mutex
+	last    int64
+	open    map[int64]*call
+	lost    map[string]chan struct{} // by attempt
+	ignored int
+	readers sync.WaitGroup
+}
+
+// call is a request that was not answered yet.
+type call struct {
+	request Request
+	sent    int64
+	answer  chan Answer
+}
+
+// Answer of a client.
+type Answer struct {
+	Line
+	// Sent and Received are when the request was sent and the answer was read, in ns of
+	// CLOCK_MONOTONIC.
+	Sent, Received int64
+}
+
+// Start starts a client and says hello. The fields of the request that are not the caller's
+// are filled in.
+func Start(ctx context.Context, command Command, hello Request) (*Client, error) {
+	program, err := command.start()
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{
+		program: program, log: command.Log, requests: make(chan []byte, maxWaiting), failed: make(chan struct{}),
+		open: make(map[int64]*call), lost: make(map[string]chan struct{}),
+	}
+	var once sync.Once
+	c.fail = func(why error) { once.Do(func() { c.why = why; close(c.failed) }) }
+	c.readers.Go(c.read)
+	c.readers.Go(c.write)
+	if err := c.hello(ctx, hello); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// hello begins, and holds the clock of the client against ours.
+func (c *Client) hello(ctx context.Context, request Request) error {
+	ctx, cancel := context.WithTimeout(ctx, helloTime)
+	defer cancel()
+	request.Op = Hello
+	answer, err := c.Call(ctx, request)
+	switch ok := answer.OK; {
+	case errors.Is(err, context.DeadlineExceeded):
+		return &ViolationError{Rule: fmt.Sprintf("it did not answer hello within %s", helloTime)}
+	case err != nil:
+		return err
+	case answer.Error != nil:
+		return fmt.Errorf("the client refused hello: %s", answer.Error.Text)
+	case ok.Protocol != Version:
+		return &ViolationError{Rule: fmt.Sprintf("it speaks version %d of the protocol, not %d", ok.Protocol, Version)}
+	case ok.Now != 0 && (ok.Now < answer.Sent || ok.Now > answer.Received):
+		return &ViolationError{Rule: fmt.Sprintf(
+			"its clock is not CLOCK_MONOTONIC: now was %d, and must be between %d and %d", ok.Now, answer.Sent, answer.Received)}
+	default:
+		c.Name, c.clock = ok.Client, ok.Now != 0
+		return nil
+	}
+}
+
+// Call sends a request and waits for its answer until ctx is done. Its error is that of ctx,
+// a *ViolationError or an *EndedError.
+func (c *Client) Call(ctx context.Context, request Request) (Answer, error) {
+	return c.call(ctx, request, nil)
+}
+
+// Acquire is Call without an end, for a request that is taken back once ctx is done: the
+// client still has to answer it.
+func (c *Client) Acquire(ctx context.Context, request Request) (Answer, error) {
+	return c.call(context.WithoutCancel(ctx), request, ctx.Done())
+}
+
+func (c *Client) call(ctx context.Context, request Request, cancel <-chan struct{}) (Answer, error) {
+	pending, err := c.send(request)
+	if err != nil {
+		return Answer{}, err
+	}
+	for {
+		select {
+		case answer := <-pending.answer:
+			return answer, nil
+		case <-cancel:
+			cancel = nil
+			if _, err := c.send(Request{Op: Cancel, Of: pending.request.ID}); err != nil {
+				return Answer{}, err
+			}
+		case <-ctx.Done():
+			return Answer{}, ctx.Err()
+		case <-c.failed:
+			return Answer{}, c.why
+		}
+	}
+}
+
+// Send sends a request whose answer, if it has one, nobody waits for.
+func (c *Client) Send(request Request) error {
+	_, err := c.send(request)
+	return err
+}
+
+// send numbers a request and sends it.
+func (c *Client) send(request Request) (*call, error) {
+	pending := &call{answer: make(chan Answer, 1)}
+	c.mu.Lock()
+	c.last++
+	request.ID = c.last
+	pending.request, pending.sent = request, history.Now()
+	if request.Op != Cancel {
+		c.open[request.ID] = pending
+	}
+	c.mu.Unlock()
+	return pending, c.enqueue(request)
+}
+
+// Notified returns the channel that is closed when the client says that the lock of an
+// attempt is lost. The caller says Forget when it is done with the attempt.
+func (c *Client) Notified(attempt string) <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	lost := make(chan struct{})
+	c.lost[attempt] = lost
+	return lost
+}
+
+// Forget ends what Notified began.
+func (c *Client) Forget(attempt string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.lost, attempt)
+}
+
+// Failed says why the client can do nothing more; nil if it can.
+func (c *Client) Failed() error {
+	select {
+	case <-c.failed:
+		return c.why
+	default:
+		return nil
+	}
+}
+
+// errClosed is the failure of a client that was closed.
+var errClosed = errors.New("the client was closed")
+
+// Close ends the input of the client and waits for it to end. One that does not within a
+// second is killed, which is an error of its own kind, a *ViolationError.
+func (c *Client) Close() error {
+	c.fail(errClosed)
+	late, err := c.program.close(context.Background())
+	c.readers.Wait()
+	if late {
+		err = errors.Join(err, &ViolationError{Rule: fmt.Sprintf("it did not end within %s of the end of its input", exitTime)})
+	}
+	return err
+}

@@ -1,0 +1,158 @@
+// Package protocol is the wire to a lock client of any language, as docs/protocol.md
+// specifies it.
+package protocol
+
+import "encoding/json"
+
+// Version of the protocol that this package speaks.
+const Version = 1
+
+// Op is what a client is asked for.
+type Op string
+
+// The operations. Hello is the first and comes once.
+const (
+	Hello   Op = "hello"
+	Acquire Op = "acquire"
+	Renew   Op = "renew"
+	Release Op = "release"
+	Holds   Op = "holds"
+	Work    Op = "work"
+	Cancel  Op = "cancel" // has no answer of its own
+)
+
+// Server is one that the client is to use.
+type Server struct {
+	Name string `json:"name"` // "n1"…
+	// Host and Port; or Socket, the path of a Unix socket, for an embedded server.
+	Host   string `json:"host,omitempty"`
+	Port   int    `json:"port,omitempty"`
+	Socket string `json:"socket,omitempty"`
+}
+
+// Request is a line to the client. Which fields it has depends on Op, see MarshalJSON; all
+// times are in ms.
+type Request struct {
+	ID int64
+	Op Op
+
+	Worker    string
+	Servers   []Server
+	Folder    string // that all workers share
+	TimeoutMS int64
+
+	Key, Attempt string
+	Token        uint64 // of the grant; 0 for none
+	TTLMS        int64
+	WaitMS       int64
+	MS           int64 // of work
+	Of           int64 // of cancel: the ID of the acquire
+}
+
+// MarshalJSON writes the fields that the operation has, those that are zero, too: a client
+// need not ask whether they are there.
+func (r Request) MarshalJSON() ([]byte, error) {
+	type grant struct {
+		ID      int64  `json:"id"`
+		Op      Op     `json:"op"`
+		Key     string `json:"key"`
+		Attempt string `json:"attempt"`
+	}
+	about := grant{r.ID, r.Op, r.Key, r.Attempt}
+	switch r.Op {
+	case Hello:
+		return json.Marshal(struct {
+			ID        int64    `json:"id"`
+			Op        Op       `json:"op"`
+			Protocol  int      `json:"protocol"`
+			Worker    string   `json:"worker"`
+			Servers   []Server `json:"servers"`
+			Folder    string   `json:"folder"`
+			TTLMS     int64    `json:"ttl_ms"`
+			TimeoutMS int64    `json:"timeout_ms"`
+		}{r.ID, r.Op, Version, r.Worker, r.Servers, r.Folder, r.TTLMS, r.TimeoutMS})
+	case Acquire:
+		return json.Marshal(struct {
+			grant
+			TTLMS  int64 `json:"ttl_ms"`
+			WaitMS int64 `json:"wait_ms"`
+		}{about, r.TTLMS, r.WaitMS})
+	case Renew:
+		return json.Marshal(struct {
+			grant
+			Token uint64 `json:"token"`
+			TTLMS int64  `json:"ttl_ms"`
+		}{about, r.Token, r.TTLMS})
+	case Work:
+		return json.Marshal(struct {
+			grant
+			MS int64 `json:"ms"`
+		}{about, r.MS})
+	case Cancel:
+		return json.Marshal(struct {
+			ID int64 `json:"id"`
+			Op Op    `json:"op"`
+			Of int64 `json:"of"`
+		}{r.ID, r.Op, r.Of})
+	default:
+		return json.Marshal(struct {
+			grant
+			Token uint64 `json:"token"`
+		}{about, r.Token})
+	}
+}
+
+// Line is a line from the client: an answer, with an ID and exactly one of OK, Busy, NotHeld
+// and Error, or an event. Unknown fields are ignored.
+type Line struct {
+	ID      int64     `json:"id"`
+	OK      *Done     `json:"ok"`
+	Busy    *Busy     `json:"busy"`
+	NotHeld *struct{} `json:"not_held"`
+	Error   *Failure  `json:"error"`
+
+	Event   string `json:"event"`
+	Attempt string `json:"attempt"`
+	Text    string `json:"text"`
+}
+
+// Lost is the event that the lock of an attempt is gone.
+const Lost = "lost"
+
+// Done is what an operation led to.
+type Done struct {
+	// Of a hello.
+	Protocol int    `json:"protocol"`
+	Client   string `json:"client"` // name and version of the library
+	Now      int64  `json:"now"`    // CLOCK_MONOTONIC in ns
+
+	Token uint64 `json:"token"` // fencing token of a grant; 0 for none
+	// Until is the end of the validity, in ns of CLOCK_MONOTONIC; 0 where the client
+	// leaves it to its parent: the lease from when the request was sent.
+	Until int64 `json:"until"`
+	Holds *bool `json:"holds"`
+}
+
+// Busy says that somebody else has the lock.
+type Busy struct {
+	Holder string `json:"holder"` // its attempt, if the service tells
+}
+
+// Failure says why an operation failed, and what it may have done.
+type Failure struct {
+	Effect string `json:"effect"` // NoEffect; anything else means that nobody knows
+	Text   string `json:"text"`
+}
+
+// NoEffect is the Effect of a failure that certainly left nothing behind.
+const NoEffect = "none"
+
+// answers counts what a line says; more or less than one is a mistake.
+func (l Line) answers() (n int) {
+	for _, has := range []bool{l.OK != nil, l.Busy != nil, l.NotHeld != nil, l.Error != nil} {
+		if has {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,167 @@
+package protocol
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"lockcheck/history"
+)
+
+// enqueue hands a request to the writer. A client that reads nothing holds up nobody.
+func (c *Client) enqueue(request Request) error {
+	text, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	select {
+	case c.requests <- append(text, '\n'):
+		return nil
+	case <-c.failed:
+		return c.why
+	default:
+		c.fail(&ViolationError{Rule: "it does not read its input"})
+		return c.why
+	}
+}
+
+// write sends the requests until the client fails or is closed.
+func (c *Client) write() {
+	for {
+		select {
+		case text := <-c.requests:
+			if _, err := c.program.input.Write(text); err != nil {
+				return // it has closed its input, and its output tells the rest
+			}
+		case <-c.failed:
+			return
+		}
+	}
+}
+
+// read reads the output to its end, so that the client never waits for us, and gives
+// answers and events to those who wait for them.
+func (c *Client) read() {
+	lines := bufio.NewReaderSize(c.program.output, maxLine)
+	for {
+		text, err := lines.ReadSlice('\n')
+		received := history.Now()
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			c.violated("a line has at most 1 MiB", text)
+			_, _ = io.Copy(io.Discard, lines)
+			return
+		case len(bytes.TrimSpace(text)) > 0:
+			c.line(bytes.TrimSpace(text), received)
+		}
+		if err != nil {
+			c.outputEnded(err)
+			return
+		}
+	}
+}
+
+// outputEnded: without output the client can do nothing more, whether it runs or not.
+func (c *Client) outputEnded(err error) {
+	if errors.Is(err, os.ErrClosed) { // by us
+		return
+	}
+	timer := time.NewTimer(exitTime)
+	defer timer.Stop()
+	select {
+	case <-c.failed:
+	case <-c.program.ended:
+		c.fail(&EndedError{Exit: c.program.exit()})
+	case <-timer.C:
+		c.violated("it closed its output and did not end", nil)
+	}
+}
+
+func (c *Client) line(text []byte, received int64) {
+	if text[0] != '{' {
+		if c.log != nil {
+			_, _ = c.log.Write(append(text, '\n'))
+		}
+		return
+	}
+	var line Line
+	err := json.Unmarshal(text, &line)
+	switch {
+	case err != nil:
+		c.violated("a line that begins with a brace is JSON of the specified form ("+err.Error()+")", text)
+	case line.Event != "":
+		c.event(line, text)
+	default:
+		c.answer(line, received, text)
+	}
+}
+
+func (c *Client) answer(line Line, received int64, text []byte) {
+	c.mu.Lock()
+	pending, open := c.open[line.ID]
+	delete(c.open, line.ID)
+	c.mu.Unlock()
+	switch {
+	case !open:
+		c.violated("an answer has the id of a request that was not answered yet", text)
+	case line.answers() != 1:
+		c.violated("an answer has exactly one of ok, busy, not_held and error", text)
+	case !allowed(pending.request.Op, line):
+		c.violated(fmt.Sprintf("%s is answered by %s", pending.request.Op, answersTo[pending.request.Op]), text)
+	case line.OK != nil && line.OK.Until != 0 && !c.clock:
+		c.violated("a client that names an until tells its time in the answer to hello", text)
+	default:
+		pending.answer <- Answer{Line: line, Sent: pending.sent, Received: received}
+	}
+}
+
+// answersTo says which answers each operation has.
+var answersTo = map[Op]string{
+	Hello: "ok or error", Acquire: "ok, busy or error", Renew: "ok, not_held or error",
+	Release: "ok, not_held or error", Holds: "ok with holds, or error", Work: "ok",
+}
+
+func allowed(op Op, line Line) bool {
+	switch {
+	case line.Busy != nil:
+		return op == Acquire
+	case line.NotHeld != nil:
+		return op == Renew || op == Release
+	case line.OK != nil && op == Holds:
+		return line.OK.Holds != nil
+	case line.Error != nil:
+		return op != Work
+	default:
+		return true
+	}
+}
+
+// event passes on that a lock is lost. Other events may be of a later version.
+func (c *Client) event(line Line, text []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	lost, held := c.lost[line.Attempt]
+	if line.Event == Lost && held {
+		delete(c.lost, line.Attempt)
+		close(lost)
+		return
+	}
+	if c.ignored++; c.ignored > maxIgnored {
+		c.violated("at most 10,000 events are about no lock that it holds", text)
+	}
+}
+
+// shownLine is how much of a line an error quotes, in bytes.
+const shownLine = 200
+
+func (c *Client) violated(rule string, text []byte) {
+	if len(text) > shownLine {
+		text = append(text[:shownLine:shownLine], "…"...)
+	}
+	c.fail(&ViolationError{Rule: rule, Line: string(text)})
+}
