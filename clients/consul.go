@@ -4,54 +4,55 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/consul/api"
-
-	"lockcheck/history"
 )
 
-// consulDial bounds how long a server may take to accept a connection.
-const consulDial = time.Second
+// consulLeastDelay stands for no lock delay: the library leaves out one of zero, which to
+// Consul means 15 s, and asks for no less than this.
+const consulLeastDelay = time.Millisecond
 
-// consulLock is api.Lock of Consul's own client. Two things are done in its
-// place, by the calls that it would make: the session is made here, because
-// the library cannot ask for no lock delay and tells nobody the session's name,
-// without which a failed attempt cannot be taken back; and the lock is released
-// here, because Unlock drops the answer whether it was still held.
-//
-// Each attempt has a session of its own, as it has in the library by default:
-// to end it is what makes certain that an attempt was taken back.
+// withdrawOption is the name of what consulLock.withdraw is for.
+const withdrawOption = "withdraw"
+
+func consulOptions() []Option {
+	return []Option{{
+		Name: withdrawOption,
+		Adds: "requests end with the attempt or release that they are made for; one that was not answered is taken back at another server, which is asked from then on",
+	}}
+}
+
+// consulLock is api.Lock of Consul's own client, as its godoc shows it: LockOpts with a
+// session that the library makes, renews and destroys, an attempt bounded by LockTryOnce
+// and LockWaitTime, and Unlock. Each worker asks one server, as an application asks the
+// agent next to it.
 type consulLock struct {
 	config    Config
 	transport *http.Transport
-	servers   []*api.Client
-	// turn chooses the server. One is used until it fails, as an application uses
-	// the one agent beside it.
-	turn     atomic.Uint32
-	attempts handles[*consulAttempt]
-	open     context.Context // until Close
-	stop     context.CancelFunc
+	servers   []*api.Client // for requests of our own
+	turn      atomic.Uint32 // chooses the server
+	attempts  handles[*consulAttempt]
+	open      context.Context // until Close
+	stop      context.CancelFunc
 }
 
-// consulAttempt is an attempt that may have left something behind.
 type consulAttempt struct {
-	key, session string
-	until        int64              // end of a session that nobody renews, ns; 0 for one that is kept alive
-	client       *api.Client        // its requests can be ended together
-	cancel       context.CancelFunc // ends them, and the renewal
+	lock *api.Lock
+	wire *consulWire
 }
 
 func openConsul(c Config) (Lock, error) {
 	if len(c.Nodes) == 0 {
 		return nil, errors.New("consul needs servers")
 	}
+	if c.NoKeepAlive {
+		return nil, errors.New("the library always keeps its session alive")
+	}
 	lock := &consulLock{config: c, transport: api.DefaultConfig().Transport}
 	lock.open, lock.stop = context.WithCancel(context.Background())
-	lock.transport.DialContext = (&net.Dialer{Timeout: consulDial, KeepAlive: 30 * time.Second}).DialContext
 	for _, address := range c.Nodes {
 		client, err := newConsulClient(address, lock.transport)
 		if err != nil {
@@ -70,135 +71,85 @@ func newConsulClient(address string, transport http.RoundTripper) (*api.Client, 
 	return api.NewClient(&api.Config{Address: address, HttpClient: &http.Client{Transport: transport}})
 }
 
-// endingWith gives requests a context, for a library that gives them none.
-type endingWith struct {
-	ctx       context.Context
-	transport http.RoundTripper
-}
-
-func (e endingWith) RoundTrip(r *http.Request) (*http.Response, error) {
-	return e.transport.RoundTrip(r.WithContext(e.ctx))
-}
-
 // server returns the number of the server that is asked at present.
 func (l *consulLock) server() int { return int(l.turn.Load()) % len(l.servers) }
 
+func (l *consulLock) withdraws() bool { return l.config.options.has(withdrawOption) }
+
+// lockDelay is what the library can ask for: for it 0 means the usual time.
+func (l *consulLock) lockDelay() time.Duration {
+	if l.config.LockDelay == nil {
+		return consulLeastDelay
+	}
+	return max(*l.config.LockDelay, consulLeastDelay)
+}
+
 func (l *consulLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
-	attempt, err := l.begin(ctx, a)
+	t, err := l.prepare(ctx, a)
 	if err != nil {
-		l.turn.Add(1)
-		// Without a session nothing was asked of the lock yet.
 		return Grant{}, &NoEffectError{Err: err}
 	}
-	l.attempts.put(a.ID, attempt)
-	grant, err := attempt.acquire(ctx, a)
-	if err != nil {
-		return Grant{}, l.giveUp(ctx, a.ID, attempt, err)
+	if l.withdraws() {
+		defer context.AfterFunc(ctx, t.wire.end)()
 	}
-	return grant, nil
-}
-
-// begin makes the session of an attempt and keeps it alive.
-func (l *consulLock) begin(ctx context.Context, a Attempt) (*consulAttempt, error) {
-	server := l.server()
-	asked := history.Now()
-	session, err := createConsulSession(ctx, l.servers[server], a, l.config.LockDelay)
-	if err != nil {
-		return nil, err
+	l.attempts.put(a.ID, t)
+	grant, err := t.acquire(ctx, a)
+	if err == nil && l.withdraws() && ctx.Err() != nil {
+		err = errConsulLost // nobody renews its session
 	}
-	background, cancel := context.WithCancel(l.open)
-	client, err := newConsulClient(l.config.Nodes[server], endingWith{ctx: background, transport: l.transport})
-	if err != nil {
-		cancel()
-		return nil, err
+	if err != nil && OutcomeOf(err) != Busy && l.withdraws() {
+		err = l.giveUp(ctx, a.Key, t, err)
 	}
-	attempt := &consulAttempt{key: a.Key, session: session, client: client, cancel: cancel}
-	if l.config.NoKeepAlive {
-		attempt.until = asked + a.TTL.Nanoseconds()
-		return attempt, nil
-	}
-	options := new(api.WriteOptions).WithContext(background)
-	go func() { _ = client.Session().RenewPeriodic(a.TTL.String(), session, options, nil) }()
-	return attempt, nil
-}
-
-// createConsulSession always sends the lock delay. SessionEntry leaves out one
-// of zero, which to Consul means 15 s.
-func createConsulSession(ctx context.Context, client *api.Client, a Attempt, delay time.Duration) (string, error) {
-	request := map[string]string{"Name": a.ID, "TTL": a.TTL.String(), "LockDelay": max(0, delay).String()}
-	var answer struct{ ID string }
-	_, err := client.Raw().Write("/v1/session/create", request, &answer, new(api.WriteOptions).WithContext(ctx))
-	return answer.ID, err
-}
-
-var (
-	// errConsulStopped is what became of an attempt whose context ended.
-	errConsulStopped = errors.New("the attempt was stopped")
-	// errConsulLost: the session ended before the fencing token could be read.
-	errConsulLost = errors.New("the lock was lost at once")
-)
-
-// acquire ends all requests with ctx: the library looks at its stop channel only
-// between queries, each of which may take 15 s, or for ever if the server is stopped.
-func (t *consulAttempt) acquire(ctx context.Context, a Attempt) (Grant, error) {
-	goOn := context.AfterFunc(ctx, t.cancel)
-	grant, err := t.await(ctx, a)
-	if !goOn() {
-		return Grant{}, errConsulStopped
+	if outcome := OutcomeOf(err); outcome == Busy || outcome == NoEffect {
+		l.attempts.take(a.ID)
 	}
 	return grant, err
 }
 
-// await waits in the library, and reads the token of what it was granted.
-func (t *consulAttempt) await(ctx context.Context, a Attempt) (Grant, error) {
-	lost, err := t.lock(ctx, a)
-	if err != nil {
-		return Grant{}, err
-	}
-	options := &api.QueryOptions{RequireConsistent: true}
-	pair, _, err := t.client.KV().Get(a.Key, options.WithContext(ctx))
-	switch {
-	case err != nil:
-		return Grant{}, err
-	case pair == nil || pair.Session != t.session:
-		return Grant{}, errConsulLost
-	}
-	return Grant{Key: a.Key, ID: a.ID, Token: pair.LockIndex, Until: t.until, Lost: lost}, nil
-}
-
-func (t *consulAttempt) lock(ctx context.Context, a Attempt) (<-chan struct{}, error) {
-	lock, err := t.client.LockOpts(&api.LockOptions{
-		Key: a.Key, Value: []byte(a.ID), Session: t.session, SessionTTL: a.TTL.String(),
-	})
+// prepare makes the library's lock for an attempt. Each has a client of its own, so that
+// its requests are told from those of others; they share the connections.
+func (l *consulLock) prepare(ctx context.Context, a Attempt) (*consulAttempt, error) {
+	wire := newConsulWire(l.open, l.transport)
+	client, err := newConsulClient(l.config.Nodes[l.server()], wire)
 	if err != nil {
 		return nil, err
 	}
-	lost, err := lock.Lock(ctx.Done())
-	if err == nil && lost == nil {
-		return nil, errConsulStopped
+	options := &api.LockOptions{
+		Key: a.Key, Value: []byte(a.ID), SessionName: a.ID, SessionTTL: a.TTL.String(),
+		LockDelay: l.lockDelay(),
 	}
-	return lost, err
+	if deadline, limited := ctx.Deadline(); limited {
+		options.LockTryOnce = true
+		options.LockWaitTime = max(time.Until(deadline), time.Millisecond)
+	}
+	lock, err := client.LockOpts(options)
+	return &consulAttempt{lock, wire}, err
 }
 
-// giveUp takes back an attempt that came to nothing. The lock is released first:
-// the end of a session that still holds it begins a lock delay. Without its
-// session a request of the attempt that is still on its way will be refused.
-func (l *consulLock) giveUp(ctx context.Context, id string, t *consulAttempt, cause error) error {
-	stopped := ctx.Err() != nil
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawal)
-	defer cancel()
-	client := l.servers[l.server()]
-	_, _ = t.unlock(ctx, client)
-	if err := t.end(ctx, client); err != nil {
-		// Whoever takes this attempt back, or makes the next, asks another server.
-		l.turn.Add(1)
-		return fmt.Errorf("%w, and could not be taken back: %w", cause, err)
+// errConsulLost: the lock was lost before the library had read its index.
+var errConsulLost = errors.New("granted, but lost before its index was read")
+
+// acquire waits in the library, and then for the first read of the watch that it keeps on
+// the key, which has the token of what it was granted. A grant that comes late is a grant:
+// nothing but the end of that watch ends this.
+func (t *consulAttempt) acquire(ctx context.Context, a Attempt) (Grant, error) {
+	lost, err := t.lock.Lock(ctx.Done())
+	switch {
+	case err == nil && lost == nil:
+		return Grant{}, &BusyError{}
+	case err != nil && !t.wire.asked.Load():
+		return Grant{}, &NoEffectError{Err: err}
+	case err != nil:
+		return Grant{}, err
 	}
-	l.attempts.take(id)
-	if stopped {
-		return &BusyError{}
+	select {
+	case <-lost:
+	case <-t.wire.first:
 	}
-	return &NoEffectError{Err: cause}
+	if token := t.wire.token.Load(); token != 0 {
+		return Grant{Key: a.Key, ID: a.ID, Token: token, Lost: lost}, nil
+	}
+	return Grant{}, errConsulLost
 }
 
 func (l *consulLock) Release(ctx context.Context, g Grant) error {
@@ -206,20 +157,65 @@ func (l *consulLock) Release(ctx context.Context, g Grant) error {
 	if !known {
 		return errNoHandle
 	}
-	client := l.servers[l.server()]
-	held, err := t.unlock(ctx, client)
-	end := t.end(ctx, client)
-	switch {
-	case err != nil:
-		l.turn.Add(1)
-		return err // without an answer the end of the session may have released it
-	case held:
-		return nil // a session that could not be ended runs out
-	case end != nil:
-		return end
-	default:
-		return ErrNotHeld
+	if l.withdraws() {
+		defer context.AfterFunc(ctx, t.wire.end)()
 	}
+	err := t.lock.Unlock()
+	switch {
+	case err == nil && t.wire.held.Load():
+		return nil
+	case err == nil:
+		return ErrNotHeld
+	case !l.withdraws():
+		return err
+	}
+	held, unlock, end := l.withdraw(ctx, g.Key, t)
+	switch {
+	case held:
+		return nil
+	case errors.Is(err, api.ErrLockNotHeld) && unlock == nil && end == nil:
+		return ErrNotHeld // it was never granted
+	}
+	return errors.Join(err, unlock, end)
+}
+
+// giveUp takes back an attempt that failed and says what became of it.
+func (l *consulLock) giveUp(ctx context.Context, key string, t *consulAttempt, cause error) error {
+	stopped := ctx.Err() != nil
+	_, _, err := l.withdraw(ctx, key, t)
+	switch {
+	case err != nil && t.wire.asked.Load():
+		return fmt.Errorf("%w, and could not be taken back: %w", cause, err)
+	case stopped && !errors.Is(err, errConsulNoSession):
+		return &BusyError{}
+	}
+	return &NoEffectError{Err: cause}
+}
+
+// errConsulNoSession: the servers did not say that they made one.
+var errConsulNoSession = errors.New("there is no session")
+
+// withdraw ends all that an attempt has under way, and its session: without it a request
+// that is still on its way will be refused. The lock is released first: the end of a
+// session that still holds it begins a lock delay. After a failure the next server is
+// asked.
+func (l *consulLock) withdraw(ctx context.Context, key string, t *consulAttempt) (held bool, unlock, end error) {
+	t.wire.end()
+	defer func() {
+		if unlock != nil || end != nil {
+			l.turn.Add(1)
+		}
+	}()
+	client, session := l.servers[l.server()], t.wire.session.Load().(string)
+	if session == "" {
+		return false, nil, errConsulNoSession
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawal)
+	defer cancel()
+	options := new(api.WriteOptions).WithContext(ctx)
+	held, _, unlock = client.KV().Release(&api.KVPair{Key: key, Session: session, Flags: api.LockFlagValue}, options)
+	_, end = client.Session().Destroy(session, options)
+	return held, unlock, end
 }
 
 // Holds implements Asker. A server that does not answer is not asked the next time.
@@ -231,20 +227,6 @@ func (l *consulLock) Holds(ctx context.Context, g Grant) (bool, error) {
 		return false, err
 	}
 	return pair != nil && pair.Session != "" && pair.LockIndex == g.Token, nil
-}
-
-// unlock releases the key and says whether the session held it.
-func (t *consulAttempt) unlock(ctx context.Context, client *api.Client) (held bool, err error) {
-	pair := &api.KVPair{Key: t.key, Session: t.session, Flags: api.LockFlagValue}
-	held, _, err = client.KV().Release(pair, new(api.WriteOptions).WithContext(ctx))
-	return held, err
-}
-
-// end ends the session and all that goes on in the background for it.
-func (t *consulAttempt) end(ctx context.Context, client *api.Client) error {
-	defer t.cancel()
-	_, err := client.Session().Destroy(t.session, new(api.WriteOptions).WithContext(ctx))
-	return err
 }
 
 // Close ends what is still alive in the background; the sessions run out.

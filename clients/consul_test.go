@@ -9,22 +9,25 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"lockcheck/history"
 )
+
+// consulForms are all forms in which Consul's lock is used.
+var consulForms = []string{"consul", "consul+withdraw"}
 
 // TestConsulRefused: where nobody listens, nothing was left behind.
 func TestConsulRefused(t *testing.T) {
-	lock := mustOpen(t, "consul", refuse(t, "tcp", "127.0.0.1:0"))
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	attempt := Attempt{Key: "k", ID: "w1-1", TTL: time.Second}
-	if _, err := lock.Acquire(ctx, attempt); OutcomeOf(err) != NoEffect {
-		t.Errorf("acquire: %v", err)
-	}
-	// There is no session that could be taken back.
-	if err := lock.Release(ctx, Grant{Key: "k", ID: "w1-1"}); OutcomeOf(err) != Unknown {
-		t.Errorf("release: %v", err)
+	for _, name := range consulForms {
+		lock := mustOpen(t, name, refuse(t, "tcp", "127.0.0.1:0"))
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		attempt := Attempt{Key: "k", ID: "w1-1", TTL: time.Second}
+		if _, err := lock.Acquire(ctx, attempt); OutcomeOf(err) != NoEffect {
+			t.Errorf("%s: acquire: %v", name, err)
+		}
+		// There is no session that could be taken back.
+		if err := lock.Release(ctx, Grant{Key: "k", ID: "w1-1"}); OutcomeOf(err) != Unknown {
+			t.Errorf("%s: release: %v", name, err)
+		}
 	}
 }
 
@@ -34,6 +37,8 @@ type consulServer struct {
 	*httptest.Server
 	stops   bool
 	granted atomic.Bool
+	lost    atomic.Bool   // a release finds that
+	stopped atomic.Bool   // altogether
 	readers chan struct{} // one for each that waits in vain
 }
 
@@ -44,9 +49,18 @@ func newConsulServer(t *testing.T, stops bool) *consulServer {
 	return s
 }
 
+// gone ends connections after the listener: the watch on the key connects again at once.
+func (s *consulServer) gone() {
+	s.Listener.Close()
+	s.CloseClientConnections()
+}
+
 func (s *consulServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := "true"
 	switch {
+	case s.stopped.Load():
+		<-r.Context().Done()
+		return
 	case strings.HasSuffix(r.URL.Path, "/session/create"):
 		answer = `{"ID":"s1"}`
 	case r.Method == http.MethodGet && !s.granted.Load():
@@ -61,90 +75,116 @@ func (s *consulServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer = `[{"Key":"k","Session":"s1","LockIndex":3,"Flags":3304740253564472344}]`
 	case r.URL.Query().Has("acquire"):
 		s.granted.Store(true)
+	case r.URL.Query().Has("release") && s.lost.Load():
+		answer = "false"
 	}
 	_, _ = io.WriteString(w, answer)
 }
 
-// TestConsulStopsWithTheContext: also while it reads the token, from a server
-// that was stopped after it had granted the lock; beside it one that was not.
-func TestConsulStopsWithTheContext(t *testing.T) {
-	for name, stops := range map[string]bool{"stopped": true, "control": false} {
-		t.Run(name, func(t *testing.T) {
-			server := newConsulServer(t, stops)
-			lock := mustOpen(t, "consul", server.Listener.Addr().String())
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			done := make(chan error, 1)
-			go func() {
-				grant, err := lock.Acquire(ctx, Attempt{Key: "k", ID: "w1-1", TTL: time.Minute})
-				if err == nil && grant.Token != 3 {
-					t.Errorf("granted %+v", grant)
-				}
-				done <- err
-			}()
-			want := Done
-			if stops {
-				want = Busy
-				for range 2 { // the watch on the key, and the look at its token
-					<-server.readers
-				}
-				cancel()
+// TestConsulToken: the token is what the library's own watch reads first. Before that the
+// attempt waits as long as the watch does; withdrawn it ends with its context, and it is
+// certain that it had no effect.
+func TestConsulToken(t *testing.T) {
+	for _, c := range []struct {
+		lock   string
+		stops  bool
+		want   Outcome
+		undone Outcome // what the release of it is
+	}{
+		{"consul", false, Done, Done},
+		{"consul", true, Unknown, Unknown},
+		{"consul+withdraw", false, Done, Done},
+		{"consul+withdraw", true, Busy, Unknown},
+	} {
+		server := newConsulServer(t, c.stops)
+		lock := mustOpen(t, c.lock, server.Listener.Addr().String())
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		done := make(chan error, 1)
+		go func() {
+			grant, err := lock.Acquire(ctx, Attempt{Key: "k", ID: "w1-1", TTL: time.Minute})
+			if err == nil && (grant.Token != 3 || grant.Lost == nil || grant.Until != 0) {
+				t.Errorf("granted %+v", grant)
 			}
-			select {
-			case err := <-done:
-				if OutcomeOf(err) != want {
-					t.Errorf("%v is outcome %d, want %d", err, OutcomeOf(err), want)
-				}
-			case <-time.After(30 * time.Second):
-				t.Fatal("it goes on without its context")
+			done <- err
+		}()
+		if c.stops {
+			<-server.readers // the watch on the key
+			cancel()
+		}
+		if c.stops && c.want == Unknown {
+			server.gone()
+		}
+		select {
+		case err := <-done:
+			if OutcomeOf(err) != c.want {
+				t.Errorf("%s, stopped %v: %v is outcome %d, want %d", c.lock, c.stops, err, OutcomeOf(err), c.want)
 			}
-		})
+		case <-time.After(30 * time.Second):
+			t.Fatal("it goes on without its context")
+		}
+		if err := lock.Release(t.Context(), Grant{Key: "k", ID: "w1-1"}); OutcomeOf(err) != c.undone {
+			t.Errorf("%s, stopped %v: release: %v is outcome %d, want %d", c.lock, c.stops, err, OutcomeOf(err), c.undone)
+		}
 	}
 }
 
-// TestConsulReleaseUnanswered: the end of the session may have released what
-// could not be unlocked.
-func TestConsulReleaseUnanswered(t *testing.T) {
-	for name, want := range map[string]Outcome{"gone": Unknown, "control": Done} {
-		t.Run(name, func(t *testing.T) {
+// TestConsulRelease: the library drops the answer whether the lock was still held; what
+// was not answered is unknown.
+func TestConsulRelease(t *testing.T) {
+	for _, name := range consulForms {
+		for what, want := range map[string]Outcome{"held": Done, "lost": NotHeld, "unanswered": Unknown} {
 			server := newConsulServer(t, false)
-			lock := mustOpen(t, "consul", server.Listener.Addr().String())
+			lock := mustOpen(t, name, server.Listener.Addr().String())
 			grant, err := lock.Acquire(t.Context(), Attempt{Key: "k", ID: "w1-1", TTL: time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if name == "gone" {
-				// In this order: the watch on the key connects again at once.
-				server.Listener.Close()
-				server.CloseClientConnections()
+			switch what {
+			case "lost":
+				server.lost.Store(true)
+			case "unanswered":
+				server.gone()
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			if err := lock.Release(ctx, grant); OutcomeOf(err) != want {
-				t.Errorf("%v is outcome %d, want %d", err, OutcomeOf(err), want)
+				t.Errorf("%s, %s: %v is outcome %d, want %d", name, what, err, OutcomeOf(err), want)
 			}
-		})
+		}
 	}
 }
 
-// TestConsulPromise: a session that nobody renews is good for its TTL; one that
-// is kept alive promises no end.
-func TestConsulPromise(t *testing.T) {
-	for _, kept := range []bool{false, true} {
-		server := newConsulServer(t, false)
-		lock, err := openConsul(Config{Worker: "w1", Nodes: []string{server.Listener.Addr().String()}, NoKeepAlive: !kept})
-		if err != nil {
-			t.Fatal(err)
+// TestConsulKeepsAlive: its library cannot do without.
+func TestConsulKeepsAlive(t *testing.T) {
+	for _, name := range consulForms {
+		if _, err := mustInfo(t, name).Open(Config{Worker: "w1", Nodes: []string{"127.0.0.1:1"}, NoKeepAlive: true}); err == nil {
+			t.Errorf("%s opens with a session that is to run out", name)
 		}
-		t.Cleanup(func() { _ = lock.Close() })
-		before := history.Now()
-		grant, err := lock.Acquire(t.Context(), Attempt{Key: "k", ID: "w1-1", TTL: time.Minute})
-		if err != nil {
-			t.Fatal(err)
+	}
+}
+
+// TestConsulNextServer: who withdraws asks the next server after one that did not answer,
+// others stay with the one that they have.
+func TestConsulNextServer(t *testing.T) {
+	for name, next := range map[string]bool{"consul": false, "consul+withdraw": true} {
+		stopped, healthy := newConsulServer(t, true), newConsulServer(t, false)
+		lock := mustOpen(t, name, stopped.Listener.Addr().String(), healthy.Listener.Addr().String()).(*consulLock)
+		lock.turn.Store(0)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-stopped.readers
+			stopped.stopped.Store(true)
+			cancel()
+			if !next { // which waits
+				stopped.gone()
+			}
+		}()
+		if _, err := lock.Acquire(ctx, Attempt{Key: "k", ID: "w1-1", TTL: time.Minute}); err == nil {
+			t.Error("granted without an answer")
 		}
-		ttl, now := time.Minute.Nanoseconds(), history.Now()
-		if kept && grant.Until != 0 || !kept && (grant.Until < before+ttl || grant.Until > now+ttl) {
-			t.Errorf("kept alive %v: promise until %d, now %d", kept, grant.Until, now)
+		if (lock.server() == 1) != next {
+			t.Errorf("%s asks server %d after a failure", name, lock.server())
 		}
 	}
 }

@@ -4,166 +4,236 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
 
 	"lockcheck/history"
 )
 
-// etcdV3Lock locks by the Lock service of the servers, which run the recipe of
-// the client library on behalf of their clients, each in its own version.
-type etcdV3Lock struct{ *etcdLock }
+// Options of the locks by etcd's Lock service.
+const (
+	checkKeepAlive = "check-keepalive"
+	watchKeepAlive = "watch-keepalive"
+)
 
-func openEtcdV3Lock(c Config) (Lock, error) { return newEtcdV3Lock(c, false) }
+func etcdV3LockOptions(notification string) []Option {
+	return []Option{
+		{
+			Name: checkKeepAlive, Adds: "looks once, when a grant arrives, whether the renewal of the lease is known to have ended, and gives the grant back then",
+		},
+		{
+			Name: watchKeepAlive, Adds: "looks for that during the critical section, too: who learns of it does not write",
+			changes: func(i *Info) { i.LossNotification = notification },
+		},
+	}
+}
+
+// etcdV3Lock locks by the Lock service of the servers, which run the recipe of the client
+// library on behalf of their clients, each in its own version. The client owns the lease:
+// each attempt has one, which is revoked when it fails. That is how the service lets
+// clients withdraw, and how this one knows what became of an attempt.
+type etcdV3Lock struct {
+	client *clientv3.Client
+	config Config
+	// byHeader takes the revision of the answer for a fencing token.
+	byHeader bool
+	// renew renews a lease until ctx ends, and closes what it returns when it knows that
+	// the lease is over.
+	renew    func(ctx context.Context, client *clientv3.Client, lease *etcdLease) (over <-chan struct{}, err error)
+	attempts handles[*etcdLease]
+}
+
+// etcdLease is the lease of one attempt.
+type etcdLease struct {
+	id      clientv3.LeaseID
+	asked   int64         // before it was asked for, ns of the history's clock
+	ttl     time.Duration // as granted, which can be more than was asked for
+	stop    func()        // ends the renewals
+	over    <-chan struct{}
+	key     string // in the queue; "" before the grant
+	created int64  // its create revision; 0 if it was gone when the grant arrived
+}
+
+func openEtcdV3Lock(c Config) (Lock, error) {
+	return newEtcdV3Lock(c, &etcdV3Lock{renew: renewByKeepAlive})
+}
 
 // openEtcdHeaderRevision is for a lock that fences by the wrong number.
-func openEtcdHeaderRevision(c Config) (Lock, error) { return newEtcdV3Lock(c, true) }
+func openEtcdHeaderRevision(c Config) (Lock, error) {
+	return newEtcdV3Lock(c, &etcdV3Lock{renew: renewByKeepAlive, byHeader: true})
+}
 
-func newEtcdV3Lock(c Config, byHeader bool) (Lock, error) {
-	lock, err := newEtcdLock(c)
+func newEtcdV3Lock(c Config, lock *etcdV3Lock) (Lock, error) {
+	client, err := newEtcdClient(c)
 	if err != nil {
 		return nil, err
 	}
-	lock.byHeader = byHeader
-	lock.protocol = &etcdV3Lock{lock}
+	lock.client, lock.config = client, c
 	return lock, nil
 }
 
-// keep renews the lease from now on, also while the attempt waits for its turn.
-func (v *etcdV3Lock) keep(lease *etcdLease) error {
-	if v.noKeepAlive {
-		return nil
+// renewByKeepAlive leaves the renewals to the library.
+func renewByKeepAlive(ctx context.Context, client *clientv3.Client, lease *etcdLease) (<-chan struct{}, error) {
+	answers, err := client.KeepAlive(ctx, lease.id)
+	if err != nil {
+		return nil, err
 	}
-	ctx, cancel := context.WithCancel(v.client.Ctx())
-	keeper := &etcdKeeper{client: v.client, lease: lease, gone: make(chan struct{})}
-	keeper.vouched.Store(lease.asked + lease.ttl.Nanoseconds())
-	go keeper.run(ctx)
-	lease.end = cancel
-	lease.lost = func() <-chan struct{} { return keeper.lost(ctx) }
-	return nil
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for range answers {
+		}
+	}()
+	return over, nil
 }
 
-// lock trusts the answer, as the service asks of its users: whether the lease
-// still lives is for the servers to look at.
-func (v *etcdV3Lock) lock(ctx context.Context, name string, lease *etcdLease) (key string, granted int64, err error) {
-	answer, err := v3lockpb.NewLockClient(v.client.ActiveConnection()).
-		Lock(ctx, &v3lockpb.LockRequest{Name: []byte(name), Lease: int64(lease.id)})
+var errEtcdLeaseOver = errors.New("the lease was over when the lock was granted")
+
+// Acquire implements Lock. It trusts the answer: whether the lease still lives is for the
+// servers to look at.
+func (l *etcdV3Lock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
+	lease, err := l.lease(ctx, a)
 	if err != nil {
-		return "", 0, err
+		return Grant{}, noEffect("lease: %w", err)
 	}
-	return string(answer.Key), answer.Header.Revision, nil
+	answer, err := v3lockpb.NewLockClient(l.client.ActiveConnection()).
+		Lock(ctx, &v3lockpb.LockRequest{Name: []byte(a.Key), Lease: int64(lease.id)})
+	if err != nil {
+		return Grant{}, l.giveUp(ctx, a, lease, err)
+	}
+	lease.key = string(answer.Key)
+	if lease.created, err = l.createdBy(ctx, lease.key, answer.Header.Revision); err != nil {
+		return Grant{}, l.giveUp(ctx, a, lease, err)
+	}
+	if l.config.options.has(checkKeepAlive) && closed(lease.over) {
+		return Grant{}, l.giveUp(ctx, a, lease, errEtcdLeaseOver)
+	}
+	return l.grant(a, lease, answer.Header.Revision), nil
+}
+
+// grant says what was granted. That the own key is gone is for the caller to judge: who
+// trusts the answer alone never learns of it.
+func (l *etcdV3Lock) grant(a Attempt, lease *etcdLease, revision int64) Grant {
+	grant := Grant{Key: a.Key, ID: a.ID, Token: uint64(lease.created), Expired: lease.created == 0}
+	if l.byHeader {
+		grant.Token = uint64(revision)
+	}
+	if l.config.NoKeepAlive {
+		grant.Until = lease.asked + lease.ttl.Nanoseconds()
+	} else if l.config.options.has(watchKeepAlive) {
+		grant.Lost = lease.over
+	}
+	return grant
+}
+
+// lease asks for the lease of an attempt and has it renewed from then on, also while the
+// attempt waits. A lease without a key is none of anybody's business: if its answer is
+// lost it runs out.
+func (l *etcdV3Lock) lease(ctx context.Context, a Attempt) (*etcdLease, error) {
+	lease := &etcdLease{asked: history.Now(), stop: func() {}}
+	answer, err := l.client.Grant(ctx, etcdSeconds(a.TTL))
+	if err != nil {
+		return nil, err
+	}
+	lease.id, lease.ttl = answer.ID, time.Duration(answer.TTL)*time.Second
+	l.attempts.put(a.ID, lease)
+	if l.config.NoKeepAlive {
+		return lease, nil
+	}
+	background, cancel := context.WithCancel(l.client.Ctx())
+	lease.stop = cancel
+	lease.over, err = l.renew(background, l.client, lease)
+	return lease, err
+}
+
+// createdBy returns the create revision of a key as of a revision, or as of what the server
+// that is asked has at present for 0; it is 0 if the key was gone by then. The service does not return it, and no other number of its answer is unique
+// to a grant. Any server that has that revision may say it: no leader is needed, so that
+// the question changes nothing about who holds the lock.
+func (l *etcdV3Lock) createdBy(ctx context.Context, key string, revision int64) (int64, error) {
+	for {
+		answer, err := l.client.Get(ctx, key, clientv3.WithRev(revision), clientv3.WithSerializable())
+		switch {
+		case errors.Is(err, rpctypes.ErrFutureRev) && sleep(ctx, etcdRetry): // another server, which lags
+		case err != nil || len(answer.Kvs) == 0:
+			return 0, err
+		default:
+			return answer.Kvs[0].CreateRevision, nil
+		}
+	}
+}
+
+// giveUp withdraws an attempt and says what is known of it then.
+func (l *etcdV3Lock) giveUp(ctx context.Context, a Attempt, lease *etcdLease, cause error) error {
+	lease.stop()
+	over := ctx.Err() != nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawal)
+	defer cancel()
+	if _, err := revokeEtcd(ctx, l.client, lease.id); err != nil {
+		return fmt.Errorf("%w; not withdrawn: %w", cause, err)
+	}
+	l.attempts.take(a.ID)
+	if over {
+		return &BusyError{}
+	}
+	return &NoEffectError{Err: cause}
+}
+
+// Release implements Lock.
+func (l *etcdV3Lock) Release(ctx context.Context, g Grant) error {
+	lease, known := l.attempts.take(g.ID)
+	if !known {
+		return ErrNotHeld
+	}
+	defer lease.stop()
+	if lease.key != "" && lease.created != 0 {
+		return l.unlock(ctx, lease)
+	}
+	if _, err := revokeEtcd(ctx, l.client, lease.id); err != nil {
+		return err
+	}
+	return ErrNotHeld
 }
 
 var errEtcdLateUnlock = errors.New("the lease ended while the lock was given back")
 
-// unlock uses the Unlock service, which says that all is well even if the key is
-// gone. So it looks for the key before, and afterwards whether the lease still
-// lived: then the key was there for as long.
-func (v *etcdV3Lock) unlock(ctx context.Context, a etcdAttempt) error {
-	switch revision, err := v.created(ctx, a.key, 0); {
-	case err != nil:
-		return fmt.Errorf("not looked up: %w", err)
-	case revision != a.revision:
-		go v.discard(a.lease)
-		return ErrNotHeld
+// unlock uses the Unlock service, and revokes the lease that is of no use any more. The
+// service says that all is well even if the key is gone. It was there if the lease lives
+// even now, and it was not if a server lacked it before.
+func (l *etcdV3Lock) unlock(ctx context.Context, lease *etcdLease) error {
+	created, err := l.createdBy(ctx, lease.key, 0)
+	gone := err == nil && created == 0
+	_, err = v3lockpb.NewLockClient(l.client.ActiveConnection()).Unlock(ctx, &v3lockpb.UnlockRequest{Key: []byte(lease.key)})
+	if gone || err != nil {
+		go l.discard(lease)
 	}
-	_, err := v3lockpb.NewLockClient(v.client.ActiveConnection()).Unlock(ctx, &v3lockpb.UnlockRequest{Key: []byte(a.key)})
-	if err != nil {
-		go v.discard(a.lease)
+	switch {
+	case gone:
+		return ErrNotHeld
+	case err != nil:
 		return err
 	}
-	lived, err := v.revoke(ctx, a.lease)
+	lived, err := revokeEtcd(ctx, l.client, lease.id)
 	if err == nil && !lived {
-		err = errEtcdLateUnlock
+		return errEtcdLateUnlock
 	}
 	return err
 }
 
-// etcdKeeper renews a lease. A renewal that is not answered is made again, at the
-// next server: a server that is stopped, or waits for a leader that is stopped,
-// must not cost the lease.
-type etcdKeeper struct {
-	client  *clientv3.Client
-	lease   *etcdLease
-	vouched atomic.Int64  // the lease lives until then at least, ns
-	gone    chan struct{} // closed when the service says that the lease is over
-}
-
-const (
-	// etcdRenewal bounds one renewal, which a stopped leader leaves unanswered.
-	etcdRenewal = 400 * time.Millisecond
-	etcdRetry   = 50 * time.Millisecond
-)
-
-// run renews each third of the lease until ctx is done or the lease is gone.
-func (k *etcdKeeper) run(ctx context.Context) {
-	pause := k.lease.ttl / 3
-	for sleep(ctx, pause) {
-		switch alive, err := k.renew(ctx); {
-		case err != nil:
-			pause = etcdRetry
-		case !alive:
-			close(k.gone)
-			return
-		default:
-			pause = k.lease.ttl / 3
-		}
-	}
-}
-
-// sleep waits, and says whether the context lasts.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
-	return ctx.Err() == nil
-}
-
-func (k *etcdKeeper) renew(ctx context.Context) (alive bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, etcdRenewal)
+// discard ends a lease that is of no use any more, or lets it run out.
+func (l *etcdV3Lock) discard(lease *etcdLease) {
+	ctx, cancel := context.WithTimeout(context.Background(), lease.ttl)
 	defer cancel()
-	stream, err := etcdserverpb.NewLeaseClient(k.client.ActiveConnection()).LeaseKeepAlive(ctx)
-	if err != nil {
-		return false, err
-	}
-	asked := history.Now()
-	if err := stream.Send(&etcdserverpb.LeaseKeepAliveRequest{ID: int64(k.lease.id)}); err != nil {
-		return false, err
-	}
-	answer, err := stream.Recv()
-	if err != nil {
-		return false, err
-	}
-	k.vouched.Store(asked + answer.TTL*time.Second.Nanoseconds())
-	return answer.TTL > 0, nil
+	_, _ = revokeEtcd(ctx, l.client, lease.id)
 }
 
-// lost returns what is closed when the service says that the lease is over, or
-// has not answered for as long as the lease lasts.
-func (k *etcdKeeper) lost(ctx context.Context) <-chan struct{} {
-	lost := make(chan struct{})
-	if k.left() <= 0 {
-		close(lost)
-		return lost
-	}
-	go func() {
-		defer close(lost)
-		for k.left() > 0 {
-			select {
-			case <-time.After(k.left()):
-			case <-k.gone:
-				return
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return lost
+// Holds implements Asker.
+func (l *etcdV3Lock) Holds(ctx context.Context, g Grant) (bool, error) {
+	return etcdHolds(ctx, l.client, g)
 }
 
-func (k *etcdKeeper) left() time.Duration { return time.Duration(k.vouched.Load() - history.Now()) }
+// Close implements Lock.
+func (l *etcdV3Lock) Close() error { return l.client.Close() }

@@ -9,18 +9,18 @@ import (
 	"go.uber.org/zap"
 )
 
-// Observation is what a lock service itself says of a claim on one of its locks: one
+// Observation is what a lock service itself says of a key in the queue of one of its locks: one
 // that is held, or waits in the queue.
 type Observation struct {
 	Key   string // the lock's name
-	Token uint64 // of the claim, as in Grant
+	Token uint64 // of the key, as in Grant
 	Gone  bool   // it is not on record any more
 }
 
 // etcdWatchPatience bounds what the watch of etcd needs to catch up at the end.
 const etcdWatchPatience = 3 * time.Second
 
-// watchEtcd reports each claim that appears or goes, in the order of the servers, until
+// watchEtcd reports each key that appears or goes, in the order of the servers, until
 // stop is closed and all is reported up to then. It follows a watch from the revision in
 // which it begins. What it could not see, because no server answered, comes late.
 func watchEtcd(ctx context.Context, c Config, stop <-chan struct{}, report func(Observation)) error {
@@ -44,7 +44,7 @@ func watchEtcd(ctx context.Context, c Config, stop <-chan struct{}, report func(
 		}
 	}
 	answers := client.Watch(ctx, "", clientv3.WithPrefix(), clientv3.WithRev(seen+1))
-	claims := make(map[string]uint64) // create revisions by key
+	revisions := make(map[string]uint64) // create revisions by key
 	last, patience := int64(0), (<-chan time.Time)(nil)
 	for last == 0 || seen < last {
 		select {
@@ -54,7 +54,7 @@ func watchEtcd(ctx context.Context, c Config, stop <-chan struct{}, report func(
 			}
 			seen = max(seen, answer.Header.Revision)
 			for _, e := range answer.Events {
-				reportEtcd(e, claims, report)
+				reportEtcd(e, revisions, report)
 			}
 		case <-stop:
 			stop = nil
@@ -83,18 +83,18 @@ func etcdRevision(ctx context.Context, client *clientv3.Client) (int64, error) {
 }
 
 // reportEtcd reports an event of a key. Both the client library and the Lock service
-// name a claim after its lock and its lease: k0/694d8a1f….
-func reportEtcd(e *clientv3.Event, claims map[string]uint64, report func(Observation)) {
+// name a key after its lock and its lease: k0/694d8a1f….
+func reportEtcd(e *clientv3.Event, revisions map[string]uint64, report func(Observation)) {
 	key := string(e.Kv.Key)
 	lock := key[:max(0, strings.LastIndexByte(key, '/'))]
-	token, known := claims[key]
+	token, known := revisions[key]
 	switch {
 	case lock == "":
 	case e.Type == clientv3.EventTypeDelete && known:
-		delete(claims, key)
+		delete(revisions, key)
 		report(Observation{Key: lock, Token: token, Gone: true})
 	case e.IsCreate():
-		claims[key] = uint64(e.Kv.CreateRevision)
-		report(Observation{Key: lock, Token: claims[key]})
+		revisions[key] = uint64(e.Kv.CreateRevision)
+		report(Observation{Key: lock, Token: revisions[key]})
 	}
 }

@@ -60,7 +60,7 @@ func (l *fileLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 // link makes one attempt.
 func (l *fileLock) link(a Attempt) error {
 	own := l.path("attempt.", a.ID)
-	defer os.Remove(own) // the lock needs it no more; left behind it harms nobody
+	defer os.Remove(own) // the lock needs it no more; left behind it does no damage
 	if err := os.WriteFile(own, []byte(a.ID), 0o600); err != nil {
 		return &NoEffectError{Err: err}
 	}

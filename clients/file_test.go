@@ -116,7 +116,7 @@ func TestFileNames(t *testing.T) {
 }
 
 // TestFileLostAnswer: a link whose answer was lost is made again by NFS and then
-// refused, although it is there. Beside it a file of that name that is no link.
+// refused, although it is there. Next to it a file of that name that is no link.
 func TestFileLostAnswer(t *testing.T) {
 	folder, locks := fileLocks(t, 1)
 	lock := locks[0].(*fileLock)

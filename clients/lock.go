@@ -1,6 +1,5 @@
 // Package clients holds the locks under test as their users see them: one file
-// a lock, behind the small interface Lock, and one table that names them all.
-// A lock that is added here needs its servers in package clusters and nothing
+// a lock, behind the small interface Lock, all named by one table. A lock that is added here needs its servers in package clusters and nothing
 // else.
 package clients
 
@@ -12,9 +11,9 @@ import (
 	"time"
 )
 
-// Lock is one worker's handle on a lock service. Each call may overrun its
-// context (a stopped server still accepts connections, and some libraries look
-// at their context late): callers need a watchdog of their own.
+// Lock is one worker's handle on a lock service. Each call may overrun its context: a
+// stopped server still accepts connections, and some libraries look at their context late,
+// or not at all.
 type Lock interface {
 	// Acquire makes one attempt; a lock that queues waits for its turn as long as
 	// the context lasts. Its error is classified by OutcomeOf. After an Unknown
@@ -29,7 +28,7 @@ type Lock interface {
 
 // Renewer is a Lock whose lease the holder can extend by itself.
 type Renewer interface {
-	// Renew extends the lease by ttl and returns the new end of the promise.
+	// Renew extends the lease by ttl and returns the new end of the validity.
 	Renew(ctx context.Context, grant Grant, ttl time.Duration) (until int64, err error)
 }
 
@@ -41,6 +40,18 @@ type Asker interface {
 	// not asked. Only Key, ID and Token of the grant are needed. After an error nobody
 	// knows; the question may be repeated.
 	Holds(ctx context.Context, grant Grant) (bool, error)
+}
+
+// Worker is a Lock whose client lets the time of the critical section pass itself, so that
+// what the client blocks meanwhile shows.
+type Worker interface {
+	Work(ctx context.Context, grant Grant, d time.Duration) error
+}
+
+// Failing is a Lock whose client can end, or break the rules that it is to keep.
+type Failing interface {
+	// Failed says why the client can do nothing more; nil if it can.
+	Failed() error
 }
 
 // DataStore is a Lock whose database keeps the data that it protects, too. The holder
@@ -77,7 +88,7 @@ type DataAccess struct {
 	Version    int64 // read or made
 }
 
-// Attempt is a wish for a lock.
+// Attempt is a request for a lock.
 type Attempt struct {
 	Key string        // the lock's name
 	ID  string        // unique in a run; the service stores it as the holder where it can
@@ -85,8 +96,8 @@ type Attempt struct {
 }
 
 // withdrawal bounds what an attempt does after its context ended, to leave nothing
-// behind. It is shorter than the patience of workers with a call that overruns its
-// context (workloads.watchdogGrace): they must hear what became of it.
+// behind. It is shorter than the patience of a Watchdog with a call that overruns its
+// context (workloads.watchdogGrace): it must hear what became of it.
 const withdrawal = 400 * time.Millisecond
 
 // Grant is what a successful attempt led to.
@@ -94,7 +105,7 @@ type Grant struct {
 	Key   string
 	ID    string
 	Token uint64 // fencing token; 0 for a lock without tokens
-	// Until is the end of the promise in ns of CLOCK_MONOTONIC, computed by the
+	// Until is the end of the validity in ns of CLOCK_MONOTONIC, computed by the
 	// client without trusting any other clock; 0 when the lock gives none.
 	Until int64
 	// Lost is closed as soon as the client library can know that the lock is

@@ -3,7 +3,6 @@ package clients
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"time"
@@ -15,14 +14,14 @@ import (
 // so that its answer arrives in time.
 const mariaMargin = 100 * time.Millisecond
 
-// mariaLock is GET_LOCK of MariaDB: the lock belongs to the connection. The pool
-// keeps one connection for the next attempt; each attempt has one for itself, on
-// which database/sql repeats nothing.
+// mariaLock is GET_LOCK of MariaDB: the lock belongs to the connection. Each attempt has one
+// for itself, on which database/sql repeats nothing.
 type mariaLock struct {
 	db    *sql.DB
 	holds handles[*sql.Conn] // nil for an attempt that is in doubt
 }
 
+// openMariaDB has the settings that the driver has by itself, and those of its README.
 func openMariaDB(c Config) (Lock, error) {
 	if len(c.Nodes) != 1 {
 		return nil, fmt.Errorf("this lock needs one MariaDB, not %d", len(c.Nodes))
@@ -30,28 +29,18 @@ func openMariaDB(c Config) (Lock, error) {
 	config := mysql.NewConfig()
 	config.User, config.DBName = "lockcheck", "lockcheck"
 	config.Net, config.Addr = "tcp", c.Nodes[0]
-	config.DialFunc = sqlDialer().DialContext
-	config.InterpolateParams = true // one round trip, no prepared statement
-	config.Logger = &mysql.NopLogger{}
+	if c.options.has(keepAlives) {
+		config.DialFunc = sqlDialer().DialContext
+	}
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return nil, err
 	}
 	db := sql.OpenDB(connector)
-	db.SetMaxIdleConns(1)
+	db.SetConnMaxLifetime(3 * time.Minute)
+	db.SetMaxOpenConns(10)
+	db.SetMaxIdleConns(10)
 	return &mariaLock{db: db}, nil
-}
-
-// take returns a connection for one attempt. After its error the server was
-// asked for nothing.
-func (l *mariaLock) take(ctx context.Context) (*sql.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, sqlDialTimeout)
-	defer cancel()
-	conn, err := l.db.Conn(ctx)
-	if err != nil {
-		return nil, &NoEffectError{Err: err}
-	}
-	return conn, nil
 }
 
 func (l *mariaLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
@@ -67,50 +56,25 @@ func (l *mariaLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	return Grant{Key: a.Key, ID: a.ID}, nil
 }
 
-// acquire returns a connection that has the lock.
+// acquire returns a connection that has the lock. The server gives the wait up by itself;
+// when ctx ends the driver closes the connection, and nobody knows.
 func (l *mariaLock) acquire(ctx context.Context, key string) (*sql.Conn, error) {
-	conn, err := l.take(ctx)
+	conn, err := l.db.Conn(ctx)
 	if err != nil {
-		return nil, err
+		return nil, &NoEffectError{Err: err} // the server was asked for nothing
 	}
-	err = l.await(ctx, conn, key)
+	var got sql.NullInt64 // 0: the time was up; NULL: the wait was killed
+	err = conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", key, mariaWait(ctx).Seconds()).Scan(&got)
 	switch {
-	case err == nil:
-		return conn, nil
-	case OutcomeOf(err) == Busy && ctx.Err() == nil:
-		_ = conn.Close() // back to the pool
-	default:
-		dropMaria(conn)
-	}
-	return nil, err
-}
-
-// await waits in the queue of the server until ctx ends.
-func (l *mariaLock) await(ctx context.Context, conn *sql.Conn, key string) error {
-	var id int64
-	if err := conn.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&id); err != nil {
-		return &NoEffectError{Err: err} // the lock was not asked for yet
-	}
-	patient, giveUp := context.WithCancel(context.WithoutCancel(ctx))
-	defer giveUp()
-	inTime := context.AfterFunc(ctx, func() {
-		limited, cancel := context.WithTimeout(patient, withdrawal)
-		defer cancel()
-		_, _ = l.db.ExecContext(limited, "KILL QUERY ?", id) // if it fails nothing is known, as below
-		<-limited.Done()
-		giveUp()
-	})
-	var got sql.NullInt64
-	err := conn.QueryRowContext(patient, "SELECT GET_LOCK(?, ?)", key, mariaWait(ctx).Seconds()).Scan(&got)
-	switch over := !inTime(); {
 	case err != nil:
-		return mariaOutcome(err, over)
-	case got.Int64 != 1: // 0: the time was up; NULL: the wait was killed
-		return &BusyError{}
-	case over:
-		return fmt.Errorf("granted too late: %w", ctx.Err())
+		err = mariaOutcome(err)
+	case got.Int64 != 1:
+		err = &BusyError{}
+	default:
+		return conn, nil
 	}
-	return nil
+	_ = conn.Close() // back to the pool, unless the driver has closed it
+	return nil, err
 }
 
 // mariaWait is how long the server is to wait: GET_LOCK takes it with fractions.
@@ -122,24 +86,18 @@ func mariaWait(ctx context.Context) time.Duration {
 	return max(0, time.Until(deadline)-mariaMargin)
 }
 
-// mariaInterrupted is ER_QUERY_INTERRUPTED.
-const mariaInterrupted = 1317
-
-// mariaOutcome marks the errors after which nothing can have happened: the
-// server gave the statement up.
-func mariaOutcome(err error, withdrawn bool) error {
+// mariaOutcome marks the errors after which nothing can have happened: the server gave the
+// statement up.
+func mariaOutcome(err error) error {
 	var answer *mysql.MySQLError
-	switch {
-	case !errors.As(err, &answer):
-		return err
-	case withdrawn && answer.Number == mariaInterrupted:
-		return &BusyError{}
+	if errors.As(err, &answer) {
+		return &NoEffectError{Err: err}
 	}
-	return &NoEffectError{Err: err}
+	return err
 }
 
 // Release of an attempt that is in doubt has nobody to ask: its connection was
-// dropped.
+// closed.
 func (l *mariaLock) Release(ctx context.Context, g Grant) error {
 	conn, known := l.holds.take(g.ID)
 	switch {
@@ -148,31 +106,20 @@ func (l *mariaLock) Release(ctx context.Context, g Grant) error {
 	case conn == nil:
 		return errConnectionLost
 	}
+	defer conn.Close()
 	var released sql.NullInt64 // 0: another has it; NULL: nobody has
-	if err := conn.QueryRowContext(ctx, "SELECT RELEASE_LOCK(?)", g.Key).Scan(&released); err != nil {
-		// Whether it was released or not, the end of the session does it.
-		dropMaria(conn)
-		return err
+	err := conn.QueryRowContext(ctx, "SELECT RELEASE_LOCK(?)", g.Key).Scan(&released)
+	if err == nil && released.Int64 != 1 {
+		err = ErrNotHeld
 	}
-	_ = conn.Close() // back to the pool
-	if released.Int64 != 1 {
-		return ErrNotHeld
-	}
-	return nil
-}
-
-// dropMaria closes a connection, and with it the locks as soon as the server takes
-// notice. The pool of database/sql does so when it is told that it is bad.
-func dropMaria(conn *sql.Conn) {
-	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
-	_ = conn.Close()
+	return err
 }
 
 // Close ends what is still held: it belongs to connections.
 func (l *mariaLock) Close() error {
 	for _, conn := range l.holds.takeAll() {
 		if conn != nil {
-			dropMaria(conn)
+			_ = conn.Close()
 		}
 	}
 	return l.db.Close()

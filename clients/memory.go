@@ -36,7 +36,7 @@ func openMemory(c Config) (Lock, error) {
 
 func (m *memory) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	start := history.Now()
-	reply, err := m.call(ctx, "acquire", MemoryRequest{Key: a.Key, ID: a.ID, TTL: a.TTL})
+	reply, err := m.call(ctx, "acquire", MemoryRequest(a))
 	switch {
 	case err != nil:
 		return Grant{}, err

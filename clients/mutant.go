@@ -35,7 +35,7 @@ func mutantInfo(name string) Info {
 
 func isMutant(name string) bool { return strings.HasPrefix(name, MutantPrefix) }
 
-// mutant is the client of a mutant. Other than that of memory it asks who holds the lock
+// mutant is the client of all of them. Other than that of memory it asks who holds the lock
 // when it was granted it.
 type mutant struct {
 	memory

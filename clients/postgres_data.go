@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The data beside the lock, and a record of each access to them. A statement makes both
+// The data next to the lock, and a record of each access to them. A statement makes both
 // or none of them, and the transaction of the lock, where it has one, keeps both or none.
 // What is written waits for whoever writes the same key, until that one's transaction is
 // over: so versions are in the order in which writes took effect, whatever the lock did.
@@ -40,12 +40,12 @@ ORDER BY key, version, write DESC, number`
 
 // PrepareData implements DataStore.
 func (l *pgLock) PrepareData(ctx context.Context) error {
-	conn, err := l.take(ctx)
+	conn, err := takePostgres(ctx, l.pool)
 	if err != nil {
 		return err
 	}
-	defer conn.drop()
-	_, err = conn.PgConn().Exec(ctx, pgDataTables).ReadAll()
+	defer conn.Release()
+	_, err = conn.Conn.Conn().PgConn().Exec(ctx, pgDataTables).ReadAll()
 	return err
 }
 
@@ -57,7 +57,7 @@ func (l *pgLock) Access(ctx context.Context, g Grant, a DataAccess, value json.R
 	}
 	data, err := conn.access(ctx, g, a, value)
 	if err == nil {
-		conn.rest()
+		l.rest(conn)
 		return data, nil
 	}
 	l.holds.put(g.ID, nil)
@@ -85,11 +85,11 @@ func (c *pgConn) access(ctx context.Context, g Grant, a DataAccess, value json.R
 
 // Committed implements DataStore.
 func (l *pgLock) Committed(ctx context.Context) (accesses []DataAccess, final map[string]Data, err error) {
-	conn, err := l.take(ctx)
+	conn, err := takePostgres(ctx, l.pool)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer conn.drop() // and the transaction with it
+	defer conn.Release() // which ends a connection with an open transaction
 	for _, statement := range []string{"BEGIN", pgDataSettle} {
 		if _, err := conn.Exec(ctx, statement); err != nil {
 			return nil, nil, err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"lockcheck/history"
 )
@@ -33,27 +34,28 @@ WHERE key = $1 AND owner = $2 AND until > clock_timestamp()`
 
 // pgLease is a row with an owner, an expiry and a counter. It needs no connection
 // while it is held.
-type pgLease struct{ *pgPool }
+type pgLease struct{ pool *pgxpool.Pool }
 
 func openPostgresLease(c Config) (Lock, error) {
-	pool, err := openPostgres(c)
+	pool, err := openPostgres(c, "")
 	if err != nil {
 		return nil, err
 	}
 	return &pgLease{pool}, nil
 }
 
-// with lends a connection. After an error it may be in the middle of something.
+// with lends a connection.
 func (l *pgLease) with(ctx context.Context, do func(*pgConn) error) error {
-	conn, err := l.take(ctx)
+	conn, err := takePostgres(ctx, l.pool)
 	if err != nil {
 		return err
 	}
-	if err := do(conn); err != nil {
-		conn.drop()
-		return pgOutcome(err)
-	}
-	l.put(conn)
+	defer conn.Release()
+	return pgOutcome(do(conn))
+}
+
+func (l *pgLease) Close() error {
+	l.pool.Close()
 	return nil
 }
 

@@ -1,12 +1,17 @@
 package clients
 
-import "context"
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
 
 // pgLock is a lock that lasts as long as a connection to PostgreSQL, or as a
 // transaction on it. Who waits does so in the server's own queue.
 type pgLock struct {
-	*pgPool
-	holds handles[*pgConn] // nil for an attempt that is in doubt
+	pool    *pgxpool.Pool
+	watches bool             // over connections that hold locks
+	holds   handles[*pgConn] // nil for an attempt that is in doubt
 	// before prepares a connection for the wait; nil for nothing to do.
 	before func(ctx context.Context, conn *pgConn, key string) error
 	// wait is the statement that ends when the lock is there; $1 is its name.
@@ -17,17 +22,27 @@ type pgLock struct {
 	transaction bool
 }
 
-// openPostgresSession is pg_advisory_lock: the lock belongs to the session.
-func openPostgresSession(c Config) (Lock, error) {
-	pool, err := openPostgres(c)
+// open gives the lock its connections.
+func (l *pgLock) open(c Config, settings string) (Lock, error) {
+	pool, err := openPostgres(c, settings)
 	if err != nil {
 		return nil, err
 	}
-	return &pgLock{
-		pgPool:  pool,
-		wait:    "SELECT pg_advisory_lock(hashtextextended($1, 0))",
-		release: unlockAdvisory,
-	}, nil
+	l.pool, l.watches = pool, c.options.has(watchConnection)
+	return l, nil
+}
+
+// openPostgresSession is pg_advisory_lock: the lock belongs to the session.
+func openPostgresSession(c Config) (Lock, error) { return pgSessionLock().open(c, "") }
+
+// openPostgresPooled is the same where a pooler may change the session between two
+// transactions, and prepared statements with it: the documentation of pgx advises this mode.
+func openPostgresPooled(c Config) (Lock, error) {
+	return pgSessionLock().open(c, "&default_query_exec_mode=exec")
+}
+
+func pgSessionLock() *pgLock {
+	return &pgLock{wait: "SELECT pg_advisory_lock(hashtextextended($1, 0))", release: unlockAdvisory}
 }
 
 // unlockAdvisory is answered with false, and a warning that drivers do not show,
@@ -39,27 +54,19 @@ func unlockAdvisory(ctx context.Context, conn *pgConn, key string) (held bool, e
 
 // openPostgresXact is pg_advisory_xact_lock: the lock ends with the transaction.
 func openPostgresXact(c Config) (Lock, error) {
-	pool, err := openPostgres(c)
-	if err != nil {
-		return nil, err
-	}
-	return &pgLock{
-		pgPool: pool,
+	lock := &pgLock{
 		before: func(ctx context.Context, conn *pgConn, _ string) error { return conn.begin(ctx) },
 		wait:   "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", release: commit, transaction: true,
-	}, nil
+	}
+	return lock.open(c, "")
 }
 
 // openPostgresRow is SELECT … FOR UPDATE of a row that stands for the lock.
 func openPostgresRow(c Config) (Lock, error) {
-	pool, err := openPostgres(c)
-	if err != nil {
-		return nil, err
+	lock := &pgLock{
+		before: prepareRow, wait: "SELECT FROM lockcheck_rows WHERE key = $1 FOR UPDATE", release: commit, transaction: true,
 	}
-	return &pgLock{
-		pgPool: pool, before: prepareRow,
-		wait: "SELECT FROM lockcheck_rows WHERE key = $1 FOR UPDATE", release: commit, transaction: true,
-	}, nil
+	return lock.open(c, "")
 }
 
 // prepareRow makes sure that there is a row to lock: FOR UPDATE of none waits for
@@ -99,17 +106,18 @@ func (l *pgLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	return Grant{Key: a.Key, ID: a.ID, Lost: conn.lost}, nil
 }
 
-// acquire returns a connection that has the lock, at rest.
+// acquire returns a connection that has the lock. When ctx ends pgx asks the server to give
+// the wait up and closes the connection, but waits for no answer.
 func (l *pgLock) acquire(ctx context.Context, key string) (*pgConn, error) {
-	conn, err := l.take(ctx)
+	conn, err := takePostgres(ctx, l.pool)
 	if err != nil {
 		return nil, err
 	}
 	if err := l.lock(ctx, conn, key); err != nil {
-		go conn.drop() // the cancel request may have used up the time for a withdrawal
+		conn.Release()
 		return nil, err
 	}
-	conn.rest()
+	l.rest(conn)
 	return conn, nil
 }
 
@@ -120,11 +128,19 @@ func (l *pgLock) lock(ctx context.Context, conn *pgConn, key string) error {
 			return &NoEffectError{Err: err}
 		}
 	}
-	return conn.await(ctx, l.wait, key)
+	_, err := conn.Exec(ctx, l.wait, key)
+	return pgOutcome(err)
+}
+
+// rest leaves a connection that holds a lock alone.
+func (l *pgLock) rest(conn *pgConn) {
+	if l.watches {
+		conn.watch()
+	}
 }
 
 // Release of an attempt that is in doubt has nobody to ask: its connection was
-// dropped.
+// closed.
 func (l *pgLock) Release(ctx context.Context, g Grant) error {
 	conn, known := l.holds.take(g.ID)
 	switch {
@@ -132,22 +148,16 @@ func (l *pgLock) Release(ctx context.Context, g Grant) error {
 		return ErrNotHeld
 	case conn == nil:
 		return errConnectionLost
-	case !conn.wake():
-		conn.drop()
+	}
+	defer conn.Release()
+	if !conn.wake() {
 		return errConnectionLost
 	}
 	held, err := l.release(ctx, conn, g.Key)
-	switch {
-	case err != nil:
-		// Whether it was released or not, the end of the session does it.
-		conn.drop()
-		return err
-	case !held:
-		l.put(conn)
-		return ErrNotHeld
+	if err == nil && !held {
+		err = ErrNotHeld
 	}
-	l.put(conn)
-	return nil
+	return err
 }
 
 // Close ends what is still held: it belongs to connections.
@@ -157,5 +167,6 @@ func (l *pgLock) Close() error {
 			conn.drop()
 		}
 	}
-	return l.pgPool.Close()
+	l.pool.Close()
+	return nil
 }

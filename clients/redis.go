@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,8 +20,24 @@ var (
 	renewScript   = redis.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("PEXPIRE", KEYS[1], ARGV[2]) end return 0`)
 )
 
+// What a careful user sets in the options of go-redis.
+const (
+	noRetries     = "no-retries"
+	callDeadlines = "call-deadlines"
+)
+
+func redisOptions() []Option {
+	return []Option{redisNoRetries(), {
+		Name: callDeadlines, Adds: "go-redis does not wait for an answer beyond the deadline of the call (ContextTimeoutEnabled)",
+	}}
+}
+
+func redisNoRetries() Option {
+	return Option{Name: noRetries, Adds: "go-redis sends no request again (MaxRetries -1)"}
+}
+
 // redisLock is the lock of one Redis: SET key id NX GET PX ttl.
-type redisLock struct{ client *redis.Client }
+type redisLock struct{ client *redisClient }
 
 func openRedis(c Config) (Lock, error) {
 	client, err := openSingleRedis(c)
@@ -31,16 +48,16 @@ func openRedis(c Config) (Lock, error) {
 }
 
 // openSingleRedis is for the locks that live on one Redis.
-func openSingleRedis(c Config) (*redis.Client, error) {
+func openSingleRedis(c Config) (*redisClient, error) {
 	if len(c.Nodes) != 1 {
 		return nil, fmt.Errorf("this lock needs one Redis, not %d", len(c.Nodes))
 	}
-	return newRedisClient(c.Nodes[0], c.Worker), nil
+	return newRedisClient(c.Nodes[0], c.options), nil
 }
 
 func (l *redisLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	start := history.Now()
-	if err := redisSet(ctx, l.client, a); err != nil {
+	if err := l.client.set(ctx, a); err != nil {
 		return Grant{}, err
 	}
 	return Grant{Key: a.Key, ID: a.ID, Until: start + a.TTL.Nanoseconds()}, nil
@@ -48,79 +65,120 @@ func (l *redisLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 
 func (l *redisLock) Renew(ctx context.Context, g Grant, ttl time.Duration) (int64, error) {
 	start := history.Now()
-	if err := redisRun(ctx, l.client, renewScript, g, ttl.Milliseconds()); err != nil {
+	if err := l.client.renew(ctx, g, ttl); err != nil {
 		return 0, err
 	}
 	return start + ttl.Nanoseconds(), nil
 }
 
 func (l *redisLock) Release(ctx context.Context, g Grant) error {
-	return redisRun(ctx, l.client, releaseScript, g)
+	return l.client.release(ctx, g)
 }
 
 // Holds implements Asker.
 func (l *redisLock) Holds(ctx context.Context, g Grant) (bool, error) {
-	return redisHolds(ctx, l.client, g)
+	return l.client.holds(ctx, g)
 }
 
 func (l *redisLock) Close() error { return l.client.Close() }
 
-// newRedisClient never retries: go-redis would send SET NX again after a lost
-// reply, see its own key, call that a failure and leak the lock until its TTL.
-func newRedisClient(addr, name string) *redis.Client {
-	return redis.NewClient(&redis.Options{
-		Addr:                  addr,
-		ClientName:            name,
-		Protocol:              2,
-		MaxRetries:            -1,
-		DialerRetries:         1,
-		DialTimeout:           time.Second,
-		ContextTimeoutEnabled: true,
-		DisableIdentity:       true,
-	})
+// redisClient is a client of go-redis, and what must be known of it to tell an outcome.
+type redisClient struct {
+	*redis.Client
+	lost lostAnswers
 }
 
-// redisSet makes one attempt on one server.
-func redisSet(ctx context.Context, client *redis.Client, a Attempt) error {
-	holder, err := client.SetArgs(ctx, a.Key, a.ID, redis.SetArgs{Mode: "NX", Get: true, TTL: a.TTL}).Result()
-	switch {
-	case errors.Is(err, redis.Nil):
-		return nil // with GET an empty answer means that there was no holder
-	case err != nil:
-		return redisOutcome(err)
-	default:
-		return &BusyError{Holder: holder}
+// newRedisClient has the settings that go-redis has by itself.
+func newRedisClient(addr string, options optionSet) *redisClient {
+	c := new(redisClient)
+	settings := &redis.Options{Addr: addr, ContextTimeoutEnabled: options.has(callDeadlines), Limiter: &c.lost}
+	if options.has(noRetries) {
+		settings.MaxRetries = -1
+	}
+	c.Client = redis.NewClient(settings)
+	return c
+}
+
+// lostAnswers counts the requests of a client that may have been carried out although
+// nobody saw an answer. go-redis sends such a request again and tells of the last answer
+// only, which may be to what an earlier one did: a key is taken, by the attempt that asks;
+// a lock is not held, because it was just released. go-redis asks a Limiter before each
+// request and tells it what came of it; this one limits nothing.
+type lostAnswers struct{ n atomic.Int64 }
+
+func (l *lostAnswers) Allow() error { return nil }
+
+func (l *lostAnswers) ReportResult(err error) {
+	if err != nil && !harmless(err) {
+		l.n.Add(1)
 	}
 }
 
-// redisHolds asks one server whether the key is that of the grant.
-func redisHolds(ctx context.Context, client *redis.Client, g Grant) (bool, error) {
-	holder, err := client.Get(ctx, g.Key).Result()
+// harmless says whether nothing was done about a request: the server answered with an
+// error, or it was never sent. Once it is sent go-redis no longer looks at a context but
+// for its deadline, which is then a timeout of the connection.
+func harmless(err error) bool {
+	var answer redis.Error
+	var op *net.OpError
+	return errors.As(err, &answer) || errors.As(err, &op) && op.Op == "dial" ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, redis.ErrPoolTimeout)
+}
+
+// outcome makes a call and classifies its error. What it was refused with is certain only
+// if no answer was lost in the meantime.
+func (c *redisClient) outcome(call func() error) error {
+	before := c.lost.n.Load()
+	err := call()
+	switch {
+	case err == nil:
+		return nil
+	case c.lost.n.Load() != before:
+		return fmt.Errorf("after a lost answer: %v", err) // not %w: of no class
+	case OutcomeOf(err) == Unknown && harmless(err):
+		return &NoEffectError{Err: err}
+	}
+	return err
+}
+
+// set makes one attempt.
+func (c *redisClient) set(ctx context.Context, a Attempt) error {
+	return c.outcome(func() error {
+		holder, err := c.SetArgs(ctx, a.Key, a.ID, redis.SetArgs{Mode: "NX", Get: true, TTL: a.TTL}).Result()
+		switch {
+		case errors.Is(err, redis.Nil):
+			return nil // with GET an empty answer means that there was no holder
+		case err == nil:
+			return &BusyError{Holder: holder}
+		}
+		return err
+	})
+}
+
+// holds asks whether the key is that of the grant.
+func (c *redisClient) holds(ctx context.Context, g Grant) (bool, error) {
+	holder, err := c.Get(ctx, g.Key).Result()
 	if errors.Is(err, redis.Nil) {
 		return false, nil
 	}
 	return err == nil && holder == g.ID, err
 }
 
-// redisRun runs an owner-checked script on one server.
-func redisRun(ctx context.Context, client *redis.Client, script *redis.Script, g Grant, args ...any) error {
-	done, err := script.Eval(ctx, client, []string{g.Key}, append([]any{g.ID}, args...)...).Int()
-	switch {
-	case err != nil:
-		return redisOutcome(err)
-	case done == 0:
-		return ErrNotHeld
-	}
-	return nil
+// release removes the key if it is that of the grant.
+func (c *redisClient) release(ctx context.Context, g Grant) error {
+	return c.outcome(func() error { return c.run(ctx, releaseScript, g) })
 }
 
-// redisOutcome marks the errors after which nothing can have happened: the
-// server answered with an error, or no connection was made.
-func redisOutcome(err error) error {
-	var answer redis.Error
-	var op *net.OpError
-	if errors.As(err, &answer) || errors.As(err, &op) && op.Op == "dial" {
-		return &NoEffectError{Err: err}
+// renew extends the lease if the key is that of the grant. To do so twice is no failure, so
+// that a refusal is certain.
+func (c *redisClient) renew(ctx context.Context, g Grant, ttl time.Duration) error {
+	return c.run(ctx, renewScript, g, ttl.Milliseconds())
+}
+
+// run runs an owner-checked script.
+func (c *redisClient) run(ctx context.Context, script *redis.Script, g Grant, args ...any) error {
+	done, err := script.Eval(ctx, c, []string{g.Key}, append([]any{g.ID}, args...)...).Int()
+	if err == nil && done == 0 {
+		return ErrNotHeld
 	}
 	return err
 }

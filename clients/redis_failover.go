@@ -1,10 +1,6 @@
 package clients
 
-import (
-	"time"
-
-	"github.com/redis/go-redis/v9"
-)
+import "github.com/redis/go-redis/v9"
 
 // FailoverName is the name under which Sentinels know the primary.
 const FailoverName = "lock"
@@ -12,15 +8,14 @@ const FailoverName = "lock"
 // openRedisFailover is the lock of one Redis, on the primary that the Sentinels
 // name at the moment.
 func openRedisFailover(c Config) (Lock, error) {
-	return &redisLock{client: redis.NewFailoverClient(&redis.FailoverOptions{
-		MasterName:            FailoverName,
-		SentinelAddrs:         c.Nodes,
-		ClientName:            c.Worker,
-		Protocol:              2,
-		MaxRetries:            -1,
-		DialerRetries:         1,
-		DialTimeout:           time.Second,
-		ContextTimeoutEnabled: true,
-		DisableIdentity:       true,
-	})}, nil
+	settings := &redis.FailoverOptions{
+		MasterName: FailoverName, SentinelAddrs: c.Nodes,
+		ContextTimeoutEnabled: c.options.has(callDeadlines),
+	}
+	if c.options.has(noRetries) {
+		settings.MaxRetries = -1
+	}
+	client := &redisClient{Client: redis.NewFailoverClient(settings)}
+	client.Options().Limiter = &client.lost // for which FailoverOptions has no place
+	return &redisLock{client: client}, nil
 }

@@ -2,13 +2,11 @@ package clients
 
 import (
 	"context"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // redisNoExpiry is SET NX without a lease: a holder that dies takes the lock
 // with it.
-type redisNoExpiry struct{ client *redis.Client }
+type redisNoExpiry struct{ client *redisClient }
 
 func openRedisNoExpiry(c Config) (Lock, error) {
 	client, err := openSingleRedis(c)
@@ -20,14 +18,14 @@ func openRedisNoExpiry(c Config) (Lock, error) {
 
 func (l *redisNoExpiry) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	a.TTL = 0 // for go-redis: no expiry
-	if err := redisSet(ctx, l.client, a); err != nil {
+	if err := l.client.set(ctx, a); err != nil {
 		return Grant{}, err
 	}
 	return Grant{Key: a.Key, ID: a.ID}, nil
 }
 
 func (l *redisNoExpiry) Release(ctx context.Context, g Grant) error {
-	return redisRun(ctx, l.client, releaseScript, g)
+	return l.client.release(ctx, g)
 }
 
 func (l *redisNoExpiry) Close() error { return l.client.Close() }
@@ -44,12 +42,11 @@ func openRedisUnsafeRelease(c Config) (Lock, error) {
 }
 
 func (l *redisUnsafeRelease) Release(ctx context.Context, g Grant) error {
-	removed, err := l.client.Del(ctx, g.Key).Result()
-	switch {
-	case err != nil:
-		return redisOutcome(err)
-	case removed == 0:
-		return ErrNotHeld
-	}
-	return nil
+	return l.client.outcome(func() error {
+		removed, err := l.client.Del(ctx, g.Key).Result()
+		if err == nil && removed == 0 {
+			return ErrNotHeld
+		}
+		return err
+	})
 }

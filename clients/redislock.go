@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"github.com/bsm/redislock"
-	"github.com/redis/go-redis/v9"
 
 	"lockcheck/history"
 )
 
 // redisLockLib is the lock of github.com/bsm/redislock as it is.
 type redisLockLib struct {
-	redis   *redis.Client
+	redis   *redisClient
 	client  *redislock.Client
 	handles handles[*redislock.Lock]
 }
@@ -23,19 +22,23 @@ func openRedisLockLib(c Config) (Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &redisLockLib{redis: client, client: redislock.New(client)}, nil
+	return &redisLockLib{redis: client, client: redislock.New(client.Client)}, nil
 }
 
-// Acquire promises the lease from the time of the request, as a careful user
-// would: the library itself takes no notice of how long the answer took.
+// Acquire counts the validity from before the request: the library does not look at how
+// long the answer took. A request that it sends again renews what the first one was granted.
 func (l *redisLockLib) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	start := history.Now()
-	handle, err := l.client.Obtain(ctx, a.Key, a.TTL, nil)
-	switch {
-	case errors.Is(err, redislock.ErrNotObtained):
-		return Grant{}, &BusyError{}
-	case err != nil:
-		return Grant{}, redisOutcome(err)
+	var handle *redislock.Lock
+	err := l.redis.outcome(func() (err error) {
+		handle, err = l.client.Obtain(ctx, a.Key, a.TTL, nil)
+		if errors.Is(err, redislock.ErrNotObtained) {
+			return &BusyError{}
+		}
+		return err
+	})
+	if err != nil {
+		return Grant{}, err
 	}
 	l.handles.put(a.ID, handle)
 	return Grant{Key: a.Key, ID: a.ID, Until: start + a.TTL.Nanoseconds()}, nil
@@ -47,12 +50,8 @@ func (l *redisLockLib) Renew(ctx context.Context, g Grant, ttl time.Duration) (i
 		return 0, ErrNotHeld
 	}
 	start := history.Now()
-	err := handle.Refresh(ctx, ttl, nil)
-	switch {
-	case errors.Is(err, redislock.ErrNotObtained):
-		return 0, ErrNotHeld
-	case err != nil:
-		return 0, redisOutcome(err)
+	if err := redisLockError(handle.Refresh(ctx, ttl, nil)); err != nil {
+		return 0, err
 	}
 	return start + ttl.Nanoseconds(), nil
 }
@@ -66,14 +65,15 @@ func (l *redisLockLib) Release(ctx context.Context, g Grant) error {
 	if !known {
 		return errNoHandle
 	}
-	err := handle.Release(ctx)
-	if errors.Is(err, redislock.ErrLockNotHeld) {
+	return l.redis.outcome(func() error { return redisLockError(handle.Release(ctx)) })
+}
+
+// redisLockError puts the library's words for a lock that is gone into ours.
+func redisLockError(err error) error {
+	if errors.Is(err, redislock.ErrNotObtained) || errors.Is(err, redislock.ErrLockNotHeld) {
 		return ErrNotHeld
 	}
-	if err != nil {
-		return redisOutcome(err)
-	}
-	return nil
+	return err
 }
 
 func (l *redisLockLib) Close() error { return l.redis.Close() }

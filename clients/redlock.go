@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"lockcheck/history"
 )
@@ -19,15 +18,17 @@ const redlockNodeTimeout = 50 * time.Millisecond
 // redlock is the algorithm of the Redis documentation ("Distributed Locks with
 // Redis", section The Redlock Algorithm), with the requests of one attempt sent
 // to all servers at the same time, as its section Retry on Failure advises.
-type redlock struct{ clients []*redis.Client }
+type redlock struct{ clients []*redisClient }
 
 func openRedlock(c Config) (Lock, error) {
 	if len(c.Nodes) < 3 || len(c.Nodes)%2 == 0 {
 		return nil, fmt.Errorf("redlock needs an odd number of servers, at least three, not %d", len(c.Nodes))
 	}
 	lock := new(redlock)
+	// The time limit of a request is part of the algorithm, and for go-redis a deadline.
+	options := append(slices.Clone(c.options), callDeadlines)
 	for _, addr := range c.Nodes {
-		lock.clients = append(lock.clients, newRedisClient(addr, c.Worker))
+		lock.clients = append(lock.clients, newRedisClient(addr, options))
 	}
 	return lock, nil
 }
@@ -40,7 +41,7 @@ func (l *redlock) quorum() int { return len(l.clients)/2 + 1 }
 
 // each runs f on every server at once, with the node timeout, and returns the
 // errors in the order of the servers.
-func (l *redlock) each(ctx context.Context, f func(context.Context, *redis.Client) error) []error {
+func (l *redlock) each(ctx context.Context, f func(context.Context, *redisClient) error) []error {
 	errs := make([]error, len(l.clients))
 	var all sync.WaitGroup
 	for i, client := range l.clients {
@@ -56,8 +57,8 @@ func (l *redlock) each(ctx context.Context, f func(context.Context, *redis.Clien
 
 func (l *redlock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	start := history.Now()
-	votes := l.each(ctx, func(ctx context.Context, client *redis.Client) error {
-		return redisSet(ctx, client, a)
+	votes := l.each(ctx, func(ctx context.Context, client *redisClient) error {
+		return client.set(ctx, a)
 	})
 	until := start + (a.TTL - redlockDrift(a.TTL)).Nanoseconds()
 	won := count(votes, Done)
@@ -76,8 +77,8 @@ func (l *redlock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 func (l *redlock) takeBack(ctx context.Context, a Attempt, votes []error) (left int) {
 	// A cancelled attempt must be taken back all the same.
 	ctx = context.WithoutCancel(ctx)
-	answers := l.each(ctx, func(ctx context.Context, client *redis.Client) error {
-		return redisRun(ctx, client, releaseScript, Grant{Key: a.Key, ID: a.ID})
+	answers := l.each(ctx, func(ctx context.Context, client *redisClient) error {
+		return client.release(ctx, Grant{Key: a.Key, ID: a.ID})
 	})
 	for i, answer := range answers {
 		granted := OutcomeOf(votes[i]) == Done || OutcomeOf(votes[i]) == Unknown
@@ -114,8 +115,8 @@ func (l *redlock) refusal(votes []error, won int) error {
 
 func (l *redlock) Renew(ctx context.Context, g Grant, ttl time.Duration) (int64, error) {
 	start := history.Now()
-	votes := l.each(ctx, func(ctx context.Context, client *redis.Client) error {
-		return redisRun(ctx, client, renewScript, g, ttl.Milliseconds())
+	votes := l.each(ctx, func(ctx context.Context, client *redisClient) error {
+		return client.renew(ctx, g, ttl)
 	})
 	until := start + (ttl - redlockDrift(ttl)).Nanoseconds()
 	if err := l.majority(votes); err != nil {
@@ -125,16 +126,16 @@ func (l *redlock) Renew(ctx context.Context, g Grant, ttl time.Duration) (int64,
 }
 
 func (l *redlock) Release(ctx context.Context, g Grant) error {
-	return l.majority(l.each(ctx, func(ctx context.Context, client *redis.Client) error {
-		return redisRun(ctx, client, releaseScript, g)
+	return l.majority(l.each(ctx, func(ctx context.Context, client *redisClient) error {
+		return client.release(ctx, g)
 	}))
 }
 
 // Holds implements Asker. A majority decides: of two of them one server has answered to
 // both, and a server that has let go of a grant never has it again.
 func (l *redlock) Holds(ctx context.Context, g Grant) (bool, error) {
-	err := l.majority(l.each(ctx, func(ctx context.Context, client *redis.Client) error {
-		holds, err := redisHolds(ctx, client, g)
+	err := l.majority(l.each(ctx, func(ctx context.Context, client *redisClient) error {
+		holds, err := client.holds(ctx, g)
 		if err == nil && !holds {
 			err = ErrNotHeld
 		}

@@ -9,14 +9,13 @@ import (
 	"github.com/go-redsync/redsync/v4"
 	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
-	"github.com/redis/go-redis/v9"
 
 	"lockcheck/history"
 )
 
 // redsyncLock is Redlock as github.com/go-redsync/redsync has it.
 type redsyncLock struct {
-	clients []*redis.Client
+	clients []*redisClient
 	redsync *redsync.Redsync
 	handles handles[*redsync.Mutex]
 }
@@ -28,9 +27,9 @@ func openRedsync(c Config) (Lock, error) {
 	lock := new(redsyncLock)
 	var pools []redsyncredis.Pool
 	for _, addr := range c.Nodes {
-		client := newRedisClient(addr, c.Worker)
+		client := newRedisClient(addr, c.options)
 		lock.clients = append(lock.clients, client)
-		pools = append(pools, goredis.NewPool(client))
+		pools = append(pools, goredis.NewPool(client.Client))
 	}
 	lock.redsync = redsync.New(pools...)
 	return lock, nil
@@ -43,16 +42,25 @@ func (l *redsyncLock) quorum() int { return len(l.clients)/2 + 1 }
 func (l *redsyncLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	mutex := l.redsync.NewMutex(a.Key, redsync.WithExpiry(a.TTL),
 		redsync.WithGenValueFunc(func() (string, error) { return a.ID, nil }))
+	before := l.lostAnswers()
 	err := mutex.TryLockContext(ctx)
-	var taken *redsync.ErrTaken
 	switch {
-	case errors.As(err, &taken):
+	case err == nil:
+		l.handles.put(a.ID, mutex)
+		return Grant{Key: a.Key, ID: a.ID, Until: monotonic(mutex.Until())}, nil
+	case l.refusals(err, before) >= l.quorum():
 		return Grant{}, &BusyError{}
-	case err != nil:
-		return Grant{}, err
 	}
-	l.handles.put(a.ID, mutex)
-	return Grant{Key: a.Key, ID: a.ID, Until: monotonic(mutex.Until())}, nil
+	return Grant{}, err
+}
+
+// lostAnswers returns how many answers each server lost so far.
+func (l *redsyncLock) lostAnswers() []int64 {
+	var lost []int64
+	for _, client := range l.clients {
+		lost = append(lost, client.lost.n.Load())
+	}
+	return lost
 }
 
 // monotonic puts a time that was computed from time.Now on the clock of a
@@ -65,9 +73,9 @@ func (l *redsyncLock) Renew(ctx context.Context, g Grant, _ time.Duration) (int6
 	if !known {
 		return 0, ErrNotHeld
 	}
-	done, err := mutex.ExtendContext(ctx)
-	if !done {
-		return 0, l.refusal(err)
+	if done, err := mutex.ExtendContext(ctx); !done {
+		// To renew twice what was renewed is no failure: a refusal is one.
+		return 0, l.failure(err, l.lostAnswers())
 	}
 	return monotonic(mutex.Until()), nil
 }
@@ -77,49 +85,74 @@ func (l *redsyncLock) Release(ctx context.Context, g Grant) error {
 	if !known {
 		return errNoHandle
 	}
+	before := l.lostAnswers()
 	if done, err := mutex.UnlockContext(ctx); !done {
-		return l.refusal(err)
+		return l.failure(err, before)
 	}
 	return nil
 }
 
-// refusal says what the failure of a release or renewal means: not held, if a
-// majority of the servers answered so.
-func (l *redsyncLock) refusal(err error) error {
-	var taken *redsync.ErrTaken
-	if errors.As(err, &taken) || notHeldOn(err) >= l.quorum() {
+// failure says what the failure of a release or renewal means: not held, if a majority of
+// the servers answered so.
+func (l *redsyncLock) failure(err error, before []int64) error {
+	if l.refusals(err, before) >= l.quorum() {
 		return ErrNotHeld
 	}
 	return fmt.Errorf("no majority: %w", err)
 }
 
-// notHeldOn counts the servers that did not know the lock, in the joined errors
-// of the library.
-func notHeldOn(err error) int {
-	if many := joined(err); many != nil {
-		n := 0
-		for _, e := range many {
-			n += notHeldOn(e)
+// refusals counts the servers that refused for certain: of one that has lost an answer in
+// the meantime nobody knows what it refused.
+func (l *redsyncLock) refusals(err error, before []int64) int {
+	certain := make(map[int]bool)
+	lossy, expired := 0, 0
+	for node, now := range l.lostAnswers() {
+		certain[node] = now == before[node]
+		if now != before[node] {
+			lossy++
 		}
-		return n
 	}
-	var taken *redsync.ErrNodeTaken
-	if errors.Is(err, redsync.ErrLockAlreadyExpired) || errors.As(err, &taken) {
-		return 1
+	refused := make(map[int]bool)
+	for _, part := range parts(err) {
+		var quorum *redsync.ErrTaken
+		var one *redsync.ErrNodeTaken
+		switch {
+		case errors.As(part, &quorum):
+			for _, node := range quorum.Nodes {
+				refused[node] = certain[node]
+			}
+		case errors.As(part, &one):
+			refused[one.Node] = certain[one.Node]
+		case errors.Is(part, redsync.ErrLockAlreadyExpired):
+			expired++ // on a server that the library does not name
+		}
 	}
-	return 0
+	n := max(0, expired-lossy)
+	for _, sure := range refused {
+		if sure {
+			n++
+		}
+	}
+	return n
 }
 
-// joined returns the parts of a joined error; nil for any other. Until 4.12 the
-// library joined errors by a module that is older than errors.Join.
-func joined(err error) []error {
+// parts returns the errors that were joined to one. Until 4.12 the library joined errors by
+// a module that is older than errors.Join.
+func parts(err error) []error {
+	var joined []error
 	switch e := err.(type) {
 	case interface{ Unwrap() []error }:
-		return e.Unwrap()
+		joined = e.Unwrap()
 	case interface{ WrappedErrors() []error }:
-		return e.WrappedErrors()
+		joined = e.WrappedErrors()
+	default:
+		return []error{err}
 	}
-	return nil
+	var all []error
+	for _, e := range joined {
+		all = append(all, parts(e)...)
+	}
+	return all
 }
 
 func (l *redsyncLock) Close() error {

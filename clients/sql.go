@@ -8,9 +8,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// keepAlives is an option of the locks that last as long as a connection.
+const keepAlives = "keep-alives"
+
+func sqlKeepAlives() Option {
+	return Option{Name: keepAlives, Adds: "a connection on which nothing comes back is given up after 3 s, before the server ends its session"}
+}
+
+// pgOptions are those of the locks that PostgreSQL ends with a connection.
+func pgOptions() []Option {
+	return []Option{sqlKeepAlives(), {
+		Name: watchConnection, Adds: "a read is pending on the connection that holds the lock: who holds it is notified when the connection is seen to close",
+		changes: func(i *Info) {
+			i.LossNotification = "when its connection is seen to close: at once if the server ends it; if it is cut off after 2.5 minutes, or after 3 s with keep-alives"
+		},
+	}}
+}
+
 const (
-	// SQLClientSilence is how long the client of a database keeps a connection on
-	// which nothing comes back. It is shorter than SQLServerSilence, so that a holder
+	// SQLClientSilence is how long a client with keepAlives keeps a connection on which
+	// nothing comes back. It is shorter than SQLServerSilence, so that a holder
 	// who is cut off knows it before the server gives its lock to somebody else.
 	SQLClientSilence = 3 * time.Second
 	// SQLServerSilence is how long our servers keep the session of a client that is
@@ -18,7 +35,6 @@ const (
 	// hours.
 	SQLServerSilence = 5 * time.Second
 
-	sqlDialTimeout = time.Second
 	// sqlProbe is the time between two keep-alives.
 	sqlProbe = time.Second
 )
@@ -28,7 +44,6 @@ const (
 // who holds a lock by a connection has nothing to send.
 func sqlDialer() *net.Dialer {
 	return &net.Dialer{
-		Timeout: sqlDialTimeout,
 		KeepAliveConfig: net.KeepAliveConfig{
 			Enable: true, Idle: sqlProbe, Interval: sqlProbe, Count: int(SQLClientSilence/sqlProbe) - 1,
 		},

@@ -29,16 +29,23 @@ func TestSQLWithoutLogin(t *testing.T) {
 	}
 }
 
-// TestSQLSilence: a holder that is cut off knows it before its server gives the
-// lock away, and is told so in the words of the table.
+// TestSQLSilence: a holder with keep-alives that is cut off knows it before its server gives
+// the lock away, and the table tells who is notified, and when.
 func TestSQLSilence(t *testing.T) {
 	if SQLClientSilence >= SQLServerSilence {
 		t.Errorf("the client is silent for %s, the server for %s", SQLClientSilence, SQLServerSilence)
 	}
-	for _, words := range []string{mustInfo(t, "postgres-session").LossNotification, mustInfo(t, "postgres-row").LossNotification} {
-		if want := "after " + SQLClientSilence.String(); !strings.Contains(strings.ReplaceAll(words, " s", "s"), want) {
-			t.Errorf("%q, want %q", words, want)
+	for _, lock := range []string{"postgres-session", "postgres-xact", "postgres-row", "mariadb"} {
+		if how := mustInfo(t, lock).LossNotification; how != notifiedByQuery {
+			t.Errorf("%s: %q", lock, how)
 		}
+		info := mustInfo(t, lock+"+"+keepAlives)
+		if want := "after 3 s,"; !strings.Contains(info.Options[0].Adds, want) || SQLClientSilence != 3*time.Second {
+			t.Errorf("%q, want %q", info.Options[0].Adds, want)
+		}
+	}
+	if how := mustInfo(t, "postgres-row+"+watchConnection).LossNotification; !strings.Contains(how, "seen to close") {
+		t.Errorf("with a watch: %q", how)
 	}
 }
 
@@ -53,10 +60,8 @@ func TestSQLOutcome(t *testing.T) {
 		{"PostgreSQL ends the session", pgOutcome(&pgconn.PgError{SeverityUnlocalized: "FATAL", Code: "57P01"}), Unknown},
 		{"no answer of PostgreSQL", pgOutcome(errors.New("reset")), Unknown},
 		{"PostgreSQL did it", pgOutcome(nil), Done},
-		{"MariaDB gave it up", mariaOutcome(&mysql.MySQLError{Number: 1064}, false), NoEffect},
-		{"MariaDB ended the wait", mariaOutcome(&mysql.MySQLError{Number: mariaInterrupted}, true), Busy},
-		{"nobody asked it to", mariaOutcome(&mysql.MySQLError{Number: mariaInterrupted}, false), NoEffect},
-		{"no answer of MariaDB", mariaOutcome(errors.New("reset"), true), Unknown},
+		{"MariaDB gave it up", mariaOutcome(&mysql.MySQLError{Number: 1064}), NoEffect},
+		{"no answer of MariaDB", mariaOutcome(errors.New("reset")), Unknown},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := OutcomeOf(c.err); got != c.want {

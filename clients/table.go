@@ -2,6 +2,7 @@ package clients
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"lockcheck/history"
@@ -16,11 +17,15 @@ type Config struct {
 	// for all of them.
 	TTL time.Duration
 	// LockDelay is how long the service keeps the lock of a lost session from
-	// everybody else; only for a lock that has such a delay.
-	LockDelay time.Duration
+	// everybody else; nil for the shortest time. Only for a lock that has such a delay.
+	LockDelay *time.Duration
 	// NoKeepAlive leaves the lease of a Session to run out; only for a client that
 	// can do so.
 	NoKeepAlive bool
+	// Timeout is what calls will be given; for a client that is told so once.
+	Timeout time.Duration
+
+	options optionSet
 }
 
 // Modules that several locks are built on.
@@ -63,6 +68,9 @@ type Info struct {
 	Session bool
 	// Queues: an attempt waits until it is granted the lock or its context ends.
 	Queues bool
+	// Endless: nothing can end an attempt that waits, so that it lasts until it is granted
+	// the lock or fails.
+	Endless bool
 	// CountsWakes: the client counts what wakes an attempt up that waits (Grant.Wakes).
 	CountsWakes bool
 	// AnyServer: each server can serve a worker alone, so that workers can be
@@ -83,14 +91,18 @@ type Info struct {
 	// Modules are the Go modules that the client is built on, whose versions are
 	// recorded with a run.
 	Modules []string
-	// Unsafe: two workers come to hold it at once even without any fault.
+	// Unsafe: two workers hold it at once even without any fault.
 	Unsafe bool
 	// LibraryVersion names the build of the worker that has another version of the
 	// library linked in; "" for lockcheck itself.
 	LibraryVersion string
 	// Naive says what is wrong with a lock that is here to show just that.
 	Naive string
-	Open  func(Config) (Lock, error)
+	// Options are what the lock can be used with beyond what its library's own
+	// documentation shows. None is in force unless the lock is named with it.
+	Options []Option
+	options optionSet // in force
+	Open    func(Config) (Lock, error)
 	// Observe reports what the service itself has on record, until stop is closed; nil
 	// for one that nobody can ask.
 	Observe func(ctx context.Context, c Config, stop <-chan struct{}, report func(Observation)) error
@@ -121,7 +133,7 @@ func (i Info) Effective(ttl, lockDelay time.Duration) time.Duration {
 
 // Table lists all locks. The order is the one in which they are shown.
 func Table() []Info {
-	return []Info{
+	locks := []Info{
 		{
 			Name: "memory", Summary: "textbook lease lock with fencing tokens, embedded in lockcheck; needs no Docker",
 			Servers: "memory", TTL: time.Second, MinTTL: time.Millisecond, Grace: 250 * time.Millisecond,
@@ -138,56 +150,56 @@ func Table() []Info {
 			Name: "redis", Summary: "one Redis: SET NX PX, release and renewal by owner-checked scripts",
 			Servers: "redis", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
 			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the server",
-			Modules: []string{goRedis}, Open: openRedis,
+			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedis,
 		},
 		{
 			Name: "redis-noexpiry", Summary: "one Redis: SET NX without a lease",
 			Naive:   "a holder that dies takes the lock with it",
 			Servers: "redis", LossNotification: "never", Clock: "none",
-			Modules: []string{goRedis}, Open: openRedisNoExpiry,
+			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedisNoExpiry,
 		},
 		{
 			Name: "redis-unsafe-release", Summary: "one Redis: SET NX PX, release by plain DEL",
 			Naive:   "a late release removes the lock of somebody else",
 			Servers: "redis", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
 			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the server",
-			Modules: []string{goRedis}, Open: openRedisUnsafeRelease,
+			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedisUnsafeRelease,
 		},
 		{
 			Name: "redis-aof", Summary: "as redis, on a Redis that writes each change to its disk before it answers",
 			Servers: "redis-aof", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
 			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the server",
-			Modules: []string{goRedis}, Open: openRedis,
+			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedis,
 		},
 		{
 			Name: "redis-failover", Summary: "as redis, on a primary with a replica that three Sentinels promote when it fails",
 			Servers: "redis-failover", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 6 * time.Second,
 			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the primary",
-			Modules: []string{goRedis}, Open: openRedisFailover,
+			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedisFailover,
 		},
 		{
 			Name: "redislock", Summary: "one Redis: SET NX PX by a library that people use", Library: "github.com/bsm/redislock",
 			Servers: "redis", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
 			Renew: true, LossNotification: "when a renewal fails", Clock: "wall clock of the server",
-			Modules: []string{goRedis}, Open: openRedisLockLib,
+			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedisLockLib,
 		},
 		{
 			Name: "redlock", Summary: "Redlock as published, on five independent Redis",
 			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Grace: time.Second,
 			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
-			Modules: []string{goRedis}, Open: openRedlock,
+			Modules: []string{goRedis}, Options: []Option{redisNoRetries()}, Open: openRedlock,
 		},
 		{
 			Name: "redsync", Summary: "Redlock by the library that people use", Library: redsyncV4,
 			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Grace: time.Second,
 			Renew: true, LossNotification: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
-			Modules: []string{goRedis}, Open: openRedsync,
+			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedsync,
 		},
 		{
 			Name: "valkey", Summary: "the lock of redis on one Valkey",
 			Servers: "valkey", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
 			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the server",
-			Modules: []string{goRedis}, Open: openRedis,
+			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedis,
 		},
 		{
 			Name: "redsync-4.12.0", Summary: "Redlock by a library, in a version with a known bug", Library: redsyncV4,
@@ -195,7 +207,7 @@ func Table() []Info {
 			LibraryVersion: "redsync-4.12.0",
 			Servers:        "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Grace: time.Second,
 			Renew: true, LossNotification: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
-			Modules: []string{goRedis}, Open: openRedsync,
+			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedsync,
 		},
 		{
 			Name: "file", Summary: "a file in a folder that the workers share, made by link(2); a holder that dies keeps it; needs no Docker",
@@ -206,44 +218,51 @@ func Table() []Info {
 			Name: "etcd", Summary: "etcd: Session and Mutex of the Go client library", Library: etcdClient,
 			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Grace: 3 * time.Second,
 			Session: true, Queues: true, AnyServer: true, Ask: true, Token: "create revision of the own key",
-			LossNotification: "when its session ends, up to a second after its lease", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
+			LossNotification: "never", Clock: etcdClock, Options: etcdOptions(),
 			Modules: []string{etcdClient}, Open: openEtcd, Observe: watchEtcd,
 		},
 		{
-			Name: "etcd-v3lock", Summary: "etcd: the Lock service of the servers, with a lease of the client",
+			Name: "etcd-v3lock", Summary: "etcd: the Lock service of the servers, with a lease that the client library renews",
 			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Grace: 3 * time.Second,
 			Session: true, Queues: true, AnyServer: true, Ask: true, Token: "create revision of the own key",
-			LossNotification: "when a renewal is refused, or none was answered for the length of the lease", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
+			LossNotification: "never", Clock: etcdClock, Options: etcdV3LockOptions(etcdKeepAliveEnds),
 			Modules: []string{etcdClient, etcdServer}, Open: openEtcdV3Lock, Observe: watchEtcd,
+		},
+		{
+			Name: "etcd-v3lock-retry", Summary: "as etcd-v3lock, with renewals that are made again after 0.4 s without an answer, at the next server",
+			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Grace: 3 * time.Second,
+			Session: true, Queues: true, AnyServer: true, Ask: true, Token: "create revision of the own key",
+			LossNotification: "never", Clock: etcdClock, Options: etcdV3LockOptions("when a renewal is refused, or none was answered for the length of the lease"),
+			Modules: []string{etcdClient, etcdServer}, Open: openEtcdV3LockRetry, Observe: watchEtcd,
 		},
 		{
 			Name: "etcd-header-revision", Summary: "etcd: as etcd-v3lock, fenced by the revision in the answer",
 			Naive:   "two holders can get the same token from etcd 3.4",
 			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Grace: 3 * time.Second,
 			Session: true, Queues: true, AnyServer: true, Token: "revision in the header of the answer",
-			LossNotification: "when a renewal is refused, or none was answered for the length of the lease", Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)",
+			LossNotification: "never", Clock: etcdClock, Options: etcdV3LockOptions(etcdKeepAliveEnds),
 			Modules: []string{etcdClient, etcdServer}, Open: openEtcdHeaderRevision, Observe: watchEtcd,
 		},
 		{
 			Name: "zookeeper", Summary: "ZooKeeper's own recipe: a queue of nodes that end with their session, each watching the one before",
-			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Grace: 2 * time.Second,
+			Servers: "zookeeper", TTL: zkTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Grace: 2 * time.Second,
 			Session: true, Queues: true, CountsWakes: true, AnyServer: true, Ask: true,
-			Token: "czxid of the own node", LossNotification: zooTold, Clock: zooClock,
+			Token: "czxid of the own node", LossNotification: zkNotified, Clock: zkClock,
 			Modules: []string{goZooKeeper}, Open: openZooKeeper,
 		},
 		{
 			Name: "zookeeper-lib", Summary: "the same recipe by the library that people use", Library: goZooKeeper,
-			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Grace: 2 * time.Second,
-			Session: true, Queues: true, AnyServer: true, Ask: true,
-			LossNotification: zooTold, Clock: zooClock,
+			Servers: "zookeeper", TTL: zkTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Grace: 2 * time.Second,
+			Session: true, Queues: true, Endless: true, AnyServer: true, Ask: true,
+			LossNotification: "when it releases the lock", Clock: zkClock, Options: zkLibOptions(),
 			Open: openZooKeeperLib,
 		},
 		{
 			Name: "zookeeper-herd", Summary: "the same recipe with a watch on the whole queue",
 			Naive:   "each release wakes up all who wait",
-			Servers: "zookeeper", TTL: zooTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Grace: 2 * time.Second,
+			Servers: "zookeeper", TTL: zkTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Grace: 2 * time.Second,
 			Session: true, Queues: true, CountsWakes: true, AnyServer: true, Ask: true,
-			Token: "czxid of the own node", LossNotification: zooTold, Clock: zooClock,
+			Token: "czxid of the own node", LossNotification: zkNotified, Clock: zkClock,
 			Modules: []string{goZooKeeper}, Open: openZooKeeperHerd,
 		},
 		{
@@ -255,22 +274,22 @@ func Table() []Info {
 			Session: true, Queues: true, AnyServer: true, Ask: true,
 			Token: "lock index of the key", LossNotification: "when its watch on the key sees it lost or fails; not while nothing comes back from the server",
 			Clock:   "monotonic clock of the leader",
-			Modules: []string{consulAPI}, Open: openConsul,
+			Modules: []string{consulAPI}, Options: consulOptions(), Open: openConsul,
 		},
 		{
 			Name: "postgres-session", Summary: "PostgreSQL: pg_advisory_lock of a session",
-			Servers: "postgres", Grace: sqlGrace, Queues: true, Data: true, LossNotification: toldByConnection, Clock: clockOfConnection,
-			Modules: []string{pgxV5}, Open: openPostgresSession,
+			Servers: "postgres", Grace: sqlGrace, Queues: true, Data: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
+			Modules: []string{pgxV5}, Options: pgOptions(), Open: openPostgresSession,
 		},
 		{
 			Name: "postgres-xact", Summary: "PostgreSQL: pg_advisory_xact_lock, a transaction around the section",
-			Servers: "postgres", Grace: sqlGrace, Queues: true, Data: true, LossNotification: toldByConnection, Clock: clockOfConnection,
-			Modules: []string{pgxV5}, Open: openPostgresXact,
+			Servers: "postgres", Grace: sqlGrace, Queues: true, Data: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
+			Modules: []string{pgxV5}, Options: pgOptions(), Open: openPostgresXact,
 		},
 		{
 			Name: "postgres-row", Summary: "PostgreSQL: SELECT FOR UPDATE of a row, a transaction around the section",
-			Servers: "postgres", Grace: sqlGrace, Queues: true, Data: true, LossNotification: toldByConnection, Clock: clockOfConnection,
-			Modules: []string{pgxV5}, Open: openPostgresRow,
+			Servers: "postgres", Grace: sqlGrace, Queues: true, Data: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
+			Modules: []string{pgxV5}, Options: pgOptions(), Open: openPostgresRow,
 		},
 		{
 			Name: "postgres-lease", Summary: "PostgreSQL: a row with an owner, an expiry by the database's clock and a counter",
@@ -282,32 +301,44 @@ func Table() []Info {
 			Name: "postgres-pgbouncer", Summary: "pg_advisory_lock of a session, through PgBouncer with transaction pooling",
 			Unsafe:  true,
 			Naive:   "lock and unlock may reach different sessions of the server, and clients share sessions",
-			Servers: "postgres-pgbouncer", Grace: sqlGrace, Queues: true, Data: true, LossNotification: "only when the pooler ends its connection, which says nothing of the lock", Clock: "none",
-			Modules: []string{pgxV5}, Open: openPostgresSession,
+			Servers: "postgres-pgbouncer", Grace: sqlGrace, Queues: true, Data: true, LossNotification: "only at the next query, and of its connection to the pooler, which says nothing of the lock", Clock: "none",
+			Modules: []string{pgxV5}, Options: pgOptions(), Open: openPostgresPooled,
 		},
 		{
 			Name: "mariadb", Summary: "MariaDB: GET_LOCK and RELEASE_LOCK of a connection",
-			Servers: "mariadb", Grace: sqlGrace, Queues: true, LossNotification: "at the next query only", Clock: clockOfConnection,
-			Modules: []string{goMySQL}, Open: openMariaDB,
+			Servers: "mariadb", Grace: sqlGrace, Queues: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
+			Modules: []string{goMySQL}, Options: []Option{sqlKeepAlives()}, Open: openMariaDB,
 		},
 	}
+	for i := range locks {
+		locks[i].Options = append(locks[i].Options, watchdog())
+	}
+	return locks
 }
 
 // What the locks that last as long as a connection have in common.
 const (
 	sqlGrace          = SQLServerSilence
-	toldByConnection  = "when its connection is seen to close: at once if the server ends it, after 3 s if it is cut off"
+	notifiedByQuery   = "at the next query only"
 	clockOfConnection = "none; keep-alives of TCP on both sides (monotonic clocks) if the holder is cut off"
 )
 
-// ByName finds a lock in Table, or a mutant.
+// What the locks on etcd have in common.
+const (
+	etcdClock         = "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)"
+	etcdKeepAliveEnds = "when KeepAlive ends, up to a second after the lease"
+)
+
+// ByName finds a lock in Table, or a mutant. Options that it is to be used
+// with follow its name: "etcd+watch-session".
 func ByName(name string) (Info, bool) {
 	if isMutant(name) {
 		return mutantInfo(name), true
 	}
+	base, options, _ := strings.Cut(name, optionSign)
 	for _, info := range Table() {
-		if info.Name == name {
-			return info, true
+		if info.Name == base {
+			return info.With(options)
 		}
 	}
 	return Info{}, false

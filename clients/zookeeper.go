@@ -13,34 +13,34 @@ import (
 
 // What all locks on ZooKeeper have in common, in words.
 const (
-	zooTold  = "on each loss of the connection: at once, or after two thirds of the lease without an answer"
-	zooClock = "monotonic clock of the leader"
+	zkNotified = "on each loss of the connection: at once, or after two thirds of the lease without an answer"
+	zkClock    = "monotonic clock of the leader"
 )
 
-// zooLock is the lock recipe of ZooKeeper's documentation: a node in a queue
+// zkLock is the lock recipe of ZooKeeper's documentation: a node in a queue
 // that ends with its session, held by whose node is the first.
-type zooLock struct {
+type zkLock struct {
 	sessions
-	watch zooWatch
+	watch zkWatch
 	nodes handles[string] // paths of the nodes of our grants
 }
 
-// zooWatch waits for something to happen to the queue before the node at a
+// zkWatch waits for something to happen to the queue before the node at a
 // place in it. Its event is nil if it has happened already.
-type zooWatch func(s *zooSession, folder string, queue []string, at int) (<-chan zk.Event, error)
+type zkWatch func(s *zkSession, folder string, queue []string, at int) (<-chan zk.Event, error)
 
-func openZooKeeper(c Config) (Lock, error)     { return newZooLock(c, watchPredecessor) }
-func openZooKeeperHerd(c Config) (Lock, error) { return newZooLock(c, watchParent) }
+func openZooKeeper(c Config) (Lock, error)     { return newZKLock(c, watchPredecessor) }
+func openZooKeeperHerd(c Config) (Lock, error) { return newZKLock(c, watchParent) }
 
-func newZooLock(c Config, watch zooWatch) (Lock, error) {
-	lock := &zooLock{sessions: sessions{config: c, dial: dialZoo(c.TTL)}, watch: watch}
+func newZKLock(c Config, watch zkWatch) (Lock, error) {
+	lock := &zkLock{sessions: sessions{config: c}, watch: watch}
 	if _, err := lock.get(); err != nil {
 		return nil, err
 	}
 	return lock, nil
 }
 
-func (l *zooLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
+func (l *zkLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	s, err := l.get()
 	if err != nil {
 		return Grant{}, &NoEffectError{Err: err}
@@ -62,24 +62,23 @@ func (l *zooLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 
 // failed says what an error means for an attempt, which leaves the queue if it may be
 // there.
-func (l *zooLock) failed(ctx context.Context, s *zooSession, a Attempt, first string, cause error) error {
+func (l *zkLock) failed(ctx context.Context, s *zkSession, a Attempt, first string, cause error) error {
 	switch {
 	case OutcomeOf(cause) == NoEffect:
 		return cause
-	case errors.Is(cause, errZooGone), errors.Is(cause, zk.ErrSessionExpired):
+	case errors.Is(cause, errZKGone), errors.Is(cause, zk.ErrSessionExpired):
 		return &NoEffectError{Err: cause} // the node went with its session
 	}
 	return l.withdrawn(ctx, s, a, first, cause)
 }
 
 // withdrawn leaves the queue because of an error and says what that means.
-func (l *zooLock) withdrawn(ctx context.Context, s *zooSession, a Attempt, first string, cause error) error {
+func (l *zkLock) withdrawn(ctx context.Context, s *zkSession, a Attempt, first string, cause error) error {
 	fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawal)
 	defer cancel()
 	err := withdraw(fresh, s, a.Key, a.ID)
 	switch {
 	case err != nil && !errors.Is(err, ErrNotHeld):
-		l.giveUp(s)
 		return fmt.Errorf("%w; still in the queue: %w", cause, err)
 	case ctx.Err() != nil && first != "" && ownerOf(first) != a.ID:
 		return &BusyError{Holder: ownerOf(first)}
@@ -87,8 +86,10 @@ func (l *zooLock) withdrawn(ctx context.Context, s *zooSession, a Attempt, first
 	return &NoEffectError{Err: cause}
 }
 
-// Release of an attempt that was never granted takes it out of the queue.
-func (l *zooLock) Release(ctx context.Context, g Grant) error {
+// Release of an attempt that was never granted takes it out of the queue. A removal that
+// was not answered is asked for again in the background, as Apache Curator does by its
+// guaranteed deletes: the session would keep the node alive, and the lock from everybody.
+func (l *zkLock) Release(ctx context.Context, g Grant) error {
 	s, err := l.get()
 	if err != nil {
 		return &NoEffectError{Err: err}
@@ -100,8 +101,7 @@ func (l *zooLock) Release(ctx context.Context, g Grant) error {
 		err = withdraw(ctx, s, g.Key, g.ID)
 	}
 	if err != nil && !errors.Is(err, ErrNotHeld) {
-		// The session would keep the node alive, and the lock from everybody.
-		l.giveUp(s)
+		go func() { _ = withdraw(context.WithoutCancel(ctx), s, g.Key, g.ID) }()
 	}
 	return err
 }
@@ -113,24 +113,24 @@ func folderOf(key string) string { return "/lock-" + key }
 // enqueue makes a node at the end of the queue and returns its name: the
 // attempt's ID and ten digits of sequence. The ID in it protects the node from
 // being forgotten when the answer is lost.
-func enqueue(ctx context.Context, s *zooSession, a Attempt) (string, error) {
+func enqueue(ctx context.Context, s *zkSession, a Attempt) (string, error) {
 	folder := folderOf(a.Key)
 	create := func() (string, error) {
 		return s.conn.Create(folder+"/"+a.ID+"-", []byte(a.ID), zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 	}
-	path, err := zooCall(ctx, create)
+	path, err := zkCall(ctx, create)
 	if errors.Is(err, zk.ErrNoNode) {
 		if err := makeFolder(ctx, s, folder); err != nil {
 			return "", &NoEffectError{Err: err}
 		}
-		path, err = zooCall(ctx, create)
+		path, err = zkCall(ctx, create)
 	}
 	switch {
 	case err == nil:
 		return strings.TrimPrefix(path, folder+"/"), nil
-	case zooUnsent(err):
+	case zkUnsent(err):
 		return "", &NoEffectError{Err: err}
-	case !zooUnanswered(err):
+	case !zkUnanswered(err):
 		return "", err
 	}
 	queue, err := queueOf(ctx, s, a.Key)
@@ -146,8 +146,8 @@ func enqueue(ctx context.Context, s *zooSession, a Attempt) (string, error) {
 }
 
 // makeFolder makes the parent of the queue unless somebody else did.
-func makeFolder(ctx context.Context, s *zooSession, folder string) error {
-	_, err := zooRead(ctx, s, func() (string, error) {
+func makeFolder(ctx context.Context, s *zkSession, folder string) error {
+	_, err := zkRead(ctx, s, func() (string, error) {
 		return s.conn.Create(folder, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
 	})
 	if errors.Is(err, zk.ErrNodeExists) {
@@ -158,19 +158,19 @@ func makeFolder(ctx context.Context, s *zooSession, folder string) error {
 
 // await waits until the node is the first. It returns the first one that it saw,
 // too: no view of the queue is older than the own node.
-func (l *zooLock) await(ctx context.Context, s *zooSession, a Attempt, node string) (g Grant, first string, err error) {
+func (l *zkLock) await(ctx context.Context, s *zkSession, a Attempt, node string) (g Grant, first string, err error) {
 	g.Key, g.ID = a.Key, a.ID
 	for {
 		if g.Lost, err = s.connected(ctx); err != nil {
 			return g, first, err
 		}
-		queue, err := zooRead(ctx, s, func() ([]string, error) { return children(s, a.Key) })
+		queue, err := zkRead(ctx, s, func() ([]string, error) { return children(s, a.Key) })
 		if err != nil {
 			return g, first, err
 		}
 		at := slices.Index(queue, node)
 		if at < 0 {
-			return g, first, errZooGone
+			return g, first, errZKGone
 		}
 		first = queue[0]
 		if at > 0 {
@@ -192,13 +192,13 @@ func (l *zooLock) await(ctx context.Context, s *zooSession, a Attempt, node stri
 	}
 }
 
-// errZooGone: the node is not there any more, because its session ran out.
-var errZooGone = errors.New("the session ran out while it waited")
+// errZKGone: the node is not there any more, because its session ran out.
+var errZKGone = errors.New("the session ran out while it waited")
 
 // turn waits until the place in the queue may have changed, and says whether the
 // service woke us up for that.
-func (l *zooLock) turn(ctx context.Context, s *zooSession, folder string, queue []string, at int) (woken bool, err error) {
-	event, err := zooRead(ctx, s, func() (<-chan zk.Event, error) { return l.watch(s, folder, queue, at) })
+func (l *zkLock) turn(ctx context.Context, s *zkSession, folder string, queue []string, at int) (woken bool, err error) {
+	event, err := zkRead(ctx, s, func() (<-chan zk.Event, error) { return l.watch(s, folder, queue, at) })
 	if err != nil || event == nil {
 		return false, err
 	}
@@ -211,7 +211,7 @@ func (l *zooLock) turn(ctx context.Context, s *zooSession, folder string, queue 
 }
 
 // watchPredecessor wakes one waiter for each node that goes.
-func watchPredecessor(s *zooSession, folder string, queue []string, at int) (<-chan zk.Event, error) {
+func watchPredecessor(s *zkSession, folder string, queue []string, at int) (<-chan zk.Event, error) {
 	// To ask whether it exists would leave a watch behind where it does not.
 	_, _, event, err := s.conn.GetW(folder + "/" + queue[at-1])
 	if errors.Is(err, zk.ErrNoNode) {
@@ -221,7 +221,7 @@ func watchPredecessor(s *zooSession, folder string, queue []string, at int) (<-c
 }
 
 // watchParent wakes each waiter for every node that comes or goes.
-func watchParent(s *zooSession, folder string, queue []string, at int) (<-chan zk.Event, error) {
+func watchParent(s *zkSession, folder string, queue []string, at int) (<-chan zk.Event, error) {
 	now, _, event, err := s.conn.ChildrenW(folder)
 	if err == nil && !slices.Contains(now, queue[0]) {
 		return nil, nil
@@ -231,11 +231,11 @@ func watchParent(s *zooSession, folder string, queue []string, at int) (<-chan z
 
 // tokenOf returns the transaction that made a node: that of a later node in the
 // queue is higher.
-func tokenOf(ctx context.Context, s *zooSession, path string) (uint64, error) {
-	stat, err := zooRead(ctx, s, func() (*zk.Stat, error) {
+func tokenOf(ctx context.Context, s *zkSession, path string) (uint64, error) {
+	stat, err := zkRead(ctx, s, func() (*zk.Stat, error) {
 		exists, stat, err := s.conn.Exists(path)
 		if err == nil && !exists {
-			err = errZooGone
+			err = errZKGone
 		}
 		return stat, err
 	})
@@ -247,8 +247,8 @@ func tokenOf(ctx context.Context, s *zooSession, path string) (uint64, error) {
 
 // queueOf returns the queue as no older request can change it any more. A server
 // may lag behind what another one did for us before it was lost: hence the sync.
-func queueOf(ctx context.Context, s *zooSession, key string) ([]string, error) {
-	return zooRead(ctx, s, func() ([]string, error) {
+func queueOf(ctx context.Context, s *zkSession, key string) ([]string, error) {
+	return zkRead(ctx, s, func() ([]string, error) {
 		if _, err := s.conn.Sync(folderOf(key)); err != nil {
 			return nil, err
 		}
@@ -261,21 +261,21 @@ func queueOf(ctx context.Context, s *zooSession, key string) ([]string, error) {
 }
 
 // children returns the queue for a lock, the holder first.
-func children(s *zooSession, key string) ([]string, error) {
+func children(s *zkSession, key string) ([]string, error) {
 	names, _, err := s.conn.Children(folderOf(key))
 	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(sequenceOf(a), sequenceOf(b)) })
 	return names, err
 }
 
-// zooSequence is how many digits the service puts behind a name.
-const zooSequence = 10
+// zkSequence is how many digits the service puts behind a name.
+const zkSequence = 10
 
-func sequenceOf(node string) string { return node[max(0, len(node)-zooSequence):] }
-func ownerOf(node string) string    { return node[:max(0, len(node)-zooSequence-1)] }
+func sequenceOf(node string) string { return node[max(0, len(node)-zkSequence):] }
+func ownerOf(node string) string    { return node[:max(0, len(node)-zkSequence-1)] }
 
 // withdraw removes the node of an attempt. It is ErrNotHeld unless the node was
 // the first one: only that was a holder.
-func withdraw(ctx context.Context, s *zooSession, key, id string) error {
+func withdraw(ctx context.Context, s *zkSession, key, id string) error {
 	queue, err := queueOf(ctx, s, key)
 	if err != nil {
 		return err
@@ -292,25 +292,25 @@ func withdraw(ctx context.Context, s *zooSession, key, id string) error {
 	return ErrNotHeld
 }
 
-// errZooWho: after an answer that was lost nobody knows.
-var errZooWho = errors.New("the node is gone, by an earlier request or because the session ran out")
+// errZKWho: after an answer that was lost nobody knows.
+var errZKWho = errors.New("the node is gone, by an earlier request or because the session ran out")
 
 // remove removes a node; ErrNotHeld if it was gone already.
-func remove(ctx context.Context, s *zooSession, path string) error {
+func remove(ctx context.Context, s *zkSession, path string) error {
 	asked := false
 	for {
 		if _, err := s.connected(ctx); err != nil {
 			return err
 		}
-		_, err := zooCall(ctx, func() (struct{}, error) { return struct{}{}, s.conn.Delete(path, -1) })
+		_, err := zkCall(ctx, func() (struct{}, error) { return struct{}{}, s.conn.Delete(path, -1) })
 		switch {
 		case errors.Is(err, zk.ErrNoNode) && asked:
-			return errZooWho
+			return errZKWho
 		case errors.Is(err, zk.ErrNoNode):
 			return ErrNotHeld
-		case !zooUnanswered(err):
+		case !zkUnanswered(err):
 			return err
 		}
-		asked = asked || !zooUnsent(err)
+		asked = asked || !zkUnsent(err)
 	}
 }

@@ -3,66 +3,79 @@ package clients
 import (
 	"context"
 	"errors"
-	"net"
 
 	"github.com/go-zookeeper/zk"
 )
 
-// zooLib is the lock of github.com/go-zookeeper/zk as it is. It can be withdrawn
-// only together with its session, and says neither where its node is nor since
-// when: so there is no token.
-type zooLib struct {
+// zkLib is the lock of github.com/go-zookeeper/zk as its godoc shows it: Lock, then
+// Unlock, in the one session of the process. The library says neither where its node is
+// nor since when: so there is no token. It has no way to end an attempt that waits.
+type zkLib struct {
 	sessions
-	handles handles[zooHandle]
+	locks handles[zkGrant]
 }
 
-type zooHandle struct {
+type zkGrant struct {
 	lock    *zk.Lock
-	session *zooSession
+	session *zkSession
 }
 
 func openZooKeeperLib(c Config) (Lock, error) {
-	lock := &zooLib{sessions: sessions{config: c, dial: net.DialTimeout}}
+	lock := &zkLib{sessions: sessions{config: c}}
 	if _, err := lock.get(); err != nil {
 		return nil, err
 	}
 	return lock, nil
 }
 
-// Acquire gives up the session on any error: the library leaves its node in the
-// queue when it fails, and as long as the session lives nobody behind it gets
-// the lock.
-func (l *zooLib) Acquire(ctx context.Context, a Attempt) (Grant, error) {
+func (l *zkLib) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	s, err := l.get()
 	if err != nil {
 		return Grant{}, &NoEffectError{Err: err}
 	}
-	if _, err := s.connected(ctx); err != nil {
-		return Grant{}, &NoEffectError{Err: err}
-	}
 	lock := zk.NewLock(s.conn, folderOf(a.Key), zk.WorldACL(zk.PermAll))
-	_, err = zooCall(ctx, func() (struct{}, error) { return struct{}{}, lock.LockWithData([]byte(a.ID)) })
-	if err != nil {
-		l.giveUp(s)
+	err = l.call(ctx, s, func() error { return lock.LockWithData([]byte(a.ID)) })
+	switch {
+	case errors.Is(err, zk.ErrSessionExpired):
+		return Grant{}, &NoEffectError{Err: err} // its node went with the session
+	case err != nil:
 		return Grant{}, err
 	}
-	l.handles.put(a.ID, zooHandle{lock, s})
-	_, lost := s.state()
-	return Grant{Key: a.Key, ID: a.ID, Lost: lost}, nil
+	l.locks.put(a.ID, zkGrant{lock, s})
+	grant := Grant{Key: a.Key, ID: a.ID}
+	if l.config.options.has(watchConnection) {
+		_, grant.Lost = s.state()
+	}
+	return grant, nil
 }
 
-// Release gives up the session if the answer was lost: the node may be there.
-func (l *zooLib) Release(ctx context.Context, g Grant) error {
-	h, known := l.handles.take(g.ID)
+func (l *zkLib) Release(ctx context.Context, g Grant) error {
+	h, known := l.locks.take(g.ID)
 	if !known {
 		return errNoHandle
 	}
-	_, err := zooCall(ctx, func() (struct{}, error) { return struct{}{}, h.lock.Unlock() })
-	switch {
-	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrSessionExpired):
+	err := l.call(ctx, h.session, h.lock.Unlock)
+	if zkNotThere(err) {
 		return ErrNotHeld
-	case err != nil:
-		l.giveUp(h.session)
+	}
+	return err
+}
+
+// zkNotThere says whether an error means that the node of an attempt is gone.
+func zkNotThere(err error) bool {
+	return errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrSessionExpired)
+}
+
+// call calls the library. After an error it may have left a node behind, which keeps the
+// lock from everybody as long as the session lives: newSessionOnError ends that session,
+// also when the context ends first.
+func (l *zkLib) call(ctx context.Context, s *zkSession, request func() error) error {
+	if !l.config.options.has(newSessionOnError) {
+		return request()
+	}
+	_, err := zkCall(ctx, func() (struct{}, error) { return struct{}{}, request() })
+	if err != nil && !zkNotThere(err) {
+		l.giveUp(s)
 	}
 	return err
 }

@@ -19,14 +19,31 @@ const goZooKeeper = "github.com/go-zookeeper/zk"
 const (
 	ZooKeeperMinTTL = 400 * time.Millisecond
 	ZooKeeperMaxTTL = time.Minute
-	zooTTL          = 2 * time.Second
+	zkTTL           = 2 * time.Second
 )
 
-// zooSession is one session with ZooKeeper. A worker has one for all of its
+// newSessionOnError is an option of zookeeper-lib.
+const newSessionOnError = "new-session-on-error"
+
+func zkLibOptions() []Option {
+	return []Option{
+		{
+			Name: watchConnection, Adds: "the holder stops when the library tells that its connection is lost",
+			changes: func(i *Info) { i.LossNotification = zkNotified },
+		},
+		{
+			Name:    newSessionOnError,
+			Adds:    "a session in which a call failed or took too long is closed, and what the library left behind goes with it",
+			changes: func(i *Info) { i.Endless = false },
+		},
+	}
+}
+
+// zkSession is one session with ZooKeeper. A worker has one for all of its
 // attempts, as users have it: to open one is a write that a majority must store.
 // The library pings each third of the timeout, and looks for another server when
 // it had no answer for two thirds.
-type zooSession struct {
+type zkSession struct {
 	conn *zk.Conn
 	over chan struct{} // closed when it was given up
 
@@ -35,19 +52,19 @@ type zooSession struct {
 	down chan struct{} // closed when that server is lost
 }
 
-// openZooSession returns at once; the library connects in the background.
-func openZooSession(c Config, dial zk.Dialer) (*zooSession, error) {
+// openZKSession returns at once; the library connects in the background.
+func openZKSession(c Config) (*zkSession, error) {
 	if c.NoKeepAlive {
 		return nil, errors.New("the library always keeps a session alive")
 	}
-	ttl := cmp.Or(c.TTL, zooTTL)
+	ttl := cmp.Or(c.TTL, zkTTL)
 	if ttl < ZooKeeperMinTTL || ttl > ZooKeeperMaxTTL {
 		return nil, fmt.Errorf("the servers give sessions of %s to %s, not %s", ZooKeeperMinTTL, ZooKeeperMaxTTL, ttl)
 	}
-	s := &zooSession{over: make(chan struct{}), up: make(chan struct{}), down: make(chan struct{})}
+	s := &zkSession{over: make(chan struct{}), up: make(chan struct{}), down: make(chan struct{})}
 	close(s.down)
 	var err error
-	s.conn, _, err = zk.Connect(c.Nodes, ttl, zk.WithEventCallback(s.observe), zk.WithDialer(dial),
+	s.conn, _, err = zk.Connect(c.Nodes, ttl, zk.WithEventCallback(s.observe),
 		zk.WithLogger(SilentZooKeeper{}), zk.WithLogInfo(false))
 	if err != nil {
 		return nil, err
@@ -62,7 +79,7 @@ func (SilentZooKeeper) Printf(string, ...any) {}
 
 // observe is told of each change of the connection, before any caller of the
 // library is.
-func (s *zooSession) observe(e zk.Event) {
+func (s *zkSession) observe(e zk.Event) {
 	if e.Type != zk.EventSession {
 		return
 	}
@@ -94,7 +111,7 @@ var errGivenUp = errors.New("the session was given up")
 
 // connected waits until a server serves the session, and returns a channel that
 // is closed when that one is lost.
-func (s *zooSession) connected(ctx context.Context) (lost <-chan struct{}, err error) {
+func (s *zkSession) connected(ctx context.Context) (lost <-chan struct{}, err error) {
 	for {
 		up, down := s.state()
 		switch {
@@ -112,16 +129,16 @@ func (s *zooSession) connected(ctx context.Context) (lost <-chan struct{}, err e
 	}
 }
 
-func (s *zooSession) state() (up, down <-chan struct{}) {
+func (s *zkSession) state() (up, down <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.up, s.down
 }
 
-// zooCall makes a request. The library takes no context: a request that is still
+// zkCall makes a request. The library takes no context: a request that is still
 // under way when ctx ends may have its effect at any time, unless the session is
 // given up.
-func zooCall[T any](ctx context.Context, request func() (T, error)) (T, error) {
+func zkCall[T any](ctx context.Context, request func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -140,47 +157,46 @@ func zooCall[T any](ctx context.Context, request func() (T, error)) (T, error) {
 	}
 }
 
-// zooRead makes a request that may be made twice, until it is answered.
-func zooRead[T any](ctx context.Context, s *zooSession, request func() (T, error)) (T, error) {
+// zkRead makes a request that may be made twice, until it is answered.
+func zkRead[T any](ctx context.Context, s *zkSession, request func() (T, error)) (T, error) {
 	for {
 		if _, err := s.connected(ctx); err != nil {
 			var none T
 			return none, err
 		}
-		value, err := zooCall(ctx, request)
-		if !zooUnanswered(err) {
+		value, err := zkCall(ctx, request)
+		if !zkUnanswered(err) {
 			return value, err
 		}
 	}
 }
 
-// zooUnanswered says whether an error is the client's own: no server answered.
-func zooUnanswered(err error) bool {
+// zkUnanswered says whether an error is the client's own: no server answered.
+func zkUnanswered(err error) bool {
 	var broken net.Error
-	return zooUnsent(err) || errors.Is(err, zk.ErrConnectionClosed) ||
+	return zkUnsent(err) || errors.Is(err, zk.ErrConnectionClosed) ||
 		errors.As(err, &broken) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// zooUnsent says whether the request certainly was not carried out.
-func zooUnsent(err error) bool {
+// zkUnsent says whether the request certainly was not carried out.
+func zkUnsent(err error) bool {
 	return errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrSessionExpired) || errors.Is(err, zk.ErrSessionMoved)
 }
 
-// sessions keeps the one session of a worker and replaces it when it had to be
-// given up.
+// sessions keeps the one session of a worker, and replaces it when it was given up. The
+// library itself opens a new one on the same connection when the servers ended it.
 type sessions struct {
 	config Config
-	dial   zk.Dialer
 
 	mu      sync.Mutex
-	current *zooSession
+	current *zkSession
 }
 
-func (s *sessions) get() (*zooSession, error) {
+func (s *sessions) get() (*zkSession, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.current == nil {
-		opened, err := openZooSession(s.config, s.dial)
+		opened, err := openZKSession(s.config)
 		if err != nil {
 			return nil, err
 		}
@@ -192,7 +208,7 @@ func (s *sessions) get() (*zooSession, error) {
 // giveUp ends a session about which something is in doubt, and everything with
 // it that may still be under way: at once if the servers can be told, when its
 // timeout has passed if not.
-func (s *sessions) giveUp(session *zooSession) {
+func (s *sessions) giveUp(session *zkSession) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.current == session {
@@ -216,7 +232,7 @@ func (s *sessions) Holds(ctx context.Context, g Grant) (bool, error) {
 		if err != nil || len(queue) == 0 {
 			return false, err
 		}
-		holder, err := zooRead(ctx, session, func() ([]byte, error) {
+		holder, err := zkRead(ctx, session, func() ([]byte, error) {
 			data, _, err := session.conn.Get(folderOf(g.Key) + "/" + queue[0])
 			return data, err
 		})
@@ -230,37 +246,9 @@ func (s *sessions) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.current != nil {
+		close(s.current.over)
 		s.current.conn.Close()
 		s.current = nil
 	}
 	return nil
-}
-
-// dialZoo bounds what the library leaves open for almost seven session timeouts:
-// the first answer of a server that is stopped, and still accepts connections.
-// A third of the timeout leaves time for another server while the session lasts.
-func dialZoo(ttl time.Duration) zk.Dialer {
-	limit := cmp.Or(ttl, zooTTL) / 3
-	return func(network, address string, timeout time.Duration) (net.Conn, error) {
-		conn, err := net.DialTimeout(network, address, min(timeout, limit))
-		if err != nil {
-			return nil, err
-		}
-		return &promptConn{Conn: conn, limit: limit}, nil
-	}
-}
-
-// promptConn is a connection whose first answer must come within a limit.
-type promptConn struct {
-	net.Conn
-	limit time.Duration
-	asked bool
-}
-
-func (c *promptConn) SetReadDeadline(t time.Time) error {
-	if !c.asked && !t.IsZero() {
-		c.asked = true
-		t = time.Now().Add(c.limit)
-	}
-	return c.Conn.SetReadDeadline(t)
 }

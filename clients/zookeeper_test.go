@@ -3,7 +3,6 @@ package clients
 import (
 	"context"
 	"errors"
-	"net"
 	"testing"
 	"time"
 
@@ -53,16 +52,17 @@ func TestZooKeeperKeepsAlive(t *testing.T) {
 	}
 }
 
-// TestZooKeeperOutOfReach: without a session nothing was asked of anybody.
+// TestZooKeeperOutOfReach: the recipe asks for nothing until it has a session. What the
+// library asked for nobody knows.
 func TestZooKeeperOutOfReach(t *testing.T) {
 	for _, c := range failing {
-		for _, name := range []string{"zookeeper", "zookeeper-lib"} {
+		for name, want := range map[string]Outcome{"zookeeper": NoEffect, "zookeeper-lib+new-session-on-error": Unknown} {
 			t.Run(name+" "+c.name, func(t *testing.T) {
 				lock := mustOpen(t, name, c.listen(t, "tcp", "127.0.0.1:0"))
 				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 				defer cancel()
-				if _, err := lock.Acquire(ctx, Attempt{Key: "k0", ID: "w1-1"}); OutcomeOf(err) != NoEffect {
-					t.Errorf("acquire: %v is outcome %d", err, OutcomeOf(err))
+				if _, err := lock.Acquire(ctx, Attempt{Key: "k0", ID: "w1-1"}); OutcomeOf(err) != want {
+					t.Errorf("acquire: %v is outcome %d, want %d", err, OutcomeOf(err), want)
 				}
 				if err := lock.Release(ctx, Grant{Key: "k0", ID: "w1-1"}); OutcomeOf(err) != Unknown {
 					t.Errorf("release: %v is outcome %d", err, OutcomeOf(err))
@@ -72,38 +72,37 @@ func TestZooKeeperOutOfReach(t *testing.T) {
 	}
 }
 
-// TestZooKeeperPrompt: the library allows a server that is stopped seven session
-// timeouts for its first answer; we do not. What comes later may take its time.
-func TestZooKeeperPrompt(t *testing.T) {
-	conn, err := dialZoo(ZooKeeperMinTTL)("tcp", neverAnswer(t, "tcp", "127.0.0.1:0"), time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	never := time.Now().Add(time.Hour)
-	if err := conn.SetReadDeadline(never); err != nil {
-		t.Fatal(err)
-	}
-	var late net.Error
-	if _, err := conn.Read(make([]byte, 1)); !errors.As(err, &late) || !late.Timeout() {
-		t.Errorf("first answer: %v", err)
-	}
-	if err := conn.SetReadDeadline(never); err != nil {
-		t.Fatal(err)
-	}
-	read := make(chan error, 1)
-	go func() { _, err := conn.Read(make([]byte, 1)); read <- err }()
-	select {
-	case err := <-read:
-		t.Errorf("a later answer: %v", err)
-	case <-time.After(ZooKeeperMinTTL):
+// TestZooKeeperLibraryWaits: by default nothing but the library ends what it was asked
+// for, and its session goes on.
+func TestZooKeeperLibraryWaits(t *testing.T) {
+	for name, ends := range map[string]bool{"zookeeper-lib": false, "zookeeper-lib+new-session-on-error": true} {
+		opened := mustOpen(t, name, neverAnswer(t, "tcp", "127.0.0.1:0"))
+		lock := opened.(*zkLib)
+		before, err := lock.get()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		answer := make(chan error)
+		outcome := make(chan error, 1)
+		go func() { outcome <- lock.call(ended, before, func() error { return <-answer }) }()
+		if !ends {
+			answer <- zk.ErrConnectionClosed
+		}
+		if err := <-outcome; OutcomeOf(err) != Unknown {
+			t.Errorf("%s: %v", name, err)
+		}
+		if after, err := lock.get(); err != nil || (after != before) != ends {
+			t.Errorf("%s: another session %v, %v", name, after != before, err)
+		}
 	}
 }
 
 // TestZooKeeperSession: who waits for a connection gets it, and is told when it
 // is lost, each time anew.
 func TestZooKeeperSession(t *testing.T) {
-	s := &zooSession{over: make(chan struct{}), up: make(chan struct{}), down: make(chan struct{})}
+	s := &zkSession{over: make(chan struct{}), up: make(chan struct{}), down: make(chan struct{})}
 	close(s.down)
 	event := func(state zk.State) { s.observe(zk.Event{Type: zk.EventSession, State: state}) }
 	ended, cancel := context.WithCancel(t.Context())
@@ -125,7 +124,7 @@ func TestZooKeeperSession(t *testing.T) {
 		event(zk.StateDisconnected)
 		event(zk.StateExpired)
 		if !closed(lost) {
-			t.Error("nobody was told of the loss")
+			t.Error("nobody was notified of the loss")
 		}
 	}
 	close(s.over)
@@ -151,9 +150,9 @@ func TestZooKeeperWakes(t *testing.T) {
 		{"session over", t.Context(), eventOf(zk.Event{Type: zk.EventNotWatching, Err: zk.ErrSessionExpired}), false, zk.ErrSessionExpired},
 		{"gives up", ended, make(chan zk.Event), false, context.Canceled},
 	} {
-		s := &zooSession{over: make(chan struct{}), up: make(chan struct{})}
+		s := &zkSession{over: make(chan struct{}), up: make(chan struct{})}
 		close(s.up)
-		lock := &zooLock{watch: func(*zooSession, string, []string, int) (<-chan zk.Event, error) { return c.event, nil }}
+		lock := &zkLock{watch: func(*zkSession, string, []string, int) (<-chan zk.Event, error) { return c.event, nil }}
 		if woken, err := lock.turn(c.ctx, s, "/lock-k0", nil, 1); woken != c.woken || !errors.Is(err, c.err) {
 			t.Errorf("%s: woken %v, %v", c.name, woken, err)
 		}
@@ -168,7 +167,7 @@ func eventOf(e zk.Event) <-chan zk.Event {
 
 // TestSessionThatCannotBe: a session that could not be opened is not there the next time.
 func TestSessionThatCannotBe(t *testing.T) {
-	s := sessions{dial: net.DialTimeout}
+	var s sessions
 	for range 2 {
 		if session, err := s.get(); err == nil || session != nil {
 			t.Errorf("a session without servers: %v %v", session, err)

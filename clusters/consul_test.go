@@ -301,7 +301,7 @@ func consulLease(t *testing.T, config func(string) clients.Config) {
 func consulDelay(t *testing.T, config func(string) clients.Config, admin *api.Client) {
 	for _, delay := range []time.Duration{0, 50 * time.Second} {
 		withDelay := config("w1")
-		withDelay.LockDelay = delay
+		withDelay.LockDelay = &delay
 		one, two := consulOpen(t, withDelay), consulOpen(t, config("w2"))
 		key := "delay " + delay.String()
 		lost := one.held(key, time.Minute)

@@ -56,7 +56,7 @@ func (s *lockService) holds(ctx context.Context, a Access) (bool, error) {
 	err := errNoTurn
 	for ctx.Err() == nil {
 		var holds bool
-		holds, err = bounded(ctx, askTry, func(ctx context.Context) (bool, error) {
+		holds, err = bounded(ctx, askTry, alreadyClosed, func(ctx context.Context) (bool, error) {
 			return s.asker.Holds(ctx, clients.Grant{Key: a.Key, ID: a.Grant, Token: a.Token})
 		})
 		if err == nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // TestAsk: the guard that asks lets in whoever holds the lock by the service's record,
-// and nobody else; beside it no guard, which lets in everybody.
+// and nobody else, compared with no guard, which lets in everybody.
 func TestAsk(t *testing.T) {
 	for guard, want := range map[Guard][]string{
 		Ask:     {"", "ask", "ask", "", "ask", "ask"},
@@ -128,8 +128,8 @@ func TestAskWhom(t *testing.T) {
 // handingOver is a lock service that answers for the first grant, and gives the lock to
 // the second one before the resource can act on the answer.
 type handingOver struct {
-	handOver func()
-	gone     bool
+	passOn func()
+	gone   bool
 }
 
 func (h *handingOver) Holds(_ context.Context, g clients.Grant) (bool, error) {
@@ -137,11 +137,11 @@ func (h *handingOver) Holds(_ context.Context, g clients.Grant) (bool, error) {
 		return g.ID == "second", nil
 	}
 	h.gone = true
-	h.handOver()
+	h.passOn()
 	return g.ID == "first", nil
 }
 
-// TestAskOrder: an answer that is old when it is acted on does no harm. The second
+// TestAskOrder: an answer that is old when it is acted on changes nothing. The second
 // holder comes while the first one's write waits for its answer, and is let in after it:
 // until that write is done nobody else has a turn.
 func TestAskOrder(t *testing.T) {
@@ -160,7 +160,7 @@ func TestAskOrder(t *testing.T) {
 	}
 	second := make(chan Answer, 1)
 	var asking bool
-	service.handOver = func() {
+	service.passOn = func() {
 		asking = taken()
 		go func() {
 			second <- r.access(t.Context(), Access{Key: "k0", Client: "w2", Op: 2, Grant: "second"})

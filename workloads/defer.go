@@ -17,19 +17,19 @@ const (
 	commandDeliver = "deliver" // ID
 )
 
-// Post holds back writes on their way to a running resource, as a network does
+// WriteDelayer holds back writes on their way to a running resource, as a network does
 // that delivers late: the worker has sent its write, and waits for the answer.
-type Post struct{ Resource io.Writer }
+type WriteDelayer struct{ Resource io.Writer }
 
 // Defer holds back the next write of a worker until Deliver. The id is that of the
 // fault, one word.
-func (p Post) Defer(id, worker string) error { return p.send(commandDefer, id, worker) }
+func (d WriteDelayer) Defer(id, worker string) error { return d.send(commandDefer, id, worker) }
 
 // Deliver lets in what is held back under the id, and holds back nothing more.
-func (p Post) Deliver(id string) error { return p.send(commandDeliver, id) }
+func (d WriteDelayer) Deliver(id string) error { return d.send(commandDeliver, id) }
 
-func (p Post) send(words ...string) error {
-	_, err := io.WriteString(p.Resource, strings.Join(words, " ")+"\n")
+func (d WriteDelayer) send(words ...string) error {
+	_, err := io.WriteString(d.Resource, strings.Join(words, " ")+"\n")
 	return err
 }
 

@@ -15,8 +15,8 @@ import (
 // wait.
 func TestDefer(t *testing.T) {
 	r := runResource(t, ResourceConfig{Guard: "none"})
-	post := Post{Resource: r.input}
-	if err := post.Defer("late", "w1"); err != nil {
+	delayer := WriteDelayer{Resource: r.input}
+	if err := delayer.Defer("late", "w1"); err != nil {
 		t.Fatal(err)
 	}
 	write := func(client string, op int64) <-chan error {
@@ -54,7 +54,7 @@ func TestDefer(t *testing.T) {
 		t.Fatalf("the write was not held back: %v", err)
 	default:
 	}
-	if err := post.Deliver("late"); err != nil {
+	if err := delayer.Deliver("late"); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-first; err != nil {

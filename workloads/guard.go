@@ -16,7 +16,7 @@ const (
 	// overwrite it.
 	Fence Guard = history.GuardFence
 	// FenceWrites is that mistake: a fence on writes only, past which reads go
-	// without being noticed. It is here to show what it lets through.
+	// without being seen. It is here to show what it lets through.
 	FenceWrites Guard = history.GuardFenceWrites
 	// CompareAndSet refuses a write that was computed from a stale version.
 	CompareAndSet Guard = history.GuardVersions

@@ -10,7 +10,7 @@ import (
 	"lockcheck/history"
 )
 
-// opCounter numbers the operations of a worker. A renewal runs beside the
+// opCounter numbers the operations of a worker. A renewal runs at the same time as the
 // section, so two goroutines draw from it.
 type opCounter struct{ last atomic.Int64 }
 
@@ -19,8 +19,8 @@ func (c *opCounter) next() int64 { return c.last.Add(1) }
 // lease watches over one hold: it renews it and knows when it is gone.
 type lease struct {
 	check    bool         // look at the deadline before the section goes on
-	deadline atomic.Int64 // 0 for a lock that promises none
-	told     <-chan struct{}
+	deadline atomic.Int64 // 0 for a lock without any
+	notified <-chan struct{}
 	refused  chan struct{} // closed when a renewal found the lock gone
 	cancel   context.CancelFunc
 	renewing sync.WaitGroup
@@ -30,10 +30,10 @@ type lease struct {
 func (w *worker) keep(ctx context.Context, grant clients.Grant) *lease {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &lease{
-		check:   w.config.CheckBeforeWrite,
-		told:    grant.Lost,
-		refused: make(chan struct{}),
-		cancel:  cancel,
+		check:    w.config.CheckBeforeWrite,
+		notified: grant.Lost,
+		refused:  make(chan struct{}),
+		cancel:   cancel,
 	}
 	l.deadline.Store(grant.Until)
 	renewer, can := w.lock.(clients.Renewer)
@@ -43,23 +43,21 @@ func (w *worker) keep(ctx context.Context, grant clients.Grant) *lease {
 	return l
 }
 
-// stop ends the renewal. A call under way is waited for: it is bounded.
+// stop ends the renewal. A call under way is waited for.
 func (l *lease) stop() {
 	l.cancel()
 	l.renewing.Wait()
 }
 
-// wait lets the time of the section pass and says whether the worker must
-// regard its lock as lost, and who told it.
-func (l *lease) wait(section time.Duration) (cause string, over bool) {
-	timer := time.NewTimer(section)
-	defer timer.Stop()
+// wait waits until the time of the section has passed and says whether the worker must
+// regard its lock as lost, and how it learned of it.
+func (l *lease) wait(passed <-chan struct{}) (cause string, over bool) {
 	select {
-	case <-l.told:
+	case <-l.notified:
 		return history.ByService, true
 	case <-l.refused:
 		return history.ByService, true
-	case <-timer.C:
+	case <-passed:
 	}
 	if deadline := l.deadline.Load(); l.check && deadline != 0 && history.Now() >= deadline {
 		return history.ByDeadline, true
@@ -88,7 +86,7 @@ func (w *worker) renewOnce(ctx context.Context, lock clients.Renewer, grant clie
 	op := w.begin(history.Event{F: history.Renew, Key: grant.Key, Grant: grant.ID, Token: grant.Token})
 	// A renewal that is cut short would be one more unknown outcome.
 	ctx = context.WithoutCancel(ctx)
-	until, err := bounded(ctx, w.config.Timeout, func(ctx context.Context) (int64, error) {
+	until, err := bounded(ctx, w.config.Timeout, w.patience, func(ctx context.Context) (int64, error) {
 		return lock.Renew(ctx, grant, w.config.TTL)
 	})
 	op.Until = until

@@ -15,7 +15,7 @@ type ObserverConfig struct {
 	Nodes []string `json:"nodes"` // addresses of the lock's servers
 }
 
-// RunObserver records what the lock service itself has on record of claims, until its
+// RunObserver records what the lock service itself has on record of the keys in its queues, until its
 // input ends. No fault is aimed at it.
 func RunObserver(ctx context.Context, config ObserverConfig, input io.Reader, output io.Writer) error {
 	info, known := clients.ByName(config.Lock)

@@ -11,9 +11,11 @@ import (
 
 // ServiceConfig is what the resource must know of a lock service to reach it.
 type ServiceConfig struct {
-	Lock  string        `json:"lock"`
-	Nodes []string      `json:"nodes"`  // addresses of its servers
-	TTL   time.Duration `json:"ttl_ns"` // of a session, for a client that cannot do without
+	Lock string `json:"lock"`
+	// Definition is that of a lock of the user's own; nil for one of lockcheck's.
+	Definition *clients.Definition `json:"definition,omitempty"`
+	Nodes      []string            `json:"nodes"`  // addresses of its servers
+	TTL        time.Duration       `json:"ttl_ns"` // of a session, for a client that cannot do without
 }
 
 // openAs opens the lock for the resource, which needs more of it than that it is one.
@@ -22,7 +24,7 @@ func openAs[Needed any](c ResourceConfig) (Needed, clients.Lock, error) {
 	if c.Service == nil {
 		return none, nil, fmt.Errorf("guard %s: no lock service", c.Guard)
 	}
-	info, known := clients.ByName(c.Service.Lock)
+	info, known := clients.Find(c.Service.Lock, c.Service.Definition)
 	if !known {
 		return none, nil, fmt.Errorf("guard %s: unknown lock %q", c.Guard, c.Service.Lock)
 	}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"lockcheck/clients"
@@ -19,19 +18,20 @@ import (
 
 // WorkerConfig is all that a worker process is told. Durations are in ns.
 type WorkerConfig struct {
-	Name     string   `json:"name"`  // "w1"…
-	Index    int      `json:"index"` // from 1; keeps elements of workers apart
-	Lock     string   `json:"lock"`
-	Nodes    []string `json:"nodes"`  // addresses of the lock's servers
-	Folder   string   `json:"folder"` // shared by all workers
-	Socket   string   `json:"socket"` // of the resource
-	Workload string   `json:"workload"`
-	Seed     uint64   `json:"seed"`
+	Name  string `json:"name"`  // "w1"…
+	Index int    `json:"index"` // from 1; keeps elements of workers apart
+	Lock  string `json:"lock"`
+	// Definition is that of a lock of the user's own; nil for one of lockcheck's.
+	Definition *clients.Definition `json:"definition,omitempty"`
+	Nodes      []string            `json:"nodes"`  // addresses of the lock's servers
+	Folder     string              `json:"folder"` // shared by all workers
+	Socket     string              `json:"socket"` // of the resource
+	Workload   string              `json:"workload"`
+	Seed       uint64              `json:"seed"`
 	// InDatabase: the data are in the lock's database, not at the resource.
 	InDatabase bool `json:"in_database,omitempty"`
 
-	TTL     time.Duration `json:"ttl_ns"`
-	Section Range         `json:"section"` // time between read and write
+	Use
 	// Pause between two holds, and between an attempt that failed and the next. There is
 	// none after a hold whose write was refused because its version was stale.
 	Idle  Range `json:"idle"`
@@ -39,55 +39,6 @@ type WorkerConfig struct {
 	// Timeout bounds one call to the lock service, other than an attempt that
 	// queues: Wait bounds that one, if it is not 0.
 	Timeout time.Duration `json:"timeout_ns"`
-	Wait    time.Duration `json:"wait_ns,omitempty"`
-	// LockDelay and NoKeepAlive are those of clients.Config.
-	LockDelay   time.Duration `json:"lock_delay_ns,omitempty"`
-	NoKeepAlive bool          `json:"no_keep_alive,omitempty"`
-	// After is how long the worker waits before its first attempt, Holds after how
-	// many holds it has done its part; 0 for never.
-	After time.Duration `json:"after_ns,omitempty"`
-	Holds int           `json:"holds,omitempty"`
-	// Renew extends the lease each TTL/3 while the worker is in its section.
-	Renew bool `json:"renew"`
-	// CheckBeforeWrite makes the worker look at its deadline before it writes.
-	CheckBeforeWrite bool `json:"check_before_write"`
-}
-
-// Range is a span of time to draw from uniformly.
-type Range struct {
-	Min time.Duration `json:"min_ns"`
-	Max time.Duration `json:"max_ns"`
-}
-
-// ParseRange reads "50ms", or "20ms-80ms" for a range.
-func ParseRange(text string) (Range, error) {
-	low, high, ranged := strings.Cut(text, "-")
-	if !ranged {
-		high = low
-	}
-	var r Range
-	var lowErr, highErr error
-	r.Min, lowErr = time.ParseDuration(low)
-	r.Max, highErr = time.ParseDuration(high)
-	if lowErr != nil || highErr != nil {
-		return Range{}, fmt.Errorf("%q: write 50ms, or 20ms-80ms for a range", text)
-	}
-	return r, nil
-}
-
-// String is the inverse of ParseRange.
-func (r Range) String() string {
-	if r.Min == r.Max {
-		return r.Min.String()
-	}
-	return r.Min.String() + "-" + r.Max.String()
-}
-
-func (r Range) draw(rng *rand.Rand) time.Duration {
-	if r.Max <= r.Min {
-		return r.Min
-	}
-	return r.Min + time.Duration(rng.Int64N(int64(r.Max-r.Min)))
 }
 
 // Commands to a worker, one a line on its standard input. The end of the input
@@ -95,8 +46,8 @@ func (r Range) draw(rng *rand.Rand) time.Duration {
 const CommandGo = "go" // begin
 
 const (
-	// watchdogGrace is how long a call may overrun its deadline before the
-	// worker gives up on it.
+	// watchdogGrace is how long a call may overrun its deadline before one who has a
+	// watchdog, or is about to end, leaves it behind.
 	watchdogGrace = 500 * time.Millisecond
 	// resourceTimeout bounds a call to the resource: no fault touches it but one, and
 	// that one lasts longer than the lease.
@@ -118,6 +69,8 @@ type worker struct {
 	record   *Emitter
 	rng      *rand.Rand
 	stop     <-chan struct{}
+	// patience is closed when calls that overrun their deadlines are waited for no longer.
+	patience <-chan struct{}
 	ops      opCounter
 	attempts int
 	held     int
@@ -127,7 +80,7 @@ type worker struct {
 // RunWorker works until its input ends. It returns an error if it could not do
 // its work; failures of the lock are events, not errors.
 func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output io.Writer) error {
-	info, known := clients.ByName(config.Lock)
+	info, known := clients.Find(config.Lock, config.Definition)
 	if !known {
 		return fmt.Errorf("worker: unknown lock %q", config.Lock)
 	}
@@ -144,18 +97,22 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 	lock, err := info.Open(clients.Config{
 		Worker: config.Name, Nodes: config.Nodes, Folder: config.Folder,
 		TTL: config.TTL, LockDelay: config.LockDelay, NoKeepAlive: config.NoKeepAlive,
+		Timeout: config.Timeout,
 	})
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	defer lock.Close()
 	w := &worker{
 		config: config, workload: workload, lock: lock,
 		resource: unixrpc.NewClient(config.Socket),
 		record:   NewEmitter(config.Name, output),
 		rng:      rand.New(rand.NewPCG(config.Seed, uint64(config.Index))),
-		stop:     stop,
+		stop:     stop, patience: stop,
 	}
+	if info.Uses(clients.Watchdog) {
+		w.patience = alreadyClosed
+	}
+	defer w.closeLock(ctx)
 	defer w.resource.Close()
 	if config.InDatabase {
 		var can bool
@@ -167,6 +124,14 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 		return fmt.Errorf("worker %s: %w", config.Name, err)
 	}
 	return w.run(ctx)
+}
+
+// closeLock does not wait for long: what a connection that hangs holds up ends with the
+// process.
+func (w *worker) closeLock(ctx context.Context) {
+	_, _ = bounded(ctx, w.config.Timeout, alreadyClosed, func(context.Context) (struct{}, error) {
+		return struct{}{}, w.lock.Close()
+	})
 }
 
 // awaitResource waits until the resource serves: it is started at the same time.
@@ -209,10 +174,18 @@ func (w *worker) run(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("worker %s: %w", w.config.Name, err)
 		}
-		if err := w.record.Err(); err != nil {
+		if err := errors.Join(w.record.Err(), w.failed()); err != nil {
 			return fmt.Errorf("worker %s: %w", w.config.Name, err)
 		}
 		w.sleep(again.draw(w.rng))
+	}
+	return nil
+}
+
+// failed says why the client of the lock can do nothing more; nil if it can.
+func (w *worker) failed() error {
+	if client, can := w.lock.(clients.Failing); can {
+		return client.Failed()
 	}
 	return nil
 }
@@ -264,7 +237,7 @@ func (w *worker) acquire(ctx context.Context, key string) (clients.Grant, client
 	attempt := clients.Attempt{Key: key, ID: w.attemptID(), TTL: w.config.TTL}
 	ctx, release := w.untilStopped(ctx)
 	defer release()
-	grant, err := bounded(ctx, cmp.Or(w.config.Wait, w.config.Timeout), func(ctx context.Context) (clients.Grant, error) {
+	grant, err := bounded(ctx, cmp.Or(w.config.Wait, w.config.Timeout), w.patience, func(ctx context.Context) (clients.Grant, error) {
 		return w.lock.Acquire(ctx, attempt)
 	})
 	op.Token, op.Until, op.Expired, op.Wakes = grant.Token, grant.Until, grant.Expired, grant.Wakes
@@ -294,7 +267,7 @@ func (w *worker) beginRelease(grant clients.Grant) history.Event {
 }
 
 func (w *worker) completeRelease(ctx context.Context, grant clients.Grant, op history.Event) {
-	_, err := bounded(ctx, w.config.Timeout, func(ctx context.Context) (struct{}, error) {
+	_, err := bounded(ctx, w.config.Timeout, w.patience, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, w.lock.Release(ctx, grant)
 	})
 	w.complete(op, err)
@@ -329,7 +302,8 @@ func (w *worker) section(ctx context.Context, grant clients.Grant, lease *lease)
 	if err != nil {
 		return err
 	}
-	if cause, over := lease.wait(w.config.Section.draw(w.rng)); over {
+	worked := w.work(ctx, grant)
+	if cause, over := lease.wait(worked); over {
 		w.record.Emit(history.Event{
 			Type: history.Info, F: history.Lost, Key: grant.Key, Grant: grant.ID, Token: grant.Token, Error: cause,
 		})
@@ -341,6 +315,25 @@ func (w *worker) section(ctx context.Context, grant clients.Grant, lease *lease)
 	}
 	return w.update(ctx, grant, current)
 }
+
+// work lets the time in the critical section pass, and closes the channel after it.
+func (w *worker) work(ctx context.Context, grant clients.Grant) <-chan struct{} {
+	passed := make(chan struct{})
+	d := w.config.Section.draw(w.rng)
+	if client, can := w.lock.(clients.Worker); can && w.config.works() {
+		go func() {
+			defer close(passed)
+			// That it cannot work is told by Failed, if it means anything.
+			_ = client.Work(ctx, grant, d)
+		}()
+		return passed
+	}
+	time.AfterFunc(d, func() { close(passed) })
+	return passed
+}
+
+// works says whether the client of the lock lets the time pass.
+func (c WorkerConfig) works() bool { return c.Definition != nil && c.Definition.Works }
 
 // elementsPerWorker keeps the elements of different workers apart.
 const elementsPerWorker = 10_000_000
@@ -391,7 +384,7 @@ func (w *worker) reach(ctx context.Context, grant clients.Grant, a Access) (answ
 		err = w.call(ctx, "access", a, &answer)
 		return answer, err
 	}
-	data, err := bounded(ctx, w.config.Timeout, func(ctx context.Context) (clients.Data, error) {
+	data, err := bounded(ctx, w.config.Timeout, w.patience, func(ctx context.Context) (clients.Data, error) {
 		return w.store.Access(ctx, grant, clients.DataAccess{
 			Write: a.Write, Client: a.Client, Op: a.Op, Element: a.Element, Base: a.Base, At: history.Now(),
 		}, a.Value)
@@ -442,30 +435,40 @@ func (w *worker) complete(op history.Event, err error) clients.Outcome {
 // errOverrun is the outcome of a call that did not end in time.
 var errOverrun = errors.New("the call overran its deadline")
 
-// bounded makes a call with a deadline and leaves it behind if it overruns it:
-// whatever it returns later is not acted on.
-func bounded[T any](ctx context.Context, timeout time.Duration, call func(context.Context) (T, error)) (T, error) {
+// alreadyClosed is the patience of those who have none.
+var alreadyClosed = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// bounded makes a call with a deadline. It waits for one that overruns it, as programs do,
+// until patience is closed; a moment later it leaves the call behind: whatever that returns
+// then is not acted on.
+func bounded[T any](
+	ctx context.Context, timeout time.Duration, patience <-chan struct{}, call func(context.Context) (T, error),
+) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
+	var value T
+	var err error
+	done := make(chan struct{})
 	go func() {
-		value, err := call(ctx)
-		done <- result{value, err}
+		defer close(done)
+		value, err = call(ctx)
 	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
+	for _, over := range []<-chan struct{}{ctx.Done(), patience} {
+		select {
+		case <-done:
+			return value, err
+		case <-over:
+		}
 	}
 	watchdog := time.NewTimer(watchdogGrace)
 	defer watchdog.Stop()
 	select {
-	case r := <-done:
-		return r.value, r.err
+	case <-done:
+		return value, err
 	case <-watchdog.C:
 		var none T
 		return none, errOverrun

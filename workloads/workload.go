@@ -1,5 +1,5 @@
 // Package workloads holds what happens inside the critical section: the resource
-// that a lock protects and its guards, the update that each workload makes, and
+// that a lock protects, with its guards, the update that each workload makes,
 // the loop of a worker around them. Worker and resource are processes of their
 // own, which report each event as a line of JSON on their standard output.
 package workloads

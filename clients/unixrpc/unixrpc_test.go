@@ -119,7 +119,7 @@ func TestServerSaysNo(t *testing.T) {
 }
 
 // TestNeverSent: whether a failed call may have had its effect. Wrong in one
-// direction this loses updates in silence, in the other it only costs a release.
+// direction this loses updates silently, in the other it only costs a release.
 func TestNeverSent(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -159,23 +159,9 @@ func leaveDeadSocket(t *testing.T, socket string) {
 	}
 }
 
-// hangUpAfterRequest serves a server that dies between deed and answer.
+// hangUpAfterRequest serves a server that dies between action and answer.
 func hangUpAfterRequest(t *testing.T, socket string) {
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = conn.Read(make([]byte, 1))
-			_ = conn.Close()
-		}
-	}()
+	serve(t, socket, map[string]http.HandlerFunc{"greet": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }})
 }
 
 func TestDeadline(t *testing.T) {

@@ -86,11 +86,14 @@ func (r *run) workerConfig(index int) workloads.WorkerConfig {
 		Name: fmt.Sprintf("w%d", index), Index: index,
 		Lock: r.Lock, Nodes: addresses(r.servers(index)), Folder: r.cluster.Folder(), Socket: r.socket(), Workload: r.Workload, Seed: r.Seed,
 		InDatabase: r.guard() == workloads.Database,
-		TTL:        r.TTL, Section: r.Section, Renew: r.Renew, CheckBeforeWrite: r.Check,
-		Wait: r.Wait, LockDelay: max(0, r.LockDelay),
-		Idle:    workloads.Range{Max: 10 * time.Millisecond},
-		Retry:   workloads.Range{Min: 10 * time.Millisecond, Max: 40 * time.Millisecond},
-		Timeout: time.Second,
+		Use:        workloads.Use{TTL: r.TTL, Section: r.Section, Renew: r.Renew, CheckBeforeWrite: r.Check, Wait: r.Wait},
+		Idle:       workloads.Range{Max: 10 * time.Millisecond},
+		Retry:      workloads.Range{Min: 10 * time.Millisecond, Max: 40 * time.Millisecond},
+		Timeout:    time.Second,
+	}
+	if r.info.LockDelay > 0 {
+		delay := max(0, r.LockDelay)
+		config.LockDelay = &delay
 	}
 	if r.Rate > 0 {
 		each := time.Duration(float64(r.Concurrency) / r.Rate * float64(time.Second))

@@ -1,0 +1,228 @@
+package clients
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"lockcheck/clients/protocol"
+)
+
+// Definition describes a lock of the user's own: a program that speaks package protocol, and
+// what is known of the lock.
+type Definition struct {
+	Name string `json:"name"`
+	// Program is what each worker starts; nil where only its description is needed.
+	Program protocol.Command `json:"program"`
+	// TTL is the lease; 0 for a lock that never ends by itself. Grace is how much longer
+	// it may take to be free again.
+	TTL   time.Duration `json:"ttl_ns,omitempty"`
+	Grace time.Duration `json:"grace_ns,omitempty"`
+	// What the lock can do, as in Info.
+	Session bool `json:"session,omitempty"`
+	Queues  bool `json:"queues,omitempty"`
+	Renew   bool `json:"renew,omitempty"`
+	Ask     bool `json:"ask,omitempty"`
+	Tokens  bool `json:"tokens,omitempty"`
+	// Works: the client itself lets the time of the critical section pass.
+	Works bool `json:"works,omitempty"`
+}
+
+// Info describes the lock as Table does those of lockcheck. Servers is left to the caller.
+func (d Definition) Info() Info {
+	info := Info{
+		Name: d.Name, Summary: "a lock of your own",
+		TTL: d.TTL, MinTTL: time.Millisecond, Grace: d.Grace,
+		Session: d.Session, Queues: d.Queues, Renew: d.Renew, Ask: d.Ask,
+		LossNotification: "when the client says lost, or a renewal fails", Clock: "not known",
+		Options: []Option{watchdog()},
+		Open:    d.open,
+	}
+	if d.Tokens {
+		info.Token = "of the client"
+	}
+	return info
+}
+
+// Find returns the lock of a definition, with the options in the name, or for nil that of
+// the name. False: there is none.
+func Find(name string, definition *Definition) (Info, bool) {
+	if definition == nil {
+		return ByName(name)
+	}
+	_, options, _ := strings.Cut(name, optionSign)
+	return definition.Info().With(options)
+}
+
+// program is one worker's client of a lock of the user's own.
+type program struct {
+	Definition
+	client *protocol.Client
+
+	mu sync.Mutex
+	// asked are the attempts whose acquire has not been answered: false for one that was
+	// released in the meantime.
+	asked map[string]bool
+}
+
+func (d Definition) open(c Config) (Lock, error) {
+	command := d.Program
+	command.Log = os.Stderr
+	client, err := protocol.Start(context.Background(), command, protocol.Request{
+		Worker: c.Worker, Servers: serversOf(c.Nodes), Folder: c.Folder, TTLMS: c.TTL.Milliseconds(), TimeoutMS: c.Timeout.Milliseconds(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &program{Definition: d, client: client, asked: make(map[string]bool)}, nil
+}
+
+// serversOf describes servers by their addresses: host:port, or the path of a socket.
+func serversOf(addresses []string) []protocol.Server {
+	servers := make([]protocol.Server, len(addresses))
+	for i, address := range addresses {
+		servers[i].Name = "n" + strconv.Itoa(i+1)
+		host, port, err := net.SplitHostPort(address)
+		if err != nil || filepath.IsAbs(address) {
+			servers[i].Socket = address
+			continue
+		}
+		servers[i].Host = host
+		servers[i].Port, _ = strconv.Atoi(port) // one of ours is a number
+	}
+	return servers
+}
+
+func (p *program) Acquire(ctx context.Context, a Attempt) (Grant, error) {
+	p.begin(a.ID)
+	lost := p.client.Notified(a.ID)
+	request := protocol.Request{Op: protocol.Acquire, Key: a.Key, Attempt: a.ID, TTLMS: a.TTL.Milliseconds()}
+	if deadline, limited := ctx.Deadline(); limited && p.Queues {
+		request.WaitMS = max(0, time.Until(deadline).Milliseconds())
+	}
+	answer, err := p.client.Acquire(ctx, request)
+	wanted := p.end(a.ID)
+	switch {
+	case err != nil:
+		return Grant{}, err
+	case answer.OK == nil:
+		p.client.Forget(a.ID)
+		return Grant{}, failure(answer)
+	case !wanted:
+		return Grant{}, p.takeBack(a)
+	}
+	return Grant{Key: a.Key, ID: a.ID, Token: answer.OK.Token, Until: p.until(answer, a.TTL), Lost: lost}, nil
+}
+
+// errTakenBack is the outcome of a grant that came after its attempt was given up.
+var errTakenBack = errors.New("it was granted after the attempt was given up")
+
+// takeBack releases what nobody wants any more.
+func (p *program) takeBack(a Attempt) error {
+	p.client.Forget(a.ID)
+	return errors.Join(errTakenBack, p.client.Send(protocol.Request{Op: protocol.Release, Key: a.Key, Attempt: a.ID}))
+}
+
+// until is the end of the validity: what the client says, or the lease from when it was
+// asked for. A lock that its client keeps has none.
+func (p *program) until(answer protocol.Answer, ttl time.Duration) int64 {
+	switch {
+	case answer.OK.Until != 0:
+		return answer.OK.Until
+	case p.Session || ttl == 0:
+		return 0
+	default:
+		return answer.Sent + ttl.Nanoseconds()
+	}
+}
+
+func (p *program) Renew(ctx context.Context, g Grant, ttl time.Duration) (int64, error) {
+	answer, err := p.ask(ctx, protocol.Renew, g, ttl)
+	if err != nil {
+		return 0, err
+	}
+	return p.until(answer, ttl), nil
+}
+
+func (p *program) Release(ctx context.Context, g Grant) error {
+	p.giveUp(g.ID)
+	p.client.Forget(g.ID)
+	_, err := p.ask(ctx, protocol.Release, g, 0)
+	return err
+}
+
+// Holds implements Asker.
+func (p *program) Holds(ctx context.Context, g Grant) (bool, error) {
+	answer, err := p.ask(ctx, protocol.Holds, g, 0)
+	if err != nil {
+		return false, err
+	}
+	return *answer.OK.Holds, nil
+}
+
+// Work implements Worker.
+func (p *program) Work(ctx context.Context, g Grant, d time.Duration) error {
+	_, err := p.client.Call(context.WithoutCancel(ctx), protocol.Request{Op: protocol.Work, Attempt: g.ID, Key: g.Key, MS: d.Milliseconds()})
+	return err
+}
+
+// Failed implements Failing.
+func (p *program) Failed() error { return p.client.Failed() }
+
+func (p *program) Close() error { return p.client.Close() }
+
+// ask makes a call about a grant. It waits as long as the client takes, as programs do.
+func (p *program) ask(ctx context.Context, op protocol.Op, g Grant, ttl time.Duration) (protocol.Answer, error) {
+	answer, err := p.client.Call(context.WithoutCancel(ctx), protocol.Request{
+		Op: op, Key: g.Key, Attempt: g.ID, Token: g.Token, TTLMS: ttl.Milliseconds(),
+	})
+	if err != nil {
+		return answer, err
+	}
+	return answer, failure(answer)
+}
+
+// failure is what an answer says went wrong; nil for ok.
+func failure(a protocol.Answer) error {
+	switch {
+	case a.Busy != nil:
+		return &BusyError{Holder: a.Busy.Holder}
+	case a.NotHeld != nil:
+		return ErrNotHeld
+	case a.Error == nil:
+		return nil
+	case a.Error.Effect == protocol.NoEffect:
+		return &NoEffectError{Err: errors.New(a.Error.Text)}
+	default:
+		return errors.New(a.Error.Text)
+	}
+}
+
+func (p *program) begin(attempt string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked[attempt] = true
+}
+
+// giveUp notes that nobody wants an attempt any more.
+func (p *program) giveUp(attempt string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, open := p.asked[attempt]; open {
+		p.asked[attempt] = false
+	}
+}
+
+func (p *program) end(attempt string) (wanted bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	wanted = p.asked[attempt]
+	delete(p.asked, attempt)
+	return wanted
+}

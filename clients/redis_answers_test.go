@@ -1,0 +1,127 @@
+package clients
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"lockcheck/history"
+)
+
+// TestRedisAnswers: what a server says is certain, unless go-redis asked it again because
+// it had lost an answer: an attempt may have met its own key.
+func TestRedisAnswers(t *testing.T) {
+	const (
+		hangUp   = ""
+		granted  = "$-1\r\n"
+		own      = "$4\r\nw1-1\r\n"
+		other    = "$4\r\nw2-1\r\n"
+		refused  = ":0\r\n"
+		done     = ":1\r\n"
+		errorful = "-MISCONF cannot persist\r\n"
+	)
+	for _, c := range []struct {
+		lock, call string
+		answers    []string
+		want       Outcome
+	}{
+		{"redis", "acquire", []string{granted}, Done},
+		{"redis", "acquire", []string{other}, Busy},
+		{"redis", "acquire", []string{errorful}, NoEffect},
+		{"redis", "acquire", []string{hangUp, granted}, Done},
+		{"redis", "acquire", []string{hangUp, own}, Unknown},
+		{"redis", "acquire", []string{hangUp, other}, Unknown},
+		{"redis", "acquire", []string{hangUp, errorful}, Unknown},
+		{"redis+no-retries", "acquire", []string{hangUp, own}, Unknown},
+		{"redis", "release", []string{done}, Done},
+		{"redis", "release", []string{refused}, NotHeld},
+		{"redis", "release", []string{errorful}, NoEffect},
+		{"redis", "release", []string{hangUp, refused}, Unknown},
+		{"redis", "renew", []string{refused}, NotHeld},
+		{"redis", "renew", []string{hangUp, refused}, NotHeld}, // it was renewed, or was gone: it is gone
+		{"redislock", "acquire", []string{"_\r\n"}, Busy},
+		{"redislock", "acquire", []string{hangUp, "_\r\n"}, Unknown},
+		{"redislock", "acquire", []string{hangUp, "+OK\r\n"}, Done},
+		{"redsync", "acquire", []string{granted}, Busy},
+		{"redsync", "acquire", []string{hangUp, granted}, Unknown},
+	} {
+		t.Run(fmt.Sprintf("%s %s %q", c.lock, c.call, c.answers), func(t *testing.T) {
+			l := mustOpen(t, c.lock, redisAnswers(t, inTurn(c.answers...)))
+			if err := calls(l)[c.call](t.Context()); OutcomeOf(err) != c.want {
+				t.Errorf("%v is outcome %d, want %d", err, OutcomeOf(err), c.want)
+			}
+		})
+	}
+}
+
+// TestRedlockOverrunsItsValidity: a majority that answers after the lease has
+// run out makes no holder.
+func TestRedlockOverrunsItsValidity(t *testing.T) {
+	var nodes []string
+	for range 3 {
+		nodes = append(nodes, redisAnswers(t, always("$-1\r\n"))) // there was no holder
+	}
+	l := mustOpen(t, "redlock", nodes...)
+	acquire := func(ttl time.Duration) (Grant, error) {
+		return l.Acquire(t.Context(), Attempt{Key: "k0", ID: "w1-1", TTL: ttl})
+	}
+	// Its drift alone is 2 ms. These servers do not confirm that they gave it back.
+	if _, err := acquire(time.Millisecond); OutcomeOf(err) != Unknown || !strings.Contains(err.Error(), "3 servers may still") {
+		t.Errorf("lease of 1 ms: %v", err)
+	}
+	before := history.Now()
+	grant, err := acquire(time.Minute)
+	if err != nil {
+		t.Fatalf("control: %v", err)
+	}
+	if latest := history.Now() + (time.Minute - redlockDrift(time.Minute)).Nanoseconds(); grant.Until > latest || grant.Until < before {
+		t.Errorf("valid until %d, later than %d", grant.Until, latest)
+	}
+}
+
+func TestRedlockDrift(t *testing.T) {
+	for ttl, want := range map[time.Duration]time.Duration{
+		0: 2 * time.Millisecond, time.Second: 12 * time.Millisecond, 10 * time.Second: 102 * time.Millisecond,
+	} {
+		if got := redlockDrift(ttl); got != want {
+			t.Errorf("drift of %s is %s, want %s", ttl, got, want)
+		}
+	}
+}
+
+// TestRedlockVotes: what the answers of the servers amount to.
+func TestRedlockVotes(t *testing.T) {
+	lost := errors.New("connection reset")
+	busy := func(holder string) error { return &BusyError{Holder: holder} }
+	l := redlock{clients: make([]*redisClient, 5)}
+	for _, c := range []struct {
+		name              string
+		votes             []error
+		refused, majority Outcome
+		holder            string
+	}{
+		{"all not held", []error{ErrNotHeld, ErrNotHeld, ErrNotHeld, ErrNotHeld, ErrNotHeld}, NoEffect, NotHeld, ""},
+		{"majority did it", []error{nil, nil, nil, lost, lost}, NoEffect, Done, ""},
+		{"majority did not hold it", []error{nil, nil, ErrNotHeld, ErrNotHeld, ErrNotHeld}, NoEffect, NotHeld, ""},
+		{"no majority either way", []error{nil, nil, ErrNotHeld, ErrNotHeld, lost}, NoEffect, Unknown, ""},
+		{"one holder has a majority", []error{nil, nil, busy("w2-1"), busy("w2-1"), busy("w2-1")}, Busy, Unknown, "w2-1"},
+		{"a minority is no holder", []error{nil, busy("w3-1"), busy("w3-1"), busy("w2-1"), busy("w2-1")}, NoEffect, Unknown, ""},
+		{"nobody answers", []error{lost, lost, lost, lost, lost}, NoEffect, Unknown, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := l.refusal(c.votes, count(c.votes, Done))
+			if OutcomeOf(err) != c.refused {
+				t.Errorf("attempt: %v is outcome %d, want %d", err, OutcomeOf(err), c.refused)
+			}
+			var named *BusyError
+			if errors.As(err, &named) && named.Holder != c.holder {
+				t.Errorf("names %q, want %q", named.Holder, c.holder)
+			}
+			if err := l.majority(c.votes); OutcomeOf(err) != c.majority {
+				t.Errorf("release: %v is outcome %d, want %d", err, OutcomeOf(err), c.majority)
+			}
+		})
+	}
+}

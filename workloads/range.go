@@ -1,0 +1,70 @@
+package workloads
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Range is a span of time to draw from uniformly.
+type Range struct {
+	Min time.Duration `json:"min_ns"`
+	Max time.Duration `json:"max_ns"`
+}
+
+// ParseRange reads "50ms", or "20ms-80ms" for a range.
+func ParseRange(text string) (Range, error) {
+	low, high, ranged := strings.Cut(strings.Replace(text, "..", "-", 1), "-")
+	if !ranged {
+		high = low
+	}
+	var r Range
+	var lowErr, highErr error
+	r.Min, lowErr = time.ParseDuration(low)
+	r.Max, highErr = time.ParseDuration(high)
+	if lowErr != nil || highErr != nil {
+		return Range{}, fmt.Errorf("%q: write 50ms, or 20ms-80ms for a range", text)
+	}
+	if r.Max < r.Min {
+		return Range{}, fmt.Errorf("%q: the range is reversed; write %s-%s", text, high, low)
+	}
+	return r, nil
+}
+
+// String is the inverse of ParseRange.
+func (r Range) String() string {
+	if r.Min == r.Max {
+		return r.Min.String()
+	}
+	return r.Min.String() + "-" + r.Max.String()
+}
+
+// Set and Type, with String, make it the value of a flag.
+func (r *Range) Set(text string) (err error) {
+	*r, err = ParseRange(text)
+	return err
+}
+
+// Type names it in the help of a flag.
+func (r *Range) Type() string { return "range" }
+
+// UnmarshalYAML reads what ParseRange does.
+func (r *Range) UnmarshalYAML(node *yaml.Node) error {
+	if err := r.Set(node.Value); err != nil {
+		return fmt.Errorf("line %d: %w", node.Line, err)
+	}
+	return nil
+}
+
+// MarshalYAML is the inverse of UnmarshalYAML.
+func (r Range) MarshalYAML() (any, error) { return r.String(), nil }
+
+func (r Range) draw(rng *rand.Rand) time.Duration {
+	if r.Max <= r.Min {
+		return r.Min
+	}
+	return r.Min + time.Duration(rng.Int64N(int64(r.Max-r.Min)))
+}

@@ -1,0 +1,41 @@
+package workloads
+
+import (
+	"cmp"
+	"time"
+)
+
+// Use says how a worker uses its lock. It is handed on whole, from what a user asks for to
+// what a worker process is told.
+type Use struct {
+	// TTL is the lease that attempts ask for; 0 for a lock without one.
+	TTL time.Duration `json:"ttl_ns" yaml:"ttl,omitempty"`
+	// Section is the time between read and write.
+	Section Range `json:"section" yaml:"section,omitempty"`
+	// Wait is how long an attempt waits in the queue of a lock that has one; 0 for as long
+	// as other calls.
+	Wait time.Duration `json:"wait_ns,omitempty" yaml:"wait,omitempty"`
+	// LockDelay is how long the service keeps the lock of a lost session: nil for the usual
+	// time, 0 for not at all.
+	LockDelay *time.Duration `json:"lock_delay_ns,omitempty" yaml:"lock-delay,omitempty"`
+	// NoKeepAlive leaves the lease of a session to run out.
+	NoKeepAlive bool `json:"no_keep_alive,omitempty" yaml:"no-keep-alive,omitempty"`
+	// Renew extends the lease each TTL/3 while the worker is in its section.
+	Renew bool `json:"renew,omitempty" yaml:"renew,omitempty"`
+	// CheckBeforeWrite makes the worker look at its deadline before it writes.
+	CheckBeforeWrite bool `json:"check_before_write,omitempty" yaml:"check-before-write,omitempty"`
+	// After is how long the worker waits before its first attempt, Holds after how many
+	// holds it has done its part; 0 for never.
+	After time.Duration `json:"after_ns,omitempty" yaml:"after,omitempty"`
+	Holds int           `json:"holds,omitempty" yaml:"holds,omitempty"`
+}
+
+// Or returns the use with what it leaves open as in another.
+func (u Use) Or(other Use) Use {
+	return Use{
+		TTL: cmp.Or(u.TTL, other.TTL), Section: cmp.Or(u.Section, other.Section), Wait: cmp.Or(u.Wait, other.Wait),
+		LockDelay: cmp.Or(u.LockDelay, other.LockDelay), NoKeepAlive: u.NoKeepAlive || other.NoKeepAlive,
+		Renew: u.Renew || other.Renew, CheckBeforeWrite: u.CheckBeforeWrite || other.CheckBeforeWrite,
+		After: cmp.Or(u.After, other.After), Holds: cmp.Or(u.Holds, other.Holds),
+	}
+}
