@@ -208,10 +208,10 @@ type told struct {
 	agent.Host
 	diary *diary
 	// fail returns an error in place of the nth signal of its kind, from 1.
-	fail  func(s agent.Signal, n int) error
-	deaf  agent.Signal // answered as if it had been sent
-	mu    *sync.Mutex
-	count map[agent.Signal]int
+	fail    func(s agent.Signal, n int) error
+	ignored agent.Signal // answered as if it had been sent
+	mu      *sync.Mutex
+	count   map[agent.Signal]int
 }
 
 func tell(host agent.Host, d *diary) *told {
@@ -232,7 +232,7 @@ func (h *told) Signal(ctx context.Context, s agent.Signal) (agent.Moment, error)
 	if err := ctx.Err(); err != nil {
 		return agent.Moment{}, err // as an agent that is asked over a wire does
 	}
-	if h.deaf == s {
+	if h.ignored == s {
 		return agent.Moment{From: history.Now(), To: history.Now()}, nil
 	}
 	return h.Host.Signal(ctx, s)

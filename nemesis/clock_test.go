@@ -53,7 +53,7 @@ func TestJudgeReading(t *testing.T) {
 }
 
 // follower is a server whose wall clock is what its clock file says, as it is
-// under libfaketime; deaf to it without a path.
+// under libfaketime; unmoved by it without a path.
 type follower struct{ path string }
 
 func (follower) Ready(context.Context, string) error             { return nil }
@@ -71,15 +71,15 @@ func (f follower) Clock(context.Context, string) (time.Time, error) {
 	return time.Now().Add(time.Duration(math.Round(seconds * 1e9))), err
 }
 
-// TestClock moves the clock of a server that follows, and beside it of one that
+// TestClock moves the clock of a server that follows, and, compared with it, of one that
 // does not: only the first is proven.
 func TestClock(t *testing.T) {
-	for _, deaf := range []bool{false, true} {
+	for _, unmoved := range []bool{false, true} {
 		ctx, cancel := context.WithCancel(bounded(t))
 		path := filepath.Join(t.TempDir(), "offset")
 		server := follower{path}
 		d := &diary{t: t}
-		if deaf {
+		if unmoved {
 			server.path = ""
 			d.on = func(f history.Fault) {
 				if f.Stage == history.Applied {
@@ -93,17 +93,17 @@ func TestClock(t *testing.T) {
 		).Run(ctx, plenty)
 		cancel()
 		proof := history.Proven
-		if deaf {
+		if unmoved {
 			proof = history.Unproven
 		}
 		if want := []string{
 			"requested clock-1", "begin clock-1", "applied clock-1", string(proof) + " clock-1",
 			"healed clock-1", "end clock-1", "proven-healed clock-1",
 		}; !slices.Equal(d.order(), want) {
-			t.Errorf("deaf %t: %v, want %v", deaf, d.order(), want)
+			t.Errorf("unmoved %t: %v, want %v", unmoved, d.order(), want)
 		}
-		if f := d.stage("clock-1", proof); f.Step != (10*time.Second).Nanoseconds() || deaf != strings.Contains(f.Evidence, "not +10.000 s") {
-			t.Errorf("deaf %t: step %d, %q", deaf, f.Step, f.Evidence)
+		if f := d.stage("clock-1", proof); f.Step != (10*time.Second).Nanoseconds() || unmoved != strings.Contains(f.Evidence, "not +10.000 s") {
+			t.Errorf("unmoved %t: step %d, %q", unmoved, f.Step, f.Evidence)
 		}
 	}
 }

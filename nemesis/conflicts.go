@@ -9,26 +9,26 @@ import (
 	"lockcheck/history"
 )
 
-// suffers is a node and a harm that a fault does to it at the moment.
-type suffers struct {
-	node string
-	harm history.Effect
+// affected is a node and an effect that a fault has on it at the moment.
+type affected struct {
+	node   string
+	effect history.Effect
 }
 
-// obstacle says why a fault cannot be inflicted on its targets at the moment: of
+// conflict says why a fault cannot be inflicted on its targets at the moment: of
 // two that do the same the first to heal would heal both, a process that is dead can
 // neither be stopped nor asked for its clock, and one that is stopped cannot be asked
 // either. Faults of the network are independent of all others.
-func (n *Nemesis) obstacle(order Order) error {
-	does := func(harm history.Effect) bool { return history.Does(order.Step.Fault, harm) }
-	harms := exclusive(order.Step.Fault)
+func (n *Nemesis) conflict(order Order) error {
+	does := func(effect history.Effect) bool { return history.Does(order.Step.Fault, effect) }
+	effects := exclusive(order.Step.Fault)
 	for _, target := range order.Targets {
-		under := func(harm history.Effect) bool { return n.busy[suffers{target.Name, harm}] }
+		under := func(effect history.Effect) bool { return n.busy[affected{target.Name, effect}] }
 		switch {
-		case n.gone[target.Name]:
+		case n.Environment.Watch.killed(target.Name):
 			return fmt.Errorf("%s was killed", target.Name)
-		case len(harms) == 0:
-		case slices.ContainsFunc(harms, under):
+		case len(effects) == 0:
+		case slices.ContainsFunc(effects, under):
 			return fmt.Errorf("%s is under the same fault already", target.Name)
 		case under(history.Ends):
 			return fmt.Errorf("%s is dead at the moment", target.Name)
@@ -46,7 +46,7 @@ func (n *Nemesis) obstacle(order Order) error {
 	return nil
 }
 
-// exclusive lists what a kind of fault does that a node can suffer from one fault
+// exclusive lists the effects of a kind of fault that a node can be under from one fault
 // only at a time.
 func exclusive(kind string) []history.Effect {
 	return slices.DeleteFunc(history.EffectsOf(kind), func(h history.Effect) bool {
@@ -54,16 +54,16 @@ func exclusive(kind string) []history.Effect {
 	})
 }
 
-// occupy notes, or takes back, what the targets of a fault suffer.
-func (n *Nemesis) occupy(order Order, suffering bool) {
+// occupy notes, or takes back, the effects that a fault has on its targets.
+func (n *Nemesis) occupy(order Order, inForce bool) {
 	for _, target := range order.Targets {
-		for _, harm := range exclusive(order.Step.Fault) {
-			n.busy[suffers{target.Name, harm}] = suffering
+		for _, effect := range exclusive(order.Step.Fault) {
+			n.busy[affected{target.Name, effect}] = inForce
 		}
 	}
 }
 
-// enough says whether a kill leaves enough workers alive, beside those that another
+// enough says whether a kill leaves enough workers alive, not counting those that another
 // fault is about to kill.
 func (n *Nemesis) enough(targets []*clusters.Node) error {
 	left, victims := 0, 0
@@ -71,7 +71,7 @@ func (n *Nemesis) enough(targets []*clusters.Node) error {
 		switch {
 		case slices.Contains(targets, worker):
 			victims++
-		case !n.gone[worker.Name] && !n.busy[suffers{worker.Name, history.Ends}]:
+		case !n.Environment.Watch.killed(worker.Name) && !n.busy[affected{worker.Name, history.Ends}]:
 			left++
 		}
 	}
@@ -81,17 +81,14 @@ func (n *Nemesis) enough(targets []*clusters.Node) error {
 	return nil
 }
 
-// bury takes the workers that are about to be killed for dead. What they still
+// markKilled takes the workers that are about to be killed for dead. What they still
 // had to say arrives later.
-func (n *Nemesis) bury(order Order) {
+func (n *Nemesis) markKilled(order Order) {
 	if !history.Does(order.Step.Fault, history.Ends) {
 		return
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	for _, target := range order.Targets {
 		if !n.Environment.server(target) {
-			n.gone[target.Name] = true
 			n.Environment.Watch.Forget(target.Name)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"lockcheck/history"
 )
 
-// Post holds back writes on their way to the resource.
-type Post interface {
+// WriteDelayer holds back writes on their way to the resource.
+type WriteDelayer interface {
 	Defer(id, worker string) error
 	Deliver(id string) error
 }
@@ -36,7 +36,7 @@ func delayWriteKind() Kind {
 			return nil
 		},
 		New: func(env Environment, order Order) (Fault, error) {
-			if env.Post == nil {
+			if env.Writes == nil {
 				return nil, errors.New("there is no resource")
 			}
 			return &delayWrite{env: env, id: order.ID, targets: order.Targets}, nil
@@ -49,7 +49,7 @@ func (d *delayWrite) Apply(context.Context) (agent.Moment, error) {
 	moment := agent.Moment{From: history.Now()}
 	var errs []error
 	for _, target := range d.targets {
-		errs = append(errs, d.env.Post.Defer(d.id, target.Name))
+		errs = append(errs, d.env.Writes.Defer(d.id, target.Name))
 	}
 	moment.To = history.Now()
 	return moment, errors.Join(errs...)
@@ -67,7 +67,7 @@ func (d *delayWrite) Prove(ctx context.Context) (string, error) {
 
 func (d *delayWrite) Heal(context.Context) (Healing, error) {
 	moment := agent.Moment{From: history.Now()}
-	err := d.env.Post.Deliver(d.id)
+	err := d.env.Writes.Deliver(d.id)
 	moment.To = history.Now()
 	return Healing{Moment: moment}, err
 }

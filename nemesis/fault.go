@@ -1,6 +1,6 @@
-// Package nemesis inflicts faults on the servers and workers of a run by a
-// schedule, proves from the target that each was in force and is gone again, and
-// records all of it. A fault is one file and one row of the table.
+// Package nemesis inflicts faults on the nodes of a run by a schedule. It proves from
+// the target that each was in force and is gone again, and records all of it. A fault is
+// one file and one row of the table.
 package nemesis
 
 import (
@@ -11,17 +11,16 @@ import (
 
 	"lockcheck/clusters"
 	"lockcheck/clusters/agent"
-	"lockcheck/history"
 )
 
 // Environment is what the nemesis can act on.
 type Environment struct {
 	Servers []*clusters.Node
 	Workers []*clusters.Node
-	// Post holds back writes to the resource, and Watch has seen what the workers and
+	// Writes holds back writes to the resource, and Watch has seen what the workers and
 	// the resource said; nil in a plan.
-	Post  Post
-	Watch *Watch
+	Writes WriteDelayer
+	Watch  *Watch
 	// Lease is the time after which the lock can end by itself; 0 for never.
 	Lease time.Duration
 }
@@ -41,7 +40,7 @@ func (e Environment) server(node *clusters.Node) bool {
 	return false
 }
 
-// Fault is one harm to chosen targets. Its methods are called in this order: Prove only
+// Fault is one disturbance of chosen targets. Its methods are called in this order: Prove only
 // after an Apply that succeeded, Heal in any case, and ProveHealed after a Heal that did.
 type Fault interface {
 	// Apply inflicts it.
@@ -75,11 +74,11 @@ type Order struct {
 
 // Kind describes a kind of fault.
 type Kind struct {
-	Name    string // as in package history, which says what harm it does
+	Name    string // as in package history, which says what effects it has
 	Summary string
 	// Target is the role that is hit when none is named.
 	Target string
-	// Uses lists what a step says of faults of this kind, beside whom, when and for
+	// Uses lists what a step says of faults of this kind, apart from whom, when and for
 	// how long.
 	Uses []Option
 	// Momentary: it may last no time at all.
@@ -104,9 +103,6 @@ const (
 
 // uses says whether steps of this kind say something.
 func (k Kind) uses(option Option) bool { return slices.Contains(k.Uses, option) }
-
-// does says what harm faults of this kind do.
-func (k Kind) does(harm history.Effect) bool { return history.Does(k.Name, harm) }
 
 // Kinds lists all kinds of faults.
 func Kinds() []Kind {

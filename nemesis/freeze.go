@@ -12,7 +12,7 @@ import (
 
 // freeze stops its targets by the freezer of their control group: what a
 // container runtime, an orchestrator or the suspension of a virtual machine does.
-// Unlike a pause it sends no signal, which a program could notice.
+// Unlike a pause it sends no signal, which a program could see.
 type freeze struct {
 	env     Environment
 	targets []*clusters.Node

@@ -32,10 +32,10 @@ func TestKillWorker(t *testing.T) {
 		}
 	}
 	n := d.nemesis(env,
-		Step{ID: "death", Fault: "kill", Target: "w4", Lane: "a"},
-		Step{ID: "pause", Fault: "pause", Target: "w4", For: short, Lane: "a"},
-		Step{ID: "again", Fault: "kill", Target: "w4", Lane: "a"},
-		Step{ID: "others", Fault: "pause", Target: "workers", For: short, Lane: "a"},
+		Step{ID: "death", Fault: "kill", Target: "w4", Sequence: "a"},
+		Step{ID: "pause", Fault: "pause", Target: "w4", For: short, Sequence: "a"},
+		Step{ID: "again", Fault: "kill", Target: "w4", Sequence: "a"},
+		Step{ID: "others", Fault: "pause", Target: "workers", For: short, Sequence: "a"},
 	)
 	n.Environment.Watch.Observe(reads("w4", "w4-1"))
 	n.Run(bounded(t), plenty)
@@ -77,7 +77,7 @@ func TestKillUnproven(t *testing.T) {
 		}
 	}}
 	host := tell(env.Workers[0].Host, d)
-	host.deaf = agent.Kill
+	host.ignored = agent.Kill
 	env.Workers[0].Host = host
 	d.nemesis(env, Step{Fault: "kill", Target: "w1"}).Run(ctx, plenty)
 	for _, stage := range []history.Stage{history.Unproven, history.Unhealed} {
@@ -112,10 +112,10 @@ func TestKillSpares(t *testing.T) {
 func TestKillSparesTogether(t *testing.T) {
 	for workers, killed := range map[int]int{3: 1, 4: 2} {
 		n := (&diary{t: t}).nemesis(sleepers(t, workers))
-		n.busy, n.gone = make(map[suffers]bool), make(map[string]bool)
+		n.busy = make(map[affected]bool)
 		kills := 0
 		for _, name := range []string{"w1", "w2"} {
-			// Prepared, and not yet taken for dead: so far two lanes can get side by side.
+			// Prepared, and not yet taken for dead: so far two sequences can get side by side.
 			switch _, _, err := n.prepare(Step{Fault: "kill", Target: name}, name, entry{}, nil); {
 			case err == nil:
 				kills++
@@ -202,10 +202,10 @@ func TestKillDisturbed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if evidence, yes := (&kill{env: Environment{Servers: []*clusters.Node{server.Node, stopped}}}).runs(t.Context(), server.Node); !yes || !strings.Contains(evidence, "while n2 is stopped") {
-		t.Errorf("beside a stopped server: %v, %q", yes, evidence)
+		t.Errorf("next to a stopped server: %v, %q", yes, evidence)
 	}
 	if evidence, yes := (&kill{env: Environment{Servers: []*clusters.Node{server.Node, awake}}}).runs(t.Context(), server.Node); yes {
-		t.Errorf("beside a healthy server: %q", evidence)
+		t.Errorf("next to a healthy server: %q", evidence)
 	}
 	if _, err := server.Kill(t.Context()); err != nil {
 		t.Fatal(err)
@@ -246,16 +246,16 @@ func TestKillAmongOthers(t *testing.T) {
 	}
 }
 
-// TestKillAvailable: embedded servers keep nothing to come back with; their
+// TestKillSupport: embedded servers keep nothing to come back with; their
 // workers can be killed all the same.
-func TestKillAvailable(t *testing.T) {
+func TestKillSupport(t *testing.T) {
 	env := sleepers(t, 3)
 	env.Servers = []*clusters.Node{node("n1", 0)}
-	var unavailable *UnavailableError
-	for target, available := range map[string]bool{"one": false, "n1": false, "holder": true, "w2": true, "one worker": true} {
+	var unsupported *UnsupportedError
+	for target, supported := range map[string]bool{"one": false, "n1": false, "holder": true, "w2": true, "one worker": true} {
 		err := (&diary{t: t}).nemesis(env, Step{Fault: "kill", Target: target}).Plan()
-		if errors.As(err, &unavailable) == available || available && err != nil {
-			t.Errorf("%s: %v, want available: %v", target, err, available)
+		if errors.As(err, &unsupported) == supported || supported && err != nil {
+			t.Errorf("%s: %v, want supported: %v", target, err, supported)
 		}
 	}
 	env.Servers = []*clusters.Node{newReborn(t, 0).Node}

@@ -16,8 +16,8 @@ import (
 	"lockcheck/history"
 )
 
-// TestMatrix inflicts each fault that "list faults" says can be had on the servers
-// of each cluster and on a worker beside them. It must be proven by the target, seen
+// TestMatrix inflicts each fault that "list faults" says is supported on the servers
+// of each cluster and on a worker next to them. It must be proven by the target, seen
 // by a client from outside while it is in force, and be gone afterwards.
 func TestMatrix(t *testing.T) {
 	for _, spec := range clusters.Table() {
@@ -35,7 +35,7 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// matrix is a cluster with idle workers: one to suffer, two to be ended, and one more.
+// matrix is a cluster with idle workers: one to be a target, two to be ended, and one more.
 type matrix struct {
 	t       *testing.T
 	spec    clusters.Spec
@@ -76,18 +76,18 @@ func newMatrix(t *testing.T, spec clusters.Spec) *matrix {
 	return m
 }
 
-// steps lists all that can be had: on a server that can suffer it, and on a worker.
+// steps lists all that is supported: on a server that can be its target, and on a worker.
 // Those that end a worker come last.
 func (m *matrix) steps() (steps []Step) {
 	var last []Step
 	for _, kind := range Kinds() {
-		can := kind.Available(m.spec)
+		can := kind.Support(m.spec)
 		if can.Servers == nil {
 			steps = append(steps, m.step(kind, roleOne))
 		}
 		switch {
-		case can.Workers != nil, kind.does(history.Defers): // is tested with the resource
-		case kind.does(history.Ends):
+		case can.Workers != nil, history.Does(kind.Name, history.Defers): // is tested with the resource
+		case history.Does(kind.Name, history.Ends):
 			last = append(last, m.step(kind, fmt.Sprintf("w%d", len(last)+2)))
 		default:
 			steps = append(steps, m.step(kind, "w1"))

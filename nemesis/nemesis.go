@@ -12,7 +12,7 @@ import (
 	"lockcheck/history"
 )
 
-// Journal keeps on disk what must be undone, from before each deed until its
+// Journal keeps on disk what must be undone, from before each action until its
 // undoing was proven.
 type Journal interface {
 	Begin(id, undo string) error
@@ -31,8 +31,7 @@ type Nemesis struct {
 
 	mu       sync.Mutex
 	rng      *rand.Rand
-	busy     map[suffers]bool
-	gone     map[string]bool // workers that were killed
+	busy     map[affected]bool
 	executed []Execution
 }
 
@@ -48,7 +47,7 @@ type window struct {
 // is healed. It ends early when ctx is done, and heals all the same.
 func (n *Nemesis) Run(ctx context.Context, length time.Duration) {
 	n.rng = rand.New(rand.NewPCG(n.Schedule.Seed, 1))
-	n.busy, n.gone = make(map[suffers]bool), make(map[string]bool)
+	n.busy = make(map[affected]bool)
 	w := window{start: time.Now(), origin: history.Now(), end: time.Now().Add(length)}
 	ctx, cancel := context.WithDeadline(ctx, w.end)
 	defer cancel()
@@ -57,9 +56,9 @@ func (n *Nemesis) Run(ctx context.Context, length time.Duration) {
 		applied[step.ID] = make(chan struct{})
 	}
 	var all sync.WaitGroup
-	for _, lane := range lanes(n.Schedule.Steps) {
+	for _, sequence := range sequences(n.Schedule.Steps) {
 		all.Go(func() {
-			for _, step := range lane {
+			for _, step := range sequence {
 				n.repeat(ctx, step, w, applied)
 			}
 		})
@@ -67,14 +66,14 @@ func (n *Nemesis) Run(ctx context.Context, length time.Duration) {
 	all.Wait()
 }
 
-// lanes groups steps that must not be in force together.
-func lanes(steps []Step) [][]Step {
+// sequences groups steps that must not be in force together.
+func sequences(steps []Step) [][]Step {
 	var groups [][]Step
 	index := make(map[string]int)
 	for _, step := range steps {
-		at, known := index[step.Lane]
-		if step.Lane == "" || !known {
-			index[step.Lane] = len(groups)
+		at, known := index[step.Sequence]
+		if step.Sequence == "" || !known {
+			index[step.Sequence] = len(groups)
 			groups = append(groups, []Step{step})
 			continue
 		}
@@ -141,7 +140,7 @@ func (n *Nemesis) once(ctx context.Context, step Step, id string, w window, inFo
 	// A fault that would be cut short is not begun: a pause that ends before
 	// the lease does proves nothing.
 	if time.Now().Add(step.For.Of(n.Environment.Lease)).After(w.end) {
-		n.neverBegun(step, id, "it could not have lasted its time before the quiet time")
+		n.neverBegun(step, id, "it could not have lasted its time before the recovery period")
 		return false
 	}
 	n.inflict(ctx, step, id, trigger, w, inForce)
@@ -172,7 +171,7 @@ func (n *Nemesis) inflict(ctx context.Context, step Step, id string, trigger ent
 		n.report(report, history.Skipped, "the undo could not be stored: "+err.Error())
 		return
 	}
-	n.bury(order)
+	n.markKilled(order)
 	began := history.Now()
 	if n.apply(ctx, fault, report, trigger) {
 		inForce()
@@ -190,7 +189,7 @@ func since(from, to int64) Span {
 	return Span{Plus: time.Duration(to - from).Round(time.Millisecond)}
 }
 
-// prepare resolves roles and makes the fault, unless a target suffers one that
+// prepare resolves roles and makes the fault, unless a target is under one that
 // does not go with it.
 func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.Node) (Order, Fault, error) {
 	n.mu.Lock()
@@ -201,7 +200,7 @@ func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.
 		return order, nil, &UnknownKindError{Name: step.Fault}
 	}
 	r := resolver{
-		env: n.Environment, gone: n.gone, rng: n.rng, leader: leader, can: n.can(step),
+		env: n.Environment, gone: n.Environment.Watch.killed, rng: n.rng, leader: leader, can: n.can(step),
 		entered: trigger.worker, inside: n.Environment.Watch.insiders(),
 	}
 	var err error
@@ -217,7 +216,7 @@ func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.
 			return order, nil, err
 		}
 	}
-	if err := n.obstacle(order); err != nil {
+	if err := n.conflict(order); err != nil {
 		return order, nil, err
 	}
 	fault, err := kind.New(n.Environment, order)
@@ -229,7 +228,7 @@ func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.
 }
 
 // apply inflicts the fault and proves it, undisturbed by the end of the run. It
-// reports whether all of it may be in force. A deed that failed may have been
+// reports whether all of it may be in force. An action that failed may have been
 // done in part, so it is recorded as applied, and unproven.
 func (n *Nemesis) apply(ctx context.Context, fault Fault, report history.Fault, trigger entry) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
@@ -266,7 +265,7 @@ func afterTrigger(trigger entry, applied int64) string {
 	return fmt.Sprintf("%s after %s had read", delay.Round(10*time.Microsecond), trigger.worker)
 }
 
-// applyTimeout bounds the deed and its proof.
+// applyTimeout bounds the action and its proof.
 const applyTimeout = 20 * time.Second
 
 const (
@@ -336,7 +335,7 @@ func metText(kind string, dropped *int64) string {
 }
 
 // report stamps and records under one lock: the times of a process never go
-// back in a history, and faults of different lanes report side by side.
+// back in a history, and faults of different sequences report side by side.
 func (n *Nemesis) report(f history.Fault, stage history.Stage, evidence string) {
 	f.Stage, f.Evidence = stage, evidence
 	n.recording.Lock()

@@ -94,17 +94,17 @@ func newPacket(env Environment, order Order) (Fault, error) {
 func (s *Step) checkPackets(kind Kind) error {
 	switch {
 	case kind.uses(UsesLoss) && !(s.Loss > 0 && s.Loss < 1):
-		return errors.New("loss: must be a share of the packets, between 0 and 1")
+		return wrong("loss", "must be a share of the packets, between 0 and 1")
 	case !kind.uses(UsesLoss) && s.Loss != 0:
-		return errors.New("loss: only for " + history.PacketLoss)
+		return wrong("loss", "only for %s", history.PacketLoss)
 	case kind.uses(UsesDelay) && s.Delay.never():
-		return errors.New("delay: must be positive")
+		return wrong("delay", "must be positive")
 	case !kind.uses(UsesDelay) && !s.Delay.IsZero():
-		return errors.New("delay: only for " + history.PacketDelay)
+		return wrong("delay", "only for %s", history.PacketDelay)
 	case kind.uses(UsesRate) && (s.Rate < minRate || s.Rate > maxRate):
-		return fmt.Errorf("rate: must be %d to %d bytes per second", minRate, maxRate)
+		return wrong("rate", "must be %d to %d bytes per second", minRate, maxRate)
 	case !kind.uses(UsesRate) && s.Rate != 0:
-		return errors.New("rate: only for " + history.SlowLink)
+		return wrong("rate", "only for %s", history.SlowLink)
 	}
 	return nil
 }

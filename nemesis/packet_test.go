@@ -29,7 +29,7 @@ type badWire struct {
 
 func (w *badWire) Cut(ctx context.Context, cut agent.Cut) (agent.Moment, error) {
 	moment, err := w.wire.Cut(ctx, cut)
-	if err == nil && !w.deaf {
+	if err == nil && !w.ineffective {
 		w.bad[cut.ID] = cut
 	}
 	return moment, err
@@ -149,13 +149,13 @@ func TestPackets(t *testing.T) {
 		},
 		{
 			name: "a delay that does not work", step: delay, target: "w1", want: unproven,
-			spoil: func(w map[string]*badWire) { w["w1"].deaf = true },
+			spoil: func(w map[string]*badWire) { w["w1"].ineffective = true },
 			at:    history.Unproven, evidence: "n1 answers w1 after 1ms, sooner than 300ms", dropped: 2,
 		},
 		{
 			name: "rules that count nothing", step: delay, target: "w1", want: unproven,
 			spoil: func(w map[string]*badWire) {
-				w["w1"].deaf = true
+				w["w1"].ineffective = true
 				w["w1"].whileCut(400*time.Millisecond, nil)
 			},
 			at: history.Unproven, evidence: "no packet of ours has met the rules", dropped: 2,
@@ -294,9 +294,9 @@ func TestPacketsCan(t *testing.T) {
 			t.Errorf("%s: %v", step.Fault, err)
 		}
 		wires["w1"].lacks = lacks
-		var unavailable *UnavailableError
-		if err := n.Plan(); !errors.As(err, &unavailable) || unavailable.Where != "w1" || !errors.Is(err, lacks) {
-			t.Errorf("%s: %v, want it to be unavailable on w1", step.Fault, err)
+		var unsupported *UnsupportedError
+		if err := n.Plan(); !errors.As(err, &unsupported) || unsupported.Where != "w1" || !errors.Is(err, lacks) {
+			t.Errorf("%s: %v, want that it is not supported on w1", step.Fault, err)
 		}
 		wires["w1"].lacks = nil
 		env.Workers[0] = &clusters.Node{Name: "w1", Host: agent.Local{}}

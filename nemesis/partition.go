@@ -22,10 +22,10 @@ type partition struct {
 	env Environment
 	id  string
 	// cuts names for each target the nodes that it is cut off from.
-	cuts    map[*clusters.Node][]*clusters.Node
-	targets []*clusters.Node
-	deaf    bool // drop only what comes to the targets
-	dropped int64
+	cuts        map[*clusters.Node][]*clusters.Node
+	targets     []*clusters.Node
+	inboundOnly bool // drop only what is sent to the targets
+	dropped     int64
 	// probed counts the packets that our own probe lost.
 	probed int64
 	// open: a connection across the cut could be made before it.
@@ -54,7 +54,7 @@ func oneWayKind() Kind {
 	kind.New = func(env Environment, order Order) (Fault, error) {
 		fault, err := newPartition(env, order)
 		if err == nil {
-			fault.(*partition).deaf = true
+			fault.(*partition).inboundOnly = true
 		}
 		return fault, err
 	}
@@ -63,7 +63,7 @@ func oneWayKind() Kind {
 
 func newCut(env Environment, order Order) (*partition, error) {
 	if len(order.Peers) == 0 {
-		return nil, errors.New("there is nobody to be cut off from: name somebody else than the targets with from:")
+		return nil, errors.New("there is nobody to be cut off from: name somebody else than the targets with the key from")
 	}
 	return cutBy(env, order), nil
 }
@@ -106,7 +106,7 @@ func (p *partition) Apply(ctx context.Context) (agent.Moment, error) {
 	from, to, possible := p.probe()
 	p.open = possible && p.try(ctx, from, to) == nil
 	return eachNode(p.targets, func(node *clusters.Node) (agent.Moment, error) {
-		return node.Host.Cut(ctx, agent.Cut{ID: p.id, Peers: p.addresses(node), InboundOnly: p.deaf})
+		return node.Host.Cut(ctx, agent.Cut{ID: p.id, Peers: p.addresses(node), InboundOnly: p.inboundOnly})
 	})
 }
 
@@ -176,7 +176,7 @@ const closedPort = "1"
 // gets lost it goes to a port that nobody serves: a server would repeat its answer for
 // a minute, long after we have counted what is ours.
 func (p *partition) try(ctx context.Context, from, to *clusters.Node) error {
-	if !p.deaf {
+	if !p.inboundOnly {
 		return from.Host.Dial(ctx, to.Address, probeTimeout)
 	}
 	_, err := from.Host.Answer(ctx, net.JoinHostPort(to.IP, closedPort), probeTimeout)
@@ -244,7 +244,7 @@ func (p *partition) rules(ctx context.Context) (string, error) {
 
 // probe chooses a pair of nodes across the cut, of which one serves a port if it needs one.
 func (p *partition) probe() (from, to *clusters.Node, possible bool) {
-	if p.deaf {
+	if p.inboundOnly {
 		from, to = p.across()
 		return from, to, true
 	}
@@ -294,7 +294,7 @@ func (p *partition) ProveHealed(ctx context.Context) (string, error) {
 			return fmt.Sprintf("rules gone, %s is refused by %s", from.Name, to.Name), nil
 		case err != nil:
 			return "", fmt.Errorf("%s: %w", from.Name, err)
-		case p.deaf:
+		case p.inboundOnly:
 			return fmt.Sprintf("rules gone, %s is answered by %s", from.Name, to.Name), nil
 		}
 		return fmt.Sprintf("rules gone, %s connects to %s", from.Name, to.Name), nil

@@ -18,14 +18,14 @@ import (
 // one does is tested on Docker, for a test must not cut off the machine it runs on.
 type wire struct {
 	agent.Host
-	name    string
-	all     map[string]*wire    // by name, which is the address too
-	cuts    map[string][]string // id to addresses
-	dropped int64               // told of each cut
-	deaf    bool                // keeps the table, but cuts nothing
-	fails   int                 // how many attempts to heal will fail
-	refuses bool                // cuts
-	mute    bool                // heals, and says that it could not
+	name        string
+	all         map[string]*wire    // by name, which is the address too
+	cuts        map[string][]string // id to addresses
+	dropped     int64               // told of each cut
+	ineffective bool                // keeps the table, but cuts nothing
+	fails       int                 // how many attempts to heal will fail
+	refuses     bool                // cuts
+	mute        bool                // heals, and says that it could not
 }
 
 func (w *wire) Cut(_ context.Context, cut agent.Cut) (agent.Moment, error) {
@@ -67,7 +67,7 @@ func (w *wire) Dial(_ context.Context, address string, _ time.Duration) error {
 
 func (w *wire) drops(address string) bool {
 	for _, peers := range w.cuts {
-		if !w.deaf && slices.Contains(peers, address) {
+		if !w.ineffective && slices.Contains(peers, address) {
 			return true
 		}
 	}
@@ -114,7 +114,7 @@ func TestPartition(t *testing.T) {
 		},
 		{
 			name: "rules that do not work", target: "w1", from: "n1",
-			spoil: func(w map[string]*wire) { w["w1"].deaf = true },
+			spoil: func(w map[string]*wire) { w["w1"].ineffective = true },
 			want:  append([]string{"applied p", "unproven p"}, healed...),
 			at:    history.Unproven, evidence: "w1 still reaches n1", dropped: 2,
 		},

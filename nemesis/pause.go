@@ -28,7 +28,7 @@ func pauseKind() Kind {
 	}
 }
 
-// randomPause outlasts the lease: shorter ones cannot harm a lease lock.
+// randomPause outlasts the lease: shorter ones have no effect on a lease lock.
 func randomPause(rng *rand.Rand, _ Environment, step *Step) {
 	step.For = Span{Leases: 1, Plus: 500*time.Millisecond + time.Duration(rng.Int64N(int64(time.Second)))}
 }

@@ -26,42 +26,42 @@ func (n *Nemesis) Plan() error {
 			return fmt.Errorf("step %q: %w", step.ID, err)
 		}
 	}
-	for _, obstacle := range n.Obstacles() {
-		return obstacle
+	for _, unsupported := range n.Unsupported() {
+		return unsupported
 	}
 	return nil
 }
 
-// Obstacles lists the steps whose faults cannot be had here, with why.
-func (n *Nemesis) Obstacles() []*UnavailableError {
-	var all []*UnavailableError
+// Unsupported lists the steps whose faults are not supported here, with why.
+func (n *Nemesis) Unsupported() []*UnsupportedError {
+	var all []*UnsupportedError
 	for _, step := range n.Schedule.Steps {
-		if err := n.unavailable(step); err != nil {
+		if err := n.unsupported(step); err != nil {
 			all = append(all, err)
 		}
 	}
 	return all
 }
 
-func (n *Nemesis) unavailable(step Step) *UnavailableError {
+func (n *Nemesis) unsupported(step Step) *UnsupportedError {
 	kind, known := KindByName(step.Fault)
 	if !known {
 		return nil
 	}
 	nodes, err := n.possible(step)
 	if err != nil {
-		return &UnavailableError{Step: step.ID, Fault: step.Fault, Where: step.Target, Err: err}
+		return &UnsupportedError{Step: step.ID, Fault: step.Fault, Where: step.Target, Err: err}
 	}
 	if step.Target == roleLeader || step.Target == roleFollower {
 		if !slices.ContainsFunc(n.Environment.Servers, canLead) {
-			return &UnavailableError{Step: step.ID, Fault: step.Fault, Where: step.Target, Err: agent.ErrNoLeader}
+			return &UnsupportedError{Step: step.ID, Fault: step.Fault, Where: step.Target, Err: agent.ErrNoLeader}
 		}
-		// It may be any of those that can suffer it; the run will tell.
+		// It may be any of those that can be a target of it; the run will tell.
 		nodes = resolver{can: n.can(step)}.able(nodes)
 	}
 	for _, node := range nodes {
 		if err := kind.Can(n.Environment, node); err != nil {
-			return &UnavailableError{Step: step.ID, Fault: step.Fault, Where: node.Name, Err: err}
+			return &UnsupportedError{Step: step.ID, Fault: step.Fault, Where: node.Name, Err: err}
 		}
 	}
 	return nil
@@ -110,15 +110,15 @@ func (n *Nemesis) can(step Step) func(*clusters.Node) error {
 	return func(node *clusters.Node) error { return kind.Can(n.Environment, node) }
 }
 
-// UnavailableError says that a fault cannot be had on this cluster.
-type UnavailableError struct {
+// UnsupportedError says that a fault is not supported on this cluster.
+type UnsupportedError struct {
 	Step, Fault string
 	Where       string // node or role
 	Err         error
 }
 
-func (e *UnavailableError) Error() string {
-	return fmt.Sprintf("fault %s is not available on %s: %v", e.Fault, e.Where, e.Err)
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("fault %s is not supported on %s: %v", e.Fault, e.Where, e.Err)
 }
 
-func (e *UnavailableError) Unwrap() error { return e.Err }
+func (e *UnsupportedError) Unwrap() error { return e.Err }

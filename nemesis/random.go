@@ -5,64 +5,68 @@ import (
 	"math/rand/v2"
 	"strings"
 	"time"
+
+	"lockcheck/internal/spelling"
 )
 
-// Wish is a kind of fault that a random schedule shall contain.
-type Wish struct {
+// Request asks for a kind of fault in a random schedule.
+type Request struct {
 	Fault  string
 	Target string // "" for what the kind prefers
 }
 
-// ParseWishes reads a list as in "pause,clock" or "pause:one server". "none"
+// ParseRequests reads a list as in "pause,clock" or "pause:one server". "none"
 // and "" are the empty list.
-func ParseWishes(text string) ([]Wish, error) {
+func ParseRequests(text string) ([]Request, error) {
 	if text == "" || text == "none" {
 		return nil, nil
 	}
-	var wishes []Wish
+	var requests []Request
 	for _, item := range strings.Split(text, ",") {
 		fault, target, _ := strings.Cut(strings.TrimSpace(item), ":")
 		if _, known := KindByName(fault); !known {
 			return nil, &UnknownKindError{Name: fault}
 		}
-		wishes = append(wishes, Wish{Fault: fault, Target: strings.TrimSpace(target)})
+		requests = append(requests, Request{Fault: fault, Target: strings.TrimSpace(target)})
 	}
-	return wishes, nil
+	return requests, nil
 }
 
 // UnknownKindError names a fault that there is not.
 type UnknownKindError struct{ Name string }
 
-func (e *UnknownKindError) Error() string { return fmt.Sprintf("unknown fault %q", e.Name) }
+func (e *UnknownKindError) Error() string {
+	return (&spelling.UnknownError{What: "fault", Name: e.Name, Known: KindNames()}).Error()
+}
 
 const (
 	// firstFault is how long the workers are left alone at the start.
 	firstFault = 500 * time.Millisecond
-	// randomLane holds all steps of a random schedule: one fault at a time, so
-	// that what happened can be put down to it.
-	randomLane = "random"
+	// randomSequence holds all steps of a random schedule: one fault at a time, so
+	// that what happened can be attributed to it.
+	randomSequence = "random"
 )
 
 // Random makes a schedule from a seed: one fault after another, each of the
-// wishes equally often, an interval apart on average, until the length is filled.
-// Each wish is in it at least once even if there is no time for it: a run without
+// requests equally often, an interval apart on average, until the length is filled.
+// Each request is in it at least once even if there is no time for it: a run without
 // a fault that was asked for must not look like one that withstood it.
-func Random(seed uint64, wishes []Wish, env Environment, interval, length time.Duration) (Schedule, error) {
+func Random(seed uint64, requests []Request, env Environment, interval, length time.Duration) (Schedule, error) {
 	schedule := Schedule{Seed: seed}
-	if len(wishes) == 0 {
+	if len(requests) == 0 {
 		return schedule, nil
 	}
 	rng := rand.New(rand.NewPCG(seed, 0))
-	order := rng.Perm(len(wishes))
+	order := rng.Perm(len(requests))
 	at := firstFault
 	for n := 0; ; n++ {
-		if n > 0 && n%len(wishes) == 0 {
-			order = rng.Perm(len(wishes))
+		if n > 0 && n%len(requests) == 0 {
+			order = rng.Perm(len(requests))
 		}
-		step := randomStep(rng, wishes[order[n%len(wishes)]], env)
+		step := randomStep(rng, requests[order[n%len(requests)]], env)
 		step.ID = fmt.Sprintf("%s-%d", step.Fault, n+1)
 		step.After = Span{Plus: at.Round(time.Millisecond)}
-		if n >= len(wishes) && at+step.For.Of(env.Lease) > length {
+		if n >= len(requests) && at+step.For.Of(env.Lease) > length {
 			break
 		}
 		schedule.Steps = append(schedule.Steps, step)
@@ -71,9 +75,9 @@ func Random(seed uint64, wishes []Wish, env Environment, interval, length time.D
 	return schedule, schedule.Check()
 }
 
-func randomStep(rng *rand.Rand, wish Wish, env Environment) Step {
-	kind, _ := KindByName(wish.Fault)
-	step := Step{Fault: wish.Fault, Target: wish.Target, Lane: randomLane}
+func randomStep(rng *rand.Rand, request Request, env Environment) Step {
+	kind, _ := KindByName(request.Fault)
+	step := Step{Fault: request.Fault, Target: request.Target, Sequence: randomSequence}
 	kind.Random(rng, env, &step)
 	step.For = rounded(step.For)
 	step.Step = rounded(step.Step)

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-func TestParseWishes(t *testing.T) {
+func TestParseRequests(t *testing.T) {
 	for _, c := range []struct {
 		text string
-		want []Wish
+		want []Request
 	}{
 		{"", nil},
 		{"none", nil},
-		{"pause", []Wish{{Fault: "pause"}}},
-		{"pause,clock", []Wish{{Fault: "pause"}, {Fault: "clock"}}},
-		{" pause , clock ", []Wish{{Fault: "pause"}, {Fault: "clock"}}},
-		{"pause:one server", []Wish{{Fault: "pause", Target: "one server"}}},
-		{"pause:one server,partition: halves", []Wish{{Fault: "pause", Target: "one server"}, {Fault: "partition", Target: "halves"}}},
-		{"pause:", []Wish{{Fault: "pause"}}},
+		{"pause", []Request{{Fault: "pause"}}},
+		{"pause,clock", []Request{{Fault: "pause"}, {Fault: "clock"}}},
+		{" pause , clock ", []Request{{Fault: "pause"}, {Fault: "clock"}}},
+		{"pause:one server", []Request{{Fault: "pause", Target: "one server"}}},
+		{"pause:one server,partition: halves", []Request{{Fault: "pause", Target: "one server"}, {Fault: "partition", Target: "halves"}}},
+		{"pause:", []Request{{Fault: "pause"}}},
 	} {
-		if got, err := ParseWishes(c.text); err != nil || !slices.Equal(got, c.want) {
+		if got, err := ParseRequests(c.text); err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%q is %+v, %v, want %+v", c.text, got, err, c.want)
 		}
 	}
@@ -29,7 +29,7 @@ func TestParseWishes(t *testing.T) {
 		"pauze": "pauze", "pause,rain": "rain", "pause,": "", "pause,none": "none", "one server": "one server", ":w1": "",
 	} {
 		var unknown *UnknownKindError
-		if got, err := ParseWishes(text); !errors.As(err, &unknown) || unknown.Name != name {
+		if got, err := ParseRequests(text); !errors.As(err, &unknown) || unknown.Name != name {
 			t.Errorf("%q is %+v, %v, want the fault %q to be unknown", text, got, err, name)
 		}
 	}
@@ -41,19 +41,19 @@ func TestRandom(t *testing.T) {
 	env := Environment{Lease: 2 * time.Second}
 	for _, text := range []string{"pause", "clock", "partition", "pause,clock,partition", "pause,pause:waiter,partition:halves",
 		"packet-loss,packet-delay:halves,slow-link"} {
-		wishes, err := ParseWishes(text)
+		requests, err := ParseRequests(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for seed := range uint64(200) {
-			s, err := Random(seed, wishes, env, interval, length)
+			s, err := Random(seed, requests, env, interval, length)
 			if err != nil {
 				t.Fatalf("%s, seed %d: %v", text, seed, err)
 			}
 			free := time.Duration(0) // when the step before is over
 			for _, step := range s.Steps {
 				at := step.After.Of(env.Lease)
-				if step.Lane != randomLane || at < free || at < firstFault {
+				if step.Sequence != randomSequence || at < free || at < firstFault {
 					t.Fatalf("%s, seed %d: step %+v is not after the one before it", text, seed, step)
 				}
 				if free = at + step.For.Of(env.Lease); free > length {
@@ -66,47 +66,48 @@ func TestRandom(t *testing.T) {
 					t.Fatalf("%s, seed %d: a clock moved by %s ends no lease of %s", text, seed, step.Step, env.Lease)
 				}
 			}
-			asOften(t, wishes, s)
+			asOften(t, requests, s)
 		}
 	}
 }
 
-// asOften fails the test if the wishes are not in a schedule equally often.
-func asOften(t *testing.T, wishes []Wish, s Schedule) {
+// asOften fails the test if the requests are not in a schedule equally often.
+func asOften(t *testing.T, requests []Request, s Schedule) {
 	t.Helper()
 	least, most := len(s.Steps), 0
-	for _, wish := range wishes {
+	for _, request := range requests {
 		n := 0
 		for _, step := range s.Steps {
-			if step.Fault == wish.Fault && (wish.Target == "" || step.Target == wish.Target) {
+			if step.Fault == request.Fault && (request.Target == "" || step.Target == request.Target) {
 				n++
 			}
 		}
-		for _, other := range wishes {
-			if wish.Target == "" && other.Fault == wish.Fault && other.Target != "" {
+		for _, other := range requests {
+			if request.Target == "" && other.Fault == request.Fault && other.Target != "" {
 				return // its steps cannot be told from those of the other
 			}
 		}
 		least, most = min(least, n), max(most, n)
 	}
 	if least == 0 || most-least > 1 {
-		t.Fatalf("seed %d: wishes %+v are %d to %d times in %+v", s.Seed, wishes, least, most, s.Steps)
+		t.Fatalf("seed %d: requests %+v are %d to %d times in %+v", s.Seed, requests, least, most, s.Steps)
 	}
 }
 
 func TestRandomSeed(t *testing.T) {
 	from := func(seed uint64) string {
-		s, err := Random(seed, []Wish{{Fault: "pause"}, {Fault: "clock"}}, Environment{Lease: time.Second}, time.Second, 20*time.Second)
+		s, err := Random(seed, []Request{{Fault: "pause"}, {Fault: "clock"}}, Environment{Lease: time.Second}, time.Second, 20*time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.Seed = 0
 		return written(t, s)
 	}
-	if from(1) != from(1) {
+	first, again, other := from(1), from(1), from(2)
+	if first != again {
 		t.Error("one seed gave two schedules")
 	}
-	if from(1) == from(2) {
+	if first == other {
 		t.Error("two seeds gave one schedule")
 	}
 }
@@ -114,8 +115,8 @@ func TestRandomSeed(t *testing.T) {
 // TestRandomTooShort: a fault that was asked for and never came must be missed by
 // the checker, so it is in the schedule even if there is no time for it.
 func TestRandomTooShort(t *testing.T) {
-	wishes := []Wish{{Fault: "pause"}, {Fault: "clock"}}
-	s, err := Random(1, wishes, Environment{Lease: time.Second}, time.Second, time.Millisecond)
+	requests := []Request{{Fault: "pause"}, {Fault: "clock"}}
+	s, err := Random(1, requests, Environment{Lease: time.Second}, time.Second, time.Millisecond)
 	if err != nil || !slices.Equal(s.Faults(), []string{"clock", "pause"}) || len(s.Steps) != 2 {
 		t.Errorf("%+v, %v: want each fault once", s, err)
 	}
@@ -127,10 +128,10 @@ func TestRandomTooShort(t *testing.T) {
 
 // TestRandomTarget: a target that was named is the one that is hit.
 func TestRandomTarget(t *testing.T) {
-	targets := func(wish Wish) []string {
+	targets := func(request Request) []string {
 		var all []string
 		for seed := range uint64(50) {
-			s, err := Random(seed, []Wish{wish}, Environment{Lease: time.Second}, time.Second, 5*time.Second)
+			s, err := Random(seed, []Request{request}, Environment{Lease: time.Second}, time.Second, 5*time.Second)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,11 +142,11 @@ func TestRandomTarget(t *testing.T) {
 		slices.Sort(all)
 		return slices.Compact(all)
 	}
-	if got := targets(Wish{Fault: "partition"}); !slices.Equal(got, []string{roleHalves, roleOne, roleOneWorker}) {
+	if got := targets(Request{Fault: "partition"}); !slices.Equal(got, []string{roleHalves, roleOne, roleOneWorker}) {
 		t.Errorf("partitions of %v", got)
 	}
 	for _, target := range []string{roleOne, "n2", roleHalves} {
-		if got := targets(Wish{Fault: "partition", Target: target}); !slices.Equal(got, []string{target}) {
+		if got := targets(Request{Fault: "partition", Target: target}); !slices.Equal(got, []string{target}) {
 			t.Errorf("partition:%s is one of %v", target, got)
 		}
 	}

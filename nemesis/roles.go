@@ -9,9 +9,10 @@ import (
 	"strings"
 
 	"lockcheck/clusters"
+	"lockcheck/internal/spelling"
 )
 
-// Roles that a target can be named by, beside the names of nodes. one,
+// Roles that a target can be named by, apart from the names of nodes. one,
 // minority, majority and all mean servers unless "worker" or "workers" follows.
 const (
 	roleHolder    = "holder"   // the worker that has just entered its section
@@ -38,14 +39,15 @@ type resolver struct {
 	// inside has those that are in theirs, in the order in which they entered.
 	entered string
 	inside  []string
-	leader  *clusters.Node  // nil if none is known
-	gone    map[string]bool // workers that were killed
-	// can says why a node cannot suffer the fault, for which "one" is then another;
+	leader  *clusters.Node // nil if none is known
+	// gone says whether a worker was killed; nil if none was.
+	gone func(worker string) bool
+	// can says why a node cannot be a target of the fault, for which "one" is then another;
 	// nil if all can.
 	can func(*clusters.Node) error
 }
 
-// able lists the nodes that can suffer the fault; all of them if none can, so that
+// able lists the nodes that can be a target of the fault; all of them if none can, so that
 // it is said why.
 func (r resolver) able(nodes []*clusters.Node) []*clusters.Node {
 	if r.can == nil {
@@ -60,7 +62,7 @@ func (r resolver) able(nodes []*clusters.Node) []*clusters.Node {
 
 // workers lists those that live.
 func (r resolver) workers() []*clusters.Node {
-	return slices.DeleteFunc(slices.Clone(r.env.Workers), func(n *clusters.Node) bool { return r.gone[n.Name] })
+	return slices.DeleteFunc(slices.Clone(r.env.Workers), func(n *clusters.Node) bool { return r.gone != nil && r.gone(n.Name) })
 }
 
 // nodes lists servers and living workers.
@@ -127,6 +129,14 @@ func canMean(text string) bool {
 		return true
 	}
 	return shape(text) || rolePattern.MatchString(text) || namesPattern.MatchString(text)
+}
+
+// roles lists the words that a target can be.
+func roles() []string {
+	return []string{
+		roleHolder, roleWaiter, roleLeader, roleFollower, roleOne, roleOneWorker, roleMinority, roleMajority, roleAll,
+		roleServers, roleWorkers, roleHalves, roleRing, roleBridge, "names such as n1 or w2",
+	}
 }
 
 // workerNames is what a list of names of workers looks like.
@@ -215,10 +225,13 @@ func (r resolver) named(name string) ([]*clusters.Node, error) {
 }
 
 // UnknownNodeError names a target that a cluster does not have.
-type UnknownNodeError struct{ Name string }
+type UnknownNodeError struct {
+	Name  string
+	Known []string // the nodes that it has
+}
 
 func (e *UnknownNodeError) Error() string {
-	return fmt.Sprintf("there is neither a node nor a role %q", e.Name)
+	return fmt.Sprintf("there is neither a node nor a role %q%s", e.Name, spelling.Hint(e.Name, e.Known))
 }
 
 // listed resolves a list of names.
@@ -228,7 +241,11 @@ func (r resolver) listed(text string) ([]*clusters.Node, error) {
 		name = strings.TrimSpace(name)
 		i := slices.IndexFunc(r.env.Nodes(), func(n *clusters.Node) bool { return n.Name == name })
 		if i < 0 {
-			return nil, &UnknownNodeError{Name: name}
+			e := &UnknownNodeError{Name: name}
+			for _, node := range r.env.Nodes() {
+				e.Known = append(e.Known, node.Name)
+			}
+			return nil, e
 		}
 		nodes = append(nodes, r.env.Nodes()[i])
 	}

@@ -217,7 +217,7 @@ func TestPlan(t *testing.T) {
 		name  string
 		step  Step
 		spoil func(*Environment)
-		// node on which it is not available; "" if it is or that is not the matter
+		// node on which it is not supported; "" if it is or that is not the matter
 		node string
 		want string // part of the error; "" for none
 	}{
@@ -266,10 +266,10 @@ func TestPlan(t *testing.T) {
 			}
 			n := Nemesis{Environment: env, Schedule: Schedule{Steps: []Step{c.step}}}
 			err := n.Plan()
-			var unavailable *UnavailableError
+			var unsupported *UnsupportedError
 			switch {
-			case c.node != "" && (!errors.As(err, &unavailable) || unavailable.Where != c.node || unavailable.Fault != c.step.Fault):
-				t.Errorf("error %v, want that it is not available on %s", err, c.node)
+			case c.node != "" && (!errors.As(err, &unsupported) || unsupported.Where != c.node || unsupported.Fault != c.step.Fault):
+				t.Errorf("error %v, want that it is not supported on %s", err, c.node)
 			case c.node == "" && c.want == "" && err != nil:
 				t.Errorf("error %v, want none", err)
 			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):

@@ -1,6 +1,7 @@
 package nemesis
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"lockcheck/internal/spelling"
 	"lockcheck/internal/yamlfile"
 )
 
@@ -50,8 +52,10 @@ type Step struct {
 	// Needs lists earlier steps that must have been applied before this one is
 	// armed.
 	Needs []string `yaml:"needs,omitempty"`
-	// Lane is the name of a row of steps that are never in force together: each
-	// waits until the one before it in the same lane is healed.
+	// Sequence names steps that are never in force together: each waits until the one
+	// before it of the same name is healed.
+	Sequence string `yaml:"sequence,omitempty"`
+	// Lane is what files of earlier versions call Sequence; ReadSchedule moves it there.
 	Lane string `yaml:"lane,omitempty"`
 	// Every repeats the step, counted from one start to the next; 0 for once.
 	Every Span `yaml:"every,omitempty"`
@@ -59,7 +63,7 @@ type Step struct {
 	Times int `yaml:"times,omitempty"`
 }
 
-// WhenHolding is the only value of Step.When beside "".
+// WhenHolding is the only value of Step.When but "".
 const WhenHolding = "holding"
 
 // Execution is one fault as it was inflicted.
@@ -75,15 +79,36 @@ type Execution struct {
 // ReadSchedule reads a schedule as YAML. Its errors name the line.
 func ReadSchedule(r io.Reader) (Schedule, error) {
 	var schedule Schedule
-	if err := yamlfile.Read(r, &schedule); err != nil {
+	file, err := yamlfile.Parse(r, &schedule)
+	if err != nil {
 		return Schedule{}, fmt.Errorf("schedule: %w", err)
 	}
 	schedule.Executed = nil
-	return schedule, schedule.Check()
+	for i := range schedule.Steps {
+		step := &schedule.Steps[i]
+		step.Sequence, step.Lane = cmp.Or(step.Sequence, step.Lane), ""
+	}
+	var step *StepError
+	if err := schedule.Check(); errors.As(err, &step) {
+		return schedule, file.At(err, "steps", step.Index)
+	} else if err != nil {
+		return schedule, err
+	}
+	return schedule, nil
 }
 
 // Write stores the schedule as YAML.
 func (s Schedule) Write(w io.Writer) error { return yamlfile.Write(w, s) }
+
+// StepError says what is wrong with a step.
+type StepError struct {
+	Index int // from 0
+	Step  string
+	Err   error
+}
+
+func (e *StepError) Error() string { return fmt.Sprintf("step %q: %v", e.Step, e.Err) }
+func (e *StepError) Unwrap() error { return e.Err }
 
 // Check gives steps without a name one, and tells what is wrong with them.
 func (s *Schedule) Check() error {
@@ -94,17 +119,17 @@ func (s *Schedule) Check() error {
 			step.ID = fmt.Sprintf("%s-%d", step.Fault, i+1)
 		}
 		if known[step.ID] {
-			return fmt.Errorf("schedule: two steps are called %q", step.ID)
+			return fmt.Errorf("schedule: %w", &StepError{i, step.ID, wrong("id", "another step has it")})
 		}
 		for _, id := range step.Needs {
 			// Only earlier ones: steps that need each other would never begin.
 			if !known[id] {
-				return fmt.Errorf("schedule: step %q needs %q, which is no step before it", step.ID, id)
+				return fmt.Errorf("schedule: %w", &StepError{i, step.ID, wrong("needs", "%q is no step before it", id)})
 			}
 		}
 		known[step.ID] = true
 		if err := step.check(); err != nil {
-			return fmt.Errorf("schedule: step %q: %w", step.ID, err)
+			return fmt.Errorf("schedule: %w", &StepError{i, step.ID, err})
 		}
 	}
 	return nil
@@ -113,7 +138,7 @@ func (s *Schedule) Check() error {
 func (s *Step) check() error {
 	kind, known := KindByName(s.Fault)
 	if !known {
-		return fmt.Errorf("unknown fault %q (there are %s)", s.Fault, strings.Join(KindNames(), ", "))
+		return &yamlfile.FieldError{Field: "fault", Err: &UnknownKindError{Name: s.Fault}}
 	}
 	if s.Target == "" {
 		s.Target = kind.Target
@@ -123,31 +148,40 @@ func (s *Step) check() error {
 	}
 	switch {
 	case strings.ContainsAny(s.ID, " \t\n?"):
-		return errors.New("id: must be one word without a question mark")
+		return wrong("id", "must be one word without a question mark")
 	case s.When != "" && s.When != WhenHolding:
-		return fmt.Errorf("when: %q is unknown (there is %q)", s.When, WhenHolding)
+		return wrong("when", "%q is unknown (there is %q)", s.When, WhenHolding)
 	case s.Of != "" && s.When != WhenHolding:
-		return errors.New("of: goes with when: holding")
+		return wrong("of", "goes with when: holding")
 	case s.For.never() && !(kind.Momentary && s.For.IsZero()):
-		return errors.New("for: must be positive")
-	case !s.Every.IsZero() && s.Every.never(), !s.After.IsZero() && s.After.never(), s.Times < 0:
-		return errors.New("after, every and times must not be negative")
+		return wrong("for", "must be positive")
+	case !s.Every.IsZero() && s.Every.never():
+		return wrong("every", "must not be negative")
+	case !s.After.IsZero() && s.After.never():
+		return wrong("after", "must not be negative")
+	case s.Times < 0:
+		return wrong("times", "must not be negative")
 	case s.Times != 0 && s.Every.IsZero():
-		return errors.New("times: goes with every:")
+		return wrong("times", "goes with every:")
 	case kind.uses(UsesStep) && s.Step.IsZero():
-		return errors.New("step: a clock must be moved by some time")
+		return wrong("step", "a clock must be moved by some time")
 	case !kind.uses(UsesStep) && !s.Step.IsZero():
-		return errors.New("step: only for a clock")
+		return wrong("step", "only for a clock")
 	case !kind.uses(UsesFrom) && s.From != "":
-		return errors.New("from: only for faults between nodes")
+		return wrong("from", "only for faults between nodes")
 	case shape(s.Target) && !kind.uses(UsesFrom):
-		return fmt.Errorf("target: %s is only for faults between nodes", s.Target)
+		return wrong("target", "%s is only for faults between nodes", s.Target)
 	case !canMean(s.Target):
-		return fmt.Errorf("target: %q is neither a role nor the name of a node", s.Target)
+		return wrong("target", "%q is neither a role nor the name of a node%s", s.Target, spelling.Hint(s.Target, roles()))
 	case s.From != "" && !canMean(s.From):
-		return fmt.Errorf("from: %q is neither a role nor the name of a node", s.From)
+		return wrong("from", "%q is neither a role nor the name of a node%s", s.From, spelling.Hint(s.From, roles()))
 	}
 	return s.checkPackets(kind)
+}
+
+// wrong says what is wrong with a field.
+func wrong(field, format string, args ...any) error {
+	return &yamlfile.FieldError{Field: field, Err: fmt.Errorf(format, args...)}
 }
 
 // fits tells which of its times makes no sense with the lease of the lock.
@@ -187,6 +221,25 @@ func (s Schedule) Faults() []string {
 	}
 	slices.Sort(kinds)
 	return slices.Compact(kinds)
+}
+
+// Least is the time that faults must be given, and the kind that needs it: one of each kind
+// has to last as long as its step says. More is needed where steps wait for more than a
+// time. It is "" and 0 of a schedule without steps.
+func (s Schedule) Least(lease time.Duration) (fault string, least time.Duration) {
+	earliest := make(map[string]time.Duration)
+	for _, step := range s.Steps {
+		end := step.After.Of(lease) + step.For.Of(lease)
+		if before, known := earliest[step.Fault]; !known || end < before {
+			earliest[step.Fault] = end
+		}
+	}
+	for _, kind := range s.Faults() {
+		if end := earliest[kind]; end > least {
+			fault, least = kind, end
+		}
+	}
+	return fault, least
 }
 
 // Without returns the schedule without some of its steps. The steps that need

@@ -21,7 +21,7 @@ steps:
     from: n1,n2
     for: 2s
     after: 1s
-    lane: a
+    sequence: a
   - fault: clock
     target: n3
     step: -lease-10s
@@ -46,7 +46,7 @@ executed:
 		{ID: "pause-1", Fault: "pause", Target: "holder", When: WhenHolding, For: Span{1, time.Second}},
 		{
 			ID: "cut", Fault: "partition", Target: "w1", From: "n1,n2",
-			For: Span{Plus: 2 * time.Second}, After: Span{Plus: time.Second}, Lane: "a",
+			For: Span{Plus: 2 * time.Second}, After: Span{Plus: time.Second}, Sequence: "a",
 		},
 		{
 			ID: "clock-3", Fault: "clock", Target: "n3", Step: Span{-1, -10 * time.Second}, For: Span{Plus: 2 * time.Second},
@@ -64,6 +64,14 @@ executed:
 	}
 	if faults := got.Faults(); !slices.Equal(faults, []string{"clock", "packet-delay", "packet-loss", "partition", "pause", "slow-link"}) {
 		t.Errorf("faults %v", faults)
+	}
+}
+
+// TestReadScheduleOld: in files of earlier versions a sequence is called lane.
+func TestReadScheduleOld(t *testing.T) {
+	got, err := ReadSchedule(strings.NewReader("steps:\n  - {fault: pause, for: 1s, lane: random}\n"))
+	if err != nil || len(got.Steps) != 1 || got.Steps[0].Sequence != "random" || got.Steps[0].Lane != "" {
+		t.Errorf("read %+v, %v", got, err)
 	}
 }
 
@@ -86,12 +94,12 @@ func TestReadScheduleMalformed(t *testing.T) {
 		{"length without unit", strings.Replace(good, "1s", "1", 1), "line 3"},
 		{"length that is none", strings.Replace(good, "1s", "[1s]", 1), "line 3"},
 		{"seed that is none", "seed: many\n" + good, "line 1"},
-		{"unknown fault", strings.Replace(good, "pause", "earthquake", 1), `unknown fault "earthquake" (there are pause, freeze, kill, `},
+		{"unknown fault", strings.Replace(good, "pause", "earthquake", 1), `line 2: schedule: step "earthquake-1": fault: unknown fault "earthquake" (there are pause, freeze, kill, `},
 		{"no fault", "steps:\n  - for: 1s\n", `unknown fault ""`},
 		{"no length", "steps:\n  - fault: pause\n", "for: must be positive"},
 		{"negative length", strings.Replace(good, "1s", "-1s", 1), "for: must be positive"},
 		{"negative length for any lease", strings.Replace(good, "1s", "-lease-1s", 1), "for: must be positive"},
-		{"unknown when", good + "    when: sleeping\n", `"sleeping" is unknown`},
+		{"unknown when", good + "    when: sleeping\n", `line 4: schedule: step "pause-1": when: "sleeping" is unknown`},
 		{"of without when", good + "    target: w1\n    of: w2\n", "of: goes with when: holding"},
 		{"times without every", good + "    times: 3\n", "times: goes with every"},
 		{"negative times", good + "    every: 1s\n    times: -1\n", "must not be negative"},
@@ -100,10 +108,10 @@ func TestReadScheduleMalformed(t *testing.T) {
 		{"step of what is no clock", good + "    step: 10s\n", "step: only for a clock"},
 		{"clock without step", clock, "step: a clock must be moved"},
 		{"from of what is no partition", good + "    from: n1\n", "from: only for faults between nodes"},
-		{"two of one name", good + "    id: a\n" + strings.TrimPrefix(good, "steps:\n") + "    id: a\n", `two steps are called "a"`},
-		{"the name of a nameless one", good + strings.TrimPrefix(good, "steps:\n") + "    id: pause-1\n", `two steps are called "pause-1"`},
-		{"needs what is not there", good + "    needs: [rain]\n", `needs "rain"`},
-		{"needs a later one", "steps: [{id: a, fault: pause, for: 1s, needs: [b]}, {id: b, fault: pause, for: 1s}]", `needs "b"`},
+		{"two of one name", good + "    id: a\n" + strings.TrimPrefix(good, "steps:\n") + "    id: a\n", `line 7: schedule: step "a": id: another step has it`},
+		{"the name of a nameless one", good + strings.TrimPrefix(good, "steps:\n") + "    id: pause-1\n", `line 6: schedule: step "pause-1": id: another step has it`},
+		{"needs what is not there", good + "    needs: [rain]\n", `line 4: schedule: step "pause-1": needs: "rain" is no step before it`},
+		{"needs a later one", "steps: [{id: a, fault: pause, for: 1s, needs: [b]}, {id: b, fault: pause, for: 1s}]", `needs: "b"`},
 		{"target is no role", "steps: [{fault: pause, for: 1s, target: nobody}]", `"nobody"`},
 		{"from is no role", "steps: [{fault: partition, for: 1s, from: somebody}]", `"somebody"`},
 		{"loss without a share", "steps: [{fault: packet-loss, for: 1s}]", "loss: must be a share"},
@@ -123,7 +131,7 @@ func TestReadScheduleMalformed(t *testing.T) {
 		{"link that is too fast", "steps: [{fault: slow-link, for: 1s, rate: 50001}]", "rate: must be 500 to 50000"},
 		{"rate with a unit", "steps: [{fault: slow-link, for: 1s, rate: 8kB}]", "line 1"},
 		{"rate of what is no link", good + "    rate: 8000\n", "rate: only for slow-link"},
-		{"needs itself", good + "    needs: [pause-1]\n", `needs "pause-1"`},
+		{"needs itself", good + "    needs: [pause-1]\n", `needs: "pause-1"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := ReadSchedule(strings.NewReader(c.text))
@@ -225,11 +233,11 @@ func sameAgain(t testing.TB, s Schedule) {
 
 func TestScheduleRoundTrip(t *testing.T) {
 	for seed := range uint64(50) {
-		wishes := []Wish{
+		requests := []Request{
 			{Fault: "pause"}, {Fault: "clock"}, {Fault: "partition"}, {Fault: "pause", Target: "one server"},
 			{Fault: "packet-loss"}, {Fault: "packet-delay"}, {Fault: "slow-link"},
 		}
-		s, err := Random(seed, wishes, Environment{Lease: time.Second}, time.Second, 20*time.Second)
+		s, err := Random(seed, requests, Environment{Lease: time.Second}, time.Second, 20*time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -47,7 +47,7 @@ func NewWatch() *Watch {
 	return &Watch{gone: make(map[string]bool), waiting: make(map[*wait]bool), held: make(map[heldBy]*heldWrite)}
 }
 
-// Observe takes notice of an event.
+// Observe sees an event.
 func (w *Watch) Observe(e history.Event) {
 	switch {
 	case e.Process == history.Resource:
@@ -60,7 +60,7 @@ func (w *Watch) Observe(e history.Event) {
 	}
 }
 
-// store takes notice of what the resource does with writes that are held back.
+// store sees what the resource does with writes that are held back.
 func (w *Watch) store(e history.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,12 +113,19 @@ func (w *Watch) remove(worker string) {
 	w.inside = slices.DeleteFunc(w.inside, func(s section) bool { return s.worker == worker })
 }
 
-// Forget takes no more notice of a worker: it was killed.
+// Forget ignores a worker from now on: it was killed.
 func (w *Watch) Forget(worker string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gone[worker] = true
 	w.remove(worker)
+}
+
+// killed says whether a worker is to be ignored.
+func (w *Watch) killed(worker string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.gone[worker]
 }
 
 // await waits until a worker enters its section, the named one or any.

@@ -133,7 +133,7 @@ func isGuard(name string) error {
 }
 
 func isNemesis(text string) error {
-	_, err := nemesis.ParseWishes(text)
+	_, err := nemesis.ParseRequests(text)
 	return err
 }
 

@@ -128,7 +128,7 @@ func faultItems() (items []item) {
 	for _, kind := range nemesis.Kinds() {
 		var servers, workers possibilities
 		for _, spec := range clusters.Table() {
-			can := kind.Available(spec)
+			can := kind.Support(spec)
 			if spec.Nodes > 0 {
 				servers.add(spec.Name, can.Servers)
 			}

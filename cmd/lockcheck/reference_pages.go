@@ -123,7 +123,7 @@ func faultTables() string {
 		clusterRows = append(clusterRows, []string{code(spec.Name), serversOf(spec, false), allCode(locksOn(spec.Name))})
 		onServers, onWorkers := []string{code(spec.Name)}, []string{code(spec.Name)}
 		for _, kind := range nemesis.Kinds() {
-			can := kind.Available(spec)
+			can := kind.Support(spec)
 			onServers, onWorkers = append(onServers, why.cell(can.Servers)), append(onWorkers, why.cell(can.Workers))
 		}
 		if spec.Nodes > 0 {

@@ -63,7 +63,7 @@ func TestUnavailable(t *testing.T) {
 	with := func(change func(*Options)) Options {
 		return options(t, func(o *Options) { o.Nemesis, o.TimeLimit = "pause,partition", 6*time.Second; change(o) })
 	}
-	var unavailable *nemesis.UnavailableError
+	var unavailable *nemesis.UnsupportedError
 	var usage *UsageError
 	_, err := prepare(with(func(*Options) {}))
 	if !errors.As(err, &unavailable) || unavailable.Fault != "partition" || errors.As(err, &usage) {

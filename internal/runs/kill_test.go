@@ -49,7 +49,7 @@ func TestKillWorkers(t *testing.T) {
 // TestKillServer kills an embedded server, which cannot be, and one on Docker.
 func TestKillServer(t *testing.T) {
 	t.Parallel()
-	var unavailable *nemesis.UnavailableError
+	var unavailable *nemesis.UnsupportedError
 	if _, err := prepare(options(t, func(o *Options) { o.Nemesis = "kill" })); !errors.As(err, &unavailable) || !strings.Contains(err.Error(), "cannot be started again") {
 		t.Errorf("embedded: %v", err)
 	}

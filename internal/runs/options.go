@@ -169,7 +169,7 @@ type Outline struct {
 }
 
 // OutlineOf checks the options of a test without running it. Its error is a *UsageError or
-// a *nemesis.UnavailableError.
+// a *nemesis.UnsupportedError.
 func OutlineOf(o Options) (Outline, error) {
 	t, err := prepare(o)
 	if err != nil {
@@ -295,18 +295,14 @@ func (t *test) plan() error {
 		}
 		return nil
 	}
-	wishes, err := nemesis.ParseWishes(t.Nemesis)
-	var kind *nemesis.UnknownKindError
-	if errors.As(err, &kind) {
-		return unknown("fault", kind.Name, nemesis.KindNames())
-	}
+	requests, err := nemesis.ParseRequests(t.Nemesis)
 	if err != nil {
 		return &UsageError{Err: err}
 	}
 	if t.Interval <= 0 {
 		return usage("--nemesis-interval must be positive")
 	}
-	t.schedule, err = nemesis.Random(t.Seed, wishes, nemesis.Environment{Lease: t.effective}, t.Interval, t.active())
+	t.schedule, err = nemesis.Random(t.Seed, requests, nemesis.Environment{Lease: t.effective}, t.Interval, t.active())
 	if err != nil {
 		return &UsageError{Err: err}
 	}
@@ -323,17 +319,17 @@ func (t *test) settle() error {
 func (t *test) settleOn(env nemesis.Environment) error {
 	plan := nemesis.Nemesis{Environment: env, Schedule: t.schedule}
 	err := plan.Plan()
-	var unavailable *nemesis.UnavailableError
+	var unsupported *nemesis.UnsupportedError
 	switch {
 	case err == nil:
 		return nil
-	case !errors.As(err, &unavailable):
+	case !errors.As(err, &unsupported):
 		return &UsageError{Err: err}
 	case !t.SkipUnavailable:
 		return fmt.Errorf("%w; --skip-unavailable leaves it out", err)
 	}
 	var ids []string
-	for _, o := range plan.Obstacles() {
+	for _, o := range plan.Unsupported() {
 		ids = append(ids, o.Step)
 		if why := o.Error(); !slices.Contains(t.unavailable, why) {
 			t.unavailable = append(t.unavailable, why)

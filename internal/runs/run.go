@@ -247,7 +247,7 @@ func (r *run) start(ctx context.Context) error {
 	}
 	env := nemesis.Environment{
 		Servers: r.cluster.Servers(), Workers: r.workers, Lease: r.effective,
-		Post: workloads.WriteDelayer{Resource: r.resource.Input}, Watch: nemesis.NewWatch(),
+		Writes: workloads.WriteDelayer{Resource: r.resource.Input}, Watch: nemesis.NewWatch(),
 	}
 	if err := r.settleOn(env); err != nil { // now that their machines can tell
 		return err

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 )
 
 type fault struct {
-	Kind    string   `yaml:"kind"`
-	Times   int      `yaml:"times"`
-	Targets []string `yaml:"targets,omitempty"`
+	Kind    string        `yaml:"kind"`
+	Times   int           `yaml:"times"`
+	Targets []string      `yaml:"targets,omitempty"`
+	For     time.Duration `yaml:"for,omitempty"`
 }
 
 func TestRead(t *testing.T) {
@@ -17,13 +19,23 @@ func TestRead(t *testing.T) {
 		text, want string
 		left       fault
 	}{
-		"all of it":          {text: "kind: pause\ntimes: 2\ntargets: [n1]\n", left: fault{"pause", 2, []string{"n1"}}},
+		"all of it":          {text: "kind: pause\ntimes: 2\ntargets: [n1]\nfor: 2s\n", left: fault{"pause", 2, []string{"n1"}, 2 * time.Second}},
 		"the rest stays":     {text: "kind: pause\n", left: fault{Kind: "pause", Times: 7}},
 		"an unknown key":     {text: "kind: pause\ntime: 2\n", want: `line 2: there is no key "time"`},
 		"several":            {text: "kinds: pause\ntime: 2\n", want: `line 1: there is no key "kinds"; line 2: there is no key "time"`},
 		"a key with a space": {text: "the kind: pause\n", want: `line 1: there is no key "the kind"`},
 		"another type":       {text: "times: often\n", want: "line 1: cannot unmarshal !!str `often` into int"},
-		"no YAML":            {text: "kind: [", want: "yaml: line 1"},
+		"no unit":            {text: "for: 3\n", want: `line 1: "3" is no length of time: write 3s`},
+		"no length of time":  {text: "kind: pause\nfor: long\n", want: `line 2: "long" is no length of time`},
+		"no YAML":            {text: "kind: [", want: "line 1: did not find"},
+		"no indicator":       {text: "kind: pause\n- x\n", want: "line 2: did not find expected key"},
+		"within a list":      {text: "targets:\n  - a\n  - b\n - c\n", want: "line 4: did not find expected key"},
+		"within a mapping":   {text: "\nkind:\n  times: 1\n  times: 2\n  targets: 3\n : 4\n", want: "line 6: did not find expected key"},
+		"a list unfinished":  {text: "kind: pause\ntargets: [a,\n  b\ntimes: 3\n", want: "line 2: did not find"},
+		"a second mapping":   {text: "kind: pause\ntimes: a: b\n", want: "line 2: mapping values"},
+		"a quote unfinished": {text: "kind: 'pause\ntimes: 3\n\n", want: "line 1: found unexpected end of stream"},
+		"no such anchor":     {text: "kind: pause\ntimes: *x\n", want: "line 2: unknown anchor"},
+		"a tab":              {text: "kind: pause\n\ttimes: 3\n", want: "line 2: found a tab"},
 		"nothing":            {text: "", want: "it is empty"},
 		"a comment alone":    {text: "# kind: pause\n", want: "it is empty"},
 		"two":                {text: "kind: pause\n---\nkind: kill\n", want: "more than one"},
@@ -37,17 +49,44 @@ func TestRead(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || got.Kind != c.left.Kind || got.Times != c.left.Times || len(got.Targets) != len(c.left.Targets) {
+			if err != nil || got.Kind != c.left.Kind || got.Times != c.left.Times || len(got.Targets) != len(c.left.Targets) || got.For != c.left.For {
 				t.Errorf("got %+v, %v", got, err)
 			}
 		})
 	}
 }
 
-// full is a disk without room.
+func TestAt(t *testing.T) {
+	var into any
+	file, err := Parse(strings.NewReader("seed: 1\nsteps:\n  - fault: pause\n    for: 1s\n\n  - for: 1s\n    fault: pauze\nlocks: [memory,\n  redis]\n"), &into)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := errors.New("wrong")
+	for _, c := range []struct {
+		err  error
+		path []any
+		want string
+	}{
+		{&FieldError{"fault", wrong}, []any{"steps", 1}, "line 7: fault: wrong"},
+		{&FieldError{"fault", wrong}, []any{"steps", 0}, "line 3: fault: wrong"},
+		{&FieldError{"target", wrong}, []any{"steps", 1}, "line 6: target: wrong"},
+		{wrong, []any{"steps", 1}, "line 6: wrong"},
+		{wrong, []any{"locks", "redis"}, "line 9: wrong"},
+		{wrong, []any{"locks", "etcd"}, "line 8: wrong"},
+		{wrong, []any{"faults", "none"}, "wrong"},
+		{wrong, nil, "wrong"},
+	} {
+		if got := file.At(c.err, c.path...); got.Error() != c.want || !errors.Is(got, wrong) {
+			t.Errorf("%v: %v, want %s", c.path, got, c.want)
+		}
+	}
+}
+
+// full is a disk without space.
 type full struct{}
 
-var errFull = errors.New("no room")
+var errFull = errors.New("no space")
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 

@@ -166,7 +166,7 @@ const (
 )
 
 // outline says what a run of the cell will be. Its error is a *lackError or a
-// *nemesis.UnavailableError where the cell must stay empty.
+// *nemesis.UnsupportedError where the cell must stay empty.
 func (c Cell) outline(s Suite) (runs.Outline, error) {
 	o := c.options(s)
 	info, known := clients.ByName(o.Lock)
@@ -201,7 +201,7 @@ func (e *lackError) Error() string { return "the lock " + e.What }
 // unavailable returns why a cell must stay empty, "" if the error is of another kind.
 func unavailable(err error) string {
 	var lack *lackError
-	var fault *nemesis.UnavailableError
+	var fault *nemesis.UnsupportedError
 	switch {
 	case errors.As(err, &lack):
 		return lack.Error()
@@ -283,8 +283,8 @@ func (s Seeds) texts() []string {
 }
 
 // faultsOf parses what a cell inflicts; it was checked before.
-func (c Cell) faultsOf() []nemesis.Wish {
-	wishes, err := nemesis.ParseWishes(c.Fault)
+func (c Cell) faultsOf() []nemesis.Request {
+	wishes, err := nemesis.ParseRequests(c.Fault)
 	if err != nil {
 		return nil
 	}

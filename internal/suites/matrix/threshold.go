@@ -79,7 +79,7 @@ func figureByName(name string) (Figure, bool) {
 func (c Cell) harmsHolders() bool {
 	name, _, _ := strings.Cut(c.Lock, "@")
 	lock, _ := clients.ByName(name)
-	return slices.ContainsFunc(c.faultsOf(), func(w nemesis.Wish) bool {
+	return slices.ContainsFunc(c.faultsOf(), func(w nemesis.Request) bool {
 		silences := history.Does(w.Fault, history.Stops) || history.Does(w.Fault, history.Cuts)
 		return nemesis.MeansWorkers(w.Target) && (history.Does(w.Fault, history.Ends) || silences && lock.TTL > 0)
 	})
