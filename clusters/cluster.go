@@ -1,5 +1,5 @@
-// Package clusters starts what a run needs: the servers of a lock, on Docker or
-// embedded, and places for the workers and the resource beside them. One file
+// Package clusters starts what a run needs, on Docker or embedded: the servers of a lock,
+// with places for the workers next to them, one of them for the resource. One file
 // describes the servers of a lock, and one table names them all.
 package clusters
 
@@ -7,7 +7,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os/exec"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +33,9 @@ type Spec struct {
 	Versions []string
 	// Server describes the n-th server, counted from 0.
 	Server func(n int) Server
+
+	own         []CustomServer // nil for servers that lockcheck knows
+	replacement string
 }
 
 // Server is what runs on one node.
@@ -39,8 +44,10 @@ type Server struct {
 	Program string
 	Port    int
 	Probes  agent.Probes
-	// Command returns program and arguments.
+	// Command returns program and arguments; nil for those of the image.
 	Command func(Place) []string
+	// Environment is added to that of the image; nil for nothing.
+	Environment func(Place) []string
 	// Files are written into the folder of the server before its first start, by
 	// name; nil for none. A shell that writes them would keep the server's clock
 	// from being moved.
@@ -133,14 +140,17 @@ type Request struct {
 	// Progress is told what takes its time, and Status how it is going.
 	Progress func(format string, args ...any)
 	Status   func(format string, args ...any)
-	// Register is told each process that is started, the leader of its group, and
-	// RegisterFolder each temporary folder, so that both can be removed even if
-	// this process dies. Either may be nil.
-	Register       func(pid int) error
+	// Launch starts each process as the leader of its group, and RegisterFolder is told
+	// each temporary folder, so that both can be removed even if this process dies. Either
+	// may be nil.
+	Launch         func(*exec.Cmd) error
 	RegisterFolder func(path string) error
 	// Meanwhile is called when the first servers were started, and starts programs
 	// that can wait for them; nil for nothing. The cluster is closed if it fails.
 	Meanwhile func(context.Context, Cluster) error
+	// Failed is called with what was started when something could not be, before all of it
+	// is removed; nil for nothing.
+	Failed func(Cluster)
 }
 
 // meanwhile does what is to be done while the servers become ready.
@@ -149,6 +159,21 @@ func (r Request) meanwhile(ctx context.Context, c Cluster) error {
 		return nil
 	}
 	return r.Meanwhile(ctx, c)
+}
+
+// launch starts a process.
+func (r Request) launch(command *exec.Cmd) error {
+	if r.Launch == nil {
+		return command.Start()
+	}
+	return r.Launch(command)
+}
+
+// failed lets somebody look at a cluster that did not start.
+func (r Request) failed(c Cluster) {
+	if r.Failed != nil {
+		r.Failed(c)
+	}
 }
 
 // nodes returns how many servers there are to be.
@@ -183,6 +208,8 @@ type Program struct {
 	Networked bool
 	// Binary is another build of lockcheck to run; "" for that of the request.
 	Binary string
+	// Image is where lockcheck runs; the zero value for an image of its own. Only on Docker.
+	Image ProgramImage
 }
 
 // Node is a place where one server, worker or the resource runs.
@@ -211,9 +238,9 @@ type Node struct {
 
 	freezer *freezer    // nil where it cannot be frozen
 	killed  atomic.Bool // since the last start
-	// told is closed when it is known how the present life ended; nil for what
+	// ended is closed when it is known how the present life ended; nil for what
 	// lives once.
-	told <-chan struct{}
+	ended <-chan struct{}
 }
 
 // lastWords is what an ended process wrote on its error output, if that is ours
@@ -222,7 +249,7 @@ func (n *Node) lastWords() string {
 	if n.Errors == nil {
 		return ""
 	}
-	return "\n" + n.Errors.All()
+	return "\n" + strings.TrimSpace(n.Errors.All())
 }
 
 // Exit is how a process ended.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -205,7 +206,11 @@ func TestInfoField(t *testing.T) {
 func TestEmbedded(t *testing.T) {
 	r := request(t, "memory")
 	var registered []int
-	r.Register = func(pid int) error { registered = append(registered, pid); return nil }
+	r.Launch = func(command *exec.Cmd) error {
+		err := command.Start()
+		registered = append(registered, command.Process.Pid)
+		return err
+	}
 	cluster, err := Start(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
@@ -282,7 +287,7 @@ func TestEmbeddedFails(t *testing.T) {
 	}{
 		{"no binary", func(r *Request) { r.Binary = "/no/such/lockcheck" }, "no such file"},
 		{"a server that ends at once", func(r *Request) { r.Binary = "/bin/false" }, "exit status 1"},
-		{"a process that cannot be registered", func(r *Request) { r.Register = func(int) error { return refused } }, refused.Error()},
+		{"a process that cannot be registered", func(r *Request) { r.Launch = func(*exec.Cmd) error { return refused } }, refused.Error()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())

@@ -20,7 +20,6 @@ import (
 	"lockcheck/clients"
 	"lockcheck/clusters/agent"
 	"lockcheck/clusters/clustertest"
-	"lockcheck/history"
 )
 
 // consulUser is one client of a Consul cluster.
@@ -31,9 +30,19 @@ type consulUser struct {
 	attempt int
 }
 
+// consulOpen opens the lock as its users run it, consulWithdrawing with attempts that are
+// taken back.
 func consulOpen(t *testing.T, config clients.Config) *consulUser {
+	return consulNamed(t, "consul", config)
+}
+
+func consulWithdrawing(t *testing.T, config clients.Config) *consulUser {
+	return consulNamed(t, "consul+withdraw", config)
+}
+
+func consulNamed(t *testing.T, name string, config clients.Config) *consulUser {
 	t.Helper()
-	info, _ := clients.ByName("consul")
+	info, _ := clients.ByName(name)
 	lock, err := info.Open(config)
 	if err != nil {
 		t.Fatal(err)
@@ -60,8 +69,8 @@ func (u *consulUser) held(key string, ttl time.Duration) clients.Grant {
 	return grant
 }
 
-// refused waits for a lock that it must not get. On a busy machine the time may be
-// over before it has a session, or before its attempt was taken back.
+// refused waits for a lock that it must not get. On a busy machine the time may be over
+// before it has a session.
 func (u *consulUser) refused(key string) {
 	u.t.Helper()
 	clustertest.Eventually(u.t, patience, func() error {
@@ -73,8 +82,6 @@ func (u *consulUser) refused(key string) {
 			u.t.Fatalf("%s acquires %s, which is held", u.name, key)
 		case clients.Busy:
 			return nil
-		case clients.Unknown:
-			u.released(clients.Grant{Key: key, ID: fmt.Sprintf("%s-%d", u.name, u.attempt)}, clients.NotHeld)
 		}
 		return fmt.Errorf("%s acquires %s: %w, want busy", u.name, key, err)
 	})
@@ -90,13 +97,13 @@ func (u *consulUser) released(grant clients.Grant, want clients.Outcome) {
 	}
 }
 
-// told waits until the library tells that the lock is lost.
-func (u *consulUser) told(grant clients.Grant) {
+// notified waits until the library tells that the lock is lost.
+func (u *consulUser) notified(grant clients.Grant) {
 	u.t.Helper()
 	select {
 	case <-grant.Lost:
 	case <-time.After(patience):
-		u.t.Errorf("%s was not told that %s is gone", u.name, grant.ID)
+		u.t.Errorf("%s was not notified that %s is gone", u.name, grant.ID)
 	}
 }
 
@@ -105,7 +112,7 @@ func (u *consulUser) kept(grant clients.Grant) {
 	u.t.Helper()
 	select {
 	case <-grant.Lost:
-		u.t.Errorf("%s was told that %s is gone", u.name, grant.ID)
+		u.t.Errorf("%s was notified that %s is gone", u.name, grant.ID)
 	default:
 	}
 }
@@ -148,7 +155,7 @@ func TestConsul(t *testing.T) {
 	t.Run("probes", func(t *testing.T) { consulAnswers(t, cluster) })
 	t.Run("release", func(t *testing.T) { consulRelease(t, config) })
 	t.Run("queue", func(t *testing.T) { consulQueue(t, config, admin) })
-	t.Run("session", func(t *testing.T) { consulLease(t, config) })
+	t.Run("session", func(t *testing.T) { consulLease(t, config, admin) })
 	t.Run("delay", func(t *testing.T) { consulDelay(t, config, admin) })
 	t.Run("stopped", func(t *testing.T) { consulStopped(t, cluster) })
 }
@@ -235,7 +242,7 @@ func consulWatched(t *testing.T, key string, config clients.Config) (watched cli
 func consulQueue(t *testing.T, config func(string) clients.Config, admin *api.Client) {
 	one := consulOpen(t, config("w1"))
 	first := one.held("queue", time.Minute)
-	waiting, stop := context.WithCancel(t.Context())
+	waiting, stop := context.WithTimeout(t.Context(), 5*time.Second) // the library looks at nothing else
 	defer stop()
 	type result struct {
 		grant clients.Grant
@@ -250,20 +257,23 @@ func consulQueue(t *testing.T, config func(string) clients.Config, admin *api.Cl
 			done <- result{grant, err}
 		}()
 		clustertest.Eventually(t, patience, waits)
-		if consulSession(t, admin, name+"-1") == nil {
-			t.Errorf("%s waits without a session", name)
-		}
 		return u, done
 	}
 	_, leaves := wait(waiting, "w2")
 	three, stays := wait(t.Context(), "w3")
-	stop()
+	if consulSession(t, admin, "w3-1") == nil {
+		t.Error("w3 waits without a session")
+	}
 	if r := <-leaves; clients.OutcomeOf(r.err) != clients.Busy {
 		t.Errorf("who stopped to wait: %+v", r)
 	}
-	if session := consulSession(t, admin, "w2-1"); session != nil {
-		t.Errorf("who stopped to wait left %+v behind", session)
-	}
+	// The library ends it in the background.
+	clustertest.Eventually(t, patience, func() error {
+		if session := consulSession(t, admin, "w2-1"); session != nil {
+			return fmt.Errorf("who stopped to wait left %+v behind", session)
+		}
+		return nil
+	})
 	one.released(first, clients.Done)
 	r := <-stays
 	if r.err != nil {
@@ -273,24 +283,24 @@ func consulQueue(t *testing.T, config func(string) clients.Config, admin *api.Cl
 	three.released(r.grant, clients.Done)
 }
 
-// consulLease: a session that is not renewed runs out, one that is does not.
-func consulLease(t *testing.T, config func(string) clients.Config) {
-	dying := config("w1")
-	dying.NoKeepAlive = true
-	one, two, three := consulOpen(t, dying), consulOpen(t, config("w2")), consulOpen(t, config("w3"))
+// consulLease: a session that is ended is lost at once, and its holder notified; one that is
+// kept alive outlasts its lease.
+func consulLease(t *testing.T, config func(string) clients.Config, admin *api.Client) {
+	one, two, three := consulOpen(t, config("w1")), consulOpen(t, config("w2")), consulOpen(t, config("w3"))
 	kept := two.held("renewed", time.Second)
-	lost := one.held("dying", time.Second)
-	if kept.Until != 0 || lost.Until == 0 {
-		t.Errorf("promise until %d by a session that is kept alive, until %d by one that is not", kept.Until, lost.Until)
+	ends := time.After(3 * time.Second) // a session ends after at most twice its lease
+	lost := one.held("ended", time.Minute)
+	if kept.Until != 0 || lost.Until != 0 {
+		t.Errorf("valid until %d and %d by sessions that are kept alive", kept.Until, lost.Until)
 	}
-	next := three.held("dying", time.Minute)
-	if now := history.Now(); now < lost.Until {
-		t.Errorf("granted to another %s before the promise ended", time.Duration(lost.Until-now))
+	if _, err := admin.Session().Destroy(consulSession(t, admin, lost.ID).ID, nil); err != nil {
+		t.Fatal(err)
 	}
-	one.told(lost)
+	next := three.held("ended", time.Minute)
+	one.notified(lost)
 	one.released(lost, clients.NotHeld)
 	three.kept(next)
-	// The one beside it was granted for as short a time, and earlier.
+	<-ends
 	three.refused("renewed")
 	two.kept(kept)
 	two.released(kept, clients.Done)
@@ -306,13 +316,14 @@ func consulDelay(t *testing.T, config func(string) clients.Config, admin *api.Cl
 		key := "delay " + delay.String()
 		lost := one.held(key, time.Minute)
 		session := consulSession(t, admin, lost.ID)
-		if session == nil || session.LockDelay != delay {
+		// The library cannot ask for no delay at all.
+		if session == nil || session.LockDelay != max(delay, time.Millisecond) {
 			t.Fatalf("asked for a delay of %s: %+v", delay, session)
 		}
 		if _, err := admin.Session().Destroy(session.ID, nil); err != nil {
 			t.Fatal(err)
 		}
-		one.told(lost)
+		one.notified(lost)
 		if delay == 0 {
 			two.held(key, time.Minute)
 		} else {
@@ -322,8 +333,8 @@ func consulDelay(t *testing.T, config func(string) clients.Config, admin *api.Cl
 	}
 }
 
-// consulStopped: an attempt whose server does not answer any more is taken back
-// through another one.
+// consulStopped: with that option an attempt whose server does not answer any more ends
+// with its context, and the next one asks another server.
 func consulStopped(t *testing.T, cluster Cluster) {
 	var follower, leader *Node
 	clustertest.Eventually(t, patience, func() error {
@@ -347,7 +358,7 @@ func consulStopped(t *testing.T, cluster Cluster) {
 	first := one.held("stopped", time.Minute)
 
 	config, waits := consulWatched(t, "stopped", clients.Config{Nodes: []string{follower.Address, leader.Address}})
-	two := consulOpen(t, config)
+	two := consulWithdrawing(t, config)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
@@ -360,12 +371,8 @@ func consulStopped(t *testing.T, cluster Cluster) {
 	}
 	signal(t, follower, agent.Stop)
 	cancel()
-	if err := <-done; clients.OutcomeOf(err) != clients.Unknown {
+	if err := <-done; clients.OutcomeOf(err) != clients.Busy {
 		t.Errorf("stopped to wait at a stopped server: %v", err)
-	}
-	two.released(clients.Grant{Key: "stopped", ID: "-1"}, clients.NotHeld)
-	if session := consulSession(t, admin, "-1"); session != nil {
-		t.Errorf("it left %+v behind", session)
 	}
 	one.kept(first)
 	one.released(first, clients.Done)

@@ -11,20 +11,20 @@ import (
 	"lockcheck/clients"
 )
 
-// keeper is a lock with data in its database.
-type keeper struct {
+// dataLock is a lock with data in its database.
+type dataLock struct {
 	*locker
 	clients.DataStore
 }
 
-func openKeeper(t *testing.T, lock string, cluster Cluster) keeper {
+func openDataLock(t *testing.T, lock string, cluster Cluster) dataLock {
 	t.Helper()
 	l := open(t, lock, cluster)
 	store, can := l.lock.(clients.DataStore)
 	if !can {
 		t.Fatal("it keeps no data, and the table says otherwise")
 	}
-	k := keeper{l, store}
+	k := dataLock{l, store}
 	for range 2 { // what is there stays
 		if err := k.PrepareData(t.Context()); err != nil {
 			t.Fatal(err)
@@ -33,7 +33,7 @@ func openKeeper(t *testing.T, lock string, cluster Cluster) keeper {
 	return k
 }
 
-func (k keeper) access(grant clients.Grant, a clients.DataAccess, value string) (clients.Data, error) {
+func (k dataLock) access(grant clients.Grant, a clients.DataAccess, value string) (clients.Data, error) {
 	ctx, cancel := context.WithTimeout(k.t.Context(), 5*time.Second)
 	defer cancel()
 	a.Client, a.Write = "w1", value != ""
@@ -41,7 +41,7 @@ func (k keeper) access(grant clients.Grant, a clients.DataAccess, value string) 
 }
 
 // done makes an access that must succeed.
-func (k keeper) done(grant clients.Grant, value string, want clients.Data) {
+func (k dataLock) done(grant clients.Grant, value string, want clients.Data) {
 	k.t.Helper()
 	if got, err := k.access(grant, clients.DataAccess{Op: 1, Element: 7, Base: 3, At: 5}, value); err != nil || got != want {
 		k.t.Fatalf("%s %q: %+v, %v, want %+v", grant.ID, value, got, err, want)
@@ -49,7 +49,7 @@ func (k keeper) done(grant clients.Grant, value string, want clients.Data) {
 }
 
 // committed returns what took effect on a key, in words.
-func (k keeper) committed(key string) (accesses []string, final clients.Data) {
+func (k dataLock) committed(key string) (accesses []string, final clients.Data) {
 	k.t.Helper()
 	ctx, cancel := context.WithTimeout(k.t.Context(), patience)
 	defer cancel()
@@ -82,7 +82,7 @@ func TestDataStore(t *testing.T) {
 
 // dataAccesses: what a holder writes it reads, and so does the next one.
 func dataAccesses(t *testing.T, lock string, cluster Cluster, _ bool) {
-	k, key := openKeeper(t, lock, cluster), lock+" accesses"
+	k, key := openDataLock(t, lock, cluster), lock+" accesses"
 	first := k.acquire(key, 0)
 	k.done(first, "", clients.Data{})
 	k.done(first, "[7]", clients.Data{Version: 1, Value: "[7]"})
@@ -113,7 +113,7 @@ func dataAccesses(t *testing.T, lock string, cluster Cluster, _ bool) {
 // dataWait: whoever asks what took effect waits for what is not decided yet. Where each
 // access is a transaction of its own there is nothing to wait for.
 func dataWait(t *testing.T, lock string, cluster Cluster, transaction bool) {
-	k, other, key := openKeeper(t, lock, cluster), openKeeper(t, lock, cluster), lock+" wait"
+	k, other, key := openDataLock(t, lock, cluster), openDataLock(t, lock, cluster), lock+" wait"
 	grant := k.acquire(key, 0)
 	k.done(grant, "[7]", clients.Data{Version: 1, Value: "[7]"})
 	answer := make(chan []string, 1)
@@ -140,7 +140,7 @@ func dataWait(t *testing.T, lock string, cluster Cluster, transaction bool) {
 // dataEnd: a holder whose connection is gone reaches no data any more, and what it wrote
 // in its transaction is gone with it.
 func dataEnd(t *testing.T, lock string, cluster Cluster, transaction bool) {
-	k, key := openKeeper(t, lock, cluster), lock+" end"
+	k, key := openDataLock(t, lock, cluster), lock+" end"
 	grant := k.acquire(key, 0)
 	k.done(grant, "[7]", clients.Data{Version: 1, Value: "[7]"})
 	endSessions(t, cluster.Servers()[0])

@@ -1,12 +1,14 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,7 +42,7 @@ type docker struct {
 	engine  *engine.Engine
 	maker   images.Maker
 	self    engine.Image
-	image   engine.Image // of the servers
+	images  []engine.Image // of each server
 	network engine.Network
 	servers []*Node
 	// programs counts those with an address. Programs may start side by side.
@@ -53,6 +55,7 @@ type docker struct {
 func startDocker(ctx context.Context, r Request) (Cluster, error) {
 	docker := &docker{request: r}
 	if err := docker.start(ctx); err != nil {
+		r.failed(docker)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()
 		return nil, errors.Join(err, docker.Close(ctx))
@@ -80,37 +83,87 @@ func (c *docker) start(ctx context.Context) (err error) {
 func (c *docker) makeImages(ctx context.Context) (err error) {
 	c.maker = images.Maker{
 		Engine: c.engine, Progress: c.request.Progress, Status: c.request.Status,
-		Register: c.request.Register, RegisterFolder: c.request.RegisterFolder,
+		Launch: c.request.Launch, RegisterFolder: c.request.RegisterFolder,
 	}
 	if c.self, err = c.maker.EnsureSelf(ctx, c.request.Binary); err != nil {
 		return err
 	}
-	if c.request.Image == "" {
-		c.image, err = c.maker.Ensure(ctx, c.request.Spec.Recipe(c.request.Version))
+	if err := c.checkClock(ctx); err != nil {
 		return err
 	}
-	c.image, err = c.maker.Foreign(ctx, c.request.Image)
-	return err
+	for n := range c.request.nodes() {
+		image, err := c.serverImage(ctx, n)
+		if err != nil {
+			return err
+		}
+		c.images = append(c.images, image)
+	}
+	return nil
+}
+
+// serverImage returns the image of the n-th server, made if need be.
+func (c *docker) serverImage(ctx context.Context, n int) (engine.Image, error) {
+	switch spec := c.request.Spec; {
+	case c.request.Image != "":
+		return c.maker.Foreign(ctx, c.request.Image)
+	case spec.own != nil:
+		return c.own(ctx, spec.own[n].Image)
+	default:
+		return c.maker.Ensure(ctx, spec.Recipe(c.request.Version))
+	}
+}
+
+// own returns an image that a user brings.
+func (c *docker) own(ctx context.Context, image ProgramImage) (engine.Image, error) {
+	if image.Build != "" {
+		return c.maker.EnsureFolder(ctx, image.Build)
+	}
+	return c.maker.Foreign(ctx, image.Ref)
+}
+
+// checkClock refuses an engine on another machine before images are made there, which takes
+// minutes. Only a container on it can tell: its address may be that of another container on
+// this machine. Of one behind a socket the agents of the run tell as much later.
+func (c *docker) checkClock(ctx context.Context) error {
+	if c.engine.BySocket() {
+		return nil
+	}
+	process, err := c.engine.Start(ctx, engine.Spec{
+		Name: c.name("clock"), Image: c.self.ID, Labels: c.request.Labels,
+		Command: []string{"agent"}, Network: "none", Attach: true,
+	})
+	if err != nil {
+		return err
+	}
+	_, err = agent.Connect(process.Input, process.Output, follow(process.Errors).All).Processes(ctx)
+	return errors.Join(err, process.Input.Close())
 }
 
 // programImage returns the image of a program, made on first use.
 func (c *docker) programImage(ctx context.Context, p Program) (engine.Image, error) {
-	if p.Binary == "" {
+	which := cmp.Or(p.Binary, p.Image.name())
+	if which == "" {
 		return c.self, nil
 	}
 	c.making.Lock()
 	defer c.making.Unlock()
-	if image, made := c.others[p.Binary]; made {
+	if image, made := c.others[which]; made {
 		return image, nil
 	}
-	image, err := c.maker.EnsureSelf(ctx, p.Binary)
+	var image engine.Image
+	var err error
+	if p.Binary != "" {
+		image, err = c.maker.EnsureSelf(ctx, p.Binary)
+	} else {
+		image, err = c.own(ctx, p.Image)
+	}
 	if err != nil {
 		return image, err
 	}
 	if c.others == nil {
 		c.others = make(map[string]engine.Image)
 	}
-	c.others[p.Binary] = image
+	c.others[which] = image
 	return image, nil
 }
 
@@ -186,11 +239,9 @@ func (c *docker) place(node *Node) Place {
 func nodeFolder(node *Node) string { return sharedFolder + "/" + node.Name }
 
 func (c *docker) startServerAgent(ctx context.Context, node *Node) error {
-	args := []string{
-		"--servers", c.request.Spec.Name, "--server", strconv.Itoa(c.place(node).N),
-		"--address", "127.0.0.1:" + strconv.Itoa(node.Server.Port),
-	}
-	if err := c.startAgent(ctx, node, append(args, clockFlags(node, driverOf(c.image))...)...); err != nil {
+	n := c.place(node).N
+	args := append(c.request.Spec.probesFlag(n), "--address", "127.0.0.1:"+strconv.Itoa(node.Server.Port))
+	if err := c.startAgent(ctx, node, append(args, clockFlags(node, driverOf(c.images[n]))...)...); err != nil {
 		return err
 	}
 	return startClock(ctx, node)
@@ -203,15 +254,28 @@ func (c *docker) startServer(ctx context.Context, node *Node) error {
 	if _, err := node.Wipe(ctx); err != nil {
 		return err
 	}
-	command, env := withClock(node, driverOf(c.image), node.Server.Command(c.place(node)), node.Server.ClockEnv)
+	place := c.place(node)
+	image := c.images[place.N]
+	command := node.Server.Command(place)
+	var mounts []string
+	if own := c.request.Spec.own; own != nil {
+		command, mounts = image.CommandWith(own[place.N].Entrypoint, command), own[place.N].Mounts
+	}
+	command, env := withClock(node, driverOf(image), command, node.Server.ClockEnv)
+	if node.Server.Environment != nil {
+		env = append(env, node.Server.Environment(place)...)
+	}
 	server, err := c.engine.Start(ctx, engine.Spec{
-		Name: c.serverName(node.Name), Image: c.image.ID, Labels: c.request.Labels,
+		Name: c.serverName(node.Name), Image: image.ID, Labels: c.request.Labels,
 		Entrypoint: command[:1], Command: command[1:],
-		Env:    env,
+		Env: env, Mounts: mounts,
 		Within: c.name(node.Name), Volumes: c.volumes(),
 	})
 	if err != nil {
 		return err
+	}
+	if own := c.request.Spec.own; own != nil {
+		node.Host = commanded{Host: node.Host, server: own[place.N], engine: c.engine, container: c.serverName(node.Name), place: place}
 	}
 	node.freezer = &freezer{engine: c.engine, container: c.serverName(node.Name)}
 	exits := make(chan Exit, 1)
@@ -243,6 +307,7 @@ func (c *docker) startAgent(ctx context.Context, node *Node, args ...string) err
 		Name: c.name(node.Name), Image: c.self.ID, Labels: c.request.Labels,
 		Command: append([]string{"agent"}, args...),
 		Network: c.network.Name, IP: node.IP,
+		Hosts:        c.hosts(),
 		Sysctls:      node.Server.Sysctls,
 		Capabilities: []string{"NET_ADMIN"}, Volumes: c.volumes(), Attach: true,
 	})
@@ -251,6 +316,20 @@ func (c *docker) startAgent(ctx context.Context, node *Node, args ...string) err
 	}
 	node.Host = agent.Connect(agentProcess.Input, agentProcess.Output, follow(agentProcess.Errors).All)
 	return nil
+}
+
+// hosts names the servers, for the programs of users.
+func (c *docker) hosts() map[string]string {
+	hosts := make(map[string]string, len(c.servers))
+	for _, node := range c.servers {
+		hosts[node.Name] = node.IP
+	}
+	for n, server := range c.request.Spec.own {
+		for _, name := range server.Names {
+			hosts[name] = c.servers[n].IP
+		}
+	}
+	return hosts
 }
 
 func (c *docker) Start(ctx context.Context, p Program) (*Node, error) {
@@ -263,9 +342,17 @@ func (c *docker) Start(ctx context.Context, p Program) (*Node, error) {
 		Name: c.name(p.Name), Image: image.ID, Command: p.Args, Labels: c.request.Labels,
 		Network: "none", Volumes: c.volumes(), Attach: true,
 	}
+	if p.Image != (ProgramImage{}) {
+		// Nothing is known of the image, but that it can run a static binary.
+		spec.Entrypoint = []string{launcherPath}
+	}
 	if p.Networked {
 		node.IP = c.network.Address(byte(firstProgram + c.programs.Add(1) - 1))
-		if err := c.startAgent(ctx, node); err != nil {
+		if err := c.startAgent(ctx, node, "--install", launcherPath); err != nil {
+			return nil, err
+		}
+		// It answers once it has installed what the program's container begins with.
+		if _, err := node.Host.Processes(ctx); err != nil {
 			return nil, err
 		}
 		spec.Name, spec.Within = c.serverName(p.Name), c.name(p.Name)
@@ -284,12 +371,12 @@ func (c *docker) Start(ctx context.Context, p Program) (*Node, error) {
 
 // relay passes on how one life of a node's process ended.
 func (n *Node) relay(exited <-chan engine.Exit, exits chan<- Exit) {
-	told := make(chan struct{})
-	n.told = told
+	ended := make(chan struct{})
+	n.ended = ended
 	go func() {
 		exit := <-exited
 		killed := n.killed.Load()
-		close(told)
+		close(ended)
 		exits <- Exit{Clean: exit.Err == nil && exit.Code == 0, Killed: killed, Reason: exit.String()}
 	}()
 }
@@ -321,7 +408,7 @@ func (c *docker) withLog(ctx context.Context, err error, server string) error {
 	if logErr != nil || log == "" {
 		return err
 	}
-	return fmt.Errorf("%w\nlast lines of %s:\n%s", err, server, log)
+	return fmt.Errorf("%w\nlast lines of %s:\n%s", err, server, strings.TrimSpace(log))
 }
 
 func (c *docker) Servers() []*Node { return c.servers }
@@ -330,7 +417,10 @@ func (c *docker) Folder() string   { return sharedFolder }
 func (c *docker) Images() map[string]string {
 	c.making.Lock()
 	defer c.making.Unlock()
-	all := map[string]string{c.self.Ref: c.self.ID, c.image.Ref: c.image.ID}
+	all := map[string]string{c.self.Ref: c.self.ID}
+	for _, image := range c.images {
+		all[image.Ref] = image.ID
+	}
 	for _, image := range c.others {
 		all[image.Ref] = image.ID
 	}

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,8 +9,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,8 +42,8 @@ func ping(t *testing.T, node *Node, limit time.Duration) error {
 	return redisProbes{}.Ready(ctx, node.Address)
 }
 
-// TestFaults inflicts each fault on a real node, with a node beside it that
-// must not notice, and takes it back.
+// TestFaults inflicts each fault on a real node, with a node next to it that
+// must not be affected, and takes it back.
 func TestFaults(t *testing.T) {
 	cluster := started(t, "redis5")
 	n := cluster.Servers()
@@ -404,6 +409,8 @@ func TestWithLog(t *testing.T) {
 			switch {
 			case strings.HasSuffix(r.URL.Path, "/_ping"):
 				w.Header().Set("Api-Version", "1.41")
+			case strings.HasSuffix(r.URL.Path, "/networks"):
+				_, _ = io.WriteString(w, "[]")
 			case answers: // a part of the standard output, see package stdcopy
 				_, _ = fmt.Fprintf(w, "\x01\x00\x00\x00\x00\x00\x00%c%s", len(text), text)
 			default:
@@ -425,4 +432,89 @@ func TestWithLog(t *testing.T) {
 		_ = connected.Close()
 		server.Close()
 	}
+}
+
+// atBoot is an agent by whose clock its machine was booted just now.
+const atBoot = `package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+)
+
+func main() {
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		fmt.Println("{\"id\":1,\"Now\":1}")
+	}
+}
+`
+
+// TestEngineElsewhere: an engine on another machine is refused before images of servers are
+// made there. One on this machine is not, by whatever address it is reached.
+func TestEngineElsewhere(t *testing.T) {
+	clustertest.Engine(t)
+	t.Setenv("DOCKER_HOST", "tcp://"+relayed(t, engineSocket(t)))
+	folder := t.TempDir()
+	source, elsewhere := filepath.Join(folder, "main.go"), filepath.Join(folder, "agent")
+	if err := os.WriteFile(source, []byte(atBoot), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("go", "build", "-o", elsewhere, source)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	for _, binary := range []string{clustertest.Binary(t), elsewhere} {
+		r := request(t, "redis")
+		r.Binary, r.Spec.Image = binary, "no-such-recipe" // what comes next fails
+		_, err := Start(t.Context(), r)
+		if err == nil || errors.Is(err, agent.ErrOtherClock) != (binary == elsewhere) {
+			t.Errorf("elsewhere: %t: %v", binary == elsewhere, err)
+		}
+	}
+}
+
+// engineSocket is the socket of the engine that tests use.
+func engineSocket(t *testing.T) string {
+	t.Helper()
+	socket, is := strings.CutPrefix(cmp.Or(os.Getenv("DOCKER_HOST"), "unix:///var/run/docker.sock"), "unix://")
+	if !is {
+		t.Skip("the engine is not behind a socket")
+	}
+	return socket
+}
+
+// relayed passes on TCP connections to a Unix socket, and returns where it takes them.
+func relayed(t *testing.T, socket string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			outer, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go relay(outer.(*net.TCPConn), socket)
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// relay passes on both directions of a connection, each with its own end.
+func relay(outer *net.TCPConn, socket string) {
+	defer outer.Close()
+	inner, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		return
+	}
+	defer inner.Close()
+	var both sync.WaitGroup
+	both.Go(func() { _, _ = io.Copy(inner, outer); _ = inner.CloseWrite() })
+	both.Go(func() { _, _ = io.Copy(outer, inner); _ = outer.CloseWrite() })
+	both.Wait()
 }

@@ -36,20 +36,25 @@ func startEmbedded(ctx context.Context, r Request) (Cluster, error) {
 		return nil, err
 	}
 	c := &embedded{request: r, folder: folder}
-	if r.RegisterFolder != nil {
-		if err := r.RegisterFolder(folder); err != nil {
-			return nil, errors.Join(err, c.Close(ctx))
-		}
-	}
-	for i := range r.nodes() {
-		if err := c.startServer(ctx, i); err != nil {
-			return nil, errors.Join(err, c.Close(ctx))
-		}
-	}
-	if err := r.meanwhile(ctx, c); err != nil {
+	if err := c.start(ctx); err != nil {
+		r.failed(c)
 		return nil, errors.Join(err, c.Close(ctx))
 	}
 	return c, nil
+}
+
+func (c *embedded) start(ctx context.Context) error {
+	if c.request.RegisterFolder != nil {
+		if err := c.request.RegisterFolder(c.folder); err != nil {
+			return err
+		}
+	}
+	for i := range c.request.nodes() {
+		if err := c.startServer(ctx, i); err != nil {
+			return err
+		}
+	}
+	return c.request.meanwhile(ctx, c)
 }
 
 func (c *embedded) startServer(ctx context.Context, n int) error {
@@ -67,21 +72,6 @@ func (c *embedded) startServer(ctx context.Context, n int) error {
 	return awaitReady(ctx, node)
 }
 
-// only is a host of nothing but a child, for as long as it has not been waited for:
-// afterwards its number may be that of a process that is not ours. Signals go to the
-// child itself, which the kernel does not mistake for another one.
-func only(child *os.Process) agent.Local {
-	return agent.Local{
-		PIDs: func() ([]int, error) {
-			if err := child.Signal(syscall.Signal(0)); errors.Is(err, os.ErrProcessDone) {
-				return nil, nil
-			}
-			return []int{child.Pid}, nil
-		},
-		Send: func(_ int, signal syscall.Signal) error { return child.Signal(signal) },
-	}
-}
-
 func (c *embedded) Start(_ context.Context, p Program) (*Node, error) {
 	node, host, err := c.run(p.Name, cmp.Or(p.Binary, c.request.Binary), p.Args)
 	if err != nil {
@@ -93,7 +83,7 @@ func (c *embedded) Start(_ context.Context, p Program) (*Node, error) {
 
 // run starts a child process in a process group of its own, so that Ctrl-C on
 // the terminal reaches only the harness.
-func (c *embedded) run(name, binary string, args []string) (node *Node, host agent.Local, err error) {
+func (c *embedded) run(name, binary string, args []string) (node *Node, host family, err error) {
 	command := exec.Command(binary, args...)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	input, err := command.StdinPipe()
@@ -109,7 +99,7 @@ func (c *embedded) run(name, binary string, args []string) (node *Node, host age
 		return nil, host, errors.Join(err, output.Close(), outputEnd.Close())
 	}
 	command.Stdout, command.Stderr = outputEnd, errorsEnd
-	err = command.Start()
+	err = c.request.launch(command)
 	// The child has its own; with ours open the pipes would never end.
 	err = errors.Join(err, outputEnd.Close(), errorsEnd.Close())
 	if err != nil {
@@ -117,10 +107,7 @@ func (c *embedded) run(name, binary string, args []string) (node *Node, host age
 	}
 	node = &Node{Name: name, Input: input, Output: output, Errors: follow(errorOutput)}
 	node.Exited = c.await(node, command)
-	if c.request.Register != nil {
-		err = c.request.Register(command.Process.Pid)
-	}
-	return node, only(command.Process), err
+	return node, familyOf(command.Process), nil
 }
 
 // await collects the end of a child.
@@ -154,11 +141,11 @@ func (c *embedded) Log(_ context.Context, server string, _ int) (string, error) 
 }
 
 // Close kills what still runs; SIGKILL ends a stopped process too.
-func (c *embedded) Close(context.Context) error {
+func (c *embedded) Close(ctx context.Context) error {
 	c.mu.Lock()
 	for _, command := range c.commands {
 		// One that has ended already is what we want.
-		_ = command.Process.Kill()
+		_, _ = familyOf(command.Process).Signal(ctx, agent.Kill)
 	}
 	c.mu.Unlock()
 	c.ended.Wait()

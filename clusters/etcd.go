@@ -50,7 +50,7 @@ func etcdCommand(p Place) []string {
 	}
 }
 
-// etcdProbes asks an etcd server by HTTP, which all versions speak beside gRPC.
+// etcdProbes asks an etcd server by HTTP, which all versions speak besides gRPC.
 type etcdProbes struct{}
 
 var (

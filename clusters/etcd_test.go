@@ -123,7 +123,7 @@ func lookInto(t *testing.T, cluster Cluster) etcdKeys {
 	return etcdKeys{t, client}
 }
 
-// await waits until there are n claims on a lock, and returns their leases.
+// await waits until there are n keys of a lock, and returns their leases.
 func (e etcdKeys) await(lock string, n int) (leases []clientv3.LeaseID) {
 	e.Helper()
 	clustertest.Eventually(e, patience, func() error {
@@ -131,7 +131,7 @@ func (e etcdKeys) await(lock string, n int) (leases []clientv3.LeaseID) {
 		defer cancel()
 		answer, err := e.Get(ctx, lock+"/", clientv3.WithPrefix())
 		if err != nil || len(answer.Kvs) != n {
-			return fmt.Errorf("%s: %v, %w; want %d claims", lock, answer, err, n)
+			return fmt.Errorf("%s: %v, %w; want %d keys", lock, answer, err, n)
 		}
 		leases = nil
 		for _, kv := range answer.Kvs {
@@ -145,7 +145,9 @@ func (e etcdKeys) await(lock string, n int) (leases []clientv3.LeaseID) {
 // TestEtcd holds the locks on etcd to the contract of clients.Lock.
 func TestEtcd(t *testing.T) {
 	cluster := startedEtcd(t, "", 0)
-	for _, lock := range []string{"etcd", "etcd-v3lock"} {
+	for _, lock := range []string{
+		"etcd+session-per-attempt+watch-session", "etcd-v3lock+check-keepalive+watch-keepalive", "etcd-v3lock-retry+watch-keepalive",
+	} {
 		for name, contract := range map[string]func(*testing.T, string, Cluster){
 			"release": etcdRelease, "queue": etcdQueue, "lease": etcdLeases, "lost": etcdLost,
 		} {
@@ -155,6 +157,47 @@ func TestEtcd(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestEtcdAsDocumented: the lock as the library's users have it excludes, queues, and gives
+// back what it was granted, without a word about its session.
+func TestEtcdAsDocumented(t *testing.T) {
+	cluster := startedEtcd(t, "", 1)
+	one, two, three := openEtcd(t, "etcd", "w1", cluster, false), openEtcd(t, "etcd", "w2", cluster, false), openEtcd(t, "etcd", "w3", cluster, false)
+	look := lookInto(t, cluster)
+	first := one.acquire("k", time.Minute)
+	if first.Until != 0 || first.Lost != nil {
+		t.Errorf("granted %+v to a user who looks at nothing", first)
+	}
+	waiting := two.queue("k", time.Minute)
+	look.await("k", 2)
+	var busy *clients.BusyError
+	if _, err := three.try("k", time.Minute, 300*time.Millisecond); !errors.As(err, &busy) {
+		t.Fatalf("attempt on a lock that is held: %v", err)
+	}
+	look.await("k", 2) // the library removes its key by itself
+	one.outcome("release", clients.Done, first)
+	second := <-waiting
+	if second.err != nil || second.grant.Token <= first.Token {
+		t.Fatalf("granted %+v, %v after %+v", second.grant, second.err, first)
+	}
+	// The end of the session is nobody's business until the release finds nothing.
+	if _, err := look.Revoke(t.Context(), look.await("k", 1)[0]); err != nil {
+		t.Fatal(err)
+	}
+	two.outcome("release of what is gone", clients.NotHeld, second.grant)
+	two.outcome("release by a session that follows", clients.Done, two.acquireEventually("k"))
+	look.await("k", 0)
+}
+
+// acquireEventually tries again while the library has not seen the end of a session.
+func (c *etcdClient) acquireEventually(key string) (grant clients.Grant) {
+	c.Helper()
+	clustertest.Eventually(c, patience, func() (err error) {
+		grant, err = c.try(key, time.Minute, time.Second)
+		return err
+	})
+	return grant
 }
 
 func etcdRelease(t *testing.T, lock string, cluster Cluster) {
@@ -179,7 +222,7 @@ func etcdRelease(t *testing.T, lock string, cluster Cluster) {
 }
 
 // etcdQueue: who waits is granted the lock when it is released, and who gives up
-// leaves no claim behind.
+// leaves no key behind.
 func etcdQueue(t *testing.T, lock string, cluster Cluster) {
 	one, two, three := openEtcd(t, lock, "w1", cluster, false), openEtcd(t, lock, "w2", cluster, false), openEtcd(t, lock, "w3", cluster, false)
 	look, key := lookInto(t, cluster), lock+" queue"
@@ -197,7 +240,7 @@ func etcdQueue(t *testing.T, lock string, cluster Cluster) {
 	look.await(key, 0)
 }
 
-// etcdLeases: a lease that nobody keeps runs out, not before its promise; beside
+// etcdLeases: a lease that nobody keeps runs out, not before its validity has ended; compared with
 // it one that is kept, and does not.
 func etcdLeases(t *testing.T, lock string, cluster Cluster) {
 	kept, left, next := openEtcd(t, lock, "w1", cluster, false), openEtcd(t, lock, "w2", cluster, true), openEtcd(t, lock, "w3", cluster, false)
@@ -209,14 +252,14 @@ func etcdLeases(t *testing.T, lock string, cluster Cluster) {
 	}
 	next.acquire(leftKey, time.Minute)
 	if now := history.Now(); now < orphan.Until {
-		t.Errorf("granted to another %s before the promise ended", time.Duration(orphan.Until-now))
+		t.Errorf("granted to another %s before the validity ended", time.Duration(orphan.Until-now))
 	}
 	left.outcome("release after the lease", clients.NotHeld, orphan)
 	next.held(keptKey)
 	kept.outcome("release of what was kept", clients.Done, holder)
 }
 
-// etcdLost: the holder of a lease that is gone is told; beside it one that is not.
+// etcdLost: the holder of a lease that is gone is notified; compared with one that is not.
 func etcdLost(t *testing.T, lock string, cluster Cluster) {
 	one, two := openEtcd(t, lock, "w1", cluster, false), openEtcd(t, lock, "w2", cluster, false)
 	look, key := lookInto(t, cluster), lock+" lost"
@@ -227,42 +270,42 @@ func etcdLost(t *testing.T, lock string, cluster Cluster) {
 	select {
 	case <-gone.Lost:
 	case <-time.After(patience):
-		t.Fatal("the holder was not told")
+		t.Fatal("the holder was not notified")
 	}
 	select {
 	case <-kept.Lost:
-		t.Error("another holder was told too")
+		t.Error("another holder was notified too")
 	default:
 	}
 	one.outcome("release of what is gone", clients.NotHeld, gone)
 	two.outcome("release of what is not", clients.Done, kept)
 }
 
-// TestEtcdDeadGrant: servers of 3.4 grant the lock to a waiter whose claim is
+// TestEtcdExpiredGrant: servers of 3.4 grant the lock to a waiter whose key is
 // gone, and the client finds that out; later ones do not.
-func TestEtcdDeadGrant(t *testing.T) {
+func TestEtcdExpiredGrant(t *testing.T) {
 	for version, dies := range map[string]bool{"3.4.3": true, "3.6.16": false} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			cluster := startedEtcd(t, version, 1)
-			for _, lock := range []string{"etcd-v3lock", "etcd-header-revision", "etcd"} {
+			for _, lock := range []string{"etcd-v3lock", "etcd-v3lock-retry", "etcd-header-revision", "etcd"} {
 				t.Run(lock, func(t *testing.T) {
 					t.Parallel()
 					// The client library of 3.6 looks for its own key, whatever the servers do.
-					etcdDead(t, lock, cluster, dies && lock != "etcd")
+					etcdExpired(t, lock, cluster, dies && lock != "etcd")
 				})
 			}
 		})
 	}
 }
 
-func etcdDead(t *testing.T, lock string, cluster Cluster, dies bool) {
+func etcdExpired(t *testing.T, lock string, cluster Cluster, dies bool) {
 	one, two := openEtcd(t, lock, "w1", cluster, false), openEtcd(t, lock, "w2", cluster, true)
-	look, key := lookInto(t, cluster), lock+" dead"
+	look, key := lookInto(t, cluster), lock+" expired"
 	holder := one.acquire(key, time.Minute)
 	waiting := two.queue(key, time.Second)
 	look.await(key, 2)
-	look.await(key, 1) // the claim of the waiter is gone
+	look.await(key, 1) // the key of the waiter is gone
 	one.outcome("release", clients.Done, holder)
 	answer := <-waiting
 	if !dies {
@@ -275,12 +318,12 @@ func etcdDead(t *testing.T, lock string, cluster Cluster, dies bool) {
 		t.Fatalf("granted %+v, %v", answer.grant, answer.err)
 	}
 	if naive := lock == "etcd-header-revision"; naive != (answer.grant.Token != 0) {
-		t.Errorf("token %d of a dead grant", answer.grant.Token)
+		t.Errorf("token %d of a expired grant", answer.grant.Token)
 	}
-	two.outcome("release of a dead grant", clients.NotHeld, answer.grant)
+	two.outcome("release of a expired grant", clients.NotHeld, answer.grant)
 }
 
-// TestEtcdObserved: the watch reports each claim when it is made and when it is gone, by
+// TestEtcdObserved: the watch reports each key when it is made and when it is gone, by
 // the token of its holder, also one whose lease runs out; and nothing that is not there.
 func TestEtcdObserved(t *testing.T) {
 	cluster := startedEtcd(t, "", 1)
@@ -312,12 +355,12 @@ func TestEtcdObserved(t *testing.T) {
 		}
 	}
 	held := one.acquire("held", time.Minute)
-	claim := next()
-	for claim.Key == "probe" {
-		claim = next()
+	entry := next()
+	for entry.Key == "probe" {
+		entry = next()
 	}
-	if want := (clients.Observation{Key: "held", Token: held.Token}); claim != want {
-		t.Errorf("observed %+v, want %+v", claim, want)
+	if want := (clients.Observation{Key: "held", Token: held.Token}); entry != want {
+		t.Errorf("observed %+v, want %+v", entry, want)
 	}
 	left := openEtcd(t, "etcd", "w2", cluster, true).acquire("left", 2*time.Second) // nobody renews it
 	for _, want := range []clients.Observation{{Key: "left", Token: left.Token}, {Key: "left", Token: left.Token, Gone: true}} {

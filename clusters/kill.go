@@ -19,7 +19,7 @@ func (n *Node) Kill(ctx context.Context) (agent.Moment, error) {
 	return moment, err
 }
 
-// unanswered says whether a deed may have been done although it failed: nobody
+// unanswered says whether an action may have been done although it failed: nobody
 // said that it was not.
 func unanswered(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
@@ -61,11 +61,11 @@ func (n *Node) Restart(ctx context.Context) (agent.Moment, error) {
 // awaitEnd waits until it is known how the killed process ended: later it would
 // seem to be the end of the next one.
 func (n *Node) awaitEnd(ctx context.Context) error {
-	if n.told == nil {
+	if n.ended == nil {
 		return nil
 	}
 	select {
-	case <-n.told:
+	case <-n.ended:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -108,12 +108,12 @@ func (l *locker) release(grant clients.Grant) error {
 	return l.lock.Release(ctx, grant)
 }
 
-// pastPromise waits until the lock vouches for the grant no more.
-func pastPromise(t *testing.T, grant clients.Grant) {
+// pastValidity waits until the lock vouches for the grant no more.
+func pastValidity(t *testing.T, grant clients.Grant) {
 	t.Helper()
 	clustertest.Eventually(t, patience, func() error {
 		if left := time.Duration(grant.Until - history.Now()); left >= 0 {
-			return fmt.Errorf("%s of the promise are left", left)
+			return fmt.Errorf("%s of the validity are left", left)
 		}
 		return nil
 	})
@@ -127,7 +127,7 @@ func TestLocks(t *testing.T) {
 			continue // it breaks the contract, and is there to show it
 		}
 		if info.Session {
-			continue // it promises no time, and has tests of its own
+			continue // it has no validity of its own, and has tests of its own
 		}
 		t.Run(info.Name, func(t *testing.T) {
 			cluster := started(t, info.Servers)
@@ -143,7 +143,7 @@ func TestLocks(t *testing.T) {
 func contractRelease(l *locker, info clients.Info) {
 	first := l.acquire("release", time.Minute)
 	if first.Until <= history.Now() || first.Until > history.Now()+time.Minute.Nanoseconds() {
-		l.t.Errorf("promise until %d, now %d", first.Until, history.Now())
+		l.t.Errorf("valid until %d, now %d", first.Until, history.Now())
 	}
 	l.held("at first", first)
 	stranger := clients.Grant{Key: first.Key, ID: "w2-1"}
@@ -168,9 +168,9 @@ func contractRelease(l *locker, info clients.Info) {
 func contractLease(l *locker, _ clients.Info) {
 	first := l.acquire("lease", 300*time.Millisecond)
 	second := l.acquire("lease", time.Minute)
-	// Compared on one clock: nobody else while the promise stood.
+	// Compared on one clock: nobody else within the validity.
 	if now := history.Now(); now < first.Until {
-		l.t.Errorf("granted to another %s before the promise ended", time.Duration(first.Until-now))
+		l.t.Errorf("granted to another %s before the validity ended", time.Duration(first.Until-now))
 	}
 	l.outcome("release after the lease", clients.NotHeld, func() error { return l.release(first) })
 	l.held("after the former holder released it", second)
@@ -193,9 +193,9 @@ func contractRenewal(l *locker, info clients.Info) {
 	var until int64
 	l.outcome("renewal", clients.Done, func() (err error) { until, err = renew(grant); return err })
 	if until <= grant.Until || until > history.Now()+time.Minute.Nanoseconds() {
-		l.t.Errorf("promise until %d, before until %d", until, grant.Until)
+		l.t.Errorf("valid until %d, before until %d", until, grant.Until)
 	}
-	pastPromise(l.t, grant)
+	pastValidity(l.t, grant)
 	l.held("after the first lease", grant)
 	l.outcome("renewal by another", clients.NotHeld, func() error {
 		_, err := renew(clients.Grant{Key: grant.Key, ID: "w2-1"})
@@ -251,7 +251,7 @@ func TestRedlockQuorum(t *testing.T) {
 }
 
 // TestUnsafeRelease: a holder that is late removes the lock of the next one,
-// with a plain DEL; beside it the owner-checked release, which does not.
+// with a plain DEL, compared with the owner-checked release, which does not.
 func TestUnsafeRelease(t *testing.T) {
 	cluster := started(t, "redis")
 	for lock, removes := range map[string]bool{"redis-unsafe-release": true, "redis": false} {
@@ -272,16 +272,16 @@ func TestUnsafeRelease(t *testing.T) {
 }
 
 // TestNoExpiry: whatever lease was asked for, the lock does not end by itself;
-// beside it one that does.
+// compared with one that does.
 func TestNoExpiry(t *testing.T) {
 	cluster := started(t, "redis")
 	naive, control := open(t, "redis-noexpiry", cluster), open(t, "redis", cluster)
 	orphan := naive.acquire("orphan", 50*time.Millisecond)
 	first := control.acquire("control", 300*time.Millisecond)
 	control.acquire("control", time.Minute)
-	pastPromise(t, first)
+	pastValidity(t, first)
 	naive.held("after the time asked for", orphan)
 	if orphan.Until != 0 {
-		t.Errorf("it promised until %d", orphan.Until)
+		t.Errorf("valid until %d", orphan.Until)
 	}
 }

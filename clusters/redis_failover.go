@@ -19,7 +19,7 @@ const failoverServers = 5
 
 // redisFailoverSpec is a primary with a replica, and three Sentinels that promote
 // the replica when two of them have not heard from the primary for a second. Those
-// that notice it at once may each vote for themselves, and try again after twice
+// that see it at once may each vote for themselves, and try again after twice
 // the failover timeout. Clients know the Sentinels only.
 func redisFailoverSpec() Spec {
 	return Spec{

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,14 +20,15 @@ import (
 func TestZooKeeper(t *testing.T) {
 	e := ensemble{Cluster: started(t, "zookeeper")}
 	for name, test := range map[string]func(*testing.T, ensemble){
-		"leader": zooLeader, "timeout": zooTimeout, "queue": zooQueue, "withdrawal": zooWithdrawal,
-		"herd": zooHerd, "library": zooLibrary, "expiry": zooExpiry, "lost answer": zooLostAnswer,
+		"leader": zkLeader, "timeout": zkTimeout, "queue": zkQueue, "withdrawal": zkWithdrawal,
+		"herd": zkHerd, "library": zkLibrary, "expiry": zkExpiry, "lost answer": zkLostAnswer,
+		"contender": zkContender,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, e) })
 	}
-	// These harm the servers.
-	t.Run("clock", func(t *testing.T) { zooClock(t, e) })
-	t.Run("majority", func(t *testing.T) { zooMajority(t, e) })
+	// These disturb the servers.
+	t.Run("clock", func(t *testing.T) { zkClock(t, e) })
+	t.Run("majority", func(t *testing.T) { zkMajority(t, e) })
 }
 
 // TestZooKeeperAlone: one server has no leader, and serves the lock as well.
@@ -55,15 +53,16 @@ func (e ensemble) addresses() (all []string) {
 	return all
 }
 
-// zooWorker has a lock, and a session, of its own.
-type zooWorker struct {
+// zkWorker has a lock, and a session, of its own.
+type zkWorker struct {
 	clients.Lock
 	t        *testing.T
 	name     string
 	attempts int
+	notified bool // of a loss of the connection
 }
 
-func (e ensemble) worker(t *testing.T, name, lock string, nodes ...string) *zooWorker {
+func (e ensemble) worker(t *testing.T, name, lock string, nodes ...string) *zkWorker {
 	t.Helper()
 	if nodes == nil {
 		nodes = e.addresses()
@@ -71,7 +70,7 @@ func (e ensemble) worker(t *testing.T, name, lock string, nodes ...string) *zooW
 	return e.workerWith(t, lock, clients.Config{Worker: name, Nodes: nodes, TTL: 2 * time.Second})
 }
 
-func (e ensemble) workerWith(t *testing.T, lock string, config clients.Config) *zooWorker {
+func (e ensemble) workerWith(t *testing.T, lock string, config clients.Config) *zkWorker {
 	t.Helper()
 	info, _ := clients.ByName(lock)
 	opened, err := info.Open(config)
@@ -79,30 +78,39 @@ func (e ensemble) workerWith(t *testing.T, lock string, config clients.Config) *
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = opened.Close() })
-	return &zooWorker{Lock: opened, t: t, name: config.Worker}
+	return &zkWorker{Lock: opened, t: t, name: config.Worker, notified: lock != "zookeeper-lib"}
 }
 
 // try waits in the queue for a time.
-func (w *zooWorker) try(key string, wait time.Duration) (clients.Grant, error) {
+func (w *zkWorker) try(key string, wait time.Duration) (clients.Grant, error) {
 	w.attempts++
 	ctx, cancel := context.WithTimeout(w.t.Context(), wait)
 	defer cancel()
 	return w.Acquire(ctx, clients.Attempt{Key: key, ID: w.id()})
 }
 
-func (w *zooWorker) id() string { return fmt.Sprintf("%s-%d", w.name, w.attempts) }
+// tryAndLeave is try, and takes back an attempt of unknown outcome.
+func (w *zkWorker) tryAndLeave(key string, wait time.Duration) (clients.Grant, error) {
+	grant, err := w.try(key, wait)
+	if clients.OutcomeOf(err) == clients.Unknown {
+		_ = w.release(clients.Grant{Key: key, ID: w.id()}) // it goes on in the background
+	}
+	return grant, err
+}
 
-func (w *zooWorker) acquire(key string) clients.Grant {
+func (w *zkWorker) id() string { return fmt.Sprintf("%s-%d", w.name, w.attempts) }
+
+func (w *zkWorker) acquire(key string) clients.Grant {
 	w.t.Helper()
 	grant, err := w.try(key, patience)
-	if err != nil || grant.Key != key || grant.ID != w.id() || grant.Lost == nil || grant.Until != 0 {
+	if err != nil || grant.Key != key || grant.ID != w.id() || (grant.Lost != nil) != w.notified || grant.Until != 0 {
 		w.t.Fatalf("%s: %+v, %v", w.name, grant, err)
 	}
 	return grant
 }
 
 // queued begins an attempt and waits until it is in the queue.
-func (w *zooWorker) queued(e ensemble, key string, length int) <-chan clients.Grant {
+func (w *zkWorker) queued(e ensemble, key string, length int) <-chan clients.Grant {
 	granted := make(chan clients.Grant, 1)
 	go func() {
 		if grant, err := w.try(key, patience); err == nil {
@@ -113,20 +121,20 @@ func (w *zooWorker) queued(e ensemble, key string, length int) <-chan clients.Gr
 	return granted
 }
 
-func (w *zooWorker) release(grant clients.Grant) error {
+func (w *zkWorker) release(grant clients.Grant) error {
 	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
 	defer cancel()
 	return w.Release(ctx, grant)
 }
 
-func (w *zooWorker) done(err error) {
+func (w *zkWorker) done(err error) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Errorf("%s: %v", w.name, err)
 	}
 }
 
-func (w *zooWorker) refused(err error) {
+func (w *zkWorker) refused(err error) {
 	w.t.Helper()
 	if !errors.Is(err, clients.ErrNotHeld) {
 		w.t.Errorf("%s: %v, want not held", w.name, err)
@@ -204,7 +212,7 @@ func gone(t *testing.T, what string, lost <-chan struct{}) {
 	select {
 	case <-lost:
 	case <-time.After(patience):
-		t.Errorf("%s: not told", what)
+		t.Errorf("%s: not notified", what)
 	}
 }
 
@@ -217,7 +225,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-func zooLeader(t *testing.T, e ensemble) {
+func zkLeader(t *testing.T, e ensemble) {
 	leaders := 0
 	for _, node := range e.Servers() {
 		leads, err := node.Host.Leads(t.Context())
@@ -240,8 +248,8 @@ func zooLeader(t *testing.T, e ensemble) {
 	}
 }
 
-// zooTimeout: the servers grant the session timeout that was asked for.
-func zooTimeout(t *testing.T, e ensemble) {
+// zkTimeout: the servers grant the session timeout that was asked for.
+func zkTimeout(t *testing.T, e ensemble) {
 	for i, ttl := range []time.Duration{clients.ZooKeeperMinTTL + 12*time.Millisecond, 12345 * time.Millisecond} {
 		e.workerWith(t, "zookeeper", clients.Config{Worker: fmt.Sprint("w", i), Nodes: e.addresses(), TTL: ttl})
 		clustertest.Eventually(t, patience, func() error {
@@ -259,10 +267,10 @@ func zooTimeout(t *testing.T, e ensemble) {
 	}
 }
 
-// zooQueue: one after the other, in the order in which they came.
-func zooQueue(t *testing.T, e ensemble) {
+// zkQueue: one after the other, in the order in which they came.
+func zkQueue(t *testing.T, e ensemble) {
 	for _, lock := range []string{"zookeeper", "zookeeper-herd"} {
-		var workers []*zooWorker
+		var workers []*zkWorker
 		for i := range 3 {
 			workers = append(workers, e.worker(t, fmt.Sprint("w", i+1), lock))
 		}
@@ -291,15 +299,16 @@ func zooQueue(t *testing.T, e ensemble) {
 	}
 }
 
-// zooWithdrawal: who stops waiting leaves nothing behind.
-func zooWithdrawal(t *testing.T, e ensemble) {
-	for _, lock := range []string{"zookeeper", "zookeeper-lib"} {
+// zkWithdrawal: who stops waiting leaves nothing behind.
+func zkWithdrawal(t *testing.T, e ensemble) {
+	const careful = "zookeeper-lib+new-session-on-error+watch-connection"
+	for _, lock := range []string{"zookeeper", careful} {
 		holder, waiter := e.worker(t, "w1", lock), e.worker(t, "w2", lock)
 		grant := holder.acquire("withdrawal-" + lock)
 		_, err := waiter.try(grant.Key, 2*time.Second)
 		var busy *clients.BusyError
 		switch {
-		case lock == "zookeeper-lib":
+		case lock == careful:
 			if clients.OutcomeOf(err) != clients.Unknown {
 				t.Errorf("%s: %v", lock, err)
 			}
@@ -314,14 +323,14 @@ func zooWithdrawal(t *testing.T, e ensemble) {
 	}
 }
 
-// zooHerd: with a watch on the whole queue waiters wake up for each node that comes or
+// zkHerd: with a watch on the whole queue waiters wake up for each node that comes or
 // goes, with one on the node before them once, when it is their turn.
-func zooHerd(t *testing.T, e ensemble) {
+func zkHerd(t *testing.T, e ensemble) {
 	for lock, herd := range map[string]bool{"zookeeper": false, "zookeeper-herd": true} {
 		key := "herd-" + lock
 		holder := e.worker(t, "w0", lock)
 		grant := holder.acquire(key)
-		var workers []*zooWorker
+		var workers []*zkWorker
 		var waiting []<-chan clients.Grant
 		for i := range 3 {
 			w := e.worker(t, fmt.Sprint("w", i+1), lock)
@@ -343,8 +352,8 @@ func zooHerd(t *testing.T, e ensemble) {
 	}
 }
 
-// zooLibrary: what its lock can tell, and what it cannot.
-func zooLibrary(t *testing.T, e ensemble) {
+// zkLibrary: what its lock can tell, and what it cannot.
+func zkLibrary(t *testing.T, e ensemble) {
 	first, second := e.worker(t, "w1", "zookeeper-lib"), e.worker(t, "w2", "zookeeper-lib")
 	grant := first.acquire("library")
 	turn := second.queued(e, "library", 2)
@@ -359,9 +368,9 @@ func zooLibrary(t *testing.T, e ensemble) {
 	second.done(second.release(next))
 }
 
-// zooExpiry: a holder that is cut off is told, and loses the lock to the next.
-func zooExpiry(t *testing.T, e ensemble) {
-	for _, lock := range []string{"zookeeper", "zookeeper-lib"} {
+// zkExpiry: a holder that is cut off is notified, and loses the lock to the next.
+func zkExpiry(t *testing.T, e ensemble) {
+	for _, lock := range []string{"zookeeper", "zookeeper-lib+watch-connection"} {
 		key := "expiry-" + lock
 		proxy := startProxy(t, e.addresses()[0])
 		cut, next := e.worker(t, "w1", lock, proxy.address), e.worker(t, "w2", lock)
@@ -382,9 +391,9 @@ func zooExpiry(t *testing.T, e ensemble) {
 	}
 }
 
-// zooLostAnswer: the request to queue is carried out, and its answer lost. The
+// zkLostAnswer: the request to queue is carried out, and its answer lost. The
 // client finds its node, and makes no second one.
-func zooLostAnswer(t *testing.T, e ensemble) {
+func zkLostAnswer(t *testing.T, e ensemble) {
 	proxy := startProxy(t, e.addresses()[0])
 	w := e.worker(t, "w1", "zookeeper", proxy.address)
 	w.done(w.release(w.acquire("answer"))) // now there is a session, and a folder
@@ -400,9 +409,27 @@ func zooLostAnswer(t *testing.T, e ensemble) {
 	e.awaitQueue(t, "answer", 0)
 }
 
-// zooClock: the clock that is read is that of the server which was asked, not
+// zkContender: the request to queue is carried out, and its answer lost. The library's
+// Lock fails, and its node stays, unless the session is closed.
+func zkContender(t *testing.T, e ensemble) {
+	for lock, left := range map[string]int{"zookeeper-lib": 1, "zookeeper-lib+new-session-on-error+watch-connection": 0} {
+		key := "contender-" + lock
+		proxy := startProxy(t, e.addresses()[0])
+		// The library fails after two thirds of the timeout; the node would go with it.
+		w := e.workerWith(t, lock, clients.Config{Worker: "w1", Nodes: []string{proxy.address}, TTL: 6 * time.Second})
+		w.done(w.release(w.acquire(key))) // now there is a session, and a folder
+		proxy.freeze(false, true)
+		if grant, err := w.try(key, patience); clients.OutcomeOf(err) != clients.Unknown {
+			t.Fatalf("%s: without an answer: %+v, %v", lock, grant, err)
+		}
+		proxy.renew()
+		e.awaitQueue(t, key, left)
+	}
+}
+
+// zkClock: the clock that is read is that of the server which was asked, not
 // that of the leader.
-func zooClock(t *testing.T, e ensemble) {
+func zkClock(t *testing.T, e ensemble) {
 	i := slices.IndexFunc(e.Servers(), func(n *Node) bool {
 		leads, err := n.Host.Leads(t.Context())
 		return err == nil && !leads
@@ -433,13 +460,13 @@ func zooClock(t *testing.T, e ensemble) {
 	}
 }
 
-// zooMajority: the lock can be had without one of three servers, not without two,
+// zkMajority: the lock can be taken without one of three servers, not without two,
 // and with them again.
-func zooMajority(t *testing.T, e ensemble) {
+func zkMajority(t *testing.T, e ensemble) {
 	w := e.worker(t, "w1", "zookeeper")
 	again := func(when string) {
 		clustertest.Eventually(t, patience, func() error {
-			grant, err := w.try("majority", 5*time.Second)
+			grant, err := w.tryAndLeave("majority", 5*time.Second)
 			if err != nil {
 				return fmt.Errorf("%s: %w", when, err)
 			}
@@ -453,86 +480,11 @@ func zooMajority(t *testing.T, e ensemble) {
 			again("without one")
 		}
 	}
-	if grant, err := w.try("majority", time.Second); err == nil {
+	if grant, err := w.tryAndLeave("majority", time.Second); err == nil {
 		t.Errorf("without a majority: %+v", grant)
 	}
 	for _, node := range e.Servers()[:2] {
 		signal(t, node, agent.Continue)
 	}
 	again("with all")
-}
-
-// proxy stands between a client and a server, and can keep what they send.
-type proxy struct {
-	address, server string
-
-	mu       sync.Mutex
-	conns    []net.Conn
-	up, down bool // what is on its way up to the server, and down from it, is lost
-}
-
-func startProxy(t *testing.T, server string) *proxy {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{address: listener.Addr().String(), server: server}
-	var serving sync.WaitGroup
-	t.Cleanup(func() { _ = listener.Close(); p.renew(); serving.Wait() })
-	serving.Go(func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			server, err := net.Dial("tcp", p.server)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			p.mu.Lock()
-			p.conns = append(p.conns, client, server)
-			p.mu.Unlock()
-			serving.Go(func() { p.pass(client, server, func() bool { return p.up }) })
-			serving.Go(func() { p.pass(server, client, func() bool { return p.down }) })
-		}
-	})
-	return p
-}
-
-func (p *proxy) pass(from, to net.Conn, frozen func() bool) {
-	defer to.Close()
-	for buffer := make([]byte, 4096); ; {
-		n, err := from.Read(buffer)
-		if err != nil {
-			return
-		}
-		p.mu.Lock()
-		lost := frozen()
-		p.mu.Unlock()
-		if lost {
-			continue
-		}
-		if _, err := io.WriteString(to, string(buffer[:n])); err != nil {
-			return
-		}
-	}
-}
-
-func (p *proxy) freeze(up, down bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.up, p.down = up, down
-}
-
-// renew breaks all connections, and lets new ones through.
-func (p *proxy) renew() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.up, p.down = false, false
-	for _, conn := range p.conns {
-		_ = conn.Close()
-	}
-	p.conns = nil
 }

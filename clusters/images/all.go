@@ -26,6 +26,9 @@ func (m Maker) EnsureAll(ctx context.Context, names []string) ([]engine.Image, e
 				if made[i], err = m.Ensure(ctx, name); err != nil {
 					return err
 				}
+				if m.Ensured != nil {
+					m.Ensured()
+				}
 			}
 			return nil
 		})

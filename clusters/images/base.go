@@ -109,14 +109,14 @@ func (m Maker) runGroup(command *exec.Cmd) error {
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	output := &lines{each: m.status}
 	command.Stdout, command.Stderr = output, output
-	if err := command.Start(); err != nil {
+	launch := (*exec.Cmd).Start
+	if m.Launch != nil {
+		launch = m.Launch
+	}
+	if err := launch(command); err != nil {
 		return err
 	}
-	var registered error
-	if m.Register != nil {
-		registered = m.Register(command.Process.Pid)
-	}
-	return errors.Join(registered, explained(command, output.all, command.Wait()))
+	return explained(command, output.all, command.Wait())
 }
 
 // lines keeps what is written to it and passes on each line. An error of the

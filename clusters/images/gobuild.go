@@ -1,6 +1,7 @@
 package images
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -112,7 +113,7 @@ func (m Maker) importBinary(ctx context.Context, ref string, r goRecipe, path st
 	if err != nil {
 		return err
 	}
-	if err := checkStatic(content); err != nil {
+	if err := checkStatic(bytes.NewReader(content)); err != nil {
 		return err
 	}
 	archive, err := archiveOf("bin/"+r.program(), content)

@@ -1,5 +1,5 @@
-// Package images makes the images that clusters run on: servers from Debian
-// packages by the recipes beside it, and lockcheck's own from its binary. An
+// Package images makes the images that clusters run on. Those of servers are made from
+// Debian packages by the recipes next to it, lockcheck's own from its binary. An
 // image is named after its content, so it is made once and never goes stale.
 package images
 
@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"text/template"
@@ -54,11 +55,14 @@ type Maker struct {
 	// be nil.
 	Progress func(format string, args ...any)
 	Status   func(format string, args ...any)
-	// Register and RegisterFolder are told the process and the folder that make a base
-	// image or build a Go program, which may outlive this process if it is killed. Either
-	// may be nil.
-	Register       func(pid int) error
+	// Launch starts the process that makes a base image or builds a Go program, the leader of
+	// its group, and RegisterFolder is told the folder of it: both may outlive this process
+	// if it is killed. Either may be nil.
+	Launch         func(*exec.Cmd) error
 	RegisterFolder func(path string) error
+	// Ensured is told of each image of EnsureAll that is there, by several goroutines; it
+	// may be nil.
+	Ensured func()
 }
 
 // Names lists the recipes in order.
@@ -132,7 +136,7 @@ func (m Maker) EnsureSelf(ctx context.Context, binary string) (engine.Image, err
 	if err != nil {
 		return engine.Image{}, err
 	}
-	if err := checkStatic(content); err != nil {
+	if err := checkStatic(bytes.NewReader(content)); err != nil {
 		return engine.Image{}, fmt.Errorf("%s: %w", binary, err)
 	}
 	return m.once(ctx, Self, content, func(ref string) error {
@@ -151,7 +155,10 @@ func (m Maker) once(ctx context.Context, name string, content []byte, make func(
 	ref := fmt.Sprintf("%s%s:%.6x", namespace, name, sha256.Sum256(content))
 	found, err := m.made(ctx, name,
 		func() (engine.Image, bool, error) { return m.Engine.Image(ctx, ref) },
-		func() error { return make(ref) },
+		func() error {
+			defer m.status("")
+			return make(ref)
+		},
 	)
 	if err != nil {
 		return engine.Image{}, fmt.Errorf("image %s: %w", ref, err)
@@ -211,15 +218,17 @@ func ours(image engine.Image) bool {
 	return image.Ref == image.ID || strings.HasPrefix(image.Ref, namespace)
 }
 
+var errDynamic = errors.New("not a static binary; build it with CGO_ENABLED=0")
+
 // checkStatic tells whether a binary runs without an interpreter.
-func checkStatic(content []byte) error {
-	file, err := elf.NewFile(bytes.NewReader(content))
+func checkStatic(binary io.ReaderAt) error {
+	file, err := elf.NewFile(binary)
 	if err != nil {
 		return fmt.Errorf("not a Linux binary: %w", err)
 	}
 	for _, program := range file.Progs {
 		if program.Type == elf.PT_INTERP {
-			return errors.New("not a static binary; build it with CGO_ENABLED=0")
+			return errDynamic
 		}
 	}
 	return nil
@@ -269,9 +278,14 @@ func (m Maker) Foreign(ctx context.Context, ref string) (engine.Image, error) {
 // CheckBinary tells why a lockcheck binary cannot be put into an image of its
 // own.
 func CheckBinary(path string) error {
-	content, err := os.ReadFile(path)
+	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	return checkStatic(content)
+	defer file.Close()
+	err = checkStatic(file)
+	if errors.Is(err, errDynamic) {
+		return fmt.Errorf("%w go build ./cmd/lockcheck", err)
+	}
+	return err
 }

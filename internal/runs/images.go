@@ -2,6 +2,7 @@ package runs
 
 import (
 	"context"
+	"os/exec"
 	"slices"
 
 	"lockcheck/clusters/engine"
@@ -19,7 +20,7 @@ func MakeImages(ctx context.Context, binary string, recipes []string, progress P
 	err = Errand(binary, func(registry Registry) error {
 		maker := images.Maker{
 			Engine: docker, Progress: progress.Step, Status: progress.Status,
-			Register: registry.Process, RegisterFolder: registry.Folder,
+			Launch: func(c *exec.Cmd) error { return launch(c, registry.Process) }, RegisterFolder: registry.Folder,
 		}
 		made, err = maker.EnsureAll(ctx, recipes)
 		return err

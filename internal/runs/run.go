@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -239,7 +240,7 @@ func (r *run) start(ctx context.Context) error {
 	_, err := clusters.Start(ctx, clusters.Request{
 		Run: r.id, Spec: r.spec, Nodes: r.Nodes, Version: r.ServerVersion, Binary: r.Binary, Image: r.Images[r.spec.Image],
 		Labels:   map[string]string{engine.RunLabel: r.id, engine.OwnerLabel: r.me.String()},
-		Progress: r.progress.Step, Status: r.progress.Status, Register: r.journal.Process, RegisterFolder: r.journal.Folder,
+		Progress: r.progress.Step, Status: r.progress.Status, Launch: func(c *exec.Cmd) error { return launch(c, r.journal.Process) }, RegisterFolder: r.journal.Folder,
 		Meanwhile: r.startPrograms,
 	})
 	if err != nil {

@@ -1,0 +1,93 @@
+package images
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"lockcheck/clusters/engine"
+)
+
+// EnsureFolder returns the image of a folder with a Dockerfile of a user, and makes it first
+// if need be. It is named after the content of the folder.
+func (m Maker) EnsureFolder(ctx context.Context, folder string) (engine.Image, error) {
+	archive, err := m.archiveOfFolder(ctx, folder)
+	if err != nil {
+		return engine.Image{}, fmt.Errorf("image of %s: %w", folder, err)
+	}
+	return m.once(ctx, "own", archive, func(ref string) error {
+		m.Progress("building the image of %s (once)", folder)
+		return m.Engine.BuildFrom(ctx, ref, bytes.NewReader(archive), m.status)
+	})
+}
+
+// maxFolder bounds what is sent to the engine, in bytes.
+const maxFolder = 100 << 20
+
+var errFolderTooLarge = errors.New("the folder is larger than 100 MiB: what the Dockerfile needs is to be in a folder of its own")
+
+// archiveOfFolder packs a folder as an engine takes it. Times are left out: they are not its
+// content.
+func (m Maker) archiveOfFolder(ctx context.Context, folder string) ([]byte, error) {
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		name, relErr := filepath.Rel(folder, path)
+		switch {
+		case err != nil || relErr != nil:
+			return errors.Join(err, relErr)
+		case !entry.Type().IsRegular():
+			return nil
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		if int64(archive.Len())+info.Size() > maxFolder {
+			return errFolderTooLarge
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if name == "Dockerfile" {
+			if content, err = m.onOwnBase(ctx, content); err != nil {
+				return err
+			}
+		}
+		header := &tar.Header{Name: filepath.ToSlash(name), Mode: int64(info.Mode().Perm()), Size: int64(len(content))}
+		if err := w.WriteHeader(header); err != nil {
+			return err
+		}
+		_, err = w.Write(content)
+		return err
+	})
+	return archive.Bytes(), errors.Join(err, w.Close())
+}
+
+// fromDebian is a line of a Dockerfile that begins with one of the Debian images that recipes
+// build on, too.
+var fromDebian = regexp.MustCompile(`(?mi)^(FROM\s+)debian:(bookworm|trixie)-slim\b`)
+
+// onOwnBase puts the ID of our base image where a Dockerfile names its release: where no
+// registry answers, the engine could not find it by its name.
+func (m Maker) onOwnBase(ctx context.Context, dockerfile []byte) ([]byte, error) {
+	var err error
+	replaced := fromDebian.ReplaceAllFunc(dockerfile, func(line []byte) []byte {
+		parts := fromDebian.FindSubmatch(line)
+		release := bookworm
+		if string(parts[2]) == trixie.name {
+			release = trixie
+		}
+		base, baseErr := m.base(ctx, release)
+		err = errors.Join(err, baseErr)
+		return append(bytes.Clone(parts[1]), base.ID...)
+	})
+	return replaced, err
+}
