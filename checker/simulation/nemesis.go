@@ -1,0 +1,246 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+
+	"lockcheck/history"
+)
+
+// moment is a time at which a fault hits a worker best.
+func (s *sim) moment(w *worker, f history.Function) {
+	if s.chance(0.25) {
+		role := ""
+		if f == history.Acquire {
+			role = "waiter"
+		}
+		s.after(s.some(3), func() { s.strike(w, role) })
+	}
+}
+
+// strike inflicts a random fault, on a worker if it is given and the fault is one of workers.
+func (s *sim) strike(w *worker, role string) {
+	if s.faults >= s.Most || len(s.Faults) == 0 {
+		return
+	}
+	if w == nil {
+		w = s.workers[s.rng.IntN(len(s.workers))]
+	}
+	kind := s.Faults[s.rng.IntN(len(s.Faults))]
+	length := 15 + s.some(60)
+	if s.chance(0.6) {
+		length += s.some(200)
+	}
+	switch kind {
+	case history.Pause:
+		s.pause(w, role, length)
+	case history.Kill:
+		s.kill(w)
+	case history.Partition:
+		s.separate(w, length)
+	case history.DelayWrite:
+		s.deferWrite(w, length)
+	case serverPause:
+		s.stopServer(length)
+	case serverKill:
+		s.killServer(min(length, 120))
+	case history.Clock:
+		s.stepClock(length)
+	}
+}
+
+// inflict takes a fault through its stages: begin does it, end undoes it after length;
+// it is in force from 1 ms after now. Some faults are never proven.
+func (s *sim) inflict(f history.Fault, length int64, begin, end func()) {
+	s.faults++
+	f.ID = fmt.Sprintf("f%d", s.faults)
+	tell := func(stage history.Stage, from, to int64) {
+		f.Stage, f.From, f.To = stage, ns(from), ns(to)
+		told := f
+		s.emit(history.Event{Process: history.Nemesis, Type: history.Info, F: history.FaultPhase, Fault: &told})
+	}
+	asked := s.now
+	tell(history.Requested, asked, asked)
+	s.after(s.some(1), func() {
+		begin()
+		s.after(s.some(1), func() { tell(history.Applied, asked, s.now) })
+		s.after(2, func() {
+			stage := history.Proven
+			if s.rng.IntN(20) == 0 {
+				stage = history.Unproven
+			}
+			tell(stage, s.now, s.now)
+		})
+		if end == nil {
+			return
+		}
+		s.after(length, func() {
+			from := s.now
+			end()
+			f.Dropped = nil
+			if f.Kind == history.Partition {
+				f.Dropped = s.dropped(f.Targets[0])
+			}
+			s.after(s.some(1), func() {
+				tell(history.Healed, from, s.now)
+				tell(history.ProvenHealed, s.now, s.now)
+			})
+		})
+	})
+}
+
+func (s *sim) dropped(name string) *int64 {
+	for _, w := range s.workers {
+		if w.name == name {
+			n := *w.dropped
+			return &n
+		}
+	}
+	return nil
+}
+
+// calm is for how long a worker is left alone between two faults, or they touch: a client
+// that goes on for a moment may renew its session in it, or may not.
+const calm = 40
+
+// mayTrouble says whether a fault may begin for some workers now, and that one does.
+func (s *sim) mayTrouble(workers []*worker, length int64) bool {
+	for _, w := range workers {
+		if w.dead || w.troubled > 0 && s.now+2 > w.troubled && s.now < w.troubled+calm {
+			return false
+		}
+	}
+	for _, w := range workers {
+		w.troubled = max(w.troubled, s.now+length+2)
+	}
+	return true
+}
+
+func (s *sim) pause(w *worker, role string, length int64) {
+	if w.goesOn > s.now || !s.mayTrouble([]*worker{w}, length) {
+		return
+	}
+	w.goesOn = s.now + 1 // nobody else stops it meanwhile
+	s.inflict(history.Fault{Kind: history.Pause, Targets: []string{w.name}, Role: role}, length, func() {
+		s.truth.Stopped[w.name] = append(s.truth.Stopped[w.name], Interval{ns(s.now), ns(s.now + length)})
+		w.goesOn = s.now + length + s.some(4) // it is some time until it has the processor again
+	}, func() {})
+}
+
+func (s *sim) kill(w *worker) {
+	if w.dead || len(s.living()) < 2 || !s.mayTrouble([]*worker{w}, 0) {
+		return
+	}
+	s.inflict(history.Fault{Kind: history.Kill, Targets: []string{w.name}}, 0, func() {
+		if w.dead {
+			return
+		}
+		w.dead = true
+		s.truth.Killed[w.name] = ns(s.now)
+		if s.Lease == 0 {
+			w.hang()
+		}
+	}, nil)
+}
+
+func (s *sim) separate(w *worker, length int64) {
+	if w.cutUntil > s.now || !s.mayTrouble([]*worker{w}, length) {
+		return
+	}
+	w.cutUntil = s.now + 1
+	s.inflict(history.Fault{Kind: history.Partition, Targets: []string{w.name}, Peers: []string{serverName}}, length, func() {
+		w.cutUntil, w.dropped = s.now+length, new(int64)
+		s.truth.Cut[w.name] = append(s.truth.Cut[w.name], Interval{ns(s.now), ns(w.cutUntil)})
+		if s.Lease == 0 && length > keepAlive {
+			line := w.line
+			s.after(keepAlive, func() {
+				w.line = max(w.line, line+1) // it connects again
+				s.server.receive(func() { s.server.disconnect(w, line) })
+			})
+		}
+	}, func() {})
+}
+
+func (s *sim) deferWrite(w *worker, length int64) {
+	if w.dead {
+		return
+	}
+	f := history.Fault{Kind: history.DelayWrite, Targets: []string{w.name}}
+	s.faults++
+	f.ID = fmt.Sprintf("f%d", s.faults)
+	tell := func(stage history.Stage) {
+		f.Stage, f.From, f.To = stage, ns(s.now), ns(s.now)
+		told := f
+		s.emit(history.Event{Process: history.Nemesis, Type: history.Info, F: history.FaultPhase, Fault: &told})
+	}
+	tell(history.Requested)
+	tell(history.Applied)
+	met := false
+	d := &deferral{fault: f.ID, worker: w, delay: length, met: func(length int64) {
+		met = true
+		tell(history.Proven)
+		if s.Has(history.Kill) && s.chance(0.3) {
+			s.after(s.some(3), func() { s.kill(w) })
+		}
+		s.after(length, func() { tell(history.Healed); tell(history.ProvenHealed) })
+	}}
+	s.resource.defers = append(s.resource.defers, d)
+	s.after(300, func() {
+		if met {
+			return
+		}
+		s.resource.forget(d)
+		tell(history.Unproven)
+		tell(history.Healed)
+		tell(history.ProvenHealed)
+	})
+}
+
+func (r *resource) forget(d *deferral) {
+	r.defers = slices.DeleteFunc(r.defers, func(other *deferral) bool { return other == d })
+}
+
+func (s *sim) living() []*worker {
+	return slices.DeleteFunc(slices.Clone(s.workers), func(w *worker) bool { return w.dead })
+}
+
+func (s *sim) stopServer(length int64) {
+	v := s.server
+	if v.struck || !s.mayTrouble(s.living(), length) {
+		return
+	}
+	v.struck = true
+	s.inflict(history.Fault{Kind: history.Pause, Targets: []string{serverName}}, length, func() {
+		v.stopped = true
+		s.truth.Away = append(s.truth.Away, Interval{ns(s.now), ns(s.now + length)})
+	}, func() {
+		v.revive()
+	})
+}
+
+func (s *sim) killServer(length int64) {
+	v := s.server
+	if v.struck || !s.mayTrouble(s.living(), length) {
+		return
+	}
+	v.struck = true
+	kind := history.Kill
+	if s.Wipes {
+		kind = history.Wipe
+	}
+	s.inflict(history.Fault{Kind: kind, Targets: []string{serverName}}, length, func() {
+		v.die()
+		s.truth.Away = append(s.truth.Away, Interval{ns(s.now), ns(s.now + length)})
+	}, func() {
+		v.revive()
+	})
+}
+
+func (s *sim) stepClock(length int64) {
+	by := 20 + s.some(100)
+	if s.chance(0.3) {
+		by = -by
+	}
+	s.inflict(history.Fault{Kind: history.Clock, Targets: []string{serverName}, Step: ns(by)}, length,
+		func() { s.server.step(by) }, func() { s.server.step(-by) })
+}

@@ -1,0 +1,419 @@
+package simulation
+
+import (
+	"math"
+	"slices"
+
+	"lockcheck/history"
+)
+
+const (
+	serverName = "n1"
+	keepAlive  = 60 // ms that the server waits for a client that is cut off
+	never      = math.MaxInt64 / 4
+)
+
+// server is the lock service: one server, which may stop, die and come back.
+type server struct {
+	s       *sim
+	locks   map[string]*lock
+	names   []string // of locks, in the order of their first use
+	down    bool
+	stopped bool
+	struck  bool     // by a fault that is not over
+	clock   int64    // ms that its clock is ahead
+	inbox   []func() // what arrived while it was stopped
+	granted []string // all grants that it ever heard of
+}
+
+// lock is one key at the service.
+type lock struct {
+	holders, queue []*claim
+	token          uint64
+}
+
+// claim is an attempt on record.
+type claim struct {
+	*Grant
+	worker  *worker
+	line    int // of its worker's connections
+	session *session
+	until   int64 // by the server's clock
+	fair    int64 // before which it has no right to end it
+	cut     bool  // until was shortened
+	token   uint64
+	reply   func(history.Event)
+}
+
+// session is what a client renews in the background.
+type session struct {
+	begun, gone, over bool // at the service; given up by the client
+	until, fair       int64
+}
+
+func newServer(s *sim) *server { return &server{s: s, locks: make(map[string]*lock)} }
+
+func (v *server) lock(key string) *lock {
+	if v.locks[key] == nil {
+		v.locks[key] = &lock{}
+		v.names = append(v.names, key)
+	}
+	return v.locks[key]
+}
+
+// receive handles a message, when the server runs.
+func (v *server) receive(handle func()) {
+	switch {
+	case v.down:
+	case v.stopped:
+		v.inbox = append(v.inbox, handle)
+	default:
+		v.expire()
+		handle()
+	}
+}
+
+func (v *server) time() int64 { return v.s.now + v.clock }
+
+// expire ends what has run out.
+func (v *server) expire() {
+	if v.down || v.stopped {
+		return
+	}
+	for _, name := range v.names {
+		l := v.locks[name]
+		for _, c := range slices.Clone(l.holders) {
+			if until, fair, cut := c.term(); v.time() >= until {
+				v.end(l, c, reason(v.s.now >= fair, cut))
+			}
+		}
+		l.queue = slices.DeleteFunc(l.queue, func(c *claim) bool {
+			over := c.session != nil && v.time() >= c.session.until
+			if over {
+				c.session.gone = true
+				v.haunt(c)
+			}
+			return over
+		})
+		v.promote(l)
+	}
+}
+
+// haunt tells a waiter whose claim is gone that it is its turn.
+func (v *server) haunt(c *claim) {
+	if v.s.chance(v.s.Ghost) {
+		v.s.truth.Wrong["ghost"]++
+		answer := history.Event{Type: history.OK}
+		if v.s.Tokens {
+			answer.Token, c.Token = c.token, c.token
+		}
+		c.reply(answer)
+	}
+}
+
+func (c *claim) term() (until, fair int64, cut bool) {
+	if c.session != nil {
+		return c.session.until, c.session.fair, c.cut
+	}
+	return c.until, c.fair, c.cut
+}
+
+func reason(fair, cut bool) End {
+	switch {
+	case fair:
+		return Expired
+	case cut:
+		return Early
+	}
+	return Stepped
+}
+
+// end takes a holder off the record.
+func (v *server) end(l *lock, c *claim, why End) {
+	l.holders = slices.DeleteFunc(l.holders, func(other *claim) bool { return other == c })
+	c.Ended, c.EndedAt, c.EndOrder = why, ns(v.s.now), v.s.truth.next()
+	if c.session != nil && (why == Expired || why == Stepped) {
+		c.session.gone = true
+	}
+	switch why {
+	case Stepped, Wiped, Taken, Early, Forgotten, Denied:
+		v.s.truth.Wrong[string(why)]++
+	}
+}
+
+// hasSlot says whether a worker may have the lock now.
+func (v *server) hasSlot(l *lock, w *worker) bool {
+	if v.s.Jam > 0 && v.s.now > start+v.s.Jam {
+		v.s.truth.Wrong["jam"]++
+		return false
+	}
+	if v.s.Reentrant > 1 && len(l.holders) > 0 && l.holders[0].worker == w {
+		return len(l.holders) < v.s.Reentrant
+	}
+	return len(l.holders) < v.s.Permits
+}
+
+func (v *server) promote(l *lock) {
+	for len(l.queue) > 0 && v.hasSlot(l, l.queue[0].worker) {
+		c := l.queue[0]
+		l.queue = l.queue[1:]
+		v.grant(l, c)
+	}
+}
+
+// acquire handles the request for a grant.
+func (v *server) acquire(g *Grant, w *worker, line int, session *session, reply func(history.Event)) {
+	s, l := v.s, v.lock(g.Key)
+	v.granted = append(v.granted, g.ID)
+	if s.chance(s.Forget) && len(l.holders) > 0 {
+		for _, c := range slices.Clone(l.holders) {
+			v.end(l, c, Forgotten)
+		}
+		v.promote(l)
+	}
+	if line <= w.hungUp {
+		return // sent by a connection that has ended
+	}
+	c := &claim{Grant: g, worker: w, line: line, session: session, reply: reply}
+	if session != nil && session.gone || session != nil && session.begun && v.time() >= session.until {
+		session.gone = true
+		reply(history.Event{Type: history.Fail, Error: "the session is gone"})
+		return
+	}
+	if session != nil && !session.begun {
+		session.begun = true
+		session.until, session.fair = v.time()+s.Lease, s.now+s.Lease
+		s.after(s.Lease, v.expire)
+	}
+	switch {
+	case v.hasSlot(l, w) && (len(l.queue) == 0 || len(l.holders) > 0 && l.holders[0].worker == w):
+		if !s.Queue && s.Reentrant == 1 && s.chance(s.Loss/4) {
+			v.undo(l, c)
+			return
+		}
+		v.grant(l, c)
+	case s.chance(s.Double):
+		v.grant(l, c)
+	case s.Queue:
+		if s.Places {
+			c.token = v.mint(l)
+		}
+		l.queue = append(l.queue, c)
+	default:
+		reply(history.Event{Type: history.Fail, Error: history.Busy, Holder: v.seen(l)})
+	}
+}
+
+// seen is the holder that a busy answer names.
+func (v *server) seen(l *lock) string {
+	switch {
+	case v.s.chance(v.s.Lies):
+		v.s.truth.Wrong["lies"]++
+		return v.granted[v.s.rng.IntN(len(v.granted))]
+	case len(l.holders) == 0 || v.s.rng.IntN(4) == 0:
+		return ""
+	}
+	return l.holders[v.s.rng.IntN(len(l.holders))].ID
+}
+
+// undo grants the lock for a moment and refuses it then: some servers had it on record.
+func (v *server) undo(l *lock, c *claim) {
+	l.holders = append(l.holders, c)
+	c.until, c.fair = never, never
+	v.s.after(v.s.some(8), func() {
+		if slices.Contains(l.holders, c) {
+			v.end(l, c, Undone)
+			v.promote(l)
+		}
+		c.reply(history.Event{Type: history.Fail, Error: "no quorum"})
+	})
+}
+
+// grant gives the lock to a claim.
+func (v *server) grant(l *lock, c *claim) {
+	s := v.s
+	for _, other := range l.holders {
+		if s.Reentrant > 1 && other.worker != c.worker || !v.hasSlot(l, c.worker) {
+			c.Excluded = append(c.Excluded, other.ID)
+		}
+	}
+	if len(c.Excluded) > 0 {
+		s.truth.Wrong["double"]++
+	}
+	nested := len(l.holders) > 0 && l.holders[0].worker == c.worker && s.Reentrant > 1
+	c.Order, c.Granted = s.truth.next(), ns(s.now)
+	s.truth.Order = append(s.truth.Order, c.Grant)
+	l.holders = append(l.holders, c)
+	v.term(c)
+	switch {
+	case nested:
+		c.token = l.holders[0].token
+	case c.token == 0:
+		c.token = v.mint(l)
+	}
+	answer := history.Event{Type: history.OK}
+	if s.Tokens {
+		answer.Token, c.Token = c.token, c.token
+	}
+	c.reply(answer)
+}
+
+// term begins the lease of a claim, now.
+func (v *server) term(c *claim) {
+	s := v.s
+	if s.Lease == 0 {
+		c.until, c.fair = never, never
+		return
+	}
+	if c.session != nil {
+		return
+	}
+	c.until, c.fair = max(c.until, v.time()+s.Lease), s.now+s.Lease
+	if s.chance(s.Early) {
+		c.until, c.cut = v.time()+s.some(60), true
+	}
+	s.after(max(0, c.until-v.time()), v.expire)
+}
+
+// mint returns a new token.
+func (v *server) mint(l *lock) uint64 {
+	s := v.s
+	switch {
+	case l.token > 0 && s.chance(s.Repeat):
+		v.badToken()
+		return l.token
+	case l.token > 1 && s.chance(s.Back):
+		v.badToken()
+		return 1 + uint64(s.some(int64(l.token)-2))
+	}
+	l.token++
+	return l.token
+}
+
+func (v *server) badToken() {
+	if v.s.Tokens {
+		v.s.truth.Wrong["token"]++
+	}
+}
+
+// renew handles the request to move a lease on.
+func (v *server) renew(g *Grant, reply func(history.Event)) {
+	for _, c := range v.lock(g.Key).holders {
+		if c.Grant == g {
+			v.term(c)
+			reply(history.Event{Type: history.OK})
+			return
+		}
+	}
+	reply(history.Event{Type: history.Fail, Error: "not held"})
+}
+
+// beat moves a session on, and says whether it was there.
+func (v *server) beat(session *session) bool {
+	if !session.begun || session.gone || v.time() >= session.until {
+		return !session.begun
+	}
+	session.until, session.fair = v.time()+v.s.Lease, v.s.now+v.s.Lease
+	v.s.after(v.s.Lease, v.expire)
+	return true
+}
+
+// release handles the request to give a lock back, or to take an attempt back.
+func (v *server) release(g *Grant, reply func(history.Event)) {
+	s, l := v.s, v.lock(g.Key)
+	defer v.promote(l)
+	l.queue = slices.DeleteFunc(l.queue, func(c *claim) bool { return c.Grant == g })
+	fine := false
+	if i := slices.IndexFunc(l.holders, func(c *claim) bool { return c.Grant == g }); i >= 0 {
+		fine = true
+		switch c := l.holders[i]; {
+		case s.chance(s.Sticky):
+			s.truth.Wrong["sticky"]++
+		case s.chance(s.NeverOK):
+			fine = false
+			v.end(l, c, Denied)
+		default:
+			v.end(l, c, Released)
+		}
+	} else if len(l.holders) > 0 && s.chance(s.Blind) {
+		fine = true
+		for _, c := range slices.Clone(l.holders) {
+			c.Taker = g.ID
+			v.end(l, c, Taken)
+		}
+	}
+	if !fine {
+		reply(history.Event{Type: history.Fail, Error: "not held"})
+		return
+	}
+	if g.ReleasedOK == 0 {
+		g.ReleasedOK, g.ReleaseOrder = ns(s.now), s.truth.next()
+	}
+	reply(history.Event{Type: history.OK})
+}
+
+// disconnect ends all that a worker has by one of its connections.
+func (v *server) disconnect(w *worker, line int) {
+	w.hungUp = max(w.hungUp, line)
+	theirs := func(c *claim) bool { return c.worker == w && c.line <= line }
+	for _, name := range v.names {
+		l := v.locks[name]
+		l.queue = slices.DeleteFunc(l.queue, theirs)
+		for _, c := range slices.Clone(l.holders) {
+			if theirs(c) {
+				v.end(l, c, Disconnected)
+			}
+		}
+		v.promote(l)
+	}
+}
+
+// die ends the server's process: all connections end, and its data may be lost.
+func (v *server) die() {
+	v.down, v.inbox = true, nil
+	for _, name := range v.names {
+		l := v.locks[name]
+		l.queue = nil
+		for _, c := range slices.Clone(l.holders) {
+			switch {
+			case v.s.Lease == 0:
+				v.end(l, c, Disconnected)
+			case v.s.Wipes:
+				v.end(l, c, Wiped)
+				if c.session != nil {
+					c.session.gone = true
+				}
+			}
+		}
+	}
+}
+
+// revive starts the server again, or lets it go on.
+func (v *server) revive() {
+	v.down, v.stopped, v.struck = false, false, false
+	v.expire()
+	inbox := v.inbox
+	v.inbox = nil
+	for _, handle := range inbox {
+		v.receive(handle)
+	}
+}
+
+// holds says whether a grant is on record as a holder.
+func (v *server) holds(g *Grant) bool {
+	v.expire()
+	return slices.ContainsFunc(v.lock(g.Key).holders, func(c *claim) bool { return c.Grant == g })
+}
+
+// step moves its clock.
+func (v *server) step(by int64) {
+	v.clock += by
+	v.expire()
+	for _, name := range v.names {
+		for _, c := range append(slices.Clone(v.locks[name].holders), v.locks[name].queue...) {
+			if until, _, _ := c.term(); until < never {
+				v.s.after(max(0, until-v.time()), v.expire)
+			}
+		}
+	}
+}

@@ -1,0 +1,453 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+
+	"lockcheck/history"
+)
+
+// worker takes locks and updates data, one thing after the other.
+type worker struct {
+	s        *sim
+	name     string
+	ops      int64
+	attempts int
+	dead     bool
+	done     bool
+	goesOn   int64 // when it goes on, if it is stopped
+	cutUntil int64
+	dropped  *int64 // packets of the partition in force
+	troubled int64  // until when something was wrong with it
+	session  *session
+	line     int // of its connections, from 1
+	hungUp   int // the last of them that has ended
+	held     []*hold
+}
+
+// hold is a lock that a worker believes to have, or asks for.
+type hold struct {
+	*Grant
+	token   uint64
+	until   int64 // of what the client may rely on, ms
+	session *session
+	lost    bool
+}
+
+// act does something later, unless the worker is dead then, and when it is not stopped.
+func (w *worker) act(delay int64, do func()) { w.s.after(delay, func() { w.wake(do) }) }
+
+func (w *worker) wake(do func()) {
+	switch {
+	case w.dead:
+	case w.s.now < w.goesOn:
+		w.act(w.goesOn-w.s.now, do)
+	default:
+		do()
+	}
+}
+
+func (w *worker) cut() bool {
+	is := w.s.now < w.cutUntil
+	if is && w.dropped != nil {
+		*w.dropped++
+	}
+	return is
+}
+
+// send takes a message to the server; late ones arrive after their sender gave up.
+func (w *worker) send(steady bool, handle func()) {
+	w.pass(steady, func() { w.s.server.receive(handle) })
+}
+
+// receive takes a message from the server to the worker.
+func (w *worker) receive(steady bool, handle func()) {
+	w.pass(steady, func() { w.wake(handle) })
+}
+
+// pass takes a message over the network, unless it is lost.
+func (w *worker) pass(steady bool, arrive func()) {
+	s := w.s
+	if w.cut() || !steady && s.chance(s.loss()/2) {
+		return
+	}
+	delay := s.some(5)
+	if !steady && s.chance(s.loss()/4) {
+		delay += s.some(150)
+	}
+	s.after(delay, func() {
+		if !w.cut() {
+			arrive()
+		}
+	})
+}
+
+// loss of messages without any fault: a connection loses none.
+func (s *sim) loss() float64 {
+	if s.Lease == 0 {
+		return 0
+	}
+	return s.Loss
+}
+
+// insist sends something again and again until it can have arrived.
+func (w *worker) insist(handle func()) {
+	s := w.s
+	if s.now < w.cutUntil || s.server.down {
+		s.after(5, func() { w.insist(handle) })
+		return
+	}
+	s.after(s.some(5), func() {
+		if s.now < w.cutUntil || s.server.down {
+			w.insist(handle)
+			return
+		}
+		s.server.receive(handle)
+	})
+}
+
+// call is an operation at the service: done gets its completion, which is one of unknown
+// outcome if no answer comes in time.
+func (w *worker) call(f history.Function, h *hold, patience int64, serve func(func(history.Event)), done func(history.Event)) {
+	w.ops++
+	e := history.Event{Process: w.name, Key: h.Key, Grant: h.ID, F: f, Op: w.ops, Type: history.Invoke}
+	if f == history.Release {
+		e.Token = h.token
+	}
+	w.s.emit(e)
+	asked, finished := w.s.now, false
+	finish := func(answer history.Event) {
+		if finished {
+			return
+		}
+		finished = true
+		answer.Process, answer.Key, answer.Grant, answer.F, answer.Op = e.Process, e.Key, e.Grant, f, e.Op
+		if answer.Type == history.OK && f != history.Release {
+			h.relyUntil(w.s, &answer, asked)
+		}
+		if f == history.Acquire && answer.Type == history.OK && w.s.Confirms && w.gone(h) {
+			answer.Expired = true
+		}
+		w.s.emit(answer)
+		done(answer)
+	}
+	w.act(patience, func() { finish(history.Event{Type: history.Info, Error: "timeout"}) })
+	w.send(false, func() {
+		serve(func(answer history.Event) { w.receive(false, func() { finish(answer) }) })
+	})
+}
+
+// gone says whether the server, asked now, says that it has no grant on record.
+func (w *worker) gone(h *hold) bool {
+	v := w.s.server
+	return !w.cut() && !v.down && !v.stopped && !v.holds(h.Grant)
+}
+
+// relyUntil moves the deadline of a client that computes one.
+func (h *hold) relyUntil(s *sim, answer *history.Event, asked int64) {
+	if s.Lease > 0 && !s.Session {
+		answer.Until = ns(asked + s.Lease - 5)
+		h.until = max(h.until, asked+s.Lease-5)
+	}
+}
+
+// attempt is one round: to take a lock, work under it, and give it back.
+func (w *worker) attempt(left int) {
+	if left == 0 {
+		w.done = true
+		return
+	}
+	w.take(fmt.Sprintf("k%d", w.s.rng.IntN(w.s.Keys)), func(ok bool) {
+		pause := w.s.some(40)
+		if ok {
+			pause = w.s.some(30)
+		}
+		w.act(pause, func() { w.attempt(left - 1) })
+	})
+}
+
+// take asks for a key, and calls then when all that followed is over.
+func (w *worker) take(key string, then func(held bool)) {
+	s := w.s
+	w.attempts++
+	g := &Grant{ID: fmt.Sprintf("%s-%d", w.name, w.attempts), Worker: w.name, Key: key}
+	s.truth.Grants[g.ID] = g
+	h := &hold{Grant: g, session: w.enter()}
+	patience, line := 20+s.some(40), w.line
+	if s.chance(0.3) {
+		patience += 200
+	}
+	w.call(history.Acquire, h, patience, func(reply func(history.Event)) {
+		s.server.acquire(g, w, line, h.session, reply)
+	}, func(answer history.Event) {
+		switch answer.Type {
+		case history.OK:
+			h.token = answer.Token
+			s.moment(w, history.Release)
+			w.hold(h, then)
+		case history.Info:
+			w.takeBack(h, 2, func() { then(false) })
+		default:
+			if h.session != nil && h.session.gone {
+				w.leave(h.session)
+			}
+			w.settle(h)
+			then(false)
+		}
+	})
+	s.moment(w, history.Acquire)
+}
+
+// takeBack withdraws an attempt of unknown outcome. An inner one of a reentrant lock may
+// be left: its worker has the lock anyway.
+func (w *worker) takeBack(h *hold, tries int, then func()) {
+	if w.s.Reentrant > 1 && len(w.held) > 0 && w.s.chance(0.5) {
+		then()
+		return
+	}
+	w.act(w.s.some(4), func() {
+		w.release(h, func(answer history.Event) {
+			switch {
+			case answer.Type != history.Info:
+				w.settle(h)
+				then()
+			case tries > 1 && w.s.chance(0.5):
+				w.takeBack(h, tries-1, then)
+			default:
+				w.hangUp(h)
+				then()
+			}
+		})
+	})
+}
+
+// enter returns the session for an attempt, nil for locks without.
+func (w *worker) enter() *session {
+	switch {
+	case !w.s.Session:
+		return nil
+	case w.s.OldSession && w.session != nil && !w.session.over:
+		return w.session
+	}
+	w.session = &session{}
+	w.beat(w.session)
+	return w.session
+}
+
+// beat renews a session for as long as the worker uses it.
+func (w *worker) beat(session *session) {
+	w.act(w.s.Lease/4, func() {
+		if session.over || w.done {
+			return
+		}
+		w.send(true, func() {
+			alive := w.s.server.beat(session)
+			w.receive(true, func() {
+				if !alive {
+					w.leave(session)
+					w.tell(func(h *hold) bool { return h.session == session })
+				}
+			})
+		})
+		w.beat(session)
+	})
+}
+
+// leave gives up a session.
+func (w *worker) leave(session *session) {
+	session.over = true
+	if w.session == session {
+		w.session = nil
+	}
+}
+
+// tell lets a worker know that locks are gone, if its client does that.
+func (w *worker) tell(which func(*hold) bool) {
+	for _, h := range w.held {
+		if which(h) && !h.lost && w.s.Watches {
+			w.lose(h, history.ByService)
+		}
+	}
+}
+
+func (w *worker) lose(h *hold, by string) {
+	h.lost = true
+	w.s.emit(history.Event{Process: w.name, Type: history.Info, F: history.Lost, Key: h.Key, Grant: h.ID, Token: h.token, Error: by})
+}
+
+// settle ends the session of an attempt that is over.
+func (w *worker) settle(h *hold) {
+	if h.session != nil && !w.s.OldSession {
+		w.leave(h.session)
+	}
+}
+
+// hangUp ends connection or session after an answer that never came: nothing is to be
+// left behind.
+func (w *worker) hangUp(h *hold) {
+	switch {
+	case w.s.Lease == 0:
+		for _, other := range w.held {
+			if !other.lost && other != h {
+				w.lose(other, history.ByService)
+			}
+		}
+		w.hang()
+	case h.session != nil:
+		for _, other := range w.held {
+			if !other.lost && other != h && other.session == h.session {
+				w.lose(other, history.ByService)
+			}
+		}
+		w.leave(h.session)
+	}
+}
+
+// hang ends the connection of a worker, and what it has by it.
+func (w *worker) hang() {
+	line := w.line
+	w.line++
+	w.insist(func() { w.s.server.disconnect(w, line) })
+}
+
+func (w *worker) release(h *hold, done func(history.Event)) {
+	w.call(history.Release, h, 15+w.s.some(30), func(reply func(history.Event)) {
+		w.s.server.release(h.Grant, reply)
+	}, done)
+	w.s.moment(w, history.Release)
+}
+
+// hold works under a lock, and gives it back.
+func (w *worker) hold(h *hold, then func(bool)) {
+	w.held = append(w.held, h)
+	over := func() {
+		w.held = slices.DeleteFunc(w.held, func(other *hold) bool { return other == h })
+		w.settle(h)
+		then(true)
+	}
+	w.renew(h)
+	w.within(h, func() {
+		w.section(h, func() {
+			if h.lost && w.s.chance(0.5) {
+				over()
+				return
+			}
+			w.release(h, func(answer history.Event) {
+				if answer.Type == history.Info {
+					w.hangUp(h)
+				}
+				over()
+			})
+		})
+	})
+}
+
+// within may take another lock, or the same again, inside of a hold.
+func (w *worker) within(h *hold, then func()) {
+	s := w.s
+	inner := ""
+	switch {
+	case s.Reentrant > 1 && len(w.held) <= s.Reentrant && s.chance(0.5):
+		inner = h.Key
+	case s.Nested && len(w.held) == 1 && s.chance(0.5):
+		inner = fmt.Sprintf("k%d", s.rng.IntN(s.Keys))
+		if inner <= h.Key {
+			inner = ""
+		}
+	}
+	if inner == "" {
+		then()
+		return
+	}
+	w.act(s.some(3), func() { w.take(inner, func(bool) { then() }) })
+}
+
+func (w *worker) renew(h *hold) {
+	if !w.s.Renews || w.s.Lease == 0 || w.s.chance(0.5) {
+		return
+	}
+	w.act(20+w.s.some(40), func() {
+		if !slices.Contains(w.held, h) {
+			return
+		}
+		w.call(history.Renew, h, 15+w.s.some(30), func(reply func(history.Event)) {
+			w.s.server.renew(h.Grant, reply)
+		}, func(answer history.Event) {
+			if answer.Type == history.Fail && slices.Contains(w.held, h) {
+				w.tell(func(other *hold) bool { return other == h })
+			}
+		})
+	})
+}
+
+// section is the critical section: read, think, write.
+func (w *worker) section(h *hold, then func()) {
+	s := w.s
+	think := s.some(12)
+	if s.chance(0.2) {
+		think += s.some(120)
+	}
+	if s.chance(0.2) {
+		think = 0
+	}
+	if s.Workload == history.WorkloadMutex && s.chance(0.5) {
+		w.act(think, then)
+		return
+	}
+	if h.lost {
+		then()
+		return
+	}
+	w.access(h, 0, 0, func(ok bool, version int64) {
+		w.act(think, func() {
+			if s.Careful && h.until > 0 && s.now >= h.until && !h.lost {
+				w.lose(h, history.ByDeadline)
+			}
+			if !ok || h.lost {
+				then()
+				return
+			}
+			element := int64(0)
+			if s.Workload != history.WorkloadMutex {
+				s.update++
+				element = s.update
+			}
+			w.access(h, element, version, func(bool, int64) { w.act(s.some(3), then) })
+		})
+	})
+}
+
+// access reads, or writes an element that it computed from a version.
+func (w *worker) access(h *hold, element, base int64, done func(ok bool, version int64)) {
+	s := w.s
+	w.ops++
+	e := history.Event{
+		Process: w.name, Key: h.Key, Grant: h.ID, F: history.Read, Op: w.ops, Type: history.Invoke, Token: h.token,
+		Element: element, Base: base,
+	}
+	if element != 0 {
+		e.F = history.Write
+		s.moment(w, history.Write)
+	}
+	s.emit(e)
+	finished := false
+	finish := func(typ history.Type, version int64) {
+		if finished {
+			return
+		}
+		finished = true
+		e.Type, e.Version = typ, version
+		s.emit(e)
+		done(typ == history.OK, version)
+	}
+	w.act(40+s.some(20), func() { finish(history.Info, 0) })
+	delay := s.some(2)
+	if s.chance(0.03) {
+		delay += s.some(150)
+	}
+	s.after(delay, func() {
+		s.resource.arrive(e, w, func(typ history.Type, version int64) {
+			w.act(s.some(2), func() { finish(typ, version) })
+		})
+	})
+}

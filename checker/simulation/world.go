@@ -1,0 +1,156 @@
+// Package simulation is a discrete simulation of runs: a lock service, workers that use it,
+// the resource that it protects, a nemesis that stops, kills or cuts them off.
+// It writes a history as a run of lockcheck does, and next to it the truth, which no
+// history can tell: when the service granted and ended what, and why. The checkers are
+// held against it.
+package simulation
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"lockcheck/history"
+)
+
+// World says what is simulated and how roughly. Durations are in ms, which is as fine as
+// the simulation is: equal times are common.
+type World struct {
+	Workers, Keys, Attempts int
+
+	Lease      int64 // of a grant; 0 for locks that last as long as the connection
+	Session    bool  // the client renews its lease in the background
+	OldSession bool  // one session serves all attempts of a worker, and may be older than they are
+	Watches    bool  // the client tells its worker when it learns that a lock is gone
+	Confirms   bool  // the client asks after each grant whether it is on record
+	Renews     bool  // the worker renews its lease itself
+	Careful    bool  // the worker looks at its deadline before it writes
+	Queue      bool  // the service lets attempts wait instead of refusing them
+	Tokens     bool
+	Places     bool // tokens are those of the place in the queue
+	Nested     bool // a worker may take a second key while it holds one
+	Permits    int
+	Reentrant  int
+
+	Guard    string
+	Workload string
+
+	Loss   float64  // probability that a message is lost or late
+	Faults []string // kinds that the nemesis may inflict
+	Most   int      // how many of them
+	Wipes  bool     // a server that is killed forgets its leases
+	Bugs
+}
+
+// Bugs are what the service or the resource does wrong, each with a probability per
+// request.
+type Bugs struct {
+	Double  float64 // grants what is held
+	Early   float64 // ends a lease after a fraction of it
+	Forget  float64 // drops the holders
+	Blind   float64 // removes whoever has the lock on any release
+	Lies    float64 // names a wrong holder
+	Repeat  float64 // hands out a token again
+	Back    float64 // hands out a lower token
+	Sticky  float64 // says that a lock is released, and keeps it
+	NeverOK float64 // says that a lock was not held, and releases it
+	Ghost   float64 // tells a waiter whose claim is gone that it is its turn
+	Jam     int64   // ms after which it grants nothing more; 0 for never
+
+	Drop    float64 // the resource loses an update that it accepted
+	Twin    float64 // it has an update twice
+	Phantom float64 // it has an update that nobody asked for
+	Applies float64 // it makes an update that it refused
+}
+
+// Random draws a world; that of a right service has no bugs.
+func Random(rng *rand.Rand, right bool) World {
+	is := func(p float64) bool { return rng.Float64() < p }
+	w := World{
+		Workers: 2 + rng.IntN(3), Keys: 1, Attempts: 1 + rng.IntN(5), Lease: 100,
+		Queue: is(0.5), Tokens: is(0.5), Watches: is(0.5), Places: is(0.5), Renews: is(0.4), Careful: is(0.3),
+		Permits: 1, Reentrant: 1, Guard: history.GuardNone, Workload: history.WorkloadSet,
+		Loss: float64(rng.IntN(3)) * 0.1, Most: rng.IntN(6),
+	}
+	switch rng.IntN(3) {
+	case 0:
+		w.Lease = 0
+	case 1:
+		w.Session, w.OldSession, w.Confirms, w.Renews = true, is(0.5), is(0.5), false
+	}
+	if is(0.25) {
+		w.Keys, w.Nested = 2+rng.IntN(2), is(0.6)
+	}
+	switch {
+	case is(0.1):
+		w.Permits = 2 + rng.IntN(2)
+	case is(0.12):
+		w.Reentrant = 2 + rng.IntN(2)
+	}
+	if is(0.5) {
+		guards := []string{guardFence, guardFenceWrites, history.GuardVersions, guardAsk}
+		w.Guard = guards[rng.IntN(len(guards))]
+		w.Tokens = w.Tokens || w.Guard == guardFence || w.Guard == guardFenceWrites
+	}
+	switch rng.IntN(6) {
+	case 0:
+		w.Workload = history.WorkloadCounter
+	case 1:
+		w.Workload = history.WorkloadMutex
+	}
+	for _, kind := range []string{
+		history.Pause, history.Pause, history.Kill, history.Partition, history.DelayWrite,
+		serverPause, serverKill, history.Clock,
+	} {
+		if is(0.3) {
+			w.Faults = append(w.Faults, kind)
+		}
+	}
+	if len(w.Faults) > 1 && is(0.4) {
+		w.Faults = w.Faults[:1]
+	}
+	w.Wipes = is(0.3)
+	if !right {
+		w.Bugs = randomBugs(rng)
+	}
+	if !right && is(0.02) { // for that all must ask for long
+		w.Jam, w.Keys, w.Nested, w.Permits, w.Reentrant, w.Attempts = 100+rng.Int64N(300), 1, false, 1, 1, 60
+	}
+	if is(0.1) { // holders and waiters that are stopped for long, side by side
+		w.Faults, w.Most, w.Workers, w.Attempts = []string{history.Pause}, 8, 4, 3
+		w.Lease, w.Queue, w.Workload = 100, true, history.WorkloadSet
+		w.Tokens, w.Guard, w.Permits, w.Reentrant, w.Keys, w.Nested = false, history.GuardNone, 1, 1, 1, false
+	}
+	return w
+}
+
+// Faults of servers have names of their own here.
+const (
+	serverPause = "server-pause"
+	serverKill  = "server-kill"
+)
+
+// Guards that history has no name for.
+const (
+	guardFence       = "fence"
+	guardFenceWrites = "fence-writes"
+	guardAsk         = "ask"
+)
+
+// randomBugs draws one of them, or several at once.
+func randomBugs(rng *rand.Rand) Bugs {
+	var b Bugs
+	all := []*float64{
+		&b.Double, &b.Early, &b.Forget, &b.Blind, &b.Lies, &b.Repeat, &b.Back, &b.Sticky, &b.NeverOK, &b.Ghost,
+		&b.Drop, &b.Twin, &b.Phantom, &b.Applies,
+	}
+	only := rng.IntN(2 * len(all))
+	for i, p := range all {
+		if i == only || only >= len(all) && rng.IntN(5) == 0 {
+			*p = 0.05 + rng.Float64()*0.4
+		}
+	}
+	return b
+}
+
+// Has says whether the nemesis may inflict faults of a kind.
+func (w World) Has(kind string) bool { return slices.Contains(w.Faults, kind) }
