@@ -15,7 +15,7 @@ import (
 
 // rooms of the house, from the ground up. A room imports only from those below it;
 // the folders within a room are free among each other.
-var rooms = []string{"spelling", "yamlfile", "history", "stats", "checker", "clients", "clusters", "workloads", "nemesis", "reports", "runs", "suites", "web", "cmd", "tools", "library-versions"}
+var rooms = []string{"spelling", "yamlfile", "history", "stats", "checker", "clients", "clusters", "workloads", "nemesis", "reports", "cleanup", "runs", "suites", "web", "cmd", "tools", "library-versions"}
 
 // libraryVersions is a room of modules of their own, each with nothing but a worker.
 const libraryVersions = "library-versions"

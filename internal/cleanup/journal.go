@@ -1,0 +1,195 @@
+// Package cleanup removes what a run that was killed has left on the machine.
+package cleanup
+
+import (
+	"bufio"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Journal is kept on disk while a run lasts, outside of its store, so that
+// whoever comes after a killed run finds what it left: which processes it had
+// started and which faults were not yet undone. It is gone when the run has
+// cleaned up after itself.
+type Journal struct {
+	run  string
+	path string
+
+	mu   sync.Mutex
+	file *os.File
+}
+
+// Entry is a line of a journal.
+type Entry struct {
+	Owner  string `json:"owner,omitempty"`
+	Docker bool   `json:"docker,omitempty"` // apart from the owner: something may be on the engine
+	Folder string `json:"folder,omitempty"` // temporary, to be removed
+	PID    int    `json:"pid,omitempty"`
+	Start  string `json:"start,omitempty"`
+	Begin  string `json:"begin,omitempty"` // id of a fault
+	Undo   string `json:"undo,omitempty"`
+	End    string `json:"end,omitempty"`
+}
+
+// journalFolder is where the journals of this user's runs are.
+func journalFolder() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = filepath.Join(os.TempDir(), fmt.Sprintf("lockcheck-%d", os.Getuid()))
+	}
+	folder := filepath.Join(cache, "lockcheck", "runs")
+	return folder, os.MkdirAll(folder, 0o755)
+}
+
+// OpenJournal begins the journal of a run; onDocker says that something of it may be on the
+// engine.
+func OpenJournal(run string, me Owner, onDocker bool) (*Journal, error) {
+	folder, err := journalFolder()
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(folder, run+".jsonl")
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{run: run, path: path, file: file}
+	if err := j.write(Entry{Owner: me.String(), Docker: onDocker}); err != nil {
+		return nil, errors.Join(err, j.Remove()) // nobody could tell whose it is
+	}
+	return j, nil
+}
+
+func (j *Journal) write(e Entry) error {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if _, err := j.file.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	return nil
+}
+
+// Folder notes a temporary folder.
+func (j *Journal) Folder(path string) error { return j.write(Entry{Folder: path}) }
+
+// Start starts a command as the leader of a process group, and notes it. What cannot be
+// noted is ended.
+func (j *Journal) Start(command *exec.Cmd) error {
+	if command.SysProcAttr == nil {
+		command.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	command.SysProcAttr.Setpgid = true
+	command.Env = append(command.Environ(), mark(j.run))
+	if err := command.Start(); err != nil {
+		return err
+	}
+	err := j.process(command.Process.Pid)
+	if err != nil {
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
+		_ = command.Wait()
+	}
+	return err
+}
+
+// process notes the leader of a process group.
+func (j *Journal) process(pid int) error {
+	start, err := startTime(pid)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it has ended already
+	}
+	if err != nil {
+		return err
+	}
+	return j.write(Entry{PID: pid, Start: start})
+}
+
+// Begin implements nemesis.Journal.
+func (j *Journal) Begin(id, undo string) error {
+	if err := j.write(Entry{Begin: id, Undo: undo}); err != nil {
+		return err
+	}
+	return j.file.Sync()
+}
+
+// End implements nemesis.Journal.
+func (j *Journal) End(id string) error { return j.write(Entry{End: id}) }
+
+// Close writes no more: what is still to be undone is left to somebody else.
+func (j *Journal) Close() error { return j.file.Close() }
+
+// Remove ends the journal: there is nothing left to undo.
+func (j *Journal) Remove() error { return errors.Join(j.Close(), removeIfThere(j.path)) }
+
+// NewID names a run, and what it makes.
+func NewID(now time.Time) (string, error) {
+	random := make([]byte, 3)
+	_, err := rand.Read(random)
+	return now.UTC().Format("20060102t150405") + hex.EncodeToString(random), err
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// ReadJournal reads the journal of a run. A last line that was cut off in
+// mid-write is left out; no journal at all is the empty one.
+func ReadJournal(run string) ([]Entry, error) {
+	folder, err := journalFolder()
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.Open(filepath.Join(folder, run+".jsonl"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var entries []Entry
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		var e Entry
+		if json.Unmarshal(lines.Bytes(), &e) == nil {
+			entries = append(entries, e)
+		}
+	}
+	return entries, lines.Err()
+}
+
+// Journals lists the runs that have a journal.
+func Journals() ([]string, error) {
+	folder, err := journalFolder()
+	if err != nil {
+		return nil, err
+	}
+	files, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	var runs []string
+	for _, file := range files {
+		if run, is := strings.CutSuffix(file.Name(), ".jsonl"); is {
+			runs = append(runs, run)
+		}
+	}
+	return runs, nil
+}

@@ -1,0 +1,193 @@
+package cleanup
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"lockcheck/clusters/clustertest"
+	"lockcheck/clusters/engine"
+	"lockcheck/clusters/images"
+)
+
+// TestSweepAll: a run of which something cannot be removed ends neither the sweep nor
+// its patience, and is swept when that can be removed.
+func TestSweepAll(t *testing.T) {
+	docker := clustertest.Engine(t)
+	binary := clustertest.Binary(t) // first: the compiler's cache is in the same folder
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	self, err := images.Maker{Engine: docker, Progress: t.Logf}.EnsureSelf(t.Context(), binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := func(run string) map[string]string {
+		t.Cleanup(func() { _, _ = docker.RemoveRun(context.Background(), run) })
+		return map[string]string{engine.RunLabel: run, engine.OwnerLabel: "test"}
+	}
+	prefix := fmt.Sprintf("sweep-%d-%d-", os.Getpid(), time.Now().UnixNano())
+	held, free, holder := prefix+"held", prefix+"free", prefix+"holder"
+	for _, run := range []string{held, free} {
+		if err := docker.CreateVolume(t.Context(), run, labels(run)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := docker.Start(t.Context(), engine.Spec{
+		Name: holder, Image: self.ID, Labels: labels(holder), Command: []string{"agent"},
+		Network: "none", Volumes: map[string]string{held: "/held"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	swept, err := sweepAll(ctx, docker, []string{held, free})
+	if err == nil || !strings.Contains(err.Error(), held) || !strings.Contains(err.Error(), "in use") || ctx.Err() != nil {
+		t.Errorf("error %v, want that the volume of %s is in use", err, held)
+	}
+	if len(swept) != 1 || swept[0].Run != free || swept[0].Objects != 1 {
+		t.Errorf("swept %+v, want %s", swept, free)
+	}
+	if _, err := docker.RemoveRun(ctx, holder); err != nil {
+		t.Fatal(err)
+	}
+	if swept, err := sweepAll(ctx, docker, []string{held}); err != nil || len(swept) != 1 || swept[0].Objects != 1 {
+		t.Errorf("then swept %+v, %v, want %s", swept, err, held)
+	}
+}
+
+// TestCleanWithoutEngine: what a dead run may have left on the engine is neither removed nor
+// said to be while nobody looks there; what left nothing there is.
+func TestCleanWithoutEngine(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	dead, err := Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.boot = "another"
+	for name, onDocker := range map[string]bool{"embedded": false, "docker": true} {
+		j, err := OpenJournal(name, dead, onDocker)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(j.Begin("cut-1", "heal cut-1"), j.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left, unavailable, err := Clean(t.Context(), false)
+	if err != nil || unavailable != nil || len(left) != 1 || left[0].Run != "embedded" || len(left[0].Undone) != 1 {
+		t.Errorf("removed %+v, %v, %v", left, unavailable, err)
+	}
+	if runs, err := Journals(); err != nil || len(runs) != 1 || runs[0] != "docker" {
+		t.Errorf("there are journals of %v, %v", runs, err)
+	}
+}
+
+// TestCleanAfterBoot: a process that has the number of one from before the machine was
+// booted is somebody else's; and a journal that cannot be read keeps no other from being swept.
+func TestCleanAfterBoot(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	dead, err := Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.boot = "another"
+	stranger := exec.Command("sleep", "600")
+	stranger.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := stranger.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = stranger.Process.Kill(), stranger.Wait() })
+	j, err := OpenJournal("before", dead, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	if err := errors.Join(j.process(stranger.Process.Pid), j.Folder(folder), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	journals, err := journalFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(journals, "unreadable.jsonl"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	left, _, err := Clean(t.Context(), false)
+	if err == nil || !strings.Contains(err.Error(), "unreadable") || len(left) != 1 || left[0].Run != "before" || left[0].Processes != 0 {
+		t.Errorf("removed %+v, %v", left, err)
+	}
+	if _, err := os.Stat(folder); err == nil {
+		t.Errorf("%s is still there", folder)
+	}
+}
+
+// TestCleanOrphans: what the dead leader of a process group has left is ended if the run
+// has started it; a group of somebody else that has the number of one of the run is left alone.
+func TestCleanOrphans(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	dead, err := Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.start = "1" // its number is that of this process by now
+	j, err := OpenJournal("orphans", dead, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, ours := orphan(t, j.Start)
+	group, others := orphan(t, (*exec.Cmd).Start)
+	if err := errors.Join(j.write(Entry{PID: group, Start: "1"}), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	left, _, err := Clean(t.Context(), false)
+	if err != nil || len(left) != 1 || left[0].Processes != 1 {
+		t.Errorf("removed %+v, %v: want one process", left, err)
+	}
+	clustertest.Eventually(t, 10*time.Second, func() error {
+		if runs(ours) {
+			return errors.New("a process of the run goes on")
+		}
+		return nil
+	})
+	if !runs(others) {
+		t.Error("a process of somebody else was ended")
+	}
+}
+
+// orphan starts a process, and returns its number and that of its group, the leader of which
+// has ended.
+func orphan(t *testing.T, start func(*exec.Cmd) error) (group, pid int) {
+	t.Helper()
+	leader := exec.Command("sh", "-c", "sleep 600 >/dev/null 2>&1 & echo $!")
+	leader.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var said bytes.Buffer
+	leader.Stdout = &said
+	if err := errors.Join(start(leader), leader.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(said.String()))
+	if err != nil || !runs(pid) {
+		t.Fatalf("%q, %v", said.String(), err)
+	}
+	t.Cleanup(func() {
+		if runs(pid) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+	return leader.Process.Pid, pid
+}
+
+// runs says whether a process has not ended; one that has, and waits to be collected, has no
+// environment any more.
+func runs(pid int) bool {
+	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	return err == nil && len(environment) > 0
+}

@@ -1,0 +1,104 @@
+package cleanup
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Owner identifies a process on a machine beyond the reuse of its number.
+type Owner struct {
+	host  string
+	boot  string
+	pid   int
+	start string // in clock ticks since boot
+	// space is the namespace in which the process has this number, of which two
+	// containers on one machine have one each.
+	space string
+}
+
+// Self returns this process as an owner.
+func Self() (Owner, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return Owner{}, err
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return Owner{}, err
+	}
+	start, err := startTime(os.Getpid())
+	if err != nil {
+		return Owner{}, err
+	}
+	space, err := os.Readlink("/proc/self/ns/pid") // such as pid:[4026531836]
+	if err != nil {
+		return Owner{}, err
+	}
+	return Owner{host: host, boot: strings.TrimSpace(string(boot)), pid: os.Getpid(), start: start, space: space}, nil
+}
+
+func (o Owner) String() string {
+	return fmt.Sprintf("%s/%s/%d/%s/%s", o.host, o.boot, o.pid, o.start, o.space)
+}
+
+func parseOwner(text string) (Owner, error) {
+	parts := strings.Split(text, "/")
+	if len(parts) != 5 {
+		return Owner{}, fmt.Errorf("malformed owner %q", text)
+	}
+	pid, err := strconv.Atoi(parts[2])
+	if err != nil || pid < 1 {
+		return Owner{}, fmt.Errorf("malformed owner %q", text)
+	}
+	return Owner{host: parts[0], boot: parts[1], pid: pid, start: parts[3], space: parts[4]}, nil
+}
+
+// dead reports whether the owner certainly runs no more. Of a process on another
+// machine that shares the Docker engine nothing is known, nor of one in another
+// container of this machine, unless the machine was booted since.
+func (o Owner) dead(me Owner) bool {
+	switch {
+	case o.host != me.host:
+		return false
+	case o.boot != me.boot:
+		return true
+	}
+	return o.space == me.space && ended(o.pid, o.start)
+}
+
+// ended reports whether the process with this number and start time certainly
+// exists no more: that it cannot be looked at says nothing.
+func ended(pid int, start string) bool {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return true
+	}
+	now, err := startTime(pid)
+	return err == nil && now != start
+}
+
+// Runs reports whether the process of the entry exists.
+func (e Entry) Runs() bool {
+	now, err := startTime(e.PID)
+	return err == nil && now == e.Start
+}
+
+// startTimeField is the place of starttime in /proc/PID/stat, counted from the
+// field after the command, which ends with the last parenthesis.
+const startTimeField = 19
+
+func startTime(pid int) (string, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", err
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) <= startTimeField {
+		return "", fmt.Errorf("/proc/%d/stat: malformed", pid)
+	}
+	return fields[startTimeField], nil
+}
