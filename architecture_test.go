@@ -1,4 +1,4 @@
-package harness
+package lockcheck_test
 
 import (
 	"bytes"
@@ -13,57 +13,69 @@ import (
 	"testing"
 )
 
-// rooms of the house, from the ground up. A room imports only from those below it;
-// the folders within a room are free among each other.
-var rooms = []string{"spelling", "yamlfile", "history", "stats", "checker", "clients", "clusters", "workloads", "nemesis", "reports", "cleanup", "runs", "suites", "web", "cmd", "tools", "library-versions"}
+// layers lists the packages from the bottom up. A package imports only from layers below
+// its own; the folders within a layer are free among each other.
+var layers = []string{
+	"spelling", "yamlfile", "history", "stats", "checker", "clients", "clusters", "lockfile", "workloads", "nemesis", "reports",
+	"cleanup", "runs", "suites", "web", "cmd", "tools", "library-versions",
+}
 
-// libraryVersions is a room of modules of their own, each with nothing but a worker.
+// libraryVersions is a layer of modules of their own, each with nothing but a worker.
 const libraryVersions = "library-versions"
+
+// examples is a layer of clients as users would write them.
+const examples = "examples"
 
 // pure lists what the checker must not have: it sees a history and nothing else.
 var pure = []string{"os", "os/exec", "net", "io/fs", "path/filepath", "syscall", "math/rand", "math/rand/v2"}
 
-// docker is what only dockerRoom may import.
+// docker is what only dockerPackage may import.
 const (
-	module     = "lockcheck"
-	docker     = "github.com/docker/"
-	dockerRoom = module + "/clusters/engine"
+	module        = "lockcheck"
+	docker        = "github.com/docker/"
+	dockerPackage = module + "/clusters/engine"
 )
 
-// goPackage is what go list tells of a package; Imports without those of tests.
+// goPackage is what go list tells of a package; Imports without those of tests, Doc the
+// first sentence of its comment.
 type goPackage struct {
 	ImportPath string
 	Imports    []string
+	Doc        string
 }
 
-// roomOf returns the floor of a package of ours, -1 for others.
-func roomOf(path string) int {
+// layerOf returns the place of a package of ours among the layers, -1 for others.
+func layerOf(path string) int {
 	inside, is := strings.CutPrefix(path, module+"/")
 	if !is {
 		return -1
 	}
-	room, _, _ := strings.Cut(strings.TrimPrefix(inside, "internal/"), "/")
-	return slices.Index(rooms, room)
+	name, _, _ := strings.Cut(strings.TrimPrefix(inside, "internal/"), "/")
+	return slices.Index(layers, name)
 }
 
 // misplaced says what is wrong with the imports of a package.
 func misplaced(p goPackage) []string {
-	floor := roomOf(p.ImportPath)
-	if floor < 0 {
-		return []string{p.ImportPath + " is in no room of the house"}
+	layer := layerOf(p.ImportPath)
+	if layer < 0 {
+		return []string{p.ImportPath + " is in no layer"}
 	}
 	var wrong []string
 	for _, imported := range p.Imports {
 		ours := strings.HasPrefix(imported, module+"/")
-		switch at := roomOf(imported); {
-		case ours && at < 0, at > floor:
+		switch at := layerOf(imported); {
+		case ours && at < 0, at > layer:
 			wrong = append(wrong, fmt.Sprintf("%s imports %s, which is not below it", p.ImportPath, imported))
-		case ours && rooms[floor] == libraryVersions && rooms[roomOf(imported)] != "workloads":
+		// A user's own would see no more.
+		case ours && layers[layer] == examples && layers[at] != "clients" && layers[at] != examples:
+			wrong = append(wrong, fmt.Sprintf("%s imports %s, and is to be a client and nothing else", p.ImportPath, imported))
+		case ours && layers[layer] == libraryVersions && layers[layerOf(imported)] != "workloads":
 			wrong = append(wrong, fmt.Sprintf("%s imports %s, and is to be a worker and nothing else", p.ImportPath, imported))
-		case rooms[floor] == "checker" && slices.Contains(pure, imported):
+		// Its simulation makes histories by chance, for tests.
+		case layers[layer] == "checker" && p.ImportPath != module+"/checker/simulation" && slices.Contains(pure, imported):
 			wrong = append(wrong, fmt.Sprintf("%s imports %s, and is not pure", p.ImportPath, imported))
-		case strings.HasPrefix(imported, docker) && p.ImportPath != dockerRoom:
-			wrong = append(wrong, fmt.Sprintf("%s imports %s, which only %s may", p.ImportPath, imported, dockerRoom))
+		case strings.HasPrefix(imported, docker) && p.ImportPath != dockerPackage:
+			wrong = append(wrong, fmt.Sprintf("%s imports %s, which only %s may", p.ImportPath, imported, dockerPackage))
 		}
 	}
 	return wrong
@@ -72,7 +84,7 @@ func misplaced(p goPackage) []string {
 // packagesOf lists the packages of the module in a folder.
 func packagesOf(t *testing.T, folder string) (packages []goPackage) {
 	t.Helper()
-	command := exec.Command("go", "list", "-json=ImportPath,Imports", "./...")
+	command := exec.Command("go", "list", "-json=ImportPath,Imports,Doc", "./...")
 	command.Dir = folder
 	output, err := command.Output()
 	if err != nil {
@@ -89,7 +101,7 @@ func packagesOf(t *testing.T, folder string) (packages []goPackage) {
 	}
 }
 
-func TestRooms(t *testing.T) {
+func TestArchitecture(t *testing.T) {
 	met := make(map[int]bool)
 	modules, err := filepath.Glob(libraryVersions + "/*")
 	if err != nil {
@@ -98,22 +110,26 @@ func TestRooms(t *testing.T) {
 	for _, folder := range append(modules, ".") {
 		for _, p := range packagesOf(t, folder) {
 			if p.ImportPath == module {
-				continue // the tests at the root are no package
+				continue // it has nothing but this test
 			}
-			met[roomOf(p.ImportPath)] = true
+			met[layerOf(p.ImportPath)] = true
 			for _, wrong := range misplaced(p) {
 				t.Error(wrong)
 			}
+			// What needs an "and" to say what it is about is about two things.
+			if p.Doc == "" || strings.Contains(p.Doc, " and ") {
+				t.Errorf("%s has no subject, or two: %q", p.ImportPath, p.Doc)
+			}
 		}
 	}
-	if len(met) != len(rooms) {
-		t.Errorf("packages of %d rooms, want all %d", len(met), len(rooms))
+	if len(met) != len(layers) {
+		t.Errorf("packages of %d layers, want all %d", len(met), len(layers))
 	}
 }
 
-// TestRoomsControl: imports that must not be are found, and beside each one the
-// like of it that may.
-func TestRoomsControl(t *testing.T) {
+// TestArchitectureControl: imports that must not be are found, and not the
+// like of them that may.
+func TestArchitectureControl(t *testing.T) {
 	for _, c := range []struct {
 		from, imported string
 		good           bool
@@ -121,9 +137,19 @@ func TestRoomsControl(t *testing.T) {
 		{"lockcheck/reports", "lockcheck/checker", true},
 		{"lockcheck/checker", "lockcheck/reports", false},
 		{"lockcheck/history", "lockcheck/checker", false},
+		{"lockcheck/checker", "lockcheck/internal/stats", true},
+		{"lockcheck/history", "lockcheck/internal/stats", false},
+		{"lockcheck/nemesis", "lockcheck/internal/yamlfile", true},
+		{"lockcheck/internal/yamlfile", "lockcheck/nemesis", false},
+		{"lockcheck/internal/suites/matrix", "lockcheck/internal/runs", true},
+		{"lockcheck/internal/runs", "lockcheck/internal/suites", false},
+		{"lockcheck/internal/runs", "lockcheck/internal/cleanup", true},
+		{"lockcheck/internal/cleanup", "lockcheck/internal/runs", false},
+		{"lockcheck/tools/mutants", "lockcheck/internal/runs", true},
+		{"lockcheck/cmd/lockcheck", "lockcheck/tools/mutants", false},
 		{"lockcheck/cmd/lockcheck", "lockcheck/internal/runs", true},
 		{"lockcheck/internal/runs", "lockcheck/cmd/lockcheck", false},
-		{"lockcheck/clusters/agent", "lockcheck/clusters", true}, // one room; Go forbids circles
+		{"lockcheck/clusters/agent", "lockcheck/clusters", true}, // one layer; Go forbids circles
 		{"lockcheck/clusters/agent", "lockcheck/clients", true},
 		{"lockcheck/clusters/agent", "lockcheck/workloads", false},
 		{"lockcheck/checker", "time", true},
@@ -139,6 +165,9 @@ func TestRoomsControl(t *testing.T) {
 		{"lockcheck/library-versions/x", "lockcheck/workloads", true},
 		{"lockcheck/library-versions/x", "lockcheck/clusters", false},
 		{"lockcheck/cmd/lockcheck", "lockcheck/library-versions/x", false},
+		{"lockcheck/examples/x", "lockcheck/clients/serve", true},
+		{"lockcheck/examples/x", "lockcheck/examples/x/y", true},
+		{"lockcheck/examples/x", "lockcheck/history", false},
 	} {
 		wrong := misplaced(goPackage{ImportPath: c.from, Imports: []string{c.imported}})
 		if (len(wrong) == 0) != c.good {

@@ -14,8 +14,10 @@ import (
 // needs Illegal. Both acquires were answered by t, so both took effect by t.
 // Whichever came first must have ended before the other, hence by t; but the
 // first release of each was sent at the end of its hold or later, which is after
-// t, and the synthetic end, which covers lost releases, notices of the service
-// and the lease, begins at attempt.serviceEnd, after t by assumption. Nothing
+// t, and the synthetic end, which covers lost releases, loss notifications of the service,
+// sessions, connections and the lease, begins at run.serviceEnd, after t by assumption.
+// (One that was held for a moment only, at t, may have been released at t; but the other
+// one was answered before, and its release was sent after that.) Nothing
 // else ends a grant in the model, and nothing that the model leaves out is an
 // acquire that was answered ok. So no order exists. The same holds of a semaphore if
 // more grants than it permits cannot have ended by t.
@@ -46,7 +48,8 @@ func disagreements(r *run, o opinion, overlaps together, others ...incidents) []
 			found = append(found, "porcupine accepts "+key+", although its operations cannot be put in order")
 		}
 	}
-	for _, key := range o.tooLong {
+	_, silent := o.decided()
+	for _, key := range silent {
 		if _, isEarly := overlaps.early[key]; isEarly && !o.unordered && !o.conflicts.keys[key] {
 			found = append(found, "the grants of "+key+" can be put in order, although two held it at once before either lease can have run out")
 		}

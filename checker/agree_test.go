@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+
+	"lockcheck/checker/simulation"
+	"lockcheck/history"
 )
 
 // TestDisagreements forges what porcupine says: the other tests show that the
@@ -15,7 +18,7 @@ func TestDisagreements(t *testing.T) {
 		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 30, 31).release("b", 40, 41)
 	}
 	overlap := func() *script { return twice().release("a", 50, 51) }
-	outlived := func() *script {
+	useAfterExpiry := func() *script {
 		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).release("b", 140, 141).notHeld("a", 150, 151)
 	}
 	inTurn := func() *script {
@@ -32,8 +35,8 @@ func TestDisagreements(t *testing.T) {
 		{"overlap, illegal", overlap(), porcupine.Illegal, true, ""},
 		{"overlap, unknown", overlap(), porcupine.Unknown, false, ""},
 		{"early overlap, ok", overlap(), porcupine.Ok, true, "held it at once before either lease can have run out"},
-		{"late overlap, ok", outlived(), porcupine.Ok, false, ""},
-		{"late overlap, illegal", outlived(), porcupine.Illegal, false, ""},
+		{"late overlap, ok", useAfterExpiry(), porcupine.Ok, false, ""},
+		{"late overlap, illegal", useAfterExpiry(), porcupine.Illegal, false, ""},
 		{"no overlap, ok", inTurn(), porcupine.Ok, false, ""},
 		{"no overlap, illegal", inTurn(), porcupine.Illegal, false, "nothing explains it"},
 		{"conflict, illegal", forgotten(), porcupine.Illegal, false, ""},
@@ -79,12 +82,13 @@ func TestPorcupineGivesUp(t *testing.T) {
 // TestManyLost is the shape that takes a naive model half a minute and 2 GB
 // (docs/verdicts.md): many answers lost, the error near the end.
 func TestManyLost(t *testing.T) {
-	w := world{workers: 4, attempts: 120, loss: 0.3, stop: 0.05}
+	w := simulation.World{Workers: 4, Keys: 1, Attempts: 120, Lease: 100, Permits: 1, Reentrant: 1, Loss: 0.6, Workload: history.WorkloadSet}
 	for seed := range uint64(5) {
-		s := simulate(seed, w)
-		last := float64(s.events[len(s.events)-1].Time)/1e6 + 300
-		s.acquire("w1", "x", last, last+1).acquire("w2", "y", last+2, last+3)
-		r := s.end().check(t)
+		h, _ := simulation.Run(seed, w)
+		s := newScript()
+		s.header, s.events, s.op = h.Header, h.Events, 1e6
+		last := float64(h.Events[len(h.Events)-1].Time)/1e6 + 300
+		r := s.acquire("w1", "x", last, last+1).acquire("w2", "y", last+2, last+3).check(t)
 		if got := r.of(Linearizability).Verdict; got != Violation || r.Operations.Unknown < 50 {
 			t.Errorf("seed %d: %s with %d unknown", seed, got, r.Operations.Unknown)
 		}
@@ -93,7 +97,8 @@ func TestManyLost(t *testing.T) {
 }
 
 func BenchmarkCheck(b *testing.B) {
-	h := simulate(1, world{workers: 4, attempts: 120, loss: 0.2, stop: 0.2}).end().history(b)
+	w := simulation.World{Workers: 4, Keys: 1, Attempts: 120, Lease: 100, Permits: 1, Reentrant: 1, Loss: 0.3, Workload: history.WorkloadSet}
+	h, _ := simulation.Run(1, w)
 	for b.Loop() {
 		Check(h, Options{})
 	}

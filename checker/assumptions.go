@@ -48,9 +48,14 @@ func brokenBecause(r *run, disagreements []string) []string {
 
 // ended says whether the run came to an end that it knew of.
 func (r *run) ended() bool {
-	_, complete := r.phases[history.PhaseEnd]
 	_, interrupted := r.phases[history.PhaseInterrupted]
-	return complete || interrupted
+	return r.completed() || interrupted
+}
+
+// completed says whether the run came to the end that was planned.
+func (r *run) completed() bool {
+	_, complete := r.phases[history.PhaseEnd]
+	return complete
 }
 
 func undecidedBecause(r *run, ops Operations) []string {
@@ -80,7 +85,7 @@ func operationsOf(r *run) Operations {
 		switch h.ended {
 		case atRelease:
 			ops.GoneAtRelease++
-		case byNotice:
+		case byNotification:
 			ops.Lost++
 		}
 	}

@@ -12,19 +12,14 @@ import (
 // builder makes a run of the events of a history, in the order of its file.
 type builder struct {
 	*run
-	open        map[opID]pending
+	open        history.Open[pending]
 	faultEvents []history.Event
 	begun       bool
 }
 
-type opID struct {
-	process worker
-	op      int64
-	f       history.Function
-}
-
 // pending is an operation without completion.
 type pending struct {
+	f       history.Function
 	call    *call
 	renewal *renewal // of a renewal
 }
@@ -32,13 +27,15 @@ type pending struct {
 func newBuilder(h history.Header, names *history.Names) *builder {
 	return &builder{
 		run: &run{
-			header: h, names: names,
-			byKey:    make(map[key]*keyed),
-			byWorker: make(map[worker]*actor),
-			phases:   make(map[string]history.Event),
-			robbers:  make(map[*attempt]*attempt),
+			header: h, names: names, workers: workersIn(h),
+			byKey:      make(map[key]*keyed),
+			byWorker:   make(map[worker]*actor),
+			phases:     make(map[string]history.Event),
+			releasedBy: make(map[*attempt]*attempt),
+
+			misranked: make(map[key]bool),
 		},
-		open: make(map[opID]pending),
+		open: make(history.Open[pending]),
 	}
 }
 
@@ -69,9 +66,13 @@ func (b *builder) finish(cutOff int) *run {
 	r.cutOff = cutOff
 	r.keys = slices.SortedFunc(maps.Keys(r.byKey), func(x, y key) int { return cmp.Compare(r.name(x), r.name(y)) })
 	r.faults = collectFaults(r, b.faultEvents)
+	b.faultEvents = nil
+	r.indexFaults()
+	r.endure()
 	for _, w := range r.byWorker {
-		r.endure(w)
+		r.line(w)
 	}
+	r.extendByAccesses()
 	granted := 0
 	for a := range r.attempts.each {
 		if h := r.attempt(a.holder); a.asked && h != nil && h.key == a.key && a.namesHolder() {
@@ -90,9 +91,23 @@ func (b *builder) finish(cutOff int) *run {
 		r.order(r.byKey[k])
 	}
 	for _, w := range r.byWorker {
-		r.line(w)
+		r.extent(w)
 	}
 	return r
+}
+
+// extendByAccesses takes accesses that the resource accepted as evidence that their workers acted
+// as holders. One may have been on its way for long: it is none of a worker that was dead
+// by then, or tried to get the lock anew.
+func (r *run) extendByAccesses() {
+	for _, k := range r.byKey {
+		for i := range k.accesses {
+			e := &k.accesses[i]
+			if a := r.attempt(e.grant); a != nil && !e.refused {
+				a.holdEnd = max(a.holdEnd, min(e.time, a.deadline))
+			}
+		}
+	}
 }
 
 // order sorts what happened to a key.
@@ -105,10 +120,41 @@ func (r *run) order(k *keyed) {
 	}
 	k.holds = r.holds[first:]
 	sorted(k.holds, r.byStart)
+	other := int32(len(k.holds))
+	for i := range slices.Backward(k.holds) {
+		if i+1 < len(k.holds) && k.holds[i].worker != k.holds[i+1].worker {
+			other = int32(i + 1)
+		}
+		k.holds[i].other = other
+	}
 	sorted(k.accesses, func(a, b access) int { return cmp.Compare(a.seq, b.seq) })
-	slices.Sort(k.asked)
-	k.asked = slices.Compact(k.asked)
+	k.sortElements()
 	r.reconcile(k)
+}
+
+// sortElements puts the elements in order that someone tried to write. What was refused
+// and tried again may be there once it was accepted.
+func (k *keyed) sortElements() {
+	slices.Sort(k.legal)
+	k.legal = slices.Compact(k.legal)
+	slices.Sort(k.refused)
+	k.refused = slices.Compact(k.refused)
+	if len(k.refused) == 0 {
+		return
+	}
+	var accepted []int64
+	for w := range k.accepted {
+		accepted = append(accepted, w.element)
+	}
+	slices.Sort(accepted)
+	among := func(all []int64) func(int64) bool {
+		return func(x int64) bool {
+			_, is := slices.BinarySearch(all, x)
+			return is
+		}
+	}
+	k.refused = slices.DeleteFunc(k.refused, among(accepted))
+	k.legal = slices.DeleteFunc(k.legal, among(k.refused))
 }
 
 // reconcile leaves of the updates that were answered those that were committed by the
@@ -127,19 +173,47 @@ func (r *run) reconcile(k *keyed) {
 	})
 }
 
-// line puts what a worker did one after the other.
+// line puts what a worker did one after the other, and says of each attempt until when its
+// worker can have acted under it: until it tried to get the same key again, unless it may
+// take a reentrant lock again.
 func (r *run) line(w *actor) {
 	w.attempts = slices.DeleteFunc(w.attempts, func(a *attempt) bool { return !a.asked })
 	sorted(w.attempts, r.byInvocation)
-	reach := int64(math.MinInt64)
+	dead, again := cmp.Or(w.killed, math.MaxInt64), make(map[key]int64)
+	for _, a := range slices.Backward(w.attempts) {
+		a.deadline = min(dead, cmp.Or(again[a.key], math.MaxInt64))
+		if r.header.Reentrant <= 1 {
+			again[a.key] = a.acquire.invoke
+		}
+	}
+}
+
+// extent computes when each attempt of a worker asked for the lock or held it, and what of
+// that its death can have ended: the last one of each key, or of a reentrant lock all that
+// nothing else ended.
+func (r *run) extent(w *actor) {
 	for _, a := range w.attempts {
 		for c := range a.calls {
-			reach = max(reach, c.over(r.end))
+			w.waits = w.waits || c.outcome == open
 		}
+	}
+	w.ends = newEnds(len(w.attempts), func(i int) int64 {
+		a := w.attempts[i]
+		end := a.acquire.over(r.end)
 		if a.granted() {
-			reach = max(reach, a.holdEnd)
+			end = max(end, a.holdEnd)
 		}
-		a.reach = reach
+		return end
+	})
+	if w.killed == 0 {
+		return
+	}
+	again := make(map[key]bool)
+	for _, a := range slices.Backward(w.attempts) {
+		if a.granted() && a.ended == withoutTrace && !again[a.key] {
+			w.left = append(w.left, a)
+		}
+		again[a.key] = r.header.Reentrant <= 1
 	}
 }
 
@@ -158,8 +232,7 @@ func (b *builder) resource(e *history.Event) {
 	case history.Deferred:
 		b.faultEvents = append(b.faultEvents, *e)
 	case history.Final:
-		final := *e
-		b.keyed(e.Key).final = &final
+		b.keyed(e.Key).read(e)
 	case history.Read, history.Write:
 		k, g := b.keyed(e.Key), b.names.Of(e.Grant)
 		k.accesses = append(k.accesses, access{
@@ -169,9 +242,6 @@ func (b *builder) resource(e *history.Event) {
 			unanswered: e.Type != history.OK && e.Note != "",
 		})
 		k.ask(e)
-		if a := b.attempt(g); a != nil && e.Type == history.OK {
-			a.holdEnd = max(a.holdEnd, e.Time)
-		}
 	}
 }
 
@@ -196,8 +266,11 @@ func (k *keyed) ask(e *history.Event) {
 		return
 	}
 	// The worker and the resource name the same element one after the other.
-	if n := len(k.asked); n == 0 || k.asked[n-1] != e.Element {
-		k.asked = append(k.asked, e.Element)
+	if n := len(k.legal); n == 0 || k.legal[n-1] != e.Element {
+		k.legal = append(k.legal, e.Element)
+	}
+	if e.Process == history.Resource && e.Type != history.OK {
+		k.refused = append(k.refused, e.Element)
 	}
 }
 
@@ -211,13 +284,16 @@ func (b *builder) worker(e *history.Event) {
 	if e.F == history.Acquire && e.Type == history.Invoke {
 		w.current = a
 	}
-	// A worker that goes on with another attempt no longer acts under this one.
+	// A worker that goes on with another attempt acts under this one no longer than it says.
 	if w.current != nil {
 		w.current.holdEnd = max(w.current.holdEnd, e.Time)
 	}
+	if e.Type == history.Invoke && (e.F == history.Read || e.F == history.Write || e.F == history.Renew) {
+		a.holdEnd = max(a.holdEnd, e.Time)
+	}
 	switch e.F {
 	case history.Lost:
-		a.extend().lost = append(a.extend().lost, notice{e.Time, e.Error == history.ByService, e.Error == history.ByDeadline})
+		a.extend().lost = append(a.extend().lost, notification{e.Time, e.Error == history.ByService, e.Error == history.ByDeadline})
 	case history.Acquire, history.Renew, history.Release:
 		b.call(a, e)
 	case history.Write:
@@ -266,17 +342,16 @@ func (b *builder) attemptOf(w *actor, e *history.Event) *attempt {
 }
 
 func (b *builder) call(a *attempt, e *history.Event) {
-	id := opID{b.names.Of(e.Process), e.Op, e.F}
+	process := b.names.Of(e.Process)
 	if e.Type == history.Invoke {
-		b.open[id] = a.begin(e.F, e.Time)
+		b.open.Invoke(process, e.Op, a.begin(e.F, e.Time))
 		return
 	}
-	p, begun := b.open[id]
-	if !begun {
+	p, begun := b.open.Complete(process, e.Op)
+	if !begun || p.f != e.F {
 		p = a.begin(e.F, e.Time)
 		a.malformed = true
 	}
-	delete(b.open, id)
 	p.call.done, p.call.outcome = e.Time, outcomeOf(e.Type)
 	if p.renewal != nil {
 		p.renewal.until = e.Until
@@ -295,7 +370,7 @@ func (b *builder) call(a *attempt, e *history.Event) {
 
 // answered records what the completion of an acquire says.
 func (a *attempt) answered(e *history.Event, names *history.Names) {
-	a.token, a.until, a.dead = e.Token, e.Until, e.Expired
+	a.token, a.until, a.expired = e.Token, e.Until, e.Expired
 	a.holder = names.Of(e.Holder)
 	a.busy = e.Type == history.Fail && (e.Error == history.Busy || e.Holder != "")
 }
@@ -306,22 +381,22 @@ func (a *attempt) begin(f history.Function, at int64) pending {
 	case history.Renew:
 		r := &renewal{call: c}
 		a.extend().renewals = append(a.extend().renewals, r)
-		return pending{call: &r.call, renewal: r}
+		return pending{f, &r.call, r}
 	case history.Release:
 		if !a.tried {
 			a.tried, a.release = true, c
-			return pending{call: &a.release}
+			return pending{f, &a.release, nil}
 		}
 		another := &c
 		a.extend().releases = append(a.extend().releases, another)
-		return pending{call: another}
+		return pending{f, another, nil}
 	}
 	if a.asked {
 		a.malformed = true
-		return pending{call: &c}
+		return pending{f, &c, nil}
 	}
 	a.asked, a.acquire = true, c
-	return pending{call: &a.acquire}
+	return pending{f, &a.acquire, nil}
 }
 
 func (a *attempt) extend() *rare {

@@ -64,95 +64,27 @@ func (r *run) weigh(o opinion, opts Options) Results {
 		res.Holds = r.described()
 	}
 	_, res.Interrupted = r.phases[history.PhaseInterrupted]
-	all := res.fill(r, o)
 	res.Required = Required(r.header)
-	for i := range all {
-		all[i].Summary = summed(all[i].Summary, causedBy(all[i].Causes))
-		require(&all[i], res.Required, r.header)
-		res.Findings = append(res.Findings, all[i].Finding)
+	var all []judged
+	shared := newJudging(r, o, &res)
+	for _, p := range properties() {
+		found := p.judge(shared)
+		found.Summary = summed(found.Summary, causedBy(found.Causes))
+		p.weigh(&found, r.header)
+		all, res.Findings = append(all, found), append(res.Findings, found.Finding)
 	}
 	res.Verdict = verdict(all)
 	res.Sentence = conclude(r, res, all)
 	return res
 }
 
-// fill runs all checkers and returns their findings in the order of properties.
-func (res *Results) fill(r *run, o opinion) []judged {
-	wrong := wrongReleases(r) // first, for it explains some of the rest
-	overlaps := findOverlaps(r)
-	res.Operations = operationsOf(r)
-	stale, fence := noStaleWrite(r, staleWrites(r))
-	u := checkUpdates(r)
-	evidence, coverage := faultEvidence(r)
-	alive, orphans := liveness(r)
-	res.Orphans, res.Notices = orphans, overlaps.notices
-	res.Measures = r.measures(res.Operations)
-	res.Measures.Told = overlaps.told
-	res.Handovers, res.Measures.Handover = r.handovers()
-	alive.Summary = summed(alive.Summary, res.Handovers.text(r.header.Lease), res.Notices.text())
-	res.Overlaps, res.Fence, res.Updates, res.Faults = overlaps.summary, fence, u.UpdateSummary, coverage
-	return []judged{
-		mutualExclusion(r, overlaps),
-		noDeadGrant(r, deadGrants(r)),
-		noWrongRelease(r, wrong),
-		stale,
-		noLostUpdate(r, u),
-		fencingOrder(r, o.tokens),
-		linearizability(o),
-		alive,
-		evidence,
-		assumptions(r, res.Operations, disagreements(r, o, overlaps, wrong, o.tokens)),
-	}
-}
-
-// Properties returns all of them, in the order of findings.
-func Properties() []Property {
-	return []Property{
-		MutualExclusion, NoExpiredGrant, NoWrongRelease, NoStaleWrite, NoLostUpdate, FencingOrder,
-		Linearizability, Liveness, FaultEvidence, Assumptions,
-	}
-}
-
-func guarded(h history.Header) bool { return h.Guard != "" && h.Guard != history.GuardNone }
-
-// Required returns the properties that the verdict of a run rests on. A guard is
-// there to make overlapping holders harmless, so with one they count only if
-// the header says so (docs/verdicts.md).
-func Required(h history.Header) []Property {
-	var names []Property
-	for _, p := range Properties() {
-		if usual(p, h) || slices.Contains(h.Require, string(p)) {
-			names = append(names, p)
-		}
-	}
-	return names
-}
-
-func usual(p Property, h history.Header) bool {
-	switch p {
-	case MutualExclusion, NoExpiredGrant, NoWrongRelease:
-		return !guarded(h) && !setOnly(h)
-	case FencingOrder:
-		return h.Tokens
-	case Linearizability:
-		return false
-	case NoStaleWrite:
-		return h.Imported == ""
-	case Liveness:
-		return h.Imported == ""
-	}
-	return true
-}
-
-// setOnly says of the history of others that it is about a set without a lock.
-func setOnly(h history.Header) bool { return h.Imported != "" && h.Lock == "" }
-
-func require(j *judged, names []Property, h history.Header) {
-	j.Required = slices.Contains(names, j.Property)
-	made := slices.Contains([]Property{MutualExclusion, NoExpiredGrant, NoWrongRelease}, j.Property)
-	j.Tolerated = made && guarded(h) && !j.Required && j.Verdict == Violation
+// weigh says what a finding counts for.
+func (p property) weigh(j *judged, h history.Header) {
+	asked := slices.Contains(h.Require, string(p.name))
+	j.Required = asked || p.required(h)
+	j.Tolerated = p.guarded && guarded(h) && !j.Required && j.Verdict == Violation
 	// What someone asks for by name and the lock does not have was not shown.
-	if j.Verdict == NotApplicable && slices.Contains(h.Require, string(j.Property)) {
+	if j.Verdict == NotApplicable && asked {
 		j.Verdict, j.Summary = Undecided, fmt.Sprintf("%s was required, but %s", j.Property, j.Summary)
 	}
 }
@@ -233,7 +165,7 @@ func tolerated(r *run, res Results, all []judged) []string {
 	return parts
 }
 
-// work says what was done without harm.
+// work says what was done without damage.
 func work(r *run, res Results) string {
 	if r.header.Workload == history.WorkloadMutex {
 		return count(len(r.holds), "hold", "holds") + " of the lock"

@@ -17,7 +17,7 @@ import (
 // P. Gibbons and E. Korach, "Testing shared memories", 1997.) Tokens have a checker of
 // their own, which finds each that is wrong; here a cycle may hide another.
 
-// Classes of answers that exclude each other, beside tokenOrder.
+// Classes of answers that exclude each other, next to tokenOrder.
 const (
 	classGrantedTwice  = "granted twice"
 	classEndedEarly    = "ended early"
@@ -55,8 +55,13 @@ func (b *block) before(c *block, fenced bool) bool {
 
 // blocks returns those of a key, and the number of their steps.
 func (r *run) blocks(k *keyed) ([]block, int) {
-	var blocks []block
-	steps := 0
+	n, steps := 0, 0
+	for _, a := range k.attempts {
+		if a.modelled() {
+			n++
+		}
+	}
+	blocks := make([]block, 0, n)
 	for _, a := range k.attempts {
 		if !a.modelled() {
 			continue
@@ -84,6 +89,7 @@ func (r *run) blocks(k *keyed) ([]block, int) {
 // order looks for the answers about a key that cannot be put in order, and returns
 // the number of its steps.
 func (o *opinion) order(r *run, k *keyed) int {
+	wrong := r.tokensOutOfOrder(k, o)
 	blocks, steps := r.blocks(k)
 	for i := range blocks {
 		for s := range r.stepsOf(blocks[i].attempt) {
@@ -101,10 +107,9 @@ func (o *opinion) order(r *run, k *keyed) int {
 	}
 	if !exclusive(r.header) {
 		// The steps of one who shares the lock say nothing of when others held it.
-		r.tokensOutOfOrder(k, nil, &o.tokens)
 		return steps
 	}
-	r.tokensOutOfOrder(k, blocks, &o.tokens)
+	r.doubtTokens(k, blocks, wrong, o)
 	q := newQueue(r, blocks)
 	for a, b := q.clash(); a != nil; a, b = q.clash() {
 		o.clash(r, a, b)

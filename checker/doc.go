@@ -1,5 +1,5 @@
-// Package checker turns a history into findings and a verdict. It is pure: the
-// same history gives the same results, without I/O and, but for the time limit
+// Package checker judges histories. It turns one into findings and a verdict, and is
+// pure: the same history gives the same results, without I/O and, but for the time limit
 // of porcupine, without a clock. Interval checkers (overlap, wrong release,
 // stale write, lost update, fencing order, liveness) always answer and give the
 // verdict; porcupine judges the lock service itself against a model of an

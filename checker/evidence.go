@@ -19,11 +19,13 @@ func faultEvidence(r *run) (judged, []FaultCoverage) {
 	j := judged{Finding: Finding{Property: FaultEvidence, Verdict: Valid}}
 	coverage := []FaultCoverage{}
 	var unhealed []string
+	m := r.meetings()
 	for i := range r.faults {
 		f := &r.faults[i]
-		f.cover(r)
+		f.cover(r, m)
 		coverage = append(coverage, f.FaultCoverage)
-		if (f.Applied && r.ended() || f.unhealed) && !f.Healed {
+		// A run that was interrupted twice heals nothing: it removes all.
+		if (f.Applied && r.completed() || f.unhealed) && !f.Healed {
 			unhealed = append(unhealed, f.ID)
 		}
 	}
@@ -84,7 +86,7 @@ func (r *run) tallied(kind string, onWorkers bool) tallied {
 	t := tallied{onWorkers: onWorkers}
 	for i := range r.faults {
 		f := &r.faults[i]
-		if f.Kind != kind || !f.Applied || onWorkers != (hitsProcesses(kind) && f.onWorkers(r.header)) {
+		if f.Kind != kind || !f.Applied || onWorkers != (hitsProcesses(kind) && f.onWorkers(r.workers)) {
 			continue
 		}
 		t.injected++
@@ -99,7 +101,7 @@ func (r *run) tallied(kind string, onWorkers bool) tallied {
 }
 
 func missingKind(kind string, onWorkers bool, injected, proven int) string {
-	does := func(harm history.Effect) bool { return history.Does(kind, harm) }
+	does := func(effect history.Effect) bool { return history.Does(kind, effect) }
 	switch {
 	case injected == 0:
 		return "no " + kind + " was ever applied"
@@ -119,14 +121,26 @@ func missingKind(kind string, onWorkers bool, injected, proven int) string {
 	return "no " + kind + " is known to have mattered"
 }
 
-func (f *FaultCoverage) onlyWorkers(h history.Header) bool {
-	return len(f.Targets) > 0 && !slices.ContainsFunc(f.Targets, func(t string) bool { return !slices.Contains(h.Workers, t) })
+// nameSet is a set of names of processes.
+type nameSet map[string]bool
+
+// workersIn returns the names of the workers of a run, of which there can be thousands.
+func workersIn(h history.Header) nameSet {
+	names := make(nameSet, len(h.Workers))
+	for _, w := range h.Workers {
+		names[w] = true
+	}
+	return names
+}
+
+func (f *FaultCoverage) onlyWorkers(workers nameSet) bool {
+	return len(f.Targets) > 0 && !slices.ContainsFunc(f.Targets, func(t string) bool { return !workers[t] })
 }
 
 // meansWorkers goes by the role of a fault that was never begun.
-func (f *FaultCoverage) meansWorkers(h history.Header) bool {
+func (f *FaultCoverage) meansWorkers(workers nameSet) bool {
 	if len(f.Targets) > 0 {
-		return f.onWorkers(h)
+		return f.onWorkers(workers)
 	}
 	return workerRole.MatchString(f.Role)
 }
@@ -134,12 +148,12 @@ func (f *FaultCoverage) meansWorkers(h history.Header) bool {
 // workerRole is what a role that means workers has in it: "follower" has not.
 var workerRole = regexp.MustCompile(`\b(holder|waiter|workers?|w[0-9]+)\b`)
 
-func (f *FaultCoverage) onWorkers(h history.Header) bool {
-	return slices.ContainsFunc(f.Targets, func(t string) bool { return slices.Contains(h.Workers, t) })
+func (f *FaultCoverage) onWorkers(workers nameSet) bool {
+	return slices.ContainsFunc(f.Targets, func(t string) bool { return workers[t] })
 }
 
 // cover fills in whether the fault mattered, and why not.
-func (f *fault) cover(r *run) {
+func (f *fault) cover(r *run, m meetings) {
 	if !f.Proven || !f.Applied {
 		if f.Reason == "" {
 			f.Reason = "not proven"
@@ -148,10 +162,10 @@ func (f *fault) cover(r *run) {
 	}
 	reason := ""
 	switch {
-	case f.does(history.Ends) && f.onWorkers(r.header):
+	case f.does(history.Ends) && f.onWorkers(r.workers):
 		f.Exercised = f.killedAtWork(r)
 		reason = "no target held the lock or was about to"
-	case f.does(history.Stops) && f.onWorkers(r.header), f.does(history.Defers):
+	case f.does(history.Stops) && f.onWorkers(r.workers), f.does(history.Defers):
 		f.hitHolder(r)
 		reason = "no target held the lock"
 		if f.Role == roleWaiter {
@@ -159,7 +173,7 @@ func (f *fault) cover(r *run) {
 			reason = "no target was asking for the lock"
 		}
 	case hitsProcesses(f.Kind):
-		f.Exercised = f.metOperation(r)
+		f.Exercised = m.metOperation(f)
 		reason = "no operation was open meanwhile"
 	case f.does(history.Cuts), f.does(history.Disturbs):
 		f.Exercised = f.dropped != nil && *f.dropped > 0
@@ -167,7 +181,7 @@ func (f *fault) cover(r *run) {
 			reason = "how many packets it met is not known"
 		}
 	case f.does(history.Steps):
-		f.Exercised = f.metHold(r) || f.metOperation(r)
+		f.Exercised = m.metHold(f) || m.metOperation(f)
 		reason = "nobody held the lock or asked for it meanwhile"
 	default:
 		reason = "this version cannot tell whether a fault of this kind mattered"
@@ -181,13 +195,22 @@ func (f *fault) hitHolder(r *run) {
 	if f.certainTo == 0 {
 		return
 	}
+	met := func(h *attempt) {
+		f.Exercised = true
+		f.Outlasted = f.Outlasted || h.deadline < f.certainTo
+	}
 	for w := range r.workersOf(f) {
-		for h := range w.heldBetween(f.certainFrom, f.certainTo) {
-			if f.does(history.Defers) && h.grant != f.deferred {
-				continue
+		if f.does(history.Defers) {
+			if h := r.attempt(f.deferred); h != nil && r.byWorker[h.worker] == w && h.heldIn(f.certainFrom, f.certainTo) {
+				met(h)
 			}
-			f.Exercised = true
-			f.Outlasted = f.Outlasted || h.deadline < f.certainTo
+			continue
+		}
+		for h := range w.heldBetween(f.certainFrom, f.certainTo) {
+			met(h)
+			if f.Outlasted {
+				break
+			}
 		}
 	}
 }
@@ -203,7 +226,7 @@ func (f *fault) hitWaiter(r *run) bool {
 		return false
 	}
 	for w := range r.workersOf(f) {
-		for _, a := range w.between(f.certainFrom, f.certainTo) {
+		for a := range w.between(f.certainFrom, f.certainTo) {
 			if a.acquire.invoke <= f.certainFrom && a.acquire.over(r.end) >= f.certainTo {
 				return true
 			}
@@ -216,15 +239,11 @@ func (f *fault) hitWaiter(r *run) bool {
 // call to the service open.
 func (f *fault) killedAtWork(r *run) bool {
 	for w := range r.workersOf(f) {
-		for _, a := range w.between(r.end, r.end) {
-			for c := range a.calls {
-				if c.outcome == open {
-					return true
-				}
-			}
+		if w.waits {
+			return true
 		}
 	}
-	for range r.widowed(f) {
+	for range r.holdsOfKilled(f) {
 		return true
 	}
 	return false
@@ -241,59 +260,20 @@ func (r *run) workersOf(f *fault) iter.Seq[*actor] {
 	}
 }
 
-// widowed returns the holds that ended because a fault killed their holder: the last
-// ones of the killed.
-func (r *run) widowed(f *fault) iter.Seq[*attempt] {
+// holdsOfKilled returns the holds that ended because a fault killed their holder.
+func (r *run) holdsOfKilled(f *fault) iter.Seq[*attempt] {
 	return func(yield func(*attempt) bool) {
 		for w := range r.workersOf(f) {
-			if n := len(w.attempts); f.does(history.Ends) && n > 0 {
-				if last := w.attempts[n-1]; last.granted() && last.ended == withoutTrace && !yield(last) {
+			if !f.does(history.Ends) {
+				return
+			}
+			for _, a := range w.left {
+				if !yield(a) {
 					return
 				}
 			}
 		}
 	}
-}
-
-// metHold says whether anybody held the lock while the fault certainly was in force.
-func (f *fault) metHold(r *run) bool {
-	if f.certainTo == 0 {
-		return false
-	}
-	for _, w := range r.byWorker {
-		for range w.heldBetween(f.certainFrom, f.certainTo) {
-			return true
-		}
-	}
-	return false
-}
-
-// meetsWorker says whether what was done to the targets is any business of a
-// worker's: a stopped or dead server is none of those who do not know it.
-func (f *fault) meetsWorker(r *run, worker string) bool {
-	return !hitsProcesses(f.Kind) ||
-		slices.ContainsFunc(r.reaches(worker), func(server string) bool { return slices.Contains(f.Targets, server) })
-}
-
-// metOperation says whether a call to the service was open while the fault certainly
-// was in force.
-func (f *fault) metOperation(r *run) bool {
-	if f.certainTo == 0 {
-		return false
-	}
-	for _, w := range r.byWorker {
-		if !f.meetsWorker(r, w.name) {
-			continue
-		}
-		for _, a := range w.between(f.certainFrom, f.certainTo) {
-			for c := range a.calls {
-				if c.invoke <= f.certainTo && c.over(r.end) >= f.certainFrom {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }
 
 // reaction says how quickly faults followed the events that they waited for.
@@ -335,8 +315,9 @@ func (g FaultGroup) Count(is func(FaultCoverage) bool) int64 {
 // FaultGroups sorts faults, by the first of each group.
 func FaultGroups(coverage []FaultCoverage, h history.Header) []FaultGroup {
 	var groups []FaultGroup
+	workers := workersIn(h)
 	for _, f := range coverage {
-		name := f.group(h)
+		name := f.group(workers)
 		i := slices.IndexFunc(groups, func(g FaultGroup) bool { return g.Name == name })
 		if i < 0 {
 			i = len(groups)
@@ -349,9 +330,9 @@ func FaultGroups(coverage []FaultCoverage, h history.Header) []FaultGroup {
 }
 
 // group is the name of the group of a fault.
-func (f *FaultCoverage) group(h history.Header) string {
+func (f *FaultCoverage) group(workers nameSet) string {
 	switch {
-	case hitsProcesses(f.Kind) && !f.meansWorkers(h):
+	case hitsProcesses(f.Kind) && !f.meansWorkers(workers):
 		return "server " + f.Kind
 	case f.Role == roleWaiter && history.Does(f.Kind, history.Stops):
 		return roleWaiter + " " + f.Kind
@@ -369,7 +350,7 @@ func coverageClauses(coverage []FaultCoverage, h history.Header) []string {
 		switch {
 		case g.OfHolders:
 			outlasted := g.Count(func(f FaultCoverage) bool { return f.Outlasted })
-			clause = fmt.Sprintf("%d of %s hit a holder, %d outlasted its promise", counted, count(all, g.Name, plural(g.Name)), outlasted)
+			clause = fmt.Sprintf("%d of %s hit a holder, %d outlasted its validity", counted, count(all, g.Name, plural(g.Name)), outlasted)
 		case g.Name == g.Kind && history.Does(g.Kind, history.Ends):
 			clause = fmt.Sprintf("%d of %s hit a worker that held the lock or was about to", counted, count(all, g.Name, plural(g.Name)))
 		default:

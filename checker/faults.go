@@ -14,8 +14,8 @@ func hitsProcesses(kind string) bool {
 	return history.Does(kind, history.Stops) || history.Does(kind, history.Ends)
 }
 
-// does says whether the fault does a harm to its targets.
-func (f *fault) does(harm history.Effect) bool { return history.Does(f.Kind, harm) }
+// does says whether the fault has an effect to its targets.
+func (f *fault) does(effect history.Effect) bool { return history.Does(f.Kind, effect) }
 
 // fault is what the stages of one injected fault say together.
 type fault struct {
@@ -37,12 +37,6 @@ func collectFaults(r *run, events []history.Event) []fault {
 	byID := make(map[string]*fault)
 	var order []string
 	for _, e := range events {
-		if e.F == history.Deferred {
-			if f := byID[e.Note]; f != nil { // in force from now on, for this grant
-				f.certainFrom, f.deferred = e.Time, r.names.Of(e.Grant)
-			}
-			continue
-		}
 		if e.F != history.FaultPhase || e.Fault == nil {
 			continue
 		}
@@ -53,6 +47,12 @@ func collectFaults(r *run, events []history.Event) []fault {
 			order = append(order, e.Fault.ID)
 		}
 		f.stage(e)
+	}
+	for _, e := range events {
+		// In force from now on, for this grant. The two stamp, and report, apart from each other.
+		if f := byID[e.Note]; e.F == history.Deferred && f != nil {
+			f.certainFrom, f.deferred = e.Time, r.names.Of(e.Grant)
+		}
 	}
 	faults := make([]fault, 0, len(order))
 	for _, id := range order {
@@ -72,7 +72,7 @@ func collectFaults(r *run, events []history.Event) []fault {
 // endless makes a kill of workers last: it is never undone, and so it was over
 // for everybody else, and nothing was left to heal, as soon as it had happened.
 func (f *fault) endless(r *run) {
-	if !f.does(history.Ends) || !f.Applied || !f.onlyWorkers(r.header) {
+	if !f.does(history.Ends) || !f.Applied || !f.onlyWorkers(r.workers) {
 		return
 	}
 	f.healedAt, f.End = f.certainFrom, r.end
@@ -126,11 +126,6 @@ func because(what, why string) string {
 	return what + ": " + why
 }
 
-// hits says whether the fault may have been in force in [from, to], ns.
-func (f *fault) hits(from, to int64) bool {
-	return f.Applied && f.Begin <= to && f.End >= from
-}
-
 // involves says whether a process was the target of the fault, or cut off by it.
 func (f *fault) involves(process string) bool {
 	return slices.Contains(f.Targets, process) ||
@@ -143,15 +138,4 @@ func (f *fault) across(process string) []string {
 		return f.Peers
 	}
 	return f.Targets
-}
-
-// inForce returns the ids of the faults that may have been in force in [from, to].
-func (r *run) inForce(from, to int64) []string {
-	var ids []string
-	for i := range r.faults {
-		if r.faults[i].hits(from, to) {
-			ids = append(ids, r.faults[i].ID)
-		}
-	}
-	return ids
 }

@@ -11,10 +11,10 @@ import (
 // tokenOrder is the class of tokens that did not increase.
 const tokenOrder = "token order"
 
-// stamped is a grant with its token, and what is known of when it was in force: when the
-// earliest of its steps was over, and when the latest of them began. One was before
-// another if it was first before that one's last, and nothing says the opposite, as of two
-// who held the lock at once: its own last is not after that one's first.
+// stamped is a grant with its token, and what is known of when it was in force: it was by
+// first, and still was, or was not yet granted, at last. One was before another if it was first
+// before that one's last, and nothing says the opposite, as of two who held the lock at once:
+// its own last is not after that one's first.
 type stamped struct {
 	*attempt
 	first, last int64
@@ -26,24 +26,82 @@ func ranked(h history.Header) bool { return h.Tokens && permits(h) == 1 }
 
 // tokensOutOfOrder finds tokens that did not increase: each grant whose token is not
 // higher than that of a grant before it. One that was answered before another was asked
-// for was before it. Waiters in a queue are open at the same time as a rule; what orders
-// them is when their predecessor let go, which the steps of grants tell. Equal tokens
-// are wrong in any order. Blocks are nil where they tell nothing.
-func (r *run) tokensOutOfOrder(k *keyed, blocks []block, found *incidents) {
+// for was before it, whatever the service did. Equal tokens are wrong in any order.
+func (r *run) tokensOutOfOrder(k *keyed, o *opinion) misordered {
+	wrong := make(misordered)
 	if !ranked(r.header) {
+		return wrong
+	}
+	found := o.tokens.total
+	// One after the other: of millions of grants each list is large.
+	r.compareTokens(k.byAnswer(), wrong, func(a, b stamped) { r.fencingFault(a.attempt, b.attempt, &o.tokens) })
+	r.compareTwins(k.byAnswer(), wrong, &o.tokens) // of two that have an order only one is wrong
+	if o.tokens.total > found {
+		r.misranked[r.names.Of(k.name)] = true
+	}
+	return wrong
+}
+
+// misordered are the grants whose tokens are known to be wrong.
+type misordered map[*attempt]bool
+
+// doubtTokens finds tokens that did not increase, or else did so although the lock was
+// granted to two at once. Waiters in a queue are open at the same time as a rule. If the
+// service acknowledged their releases they had the lock one after the other; but if it was
+// granted to two of them at once, the tokens may have been right.
+func (r *run) doubtTokens(k *keyed, blocks []block, wrong misordered, o *opinion) {
+	if !ranked(r.header) || r.releasedInDoubt(k) {
 		return
 	}
-	wrong := make(map[*attempt]bool)
-	// One after the other: of millions of grants each list is large.
-	r.compareTokens(k.byAnswer(), wrong, found)
-	var bySteps []stamped
+	doubts := o.doubts.total
+	r.compareTokens(vouched(blocks), wrong, func(a, b stamped) {
+		if !r.endedEarlyBy(b.attempt, a.first) {
+			r.fencingFault(a.attempt, b.attempt, &o.doubts)
+		}
+	})
+	if o.doubts.total > doubts {
+		r.misranked[r.names.Of(k.name)] = true
+	}
+}
+
+// vouched is when grants were in force as far as all answers of the service about them tell:
+// whoever it acknowledged the release of had the lock until then.
+func vouched(blocks []block) []stamped {
+	all := make([]stamped, 0, len(blocks))
 	for i := range blocks {
 		if b := &blocks[i]; b.granted() && b.token != 0 {
-			bySteps = append(bySteps, stamped{b.attempt, b.first, b.last})
+			all = append(all, stamped{b.attempt, b.first, b.last})
 		}
 	}
-	r.compareTokens(bySteps, wrong, found)
-	r.compareTwins(k.byAnswer(), wrong, found) // last: of two that have an order only one is wrong
+	return all
+}
+
+// endedEarlyBy says that the service may have ended a grant by a time, whatever it answered
+// later on: the service says that it was gone, its lease can have run out, or there was a
+// fault of the servers.
+func (r *run) endedEarlyBy(a *attempt, at int64) bool {
+	return a.expired || a.ended == atRelease || a.ended == byNotification || r.canHaveEnded(a) <= at || r.disturbed(a.acquire.invoke, at)
+}
+
+// releasedInDoubt says that a release of a key may have taken the lock from somebody else,
+// because the grant that it was for was over, or never was.
+func (r *run) releasedInDoubt(k *keyed) bool {
+	if k.doubted == nil {
+		doubted := r.doubtsRelease(k)
+		k.doubted = &doubted
+	}
+	return *k.doubted
+}
+
+func (r *run) doubtsRelease(k *keyed) bool {
+	for _, a := range k.attempts {
+		for c := range a.releases {
+			if !c.failed() && (!a.granted() || c.unknown() || r.canHaveEnded(a) < c.invoke) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // byAnswer is when grants were in force as far as the answers to their acquires tell.
@@ -58,7 +116,7 @@ func (k *keyed) byAnswer() []stamped {
 }
 
 // compareTwins finds tokens that were handed out twice.
-func (r *run) compareTwins(all []stamped, wrong map[*attempt]bool, found *incidents) {
+func (r *run) compareTwins(all []stamped, wrong misordered, found *incidents) {
 	sorted(all, func(a, b stamped) int {
 		return cmp.Or(cmp.Compare(a.token, b.token), r.byInvocation(a.attempt, b.attempt))
 	})
@@ -74,7 +132,7 @@ func (r *run) compareTwins(all []stamped, wrong map[*attempt]bool, found *incide
 // compareTokens compares each grant with the highest tokens of those before it. Which
 // these are two times tell, so that none may be left out for the sake of one that only
 // seems to be before: who waits at the same time is given the higher tokens.
-func (r *run) compareTokens(all []stamped, wrong map[*attempt]bool, found *incidents) {
+func (r *run) compareTokens(all []stamped, wrong misordered, found func(a, b stamped)) {
 	sorted(all, func(a, b stamped) int {
 		return cmp.Or(cmp.Compare(a.last, b.last), r.byInvocation(a.attempt, b.attempt))
 	})
@@ -91,7 +149,7 @@ func (r *run) compareTokens(all []stamped, wrong map[*attempt]bool, found *incid
 		for _, a := range seen.upTo(b.first) {
 			if a.attempt != nil && r.mustExceed(b, a) && !wrong[b.attempt] {
 				wrong[b.attempt] = true
-				r.fencingFault(a.attempt, b.attempt, found)
+				found(a, b)
 			}
 		}
 	}
@@ -178,15 +236,15 @@ func (r *run) fencingFault(a, b *attempt, found *incidents) {
 // fencingOrder judges that tokens increase in grant order (M. Kleppmann, "How to
 // do distributed locking", 2016). A lock without tokens has none, which is not
 // passing, and neither is a grant that came without one: nothing protects what is
-// done under it. A dead grant has its own property.
-func fencingOrder(r *run, found incidents) judged {
-	j := judge(FencingOrder, found)
+// done under it. A expired grant has its own property.
+func fencingOrder(r *run, o opinion) judged {
+	j := judge(FencingOrder, o.tokens)
 	tokens, missing := 0, 0
 	for _, h := range r.holds {
 		switch {
 		case h.token != 0:
 			tokens++
-		case !h.dead:
+		case !h.expired:
 			missing++
 		}
 	}
@@ -195,9 +253,12 @@ func fencingOrder(r *run, found incidents) judged {
 		j.Verdict, j.Summary = NotApplicable, "this lock has no tokens"
 	case !ranked(r.header):
 		j.Verdict, j.Summary = NotApplicable, sharedByRight
-	case found.total > 0:
-		j.clause = "a token did not increase " + times(found.total)
+	case o.tokens.total > 0:
+		j.clause = "a token did not increase " + times(o.tokens.total)
 		j.Summary = j.clause
+	case o.doubts.total > 0:
+		j.Verdict = Undecided
+		j.Summary = o.doubts.first()[0].What + ", or the lock was granted to both at once"
 	case tokens == 0:
 		j.Verdict, j.Summary = Undecided, "no grant came with a token"
 	case missing > 0:

@@ -52,10 +52,10 @@ func counts() []Figure {
 	return []Figure{
 		of("lost", "acknowledged updates that are lost", NoLostUpdate, func(p Pool) int64 { return p.Lost }, updates),
 		of("overlaps", "overlapping holders of both kinds", MutualExclusion, func(p Pool) int64 { return p.Overlaps.Total() }, grants),
-		of("broken_promises", "overlaps in which the service broke its promise", "", func(p Pool) int64 { return p.Overlaps.BrokenPromises }, grants),
+		of("double_grants", "overlaps in which the service granted the lock twice", "", func(p Pool) int64 { return p.Overlaps.DoubleGrants }, grants),
 		of("stale_writes", "writes accepted from a holder that was replaced", NoStaleWrite, func(p Pool) int64 { return p.StaleWrites }, updates),
 		of("refused", "accesses that the guard refused", "", func(p Pool) int64 { return p.Refused }, runs),
-		of("told", "replaced holders that learned of it before they released", "", func(p Pool) int64 { return p.Notices.Told }, runs),
+		of("notified", "replaced holders that learned of it before they released", "", func(p Pool) int64 { return p.LossNotifications.Notified }, runs),
 		of("ops", "updates, or holds if nothing is updated", "", func(p Pool) int64 { return p.Measures.Work }, runs),
 	}
 }
@@ -63,6 +63,9 @@ func counts() []Figure {
 // rates are those of how much there was in a time, or of something else.
 func rates() []Figure {
 	return []Figure{
+		{Name: "lost_share", Summary: "share of the acknowledged updates that are lost", Unit: Share, of: func(p Pool) (float64, bool) {
+			return float64(p.Lost) / float64(p.Acknowledged), p.Acknowledged > 0
+		}},
 		{Name: "throughput", Summary: "updates, or holds, a second", of: func(p Pool) (float64, bool) { return p.Measures.Throughput() }},
 		{Name: "refused_per_op", Summary: "accesses that the guard refused, by updates", of: func(p Pool) (float64, bool) {
 			return float64(p.Refused) / float64(p.Measures.Work), p.Measures.Work > 0
@@ -84,8 +87,8 @@ func latencies() []Figure {
 		{"acquire", "time of the attempt that was granted", func(p Pool) stats.Histogram { return p.Measures.Acquire }, nil},
 		{"uncontended", "time to acquire what nobody else wants", func(p Pool) stats.Histogram { return p.Measures.Uncontended }, nil},
 		{"wait", "time from the first attempt to the grant", func(p Pool) stats.Histogram { return p.Measures.Wait }, nil},
-		{"handover", "time from a holder's end to the next grant", func(p Pool) stats.Histogram { return p.Measures.Handover }, func(p Pool) int64 { return p.Stuck }},
-		{"told", "time from the next grant until the replaced holder learned of it", func(p Pool) stats.Histogram { return p.Measures.Told }, nil},
+		{"failover", "time from a holder's end to the next grant", func(p Pool) stats.Histogram { return p.Measures.Failover }, func(p Pool) int64 { return p.Stuck }},
+		{"notified", "time from the next grant until the replaced holder learned of it", func(p Pool) stats.Histogram { return p.Measures.Notified }, nil},
 	} {
 		for _, q := range []struct {
 			suffix, summary string

@@ -13,14 +13,14 @@ func TestFigures(t *testing.T) {
 	var times stats.Histogram
 	times.Add(time.Second)
 	worked := Pool{Runs: 1, Acknowledged: 10, Lost: 2, Refused: 5, Measures: Measures{
-		Work: 10, Active: 5 * time.Second, Acquire: times, Uncontended: times, Wait: times, Handover: times, Told: times,
+		Work: 10, Active: 5 * time.Second, Acquire: times, Uncontended: times, Wait: times, Failover: times, Notified: times,
 		FaultTime: 4 * time.Second, Outage: time.Second, Wakes: 3, WakeReleases: 2,
 	}}
 	want := map[string]float64{
-		"lost": 2, "ops": 10, "throughput": 2, "availability": 0.75, "wakes_per_release": 1.5,
+		"lost": 2, "lost_share": 0.2, "ops": 10, "throughput": 2, "availability": 0.75, "wakes_per_release": 1.5,
 		"acquire_p50": 1e9, "acquire_p99": 1e9, "uncontended_p50": 1e9, "uncontended_p99": 1e9,
-		"wait_p50": 1e9, "wait_p99": 1e9, "handover_p50": 1e9, "handover_p99": 1e9,
-		"overlaps": 0, "broken_promises": 0, "stale_writes": 0, "refused": 5, "refused_per_op": 0.5, "told": 0, "told_p50": 1e9, "told_p99": 1e9,
+		"wait_p50": 1e9, "wait_p99": 1e9, "failover_p50": 1e9, "failover_p99": 1e9,
+		"overlaps": 0, "double_grants": 0, "stale_writes": 0, "refused": 5, "refused_per_op": 0.5, "notified": 0, "notified_p50": 1e9, "notified_p99": 1e9,
 	}
 	for _, f := range Figures() {
 		value, known := f.Of(worked)
@@ -40,7 +40,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestEndless: a lock that was never handed over takes longer than any that was.
+// TestEndless: a lock that never failed over takes longer than any that was.
 func TestEndless(t *testing.T) {
 	var times stats.Histogram
 	for i := range 3 {
@@ -60,7 +60,7 @@ func TestEndless(t *testing.T) {
 	if got, known := quantileOf(stats.Histogram{}, 1, 0.5); !known || !math.IsInf(got, 1) {
 		t.Errorf("if none ended it is %v, %v", got, known)
 	}
-	if text := figure(t, "handover_p99").Text(math.Inf(1)); text != "never" {
+	if text := figure(t, "failover_p99").Text(math.Inf(1)); text != "never" {
 		t.Errorf("that is written %q", text)
 	}
 }
@@ -81,7 +81,7 @@ func TestFigureParse(t *testing.T) {
 		good       bool
 	}{
 		{"lost", "0", true}, {"lost", "-1", false}, {"lost", "inf", false}, {"lost", "NaN", false}, {"lost", "some", false},
-		{"handover_p99", "3s", true}, {"handover_p99", "3", false}, {"handover_p99", "0s", false},
+		{"failover_p99", "3s", true}, {"failover_p99", "3", false}, {"failover_p99", "0s", false},
 		{"availability", "0.9", true}, {"availability", "1.1", false},
 	} {
 		if _, err := figure(t, c.name).Parse(c.text); (err == nil) != c.good {

@@ -7,7 +7,7 @@ const (
 	withoutTrace ending = iota
 	atRelease
 	byRelease
-	byNotice
+	byNotification
 	byOwnDeadline
 )
 
@@ -17,7 +17,7 @@ func (e ending) String() HoldEnd {
 		return EndedAtRelease
 	case byRelease:
 		return EndedByRelease
-	case byNotice:
+	case byNotification:
 		return EndedByLost
 	case byOwnDeadline:
 		return EndedByDeadline
@@ -26,14 +26,14 @@ func (e ending) String() HoldEnd {
 }
 
 // settle computes when the hold of a granted attempt ended, and until when it was
-// promised.
+// valid.
 func (r *run) settle(a *attempt) {
 	a.holdEnd, a.ended = a.ending()
 	// A clean-up of an odd history may lie before the grant: no time was held.
 	a.holdEnd = max(a.holdEnd, a.acquire.done)
-	a.deadline = a.promisedUntil(a.holdEnd)
-	if r.header.Session && a.until == 0 {
-		a.deadline = r.sessionEnd(a)
+	a.deadline = a.validUntil(a.holdEnd)
+	if a.until == 0 {
+		a.deadline = min(a.deadline, r.lapse(a))
 	}
 }
 
@@ -55,21 +55,6 @@ func (r *run) described() []Hold {
 	return holds
 }
 
-// sessionEnd is the end of the promise of a session, which its client renews in
-// the background: of the whole hold, unless the worker was stopped or cut off
-// meanwhile, by one fault or by several. Clients renew at least each half of the
-// lease, so that the last renewal before that vouches for half a lease at least,
-// and a shorter time does no harm to it.
-func (r *run) sessionEnd(a *attempt) int64 {
-	end, start := a.holdEnd, a.acquire.done
-	for _, silent := range meeting(r.byWorker[a.worker].silences, start, end) {
-		if vouched := later(silent.from, r.header.Lease/2); silent.to > vouched {
-			end = min(end, max(start, vouched))
-		}
-	}
-	return end
-}
-
 // ending is the first moment in which the worker stopped acting as the holder:
 // it began to release, or learned that the lock is gone. A release that fails
 // ends the hold all the same (docs/verdicts.md).
@@ -84,11 +69,11 @@ func (a *attempt) ending() (int64, ending) {
 			how = atRelease
 		}
 	}
-	for _, n := range a.notices() {
-		if n.time > end {
+	for _, n := range a.notifications() {
+		if how != withoutTrace && n.time > end {
 			continue
 		}
-		end, how = n.time, byNotice
+		end, how = n.time, byNotification
 		if n.byDeadline {
 			how = byOwnDeadline
 		}
@@ -96,9 +81,9 @@ func (a *attempt) ending() (int64, ending) {
 	return end, how
 }
 
-// promisedUntil is the end of the promise. A renewal that was acknowledged only
-// after the hold's end promised nothing to anybody.
-func (a *attempt) promisedUntil(end int64) int64 {
+// validUntil is the end of the validity. A renewal that was acknowledged only
+// after the hold's end made nothing valid.
+func (a *attempt) validUntil(end int64) int64 {
 	if a.until == 0 {
 		return end
 	}

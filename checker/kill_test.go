@@ -7,7 +7,7 @@ import (
 	"lockcheck/history"
 )
 
-// TestKilledHolder: the hold of a killed worker ends with its last sign of life,
+// TestKilledHolder: the hold of a killed worker ends with the last event of it,
 // and the time until the next grant is told.
 func TestKilledHolder(t *testing.T) {
 	kill := history.Fault{ID: "f1", Kind: "kill", Targets: []string{"w1"}}

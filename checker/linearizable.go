@@ -24,11 +24,13 @@ import (
 //     a lock that asks several servers may show such a grant for a moment at
 //     some of them. Leaving out a grant with everything that names it can hide
 //     an error but never make one: take its steps out of a legal order and a
-//     legal order remains.
+//     legal order remains. A reentrant lock is different: what its holder is given
+//     again later depends on whether an acquire without an answer took effect, so that
+//     there such steps stay, and may have an effect or none.
 //  3. What the service does by itself is a synthetic end of a grant, legal only
 //     while that grant holds the lock, from attempt.serviceEnd to the end of the
 //     history. It exists only for grants without an acknowledged release. A
-//     grant of unknown outcome may end from the start: nobody was promised it.
+//     grant of unknown outcome may end from the start: nobody was granted it.
 //  4. Each key is a partition of its own.
 //
 // A client must report as Holder only what the lock as a whole answered: of a
@@ -41,6 +43,10 @@ const (
 	stepRelease
 	stepNotHeld // the release was refused: grant is not the holder
 	stepEnd     // the service ended grant by itself
+
+	// Of an acquire that may never have taken effect: as the above, if that can be.
+	stepPerhapsAcquire
+	stepPerhapsEnd
 )
 
 // step is one operation of the model, with the closed interval in which it took
@@ -48,6 +54,7 @@ const (
 type step struct {
 	kind      stepKind
 	open      bool // its end is not known: ret is that of the history
+	key       key
 	grant     grant
 	worker    worker
 	token     uint64 // of an acquire, 0 if unknown
@@ -63,7 +70,7 @@ func (r *run) steps(k *keyed) iter.Seq[step] {
 			if b := r.refusedFor(a); b != nil && !yield(r.refusal(a, b)) {
 				return
 			}
-			if !a.modelled() {
+			if !a.modelled() && !r.perhaps(a) {
 				continue
 			}
 			for s := range r.stepsOf(a) {
@@ -101,7 +108,7 @@ func (r *run) refusedFor(a *attempt) *attempt {
 }
 
 func (r *run) refusal(a, holder *attempt) step {
-	return step{kind: stepBusy, grant: holder.grant, worker: a.worker, call: a.acquire.invoke, ret: a.acquire.done}
+	return step{kind: stepBusy, key: a.key, grant: holder.grant, worker: a.worker, call: a.acquire.invoke, ret: a.acquire.done}
 }
 
 // namesHolder says whether the attempt was refused in favour of a grant that it names.
@@ -114,23 +121,36 @@ func (a *attempt) modelled() bool {
 	return a.granted() || a.witnessed || a.released() != nil
 }
 
+// perhaps says that it matters whether an acquire of unknown outcome took effect, of which
+// there is no witness: its worker was granted the same reentrant lock later on.
+func (r *run) perhaps(a *attempt) bool {
+	if r.header.Reentrant <= 1 || !a.asked || !a.acquire.unknown() || a.modelled() {
+		return false
+	}
+	return r.byWorker[a.worker].lastGrant(a.key) > a.acquire.invoke
+}
+
 // stepsOf returns the life of one grant.
 func (r *run) stepsOf(a *attempt) iter.Seq[step] {
 	return func(yield func(step) bool) {
 		forever := r.end + 1
-		s := step{kind: stepAcquire, grant: a.grant, token: a.token, worker: a.worker, call: a.acquire.invoke, ret: a.acquire.done}
+		s := step{kind: stepAcquire, key: a.key, grant: a.grant, token: a.token, worker: a.worker, call: a.acquire.invoke, ret: a.acquire.done}
+		end := stepEnd
 		if !a.granted() {
 			s.ret, s.open = forever, true
+		}
+		if r.perhaps(a) {
+			s.kind, end = stepPerhapsAcquire, stepPerhapsEnd
 		}
 		if !yield(s) {
 			return
 		}
 		if c := a.released(); c != nil {
-			if !yield(step{kind: stepRelease, grant: a.grant, worker: a.worker, call: c.invoke, ret: c.done}) {
+			if !yield(step{kind: stepRelease, key: a.key, grant: a.grant, worker: a.worker, call: c.invoke, ret: c.done}) {
 				return
 			}
-		} else if end := r.mayEnd(a); end <= r.end {
-			if !yield(step{kind: stepEnd, grant: a.grant, worker: a.worker, call: end, ret: forever, open: true}) {
+		} else if at := r.mayEnd(a); at <= r.end {
+			if !yield(step{kind: end, key: a.key, grant: a.grant, worker: a.worker, call: at, ret: forever, open: true}) {
 				return
 			}
 		}
@@ -138,7 +158,7 @@ func (r *run) stepsOf(a *attempt) iter.Seq[step] {
 			// Of an acquire that was never answered this says nothing: it may have
 			// arrived only after its clean-up.
 			if c.failed() && a.granted() && c.invoke > a.acquire.done &&
-				!yield(step{kind: stepNotHeld, grant: a.grant, worker: a.worker, call: c.invoke, ret: c.done}) {
+				!yield(step{kind: stepNotHeld, key: a.key, grant: a.grant, worker: a.worker, call: c.invoke, ret: c.done}) {
 				return
 			}
 		}
@@ -149,7 +169,7 @@ func (r *run) mayEnd(a *attempt) int64 {
 	if !a.granted() {
 		return a.acquire.invoke
 	}
-	return max(a.serviceEnd(r.header.Lease), a.acquire.invoke)
+	return max(r.serviceEnd(a), a.acquire.invoke)
 }
 
 // lockState is the state of the model: the grant that holds the lock, 0 if it is
@@ -214,6 +234,10 @@ func (r *run) stepText(s step) string {
 		text = "not held: " + grant
 	case stepEnd:
 		text = "end of " + grant + " by itself"
+	case stepPerhapsAcquire:
+		text = "acquire " + grant + ", perhaps"
+	case stepPerhapsEnd:
+		text = "end of " + grant + ", if it ever began"
 	}
 	if s.open && s.kind == stepAcquire {
 		text += " (no answer)"
@@ -267,6 +291,7 @@ type opinion struct {
 	results   map[string]porcupine.CheckResult
 	conflicts incidents // all of them
 	tokens    incidents // tokens that did not increase
+	doubts    incidents // tokens that did not, unless the lock was granted to two at once
 	malformed []string  // keys not judged
 	tooLong   []string  // keys that porcupine was not asked about
 	steps     int
@@ -283,13 +308,13 @@ const maxSteps = 5000
 const maxAsked = 300_000
 
 // secondOpinion asks porcupine, one key after the other: all at once would need
-// the memory of all at once. A key may use half of the time that is left, so
-// that one hard key does not take the answer from the others.
+// the memory of all at once. A key may use half of the time and of the tries that are
+// left, so that one hard key does not take the answer from the others.
 func secondOpinion(r *run, limit time.Duration) opinion {
 	o := opinion{results: make(map[string]porcupine.CheckResult), unordered: !exclusive(r.header)}
 	until := time.Now().Add(limit)
 	model := r.mutex()
-	asked := 0
+	asked, tries := 0, maxTries
 	for _, key := range r.keys {
 		k := r.byKey[key]
 		if len(k.attempts) == 0 {
@@ -297,7 +322,7 @@ func secondOpinion(r *run, limit time.Duration) opinion {
 		}
 		if !r.wellFormed(k) {
 			o.malformed = append(o.malformed, k.name)
-			r.tokensOutOfOrder(k, nil, &o.tokens)
+			r.tokensOutOfOrder(k, &o)
 			continue
 		}
 		steps := o.order(r, k)
@@ -309,7 +334,10 @@ func secondOpinion(r *run, limit time.Duration) opinion {
 		asked += steps
 		// Zero would mean without limit to porcupine.
 		share := max(time.Until(until)/2, time.Millisecond)
-		o.results[k.name] = porcupine.CheckOperationsTimeout(model, r.operations(k, make(map[client]int)), share)
+		e := newEffort(tries/2, steps)
+		answer, more := e.result(porcupine.CheckOperationsTimeout(e.bound(model), r.operations(k, make(map[client]int)), share))
+		o.results[k.name] = answer
+		tries -= more
 	}
 	return o
 }
@@ -328,39 +356,41 @@ func (o opinion) with(result porcupine.CheckResult) []string {
 // no answer: that these are in order only the order of grants can say. A conflict is proof
 // without porcupine; that it accepts a key with one is a disagreement, which breaks
 // the run.
-func (o opinion) decided() (illegal, alone []string) {
-	silent := append(o.with(porcupine.Unknown), o.tooLong...)
-	for _, key := range slices.Sorted(slices.Values(append(o.with(porcupine.Illegal), silent...))) {
-		switch {
-		case o.results[key] == porcupine.Illegal || o.conflicts.keys[key]:
+func (o opinion) decided() (illegal, silent []string) {
+	silent = slices.Sorted(slices.Values(append(o.with(porcupine.Unknown), o.tooLong...)))
+	illegal = o.with(porcupine.Illegal)
+	for _, key := range silent {
+		if o.conflicts.keys[key] {
 			illegal = append(illegal, key)
-		default:
-			alone = append(alone, key)
 		}
 	}
-	return illegal, alone
+	slices.Sort(illegal)
+	return illegal, silent
 }
 
 func linearizability(o opinion) judged {
-	illegal, alone := o.decided()
+	illegal, silent := o.decided()
+	alone := ""
+	if len(silent) > 0 {
+		alone = "porcupine was not asked or gave no answer about " + listed(silent)
+	}
 	j := judge(Linearizability, o.conflicts)
 	switch {
 	case len(illegal) > 0:
 		j.Verdict, j.Total = Violation, max(j.Total, len(illegal))
 		j.clause = "no mutex can have given these answers for " + listed(illegal)
-		j.Summary = j.clause
+		j.Summary = summed(j.clause, alone)
 	case len(o.malformed) > 0:
 		j.Verdict, j.Summary = Undecided, "the history contradicts itself for "+listed(o.malformed)
 	case o.steps == 0:
 		j.Verdict, j.Summary = Undecided, "no answers to judge"
-	case o.unordered && len(alone) > 0:
-		j.Verdict = Undecided
-		j.Summary = "porcupine was not asked or gave no answer about " + listed(alone) + ", and who shares a lock has no order to judge by"
+	case o.unordered && len(silent) > 0:
+		j.Verdict, j.Summary = Undecided, alone+", and who shares a lock has no order to judge by"
 	default:
 		j.Verdict = Valid
-		j.Summary = count(o.steps, "operation", "operations") + " on " + count(len(o.results)+len(o.tooLong), "key", "keys") + ", as from one mutex"
-		if len(alone) > 0 {
-			j.Summary += " (by the order of grants; porcupine was not asked or gave no answer about " + listed(alone) + ")"
+		j.Summary = count(o.steps, "operation", "operations") + " on " + count(len(o.results)+len(o.tooLong), "key", "keys") + ", consistent with a single mutex"
+		if len(silent) > 0 {
+			j.Summary += " (by the order of grants; " + alone + ")"
 		}
 	}
 	return j
@@ -383,13 +413,25 @@ func Visualize(h *history.History, w io.Writer, limit time.Duration) error {
 	if len(drawn) == 0 {
 		drawn = o.with(porcupine.Ok)
 	}
-	clients := make(map[client]int)
-	var ops []porcupine.Operation
-	for _, key := range drawn[:min(len(drawn), maxDrawn)] {
-		ops = append(ops, r.operations(r.byKey[r.names.Of(key)], clients)...)
-	}
 	model := r.mutex()
-	_, info := porcupine.CheckOperationsVerbose(model, ops, limit)
+	clients := make(map[client]int)
+	bounded := make(map[key]porcupine.Model)
+	var ops []porcupine.Operation
+	for _, name := range drawn[:min(len(drawn), maxDrawn)] {
+		if len(ops) > maxSteps/2 {
+			break
+		}
+		key := r.names.Of(name)
+		steps := r.operations(r.byKey[key], clients)
+		bounded[key] = newEffort(maxTries/maxDrawn, len(steps)).bound(model)
+		ops = append(ops, steps...)
+	}
+	looked := model
+	looked.Step = func(state, input, output any) (bool, any) {
+		return bounded[input.(step).key].Step(state, input, output)
+	}
+	// As far as it came it is legal in the unbounded model, too, which draws it.
+	_, info := porcupine.CheckOperationsVerbose(looked, ops, limit)
 	info.AddAnnotations(r.annotations())
 	return porcupine.Visualize(model, info, w)
 }

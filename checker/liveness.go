@@ -7,12 +7,13 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"lockcheck/history"
 )
 
-// LivenessGrace is what a waiter may need on top of lease and slack: it has to
+// LivenessGrace is what a waiter may need on top of lease and grace period: it has to
 // wake up and ask again.
 const LivenessGrace = time.Second
 
@@ -20,8 +21,8 @@ const LivenessGrace = time.Second
 // still counts as waiting for the lock: workers ask again within a fraction of it.
 const retryPause = LivenessGrace / 2
 
-// liveness judges that the lock can be had: after the last fault, or all the time
-// if there was none, nobody asks for a key for longer than lease, slack and grace
+// liveness judges that the lock is supported: after the last fault, or all the time
+// if there was none, nobody asks for a key for longer than lease, grace period and LivenessGrace
 // while nobody alive holds it and nobody is granted it, and no worker gets nothing
 // but errors for that long. Who waits for a holder that still lives is not stuck. A
 // kill of a worker is over when it happened.
@@ -118,6 +119,10 @@ func (r *run) wanted(attempts []*attempt, since int64) []span {
 			failed[a.worker] = s.to
 		}
 		s.from = max(s.from, since)
+		if n := len(spans); n > 0 && s.from <= s.to && s.meets(spans[n-1].from, spans[n-1].to) { // most do
+			spans[n-1] = span{min(s.from, spans[n-1].from), max(s.to, spans[n-1].to)}
+			continue
+		}
 		spans = append(spans, s)
 	}
 	return united(spans)
@@ -186,10 +191,11 @@ func (r *run) heldUntil(h *attempt) int64 {
 func (r *run) stuckWorkers(since, limit int64, after string) []Incident {
 	stopped := r.stopped()
 	var found []Incident
+	all := sync.OnceValue(r.fortunes)
 	for _, w := range r.actors() {
 		var first, last int64
 		flush := func() {
-			if last-first > limit && r.othersServed(w, first, last) {
+			if last-first > limit && all().well(first, last) {
 				found = append(found, Incident{
 					From: first, To: last, Class: classStuck, Workers: []string{w.name},
 					What: fmt.Sprintf("%s%s got nothing but errors for %s when it asked for the lock", after, w.name, dur(last-first)),
@@ -217,52 +223,13 @@ func (r *run) actors() []*actor {
 	return slices.SortedFunc(maps.Values(r.byWorker), func(a, b *actor) int { return cmp.Compare(a.name, b.name) })
 }
 
-// othersServed says whether the service was well meanwhile, for everybody but the
-// stuck: at least two others were granted the lock, and none of those met an error.
-// Where all runs short of time it is chance who gets an answer; one other worker
-// that has its connection already would prove nothing.
-func (r *run) othersServed(stuck *actor, from, to int64) bool {
-	n := 0
-	for _, w := range r.byWorker {
-		if w == stuck {
-			continue
-		}
-		served, troubled := w.fared(from, to)
-		if served && troubled {
-			return false
-		}
-		if served {
-			n++
-		}
-	}
-	return n >= 2
-}
-
-// fared says whether a worker was granted the lock in a time, and whether it met an
-// error.
-func (w *actor) fared(from, to int64) (served, troubled bool) {
-	meanwhile := func(c *call) bool { return c.done >= from && c.done <= to }
-	for _, a := range w.between(from, to) {
-		if c := &a.acquire; meanwhile(c) {
-			served = served || c.ok()
-			troubled = troubled || !c.ok() && !a.busy
-		}
-		for c := range a.calls {
-			if c != &a.acquire && meanwhile(c) && c.unknown() {
-				troubled = true
-			}
-		}
-	}
-	return served, troubled
-}
-
 // lastFault says in words what was over at a time.
 func (r *run) lastFault(healed int64) string {
 	if healed == 0 {
 		return "the start"
 	}
 	for _, f := range r.faults {
-		if f.does(history.Ends) && f.healedAt == healed && f.onlyWorkers(r.header) {
+		if f.does(history.Ends) && f.healedAt == healed && f.onlyWorkers(r.workers) {
 			return strings.Join(f.Targets, ", ") + " was killed"
 		}
 	}
@@ -275,7 +242,7 @@ func (r *run) orphans() OrphanSummary {
 	var s OrphanSummary
 	for i := range r.faults {
 		f := &r.faults[i]
-		for h := range r.widowed(f) {
+		for h := range r.holdsOfKilled(f) {
 			s.Killed++
 			until := r.stopped()
 			if next := r.nextGrant(h); next != nil {

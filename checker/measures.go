@@ -3,7 +3,6 @@ package checker
 import (
 	"cmp"
 	"math"
-	"slices"
 	"time"
 
 	"lockcheck/history"
@@ -36,16 +35,16 @@ type Measures struct {
 	// Release is the time of releases of grants that the service acknowledged.
 	Release stats.Histogram `json:"release"`
 
-	// Handover is what HandoverSummary sums up: from when the holder was stopped, cut off
+	// Failover is what FailoverSummary sums up: from when the holder was stopped, cut off
 	// or ended, for longer than its lease, until the next grant to somebody else.
-	Handover stats.Histogram `json:"handover"`
-	// Told is from the next grant to somebody else until the holder learned of it; its
-	// maximum is NoticeSummary.Latest.
-	Told stats.Histogram `json:"told"`
+	Failover stats.Histogram `json:"failover"`
+	// Notified is from the next grant to somebody else until the holder learned of it; its
+	// maximum is LossNotificationSummary.Latest.
+	Notified stats.Histogram `json:"notified"`
 
 	// FaultTime is the part of Active in which any fault was certainly in force that was
 	// proven. A worker that was killed stays dead; that counts until the lock must be free
-	// again: for the lease and its slack.
+	// again: for the lease and its grace period.
 	FaultTime time.Duration `json:"fault_time_ns"`
 	// Outage is the part of FaultTime that lies within gaps, as of LongestGap, of more
 	// than OutageGap.
@@ -56,11 +55,11 @@ type Measures struct {
 	LongestGap time.Duration `json:"longest_gap_ns"`
 
 	// Waited counts the grants that were asked for while somebody who was to be granted
-	// the same key had been waiting for it; Overtaken those of them that came before that
-	// one's. Who was refused and asks again has been waiting since the first time. Wishes
+	// the same key had been waiting for it; Bypassed those of them that came before that
+	// one's. Who was refused and asks again has been waiting since the first time. Requests
 	// less than AskedApart apart count as simultaneous.
-	Waited    int64 `json:"waited"`
-	Overtaken int64 `json:"overtaken"`
+	Waited   int64 `json:"waited"`
+	Bypassed int64 `json:"bypassed"`
 
 	// Wakes is how many notifications the attempts got that waited for their turn, and
 	// WakeReleases how many releases, as in Release, could have caused them; both 0 for a
@@ -73,7 +72,7 @@ type Measures struct {
 // that to count as an outage. Sections of that length make outages of their own.
 const OutageGap = 500 * time.Millisecond
 
-// AskedApart is how far apart two wishes must be to be taken to reach the service in the
+// AskedApart is how far apart two requests must be to be taken to reach the service in the
 // order in which they were made.
 const AskedApart = 10 * time.Millisecond
 
@@ -92,7 +91,7 @@ func (m *Measures) WakesPerRelease() (float64, bool) {
 	return float64(m.Wakes) / float64(m.WakeReleases), m.WakeReleases > 0
 }
 
-// Merge adds what another run came to: all of it adds up, but for LongestGap.
+// Merge adds the results of another run: all of it adds up, but for LongestGap.
 func (m *Measures) Merge(other Measures) {
 	m.Active += other.Active
 	m.Work += other.Work
@@ -100,18 +99,18 @@ func (m *Measures) Merge(other Measures) {
 	m.Uncontended.Merge(other.Uncontended)
 	m.Wait.Merge(other.Wait)
 	m.Release.Merge(other.Release)
-	m.Handover.Merge(other.Handover)
-	m.Told.Merge(other.Told)
+	m.Failover.Merge(other.Failover)
+	m.Notified.Merge(other.Notified)
 	m.FaultTime += other.FaultTime
 	m.Outage += other.Outage
 	m.LongestGap = max(m.LongestGap, other.LongestGap)
 	m.Waited += other.Waited
-	m.Overtaken += other.Overtaken
+	m.Bypassed += other.Bypassed
 	m.Wakes += other.Wakes
 	m.WakeReleases += other.WakeReleases
 }
 
-// measures computes all but Handover and Told, which come with other findings.
+// measures computes all but Failover and Notified, which come with other findings.
 func (r *run) measures(ops Operations) Measures {
 	active := r.activeTime()
 	m := Measures{Active: time.Duration(active.length()), Work: ops.Acknowledged, Wakes: r.wakes}
@@ -128,7 +127,7 @@ func (r *run) measures(ops Operations) Measures {
 		k := r.byKey[key]
 		asked := r.asked(k.attempts)
 		m.addUncontended(r, k, asked)
-		m.addOrder(wishes(asked, len(k.holds)))
+		m.addOrder(requests(asked, len(k.holds)))
 	}
 	m.addGaps(r, united(r.troubles(active)))
 	return m
@@ -202,12 +201,12 @@ func (r *run) mayHaveUntil(k *keyed, a *attempt) int64 {
 	return r.end
 }
 
-// wish is the time from when a worker first asked for a key until it was granted it.
-type wish struct{ asked, granted int64 }
+// request is the time from when a worker first asked for a key until it was granted it.
+type request struct{ asked, granted int64 }
 
-// wishes returns those that came true, in the order in which they were asked for.
-func wishes(asked []*attempt, holds int) []wish {
-	all := make([]wish, 0, holds)
+// requests returns those that came true, in the order in which they were asked for.
+func requests(asked []*attempt, holds int) []request {
+	all := make([]request, 0, holds)
 	refused := make(map[worker]int64) // since when those ask who were not granted it yet
 	for _, a := range asked {
 		since := a.acquire.invoke
@@ -221,25 +220,25 @@ func wishes(asked []*attempt, holds int) []wish {
 			continue
 		}
 		delete(refused, a.worker)
-		all = append(all, wish{since, a.acquire.done})
+		all = append(all, request{since, a.acquire.done})
 	}
-	sorted(all, func(a, b wish) int { return cmp.Compare(a.asked, b.asked) })
+	sorted(all, func(a, b request) int { return cmp.Compare(a.asked, b.asked) })
 	return all
 }
 
-// addOrder counts the wishes that met an earlier one, and those that overtook it.
-func (m *Measures) addOrder(wishes []wish) {
+// addOrder counts the requests that met an earlier one, and those that bypassed it.
+func (m *Measures) addOrder(requests []request) {
 	earlier, ahead := 0, int64(math.MinInt64) // ahead: when the last of the earlier came true
-	for _, w := range wishes {
-		for wishes[earlier].asked <= w.asked-int64(AskedApart) {
-			ahead = max(ahead, wishes[earlier].granted)
+	for _, w := range requests {
+		for requests[earlier].asked <= w.asked-int64(AskedApart) {
+			ahead = max(ahead, requests[earlier].granted)
 			earlier++
 		}
 		if ahead > w.asked {
 			m.Waited++
 		}
 		if ahead > w.granted {
-			m.Overtaken++
+			m.Bypassed++
 		}
 	}
 }
@@ -253,7 +252,7 @@ func (r *run) troubles(active span) []span {
 			continue
 		}
 		to := f.certainTo
-		if f.does(history.Ends) && f.onlyWorkers(r.header) {
+		if f.does(history.Ends) && f.onlyWorkers(r.workers) {
 			to = min(to, later(f.certainFrom, r.header.Lease+r.header.Grace))
 		}
 		spans = append(spans, span{max(f.certainFrom, active.from), min(to, active.to)})
@@ -266,18 +265,8 @@ func (m *Measures) addGaps(r *run, faults []span) {
 	for _, f := range faults {
 		m.FaultTime += time.Duration(f.length())
 	}
-	granted := make([]int64, 0, len(r.holds)+1)
-	for _, h := range r.holds {
-		granted = append(granted, h.acquire.done)
-	}
-	slices.Sort(granted)
-	stopped := r.stopped()
-	last := r.start()
-	for _, at := range append(granted, stopped) {
-		if at = min(at, stopped); at-last > int64(min(m.LongestGap, OutageGap)) {
-			m.addGap(span{r.askedFrom(last, at), at}, faults)
-		}
-		last = max(last, at)
+	for _, g := range r.gaps() {
+		m.addGap(g, faults)
 	}
 }
 
@@ -289,18 +278,4 @@ func (m *Measures) addGap(gap span, faults []span) {
 	for _, f := range meeting(faults, gap.from, gap.to) {
 		m.Outage += time.Duration(min(f.to, gap.to) - max(f.from, gap.from))
 	}
-}
-
-// askedFrom is when anybody first asked for the lock in a time; its end if nobody did.
-func (r *run) askedFrom(from, to int64) int64 {
-	first := to
-	for _, w := range r.byWorker {
-		for _, a := range w.between(from, to) {
-			if r.gaveUp(a) > from {
-				first = min(first, max(from, a.acquire.invoke))
-				break
-			}
-		}
-	}
-	return first
 }

@@ -1,12 +1,12 @@
 package checker
 
 import (
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
 	"time"
 
+	"lockcheck/checker/simulation"
 	"lockcheck/history"
 	"lockcheck/internal/stats"
 )
@@ -127,7 +127,7 @@ func TestWakes(t *testing.T) {
 }
 
 func TestOrder(t *testing.T) {
-	type order struct{ waited, overtaken int64 }
+	type order struct{ waited, bypassed int64 }
 	held := func() *script { return newScript().acquire("w1", "a", 10, 13).release("a", 30, 31) }
 	for _, c := range []struct {
 		name string
@@ -137,12 +137,12 @@ func TestOrder(t *testing.T) {
 		{"nobody waits", held(), order{}},
 		{"one waits for the holder", held().acquire("w2", "b", 25, 40), order{}},
 		{"in turn", held().acquire("w2", "b", 20, 40).release("b", 50, 51).acquire("w3", "c", 35, 60), order{1, 0}},
-		{"overtaken", held().acquire("w3", "c", 35, 40).release("c", 50, 51).acquire("w2", "b", 20, 60), order{1, 1}},
-		{"overtaken twice", held().acquire("w3", "c", 35, 40).release("c", 50, 51).acquire("w4", "d", 50, 55).release("d", 56, 57).acquire("w2", "b", 20, 60), order{2, 2}},
+		{"bypassed", held().acquire("w3", "c", 35, 40).release("c", 50, 51).acquire("w2", "b", 20, 60), order{1, 1}},
+		{"bypassed twice", held().acquire("w3", "c", 35, 40).release("c", 50, 51).acquire("w4", "d", 50, 55).release("d", 56, 57).acquire("w2", "b", 20, 60), order{2, 2}},
 		{"nobody knows who was first", held().acquire("w3", "c", 29, 40).release("c", 50, 51).acquire("w2", "b", 20, 60), order{}},
 		{"on another key", held().acquire("w3", "c", 35, 40, "k1").acquire("w2", "b", 20, 60), order{}},
 		{"who never got it", held().acquire("w3", "c", 35, 40).try("w2", "b", 20, 60, history.Event{Type: history.Fail, Error: "busy"}), order{}},
-		{"a poller overtaken", held().busy("w2", "b", 20, 21, "a").busy("w3", "c", 32, 33, "a").acquire("w3", "d", 40, 41).release("d", 42, 43).
+		{"a poller bypassed", held().busy("w2", "b", 20, 21, "a").busy("w3", "c", 32, 33, "a").acquire("w3", "d", 40, 41).release("d", 42, 43).
 			acquire("w2", "e", 50, 51), order{1, 1}},
 		{"pollers in turn", held().busy("w2", "b", 20, 21, "a").busy("w3", "c", 32, 33, "a").acquire("w2", "d", 40, 41).release("d", 42, 43).
 			acquire("w3", "e", 50, 51), order{1, 0}},
@@ -150,7 +150,7 @@ func TestOrder(t *testing.T) {
 			acquire("w2", "b", 35, 40).release("b", 42, 43).acquire("w1", "c", 50, 61), order{}},
 	} {
 		m := c.s.end().check(t).Measures
-		if got := (order{m.Waited, m.Overtaken}); got != c.want {
+		if got := (order{m.Waited, m.Bypassed}); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}
@@ -290,27 +290,30 @@ func slowed(h *history.History) *history.History {
 // TestMeasuresAgainstBruteForce compares with what looks at all pairs of attempts, and at
 // all gaps.
 func TestMeasuresAgainstBruteForce(t *testing.T) {
-	var waited, overtaken, uncontended, outages int64
+	var waited, bypassed, uncontended, outages int64
 	for seed := range histories(1000) {
-		h := slowed(busyRun(t, seed))
+		w := busyWorld(seed)
+		w.Keys, w.Nested = 1, false
+		fast, _ := simulation.Run(seed, w)
+		h := slowed(fast)
 		got := Check(h, Options{}).Measures
 		r := newRun(h)
 		want := quadraticMeasures(r)
-		if spreadOf(got.Uncontended) != spreadOf(want.Uncontended) || got.Waited != want.Waited || got.Overtaken != want.Overtaken ||
+		if spreadOf(got.Uncontended) != spreadOf(want.Uncontended) || got.Waited != want.Waited || got.Bypassed != want.Bypassed ||
 			got.LongestGap != want.LongestGap || got.Outage != want.Outage {
 			t.Fatalf("seed %d:\n%+v, want\n%+v\n%s", seed, got, want, dumpEvents(h))
 		}
-		if got.Outage > got.FaultTime || got.FaultTime > got.Active || got.LongestGap > got.Active || got.Overtaken > got.Waited ||
+		if got.Outage > got.FaultTime || got.FaultTime > got.Active || got.LongestGap > got.Active || got.Bypassed > got.Waited ||
 			got.Waited > got.Acquire.N || got.Uncontended.N > got.Acquire.N || got.Wait.N != got.Acquire.N || got.Wait.Max < got.Acquire.Max {
 			t.Fatalf("seed %d: %+v", seed, got)
 		}
-		waited, overtaken, uncontended = waited+got.Waited, overtaken+got.Overtaken, uncontended+got.Uncontended.N
+		waited, bypassed, uncontended = waited+got.Waited, bypassed+got.Bypassed, uncontended+got.Uncontended.N
 		if got.Outage > 0 {
 			outages++
 		}
 	}
-	t.Logf("%d overtaken of %d who waited, %d uncontended, %d outages", overtaken, waited, uncontended, outages)
-	if !testing.Short() && (overtaken < 100 || waited-overtaken < 100 || uncontended < 100 || outages < 100) {
+	t.Logf("%d bypassed of %d who waited, %d uncontended, %d outages", bypassed, waited, uncontended, outages)
+	if !testing.Short() && (bypassed < 100 || waited-bypassed < 100 || uncontended < 100 || outages < 100) {
 		t.Error("the simulation is too tame")
 	}
 }
@@ -343,7 +346,7 @@ func quadraticMeasures(r *run) Measures {
 			m.Waited++
 		}
 		if before(a.acquire.done) {
-			m.Overtaken++
+			m.Bypassed++
 		}
 	}
 	m.quadraticGaps(r, all)
@@ -399,9 +402,8 @@ func (m *Measures) quadraticGaps(r *run, all []*attempt) {
 func TestMeasuresOfUnrelatedKey(t *testing.T) {
 	differs := 0
 	for seed := range histories(300) {
-		h := busyRun(t, seed)
-		other := simulate(seed+1e6, randomWorld(rand.New(rand.NewPCG(seed, 9)), false)).history(t)
-		other.Header.Tokens = h.Header.Tokens // they may tell which of two grants was first
+		h := busyRun(seed)
+		other := others(seed)
 		want := ofKeys(Check(h, Options{}).Measures)
 		if got := ofKeys(Check(merge(t, h, other), Options{}).Measures); !reflect.DeepEqual(got, want) {
 			differs++
@@ -419,7 +421,7 @@ func TestMeasuresOfUnrelatedKey(t *testing.T) {
 // ofKeys leaves what is measured key by key, or worker by worker.
 func ofKeys(m Measures) Measures {
 	return Measures{
-		Acquire: m.Acquire, Uncontended: m.Uncontended, Wait: m.Wait, Release: m.Release, Told: m.Told,
-		Waited: m.Waited, Overtaken: m.Overtaken,
+		Acquire: m.Acquire, Uncontended: m.Uncontended, Wait: m.Wait, Release: m.Release, Notified: m.Notified,
+		Waited: m.Waited, Bypassed: m.Bypassed,
 	}
 }

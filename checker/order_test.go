@@ -5,7 +5,9 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
+	"lockcheck/checker/simulation"
 	"lockcheck/history"
 )
 
@@ -23,7 +25,7 @@ func TestTokenBehindAnError(t *testing.T) {
 		busy("w4", "y", 20.2, 20.5, "x").
 		acquireToken("w3", "d", 15, 40, 3).release("d", 50, 51).
 		write("b", 20.5, 1, 0, 1).write("d", 45, 2, 1, 2).final("k0", "[1,2]").end()
-	want(t, s.check(t), FencingOrder, Violation, 1)
+	want(t, s.check(t), FencingOrder, Undecided, 0)
 }
 
 // TestTokenBehindWaiters: those who wait at the same time, and are given higher tokens,
@@ -48,16 +50,20 @@ func TestTokenBehindWaiters(t *testing.T) {
 	want(t, late(11).end().check(t), FencingOrder, Valid, 0)
 }
 
-// TestTokensCounted: each grant with a wrong token counts once, on however many keys.
+// TestTokensCounted: each grant with a wrong token counts once, on however many keys. Of
+// waiters in a queue none counts for certain.
 func TestTokensCounted(t *testing.T) {
-	queue := tokenScript()
+	queue := tokenScript().with(session)
 	queue.header.Workers = nil
 	for i := range 10 { // all wait at once, and are served one after the other
 		worker, g, at := fmt.Sprintf("w%d", i+1), fmt.Sprint("g", i), 30+10*float64(i)
 		queue.header.Workers = append(queue.header.Workers, worker)
 		queue.try(worker, g, 10+float64(i)/100, at, history.Event{Type: history.OK, Token: uint64(20 - i)}).release(g, at+5, at+6)
 	}
-	want(t, queue.end().check(t), FencingOrder, Violation, 9)
+	want(t, queue.end().check(t), FencingOrder, Undecided, 0)
+	if o := secondOpinion(newRun(queue.history(t)), time.Second); o.doubts.total != 9 {
+		t.Errorf("%d doubts, want 9", o.doubts.total)
+	}
 
 	keys := tokenScript()
 	for i := range 150 {
@@ -74,9 +80,9 @@ func TestTokensAgainstPairs(t *testing.T) {
 	wrong := 0
 	for seed := range histories(4000) {
 		random := rand.New(rand.NewPCG(seed, 11))
-		w := randomWorld(random, random.IntN(2) == 0)
-		w.tokens = true
-		h := simulate(seed, w).end().history(t)
+		w := simulation.Random(random, random.IntN(2) == 0)
+		w.Tokens, w.Permits, w.Reentrant = true, 1, 1
+		h, _ := simulation.Run(seed, w)
 		if seed%2 == 0 {
 			h = waiting(random).end().history(t)
 		}
@@ -112,46 +118,28 @@ func waiting(random *rand.Rand) *script {
 	return s
 }
 
-// tokensWrongInPairs compares all pairs of grants: by their answers, and by the steps of
-// their blocks. It returns those with a lower token than one before them, and how many
-// pairs have the same.
+// tokensWrongInPairs compares all pairs of grants by their answers. It returns those with a
+// lower token than one before them, and how many pairs have the same.
 func tokensWrongInPairs(r *run) (lower map[*attempt]bool, twins int) {
 	lower = make(map[*attempt]bool)
+	swapped := func(a, b *attempt) bool { return a.acquire.done < b.acquire.invoke && a.token > b.token }
 	for _, key := range r.keys {
-		k := r.byKey[key]
-		var blocks []block
-		if r.wellFormed(k) {
-			blocks, _ = r.blocks(k)
-		}
-		steps := make(map[*attempt]block)
-		for _, b := range blocks {
-			steps[b.attempt] = b
-		}
-		for i, a := range k.holds {
-			for _, b := range k.holds[i+1:] {
-				if a.token == 0 || b.token == 0 {
-					continue
-				}
+		holds := r.byKey[key].holds
+		for i, a := range holds {
+			for _, b := range holds[i+1:] {
 				switch {
+				case a.token == 0 || b.token == 0:
 				case a.token == b.token:
 					twins++
-				case tokensSwapped(a, b, steps):
+				case swapped(a, b):
 					lower[b] = true
-				case tokensSwapped(b, a, steps):
+				case swapped(b, a):
 					lower[a] = true
 				}
 			}
 		}
 	}
 	return lower, twins
-}
-
-// tokensSwapped says that a was before b, and has the higher token.
-func tokensSwapped(a, b *attempt, steps map[*attempt]block) bool {
-	x, known := steps[a]
-	y, also := steps[b]
-	before := a.acquire.done < b.acquire.invoke || known && also && x.first < y.last && x.last <= y.first
-	return before && a.token > b.token
 }
 
 // TestLongKeys: what is too long for porcupine is judged by the order of grants.

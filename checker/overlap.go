@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,14 +13,14 @@ import (
 // Classes of overlaps: the first differs between locks, the second is inherent
 // in leases (docs/verdicts.md).
 const (
-	BrokenPromise = "broken promise"
-	OutlivedLease = "outlived lease"
+	DoubleGrant    = "double grant"
+	UseAfterExpiry = "use after expiry"
 	// Unclassified is that of a history whose lease is not known.
 	Unclassified = "overlap"
 )
 
 // leaseUnknown says that a history of others does not say how long a grant lasts: what
-// was promised, and what ended it, cannot be said.
+// was valid, and what ended it, cannot be said.
 func leaseUnknown(h history.Header) bool { return h.Imported != "" && h.Lease <= 1 }
 
 // overlap is a time in which two processes believed to hold one key.
@@ -58,7 +59,7 @@ func (r *run) overlaps(yield func(overlap) bool) {
 				continue
 			}
 			kept = append(kept, a)
-			if a.worker != h.worker && h.holdEnd > h.acquire.done && !yield(r.overlap(a, h)) {
+			if a.worker != h.worker && (h.holdEnd > h.acquire.done || h.within(a)) && !yield(r.overlap(a, h)) {
 				return
 			}
 		}
@@ -66,18 +67,36 @@ func (r *run) overlaps(yield func(overlap) bool) {
 	}
 }
 
+// within says that a hold which lasted no time, because its worker gave the lock up when it
+// was told of the grant, or nothing more is known of it, began while the other one lasted. One
+// that was given up before the answer came never was a hold.
+func (a *attempt) within(b *attempt) bool {
+	at := a.acquire.done
+	for c := range a.releases {
+		if c.invoke < at {
+			return false
+		}
+	}
+	for _, n := range a.notifications() {
+		if n.time < at {
+			return false
+		}
+	}
+	return b.acquire.done < at && at < b.holdEnd
+}
+
 // overlap describes that of two holds of which a began first.
 func (r *run) overlap(a, b *attempt) overlap {
-	o := overlap{from: max(a.acquire.done, b.acquire.done), to: min(a.holdEnd, b.holdEnd), class: OutlivedLease}
-	if min(a.deadline, b.deadline) > o.from {
-		o.class = BrokenPromise
+	o := overlap{from: max(a.acquire.done, b.acquire.done), to: min(a.holdEnd, b.holdEnd), class: UseAfterExpiry}
+	if a.deadline > o.from && (b.deadline > o.from || b.deadline == o.from && o.to == o.from) {
+		o.class = DoubleGrant
 	}
 	if leaseUnknown(r.header) {
 		o.class = Unclassified
 	}
 	o.earlier, o.later, _ = r.inOrder(a, b)
 	o.state = r.state(o.earlier, o.later)
-	o.early = min(a.serviceEnd(r.header.Lease), b.serviceEnd(r.header.Lease)) > o.from
+	o.early = min(r.serviceEnd(a), r.serviceEnd(b)) > o.from
 	return o
 }
 
@@ -85,38 +104,61 @@ func (r *run) overlap(a, b *attempt) overlap {
 // one whose answer came before the other was asked for. Of two that were open at once, of
 // which either answer may have been read late, it is the one with the lower token; else
 // the one that can have ended by the time that the other was answered, if only one of them
-// can. If both can, the one whose promise was over by then is the more likely one.
+// can. If both can, the one whose validity was over by then is the more likely one; if
+// neither can, the lock was granted twice, and the record does not say to whom first.
 func (r *run) inOrder(a, b *attempt) (earlier, later *attempt, certain bool) {
 	if b.acquire.done < a.acquire.done {
 		a, b = b, a
 	}
-	first, second := r.canHaveEndedBy(a, b.acquire.done), r.canHaveEndedBy(b, a.acquire.done)
 	switch {
 	case a.acquire.done < b.acquire.invoke:
 		return a, b, true
-	case ranked(r.header) && a.token != 0 && b.token != 0 && a.token != b.token:
+	case r.rankedByToken(a) && r.rankedByToken(b):
 		if b.token < a.token {
 			return b, a, true
 		}
-		return a, b, true
+		return a, b, a.token < b.token
+	}
+	first, second := r.canEnd(a) <= b.acquire.done, r.canEnd(b) <= a.acquire.done
+	switch {
 	case second && !first:
 		return b, a, true
 	case second && b.until != 0 && b.until < a.acquire.done:
 		return b, a, false
 	}
-	return a, b, !second
+	return a, b, first && !second
 }
 
-// canHaveEndedBy says whether the service can have ended a grant by a time, by itself or
-// by a release.
-func (r *run) canHaveEndedBy(a *attempt, at int64) bool {
+// rankedByToken says that a grant has a token by which it can be told from one before:
+// tokens that contradict the order of their grants tell nothing.
+func (r *run) rankedByToken(a *attempt) bool {
+	return ranked(r.header) && a.token != 0 && !r.misranked[a.key]
+}
+
+// canEnd is the earliest time at which the service can have ended a grant, by itself or by a
+// release. One that it acknowledged need not have been the end: there are services that
+// acknowledge the release of a lock that is gone.
+func (r *run) canEnd(a *attempt) int64 {
+	end := r.canHaveEnded(a)
 	if c := a.released(); c != nil {
-		return c.invoke <= at
+		end = min(end, c.invoke)
 	}
-	return a.serviceEnd(r.header.Lease) <= at
+	return end
 }
 
-// state looks from the end of the earlier promise, or from the later grant if
+// replacedBy says that a is for certain an older grant than b, that b was in force when it
+// arrived, and that b is not the same worker's who took a reentrant lock again.
+func (r *run) replacedBy(a, b *attempt) bool {
+	earlier, _, certain := r.inOrder(a, b)
+	return a != b && earlier == a && certain && !b.expired && !r.again(a, b)
+}
+
+// again says that two grants can be of one worker that holds a reentrant lock more than once.
+func (r *run) again(a, b *attempt) bool {
+	return r.header.Reentrant > 1 && a.worker == b.worker
+}
+
+// state looks from the end of the earlier validity, or from the later grant if
 // that came first: a holder that slept through its deadline and woke up just
 // before somebody else was granted the lock was not a healthy one.
 func (r *run) state(earlier, later *attempt) holderState {
@@ -125,7 +167,7 @@ func (r *run) state(earlier, later *attempt) holderState {
 	switch {
 	case len(meeting(w.stops, from, to)) > 0:
 		return paused
-	case len(meeting(w.cutOffs, from, to)) > 0:
+	case w.cutOffs.meets(from, to):
 		return cutOff
 	}
 	return healthy
@@ -147,36 +189,41 @@ func (r *run) overlapIncident(o overlap) Incident {
 }
 
 func (r *run) describe(o overlap) string {
-	promise := "the lock had promised it to both"
+	validity := "both were within their validity"
 	switch {
 	case o.class == Unclassified:
-		promise = "its lease is not known"
-	case o.class == BrokenPromise:
+		validity = "its lease is not known"
+	case o.class == DoubleGrant:
 	case o.earlier.deadline < o.from:
-		promise = "its lease had run out " + dur(o.from-o.earlier.deadline) + " before"
+		validity = "its lease had run out " + dur(o.from-o.earlier.deadline) + " before"
 	default:
-		promise = "its lease ran out just then"
+		validity = "its lease ran out just then"
+	}
+	length := "a moment"
+	if o.to > o.from {
+		length = dur(o.to - o.from)
 	}
 	earlier := r.name(o.earlier.worker)
 	return fmt.Sprintf("%s and %s both held %s for %s (%s was %s; %s)",
-		earlier, r.name(o.later.worker), r.name(o.earlier.key), dur(o.to-o.from), earlier, o.state, promise)
+		earlier, r.name(o.later.worker), r.name(o.earlier.key), length, earlier, o.state, validity)
 }
 
 // together is what all overlaps of a run amount to.
 type together struct {
 	incidents
-	summary OverlapSummary
-	notices NoticeSummary
-	told    stats.Histogram
-	early   map[string]overlap // by key, the first that began before either grant can have ended
+	summary       OverlapSummary
+	notifications LossNotificationSummary
+	notified      stats.Histogram
+	early         map[string]overlap // by key, the first that began before either grant can have ended
+	unseen        string             // a grant that may have been one of two, "" for none
 }
 
 func findOverlaps(r *run) together {
 	t := together{early: make(map[string]overlap)}
 	for o := range r.overlaps {
 		t.summary.add(o)
-		if late, told := t.notices.add(o); told {
-			t.told.Add(late)
+		if late, notified := t.notifications.add(o); notified {
+			t.notified.Add(late)
 		}
 		key := r.name(o.earlier.key)
 		if o.class == Unclassified {
@@ -194,7 +241,44 @@ func findOverlaps(r *run) together {
 			t.early[key] = o
 		}
 	}
+	t.unseen = r.grantedMeanwhile()
 	return t
+}
+
+// grantedMeanwhile tells of a grant of a lock that somebody else had, for certain, of whom
+// nothing more is known: whether both held it at once nobody can say.
+func (r *run) grantedMeanwhile() string {
+	for _, key := range r.keys {
+		k := r.byKey[key]
+		for _, h := range k.holds {
+			if h.ended != withoutTrace || r.heldUntil(h) < r.end || permits(r.header) > 1 {
+				continue
+			}
+			if next := k.next(h.acquire.done, h.worker); next != nil && r.stillHad(k, h, next) {
+				return fmt.Sprintf("%s was granted %s at %s while it was %s's, of whom nothing more is known",
+					r.name(next.worker), k.name, r.at(next.acquire.done), r.name(h.worker))
+			}
+		}
+	}
+	return ""
+}
+
+// stillHad says that a grant was in force for certain when another one was given.
+func (r *run) stillHad(k *keyed, h, next *attempt) bool {
+	granted := next.acquire.done
+	return !h.expired && !next.expired && r.selfEnd(h) > granted && r.canEnd(next) > h.acquire.done &&
+		!r.disturbed(h.acquire.invoke, granted) && !r.releasedInDoubt(k)
+}
+
+// disturbed says whether a fault of the servers, or between them, may have been in force in a
+// time: for such they may end a grant early.
+func (r *run) disturbed(from, to int64) bool { return r.disturbances.first(from, to) >= 0 }
+
+// amongServers says that a fault is one of the servers, or between them. A single server that
+// is only stopped forgets nothing, and no other one takes its place.
+func (r *run) amongServers(f *fault) bool {
+	alone := len(r.header.Servers) == 1 && !f.does(history.Steps) && !f.does(history.Ends)
+	return !alone && slices.ContainsFunc(f.Targets, r.isServer) && (!f.separates() || slices.ContainsFunc(f.Peers, r.isServer))
 }
 
 // mutualExclusion judges that no two processes hold a key at once.
@@ -208,6 +292,8 @@ func mutualExclusion(r *run, t together) judged {
 		j.Verdict, j.Summary = Undecided, "nobody ever held the lock"
 	case len(r.header.Workers) == 1:
 		j.Verdict, j.Summary = Undecided, "a single worker cannot overlap with anybody"
+	case t.unseen != "":
+		j.Verdict, j.Summary = Undecided, t.unseen
 	default:
 		j.Summary = count(len(r.holds), "hold", "holds") + ", never two at once"
 	}
@@ -222,20 +308,20 @@ func heldAtOnce(n int) string {
 }
 
 func (s *OverlapSummary) add(o overlap) {
-	all, broken := &s.EarlierHealthy, &s.BrokenHealthy
+	all, doubleGrants := &s.EarlierHealthy, &s.DoubleGrantsHealthy
 	switch o.state {
 	case paused:
-		all, broken = &s.EarlierPaused, &s.BrokenPaused
+		all, doubleGrants = &s.EarlierPaused, &s.DoubleGrantsPaused
 	case cutOff:
-		all, broken = &s.EarlierCutOff, &s.BrokenCutOff
+		all, doubleGrants = &s.EarlierCutOff, &s.DoubleGrantsCutOff
 	}
 	*all++
 	switch o.class {
-	case BrokenPromise:
-		s.BrokenPromises++
-		*broken++
-	case OutlivedLease:
-		s.OutlivedLeases++
+	case DoubleGrant:
+		s.DoubleGrants++
+		*doubleGrants++
+	case UseAfterExpiry:
+		s.UsesAfterExpiry++
 	default:
 		s.Unclassified++
 	}
@@ -246,11 +332,11 @@ func (s *OverlapSummary) add(o overlap) {
 
 func (s OverlapSummary) kinds() string {
 	var kinds []string
-	if s.BrokenPromises > 0 {
-		kinds = append(kinds, count(s.BrokenPromises, "broken promise", "broken promises"))
+	if s.DoubleGrants > 0 {
+		kinds = append(kinds, count(s.DoubleGrants, "double grant", "double grants"))
 	}
-	if s.OutlivedLeases > 0 {
-		kinds = append(kinds, count(s.OutlivedLeases, "outlived lease", "outlived leases"))
+	if s.UsesAfterExpiry > 0 {
+		kinds = append(kinds, count(s.UsesAfterExpiry, "use after expiry", "uses after expiry"))
 	}
 	if s.Unclassified > 0 {
 		kinds = append(kinds, fmt.Sprintf("%d of unknown kind", s.Unclassified))

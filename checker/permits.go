@@ -79,6 +79,14 @@ func (r *run) shared() porcupine.Model {
 			switch o.kind {
 			case stepAcquire:
 				return r.admit(s, o)
+			case stepPerhapsAcquire:
+				_, s = r.admit(s, o)
+				return true, s
+			case stepPerhapsEnd:
+				if at >= 0 {
+					s = s.without(at)
+				}
+				return true, s
 			case stepBusy:
 				return at >= 0, s
 			case stepNotHeld:
@@ -116,7 +124,8 @@ func (r *run) admit(s sharedState, o step) (bool, sharedState) {
 }
 
 // crowded reports the holds with which there are more than a semaphore permits, each
-// beside the one of the others whose promise ended first: it is too many.
+// next to the one of the others that is too many: one that was over by then, as far as the
+// record tells, and of several the one whose validity ended first.
 func (r *run) crowded(yield func(overlap) bool) {
 	var active []*attempt
 	for i, h := range r.holds {
@@ -124,7 +133,11 @@ func (r *run) crowded(yield func(overlap) bool) {
 			active = active[:0]
 		}
 		active = slices.DeleteFunc(active, func(a *attempt) bool { return a.holdEnd <= h.acquire.done })
-		if len(active) >= permits(r.header) && h.holdEnd > h.acquire.done && !yield(r.oneTooMany(active, h)) {
+		along := active
+		if h.holdEnd == h.acquire.done {
+			along = slices.DeleteFunc(slices.Clone(active), func(a *attempt) bool { return !h.within(a) })
+		}
+		if len(along) >= permits(r.header) && !yield(r.oneTooMany(along, h)) {
 			return
 		}
 		active = append(active, h)
@@ -133,14 +146,31 @@ func (r *run) crowded(yield func(overlap) bool) {
 
 // oneTooMany describes the overlap of a hold with those that are active already.
 func (r *run) oneTooMany(active []*attempt, h *attempt) overlap {
-	first := slices.MinFunc(active, func(a, b *attempt) int { return cmp.Compare(a.deadline, b.deadline) })
+	first := slices.MinFunc(active, func(a, b *attempt) int {
+		return cmp.Or(cmp.Compare(r.lastsAlong(a, h), r.lastsAlong(b, h)), cmp.Compare(a.deadline, b.deadline))
+	})
 	o := r.overlap(first, h)
 	certain := 0 // that cannot have ended by themselves
 	for _, a := range append(slices.Clone(active), h) {
-		if a.serviceEnd(r.header.Lease) > o.from {
+		if r.serviceEnd(a) > o.from {
 			certain++
 		}
 	}
 	o.early = certain > permits(r.header)
 	return o
+}
+
+// lastsAlong is 0 for a grant that can have ended by itself before another one, 1 for one
+// that the service said was gone before it can have, and else 2.
+func (r *run) lastsAlong(a, next *attempt) int {
+	end := r.canHaveEnded(a)
+	if a.expired || end <= next.acquire.done {
+		return 0
+	}
+	for c := range a.releases {
+		if c.failed() && c.done < end {
+			return 1
+		}
+	}
+	return 2
 }

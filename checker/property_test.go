@@ -10,10 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/anishathalye/porcupine"
-
+	"lockcheck/checker/simulation"
 	"lockcheck/history"
 )
 
@@ -52,6 +50,26 @@ func TestOverlapAgainstBruteForce(t *testing.T) {
 	}
 }
 
+// quadraticOverlaps compares every pair of holds.
+func quadraticOverlaps(holds []*attempt) []overlap {
+	var found []overlap
+	for i, a := range holds {
+		for _, b := range holds[i+1:] {
+			from, to := max(a.acquire.done, b.acquire.done), min(a.holdEnd, b.holdEnd)
+			instant := from == to && a.acquire.done < b.acquire.done && b.acquire.done < a.holdEnd
+			if a.key != b.key || a.worker == b.worker || to < from || to == from && !instant {
+				continue
+			}
+			class := UseAfterExpiry
+			if from < a.deadline && (from < b.deadline || instant && from == b.deadline) {
+				class = DoubleGrant
+			}
+			found = append(found, overlap{earlier: a, later: b, from: from, to: to, class: class})
+		}
+	}
+	return found
+}
+
 func (r *run) pairs(overlaps []overlap) []string {
 	var all []string
 	for _, o := range overlaps {
@@ -63,40 +81,6 @@ func (r *run) pairs(overlaps []overlap) []string {
 	return all
 }
 
-func TestPorcupineAgainstBruteForce(t *testing.T) {
-	illegal, compared := 0, 0
-	for seed := range histories(40000) {
-		rng := rand.New(rand.NewPCG(seed, 3))
-		w := randomWorld(rng, rng.IntN(4) == 0)
-		w.workers, w.attempts = 2+rng.IntN(2), 1+rng.IntN(2)
-		h := simulate(seed, w).history(t)
-		if len(h.Events) > 2 && rng.IntN(4) == 0 {
-			h.Events = h.Events[:rng.IntN(len(h.Events))] // killed
-		}
-		if clientOps(h) > 7 {
-			continue
-		}
-		compared++
-		want := porcupine.Ok
-		if !naiveLinearizable(h) {
-			want = porcupine.Illegal
-			illegal++
-		}
-		o := secondOpinion(newRun(h), time.Minute)
-		got, judged := o.results["k0"]
-		if !judged {
-			continue
-		}
-		if got != want || o.conflicts.total > 0 != (want == porcupine.Illegal) {
-			t.Fatalf("seed %d: porcupine says %s with %v, the search %s\n%s", seed, got, o.conflicts.first(), want, dumpEvents(h))
-		}
-	}
-	t.Logf("%d of %d illegal", illegal, compared)
-	if !testing.Short() && (illegal < compared/10 || illegal > compared*9/10 || compared < 5000) {
-		t.Errorf("%d of %d illegal: this compares little", illegal, compared)
-	}
-}
-
 func dumpEvents(h *history.History) string {
 	var b strings.Builder
 	for _, e := range h.Events {
@@ -104,73 +88,6 @@ func dumpEvents(h *history.History) string {
 		b.Write(append(line, '\n'))
 	}
 	return b.String()
-}
-
-// TestCorrectLock: no violation is reported that did not happen.
-func TestCorrectLock(t *testing.T) {
-	outlived, stale := 0, 0
-	for seed := range histories(3000) {
-		w := randomWorld(rand.New(rand.NewPCG(seed, 4)), true)
-		s := simulate(seed, w).end()
-		r := Check(s.history(t), Options{})
-		outlived += int(r.Overlaps.OutlivedLeases)
-		for _, v := range r.of(NoStaleWrite).Violations {
-			stale++
-			if slices.Index(s.served, v.Grants[0]) > slices.Index(s.served, v.Grants[1]) {
-				t.Fatalf("seed %d: %s, but %s was granted first\n%s", seed, v.What, v.Grants[1], r.dump())
-			}
-		}
-		for _, p := range []Property{NoWrongRelease, FencingOrder, Linearizability} {
-			if r.of(p).Verdict == Violation {
-				t.Fatalf("seed %d: a correct lock violates %s\n%s", seed, p, r.dump())
-			}
-		}
-		// Without a lease a lost release leaves the lock locked for good.
-		if !w.noLease && r.of(Liveness).Verdict == Violation {
-			t.Fatalf("seed %d: a correct lock is stuck\n%s", seed, r.dump())
-		}
-		if r.Overlaps.BrokenPromises > 0 {
-			t.Fatalf("seed %d: a correct lock broke a promise\n%s", seed, r.dump())
-		}
-		for _, p := range []Property{MutualExclusion, NoStaleWrite, NoLostUpdate} {
-			if r.of(p).Causes[CauseTwice] > 0 {
-				t.Fatalf("seed %d: a correct lock is said to have granted twice\n%s", seed, r.dump())
-			}
-		}
-		noBug(t, r)
-	}
-	if !testing.Short() && (outlived < 100 || stale < 10) {
-		t.Errorf("only %d outlived leases and %d stale writes: the simulation is too tame", outlived, stale)
-	}
-}
-
-// TestBuggyLock: whatever a lock does wrong, the checkers agree on it.
-func TestBuggyLock(t *testing.T) {
-	bad, promises, wrong := 0, 0, 0
-	for seed := range histories(4000) {
-		w := randomWorld(rand.New(rand.NewPCG(seed, 5)), false)
-		h := simulate(seed, w).end().history(t)
-		r := Check(h, Options{})
-		noBug(t, r)
-		if t.Failed() {
-			t.Fatalf("seed %d\n%s", seed, dumpEvents(h))
-		}
-		if r.of(Linearizability).Verdict == Violation {
-			bad++
-		}
-		promises += int(r.Overlaps.BrokenPromises)
-		wrong += r.of(NoWrongRelease).Total
-		if f := r.of(NoWrongRelease); f.Total > 0 && r.of(Linearizability).Verdict != Violation {
-			t.Fatalf("seed %d: a wrong release that is linearizable\n%s", seed, r.dump())
-		}
-		if f := r.of(FencingOrder); f.Total > 0 && r.of(Linearizability).Verdict != Violation {
-			t.Fatalf("seed %d: a fencing fault that is linearizable\n%s", seed, r.dump())
-		}
-	}
-	t.Logf("%d illegal, %d broken promises, %d wrong releases", bad, promises, wrong)
-	if !testing.Short() && (bad < 500 || promises < 500 || wrong < 100) {
-		t.Errorf("%d illegal, %d broken promises, %d wrong releases: the simulation is too tame", bad, promises, wrong)
-	}
 }
 
 // TestUpdatesAgainstStore compares with a store that really loses updates.
@@ -217,20 +134,31 @@ func TestUpdatesAgainstStore(t *testing.T) {
 	}
 }
 
-// busyRun is a simulated run of two keys with faults on top.
-func busyRun(t *testing.T, seed uint64) *history.History {
-	rng := rand.New(rand.NewPCG(seed, 7))
-	w := randomWorld(rng, rng.IntN(2) == 0)
-	s := simulate(seed, w)
-	s.pause("f1", float64(rng.IntN(100)+1), float64(rng.IntN(100)+102), "w1")
-	s.header.Faults = []string{"pause"}
-	return s.final("k0", "[1,2,3]").end().history(t)
+// busyRun is a simulated run of several keys in which the service may be wrong, with faults
+// of workers.
+func busyRun(seed uint64) *history.History {
+	h, _ := simulation.Run(seed, busyWorld(seed))
+	return h
+}
+
+func busyWorld(seed uint64) simulation.World {
+	w := simulation.Random(rand.New(rand.NewPCG(seed, 7)), seed%2 == 0)
+	w.Faults = []string{history.Pause, history.Partition, history.DelayWrite}
+	return w
+}
+
+// besides is another run of the same kind of lock, without faults.
+func others(seed uint64) *history.History {
+	w := busyWorld(seed)
+	w.Most = 0
+	h, _ := simulation.Run(seed+1e6, w)
+	return h
 }
 
 func TestShiftOfTime(t *testing.T) {
 	const shift = 1_000_000_007
 	for seed := range histories(300) {
-		h := busyRun(t, seed)
+		h := busyRun(seed)
 		want := Check(h, Options{})
 		got := Check(shifted(h, shift), Options{})
 		unshift(&got, shift)
@@ -288,7 +216,7 @@ func encode(t *testing.T, r Results) string {
 // nothing about processes that stamped the same time.
 func TestOrderOfEqualTimes(t *testing.T) {
 	for seed := range histories(300) {
-		h := busyRun(t, seed)
+		h := busyRun(seed)
 		want := encode(t, Check(h, Options{}))
 		mixed := &history.History{Header: h.Header, Events: slices.Clone(h.Events)}
 		rng := rand.New(rand.NewPCG(seed, 8))
@@ -314,23 +242,26 @@ func TestOrderOfEqualTimes(t *testing.T) {
 // TestUnrelatedKey: what is found on a key does not depend on other keys.
 func TestUnrelatedKey(t *testing.T) {
 	for seed := range histories(300) {
-		h := busyRun(t, seed)
-		other := simulate(seed+1e6, randomWorld(rand.New(rand.NewPCG(seed, 9)), false)).history(t)
+		h := busyRun(seed)
+		other := others(seed)
 		both := merge(t, h, other)
-		want, got := onKey(Check(h, Options{})), onKey(Check(both, Options{}))
+		want, got := ofTheRest(Check(h, Options{})), ofTheRest(Check(both, Options{}))
 		if !reflect.DeepEqual(want, got) {
 			t.Fatalf("seed %d\n%+v\n%+v", seed, want, got)
 		}
 	}
 }
 
-// merge adds other to h as key k1 with workers of its own.
+// merge adds other to h, with keys and workers of its own.
 func merge(t *testing.T, h, other *history.History) *history.History {
 	both := &history.History{Header: h.Header, Events: slices.Clone(h.Events)}
 	both.Header.Workers = append(slices.Clone(h.Header.Workers), "x1", "x2", "x3", "x4")
 	seq := int64(0)
 	for _, e := range other.Events {
-		e.Key = "k1"
+		if e.Process == history.Harness {
+			continue
+		}
+		e.Key = "x" + e.Key
 		if e.Grant != "" {
 			e.Grant = "x" + e.Grant
 		}
@@ -345,7 +276,7 @@ func merge(t *testing.T, h, other *history.History) *history.History {
 	for i := range both.Events {
 		e := &both.Events[i]
 		e.Index = int64(i)
-		if e.Process == history.Resource && e.F != history.Final {
+		if e.Seq > 0 {
 			seq++
 			e.Seq = seq
 		}
@@ -356,11 +287,12 @@ func merge(t *testing.T, h, other *history.History) *history.History {
 	return both
 }
 
-func onKey(r Results) []Incident {
+// ofTheRest is what was found on keys that were not added.
+func ofTheRest(r Results) []Incident {
 	var all []Incident
 	for _, f := range r.Findings {
 		for _, v := range f.Violations {
-			if v.Key == "k0" {
+			if strings.HasPrefix(v.Key, "k") {
 				v.Why = "" // it tells times since the begin of the history, which may be another
 				all = append(all, v)
 			}
@@ -376,7 +308,7 @@ func TestViolationsStay(t *testing.T) {
 	lasting := []Property{MutualExclusion, NoExpiredGrant, NoWrongRelease, NoStaleWrite, FencingOrder}
 	found := 0
 	for seed := range histories(400) {
-		h := busyRun(t, seed)
+		h := busyRun(seed)
 		whole := Check(h, Options{})
 		for cut := 1; cut < len(h.Events); cut += 3 {
 			r := Check(&history.History{Header: h.Header, Events: h.Events[:cut]}, Options{})
@@ -396,7 +328,7 @@ func TestViolationsStay(t *testing.T) {
 // TestPrefixes: whatever a killed run leaves can be judged, and is never valid.
 func TestPrefixes(t *testing.T) {
 	for seed := range histories(40) {
-		h := busyRun(t, seed)
+		h := busyRun(seed)
 		for cut := range h.Events {
 			r := Check(&history.History{Header: h.Header, Events: h.Events[:cut]}, Options{})
 			noBug(t, r)

@@ -1,7 +1,9 @@
 package checker
 
 import (
+	"math"
 	"slices"
+	"strings"
 
 	"lockcheck/history"
 )
@@ -16,28 +18,12 @@ func (r *run) reaches(worker string) []string {
 	return r.header.Servers
 }
 
-// cutOffs returns when a worker was cut off from its lock service: when no
-// majority of its servers was left that it could reach and that ran. With a
-// majority it can still do all that a healthy one can.
-func (r *run) cutOffs(worker string) []span {
-	away := make(map[string][]span)
-	for i := range r.faults {
-		f := &r.faults[i]
-		for _, server := range f.takes(worker) {
-			away[server] = append(away[server], f.away())
-		}
-	}
-	servers := r.reaches(worker)
-	var groups [][]span
-	for _, server := range servers {
-		groups = append(groups, united(away[server]))
-	}
-	return togetherAtLeast(max(1, (len(servers)+1)/2), groups)
-}
+// joined is a list of servers as one name.
+func joined(servers []string) string { return strings.Join(servers, "\x00") }
 
 // separates says whether the fault keeps nodes apart. Of one that only loses or delays
 // packets it is not known which: the worker may have been out of reach all the time,
-// and what happened then is not put down to its service.
+// and what happened then is not attributed to its service.
 func (f *fault) separates() bool { return f.does(history.Cuts) || f.does(history.Disturbs) }
 
 // takes returns the processes that the fault puts out of reach of a worker.
@@ -61,23 +47,200 @@ func (f *fault) away() span {
 	return span{f.Begin, f.End}
 }
 
-// endure computes what the faults did to a worker: when it was cut off, when it could
-// not renew a session because it was stopped, dead or cut off, and when it was stopped.
-func (r *run) endure(w *actor) {
-	w.cutOffs = r.cutOffs(w.name)
-	silent := slices.Clone(w.cutOffs)
+// distances are what the faults put out of reach of workers, and when.
+type distances struct {
+	down  map[string][]span            // servers that were, for everybody
+	apart map[string]map[string][]span // by worker, what was next to that
+	cuts  map[string][]span            // by the servers that workers reach: when a majority of them was down
+}
+
+// distances goes through all faults once: most of those of servers are the same to all
+// workers, of which there can be thousands.
+func (r *run) distances() distances {
+	d := distances{make(map[string][]span), make(map[string]map[string][]span), make(map[string][]span)}
 	for i := range r.faults {
 		f := &r.faults[i]
-		if !f.Applied || !hitsProcesses(f.Kind) || !slices.Contains(f.Targets, w.name) {
+		if !f.Applied {
 			continue
 		}
-		silent = append(silent, span{f.Begin, f.End})
-		if f.does(history.Ends) && w.killed == 0 {
-			w.killed = f.Begin
+		mixed := hitsProcesses(f.Kind) && f.separates() && f.onWorkers(r.workers)
+		if hitsProcesses(f.Kind) && !mixed {
+			for _, server := range f.takes("") {
+				d.down[server] = append(d.down[server], f.away())
+			}
+			continue
 		}
-		if f.does(history.Stops) {
-			w.stops = append(w.stops, span{f.Begin, f.End})
+		involved := slices.Concat(f.Targets, f.Peers)
+		if mixed && !f.onlyWorkers(r.workers) { // the others see those of its targets go that are servers
+			involved = r.header.Workers
+		}
+		for _, worker := range involved {
+			for _, server := range f.takes(worker) {
+				d.separate(worker, server, f.away())
+			}
 		}
 	}
-	w.silences, w.stops = united(silent), united(w.stops)
+	for server, spans := range d.down {
+		d.down[server] = united(spans)
+	}
+	return d
+}
+
+func (d distances) separate(worker, server string, away span) {
+	if d.apart[worker] == nil {
+		d.apart[worker] = make(map[string][]span)
+	}
+	d.apart[worker][server] = append(d.apart[worker][server], away)
+}
+
+// cutOffs returns when a worker was cut off from its lock service: when no
+// majority of its servers was left that it could reach and that ran. With a
+// majority it can still do all that a healthy one can.
+func (d distances) cutOffs(worker string, servers []string) spans {
+	least := max(1, (len(servers)+1)/2)
+	name := joined(servers)
+	common, known := d.cuts[name]
+	if !known {
+		var groups [][]span
+		for _, server := range servers {
+			groups = append(groups, d.down[server])
+		}
+		common = togetherAtLeast(least, groups)
+		d.cuts[name] = common
+	}
+	var own, cuts []span
+	apart := make([][]span, len(servers))
+	for i, server := range servers {
+		apart[i] = united(d.apart[worker][server])
+		own = append(own, apart[i]...)
+	}
+	// Elsewhere it was with this worker as with all others.
+	for _, s := range united(own) {
+		var groups [][]span
+		for i, server := range servers {
+			groups = append(groups, united(append(within(s, apart[i]), within(s, d.down[server])...)))
+		}
+		cuts = append(cuts, togetherAtLeast(least, groups)...)
+	}
+	return newSpans(common, cuts)
+}
+
+// within returns what of the spans, in order and apart from each other, lies in another one.
+func within(s span, spans []span) []span {
+	var cut []span
+	for _, other := range meeting(spans, s.from, s.to) {
+		cut = append(cut, span{max(s.from, other.from), min(s.to, other.to)})
+	}
+	return cut
+}
+
+// endure computes what the faults did to the workers: when each was cut off, when it was
+// stopped, when it died, and when the service can have given it up for that.
+func (r *run) endure() {
+	d := r.distances()
+	silent := make(map[*actor][]span)
+	var servers []span // when connections ended with one
+	for i := range r.faults {
+		f := &r.faults[i]
+		if !f.Applied || !hitsProcesses(f.Kind) {
+			continue
+		}
+		if f.does(history.Ends) && r.onServers(f) {
+			servers = append(servers, span{f.Begin, max(f.Begin, f.certainFrom)})
+		}
+		for w := range r.workersOf(f) {
+			silent[w] = append(silent[w], span{f.Begin, f.End})
+			if f.does(history.Ends) && (w.killed == 0 || f.Begin < w.killed) {
+				w.killed = f.Begin
+			}
+			if f.does(history.Stops) {
+				w.stops = append(w.stops, span{f.Begin, f.End})
+			}
+		}
+	}
+	lapses := lapses{run: r, servers: servers, common: make(map[string][]span)}
+	for _, w := range r.byWorker {
+		reached := r.reaches(w.name)
+		w.cutOffs, w.stops = d.cutOffs(w.name, reached), united(w.stops)
+		w.lapses = lapses.of(w, joined(reached), silent[w])
+	}
+}
+
+// lapses are when the service can have given workers up.
+type lapses struct {
+	*run
+	servers []span
+	common  map[string][]span // by the servers that workers reach
+}
+
+// of returns those of a worker that was silent because it was stopped or dead.
+func (l *lapses) of(w *actor, servers string, silent []span) spans {
+	var of func(cuts []span) []span
+	var own []span
+	switch {
+	case l.header.Session:
+		// A session is silent in the time of a cut and in that of a stop after it.
+		own = newSpans(w.cutOffs.common, append(silent, w.cutOffs.own...)).own
+		of = func(cuts []span) []span { return longerThan(int64(l.header.Lease/2), cuts) }
+		own = of(own)
+	case connected(l.header):
+		of = func(cuts []span) []span { return united(append(l.severed(cuts), l.servers...)) }
+		own = l.severed(w.cutOffs.own)
+		if w.killed != 0 {
+			own = append(own, span{w.killed, max(w.killed, l.end)})
+		}
+	default:
+		return spans{}
+	}
+	common, known := l.common[servers]
+	if !known {
+		common = of(w.cutOffs.common)
+		l.common[servers] = common
+	}
+	return newSpans(common, own)
+}
+
+// longerThan returns what is left of spans after their first part, of a length in ns.
+func longerThan(part int64, spans []span) []span {
+	var rest []span
+	for _, s := range spans {
+		if s.length() > part {
+			rest = append(rest, span{s.from + part, s.to})
+		}
+	}
+	return rest
+}
+
+// connected says that a lock without a lease lasts as long as the connection of its
+// holder. What a waiter may need until it is granted the lock is then how long the server
+// takes to notice that a connection is gone; a lock that nothing ends has no such time.
+func connected(h history.Header) bool {
+	return h.Lease == 0 && h.Grace > 0 && h.Imported == ""
+}
+
+// severed returns when the connections of workers that were cut off can have ended, and
+// with them what they had been granted before the end of the span. A cut is not noticed
+// before half the time that the server may take, but then the connection may have been lost
+// from the beginning of the cut on. Connections also end with a process that is killed, or
+// with a server; the kernel of a stopped worker keeps its connections.
+func (r *run) severed(cuts []span) []span {
+	var ends []span
+	for _, s := range cuts {
+		if s.length() > int64(r.header.Grace/2) {
+			ends = append(ends, s)
+		}
+	}
+	return ends
+}
+
+// lapse is the earliest time at which the service may have ended a grant because it gave
+// up the session or the connection of its worker; math.MaxInt64 if it had no reason to.
+// What it gave up before the grant was asked for was not this one.
+func (r *run) lapse(a *attempt) int64 {
+	asked := a.acquire.invoke
+	first, is := r.byWorker[a.worker].lapses.first(asked, math.MaxInt64)
+	if !is {
+		return math.MaxInt64
+	}
+	return max(first.from, asked)
 }

@@ -7,10 +7,11 @@ import (
 )
 
 // wrongReleases finds releases that succeeded although another process held the
-// lock by then. The other one must have been granted the lock after the one
+// lock by then. The other one must for certain have been granted the lock after the one
 // that is released, have begun its hold before the release was sent and end it
-// after the release was answered. What it can still be is a grant that was dead
-// before the released one began (its answer came late): that is excluded.
+// after the release was answered, and nothing else can have ended its grant by then:
+// of an older grant that has expired its worker may still believe that it holds the lock.
+// One release can take the lock away from several, and counts once.
 // Whose lock was taken away that way is put down in the run, to explain what follows.
 // Where several may hold a key the release of one takes nothing from another.
 func wrongReleases(r *run) incidents {
@@ -29,13 +30,17 @@ func wrongReleases(r *run) incidents {
 				active = append(active, k.holds[next])
 			}
 			active = slices.DeleteFunc(active, func(h *attempt) bool { return h.holdEnd <= c.invoke })
+			var released []*attempt
 			for _, other := range active {
 				if other.worker != a.worker && r.wronged(a, c, other) {
-					found.add(k.name, c.invoke, func() Incident { return r.wrongRelease(a, c, other) })
-					if r.robbers[other] == nil { // releases are in order: the first one did it
-						r.robbers[other] = a
+					released = append(released, other)
+					if r.releasedBy[other] == nil { // releases are in order: the first one did it
+						r.releasedBy[other] = a
 					}
 				}
+			}
+			if len(released) > 0 {
+				found.add(k.name, c.invoke, func() Incident { return r.wrongRelease(a, c, released) })
 			}
 		}
 	}
@@ -55,28 +60,35 @@ func (k *keyed) released() []*attempt {
 }
 
 func (r *run) wronged(a *attempt, c *call, other *attempt) bool {
-	if other.acquire.done >= c.invoke || other.holdEnd <= c.done {
+	if other.acquire.done >= c.invoke || other.holdEnd <= c.done || other.expired {
 		return false
-	}
-	served := other.serviceEnd(r.header.Lease)
-	if a.granted() {
-		return a.acquire.done < other.acquire.done && served > a.acquire.done
 	}
 	// An acquire of unknown outcome may have taken effect at any time up to its
 	// release: only if the other one certainly lasted beyond is this wrong.
-	return served > c.done
+	end := r.selfEnd(other)
+	if a.granted() {
+		end = r.canHaveEnded(other)
+	}
+	return end > c.done && (!a.granted() || r.replacedBy(a, other)) && !r.disturbed(other.acquire.invoke, c.done)
 }
 
-func (r *run) wrongRelease(a *attempt, c *call, other *attempt) Incident {
-	key := r.name(a.key)
-	return Incident{
+// wrongRelease describes a release that took the lock from others, the first one first.
+func (r *run) wrongRelease(a *attempt, c *call, released []*attempt) Incident {
+	key, first := r.name(a.key), released[0]
+	i := Incident{
 		Key: key, From: c.invoke, To: c.done, Class: "wrong release",
 		What: fmt.Sprintf("the release of %s by %s succeeded although %s had held it for %s",
-			key, r.name(a.worker), r.name(other.worker), dur(c.invoke-other.acquire.done)),
-		Workers: r.nameAll(a.worker, other.worker),
-		Grants:  r.nameAll(a.grant, other.grant),
-		Faults:  r.inForce(other.acquire.done, c.done),
+			key, r.name(a.worker), r.name(first.worker), dur(c.invoke-first.acquire.done)),
+		Workers: r.nameAll(a.worker), Grants: r.nameAll(a.grant),
+		Faults: r.inForce(first.acquire.done, c.done),
 	}
+	if more := len(released) - 1; more > 0 {
+		i.What += fmt.Sprintf(", and %s", count(more, "other", "others"))
+	}
+	for _, other := range released {
+		i.Workers, i.Grants = append(i.Workers, r.name(other.worker)), append(i.Grants, r.name(other.grant))
+	}
+	return i
 }
 
 func noWrongRelease(r *run, found incidents) judged {

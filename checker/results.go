@@ -1,9 +1,13 @@
 package checker
 
-import "time"
+import (
+	"time"
+
+	"lockcheck/internal/stats"
+)
 
 // Schema is the version of the JSON form of Results.
-const Schema = 1
+const Schema = 2
 
 // Verdict of a property or of a run.
 type Verdict string
@@ -18,22 +22,6 @@ const (
 	NotApplicable Verdict = "not-applicable"
 )
 
-// Property is what one checker judges.
-type Property string
-
-const (
-	MutualExclusion Property = "mutual-exclusion"
-	NoExpiredGrant  Property = "no-expired-grant"
-	NoWrongRelease  Property = "no-wrong-release"
-	NoStaleWrite    Property = "no-stale-write"
-	NoLostUpdate    Property = "no-lost-update"
-	FencingOrder    Property = "fencing-order"
-	Linearizability Property = "linearizability"
-	Liveness        Property = "liveness"
-	FaultEvidence   Property = "fault-evidence"
-	Assumptions     Property = "assumptions"
-)
-
 // Results is everything that was found in one history, and what it amounts to.
 type Results struct {
 	Schema   int     `json:"schema"`
@@ -43,16 +31,19 @@ type Results struct {
 	Required []Property `json:"required"`
 	Findings []Finding  `json:"findings"` // one a property, in a fixed order
 
-	Operations Operations      `json:"operations"`
-	Overlaps   OverlapSummary  `json:"overlaps"`
-	Updates    UpdateSummary   `json:"updates"`
-	Fence      FenceSummary    `json:"fence"`
-	Orphans    OrphanSummary   `json:"orphans"`
-	Handovers  HandoverSummary `json:"handovers"`
-	Notices    NoticeSummary   `json:"notices"`
-	Measures   Measures        `json:"measures"`
-	Faults     []FaultCoverage `json:"faults"`
-	Holds      []Hold          `json:"-"` // for pictures; large
+	Operations Operations     `json:"operations"`
+	Overlaps   OverlapSummary `json:"overlaps"`
+	Updates    UpdateSummary  `json:"updates"`
+	// Losses are the lost ones of the acknowledged updates in each of the units that
+	// Updates.LossInterval is over; nil in results of old.
+	Losses            []stats.Count           `json:"losses,omitempty"`
+	Fence             FenceSummary            `json:"fence"`
+	Orphans           OrphanSummary           `json:"orphans"`
+	Failovers         FailoverSummary         `json:"failovers"`
+	LossNotifications LossNotificationSummary `json:"loss_notifications"`
+	Measures          Measures                `json:"measures"`
+	Faults            []FaultCoverage         `json:"faults"`
+	Holds             []Hold                  `json:"-"` // for pictures; large
 	// Interrupted: the run was ended early from outside.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Begin and End are the first and last time in the history, in ns.
@@ -92,7 +83,7 @@ type Incident struct {
 	From  int64  `json:"from"` // ns
 	To    int64  `json:"to,omitempty"`
 	What  string `json:"what"`            // one plain sentence
-	Class string `json:"class,omitempty"` // such as BrokenPromise or ClassLost
+	Class string `json:"class,omitempty"` // such as DoubleGrant or ClassLost
 	// Cause is one of the Cause constants, and Why tells it in a sentence; "" where
 	// causes are not looked for.
 	Cause string `json:"cause,omitempty"`
@@ -112,8 +103,8 @@ type Hold struct {
 	Token   uint64
 	Invoked int64 // acquire invoke, ns
 	Start   int64 // acquire ok
-	End     int64 // release invoke, lost, or last sign of life
-	// Deadline is the end of the promise, renewals included; equal to End where
+	End     int64 // release invoke, lost, or last event of it
+	// Deadline is the end of the validity, renewals included; equal to End where
 	// the lock gives none.
 	Deadline int64
 	// LeaseEnd is the earliest time at which the service may have ended the
@@ -129,7 +120,7 @@ type HoldEnd string
 const (
 	EndedByRelease    HoldEnd = "release"
 	EndedAtRelease    HoldEnd = "discovered at release" // the release failed: the lock was gone
-	EndedByLost       HoldEnd = "lost"                  // the client library told
+	EndedByLost       HoldEnd = "lost"                  // the client library notified
 	EndedByDeadline   HoldEnd = "deadline"              // the worker's own check
 	EndedWithoutTrace HoldEnd = "no further event"      // killed, or the history ends
 )
@@ -142,80 +133,80 @@ type Operations struct {
 	Unknown       int64 `json:"unknown"`        // acquires without a known outcome
 	Released      int64 `json:"released"`
 	GoneAtRelease int64 `json:"gone_at_release"`
-	Lost          int64 `json:"lost"` // holds that ended because the worker was told
+	Lost          int64 `json:"lost"` // holds that ended because the worker was notified
 	Acknowledged  int64 `json:"acknowledged"`
 }
 
-// HandoverSummary tells how long locks took to pass on when their holders were
+// FailoverSummary tells how long locks took to pass on when their holders were
 // stopped, cut off or ended, from the beginning of that, for longer than the lease. Locks
 // that nobody asked for any more are not among them.
-type HandoverSummary struct {
+type FailoverSummary struct {
 	Holders int64         `json:"holders"`
 	Stuck   int64         `json:"stuck"` // of those, whose lock others asked for in vain
 	Median  time.Duration `json:"median_ns"`
 	Longest time.Duration `json:"longest_ns"`
 }
 
-// NoticeSummary tells whether holders learned that somebody else was granted their
+// LossNotificationSummary tells whether holders learned that somebody else was granted their
 // lock while they held it.
-type NoticeSummary struct {
+type LossNotificationSummary struct {
 	Replaced  int64 `json:"replaced"`
-	Told      int64 `json:"told"`       // by the service or by their deadline, before they released
+	Notified  int64 `json:"notified"`   // by the service or by their deadline, before they released
 	AtRelease int64 `json:"at_release"` // by a release that failed
 	Never     int64 `json:"never"`
-	// Latest is the longest time from the next grant until one was told.
+	// Latest is the longest time from the next grant until one was notified.
 	Latest time.Duration `json:"latest_ns"`
 }
 
 // OverlapSummary tells the two kinds of overlap apart: they are never added up
 // into one number without saying so.
 type OverlapSummary struct {
-	BrokenPromises int64 `json:"broken_promises"`
-	OutlivedLeases int64 `json:"outlived_leases"`
+	DoubleGrants    int64 `json:"double_grants"`
+	UsesAfterExpiry int64 `json:"uses_after_expiry"`
 	// Unclassified are those of a history whose lease is not known.
 	Unclassified   int64 `json:"unclassified,omitempty"`
 	EarlierHealthy int64 `json:"earlier_healthy"`
 	EarlierPaused  int64 `json:"earlier_paused"`
 	EarlierCutOff  int64 `json:"earlier_cut_off"`
-	// Of the broken promises, how many each state of the earlier holder had; the
-	// rest were outlived leases.
-	BrokenHealthy int64 `json:"broken_healthy"`
-	BrokenPaused  int64 `json:"broken_paused"`
-	BrokenCutOff  int64 `json:"broken_cut_off"`
+	// Of the double grants, how many each state of the earlier holder had; the
+	// rest were uses after expiry.
+	DoubleGrantsHealthy int64 `json:"double_grants_healthy"`
+	DoubleGrantsPaused  int64 `json:"double_grants_paused"`
+	DoubleGrantsCutOff  int64 `json:"double_grants_cut_off"`
 
 	Longest time.Duration `json:"longest_ns"`
 	Sum     time.Duration `json:"sum_ns"`
 }
 
 // Total number of overlaps of all kinds.
-func (o OverlapSummary) Total() int64 { return o.BrokenPromises + o.OutlivedLeases + o.Unclassified }
+func (o OverlapSummary) Total() int64 { return o.DoubleGrants + o.UsesAfterExpiry + o.Unclassified }
 
-// Count returns the overlaps of a class, BrokenPromise or OutlivedLease, in which
+// Count returns the overlaps of a class, DoubleGrant or UseAfterExpiry, in which
 // the earlier holder was healthy, paused or cut off; "" stands for any.
 func (o OverlapSummary) Count(class, earlier string) int64 {
-	all, broken := o.Total(), o.BrokenPromises
+	all, doubleGrants := o.Total(), o.DoubleGrants
 	if earlier != "" {
-		all, broken = o.earlier(holderState(earlier))
+		all, doubleGrants = o.earlier(holderState(earlier))
 	}
 	switch class {
 	case "":
 		return all
-	case BrokenPromise:
-		return broken
-	case OutlivedLease:
-		return all - broken - o.Unclassified
+	case DoubleGrant:
+		return doubleGrants
+	case UseAfterExpiry:
+		return all - doubleGrants - o.Unclassified
 	}
 	return 0
 }
 
-func (o OverlapSummary) earlier(state holderState) (all, broken int64) {
+func (o OverlapSummary) earlier(state holderState) (all, doubleGrants int64) {
 	switch state {
 	case healthy:
-		return o.EarlierHealthy, o.BrokenHealthy
+		return o.EarlierHealthy, o.DoubleGrantsHealthy
 	case paused:
-		return o.EarlierPaused, o.BrokenPaused
+		return o.EarlierPaused, o.DoubleGrantsPaused
 	case cutOff:
-		return o.EarlierCutOff, o.BrokenCutOff
+		return o.EarlierCutOff, o.DoubleGrantsCutOff
 	}
 	return 0, 0
 }
@@ -229,9 +220,7 @@ type UpdateSummary struct {
 	LossEvents int64 `json:"loss_events"`
 	Duplicated int64 `json:"duplicated"`
 	Phantom    int64 `json:"phantom"`
-	// LostLow and LostHigh bound the share of lost updates: 95 % Wilson interval.
-	LostLow  float64 `json:"lost_low"`
-	LostHigh float64 `json:"lost_high"`
+	LossInterval
 }
 
 // FenceSummary counts what the guard of the resource did.
@@ -263,7 +252,7 @@ type FaultCoverage struct {
 	Applied   bool     `json:"applied"`
 	Proven    bool     `json:"proven"`
 	Exercised bool     `json:"exercised"`
-	// Outlasted: it kept a holder stopped beyond its promise.
+	// Outlasted: it kept a holder stopped beyond its validity.
 	Outlasted bool   `json:"outlasted,omitempty"`
 	Healed    bool   `json:"healed"`           // proven healed
 	Reason    string `json:"reason,omitempty"` // why it does not count

@@ -15,6 +15,7 @@ import (
 // attempts have a fixed size, so that those of millions of operations fit in memory.
 type run struct {
 	header   history.Header
+	workers  nameSet
 	names    *history.Names
 	cutOff   int               // line of a truncated event, 0 for none
 	attempts attempts          // by first event in the file
@@ -24,13 +25,20 @@ type run struct {
 	byWorker map[worker]*actor // what each worker did
 	holds    []*attempt        // granted ones, by key, then start
 	faults   []fault
-	phases   map[string]history.Event // the last of each name
-	begin    int64
-	end      int64
+	// When faults may have been in force, and those of the servers.
+	forces, disturbances *faultTimes
+	earlies              []early // what can have ended a grant early, the most telling first
+	// deferrals are the first fault that held a write of a grant back.
+	deferrals map[grant]*fault
+	phases    map[string]history.Event // the last of each name
+	begin     int64
+	end       int64
 	// unobserved is when the observer of the service gave up, 0 for never.
 	unobserved int64
-	// robbers maps a grant to the attempt whose release ended it.
-	robbers map[*attempt]*attempt
+	// releasedBy maps a grant to the attempt whose release ended it.
+	releasedBy map[*attempt]*attempt
+	// misranked are keys whose tokens contradict the order of their grants.
+	misranked map[key]bool
 	// lastAsked is the last time at which an acquire began or was answered.
 	lastAsked int64
 	// wakes is how many notifications all attempts got.
@@ -49,8 +57,10 @@ type keyed struct {
 	attempts []*attempt
 	holds    []*attempt // by start
 	accesses []access   // at the resource, in true order
-	final    *history.Event
-	asked    []int64 // elements that someone tried to write, in order
+	finals   finals
+	// legal are the elements that someone tried to write, and that the resource did not
+	// refuse, as it did those of refused; both in order.
+	legal, refused []int64
 	// unrecorded are the updates of which the database that keeps the data told their
 	// workers that they are committed, and has no record, in the order of the answers.
 	// While the run is built they are all that were answered.
@@ -58,17 +68,30 @@ type keyed struct {
 	// dropped is when the observer of the service learned that a claim was gone, by its
 	// token; 0 while it is on record. It is nil for a service that nobody observed.
 	dropped map[uint64]int64
+	// doubted is what releasedInDoubt says, once somebody wanted to know.
+	doubted *bool
+	// lastAsked are the attempts of two workers that asked for the key last, once somebody
+	// wanted to know; nil for none.
+	lastAsked *[2]*attempt
 }
 
 // actor is what one worker did: one attempt after the other.
 type actor struct {
 	name     string
 	attempts []*attempt // by first event; in finished runs those with an acquire, by its invocation
+	ends     ends       // of these, of asking and of holding
+	waits    bool       // one of its calls was never answered
 	current  *attempt   // the one that it made last
-	// Of the faults, made once: when no majority of its servers was in reach, when
-	// it could not renew a session, and when it was stopped.
-	cutOffs, silences, stops []span
-	killed                   int64 // when it was killed, 0 for never
+	// Of the faults, made once: when no majority of its servers was in reach, when the
+	// service can have given up what was granted to it before the end of that, and when it
+	// was stopped.
+	cutOffs, lapses spans
+	stops           []span
+	killed          int64 // when it was killed, 0 for never
+	// left are the holds that its death can have ended.
+	left []*attempt
+	// lastGrants are when each key was granted to it last, once somebody wanted to know.
+	lastGrants map[key]int64
 }
 
 // access is what the resource did with one read or write.
@@ -93,17 +116,20 @@ type attempt struct {
 	until   int64
 	rare    *rare
 	// holdEnd is the end of the hold of a granted one. While the run is built it is the
-	// last sign that the worker acted as the holder.
-	holdEnd   int64
-	deadline  int64 // of a granted one: the end of the promise
-	reach     int64 // the last time at which this or an earlier attempt of its worker did anything
+	// last evidence that the worker acted as the holder.
+	holdEnd int64
+	// deadline is the end of the validity of a granted one. While the run is built it is
+	// until when an access that the resource accepts is such evidence.
+	deadline  int64
 	block     int32 // its place among the blocks of its key
+	other     int32 // the place of the next hold of its key of another worker, that of the end if there is none
 	ended     ending
 	asked     bool // the history has its acquire
 	tried     bool // a release
-	dead      bool // the service had forgotten the grant when it arrived
+	expired   bool // the service had forgotten the grant when it arrived
 	busy      bool // refused because somebody else held the lock
 	replaced  bool // somebody else was granted the lock during the hold
+	user      bool // the resource accepted an access under it
 	witnessed bool // somebody was refused in its favour
 	malformed bool // contradicts the schema: not fit for porcupine
 }
@@ -113,7 +139,7 @@ type rare struct {
 	renewals []*renewal
 	renewed  int64   // when the last renewal that was acknowledged was asked for, 0 for none
 	releases []*call // after the first one
-	lost     []notice
+	lost     []notification
 }
 
 // call is one operation of a worker.
@@ -146,8 +172,8 @@ func outcomeOf(t history.Type) outcome {
 	return unsure
 }
 
-// notice is the moment in which a worker learned that its lock is gone.
-type notice struct {
+// notification is the moment in which a worker learned that its lock is gone.
+type notification struct {
 	time                  int64
 	byService, byDeadline bool
 }
@@ -166,8 +192,8 @@ func (a *attempt) renewals() []*renewal {
 	return a.rare.renewals
 }
 
-// notices returns when its worker learned that the lock is gone.
-func (a *attempt) notices() []notice {
+// notifications returns when its worker learned that the lock is gone.
+func (a *attempt) notifications() []notification {
 	if a.rare == nil {
 		return nil
 	}
@@ -224,23 +250,27 @@ func (a *attempt) leaseEnd(lease time.Duration) int64 {
 }
 
 // serviceEnd is the earliest time at which the service may have ended the grant
-// without an acknowledged release: the lease ran out, a release whose answer
-// was lost took effect, or the service itself told that the grant is gone.
-// math.MaxInt64 if none of these can have happened.
-func (a *attempt) serviceEnd(lease time.Duration) int64 {
+// without an acknowledged release; math.MaxInt64 if nothing can have.
+func (r *run) serviceEnd(a *attempt) int64 {
 	if a.released() != nil {
 		return math.MaxInt64
 	}
-	end := a.leaseEnd(lease)
-	if lease > 0 {
-		end -= clockAllowance(lease)
-	}
+	return r.selfEnd(a)
+}
+
+// selfEnd is the earliest time at which the service may have ended the grant by itself,
+// whatever it answered to a release later on: the lease ran out, the service gave up a
+// session or a connection, a release whose answer was lost took effect, or the service
+// notified that the grant is gone. math.MaxInt64 if none of these can have happened.
+func (r *run) selfEnd(a *attempt) int64 {
+	lease := r.header.Lease
+	end := min(a.leaseEnd(lease)-clockAllowance(lease), r.lapse(a))
 	for c := range a.releases {
 		if c.unknown() {
 			end = min(end, c.invoke)
 		}
 	}
-	for _, n := range a.notices() {
+	for _, n := range a.notifications() {
 		if n.byService {
 			end = min(end, n.time)
 		}
@@ -306,7 +336,7 @@ func (r *run) actor(name string) *actor {
 // dataKeys returns what happened to the keys that the resource knows, by name.
 func (r *run) dataKeys(yield func(*keyed) bool) {
 	for _, k := range r.keys {
-		if d := r.byKey[k]; (len(d.accesses)+len(d.unrecorded) > 0 || d.final != nil) && !yield(d) {
+		if d := r.byKey[k]; (len(d.accesses)+len(d.unrecorded) > 0 || d.finals.read()) && !yield(d) {
 			return
 		}
 	}
@@ -362,33 +392,54 @@ func sorted[T any](all []T, compare func(a, b T) int) {
 	}
 }
 
-// between returns the attempts of a worker that may have done anything in a time.
-func (w *actor) between(from, to int64) []*attempt {
-	last := sort.Search(len(w.attempts), func(i int) bool { return w.attempts[i].acquire.invoke > to })
-	first := sort.Search(last, func(i int) bool { return w.attempts[i].reach >= from })
-	return w.attempts[first:last]
+// lastGrant returns when a key was granted to a worker last, 0 for never.
+func (w *actor) lastGrant(of key) int64 {
+	if w.lastGrants == nil {
+		w.lastGrants = make(map[key]int64)
+		for _, a := range w.attempts {
+			if a.granted() {
+				w.lastGrants[a.key] = a.acquire.done
+			}
+		}
+	}
+	return w.lastGrants[of]
+}
+
+// between returns the attempts of a worker that may have asked for the lock or held it in
+// a time, and a few others.
+func (w *actor) between(from, to int64) iter.Seq[*attempt] {
+	return func(yield func(*attempt) bool) {
+		n := sort.Search(len(w.attempts), func(i int) bool { return w.attempts[i].acquire.invoke > to })
+		w.ends.since(from, n, func(i int) bool { return yield(w.attempts[i]) })
+	}
 }
 
 // heldBetween returns the holds of a worker that meet a time.
 func (w *actor) heldBetween(from, to int64) iter.Seq[*attempt] {
 	return func(yield func(*attempt) bool) {
-		for _, a := range w.between(from, to) {
-			if a.granted() && a.acquire.done <= to && a.holdEnd >= from && !yield(a) {
+		for a := range w.between(from, to) {
+			if a.heldIn(from, to) && !yield(a) {
 				return
 			}
 		}
 	}
 }
 
+// heldIn says whether the hold of an attempt, if it has one, meets a time.
+func (a *attempt) heldIn(from, to int64) bool {
+	return a.granted() && a.acquire.done <= to && a.holdEnd >= from
+}
+
 // next returns the first grant of a key after a time to anybody but one worker.
 func (k *keyed) next(after int64, but worker) *attempt {
 	first := sort.Search(len(k.holds), func(i int) bool { return k.holds[i].acquire.done > after })
-	for _, h := range k.holds[first:] {
-		if h.worker != but {
-			return h
-		}
+	if first < len(k.holds) && k.holds[first].worker == but {
+		first = int(k.holds[first].other)
 	}
-	return nil
+	if first >= len(k.holds) {
+		return nil
+	}
+	return k.holds[first]
 }
 
 // over is when a call was over; one without completion lasts to the end of the

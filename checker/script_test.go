@@ -18,7 +18,6 @@ type script struct {
 	op     int64
 	seq    int64
 	grants map[string]history.Event // worker and key of a grant
-	served []string                 // grants in the order in which a simulated service gave them
 }
 
 const lease = 100 * time.Millisecond
@@ -129,8 +128,19 @@ func (s *script) deferred(grant string, at float64, fault string) *script {
 
 func (s *script) then(change func(*script) *script) *script { return change(s) }
 
-func (s *script) final(key string, value string) *script {
-	s.add(9000, history.Event{Process: history.Resource, Type: history.OK, F: history.Final, Key: key, Value: json.RawMessage(value)})
+// tryWrite is a write of a worker that is not known to have reached the resource.
+func (s *script) tryWrite(grant string, at float64, element int64) *script {
+	s.op++
+	e := s.grants[grant]
+	e.Op, e.F, e.Type, e.Element = s.op, history.Write, history.Invoke, element
+	s.add(at, e)
+	return s
+}
+
+func (s *script) final(key string, value string) *script { return s.finalAt(9000, key, value) }
+
+func (s *script) finalAt(at float64, key string, value string) *script {
+	s.add(at, history.Event{Process: history.Resource, Type: history.OK, F: history.Final, Key: key, Value: json.RawMessage(value)})
 	return s
 }
 

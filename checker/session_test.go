@@ -19,9 +19,9 @@ func tied(s *script, server string) *script {
 
 func session(h *history.Header) { h.Session = true }
 
-// TestSessionPromise: a session vouches for its holder for as long as that can
+// TestSessionValidity: a session vouches for its holder for as long as that can
 // renew it, and half a lease longer.
-func TestSessionPromise(t *testing.T) {
+func TestSessionValidity(t *testing.T) {
 	// a is held from 11 to 250, b from 221 to 240, with a lease of 100.
 	both := func() *script {
 		return newScript().servers("n1", "n2", "n3").with(session).
@@ -39,24 +39,24 @@ func TestSessionPromise(t *testing.T) {
 		class string
 		what  string
 	}{
-		{"healthy", both(), BrokenPromise, "w1 was healthy"},
-		{"without sessions", both().with(func(h *history.Header) { h.Session = false }).pause("f1", 20, 230, "w1"), BrokenPromise, "w1 was paused"},
-		{"paused", both().pause("f1", 20, 230, "w1"), OutlivedLease, "w1 was paused; its lease had run out 151 ms before"},
-		{"paused just before the other's grant", both().pause("f1", 200, 245, "w1"), BrokenPromise, "w1 was paused"},
-		{"paused too shortly to miss a renewal", both().pause("f1", 20, 60, "w1"), BrokenPromise, "w1 was healthy"},
-		{"the other one paused", both().pause("f1", 20, 200, "w2"), BrokenPromise, "w1 was healthy"},
-		{"cut off", both().fault(cut("n1", "n2"), 20, 230), OutlivedLease, "w1 was cut off"},
-		{"its only server stopped", both().servers("n1").fault(stopped("f1", "pause", "n1"), 20, 215), OutlivedLease, "w1 was cut off; its lease had run out 150 ms before"},
-		{"its only server dead", both().servers("n1").fault(stopped("f1", "kill", "n1"), 20, 215), OutlivedLease, "w1 was cut off"},
-		{"its only server stopped too shortly", both().servers("n1").fault(stopped("f1", "pause", "n1"), 20, 60), BrokenPromise, "w1 was healthy"},
-		{"the leader of three stopped", both().fault(stopped("f1", "pause", "n1"), 20, 215), BrokenPromise, "w1 was healthy"},
-		{"two of three stopped", both().fault(stopped("f1", "pause", "n1"), 20, 215).fault(stopped("f2", "kill", "n2"), 30, 215), OutlivedLease, "w1 was cut off"},
-		{"two of three stopped, in turn", both().fault(stopped("f1", "pause", "n1"), 20, 115).fault(stopped("f2", "pause", "n2"), 120, 215), BrokenPromise, "w1 was healthy"},
-		{"cut off from one, another one stopped", both().fault(cut("n1"), 20, 215).fault(stopped("f2", "pause", "n2"), 20, 215), OutlivedLease, "w1 was cut off"},
-		{"paused, then cut off, each too shortly", both().pause("f0", 20, 60, "w1").fault(cut("n1", "n2"), 55, 100), OutlivedLease, "its lease had run out 151 ms before"},
-		{"tied to one of three, cut off from it", tied(both(), "n1").fault(cut("n1"), 20, 230), OutlivedLease, "w1 was cut off"},
-		{"tied to one of three, cut off from another", tied(both(), "n3").fault(cut("n1", "n2"), 20, 230), BrokenPromise, "w1 was healthy"},
-		{"cut off from a minority", both().fault(cut("n1"), 20, 230), BrokenPromise, "w1 was healthy"},
+		{"healthy", both(), DoubleGrant, "w1 was healthy"},
+		{"without sessions", both().with(func(h *history.Header) { h.Session = false }).pause("f1", 20, 230, "w1"), DoubleGrant, "w1 was paused"},
+		{"paused", both().pause("f1", 20, 230, "w1"), UseAfterExpiry, "w1 was paused; its lease had run out 151 ms before"},
+		{"paused just before the other's grant", both().pause("f1", 200, 245, "w1"), DoubleGrant, "w1 was paused"},
+		{"paused too shortly to miss a renewal", both().pause("f1", 20, 60, "w1"), DoubleGrant, "w1 was healthy"},
+		{"the other one paused", both().pause("f1", 20, 200, "w2"), DoubleGrant, "w1 was healthy"},
+		{"cut off", both().fault(cut("n1", "n2"), 20, 230), UseAfterExpiry, "w1 was cut off"},
+		{"its only server stopped", both().servers("n1").fault(stopped("f1", "pause", "n1"), 20, 215), UseAfterExpiry, "w1 was cut off; its lease had run out 150 ms before"},
+		{"its only server dead", both().servers("n1").fault(stopped("f1", "kill", "n1"), 20, 215), UseAfterExpiry, "w1 was cut off"},
+		{"its only server stopped too shortly", both().servers("n1").fault(stopped("f1", "pause", "n1"), 20, 60), DoubleGrant, "w1 was healthy"},
+		{"the leader of three stopped", both().fault(stopped("f1", "pause", "n1"), 20, 215), DoubleGrant, "w1 was healthy"},
+		{"two of three stopped", both().fault(stopped("f1", "pause", "n1"), 20, 215).fault(stopped("f2", "kill", "n2"), 30, 215), UseAfterExpiry, "w1 was cut off"},
+		{"two of three stopped, in turn", both().fault(stopped("f1", "pause", "n1"), 20, 115).fault(stopped("f2", "pause", "n2"), 120, 215), DoubleGrant, "w1 was healthy"},
+		{"cut off from one, another one stopped", both().fault(cut("n1"), 20, 215).fault(stopped("f2", "pause", "n2"), 20, 215), UseAfterExpiry, "w1 was cut off"},
+		{"paused, then cut off, each too shortly", both().pause("f0", 20, 60, "w1").fault(cut("n1", "n2"), 55, 100), UseAfterExpiry, "its lease had run out 151 ms before"},
+		{"tied to one of three, cut off from it", tied(both(), "n1").fault(cut("n1"), 20, 230), UseAfterExpiry, "w1 was cut off"},
+		{"tied to one of three, cut off from another", tied(both(), "n3").fault(cut("n1", "n2"), 20, 230), DoubleGrant, "w1 was healthy"},
+		{"cut off from a minority", both().fault(cut("n1"), 20, 230), DoubleGrant, "w1 was healthy"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := c.s.final("k0", "[]").end().check(t)
@@ -71,10 +71,10 @@ func TestSessionPromise(t *testing.T) {
 	}
 }
 
-// TestDeadGrant: a grant that the service had forgotten counts for itself, whoever
+// TestExpiredGrant: a grant that the service had forgotten counts for itself, whoever
 // else held the lock; with a guard it is tolerated.
-func TestDeadGrant(t *testing.T) {
-	dead := history.Event{Type: history.OK, Expired: true}
+func TestExpiredGrant(t *testing.T) {
+	expired := history.Event{Type: history.OK, Expired: true}
 	for _, c := range []struct {
 		name  string
 		grant history.Event
@@ -83,8 +83,8 @@ func TestDeadGrant(t *testing.T) {
 		total int
 	}{
 		{"alive", history.Event{Type: history.OK}, "none", Valid, 0},
-		{"dead", dead, "none", Violation, 1},
-		{"dead, with a guard", dead, "fence", Violation, 1},
+		{"dead", expired, "none", Violation, 1},
+		{"dead, with a guard", expired, "fence", Violation, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScript().with(func(h *history.Header) { h.Guard, h.Session = c.guard, true })

@@ -16,8 +16,12 @@ func (s span) meets(from, to int64) bool { return s.from <= to && s.to >= from }
 // united joins spans that meet, in order, and leaves out those that end before
 // they begin.
 func united(spans []span) []span {
+	begin := func(a, b span) int { return cmp.Compare(a.from, b.from) }
+	if !slices.IsSortedFunc(spans, begin) {
+		spans = slices.SortedFunc(slices.Values(spans), begin)
+	}
 	var merged []span
-	for _, s := range slices.SortedFunc(slices.Values(spans), func(a, b span) int { return cmp.Compare(a.from, b.from) }) {
+	for _, s := range spans {
 		if s.to < s.from {
 			continue
 		}

@@ -3,6 +3,7 @@ package checker
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"strings"
 
 	"lockcheck/history"
@@ -10,56 +11,158 @@ import (
 
 // staleWrites finds writes that the resource accepted from a holder after it
 // had accepted an access from a later grant of the same key, for certain (see
-// inOrder); accesses under a grant that the history lacks are left out.
+// replacedBy); accesses under a grant that the history lacks are left out.
 // Where the resource compares versions only a write of the later grant counts, and
 // only against one that was computed from an older version: whoever has read what
 // the later grant wrote overwrites nothing.
 // A fence on writes only is no such reason: what the later grant has read, it
 // will write back whatever happened since.
 // Whoever shares the lock by right, or took it twice, was not replaced.
-func staleWrites(r *run) incidents {
-	var found incidents
+func staleWrites(r *run) stale {
+	var found stale
 	if permits(r.header) > 1 {
 		return found
 	}
 	for k := range r.dataKeys {
-		var latest *attempt
-		var used *access  // the last of latest
-		var written int64 // version that it made, if it was a write
-		for i := range k.accesses {
-			e := &k.accesses[i]
-			a := r.attempt(e.grant)
-			if e.refused || a == nil || !a.granted() || r.byKey[a.key] != k {
-				continue
-			}
-			if r.header.Guard == history.GuardVersions && !e.write {
-				continue
-			}
-			switch {
-			case latest == nil || r.follows(a, latest):
-				latest, used, written = a, e, e.version
-			case e.write && r.replacedBy(a, latest) && (r.header.Guard != history.GuardVersions || e.base < written):
-				newest, c := latest, r.whyOverwritten(used, e)
-				found.because(c.class)
-				found.add(k.name, e.time, func() Incident { return r.staleWrite(e, a, newest, c) })
-			}
+		before := found.total
+		if r.header.Guard == history.GuardVersions {
+			found.outdated(r, k)
+			continue
+		}
+		found.late(r, k)
+		if found.total == before && r.tookTurns(k) {
+			found.undecided = append(found.undecided, k.name)
 		}
 	}
 	return found
 }
 
-// follows says that a is the later grant, or the same, as far as is known.
-func (r *run) follows(a, b *attempt) bool {
-	_, later, _ := r.inOrder(b, a)
-	return later == a
+// stale are the writes of replaced holders.
+type stale struct {
+	incidents
+	// undecided are keys that two holders wrote to in turns, of which one must have been
+	// replaced, and nobody knows which.
+	undecided []string
 }
 
-// replacedBy says that a is for certain an older grant than b, and cannot write by right
-// as one who took the lock twice.
-func (r *run) replacedBy(a, b *attempt) bool {
-	earlier, _, certain := r.inOrder(a, b)
-	again := r.header.Reentrant > 1 && a.worker == b.worker
-	return a != b && earlier == a && certain && !again
+// held returns the accesses that the resource accepted from holders of the key, each with
+// its grant.
+func (r *run) held(k *keyed) iter.Seq2[*access, *attempt] {
+	return func(yield func(*access, *attempt) bool) {
+		for i := range k.accesses {
+			e := &k.accesses[i]
+			if a := r.holder(k, e); a != nil && !yield(e, a) {
+				return
+			}
+		}
+	}
+}
+
+// holder is the grant of a key under which the resource accepted an access, nil if it did not, or
+// if the history lacks that grant.
+func (r *run) holder(k *keyed, e *access) *attempt {
+	if a := r.attempt(e.grant); !e.refused && a != nil && a.granted() && r.byKey[a.key] == k {
+		return a
+	}
+	return nil
+}
+
+// late finds the writes of those who had been replaced.
+func (s *stale) late(r *run, k *keyed) {
+	seen := users{run: r}
+	for e, a := range r.held(k) {
+		if e.write {
+			if later := seen.after(a); later != nil {
+				s.found(r, e, a, later)
+			}
+		}
+		seen.add(a)
+	}
+}
+
+// outdated finds those that were computed from an older version than what a later holder
+// had written.
+func (s *stale) outdated(r *run, k *keyed) {
+	for i := range k.accesses {
+		e := &k.accesses[i]
+		a := r.holder(k, e)
+		for j := i - 1; j >= 0 && e.write && a != nil; j-- {
+			w := &k.accesses[j]
+			if !w.write || w.refused {
+				continue
+			}
+			if w.version <= e.base {
+				break // and so are all before
+			}
+			if later := r.holder(k, w); later != nil && r.replacedBy(a, later) {
+				s.found(r, e, a, later)
+				break
+			}
+		}
+	}
+}
+
+func (s *stale) found(r *run, e *access, a, later *attempt) {
+	c := r.whyOverwritten(&access{grant: later.grant, time: e.time}, e)
+	s.because(c.class)
+	s.add(r.name(a.key), e.time, func() Incident { return r.staleWrite(e, a, later, c) })
+}
+
+// tookTurns says that two holders each wrote after the other one had used the data. If the
+// order of their grants were certain one of the writes would have been found stale.
+func (r *run) tookTurns(k *keyed) bool {
+	if !r.interleaved(k) {
+		return false
+	}
+	type use struct {
+		by           *attempt
+		first, wrote int64 // sequence numbers
+	}
+	place := make(map[*attempt]int)
+	var uses []use // by the first access
+	for e, a := range r.held(k) {
+		i, known := place[a]
+		if !known {
+			i = len(uses)
+			place[a], uses = i, append(uses, use{by: a, first: e.seq})
+		}
+		if e.write {
+			uses[i].wrote = e.seq
+		}
+	}
+	var last, other use // to write, and of another worker if the lock is reentrant
+	for _, u := range uses {
+		if u.wrote == 0 {
+			continue
+		}
+		before := last
+		if last.by != nil && r.again(last.by, u.by) {
+			before = other
+		}
+		switch {
+		case u.first < before.wrote:
+			return true
+		case u.wrote > last.wrote && before == last:
+			last, other = u, last
+		case u.wrote > last.wrote:
+			last = u
+		case u.wrote > other.wrote && before == last:
+			other = u
+		}
+	}
+	return false
+}
+
+// interleaved says that a holder came back to the data after another one had used them.
+func (r *run) interleaved(k *keyed) bool {
+	var last *attempt
+	for _, a := range r.held(k) {
+		if a != last && a.user {
+			return true
+		}
+		a.user, last = true, a
+	}
+	return false
 }
 
 func (r *run) staleWrite(e *access, a, latest *attempt, c cause) Incident {
@@ -77,8 +180,8 @@ func (r *run) staleWrite(e *access, a, latest *attempt, c cause) Incident {
 	}
 }
 
-func noStaleWrite(r *run, found incidents) (judged, FenceSummary) {
-	j := judge(NoStaleWrite, found)
+func noStaleWrite(r *run, found stale) (judged, FenceSummary) {
+	j := judge(NoStaleWrite, found.incidents)
 	var writes int64
 	var fence FenceSummary
 	for k := range r.dataKeys {
@@ -106,6 +209,9 @@ func noStaleWrite(r *run, found incidents) (judged, FenceSummary) {
 		j.Verdict, j.Summary = NotApplicable, "the workload writes nothing"
 	case writes == 0:
 		j.Verdict, j.Summary = Undecided, "no write was accepted"
+	case len(found.undecided) > 0:
+		j.Verdict = Undecided
+		j.Summary = "two holders wrote to " + listed(found.undecided) + " in turns, and the record does not say which of them had been replaced"
 	default:
 		j.Summary = count(writes, "write", "writes") + " accepted, none from a replaced holder"
 	}

@@ -1,12 +1,9 @@
 package checker
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 
 	"lockcheck/history"
@@ -17,7 +14,7 @@ import (
 const (
 	ClassLost       = "lost"
 	ClassDuplicated = "duplicated"
-	ClassPhantom    = "phantom" // nobody tried to write it
+	ClassPhantom    = "phantom" // nobody tried to write it, or the resource refused it
 )
 
 // updates collects what became of acknowledged updates. An update is
@@ -28,8 +25,11 @@ const (
 type updates struct {
 	UpdateSummary
 	incidents
-	undecided []string // keys without a final state that can be read
-	unjudged  int64    // acknowledged updates of those
+	windows   lossWindows
+	losses    []stats.Count // of those of the windows that had updates
+	undecided []string      // keys whose final state was not read after all updates
+	unjudged  int64         // acknowledged updates of those
+	differing []string      // keys whose final reads differ
 }
 
 func checkUpdates(r *run) updates {
@@ -37,22 +37,25 @@ func checkUpdates(r *run) updates {
 	if r.header.Workload == history.WorkloadMutex {
 		return u
 	}
+	u.windows = r.lossWindows()
 	for k := range r.dataKeys {
-		var err error
-		switch {
-		case k.final == nil:
-			u.unread(k)
+		judge, read := u.set, elements
+		if r.header.Workload == history.WorkloadCounter {
+			judge, read = u.counter, counted
+		}
+		states, err := k.finals.states(read)
+		if err != nil || len(states) == 0 {
+			u.unread(k, k.acknowledged())
 			continue
-		case r.header.Workload == history.WorkloadCounter:
-			err = u.counter(r, k)
-		default:
-			err = u.set(r, k)
 		}
-		if err != nil {
-			u.unread(k)
+		judge(r, k, states)
+		if len(states) > 1 {
+			u.differing = append(u.differing, k.name)
 		}
+		// What was accepted after the final state was read may rightly not be in it.
+		u.unread(k, k.late())
 	}
-	u.LostLow, u.LostHigh = stats.Wilson(u.Lost, u.Acknowledged)
+	u.LossInterval, u.losses = u.windows.interval()
 	return u
 }
 
@@ -65,8 +68,9 @@ func (k *keyed) accepted(yield func(*access) bool) {
 	}
 }
 
-func (u *updates) unread(k *keyed) {
-	if n := k.acknowledged(); n > 0 {
+// unread notes that some acknowledged updates of a key cannot be judged.
+func (u *updates) unread(k *keyed, n int64) {
+	if n > 0 {
 		u.undecided = append(u.undecided, k.name)
 		u.unjudged += n
 	}
@@ -81,31 +85,49 @@ func (k *keyed) acknowledged() int64 {
 	return n
 }
 
-func null(raw json.RawMessage) bool {
-	raw = bytes.TrimSpace(raw)
-	return len(raw) == 0 || bytes.Equal(raw, []byte("null"))
-}
-
-// set compares a key that holds a set of elements with what was acknowledged.
-func (u *updates) set(r *run, k *keyed) error {
-	var present []int64
-	if !null(k.final.Value) {
-		if err := json.Unmarshal(k.final.Value, &present); err != nil {
-			return err
+// late counts those of them that were accepted after the final state was read.
+func (k *keyed) late() int64 {
+	n := int64(0)
+	for w := range k.accepted {
+		if w.seq > k.finals.after {
+			n++
 		}
 	}
-	slices.Sort(present)
+	return n
+}
+
+// acknowledge counts the acknowledged updates of a key that its final state can tell of.
+func (u *updates) acknowledge(k *keyed) int64 {
+	n := int64(len(k.unrecorded))
+	for w := range k.accepted {
+		if w.seq <= k.finals.after {
+			u.windows.of(w.time).N++
+			n++
+		}
+	}
+	for i := range k.unrecorded {
+		u.windows.of(k.unrecorded[i].time).N++
+	}
+	u.Acknowledged += n
+	return n
+}
+
+// set compares a key that holds a set of elements with what was acknowledged. Where final
+// reads differ an element is lost only if it is in none of them, and one is there only
+// if it is in all.
+func (u *updates) set(r *run, k *keyed, states [][]int64) {
+	present, seen := common(states)
 	var lost []*access
 	for w := range k.accepted {
-		if _, there := slices.BinarySearch(present, w.element); !there {
+		if _, there := slices.BinarySearch(seen, w.element); !there && w.seq <= k.finals.after {
 			lost = append(lost, w)
 		}
 	}
 	vanished := slices.DeleteFunc(slices.Clone(k.unrecorded), func(w access) bool {
-		_, there := slices.BinarySearch(present, w.element)
+		_, there := slices.BinarySearch(seen, w.element)
 		return there
 	})
-	u.Acknowledged += k.acknowledged()
+	u.acknowledge(k)
 	u.Lost += int64(len(lost) + len(vanished))
 	u.lose(r, k, lost)
 	u.vanish(r, k, vanished)
@@ -119,27 +141,30 @@ func (u *updates) set(r *run, k *keyed) error {
 			u.Duplicated++
 			u.found(k, x, ClassDuplicated, "element %d is in the final state of %s %s", x, k.name, times(n))
 		}
-		if _, tried := slices.BinarySearch(k.asked, x); !tried {
+		why := "nobody tried to write it"
+		if _, refused := slices.BinarySearch(k.refused, x); refused {
+			why = "the resource refused it"
+		}
+		if _, legal := slices.BinarySearch(k.legal, x); !legal {
 			u.Phantom++
-			u.found(k, x, ClassPhantom, "element %d is in the final state of %s, though nobody tried to write it", x, k.name)
+			u.found(k, x, ClassPhantom, "element %d is in the final state of %s, though %s", x, k.name, why)
 		}
 	}
-	return nil
 }
 
 // lose records updates that were lost, in true order.
 func (u *updates) lose(r *run, k *keyed, lost []*access) {
-	var last *access
+	counted := make(map[*access]bool)
 	for i, by := range k.overwriters(lost) {
 		w, c := lost[i], cause{class: CauseUnexplained}
 		if by != nil && !leaseUnknown(r.header) {
 			c = r.whyOverwritten(w, by)
 		}
-		// One write that loses many updates comes after all of them.
-		if by == nil || by != last {
+		if by == nil || !counted[by] {
 			u.LossEvents++
+			counted[by] = true
 		}
-		last = by
+		u.windows.of(w.time).K++
 		u.because(c.class)
 		u.incidents.add(k.name, w.time, func() Incident { return r.lostUpdate(k, w, by, c) })
 	}
@@ -150,31 +175,28 @@ func (u *updates) vanish(r *run, k *keyed, vanished []access) {
 	for i := range vanished {
 		w := &vanished[i]
 		u.LossEvents++
+		u.windows.of(w.time).K++
 		u.because(CauseUnexplained)
 		u.incidents.add(k.name, w.time, func() Incident { return r.vanished(k, w) })
 	}
 }
 
 func (u *updates) found(k *keyed, element int64, class, what string, args ...any) {
-	u.incidents.add(k.name, k.final.Time, func() Incident {
-		return Incident{Key: k.name, From: k.final.Time, Element: element, Class: class, What: fmt.Sprintf(what, args...)}
+	u.incidents.add(k.name, k.finals.time(), func() Incident {
+		return Incident{Key: k.name, From: k.finals.time(), Element: element, Class: class, What: fmt.Sprintf(what, args...)}
 	})
 }
 
 // counter compares a key that counts with how often it was incremented. Which
 // increments are missing follows from the versions that writes were based on;
-// how many follows from the final state.
-func (u *updates) counter(r *run, k *keyed) error {
-	var value int64
-	if !null(k.final.Value) {
-		v, err := strconv.ParseInt(string(bytes.TrimSpace(k.final.Value)), 10, 64)
-		if err != nil {
-			return err
-		}
-		value = v
+// how many follows from the final state. Of final reads that differ the highest says what
+// is lost, and the lowest what is too much.
+func (u *updates) counter(r *run, k *keyed, states [][]int64) {
+	value, least := states[0][0], states[0][0]
+	for _, s := range states[1:] {
+		value, least = max(value, s[0]), min(least, s[0])
 	}
-	acknowledged := k.acknowledged()
-	u.Acknowledged += acknowledged
+	acknowledged := u.acknowledge(k)
 	lost := max(0, acknowledged-max(0, value))
 	u.Lost += lost
 	vanished := k.unrecorded[:min(lost, int64(len(k.unrecorded)))]
@@ -183,13 +205,31 @@ func (u *updates) counter(r *run, k *keyed) error {
 	gone := k.overwritten()
 	u.lose(r, k, gone[:min(rest, int64(len(gone)))])
 	if rest -= int64(len(gone)); rest > 0 {
+		u.loseLast(k, gone, rest)
 		u.found(k, 0, ClassLost, "%s counts %d after %s; no write explains the loss of %d", k.name, value, count(acknowledged, "increment", "increments"), rest)
 	}
-	if more := value - int64(len(k.asked)); more > 0 {
+	if more := least - int64(len(k.legal)); more > 0 {
 		u.Phantom += more
-		u.found(k, 0, ClassPhantom, "%s counts %d, %d more than anybody tried to add", k.name, value, more)
+		what := "%s counts %d, %d more than anybody tried to add"
+		if len(k.refused) > 0 {
+			what += " without being refused"
+		}
+		u.found(k, 0, ClassPhantom, what, k.name, least, more)
 	}
-	return nil
+}
+
+// loseLast takes it that of the updates which nobody overwrote the last ones were lost.
+func (u *updates) loseLast(k *keyed, gone []*access, n int64) {
+	for i := len(k.accesses) - 1; i >= 0 && n > 0; i-- {
+		switch w := &k.accesses[i]; {
+		case !w.write || w.refused || w.element == 0 || w.seq > k.finals.after:
+		case len(gone) > 0 && gone[len(gone)-1] == w:
+			gone = gone[:len(gone)-1]
+		default:
+			u.windows.of(w.time).K++
+			n--
+		}
+	}
 }
 
 // overwritten returns the writes that the last one does not build upon, in true
@@ -200,7 +240,7 @@ func (k *keyed) overwritten() []*access {
 	begun := false
 	for i := range slices.Backward(k.accesses) {
 		w := &k.accesses[i]
-		if !w.write || w.refused || w.element == 0 {
+		if !w.write || w.refused || w.element == 0 || w.seq > k.finals.after {
 			continue
 		}
 		if !begun {
@@ -298,31 +338,33 @@ func noLostUpdate(r *run, u updates) judged {
 	case r.header.Workload == history.WorkloadMutex:
 		j.Verdict, j.Summary = NotApplicable, "the workload writes nothing"
 	case u.bad() > 0:
-		j.clause = strings.Join(u.harm(), ", ")
-		j.Summary = fmt.Sprintf("%s; share of lost updates %.2g to %.2g (95 %% interval)", j.clause, u.LostLow, u.LostHigh)
+		j.clause = strings.Join(u.effect(), ", ")
+		j.Summary = fmt.Sprintf("%s (share: %s)", j.clause, u.IntervalWords())
 	case len(u.undecided) > 0:
 		j.Verdict = Undecided
 		j.Summary = fmt.Sprintf("the final state of %s was never read (%s)", listed(u.undecided), count(u.unjudged, "acknowledged update", "acknowledged updates"))
+	case len(u.differing) > 0:
+		j.Verdict, j.Summary = Undecided, "the final reads of "+listed(u.differing)+" differ, without a write in between"
 	case u.Acknowledged == 0:
 		j.Verdict, j.Summary = Undecided, "no update was acknowledged"
 	default:
-		j.Summary = fmt.Sprintf("%s, none lost (at most %.2g, 95 %% interval)", count(u.Acknowledged, "acknowledged update", "acknowledged updates"), u.LostHigh)
+		j.Summary = fmt.Sprintf("%s, none lost (%s)", count(u.Acknowledged, "acknowledged update", "acknowledged updates"), u.IntervalWords())
 	}
 	return j
 }
 
-func (u *updates) harm() []string {
-	var harm []string
+func (u *updates) effect() []string {
+	var effect []string
 	if u.Lost > 0 {
-		harm = append(harm, fmt.Sprintf("%d of %s lost", u.Lost, count(u.Acknowledged, "acknowledged update was", "acknowledged updates were")))
+		effect = append(effect, fmt.Sprintf("%d of %s lost", u.Lost, count(u.Acknowledged, "acknowledged update was", "acknowledged updates were")))
 	}
 	if u.Duplicated > 0 {
-		harm = append(harm, count(u.Duplicated, "element is", "elements are")+" there more than once")
+		effect = append(effect, count(u.Duplicated, "element is", "elements are")+" there more than once")
 	}
 	if u.Phantom > 0 {
-		harm = append(harm, count(u.Phantom, "update", "updates")+" came from nowhere")
+		effect = append(effect, count(u.Phantom, "update is", "updates are")+" there that the resource never accepted")
 	}
-	return harm
+	return effect
 }
 
 func listed(names []string) string {

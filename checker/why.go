@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"lockcheck/history"
 )
 
 // Causes of violations, as far as the history alone tells (docs/verdicts.md). Those
@@ -17,13 +15,13 @@ const (
 	CauseOutlasted = "section outlasted the lease"
 	CauseInFlight  = "write in flight when the lock ended"
 
-	CauseDeadGrant   = "grant that was dead when it arrived"
-	CauseRobbed      = "released by somebody else"
-	CauseClock       = "clock step that ended the lease early"
-	CauseServerLost  = "grant lost with a server"
-	CauseServerFault = "lease ended early under a fault of the servers"
-	CauseTwice       = "granted twice"
-	CauseUnexplained = "unexplained"
+	CauseExpiredGrant    = "grant that had expired when it arrived"
+	CauseReleasedByOther = "released by somebody else"
+	CauseClock           = "clock step that ended the lease early"
+	CauseServerLost      = "grant lost with a server"
+	CauseServerFault     = "lease ended early under a fault of the servers"
+	CauseTwice           = "granted twice"
+	CauseUnexplained     = "unexplained"
 )
 
 // cause is why somebody else could have the lock, or change the data, of a holder.
@@ -38,106 +36,82 @@ type cause struct {
 func (r *run) whyReplaced(a, b *attempt) cause {
 	granted := b.acquire.done
 	w := r.byWorker[a.worker]
-	if a.dead || b.dead {
-		return cause{class: CauseDeadGrant}
+	if a.expired || b.expired {
+		return cause{class: CauseExpiredGrant}
 	}
-	if robber := r.robbers[a]; robber != nil && robber.released().invoke <= granted {
-		return cause{class: CauseRobbed}
+	if releaser := r.releasedBy[a]; releaser != nil && releaser.released().invoke <= granted {
+		return cause{class: CauseReleasedByOther}
 	}
 	from, to := r.exposed(a, b)
-	if r.header.Lease == 0 { // a connection that is cut off ends, some time
-		from = min(a.acquire.done, to)
-	}
 	ended := r.canHaveEnded(a) <= granted
-	stops, cuts := meeting(w.stops, from, to), meeting(w.cutOffs, from, to)
+	stops := meeting(w.stops, from, to)
+	cut, isCut := w.cutOffs.first(from, to)
 	switch {
-	case ended && len(stops) > 0:
+	case ended && len(stops) > 0 && r.header.Lease > 0:
 		return cause{class: CausePaused, span: stops[0]}
-	case len(cuts) > 0 && (ended || r.header.Lease == 0):
-		return cause{class: CauseCutOff, span: cuts[0]}
-	case ended && !r.header.Session:
+	case ended && isCut:
+		return cause{class: CauseCutOff, span: cut}
+	case ended && !r.header.Session && r.header.Lease > 0:
 		if f := r.deferral(a); f != nil {
 			return cause{class: CauseInFlight, fault: f}
 		}
 		return cause{class: CauseOutlasted}
 	}
-	return r.endedEarly(a, b)
+	c := r.endedEarly(a, b)
+	if _, _, certain := r.inOrder(a, b); c.class == CauseTwice && !certain && r.endedEarly(b, a).class != CauseTwice {
+		return cause{class: CauseUnexplained} // b may have been the older one, and ended early
+	}
+	return c
 }
 
 // canHaveEnded is the earliest time at which the service may have ended a grant by
-// itself, whatever it answered to a release later on. Of a session only its promise is
+// itself, whatever it answered to a release later on. Of a session only its validity is
 // known.
 func (r *run) canHaveEnded(a *attempt) int64 {
 	if r.header.Session && a.until == 0 {
 		return a.deadline
 	}
-	lease := r.header.Lease
-	if lease == 0 {
-		return a.serviceEnd(lease)
-	}
-	return min(a.serviceEnd(lease), a.leaseEnd(lease)-clockAllowance(lease))
+	return r.selfEnd(a)
 }
 
 // endedEarly looks for a fault of the servers while a held the lock.
 func (r *run) endedEarly(a, b *attempt) cause {
 	from, to := a.acquire.invoke, b.acquire.done
-	for i := range r.faults {
-		if f := &r.faults[i]; f.hastened(from, to) && r.onServers(f) {
-			return cause{class: CauseClock, fault: f}
+	for _, e := range r.earlies {
+		if i := e.faults.first(from, to); i >= 0 {
+			return cause{class: e.class, fault: &r.faults[i]}
 		}
 	}
-	for _, c := range []struct {
-		class string
-		harms []history.Effect
-	}{
-		{CauseServerLost, []history.Effect{history.Ends}},
-		{CauseServerFault, []history.Effect{history.Stops, history.Cuts, history.Disturbs}},
-	} {
-		for i := range r.faults {
-			f := &r.faults[i]
-			if f.hits(from, to) && slices.ContainsFunc(c.harms, f.does) && r.onServers(f) {
-				return cause{class: c.class, fault: f}
-			}
-		}
-	}
-	if a.ended == atRelease || a.ended == byNotice {
+	if a.ended == atRelease || a.ended == byNotification {
 		// The service says itself that it ended the grant, and nothing explains it.
+		return cause{class: CauseUnexplained}
+	}
+	if r.header.Session && a.until == 0 && !r.keptOnRecord(a) && r.forces.first(r.begin, to) >= 0 {
+		// Its client renews in the background, without a record: whether it could go on with
+		// that after a fault that is over, nobody knows.
 		return cause{class: CauseUnexplained}
 	}
 	return cause{class: CauseTwice}
 }
 
-// hastened says whether a fault may have moved a clock forward in a time: when it
-// came, or, if it had moved it back, when it went. A clock that is merely wrong ends no
-// lease early.
-func (f *fault) hastened(from, to int64) bool {
-	if !f.does(history.Steps) || !f.hits(from, to) {
-		return false
-	}
-	came := f.Begin <= to && f.certainFrom >= from
-	went := f.certainTo != 0 && f.certainTo <= to && f.End >= from
-	switch {
-	case f.Kind == history.ClockStrobe:
-		return true
-	case f.step > 0:
-		return came
-	case f.step < 0:
-		return went
-	}
-	return came || went
+// keptOnRecord says that the service was seen to have the claim of a grant to the end.
+func (r *run) keptOnRecord(a *attempt) bool {
+	dropped, known := r.byKey[a.key].dropped[a.token]
+	return known && a.token != 0 && dropped == 0 && r.unobserved == 0
 }
 
 func (r *run) onServers(f *fault) bool {
-	server := func(name string) bool { return slices.Contains(r.header.Servers, name) }
-	return slices.ContainsFunc(f.Targets, server) || f.separates() && slices.ContainsFunc(f.Peers, server)
+	return slices.ContainsFunc(f.Targets, r.isServer) || f.separates() && slices.ContainsFunc(f.Peers, r.isServer)
 }
 
-// whyOverwritten explains how the accesses of two grants came to mix: first is the one
+func (r *run) isServer(name string) bool { return slices.Contains(r.header.Servers, name) }
+
+// whyOverwritten explains how the accesses of two grants got mixed: first is the one
 // at the resource that was first.
 func (r *run) whyOverwritten(first, second *access) cause {
 	a, b := r.attempt(first.grant), r.attempt(second.grant)
-	if a == nil || b == nil || !a.granted() || !b.granted() || a.worker == b.worker {
-		return cause{class: CauseUnexplained}
+	if a == nil || b == nil || !a.granted() || !b.granted() || a.worker == b.worker || permits(r.header) > 1 {
+		return cause{class: CauseUnexplained} // who shares the lock by right was not replaced
 	}
 	late := first // the access of the earlier holder
 	if earlier, later, _ := r.inOrder(a, b); earlier != a {
@@ -153,14 +127,7 @@ func (r *run) whyOverwritten(first, second *access) cause {
 }
 
 // deferral is the fault that held a write of a grant back, nil if there was none.
-func (r *run) deferral(a *attempt) *fault {
-	for i := range r.faults {
-		if r.faults[i].deferred == a.grant {
-			return &r.faults[i]
-		}
-	}
-	return nil
-}
+func (r *run) deferral(a *attempt) *fault { return r.deferrals[a.grant] }
 
 // tell says in words how b could be granted what a held.
 func (r *run) tell(c cause, a, b *attempt) string {
@@ -179,11 +146,11 @@ func (r *run) tell(c cause, a, b *attempt) string {
 		text += fmt.Sprintf("; its lease can have run out at %s, and it worked on", r.at(end))
 	case CauseInFlight:
 		text += fmt.Sprintf(", for no longer than until %s, and its write was still on its way then", r.at(min(end, a.holdEnd)))
-	case CauseDeadGrant:
+	case CauseExpiredGrant:
 		text += "; the service no longer had the claim of one of the two on record when its grant arrived"
-	case CauseRobbed:
-		robber := r.robbers[a]
-		text += fmt.Sprintf("; %s released it at %s, though it was not its own", r.name(robber.worker), r.at(robber.released().invoke))
+	case CauseReleasedByOther:
+		releaser := r.releasedBy[a]
+		text += fmt.Sprintf("; %s released it at %s, though it was not its own", r.name(releaser.worker), r.at(releaser.released().invoke))
 	case CauseTwice:
 		text += "; nothing can have ended that grant " + r.before(end)
 	case CauseClock, CauseServerLost, CauseServerFault:

@@ -3,12 +3,13 @@ package checker
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"lockcheck/history"
 )
 
-// TestWhy: each overlap is put down to what the history shows, and to nothing else:
-// beside each cause is a history that differs in it alone.
+// TestWhy: each overlap is attributed to what the history shows, and to nothing else:
+// next to each cause is a history that differs in it alone.
 func TestWhy(t *testing.T) {
 	// w1 is granted the lock at 11 and its lease can have run out at 107; w2 is granted
 	// it at 121, or, in the early ones, at 31.
@@ -29,7 +30,9 @@ func TestWhy(t *testing.T) {
 	of := func(kind string, targets ...string) history.Fault {
 		return history.Fault{ID: "f1", Kind: kind, Targets: targets}
 	}
-	connected := func(s *script) *script { return s.with(func(h *history.Header) { h.Lease = 0 }) }
+	connected := func(s *script) *script {
+		return s.with(func(h *history.Header) { h.Lease, h.Grace = 0, 50*time.Millisecond })
+	}
 	cut := history.Fault{ID: "f1", Kind: history.Partition, Targets: []string{"w1"}, Peers: []string{"n1"}}
 	for _, c := range []struct {
 		name, want, why string
@@ -39,9 +42,9 @@ func TestWhy(t *testing.T) {
 		{"another one paused", CauseOutlasted, "its lease can have run out at 97 ms, and it worked on", late().pause("f1", 20, 148, "w2")},
 		{"cut off", CauseCutOff, "was cut off from 10 ms", late().fault(cut, 20, 148)},
 		{"a write held back", CauseInFlight, "held back by fault f1", late().fault(of(history.DelayWrite, "w1"), 20, 148).deferred("a", 25, "f1")},
-		{"dead on arrival", CauseDeadGrant, "no longer had the claim", newScript().acquire("w1", "a", 10, 11).
+		{"expired on arrival", CauseExpiredGrant, "no longer had the claim", newScript().acquire("w1", "a", 10, 11).
 			try("w2", "b", 30, 31, history.Event{Type: history.OK, Expired: true}).release("b", 40, 41).release("a", 50, 51)},
-		{"released by another", CauseRobbed, "w3 released it at 120 ms, though it was not its own", newScript().try("w3", "x", 1, 2, history.Event{Type: history.OK}).
+		{"released by another", CauseReleasedByOther, "w3 released it at 120 ms, though it was not its own", newScript().try("w3", "x", 1, 2, history.Event{Type: history.OK}).
 			lost("x", 105, "service").acquire("w1", "a", 109, 110).release("x", 121, 122).acquire("w2", "b", 130, 131).release("b", 140, 141).release("a", 150, 151)},
 		{"granted twice", CauseTwice, "nothing can have ended that grant before 97 ms", early()},
 		{"the clock of the server", CauseClock, "fault f1 (clock of n1) was in force", early().fault(of(history.Clock, "n1"), 20, 300)},
@@ -54,7 +57,7 @@ func TestWhy(t *testing.T) {
 			acquire("w2", "b", 120, 121).release("a", 150, 151).notHeld("b", 160, 161).pause("f1", 20, 148, "w1")},
 		{"paused before its answer came", CausePaused, "by an answer that came late", newScript().try("w1", "a", 10, 151, history.Event{Type: history.OK, Until: ms(110)}).
 			notHeld("a", 160, 161).acquire("w2", "b", 120, 121).release("b", 180, 181).pause("f1", 15, 148, "w1")},
-		{"released by two others, one after the other", CauseRobbed, "w3 released it at", newScript().with(func(h *history.Header) { h.Workers = append(h.Workers, "w5") }).
+		{"released by two others, one after the other", CauseReleasedByOther, "w3 released it at", newScript().with(func(h *history.Header) { h.Workers = append(h.Workers, "w5") }).
 			try("w3", "x", 1, 2, history.Event{Type: history.OK}).lost("x", 5, "service").try("w4", "y", 6, 7, history.Event{Type: history.OK}).lost("y", 8, "service").
 			acquire("w1", "a", 9, 10).release("x", 50, 51).acquire("w2", "b", 60, 61).release("y", 70, 71).release("b", 80, 81).release("a", 85, 86)},
 		{"a clock that was merely wrong", CauseTwice, "", newScript().acquire("w1", "a", 110, 111).acquire("w2", "b", 130, 131).release("b", 140, 141).release("a", 150, 151).
@@ -66,8 +69,14 @@ func TestWhy(t *testing.T) {
 		{"a session that ended by itself", CauseUnexplained, "nothing in the record says why", session(newScript()).
 			try("w1", "a", 10, 11, history.Event{Type: history.OK}).then(held("w2", "b", 120, 140)).notHeld("a", 150, 151)},
 		{"a session granted twice", CauseTwice, "", session(newScript()).then(held("w1", "a", 10, 150)).then(held("w2", "b", 120, 140))},
+		{"a session whose renewals may not go on after a fault", CauseUnexplained, "nothing in the record says why", session(newScript()).
+			servers("n1", "n2", "n3").fault(of(history.Pause, "n1"), 2, 8).then(held("w1", "a", 10, 150)).then(held("w2", "b", 120, 140))},
 		{"a session under a fault of the server", CauseServerFault, "", session(newScript()).
 			try("w1", "a", 10, 11, history.Event{Type: history.OK}).then(held("w2", "b", 120, 140)).notHeld("a", 150, 151).servers("n1", "n2", "n3").fault(of(history.Pause, "n1"), 20, 100)},
+		{"one of two at once, of which a clock can have ended the other one", CauseUnexplained, "nothing in the record says why", newScript().
+			try("w2", "b", 7, 82, history.Event{Type: history.OK}).release("b", 90, 91).acquire("w1", "a", 70, 78).release("a", 95, 96).fault(of(history.Clock, "n1"), 50, 60)},
+		{"one of two at once, and no such clock", CauseTwice, "", newScript().
+			try("w2", "b", 7, 82, history.Event{Type: history.OK}).release("b", 90, 91).acquire("w1", "a", 70, 78).release("a", 95, 96)},
 		{"a connection that was cut", CauseCutOff, "", connected(newScript()).then(held("w1", "a", 10, 150)).then(held("w2", "b", 120, 140)).fault(cut, 20, 148)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -114,7 +123,7 @@ func TestObserved(t *testing.T) {
 	}
 }
 
-// TestWhyLost: a lost update is put down to how its two holders came together, or to
+// TestWhyLost: a lost update is attributed to how its two holders came together, or to
 // a write on its way; one that no accepted write explains stays unexplained.
 func TestWhyLost(t *testing.T) {
 	overlapping := func() *script {

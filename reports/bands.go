@@ -11,8 +11,8 @@ import (
 	"lockcheck/history"
 )
 
-// harm shades the lanes of workers that a fault hit while it was in force.
-func (c *canvas) harm(labelled bool) {
+// effect shades the rows of workers that a fault hit while it was in force.
+func (c *canvas) effect(labelled bool) {
 	n := 0
 	for _, f := range c.rec.faults {
 		if !f.Applied || !c.shows(f.Begin, f.End) {
@@ -27,19 +27,19 @@ func (c *canvas) harm(labelled bool) {
 			if n++; n > maxFaultShapes {
 				return
 			}
-			class := "harm"
+			class := "effect"
 			if slices.Contains(c.rec.ended(f), t) {
-				class, to = "harm dead", c.rec.end
+				class, to = "effect killed", c.rec.end
 			}
 			c.rect(class, from, to, r.top+1, r.height-2, clean(f.Kind)+" of "+clean(t)+" ("+clean(f.ID)+")")
 			if labelled {
-				c.note(r.below, "l-harm", max(from, c.from), c.rec.harmWord(f))
+				c.note(r.below, "l-effect", max(from, c.from), c.rec.effectWord(f))
 			}
 		}
 	}
 }
 
-func (rec *record) harmWord(f checker.FaultCoverage) string {
+func (rec *record) effectWord(f checker.FaultCoverage) string {
 	switch f.Kind {
 	case history.Pause:
 		return "paused"
@@ -58,7 +58,7 @@ func (rec *record) harmWord(f checker.FaultCoverage) string {
 }
 
 // overlaps tints the time in which two workers held the same key, over all the
-// lanes between theirs.
+// rows between theirs.
 func (c *canvas) overlaps(s *shelf) {
 	for _, i := range c.rec.overlaps {
 		if !c.drawn(i.Key) || !c.shows(i.From, i.To) || i.To == 0 {
@@ -83,7 +83,7 @@ func (c *canvas) overlaps(s *shelf) {
 }
 
 // faultRows draws one row for each fault in the window, sharing rows where
-// their labels leave room, and returns the y below them.
+// their labels leave space, and returns the y below them.
 func (c *canvas) faultRows(top int) int {
 	const height = 32
 	var rows []*shelf
@@ -131,7 +131,7 @@ func (c *canvas) faultKinds(top int) int {
 		if !ok && len(rows) < most {
 			i, ok = len(rows), true
 			rows[f.Kind] = i
-			c.Lanes = append(c.Lanes, lane{top + i*height, height, top + i*height + 15, shorten(clean(f.Kind), 10), len(c.Lanes)%2 == 1})
+			c.Strips = append(c.Strips, strip{top + i*height, height, top + i*height + 15, shorten(clean(f.Kind), 10), len(c.Strips)%2 == 1})
 		}
 		if !ok || drawn == maxFaultShapes {
 			left++

@@ -17,7 +17,7 @@ type block struct {
 }
 
 // blocks merges holds until there are few enough. Holds of incidents and those
-// that outlived their promise stay on their own: they are what one looks for.
+// that went on beyond their validity stay on their own: they are what one looks for.
 func (c *canvas) blocks() []block {
 	var alone []block
 	short := map[string][]checker.Hold{}
@@ -27,7 +27,7 @@ func (c *canvas) blocks() []block {
 		if !ok || !c.drawn(h.Key) || !c.shows(h.Start, h.End) {
 			continue
 		}
-		if (c.rec.involved[h.Grant] || outlived(h)) && len(alone) < maxAlone {
+		if (c.rec.involved[h.Grant] || usedAfterExpiry(h)) && len(alone) < maxAlone {
 			alone = append(alone, block{h, 1, h.End, true})
 			continue
 		}
@@ -38,7 +38,7 @@ func (c *canvas) blocks() []block {
 	if len(merged) < total {
 		c.Notes = append(c.Notes, many(int64(total), "hold")+" drawn as "+many(int64(len(merged)), "block")+
 			": neighbours too close together to be told apart at this scale are merged. "+
-			"Holds that outlived their promise or belong to a listed incident are drawn one by one, up to "+strconv.Itoa(maxAlone)+" of them.")
+			"Holds that went on beyond their validity or belong to a listed incident are drawn one by one, up to "+strconv.Itoa(maxAlone)+" of them.")
 	}
 	return append(merged, alone...)
 }
@@ -52,7 +52,7 @@ func (c *canvas) condensed(holds map[string][]checker.Hold) []block {
 	return merged
 }
 
-// mergeAll merges what is less than gap apart, lane by lane; with gap 0 nothing is.
+// mergeAll merges what is less than gap apart, row by row; with gap 0 nothing is.
 func mergeAll(holds map[string][]checker.Hold, workers []string, gap int64) []block {
 	var out []block
 	for _, w := range workers {
@@ -69,40 +69,40 @@ func mergeAll(holds map[string][]checker.Hold, workers []string, gap int64) []bl
 	return out
 }
 
-// hold draws a block: solid as far as the promise goes, hatched beyond.
+// hold draws a block: solid as far as its validity goes, hatched beyond.
 func (c *canvas) hold(b block) {
 	r := c.rows[b.Worker]
 	if b.n > 1 {
 		c.rect("hold many", b.Start, b.to, r.bar, r.thick, many(int64(b.n), "hold")+" of "+clean(b.Worker))
 		return
 	}
-	promised := min(b.End, max(b.Deadline, b.Start))
+	valid := min(b.End, max(b.Deadline, b.Start))
 	title := clean(b.Worker) + " holds the lock from " + at(b.Start, c.rec.begin) + " to " + at(b.End, c.rec.begin)
-	if outlived(b.Hold) {
-		title += ", promised until " + at(b.Deadline, c.rec.begin)
+	if usedAfterExpiry(b.Hold) {
+		title += ", valid until " + at(b.Deadline, c.rec.begin)
 	}
-	c.rect("hold", b.Start, promised, r.bar, r.thick, title)
-	if promised < b.End {
-		c.rect("beyond", promised, b.End, r.bar, r.thick, title)
+	c.rect("hold", b.Start, valid, r.bar, r.thick, title)
+	if valid < b.End {
+		c.rect("beyond", valid, b.End, r.bar, r.thick, title)
 	}
-	c.nameHold(b, r, promised)
+	c.nameHold(b, r, valid)
 }
 
-func (c *canvas) nameHold(b block, r row, promised int64) {
+func (c *canvas) nameHold(b block, r row, valid int64) {
 	if r.above == nil {
 		return
 	}
 	name := shorten(clean(b.Grant), 16)
-	if c.rec.dead[b.Grant] {
-		name = "dead grant"
+	if c.rec.expired[b.Grant] {
+		name = "expired grant"
 	} else if b.Token != 0 {
 		name = "token " + strconv.FormatUint(b.Token, 10)
 	} else if c.Attempt == "" {
 		c.Attempt = attempt(b.Hold)
 	}
 	c.note(r.above, "l-hold", max(b.Start, c.from), name)
-	if promised < b.End && c.shows(promised, b.End) {
-		c.note(r.above, "l-beyond", max(promised, c.from), "beyond its promise")
+	if valid < b.End && c.shows(valid, b.End) {
+		c.note(r.above, "l-beyond", max(valid, c.from), "beyond its validity")
 	}
 }
 

@@ -6,13 +6,6 @@ import (
 	"lockcheck/history"
 )
 
-// operation pairs an invocation with its completion.
-type operation struct {
-	process string
-	f       history.Function
-	op      int64
-}
-
 // call is one operation of a worker that succeeded.
 type call struct {
 	done int64
@@ -24,18 +17,16 @@ func operations() []history.Function {
 	return []history.Function{history.Acquire, history.Renew, history.Read, history.Write, history.Release}
 }
 
-// call takes an event of an operation; open has the times of those without completion.
-func (rec *record) call(e history.Event, open map[operation]int64) {
-	id := operation{e.Process, e.F, e.Op}
+// call takes an event of an operation of a process; open has the times of invocations.
+func (rec *record) call(e history.Event, process history.Name, open history.Open[int64]) {
 	if e.Type == history.Invoke {
-		open[id] = e.Time
+		open.Invoke(process, e.Op, e.Time)
 		return
 	}
-	begun, ok := open[id]
-	if !ok {
+	begun, invoked := open.Complete(process, e.Op)
+	if !invoked {
 		return
 	}
-	delete(open, id)
 	switch {
 	case e.Type == history.OK:
 		rec.calls[e.F] = append(rec.calls[e.F], call{e.Time, time.Duration(e.Time - begun)})

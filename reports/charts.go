@@ -45,7 +45,7 @@ func (c *canvas) faultBands(top, height int) {
 // chartY is the height of a share of the scale.
 func chartY(share float64) string { return trimmed(chartTop+chartHeight*(1-share), 1) }
 
-// levelAt is a line with its name beside the plot.
+// levelAt is a line with its name next to the plot.
 func levelAt(share float64, name string) level {
 	y := chartTop + int(math.Round(chartHeight*(1-share)))
 	return level{Y: y, Text: y + 4, Label: name}

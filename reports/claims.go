@@ -76,7 +76,7 @@ func (rec *record) observe(events []history.Event) {
 }
 
 // claims draws what the service had on record as a thin bar below each hold.
-func (c *canvas) claims(s scene) {
+func (c *canvas) claims(s situation) {
 	spans := map[string][]checker.Hold{}
 	for _, l := range c.rec.claims {
 		r, ok := c.rows[l.Worker]

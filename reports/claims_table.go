@@ -12,7 +12,7 @@ import (
 	"lockcheck/checker"
 )
 
-// Claim is what is said of locks, and what runs say to it.
+// Claim is a common belief about locks, and what runs say to it.
 type Claim struct {
 	Number  int
 	Text    string
@@ -42,8 +42,8 @@ type ClaimRun struct {
 // Shown says whether the experiment was run, always was as expected, and tells something.
 func (e ClaimEvidence) Shown() bool { return e.N > 0 && e.AsExpected == e.N && e.Missed == "" }
 
-// claimsPreface says how the table came to be, and what its words mean.
-const claimsPreface = `# What is said of locks, and what runs say
+// claimsPreface says how the table was made, and what its words mean.
+const claimsPreface = `# Common claims, tested
 
 Made by "lockcheck claims table" from stored runs, which "make claims" makes; no verdict here is written by hand. Each claim is one that is
 widely made about distributed locks. It rests on experiments: runs with fixed faults of which it is known what they must give.
@@ -54,7 +54,7 @@ widely made about distributed locks. It rests on experiments: runs with fixed fa
 - *open*: a run is missing, or was not as expected. That one is named.
 
 "2 of 2" means that two runs were exactly as expected, out of two; "lockcheck claims run --only NAME" makes one more. Latencies and throughput are those of one machine: servers and workers
-are containers on the same host, and no network lies between. What a claim says of them was measured with nothing else beside it; other figures
+are containers on the same host, and no network lies between. What a claim says of them was measured with nothing else running; other figures
 come from runs of which there were two at a time. They tell locks apart, and how many trips to a server each takes; across a network each of
 these trips takes a round trip longer. What runs as "repro/..." is in the [reference](reference/reproductions.md), "lock/..." in the
 [findings](findings.md).

@@ -109,13 +109,13 @@ func TestHTMLMarksTheEndOfLeases(t *testing.T) {
 				t.Errorf("the end of the lease is marked: %v, want %v", got, c.marked)
 			}
 			if got := parseSVG(t, page)["#s-ttl"] > 0; got != c.marked {
-				t.Errorf("the end of the lease has a sign: %v, want %v", got, c.marked)
+				t.Errorf("the end of the lease has a symbol: %v, want %v", got, c.marked)
 			}
 		})
 	}
 }
 
-// TestHTMLShowsClaimsWithoutAHold has one claim in the queue that came to nothing.
+// TestHTMLShowsClaimsWithoutAHold has one claim in the queue that was never granted.
 func TestHTMLShowsClaimsWithoutAHold(t *testing.T) {
 	h, r := realistic("none")
 	i := r.Findings[0].Violations[0]

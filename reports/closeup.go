@@ -7,25 +7,25 @@ import (
 	"lockcheck/history"
 )
 
-// closeUp draws a scene with every detail.
-func closeUp(rec *record, s scene) picture {
+// closeUp draws a situation with every detail.
+func closeUp(rec *record, s situation) picture {
 	c := newCanvas(rec, s.from, s.to)
 	c.ID, c.key = "closeup", s.key
 	top, cast := 26, rec.castOf(s)
 	for _, w := range c.actors(cast) {
 		r := row{top: top, height: 56, bar: top + 21, thick: 20, lease: top + 44, claim: top + 49, above: &shelf{y: top + 15}}
-		if cast[w] || s.harmless && len(rec.faults) > 0 {
+		if cast[w] || s.nothingViolated && len(rec.faults) > 0 {
 			r.height = 89
 			r.below, r.under = &shelf{y: top + 66}, &shelf{y: top + 81}
 		}
-		c.lane(w, r)
+		c.strip(w, r)
 		top += r.height
 	}
-	c.harm(true)
+	c.effect(true)
 	c.overlaps(&shelf{y: 16})
 	c.waiting()
 	list := c.blocks()
-	// The first to be drawn gets the room for its label.
+	// The first to be drawn gets the space for its label.
 	slices.SortStableFunc(list, func(a, b block) int { return one(s.cast[b.Grant]) - one(s.cast[a.Grant]) })
 	for _, b := range list {
 		c.hold(b)
@@ -34,7 +34,7 @@ func closeUp(rec *record, s scene) picture {
 		}
 	}
 	c.claims(s)
-	c.signs(s)
+	c.symbols(s)
 	top = c.unowned(top)
 	top = c.faultRows(top)
 	c.axis(top)
@@ -42,8 +42,8 @@ func closeUp(rec *record, s scene) picture {
 	return c.picture
 }
 
-// castOf is the workers behind the cast of a scene.
-func (rec *record) castOf(s scene) map[string]bool {
+// castOf is the workers behind the cast of a situation.
+func (rec *record) castOf(s situation) map[string]bool {
 	out := map[string]bool{}
 	for _, h := range rec.holds {
 		if s.cast[h.Grant] {
@@ -53,7 +53,7 @@ func (rec *record) castOf(s scene) map[string]bool {
 	return out
 }
 
-// actors is the workers with anything to show in a scene; its cast always is.
+// actors is the workers with anything to show in a situation; its cast always is.
 func (c *canvas) actors(cast map[string]bool) []string {
 	present := map[string]bool{}
 	for _, h := range c.rec.holds {
@@ -66,15 +66,15 @@ func (c *canvas) actors(cast map[string]bool) []string {
 			present[w.worker] = true
 		}
 	}
-	room := maxCloseLanes - len(cast)
+	space := maxCloseStrips - len(cast)
 	var out []string
 	left := 0
 	for _, w := range c.rec.workers {
 		switch {
 		case cast[w]:
 			out = append(out, w)
-		case present[w] && room > 0:
-			room--
+		case present[w] && space > 0:
+			space--
 			out = append(out, w)
 		case present[w]:
 			left++

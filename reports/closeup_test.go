@@ -30,19 +30,19 @@ func TestRepeatedWaits(t *testing.T) {
 	}
 }
 
-func TestTimesOfAScene(t *testing.T) {
+func TestTimesOfASituation(t *testing.T) {
 	for _, c := range []struct {
 		length int64
 		want   string
 	}{{ms, "0.001234 s"}, {100 * ms, "0.001 s"}, {s, "0.001 s"}} {
-		if got := (scene{from: epoch, to: epoch + c.length}).at(epoch+1_234_000, epoch); got != c.want {
-			t.Errorf("in a scene of %d ns: %s, want %s", c.length, got, c.want)
+		if got := (situation{from: epoch, to: epoch + c.length}).at(epoch+1_234_000, epoch); got != c.want {
+			t.Errorf("in a situation of %d ns: %s, want %s", c.length, got, c.want)
 		}
 	}
 }
 
-func TestHTMLNamesDeadGrants(t *testing.T) {
-	const named = ">dead grant<"
+func TestHTMLNamesExpiredGrants(t *testing.T) {
+	const named = ">expired grant<"
 	h, r := realistic("none")
 	overlap := r.Findings[0].Violations[0]
 	if strings.Contains(pageOf(t, run{"alive", h, r}), named) {
@@ -51,7 +51,7 @@ func TestHTMLNamesDeadGrants(t *testing.T) {
 	r.Findings = append(r.Findings, checker.Finding{Property: checker.NoExpiredGrant, Verdict: checker.Violation,
 		Violations: []checker.Incident{{Key: overlap.Key, From: overlap.From, Grants: overlap.Grants[1:]}}, Total: 1})
 	if !strings.Contains(pageOf(t, run{"dead", h, r}), named) {
-		t.Error("a dead grant is not named")
+		t.Error("a expired grant is not named")
 	}
 }
 
@@ -61,10 +61,10 @@ func TestStepsNameThoseWhoStillHoldTheLock(t *testing.T) {
 	for i, w := range []string{"w1", "w2", "w3", "w4"} {
 		h := checker.Hold{Worker: w, Grant: w, Start: int64(i), End: 10, Deadline: 10}
 		rec.holds = append(rec.holds, h)
-		var told []string
-		rec.tellHold(h, func(_ int64, _, text string) { told = append(told, text) })
-		if !strings.HasSuffix(told[0], want[i]) {
-			t.Errorf("%s: %q, want %q at its end", w, told[0], want[i])
+		var texts []string
+		rec.tellHold(h, func(_ int64, _, text string) { texts = append(texts, text) })
+		if !strings.HasSuffix(texts[0], want[i]) {
+			t.Errorf("%s: %q, want %q at its end", w, texts[0], want[i])
 		}
 	}
 }

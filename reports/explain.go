@@ -11,7 +11,7 @@ import (
 	"lockcheck/checker"
 )
 
-// step is one moment of a scene in words: the picture for those who do not see it.
+// step is one moment of a situation in words: the picture for those who do not see it.
 type step struct {
 	At, Text string
 	Class    string // of the mark in front of it
@@ -20,24 +20,24 @@ type step struct {
 
 // Limits that keep an explanation readable.
 const (
-	maxSteps    = 16 // beyond which holds around those that a scene is about are gathered
-	maxTold     = 6  // faults
-	maxAccesses = 6  // of one hold, but for those that did harm
+	maxSteps    = 16 // beyond which holds around those that a situation is about are gathered
+	maxShown    = 6  // faults
+	maxAccesses = 6  // of one hold, but for those that cost data
 )
 
-// teller puts a scene into words.
+// teller puts a situation into words.
 type teller struct {
 	*record
-	scene    scene
-	accesses map[string][]access // by grant
-	told     []step
-	left     struct{ accesses, faults int64 } // of those told of, but left out
+	situation situation
+	accesses  map[string][]access // by grant
+	shown     []step
+	left      struct{ accesses, faults int64 } // of those told of, but left out
 }
 
-// steps tells a scene in the order of time: each hold that it is about, the first few of
+// steps tells a situation in the order of time: each hold that it is about, the first few of
 // those around them, and in one step all others. The second result says what was left out.
-func (rec *record) steps(s scene) ([]step, []string) {
-	t := &teller{record: rec, scene: s}
+func (rec *record) steps(s situation) ([]step, []string) {
+	t := &teller{record: rec, situation: s}
 	var core []checker.Hold
 	for _, h := range rec.holds {
 		if s.core[h.Grant] {
@@ -51,21 +51,21 @@ func (rec *record) steps(s scene) ([]step, []string) {
 	}
 	t.tellFaults(core, around)
 	if rest := t.tellFirst(around); len(rest) > 0 {
-		t.told = append(t.told, t.gathered(core, rest))
+		t.shown = append(t.shown, t.gathered(core, rest))
 	}
-	slices.SortStableFunc(t.told, func(a, b step) int { return cmp.Compare(a.time, b.time) })
-	return t.told, t.leftOut()
+	slices.SortStableFunc(t.shown, func(a, b step) int { return cmp.Compare(a.time, b.time) })
+	return t.shown, t.leftOut()
 }
 
-// tellFirst tells of the first of some holds, as many as there is room for, and returns
+// tellFirst tells of the first of some holds, as many as there is space for, and returns
 // the others. It leaves none alone.
 func (t *teller) tellFirst(holds []checker.Hold) []checker.Hold {
 	for len(holds) > 0 {
-		told := t.hold(holds[0])
-		if len(holds) > 1 && len(t.told)+len(told.steps) > maxSteps {
+		shown := t.hold(holds[0])
+		if len(holds) > 1 && len(t.shown)+len(shown.steps) > maxSteps {
 			return holds
 		}
-		t.add(told)
+		t.add(shown)
 		holds = holds[1:]
 	}
 	return nil
@@ -92,7 +92,7 @@ type account struct {
 }
 
 func (t *teller) add(a account) {
-	t.told = append(t.told, a.steps...)
+	t.shown = append(t.shown, a.steps...)
 	t.left.accesses += a.left
 }
 
@@ -111,7 +111,7 @@ func (t *teller) leftOut() []string {
 func (t *teller) hold(h checker.Hold) account {
 	var out account
 	add := func(time int64, class, text string) {
-		out.steps = append(out.steps, step{t.scene.at(time, t.begin), text, class, time})
+		out.steps = append(out.steps, step{t.situation.at(time, t.begin), text, class, time})
 	}
 	t.tellHold(h, add)
 	for _, l := range t.claims {
@@ -119,16 +119,16 @@ func (t *teller) hold(h checker.Hold) account {
 			t.tellClaim(l, add)
 		}
 	}
-	told := 0
+	shown := 0
 	for _, a := range t.accesses[h.Grant] {
-		if !t.harmful(a) {
-			if told == maxAccesses {
+		if !t.costly(a) {
+			if shown == maxAccesses {
 				out.left++
 				continue
 			}
-			told++
+			shown++
 		}
-		t.tellAccess(a, t.scene, add)
+		t.tellAccess(a, t.situation, add)
 	}
 	return out
 }
@@ -148,7 +148,7 @@ func (t *teller) gathered(core, holds []checker.Hold) step {
 			names = append(names, clean(w))
 		}
 	}
-	text := many(int64(len(holds)), "more hold") + " by " + listed(names) + ", the last of them until " + t.scene.at(last, t.begin)
+	text := many(int64(len(holds)), "more hold") + " by " + listed(names) + ", the last of them until " + t.situation.at(last, t.begin)
 	switch during {
 	case 0:
 	case len(holds):
@@ -157,7 +157,7 @@ func (t *teller) gathered(core, holds []checker.Hold) step {
 		text += fmt.Sprintf(", %d of them begun while %s still holds it", during, clean(core[0].Worker))
 	}
 	did := t.sumOf(holds)
-	return step{t.scene.at(holds[0].Start, t.begin), text + "." + did.text(), did.class(), holds[0].Start}
+	return step{t.situation.at(holds[0].Start, t.begin), text + "." + did.text(), did.class(), holds[0].Start}
 }
 
 // sum is what became of the accesses under some holds.
@@ -190,7 +190,7 @@ func (n sum) text() string {
 	text := ""
 	if n.reads+n.writes > 0 {
 		text = " The resource accepts " + many(n.reads, "read") + " and " + many(n.writes, "write") + " of theirs"
-		if bad := n.harm(); len(bad) > 0 {
+		if bad := n.effect(); len(bad) > 0 {
 			text += "; of the writes " + strings.Join(bad, " and ")
 		}
 		text += "."
@@ -201,8 +201,8 @@ func (n sum) text() string {
 	return text
 }
 
-// harm says how many of the writes did any.
-func (n sum) harm() []string {
+// effect says how many of the writes did any.
+func (n sum) effect() []string {
 	var out []string
 	for _, kind := range []struct {
 		n    int64
@@ -248,9 +248,9 @@ func (rec *record) tellHold(h checker.Hold, add func(int64, string, string)) {
 	}
 	switch {
 	case h.Deadline > h.Start && h.Deadline != h.End:
-		text += ", promised until " + at(h.Deadline, rec.begin)
+		text += ", valid until " + at(h.Deadline, rec.begin)
 	case h.Deadline < h.Start:
-		text += ", though the promise had ended at " + at(h.Deadline, rec.begin) + " already"
+		text += ", though its validity had ended at " + at(h.Deadline, rec.begin) + " already"
 	}
 	switch others := rec.holding(h); len(others) {
 	case 0:
@@ -260,8 +260,8 @@ func (rec *record) tellHold(h checker.Hold, add func(int64, string, string)) {
 		text += ", while " + listed(others) + " still hold it"
 	}
 	add(h.Start, "ok", text+".")
-	if outlived(h) && h.Deadline >= h.Start {
-		add(h.Deadline, "info", "The promise to "+worker+" ends; it goes on as if it held the lock.")
+	if usedAfterExpiry(h) && h.Deadline >= h.Start {
+		add(h.Deadline, "info", "The validity of "+worker+"'s grant ends; it goes on as if it held the lock.")
 	}
 	add(h.End, "info", worker+" stops: "+endOf(h)+".")
 }
@@ -295,9 +295,9 @@ func endOf(h checker.Hold) string {
 	case checker.EndedAtRelease:
 		return "it tries to release, and the lock is already gone"
 	case checker.EndedByLost:
-		return "it is told that the lock is lost"
+		return "it is notified that the lock is lost"
 	case checker.EndedByDeadline:
-		return "its own check says that the promise is over"
+		return "its own check says that its validity is over"
 	}
 	return "no further event"
 }
@@ -305,7 +305,7 @@ func endOf(h checker.Hold) string {
 // tellFaults tells of those that were in force meanwhile, if the incident names them, or
 // they hit who is part of it, or the servers.
 func (t *teller) tellFaults(core, around []checker.Hold) {
-	from, to := t.scene.from, t.scene.to
+	from, to := t.situation.from, t.situation.to
 	if len(core) > 0 {
 		around = core
 		from, to = core[0].Start, core[0].End
@@ -317,16 +317,16 @@ func (t *teller) tellFaults(core, around []checker.Hold) {
 			to = max(to, h.End)
 		}
 	}
-	told := 0
+	shown := 0
 	for _, f := range t.faults {
 		concerned := slices.ContainsFunc(f.Targets, func(p string) bool { return actors[p] || !slices.Contains(t.workers, p) })
 		switch {
 		case !f.Applied || f.End < from || f.Begin > to:
-		case !concerned && !slices.Contains(t.scene.Incident.Faults, f.ID):
-		case told == maxTold:
+		case !concerned && !slices.Contains(t.situation.Incident.Faults, f.ID):
+		case shown == maxShown:
 			t.left.faults++
 		default:
-			told++
+			shown++
 			t.tellFault(f)
 		}
 	}
@@ -334,7 +334,7 @@ func (t *teller) tellFaults(core, around []checker.Hold) {
 
 func (t *teller) tellFault(f checker.FaultCoverage) {
 	add := func(time int64, text string) {
-		t.told = append(t.told, step{t.scene.at(time, t.begin), text, "fault", time})
+		t.shown = append(t.shown, step{t.situation.at(time, t.begin), text, "fault", time})
 	}
 	from, to := t.force(f)
 	name := t.faultName(f)
@@ -378,12 +378,12 @@ func (rec *record) faultValue(f checker.FaultCoverage) string {
 	return ""
 }
 
-// harmful says whether an access is one that nobody must miss.
-func (rec *record) harmful(a access) bool {
-	return a.write && !a.refused && (rec.stale[a.element] || rec.lost[a.element] || len(rec.overwritten[deed{a.grant, a.time}]) > 0)
+// costly says whether an access is one that nobody must miss.
+func (rec *record) costly(a access) bool {
+	return a.write && !a.refused && (rec.stale[a.element] || rec.lost[a.element] || len(rec.overwritten[resourceWrite{a.grant, a.time}]) > 0)
 }
 
-func (rec *record) tellAccess(a access, s scene, add func(int64, string, string)) {
+func (rec *record) tellAccess(a access, s situation, add func(int64, string, string)) {
 	worker := clean(a.worker)
 	stale, lost := rec.stale[a.element], rec.lost[a.element]
 	overwrites := rec.overwrites(a, s)
@@ -413,9 +413,9 @@ func (rec *record) tellAccess(a access, s scene, add func(int64, string, string)
 	add(a.time, class, text+overwrites)
 }
 
-// overwrites names what a write overwrites, that which a scene is about before others.
-func (rec *record) overwrites(a access, s scene) string {
-	all := rec.overwritten[deed{a.grant, a.time}]
+// overwrites names what a write overwrites, that which a situation is about before others.
+func (rec *record) overwrites(a access, s situation) string {
+	all := rec.overwritten[resourceWrite{a.grant, a.time}]
 	if !a.write || a.refused || len(all) == 0 {
 		return ""
 	}

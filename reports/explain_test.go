@@ -30,7 +30,7 @@ func overwritten(n int) run {
 			What: fmt.Sprintf("update %d of %s was overwritten by w4", element, h.Worker),
 		})
 		st.add(checker.MutualExclusion, checker.Incident{
-			Key: "k0", From: h.Start, To: st.now + 30*ms, Class: checker.OutlivedLease,
+			Key: "k0", From: h.Start, To: st.now + 30*ms, Class: checker.UseAfterExpiry,
 			Workers: []string{"w4", h.Worker}, Grants: []string{first.Grant, h.Grant}, What: "w4 and " + h.Worker + " both held k0",
 		})
 		st.now += 50 * ms
@@ -48,13 +48,13 @@ func overwritten(n int) run {
 	return run{"overwritten", h, r}
 }
 
-// toldOf is the steps of the scene of a run, without their times.
-func toldOf(t *testing.T, c run) (scene, []string) {
+// shownOf is the steps of the situation of a run, without their times.
+func shownOf(t *testing.T, c run) (situation, []string) {
 	t.Helper()
 	rec := newRecord(c.h, c.r)
-	s, ok := rec.scene(c.r)
+	s, ok := rec.situation(c.r)
 	if !ok {
-		t.Fatal("there is no scene")
+		t.Fatal("there is no situation")
 	}
 	steps, left := rec.steps(s)
 	if len(left) > 0 {
@@ -70,7 +70,7 @@ func toldOf(t *testing.T, c run) (scene, []string) {
 	return s, out
 }
 
-// TestStepsTellTheLoss: however much happens in between, the steps end with the harm, and
+// TestStepsTellTheLoss: however much happens in between, the steps end with the damage, and
 // count what they gather.
 func TestStepsTellTheLoss(t *testing.T) {
 	for _, c := range []struct {
@@ -90,12 +90,12 @@ func TestStepsTellTheLoss(t *testing.T) {
 		{checker.MaxListed + 20, "118 more holds by w2, w3 and w5, the last of them until 7.990 s, all begun while w4 still holds it. " +
 			"The resource accepts 118 reads and 118 writes of theirs; of the writes at least 98 are lost.", "It overwrites element 1 of w2 and at least 99 more, which are lost."},
 	} {
-		_, told := toldOf(t, overwritten(c.holds))
-		gathered := slices.DeleteFunc(slices.Clone(told), func(text string) bool { return !strings.Contains(text, " more hold") })
+		_, shown := shownOf(t, overwritten(c.holds))
+		gathered := slices.DeleteFunc(slices.Clone(shown), func(text string) bool { return !strings.Contains(text, " more hold") })
 		if strings.Join(gathered, "\n") != c.gathered {
 			t.Errorf("%d holds: gathered as %q, want %q", c.holds, gathered, c.gathered)
 		}
-		end := told[len(told)-2:]
+		end := shown[len(shown)-2:]
 		if want := fmt.Sprintf("The resource accepts w4's write of element %d, which is stale", c.holds+1); !strings.HasPrefix(end[0], want) || !strings.HasSuffix(end[0], c.end) {
 			t.Errorf("%d holds: the loss is told as %q, want %q and %q", c.holds, end[0], want, c.end)
 		}
@@ -103,22 +103,22 @@ func TestStepsTellTheLoss(t *testing.T) {
 			t.Errorf("%d holds: the end is told as %q, want %q", c.holds, end[1], want)
 		}
 		for _, want := range []string{
-			"w4 is granted the lock with token 1, promised until 2.000 s.", "Fault f1 is in force: pause w4.", "Fault f1 is healed.",
+			"w4 is granted the lock with token 1, valid until 2.000 s.", "Fault f1 is in force: pause w4.", "Fault f1 is healed.",
 			"The resource accepts w2's write of element 1. It is acknowledged, and the final state lacks it.",
 		} {
-			if !slices.Contains(told, want) {
-				t.Errorf("%d holds: %q is not told in %q", c.holds, want, told)
+			if !slices.Contains(shown, want) {
+				t.Errorf("%d holds: %q is not told in %q", c.holds, want, shown)
 			}
 		}
-		if len(told) > maxSteps+4 {
-			t.Errorf("%d holds: %d steps", c.holds, len(told))
+		if len(shown) > maxSteps+4 {
+			t.Errorf("%d holds: %d steps", c.holds, len(shown))
 		}
 	}
 }
 
-// TestStepsLeaveOutNoHarm: of a hold with very many accesses the harm is told, and the
+// TestStepsLeaveOutNoEffect: of a hold with very many accesses the damage is told, and the
 // rest is counted.
-func TestStepsLeaveOutNoHarm(t *testing.T) {
+func TestStepsLeaveOutNoEffect(t *testing.T) {
 	for _, c := range []struct {
 		reads int
 		left  []string
@@ -130,7 +130,7 @@ func TestStepsLeaveOutNoHarm(t *testing.T) {
 				F: history.Read, Key: "k0", Client: "w4", Grant: first.Grant})
 		}
 		rec := newRecord(r.h, r.r)
-		s, _ := rec.scene(r.r)
+		s, _ := rec.situation(r.r)
 		steps, left := rec.steps(s)
 		if !slices.Equal(left, c.left) {
 			t.Errorf("%d reads: left out %q, want %q", c.reads, left, c.left)
@@ -158,7 +158,7 @@ func TestGatheredIsNotLeftOut(t *testing.T) {
 				F: history.Read, Key: "k0", Client: h.Worker, Grant: h.Grant})
 		}
 		rec := newRecord(r.h, r.r)
-		s, _ := rec.scene(r.r)
+		s, _ := rec.situation(r.r)
 		steps, left := rec.steps(s)
 		if strings.Join(left, "\n") != c.left {
 			t.Errorf("%s: left out %q, want %q", c.worker, left, c.left)
@@ -171,8 +171,8 @@ func TestGatheredIsNotLeftOut(t *testing.T) {
 	}
 }
 
-// TestSceneIsTheLoss: what cost most is shown, if it is judged at all.
-func TestSceneIsTheLoss(t *testing.T) {
+// TestSituationIsTheLoss: what cost most is shown, if it is judged at all.
+func TestSituationIsTheLoss(t *testing.T) {
 	valid := func(r checker.Results, properties ...checker.Property) checker.Results {
 		r.Findings = slices.Clone(r.Findings)
 		for i, f := range r.Findings {
@@ -193,7 +193,7 @@ func TestSceneIsTheLoss(t *testing.T) {
 	for name, c := range map[string]struct {
 		r        checker.Results
 		want     checker.Property
-		possible bool // the overlap is told beside it
+		possible bool // the overlap is told next to it
 	}{
 		"lost":           {all.r, checker.NoLostUpdate, true},
 		"stale, no loss": {valid(all.r, checker.NoLostUpdate), checker.NoStaleWrite, false}, // which names a grant that nobody knows
@@ -201,13 +201,13 @@ func TestSceneIsTheLoss(t *testing.T) {
 		"not judged":     {unjudged(all.r), checker.MutualExclusion, false},
 	} {
 		rec := newRecord(all.h, c.r)
-		s, ok := rec.scene(c.r)
+		s, ok := rec.situation(c.r)
 		if !ok || s.Finding.Property != c.want {
-			t.Errorf("%s: the scene is of %s, want %s", name, s.Finding.Property, c.want)
+			t.Errorf("%s: the situation is of %s, want %s", name, s.Finding.Property, c.want)
 		}
-		page := pageOf(t, run{"scene", all.h, c.r})
-		if told := strings.Contains(page, "<b>What made it possible:</b> At 2.010 s: w4 and w2 both held k0."); told != c.possible {
-			t.Errorf("%s: the overlap behind it is told: %v, want %v", name, told, c.possible)
+		page := pageOf(t, run{"situation", all.h, c.r})
+		if shown := strings.Contains(page, "<b>What made it possible:</b> At 2.010 s: w4 and w2 both held k0."); shown != c.possible {
+			t.Errorf("%s: the overlap behind it is told: %v, want %v", name, shown, c.possible)
 		}
 	}
 }

@@ -9,13 +9,13 @@ import (
 )
 
 // GitHubAnnotations writes the workflow commands by which GitHub Actions shows at a job
-// what a comparison has found: an error for each cell that was violated, a warning for
+// what a matrix has found: an error for each cell that was violated, a warning for
 // each that is undecided or broken, and one for what the whole lacks. GitHub shows the
 // first ten of each kind.
 // See docs.github.com/actions, "Workflow commands".
-func GitHubAnnotations(w io.Writer, c Comparison) error {
+func GitHubAnnotations(w io.Writer, m Matrix) error {
 	var b strings.Builder
-	for _, cell := range c.Cells {
+	for _, cell := range m.Cells {
 		level := "error"
 		switch cell.Verdict {
 		case checker.Valid, "":
@@ -25,7 +25,7 @@ func GitHubAnnotations(w io.Writer, c Comparison) error {
 		}
 		b.WriteString(annotation(level, "lockcheck: "+cell.name(), cell.reason()))
 	}
-	if lack := c.lack(); lack != "" {
+	if lack := m.Lack(); lack != "" {
 		b.WriteString(annotation("warning", "lockcheck: all cells", lack))
 	}
 	_, err := io.WriteString(w, b.String())
@@ -37,12 +37,23 @@ func annotation(level, title, message string) string {
 }
 
 // reason says why a cell is not valid: the thresholds that were not kept, or what came of
-// its runs.
-func (c ComparedCell) reason() string {
-	if missed := c.missed(); missed != "" {
-		return missed
+// its runs, and each property that was violated, with the first run that did.
+func (c Cell) reason() string {
+	text := c.missed()
+	if text == "" {
+		text = string(plain(c.Verdict)) + ": " + c.note()
 	}
-	return string(plain(c.Verdict)) + ": " + c.note()
+	seen := make(map[checker.Property]bool)
+	for _, r := range c.Runs {
+		for i, p := range r.Violated {
+			if seen[p] || i >= len(r.HowViolated) {
+				continue
+			}
+			seen[p] = true
+			text += fmt.Sprintf("; seed %d: %s", r.Seed, r.HowViolated[i])
+		}
+	}
+	return text
 }
 
 // githubData escapes the message of a workflow command: a line break would end it, and

@@ -61,7 +61,7 @@ type page struct {
 	Warnings                             []string
 	Verdicts                             []verdictRow
 	Findings                             []findingRow
-	Scene                                *sceneView
+	Situation                            *situationView
 	Overview                             *picture
 	Charts                               []picture
 	Latencies                            []latencyRow
@@ -87,7 +87,7 @@ type findingRow struct {
 	Required                       bool
 }
 
-type sceneView struct {
+type situationView struct {
 	Title     string
 	Intro     []fact
 	Picture   *picture // nil where the history has no events
@@ -188,7 +188,7 @@ func findingRows(r checker.Results) []findingRow {
 	var out []findingRow
 	for _, f := range ordered(r.Findings) {
 		class := wordOf(f)
-		if rank(f) == violatedBeside {
+		if rank(f) == violatedNotRequired {
 			class = "tolerated"
 		}
 		out = append(out, findingRow{clean(string(f.Property)), wordOf(f), strings.ReplaceAll(class, "/", ""), clean(f.Summary), f.Required})
@@ -215,7 +215,7 @@ func (p *page) pictures(rec *record, r checker.Results) {
 		p.undrawn(rec, r)
 		return
 	}
-	s, ok := rec.scene(r)
+	s, ok := rec.situation(r)
 	whole := overview(rec, s, ok)
 	p.Overview = &whole
 	for _, draw := range []func(*record) (picture, bool){latencyChart, throughputChart} {
@@ -227,11 +227,11 @@ func (p *page) pictures(rec *record, r checker.Results) {
 	if !ok {
 		return
 	}
-	view, drawn := sceneView{}, closeUp(rec, s)
+	view, drawn := situationView{}, closeUp(rec, s)
 	view.Picture = &drawn
 	view.Title, view.Intro = s.headline(rec)
 	view.Steps, view.StepsLeft = rec.steps(s)
-	p.Scene = &view
+	p.Situation = &view
 }
 
 // undrawn says why there is no picture, and tells in words what one would show.
@@ -240,24 +240,24 @@ func (p *page) undrawn(rec *record, r checker.Results) {
 	if r.Operations.Acquired > 0 {
 		p.Undrawn = "The history is too large to be drawn. The verdict, the figures and the incidents are those of all of it."
 	}
-	if found := examples(r, byHarm(r.Findings), 1); len(found) > 0 {
-		view := sceneView{}
-		view.Title, view.Intro = scene{example: found[0]}.headline(rec)
-		p.Scene = &view
+	if found := examples(r, byCost(r.Findings), 1); len(found) > 0 {
+		view := situationView{}
+		view.Title, view.Intro = situation{example: found[0]}.headline(rec)
+		p.Situation = &view
 	}
 }
 
-func (s scene) headline(rec *record) (title string, intro []fact) {
-	if s.harmless && s.key == "" {
+func (s situation) headline(rec *record) (title string, intro []fact) {
+	if s.nothingViolated && s.key == "" {
 		return "How the lock was used", []fact{{"", "Nothing was violated, and no fault mattered. These are the first holds of the run."}}
 	}
-	if s.harmless {
+	if s.nothingViolated {
 		return "A closer look at a fault", []fact{{"", "Nothing was violated. This is the first fault that mattered, and what the workers did meanwhile."}}
 	}
 	title = "The counterexample"
 	if rank(s.Finding) == tolerated {
 		title = "What the guard made harmless"
-	} else if rank(s.Finding) == violatedBeside {
+	} else if rank(s.Finding) == violatedNotRequired {
 		title = "Seen, but not judged"
 	}
 	intro = []fact{{"", rec.tellIncident(s.Incident)}}
@@ -291,7 +291,7 @@ func figures(r checker.Results) []fact {
 	o, u := r.Operations, r.Updates
 	lost := grouped(u.Lost) + " of " + grouped(u.Acknowledged)
 	if u.Acknowledged > 0 {
-		lost += " (95 % interval " + inPercent(u.LostLow) + " % to " + inPercent(u.LostHigh) + " %)"
+		lost += " (" + interval(u.LossInterval) + ")"
 	}
 	out := []fact{
 		{"acquired", grouped(o.Acquired)},
@@ -300,11 +300,11 @@ func figures(r checker.Results) []fact {
 		{"acquires with unknown outcome", grouped(o.Unknown)},
 		{"released", grouped(o.Released)},
 		{"gone at release", grouped(o.GoneAtRelease)},
-		{"told that the lock is lost", grouped(o.Lost)},
+		{"notified that the lock is lost", grouped(o.Lost)},
 		{"acknowledged updates lost", lost},
 		{"duplicated / phantom updates", grouped(u.Duplicated) + " / " + grouped(u.Phantom)},
-		{"overlaps by a broken promise", grouped(r.Overlaps.BrokenPromises)},
-		{"overlaps by an outlived lease", grouped(r.Overlaps.OutlivedLeases)},
+		{"overlaps by a double grant", grouped(r.Overlaps.DoubleGrants)},
+		{"overlaps by a use after expiry", grouped(r.Overlaps.UsesAfterExpiry)},
 	}
 	if r.Overlaps.Total() > 0 {
 		out = append(out,
@@ -350,7 +350,7 @@ func evidence(s string) string { return shorten(clean(s), maxEvidence) }
 // incidentGroups lists incidents by property, what cost most first.
 func incidentGroups(r checker.Results) []incidentGroup {
 	var out []incidentGroup
-	for _, f := range byHarm(r.Findings) {
+	for _, f := range byCost(r.Findings) {
 		list := tellingFirst(r, f)
 		if len(list) == 0 {
 			continue

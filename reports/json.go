@@ -11,7 +11,7 @@ import (
 
 // DocumentSchema is the version of the form of results.json. It changes when a
 // program that reads the file would have to; new fields do not change it.
-const DocumentSchema = 1
+const DocumentSchema = 2
 
 // Document is the content of results.json.
 type Document struct {
@@ -20,20 +20,29 @@ type Document struct {
 	Results checker.Results `json:"results"`
 }
 
-// ReadDocument reads results.json. One of another schema is an error.
+// ReadDocument reads results.json of all schemas so far. One of another schema is an error.
 func ReadDocument(r io.Reader) (Document, error) {
-	var d Document
+	var d struct {
+		Document
+		Results json.RawMessage `json:"results"`
+	}
 	text, err := io.ReadAll(r)
 	if err != nil {
-		return d, err
+		return d.Document, err
 	}
 	if err := json.Unmarshal(text, &d); err != nil {
-		return d, err
+		return d.Document, err
 	}
-	if d.Schema != DocumentSchema {
-		return d, fmt.Errorf("they have schema %d, and this lockcheck knows %d", d.Schema, DocumentSchema)
+	switch d.Schema {
+	case 1:
+		d.Schema = DocumentSchema
+		d.Document.Results, err = checker.ResultsOfSchema1(d.Results)
+	case DocumentSchema:
+		err = json.Unmarshal(d.Results, &d.Document.Results)
+	default:
+		err = fmt.Errorf("they have schema %d, and this lockcheck knows %d", d.Schema, DocumentSchema)
 	}
-	return d, nil
+	return d.Document, err
 }
 
 // JSON writes results.json: a Document, indented. Times are ns of the history's

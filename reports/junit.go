@@ -7,43 +7,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/jstemmer/go-junit-report/v2/junit"
+
 	"lockcheck/checker"
 	"lockcheck/history"
 )
-
-type junitSuite struct {
-	XMLName    xml.Name        `xml:"testsuite"`
-	Name       string          `xml:"name,attr"`
-	Tests      int             `xml:"tests,attr"`
-	Failures   int             `xml:"failures,attr"`
-	Errors     int             `xml:"errors,attr"`
-	Skipped    int             `xml:"skipped,attr"`
-	Time       string          `xml:"time,attr"`
-	Timestamp  string          `xml:"timestamp,attr,omitempty"`
-	Properties []junitProperty `xml:"properties>property"`
-	Cases      []junitCase     `xml:"testcase"`
-}
-
-type junitProperty struct {
-	Name  string `xml:"name,attr"`
-	Value string `xml:"value,attr"`
-}
-
-type junitCase struct {
-	Class   string        `xml:"classname,attr"`
-	Name    string        `xml:"name,attr"`
-	Time    string        `xml:"time,attr"`
-	Failure *junitOutcome `xml:"failure"`
-	Error   *junitOutcome `xml:"error"`
-	Skipped *junitOutcome `xml:"skipped"`
-	Out     string        `xml:"system-out,omitempty"`
-}
-
-type junitOutcome struct {
-	Message string `xml:"message,attr"`
-	Type    string `xml:"type,attr,omitempty"`
-	Text    string `xml:",chardata"`
-}
 
 // junitIncidents is how many incidents a failure spells out.
 const junitIncidents = 20
@@ -54,50 +22,41 @@ const junitIncidents = 20
 // verdict is not valid never yields a suite without a failure or an error.
 func JUnit(w io.Writer, h history.Header, r checker.Results) error {
 	class := "lockcheck." + orNone(clean(h.Lock)) + "." + orNone(clean(h.Workload))
-	s := junitSuite{
+	s := junit.Testsuite{
 		Name:      class,
 		Time:      strconv.FormatFloat(float64(r.End-r.Begin)/1e9, 'f', 3, 64),
 		Timestamp: clean(h.Started),
 	}
 	for _, f := range facts(h) {
-		s.Properties = append(s.Properties, junitProperty(f))
+		s.AddProperty(f.Name, f.Value)
 	}
-	s.Properties = append(s.Properties, junitProperty{"verdict", string(plain(r.Verdict))}, junitProperty{"judged", judged(r)})
+	s.AddProperty("verdict", string(plain(r.Verdict)))
+	s.AddProperty("judged", judged(r))
 	for _, f := range r.Findings {
-		s.add(junitOf(class, f, r.Begin))
+		s.AddTestcase(junitOf(class, f, r.Begin))
 	}
 	if s.Failures+s.Errors == 0 && r.Verdict != checker.Valid {
-		s.add(runCase(class, r))
+		s.AddTestcase(runCase(class, r))
 	}
-	return s.write(w)
+	return writeJUnit(w, s)
 }
 
-func (s *junitSuite) write(w io.Writer) error {
+// writeJUnit writes the one suite of a file. The library writes no XML header, and texts as
+// they are: they must be clean.
+func writeJUnit(w io.Writer, s junit.Testsuite) error {
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
 	}
-	e := xml.NewEncoder(w)
-	e.Indent("", "  ")
-	if err := e.Encode(s); err != nil {
-		return fmt.Errorf("results as JUnit: %w", err)
-	}
-	_, err := io.WriteString(w, "\n")
-	return err
-}
-
-func (s *junitSuite) add(c junitCase) {
-	s.Tests++
-	s.Failures += one(c.Failure != nil)
-	s.Errors += one(c.Error != nil)
-	s.Skipped += one(c.Skipped != nil)
-	s.Cases = append(s.Cases, c)
+	var all junit.Testsuites
+	all.AddSuite(s)
+	return all.WriteXML(w)
 }
 
 // runCase stands for a verdict that no single property explains, such as a run
 // with too few operations.
-func runCase(class string, r checker.Results) junitCase {
-	c := junitCase{Class: class, Name: "run", Time: "0"}
-	o := &junitOutcome{Message: sentence(r), Type: string(plain(r.Verdict))}
+func runCase(class string, r checker.Results) junit.Testcase {
+	c := junit.Testcase{Classname: class, Name: "run", Time: "0"}
+	o := &junit.Result{Message: sentence(r), Type: string(plain(r.Verdict))}
 	if r.Verdict == checker.Violation {
 		c.Failure = o
 	} else {
@@ -106,25 +65,25 @@ func runCase(class string, r checker.Results) junitCase {
 	return c
 }
 
-func junitOf(class string, f checker.Finding, begin int64) junitCase {
+func junitOf(class string, f checker.Finding, begin int64) junit.Testcase {
 	summary := clean(f.Summary)
-	c := junitCase{Class: class, Name: clean(string(f.Property)), Time: "0"}
-	outcome := &junitOutcome{Message: summary, Type: wordOf(f), Text: incidentLines(f, begin)}
+	c := junit.Testcase{Classname: class, Name: clean(string(f.Property)), Time: "0"}
+	outcome := &junit.Result{Message: summary, Type: wordOf(f), Data: incidentLines(f, begin)}
 	switch v := plain(f.Verdict); {
 	case v == checker.Violation && f.Required:
 		c.Failure = outcome
 	case v == checker.Broken, v == checker.Undecided && f.Required:
 		c.Error = outcome
 	case v == checker.NotApplicable:
-		c.Skipped = &junitOutcome{Message: "not applicable: " + summary}
+		c.Skipped = &junit.Result{Message: "not applicable: " + summary}
 	case v == checker.Undecided:
-		c.Skipped = &junitOutcome{Message: "undecided, and not required: " + summary}
+		c.Skipped = &junit.Result{Message: "undecided, and not required: " + summary}
 	case v == checker.Violation && f.Tolerated:
-		c.Out = "tolerated: " + summary + "\n" + outcome.Text
+		c.SystemOut = &junit.Output{Data: "tolerated: " + summary + "\n" + outcome.Data}
 	case v == checker.Violation:
-		c.Out = "violated, but not required: " + summary + "\n" + outcome.Text
+		c.SystemOut = &junit.Output{Data: "violated, but not required: " + summary + "\n" + outcome.Data}
 	default:
-		c.Out = summary
+		c.SystemOut = &junit.Output{Data: summary}
 	}
 	return c
 }

@@ -15,7 +15,7 @@ type shelf struct {
 // width that the page is meant for.
 const runeShare = 1.15
 
-// put finds room for a text that begins at x, or ends there where it would not fit into
+// put finds space for a text that begins at x, or ends there where it would not fit into
 // the plot.
 func (s *shelf) put(x float64, text string) (anchor string, ok bool) {
 	w := widthOf(text)

@@ -13,7 +13,7 @@ func TestShelf(t *testing.T) {
 	}{
 		{"first", []float64{50}, false, "start", true},
 		{"before it", []float64{50, 50}, true, "end", true},
-		{"beside it", []float64{50, 63}, false, "start", true},
+		{"next to it", []float64{50, 63}, false, "start", true},
 		{"on it", []float64{50, 55}, false, "start", false},
 		{"at the end", []float64{99}, false, "end", true},
 		{"before the beginning", []float64{1}, true, "start", true},

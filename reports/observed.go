@@ -10,16 +10,19 @@ import (
 	"strings"
 	"time"
 
+	"lockcheck/checker"
 	"lockcheck/internal/stats"
 )
 
-// Observed is what was seen of one experiment, beside what was expected.
+// Observed is what was seen of one experiment, next to what was expected.
 type Observed struct {
 	Subject  string // a lock or a reproduction
 	Setting  Setting
 	Lock     string
 	Expected string // in words
-	Runs     []ObservedRun
+	// PublishedLoss is the share of updates that others saw lost; 0 for none that is known.
+	PublishedLoss float64
+	Runs          []ObservedRun
 }
 
 // ObservedRun is one run of an experiment.
@@ -40,11 +43,12 @@ const (
 	SettingControl   Setting = "control"
 )
 
-// findingsPreface says how the tables came to be and what their columns are.
+// findingsPreface says how the tables were made and what their columns are.
 const findingsPreface = `# Expected and observed
 
 Made by "lockcheck findings table" from stored runs; nothing here is written by hand. "3 of 3" means that three runs were
-exactly as expected, out of three. Updates and overlaps are medians, with their range over the runs.
+exactly as expected, out of three. Updates and overlaps are medians, with their range over the runs. Lost updates are those of
+all runs, with the 95 % interval of their share where any were lost, and how many independent parts of the runs it is over.
 
 `
 
@@ -71,8 +75,8 @@ func FindingsTable(w io.Writer, all []Observed) error {
 		}
 	}
 	text.WriteString("\n## Reproductions\n\n")
-	text.WriteString("| finding | lock | expected | observed | control: expected | observed | time |\n")
-	text.WriteString("| --- | --- | --- | --- | --- | --- | --- |\n")
+	text.WriteString("| finding | lock | expected | observed | control: expected | observed | lost | lost in the control | time |\n")
+	text.WriteString("| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, subject := range subjects {
 		if finding, is := pairs[subject][SettingFinding]; is {
 			markdownLine(&text, reproductionRow(finding, pairs[subject][SettingControl]))
@@ -96,7 +100,7 @@ func reproductionRow(finding, control Observed) []string {
 	}
 	return []string{
 		markdownCode(finding.Subject), lock, markdown(finding.Expected), markdown(finding.count()),
-		markdown(control.Expected), markdown(control.count()), finding.length(),
+		markdown(control.Expected), markdown(control.count()), finding.lost(), control.lost(), finding.length(),
 	}
 }
 
@@ -165,16 +169,28 @@ func (o Observed) overlaps() string {
 	return spread(o.each(func(d Document) int64 { return d.Results.Overlaps.EarlierPaused }))
 }
 
+// lost is what was lost in all runs; "" if nothing could be.
 func (o Observed) lost() string {
-	if len(o.Runs) == 0 {
-		return ""
-	}
-	var lost, acknowledged int64
+	var all []checker.Results
 	for _, run := range o.Runs {
-		lost += run.Results.Updates.Lost
-		acknowledged += run.Results.Updates.Acknowledged
+		all = append(all, run.Results)
 	}
-	return fmt.Sprintf("%d of %d", lost, acknowledged)
+	p := checker.PoolOf(all)
+	switch {
+	case p.Acknowledged == 0:
+		return ""
+	case p.Lost == 0:
+		return fmt.Sprintf("0 of %d", p.Acknowledged)
+	}
+	text := fmt.Sprintf("%d of %d: %s", p.Lost, p.Acknowledged, brief(p.LossInterval))
+	if o.PublishedLoss == 0 {
+		return text
+	}
+	where := "not within"
+	if p.LostLow <= o.PublishedLoss && o.PublishedLoss <= p.LostHigh {
+		where = "within"
+	}
+	return text + fmt.Sprintf("; published: %s %%, %s", inPercent(o.PublishedLoss), where)
 }
 
 func (o Observed) length() string {

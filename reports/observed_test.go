@@ -6,6 +6,7 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/history"
+	"lockcheck/internal/stats"
 )
 
 // TestFindingsTable: a row for each lock and each reproduction, with what was
@@ -20,6 +21,20 @@ func TestFindingsTable(t *testing.T) {
 			},
 		}}
 	}
+	five := func(lost ...int64) []ObservedRun { // each of ten faults in as many windows
+		var all []ObservedRun
+		for range 5 {
+			r := checker.Results{Updates: checker.UpdateSummary{LossInterval: checker.LossInterval{LostOver: checker.OverFaults}}}
+			for i := range 10 {
+				w := stats.Count{K: lost[i%len(lost)], N: 10}
+				r.Losses = append(r.Losses, w)
+				r.Updates.Lost += w.K
+				r.Updates.Acknowledged += w.N
+			}
+			all = append(all, ObservedRun{AsExpected: true, Document: Document{Results: r}})
+		}
+		return all
+	}
 	var text strings.Builder
 	err := FindingsTable(&text, []Observed{
 		{Subject: "redis", Setting: "faultless", Lock: "redis", Expected: "valid", Runs: []ObservedRun{run(true, "", 300, 0), run(true, "", 500, 0), run(true, "", 400, 0)}},
@@ -28,6 +43,10 @@ func TestFindingsTable(t *testing.T) {
 		{Subject: "file", Setting: "paused", Lock: "file", Expected: "valid"},
 		{Subject: "redlock-clock-jump", Setting: "finding", Lock: "redlock", Expected: "violation: mutual-exclusion violated", Runs: []ObservedRun{run(true, "", 9, 1)}},
 		{Subject: "redlock-clock-jump", Setting: "control", Lock: "redlock", Expected: "valid"},
+		{Subject: "etcd-lease-loss", Setting: "finding", Lock: "etcd", Expected: "x", Runs: five(0, 0, 2, 4, 3)},
+		{Subject: "etcd-lease-loss", Setting: "control", Lock: "etcd", Expected: "x", Runs: five(0)},
+		{Subject: "published", Setting: "finding", Lock: "etcd", Expected: "x", PublishedLoss: 0.18, Runs: five(0, 0, 2, 4, 3)},
+		{Subject: "published", Setting: "control", Lock: "etcd", Expected: "x", PublishedLoss: 0.28, Runs: five(0, 0, 2, 4, 3)},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -38,10 +57,12 @@ func TestFindingsTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"| `a'\\|*b*` | `c'\\|` (go-redis 9.23.0, redis 7.0.15) | &lt;x&gt; | 0 of 1 (it said \\| \\[more\\](x) \\_twice\\_) |  | not run | 12s |\n",
-		"| `redis` | go-redis 9.23.0, redis 7.0.15 | valid, 3 of 3 | 400 (300–500) | violation, 1 of 2 (the verdict is valid, not violation) | 3 | 2 of 200 |\n",
+		"| `a'\\|*b*` | `c'\\|` (go-redis 9.23.0, redis 7.0.15) | &lt;x&gt; | 0 of 1 (it said \\| \\[more\\](x) \\_twice\\_) |  | not run | 0 of 1 |  | 12s |\n",
+		"| `redis` | go-redis 9.23.0, redis 7.0.15 | valid, 3 of 3 | 400 (300–500) | violation, 1 of 2 (the verdict is valid, not violation) | 3 | 2 of 200: none (2 runs) |\n",
 		"| `file` |  | valid, not run |  | valid, not run |  |  |\n",
-		"| `redlock-clock-jump` | `redlock` (go-redis 9.23.0, redis 7.0.15) | violation: mutual-exclusion violated | 1 of 1 | valid | not run | 12s |\n",
+		"| `redlock-clock-jump` | `redlock` (go-redis 9.23.0, redis 7.0.15) | violation: mutual-exclusion violated | 1 of 1 | valid | not run | 1 of 9: none (1 run) |  | 12s |\n",
+		"| `etcd-lease-loss` | `etcd` | x | 5 of 5 | x | 5 of 5 | 90 of 500: 14–23 % (50 faults) | 0 of 500 | 0s |\n",
+		"| `published` | `etcd` | x | 5 of 5 | x | 5 of 5 | 90 of 500: 14–23 % (50 faults); published: 18 %, within | 90 of 500: 14–23 % (50 faults); published: 28 %, not within | 0s |\n",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no line %q in\n%s", want, text.String())

@@ -9,22 +9,22 @@ import (
 )
 
 // overview draws the whole run.
-func overview(rec *record, s scene, hasScene bool) picture {
+func overview(rec *record, s situation, hasSituation bool) picture {
 	c := newCanvas(rec, rec.begin, rec.end)
 	c.ID = "overview"
 	top := 22
 	for n, w := range rec.workers {
-		if n == maxLanes {
-			c.Notes = append(c.Notes, "Only the first "+strconv.Itoa(maxLanes)+" of "+strconv.Itoa(len(rec.workers))+" workers are drawn.")
+		if n == maxStrips {
+			c.Notes = append(c.Notes, "Only the first "+strconv.Itoa(maxStrips)+" of "+strconv.Itoa(len(rec.workers))+" workers are drawn.")
 			break
 		}
-		c.lane(w, row{top: top, height: 26, bar: top + 6, thick: 12, claim: top + 20})
+		c.strip(w, row{top: top, height: 26, bar: top + 6, thick: 12, claim: top + 20})
 		top += 26
 	}
-	if hasScene {
+	if hasSituation {
 		c.rect("window", s.from, s.to, 22, top-22, "the part shown above")
 	}
-	c.harm(false)
+	c.effect(false)
 	c.overlaps(nil)
 	for _, b := range c.blocks() {
 		c.hold(b)
@@ -33,7 +33,7 @@ func overview(rec *record, s scene, hasScene bool) picture {
 	if n := len(rec.unowned); n > 0 {
 		c.Notes = append(c.Notes, many(int64(n), "claim")+" of the service that no hold came of left out.")
 	}
-	c.badSigns()
+	c.badSymbols()
 	if len(rec.unlisted) > 0 {
 		c.Notes = append(c.Notes, "Not everything that went wrong is marked, only the first incidents of each property ("+strings.Join(rec.unlisted, "; ")+"): an unmarked stretch need not be a sound one.")
 	}

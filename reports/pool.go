@@ -11,7 +11,7 @@ import (
 	"lockcheck/checker"
 )
 
-// Pooled writes what several runs of one test came to together, for people.
+// Pooled writes the results of several runs of one test together, for people.
 func Pooled(w io.Writer, p checker.Pool, o TerminalOptions) error {
 	t := newTerminal(o)
 	t.blank()
@@ -24,7 +24,7 @@ func Pooled(w io.Writer, p checker.Pool, o TerminalOptions) error {
 	if p.RunsJudged > 0 {
 		row("lost", losses(p))
 	}
-	row("overlaps", fmt.Sprintf("%s, %s", many(p.Overlaps.BrokenPromises, "broken promise"), many(p.Overlaps.OutlivedLeases, "outlived lease")))
+	row("overlaps", fmt.Sprintf("%s, %s", many(p.Overlaps.DoubleGrants, "double grant"), many(p.Overlaps.UsesAfterExpiry, "use after expiry")))
 	row("stale", many(p.StaleWrites, "write"))
 	if causes := slices.Collect(maps.Keys(p.Causes)); len(causes) > 0 {
 		slices.SortFunc(causes, func(a, b string) int {
@@ -42,26 +42,34 @@ func Pooled(w io.Writer, p checker.Pool, o TerminalOptions) error {
 
 // losses is what was lost of what could be.
 func losses(p checker.Pool) string {
-	text := share(p.Lost, p.Acknowledged, p.LostLow, p.LostHigh, "acknowledged updates") +
-		"; in " + share(p.RunsLosing, p.RunsJudged, p.LosingLow, p.LosingHigh, "runs")
+	text := grouped(p.Lost) + " of " + many(p.Acknowledged, "acknowledged update") + " (" + interval(p.LossInterval) + "); in " +
+		grouped(p.RunsLosing) + " of " + many(p.RunsJudged, "run") + " (95 % interval: " + inPercent(p.LosingLow) + " % to " + inPercent(p.LosingHigh) + " %)"
 	if p.Faults > 0 {
 		text += fmt.Sprintf("; %s for each of %s that counted", trimmed(p.LossPerFault(), 2), many(p.Faults, "fault"))
 	}
 	return text
 }
 
-// share is k of n with its 95 % interval in percent.
-func share(k, n int64, low, high float64, noun string) string {
-	return grouped(k) + " of " + grouped(n) + " " + noun + " (95 % interval " + inPercent(low) + " % to " + inPercent(high) + " %)"
+// interval is that of a share of lost updates in percent, with what it is over.
+func interval(i checker.LossInterval) string {
+	name := "95 % interval"
+	if over := i.IntervalOver(); over != "" {
+		name += " " + over
+	}
+	if !i.IntervalKnown() {
+		return "no " + name
+	}
+	return name + ": " + inPercent(i.LostLow) + " % to " + inPercent(i.LostHigh) + " %"
 }
 
-// Compared writes how two runs differ, for people.
-func Compared(w io.Writer, differences []checker.Difference, o TerminalOptions) error {
-	t := newTerminal(o)
-	for _, c := range contrasts(differences) {
-		t.hang("    ", "", fmt.Sprintf("%s: %s, then %s: %s (p = %s)", c.What, c.First, c.Second, c.Conclusion, c.Chance))
+// brief is the interval for a cell of a table: "15–23 % (5 faults)".
+func brief(i checker.LossInterval) string {
+	text := "none"
+	if i.IntervalKnown() {
+		text = inPercent(i.LostLow) + "–" + inPercent(i.LostHigh) + " %"
 	}
-	t.hang("    ", "", chanceNote)
-	_, err := w.Write(t.out.Bytes())
-	return err
+	if over := strings.TrimPrefix(i.IntervalOver(), "over "); over != "" {
+		text += " (" + over + ")"
+	}
+	return text
 }

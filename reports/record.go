@@ -14,7 +14,7 @@ import (
 // record is what pictures need of a history.
 type record struct {
 	begin, end int64
-	workers    []string // in the order of lanes
+	workers    []string // in the order of rows
 	holds      []checker.Hold
 	waits      []wait // acquires that led to no hold
 	accesses   []access
@@ -30,10 +30,10 @@ type record struct {
 	lost       map[int64]bool
 	stale      map[int64]bool
 	// overwritten are the listed losses by the write that caused them.
-	overwritten map[deed][]checker.Incident
+	overwritten map[resourceWrite][]checker.Incident
 	// badUntil is the time, ns, up to which all lost updates and stale writes are known.
 	badUntil int64
-	dead     map[string]bool // grants that were dead when they arrived
+	expired  map[string]bool // grants that had expired when they arrived
 	overlaps []checker.Incident
 	// unlisted says of which properties only the first incidents are known: a
 	// picture that just stopped marking them would look like a recovery.
@@ -70,8 +70,8 @@ func newRecord(h *history.History, r checker.Results) *record {
 		lost:        map[int64]bool{},
 		stale:       map[int64]bool{},
 		badUntil:    math.MaxInt64,
-		overwritten: map[deed][]checker.Incident{},
-		dead:        map[string]bool{},
+		overwritten: map[resourceWrite][]checker.Incident{},
+		expired:     map[string]bool{},
 		involved:    map[string]bool{},
 	}
 	for _, f := range r.Findings {
@@ -80,7 +80,7 @@ func newRecord(h *history.History, r checker.Results) *record {
 	rec.events(h.Events)
 	rec.observe(h.Events)
 	slices.SortStableFunc(rec.holds, func(a, b checker.Hold) int { return cmp.Compare(a.Start, b.Start) })
-	rec.workers = lanes(h.Header.Workers, rec.holds)
+	rec.workers = everyWorker(h.Header.Workers, rec.holds)
 	if rec.end <= rec.begin {
 		rec.end = rec.begin + 1
 	}
@@ -103,7 +103,7 @@ func (rec *record) incidents(f checker.Finding) {
 			rec.overlaps = append(rec.overlaps, i)
 		case f.Property == checker.NoExpiredGrant:
 			for _, g := range i.Grants {
-				rec.dead[g] = true
+				rec.expired[g] = true
 			}
 		case i.Element == 0:
 		case f.Property == checker.NoStaleWrite:
@@ -122,7 +122,7 @@ func (rec *record) incidents(f checker.Finding) {
 func isLost(i checker.Incident) bool { return i.Class == checker.ClassLost }
 
 func (rec *record) events(events []history.Event) {
-	open, timed := map[operation]int64{}, operations()
+	open, names, timed := history.Open[int64]{}, history.NewNames(), operations()
 	for _, e := range events {
 		switch {
 		case e.F == history.FaultPhase && e.Fault != nil:
@@ -132,7 +132,7 @@ func (rec *record) events(events []history.Event) {
 		case e.Process == history.Resource:
 			rec.access(e)
 		case slices.Contains(timed, e.F):
-			rec.call(e, open)
+			rec.call(e, names.Of(e.Process), open)
 		}
 	}
 }
@@ -145,8 +145,8 @@ func (rec *record) access(e history.Event) {
 	rec.accesses = append(rec.accesses, a)
 }
 
-// lanes is every worker once, those of the header first.
-func lanes(workers []string, holds []checker.Hold) []string {
+// everyWorker is every worker once, those of the header first.
+func everyWorker(workers []string, holds []checker.Hold) []string {
 	out := slices.Clone(workers)
 	seen := map[string]bool{}
 	for _, w := range out {
@@ -188,5 +188,5 @@ func (rec *record) ended(f checker.FaultCoverage) []string {
 	return slices.DeleteFunc(slices.Clone(f.Targets), func(t string) bool { return !slices.Contains(rec.workers, t) })
 }
 
-// outlived says that the worker acted on a promise that had ended.
-func outlived(h checker.Hold) bool { return h.Deadline < h.End }
+// usedAfterExpiry says that the worker acted beyond its validity.
+func usedAfterExpiry(h checker.Hold) bool { return h.Deadline < h.End }

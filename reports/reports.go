@@ -1,7 +1,6 @@
-// Package reports tells people and machines what a run found: on the terminal,
-// as JSON for programs, as JUnit for CI, and as a self-contained HTML page with
-// a picture of the violation on a true time axis. A report only presents; it
-// takes every verdict from package checker and never forms one of its own.
+// Package reports presents what runs have found: on the terminal, as JSON for programs,
+// as JUnit for CI, as a self-contained HTML page with a picture of the violation on a
+// true time axis. A report only presents; it is given every verdict, and never forms one.
 // Text from the run is untrusted everywhere: a lock's name or a server's error
 // must not be able to steer a terminal, break an XML file or run in a page.
 package reports
@@ -31,7 +30,7 @@ func printable(s string) string {
 		switch {
 		case unicode.IsSpace(r):
 			return ' '
-		case unicode.Is(unicode.Cc, r), unicode.Is(unicode.Cf, r):
+		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Noncharacter_Code_Point):
 			return -1
 		}
 		return r
@@ -186,6 +185,9 @@ func sentence(r checker.Results) string {
 	return s
 }
 
+// Summary is the verdict of a run and why, in a line.
+func Summary(r checker.Results) string { return string(plain(r.Verdict)) + ": " + sentence(r) }
+
 // ranking is how much a reader needs to see a finding, the most first.
 type ranking int
 
@@ -193,7 +195,7 @@ const (
 	violated ranking = iota // and required
 	brokenRun
 	undecided
-	violatedBeside // but not required
+	violatedNotRequired // but not required
 	tolerated
 	kept
 	without // there was nothing to judge
@@ -208,7 +210,7 @@ func rank(f checker.Finding) ranking {
 	case v == checker.Undecided:
 		return undecided
 	case v == checker.Violation && !f.Tolerated:
-		return violatedBeside
+		return violatedNotRequired
 	case v == checker.Violation:
 		return tolerated
 	case v == checker.Valid:
@@ -224,17 +226,17 @@ func ordered(findings []checker.Finding) []checker.Finding {
 	return out
 }
 
-// byHarm is the findings by rank, then by what their violations cost: data that is gone,
+// byCost is the findings by rank, then by what their violations cost: data that is gone,
 // data that was at risk, and only then who held what at once.
-func byHarm(findings []checker.Finding) []checker.Finding {
+func byCost(findings []checker.Finding) []checker.Finding {
 	out := slices.Clone(findings)
 	slices.SortStableFunc(out, func(a, b checker.Finding) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(harmOf(a.Property), harmOf(b.Property)))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(costOf(a.Property), costOf(b.Property)))
 	})
 	return out
 }
 
-func harmOf(p checker.Property) int {
+func costOf(p checker.Property) int {
 	switch p {
 	case checker.NoLostUpdate:
 		return 0
@@ -251,8 +253,12 @@ func judged(r checker.Results) string {
 	if len(r.Required) == 0 {
 		return "nothing"
 	}
-	names := make([]string, 0, len(r.Required))
-	for _, p := range r.Required {
+	return namesOf(r.Required)
+}
+
+func namesOf(properties []checker.Property) string {
+	names := make([]string, 0, len(properties))
+	for _, p := range properties {
 		names = append(names, clean(string(p)))
 	}
 	return strings.Join(names, ", ")
@@ -333,13 +339,13 @@ func tellingFirst(r checker.Results, f checker.Finding) []checker.Incident {
 	return out
 }
 
-// scoreOfOverlaps: a broken promise says more about a lock than an outlived lease, and
+// scoreOfOverlaps: a double grant says more about a lock than a use after expiry, and
 // an overlap that cost data says more than one that happened to be harmless.
 func scoreOfOverlaps(r checker.Results) func(checker.Incident) int {
 	lost := grantsOf(r, checker.NoLostUpdate)
 	stale := grantsOf(r, checker.NoStaleWrite)
 	return func(i checker.Incident) int {
-		return 4*one(i.Class == checker.BrokenPromise) +
+		return 4*one(i.Class == checker.DoubleGrant) +
 			2*one(slices.ContainsFunc(i.Grants, func(g string) bool { return lost[g] })) +
 			one(slices.ContainsFunc(i.Grants, func(g string) bool { return stale[g] }))
 	}
@@ -349,10 +355,10 @@ func scoreOfOverlaps(r checker.Results) func(checker.Incident) int {
 // which it is not, and a stale write that destroys sound ones more than one that is
 // itself destroyed.
 func scoreOfLosses(r checker.Results) func(checker.Incident) int {
-	stale := make(map[deed]bool)
+	stale := make(map[resourceWrite]bool)
 	for _, i := range r.Finding(checker.NoStaleWrite).Violations {
 		if len(i.Grants) > 0 {
-			stale[deed{i.Grants[0], i.From}] = true
+			stale[resourceWrite{i.Grants[0], i.From}] = true
 		}
 	}
 	return func(i checker.Incident) int {
@@ -361,18 +367,18 @@ func scoreOfLosses(r checker.Results) func(checker.Incident) int {
 	}
 }
 
-// deed is one write at the resource.
-type deed struct {
+// resourceWrite is one write at the resource.
+type resourceWrite struct {
 	grant string
 	time  int64 // ns
 }
 
 // overwriter is the write by which an update was lost; false if none is known.
-func overwriter(i checker.Incident) (deed, bool) {
+func overwriter(i checker.Incident) (resourceWrite, bool) {
 	if !isLost(i) || len(i.Grants) < 2 {
-		return deed{}, false
+		return resourceWrite{}, false
 	}
-	return deed{i.Grants[1], i.To}, true
+	return resourceWrite{i.Grants[1], i.To}, true
 }
 
 // notInherent says whether another lock could have prevented what has this cause.

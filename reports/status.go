@@ -52,14 +52,14 @@ func (p *Progress) Step(format string, args ...any) {
 	p.write(text)
 }
 
-// Status replaces the status line. In a log it writes a line only if nothing
-// else has been written for ten seconds, so that CI sees a sign of life.
+// Status replaces the status line; an empty one takes it away. In a log it writes a line only if nothing
+// else has been written for ten seconds, so that CI sees that it is alive.
 func (p *Progress) Status(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	text := printable(fmt.Sprintf(format, args...))
 	if !p.live {
-		if p.now().Sub(p.last) >= heartbeat {
+		if text != "" && p.now().Sub(p.last) >= heartbeat {
 			p.write(p.line(text))
 		}
 		return
@@ -68,15 +68,15 @@ func (p *Progress) Status(format string, args ...any) {
 	p.write(clearLine + p.shown)
 }
 
-// sinceWidth is the room for the seconds in front of a line, and for a gap.
+// sinceWidth is the space for the seconds in front of a line, and for a gap.
 const sinceWidth = 10
 
 // line puts the time in front of a text and folds it below itself.
 func (p *Progress) line(text string) string {
 	since := fmt.Sprintf("%6.1f s", p.now().Sub(p.start).Seconds())
 	indent := "\n" + strings.Repeat(" ", sinceWidth)
-	room := defaultWidth - sinceWidth
-	return p.faint(since) + "  " + strings.Join(wrap(text, room, room), indent) + "\n"
+	space := defaultWidth - sinceWidth
+	return p.faint(since) + "  " + strings.Join(Wrap(text, space, space, true), indent) + "\n"
 }
 
 // Done takes the status line away. More steps may follow.
@@ -87,6 +87,14 @@ func (p *Progress) Done() {
 		p.shown = ""
 		p.write(clearLine)
 	}
+}
+
+// Left says in words how long something will still take, as far as anybody can tell.
+func Left(about time.Duration) string {
+	if about < 2*time.Minute {
+		return fmt.Sprintf("about %s left", max(about.Round(10*time.Second), 10*time.Second))
+	}
+	return fmt.Sprintf("about %d min left", int((about+30*time.Second)/time.Minute))
 }
 
 func (p *Progress) faint(s string) string {

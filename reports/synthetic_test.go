@@ -32,7 +32,7 @@ type story struct {
 func newStory(guard string) *story {
 	st := &story{now: epoch, guarded: guard == "fence", missing: map[int64]bool{}}
 	st.h.Header = history.Header{
-		Format: history.Format, Schema: 2, Run: "20250301T101500Z-4f1c", Started: "2025-03-01T10:15:00Z", Version: "0.1.0",
+		Format: history.Format, Schema: history.SchemaVersion, Run: "20250301T101500Z-4f1c", Started: "2025-03-01T10:15:00Z", Version: "0.1.0",
 		Lock: "redis", Workload: "set", Guard: guard, Workers: []string{"w1", "w2", "w3", "w4", "w5"}, Servers: []string{"n1"},
 		Lease: 2 * time.Second, Grace: 100 * time.Millisecond, Tokens: true, Faults: []string{"pause", "partition", "clock"}, MinOps: 100, Seed: 42,
 		Parameters: map[string]string{"section": "20ms..60ms", "time-limit": "60s", "rate": "50", "keys": "4"},
@@ -105,8 +105,8 @@ func (st *story) end(h checker.Hold, t int64, how checker.HoldEnd) {
 	st.r.Operations.Released++
 }
 
-// quietly lets workers take turns for n holds of the given length.
-func (st *story) quietly(n int, section int64) {
+// undisturbed lets workers take turns for n holds of the given length.
+func (st *story) undisturbed(n int, section int64) {
 	for range n {
 		w := st.h.Header.Workers[int(st.op)%len(st.h.Header.Workers)]
 		h := st.grant(w, st.key(), section/4)
@@ -117,15 +117,15 @@ func (st *story) quietly(n int, section int64) {
 	}
 }
 
-func (st *story) fault(f checker.FaultCoverage, deed int64, stages map[history.Stage]string) {
-	f.Begin, f.End = f.Begin-deed, f.End+deed
+func (st *story) fault(f checker.FaultCoverage, resourceWrite int64, stages map[history.Stage]string) {
+	f.Begin, f.End = f.Begin-resourceWrite, f.End+resourceWrite
 	st.r.Faults = append(st.r.Faults, f)
 	if !f.Applied {
 		f.Begin = st.now
 	}
 	times := map[history.Stage]int64{
-		history.Requested: f.Begin, history.Applied: f.Begin + deed, history.Proven: f.Begin + 2*deed,
-		history.Healed: f.End - deed, history.ProvenHealed: f.End, history.Skipped: f.Begin, history.Unproven: f.Begin + 2*deed,
+		history.Requested: f.Begin, history.Applied: f.Begin + resourceWrite, history.Proven: f.Begin + 2*resourceWrite,
+		history.Healed: f.End - resourceWrite, history.ProvenHealed: f.End, history.Skipped: f.Begin, history.Unproven: f.Begin + 2*resourceWrite,
 	}
 	for _, stage := range []history.Stage{history.Requested, history.Skipped, history.Applied, history.Proven, history.Unproven, history.Healed, history.ProvenHealed} {
 		text, ok := stages[stage]
@@ -163,9 +163,9 @@ func (st *story) outlast(id, first, second string, loses bool) {
 		Begin: paused, End: wakes}, 4*ms, map[history.Stage]string{
 		history.Requested: "", history.Applied: "", history.Proven: "/proc/4711/stat: state T (stopped)", history.Healed: "", history.ProvenHealed: "/proc/4711/stat: state S (sleeping)"})
 	workers, grants := []string{first, second}, []string{a.Grant, b.Grant}
-	st.add(checker.MutualExclusion, checker.Incident{Key: key, From: b.Start, To: wakes + 45*ms, Class: "outlived lease", Workers: workers, Grants: grants, Faults: []string{id},
+	st.add(checker.MutualExclusion, checker.Incident{Key: key, From: b.Start, To: wakes + 45*ms, Class: "use after expiry", Workers: workers, Grants: grants, Faults: []string{id},
 		What: first + " still acted as the holder when " + second + " was granted the lock; both held it for 365 ms"})
-	st.r.Overlaps.OutlivedLeases++
+	st.r.Overlaps.UsesAfterExpiry++
 	st.r.Overlaps.EarlierPaused++
 	st.r.Overlaps.Longest = 365 * time.Millisecond
 	if !st.guarded {
@@ -222,7 +222,7 @@ func (st *story) finish(v checker.Verdict, sentence string) (*history.History, c
 		for _, g := range st.r.Findings {
 			if g.Property == p {
 				f = g
-				f.Summary = fmt.Sprintf("%d found: 0 by a broken promise, %d by an outlived lease; the earlier holder was paused each time", g.Total, g.Total)
+				f.Summary = fmt.Sprintf("%d found: 0 by a double grant, %d by a use after expiry; the earlier holder was paused each time", g.Total, g.Total)
 			}
 		}
 		for _, q := range st.r.Required {
@@ -253,23 +253,23 @@ func realistic(guard string) (*history.History, checker.Results) {
 	st := newStory(guard)
 	st.now += 300 * ms
 	st.phase(history.PhaseReady)
-	st.quietly(60, 45*ms)
+	st.undisturbed(60, 45*ms)
 	st.outlast("f1", "w2", "w4", true)
-	st.quietly(120, 30*ms)
+	st.undisturbed(120, 30*ms)
 	st.outlast("f2", "w1", "w3", true)
 	st.fault(checker.FaultCoverage{ID: "f3", Kind: "partition", Targets: []string{"w5"}, Peers: []string{"n1"}, Applied: true, Proven: true, Exercised: true, Healed: true,
 		Begin: st.now, End: st.now + 4*s}, 20*ms, map[history.Stage]string{
 		history.Requested: "", history.Applied: "", history.Proven: "a probe to n1:6379 timed out after 1 s; 3 packets dropped", history.Healed: "41 packets dropped in all", history.ProvenHealed: "a probe to n1:6379 answered in 2 ms"})
-	st.quietly(100, 40*ms)
+	st.undisturbed(100, 40*ms)
 	st.fault(checker.FaultCoverage{ID: "f4", Kind: "pause", Role: "holder", Targets: []string{"w3"}, Applied: true, Proven: true, Healed: true, Reason: "it hit the worker outside its critical section",
 		Begin: st.now, End: st.now + 2*s}, 5*ms, map[history.Stage]string{
 		history.Requested: "", history.Applied: "", history.Proven: "/proc/4713/stat: state T (stopped)", history.Healed: "", history.ProvenHealed: "/proc/4713/stat: state S (sleeping)"})
-	st.quietly(150, 40*ms)
+	st.undisturbed(150, 40*ms)
 	st.outlast("f5", "w5", "w1", false)
 	st.fault(checker.FaultCoverage{ID: "f6", Kind: "clock", Targets: []string{"n1"}, Reason: "this image has no libfaketime"}, 0,
 		map[history.Stage]string{history.Requested: "", history.Skipped: "this image has no libfaketime"})
 	st.phase(history.PhaseRecovery)
-	st.quietly(100, 50*ms)
+	st.undisturbed(100, 50*ms)
 	st.phase(history.PhaseFinal)
 	st.r.Updates.LostLow, st.r.Updates.LostHigh = 0.001, 0.0135
 	if guard == "fence" {

@@ -93,7 +93,7 @@ func (t *terminal) properties(r checker.Results) {
 			word = strings.ToUpper(word)
 		}
 		summary := clean(f.Summary)
-		if rank(f) == violatedBeside {
+		if rank(f) == violatedNotRequired {
 			summary += " (reported, not judged)"
 		}
 		lead := "  " + pad(shorten(clean(string(f.Property)), name), name) + "  "
@@ -185,7 +185,7 @@ func (t *terminal) blank() { t.line("") }
 func (t *terminal) hang(indent, lead, text string) {
 	left := utf8.RuneCountInString(indent)
 	first := t.width - visible(lead)
-	lines := wrap(text, first, t.width-left)
+	lines := Wrap(text, first, t.width-left, true)
 	for n, l := range lines {
 		if n > 0 {
 			lead = strings.Repeat(" ", left)
@@ -194,16 +194,18 @@ func (t *terminal) hang(indent, lead, text string) {
 	}
 }
 
-// wrap breaks text between words; a word longer than a line is cut.
-func wrap(text string, first, rest int) []string {
+// Wrap breaks text between words into lines of at most first columns, then rest. A word that
+// is longer than its line is cut, or has one of its own: an address that is cut cannot be
+// copied.
+func Wrap(text string, first, rest int, cut bool) []string {
 	var lines []string
-	line, room := "", first
+	line, space := "", first
 	flush := func() {
 		lines = append(lines, line)
-		line, room = "", rest
+		line, space = "", rest
 	}
 	for _, word := range strings.Fields(text) {
-		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > room {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > space {
 			flush()
 		}
 		if line != "" {
@@ -211,7 +213,10 @@ func wrap(text string, first, rest int) []string {
 			continue
 		}
 		for runes := []rune(word); len(runes) > 0; {
-			n := min(len(runes), max(room, 1))
+			n := len(runes)
+			if cut {
+				n = min(n, max(space, 1))
+			}
 			line, runes = string(runes[:n]), runes[n:]
 			if len(runes) > 0 {
 				flush()

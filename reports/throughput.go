@@ -82,7 +82,7 @@ func rateText(perSecond float64) string {
 	return grouped(int64(math.Round(perSecond))) + "/s"
 }
 
-// levelsTo is round levels from 0 to the top of a scale that has room for a value.
+// levelsTo is round levels from 0 to the top of a scale that has space for a value.
 func levelsTo(most float64) ([]level, float64) {
 	step := tickStep(2 * most)
 	steps := math.Ceil(most/step - 1e-9)

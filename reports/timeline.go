@@ -13,7 +13,7 @@ type picture struct {
 	Height          int
 	Top, Axis       int     // y of where the plot begins, and of the time axis
 	From, Seconds   float64 // of the axis, in seconds since the beginning
-	Lanes           []lane
+	Strips          []strip
 	Tints           []shape // below all others, as one: where they meet they are no darker
 	Shapes          []shape
 	Marks           []mark
@@ -25,14 +25,14 @@ type picture struct {
 	Notes           []string // what was left out or merged
 }
 
-// Has says whether anything of a class, or a sign, is in the picture: the legend explains
+// Has says whether anything of a class, or a symbol, is in the picture: the legend explains
 // nothing else.
 func (p *picture) Has(class string) bool {
 	return slices.ContainsFunc(p.Shapes, func(s shape) bool { return s.Class == class }) ||
-		slices.ContainsFunc(p.Marks, func(m mark) bool { return m.Sign == class })
+		slices.ContainsFunc(p.Marks, func(m mark) bool { return m.Symbol == class })
 }
 
-type lane struct {
+type strip struct {
 	Y, H, Text int
 	Label      string
 	Odd        bool
@@ -44,8 +44,8 @@ type shape struct {
 	Y, H               int
 }
 
-// mark is a sign at one moment, drawn from a definition in the page.
-type mark struct{ Sign, X, Y, Title string }
+// mark is a symbol at one moment, drawn from a definition in the page.
+type mark struct{ Symbol, X, Y, Title string }
 
 type label struct {
 	Class, X, Text, Anchor string
@@ -54,7 +54,7 @@ type label struct {
 
 type tick struct{ X, Text, Anchor string }
 
-// level is a line of equal value, named beside the plot.
+// level is a line of equal value, named next to the plot.
 type level struct {
 	Y, Text int
 	Label   string
@@ -65,8 +65,8 @@ type stroke struct{ Class, D string }
 
 // Limits that keep a page small however long the run was.
 const (
-	maxLanes       = 40
-	maxCloseLanes  = 12
+	maxStrips      = 40
+	maxCloseStrips = 12
 	maxBlocks      = 1500 // holds drawn in one picture, after merging
 	maxAlone       = 300  // holds of those that are never merged
 	maxMarks       = 300
@@ -79,11 +79,11 @@ type canvas struct {
 	picture
 	rec      *record
 	from, to int64
-	rows     map[string]row // worker to its lane
+	rows     map[string]row // worker to its row
 	key      string         // the only one drawn; empty for all
 }
 
-// row is the vertical layout of one lane.
+// row is the vertical layout of one row.
 type row struct {
 	top, height, bar, thick int
 	lease, claim            int // the thin bars below
@@ -108,15 +108,15 @@ func (c *canvas) shows(from, to int64) bool { return from <= c.to && to >= c.fro
 
 func (c *canvas) drawn(key string) bool { return c.key == "" || c.key == key }
 
-func (c *canvas) lane(worker string, r row) {
+func (c *canvas) strip(worker string, r row) {
 	c.rows[worker] = r
-	c.Lanes = append(c.Lanes, lane{r.top, r.height, r.bar + r.thick/2 + 4, shorten(clean(worker), 10), len(c.Lanes)%2 == 1})
+	c.Strips = append(c.Strips, strip{r.top, r.height, r.bar + r.thick/2 + 4, shorten(clean(worker), 10), len(c.Strips)%2 == 1})
 }
 
-// stack adds rows of one name as lanes.
+// stack adds rows of one name as rows.
 func (c *canvas) stack(name string, rows, top, height int) {
 	for i := range rows {
-		c.Lanes = append(c.Lanes, lane{top + i*height, height, top + i*height + 20, name, len(c.Lanes)%2 == 1})
+		c.Strips = append(c.Strips, strip{top + i*height, height, top + i*height + 20, name, len(c.Strips)%2 == 1})
 		name = ""
 	}
 }
@@ -131,7 +131,7 @@ func (c *canvas) stretch(class string, from, to int64, y, h int, title string) s
 	return shape{class, percent(x), percent(c.pos(to) - x), title, y, h}
 }
 
-// note writes a label after a moment, if there is room on its shelf.
+// note writes a label after a moment, if there is space on its shelf.
 func (c *canvas) note(s *shelf, class string, t int64, text string) {
 	if s == nil {
 		return
@@ -155,18 +155,18 @@ func (c *canvas) write(s *shelf, class string, t int64, text, anchor string) {
 	c.Labels = append(c.Labels, label{class, percent(c.pos(t)), text, anchor, s.y})
 }
 
-// sign draws a mark at a moment of a worker.
-func (c *canvas) sign(sign, worker string, t int64, title string) {
+// symbol draws a mark at a moment of a worker.
+func (c *canvas) symbol(symbol, worker string, t int64, title string) {
 	r, ok := c.rows[worker]
 	if !ok || !c.shows(t, t) || len(c.Marks) >= maxMarks {
 		return
 	}
-	c.Marks = append(c.Marks, mark{sign, percent(c.pos(t)), strconv.Itoa(r.bar + r.thick/2), title})
+	c.Marks = append(c.Marks, mark{symbol, percent(c.pos(t)), strconv.Itoa(r.bar + r.thick/2), title})
 }
 
 func (c *canvas) describe(title string) {
 	c.Title = title
-	c.Desc = "One lane for each of " + many(int64(len(c.rows)), "worker") + ", time from left to right. " +
+	c.Desc = "One row for each of " + many(int64(len(c.rows)), "worker") + ", time from left to right. " +
 		strconv.Itoa(len(c.rec.overlaps)) + " listed overlaps, " + strconv.Itoa(len(c.rec.lost)) + " listed lost updates and " +
 		strconv.Itoa(len(c.rec.stale)) + " listed stale writes in the run; the tables on this page say the same in words."
 }

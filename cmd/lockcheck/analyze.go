@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"runtime/debug"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"lockcheck/checker"
+	"lockcheck/history"
 	"lockcheck/history/jepsen"
 	"lockcheck/internal/runs"
 	"lockcheck/reports"
@@ -29,27 +34,35 @@ const (
 func analyzeCommand(s *system) *cobra.Command {
 	var f analyzeFlags
 	cmd := &cobra.Command{
-		Use:   "analyze RUN [RUN]",
-		Short: "judge a stored history again, or compare two",
+		Use:   "analyze RUNS [RUNS]",
+		Short: "judge stored histories again, or compare two sets of them",
 		Long: `Judge the history of a run, its folder or its file, from what is stored alone.
 A history that a killed run left is accepted up to where it was cut off. In the
-folder of a run its reports are written again.
+folder of a run its reports are written again. A folder that holds several runs
+stands for all of them: their results together are reported.
 
-With two runs, also say whether they differ by more than chance; the exit code
-is then 1 if the second is worse, else that of a run that is undecided or
-broken, else 0.
+With two such sets of runs, also say whether they differ by more than chance,
+which takes four runs a side to five. The exit code is then 1 if the second is
+worse, else 2 if there are too few runs to tell or that of a run that is
+undecided or broken, else 0.
 
 A history of Jepsen is judged by the same checkers: a test of a lock
-(:f :acquire and :release) or of a set (:f :add and :read).
+(:f :acquire and :release) or of a set (:f :add and :read). Each key of
+jepsen.independent, and each :key, :lock or :mutex of an operation or of its
+value, is a lock of its own: 1, :1 and "1" are three. Where it is not certain
+which lock an operation is about the history is refused, until --keys says it:
+"independent" ([key value]), "value" (the value of an :acquire or :release is
+its key), "none" (there is one lock, whatever the values are), or the name of a
+field, such as :resource.
 
 ` + exitCodes,
 		Example: `  lockcheck analyze store/latest
-  lockcheck analyze store/redis-set-pause/latest store/etcd-set-pause/latest
+  lockcheck analyze store/redis-set-pause store/etcd-set-pause
   lockcheck analyze --format jepsen history.edn
   lockcheck analyze --export jepsen store/latest > history.edn`,
 		Args: usageArgs(func(_ *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
-				return errors.New("name one run or two: its folder or its history")
+				return errors.New("name one set of runs or two: the folder or the history of a run, or a folder of runs")
 			}
 			return nil
 		}),
@@ -66,6 +79,7 @@ A history of Jepsen is judged by the same checkers: a test of a lock
 	flags.DurationVar(&f.foreign.Lease, "lease", 0, "of Jepsen's lock: its lease (default: it may end at any time)")
 	flags.IntVar(&f.foreign.Permits, "permits", 1, "of Jepsen's lock: how many may hold it at once")
 	flags.IntVar(&f.foreign.Reentrant, "reentrant", 1, "of Jepsen's lock: how often one worker may hold it")
+	flags.StringVar(&f.foreign.Keys, "keys", "", "of Jepsen's locks: `what` names them: independent, value, none or a :field (default: found out, or refused)")
 	flags.StringVar(&f.export, "export", "", "write the history in another `form` instead of judging it: jepsen")
 	return cmd
 }
@@ -79,7 +93,9 @@ func (f analyzeFlags) check(args []string) error {
 	case f.foreign.Lease < 0 || f.foreign.Permits < 1 || f.foreign.Reentrant < 1:
 		return &runs.UsageError{Err: errors.New("--lease, --permits and --reentrant must be positive")}
 	case f.foreign != jepsen.Options{Permits: 1, Reentrant: 1} && f.format != formatJepsen:
-		return &runs.UsageError{Err: errors.New("--lease, --permits and --reentrant are for a history of Jepsen; ours say theirs")}
+		return &runs.UsageError{Err: errors.New("--lease, --permits, --reentrant and --keys are for a history of Jepsen; ours say theirs")}
+	case !f.foreign.Known():
+		return &runs.UsageError{Err: fmt.Errorf("--keys %s: there are independent, value, none, and the names of fields, which begin with a colon", f.foreign.Keys)}
 	case f.foreign.Permits > 1 && f.foreign.Reentrant > 1:
 		return &runs.UsageError{Err: errors.New("--permits and --reentrant exclude each other")}
 	case f.export != "" && (len(args) > 1 || f.format == formatJepsen):
@@ -88,63 +104,134 @@ func (f analyzeFlags) check(args []string) error {
 	return nil
 }
 
-// collectAt is how much garbage there may be beside what is in use, in percent, while
+// collectAt is how much garbage there may be on top of what is in use, in percent, while
 // a history is judged: one of millions of operations fits in memory only with little.
 const collectAt = 25
 
-func (s *system) analyze(f analyzeFlags, paths []string) error {
+// enoughMemory is from what size on, in bytes, memory that is not in use is given back at
+// once: what judging takes of a history up to ten million operations.
+const enoughMemory = 1850 << 20
+
+// boundMemory sets how much memory may be taken, unless the environment says so. Judging
+// takes about half of the size of a history; to hold it to less would only make it slow.
+func (s *system) boundMemory(path string) {
 	if s.env("GOGC") == "" {
 		debug.SetGCPercent(collectAt)
 	}
-	if f.export != "" {
-		return runs.ExportJepsen(paths[0], s.stdout)
+	if s.env("GOMEMLIMIT") != "" {
+		return
 	}
-	var all []checker.Results
+	limit := int64(enoughMemory)
+	for _, file := range []string{path, filepath.Join(path, runs.HistoryFile)} {
+		if info, err := os.Stat(file); err == nil {
+			limit = max(limit, info.Size()/2)
+		}
+	}
+	debug.SetMemoryLimit(limit)
+}
+
+func (s *system) analyze(f analyzeFlags, paths []string) error {
+	if f.export != "" {
+		return unreadable(runs.ExportJepsen(paths[0], s.stdout))
+	}
+	var sets [][]checker.Results
 	for _, path := range paths {
-		judgement, err := s.judge(f, path)
+		s.boundMemory(path)
+		set, err := s.judgeSet(f, path)
 		if err != nil {
 			return err
 		}
-		all = append(all, judgement.Results)
+		sets = append(sets, set)
 	}
-	if len(all) == 1 {
-		return codeOnly(verdictCode(all[0].Verdict))
+	if len(sets) == 2 {
+		return s.compareSets(sets[0], sets[1])
 	}
-	differences := checker.Differences(all[0], all[1])
-	if err := reports.Compared(s.stdout, differences, reports.TerminalOptions{Width: s.width, Color: s.color(s.terminal)}); err != nil {
-		return err
+	var worst error
+	for _, r := range sets[0] {
+		worst = moreTelling(worst, codeOnly(verdictCode(r.Verdict)))
 	}
-	for _, d := range differences {
-		if d.Worse() {
-			return codeOnly(exitViolation)
-		}
-	}
-	code := exitOK
-	for _, r := range all {
-		if r.Verdict != checker.Violation { // which is what was compared
-			code = exitCode(moreTelling(codeOnly(code), codeOnly(verdictCode(r.Verdict))))
-		}
-	}
-	return codeOnly(code)
+	return worst
 }
 
-// judge judges one history and reports it.
+// unreadable makes an error of usage of one about a file that is no history, or cannot be
+// read.
+func unreadable(err error) error {
+	var syntax *history.SyntaxError
+	var invalid *history.InvalidError
+	var foreign *jepsen.FormatError
+	var path *fs.PathError
+	if errors.As(err, &syntax) || errors.As(err, &invalid) || errors.As(err, &foreign) || errors.As(err, &path) && path.Op != "write" {
+		return &runs.UsageError{Err: err}
+	}
+	return err
+}
+
+// judgeSet judges one run and reports it, or the runs in a folder and reports what they
+// result in together.
+func (s *system) judgeSet(f analyzeFlags, path string) ([]checker.Results, error) {
+	paths := []string{path}
+	if f.format == formatOurs {
+		var err error
+		if paths, err = runs.At(path); err != nil {
+			return nil, unreadable(err)
+		}
+	}
+	var all []checker.Results
+	for _, run := range paths {
+		judgement, err := s.judge(f, run)
+		if err == nil && len(paths) == 1 {
+			err = s.report(judgement)
+		}
+		if err != nil {
+			return nil, err
+		}
+		judgement.Results.Holds = nil // of many runs they would be many
+		all = append(all, judgement.Results)
+	}
+	if len(paths) == 1 {
+		return all, nil
+	}
+	return all, reports.Pooled(s.stdout, checker.PoolOf(all), s.terminalOptions())
+}
+
+// compareSets says whether the second of two sets of runs is worse. Where there are too
+// few runs to tell, that is no pass.
+func (s *system) compareSets(first, second []checker.Results) error {
+	differences := checker.Differences(first, second)
+	if err := reports.Differences(s.stdout, differences, len(first), len(second), s.terminalOptions()); err != nil {
+		return err
+	}
+	var code error
+	for _, d := range differences {
+		switch {
+		case d.Worse():
+			return codeOnly(exitViolation)
+		case d.Open() && !d.Compared:
+			code = codeOnly(exitUndecided)
+		}
+	}
+	for _, r := range slices.Concat(first, second) {
+		if r.Verdict != checker.Violation { // which is what was compared
+			code = moreTelling(code, codeOnly(verdictCode(r.Verdict)))
+		}
+	}
+	return code
+}
+
+// judge judges one history and writes its reports.
 func (s *system) judge(f analyzeFlags, path string) (runs.Judgement, error) {
 	if f.format == formatJepsen {
 		judgement, err := runs.JudgeJepsen(path, f.foreign)
-		if err != nil {
-			return judgement, err
-		}
-		return judgement, s.report(judgement)
+		return judgement, unreadable(err)
 	}
 	judgement, err := runs.Judge(path)
 	if err != nil {
-		return judgement, err
+		return judgement, unreadable(err)
 	}
 	// A run that was killed has no reports yet, and a newer lockcheck may see
 	// more in an old one. A store that cannot be written is judged all the same.
 	if err := judgement.WriteReports(); err != nil {
 		fmt.Fprintln(s.stderr, "lockcheck: the reports could not be written:", err)
 	}
-	return judgement, s.report(judgement)
+	return judgement, nil
 }

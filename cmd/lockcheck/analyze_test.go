@@ -69,7 +69,7 @@ func store(t *testing.T, header history.Header, events []history.Event) string {
 	return folder
 }
 
-// TestAnalyze judges the smallest valid run, and beside it the same with one
+// TestAnalyze judges the smallest valid run, and the same with one
 // thing changed for each other verdict.
 func TestAnalyze(t *testing.T) {
 	s := newShell(t)
@@ -123,10 +123,10 @@ func TestAnalyzeMalformed(t *testing.T) {
 		stdout, stderr string
 	}{
 		{"as it was", string(text), exitOK, "VALID", ""},
-		{"a line that is no event", with(3, "{", "<"), exitBroken, "", "line 4: "},
-		{"an event that cannot be", with(3, `"w1"`, `"w7"`), exitBroken, "", `line 4: process "w7" is not in the header`},
-		{"a foreign file", "a,b,c\n", exitBroken, "", "line 1: "},
-		{"an empty file", "", exitBroken, "", "line 1: "},
+		{"a line that is no event", with(3, "{", "<"), exitUsage, "", "line 4: "},
+		{"an event that cannot be", with(3, `"w1"`, `"w7"`), exitUsage, "", `line 4: process "w7" is not in the header`},
+		{"a foreign file", "a,b,c\n", exitUsage, "", "line 1: "},
+		{"an empty file", "", exitUsage, "", "line 1: "},
 		{
 			"cut off in mid-write, as a killed run leaves it", string(text[:len(text)-2]),
 			exitBroken, "line 16 of the", "",
@@ -151,17 +151,18 @@ func TestAnalyzeMalformed(t *testing.T) {
 func TestColor(t *testing.T) {
 	folder := store(t, history.Header{Workers: []string{"w1"}}, nil)
 	for _, c := range []struct {
-		terminal bool
-		noColor  string
-		want     bool
+		terminal      bool
+		noColor, term string
+		want          bool
 	}{
-		{true, "", true}, {true, "1", false}, {false, "", false}, {false, "1", false},
+		{true, "", "", true}, {true, "1", "", false}, {false, "", "", false}, {false, "1", "", false},
+		{true, "", "xterm", true}, {true, "", "dumb", false},
 	} {
 		s := newShell(t)
-		s.term, s.env["NO_COLOR"] = c.terminal, c.noColor
+		s.term, s.env["NO_COLOR"], s.env["TERM"] = c.terminal, c.noColor, c.term
 		s.run("analyze", folder)
 		if got := strings.Contains(s.stdout, "\x1b["); got != c.want {
-			t.Errorf("terminal %t, NO_COLOR=%q: colours %t", c.terminal, c.noColor, got)
+			t.Errorf("terminal %t, NO_COLOR=%q, TERM=%q: colours %t", c.terminal, c.noColor, c.term, got)
 		}
 	}
 }
@@ -186,13 +187,21 @@ func TestAnalyzeJepsen(t *testing.T) {
 	if err := os.WriteFile(bad, []byte("{:f :acquire :process 0 :type :perhaps}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	s.want(s.run("analyze", "--format", "jepsen", bad), exitBroken, "", "operation 1")
+	s.want(s.run("analyze", "--format", "jepsen", bad), exitUsage, "", "operation 1")
 	s.want(s.run("analyze", "--format", "csv", bad), exitUsage, "", "there are lockcheck and jepsen")
 	s.want(s.run("analyze", "--lease", "1s", bad), exitUsage, "", "are for a history of Jepsen")
+	s.want(s.run("analyze", "--format", "jepsen", "--keys", "name", bad), exitUsage, "", "which begin with a colon")
+	keys := filepath.Join(t.TempDir(), "keys.edn")
+	if err := os.WriteFile(keys, []byte("{:f :acquire :process 0 :type :invoke :value :a} {:f :acquire :process 1 :type :invoke :value :b}\n\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.want(s.run("analyze", "--format", "jepsen", keys), exitUsage, "", "may be locks, clients or attempts; --keys says")
+	s.want(s.run("analyze", "--format", "jepsen", "--keys", "value", keys), exitUndecided, "UNDECIDED", "")
 }
 
-// TestAnalyzeTwo: a run that loses much more than another is worse, the other way round
-// it is not, and neither is one that loses as much.
+// TestAnalyzeTwo: runs that lose much more than others are worse, the other way round they
+// are not, and neither are those that lose as much. Of single runs nothing is said, and
+// that is no pass.
 func TestAnalyzeTwo(t *testing.T) {
 	s := newShell(t)
 	losing := func(lost int) string {
@@ -211,9 +220,25 @@ func TestAnalyzeTwo(t *testing.T) {
 		final[0].Value = json.RawMessage("[11," + strings.Join(present, ",") + "]")
 		return store(t, header, append(events, final...))
 	}
-	few, many := losing(0), losing(20)
+	several := func(lost ...int) string {
+		folder := t.TempDir()
+		for i, n := range lost {
+			if err := os.Rename(losing(n), filepath.Join(folder, fmt.Sprint(i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Symlink("0", filepath.Join(folder, "latest")); err != nil {
+			t.Fatal(err)
+		}
+		return folder
+	}
+	few, many := several(0, 1, 0, 1, 2), several(20, 18, 19, 22, 20)
 	s.want(s.run("analyze", few, many), exitViolation, "the second is worse", "")
 	s.want(s.run("analyze", many, few), exitOK, "the second is better", "")
 	s.want(s.run("analyze", many, many), exitOK, "no difference is shown", "")
-	s.want(s.run("analyze", few, few, few), exitUsage, "", "one run or two")
+	s.want(s.run("analyze", few), exitViolation, "4 of 205 acknowledged updates (95 % interval over 10 periods:", "")
+	s.want(s.run("analyze", losing(0), losing(20)), exitUndecided, "not compared", "")
+	s.want(s.run("analyze", losing(0), many), exitUndecided, "here are 1 and 5", "")
+	s.want(s.run("analyze", losing(0), losing(0)), exitOK, "Nothing happened that could be compared", "")
+	s.want(s.run("analyze", few, few, few), exitUsage, "", "one set of runs or two")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
 	"lockcheck/internal/suites/claims"
 	"lockcheck/reports"
 )
@@ -39,7 +40,7 @@ func claimsRunCommand(s *system) *cobra.Command {
 		Long: `Run the experiments that the claims rest on, and compare each run with what is
 expected of it. The exit code is 0 only if all were as expected; the table shows
 what they say of the claims. What a claim measures is measured with nothing else
-beside it.`,
+next to it.`,
 		Example: `  lockcheck claims run
   lockcheck claims run --only 'redlock|zookeeper'
   lockcheck claims run --missing
@@ -76,11 +77,11 @@ func (s *system) claimsTable(store, links string) error {
 	if err != nil {
 		return err
 	}
-	runs, err := runs.StoredRuns(store)
+	stored, err := suites.StoredRuns(store)
 	if err != nil {
 		return err
 	}
-	judged, err := claims.Judge(all, runs)
+	judged, err := claims.Judge(all, stored)
 	if err != nil {
 		return err
 	}
@@ -96,8 +97,8 @@ func (s *system) runClaims(ctx context.Context, f claimsFlags) error {
 }
 
 // series is what the flags choose.
-func (f claimsFlags) series() (runs.Series, error) {
-	var none runs.Series
+func (f claimsFlags) series() (suites.Series, error) {
+	var none suites.Series
 	if f.parallel < 1 {
 		return none, &runs.UsageError{Err: errors.New("--parallel must be at least 1")}
 	}
@@ -120,6 +121,6 @@ func (f claimsFlags) series() (runs.Series, error) {
 	if _, err := os.Stat(f.machine.Store); !f.missing || errors.Is(err, os.ErrNotExist) {
 		return series, nil
 	}
-	runs, err := runs.StoredRuns(f.machine.Store)
-	return series.Without(runs), err
+	stored, err := suites.StoredRuns(f.machine.Store)
+	return series.Without(stored), err
 }

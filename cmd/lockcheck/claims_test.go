@@ -23,5 +23,5 @@ func TestClaims(t *testing.T) {
 	s.want(s.run("claims", "run", "--only", "^moon$"), exitUsage, "", "--only ^moon$: nothing matches")
 	s.want(s.run("claims", "run", "--only", "("), exitUsage, "", "--only: ")
 	s.want(s.run("claims", "run", "--parallel", "0"), exitUsage, "", "--parallel must be at least 1")
-	s.want(s.run("claims", "table", "--store", filepath.Join(s.store, "nowhere")), exitBroken, "", "no runs are stored")
+	s.want(s.run("claims", "table", "--store", filepath.Join(s.store, "nowhere")), exitUsage, "", "no runs are stored")
 }

@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"lockcheck/clusters/engine"
 	"lockcheck/clusters/images"
+	"lockcheck/internal/cleanup"
 	"lockcheck/internal/runs"
+	"lockcheck/internal/spelling"
 )
 
 func cleanCommand(s *system) *cobra.Command {
@@ -29,7 +32,7 @@ alone.`,
 }
 
 func (s *system) clean(ctx context.Context, withImages bool) error {
-	left, unavailable, err := runs.Clean(ctx, true)
+	left, unavailable, err := cleanup.Clean(ctx, true)
 	for _, l := range left {
 		fmt.Fprintf(s.stdout, "run %s: removed %d processes, %d Docker objects\n", l.Run, l.Processes, l.Objects)
 		for _, undone := range l.Undone {
@@ -70,7 +73,15 @@ func imagesCommand(s *system) *cobra.Command {
 		Use: "images [RECIPE]...", Short: "make all images now instead of on first use",
 		Example: `  lockcheck images
   lockcheck images redis etcd-3.6.16`,
-		Args: usageArgs(cobra.OnlyValidArgs), ValidArgs: images.Names(),
+		Args: usageArgs(func(_ *cobra.Command, names []string) error {
+			for _, name := range names {
+				if !slices.Contains(images.Names(), name) {
+					return &spelling.UnknownError{What: "recipe", Name: name, Known: images.Names()}
+				}
+			}
+			return nil
+		}),
+		ValidArgs: images.Names(),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if len(names) == 0 {
 				names = images.Names()
@@ -86,8 +97,8 @@ func (s *system) makeImages(ctx context.Context, names []string) error {
 		return err
 	}
 	progress := s.progress()
-	defer progress.Done()
 	made, err := runs.MakeImages(ctx, binary, names, progress)
+	progress.Done()
 	for _, image := range made {
 		fmt.Fprintf(s.stdout, "%s  %s\n", image.Ref, image.ID)
 	}

@@ -26,17 +26,18 @@ type compareFlags struct {
 	workload                        string
 	concurrency                     int
 	timeLimit                       time.Duration
-	section                         section
+	section                         workloads.Range
 }
 
 func compareCommand(s *system) *cobra.Command {
-	f := &compareFlags{section: section(runs.DefaultSection())}
+	f := &compareFlags{section: runs.DefaultSection()}
 	cmd := &cobra.Command{
 		Use:   "compare",
 		Short: "put locks side by side: locks × faults × guards",
 		Long: `Run every lock under every fault with every guard, several at a time, and put
-what came of them into tables: verdicts, lost updates, overlaps, latencies,
-hand-over, availability. Faults that a lock cannot have leave their cells empty.
+the results into tables: verdicts, lost updates, overlaps, latencies,
+failover time, availability. Faults that are not supported leave their cells
+empty.
 
 With a file of what to compare and thresholds to hold it to, it is a test for
 CI: a threshold takes the place of the property that it bounds. A comparison
@@ -98,7 +99,7 @@ func (f *compareFlags) suite(flags *pflag.FlagSet) (matrix.Suite, error) {
 		suite.Guards = f.guards
 	}
 	suite.Seeds, suite.Workload, suite.Concurrency = matrix.CountSeeds(f.seeds), f.workload, f.concurrency
-	suite.Section, suite.TimeLimit = matrix.Section(workloads.Range(f.section)), matrix.Duration(f.timeLimit)
+	suite.Section, suite.TimeLimit = f.section, f.timeLimit
 	return suite, suite.Check()
 }
 
@@ -115,8 +116,8 @@ func readSuite(path string) (matrix.Suite, error) {
 	return suite, nil
 }
 
-// folder is that of a new comparison, or of the one to go on with.
-func (f *compareFlags) folder(flags *pflag.FlagSet) (*matrix.Folder, error) {
+// planned is a comparison that is not on disk yet, or the one to go on with.
+func (f *compareFlags) planned(flags *pflag.FlagSet) (*matrix.Folder, error) {
 	if f.resume != "" {
 		for _, name := range []string{"file", "locks", "faults", "guards", "seeds", "workload", "concurrency", "section", "time-limit", "shard", "out"} {
 			if flags.Changed(name) {
@@ -130,8 +131,13 @@ func (f *compareFlags) folder(flags *pflag.FlagSet) (*matrix.Folder, error) {
 		return nil, err
 	}
 	shard, err := matrix.ParseShard(f.shard)
-	if err != nil {
-		return nil, err
+	return &matrix.Folder{Suite: suite, Shard: shard}, err
+}
+
+// stored puts a planned comparison on disk.
+func (f *compareFlags) stored(planned *matrix.Folder) (_ *matrix.Folder, err error) {
+	if planned.Path != "" {
+		return planned, nil
 	}
 	path := f.out
 	if path == "" {
@@ -139,14 +145,39 @@ func (f *compareFlags) folder(flags *pflag.FlagSet) (*matrix.Folder, error) {
 			return nil, err
 		}
 	}
-	return matrix.Create(path, suite, shard)
+	return matrix.Create(path, planned.Suite, planned.Shard)
+}
+
+// withoutDocker says which locks are to be left out for want of Docker; nil for none. The
+// error is for when nothing else is left, or the binary is to blame.
+func withoutDocker(ctx context.Context, planned *matrix.Folder, binary string) (leftOut *leftOutError, err error) {
+	locks, others := planned.NeedDocker()
+	if len(locks) == 0 {
+		return nil, nil
+	}
+	err = runs.ReadyForDocker(ctx, binary)
+	var noDocker *runs.NoDockerError
+	if others && errors.As(err, &noDocker) {
+		return &leftOutError{locks, noDocker}, nil
+	}
+	return nil, err
+}
+
+// leftOutError says which locks were left out of a comparison.
+type leftOutError struct {
+	locks []string
+	why   error
+}
+
+func (e *leftOutError) Error() string {
+	return fmt.Sprintf("left out: %s: %v", strings.Join(e.locks, ", "), e.why)
 }
 
 func (s *system) compare(cmd *cobra.Command, f *compareFlags) error {
 	if f.parallel < 0 {
 		return &runs.UsageError{Err: errors.New("--parallel must not be negative")}
 	}
-	folder, err := f.folder(cmd.Flags())
+	planned, err := f.planned(cmd.Flags())
 	if err != nil {
 		return err
 	}
@@ -154,12 +185,29 @@ func (s *system) compare(cmd *cobra.Command, f *compareFlags) error {
 	if err := s.machine(&machine.Machine); err != nil {
 		return err
 	}
+	leftOut, err := withoutDocker(cmd.Context(), planned, machine.Binary)
+	if err != nil {
+		return err
+	}
+	folder, err := f.stored(planned)
+	if err != nil {
+		return err
+	}
 	ctx, interrupt, release := s.interruptible(cmd.Context())
 	defer release()
 	progress := s.progress()
 	machine.Progress = progress
+	if leftOut != nil {
+		machine.WithoutDocker = true
+		progress.Step("%v", leftOut)
+	}
 	interrupted, err := folder.Run(ctx, machine, interrupt)
 	progress.Done()
+	if leftOut != nil {
+		defer func() {
+			fmt.Fprintf(s.stderr, "lockcheck: %v; then go on with lockcheck compare --resume %s\n", leftOut, folder.Path)
+		}()
+	}
 	if interrupted {
 		fmt.Fprintf(s.stderr, "lockcheck: stopped; go on with lockcheck compare --resume %s\n", folder.Path)
 		err = errors.Join(err, &exitError{code: exitInterrupted})
@@ -169,20 +217,20 @@ func (s *system) compare(cmd *cobra.Command, f *compareFlags) error {
 
 // showComparison writes and prints what there is of a comparison, after an error too.
 func (s *system) showComparison(folder *matrix.Folder, failed error) error {
-	c, err := folder.Comparison()
+	m, err := folder.Matrix()
 	if err != nil {
 		return errors.Join(failed, err)
 	}
 	err = errors.Join(
-		folder.WriteReports(c),
-		reports.ComparisonTerminal(s.stdout, c, reports.TerminalOptions{Width: s.width, Color: s.color(s.terminal)}),
-		s.tellGitHub(c),
+		folder.WriteReports(m),
+		reports.MatrixTerminal(s.stdout, m, s.terminalOptions()),
+		s.tellGitHub(m),
 	)
 	fmt.Fprintf(s.stdout, "folder  %s\npage    %s\n", folder.Path, filepath.Join(folder.Path, matrix.HTMLFile))
-	return concluded(comparisonCode(c), failed, err)
+	return concluded(comparisonCode(m), failed, err)
 }
 
-// concluded is how a comparison ends that came to a code, after an error that ended it early,
+// concluded is how a comparison ends that has a code, after an error that ended it early,
 // or with one of its reports. A violation stands, whatever failed after it.
 func concluded(code int, failed, err error) error {
 	if failed == nil || code == exitViolation && exitCode(failed) == exitBroken {
@@ -193,20 +241,19 @@ func concluded(code int, failed, err error) error {
 
 // comparisonCode is the exit code of a comparison. A part that there was nothing to do for
 // has found nothing.
-func comparisonCode(c reports.Comparison) int {
-	v := c.Verdict()
-	if v == "" {
+func comparisonCode(m reports.Matrix) int {
+	if m.Verdict == "" {
 		return exitOK
 	}
-	return verdictCode(v)
+	return verdictCode(m.Verdict)
 }
 
 // tellGitHub writes what GitHub Actions shows of a job, when it runs there.
-func (s *system) tellGitHub(c reports.Comparison) error {
+func (s *system) tellGitHub(m reports.Matrix) error {
 	if s.env("GITHUB_ACTIONS") != "true" {
 		return nil
 	}
-	err := reports.GitHubAnnotations(s.stdout, c)
+	err := reports.GitHubAnnotations(s.stdout, m)
 	path := s.env("GITHUB_STEP_SUMMARY")
 	if path == "" {
 		return err
@@ -215,7 +262,7 @@ func (s *system) tellGitHub(c reports.Comparison) error {
 	if openErr != nil {
 		return errors.Join(err, openErr)
 	}
-	return errors.Join(err, reports.ComparisonSummary(file, c), file.Close())
+	return errors.Join(err, reports.MatrixSummary(file, m), file.Close())
 }
 
 func mergeCommand(s *system) *cobra.Command {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"lockcheck/clusters/clustertest"
 )
 
 // suiteFile writes a suite.
@@ -25,6 +27,7 @@ const quick = "locks: [memory]\nfaults: [none]\nguards: [none]\nttl: 300ms\ntime
 // was not kept is annotated and summed up. Elsewhere nothing is written that nobody asked
 // for.
 func TestCompareThresholds(t *testing.T) {
+	clustertest.StartsServers(t)
 	for _, c := range []struct {
 		name, thresholds string
 		github           bool
@@ -66,12 +69,25 @@ func TestCompareThresholds(t *testing.T) {
 
 // TestComparePart: the whole is undecided while a part is missing, the part itself not.
 func TestComparePart(t *testing.T) {
+	clustertest.StartsServers(t)
 	s := newShell(t)
 	suite := s.suiteFile(strings.Replace(quick, "[none]", "[none, clock]", 1) + "seeds: 2\n")
 	part := filepath.Join(s.store, "part")
 	s.want(s.run("compare", "-f", suite, "--shard", "1/2", "--out", part), exitOK, "1 run not made yet", "1 of 1")
 	s.want(s.run("merge", "--out", filepath.Join(s.store, "whole"), part), exitUndecided, "1 run not made yet", "")
 	s.nothingLeft()
+}
+
+// TestCompareWithoutDocker goes on with the locks that need none, and says which were left
+// out. Nothing is left when it is gone on with.
+func TestCompareWithoutDocker(t *testing.T) {
+	clustertest.StartsServers(t)
+	s := newShell(t)
+	out := filepath.Join(s.store, "out")
+	suite := s.suiteFile(strings.Replace(quick, "[memory]", "[memory, redis, redlock]", 1))
+	s.want(s.run("compare", "-f", suite, "--out", out), exitUndecided, "2 runs not made yet", "left out: redis, redlock: no Docker engine")
+	s.nothingLeft()
+	s.want(s.run("compare", "--resume", out), exitBroken, "", `run "lockcheck doctor"`)
 }
 
 func TestCompareUsage(t *testing.T) {
@@ -86,6 +102,16 @@ func TestCompareUsage(t *testing.T) {
 		{[]string{"compare", "-f", filepath.Join(s.store, "none.yaml")}, "no such file"},
 		{[]string{"compare", "-f", s.suiteFile("locks: [memory]\ncolour: red\n")}, "line 2"},
 		{[]string{"compare", "--locks", "memroy"}, `did you mean "memory"?`},
+		{[]string{"compare", "-f", s.suiteFile("locks:\n  - memory\n  - memroy\n")}, `line 3: suite: unknown lock "memroy"; did you mean "memory"?`},
+		{[]string{"compare", "-f", s.suiteFile("locks: [memory]\nfaults:\n  - none\n  - pauze\n")}, `line 4: suite: unknown fault "pauze"; did you mean "pause"?`},
+		{[]string{"compare", "-f", s.suiteFile("locks: [memory]\nfaults:\n  - none\n\n  - pause:holdr\n")}, `line 5: suite: schedule: step "pause-1": target: "holdr"`},
+		{[]string{"compare", "-f", s.suiteFile("locks: [memory]\nguards: [none,\n  fense]\n")}, `line 3: suite: unknown guard "fense"; did you mean "fence"?`},
+		{[]string{"compare", "-f", s.suiteFile("locks: [memory]\nfaults: [none]\n\nmin-ops: -4\n")}, "line 4: suite: --min-ops -4: it must not be negative"},
+		{[]string{"compare", "-f", s.suiteFile("locks: [memory]\nsection: 80ms-20ms\n")}, "line 2: \"80ms-20ms\": the range is reversed; write 20ms-80ms"},
+		{[]string{"compare", "-f", s.suiteFile("locks: [memory]\nfaults: [pause]\ntime-limit: 4s\n")}, "line 3: suite: --time-limit 4s: it leaves 1.25s for faults, and pause needs "},
+		{[]string{"compare", "-f", s.suiteFile("locks: [memory]\nfaults: [none]\nthresholds: {lost: 0,\n  failover_p50: 1s}\n")}, "line 4: suite: thresholds: failover_p50"},
+		{[]string{"compare", "-f", s.suiteFile("locks: [memory]\nfaults: [none\nguards: [none]\n")}, "line 2: did not find"},
+		{[]string{"compare", "--locks", "memory", "--out", suite}, "not a directory"},
 		{[]string{"compare", "--locks", "memory", "--shard", "3/2"}, "--shard 3/2"},
 		{[]string{"compare", "--locks", "memory", "--parallel", "-1"}, "--parallel"},
 		{[]string{"compare", "--locks", "memory", "--seeds", "0"}, "seeds"},
@@ -99,7 +125,7 @@ func TestCompareUsage(t *testing.T) {
 	}
 }
 
-// TestConcluded: what fails beside a comparison does not hide that it was violated, nor
+// TestConcluded: what fails next to a comparison does not hide that it was violated, nor
 // that it was interrupted.
 func TestConcluded(t *testing.T) {
 	broken, interrupted := errors.New("not all could be removed"), &exitError{code: exitInterrupted}

@@ -16,8 +16,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"lockcheck/clients"
-	"lockcheck/internal/runs"
+	"lockcheck/internal/lockfile"
 	"lockcheck/internal/suites/matrix"
+	"lockcheck/internal/suites/repros"
 	"lockcheck/nemesis"
 	"lockcheck/workloads"
 )
@@ -119,7 +120,11 @@ func valuesOf(f *pflag.Flag) []string {
 
 func isLock(name string) error {
 	lock, _, _ := strings.Cut(name, "@")
-	if !slices.Contains(clients.Names(), lock) {
+	if lockfile.IsPath(lock) {
+		_, err := lockfile.Find(filepath.Join(repository, lock))
+		return err
+	}
+	if _, known := clients.ByName(lock); !known {
 		return fmt.Errorf("there is no such lock: %q", name)
 	}
 	return nil
@@ -138,7 +143,7 @@ func isNemesis(text string) error {
 }
 
 func isReproduction(name string) error {
-	_, err := runs.ReproductionByName(name)
+	_, err := repros.ByName(name)
 	return err
 }
 
@@ -179,7 +184,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestCommandsControl: what cannot be run is found, and beside it the like that can.
+// TestCommandsControl: what cannot be run is found, and not the like that can.
 func TestCommandsControl(t *testing.T) {
 	for _, c := range []struct {
 		text, args, why string
@@ -198,7 +203,7 @@ func TestCommandsControl(t *testing.T) {
 		{"`lockcheck test --nemesis none`", "[[test --nemesis none]]", ""},
 		{"`lockcheck test --schedule mine.yaml`", "[[test --schedule mine.yaml]]", "no such file"},
 		{"`lockcheck test --schedule FILE`", "[[test --schedule FILE]]", ""},
-		{"`lockcheck test --schedule internal/runs/repros/etcd-11456.yaml`", "[[test --schedule internal/runs/repros/etcd-11456.yaml]]", ""},
+		{"`lockcheck test --schedule internal/suites/repros/etcd-11456.yaml`", "[[test --schedule internal/suites/repros/etcd-11456.yaml]]", ""},
 		{"`lockcheck test redis`", "[[test redis]]", `unknown command "redis"`},
 		{"`lockcheck compare --locks redis,etcd@3.5.15`", "[[compare --locks redis,etcd@3.5.15]]", ""},
 		{"`lockcheck compare --locks redis,etdc@3.5.15`", "[[compare --locks redis,etdc@3.5.15]]", "no such lock"},
@@ -211,10 +216,10 @@ func TestCommandsControl(t *testing.T) {
 		{"`lockcheck compare -f ci/suite.yaml`", "[[compare -f ci/suite.yaml]]", "no such file"},
 		{"`lockcheck compare redis`", "[[compare redis]]", `unknown command "redis"`},
 		{"`lockcheck images NAME`", "[[images NAME]]", ""},
-		{"`lockcheck images redos`", "[[images redos]]", `invalid argument "redos"`},
-		{"`lockcheck analyze A B C`", "[[analyze A B C]]", "name one run or two"},
+		{"`lockcheck images redos`", "[[images redos]]", `unknown recipe "redos"`},
+		{"`lockcheck analyze A B C`", "[[analyze A B C]]", "name one set of runs or two"},
 		{"`lockcheck analyze A B`", "[[analyze A B]]", ""},
-		{"`lockcheck analyze --format jepsen`", "[[analyze --format jepsen]]", "name one run or two"},
+		{"`lockcheck analyze --format jepsen`", "[[analyze --format jepsen]]", "name one set of runs or two"},
 		{"`lockcheck analyze`", "[[analyze]]", ""},
 		{"`lockcheck test --ttl 5`", "[[test --ttl 5]]", "missing unit"},
 		{"`lockcheck repro moon-landing`", "[[repro moon-landing]]", "unknown reproduction"},

@@ -101,10 +101,10 @@ func readDocument(path string) (document, error) {
 	return parseDocument(string(text)), err
 }
 
-// documents lists the README and all pages below docs.
+// documents lists the pages at the root of the repository and all below docs.
 func documents(t *testing.T) []string {
 	t.Helper()
-	pages := []string{"README.md"}
+	pages := []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"}
 	err := filepath.WalkDir(filepath.Join(repository, "docs"), func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".md" {
 			return err
@@ -165,7 +165,7 @@ func reachable(root, page string) (map[string]bool, error) {
 	return reached, nil
 }
 
-// TestLinksControl: links that lead nowhere are found, and beside each one the like of
+// TestLinksControl: links that lead nowhere are found, and not the like of
 // it that does not.
 func TestLinksControl(t *testing.T) {
 	root := t.TempDir()
@@ -216,17 +216,30 @@ func TestLinksControl(t *testing.T) {
 	}
 }
 
-// lockHeadings are those of the page of each lock, in this order.
-var lockHeadings = []string{"Protocol", "What it depends on", "What lockcheck found", "What to do"}
+// lockHeadings are those of the page of each lock, in this order, and whether a page that
+// has nothing of its own to say there may leave it out.
+var lockHeadings = []struct {
+	text     string
+	optional bool
+}{
+	{"Protocol", false}, {"As its users run it", true}, {"What lockcheck can add", true}, {"What it depends on", true},
+	{"What lockcheck found", false}, {"What to do", false},
+}
 
 // lacking says what the page of a lock lacks, "" for nothing.
 func lacking(name, text string) string {
 	d := parseDocument(text)
-	switch {
-	case len(d.headings) == 0 || !strings.HasPrefix(d.headings[0], name+": "):
+	if len(d.headings) == 0 || !strings.HasPrefix(d.headings[0], name+": ") {
 		return "a title that begins with the name of the lock"
-	case !slices.Equal(d.headings[1:], lockHeadings):
-		return fmt.Sprintf("the headings %q: it has %q", lockHeadings, d.headings[1:])
+	}
+	var want []string
+	for _, h := range lockHeadings {
+		if !h.optional || slices.Contains(d.headings, h.text) {
+			want = append(want, h.text)
+		}
+	}
+	if !slices.Equal(d.headings[1:], want) {
+		return fmt.Sprintf("the headings %q: it has %q", want, d.headings[1:])
 	}
 	return ""
 }
@@ -256,7 +269,10 @@ func TestLockPages(t *testing.T) {
 
 // TestLockPagesControl: a page that is not as it should be is found.
 func TestLockPagesControl(t *testing.T) {
-	const good = "# `x`: a lock\n\n## Protocol\n\n## What it depends on\n\n## What lockcheck found\n\n## What to do\n"
+	good := "# `x`: a lock\n"
+	for _, h := range lockHeadings {
+		good += "\n## " + h.text + "\n"
+	}
 	for _, c := range []struct {
 		text string
 		good bool
@@ -265,6 +281,8 @@ func TestLockPagesControl(t *testing.T) {
 		{"", false},
 		{strings.Replace(good, "`x`", "`y`", 1), false},
 		{strings.Replace(good, "## Protocol\n", "", 1), false},
+		{strings.Replace(good, "## What it depends on\n", "", 1), true},
+		{strings.Replace(good, "## What it depends on", "## What to do\n\n## What it depends on", 1), false},
 		{strings.Replace(good, "## Protocol", "Protocol", 1), false},
 		{good + "## More\n", false},
 	} {

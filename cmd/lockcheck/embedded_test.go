@@ -14,9 +14,10 @@ import (
 	"lockcheck/clusters/clustertest"
 )
 
-// test runs the embedded lock for as short as its quiet time permits.
+// test runs the embedded lock for as short as its recovery period permits.
 func (s *shell) test(args ...string) int {
 	s.t.Helper()
+	clustertest.StartsServers(s.t)
 	defer s.nothingLeft()
 	return s.run(append([]string{"test", "--store", s.store, "--ttl", "300ms", "--min-ops", "5", "--seed", "1"}, args...)...)
 }
@@ -83,14 +84,15 @@ func TestValid(t *testing.T) {
 	s.want(s.run("clean"), exitOK, "nothing to clean\n", "")
 }
 
-// TestNoTimeForFaults: a run that was too short for the fault that was asked for
-// does not look like one that withstood it.
+// TestNoTimeForFaults: a run that is too short for the fault that was asked for is not
+// begun; without the fault it is.
 func TestNoTimeForFaults(t *testing.T) {
 	s := newShell(t)
-	s.want(s.test("--time-limit", "2200ms", "--nemesis", "pause", "--min-ops", "1"), exitUndecided, "no pause was ever applied", "")
+	s.want(s.test("--time-limit", "2200ms", "--nemesis", "pause", "--min-ops", "1"), exitUsage, "", "it leaves 150ms for faults, and pause needs ")
+	s.want(s.test("--time-limit", "2200ms", "--nemesis", "none", "--min-ops", "1"), exitOK, "VALID", "")
 }
 
-// TestInterrupted sends the first signal in mid-fault, and beside it both at once.
+// TestInterrupted sends the first signal in mid-fault, and both at once.
 func TestInterrupted(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -113,6 +115,9 @@ func TestInterrupted(t *testing.T) {
 			}
 			code := s.test("--time-limit", "10m", "--section", "50ms")
 			s.want(code, exitInterrupted, "folder ", " proven: ")
+			if strings.Contains(s.stdout, "BROKEN") || !strings.Contains(s.stdout, "the run was interrupted") {
+				t.Errorf("it is broken, not interrupted:\n%s", s.stdout)
+			}
 			if c.report {
 				s.want(code, exitInterrupted, "1 of 1 pause", "of w")
 			}

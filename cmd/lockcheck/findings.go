@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
+	"lockcheck/internal/suites/findings"
 	"lockcheck/reports"
 )
 
@@ -56,7 +58,7 @@ func findingsTableCommand(s *system) *cobra.Command {
 		Use: "table", Short: "show expected against observed from stored runs, as Markdown",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			observed, err := runs.Observations(store)
+			observed, err := findings.Observations(store)
 			if err != nil {
 				return err
 			}
@@ -75,14 +77,14 @@ func (s *system) runFindings(ctx context.Context, f findingsFlags) error {
 	case f.times < 1:
 		return &runs.UsageError{Err: fmt.Errorf("--times %d: at least one run has to be made", f.times)}
 	}
-	all, err := runs.Experiments()
+	all, err := findings.Experiments()
 	if err != nil {
 		return err
 	}
-	series := runs.Series{Machine: f.machine, Parallel: 1}
+	series := suites.Series{Machine: f.machine, Parallel: 1}
 	for _, e := range all {
 		if chosen.MatchString(e.Name) {
-			series.Experiments = append(series.Experiments, slices.Repeat([]runs.Experiment{e}, f.times)...)
+			series.Experiments = append(series.Experiments, slices.Repeat([]suites.Experiment{e}, f.times)...)
 		}
 	}
 	if len(series.Experiments) == 0 {
@@ -92,7 +94,7 @@ func (s *system) runFindings(ctx context.Context, f findingsFlags) error {
 }
 
 // runSeries runs experiments and says in a line what came of each.
-func (s *system) runSeries(ctx context.Context, series runs.Series) error {
+func (s *system) runSeries(ctx context.Context, series suites.Series) error {
 	if err := s.machine(&series.Machine); err != nil {
 		return err
 	}
@@ -100,7 +102,7 @@ func (s *system) runSeries(ctx context.Context, series runs.Series) error {
 	defer release()
 	progress := s.progress()
 	ran, unexpected := 0, 0
-	series.Progress, series.Tell = progress, func(r runs.Ran) {
+	series.Progress, series.Tell = progress, func(r suites.Ran) {
 		ran++
 		if r.Unexpected() {
 			unexpected++
@@ -121,7 +123,7 @@ func (s *system) runSeries(ctx context.Context, series runs.Series) error {
 	return nil
 }
 
-func (s *system) tellRan(r runs.Ran) {
+func (s *system) tellRan(r suites.Ran) {
 	if r.Outcome.History == nil {
 		fmt.Fprintf(s.stderr, "lockcheck: %s could not be run: %v\n", r.Name, r.Err)
 		return

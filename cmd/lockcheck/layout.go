@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"lockcheck/reports"
 )
 
 // defaultWidth is that of a terminal whose width is not known.
@@ -24,17 +26,27 @@ type item struct {
 	lines []string
 }
 
-// printItems writes names in one column and beside it their lines, wrapped.
+// widestName is what a name may take of the first column. A longer one gets a line of its
+// own: next to it there would be no space left for an address.
+const widestName = 32
+
+// printItems writes names in one column and their lines next to it, wrapped.
 func (s *system) printItems(items []item) error {
 	var text strings.Builder
 	indent := 0
 	for _, i := range items {
-		indent = max(indent, utf8.RuneCountInString(i.name)+2)
+		if n := utf8.RuneCountInString(i.name); n <= widestName {
+			indent = max(indent, n+2)
+		}
 	}
 	for _, i := range items {
 		name := i.name
+		if utf8.RuneCountInString(name) > widestName {
+			text.WriteString(name + "\n")
+			name = ""
+		}
 		for _, line := range i.lines {
-			for n, part := range wrap(line, s.columns()-indent) {
+			for n, part := range reports.Wrap(line, s.columns()-indent, s.columns()-indent-2, false) {
 				if n > 0 {
 					part = "  " + part
 				}
@@ -45,25 +57,4 @@ func (s *system) printItems(items []item) error {
 	}
 	_, err := io.WriteString(s.stdout, text.String())
 	return err
-}
-
-// wrap breaks text between words, with room for an indent of two on all lines but
-// the first. A word longer than a line gets one of its own.
-func wrap(text string, width int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		switch {
-		case line == "":
-			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
-			line += " " + word
-		default:
-			if len(lines) == 0 {
-				width -= 2
-			}
-			lines, line = append(lines, line), word
-		}
-	}
-	return append(lines, line)
 }

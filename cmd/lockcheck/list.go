@@ -10,6 +10,8 @@ import (
 
 	"lockcheck/clients"
 	"lockcheck/clusters"
+	"lockcheck/internal/lockfile"
+	"lockcheck/internal/runs"
 	"lockcheck/nemesis"
 	"lockcheck/workloads"
 )
@@ -29,23 +31,70 @@ func listCommand(s *system) *cobra.Command {
 	add("locks", "locks, with what a user must know of each", lockItems)
 	add("faults", "kinds of faults", faultItems)
 	add("workloads", "what workers do under the lock", workloadItems)
+	list.AddCommand(&cobra.Command{
+		Use: "lock NAME|FILE", Short: "one lock, and which faults can be tested on it", Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			lock, err := lockfile.Find(args[0])
+			if err != nil {
+				return &runs.UsageError{Err: err, About: "lock"}
+			}
+			return s.printItems(append([]item{lockItem(lock)}, faultItemsOf(lock.Servers)...))
+		},
+	})
 	return list
 }
 
 func lockItems() (items []item) {
 	for _, lock := range clients.Table() {
 		servers, _ := clusters.ByName(lock.Servers)
-		items = append(items, item{lock.Name, []string{
-			lockSummary(lock),
-			"lease: " + leaseOf(lock),
-			fmt.Sprintf("renewed: %s; when taken: %s", renewalOf(lock), attemptOf(lock)),
-			fmt.Sprintf("fencing token: %s; holder told: %s", cmp.Or(lock.Token, "none"), lock.LossNotification),
-			"depends on: " + lock.Clock,
-			"guards: " + guardsOf(lock),
-			"servers: " + serversOf(servers, lock.AnyServer),
-		}})
+		items = append(items, lockItem(lockfile.Lock{Info: lock, Servers: servers}))
 	}
 	return items
+}
+
+func lockItem(of lockfile.Lock) item {
+	lock := of.Info
+	facts := []string{
+		lockSummary(lock),
+		fmt.Sprintf("fencing token: %s; loss notification: %s", cmp.Or(lock.Token, "none"), lock.LossNotification),
+		"depends on: " + lock.Clock,
+	}
+	return item{lock.Name, append(facts, lockDetails(of, lock.Options)...)}
+}
+
+// faultItemsOf says of each fault whether it is supported on one cluster, and why not.
+func faultItemsOf(spec clusters.Spec) (items []item) {
+	answer := func(why error) string {
+		if why != nil {
+			return "not supported: " + why.Error()
+		}
+		return "supported"
+	}
+	for _, kind := range nemesis.Kinds() {
+		can := kind.Support(spec)
+		facts := []string{"workers: " + answer(can.Workers)}
+		if spec.Nodes > 0 {
+			facts = append([]string{"servers: " + answer(can.Servers)}, facts...)
+		}
+		items = append(items, item{kind.Name, facts})
+	}
+	return items
+}
+
+// lockDetails are the facts about a lock and its options for which the table of the
+// reference has no column.
+func lockDetails(of lockfile.Lock, options []clients.Option) []string {
+	lock := of.Info
+	facts := []string{
+		"lease: " + leaseOf(lock),
+		fmt.Sprintf("renewed: %s; when taken: %s", renewalOf(lock), attemptOf(lock)),
+		"guards: " + guardsOf(lock),
+		"servers: " + serversOf(of.Servers, lock.AnyServer),
+	}
+	for _, o := range options {
+		facts = append(facts, fmt.Sprintf("option %s+%s: %s", lock.Name, o.Name, o.Adds))
+	}
+	return facts
 }
 
 func lockSummary(lock clients.Info) string {
@@ -83,7 +132,10 @@ func renewalOf(lock clients.Info) string {
 }
 
 func attemptOf(lock clients.Info) string {
-	if lock.Queues {
+	switch {
+	case lock.Endless:
+		return "it waits in a queue, and nothing ends that"
+	case lock.Queues:
 		return "it waits in a queue"
 	}
 	return "refused at once"
@@ -122,8 +174,8 @@ func either[T any](values []T) string {
 	return strings.Join(texts, " or ")
 }
 
-// faultItems is the table of faults and clusters: on whose servers and beside whose
-// workers each can be had, and why not on the others.
+// faultItems is the table of faults and clusters: on whose servers and with whose
+// workers each is supported, and why not on the others.
 func faultItems() (items []item) {
 	for _, kind := range nemesis.Kinds() {
 		var servers, workers possibilities
@@ -146,7 +198,7 @@ func faultItems() (items []item) {
 const targetsHelp = "after a colon, as in pause:leader or \"kill:one worker\": holder, waiter, leader, follower, one, minority, " +
 	"majority, all (of the servers, or with worker or workers after it of those), halves, ring, bridge, or names, as in n1 or w2"
 
-// possibilities groups clusters by why a fault cannot be had on them.
+// possibilities groups clusters by why a fault is not supported on them.
 type possibilities struct {
 	can     []string
 	reasons []string            // in the order of their first cluster

@@ -19,7 +19,7 @@ func TestLockItems(t *testing.T) {
 				t.Fatalf("it is called %s", items[i].name)
 			}
 			text := strings.Join(items[i].lines, "\n")
-			for _, what := range []string{"lease: ", "renewed: ", "when taken: ", "fencing token: ", "holder told: ", "depends on: ", "guards: ", "servers: "} {
+			for _, what := range []string{"lease: ", "renewed: ", "when taken: ", "fencing token: ", "loss notification: ", "depends on: ", "guards: ", "servers: "} {
 				if _, rest, found := strings.Cut(text, what); !found || rest == "" || strings.HasPrefix(rest, "\n") || strings.HasPrefix(rest, ";") {
 					t.Errorf("%q is missing in\n%s", what, text)
 				}

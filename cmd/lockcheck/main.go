@@ -11,9 +11,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"lockcheck/internal/runs"
+	"lockcheck/internal/spelling"
 )
 
 // Exit codes, as `lockcheck help exit-codes` explains them.
@@ -81,12 +83,50 @@ func run(ctx context.Context, s *system) int {
 	root.SetIn(s.stdin)
 	root.SetOut(s.stdout)
 	root.SetErr(s.stderr)
-	err := root.ExecuteContext(ctx)
+	err := misspelt(root, s.args)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
 	code := exitCode(err)
 	if err != nil && err.Error() != "" {
 		fmt.Fprintln(s.stderr, "lockcheck:", err)
 	}
 	return code
+}
+
+// misspelt is the error for a command that there is not.
+func misspelt(root *cobra.Command, args []string) error {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd(args...)
+	cmd, rest, err := root.Find(args)
+	if err != nil || !cmd.HasSubCommands() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") || strings.HasPrefix(rest[0], cobra.ShellCompRequestCmd) {
+		return nil // cobra has an error of its own, or none
+	}
+	return &runs.UsageError{Err: &spelling.UnknownError{What: "command", Name: rest[0], Known: commandsOf(cmd)}}
+}
+
+// commandsOf lists the commands under another one that are for users.
+func commandsOf(cmd *cobra.Command) []string {
+	var names []string
+	for _, c := range cmd.Commands() {
+		if !c.Hidden {
+			names = append(names, c.Name())
+		}
+	}
+	return names
+}
+
+// flagError is the error for a flag, with what may have been meant by one that there is not.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		var known []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+		if near := spelling.Nearest(unknown.GetSpecifiedName(), known); near != "" {
+			err = fmt.Errorf("%w; did you mean --%s?", err, near)
+		}
+	}
+	return &runs.UsageError{Err: err}
 }
 
 // exitCode finds the code that an error carries. Errors of cobra itself are
@@ -118,11 +158,11 @@ With no lock named, "lockcheck test" needs nothing but itself.`,
 		SilenceErrors: true,
 		Args:          usageArgs(cobra.NoArgs),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		Version:       version(),
+		Version:       thisBuild().String(),
 	}
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages", fmt.Sprintf("FlagUsagesWrapped %d", s.columns())))
 	root.SetHelpCommand(helpCommand(root))
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &runs.UsageError{Err: err} })
+	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		testCommand(s), compareCommand(s), mergeCommand(s), reproCommand(s), findingsCommand(s), claimsCommand(s), analyzeCommand(s), serveCommand(s),
@@ -142,7 +182,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			cmd, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
-				return &runs.UsageError{Err: fmt.Errorf("there is no help about %q", strings.Join(args, " "))}
+				return &runs.UsageError{Err: fmt.Errorf("there is no help about %q%s", strings.Join(args, " "), spelling.Hint(args[len(args)-1], commandsOf(cmd)))}
 			}
 			cmd.InitDefaultHelpFlag()
 			cmd.InitDefaultVersionFlag()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"lockcheck/clients"
 	"lockcheck/clusters/clustertest"
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites/repros"
 	"lockcheck/nemesis"
 	"lockcheck/workloads"
 )
@@ -32,6 +34,7 @@ type shell struct {
 	term    bool // stdout and stderr are terminals
 	signals chan os.Signal
 	onLine  func(line string) // told each line on stderr
+	binary  string            // other than that of lockcheck; "" for that
 
 	stdout, stderr string // of the last command
 }
@@ -54,7 +57,7 @@ func (s *shell) run(args ...string) int {
 	code := run(s.t.Context(), &system{
 		args: args, stdin: strings.NewReader(""), stdout: &stdout, stderr: stderr,
 		env: func(name string) string { return s.env[name] }, terminal: s.term, progressTerminal: s.term,
-		signals: s.signals, binary: func() (string, error) { return clustertest.Binary(s.t), nil },
+		signals: s.signals, binary: func() (string, error) { return cmp.Or(s.binary, clustertest.Binary(s.t)), nil },
 	})
 	s.stdout, s.stderr = stdout.String(), stderr.all.String()
 	return code
@@ -111,7 +114,26 @@ func TestUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"tset"}, `unknown command "tset"`},
+		{[]string{"tset"}, `unknown command "tset"; did you mean "test"?`},
+		{[]string{"analize", "a"}, `did you mean "analyze"?`},
+		{[]string{"tset", "--lock", "memory"}, `did you mean "test"?`},
+		{[]string{"wrker"}, "there are "}, // our own processes are no commands for people
+		{[]string{"findings", "rn"}, `unknown command "rn"; did you mean "run"?`},
+		{[]string{"list", "loks"}, `did you mean "lo`},
+		{[]string{"test", "--lok", "memory"}, "unknown flag: --lok; did you mean --lock?"},
+		{[]string{"compare", "--lock", "memory"}, "did you mean --locks?"},
+		{[]string{"test", "--nemesis", "clock"}, "does not use the wall clock; --skip-unsupported leaves it out"},
+		{[]string{"test", "--nemesis", "clock", "--skip-unsupported"}, "nothing is left of the schedule"},
+		{[]string{"test", "--nemesis", "clock", "--skip-unavailable"}, "nothing is left of the schedule"}, // its former name
+		{[]string{"test", "--nemesis", "pause:holdr"}, `did you mean "holder"?`},
+		{[]string{"test", "--nemesis", "pause:n9"}, `neither a node nor a role "n9"`},
+		{[]string{"test", "--min-ops", "-4"}, "--min-ops -4: it must not be negative"},
+		{[]string{"test", "--rate", "NaN"}, "--rate NaN"},
+		{[]string{"test", "--lock-delay", "-1s"}, "--lock-delay -1s"},
+		{[]string{"test", "--section", "10s..5s"}, "the range is reversed; write 5s-10s"},
+		{[]string{"test", "--require", "no-lost-updates"}, `did you mean "no-lost-update"?`},
+		{[]string{"test", "--expect", "violated"}, `did you mean "violation"?`},
+		{[]string{"test", "--lock", "redis", "--image", "rediz=redis:7"}, `lock redis does not use that image; did you mean "redis"?`},
 		{[]string{"--frobnicate"}, "unknown flag: --frobnicate"},
 		{[]string{"test", "--frobnicate"}, "unknown flag: --frobnicate"},
 		{[]string{"test", "memory"}, "memory"},
@@ -119,13 +141,17 @@ func TestUsage(t *testing.T) {
 		{[]string{"test", "--lock", "zzz"}, "there are memory, "},
 		{[]string{"test", "--nemesis", "pauze"}, `did you mean "pause"?`},
 		{[]string{"test", "--ttl", "5"}, "missing unit"},
+		{[]string{"test", "--lock", "none", "--ttl", "5s"}, "--ttl 5s: lock none has no lease"},
 		{[]string{"test", "--section", "long"}, "write 50ms, or 20ms-80ms"},
-		{[]string{"test", "--section", "80ms-20ms"}, "--section"},
-		{[]string{"test", "--expect", "nonsense"}, "valid, violation, undecided and broken"},
+		{[]string{"test", "--section", "80ms-20ms"}, "the range is reversed; write 20ms-80ms"},
+		{[]string{"test", "--expect", "nonsense"}, "there are valid, violation, undecided, broken"},
 		{[]string{"test", "--image", "redis"}, "NAME=IMAGE"},
 		{[]string{"test", "--image", "redis="}, "NAME=IMAGE"},
 		{[]string{"test", "--image", "redis=redis:7"}, "lock memory does not use that image"},
 		{[]string{"test", "--schedule", odd}, odd + `: schedule: line 4: there is no key "untill"`},
+		{[]string{"test", "--schedule", file("fault.yaml", "steps:\n  - for: 1s\n    fault: pauze\n")}, `line 3: schedule: step "pauze-1": fault: unknown fault "pauze"; did you mean "pause"?`},
+		{[]string{"test", "--schedule", file("role.yaml", "seed: 1\nsteps:\n  - fault: pause\n    for: 1s\n    target: holdr\n")}, `line 5: schedule: step "pause-1": target: "holdr" is neither a role nor the name of a node; did you mean "holder"?`},
+		{[]string{"test", "--schedule", file("late.yaml", "steps:\n  - fault: pause\n    for: 1s\n    after: 1m\n"), "--time-limit", "30s"}, "pause needs 1m1s; write --time-limit 1m4s"},
 		{[]string{"test", "--schedule", filepath.Join(t.TempDir(), "missing.yaml")}, "missing.yaml"},
 		{[]string{"test", "--schedule", good, "--nemesis", "clock"}, "--schedule and --nemesis exclude each other"},
 		{[]string{"test", "--time-limit", "1s"}, "--time-limit 1s"},
@@ -135,9 +161,19 @@ func TestUsage(t *testing.T) {
 		{[]string{"repro", "moon-landing"}, `unknown reproduction "moon-landing" (there are `},
 		{[]string{"repro", "redlock-clock-jmp"}, `did you mean "redlock-clock-jump"?`},
 		{[]string{"repro", "one", "two"}, "at most 1"},
-		{[]string{"analyze"}, "name one run"},
-		{[]string{"analyze", "a", "b", "c"}, "name one run"},
+		{[]string{"analyze"}, "name one set of runs"},
+		{[]string{"analyze", "a", "b", "c"}, "name one set of runs"},
 		{[]string{"serve", "ducks"}, `"ducks"`},
+		{[]string{"serve", "--store", filepath.Join(t.TempDir(), "none")}, "no such file"},
+		{[]string{"serve", "--store", good}, "not a directory"},
+		{[]string{"findings", "table", "--store", filepath.Join(t.TempDir(), "none")}, "no runs are stored there"},
+		{[]string{"claims", "table", "--store", filepath.Join(t.TempDir(), "none")}, "no runs are stored there"},
+		{[]string{"analyze", good}, "line 1: "},
+		{[]string{"analyze", "--format", "jepsen", filepath.Join(t.TempDir(), "none")}, "no such file"},
+		{[]string{"analyze", "--format", "jepsen", good}, "operation 1"},
+		{[]string{"analyze", "--export", "jepsen", good}, "line 1: "},
+		{[]string{"images", "redsi"}, `unknown recipe "redsi"; did you mean "redis"?`},
+		{[]string{"images", "etcd"}, "etcd-3.6.16"},
 		{[]string{"serve", "--port", "65536"}, "--port 65536: ports go from 1 to 65535"},
 		{[]string{"list", "ducks"}, `"ducks"`},
 		{[]string{"help", "ducks"}, `"ducks"`},
@@ -155,8 +191,8 @@ func TestUsage(t *testing.T) {
 			}
 		})
 	}
-	if runs, err := os.ReadDir(s.store); err != nil || len(runs) != 0 {
-		t.Errorf("something was run: %v, %v", runs, err)
+	if entries, err := os.ReadDir(s.store); err != nil || len(entries) != 0 {
+		t.Errorf("something was run: %v, %v", entries, err)
 	}
 }
 
@@ -210,28 +246,10 @@ func TestWidth(t *testing.T) {
 	}
 }
 
-func TestWrap(t *testing.T) {
-	for _, c := range []struct{ text, want string }{
-		{"", ""},
-		{"one", "one"},
-		{"one two", "one two"},
-		{"one two three", "one two|three"},
-		{"one  two\nthree", "one two|three"},
-		{"one two three four", "one two|three|four"}, // later lines are indented by two
-		{"extraordinary one", "extraordinary|one"},
-		{"zwölf äöü", "zwölf|äöü"},
-		{"wölf äöü", "wölf äöü"},
-	} {
-		if got := strings.Join(wrap(c.text, 8), "|"); got != c.want {
-			t.Errorf("%q is wrapped to %s, want %s", c.text, got, c.want)
-		}
-	}
-}
-
 // TestList: every name of a table is the first word of a line.
 func TestList(t *testing.T) {
 	var finds []string
-	all, err := runs.Reproductions()
+	all, err := repros.All()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +268,7 @@ func TestList(t *testing.T) {
 	} {
 		s.want(s.run(c.args...), exitOK, "", "")
 		for _, name := range c.names {
-			if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + `  +\S`).MatchString(s.stdout) {
+			if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + `(  +\S|$)`).MatchString(s.stdout) {
 				t.Errorf("%v does not list %s:\n%s", c.args, name, s.stdout)
 			}
 		}
@@ -267,12 +285,45 @@ func TestWithoutEngine(t *testing.T) {
 	if !regexp.MustCompile(`(?m)^ok +own image +\S`).MatchString(s.stdout) {
 		t.Errorf("the binary is not looked at without an engine:\n%s", s.stdout)
 	}
-	s.want(s.run("test", "--lock", "redis", "--store", s.store), exitBroken, "no Docker engine", "")
-	s.want(s.run("test", "--lock", "redis", "--store", s.store, "--expect", "broken"), exitOK, "no Docker engine", "")
-	s.want(s.run("repro", "redlock-gc-pause", "--store", s.store), exitBroken, "no Docker engine", "not reproduced: the verdict is broken")
-	s.want(s.run("images"), exitBroken, "", "no Docker engine")
+	for _, args := range [][]string{
+		{"images"}, {"test", "--lock", "redis"}, {"test", "--lock", "redis", "--expect", "broken"}, {"repro", "redlock-gc-pause"},
+		{"findings", "run", "--only", "^lock/redis/"}, {"claims", "run"}, {"compare", "--locks", "redis,etcd"},
+	} {
+		if args[0] != "images" {
+			args = append(args, "--store", s.store)
+		}
+		s.want(s.run(args...), exitBroken, "", `run "lockcheck doctor"`)
+		if s.stdout != "" || strings.Count(s.stderr, "no Docker engine") != 1 {
+			t.Errorf("%v: want one sentence:\n%s%s", args, s.stdout, s.stderr)
+		}
+	}
+	if entries, err := os.ReadDir(s.store); err != nil || len(entries) != 0 {
+		t.Errorf("something was stored: %v, %v", entries, err)
+	}
 	s.want(s.run("clean"), exitOK, "nothing to clean\n", "")
 	s.want(s.run("clean", "--images"), exitBroken, "nothing to clean\n", "no Docker engine")
+}
+
+// TestDynamicBinary: what containers could not run is refused before anything starts, and
+// what needs none of them runs all the same.
+func TestDynamicBinary(t *testing.T) {
+	s := newShell(t)
+	var err error
+	if s.binary, err = filepath.EvalSymlinks("/bin/ls"); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"images"}, {"test", "--lock", "redis"}, {"repro", "redlock-gc-pause"},
+		{"findings", "run", "--only", "^lock/redis/"}, {"compare", "--locks", "memory,redis"},
+	} {
+		if args[0] != "images" {
+			args = append(args, "--store", s.store)
+		}
+		s.want(s.run(args...), exitUsage, "", "CGO_ENABLED=0 go build ./cmd/lockcheck")
+	}
+	if entries, err := os.ReadDir(s.store); err != nil || len(entries) != 0 {
+		t.Errorf("something was run: %v, %v", entries, err)
+	}
 }
 
 // TestExitCode: a code rides on an error, however deep.

@@ -11,7 +11,7 @@ import (
 	"lockcheck/clusters"
 	"lockcheck/clusters/agent"
 	"lockcheck/clusters/vdso"
-	"lockcheck/internal/runs"
+	"lockcheck/internal/cleanup"
 	"lockcheck/workloads"
 )
 
@@ -61,7 +61,7 @@ func serverCommand(s *system) *cobra.Command {
 }
 
 func agentCommand(s *system) *cobra.Command {
-	var servers, driver, launcher string
+	var servers, probes, driver, launcher, install string
 	var server int
 	host := agent.Local{Network: new(agent.Network)}
 	cmd := &cobra.Command{
@@ -70,12 +70,25 @@ func agentCommand(s *system) *cobra.Command {
 			if spec, known := clusters.ByName(servers); known {
 				host.Probes = spec.Server(server).Probes
 			}
+			if probes != "" {
+				var err error
+				if host.Probes, err = clusters.ParseProbes(probes); err != nil {
+					return fmt.Errorf("agent: --probes: %w", err)
+				}
+			}
+			if install != "" {
+				if err := vdso.Install(install); err != nil {
+					return fmt.Errorf("agent: %w", err)
+				}
+			}
 			host.ClockDriver = agent.ClockDriver(driver)
 			host.PrepareClock(cmd.Context(), launcher)
 			return agent.Serve(cmd.Context(), host, s.stdin, s.stdout)
 		},
 	}
 	cmd.Flags().StringVar(&servers, "servers", "", "kind of servers")
+	cmd.Flags().StringVar(&probes, "probes", "", "how to ask servers of the user's own, as JSON")
+	cmd.Flags().StringVar(&install, "install", "", "where to put this binary for programs in other images")
 	cmd.Flags().IntVar(&server, "server", 0, "which of the servers, from 0")
 	cmd.Flags().StringVar(&host.Address, "address", "", "address of the server")
 	cmd.Flags().StringVar(&host.ClockFile, "clock-file", "", "file with the offset of the server's clock")
@@ -114,7 +127,7 @@ func reapCommand(s *system) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "reap", Hidden: true, Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runs.Reap(cmd.Context(), run, docker, s.stdin)
+			return cleanup.Reap(cmd.Context(), run, docker, s.stdin)
 		},
 	}
 	cmd.Flags().StringVar(&run, "run", "", "run to clean up after")

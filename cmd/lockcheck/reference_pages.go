@@ -13,8 +13,9 @@ import (
 	"lockcheck/clients"
 	"lockcheck/clusters"
 	"lockcheck/history"
-	"lockcheck/internal/runs"
+	"lockcheck/internal/lockfile"
 	"lockcheck/internal/suites/matrix"
+	"lockcheck/internal/suites/repros"
 	"lockcheck/nemesis"
 	"lockcheck/workloads"
 )
@@ -79,12 +80,11 @@ func flagDefault(f *pflag.Flag) string {
 	return code(f.DefValue)
 }
 
-// lockSections says of each lock what "list locks" does, and links to its page.
+// lockSections says of each lock what "list locks" does, once, and links to its page.
 func lockSections() string {
 	var rows [][]string
 	var sections strings.Builder
-	items := lockItems()
-	for i, lock := range clients.Table() {
+	for _, lock := range clients.Table() {
 		lease := "none"
 		if lock.TTL > 0 {
 			lease = lock.TTL.String()
@@ -92,16 +92,19 @@ func lockSections() string {
 		rows = append(rows, []string{
 			fmt.Sprintf("[%s](#%s)", code(lock.Name), strings.ReplaceAll(lock.Name, ".", "")), lease, prose(cmp.Or(lock.Token, "none")), prose(lock.LossNotification), prose(lock.Clock),
 		})
-		fmt.Fprintf(&sections, "## %s\n\n%s. [How it works, and what was found](../locks/%s.md).\n\n", code(lock.Name), prose(items[i].lines[0]), lock.Name)
-		for _, line := range items[i].lines[1:] {
+		fmt.Fprintf(&sections, "## %s\n\n%s. [Its page](../locks/%s.md).\n\n", code(lock.Name), prose(lockSummary(lock)), lock.Name)
+		ofItsOwn := slices.DeleteFunc(slices.Clone(lock.Options), func(o clients.Option) bool { return o.Name == clients.Watchdog })
+		servers, _ := clusters.ByName(lock.Servers)
+		for _, line := range lockDetails(lockfile.Lock{Info: lock, Servers: servers}, ofItsOwn) {
 			fmt.Fprintf(&sections, "- %s\n", prose(line))
 		}
 		sections.WriteString("\n")
 	}
-	return markdownTable([]string{"lock", "lease", "fencing token", "holder told", "depends on"}, rows) + sections.String()
+	return markdownTable([]string{"lock", "lease", "fencing token", "loss notification", "depends on"}, rows) +
+		"Every lock also has the [option](../locks/README.md) " + code(clients.Watchdog) + ".\n\n" + sections.String()
 }
 
-// faultTables says what each kind of fault does, and on which cluster it can be had.
+// faultTables says what each kind of fault does, and on which cluster it is supported.
 func faultTables() string {
 	var kinds [][]string
 	head := []string{"cluster"}
@@ -110,11 +113,11 @@ func faultTables() string {
 		for _, u := range kind.Uses {
 			uses = append(uses, string(u))
 		}
-		var harms []string
-		for _, harm := range history.EffectsOf(kind.Name) {
-			harms = append(harms, string(harm))
+		var effects []string
+		for _, effect := range history.EffectsOf(kind.Name) {
+			effects = append(effects, string(effect))
 		}
-		kinds = append(kinds, []string{code(kind.Name), prose(kind.Summary), code(kind.Target), allCode(uses), strings.Join(harms, ", ")})
+		kinds = append(kinds, []string{code(kind.Name), prose(kind.Summary), code(kind.Target), allCode(uses), strings.Join(effects, ", ")})
 		head = append(head, code(kind.Name))
 	}
 	why := new(footnotes)
@@ -131,7 +134,7 @@ func faultTables() string {
 		}
 		workers = append(workers, onWorkers)
 	}
-	return markdownTable([]string{"fault", "what it does", "target by default", "a step may say", "harm"}, kinds) +
+	return markdownTable([]string{"fault", "what it does", "target by default", "a step may say", "effect"}, kinds) +
 		"[Schedules](../schedules.md) says how to aim them. Whether the kernel and the processor allow a fault, only a run can tell.\n\n" +
 		"## Clusters\n\n" + markdownTable([]string{"cluster", "servers", "locks"}, clusterRows) +
 		"## On servers\n\n" + markdownTable(head, servers) +
@@ -148,7 +151,7 @@ func locksOn(cluster string) (names []string) {
 	return names
 }
 
-// footnotes numbers the reasons why faults cannot be had.
+// footnotes numbers the reasons why faults are not supported.
 type footnotes struct{ reasons []string }
 
 func (f *footnotes) cell(why error) string {
@@ -235,9 +238,9 @@ func wordTables() string {
 		causes = append(causes, []string{prose(c.Name), prose(c.Shows), inherent})
 	}
 	return "## Verdicts\n\n" + markdownTable([]string{"verdict", "meaning"}, verdicts) +
-		"## Properties\n\nThe verdict of a run rests on those that are required; all are reported. [What counts as what](../verdicts.md) has the exact rules.\n\n" +
+		"## Properties\n\nThe verdict of a run rests on those that are required; all are reported. [Verdict semantics](../verdicts.md) has the exact rules.\n\n" +
 		markdownTable([]string{"property", "what it asks for", "required"}, properties) +
-		"## Causes\n\nEach overlap, stale write and lost update is put down to one. Where the holder is \"it\", it is the earlier one.\n\n" +
+		"## Causes\n\nEach overlap, stale write and lost update is attributed to one. Where the holder is \"it\", it is the earlier one.\n\n" +
 		markdownTable([]string{"cause", "what the history shows", "inherent in leases"}, causes)
 }
 
@@ -259,14 +262,15 @@ func requiredWhen(p checker.Property) string {
 // reproductionSections describes each reproduction; those that are made for many locks
 // are one.
 func reproductionSections() (string, error) {
-	all, err := runs.Reproductions()
+	all, err := repros.All()
 	if err != nil {
 		return "", err
 	}
 	var text strings.Builder
+	text.WriteString("`lockcheck repro NAME` runs one, with `--control` its control. LOCK stands for one of the locks that are named.\n\n")
 	for len(all) > 0 {
 		r := all[0]
-		same := slices.IndexFunc(all, func(other runs.Reproduction) bool { return other.Claim != r.Claim })
+		same := slices.IndexFunc(all, func(other repros.Reproduction) bool { return other.Claim != r.Claim })
 		if same < 0 {
 			same = len(all)
 		}
@@ -276,7 +280,7 @@ func reproductionSections() (string, error) {
 	return text.String(), nil
 }
 
-func reproductionSection(r runs.Reproduction, each []runs.Reproduction) string {
+func reproductionSection(r repros.Reproduction, each []repros.Reproduction) string {
 	name := r.Name
 	if len(r.Each) > 0 {
 		name = strings.TrimSuffix(name, r.Setup.Lock) + "LOCK"
@@ -294,7 +298,6 @@ func reproductionSection(r runs.Reproduction, each []runs.Reproduction) string {
 		"source: " + prose(r.Source),
 		"expected: " + prose(r.Expect.String()),
 		fmt.Sprintf("control: %s: %s", prose(r.Control.Summary), prose(r.Control.Expect.String())),
-		"run: " + code("lockcheck repro "+name) + ", and the same with `--control`",
 	}
 	if r.Fast != nil {
 		lines = append(lines, "a shorter form: `--fast`")

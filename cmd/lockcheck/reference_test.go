@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockcheck/clients"
-	"lockcheck/internal/runs"
+	"lockcheck/internal/suites/repros"
 	"lockcheck/nemesis"
 	"lockcheck/workloads"
 )
@@ -64,13 +64,13 @@ func TestReferenceIsCurrent(t *testing.T) {
 }
 
 // TestReferenceControl: what is written is current, and no page can be changed, missing
-// or too many without being noticed.
+// or too many without being seen.
 func TestReferenceControl(t *testing.T) {
 	pages := []referencePage{{"a.md", "A", "one"}, {"b.md", "B", "two"}}
 	for _, c := range []struct {
-		name string
-		harm func(folder string) error
-		want string
+		name   string
+		damage func(folder string) error
+		want   string
 	}{
 		{"nothing", func(string) error { return nil }, "[]"},
 		{"a changed page", func(folder string) error {
@@ -83,7 +83,7 @@ func TestReferenceControl(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			folder := t.TempDir()
-			if err := errors.Join(writePages(folder, pages), c.harm(folder)); err != nil {
+			if err := errors.Join(writePages(folder, pages), c.damage(folder)); err != nil {
 				t.Fatal(err)
 			}
 			stale, err := stalePages(folder, pages)
@@ -119,7 +119,7 @@ func TestReferenceIsComplete(t *testing.T) {
 	want("locks.md", clients.Names()...)
 	want("faults.md", nemesis.KindNames()...)
 	want("workloads.md", append(workloads.Names(), workloads.Guards()...)...)
-	all, err := runs.Reproductions()
+	all, err := repros.All()
 	if err != nil {
 		t.Fatal(err)
 	}

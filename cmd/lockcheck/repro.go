@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites/repros"
 )
 
 func reproCommand(s *system) *cobra.Command {
 	var list bool
-	var form runs.Form
+	var form repros.Form
 	var machine runs.Machine
 	cmd := &cobra.Command{
 		Use:   "repro NAME",
@@ -45,7 +46,7 @@ difference, and compares it with an expectation of its own.
 }
 
 func (s *system) listReproductions() error {
-	all, err := runs.Reproductions()
+	all, err := repros.All()
 	if err != nil {
 		return err
 	}
@@ -61,8 +62,8 @@ func (s *system) listReproductions() error {
 	return s.printItems(items)
 }
 
-func (s *system) reproduce(ctx context.Context, name string, form runs.Form, machine runs.Machine) error {
-	r, err := runs.ReproductionByName(name)
+func (s *system) reproduce(ctx context.Context, name string, form repros.Form, machine runs.Machine) error {
+	r, err := repros.ByName(name)
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (s *system) reproduce(ctx context.Context, name string, form runs.Form, mac
 }
 
 // conclude says whether the finding was reproduced.
-func (s *system) conclude(r runs.Reproduction, control bool, outcome runs.Outcome, missed string) error {
+func (s *system) conclude(r repros.Reproduction, control bool, outcome runs.Outcome, missed string) error {
 	what, done := r.Name, "reproduced"
 	if control {
 		what, done = "control of "+r.Name, "as expected"

@@ -50,7 +50,7 @@ func (s *system) serve(ctx context.Context, f serveFlags) error {
 	}
 	store, err := web.Open(f.store)
 	if err != nil {
-		return err
+		return &runs.UsageError{Err: fmt.Errorf("--store %s: %w", f.store, err)}
 	}
 	defer store.Close()
 	handler, err := store.Handler()

@@ -66,14 +66,15 @@ func TestServeRefused(t *testing.T) {
 	s := newShell(t)
 	for _, c := range []struct {
 		args []string
+		code int
 		want string
 	}{
-		{[]string{"--store", filepath.Join(aRun, "missing")}, "the store cannot be opened: open"},
-		{[]string{"--store", filepath.Join(aRun, "history.jsonl")}, "not a directory"},
-		{[]string{"--store", aRun}, "is a run; name the store that it lies in"},
-		{[]string{"--store", s.store, "--port", taken}, "address already in use"},
+		{[]string{"--store", filepath.Join(aRun, "missing")}, exitUsage, "the store cannot be opened: open"},
+		{[]string{"--store", filepath.Join(aRun, "history.jsonl")}, exitUsage, "not a directory"},
+		{[]string{"--store", aRun}, exitUsage, "is a run; name the store that it lies in"},
+		{[]string{"--store", s.store, "--port", taken}, exitBroken, "address already in use"},
 	} {
-		s.want(s.run(append([]string{"serve"}, c.args...)...), exitBroken, "", c.want)
+		s.want(s.run(append([]string{"serve"}, c.args...)...), c.code, "", c.want)
 		if s.stdout != "" {
 			t.Errorf("%q: %q on stdout", c.args, s.stdout)
 		}

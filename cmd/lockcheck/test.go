@@ -14,38 +14,25 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/internal/runs"
+	"lockcheck/internal/spelling"
+	"lockcheck/internal/suites"
 	"lockcheck/nemesis"
 	"lockcheck/reports"
-	"lockcheck/workloads"
 )
 
 // testFlags are the flags of "lockcheck test".
 type testFlags struct {
 	runs.Options
-	section  section
-	schedule string
-	images   []string
-	expect   string
-	count    int
-	// lockDelay is Options.LockDelay, in which 0 means the usual one.
+	schedule  string
+	images    []string
+	expect    string
+	count     int
 	lockDelay time.Duration
 }
 
-// section is a flag value: a length of time, or a range of them.
-type section workloads.Range
-
-func (s *section) String() string { return workloads.Range(*s).String() }
-
-func (s *section) Set(text string) error {
-	r, err := workloads.ParseRange(text)
-	*s = section(r)
-	return err
-}
-
-func (s *section) Type() string { return "range" }
-
 func testCommand(s *system) *cobra.Command {
-	f := &testFlags{section: section(runs.DefaultSection())}
+	f := new(testFlags)
+	f.Section = runs.DefaultSection()
 	cmd := &cobra.Command{
 		Use:   "test",
 		Short: "run one test: a lock, a workload, faults, a verdict",
@@ -67,32 +54,41 @@ which needs no Docker.
 
 func (f *testFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
-	flags.StringVarP(&f.Lock, "lock", "l", "memory", "`name` of the lock under test, see \"lockcheck list locks\"")
+	flags.SetNormalizeFunc(presentName)
+	flags.StringVarP(&f.Lock, "lock", "l", "memory", "`name` of the lock under test, with options as in etcd+watch-session; see \"lockcheck list locks\"")
 	flags.StringVarP(&f.Workload, "workload", "w", "set", "what workers do: set, counter or mutex")
 	flags.StringVar(&f.Guard, "guard", "none", "what the resource checks: none, fence, fence-writes, ask, database or cas")
 	flags.StringVar(&f.Nemesis, "nemesis", "pause", "`faults`, as in pause,clock or \"pause:one server\"; none: without faults")
 	flags.DurationVar(&f.Interval, "nemesis-interval", runs.DefaultInterval, "mean time from one fault to the next")
 	flags.StringVar(&f.schedule, "schedule", "", "`file` with a schedule of faults, in place of --nemesis")
-	flags.BoolVar(&f.SkipUnavailable, "skip-unavailable", false, "leave out faults that cannot be had on these servers")
-	flags.DurationVar(&f.TimeLimit, "time-limit", 0, "length of the run, the quiet time at its end included (default: 20s, more for long leases)")
+	flags.BoolVar(&f.SkipUnsupported, "skip-unsupported", false, "leave out faults that are not supported on these servers")
+	flags.DurationVar(&f.TimeLimit, "time-limit", 0, "length of the run, the recovery period at its end included (default: 20s, more for long leases and many faults)")
 	flags.IntVarP(&f.Concurrency, "concurrency", "c", runs.DefaultConcurrency, "number of workers")
 	flags.Float64Var(&f.Rate, "rate", 0, "holds per second of all workers together; 0: no limit")
 	flags.StringVar(&f.ServerVersion, "version", "", "`version` of the servers, see \"lockcheck list locks\"")
 	flags.IntVar(&f.Nodes, "nodes", 0, "number of servers (default: that of the lock)")
 	flags.BoolVar(&f.Pin, "pin", false, "tie each worker to one server, where one can serve it alone")
 	flags.DurationVar(&f.Wait, "wait", 0, "how long an attempt waits in the queue of the lock (default: 5s)")
-	flags.DurationVar(&f.lockDelay, "lock-delay", 0, "how long Consul withholds the lock of a lost session (default: 15s; 0: not at all)")
+	flags.DurationVar(&f.lockDelay, "lock-delay", 0, "how long Consul withholds the lock of a lost session (default: 15s; 0: 1ms, the least that its library can ask for)")
 	flags.DurationVar(&f.TTL, "ttl", 0, "lease of the lock (default: that of the lock)")
-	flags.Var(&f.section, "section", "time in the critical section, fixed or as in 20ms-80ms")
+	flags.Var(&f.Section, "section", "time in the critical section, fixed or as in 20ms-80ms")
 	flags.BoolVar(&f.Renew, "renew", false, "renew the lease while in the section")
-	flags.BoolVar(&f.Check, "check-before-write", false, "look at the deadline before writing")
+	flags.BoolVar(&f.CheckBeforeWrite, "check-before-write", false, "look at the deadline before writing")
 	flags.Int64Var(&f.MinOps, "min-ops", runs.DefaultMinOps, "updates below which a run is undecided")
-	flags.StringSliceVar(&f.Require, "require", nil, "`properties` to require beside the usual ones, as in mutual-exclusion")
+	flags.StringSliceVar(&f.Require, "require", nil, "`properties` to require in addition to the usual ones, as in mutual-exclusion")
 	flags.Uint64Var(&f.Seed, "seed", 0, "seed of the schedule and of the workers (default: a new one)")
 	flags.StringArrayVar(&f.images, "image", nil, "other `image` for the servers, as in redis=redis:7.2")
 	flags.StringVar(&f.Store, "store", "store", "`folder` for runs")
 	flags.IntVar(&f.count, "test-count", 1, "how many runs to make, each with the next seed")
 	flags.StringVar(&f.expect, "expect", "", "`verdict` that makes the exit code 0: valid, violation, undecided or broken")
+}
+
+// presentName is what a flag is called today.
+func presentName(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	if name == "skip-unavailable" {
+		name = "skip-unsupported"
+	}
+	return pflag.NormalizedName(name)
 }
 
 func (s *system) test(cmd *cobra.Command, f *testFlags) error {
@@ -120,7 +116,7 @@ func (s *system) test(cmd *cobra.Command, f *testFlags) error {
 	return alsoFailed(verdictError(outcome, expect), err)
 }
 
-// testMany makes several runs and adds up what they came to. The most telling exit code
+// testMany makes several runs and adds up their results. The most telling exit code
 // of all of them is that of the command.
 func (s *system) testMany(ctx context.Context, o runs.Options, count int, expect checker.Verdict) error {
 	var all []checker.Results
@@ -147,13 +143,17 @@ func (s *system) testMany(ctx context.Context, o runs.Options, count int, expect
 			o.Schedule = &schedule
 		}
 	}
-	return errors.Join(worst, reports.Pooled(s.stdout, checker.PoolOf(all), reports.TerminalOptions{Width: s.width, Color: s.color(s.terminal)}))
+	return errors.Join(worst, reports.Pooled(s.stdout, checker.PoolOf(all), s.terminalOptions()))
 }
 
 // moreTelling returns the error with the exit code that says more: a test that makes no
-// sense, an interruption, a violation, undecided, broken.
+// sense, an interruption, else the more telling verdict.
 func moreTelling(a, b error) error {
-	order := []int{exitOK, exitBroken, exitUndecided, exitViolation, exitInterrupted, exitUsage}
+	var order []int
+	for _, v := range checker.Verdicts() {
+		order = append(order, verdictCode(v))
+	}
+	order = append(order, exitInterrupted, exitUsage)
 	if slices.Index(order, exitCode(b)) > slices.Index(order, exitCode(a)) {
 		return b
 	}
@@ -163,7 +163,6 @@ func moreTelling(a, b error) error {
 // options completes the flags.
 func (f *testFlags) options(cmd *cobra.Command) (runs.Options, error) {
 	o := f.Options
-	o.Section = workloads.Range(f.section)
 	if !cmd.Flags().Changed("seed") {
 		o.Seed = uint64(time.Now().UnixNano()) % 1_000_000
 	}
@@ -173,10 +172,7 @@ func (f *testFlags) options(cmd *cobra.Command) (runs.Options, error) {
 		return o, &runs.UsageError{Err: fmt.Errorf("--ttl %s: a lease must be positive", f.TTL)}
 	}
 	if cmd.Flags().Changed("lock-delay") {
-		o.LockDelay = f.lockDelay
-		if f.lockDelay <= 0 {
-			o.LockDelay = -1
-		}
+		o.LockDelay = &f.lockDelay
 	}
 	if f.schedule != "" {
 		if cmd.Flags().Changed("nemesis") {
@@ -222,7 +218,7 @@ func (s *system) machine(m *runs.Machine) error {
 	if err != nil {
 		return err
 	}
-	m.Binary, m.Version, m.Command = binary, version(), append([]string{"lockcheck"}, s.args...)
+	m.Binary, m.Version, m.Command = binary, thisBuild().short(), append([]string{"lockcheck"}, s.args...)
 	return nil
 }
 
@@ -254,11 +250,20 @@ func alsoFailed(verdict, err error) error {
 }
 
 func (s *system) progress() *reports.Progress {
-	return reports.NewProgress(s.stderr, s.progressTerminal, s.color(s.progressTerminal))
+	return reports.NewProgress(s.stderr, s.progressTerminal && !s.dumb(), s.color(s.progressTerminal))
 }
 
 // color follows the convention of NO_COLOR.
-func (s *system) color(terminal bool) bool { return terminal && s.env("NO_COLOR") == "" }
+func (s *system) color(terminal bool) bool {
+	return terminal && !s.dumb() && s.env("NO_COLOR") == ""
+}
+
+// dumb says that the terminal understands no escape sequences.
+func (s *system) dumb() bool { return s.env("TERM") == "dumb" }
+
+func (s *system) terminalOptions() reports.TerminalOptions {
+	return reports.TerminalOptions{Width: s.width, Color: s.color(s.terminal)}
+}
 
 // report prints the report of a run.
 func (s *system) report(j runs.Judgement) error {
@@ -272,7 +277,8 @@ func parseVerdict(text string) (checker.Verdict, error) {
 	case "", checker.Valid, checker.Violation, checker.Undecided, checker.Broken:
 		return v, nil
 	default:
-		return "", &runs.UsageError{Err: fmt.Errorf("--expect %s: there are valid, violation, undecided and broken", text)}
+		known := []string{string(checker.Valid), string(checker.Violation), string(checker.Undecided), string(checker.Broken)}
+		return "", &runs.UsageError{Err: fmt.Errorf("--expect %s: no such verdict%s", text, spelling.Hint(text, known))}
 	}
 }
 
@@ -286,7 +292,7 @@ func verdictError(outcome runs.Outcome, expect checker.Verdict) error {
 	case expect == "":
 		return codeOnly(verdictCode(verdict))
 	}
-	missed := runs.Expectation{Verdict: expect}.Missed(outcome.Results)
+	missed := suites.Expectation{Verdict: expect}.Missed(outcome.Results)
 	if missed == "" {
 		return nil
 	}

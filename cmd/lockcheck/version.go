@@ -1,17 +1,81 @@
 package main
 
-import "runtime/debug"
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"runtime/debug"
+	"strings"
+	"time"
+)
 
-// version tells what this binary was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
+// build is what a binary was made from, as far as Go wrote that into it.
+type build struct {
+	version  string // of the module; "" in a binary from a checkout that Go gave none
+	commit   string // "" if the binary does not tell
+	time     string // of the commit, RFC 3339; "" with an unknown commit
+	modified bool   // the checkout had changes that are in no commit
+	platform string // the version of Go, the operating system and the architecture
+}
+
+// pseudoVersion is the version of a module that has no tag: it ends with the time and
+// the beginning of its commit.
+var pseudoVersion = regexp.MustCompile(`[-.](\d{14})-([0-9a-f]{12})(\+.*)?$`)
+
+// buildOf reads what Go recorded: of a checkout its commit, of a module that was
+// downloaded its version alone. Neither needs flags for the linker.
+func buildOf(info *debug.BuildInfo) build {
+	settings := make(map[string]string)
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
 	}
-	for _, setting := range info.Settings {
-		if setting.Key == "vcs.revision" {
-			return setting.Value[:min(12, len(setting.Value))]
+	b := build{
+		version: info.Main.Version, commit: settings["vcs.revision"], time: settings["vcs.time"], modified: settings["vcs.modified"] == "true",
+		platform: strings.TrimSpace(fmt.Sprintf("%s %s/%s", info.GoVersion, settings["GOOS"], settings["GOARCH"])),
+	}
+	if b.version == "(devel)" {
+		b.version = ""
+	}
+	if match := pseudoVersion.FindStringSubmatch(b.version); match != nil && b.commit == "" {
+		if at, err := time.Parse("20060102150405", match[1]); err == nil {
+			b.commit, b.time = match[2], at.Format(time.RFC3339)
 		}
 	}
-	return info.Main.Version
+	return b
+}
+
+// String is what --version prints behind the name of the program.
+func (b build) String() string {
+	commit := "unknown: Go records none of a git worktree, of an archive, or with -buildvcs=false"
+	switch {
+	case b.commit != "":
+		commit = b.commit
+		if b.time != "" {
+			commit += " of " + b.time
+		}
+		if b.modified {
+			commit += ", modified"
+		}
+	case b.version != "":
+		commit = "that of the version"
+	}
+	return fmt.Sprintf("%s\ncommit  %s\nbuilt   with %s", cmp.Or(b.version, "unversioned"), commit, b.platform)
+}
+
+// short is what a run records of it.
+func (b build) short() string {
+	short := b.commit[:min(12, len(b.commit))]
+	if b.modified {
+		short += "-modified"
+	}
+	return cmp.Or(short, b.version, "unknown")
+}
+
+// thisBuild is that of the running binary.
+func thisBuild() build {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = new(debug.BuildInfo)
+	}
+	return buildOf(info)
 }

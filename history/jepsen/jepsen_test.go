@@ -25,7 +25,7 @@ func judge(t *testing.T, text string, o Options) checker.Results {
 	return checker.Check(h, checker.Options{})
 }
 
-// TestRead judges small histories of others, each bad one beside a good one.
+// TestRead judges small histories of others, each bad one next to a good one.
 func TestRead(t *testing.T) {
 	const inTurn = `{:type :invoke, :f :acquire, :process 0, :time 10, :index 0}
 {:type :ok, :f :acquire, :process 0, :time 20, :index 1}
@@ -94,16 +94,16 @@ func TestRead(t *testing.T) {
 			}
 		})
 	}
-	// Without a lease nothing is said of promises or of causes; with one that is known a hold beyond it is no broken promise.
+	// Without a lease nothing is said of validity or of causes; with one that is known a hold beyond it is no double grant.
 	unknown := judge(t, atOnce, Options{})
 	if f := unknown.Finding(checker.MutualExclusion); unknown.Overlaps.Unclassified != 1 || unknown.Overlaps.Total() != 1 || f.Causes != nil || f.Violations[0].Why != "" {
 		t.Errorf("%+v %+v", unknown.Overlaps, f)
 	}
-	if o := judge(t, atOnce, Options{Lease: 12}).Overlaps; o.OutlivedLeases != 1 || o.BrokenPromises != 0 {
-		t.Errorf("%+v, want one outlived lease", o)
+	if o := judge(t, atOnce, Options{Lease: 12}).Overlaps; o.UsesAfterExpiry != 1 || o.DoubleGrants != 0 {
+		t.Errorf("%+v, want one use after expiry", o)
 	}
-	if o := judge(t, atOnce, Options{Lease: 90}).Overlaps; o.BrokenPromises != 1 {
-		t.Errorf("%+v, want one broken promise", o)
+	if o := judge(t, atOnce, Options{Lease: 90}).Overlaps; o.DoubleGrants != 1 {
+		t.Errorf("%+v, want one double grant", o)
 	}
 	if lost := judge(t, added+"{:type :ok :f :read :value #{0} :process 2}", Options{}).Updates; lost.Lost != 1 || lost.Acknowledged != 2 {
 		t.Errorf("%+v, want 1 of 2 lost", lost)
@@ -213,7 +213,7 @@ func TestRoundTrip(t *testing.T) {
 		history.Event{Process: history.Resource, F: history.Final, Type: history.OK, Key: "k0", Time: at(30), Value: []byte("[7]")},
 		history.Event{Process: history.Resource, F: history.Final, Type: history.OK, Key: "k1", Time: at(30), Value: []byte("null")})
 	r, text := exported(t, h)
-	if r.Overlaps.BrokenPromises != 1 || r.Operations.Acquired != 3 || r.Updates.Acknowledged != 1 || r.Updates.Lost != 0 {
+	if r.Overlaps.DoubleGrants != 1 || r.Operations.Acquired != 3 || r.Updates.Acknowledged != 1 || r.Updates.Lost != 0 {
 		t.Errorf("%s\n%+v %+v %+v\n%s", r.Sentence, r.Overlaps, r.Operations, r.Updates, text)
 	}
 	if v := r.Finding(checker.MutualExclusion).Violations; len(v) != 1 || v[0].To-v[0].From != at(3) || v[0].Key != "k0" {
@@ -281,11 +281,21 @@ func TestRoundTripOfCleanUp(t *testing.T) {
 
 // FuzzRead: whatever a file holds, it is refused, or its history is valid and can be judged.
 func FuzzRead(f *testing.F) {
-	f.Add([]byte("{:type :invoke :f :add :value -3 :process 0}{:type :ok :f :add :process 0}{:type :ok :f :read :value [nil] :process 0}"))
-	f.Add([]byte(`{:type :invoke :f :acquire :process 0 :value {:grant "a"}}{:type :invoke :f :release :process 1 :value {:grant "a"}}{:type :fail :f :acquire :process 0}{:type :ok :f :release :process 1}`))
-	f.Add([]byte("#{1} [] #x {:type :info :f :release :process 5 :time -9223372036854775808}"))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		h, err := Read(bytes.NewReader(text), Options{})
+	add := func(text string) { f.Add([]byte(text), "") }
+	add("{:type :invoke :f :add :value -3 :process 0}{:type :ok :f :add :process 0}{:type :ok :f :read :value [nil] :process 0}")
+	add(`{:type :invoke :f :acquire :process 0 :value {:grant "a"}}{:type :invoke :f :release :process 1 :value {:grant "a"}}{:type :fail :f :acquire :process 0}{:type :ok :f :release :process 1}`)
+	add("#{1} [] #x {:type :info :f :release :process 5 :time -9223372036854775808}")
+	add("{:type :invoke :f :add :value [0 5] :process 0}{:type :ok :f :add :value [0 5] :process 0}{:type :invoke :f :read :value [0 nil] :process 0}{:type :ok :f :read :value [0 [5]] :process 0}")
+	add("{:type :invoke :f :acquire :value #jepsen.independent.Tuple[[] 1] :process 0}{:type :invoke :f :acquire :value #a.Tuple[() 1] :process 1}{:type :ok :f :acquire :process 1 :value #a.Tuple[() {:fence 4}]}")
+	add("{:type :invoke :f :acquire :value [{#{1} 2} nil] :process 0}{:type :ok :f :acquire :value [0] :process 0}")
+	f.Add([]byte("{:type :invoke :f :acquire :value 1 :process 0}{:type :invoke :f :acquire :value \\a :process 1}{:type :ok :f :acquire :process 1 :value 3}"), KeysValue)
+	f.Add([]byte("{:type :invoke :f :acquire :process 0}{:type :ok :f :acquire :process 0 :value {:m 3}}"), ":m")
+	f.Fuzz(func(t *testing.T, text []byte, keys string) {
+		o := Options{Keys: keys}
+		if !o.Known() {
+			return
+		}
+		h, err := Read(bytes.NewReader(text), o)
 		if err != nil {
 			return
 		}

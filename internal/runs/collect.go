@@ -115,7 +115,7 @@ const callsToTheirLimits = 15 * time.Second
 func (o Options) longestSection() time.Duration {
 	longest := o.Section.Max
 	for _, w := range o.Workers {
-		longest = max(longest, w.Section)
+		longest = max(longest, w.Section.Max)
 	}
 	return longest
 }
@@ -135,6 +135,10 @@ func (r *run) finish(failure error, interrupted bool) {
 
 // save closes the history and stores what else there is of the run.
 func (r *run) save() error {
+	// What cannot be stored any more is told once.
+	if err := r.recorder.failure(); err != nil {
+		return errors.Join(fmt.Errorf("recorded only in part: %w", err), r.recorder.Close())
+	}
 	errs := []error{r.recorder.Close()}
 	schedule := r.schedule
 	if r.nemesis != nil {
@@ -147,25 +151,53 @@ func (r *run) save() error {
 	return errors.Join(errs...)
 }
 
+// saveLogs stores what servers and programs have written.
 func (r *run) saveLogs() error {
-	folder := filepath.Join(r.folder, logFolder)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
-	}
-	logs := make(map[string]string)
-	for _, server := range r.cluster.Servers() {
-		ctx, cancel := context.WithTimeout(context.Background(), logTimeout)
-		text, err := r.cluster.Log(ctx, server.Name, 0)
-		cancel()
-		if err != nil {
-			text = "lockcheck could not read this log: " + err.Error()
-		}
-		logs[server.Name] = text
-	}
+	logs := serverLogs(r.cluster)
 	for program := range r.exits {
 		if program.Errors != nil {
 			logs[program.Name] = program.Errors.String()
 		}
+	}
+	return r.writeLogs(logs)
+}
+
+// keepLogs stores what the servers of a cluster wrote that could not be started, and says
+// where in the error.
+func (r *run) keepLogs(logs map[string]string, err error) error {
+	if len(logs) == 0 {
+		return err
+	}
+	if unsaved := r.writeLogs(logs); unsaved != nil {
+		return errors.Join(err, unsaved)
+	}
+	return fmt.Errorf("%w\nwhat the servers wrote is in %s", err, filepath.Join(r.folder, logFolder))
+}
+
+// serverLogs reads what the servers of a cluster have written that were started.
+func serverLogs(cluster clusters.Cluster) map[string]string {
+	logs := make(map[string]string)
+	for _, server := range cluster.Servers() {
+		if server.Exited == nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), logTimeout)
+		text, err := cluster.Log(ctx, server.Name, 0)
+		cancel()
+		if err != nil {
+			text = "lockcheck could not read this log: " + err.Error()
+		}
+		if text != "" {
+			logs[server.Name] = text
+		}
+	}
+	return logs
+}
+
+func (r *run) writeLogs(logs map[string]string) error {
+	folder := filepath.Join(r.folder, logFolder)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
 	}
 	var errs []error
 	for name, text := range logs {

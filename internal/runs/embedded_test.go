@@ -16,7 +16,9 @@ import (
 	"lockcheck/checker"
 	"lockcheck/clusters/clustertest"
 	"lockcheck/history"
+	"lockcheck/internal/cleanup"
 	"lockcheck/nemesis"
+	"lockcheck/workloads"
 )
 
 // options of a short run on the embedded lock.
@@ -24,7 +26,7 @@ func options(t *testing.T, change func(*Options)) Options {
 	t.Helper()
 	o := Options{
 		Lock: "memory", Workload: "set", Guard: "none", Nemesis: "pause", Interval: time.Second,
-		TimeLimit: 8 * time.Second, Concurrency: 5, TTL: 500 * time.Millisecond, Section: DefaultSection(),
+		TimeLimit: 8 * time.Second, Concurrency: 5, Use: workloads.Use{TTL: 500 * time.Millisecond, Section: DefaultSection()},
 		MinOps: 5, Seed: 1, Machine: Machine{Store: t.TempDir(), Binary: clustertest.Binary(t), Version: "test"},
 	}
 	if change != nil {
@@ -42,27 +44,19 @@ func (logged) Status(string, ...any)             {}
 // runTest runs a test to its end and makes sure that it left nothing.
 func runTest(t *testing.T, o Options) Outcome {
 	t.Helper()
+	clustertest.StartsServers(t)
 	outcome, err := Test(context.Background(), o, nil, logged{t})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%s: %s", outcome.Results.Verdict, outcome.Results.Sentence)
-	if _, err := readJournalOf(outcome.History.Header.Run); err == nil {
-		t.Error("the journal of the run is still there")
+	if all, err := cleanup.Journals(); err != nil || slices.Contains(all, outcome.History.Header.Run) {
+		t.Errorf("journals %v, %v: that of the run is to be gone", all, err)
 	}
 	return outcome
 }
 
-func readJournalOf(run string) (string, error) {
-	folder, err := journalFolder()
-	if err != nil {
-		return "", err
-	}
-	content, err := os.ReadFile(filepath.Join(folder, run+".jsonl"))
-	return string(content), err
-}
-
-// TestEmbedded has the violation and, beside it, everything that must take it
+// TestEmbedded has the violation and, compared with it, everything that must take it
 // away: no fault, a fence, a version check; and the control without a lock.
 func TestEmbedded(t *testing.T) {
 	tests := []struct {
@@ -72,11 +66,11 @@ func TestEmbedded(t *testing.T) {
 		check  func(*testing.T, checker.Results)
 	}{
 		{name: "pauses of the holder", want: checker.Violation, check: func(t *testing.T, r checker.Results) {
-			if r.Overlaps.OutlivedLeases == 0 || r.Updates.Lost == 0 {
-				t.Errorf("overlaps %+v, updates %+v: want outlived leases and lost updates", r.Overlaps, r.Updates)
+			if r.Overlaps.UsesAfterExpiry == 0 || r.Updates.Lost == 0 {
+				t.Errorf("overlaps %+v, updates %+v: want uses after expiry and lost updates", r.Overlaps, r.Updates)
 			}
-			if r.Overlaps.BrokenPromises != 0 {
-				t.Errorf("the embedded lock broke %d promises", r.Overlaps.BrokenPromises)
+			if r.Overlaps.DoubleGrants != 0 {
+				t.Errorf("the embedded lock was granted twice %d times", r.Overlaps.DoubleGrants)
 			}
 		}},
 		{name: "no faults", change: func(o *Options) { o.Nemesis = "none"; o.TimeLimit = 4 * time.Second }, want: checker.Valid},
@@ -167,7 +161,7 @@ func TestEmbedded(t *testing.T) {
 			// w2 has had its one hold long before it is stopped.
 			name: "a pause that hits no holder",
 			change: func(o *Options) {
-				o.Concurrency, o.Workers = 2, []WorkerOptions{{}, {Holds: 1}}
+				o.Concurrency, o.Workers = 2, []workloads.Use{{}, {Holds: 1}}
 				o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
 					Fault: "pause", Target: "w2", After: nemesis.Span{Plus: 2 * time.Second}, For: nemesis.Span{Plus: 200 * time.Millisecond},
 				}}}
@@ -234,6 +228,31 @@ func TestRunFolder(t *testing.T) {
 	}
 }
 
+// TestLogsOfDeadServers: what a server wrote that dies at its start is kept, and the error says
+// where.
+func TestLogsOfDeadServers(t *testing.T) {
+	const words = "cannot serve today"
+	binary := filepath.Join(t.TempDir(), "lockcheck")
+	script := fmt.Sprintf("#!/bin/sh\nif [ \"$1\" = server ]; then echo %s >&2; exit 1; fi\nexec %s \"$@\"\n", words, clustertest.Binary(t))
+	if err := os.WriteFile(binary, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	outcome := runTest(t, options(t, func(o *Options) { o.Binary = binary }))
+	keptLog(t, outcome, words)
+}
+
+// keptLog asks for a broken run that has the log of its first server.
+func keptLog(t *testing.T, outcome Outcome, words string) {
+	t.Helper()
+	folder := filepath.Join(outcome.Folder, logFolder)
+	if why := broken(outcome.History); !strings.Contains(why, words) || !strings.Contains(why, folder) {
+		t.Errorf("%q: want the last words of the server, and that its log is in %s", why, folder)
+	}
+	if log, err := os.ReadFile(filepath.Join(folder, "n1.log")); err != nil || !strings.Contains(string(log), words) {
+		t.Errorf("log %q, %v", log, err)
+	}
+}
+
 // TestJudgePrefix judges what a run that was killed at any line leaves.
 func TestJudgePrefix(t *testing.T) {
 	outcome := runTest(t, options(t, func(o *Options) { o.Nemesis = "none"; o.TimeLimit = 3 * time.Second }))
@@ -257,10 +276,10 @@ func TestJudgePrefix(t *testing.T) {
 }
 
 func TestInterrupt(t *testing.T) {
+	clustertest.StartsServers(t)
 	interrupt := make(chan struct{})
 	o := options(t, func(o *Options) { o.TimeLimit = 5 * time.Minute })
 	o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{Fault: "pause", Target: "holder", For: nemesis.Span{Plus: 2 * time.Minute}}}}
-	o.Parameters = map[string]string{experimentParameter: "claim/x"}
 	progress := onStep{logged{t}, func(text string) {
 		if strings.Contains(text, "proven") {
 			close(interrupt)
@@ -276,8 +295,8 @@ func TestInterrupt(t *testing.T) {
 	if f := outcome.Results.Finding(checker.Assumptions); f.Verdict != checker.Undecided {
 		t.Errorf("assumptions of an interrupted run: %s, %s", f.Verdict, f.Summary)
 	}
-	if runs, err := StoredRuns(o.Store); err != nil || len(runs) != 0 {
-		t.Errorf("the interrupted run counts as one of an experiment: %v, %v", runs, err)
+	if !outcome.Results.Interrupted {
+		t.Error("the results do not say that the run was interrupted")
 	}
 }
 
@@ -293,6 +312,7 @@ func (o onStep) Step(format string, args ...any) {
 }
 
 func TestWorkerDies(t *testing.T) {
+	clustertest.StartsServers(t)
 	o := options(t, nil)
 	killed := false
 	progress := onStep{logged{t}, func(text string) {
@@ -326,23 +346,23 @@ func broken(h *history.History) string {
 }
 
 // journalOfChildren returns the process entries of this process' only run.
-func journalOfChildren(t *testing.T) []entry {
+func journalOfChildren(t *testing.T) []cleanup.Entry {
 	t.Helper()
-	me, err := self()
+	me, err := cleanup.Self()
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := journaledRuns()
+	all, err := cleanup.Journals()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, run := range all {
-		entries, err := readJournal(run)
+		entries, err := cleanup.ReadJournal(run)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(entries) > 0 && entries[0].Owner == me.String() {
-			return slices.DeleteFunc(entries, func(e entry) bool { return e.PID == 0 })
+			return slices.DeleteFunc(entries, func(e cleanup.Entry) bool { return e.PID == 0 })
 		}
 	}
 	t.Fatal("this process has no run")
@@ -358,11 +378,11 @@ func TestKilled(t *testing.T) {
 }
 
 // gone waits until a process is gone.
-func gone(t *testing.T, pid int, start string) {
+func gone(t *testing.T, process cleanup.Entry) {
 	t.Helper()
 	clustertest.Eventually(t, 5*time.Second, func() error {
-		if runs(pid, start) {
-			return fmt.Errorf("process %d still runs", pid)
+		if process.Runs() {
+			return fmt.Errorf("process %d still runs", process.PID)
 		}
 		return nil
 	})

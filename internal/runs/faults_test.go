@@ -14,7 +14,7 @@ import (
 // lateWrite holds back the write of a holder beyond its lease, though it looks at
 // its deadline before it writes.
 func lateWrite(o *Options) {
-	o.Check, o.EndEarly, o.TimeLimit = true, true, 30*time.Second
+	o.CheckBeforeWrite, o.EndEarly, o.TimeLimit = true, true, 30*time.Second
 	o.Section.Min, o.Section.Max = 50*time.Millisecond, 50*time.Millisecond
 	o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
 		ID: "late", Fault: "delay-write", Target: "holder", For: nemesis.Span{Leases: 1, Plus: 500 * time.Millisecond},
@@ -57,28 +57,28 @@ func TestDelayWrite(t *testing.T) {
 	}
 }
 
-// TestUnavailable: a fault that cannot be had ends a run before it begins, unless
+// TestUnsupported: a fault that is not supported ends a run before it begins, unless
 // it may be left out, which the history says.
-func TestUnavailable(t *testing.T) {
+func TestUnsupported(t *testing.T) {
 	with := func(change func(*Options)) Options {
 		return options(t, func(o *Options) { o.Nemesis, o.TimeLimit = "pause,partition", 6*time.Second; change(o) })
 	}
-	var unavailable *nemesis.UnsupportedError
+	var unsupported *nemesis.UnsupportedError
 	var usage *UsageError
 	_, err := prepare(with(func(*Options) {}))
-	if !errors.As(err, &unavailable) || unavailable.Fault != "partition" || errors.As(err, &usage) {
-		t.Errorf("error %v, want that a partition cannot be had", err)
+	if !errors.As(err, &unsupported) || unsupported.Fault != "partition" || !errors.As(err, &usage) {
+		t.Errorf("error %v, want that a partition is not supported", err)
 	}
-	if _, err := prepare(with(func(o *Options) { o.Nemesis, o.SkipUnavailable = "partition", true })); !errors.As(err, &unavailable) {
+	if _, err := prepare(with(func(o *Options) { o.Nemesis, o.SkipUnsupported = "partition", true })); !errors.As(err, &unsupported) {
 		t.Errorf("error %v, want that nothing is left", err)
 	}
-	if _, err := prepare(with(func(o *Options) { o.Nemesis, o.SkipUnavailable = "pause:w9", true })); !errors.As(err, &usage) {
+	if _, err := prepare(with(func(o *Options) { o.Nemesis, o.SkipUnsupported = "pause:w9", true })); !errors.As(err, &usage) {
 		t.Errorf("error %v, want that there is no w9", err)
 	}
-	outcome := runTest(t, with(func(o *Options) { o.SkipUnavailable = true }))
+	outcome := runTest(t, with(func(o *Options) { o.SkipUnsupported = true }))
 	h := outcome.History.Header
 	if len(h.Faults) != 1 || h.Faults[0] != "pause" || len(h.Unavailable) != 1 || !strings.Contains(h.Unavailable[0], "partition") {
-		t.Errorf("faults %v, unavailable %v", h.Faults, h.Unavailable)
+		t.Errorf("faults %v, left out %v", h.Faults, h.Unavailable)
 	}
 	for _, f := range outcome.Results.Faults {
 		if f.Kind != "pause" {
@@ -87,7 +87,7 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// TestFreeze: a holder that is frozen beyond its lease does the same harm as one
+// TestFreeze: a holder that is frozen beyond its lease has the same effect as one
 // that is stopped.
 func TestFreeze(t *testing.T) {
 	clustertest.Engine(t)
@@ -100,7 +100,7 @@ func TestFreeze(t *testing.T) {
 	if r.Verdict != checker.Violation || r.Overlaps.EarlierPaused == 0 || r.Finding(checker.FaultEvidence).Verdict != checker.Valid {
 		t.Errorf("%s: %s; %+v", r.Verdict, r.Sentence, r.Overlaps)
 	}
-	if err := nothingOnDocker(outcome.History.Header.Run); err != nil {
+	if err := clustertest.NothingLeft(outcome.History.Header.Run); err != nil {
 		t.Error(err)
 	}
 }

@@ -2,25 +2,33 @@ package runs
 
 import (
 	"context"
-	"os/exec"
+	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"lockcheck/clusters/engine"
 	"lockcheck/clusters/images"
+	"lockcheck/internal/cleanup"
+	"lockcheck/reports"
 )
 
 // MakeImages makes the images of recipes that are not there yet, with the binary of
 // lockcheck, and returns all of them.
 func MakeImages(ctx context.Context, binary string, recipes []string, progress Progress) (made []engine.Image, err error) {
+	if err := ReadyForDocker(ctx, binary); err != nil {
+		return nil, err
+	}
 	docker, err := engine.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer docker.Close()
-	err = Errand(binary, func(registry Registry) error {
+	err = cleanup.WithReaper(binary, func(registry cleanup.Registry) error {
+		count := imageCount{total: len(recipes), began: time.Now(), progress: progress}
 		maker := images.Maker{
-			Engine: docker, Progress: progress.Step, Status: progress.Status,
-			Launch: func(c *exec.Cmd) error { return launch(c, registry.Process) }, RegisterFolder: registry.Folder,
+			Engine: docker, Progress: progress.Step, Status: progress.Status, Ensured: count.add,
+			Launch: registry.Start, RegisterFolder: registry.Folder,
 		}
 		made, err = maker.EnsureAll(ctx, recipes)
 		return err
@@ -29,6 +37,34 @@ func MakeImages(ctx context.Context, binary string, recipes []string, progress P
 		return nil, err
 	}
 	return made, nil
+}
+
+// imageCount tells how many images are there, and how long the others will take at most.
+type imageCount struct {
+	mu          sync.Mutex
+	done, total int
+	made        int // of them, and not found
+	began, last time.Time
+	progress    Progress
+}
+
+func (c *imageCount) add() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	c.done++
+	if now.Sub(c.last) > time.Second && now.Sub(c.began) > time.Second {
+		c.made++
+	}
+	c.last = now
+	if c.made == 0 || c.total == 1 {
+		return
+	}
+	text := fmt.Sprintf("%d of %d images", c.done, c.total)
+	if left := c.total - c.done; left > 0 {
+		text += "; at most " + reports.Left(now.Sub(c.began)*time.Duration(left)/time.Duration(c.made))
+	}
+	c.progress.Step("%s", text)
 }
 
 // MakeImagesOf makes the images of tests before any of them runs, for what is measured

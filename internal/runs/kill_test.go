@@ -49,8 +49,8 @@ func TestKillWorkers(t *testing.T) {
 // TestKillServer kills an embedded server, which cannot be, and one on Docker.
 func TestKillServer(t *testing.T) {
 	t.Parallel()
-	var unavailable *nemesis.UnsupportedError
-	if _, err := prepare(options(t, func(o *Options) { o.Nemesis = "kill" })); !errors.As(err, &unavailable) || !strings.Contains(err.Error(), "cannot be started again") {
+	var unsupported *nemesis.UnsupportedError
+	if _, err := prepare(options(t, func(o *Options) { o.Nemesis = "kill" })); !errors.As(err, &unsupported) || !strings.Contains(err.Error(), "cannot be started again") {
 		t.Errorf("embedded: %v", err)
 	}
 	clustertest.Engine(t)
@@ -60,7 +60,7 @@ func TestKillServer(t *testing.T) {
 	if outcome.Results.Verdict != checker.Valid || len(outcome.Results.Faults) == 0 {
 		t.Errorf("redis-aof: %s, %d faults", outcome.Results.Verdict, len(outcome.Results.Faults))
 	}
-	if err := nothingOnDocker(outcome.History.Header.Run); err != nil {
+	if err := clustertest.NothingLeft(outcome.History.Header.Run); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,13 +12,14 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/clusters/clustertest"
-	"lockcheck/clusters/engine"
+	"lockcheck/internal/cleanup"
 )
 
 // killInMidRun starts lockcheck, kills it with SIGKILL while a worker is stopped,
 // and looks for what is left. It returns what the journal had.
 func killInMidRun(t *testing.T, args ...string) journaled {
 	t.Helper()
+	clustertest.StartsServers(t)
 	store := t.TempDir()
 	command := exec.Command(clustertest.Binary(t), append([]string{"test", "--store", store}, args...)...)
 	command.Env = append(os.Environ(), "XDG_CACHE_HOME="+t.TempDir())
@@ -38,13 +38,13 @@ func killInMidRun(t *testing.T, args ...string) journaled {
 	}
 	_ = command.Wait() // "signal: killed" is what was asked for
 	for _, child := range run.processes {
-		gone(t, child.PID, child.Start)
+		gone(t, child)
 	}
 	clustertest.Eventually(t, 5*time.Second, func() error {
-		if left, err := journaledRuns(); err != nil || len(left) > 0 {
+		if left, err := cleanup.Journals(); err != nil || len(left) > 0 {
 			return fmt.Errorf("journals %v, %v", left, err)
 		}
-		return nothingOnDocker(run.id)
+		return clustertest.NothingLeft(run.id)
 	})
 	for _, temporary := range run.folders {
 		if exists(temporary) {
@@ -67,14 +67,14 @@ func killInMidRun(t *testing.T, args ...string) journaled {
 // journaled is what the journal of a run says.
 type journaled struct {
 	id        string
-	processes []entry
+	processes []cleanup.Entry
 	folders   []string
 }
 
 // onlyRun reads the only journal that there is.
 func onlyRun(t *testing.T) journaled {
 	t.Helper()
-	all, err := journaledRuns()
+	all, err := cleanup.Journals()
 	if err != nil || len(all) != 1 {
 		t.Fatalf("journals %v, %v: want one", all, err)
 	}
@@ -84,7 +84,7 @@ func onlyRun(t *testing.T) journaled {
 // readRun reads the journal of a run.
 func readRun(t *testing.T, id string) journaled {
 	t.Helper()
-	entries, err := readJournal(id)
+	entries, err := cleanup.ReadJournal(id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,25 +98,4 @@ func readRun(t *testing.T, id string) journaled {
 		}
 	}
 	return run
-}
-
-// nothingOnDocker says what a run has left on the engine, if there is one.
-func nothingOnDocker(run string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	docker, err := engine.Connect(ctx)
-	if err != nil {
-		return nil
-	}
-	defer docker.Close()
-	all, err := docker.Runs(ctx)
-	if err != nil {
-		return err
-	}
-	for _, r := range all {
-		if r.ID == run {
-			return fmt.Errorf("run %s has left objects on the engine", run)
-		}
-	}
-	return nil
 }

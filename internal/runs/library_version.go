@@ -9,7 +9,7 @@ import (
 )
 
 // workerBinary is the binary of the workers if it is not that of lockcheck: a build
-// beside it, with another version of the library of the lock; "" otherwise.
+// next to it, with another version of the library of the lock; "" otherwise.
 func (t *test) workerBinary() string {
 	if t.info.LibraryVersion == "" {
 		return ""

@@ -10,9 +10,10 @@ import (
 )
 
 // TestLibraryVersions: a lock that needs another build of the worker says so where there
-// is none, and records the version that this build has. Beside it the same lock
+// is none, and records the version that this build has. Compared with the same lock
 // in the version of lockcheck itself.
 func TestLibraryVersions(t *testing.T) {
+	clustertest.StartsServers(t)
 	binary := clustertest.WithLibraryVersions(t)
 	for _, info := range clients.Table() {
 		if info.LibraryVersion == "" {

@@ -1,13 +1,12 @@
-// Package runs takes one test from start to verdict: it checks what was asked
-// for, starts the cluster, lets the workers work and the nemesis harm, records
-// the history, has it judged and reported, and leaves the machine as it was. It
-// is the only package that knows all the others.
+// Package runs takes one test from its options to a run that is stored with its verdict.
 package runs
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"lockcheck/clients"
 	"lockcheck/clusters"
 	"lockcheck/history"
+	"lockcheck/internal/lockfile"
 	"lockcheck/internal/spelling"
 	"lockcheck/nemesis"
 	"lockcheck/workloads"
@@ -41,24 +41,16 @@ type Options struct {
 	Nodes         int // number of servers; 0 for the usual one
 	// Pin ties each worker to one server, in turn.
 	Pin bool
-	// Wait is how long an attempt waits in the queue of a lock that has one.
-	Wait time.Duration
-	// LockDelay is how long the service keeps the lock of a lost session; negative
-	// for none at all.
-	LockDelay time.Duration
-	// Workers says of single workers what they do otherwise than the others.
-	Workers []WorkerOptions
+	// Use is how all workers use the lock, and Workers what single ones do otherwise.
+	workloads.Use
+	Workers []workloads.Use
 	// UntilOverlap ends the time for faults when two workers are seen to hold the
 	// lock at once.
 	UntilOverlap bool
-	// SkipUnavailable leaves out faults that cannot be had on these servers.
-	SkipUnavailable bool
+	// SkipUnsupported leaves out faults that are not supported on these servers.
+	SkipUnsupported bool
 	// Rate bounds the holds per second of all workers together; 0 for no bound.
 	Rate    float64
-	TTL     time.Duration
-	Section workloads.Range
-	Renew   bool
-	Check   bool // look at the deadline before writing
 	MinOps  int64
 	Require []string
 	Seed    uint64
@@ -67,16 +59,6 @@ type Options struct {
 	Machine
 	// Parameters are put down in the history as they were given.
 	Parameters map[string]string
-}
-
-// WorkerOptions are those of one worker; zero values mean those of the test.
-type WorkerOptions struct {
-	TTL         time.Duration
-	Section     time.Duration
-	Wait        time.Duration
-	NoKeepAlive bool          // leave the lease of a session to run out
-	After       time.Duration // before the first attempt
-	Holds       int           // after which it has done its part; 0 for never
 }
 
 // Defaults of a test.
@@ -97,63 +79,104 @@ func DefaultSection() workloads.Range {
 }
 
 // UsageError says that what was asked for makes no sense.
-type UsageError struct{ Err error }
+type UsageError struct {
+	Err error
+	// About is the option that is wrong, by the name of its flag; "" if it is none alone.
+	About string
+}
 
 func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
-func usage(format string, args ...any) error { return &UsageError{Err: fmt.Errorf(format, args...)} }
+// aboutFlag is how messages begin that are about one flag.
+var aboutFlag = regexp.MustCompile("^--([a-z-]+)")
+
+// Usagef is a UsageError about the flag that the format begins with, if it does.
+func Usagef(format string, args ...any) error {
+	e := &UsageError{Err: fmt.Errorf(format, args...)}
+	if about := aboutFlag.FindStringSubmatch(format); about != nil {
+		e.About = about[1]
+	}
+	return e
+}
 
 // test is a test that is ready to run.
 type test struct {
 	Options
-	info     clients.Info
+	lock     lockfile.Lock
+	info     clients.Info // of the lock
 	workload workloads.Workload
-	spec     clusters.Spec
-	// lease is the shortest time after which the lock can end by itself, and
+	spec     clusters.Spec // of its servers
+	// lease is the shortest time after which the lock of any worker can end by itself, and
 	// effective the longest.
 	lease     time.Duration
 	effective time.Duration
 	schedule  nemesis.Schedule
-	quiet     time.Duration
-	// unavailable says which kinds of faults were left out, and why.
-	unavailable []string
+	recovery  time.Duration
+	// leftOut says which kinds of faults were left out, and why.
+	leftOut []string
 }
 
 // prepare checks the options and fills in what they leave open.
 func prepare(o Options) (*test, error) {
 	t := &test{Options: o}
-	var known bool
-	if t.info, known = clients.ByName(o.Lock); !known {
-		return nil, unknown("lock", o.Lock, clients.Names())
+	var err error
+	if t.lock, err = lockfile.Find(o.Lock); err != nil {
+		return nil, &UsageError{Err: err, About: "lock"}
 	}
+	t.info, t.spec = t.lock.Info, t.lock.Servers
+	var known bool
 	if t.workload, known = workloads.ByName(o.Workload); !known {
 		return nil, unknown("workload", o.Workload, workloads.Names())
 	}
 	if !slices.Contains(workloads.Guards(), o.Guard) {
 		return nil, unknown("guard", o.Guard, workloads.Guards())
 	}
-	if t.spec, known = clusters.ByName(t.info.Servers); !known {
-		return nil, fmt.Errorf("lock %s: no servers called %q", o.Lock, t.info.Servers)
-	}
 	if err := t.checkValues(); err != nil {
 		return nil, err
 	}
-	t.lease = t.info.Lease(t.TTL)
-	t.effective = t.info.Effective(t.TTL, max(0, t.LockDelay))
+	ttls := t.ttls()
+	t.lease = t.info.Lease(slices.Min(ttls))
+	t.effective = t.info.Effective(slices.Max(ttls), *t.LockDelay)
 	// Long enough for the lock to be free again, and for the liveness checker
 	// to see it.
-	t.quiet = t.effective + t.info.Grace + checker.LivenessGrace + 500*time.Millisecond
-	if t.TimeLimit == 0 {
-		t.TimeLimit = max(defaultTimeLimit, 3*t.quiet)
-	}
-	if err := t.plan(); err != nil {
+	t.recovery = t.effective + t.info.Grace + checker.LivenessGrace + 500*time.Millisecond
+	if err := t.planInTime(); err != nil {
 		return nil, err
 	}
 	if t.guard() == workloads.Database && slices.Contains(t.schedule.Faults(), history.DelayWrite) {
-		return nil, usage("--guard %s: %s holds back writes to the resource, and there are none", t.Guard, history.DelayWrite)
+		return nil, Usagef("--guard %s: %s holds back writes to the resource, and there are none", t.Guard, history.DelayWrite)
 	}
-	return t, t.settle()
+	if err := t.settle(); err != nil {
+		return nil, err
+	}
+	if fault, least := t.schedule.Least(t.effective); least > t.active() {
+		return nil, Usagef("--time-limit %s: it leaves %s for faults, and %s needs %s; write --time-limit %s",
+			t.TimeLimit, t.active(), fault, least, t.longEnough(least))
+	}
+	return t, nil
+}
+
+// planInTime makes the schedule, and where the user does not say how long the run is makes
+// it long enough for that.
+func (t *test) planInTime() error {
+	if t.TimeLimit != 0 {
+		return t.plan()
+	}
+	t.TimeLimit = max(defaultTimeLimit, 3*t.recovery)
+	if err := t.plan(); err != nil {
+		return err
+	}
+	if _, least := t.schedule.Least(t.effective); least > t.active() {
+		t.TimeLimit = t.longEnough(least)
+		return t.plan()
+	}
+	return nil
+}
+
+// longEnough is a time limit that leaves a time for faults.
+func (t *test) longEnough(active time.Duration) time.Duration {
+	return (t.recovery + active + time.Second - 1).Truncate(time.Second)
 }
 
 // Outline is what a test will be, as far as that is known before it runs.
@@ -161,9 +184,11 @@ type Outline struct {
 	// Options with the defaults of the lock filled in.
 	Options Options
 	// Effective is the time after which the lock of a dead holder is free; 0 if it never
-	// is. Quiet is the time without faults at the end of the run.
-	Effective, Quiet time.Duration
-	Servers          int
+	// is. Recovery is the time without faults at the end of the run.
+	Effective, Recovery time.Duration
+	// Least is the time for faults without which one of them could not last its time.
+	Least   time.Duration
+	Servers int
 	// Recipe of the image of the servers; "" for embedded ones.
 	Recipe string
 }
@@ -175,59 +200,92 @@ func OutlineOf(o Options) (Outline, error) {
 	if err != nil {
 		return Outline{}, err
 	}
-	outline := Outline{Options: t.Options, Effective: t.effective, Quiet: t.quiet, Servers: t.Nodes}
-	if t.spec.OnDocker() {
+	outline := Outline{Options: t.Options, Effective: t.effective, Recovery: t.recovery, Servers: t.Nodes}
+	_, outline.Least = t.schedule.Least(t.effective)
+	if t.spec.OnDocker() && t.lock.Path == "" {
 		outline.Recipe = t.spec.Recipe(t.ServerVersion)
 	}
 	return outline, nil
 }
 
-// slack is how much longer than its lease the lock may take to be free again.
-func (t *test) slack() time.Duration { return t.effective - t.lease + t.info.Grace }
+// grace is how much longer than its lease the lock may take to be free again.
+func (t *test) grace() time.Duration { return t.effective - t.lease + t.info.Grace }
 
 func (t *test) checkValues() error {
 	t.fillIn()
 	switch {
-	case t.info.TTL != 0 && t.TTL < t.info.MinTTL:
-		return usage("--ttl %s: %s needs at least %s", t.TTL, t.Lock, t.info.MinTTL)
-	case t.info.MaxTTL != 0 && t.TTL > t.info.MaxTTL:
-		return usage("--ttl %s: %s allows at most %s", t.TTL, t.Lock, t.info.MaxTTL)
-	case t.info.TTL != 0 && t.TTL%time.Millisecond != 0:
-		return usage("--ttl %s: leases are counted in whole milliseconds", t.TTL)
 	case t.guard().Lacks(t.info) != "":
-		return usage("--guard %s: lock %s %s (it works with %s)", t.Guard, t.Lock, t.guard().Lacks(t.info), strings.Join(fitting(t.guard()), ", "))
+		return Usagef("--guard %s: lock %s %s (it works with %s)", t.Guard, t.Lock, t.guard().Lacks(t.info), strings.Join(fitting(t.guard()), ", "))
 	case t.Renew && !t.info.Renew:
-		return usage("--renew: lock %s cannot be renewed", t.Lock)
+		return Usagef("--renew: lock %s cannot be renewed", t.Lock)
 	case !t.spec.HasVersion(t.ServerVersion):
-		return usage("--version %s: for lock %s there is %s", t.ServerVersion, t.Lock, alternatives(t.spec.Versions))
+		return Usagef("--version %s: for lock %s there is %s", t.ServerVersion, t.Lock, alternatives(t.spec.Versions))
 	case !t.spec.HasSize(t.Nodes):
-		return usage("--nodes %d: lock %s has %s servers", t.Nodes, t.Lock, alternatives(t.spec.AllSizes()))
+		return Usagef("--nodes %d: lock %s has %s servers", t.Nodes, t.Lock, alternatives(t.spec.AllSizes()))
 	case t.Pin && !t.info.AnyServer:
-		return usage("--pin: a worker of lock %s needs all servers", t.Lock)
-	case t.LockDelay > 0 && t.info.LockDelay == 0:
-		return usage("--lock-delay: lock %s knows no such delay", t.Lock)
+		return Usagef("--pin: a worker of lock %s needs all servers", t.Lock)
+	case *t.LockDelay < 0:
+		return Usagef("--lock-delay %s: it must not be negative; 0 is for none", t.LockDelay)
+	case *t.LockDelay > 0 && t.info.LockDelay == 0:
+		return Usagef("--lock-delay: lock %s knows no such delay", t.Lock)
 	case t.Wait < 0:
-		return usage("--wait must not be negative")
+		return Usagef("--wait must not be negative")
+	case t.Wait > 0 && t.info.Endless:
+		return Usagef("--wait: nothing ends an attempt of lock %s that waits", t.Lock)
 	case len(t.Workers) > t.Concurrency:
-		return usage("%d workers are described, but there are only %d", len(t.Workers), t.Concurrency)
+		return Usagef("%d workers are described, but there are only %d", len(t.Workers), t.Concurrency)
 	case t.Concurrency < 1:
-		return usage("--concurrency must be at least 1")
+		return Usagef("--concurrency must be at least 1")
 	case t.Concurrency > maxConcurrency:
-		return usage("--concurrency must be at most %d", maxConcurrency)
-	case t.Rate < 0:
-		return usage("--rate must not be negative")
-	case t.Section.Min < 0 || t.Section.Max < t.Section.Min:
-		return usage("--section must be a length of time or a range of them")
+		return Usagef("--concurrency must be at most %d", maxConcurrency)
+	case !(t.Rate >= 0) || math.IsInf(t.Rate, 1):
+		return Usagef("--rate %v: it must be a number, and not negative", t.Rate)
+	case t.MinOps < 0:
+		return Usagef("--min-ops %d: it must not be negative", t.MinOps)
+	case t.Section.Min < 0:
+		return Usagef("--section %s: it must not be negative", t.Section)
+	case t.Section.Max < t.Section.Min:
+		return Usagef("--section %s: the range is reversed; write %s-%s", t.Section, t.Section.Max, t.Section.Min)
+	}
+	for i, ttl := range t.ttls() {
+		if err := t.checkTTL(ttl); err != nil && ttl != t.TTL {
+			return &UsageError{Err: fmt.Errorf("worker w%d: %w", i+1, err)}
+		} else if err != nil {
+			return err
+		}
 	}
 	for name := range t.Images {
 		if name != t.spec.Image || !t.spec.OnDocker() {
-			return usage("--image %s=…: lock %s does not use that image", name, t.Lock)
+			return Usagef("--image %s=…: lock %s does not use that image%s", name, t.Lock, t.imageHint(name))
 		}
 	}
 	for _, property := range t.Require {
 		if !slices.Contains(checker.Properties(), checker.Property(property)) {
-			return usage("--require %s: there is no such property (there are %s)", property, propertyNames())
+			return Usagef("--require %s: there is no such property%s", property, spelling.Hint(property, propertyNames()))
 		}
+	}
+	return nil
+}
+
+// ttls are the leases that the workers ask for, in their order.
+func (t *test) ttls() []time.Duration {
+	ttls := slices.Repeat([]time.Duration{t.TTL}, t.Concurrency)
+	for i, w := range t.Workers {
+		ttls[i] = cmp.Or(w.TTL, t.TTL)
+	}
+	return ttls
+}
+
+func (t *test) checkTTL(ttl time.Duration) error {
+	switch {
+	case t.info.TTL == 0 && ttl != 0:
+		return Usagef("--ttl %s: lock %s has no lease", ttl, t.Lock)
+	case ttl < t.info.MinTTL:
+		return Usagef("--ttl %s: %s needs at least %s", ttl, t.Lock, t.info.MinTTL)
+	case t.info.MaxTTL != 0 && ttl > t.info.MaxTTL:
+		return Usagef("--ttl %s: %s allows at most %s", ttl, t.Lock, t.info.MaxTTL)
+	case ttl%time.Millisecond != 0:
+		return Usagef("--ttl %s: leases are counted in whole milliseconds", ttl)
 	}
 	return nil
 }
@@ -237,11 +295,11 @@ func (t *test) fillIn() {
 	if t.TTL == 0 {
 		t.TTL = t.info.TTL
 	}
-	if t.Wait == 0 && t.info.Queues {
+	if t.Wait == 0 && t.info.Queues && !t.info.Endless {
 		t.Wait = defaultWait
 	}
-	if t.LockDelay == 0 {
-		t.LockDelay = t.info.LockDelay
+	if t.LockDelay == nil {
+		t.LockDelay = &t.info.LockDelay
 	}
 	t.ServerVersion = t.spec.Version(t.ServerVersion)
 	t.Nodes = cmp.Or(t.Nodes, t.spec.Nodes)
@@ -259,12 +317,20 @@ func alternatives[T any](values []T) string {
 	return strings.Join(texts, ", ")
 }
 
-func propertyNames() string {
+// imageHint says which image the lock does use.
+func (t *test) imageHint(name string) string {
+	if !t.spec.OnDocker() {
+		return ": it needs none"
+	}
+	return spelling.Hint(name, []string{t.spec.Image})
+}
+
+func propertyNames() []string {
 	var names []string
 	for _, p := range checker.Properties() {
 		names = append(names, string(p))
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 // maxConcurrency is what the addresses of a run's network allow.
@@ -285,11 +351,12 @@ func fitting(guard workloads.Guard) []string {
 
 // plan makes the schedule.
 func (t *test) plan() error {
-	if t.TimeLimit <= t.quiet {
-		return usage("--time-limit %s: this lock needs %s without faults at the end alone", t.TimeLimit, t.quiet)
+	if t.TimeLimit <= t.recovery {
+		return Usagef("--time-limit %s: this lock needs %s without faults at the end alone", t.TimeLimit, t.recovery)
 	}
 	if t.Options.Schedule != nil {
 		t.schedule = *t.Options.Schedule
+		t.schedule.Steps = slices.Clone(t.schedule.Steps) // Check names them, and other runs may have the same
 		if err := t.schedule.Check(); err != nil {
 			return &UsageError{Err: err}
 		}
@@ -297,23 +364,26 @@ func (t *test) plan() error {
 	}
 	requests, err := nemesis.ParseRequests(t.Nemesis)
 	if err != nil {
-		return &UsageError{Err: err}
+		return &UsageError{Err: err, About: "nemesis"}
 	}
 	if t.Interval <= 0 {
-		return usage("--nemesis-interval must be positive")
+		return Usagef("--nemesis-interval must be positive")
 	}
 	t.schedule, err = nemesis.Random(t.Seed, requests, nemesis.Environment{Lease: t.effective}, t.Interval, t.active())
 	if err != nil {
-		return &UsageError{Err: err}
+		return &UsageError{Err: err, About: "nemesis"}
 	}
 	return nil
 }
 
-// settle refuses a schedule with faults that cannot be had on the servers of the
+// settle refuses a schedule with faults that are not supported on the servers of the
 // lock, as far as that is known before they run, or leaves those out.
 func (t *test) settle() error {
 	servers, workers := t.spec.Plan(t.Nodes, t.Concurrency)
-	return t.settleOn(nemesis.Environment{Servers: servers, Workers: workers, Lease: t.effective})
+	if err := t.settleOn(nemesis.Environment{Servers: servers, Workers: workers, Lease: t.effective}); err != nil {
+		return &UsageError{Err: err, About: "nemesis"}
+	}
+	return nil
 }
 
 func (t *test) settleOn(env nemesis.Environment) error {
@@ -324,15 +394,15 @@ func (t *test) settleOn(env nemesis.Environment) error {
 	case err == nil:
 		return nil
 	case !errors.As(err, &unsupported):
-		return &UsageError{Err: err}
-	case !t.SkipUnavailable:
-		return fmt.Errorf("%w; --skip-unavailable leaves it out", err)
+		return err
+	case !t.SkipUnsupported:
+		return fmt.Errorf("%w; --skip-unsupported leaves it out", err)
 	}
 	var ids []string
 	for _, o := range plan.Unsupported() {
 		ids = append(ids, o.Step)
-		if why := o.Error(); !slices.Contains(t.unavailable, why) {
-			t.unavailable = append(t.unavailable, why)
+		if why := o.Error(); !slices.Contains(t.leftOut, why) {
+			t.leftOut = append(t.leftOut, why)
 		}
 	}
 	t.schedule = t.schedule.Without(ids...)
@@ -343,7 +413,7 @@ func (t *test) settleOn(env nemesis.Environment) error {
 }
 
 // active is the time in which there may be faults.
-func (t *test) active() time.Duration { return t.TimeLimit - t.quiet }
+func (t *test) active() time.Duration { return t.TimeLimit - t.recovery }
 
 // nemesisName names the faults in the path of a run.
 func (t *test) nemesisName() string {
@@ -354,5 +424,5 @@ func (t *test) nemesisName() string {
 }
 
 func unknown(what, name string, known []string) error {
-	return &UsageError{Err: &spelling.UnknownError{What: what, Name: name, Known: known}}
+	return &UsageError{Err: &spelling.UnknownError{What: what, Name: name, Known: known}, About: what}
 }

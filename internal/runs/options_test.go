@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"lockcheck/nemesis"
+	"lockcheck/workloads"
 )
 
 // asked are options of which nothing is wrong.
 func asked(change func(*Options)) Options {
 	o := Options{
 		Lock: "redis", Workload: "set", Guard: "none", Nemesis: "pause", Interval: DefaultInterval,
-		TimeLimit: defaultTimeLimit, Concurrency: DefaultConcurrency, Section: DefaultSection(), MinOps: DefaultMinOps,
+		TimeLimit: defaultTimeLimit, Concurrency: DefaultConcurrency, Use: workloads.Use{Section: DefaultSection()}, MinOps: DefaultMinOps,
 	}
 	if change != nil {
 		change(&o)
@@ -53,10 +54,15 @@ func TestPrepare(t *testing.T) {
 		{"shortest lease", func(o *Options) { o.TTL = time.Millisecond }, ""},
 		{"lease too long", func(o *Options) { o.Lock, o.TTL = "zookeeper", 2*time.Minute }, "--ttl 2m0s: zookeeper allows at most 1m0s"},
 		{"longest lease", func(o *Options) { o.Lock, o.TTL, o.TimeLimit = "zookeeper", time.Minute, 0 }, ""},
-		{"lease of a lock without", func(o *Options) { o.Lock, o.TTL = "none", time.Microsecond }, ""},
+		{"lease of a lock without", func(o *Options) { o.Lock, o.TTL = "none", time.Second }, "--ttl 1s: lock none has no lease"},
+		{"lease of a worker of a lock without", func(o *Options) { o.Lock, o.Workers = "none", []workloads.Use{{TTL: time.Second}} }, "worker w1: --ttl 1s: lock none has no lease"},
+		{"lease of a worker too short", func(o *Options) { o.Workers = []workloads.Use{{}, {TTL: time.Microsecond}} }, "worker w2: --ttl 1µs: redis needs at least 1ms"},
+		{"lease of a worker too long for the run", func(o *Options) { o.Workers = []workloads.Use{{TTL: defaultTimeLimit}} }, "--time-limit 20s: this lock needs "},
 		{"lease in parts of a millisecond", func(o *Options) { o.TTL = 1500 * time.Microsecond }, "whole milliseconds"},
 		{"renewed", func(o *Options) { o.Renew = true }, ""},
 		{"renewed, which it cannot be", func(o *Options) { o.Renew, o.Lock = true, "none" }, "--renew: lock none"},
+		{"wait that nothing ends", func(o *Options) { o.Lock, o.Wait = "zookeeper-lib", time.Second }, "--wait: nothing ends an attempt of lock zookeeper-lib"},
+		{"wait that ends", func(o *Options) { o.Lock, o.Wait = "zookeeper-lib+new-session-on-error", time.Second }, ""},
 		{"nobody works", func(o *Options) { o.Concurrency = 0 }, "--concurrency must be at least 1"},
 		{"as many as may be", func(o *Options) { o.Concurrency = maxConcurrency }, ""},
 		{"too many", func(o *Options) { o.Concurrency = 1000 }, "--concurrency must be at most 100"},
@@ -69,8 +75,8 @@ func TestPrepare(t *testing.T) {
 		{"image without Docker", func(o *Options) { o.Lock, o.Images = "memory", map[string]string{"": "x"} }, "lock memory does not use"},
 		{"property", func(o *Options) { o.Require = []string{"fencing-order"} }, ""},
 		{"unknown property", func(o *Options) { o.Require = []string{"fencing-order", "beauty"} }, "--require beauty"},
-		{"too short for its quiet time", func(o *Options) { o.TimeLimit = 2 * time.Second }, "--time-limit 2s: this lock needs "},
-		{"longer lease, longer quiet time", func(o *Options) { o.TTL = defaultTimeLimit }, "--time-limit 20s: this lock needs "},
+		{"too short for its recovery period", func(o *Options) { o.TimeLimit = 2 * time.Second }, "--time-limit 2s: this lock needs "},
+		{"longer lease, longer recovery period", func(o *Options) { o.TTL = defaultTimeLimit }, "--time-limit 20s: this lock needs "},
 		{"no interval", func(o *Options) { o.Interval = 0 }, "--nemesis-interval"},
 		{"schedule", schedule(nemesis.Step{Fault: "pause", For: nemesis.Span{Leases: 1}}), ""},
 		{"schedule of an unknown fault", schedule(nemesis.Step{Fault: "rain", For: nemesis.Span{Leases: 1}}), `unknown fault "rain"`},
@@ -82,8 +88,8 @@ func TestPrepare(t *testing.T) {
 			switch {
 			case c.want == "" && err != nil:
 				t.Errorf("error %v, want none", err)
-			case c.want == "" && (prepared.quiet <= prepared.lease || prepared.active() <= 0):
-				t.Errorf("%s of faults, then %s without, with a lease of %s", prepared.active(), prepared.quiet, prepared.lease)
+			case c.want == "" && (prepared.recovery <= prepared.lease || prepared.active() <= 0):
+				t.Errorf("%s of faults, then %s without, with a lease of %s", prepared.active(), prepared.recovery, prepared.lease)
 			case c.want != "" && (!errors.As(err, &usage) || !strings.Contains(err.Error(), c.want)):
 				t.Errorf("error %v (%T), want one of usage with %q in it", err, err, c.want)
 			}
@@ -92,7 +98,7 @@ func TestPrepare(t *testing.T) {
 }
 
 // TestPrepareDefaults: a lease that was left open is that of the lock, and a lock
-// without a lease gets none.
+// without a lease gets none. Those of single workers count.
 func TestPrepareDefaults(t *testing.T) {
 	for lock, want := range map[string]time.Duration{"memory": time.Second, "redis": 2 * time.Second, "none": 0} {
 		prepared, err := prepare(asked(func(o *Options) { o.Lock = lock }))
@@ -100,7 +106,12 @@ func TestPrepareDefaults(t *testing.T) {
 			t.Errorf("%s: lease %s, TTL %s, %v, want %s", lock, prepared.lease, prepared.TTL, err, want)
 		}
 	}
-	prepared, err := prepare(asked(func(o *Options) { o.Nemesis = "clock,pause" }))
+	workers := []workloads.Use{{TTL: 4 * time.Second}, {TTL: time.Second}, {}}
+	prepared, err := prepare(asked(func(o *Options) { o.Workers = workers }))
+	if err != nil || prepared.lease != time.Second || prepared.effective != 4*time.Second || prepared.recovery <= 4*time.Second {
+		t.Errorf("%v: leases from %s to %s, then %s without faults; want 1s to 4s", err, prepared.lease, prepared.effective, prepared.recovery)
+	}
+	prepared, err = prepare(asked(func(o *Options) { o.Nemesis = "clock,pause" }))
 	if err != nil || prepared.nemesisName() != "clock+pause" {
 		t.Errorf("the run is of %s, %v", prepared.nemesisName(), err)
 	}

@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,9 +44,13 @@ func (r *run) startResource(ctx context.Context) (err error) {
 	}
 	reaches := r.guard() == workloads.Ask || r.guard() == workloads.Database
 	if reaches {
-		config.Service = &workloads.ServiceConfig{Lock: r.Lock, Nodes: addresses(r.forClients()), TTL: r.TTL}
+		config.Service = &workloads.ServiceConfig{Lock: r.info.Name, Definition: r.lock.Definition, Nodes: addresses(r.forClients()), TTL: r.TTL}
 	}
-	r.resource, err = r.startProgram(ctx, clusters.Program{Name: history.Resource, Networked: reaches}, "resource", config)
+	program := clusters.Program{Name: history.Resource, Networked: reaches}
+	if reaches {
+		program.Image = r.lock.Image
+	}
+	r.resource, err = r.startProgram(ctx, program, "resource", config)
 	return err
 }
 
@@ -73,7 +76,7 @@ func (r *run) startWorkers(ctx context.Context) error {
 			defer func() { <-slots }()
 			config := r.workerConfig(i + 1)
 			r.workers[i], errs[i] = r.startProgram(ctx, clusters.Program{
-				Name: config.Name, Binary: r.workerBinary(), Networked: true,
+				Name: config.Name, Binary: r.workerBinary(), Image: r.lock.Image, Networked: true,
 			}, "worker", config)
 		})
 	}
@@ -84,23 +87,22 @@ func (r *run) startWorkers(ctx context.Context) error {
 func (r *run) workerConfig(index int) workloads.WorkerConfig {
 	config := workloads.WorkerConfig{
 		Name: fmt.Sprintf("w%d", index), Index: index,
-		Lock: r.Lock, Nodes: addresses(r.servers(index)), Folder: r.cluster.Folder(), Socket: r.socket(), Workload: r.Workload, Seed: r.Seed,
+		Lock: r.info.Name, Definition: r.lock.Definition, Nodes: addresses(r.servers(index)), Folder: r.cluster.Folder(), Socket: r.socket(), Workload: r.Workload, Seed: r.Seed,
 		InDatabase: r.guard() == workloads.Database,
-		Use:        workloads.Use{TTL: r.TTL, Section: r.Section, Renew: r.Renew, CheckBeforeWrite: r.Check, Wait: r.Wait},
+		Use:        r.Use,
 		Idle:       workloads.Range{Max: 10 * time.Millisecond},
 		Retry:      workloads.Range{Min: 10 * time.Millisecond, Max: 40 * time.Millisecond},
 		Timeout:    time.Second,
-	}
-	if r.info.LockDelay > 0 {
-		delay := max(0, r.LockDelay)
-		config.LockDelay = &delay
 	}
 	if r.Rate > 0 {
 		each := time.Duration(float64(r.Concurrency) / r.Rate * float64(time.Second))
 		config.Idle = workloads.Range{Min: each / 2, Max: each * 3 / 2}
 	}
 	if index <= len(r.Workers) {
-		r.Workers[index-1].apply(&config)
+		config.Use = r.Workers[index-1].Or(r.Use)
+	}
+	if r.info.Endless {
+		config.Wait = r.TimeLimit
 	}
 	return config
 }
@@ -118,16 +120,6 @@ func (r *run) servers(index int) []*clusters.Node {
 // forClients are the servers that are not hidden from them.
 func (r *run) forClients() []*clusters.Node {
 	return slices.DeleteFunc(slices.Clone(r.cluster.Servers()), func(n *clusters.Node) bool { return n.Server.Hidden })
-}
-
-// apply changes what one worker does.
-func (o WorkerOptions) apply(c *workloads.WorkerConfig) {
-	c.TTL = cmp.Or(o.TTL, c.TTL)
-	c.Wait = cmp.Or(o.Wait, c.Wait)
-	c.NoKeepAlive, c.After, c.Holds = o.NoKeepAlive, o.After, o.Holds
-	if o.Section > 0 {
-		c.Section = workloads.Range{Min: o.Section, Max: o.Section}
-	}
 }
 
 // startProgram starts a program with one of lockcheck's hidden commands.

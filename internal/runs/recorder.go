@@ -16,6 +16,8 @@ import (
 type recorder struct {
 	writer  *history.Writer
 	observe []func(history.Event)
+	// failed is told the first error of writing, at once.
+	failed func(error)
 
 	mu     sync.Mutex
 	err    error
@@ -34,6 +36,7 @@ func (r *recorder) Record(e history.Event) {
 	}
 	if _, err := r.writer.Append(e); err != nil && r.err == nil {
 		r.err = err
+		r.failed(err)
 	}
 }
 

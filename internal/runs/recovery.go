@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// recoveryLimit is how long a cluster may need beyond the quiet time.
+	// recoveryLimit is how long a cluster may need beyond the recovery period.
 	recoveryLimit = 10 * time.Second
-	// recoverySlack is what does not count as that.
-	recoverySlack = time.Second
+	// recoveryTolerance is what does not count as that.
+	recoveryTolerance = time.Second
 )
 
 // recover waits until every server can serve and somebody was granted the lock again,
-// which the quiet time was for, and records by how much that was too short. What it
+// which the recovery period was for, and records by how much that was too short. What it
 // means for the lock the checkers judge.
 func (r *run) recover(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, recoveryLimit)
@@ -29,9 +29,9 @@ func (r *run) recover(ctx context.Context) {
 	var why string
 	switch {
 	case err != nil:
-		why = fmt.Sprintf("not recovered %s after the quiet time: %v", overran, err)
-	case overran > recoverySlack:
-		why = fmt.Sprintf("recovered only %s after the quiet time", overran)
+		why = fmt.Sprintf("not recovered %s after the recovery period: %v", overran, err)
+	case overran > recoveryTolerance:
+		why = fmt.Sprintf("recovered only %s after the recovery period", overran)
 	}
 	if why != "" {
 		r.progress.Step("%s", why)
@@ -66,33 +66,33 @@ func until(ctx context.Context, ask func() error) error {
 
 // canary tells whether workers are granted the lock again after the last fault.
 type canary struct {
-	mu      sync.Mutex
-	asking  map[string]bool // workers that wait for an answer
-	gone    map[string]bool // workers that were killed
-	quiet   bool
-	asked   bool // since the quiet time began
-	granted bool // the same
+	mu         sync.Mutex
+	asking     map[string]bool // workers that wait for an answer
+	gone       map[string]bool // workers that were killed
+	recovering bool
+	asked      bool // since the recovery period began
+	granted    bool // the same
 }
 
 func newCanary() *canary {
 	return &canary{asking: make(map[string]bool), gone: make(map[string]bool)}
 }
 
-// Observe takes notice of an event.
+// Observe sees an event.
 func (c *canary) Observe(e history.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case e.F == history.Phase && e.Note == history.PhaseRecovery:
-		c.quiet = true
+		c.recovering = true
 	case e.Fault != nil && history.Does(e.Fault.Kind, history.Ends) && e.Fault.Stage == history.Applied:
 		for _, target := range e.Fault.Targets {
 			c.gone[target] = true
 		}
 	case e.F == history.Acquire:
 		c.asking[e.Process] = e.Type == history.Invoke
-		c.asked = c.asked || c.quiet && e.Type == history.Invoke
-		c.granted = c.granted || c.quiet && e.Type == history.OK
+		c.asked = c.asked || c.recovering && e.Type == history.Invoke
+		c.granted = c.granted || c.recovering && e.Type == history.OK
 	}
 }
 
@@ -109,7 +109,7 @@ func (c *canary) served() error {
 	return nil
 }
 
-// waited says whether a worker that lives has been waiting since before the quiet time.
+// waited says whether a worker that lives has been waiting since before the recovery period.
 func (c *canary) waited() bool {
 	for worker, asking := range c.asking {
 		if asking && !c.gone[worker] {

@@ -10,7 +10,7 @@ import (
 
 // TestCanary: only a grant after the last fault shows that the lock is granted again.
 func TestCanary(t *testing.T) {
-	quiet := history.Event{F: history.Phase, Note: history.PhaseRecovery}
+	recovery := history.Event{F: history.Phase, Note: history.PhaseRecovery}
 	asks := history.Event{F: history.Acquire, Type: history.Invoke}
 	asks.Process = "w1"
 	granted, refused := asks, asks
@@ -21,14 +21,14 @@ func TestCanary(t *testing.T) {
 		events []history.Event
 		served bool
 	}{
-		{"nobody asks any more", []history.Event{asks, granted, quiet}, true},
-		{"granted again", []history.Event{quiet, asks, granted}, true},
-		{"granted before", []history.Event{asks, granted, quiet, asks}, false},
-		{"waiting since before", []history.Event{asks, quiet}, false},
-		{"waiting since before, then granted", []history.Event{asks, quiet, granted}, true},
-		{"waiting since before, and dead", []history.Event{asks, killed, quiet}, true},
-		{"refused", []history.Event{quiet, asks, refused}, false},
-		{"refused, then granted", []history.Event{quiet, asks, refused, asks, granted}, true},
+		{"nobody asks any more", []history.Event{asks, granted, recovery}, true},
+		{"granted again", []history.Event{recovery, asks, granted}, true},
+		{"granted before", []history.Event{asks, granted, recovery, asks}, false},
+		{"waiting since before", []history.Event{asks, recovery}, false},
+		{"waiting since before, then granted", []history.Event{asks, recovery, granted}, true},
+		{"waiting since before, and dead", []history.Event{asks, killed, recovery}, true},
+		{"refused", []history.Event{recovery, asks, refused}, false},
+		{"refused, then granted", []history.Event{recovery, asks, refused, asks, granted}, true},
 	} {
 		bird := newCanary()
 		for _, e := range c.events {

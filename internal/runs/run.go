@@ -3,13 +3,10 @@ package runs
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +16,7 @@ import (
 	"lockcheck/clusters"
 	"lockcheck/clusters/engine"
 	"lockcheck/history"
+	"lockcheck/internal/cleanup"
 	"lockcheck/nemesis"
 	"lockcheck/workloads"
 )
@@ -56,6 +54,9 @@ func Test(ctx context.Context, o Options, interrupt <-chan struct{}, progress Pr
 	if err == nil {
 		err = t.checkLibraryVersion()
 	}
+	if err == nil && t.spec.OnDocker() {
+		err = ReadyForDocker(ctx, o.Binary)
+	}
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -64,27 +65,27 @@ func Test(ctx context.Context, o Options, interrupt <-chan struct{}, progress Pr
 		return Outcome{}, err
 	}
 	r.sweepLeftovers(ctx)
-	interrupted, cleanup, err := r.conduct(ctx, interrupt)
+	interrupted, left, err := r.conduct(ctx, interrupt)
 	if err != nil {
-		return Outcome{}, errors.Join(err, cleanup)
+		return Outcome{}, errors.Join(err, left)
 	}
 	progress.Step("judging the history")
 	judgement, err := Judge(r.folder)
 	if err != nil {
-		return Outcome{}, errors.Join(err, cleanup)
+		return Outcome{}, errors.Join(err, left)
 	}
-	return Outcome{Judgement: judgement, Interrupted: interrupted}, errors.Join(judgement.WriteReports(), cleanup)
+	return Outcome{Judgement: judgement, Interrupted: interrupted}, errors.Join(judgement.WriteReports(), left)
 }
 
 // run is one test in progress.
 type run struct {
 	*test
 	id       string
-	me       owner
+	me       cleanup.Owner
 	folder   string
 	progress Progress
 
-	journal *journal
+	journal *cleanup.Journal
 	cluster clusters.Cluster
 	// nothingStarted: there was no engine to start anything on.
 	nothingStarted bool
@@ -106,12 +107,12 @@ type run struct {
 }
 
 func newRun(t *test, progress Progress) (*run, error) {
-	me, err := self()
+	me, err := cleanup.Self()
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
-	id, err := newID(now)
+	id, err := cleanup.NewID(now)
 	if err != nil {
 		return nil, err
 	}
@@ -123,23 +124,16 @@ func newRun(t *test, progress Progress) (*run, error) {
 		exits: make(map[*clusters.Node]<-chan clusters.Exit),
 		stop:  sync.OnceFunc(func() { close(stopping) }),
 	}
-	name := strings.Join([]string{t.Lock, t.Workload, t.nemesisName()}, "-")
+	name := strings.Join([]string{t.info.Name, t.Workload, t.nemesisName()}, "-")
 	if r.folder, err = newRunFolder(t.Store, name, now); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// newID names a run, and what it makes.
-func newID(now time.Time) (string, error) {
-	random := make([]byte, 3)
-	_, err := rand.Read(random)
-	return now.UTC().Format("20060102t150405") + hex.EncodeToString(random), err
-}
-
 // sweepLeftovers removes what dead runs have left. It is no reason not to run.
 func (r *run) sweepLeftovers(ctx context.Context) {
-	left, _, err := Clean(ctx, r.spec.OnDocker()) // without an engine the cluster will not start
+	left, _, err := cleanup.Clean(ctx, r.spec.OnDocker()) // without an engine the cluster will not start
 	if err != nil {
 		r.progress.Step("leftovers of earlier runs could not be removed: %v", err)
 	}
@@ -148,39 +142,40 @@ func (r *run) sweepLeftovers(ctx context.Context) {
 	}
 }
 
-// conduct does all that needs undoing, and undoes it. cleanup is what could not
-// be undone; the record of the run stands all the same.
-func (r *run) conduct(ctx context.Context, interrupt <-chan struct{}) (interrupted bool, cleanup, err error) {
-	if r.journal, err = openJournal(r.id, r.me, r.spec.OnDocker()); err != nil {
+// conduct does all that needs undoing, and undoes it. left is what could not
+// be undone or stored; the record of the run stands all the same.
+func (r *run) conduct(ctx context.Context, interrupt <-chan struct{}) (interrupted bool, left, err error) {
+	// The reaper first: the journal of a run that is killed in between would stay.
+	reaper, err := cleanup.StartReaper(r.Binary, r.id, r.spec.OnDocker())
+	if err != nil {
 		return false, nil, err
 	}
-	reaper, err := startReaper(r.Binary, r.id, r.spec.OnDocker())
-	if err != nil {
-		return false, r.journal.remove(), err
+	if r.journal, err = cleanup.OpenJournal(r.id, r.me, r.spec.OnDocker()); err != nil {
+		return false, reaper.Dismiss(), err
 	}
-	interrupted, err = r.record(ctx, interrupt)
-	return interrupted, r.cleanUp(ctx, reaper), err
+	interrupted, unsaved, err := r.record(ctx, interrupt)
+	return interrupted, errors.Join(unsaved, r.cleanUp(ctx, reaper)), err
 }
 
 // cleanUp removes what was started, whatever happened and even if the run is
 // being cancelled: containers and stopped processes would stay.
-func (r *run) cleanUp(ctx context.Context, reaper *reaper) error {
+func (r *run) cleanUp(ctx context.Context, reaper *cleanup.Reaper) error {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if r.nothingStarted {
-		return errors.Join(r.journal.remove(), reaper.dismiss())
+		return errors.Join(r.journal.Remove(), reaper.Dismiss())
 	}
 	if err := r.close(limited); err != nil || r.cluster == nil || ctx.Err() != nil {
-		err = errors.Join(err, r.journal.close()) // it is the reaper's from here on
+		err = errors.Join(err, r.journal.Close()) // it is the reaper's from here on
 		// A request that was cut short may still be carried out by the engine:
 		// the reaper looks again until nothing appears any more. It removes the
 		// journal if it succeeds, and then there is nothing to complain of.
-		if reaper.abandon() == nil {
+		if reaper.Abandon() == nil {
 			return nil
 		}
 		return errors.Join(err, errors.New("the reaper could not remove everything; run lockcheck clean"))
 	}
-	return errors.Join(r.journal.remove(), reaper.dismiss())
+	return errors.Join(r.journal.Remove(), reaper.Dismiss())
 }
 
 func (r *run) close(ctx context.Context) error {
@@ -191,8 +186,8 @@ func (r *run) close(ctx context.Context) error {
 }
 
 // record starts the cluster and records the run; a run that fails is recorded
-// as a broken one.
-func (r *run) record(ctx context.Context, interrupt <-chan struct{}) (interrupted bool, err error) {
+// as a broken one. What could not be stored next to the history is unsaved.
+func (r *run) record(ctx context.Context, interrupt <-chan struct{}) (interrupted bool, unsaved, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	interruptedEarly := cancelOn(ctx, cancel, interrupt)
@@ -201,29 +196,33 @@ func (r *run) record(ctx context.Context, interrupt <-chan struct{}) (interrupte
 	r.nothingStarted = errors.As(startErr, &unavailable)
 	interruptedEarly()
 	if err := r.open(ctx, startErr); err != nil {
-		return false, err
+		return false, nil, err
 	}
 	failure := startErr
 	if failure == nil {
 		interrupted, failure = r.work(ctx, interrupt)
 	}
 	interrupted = interrupted || closed(interrupt)
+	if interrupted && (ctx.Err() != nil || errors.Is(failure, context.Canceled)) {
+		failure = nil // it is what the interruption did
+	}
 	r.finish(failure, interrupted)
-	return interrupted, r.save()
+	return interrupted, r.save(), nil
 }
 
 // cancelOn cancels while the cluster starts: there is nothing yet to collect.
 func cancelOn(ctx context.Context, cancel func(), interrupt <-chan struct{}) (release func()) {
 	done := make(chan struct{})
-	go func() {
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
 		select {
 		case <-interrupt:
 			cancel()
 		case <-done:
 		case <-ctx.Done():
 		}
-	}()
-	return func() { close(done) }
+	})
+	return func() { close(done); waiting.Wait() }
 }
 
 func closed(c <-chan struct{}) bool {
@@ -237,14 +236,17 @@ func closed(c <-chan struct{}) bool {
 
 // start brings up servers, resource and workers.
 func (r *run) start(ctx context.Context) error {
+	var logs map[string]string
 	_, err := clusters.Start(ctx, clusters.Request{
-		Run: r.id, Spec: r.spec, Nodes: r.Nodes, Version: r.ServerVersion, Binary: r.Binary, Image: r.Images[r.spec.Image],
+		Run: r.id, Spec: r.spec, Nodes: r.Nodes, Version: r.ServerVersion, Binary: r.Binary, Image: cmp.Or(r.Images[r.spec.Image], r.spec.Replacement()),
 		Labels:   map[string]string{engine.RunLabel: r.id, engine.OwnerLabel: r.me.String()},
-		Progress: r.progress.Step, Status: r.progress.Status, Launch: func(c *exec.Cmd) error { return launch(c, r.journal.Process) }, RegisterFolder: r.journal.Folder,
+		Progress: r.progress.Step, Status: r.progress.Status, Launch: r.journal.Start, RegisterFolder: r.journal.Folder,
 		Meanwhile: r.startPrograms,
+		Failed:    func(c clusters.Cluster) { logs = serverLogs(c) },
 	})
 	if err != nil {
-		return err
+		r.cluster = nil // it is gone
+		return r.keepLogs(logs, err)
 	}
 	env := nemesis.Environment{
 		Servers: r.cluster.Servers(), Workers: r.workers, Lease: r.effective,
@@ -266,7 +268,7 @@ func (r *run) open(ctx context.Context, startErr error) error {
 	if err != nil {
 		return err
 	}
-	r.recorder = &recorder{writer: writer, observe: []func(history.Event){r.tally.Observe, r.canary.Observe, r.announce}}
+	r.recorder = &recorder{writer: writer, failed: r.unrecorded, observe: []func(history.Event){r.tally.Observe, r.canary.Observe, r.announce}}
 	if r.UntilOverlap {
 		r.recorder.observe = append(r.recorder.observe, r.overlap.Observe)
 	}
@@ -284,9 +286,9 @@ func (r *run) open(ctx context.Context, startErr error) error {
 func (r *run) header(ctx context.Context, started bool) history.Header {
 	h := history.Header{
 		Run: r.id, Started: time.Now().UTC().Format(time.RFC3339), Version: r.Version,
-		Lock: r.Lock, Workload: r.Workload, Guard: r.Guard,
-		Lease: r.lease, Grace: r.slack(), Tokens: r.info.Token != "", Session: r.info.Session, Wakes: r.info.CountsWakes,
-		Faults: r.schedule.Faults(), Unavailable: r.unavailable, MinOps: r.MinOps, Require: r.Require, Seed: r.Seed,
+		Lock: r.info.Name, Workload: r.Workload, Guard: r.Guard,
+		Lease: r.lease, Grace: r.grace(), Tokens: r.info.Token != "", Session: r.info.Session, Wakes: r.info.CountsWakes,
+		Faults: r.schedule.Faults(), Unavailable: r.leftOut, MinOps: r.MinOps, Require: r.Require, Seed: r.Seed,
 		Parameters: r.Parameters, Command: r.Command,
 	}
 	for i := range r.Concurrency {
@@ -344,7 +346,7 @@ func (r *run) announce(e history.Event) {
 	}
 }
 
-// work lets the workers work and the nemesis harm until the time is over. Its
+// work lets the workers work and the nemesis inject faults until the time is over. Its
 // error is why the run failed.
 func (r *run) work(hard context.Context, interrupt <-chan struct{}) (interrupted bool, err error) {
 	ctx, cancel := context.WithCancel(hard)
@@ -356,7 +358,7 @@ func (r *run) work(hard context.Context, interrupt <-chan struct{}) (interrupted
 		}
 	}
 	r.recorder.Phase(history.PhaseReady, "")
-	r.progress.Step("running %s for %s, then %s without faults", r.describe(), r.active(), r.quiet)
+	r.progress.Step("running %s for %s, then %s without faults", r.describe(), r.active(), r.recovery)
 	began := readHostClock()
 	nemesisDone := make(chan struct{})
 	go func() {
@@ -380,7 +382,7 @@ func (r *run) work(hard context.Context, interrupt <-chan struct{}) (interrupted
 }
 
 func (r *run) describe() string {
-	return fmt.Sprintf("%d workers, %s under lock %s, guard %s", r.Concurrency, r.Workload, r.Lock, r.Guard)
+	return fmt.Sprintf("%d workers, %s under lock %s, guard %s", r.Concurrency, r.Workload, r.info.Name, r.Guard)
 }
 
 // statusInterval is how often the status line is renewed.
@@ -395,12 +397,12 @@ func (r *run) wait(ctx context.Context, interrupt <-chan struct{}, done <-chan s
 	case !r.EndEarly, len(r.schedule.Steps) == 0:
 		done = nil // also where no fault is what is tested
 	}
-	return r.awaitEnd(time.Now().Add(r.active()), r.quiet, interrupt, done, ctx.Done())
+	return r.awaitEnd(time.Now().Add(r.active()), r.recovery, interrupt, done, ctx.Done())
 }
 
-// rest waits through the quiet time at the end.
+// rest waits through the recovery period at the end.
 func (r *run) rest(interrupt <-chan struct{}) (interrupted bool, err error) {
-	return r.awaitEnd(time.Now().Add(r.quiet), 0, interrupt, nil, nil)
+	return r.awaitEnd(time.Now().Add(r.recovery), 0, interrupt, nil, nil)
 }
 
 // awaitEnd waits for the end of a part of the run, after which some time follows.
@@ -425,6 +427,12 @@ func (r *run) awaitEnd(end time.Time, after time.Duration, interrupt, done, canc
 			r.progress.Status("%s left: %s", (time.Until(end) + after).Round(time.Second), r.tally)
 		}
 	}
+}
+
+// unrecorded ends a run whose record cannot be written any more.
+func (r *run) unrecorded(err error) {
+	r.progress.Step("the run ends here, for it cannot be recorded any more: %v", err)
+	r.fail(err)
 }
 
 // fail keeps the first reason.

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"lockcheck/clusters/clustertest"
+	"lockcheck/internal/cleanup"
 )
 
 // soakVariable is the variable of the environment that says how often.
@@ -21,6 +23,7 @@ const soakVariable = "LOCKCHECK_SOAK"
 // TestKilledAnywhere kills lockcheck with SIGKILL at random moments, from its first
 // to its last: of a run with its faults in force nothing is left, each time.
 func TestKilledAnywhere(t *testing.T) {
+	clustertest.StartsServers(t)
 	times := 10
 	if text := os.Getenv(soakVariable); text != "" {
 		var err error
@@ -76,10 +79,21 @@ var counters = regexp.MustCompile(`(?m)\[\d+:\d+\]|packets \d+ bytes \d+|^#.*$`)
 
 // killedAfter returns how many runs had begun.
 func killedAfter(t *testing.T, moment time.Duration, args ...string) int {
-	cache := t.TempDir()
+	binary, cache := clustertest.Binary(t), t.TempDir() // the binary first: the compiler's cache is in the same folder
 	t.Setenv("XDG_CACHE_HOME", cache)
-	command := exec.Command(clustertest.Binary(t), append([]string{"test", "--store", t.TempDir()}, args...)...)
+	command := exec.Command(binary, append([]string{"test", "--store", t.TempDir()}, args...)...)
 	command.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache)
+	said, err := os.Create(filepath.Join(cache, "stderr")) // a file: the reaper writes on when lockcheck is gone
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer said.Close()
+	command.Stderr = said
+	t.Cleanup(func() {
+		if text, _ := os.ReadFile(said.Name()); t.Failed() {
+			t.Logf("stderr: %s", text)
+		}
+	})
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +101,7 @@ func killedAfter(t *testing.T, moment time.Duration, args ...string) int {
 	if err := command.Process.Signal(syscall.SIGSTOP); err != nil { // its journal stays as it is
 		t.Fatal(err)
 	}
-	ids, err := journaledRuns()
+	ids, err := cleanup.Journals()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,12 +114,12 @@ func killedAfter(t *testing.T, moment time.Duration, args ...string) int {
 	}
 	_ = command.Wait() // "signal: killed" is what was asked for
 	clustertest.Eventually(t, 30*time.Second, func() error {
-		left, err := journaledRuns()
+		left, err := cleanup.Journals()
 		if err != nil || len(left) > 0 {
-			return fmt.Errorf("journals %v, %w", left, err)
+			return fmt.Errorf("journals %v, error %v", left, err)
 		}
 		for _, run := range before {
-			if err := nothingOnDocker(run.id); err != nil {
+			if err := clustertest.NothingLeft(run.id); err != nil {
 				return err
 			}
 		}
@@ -113,7 +127,7 @@ func killedAfter(t *testing.T, moment time.Duration, args ...string) int {
 	})
 	for _, run := range before {
 		for _, child := range run.processes {
-			gone(t, child.PID, child.Start)
+			gone(t, child)
 		}
 		for _, folder := range run.folders {
 			if exists(folder) {

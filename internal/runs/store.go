@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"lockcheck/checker"
@@ -41,11 +42,11 @@ const (
 func newRunFolder(store, name string, now time.Time) (string, error) {
 	parent := filepath.Join(store, name)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return "", err
+		return "", Unusable(err)
 	}
 	stamp, err := mkdirStamped(parent, now)
 	if err != nil {
-		return "", err
+		return "", Unusable(err)
 	}
 	return filepath.Join(parent, stamp), errors.Join(
 		relink(filepath.Join(parent, latestLink), stamp),
@@ -53,15 +54,25 @@ func newRunFolder(store, name string, now time.Time) (string, error) {
 	)
 }
 
+// Unusable makes an error of usage of one of a folder that cannot be used. That a disk is
+// full is not the fault of who named it.
+func Unusable(err error) error {
+	var path *fs.PathError
+	if !errors.As(err, &path) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EIO) {
+		return err
+	}
+	return Usagef("the folder cannot be used: %w", err)
+}
+
 // NewFolder makes a folder named after the present time in one of a store, and points
 // the latest link there at it.
 func NewFolder(parent string) (string, error) {
 	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return "", err
+		return "", Unusable(err)
 	}
 	stamp, err := mkdirStamped(parent, time.Now())
 	if err != nil {
-		return "", err
+		return "", Unusable(err)
 	}
 	return filepath.Join(parent, stamp), relink(filepath.Join(parent, latestLink), stamp)
 }
@@ -148,6 +159,26 @@ func Judge(path string) (Judgement, error) {
 	return Judgement{Folder: folder, History: h, Results: results}, nil
 }
 
+// At returns the folders of the runs in a folder, by their names, that is of their
+// times, or the path itself if it is a run or a history.
+func At(path string) ([]string, error) {
+	_, _, err := historyOf(path)
+	if err == nil {
+		return []string{path}, nil
+	}
+	entries, _ := os.ReadDir(path) // if that fails, so did the search for a history
+	var runs []string
+	for _, entry := range entries {
+		if folder := filepath.Join(path, entry.Name()); entry.IsDir() && exists(filepath.Join(folder, HistoryFile)) {
+			runs = append(runs, folder) // but no link to one of them
+		}
+	}
+	if len(runs) == 0 {
+		return nil, err
+	}
+	return runs, nil
+}
+
 // historyOf finds the history of a run, and its folder if that was named.
 func historyOf(path string) (folder, file string, err error) {
 	info, err := os.Stat(path)
@@ -156,7 +187,7 @@ func historyOf(path string) (folder, file string, err error) {
 	}
 	file = filepath.Join(path, HistoryFile)
 	if !exists(file) {
-		return "", "", usage("%s is no run; name the folder of one, as in %s", path, filepath.Join(path, latestLink))
+		return "", "", Usagef("%s is no run; name the folder of one, as in %s", path, filepath.Join(path, latestLink))
 	}
 	return path, file, nil
 }
@@ -217,7 +248,9 @@ func (j Judgement) WriteReports() error {
 			return checker.Visualize(h, w, checker.DefaultPorcupineLimit)
 		}))
 	} else { // it may have given up when the run was judged before
-		errs = append(errs, removeIfThere(filepath.Join(j.Folder, PorcupineFile)))
+		if err := os.Remove(filepath.Join(j.Folder, PorcupineFile)); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }

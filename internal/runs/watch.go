@@ -33,7 +33,7 @@ func newOverlapWatch() *overlapWatch {
 	return &overlapWatch{seen: make(chan struct{}), locks: make(map[string]*watchedLock), gone: make(map[string]bool)}
 }
 
-// Observe takes notice of an event.
+// Observe sees an event.
 func (w *overlapWatch) Observe(e history.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,7 +63,7 @@ func (w *overlapWatch) update(e history.Event) {
 	lock := w.locks[e.Key]
 	switch {
 	case e.Fault != nil:
-		w.bury(*e.Fault)
+		w.markKilled(*e.Fault)
 	case w.gone[e.Process]: // a last word
 	case e.F == history.Acquire && e.Type == history.OK:
 		if lock == nil {
@@ -85,8 +85,8 @@ func (w *overlapWatch) update(e history.Event) {
 	}
 }
 
-// bury lets the holds of killed workers end.
-func (w *overlapWatch) bury(f history.Fault) {
+// markKilled lets the holds of killed workers end.
+func (w *overlapWatch) markKilled(f history.Fault) {
 	if !history.Does(f.Kind, history.Ends) || f.Stage != history.Applied {
 		return
 	}

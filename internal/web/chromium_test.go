@@ -54,7 +54,7 @@ func linkOf(t *testing.T, page, text string) string {
 }
 
 // TestChromiumFollows: a browser that follows the links of a filtered list finds what
-// they promise.
+// they say.
 func TestChromiumFollows(t *testing.T) {
 	chromium(t)
 	site := mixed(t).serve()

@@ -15,7 +15,7 @@ import (
 // comparePage is the content of the page with two runs.
 type comparePage struct {
 	First, Second row
-	Beside        reports.Beside
+	SideBySide    reports.SideBySide
 	Swapped       string // address of the same with the second run first
 }
 
@@ -39,9 +39,9 @@ func (h *handler) compare(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.pages.write(w, http.StatusOK, "compare", comparePage{
-		First:  h.newRow(run{Folder: a, Line: reports.NewLine(first)}, false),
-		Second: h.newRow(run{Folder: b, Line: reports.NewLine(second)}, false),
-		Beside: reports.SideBySide(first, second), Swapped: addressOfTwo(b, a),
+		First:      h.newRow(run{Folder: a, Line: reports.NewLine(first)}, false),
+		Second:     h.newRow(run{Folder: b, Line: reports.NewLine(second)}, false),
+		SideBySide: reports.NewSideBySide(first, second), Swapped: addressOfTwo(b, a),
 	})
 }
 

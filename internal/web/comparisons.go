@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites/matrix"
 	"lockcheck/reports"
 )
 
@@ -19,7 +20,7 @@ const maxComparisons = 5
 // comparison is one comparison of a store, as far as it can be told.
 type comparison struct {
 	Folder string // from the store
-	reports.ComparisonLine
+	reports.MatrixLine
 	// Problem is why there is no verdict: "" if there is one.
 	Problem string
 }
@@ -55,7 +56,7 @@ func (s *Store) refreshComparison(folder string, last knownComparison) knownComp
 		if last.comparison.Folder != "" && last.state == now.state {
 			return last
 		}
-		now.comparison.ComparisonLine, err = s.comparisonLine(folder)
+		now.comparison.MatrixLine, err = s.comparisonLine(folder)
 	}
 	if err != nil {
 		now.comparison = s.unread(folder, err)
@@ -63,15 +64,16 @@ func (s *Store) refreshComparison(folder string, last knownComparison) knownComp
 	return now
 }
 
-func (s *Store) comparisonLine(folder string) (reports.ComparisonLine, error) {
-	var c reports.Comparison
-	if err := s.decode(path.Join(folder, runs.ComparisonDataFile), &c); err != nil {
-		return reports.ComparisonLine{}, err
+func (s *Store) comparisonLine(folder string) (reports.MatrixLine, error) {
+	var m reports.Matrix
+	if err := s.decode(path.Join(folder, runs.ComparisonDataFile), &m); err != nil {
+		return reports.MatrixLine{}, err
 	}
-	if c.Schema != reports.ComparisonSchema {
-		return reports.ComparisonLine{}, fmt.Errorf("it has schema %d, and this lockcheck knows %d", c.Schema, reports.ComparisonSchema)
+	if m.Schema < 1 || m.Schema > reports.MatrixSchema {
+		return reports.MatrixLine{}, fmt.Errorf("it has schema %d, and this lockcheck knows %d", m.Schema, reports.MatrixSchema)
 	}
-	return reports.NewComparisonLine(c), nil
+	m.Verdict = matrix.VerdictOf(m) // older files do not say it
+	return reports.NewMatrixLine(m), nil
 }
 
 // unread is a comparison of which there is nothing but its page.
@@ -95,7 +97,7 @@ type comparisonRow struct {
 
 func newComparisonRow(c comparison) comparisonRow {
 	return comparisonRow{
-		comparison: c, Verdict: cmp.Or(c.ComparisonLine.Verdict, noResults), Class: c.ComparisonLine.Verdict,
+		comparison: c, Verdict: cmp.Or(c.MatrixLine.Verdict, noResults), Class: c.MatrixLine.Verdict,
 		Time: timeOf(c.Began), To: address("files", c.Folder, runs.ComparisonFile),
 	}
 }

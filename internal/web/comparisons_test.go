@@ -18,21 +18,17 @@ import (
 // comparison writes a comparison of two locks.
 func (s *shelf) comparison(folder string, began time.Time, verdicts ...checker.Verdict) {
 	s.t.Helper()
-	c := reports.Comparison{
-		Schema: reports.ComparisonSchema, Began: began, Took: time.Minute,
+	c := reports.Matrix{
+		Schema: reports.MatrixSchema, Began: began, Took: time.Minute,
 		Locks: []string{"redis", "etcd"}, Faults: []string{"pause"}, Guards: []string{"none"},
 	}
 	for _, v := range verdicts {
-		run := reports.ComparedRun{Verdict: v}
-		if v == checker.Violation {
-			run.Violated = []checker.Property{checker.NoLostUpdate}
-		}
-		cell := reports.ComparedCell{Lock: "redis", Fault: "pause", Guard: "none", Runs: []reports.ComparedRun{run}}
-		cell.Judge()
-		c.Cells = append(c.Cells, cell)
+		c.Cells = append(c.Cells, reports.Cell{
+			Lock: "redis", Fault: "pause", Guard: "none", Verdict: v, Runs: []reports.CellRun{{Verdict: v}},
+		})
 	}
 	var text bytes.Buffer
-	if err := reports.ComparisonJSON(&text, c); err != nil {
+	if err := reports.MatrixJSON(&text, c); err != nil {
 		s.t.Fatal(err)
 	}
 	s.file(folder+"/comparison.json", text.String())
@@ -80,12 +76,14 @@ func TestComparisons(t *testing.T) {
 func TestBrokenComparison(t *testing.T) {
 	for name, c := range map[string]struct{ text, verdict, want string }{
 		"cut off":           {`{"schema": 1,`, "no results", "comparison.json cannot be read: unexpected end of JSON input"},
-		"of another schema": {`{"schema": 2}`, "no results", "comparison.json cannot be read: it has schema 2, and this lockcheck knows 1"},
+		"of another schema": {`{"schema": 3}`, "no results", "comparison.json cannot be read: it has schema 3, and this lockcheck knows 2"},
+		"of no schema":      {`{}`, "no results", "comparison.json cannot be read: it has schema 0, and this lockcheck knows 2"},
 		"missing":           {"", "no results", "It has no comparison.json."},
 		"empty":             {`{"schema": 1}`, "undecided", "0 runs of 0 locks in 0s."},
 		"unheard of":        {`{"schema": 1, "cells": [{"verdict": "fine", "runs": [{}]}]}`, "broken", "1 run of 0 locks in 0s; cells: 1 broken."},
 		"hostile":           {`{"schema": 1, "shard": "<b>1/2"}`, "no results", "Part &lt;b&gt;1/2: 0 runs of 0 locks in 0s."},
-		"whole":             {`{"schema": 1, "locks": ["a"], "cells": [{"verdict": "valid", "runs": [{}]}]}`, "valid", "1 run of 1 lock in 0s; cells: 1 valid."},
+		"of schema 1":       {`{"schema": 1, "locks": ["a", "b"], "cells": [{"verdict": "valid", "runs": [{}]}]}`, "valid", "1 run of 2 locks in 0s; cells: 1 valid."},
+		"whole":             {`{"schema": 2, "locks": ["a"], "cells": [{"verdict": "valid", "runs": [{}]}]}`, "valid", "1 run of 1 lock in 0s; cells: 1 valid."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShelf(t)

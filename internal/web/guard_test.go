@@ -60,7 +60,7 @@ func (s *site) raw(path string) (status int, body string) {
 	return response.StatusCode, string(text)
 }
 
-// TestOutside: what is not in a run cannot be read; beside each attempt stands the like
+// TestOutside: what is not in a run cannot be read; next to each attempt stands the like
 // of it that may be.
 func TestOutside(t *testing.T) {
 	s := guardedStore(t)

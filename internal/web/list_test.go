@@ -126,8 +126,9 @@ func TestStray(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	for _, c := range []struct{ name, results, want string }{
 		{"cut off", `{"schema": 1,`, "unexpected end of JSON input"},
-		{"of another schema", `{"schema": 2}`, "schema 2, and this lockcheck knows 1"},
-		{"whole", `{"schema": 1, "results": {"verdict": "valid", "sentence": "all is well"}}`, "all is well"},
+		{"of another schema", `{"schema": 3}`, "schema 3, and this lockcheck knows 2"},
+		{"of schema 1", `{"schema": 1, "results": {"verdict": "valid", "sentence": "all was well"}}`, "all was well"},
+		{"whole", `{"schema": 2, "results": {"verdict": "valid", "sentence": "all is well"}}`, "all is well"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newShelf(t)

@@ -1,5 +1,5 @@
 // Package web shows a store of runs as web pages: a list with filters, two runs side
-// by side, the files of a run and the whole of it as an archive. The pages are made
+// by side, the files of a run, the whole of it as an archive. The pages are made
 // here, work without script, and change nothing. Whoever may have written the store
 // must not be able to do more with it than be read: nothing is opened that lies outside
 // of the store, not even through a link, and the two pages of a run that bring their own

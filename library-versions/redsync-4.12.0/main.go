@@ -1,5 +1,5 @@
-// Command redsync-4.12.0 is lockcheck's worker process, and nothing else of it,
-// with another version of a library.
+// Command redsync-4.12.0 is lockcheck's worker process, nothing else of it, with another
+// version of a library.
 package main
 
 import (

@@ -1,126 +1,197 @@
-// Command bench measures how fast lockcheck judges histories, and in how much memory:
-// it writes synthetic ones, has them judged from disk by the binary that users run, and
-// prints one line each. An operation is an invocation and its completion. The figures
-// of the last run are in docs/trust.md.
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
-	"github.com/anishathalye/porcupine"
+	"lockcheck/checker"
+	"lockcheck/history"
+	"lockcheck/reports"
 )
 
 func main() {
-	binary := flag.String("lockcheck", "./lockcheck", "the binary to measure")
-	least := flag.Int("from", 10_000, "the length of the shortest history, in operations")
+	b := bench{out: os.Stdout}
+	flag.StringVar(&b.binary, "lockcheck", "./lockcheck", "the binary to measure")
+	least := flag.Int("from", 100_000, "the length of the shortest mixed history, in operations")
 	most := flag.Int("to", 10_000_000, "the length of the longest, by factors of ten")
 	flag.Parse()
-	if err := run(os.Stdout, *binary, *least, *most); err != nil {
+	if err := b.run(*least, *most); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out io.Writer, binary string, least, most int) error {
+// bench measures a binary and writes tables.
+type bench struct {
+	binary, folder string
+	out            io.Writer
+	before         measured // of the shape of the line before, if it is the same one
+}
+
+// measured is what it took to judge a history.
+type measured struct {
+	name   string
+	took   time.Duration
+	cpu    time.Duration // of all cores; what else runs hardly changes it
+	memory int64         // peak, KiB
+}
+
+func (b *bench) run(least, most int) error {
 	folder, err := os.MkdirTemp("", "lockcheck-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	fmt.Fprintf(out, "| workload | operations | keys | history | time | operations/s | peak memory | verdict |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n")
-	for _, workload := range []string{mutex, set} {
-		for _, keys := range []int{1, 100, 10_000} {
-			for operations := least; operations <= most; operations *= 10 {
-				if err := measure(out, binary, folder, shape{workload: workload, operations: operations, keys: keys}); err != nil {
-					return err
-				}
+	b.folder = folder
+	fmt.Fprint(b.out, "| history | operations | size | faults | answers lost | overlaps | stale writes | updates lost | time | CPU | ratio | peak memory | ratio |\n",
+		"| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	for _, s := range []shape{
+		{name: "holds only, 1 key, 16 workers", workload: history.WorkloadMutex, keys: 1, workers: 16, fate: mix},
+		{name: "updates, 1 key, 16 workers", workload: history.WorkloadSet, keys: 1, workers: 16, fate: mix},
+		{name: "updates, 100 keys, 200 workers", workload: history.WorkloadSet, keys: 100, workers: 200, fate: mix},
+		{name: "updates, 10,000 keys, 1,000 workers", workload: history.WorkloadSet, keys: 10_000, workers: 1_000, fate: mix},
+	} {
+		for s.operations = least; s.operations <= most; s.operations *= 10 {
+			if err := b.measure(s); err != nil {
+				return err
 			}
 		}
 	}
-	for operations := least; operations <= most; operations *= 10 {
-		if err := measure(out, binary, folder, shape{workload: set, operations: operations, keys: 100, wrong: true}); err != nil {
+	return b.quadratic()
+}
+
+// quadratic measures what once took the square of its time: a violation and a fault for
+// each hold, and workers that get nothing but errors while others are served.
+func (b *bench) quadratic() error {
+	alternating := func(n int) fate {
+		if n%2 == 0 {
+			return double
+		}
+		return stepped
+	}
+	for n := 8_000; n <= 32_000; n *= 2 {
+		if err := b.measure(shape{
+			name: "as many overlaps as faults, 1 key, 3 workers", workload: history.WorkloadMutex, keys: 1, workers: 3,
+			operations: 4 * n, fate: alternating,
+		}); err != nil {
 			return err
 		}
 	}
-	return alone(out)
+	for n := 750; n <= 3_000; n *= 2 {
+		if err := b.measure(shape{
+			name: "a worker for 100 operations, half of them stuck", workload: history.WorkloadMutex, keys: 1, workers: n / 2, stuck: n / 2,
+			operations: 100 * n, fate: func(int) fate { return well },
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // measure writes a history, has it judged and removes it.
-func measure(out io.Writer, binary, folder string, s shape) error {
-	path := filepath.Join(folder, "history.jsonl")
-	if err := writeFile(path, s); err != nil {
+func (b *bench) measure(s shape) error {
+	path := filepath.Join(b.folder, "history.jsonl")
+	happened, err := writeFile(path, s)
+	if err != nil {
 		return err
 	}
-	defer os.Remove(path)
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-	command := exec.Command(binary, "analyze", path)
+	command := exec.Command(b.binary, "analyze", b.folder)
 	began := time.Now()
-	said, err := command.Output()
-	took := time.Since(began)
+	said, err := command.CombinedOutput()
+	m := measured{name: s.name, took: time.Since(began)}
 	const violation = 1 // exit code
-	if err != nil && (!s.wrong || command.ProcessState.ExitCode() != violation) {
-		return fmt.Errorf("analyze: %w\n%s", err, said)
+	if err == nil || command.ProcessState.ExitCode() != violation {
+		return fmt.Errorf("analyze: %v, want a violation\n%s", err, said)
 	}
-	peak := command.ProcessState.SysUsage().(*syscall.Rusage).Maxrss // KiB
-	verdict, _, _ := strings.Cut(strings.TrimSpace(string(said)), " ")
-	name := s.workload
-	if s.wrong {
-		name += ", 1 % granted twice"
-	}
-	fmt.Fprintf(out, "| %s | %d | %d | %d MB | %.2f s | %.0f | %d MiB | %s |\n", name, s.operations, s.keys,
-		info.Size()/1e6, took.Seconds(), float64(s.operations)/took.Seconds(), peak>>10, strings.Trim(verdict, ".:"))
-	return nil
-}
-
-// alone measures porcupine by itself, on one key: with an owner-aware mutex, all
-// answers known and no lease, the easiest there is.
-func alone(out io.Writer) error {
-	const limit = 10 * time.Minute
-	for _, operations := range []int{10_000, 100_000} {
-		var ops []porcupine.Operation
-		for h := range (shape{workload: mutex, operations: operations, keys: 1}).holds() {
-			ops = append(ops,
-				porcupine.Operation{ClientId: h.worker, Input: acquire(h.number), Call: h.asked, Return: h.granted},
-				porcupine.Operation{ClientId: h.worker, Input: -acquire(h.number), Call: h.release, Return: h.released})
-		}
-		began := time.Now()
-		result := porcupine.CheckOperationsTimeout(model, ops, limit)
-		fmt.Fprintf(out, "\nporcupine alone, %d operations of one key: %s after %.2f s\n", operations, result, time.Since(began).Seconds())
-	}
-	return nil
-}
-
-// acquire is the number of a hold; its negative is the release.
-type acquire int
-
-var model = porcupine.Model{
-	Init: func() any { return acquire(0) },
-	Step: func(state, input, _ any) (bool, any) {
-		if op := input.(acquire); op > 0 {
-			return state.(acquire) == 0, op
-		}
-		return state.(acquire) == -input.(acquire), acquire(0)
-	},
-}
-
-func writeFile(path string, s shape) error {
-	file, err := os.Create(path)
+	m.cpu = command.ProcessState.UserTime() + command.ProcessState.SystemTime()
+	m.memory = command.ProcessState.SysUsage().(*syscall.Rusage).Maxrss
+	found, err := b.results()
 	if err != nil {
 		return err
 	}
-	if err := s.write(file); err != nil {
-		return err
+	if err := happened.in(found, s.workload); err != nil {
+		return fmt.Errorf("%s, %d operations: %w", s.name, s.operations, err)
 	}
-	return file.Close()
+	stale := found.Finding(checker.NoStaleWrite).Total
+	cpu, memory := "", ""
+	if b.before.name == m.name {
+		cpu = fmt.Sprintf("%.1f", m.cpu.Seconds()/b.before.cpu.Seconds())
+		memory = fmt.Sprintf("%.1f", float64(m.memory)/float64(b.before.memory))
+	}
+	b.before = m
+	_, err = fmt.Fprintf(b.out, "| %s | %d | %d MB | %d | %d | %d | %d | %d | %.2f s | %.2f s | %s | %d MiB | %s |\n", s.name, s.operations, info.Size()/1e6,
+		happened.faults, happened.unknown, happened.overlaps, stale, happened.lost, m.took.Seconds(), m.cpu.Seconds(), cpu, m.memory>>10, memory)
+	return err
+}
+
+// in compares what happened with what was found.
+func (t truth) in(r checker.Results, workload string) error {
+	var counted int64
+	for _, f := range r.Faults {
+		if f.Counts() {
+			counted++
+		}
+	}
+	for _, c := range []struct {
+		what           string
+		found, happens int64
+	}{
+		{"overlaps", r.Overlaps.Total(), t.overlaps},
+		{"lost updates", r.Updates.Lost, t.lost},
+		{"acquires without an answer", r.Operations.Unknown, t.unknown},
+		{"faults that count", counted, t.faults},
+		{"stuck workers", int64(r.Finding(checker.Liveness).Total), t.stuck},
+	} {
+		if c.found != c.happens {
+			return fmt.Errorf("%d %s were found, and there are %d", c.found, c.what, c.happens)
+		}
+	}
+	switch stale := r.Finding(checker.NoStaleWrite).Total; {
+	case t.overlaps+t.stuck == 0:
+		return fmt.Errorf("nothing goes wrong in it")
+	case workload == history.WorkloadSet && (stale == 0 || t.lost == 0):
+		return fmt.Errorf("%d stale writes and %d lost updates", stale, t.lost)
+	}
+	return nil
+}
+
+// results reads what analyze wrote, and removes the files of the history.
+func (b *bench) results() (checker.Results, error) {
+	file, err := os.Open(filepath.Join(b.folder, "results.json"))
+	if err != nil {
+		return checker.Results{}, err
+	}
+	defer file.Close()
+	d, err := reports.ReadDocument(file)
+	if err != nil {
+		return checker.Results{}, err
+	}
+	entries, err := os.ReadDir(b.folder)
+	if err != nil {
+		return checker.Results{}, err
+	}
+	for _, e := range entries {
+		err = cmp.Or(err, os.Remove(filepath.Join(b.folder, e.Name())))
+	}
+	return d.Results, err
+}
+
+func writeFile(path string, s shape) (truth, error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return truth{}, err
+	}
+	t, err := s.write(file)
+	return t, cmp.Or(err, file.Close())
 }

@@ -1,7 +1,7 @@
-// Command mutants tests lockcheck itself: it runs mutants of the embedded lock, most of
-// them wrong on purpose, under every fault that an embedded lock can have, and prints
-// whether each wrong one was found guilty of what it does, and each right one of nothing.
-// The last table is in docs/trust.md.
+// Command mutants tests lockcheck itself by mutants of the embedded lock, most of them
+// wrong on purpose. It runs them under every fault that an embedded lock can have, and
+// prints whether each wrong one was found guilty of what it does, and each right one of nothing.
+// The last table is in results.md.
 package main
 
 import (
@@ -13,12 +13,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"lockcheck/checker"
 	"lockcheck/clients"
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
 	"lockcheck/workloads"
 )
 
@@ -43,13 +43,13 @@ type runner struct {
 	side   int
 }
 
-// tally is what the runs of one mutant came to.
+// tally is the results of the runs of one mutant.
 type tally struct {
 	mutant
 	runs, asExpected int
 	// undecided runs of a correct mutant: a kind of fault happened to hit nobody.
 	undecided int
-	words     []string // what the others came to
+	words     []string // what is wrong with the others
 	longest   time.Duration
 }
 
@@ -71,7 +71,10 @@ func (r *runner) run(out io.Writer, only string, correct, wrong int) (err error)
 		if a.guilty == "" {
 			n = correct
 		}
-		t := r.runAll(a, n)
+		t, err := r.runAll(a, n)
+		if err != nil {
+			return err
+		}
 		tallies = append(tallies, t)
 		if t.asExpected+t.undecided < t.runs || t.asExpected == 0 {
 			bad++
@@ -108,48 +111,53 @@ func (t *tally) String() string {
 }
 
 // runAll runs a mutant with so many seeds.
-func (r *runner) runAll(a mutant, n int) *tally {
+func (r *runner) runAll(a mutant, n int) (*tally, error) {
 	t := &tally{mutant: a, runs: n}
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	turn := make(chan struct{}, r.side)
+	var jobs []suites.Job
 	for seed := range uint64(n) {
-		wg.Go(func() {
-			turn <- struct{}{}
-			defer func() { <-turn }()
-			began := time.Now()
-			undecided, wrong := r.one(a, seed+1)
-			mu.Lock()
-			defer mu.Unlock()
-			t.longest = max(t.longest, time.Since(began))
-			switch {
-			case undecided:
-				t.undecided++
-			case wrong == "":
-				t.asExpected++
-			default:
-				t.words = append(t.words, fmt.Sprintf("seed %d: %s", seed+1, wrong))
-			}
-		})
+		o := r.options(a, seed+1)
+		outline, err := runs.OutlineOf(o)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", a.name, err)
+		}
+		jobs = append(jobs, suites.Job{Name: fmt.Sprintf("%s, seed %d", a.name, o.Seed), Options: o, Outline: outline})
 	}
-	wg.Wait()
-	return t
+	suite := suites.Runner{
+		Machine: runs.Machine{Store: r.store, Binary: r.binary, Command: []string{"mutants"}},
+		Slots:   r.side, Progress: runs.Silent{},
+		Done: func(i int, m suites.Made) error {
+			t.add(jobs[i].Options.Seed, m)
+			return nil
+		},
+	}
+	_, err := suite.Run(context.Background(), jobs, nil)
+	return t, err
 }
 
-// one runs a mutant once and says what is wrong with the verdict, "" for nothing, and
-// whether there was none because a kind of fault hit nobody.
-func (r *runner) one(a mutant, seed uint64) (undecided bool, wrong string) {
-	outcome, err := runs.Test(context.Background(), r.options(a, seed), nil, runs.Silent{})
-	if err != nil {
-		return false, err.Error()
+// add counts a run: as expected, undecided because a kind of fault hit nobody, or wrong.
+func (t *tally) add(seed uint64, m suites.Made) {
+	t.longest = max(t.longest, m.Took)
+	if m.Err == nil && t.missedFault(m.Outcome.Results) {
+		t.undecided++
+		return
 	}
-	return a.missedFault(outcome.Results), a.judge(outcome.Results)
+	wrong := ""
+	if m.Err != nil {
+		wrong = m.Err.Error()
+	} else {
+		wrong = t.judge(m.Outcome.Results)
+	}
+	if wrong == "" {
+		t.asExpected++
+	} else {
+		t.words = append(t.words, fmt.Sprintf("seed %d: %s", seed, wrong))
+	}
 }
 
 // missedFault says of a correct mutant that nothing speaks against it but that a fault
 // missed.
 func (a mutant) missedFault(r checker.Results) bool {
-	if a.guilty != "" || r.Verdict != checker.Undecided || r.Overlaps.BrokenPromises > 0 {
+	if a.guilty != "" || r.Verdict != checker.Undecided || r.Overlaps.DoubleGrants > 0 {
 		return false
 	}
 	for _, f := range r.Findings {
@@ -176,15 +184,14 @@ func (r *runner) options(a mutant, seed uint64) runs.Options {
 		Lock: clients.MutantPrefix + a.name, Workload: "set", Guard: string(guard),
 		Nemesis: cmp.Or(a.faults, "pause:holder,kill:holder,delay-write"), Interval: 800 * time.Millisecond,
 		TimeLimit: 15 * time.Second, Concurrency: 8, MinOps: 8,
-		TTL: cmp.Or(a.ttl, 400*time.Millisecond), Section: section, Renew: a.renew, Seed: seed,
-		Machine: runs.Machine{Store: r.store, Binary: r.binary, Command: []string{"mutants"}},
+		Use: workloads.Use{TTL: cmp.Or(a.ttl, 400*time.Millisecond), Section: section, Renew: a.renew}, Seed: seed,
 	}
 }
 
 // judge says what is wrong with what a run was found to be.
 func (a mutant) judge(r checker.Results) string {
 	if a.guilty != "" {
-		if f := r.Finding(a.guilty); f.Verdict != checker.Violation || a.guilty == checker.MutualExclusion && r.Overlaps.BrokenPromises == 0 {
+		if f := r.Finding(a.guilty); f.Verdict != checker.Violation || a.guilty == checker.MutualExclusion && r.Overlaps.DoubleGrants == 0 {
 			return fmt.Sprintf("%s is %s (%s); %s", a.guilty, f.Verdict, f.Summary, r.Sentence)
 		}
 		return ""
@@ -192,8 +199,8 @@ func (a mutant) judge(r checker.Results) string {
 	if r.Verdict != checker.Valid {
 		return string(r.Verdict) + ": " + r.Sentence
 	}
-	if r.Overlaps.BrokenPromises > 0 {
-		return fmt.Sprintf("%d broken promises", r.Overlaps.BrokenPromises)
+	if r.Overlaps.DoubleGrants > 0 {
+		return fmt.Sprintf("%d double grants", r.Overlaps.DoubleGrants)
 	}
 	for _, f := range r.Findings {
 		// Overlaps that outlived their lease are inherent.

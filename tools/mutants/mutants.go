@@ -7,7 +7,7 @@ import (
 	"lockcheck/workloads"
 )
 
-// mutant is one mutant, and what it is to be found guilty of.
+// mutant is one lock that lockcheck is tested with, and what it is to be found guilty of.
 type mutant struct {
 	name, does string
 	guilty     checker.Property // "" for a correct one
@@ -36,7 +36,7 @@ func mutants() []mutant {
 	return []mutant{
 		{name: "textbook", does: "a table of leases and a counter"},
 		{name: "slow", does: "answers up to 30 ms late"},
-		{name: "late-end", does: "ends leases a fifth later than promised"},
+		{name: "late-end", does: "ends leases a fifth later than it was asked to"},
 		{name: "sparse-tokens", does: "leaves out tokens"},
 		{name: "clock-tokens", does: "takes tokens from a clock"},
 		{name: "idempotent", does: "grants an attempt again what it has", renew: true, section: long},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -8,11 +9,13 @@ import (
 	"lockcheck/checker"
 	"lockcheck/clients"
 	"lockcheck/clusters"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
 )
 
-// TestAnimals: each mutant that servers know is judged, each once, and there are as
+// TestMutants: each mutant that servers know is judged, each once, and there are as
 // many as it takes to be convincing.
-func TestAnimals(t *testing.T) {
+func TestMutants(t *testing.T) {
 	var names []string
 	wrong := 0
 	for _, a := range mutants() {
@@ -42,7 +45,7 @@ func TestAnimals(t *testing.T) {
 // correct one must not be accused of anything but what no lease prevents.
 func TestJudge(t *testing.T) {
 	results := func(v checker.Verdict, broken int64, violated ...checker.Property) checker.Results {
-		r := checker.Results{Verdict: v, Overlaps: checker.OverlapSummary{BrokenPromises: broken}}
+		r := checker.Results{Verdict: v, Overlaps: checker.OverlapSummary{DoubleGrants: broken}}
 		for _, p := range checker.Properties() {
 			f := checker.Finding{Property: p, Verdict: checker.Valid}
 			if slices.Contains(violated, p) {
@@ -61,7 +64,7 @@ func TestJudge(t *testing.T) {
 	}{
 		{"correct, valid", correct, results(checker.Valid, 0), true},
 		{"correct, with inherent overlaps", correct, results(checker.Valid, 0, checker.MutualExclusion), true},
-		{"correct, with a broken promise", correct, results(checker.Valid, 1, checker.MutualExclusion), false},
+		{"correct, with a double grant", correct, results(checker.Valid, 1, checker.MutualExclusion), false},
 		{"correct, accused of what is not required", correct, results(checker.Valid, 0, checker.Linearizability), false},
 		{"correct, undecided", correct, results(checker.Undecided, 0), false},
 		{"wrong, caught", tokens, results(checker.Violation, 0, checker.FencingOrder), true},
@@ -106,5 +109,26 @@ func TestMissedFault(t *testing.T) {
 	}
 	if (mutant{guilty: checker.Liveness}).missedFault(with(missed)) {
 		t.Error("a wrong mutant that was not caught is excused")
+	}
+}
+
+// TestTally: each run counts once: as expected, as one whose fault hit nobody, or as wrong.
+func TestTally(t *testing.T) {
+	made := func(r checker.Results) suites.Made {
+		return suites.Made{Outcome: runs.Outcome{Judgement: runs.Judgement{Results: r}}}
+	}
+	all := tally{mutant: mutant{guilty: checker.Liveness}}
+	caught := checker.Results{Verdict: checker.Violation, Findings: []checker.Finding{{Property: checker.Liveness, Verdict: checker.Violation}}}
+	all.add(1, made(caught))
+	all.add(2, made(checker.Results{Verdict: checker.Valid}))
+	all.add(3, suites.Made{Err: errors.New("no binary")})
+	if all.asExpected != 1 || all.undecided != 0 || len(all.words) != 2 || all.words[1] != "seed 3: no binary" {
+		t.Errorf("of a wrong mutant: %+v", all)
+	}
+	correct := tally{}
+	correct.add(1, made(checker.Results{Verdict: checker.Undecided, Findings: []checker.Finding{{Property: checker.FaultEvidence, Verdict: checker.Undecided}}}))
+	correct.add(2, made(checker.Results{Verdict: checker.Valid}))
+	if correct.asExpected != 1 || correct.undecided != 1 || len(correct.words) != 0 {
+		t.Errorf("of a correct mutant: %+v", correct)
 	}
 }

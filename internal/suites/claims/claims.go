@@ -1,5 +1,5 @@
-// Package claims puts runs behind what is said of locks. Each claim of claims.yaml names
-// the experiments that speak for it and against it, those that a reproduction consists of
+// Package claims holds what is said of locks against runs. Each claim of claims.yaml names
+// the experiments that speak for it or against it, those that a reproduction consists of
 // and others in the folder runs; the verdict is computed from what their stored runs show,
 // so that it changes when a lock does.
 package claims
@@ -17,7 +17,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"lockcheck/checker"
-	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
+	"lockcheck/internal/suites/findings"
+	"lockcheck/internal/suites/repros"
 	"lockcheck/internal/yamlfile"
 )
 
@@ -45,19 +47,19 @@ type Claim struct {
 type Evidence struct {
 	Run   reference `yaml:"run"`
 	Shows string    `yaml:"shows"` // a sentence
-	// Within is expected beside what the experiment itself expects.
-	Within runs.Bounds `yaml:"within,omitempty"`
+	// Within is expected in addition to what the experiment itself expects.
+	Within suites.Bounds `yaml:"within,omitempty"`
 }
 
 // Measurement is an experiment that is as expected whichever way its figures fall: it
 // speaks for the claim if they are Within, or if the figure More is higher than that of
 // the experiment Than, and against it otherwise.
 type Measurement struct {
-	Run    reference   `yaml:"run"`
-	Shows  string      `yaml:"shows"` // what is measured
-	Within runs.Bounds `yaml:"within,omitempty"`
-	More   string      `yaml:"more,omitempty"`
-	Than   reference   `yaml:"than,omitempty"`
+	Run    reference     `yaml:"run"`
+	Shows  string        `yaml:"shows"` // what is measured
+	Within suites.Bounds `yaml:"within,omitempty"`
+	More   string        `yaml:"more,omitempty"`
+	Than   reference     `yaml:"than,omitempty"`
 }
 
 // reference is the name of an experiment, and where it was named.
@@ -90,7 +92,7 @@ func Claims() ([]Claim, error) {
 }
 
 // read reads claims that rest on known experiments. Its errors name the line.
-func read(r io.Reader, known map[string]runs.Experiment) ([]Claim, error) {
+func read(r io.Reader, known map[string]suites.Experiment) ([]Claim, error) {
 	var all []Claim
 	if err := yamlfile.Read(r, &all); err != nil {
 		return nil, err
@@ -106,7 +108,7 @@ func read(r io.Reader, known map[string]runs.Experiment) ([]Claim, error) {
 	return all, nil
 }
 
-func (c Claim) check(known map[string]runs.Experiment) error {
+func (c Claim) check(known map[string]suites.Experiment) error {
 	if c.Text == "" {
 		return errors.New("text: it says nothing")
 	}
@@ -126,12 +128,12 @@ func (c Claim) check(known map[string]runs.Experiment) error {
 	return nil
 }
 
-func (m Measurement) check(known map[string]runs.Experiment) error {
+func (m Measurement) check(known map[string]suites.Experiment) error {
 	if err := m.Run.check(known, m.Shows); err != nil {
 		return err
 	}
 	if (len(m.Within) > 0) == (m.More != "") || (m.More != "") != (m.Than.Name != "") {
-		return fmt.Errorf("line %d: give either within: or more: and than:", m.Run.line)
+		return fmt.Errorf("line %d: give either within, or more and than", m.Run.line)
 	}
 	if m.More == "" {
 		return nil
@@ -142,7 +144,7 @@ func (m Measurement) check(known map[string]runs.Experiment) error {
 	return m.Than.check(known, m.Shows)
 }
 
-func (r reference) check(known map[string]runs.Experiment, shows string) error {
+func (r reference) check(known map[string]suites.Experiment, shows string) error {
 	if _, is := known[r.Name]; !is {
 		return fmt.Errorf("line %d: there is no experiment %q", r.line, r.Name)
 	}
@@ -153,8 +155,8 @@ func (r reference) check(known map[string]runs.Experiment, shows string) error {
 }
 
 // experiments are all that a claim can rest on, by name.
-func experiments() (map[string]runs.Experiment, error) {
-	all, err := runs.Experiments()
+func experiments() (map[string]suites.Experiment, error) {
+	all, err := findings.Experiments()
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +164,7 @@ func experiments() (map[string]runs.Experiment, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := make(map[string]runs.Experiment)
+	known := make(map[string]suites.Experiment)
 	for _, e := range append(all, own...) {
 		if _, twice := known[e.Name]; twice {
 			return nil, fmt.Errorf("two experiments are called %s", e.Name)
@@ -173,18 +175,18 @@ func experiments() (map[string]runs.Experiment, error) {
 }
 
 // ownExperiments are those in the folder runs.
-func ownExperiments() ([]runs.Experiment, error) {
+func ownExperiments() ([]suites.Experiment, error) {
 	names, err := fs.Glob(files, "runs/*.yaml")
 	if err != nil {
 		return nil, err
 	}
-	var all []runs.Experiment
+	var all []suites.Experiment
 	for _, name := range names {
 		text, err := files.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
-		experiments, err := runs.ReadExperiments(bytes.NewReader(text), prefix)
+		experiments, err := repros.ReadExperiments(bytes.NewReader(text), prefix)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}

@@ -12,6 +12,8 @@ import (
 	"lockcheck/checker"
 	"lockcheck/clusters/clustertest"
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
+	"lockcheck/internal/suites/repros"
 	"lockcheck/reports"
 )
 
@@ -47,7 +49,7 @@ func TestClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range own {
-		if !slices.ContainsFunc(series.Experiments, func(p runs.Experiment) bool { return p.Name == e.Name }) {
+		if !slices.ContainsFunc(series.Experiments, func(p suites.Experiment) bool { return p.Name == e.Name }) {
 			t.Errorf("no claim rests on %s", e.Name)
 		}
 		name := strings.TrimSuffix(strings.TrimPrefix(e.Name, prefix), "/control")
@@ -74,7 +76,7 @@ func TestRead(t *testing.T) {
       more: throughput
       than: b
 `
-	known := map[string]runs.Experiment{"a": {}, "b": {}}
+	known := map[string]suites.Experiment{"a": {}, "b": {}}
 	for _, c := range []struct{ name, old, replacement, want string }{
 		{"nothing", "", "", ""},
 		{"empty", good, "", "it is empty"},
@@ -107,7 +109,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestVerdict: each verdict, and beside it what takes it away.
+// TestVerdict: each verdict, and what takes it away.
 func TestVerdict(t *testing.T) {
 	shown, missed, notRun := reports.ClaimEvidence{N: 2, AsExpected: 2}, reports.ClaimEvidence{N: 2, AsExpected: 1}, reports.ClaimEvidence{}
 	list := func(all ...reports.ClaimEvidence) []reports.ClaimEvidence { return all }
@@ -139,19 +141,19 @@ func TestVerdict(t *testing.T) {
 }
 
 // valid is a run of an experiment that did some updates in a second.
-func valid(updates int64) runs.StoredRun {
+func valid(updates int64) suites.StoredRun {
 	r := checker.Results{Verdict: checker.Valid, Findings: []checker.Finding{
 		{Property: checker.FaultEvidence, Verdict: checker.Valid}, {Property: checker.Assumptions, Verdict: checker.Valid},
 	}}
 	r.Measures.Work, r.Measures.Active = updates, 1e9
-	return runs.StoredRun{Document: reports.Document{Results: r}, Folder: "somewhere"}
+	return suites.StoredRun{Document: reports.Document{Results: r}, Folder: "somewhere"}
 }
 
 // TestJudge: figures decide for which side a measurement speaks, and without them, or if
 // the run itself was not as expected, the claim stays open.
 func TestJudge(t *testing.T) {
-	expected := runs.Expectation{Verdict: checker.Valid}
-	known := map[string]runs.Experiment{"a": {Name: "a", Expect: expected}, "b": {Name: "b", Expect: expected}}
+	expected := suites.Expectation{Verdict: checker.Valid}
+	known := map[string]suites.Experiment{"a": {Name: "a", Expect: expected}, "b": {Name: "b", Expect: expected}}
 	bounded := `- {number: 1, text: It is fast., measured: [{run: a, shows: How fast., within: {throughput: 10-20}}]}`
 	compared := `- {number: 1, text: It is faster., measured: [{run: a, shows: How fast., more: throughput, than: b}]}`
 	also := `- {number: 1, text: It is fast., for: [{run: a, shows: It is., within: {throughput: 10-20}}]}`
@@ -159,34 +161,34 @@ func TestJudge(t *testing.T) {
 	violation.Results.Verdict = checker.Violation
 	empty := valid(0)
 	empty.Results.Measures.Active = 0
-	judged := func(a ...runs.StoredRun) map[string][]runs.StoredRun {
-		return map[string][]runs.StoredRun{"a": a, "b": {valid(10)}}
+	runs := func(a ...suites.StoredRun) map[string][]suites.StoredRun {
+		return map[string][]suites.StoredRun{"a": a, "b": {valid(10)}}
 	}
 	for _, c := range []struct {
 		name, claim string
-		runs        map[string][]runs.StoredRun
+		runs        map[string][]suites.StoredRun
 		want        string
 	}{
-		{"within", bounded, judged(valid(15)), Holds},
-		{"at the edge", bounded, judged(valid(20)), Holds},
-		{"below", bounded, judged(valid(9)), DoesNotHold},
-		{"above", bounded, judged(valid(21)), DoesNotHold},
-		{"within, of two together", bounded, judged(valid(5), valid(21)), Holds},
-		{"within, but no valid run", bounded, judged(violation), Open},
-		{"no data", bounded, judged(empty), Open},
-		{"not run", bounded, judged(), Open},
+		{"within", bounded, runs(valid(15)), Holds},
+		{"at the edge", bounded, runs(valid(20)), Holds},
+		{"below", bounded, runs(valid(9)), DoesNotHold},
+		{"above", bounded, runs(valid(21)), DoesNotHold},
+		{"within, of two together", bounded, runs(valid(5), valid(21)), Holds},
+		{"within, but no valid run", bounded, runs(violation), Open},
+		{"no data", bounded, runs(empty), Open},
+		{"not run", bounded, runs(), Open},
 
-		{"more", compared, judged(valid(11)), Holds},
-		{"as much", compared, judged(valid(10)), DoesNotHold},
-		{"less", compared, judged(valid(9)), DoesNotHold},
-		{"compared, but not run", compared, judged(), Open},
-		{"compared with no run", compared, map[string][]runs.StoredRun{"a": {valid(11)}}, Open},
-		{"compared with no valid run", compared, map[string][]runs.StoredRun{"a": {valid(11)}, "b": {violation}}, Open},
-		{"compared without data", compared, judged(empty), Open},
+		{"more", compared, runs(valid(11)), Holds},
+		{"as much", compared, runs(valid(10)), DoesNotHold},
+		{"less", compared, runs(valid(9)), DoesNotHold},
+		{"compared, but not run", compared, runs(), Open},
+		{"compared with no run", compared, map[string][]suites.StoredRun{"a": {valid(11)}}, Open},
+		{"compared with no valid run", compared, map[string][]suites.StoredRun{"a": {valid(11)}, "b": {violation}}, Open},
+		{"compared without data", compared, runs(empty), Open},
 
-		{"expected too", also, judged(valid(15)), Holds},
-		{"expected too, and missed", also, judged(valid(21)), Open},
-		{"expected of each run", also, judged(valid(5), valid(21)), Open},
+		{"expected too", also, runs(valid(15)), Holds},
+		{"expected too, and missed", also, runs(valid(21)), Open},
+		{"expected of each run", also, runs(valid(5), valid(21)), Open},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			all, err := read(strings.NewReader(c.claim), known)
@@ -228,7 +230,7 @@ func TestExperiments(t *testing.T) {
 	if err != nil || len(some.Experiments) != 1 {
 		t.Errorf("chosen by name: %+v, %v", some.Experiments, err)
 	}
-	if left := some.Without(map[string][]runs.StoredRun{"claim/wakes-5": {valid(1)}}); len(left.Experiments) != 0 {
+	if left := some.Without(map[string][]suites.StoredRun{"claim/wakes-5": {valid(1)}}); len(left.Experiments) != 0 {
 		t.Errorf("run though it was: %+v", left.Experiments)
 	}
 }
@@ -236,28 +238,29 @@ func TestExperiments(t *testing.T) {
 // TestRun runs an experiment on the embedded lock and judges two claims by it: one that
 // it bears out, and one that wants what did not happen.
 func TestRun(t *testing.T) {
+	clustertest.StartsServers(t)
 	const text = "name: x\nlock: memory\nworkload: set\nguard: none\nconcurrency: 2\nttl: 300ms\nsection: 5ms\ntime-limit: 3s\nmin-ops: 5\n" +
 		"expect: {verdict: %s}\n"
-	expecting := func(v checker.Verdict) map[string]runs.Experiment {
-		all, err := runs.ReadExperiments(strings.NewReader(fmt.Sprintf(text, v)), prefix)
+	expecting := func(v checker.Verdict) map[string]suites.Experiment {
+		all, err := repros.ReadExperiments(strings.NewReader(fmt.Sprintf(text, v)), prefix)
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%d experiments, %v", len(all), err)
 		}
-		return map[string]runs.Experiment{all[0].Name: all[0]}
+		return map[string]suites.Experiment{all[0].Name: all[0]}
 	}
 	known := expecting(checker.Valid)
 	store := t.TempDir()
-	var told []runs.Ran
-	series := runs.Series{
-		Experiments: []runs.Experiment{known["claim/x"], known["claim/x"]},
+	var told []suites.Ran
+	series := suites.Series{
+		Experiments: []suites.Experiment{known["claim/x"], known["claim/x"]},
 		Machine:     runs.Machine{Binary: clustertest.Binary(t), Store: store}, Parallel: 2, Progress: runs.Silent{},
-		Tell: func(r runs.Ran) { told = append(told, r) },
+		Tell: func(r suites.Ran) { told = append(told, r) },
 	}
 	interrupted, err := series.Run(t.Context(), nil)
 	if interrupted || err != nil || len(told) != 2 {
 		t.Fatalf("%v, %v: %+v", interrupted, err, told)
 	}
-	stored, err := runs.StoredRuns(store)
+	runs, err := suites.StoredRuns(store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,19 +268,19 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := judge{known, stored}.claim(all[0])
+	got := judge{known, runs}.claim(all[0])
 	if got.Verdict != Holds || len(got.For[0].Runs) != 2 {
 		t.Errorf("%+v", got)
 	}
 	if _, err := os.Stat(filepath.Join(store, got.For[0].Runs[0].Report)); err != nil {
 		t.Error(err)
 	}
-	if got := (judge{expecting(checker.Violation), stored}).claim(all[0]); got.Verdict != Open {
+	if got := (judge{expecting(checker.Violation), runs}).claim(all[0]); got.Verdict != Open {
 		t.Errorf("a violation was expected, and the claim %s", got.Verdict)
 	}
 	stop := make(chan struct{})
 	close(stop)
-	series.Tell = func(r runs.Ran) { t.Errorf("told of %+v", r) }
+	series.Tell = func(r suites.Ran) { t.Errorf("told of %+v", r) }
 	interrupted, err = series.Run(t.Context(), stop)
 	if !interrupted || err != nil {
 		t.Errorf("stopped before it began: %v, %v", interrupted, err)

@@ -8,6 +8,7 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
 	"lockcheck/reports"
 )
 
@@ -19,13 +20,13 @@ const (
 	Open              = "open"
 )
 
-// Judge puts the stored runs beside the claims that rest on them.
-func Judge(all []Claim, runs map[string][]runs.StoredRun) ([]reports.Claim, error) {
+// Judge puts the stored runs next to the claims that rest on them.
+func Judge(all []Claim, stored map[string][]suites.StoredRun) ([]reports.Claim, error) {
 	known, err := experiments()
 	if err != nil {
 		return nil, err
 	}
-	j := judge{known, runs}
+	j := judge{known, stored}
 	var judged []reports.Claim
 	for _, c := range all {
 		judged = append(judged, j.claim(c))
@@ -35,8 +36,8 @@ func Judge(all []Claim, runs map[string][]runs.StoredRun) ([]reports.Claim, erro
 
 // judge holds claims against the stored runs of known experiments.
 type judge struct {
-	known map[string]runs.Experiment
-	runs  map[string][]runs.StoredRun
+	known map[string]suites.Experiment
+	runs  map[string][]suites.StoredRun
 }
 
 func (j judge) claim(c Claim) reports.Claim {
@@ -106,7 +107,7 @@ func (j judge) measurement(m Measurement) (all []reports.ClaimEvidence, speaksFo
 	return []reports.ClaimEvidence{e}, m.Within.Missed(pool) == "" || !e.Shown()
 }
 
-// compared is a measurement beside the one that it is compared with.
+// compared is a measurement next to the one that it is compared with.
 func (j judge) compared(m Measurement, e reports.ClaimEvidence, pool checker.Pool) (all []reports.ClaimEvidence, speaksFor bool) {
 	other, than := j.stored(m.Than.Name, nil)
 	other.Shows = "What it is compared with."
@@ -126,7 +127,7 @@ func (j judge) compared(m Measurement, e reports.ClaimEvidence, pool checker.Poo
 
 // stored says how many runs of an experiment are as expected, each within some bounds too,
 // and adds all of them up.
-func (j judge) stored(name string, within runs.Bounds) (reports.ClaimEvidence, checker.Pool) {
+func (j judge) stored(name string, within suites.Bounds) (reports.ClaimEvidence, checker.Pool) {
 	e := reports.ClaimEvidence{Experiment: name}
 	var all []checker.Results
 	for _, run := range j.runs[name] {
@@ -143,7 +144,7 @@ func (j judge) stored(name string, within runs.Bounds) (reports.ClaimEvidence, c
 }
 
 // keyFigures are those that the experiment is judged by, else what became of the updates.
-func keyFigures(expected, within runs.Bounds, p checker.Pool) []string {
+func keyFigures(expected, within suites.Bounds, p checker.Pool) []string {
 	if p.Runs == 0 {
 		return nil
 	}
@@ -154,7 +155,7 @@ func keyFigures(expected, within runs.Bounds, p checker.Pool) []string {
 		}
 	}
 	if len(all) == 0 && p.Acknowledged > 0 {
-		all = append(all, fmt.Sprintf("%d of %d updates lost", p.Lost, p.Acknowledged))
+		all = append(all, fmt.Sprintf("%d of %d updates lost (%s)", p.Lost, p.Acknowledged, p.IntervalWords()))
 	}
 	return all
 }

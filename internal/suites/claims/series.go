@@ -4,19 +4,19 @@ import (
 	"regexp"
 	"slices"
 
-	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
 )
 
 // Experiments lists those that claims rest on, each once, and of them those whose names
 // match. What is measured runs alone, and last: the others need not wait for it.
-func Experiments(all []Claim, only *regexp.Regexp) (runs.Series, error) {
+func Experiments(all []Claim, only *regexp.Regexp) (suites.Series, error) {
 	known, err := experiments()
 	if err != nil {
-		return runs.Series{}, err
+		return suites.Series{}, err
 	}
-	s := runs.Series{Alone: make(map[string]bool)}
+	s := suites.Series{Alone: make(map[string]bool)}
 	add := func(r reference) {
-		named := func(e runs.Experiment) bool { return e.Name == r.Name }
+		named := func(e suites.Experiment) bool { return e.Name == r.Name }
 		if r.Name != "" && only.MatchString(r.Name) && !slices.ContainsFunc(s.Experiments, named) {
 			s.Experiments = append(s.Experiments, known[r.Name])
 		}
@@ -31,7 +31,7 @@ func Experiments(all []Claim, only *regexp.Regexp) (runs.Series, error) {
 			s.Alone[m.Run.Name], s.Alone[m.Than.Name] = true, true
 		}
 	}
-	slices.SortStableFunc(s.Experiments, func(a, b runs.Experiment) int {
+	slices.SortStableFunc(s.Experiments, func(a, b suites.Experiment) int {
 		switch alone := s.Alone[a.Name]; {
 		case alone == s.Alone[b.Name]:
 			return 0

@@ -65,15 +65,15 @@ const ledgerSchema = 1
 // Create makes the folder of a new comparison; it must not hold one yet.
 func Create(path string, s Suite, shard Shard) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
-		return nil, err
+		return nil, runs.Unusable(err)
 	}
 	f := &Folder{Path: path, Suite: s, Shard: shard}
 	file, err := os.OpenFile(f.file(suiteFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, os.ErrExist) {
-		return nil, usage("%s holds a comparison; --resume %s goes on with it", path, path)
+		return nil, runs.Usagef("%s holds a comparison; --resume %s goes on with it", path, path)
 	}
 	if err != nil {
-		return nil, err
+		return nil, runs.Unusable(err)
 	}
 	if err := errors.Join(s.Write(file), file.Close()); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func Open(path string) (*Folder, error) {
 	f := &Folder{Path: path}
 	file, err := os.Open(f.file(suiteFile))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, usage("%s holds no comparison", path)
+		return nil, runs.Usagef("%s holds no comparison", path)
 	}
 	if err != nil {
 		return nil, err
@@ -207,7 +207,7 @@ func ParseShard(text string) (Shard, error) {
 	n, err1 := strconv.Atoi(number)
 	m, err2 := strconv.Atoi(of)
 	if err1 != nil || err2 != nil || n < 1 || n > m {
-		return Shard{}, usage("--shard %s: write 2/8 for the second of eight parts", text)
+		return Shard{}, runs.Usagef("--shard %s: write 2/8 for the second of eight parts", text)
 	}
 	return Shard{n, m}, nil
 }
@@ -230,13 +230,13 @@ func Merge(ctx context.Context, path string, parts []*Folder) (*Folder, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(path); err == nil {
-		return nil, usage("%s is there already", path)
+		return nil, runs.Usagef("%s is there already", path)
 	}
 	path = filepath.Clean(path)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	// Beside the target, so that it can be renamed; of a name that no other merge has.
+	// Next to the target, so that it can be renamed; of a name that no other merge has.
 	unfinished, err := os.MkdirTemp(filepath.Dir(path), filepath.Base(path)+".unfinished-")
 	if err != nil {
 		return nil, err
@@ -282,7 +282,7 @@ func (f *Folder) take(ctx context.Context, part *Folder, name string) error {
 		case e.Failed != "":
 			continue
 		default:
-			return usage("%s has made %s with seed %d, and another part, too", part.Path, e.cell(), e.Seed)
+			return runs.Usagef("%s has made %s with seed %d, and another part, too", part.Path, e.cell(), e.Seed)
 		}
 		if e.Run != "" {
 			to := filepath.Join(runsFolder, name, strings.TrimPrefix(e.Run, runsFolder+string(filepath.Separator)))
@@ -332,9 +332,9 @@ func sameSuite(parts []*Folder) (Suite, error) {
 		if i == 0 {
 			first = text.String()
 		} else if text.String() != first {
-			return Suite{}, usage("%s and %s do not compare the same", parts[0].Path, part.Path)
+			return Suite{}, runs.Usagef("%s and %s do not compare the same", parts[0].Path, part.Path)
 		} else if part.Shard.Of != parts[0].Shard.Of {
-			return Suite{}, usage("%s and %s are parts of different numbers of parts", parts[0].Path, part.Path)
+			return Suite{}, runs.Usagef("%s and %s are parts of different numbers of parts", parts[0].Path, part.Path)
 		}
 	}
 	return parts[0].Suite, nil

@@ -8,15 +8,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
-	"time"
-
-	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/semaphore"
+	"strings"
 
 	"lockcheck/checker"
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
+	"lockcheck/reports"
 )
 
 // Machine is what a comparison runs on.
@@ -26,6 +23,8 @@ type Machine struct {
 	// many as processors and memory allow.
 	Parallel int
 	Progress runs.Progress
+	// WithoutDocker leaves out the runs that need it.
+	WithoutDocker bool
 }
 
 // planned is a run that is to be made.
@@ -40,32 +39,47 @@ type planned struct {
 // single runs failed is in the ledger.
 func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) (interrupted bool, err error) {
 	todo := f.todo()
+	if m.WithoutDocker {
+		todo = slices.DeleteFunc(todo, planned.needsDocker)
+	}
 	if len(todo) == 0 {
 		return false, nil
-	}
-	var tests []runs.Outline
-	for _, p := range todo {
-		tests = append(tests, p.outline)
 	}
 	if err := f.mendLedger(); err != nil {
 		return false, err
 	}
-	if err := runs.MakeImagesOf(ctx, interrupt, m.Binary, tests, m.Progress); err != nil {
-		return closed(interrupt), err
-	}
-	w := &work{Folder: f, machine: m, interrupt: interrupt, began: time.Now(), total: len(todo)}
-	w.seats = seatsOfMachine(m.Parallel)
-	w.room = semaphore.NewWeighted(w.seats)
+	var jobs []suites.Job
 	for _, p := range todo {
-		w.left.Add(int64(p.cost(w.seats)))
+		jobs = append(jobs, p.job())
 	}
-	stopped := make(chan struct{})
-	var reporting sync.WaitGroup
-	reporting.Go(func() { w.report(stopped) })
-	err = w.runAll(ctx, todo)
-	close(stopped)
-	reporting.Wait()
-	return w.interrupted.Load(), err
+	r := suites.Runner{Machine: m.Machine, Slots: slotsOfMachine(m.Parallel), Progress: m.Progress}
+	r.Machine.Store = f.file(runsFolder)
+	done := 0
+	r.Done = func(i int, made suites.Made) error {
+		e, err := f.putDown(todo[i], made)
+		done++
+		text := e.Failed
+		if text == "" {
+			text = reports.Summary(made.Outcome.Results)
+		}
+		m.Progress.Step("%d of %d  %s: %s", done, len(jobs), jobs[i].Name, text)
+		return err
+	}
+	return r.Run(ctx, jobs, interrupt)
+}
+
+// job is the run for the runner. Servers that agree with each other work more, and start
+// for longer, than one alone.
+func (p planned) job() suites.Job {
+	o := p.outline.Options
+	o.Seed = p.seed
+	name := fmt.Sprintf("%s, seed %d", p.Cell, p.seed)
+	o.Parameters = map[string]string{"comparison": name}
+	j := suites.Job{Name: name, Options: o, Outline: p.outline}
+	if p.outline.Servers > 1 {
+		j.Slots = 2
+	}
+	return j
 }
 
 // todo lists the runs of the shard that are not there yet, long ones first, so that none
@@ -76,7 +90,7 @@ func (f *Folder) todo() []planned {
 	for _, c := range f.Suite.cells() {
 		outline, err := c.outline(f.Suite)
 		for _, seed := range f.Suite.Seeds {
-			n++ // whatever can be had here: all machines must agree on who makes which run
+			n++ // whatever is supported here: all machines must agree on who makes which run
 			if e, ran := f.ran(c, seed); err == nil && f.Shard.has(n-1) && (!ran || e.Failed != "") {
 				all = append(all, planned{c, seed, outline})
 			}
@@ -88,169 +102,64 @@ func (f *Folder) todo() []planned {
 	return all
 }
 
-// work is a comparison in progress.
-type work struct {
-	*Folder
-	machine     Machine
-	interrupt   <-chan struct{}
-	interrupted atomic.Bool
-	room        *semaphore.Weighted
-	seats       int64
-	began       time.Time
-	total       int
-	done        atomic.Int64
-	// spent, running and left are what the runs take that were made, that are being
-	// made, and that are not done: their lengths times their seats, ns.
-	spent, running, left atomic.Int64
-}
+func (p planned) needsDocker() bool { return p.outline.Recipe != "" }
 
-// runAll makes the runs side by side, as far as there are seats. After an error no more are
-// begun.
-func (w *work) runAll(ctx context.Context, todo []planned) error {
-	group, going := errgroup.WithContext(ctx)
-	for _, p := range todo {
-		seats := p.seats(w.seats)
-		if err := w.room.Acquire(going, seats); err != nil || w.stopped() {
-			break
+// NeedDocker lists the locks whose runs are not there yet and need Docker, and says whether
+// there are runs to make that do not.
+func (f *Folder) NeedDocker() (locks []string, others bool) {
+	for _, p := range f.todo() {
+		switch {
+		case !p.needsDocker():
+			others = true
+		case !slices.Contains(locks, p.Lock):
+			locks = append(locks, p.Lock)
 		}
-		group.Go(func() error {
-			defer w.room.Release(seats)
-			return w.run(ctx, p)
-		})
 	}
-	return errors.Join(group.Wait(), ctx.Err())
+	slices.Sort(locks)
+	return locks, others
 }
 
-func (w *work) stopped() bool {
-	stopped := closed(w.interrupt)
-	if stopped {
-		w.interrupted.Store(true)
-	}
-	return stopped
-}
-
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
-// run makes a run and puts it down.
-func (w *work) run(ctx context.Context, p planned) error {
-	o := p.outline.Options
-	o.Seed, o.Machine = p.seed, w.machine.Machine
-	o.Store = w.file(runsFolder)
-	o.Parameters = map[string]string{"comparison": p.name()}
-	e := entry{Lock: p.Lock, Fault: p.Fault, Guard: p.Guard, Seed: p.seed, Began: time.Now()}
-	cost := int64(p.cost(w.seats))
-	w.running.Add(cost)
-	outcome, err := runs.Test(ctx, o, w.interrupt, runs.Silent{})
-	e.Took = time.Since(e.Began)
-	w.running.Add(-cost)
-	if outcome.Interrupted || ctx.Err() != nil {
-		w.interrupted.Store(true)
-		return err // that not all could be removed
-	}
-	w.spent.Add(cost)
-	w.left.Add(-cost)
-	err = errors.Join(w.putDown(&e, outcome, err), w.add(e))
-	w.say(w.done.Add(1), p, outcome, e)
-	return err
-}
-
-// putDown completes the entry of a run. Its error is what went wrong after the run was
+// putDown puts a run into the ledger. Its error is what went wrong after the run was
 // judged, such as that not all could be removed.
-func (w *work) putDown(e *entry, outcome runs.Outcome, err error) error {
-	if outcome.History == nil {
-		e.Failed = err.Error()
-		return nil
+func (f *Folder) putDown(p planned, made suites.Made) (e entry, err error) {
+	e = entry{Lock: p.Lock, Fault: p.Fault, Guard: p.Guard, Seed: p.seed, Began: made.Began, Took: made.Took}
+	if made.Outcome.History == nil {
+		e.Failed = made.Err.Error()
+		return e, f.add(e)
 	}
-	var relErr error
-	if e.Run, relErr = filepath.Rel(w.Path, outcome.Folder); relErr != nil {
-		return errors.Join(err, relErr)
+	err = made.Err
+	run, relErr := filepath.Rel(f.Path, made.Outcome.Folder)
+	if relErr != nil {
+		return e, errors.Join(err, relErr, f.add(e))
 	}
-	if _, readErr := runs.ReadResults(outcome.Folder); readErr != nil {
-		e.Run, e.Failed = "", readErr.Error()
-	} else if outcome.Results.Verdict == checker.Broken {
-		e.Failed = outcome.Results.Sentence
-	}
-	return err
-}
-
-func (w *work) say(n int64, p planned, outcome runs.Outcome, e entry) {
-	text := e.Failed
-	if text == "" {
-		text = string(outcome.Results.Verdict) + ": " + outcome.Results.Sentence
-	}
-	w.machine.Progress.Step("%d of %d  %s: %s", n, w.total, p.name(), text)
-}
-
-func (p planned) name() string { return fmt.Sprintf("%s, seed %d", p.Cell, p.seed) }
-
-// startAndEnd is what servers take to start and end, around the time limit of a run.
-const startAndEnd = 5 * time.Second
-
-// cost is what a run takes of the seats of a machine.
-func (p planned) cost(seats int64) time.Duration {
-	return time.Duration(p.seats(seats)) * (p.outline.Options.TimeLimit + startAndEnd)
-}
-
-// seats is how many seats a run takes: servers that agree with each other work more, and
-// start for longer, than one alone.
-func (p planned) seats(of int64) int64 {
-	if p.outline.Servers > 1 {
-		return min(2, of)
-	}
-	return 1
-}
-
-// report says now and then how far the comparison is.
-func (w *work) report(stopped <-chan struct{}) {
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-stopped:
-			return
-		case <-ticker.C:
-			w.machine.Progress.Status("%d of %d runs; %s", w.done.Load(), w.total, w.remaining())
+	e.Run = run
+	if _, readErr := runs.ReadResults(made.Outcome.Folder); readErr != nil {
+		if err != nil {
+			readErr = err // why there are none
 		}
+		e.Run = ""
+		e.Failed, _, _ = strings.Cut(readErr.Error(), "\n")
+	} else if made.Outcome.Results.Verdict == checker.Broken {
+		e.Failed = made.Outcome.Results.Sentence
 	}
+	return e, errors.Join(err, f.add(e))
 }
 
-// remaining is how long it will still take, from how long it took so far; until a run is
-// done, from the lengths of the runs. Those in progress count as half done.
-func (w *work) remaining() string {
-	half := float64(w.running.Load()) / 2
-	left, rate := float64(w.left.Load())-half, float64(w.seats)
-	if spent := float64(w.spent.Load()); spent > 0 {
-		rate = (spent + half) / float64(time.Since(w.began))
-	}
-	about := time.Duration(left / rate)
-	if about < 2*time.Minute {
-		return fmt.Sprintf("about %s left", max(about.Round(10*time.Second), 10*time.Second))
-	}
-	return fmt.Sprintf("about %d min left", int((about+30*time.Second)/time.Minute))
-}
+// memoryPerSlot is what the servers, workers and agents of a run take at most for each
+// of its slots, in bytes.
+const memoryPerSlot = 700 << 20
 
-// memoryPerSeat is what the servers, workers and agents of a run take at most for each
-// of its seats, in bytes.
-const memoryPerSeat = 700 << 20
+// slotsPerProcessor: most of a run is waiting.
+const slotsPerProcessor = 2
 
-// seatsPerProcessor: most of a run is waiting.
-const seatsPerProcessor = 2
-
-// seatsOfMachine is how many runs of the lightest kind a machine can carry.
-func seatsOfMachine(asked int) int64 {
+// slotsOfMachine is how many runs of the lightest kind a machine can carry.
+func slotsOfMachine(asked int) int {
 	if asked > 0 {
-		return int64(asked)
+		return asked
 	}
-	n := seatsPerProcessor * runtime.NumCPU()
+	n := slotsPerProcessor * runtime.NumCPU()
 	if available := availableMemory(); available > 0 {
-		n = min(n, int(available/memoryPerSeat))
+		n = min(n, int(available/memoryPerSlot))
 	}
-	return int64(max(n, 1))
+	return max(n, 1)
 }

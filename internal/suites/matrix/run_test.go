@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
 // small is a comparison on embedded servers: one cell whose updates are lost, one that
-// is saved by the fence, one without faults, and one that cannot be had.
+// is saved by the fence, one without faults, and one that is not supported.
 const small = `
 locks: [memory]
 faults: [none, "pause:holder", clock]
@@ -54,6 +54,7 @@ func (steps) Status(string, ...any)             {}
 
 func runAll(t *testing.T, f *Folder, interrupt <-chan struct{}) (interrupted bool) {
 	t.Helper()
+	clustertest.StartsServers(t)
 	machine := Machine{Machine: runs.Machine{Binary: clustertest.Binary(t)}, Parallel: 4, Progress: steps{t}}
 	interrupted, err := f.Run(t.Context(), machine, interrupt)
 	if err != nil {
@@ -62,9 +63,9 @@ func runAll(t *testing.T, f *Folder, interrupt <-chan struct{}) (interrupted boo
 	return interrupted
 }
 
-func compared(t *testing.T, f *Folder) reports.Comparison {
+func compared(t *testing.T, f *Folder) reports.Matrix {
 	t.Helper()
-	c, err := f.Comparison()
+	c, err := f.Matrix()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +102,8 @@ func TestShardsMerged(t *testing.T) {
 	if err := whole.WriteReports(c); err != nil {
 		t.Fatal(err)
 	}
-	if c.Missing() != 0 || c.Verdict() != checker.Violation {
-		t.Errorf("the whole lacks %d runs and is %s", c.Missing(), c.Verdict())
+	if c.Missing() != 0 || c.Verdict != checker.Violation {
+		t.Errorf("the whole lacks %d runs and is %s", c.Missing(), c.Verdict)
 	}
 	for _, want := range []struct {
 		fault, guard string
@@ -137,8 +138,8 @@ func TestInterrupted(t *testing.T) {
 	if !runAll(t, f, stopped) {
 		t.Error("it was not interrupted")
 	}
-	if c := compared(t, f); c.Missing() != 1 || c.Verdict() != checker.Undecided {
-		t.Errorf("after the interruption %d runs are missing, the verdict is %q", c.Missing(), c.Verdict())
+	if c := compared(t, f); c.Missing() != 1 || c.Verdict != checker.Undecided {
+		t.Errorf("after the interruption %d runs are missing, the verdict is %q", c.Missing(), c.Verdict)
 	}
 	again, err := Open(f.Path)
 	if err != nil {
@@ -147,8 +148,8 @@ func TestInterrupted(t *testing.T) {
 	if runAll(t, again, nil) {
 		t.Error("interrupted by nobody")
 	}
-	if c := compared(t, again); c.Missing() != 0 || c.Verdict() != checker.Valid {
-		t.Errorf("gone on with, %d runs are missing, the verdict is %q", c.Missing(), c.Verdict())
+	if c := compared(t, again); c.Missing() != 0 || c.Verdict != checker.Valid {
+		t.Errorf("gone on with, %d runs are missing, the verdict is %q", c.Missing(), c.Verdict)
 	}
 }
 
@@ -160,8 +161,8 @@ func TestFailedRunIsMadeAgain(t *testing.T) {
 	if _, err := f.Run(context.Background(), machine, nil); err != nil {
 		t.Fatal(err)
 	}
-	if c := compared(t, f); c.Verdict() != checker.Broken {
-		t.Errorf("without a binary the comparison is %q", c.Verdict())
+	if c := compared(t, f); c.Verdict != checker.Broken {
+		t.Errorf("without a binary the comparison is %q", c.Verdict)
 	}
 	if todo := f.todo(); len(todo) != 2 {
 		t.Errorf("%d runs would be made, want both again", len(todo))
@@ -195,8 +196,8 @@ func TestMergeOfBroken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := compared(t, whole); c.Verdict() != checker.Broken || c.Missing() != 0 {
-		t.Errorf("%q, %d runs missing", c.Verdict(), c.Missing())
+	if c := compared(t, whole); c.Verdict != checker.Broken || c.Missing() != 0 {
+		t.Errorf("%q, %d runs missing", c.Verdict, c.Missing())
 	}
 }
 

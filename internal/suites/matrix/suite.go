@@ -1,8 +1,8 @@
-// Package matrix runs locks × faults × guards × seeds and puts what came of them
-// side by side. What to run is a Suite, as flags or as a file; a comparison on disk is
-// the suite, its runs and a ledger of them, so that one that was stopped goes on, and
-// the parts that several machines made can be put together. The tables themselves are
-// those of package reports.
+// Package matrix compares locks: it fills the table of locks × faults × guards from several
+// runs a cell. What to run is a Suite, as flags or as a file; a comparison on disk is the
+// suite, its runs and a ledger of them, so that one that was stopped goes on, and the parts
+// that several machines made can be put together. The tables themselves are those of
+// package reports.
 package matrix
 
 import (
@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"lockcheck/clients"
+	"lockcheck/internal/lockfile"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/yamlfile"
 	"lockcheck/nemesis"
@@ -33,16 +34,16 @@ type Suite struct {
 	// Seeds of the runs of each cell.
 	Seeds Seeds `yaml:"seeds,flow"`
 
-	Workload         string     `yaml:"workload"`
-	Concurrency      int        `yaml:"concurrency"`
-	TTL              Duration   `yaml:"ttl,omitempty"`
-	Section          Section    `yaml:"section"`
-	Renew            bool       `yaml:"renew,omitempty"`
-	CheckBeforeWrite bool       `yaml:"check-before-write,omitempty"`
-	Interval         Duration   `yaml:"nemesis-interval"`
-	TimeLimit        Duration   `yaml:"time-limit,omitempty"` // 0 for as long as the lease asks for
-	MinOps           int64      `yaml:"min-ops"`
-	Thresholds       Thresholds `yaml:"thresholds,omitempty"`
+	Workload         string          `yaml:"workload"`
+	Concurrency      int             `yaml:"concurrency"`
+	TTL              time.Duration   `yaml:"ttl,omitempty"`
+	Section          workloads.Range `yaml:"section"`
+	Renew            bool            `yaml:"renew,omitempty"`
+	CheckBeforeWrite bool            `yaml:"check-before-write,omitempty"`
+	Interval         time.Duration   `yaml:"nemesis-interval"`
+	TimeLimit        time.Duration   `yaml:"time-limit,omitempty"` // 0 for as long as the lease asks for
+	MinOps           int64           `yaml:"min-ops"`
+	Thresholds       Thresholds      `yaml:"thresholds,omitempty"`
 }
 
 // defaultFaults are those of the comparison that is made when none are named: what befalls the workers,
@@ -71,7 +72,7 @@ func DefaultSuite() Suite {
 	return Suite{
 		Locks: defaultLocks(), Faults: defaultFaults(), Guards: []string{"none", string(workloads.Fence)},
 		Seeds: Seeds{1}, Workload: "set", Concurrency: runs.DefaultConcurrency,
-		Section: Section(runs.DefaultSection()), Interval: Duration(runs.DefaultInterval), MinOps: runs.DefaultMinOps,
+		Section: runs.DefaultSection(), Interval: runs.DefaultInterval, MinOps: runs.DefaultMinOps,
 	}
 }
 
@@ -79,10 +80,44 @@ func DefaultSuite() Suite {
 // key is an error. Errors name the line.
 func ReadSuite(r io.Reader) (Suite, error) {
 	s := DefaultSuite()
-	if err := yamlfile.Read(r, &s); err != nil {
+	file, err := yamlfile.Parse(r, &s)
+	if err != nil {
 		return Suite{}, fmt.Errorf("suite: %w", err)
 	}
-	return s, s.Check()
+	var place *placeError
+	if err := s.Check(); errors.As(err, &place) {
+		return s, file.At(err, place.path...)
+	} else if err != nil {
+		return s, err
+	}
+	return s, nil
+}
+
+// placeError is about what a path in the file of a suite leads to.
+type placeError struct {
+	path []any
+	err  error
+}
+
+func (e *placeError) Error() string { return e.err.Error() }
+func (e *placeError) Unwrap() error { return e.err }
+
+// placed says where in the file of a suite an error of a cell comes from.
+func (c Cell) placed(err error) error {
+	var usage *runs.UsageError
+	if !errors.As(err, &usage) || usage.About == "" {
+		return err
+	}
+	path := []any{usage.About}
+	switch usage.About {
+	case "lock", "version", "nodes":
+		path = []any{"locks", c.Lock}
+	case "guard":
+		path = []any{"guards", c.Guard}
+	case "nemesis":
+		path = []any{"faults", c.Fault}
+	}
+	return &placeError{path, err}
 }
 
 // Write stores the suite as YAML, its defaults spelled out.
@@ -95,10 +130,10 @@ func (s Suite) Check() error {
 		values []string
 	}{{"locks", s.Locks}, {"faults", s.Faults}, {"guards", s.Guards}, {"seeds", s.Seeds.texts()}} {
 		if len(list.values) == 0 {
-			return usage("suite: %s: name at least one", list.name)
+			return &placeError{[]any{list.name}, runs.Usagef("suite: %s: name at least one", list.name)}
 		}
 		if twice := repeated(list.values); twice != "" {
-			return usage("suite: %s: %s is named twice", list.name, twice)
+			return &placeError{[]any{list.name, twice}, runs.Usagef("suite: %s: %s is named twice", list.name, twice)}
 		}
 	}
 	var there []Cell
@@ -106,8 +141,8 @@ func (s Suite) Check() error {
 		switch _, err := cell.outline(s); {
 		case err == nil:
 			there = append(there, cell)
-		case unavailable(err) == "":
-			return fmt.Errorf("suite: %w", err)
+		case unsupported(err) == "":
+			return cell.placed(fmt.Errorf("suite: %w", err))
 		}
 	}
 	return s.Thresholds.check(there)
@@ -120,10 +155,6 @@ func repeated(values []string) string {
 		}
 	}
 	return ""
-}
-
-func usage(format string, args ...any) error {
-	return &runs.UsageError{Err: fmt.Errorf(format, args...)}
 }
 
 // Cell is one place of the table.
@@ -150,8 +181,8 @@ func (c Cell) options(s Suite) runs.Options {
 	lock, version, _ := strings.Cut(c.Lock, "@")
 	return runs.Options{
 		Lock: lock, ServerVersion: version, Workload: s.Workload, Guard: c.Guard, Nemesis: c.Fault,
-		Interval: time.Duration(s.Interval), TimeLimit: time.Duration(s.TimeLimit), Concurrency: s.Concurrency,
-		TTL: time.Duration(s.TTL), Section: workloads.Range(s.Section), Renew: s.Renew, Check: s.CheckBeforeWrite,
+		Interval: s.Interval, TimeLimit: s.TimeLimit, Concurrency: s.Concurrency,
+		Use:    workloads.Use{TTL: s.TTL, Section: s.Section, Renew: s.Renew, CheckBeforeWrite: s.CheckBeforeWrite},
 		MinOps: s.MinOps, Seed: s.Seeds[0],
 	}
 }
@@ -169,26 +200,39 @@ const (
 // *nemesis.UnsupportedError where the cell must stay empty.
 func (c Cell) outline(s Suite) (runs.Outline, error) {
 	o := c.options(s)
-	info, known := clients.ByName(o.Lock)
-	if lacks := workloads.Guard(c.Guard).Lacks(info); known && lacks != "" {
+	lock, err := lockfile.Find(o.Lock)
+	if err != nil {
+		return runs.Outline{}, &runs.UsageError{Err: err, About: "lock"}
+	}
+	info := lock.Info
+	if lacks := workloads.Guard(c.Guard).Lacks(info); lacks != "" {
 		return runs.Outline{}, &lackError{Lock: o.Lock, What: lacks}
 	}
-	if known && info.TTL == 0 {
+	if info.TTL == 0 {
 		o.TTL = 0 // the suite's is for those that have a lease
 	}
-	if known && !info.Renew {
+	if !info.Renew {
 		o.Renew = false
 	}
 	outline, err := runs.OutlineOf(o)
 	var usage *runs.UsageError
-	if errors.As(err, &usage) && known && o.TTL != 0 && (o.TTL < info.MinTTL || info.MaxTTL != 0 && o.TTL > info.MaxTTL) {
+	if errors.As(err, &usage) && o.TTL != 0 && (o.TTL < info.MinTTL || info.MaxTTL != 0 && o.TTL > info.MaxTTL) {
 		return outline, &lackError{Lock: o.Lock, What: "cannot have a lease of " + o.TTL.String()}
+	}
+	active := max(minActive, time.Duration(leaseShare*float64(outline.Effective))+around, outline.Least)
+	for _, seed := range s.Seeds[1:] {
+		if err != nil {
+			break
+		}
+		var other runs.Outline
+		o.Seed = seed
+		other, err = runs.OutlineOf(o)
+		active = max(active, other.Least)
 	}
 	if err != nil || o.TimeLimit > 0 {
 		return outline, err
 	}
-	active := max(minActive, time.Duration(leaseShare*float64(outline.Effective))+around)
-	outline.Options.TimeLimit = outline.Quiet + active
+	outline.Options.TimeLimit = outline.Recovery + active
 	return outline, nil
 }
 
@@ -198,8 +242,8 @@ type lackError struct{ Lock, What string }
 
 func (e *lackError) Error() string { return "the lock " + e.What }
 
-// unavailable returns why a cell must stay empty, "" if the error is of another kind.
-func unavailable(err error) string {
+// unsupported returns why a cell must stay empty, "" if the error is of another kind.
+func unsupported(err error) string {
 	var lack *lackError
 	var fault *nemesis.UnsupportedError
 	switch {
@@ -210,38 +254,6 @@ func unavailable(err error) string {
 	}
 	return ""
 }
-
-// Duration is a time.Duration as in "3s".
-type Duration time.Duration
-
-// UnmarshalYAML reads a Go duration.
-func (d *Duration) UnmarshalYAML(node *yaml.Node) error {
-	parsed, err := time.ParseDuration(node.Value)
-	if err != nil {
-		return fmt.Errorf("line %d: %w", node.Line, err)
-	}
-	*d = Duration(parsed)
-	return nil
-}
-
-// MarshalYAML is the inverse of UnmarshalYAML.
-func (d Duration) MarshalYAML() (any, error) { return time.Duration(d).String(), nil }
-
-// Section is the time in the critical section, as in "20ms-60ms".
-type Section workloads.Range
-
-// UnmarshalYAML reads a duration or a range of them.
-func (s *Section) UnmarshalYAML(node *yaml.Node) error {
-	parsed, err := workloads.ParseRange(node.Value)
-	if err != nil {
-		return fmt.Errorf("line %d: %w", node.Line, err)
-	}
-	*s = Section(parsed)
-	return nil
-}
-
-// MarshalYAML is the inverse of UnmarshalYAML.
-func (s Section) MarshalYAML() (any, error) { return workloads.Range(s).String(), nil }
 
 // Seeds of the runs of a cell: a list, or how many there are to be, from 1.
 type Seeds []uint64
@@ -284,13 +296,13 @@ func (s Seeds) texts() []string {
 
 // faultsOf parses what a cell inflicts; it was checked before.
 func (c Cell) faultsOf() []nemesis.Request {
-	wishes, err := nemesis.ParseRequests(c.Fault)
+	requests, err := nemesis.ParseRequests(c.Fault)
 	if err != nil {
 		return nil
 	}
-	for i := range wishes {
-		kind, _ := nemesis.KindByName(wishes[i].Fault)
-		wishes[i].Target = cmp.Or(wishes[i].Target, kind.Target)
+	for i := range requests {
+		kind, _ := nemesis.KindByName(requests[i].Fault)
+		requests[i].Target = cmp.Or(requests[i].Target, kind.Target)
 	}
-	return wishes
+	return requests
 }

@@ -11,7 +11,6 @@ import (
 	"lockcheck/checker"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/stats"
-	"lockcheck/reports"
 )
 
 func TestReadSuite(t *testing.T) {
@@ -32,7 +31,7 @@ section: 10ms-20ms
 nemesis-interval: 2s
 time-limit: 30s
 min-ops: 5
-thresholds: {lost: 0, overlaps: 0, handover_p99: 3s, min_ops: 300, availability: 0.9}
+thresholds: {lost: 0, overlaps: 0, failover_p99: 3s, min_ops: 300, availability: 0.9}
 `, ""},
 		{"nothing", "", "empty"},
 		{"unknown key", "locks: [memory]\ncolour: red", "line 2"},
@@ -45,9 +44,9 @@ thresholds: {lost: 0, overlaps: 0, handover_p99: 3s, min_ops: 300, availability:
 		{"a lock twice", "locks: [memory, memory]", "twice"},
 		{"unknown threshold", "locks: [memory]\nthresholds: {found: 0}", "line 2"},
 		{"a threshold twice", "locks: [memory]\nthresholds: {lost: 0, lost: 1}", "lost"},
-		{"a length of time without unit", "locks: [memory]\nthresholds: {handover_p99: 3}", "line 2"},
+		{"a length of time without unit", "locks: [memory]\nthresholds: {failover_p99: 3}", "line 2"},
 		{"a share above all", "locks: [memory]\nthresholds: {availability: 90}", "makes no sense"},
-		{"a threshold without a fault that it needs", "locks: [memory]\nfaults: [none]\nthresholds: {handover_p99: 3s}", "handover_p99: none of the faults"},
+		{"a threshold without a fault that it needs", "locks: [memory]\nfaults: [none]\nthresholds: {failover_p99: 3s}", "failover_p99: none of the faults"},
 		{"less than nothing", "locks: [memory]\nthresholds: {lost: -1}", "makes no sense"},
 		{"two documents", "locks: [memory]\n---\nlocks: [none]", "more than one"},
 	} {
@@ -88,13 +87,13 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// TestOutline: what cannot be had leaves its cell empty, and says why; what makes no
+// TestOutline: what is not supported leaves its cell empty, and says why; what makes no
 // sense is an error.
 func TestOutline(t *testing.T) {
 	suite := DefaultSuite()
 	for _, c := range []struct {
 		cell        Cell
-		unavailable string
+		unsupported string
 	}{
 		{Cell{"redis", "pause:holder", "none"}, ""},
 		{Cell{"redis", "clock", "none"}, ""},
@@ -107,18 +106,25 @@ func TestOutline(t *testing.T) {
 		{Cell{"none", "pause:one server", "none"}, "role"},
 	} {
 		outline, err := c.cell.outline(suite)
-		why := unavailable(err)
+		why := unsupported(err)
 		switch {
-		case c.unavailable == "" && err != nil:
+		case c.unsupported == "" && err != nil:
 			t.Errorf("%v: %v", c.cell, err)
-		case c.unavailable == "" && outline.Options.TimeLimit-outline.Quiet < minActive:
-			t.Errorf("%v: a run of %s, of which %s are quiet", c.cell, outline.Options.TimeLimit, outline.Quiet)
-		case c.unavailable != "" && !strings.Contains(why, c.unavailable):
-			t.Errorf("%v: unavailable because of %v, want %q", c.cell, err, c.unavailable)
+		case c.unsupported == "" && outline.Options.TimeLimit-outline.Recovery < minActive:
+			t.Errorf("%v: a run of %s, of which %s are for recovery", c.cell, outline.Options.TimeLimit, outline.Recovery)
+		case c.unsupported != "" && !strings.Contains(why, c.unsupported):
+			t.Errorf("%v: empty because of %v, want %q", c.cell, err, c.unsupported)
+		}
+	}
+	suite.TTL, suite.Renew = 5*time.Second, true
+	for lock, lease := range map[string]time.Duration{"redis": 5 * time.Second, "none": 0} {
+		outline, err := Cell{lock, "none", "none"}.outline(suite)
+		if o := outline.Options; err != nil || o.TTL != lease || o.Renew != (lease > 0) {
+			t.Errorf("%s: lease %s, renewed %t, %v", lock, o.TTL, o.Renew, err)
 		}
 	}
 	var usage *runs.UsageError
-	if _, err := (Cell{"radis", "none", "none"}).outline(suite); !errors.As(err, &usage) || unavailable(err) != "" {
+	if _, err := (Cell{"radis", "none", "none"}).outline(suite); !errors.As(err, &usage) || unsupported(err) != "" {
 		t.Errorf("a lock that there is not: %v", err)
 	}
 }
@@ -148,8 +154,8 @@ func TestShard(t *testing.T) {
 func TestThresholds(t *testing.T) {
 	var latencies stats.Histogram
 	latencies.Add(2 * time.Second)
-	pool := func(lost, work int64, handover stats.Histogram) checker.Pool {
-		return checker.Pool{Runs: 1, Lost: lost, Acknowledged: work, Measures: checker.Measures{Work: work, Active: time.Second, Handover: handover}}
+	pool := func(lost, work int64, failover stats.Histogram) checker.Pool {
+		return checker.Pool{Runs: 1, Lost: lost, Acknowledged: work, Measures: checker.Measures{Work: work, Active: time.Second, Failover: failover}}
 	}
 	stuck := pool(0, 9, latencies)
 	stuck.Stuck = 1
@@ -167,15 +173,15 @@ func TestThresholds(t *testing.T) {
 		{"as many as allowed", calm, Threshold{"lost", 1}, pool(1, 9, stats.Histogram{}), checker.Valid},
 		{"enough", calm, Threshold{"min_ops", 9}, pool(0, 9, stats.Histogram{}), checker.Valid},
 		{"too few", calm, Threshold{"min_ops", 10}, pool(0, 9, stats.Histogram{}), checker.Violation},
-		{"handed over in time", paused, Threshold{"handover_p99", float64(3 * time.Second)}, pool(0, 9, latencies), checker.Valid},
-		{"handed over late", paused, Threshold{"handover_p99", float64(time.Second)}, pool(0, 9, latencies), checker.Violation},
-		{"never handed over", paused, Threshold{"handover_p99", float64(time.Second)}, pool(0, 9, stats.Histogram{}), checker.Undecided},
-		{"nothing to hand over", calm, Threshold{"handover_p99", float64(time.Second)}, pool(0, 9, stats.Histogram{}), ""},
+		{"handed over in time", paused, Threshold{"failover_p99", float64(3 * time.Second)}, pool(0, 9, latencies), checker.Valid},
+		{"handed over late", paused, Threshold{"failover_p99", float64(time.Second)}, pool(0, 9, latencies), checker.Violation},
+		{"never handed over", paused, Threshold{"failover_p99", float64(time.Second)}, pool(0, 9, stats.Histogram{}), checker.Undecided},
+		{"no failover", calm, Threshold{"failover_p99", float64(time.Second)}, pool(0, 9, stats.Histogram{}), ""},
 		{"no fault to be available in", calm, Threshold{"availability", 1}, pool(0, 9, stats.Histogram{}), ""},
 		{"a fault that was never in force", paused, Threshold{"availability", 1}, pool(0, 9, stats.Histogram{}), checker.Undecided},
-		{"one of two never handed over", paused, Threshold{"handover_p99", float64(3 * time.Second)}, stuck, checker.Violation},
-		{"the faster half handed over", paused, Threshold{"handover_p50", float64(3 * time.Second)}, stuck, checker.Valid},
-		{"a lock that waits for its holder", session, Threshold{"handover_p99", float64(time.Second)}, pool(0, 9, stats.Histogram{}), ""},
+		{"one of two never handed over", paused, Threshold{"failover_p99", float64(3 * time.Second)}, stuck, checker.Violation},
+		{"the faster half handed over", paused, Threshold{"failover_p50", float64(3 * time.Second)}, stuck, checker.Valid},
+		{"a lock that waits for its holder", session, Threshold{"failover_p99", float64(time.Second)}, pool(0, 9, stats.Histogram{}), ""},
 		{"nothing to lose", calm, Threshold{"lost", 0}, pool(0, 0, stats.Histogram{}), checker.Undecided},
 		{"no run", calm, Threshold{"lost", 0}, checker.Pool{}, checker.Undecided},
 	} {
@@ -185,58 +191,6 @@ func TestThresholds(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
-	}
-}
-
-// TestJudge: a threshold takes the place of the property that it bounds, not of others,
-// nor of runs that say nothing.
-func TestJudge(t *testing.T) {
-	kept, missed := reports.ThresholdResult{Verdict: checker.Valid}, reports.ThresholdResult{Verdict: checker.Violation}
-	found := func(v checker.Verdict, p checker.Property) checker.Finding {
-		return checker.Finding{Property: p, Verdict: v, Required: true}
-	}
-	ended := func(v checker.Verdict, findings ...checker.Finding) reports.ComparedRun {
-		return reports.RunOf(1, "", reports.Document{Results: checker.Results{Verdict: v, Findings: findings}})
-	}
-	ran := func(verdicts ...checker.Verdict) (runs []reports.ComparedRun) {
-		for _, v := range verdicts {
-			runs = append(runs, ended(v, found(v, checker.MutualExclusion)))
-		}
-		return runs
-	}
-	loss := found(checker.Violation, checker.NoLostUpdate)
-	lost := ended(checker.Violation, loss, found(checker.Valid, checker.Assumptions))
-	stuck := ended(checker.Violation, loss, found(checker.Violation, checker.Liveness))
-	unproven := ended(checker.Violation, loss, found(checker.Undecided, checker.FaultEvidence))
-	fallen := ended(checker.Violation, loss, found(checker.Broken, checker.Assumptions))
-	bounded := []checker.Property{checker.NoLostUpdate}
-	for _, c := range []struct {
-		name       string
-		runs       []reports.ComparedRun
-		thresholds []reports.ThresholdResult
-		excused    []checker.Property
-		want       checker.Verdict
-	}{
-		{"no run", nil, nil, nil, ""},
-		{"valid", ran(checker.Valid), nil, nil, checker.Valid},
-		{"the most telling", ran(checker.Valid, checker.Violation, checker.Undecided), nil, nil, checker.Violation},
-		{"undecided before broken", ran(checker.Valid, checker.Broken, checker.Undecided), nil, nil, checker.Undecided},
-		{"broken before valid", ran(checker.Valid, checker.Broken), nil, nil, checker.Broken},
-		{"lost, and as many may be", []reports.ComparedRun{lost}, []reports.ThresholdResult{kept}, bounded, checker.Valid},
-		{"lost, and something else bounded", []reports.ComparedRun{lost}, []reports.ThresholdResult{kept}, nil, checker.Violation},
-		{"stuck, and the loss bounded", []reports.ComparedRun{stuck}, []reports.ThresholdResult{kept}, bounded, checker.Violation},
-		{"lost under a fault without proof", []reports.ComparedRun{unproven}, []reports.ThresholdResult{kept}, bounded, checker.Undecided},
-		{"lost under a fault without proof, and not bounded", []reports.ComparedRun{unproven}, nil, nil, checker.Violation},
-		{"lost in a run that failed", []reports.ComparedRun{fallen}, []reports.ThresholdResult{kept}, bounded, checker.Broken},
-		{"valid, and missed", ran(checker.Valid), []reports.ThresholdResult{kept, missed}, nil, checker.Violation},
-		{"undecided, and kept", ran(checker.Undecided), []reports.ThresholdResult{kept}, nil, checker.Undecided},
-		{"broken, and kept", ran(checker.Broken), []reports.ThresholdResult{kept}, nil, checker.Broken},
-		{"lost in a part that cannot tell yet", []reports.ComparedRun{lost}, nil, bounded, checker.Valid},
-	} {
-		cell := reports.ComparedCell{Runs: c.runs, Thresholds: c.thresholds, Excused: c.excused}
-		if cell.Judge(); cell.Verdict != c.want {
-			t.Errorf("%s: %q, want %q", c.name, cell.Verdict, c.want)
 		}
 	}
 }

@@ -10,8 +10,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"lockcheck/checker"
-	"lockcheck/clients"
 	"lockcheck/history"
+	"lockcheck/internal/lockfile"
+	"lockcheck/internal/runs"
 	"lockcheck/nemesis"
 	"lockcheck/reports"
 )
@@ -39,7 +40,7 @@ func Figures() []Figure {
 	all := []Figure{
 		{Figure: figureCalled("lost")},
 		{Figure: figureCalled("overlaps")},
-		{Figure: figureCalled("broken_promises")},
+		{Figure: figureCalled("double_grants")},
 		{Figure: figureCalled("stale_writes")},
 		{Figure: figureCalled("ops"), Least: true},
 		{Figure: figureCalled("throughput"), Least: true},
@@ -47,9 +48,9 @@ func Figures() []Figure {
 		{Figure: figureCalled("acquire_p99")},
 		{Figure: figureCalled("wait_p50")},
 		{Figure: figureCalled("wait_p99")},
-		{Figure: figureCalled("handover_p50"), applies: Cell.harmsHolders},
-		{Figure: figureCalled("handover_p99"), applies: Cell.harmsHolders},
-		{Figure: figureCalled("availability"), Least: true, applies: Cell.harms},
+		{Figure: figureCalled("failover_p50"), applies: Cell.affectsHolders},
+		{Figure: figureCalled("failover_p99"), applies: Cell.affectsHolders},
+		{Figure: figureCalled("availability"), Least: true, applies: Cell.hasFaults},
 	}
 	for i := range all {
 		f := &all[i]
@@ -74,25 +75,25 @@ func figureByName(name string) (Figure, bool) {
 	return all[i], true
 }
 
-// harmsHolders says whether the faults of the cell end workers, or silence workers whose
+// affectsHolders says whether the faults of the cell end workers, or silence workers whose
 // lock ends by itself: only then a lock passes on that was not released.
-func (c Cell) harmsHolders() bool {
+func (c Cell) affectsHolders() bool {
 	name, _, _ := strings.Cut(c.Lock, "@")
-	lock, _ := clients.ByName(name)
+	lock, _ := lockfile.Find(name) // one that there is not has no cell
 	return slices.ContainsFunc(c.faultsOf(), func(w nemesis.Request) bool {
 		silences := history.Does(w.Fault, history.Stops) || history.Does(w.Fault, history.Cuts)
-		return nemesis.MeansWorkers(w.Target) && (history.Does(w.Fault, history.Ends) || silences && lock.TTL > 0)
+		return nemesis.MeansWorkers(w.Target) && (history.Does(w.Fault, history.Ends) || silences && lock.Info.TTL > 0)
 	})
 }
 
-func (c Cell) harms() bool { return len(c.faultsOf()) > 0 }
+func (c Cell) hasFaults() bool { return len(c.faultsOf()) > 0 }
 
 // check refuses a threshold that bounds nothing in any of the cells: it would seem kept.
 func (t Thresholds) check(cells []Cell) error {
 	for _, threshold := range t {
 		f, _ := figureByName(threshold.Name)
 		if f.applies != nil && !slices.ContainsFunc(cells, f.applies) {
-			return usage("suite: thresholds: %s: none of the faults gives data for it", f.Name)
+			return &placeError{[]any{"thresholds", f.Name}, runs.Usagef("suite: thresholds: %s: none of the faults gives data for it", f.Name)}
 		}
 	}
 	return nil

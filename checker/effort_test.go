@@ -1,0 +1,63 @@
+package checker
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"lockcheck/history"
+)
+
+// withoutAnswer are attempts whose answers and releases were lost. Each of them was seen as
+// the holder in the same time, in which they can have followed each other in any order.
+func withoutAnswer(n int) *script {
+	s := newScript().with(func(h *history.Header) { h.Workers = nil })
+	worker := func(i int) string {
+		name := fmt.Sprintf("w%d", i)
+		s.header.Workers = append(s.header.Workers, name)
+		return name
+	}
+	for i := range n {
+		s.try(worker(2*i+1), fmt.Sprintf("u%d", i), 10, -1, history.Event{})
+		s.busy(worker(2*i+2), fmt.Sprintf("b%d", i), 20, 60, fmt.Sprintf("u%d", i))
+	}
+	return s.with(func(h *history.Header) { h.Workers = append(h.Workers, "x1", "x2") })
+}
+
+// TestHopeless: porcupine does not go through all orders of answers that were lost where
+// another proof is at hand, and what is short it is asked about to the end.
+func TestHopeless(t *testing.T) {
+	double := func(s *script) *script { return s.acquire("x1", "x", 70, 71).acquire("x2", "y", 72, 73) }
+	for _, c := range []struct {
+		name    string
+		script  *script
+		answer  porcupine.CheckResult
+		verdict Verdict
+	}{
+		{"double grant after many lost answers", double(withoutAnswer(18)), porcupine.Unknown, Violation},
+		{"after a few", double(withoutAnswer(6)), porcupine.Illegal, Violation},
+		{"no double grant", withoutAnswer(18).acquire("x1", "x", 70, 71), porcupine.Unknown, Valid},
+		{"nor after a few", withoutAnswer(6).acquire("x1", "x", 70, 71), porcupine.Ok, Valid},
+	} {
+		h := c.script.end().history(t)
+		if lines := len(h.Events) + 1; lines > 60 {
+			t.Errorf("%s: %d lines", c.name, lines)
+		}
+		r := newRun(h)
+		o := secondOpinion(r, time.Hour) // which ends long before
+		if o.results["k0"] != c.answer {
+			t.Errorf("%s: porcupine says %s, want %s", c.name, o.results["k0"], c.answer)
+		}
+		j := linearizability(o)
+		if silent := strings.Contains(j.Summary, "gave no answer about k0"); j.Verdict != c.verdict || silent != (c.answer == porcupine.Unknown) {
+			t.Errorf("%s: %s: %s", c.name, j.Verdict, j.Summary)
+		}
+		if err := Visualize(h, &bytes.Buffer{}, time.Hour); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}

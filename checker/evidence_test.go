@@ -1,0 +1,132 @@
+package checker
+
+import (
+	"strings"
+	"testing"
+
+	"lockcheck/history"
+)
+
+func TestFaultEvidence(t *testing.T) {
+	asked := func(kinds ...string) *script {
+		return newScript().with(func(h *history.Header) { h.Faults = kinds })
+	}
+	held := func(kinds ...string) *script { // valid until 110, held until 150
+		return asked(kinds...).acquire("w1", "a", 10, 11).notHeld("a", 150, 151)
+	}
+	dropped := func(n int64) history.Fault {
+		return history.Fault{ID: "f1", Kind: "partition", Targets: []string{"w1"}, Peers: []string{"n1"}, Dropped: &n}
+	}
+	kill := func(target string) history.Fault {
+		return history.Fault{ID: "f1", Kind: "kill", Targets: []string{target}}
+	}
+	clock := history.Fault{ID: "f1", Kind: "clock", Targets: []string{"n1"}, Step: 1}
+	waiter := history.Fault{ID: "f1", Kind: "pause", Role: "waiter", Targets: []string{"w1"}}
+	stage := func(st history.Stage, from, to float64) history.Fault {
+		return history.Fault{ID: "f1", Kind: "pause", Targets: []string{"w1"}, Stage: st, From: ms(from), To: ms(to)}
+	}
+	for _, c := range []struct {
+		name      string
+		s         *script
+		v         Verdict
+		summary   string
+		exercised bool
+		outlasted bool
+	}{
+		{"none asked for", newScript(), NotApplicable, "no faults were asked for", false, false},
+		{"never applied", held("pause"), Undecided, "no pause was ever applied", false, false},
+		{"holder paused beyond its validity", held("pause").pause("f1", 20, 140, "w1"), Valid, "1 of 1 pause hit a holder, 1 outlasted its validity", true, true},
+		{"holder paused shortly", held("pause").pause("f1", 20, 30, "w1"), Valid, "0 outlasted", true, false},
+		{"somebody else paused", held("pause").pause("f1", 20, 140, "w2"), Undecided, "no pause hit a holder inside its section", false, false},
+		{"paused outside of a section", held("pause").pause("f1", 200, 240, "w1"), Undecided, "no pause hit a holder inside its section", false, false},
+		{"waiter paused in its acquire", asked("pause").acquire("w1", "a", 10, 145).fault(waiter, 20, 140), Valid, "1 of 1 waiter pause fault proven and exercised", true, false},
+		{"waiter paused, its acquire over before", asked("pause").acquire("w1", "a", 10, 15).release("a", 16, 17).fault(waiter, 20, 140), Undecided, "no pause hit a holder", false, false},
+		{"paused in its acquire, but not for that", asked("pause").acquire("w1", "a", 10, 145).pause("f1", 20, 140, "w1"), Undecided, "no pause hit a holder", false, false},
+		{"gone before it was certain", held("pause").fault(history.Fault{ID: "f1", Kind: "pause", Targets: []string{"w1"}}, 149.5, 170), Undecided, "no pause hit a holder", false, false},
+		{"not proven", held("pause").stage(20, stage(history.Applied, 19, 20)).stage(25, stage(history.Unproven, 0, 0)).stage(30, stage(history.Healed, 29, 30)).stage(31, stage(history.ProvenHealed, 31, 31)), Undecided, "no pause could be proven", false, false},
+		{"not healed", held("pause").stage(20, stage(history.Applied, 19, 20)).stage(25, stage(history.Proven, 0, 0)).stage(30, stage(history.Unhealed, 29, 30)), Broken, "fault f1 could not be proven healed", false, false},
+		{"server paused under an operation", asked("pause").acquire("w1", "a", 10, 50).pause("f1", 20, 40, "n1"), Valid, "1 of 1 server pause fault proven and exercised", true, false},
+		{"server paused while nobody asked", asked("pause").acquire("w1", "a", 10, 15).pause("f1", 20, 40, "n1"), Undecided, "no pause of a server met an operation", false, false},
+		{"server paused, never answered", asked("pause").try("w1", "a", 10, -1, history.Event{}).pause("f1", 20, 40, "n1"), Valid, "", true, false},
+		{"holder killed", asked("kill").acquire("w1", "a", 10, 11).fault(kill("w1"), 20, 40), Valid, "1 of 1 kill hit a worker that held the lock or was about to", true, false},
+		{"killed while it asked", asked("kill").try("w1", "a", 10, -1, history.Event{}).fault(kill("w1"), 20, 40), Valid, "", true, false},
+		{"killed while it released", asked("kill").acquire("w1", "a", 10, 11).do(history.Release, "a", 19, -1, history.Event{}).fault(kill("w1"), 20, 40), Valid, "", true, false},
+		{"killed while idle", asked("kill").acquire("w1", "a", 10, 11).release("a", 12, 13).acquire("w2", "b", 14, 200).fault(kill("w1"), 20, 40), Undecided, "no kill hit a worker that held the lock or was about to", false, false},
+		{"server killed under an operation", asked("kill").acquire("w1", "a", 10, 50).fault(kill("n1"), 20, 40), Valid, "1 of 1 server kill fault proven and exercised", true, false},
+		{"server killed while nobody asked", asked("kill").acquire("w1", "a", 10, 15).fault(kill("n1"), 20, 40), Undecided, "no kill of a server met an operation", false, false},
+		{"server paused under an operation of a worker tied to it", tied(asked("pause").servers("n1", "n2"), "n1").acquire("w1", "a", 10, 50).pause("f1", 20, 40, "n1"), Valid, "", true, false},
+		{"server paused under an operation of a worker tied to another", tied(asked("pause").servers("n1", "n2"), "n2").acquire("w1", "a", 10, 50).pause("f1", 20, 40, "n1"), Undecided, "no pause of a server met an operation", false, false},
+		{"clock under an operation", asked("clock").acquire("w1", "a", 10, 25).fault(clock, 20, 40), Valid, "1 of 1 clock fault proven and exercised", true, false},
+		{"clock under a holder", asked("clock").acquire("w1", "a", 10, 11).release("a", 50, 51).fault(clock, 20, 40), Valid, "", true, false},
+		{"clock while nobody asked", asked("clock").acquire("w1", "a", 10, 11).release("a", 12, 13).fault(clock, 20, 40), Undecided, "no clock was moved while anybody held the lock or asked for it", false, false},
+		{"of an unknown kind", asked("packet").acquire("w1", "a", 10, 50).fault(history.Fault{ID: "f1", Kind: "packet", Targets: []string{"n1"}}, 20, 40), Undecided, "no packet is known to have mattered", false, false},
+		{"cut", asked("partition").fault(dropped(3), 20, 40), Valid, "", true, false},
+		{"cut that dropped nothing", asked("partition").fault(dropped(0), 20, 40), Undecided, "no partition met a packet", false, false},
+		{"one kind of two", held("pause", "clock").pause("f1", 20, 140, "w1"), Undecided, "no clock was ever applied", true, true},
+		{"skipped", held("pause").stage(20, history.Fault{ID: "f1", Kind: "pause", Stage: history.Skipped, Evidence: "no target"}), Undecided, "no pause was ever applied", false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := c.s.end().check(t)
+			if f := r.of(FaultEvidence); f.Verdict != c.v || !strings.Contains(f.Summary, c.summary) {
+				t.Errorf("%s %q", f.Verdict, f.Summary)
+			}
+			if len(r.Faults) == 0 {
+				return
+			}
+			f := r.Faults[0]
+			if f.Exercised != c.exercised || f.Outlasted != c.outlasted {
+				t.Errorf("%+v", f)
+			}
+			if !f.Exercised && f.Reason == "" && f.Healed {
+				t.Errorf("no reason: %+v", f)
+			}
+		})
+	}
+}
+
+// TestRoles: a fault that was never begun goes by its role.
+func TestRoles(t *testing.T) {
+	for role, workers := range map[string]bool{
+		"holder": true, "waiter": true, "workers": true, "one worker": true, "majority workers": true, "w2": true, "n1, w2": true,
+		"": false, "leader": false, "follower": false, "one": false, "servers": false, "one server": false, "n3": false, "halves": false,
+	} {
+		f := FaultCoverage{Kind: "pause", Role: role}
+		if got := f.meansWorkers(workersIn(newScript().header)); got != workers {
+			t.Errorf("%q means workers: %v", role, got)
+		}
+	}
+}
+
+func TestAssumptions(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		s       *script
+		v       Verdict
+		summary string
+	}{
+		{"complete", good(), Valid, ""},
+		{"too few", good().with(func(h *history.Header) { h.MinOps = 3 }), Undecided, "only 2 updates were acknowledged, 3 are needed"},
+		{"no end", turn(newScript(), "w1", "a", 10, 1, 1).final("k0", "[1]"), Broken, "the history ends before the run did"},
+		{"nothing done", newScript().end(), Undecided, "only 0 updates were acknowledged, 1 are needed"},
+		{"unknown requirement", good().with(func(h *history.Header) { h.Require = []string{"speed"} }), Broken, `no property "speed"`},
+		{"mutex", newScript().with(func(h *history.Header) { h.Workload = "mutex" }).acquire("w1", "a", 10, 11).release("a", 20, 21).end(), Valid, ""},
+		{"mutex without releases", newScript().with(func(h *history.Header) { h.Workload = "mutex" }).acquire("w1", "a", 10, 11).end(), Undecided, "only 0 holds were released"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := c.s.check(t)
+			if f := r.of(Assumptions); f.Verdict != c.v || !strings.Contains(f.Summary, c.summary) {
+				t.Errorf("%s %q", f.Verdict, f.Summary)
+			}
+		})
+	}
+	broken := good()
+	broken.add(9002, history.Event{Process: history.Harness, Type: history.Info, F: history.Phase, Note: history.PhaseBroken, Error: "docker is gone"})
+	if r := broken.check(t); r.Verdict != Broken || r.Sentence != "Broken: the run failed: docker is gone." {
+		t.Error(r.dump())
+	}
+	h := good().history(t)
+	h.Truncated = 17
+	if f := Check(h, Options{}).of(Assumptions); !strings.Contains(f.Summary, "line 17") {
+		t.Error(f.Summary)
+	}
+}

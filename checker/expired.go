@@ -1,0 +1,45 @@
+package checker
+
+import "fmt"
+
+// expiredGrant is the Class of its incidents.
+const expiredGrant = "expired grant"
+
+// expiredGrants finds grants that the service itself had already forgotten when
+// they arrived: a waiter whose place in the queue was gone is told that it is
+// its turn (github.com/etcd-io/etcd/issues/11456).
+func expiredGrants(r *run) incidents {
+	var found incidents
+	for _, a := range r.holds {
+		if !a.expired {
+			continue
+		}
+		key := r.name(a.key)
+		found.add(key, a.acquire.done, func() Incident {
+			return Incident{
+				Key: key, From: a.acquire.done, To: a.acquire.done, Class: expiredGrant,
+				What: fmt.Sprintf("%s was granted %s, though the service no longer had the grant on record",
+					r.name(a.worker), key),
+				Workers: r.nameAll(a.worker), Grants: r.nameAll(a.grant),
+				Faults: r.inForce(a.acquire.invoke, a.acquire.done),
+			}
+		})
+	}
+	return found
+}
+
+// noExpiredGrant judges that a grant was in force when it arrived, as far as the
+// client could ask the service.
+func noExpiredGrant(r *run, found incidents) judged {
+	j := judge(NoExpiredGrant, found)
+	switch {
+	case found.total > 0:
+		j.clause = "the lock was granted " + times(found.total) + " to a worker whose claim was gone"
+		j.Summary = j.clause
+	case len(r.holds) == 0:
+		j.Verdict, j.Summary = Undecided, "nobody ever held the lock"
+	default:
+		j.Summary = "no grant was known to be gone when it arrived"
+	}
+	return j
+}

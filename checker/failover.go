@@ -1,0 +1,152 @@
+package checker
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"lockcheck/history"
+	"lockcheck/internal/stats"
+)
+
+// failovers tells how long a lock took to pass on when its holder was stopped, cut
+// off or ended for longer than its lease: from the beginning of that until the next
+// grant to somebody else.
+func (r *run) failovers() (FailoverSummary, stats.Histogram) {
+	var took []time.Duration
+	var s FailoverSummary
+	var all stats.Histogram
+	for i := range r.faults {
+		f := &r.faults[i]
+		for h := range r.holdsHitBy(f) {
+			next := r.nextGrant(h)
+			if next != nil && next.acquire.done < f.Begin {
+				continue // it was replaced already
+			}
+			if next == nil && !r.wantedByOthers(h, f.Begin) {
+				continue // there was nobody to fail over to
+			}
+			s.Holders++
+			if next == nil {
+				s.Stuck++
+			} else {
+				took = append(took, time.Duration(next.acquire.done-f.Begin))
+				all.Add(took[len(took)-1])
+			}
+		}
+	}
+	if len(took) > 0 {
+		s.Median, s.Longest = stats.Median(took), slices.Max(took)
+	}
+	return s, all
+}
+
+// wantedByOthers says whether anybody but its holder asked for the lock of a hold after a time.
+func (r *run) wantedByOthers(h *attempt, after int64) bool {
+	k := r.byKey[h.key]
+	if k.lastAsked == nil {
+		k.lastAsked = r.lastAskedFor(k.attempts)
+	}
+	return slices.ContainsFunc(k.lastAsked[:], func(a *attempt) bool {
+		return a != nil && a.worker != h.worker && a.acquire.over(r.end) > after
+	})
+}
+
+// lastAskedFor returns the attempts of two workers whose questions were open last.
+func (r *run) lastAskedFor(attempts []*attempt) *[2]*attempt {
+	last := &[2]*attempt{}
+	later := func(a, b *attempt) bool { return b == nil || a.acquire.over(r.end) > b.acquire.over(r.end) }
+	for _, a := range attempts {
+		switch {
+		case !a.asked:
+		case later(a, last[0]):
+			if last[0] != nil && last[0].worker != a.worker {
+				last[1] = last[0]
+			}
+			last[0] = a
+		case a.worker != last[0].worker && later(a, last[1]):
+			last[1] = a
+		}
+	}
+	return last
+}
+
+// holdsHitBy returns the holds that a fault came over, for longer than the lock waits
+// for a holder.
+func (r *run) holdsHitBy(f *fault) iter.Seq[*attempt] {
+	if f.does(history.Ends) {
+		return r.holdsOfKilled(f)
+	}
+	return func(yield func(*attempt) bool) {
+		for w := range r.workersOf(f) {
+			if !r.silenced(f, w) {
+				continue
+			}
+			for h := range w.heldBetween(f.Begin, f.certainFrom) {
+				if h.acquire.done <= f.Begin && h.holdEnd >= f.certainFrom && !yield(h) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// silenced says whether a fault kept a worker from its lock service for longer than
+// a lease.
+func (r *run) silenced(f *fault, w *actor) bool {
+	lease := int64(r.header.Lease + r.header.Grace)
+	switch {
+	case r.header.Lease == 0:
+		return false
+	case f.does(history.Stops):
+		return f.certainTo-f.certainFrom > lease
+	}
+	cut, isCut := w.cutOffs.first(f.certainFrom, f.certainFrom)
+	return f.does(history.Cuts) && isCut && cut.to-f.certainFrom > lease
+}
+
+// text is empty if no holder was stopped, cut off or ended.
+func (s FailoverSummary) text(lease time.Duration) string {
+	granted := s.Holders - s.Stuck
+	if granted == 0 {
+		return ""
+	}
+	return fmt.Sprintf("failed over %s after the holder was stopped, cut off or ended (median of %d; longest %s; lease %s)",
+		dur(int64(s.Median)), granted, dur(int64(s.Longest)), dur(int64(lease)))
+}
+
+// add tells when a holder that somebody else had replaced learned of it: the earlier
+// one of overlaps, once each. It is false if it did not before its release.
+func (s *LossNotificationSummary) add(o overlap) (late time.Duration, notified bool) {
+	// The first overlap of a hold is with the next grant.
+	if o.earlier.replaced || o.earlier.acquire.done > o.later.acquire.done {
+		return 0, false
+	}
+	o.earlier.replaced = true
+	s.Replaced++
+	switch o.earlier.ended {
+	case byNotification, byOwnDeadline:
+		s.Notified++
+		late = time.Duration(o.earlier.holdEnd - o.later.acquire.done)
+		s.Latest = max(s.Latest, late)
+		return late, true
+	case atRelease:
+		s.AtRelease++
+	default:
+		s.Never++
+	}
+	return 0, false
+}
+
+// text is empty if nobody was replaced.
+func (s LossNotificationSummary) text() string {
+	if s.Replaced == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("of %s %d learned of it before the release", count(s.Replaced, "replaced holder", "replaced holders"), s.Notified)
+	if s.Notified > 0 {
+		text += fmt.Sprintf(" (at most %s after the next grant)", dur(int64(s.Latest)))
+	}
+	return text + fmt.Sprintf(", %d at the release, %d never", s.AtRelease, s.Never)
+}

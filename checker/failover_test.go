@@ -1,0 +1,107 @@
+package checker
+
+import (
+	"testing"
+	"time"
+
+	"lockcheck/history"
+)
+
+// TestFailovers: a holder that is stopped for longer than the lease fails over
+// from; one that is stopped for less, outside its hold, or is another worker's, not.
+func TestFailovers(t *testing.T) {
+	holds := func() *script { // a from 11 to 400, b from 151 to 160
+		return newScript().servers("n1", "n2", "n3").acquire("w1", "a", 10, 11).notHeld("a", 400, 401).
+			acquire("w2", "b", 150, 151).release("b", 160, 161)
+	}
+	alone := func() *script {
+		return newScript().servers("n1", "n2", "n3").acquire("w1", "a", 10, 11).notHeld("a", 400, 401)
+	}
+	cut := func(target string, peers ...string) history.Fault {
+		return history.Fault{ID: "f1", Kind: history.Partition, Targets: []string{target}, Peers: peers}
+	}
+	kill := history.Fault{ID: "f1", Kind: history.Kill, Targets: []string{"w1"}}
+	one := FailoverSummary{Holders: 1, Median: 131 * time.Millisecond, Longest: 131 * time.Millisecond}
+	for _, c := range []struct {
+		name string
+		s    *script
+		want FailoverSummary
+	}{
+		{"stopped for longer than the lease", holds().pause("f1", 20, 300, "w1"), one},
+		{"nobody asks for it", alone().pause("f1", 20, 300, "w1"), FailoverSummary{}},
+		{"asked for before", alone().busy("w2", "b", 12, 15, "a").pause("f1", 20, 300, "w1"), FailoverSummary{}},
+		{"asked for in vain", alone().busy("w2", "b", 150, 151, "a").pause("f1", 20, 300, "w1"), FailoverSummary{Holders: 1, Stuck: 1}},
+		{"stopped for less", holds().pause("f1", 20, 60, "w1"), FailoverSummary{}},
+		{"stopped before it held", holds().pause("f1", 5, 300, "w1"), FailoverSummary{}},
+		{"released before it was stopped for certain", newScript().acquire("w1", "a", 10, 11).release("a", 20.5, 21.5).
+			acquire("w2", "b", 150, 151).pause("f1", 20, 300, "w1"), FailoverSummary{}},
+		{"replaced before", holds().pause("f1", 200, 399, "w1"), FailoverSummary{}},
+		{"killed", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 150, 151).release("b", 160, 161).fault(kill, 20, 20.5), one},
+		{"killed after its release", newScript().acquire("w1", "a", 10, 11).release("a", 15, 16).acquire("w2", "b", 150, 151).fault(kill, 20, 20.5), FailoverSummary{}},
+		{"cut off from all servers", holds().fault(cut("w1", "n1", "n2", "n3"), 20, 300), one},
+		{"cut off from one of three", holds().fault(cut("w1", "n1"), 20, 300), FailoverSummary{}},
+		{"cut off from another worker", holds().fault(cut("w1", "w2"), 20, 300), FailoverSummary{}},
+		{"somebody else stopped", holds().pause("f1", 20, 300, "w3"), FailoverSummary{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := c.s.end().check(t)
+			if r.Failovers != c.want {
+				t.Errorf("got %+v, want %+v", r.Failovers, c.want)
+			}
+			if took := r.Measures.Failover; took.N != c.want.Holders-c.want.Stuck || took.Max != c.want.Longest {
+				t.Errorf("measured %+v", took)
+			}
+		})
+	}
+}
+
+// TestLossNotifications: who learns of being replaced, and how late.
+func TestLossNotifications(t *testing.T) {
+	// w1 holds from 11, w2 is granted the lock at 121 and w3 at 131, too.
+	replaced := func() *script {
+		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).acquire("w3", "c", 130, 131).
+			release("c", 135, 136).notHeld("b", 134, 135)
+	}
+	others := LossNotificationSummary{Replaced: 2, AtRelease: 1} // w2, by w3
+	for _, c := range []struct {
+		name string
+		s    *script
+		want LossNotificationSummary
+	}{
+		{"notified", replaced().lost("a", 151, "service"), LossNotificationSummary{Notified: 1, Latest: 30 * time.Millisecond}},
+		{"by its deadline", replaced().lost("a", 151, "deadline"), LossNotificationSummary{Notified: 1, Latest: 30 * time.Millisecond}},
+		{"at its release", replaced().notHeld("a", 151, 152), LossNotificationSummary{AtRelease: 1}},
+		{"never", replaced().release("a", 151, 152), LossNotificationSummary{Never: 1}},
+		{"never, dead", replaced().read("a", 151, 0), LossNotificationSummary{Never: 1}},
+	} {
+		want := c.want
+		want.Replaced, want.AtRelease = others.Replaced, want.AtRelease+others.AtRelease
+		r := c.s.end().check(t)
+		if r.LossNotifications != want {
+			t.Errorf("%s: got %+v, want %+v", c.name, r.LossNotifications, want)
+		}
+		if notified := r.Measures.Notified; notified.N != want.Notified || notified.Max != want.Latest {
+			t.Errorf("%s: measured %+v", c.name, notified)
+		}
+	}
+	if got := good().check(t).LossNotifications; got != (LossNotificationSummary{}) {
+		t.Errorf("without overlaps: %+v", got)
+	}
+}
+
+// TestReaction: how quickly faults followed what they waited for; nothing is said
+// where none waited.
+func TestReaction(t *testing.T) {
+	waited := func(since ...time.Duration) (all []FaultCoverage) {
+		for _, s := range since {
+			all = append(all, FaultCoverage{Since: s})
+		}
+		return all
+	}
+	if got := reaction(waited(3*time.Millisecond, 0, 9*time.Millisecond, time.Millisecond)); got != "in force 3 ms after the event waited for (median of 3; longest 9 ms)" {
+		t.Errorf("got %q", got)
+	}
+	if got := reaction(waited(0, 0)); got != "" {
+		t.Errorf("without waiting: %q", got)
+	}
+}

@@ -1,0 +1,165 @@
+package checker
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sort"
+
+	"lockcheck/history"
+)
+
+// faultTimes are times of faults, to find those that meet another time: runs of millions
+// of operations have tens of thousands of faults, and as many violations to explain.
+type faultTimes struct {
+	times []faultTime // by their beginnings
+	ends  ends
+	least []int32 // the lowest place of a fault in each part, as in ends
+}
+
+// faultTime is a time of the fault at a place in run.faults.
+type faultTime struct {
+	span
+	fault int32
+}
+
+// newFaultTimes finds the times of faults that were applied.
+func newFaultTimes(faults []fault, times func(*fault) []span) *faultTimes {
+	t := &faultTimes{}
+	for i := range faults {
+		f := &faults[i]
+		if !f.Applied {
+			continue
+		}
+		for _, s := range times(f) {
+			t.times = append(t.times, faultTime{s, int32(i)})
+		}
+	}
+	sorted(t.times, func(a, b faultTime) int { return cmp.Compare(a.from, b.from) })
+	t.ends = newEnds(len(t.times), func(i int) int64 { return t.times[i].to })
+	t.least = make([]int32, len(t.times))
+	t.fill(0, len(t.times))
+	return t
+}
+
+func (t *faultTimes) fill(from, to int) int32 {
+	if from == to {
+		return math.MaxInt32
+	}
+	middle := (from + to) / 2
+	t.least[middle] = min(t.times[middle].fault, t.fill(from, middle), t.fill(middle+1, to))
+	return t.least[middle]
+}
+
+func (t *faultTimes) begunBy(to int64) int {
+	return sort.Search(len(t.times), func(i int) bool { return t.times[i].from > to })
+}
+
+// first returns the place of the first fault that meets a time, -1 for none.
+func (t *faultTimes) first(from, to int64) int {
+	found := t.firstIn(0, len(t.times), from, t.begunBy(to), math.MaxInt32)
+	if found == math.MaxInt32 {
+		return -1
+	}
+	return int(found)
+}
+
+// firstIn looks in a part of the times, of which the first n begin in time, for a fault
+// before another one.
+func (t *faultTimes) firstIn(begin, end int, from int64, n int, before int32) int32 {
+	middle := (begin + end) / 2
+	if begin == end || begin >= n || t.ends[middle] < from || t.least[middle] >= before {
+		return before
+	}
+	before = t.firstIn(begin, middle, from, n, before)
+	if middle >= n {
+		return before
+	}
+	if t.times[middle].to >= from {
+		before = min(before, t.times[middle].fault)
+	}
+	return t.firstIn(middle+1, end, from, n, before)
+}
+
+// all returns the places of the faults that meet a time, in order.
+func (t *faultTimes) all(from, to int64) []int32 {
+	var found []int32
+	t.ends.since(from, t.begunBy(to), func(i int) bool {
+		if t.times[i].to >= from {
+			found = append(found, t.times[i].fault)
+		}
+		return true
+	})
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// inForce returns the ids of the faults that may have been in force in [from, to].
+func (r *run) inForce(from, to int64) []string {
+	var ids []string
+	for _, i := range r.forces.all(from, to) {
+		ids = append(ids, r.faults[i].ID)
+	}
+	return ids
+}
+
+// early is a reason for which a grant can have ended early, and the faults that are one.
+type early struct {
+	class  string
+	faults *faultTimes
+}
+
+// indexFaults makes the faults of a run easy to find.
+func (r *run) indexFaults() {
+	r.forces = newFaultTimes(r.faults, func(f *fault) []span { return []span{{f.Begin, f.End}} })
+	those := func(are func(*fault) bool, times func(*fault) []span) *faultTimes {
+		return newFaultTimes(r.faults, func(f *fault) []span {
+			if !are(f) {
+				return nil
+			}
+			return times(f)
+		})
+	}
+	ofServers := func(times func(*fault) []span) *faultTimes { return those(r.onServers, times) }
+	doing := func(effects ...history.Effect) *faultTimes {
+		return ofServers(func(f *fault) []span {
+			if !slices.ContainsFunc(effects, f.does) {
+				return nil
+			}
+			return []span{{f.Begin, f.End}}
+		})
+	}
+	r.disturbances = those(r.amongServers, func(f *fault) []span { return []span{{f.Begin, f.End}} })
+	r.earlies = []early{
+		{CauseClock, ofServers((*fault).hastening)},
+		{CauseServerLost, doing(history.Ends)},
+		{CauseServerFault, doing(history.Stops, history.Cuts, history.Disturbs)},
+	}
+	r.deferrals = make(map[grant]*fault)
+	for i := range r.faults {
+		if f := &r.faults[i]; f.deferred != 0 && r.deferrals[f.deferred] == nil {
+			r.deferrals[f.deferred] = f
+		}
+	}
+}
+
+// hastening returns when a fault may have moved a clock forward: when it came, or, if it
+// had moved it back, when it went. A clock that is merely wrong ends no lease early.
+func (f *fault) hastening() []span {
+	if !f.does(history.Steps) {
+		return nil
+	}
+	came := span{f.Begin, min(f.certainFrom, f.End)}
+	went := span{max(f.certainTo, f.Begin), f.End}
+	switch {
+	case f.Kind == history.ClockStrobe:
+		return []span{{f.Begin, f.End}}
+	case f.certainTo == 0 && f.step < 0:
+		return nil
+	case f.step > 0, f.certainTo == 0:
+		return []span{came}
+	case f.step < 0:
+		return []span{went}
+	}
+	return []span{came, went}
+}

@@ -1,0 +1,163 @@
+package checker
+
+import (
+	"slices"
+	"strings"
+
+	"lockcheck/checker/simulation"
+	"lockcheck/history"
+)
+
+// doubt is how far off, in ns, the record may be about when a fault was in force.
+const doubt = 3e6
+
+// states: what kept the earlier holder from noticing, from the end of what its client
+// vouched for until the next grant.
+func (o *oracle) states() {
+	for _, v := range o.results.of(MutualExclusion).Violations {
+		a, b := o.record.byID[v.Grants[0]], o.record.byID[v.Grants[1]]
+		window := simulation.Interval{From: min(a.deadline(), b.answered), To: b.answered}
+		unknown := o.world.Session || o.world.Lease == 0
+		if unknown {
+			window.From = min(a.asked, b.answered) // where its client stopped to vouch for it is not known
+		}
+		stops := o.truth.Stopped[a.worker]
+		cuts := slices.Concat(o.truth.Cut[a.worker], o.truth.Away)
+		said := func(state string) bool { return strings.Contains(v.What, a.worker+" was "+state) }
+		switch {
+		case said("paused") && !meets(stops, wider(window, doubt)):
+			o.fail("state: paused", "%v, stopped %v", v, stops)
+		case said("cut off") && !meets(cuts, wider(window, doubt)):
+			o.fail("state: cut off", "%v, cut off %v", v, cuts)
+		case !said("paused") && !unknown && certainly(stops, window):
+			o.fail("state: not paused", "%v, stopped %v", v, stops)
+		case said("healthy") && !unknown && certainly(cuts, window):
+			o.fail("state: healthy", "%v, cut off %v", v, cuts)
+		}
+	}
+}
+
+func wider(i simulation.Interval, by int64) simulation.Interval {
+	return simulation.Interval{From: i.From - by, To: i.To + by}
+}
+
+// certainly says that one of the intervals meets another beyond doubt.
+func certainly(all []simulation.Interval, i simulation.Interval) bool {
+	return slices.ContainsFunc(all, func(x simulation.Interval) bool {
+		return x.From+doubt <= i.To && x.To-doubt >= i.From && x.To-x.From > 2*doubt
+	})
+}
+
+// stuck: a lock that nobody holds and nobody is granted, though somebody asks all the time.
+func (o *oracle) stuck() {
+	if o.world.Jam == 0 {
+		return
+	}
+	since, last := int64(0), int64(0)
+	for _, stages := range o.record.faults {
+		since = max(since, stages[len(stages)-1].To)
+	}
+	for _, a := range o.record.grants {
+		last = max(last, a.answered)
+		if a.granted() {
+			since = max(since, a.over())
+			if _, dead := o.record.killed[a.worker]; !dead && a.unfinished() {
+				since = o.record.end // it may be at work
+			}
+		}
+	}
+	h := o.record.header
+	limit := int64(h.Lease + h.Grace + LivenessGrace)
+	if f := o.results.of(Liveness); last-since > limit+100e6 && f.Verdict != Violation {
+		o.fail("stuck, not noticed", "asked for from %d to %d, allowed are %d: %s", since, last, limit, f.Summary)
+	}
+}
+
+// coverage: which faults were real, and met whom.
+func (o *oracle) coverage() {
+	for _, f := range o.results.Faults {
+		stages := make(map[history.Stage]history.Fault)
+		for _, x := range o.record.faults[f.ID] {
+			stages[x.Stage] = x
+		}
+		_, applied := stages[history.Applied]
+		_, proven := stages[history.Proven]
+		_, healed := stages[history.ProvenHealed]
+		if f.Applied != applied || f.Proven != proven || f.Healed != healed {
+			o.fail("fault stages", "%+v", f)
+		}
+		if !proven {
+			if f.Counts() {
+				o.fail("fault counted that was not proven", "%+v", f)
+			}
+			continue
+		}
+		during := simulation.Interval{From: stages[history.Applied].To, To: stages[history.Healed].From}
+		if want := o.met(f, during); f.Exercised != want {
+			o.fail("exercised: "+f.Kind, "%+v, want %v", f, want)
+		}
+	}
+}
+
+// met says whether a fault met anybody, as docs/verdicts.md has it.
+func (o *oracle) met(f FaultCoverage, during simulation.Interval) bool {
+	victim := f.Targets[0]
+	worker := slices.Contains(o.record.header.Workers, victim)
+	switch {
+	case f.Kind == history.Kill && worker:
+		return slices.ContainsFunc(o.record.grants, func(a *attempted) bool { return a.worker == victim && a.unfinished() })
+	case f.Kind == history.Pause && worker:
+		return o.held(victim, during) || f.Role == "waiter" && slices.ContainsFunc(o.record.grants, func(a *attempted) bool {
+			return a.worker == victim && a.asked >= 0 && a.asked <= during.From && o.past(a.answered) >= during.To
+		})
+	case f.Kind == history.DelayWrite:
+		return f.Exercised // whom it met is the grant of the write, which has its own test
+	case f.Kind == history.Partition:
+		return o.dropped(f.ID) > 0
+	case f.Kind == history.Clock:
+		return o.held("", during) || o.called(during)
+	}
+	return o.called(during)
+}
+
+// held says whether a worker, "" for any, held a lock meanwhile.
+func (o *oracle) held(worker string, during simulation.Interval) bool {
+	return slices.ContainsFunc(o.record.grants, func(a *attempted) bool {
+		return a.granted() && (worker == "" || a.worker == worker) && a.answered <= during.To && a.over() >= during.From
+	})
+}
+
+// called says whether a call to the service was open meanwhile.
+func (o *oracle) called(during simulation.Interval) bool {
+	open := func(from, to int64) bool { return from >= 0 && from <= during.To && o.past(to) >= during.From }
+	return slices.ContainsFunc(o.record.grants, func(a *attempted) bool {
+		calls := slices.Concat(a.releases, a.renewals)
+		return open(a.asked, a.answered) || slices.ContainsFunc(calls, func(c operation) bool { return open(c.from, c.to) })
+	})
+}
+
+// unfinished says of the last thing that a worker did under a grant that it was none: it
+// held the lock, or had a call open.
+func (a *attempted) unfinished() bool {
+	open := func(c operation) bool { return c.to < 0 }
+	return a.answered < 0 || a.granted() && len(a.releases)+len(a.lost) == 0 ||
+		slices.ContainsFunc(a.releases, open) || slices.ContainsFunc(a.renewals, open)
+}
+
+// past is the end of a call, that of the history for one without.
+func (o *oracle) past(to int64) int64 {
+	if to < 0 {
+		return o.record.end
+	}
+	return to
+}
+
+func (o *oracle) dropped(fault string) int64 {
+	n := int64(0)
+	for _, x := range o.record.faults[fault] {
+		if x.Dropped != nil {
+			n = max(n, *x.Dropped)
+		}
+	}
+	return n
+}

@@ -1,0 +1,130 @@
+package checker
+
+import (
+	"slices"
+	"strings"
+
+	"lockcheck/checker/simulation"
+)
+
+// causes: none that the truth contradicts.
+func (o *oracle) causes() {
+	for _, p := range []Property{MutualExclusion, NoStaleWrite, NoLostUpdate} {
+		for _, v := range o.results.of(p).Violations {
+			if len(v.Grants) < 2 || v.Cause == "" {
+				continue
+			}
+			a, b := o.truth.Grants[v.Grants[0]], o.truth.Grants[v.Grants[1]]
+			why := o.excludes(v.Cause, a, b)
+			// An update is named before the one that overwrote it, whoever was granted first;
+			// and of two grants that were open at once the record may not tell.
+			if why != "" && (p == NoLostUpdate || !o.record.before(o.record.byID[a.ID], o.record.byID[b.ID])) {
+				why = o.excludes(v.Cause, b, a)
+			}
+			if why != "" && p == MutualExclusion && o.world.Permits > 1 {
+				why = o.crowd(v)
+			}
+			if why != "" && !o.misplaced(a, b) {
+				o.fail("cause: "+v.Cause, "%s, %s: %v: %+v %+v", p, why, v, *a, *b)
+			}
+		}
+	}
+}
+
+// misplaced says that tokens tell the wrong order of two grants, of a service that counts
+// them wrongly or grants out of turn.
+func (o *oracle) misplaced(a, b *simulation.Grant) bool {
+	return o.record.misled && a.Token != b.Token && a.Token < b.Token != (a.Order < b.Order)
+}
+
+// crowd says why none of those who held a semaphore with the one that was too many can
+// have lost it: any of them may have been the one.
+func (o *oracle) crowd(v Incident) (why string) {
+	b := o.record.byID[v.Grants[1]]
+	if v.Cause == CauseTwice && len(o.truth.Grants[b.id].Excluded) > 0 {
+		return ""
+	}
+	for _, a := range o.record.holds(v.Key) {
+		if v.Cause == CauseTwice && a.over() >= b.answered && a.answered <= b.answered && len(o.truth.Grants[a.id].Excluded) > 0 {
+			return ""
+		}
+		if a != b && a.answered <= b.answered && a.over() >= b.answered {
+			if why = o.excludes(v.Cause, o.truth.Grants[a.id], o.truth.Grants[b.id]); why == "" {
+				return ""
+			}
+		}
+	}
+	return why
+}
+
+// excludes says why a cannot have lost its lock to b by a cause, "" if it can.
+func (o *oracle) excludes(cause string, a, b *simulation.Grant) string {
+	during := wider(simulation.Interval{From: o.record.byID[a.ID].asked, To: o.record.byID[b.ID].answered}, doubt)
+	stopped := meets(o.truth.Stopped[a.Worker], during)
+	cut := meets(o.truth.Cut[a.Worker], during) || meets(o.truth.Away, during)
+	fair := a.Ended == simulation.Expired || a.Ended == simulation.Released || a.Ended == simulation.Disconnected
+	bad := a.Order == 0 || b.Order == 0 || slices.Contains(b.Excluded, a.ID)
+	switch cause {
+	case CauseTwice:
+		if fair && !bad {
+			return "it ended by right"
+		}
+		if !bad && (a.Ended == simulation.Stepped || a.Ended == simulation.Wiped) {
+			return "a fault ended it"
+		}
+	case CauseReleasedByOther:
+		if len(o.serviceWrong()) == 0 {
+			return "nobody released what was not his"
+		}
+	case CauseClock, CauseServerLost, CauseServerFault:
+		if (a.Ended == simulation.Expired || a.Ended == simulation.Released) && !bad {
+			return "it ended by right"
+		}
+	case CausePaused:
+		if !stopped {
+			return "it was not stopped"
+		}
+	case CauseCutOff:
+		if !cut {
+			return "it was not cut off"
+		}
+	case CauseOutlasted:
+		if o.world.Session || o.world.Lease == 0 {
+			return "there is no such lease"
+		}
+	case CauseUnexplained:
+		if len(o.serviceWrong()) == 0 && o.world.Permits <= 1 && o.truth.Right() && o.world.Reentrant <= 1 && a.Worker != b.Worker {
+			return "a right service is explained"
+		}
+	}
+	return ""
+}
+
+func meets(all []simulation.Interval, i simulation.Interval) bool {
+	return slices.ContainsFunc(all, func(x simulation.Interval) bool { return x.From <= i.To && x.To >= i.From })
+}
+
+// order: what answers exclude each other a search over all orders says, too.
+func (o *oracle) order() {
+	f := o.results.of(Linearizability)
+	if f.Verdict == Undecided {
+		return
+	}
+	for _, key := range o.record.keys() {
+		n := newSearch(o.record, key)
+		if n == nil {
+			continue
+		}
+		legal := n.legal()
+		if o.searched++; !legal {
+			o.illegal++
+		}
+		accused := f.Verdict == Violation && strings.Contains(f.Summary, key)
+		switch {
+		case !legal && !accused:
+			o.fail("order: illegal, not accused", "%s %s", key, f.Summary)
+		case legal && accused && n.exact:
+			o.fail("order: legal, accused", "%s %v", key, f.Violations)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package checker
+
+import (
+	"slices"
+
+	"lockcheck/history"
+)
+
+// Property is what one checker judges.
+type Property string
+
+const (
+	MutualExclusion Property = "mutual-exclusion"
+	NoExpiredGrant  Property = "no-expired-grant"
+	NoWrongRelease  Property = "no-wrong-release"
+	NoStaleWrite    Property = "no-stale-write"
+	NoLostUpdate    Property = "no-lost-update"
+	FencingOrder    Property = "fencing-order"
+	Linearizability Property = "linearizability"
+	Liveness        Property = "liveness"
+	FaultEvidence   Property = "fault-evidence"
+	Assumptions     Property = "assumptions"
+)
+
+// property is a row of the table that drives the checkers.
+type property struct {
+	name    Property
+	meaning string
+	// required says whether a verdict rests on it without being asked to.
+	required func(history.Header) bool
+	// guarded: a guard of the resource is there to make its violations harmless.
+	guarded bool
+	// judge returns the finding, and adds to the results what else it found on the way.
+	judge func(*judging) judged
+}
+
+// properties is that table, in the order of findings: what the lock did, what became of the
+// data, what speaks for both, and last what a verdict on all of them rests on. A new one is
+// a row here and a file with its function.
+func properties() []property {
+	return []property{
+		{
+			name:     MutualExclusion,
+			meaning:  "No two workers hold the same lock at the same time.",
+			required: ofLocks, guarded: true,
+			judge: func(j *judging) judged {
+				j.results.Overlaps, j.results.Measures.Notified = j.overlaps.summary, j.overlaps.notified
+				return mutualExclusion(j.run, j.overlaps)
+			},
+		}, {
+			name:     NoExpiredGrant,
+			meaning:  "No grant arrives that the service itself no longer has on record.",
+			required: ofLocks, guarded: true,
+			judge: func(j *judging) judged { return noExpiredGrant(j.run, expiredGrants(j.run)) },
+		}, {
+			name:     NoWrongRelease,
+			meaning:  "No release succeeds while another worker holds the lock.",
+			required: ofLocks, guarded: true,
+			judge: func(j *judging) judged { return noWrongRelease(j.run, j.wrong) },
+		}, {
+			name:     NoStaleWrite,
+			meaning:  "The resource accepts no write of a holder after a later one has used the data.",
+			required: ofOurs,
+			judge: func(j *judging) (found judged) {
+				found, j.results.Fence = noStaleWrite(j.run, staleWrites(j.run))
+				return found
+			},
+		}, {
+			name:     NoLostUpdate,
+			meaning:  "Every acknowledged update is in the final state, once, and nothing else is.",
+			required: always,
+			judge: func(j *judging) judged {
+				u := checkUpdates(j.run)
+				j.results.Updates, j.results.Losses = u.UpdateSummary, u.losses
+				return noLostUpdate(j.run, u)
+			},
+		}, {
+			name:     FencingOrder,
+			meaning:  "The tokens of a lock increase with each grant.",
+			required: func(h history.Header) bool { return h.Tokens },
+			judge:    func(j *judging) judged { return fencingOrder(j.run, j.opinion) },
+		}, {
+			name:     Linearizability,
+			meaning:  "Some order of all operations explains the answers of the service: the second opinion.",
+			required: never,
+			judge:    func(j *judging) judged { return linearizability(j.opinion) },
+		}, {
+			name:     Liveness,
+			meaning:  "The lock can be acquired again within its lease and grace period, and nobody gets errors only while others are served.",
+			required: ofOurs,
+			judge: func(j *judging) (found judged) {
+				found, j.results.Orphans = liveness(j.run)
+				j.results.Failovers, j.results.Measures.Failover = j.run.failovers()
+				found.Summary = summed(found.Summary, j.results.Failovers.text(j.run.header.Lease), j.results.LossNotifications.text())
+				return found
+			},
+		}, {
+			name:     FaultEvidence,
+			meaning:  "Each kind of fault that was asked for was proven by its target and met somebody at least once.",
+			required: always,
+			judge: func(j *judging) (found judged) {
+				found, j.results.Faults = faultEvidence(j.run)
+				return found
+			},
+		}, {
+			name:     Assumptions,
+			meaning:  "The run came to its end, did its work, and the checkers agree with each other.",
+			required: always,
+			judge: func(j *judging) judged {
+				return assumptions(j.run, j.results.Operations, disagreements(j.run, j.opinion, j.overlaps, j.wrong, j.opinion.tokens))
+			},
+		},
+	}
+}
+
+func always(history.Header) bool { return true }
+func never(history.Header) bool  { return false }
+
+// ofOurs is what only a history of lockcheck itself tells in full.
+func ofOurs(h history.Header) bool { return h.Imported == "" }
+
+// ofLocks is what a lock is for, where no guard is.
+func ofLocks(h history.Header) bool { return !guarded(h) && !setOnly(h) }
+
+func guarded(h history.Header) bool { return h.Guard != "" && h.Guard != history.GuardNone }
+
+// setOnly says of the history of others that it is about a set without a lock.
+func setOnly(h history.Header) bool { return h.Imported != "" && h.Lock == "" }
+
+// Properties returns all of them, in the order of findings.
+func Properties() []Property {
+	var names []Property
+	for _, p := range properties() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// Meaning says in a sentence what a property asks for.
+func (p Property) Meaning() string {
+	for _, row := range properties() {
+		if row.name == p {
+			return row.meaning
+		}
+	}
+	return ""
+}
+
+// Required returns the properties that the verdict of a run rests on. A guard is
+// there to make overlapping holders harmless, so with one they count only if
+// the header says so (docs/verdicts.md).
+func Required(h history.Header) []Property {
+	var names []Property
+	for _, p := range properties() {
+		if p.required(h) || slices.Contains(h.Require, string(p.name)) {
+			names = append(names, p.name)
+		}
+	}
+	return names
+}
+
+// judging is what the properties of a run are judged by.
+type judging struct {
+	run      *run
+	opinion  opinion
+	wrong    incidents
+	overlaps together
+	results  *Results
+}
+
+// newJudging finds what several properties need. Wrong releases come first, for they
+// explain some of the overlaps and of what follows from them.
+func newJudging(r *run, o opinion, results *Results) *judging {
+	j := &judging{run: r, opinion: o, results: results}
+	j.wrong = wrongReleases(r)
+	j.overlaps = findOverlaps(r)
+	results.Operations = operationsOf(r)
+	results.Measures = r.measures(results.Operations)
+	results.LossNotifications = j.overlaps.notifications
+	return j
+}

@@ -1,0 +1,213 @@
+package checker
+
+import (
+	"math"
+
+	"lockcheck/history"
+)
+
+// search decides by trying all orders whether the answers about one key can have come from
+// one lock. It shares nothing with the checkers, keeps every operation, and lets what is
+// optional (lost requests, ends) happen or not.
+type search struct {
+	header history.Header
+	ops    []searchOp
+	grants []*attempted
+	seen   map[searchState]bool
+	// exact says that it allows no more than the model of the checkers: else only that
+	// nothing is legal is certain.
+	exact, impossible bool
+}
+
+type searchOp struct {
+	f        history.Function // acquire, release; busy, notHeld, end
+	grant    int
+	token    uint64
+	from, to int64
+	optional bool
+	worker   string // of an acquire
+	after    uint64 // the acquires that its worker had completed
+}
+
+const (
+	busy    = "busy"
+	notHeld = "not held"
+	end     = "end"
+)
+
+type searchState struct {
+	done    uint64
+	held    uint32 // grants
+	highest uint64
+}
+
+// mostOps is how many operations a search takes.
+const mostOps = 20
+
+// newSearch returns nil if the history of the key is too long.
+func newSearch(r *record, key string) *search {
+	n := &search{header: r.header, seen: make(map[searchState]bool), exact: true}
+	places := make(map[string]int)
+	for _, a := range r.grants {
+		if a.key == key && a.asked >= 0 && a.outcome != history.Fail {
+			places[a.id] = len(n.grants)
+			n.grants = append(n.grants, a)
+		}
+	}
+	if len(n.grants) > 32 {
+		return nil
+	}
+	for i, a := range n.grants {
+		n.life(r, i, a)
+	}
+	for _, a := range r.grants {
+		if a.key != key || a.outcome != history.Fail {
+			continue
+		}
+		if h := r.byID[a.holder]; h != nil && h.key != key && h.outcome != history.Fail {
+			n.impossible = n.impossible || h.granted() // who holds another key is in nobody's way
+			n.exact = false
+		}
+		if i, known := places[a.holder]; known {
+			n.ops = append(n.ops, searchOp{f: busy, grant: i, from: a.asked, to: a.answered})
+		}
+	}
+	if len(n.ops) > mostOps {
+		return nil
+	}
+	n.inTurn()
+	return n
+}
+
+// inTurn has a worker that takes a lock again do so after it was granted it, if the times
+// are equal.
+func (n *search) inTurn() {
+	for i := range n.ops {
+		for j, o := range n.ops {
+			inner := o.f == history.Acquire && n.ops[i].f == history.Acquire && o.worker == n.ops[i].worker
+			if inner && !o.optional && o.from < n.ops[i].from && o.to <= n.ops[i].from {
+				n.ops[i].after |= 1 << j
+			}
+		}
+	}
+}
+
+// life adds the operations of one grant.
+func (n *search) life(r *record, i int, a *attempted) {
+	const never = math.MaxInt64
+	if a.granted() {
+		n.ops = append(n.ops, searchOp{f: history.Acquire, worker: a.worker, grant: i, token: a.token, from: a.asked, to: a.answered})
+		if from := n.ends(r, a); from < never && a.released() == nil {
+			n.ops = append(n.ops, searchOp{f: end, grant: i, from: max(from, a.asked), to: never, optional: true})
+		}
+	} else {
+		n.ops = append(n.ops, searchOp{f: history.Acquire, worker: a.worker, grant: i, from: a.asked, to: never, optional: true},
+			searchOp{f: end, grant: i, from: a.asked, to: never, optional: true})
+	}
+	for _, c := range a.releases {
+		switch {
+		case c.outcome == history.OK:
+			n.ops = append(n.ops, searchOp{f: history.Release, grant: i, from: c.from, to: c.to})
+		case c.outcome != history.Fail:
+			n.ops = append(n.ops, searchOp{f: history.Release, grant: i, from: c.from, to: never, optional: true})
+		case a.granted():
+			// After an acquire without an answer this says nothing: it may have come first.
+			n.ops = append(n.ops, searchOp{f: notHeld, grant: i, from: c.from, to: c.to})
+		}
+	}
+}
+
+// ends is when a grant can have ended by itself at the earliest, whatever was said of it
+// later on.
+func (n *search) ends(r *record, a *attempted) int64 {
+	from := int64(math.MaxInt64)
+	for _, e := range a.lost {
+		if e.Error == history.ByService {
+			from = min(from, e.Time)
+		}
+	}
+	if len(r.order) > 0 && (n.header.Lease == 0 || n.header.Session) {
+		n.exact = false // connections and sessions end by faults, too
+		return a.asked
+	}
+	if lease := int64(n.header.Lease); lease > 0 {
+		began := a.asked
+		for _, c := range a.renewals {
+			if c.outcome == history.OK {
+				began = max(began, c.from)
+			}
+		}
+		from = min(from, began+lease-lease/100-2e6)
+	}
+	return from
+}
+
+func (n *search) legal() bool { return !n.impossible && n.try(searchState{}) }
+
+func (n *search) try(s searchState) bool {
+	due, complete := int64(math.MaxInt64), true
+	for i, o := range n.ops {
+		if s.done&(1<<i) == 0 && !o.optional {
+			due, complete = min(due, o.to), false
+		}
+	}
+	if complete {
+		return true
+	}
+	if n.seen[s] {
+		return false
+	}
+	n.seen[s] = true
+	for i, o := range n.ops {
+		if s.done&(1<<i) != 0 || o.from > due || s.done&o.after != o.after {
+			continue
+		}
+		next, legal := n.apply(s, o)
+		next.done |= 1 << i
+		if legal && n.try(next) {
+			return true
+		}
+	}
+	return false
+}
+
+func (n *search) apply(s searchState, o searchOp) (searchState, bool) {
+	bit := uint32(1) << o.grant
+	held := s.held&bit != 0
+	switch o.f {
+	case history.Acquire:
+		return n.admit(s, o, bit)
+	case busy:
+		return s, held
+	case notHeld:
+		return s, !held
+	}
+	s.held &^= bit
+	return s, held
+}
+
+// admit grants: to anybody while fewer than permitted hold the lock, or to the holder of a
+// reentrant one, who gets the same token.
+func (n *search) admit(s searchState, o searchOp, bit uint32) (searchState, bool) {
+	holders, mine, token := 0, 0, uint64(0)
+	for i, g := range n.grants {
+		if s.held&(1<<i) != 0 {
+			holders++
+			if g.worker == n.grants[o.grant].worker {
+				mine++
+			}
+			token = max(token, g.token)
+		}
+	}
+	fenced := n.header.Tokens && n.header.Permits <= 1 && o.token != 0
+	nested := n.header.Reentrant > 1 && mine > 0
+	switch {
+	case nested && (mine >= n.header.Reentrant || fenced && token != 0 && token != o.token):
+		return s, false
+	case !nested && (holders >= max(1, n.header.Permits) || fenced && o.token <= s.highest):
+		return s, false
+	}
+	s.held |= bit
+	s.highest = max(s.highest, o.token)
+	return s, true
+}

@@ -1,0 +1,143 @@
+package checker
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"lockcheck/checker/simulation"
+	"lockcheck/history"
+)
+
+// shrink leaves out of a simulated history whatever is not needed for a disagreement of
+// one kind: whole attempts, operations, loss notifications and faults, one after the other.
+func shrink(w simulation.World, h *history.History, truth *simulation.Truth, kind string) *history.History {
+	for smaller := true; smaller; {
+		smaller = false
+		for _, u := range units(h, !evident(kind)) {
+			less := without(h, u)
+			if evident(kind) && hides(h, truth, u) {
+				continue
+			}
+			if len(less.Events) < len(h.Events) && history.Validate(less) == nil && disagree(w, less, truth)[kind] != "" {
+				h, smaller = less, true
+			}
+		}
+	}
+	return h
+}
+
+// evident says of a disagreement that the faults on record are what must prevent it:
+// without them the accusation would be just.
+func evident(kind string) bool {
+	return strings.HasPrefix(kind, "right service") || strings.HasPrefix(kind, "cause") || strings.HasPrefix(kind, "overlap with") ||
+		strings.HasPrefix(kind, "exercised") || strings.HasPrefix(kind, "state") || strings.HasPrefix(kind, "fault")
+}
+
+// hides says that a unit is an attempt which was granted without an answer: it explains
+// what others were answered.
+func hides(h *history.History, truth *simulation.Truth, u unit) bool {
+	granted := make(map[string]bool)
+	for _, e := range h.Events {
+		if e.F == history.Acquire && e.Type == history.OK {
+			granted[e.Grant] = true
+		}
+	}
+	return slices.ContainsFunc(h.Events, func(e history.Event) bool {
+		g := truth.Grants[e.Grant]
+		return g != nil && e.F == history.Acquire && g.Order > 0 && !granted[e.Grant] && u(&e)
+	})
+}
+
+// unit is events that may be left out together.
+type unit func(e *history.Event) bool
+
+// units returns what a history may lack, the largest first.
+func units(h *history.History, faults bool) []unit {
+	var attempts, calls, rest []unit
+	seen := make(map[string]bool)
+	add := func(to *[]unit, id string, u unit) {
+		if !seen[id] {
+			seen[id] = true
+			*to = append(*to, u)
+		}
+	}
+	for _, e := range h.Events {
+		who := e.Process
+		if who == history.Resource {
+			who = e.Client
+		}
+		switch {
+		case e.Fault != nil:
+			if id := e.Fault.ID; faults || idle(h, e.Fault.Targets) {
+				add(&rest, "fault "+id, func(x *history.Event) bool { return x.Fault != nil && x.Fault.ID == id || x.Note == id })
+			}
+		case e.Grant != "":
+			add(&attempts, "grant "+e.Grant, func(x *history.Event) bool { return x.Grant == e.Grant })
+			if e.Op != 0 && e.F != history.Acquire {
+				add(&calls, who+" "+string(e.F)+string(rune(e.Op)), func(x *history.Event) bool {
+					return x.Op == e.Op && x.F == e.F && (x.Process == who || x.Client == who)
+				})
+			}
+			if e.F == history.Lost {
+				add(&rest, "lost "+e.Grant, func(x *history.Event) bool { return x.F == history.Lost && x.Grant == e.Grant })
+			}
+		case e.F == history.Final:
+			add(&rest, "final "+e.Key, func(x *history.Event) bool { return x.F == history.Final && x.Key == e.Key })
+		}
+	}
+	return slices.Concat(attempts, calls, rest)
+}
+
+// idle says that targets are workers who do nothing in a history.
+func idle(h *history.History, targets []string) bool {
+	for _, e := range h.Events {
+		if slices.Contains(targets, e.Process) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(targets, func(t string) bool { return slices.Contains(h.Header.Servers, t) })
+}
+
+// without leaves a unit out, and its elements out of the final state.
+func without(h *history.History, u unit) *history.History {
+	less := &history.History{Header: h.Header}
+	gone := make(map[int64]bool)
+	seq := int64(0)
+	for _, e := range h.Events {
+		if u(&e) {
+			gone[e.Element] = true
+			continue
+		}
+		if e.Seq > 0 {
+			seq++
+			e.Seq = seq
+		}
+		e.Index = int64(len(less.Events))
+		less.Events = append(less.Events, e)
+	}
+	for i := range less.Events {
+		if e := &less.Events[i]; e.F == history.Final && bytes.HasPrefix(e.Value, []byte("[")) {
+			e.Value, _ = json.Marshal(slices.DeleteFunc(contentOf(*e), func(x int64) bool { return gone[x] }))
+		}
+	}
+	return less
+}
+
+// contentOf is what a key that holds a set has in the end.
+func contentOf(e history.Event) (all []int64) {
+	if err := json.Unmarshal(e.Value, &all); err != nil {
+		panic(err) // the simulation wrote it
+	}
+	return all
+}
+
+// lines is a history as it is stored.
+func lines(h *history.History) string {
+	header, err := json.Marshal(h.Header)
+	if err != nil {
+		panic(err)
+	}
+	return string(header) + "\n" + dumpEvents(h)
+}

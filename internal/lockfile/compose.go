@@ -1,0 +1,216 @@
+package lockfile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/compose-spec/compose-go/v2/loader"
+	"github.com/compose-spec/compose-go/v2/types"
+
+	"lockcheck/clusters"
+)
+
+// composed makes servers of the services of a Compose file: one server a replica, in the
+// order of their dependencies and then of their names.
+func (s servers) composed(name, folder string) (clusters.Spec, error) {
+	if s.Cluster != "" || s.Version != "" || s.Image != "" || s.Build != "" || s.Count != 0 || s.Command != nil || s.Environment != nil || s.Files != nil {
+		return clusters.Spec{}, fieldError("compose", "the file says what is started; next to it are only services, port, ready, leader and clock")
+	}
+	project, err := loadProject(filepath.Join(folder, s.Compose))
+	if err != nil {
+		return clusters.Spec{}, fieldError("compose", "%w", err)
+	}
+	for _, wanted := range s.Services {
+		if _, there := project.Services[wanted]; !there {
+			return clusters.Spec{}, fieldError("services", "%s has no service %q; it has %s", s.Compose, wanted, strings.Join(project.ServiceNames(), ", "))
+		}
+	}
+	var all []clusters.CustomServer
+	for _, service := range inOrder(project) {
+		servers, err := s.ofService(service)
+		if err != nil {
+			return clusters.Spec{}, fieldError("compose", "service %s: %w", service.Name, err)
+		}
+		all = append(all, servers...)
+	}
+	switch visible := slices.ContainsFunc(all, func(s clusters.CustomServer) bool { return !s.Hidden }); {
+	case len(all) > maxServers:
+		return clusters.Spec{}, fieldError("compose", "%d servers: at most %d", len(all), maxServers)
+	case !visible:
+		return clusters.Spec{}, fieldError("compose", "no service has a port: name those that clients use (services) and their port")
+	}
+	return clusters.Custom(name, all), nil
+}
+
+func loadProject(path string) (*types.Project, error) {
+	details := types.ConfigDetails{
+		WorkingDir: filepath.Dir(path), ConfigFiles: []types.ConfigFile{{Filename: path}},
+		Environment: types.NewMapping(os.Environ()),
+	}
+	return loader.LoadWithContext(context.Background(), details, func(o *loader.Options) { o.SetProjectName("lockcheck", true) })
+}
+
+// inOrder lists the services so that none comes before one that it depends on.
+func inOrder(project *types.Project) (services []types.ServiceConfig) {
+	var add func(name string)
+	added := make(map[string]bool)
+	add = func(name string) {
+		service, there := project.Services[name]
+		if added[name] || !there {
+			return
+		}
+		added[name] = true
+		for _, before := range slices.Sorted(slices.Values(service.GetDependencies())) {
+			add(before)
+		}
+		services = append(services, service)
+	}
+	for _, name := range slices.Sorted(slices.Values(project.ServiceNames())) {
+		add(name)
+	}
+	return services
+}
+
+// ofService makes a server of each replica of a service.
+func (s servers) ofService(service types.ServiceConfig) ([]clusters.CustomServer, error) {
+	if err := supported(service); err != nil {
+		return nil, err
+	}
+	port := portOf(service)
+	used := slices.Contains(s.Services, service.Name)
+	if used {
+		port = cmp.Or(s.Port, port)
+	}
+	if used && port == 0 {
+		return nil, errors.New("it names no port")
+	}
+	mounts, err := mountsOf(service)
+	if err != nil {
+		return nil, err
+	}
+	server := clusters.CustomServer{
+		Program: service.Name, Image: imageOf(service), Port: port,
+		Entrypoint: service.Entrypoint, Command: service.Command, Environment: environmentOf(service), Mounts: mounts,
+		ReadyHTTP: s.Ready.HTTP, ReadyCommand: cmpCommand(s.Ready.Command, healthOf(service)),
+		LeaderCommand: s.Leader.Command, ClockCommand: s.Clock.Command,
+		Later:  len(service.GetDependencies()) > 0,
+		Hidden: port == 0 || len(s.Services) > 0 && !used,
+	}
+	if server.Hidden { // nobody asks it but through the others
+		server.ReadyHTTP, server.LeaderCommand, server.ReadyCommand = "", nil, healthOf(service)
+	}
+	replicas := slices.Repeat([]clusters.CustomServer{server}, service.GetScale())
+	for i := range replicas {
+		replicas[i].Names = namesOf(service, i, len(replicas))
+	}
+	return replicas, nil
+}
+
+func cmpCommand(first, second []string) []string {
+	if first != nil {
+		return first
+	}
+	return second
+}
+
+// namesOf are the names under which a replica is reached: with several the name of the
+// service is that of the first.
+func namesOf(service types.ServiceConfig, i, of int) []string {
+	var names []string
+	if i == 0 {
+		names = []string{service.Name}
+		for _, other := range []string{service.ContainerName, service.Hostname} {
+			if other != "" && !slices.Contains(names, other) {
+				names = append(names, other)
+			}
+		}
+	}
+	if of > 1 {
+		names = append(names, service.Name+"-"+strconv.Itoa(i+1))
+	}
+	return names
+}
+
+// supported refuses what would make servers other ones than the file says.
+func supported(s types.ServiceConfig) error {
+	for what, there := range map[string]bool{
+		"privileged": s.Privileged, "cap_add": len(s.CapAdd) > 0, "network_mode": s.NetworkMode != "", "pid": s.Pid != "",
+		"configs": len(s.Configs) > 0, "secrets": len(s.Secrets) > 0, "devices": len(s.Devices) > 0, "user": s.User != "",
+		"working_dir": s.WorkingDir != "", "extends": s.Extends != nil, "sysctls": len(s.Sysctls) > 0, "ulimits": len(s.Ulimits) > 0,
+		"tmpfs": len(s.Tmpfs) > 0, "command or entrypoint without an image": s.Image == "" && s.Build == nil,
+	} {
+		if there {
+			return fmt.Errorf("%s is not supported", what)
+		}
+	}
+	if b := s.Build; b != nil && (b.Dockerfile != "" && b.Dockerfile != "Dockerfile" || b.DockerfileInline != "" || len(b.Args) > 0 || b.Target != "") {
+		return errors.New("a build with other keys than context is not supported")
+	}
+	return nil
+}
+
+func imageOf(s types.ServiceConfig) clusters.ProgramImage {
+	if s.Build != nil {
+		return clusters.ProgramImage{Build: s.Build.Context}
+	}
+	return clusters.ProgramImage{Ref: s.Image}
+}
+
+func portOf(s types.ServiceConfig) int {
+	if len(s.Ports) > 0 {
+		return int(s.Ports[0].Target)
+	}
+	if len(s.Expose) > 0 {
+		port, _ := strconv.Atoi(strings.TrimSuffix(s.Expose[0], "/tcp")) // 0 for a range: none
+		return port
+	}
+	return 0
+}
+
+func environmentOf(s types.ServiceConfig) []string {
+	var list []string
+	for name, value := range s.Environment {
+		if value != nil {
+			list = append(list, name+"="+*value)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// healthOf is the command of a health check; nil for none.
+func healthOf(s types.ServiceConfig) []string {
+	if s.HealthCheck == nil || s.HealthCheck.Disable || len(s.HealthCheck.Test) < 2 {
+		return nil
+	}
+	switch test := s.HealthCheck.Test; test[0] {
+	case "CMD":
+		return test[1:]
+	case "CMD-SHELL":
+		return []string{"/bin/sh", "-c", test[1]}
+	}
+	return nil
+}
+
+// mountsOf lists what of this machine a server may read. Its volumes are left out: what it
+// writes stays in its container, which outlives its kills.
+func mountsOf(s types.ServiceConfig) ([]string, error) {
+	var mounts []string
+	for _, v := range s.Volumes {
+		if v.Type != types.VolumeTypeBind {
+			continue
+		}
+		if _, err := os.Stat(v.Source); err != nil {
+			return nil, err
+		}
+		mounts = append(mounts, v.Source+":"+v.Target)
+	}
+	return mounts, nil
+}

@@ -1,0 +1,221 @@
+// Package lockfile finds a lock by its name or by the file in which a user describes one of
+// their own.
+package lockfile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"lockcheck/clients"
+	"lockcheck/clients/protocol"
+	"lockcheck/clusters"
+	"lockcheck/internal/spelling"
+	"lockcheck/internal/yamlfile"
+)
+
+// Lock is a lock with all that a run must know of it.
+type Lock struct {
+	Info    clients.Info
+	Servers clusters.Spec
+	// Definition is what workers must know of a lock of the user's own, and Image where
+	// they run; nil and the zero value for one of lockcheck's.
+	Definition *clients.Definition
+	Image      clusters.ProgramImage
+	// Path of the file; "" for one of lockcheck's.
+	Path string
+}
+
+// optionSign stands before options, as in the names of lockcheck's own locks.
+const optionSign = "+"
+
+// IsPath says whether a name of a lock is the path of a file.
+func IsPath(name string) bool {
+	path, _, _ := strings.Cut(name, optionSign)
+	return strings.ContainsRune(path, filepath.Separator) || slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path))
+}
+
+// Find finds a lock. Its error is a *spelling.UnknownError for a name that there is not, or
+// says what is wrong with the file.
+func Find(name string) (Lock, error) {
+	if IsPath(name) {
+		return read(name)
+	}
+	info, known := clients.ByName(name)
+	if !known {
+		return Lock{}, &spelling.UnknownError{What: "lock", Name: name, Known: clients.NamesLike(name)}
+	}
+	servers, known := clusters.ByName(info.Servers)
+	if !known {
+		return Lock{}, fmt.Errorf("lock %s: no servers called %q", name, info.Servers)
+	}
+	return Lock{Info: info, Servers: servers}, nil
+}
+
+// file is what a lock file says. Docs: docs/own-lock.md.
+type file struct {
+	Name    string  `yaml:"name"`
+	Client  client  `yaml:"client"`
+	Servers servers `yaml:"servers"`
+
+	Lease   time.Duration `yaml:"lease"`
+	Grace   time.Duration `yaml:"grace"`
+	Tokens  bool          `yaml:"tokens"`
+	Renew   bool          `yaml:"renew"`
+	Holds   bool          `yaml:"holds"`
+	Queues  bool          `yaml:"queues"`
+	Session bool          `yaml:"session"`
+}
+
+type client struct {
+	Command     []string          `yaml:"command,flow"`
+	Image       string            `yaml:"image"`
+	Build       string            `yaml:"build"`
+	Environment map[string]string `yaml:"environment"`
+	Work        bool              `yaml:"work"`
+}
+
+// defaultGrace is how much longer than its lease a lock may take to be free again, where the
+// file does not say: a retry of a waiter.
+const defaultGrace = time.Second
+
+func read(name string) (Lock, error) {
+	path, options, _ := strings.Cut(name, optionSign)
+	lock, err := readFile(path)
+	if err != nil {
+		return Lock{}, fmt.Errorf("%s: %w", path, err)
+	}
+	info, known := lock.Info.With(options)
+	if !known {
+		return Lock{}, fmt.Errorf("%s: there is no option %q", path, options)
+	}
+	lock.Info = info
+	return lock, nil
+}
+
+func readFile(path string) (Lock, error) {
+	source, err := os.Open(path)
+	if err != nil {
+		var where *os.PathError
+		if errors.As(err, &where) {
+			err = where.Err // the path is said by who called
+		}
+		return Lock{}, err
+	}
+	defer source.Close()
+	folder, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return Lock{}, err
+	}
+	f := file{Name: nameOf(folder, path), Grace: defaultGrace}
+	parsed, err := yamlfile.Parse(source, &f)
+	if err != nil {
+		return Lock{}, err
+	}
+	if err := f.check(); err != nil {
+		return Lock{}, parsed.At(err)
+	}
+	spec, err := f.Servers.spec(f.Name, folder)
+	if err != nil {
+		return Lock{}, parsed.At(err, "servers")
+	}
+	lock := Lock{Servers: spec, Path: path, Definition: f.definition(folder), Image: f.Client.image(folder)}
+	if err := f.Client.check(folder, spec.OnDocker()); err != nil {
+		return Lock{}, parsed.At(err, "client")
+	}
+	lock.Info = lock.Definition.Info()
+	lock.Info.Servers = spec.Name
+	return lock, nil
+}
+
+// nameOf names a lock after its file, or after the folder if the file is called lock.yaml.
+func nameOf(folder, path string) string {
+	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	if name == "lock" {
+		return filepath.Base(folder)
+	}
+	return name
+}
+
+func fieldError(field, format string, args ...any) error {
+	return &yamlfile.FieldError{Field: field, Err: fmt.Errorf(format, args...)}
+}
+
+func (f file) check() error {
+	switch {
+	case strings.ContainsAny(f.Name, "/\\"+optionSign) || f.Name == "":
+		return fieldError("name", "%q must be no path and have no %s", f.Name, optionSign)
+	case slices.Contains(clients.Names(), f.Name):
+		return fieldError("name", "%q is the name of one of lockcheck's own locks", f.Name)
+	case f.Lease < 0:
+		return fieldError("lease", "it must not be negative; 0 is for a lock that never ends by itself")
+	case f.Grace < 0:
+		return fieldError("grace", "it must not be negative")
+	case f.Lease == 0 && f.Renew:
+		return fieldError("renew", "a lock without a lease has nothing to renew")
+	case f.Session && f.Renew:
+		return fieldError("renew", "the client renews a session by itself")
+	}
+	return nil
+}
+
+// check holds the client against where it is to run.
+func (c client) check(folder string, onDocker bool) error {
+	switch inImage := c.Image != "" || c.Build != ""; {
+	case len(c.Command) == 0:
+		return fieldError("command", "it is missing: the program that speaks the protocol, and its arguments")
+	case c.Image != "" && c.Build != "":
+		return fieldError("build", "image and build exclude each other")
+	case onDocker && !inImage:
+		return fieldError("command", "with servers on Docker the client needs an image or build")
+	case !onDocker && inImage:
+		return fieldError(cmp.Or(c.present("image", c.Image), "build"), "without servers on Docker the client runs on this machine")
+	case c.Build != "":
+		if _, err := os.Stat(filepath.Join(folder, c.Build, "Dockerfile")); err != nil {
+			return fieldError("build", "there is no Dockerfile in %s", filepath.Join(folder, c.Build))
+		}
+	}
+	return nil
+}
+
+// present is a field if it has a value.
+func (client) present(field, value string) string {
+	if value == "" {
+		return ""
+	}
+	return field
+}
+
+func (c client) image(folder string) clusters.ProgramImage {
+	image := clusters.ProgramImage{Ref: c.Image}
+	if c.Build != "" {
+		image.Build = filepath.Join(folder, c.Build)
+	}
+	return image
+}
+
+func (f file) definition(folder string) *clients.Definition {
+	d := &clients.Definition{
+		Name: f.Name, TTL: f.Lease, Grace: f.Grace,
+		Session: f.Session, Queues: f.Queues, Renew: f.Renew, Ask: f.Holds, Tokens: f.Tokens, Works: f.Client.Work,
+		Program: protocol.Command{Args: f.Client.Command, Env: environment(f.Client.Environment)},
+	}
+	if f.Client.Image == "" && f.Client.Build == "" {
+		d.Program.Folder = folder // an image has its own
+	}
+	return d
+}
+
+func environment(variables map[string]string) []string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		list = append(list, name+"="+variables[name])
+	}
+	return list
+}

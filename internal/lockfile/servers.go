@@ -1,0 +1,133 @@
+package lockfile
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"lockcheck/clusters"
+	"lockcheck/internal/spelling"
+)
+
+// servers are a cluster that lockcheck knows, or an image of the user's.
+type servers struct {
+	Cluster string `yaml:"cluster"`
+	Version string `yaml:"version"`
+
+	// Compose is a Compose file, and Services those of it that clients use.
+	Compose  string   `yaml:"compose"`
+	Services []string `yaml:"services,flow"`
+
+	Image       string            `yaml:"image"`
+	Build       string            `yaml:"build"`
+	Count       int               `yaml:"count"`
+	Port        int               `yaml:"port"`
+	Command     []string          `yaml:"command,flow"`
+	Environment map[string]string `yaml:"environment"`
+	Files       map[string]string `yaml:"files"`
+	Ready       ready             `yaml:"ready"`
+	Leader      check             `yaml:"leader"`
+	Clock       check             `yaml:"clock"`
+}
+
+// ready says how it is known that a server can serve. Without any of it a connection to its
+// port is enough.
+type ready struct {
+	HTTP    string   `yaml:"http"` // path
+	Command []string `yaml:"command,flow"`
+}
+
+// check is a question to a server: a command in its container.
+type check struct {
+	Command []string `yaml:"command,flow"`
+}
+
+// noServers is the word for a lock that needs none.
+const noServers = "none"
+
+// UnmarshalYAML reads the name of a cluster, or all that is known of other servers.
+func (s *servers) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode {
+		return node.Decode(&s.Cluster)
+	}
+	type plain servers
+	return node.Decode((*plain)(s))
+}
+
+func (s servers) spec(name, folder string) (clusters.Spec, error) {
+	switch {
+	case s.Compose != "":
+		return s.composed(name, folder)
+	case s.Image == "" && s.Build == "" || s.Cluster != "":
+		return s.known()
+	}
+	if err := s.check(); err != nil {
+		return clusters.Spec{}, err
+	}
+	image := clusters.ProgramImage{Ref: s.Image}
+	if s.Build != "" {
+		image.Build = filepath.Join(folder, s.Build)
+	}
+	server := clusters.CustomServer{
+		Program: name, Image: image, Port: s.Port, Command: s.Command,
+		Environment: environment(s.Environment), Files: s.Files,
+		ReadyHTTP: s.Ready.HTTP, ReadyCommand: s.Ready.Command, LeaderCommand: s.Leader.Command, ClockCommand: s.Clock.Command,
+	}
+	return clusters.Custom(name, slices.Repeat([]clusters.CustomServer{server}, max(1, s.Count))), nil
+}
+
+// known is a cluster of lockcheck's, in a number, a version or an image that the file names.
+func (s servers) known() (clusters.Spec, error) {
+	if s.Cluster == "" {
+		return clusters.Spec{}, fieldError("cluster", "name a cluster that lockcheck knows, an image, or %s: %s", noServers, strings.Join(names(), ", "))
+	}
+	spec, known := clusters.ByName(s.Cluster)
+	if !known {
+		return spec, &spelling.UnknownError{What: "cluster", Name: s.Cluster, Known: names()}
+	}
+	switch {
+	case s.Build != "" || s.Port != 0 || s.Command != nil || s.Environment != nil || s.Files != nil || s.Ready.HTTP != "" || s.Ready.Command != nil ||
+		s.Leader.Command != nil || s.Clock.Command != nil:
+		return spec, errors.New("a cluster that lockcheck knows takes version, count and image, and nothing else")
+	case s.Version != "" && !spec.HasVersion(s.Version):
+		return spec, fieldError("version", "of %s there is %s", s.Cluster, strings.Join(spec.Versions, ", "))
+	case s.Count != 0 && !spec.HasSize(s.Count):
+		return spec, fieldError("count", "%s has %s servers", s.Cluster, strings.Trim(fmt.Sprint(spec.AllSizes()), "[]"))
+	case s.Image != "" && !spec.OnDocker():
+		return spec, fieldError("image", "%s needs none", s.Cluster)
+	}
+	return spec.Fixed(s.Version, s.Count, s.Image), nil
+}
+
+func names() []string {
+	var all []string
+	for _, spec := range clusters.Table() {
+		all = append(all, spec.Name)
+	}
+	return all
+}
+
+func (s servers) check() error {
+	switch {
+	case s.Image != "" && s.Build != "":
+		return fieldError("build", "image and build exclude each other")
+	case s.Version != "":
+		return fieldError("version", "it is for a cluster that lockcheck knows; the image has its own")
+	case s.Port < 1 || s.Port > 65535:
+		return fieldError("port", "%d: name the port that clients use", s.Port)
+	case s.Count < 0 || s.Count > maxServers:
+		return fieldError("count", "%d: from 1 to %d", s.Count, maxServers)
+	case s.Ready.HTTP != "" && s.Ready.Command != nil:
+		return fieldError("ready", "http and command exclude each other")
+	case s.Ready.HTTP != "" && !strings.HasPrefix(s.Ready.HTTP, "/"):
+		return fieldError("ready", "http: %q must be a path", s.Ready.HTTP)
+	}
+	return nil
+}
+
+// maxServers is what the addresses of a run's network allow.
+const maxServers = 50

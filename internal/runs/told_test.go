@@ -1,0 +1,81 @@
+package runs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"lockcheck/history"
+)
+
+// TestRecorderTells: that a history cannot be written any more is told at once, and once.
+func TestRecorderTells(t *testing.T) {
+	writer, err := history.Create(filepath.Join(t.TempDir(), HistoryFile), history.Header{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []error
+	r := recorder{writer: writer, failed: func(err error) { told = append(told, err) }}
+	r.Phase(history.PhaseReady, "")
+	if len(told) != 0 || r.failure() != nil {
+		t.Fatalf("told %v while there was space", told)
+	}
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.Phase(history.PhaseRecovery, "")
+	r.Phase(history.PhaseFinal, "")
+	if len(told) != 1 || !errors.Is(told[0], fs.ErrClosed) || !errors.Is(r.failure(), fs.ErrClosed) {
+		t.Errorf("told %v, failure %v", told, r.failure())
+	}
+}
+
+// TestUnusable: a folder that cannot be used is an error of usage, a full disk is none.
+func TestUnusable(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var usage *UsageError
+	if _, err := NewFolder(filepath.Join(file, "store")); !errors.As(err, &usage) {
+		t.Errorf("a file for a folder: %v", err)
+	}
+	full := Unusable(&fs.PathError{Op: "mkdir", Path: file, Err: syscall.ENOSPC})
+	if errors.As(full, &usage) {
+		t.Errorf("a full disk: %v", full)
+	}
+}
+
+// steps keeps the lines of a progress.
+type steps struct {
+	Silent
+	lines []string
+}
+
+func (s *steps) Step(format string, args ...any) {
+	s.lines = append(s.lines, fmt.Sprintf(format, args...))
+}
+
+// TestImageCount: images that were found take no time, and say nothing of the others.
+func TestImageCount(t *testing.T) {
+	var told steps
+	now := time.Now()
+	c := imageCount{total: 4, began: now, progress: &told}
+	c.add()
+	if len(told.lines) != 0 {
+		t.Errorf("told %q of an image that was there", told.lines)
+	}
+	c.began, c.last = now.Add(-time.Minute), now.Add(-time.Minute)
+	c.add()
+	c.done = 3
+	c.add()
+	if got := strings.Join(told.lines, "|"); got != "2 of 4 images; at most about 2 min left|4 of 4 images" {
+		t.Errorf("told %s", got)
+	}
+}

@@ -1,0 +1,176 @@
+package suites
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lockcheck/checker"
+)
+
+// Expectation is what a run must give, and what it must rest on.
+type Expectation struct {
+	// Verdict of the run; "" if only the properties matter.
+	Verdict checker.Verdict `yaml:"verdict,omitempty"`
+	// Violated lists properties that must be among the violated ones.
+	Violated []checker.Property `yaml:"violated,omitempty"`
+	// Kept lists properties that must not be.
+	Kept []checker.Property `yaml:"kept,omitempty"`
+	// MayViolate lists properties that matter neither way.
+	MayViolate []checker.Property `yaml:"may-violate,omitempty"`
+	// DoubleGrant asks for an overlap in which the service itself gave the lock
+	// away twice, not for a client that went on beyond its validity.
+	DoubleGrant bool `yaml:"double-grant,omitempty"`
+	// Earlier is what the earlier holder of an overlap, of that one if DoubleGrant
+	// is set too, must have been: healthy, paused or cut off; "" for any.
+	Earlier string `yaml:"earlier,omitempty"`
+	// NeverNotified asks that no worker was notified that its lock is gone.
+	NeverNotified bool `yaml:"never-notified,omitempty"`
+	// OrphanedFor is how long the lock of a killed holder must have stayed with it,
+	// FreeWithin how long at most.
+	OrphanedFor time.Duration `yaml:"orphaned-for,omitempty"`
+	FreeWithin  time.Duration `yaml:"free-within,omitempty"`
+	// Figures is what they must lie within.
+	Figures Bounds `yaml:"figures,omitempty"`
+	// PublishedLoss is the share of updates, from 0 to 1, that others saw lost. It is held
+	// against the interval of all runs together; one run is too short for that.
+	PublishedLoss float64 `yaml:"published-loss,omitempty"`
+}
+
+// Missed says why results are not what was expected; "" if they are. A run that
+// failed, or whose faults were not in force, never is, unless that was expected:
+// what it shows may have another cause.
+func (e Expectation) Missed(r checker.Results) string {
+	if e.Verdict != "" && r.Verdict != e.Verdict {
+		return fmt.Sprintf("the verdict is %s, not %s", r.Verdict, e.Verdict)
+	}
+	if e.Verdict != checker.Undecided && e.Verdict != checker.Broken {
+		if missed := missedFoundation(r); missed != "" {
+			return missed
+		}
+	}
+	return cmp.Or(
+		e.missedProperties(r), e.missedOverlap(r), e.missedOrphan(r.Orphans),
+		e.Figures.Missed(checker.PoolOf([]checker.Results{r})),
+	)
+}
+
+// missedFoundation says what a verdict cannot rest on.
+func missedFoundation(r checker.Results) string {
+	for _, p := range []checker.Property{checker.FaultEvidence, checker.Assumptions} {
+		switch f := r.Finding(p); f.Verdict {
+		case checker.Valid, checker.NotApplicable:
+		case "":
+			return fmt.Sprintf("%s was not judged", p)
+		default:
+			return fmt.Sprintf("%s is %s: %s", p, f.Verdict, f.Summary)
+		}
+	}
+	return ""
+}
+
+// missedProperties compares what was judged of each property. Where no verdict is
+// expected, nothing else that the verdict rests on may be violated.
+func (e Expectation) missedProperties(r checker.Results) string {
+	for _, p := range e.Violated {
+		if r.Finding(p).Verdict != checker.Violation {
+			return fmt.Sprintf("%s was not violated (only %s)", p, joined(violatedProperties(r)))
+		}
+	}
+	for _, p := range e.Kept {
+		if v := r.Finding(p).Verdict; v != checker.Valid {
+			return fmt.Sprintf("%s is not shown to be kept: %s", p, v)
+		}
+	}
+	if e.Verdict != "" {
+		return ""
+	}
+	for _, f := range r.Findings {
+		if f.Required && f.Verdict == checker.Violation && !slices.Contains(slices.Concat(e.Violated, e.MayViolate), f.Property) {
+			return fmt.Sprintf("%s was violated", f.Property)
+		}
+	}
+	return ""
+}
+
+// missedOverlap wants one overlap that is all that was asked for.
+func (e Expectation) missedOverlap(r checker.Results) string {
+	class := ""
+	if e.DoubleGrant {
+		class = checker.DoubleGrant
+	}
+	asked := class != "" || e.Earlier != ""
+	switch {
+	case e.NeverNotified && r.Operations.Lost > 0:
+		return fmt.Sprintf("%d times a worker was notified that its lock is gone", r.Operations.Lost)
+	case !asked || r.Overlaps.Count(class, e.Earlier) > 0:
+		return ""
+	case e.Earlier == "":
+		return "no overlap was a double grant"
+	case class == "":
+		return "in no overlap the earlier holder was " + e.Earlier
+	}
+	return "in no overlap by a double grant the earlier holder was " + e.Earlier
+}
+
+func (e Expectation) missedOrphan(o checker.OrphanSummary) string {
+	least, most := e.OrphanedFor, e.FreeWithin
+	took := o.Longest.Round(time.Millisecond)
+	switch {
+	case least == 0 && most == 0:
+		return ""
+	case o.Killed == 0:
+		return "no holder was killed"
+	case least > 0 && o.Longest < least:
+		return fmt.Sprintf("the lock of a killed holder was granted again after %s, not after %s at the earliest", took, least)
+	case most > 0 && (o.Stuck > 0 || o.Longest > most):
+		return fmt.Sprintf("the lock of a killed holder stayed with it for %s, not for %s at the latest", took, most)
+	}
+	return ""
+}
+
+// String says in words what is expected.
+func (e Expectation) String() string {
+	var parts []string
+	add := func(when bool, format string, args ...any) {
+		if when {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	add(len(e.Violated) > 0, "%s violated", joined(e.Violated))
+	add(len(e.Kept) > 0, "%s kept", joined(e.Kept))
+	add(e.DoubleGrant, "a double grant")
+	add(e.Earlier != "", "the earlier holder %s", e.Earlier)
+	add(e.NeverNotified, "nobody notified")
+	add(e.OrphanedFor > 0, "orphaned for %s at least", e.OrphanedFor)
+	add(e.FreeWithin > 0, "free within %s", e.FreeWithin)
+	add(len(e.Figures) > 0, "%s", e.Figures)
+	text := strings.Join(parts, ", ")
+	switch {
+	case e.Verdict == "":
+		return text
+	case text == "":
+		return string(e.Verdict)
+	}
+	return string(e.Verdict) + ": " + text
+}
+
+func joined(properties []checker.Property) string {
+	var names []string
+	for _, p := range properties {
+		names = append(names, string(p))
+	}
+	return strings.Join(names, ", ")
+}
+
+func violatedProperties(r checker.Results) []checker.Property {
+	var violated []checker.Property
+	for _, f := range r.Findings {
+		if f.Verdict == checker.Violation {
+			violated = append(violated, f.Property)
+		}
+	}
+	return violated
+}

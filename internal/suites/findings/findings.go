@@ -1,0 +1,101 @@
+// Package findings is the list of all experiments whose results are published: every lock
+// without faults next to the same with stopped holders, every reproduction next to its control.
+package findings
+
+import (
+	"fmt"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/clients"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
+	"lockcheck/internal/suites/repros"
+	"lockcheck/reports"
+	"lockcheck/workloads"
+)
+
+// enoughUpdates is how much a lock must do without faults for its being valid to
+// say anything.
+const enoughUpdates = 300
+
+// Experiments lists all of them: locks in the order of their table, then
+// reproductions.
+func Experiments() ([]suites.Experiment, error) {
+	var all []suites.Experiment
+	for _, lock := range clients.Table() {
+		all = append(all, faultless(lock), paused(lock))
+	}
+	reproductions, err := repros.All()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range reproductions {
+		experiments, err := r.Experiments()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.Name, err)
+		}
+		all = append(all, experiments...)
+	}
+	return all, nil
+}
+
+func faultless(lock clients.Info) suites.Experiment {
+	e := lockExperiment(lock, reports.SettingFaultless)
+	e.Options.Nemesis, e.Options.TimeLimit, e.Options.MinOps = "none", 30*time.Second, enoughUpdates
+	e.Expect.Verdict = checker.Valid
+	if lock.Unsafe {
+		e.Expect.Verdict = checker.Violation
+	}
+	return e
+}
+
+// paused stops holders beyond the lease. That breaks every lock that ends by itself,
+// and none that ends only with its holder.
+func paused(lock clients.Info) suites.Experiment {
+	e := lockExperiment(lock, reports.SettingPaused)
+	e.Options.Nemesis, e.Options.MinOps = "pause", runs.DefaultMinOps
+	e.Expect = suites.Expectation{Verdict: checker.Violation, Violated: []checker.Property{checker.MutualExclusion}, Earlier: "paused"}
+	switch {
+	case lock.Unsafe:
+		e.Expect.Earlier = ""
+	case lock.TTL == 0:
+		e.Expect = suites.Expectation{Verdict: checker.Valid}
+	}
+	return e
+}
+
+func lockExperiment(lock clients.Info, setting reports.Setting) suites.Experiment {
+	return suites.Experiment{
+		Name: "lock/" + lock.Name + "/" + string(setting), Subject: lock.Name, Setting: setting,
+		Options: runs.Options{
+			Lock: lock.Name, Workload: "set", Guard: "none", Concurrency: runs.DefaultConcurrency,
+			Use: workloads.Use{Section: runs.DefaultSection()}, Interval: runs.DefaultInterval, Seed: 1,
+		},
+	}
+}
+
+// Observations reads the stored runs of experiments and puts them next to what
+// was expected. Experiments that were never run are there, without runs.
+func Observations(store string) ([]reports.Observed, error) {
+	experiments, err := Experiments()
+	if err != nil {
+		return nil, err
+	}
+	stored, err := suites.StoredRuns(store)
+	if err != nil {
+		return nil, err
+	}
+	var all []reports.Observed
+	for _, e := range experiments {
+		o := reports.Observed{
+			Subject: e.Subject, Setting: e.Setting, Lock: e.Options.Lock, Expected: e.Expect.String(), PublishedLoss: e.Expect.PublishedLoss,
+		}
+		for _, run := range stored[e.Name] {
+			missed := e.Missed(run.Results)
+			o.Runs = append(o.Runs, reports.ObservedRun{Document: run.Document, AsExpected: missed == "", Missed: missed})
+		}
+		all = append(all, o)
+	}
+	return all, nil
+}

@@ -1,0 +1,94 @@
+package matrix
+
+import (
+	"slices"
+
+	"lockcheck/checker"
+	"lockcheck/reports"
+)
+
+// add takes a run with results into account of its cell.
+func add(c *reports.Cell, seed uint64, folder string, d reports.Document) {
+	c.Runs = append(c.Runs, runOf(seed, folder, d))
+	c.Versions, c.Lease = d.Header.Versions, d.Header.Lease
+	switch d.Results.Finding(checker.FencingOrder).Verdict {
+	case checker.Valid:
+		c.TokensKept++
+	case checker.Violation:
+		c.TokensViolated++
+	}
+}
+
+// runOf is a run as its results tell it; its folder is relative to that of the comparison.
+func runOf(seed uint64, folder string, d reports.Document) reports.CellRun {
+	r := reports.CellRun{Seed: seed, Folder: folder, Verdict: d.Results.Verdict, Sentence: d.Results.Sentence}
+	rest := []checker.Verdict{checker.Valid}
+	for _, f := range d.Results.Findings {
+		switch {
+		case !f.Required:
+		case f.Verdict == checker.Violation:
+			r.Violated = append(r.Violated, f.Property)
+			r.HowViolated = append(r.HowViolated, reports.HowViolated(f, d.Results.Begin))
+			if d.Results.Uncounted(f.Property) {
+				r.Uncounted = append(r.Uncounted, f.Property)
+			}
+		case f.Verdict == checker.Broken, f.Verdict == checker.Undecided:
+			rest = append(rest, f.Verdict)
+		}
+	}
+	r.Rest = checker.MostTelling(rest)
+	return r
+}
+
+// judge gives a cell with runs its verdicts. A threshold takes the place of the property
+// whose violations it bounds; all others must be kept as ever, and a run that is undecided
+// or broken says nothing of any threshold.
+func judge(c *reports.Cell) {
+	var verdicts []checker.Verdict
+	for _, r := range c.Runs {
+		violated := unbounded(r, c.Excused)
+		if r.Verdict == checker.Violation && len(violated) == 0 {
+			verdicts = append(verdicts, r.Rest)
+		} else {
+			verdicts = append(verdicts, r.Verdict)
+		}
+		for _, p := range violated {
+			if !slices.Contains(c.Violated, p) {
+				c.Violated = append(c.Violated, p)
+			}
+		}
+	}
+	if len(verdicts) == 0 {
+		return
+	}
+	c.OfRuns = checker.MostTelling(verdicts)
+	for _, t := range c.Thresholds {
+		verdicts = append(verdicts, t.Verdict)
+	}
+	c.Verdict = checker.MostTelling(verdicts)
+}
+
+// unbounded lists what a run violates and no threshold takes the place of.
+func unbounded(r reports.CellRun, excused []checker.Property) []checker.Property {
+	return slices.DeleteFunc(slices.Clone(r.Violated), func(p checker.Property) bool {
+		return slices.Contains(excused, p) && !slices.Contains(r.Uncounted, p)
+	})
+}
+
+// VerdictOf returns that of all cells that have one. A whole that lacks runs is undecided
+// unless the others tell more; a part without any has none, "".
+func VerdictOf(m reports.Matrix) checker.Verdict {
+	var verdicts []checker.Verdict
+	if m.Lack() != "" {
+		verdicts = append(verdicts, checker.Undecided)
+	}
+	for _, cell := range m.Cells {
+		if cell.Verdict != "" {
+			verdicts = append(verdicts, cell.Verdict)
+		}
+	}
+	if len(verdicts) == 0 {
+		return ""
+	}
+	return checker.MostTelling(verdicts)
+}

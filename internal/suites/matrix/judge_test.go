@@ -1,0 +1,205 @@
+package matrix
+
+import (
+	"io"
+	"lockcheck/checker"
+	"lockcheck/reports"
+	"strings"
+	"testing"
+)
+
+// TestJudge: a threshold takes the place of the property that it bounds, not of others,
+// nor of runs that say nothing.
+func TestJudge(t *testing.T) {
+	kept, missed := reports.ThresholdResult{Verdict: checker.Valid}, reports.ThresholdResult{Verdict: checker.Violation}
+	found := func(v checker.Verdict, p checker.Property) checker.Finding {
+		return checker.Finding{Property: p, Verdict: v, Required: true}
+	}
+	ended := func(v checker.Verdict, findings ...checker.Finding) reports.CellRun {
+		return runOf(1, "", reports.Document{Results: checker.Results{Verdict: v, Findings: findings}})
+	}
+	ran := func(verdicts ...checker.Verdict) (runs []reports.CellRun) {
+		for _, v := range verdicts {
+			runs = append(runs, ended(v, found(v, checker.MutualExclusion)))
+		}
+		return runs
+	}
+	loss := found(checker.Violation, checker.NoLostUpdate)
+	lost := ended(checker.Violation, loss, found(checker.Valid, checker.Assumptions))
+	stuck := ended(checker.Violation, loss, found(checker.Violation, checker.Liveness))
+	unproven := ended(checker.Violation, loss, found(checker.Undecided, checker.FaultEvidence))
+	fallen := ended(checker.Violation, loss, found(checker.Broken, checker.Assumptions))
+	bounded := []checker.Property{checker.NoLostUpdate}
+	for _, c := range []struct {
+		name       string
+		runs       []reports.CellRun
+		thresholds []reports.ThresholdResult
+		excused    []checker.Property
+		want       checker.Verdict
+	}{
+		{"no run", nil, nil, nil, ""},
+		{"valid", ran(checker.Valid), nil, nil, checker.Valid},
+		{"the most telling", ran(checker.Valid, checker.Violation, checker.Undecided), nil, nil, checker.Violation},
+		{"undecided before broken", ran(checker.Valid, checker.Broken, checker.Undecided), nil, nil, checker.Undecided},
+		{"broken before valid", ran(checker.Valid, checker.Broken), nil, nil, checker.Broken},
+		{"lost, and as many may be", []reports.CellRun{lost}, []reports.ThresholdResult{kept}, bounded, checker.Valid},
+		{"lost, and something else bounded", []reports.CellRun{lost}, []reports.ThresholdResult{kept}, nil, checker.Violation},
+		{"stuck, and the loss bounded", []reports.CellRun{stuck}, []reports.ThresholdResult{kept}, bounded, checker.Violation},
+		{"lost under a fault without proof", []reports.CellRun{unproven}, []reports.ThresholdResult{kept}, bounded, checker.Undecided},
+		{"lost under a fault without proof, and not bounded", []reports.CellRun{unproven}, nil, nil, checker.Violation},
+		{"lost in a run that failed", []reports.CellRun{fallen}, []reports.ThresholdResult{kept}, bounded, checker.Broken},
+		{"valid, and missed", ran(checker.Valid), []reports.ThresholdResult{kept, missed}, nil, checker.Violation},
+		{"undecided, and kept", ran(checker.Undecided), []reports.ThresholdResult{kept}, nil, checker.Undecided},
+		{"broken, and kept", ran(checker.Broken), []reports.ThresholdResult{kept}, nil, checker.Broken},
+		{"lost in a part that cannot tell yet", []reports.CellRun{lost}, nil, bounded, checker.Valid},
+	} {
+		cell := reports.Cell{Runs: c.runs, Thresholds: c.thresholds, Excused: c.excused}
+		if judge(&cell); cell.Verdict != c.want {
+			t.Errorf("%s: %q, want %q", c.name, cell.Verdict, c.want)
+		}
+	}
+}
+
+// TestExcusedAsCounted: a bound of how many updates may be lost excuses no other damage to
+// the final state.
+func TestExcusedAsCounted(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		updates checker.UpdateSummary
+		want    checker.Verdict
+	}{
+		{"lost", checker.UpdateSummary{Acknowledged: 9, Lost: 1}, checker.Valid},
+		{"twice", checker.UpdateSummary{Acknowledged: 9, Duplicated: 1}, checker.Violation},
+		{"from nowhere", checker.UpdateSummary{Acknowledged: 9, Phantom: 1}, checker.Violation},
+		{"lost, and twice", checker.UpdateSummary{Acknowledged: 9, Lost: 1, Duplicated: 1}, checker.Violation},
+	} {
+		run := runOf(1, "", reports.Document{Results: checker.Results{
+			Verdict: checker.Violation, Updates: c.updates,
+			Findings: []checker.Finding{{Property: checker.NoLostUpdate, Verdict: checker.Violation, Required: true}},
+		}})
+		cell := reports.Cell{
+			Runs: []reports.CellRun{run}, Excused: []checker.Property{checker.NoLostUpdate},
+			Thresholds: []reports.ThresholdResult{{Name: "lost", Counts: checker.NoLostUpdate, Verdict: checker.Valid}},
+		}
+		if judge(&cell); cell.Verdict != c.want {
+			t.Errorf("%s: %s, want %s", c.name, cell.Verdict, c.want)
+		}
+	}
+}
+
+// TestMatrixVerdict: what was not run cannot make a whole valid.
+func TestMatrixVerdict(t *testing.T) {
+	ran := reports.Cell{Verdict: checker.Valid, Runs: []reports.CellRun{{Verdict: checker.Valid}}}
+	lacking := reports.Cell{Missing: 1}
+	for _, c := range []struct {
+		name  string
+		shard string
+		cells []reports.Cell
+		want  checker.Verdict
+	}{
+		{"whole", "", []reports.Cell{ran}, checker.Valid},
+		{"whole that lacks a run", "", []reports.Cell{ran, lacking}, checker.Undecided},
+		{"whole without runs", "", []reports.Cell{{Unavailable: "so"}}, checker.Undecided},
+		{"part", "1/2", []reports.Cell{ran, lacking}, checker.Valid},
+		{"part that nothing was left for", "3/3", []reports.Cell{lacking}, ""},
+	} {
+		if got := VerdictOf(reports.Matrix{Shard: c.shard, Cells: c.cells}); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestEachProperty: an annotation and the case of a cell name each property that was
+// violated, with the time of the first violation, and no verdict twice.
+func TestEachProperty(t *testing.T) {
+	d := reports.Document{Results: checker.Results{Begin: 1e9, Verdict: checker.Violation, Sentence: "Violation: two held it.", Findings: []checker.Finding{
+		{Property: checker.MutualExclusion, Verdict: checker.Violation, Required: true, Summary: "2 overlaps", Total: 2, Violations: []checker.Incident{{From: 3e9}, {From: 2500e6}}},
+		{Property: checker.NoLostUpdate, Verdict: checker.Violation, Required: true, Summary: "1 of 9 lost", Total: 1, Violations: []checker.Incident{{From: 4e9}}},
+		{Property: checker.NoStaleWrite, Verdict: checker.Violation, Summary: "1 write"},
+	}}}
+	open := reports.Document{Results: checker.Results{Verdict: checker.Undecided, Sentence: "Undecided: no pause was ever applied."}}
+	cell := func(runs ...reports.Document) reports.Cell {
+		c := reports.Cell{Lock: "redis", Fault: "pause", Guard: "none"}
+		for i, d := range runs {
+			add(&c, uint64(i+1), "", d)
+		}
+		judge(&c)
+		return c
+	}
+	for _, c := range []struct {
+		name string
+		cell reports.Cell
+		want string // the message of the annotation
+	}{
+		{
+			"one run", cell(d),
+			"violation: two held it.; seed 1: mutual-exclusion, first at 1.500 s: 2 overlaps; seed 1: no-lost-update, first at 3.000 s: 1 of 9 lost",
+		},
+		{
+			"two of three", cell(open, d, d),
+			"violation: 3 runs: 1 undecided, 2 violation; mutual-exclusion in 2, no-lost-update in 2; " +
+				"seed 2: mutual-exclusion, first at 1.500 s: 2 overlaps; seed 2: no-lost-update, first at 3.000 s: 1 of 9 lost",
+		},
+		{"undecided", cell(open), "undecided: no pause was ever applied."},
+		{"both undecided", cell(open, open), "undecided: 2 runs: 2 undecided; no pause was ever applied."},
+	} {
+		all := reports.Matrix{Cells: []reports.Cell{c.cell}}
+		if text := written(t, reports.GitHubAnnotations, all); !strings.HasSuffix(text, "::"+c.want+"\n") {
+			t.Errorf("%s: annotated as\n%s\nwant\n%s", c.name, text, c.want)
+		}
+		junit := written(t, reports.MatrixJUnit, all)
+		for _, violation := range []string{"mutual-exclusion, first at 1.500 s: 2 overlaps", "no-lost-update, first at 3.000 s: 1 of 9 lost"} {
+			if strings.Contains(junit, violation) != strings.Contains(c.want, violation) {
+				t.Errorf("%s: %q in\n%s", c.name, violation, junit)
+			}
+		}
+		if strings.Contains(strings.ToLower(junit), "undecided: undecided") || strings.Contains(junit, "no-stale-write") {
+			t.Errorf("%s: a word twice, or a property that was not required:\n%s", c.name, junit)
+		}
+	}
+}
+
+// TestReasons: what no threshold takes the place of is named, and the
+// verdict is the last word; where everything is kept nothing is.
+func TestReasons(t *testing.T) {
+	kept := []reports.ThresholdResult{{Name: "lost", Counts: checker.NoLostUpdate, Bound: "9", Value: "1", Verdict: checker.Valid}}
+	for _, c := range []struct {
+		name     string
+		violated []checker.Property
+		rest     checker.Verdict
+		want     []string
+		never    string
+	}{
+		{"kept", []checker.Property{checker.NoLostUpdate}, checker.Valid, []string{"1 threshold kept, 0 not", "VALID  1 run"}, "violation  redis"},
+		{"something else violated", []checker.Property{checker.NoLostUpdate, checker.NoStaleWrite}, checker.Valid, []string{"violation  redis, none, guard none: no-stale-write\n", "VIOLATION  1 run"}, "no-lost-update"},
+		{"not proven", []checker.Property{checker.NoLostUpdate}, checker.Undecided, []string{"undecided  redis, none, guard none: ", "UNDECIDED  1 run"}, "violation  redis"},
+	} {
+		cell := reports.Cell{
+			Lock: "redis", Fault: "none", Guard: "none", Thresholds: kept, Excused: []checker.Property{checker.NoLostUpdate},
+			Runs: []reports.CellRun{{Verdict: checker.Violation, Violated: c.violated, Rest: c.rest}},
+		}
+		judge(&cell)
+		m := reports.Matrix{Locks: []string{"redis"}, Faults: []string{"none"}, Guards: []string{"none"}, Thresholds: true, Cells: []reports.Cell{cell}}
+		m.Verdict = VerdictOf(m)
+		text := written(t, func(w io.Writer, m reports.Matrix) error {
+			return reports.MatrixTerminal(w, m, reports.TerminalOptions{})
+		}, m)
+		for _, want := range c.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: %q is missing in\n%s", c.name, want, text)
+			}
+		}
+		if strings.Contains(text, c.never) {
+			t.Errorf("%s: %q is in\n%s", c.name, c.never, text)
+		}
+	}
+}
+
+func written(t *testing.T, write func(io.Writer, reports.Matrix) error, m reports.Matrix) string {
+	t.Helper()
+	var b strings.Builder
+	if err := write(&b, m); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}

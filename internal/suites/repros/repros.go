@@ -1,0 +1,347 @@
+// Package repros has the published results that lockcheck reproduces, each with its control.
+package repros
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"lockcheck/clients"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/spelling"
+	"lockcheck/internal/suites"
+	"lockcheck/internal/yamlfile"
+	"lockcheck/nemesis"
+	"lockcheck/reports"
+	"lockcheck/workloads"
+)
+
+//go:embed *.yaml
+var files embed.FS
+
+// prefix comes before the names of reproductions among the experiments.
+const prefix = "repro/"
+
+// Reproduction is a published result: a fixed schedule, and the verdict that it
+// must give. It is data, one file each.
+type Reproduction struct {
+	Name    string `yaml:"name"`
+	Summary string `yaml:"summary"` // one line
+	Claim   string `yaml:"claim"`   // what was published
+	Source  string `yaml:"source"`  // where
+
+	// Each stands for many locks in place of Lock: "lease" for all whose lock can
+	// end by itself, "token" for those of them that hand out fencing tokens, or a list
+	// of names. The name of the lock is then appended to that of the reproduction.
+	Each     each             `yaml:"each,omitempty"`
+	Setup    Setup            `yaml:",inline"`
+	Schedule nemesis.Schedule `yaml:"schedule"`
+
+	Expect suites.Expectation `yaml:"expect"`
+	// Control is the same test with one thing changed, and what it must give; nil if
+	// there is none.
+	Control *Control `yaml:"control,omitempty"`
+	// Fast is a shorter form, for those that take their time.
+	Fast *Fast `yaml:"fast,omitempty"`
+}
+
+// Setup is what a reproduction says of its test, apart from the schedule. What it
+// leaves out is as in runs.Options.
+type Setup struct {
+	Lock          string  `yaml:"lock"`
+	Version       string  `yaml:"version,omitempty"` // of the servers
+	Nodes         int     `yaml:"nodes,omitempty"`
+	Pin           bool    `yaml:"pin,omitempty"`
+	Workload      string  `yaml:"workload"`
+	Guard         string  `yaml:"guard"`
+	Concurrency   int     `yaml:"concurrency"`
+	Rate          float64 `yaml:"rate,omitempty"`
+	workloads.Use `yaml:",inline"`
+	TimeLimit     time.Duration `yaml:"time-limit,omitempty"`
+	MinOps        int64         `yaml:"min-ops"`
+	UntilOverlap  bool          `yaml:"until-overlap,omitempty"`
+	// Workers are what single ones do otherwise than the others.
+	Workers []workloads.Use `yaml:"workers,omitempty"`
+}
+
+// Control is the negative control of a reproduction.
+type Control struct {
+	Summary string `yaml:"summary"`
+	// Setup replaces what it names of the setup.
+	Setup yaml.Node `yaml:"setup,omitempty"`
+	// Without lists the steps that are left out.
+	Without []string `yaml:"without,omitempty"`
+	// For replaces how long a step lasts.
+	For    map[string]nemesis.Span `yaml:"for,omitempty"`
+	Expect suites.Expectation      `yaml:"expect"`
+}
+
+// Fast is a shorter form of a reproduction.
+type Fast struct {
+	Setup    yaml.Node        `yaml:"setup"`
+	Schedule nemesis.Schedule `yaml:"schedule"`
+}
+
+// All lists all reproductions in the order of their files.
+func All() ([]Reproduction, error) {
+	entries, err := files.ReadDir(".")
+	if err != nil {
+		return nil, err
+	}
+	var all []Reproduction
+	for _, file := range entries {
+		text, err := files.ReadFile(file.Name())
+		if err != nil {
+			return nil, err
+		}
+		r, err := readReproduction(bytes.NewReader(text))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file.Name(), err)
+		}
+		all = append(all, r.forEach()...)
+	}
+	return all, nil
+}
+
+// forEach returns the reproduction once for each lock that it is for.
+func (r Reproduction) forEach() []Reproduction {
+	if len(r.Each) == 0 {
+		return []Reproduction{r}
+	}
+	var all []Reproduction
+	for _, lock := range clients.Table() {
+		if !r.Each.means(lock) {
+			continue
+		}
+		one := r
+		one.Setup.Lock, one.Name = lock.Name, r.Name+"-"+lock.Name
+		if lock.Endless {
+			one.Setup.Wait = 0
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// each is a list of locks, or the one word for many.
+type each []string
+
+const (
+	eachLease = "lease"
+	eachToken = "token"
+)
+
+func (e *each) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.SequenceNode {
+		if err := node.Decode((*[]string)(e)); err != nil {
+			return err
+		}
+		for i, name := range *e {
+			if _, known := clients.ByName(name); !known {
+				return fmt.Errorf("line %d: each: there is no lock %q", node.Content[i].Line, name)
+			}
+		}
+		return nil
+	}
+	if node.Value != eachLease && node.Value != eachToken {
+		return fmt.Errorf("line %d: each: %q is neither %s nor %s, nor a list of locks", node.Line, node.Value, eachLease, eachToken)
+	}
+	*e = each{node.Value}
+	return nil
+}
+
+func (e each) means(lock clients.Info) bool {
+	switch e[0] {
+	case eachLease:
+		return lock.TTL != 0 && lock.Naive == ""
+	case eachToken:
+		return lock.TTL != 0 && lock.Naive == "" && lock.Token != ""
+	}
+	return slices.Contains(e, lock.Name)
+}
+
+// ReadExperiments reads a file in the form of a reproduction, of which only the name, the
+// test and what is expected of it must be there. It returns, for each of its locks, the
+// test and its control if there is one; prefix comes before their names. Errors name the
+// line.
+func ReadExperiments(text io.Reader, prefix string) ([]suites.Experiment, error) {
+	file, err := readReproduction(text)
+	if err != nil {
+		return nil, err
+	}
+	if file.Name == "" {
+		return nil, errors.New("it has no name")
+	}
+	var all []suites.Experiment
+	for _, r := range file.forEach() {
+		experiments, err := r.experiments(prefix)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.Name, err)
+		}
+		all = append(all, experiments...)
+	}
+	return all, nil
+}
+
+func readReproduction(text io.Reader) (r Reproduction, err error) {
+	if err := yamlfile.Read(text, &r); err != nil {
+		return r, err
+	}
+	if err := r.Schedule.Check(); err != nil {
+		return r, err
+	}
+	return r, errors.Join(r.checkControl(), r.checkFast())
+}
+
+// checkControl makes sure that the control differs from what it controls.
+func (r Reproduction) checkControl() error {
+	if r.Control == nil {
+		return nil
+	}
+	changed := slices.Clone(r.Control.Without)
+	for id := range r.Control.For {
+		changed = append(changed, id)
+	}
+	if len(changed) == 0 && r.Control.Setup.IsZero() {
+		return errors.New("the control changes nothing")
+	}
+	for _, id := range changed {
+		if !slices.ContainsFunc(r.Schedule.Steps, func(s nemesis.Step) bool { return s.ID == id }) {
+			return fmt.Errorf("the control changes step %q, which does not exist", id)
+		}
+	}
+	_, err := r.Setup.with(r.Control.Setup)
+	return err
+}
+
+func (r *Reproduction) checkFast() error {
+	if r.Fast == nil {
+		return nil
+	}
+	_, err := r.Setup.with(r.Fast.Setup)
+	return errors.Join(err, r.Fast.Schedule.Check())
+}
+
+// with returns the setup with what a part of a file says otherwise.
+func (s Setup) with(changes yaml.Node) (Setup, error) {
+	if changes.IsZero() {
+		return s, nil
+	}
+	text, err := yaml.Marshal(&changes)
+	if err != nil {
+		return s, err
+	}
+	if s.LockDelay != nil {
+		own := *s.LockDelay // reading writes through the pointer
+		s.LockDelay = &own
+	}
+	err = yamlfile.Read(bytes.NewReader(text), &s)
+	return s, err
+}
+
+// ByName finds a reproduction. The error of an unknown name is a
+// *runs.UsageError.
+func ByName(name string) (Reproduction, error) {
+	all, err := All()
+	if err != nil {
+		return Reproduction{}, err
+	}
+	var known []string
+	for _, r := range all {
+		if r.Name == name {
+			return r, nil
+		}
+		known = append(known, r.Name)
+	}
+	return Reproduction{}, &runs.UsageError{Err: &spelling.UnknownError{What: "reproduction", Name: name, Known: known}}
+}
+
+// Form says in which form a reproduction is run.
+type Form struct {
+	Control bool // the control in place of the finding
+	Fast    bool // the shorter form, if it has one
+}
+
+// Options returns the test that a reproduction consists of. Store, Binary and
+// what else belongs to the machine is left to the caller.
+func (r Reproduction) Options(form Form) (runs.Options, error) {
+	setup, schedule := r.Setup, r.Schedule
+	var err error
+	if form.Fast {
+		if r.Fast == nil {
+			return runs.Options{}, runs.Usagef("--fast: %s has no shorter form", r.Name)
+		}
+		schedule = r.Fast.Schedule
+		if setup, err = setup.with(r.Fast.Setup); err != nil {
+			return runs.Options{}, err
+		}
+	}
+	if form.Control {
+		if r.Control == nil {
+			return runs.Options{}, runs.Usagef("--control: %s has no control", r.Name)
+		}
+		schedule = r.Control.apply(schedule)
+		if setup, err = setup.with(r.Control.Setup); err != nil {
+			return runs.Options{}, err
+		}
+	}
+	o := setup.options()
+	o.Schedule, o.Seed = &schedule, schedule.Seed
+	return o, nil
+}
+
+func (s Setup) options() runs.Options {
+	return runs.Options{
+		Lock: s.Lock, ServerVersion: s.Version, Nodes: s.Nodes, Pin: s.Pin,
+		Workload: s.Workload, Guard: s.Guard, Concurrency: s.Concurrency, Rate: s.Rate,
+		Use: s.Use, Workers: s.Workers,
+		TimeLimit: s.TimeLimit, MinOps: s.MinOps, UntilOverlap: s.UntilOverlap, EndEarly: true,
+	}
+}
+
+func (c Control) apply(s nemesis.Schedule) nemesis.Schedule {
+	s = s.Without(c.Without...)
+	steps := slices.Clone(s.Steps)
+	for i := range steps {
+		if span, changed := c.For[steps[i].ID]; changed {
+			steps[i].For = span
+		}
+	}
+	s.Steps = steps
+	return s
+}
+
+// Experiments are the reproduction and, if there is one, its control.
+func (r Reproduction) Experiments() ([]suites.Experiment, error) { return r.experiments(prefix) }
+
+func (r Reproduction) experiments(prefix string) ([]suites.Experiment, error) {
+	finding, err := r.experiment(prefix, Form{})
+	if err != nil || r.Control == nil {
+		return []suites.Experiment{finding}, err
+	}
+	control, err := r.experiment(prefix, Form{Control: true})
+	return []suites.Experiment{finding, control}, err
+}
+
+func (r Reproduction) experiment(prefix string, form Form) (suites.Experiment, error) {
+	o, err := r.Options(form)
+	e := suites.Experiment{Name: prefix + r.Name, Subject: r.Name, Setting: reports.SettingFinding, Options: o, Expect: r.Expect}
+	if form.Fast {
+		e.Name += "/fast"
+	}
+	if form.Control && err == nil {
+		e.Name, e.Setting, e.Expect = e.Name+"/control", reports.SettingControl, r.Control.Expect
+	}
+	return e, err
+}
+
+// Experiment is the reproduction in one of its forms.
+func (r Reproduction) Experiment(form Form) (suites.Experiment, error) {
+	return r.experiment(prefix, form)
+}

@@ -1,0 +1,210 @@
+package suites
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"lockcheck/internal/runs"
+	"lockcheck/reports"
+)
+
+// Job is one run of many.
+type Job struct {
+	Name    string
+	Options runs.Options // but for the machine, which is that of the runner
+	Outline runs.Outline // of these options
+	// Slots is how many of those of the runner it takes, at least 1; it gets no more than
+	// there are.
+	Slots int
+}
+
+// Alone is the number of slots of a job next to which nothing runs.
+const Alone = math.MaxInt
+
+// Made is a job that was done.
+type Made struct {
+	Began   time.Time
+	Took    time.Duration // start and end of the servers included
+	Outcome runs.Outcome
+	// Err says why there is no outcome, or what could not be written or removed after it.
+	Err error
+}
+
+// Runner makes many runs, as many side by side as it has slots.
+type Runner struct {
+	Machine  runs.Machine
+	Slots    int // at least 1
+	Progress runs.Progress
+	// Each is told how each single run is going; nil for nobody.
+	Each runs.Progress
+	// Begin is called before a job is begun, and told how long all that are left will take;
+	// it may be nil.
+	Begin func(i int, left string)
+	// Done is called after a job, one call at a time. After an error no more are begun.
+	Done func(i int, m Made) error
+
+	test func(context.Context, runs.Options, <-chan struct{}, runs.Progress) (runs.Outcome, error) // runs.Test if nil
+}
+
+// Run does jobs in their order. When interrupt is closed those in progress end early, and
+// they are not told as done. The error says why not all could be done, or what an
+// interrupted run could not remove.
+func (r Runner) Run(ctx context.Context, jobs []Job, interrupt <-chan struct{}) (interrupted bool, err error) {
+	if err := r.makeImages(ctx, jobs, interrupt); err != nil {
+		return closed(interrupt), err
+	}
+	if r.test == nil {
+		r.test = runs.Test
+	}
+	w := &work{Runner: r, slots: int64(max(r.Slots, 1)), jobs: jobs, began: time.Now()}
+	for _, j := range jobs {
+		w.left += w.cost(j)
+	}
+	stopped := make(chan struct{})
+	var reporting, all sync.WaitGroup
+	if r.Each == nil {
+		reporting.Go(func() { w.report(stopped) })
+	}
+	free := semaphore.NewWeighted(w.slots)
+	for i, j := range jobs {
+		taken := w.slotsOf(j)
+		if free.Acquire(ctx, taken) != nil || closed(interrupt) {
+			w.interrupt()
+			break
+		}
+		if w.hasFailed() {
+			break
+		}
+		if r.Begin != nil {
+			r.Begin(i, w.remaining())
+		}
+		all.Go(func() {
+			defer free.Release(taken)
+			w.do(ctx, i, interrupt)
+		})
+	}
+	all.Wait()
+	close(stopped)
+	reporting.Wait()
+	return w.interrupted, errors.Join(w.failed, ctx.Err())
+}
+
+// makeImages makes those of all jobs before any of them is measured.
+func (r Runner) makeImages(ctx context.Context, jobs []Job, interrupt <-chan struct{}) error {
+	var outlines []runs.Outline
+	for _, j := range jobs {
+		outlines = append(outlines, j.Outline)
+	}
+	return runs.MakeImagesOf(ctx, interrupt, r.Machine.Binary, outlines, r.Progress)
+}
+
+// work is what a runner does at the moment.
+type work struct {
+	Runner
+	slots int64
+	jobs  []Job
+	began time.Time
+
+	mu          sync.Mutex
+	done        int
+	interrupted bool
+	failed      error
+	// spent, running and left are what the jobs take that are done, that are in progress,
+	// and that are not done: their lengths times their slots.
+	spent, running, left time.Duration
+}
+
+func (w *work) interrupt() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.interrupted = true
+}
+
+func (w *work) hasFailed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failed != nil
+}
+
+func (w *work) do(ctx context.Context, i int, interrupt <-chan struct{}) {
+	job := w.jobs[i]
+	o, cost := job.Options, w.cost(job)
+	o.Machine = w.Machine
+	progress := w.Each
+	if progress == nil {
+		progress = runs.Silent{}
+	}
+	w.mu.Lock()
+	w.running += cost
+	w.mu.Unlock()
+	m := Made{Began: time.Now()}
+	m.Outcome, m.Err = w.test(ctx, o, interrupt, progress)
+	m.Took = time.Since(m.Began)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.running -= cost
+	if m.Outcome.Interrupted || ctx.Err() != nil {
+		w.interrupted, w.failed = true, errors.Join(w.failed, m.Err)
+		return
+	}
+	w.spent += cost
+	w.left -= cost
+	w.done++
+	w.failed = errors.Join(w.failed, w.Done(i, m))
+}
+
+// startAndEnd is what servers take to start and end, around the time limit of a run.
+const startAndEnd = 5 * time.Second
+
+// cost is what a job takes of the slots at most.
+func (w *work) cost(j Job) time.Duration {
+	return time.Duration(w.slotsOf(j)) * (j.Outline.Options.TimeLimit + startAndEnd)
+}
+
+func (w *work) slotsOf(j Job) int64 { return min(int64(max(j.Slots, 1)), w.slots) }
+
+// report says now and then how far all of it is.
+func (w *work) report(stopped <-chan struct{}) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-stopped:
+			return
+		case <-ticker.C:
+			left := w.remaining()
+			w.mu.Lock()
+			done := w.done
+			w.mu.Unlock()
+			w.Progress.Status("%d of %d runs; %s", done, len(w.jobs), left)
+		}
+	}
+}
+
+// remaining is how long it will still take, from how long it took so far; until a job is
+// done, at most what their lengths say. Those in progress count as half done.
+func (w *work) remaining() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	half := float64(w.running) / 2
+	left := float64(w.left) - half
+	if w.spent == 0 {
+		return "at most " + reports.Left(time.Duration(left/float64(w.slots)))
+	}
+	rate := (float64(w.spent) + half) / float64(time.Since(w.began))
+	return reports.Left(time.Duration(left / rate))
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,75 @@
+package suites
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"lockcheck/internal/runs"
+)
+
+// Series is a number of experiments to run on a machine.
+type Series struct {
+	Experiments []Experiment
+	// Alone are the names of those whose figures are measured: nothing runs at the same time.
+	Alone    map[string]bool
+	Machine  runs.Machine
+	Parallel int // how many are run at a time; at least 1
+	Progress runs.Progress
+	// Tell is called with each that is over, one at a time.
+	Tell func(Ran)
+}
+
+// Ran is an experiment that was run.
+type Ran struct {
+	Name    string
+	Took    time.Duration
+	Outcome runs.Outcome
+	Missed  string // why the run is not as expected; "" if it is
+	// Err says why there is no outcome, or what could not be written or removed after it.
+	Err error
+}
+
+// Unexpected says whether something else came of it than was expected.
+func (r Ran) Unexpected() bool { return r.Missed != "" || r.Err != nil }
+
+// Without leaves out the experiments that some runs are there of.
+func (s Series) Without(stored map[string][]StoredRun) Series {
+	s.Experiments = slices.DeleteFunc(slices.Clone(s.Experiments), func(e Experiment) bool { return len(stored[e.Name]) > 0 })
+	return s
+}
+
+// Run makes the runs. When interrupt is closed those in progress end early and are not
+// told of. The error says why the series could not be gone through, or what interrupted
+// runs could not remove.
+func (s Series) Run(ctx context.Context, interrupt <-chan struct{}) (interrupted bool, err error) {
+	var jobs []Job
+	for _, e := range s.Experiments {
+		outline, err := runs.OutlineOf(e.Options)
+		if err != nil {
+			return closed(interrupt), fmt.Errorf("%s: %w", e.Name, err)
+		}
+		job := Job{Name: e.Name, Options: e.marked(), Outline: outline}
+		if s.Alone[e.Name] {
+			job.Slots = Alone
+		}
+		jobs = append(jobs, job)
+	}
+	r := Runner{Machine: s.Machine, Slots: s.Parallel, Progress: s.Progress}
+	if s.Parallel <= 1 { // the lines of several could not be told apart
+		r.Each = s.Progress
+	}
+	r.Begin = func(i int, left string) {
+		s.Progress.Step("%d of %d: %s; %s", i+1, len(jobs), jobs[i].Name, left)
+	}
+	r.Done = func(i int, m Made) error {
+		ran := Ran{Name: jobs[i].Name, Took: m.Took, Outcome: m.Outcome, Err: m.Err}
+		if m.Outcome.History != nil {
+			ran.Missed = s.Experiments[i].Missed(m.Outcome.Results)
+		}
+		s.Tell(ran)
+		return nil
+	}
+	return r.Run(ctx, jobs, interrupt)
+}

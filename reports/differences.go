@@ -1,0 +1,81 @@
+package reports
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"lockcheck/checker"
+	"lockcheck/internal/stats"
+)
+
+// Differences writes how two sets of runs differ, for people. Their sizes are in runs.
+func Differences(w io.Writer, differences []checker.Difference, first, second int, o TerminalOptions) error {
+	t := newTerminal(o)
+	for i, p := range portions(differences) {
+		t.hang("    ", "", p.Name+": "+p.First+", then "+p.Second+": "+conclusion(differences[i]))
+	}
+	t.hang("    ", "", chanceNote(differences, first, second))
+	_, err := w.Write(t.out.Bytes())
+	return err
+}
+
+// conclusion is what a difference amounts to.
+func conclusion(d checker.Difference) string {
+	text := "no difference is shown"
+	switch {
+	case !d.Open():
+		return "nothing to compare"
+	case !d.Compared:
+		return "not compared"
+	case d.Worse():
+		text = "the second is worse"
+	case d.Better():
+		text = "the second is better"
+	}
+	return fmt.Sprintf("%s (p = %.2g)", text, d.Chance)
+}
+
+// chanceNote says how to read the differences of two sets of runs.
+func chanceNote(all []checker.Difference, first, second int) string {
+	needed := checker.RunsNeeded(all)
+	switch {
+	case needed == 0:
+		return "Nothing happened that could be compared."
+	case !slices.ContainsFunc(all, func(d checker.Difference) bool { return d.Compared }):
+		return fmt.Sprintf("Not compared: what happens in one run hangs together, so that chance can be told from a difference only between whole runs. "+
+			"With %s to compare that takes %d runs a side at least (--test-count %[2]d); here are %d and %d.",
+			many(figuresOf(all), "figure"), needed, first, second)
+	}
+	return fmt.Sprintf("p is how likely a difference this large is by chance alone (permutation of %d and %d runs). "+
+		"All figures together are called different with a probability of %g at most if there is no difference (Holm).", first, second, checker.Chance)
+}
+
+// figuresOf counts those that there is anything to compare in.
+func figuresOf(all []checker.Difference) int64 {
+	n := int64(0)
+	for _, d := range all {
+		if d.Open() {
+			n++
+		}
+	}
+	return n
+}
+
+// portions are the differences side by side.
+func portions(differences []checker.Difference) []Pair {
+	var all []Pair
+	for _, d := range differences {
+		all = append(all, Pair{d.What, portion(d.First), portion(d.Second)})
+	}
+	return all
+}
+
+// portion is a count with its share.
+func portion(c stats.Count) string {
+	text := grouped(c.K) + " of " + grouped(c.N)
+	if c.N > 0 {
+		text += " (" + inPercent(c.Share()) + " %)"
+	}
+	return text
+}

@@ -1,0 +1,229 @@
+package reports
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"lockcheck/checker"
+)
+
+// compared is a matrix with a cell of each kind; every text in it that can come from
+// outside is text.
+func compared(text string) Matrix {
+	ran := func(v checker.Verdict, lost int64) Cell {
+		violated := map[checker.Verdict][]checker.Property{checker.Violation: {checker.NoLostUpdate}}[v]
+		cell := Cell{
+			Verdict: v, OfRuns: v, Violated: violated,
+			Runs: []CellRun{{
+				Seed: 1, Folder: "runs/a/b" + text, Verdict: v, Sentence: "It was so. " + text, Rest: checker.Valid, Violated: violated,
+			}},
+			Pool: checker.Pool{Runs: 1, Acknowledged: 100, Lost: lost, Measures: checker.Measures{Work: 100, Active: 10 * time.Second}},
+		}
+		cell.Pool.Measures.Acquire.Add(3 * time.Millisecond)
+		return cell
+	}
+	cells := []Cell{
+		ran(checker.Valid, 0), ran(checker.Violation, 7),
+		{Unavailable: "this fault is not supported " + text},
+		ran(checker.Undecided, 0), ran(checker.Broken, 0),
+		{Missing: 1},
+	}
+	c := Matrix{
+		Schema: MatrixSchema, Began: time.Unix(0, 0), Took: time.Minute, Verdict: checker.Violation,
+		Locks: []string{"redis" + text, "etcd"}, Faults: []string{"none", "pause:one server" + text, "clock"}, Guards: []string{"none"},
+		About: map[string]About{"redis" + text: {Servers: 1, Token: "counter" + text, Clock: "wall" + text}},
+	}
+	for i := range cells {
+		cells[i].Lock, cells[i].Fault, cells[i].Guard = c.Locks[i/3], c.Faults[i%3], "none"
+	}
+	c.Cells = cells
+	return c
+}
+
+// held is compared with thresholds, of which one is kept, one is not, and one has no data.
+func held(text string) Matrix {
+	c := compared(text)
+	c.Thresholds = true
+	c.Cells[0].Thresholds = []ThresholdResult{{Name: "lost", Bound: "0", Value: "0", Verdict: checker.Valid}}
+	c.Cells[1].Thresholds = []ThresholdResult{
+		{Name: "lost", Bound: "0", Value: "7" + text, Verdict: checker.Violation},
+		{Name: "failover_p99", Bound: "3s", Value: "no data", Verdict: checker.Undecided},
+	}
+	c.Cells[1].OfRuns, c.Cells[1].Violated = checker.Valid, nil // the threshold takes its place
+	return c
+}
+
+func written(t *testing.T, write func(io.Writer, Matrix) error, m Matrix) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(&b, m); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// violating is a cell with a run that violates some properties.
+func violating(pool checker.Pool, properties ...checker.Property) Cell {
+	return Cell{Verdict: checker.Violation, Violated: properties, Pool: pool, Runs: []CellRun{{Verdict: checker.Violation}}}
+}
+
+func TestMatrixWords(t *testing.T) {
+	broken := checker.Pool{Overlaps: checker.OverlapSummary{DoubleGrants: 1, UsesAfterExpiry: 1}}
+	for _, want := range []struct {
+		cell Cell
+		word string
+	}{
+		{Cell{Verdict: checker.Valid}, "valid"},
+		{Cell{Verdict: checker.Undecided}, "undecided"},
+		{Cell{Verdict: checker.Broken}, "broken"},
+		{Cell{Verdict: "nonsense"}, "broken"},
+		{Cell{Unavailable: "because"}, "–"},
+		{Cell{}, "…"},
+		{violating(checker.Pool{}, checker.NoStaleWrite, checker.NoLostUpdate), "lost"},
+		{violating(checker.Pool{Lost: 1}, checker.NoStaleWrite), "stale"}, // lost as many as a threshold allows
+		{violating(broken, checker.MutualExclusion), "broke"},
+		{violating(checker.Pool{}, checker.MutualExclusion), "overlap"},
+		{violating(broken, checker.Liveness), "other"}, // overlaps that a guard made harmless
+		{Cell{Verdict: checker.Violation, Thresholds: []ThresholdResult{{Counts: checker.NoLostUpdate, Verdict: checker.Violation}}}, "lost"},
+		{Cell{Verdict: checker.Violation, Thresholds: []ThresholdResult{{Name: "wait_p99", Verdict: checker.Violation}}}, "missed"},
+	} {
+		if got := want.cell.word(); got != want.word {
+			t.Errorf("%+v is %q, want %q", want.cell, got, want.word)
+		}
+	}
+}
+
+func TestMatrixTerminal(t *testing.T) {
+	for _, c := range []Matrix{compared(""), held(""), compared(hostile)} {
+		text := written(t, func(w io.Writer, c Matrix) error { return MatrixTerminal(w, c, TerminalOptions{}) }, c)
+		for line := range strings.Lines(text) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > defaultWidth {
+				t.Errorf("a line of %d columns: %q", n, line)
+			}
+		}
+		if strings.ContainsAny(text, "\x1b\x00\x07\u202e") {
+			t.Errorf("control characters in %q", text)
+		}
+		for _, word := range []string{"valid", "lost", "–", "undec.", "broken", "…", "made yet"} {
+			if !strings.Contains(text, word) {
+				t.Errorf("%q is missing in\n%s", word, text)
+			}
+		}
+		if c.Thresholds != strings.Contains(text, "1 threshold kept, 2 not") {
+			t.Errorf("thresholds %v, but\n%s", c.Thresholds, text)
+		}
+	}
+}
+
+func TestMatrixMarkdown(t *testing.T) {
+	for _, write := range []func(io.Writer, Matrix) error{MatrixMarkdown, MatrixSummary} {
+		text := written(t, write, held(hostile+"|`"))
+		if strings.Contains(text, "<script") || strings.ContainsAny(text, "\x1b\x00\x07\u202e") {
+			t.Errorf("hostile text got through:\n%s", text)
+		}
+		// Each row of a table has as many cells as its head.
+		columns := 0
+		for line := range strings.Lines(text) {
+			n := strings.Count(strings.ReplaceAll(line, `\|`, ""), "|")
+			switch {
+			case !strings.HasPrefix(line, "|"):
+				columns = 0
+			case columns == 0:
+				columns = n // the head of a table
+			case n != columns:
+				t.Errorf("%d columns, want %d: %s", n-1, columns-1, line)
+			}
+		}
+	}
+}
+
+func TestMatrixHTML(t *testing.T) {
+	page := written(t, MatrixHTML, held(hostile))
+	for _, part := range []string{"7/100", ">undecided<", "report.html", "failover_p99", "no data"} {
+		if !strings.Contains(page, part) {
+			t.Errorf("missing %q", part)
+		}
+	}
+	for _, bad := range []string{"<script", "http://", "https://", "src=", "ZgotmplZ", "NaN", "\x1b", "\u202e"} {
+		if strings.Contains(page, bad) {
+			t.Errorf("the page has %q", bad)
+		}
+	}
+}
+
+// TestMatrixNarrow: the faults of a matrix of which none are named fit into 80
+// columns, whatever came of them.
+func TestMatrixNarrow(t *testing.T) {
+	faults := []string{"none", "pause:holder", "partition:holder", "kill:holder", "clock", "pause:one server", "pause:leader", "kill:one server"}
+	for _, v := range []checker.Verdict{checker.Undecided, checker.Violation} {
+		c := Matrix{Locks: []string{"redis-unsafe-release"}, Faults: faults, Guards: []string{"none"}}
+		for _, fault := range faults {
+			c.Cells = append(c.Cells, Cell{
+				Lock: c.Locks[0], Fault: fault, Guard: "none", Verdict: v,
+				Runs: []CellRun{{Verdict: v, Violated: []checker.Property{checker.MutualExclusion}}},
+			})
+		}
+		text := written(t, func(w io.Writer, c Matrix) error { return MatrixTerminal(w, c, TerminalOptions{}) }, c)
+		for line := range strings.Lines(text) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > defaultWidth {
+				t.Errorf("a line of %d columns: %q", n, line)
+			}
+		}
+	}
+}
+
+// TestMatrixJUnit: only what is valid passes.
+func TestMatrixJUnit(t *testing.T) {
+	for _, c := range []struct {
+		name                             string
+		matrix                           Matrix
+		tests, failures, errors, skipped int
+	}{
+		{"without thresholds", compared(hostile), 6, 1, 3, 1},
+		{"with thresholds", held(hostile), 7, 1, 4, 1},
+		{"a valid cell", Matrix{Cells: compared("").Cells[:1]}, 1, 0, 0, 0},
+		{"a whole that nothing can be run of", Matrix{Cells: compared("").Cells[2:3]}, 2, 0, 1, 1},
+		{"a part that nothing was left for", Matrix{Shard: "3/3", Cells: compared("").Cells[5:6]}, 1, 0, 0, 1},
+	} {
+		suite := suiteIn(t, written(t, MatrixJUnit, c.matrix))
+		if suite.Tests != c.tests || suite.Failures != c.failures || suite.Errors != c.errors || suite.Skipped != c.skipped {
+			t.Errorf("%s: %d tests, %d failures, %d errors, %d skipped", c.name, suite.Tests, suite.Failures, suite.Errors, suite.Skipped)
+		}
+	}
+}
+
+func TestGitHubAnnotations(t *testing.T) {
+	text := written(t, GitHubAnnotations, held("\n::error::made up, 100%"))
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	levels := []string{"::error title=", "::warning title=", "::warning title=", "::warning title=lockcheck%3A all cells::"}
+	if len(lines) != len(levels) {
+		t.Fatalf("%d lines, want one for each cell that is not valid, and one for the run that is missing:\n%s", len(lines), text)
+	}
+	for i, level := range levels[:3] {
+		title, message, _ := strings.Cut(strings.TrimPrefix(lines[i], level), "::")
+		if !strings.HasPrefix(lines[i], level) || strings.ContainsAny(title, ":,") || message == "" || strings.Contains(message, "violation: violation") {
+			t.Errorf("%q", lines[i])
+		}
+	}
+	if !strings.HasPrefix(lines[3], levels[3]) {
+		t.Errorf("%q", lines[3])
+	}
+	if valid := compared(""); written(t, GitHubAnnotations, Matrix{Cells: valid.Cells[:1]}) != "" {
+		t.Error("a valid cell is annotated")
+	}
+}
+
+func TestMatrixJSON(t *testing.T) {
+	var read Matrix
+	if err := json.Unmarshal([]byte(written(t, MatrixJSON, held(""))), &read); err != nil {
+		t.Fatal(err)
+	}
+	if read.Verdict != checker.Violation || read.Missing() != 1 || len(read.Cells) != 6 {
+		t.Errorf("read back: %+v", read)
+	}
+}

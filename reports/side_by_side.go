@@ -1,0 +1,136 @@
+package reports
+
+import (
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/history"
+)
+
+// Clean makes text from outside fit for one line, as in all reports: without what could
+// rewrite the text around it. It escapes nothing.
+func Clean(s string) string { return clean(s) }
+
+// Line is a run in one line of a list, for people: its texts are clean, but not escaped.
+type Line struct {
+	Started               time.Time // zero if the header does not say
+	Lock, Workload, Guard string
+	Faults                []string
+	// Verdict is one of the four of a run; "" if it was not judged. So is Sentence.
+	Verdict, Sentence string
+	Lost              string // "2 of 119" acknowledged updates; "" if there were none
+}
+
+// NewLine is the line of a judged run.
+func NewLine(d Document) Line {
+	line := UnjudgedLine(d.Header)
+	line.Verdict, line.Sentence = string(plain(d.Results.Verdict)), sentence(d.Results)
+	if u := d.Results.Updates; u.Acknowledged > 0 {
+		line.Lost = grouped(u.Lost) + " of " + grouped(u.Acknowledged)
+	}
+	return line
+}
+
+// UnjudgedLine is the line of a run of which only the header is known.
+func UnjudgedLine(h history.Header) Line {
+	line := Line{
+		Lock: orNone(clean(h.Lock)), Workload: orNone(clean(h.Workload)), Guard: orNone(clean(h.Guard)),
+		Faults: cleanAll(h.Faults),
+	}
+	if started, err := time.Parse(time.RFC3339, h.Started); err == nil {
+		line.Started = started
+	}
+	return line
+}
+
+// SideBySide is two runs side by side, for people: its texts are clean, but not escaped.
+type SideBySide struct {
+	Facts       []Pair // what the headers say
+	Properties  []Opinions
+	Figures     []Pair
+	Differences []Pair // how often what runs are compared by happened
+	Note        string // how the differences are to be read
+}
+
+// Pair is a name and what two runs have for it.
+type Pair struct{ Name, First, Second string }
+
+// Differ says whether the two runs have different things.
+func (p Pair) Differ() bool { return p.First != p.Second }
+
+// Opinions is what was found of one property in two runs.
+type Opinions struct {
+	Property      string
+	First, Second Opinion
+}
+
+// Differ says whether the verdicts differ.
+func (o Opinions) Differ() bool { return o.First.Word != o.Second.Word }
+
+// Opinion is what was found of one property; Class is Word as a name for style sheets.
+type Opinion struct {
+	Word, Class, Summary string
+	Required             bool
+}
+
+// NewSideBySide puts two runs side by side.
+func NewSideBySide(a, b Document) SideBySide {
+	differences := checker.Differences([]checker.Results{a.Results}, []checker.Results{b.Results})
+	return SideBySide{
+		Facts:       pairUp(allFacts(a.Header), allFacts(b.Header)),
+		Properties:  opinions(a.Results, b.Results),
+		Figures:     pairUp(figures(a.Results), figures(b.Results)),
+		Differences: portions(differences),
+		Note:        chanceNote(differences, 1, 1),
+	}
+}
+
+// allFacts is what may explain why two runs differ.
+func allFacts(h history.Header) []fact {
+	all := append(facts(h), pairs(h.Parameters)...)
+	all = append(all, pairs(h.Versions)...)
+	return append(all, fact{"lockcheck", orNone(clean(h.Version))})
+}
+
+// missing stands for what one of two runs does not have.
+const missing = "–"
+
+// pairUp joins two lists by name, in the order of the first.
+func pairUp(a, b []fact) []Pair {
+	var out []Pair
+	at := make(map[string]int)
+	for _, f := range a {
+		at[f.Name] = len(out)
+		out = append(out, Pair{f.Name, f.Value, missing})
+	}
+	for _, f := range b {
+		if i, both := at[f.Name]; both {
+			out[i].Second = f.Value
+			continue
+		}
+		out = append(out, Pair{f.Name, missing, f.Value})
+	}
+	return out
+}
+
+// opinions joins the findings of two runs by property: first what matters in the first
+// of them.
+func opinions(a, b checker.Results) []Opinions {
+	var out []Opinions
+	at := make(map[string]int)
+	none := Opinion{Word: missing, Class: "na"}
+	for _, f := range findingRows(a) {
+		at[f.Property] = len(out)
+		out = append(out, Opinions{f.Property, opinionOf(f), none})
+	}
+	for _, f := range findingRows(b) {
+		if i, both := at[f.Property]; both {
+			out[i].Second = opinionOf(f)
+			continue
+		}
+		out = append(out, Opinions{f.Property, none, opinionOf(f)})
+	}
+	return out
+}
+
+func opinionOf(f findingRow) Opinion { return Opinion{f.Word, f.Class, f.Summary, f.Required} }

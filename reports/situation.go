@@ -1,0 +1,151 @@
+package reports
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"lockcheck/checker"
+)
+
+// situation is the stretch of a run that a close-up shows.
+type situation struct {
+	example
+	from, to        int64
+	key             string          // the only one drawn; empty for all
+	cast            map[string]bool // grants that play a part
+	core            map[string]bool // those of them without which nothing would have happened
+	nothingViolated bool            // nothing was violated
+}
+
+// situation chooses what to look at closely: the most telling incident of what cost most,
+// else a fault that mattered, else the beginning. It is false where there are no holds.
+func (rec *record) situation(r checker.Results) (situation, bool) {
+	if len(rec.holds) == 0 {
+		return situation{}, false
+	}
+	for _, e := range examples(r, byCost(r.Findings), len(r.Findings)) {
+		if s, ok := rec.situationOf(e); ok {
+			return s, true
+		}
+	}
+	for _, want := range []func(checker.FaultCoverage) bool{
+		func(f checker.FaultCoverage) bool { return f.Counts() && f.Outlasted },
+		checker.FaultCoverage.Counts,
+	} {
+		if i := slices.IndexFunc(rec.faults, want); i >= 0 {
+			return rec.situationOfFault(rec.faults[i]), true
+		}
+	}
+	last := rec.holds[min(len(rec.holds), 12)-1]
+	return situation{from: rec.holds[0].Invoked, to: last.End, cast: map[string]bool{}, nothingViolated: true}.framed(rec), true
+}
+
+// maxCast is how many holds a situation has next to those that it is about.
+const maxCast = 4
+
+// situationOf frames the holds of an incident together with the first of those of the same
+// key that meet them.
+func (rec *record) situationOf(e example) (situation, bool) {
+	s := situation{example: e, key: e.Incident.Key, cast: map[string]bool{}, core: map[string]bool{}}
+	s.from, s.to = math.MaxInt64, math.MinInt64
+	for _, h := range rec.holds {
+		if slices.Contains(e.Incident.Grants, h.Grant) {
+			s.include(h)
+			s.core[h.Grant] = true
+		}
+	}
+	if len(s.cast) == 0 {
+		return situation{}, false
+	}
+	core := s
+	core.cast = maps.Clone(s.core)
+	for _, h := range rec.around(s) {
+		if len(s.cast) < len(s.core)+maxCast {
+			s.include(h)
+		}
+	}
+	if s.to-s.from > 4*(core.to-core.from) {
+		s = core
+	}
+	return s.framed(rec), true
+}
+
+// around is the other holds of the key of a situation that meet those that it is about, by
+// their starts; where it is about none in particular, all of its cast.
+func (rec *record) around(s situation) []checker.Hold {
+	from, to := int64(math.MaxInt64), int64(math.MinInt64)
+	for _, h := range rec.holds {
+		if s.core[h.Grant] {
+			from, to = min(from, h.Start), max(to, h.End)
+		}
+	}
+	var out []checker.Hold
+	for _, h := range rec.holds {
+		meets := h.Key == s.key && h.Start < to && h.End > from
+		if !s.core[h.Grant] && (meets || len(s.core) == 0 && s.cast[h.Grant]) {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+func (s *situation) include(h checker.Hold) {
+	s.cast[h.Grant] = true
+	s.from, s.to = min(s.from, h.Start), max(s.to, h.End)
+}
+
+func (rec *record) situationOfFault(f checker.FaultCoverage) situation {
+	if dead := rec.ended(f); len(dead) > 0 {
+		return rec.situationOfDeath(f, dead)
+	}
+	s := situation{from: f.Begin, to: f.End, cast: map[string]bool{}, nothingViolated: true}
+	for _, h := range rec.holds {
+		if slices.Contains(f.Targets, h.Worker) && h.Start < f.End && h.End > f.Begin {
+			s.include(h)
+			s.key = h.Key
+		}
+	}
+	s.from, s.to = min(s.from, f.Begin), max(s.to, f.End)
+	return s.framed(rec)
+}
+
+// situationOfDeath shows the holds that a kill ended and the next ones of the same key.
+func (rec *record) situationOfDeath(f checker.FaultCoverage, dead []string) situation {
+	s := situation{from: f.Begin, to: f.Begin, cast: map[string]bool{}, nothingViolated: true}
+	for _, h := range rec.holds { // by start
+		switch {
+		case slices.Contains(dead, h.Worker) && h.Ended == checker.EndedWithoutTrace:
+			s.include(h)
+			s.key = h.Key
+		case len(s.cast) > 0 && h.Key == s.key && h.Start > f.Begin:
+			s.include(h)
+			return s.framed(rec)
+		}
+	}
+	if len(s.cast) == 0 {
+		s.to += time.Second.Nanoseconds()
+	}
+	return s.framed(rec)
+}
+
+// framed adds a margin, so that it can be seen what came before and after.
+func (s situation) framed(rec *record) situation {
+	margin := max((s.to-s.from)/8, int64(2e6))
+	s.from, s.to = max(s.from-margin, rec.begin), min(s.to+margin, rec.end)
+	if s.to <= s.from {
+		s.to = s.from + 1
+	}
+	return s
+}
+
+// at is a time as seconds since begin, in a situation of some ms with as many decimals as tell
+// its moments apart.
+func (s situation) at(t, begin int64) string {
+	if s.to-s.from < 100*time.Millisecond.Nanoseconds() {
+		return strconv.FormatFloat(float64(t-begin)/1e9, 'f', 6, 64) + " s"
+	}
+	return at(t, begin)
+}

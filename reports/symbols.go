@@ -1,0 +1,79 @@
+package reports
+
+import (
+	"slices"
+	"strconv"
+)
+
+// symbols marks what happened to the data in a situation: first what went wrong, so
+// that its labels find space.
+func (c *canvas) symbols(s situation) {
+	type named struct {
+		access
+		symbol, text string
+		order        int
+	}
+	var list []named
+	for _, a := range c.rec.accesses {
+		if !c.drawn(a.key) || !c.shows(a.time, a.time) {
+			continue
+		}
+		symbol, text, order := c.rec.symbolOf(a)
+		if order < 3 || s.cast[a.grant] {
+			list = append(list, named{a, symbol, text, order})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b named) int { return a.order - b.order })
+	for _, a := range list {
+		r, ok := c.rows[a.worker]
+		if !ok {
+			continue
+		}
+		c.symbol(a.symbol, a.worker, a.time, at(a.time, c.rec.begin)+": "+a.text)
+		if a.order < 3 {
+			c.note(r.below, "l-"+a.symbol, a.time, a.text)
+		}
+	}
+	if left := len(list) - maxMarks; left > 0 {
+		c.Notes = append(c.Notes, many(int64(left), "more access")+" left out.")
+	}
+	// What is drawn last lies on top.
+	slices.Reverse(c.Marks)
+}
+
+// symbolOf is the symbol of an access, its meaning, and how much it matters.
+func (rec *record) symbolOf(a access) (symbol, text string, order int) {
+	element := strconv.FormatInt(a.element, 10)
+	switch {
+	case a.refused && a.write:
+		return "refused", "write refused", 2
+	case a.refused:
+		return "refused", "read refused", 2
+	case a.write && rec.lost[a.element]:
+		return "lost", "element " + element + " lost", 0
+	case a.write && rec.stale[a.element]:
+		return "stale", "element " + element + " stale", 1
+	case a.write:
+		return "write", "write" + elementOf(a), 3
+	}
+	return "read", "read", 4
+}
+
+// badSymbols marks what went wrong with the data, and what the guard refused.
+func (c *canvas) badSymbols() {
+	left := 0
+	for _, a := range c.rec.accesses {
+		symbol, text, order := c.rec.symbolOf(a)
+		if order > 2 {
+			continue
+		}
+		if len(c.Marks) >= maxMarks {
+			left++
+			continue
+		}
+		c.symbol(symbol, a.worker, a.time, at(a.time, c.rec.begin)+": "+clean(a.worker)+", "+text)
+	}
+	if left > 0 {
+		c.Notes = append(c.Notes, many(int64(left), "more mark")+" left out.")
+	}
+}
