@@ -17,7 +17,7 @@ import (
 // its own; the folders within a layer are free among each other.
 var layers = []string{
 	"spelling", "yamlfile", "history", "stats", "checker", "clients", "clusters", "lockfile", "workloads", "nemesis", "reports",
-	"cleanup", "runs", "suites", "web", "cmd", "tools", "library-versions",
+	"cleanup", "runs", "suites", "web", "cmd", "tools", "library-versions", "examples",
 }
 
 // libraryVersions is a layer of modules of their own, each with nothing but a worker.

@@ -1,0 +1,95 @@
+// Package locktest puts a lock under faults in "go test". The test binary itself is the
+// client: a package whose tests call Run has
+//
+//	func TestMain(m *testing.M) { locktest.Main(m, open) }
+package locktest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"lockcheck/clients/serve"
+)
+
+// clientVariable tells the test binary that it is the client, and Program where lockcheck
+// is, if that is not in the PATH.
+const (
+	clientVariable = "LOCKCHECK_CLIENT"
+	Program        = "LOCKCHECK"
+)
+
+// Main runs the tests of a package, or serves the lock where lockcheck has started the test
+// binary. It does not return.
+func Main(m *testing.M, open serve.Open) {
+	if os.Getenv(clientVariable) == "" {
+		os.Exit(m.Run())
+	}
+	if err := serve.Run(open); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Run runs "lockcheck test" with the arguments, and fails the test unless it exits with 0.
+// about is a lock file without its client, as in "servers: redis\nlease: 2s". With -short it
+// is skipped: a run takes half a minute.
+func Run(t *testing.T, about string, arguments ...string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a run takes half a minute")
+	}
+	program := os.Getenv(Program)
+	if program == "" {
+		program = "lockcheck"
+	}
+	folder := t.TempDir()
+	file, err := write(folder, about)
+	if err != nil {
+		t.Fatal(err)
+	}
+	arguments = append([]string{"test", "--lock", file, "--store", filepath.Join(folder, "store")}, arguments...)
+	output, err := exec.CommandContext(t.Context(), program, arguments...).CombinedOutput()
+	if err != nil {
+		t.Errorf("lockcheck: %v\n%s", err, output)
+	}
+}
+
+// onHost are the servers whose clients run on this machine.
+var onHost = regexp.MustCompile(`(?m)^servers: *(memory|none)\s*$`)
+
+// dockerfile puts the test binary, which may need the C library, into an image.
+const dockerfile = "FROM debian:trixie-slim\nCOPY client /\n"
+
+// write makes a lock file, and what it names.
+func write(folder, about string) (path string, err error) {
+	binary, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	client := fmt.Sprintf("  command: [%q]\n", binary)
+	if !onHost.MatchString(about) {
+		client = "  build: .\n  command: [/client]\n"
+		if err := os.WriteFile(filepath.Join(folder, "Dockerfile"), []byte(dockerfile), 0o600); err != nil {
+			return "", err
+		}
+		if err := copyTo(filepath.Join(folder, "client"), binary); err != nil {
+			return "", err
+		}
+	}
+	text := fmt.Sprintf("name: under-test\n%s\nclient:\n%s  environment: {%s: \"1\"}\n", about, client, clientVariable)
+	path = filepath.Join(folder, "lock.yaml")
+	return path, os.WriteFile(path, []byte(text), 0o600)
+}
+
+func copyTo(path, from string) error {
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, content, 0o700)
+}

@@ -1,0 +1,92 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.util.Map;
+import java.util.StringJoiner;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.state.ConnectionState;
+import org.apache.curator.retry.ExponentialBackoffRetry;
+
+/** Curator's InterProcessMutex, as its documentation uses it, for lockcheck. */
+public class Client {
+    static final ObjectMapper json = new ObjectMapper();
+    static final Map<String, InterProcessMutex> locks = new ConcurrentHashMap<>(); // by key
+    static final Map<String, Long> held = new ConcurrentHashMap<>(); // attempts, and the session of each
+    static CuratorFramework curator;
+
+    public static void main(String[] args) throws Exception {
+        var input = new BufferedReader(new InputStreamReader(System.in));
+        for (String line; (line = input.readLine()) != null;) {
+            JsonNode q = json.readTree(line);
+            if (q.get("op").asText().equals("cancel")) {
+                continue;
+            }
+            Map<String, Object> answer;
+            try {
+                answer = answer(q);
+            } catch (Exception e) {
+                answer = Map.of("error", Map.of("text", e.toString()));
+            }
+            say(Map.of("id", q.get("id").asLong(), answer.keySet().iterator().next(), answer.values().iterator().next()));
+        }
+        System.exit(0);
+    }
+
+    static Map<String, Object> answer(JsonNode q) throws Exception {
+        return switch (q.get("op").asText()) {
+            case "hello" -> hello(q);
+            case "acquire" -> acquire(q);
+            case "release" -> release(q);
+            default -> Map.of("error", Map.of("effect", "none", "text", "not supported"));
+        };
+    }
+
+    static Map<String, Object> hello(JsonNode q) {
+        var hosts = new StringJoiner(",");
+        q.get("servers").forEach(s -> hosts.add(s.get("host").asText() + ":" + s.get("port").asInt()));
+        curator = CuratorFrameworkFactory.newClient(
+            hosts.toString(), q.get("ttl_ms").asInt(), q.get("timeout_ms").asInt(), new ExponentialBackoffRetry(1000, 3));
+        curator.getConnectionStateListenable().addListener((client, state) -> {
+            if (state == ConnectionState.SUSPENDED || state == ConnectionState.LOST) {
+                held.keySet().forEach(attempt -> say(Map.of("event", "lost", "attempt", attempt, "text", state.toString())));
+            }
+        });
+        curator.start();
+        return Map.of("ok", Map.of("protocol", 1, "client", "Curator 5.7.1", "now", System.nanoTime()));
+    }
+
+    static Map<String, Object> acquire(JsonNode q) throws Exception {
+        var lock = locks.computeIfAbsent(q.get("key").asText(), key -> new InterProcessMutex(curator, "/locks/" + key));
+        if (!lock.acquire(q.get("wait_ms").asLong(), TimeUnit.MILLISECONDS)) {
+            return Map.of("busy", Map.of());
+        }
+        held.put(q.get("attempt").asText(), session());
+        return Map.of("ok", Map.of());
+    }
+
+    static Map<String, Object> release(JsonNode q) throws Exception {
+        var session = held.remove(q.get("attempt").asText());
+        if (session == null) {
+            return Map.of("error", Map.of("text", "this client does not have it"));
+        }
+        locks.get(q.get("key").asText()).release(); // is content if there is nothing to release
+        return Map.of(session == session() ? "ok" : "not_held", Map.of());
+    }
+
+    static long session() throws Exception {
+        return curator.getZookeeperClient().getZooKeeper().getSessionId();
+    }
+
+    static synchronized void say(Map<String, Object> line) {
+        try {
+            System.out.println(json.writeValueAsString(line));
+        } catch (Exception e) {
+            throw new IllegalStateException(e);
+        }
+    }
+}

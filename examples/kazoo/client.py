@@ -1,0 +1,65 @@
+"""kazoo.recipe.lock.Lock, as its documentation uses it, for lockcheck."""
+import json
+import logging
+import sys
+import threading
+import time
+
+import kazoo
+from kazoo.client import KazooClient, KazooState
+from kazoo.exceptions import KazooException, LockTimeout
+
+logging.basicConfig(level=logging.WARNING)
+held = {}  # by attempt: the lock, and the session that it was granted in
+output = threading.Lock()
+
+
+def say(line):
+    with output:
+        print(json.dumps(line), flush=True)
+
+
+def my_listener(state):
+    if state in (KazooState.SUSPENDED, KazooState.LOST):
+        for attempt in list(held):
+            say({"event": "lost", "attempt": attempt, "text": state})
+
+
+def acquire(q):
+    lock = zk.Lock("/locks/" + q["key"], q["attempt"])
+    try:
+        if not lock.acquire(timeout=q["wait_ms"] / 1000):
+            return {"busy": {}}
+    except LockTimeout:
+        return {"busy": {}}
+    held[q["attempt"]] = lock, zk.client_id
+    return {"ok": {}}
+
+
+def release(q):
+    lock, session = held.pop(q["attempt"], (None, None))
+    if lock is None:
+        return {"error": {"text": "this client does not have it"}}
+    lock.release()  # is content if there is nothing to release
+    return {"ok": {}} if zk.client_id == session else {"not_held": {}}
+
+
+def hello(q):
+    global zk
+    hosts = ",".join("%s:%d" % (s["host"], s["port"]) for s in q["servers"])
+    zk = KazooClient(hosts=hosts, timeout=q["ttl_ms"] / 1000)
+    zk.add_listener(my_listener)
+    zk.start()
+    return {"ok": {"protocol": 1, "client": "kazoo " + kazoo.__version__, "now": time.monotonic_ns()}}
+
+
+operations = {"hello": hello, "acquire": acquire, "release": release}
+
+for line in sys.stdin:
+    q = json.loads(line)
+    if q["op"] in operations:
+        try:
+            answer = operations[q["op"]](q)
+        except KazooException as e:
+            answer = {"error": {"text": repr(e)}}
+        say({"id": q["id"], **answer})
