@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+
+	"lockcheck/checker"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/stats"
+)
+
+// realRuns are runs of the lock memory whose holders are stopped, of the usual length.
+type realRuns struct {
+	binary, store string
+	count, side   int
+}
+
+// name is the folder that lockcheck keeps such runs in.
+const name = "memory-set-pause"
+
+func (r realRuns) print(out io.Writer) error {
+	if err := r.make(); err != nil {
+		return err
+	}
+	all, err := r.judged()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n%d runs of `lockcheck test --lock memory --nemesis pause`, each held against the share of all others, which are independent of it:\n\n", len(all))
+	head(out, "runs", "n", "coverage in %", "too high", "too low", "mean width", "over updates")
+	r.singles(out, "one, the first 30", all[:min(30, len(all))], all)
+	r.singles(out, "one", all, all)
+	groups(out, "five pooled, apart", parts(all, 5), all)
+	groups(out, "ten pooled, apart", parts(all, 10), all)
+	groups(out, "ten pooled, drawn", drawn(all, 10, 500), all)
+	fmt.Fprintf(out, "\nSets of these runs against each other, each run in one of them, drawn 500 times:\n\n")
+	head(out, "runs a side", "worse in %", "better in %")
+	random := rand.New(rand.NewPCG(1, 6))
+	for _, n := range []int{5, 10, 20} {
+		worse, better := 0.0, 0.0
+		for range 500 {
+			random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+			w, b := opinion(checker.Differences(all[:n], all[n:2*n]))
+			worse += w
+			better += b
+		}
+		row(out, fmt.Sprint(n), percent(worse/5), percent(better/5))
+	}
+	return nil
+}
+
+// make makes the runs that are missing.
+func (r realRuns) make() error {
+	there, err := runs.At(filepath.Join(r.store, name))
+	if err != nil {
+		there = nil // none yet
+	}
+	var side errgroup.Group
+	side.SetLimit(r.side)
+	for i := len(there); i < r.count; i++ {
+		side.Go(func() error {
+			command := exec.CommandContext(context.Background(), r.binary, "test", "--lock", "memory", "--nemesis", "pause",
+				"--seed", fmt.Sprint(i+1), "--store", r.store)
+			said, err := command.CombinedOutput()
+			var exit *exec.ExitError
+			const undecided = 2 // which, as valid and violation, is a run that counts
+			if errors.As(err, &exit) && exit.ExitCode() <= undecided {
+				err = nil
+			}
+			if err != nil {
+				return fmt.Errorf("%v: %w\n%s", command.Args, err, said)
+			}
+			return nil
+		})
+	}
+	return side.Wait()
+}
+
+// judged judges the runs again, as this lockcheck does.
+func (r realRuns) judged() ([]checker.Results, error) {
+	folders, err := runs.At(filepath.Join(r.store, name))
+	if err != nil {
+		return nil, err
+	}
+	var all []checker.Results
+	for _, folder := range folders[:min(len(folders), r.count)] {
+		judgement, err := runs.Judge(folder)
+		if err != nil {
+			return nil, err
+		}
+		judgement.Results.Holds = nil
+		all = append(all, judgement.Results)
+	}
+	return all, nil
+}
+
+func (r realRuns) singles(out io.Writer, name string, some, all []checker.Results) {
+	var each [][]checker.Results
+	for i := range some {
+		each = append(each, some[i:i+1])
+	}
+	groups(out, name, each, all)
+}
+
+// parts divides runs into groups of one size.
+func parts(all []checker.Results, size int) [][]checker.Results {
+	var groups [][]checker.Results
+	for len(all) >= size {
+		groups = append(groups, all[:size])
+		all = all[size:]
+	}
+	return groups
+}
+
+// drawn draws groups of runs of one size.
+func drawn(all []checker.Results, size, n int) [][]checker.Results {
+	random := rand.New(rand.NewPCG(1, 7))
+	var groups [][]checker.Results
+	for range n {
+		var group []checker.Results
+		for _, i := range random.Perm(len(all))[:size] {
+			group = append(group, all[i])
+		}
+		groups = append(groups, group)
+	}
+	return groups
+}
+
+// groups prints how often the interval of each group of runs holds the share of all other
+// runs.
+func groups(out io.Writer, name string, groups [][]checker.Results, all []checker.Results) {
+	everything := checker.PoolOf(all)
+	var ours, naive tally
+	for _, group := range groups {
+		p := checker.PoolOf(group)
+		others := stats.Count{K: everything.Lost - p.Lost, N: everything.Acknowledged - p.Acknowledged}
+		ours.add(others.Share(), p.LostLow, p.LostHigh)
+		low, high := stats.Wilson(p.Lost, p.Acknowledged)
+		naive.add(others.Share(), low, high)
+	}
+	if ours.trials > 0 {
+		row(out, name, fmt.Sprint(ours.trials), percent(ours.share()), fmt.Sprint(ours.above), fmt.Sprint(ours.below),
+			fmt.Sprintf("%.3f", ours.width/float64(ours.trials)), percent(naive.share()))
+	}
+}

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"strings"
+
+	"lockcheck/checker"
+	"lockcheck/history"
+	"lockcheck/internal/stats"
+)
+
+// simulated prints what comes of simulated services.
+func simulated(out io.Writer, trials int) {
+	singleRuns(out, trials)
+	pooledRuns(out, trials)
+	throughHistories(out, trials/4)
+	comparisons(out, trials)
+}
+
+// tally counts how often a true share lies within an interval.
+type tally struct {
+	trials, within, below, above int // above: the interval lies above the share
+	width                        float64
+}
+
+func (t *tally) add(truth, low, high float64) {
+	t.trials++
+	t.width += high - low
+	switch {
+	case low > truth:
+		t.above++
+	case high < truth:
+		t.below++
+	default:
+		t.within++
+	}
+}
+
+func (t tally) share() float64 { return 100 * float64(t.within) / float64(t.trials) }
+
+func row(out io.Writer, cells ...string) { fmt.Fprintf(out, "| %s |\n", strings.Join(cells, " | ")) }
+
+func head(out io.Writer, cells ...string) {
+	row(out, cells...)
+	fmt.Fprintln(out, strings.Repeat("| --- ", len(cells))+"|")
+}
+
+func percent(x float64) string { return fmt.Sprintf("%.1f", x) }
+
+// singleRuns is the interval over the faults of one run, next to that over its updates.
+func singleRuns(out io.Writer, trials int) {
+	faults := []int{4, 5, 6, 8, 10, 14, 30, 60}
+	cells := []string{"lost at a fault", "share"}
+	for _, n := range faults {
+		cells = append(cells, fmt.Sprint(n))
+	}
+	fmt.Fprintf(out, "Coverage in %%, by the number of faults (%d histories a cell); in brackets that of an interval over updates:\n\n", trials)
+	head(out, cells...)
+	spread := make(map[string]int)
+	for _, s := range services() {
+		truth := s.truth()
+		cells := []string{s.name, percent(100*truth) + " %"}
+		for _, n := range faults {
+			r := rand.New(rand.NewPCG(uint64(n), 2))
+			var ours, naive tally
+			for range trials {
+				windows := s.draw(r, n)
+				low, high := stats.ShareOf(windows)
+				ours.add(truth, low, high)
+				all := stats.Sum(windows)
+				low, high = stats.Wilson(all.K, all.N)
+				naive.add(truth, low, high)
+			}
+			cells = append(cells, fmt.Sprintf("%s (%.0f)", percent(ours.share()), naive.share()))
+			spread[band(ours.share())]++
+		}
+		row(out, cells...)
+	}
+	fmt.Fprintf(out, "\nOf these cells %d are below 93 %%, %d from 93 to 97 %%, %d above.\n", spread["below"], spread["within"], spread["above"])
+}
+
+// band is where a coverage lies outside 93 to 97 %.
+func band(share float64) string {
+	switch {
+	case share < 93:
+		return "below"
+	case share > 97:
+		return "above"
+	}
+	return "within"
+}
+
+// pooledRuns is the interval of several runs of five faults, as PoolOf makes it.
+func pooledRuns(out io.Writer, trials int) {
+	counts := []int{2, 3, 5, 9, 10, 20, 30}
+	cells := []string{"lost at a fault", "runs differ by"}
+	for _, n := range counts {
+		cells = append(cells, fmt.Sprint(n))
+	}
+	fmt.Fprintf(out, "\nCoverage in %% of several runs of five faults each, by the number of runs (%d a cell). Where runs differ, what a fault costs is multiplied in each by a factor of its own, the logarithm of which deviates by that much:\n\n", trials/2)
+	head(out, cells...)
+	chosen := services()
+	for _, s := range []service{chosen[0], chosen[2], chosen[7], chosen[13]} {
+		for _, differ := range []float64{0, 0.3, 0.6} {
+			run := func(r *rand.Rand) checker.Results { return resultsOf(differing(r, s.draw(r, 5), differ)) }
+			truth := trueShare(run)
+			cells := []string{s.name, fmt.Sprintf("%g", differ)}
+			for _, n := range counts {
+				r := rand.New(rand.NewPCG(uint64(n), 3))
+				var t tally
+				for range trials / 2 {
+					p := checker.PoolOf(several(r, n, run))
+					t.add(truth, p.LostLow, p.LostHigh)
+				}
+				cells = append(cells, percent(t.share()))
+			}
+			row(out, cells...)
+		}
+	}
+}
+
+// differing makes what each fault of a run costs larger or smaller by one factor.
+func differing(r *rand.Rand, windows []stats.Count, by float64) []stats.Count {
+	factor := math.Exp(by * r.NormFloat64())
+	for i := range windows {
+		w := &windows[i]
+		w.K = min(w.N, int64(factor*float64(w.K)+r.Float64()))
+	}
+	return windows
+}
+
+// resultsOf is a run with such windows. Each window in which anything was lost has a stale
+// write, and a lock that was found gone at its release.
+func resultsOf(windows []stats.Count) checker.Results {
+	all, bursts := stats.Sum(windows), int64(0)
+	for _, w := range windows {
+		bursts += min(w.K, 1)
+	}
+	low, high := stats.ShareOf(windows)
+	return checker.Results{
+		Losses: windows,
+		Updates: checker.UpdateSummary{
+			Acknowledged: all.N, Lost: all.K,
+			LossInterval: checker.LossInterval{LostLow: low, LostHigh: high, LostOver: checker.OverFaults, LostUnits: len(windows)},
+		},
+		Findings:   []checker.Finding{{Property: checker.NoStaleWrite, Total: int(bursts)}},
+		Operations: checker.Operations{Acknowledged: all.N, Acquired: all.N, GoneAtRelease: bursts},
+	}
+}
+
+func several(r *rand.Rand, n int, run func(*rand.Rand) checker.Results) []checker.Results {
+	all := make([]checker.Results, n)
+	for i := range all {
+		all[i] = run(r)
+	}
+	return all
+}
+
+func trueShare(run func(*rand.Rand) checker.Results) float64 {
+	var all stats.Count
+	for _, x := range several(rand.New(rand.NewPCG(1, 1)), 60_000, run) {
+		all.K += x.Updates.Lost
+		all.N += x.Updates.Acknowledged
+	}
+	return all.Share()
+}
+
+// throughHistories writes what a service does as a history with faults and lets the
+// checkers find the windows in it.
+func throughHistories(out io.Writer, trials int) {
+	fmt.Fprintf(out, "\nThe same through whole histories, in which the checkers must find the faults themselves (%d a cell):\n\n", trials)
+	head(out, "lost at a fault", "faults", "coverage in %", "mean width", "over updates")
+	chosen := services()
+	for _, s := range []service{chosen[0], chosen[1], chosen[5], chosen[7], chosen[13]} {
+		truth := s.truth()
+		for _, n := range []int{5, 14} {
+			r := rand.New(rand.NewPCG(uint64(n), 4))
+			var ours, naive tally
+			for range trials {
+				u := checker.Check(historyOf(r, s.draw(r, n)), checker.Options{NoHolds: true}).Updates
+				ours.add(truth, u.LostLow, u.LostHigh)
+				low, high := stats.Wilson(u.Lost, u.Acknowledged)
+				naive.add(truth, low, high)
+			}
+			row(out, s.name, fmt.Sprint(n), percent(ours.share()), fmt.Sprintf("%.3f", ours.width/float64(trials)), percent(naive.share()))
+		}
+	}
+}
+
+// historyOf is a run of one worker that keeps the lock. In each window it is stopped first,
+// and what was lost are some of the updates after that.
+func historyOf(r *rand.Rand, windows []stats.Count) *history.History {
+	const ms = 1_000_000
+	h := &history.History{Header: history.Header{
+		Format: history.Format, Schema: history.SchemaVersion, Lock: "simulated", Workload: history.WorkloadSet, Guard: history.GuardNone,
+		Workers: []string{"w1"}, Servers: []string{"n1"}, Faults: []string{"pause"},
+	}}
+	now := int64(ms)
+	add := func(e history.Event) {
+		e.Index, e.Time = int64(len(h.Events)), now
+		h.Events = append(h.Events, e)
+		now += ms
+	}
+	add(history.Event{Process: "w1", Type: history.Invoke, F: history.Acquire, Key: "k0", Op: 1, Grant: "w1-1"})
+	add(history.Event{Process: "w1", Type: history.OK, F: history.Acquire, Key: "k0", Op: 1, Grant: "w1-1", Token: 1})
+	element, present := int64(0), []string(nil)
+	for i, w := range windows {
+		for _, stage := range []history.Stage{history.Applied, history.Proven, history.Healed, history.ProvenHealed} {
+			add(history.Event{Process: history.Nemesis, Type: history.Info, F: history.FaultPhase,
+				Fault: &history.Fault{ID: fmt.Sprint("pause-", i), Kind: "pause", Targets: []string{"w1"}, Stage: stage}})
+		}
+		from := r.Int64N(w.N - w.K + 1)
+		for j := range w.N {
+			element++
+			add(history.Event{Process: history.Resource, Type: history.OK, F: history.Write, Key: "k0", Grant: "w1-1", Client: "w1",
+				Element: element, Seq: element, Base: element - 1, Version: element})
+			if j < from || j >= from+w.K {
+				present = append(present, fmt.Sprint(element))
+			}
+		}
+	}
+	add(history.Event{Process: history.Resource, Type: history.OK, F: history.Final, Key: "k0", Value: []byte("[" + strings.Join(present, ",") + "]")})
+	return h
+}
+
+// comparisons is how often two sets of runs of five faults are said to differ.
+func comparisons(out io.Writer, trials int) {
+	trials = max(trials/4, 1)
+	fmt.Fprintf(out, "\nTwo sets of runs of five faults each, compared by lost updates, stale writes and locks gone at release, %d times: how often, in %%, the second is said to be worse in any of them, and how often better, though both are alike; and how often worse where a fault costs two or three times as many updates, at as many faults:\n\n", trials)
+	head(out, "lost at a fault", "runs a side", "worse", "better", "worse if it costs 2 ×", "3 ×")
+	chosen := services()
+	for _, s := range []service{chosen[0], chosen[2], chosen[7], chosen[13]} {
+		for _, n := range []int{4, 5, 10, 20} {
+			cells := []string{s.name, fmt.Sprint(n)}
+			for _, factor := range []float64{1, 2, 3} {
+				worse, better := said(s, n, factor, trials)
+				cells = append(cells, percent(worse))
+				if factor == 1 {
+					cells = append(cells, percent(better))
+				}
+			}
+			row(out, cells...)
+		}
+	}
+}
+
+// said is how often, in percent, the second set is called worse, and better, if what a
+// fault costs there is multiplied.
+func said(s service, runs int, factor float64, trials int) (worse, better float64) {
+	r := rand.New(rand.NewPCG(uint64(runs), 5))
+	costly := func(r *rand.Rand) checker.Results {
+		windows := s.draw(r, 5)
+		for i := range windows {
+			windows[i].K = min(windows[i].N, int64(factor*float64(windows[i].K)))
+		}
+		return resultsOf(windows)
+	}
+	plain := func(r *rand.Rand) checker.Results { return resultsOf(s.draw(r, 5)) }
+	for range trials {
+		w, b := opinion(checker.Differences(several(r, runs, plain), several(r, runs, costly)))
+		worse += w
+		better += b
+	}
+	return 100 * worse / float64(trials), 100 * better / float64(trials)
+}
+
+// opinion is 1 if the second set is said to be worse in anything, and if better.
+func opinion(all []checker.Difference) (worse, better float64) {
+	for _, d := range all {
+		if d.Worse() {
+			worse = 1
+		}
+		if d.Better() {
+			better = 1
+		}
+	}
+	return worse, better
+}
