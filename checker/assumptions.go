@@ -10,9 +10,10 @@ import (
 
 // assumptions judges whether the run did its work at all: a run that did not is
 // neither valid nor a violation. Disagreements between checkers are bugs in
-// lockcheck and break it too, even if something was violated.
+// lockcheck and break it too, even if something was violated, and so does a client that broke
+// the protocol: what it said before may be as wrong.
 func assumptions(r *run, ops Operations, disagreements []string) judged {
-	j := judged{Finding: Finding{Property: Assumptions, Verdict: Valid}, bug: len(disagreements) > 0}
+	j := judged{Finding: Finding{Property: Assumptions, Verdict: Valid}, void: len(disagreements)+len(r.clientFaults) > 0}
 	broken, undecided := brokenBecause(r, disagreements), undecidedBecause(r, ops)
 	switch {
 	case len(broken) > 0:
@@ -34,6 +35,9 @@ func brokenBecause(r *run, disagreements []string) []string {
 		reasons = append(reasons, because("the run failed", e.Error))
 	} else if !r.ended() {
 		reasons = append(reasons, "the history ends before the run did")
+	}
+	if _, known := r.phases[history.PhaseBroken]; !known {
+		reasons = append(reasons, r.clientFaults...)
 	}
 	for _, name := range r.header.Require {
 		if !slices.Contains(Properties(), Property(name)) {

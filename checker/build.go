@@ -44,6 +44,10 @@ func (b *builder) add(e *history.Event) {
 		b.begun, b.begin, b.end = true, e.Time, e.Time
 	}
 	b.begin, b.end = min(b.begin, e.Time), max(b.end, e.Time)
+	if e.F == history.Client {
+		b.client(e)
+		return
+	}
 	switch e.Process {
 	case history.Harness:
 		if e.F == history.Phase {
@@ -258,6 +262,16 @@ func (b *builder) service(e *history.Event) {
 		k.dropped[e.Token] = e.Time
 	} else {
 		k.dropped[e.Token] = 0
+	}
+}
+
+// client takes what is said of the client of a lock of the user's own.
+func (b *builder) client(e *history.Event) {
+	switch {
+	case e.Error != "":
+		b.clientFaults = append(b.clientFaults, e.Process+": "+e.Error)
+	case !slices.Contains(b.clients, e.Note):
+		b.clients = append(b.clients, e.Note)
 	}
 }
 

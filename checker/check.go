@@ -27,7 +27,7 @@ type Options struct {
 type judged struct {
 	Finding
 	clause string // of a violation
-	bug    bool   // of lockcheck itself: no verdict can rest on this run
+	void   bool   // no verdict can rest on this run: lockcheck is wrong, or was told what is
 }
 
 // Check judges a history, which the caller has validated; the prefix that a
@@ -63,6 +63,7 @@ func (r *run) weigh(o opinion, opts Options) Results {
 	if !opts.NoHolds {
 		res.Holds = r.described()
 	}
+	res.Clients = r.clients
 	_, res.Interrupted = r.phases[history.PhaseInterrupted]
 	res.Required = Required(r.header)
 	var all []judged
@@ -89,11 +90,12 @@ func (p property) weigh(j *judged, h history.Header) {
 	}
 }
 
-// verdict weighs the findings: where lockcheck is wrong, nobody knows of which of them; else
+// verdict weighs the findings: where lockcheck is wrong, or a client was not what it is to be,
+// nobody knows of which of them; else
 // a violation that happened stands, whatever went wrong besides; after that a run that
 // failed says nothing.
 func verdict(all []judged) Verdict {
-	if slices.ContainsFunc(all, func(j judged) bool { return j.bug }) {
+	if slices.ContainsFunc(all, func(j judged) bool { return j.void }) {
 		return Broken
 	}
 	for _, v := range []Verdict{Violation, Broken, Undecided} {

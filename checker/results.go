@@ -46,6 +46,9 @@ type Results struct {
 	Holds             []Hold                  `json:"-"` // for pictures; large
 	// Interrupted: the run was ended early from outside.
 	Interrupted bool `json:"interrupted,omitempty"`
+	// Clients are the names and versions of clients of a lock of the user's own, as they
+	// say; nil for other locks.
+	Clients []string `json:"clients,omitempty"`
 	// Begin and End are the first and last time in the history, in ns.
 	Begin int64 `json:"begin"`
 	End   int64 `json:"end"`

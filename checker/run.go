@@ -41,6 +41,8 @@ type run struct {
 	misranked map[key]bool
 	// lastAsked is the last time at which an acquire began or was answered.
 	lastAsked int64
+	// clients are the names of clients of users, and clientFaults what is wrong with which.
+	clients, clientFaults []string
 	// wakes is how many notifications all attempts got.
 	wakes int64
 }

@@ -54,6 +54,12 @@ type Failing interface {
 	Failed() error
 }
 
+// Named is a Lock whose client tells its own name.
+type Named interface {
+	// ClientName is the name of the library and its version, as the client says.
+	ClientName() string
+}
+
 // DataStore is a Lock whose database keeps the data that it protects, too. The holder
 // reaches them by the connection that holds the lock: an access takes effect as part of
 // its transaction, or, where the lock is held by none, of its session.

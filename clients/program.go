@@ -74,7 +74,16 @@ type program struct {
 func (d Definition) open(c Config) (Lock, error) {
 	command := d.Program
 	command.Log = os.Stderr
-	client, err := protocol.Start(context.Background(), command, protocol.Request{
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-c.Stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	client, err := protocol.Start(ctx, command, protocol.Request{
 		Worker: c.Worker, Servers: serversOf(c.Nodes), Folder: c.Folder, TTLMS: c.TTL.Milliseconds(), TimeoutMS: c.Timeout.Milliseconds(),
 	})
 	if err != nil {
@@ -174,6 +183,9 @@ func (p *program) Work(ctx context.Context, g Grant, d time.Duration) error {
 
 // Failed implements Failing.
 func (p *program) Failed() error { return p.client.Failed() }
+
+// ClientName implements Named.
+func (p *program) ClientName() string { return p.client.Name }
 
 func (p *program) Close() error { return p.client.Close() }
 

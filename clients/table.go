@@ -24,6 +24,9 @@ type Config struct {
 	NoKeepAlive bool
 	// Timeout is what calls will be given; for a client that is told so once.
 	Timeout time.Duration
+	// Stop is closed when nobody wants the lock any more, if it is not open yet; nil for
+	// never.
+	Stop <-chan struct{}
 
 	options optionSet
 }

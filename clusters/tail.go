@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"fmt"
 	"io"
 	"sync"
 )
@@ -12,6 +13,7 @@ const tailSize = 64 << 10
 type Tail struct {
 	mu   sync.Mutex
 	text []byte
+	left int64 // out, in bytes
 	done chan struct{}
 }
 
@@ -40,13 +42,17 @@ func (t *Tail) Write(p []byte) (int, error) {
 	t.text = append(t.text, p...)
 	if excess := len(t.text) - tailSize; excess > 0 {
 		t.text = append([]byte(nil), t.text[excess:]...)
+		t.left += int64(excess)
 	}
 	return len(p), nil
 }
 
-// String returns what was kept.
+// String returns what was kept, and says how much was not.
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.left > 0 {
+		return fmt.Sprintf("(%d bytes before this are left out: lockcheck keeps the last %d)\n%s", t.left, tailSize, t.text)
+	}
 	return string(t.text)
 }

@@ -37,6 +37,12 @@ const (
 	// gone. Error says who notified it: ByService or ByDeadline.
 	Lost Function = "lost"
 
+	// Client is a single Info event of a worker, or of the Resource where that has a client
+	// of its own, about the client of a lock of the user's: that it has begun, with its name
+	// and version in Note, or why it can do nothing more, in Error. It was then not to be
+	// trusted before, either: it broke the protocol, or ended by itself.
+	Client Function = "client"
+
 	// Deferred is a single Info event of the resource: a write has arrived, and is
 	// held back by the fault that Note names. What becomes of it is a Write event.
 	Deferred Function = "deferred"

@@ -126,6 +126,9 @@ func (v *Validator) woken(e *Event) error {
 }
 
 func (v *Validator) worker(e *Event) error {
+	if e.F == Client {
+		return client(e)
+	}
 	if e.F == Lost {
 		if e.Type != Info {
 			return fmt.Errorf("%s of type %q", e.F, e.Type)
@@ -145,6 +148,14 @@ func (v *Validator) worker(e *Event) error {
 		return v.complete(e)
 	}
 	return fmt.Errorf("type %q is not known", e.Type)
+}
+
+// client checks what is said of the client of a lock of the user's own.
+func client(e *Event) error {
+	if e.Type != Info || (e.Note == "") == (e.Error == "") || e.Grant != "" {
+		return fmt.Errorf("%s needs type info, and a name or what went wrong", e.F)
+	}
+	return nil
 }
 
 // belongs checks that a grant stays with one worker and one key.
@@ -212,6 +223,9 @@ func (v *Validator) complete(e *Event) error {
 }
 
 func (v *Validator) resource(e *Event) error {
+	if e.F == Client {
+		return client(e)
+	}
 	if e.F == Final {
 		if e.Type != OK || e.Key == "" {
 			return fmt.Errorf("a final needs type ok and a key")

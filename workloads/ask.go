@@ -3,7 +3,6 @@ package workloads
 import (
 	"context"
 	"errors"
-	"io"
 	"time"
 
 	"lockcheck/clients"
@@ -25,7 +24,7 @@ var errNoTurn = errors.New("others waited for an answer for too long")
 // lockService is the lock service as the guard asks it.
 type lockService struct {
 	asker clients.Asker
-	close io.Closer
+	lock  clients.Lock
 }
 
 // openService returns nil for a guard that asks nobody.
@@ -37,14 +36,25 @@ func openService(c ResourceConfig) (*lockService, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lockService{asker: asker, close: lock}, nil
+	return &lockService{asker: asker, lock: lock}, nil
 }
 
 func (s *lockService) Close() error {
 	if s == nil {
 		return nil
 	}
-	return s.close.Close()
+	return s.lock.Close()
+}
+
+// complaint ends the client and says what it did wrong, if it is one of a user's.
+func (s *lockService) complaint() error {
+	if s == nil {
+		return nil
+	}
+	if _, can := s.lock.(clients.Failing); !can {
+		return nil
+	}
+	return s.lock.Close()
 }
 
 // holds asks whether the grant of an access is in force, again and again until there is

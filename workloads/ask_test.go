@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -148,7 +147,7 @@ func TestAskOrder(t *testing.T) {
 	var out lockedBuffer
 	service := new(handingOver)
 	r := &resource{
-		config: ResourceConfig{Guard: Ask}, service: &lockService{asker: service, close: io.NopCloser(nil)},
+		config: ResourceConfig{Guard: Ask}, service: &lockService{asker: service},
 		record: NewEmitter(history.Resource, &out), deferrals: newDeferrals(), keys: make(map[string]*keyState),
 	}
 	taken := func() bool {

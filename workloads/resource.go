@@ -111,6 +111,9 @@ func RunResource(ctx context.Context, config ResourceConfig, input io.Reader, ou
 	if err := untilEnd(func() error { return r.deferrals.obey(input) }, served); err != nil {
 		return fmt.Errorf("resource: %w", err)
 	}
+	if err := service.complaint(); err != nil {
+		r.emit(history.Event{Type: history.Info, F: history.Client, Error: err.Error()})
+	}
 	if database != nil {
 		return database.report(ctx, r.record, r.named())
 	}

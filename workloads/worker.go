@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"lockcheck/clients"
@@ -75,6 +76,8 @@ type worker struct {
 	attempts int
 	held     int
 	updates  int64
+	// complained: what the client did wrong is recorded.
+	complained sync.Once
 }
 
 // RunWorker works until its input ends. It returns an error if it could not do
@@ -94,24 +97,29 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 	case <-stop:
 		return nil
 	}
+	record := NewEmitter(config.Name, output)
 	lock, err := info.Open(clients.Config{
 		Worker: config.Name, Nodes: config.Nodes, Folder: config.Folder,
 		TTL: config.TTL, LockDelay: config.LockDelay, NoKeepAlive: config.NoKeepAlive,
-		Timeout: config.Timeout,
+		Timeout: config.Timeout, Stop: stop,
 	})
-	if err != nil {
+	switch {
+	case err != nil && config.Definition != nil:
+		return clientFailed(record, err, stop)
+	case err != nil:
 		return fmt.Errorf("worker: %w", err)
 	}
 	w := &worker{
 		config: config, workload: workload, lock: lock,
 		resource: unixrpc.NewClient(config.Socket),
-		record:   NewEmitter(config.Name, output),
+		record:   record,
 		rng:      rand.New(rand.NewPCG(config.Seed, uint64(config.Index))),
 		stop:     stop, patience: stop,
 	}
 	if info.Uses(clients.Watchdog) {
 		w.patience = alreadyClosed
 	}
+	introduce(record, lock)
 	defer w.closeLock(ctx)
 	defer w.resource.Close()
 	if config.InDatabase {
@@ -124,14 +132,6 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 		return fmt.Errorf("worker %s: %w", config.Name, err)
 	}
 	return w.run(ctx)
-}
-
-// closeLock does not wait for long: what a connection that hangs holds up ends with the
-// process.
-func (w *worker) closeLock(ctx context.Context) {
-	_, _ = bounded(ctx, w.config.Timeout, alreadyClosed, func(context.Context) (struct{}, error) {
-		return struct{}{}, w.lock.Close()
-	})
 }
 
 // awaitResource waits until the resource serves: it is started at the same time.
@@ -174,18 +174,14 @@ func (w *worker) run(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("worker %s: %w", w.config.Name, err)
 		}
-		if err := errors.Join(w.record.Err(), w.failed()); err != nil {
+		if err := w.record.Err(); err != nil {
 			return fmt.Errorf("worker %s: %w", w.config.Name, err)
 		}
+		if w.failed() {
+			<-w.stop // which that brings
+			return nil
+		}
 		w.sleep(again.draw(w.rng))
-	}
-	return nil
-}
-
-// failed says why the client of the lock can do nothing more; nil if it can.
-func (w *worker) failed() error {
-	if client, can := w.lock.(clients.Failing); can {
-		return client.Failed()
 	}
 	return nil
 }

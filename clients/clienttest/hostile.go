@@ -81,6 +81,7 @@ func hostileOnes() []Behaviour {
 			answer["ok"].(fields)["now"] = history.Now() - time.Second.Nanoseconds()
 			return answer
 		})),
+		hostile("wall-clock", "tells of a validity by the wall clock", validity(func(q request) int64 { return time.Now().Add(q.ttl()).UnixNano() })),
 		hostile("until-in-ms", "tells of a validity in ms", validity(func(q request) int64 { return (q.read + q.ttl().Nanoseconds()) / 1e6 })),
 		hostile("until-without-now", "tells of a validity, but not its time", func(c *client) {
 			c.plain = true

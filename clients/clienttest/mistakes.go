@@ -26,13 +26,15 @@ func mistakes() []Behaviour {
 			}
 			return c.granted(q, 0)
 		})),
-		mistaken("asks-nobody", "grants without a word to the service", onAcquire(func(c *client, q request) fields {
-			return c.granted(q, 0)
-		})),
-		mistaken("own-name", "each worker locks a name of its own", onAcquire(func(c *client, q request) fields {
-			q.Key = c.worker + "/" + q.Key
-			return c.acquire(q)
-		})),
+		mistaken("asks-nobody", "grants and releases without a word to the service", func(c *client) {
+			c.on[protocol.Acquire] = func(q request) fields { return c.granted(q, 0) }
+			c.on[protocol.Release] = func(request) fields { return done(reply{}) }
+		}),
+		mistaken("own-name", "each worker locks a name of its own", func(c *client) {
+			for op, handle := range c.on {
+				c.on[op] = func(q request) fields { q.Key = c.worker + "/" + q.Key; return handle(q) }
+			}
+		}),
 		mistaken("short-lease", "asks the service for a tenth of the lease that it tells of", onAcquire(func(c *client, q request) fields {
 			asked := q
 			asked.TTLMS /= 10
@@ -44,9 +46,6 @@ func mistakes() []Behaviour {
 		})),
 		mistaken("long-validity", "tells of a validity of ten leases", validity(func(q request) int64 {
 			return q.read + 10*q.ttl().Nanoseconds()
-		})),
-		mistaken("wall-clock", "tells of a validity by the wall clock", validity(func(q request) int64 {
-			return time.Now().Add(q.ttl()).UnixNano()
 		})),
 		mistaken("releases-anyone", "releases whoever holds, if it does not hold itself", onRelease(func(c *client, q request) fields {
 			if r, err := c.ask("release", q.Key, q.Attempt, 0); err == nil && !r.Done && r.Holder != "" {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -45,8 +44,10 @@ func (e *EndedError) Error() string { return "the client ended by itself: " + e.
 // Client is a running client. Its methods may be called side by side.
 type Client struct {
 	program  *program
-	log      io.Writer
 	requests chan []byte
+	// ending is closed when the client is being closed: it may end now.
+	ending    chan struct{}
+	closeOnce func() error
 	// failed is closed when the client can do nothing more; why says why.
 	failed chan struct{}
 	why    error
@@ -56,12 +57,12 @@ type Client struct {
 	// clock: it told its time, and may name the end of a validity.
 	clock bool
 
-	mu      sync.Mutex
-	last    int64
-	open    map[int64]*call
-	lost    map[string]chan struct{} // by attempt
-	ignored int
-	readers sync.WaitGroup
+	mu            sync.Mutex
+	last          int64
+	open          map[int64]*call
+	lost          map[string]chan struct{} // by attempt
+	ignored       int
+	input, output sync.WaitGroup // those who write and read them
 }
 
 // call is a request that was not answered yet.
@@ -87,15 +88,17 @@ func Start(ctx context.Context, command Command, hello Request) (*Client, error)
 		return nil, err
 	}
 	c := &Client{
-		program: program, log: command.Log, requests: make(chan []byte, maxWaiting), failed: make(chan struct{}),
+		program: program, requests: make(chan []byte, maxWaiting), ending: make(chan struct{}), failed: make(chan struct{}),
 		open: make(map[int64]*call), lost: make(map[string]chan struct{}),
 	}
+	c.closeOnce = sync.OnceValue(c.end)
 	var once sync.Once
 	c.fail = func(why error) { once.Do(func() { c.why = why; close(c.failed) }) }
-	c.readers.Go(c.read)
-	c.readers.Go(c.write)
+	c.output.Go(c.read)
+	c.input.Go(c.write)
 	if err := c.hello(ctx, hello); err != nil {
-		return nil, errors.Join(err, c.Close())
+		c.fail(err) // it is not waited for, and accused of nothing more
+		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
 }
@@ -208,14 +211,40 @@ func (c *Client) Failed() error {
 // errClosed is the failure of a client that was closed.
 var errClosed = errors.New("the client was closed")
 
-// Close ends the input of the client and waits for it to end. One that does not within a
-// second is killed, which is an error of its own kind, a *ViolationError.
-func (c *Client) Close() error {
-	c.fail(errClosed)
-	late, err := c.program.close(context.Background())
-	c.readers.Wait()
-	if late {
-		err = errors.Join(err, &ViolationError{Rule: fmt.Sprintf("it did not end within %s of the end of its input", exitTime)})
+// busy says whether the client still has something to answer. One that does one thing at a
+// time has then not seen the end of its input.
+func (c *Client) busy() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.open) > 0
+}
+
+// Close ends the input of the client and waits for it to end. One that has not after five
+// seconds is killed, at once if it had failed. Its error is a *ViolationError if the client
+// broke the protocol until then, or an *EndedError if it ended before its input did.
+func (c *Client) Close() error { return c.closeOnce() }
+
+func (c *Client) end() error {
+	close(c.ending)
+	err := c.close()
+	if failed := c.Failed(); !errors.Is(failed, errClosed) {
+		return errors.Join(failed, err)
 	}
 	return err
+}
+
+// close ends the program, and judges what it wrote until then.
+func (c *Client) close() error {
+	patience := exitTime
+	if c.Failed() != nil {
+		patience = 0
+	}
+	late, err := c.program.close(patience)
+	if late && !c.busy() {
+		c.violated(fmt.Sprintf("it did not end within %s of the end of its input", exitTime), nil)
+	}
+	c.output.Wait()
+	c.fail(errClosed)
+	c.input.Wait()
+	return errors.Join(err, c.program.output.Close())
 }

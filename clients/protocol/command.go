@@ -1,18 +1,22 @@
 package protocol
 
 import (
-	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"lockcheck/internal/processes"
 )
 
 // Command is the program of a client.
@@ -27,8 +31,14 @@ type Command struct {
 	Log io.Writer `json:"-"`
 }
 
-// exitTime is how long a client may take to end after the end of its input.
-const exitTime = time.Second
+const (
+	// exitTime is how long a client may take to end after the end of its input. It is told
+	// to take a second; a busy machine may need more.
+	exitTime = 5 * time.Second
+	// lastTime is how long what a client wrote last may take to arrive once it has ended.
+	// What it has left behind may keep its outputs open for ever.
+	lastTime = 500 * time.Millisecond
+)
 
 // errNoProgram is a Command without Args.
 var errNoProgram = errors.New("no program is named")
@@ -36,9 +46,11 @@ var errNoProgram = errors.New("no program is named")
 // program is a running Command.
 type program struct {
 	input  io.WriteCloser
-	output io.ReadCloser
+	output *os.File
+	last   *lastWords
+	mark   processes.Mark // of all that it starts
 	handle *os.Process
-	ended  chan struct{} // closed when it was waited for
+	ended  chan struct{} // closed when it was waited for, and its error output was read
 	state  error         // how it ended, nil for status 0; valid once ended is closed
 }
 
@@ -47,9 +59,12 @@ func (c Command) start() (*program, error) {
 	if len(c.Args) == 0 {
 		return nil, errNoProgram
 	}
+	mark, err := newMark()
+	if err != nil {
+		return nil, err
+	}
 	command := exec.Command(c.Args[0], c.Args[1:]...)
-	command.Dir, command.Env = c.Folder, append(os.Environ(), c.Env...)
-	command.Stderr = c.Log
+	command.Dir, command.Env = c.Folder, append(append(os.Environ(), c.Env...), string(mark))
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	// What the client starts and leaves behind stays a descendant of this process, by which
 	// faults and the end of the run find it.
@@ -64,60 +79,114 @@ func (c Command) start() (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	command.Stdout = outputEnd
-	p := &program{input: input, output: output, ended: make(chan struct{})}
+	errorOutput, errorsEnd, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, output.Close(), outputEnd.Close())
+	}
+	command.Stdout, command.Stderr = outputEnd, errorsEnd
+	p := &program{input: input, output: output, last: &lastWords{log: c.Log}, mark: mark, ended: make(chan struct{})}
 	started := make(chan error)
-	go p.wait(command, started)
+	go p.wait(command, errorOutput, started)
 	err = <-started
-	_ = outputEnd.Close() // the child has its own
+	err = errors.Join(err, outputEnd.Close(), errorsEnd.Close()) // the child has its own
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("the client cannot be started: %w", err), output.Close())
 	}
 	return p, nil
 }
 
+// newMark returns a mark that no other client has.
+func newMark() (processes.Mark, error) {
+	random := make([]byte, 8)
+	_, err := rand.Read(random)
+	return processes.Mark("LOCKCHECK_CLIENT=" + hex.EncodeToString(random)), err
+}
+
 // wait starts the program and waits for its end on one thread: the kernel regards the death
 // of the thread that started a process as that of its parent.
-func (p *program) wait(command *exec.Cmd, started chan<- error) {
+func (p *program) wait(command *exec.Cmd, errorOutput *os.File, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	// What it forked may keep the error output open after it.
-	command.WaitDelay = exitTime
+	defer errorOutput.Close()
 	err := command.Start()
 	p.handle = command.Process
 	started <- err
 	if err != nil {
 		return
 	}
-	if err := command.Wait(); !errors.Is(err, exec.ErrWaitDelay) {
-		p.state = err
-	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(p.last, errorOutput) // it ends with the program, whatever that does
+	}()
+	p.state = command.Wait()
+	// A pipe has no other end; a deadline that cannot be set would be one for ever.
+	last := time.Now().Add(lastTime)
+	_ = errorOutput.SetReadDeadline(last)
+	_ = p.output.SetReadDeadline(last)
+	<-read
 	close(p.ended)
 }
 
-// close ends the input, waits for the program to end, and kills it if it does not. late says
-// that it had to.
-func (p *program) close(ctx context.Context) (late bool, err error) {
-	var once sync.Once
-	kill := func() { once.Do(func() { late = true; _ = p.handle.Kill() }) }
+// close ends the input, waits for the program to end, and kills it if it does not, at once if
+// it is not to be waited for. late says that it had to be. What the program has started ends
+// with it.
+func (p *program) close(patience time.Duration) (late bool, err error) {
 	_ = p.input.Close() // it may have closed its end already
-	timer := time.NewTimer(exitTime)
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case <-p.ended:
-	case <-ctx.Done():
-		kill()
 	case <-timer.C:
-		kill()
+		late = true
+		_ = p.handle.Kill() // it may have ended by now
 	}
+	_, err = p.mark.Kill()
 	<-p.ended
-	return late, p.output.Close()
+	return late, err
 }
 
-// exit says how the program ended, once it has.
+// exit says how the program ended, once it has, and what it wrote last.
 func (p *program) exit() string {
-	if p.state == nil {
-		return "exit status 0"
+	text := "exit status 0"
+	if p.state != nil {
+		text = p.state.Error()
 	}
-	return p.state.Error()
+	return text + p.last.String()
+}
+
+// keptWords is how much is kept of what a client wrote last, in bytes.
+const keptWords = 1 << 10
+
+// lastWords passes on what is written to it, and keeps the end of it.
+type lastWords struct {
+	log io.Writer // nil for nowhere
+
+	mu   sync.Mutex
+	text []byte
+}
+
+// Write implements io.Writer. It never fails: a client must not notice what becomes of its log.
+func (l *lastWords) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, text[max(0, len(text)-keptWords):]...)
+	if excess := len(l.text) - keptWords; excess > 0 {
+		l.text = append(l.text[:0], l.text[excess:]...)
+	}
+	if l.log != nil {
+		_, _ = l.log.Write(text)
+	}
+	return len(text), nil
+}
+
+// String is empty if nothing was written.
+func (l *lastWords) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := strings.TrimSpace(strings.ToValidUTF8(string(l.text), "\uFFFD"))
+	if text == "" {
+		return ""
+	}
+	return "; it wrote last: " + text
 }

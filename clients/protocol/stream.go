@@ -36,7 +36,8 @@ func (c *Client) write() {
 		select {
 		case text := <-c.requests:
 			if _, err := c.program.input.Write(text); err != nil {
-				return // it has closed its input, and its output tells the rest
+				c.ended(err, "it closed its input and did not end")
+				return
 			}
 		case <-c.failed:
 			return
@@ -49,44 +50,53 @@ func (c *Client) write() {
 func (c *Client) read() {
 	lines := bufio.NewReaderSize(c.program.output, maxLine)
 	for {
+		if c.Failed() != nil {
+			_, _ = io.Copy(io.Discard, lines)
+			return
+		}
 		text, err := lines.ReadSlice('\n')
 		received := history.Now()
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			c.violated("a line has at most 1 MiB", text)
-			_, _ = io.Copy(io.Discard, lines)
-			return
+			continue
 		case len(bytes.TrimSpace(text)) > 0:
 			c.line(bytes.TrimSpace(text), received)
 		}
 		if err != nil {
-			c.outputEnded(err)
+			c.ended(err, "it closed its output and did not end")
 			return
 		}
 	}
 }
 
-// outputEnded: without output the client can do nothing more, whether it runs or not.
-func (c *Client) outputEnded(err error) {
+// streamTime is how long a client that has closed its input or output may take to end.
+const streamTime = time.Second
+
+// ended: without input or output the client can do nothing more, whether it runs or not.
+func (c *Client) ended(err error, otherwise string) {
 	if errors.Is(err, os.ErrClosed) { // by us
 		return
 	}
-	timer := time.NewTimer(exitTime)
+	timer := time.NewTimer(streamTime)
 	defer timer.Stop()
 	select {
 	case <-c.failed:
+	case <-c.ending:
 	case <-c.program.ended:
-		c.fail(&EndedError{Exit: c.program.exit()})
+		select {
+		case <-c.ending: // as it was told to
+		default:
+			c.fail(&EndedError{Exit: c.program.exit()})
+		}
 	case <-timer.C:
-		c.violated("it closed its output and did not end", nil)
+		c.violated(otherwise, nil)
 	}
 }
 
 func (c *Client) line(text []byte, received int64) {
 	if text[0] != '{' {
-		if c.log != nil {
-			_, _ = c.log.Write(append(text, '\n'))
-		}
+		_, _ = c.program.last.Write(append(bytes.Clone(text), '\n'))
 		return
 	}
 	var line Line
@@ -115,9 +125,18 @@ func (c *Client) answer(line Line, received int64, text []byte) {
 		c.violated(fmt.Sprintf("%s is answered by %s", pending.request.Op, answersTo[pending.request.Op]), text)
 	case line.OK != nil && line.OK.Until != 0 && !c.clock:
 		c.violated("a client that names an until tells its time in the answer to hello", text)
+	case line.OK != nil && line.OK.Until != 0 && !pending.plausible(line.OK.Until, received):
+		c.violated(fmt.Sprintf("an until is a time of CLOCK_MONOTONIC, after the request, which was sent at %d, and not a day beyond its lease", pending.sent), text)
 	default:
 		pending.answer <- Answer{Line: line, Sent: pending.sent, Received: received}
 	}
+}
+
+// plausible says whether the end of a validity can be one. A wall clock, other units and a
+// length of time instead of a moment are far from it.
+func (c *call) plausible(until, received int64) bool {
+	lease := time.Duration(c.request.TTLMS) * time.Millisecond
+	return until >= c.sent && until <= received+(lease+24*time.Hour).Nanoseconds()
 }
 
 // answersTo says which answers each operation has.

@@ -94,7 +94,7 @@ func (j *Journal) Start(command *exec.Cmd) error {
 		command.SysProcAttr = new(syscall.SysProcAttr)
 	}
 	command.SysProcAttr.Setpgid = true
-	command.Env = append(command.Environ(), mark(j.run))
+	command.Env = append(command.Environ(), string(mark(j.run)))
 	if err := command.Start(); err != nil {
 		return err
 	}

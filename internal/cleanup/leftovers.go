@@ -144,7 +144,7 @@ func bootedSince(entries []Entry) bool {
 // whose leader has ended is not killed by its number, which may be that of another one by now:
 // its processes carry the name of the run.
 func killProcesses(run string, entries []Entry) (int, error) {
-	killed, err := killMarked(run)
+	killed, err := mark(run).Kill()
 	if err != nil {
 		return len(killed), err
 	}

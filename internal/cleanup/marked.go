@@ -1,63 +1,35 @@
 package cleanup
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
+	"time"
+
+	"lockcheck/internal/processes"
 )
 
-// runVariable is in the environment of what a run starts on this machine, and of what that
-// starts in turn: so it can be told from processes that are not ours.
-const runVariable = "LOCKCHECK_RUN"
+// mark is in the environment of what a run starts on this machine, and of what that starts
+// in turn: so it can be told from processes that are not ours.
+func mark(run string) processes.Mark { return processes.Mark("LOCKCHECK_RUN=" + run) }
 
-func mark(run string) string { return runVariable + "=" + run }
+// Running lists the processes that a run has started on this machine, and what those have
+// started in turn, and that still run.
+func Running(run string) ([]int, error) { return mark(run).Running() }
 
-// killMarked kills all processes of a run, whatever became of those that started them, and
-// returns their numbers.
-func killMarked(run string) (killed map[int]bool, err error) {
-	killed = make(map[int]bool)
-	for before := -1; before < len(killed); { // one may have started another meanwhile
-		before = len(killed)
-		entries, err := filepath.Glob("/proc/[0-9]*")
-		if err != nil {
-			return killed, err
+// goneLimit is how long processes that were killed may take to end.
+const goneLimit = 10 * time.Second
+
+// End kills the processes of a run that still run, and waits until there are none.
+func End(run string) error {
+	for deadline := time.Now().Add(goneLimit); ; time.Sleep(5 * time.Millisecond) {
+		if _, err := mark(run).Kill(); err != nil {
+			return err
 		}
-		for _, entry := range entries {
-			pid, err := strconv.Atoi(filepath.Base(entry))
-			if err != nil || killed[pid] {
-				continue
-			}
-			was, err := killIfMarked(pid, mark(run))
-			if err != nil {
-				return killed, fmt.Errorf("process %d: %w", pid, err)
-			}
-			if was {
-				killed[pid] = true
-			}
+		left, err := Running(run)
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("processes %v of run %s do not end", left, run)
 		}
 	}
-	return killed, nil
-}
-
-// killIfMarked gets hold of a process before it looks whose that is: its number may be that
-// of another one afterwards.
-func killIfMarked(pid int, mark string) (killed bool, err error) {
-	process, err := os.FindProcess(pid)
-	if err != nil {
-		return false, nil // it has ended
-	}
-	defer process.Release()
-	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	if err != nil || !strings.Contains("\x00"+string(environment), "\x00"+mark+"\x00") {
-		return false, nil // it has ended, or is not ours to look at
-	}
-	if err := process.Kill(); errors.Is(err, os.ErrProcessDone) {
-		return false, nil
-	} else if err != nil {
-		return false, err
-	}
-	return true, nil
 }

@@ -4,7 +4,11 @@ import (
 	"os"
 	"testing"
 
+	"lockcheck/clients/clienttest"
 	"lockcheck/clusters/clustertest"
 )
 
-func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
+func TestMain(m *testing.M) {
+	clienttest.Main()
+	os.Exit(clustertest.Main(m))
+}

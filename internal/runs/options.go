@@ -59,6 +59,10 @@ type Options struct {
 	Machine
 	// Parameters are put down in the history as they were given.
 	Parameters map[string]string
+
+	// recoveryLimit is how long the lock may need beyond the recovery period; 0 for the
+	// usual time.
+	recoveryLimit time.Duration
 }
 
 // Defaults of a test.

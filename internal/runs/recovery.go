@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ const (
 // which the recovery period was for, and records by how much that was too short. What it
 // means for the lock the checkers judge.
 func (r *run) recover(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, recoveryLimit)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.recoveryLimit, recoveryLimit))
 	defer cancel()
 	began := time.Now()
 	err := r.awaitRecovery(ctx)

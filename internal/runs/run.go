@@ -175,7 +175,8 @@ func (r *run) cleanUp(ctx context.Context, reaper *cleanup.Reaper) error {
 		}
 		return errors.Join(err, errors.New("the reaper could not remove everything; run lockcheck clean"))
 	}
-	return errors.Join(r.journal.Remove(), reaper.Dismiss())
+	// What a client has left behind is no child of ours.
+	return errors.Join(cleanup.End(r.id), r.journal.Remove(), reaper.Dismiss())
 }
 
 func (r *run) close(ctx context.Context) error {
@@ -268,7 +269,7 @@ func (r *run) open(ctx context.Context, startErr error) error {
 	if err != nil {
 		return err
 	}
-	r.recorder = &recorder{writer: writer, failed: r.unrecorded, observe: []func(history.Event){r.tally.Observe, r.canary.Observe, r.announce}}
+	r.recorder = &recorder{writer: writer, failed: r.unrecorded, observe: []func(history.Event){r.tally.Observe, r.canary.Observe, r.announce, r.endWithClient}}
 	if r.UntilOverlap {
 		r.recorder.observe = append(r.recorder.observe, r.overlap.Observe)
 	}
@@ -343,6 +344,13 @@ func (r *run) announce(e history.Event) {
 			return
 		}
 		r.progress.Step("%s of %s healed", f.Kind, strings.Join(f.Targets, " "))
+	}
+}
+
+// endWithClient ends the run with a client that can do nothing more.
+func (r *run) endWithClient(e history.Event) {
+	if e.F == history.Client && e.Error != "" {
+		r.fail(fmt.Errorf("%s: %s", e.Process, e.Error))
 	}
 }
 

@@ -1,0 +1,83 @@
+// Package processes finds processes of this machine by a mark in their environment, which
+// they hand on to what they start.
+package processes
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Mark is a variable of an environment, as "NAME=value".
+type Mark string
+
+// Running lists the processes that carry the mark, but for those that have ended and were
+// not waited for yet.
+func (m Mark) Running() ([]int, error) {
+	entries, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(filepath.Base(entry)); err == nil && m.on(pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}
+
+// on says whether a process carries the mark. One that has ended has no environment, and
+// one whose environment cannot be read is not ours to look at.
+func (m Mark) on(pid int) bool {
+	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	return err == nil && strings.Contains("\x00"+string(environment), "\x00"+string(m)+"\x00")
+}
+
+// Kill kills all processes that carry the mark, whatever became of those that started them,
+// until there is none that it has not seen, and returns their numbers.
+func (m Mark) Kill() (killed map[int]bool, err error) {
+	killed = make(map[int]bool)
+	for before := -1; before < len(killed); { // one may have started another meanwhile
+		before = len(killed)
+		pids, err := m.Running()
+		if err != nil {
+			return killed, err
+		}
+		for _, pid := range pids {
+			if killed[pid] {
+				continue
+			}
+			was, err := m.kill(pid)
+			if err != nil {
+				return killed, fmt.Errorf("process %d: %w", pid, err)
+			}
+			if was {
+				killed[pid] = true
+			}
+		}
+	}
+	return killed, nil
+}
+
+// kill gets hold of a process before it looks whose that is: its number may be that of
+// another one afterwards.
+func (m Mark) kill(pid int) (killed bool, err error) {
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return false, nil // it has ended
+	}
+	defer process.Release() //nolint:errcheck // it only frees the handle
+	if !m.on(pid) {
+		return false, nil
+	}
+	if err := process.Kill(); errors.Is(err, os.ErrProcessDone) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	return true, nil
+}

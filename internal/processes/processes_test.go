@@ -1,0 +1,47 @@
+package processes
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestKill: what carries the mark ends, with what it has started, and nothing else does.
+func TestKill(t *testing.T) {
+	mark := Mark(fmt.Sprintf("LOCKCHECK_TEST_MARK=%d-%d", os.Getpid(), time.Now().UnixNano()))
+	other := start(t, mark+"0") // the mark is only its beginning
+	marked := start(t, mark)
+	if pids, err := mark.Running(); err != nil || !slices.Contains(pids, marked.Process.Pid) || slices.Contains(pids, other.Process.Pid) {
+		t.Errorf("running %v, %v: want %d, not %d", pids, err, marked.Process.Pid, other.Process.Pid)
+	}
+	killed, err := mark.Kill()
+	if err != nil || !killed[marked.Process.Pid] || killed[other.Process.Pid] || len(killed) != 2 {
+		t.Errorf("killed %v, %v: want %d and its child", killed, err, marked.Process.Pid)
+	}
+	_ = marked.Wait() // it was killed
+	if again, err := mark.Kill(); err != nil || len(again) != 0 {
+		t.Errorf("killed again: %v, %v", again, err)
+	}
+}
+
+// start starts a process with a child.
+func start(t *testing.T, mark Mark) *exec.Cmd {
+	t.Helper()
+	command := exec.Command("sh", "-c", "sleep 60 & echo; wait")
+	command.Env = append(os.Environ(), string(mark))
+	output, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = mark.Kill(); _ = command.Wait() })
+	if _, err := output.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	return command
+}

@@ -1,0 +1,235 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/clients/clienttest"
+	"lockcheck/clusters/clustertest"
+	"lockcheck/internal/cleanup"
+	"lockcheck/nemesis"
+	"lockcheck/workloads"
+)
+
+// clientLock is the lock file of a client for tests, with a lease of 500 ms unless it says
+// otherwise.
+type clientLock map[string]any
+
+// ofClient are the options of a short run of such a client, without faults.
+func ofClient(t *testing.T, behaviour string, lock clientLock, change func(*Options)) Options {
+	t.Helper()
+	command := clienttest.Command(behaviour)
+	file := clientLock{
+		"client":  map[string]any{"command": command.Args, "environment": clienttest.Environment(behaviour)},
+		"servers": "memory", "lease": "500ms", "grace": "200ms",
+	}
+	for key, value := range lock {
+		file[key] = value
+	}
+	text, err := json.Marshal(file) // which YAML includes
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), behaviour+".yaml")
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return options(t, func(o *Options) {
+		o.Lock, o.Nemesis, o.TimeLimit, o.Concurrency = path, "none", 3500*time.Millisecond, 3
+		if change != nil {
+			change(o)
+		}
+	})
+}
+
+// hangs is how long a short run may take before it is regarded as hanging.
+const hangs = 90 * time.Second
+
+// runClient runs a test to its end, and makes sure that it left nothing.
+func runClient(t *testing.T, o Options) Outcome {
+	t.Helper()
+	clustertest.StartsServers(t)
+	ctx, cancel := context.WithTimeout(context.Background(), hangs)
+	defer cancel()
+	outcome, err := Test(ctx, o, nil, logged{t})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ctx.Err() != nil {
+		t.Errorf("the run did not end within %s", hangs)
+	}
+	r := outcome.Results
+	t.Logf("%s: %s", r.Verdict, r.Sentence)
+	run := outcome.History.Header.Run
+	if all, err := cleanup.Journals(); err != nil || slices.Contains(all, run) {
+		t.Errorf("journals %v, %v: that of the run is to be gone", all, err)
+	}
+	if left, err := cleanup.Running(run); err != nil || len(left) != 0 {
+		t.Errorf("processes %v, %v: none is to be left", left, err)
+	}
+	return outcome
+}
+
+// sections keeps workers in their critical section for a time.
+func sections(d time.Duration) func(*Options) {
+	return func(o *Options) { o.Section = workloads.Range{Min: d, Max: d + 20*time.Millisecond} }
+}
+
+// TestMistakes: what a client says about the lock that is not so is found, and found to be
+// what it is.
+func TestMistakes(t *testing.T) {
+	beyondLease := sections(600 * time.Millisecond)
+	noLease := func(o *Options) { o.TTL, o.TimeLimit, o.recoveryLimit = 0, 5*time.Second, time.Second }
+	with := func(changes ...func(*Options)) func(*Options) {
+		return func(o *Options) {
+			for _, change := range changes {
+				change(o)
+			}
+		}
+	}
+	// Where the service answers a release by not_held it says itself that the grant was over,
+	// and nothing in the record says why.
+	const goneEarly = checker.CauseUnexplained
+	tests := []struct {
+		behaviour string
+		lock      clientLock
+		change    func(*Options)
+		property  checker.Property
+		cause     string // "" where the property knows none
+		why       string // this can be told
+	}{
+		{"ignores-busy", nil, nil, checker.MutualExclusion, checker.CauseTwice, "the first of the two releases what it has, so nothing had ended that"},
+		{"asks-nobody", nil, nil, checker.MutualExclusion, checker.CauseTwice, "all releases are acknowledged"},
+		{"own-name", nil, nil, checker.MutualExclusion, checker.CauseTwice, "all releases are acknowledged"},
+		{"short-lease", nil, sections(150 * time.Millisecond), checker.MutualExclusion, goneEarly, "a lease of which the client says 500 ms is over after 50 ms"},
+		{"long-validity", nil, sections(700 * time.Millisecond), checker.MutualExclusion, checker.CauseOutlasted, "the lease is known from the lock file"},
+		{"releases-anyone", nil, beyondLease, checker.NoWrongRelease, "", "the next holder's lease has just begun when the release is acknowledged"},
+		{"releases-in-silence", nil, beyondLease, checker.NoWrongRelease, "", "the same: ok says that the lock was held until then"},
+		{"never-releases", clientLock{"lease": "0s"}, noLease, checker.Liveness, "", "nobody gets what nobody holds"},
+		{"none-though-granted", clientLock{"lease": "0s"}, noLease, checker.Liveness, "", "nobody gets what nobody holds"},
+		{"busy-for-ever", nil, func(o *Options) { o.recoveryLimit = time.Second }, checker.Liveness, "", "nobody gets what nobody holds"},
+		{"one-fails-for-ever", nil, nil, checker.Liveness, "", "others are served meanwhile"},
+		{"same-token", clientLock{"tokens": true}, nil, checker.FencingOrder, "", "tokens are in the record"},
+		{"tokens-go-back", clientLock{"tokens": true}, nil, checker.FencingOrder, "", "tokens are in the record"},
+		{"renews-nothing", clientLock{"renew": true}, with(beyondLease, func(o *Options) { o.Renew = true }), checker.MutualExclusion, goneEarly, "an acknowledged renewal has moved the end of the lease on"},
+		{"lost-late", clientLock{"session": true}, beyondLease, checker.MutualExclusion, goneEarly, "a session has no end until it says lost"},
+		{"lost-never", clientLock{"session": true}, beyondLease, checker.MutualExclusion, goneEarly, "a session has no end until it says lost"},
+		{"holds-always", clientLock{"holds": true}, with(beyondLease, func(o *Options) { o.Guard = "ask" }), checker.NoStaleWrite, checker.CauseOutlasted, "the guard lets a write pass that it should have refused"},
+	}
+	tried := make(map[string]bool)
+	for _, test := range tests {
+		tried[test.behaviour] = true
+		t.Run(test.behaviour, func(t *testing.T) {
+			t.Parallel()
+			r := runClient(t, ofClient(t, test.behaviour, test.lock, test.change)).Results
+			f := r.Finding(test.property)
+			if r.Verdict != checker.Violation || f.Verdict != checker.Violation {
+				t.Fatalf("verdict %s, %s %s: want violations: %s", r.Verdict, test.property, f.Verdict, test.why)
+			}
+			if test.cause != "" && f.Causes[test.cause] == 0 {
+				t.Errorf("causes %v, want %s: %s", f.Causes, test.cause, test.why)
+			}
+		})
+	}
+	all(t, clienttest.Mistaken, tried)
+}
+
+// all asks that each behaviour of a kind was tried.
+func all(t *testing.T, kind clienttest.Kind, tried map[string]bool) {
+	t.Helper()
+	for _, name := range clienttest.Of(kind) {
+		if !tried[name] {
+			t.Errorf("%s was not tried", name)
+		}
+	}
+}
+
+// clientRuns is the variable that says how often each right client is tried: it is to be
+// accused of nothing whatever the machine is doing.
+const clientRuns = "LOCKCHECK_CLIENT_RUNS"
+
+// TestRightClients: who is right is accused of nothing, without faults and when its lease runs
+// out while it is stopped, which the guard makes harmless.
+func TestRightClients(t *testing.T) {
+	times := 1
+	if text, is := os.LookupEnv(clientRuns); is {
+		var err error
+		if times, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("%s: %v", clientRuns, err)
+		}
+	}
+	tests := []struct {
+		behaviour string
+		lock      clientLock
+		change    func(*Options)
+	}{
+		{"right", clientLock{"tokens": true}, nil},
+		{"right-plain", nil, nil},
+		{"right-side-by-side", clientLock{"tokens": true, "renew": true}, func(o *Options) { o.Renew = true }},
+		{"right-session", clientLock{"session": true}, nil},
+		{"right-slow", nil, nil},
+		{"right-talkative", clientLock{"tokens": true}, nil},
+	}
+	tried := make(map[string]bool)
+	for _, test := range tests {
+		tried[test.behaviour] = true
+		for n := range times {
+			for _, faults := range []string{"none", "pauses"} {
+				t.Run(fmt.Sprintf("%s, %s, %d", test.behaviour, faults, n+1), func(t *testing.T) {
+					t.Parallel()
+					accusedOfNothing(t, runClient(t, ofClient(t, test.behaviour, test.lock, func(o *Options) {
+						// A machine that is busy for that long must not end a lease.
+						o.TTL, o.TimeLimit = 1500*time.Millisecond, 4*time.Second
+						if faults == "pauses" {
+							pauseHolders(o)
+						}
+						if test.change != nil {
+							test.change(o)
+						}
+					})))
+				})
+			}
+		}
+	}
+	all(t, clienttest.Right, tried)
+}
+
+// pauseHolders stops holders until their lease has run out, under a guard.
+func pauseHolders(o *Options) {
+	o.TTL, o.TimeLimit, o.Guard = 500*time.Millisecond, 5*time.Second, "cas"
+	o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
+		Fault: "pause", Target: "holder", For: nemesis.Span{Plus: 700 * time.Millisecond}, Every: nemesis.Span{Plus: 1200 * time.Millisecond},
+	}}}
+}
+
+func accusedOfNothing(t *testing.T, outcome Outcome) {
+	t.Helper()
+	r := outcome.Results
+	if r.Verdict != checker.Valid {
+		t.Errorf("verdict %s: %s", r.Verdict, r.Sentence)
+	}
+	if r.Overlaps.DoubleGrants != 0 {
+		t.Errorf("%d double grants", r.Overlaps.DoubleGrants)
+	}
+	for _, f := range r.Findings {
+		if f.Verdict == checker.Violation && f.Property != checker.MutualExclusion {
+			t.Errorf("%s: %s", f.Property, f.Summary)
+		}
+		for cause, n := range f.Causes {
+			if cause != checker.CausePaused {
+				t.Errorf("%s: %d times %s", f.Property, n, cause)
+			}
+		}
+	}
+	if len(r.Clients) != 1 || r.Clients[0] != "clienttest 1.0" {
+		t.Errorf("clients %q, want what the client calls itself", r.Clients)
+	}
+}

@@ -1,0 +1,143 @@
+package runs
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/clients/clienttest"
+)
+
+// hostile is what becomes of a run with a hostile client.
+type hostile struct {
+	verdicts []checker.Verdict // one of them
+	// says is part of why the run is broken: the rule, or what the client did.
+	says []string
+}
+
+// breaks: the run is broken, and says that, and of which worker.
+func breaks(says ...string) hostile { return hostile{[]checker.Verdict{checker.Broken}, says} }
+
+// stalls: nobody can tell a client that says nothing from a service that grants nothing.
+// Whether that was for longer than a waiter may wait is a matter of the moment.
+func stalls() hostile { return hostile{[]checker.Verdict{checker.Undecided, checker.Violation}, nil} }
+
+// TestHostileClients: whatever a client does, the run ends, is not valid, says what the client
+// did, and leaves no process behind.
+func TestHostileClients(t *testing.T) {
+	const plausible = "an until is a time of CLOCK_MONOTONIC"
+	tests := map[string]hostile{
+		"silent-in-hello":   {[]checker.Verdict{checker.Undecided}, nil},
+		"silent-in-acquire": stalls(),
+		"silent-in-release": stalls(),
+		"slow":              stalls(),
+		"never-reads":       stalls(),
+		"stopped":           stalls(),
+
+		"no-json":           breaks("is JSON of the specified form", "{ok}"),
+		"wrong-types":       breaks("is JSON of the specified form", `"seventeen"`),
+		"half-a-line":       breaks("is JSON of the specified form", `"ok":{"tok`),
+		"long-line":         breaks("a line has at most 1 MiB", "xxx"),
+		"long-log-line":     breaks("a line has at most 1 MiB", "xxx"),
+		"unasked":           breaks("that was not answered yet", "4711"),
+		"twice":             breaks("that was not answered yet", `"ok":{}`),
+		"two-answers":       breaks("exactly one of ok, busy, not_held and error", `"busy":{}`),
+		"no-answer":         breaks("exactly one of ok, busy, not_held and error", `"id":`),
+		"wrong-answer":      breaks("release is answered by ok, not_held or error", `"busy":`),
+		"other-version":     breaks("it speaks version 2 of the protocol, not 1"),
+		"refuses":           breaks("the client refused hello: no module named redis"),
+		"clock-off":         breaks("its clock is not CLOCK_MONOTONIC"),
+		"wall-clock":        breaks(plausible, `"until":`),
+		"until-in-ms":       breaks(plausible, `"until":`),
+		"until-without-now": breaks("tells its time in the answer to hello", `"until":`),
+
+		"dies-at-once":    breaks("the client ended by itself: exit status 9", "ImportError: no module named redis"),
+		"dies-in-hello":   breaks("the client ended by itself: exit status 9"),
+		"dies-in-acquire": breaks("the client ended by itself: exit status 9"),
+		"dies-in-release": breaks("the client ended by itself: exit status 9"),
+		"dies-as-holder":  breaks("the client ended by itself: exit status 0"),
+		"killed":          breaks("the client ended by itself: signal: killed"),
+
+		"stays":            breaks("it did not end within"),
+		"closes-output":    breaks("it closed its output and did not end"),
+		"closes-input":     breaks("it closed its input and did not end"),
+		"dies-and-leaves":  breaks("the client ended by itself: exit status 0"),
+		"stays-and-leaves": breaks("it did not end within"),
+
+		"floods-log":    stalls(),
+		"floods-errors": stalls(),
+		"floods-events": breaks("at most 10,000 events are about no lock that it holds", "metrics"),
+		"floods-lost":   breaks("at most 10,000 events are about no lock that it holds", "w9-1"),
+	}
+	tried := make(map[string]bool)
+	for name, want := range tests {
+		tried[name] = true
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			outcome := runClient(t, ofClient(t, name, nil, hastily))
+			want.check(t, outcome)
+			boundedLogs(t, outcome)
+		})
+	}
+	all(t, clienttest.Hostile, tried)
+}
+
+// hastily leaves out all waiting that a run can do without.
+func hastily(o *Options) {
+	o.TTL, o.TimeLimit, o.recoveryLimit = 300*time.Millisecond, 2500*time.Millisecond, 500*time.Millisecond
+}
+
+func (h hostile) check(t *testing.T, outcome Outcome) {
+	t.Helper()
+	r, why := outcome.Results, broken(outcome.History)
+	t.Logf("broken: %.500s", why)
+	met := false
+	for _, v := range h.verdicts {
+		met = met || r.Verdict == v
+	}
+	if !met {
+		t.Errorf("verdict %s, want one of %s", r.Verdict, h.verdicts)
+	}
+	for _, says := range h.says {
+		if !strings.Contains(why, says) || !strings.Contains(r.Sentence, says) {
+			t.Errorf("%q, %q: want %q", why, r.Sentence, says)
+		}
+	}
+	if len(h.says) > 0 && !strings.HasPrefix(why, "w") {
+		t.Errorf("%q: want the worker first", why)
+	}
+}
+
+// largestLog is more than is kept of what any process writes, in bytes.
+const largestLog = 100 << 10
+
+// boundedLogs: nobody fills the disk, and what is left out is said.
+func boundedLogs(t *testing.T, outcome Outcome) {
+	t.Helper()
+	logs, err := filepath.Glob(filepath.Join(outcome.Folder, logFolder, "*.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	flooded := 0
+	for _, path := range logs {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(text) > largestLog {
+			t.Errorf("%s has %d bytes", path, len(text))
+		}
+		if len(text) > largestLog/2 {
+			flooded++
+			if !strings.Contains(string(text[:200]), "are left out") {
+				t.Errorf("%s does not say that something is left out: %.200s", path, text)
+			}
+		}
+	}
+	if name := outcome.History.Header.Lock; (name == "floods-log" || name == "floods-errors") && flooded == 0 {
+		t.Error("no log was flooded")
+	}
+}
