@@ -38,7 +38,7 @@ type Definition struct {
 func (d Definition) Info() Info {
 	info := Info{
 		Name: d.Name, Summary: "a lock of your own",
-		TTL: d.TTL, MinTTL: time.Millisecond, Grace: d.Grace,
+		TTL: d.TTL, MinTTL: min(d.TTL, time.Millisecond), Grace: d.Grace,
 		Session: d.Session, Queues: d.Queues, Renew: d.Renew, Ask: d.Ask,
 		LossNotification: "when the client says lost, or a renewal fails", Clock: "not known",
 		Options: []Option{watchdog()},

@@ -116,7 +116,7 @@ func TestMistakes(t *testing.T) {
 		{"never-releases", clientLock{"lease": "0s"}, noLease, checker.Liveness, "", "nobody gets what nobody holds"},
 		{"none-though-granted", clientLock{"lease": "0s"}, noLease, checker.Liveness, "", "nobody gets what nobody holds"},
 		{"busy-for-ever", nil, func(o *Options) { o.recoveryLimit = time.Second }, checker.Liveness, "", "nobody gets what nobody holds"},
-		{"one-fails-for-ever", nil, nil, checker.Liveness, "", "others are served meanwhile"},
+		{"one-fails-for-ever", nil, func(o *Options) { o.TimeLimit = 5 * time.Second }, checker.Liveness, "", "others are served meanwhile"},
 		{"same-token", clientLock{"tokens": true}, nil, checker.FencingOrder, "", "tokens are in the record"},
 		{"tokens-go-back", clientLock{"tokens": true}, nil, checker.FencingOrder, "", "tokens are in the record"},
 		{"renews-nothing", clientLock{"renew": true}, with(beyondLease, func(o *Options) { o.Renew = true }), checker.MutualExclusion, goneEarly, "an acknowledged renewal has moved the end of the lease on"},
@@ -204,11 +204,16 @@ func TestRightClients(t *testing.T) {
 
 // pauseHolders stops holders until their lease has run out, under a guard.
 func pauseHolders(o *Options) {
-	o.TTL, o.TimeLimit, o.Guard = 500*time.Millisecond, 5*time.Second, "cas"
+	sections(300 * time.Millisecond)(o)
+	o.TTL, o.TimeLimit, o.Guard = 500*time.Millisecond, 7*time.Second, "cas"
 	o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
-		Fault: "pause", Target: "holder", For: nemesis.Span{Plus: 700 * time.Millisecond}, Every: nemesis.Span{Plus: 1200 * time.Millisecond},
+		Fault: "pause", Target: "holder", When: nemesis.WhenHolding,
+		For: nemesis.Span{Plus: 700 * time.Millisecond}, Every: nemesis.Span{Plus: 900 * time.Millisecond},
 	}}}
 }
+
+// inherent are the causes that no lock with leases can do anything about, on a busy machine.
+var inherent = []string{checker.CausePaused, checker.CauseOutlasted, checker.CauseInFlight}
 
 func accusedOfNothing(t *testing.T, outcome Outcome) {
 	t.Helper()
@@ -224,7 +229,7 @@ func accusedOfNothing(t *testing.T, outcome Outcome) {
 			t.Errorf("%s: %s", f.Property, f.Summary)
 		}
 		for cause, n := range f.Causes {
-			if cause != checker.CausePaused {
+			if !slices.Contains(inherent, cause) {
 				t.Errorf("%s: %d times %s", f.Property, n, cause)
 			}
 		}
