@@ -1,6 +1,7 @@
 package workloads
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -8,11 +9,14 @@ import (
 	"lockcheck/history"
 )
 
-// introduce records what the client of a lock of the user's own is called.
-func introduce(record *Emitter, lock clients.Lock) {
-	if client, can := lock.(clients.Named); can && client.ClientName() != "" {
-		record.Emit(history.Event{Type: history.Info, F: history.Client, Note: client.ClientName()})
+// introduce records that the client of a lock of the user's own has begun, and what it is
+// called: its program, if it does not say.
+func introduce(record *Emitter, about clients.Definition, lock clients.Lock) {
+	name := ""
+	if client, can := lock.(clients.Named); can {
+		name = client.ClientName()
 	}
+	record.Emit(history.Event{Type: history.Info, F: history.Client, Note: cmp.Or(name, about.Program.Args[0])})
 }
 
 // clientFailed records why a client can do nothing more, and waits for the end of the run,

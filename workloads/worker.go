@@ -42,9 +42,12 @@ type WorkerConfig struct {
 	Timeout time.Duration `json:"timeout_ns"`
 }
 
-// Commands to a worker, one a line on its standard input. The end of the input
-// tells it to finish its section and exit.
-const CommandGo = "go" // begin
+// Commands to a worker, one a line on its standard input and in this order. The end of the
+// input tells it to finish its section and exit.
+const (
+	CommandOpen = "open" // the servers are ready: connect, start the client
+	CommandGo   = "go"   // begin
+)
 
 const (
 	// watchdogGrace is how long a call may overrun its deadline before one who has a
@@ -91,9 +94,9 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 	if !known {
 		return fmt.Errorf("worker: unknown workload %q", config.Workload)
 	}
-	started, stop := commands(input)
+	opened, started, stop := commands(input)
 	select {
-	case <-started: // by now the servers are ready
+	case <-opened:
 	case <-stop:
 		return nil
 	}
@@ -119,9 +122,11 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 	if info.Uses(clients.Watchdog) {
 		w.patience = alreadyClosed
 	}
-	introduce(record, lock)
 	defer w.closeLock(ctx)
 	defer w.resource.Close()
+	if config.Definition != nil {
+		introduce(record, *config.Definition, lock)
+	}
 	if config.InDatabase {
 		var can bool
 		if w.store, can = lock.(clients.DataStore); !can {
@@ -131,7 +136,12 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 	if err := w.awaitResource(ctx); err != nil {
 		return fmt.Errorf("worker %s: %w", config.Name, err)
 	}
-	return w.run(ctx)
+	select {
+	case <-started:
+		return w.run(ctx)
+	case <-stop:
+		return nil
+	}
 }
 
 // awaitResource waits until the resource serves: it is started at the same time.
@@ -147,20 +157,22 @@ func (w *worker) awaitResource(ctx context.Context) error {
 	}
 }
 
-// commands turns the input into the two signals that it carries.
-func commands(input io.Reader) (started, stop <-chan struct{}) {
-	begin, end := make(chan struct{}), make(chan struct{})
+// commands turns the input into the signals that it carries.
+func commands(input io.Reader) (opened, started, stop <-chan struct{}) {
+	open, begin, end := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	commands := map[string]func(){
+		CommandOpen: sync.OnceFunc(func() { close(open) }),
+		CommandGo:   sync.OnceFunc(func() { close(begin) }),
+	}
 	go func() {
 		defer close(end)
-		begun := false
 		for lines := bufio.NewScanner(input); lines.Scan(); {
-			if lines.Text() == CommandGo && !begun {
-				begun = true
-				close(begin)
+			if command, known := commands[lines.Text()]; known {
+				command()
 			}
 		}
 	}()
-	return begin, end
+	return open, begin, end
 }
 
 func (w *worker) run(ctx context.Context) error {

@@ -175,7 +175,7 @@ func TestWorkerCannotWork(t *testing.T) {
 			c.config.Name, c.config.Timeout = "w1", time.Second
 			input, end := io.Pipe()
 			defer end.Close()
-			go func() { _, _ = io.WriteString(end, "go\n") }()
+			go func() { _, _ = io.WriteString(end, CommandOpen+"\n"+CommandGo+"\n") }()
 			if err := RunWorker(t.Context(), c.config, input, c.output); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want an error with %q", err, c.want)
 			}

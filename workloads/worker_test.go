@@ -72,7 +72,7 @@ func runWorker(t *testing.T, config WorkerConfig) *working {
 
 func (w *working) begin() *working {
 	w.t.Helper()
-	if _, err := io.WriteString(w.input, CommandGo+"\n"); err != nil {
+	if _, err := io.WriteString(w.input, CommandOpen+"\n"+CommandGo+"\n"); err != nil {
 		w.t.Fatal(err)
 	}
 	return w
@@ -212,8 +212,9 @@ func TestWorkerWaitsForGo(t *testing.T) {
 	}{
 		{"nothing", "", false},
 		{"something else", "stop\n\ngo!\n", false},
-		{"go", "go\n", true},
-		{"go twice", "go\ngo\n", true},
+		{"open alone", "open\n", false},
+		{"open, go", "open\ngo\n", true},
+		{"each twice", "open\nopen\ngo\ngo\n", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := runResource(t, ResourceConfig{})

@@ -359,11 +359,8 @@ func (r *run) endWithClient(e history.Event) {
 func (r *run) work(hard context.Context, interrupt <-chan struct{}) (interrupted bool, err error) {
 	ctx, cancel := context.WithCancel(hard)
 	defer cancel()
-	r.followAll()
-	for _, w := range r.workers {
-		if _, err := io.WriteString(w.Input, workloads.CommandGo+"\n"); err != nil {
-			return false, fmt.Errorf("%s: %w", w.Name, err)
-		}
+	if interrupted, err := r.begin(ctx, interrupt); interrupted || err != nil {
+		return interrupted, errors.Join(err, r.collect(hard), r.lateFailure(), r.recorder.failure())
 	}
 	r.recorder.Phase(history.PhaseReady, "")
 	r.progress.Step("running %s for %s, then %s without faults", r.describe(), r.active(), r.recovery)
