@@ -139,7 +139,7 @@ func newPage(h *history.History, r checker.Results) page {
 		Class:    string(v),
 		Sentence: sentence(r),
 		Judged:   judged(r),
-		Run:      facts(h.Header),
+		Run:      factsOf(h.Header, r),
 		Warnings: warnings(h, rec),
 		Findings: findingRows(r),
 		Verdicts: verdictRows(findingRows(r)),

@@ -27,7 +27,7 @@ func JUnit(w io.Writer, h history.Header, r checker.Results) error {
 		Time:      strconv.FormatFloat(float64(r.End-r.Begin)/1e9, 'f', 3, 64),
 		Timestamp: clean(h.Started),
 	}
-	for _, f := range facts(h) {
+	for _, f := range factsOf(h, r) {
 		s.AddProperty(f.Name, f.Value)
 	}
 	s.AddProperty("verdict", string(plain(r.Verdict)))

@@ -286,6 +286,15 @@ func facts(h history.Header) []fact {
 	return all
 }
 
+// factsOf are the facts with what only the run itself could tell.
+func factsOf(h history.Header, r checker.Results) []fact {
+	all := facts(h)
+	if len(r.Clients) > 0 {
+		all = append(all, fact{"client", shorten(strings.Join(cleanAll(r.Clients), ", "), maxParameter)})
+	}
+	return all
+}
+
 // fact is a name and a value for people.
 type fact struct{ Name, Value string }
 

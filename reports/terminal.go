@@ -67,7 +67,7 @@ func (t *terminal) verdict(v checker.Verdict, sentence string) {
 func (t *terminal) run(r checker.Results, h history.Header) {
 	t.hang("judged: ", t.paint(dim, "judged: "), judged(r))
 	var parts []string
-	for _, f := range facts(h) {
+	for _, f := range factsOf(h, r) {
 		switch f.Name {
 		case "lock", "workload":
 			parts = append(parts, f.Value)
