@@ -18,7 +18,7 @@ import (
 // what is known of the lock.
 type Definition struct {
 	Name string `json:"name"`
-	// Program is what each worker starts; nil where only its description is needed.
+	// Program is what each worker starts.
 	Program protocol.Command `json:"program"`
 	// TTL is the lease; 0 for a lock that never ends by itself. Grace is how much longer
 	// it may take to be free again.
