@@ -7,12 +7,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"sync"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"lockcheck/clients/child"
 )
 
 // Command is the program of a client.
@@ -35,11 +33,9 @@ var errNoProgram = errors.New("no program is named")
 
 // program is a running Command.
 type program struct {
+	*child.Process
 	input  io.WriteCloser
 	output io.ReadCloser
-	handle *os.Process
-	ended  chan struct{} // closed when it was waited for
-	state  error         // how it ended, nil for status 0; valid once ended is closed
 }
 
 // start starts the program. It ends with this process at the latest, even if that is killed.
@@ -50,12 +46,6 @@ func (c Command) start() (*program, error) {
 	command := exec.Command(c.Args[0], c.Args[1:]...)
 	command.Dir, command.Env = c.Folder, append(os.Environ(), c.Env...)
 	command.Stderr = c.Log
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	// What the client starts and leaves behind stays a descendant of this process, by which
-	// faults and the end of the run find it.
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, err
-	}
 	input, err := command.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -65,59 +55,29 @@ func (c Command) start() (*program, error) {
 		return nil, err
 	}
 	command.Stdout = outputEnd
-	p := &program{input: input, output: output, ended: make(chan struct{})}
-	started := make(chan error)
-	go p.wait(command, started)
-	err = <-started
+	process, err := child.Start(command)
 	_ = outputEnd.Close() // the child has its own
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("the client cannot be started: %w", err), output.Close())
 	}
-	return p, nil
-}
-
-// wait starts the program and waits for its end on one thread: the kernel regards the death
-// of the thread that started a process as that of its parent.
-func (p *program) wait(command *exec.Cmd, started chan<- error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	// What it forked may keep the error output open after it.
-	command.WaitDelay = exitTime
-	err := command.Start()
-	p.handle = command.Process
-	started <- err
-	if err != nil {
-		return
-	}
-	if err := command.Wait(); !errors.Is(err, exec.ErrWaitDelay) {
-		p.state = err
-	}
-	close(p.ended)
+	return &program{Process: process, input: input, output: output}, nil
 }
 
 // close ends the input, waits for the program to end, and kills it if it does not. late says
 // that it had to.
 func (p *program) close(ctx context.Context) (late bool, err error) {
 	var once sync.Once
-	kill := func() { once.Do(func() { late = true; _ = p.handle.Kill() }) }
+	kill := func() { once.Do(func() { late = true; _ = p.Handle.Kill() }) }
 	_ = p.input.Close() // it may have closed its end already
 	timer := time.NewTimer(exitTime)
 	defer timer.Stop()
 	select {
-	case <-p.ended:
+	case <-p.Ended:
 	case <-ctx.Done():
 		kill()
 	case <-timer.C:
 		kill()
 	}
-	<-p.ended
+	<-p.Ended
 	return late, p.output.Close()
-}
-
-// exit says how the program ended, once it has.
-func (p *program) exit() string {
-	if p.state == nil {
-		return "exit status 0"
-	}
-	return p.state.Error()
 }

@@ -75,8 +75,8 @@ func (c *Client) outputEnded(err error) {
 	defer timer.Stop()
 	select {
 	case <-c.failed:
-	case <-c.program.ended:
-		c.fail(&EndedError{Exit: c.program.exit()})
+	case <-c.program.Ended:
+		c.fail(&EndedError{Exit: c.program.Exit()})
 	case <-timer.C:
 		c.violated("it closed its output and did not end", nil)
 	}
