@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,7 +19,7 @@ import (
 // what is known of the lock.
 type Definition struct {
 	Name string `json:"name"`
-	// Program is what each worker starts.
+	// Program is what each worker starts, or, if it wraps a child, each attempt.
 	Program protocol.Command `json:"program"`
 	// TTL is the lease; 0 for a lock that never ends by itself. Grace is how much longer
 	// it may take to be free again.
@@ -32,6 +33,10 @@ type Definition struct {
 	Tokens  bool `json:"tokens,omitempty"`
 	// Works: the client itself lets the time of the critical section pass.
 	Works bool `json:"works,omitempty"`
+	// Wraps: the program speaks no protocol, but runs a child under the lock. BusyStatus is
+	// its exit status when somebody else has the lock; 0 for none.
+	Wraps      bool `json:"wraps,omitempty"`
+	BusyStatus int  `json:"busy_status,omitempty"`
 }
 
 // Info describes the lock as Table does those of lockcheck. Servers is left to the caller.
@@ -46,6 +51,14 @@ func (d Definition) Info() Info {
 	}
 	if d.Tokens {
 		info.Token = "of the client"
+	}
+	if d.Wraps {
+		info.Summary = "a command that runs its child under the lock: " + strings.Join(d.Program.Args, " ")
+		info.LossNotification = "when the command sends its child SIGTERM, or ends it"
+		info.Open = d.openWrapped
+		if strings.Contains(strings.Join(slices.Concat(d.Program.Args, d.Program.Env), " "), "{ttl}") {
+			info.MinTTL, info.TTLStep = time.Second, time.Second
+		}
 	}
 	return info
 }

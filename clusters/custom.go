@@ -22,10 +22,15 @@ import (
 type ProgramImage struct {
 	Ref   string // its name; pulled if it is not there
 	Build string // the folder
+	// OfServers: it is that of the first server, for clients that come with it.
+	OfServers bool
 }
 
 func (i ProgramImage) name() string {
-	if i.Build != "" {
+	switch {
+	case i.OfServers:
+		return "that of the servers"
+	case i.Build != "":
 		return i.Build
 	}
 	return i.Ref

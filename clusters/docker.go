@@ -115,7 +115,10 @@ func (c *docker) serverImage(ctx context.Context, n int) (engine.Image, error) {
 
 // own returns an image that a user brings.
 func (c *docker) own(ctx context.Context, image ProgramImage) (engine.Image, error) {
-	if image.Build != "" {
+	switch {
+	case image.OfServers:
+		return c.images[0], nil
+	case image.Build != "":
 		return c.maker.EnsureFolder(ctx, image.Build)
 	}
 	return c.maker.Foreign(ctx, image.Ref)

@@ -8,14 +8,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"lockcheck/clients/child"
 	"lockcheck/internal/processes"
 )
 
@@ -45,13 +42,13 @@ var errNoProgram = errors.New("no program is named")
 
 // program is a running Command.
 type program struct {
+	*child.Process
 	input  io.WriteCloser
 	output *os.File
 	last   *lastWords
 	mark   processes.Mark // of all that it starts
-	handle *os.Process
-	ended  chan struct{} // closed when it was waited for, and its error output was read
-	state  error         // how it ended, nil for status 0; valid once ended is closed
+	// ended is closed when it has ended and its error output was read.
+	ended chan struct{}
 }
 
 // start starts the program. It ends with this process at the latest, even if that is killed.
@@ -65,12 +62,6 @@ func (c Command) start() (*program, error) {
 	}
 	command := exec.Command(c.Args[0], c.Args[1:]...)
 	command.Dir, command.Env = c.Folder, append(append(os.Environ(), c.Env...), string(mark))
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	// What the client starts and leaves behind stays a descendant of this process, by which
-	// faults and the end of the run find it.
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, err
-	}
 	input, err := command.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -84,14 +75,13 @@ func (c Command) start() (*program, error) {
 		return nil, errors.Join(err, output.Close(), outputEnd.Close())
 	}
 	command.Stdout, command.Stderr = outputEnd, errorsEnd
-	p := &program{input: input, output: output, last: &lastWords{log: c.Log}, mark: mark, ended: make(chan struct{})}
-	started := make(chan error)
-	go p.wait(command, errorOutput, started)
-	err = <-started
+	process, err := child.Start(command)
 	err = errors.Join(err, outputEnd.Close(), errorsEnd.Close()) // the child has its own
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("the client cannot be started: %w", err), output.Close())
+		return nil, errors.Join(fmt.Errorf("the client cannot be started: %w", err), output.Close(), errorOutput.Close())
 	}
+	p := &program{Process: process, input: input, output: output, last: &lastWords{log: c.Log}, mark: mark, ended: make(chan struct{})}
+	go p.readErrors(errorOutput)
 	return p, nil
 }
 
@@ -102,30 +92,21 @@ func newMark() (processes.Mark, error) {
 	return processes.Mark("LOCKCHECK_CLIENT=" + hex.EncodeToString(random)), err
 }
 
-// wait starts the program and waits for its end on one thread: the kernel regards the death
-// of the thread that started a process as that of its parent.
-func (p *program) wait(command *exec.Cmd, errorOutput *os.File, started chan<- error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	defer errorOutput.Close()
-	err := command.Start()
-	p.handle = command.Process
-	started <- err
-	if err != nil {
-		return
-	}
+// readErrors reads the error output until the program has ended.
+func (p *program) readErrors(from *os.File) {
+	defer close(p.ended)
+	defer from.Close()
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		_, _ = io.Copy(p.last, errorOutput) // it ends with the program, whatever that does
+		_, _ = io.Copy(p.last, from) // it ends with the program, whatever that does
 	}()
-	p.state = command.Wait()
+	<-p.Ended
 	// A pipe has no other end; a deadline that cannot be set would be one for ever.
 	last := time.Now().Add(lastTime)
-	_ = errorOutput.SetReadDeadline(last)
+	_ = from.SetReadDeadline(last)
 	_ = p.output.SetReadDeadline(last)
 	<-read
-	close(p.ended)
 }
 
 // close ends the input, waits for the program to end, and kills it if it does not, at once if
@@ -136,10 +117,10 @@ func (p *program) close(patience time.Duration) (late bool, err error) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
-	case <-p.ended:
+	case <-p.Ended:
 	case <-timer.C:
 		late = true
-		_ = p.handle.Kill() // it may have ended by now
+		_ = p.Handle.Kill() // it may have ended by now
 	}
 	_, err = p.mark.Kill()
 	<-p.ended
@@ -148,11 +129,7 @@ func (p *program) close(patience time.Duration) (late bool, err error) {
 
 // exit says how the program ended, once it has, and what it wrote last.
 func (p *program) exit() string {
-	text := "exit status 0"
-	if p.state != nil {
-		text = p.state.Error()
-	}
-	return text + p.last.String()
+	return p.Exit() + p.last.String()
 }
 
 // keptWords is how much is kept of what a client wrote last, in bytes.

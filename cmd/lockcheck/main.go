@@ -169,7 +169,7 @@ With no lock named, "lockcheck test" needs nothing but itself.`,
 		listCommand(s), doctorCommand(s), cleanCommand(s),
 		imagesCommand(s), exitCodesTopic(),
 		workerCommand(s), resourceCommand(s), observerCommand(s), serverCommand(s), agentCommand(s), reapCommand(s),
-		launchCommand(), traceCommand(s), nowCommand(s), referenceCommand(),
+		launchCommand(), traceCommand(s), nowCommand(s), holdCommand(s), referenceCommand(),
 	)
 	return root
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lockcheck/clients"
 	"lockcheck/clusters"
 	"lockcheck/clusters/agent"
 	"lockcheck/clusters/vdso"
@@ -120,6 +121,28 @@ func nowCommand(s *system) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return vdso.Now(s.stdin, s.stdout) },
 	}
 }
+
+func holdCommand(s *system) *cobra.Command {
+	return &cobra.Command{
+		Use: "hold", Short: "the child of a command that runs it under a lock",
+		Long: `The child of a command that runs it under a lock, such as flock or etcdctl lock (client.wrap
+in a lock file). Workers put it into the place of {child}; by itself it is of no use.
+
+It connects to its worker by the socket that ` + clients.HoldVariable + ` names, which says that the
+command has the lock, and ends when the worker has done its work, or is gone. A SIGTERM is
+passed on to the worker, who then regards the lock as lost.`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			if err := clients.Hold(s.env(clients.HoldVariable), s.signals); err != nil {
+				return &exitError{code: exitHoldAlone} // silent: what the command says last is to be its own
+			}
+			return nil
+		},
+	}
+}
+
+// exitHoldAlone is the exit status of a child without a worker.
+const exitHoldAlone = 1
 
 func reapCommand(s *system) *cobra.Command {
 	var run string

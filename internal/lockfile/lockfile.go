@@ -86,7 +86,14 @@ type client struct {
 	Build       string            `yaml:"build"`
 	Environment map[string]string `yaml:"environment"`
 	Work        bool              `yaml:"work"`
+	// Wrap: the command runs a child under the lock. BusyStatus is its exit status when
+	// somebody else has the lock; 0 for none.
+	Wrap       bool `yaml:"wrap"`
+	BusyStatus int  `yaml:"busy_status"`
 }
+
+// imageOfServers is the image on which the servers run.
+const imageOfServers = "servers"
 
 // defaultGrace is how much longer than its lease a lock may take to be free again, where the
 // file does not say: a retry of a waiter.
@@ -136,6 +143,9 @@ func readFile(path string) (Lock, error) {
 	if err := f.Client.check(folder, spec.OnDocker()); err != nil {
 		return Lock{}, parsed.At(err, "client")
 	}
+	if err := f.Client.checkWrap(spec.Nodes > 0); err != nil {
+		return Lock{}, parsed.At(err, "client")
+	}
 	lock.Info = lock.Definition.Info()
 	lock.Info.Servers = spec.Name
 	return lock, nil
@@ -168,6 +178,42 @@ func (f file) check() error {
 		return fieldError("renew", "a lock without a lease has nothing to renew")
 	case f.Session && f.Renew:
 		return fieldError("renew", "the client renews a session by itself")
+	case f.Client.Wrap:
+		return f.checkWrapped()
+	}
+	return nil
+}
+
+// checkWrapped refuses what nobody can ask a command that runs its child under the lock.
+func (f file) checkWrapped() error {
+	for field, there := range map[string]bool{"tokens": f.Tokens, "renew": f.Renew, "holds": f.Holds} {
+		if there {
+			return fieldError(field, "a command that wraps its child has no such thing (client.wrap)")
+		}
+	}
+	return nil
+}
+
+// maxStatus is the highest exit status of a program.
+const maxStatus = 255
+
+// checkWrap checks what only a command that wraps its child has, or must not have.
+func (c client) checkWrap(servers bool) error {
+	switch {
+	case !c.Wrap && c.BusyStatus != 0:
+		return fieldError("busy_status", "it is for a command that wraps its child (wrap)")
+	case !c.Wrap:
+		return nil
+	case c.Work:
+		return fieldError("work", "the child of a command is lockcheck's, and does no work of yours")
+	case c.BusyStatus < 0 || c.BusyStatus > maxStatus:
+		return fieldError("busy_status", "%d: an exit status is from 1 to %d", c.BusyStatus, maxStatus)
+	}
+	if err := clients.CheckWrapped(c.Command, servers); err != nil {
+		return fieldError("command", "%w", err)
+	}
+	if err := clients.CheckWrapped(environment(c.Environment), servers); err != nil {
+		return fieldError("environment", "%w", err)
 	}
 	return nil
 }
@@ -200,6 +246,9 @@ func (client) present(field, value string) string {
 }
 
 func (c client) image(folder string) clusters.ProgramImage {
+	if c.Image == imageOfServers {
+		return clusters.ProgramImage{OfServers: true}
+	}
 	image := clusters.ProgramImage{Ref: c.Image}
 	if c.Build != "" {
 		image.Build = filepath.Join(folder, c.Build)
@@ -211,6 +260,7 @@ func (f file) definition(folder string) *clients.Definition {
 	d := &clients.Definition{
 		Name: f.Name, TTL: f.Lease, Grace: f.Grace,
 		Session: f.Session, Queues: f.Queues, Renew: f.Renew, Ask: f.Holds, Tokens: f.Tokens, Works: f.Client.Work,
+		Wraps: f.Client.Wrap, BusyStatus: f.Client.BusyStatus,
 		Program: protocol.Command{Args: f.Client.Command, Env: environment(f.Client.Environment)},
 	}
 	if f.Client.Image == "" && f.Client.Build == "" {

@@ -81,9 +81,40 @@ func TestFindServers(t *testing.T) {
 	}
 }
 
+// TestFindWrapped: a command that runs its child under the lock, here and on the image of its
+// servers.
+func TestFindWrapped(t *testing.T) {
+	for _, c := range []struct{ name, text, says string }{
+		{"no lease", "client: {command: [flock, -n, \"{folder}/{key}\"], wrap: true, busy_status: 1}\nservers: none\n", "flock -n {folder}/{key}"},
+		{"a script", "client: {command: [sh, -c, 'l=${HOME}; exec \"$@\"', sh, \"{child}\"], wrap: true}\nservers: none\n", "sh -c"},
+		{"its servers", "client: {image: servers, command: [consul, lock, \"-http-addr={host}:{port}\", \"{key}\", \"{child}\"], environment: {A: \"{endpoints}\"}, wrap: true}\nservers: consul\nlease: 15s\nsession: true\n", "consul lock"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			lock, err := Find(write(t, c.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !lock.Definition.Wraps || !strings.Contains(lock.Info.Summary, c.says) || lock.Info.LossNotification == "" {
+				t.Errorf("got %+v", lock.Definition)
+			}
+			if lock.Image.OfServers != lock.Servers.OnDocker() {
+				t.Errorf("image %+v", lock.Image)
+			}
+			if lock.Info.TTL == 0 && lock.Info.MinTTL != 0 {
+				t.Errorf("without a lease the shortest is %s", lock.Info.MinTTL)
+			}
+		})
+	}
+	seconds, err := Find(write(t, "client: {command: [l, \"{ttl}\"], wrap: true}\nservers: none\nlease: 1500ms\n"))
+	if err != nil || seconds.Info.Lease(seconds.Info.TTL) != 2*time.Second {
+		t.Errorf("a lease that is named in seconds is %s, %v", seconds.Info.Lease(seconds.Info.TTL), err)
+	}
+}
+
 // TestFindRefuses: what is wrong is said with its line, before anything starts.
 func TestFindRefuses(t *testing.T) {
 	const good = "client: {command: [c]}\nservers: none\n"
+	const wrapping = "client:\n  command: [c]\n  wrap: true\n"
 	for _, c := range []struct{ name, text, want string }{
 		{"unknown key", good + "leese: 2s\n", `line 3: there is no key "leese"`},
 		{"unknown key of the client", "client:\n  comand: [c]\nservers: none\n", `line 2: there is no key "comand"`},
@@ -105,6 +136,17 @@ func TestFindRefuses(t *testing.T) {
 		{"no such number", "client: {command: [c], build: .}\nservers: {cluster: etcd, count: 4}\n", "count: etcd has"},
 		{"a known cluster with a port", "client: {command: [c], build: .}\nservers: {cluster: etcd, port: 4}\n", "and nothing else"},
 		{"two questions", "client: {command: [c], build: .}\nservers: {image: i, port: 4, ready: {http: /, command: [c]}}\n", "exclude each other"},
+		{"a busy status without wrap", "client:\n  command: [c]\n  busy_status: 1\nservers: none\n", "line 3: busy_status: it is for a command"},
+		{"wrapped, status", wrapping + "  busy_status: 256\nservers: none\n", "line 4: busy_status"},
+		{"wrapped, work", wrapping + "  work: true\nservers: none\n", "line 4: work"},
+		{"wrapped, tokens", wrapping + "servers: none\ntokens: true\n", "line 5: tokens"},
+		{"wrapped, renew", wrapping + "servers: none\nlease: 1s\nrenew: true\n", "line 6: renew"},
+		{"wrapped, holds", wrapping + "servers: none\nholds: true\n", "line 5: holds"},
+		{"wrapped, child in a text", "client:\n  command: [sh, -c, \"x {child}\"]\n  wrap: true\nservers: none\n", `line 2: command: {child} stands for several`},
+		{"wrapped, two children", "client:\n  command: [c, \"{child}\", \"{child}\"]\n  wrap: true\nservers: none\n", "line 2: command: {child} stands there more"},
+		{"wrapped, unknown place", "client:\n  command: [c, \"{name}\"]\n  wrap: true\nservers: none\n", "line 2: command: nothing is called {name}"},
+		{"wrapped, no servers", "client:\n  command: [c, \"{host}\"]\n  wrap: true\nservers: none\n", "line 2: command: {host}: there are no servers"},
+		{"wrapped, unknown place in a variable", wrapping + "  environment: {A: \"{kee}\"}\nservers: none\n", "line 4: environment: nothing is called {kee}"},
 		{"empty", "", "it is empty"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,0 +1,116 @@
+package clients
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"lockcheck/history"
+)
+
+// wrapped is one worker's use of a lock that is a command, such as flock(1): it takes the
+// lock, runs a child under it, and gives it back when the child has ended. The child is Hold.
+// It connects to the worker, which has the lock from then on, until it tells the child to end.
+type wrapped struct {
+	Definition
+	config Config
+	binary string // of lockcheck
+	// runs are the attempts whose command was started and not seen to its end, by attempt.
+	runs   handles[*wrappedRun]
+	failed atomic.Pointer[error]
+}
+
+// errWrappedGone is the outcome of giving back what was never granted: the command, which
+// alone could tell, has ended, or was ended.
+var errWrappedGone = errors.New("the command of the attempt has ended, and did not tell whether it left anything behind")
+
+func (d Definition) openWrapped(c Config) (Lock, error) {
+	if c.Folder == "" {
+		return nil, errors.New("a command that wraps its child needs a folder for sockets")
+	}
+	binary, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return &wrapped{Definition: d, config: c, binary: binary}, nil
+}
+
+// Acquire starts the command and waits until its child runs. If the context ends first, the
+// command is told to end, and then made to.
+func (w *wrapped) Acquire(ctx context.Context, a Attempt) (Grant, error) {
+	asked := history.Now()
+	run, err := w.start(a)
+	if err != nil {
+		w.failed.Store(&err)
+		return Grant{}, &NoEffectError{Err: err}
+	}
+	w.runs.put(a.ID, run)
+	granted := false
+	select {
+	case granted = <-run.child:
+	case <-run.command.Ended:
+		granted = run.refuse()
+	case <-ctx.Done():
+		granted = run.refuse()
+	}
+	if !granted {
+		run.end()
+		w.runs.take(a.ID)
+		return Grant{}, w.outcome(run)
+	}
+	grant := Grant{Key: a.Key, ID: a.ID, Lost: run.lost}
+	if a.TTL != 0 && !w.Session {
+		grant.Until = asked + a.TTL.Nanoseconds()
+	}
+	return grant, nil
+}
+
+// outcome is that of a command that ended, or was ended, before it ran its child.
+func (w *wrapped) outcome(run *wrappedRun) error {
+	if w.BusyStatus != 0 && run.command.Status() == w.BusyStatus {
+		return &BusyError{}
+	}
+	return fmt.Errorf("the command ended before its child began: %s", run.exit())
+}
+
+// Release tells the child to end, and waits for the command to do so. Only its exit status 0,
+// after the child has ended, means that the lock was given back.
+func (w *wrapped) Release(_ context.Context, g Grant) error {
+	run, there := w.runs.get(g.ID)
+	if !there {
+		return errWrappedGone
+	}
+	early := run.command.HasEnded() && !run.childHasEnded()
+	run.release()
+	w.runs.take(g.ID)
+	switch {
+	case early:
+		return fmt.Errorf("the command had ended while its child went on, so that nobody knows since when the lock is free: %s", run.exit())
+	case run.command.Status() != 0:
+		return fmt.Errorf("the command failed: %s", run.exit())
+	}
+	return nil
+}
+
+// Failed implements Failing: a command that cannot be started is no lock.
+func (w *wrapped) Failed() error {
+	if err := w.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Close ends what still runs.
+func (w *wrapped) Close() error {
+	for _, run := range w.runs.takeAll() {
+		run.refuse()
+		run.end()
+	}
+	return nil
+}
+
+// ttlSeconds is a lease in whole seconds, as commands take it.
+func ttlSeconds(ttl time.Duration) int64 { return int64((ttl + time.Second - 1) / time.Second) }

@@ -1,0 +1,108 @@
+package runs
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/clusters/clustertest"
+	"lockcheck/history"
+)
+
+// lockFile writes one of a command that wraps its child.
+func lockFile(t *testing.T, command string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "command.yaml")
+	text := "client:\n  command: " + command + "\n  wrap: true\n  busy_status: 75\nservers: none\n"
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestWrapped runs commands that take a lock and run a child under it: flock, which has no
+// lease, so that a pause of its holder does nothing; one that takes no lock; and one that
+// gives it back while its child is at work.
+func TestWrapped(t *testing.T) {
+	for _, c := range []struct {
+		name, lock, nemesis string
+		want                checker.Verdict
+		check               func(*testing.T, Outcome)
+	}{
+		{name: "flock", lock: example("flock"), nemesis: "none", want: checker.Valid},
+		{name: "flock, pauses", lock: example("flock"), nemesis: "pause:holder", want: checker.Valid, check: stoppedTogether},
+		{name: "no lock", lock: lockFile(t, `[sh, -c, '"$@"', sh, "{child}"]`), nemesis: "none", want: checker.Violation, check: grantedTwice},
+		{
+			name: "a command that does not wait for its child", nemesis: "none", want: checker.Violation,
+			lock: lockFile(t, `[flock, -n, -o, -E, "75", "{folder}/{key}", sh, -c, '"$@" & sleep 0.2', sh, "{child}"]`),
+			check: func(t *testing.T, outcome Outcome) {
+				grantedTwice(t, outcome)
+				if !says(outcome, history.Release, "while its child went on") {
+					t.Error("no release tells that the command had ended")
+				}
+			},
+		},
+		{
+			name: "a command that fails", lock: lockFile(t, `[sh, -c, "echo no servers >&2; exit 3"]`), nemesis: "none", want: checker.Undecided,
+			check: func(t *testing.T, outcome Outcome) {
+				if !says(outcome, history.Acquire, "exit status 3: no servers") {
+					t.Error("no attempt tells why the command failed")
+				}
+			},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			outcome := runTest(t, options(t, func(o *Options) {
+				o.Lock, o.Nemesis, o.TTL, o.TimeLimit = c.lock, c.nemesis, 0, 8*time.Second
+				o.Section.Min, o.Section.Max = 300*time.Millisecond, 400*time.Millisecond
+			}))
+			if outcome.Results.Verdict != c.want {
+				t.Errorf("verdict %s, want %s", outcome.Results.Verdict, c.want)
+			}
+			if c.check != nil {
+				c.check(t, outcome)
+			}
+			if err := clustertest.NothingLeft(outcome.History.Header.Run); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func grantedTwice(t *testing.T, outcome Outcome) {
+	t.Helper()
+	if outcome.Results.Overlaps.DoubleGrants == 0 {
+		t.Errorf("overlaps %+v: want double grants", outcome.Results.Overlaps)
+	}
+}
+
+// stoppedTogether: a worker, its command and the child of that are stopped as one.
+func stoppedTogether(t *testing.T, outcome Outcome) {
+	t.Helper()
+	proven := 0
+	for _, e := range outcome.History.Events {
+		if f := e.Fault; f != nil && f.Stage == history.Proven {
+			proven++
+			if !strings.Contains(f.Evidence, "flock") || strings.Count(f.Evidence, "lockcheck") < 2 {
+				t.Errorf("evidence %q: want the worker, the command and its child", f.Evidence)
+			}
+		}
+	}
+	if proven == 0 {
+		t.Error("no pause was proven")
+	}
+}
+
+// says tells whether a call of a kind failed with a text.
+func says(outcome Outcome, f history.Function, text string) bool {
+	for _, e := range outcome.History.Events {
+		if e.F == f && strings.Contains(e.Error, text) {
+			return true
+		}
+	}
+	return false
+}
