@@ -25,6 +25,15 @@ type Command struct {
 	// Log gets what the program writes on standard error, and the lines on standard output
 	// that are none of the protocol; nil for nowhere.
 	Log io.Writer `json:"-"`
+	// Trace is told each line of the protocol, by several goroutines; nil for nobody.
+	Trace func(Traced) `json:"-"`
+}
+
+// Traced is a line of the protocol. It is the same Line afterwards only where it was Sent.
+type Traced struct {
+	Sent bool  // to the client
+	At   int64 // when it was sent or read, in ns of CLOCK_MONOTONIC
+	Line []byte
 }
 
 // exitTime is how long a client may take to end after the end of its input.
@@ -113,6 +122,12 @@ func (p *program) close(ctx context.Context) (late bool, err error) {
 	<-p.ended
 	return late, p.output.Close()
 }
+
+// Pid is the process ID of the client.
+func (c *Client) Pid() int { return c.program.handle.Pid }
+
+// Kill ends the client at once, and nothing that it has started.
+func (c *Client) Kill() error { return c.program.handle.Kill() }
 
 // exit says how the program ended, once it has.
 func (p *program) exit() string {
