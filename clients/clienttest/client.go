@@ -1,0 +1,263 @@
+package clienttest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"lockcheck/clients/protocol"
+	"lockcheck/clients/unixrpc"
+	"lockcheck/history"
+)
+
+// request has the fields of all operations.
+type request struct {
+	ID      int64       `json:"id"`
+	Op      protocol.Op `json:"op"`
+	Worker  string      `json:"worker"`
+	Servers []struct {
+		Socket string `json:"socket"`
+	} `json:"servers"`
+	Key     string `json:"key"`
+	Attempt string `json:"attempt"`
+	TTLMS   int64  `json:"ttl_ms"`
+	WaitMS  int64  `json:"wait_ms"`
+	MS      int64  `json:"ms"`
+	Of      int64  `json:"of"`
+
+	read int64 // when, in ns of CLOCK_MONOTONIC
+}
+
+func (q request) ttl() time.Duration { return time.Duration(q.TTLMS) * time.Millisecond }
+
+// fields are those of an answer or event.
+type fields map[string]any
+
+// handler answers an operation; nil for not at all.
+type handler func(request) fields
+
+// client is the process. Its handlers are right until a behaviour replaces them.
+type client struct {
+	input   *bufio.Reader
+	service *unixrpc.Client
+	worker  string
+	on      map[protocol.Op]handler
+	// sideBySide: operations do not wait for those before them.
+	sideBySide bool
+	// plain: it tells neither its time nor tokens nor ends of validities.
+	plain bool
+	// stay: it goes on after the end of its input.
+	stay bool
+
+	mu     sync.Mutex
+	output io.Writer
+	keeps  map[string]chan struct{} // by attempt: closed to end what keeps its lease alive
+}
+
+func newClient(input io.Reader, output io.Writer) *client {
+	c := &client{input: bufio.NewReader(input), output: output, keeps: make(map[string]chan struct{})}
+	c.on = map[protocol.Op]handler{
+		protocol.Hello: c.hello, protocol.Acquire: c.acquire, protocol.Renew: c.renew, protocol.Release: c.release,
+		protocol.Holds: c.holds, protocol.Work: c.work,
+	}
+	return c
+}
+
+// run behaves until the end of the input.
+func (c *client) run(play func(*client)) {
+	play(c)
+	for {
+		line, err := c.input.ReadBytes('\n')
+		if err != nil && c.stay {
+			forever()
+		}
+		if err != nil {
+			return
+		}
+		q := request{read: history.Now()}
+		if err := json.Unmarshal(line, &q); err != nil {
+			os.Exit(3)
+		}
+		if c.sideBySide && q.Op != protocol.Hello {
+			go c.serve(q)
+			continue
+		}
+		c.serve(q)
+	}
+}
+
+// forever does not return. An empty select would be a deadlock to the runtime.
+func forever() {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
+func (c *client) serve(q request) {
+	handle, knows := c.on[q.Op]
+	if !knows {
+		return // cancel: what is cancelled here has been answered, or soon will be
+	}
+	if answer := handle(q); answer != nil {
+		c.answer(q, answer)
+	}
+}
+
+// answer writes a line with the id of a request.
+func (c *client) answer(q request, answer fields) {
+	answer["id"] = q.ID
+	c.say(answer)
+}
+
+func (c *client) say(line fields) {
+	text, err := json.Marshal(line)
+	if err != nil {
+		panic(err)
+	}
+	c.write(string(text) + "\n")
+}
+
+// write writes what may be no line of the protocol. It ends with who reads it.
+func (c *client) write(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, err := io.WriteString(c.output, text); err != nil {
+		os.Exit(4)
+	}
+}
+
+// reply is what the embedded service answers.
+type reply struct {
+	Done   bool   `json:"done"`
+	Holder string `json:"holder"`
+	Token  uint64 `json:"token"`
+}
+
+// ask calls the embedded service (docs/protocol.md).
+func (c *client) ask(method, key, id string, ttl time.Duration) (reply, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	var r reply
+	err := c.service.Call(ctx, method, map[string]any{"key": key, "id": id, "ttl_ns": ttl.Nanoseconds()}, &r)
+	return r, err
+}
+
+func (c *client) hello(q request) fields {
+	socket := "" // a service that cannot be reached
+	if len(q.Servers) > 0 {
+		socket = q.Servers[0].Socket
+	}
+	c.worker, c.service = q.Worker, unixrpc.NewClient(socket)
+	ok := fields{"protocol": protocol.Version, "client": "clienttest 1.0"}
+	if !c.plain {
+		ok["now"] = history.Now()
+	}
+	return fields{"ok": ok}
+}
+
+// endless stands for the lease of a lock that never ends by itself.
+const endless = time.Hour
+
+func (c *client) acquire(q request) fields {
+	ttl := q.ttl()
+	if ttl == 0 {
+		ttl = endless
+	}
+	r, err := c.ask("acquire", q.Key, q.Attempt, ttl)
+	switch {
+	case err != nil:
+		return unknown(err)
+	case !r.Done:
+		return busy(r.Holder)
+	default:
+		return c.granted(q, r.Token)
+	}
+}
+
+// granted is the answer that a grant is.
+func (c *client) granted(q request, token uint64) fields {
+	ok := fields{}
+	if !c.plain {
+		ok["token"] = token
+		if q.TTLMS != 0 {
+			ok["until"] = q.read + q.ttl().Nanoseconds()
+		}
+	}
+	return fields{"ok": ok}
+}
+
+func busy(holder string) fields { return fields{"busy": fields{"holder": holder}} }
+
+func unknown(err error) fields {
+	return fields{"error": fields{"effect": "unknown", "text": err.Error()}}
+}
+
+// about makes a call about a grant.
+func (c *client) about(method string, q request, done func(reply) fields) fields {
+	r, err := c.ask(method, q.Key, q.Attempt, q.ttl())
+	switch {
+	case err != nil:
+		return unknown(err)
+	case !r.Done && method != "holder":
+		return fields{"not_held": fields{}}
+	}
+	return done(r)
+}
+
+func done(reply) fields { return fields{"ok": fields{}} }
+
+func (c *client) renew(q request) fields {
+	return c.about("renew", q, func(r reply) fields { return c.granted(q, r.Token) })
+}
+
+func (c *client) release(q request) fields { return c.about("release", q, done) }
+
+func (c *client) holds(q request) fields {
+	return c.about("holder", q, func(r reply) fields { return fields{"ok": fields{"holds": r.Done}} })
+}
+
+func (c *client) work(q request) fields {
+	time.Sleep(time.Duration(q.MS) * time.Millisecond)
+	return fields{"ok": fields{}}
+}
+
+// keep renews the lease of an attempt in the background, and says lost if that fails.
+func (c *client) keep(q request) {
+	over := make(chan struct{})
+	c.mu.Lock()
+	c.keeps[q.Attempt] = over
+	c.mu.Unlock()
+	go func() {
+		ticker := time.NewTicker(q.ttl() / 3)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-ticker.C:
+			}
+			if r, err := c.ask("renew", q.Key, q.Attempt, q.ttl()); err == nil && !r.Done {
+				c.lost(q)
+				return
+			}
+		}
+	}()
+}
+
+func (c *client) lost(q request) {
+	c.say(fields{"event": "lost", "attempt": q.Attempt, "text": "the lease has run out"})
+}
+
+// unkeep ends what keep began, if it did.
+func (c *client) unkeep(q request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if over, kept := c.keeps[q.Attempt]; kept {
+		delete(c.keeps, q.Attempt)
+		close(over)
+	}
+}

@@ -1,0 +1,98 @@
+// Package clienttest is a client of the protocol for tests, that may be right, mistaken or
+// hostile. It is the test binary itself, started once more, and needs no other package of
+// clients but the wire: what it says wrong must not be put right by ours.
+package clienttest
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"lockcheck/clients/protocol"
+)
+
+// Kind of a behaviour.
+type Kind string
+
+const (
+	// Right clients break no rule, and are to be accused of nothing.
+	Right Kind = "right"
+	// Mistaken ones keep the protocol, and are wrong about the lock.
+	Mistaken Kind = "mistaken"
+	// Hostile ones break the protocol, or do nothing of use.
+	Hostile Kind = "hostile"
+)
+
+// Behaviour of a client.
+type Behaviour struct {
+	Name string
+	Kind Kind
+	Does string // in words
+
+	play func(*client)
+}
+
+// Behaviours returns all of them, the right ones first.
+func Behaviours() []Behaviour { return slices.Concat(rightOnes(), mistakes(), hostileOnes()) }
+
+// Of returns the names of those of a kind, in order.
+func Of(kind Kind) []string {
+	var names []string
+	for _, b := range Behaviours() {
+		if b.Kind == kind {
+			names = append(names, b.Name)
+		}
+	}
+	return names
+}
+
+const (
+	// variable chooses the behaviour of a started test binary.
+	variable = "LOCKCHECK_TEST_CLIENT"
+	// raceOptions keep a binary with the race detector from sleeping a second at its
+	// exit: it would break the rule on the end of the input.
+	raceOptions = "GORACE=atexit_sleep_ms=0"
+)
+
+// Main is to be called first in TestMain: in a process that was started to be a client it
+// is one, and does not return.
+func Main() {
+	name, is := os.LookupEnv(variable)
+	if !is {
+		return
+	}
+	for _, b := range Behaviours() {
+		if b.Name == name {
+			newClient(os.Stdin, os.Stdout).run(b.play)
+			os.Exit(0)
+		}
+	}
+	fmt.Fprintf(os.Stderr, "there is no behaviour %q\n", name)
+	os.Exit(2)
+}
+
+// Environment makes a process that is started from the test binary a client.
+func Environment(name string) map[string]string {
+	race, options, _ := strings.Cut(raceOptions, "=")
+	return map[string]string{variable: name, race: options}
+}
+
+// Command is a client of a behaviour. It panics if there is no such: a test that names it
+// wrong would test nothing.
+func Command(name string) protocol.Command {
+	if !slices.ContainsFunc(Behaviours(), func(b Behaviour) bool { return b.Name == name }) {
+		panic("clienttest: there is no behaviour " + name)
+	}
+	binary, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	command := protocol.Command{Args: []string{binary}}
+	environment := Environment(name)
+	for _, variable := range slices.Sorted(maps.Keys(environment)) {
+		command.Env = append(command.Env, variable+"="+environment[variable])
+	}
+	return command
+}

@@ -1,0 +1,181 @@
+package clienttest
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"lockcheck/clients/protocol"
+	"lockcheck/history"
+)
+
+// hostileOnes are what no client should be.
+func hostileOnes() []Behaviour {
+	hostile := func(name, does string, play func(*client)) Behaviour {
+		return Behaviour{Name: name, Kind: Hostile, Does: does, play: play}
+	}
+	on := func(op protocol.Op, handle func(c *client, q request) fields) func(*client) {
+		return func(c *client) { c.on[op] = func(q request) fields { return handle(c, q) } }
+	}
+	dies := func(*client, request) fields { os.Exit(9); return nil }
+	silent := func(*client, request) fields { return nil }
+	all := []Behaviour{
+		hostile("silent-in-hello", "does not answer hello", on(protocol.Hello, silent)),
+		hostile("silent-in-acquire", "does not answer acquire", on(protocol.Acquire, silent)),
+		hostile("silent-in-release", "does not answer release", on(protocol.Release, silent)),
+		hostile("slow", "takes 3 s to acquire", on(protocol.Acquire, func(c *client, q request) fields {
+			time.Sleep(3 * time.Second)
+			return c.acquire(q)
+		})),
+		hostile("never-reads", "reads nothing after hello", on(protocol.Hello, func(c *client, q request) fields {
+			c.answer(q, c.hello(q))
+			forever()
+			return nil
+		})),
+		hostile("stopped", "stops itself", on(protocol.Acquire, func(*client, request) fields {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+			return nil
+		})),
+
+		hostile("no-json", "says what is no JSON", on(protocol.Acquire, func(c *client, _ request) fields { c.write("{ok}\n"); return nil })),
+		hostile("wrong-types", "says a text where a number belongs", on(protocol.Acquire, func(*client, request) fields {
+			return fields{"ok": fields{"token": "seventeen"}}
+		})),
+		hostile("half-a-line", "ends in the middle of a line", on(protocol.Acquire, func(c *client, q request) fields {
+			c.write(fmt.Sprintf(`{"id":%d,"ok":{"tok`, q.ID))
+			os.Exit(0)
+			return nil
+		})),
+		hostile("long-line", "writes a line of 2 MiB", on(protocol.Acquire, func(c *client, q request) fields {
+			return fields{"ok": fields{}, "text": strings.Repeat("x", 2<<20)}
+		})),
+		hostile("long-log-line", "writes log of 2 MiB without an end of line", on(protocol.Acquire, func(c *client, q request) fields {
+			c.write(strings.Repeat("x", 2<<20))
+			return nil
+		})),
+		hostile("unasked", "answers what nobody asked", on(protocol.Acquire, func(c *client, q request) fields {
+			c.say(fields{"id": 4711, "ok": fields{"token": 1}})
+			return c.acquire(q)
+		})),
+		hostile("twice", "answers twice", on(protocol.Release, func(c *client, q request) fields {
+			answer := c.release(q)
+			c.answer(q, answer)
+			return answer
+		})),
+		hostile("two-answers", "says ok and busy", on(protocol.Acquire, func(*client, request) fields { return fields{"ok": fields{}, "busy": fields{}} })),
+		hostile("no-answer", "says neither ok nor busy nor an error", on(protocol.Acquire, func(*client, request) fields { return fields{} })),
+		hostile("wrong-answer", "says busy to a release", on(protocol.Release, func(*client, request) fields { return busy("") })),
+		hostile("other-version", "speaks version 2", on(protocol.Hello, func(*client, request) fields {
+			return fields{"ok": fields{"protocol": 2}}
+		})),
+		hostile("refuses", "answers hello by an error", on(protocol.Hello, func(*client, request) fields {
+			return fields{"error": fields{"text": "no module named redis"}}
+		})),
+		hostile("clock-off", "tells a time that is a second off", on(protocol.Hello, func(c *client, q request) fields {
+			answer := c.hello(q)
+			answer["ok"].(fields)["now"] = history.Now() - time.Second.Nanoseconds()
+			return answer
+		})),
+		hostile("until-in-ms", "tells of a validity in ms", validity(func(q request) int64 { return (q.read + q.ttl().Nanoseconds()) / 1e6 })),
+		hostile("until-without-now", "tells of a validity, but not its time", func(c *client) {
+			c.plain = true
+			validity(func(q request) int64 { return q.read + q.ttl().Nanoseconds() })(c)
+		}),
+
+		hostile("dies-at-once", "ends before hello", func(*client) {
+			fmt.Fprintln(os.Stderr, "ImportError: no module named redis")
+			os.Exit(9)
+		}),
+		hostile("dies-in-hello", "ends when hello comes", on(protocol.Hello, dies)),
+		hostile("dies-in-acquire", "ends when an acquire comes", on(protocol.Acquire, dies)),
+		hostile("dies-in-release", "ends when a release comes", on(protocol.Release, dies)),
+		hostile("dies-as-holder", "ends right after a grant", on(protocol.Acquire, func(c *client, q request) fields {
+			answer := c.acquire(q)
+			c.answer(q, answer)
+			if answer["ok"] != nil {
+				os.Exit(0)
+			}
+			return nil
+		})),
+		hostile("killed", "kills itself", on(protocol.Release, func(*client, request) fields {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			return nil
+		})),
+
+		hostile("stays", "goes on after SIGTERM and the end of its input", func(c *client) {
+			signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+			c.stay = true
+		}),
+		hostile("closes-output", "closes its output and lives on", on(protocol.Release, func(c *client, _ request) fields {
+			_ = os.Stdout.Close()
+			forever()
+			return nil
+		})),
+		hostile("closes-input", "closes its input and lives on", on(protocol.Release, func(c *client, q request) fields {
+			_ = os.Stdin.Close()
+			c.answer(q, c.release(q))
+			forever()
+			return nil
+		})),
+		hostile("dies-and-leaves", "ends and leaves a process that has its output", on(protocol.Release, func(*client, request) fields {
+			leave()
+			os.Exit(0)
+			return nil
+		})),
+		hostile("stays-and-leaves", "goes on after the end of its input, and so does a process of its own", func(c *client) {
+			leave()
+			c.stay = true
+		}),
+	}
+	return append(all, floods()...)
+}
+
+// flood is how much a client writes that floods, in bytes.
+const flood = 100 << 20
+
+// floods are clients that write what nobody needs.
+func floods() []Behaviour {
+	line := strings.Repeat("all is well ", 80) + "\n"
+	pour := func(out io.Writer) {
+		for n := 0; n < flood; n += len(line) {
+			if _, err := io.WriteString(out, line); err != nil {
+				os.Exit(4)
+			}
+		}
+	}
+	hostile := func(name, does string, play func(c *client, q request) fields) Behaviour {
+		return Behaviour{Name: name, Kind: Hostile, Does: does, play: func(c *client) {
+			c.on[protocol.Acquire] = func(q request) fields { return play(c, q) }
+		}}
+	}
+	return []Behaviour{
+		hostile("floods-log", "writes 100 MiB of log to its output, and no answer", func(*client, request) fields { pour(os.Stdout); return nil }),
+		hostile("floods-errors", "writes 100 MiB to its error output, and no answer", func(*client, request) fields { pour(os.Stderr); return nil }),
+		hostile("floods-events", "sends events without end", func(c *client, _ request) fields {
+			for {
+				c.say(fields{"event": "metrics", "text": line})
+			}
+		}),
+		hostile("floods-lost", "says lost of locks that it does not have, without end", func(c *client, _ request) fields {
+			for {
+				c.say(fields{"event": "lost", "attempt": "w9-1"})
+			}
+		}),
+	}
+}
+
+// leave starts a process that has all files of this one and goes on after it. It ends by
+// itself in the end, should nobody else see to it.
+func leave() {
+	command := exec.Command("sleep", "300")
+	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := command.Start(); err != nil {
+		panic(err)
+	}
+}

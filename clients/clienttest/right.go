@@ -1,0 +1,55 @@
+package clienttest
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"lockcheck/clients/protocol"
+)
+
+// rightOnes are what clients of users look like that are right.
+func rightOnes() []Behaviour {
+	right := func(name, does string, play func(*client)) Behaviour {
+		return Behaviour{Name: name, Kind: Right, Does: does, play: play}
+	}
+	return []Behaviour{
+		right("right", "does one thing at a time, with tokens and ends of validities", func(*client) {}),
+		right("right-plain", "tells neither its time nor tokens nor ends of validities", func(c *client) { c.plain = true }),
+		right("right-side-by-side", "answers in any order", func(c *client) { c.sideBySide = true }),
+		right("right-session", "keeps its lease alive by itself, and says when it is lost", session),
+		right("right-slow", "takes 50 ms for everything", func(c *client) {
+			for op, handle := range c.on {
+				c.on[op] = func(q request) fields { time.Sleep(50 * time.Millisecond); return handle(q) }
+			}
+		}),
+		right("right-talkative", "logs, sends events and fields that nobody knows", talkative),
+	}
+}
+
+// session keeps leases alive from acquire to release.
+func session(c *client) {
+	c.sideBySide = true
+	c.on[protocol.Acquire] = func(q request) fields {
+		answer := c.acquire(q)
+		if ok, granted := answer["ok"].(fields); granted {
+			delete(ok, "until") // it ends when it is lost
+			c.keep(q)
+		}
+		return answer
+	}
+	c.on[protocol.Release] = func(q request) fields { c.unkeep(q); return c.release(q) }
+}
+
+func talkative(c *client) {
+	for op, handle := range c.on {
+		c.on[op] = func(q request) fields {
+			c.write(fmt.Sprintf("about to %s\n\n  \n", q.Op))
+			fmt.Fprintln(os.Stderr, "about to", q.Op)
+			c.say(fields{"event": "metrics", "text": "of a later version", "load": 0.5})
+			answer := handle(q)
+			answer["took_ms"] = 1
+			return answer
+		}
+	}
+}
