@@ -136,7 +136,7 @@ func end(ctx context.Context, s *session) error {
 	var late []string
 	for _, name := range workers {
 		var violation *protocol.ViolationError
-		if err := s.peers[name].client.Close(); errors.As(err, &violation) {
+		if err := s.peers[name].close(); errors.As(err, &violation) {
 			late = append(late, name+": "+violation.Rule)
 		}
 		delete(s.peers, name)

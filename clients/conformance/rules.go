@@ -46,8 +46,8 @@ func rules() []rule {
 	return []rule{
 		{name: firstRule, tries: "three clients begin", says: "The client connects and answers within 30 s", do: hello},
 		{name: "version", tries: "the protocol is that of the check", says: "`protocol` is 1.", needs: []string{firstRule}, do: version, asBefore: true},
-		{name: "clock", tries: "the clock is CLOCK_MONOTONIC", says: "It must fall between the sending of the request and the arrival of the answer", needs: []string{firstRule}, do: clock, asBefore: true},
-		{name: "acquire", tries: "a free lock is granted", says: "**`acquire`** makes one attempt.", needs: []string{firstRule}, do: acquireFree},
+		{name: "clock", tries: "the clock is CLOCK_MONOTONIC", says: "It must fall between the sending of the request and the arrival of the answer", needs: []string{firstRule, "version"}, do: clock, asBefore: true},
+		{name: "acquire", tries: "a free lock is granted", says: "**`acquire`** makes one attempt.", needs: []string{firstRule, "version"}, do: acquireFree},
 		{name: "busy", tries: "a second client is kept out", says: saysBusy, needs: []string{"acquire"}, do: busy},
 		{name: "until", tries: "the validity ends with the lease", says: "It is not later than the lease from the call to the service", needs: []string{"acquire", "clock"}, unless: noLease, do: until},
 		{name: "release", tries: "the holder gives the lock back", says: "**`release`** gives the lock back", needs: []string{"acquire"}, do: release},
@@ -63,9 +63,9 @@ func rules() []rule {
 		{name: "wait", tries: "an attempt waits for its turn", says: "otherwise the client may wait that long for its turn", needs: []string{"released"}, unless: noQueue, do: wait},
 		{name: "cancel", tries: "an acquire that is cancelled is answered", says: "That acquire still must be answered", needs: []string{"acquire", "busy"}, do: cancelled},
 		{name: "pipelining", tries: "requests that come at once are answered", says: "A request may come before the one before it is answered.", needs: []string{"release"}, do: pipelining},
-		{name: "work", tries: "work takes its time", says: "**`work`** lets `ms` milliseconds pass inside the client", needs: []string{firstRule}, unless: noWork, do: work},
+		{name: "work", tries: "work takes its time", says: "**`work`** lets `ms` milliseconds pass inside the client", needs: []string{"acquire"}, unless: noWork, do: work},
 		{name: "unknown-fields", tries: "fields of a later version are ignored", says: "Unknown fields are ignored, on both sides.", needs: []string{"release"}, do: unknownFields},
-		{name: "unknown-operation", tries: "an operation of a later version is refused", says: "An operation that the client does not know is answered by `error` with the effect `none`.", needs: []string{firstRule}, do: unknownOperation},
+		{name: "unknown-operation", tries: "an operation of a later version is refused", says: "An operation that the client does not know is answered by `error` with the effect `none`.", needs: []string{"acquire"}, do: unknownOperation},
 		{name: "end", tries: "the client ends with its input", says: "At the end of its input the client exits within a second", needs: []string{firstRule}, do: end},
 		{name: "nothing-left", tries: "and leaves no process", says: "What it started ends with it.", needs: []string{firstRule}, do: nothingLeft},
 	}

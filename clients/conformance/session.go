@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -39,7 +40,8 @@ type peer struct {
 	*session
 	name   string
 	client *protocol.Client
-	open   []hold // that were not released
+	log    *os.File // to which it writes; who has it may outlive the client
+	open   []hold   // that were not released
 }
 
 // hold is a grant.
@@ -112,10 +114,16 @@ func (s *session) settle(ctx context.Context) {
 
 // drop ends a client of which nothing more is wanted.
 func (p *peer) drop() {
-	_ = p.client.Close()
+	_ = p.close()
 	if p.peers[p.name] == p {
 		delete(p.peers, p.name)
 	}
+}
+
+// close ends a client. Its error is that of package protocol.
+func (p *peer) close() error {
+	defer p.log.Close()
+	return p.client.Close()
 }
 
 // peer returns a client that has said hello.
@@ -147,12 +155,17 @@ func (s *session) start(ctx context.Context, name string, unknown bool) (*peer, 
 		old.drop()
 	}
 	command := s.Definition.Program
-	command.Trace, command.Log = s.tape.trace(name), &log{tape: s.tape, client: name}
-	client, err := protocol.Launch(command)
+	logged, log, err := os.Pipe()
 	if err != nil {
 		return nil, protocol.Answer{}, err
 	}
-	p := &peer{session: s, name: name, client: client}
+	go s.tape.follow(name, logged)
+	command.Trace, command.Log = s.tape.trace(name), log
+	client, err := protocol.Launch(command)
+	if err != nil {
+		return nil, protocol.Answer{}, errors.Join(err, log.Close())
+	}
+	p := &peer{session: s, name: name, client: client, log: log}
 	s.peers[name] = p
 	limited, cancel := context.WithTimeout(ctx, s.Hello)
 	defer cancel()

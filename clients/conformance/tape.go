@@ -1,8 +1,10 @@
 package conformance
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -148,28 +150,17 @@ type ofClientError struct {
 func (e *ofClientError) Error() string { return e.client + ": " + e.err.Error() }
 func (e *ofClientError) Unwrap() error { return e.err }
 
-// log is the log of a client as part of the tape.
-type log struct {
-	tape   *tape
-	client string
-
-	mu   sync.Mutex
-	line []byte
-}
-
-// Write implements io.Writer. A line that is not ended yet is kept back.
-func (l *log) Write(text []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for part := range bytes.Lines(text) {
-		line, ended := bytes.CutSuffix(part, []byte{'\n'})
-		if len(l.line) <= keptBytes {
-			l.line = append(l.line, line...)
+// follow records the log of a client until nobody can write it any more.
+func (t *tape) follow(client string, log io.ReadCloser) {
+	defer log.Close()
+	lines := bufio.NewReader(log)
+	for {
+		line, err := lines.ReadSlice('\n')
+		if text := bytes.TrimSpace(line); len(text) > 0 {
+			t.add(Line{Client: client, Direction: Log, at: history.Now()}, text)
 		}
-		if ended {
-			l.tape.add(Line{Client: l.client, Direction: Log, at: history.Now()}, l.line)
-			l.line = l.line[:0]
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return
 		}
 	}
-	return len(text), nil
 }

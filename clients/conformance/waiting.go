@@ -14,6 +14,8 @@ const (
 	cancelWait = 2 * time.Second
 	// shortWait is how long one waits in vain where the lease does not limit it.
 	shortWait = time.Second
+	// beginWait is how long an attempt has to begin to wait.
+	beginWait = 500 * time.Millisecond
 )
 
 // wait: an attempt waits while the lock is held, and gets it when it is released.
@@ -36,6 +38,9 @@ func wait(ctx context.Context, s *session) error {
 	await, err := second.client.Post(request)
 	if err != nil {
 		return &ofClientError{second.name, err}
+	}
+	if err := rest(ctx, min(beginWait, time.Duration(h.ends-h.sent)/5)); err != nil {
+		return err
 	}
 	if err := first.give(ctx, h); err != nil {
 		return err

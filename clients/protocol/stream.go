@@ -98,6 +98,9 @@ func (c *Client) line(text []byte, received int64) {
 		}
 		return
 	}
+	if c.Failed() != nil {
+		return // what was wrong first is what it is about
+	}
 	c.traced(Traced{At: received, Line: text})
 	var line Line
 	err := json.Unmarshal(text, &line)
