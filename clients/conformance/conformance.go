@@ -73,6 +73,28 @@ func (r Report) Count(o Outcome) (n int) {
 	return n
 }
 
+// Conclusion of a check.
+type Conclusion string
+
+// The conclusions.
+const (
+	Conforms  Conclusion = "conforms"
+	Fails     Conclusion = "fails"     // a rule
+	Undecided Conclusion = "undecided" // a rule could not be tried, and none failed
+)
+
+// Conclude says what the results mean. To pass no rule is not to conform.
+func (r Report) Conclude() Conclusion {
+	switch {
+	case r.Count(Failed) > 0:
+		return Fails
+	case r.Count(NotTried) > 0 || r.Count(Passed) == 0:
+		return Undecided
+	default:
+		return Conforms
+	}
+}
+
 // Run tries all rules in turn and ends all clients that it started. each is told what became
 // of a rule as soon as that is known; it may be nil. The error is that of ctx.
 func Run(ctx context.Context, c Config, each func(Result)) (Report, error) {
