@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,6 +81,38 @@ func check(t *testing.T, behaviour string, d clients.Definition) conformance.Rep
 	return report
 }
 
+// TestSays: each rule is a sentence of the page that it is of, and has a name of its own.
+func TestSays(t *testing.T) {
+	text, err := os.ReadFile("../../docs/protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := strings.Join(strings.Fields(string(text)), " ")
+	seen := make(map[string]bool)
+	for _, r := range check(t, "silent-in-hello", endless).Results {
+		if r.Says == "" || r.Tries == "" || !strings.Contains(page, r.Says) || seen[r.Rule] {
+			t.Errorf("%s: %q, %q", r.Rule, r.Tries, r.Says)
+		}
+		seen[r.Rule] = true
+	}
+	if len(seen) < 25 {
+		t.Errorf("only %d rules", len(seen))
+	}
+}
+
+// TestEachIsBroken: every rule has a client that breaks it.
+func TestEachIsBroken(t *testing.T) {
+	var broken []string
+	for _, c := range breakers() {
+		broken = append(broken, c.failed...)
+	}
+	for _, r := range check(t, "silent-in-hello", endless).Results {
+		if !slices.Contains(broken, r.Rule) {
+			t.Errorf("no client breaks %s", r.Rule)
+		}
+	}
+}
+
 // names lists the rules with an outcome.
 func names(report conformance.Report, o conformance.Outcome) (all []string) {
 	for _, r := range report.Results {
@@ -120,14 +153,17 @@ func TestRight(t *testing.T) {
 	}
 }
 
-// TestBroken: a client that breaks a rule fails that rule, and no other.
-func TestBroken(t *testing.T) {
-	for _, c := range []struct {
-		behaviour  string
-		definition clients.Definition
-		failed     []string
-		line       bool // is marked as the wrong one
-	}{
+// breaker is a client that breaks rules.
+type breaker struct {
+	behaviour  string
+	definition clients.Definition
+	failed     []string
+	line       bool // is marked as the wrong one
+}
+
+// breakers are a client for each rule, at least.
+func breakers() []breaker {
+	return []breaker{
 		{"silent-in-hello", endless, []string{"hello"}, true},
 		{"refuses", endless, []string{"hello"}, true},
 		{"other-version", endless, []string{"version"}, true},
@@ -192,7 +228,12 @@ func TestBroken(t *testing.T) {
 		{"dies-and-leaves", endless, []string{"release", "nothing-left"}, true},
 		{"closes-output", endless, []string{"stays"}, false},
 		{"stopped", endless, []string{"acquire"}, true},
-	} {
+	}
+}
+
+// TestBroken: a client that breaks a rule fails that rule, and no other.
+func TestBroken(t *testing.T) {
+	for _, c := range breakers() {
 		t.Run(c.behaviour, func(t *testing.T) {
 			report := check(t, c.behaviour, c.definition)
 			failed := names(report, conformance.Failed)

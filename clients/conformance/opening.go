@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"lockcheck/clients/protocol"
@@ -133,10 +134,16 @@ func end(ctx context.Context, s *session) error {
 			return err
 		}
 	}
+	var all sync.WaitGroup
+	errs := make([]error, len(workers))
+	for i, name := range workers {
+		all.Go(func() { errs[i] = s.peers[name].close() })
+	}
+	all.Wait()
 	var late []string
-	for _, name := range workers {
+	for i, name := range workers {
 		var violation *protocol.ViolationError
-		if err := s.peers[name].close(); errors.As(err, &violation) {
+		if errors.As(errs[i], &violation) {
 			late = append(late, name+": "+violation.Rule)
 		}
 		delete(s.peers, name)
@@ -150,9 +157,7 @@ func end(ctx context.Context, s *session) error {
 // nothingLeft looks for what clients that have ended have left. The second that the protocol
 // gives them is that of what they started, too.
 func nothingLeft(_ context.Context, s *session) error {
-	for _, p := range s.peers {
-		p.drop()
-	}
+	s.dropAll()
 	left, err := s.family.await(time.Second)
 	if err != nil || len(left) == 0 {
 		return err

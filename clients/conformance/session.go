@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"lockcheck/clients"
@@ -70,9 +71,7 @@ func newSession(c Config) (*session, error) {
 
 // close ends all clients, and what they have left.
 func (s *session) close() {
-	for _, p := range s.peers {
-		p.drop()
-	}
+	s.dropAll()
 	s.family.end()
 }
 
@@ -118,6 +117,16 @@ func (p *peer) drop() {
 	if p.peers[p.name] == p {
 		delete(p.peers, p.name)
 	}
+}
+
+// dropAll drops all clients at once: each may take its time.
+func (s *session) dropAll() {
+	var all sync.WaitGroup
+	for _, p := range s.peers {
+		all.Go(func() { _ = p.close() })
+	}
+	all.Wait()
+	clear(s.peers)
 }
 
 // close ends a client. Its error is that of package protocol.

@@ -39,8 +39,8 @@ type Line struct {
 
 // How much of an exchange is kept.
 const (
-	keptFirst = 10
-	keptLast  = 40
+	keptFirst = 8
+	keptLast  = 16
 	keptLog   = 10
 	keptBytes = 500 // of a line
 )

@@ -260,8 +260,8 @@ func (c *Client) Failed() error {
 // errClosed is the failure of a client that was closed.
 var errClosed = errors.New("the client was closed")
 
-// Close ends the input of the client and waits for it to end. One that does not within a
-// second is killed, which is an error of its own kind, a *ViolationError.
+// Close ends the input of the client and waits for it to end. One that does not in time
+// is killed, which is an error of its own kind, a *ViolationError.
 func (c *Client) Close() error {
 	c.fail(errClosed)
 	late, err := c.program.close(context.Background())

@@ -36,8 +36,9 @@ type Traced struct {
 	Line []byte
 }
 
-// exitTime is how long a client may take to end after the end of its input.
-const exitTime = time.Second
+// exitTime is how long a client may take to end after the end of its input. It is told to
+// take a second; the machine may be busy.
+const exitTime = 5 * time.Second
 
 // errNoProgram is a Command without Args.
 var errNoProgram = errors.New("no program is named")
