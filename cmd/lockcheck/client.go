@@ -47,13 +47,13 @@ const (
 func clientCheckCommand(s *system) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
-		Use:   "check {FILE | -- COMMAND...}",
+		Use:   "check [FILE | -- COMMAND...]",
 		Short: "hold a client to the protocol, rule by rule",
 		Long: `Start a client several times, give it requests, and hold it to each rule of
-docs/protocol.md. Of a rule that it breaks you see what was sent, what came, and
-which line was wrong. A COMMAND runs against the embedded lock service, and needs
-no Docker; the flags say what it can do, as a lock file does. With a lock FILE the
-client runs against its servers, and what is not in the file is not tried.
+docs/protocol.md. Of a rule that it breaks you see what was sent, what came,
+and which line was wrong. A COMMAND runs against the embedded lock service, and
+needs no Docker; the flags say what it can do, as a lock file does. With a lock
+FILE the client runs against its servers; what is not in the file is not tried.
 
 The exit code is 0 if all rules passed that apply, 1 if one failed, 2 if one
 could not be tried, 3 if the servers could not be started.`,
