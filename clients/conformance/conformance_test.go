@@ -186,7 +186,7 @@ func breakers() []breaker {
 		{"releases-others", endless, []string{"release-unknown"}, true},
 		{"releases-anyone", endless, []string{"release-twice", "release-unknown"}, true},
 		{"lease-for-ever", lease, []string{"expiry"}, true},
-		{"takes-early", lease, []string{"expiry"}, true},
+		{"takes-early", with(lease, func(d *clients.Definition) { d.TTL *= 10 }), []string{"expiry"}, true},
 		{"releases-late", lease, []string{"release-expired"}, true},
 		{"renews-nothing", with(lease, renewing), []string{"renew"}, true},
 		{"renews-late", with(lease, renewing), []string{"renew-expired"}, true},

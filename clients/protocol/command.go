@@ -40,6 +40,9 @@ type Traced struct {
 // take a second; the machine may be busy.
 const exitTime = 5 * time.Second
 
+// silenceTime is how long it may run on without its output.
+const silenceTime = time.Second
+
 // errNoProgram is a Command without Args.
 var errNoProgram = errors.New("no program is named")
 

@@ -80,7 +80,7 @@ func (c *Client) outputEnded(err error) {
 	if errors.Is(err, os.ErrClosed) { // by us
 		return
 	}
-	timer := time.NewTimer(exitTime)
+	timer := time.NewTimer(silenceTime)
 	defer timer.Stop()
 	select {
 	case <-c.failed:
