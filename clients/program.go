@@ -97,7 +97,7 @@ func (d Definition) open(c Config) (Lock, error) {
 		}
 	}()
 	client, err := protocol.Start(ctx, command, protocol.Request{
-		Worker: c.Worker, Servers: serversOf(c.Nodes), Folder: c.Folder, TTLMS: c.TTL.Milliseconds(), TimeoutMS: c.Timeout.Milliseconds(),
+		Worker: c.Worker, Servers: Servers(c.Nodes), Folder: c.Folder, TTLMS: c.TTL.Milliseconds(), TimeoutMS: c.Timeout.Milliseconds(),
 	})
 	if err != nil {
 		return nil, err
@@ -105,8 +105,8 @@ func (d Definition) open(c Config) (Lock, error) {
 	return &program{Definition: d, client: client, asked: make(map[string]bool)}, nil
 }
 
-// serversOf describes servers by their addresses: host:port, or the path of a socket.
-func serversOf(addresses []string) []protocol.Server {
+// Servers describes servers to a client by their addresses: host:port, or the path of a socket.
+func Servers(addresses []string) []protocol.Server {
 	servers := make([]protocol.Server, len(addresses))
 	for i, address := range addresses {
 		servers[i].Name = "n" + strconv.Itoa(i+1)

@@ -2,8 +2,10 @@ package clienttest
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -46,10 +48,13 @@ type client struct {
 	service *unixrpc.Client
 	worker  string
 	on      map[protocol.Op]handler
+	other   handler // of operations that it does not know
 	// sideBySide: operations do not wait for those before them.
 	sideBySide bool
 	// plain: it tells neither its time nor tokens nor ends of validities.
 	plain bool
+	// strict: it refuses what has a field that it does not know.
+	strict bool
 	// stay: it goes on after the end of its input.
 	stay bool
 
@@ -63,6 +68,9 @@ func newClient(input io.Reader, output io.Writer) *client {
 	c.on = map[protocol.Op]handler{
 		protocol.Hello: c.hello, protocol.Acquire: c.acquire, protocol.Renew: c.renew, protocol.Release: c.release,
 		protocol.Holds: c.holds, protocol.Work: c.work,
+	}
+	c.other = func(q request) fields {
+		return fields{"error": fields{"effect": protocol.NoEffect, "text": fmt.Sprintf("%s is not supported", q.Op)}}
 	}
 	return c
 }
@@ -82,6 +90,10 @@ func (c *client) run(play func(*client)) {
 		if err := json.Unmarshal(line, &q); err != nil {
 			os.Exit(3)
 		}
+		if c.strict && bytes.Contains(line, []byte("of_a_later_version")) {
+			c.answer(q, fields{"error": fields{"effect": protocol.NoEffect, "text": "there is a field that is not known"}})
+			continue
+		}
 		if c.sideBySide && q.Op != protocol.Hello {
 			go c.serve(q)
 			continue
@@ -98,9 +110,12 @@ func forever() {
 }
 
 func (c *client) serve(q request) {
+	if q.Op == protocol.Cancel {
+		return // what is cancelled here has been answered, or soon will be
+	}
 	handle, knows := c.on[q.Op]
 	if !knows {
-		return // cancel: what is cancelled here has been answered, or soon will be
+		handle = c.other
 	}
 	if answer := handle(q); answer != nil {
 		c.answer(q, answer)

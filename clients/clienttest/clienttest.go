@@ -23,6 +23,8 @@ const (
 	Mistaken Kind = "mistaken"
 	// Hostile ones break the protocol, or do nothing of use.
 	Hostile Kind = "hostile"
+	// Careless ones break a rule that shows in few runs.
+	Careless Kind = "careless"
 )
 
 // Behaviour of a client.
@@ -35,7 +37,9 @@ type Behaviour struct {
 }
 
 // Behaviours returns all of them, the right ones first.
-func Behaviours() []Behaviour { return slices.Concat(rightOnes(), mistakes(), hostileOnes()) }
+func Behaviours() []Behaviour {
+	return slices.Concat(rightOnes(), mistakes(), hostileOnes(), carelessOnes())
+}
 
 // Of returns the names of those of a kind, in order.
 func Of(kind Kind) []string {

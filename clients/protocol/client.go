@@ -19,14 +19,31 @@ const (
 	maxIgnored = 10_000
 	// maxWaiting is how many requests may wait for it to read its input.
 	maxWaiting = 1000
-	// helloTime is how long it may take to begin.
-	helloTime = 30 * time.Second
+	// HelloTime is how long it may take to begin.
+	HelloTime = 30 * time.Second
+)
+
+// Part is what of the protocol a client broke.
+type Part string
+
+// The parts.
+const (
+	Opening Part = "opening" // hello
+	Lines   Part = "lines"   // their form and length
+	Answers Part = "answers" // one to each request, of a kind that it has
+	Clock   Part = "clock"   // until without now
+	Events  Part = "events"  // too many of them
+	Input   Part = "input"   // it is not read
+	Ending  Part = "ending"  // too late, or output that ends before the input
 )
 
 // ViolationError says that the client broke the protocol.
 type ViolationError struct {
+	Part Part
 	Rule string // that it broke, in words
 	Line string // what it wrote, shortened; "" if that is not a line
+	// At is when the line was read, in ns of CLOCK_MONOTONIC; 0 if that is not a line.
+	At int64
 }
 
 func (e *ViolationError) Error() string {
@@ -44,6 +61,7 @@ func (e *EndedError) Error() string { return "the client ended by itself: " + e.
 // Client is a running client. Its methods may be called side by side.
 type Client struct {
 	program  *program
+	trace    func(Traced)
 	requests chan []byte
 	// ending is closed when the client is being closed: it may end now.
 	ending    chan struct{}
@@ -83,12 +101,25 @@ type Answer struct {
 // Start starts a client and says hello. The fields of the request that are not the caller's
 // are filled in.
 func Start(ctx context.Context, command Command, hello Request) (*Client, error) {
+	c, err := Launch(command)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.begin(ctx, hello); err != nil {
+		c.fail(err) // it is not waited for, and accused of nothing more
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
+}
+
+// Launch starts a client to which Hello is still to be said.
+func Launch(command Command) (*Client, error) {
 	program, err := command.start()
 	if err != nil {
 		return nil, err
 	}
 	c := &Client{
-		program: program, requests: make(chan []byte, maxWaiting), ending: make(chan struct{}), failed: make(chan struct{}),
+		program: program, trace: command.Trace, requests: make(chan []byte, maxWaiting), ending: make(chan struct{}), failed: make(chan struct{}),
 		open: make(map[int64]*call), lost: make(map[string]chan struct{}),
 	}
 	c.closeOnce = sync.OnceValue(c.end)
@@ -96,39 +127,46 @@ func Start(ctx context.Context, command Command, hello Request) (*Client, error)
 	c.fail = func(why error) { once.Do(func() { c.why = why; close(c.failed) }) }
 	c.output.Go(c.read)
 	c.input.Go(c.write)
-	if err := c.hello(ctx, hello); err != nil {
-		c.fail(err) // it is not waited for, and accused of nothing more
-		return nil, errors.Join(err, c.close())
-	}
 	return c, nil
 }
 
-// hello begins, and holds the clock of the client against ours.
-func (c *Client) hello(ctx context.Context, request Request) error {
-	ctx, cancel := context.WithTimeout(ctx, helloTime)
-	defer cancel()
+// Hello says hello, and judges nothing but the form of the answer. Its errors are those of
+// Call.
+func (c *Client) Hello(ctx context.Context, request Request) (Answer, error) {
 	request.Op = Hello
 	answer, err := c.Call(ctx, request)
+	if err == nil && answer.OK != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.Name, c.clock = answer.OK.Client, answer.OK.Now != 0
+	}
+	return answer, err
+}
+
+// begin says hello, and holds the clock of the client against ours.
+func (c *Client) begin(ctx context.Context, request Request) error {
+	ctx, cancel := context.WithTimeout(ctx, HelloTime)
+	defer cancel()
+	answer, err := c.Hello(ctx, request)
 	switch ok := answer.OK; {
 	case errors.Is(err, context.DeadlineExceeded):
-		return &ViolationError{Rule: fmt.Sprintf("it did not answer hello within %s", helloTime)}
+		return &ViolationError{Part: Opening, Rule: fmt.Sprintf("it did not answer hello within %s", HelloTime)}
 	case err != nil:
 		return err
 	case answer.Error != nil:
 		return fmt.Errorf("the client refused hello: %s", answer.Error.Text)
 	case ok.Protocol != Version:
-		return &ViolationError{Rule: fmt.Sprintf("it speaks version %d of the protocol, not %d", ok.Protocol, Version)}
+		return &ViolationError{Part: Opening, Rule: fmt.Sprintf("it speaks version %d of the protocol, not %d", ok.Protocol, Version)}
 	case ok.Now != 0 && (ok.Now < answer.Sent || ok.Now > answer.Received):
-		return &ViolationError{Rule: fmt.Sprintf(
+		return &ViolationError{Part: Opening, Rule: fmt.Sprintf(
 			"its clock is not CLOCK_MONOTONIC: now was %d, and must be between %d and %d", ok.Now, answer.Sent, answer.Received)}
 	default:
-		c.Name, c.clock = ok.Client, ok.Now != 0
 		return nil
 	}
 }
 
 // Call sends a request and waits for its answer until ctx is done. Its error is that of ctx,
-// a *ViolationError or an *EndedError.
+// a *ViolationError or an *EndedError; the answer then says only when the request was sent.
 func (c *Client) Call(ctx context.Context, request Request) (Answer, error) {
 	return c.call(ctx, request, nil)
 }
@@ -144,6 +182,20 @@ func (c *Client) call(ctx context.Context, request Request, cancel <-chan struct
 	if err != nil {
 		return Answer{}, err
 	}
+	return c.await(ctx, pending, cancel)
+}
+
+// Post sends a request, after those posted before it, and returns what waits for its answer
+// as Call does.
+func (c *Client) Post(request Request) (await func(context.Context) (Answer, error), err error) {
+	pending, err := c.send(request)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (Answer, error) { return c.await(ctx, pending, nil) }, nil
+}
+
+func (c *Client) await(ctx context.Context, pending *call, cancel <-chan struct{}) (Answer, error) {
 	for {
 		select {
 		case answer := <-pending.answer:
@@ -154,9 +206,9 @@ func (c *Client) call(ctx context.Context, request Request, cancel <-chan struct
 				return Answer{}, err
 			}
 		case <-ctx.Done():
-			return Answer{}, ctx.Err()
+			return Answer{Sent: pending.sent}, ctx.Err()
 		case <-c.failed:
-			return Answer{}, c.why
+			return Answer{Sent: pending.sent}, c.why
 		}
 	}
 }
@@ -178,7 +230,7 @@ func (c *Client) send(request Request) (*call, error) {
 		c.open[request.ID] = pending
 	}
 	c.mu.Unlock()
-	return pending, c.enqueue(request)
+	return pending, c.enqueue(request, pending.sent)
 }
 
 // Notified returns the channel that is closed when the client says that the lock of an
@@ -241,7 +293,7 @@ func (c *Client) close() error {
 	}
 	late, err := c.program.close(patience)
 	if late && !c.busy() {
-		c.violated(fmt.Sprintf("it did not end within %s of the end of its input", exitTime), nil)
+		c.violated(Ending, fmt.Sprintf("it did not end within %s of the end of its input", exitTime), nil, 0)
 	}
 	c.output.Wait()
 	c.fail(errClosed)

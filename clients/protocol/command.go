@@ -26,6 +26,8 @@ type Command struct {
 	// Log gets what the program writes on standard error, and the lines on standard output
 	// that are none of the protocol; nil for nowhere.
 	Log io.Writer `json:"-"`
+	// Trace is told each line of the protocol, by several goroutines; nil for nobody.
+	Trace func(Traced) `json:"-"`
 }
 
 const (
@@ -36,6 +38,13 @@ const (
 	// What it has left behind may keep its outputs open for ever.
 	lastTime = 500 * time.Millisecond
 )
+
+// Traced is a line of the protocol. It is the same Line afterwards only where it was Sent.
+type Traced struct {
+	Sent bool  // to the client
+	At   int64 // when it was sent or read, in ns of CLOCK_MONOTONIC
+	Line []byte
+}
 
 // errNoProgram is a Command without Args.
 var errNoProgram = errors.New("no program is named")
@@ -126,6 +135,12 @@ func (p *program) close(patience time.Duration) (late bool, err error) {
 	<-p.ended
 	return late, err
 }
+
+// Pid is the process ID of the client.
+func (c *Client) Pid() int { return c.program.Handle.Pid }
+
+// Kill ends the client at once, and nothing that it has started.
+func (c *Client) Kill() error { return c.program.Handle.Kill() }
 
 // exit says how the program ended, once it has, and what it wrote last.
 func (p *program) exit() string {

@@ -2,7 +2,10 @@
 // specifies it.
 package protocol
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+)
 
 // Version of the protocol that this package speaks.
 const Version = 1
@@ -47,11 +50,23 @@ type Request struct {
 	WaitMS       int64
 	MS           int64 // of work
 	Of           int64 // of cancel: the ID of the acquire
+
+	// Unknown adds a field that is in no version, as a later one may.
+	Unknown bool
 }
 
 // MarshalJSON writes the fields that the operation has, those that are zero, too: a client
 // need not ask whether they are there.
 func (r Request) MarshalJSON() ([]byte, error) {
+	text, err := r.known()
+	if err == nil && r.Unknown {
+		text = append(bytes.TrimSuffix(text, []byte("}")), `,"of_a_later_version":{"is":["ignored"]}}`...)
+	}
+	return text, err
+}
+
+// known are the fields that the operation has.
+func (r Request) known() ([]byte, error) {
 	type grant struct {
 		ID      int64  `json:"id"`
 		Op      Op     `json:"op"`

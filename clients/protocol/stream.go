@@ -14,19 +14,27 @@ import (
 )
 
 // enqueue hands a request to the writer. A client that reads nothing holds up nobody.
-func (c *Client) enqueue(request Request) error {
+func (c *Client) enqueue(request Request, at int64) error {
 	text, err := json.Marshal(request)
 	if err != nil {
 		return err
 	}
+	c.traced(Traced{Sent: true, At: at, Line: text})
 	select {
 	case c.requests <- append(text, '\n'):
 		return nil
 	case <-c.failed:
 		return c.why
 	default:
-		c.fail(&ViolationError{Rule: "it does not read its input"})
+		c.fail(&ViolationError{Part: Input, Rule: "it does not read its input"})
 		return c.why
+	}
+}
+
+// traced tells who watches of a line.
+func (c *Client) traced(t Traced) {
+	if c.trace != nil {
+		c.trace(t)
 	}
 }
 
@@ -58,7 +66,8 @@ func (c *Client) read() {
 		received := history.Now()
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
-			c.violated("a line has at most 1 MiB", text)
+			c.traced(Traced{At: received, Line: text})
+			c.violated(Lines, "a line has at most 1 MiB", text, received)
 			continue
 		case len(bytes.TrimSpace(text)) > 0:
 			c.line(bytes.TrimSpace(text), received)
@@ -90,7 +99,7 @@ func (c *Client) ended(err error, otherwise string) {
 			c.fail(&EndedError{Exit: c.program.exit()})
 		}
 	case <-timer.C:
-		c.violated(otherwise, nil)
+		c.violated(Ending, otherwise, nil, 0)
 	}
 }
 
@@ -99,13 +108,17 @@ func (c *Client) line(text []byte, received int64) {
 		_, _ = c.program.last.Write(append(bytes.Clone(text), '\n'))
 		return
 	}
+	if c.Failed() != nil {
+		return // what was wrong first is what it is about
+	}
+	c.traced(Traced{At: received, Line: text})
 	var line Line
 	err := json.Unmarshal(text, &line)
 	switch {
 	case err != nil:
-		c.violated("a line that begins with a brace is JSON of the specified form ("+err.Error()+")", text)
+		c.violated(Lines, "a line that begins with a brace is JSON of the specified form ("+err.Error()+")", text, received)
 	case line.Event != "":
-		c.event(line, text)
+		c.event(line, text, received)
 	default:
 		c.answer(line, received, text)
 	}
@@ -115,18 +128,19 @@ func (c *Client) answer(line Line, received int64, text []byte) {
 	c.mu.Lock()
 	pending, open := c.open[line.ID]
 	delete(c.open, line.ID)
+	clock := c.clock
 	c.mu.Unlock()
 	switch {
 	case !open:
-		c.violated("an answer has the id of a request that was not answered yet", text)
+		c.violated(Answers, "an answer has the id of a request that was not answered yet", text, received)
 	case line.answers() != 1:
-		c.violated("an answer has exactly one of ok, busy, not_held and error", text)
+		c.violated(Answers, "an answer has exactly one of ok, busy, not_held and error", text, received)
 	case !allowed(pending.request.Op, line):
-		c.violated(fmt.Sprintf("%s is answered by %s", pending.request.Op, answersTo[pending.request.Op]), text)
-	case line.OK != nil && line.OK.Until != 0 && !c.clock:
-		c.violated("a client that names an until tells its time in the answer to hello", text)
+		c.violated(Answers, fmt.Sprintf("%s is answered by %s", pending.request.Op, answersTo[pending.request.Op]), text, received)
+	case line.OK != nil && line.OK.Until != 0 && !clock:
+		c.violated(Clock, "a client that names an until tells its time in the answer to hello", text, received)
 	case line.OK != nil && line.OK.Until != 0 && !pending.plausible(line.OK.Until, received):
-		c.violated(fmt.Sprintf("an until is a time of CLOCK_MONOTONIC, after the request, which was sent at %d, and not a day beyond its lease", pending.sent), text)
+		c.violated(Clock, fmt.Sprintf("an until is a time of CLOCK_MONOTONIC, after the request, which was sent at %d, and not a day beyond its lease", pending.sent), text, received)
 	default:
 		pending.answer <- Answer{Line: line, Sent: pending.sent, Received: received}
 	}
@@ -161,7 +175,7 @@ func allowed(op Op, line Line) bool {
 }
 
 // event passes on that a lock is lost. Other events may be of a later version.
-func (c *Client) event(line Line, text []byte) {
+func (c *Client) event(line Line, text []byte, received int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	lost, held := c.lost[line.Attempt]
@@ -171,16 +185,16 @@ func (c *Client) event(line Line, text []byte) {
 		return
 	}
 	if c.ignored++; c.ignored > maxIgnored {
-		c.violated("at most 10,000 events are about no lock that it holds", text)
+		c.violated(Events, "at most 10,000 events are about no lock that it holds", text, received)
 	}
 }
 
 // shownLine is how much of a line an error quotes, in bytes.
 const shownLine = 200
 
-func (c *Client) violated(rule string, text []byte) {
+func (c *Client) violated(part Part, rule string, text []byte, at int64) {
 	if len(text) > shownLine {
 		text = append(text[:shownLine:shownLine], "…"...)
 	}
-	c.fail(&ViolationError{Rule: rule, Line: string(text)})
+	c.fail(&ViolationError{Part: part, Rule: rule, Line: string(text), At: at})
 }

@@ -260,6 +260,8 @@ func (s *server) call(ctx context.Context, q request) fields {
 	s.mu.Unlock()
 	renewer, renews := s.lock.(Renewer)
 	switch {
+	case q.Op != protocol.Release && (q.Op != protocol.Renew || !renews):
+		return failure(NoEffect(fmt.Errorf("%s is not supported", q.Op)))
 	case h == nil:
 		return failure(errNotHere)
 	case q.Op == protocol.Release:
@@ -268,15 +270,13 @@ func (s *server) call(ctx context.Context, q request) fields {
 			return failure(err)
 		}
 		return fields{"ok": fields{}}
-	case q.Op == protocol.Renew && renews:
+	default:
 		h.grant.TTL = ms(q.TTLMS)
 		grant, err := renewer.Renew(ctx, h.grant)
 		if err != nil {
 			return failure(err)
 		}
 		return granted(grant)
-	default:
-		return failure(NoEffect(fmt.Errorf("%s is not supported", q.Op)))
 	}
 }
 

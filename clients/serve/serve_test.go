@@ -76,17 +76,18 @@ func TestAnswers(t *testing.T) {
 		requests []string
 		want     string // the last answer
 	}{
-		"granted":      {grant(Grant{Token: 7}, nil), []string{acquire}, `{"id":2,"ok":{"token":7}}`},
-		"busy":         {grant(Grant{}, fmt.Errorf("of the library: %w", ErrBusy)), []string{acquire}, `{"busy":{},"id":2}`},
-		"no effect":    {grant(Grant{}, NoEffect(errors.New("refused"))), []string{acquire}, `{"error":{"effect":"none","text":"refused"},"id":2}`},
-		"unknown":      {grant(Grant{}, errors.New("reset")), []string{acquire}, `{"error":{"text":"reset"},"id":2}`},
-		"released":     {grant(Grant{}, nil), []string{acquire, `{"id":3,"op":"release","key":"k","attempt":"w1-1"}`}, `{"id":3,"ok":{}}`},
-		"not held":     {refused, []string{acquire, `{"id":3,"op":"release","key":"k","attempt":"w1-1"}`}, `{"id":3,"not_held":{}}`},
-		"never seen":   {refused, []string{`{"id":3,"op":"release","key":"k","attempt":"w1-1"}`}, `{"error":{"text":"this client does not have it"},"id":3}`},
-		"work":         {refused, []string{`{"id":3,"op":"work","ms":1}`}, `{"id":3,"ok":{}}`},
-		"not known":    {refused, []string{acquire, `{"id":3,"op":"holds","attempt":"w1-1"}`}, `{"error":{"effect":"none","text":"holds is not supported"},"id":3}`},
-		"renewed":      {refused, []string{acquire, `{"id":3,"op":"renew","attempt":"w1-1","ttl_ms":2000}`}, `{"id":3,"ok":{}}`},
-		"cannot renew": {struct{ Lock }{refused}, []string{acquire, `{"id":3,"op":"renew","attempt":"w1-1"}`}, `{"error":{"effect":"none","text":"renew is not supported"},"id":3}`},
+		"granted":           {grant(Grant{Token: 7}, nil), []string{acquire}, `{"id":2,"ok":{"token":7}}`},
+		"busy":              {grant(Grant{}, fmt.Errorf("of the library: %w", ErrBusy)), []string{acquire}, `{"busy":{},"id":2}`},
+		"no effect":         {grant(Grant{}, NoEffect(errors.New("refused"))), []string{acquire}, `{"error":{"effect":"none","text":"refused"},"id":2}`},
+		"unknown":           {grant(Grant{}, errors.New("reset")), []string{acquire}, `{"error":{"text":"reset"},"id":2}`},
+		"released":          {grant(Grant{}, nil), []string{acquire, `{"id":3,"op":"release","key":"k","attempt":"w1-1"}`}, `{"id":3,"ok":{}}`},
+		"not held":          {refused, []string{acquire, `{"id":3,"op":"release","key":"k","attempt":"w1-1"}`}, `{"id":3,"not_held":{}}`},
+		"never seen":        {refused, []string{`{"id":3,"op":"release","key":"k","attempt":"w1-1"}`}, `{"error":{"text":"this client does not have it"},"id":3}`},
+		"work":              {refused, []string{`{"id":3,"op":"work","ms":1}`}, `{"id":3,"ok":{}}`},
+		"not known":         {refused, []string{acquire, `{"id":3,"op":"holds","attempt":"w1-1"}`}, `{"error":{"effect":"none","text":"holds is not supported"},"id":3}`},
+		"not known of none": {refused, []string{`{"id":3,"op":"holds","attempt":"w1-1"}`}, `{"error":{"effect":"none","text":"holds is not supported"},"id":3}`},
+		"renewed":           {refused, []string{acquire, `{"id":3,"op":"renew","attempt":"w1-1","ttl_ms":2000}`}, `{"id":3,"ok":{}}`},
+		"cannot renew":      {struct{ Lock }{refused}, []string{acquire, `{"id":3,"op":"renew","attempt":"w1-1"}`}, `{"error":{"effect":"none","text":"renew is not supported"},"id":3}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, c.lock)

@@ -166,9 +166,9 @@ With no lock named, "lockcheck test" needs nothing but itself.`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		testCommand(s), compareCommand(s), mergeCommand(s), reproCommand(s), findingsCommand(s), claimsCommand(s), analyzeCommand(s), serveCommand(s),
-		listCommand(s), doctorCommand(s), cleanCommand(s),
+		listCommand(s), clientCommand(s), doctorCommand(s), cleanCommand(s),
 		imagesCommand(s), exitCodesTopic(),
-		workerCommand(s), resourceCommand(s), observerCommand(s), serverCommand(s), agentCommand(s), reapCommand(s),
+		workerCommand(s), clientCheckProcess(s), resourceCommand(s), observerCommand(s), serverCommand(s), agentCommand(s), reapCommand(s),
 		launchCommand(), traceCommand(s), nowCommand(s), holdCommand(s), referenceCommand(),
 	)
 	return root

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockcheck/clients"
+	"lockcheck/clients/clienttest"
 	"lockcheck/clusters/clustertest"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites/repros"
@@ -21,7 +22,10 @@ import (
 	"lockcheck/workloads"
 )
 
-func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
+func TestMain(m *testing.M) {
+	clienttest.Main()
+	os.Exit(clustertest.Main(m))
+}
 
 // noEngine is where no Docker engine answers.
 const noEngine = "unix:///nonexistent/docker.sock"

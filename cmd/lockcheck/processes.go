@@ -9,10 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockcheck/clients"
+	"lockcheck/clients/conformance"
 	"lockcheck/clusters"
 	"lockcheck/clusters/agent"
 	"lockcheck/clusters/vdso"
 	"lockcheck/internal/cleanup"
+	"lockcheck/internal/runs/clientcheck"
 	"lockcheck/workloads"
 )
 
@@ -29,6 +31,10 @@ func resourceCommand(s *system) *cobra.Command {
 
 func observerCommand(s *system) *cobra.Command {
 	return configured(s, "observer", workloads.RunObserver)
+}
+
+func clientCheckProcess(s *system) *cobra.Command {
+	return configured(s, clientcheck.Command, conformance.Serve)
 }
 
 // configured is a process that is told all it needs as JSON on its command line.

@@ -53,13 +53,18 @@ def hello(q):
     return {"ok": {"protocol": 1, "client": "kazoo " + kazoo.__version__, "now": time.monotonic_ns()}}
 
 
+def unknown(q):
+    return {"error": {"effect": "none", "text": "not supported: " + q["op"]}}
+
+
 operations = {"hello": hello, "acquire": acquire, "release": release}
 
 for line in sys.stdin:
     q = json.loads(line)
-    if q["op"] in operations:
-        try:
-            answer = operations[q["op"]](q)
-        except KazooException as e:
-            answer = {"error": {"text": repr(e)}}
-        say({"id": q["id"], **answer})
+    if q["op"] == "cancel":
+        continue
+    try:
+        answer = operations.get(q["op"], unknown)(q)
+    except KazooException as e:
+        answer = {"error": {"text": repr(e)}}
+    say({"id": q["id"], **answer})

@@ -39,6 +39,7 @@ const operations = {
 };
 
 async function answer(q) {
+  if (!(q.op in operations)) return { error: { effect: 'none', text: `not supported: ${q.op}` } };
   try {
     return await operations[q.op](q);
   } catch (e) {

@@ -50,8 +50,9 @@ while (($line = fgets(STDIN)) !== false) {
     if ($q->op === 'cancel') {
         continue;
     }
+    $unknown = fn ($q) => ['error' => ['effect' => 'none', 'text' => "not supported: $q->op"]];
     try {
-        $answer = $operations[$q->op]($q);
+        $answer = ($operations[$q->op] ?? $unknown)($q);
     } catch (LockConflictedException $e) {
         $answer = ['not_held' => (object) []];
     } catch (Exception $e) {

@@ -37,13 +37,18 @@ def hello(q):
     return {"ok": {"protocol": 1, "client": "tooz " + version("tooz"), "now": time.monotonic_ns()}}
 
 
+def unknown(q):
+    return {"error": {"effect": "none", "text": "not supported: " + q["op"]}}
+
+
 operations = {"hello": hello, "acquire": acquire, "release": release}
 
 for line in sys.stdin:
     q = json.loads(line)
-    if q["op"] in operations:
-        try:
-            answer = operations[q["op"]](q)
-        except ToozError as e:
-            answer = {"error": {"text": repr(e)}}
-        print(json.dumps({"id": q["id"], **answer}), flush=True)
+    if q["op"] == "cancel":
+        continue
+    try:
+        answer = operations.get(q["op"], unknown)(q)
+    except ToozError as e:
+        answer = {"error": {"text": repr(e)}}
+    print(json.dumps({"id": q["id"], **answer}), flush=True)

@@ -60,5 +60,7 @@ $stdin.each_line do |line|
   when 'hello' then hello(q)
   when 'acquire' then Thread.new { acquire(q) }
   when 'release' then release(q)
+  when 'cancel' then next
+  else say(q['id'], error: { effect: 'none', text: "not supported: #{q['op']}" })
   end
 end

@@ -1,0 +1,168 @@
+package clienttest
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lockcheck/clients/protocol"
+)
+
+// carelessOnes break one rule each, which needs luck to show in a run.
+func carelessOnes() []Behaviour {
+	careless := func(name, does string, play func(*client)) Behaviour {
+		return Behaviour{Name: name, Kind: Careless, Does: does, play: play}
+	}
+	return []Behaviour{
+		careless("waits-not", "does not wait for its turn", func(*client) {}),
+		careless("waits-in-vain", "waits, and never gets a lock that was taken when it came", queues(func(c *client, q request) fields {
+			time.Sleep(time.Duration(q.WaitMS) * time.Millisecond)
+			return busy("")
+		})),
+		careless("cancels-in-silence", "does not answer an acquire that was cancelled", queues(func(*client, request) fields { return nil })),
+		careless("lease-for-ever", "renews a lease that nobody asked it to", func(c *client) {
+			c.on[protocol.Acquire] = func(q request) fields {
+				answer := c.acquire(q)
+				if answer["ok"] != nil {
+					c.keep(q)
+				}
+				return answer
+			}
+			c.on[protocol.Release] = func(q request) fields { c.unkeep(q); return c.release(q) }
+		}),
+		careless("takes-early", "takes a lock from its holder that it asks for the third time", func(c *client) {
+			asked := make(map[string]int)
+			c.on[protocol.Acquire] = func(q request) fields {
+				answer := c.acquire(q)
+				if asked[q.Key]++; answer["busy"] == nil || asked[q.Key] < 3 {
+					return answer
+				}
+				_, _ = c.ask("release", q.Key, answer["busy"].(fields)["holder"].(string), 0) // it may be free by now
+				return c.acquire(q)
+			}
+		}),
+		careless("releases-late", "says ok to the release of a lock that it has lost", func(c *client) {
+			granted := c.granting()
+			c.on[protocol.Release] = func(q request) fields {
+				answer := c.release(q)
+				if was := granted[q.Attempt]; was {
+					delete(granted, q.Attempt)
+					return done(reply{})
+				}
+				return answer
+			}
+		}),
+		careless("releases-twice", "says ok to each release of a lock that it gave back", func(c *client) {
+			gave := make(map[string]bool)
+			c.on[protocol.Release] = func(q request) fields {
+				answer := c.release(q)
+				if gave[q.Attempt] = gave[q.Attempt] || answer["ok"] != nil; gave[q.Attempt] {
+					return done(reply{})
+				}
+				return answer
+			}
+		}),
+		careless("releases-others", "releases the lock of others if it is asked for one that it never had", func(c *client) {
+			granted := c.granting()
+			c.on[protocol.Release] = func(q request) fields {
+				answer := c.release(q)
+				if _, had := granted[q.Attempt]; had || answer["ok"] != nil {
+					return answer
+				}
+				if r, err := c.ask("holder", q.Key, "nobody", 0); err == nil && r.Holder != "" {
+					_, _ = c.ask("release", q.Key, r.Holder, 0)
+				}
+				return answer
+			}
+		}),
+		careless("releases-nothing", "gives no lock back, and says that it did", func(c *client) {
+			granted := c.granting()
+			c.on[protocol.Release] = func(q request) fields {
+				if !granted[q.Attempt] {
+					return fields{"not_held": fields{}}
+				}
+				delete(granted, q.Attempt)
+				return done(reply{})
+			}
+		}),
+		careless("renews-late", "says ok to the renewal of a lock that it has lost", func(c *client) {
+			c.on[protocol.Renew] = func(q request) fields {
+				_ = c.renew(q)
+				return done(reply{})
+			}
+		}),
+		careless("holds-never", "says that no grant is in force", func(c *client) {
+			c.on[protocol.Holds] = func(request) fields { return fields{"ok": fields{"holds": false}} }
+		}),
+		careless("works-not", "does not work", func(c *client) {
+			c.on[protocol.Work] = func(request) fields { return fields{"ok": fields{}} }
+		}),
+		careless("strict", "refuses fields that it does not know", func(c *client) { c.strict = true }),
+		careless("knows-all", "says ok to what it does not know", func(c *client) {
+			c.other = func(request) fields { return fields{"ok": fields{}} }
+		}),
+		careless("knows-nothing", "does not say that what it does not know had no effect", func(c *client) {
+			c.other = func(request) fields { return fields{"error": fields{"text": "what?"}} }
+		}),
+		careless("leaves", "leaves a process", func(c *client) { leave() }),
+		careless("hasty", "forgets what comes before it has answered", hasty),
+	}
+}
+
+// granting has the attempts that were granted, from here on.
+func (c *client) granting() map[string]bool {
+	granted := make(map[string]bool)
+	acquire := c.on[protocol.Acquire]
+	c.on[protocol.Acquire] = func(q request) fields {
+		answer := acquire(q)
+		if answer["ok"] != nil {
+			granted[q.Attempt] = true
+		}
+		return answer
+	}
+	return granted
+}
+
+// retry is how often a waiting client asks.
+const retry = 10 * time.Millisecond
+
+// queues makes a client wait for its turn. An attempt that was not granted at once leads to
+// otherwise; nil for what is right.
+func queues(otherwise func(*client, request) fields) func(*client) {
+	return func(c *client) {
+		c.on[protocol.Acquire] = func(q request) fields {
+			answer := c.acquire(q)
+			if answer["busy"] == nil || q.WaitMS == 0 {
+				return answer
+			}
+			if otherwise != nil {
+				return otherwise(c, q)
+			}
+			for end := time.Now().Add(time.Duration(q.WaitMS) * time.Millisecond); answer["busy"] != nil && time.Now().Before(end); {
+				time.Sleep(retry)
+				answer = c.acquire(q)
+			}
+			return answer
+		}
+	}
+}
+
+// hasty waits before it answers an acquire, and forgets what has come by then.
+func hasty(c *client) {
+	c.on[protocol.Acquire] = func(q request) fields {
+		answer := c.acquire(q)
+		for c.input.Buffered() > 0 || readable(300*time.Millisecond) {
+			if _, err := c.input.ReadBytes('\n'); err != nil {
+				break
+			}
+		}
+		return answer
+	}
+}
+
+// readable waits for standard input.
+func readable(limit time.Duration) bool {
+	input := []unix.PollFd{{Fd: 0, Events: unix.POLLIN}}
+	n, err := unix.Poll(input, int(limit.Milliseconds()))
+	return err == nil && n > 0 && input[0].Revents&unix.POLLIN != 0
+}

@@ -1,0 +1,329 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"lockcheck/clients/protocol"
+	"lockcheck/history"
+)
+
+func acquireFree(ctx context.Context, s *session) error {
+	p, err := s.peer(ctx, "w1")
+	if err != nil {
+		return err
+	}
+	_, err = p.acquire(ctx, s.key())
+	return err
+}
+
+func busy(ctx context.Context, s *session) error {
+	first, second, err := s.two(ctx)
+	if err != nil {
+		return err
+	}
+	h, err := first.acquire(ctx, s.key())
+	if err != nil {
+		return err
+	}
+	return second.keptOut(ctx, h)
+}
+
+func until(ctx context.Context, s *session) error {
+	p, err := s.peer(ctx, "w1")
+	if err != nil {
+		return err
+	}
+	h, err := p.acquire(ctx, s.key())
+	if err != nil {
+		return err
+	}
+	if err := p.checkUntil(h); err != nil || !s.Definition.Renew {
+		return err
+	}
+	if _, err := p.renew(ctx, &h); err != nil {
+		return err
+	}
+	if h.until == 0 {
+		return nil // the answer may have one
+	}
+	return p.checkUntil(h)
+}
+
+// checkUntil holds the end of the validity against the lease. When the client asked the
+// service only it knows; it was before the answer came.
+func (p *peer) checkUntil(h hold) error {
+	ttl := p.Definition.TTL
+	latest := h.received + ttl.Nanoseconds()
+	switch {
+	case h.until == 0:
+		return &skippedError{"the client says no until; the lease counts from the request"}
+	case h.until > latest:
+		return &failureError{client: p.name, at: h.received, reason: fmt.Sprintf(
+			"until is %s after the answer, and the lease is %s", time.Duration(h.until-h.received), ttl)}
+	case h.until <= h.sent:
+		return &failureError{client: p.name, at: h.received, reason: fmt.Sprintf("until is %s before the request", time.Duration(h.sent-h.until))}
+	}
+	return nil
+}
+
+func release(ctx context.Context, s *session) error {
+	p, err := s.peer(ctx, "w1")
+	if err != nil {
+		return err
+	}
+	h, err := p.acquire(ctx, s.key())
+	if err != nil {
+		return err
+	}
+	return p.give(ctx, h)
+}
+
+func released(ctx context.Context, s *session) error {
+	first, second, err := s.two(ctx)
+	if err != nil {
+		return err
+	}
+	h, err := first.acquire(ctx, s.key())
+	if err != nil {
+		return err
+	}
+	if err := first.give(ctx, h); err != nil {
+		return err
+	}
+	if h, err = second.acquire(ctx, h.key); err != nil {
+		return err
+	}
+	return first.keptOut(ctx, h)
+}
+
+func releaseTwice(ctx context.Context, s *session) error {
+	p, err := s.peer(ctx, "w1")
+	if err != nil {
+		return err
+	}
+	h, err := p.acquire(ctx, s.key())
+	if err != nil {
+		return err
+	}
+	if err := p.give(ctx, h); err != nil {
+		return err
+	}
+	answer, err := p.release(ctx, h)
+	if err == nil && answer.OK != nil {
+		err = p.wrong(answer, "it had released the lock before, and the second release was answered by ok")
+	}
+	return err
+}
+
+func releaseUnknown(ctx context.Context, s *session) error {
+	first, second, err := s.two(ctx)
+	if err != nil {
+		return err
+	}
+	h, err := first.acquire(ctx, s.key())
+	if err != nil {
+		return err
+	}
+	never := second.attempt(h.key, 0)
+	answer, err := second.release(ctx, hold{key: never.Key, attempt: never.Attempt})
+	switch {
+	case err != nil:
+		return err
+	case answer.OK != nil:
+		return second.wrong(answer, "%s was never asked for, and its release was answered by ok", never.Attempt)
+	}
+	return second.keptOut(ctx, h)
+}
+
+// expiry: the lease of a holder that does nothing ends, or that of a session whose client was
+// killed.
+func expiry(ctx context.Context, s *session) error {
+	first, second, err := s.two(ctx)
+	if err != nil {
+		return err
+	}
+	h, err := first.acquire(ctx, s.key())
+	if err != nil {
+		return err
+	}
+	if !s.Definition.Session {
+		_, err := second.takeOver(ctx, h)
+		return err
+	}
+	if err := first.client.Kill(); err != nil {
+		return err
+	}
+	first.drop()
+	s.family.end(s.running()...)
+	h.ends = 0
+	_, err = second.poll(ctx, h, history.Now()+(s.Definition.TTL+s.Definition.Grace).Nanoseconds())
+	return err
+}
+
+// expired lets the lease of one client end and another get the lock.
+func (s *session) expired(ctx context.Context) (first *peer, old, current hold, err error) {
+	first, second, err := s.two(ctx)
+	if err != nil {
+		return first, old, current, err
+	}
+	if old, err = first.acquire(ctx, s.key()); err != nil {
+		return first, old, current, err
+	}
+	current, err = second.takeOver(ctx, old)
+	return first, old, current, err
+}
+
+func releaseExpired(ctx context.Context, s *session) error {
+	first, old, current, err := s.expired(ctx)
+	if err != nil {
+		return err
+	}
+	answer, err := first.release(ctx, old)
+	switch {
+	case err != nil:
+		return err
+	case answer.OK != nil:
+		return first.wrong(answer, "its lease was over and %s had the lock, and the release was answered by ok", current.attempt)
+	}
+	return s.stillHeld(ctx, current)
+}
+
+// stillHeld asks for a lock by a third client.
+func (s *session) stillHeld(ctx context.Context, current hold) error {
+	third, err := s.peer(ctx, "w3")
+	if err != nil {
+		return err
+	}
+	return third.keptOut(ctx, current)
+}
+
+// renew: with renewals the lease lasts beyond what it could last without.
+func renew(ctx context.Context, s *session) error {
+	first, second, err := s.two(ctx)
+	if err != nil {
+		return err
+	}
+	h, err := first.acquire(ctx, s.key())
+	if err != nil {
+		return err
+	}
+	over := h.received + (s.Definition.TTL + s.Definition.Grace).Nanoseconds()
+	for h.sent <= over {
+		if err := rest(ctx, s.Definition.TTL/3); err != nil {
+			return err
+		}
+		if _, err := first.renew(ctx, &h); err != nil {
+			return err
+		}
+	}
+	return second.keptOut(ctx, h)
+}
+
+func renewExpired(ctx context.Context, s *session) error {
+	first, old, current, err := s.expired(ctx)
+	if err != nil {
+		return err
+	}
+	answer, err := first.callRenew(ctx, old)
+	switch {
+	case err != nil:
+		return err
+	case answer.OK != nil:
+		return first.wrong(answer, "its lease was over and %s had the lock, and the renewal was answered by ok", current.attempt)
+	}
+	return s.stillHeld(ctx, current)
+}
+
+// tokens: of grants that follow each other, one of them by the end of a lease.
+func tokens(ctx context.Context, s *session) error {
+	first, second, err := s.two(ctx)
+	if err != nil {
+		return err
+	}
+	key, last := s.key(), uint64(0)
+	take := func(p *peer) (hold, error) {
+		h, err := p.acquire(ctx, key)
+		if err == nil {
+			err = p.grown(h, &last)
+		}
+		return h, err
+	}
+	h, err := take(first)
+	if err != nil {
+		return err
+	}
+	if err := first.give(ctx, h); err != nil {
+		return err
+	}
+	if h, err = take(second); err != nil {
+		return err
+	}
+	if leased(s.Definition) {
+		if h, err = first.takeOver(ctx, h); err != nil {
+			return err
+		}
+		return first.grown(h, &last)
+	}
+	if err := second.give(ctx, h); err != nil {
+		return err
+	}
+	_, err = take(first)
+	return err
+}
+
+// grown holds a token against the last one.
+func (p *peer) grown(h hold, last *uint64) error {
+	switch {
+	case h.token == 0:
+		return &failureError{client: p.name, at: h.received, reason: "the grant has no token"}
+	case h.token <= *last:
+		return &failureError{client: p.name, at: h.received, reason: fmt.Sprintf("token %d follows %d", h.token, *last)}
+	}
+	*last = h.token
+	return nil
+}
+
+func holds(ctx context.Context, s *session) error {
+	p, err := s.peer(ctx, "w1")
+	if err != nil {
+		return err
+	}
+	other, err := s.peer(ctx, asker)
+	if err != nil {
+		return err
+	}
+	defer other.drop()
+	h, err := p.acquire(ctx, s.key())
+	if err != nil {
+		return err
+	}
+	if err := other.tells(ctx, h, true); err != nil {
+		return err
+	}
+	if err := other.tells(ctx, hold{key: h.key, attempt: "none", ends: never}, false); err != nil {
+		return err
+	}
+	if err := p.give(ctx, h); err != nil {
+		return err
+	}
+	h.ends = never
+	return other.tells(ctx, h, false)
+}
+
+// tells asks whether an attempt has the lock.
+func (p *peer) tells(ctx context.Context, h hold, want bool) error {
+	answer, err := p.call(ctx, protocol.Request{Op: protocol.Holds, Key: h.key, Attempt: h.attempt, Token: h.token}, 0)
+	switch {
+	case err != nil:
+		return err
+	case answer.OK == nil:
+		return p.wrong(answer, "it was answered by %s", kind(answer))
+	case *answer.OK.Holds == want:
+		return nil
+	case answer.Received >= h.ends:
+		return errSlow
+	}
+	return p.wrong(answer, "holds is %t of %s, and it is %t", *answer.OK.Holds, h.attempt, want)
+}

@@ -1,0 +1,171 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"lockcheck/clients/protocol"
+)
+
+// workers are the clients of a check.
+var workers = [...]string{"w1", "w2", "w3"}
+
+// asker is a client that makes no attempts, or is there for one rule.
+const asker = "w4"
+
+func hello(ctx context.Context, s *session) error {
+	for _, name := range workers {
+		p, answer, err := s.start(ctx, name, false)
+		switch {
+		case err != nil:
+			return err
+		case answer.OK == nil:
+			return p.wrong(answer, "hello was answered by %s", kind(answer))
+		}
+	}
+	return nil
+}
+
+func version(_ context.Context, s *session) error {
+	for _, name := range workers {
+		if answer := s.hello[name]; answer.OK.Protocol != protocol.Version {
+			return &failureError{client: name, at: answer.Received, reason: fmt.Sprintf("%s speaks version %d, not %d", name, answer.OK.Protocol, protocol.Version)}
+		}
+	}
+	return nil
+}
+
+func clock(_ context.Context, s *session) error {
+	for _, name := range workers {
+		answer := s.hello[name]
+		switch now := answer.OK.Now; {
+		case now == 0:
+			return &skippedError{"hello was answered without now; such a client never says until"}
+		case now < answer.Sent || now > answer.Received:
+			return &failureError{client: name, at: answer.Received, reason: fmt.Sprintf("now of %s was %d, and must be between %d and %d", name, now, answer.Sent, answer.Received)}
+		}
+	}
+	return nil
+}
+
+func unknownFields(ctx context.Context, s *session) error {
+	p, answer, err := s.start(ctx, asker, true)
+	if err != nil {
+		return err
+	}
+	defer p.drop()
+	if answer.OK == nil {
+		return p.wrong(answer, "hello with a field that is not known was answered by %s", kind(answer))
+	}
+	request := p.attempt(s.key(), 0)
+	request.Unknown = true
+	h, answer, err := p.ask(ctx, request)
+	switch {
+	case err != nil:
+		return err
+	case answer.OK == nil:
+		return p.wrong(answer, "acquire with a field that is not known was answered by %s", kind(answer))
+	}
+	answer, err = p.call(ctx, protocol.Request{Op: protocol.Release, Key: h.key, Attempt: h.attempt, Token: h.token, Unknown: true}, 0)
+	switch {
+	case err != nil || answer.OK != nil:
+		return err
+	case answer.Received >= h.ends:
+		return errSlow
+	}
+	return p.wrong(answer, "release with a field that is not known was answered by %s", kind(answer))
+}
+
+// laterOperation is one that no version has.
+const laterOperation protocol.Op = "of_a_later_version"
+
+func unknownOperation(ctx context.Context, s *session) error {
+	p, err := s.peer(ctx, "w1")
+	if err != nil {
+		return err
+	}
+	answer, err := p.call(ctx, protocol.Request{Op: laterOperation, Key: s.key(), Attempt: "none"}, 0)
+	switch {
+	case err != nil:
+		return err
+	case answer.Error == nil:
+		return p.wrong(answer, "it was answered by %s", kind(answer))
+	case answer.Error.Effect != protocol.NoEffect:
+		return p.wrong(answer, "the effect of the error is %q", answer.Error.Effect)
+	}
+	return nil
+}
+
+// workTime is what the client is to let pass, and workLeast what must have passed by our
+// clock: timers may be a little early.
+const (
+	workTime  = 200 * time.Millisecond
+	workLeast = workTime * 9 / 10
+)
+
+func work(ctx context.Context, s *session) error {
+	p, err := s.peer(ctx, "w1")
+	if err != nil {
+		return err
+	}
+	h, err := p.acquire(ctx, s.key())
+	if err != nil {
+		return err
+	}
+	answer, err := p.call(ctx, protocol.Request{Op: protocol.Work, Key: h.key, Attempt: h.attempt, MS: workTime.Milliseconds()}, workTime)
+	if err != nil {
+		return err
+	}
+	if took := time.Duration(answer.Received - answer.Sent); took < workLeast {
+		return p.wrong(answer, "it took %s instead of %s", took, workTime)
+	}
+	return nil
+}
+
+// end ends all clients. One that had failed before is not there any more.
+func end(ctx context.Context, s *session) error {
+	for _, name := range workers {
+		if _, err := s.peer(ctx, name); err != nil {
+			return err
+		}
+	}
+	var all sync.WaitGroup
+	errs := make([]error, len(workers))
+	for i, name := range workers {
+		all.Go(func() { errs[i] = s.peers[name].close() })
+	}
+	all.Wait()
+	var late []string
+	for i, name := range workers {
+		var violation *protocol.ViolationError
+		if errors.As(errs[i], &violation) {
+			late = append(late, name+": "+violation.Rule)
+		}
+		delete(s.peers, name)
+	}
+	if len(late) > 0 {
+		return &failureError{reason: strings.Join(late, "; ")}
+	}
+	return nil
+}
+
+// nothingLeft looks for what clients that have ended have left. The second that the protocol
+// gives them is that of what they started, too.
+func nothingLeft(_ context.Context, s *session) error {
+	s.dropAll()
+	left, err := s.family.await(time.Second)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	var names []string
+	for _, c := range left {
+		names = append(names, c.String())
+	}
+	slices.Sort(names)
+	return &failureError{reason: "still running: " + strings.Join(names, ", ")}
+}

@@ -1,0 +1,400 @@
+package conformance
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"lockcheck/clients"
+	"lockcheck/clients/protocol"
+)
+
+// session is a check in progress.
+type session struct {
+	Config
+	tape   *tape
+	family *family
+	peers  map[string]*peer
+	hello  map[string]protocol.Answer // of the clients, by name
+	name   string                     // of the client, as it says
+
+	keys, attempts int
+	// broken are the rules of always that were broken, by name.
+	broken map[string]breach
+}
+
+// breach says how a rule was broken.
+type breach struct {
+	reason   string
+	exchange []Line
+}
+
+// peer is a running client.
+type peer struct {
+	*session
+	name   string
+	client *protocol.Client
+	log    *os.File // to which it writes; who has it may outlive the client
+	open   []hold   // that were not released
+}
+
+// hold is a grant.
+type hold struct {
+	key, attempt   string
+	token          uint64
+	sent, received int64 // of the acquire or the last renewal, ns of CLOCK_MONOTONIC
+	until          int64 // as the client says; 0 if it does not
+	ends           int64 // the lease cannot be over before
+}
+
+// never is the end of a lease that does not end by itself.
+const never = math.MaxInt64
+
+func newSession(c Config) (*session, error) {
+	c.Hello, c.Patience = cmp.Or(c.Hello, protocol.HelloTime), cmp.Or(c.Patience, defaultPatience)
+	family, err := newFamily()
+	if err != nil {
+		return nil, err
+	}
+	return &session{
+		Config: c, tape: new(tape), family: family,
+		peers: make(map[string]*peer), hello: make(map[string]protocol.Answer), broken: make(map[string]breach),
+	}, nil
+}
+
+// close ends all clients, and what they have left.
+func (s *session) close() {
+	s.dropAll()
+	s.family.end()
+}
+
+// running are the processes of the clients that are still wanted.
+func (s *session) running() (pids []int) {
+	for _, p := range s.peers {
+		pids = append(pids, p.client.Pid())
+	}
+	return pids
+}
+
+// breaks notes that a client broke a rule that holds all the time. The first time tells most.
+func (s *session) breaks(rule string, err error, exchange []Line) {
+	if _, already := s.broken[rule]; !already {
+		s.broken[rule] = breach{reason: err.Error(), exchange: exchange}
+	}
+}
+
+// settle gives back what a rule has left, as a worker does, and drops clients that failed.
+func (s *session) settle(ctx context.Context) {
+	for _, p := range s.peers {
+		for _, h := range p.open {
+			if _, err := p.call(ctx, protocol.Request{Op: protocol.Release, Key: h.key, Attempt: h.attempt, Token: h.token}, 0); err != nil {
+				break
+			}
+		}
+		p.open = nil
+		err := p.client.Failed()
+		if err == nil {
+			continue
+		}
+		err = &ofClientError{p.name, err}
+		if rule := ruleBrokenBy(err); rule != "" {
+			s.breaks(rule, err, s.tape.exchange(err))
+		}
+		p.drop()
+	}
+}
+
+// drop ends a client of which nothing more is wanted.
+func (p *peer) drop() {
+	_ = p.close()
+	if p.peers[p.name] == p {
+		delete(p.peers, p.name)
+	}
+}
+
+// dropAll drops all clients at once: each may take its time.
+func (s *session) dropAll() {
+	var all sync.WaitGroup
+	for _, p := range s.peers {
+		all.Go(func() { _ = p.close() })
+	}
+	all.Wait()
+	clear(s.peers)
+}
+
+// close ends a client. Its error is that of package protocol.
+func (p *peer) close() error {
+	defer p.log.Close()
+	return p.client.Close()
+}
+
+// peer returns a client that has said hello.
+func (s *session) peer(ctx context.Context, name string) (*peer, error) {
+	if p, there := s.peers[name]; there && p.client.Failed() == nil {
+		return p, nil
+	}
+	p, answer, err := s.start(ctx, name, false)
+	switch {
+	case err != nil:
+		return nil, err
+	case answer.OK == nil:
+		return nil, p.wrong(answer, "hello was answered by %s", kind(answer))
+	}
+	return p, nil
+}
+
+// two returns two clients.
+func (s *session) two(ctx context.Context) (first, second *peer, err error) {
+	if first, err = s.peer(ctx, "w1"); err == nil {
+		second, err = s.peer(ctx, "w2")
+	}
+	return first, second, err
+}
+
+// start starts a client and says hello.
+func (s *session) start(ctx context.Context, name string, unknown bool) (*peer, protocol.Answer, error) {
+	if old, there := s.peers[name]; there {
+		old.drop()
+	}
+	command := s.Definition.Program
+	logged, log, err := os.Pipe()
+	if err != nil {
+		return nil, protocol.Answer{}, err
+	}
+	go s.tape.follow(name, logged)
+	command.Trace, command.Log = s.tape.trace(name), log
+	client, err := protocol.Launch(command)
+	if err != nil {
+		return nil, protocol.Answer{}, errors.Join(err, log.Close())
+	}
+	p := &peer{session: s, name: name, client: client, log: log}
+	s.peers[name] = p
+	limited, cancel := context.WithTimeout(ctx, s.Hello)
+	defer cancel()
+	answer, err := client.Hello(limited, protocol.Request{
+		Worker: name, Servers: clients.Servers(s.Nodes), Folder: s.Folder,
+		TTLMS: s.Definition.TTL.Milliseconds(), TimeoutMS: timeout.Milliseconds(), Unknown: unknown,
+	})
+	if err != nil {
+		return p, answer, p.explain(ctx, err, answer, "hello", s.Hello)
+	}
+	s.hello[name] = answer
+	if answer.OK != nil {
+		s.name = answer.OK.Client
+	}
+	return p, answer, nil
+}
+
+// explain says what an error of a call is. No answer in time is a failure, and nothing more
+// is asked of such a client: it could answer any time.
+func (p *peer) explain(ctx context.Context, err error, answer protocol.Answer, op string, limit time.Duration) error {
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return err
+	case errors.Is(err, context.DeadlineExceeded):
+		p.drop()
+		return &failureError{reason: fmt.Sprintf("%s was not answered within %s", op, limit), client: p.name, at: answer.Sent}
+	default:
+		return &ofClientError{p.name, err}
+	}
+}
+
+// call makes a call. It may take as long as the patience lasts, and wait.
+func (p *peer) call(ctx context.Context, request protocol.Request, wait time.Duration) (protocol.Answer, error) {
+	await, err := p.client.Post(request)
+	if err != nil {
+		return protocol.Answer{}, &ofClientError{p.name, err}
+	}
+	return p.await(ctx, await, request.Op, wait)
+}
+
+func (p *peer) await(ctx context.Context, await func(context.Context) (protocol.Answer, error), op protocol.Op, wait time.Duration) (protocol.Answer, error) {
+	limit := p.Patience + wait
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	answer, err := await(limited)
+	return answer, p.explain(ctx, err, answer, string(op), limit)
+}
+
+// wrong is a failure that an answer is.
+func (p *peer) wrong(answer protocol.Answer, format string, args ...any) error {
+	reason := fmt.Sprintf(format, args...)
+	if answer.Error != nil && answer.Error.Text != "" {
+		reason += " (" + answer.Error.Text + ")"
+	}
+	return &failureError{reason: reason, client: p.name, at: answer.Received}
+}
+
+// kind names an answer.
+func kind(a protocol.Answer) string {
+	switch {
+	case a.OK != nil:
+		return "ok"
+	case a.Busy != nil:
+		return "busy"
+	case a.NotHeld != nil:
+		return "not_held"
+	default:
+		return "error"
+	}
+}
+
+// key returns a name that no lock had.
+func (s *session) key() string {
+	s.keys++
+	return "k" + strconv.Itoa(s.keys)
+}
+
+// attempt asks for a lock under a name of its own.
+func (p *peer) attempt(key string, wait time.Duration) protocol.Request {
+	p.attempts++
+	return protocol.Request{
+		Op: protocol.Acquire, Key: key, Attempt: p.name + "-" + strconv.Itoa(p.attempts),
+		TTLMS: p.Definition.TTL.Milliseconds(), WaitMS: wait.Milliseconds(),
+	}
+}
+
+// ask asks for a lock. The hold is the zero value if it was not granted.
+func (p *peer) ask(ctx context.Context, request protocol.Request) (hold, protocol.Answer, error) {
+	answer, err := p.call(ctx, request, time.Duration(request.WaitMS)*time.Millisecond)
+	if err != nil || answer.OK == nil {
+		return hold{}, answer, err
+	}
+	return p.granted(request, answer), answer, nil
+}
+
+// granted is the hold that an answer to an acquire led to.
+func (p *peer) granted(request protocol.Request, answer protocol.Answer) hold {
+	h := hold{key: request.Key, attempt: request.Attempt, token: answer.OK.Token}
+	h.extend(p.Definition, answer)
+	p.open = append(p.open, h)
+	return h
+}
+
+// extend begins the lease anew.
+func (h *hold) extend(d clients.Definition, answer protocol.Answer) {
+	h.sent, h.received, h.until, h.ends = answer.Sent, answer.Received, answer.OK.Until, never
+	if leased(d) {
+		h.ends = h.sent + d.TTL.Nanoseconds()
+	}
+	if h.until != 0 {
+		h.ends = min(h.ends, h.until)
+	}
+}
+
+// leased says whether a hold ends without its client.
+func leased(d clients.Definition) bool { return d.TTL > 0 && !d.Session }
+
+// acquire takes a lock that is free.
+func (p *peer) acquire(ctx context.Context, key string) (hold, error) {
+	h, answer, err := p.ask(ctx, p.attempt(key, 0))
+	if err == nil && answer.OK == nil {
+		err = p.wrong(answer, "a free lock was asked for, and the answer is %s", kind(answer))
+	}
+	return h, err
+}
+
+// keptOut asks for a lock that another client has.
+func (p *peer) keptOut(ctx context.Context, by hold) error {
+	_, answer, err := p.ask(ctx, p.attempt(by.key, 0))
+	switch {
+	case err != nil:
+		return err
+	case answer.OK != nil && answer.Received >= by.ends:
+		return errSlow
+	case answer.OK != nil:
+		return p.wrong(answer, "%s was granted while %s has the lock", answerName(p, by.key), by.attempt)
+	case answer.Busy == nil:
+		return p.wrong(answer, "%s has the lock, and the answer is %s", by.attempt, kind(answer))
+	}
+	return nil
+}
+
+func answerName(p *peer, key string) string { return "to " + p.name + " the lock " + key }
+
+// release gives a lock back.
+func (p *peer) release(ctx context.Context, h hold) (protocol.Answer, error) {
+	p.open = slices.DeleteFunc(p.open, func(o hold) bool { return o.attempt == h.attempt })
+	return p.call(ctx, protocol.Request{Op: protocol.Release, Key: h.key, Attempt: h.attempt, Token: h.token}, 0)
+}
+
+// give releases a lock that is held.
+func (p *peer) give(ctx context.Context, h hold) error {
+	answer, err := p.release(ctx, h)
+	switch {
+	case err != nil || answer.OK != nil:
+		return err
+	case answer.Received >= h.ends:
+		return errSlow
+	}
+	return p.wrong(answer, "it had the lock, and the release was answered by %s", kind(answer))
+}
+
+// renew extends the lease of a hold that is in force.
+func (p *peer) renew(ctx context.Context, h *hold) (protocol.Answer, error) {
+	answer, err := p.callRenew(ctx, *h)
+	switch {
+	case err != nil:
+		return answer, err
+	case answer.OK != nil:
+		h.extend(p.Definition, answer)
+		return answer, nil
+	case answer.Received >= h.ends:
+		return answer, errSlow
+	}
+	return answer, p.wrong(answer, "it had the lock, and the renewal was answered by %s", kind(answer))
+}
+
+func (p *peer) callRenew(ctx context.Context, h hold) (protocol.Answer, error) {
+	return p.call(ctx, protocol.Request{
+		Op: protocol.Renew, Key: h.key, Attempt: h.attempt, Token: h.token, TTLMS: p.Definition.TTL.Milliseconds(),
+	}, 0)
+}
+
+// takeOver asks for a lock until its lease is over: not earlier, and not later than its grace
+// period.
+func (p *peer) takeOver(ctx context.Context, from hold) (hold, error) {
+	return p.poll(ctx, from, from.received+(p.Definition.TTL+p.Definition.Grace).Nanoseconds())
+}
+
+// poll asks for a lock until it is free, which it must be for a request that is sent after
+// the deadline.
+func (p *peer) poll(ctx context.Context, from hold, deadline int64) (hold, error) {
+	for {
+		h, answer, err := p.ask(ctx, p.attempt(from.key, 0))
+		switch {
+		case err != nil:
+			return hold{}, err
+		case answer.OK != nil && answer.Received < from.ends:
+			return hold{}, p.wrong(answer, "%s was granted %s before the lease of %s can be over", answerName(p, from.key), time.Duration(from.ends-answer.Received), from.attempt)
+		case answer.OK != nil:
+			return h, nil
+		case answer.Error != nil:
+			return hold{}, p.wrong(answer, "the answer is error")
+		case answer.Sent > deadline:
+			return hold{}, p.wrong(answer, "the lock is not free, %s after its lease and grace period were over", time.Duration(answer.Sent-deadline))
+		}
+		if err := rest(ctx, max(20*time.Millisecond, p.Definition.TTL/20)); err != nil {
+			return hold{}, err
+		}
+	}
+}
+
+// rest lets time pass.
+func rest(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"lockcheck/clients/clienttest"
+	"lockcheck/clients/conformance"
+	"lockcheck/clusters/clustertest"
+)
+
+// client is the command line of a test client. The mark is an argument by which it is found.
+func client(behaviour, mark string) []string {
+	command := clienttest.Command(behaviour)
+	line := append([]string{"env"}, command.Env...)
+	return append(append(line, command.Args...), mark)
+}
+
+// checkClient checks a test client on the embedded service, and fails the test if anything of it is
+// left.
+func (s *shell) checkClient(behaviour string, flags ...string) int {
+	s.t.Helper()
+	clustertest.StartsServers(s.t)
+	mark := "mark=" + s.t.TempDir()
+	code := s.run(append(append([]string{"client", "check"}, append(flags, "--")...), client(behaviour, mark)...)...)
+	s.nothingLeft()
+	s.noneRuns(mark)
+	return code
+}
+
+// noneRuns fails the test if a process with an argument still runs.
+func (s *shell) noneRuns(argument string) {
+	s.t.Helper()
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, path := range commands {
+		if text, err := os.ReadFile(path); err == nil && bytes.Contains(text, []byte("\x00"+argument+"\x00")) {
+			s.t.Errorf("%s still runs: %q", path, text)
+		}
+	}
+}
+
+func TestClientCheck(t *testing.T) {
+	for _, c := range []struct {
+		behaviour string
+		code      int
+		stdout    []string
+	}{
+		{"right", exitOK, []string{"CONFORMS  clienttest 1.0 keeps the protocol: ", "release-twice      passed"}},
+		{"releases-twice", exitViolation, []string{"FAILS  clienttest 1.0 breaks the protocol: ", "release-twice      FAILED", "docs/protocol.md: `not_held` says", "\n> "}},
+		{"dies-at-once", exitViolation, []string{"FAILS  ", "stays              FAILED", "ImportError: no module named redis"}},
+	} {
+		t.Run(c.behaviour, func(t *testing.T) {
+			s := newShell(t)
+			code := s.checkClient(c.behaviour)
+			for _, want := range c.stdout {
+				s.want(code, c.code, want, "checking the client")
+			}
+		})
+	}
+}
+
+// TestClientCheckNoProgram: what cannot be started was not checked.
+func TestClientCheckNoProgram(t *testing.T) {
+	clustertest.StartsServers(t)
+	s := newShell(t)
+	s.want(s.run("client", "check", "--", "/no/such/program"), exitUndecided, "UNDECIDED", "")
+	s.want(exitUndecided, exitUndecided, "no such file", "")
+	s.nothingLeft()
+}
+
+func TestClientCheckJSON(t *testing.T) {
+	s := newShell(t)
+	s.want(s.checkClient("other-version", "--json"), exitViolation, "", "")
+	var report struct {
+		Conclusion conformance.Conclusion
+		conformance.Report
+	}
+	if err := json.Unmarshal([]byte(s.stdout), &report); err != nil {
+		t.Fatal(err)
+	}
+	if report.Conclusion != conformance.Fails || report.Count(conformance.Failed) != 1 || len(report.Results) < 25 {
+		t.Errorf("%+v", report)
+	}
+}
+
+// TestClientCheckFile: a lock file says what its client can do.
+func TestClientCheckFile(t *testing.T) {
+	clustertest.StartsServers(t)
+	s := newShell(t)
+	command, err := json.Marshal(client("right", "of a file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "lock.yaml")
+	text := fmt.Sprintf("client: {command: %s}\nservers: memory\nlease: 1s\ntokens: true\n", command)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.want(s.run("client", "check", path), exitOK, "tokens             passed", "")
+	s.want(exitOK, exitOK, "renew              -          renew is not said of the lock", "")
+	s.nothingLeft()
+}
+
+// TestClientCheckInterrupted: Ctrl-C ends a check of a client that does not answer.
+func TestClientCheckInterrupted(t *testing.T) {
+	s := newShell(t)
+	s.onLine = func(line string) {
+		if strings.Contains(line, "checking the client") {
+			s.signals <- os.Interrupt
+		}
+	}
+	began := time.Now()
+	s.want(s.checkClient("silent-in-hello"), exitInterrupted, "", "")
+	if s.stdout != "" || time.Since(began) > 25*time.Second { // it would take 30 s
+		t.Errorf("after %s: %s", time.Since(began), s.stdout)
+	}
+}
+
+func TestClientCheckUsage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock.yaml")
+	if err := os.WriteFile(path, []byte("client: {command: [\"true\"]}\nservers: memory\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newShell(t)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "name a lock file, or a command behind --"},
+		{[]string{"--"}, "name a lock file, or a command behind --"},
+		{[]string{"a.yaml", "--", "true"}, "name a lock file, or a command behind --"},
+		{[]string{"python3", "client.py"}, "a command comes behind --"},
+		{[]string{"redis"}, "redis is no lock file"},
+		{[]string{"missing.yaml"}, "missing.yaml: no such file"},
+		{[]string{"--renew", path}, "--renew: the lock file says that"},
+		{[]string{"--ttl", "1s", path}, "has no lease"},
+		{[]string{"--ttl", "-1s", "--", "true"}, "at least a millisecond"},
+		{[]string{"--renew", "--session", "--", "true"}, "renews a session by itself"},
+	} {
+		s.want(s.run(append([]string{"client", "check"}, c.args...)...), exitUsage, "", c.want)
+		if s.stdout != "" {
+			t.Errorf("%q: %q on stdout", c.args, s.stdout)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+// Package clientcheck checks the client of a lock against servers that it starts.
+package clientcheck
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"lockcheck/clients"
+	"lockcheck/clients/conformance"
+	"lockcheck/clusters"
+	"lockcheck/clusters/engine"
+	"lockcheck/internal/cleanup"
+	"lockcheck/internal/lockfile"
+	"lockcheck/internal/runs"
+)
+
+// Command is the hidden one of lockcheck that runs conformance.Serve.
+const Command = "client-check"
+
+// closeTimeout bounds the removal of what was started.
+const closeTimeout = time.Minute
+
+// Of describes a client that runs on this machine against the embedded service. Its program
+// is still to be filled in.
+func Of(d clients.Definition) (lockfile.Lock, error) {
+	servers, known := clusters.ByName("memory")
+	if !known {
+		return lockfile.Lock{}, errors.New("there is no embedded service")
+	}
+	return lockfile.Lock{Info: d.Info(), Servers: servers, Definition: &d}, nil
+}
+
+// Check starts the servers of a lock, checks its client next to them, and removes all that
+// it started, also when ctx is done. each is told of each result. The error is a
+// *runs.UsageError, or says why the check could not be made to the end.
+func Check(ctx context.Context, lock lockfile.Lock, binary string, progress runs.Progress, each func(conformance.Result)) (report conformance.Report, err error) {
+	if lock.Definition == nil {
+		return report, runs.Usagef("%s is a lock of lockcheck's own, whose client does not speak the protocol", lock.Info.Name)
+	}
+	docker := lock.Servers.OnDocker()
+	if docker {
+		if err := runs.ReadyForDocker(ctx, binary); err != nil {
+			return report, err
+		}
+	}
+	me, err := cleanup.Self()
+	if err != nil {
+		return report, err
+	}
+	id, err := cleanup.NewID(time.Now())
+	if err != nil {
+		return report, err
+	}
+	// The reaper first: the journal of a check that is killed in between would stay.
+	reaper, err := cleanup.StartReaper(binary, id, docker)
+	if err != nil {
+		return report, err
+	}
+	journal, err := cleanup.OpenJournal(id, me, docker)
+	if err != nil {
+		return report, errors.Join(err, reaper.Dismiss())
+	}
+	cluster, err := clusters.Start(ctx, clusters.Request{
+		Run: id, Spec: lock.Servers, Binary: binary, Image: lock.Servers.Replacement(),
+		Labels:   map[string]string{engine.RunLabel: id, engine.OwnerLabel: me.String()},
+		Progress: progress.Step, Status: progress.Status, Launch: journal.Start, RegisterFolder: journal.Folder,
+	})
+	if err == nil {
+		progress.Step("checking the client")
+		report, err = follow(ctx, cluster, lock, each)
+	}
+	return report, errors.Join(err, remove(ctx, cluster, journal, reaper))
+}
+
+// follow runs the check in the cluster.
+func follow(ctx context.Context, cluster clusters.Cluster, lock lockfile.Lock, each func(conformance.Result)) (conformance.Report, error) {
+	config := conformance.Config{Definition: *lock.Definition, Folder: cluster.Folder()}
+	for _, node := range cluster.Servers() {
+		if !node.Server.Hidden {
+			config.Nodes = append(config.Nodes, node.Address)
+		}
+	}
+	text, err := json.Marshal(config)
+	if err != nil {
+		return conformance.Report{}, err
+	}
+	node, err := cluster.Start(ctx, clusters.Program{
+		Name: "w1", Image: lock.Image, Networked: true, Args: []string{Command, "--config", string(text)},
+	})
+	if err != nil {
+		return conformance.Report{}, err
+	}
+	// The end of its input ends it, and with it its output.
+	stop := context.AfterFunc(ctx, func() { _ = node.Input.Close() })
+	defer stop()
+	report, err := conformance.Follow(node.Output, each)
+	if err != nil {
+		return report, errors.Join(ctx.Err(), fmt.Errorf("%w; %s", err, node.Errors.All()))
+	}
+	return report, node.Input.Close()
+}
+
+// remove removes what was started, as a run does.
+func remove(ctx context.Context, cluster clusters.Cluster, journal *cleanup.Journal, reaper *cleanup.Reaper) error {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	var err error
+	if cluster != nil {
+		err = cluster.Close(limited)
+	}
+	if err != nil || cluster == nil || ctx.Err() != nil {
+		// A request that was cut short may still be carried out by the engine: the reaper
+		// looks again until nothing appears any more.
+		err = errors.Join(err, journal.Close())
+		if reaper.Abandon() == nil {
+			return nil
+		}
+		return errors.Join(err, errors.New("the reaper could not remove everything; run lockcheck clean"))
+	}
+	return errors.Join(journal.Remove(), reaper.Dismiss())
+}

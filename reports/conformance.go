@@ -1,0 +1,140 @@
+package reports
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"lockcheck/clients/conformance"
+)
+
+// Conformance writes for people how a client keeps the protocol: a sentence, what became of
+// each rule, and what was exchanged where one was broken. whole keeps the lines of that as
+// long as they are, for output that is no terminal.
+func Conformance(w io.Writer, r conformance.Report, whole bool, o TerminalOptions) error {
+	t := newTerminal(o)
+	t.conclusion(r)
+	t.rules(r)
+	for _, result := range r.Results {
+		if result.Outcome == conformance.Failed {
+			t.blank()
+			t.broken(result, whole)
+		}
+	}
+	_, err := w.Write(t.out.Bytes())
+	return err
+}
+
+func (t *terminal) conclusion(r conformance.Report) {
+	conclusion := r.Conclude()
+	word := strings.ToUpper(string(conclusion))
+	counts := fmt.Sprintf("%d rules passed, %d failed, %d not tried, %d not applicable", r.Count(conformance.Passed),
+		r.Count(conformance.Failed), r.Count(conformance.NotTried), r.Count(conformance.NotApplicable))
+	client := cmp.Or(clean(r.Client), "the client")
+	var sentence string
+	switch conclusion {
+	case conformance.Conforms:
+		sentence = client + " keeps the protocol: " + counts
+	case conformance.Fails:
+		sentence = client + " breaks the protocol: " + counts
+	default:
+		sentence = "not every rule could be tried on " + client + ": " + counts
+	}
+	t.hang(word+"  ", t.paint(bold+conclusionColor(conclusion), word)+"  ", sentence)
+	t.blank()
+}
+
+func conclusionColor(c conformance.Conclusion) string {
+	switch c {
+	case conformance.Conforms:
+		return green
+	case conformance.Fails:
+		return red
+	default:
+		return yellow
+	}
+}
+
+// outcomeColor of a rule; "" for one that does not matter.
+func outcomeColor(o conformance.Outcome) string {
+	switch o {
+	case conformance.Passed:
+		return green
+	case conformance.Failed:
+		return red
+	case conformance.NotTried:
+		return yellow
+	default:
+		return dim
+	}
+}
+
+// rules has a line of each rule: what was tried, or why it was not.
+func (t *terminal) rules(r conformance.Report) {
+	name := 0
+	for _, result := range r.Results {
+		name = max(name, utf8.RuneCountInString(result.Rule))
+	}
+	for _, result := range r.Results {
+		about := result.Tries
+		outcome := string(result.Outcome)
+		switch result.Outcome {
+		case conformance.Failed:
+			outcome, about = strings.ToUpper(outcome), clean(result.Reason)
+		case conformance.NotTried:
+			about = clean(result.Reason)
+		case conformance.NotApplicable:
+			outcome, about = "-", clean(result.Reason)
+		}
+		lead := pad(clean(result.Rule), name) + "  "
+		outcome = pad(outcome, len(conformance.NotTried))
+		t.hang(lead+outcome+"  ", lead+t.paint(outcomeColor(result.Outcome), outcome)+"  ", about)
+	}
+}
+
+// broken tells of a rule that was broken.
+func (t *terminal) broken(r conformance.Result, whole bool) {
+	lead := clean(r.Rule) + ": "
+	t.hang("  ", t.paint(bold, lead), clean(r.Reason))
+	t.hang("  ", "  ", "docs/protocol.md: "+r.Says)
+	for _, line := range r.Exchange {
+		t.exchanged(line, whole)
+	}
+}
+
+// arrows say which way a line went.
+var arrows = map[conformance.Direction]string{conformance.Sent: "→", conformance.Received: "←", conformance.Log: "|"}
+
+func (t *terminal) exchanged(line conformance.Line, whole bool) {
+	if line.Direction == conformance.Omitted {
+		t.line(t.paint(dim, fmt.Sprintf("  … %d lines", line.N)))
+		return
+	}
+	mark, style := " ", ""
+	switch {
+	case line.Wrong:
+		mark, style = ">", bold+red
+	case line.Direction == conformance.Log:
+		style = dim
+	}
+	lead := fmt.Sprintf("%s %9.3f ms %s %s ", mark, line.Milliseconds, clean(line.Client), arrows[line.Direction])
+	if whole {
+		t.line(lead + printable(line.Text))
+		return
+	}
+	t.hang(strings.Repeat(" ", utf8.RuneCountInString(lead)), t.paint(style, lead), printable(line.Text))
+}
+
+// ConformanceJSON writes a check for programs.
+func ConformanceJSON(w io.Writer, r conformance.Report) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(struct {
+		Conclusion conformance.Conclusion `json:"conclusion"`
+		conformance.Report
+	}{r.Conclude(), r})
+}
