@@ -98,11 +98,8 @@ func (r Report) Conclude() Conclusion {
 // Run tries all rules in turn and ends all clients that it started. each is told what became
 // of a rule as soon as that is known; it may be nil. The error is that of ctx.
 func Run(ctx context.Context, c Config, each func(Result)) (Report, error) {
-	s, err := newSession(c)
-	if err != nil {
-		return Report{}, err
-	}
-	defer s.close()
+	s := newSession(c)
+	defer s.dropAll()
 	var report Report
 	add := func(r Result) {
 		report.Results = append(report.Results, r)
@@ -229,6 +226,8 @@ func ruleBrokenBy(err error) string {
 		return "lines"
 	case protocol.Clock:
 		return "until-needs-now"
+	case protocol.Until:
+		return "until-time"
 	case protocol.Events:
 		return "events"
 	case protocol.Ending:

@@ -87,7 +87,7 @@ func TestSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := strings.Join(strings.Fields(string(text)), " ")
+	page := strings.Join(strings.Fields(strings.ReplaceAll(string(text), "|", "")), " ")
 	seen := make(map[string]bool)
 	for _, r := range check(t, "silent-in-hello", endless).Results {
 		if r.Says == "" || r.Tries == "" || !strings.Contains(page, r.Says) || seen[r.Rule] {
@@ -168,16 +168,16 @@ func breakers() []breaker {
 		{"refuses", endless, []string{"hello"}, true},
 		{"other-version", endless, []string{"version"}, true},
 		{"clock-off", endless, []string{"clock"}, true},
-		{"until-in-ms", lease, []string{"until"}, true},
+		{"until-in-ms", lease, []string{"until-time"}, true},
 		{"long-validity", lease, []string{"until"}, true},
-		{"wall-clock", lease, []string{"until"}, true},
+		{"wall-clock", lease, []string{"until-time"}, true},
 		{"busy-for-ever", endless, []string{"acquire"}, true},
 		{"one-fails-for-ever", endless, []string{"acquire"}, true},
 		{"silent-in-acquire", endless, []string{"acquire"}, true},
 		{"never-reads", endless, []string{"acquire", "end"}, true},
 		{"ignores-busy", endless, []string{"busy"}, true},
-		{"asks-nobody", endless, []string{"busy", "release"}, true},
-		{"own-name", endless, []string{"busy", "release"}, true},
+		{"asks-nobody", endless, []string{"busy", "release-twice"}, true},
+		{"own-name", endless, []string{"busy"}, true},
 		{"silent-in-release", endless, []string{"release"}, true},
 		{"releases-nothing", endless, []string{"released"}, true},
 		{"never-releases", endless, []string{"released", "release-twice", "release-unknown"}, true},
@@ -225,7 +225,7 @@ func breakers() []breaker {
 		{"dies-in-release", endless, []string{"stays"}, false},
 		{"dies-as-holder", endless, []string{"stays"}, false},
 		{"killed", endless, []string{"stays"}, false},
-		{"dies-and-leaves", endless, []string{"release", "nothing-left"}, true},
+		{"dies-and-leaves", endless, []string{"nothing-left", "stays"}, false},
 		{"closes-output", endless, []string{"stays"}, false},
 		{"stopped", endless, []string{"acquire"}, true},
 	}

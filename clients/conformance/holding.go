@@ -156,7 +156,6 @@ func expiry(ctx context.Context, s *session) error {
 		return err
 	}
 	first.drop()
-	s.family.end(s.running()...)
 	h.ends = 0
 	_, err = second.poll(ctx, h, history.Now()+(s.Definition.TTL+s.Definition.Grace).Nanoseconds())
 	return err

@@ -77,8 +77,9 @@ func always() []rule {
 		{name: "lines", tries: "lines with a brace are of the protocol", says: "Each line is one JSON object, in UTF-8, at most 1 MiB long."},
 		{name: "answers", tries: "each request has one answer of its kind", says: "Each is answered once, by a line with the same `id`"},
 		{name: "until-needs-now", tries: "who says until has said now", says: "A client that never sends `until` may leave it out."},
-		{name: "events", tries: "events are about locks that are held", says: "more than 10,000 events about locks that it does not hold"},
-		{name: "stays", tries: "the client does not end by itself", says: "an exit before the end of the input"},
+		{name: "until-time", tries: "until is a time of CLOCK_MONOTONIC", says: "it is no earlier than its request was sent, and no later than a day beyond the lease"},
+		{name: "events", tries: "events are about locks that are held", says: "events about locks that it does not hold are 10,000 at most"},
+		{name: "stays", tries: "the client does not end by itself", says: "the end of the client comes after that of its input"},
 	}
 }
 

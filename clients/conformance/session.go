@@ -19,11 +19,13 @@ import (
 // session is a check in progress.
 type session struct {
 	Config
-	tape   *tape
-	family *family
-	peers  map[string]*peer
-	hello  map[string]protocol.Answer // of the clients, by name
-	name   string                     // of the client, as it says
+	tape  *tape
+	peers map[string]*peer
+	hello map[string]protocol.Answer // of the clients, by name
+	name  string                     // of the client, as it says
+
+	mu   sync.Mutex
+	left []string // what clients that have ended have left
 
 	keys, attempts int
 	// broken are the rules of always that were broken, by name.
@@ -57,30 +59,12 @@ type hold struct {
 // never is the end of a lease that does not end by itself.
 const never = math.MaxInt64
 
-func newSession(c Config) (*session, error) {
+func newSession(c Config) *session {
 	c.Hello, c.Patience = cmp.Or(c.Hello, protocol.HelloTime), cmp.Or(c.Patience, defaultPatience)
-	family, err := newFamily()
-	if err != nil {
-		return nil, err
-	}
 	return &session{
-		Config: c, tape: new(tape), family: family,
+		Config: c, tape: new(tape),
 		peers: make(map[string]*peer), hello: make(map[string]protocol.Answer), broken: make(map[string]breach),
-	}, nil
-}
-
-// close ends all clients, and what they have left.
-func (s *session) close() {
-	s.dropAll()
-	s.family.end()
-}
-
-// running are the processes of the clients that are still wanted.
-func (s *session) running() (pids []int) {
-	for _, p := range s.peers {
-		pids = append(pids, p.client.Pid())
 	}
-	return pids
 }
 
 // breaks notes that a client broke a rule that holds all the time. The first time tells most.
@@ -132,7 +116,11 @@ func (s *session) dropAll() {
 // close ends a client. Its error is that of package protocol.
 func (p *peer) close() error {
 	defer p.log.Close()
-	return p.client.Close()
+	err := p.client.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.left = append(p.left, p.client.Left()...)
+	return err
 }
 
 // peer returns a client that has said hello.

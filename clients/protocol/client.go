@@ -32,6 +32,7 @@ const (
 	Lines   Part = "lines"   // their form and length
 	Answers Part = "answers" // one to each request, of a kind that it has
 	Clock   Part = "clock"   // until without now
+	Until   Part = "until"   // it cannot be the end of a validity
 	Events  Part = "events"  // too many of them
 	Input   Part = "input"   // it is not read
 	Ending  Part = "ending"  // too late, or output that ends before the input
@@ -74,6 +75,7 @@ type Client struct {
 	Name string
 	// clock: it told its time, and may name the end of a validity.
 	clock bool
+	left  []string
 
 	mu            sync.Mutex
 	last          int64
@@ -276,6 +278,10 @@ func (c *Client) busy() bool {
 // broke the protocol until then, or an *EndedError if it ended before its input did.
 func (c *Client) Close() error { return c.closeOnce() }
 
+// Left names the processes that the client had started and that had to be killed, once Close
+// has returned.
+func (c *Client) Left() []string { return c.left }
+
 func (c *Client) end() error {
 	close(c.ending)
 	err := c.close()
@@ -291,7 +297,8 @@ func (c *Client) close() error {
 	if c.Failed() != nil {
 		patience = 0
 	}
-	late, err := c.program.close(patience)
+	late, left, err := c.program.close(patience)
+	c.left = left
 	if late && !c.busy() {
 		c.violated(Ending, fmt.Sprintf("it did not end within %s of the end of its input", exitTime), nil, 0)
 	}

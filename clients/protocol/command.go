@@ -37,6 +37,8 @@ const (
 	// lastTime is how long what a client wrote last may take to arrive once it has ended.
 	// What it has left behind may keep its outputs open for ever.
 	lastTime = 500 * time.Millisecond
+	// leftTime is how long what a client has started may run on once it has ended.
+	leftTime = time.Second
 )
 
 // Traced is a line of the protocol. It is the same Line afterwards only where it was Sent.
@@ -120,8 +122,8 @@ func (p *program) readErrors(from *os.File) {
 
 // close ends the input, waits for the program to end, and kills it if it does not, at once if
 // it is not to be waited for. late says that it had to be. What the program has started ends
-// with it.
-func (p *program) close(patience time.Duration) (late bool, err error) {
+// with it, too; left are those that had to be killed.
+func (p *program) close(patience time.Duration) (late bool, left []string, err error) {
 	_ = p.input.Close() // it may have closed its end already
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -131,13 +133,30 @@ func (p *program) close(patience time.Duration) (late bool, err error) {
 		late = true
 		_ = p.Handle.Kill() // it may have ended by now
 	}
-	_, err = p.mark.Kill()
+	<-p.Ended
+	left, err = p.endLeft()
 	<-p.ended
-	return late, err
+	return late, left, err
 }
 
-// Pid is the process ID of the client.
-func (c *Client) Pid() int { return c.program.Handle.Pid }
+// endLeft waits for what the program has started to end by itself, and kills what does not.
+func (p *program) endLeft() (left []string, err error) {
+	for deadline := time.Now().Add(leftTime); ; time.Sleep(20 * time.Millisecond) {
+		running, err := p.mark.Running()
+		if err != nil || len(running) == 0 {
+			return nil, err
+		}
+		if time.Now().Before(deadline) {
+			continue
+		}
+		for _, pid := range running {
+			name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)) // none if it has just ended
+			left = append(left, fmt.Sprintf("%s (process %d)", strings.TrimSpace(string(name)), pid))
+		}
+		_, err = p.mark.Kill()
+		return left, err
+	}
+}
 
 // Kill ends the client at once, and nothing that it has started.
 func (c *Client) Kill() error { return c.program.Handle.Kill() }

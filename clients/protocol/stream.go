@@ -140,7 +140,7 @@ func (c *Client) answer(line Line, received int64, text []byte) {
 	case line.OK != nil && line.OK.Until != 0 && !clock:
 		c.violated(Clock, "a client that names an until tells its time in the answer to hello", text, received)
 	case line.OK != nil && line.OK.Until != 0 && !pending.plausible(line.OK.Until, received):
-		c.violated(Clock, fmt.Sprintf("an until is a time of CLOCK_MONOTONIC, after the request, which was sent at %d, and not a day beyond its lease", pending.sent), text, received)
+		c.violated(Until, fmt.Sprintf("an until is a time of CLOCK_MONOTONIC, after the request, which was sent at %d, and not a day beyond its lease", pending.sent), text, received)
 	default:
 		pending.answer <- Answer{Line: line, Sent: pending.sent, Received: received}
 	}

@@ -131,12 +131,14 @@ func nowCommand(s *system) *cobra.Command {
 func holdCommand(s *system) *cobra.Command {
 	return &cobra.Command{
 		Use: "hold", Short: "the child of a command that runs it under a lock",
-		Long: `The child of a command that runs it under a lock, such as flock or etcdctl lock (client.wrap
-in a lock file). Workers put it into the place of {child}; by itself it is of no use.
+		Long: `The child of a command that runs it under a lock, such as flock or etcdctl lock
+(client.wrap in a lock file). Workers put it into the place of {child}; by
+itself it is of no use.
 
-It connects to its worker by the socket that ` + clients.HoldVariable + ` names, which says that the
-command has the lock, and ends when the worker has done its work, or is gone. A SIGTERM is
-passed on to the worker, who then regards the lock as lost.`,
+It connects to its worker by the socket that ` + clients.HoldVariable + ` names, which says
+that the command has the lock, and ends when the worker has done its work, or
+is gone. A SIGTERM is passed on to the worker, who then regards the lock as
+lost.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if err := clients.Hold(s.env(clients.HoldVariable), s.signals); err != nil {
