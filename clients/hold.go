@@ -20,7 +20,7 @@ const (
 	holdLost    = "l"
 )
 
-// errAlone is the end of a Hold that was never told to end.
+// errAlone is the end of a Hold that nobody has told to end.
 var errAlone = errors.New("the worker does not wait for this child (any more)")
 
 // Hold is the child of a command that runs it under a lock: as long as it runs, the worker

@@ -1,5 +1,5 @@
-// Package child starts programs of users: they end with this process at the latest, and what
-// they leave behind stays where faults and the end of a run find it.
+// Package child starts programs of users that end with this process at the latest. What they
+// leave behind stays where faults and the end of a run find it.
 package child
 
 import (
