@@ -40,16 +40,8 @@ func TestWrapped(t *testing.T) {
 			lock: lockFile(t, `[flock, -n, -o, -E, "75", "{folder}/{key}", sh, -c, '"$@" & sleep 0.2', sh, "{child}"]`),
 			check: func(t *testing.T, outcome Outcome) {
 				grantedTwice(t, outcome)
-				if !says(outcome, history.Release, "while its child went on") {
+				if !releaseSays(outcome, "while its child went on") {
 					t.Error("no release tells that the command had ended")
-				}
-			},
-		},
-		{
-			name: "a command that fails", lock: lockFile(t, `[sh, -c, "echo no servers >&2; exit 3"]`), nemesis: "none", want: checker.Undecided,
-			check: func(t *testing.T, outcome Outcome) {
-				if !says(outcome, history.Acquire, "exit status 3: no servers") {
-					t.Error("no attempt tells why the command failed")
 				}
 			},
 		},
@@ -58,7 +50,9 @@ func TestWrapped(t *testing.T) {
 			t.Parallel()
 			outcome := runTest(t, options(t, func(o *Options) {
 				o.Lock, o.Nemesis, o.TTL, o.TimeLimit = c.lock, c.nemesis, 0, 8*time.Second
-				o.Section.Min, o.Section.Max = 300*time.Millisecond, 400*time.Millisecond
+				o.Section.Min, o.Section.Max = 400*time.Millisecond, 800*time.Millisecond
+				// Each attempt starts two processes, which a busy machine does not do at once.
+				o.Concurrency, o.Wait = 3, 10*time.Second
 			}))
 			if outcome.Results.Verdict != c.want {
 				t.Errorf("verdict %s, want %s", outcome.Results.Verdict, c.want)
@@ -97,10 +91,10 @@ func stoppedTogether(t *testing.T, outcome Outcome) {
 	}
 }
 
-// says tells whether a call of a kind failed with a text.
-func says(outcome Outcome, f history.Function, text string) bool {
+// releaseSays tells whether a release failed with a text.
+func releaseSays(outcome Outcome, text string) bool {
 	for _, e := range outcome.History.Events {
-		if e.F == f && strings.Contains(e.Error, text) {
+		if e.F == history.Release && strings.Contains(e.Error, text) {
 			return true
 		}
 	}
