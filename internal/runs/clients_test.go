@@ -129,17 +129,33 @@ func TestMistakes(t *testing.T) {
 		tried[test.behaviour] = true
 		t.Run(test.behaviour, func(t *testing.T) {
 			t.Parallel()
-			r := runClient(t, ofClient(t, test.behaviour, test.lock, test.change)).Results
-			f := r.Finding(test.property)
-			if r.Verdict != checker.Violation || f.Verdict != checker.Violation {
-				t.Fatalf("verdict %s, %s %s: want violations: %s", r.Verdict, test.property, f.Verdict, test.why)
+			found := func(r checker.Results) bool {
+				f := r.Finding(test.property)
+				return r.Verdict == checker.Violation && f.Verdict == checker.Violation && (test.cause == "" || f.Causes[test.cause] > 0)
 			}
-			if test.cause != "" && f.Causes[test.cause] == 0 {
-				t.Errorf("causes %v, want %s: %s", f.Causes, test.cause, test.why)
+			r := patiently(t, ofClient(t, test.behaviour, test.lock, test.change), found)
+			if f := r.Finding(test.property); !found(r) {
+				t.Errorf("verdict %s, %s %s, causes %v: want violations, %s: %s", r.Verdict, test.property, f.Verdict, f.Causes, test.cause, test.why)
 			}
 		})
 	}
 	all(t, clienttest.Mistaken, tried)
+}
+
+// patiently runs a test, and where it did not come to what it is about, once more and longer:
+// on a busy machine workers hold the lock a few times a second, or less.
+func patiently(t *testing.T, o Options, enough func(checker.Results) bool) checker.Results {
+	t.Helper()
+	var r checker.Results
+	for _, longer := range []time.Duration{1, 3, 6} {
+		again := o
+		again.TimeLimit, again.recoveryLimit = longer*o.TimeLimit, longer*o.recoveryLimit
+		r = runClient(t, again).Results
+		if enough(r) {
+			break
+		}
+	}
+	return r
 }
 
 // all asks that each behaviour of a kind was tried.
@@ -185,7 +201,11 @@ func TestRightClients(t *testing.T) {
 			for _, faults := range []string{"none", "pauses"} {
 				t.Run(fmt.Sprintf("%s, %s, %d", test.behaviour, faults, n+1), func(t *testing.T) {
 					t.Parallel()
-					accusedOfNothing(t, runClient(t, ofClient(t, test.behaviour, test.lock, func(o *Options) {
+					decided := func(r checker.Results) bool {
+						accusedOfNothing(t, r)
+						return r.Verdict != checker.Undecided
+					}
+					r := patiently(t, ofClient(t, test.behaviour, test.lock, func(o *Options) {
 						// A machine that is busy for that long must not end a lease.
 						o.TTL, o.TimeLimit = 1500*time.Millisecond, 4*time.Second
 						if faults == "pauses" {
@@ -194,7 +214,10 @@ func TestRightClients(t *testing.T) {
 						if test.change != nil {
 							test.change(o)
 						}
-					})))
+					}), decided)
+					if r.Verdict != checker.Valid {
+						t.Errorf("verdict %s: %s", r.Verdict, r.Sentence)
+					}
 				})
 			}
 		}
@@ -215,12 +238,8 @@ func pauseHolders(o *Options) {
 // inherent are the causes that no lock with leases can do anything about, on a busy machine.
 var inherent = []string{checker.CausePaused, checker.CauseOutlasted, checker.CauseInFlight}
 
-func accusedOfNothing(t *testing.T, outcome Outcome) {
+func accusedOfNothing(t *testing.T, r checker.Results) {
 	t.Helper()
-	r := outcome.Results
-	if r.Verdict != checker.Valid {
-		t.Errorf("verdict %s: %s", r.Verdict, r.Sentence)
-	}
 	if r.Overlaps.DoubleGrants != 0 {
 		t.Errorf("%d double grants", r.Overlaps.DoubleGrants)
 	}
