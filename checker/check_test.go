@@ -86,6 +86,14 @@ func TestVerdict(t *testing.T) {
 		s.events[len(s.events)-1].Note = "nobody answers"
 		return s
 	}
+	failing := func(s *script) *script {
+		s.add(9500, history.Event{Process: "w1", Type: history.Info, F: history.Client, Error: "the client broke the protocol"})
+		return s
+	}
+	named := func(s *script) *script {
+		s.add(9500, history.Event{Process: "w1", Type: history.Info, F: history.Client, Note: "redis-py 6.1.0"})
+		return s
+	}
 	for _, c := range []struct {
 		name     string
 		s        *script
@@ -102,6 +110,8 @@ func TestVerdict(t *testing.T) {
 		{"no lock, versions compared", optimistic(overlapped().access(history.Write, history.Fail, "a", 125, 2, 0, 0)), Valid, "No violation: the version check refused 1 stale access; 1 update without a lock, none lost."},
 		{"no lock", optimistic(overlapped()).with(func(h *history.Header) { h.Guard = "none" }), Violation, "Two workers once held the lock at the same time."},
 		{"violation before broken", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 30, 31).release("b", 40, 41).release("a", 50, 51), Violation, ""},
+		{"a client before violation", failing(overlapped()), Broken, "Broken: w1: the client broke the protocol."},
+		{"a client that began", named(good()), Valid, ""},
 		{"broken before undecided", good().with(func(h *history.Header) { h.MinOps, h.Require = 5, []string{"x"} }), Broken, ""},
 		{"undecided", good().with(func(h *history.Header) { h.Faults = []string{"pause"} }), Undecided, "Undecided: no pause was ever applied."},
 		{"tokens required, none there", good().with(func(h *history.Header) { h.Require = []string{"fencing-order"} }), Undecided, "Undecided: fencing-order was required, but this lock has no tokens."},

@@ -166,6 +166,9 @@ func TestLeases(t *testing.T) {
 }
 
 func TestTail(t *testing.T) {
+	leftOut := func(n int) string {
+		return fmt.Sprintf("(%d bytes before this are left out: lockcheck keeps the last 65536)\n", n)
+	}
 	long := strings.Repeat("x", tailSize)
 	for _, c := range []struct {
 		name   string
@@ -175,8 +178,9 @@ func TestTail(t *testing.T) {
 		{"nothing", nil, ""},
 		{"all of it", []string{"a", "b\n"}, "ab\n"},
 		{"exactly as much", []string{long}, long},
-		{"too much, in pieces", []string{"ab", long[:tailSize-1]}, "b" + long[:tailSize-1]},
-		{"too much at once", []string{"a" + long + "b"}, long[1:] + "b"},
+		{"too much, in pieces", []string{"ab", long[:tailSize-1]}, leftOut(1) + "b" + long[:tailSize-1]},
+		{"too much at once", []string{"a" + long + "b"}, leftOut(2) + long[1:] + "b"},
+		{"too much again and again", []string{long, long, "a"}, leftOut(tailSize+1) + long[1:] + "a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var tail Tail
