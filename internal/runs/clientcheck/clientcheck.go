@@ -100,7 +100,8 @@ func follow(ctx context.Context, cluster clusters.Cluster, lock lockfile.Lock, e
 	if err != nil {
 		return report, errors.Join(ctx.Err(), fmt.Errorf("%w; %s", err, node.Errors.All()))
 	}
-	return report, node.Input.Close()
+	_ = node.Input.Close() // which it may have ended before
+	return report, nil
 }
 
 // remove removes what was started, as a run does.
