@@ -32,7 +32,7 @@ check: lint
 GO_TEST = CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -vet=off -timeout 40m -p 1
 SERVERS := ./clients ./clusters
 FAULTS := ./nemesis ./clusters/engine ./clusters/images ./clusters/vdso ./cmd/lockcheck
-RUNS := ./examples/go-lock ./internal/cleanup ./internal/runs ./internal/suites/repros ./internal/suites/matrix ./internal/suites/claims
+RUNS := ./clients/conformance ./examples/go-lock ./internal/cleanup ./internal/runs ./internal/suites/repros ./internal/suites/matrix ./internal/suites/claims
 WITH_SERVERS := $(SERVERS) $(FAULTS) $(RUNS)
 test: build
 	$(MAKE) -j 2 tested-images apart

@@ -130,16 +130,17 @@ func TestRight(t *testing.T) {
 		definition clients.Definition
 		passed     int
 	}{
-		{"right", endless, 23},
-		{"right", with(lease, renewing), 26},
-		{"right-plain", lease, 21},
-		{"right-side-by-side", endless, 23},
-		{"right-session", session, 21},
-		{"right-queue", with(endless, queueing), 24},
-		{"right-slow", endless, 23},
-		{"right-talkative", endless, 23},
+		{"right", endless, 24},
+		{"right", with(lease, renewing), 27},
+		{"right-plain", lease, 22},
+		{"right-side-by-side", endless, 24},
+		{"right-session", session, 22},
+		{"right-queue", with(endless, queueing), 25},
+		{"right-slow", endless, 24},
+		{"right-talkative", endless, 24},
 	} {
 		t.Run(c.behaviour, func(t *testing.T) {
+			t.Parallel() // most of it is waiting
 			report := check(t, c.behaviour, c.definition)
 			for _, r := range report.Results {
 				if r.Outcome != conformance.Passed && r.Outcome != conformance.NotApplicable {
@@ -233,8 +234,12 @@ func breakers() []breaker {
 
 // TestBroken: a client that breaks a rule fails that rule, and no other.
 func TestBroken(t *testing.T) {
+	if testing.Short() {
+		t.Skip("all of these clients take a minute")
+	}
 	for _, c := range breakers() {
 		t.Run(c.behaviour, func(t *testing.T) {
+			t.Parallel() // most of it is waiting
 			report := check(t, c.behaviour, c.definition)
 			failed := names(report, conformance.Failed)
 			if !slices.Equal(failed, c.failed) {
