@@ -36,7 +36,7 @@ func TestFindingsTable(t *testing.T) {
 		return all
 	}
 	var text strings.Builder
-	err := FindingsTable(&text, []Observed{
+	err := FindingsTable(&text, "lockcheck findings table", []Observed{
 		{Subject: "redis", Setting: "faultless", Lock: "redis", Expected: "valid", Runs: []ObservedRun{run(true, "", 300, 0), run(true, "", 500, 0), run(true, "", 400, 0)}},
 		{Subject: "redis", Setting: "paused", Lock: "redis", Expected: "violation: mutual-exclusion violated", Runs: []ObservedRun{run(true, "", 100, 2), run(false, "the verdict is valid, not violation", 100, 0)}},
 		{Subject: "file", Setting: "faultless", Lock: "file", Expected: "valid"},
@@ -51,7 +51,7 @@ func TestFindingsTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := FindingsTable(&text, []Observed{{
+	if err := FindingsTable(&text, "lockcheck findings table x", []Observed{{
 		Subject: "a`|*b*", Setting: "finding", Lock: "c`|", Expected: "<x>", Runs: []ObservedRun{run(false, "it said | [more](x) _twice_", 1, 0)},
 	}}); err != nil {
 		t.Fatal(err)
