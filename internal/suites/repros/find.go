@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -79,8 +80,16 @@ func (r Reproduction) with(lock string) (Reproduction, error) {
 	if !r.Each.means(found.Info) {
 		return r, runs.Usagef("--lock %s: %s is for %s", lock, r.Name, r.Each)
 	}
-	return r.of(lock, found.Info), nil
+	r = r.of(lock, found.Info)
+	if r.Setup.TTL == 0 && found.Info.TTL < leastLease {
+		r.Setup.TTL = leastLease
+	}
+	return r, nil
 }
+
+// leastLease is the shortest lease for which the sections of reproductions for many locks are
+// made, and so what one of them asks for at least: that of lockcheck's own locks.
+const leastLease = time.Second
 
 // FromFile reads a reproduction of the user's own. Locks that it names by a path are looked
 // for from the folder of the file. All errors are *runs.UsageError.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"lockcheck/internal/runs"
 )
@@ -80,6 +81,20 @@ func TestFind(t *testing.T) {
 		}
 		if err == nil && (r.Name != c.found || r.Setup.Lock != c.of) {
 			t.Errorf("%s of %q is %s of %s, want %s of %s", c.name, c.lock, r.Name, r.Setup.Lock, c.found, c.of)
+		}
+	}
+}
+
+// TestShortLease: sections must fit into the lease, also of a lock that has a shorter one.
+func TestShortLease(t *testing.T) {
+	folder := write(t, map[string]string{
+		"short.yaml": strings.Replace(lockFile, "1s", "400ms", 1),
+		"long.yaml":  strings.Replace(lockFile, "1s", "3s", 1),
+	})
+	for name, want := range map[string]time.Duration{"short.yaml": time.Second, "long.yaml": 0} {
+		r, err := Find("holder-pause", filepath.Join(folder, name))
+		if err != nil || r.Setup.TTL != want {
+			t.Errorf("%s: a lease of %s, %v, want %s", name, r.Setup.TTL, err, want)
 		}
 	}
 }
