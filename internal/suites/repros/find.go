@@ -81,15 +81,16 @@ func (r Reproduction) with(lock string) (Reproduction, error) {
 		return r, runs.Usagef("--lock %s: %s is for %s", lock, r.Name, r.Each)
 	}
 	r = r.of(lock, found.Info)
-	if r.Setup.TTL == 0 && found.Info.TTL < leastLease {
+	if r.Setup.TTL == 0 && found.Path != "" && found.Info.TTL < leastLease {
 		r.Setup.TTL = leastLease
 	}
 	return r, nil
 }
 
-// leastLease is the shortest lease for which the sections of reproductions for many locks are
-// made, and so what one of them asks for at least: that of lockcheck's own locks.
-const leastLease = time.Second
+// leastLease is what reproductions for many locks ask a lock of the user's own for at least:
+// their sections and the pauses of their controls must fit into the lease, on a busy machine,
+// too. Most of lockcheck's own locks have it.
+const leastLease = 2 * time.Second
 
 // FromFile reads a reproduction of the user's own. Locks that it names by a path are looked
 // for from the folder of the file. All errors are *runs.UsageError.

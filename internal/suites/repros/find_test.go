@@ -91,7 +91,7 @@ func TestShortLease(t *testing.T) {
 		"short.yaml": strings.Replace(lockFile, "1s", "400ms", 1),
 		"long.yaml":  strings.Replace(lockFile, "1s", "3s", 1),
 	})
-	for name, want := range map[string]time.Duration{"short.yaml": time.Second, "long.yaml": 0} {
+	for name, want := range map[string]time.Duration{"short.yaml": 2 * time.Second, "long.yaml": 0} {
 		r, err := Find("holder-pause", filepath.Join(folder, name))
 		if err != nil || r.Setup.TTL != want {
 			t.Errorf("%s: a lease of %s, %v, want %s", name, r.Setup.TTL, err, want)
