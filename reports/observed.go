@@ -48,7 +48,7 @@ const findingsPreface = `# Expected and observed
 
 Made by "%s" from stored runs%s; nothing here is written by hand. "3 of 3" means that three runs were
 exactly as expected, out of three. Updates and overlaps are medians, with their range over the runs. Lost updates are those of
-all runs, with the 95 % interval of their share where any were lost, and how many independent parts of the runs it is over.
+all runs, with the 95 %% interval of their share where any were lost, and how many independent parts of the runs it is over.
 
 `
 
@@ -101,8 +101,9 @@ func labelledDays(all []Observed) string {
 	var days []string
 	for _, o := range all {
 		for _, run := range o.Runs {
-			day, _, _ := strings.Cut(run.Header.Started, "T")
-			days = append(days, clean(day))
+			if day, _, _ := strings.Cut(run.Header.Started, "T"); day != "" {
+				days = append(days, clean(day))
+			}
 		}
 	}
 	if len(days) == 0 {

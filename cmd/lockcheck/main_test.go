@@ -163,7 +163,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"repro", "one", "two"}, "at most 1"},
 		{[]string{"repro", "holder-pause"}, "say for which"},
 		{[]string{"repro", "redis-orphan", "--lock", "redis"}, "for the lock redis-noexpiry alone"},
-		{[]string{"repro", good}, good + `: line 1: there is no key "seed"`},
+		{[]string{"repro", good}, good + `: line 1: there is no key "steps"`},
 		{[]string{"repro", "--list", t.TempDir()}, "there is no reproduction in it"},
 		{[]string{"findings", "run", filepath.Join(t.TempDir(), "none")}, "no such file"},
 		{[]string{"analyze"}, "name one set of runs"},
