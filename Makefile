@@ -164,6 +164,7 @@ fuzz:
 	go test ./nemesis -run '^$$' -fuzz FuzzReadSchedule -fuzztime $(FUZZ_TIME)
 
 bench: build
+	go run ./tools/overhead -lockcheck ./lockcheck
 	go run ./tools/bench -lockcheck ./lockcheck
 
 # What killed runs have left, and the binaries. Stored runs stay.

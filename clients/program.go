@@ -18,7 +18,7 @@ import (
 // what is known of the lock.
 type Definition struct {
 	Name string `json:"name"`
-	// Program is what each worker starts; nil where only its description is needed.
+	// Program is what each worker starts.
 	Program protocol.Command `json:"program"`
 	// TTL is the lease; 0 for a lock that never ends by itself. Grace is how much longer
 	// it may take to be free again.
@@ -38,11 +38,14 @@ type Definition struct {
 func (d Definition) Info() Info {
 	info := Info{
 		Name: d.Name, Summary: "a lock of your own",
-		TTL: d.TTL, MinTTL: time.Millisecond, Grace: d.Grace,
+		TTL: d.TTL, Grace: d.Grace,
 		Session: d.Session, Queues: d.Queues, Renew: d.Renew, Ask: d.Ask,
 		LossNotification: "when the client says lost, or a renewal fails", Clock: "not known",
 		Options: []Option{watchdog()},
 		Open:    d.open,
+	}
+	if d.TTL != 0 {
+		info.MinTTL = time.Millisecond
 	}
 	if d.Tokens {
 		info.Token = "of the client"

@@ -36,10 +36,11 @@ type CustomServer struct {
 	Program string // under which it is shown
 	Image   ProgramImage
 	Port    int
-	// Entrypoint and Command replace those of the image; nil for these. In Command, in
+	// Entrypoint and Command replace those of the image; nil for these. In all commands, in
 	// Environment and in the texts of Files {name}, {n}, {ip}, {ips} and {folder} stand for
 	// what is true of a server: "n1", 1, its address, those of all with commas, and its
-	// folder for data.
+	// folder for data. Literal: these texts are taken as they are.
+	Literal     bool
 	Entrypoint  []string
 	Command     []string
 	Environment []string
@@ -78,8 +79,8 @@ func Custom(name string, servers []CustomServer) Spec {
 func (c *CustomServer) server() Server {
 	s := Server{
 		Program: c.Program, Port: c.Port, Probes: c.probes(), Later: c.Later, Hidden: c.Hidden,
-		Command:     func(p Place) []string { return p.fillAll(c.Command) },
-		Environment: func(p Place) []string { return p.fillAll(c.Environment) },
+		Command:     func(p Place) []string { return c.filled(p, c.Command) },
+		Environment: func(p Place) []string { return c.filled(p, c.Environment) },
 		Files:       c.files,
 	}
 	if c.ClockCommand == nil {
@@ -93,6 +94,9 @@ func (c *CustomServer) server() Server {
 
 // usesFolder says whether its data can be in its folder.
 func (c *CustomServer) usesFolder() bool {
+	if c.Literal {
+		return false
+	}
 	texts := slices.Concat(c.Command, c.Environment, slices.Collect(maps.Values(c.Files)))
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, "{folder}") })
 }
@@ -113,7 +117,11 @@ func (p Place) fill(text string) string {
 	).Replace(text)
 }
 
-func (p Place) fillAll(texts []string) []string {
+// filled are texts with what is true of a server.
+func (c *CustomServer) filled(p Place, texts []string) []string {
+	if c.Literal {
+		return texts
+	}
 	var filled []string
 	for _, text := range texts {
 		filled = append(filled, p.fill(text))
@@ -208,7 +216,7 @@ type commanded struct {
 }
 
 func (c commanded) run(ctx context.Context, command []string) (string, error) {
-	return c.engine.Exec(ctx, c.container, c.place.fillAll(command))
+	return c.engine.Exec(ctx, c.container, c.server.filled(c.place, command))
 }
 
 func (c commanded) Ready(ctx context.Context) error {

@@ -1,25 +1,28 @@
 package clusters
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"lockcheck/clusters/agent"
+	"lockcheck/history"
 )
 
 // family is a host of a child and of all that it has started, the child first. It is so for
 // as long as the child has not been waited for: afterwards its number may be that of a
 // process that is not ours.
-type family struct{ agent.Local }
+type family struct {
+	agent.Local
+	child *os.Process
+}
 
 func familyOf(child *os.Process) family {
-	return family{agent.Local{
+	return family{child: child, Local: agent.Local{
 		PIDs: func() ([]int, error) { return members(child) },
 		Send: func(pid int, signal syscall.Signal) error {
 			if pid == child.Pid {
@@ -31,14 +34,23 @@ func familyOf(child *os.Process) family {
 }
 
 // Signal implements agent.Host. Who is to be killed is stopped first: it could start
-// something that nobody finds once its parent is gone.
+// something that nobody finds once its parent is gone. And the child is stopped before its
+// descendants are looked for, which takes longer on a busy machine than a critical section.
 func (f family) Signal(ctx context.Context, signal agent.Signal) (agent.Moment, error) {
-	if signal == agent.Kill {
-		if _, err := f.Local.Signal(ctx, agent.Stop); err != nil {
+	from := history.Now()
+	switch signal {
+	case agent.Kill:
+		if _, err := f.Signal(ctx, agent.Stop); err != nil {
+			return agent.Moment{}, err
+		}
+	case agent.Stop:
+		if err := f.child.Signal(syscall.SIGSTOP); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return agent.Moment{}, err
 		}
 	}
-	return f.Local.Signal(ctx, signal)
+	moment, err := f.Local.Signal(ctx, signal)
+	moment.From = from
+	return moment, err
 }
 
 // sendTo signals a descendant. Its handle is taken before it is looked at once more, so that
@@ -49,11 +61,7 @@ func sendTo(pid int, child *os.Process, signal syscall.Signal) error {
 		return err
 	}
 	defer process.Release() //nolint:errcheck // it only frees the handle
-	pids, err := members(child)
-	switch {
-	case err != nil:
-		return err
-	case !slices.Contains(pids, pid):
+	if !descends(pid, child) {
 		return os.ErrProcessDone
 	}
 	return process.Signal(signal)
@@ -79,27 +87,52 @@ func members(child *os.Process) ([]int, error) {
 	return pids, nil
 }
 
+// descends says whether a process is a descendant of a child that was not waited for.
+func descends(pid int, child *os.Process) bool {
+	for pid > 1 && pid != child.Pid {
+		parent, err := parentOf(pid)
+		if err != nil {
+			return false
+		}
+		pid = parent
+	}
+	return pid == child.Pid && child.Signal(syscall.Signal(0)) == nil
+}
+
 // parentsOfAll maps each process of the machine to its parent.
 func parentsOfAll() (map[int]int, error) {
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	folder, err := os.Open("/proc")
 	if err != nil {
 		return nil, err
 	}
-	parents := make(map[int]int, len(stats))
-	for _, stat := range stats {
-		text, err := os.ReadFile(stat)
+	defer folder.Close()
+	names, err := folder.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	parents := make(map[int]int, len(names))
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
 		if err != nil {
-			continue // it has ended
+			continue // not a process
 		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(stat)))
-		if err != nil {
-			return nil, err
-		}
-		// After the command, which may have any character: its state and its parent.
-		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-		if len(fields) > 1 {
-			parents[pid], _ = strconv.Atoi(fields[1])
+		if parent, err := parentOf(pid); err == nil { // else it has ended
+			parents[pid] = parent
 		}
 	}
 	return parents, nil
+}
+
+// parentOf reads the parent of a process. An error says that the process has ended.
+func parentOf(pid int) (int, error) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, err
+	}
+	// After the command, which may have any character: its state and its parent.
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	if len(fields) < 2 {
+		return 0, os.ErrProcessDone
+	}
+	return strconv.Atoi(fields[1])
 }

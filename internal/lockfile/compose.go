@@ -96,7 +96,7 @@ func (s servers) ofService(service types.ServiceConfig) ([]clusters.CustomServer
 		return nil, err
 	}
 	server := clusters.CustomServer{
-		Program: service.Name, Image: imageOf(service), Port: port,
+		Literal: true, Program: service.Name, Image: imageOf(service), Port: port,
 		Entrypoint: service.Entrypoint, Command: service.Command, Environment: environmentOf(service), Mounts: mounts,
 		ReadyHTTP: s.Ready.HTTP, ReadyCommand: cmpCommand(s.Ready.Command, healthOf(service)),
 		LeaderCommand: s.Leader.Command, ClockCommand: s.Clock.Command,
@@ -140,14 +140,17 @@ func namesOf(service types.ServiceConfig, i, of int) []string {
 
 // supported refuses what would make servers other ones than the file says.
 func supported(s types.ServiceConfig) error {
-	for what, there := range map[string]bool{
-		"privileged": s.Privileged, "cap_add": len(s.CapAdd) > 0, "network_mode": s.NetworkMode != "", "pid": s.Pid != "",
-		"configs": len(s.Configs) > 0, "secrets": len(s.Secrets) > 0, "devices": len(s.Devices) > 0, "user": s.User != "",
-		"working_dir": s.WorkingDir != "", "extends": s.Extends != nil, "sysctls": len(s.Sysctls) > 0, "ulimits": len(s.Ulimits) > 0,
-		"tmpfs": len(s.Tmpfs) > 0, "command or entrypoint without an image": s.Image == "" && s.Build == nil,
+	for _, key := range []struct {
+		name  string
+		there bool
+	}{
+		{"privileged", s.Privileged}, {"cap_add", len(s.CapAdd) > 0}, {"network_mode", s.NetworkMode != ""}, {"pid", s.Pid != ""},
+		{"configs", len(s.Configs) > 0}, {"secrets", len(s.Secrets) > 0}, {"devices", len(s.Devices) > 0}, {"user", s.User != ""},
+		{"working_dir", s.WorkingDir != ""}, {"extends", s.Extends != nil}, {"sysctls", len(s.Sysctls) > 0}, {"ulimits", len(s.Ulimits) > 0},
+		{"tmpfs", len(s.Tmpfs) > 0}, {"a service without an image", s.Image == "" && s.Build == nil},
 	} {
-		if there {
-			return fmt.Errorf("%s is not supported", what)
+		if key.there {
+			return fmt.Errorf("%s is not supported", key.name)
 		}
 	}
 	if b := s.Build; b != nil && (b.Dockerfile != "" && b.Dockerfile != "Dockerfile" || b.DockerfileInline != "" || len(b.Args) > 0 || b.Target != "") {

@@ -37,8 +37,15 @@ const optionSign = "+"
 
 // IsPath says whether a name of a lock is the path of a file.
 func IsPath(name string) bool {
-	path, _, _ := strings.Cut(name, optionSign)
+	path, _ := cutOptions(name)
 	return strings.ContainsRune(path, filepath.Separator) || slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path))
+}
+
+// cutOptions parts a name from its options. A folder may have their sign in its name.
+func cutOptions(name string) (path, options string) {
+	folder, base := filepath.Split(name)
+	base, options, _ = strings.Cut(base, optionSign)
+	return folder + base, options
 }
 
 // Find finds a lock. Its error is a *spelling.UnknownError for a name that there is not, or
@@ -86,7 +93,7 @@ type client struct {
 const defaultGrace = time.Second
 
 func read(name string) (Lock, error) {
-	path, options, _ := strings.Cut(name, optionSign)
+	path, options := cutOptions(name)
 	lock, err := readFile(path)
 	if err != nil {
 		return Lock{}, fmt.Errorf("%s: %w", path, err)

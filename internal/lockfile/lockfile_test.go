@@ -44,6 +44,9 @@ holds: true
 	if with, err := Find(path + "+watchdog"); err != nil || with.Info.Name != "mine+watchdog" || !with.Info.Uses("watchdog") {
 		t.Errorf("with an option: %v, %v", with.Info.Name, err)
 	}
+	if without, err := Find(write(t, "client: {command: [c]}\nservers: none\n")); err != nil || without.Info.TTL != 0 || without.Info.MinTTL != 0 {
+		t.Errorf("without a lease: %+v, %v", without.Info, err)
+	}
 	if known, err := Find("etcd+watch-session"); err != nil || known.Definition != nil || known.Servers.Name != "etcd" {
 		t.Errorf("a lock of lockcheck's: %+v, %v", known, err)
 	}

@@ -62,6 +62,8 @@ func (s servers) spec(name, folder string) (clusters.Spec, error) {
 	switch {
 	case s.Compose != "":
 		return s.composed(name, folder)
+	case s.Services != nil:
+		return clusters.Spec{}, fieldError("services", "they are those of a Compose file, and compose names none")
 	case s.Image == "" && s.Build == "" || s.Cluster != "":
 		return s.known()
 	}

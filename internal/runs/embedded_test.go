@@ -26,7 +26,9 @@ func options(t *testing.T, change func(*Options)) Options {
 	t.Helper()
 	o := Options{
 		Lock: "memory", Workload: "set", Guard: "none", Nemesis: "pause", Interval: time.Second,
-		TimeLimit: 8 * time.Second, Concurrency: 5, Use: workloads.Use{TTL: 500 * time.Millisecond, Section: DefaultSection()},
+		TimeLimit: 8 * time.Second, Concurrency: 5,
+		// A signal is to arrive within the section of who it is for, on a busy machine, too.
+		Use:    workloads.Use{TTL: 500 * time.Millisecond, Section: workloads.Range{Min: 100 * time.Millisecond, Max: 200 * time.Millisecond}},
 		MinOps: 5, Seed: 1, Machine: Machine{Store: t.TempDir(), Binary: clustertest.Binary(t), Version: "test"},
 	}
 	if change != nil {
