@@ -66,7 +66,7 @@ func FindingsTable(w io.Writer, command string, all []Observed) error {
 		}
 		pairs[o.Subject][o.Setting] = o
 	}
-	fmt.Fprintf(&text, findingsPreface, command, labelledDays(all))
+	fmt.Fprintf(&text, findingsPreface, clean(command), labelledDays(all))
 	lockTable(&text, subjects, pairs)
 	text.WriteString("## Reproductions\n\n")
 	text.WriteString("| finding | lock | expected | observed | control: expected | observed | lost | lost in the control | time |\n")
