@@ -40,8 +40,8 @@ func findingsRunCommand(s *system) *cobra.Command {
 		Long: `Run every lock without faults and with stopped holders, and every reproduction
 with its control, and compare each run with what is expected of it. The exit
 code is 0 only if all of them were as expected. All of it takes hours: --only
-chooses some. With files, or folders of them, it runs the reproductions in them in
-place of all that.`,
+chooses some. With files, or folders of them, it runs the reproductions in
+them in place of all that.`,
 		Example: `  lockcheck findings run --only '^lock/redis/'
   lockcheck findings run --only '^repro/' --times 5
   lockcheck findings run examples

@@ -30,9 +30,9 @@ the expected verdict was reached; a broken or undecided run never counts as
 reproduced. --control runs the same test with something changed that must make a
 difference, and compares it with an expectation of its own.
 
-A reproduction can be a file, whose lock can be a lock file next to it. One that is
-made for many locks, such as holder-pause, takes any of them by --lock. With --list
-name files or folders to list what is in them.
+A reproduction can be a file, whose lock can be a lock file next to it. One that
+is made for many locks, such as holder-pause, takes any of them by --lock. With
+--list name files or folders to list what is in them.
 
 ` + exitCodes,
 		Example: `  lockcheck repro --list
