@@ -46,15 +46,16 @@ const (
 // findingsPreface says how the tables were made and what their columns are.
 const findingsPreface = `# Expected and observed
 
-Made by "lockcheck findings table" from stored runs; nothing here is written by hand. "3 of 3" means that three runs were
+Made by "%s" from stored runs%s; nothing here is written by hand. "3 of 3" means that three runs were
 exactly as expected, out of three. Updates and overlaps are medians, with their range over the runs. Lost updates are those of
-all runs, with the 95 % interval of their share where any were lost, and how many independent parts of the runs it is over.
+all runs, with the 95 %% interval of their share where any were lost, and how many independent parts of the runs it is over.
 
 `
 
 // FindingsTable writes what was expected and observed as Markdown: a table of
-// locks, and one of reproductions with their controls.
-func FindingsTable(w io.Writer, all []Observed) error {
+// locks, if there are any, and one of reproductions with their controls. command is what
+// makes it.
+func FindingsTable(w io.Writer, command string, all []Observed) error {
 	var text strings.Builder
 	pairs := make(map[string]map[Setting]Observed)
 	var subjects []string
@@ -65,16 +66,9 @@ func FindingsTable(w io.Writer, all []Observed) error {
 		}
 		pairs[o.Subject][o.Setting] = o
 	}
-	text.WriteString(findingsPreface)
-	text.WriteString("## Locks\n\n")
-	text.WriteString("| lock | versions | without faults | updates | holders stopped | overlaps of a stopped holder | lost |\n")
-	text.WriteString("| --- | --- | --- | --- | --- | --- | --- |\n")
-	for _, subject := range subjects {
-		if calm, is := pairs[subject][SettingFaultless]; is {
-			markdownLine(&text, lockRow(calm, pairs[subject][SettingPaused]))
-		}
-	}
-	text.WriteString("\n## Reproductions\n\n")
+	fmt.Fprintf(&text, findingsPreface, clean(command), labelledDays(all))
+	lockTable(&text, subjects, pairs)
+	text.WriteString("## Reproductions\n\n")
 	text.WriteString("| finding | lock | expected | observed | control: expected | observed | lost | lost in the control | time |\n")
 	text.WriteString("| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, subject := range subjects {
@@ -84,6 +78,42 @@ func FindingsTable(w io.Writer, all []Observed) error {
 	}
 	_, err := io.WriteString(w, text.String())
 	return err
+}
+
+func lockTable(text *strings.Builder, subjects []string, pairs map[string]map[Setting]Observed) {
+	head := "## Locks\n\n" +
+		"| lock | versions | without faults | updates | holders stopped | overlaps of a stopped holder | lost |\n" +
+		"| --- | --- | --- | --- | --- | --- | --- |\n"
+	for _, subject := range subjects {
+		if calm, is := pairs[subject][SettingFaultless]; is {
+			text.WriteString(head)
+			head = ""
+			markdownLine(text, lockRow(calm, pairs[subject][SettingPaused]))
+		}
+	}
+	if head == "" {
+		text.WriteString("\n")
+	}
+}
+
+// labelledDays says on which days the runs began; "" if there are none.
+func labelledDays(all []Observed) string {
+	var days []string
+	for _, o := range all {
+		for _, run := range o.Runs {
+			if day, _, _ := strings.Cut(run.Header.Started, "T"); day != "" {
+				days = append(days, clean(day))
+			}
+		}
+	}
+	if len(days) == 0 {
+		return ""
+	}
+	first, last := slices.Min(days), slices.Max(days)
+	if first == last {
+		return " of " + first
+	}
+	return " of " + first + " to " + last
 }
 
 func lockRow(calm, paused Observed) []string {

@@ -9,6 +9,25 @@ import (
 	"lockcheck/internal/stats"
 )
 
+// TestDays: the days on which runs began.
+func TestDays(t *testing.T) {
+	on := func(times ...string) (o Observed) {
+		for _, started := range times {
+			o.Runs = append(o.Runs, ObservedRun{Document: Document{Header: history.Header{Started: started}}})
+		}
+		return o
+	}
+	for want, all := range map[string][]Observed{
+		"":                             {on()},
+		" of 2026-11-23":               {on("2026-11-23T01:02:03Z", "2026-11-23T04:05:06Z"), on()},
+		" of 2026-11-09 to 2026-11-23": {on("2026-11-23T01:02:03Z"), on("2026-11-09T01:02:03Z")},
+	} {
+		if got := labelledDays(all); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // TestFindingsTable: a row for each lock and each reproduction, with what was
 // not as expected in plain sight, and what was never run.
 func TestFindingsTable(t *testing.T) {
@@ -36,7 +55,7 @@ func TestFindingsTable(t *testing.T) {
 		return all
 	}
 	var text strings.Builder
-	err := FindingsTable(&text, []Observed{
+	err := FindingsTable(&text, "lockcheck findings table", []Observed{
 		{Subject: "redis", Setting: "faultless", Lock: "redis", Expected: "valid", Runs: []ObservedRun{run(true, "", 300, 0), run(true, "", 500, 0), run(true, "", 400, 0)}},
 		{Subject: "redis", Setting: "paused", Lock: "redis", Expected: "violation: mutual-exclusion violated", Runs: []ObservedRun{run(true, "", 100, 2), run(false, "the verdict is valid, not violation", 100, 0)}},
 		{Subject: "file", Setting: "faultless", Lock: "file", Expected: "valid"},
@@ -51,12 +70,16 @@ func TestFindingsTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := FindingsTable(&text, []Observed{{
+	if err := FindingsTable(&text, "lockcheck findings table x", []Observed{{
 		Subject: "a`|*b*", Setting: "finding", Lock: "c`|", Expected: "<x>", Runs: []ObservedRun{run(false, "it said | [more](x) _twice_", 1, 0)},
 	}}); err != nil {
 		t.Fatal(err)
 	}
+	if strings.Contains(text.String(), "%!") || strings.Count(text.String(), "## Locks") != 1 {
+		t.Errorf("the page is\n%s", text.String())
+	}
 	for _, want := range []string{
+		"Made by \"lockcheck findings table x\" from stored runs;", "with the 95 % interval",
 		"| `a'\\|*b*` | `c'\\|` (go-redis 9.23.0, redis 7.0.15) | &lt;x&gt; | 0 of 1 (it said \\| \\[more\\](x) \\_twice\\_) |  | not run | 0 of 1 |  | 12s |\n",
 		"| `redis` | go-redis 9.23.0, redis 7.0.15 | valid, 3 of 3 | 400 (300–500) | violation, 1 of 2 (the verdict is valid, not violation) | 3 | 2 of 200: none (2 runs) |\n",
 		"| `file` |  | valid, not run |  | valid, not run |  |  |\n",

@@ -75,8 +75,11 @@ func mistaken(args []string) string {
 			err = errors.Join(err, checkEach(check, valuesOf(f)))
 		}
 	})
-	if cmd.Name() == "repro" {
+	switch list := cmd.Flags().Changed("list"); {
+	case cmd.Name() == "repro" && !list:
 		err = errors.Join(err, checkEach(isReproduction, positional))
+	case cmd.Name() == "repro", cmd.Parent().Name() == "findings":
+		err = errors.Join(err, checkEach(hasReproductions, positional))
 	}
 	if err != nil {
 		return err.Error()
@@ -143,7 +146,19 @@ func isNemesis(text string) error {
 }
 
 func isReproduction(name string) error {
+	if lockfile.IsPath(name) {
+		_, err := repros.FromFile(filepath.Join(repository, name))
+		return err
+	}
+	if _, err := repros.Find(name, "memory"); err == nil { // one that is made for many locks
+		return nil
+	}
 	_, err := repros.ByName(name)
+	return err
+}
+
+func hasReproductions(path string) error {
+	_, err := repros.In([]string{filepath.Join(repository, path)})
 	return err
 }
 
@@ -224,6 +239,14 @@ func TestCommandsControl(t *testing.T) {
 		{"`lockcheck test --ttl 5`", "[[test --ttl 5]]", "missing unit"},
 		{"`lockcheck repro moon-landing`", "[[repro moon-landing]]", "unknown reproduction"},
 		{"`lockcheck repro holder-pause-LOCK --control`", "[[repro holder-pause-LOCK --control]]", ""},
+		{"`lockcheck repro holder-pause --lock redis`", "[[repro holder-pause --lock redis]]", ""},
+		{"`lockcheck repro holder-pause --lock redos`", "[[repro holder-pause --lock redos]]", "no such lock"},
+		{"`lockcheck repro examples/kazoo/leaked-contender.yaml`", "[[repro examples/kazoo/leaked-contender.yaml]]", ""},
+		{"`lockcheck repro examples/kazoo/lock.yaml`", "[[repro examples/kazoo/lock.yaml]]", "there is no key"},
+		{"`lockcheck repro --list examples`", "[[repro --list examples]]", ""},
+		{"`lockcheck repro --list docs`", "[[repro --list docs]]", "there is no reproduction"},
+		{"`lockcheck findings run examples`", "[[findings run examples]]", ""},
+		{"`lockcheck findings table exemples`", "[[findings table exemples]]", "no such file"},
 		{"`lockcheck test --nemesis \"pause:one server\"`", "[[test --nemesis pause:one server]]", ""},
 	} {
 		all := commandsIn(c.text)

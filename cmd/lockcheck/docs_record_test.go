@@ -11,10 +11,11 @@ import (
 	"testing"
 
 	"lockcheck/clients"
+	"lockcheck/internal/suites/repros"
 )
 
-// findingRow and recordRow are rows of the tables of reproductions in docs/findings.md
-// and README.md.
+// findingRow and recordRow are rows of the tables of reproductions in docs/findings.md or
+// docs/findings-examples.md, and in README.md.
 var (
 	findingRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| [^|]+ \\| [^|]+ \\| (\\d+) of (\\d+)[^|]* \\| [^|]+ \\| (\\d+) of (\\d+)[^|]* \\|")
 	recordRow  = regexp.MustCompile("(?m)^\\| [^|]+ \\| [^|]+ \\| `([^`]+)`(?: \\((\\d+) locks\\))? \\| (\\d+ of \\d+, \\d+ of \\d+)(?: in all)? \\|$")
@@ -38,7 +39,7 @@ func wrongRecord(readme, findings string) []string {
 	}
 	var wrong []string
 	for _, row := range recordRow.FindAllStringSubmatch(readme, -1) {
-		name, said := row[1], row[3]
+		name, said := nameOf(row[1]), row[3]
 		family, is := strings.CutSuffix(name, "LOCK")
 		n, sum := 0, record{}
 		for finding, seen := range observed {
@@ -66,20 +67,32 @@ func wrongRecord(readme, findings string) []string {
 	return wrong
 }
 
+// nameOf is the name of the finding that an argument of repro stands for.
+func nameOf(argument string) string {
+	if r, err := repros.FromFile(filepath.Join(repository, argument)); err == nil {
+		return r.Name
+	}
+	return argument
+}
+
 // TestTrackRecord: the README says of each finding what was observed last.
 func TestTrackRecord(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join(repository, "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	findings, err := os.ReadFile(filepath.Join(repository, "docs", "findings.md"))
-	if err != nil {
-		t.Fatal(err)
+	var all strings.Builder
+	for _, page := range []string{"findings.md", "findings-examples.md"} {
+		findings, err := os.ReadFile(filepath.Join(repository, "docs", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(findingRow.FindAllString(string(findings), -1)) == 0 {
+			t.Fatalf("docs/%s has no findings", page)
+		}
+		all.Write(findings)
 	}
-	if len(findingRow.FindAllString(string(findings), -1)) == 0 {
-		t.Fatal("docs/findings.md has no findings")
-	}
-	for _, what := range wrongRecord(string(readme), string(findings)) {
+	for _, what := range wrongRecord(string(readme), all.String()) {
 		t.Errorf("README.md: %s", what)
 	}
 }
@@ -89,6 +102,11 @@ func TestTrackRecordControl(t *testing.T) {
 	const findings = "| `a` | `redis` | valid | 1 of 2 (it was late) | valid | 3 of 3 | 5s |\n" +
 		"| `stop-redis` | `redis` | valid | 4 of 4 | valid | 4 of 4 | 5s |\n" +
 		"| `stop-etcd` | `etcd` | valid | 4 of 4 | valid | 4 of 4 | 5s |\n"
+	const kazoo = "| `kazoo-leaked-contender` | `examples/kazoo/lock.yaml` | valid | 5 of 5 | valid | 5 of 5 | 5s |\n"
+	const byFile = "| x | y | `examples/kazoo/leaked-contender.yaml` | 5 of 5, 5 of 5 |\n"
+	if got := wrongRecord(byFile, kazoo); len(got) > 0 {
+		t.Errorf("a finding that is named by its file: %q", got)
+	}
 	const a, stop = "| x | y | `a` | 1 of 2, 3 of 3 |\n", "| x | y | `stop-LOCK` (2 locks) | 8 of 8, 8 of 8 in all |\n"
 	for _, c := range []struct {
 		readme, want string

@@ -101,20 +101,22 @@ func readDocument(path string) (document, error) {
 	return parseDocument(string(text)), err
 }
 
-// documents lists the pages at the root of the repository and all below docs.
+// documents lists the pages at the root of the repository and all below docs and examples.
 func documents(t *testing.T) []string {
 	t.Helper()
 	pages := []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"}
-	err := filepath.WalkDir(filepath.Join(repository, "docs"), func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".md" {
+	for _, folder := range []string{"docs", "examples"} {
+		err := filepath.WalkDir(filepath.Join(repository, folder), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".md" {
+				return err
+			}
+			page, err := filepath.Rel(repository, path)
+			pages = append(pages, page)
 			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		page, err := filepath.Rel(repository, path)
-		pages = append(pages, page)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	return pages
 }

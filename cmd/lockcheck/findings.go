@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -35,16 +36,23 @@ type findingsFlags struct {
 func findingsRunCommand(s *system) *cobra.Command {
 	var f findingsFlags
 	cmd := &cobra.Command{
-		Use: "run", Short: "run every lock with and without pauses, every finding and control",
+		Use: "run [FILE|FOLDER]...", Short: "run every lock with and without pauses, every finding and control",
 		Long: `Run every lock without faults and with stopped holders, and every reproduction
 with its control, and compare each run with what is expected of it. The exit
 code is 0 only if all of them were as expected. All of it takes hours: --only
-chooses some.`,
+chooses some. With files, or folders of them, it runs the reproductions in
+them in place of all that.`,
 		Example: `  lockcheck findings run --only '^lock/redis/'
   lockcheck findings run --only '^repro/' --times 5
+  lockcheck findings run examples
   lockcheck findings table`,
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return s.runFindings(cmd.Context(), f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			experiments, err := experimentsIn(args)
+			if err != nil {
+				return err
+			}
+			return s.runFindings(cmd.Context(), experiments, f)
+		},
 	}
 	cmd.Flags().StringVar(&f.only, "only", "", "run only what matches the regular `expression`, as in lock/redis/paused")
 	cmd.Flags().IntVar(&f.times, "times", 1, "how often each is run")
@@ -55,31 +63,40 @@ chooses some.`,
 func findingsTableCommand(s *system) *cobra.Command {
 	var store string
 	cmd := &cobra.Command{
-		Use: "table", Short: "show expected against observed from stored runs, as Markdown",
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error {
-			observed, err := findings.Observations(store)
+		Use: "table [FILE|FOLDER]...", Short: "show expected against observed from stored runs, as Markdown",
+		Example: `  lockcheck findings table
+  lockcheck findings table examples`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			experiments, err := experimentsIn(args)
 			if err != nil {
 				return err
 			}
-			return reports.FindingsTable(s.stdout, observed)
+			observed, err := findings.Observations(store, experiments)
+			if err != nil {
+				return err
+			}
+			return reports.FindingsTable(s.stdout, "lockcheck "+strings.Join(append([]string{"findings table"}, args...), " "), observed)
 		},
 	}
 	cmd.Flags().StringVar(&store, "store", "store", "`folder` of runs")
 	return cmd
 }
 
-func (s *system) runFindings(ctx context.Context, f findingsFlags) error {
+// experimentsIn are those in files and folders, or all that are built in.
+func experimentsIn(paths []string) ([]suites.Experiment, error) {
+	if len(paths) > 0 {
+		return findings.InFiles(paths)
+	}
+	return findings.Experiments()
+}
+
+func (s *system) runFindings(ctx context.Context, all []suites.Experiment, f findingsFlags) error {
 	chosen, err := regexp.Compile(f.only)
 	switch {
 	case err != nil:
 		return &runs.UsageError{Err: fmt.Errorf("--only: %w", err)}
 	case f.times < 1:
 		return &runs.UsageError{Err: fmt.Errorf("--times %d: at least one run has to be made", f.times)}
-	}
-	all, err := findings.Experiments()
-	if err != nil {
-		return err
 	}
 	series := suites.Series{Machine: f.machine, Parallel: 1}
 	for _, e := range all {

@@ -165,6 +165,11 @@ func TestUsage(t *testing.T) {
 		{[]string{"repro", "moon-landing"}, `unknown reproduction "moon-landing" (there are `},
 		{[]string{"repro", "redlock-clock-jmp"}, `did you mean "redlock-clock-jump"?`},
 		{[]string{"repro", "one", "two"}, "at most 1"},
+		{[]string{"repro", "holder-pause"}, "say for which"},
+		{[]string{"repro", "redis-orphan", "--lock", "redis"}, "for the lock redis-noexpiry alone"},
+		{[]string{"repro", good}, good + `: line 1: there is no key "steps"`},
+		{[]string{"repro", "--list", t.TempDir()}, "there is no reproduction in it"},
+		{[]string{"findings", "run", filepath.Join(t.TempDir(), "none")}, "no such file"},
 		{[]string{"analyze"}, "name one set of runs"},
 		{[]string{"analyze", "a", "b", "c"}, "name one set of runs"},
 		{[]string{"serve", "ducks"}, `"ducks"`},
@@ -260,6 +265,7 @@ func TestList(t *testing.T) {
 	for _, r := range all {
 		finds = append(finds, r.Name)
 	}
+	examples := filepath.Join(repository, "examples")
 	s := newShell(t)
 	for _, c := range []struct {
 		args  []string
@@ -269,6 +275,7 @@ func TestList(t *testing.T) {
 		{[]string{"list", "faults"}, nemesis.KindNames()},
 		{[]string{"list", "workloads"}, workloads.Names()},
 		{[]string{"repro", "--list"}, finds},
+		{[]string{"repro", "--list", examples}, []string{filepath.Join(examples, "kazoo", "leaked-contender.yaml")}},
 	} {
 		s.want(s.run(c.args...), exitOK, "", "")
 		for _, name := range c.names {

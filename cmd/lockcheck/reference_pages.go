@@ -267,7 +267,9 @@ func reproductionSections() (string, error) {
 		return "", err
 	}
 	var text strings.Builder
-	text.WriteString("`lockcheck repro NAME` runs one, with `--control` its control. LOCK stands for one of the locks that are named.\n\n")
+	text.WriteString("`lockcheck repro NAME` runs one, with `--control` its control. LOCK stands for one of the locks that are named; " +
+		"`lockcheck repro holder-pause --lock FILE` runs that for [a lock of your own](../own-lock.md#keep-what-was-found). " +
+		"`lockcheck repro FILE` runs one from a file; `lockcheck repro --list examples` has those of the examples.\n\n")
 	for len(all) > 0 {
 		r := all[0]
 		same := slices.IndexFunc(all, func(other repros.Reproduction) bool { return other.Claim != r.Claim })

@@ -17,6 +17,7 @@ public class Client {
     static final ObjectMapper json = new ObjectMapper();
     static final Map<String, InterProcessMutex> locks = new ConcurrentHashMap<>(); // by key
     static final Map<String, Long> held = new ConcurrentHashMap<>(); // attempts, and the session of each
+    static final boolean LISTENS = !"no".equals(System.getenv("LISTENS"));
     static CuratorFramework curator;
 
     public static void main(String[] args) throws Exception {
@@ -52,7 +53,7 @@ public class Client {
         curator = CuratorFrameworkFactory.newClient(
             hosts.toString(), q.get("ttl_ms").asInt(), q.get("timeout_ms").asInt(), new ExponentialBackoffRetry(1000, 3));
         curator.getConnectionStateListenable().addListener((client, state) -> {
-            if (state == ConnectionState.SUSPENDED || state == ConnectionState.LOST) {
+            if (LISTENS && (state == ConnectionState.SUSPENDED || state == ConnectionState.LOST)) {
                 held.keySet().forEach(attempt -> say(Map.of("event", "lost", "attempt", attempt, "text", state.toString())));
             }
         });

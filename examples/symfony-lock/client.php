@@ -12,7 +12,7 @@ $operations = [
     'hello' => function ($q) use (&$factory) {
         $redis = new Redis();
         $redis->connect($q->servers[0]->host, $q->servers[0]->port, $q->timeout_ms / 1000);
-        $factory = new LockFactory(new RedisStore($redis));
+        $factory = new LockFactory(new RedisStore($redis, (float) (getenv('INITIAL_TTL') ?: 300)));
         $version = trim(shell_exec("dpkg-query -f '\${Version}' -W php-symfony-lock"));
         return ['ok' => ['protocol' => 1, 'client' => "symfony/lock $version", 'now' => hrtime(true)]];
     },

@@ -5,7 +5,7 @@ import sys
 import time
 from importlib.metadata import version
 
-from tooz import ToozError, coordination
+from tooz import coordination
 
 held = {}  # locks by attempt
 
@@ -32,8 +32,15 @@ def release(q):
 def hello(q):
     global coordinator
     url = os.environ["URL"].format(ttl=q["ttl_ms"] // 1000, **q["servers"][0])
-    coordinator = coordination.get_coordinator(url, q["worker"].encode())
-    coordinator.start(start_heart=True)
+    for attempts_left in reversed(range(50)):  # start() wants its server, which may just be down
+        coordinator = coordination.get_coordinator(url, q["worker"].encode())
+        try:
+            coordinator.start(start_heart=True)
+            break
+        except Exception:
+            if not attempts_left:
+                raise
+            time.sleep(0.2)
     return {"ok": {"protocol": 1, "client": "tooz " + version("tooz"), "now": time.monotonic_ns()}}
 
 
@@ -49,6 +56,6 @@ for line in sys.stdin:
         continue
     try:
         answer = operations.get(q["op"], unknown)(q)
-    except ToozError as e:
+    except Exception as e:  # not ToozError alone: its etcd driver lets those of etcd3gw through
         answer = {"error": {"text": repr(e)}}
     print(json.dumps({"id": q["id"], **answer}), flush=True)

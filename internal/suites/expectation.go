@@ -26,7 +26,9 @@ type Expectation struct {
 	// Earlier is what the earlier holder of an overlap, of that one if DoubleGrant
 	// is set too, must have been: healthy, paused or cut off; "" for any.
 	Earlier string `yaml:"earlier,omitempty"`
-	// NeverNotified asks that no worker was notified that its lock is gone.
+	// Notified asks that a worker was notified that its lock is gone, and NeverNotified that
+	// none was.
+	Notified      bool `yaml:"notified,omitempty"`
 	NeverNotified bool `yaml:"never-notified,omitempty"`
 	// OrphanedFor is how long the lock of a killed holder must have stayed with it,
 	// FreeWithin how long at most.
@@ -103,6 +105,8 @@ func (e Expectation) missedOverlap(r checker.Results) string {
 	}
 	asked := class != "" || e.Earlier != ""
 	switch {
+	case e.Notified && r.Operations.Lost == 0:
+		return "no worker was notified that its lock is gone"
 	case e.NeverNotified && r.Operations.Lost > 0:
 		return fmt.Sprintf("%d times a worker was notified that its lock is gone", r.Operations.Lost)
 	case !asked || r.Overlaps.Count(class, e.Earlier) > 0:
@@ -143,6 +147,7 @@ func (e Expectation) String() string {
 	add(len(e.Kept) > 0, "%s kept", joined(e.Kept))
 	add(e.DoubleGrant, "a double grant")
 	add(e.Earlier != "", "the earlier holder %s", e.Earlier)
+	add(e.Notified, "a holder notified")
 	add(e.NeverNotified, "nobody notified")
 	add(e.OrphanedFor > 0, "orphaned for %s at least", e.OrphanedFor)
 	add(e.FreeWithin > 0, "free within %s", e.FreeWithin)

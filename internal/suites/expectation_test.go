@@ -107,6 +107,8 @@ func TestExpectationMissed(t *testing.T) {
 			"in no overlap by a double grant the earlier holder was healthy",
 		},
 		{"holder healthy", with(func(e *Expectation) { e.Earlier = "healthy" }), results(checker.Violation, both, whilePaused), "in no overlap the earlier holder was healthy"},
+		{"somebody to notify", with(func(e *Expectation) { e.Notified = true }), results(checker.Violation, both, told), ""},
+		{"nobody to notify", with(func(e *Expectation) { e.Notified = true }), results(checker.Violation, both), "no worker was notified"},
 		{"nobody notified", with(func(e *Expectation) { e.NeverNotified = true }), results(checker.Violation, both), ""},
 		{"somebody notified", with(func(e *Expectation) { e.NeverNotified = true }), results(checker.Violation, both, told), "1 times a worker was notified"},
 

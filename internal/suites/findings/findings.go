@@ -30,6 +30,22 @@ func Experiments() ([]suites.Experiment, error) {
 	if err != nil {
 		return nil, err
 	}
+	ofReproductions, err := experimentsOf(reproductions)
+	return append(all, ofReproductions...), err
+}
+
+// InFiles lists those of the reproductions in files and folders, in place of the built-in
+// ones.
+func InFiles(paths []string) ([]suites.Experiment, error) {
+	reproductions, err := repros.In(paths)
+	if err != nil {
+		return nil, err
+	}
+	return experimentsOf(reproductions)
+}
+
+func experimentsOf(reproductions []repros.Reproduction) ([]suites.Experiment, error) {
+	var all []suites.Experiment
 	for _, r := range reproductions {
 		experiments, err := r.Experiments()
 		if err != nil {
@@ -77,11 +93,7 @@ func lockExperiment(lock clients.Info, setting reports.Setting) suites.Experimen
 
 // Observations reads the stored runs of experiments and puts them next to what
 // was expected. Experiments that were never run are there, without runs.
-func Observations(store string) ([]reports.Observed, error) {
-	experiments, err := Experiments()
-	if err != nil {
-		return nil, err
-	}
+func Observations(store string, experiments []suites.Experiment) ([]reports.Observed, error) {
 	stored, err := suites.StoredRuns(store)
 	if err != nil {
 		return nil, err

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"lockcheck/clients"
 	"lockcheck/internal/runs"
-	"lockcheck/internal/spelling"
 	"lockcheck/internal/suites"
 	"lockcheck/internal/yamlfile"
 	"lockcheck/nemesis"
@@ -31,7 +31,9 @@ const prefix = "repro/"
 // Reproduction is a published result: a fixed schedule, and the verdict that it
 // must give. It is data, one file each.
 type Reproduction struct {
-	Name    string `yaml:"name"`
+	Name string `yaml:"name"`
+	// Path of its file; "" for one that is built in.
+	Path    string `yaml:"-"`
 	Summary string `yaml:"summary"` // one line
 	Claim   string `yaml:"claim"`   // what was published
 	Source  string `yaml:"source"`  // where
@@ -88,8 +90,18 @@ type Fast struct {
 	Schedule nemesis.Schedule `yaml:"schedule"`
 }
 
-// All lists all reproductions in the order of their files.
+// All lists all reproductions that are built in, in the order of their files.
 func All() ([]Reproduction, error) {
+	built, err := builtIn()
+	var all []Reproduction
+	for _, r := range built {
+		all = append(all, r.forEach()...)
+	}
+	return all, err
+}
+
+// builtIn lists those of All, with those that are made for many locks once.
+func builtIn() ([]Reproduction, error) {
 	entries, err := files.ReadDir(".")
 	if err != nil {
 		return nil, err
@@ -104,7 +116,7 @@ func All() ([]Reproduction, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file.Name(), err)
 		}
-		all = append(all, r.forEach()...)
+		all = append(all, r)
 	}
 	return all, nil
 }
@@ -116,17 +128,20 @@ func (r Reproduction) forEach() []Reproduction {
 	}
 	var all []Reproduction
 	for _, lock := range clients.Table() {
-		if !r.Each.means(lock) {
-			continue
+		if r.Each.means(lock) {
+			all = append(all, r.of(lock.Name, lock))
 		}
-		one := r
-		one.Setup.Lock, one.Name = lock.Name, r.Name+"-"+lock.Name
-		if lock.Endless {
-			one.Setup.Wait = 0
-		}
-		all = append(all, one)
 	}
 	return all
+}
+
+// of returns the reproduction for one of the locks that it is for, as a test names that.
+func (r Reproduction) of(name string, lock clients.Info) Reproduction {
+	r.Setup.Lock, r.Name = name, r.Name+"-"+lock.Name
+	if lock.Endless {
+		r.Setup.Wait = 0
+	}
+	return r
 }
 
 // each is a list of locks, or the one word for many.
@@ -166,6 +181,17 @@ func (e each) means(lock clients.Info) bool {
 	return slices.Contains(e, lock.Name)
 }
 
+// String says in words which locks are meant.
+func (e each) String() string {
+	switch e[0] {
+	case eachLease:
+		return "locks with a lease"
+	case eachToken:
+		return "locks with a lease and fencing tokens"
+	}
+	return strings.Join(e, ", ")
+}
+
 // ReadExperiments reads a file in the form of a reproduction, of which only the name, the
 // test and what is expected of it must be there. It returns, for each of its locks, the
 // test and its control if there is one; prefix comes before their names. Errors name the
@@ -176,7 +202,7 @@ func ReadExperiments(text io.Reader, prefix string) ([]suites.Experiment, error)
 		return nil, err
 	}
 	if file.Name == "" {
-		return nil, errors.New("it has no name")
+		return nil, errNoName
 	}
 	var all []suites.Experiment
 	for _, r := range file.forEach() {
@@ -243,23 +269,6 @@ func (s Setup) with(changes yaml.Node) (Setup, error) {
 	}
 	err = yamlfile.Read(bytes.NewReader(text), &s)
 	return s, err
-}
-
-// ByName finds a reproduction. The error of an unknown name is a
-// *runs.UsageError.
-func ByName(name string) (Reproduction, error) {
-	all, err := All()
-	if err != nil {
-		return Reproduction{}, err
-	}
-	var known []string
-	for _, r := range all {
-		if r.Name == name {
-			return r, nil
-		}
-		known = append(known, r.Name)
-	}
-	return Reproduction{}, &runs.UsageError{Err: &spelling.UnknownError{What: "reproduction", Name: name, Known: known}}
 }
 
 // Form says in which form a reproduction is run.

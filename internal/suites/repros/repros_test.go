@@ -23,38 +23,13 @@ func TestReproData(t *testing.T) {
 	}
 	for _, r := range all {
 		t.Run(r.Name, func(t *testing.T) {
-			if r.Control == nil {
-				t.Fatal("it has no control")
-			}
-			if r.Summary == "" || r.Claim == "" || r.Source == "" || r.Control.Summary == "" {
-				t.Errorf("it does not say what it is: %+v", r)
-			}
+			checkData(t, r)
 			file := r.Name
 			if len(r.Each) > 0 {
 				file = strings.TrimSuffix(r.Name, "-"+r.Setup.Lock)
 			}
 			if _, err := fs.Stat(files, file+".yaml"); err != nil {
 				t.Errorf("its file has another name: %v", err)
-			}
-			if reflect.DeepEqual(r.Expect, r.Control.Expect) {
-				t.Errorf("expects of its control the same: %+v", r.Expect)
-			}
-			for _, p := range slices.Concat(r.Expect.Violated, r.Expect.Kept, r.Expect.MayViolate, r.Control.Expect.Violated, r.Control.Expect.Kept) {
-				if !slices.Contains(checker.Properties(), p) {
-					t.Errorf("expects something of %q, which is no property", p)
-				}
-			}
-			for _, form := range []Form{{}, {Control: true}, {Fast: true}, {Control: true, Fast: true}} {
-				if form.Fast && r.Fast == nil {
-					continue
-				}
-				o, err := r.Options(form)
-				if err == nil {
-					_, err = runs.OutlineOf(o)
-				}
-				if err != nil {
-					t.Errorf("%+v: %v", form, err)
-				}
 			}
 			if found, err := ByName(r.Name); err != nil || found.Name != r.Name {
 				t.Errorf("not found by its name: %v", err)
@@ -64,6 +39,37 @@ func TestReproData(t *testing.T) {
 	var usage *runs.UsageError
 	if _, err := ByName("moon-landing"); !errors.As(err, &usage) {
 		t.Errorf("an unknown name gives %v", err)
+	}
+}
+
+// checkData says what a reproduction lacks.
+func checkData(t *testing.T, r Reproduction) {
+	t.Helper()
+	if r.Control == nil {
+		t.Fatal("it has no control")
+	}
+	if r.Summary == "" || r.Claim == "" || r.Source == "" || r.Control.Summary == "" {
+		t.Errorf("it does not say what it is: %+v", r)
+	}
+	if reflect.DeepEqual(r.Expect, r.Control.Expect) {
+		t.Errorf("expects of its control the same: %+v", r.Expect)
+	}
+	for _, p := range slices.Concat(r.Expect.Violated, r.Expect.Kept, r.Expect.MayViolate, r.Control.Expect.Violated, r.Control.Expect.Kept) {
+		if !slices.Contains(checker.Properties(), p) {
+			t.Errorf("expects something of %q, which is no property", p)
+		}
+	}
+	for _, form := range []Form{{}, {Control: true}, {Fast: true}, {Control: true, Fast: true}} {
+		if form.Fast && r.Fast == nil {
+			continue
+		}
+		o, err := r.Options(form)
+		if err == nil {
+			_, err = runs.OutlineOf(o)
+		}
+		if err != nil {
+			t.Errorf("%+v: %v", form, err)
+		}
 	}
 }
 
