@@ -32,15 +32,8 @@ def release(q):
 def hello(q):
     global coordinator
     url = os.environ["URL"].format(ttl=q["ttl_ms"] // 1000, **q["servers"][0])
-    for attempts_left in reversed(range(50)):  # start() wants its server, which may just be down
-        coordinator = coordination.get_coordinator(url, q["worker"].encode())
-        try:
-            coordinator.start(start_heart=True)
-            break
-        except Exception:
-            if not attempts_left:
-                raise
-            time.sleep(0.2)
+    coordinator = coordination.get_coordinator(url, q["worker"].encode())
+    coordinator.start(start_heart=True)
     return {"ok": {"protocol": 1, "client": "tooz " + version("tooz"), "now": time.monotonic_ns()}}
 
 
