@@ -82,18 +82,23 @@ const (
 	pollTimeout  = 5 * time.Second
 )
 
-// poll asks until there is no error, or it took too long.
+// poll asks until there is no error, or it took too long. The error is that of the last
+// answer: a question that was broken off tells nothing.
 func poll(ctx context.Context, ask func(context.Context) (string, error)) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
+	var last error
 	for {
 		answer, err := ask(ctx)
 		if err == nil {
 			return answer, nil
 		}
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
 		select {
 		case <-ctx.Done():
-			return "", err
+			return "", last
 		case <-time.After(pollInterval):
 		}
 	}

@@ -110,8 +110,11 @@ func lockSummary(lock clients.Info) string {
 
 // leaseOf says what the lease is, and when the lock of a dead holder is free.
 func leaseOf(lock clients.Info) string {
-	if lock.TTL == 0 {
-		return "none: it never ends by itself"
+	switch {
+	case lock.TTL == 0 && lock.Grace == 0:
+		return "none: only its release frees it"
+	case lock.TTL == 0:
+		return fmt.Sprintf("none: it ends with its holder's process or connection, within %s", lock.Grace)
 	}
 	text := fmt.Sprintf("%s by default, at least %s; of a dead holder: at most %s",
 		lock.TTL, lock.MinTTL, lock.Effective(lock.TTL, lock.LockDelay))

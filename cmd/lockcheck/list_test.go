@@ -52,10 +52,13 @@ func TestLockItem(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
+	if got := leaseOf(clients.Info{Grace: time.Second}); got != "none: it ends with its holder's process or connection, within 1s" {
+		t.Errorf("without a lease: %q", got)
+	}
 	bare := clients.Info{}
 	got = []string{leaseOf(bare), renewalOf(bare), attemptOf(bare), serversOf(clusters.Spec{}, false), renewalOf(clients.Info{Renew: true}),
 		guardsOf(clients.Info{Token: "counter"}), guardsOf(clients.Info{Ask: true}), guardsOf(clients.Info{Data: true})}
-	want = []string{"none: it never ends by itself", "no", "refused at once", "none", "with --renew",
+	want = []string{"none: only its release frees it", "no", "refused at once", "none", "with --renew",
 		"none, fence, fence-writes, cas", "none, ask, cas", "none, database, cas"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)

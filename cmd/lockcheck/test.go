@@ -55,7 +55,7 @@ which needs no Docker.
 func (f *testFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.SetNormalizeFunc(presentName)
-	flags.StringVarP(&f.Lock, "lock", "l", "memory", "`name` of the lock under test, with options as in etcd+watch-session; see \"lockcheck list locks\"")
+	flags.StringVarP(&f.Lock, "lock", "l", "memory", "`name` of the lock under test, with options as in etcd+watch-session (see \"lockcheck list locks\"), or a lock file of your own")
 	flags.StringVarP(&f.Workload, "workload", "w", "set", "what workers do: set, counter or mutex")
 	flags.StringVar(&f.Guard, "guard", "none", "what the resource checks: none, fence, fence-writes, ask, database or cas")
 	flags.StringVar(&f.Nemesis, "nemesis", "pause", "`faults`, as in pause,clock or \"pause:one server\"; none: without faults")
