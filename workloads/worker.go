@@ -133,7 +133,7 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 			return fmt.Errorf("worker: lock %s %s", config.Lock, Database.Lacks(info))
 		}
 	}
-	if err := w.awaitResource(ctx); err != nil {
+	if err := w.awaitResource(ctx); err != nil && !w.stopped() {
 		return fmt.Errorf("worker %s: %w", config.Name, err)
 	}
 	select {
@@ -144,8 +144,11 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 	}
 }
 
-// awaitResource waits until the resource serves: it is started at the same time.
+// awaitResource waits until the resource serves, or the run ends: it is started at the same
+// time.
 func (w *worker) awaitResource(ctx context.Context) error {
+	ctx, release := w.untilStopped(ctx)
+	defer release()
 	ctx, cancel := context.WithTimeout(ctx, resourceTimeout)
 	defer cancel()
 	for {
