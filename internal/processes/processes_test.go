@@ -5,9 +5,25 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 )
+
+// TestStat: this process is among all, in order, and has the parent that it has.
+func TestStat(t *testing.T) {
+	all, err := All()
+	if err != nil || !slices.Contains(all, os.Getpid()) || !slices.IsSorted(all) {
+		t.Errorf("all %v, %v: want %d among them", all, err, os.Getpid())
+	}
+	fields, err := Stat(os.Getpid())
+	if err != nil || fields[Parent] != strconv.Itoa(os.Getppid()) {
+		t.Errorf("fields %q, %v: want the parent %d", fields, err, os.Getppid())
+	}
+	if _, err := Stat(-1); err == nil {
+		t.Error("there is no such process")
+	}
+}
 
 // TestKill: what carries the mark ends, with what it has started, and nothing else does.
 func TestKill(t *testing.T) {
