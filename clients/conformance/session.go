@@ -303,14 +303,14 @@ func (p *peer) keptOut(ctx context.Context, by hold) error {
 	case answer.OK != nil && answer.Received >= by.ends:
 		return errSlow
 	case answer.OK != nil:
-		return p.wrong(answer, "%s was granted while %s has the lock", answerName(p, by.key), by.attempt)
+		return p.wrong(answer, "%s was granted while %s has the lock", toWhom(p, by.key), by.attempt)
 	case answer.Busy == nil:
 		return p.wrong(answer, "%s has the lock, and the answer is %s", by.attempt, kind(answer))
 	}
 	return nil
 }
 
-func answerName(p *peer, key string) string { return "to " + p.name + " the lock " + key }
+func toWhom(p *peer, key string) string { return "to " + p.name + " the lock " + key }
 
 // release gives a lock back.
 func (p *peer) release(ctx context.Context, h hold) (protocol.Answer, error) {
@@ -366,7 +366,7 @@ func (p *peer) poll(ctx context.Context, from hold, deadline int64) (hold, error
 		case err != nil:
 			return hold{}, err
 		case answer.OK != nil && answer.Received < from.ends:
-			return hold{}, p.wrong(answer, "%s was granted %s before the lease of %s can be over", answerName(p, from.key), time.Duration(from.ends-answer.Received), from.attempt)
+			return hold{}, p.wrong(answer, "%s was granted %s before the lease of %s can be over", toWhom(p, from.key), time.Duration(from.ends-answer.Received), from.attempt)
 		case answer.OK != nil:
 			return h, nil
 		case answer.Error != nil:
