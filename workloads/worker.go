@@ -119,22 +119,27 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 	}
 	defer w.closeLock(ctx)
 	defer w.resource.Close()
-	if config.Definition != nil {
-		introduce(record, *config.Definition, lock)
+	return w.begun(ctx, info, started)
+}
+
+// begun is what a worker does from when its client has begun.
+func (w *worker) begun(ctx context.Context, info clients.Info, started <-chan struct{}) error {
+	if w.config.Definition != nil {
+		introduce(w.record, *w.config.Definition, w.lock)
 	}
-	if config.InDatabase {
+	if w.config.InDatabase {
 		var can bool
-		if w.store, can = lock.(clients.DataStore); !can {
-			return fmt.Errorf("worker: lock %s %s", config.Lock, Database.Lacks(info))
+		if w.store, can = w.lock.(clients.DataStore); !can {
+			return fmt.Errorf("worker: lock %s %s", w.config.Lock, Database.Lacks(info))
 		}
 	}
 	if err := w.awaitResource(ctx); err != nil && !w.stopped() {
-		return fmt.Errorf("worker %s: %w", config.Name, err)
+		return fmt.Errorf("worker %s: %w", w.config.Name, err)
 	}
 	select {
 	case <-started:
 		return w.run(ctx)
-	case <-stop:
+	case <-w.stop:
 		return nil
 	}
 }
