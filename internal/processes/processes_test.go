@@ -38,6 +38,12 @@ func TestKill(t *testing.T) {
 		t.Errorf("killed %v, %v: want %d and its child", killed, err, marked.Process.Pid)
 	}
 	_ = marked.Wait() // it was killed
+	// Its child ends when the kernel gets to it.
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if left, err := mark.Running(); err != nil || len(left) == 0 {
+			break
+		}
+	}
 	if again, err := mark.Kill(); err != nil || len(again) != 0 {
 		t.Errorf("killed again: %v, %v", again, err)
 	}
