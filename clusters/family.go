@@ -71,19 +71,11 @@ func members(child *os.Process) ([]int, error) {
 	if err := child.Signal(syscall.Signal(0)); errors.Is(err, os.ErrProcessDone) {
 		return nil, nil
 	}
-	parents, err := parentsOfAll()
+	descendants, err := processes.Descendants(child.Pid)
 	if err != nil {
 		return nil, err
 	}
-	pids := []int{child.Pid}
-	for i := 0; i < len(pids); i++ {
-		for pid, parent := range parents {
-			if parent == pids[i] {
-				pids = append(pids, pid)
-			}
-		}
-	}
-	return pids, nil
+	return append([]int{child.Pid}, descendants...), nil
 }
 
 // descends says whether a process is a descendant of a child that was not waited for.
@@ -96,21 +88,6 @@ func descends(pid int, child *os.Process) bool {
 		pid = parent
 	}
 	return pid == child.Pid && child.Signal(syscall.Signal(0)) == nil
-}
-
-// parentsOfAll maps each process of the machine to its parent.
-func parentsOfAll() (map[int]int, error) {
-	pids, err := processes.All()
-	if err != nil {
-		return nil, err
-	}
-	parents := make(map[int]int, len(pids))
-	for _, pid := range pids {
-		if parent, err := parentOf(pid); err == nil { // else it has ended
-			parents[pid] = parent
-		}
-	}
-	return parents, nil
 }
 
 // parentOf reads the parent of a process. An error says that the process has ended.

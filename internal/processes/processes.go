@@ -30,6 +30,7 @@ func All() ([]int, error) {
 
 // The places of fields in what Stat returns; proc(5) counts two more before them.
 const (
+	State     = 0
 	Parent    = 1
 	StartTime = 19 // in ticks since the machine started
 )
@@ -48,6 +49,26 @@ func Stat(pid int) ([]string, error) {
 		return nil, fmt.Errorf("%s: malformed: %q", path, text)
 	}
 	return fields, nil
+}
+
+// Descendants lists what a process has started, and what those have in turn, parents first.
+func Descendants(of int) ([]int, error) {
+	all, err := All()
+	if err != nil {
+		return nil, err
+	}
+	children := make(map[int][]int, len(all))
+	for _, pid := range all {
+		if fields, err := Stat(pid); err == nil { // else it has ended
+			parent, _ := strconv.Atoi(fields[Parent])
+			children[parent] = append(children[parent], pid)
+		}
+	}
+	family := []int{of}
+	for i := 0; i < len(family); i++ {
+		family = append(family, children[family[i]]...)
+	}
+	return family[1:], nil
 }
 
 // Mark is a variable of an environment, as "NAME=value".
