@@ -48,15 +48,12 @@ func (w *wrapped) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 		return Grant{}, &NoEffectError{Err: err}
 	}
 	w.runs.put(a.ID, run)
-	granted := false
 	select {
-	case granted = <-run.child:
+	case <-run.settled:
 	case <-run.command.Ended:
-		granted = run.refuse()
 	case <-ctx.Done():
-		granted = run.refuse()
 	}
-	if !granted {
+	if !run.refuse() {
 		run.end()
 		w.runs.take(a.ID)
 		return Grant{}, w.outcome(run)
@@ -80,7 +77,8 @@ func (w *wrapped) outcome(run *wrappedRun) error {
 // after the child has ended, means that the lock was given back.
 func (w *wrapped) Release(_ context.Context, g Grant) error {
 	run, there := w.runs.get(g.ID)
-	if !there {
+	// An attempt that its worker gave up may still be ending its command.
+	if !there || !run.refuse() {
 		return errWrappedGone
 	}
 	early := run.command.HasEnded() && !run.childHasEnded()

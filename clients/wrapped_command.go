@@ -51,7 +51,7 @@ func CheckWrapped(texts []string, servers bool) error {
 	return nil
 }
 
-// placeholders fills in what is true of an attempt.
+// placeholders fills in what is true of an attempt, and leaves variables of a shell alone.
 func (w *wrapped) placeholders(a Attempt) *strings.Replacer {
 	pairs := []string{
 		"{key}", a.Key, "{attempt}", a.ID, "{ttl}", strconv.FormatInt(ttlSeconds(a.TTL), 10),
@@ -62,7 +62,11 @@ func (w *wrapped) placeholders(a Attempt) *strings.Replacer {
 			pairs = append(pairs, "{host}", host, "{port}", port)
 		}
 	}
-	return strings.NewReplacer(pairs...)
+	var shell []string // "${key}" stays as it is
+	for i := 0; i < len(pairs); i += 2 {
+		shell = append(shell, "$"+pairs[i], "$"+pairs[i])
+	}
+	return strings.NewReplacer(append(shell, pairs...)...)
 }
 
 // withChild is the command line with that of the child in its place, or behind it.

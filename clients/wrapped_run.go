@@ -20,9 +20,9 @@ type wrappedRun struct {
 	command  *child.Process
 	listener net.Listener
 	output   *lastLine
-	// child yields whether the child has connected; false, and for ever, once it never will.
-	child chan bool
-	conn  net.Conn // to the child; valid after child has yielded true
+	// settled is closed when the child has connected, or never will.
+	settled chan struct{}
+	conn    net.Conn // to the child, nil if there will be none; valid once settled is closed
 	// lost is closed when the child was told to end by somebody else, or has ended (gone).
 	lost chan struct{}
 	gone bool // valid once lost is closed
@@ -42,7 +42,7 @@ func (w *wrapped) start(a Attempt) (*wrappedRun, error) {
 	command.Dir, command.Env = w.Program.Folder, append(os.Environ(), fillAll(fill, w.Program.Env)...)
 	command.Env = append(command.Env, HoldVariable+"="+socket)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	run := &wrappedRun{listener: listener, child: make(chan bool, 1), lost: make(chan struct{})}
+	run := &wrappedRun{listener: listener, settled: make(chan struct{}), lost: make(chan struct{})}
 	if run.output, err = readLastLine(command); err == nil {
 		run.command, err = child.Start(command)
 		run.output.begun()
@@ -57,14 +57,13 @@ func (w *wrapped) start(a Attempt) (*wrappedRun, error) {
 
 // accept waits for the child. A second one finds nobody.
 func (r *wrappedRun) accept() {
-	defer close(r.child)
+	defer close(r.settled)
 	conn, err := r.listener.Accept()
 	_ = r.listener.Close() // which fails if refuse was first
 	if err != nil {
 		return
 	}
 	r.conn = conn
-	r.child <- true
 	go r.watch()
 }
 
@@ -84,14 +83,15 @@ func (r *wrappedRun) childHasEnded() bool {
 	}
 }
 
-// refuse lets no child begin any more, and says whether one has.
+// refuse lets no child begin any more, and says whether one has. It may be called again.
 func (r *wrappedRun) refuse() (begun bool) {
 	_ = r.listener.Close()
-	return <-r.child
+	<-r.settled
+	return r.conn != nil
 }
 
 // end ends the command: by SIGTERM, which lets it clean up, and with all of its group if that
-// takes too long.
+// takes too long. It may have left its group.
 func (r *wrappedRun) end() {
 	defer r.hangUp()
 	if r.command.HasEnded() {
@@ -104,6 +104,7 @@ func (r *wrappedRun) end() {
 	case <-r.command.Ended:
 	case <-patience.C:
 		_ = syscall.Kill(-r.command.Handle.Pid, syscall.SIGKILL)
+		_ = r.command.Handle.Kill()
 		<-r.command.Ended
 	}
 }

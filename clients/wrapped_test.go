@@ -178,6 +178,23 @@ func TestWrappedGivenUp(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+	t.Run("released before it has ended", func(t *testing.T) {
+		lock, folder := script(t, `trap "" TERM; echo $$ >shell; sleep 1000; "$@"`)
+		ctx, cancel := context.WithCancel(t.Context())
+		outcome := make(chan error, 1)
+		go func() {
+			_, err := lock.Acquire(ctx, Attempt{Key: "k", ID: "w1-1"})
+			outcome <- err
+		}()
+		content(t, folder, "shell")
+		cancel()
+		if err := lock.Release(t.Context(), Grant{Key: "k", ID: "w1-1"}); !errors.Is(err, errWrappedGone) {
+			t.Errorf("release: %v", err)
+		}
+		if err := <-outcome; OutcomeOf(err) != Unknown {
+			t.Errorf("acquire: %v", err)
+		}
+	})
 	t.Run("late child", func(t *testing.T) {
 		lock, folder := script(t, `(while [ ! -e late ]; do sleep 0.01; done; "$@"; echo $? >status) & exit 0`)
 		if _, err := lock.Acquire(t.Context(), Attempt{Key: "k", ID: "w1-1"}); OutcomeOf(err) != Unknown {
@@ -264,10 +281,10 @@ func TestWrappedClose(t *testing.T) {
 func TestWithChild(t *testing.T) {
 	w := &wrapped{config: Config{Folder: "/f", Nodes: []string{"10.0.0.1:2379", "10.0.0.2:2379"}}, binary: "/lockcheck"}
 	for command, want := range map[string]string{
-		"flock {folder}/{key}":                       "flock /f/k /lockcheck hold",
-		"flock {folder}/{key} {child} -v":            "flock /f/k /lockcheck hold -v",
-		"lock --endpoints={endpoints} --ttl={ttl} x": "lock --endpoints=10.0.0.1:2379,10.0.0.2:2379 --ttl=2 x /lockcheck hold",
-		"lock {host} {port} {attempt} ${HOME}":       "lock 10.0.0.1 2379 w1-1 ${HOME} /lockcheck hold",
+		"flock {folder}/{key}":                        "flock /f/k /lockcheck hold",
+		"flock {folder}/{key} {child} -v":             "flock /f/k /lockcheck hold -v",
+		"lock --endpoints={endpoints} --ttl={ttl} x":  "lock --endpoints=10.0.0.1:2379,10.0.0.2:2379 --ttl=2 x /lockcheck hold",
+		"lock {host} {port} {attempt} ${HOME} ${key}": "lock 10.0.0.1 2379 w1-1 ${HOME} ${key} /lockcheck hold",
 	} {
 		w.Program.Args = strings.Fields(command)
 		fill := w.placeholders(Attempt{Key: "k", ID: "w1-1", TTL: 1500 * time.Millisecond})

@@ -1,16 +1,15 @@
 package clusters
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"lockcheck/clusters/agent"
 	"lockcheck/history"
+	"lockcheck/internal/processes"
 )
 
 // family is a host of a child and of all that it has started, the child first. It is so for
@@ -72,19 +71,11 @@ func members(child *os.Process) ([]int, error) {
 	if err := child.Signal(syscall.Signal(0)); errors.Is(err, os.ErrProcessDone) {
 		return nil, nil
 	}
-	parents, err := parentsOfAll()
+	descendants, err := processes.Descendants(child.Pid)
 	if err != nil {
 		return nil, err
 	}
-	pids := []int{child.Pid}
-	for i := 0; i < len(pids); i++ {
-		for pid, parent := range parents {
-			if parent == pids[i] {
-				pids = append(pids, pid)
-			}
-		}
-	}
-	return pids, nil
+	return append([]int{child.Pid}, descendants...), nil
 }
 
 // descends says whether a process is a descendant of a child that was not waited for.
@@ -99,40 +90,11 @@ func descends(pid int, child *os.Process) bool {
 	return pid == child.Pid && child.Signal(syscall.Signal(0)) == nil
 }
 
-// parentsOfAll maps each process of the machine to its parent.
-func parentsOfAll() (map[int]int, error) {
-	folder, err := os.Open("/proc")
-	if err != nil {
-		return nil, err
-	}
-	defer folder.Close()
-	names, err := folder.Readdirnames(-1)
-	if err != nil {
-		return nil, err
-	}
-	parents := make(map[int]int, len(names))
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue // not a process
-		}
-		if parent, err := parentOf(pid); err == nil { // else it has ended
-			parents[pid] = parent
-		}
-	}
-	return parents, nil
-}
-
 // parentOf reads the parent of a process. An error says that the process has ended.
 func parentOf(pid int) (int, error) {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	fields, err := processes.Stat(pid)
 	if err != nil {
 		return 0, err
 	}
-	// After the command, which may have any character: its state and its parent.
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	if len(fields) < 2 {
-		return 0, os.ErrProcessDone
-	}
-	return strconv.Atoi(fields[1])
+	return strconv.Atoi(fields[processes.Parent])
 }

@@ -28,11 +28,11 @@ type lockService struct {
 }
 
 // openService returns nil for a guard that asks nobody.
-func openService(c ResourceConfig) (*lockService, error) {
+func openService(c ResourceConfig, stop <-chan struct{}) (*lockService, error) {
 	if c.Guard != Ask {
 		return nil, nil
 	}
-	asker, lock, err := openAs[clients.Asker](c)
+	asker, lock, err := openAs[clients.Asker](c, stop)
 	if err != nil {
 		return nil, err
 	}
@@ -44,6 +44,18 @@ func (s *lockService) Close() error {
 		return nil
 	}
 	return s.lock.Close()
+}
+
+// failed says why a client of a user's can do nothing more; nil if it can.
+func (s *lockService) failed() error {
+	if s == nil {
+		return nil
+	}
+	client, can := s.lock.(clients.Failing)
+	if !can {
+		return nil
+	}
+	return client.Failed()
 }
 
 // complaint ends the client and says what it did wrong, if it is one of a user's.
@@ -58,7 +70,7 @@ func (s *lockService) complaint() error {
 }
 
 // holds asks whether the grant of an access is in force, again and again until there is
-// an answer or ctx ends. Where nobody is to be asked every grant is.
+// an answer, or can be none, or ctx ends. Where nobody is to be asked every grant is.
 func (s *lockService) holds(ctx context.Context, a Access) (bool, error) {
 	if s == nil {
 		return true, nil
@@ -69,8 +81,8 @@ func (s *lockService) holds(ctx context.Context, a Access) (bool, error) {
 		holds, err = bounded(ctx, askTry, alreadyClosed, func(ctx context.Context) (bool, error) {
 			return s.asker.Holds(ctx, clients.Grant{Key: a.Key, ID: a.Grant, Token: a.Token})
 		})
-		if err == nil {
-			return holds, nil
+		if err == nil || s.failed() != nil {
+			return holds, err
 		}
 		select {
 		case <-ctx.Done():

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"lockcheck/clients"
+	"lockcheck/clients/protocol"
 	"lockcheck/clusters/clustertest"
 	"lockcheck/history"
 )
@@ -115,12 +117,62 @@ func TestAskWhom(t *testing.T) {
 		{"can be asked", &ServiceConfig{Lock: "memory", Nodes: []string{"n1"}}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			service, err := openService(ResourceConfig{Guard: Ask, Service: c.service})
+			service, err := openService(ResourceConfig{Guard: Ask, Service: c.service}, nil)
 			if (err == nil) != c.fine {
 				t.Errorf("error %v", err)
 			}
 			_ = service.Close()
 		})
+	}
+}
+
+// TestAskOwnClient: a client of the user's own begins when its servers are ready, and what
+// goes wrong with it then is an event, as it is of those of the workers.
+func TestAskOwnClient(t *testing.T) {
+	config := ResourceConfig{Guard: Ask, Service: &ServiceConfig{Lock: "mine", Definition: &clients.Definition{
+		Name: "mine", Ask: true, Program: protocol.Command{Args: []string{"/no/such/program"}},
+	}}}
+	for _, c := range []struct {
+		name, input string
+		begun       int
+	}{{"the run ends before", "", 0}, {"it is told to begin", CommandOpen + "\n", 1}} {
+		t.Run(c.name, func(t *testing.T) {
+			var out lockedBuffer
+			if err := RunResource(t.Context(), config, strings.NewReader(c.input), &out); err != nil {
+				t.Errorf("error %v", err)
+			}
+			events := out.events(t)
+			if len(events) != c.begun || c.begun > 0 && (events[0].F != history.Client || !strings.Contains(events[0].Error, "no such file")) {
+				t.Errorf("events %+v, want %d that says what is wrong", events, c.begun)
+			}
+		})
+	}
+}
+
+// ended is the client of a user's own, after its end.
+type ended struct{ clients.Lock }
+
+func (ended) Holds(context.Context, clients.Grant) (bool, error) { return false, errors.New("gone") }
+func (ended) Failed() error                                      { return errors.New("it ended by itself") }
+
+// TestAskFailed: that the client can do nothing more is told at once, and once only.
+func TestAskFailed(t *testing.T) {
+	var out lockedBuffer
+	r := &resource{
+		config: ResourceConfig{Guard: Ask}, service: &lockService{asker: ended{}, lock: ended{}},
+		record: NewEmitter(history.Resource, &out), deferrals: newDeferrals(), keys: make(map[string]*keyState),
+	}
+	var told []string
+	for range 2 {
+		if got := r.access(t.Context(), Access{Key: "k0", Client: "w1", Grant: "w1-1"}); got.Refused != string(Ask) {
+			t.Errorf("answered %+v", got)
+		}
+	}
+	for _, e := range out.events(t) {
+		told = append(told, string(e.F)+" "+e.Error)
+	}
+	if want := []string{"client it ended by itself", "read ask", "read ask"}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
 	}
 }
 

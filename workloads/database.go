@@ -29,11 +29,11 @@ type database struct {
 }
 
 // openDatabase returns nil where the resource keeps the data.
-func openDatabase(c ResourceConfig) (*database, error) {
+func openDatabase(c ResourceConfig, stop <-chan struct{}) (*database, error) {
 	if c.Guard != Database {
 		return nil, nil
 	}
-	store, lock, err := openAs[clients.DataStore](c)
+	store, lock, err := openAs[clients.DataStore](c, stop)
 	if err != nil {
 		return nil, err
 	}

@@ -165,7 +165,7 @@ func TestDatabaseRotation(t *testing.T) {
 // TestDatabaseWhich: a resource cannot keep the data where there is no place for them.
 func TestDatabaseWhich(t *testing.T) {
 	for lock, fine := range map[string]bool{"memory": false, "postgres-lease": false, "postgres-xact": true} {
-		d, err := openDatabase(ResourceConfig{Guard: Database, Service: &ServiceConfig{Lock: lock, Nodes: []string{"127.0.0.1:1"}}})
+		d, err := openDatabase(ResourceConfig{Guard: Database, Service: &ServiceConfig{Lock: lock, Nodes: []string{"127.0.0.1:1"}}}, nil)
 		if (err == nil) != fine {
 			t.Errorf("%s: %v", lock, err)
 		}

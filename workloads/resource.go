@@ -1,8 +1,10 @@
 package workloads
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -70,6 +72,8 @@ type resource struct {
 	database *database
 
 	deferrals *deferrals
+	// complained: what the client of the service did wrong is recorded.
+	complained sync.Once
 
 	// turn is held from before the question to the lock service until the access is
 	// done: with another access in between, the answer would be older than that one.
@@ -84,38 +88,68 @@ type resource struct {
 }
 
 // RunResource serves the resource until the input ends, then reports the final
-// state of every key.
+// state of every key. A client of the user's own, which it asks, begins when the input says
+// CommandOpen: its servers are ready then.
 func RunResource(ctx context.Context, config ResourceConfig, input io.Reader, output io.Writer) error {
-	service, err := openService(config)
-	if err != nil {
-		return fmt.Errorf("resource: %w", err)
-	}
-	defer service.Close()
-	database, err := openDatabase(config)
-	if err != nil {
-		return fmt.Errorf("resource: %w", err)
-	}
-	defer database.Close()
 	r := &resource{
-		config:    config,
-		service:   service,
-		database:  database,
-		record:    NewEmitter(history.Resource, output),
-		deferrals: newDeferrals(),
-		keys:      make(map[string]*keyState),
+		config: config, record: NewEmitter(history.Resource, output),
+		deferrals: newDeferrals(), keys: make(map[string]*keyState),
 	}
+	orders := bufio.NewReader(input)
+	if config.Service.ofUser() {
+		if _, err := orders.ReadString('\n'); err != nil {
+			return nil // the run has ended before
+		}
+	}
+	obeyed, stop := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(stop)
+		obeyed <- r.deferrals.obey(orders)
+	}()
+	switch err := r.connect(stop); {
+	case err != nil && config.Service.ofUser():
+		return clientFailed(r.record, err, stop)
+	case err != nil:
+		return fmt.Errorf("resource: %w", err)
+	}
+	defer r.service.Close()
+	defer r.database.Close()
+	return r.run(ctx, obeyed)
+}
+
+// connect opens what the guard needs.
+func (r *resource) connect(stop <-chan struct{}) (err error) {
+	if r.service, err = openService(r.config, stop); err != nil {
+		return err
+	}
+	if r.service != nil && r.config.Service.ofUser() {
+		introduce(r.record, *r.config.Service.Definition, r.service.lock)
+	}
+	if r.database, err = openDatabase(r.config, stop); err != nil {
+		return errors.Join(err, r.service.Close())
+	}
+	return nil
+}
+
+// run serves until the end of the input or of the server, whichever is first.
+func (r *resource) run(ctx context.Context, obeyed <-chan error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	served := make(chan error, 1)
 	go func() { served <- r.serve(ctx) }()
-	if err := untilEnd(func() error { return r.deferrals.obey(input) }, served); err != nil {
+	var err error
+	select {
+	case err = <-served:
+	case err = <-obeyed:
+	}
+	if err != nil {
 		return fmt.Errorf("resource: %w", err)
 	}
-	if err := service.complaint(); err != nil {
-		r.emit(history.Event{Type: history.Info, F: history.Client, Error: err.Error()})
+	if err := r.service.complaint(); err != nil {
+		r.complain(err)
 	}
-	if database != nil {
-		return database.report(ctx, r.record, r.named())
+	if r.database != nil {
+		return r.database.report(ctx, r.record, r.named())
 	}
 	return r.reportFinal()
 }
@@ -132,16 +166,11 @@ func (r *resource) serve(ctx context.Context) error {
 	})
 }
 
-// untilEnd obeys until the end of the input or of the server, whichever is first.
-func untilEnd(obey func() error, served <-chan error) error {
-	ended := make(chan error, 1)
-	go func() { ended <- obey() }()
-	select {
-	case err := <-served:
-		return err
-	case err := <-ended:
-		return err
-	}
+// complain records, once, what the client of a user's own did wrong.
+func (r *resource) complain(err error) {
+	r.complained.Do(func() {
+		r.emit(history.Event{Type: history.Info, F: history.Client, Error: err.Error()})
+	})
 }
 
 // currentKey answers who is about to make an attempt. Where the resource does not see the
@@ -166,6 +195,9 @@ func (r *resource) access(ctx context.Context, a Access) Answer {
 	r.turn.Lock()
 	defer r.turn.Unlock()
 	holds, unanswered := r.service.holds(ctx, a)
+	if err := r.service.failed(); unanswered != nil && err != nil {
+		r.complain(err) // which ends the run
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	state := r.state(a.Key)

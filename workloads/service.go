@@ -16,10 +16,17 @@ type ServiceConfig struct {
 	Definition *clients.Definition `json:"definition,omitempty"`
 	Nodes      []string            `json:"nodes"`  // addresses of its servers
 	TTL        time.Duration       `json:"ttl_ns"` // of a session, for a client that cannot do without
+	// Folder and Timeout are those of the workers.
+	Folder  string        `json:"folder"`
+	Timeout time.Duration `json:"timeout_ns"`
 }
 
-// openAs opens the lock for the resource, which needs more of it than that it is one.
-func openAs[Needed any](c ResourceConfig) (Needed, clients.Lock, error) {
+// ofUser says whether the client is a user's own, which begins when it is told to.
+func (c *ServiceConfig) ofUser() bool { return c != nil && c.Definition != nil }
+
+// openAs opens the lock for the resource, which needs more of it than that it is one. When
+// stop is closed a client of the user's own that has not begun yet is waited for no longer.
+func openAs[Needed any](c ResourceConfig, stop <-chan struct{}) (Needed, clients.Lock, error) {
 	var none Needed
 	if c.Service == nil {
 		return none, nil, fmt.Errorf("guard %s: no lock service", c.Guard)
@@ -28,7 +35,10 @@ func openAs[Needed any](c ResourceConfig) (Needed, clients.Lock, error) {
 	if !known {
 		return none, nil, fmt.Errorf("guard %s: unknown lock %q", c.Guard, c.Service.Lock)
 	}
-	lock, err := info.Open(clients.Config{Worker: history.Resource, Nodes: c.Service.Nodes, TTL: c.Service.TTL})
+	lock, err := info.Open(clients.Config{
+		Worker: history.Resource, Nodes: c.Service.Nodes, TTL: c.Service.TTL,
+		Folder: c.Service.Folder, Timeout: c.Service.Timeout, Stop: stop,
+	})
 	if err != nil {
 		return none, nil, fmt.Errorf("guard %s: %w", c.Guard, err)
 	}

@@ -49,14 +49,9 @@ const (
 	CommandGo   = "go"   // begin
 )
 
-const (
-	// watchdogGrace is how long a call may overrun its deadline before one who has a
-	// watchdog, or is about to end, leaves it behind.
-	watchdogGrace = 500 * time.Millisecond
-	// resourceTimeout bounds a call to the resource: no fault touches it but one, and
-	// that one lasts longer than the lease.
-	resourceTimeout = 5 * time.Minute
-)
+// resourceTimeout bounds a call to the resource: no fault touches it but one, and that one
+// lasts longer than the lease.
+const resourceTimeout = 5 * time.Minute
 
 // refusedError says that the guard of the resource refused an access.
 type refusedError struct{ guard Guard }
@@ -124,28 +119,36 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 	}
 	defer w.closeLock(ctx)
 	defer w.resource.Close()
-	if config.Definition != nil {
-		introduce(record, *config.Definition, lock)
+	return w.begun(ctx, info, started)
+}
+
+// begun is what a worker does from when its client has begun.
+func (w *worker) begun(ctx context.Context, info clients.Info, started <-chan struct{}) error {
+	if w.config.Definition != nil {
+		introduce(w.record, *w.config.Definition, w.lock)
 	}
-	if config.InDatabase {
+	if w.config.InDatabase {
 		var can bool
-		if w.store, can = lock.(clients.DataStore); !can {
-			return fmt.Errorf("worker: lock %s %s", config.Lock, Database.Lacks(info))
+		if w.store, can = w.lock.(clients.DataStore); !can {
+			return fmt.Errorf("worker: lock %s %s", w.config.Lock, Database.Lacks(info))
 		}
 	}
-	if err := w.awaitResource(ctx); err != nil {
-		return fmt.Errorf("worker %s: %w", config.Name, err)
+	if err := w.awaitResource(ctx); err != nil && !w.stopped() {
+		return fmt.Errorf("worker %s: %w", w.config.Name, err)
 	}
 	select {
 	case <-started:
 		return w.run(ctx)
-	case <-stop:
+	case <-w.stop:
 		return nil
 	}
 }
 
-// awaitResource waits until the resource serves: it is started at the same time.
+// awaitResource waits until the resource serves, or the run ends: it is started at the same
+// time.
 func (w *worker) awaitResource(ctx context.Context) error {
+	ctx, release := w.untilStopped(ctx)
+	defer release()
 	ctx, cancel := context.WithTimeout(ctx, resourceTimeout)
 	defer cancel()
 	for {
@@ -438,47 +441,4 @@ func (w *worker) complete(op history.Event, err error) clients.Outcome {
 	}
 	w.record.Emit(op)
 	return outcome
-}
-
-// errOverrun is the outcome of a call that did not end in time.
-var errOverrun = errors.New("the call overran its deadline")
-
-// alreadyClosed is the patience of those who have none.
-var alreadyClosed = func() <-chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
-
-// bounded makes a call with a deadline. It waits for one that overruns it, as programs do,
-// until patience is closed; a moment later it leaves the call behind: whatever that returns
-// then is not acted on.
-func bounded[T any](
-	ctx context.Context, timeout time.Duration, patience <-chan struct{}, call func(context.Context) (T, error),
-) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	var value T
-	var err error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		value, err = call(ctx)
-	}()
-	for _, over := range []<-chan struct{}{ctx.Done(), patience} {
-		select {
-		case <-done:
-			return value, err
-		case <-over:
-		}
-	}
-	watchdog := time.NewTimer(watchdogGrace)
-	defer watchdog.Stop()
-	select {
-	case <-done:
-		return value, err
-	case <-watchdog.C:
-		var none T
-		return none, errOverrun
-	}
 }

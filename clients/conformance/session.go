@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -43,6 +44,7 @@ type peer struct {
 	*session
 	name   string
 	client *protocol.Client
+	ended  sync.Once
 	log    *os.File // to which it writes; who has it may outlive the client
 	open   []hold   // that were not released
 }
@@ -76,7 +78,8 @@ func (s *session) breaks(rule string, err error, exchange []Line) {
 
 // settle gives back what a rule has left, as a worker does, and drops clients that failed.
 func (s *session) settle(ctx context.Context) {
-	for _, p := range s.peers {
+	for _, name := range slices.Sorted(maps.Keys(s.peers)) {
+		p := s.peers[name]
 		for _, h := range p.open {
 			if _, err := p.call(ctx, protocol.Request{Op: protocol.Release, Key: h.key, Attempt: h.attempt, Token: h.token}, 0); err != nil {
 				break
@@ -113,13 +116,15 @@ func (s *session) dropAll() {
 	clear(s.peers)
 }
 
-// close ends a client. Its error is that of package protocol.
+// close ends a client, and notes what it has left. Its error is that of package protocol.
 func (p *peer) close() error {
-	defer p.log.Close()
 	err := p.client.Close()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.left = append(p.left, p.client.Left()...)
+	p.ended.Do(func() {
+		_ = p.log.Close()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.left = append(p.left, p.client.Left()...)
+	})
 	return err
 }
 
@@ -298,14 +303,14 @@ func (p *peer) keptOut(ctx context.Context, by hold) error {
 	case answer.OK != nil && answer.Received >= by.ends:
 		return errSlow
 	case answer.OK != nil:
-		return p.wrong(answer, "%s was granted while %s has the lock", answerName(p, by.key), by.attempt)
+		return p.wrong(answer, "%s was granted while %s has the lock", toWhom(p, by.key), by.attempt)
 	case answer.Busy == nil:
 		return p.wrong(answer, "%s has the lock, and the answer is %s", by.attempt, kind(answer))
 	}
 	return nil
 }
 
-func answerName(p *peer, key string) string { return "to " + p.name + " the lock " + key }
+func toWhom(p *peer, key string) string { return "to " + p.name + " the lock " + key }
 
 // release gives a lock back.
 func (p *peer) release(ctx context.Context, h hold) (protocol.Answer, error) {
@@ -361,7 +366,7 @@ func (p *peer) poll(ctx context.Context, from hold, deadline int64) (hold, error
 		case err != nil:
 			return hold{}, err
 		case answer.OK != nil && answer.Received < from.ends:
-			return hold{}, p.wrong(answer, "%s was granted %s before the lease of %s can be over", answerName(p, from.key), time.Duration(from.ends-answer.Received), from.attempt)
+			return hold{}, p.wrong(answer, "%s was granted %s before the lease of %s can be over", toWhom(p, from.key), time.Duration(from.ends-answer.Received), from.attempt)
 		case answer.OK != nil:
 			return h, nil
 		case answer.Error != nil:

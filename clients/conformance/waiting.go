@@ -68,7 +68,7 @@ func (p *peer) waitsInVain(ctx context.Context, by hold) error {
 	case err != nil:
 		return err
 	case answer.OK != nil && answer.Received < by.ends:
-		return p.wrong(answer, "%s was granted while %s has the lock", answerName(p, by.key), by.attempt)
+		return p.wrong(answer, "%s was granted while %s has the lock", toWhom(p, by.key), by.attempt)
 	case answer.Received >= by.ends:
 		return errSlow
 	case answer.Busy == nil:

@@ -271,8 +271,9 @@ func (s *server) call(ctx context.Context, q request) fields {
 		}
 		return fields{"ok": fields{}}
 	default:
-		h.grant.TTL = ms(q.TTLMS)
-		grant, err := renewer.Renew(ctx, h.grant)
+		grant := h.grant // which a release may read at the same time
+		grant.TTL = ms(q.TTLMS)
+		grant, err := renewer.Renew(ctx, grant)
 		if err != nil {
 			return failure(err)
 		}

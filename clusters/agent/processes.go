@@ -8,11 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
 	"lockcheck/history"
+	"lockcheck/internal/processes"
 )
 
 // numbers maps signals to those of the kernel.
@@ -148,17 +148,6 @@ func readStat(path string) (command string, state byte, err error) {
 
 // everyProcess lists the processes of this namespace other than this one.
 func everyProcess() ([]int, error) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil, err
-	}
-	var pids []int
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err == nil && pid != os.Getpid() {
-			pids = append(pids, pid)
-		}
-	}
-	slices.Sort(pids) // the names were in the order of texts
-	return pids, nil
+	pids, err := processes.All()
+	return slices.DeleteFunc(pids, func(pid int) bool { return pid == os.Getpid() }), err
 }

@@ -130,6 +130,10 @@ func TestClientCheckUsage(t *testing.T) {
 	if err := os.WriteFile(path, []byte("client: {command: [\"true\"]}\nservers: memory\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	wrapped := filepath.Join(t.TempDir(), "wrapped.yaml")
+	if err := os.WriteFile(wrapped, []byte("client: {command: [\"true\"], wrap: true}\nservers: none\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	s := newShell(t)
 	for _, c := range []struct {
 		args []string
@@ -141,6 +145,7 @@ func TestClientCheckUsage(t *testing.T) {
 		{[]string{"python3", "client.py"}, "a command comes behind --"},
 		{[]string{"redis"}, "redis is no lock file"},
 		{[]string{"missing.yaml"}, "missing.yaml: no such file"},
+		{[]string{wrapped}, "does not speak the protocol"},
 		{[]string{"--renew", path}, "--renew: the lock file says that"},
 		{[]string{"--ttl", "1s", path}, "has no lease"},
 		{[]string{"--ttl", "-1s", "--", "true"}, "at least a millisecond"},

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -14,6 +15,7 @@ import (
 	"lockcheck/clusters/agent"
 	"lockcheck/clusters/vdso"
 	"lockcheck/internal/cleanup"
+	"lockcheck/internal/processes"
 	"lockcheck/internal/runs/clientcheck"
 	"lockcheck/workloads"
 )
@@ -47,7 +49,10 @@ func configured[Config any](s *system, name string, run func(context.Context, Co
 			if err := json.Unmarshal([]byte(text), &config); err != nil {
 				return fmt.Errorf("%s: --config: %w", name, err)
 			}
-			return run(cmd.Context(), config, s.stdin, s.stdout)
+			err := run(cmd.Context(), config, s.stdin, s.stdout)
+			// What a client has left would outlive this process, and no mark tells of one that
+			// has thrown its environment away.
+			return errors.Join(err, processes.EndDescendants())
 		},
 	}
 	cmd.Flags().StringVar(&text, "config", "", "configuration as JSON")

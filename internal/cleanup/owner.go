@@ -1,13 +1,14 @@
 package cleanup
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"lockcheck/internal/processes"
 )
 
 // Owner identifies a process on a machine beyond the reuse of its number.
@@ -87,18 +88,10 @@ func (e Entry) Runs() bool {
 	return err == nil && now == e.Start
 }
 
-// startTimeField is the place of starttime in /proc/PID/stat, counted from the
-// field after the command, which ends with the last parenthesis.
-const startTimeField = 19
-
 func startTime(pid int) (string, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	fields, err := processes.Stat(pid)
 	if err != nil {
 		return "", err
 	}
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) <= startTimeField {
-		return "", fmt.Errorf("/proc/%d/stat: malformed", pid)
-	}
-	return fields[startTimeField], nil
+	return fields[processes.StartTime], nil
 }

@@ -98,7 +98,7 @@ func (s servers) ofService(service types.ServiceConfig) ([]clusters.CustomServer
 	server := clusters.CustomServer{
 		Literal: true, Program: service.Name, Image: imageOf(service), Port: port,
 		Entrypoint: service.Entrypoint, Command: service.Command, Environment: environmentOf(service), Mounts: mounts,
-		ReadyHTTP: s.Ready.HTTP, ReadyCommand: cmpCommand(s.Ready.Command, healthOf(service)),
+		ReadyHTTP: s.Ready.HTTP, ReadyCommand: firstCommand(s.Ready.Command, healthOf(service)),
 		LeaderCommand: s.Leader.Command, ClockCommand: s.Clock.Command,
 		Later:  len(service.GetDependencies()) > 0,
 		Hidden: port == 0 || len(s.Services) > 0 && !used,
@@ -113,7 +113,7 @@ func (s servers) ofService(service types.ServiceConfig) ([]clusters.CustomServer
 	return replicas, nil
 }
 
-func cmpCommand(first, second []string) []string {
+func firstCommand(first, second []string) []string {
 	if first != nil {
 		return first
 	}

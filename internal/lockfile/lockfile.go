@@ -186,9 +186,12 @@ func (f file) check() error {
 
 // checkWrapped refuses what nobody can ask a command that runs its child under the lock.
 func (f file) checkWrapped() error {
-	for field, there := range map[string]bool{"tokens": f.Tokens, "renew": f.Renew, "holds": f.Holds} {
-		if there {
-			return fieldError(field, "a command that wraps its child has no such thing (client.wrap)")
+	for _, key := range []struct {
+		name  string
+		there bool
+	}{{"tokens", f.Tokens}, {"renew", f.Renew}, {"holds", f.Holds}} {
+		if key.there {
+			return fieldError(key.name, "a command that wraps its child has no such thing (client.wrap)")
 		}
 	}
 	return nil

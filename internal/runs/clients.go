@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 // bounds it, too, and says then which of them did not.
 const clientsTime = time.Minute
 
-// roll tells when each of some workers has said that its client has begun.
+// roll tells when each of some programs has said that its client has begun.
 type roll struct {
 	complete chan struct{} // closed then
 
@@ -24,10 +25,10 @@ type roll struct {
 	missing map[string]bool
 }
 
-func newRoll(workers []*clusters.Node) *roll {
+func newRoll(programs []*clusters.Node) *roll {
 	r := &roll{complete: make(chan struct{}), missing: make(map[string]bool)}
-	for _, w := range workers {
-		r.missing[w.Name] = true
+	for _, p := range programs {
+		r.missing[p.Name] = true
 	}
 	return r
 }
@@ -47,12 +48,16 @@ func (r *roll) Observe(e history.Event) {
 // begin lets the workers begin. Those with a client of the user's own, which may take long to
 // start, do so together: no fault comes before the last of them.
 func (r *run) begin(ctx context.Context, interrupt <-chan struct{}) (interrupted bool, err error) {
-	present := newRoll(r.workers)
+	clients := slices.Clone(r.workers)
+	if r.guard() == workloads.Ask {
+		clients = append(clients, r.resource)
+	}
+	present := newRoll(clients)
 	if r.lock.Definition != nil {
 		r.recorder.observe = append(r.recorder.observe, present.Observe)
 	}
 	r.followAll()
-	if err := r.command(workloads.CommandOpen); err != nil {
+	if err := command(clients, workloads.CommandOpen); err != nil {
 		return false, err
 	}
 	if r.lock.Definition != nil {
@@ -61,7 +66,7 @@ func (r *run) begin(ctx context.Context, interrupt <-chan struct{}) (interrupted
 			return interrupted, err
 		}
 	}
-	return false, r.command(workloads.CommandGo)
+	return false, command(r.workers, workloads.CommandGo)
 }
 
 func (r *run) awaitClients(ctx context.Context, interrupt <-chan struct{}, present *roll) (interrupted bool, err error) {
@@ -81,11 +86,11 @@ func (r *run) awaitClients(ctx context.Context, interrupt <-chan struct{}, prese
 	}
 }
 
-// command tells all workers.
-func (r *run) command(text string) error {
-	for _, w := range r.workers {
-		if _, err := io.WriteString(w.Input, text+"\n"); err != nil {
-			return fmt.Errorf("%s: %w", w.Name, err)
+// command tells programs what to do.
+func command(programs []*clusters.Node, text string) error {
+	for _, p := range programs {
+		if _, err := io.WriteString(p.Input, text+"\n"); err != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
 		}
 	}
 	return nil

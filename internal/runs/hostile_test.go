@@ -10,6 +10,8 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/clients/clienttest"
+	"lockcheck/clusters/clustertest"
+	"lockcheck/internal/cleanup"
 )
 
 // hostile is what becomes of a run with a hostile client.
@@ -110,6 +112,33 @@ func (h hostile) check(t *testing.T, outcome Outcome) {
 	}
 	if len(h.says) > 0 && !strings.HasPrefix(why, "w") {
 		t.Errorf("%q: want the worker first", why)
+	}
+}
+
+// TestInterruptClients: a run that is interrupted while clients begin ends at once, is not
+// broken, and leaves no process behind; those of the workers, or that of the resource.
+func TestInterruptClients(t *testing.T) {
+	for name, guard := range map[string]string{"workers": "none", "resource, too": "ask"} {
+		t.Run(name, func(t *testing.T) {
+			clustertest.StartsServers(t)
+			interrupt := make(chan struct{})
+			progress := onStep{logged{t}, func(text string) {
+				if text == "starting the clients" {
+					close(interrupt)
+				}
+			}}
+			o := ofClient(t, "silent-in-hello", clientLock{"holds": true}, func(o *Options) { o.Guard = guard })
+			outcome, err := Test(t.Context(), o, interrupt, progress)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if why := broken(outcome.History); !outcome.Interrupted || why != "" {
+				t.Errorf("interrupted %t, broken: %q", outcome.Interrupted, why)
+			}
+			if left, err := cleanup.Running(outcome.History.Header.Run); err != nil || len(left) != 0 {
+				t.Errorf("processes %v, %v: none is to be left", left, err)
+			}
+		})
 	}
 }
 

@@ -44,7 +44,10 @@ func (r *run) startResource(ctx context.Context) (err error) {
 	}
 	reaches := r.guard() == workloads.Ask || r.guard() == workloads.Database
 	if reaches {
-		config.Service = &workloads.ServiceConfig{Lock: r.info.Name, Definition: r.lock.Definition, Nodes: addresses(r.forClients()), TTL: r.TTL}
+		config.Service = &workloads.ServiceConfig{
+			Lock: r.info.Name, Definition: r.lock.Definition, Nodes: addresses(r.forClients()), TTL: r.TTL,
+			Folder: r.cluster.Folder(), Timeout: callTimeout,
+		}
 	}
 	program := clusters.Program{Name: history.Resource, Networked: reaches}
 	if reaches {
@@ -61,6 +64,9 @@ func addresses(nodes []*clusters.Node) []string {
 	}
 	return all
 }
+
+// callTimeout bounds one call to the lock service.
+const callTimeout = time.Second
 
 func (r *run) socket() string { return filepath.Join(r.cluster.Folder(), "resource.sock") }
 
@@ -92,7 +98,7 @@ func (r *run) workerConfig(index int) workloads.WorkerConfig {
 		Use:        r.Use,
 		Idle:       workloads.Range{Max: 10 * time.Millisecond},
 		Retry:      workloads.Range{Min: 10 * time.Millisecond, Max: 40 * time.Millisecond},
-		Timeout:    time.Second,
+		Timeout:    callTimeout,
 	}
 	if r.Rate > 0 {
 		each := time.Duration(float64(r.Concurrency) / r.Rate * float64(time.Second))

@@ -37,8 +37,11 @@ func Of(d clients.Definition) (lockfile.Lock, error) {
 // it started, also when ctx is done. each is told of each result. The error is a
 // *runs.UsageError, or says why the check could not be made to the end.
 func Check(ctx context.Context, lock lockfile.Lock, binary string, progress runs.Progress, each func(conformance.Result)) (report conformance.Report, err error) {
-	if lock.Definition == nil {
+	switch {
+	case lock.Definition == nil:
 		return report, runs.Usagef("%s is a lock of lockcheck's own, whose client does not speak the protocol", lock.Info.Name)
+	case lock.Definition.Wraps:
+		return report, runs.Usagef("%s is a command that wraps its child (client.wrap), which does not speak the protocol", lock.Info.Name)
 	}
 	docker := lock.Servers.OnDocker()
 	if docker {
@@ -72,7 +75,7 @@ func Check(ctx context.Context, lock lockfile.Lock, binary string, progress runs
 		progress.Step("checking the client")
 		report, err = follow(ctx, cluster, lock, each)
 	}
-	return report, errors.Join(err, remove(ctx, cluster, journal, reaper))
+	return report, errors.Join(err, remove(ctx, id, cluster, journal, reaper))
 }
 
 // follow runs the check in the cluster.
@@ -105,7 +108,7 @@ func follow(ctx context.Context, cluster clusters.Cluster, lock lockfile.Lock, e
 }
 
 // remove removes what was started, as a run does.
-func remove(ctx context.Context, cluster clusters.Cluster, journal *cleanup.Journal, reaper *cleanup.Reaper) error {
+func remove(ctx context.Context, id string, cluster clusters.Cluster, journal *cleanup.Journal, reaper *cleanup.Reaper) error {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	var err error
@@ -121,5 +124,6 @@ func remove(ctx context.Context, cluster clusters.Cluster, journal *cleanup.Jour
 		}
 		return errors.Join(err, errors.New("the reaper could not remove everything; run lockcheck clean"))
 	}
-	return errors.Join(journal.Remove(), reaper.Dismiss())
+	// What a client has left behind is no child of ours.
+	return errors.Join(cleanup.End(id), journal.Remove(), reaper.Dismiss())
 }

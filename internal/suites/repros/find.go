@@ -212,10 +212,18 @@ func expects(path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	var keys map[string]yaml.Node
-	if err := yaml.Unmarshal(text, &keys); err != nil {
+	var file yaml.Node
+	if err := yaml.Unmarshal(text, &file); err != nil {
 		return false, fmt.Errorf("%s: %w", path, err)
 	}
-	_, is := keys["expect"]
-	return is, nil
+	if file.IsZero() || file.Content[0].Kind != yaml.MappingNode {
+		return false, nil // empty, or a list
+	}
+	keys := file.Content[0].Content
+	for i := 0; i < len(keys); i += 2 {
+		if keys[i].Value == "expect" {
+			return true, nil
+		}
+	}
+	return false, nil
 }

@@ -149,7 +149,7 @@ fast:
 func TestIn(t *testing.T) {
 	folder := write(t, map[string]string{
 		"b/a.yaml":   "name: a\nlock: redis\nexpect: {verdict: valid}\n",
-		"b/own.yaml": lockFile, "b/notes.txt": "name: [", "own/own.yaml": lockFile,
+		"b/own.yaml": lockFile, "b/notes.txt": "name: [", "b/list.yaml": "- expect\n", "b/empty.yaml": "", "own/own.yaml": lockFile,
 		"c/b.yml":      "name: b\nlock: redis\nexpect: {verdict: valid}\n",
 		"twice/a.yaml": "name: a\nlock: redis\nexpect: {verdict: valid}\n",
 		"wrong/a.yaml": "expect: {verdikt: valid}\n", "torn/a.yaml": "name: [",
