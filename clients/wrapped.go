@@ -54,9 +54,10 @@ func (w *wrapped) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	case <-ctx.Done():
 	}
 	if !run.refuse() {
+		byItself := run.command.HasEnded()
 		run.end()
 		w.runs.take(a.ID)
-		return Grant{}, w.outcome(run)
+		return Grant{}, w.outcome(run, byItself)
 	}
 	grant := Grant{Key: a.Key, ID: a.ID, Lost: run.lost}
 	if a.TTL != 0 && !w.Session {
@@ -65,9 +66,10 @@ func (w *wrapped) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	return grant, nil
 }
 
-// outcome is that of a command that ended, or was ended, before it ran its child.
-func (w *wrapped) outcome(run *wrappedRun) error {
-	if w.BusyStatus != 0 && run.command.Status() == w.BusyStatus {
+// outcome is that of a command that ended, or was ended, before it ran its child. What it says
+// when it was ended is no word of the lock.
+func (w *wrapped) outcome(run *wrappedRun, byItself bool) error {
+	if byItself && w.BusyStatus != 0 && run.command.Status() == w.BusyStatus {
 		return &BusyError{}
 	}
 	return fmt.Errorf("the command ended before its child began: %s", run.exit())

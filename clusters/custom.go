@@ -232,13 +232,17 @@ func (c commanded) Ready(ctx context.Context) error {
 	return err
 }
 
+// cannotRun is the first of the exit statuses by which a shell says that there is no such
+// command, or that it could not be run.
+const cannotRun = 126
+
 func (c commanded) Leads(ctx context.Context) (bool, error) {
 	if c.server.LeaderCommand == nil {
 		return c.Host.Leads(ctx)
 	}
 	_, err := c.run(ctx, c.server.LeaderCommand)
 	var status *engine.ExitError
-	if errors.As(err, &status) {
+	if errors.As(err, &status) && status.Code < cannotRun {
 		return false, nil
 	}
 	return err == nil, err

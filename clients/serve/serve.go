@@ -32,7 +32,8 @@ type Lock interface {
 
 // Renewer is a Lock whose lease the holder extends by calls (renew: true in the lock file).
 type Renewer interface {
-	// Renew extends the lease by TTL from now, and returns the grant with its new Until.
+	// Renew extends the lease by TTL from now, and returns the grant with its new Until, and
+	// with the Held and Token that later calls are to have.
 	Renew(ctx context.Context, g Grant) (Grant, error)
 }
 
@@ -257,6 +258,10 @@ func (s *server) call(ctx context.Context, q request) fields {
 	if q.Op == protocol.Release {
 		delete(s.held, q.Attempt)
 	}
+	var grant Grant
+	if h != nil {
+		grant = h.grant // which a renewal may replace at the same time
+	}
 	s.mu.Unlock()
 	renewer, renews := s.lock.(Renewer)
 	switch {
@@ -266,17 +271,19 @@ func (s *server) call(ctx context.Context, q request) fields {
 		return failure(errNotHere)
 	case q.Op == protocol.Release:
 		close(h.released)
-		if err := s.lock.Release(ctx, h.grant); err != nil {
+		if err := s.lock.Release(ctx, grant); err != nil {
 			return failure(err)
 		}
 		return fields{"ok": fields{}}
 	default:
-		grant := h.grant // which a release may read at the same time
 		grant.TTL = ms(q.TTLMS)
 		grant, err := renewer.Renew(ctx, grant)
 		if err != nil {
 			return failure(err)
 		}
+		s.mu.Lock()
+		h.grant.Held, h.grant.Token = grant.Held, grant.Token
+		s.mu.Unlock()
 		return granted(grant)
 	}
 }

@@ -147,7 +147,8 @@ func supported(s types.ServiceConfig) error {
 		{"privileged", s.Privileged}, {"cap_add", len(s.CapAdd) > 0}, {"network_mode", s.NetworkMode != ""}, {"pid", s.Pid != ""},
 		{"configs", len(s.Configs) > 0}, {"secrets", len(s.Secrets) > 0}, {"devices", len(s.Devices) > 0}, {"user", s.User != ""},
 		{"working_dir", s.WorkingDir != ""}, {"extends", s.Extends != nil}, {"sysctls", len(s.Sysctls) > 0}, {"ulimits", len(s.Ulimits) > 0},
-		{"tmpfs", len(s.Tmpfs) > 0}, {"a service without an image", s.Image == "" && s.Build == nil},
+		{"tmpfs", len(s.Tmpfs) > 0}, {"read_only", s.ReadOnly}, {"ipc", s.Ipc != ""}, {"extra_hosts", len(s.ExtraHosts) > 0},
+		{"security_opt", len(s.SecurityOpt) > 0}, {"mem_limit", s.MemLimit > 0}, {"cap_drop", len(s.CapDrop) > 0}, {"a service without an image", s.Image == "" && s.Build == nil},
 	} {
 		if key.there {
 			return fmt.Errorf("%s is not supported", key.name)
