@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -14,6 +15,7 @@ import (
 	"lockcheck/clusters/agent"
 	"lockcheck/clusters/vdso"
 	"lockcheck/internal/cleanup"
+	"lockcheck/internal/runs"
 	"lockcheck/internal/runs/clientcheck"
 	"lockcheck/workloads"
 )
@@ -141,7 +143,11 @@ is gone. A SIGTERM is passed on to the worker, who then regards the lock as
 lost.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			if err := clients.Hold(s.env(clients.HoldVariable), s.signals); err != nil {
+			socket := s.env(clients.HoldVariable)
+			if socket == "" {
+				return &runs.UsageError{Err: errHoldByItself}
+			}
+			if err := clients.Hold(socket, s.signals); err != nil {
 				return &exitError{code: exitHoldAlone} // silent: what the command says last is to be its own
 			}
 			return nil
@@ -149,8 +155,11 @@ lost.`,
 	}
 }
 
-// exitHoldAlone is the exit status of a child without a worker.
+// exitHoldAlone is the exit status of a child whose worker is gone.
 const exitHoldAlone = 1
+
+var errHoldByItself = errors.New("hold is the child of a command that a lock file wraps (client.wrap): workers start it, and set " +
+	clients.HoldVariable + "; by itself it is of no use")
 
 func reapCommand(s *system) *cobra.Command {
 	var run string
