@@ -82,6 +82,18 @@ func (c *canvas) overlaps(s *shelf) {
 	}
 }
 
+// violated tints the time that an incident is about, over all rows down to bottom.
+func (c *canvas) violated(s situation, bottom int, names *shelf) {
+	if !s.isStretch() {
+		return
+	}
+	i, word := s.Incident, cmp.Or(clean(s.Incident.Class), "violated")
+	title := shorten(clean(i.What), maxIncidentText)
+	c.Tints = append(c.Tints, c.stretch("tint", i.From, i.To, c.Top, bottom-c.Top, title))
+	c.rect("violated", i.From, i.To, c.Top, bottom-c.Top, title)
+	c.note(names, "l-overlap", max(i.From, c.from), word+": "+length(time.Duration(i.To-i.From)))
+}
+
 // faultRows draws one row for each fault in the window, sharing rows where
 // their labels leave space, and returns the y below them.
 func (c *canvas) faultRows(top int) int {

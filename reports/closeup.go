@@ -22,7 +22,9 @@ func closeUp(rec *record, s situation) picture {
 		top += r.height
 	}
 	c.effect(true)
-	c.overlaps(&shelf{y: 16})
+	above := &shelf{y: 16}
+	c.violated(s, top, above)
+	c.overlaps(above)
 	c.waiting()
 	list := c.blocks()
 	// The first to be drawn gets the space for its label.

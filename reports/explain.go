@@ -50,11 +50,20 @@ func (rec *record) steps(s situation) ([]step, []string) {
 		t.add(t.hold(h))
 	}
 	t.tellFaults(core, around)
+	t.tellStretch()
 	if rest := t.tellFirst(around); len(rest) > 0 {
 		t.shown = append(t.shown, t.gathered(core, rest))
 	}
 	slices.SortStableFunc(t.shown, func(a, b step) int { return cmp.Compare(a.time, b.time) })
 	return t.shown, t.leftOut()
+}
+
+// tellStretch tells of an incident that is about a time.
+func (t *teller) tellStretch() {
+	if i := t.situation.Incident; t.situation.isStretch() {
+		text := "From here until " + t.situation.at(i.To, t.begin) + ": " + shorten(clean(i.What), maxIncidentText) + "."
+		t.shown = append(t.shown, step{t.situation.at(i.From, t.begin), text, "fail", i.From})
+	}
 }
 
 // tellFirst tells of the first of some holds, as many as there is space for, and returns

@@ -174,7 +174,7 @@ func warnings(h *history.History, rec *record) []string {
 		if e.Note == history.PhaseBroken {
 			out = append(out, "The run itself failed at "+at(e.Time, rec.begin)+": "+shorten(clean(e.Error), maxEvidence))
 		}
-		if e.Note == history.PhaseRecovered && e.Error != "" {
+		if e.Note == history.PhaseRecovered && e.Error != "" && rec.faulted() {
 			out = append(out, "After the last fault: "+shorten(clean(e.Error), maxEvidence)+".")
 		}
 	}
@@ -182,6 +182,11 @@ func warnings(h *history.History, rec *record) []string {
 		out = append(out, "The history was cut off in the middle of line "+strconv.Itoa(h.Truncated)+"; that line is left out.")
 	}
 	return out
+}
+
+// faulted says whether there was a fault to recover from.
+func (rec *record) faulted() bool {
+	return slices.ContainsFunc(rec.faults, func(f checker.FaultCoverage) bool { return f.Applied })
 }
 
 func findingRows(r checker.Results) []findingRow {
@@ -242,48 +247,9 @@ func (p *page) undrawn(rec *record, r checker.Results) {
 	}
 	if found := examples(r, byCost(r.Findings), 1); len(found) > 0 {
 		view := situationView{}
-		view.Title, view.Intro = situation{example: found[0]}.headline(rec)
+		view.Title, view.Intro = situation{example: found[0], runFailed: failed(r)}.headline(rec)
 		p.Situation = &view
 	}
-}
-
-func (s situation) headline(rec *record) (title string, intro []fact) {
-	if s.nothingViolated && s.key == "" {
-		return "How the lock was used", []fact{{"", "Nothing was violated, and no fault mattered. These are the first holds of the run."}}
-	}
-	if s.nothingViolated {
-		return "A closer look at a fault", []fact{{"", "Nothing was violated. This is the first fault that mattered, and what the workers did meanwhile."}}
-	}
-	title = "The counterexample"
-	if rank(s.Finding) == tolerated {
-		title = "What the guard made harmless"
-	} else if rank(s.Finding) == violatedNotRequired {
-		title = "Seen, but not judged"
-	}
-	intro = []fact{{"", rec.tellIncident(s.Incident)}}
-	if o, ok := rec.overlapBehind(s.Incident); ok && s.Finding.Property != checker.MutualExclusion {
-		intro = append(intro, fact{"What made it possible:", rec.tellIncident(o)})
-	}
-	if s.Incident.Why != "" {
-		intro = append(intro, fact{"Why:", shorten(clean(s.Incident.Why), maxIncidentText) + " (" + clean(s.Incident.Cause) + ")."})
-	}
-	return title, intro
-}
-
-func (rec *record) tellIncident(i checker.Incident) string {
-	return "At " + at(i.From, rec.begin) + ": " + shorten(clean(i.What), maxIncidentText) + "."
-}
-
-// overlapBehind is the listed overlap of the two grants of an incident; false if there is
-// none.
-func (rec *record) overlapBehind(i checker.Incident) (checker.Incident, bool) {
-	n := slices.IndexFunc(rec.overlaps, func(o checker.Incident) bool {
-		return len(i.Grants) == 2 && len(o.Grants) == 2 && slices.Contains(o.Grants, i.Grants[0]) && slices.Contains(o.Grants, i.Grants[1])
-	})
-	if n < 0 {
-		return checker.Incident{}, false
-	}
-	return rec.overlaps[n], true
 }
 
 // figures is the counts, with the two kinds of overlap kept apart.

@@ -17,30 +17,111 @@ type situation struct {
 	key             string          // the only one drawn; empty for all
 	cast            map[string]bool // grants that play a part
 	core            map[string]bool // those of them without which nothing would have happened
-	nothingViolated bool            // nothing was violated
+	nothingViolated bool            // there is no incident to show
+	ofFault         bool            // a fault is shown instead
+	runFailed       bool            // the run itself failed
+}
+
+// isStretch says that the incident is about a time and not about holds: nobody had any.
+func (s situation) isStretch() bool {
+	return !s.nothingViolated && len(s.core) == 0 && s.Incident.To > s.Incident.From
 }
 
 // situation chooses what to look at closely: the most telling incident of what cost most,
-// else a fault that mattered, else the beginning. It is false where there are no holds.
-func (rec *record) situation(r checker.Results) (situation, bool) {
+// else the end of a run that failed, a fault that mattered, or the beginning. It is false
+// where there are no holds.
+func (rec *record) situation(r checker.Results) (s situation, ok bool) {
 	if len(rec.holds) == 0 {
 		return situation{}, false
 	}
+	s, ok = rec.situationOfIncident(r)
+	if !ok {
+		s = rec.situationWithout(r)
+		s.Finding = firstViolated(r)
+	}
+	s.runFailed = failed(r)
+	return s, true
+}
+
+// firstViolated is the finding of the violation that cost most, or none.
+func firstViolated(r checker.Results) checker.Finding {
+	for _, f := range byCost(r.Findings) {
+		if plain(f.Verdict) == checker.Violation {
+			return f
+		}
+	}
+	return checker.Finding{Verdict: checker.Valid}
+}
+
+func failed(r checker.Results) bool { return plain(r.Verdict) == checker.Broken }
+
+// situationOfIncident prefers an incident whose holds are known to one of the same rank that
+// is about a time. It is false without incidents.
+func (rec *record) situationOfIncident(r checker.Results) (situation, bool) {
+	var other *example
 	for _, e := range examples(r, byCost(r.Findings), len(r.Findings)) {
+		if other != nil && rank(e.Finding) > rank(other.Finding) {
+			break
+		}
 		if s, ok := rec.situationOf(e); ok {
 			return s, true
 		}
+		if other == nil {
+			other = &e
+		}
+	}
+	if other == nil {
+		return situation{}, false
+	}
+	return rec.situationOfTime(*other), true
+}
+
+// situationWithout is what there is to look at without incidents.
+func (rec *record) situationWithout(r checker.Results) situation {
+	const most = 12 // holds
+	if failed(r) {
+		return rec.situationOfHolds(rec.holds[max(0, len(rec.holds)-most):])
 	}
 	for _, want := range []func(checker.FaultCoverage) bool{
 		func(f checker.FaultCoverage) bool { return f.Counts() && f.Outlasted },
 		checker.FaultCoverage.Counts,
 	} {
 		if i := slices.IndexFunc(rec.faults, want); i >= 0 {
-			return rec.situationOfFault(rec.faults[i]), true
+			s := rec.situationOfFault(rec.faults[i])
+			s.ofFault = true
+			return s
 		}
 	}
-	last := rec.holds[min(len(rec.holds), 12)-1]
-	return situation{from: rec.holds[0].Invoked, to: last.End, cast: map[string]bool{}, nothingViolated: true}.framed(rec), true
+	return rec.situationOfHolds(rec.holds[:min(len(rec.holds), most)])
+}
+
+func (rec *record) situationOfHolds(holds []checker.Hold) situation {
+	last := holds[len(holds)-1]
+	return situation{from: holds[0].Invoked, to: last.End, cast: map[string]bool{}, nothingViolated: true}.framed(rec)
+}
+
+// situationOfTime frames the time of an incident together with the last hold before it and
+// the first one after it.
+func (rec *record) situationOfTime(e example) situation {
+	i := e.Incident
+	s := situation{example: e, key: i.Key, cast: map[string]bool{}, from: i.From, to: max(i.From, i.To)}
+	concerns := func(h checker.Hold) bool { return i.Key == "" || h.Key == i.Key }
+	var before, after *checker.Hold
+	for n := range rec.holds { // by start
+		switch h := &rec.holds[n]; {
+		case !concerns(*h):
+		case h.Start <= i.From:
+			before = h
+		case h.Start >= i.To && after == nil:
+			after = h
+		}
+	}
+	for _, h := range []*checker.Hold{before, after} {
+		if h != nil {
+			s.include(*h)
+		}
+	}
+	return s.framed(rec)
 }
 
 // maxCast is how many holds a situation has next to those that it is about.

@@ -189,6 +189,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"clean", "up"}, `"up"`},
 		{[]string{"images", "ducks"}, `"ducks"`},
 		{[]string{"doctor", "who"}, `"who"`},
+		{[]string{"hold"}, "the child of a command that a lock file wraps (client.wrap)"},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
 			if len(c.args) > 1 && c.args[0] == "test" {
@@ -202,6 +203,16 @@ func TestUsage(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(s.store); err != nil || len(entries) != 0 {
 		t.Errorf("something was run: %v, %v", entries, err)
+	}
+}
+
+// TestHoldWithoutWorker: a worker that is gone is none of the user's doing; what the wrapped
+// command says is not to be mixed with anything of ours.
+func TestHoldWithoutWorker(t *testing.T) {
+	s := newShell(t)
+	s.env[clients.HoldVariable] = filepath.Join(t.TempDir(), "gone.sock")
+	if code := s.run("hold"); code != exitHoldAlone || s.stdout+s.stderr != "" {
+		t.Errorf("exit code %d, want %d; said %q and %q, want nothing", code, exitHoldAlone, s.stdout, s.stderr)
 	}
 }
 

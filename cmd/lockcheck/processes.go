@@ -16,6 +16,7 @@ import (
 	"lockcheck/clusters/vdso"
 	"lockcheck/internal/cleanup"
 	"lockcheck/internal/processes"
+	"lockcheck/internal/runs"
 	"lockcheck/internal/runs/clientcheck"
 	"lockcheck/workloads"
 )
@@ -146,7 +147,11 @@ is gone. A SIGTERM is passed on to the worker, who then regards the lock as
 lost.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			if err := clients.Hold(s.env(clients.HoldVariable), s.signals); err != nil {
+			socket := s.env(clients.HoldVariable)
+			if socket == "" {
+				return &runs.UsageError{Err: errHoldByItself}
+			}
+			if err := clients.Hold(socket, s.signals); err != nil {
 				return &exitError{code: exitHoldAlone} // silent: what the command says last is to be its own
 			}
 			return nil
@@ -154,8 +159,11 @@ lost.`,
 	}
 }
 
-// exitHoldAlone is the exit status of a child without a worker.
+// exitHoldAlone is the exit status of a child whose worker is gone.
 const exitHoldAlone = 1
+
+var errHoldByItself = errors.New("hold is the child of a command that a lock file wraps (client.wrap): workers start it, and set " +
+	clients.HoldVariable + "; by itself it is of no use")
 
 func reapCommand(s *system) *cobra.Command {
 	var run string

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"lockcheck/clients/serve"
@@ -35,28 +36,62 @@ func Main(m *testing.M, open serve.Open) {
 	os.Exit(0)
 }
 
-// Run runs "lockcheck test" with the arguments, and fails the test unless it exits with 0.
-// about is a lock file without its client, as in "servers: redis\nlease: 2s". With -short it
-// is skipped: a run takes half a minute.
+// Run runs "lockcheck test" with the arguments, logs the verdict, and fails the test unless
+// lockcheck exits with 0. about is a lock file without its client, as in
+// "servers: redis\nlease: 2s". If the test fails, the folder with the run and its page stays,
+// and the output names it; otherwise it is removed. With -short the test is skipped: a run
+// takes half a minute.
 func Run(t *testing.T, about string, arguments ...string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("a run takes half a minute")
 	}
+	run(t, about, arguments...)
+}
+
+func run(t testing.TB, about string, arguments ...string) {
+	t.Helper()
 	program := os.Getenv(Program)
 	if program == "" {
 		program = "lockcheck"
 	}
-	folder := t.TempDir()
-	file, err := write(folder, about)
+	file, err := write(t.TempDir(), about)
 	if err != nil {
 		t.Fatal(err)
 	}
-	arguments = append([]string{"test", "--lock", file, "--store", filepath.Join(folder, "store")}, arguments...)
+	arguments = append([]string{"test", "--lock", file, "--store", newStore(t)}, arguments...)
 	output, err := exec.CommandContext(t.Context(), program, arguments...).CombinedOutput()
 	if err != nil {
 		t.Errorf("lockcheck: %v\n%s", err, output)
+		return
 	}
+	t.Log(verdicts(string(output)))
+}
+
+// newStore makes a folder that outlives a test that fails: its pages say why it did.
+func newStore(t testing.TB) string {
+	t.Helper()
+	store, err := os.MkdirTemp("", "locktest-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			return
+		}
+		if err := os.RemoveAll(store); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}
+
+// verdict is a line that begins with a verdict, and those that it goes on in.
+var verdict = regexp.MustCompile(`(?m)^(?:VALID|VIOLATION|UNDECIDED|BROKEN)  .*(?:\n +\S.*)*`)
+
+// verdicts is what lockcheck says first of each run.
+func verdicts(output string) string {
+	return strings.Join(verdict.FindAllString(output, -1), "\n")
 }
 
 // onHost are the servers whose clients run on this machine.
