@@ -19,11 +19,7 @@ func acquireFree(ctx context.Context, s *session) error {
 }
 
 func busy(ctx context.Context, s *session) error {
-	first, second, err := s.two(ctx)
-	if err != nil {
-		return err
-	}
-	h, err := first.acquire(ctx, s.key())
+	_, second, h, err := s.contended(ctx)
 	if err != nil {
 		return err
 	}
@@ -31,11 +27,7 @@ func busy(ctx context.Context, s *session) error {
 }
 
 func until(ctx context.Context, s *session) error {
-	p, err := s.peer(ctx, "w1")
-	if err != nil {
-		return err
-	}
-	h, err := p.acquire(ctx, s.key())
+	p, h, err := s.holder(ctx)
 	if err != nil {
 		return err
 	}
@@ -69,11 +61,7 @@ func (p *peer) checkUntil(h hold) error {
 }
 
 func release(ctx context.Context, s *session) error {
-	p, err := s.peer(ctx, "w1")
-	if err != nil {
-		return err
-	}
-	h, err := p.acquire(ctx, s.key())
+	p, h, err := s.holder(ctx)
 	if err != nil {
 		return err
 	}
@@ -81,11 +69,7 @@ func release(ctx context.Context, s *session) error {
 }
 
 func released(ctx context.Context, s *session) error {
-	first, second, err := s.two(ctx)
-	if err != nil {
-		return err
-	}
-	h, err := first.acquire(ctx, s.key())
+	first, second, h, err := s.contended(ctx)
 	if err != nil {
 		return err
 	}
@@ -99,11 +83,7 @@ func released(ctx context.Context, s *session) error {
 }
 
 func releaseTwice(ctx context.Context, s *session) error {
-	p, err := s.peer(ctx, "w1")
-	if err != nil {
-		return err
-	}
-	h, err := p.acquire(ctx, s.key())
+	p, h, err := s.holder(ctx)
 	if err != nil {
 		return err
 	}
@@ -118,11 +98,7 @@ func releaseTwice(ctx context.Context, s *session) error {
 }
 
 func releaseUnknown(ctx context.Context, s *session) error {
-	first, second, err := s.two(ctx)
-	if err != nil {
-		return err
-	}
-	h, err := first.acquire(ctx, s.key())
+	_, second, h, err := s.contended(ctx)
 	if err != nil {
 		return err
 	}
@@ -140,11 +116,7 @@ func releaseUnknown(ctx context.Context, s *session) error {
 // expiry: the lease of a holder that does nothing ends, or that of a session whose client was
 // killed.
 func expiry(ctx context.Context, s *session) error {
-	first, second, err := s.two(ctx)
-	if err != nil {
-		return err
-	}
-	h, err := first.acquire(ctx, s.key())
+	first, second, h, err := s.contended(ctx)
 	if err != nil {
 		return err
 	}
@@ -200,11 +172,7 @@ func (s *session) stillHeld(ctx context.Context, current hold) error {
 
 // renew: with renewals the lease lasts beyond what it could last without.
 func renew(ctx context.Context, s *session) error {
-	first, second, err := s.two(ctx)
-	if err != nil {
-		return err
-	}
-	h, err := first.acquire(ctx, s.key())
+	first, second, h, err := s.contended(ctx)
 	if err != nil {
 		return err
 	}

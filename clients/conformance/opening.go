@@ -109,11 +109,7 @@ const (
 )
 
 func work(ctx context.Context, s *session) error {
-	p, err := s.peer(ctx, "w1")
-	if err != nil {
-		return err
-	}
-	h, err := p.acquire(ctx, s.key())
+	p, h, err := s.holder(ctx)
 	if err != nil {
 		return err
 	}

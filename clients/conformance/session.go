@@ -151,6 +151,22 @@ func (s *session) two(ctx context.Context) (first, second *peer, err error) {
 	return first, second, err
 }
 
+// holder returns a client that has a lock.
+func (s *session) holder(ctx context.Context) (p *peer, h hold, err error) {
+	if p, err = s.peer(ctx, "w1"); err == nil {
+		h, err = p.acquire(ctx, s.key())
+	}
+	return p, h, err
+}
+
+// contended returns two clients, the first of which has a lock.
+func (s *session) contended(ctx context.Context) (first, second *peer, h hold, err error) {
+	if first, second, err = s.two(ctx); err == nil {
+		h, err = first.acquire(ctx, s.key())
+	}
+	return first, second, h, err
+}
+
 // start starts a client and says hello.
 func (s *session) start(ctx context.Context, name string, unknown bool) (*peer, protocol.Answer, error) {
 	if old, there := s.peers[name]; there {

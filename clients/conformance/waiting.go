@@ -20,11 +20,7 @@ const (
 
 // wait: an attempt waits while the lock is held, and gets it when it is released.
 func wait(ctx context.Context, s *session) error {
-	first, second, err := s.two(ctx)
-	if err != nil {
-		return err
-	}
-	h, err := first.acquire(ctx, s.key())
+	first, second, h, err := s.contended(ctx)
 	if err != nil {
 		return err
 	}
@@ -90,11 +86,7 @@ func (s *session) fresh(ctx context.Context, p *peer, h hold) (hold, error) {
 
 // cancelled: an acquire that nobody waits for any more is answered, and the client goes on.
 func cancelled(ctx context.Context, s *session) error {
-	first, second, err := s.two(ctx)
-	if err != nil {
-		return err
-	}
-	h, err := first.acquire(ctx, s.key())
+	_, second, h, err := s.contended(ctx)
 	if err != nil {
 		return err
 	}
