@@ -1,5 +1,5 @@
-# Targets: build library-versions check test soak mutants crosscheck coverage fuzz bench findings comparison claims docs
-# examples example-findings example-comparison lint tidy images demo clean.
+# Targets: build library-versions check test soak layouts mutants hunt-mutants crosscheck coverage fuzz bench findings comparison claims sweeps load guide docs
+# examples example-findings example-comparison lint tidy images demo screenshots release clean.
 
 export CGO_ENABLED ?= 0
 # As the programs in the images are built, so that what they share is compiled once.
@@ -8,7 +8,7 @@ export GOFLAGS ?= -trimpath
 # The race detector needs a C compiler.
 RACE := $(if $(shell command -v gcc 2>/dev/null),-race,)
 
-.PHONY: build library-versions check test soak mutants crosscheck coverage fuzz bench findings comparison claims docs examples example-findings example-comparison lint tidy images demo clean
+.PHONY: build library-versions check test soak layouts mutants hunt-mutants crosscheck coverage fuzz bench findings comparison claims sweeps load guide docs examples example-findings example-comparison lint tidy images demo screenshots release clean
 
 # Whatever GOFLAGS says: --version is to tell the commit.
 build:
@@ -27,27 +27,28 @@ check: lint
 
 # Everything, on real servers where Docker is there. What needs no Docker first, while
 # the images are made; then servers and faults side by side, in which nobody works under
-# a lease that a busy machine could end; whole runs last, as many of them side by side as
-# "compare" makes: most of a run is waiting. All packages are vetted once, by lint.
-GO_TEST = CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -vet=off -timeout 40m -p 1
+# a lease that a busy machine could end; whole runs last. Most of all that is waiting, so
+# more of it is done at a time than there are processors. All packages are vetted once, by
+# lint, and test the same binary.
+GO_TEST = CGO_ENABLED=$(if $(RACE),1,0) LOCKCHECK_TESTED=$(CURDIR)/lockcheck go test $(RACE) -vet=off -timeout 40m -p 1
 SERVERS := ./clients ./clusters
 FAULTS := ./nemesis ./clusters/engine ./clusters/images ./clusters/vdso ./cmd/lockcheck
-RUNS := ./clients/conformance ./examples/go-lock ./internal/cleanup ./internal/runs ./internal/suites/repros ./internal/suites/matrix ./internal/suites/claims
+RUNS := ./clients/conformance ./examples/go-lock ./internal/cleanup ./internal/runs ./internal/suites/repros ./internal/suites/matrix ./internal/suites/claims ./internal/suites/sweep ./internal/suites/hunt ./internal/suites/advise ./tools/release
 WITH_SERVERS := $(SERVERS) $(FAULTS) $(RUNS)
 test: build
 	$(MAKE) -j 2 tested-images apart
 	$(MAKE) -j 2 tested-servers tested-faults
-	LOCKCHECK=$(CURDIR)/lockcheck $(GO_TEST) -parallel $$((2 * $$(nproc))) $(RUNS)
+	LOCKCHECK=$(CURDIR)/lockcheck $(GO_TEST) -p 2 -parallel $$(nproc) $(RUNS)
 
 .PHONY: apart tested-images tested-servers tested-faults
 # The checkers are pure and their histories many: those are tried without the race
-# detector, and a tenth of them with it.
+# detector, and a tenth of them with it. The tests of the repository read files, and no more.
 apart: lint
-	go test ./checker
-	$(GO_TEST) -short $$(go list ./... | grep -vxE '$(subst $() $(),|,$(patsubst ./%,lockcheck/%,$(WITH_SERVERS)))')
+	go test . ./checker
+	$(GO_TEST) -short $$(go list ./... | grep -vxE '$(subst $() $(),|,$(patsubst ./%,lockcheck/%,$(WITH_SERVERS)))|lockcheck')
 	CGO_ENABLED=$(if $(RACE),1,0) go build $(RACE) ./... # compiled now, so that it need not be done later
 tested-servers:
-	$(GO_TEST) $(SERVERS)
+	$(GO_TEST) -parallel $$((2 * $$(nproc))) $(SERVERS)
 tested-faults:
 	$(GO_TEST) $(FAULTS)
 
@@ -76,6 +77,22 @@ images: build
 demo: build
 	./lockcheck test --expect violation
 
+# The picture of the docs, of a run that is made for it: needs Docker, and Chromium. As root: CHROMIUM='chromium --no-sandbox'.
+CHROMIUM ?= chromium
+screenshots: build
+	rm -rf store/screenshots
+	./lockcheck repro redlock-clock-jump --store store/screenshots
+	$(CHROMIUM) --headless --hide-scrollbars --window-size=1180,900 --screenshot=docs/redlock-clock-jump.png file://$(CURDIR)/store/screenshots/latest/report.html
+
+# What is published, in dist/: static binaries, for each the list of its modules and a container
+# image, and checksums. The same commit and Go give the same bytes. The version is that of the
+# tag, which Go takes from the checkout; not from a worktree.
+RELEASED := amd64 arm64
+release:
+	rm -rf dist
+	for arch in $(RELEASED); do CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -buildvcs=auto -ldflags='-s -w' -o dist/lockcheck-linux-$$arch ./cmd/lockcheck || exit 1; done
+	go run ./tools/release -folder dist
+
 # Every lock with and without pauses, every reproduction and its control, each
 # TIMES times: hours. The table in docs/findings.md is made from the stored runs.
 TIMES ?= 1
@@ -99,7 +116,31 @@ comparison: build library-versions
 	$(COMPLETE) || { echo "runs are missing, so nothing is published: make comparison goes on with them"; exit 1; }
 	cp $(COMPARISON)/comparison.md docs/comparison.md
 
-# Common claims, held against runs: about 20 minutes on two processors, with
+# Where redis and etcd keep workers apart, over leases and pauses: a quarter of an hour each,
+# with nothing else on the machine. Each goes on where it was stopped.
+SWEEPS := store/sweeps
+SWEEP_BUDGET ?= 15m
+sweeps: build
+	$(MAKE) sweep-redis SWEPT="--ttl 500ms..30s --pause 100ms..30s --section 200ms"
+	$(MAKE) sweep-etcd SWEPT="--ttl 500ms..30s --pause 500ms..30s --section 200ms"
+
+sweep-%:
+	if test -d $(SWEEPS)/$*; then ./lockcheck sweep --resume $(SWEEPS)/$* --budget $(SWEEP_BUDGET); \
+	else ./lockcheck sweep --lock $* $(SWEPT) --budget $(SWEEP_BUDGET) --out $(SWEEPS)/$*; fi
+	mkdir -p docs/sweeps/$*
+	cp $(SWEEPS)/$*/sweep.md $(SWEEPS)/$*/sweep.svg docs/sweeps/$*/
+
+# What locks cost by the number of their workers, without and with others who want the same
+# one: about 20 minutes, with nothing else on the machine.
+LOAD := store/load
+LOAD_LOCKS ?= redis,redlock,etcd,zookeeper,consul,postgres-session
+load: build
+	rm -rf $(LOAD)
+	./lockcheck profile --locks $(LOAD_LOCKS) --load 1..64 --out $(LOAD) || test $$? -le 2
+	mkdir -p docs/load
+	cp $(LOAD)/profile.md $(LOAD)/profile.svg docs/load/
+
+# Common claims, held against runs: about half an hour on two processors, with
 # nothing else on the machine, for latencies are measured too. Runs that were not as
 # expected are named in the table.
 CLAIMS := store/claims
@@ -107,11 +148,26 @@ claims: build
 	./lockcheck claims run --store $(CLAIMS) || test $$? -eq 1
 	./lockcheck claims table --store $(CLAIMS) --links "" > docs/claims.md
 
+# What the stored runs of GUIDE_RUNS have shown is added to the evidence that is part of
+# lockcheck, and docs/guide.md and the advice in docs/reference are made of that. A run that is
+# there stays.
+GUIDE_RUNS ?= $(wildcard store)
+EVIDENCE := internal/suites/guide/evidence.jsonl
+guide: build
+	if test -n "$(GUIDE_RUNS)"; then ./lockcheck guide collect --into $(EVIDENCE) $(GUIDE_RUNS); fi
+	$(MAKE) build
+	./lockcheck guide > docs/guide.md
+	./lockcheck reference docs/reference
+
 # lockcheck is killed at 200 random moments of its runs, ten of which are part of
 # the tests: nothing may be left.
 SOAK ?= 200
 soak:
 	LOCKCHECK_SOAK=$(SOAK) go test -timeout 4h -run TestKilledAnywhere -v ./internal/runs
+
+# Servers start from images that are laid out as the official ones, by way of a registry.
+layouts:
+	LOCKCHECK_LAYOUTS=1 go test -timeout 1h -run TestLayouts -v ./clusters
 
 # Every lock of examples/ once, without faults: they must be valid. Each is tried, whatever
 # becomes of the others.
@@ -145,6 +201,11 @@ MUTANT_SEEDS ?= 20
 mutants: build
 	go run ./tools/mutants -lockcheck ./lockcheck -seeds $(MUTANT_SEEDS)
 
+# From the name of each mutant alone: guided against blind trials. The last result is in docs/hunt.md.
+HUNT_TRIALS ?= 48
+hunt-mutants: build
+	go run ./tools/mutants -lockcheck ./lockcheck -hunt $(HUNT_TRIALS)
+
 CROSSCHECK ?= 20
 crosscheck:
 	go test ./checker -timeout 2h -v -run 'BruteForce|Simulated|Forged|Against|Overwriters' -more $(CROSSCHECK)
@@ -170,4 +231,5 @@ bench: build
 # What killed runs have left, and the binaries. Stored runs stay.
 clean:
 	if test -x lockcheck; then ./lockcheck clean; fi
+	rm -rf dist
 	rm -f lockcheck $(addprefix lockcheck-,$(LIBRARY_VERSIONS))

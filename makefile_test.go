@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -59,6 +60,41 @@ func TestMakeComparison(t *testing.T) {
 		aside, globErr := filepath.Glob(filepath.Join(folder, "store", "comparison-*", "comparison.md"))
 		if (err == nil) != (c.want != "") || readErr != nil || globErr != nil || strings.TrimSpace(string(text)) != c.want || len(aside) != c.aside {
 			t.Errorf("%d: %v, published %q, moved aside %d: want %q, %d\n%s", i, err, text, len(aside), c.want, c.aside, output)
+		}
+	}
+}
+
+// TestMakeTargets: each target is a name and no file, and those at the head are there.
+func TestMakeTargets(t *testing.T) {
+	text, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	phony := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^\.PHONY: (.*)$`).FindAllStringSubmatch(string(text), -1) {
+		for _, name := range strings.Fields(m[1]) {
+			phony[name] = true
+		}
+	}
+	targets := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^([a-z-]+):([^=]|$)`).FindAllStringSubmatch(string(text), -1) {
+		targets[m[1]] = true
+		if !phony[m[1]] {
+			t.Errorf("%s is not in .PHONY", m[1])
+		}
+	}
+	head := regexp.MustCompile(`(?s)^# Targets: (.*?)\.\n`).FindStringSubmatch(string(text))
+	if head == nil {
+		t.Fatal("there is no list of targets")
+	}
+	for _, name := range strings.Fields(strings.ReplaceAll(head[1], "#", "")) {
+		if !targets[name] {
+			t.Errorf("there is no target %s", name)
+		}
+	}
+	for name := range phony {
+		if !targets[name] {
+			t.Errorf(".PHONY names %s, which is no target", name)
 		}
 	}
 }

@@ -293,6 +293,10 @@ func (b *builder) worker(e *history.Event) {
 	if e.Grant == "" {
 		return
 	}
+	if e.F == history.Caught {
+		b.faultEvents = append(b.faultEvents, *e)
+		return
+	}
 	w := b.actor(e.Process)
 	a := b.attemptOf(w, e)
 	if e.F == history.Acquire && e.Type == history.Invoke {

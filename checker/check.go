@@ -21,6 +21,9 @@ type Options struct {
 	// NoHolds leaves Results.Holds empty: only pictures need them, and those of a
 	// history of millions of operations are large.
 	NoHolds bool
+	// NearHolds leaves in Results.Holds only those that close-ups of listed incidents show:
+	// of a history of millions of operations, these can be drawn.
+	NearHolds bool
 }
 
 // judged is a finding with what it contributes to the sentence of a run.
@@ -60,9 +63,6 @@ func (r *run) check(opts Options) Results {
 // weigh makes the results of a run of what porcupine says of it.
 func (r *run) weigh(o opinion, opts Options) Results {
 	res := Results{Schema: Schema, Begin: r.begin, End: r.end}
-	if !opts.NoHolds {
-		res.Holds = r.described()
-	}
 	res.Clients = r.clients
 	_, res.Interrupted = r.phases[history.PhaseInterrupted]
 	res.Required = Required(r.header)
@@ -74,6 +74,13 @@ func (r *run) weigh(o opinion, opts Options) Results {
 		p.weigh(&found, r.header)
 		all, res.Findings = append(all, found), append(res.Findings, found.Finding)
 	}
+	switch {
+	case opts.NearHolds:
+		res.Holds = r.near(res.Findings)
+	case !opts.NoHolds:
+		res.Holds = r.described()
+	}
+	res.Incidents = r.origins.total()
 	res.Verdict = verdict(all)
 	res.Sentence = conclude(r, res, all)
 	return res

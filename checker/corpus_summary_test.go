@@ -40,6 +40,7 @@ var summaryCauses = []struct{ cause, name string }{
 	{CauseServerLost, "server lost"},
 	{CauseServerFault, "server fault"},
 	{CauseTwice, "twice"},
+	{CauseUnlocked, "without the lock"},
 	{CauseUnexplained, "unexplained"},
 }
 

@@ -64,11 +64,11 @@ func missingKinds(r *run) []string {
 		// That a pause of a worker was real says nothing of one of a server.
 		workers, servers := r.tallied(kind, true), r.tallied(kind, false)
 		if workers.injected == 0 && servers.injected == 0 {
-			missing = append(missing, missingKind(kind, false, 0, 0))
+			missing = append(missing, missingKind(kind, tallied{}))
 		}
 		for _, t := range []tallied{workers, servers} {
 			if t.injected > 0 && t.counted == 0 {
-				missing = append(missing, missingKind(kind, t.onWorkers, t.injected, t.proven))
+				missing = append(missing, missingKind(kind, t))
 			}
 		}
 	}
@@ -79,6 +79,7 @@ func missingKinds(r *run) []string {
 // act on processes are told apart.
 type tallied struct {
 	onWorkers                 bool
+	aimed                     bool // one at least at another moment of a worker than holding
 	injected, proven, counted int
 }
 
@@ -90,6 +91,7 @@ func (r *run) tallied(kind string, onWorkers bool) tallied {
 			continue
 		}
 		t.injected++
+		t.aimed = t.aimed || f.strikesCall()
 		if f.Proven {
 			t.proven++
 		}
@@ -100,16 +102,18 @@ func (r *run) tallied(kind string, onWorkers bool) tallied {
 	return t
 }
 
-func missingKind(kind string, onWorkers bool, injected, proven int) string {
+func missingKind(kind string, t tallied) string {
 	does := func(effect history.Effect) bool { return history.Does(kind, effect) }
 	switch {
-	case injected == 0:
+	case t.injected == 0:
 		return "no " + kind + " was ever applied"
-	case proven == 0:
+	case t.proven == 0:
 		return "no " + kind + " could be proven"
-	case does(history.Ends) && onWorkers:
+	case t.aimed:
+		return "no " + kind + " came at the moment that it was aimed at"
+	case does(history.Ends) && t.onWorkers:
 		return "no " + kind + " hit a worker that held the lock or was about to"
-	case does(history.Stops) && onWorkers, does(history.Defers):
+	case does(history.Stops) && t.onWorkers, does(history.Defers):
 		return "no " + kind + " hit a holder inside its section"
 	case hitsProcesses(kind):
 		return "no " + kind + " of a server met an operation"
@@ -146,7 +150,7 @@ func (f *FaultCoverage) meansWorkers(workers nameSet) bool {
 }
 
 // workerRole is what a role that means workers has in it: "follower" has not.
-var workerRole = regexp.MustCompile(`\b(holder|waiter|workers?|w[0-9]+)\b`)
+var workerRole = regexp.MustCompile(`\b(actor|holder|waiter|workers?|w[0-9]+)\b`)
 
 func (f *FaultCoverage) onWorkers(workers nameSet) bool {
 	return slices.ContainsFunc(f.Targets, func(t string) bool { return workers[t] })
@@ -161,7 +165,11 @@ func (f *fault) cover(r *run, m meetings) {
 		return
 	}
 	reason := ""
+	hitsWorker := f.does(history.Ends) || f.does(history.Stops)
 	switch {
+	case hitsWorker && f.strikesCall() && slices.Contains(f.Targets, f.Actor):
+		f.hitHolder(r) // for whether it outlasted
+		f.Exercised = true
 	case f.does(history.Ends) && f.onWorkers(r.workers):
 		f.Exercised = f.killedAtWork(r)
 		reason = "no target held the lock or was about to"
@@ -185,6 +193,9 @@ func (f *fault) cover(r *run, m meetings) {
 		reason = "nobody held the lock or asked for it meanwhile"
 	default:
 		reason = "this version cannot tell whether a fault of this kind mattered"
+	}
+	if missed := f.missedMoment(r); f.Exercised && missed != "" {
+		f.Exercised, reason = false, missed
 	}
 	if !f.Exercised && f.Reason == "" {
 		f.Reason = reason
@@ -334,6 +345,8 @@ func (f *FaultCoverage) group(workers nameSet) string {
 	switch {
 	case hitsProcesses(f.Kind) && !f.meansWorkers(workers):
 		return "server " + f.Kind
+	case f.strikesCall() && (history.Does(f.Kind, history.Stops) || history.Does(f.Kind, history.Ends)):
+		return f.Moment + " " + f.Kind
 	case f.Role == roleWaiter && history.Does(f.Kind, history.Stops):
 		return roleWaiter + " " + f.Kind
 	}

@@ -22,6 +22,13 @@ func TestFaultEvidence(t *testing.T) {
 	}
 	clock := history.Fault{ID: "f1", Kind: "clock", Targets: []string{"n1"}, Step: 1}
 	waiter := history.Fault{ID: "f1", Kind: "pause", Role: "waiter", Targets: []string{"w1"}}
+	at := func(moment, kind, actor, target string) history.Fault {
+		zero := int64(7)
+		return history.Fault{ID: "f1", Kind: kind, Moment: moment, Actor: actor, Targets: []string{target}, Since: ms(1), Dropped: &zero}
+	}
+	released := func(from, to float64) *script { // w1 releases
+		return asked("pause").acquire("w1", "a", 10, 11).release("a", from, to)
+	}
 	stage := func(st history.Stage, from, to float64) history.Fault {
 		return history.Fault{ID: "f1", Kind: "pause", Targets: []string{"w1"}, Stage: st, From: ms(from), To: ms(to)}
 	}
@@ -63,6 +70,21 @@ func TestFaultEvidence(t *testing.T) {
 		{"cut", asked("partition").fault(dropped(3), 20, 40), Valid, "", true, false},
 		{"cut that dropped nothing", asked("partition").fault(dropped(0), 20, 40), Undecided, "no partition met a packet", false, false},
 		{"one kind of two", held("pause", "clock").pause("f1", 20, 140, "w1"), Undecided, "no clock was ever applied", true, true},
+		{"release paused in flight", released(20, 145).caught("a", 21, "f1").fault(at("releasing", "pause", "w1", "w1"), 22, 140), Valid, "1 of 1 releasing pause fault proven and exercised", true, false},
+		{"release over before the pause", released(20, 22).caught("a", 21, "f1").fault(at("releasing", "pause", "w1", "w1"), 23, 140), Undecided, "no pause came at the moment", false, false},
+		{"release never caught", released(20, 145).fault(at("releasing", "pause", "w1", "w1"), 22, 140), Undecided, "no pause came at the moment", false, false},
+		{"release of another caught", released(20, 145).caught("a", 21, "f1").fault(at("releasing", "pause", "w2", "w2"), 22, 140), Undecided, "no pause came at the moment", false, false},
+		{"renewal paused in flight", asked("pause").acquire("w1", "a", 10, 11).renew("a", 20, 80).caught("a", 21, "f1").fault(at("renewing", "pause", "w1", "w1"), 22, 75).release("a", 90, 91), Valid, "1 of 1 renewing pause", true, false},
+		{"acquire paused in flight", asked("pause").acquire("w1", "a", 20, 80).caught("a", 21, "f1").fault(at("acquiring", "pause", "w1", "w1"), 22, 75), Valid, "1 of 1 acquiring pause", true, false},
+		{"killed with its release in flight", asked("kill").acquire("w1", "a", 10, 11).do(history.Release, "a", 20, -1, history.Event{}).caught("a", 21, "f1").fault(at("releasing", "kill", "w1", "w1"), 22, 40), Valid, "1 of 1 releasing kill", true, false},
+		{"server paused before a release", released(20, 145).caught("a", 21, "f1").fault(at("releasing", "pause", "w1", "n1"), 22, 140), Valid, "1 of 1 server pause", true, false},
+		{"server paused after a release", released(20, 22).caught("a", 21, "f1").fault(at("releasing", "pause", "w1", "n1"), 23, 140).busy("w2", "b", 30, 135, "a"), Undecided, "no pause came at the moment", false, false},
+		{"cut off before a release", asked("partition").acquire("w1", "a", 10, 11).release("a", 20, 145).caught("a", 21, "f1").fault(at("releasing", "partition", "w1", "w1"), 22, 140), Valid, "1 of 1 partition", true, false},
+		{"cut off after a release", asked("partition").acquire("w1", "a", 10, 11).release("a", 20, 22).caught("a", 21, "f1").fault(at("releasing", "partition", "w1", "w1"), 23, 140), Undecided, "no partition came at the moment", false, false},
+		{"paused in the queue", asked("pause").acquire("w1", "a", 10, 145).fault(at("queued", "pause", "w1", "w1"), 22, 140), Valid, "1 of 1 queued pause", true, false},
+		{"paused when its turn had come", asked("pause").acquire("w1", "a", 10, 20).fault(at("queued", "pause", "w1", "w1"), 22, 140), Undecided, "no pause came at the moment", false, false},
+		{"paused after its loss", asked("pause").acquire("w1", "a", 10, 11).lost("a", 20, "service").notHeld("a", 22, 23).fault(at("lost", "pause", "w1", "w1"), 20, 140), Valid, "1 of 1 lost pause", true, false},
+		{"paused when it had the lock again", asked("pause").acquire("w1", "a", 10, 11).lost("a", 20, "service").acquire("w1", "b", 20.2, 20.4).fault(at("lost", "pause", "w1", "w1"), 20, 140), Undecided, "no pause came at the moment", false, false},
 		{"skipped", held("pause").stage(20, history.Fault{ID: "f1", Kind: "pause", Stage: history.Skipped, Evidence: "no target"}), Undecided, "no pause was ever applied", false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

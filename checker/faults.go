@@ -25,10 +25,13 @@ type fault struct {
 	certainFrom, certainTo int64
 	healedAt               int64 // when it was gone at the latest, 0 if never
 	dropped                *int64
-	unhealed               bool  // said to be
-	step                   int64 // of a clock, ns; 0 if it is not known
+	unhealed               bool    // said to be
+	step                   int64   // of a clock, ns; 0 if it is not known
+	speed                  float64 // of a clock; 0 if it is not known
 	// deferred is the grant under which a write was held back.
 	deferred grant
+	// caught is the call that was stopped for it, nil if none was.
+	caught *call
 }
 
 // collectFaults puts together what the events of the nemesis and the deferred writes
@@ -52,6 +55,8 @@ func collectFaults(r *run, events []history.Event) []fault {
 		// In force from now on, for this grant. The two stamp, and report, apart from each other.
 		if f := byID[e.Note]; e.F == history.Deferred && f != nil {
 			f.certainFrom, f.deferred = e.Time, r.names.Of(e.Grant)
+		} else if e.F == history.Caught && f != nil && e.Process == f.Actor {
+			f.caught = r.openCall(f.Moment, &e)
 		}
 	}
 	faults := make([]fault, 0, len(order))
@@ -92,7 +97,9 @@ func (f *fault) stage(e history.Event) {
 	if len(d.Peers) > 0 {
 		f.Peers = slices.Clone(d.Peers)
 	}
+	f.Moment, f.Actor = cmp.Or(d.Moment, f.Moment), cmp.Or(d.Actor, f.Actor)
 	f.Since, f.step = max(f.Since, time.Duration(d.Since)), cmp.Or(d.Step, f.step)
+	f.speed = cmp.Or(d.Speed, f.speed)
 	if d.Dropped != nil {
 		f.dropped = d.Dropped
 	}
@@ -108,6 +115,9 @@ func (f *fault) stage(e history.Event) {
 	case history.Healed:
 		f.certainTo, f.End, f.healedAt = from, to, max(f.healedAt, to)
 	case history.ProvenHealed:
+		if f.does(history.Ends) {
+			to = e.Time // a server is back when it answers, not when its process has begun
+		}
 		f.Healed, f.healedAt = true, max(f.healedAt, to)
 	case history.Skipped:
 		f.Reason = because("skipped", d.Evidence)

@@ -33,7 +33,7 @@ const (
 // violations does not tell of: what is lost says nothing of elements that are there twice
 // or came from nowhere.
 func (r Results) Uncounted(p Property) bool {
-	return p == NoLostUpdate && r.Updates.Duplicated+r.Updates.Phantom > 0
+	return p == NoLostUpdate && r.Updates.Duplicated+r.Updates.Phantom+r.Updates.Repeated > 0
 }
 
 // Figures lists all of them.
@@ -53,7 +53,8 @@ func counts() []Figure {
 		of("lost", "acknowledged updates that are lost", NoLostUpdate, func(p Pool) int64 { return p.Lost }, updates),
 		of("overlaps", "overlapping holders of both kinds", MutualExclusion, func(p Pool) int64 { return p.Overlaps.Total() }, grants),
 		of("double_grants", "overlaps in which the service granted the lock twice", "", func(p Pool) int64 { return p.Overlaps.DoubleGrants }, grants),
-		of("stale_writes", "writes accepted from a holder that was replaced", NoStaleWrite, func(p Pool) int64 { return p.StaleWrites }, updates),
+		of("stale_writes", "writes accepted from a holder that was replaced, or without the lock", NoStaleWrite, func(p Pool) int64 { return p.StaleWrites }, updates),
+		of("repeated", "jobs that were done again", "", func(p Pool) int64 { return p.Repeated }, updates),
 		of("refused", "accesses that the guard refused", "", func(p Pool) int64 { return p.Refused }, runs),
 		of("notified", "replaced holders that learned of it before they released", "", func(p Pool) int64 { return p.LossNotifications.Notified }, runs),
 		of("ops", "updates, or holds if nothing is updated", "", func(p Pool) int64 { return p.Measures.Work }, runs),

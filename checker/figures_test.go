@@ -20,7 +20,7 @@ func TestFigures(t *testing.T) {
 		"lost": 2, "lost_share": 0.2, "ops": 10, "throughput": 2, "availability": 0.75, "wakes_per_release": 1.5,
 		"acquire_p50": 1e9, "acquire_p99": 1e9, "uncontended_p50": 1e9, "uncontended_p99": 1e9,
 		"wait_p50": 1e9, "wait_p99": 1e9, "failover_p50": 1e9, "failover_p99": 1e9,
-		"overlaps": 0, "double_grants": 0, "stale_writes": 0, "refused": 5, "refused_per_op": 0.5, "notified": 0, "notified_p50": 1e9, "notified_p99": 1e9,
+		"overlaps": 0, "double_grants": 0, "stale_writes": 0, "repeated": 0, "refused": 5, "refused_per_op": 0.5, "notified": 0, "notified_p50": 1e9, "notified_p99": 1e9,
 	}
 	for _, f := range Figures() {
 		value, known := f.Of(worked)

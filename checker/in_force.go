@@ -152,8 +152,10 @@ func (f *fault) hastening() []span {
 	came := span{f.Begin, min(f.certainFrom, f.End)}
 	went := span{max(f.certainTo, f.Begin), f.End}
 	switch {
-	case f.Kind == history.ClockStrobe:
+	case f.Kind == history.ClockStrobe, f.Kind == history.ClockRate && !(f.speed > 0 && f.speed < 1):
 		return []span{{f.Begin, f.End}}
+	case f.Kind == history.ClockRate:
+		return []span{went} // it was behind
 	case f.certainTo == 0 && f.step < 0:
 		return nil
 	case f.step > 0, f.certainTo == 0:

@@ -31,3 +31,28 @@ func TestKilledHolder(t *testing.T) {
 		t.Errorf("liveness: %s", s)
 	}
 }
+
+// TestServerStartsSlowly: who waits for a server that was killed waits for the server and not
+// for the lock, until it answers again.
+func TestServerStartsSlowly(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		answers float64
+		want    Verdict
+	}{
+		{"it answers late", 7000, Valid},
+		{"it answers, and the lock stays away", 30, Violation},
+	} {
+		kill := func(stage history.Stage, at float64) history.Fault {
+			return history.Fault{ID: "f1", Kind: "kill", Targets: []string{"n1"}, Stage: stage, From: ms(20), To: ms(at)}
+		}
+		r := newScript().servers("n1").acquire("w1", "a", 10, 11).release("a", 12, 13).
+			stage(20, kill(history.Applied, 20)).stage(21, kill(history.Proven, 20)).
+			stage(30, kill(history.Healed, 30)).stage(c.answers, kill(history.ProvenHealed, 30)).
+			acquire("w2", "b", 50, 7100).
+			phase(7200, history.PhaseFinal).end().check(t)
+		if v := r.of(Liveness).Verdict; v != c.want {
+			t.Errorf("%s: %s (%s)", c.name, v, r.of(Liveness).Summary)
+		}
+	}
+}

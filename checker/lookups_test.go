@@ -28,7 +28,7 @@ func faultyRun(t *testing.T, seed uint64) *run {
 	names := []string{"w1", "w2", "w3", "n1", "n2", "n3"}
 	some := func() string { return names[rng.IntN(len(names))] }
 	kinds := []string{
-		history.Pause, history.Kill, history.Crash, history.Clock, history.Clock, history.ClockStrobe,
+		history.Pause, history.Kill, history.Crash, history.Clock, history.Clock, history.ClockStrobe, history.ClockRate,
 		history.Partition, history.Partition, history.OneWay, history.PacketLoss, history.DelayWrite,
 	}
 	for i := range rng.IntN(10) {
@@ -141,7 +141,7 @@ func (f *fault) hastened(from, to int64) bool {
 	came := f.Begin <= to && f.certainFrom >= from
 	went := f.certainTo != 0 && f.certainTo <= to && f.End >= from
 	switch {
-	case f.Kind == history.ClockStrobe:
+	case f.Kind == history.ClockStrobe, f.Kind == history.ClockRate: // of no known speed
 		return true
 	case f.step > 0:
 		return came

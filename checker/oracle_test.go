@@ -238,7 +238,7 @@ func (o *oracle) stale() {
 				continue
 			}
 			again := o.world.Reentrant > 1 && a.worker == b.worker
-			newer := o.world.Guard != history.GuardVersions || e.F == history.Write && e.Version > w.Base
+			newer := !buildsOnLatest(o.world.Guard) || e.F == history.Write && e.Version > w.Base
 			if !again && newer {
 				o.fail("stale write missed", "element %d of %s after %s had used the data", w.Element, a.id, b.id)
 			}

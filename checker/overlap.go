@@ -227,11 +227,13 @@ func findOverlaps(r *run) together {
 		}
 		key := r.name(o.earlier.key)
 		if o.class == Unclassified {
+			r.origins.count(cause{}, o.earlier)
 			t.incidents.add(key, o.from, func() Incident { return r.overlapIncident(o) })
 			continue
 		}
 		c := r.whyReplaced(o.earlier, o.later)
 		t.because(c.class)
+		r.origins.count(c, o.earlier)
 		t.incidents.add(key, o.from, func() Incident {
 			i := r.overlapIncident(o)
 			i.Cause, i.Why = c.class, r.tell(c, o.earlier, o.later)

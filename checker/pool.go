@@ -23,6 +23,8 @@ type Pool struct {
 	// for in vain.
 	Stuck       int64 `json:"stuck"`
 	StaleWrites int64 `json:"stale_writes"`
+	// Repeated is how many jobs were done again.
+	Repeated int64 `json:"repeated,omitempty"`
 	// Refused is how many accesses the guard refused.
 	Refused int64 `json:"refused"`
 	// Faults that were proven and met somebody.
@@ -50,6 +52,7 @@ func PoolOf(all []Results) Pool {
 		p.LossNotifications.merge(r.LossNotifications)
 		p.Stuck += r.Failovers.Stuck
 		p.Refused += r.Fence.RefusedReads + r.Fence.RefusedWrites
+		p.Repeated += r.Updates.Repeated
 		p.StaleWrites += int64(r.Finding(NoStaleWrite).Total)
 		p.Measures.Merge(r.Measures)
 		for class, n := range r.Finding(NoLostUpdate).Causes {
@@ -79,9 +82,11 @@ const runsDiffer = 2
 // pooledLosses is the interval over runs, if there are enough of them or if they differ. Else
 // it is over the windows of all. So it is where nothing was lost, too: whether runs differ
 // cannot be told then, and each window is taken to be all or nothing already.
-func pooledLosses(all []Results) LossInterval {
+func pooledLosses(all []Results) LossInterval { return newLossInterval(lossUnits(all)) }
+
+// lossUnits are what that interval is over.
+func lossUnits(all []Results) (over string, units []stats.Count) {
 	var runs, windows []stats.Count
-	over := ""
 	for _, r := range all {
 		u := r.Updates
 		if u.Acknowledged == 0 {
@@ -101,9 +106,9 @@ func pooledLosses(all []Results) LossInterval {
 	}
 	differ := len(runs) >= enoughRuns || stats.Variance(runs) > runsDiffer*stats.Variance(windows)
 	if over == OverRuns || stats.Sum(runs).K > 0 && differ {
-		return newLossInterval(OverRuns, runs)
+		return OverRuns, runs
 	}
-	return newLossInterval(over, windows)
+	return over, windows
 }
 
 // merge adds the results of another run.

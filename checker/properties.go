@@ -59,7 +59,7 @@ func properties() []property {
 			judge: func(j *judging) judged { return noWrongRelease(j.run, j.wrong) },
 		}, {
 			name:     NoStaleWrite,
-			meaning:  "The resource accepts no write of a holder after a later one has used the data.",
+			meaning:  "The resource accepts no write of a holder after a later one has used the data, and none without the lock.",
 			required: ofOurs,
 			judge: func(j *judging) (found judged) {
 				found, j.results.Fence = noStaleWrite(j.run, staleWrites(j.run))

@@ -72,6 +72,7 @@ var situations = map[string]func(o *oracle) bool{
 	"guard fence refused":            func(o *oracle) bool { return o.world.Guard == "fence" && len(o.record.refused) > 0 },
 	"guard fence-writes refused":     func(o *oracle) bool { return o.world.Guard == "fence-writes" && len(o.record.refused) > 0 },
 	"guard cas refused":              func(o *oracle) bool { return o.world.Guard == "cas" && len(o.record.refused) > 0 },
+	"guard match refused":            func(o *oracle) bool { return o.world.Guard == "match" && len(o.record.refused) > 0 },
 	"guard ask refused":              func(o *oracle) bool { return o.world.Guard == "ask" && len(o.record.refused) > 0 },
 	"answers cannot be put in order": func(o *oracle) bool { return o.results.of(Linearizability).Verdict == Violation },
 	"all was valid":                  func(o *oracle) bool { return o.results.Verdict == Valid },

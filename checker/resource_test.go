@@ -7,11 +7,36 @@ import (
 	"lockcheck/history"
 )
 
+// TestUnlockedWrite: what is lost to a write without the lock has that for its cause, and is
+// told in words that name who wrote so.
+func TestUnlockedWrite(t *testing.T) {
+	for name, s := range map[string]*script{
+		"it overwrites":      newScript().acquire("w1", "a", 10, 11).read("a", 12, 0).busy("w2", "b", 13, 14, "a").read("b", 15, 0).write("a", 16, 1, 0, 1).write("b", 17, 2, 0, 2).final("k0", "[2]"),
+		"it is overwritten":  newScript().acquire("w1", "a", 10, 11).read("a", 12, 0).busy("w2", "b", 13, 14, "a").read("b", 15, 0).write("b", 16, 2, 0, 1).write("a", 17, 1, 0, 2).final("k0", "[1]"),
+		"two of them do so":  newScript().busy("w1", "a", 10, 11, "").read("a", 12, 0).busy("w2", "b", 13, 14, "a").read("b", 15, 0).write("b", 16, 2, 0, 1).write("a", 17, 1, 0, 2).final("k0", "[1]"),
+		"one, not mentioned": newScript().try("w2", "b", 10, 11, history.Event{Type: history.Info, Error: "reset"}).acquire("w1", "a", 12, 13).read("b", 14, 0).write("a", 15, 1, 0, 1).write("b", 16, 2, 0, 2).final("k0", "[2]"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := s.end().check(t)
+			for _, p := range []Property{NoStaleWrite, NoLostUpdate} {
+				f := r.of(p)
+				if f.Verdict != Violation || f.Causes[CauseUnlocked] != int64(f.Total) || !strings.Contains(f.Violations[0].Why, "went on all the same") {
+					t.Errorf("%s: %+v", p, f)
+				}
+			}
+			if r.Overlaps.Total() != 0 || !strings.Contains(r.Sentence, "accepted without the lock") {
+				t.Errorf("overlaps %+v: %s", r.Overlaps, r.Sentence)
+			}
+		})
+	}
+}
+
 func TestStaleWrite(t *testing.T) {
 	two := func() *script {
 		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121)
 	}
 	cas := func(s *script) *script { return s.with(func(h *history.Header) { h.Guard = "cas" }) }
+	match := func(s *script) *script { return s.with(func(h *history.Header) { h.Guard = "match" }) }
 	// The worker is stopped while it asks, and learns of its grant when the next is there.
 	late := func(first, second uint64) *script {
 		return newScript().with(func(h *history.Header) { h.Guard, h.Tokens = "fence", first > 0 }).
@@ -67,10 +92,19 @@ func TestStaleWrite(t *testing.T) {
 		{"with a version check, on what the later one wrote", cas(two().write("b", 122, 1, 0, 1).read("a", 123, 1).write("a", 124, 2, 1, 2)), Valid, 0},
 		{"with a version check, on an older version", cas(two().write("b", 122, 1, 0, 1).write("a", 124, 2, 0, 2)), Violation, 1},
 		{"with a version check, after a read only", cas(two().read("b", 122, 0).write("a", 124, 2, 0, 1)), Valid, 0},
+		{"with a match, read again after the later one wrote", match(two().read("a", 12, 0).read("b", 122, 0).write("b", 123, 1, 0, 1).read("a", 124, 1).write("a", 125, 2, 1, 2)), Valid, 0},
+		{"with a match, read between the later one's read and write", match(two().read("b", 122, 0).read("a", 123, 0).access(history.Write, history.Fail, "b", 124, 1, 0, 0).write("a", 125, 2, 0, 1)), Valid, 0},
+		{"with a match that lets a write pass which is not the last reader's", match(two().read("a", 12, 0).read("b", 122, 0).write("b", 123, 1, 0, 1).write("a", 124, 2, 0, 2)), Violation, 1},
 		{"without one, on what the later one wrote", two().write("b", 122, 1, 0, 1).read("a", 123, 1).write("a", 124, 2, 1, 2), Violation, 1},
 		{"of one of two whom a semaphore permits", two().with(func(h *history.Header) { h.Permits = 2 }).read("b", 122, 0).write("a", 123, 2, 0, 1), NotApplicable, 0},
 		{"of a reentrant lock, after a nested one", nested("w1"), Valid, 0},
 		{"of a reentrant lock, after somebody else", nested("w2"), Violation, 1},
+		{"without the lock, in vain", newScript().busy("w1", "a", 10, 11, "").access(history.Write, history.Fail, "a", 12, 1, 0, 0).acquire("w2", "b", 13, 14).write("b", 15, 2, 0, 1), Valid, 0},
+		{"without the lock, its acquire failed", newScript().busy("w1", "a", 10, 11, "").write("a", 12, 1, 0, 1), Violation, 1},
+		{"without the lock, its acquire was not answered well", newScript().try("w1", "a", 10, 11, history.Event{Type: history.Info, Error: "reset"}).write("a", 12, 1, 0, 1), Violation, 1},
+		{"read without the lock", newScript().busy("w1", "a", 10, 11, "").read("a", 12, 0).acquire("w2", "b", 13, 14).write("b", 15, 2, 0, 1), Valid, 0},
+		{"without the lock, of another's history", newScript().with(func(h *history.Header) { h.Imported = "jepsen" }).busy("w1", "a", 10, 11, "").write("a", 12, 1, 0, 1), Valid, 0},
+		{"without the lock and stale", two().busy("w3", "c", 130, 131, "b").read("b", 132, 0).write("c", 133, 1, 0, 1).write("a", 134, 2, 0, 2), Violation, 2},
 		{"no writes", two().read("b", 122, 0), Undecided, 0},
 		{"mutex", two().with(func(h *history.Header) { h.Workload = "mutex" }), NotApplicable, 0},
 	} {

@@ -31,6 +31,10 @@ type Results struct {
 	Required []Property `json:"required"`
 	Findings []Finding  `json:"findings"` // one a property, in a fixed order
 
+	// Incidents is how many causes the overlaps, stale writes and lost updates have: all that
+	// one fault let happen is one, and where no fault explains it, all that happened to one
+	// grant. It is 0 in results of old, too.
+	Incidents  int64          `json:"incidents"`
 	Operations Operations     `json:"operations"`
 	Overlaps   OverlapSummary `json:"overlaps"`
 	Updates    UpdateSummary  `json:"updates"`
@@ -223,6 +227,8 @@ type UpdateSummary struct {
 	LossEvents int64 `json:"loss_events"`
 	Duplicated int64 `json:"duplicated"`
 	Phantom    int64 `json:"phantom"`
+	// Repeated is how many jobs were done again that had been done.
+	Repeated int64 `json:"repeated,omitempty"`
 	LossInterval
 }
 
@@ -247,14 +253,17 @@ type OrphanSummary struct {
 
 // FaultCoverage says of one injected fault whether it was real and mattered.
 type FaultCoverage struct {
-	ID        string   `json:"id"`
-	Kind      string   `json:"kind"`
-	Role      string   `json:"role,omitempty"`
-	Targets   []string `json:"targets"`
-	Peers     []string `json:"peers,omitempty"`
-	Applied   bool     `json:"applied"`
-	Proven    bool     `json:"proven"`
-	Exercised bool     `json:"exercised"`
+	ID      string   `json:"id"`
+	Kind    string   `json:"kind"`
+	Role    string   `json:"role,omitempty"`
+	Targets []string `json:"targets"`
+	Peers   []string `json:"peers,omitempty"`
+	// Moment is what it waited for, and Actor the worker of which it was; "" for neither.
+	Moment    string `json:"moment,omitempty"`
+	Actor     string `json:"actor,omitempty"`
+	Applied   bool   `json:"applied"`
+	Proven    bool   `json:"proven"`
+	Exercised bool   `json:"exercised"`
 	// Outlasted: it kept a holder stopped beyond its validity.
 	Outlasted bool   `json:"outlasted,omitempty"`
 	Healed    bool   `json:"healed"`           // proven healed

@@ -44,7 +44,8 @@ type run struct {
 	// clients are the names of clients of users, and clientFaults what is wrong with which.
 	clients, clientFaults []string
 	// wakes is how many notifications all attempts got.
-	wakes int64
+	wakes   int64
+	origins origins
 }
 
 type (
@@ -132,6 +133,7 @@ type attempt struct {
 	busy      bool // refused because somebody else held the lock
 	replaced  bool // somebody else was granted the lock during the hold
 	user      bool // the resource accepted an access under it
+	origin    bool // of an incident that no fault explains
 	witnessed bool // somebody was refused in its favour
 	malformed bool // contradicts the schema: not fit for porcupine
 }

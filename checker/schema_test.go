@@ -63,6 +63,7 @@ func TestResultsOfSchema1(t *testing.T) {
 		if err := json.Unmarshal(asJSON(t, entryOf(t, name).results), &now); err != nil {
 			t.Fatal(err)
 		}
+		now.Incidents = 0 // they did not count them
 		if !reflect.DeepEqual(wordless(old), wordless(now)) {
 			t.Errorf("%s: %s", name, jsonDifferences("", fromJSON(t, asJSON(t, now)), fromJSON(t, asJSON(t, old))))
 		}

@@ -126,6 +126,14 @@ func (s *script) deferred(grant string, at float64, fault string) *script {
 	return s
 }
 
+// caught says that the call of a grant that was begun last has stopped for a fault.
+func (s *script) caught(grant string, at float64, fault string) *script {
+	e := s.grants[grant]
+	e.F, e.Type, e.Op, e.Note = history.Caught, history.Info, s.op, fault
+	s.add(at, e)
+	return s
+}
+
 func (s *script) then(change func(*script) *script) *script { return change(s) }
 
 // tryWrite is a write of a worker that is not known to have reached the resource.

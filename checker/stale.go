@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"lockcheck/history"
@@ -12,8 +13,8 @@ import (
 // staleWrites finds writes that the resource accepted from a holder after it
 // had accepted an access from a later grant of the same key, for certain (see
 // replacedBy); accesses under a grant that the history lacks are left out.
-// Where the resource compares versions only a write of the later grant counts, and
-// only against one that was computed from an older version: whoever has read what
+// Where a write must build on the latest version only a write of the later grant counts,
+// and only against one that was computed from an older version: whoever has read what
 // the later grant wrote overwrites nothing.
 // A fence on writes only is no such reason: what the later grant has read, it
 // will write back whatever happened since.
@@ -24,8 +25,9 @@ func staleWrites(r *run) stale {
 		return found
 	}
 	for k := range r.dataKeys {
+		found.withoutLock(r, k)
 		before := found.total
-		if r.header.Guard == history.GuardVersions {
+		if buildsOnLatest(r.header.Guard) {
 			found.outdated(r, k)
 			continue
 		}
@@ -37,9 +39,16 @@ func staleWrites(r *run) stale {
 	return found
 }
 
+// buildsOnLatest says that a guard accepts a write only if nothing was written since its
+// writer has read.
+func buildsOnLatest(guard string) bool {
+	return slices.Contains([]string{history.GuardVersions, history.GuardMatch, history.GuardIdempotency}, guard)
+}
+
 // stale are the writes of replaced holders.
 type stale struct {
 	incidents
+	unlocked int // of them, those of workers that had not been granted the lock
 	// undecided are keys that two holders wrote to in turns, of which one must have been
 	// replaced, and nobody knows which.
 	undecided []string
@@ -105,6 +114,8 @@ func (s *stale) outdated(r *run, k *keyed) {
 func (s *stale) found(r *run, e *access, a, later *attempt) {
 	c := r.whyOverwritten(&access{grant: later.grant, time: e.time}, e)
 	s.because(c.class)
+	earlier, _, _ := r.inOrder(a, later)
+	r.origins.count(c, earlier)
 	s.add(r.name(a.key), e.time, func() Incident { return r.staleWrite(e, a, later, c) })
 }
 
@@ -180,6 +191,18 @@ func (r *run) staleWrite(e *access, a, latest *attempt, c cause) Incident {
 	}
 }
 
+// clause says how many writes of each kind there are.
+func (s *stale) clause() string {
+	var parts []string
+	if n := s.total - s.unlocked; n > 0 {
+		parts = append(parts, count(n, "write was", "writes were")+" accepted from a holder that a later one had replaced")
+	}
+	if s.unlocked > 0 {
+		parts = append(parts, count(s.unlocked, "write was", "writes were")+" accepted without the lock")
+	}
+	return strings.Join(parts, ", ")
+}
+
 func noStaleWrite(r *run, found stale) (judged, FenceSummary) {
 	j := judge(NoStaleWrite, found.incidents)
 	var writes int64
@@ -203,7 +226,7 @@ func noStaleWrite(r *run, found stale) (judged, FenceSummary) {
 	case permits(r.header) > 1:
 		j.Verdict, j.Summary = NotApplicable, sharedByRight
 	case found.total > 0:
-		j.clause = count(found.total, "write was", "writes were") + " accepted from a holder that a later one had replaced"
+		j.clause = found.clause()
 		j.Summary = j.clause
 	case writes == 0 && r.header.Workload == history.WorkloadMutex:
 		j.Verdict, j.Summary = NotApplicable, "the workload writes nothing"
@@ -230,6 +253,6 @@ func (f FenceSummary) refused(guard string) string {
 	if len(what) == 0 {
 		return ""
 	}
-	names := map[string]string{history.GuardVersions: "version check", history.GuardFenceWrites: "fence on writes", history.GuardAsk: "check with the service"}
+	names := map[string]string{history.GuardVersions: "version check", history.GuardMatch: "match of the last reader", history.GuardIdempotency: "idempotency key", history.GuardFenceWrites: "fence on writes", history.GuardAsk: "check with the service"}
 	return fmt.Sprintf("the %s refused %s", cmp.Or(names[guard], guard), strings.Join(what, " and "))
 }

@@ -49,6 +49,9 @@ func checkUpdates(r *run) updates {
 			continue
 		}
 		judge(r, k, states)
+		if r.header.Workload == history.WorkloadJobs {
+			u.twice(r, k)
+		}
 		if len(states) > 1 {
 			u.differing = append(u.differing, k.name)
 		}
@@ -166,6 +169,7 @@ func (u *updates) lose(r *run, k *keyed, lost []*access) {
 		}
 		u.windows.of(w.time).K++
 		u.because(c.class)
+		r.origins.count(c, r.replacedBehind(w, by))
 		u.incidents.add(k.name, w.time, func() Incident { return r.lostUpdate(k, w, by, c) })
 	}
 }
@@ -177,6 +181,7 @@ func (u *updates) vanish(r *run, k *keyed, vanished []access) {
 		u.LossEvents++
 		u.windows.of(w.time).K++
 		u.because(CauseUnexplained)
+		r.origins.count(cause{}, nil)
 		u.incidents.add(k.name, w.time, func() Incident { return r.vanished(k, w) })
 	}
 }
@@ -291,6 +296,17 @@ func (r *run) vanished(k *keyed, w *access) Incident {
 	}
 }
 
+// replacedBehind is the earlier of the two holders whose accesses got mixed; where one of
+// them is not known that of the lost update, which can be nil.
+func (r *run) replacedBehind(lost, by *access) *attempt {
+	a, b := r.attempt(lost.grant), r.holderBehind(by)
+	if a == nil || b == nil || !a.granted() || !b.granted() {
+		return a
+	}
+	earlier, _, _ := r.inOrder(a, b)
+	return earlier
+}
+
 // holderBehind is the attempt of an access, nil for none.
 func (r *run) holderBehind(e *access) *attempt {
 	if e == nil {
@@ -327,7 +343,7 @@ func (k *keyed) overwriters(lost []*access) []*access {
 	return found
 }
 
-func (u *updates) bad() int64 { return u.Lost + u.Duplicated + u.Phantom }
+func (u *updates) bad() int64 { return u.Lost + u.Duplicated + u.Repeated + u.Phantom }
 
 // noLostUpdate judges that the final state has every acknowledged update
 // exactly once, and nothing else.
@@ -360,6 +376,9 @@ func (u *updates) effect() []string {
 	}
 	if u.Duplicated > 0 {
 		effect = append(effect, count(u.Duplicated, "element is", "elements are")+" there more than once")
+	}
+	if u.Repeated > 0 {
+		effect = append(effect, count(u.Repeated, "job was done", "jobs were done")+" again that had been done")
 	}
 	if u.Phantom > 0 {
 		effect = append(effect, count(u.Phantom, "update is", "updates are")+" there that the resource never accepted")

@@ -21,6 +21,7 @@ const (
 	CauseServerLost      = "grant lost with a server"
 	CauseServerFault     = "lease ended early under a fault of the servers"
 	CauseTwice           = "granted twice"
+	CauseUnlocked        = "written although the acquire had failed"
 	CauseUnexplained     = "unexplained"
 )
 
@@ -37,7 +38,7 @@ func (r *run) whyReplaced(a, b *attempt) cause {
 	granted := b.acquire.done
 	w := r.byWorker[a.worker]
 	if a.expired || b.expired {
-		return cause{class: CauseExpiredGrant}
+		return cause{class: CauseExpiredGrant, fault: r.endedEarly(a, b).fault}
 	}
 	if releaser := r.releasedBy[a]; releaser != nil && releaser.released().invoke <= granted {
 		return cause{class: CauseReleasedByOther}
@@ -110,6 +111,9 @@ func (r *run) isServer(name string) bool { return slices.Contains(r.header.Serve
 // at the resource that was first.
 func (r *run) whyOverwritten(first, second *access) cause {
 	a, b := r.attempt(first.grant), r.attempt(second.grant)
+	if r.unlocked(a) || r.unlocked(b) {
+		return cause{class: CauseUnlocked}
+	}
 	if a == nil || b == nil || !a.granted() || !b.granted() || a.worker == b.worker || permits(r.header) > 1 {
 		return cause{class: CauseUnexplained} // who shares the lock by right was not replaced
 	}
@@ -131,6 +135,12 @@ func (r *run) deferral(a *attempt) *fault { return r.deferrals[a.grant] }
 
 // tell says in words how b could be granted what a held.
 func (r *run) tell(c cause, a, b *attempt) string {
+	if c.class == CauseUnlocked {
+		if !r.unlocked(a) {
+			a = b
+		}
+		return r.tellUnlocked(a)
+	}
 	holder, next, key := r.name(a.worker), r.name(b.worker), r.name(a.key)
 	text := fmt.Sprintf("%s was granted %s at %s%s", holder, key, r.at(a.acquire.done), withToken(a))
 	if b.acquire.done < a.acquire.done {

@@ -62,6 +62,8 @@ func TestWhy(t *testing.T) {
 			acquire("w1", "a", 9, 10).release("x", 50, 51).acquire("w2", "b", 60, 61).release("y", 70, 71).release("b", 80, 81).release("a", 85, 86)},
 		{"a clock that was merely wrong", CauseTwice, "", newScript().acquire("w1", "a", 110, 111).acquire("w2", "b", 130, 131).release("b", 140, 141).release("a", 150, 151).
 			fault(of(history.Clock, "n1"), 20, 300)},
+		{"a clock that ran fast since before the grant", CauseClock, "fault f1 (clock-rate of n1) was in force", early().fault(history.Fault{ID: "f1", Kind: history.ClockRate, Targets: []string{"n1"}, Speed: 1.1}, 1, 300)},
+		{"a clock that ran slow since before the grant", CauseTwice, "", early().fault(history.Fault{ID: "f1", Kind: history.ClockRate, Targets: []string{"n1"}, Speed: 0.9}, 1, 300)},
 		{"a clock that was moved back", CauseTwice, "", early().fault(history.Fault{ID: "f1", Kind: history.Clock, Targets: []string{"n1"}, Step: -1e9}, 20, 300)},
 		{"a clock that was moved back before, and forward now", CauseClock, "", newScript().acquire("w1", "a", 110, 111).acquire("w2", "b", 130, 131).release("b", 140, 141).
 			release("a", 150, 151).fault(history.Fault{ID: "f1", Kind: history.Clock, Targets: []string{"n1"}, Step: -1e9}, 20, 120)},

@@ -34,10 +34,11 @@ func Causes() []Cause {
 		{CauseInFlight, "the resource accepted it after its worker had given the lock up, or a fault held it back", true},
 		{CauseExpiredGrant, "the service no longer had the grant on record", false},
 		{CauseReleasedByOther, "a release of another worker was accepted during the hold", false},
-		{CauseClock, "its lease cannot have ended, and a server's clock was moved forward while it held the lock", false},
+		{CauseClock, "its lease cannot have ended, and a server's clock was moved forward, or ran fast, while it held the lock", false},
 		{CauseServerLost, "its lease cannot have ended, and a server had been killed or emptied", false},
 		{CauseServerFault, "its lease cannot have ended, and a server was stopped, cut off or hard to reach", false},
 		{CauseTwice, "nothing can have ended the grant, and no server was under a fault", false},
+		{CauseUnlocked, "its worker was told that its acquire had failed, or had no answer to it, and went on all the same", true},
 		{CauseUnexplained, "the service says that it ended the grant, or no accepted write overwrote the update, or who did shared the lock by right, and nothing else says why", false},
 	}
 }

@@ -60,6 +60,13 @@ type Named interface {
 	ClientName() string
 }
 
+// Outside is a Lock whose client is a process of its own.
+type Outside interface {
+	// Stop stops it (SIGSTOP). It goes on when somebody continues the worker and all that
+	// it has started.
+	Stop() error
+}
+
 // DataStore is a Lock whose database keeps the data that it protects, too. The holder
 // reaches them by the connection that holds the lock: an access takes effect as part of
 // its transaction, or, where the lock is held by none, of its session.

@@ -116,9 +116,9 @@ func TestOpen(t *testing.T) {
 	}{
 		{"memory", 1, true}, {"memory", 0, false}, {"memory", 2, false},
 		{"redis", 1, true}, {"redis", 0, false}, {"redis", 5, false},
-		{"redlock", 5, true}, {"redlock", 3, true}, {"redlock", 4, false}, {"redlock", 1, false}, {"redlock", 0, false},
-		{"none", 0, true},
-		{"postgres-session", 1, true}, {"postgres-xact", 2, false}, {"postgres-row", 0, false}, {"postgres-lease", 1, true},
+		{"redlock", 5, true}, {"redlock", 3, true}, {"redlock", 4, false}, {"redlock", 1, false}, {"redlock", 0, false}, {"redlock+sequential", 5, true}, {"redlock+sequential", 4, false},
+		{"memory-redlock", 5, true}, {"memory-redlock", 4, false}, {"none", 0, true}, {"queue", 1, true}, {"queue", 2, false},
+		{"postgres-session", 1, true}, {"postgres-xact", 2, false}, {"postgres-row", 0, false}, {"postgres-lease", 1, true}, {"postgres-insert", 1, true}, {"postgres-insert", 2, false},
 		{"mariadb", 1, true}, {"mariadb", 2, false},
 	} {
 		t.Run(fmt.Sprintf("%s on %d", c.lock, c.nodes), func(t *testing.T) {

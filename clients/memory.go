@@ -27,6 +27,30 @@ type MemoryReply struct {
 // memory is a client of the embedded lease lock.
 type memory struct{ service *unixrpc.Client }
 
+// memoryServer is one of the embedded servers of Redlock.
+type memoryServer struct{ *memory }
+
+// openMemoryRedlock is Redlock on embedded servers.
+func openMemoryRedlock(c Config) (Lock, error) {
+	return newRedlock(c, func(socket string) redlockServer {
+		return memoryServer{&memory{service: unixrpc.NewClient(socket)}}
+	})
+}
+
+func (s memoryServer) set(ctx context.Context, a Attempt) error {
+	_, err := s.Acquire(ctx, a)
+	return err
+}
+
+func (s memoryServer) renew(ctx context.Context, g Grant, ttl time.Duration) error {
+	_, err := s.Renew(ctx, g, ttl)
+	return err
+}
+
+func (s memoryServer) release(ctx context.Context, g Grant) error { return s.Release(ctx, g) }
+
+func (s memoryServer) holds(ctx context.Context, g Grant) (bool, error) { return s.Holds(ctx, g) }
+
 func openMemory(c Config) (Lock, error) {
 	if len(c.Nodes) != 1 {
 		return nil, fmt.Errorf("memory needs one server, not %d", len(c.Nodes))

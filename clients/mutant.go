@@ -28,7 +28,7 @@ func mutantInfo(name string) Info {
 			if name == MutantLongValidity {
 				lock.stretch = 5
 			}
-			return lock, nil
+			return withLateAnswers(name, lock), nil
 		},
 	}
 }

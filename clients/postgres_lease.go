@@ -32,42 +32,65 @@ WHERE key = $1 AND owner = $2 AND until > clock_timestamp()`
 WHERE key = $1 AND owner = $2 AND until > clock_timestamp()`
 )
 
-// pgLease is a row with an owner, an expiry and a counter. It needs no connection
-// while it is held.
-type pgLease struct{ pool *pgxpool.Pool }
-
-func openPostgresLease(c Config) (Lock, error) {
-	pool, err := openPostgres(c, "")
-	if err != nil {
-		return nil, err
-	}
-	return &pgLease{pool}, nil
+// pgTable is a table in which a row stands for a lock. It needs no connection while the
+// lock is held.
+type pgTable struct {
+	pool   *pgxpool.Pool
+	create string // the table, as CREATE TABLE takes it
 }
 
-// with lends a connection.
-func (l *pgLease) with(ctx context.Context, do func(*pgConn) error) error {
-	conn, err := takePostgres(ctx, l.pool)
+func openTable(c Config, create string) (pgTable, error) {
+	pool, err := openPostgres(c, "")
+	return pgTable{pool, create}, err
+}
+
+// with lends a connection, and makes the table if it is not there.
+func (t pgTable) with(ctx context.Context, do func(*pgConn) error) error {
+	conn, err := takePostgres(ctx, t.pool)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
-	return pgOutcome(do(conn))
+	return pgOutcome(conn.withTable(ctx, t.create, func() error { return do(conn) }))
 }
 
-func (l *pgLease) Close() error {
-	l.pool.Close()
+func (t pgTable) Close() error {
+	t.pool.Close()
 	return nil
+}
+
+// change makes a statement that changes the row of a holder.
+func (t pgTable) change(ctx context.Context, statement string, args ...any) error {
+	rows := int64(0)
+	err := t.with(ctx, func(conn *pgConn) error {
+		done, err := conn.Exec(ctx, statement, args...)
+		rows = done.RowsAffected()
+		return err
+	})
+	if err == nil && rows == 0 {
+		return ErrNotHeld
+	}
+	return err
+}
+
+// pgLease is a row with an owner, an expiry and a counter.
+type pgLease struct{ pgTable }
+
+func openPostgresLease(c Config) (Lock, error) {
+	table, err := openTable(c, leaseTable)
+	if err != nil {
+		return nil, err
+	}
+	return &pgLease{table}, nil
 }
 
 func (l *pgLease) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	grant := Grant{Key: a.Key, ID: a.ID}
 	var holder string
-	err := l.with(ctx, func(conn *pgConn) error {
-		return conn.withTable(ctx, leaseTable, func() (err error) {
-			grant.Until = history.Now() + a.TTL.Nanoseconds()
-			grant.Token, holder, err = conn.takeLease(ctx, a)
-			return err
-		})
+	err := l.with(ctx, func(conn *pgConn) (err error) {
+		grant.Until = history.Now() + a.TTL.Nanoseconds()
+		grant.Token, holder, err = conn.takeLease(ctx, a)
+		return err
 	})
 	switch {
 	case err != nil:
@@ -105,39 +128,21 @@ func (c *pgConn) leaseHolder(ctx context.Context, key string) (holder string, er
 // Holds implements Asker.
 func (l *pgLease) Holds(ctx context.Context, g Grant) (bool, error) {
 	var holder string
-	err := l.with(ctx, func(conn *pgConn) error {
-		return conn.withTable(ctx, leaseTable, func() (err error) {
-			holder, err = conn.leaseHolder(ctx, g.Key)
-			return err
-		})
+	err := l.with(ctx, func(conn *pgConn) (err error) {
+		holder, err = conn.leaseHolder(ctx, g.Key)
+		return err
 	})
 	return err == nil && holder == g.ID, err
 }
 
 func (l *pgLease) Renew(ctx context.Context, g Grant, ttl time.Duration) (int64, error) {
 	start := history.Now()
-	if err := l.update(ctx, leaseRenew, g.Key, g.ID, ttl.Milliseconds()); err != nil {
+	if err := l.change(ctx, leaseRenew, g.Key, g.ID, ttl.Milliseconds()); err != nil {
 		return 0, err
 	}
 	return start + ttl.Nanoseconds(), nil
 }
 
 func (l *pgLease) Release(ctx context.Context, g Grant) error {
-	return l.update(ctx, leaseRelease, g.Key, g.ID)
-}
-
-// update changes the row of a holder.
-func (l *pgLease) update(ctx context.Context, statement string, args ...any) error {
-	rows := int64(0)
-	err := l.with(ctx, func(conn *pgConn) error {
-		return conn.withTable(ctx, leaseTable, func() error {
-			done, err := conn.Exec(ctx, statement, args...)
-			rows = done.RowsAffected()
-			return err
-		})
-	})
-	if err == nil && rows == 0 {
-		return ErrNotHeld
-	}
-	return err
+	return l.change(ctx, leaseRelease, g.Key, g.ID)
 }

@@ -197,6 +197,9 @@ func (p *program) Work(ctx context.Context, g Grant, d time.Duration) error {
 // Failed implements Failing.
 func (p *program) Failed() error { return p.client.Failed() }
 
+// Stop implements Outside.
+func (p *program) Stop() error { return p.client.Stop() }
+
 // ClientName implements Named.
 func (p *program) ClientName() string { return p.client.Name }
 

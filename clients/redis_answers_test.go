@@ -95,7 +95,7 @@ func TestRedlockDrift(t *testing.T) {
 func TestRedlockVotes(t *testing.T) {
 	lost := errors.New("connection reset")
 	busy := func(holder string) error { return &BusyError{Holder: holder} }
-	l := redlock{clients: make([]*redisClient, 5)}
+	l := redlock{servers: make([]redlockServer, 5)}
 	for _, c := range []struct {
 		name              string
 		votes             []error

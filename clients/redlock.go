@@ -15,20 +15,47 @@ import (
 // total lock auto-release time … in the 5-50 milliseconds range".
 const redlockNodeTimeout = 50 * time.Millisecond
 
+// sequential is an option of Redlock.
+const sequential = "sequential"
+
+func askSequentially() Option {
+	return Option{
+		Name: sequential, Adds: "the servers are asked one after the other, as step 2 of the published algorithm says, and not all at once",
+	}
+}
+
+// redlockServer is one of the independent servers on which Redlock rests. Errors are as
+// those of a Lock.
+type redlockServer interface {
+	set(ctx context.Context, a Attempt) error
+	renew(ctx context.Context, g Grant, ttl time.Duration) error
+	release(ctx context.Context, g Grant) error
+	holds(ctx context.Context, g Grant) (bool, error)
+	Close() error
+}
+
 // redlock is the algorithm of the Redis documentation ("Distributed Locks with
 // Redis", section The Redlock Algorithm), with the requests of one attempt sent
-// to all servers at the same time, as its section Retry on Failure advises.
-type redlock struct{ clients []*redisClient }
+// to all servers at the same time, as its section Retry on Failure advises, unless it is
+// told to send them one after the other.
+type redlock struct {
+	servers    []redlockServer
+	sequential bool
+}
 
 func openRedlock(c Config) (Lock, error) {
+	// The time limit of a request is part of the algorithm, and for go-redis a deadline.
+	options := append(slices.Clone(c.options), callDeadlines)
+	return newRedlock(c, func(addr string) redlockServer { return newRedisClient(addr, options) })
+}
+
+func newRedlock(c Config, dial func(addr string) redlockServer) (Lock, error) {
 	if len(c.Nodes) < 3 || len(c.Nodes)%2 == 0 {
 		return nil, fmt.Errorf("redlock needs an odd number of servers, at least three, not %d", len(c.Nodes))
 	}
-	lock := new(redlock)
-	// The time limit of a request is part of the algorithm, and for go-redis a deadline.
-	options := append(slices.Clone(c.options), callDeadlines)
+	lock := &redlock{sequential: c.options.has(sequential)}
 	for _, addr := range c.Nodes {
-		lock.clients = append(lock.clients, newRedisClient(addr, options))
+		lock.servers = append(lock.servers, dial(addr))
 	}
 	return lock, nil
 }
@@ -37,19 +64,24 @@ func openRedlock(c Config) (Lock, error) {
 // different speeds: 1 % of the TTL and 2 ms for the servers' expiry precision.
 func redlockDrift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
 
-func (l *redlock) quorum() int { return len(l.clients)/2 + 1 }
+func (l *redlock) quorum() int { return len(l.servers)/2 + 1 }
 
-// each runs f on every server at once, with the node timeout, and returns the
-// errors in the order of the servers.
-func (l *redlock) each(ctx context.Context, f func(context.Context, *redisClient) error) []error {
-	errs := make([]error, len(l.clients))
+// each runs f on every server, with the node timeout, and returns the errors in the
+// order of the servers.
+func (l *redlock) each(ctx context.Context, f func(context.Context, redlockServer) error) []error {
+	errs := make([]error, len(l.servers))
+	ask := func(i int) {
+		ctx, cancel := context.WithTimeout(ctx, redlockNodeTimeout)
+		defer cancel()
+		errs[i] = f(ctx, l.servers[i])
+	}
 	var all sync.WaitGroup
-	for i, client := range l.clients {
-		all.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, redlockNodeTimeout)
-			defer cancel()
-			errs[i] = f(ctx, client)
-		})
+	for i := range l.servers {
+		if l.sequential {
+			ask(i)
+		} else {
+			all.Go(func() { ask(i) })
+		}
 	}
 	all.Wait()
 	return errs
@@ -57,8 +89,8 @@ func (l *redlock) each(ctx context.Context, f func(context.Context, *redisClient
 
 func (l *redlock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	start := history.Now()
-	votes := l.each(ctx, func(ctx context.Context, client *redisClient) error {
-		return client.set(ctx, a)
+	votes := l.each(ctx, func(ctx context.Context, server redlockServer) error {
+		return server.set(ctx, a)
 	})
 	until := start + (a.TTL - redlockDrift(a.TTL)).Nanoseconds()
 	won := count(votes, Done)
@@ -77,8 +109,8 @@ func (l *redlock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 func (l *redlock) takeBack(ctx context.Context, a Attempt, votes []error) (left int) {
 	// A cancelled attempt must be taken back all the same.
 	ctx = context.WithoutCancel(ctx)
-	answers := l.each(ctx, func(ctx context.Context, client *redisClient) error {
-		return client.release(ctx, Grant{Key: a.Key, ID: a.ID})
+	answers := l.each(ctx, func(ctx context.Context, server redlockServer) error {
+		return server.release(ctx, Grant{Key: a.Key, ID: a.ID})
 	})
 	for i, answer := range answers {
 		granted := OutcomeOf(votes[i]) == Done || OutcomeOf(votes[i]) == Unknown
@@ -110,13 +142,13 @@ func (l *redlock) refusal(votes []error, won int) error {
 	if won >= l.quorum() {
 		return noEffect("validity over: a majority was locked too late")
 	}
-	return noEffect("no quorum: %d of %d", won, len(l.clients))
+	return noEffect("no quorum: %d of %d", won, len(l.servers))
 }
 
 func (l *redlock) Renew(ctx context.Context, g Grant, ttl time.Duration) (int64, error) {
 	start := history.Now()
-	votes := l.each(ctx, func(ctx context.Context, client *redisClient) error {
-		return client.renew(ctx, g, ttl)
+	votes := l.each(ctx, func(ctx context.Context, server redlockServer) error {
+		return server.renew(ctx, g, ttl)
 	})
 	until := start + (ttl - redlockDrift(ttl)).Nanoseconds()
 	if err := l.majority(votes); err != nil {
@@ -126,16 +158,16 @@ func (l *redlock) Renew(ctx context.Context, g Grant, ttl time.Duration) (int64,
 }
 
 func (l *redlock) Release(ctx context.Context, g Grant) error {
-	return l.majority(l.each(ctx, func(ctx context.Context, client *redisClient) error {
-		return client.release(ctx, g)
+	return l.majority(l.each(ctx, func(ctx context.Context, server redlockServer) error {
+		return server.release(ctx, g)
 	}))
 }
 
 // Holds implements Asker. A majority decides: of two of them one server has answered to
 // both, and a server that has let go of a grant never has it again.
 func (l *redlock) Holds(ctx context.Context, g Grant) (bool, error) {
-	err := l.majority(l.each(ctx, func(ctx context.Context, client *redisClient) error {
-		holds, err := client.holds(ctx, g)
+	err := l.majority(l.each(ctx, func(ctx context.Context, server redlockServer) error {
+		holds, err := server.holds(ctx, g)
 		if err == nil && !holds {
 			err = ErrNotHeld
 		}
@@ -149,8 +181,8 @@ func (l *redlock) Holds(ctx context.Context, g Grant) (bool, error) {
 
 func (l *redlock) Close() error {
 	var errs []error
-	for _, client := range l.clients {
-		errs = append(errs, client.Close())
+	for _, server := range l.servers {
+		errs = append(errs, server.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -124,6 +124,40 @@ func (i Info) Lease(ttl time.Duration) time.Duration {
 	return lease
 }
 
+// shortestTTL is the lease below which what is measured is the machine and not the lock: processes
+// wait for a processor for a good part of it.
+const shortestTTL = 300 * time.Millisecond
+
+// ShortestTTL is the shortest lease that a test can ask for and learn something of the lock; 0
+// for a lock without one.
+func (i Info) ShortestTTL() time.Duration {
+	if i.TTL == 0 {
+		return 0
+	}
+	ttl := i.Lease(max(i.MinTTL, shortestTTL))
+	if i.MaxTTL != 0 {
+		ttl = min(ttl, i.MaxTTL)
+	}
+	return ttl
+}
+
+// Supports lists what the lock can do, in the words of history.Header; never nil.
+func (i Info) Supports() []string {
+	supported := []string{}
+	for _, s := range []struct {
+		can  bool
+		what string
+	}{
+		{i.Token != "", history.SupportsToken}, {i.Ask, history.SupportsAsk},
+		{i.Data, history.SupportsData}, {i.Renew, history.SupportsRenew},
+	} {
+		if s.can {
+			supported = append(supported, s.what)
+		}
+	}
+	return supported
+}
+
 // Effective returns the time after which a lock is free again for certain, but
 // for Grace, when its holder no longer renews the lease; 0 if it never is.
 func (i Info) Effective(ttl, lockDelay time.Duration) time.Duration {
@@ -144,10 +178,21 @@ func Table() []Info {
 			Open: openMemory,
 		},
 		{
+			Name: "memory-redlock", Summary: "Redlock as published, on five servers that are embedded in lockcheck, with wall clocks; needs no Docker",
+			Servers: "memory5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Grace: time.Second,
+			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
+			Options: []Option{askSequentially()}, Open: openMemoryRedlock,
+		},
+		{
 			Name: history.LockNone, Summary: "no lock at all: the control that the checkers must catch; needs no Docker",
 			Unsafe:  true,
 			Servers: "none", LossNotification: "never", Clock: "none",
 			Open: openNone,
+		},
+		{
+			Name: "queue", Summary: "no lock: one consumer calls up one operation at a time, in the order in which they were sent; needs no Docker",
+			Servers: "queue", Grace: 250 * time.Millisecond, Queues: true, LossNotification: "never", Clock: "none",
+			Open: openQueue,
 		},
 		{
 			Name: "redis", Summary: "one Redis: SET NX PX, release and renewal by owner-checked scripts",
@@ -190,7 +235,7 @@ func Table() []Info {
 			Name: "redlock", Summary: "Redlock as published, on five independent Redis",
 			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Grace: time.Second,
 			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
-			Modules: []string{goRedis}, Options: []Option{redisNoRetries()}, Open: openRedlock,
+			Modules: []string{goRedis}, Options: []Option{redisNoRetries(), askSequentially()}, Open: openRedlock,
 		},
 		{
 			Name: "redsync", Summary: "Redlock by the library that people use", Library: redsyncV4,
@@ -299,6 +344,12 @@ func Table() []Info {
 			Servers: "postgres", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
 			Renew: true, Ask: true, Token: "counter in the row", LossNotification: "when a renewal fails", Clock: "wall clock of the server",
 			Modules: []string{pgxV5}, Open: openPostgresLease,
+		},
+		{
+			Name: "postgres-insert", Summary: "PostgreSQL: INSERT of a row with a unique key to acquire, DELETE to release",
+			Naive:   "a holder that dies leaves its row behind",
+			Servers: "postgres", LossNotification: "never", Clock: "none",
+			Modules: []string{pgxV5}, Options: insertOptions(), Open: openPostgresInsert,
 		},
 		{
 			Name: "postgres-pgbouncer", Summary: "pg_advisory_lock of a session, through PgBouncer with transaction pooling",

@@ -67,6 +67,7 @@ func TestAsk(t *testing.T) {
 	}
 	for servers, locks := range byServers {
 		t.Run(servers, func(t *testing.T) {
+			t.Parallel()
 			cluster := started(t, servers)
 			for _, info := range locks {
 				t.Run(info.Name, func(t *testing.T) { askWho(t, info, cluster) })

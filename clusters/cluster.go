@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"lockcheck/clusters/agent"
+	"lockcheck/clusters/images"
 )
 
 // Spec describes the servers of a lock.
@@ -25,12 +26,19 @@ type Spec struct {
 	// Embedded servers are lockcheck processes that serve a Unix socket; nil
 	// for servers on Docker.
 	Embedded func(ctx context.Context, socket string, input io.Reader) error
+	// WallClock: the embedded servers go by their wall clocks, which can be moved.
+	WallClock bool
+	// FailsOver: a fault can change for good which of the servers does what.
+	FailsOver bool
 	// Image names the recipe that the servers are made by, and is the name under
 	// which a user replaces it.
 	Image string
 	// Versions lists those that can be made, the usual one first. Each is a recipe
 	// of its own, IMAGE-VERSION; nil for a recipe that knows one version only.
 	Versions []string
+	// Official: they can also run from the image that their makers publish, in the version
+	// images.Official.
+	Official bool
 	// Server describes the n-th server, counted from 0.
 	Server func(n int) Server
 
@@ -97,7 +105,15 @@ func (s Spec) Version(version string) string {
 
 // HasVersion says whether servers of the version can be made.
 func (s Spec) HasVersion(version string) bool {
-	return version == "" && len(s.Versions) == 0 || slices.Contains(s.Versions, version)
+	return version == "" && len(s.Versions) == 0 || slices.Contains(s.AllVersions(), version)
+}
+
+// AllVersions lists those that can be asked for, the usual one first if it has a name.
+func (s Spec) AllVersions() []string {
+	if !s.Official || slices.Contains(s.Versions, images.Official) {
+		return s.Versions
+	}
+	return append(slices.Clone(s.Versions), images.Official)
 }
 
 // AllSizes lists the numbers of servers that make sense, the usual one first.
@@ -109,7 +125,7 @@ func (s Spec) HasSize(nodes int) bool { return slices.Contains(s.AllSizes(), nod
 // Table lists the servers of all locks.
 func Table() []Spec {
 	return []Spec{
-		memorySpec(), noneSpec(), redisSpec("redis", 1), redisSpec("redis5", 5, 3),
+		memorySpec(), memory5Spec(), queueSpec(), noneSpec(), redisSpec("redis", 1), redisSpec("redis5", 5, 3),
 		redisAOFSpec(), redisFailoverSpec(), valkeySpec(), etcdSpec(), zookeeperSpec(), consulSpec(),
 		postgresSpec(), pgBouncerSpec(), mariaSpec(),
 	}
@@ -151,6 +167,9 @@ type Request struct {
 	// Failed is called with what was started when something could not be, before all of it
 	// is removed; nil for nothing.
 	Failed func(Cluster)
+	// Lasting: programs are started under the same names again once they have ended, in the
+	// containers of those before. Only on Docker, and not for programs of another image.
+	Lasting bool
 }
 
 // meanwhile does what is to be done while the servers become ready.
@@ -194,10 +213,22 @@ type Cluster interface {
 	Folder() string
 	// Images maps names of images to their digests.
 	Images() map[string]string
-	// Log returns what a server has written, its last lines if tail is not 0.
-	Log(ctx context.Context, server string, tail int) (string, error)
+	// Source says where the servers come from; "" for embedded ones.
+	Source() string
+	// Log returns a part of what a server has written.
+	Log(ctx context.Context, server string, part LogPart) (string, error)
+	// Clean says why another run must not use a Lasting cluster; nil if each server answers,
+	// tells the time of this machine and has its leader, and nothing of the runs before is in
+	// force or still runs.
+	Clean(ctx context.Context) error
 	// Close removes everything. It may be called more than once.
 	Close(ctx context.Context) error
+}
+
+// LogPart is a part of a log; all of it for the zero value.
+type LogPart struct {
+	Tail  int       // how many lines at its end; 0 for all
+	Since time.Time // zero for from the start; where lines have no times it is not looked at
 }
 
 // Program is a lockcheck process to be started in a cluster.

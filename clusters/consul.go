@@ -34,7 +34,7 @@ ports { dns = -1, grpc = -1, grpc_tls = -1, serf_wan = -1 }
 
 func consulSpec() Spec {
 	return Spec{
-		Name: "consul", Nodes: 3, Sizes: []int{1, 5}, Image: "consul", Versions: []string{"1.20.1"},
+		Name: "consul", Nodes: 3, Sizes: []int{1, 5}, Image: "consul", Versions: []string{"1.20.1"}, Official: true,
 		Server: func(int) Server { return consulServer() },
 	}
 }

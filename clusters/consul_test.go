@@ -143,6 +143,7 @@ func consulSession(t *testing.T, admin *api.Client, id string) *api.SessionEntry
 }
 
 func TestConsul(t *testing.T) {
+	t.Parallel()
 	cluster := started(t, "consul")
 	config := func(worker string) clients.Config {
 		c := clients.Config{Worker: worker}
@@ -382,6 +383,7 @@ func consulStopped(t *testing.T, cluster Cluster) {
 
 // TestConsulAlone: one server is a cluster too, and leads itself.
 func TestConsulAlone(t *testing.T) {
+	t.Parallel()
 	r := request(t, "consul")
 	if !slices.Contains(r.Spec.Sizes, 1) {
 		t.Fatal("the table does not offer one server")

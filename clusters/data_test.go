@@ -68,6 +68,7 @@ func (k dataLock) committed(key string) (accesses []string, final clients.Data) 
 // TestDataStore holds every lock with data in its database to clients.DataStore, on a
 // real server.
 func TestDataStore(t *testing.T) {
+	t.Parallel()
 	cluster := started(t, "postgres")
 	for lock, transaction := range map[string]bool{"postgres-session": false, "postgres-xact": true, "postgres-row": true} {
 		t.Run(lock, func(t *testing.T) {

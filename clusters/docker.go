@@ -43,13 +43,16 @@ type docker struct {
 	maker   images.Maker
 	self    engine.Image
 	images  []engine.Image // of each server
-	network engine.Network
-	servers []*Node
+	// official is that of the servers; the zero value if they run from another one.
+	official images.OfficialImage
+	network  engine.Network
+	servers  []*Node
 	// programs counts those with an address. Programs may start side by side.
 	programs atomic.Int32
 
 	making sync.Mutex
 	others map[string]engine.Image // of programs with a binary of their own
+	stages map[string]*stage       // of a lasting cluster, by the names of their programs
 }
 
 func startDocker(ctx context.Context, r Request) (Cluster, error) {
@@ -109,8 +112,17 @@ func (c *docker) serverImage(ctx context.Context, n int) (engine.Image, error) {
 	case spec.own != nil:
 		return c.own(ctx, spec.own[n].Image)
 	default:
-		return c.maker.Ensure(ctx, spec.Recipe(c.request.Version))
+		return c.known(ctx, spec.Recipe(c.request.Version))
 	}
+}
+
+// known returns the image of a recipe.
+func (c *docker) known(ctx context.Context, recipe string) (engine.Image, error) {
+	image, err := c.maker.Ensure(ctx, recipe)
+	if err == nil && images.IsOfficial(recipe) {
+		c.official, err = images.OfficialNamed(recipe)
+	}
+	return image, err
 }
 
 // own returns an image that a user brings.
@@ -289,11 +301,11 @@ func (c *docker) startServer(ctx context.Context, node *Node) error {
 
 // restart starts the container of a killed server again.
 func (c *docker) restart(ctx context.Context, node *Node, exits chan<- Exit) error {
-	exited, err := c.engine.Restart(ctx, c.serverName(node.Name))
+	again, err := c.engine.Restart(ctx, c.serverName(node.Name), false)
 	if err != nil {
 		return err
 	}
-	node.relay(exited, exits)
+	node.relay(again.Exited, exits)
 	return nil
 }
 
@@ -336,10 +348,26 @@ func (c *docker) hosts() map[string]string {
 }
 
 func (c *docker) Start(ctx context.Context, p Program) (*Node, error) {
+	if c.request.Lasting {
+		return c.perform(ctx, p)
+	}
+	node, process, err := c.startProgram(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	node.Input, node.Output, node.Errors = process.Input, process.Output, follow(process.Errors)
+	exits := make(chan Exit, 1)
+	node.Exited = exits
+	node.relay(process.Exited, exits)
+	return node, nil
+}
+
+// startProgram starts a program on a node of its own.
+func (c *docker) startProgram(ctx context.Context, p Program) (*Node, *engine.Container, error) {
 	node := &Node{Name: p.Name}
 	image, err := c.programImage(ctx, p)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	spec := engine.Spec{
 		Name: c.name(p.Name), Image: image.ID, Command: p.Args, Labels: c.request.Labels,
@@ -352,24 +380,17 @@ func (c *docker) Start(ctx context.Context, p Program) (*Node, error) {
 	if p.Networked {
 		node.IP = c.network.Address(byte(firstProgram + c.programs.Add(1) - 1))
 		if err := c.startAgent(ctx, node, "--install", launcherPath); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		// It answers once it has installed what the program's container begins with.
 		if _, err := node.Host.Processes(ctx); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		spec.Name, spec.Within = c.serverName(p.Name), c.name(p.Name)
 		node.freezer = &freezer{engine: c.engine, container: spec.Name}
 	}
 	process, err := c.engine.Start(ctx, spec)
-	if err != nil {
-		return nil, err
-	}
-	node.Input, node.Output, node.Errors = process.Input, process.Output, follow(process.Errors)
-	exits := make(chan Exit, 1)
-	node.Exited = exits
-	node.relay(process.Exited, exits)
-	return node, nil
+	return node, process, err
 }
 
 // relay passes on how one life of a node's process ended.
@@ -407,7 +428,7 @@ const (
 func (c *docker) withLog(ctx context.Context, err error, server string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), logTimeout)
 	defer cancel()
-	log, logErr := c.Log(ctx, server, logTail)
+	log, logErr := c.Log(ctx, server, LogPart{Tail: logTail})
 	if logErr != nil || log == "" {
 		return err
 	}
@@ -424,14 +445,35 @@ func (c *docker) Images() map[string]string {
 	for _, image := range c.images {
 		all[image.Ref] = image.ID
 	}
+	if c.official.Digest != "" {
+		all[c.official.Name] = c.official.Digest
+	}
 	for _, image := range c.others {
 		all[image.Ref] = image.ID
 	}
 	return all
 }
 
-func (c *docker) Log(ctx context.Context, server string, tail int) (string, error) {
-	return c.engine.Logs(ctx, c.serverName(server), tail)
+func (c *docker) Source() string {
+	spec := c.request.Spec
+	if c.request.Image != "" {
+		return "image " + c.request.Image
+	}
+	if spec.own != nil {
+		return "images of the lock file"
+	}
+	if digest := c.official.Digest; digest != "" {
+		const shown = len("sha256:") + 12
+		return fmt.Sprintf("official image %s (%s)", c.official.Name, digest[:min(shown, len(digest))])
+	}
+	if images.NeedsGo(spec.Recipe(c.request.Version)) {
+		return "built from Go modules"
+	}
+	return "built from Debian packages"
+}
+
+func (c *docker) Log(ctx context.Context, server string, part LogPart) (string, error) {
+	return c.engine.Logs(ctx, c.serverName(server), part.Tail, part.Since)
 }
 
 func (c *docker) Close(ctx context.Context) error {

@@ -51,6 +51,7 @@ func TestFaults(t *testing.T) {
 	t.Run("pause", func(t *testing.T) { faultPause(t, n[0], n[1]) })
 	t.Run("cut", func(t *testing.T) { faultCut(t, n[0], n[1], n[2]) })
 	t.Run("clock", func(t *testing.T) { faultClock(t, n[0], n[1]) })
+	t.Run("clock rate", func(t *testing.T) { faultClockRate(t, n[1]) })
 	t.Run("program", func(t *testing.T) { faultProgram(t, cluster) })
 }
 
@@ -71,10 +72,10 @@ func faultless(t *testing.T, cluster Cluster) {
 	if images := cluster.Images(); len(images) != 2 {
 		t.Errorf("images %v, want those of the servers and of lockcheck", images)
 	}
-	if log, err := cluster.Log(t.Context(), "n1", 0); err != nil || !strings.Contains(log, "Ready to accept connections") {
+	if log, err := cluster.Log(t.Context(), "n1", LogPart{}); err != nil || !strings.Contains(log, "Ready to accept connections") {
 		t.Errorf("log %q, %v", log, err)
 	}
-	if _, err := cluster.Log(t.Context(), "n9", 0); err == nil {
+	if _, err := cluster.Log(t.Context(), "n9", LogPart{}); err == nil {
 		t.Error("the log of a server that there is not")
 	}
 }
@@ -250,6 +251,32 @@ func faultClock(t *testing.T, target, control *Node) {
 	}
 }
 
+// faultClockRate lets a clock run slow from true time on: a step to begin with would end leases
+// that the speed does not.
+func faultClockRate(t *testing.T, target *Node) {
+	const speed, tolerance = 0.1, 20 * time.Millisecond
+	moment, err := target.Host.SetClockRate(t.Context(), speed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind := func(since, now int64) time.Duration { return time.Duration((1 - speed) * float64(now-since)) }
+	clustertest.Eventually(t, patience, func() error {
+		reading, err := target.Host.Clock(t.Context())
+		if err != nil {
+			return err
+		}
+		least, most := -behind(moment.From, reading.Asked.To)-tolerance, -behind(moment.To, reading.Asked.From)+tolerance
+		if low, high := reading.Offset(); low > most || high < least {
+			return fmt.Errorf("between %s and %s ahead, want %s to %s", low, high, least, most)
+		}
+		return nil
+	})
+	if _, err := target.Host.SetClockRate(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	aheadBy(t, target, 0)
+}
+
 // faultProgram cuts a program off from one server: it still runs, its streams
 // stay connected, and the other servers stay in reach.
 func faultProgram(t *testing.T, cluster Cluster) {
@@ -361,7 +388,7 @@ func TestStartCancelled(t *testing.T) {
 	}{
 		{"with the network", "redis", func(r Request) error { return isLeft(client, r.Run, true) }},
 		{"with the first server", "redis5", func(r Request) error {
-			_, err := client.Logs(context.Background(), (&docker{request: r}).serverName("n1"), 0)
+			_, err := client.Logs(context.Background(), (&docker{request: r}).serverName("n1"), 0, time.Time{})
 			return err
 		}},
 	} {

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"lockcheck/clusters/agent"
+	"lockcheck/clusters/vdso"
 )
 
 // errEmbeddedClock is why the wall clock of an embedded server stays as it is.
@@ -60,16 +61,37 @@ func (c *embedded) start(ctx context.Context) error {
 func (c *embedded) startServer(ctx context.Context, n int) error {
 	name := fmt.Sprintf("n%d", n+1)
 	socket := filepath.Join(c.folder, name+".sock")
-	node, host, err := c.run(name, c.request.Binary, []string{"server", "--servers", c.request.Spec.Name, "--socket", socket})
+	command := []string{c.request.Binary, "server", "--servers", c.request.Spec.Name, "--socket", socket}
+	clock, err := c.clock(ctx, name)
+	fixed := err
+	switch {
+	case err == nil:
+		command = append(vdso.Launcher(c.request.Binary, clock.ClockFile), command...)
+	case !errors.Is(err, agent.ErrClock) && !errors.Is(err, errEmbeddedClock):
+		return err
+	}
+	node, host, err := c.run(name, command[0], command[1:])
 	if err != nil {
 		return err
 	}
 	node.Address, node.Server = socket, c.request.Spec.Server(n)
+	host.ClockFile, host.ClockDriver = clock.ClockFile, clock.ClockDriver
 	host.Probes, host.Address = node.Server.Probes, socket
-	node.Host = host
-	node.Clock = errEmbeddedClock
+	node.Host, node.Clock = host, fixed
 	c.servers = append(c.servers, node)
 	return awaitReady(ctx, node)
+}
+
+// clock is what moves the wall clock of a server, set to true time; the error is ErrClock where
+// it cannot be moved, and errEmbeddedClock for a server that does not use it.
+func (c *embedded) clock(ctx context.Context, server string) (agent.Local, error) {
+	if !c.request.Spec.WallClock {
+		return agent.Local{}, errEmbeddedClock
+	}
+	clock := agent.Local{ClockFile: filepath.Join(c.folder, server+".clock"), ClockDriver: agent.VDSO}
+	clock.PrepareClock(ctx, c.request.Binary)
+	_, err := clock.SetClock(ctx, 0)
+	return clock, err
 }
 
 func (c *embedded) Start(_ context.Context, p Program) (*Node, error) {
@@ -130,8 +152,15 @@ func (c *embedded) await(node *Node, command *exec.Cmd) <-chan Exit {
 func (c *embedded) Servers() []*Node          { return c.servers }
 func (c *embedded) Folder() string            { return c.folder }
 func (c *embedded) Images() map[string]string { return nil }
+func (c *embedded) Source() string            { return "" }
 
-func (c *embedded) Log(_ context.Context, server string, _ int) (string, error) {
+// Clean refuses: a new cluster costs a process or five, and what an embedded server keeps is as
+// its author pleased.
+func (c *embedded) Clean(context.Context) error { return errEmbeddedServed }
+
+var errEmbeddedServed = errors.New("embedded servers serve one run")
+
+func (c *embedded) Log(_ context.Context, server string, _ LogPart) (string, error) {
 	for _, node := range c.servers {
 		if node.Name == server {
 			return node.Errors.String(), nil

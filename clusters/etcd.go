@@ -24,7 +24,7 @@ const (
 // because the shortest lease follows from it: 1.5 election timeouts.
 func etcdSpec() Spec {
 	return Spec{
-		Name: "etcd", Nodes: 3, Sizes: []int{5, 1}, Image: "etcd",
+		Name: "etcd", Nodes: 3, Sizes: []int{5, 1}, Image: "etcd", Official: true,
 		Versions: []string{"3.6.16", "3.5.16", "3.5.15", "3.4.3"},
 		Server: func(int) Server {
 			return Server{Program: "etcd", Port: etcdPort, Probes: etcdProbes{}, Command: etcdCommand, NoWipe: errMemberForGood}

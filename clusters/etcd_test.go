@@ -144,6 +144,7 @@ func (e etcdKeys) await(lock string, n int) (leases []clientv3.LeaseID) {
 
 // TestEtcd holds the locks on etcd to the contract of clients.Lock.
 func TestEtcd(t *testing.T) {
+	t.Parallel()
 	cluster := startedEtcd(t, "", 0)
 	for _, lock := range []string{
 		"etcd+session-per-attempt+watch-session", "etcd-v3lock+check-keepalive+watch-keepalive", "etcd-v3lock-retry+watch-keepalive",
@@ -162,6 +163,7 @@ func TestEtcd(t *testing.T) {
 // TestEtcdAsDocumented: the lock as the library's users have it excludes, queues, and gives
 // back what it was granted, without a word about its session.
 func TestEtcdAsDocumented(t *testing.T) {
+	t.Parallel()
 	cluster := startedEtcd(t, "", 1)
 	one, two, three := openEtcd(t, "etcd", "w1", cluster, false), openEtcd(t, "etcd", "w2", cluster, false), openEtcd(t, "etcd", "w3", cluster, false)
 	look := lookInto(t, cluster)
@@ -326,6 +328,7 @@ func etcdExpired(t *testing.T, lock string, cluster Cluster, dies bool) {
 // TestEtcdObserved: the watch reports each key when it is made and when it is gone, by
 // the token of its holder, also one whose lease runs out; and nothing that is not there.
 func TestEtcdObserved(t *testing.T) {
+	t.Parallel()
 	cluster := startedEtcd(t, "", 1)
 	info, _ := clients.ByName("etcd")
 	stop, ended, seen := make(chan struct{}), make(chan error, 1), make(chan clients.Observation, 100)

@@ -21,6 +21,7 @@ import (
 func TestKill(t *testing.T) {
 	for servers, kept := range map[string]bool{"redis": false, "redis-aof": true} {
 		t.Run(servers, func(t *testing.T) {
+			t.Parallel()
 			cluster := started(t, servers)
 			node := cluster.Servers()[0]
 			client := outside(t, node)
@@ -122,6 +123,7 @@ func die(t *testing.T, node *Node) {
 // TestFailover kills the primary: the Sentinels promote the replica, and the old
 // primary comes back as its replica.
 func TestFailover(t *testing.T) {
+	t.Parallel()
 	n := started(t, "redis-failover").Servers()
 	if leads(t, n[0]) != true || leads(t, n[1]) != false || leads(t, n[2]) != false {
 		t.Fatal("not the first server leads")

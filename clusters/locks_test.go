@@ -130,6 +130,7 @@ func TestLocks(t *testing.T) {
 			continue // it has no validity of its own, and has tests of its own
 		}
 		t.Run(info.Name, func(t *testing.T) {
+			t.Parallel()
 			cluster := started(t, info.Servers)
 			for name, contract := range map[string]func(*locker, clients.Info){
 				"release": contractRelease, "lease": contractLease, "renewal": contractRenewal, "keys": contractKeys,
@@ -189,7 +190,8 @@ func contractRenewal(l *locker, info clients.Info) {
 		defer cancel()
 		return renewer.Renew(ctx, grant, time.Minute)
 	}
-	grant := l.acquire("renewal", 2*time.Second)
+	// redsync waits for each server for a twentieth of the lease, and no longer.
+	grant := l.acquire("renewal", 5*time.Second)
 	var until int64
 	l.outcome("renewal", clients.Done, func() (err error) { until, err = renew(grant); return err })
 	if until <= grant.Until || until > history.Now()+time.Minute.Nanoseconds() {
@@ -217,11 +219,12 @@ func contractKeys(l *locker, _ clients.Info) {
 // TestRedlockQuorum: it works with two of five servers stopped, not with three,
 // and with them again. So does the library.
 func TestRedlockQuorum(t *testing.T) {
+	t.Parallel()
 	cluster := started(t, "redis5")
 	servers := cluster.Servers()
 	// The library waits for a server for a twentieth of the lease.
 	const lease = 20 * time.Second
-	lockers := []*locker{open(t, "redlock", cluster), open(t, "redsync", cluster)}
+	lockers := []*locker{open(t, "redlock", cluster), open(t, "redlock+sequential", cluster), open(t, "redsync", cluster)}
 	each := func(key string, do func(l *locker, key string)) {
 		for _, l := range lockers {
 			do(l, l.info.Name+" "+key)
@@ -253,6 +256,7 @@ func TestRedlockQuorum(t *testing.T) {
 // TestUnsafeRelease: a holder that is late removes the lock of the next one,
 // with a plain DEL, compared with the owner-checked release, which does not.
 func TestUnsafeRelease(t *testing.T) {
+	t.Parallel()
 	cluster := started(t, "redis")
 	for lock, removes := range map[string]bool{"redis-unsafe-release": true, "redis": false} {
 		t.Run(lock, func(t *testing.T) {
@@ -274,6 +278,7 @@ func TestUnsafeRelease(t *testing.T) {
 // TestNoExpiry: whatever lease was asked for, the lock does not end by itself;
 // compared with one that does.
 func TestNoExpiry(t *testing.T) {
+	t.Parallel()
 	cluster := started(t, "redis")
 	naive, control := open(t, "redis-noexpiry", cluster), open(t, "redis", cluster)
 	orphan := naive.acquire("orphan", 50*time.Millisecond)

@@ -21,13 +21,13 @@ const (
 // mariaSpec is one MariaDB with its default durability.
 func mariaSpec() Spec {
 	return Spec{
-		Name: "mariadb", Nodes: 1, Image: "mariadb",
+		Name: "mariadb", Nodes: 1, Image: "mariadb", Official: true,
 		Server: func(int) Server {
 			return Server{
 				Program: "mariadb", Port: mariaPort, Probes: mariaProbes{}, NoWipe: errOtherDatabase,
-				Command: func(Place) []string {
+				Command: func(p Place) []string {
 					return []string{
-						"mariadbd", "--datadir=" + mariaData, "--bind-address=0.0.0.0", "--skip-name-resolve",
+						"mariadbd", "--datadir=" + p.database(mariaData), "--bind-address=0.0.0.0", "--skip-name-resolve",
 						// As for PostgreSQL: a client that is not heard of is gone.
 						"--tcp-keepalive-time=" + seconds(sqlIdle), "--tcp-keepalive-interval=" + seconds(sqlProbe),
 						"--tcp-keepalive-probes=" + strconv.Itoa(int((clients.SQLServerSilence-sqlIdle)/sqlProbe)),

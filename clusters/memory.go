@@ -22,6 +22,15 @@ func memorySpec() Spec {
 	}
 }
 
+// memory5Spec is that service five times, each with leases on its own wall clock, which can
+// be moved: they are processes of ours.
+func memory5Spec() Spec {
+	return Spec{
+		Name: "memory5", Nodes: 5, Sizes: []int{3}, Embedded: serveMemoryByWallClock, WallClock: true,
+		Server: func(int) Server { return Server{Program: "memory", Probes: wallClockProbes{}} },
+	}
+}
+
 // noneSpec is for a lock without servers.
 func noneSpec() Spec { return Spec{Name: "none"} }
 
@@ -108,6 +117,16 @@ func serveMemory(ctx context.Context, socket string, input io.Reader) error {
 	return newLeases().methods().serve(ctx, socket, input)
 }
 
+// serveMemoryByWallClock does so with leases that end by the wall clock of the process, as
+// those of Redis do.
+func serveMemoryByWallClock(ctx context.Context, socket string, input io.Reader) error {
+	l := newLeases()
+	l.now = wallClock
+	return l.methods().serve(ctx, socket, input)
+}
+
+func wallClock() int64 { return time.Now().UnixNano() }
+
 func (m methods) serve(ctx context.Context, socket string, input io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -120,6 +139,7 @@ func (m methods) serve(ctx context.Context, socket string, input io.Reader) erro
 		"renew":   unixrpc.Method(m.renew),
 		"release": unixrpc.Method(m.release),
 		"holder":  unixrpc.Method(m.holder),
+		"time":    unixrpc.Method(func(struct{}) int64 { return wallClock() }),
 	})
 }
 
@@ -138,6 +158,17 @@ func (memoryProbes) Ready(ctx context.Context, socket string) error {
 
 func (memoryProbes) Clock(context.Context, string) (time.Time, error) {
 	return time.Time{}, errors.New("the embedded lock has no wall clock")
+}
+
+// wallClockProbes asks an embedded lock service that has a wall clock.
+type wallClockProbes struct{ memoryProbes }
+
+func (wallClockProbes) Clock(ctx context.Context, socket string) (time.Time, error) {
+	client := unixrpc.NewClient(socket)
+	defer client.Close()
+	var told int64
+	err := client.Call(ctx, "time", struct{}{}, &told)
+	return time.Unix(0, told), err
 }
 
 func (memoryProbes) Version(context.Context, string) (string, error) { return "", nil }

@@ -61,6 +61,9 @@ func mutants() map[string]mutation {
 		"no-lock":             noLock,
 		"release-by-anybody":  releaseByAnybody,
 		"grant-before-expiry": grantBeforeExpiry,
+		"retries-release":     releaseByName,
+		"insists":             renewalTakes,
+		"remembers":           textbook, // its client is wrong
 	} {
 		named[clients.MutantPrefix+name] = change
 	}

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -113,6 +114,33 @@ func blindRelease(l *leases, m methods) methods {
 	m.release = func(r clients.MemoryRequest) clients.MemoryReply {
 		l.drop(r.Key)
 		return clients.MemoryReply{Done: true}
+	}
+	return m
+}
+
+// releaseByName removes the lease of whoever holds the lock if a release names nobody.
+func releaseByName(l *leases, m methods) methods {
+	release := m.release
+	m.release = func(r clients.MemoryRequest) clients.MemoryReply {
+		if r.ID != "" {
+			return release(r)
+		}
+		l.drop(r.Key)
+		return clients.MemoryReply{Done: true}
+	}
+	return m
+}
+
+// renewalTakes gives the lock to a renewal that insists.
+func renewalTakes(l *leases, m methods) methods {
+	renew := m.renew
+	m.renew = func(r clients.MemoryRequest) clients.MemoryReply {
+		id, insists := strings.CutPrefix(r.ID, clients.MutantTakes)
+		if !insists {
+			return renew(r)
+		}
+		r.ID = id
+		return l.take(r)
 	}
 	return m
 }

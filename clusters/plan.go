@@ -12,6 +12,9 @@ import (
 func (s Spec) Plan(servers, workers int) (serverNodes, workerNodes []*Node) {
 	for i := range servers {
 		node := &Node{Name: fmt.Sprintf("n%d", i+1), Server: s.Server(i), Clock: errEmbeddedClock}
+		if s.WallClock {
+			node.Clock = nil
+		}
 		if s.OnDocker() {
 			node.place(plannedIP)
 			node.Clock, node.Again = node.Server.NoClock, func(context.Context) error { return errOnlyPlanned }

@@ -11,6 +11,7 @@ import (
 
 	"lockcheck/clients"
 	"lockcheck/clusters/agent"
+	"lockcheck/clusters/images"
 )
 
 const (
@@ -29,7 +30,7 @@ const (
 // postgresSpec is one PostgreSQL with its default durability.
 func postgresSpec() Spec {
 	return Spec{
-		Name: "postgres", Nodes: 1, Image: "postgres",
+		Name: "postgres", Nodes: 1, Image: "postgres", Official: true,
 		Server: func(int) Server { return postgresServer() },
 	}
 }
@@ -52,9 +53,9 @@ func pgBouncerSpec() Spec {
 func postgresServer() Server {
 	return Server{
 		Program: "postgres", Port: postgresPort, Probes: postgresProbes{}, NoWipe: errOtherDatabase,
-		Command: func(Place) []string {
+		Command: func(p Place) []string {
 			return []string{
-				"postgres", "-D", postgresData, "-c", "listen_addresses=*",
+				"postgres", "-D", p.database(postgresData), "-c", "listen_addresses=*",
 				// A client that is cut off keeps its locks until TCP gives it up. A
 				// session that waits for a lock reads nothing, and has to look.
 				"-c", "tcp_keepalives_idle=" + seconds(sqlIdle), "-c", "tcp_keepalives_interval=" + seconds(sqlProbe),
@@ -63,6 +64,17 @@ func postgresServer() Server {
 			}
 		},
 	}
+}
+
+// officialData is where the recipes of official images have a database that is ready to start.
+const officialData = "/lockcheck-data"
+
+// database is where the image has a database, which is the folder unless the image is official.
+func (p Place) database(folder string) string {
+	if p.Version == images.Official {
+		return officialData
+	}
+	return folder
 }
 
 func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }

@@ -18,7 +18,7 @@ const redisPort = 6379
 // that Redis makes now and then unless it is told otherwise are switched off.
 func redisSpec(name string, nodes int, sizes ...int) Spec {
 	return Spec{
-		Name: name, Nodes: nodes, Sizes: sizes, Image: "redis",
+		Name: name, Nodes: nodes, Sizes: sizes, Image: "redis", Official: true,
 		Server: func(int) Server { return redisServer("redis") },
 	}
 }
@@ -26,7 +26,7 @@ func redisSpec(name string, nodes int, sizes ...int) Spec {
 // valkeySpec is one Valkey, the fork of Redis, as durable as redisSpec.
 func valkeySpec() Spec {
 	return Spec{
-		Name: "valkey", Nodes: 1, Image: "valkey",
+		Name: "valkey", Nodes: 1, Image: "valkey", Official: true,
 		Server: func(int) Server { return redisServer("valkey") },
 	}
 }
@@ -34,7 +34,7 @@ func valkeySpec() Spec {
 // redisAOFSpec is one Redis that has written to its disk whatever it answers.
 func redisAOFSpec() Spec {
 	return Spec{
-		Name: "redis-aof", Nodes: 1, Image: "redis",
+		Name: "redis-aof", Nodes: 1, Image: "redis", Official: true,
 		Server: func(int) Server {
 			server := redisServer("redis", "--appendonly", "yes", "--appendfsync", "always")
 			command := server.Command

@@ -23,7 +23,7 @@ const failoverServers = 5
 // the failover timeout. Clients know the Sentinels only.
 func redisFailoverSpec() Spec {
 	return Spec{
-		Name: "redis-failover", Nodes: failoverServers, Image: "redis",
+		Name: "redis-failover", FailsOver: true, Nodes: failoverServers, Image: "redis", Official: true,
 		Server: func(n int) Server {
 			switch n {
 			case 0:

@@ -14,6 +14,7 @@ import (
 	"lockcheck/clusters/agent"
 	"lockcheck/clusters/clustertest"
 	"lockcheck/clusters/engine"
+	"lockcheck/history"
 )
 
 // TestConnectionLocks holds the locks that last as long as a connection to the
@@ -21,9 +22,10 @@ import (
 func TestConnectionLocks(t *testing.T) {
 	for _, servers := range []string{"postgres", "mariadb"} {
 		t.Run(servers, func(t *testing.T) {
+			t.Parallel()
 			cluster := started(t, servers)
 			for _, info := range clients.Table() {
-				if info.Servers != servers || info.TTL != 0 {
+				if info.Servers != servers || !info.Queues {
 					continue
 				}
 				for name, contract := range map[string]func(a, b *locker){
@@ -37,6 +39,49 @@ func TestConnectionLocks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestInsert: a row is a lock that stays when its holder is gone. Taken over at the end of
+// its lease it is none at all if clocks differ by more than that.
+func TestInsert(t *testing.T) {
+	t.Parallel()
+	cluster := started(t, "postgres")
+	naive := open(t, "postgres-insert", cluster)
+	orphan := naive.acquire("orphan", time.Millisecond)
+	if orphan.Until != 0 || orphan.Token != 0 {
+		t.Errorf("valid until %d, token %d", orphan.Until, orphan.Token)
+	}
+	naive.refused("release by another", func() error { return naive.release(clients.Grant{Key: orphan.Key, ID: "w2-1"}) })
+	naive.held("for ever", orphan)
+	if err := naive.release(orphan); err != nil {
+		t.Errorf("release: %v", err)
+	}
+	naive.refused("second release", func() error { return naive.release(orphan) })
+	naive.acquire("orphan", 0)
+
+	leased := open(t, "postgres-insert+take-over", cluster)
+	contractRelease(leased, leased.info)
+	contractLease(leased, leased.info)
+	contractKeys(leased, leased.info)
+
+	info := mustLock(t, "postgres-insert+take-over+clocks-apart")
+	first := &locker{t: t, lock: openLock(t, info, cluster, "w1"), info: info}
+	second := &locker{t: t, lock: openLock(t, info, cluster, "w2"), info: info}
+	held := second.acquire("apart", 5*time.Second)
+	first.held("by a clock that is behind", held)
+	behind := first.acquire("apart too", 5*time.Second)
+	if grant, err := second.try("apart too", 5*time.Second); err != nil || grant.Until <= history.Now() || behind.Until <= history.Now() {
+		t.Errorf("by a clock that is ahead: %+v, %v: want it granted twice", grant, err)
+	}
+}
+
+func mustLock(t *testing.T, name string) clients.Info {
+	t.Helper()
+	info, known := clients.ByName(name)
+	if !known {
+		t.Fatalf("no lock %s", name)
+	}
+	return info
 }
 
 // tryFor makes one attempt that waits as long as it is told.
@@ -208,6 +253,7 @@ func awaitTold(a, b *locker, grant clients.Grant) {
 // TestPostgresTellsTheHolder: that its session was ended, or that it was cut off, if it
 // watches its connection. Without that it learns it at its release.
 func TestPostgresTellsTheHolder(t *testing.T) {
+	t.Parallel()
 	cluster := started(t, "postgres")
 	server := cluster.Servers()[0]
 	for _, lock := range []string{"postgres-session", "postgres-xact", "postgres-row"} {
@@ -294,6 +340,7 @@ func waitDetached(t *testing.T, server *Node, key string) func() time.Time {
 // TestMariaDBCut: a holder that is cut off finds out when it releases, and the lock
 // is the next one's once its server has found out.
 func TestMariaDBCut(t *testing.T) {
+	t.Parallel()
 	cluster := started(t, "mariadb")
 	server := cluster.Servers()[0]
 	for name, want := range mariaSysctls() {
@@ -328,7 +375,7 @@ func sysctl(t *testing.T, cluster Cluster, server *Node, name string) string {
 		t.Fatal(err)
 	}
 	<-reader.Exited
-	log, err := c.engine.Logs(t.Context(), c.name("sysctl"), 0)
+	log, err := c.engine.Logs(t.Context(), c.name("sysctl"), 0, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -367,6 +414,7 @@ func ownAddress(t *testing.T, server *Node) string {
 // TestPgBouncerSharesSessions: through the pooler two clients hold the lock at
 // once, as both are served by one session; compared with it without the pooler.
 func TestPgBouncerSharesSessions(t *testing.T) {
+	t.Parallel()
 	pooled := started(t, "postgres-pgbouncer")
 	first, second := open(t, "postgres-pgbouncer", pooled), open(t, "postgres-pgbouncer", pooled)
 	first.acquire("shared", 0)

@@ -26,7 +26,7 @@ const (
 // zookeeperSpec is an ensemble; one server alone runs without a quorum.
 func zookeeperSpec() Spec {
 	return Spec{
-		Name: "zookeeper", Nodes: 3, Sizes: []int{1, 5}, Image: "zookeeper",
+		Name: "zookeeper", Nodes: 3, Sizes: []int{1, 5}, Image: "zookeeper", Official: true,
 		Server: func(int) Server {
 			return Server{
 				Program: "zookeeper", Port: zookeeperPort, Probes: zookeeperProbes{},

@@ -18,6 +18,7 @@ import (
 
 // TestZooKeeper holds the locks on ZooKeeper to their contract, on one ensemble.
 func TestZooKeeper(t *testing.T) {
+	t.Parallel()
 	e := ensemble{Cluster: started(t, "zookeeper")}
 	for name, test := range map[string]func(*testing.T, ensemble){
 		"leader": zkLeader, "timeout": zkTimeout, "queue": zkQueue, "withdrawal": zkWithdrawal,
@@ -33,6 +34,7 @@ func TestZooKeeper(t *testing.T) {
 
 // TestZooKeeperAlone: one server has no leader, and serves the lock as well.
 func TestZooKeeperAlone(t *testing.T) {
+	t.Parallel()
 	r := request(t, "zookeeper")
 	r.Nodes = 1
 	e := ensemble{Cluster: startedWith(t, r)}

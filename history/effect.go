@@ -11,6 +11,7 @@ const (
 	Crash       = "crash"
 	Clock       = "clock"
 	ClockStrobe = "clock-strobe"
+	ClockRate   = "clock-rate"
 	Partition   = "partition"
 	OneWay      = "one-way"
 	PacketLoss  = "packet-loss"
@@ -28,7 +29,7 @@ const (
 	Ends     Effect = "ends"     // its processes end; those of a worker for good
 	Cuts     Effect = "cuts"     // nothing gets through between targets and peers
 	Disturbs Effect = "disturbs" // packets between targets and peers are lost or late
-	Steps    Effect = "steps"    // its wall clock moves
+	Steps    Effect = "steps"    // its wall clock is wrong
 	Defers   Effect = "defers"   // a write of it reaches the resource late
 )
 
@@ -41,7 +42,7 @@ func EffectsOf(kind string) []Effect {
 		return []Effect{Ends}
 	case Crash:
 		return []Effect{Ends, Cuts}
-	case Clock, ClockStrobe:
+	case Clock, ClockStrobe, ClockRate:
 		return []Effect{Steps}
 	case Partition, OneWay:
 		return []Effect{Cuts}

@@ -37,6 +37,10 @@ const (
 	// gone. Error says who notified it: ByService or ByDeadline.
 	Lost Function = "lost"
 
+	// Caught is a single Info event of a worker: the call that Op, Key and Grant name is in
+	// flight, or about to be sent, and waits there for the fault that Note names.
+	Caught Function = "caught"
+
 	// Client is a single Info event of a worker, or of the Resource where that has a client
 	// of its own, about the client of a lock of the user's: that it has begun, with its name
 	// and version in Note, or why it can do nothing more, in Error. It was then not to be
@@ -136,8 +140,8 @@ type Event struct {
 	Value json.RawMessage `json:"value,omitempty"`
 
 	Fault *Fault `json:"fault,omitempty"` // on FaultPhase events
-	// Note is the name of the phase on Phase events, the id of the fault on Deferred
-	// ones, and why the guard had no answer on accesses that it refused for want of one.
+	// Note is the name of the phase on Phase events, the id of the fault on Deferred and
+	// Caught ones, and why the guard had no answer on accesses that it refused for want of one.
 	Note  string `json:"note,omitempty"`
 	Error string `json:"error,omitempty"` // why, on fail and info
 }
@@ -170,6 +174,10 @@ type Fault struct {
 	To   int64 `json:"to,omitempty"`
 	// Evidence is what was read back from the target, for people.
 	Evidence string `json:"evidence,omitempty"`
+	// Moment is what the fault waited for, one of the Moment constants; "" for a time only.
+	// Actor is the worker that it waited for; "" if it waited for none.
+	Moment string `json:"moment,omitempty"`
+	Actor  string `json:"actor,omitempty"`
 	// Since is how long after the event that it waited for the fault took effect, ns,
 	// on Applied; 0 for one that waited for none.
 	Since int64 `json:"since,omitempty"`
@@ -178,6 +186,9 @@ type Fault struct {
 	Dropped *int64 `json:"dropped,omitempty"`
 	// Step is how far a clock was moved, in ns.
 	Step int64 `json:"step,omitempty"`
+	// Speed is how many seconds a clock told a second; 0 for a fault that leaves its speed
+	// alone.
+	Speed float64 `json:"speed,omitempty"`
 	// Loss is the share of packets dropped, Delay for how many ns each was held back, and
 	// Rate how many bytes a second went on; 0 for a fault that does no such thing.
 	Loss  float64 `json:"loss,omitempty"`
@@ -216,6 +227,9 @@ type Header struct {
 	// Session says that the client renews its lease in the background, without a
 	// record, for as long as it runs and reaches its servers.
 	Session bool `json:"session,omitempty"`
+	// Supports lists what the lock can do that may be used against violations, of the
+	// Supports constants; nil in histories of old.
+	Supports []string `json:"supports,omitzero"`
 	// Wakes says that the client counts the notifications that wake up who waits.
 	Wakes bool `json:"wakes,omitempty"`
 
@@ -237,9 +251,15 @@ type Header struct {
 	// it does not say, such as the lease, is not judged.
 	Imported string `json:"imported,omitempty"`
 
+	// Cluster is the run for which the servers were started, and Earlier how many runs they have
+	// served before; "" and 0 if they were started for this one.
+	Cluster string `json:"cluster,omitempty"`
+	Earlier int    `json:"earlier,omitempty"`
+
 	Parameters map[string]string `json:"parameters,omitempty"` // the rest of what was asked for
 	Versions   map[string]string `json:"versions,omitempty"`   // of servers and client libraries
 	Images     map[string]string `json:"images,omitempty"`     // name to digest
+	Source     string            `json:"source,omitempty"`     // where the servers come from, in words; "" for embedded ones
 	Command    []string          `json:"command,omitempty"`
 }
 
@@ -250,6 +270,8 @@ const Format = "lockcheck-history"
 type History struct {
 	Header Header
 	Events []Event
+	// Excerpt says that Events are only some of those of a history that does not fit in memory.
+	Excerpt bool
 	// Truncated is the number of the last line where it was cut off in
 	// mid-write and therefore left out; 0 when the file is whole.
 	Truncated int

@@ -129,8 +129,8 @@ func (v *Validator) worker(e *Event) error {
 	if e.F == Client {
 		return client(e)
 	}
-	if e.F == Lost {
-		if e.Type != Info {
+	if e.F == Lost || e.F == Caught {
+		if e.Type != Info || e.F == Caught && (e.Note == "" || e.Op == 0) {
 			return fmt.Errorf("%s of type %q", e.F, e.Type)
 		}
 		return v.belongs(e)

@@ -9,6 +9,31 @@ const (
 	ByDeadline = "deadline" // the worker looked at its own deadline
 )
 
+// Moments that a fault can wait for, as found in Fault.Moment. The first three are calls in
+// flight.
+const (
+	MomentAcquiring = "acquiring"
+	MomentRenewing  = "renewing"
+	MomentReleasing = "releasing"
+	MomentHolding   = "holding"  // a worker has read in its critical section
+	MomentQueued    = "queued"   // it waits while another one holds the lock
+	MomentLost      = "lost"     // it knows, or could know, that its lock is gone
+	MomentFailover  = "failover" // the servers have lost their leader, or a new one has just begun
+)
+
+// CallOf returns the operation that is in flight at a moment; "" at one that is no call.
+func CallOf(moment string) Function {
+	switch moment {
+	case MomentAcquiring:
+		return Acquire
+	case MomentRenewing:
+		return Renew
+	case MomentReleasing:
+		return Release
+	}
+	return ""
+}
+
 // Busy is Event.Error of an Acquire that another grant stood in the way of.
 const Busy = "busy"
 
@@ -20,6 +45,16 @@ const (
 	GuardAsk         = "ask"
 	GuardDatabase    = "database"
 	GuardVersions    = "cas"
+	GuardMatch       = "match"
+	GuardIdempotency = "idempotency-key"
+)
+
+// What a lock supports, as found in Header.Supports.
+const (
+	SupportsToken = "token" // it hands out fencing tokens
+	SupportsAsk   = "ask"   // its service can be asked who holds it
+	SupportsData  = "data"  // its database can keep the data
+	SupportsRenew = "renew" // its holder can extend the lease
 )
 
 // Names of workloads, as found in Header.Workload.
@@ -27,6 +62,7 @@ const (
 	WorkloadSet     = "set"
 	WorkloadCounter = "counter"
 	WorkloadMutex   = "mutex"
+	WorkloadJobs    = "jobs"
 )
 
 // LockNone is Header.Lock of the lock that keeps nobody out.

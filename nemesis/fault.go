@@ -21,8 +21,14 @@ type Environment struct {
 	// the resource said; nil in a plan.
 	Writes WriteDelayer
 	Watch  *Watch
+	// Calls stops workers at their calls to the lock service; nil in a plan.
+	Calls Catcher
+	// Queues: an attempt waits for its turn. Renews: a worker renews by calls of its own.
+	Queues, Renews bool
 	// Lease is the time after which the lock can end by itself; 0 for never.
 	Lease time.Duration
+	// Pause is how long the pauses of random schedules last; 0 for longer than the lease.
+	Pause time.Duration
 }
 
 // Nodes lists servers and workers.
@@ -96,6 +102,7 @@ type Option string
 const (
 	UsesFrom  Option = "from"  // whom the targets are kept apart from
 	UsesStep  Option = "step"  // how far a clock is moved
+	UsesSpeed Option = "speed" // how fast a clock runs
 	UsesLoss  Option = "loss"  // which share of the packets is lost
 	UsesDelay Option = "delay" // how long packets are held back
 	UsesRate  Option = "rate"  // how much a link carries
@@ -108,7 +115,7 @@ func (k Kind) uses(option Option) bool { return slices.Contains(k.Uses, option) 
 func Kinds() []Kind {
 	return []Kind{
 		pauseKind(), freezeKind(), killKind(), wipeKind(), crashKind(),
-		clockKind(), strobeKind(), partitionKind(), oneWayKind(),
+		clockKind(), strobeKind(), clockRateKind(), partitionKind(), oneWayKind(),
 		packetLossKind(), packetDelayKind(), slowLinkKind(), delayWriteKind(),
 	}
 }

@@ -32,6 +32,8 @@ type Nemesis struct {
 	mu       sync.Mutex
 	rng      *rand.Rand
 	busy     map[affected]bool
+	inFlight map[string]bool // by fault: those for which workers stop in flight
+	failover *failover
 	executed []Execution
 }
 
@@ -47,7 +49,8 @@ type window struct {
 // is healed. It ends early when ctx is done, and heals all the same.
 func (n *Nemesis) Run(ctx context.Context, length time.Duration) {
 	n.rng = rand.New(rand.NewPCG(n.Schedule.Seed, 1))
-	n.busy = make(map[affected]bool)
+	n.busy, n.inFlight = make(map[affected]bool), make(map[string]bool)
+	n.Environment.Watch.onStray(n.stray)
 	w := window{start: time.Now(), origin: history.Now(), end: time.Now().Add(length)}
 	ctx, cancel := context.WithDeadline(ctx, w.end)
 	defer cancel()
@@ -56,6 +59,16 @@ func (n *Nemesis) Run(ctx context.Context, length time.Duration) {
 		applied[step.ID] = make(chan struct{})
 	}
 	var all sync.WaitGroup
+	if slices.ContainsFunc(n.Schedule.Steps, func(s Step) bool { return s.When == WhenFailover }) {
+		n.failover = newFailover()
+		following, stop := context.WithCancel(ctx)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			n.failover.follow(following, n.Environment.Servers)
+		}()
+		defer func() { stop(); <-done }()
+	}
 	for _, sequence := range sequences(n.Schedule.Steps) {
 		all.Go(func() {
 			for _, step := range sequence {
@@ -129,18 +142,19 @@ func sleepUntil(ctx context.Context, at time.Time) bool {
 // once waits for the trigger of a step and inflicts its fault. It reports
 // whether there may be time for another round.
 func (n *Nemesis) once(ctx context.Context, step Step, id string, w window, inForce func()) bool {
-	trigger := entry{}
-	if step.When == WhenHolding {
-		var err error
-		if trigger, err = n.Environment.Watch.await(ctx, step.Of); err != nil {
-			n.neverBegun(step, id, "nobody entered the section in time")
-			return false
-		}
+	trigger, err := n.await(ctx, step, id)
+	if err != nil {
+		n.neverBegun(step, id, step.missed())
+		return false
+	}
+	if !step.Into.IsZero() {
+		sleepUntil(ctx, time.Now().Add(step.Into.Of(n.Environment.Lease)))
 	}
 	// A fault that would be cut short is not begun: a pause that ends before
 	// the lease does proves nothing.
 	if time.Now().Add(step.For.Of(n.Environment.Lease)).After(w.end) {
 		n.neverBegun(step, id, "it could not have lasted its time before the recovery period")
+		n.letGo(ctx, trigger, id)
 		return false
 	}
 	n.inflict(ctx, step, id, trigger, w, inForce)
@@ -149,16 +163,19 @@ func (n *Nemesis) once(ctx context.Context, step Step, id string, w window, inFo
 
 // neverBegun records why a step of the schedule did not happen.
 func (n *Nemesis) neverBegun(step Step, id, why string) {
-	n.report(history.Fault{ID: id, Kind: step.Fault, Role: step.Target}, history.Skipped, why)
+	n.report(history.Fault{ID: id, Kind: step.Fault, Role: step.Target, Moment: step.When}, history.Skipped, why)
 }
 
 // inflict takes one fault through all of its stages.
 func (n *Nemesis) inflict(ctx context.Context, step Step, id string, trigger entry, w window, inForce func()) {
 	lease := n.Environment.Lease
 	report := history.Fault{
-		ID: id, Kind: step.Fault, Role: step.Target, Step: step.Step.Of(lease).Nanoseconds(),
+		ID: id, Kind: step.Fault, Role: step.Target, Step: step.Step.Of(lease).Nanoseconds(), Speed: step.Speed,
 		Loss: step.Loss, Delay: step.Delay.Of(lease).Nanoseconds(), Rate: step.Rate,
+		Moment: step.When, Actor: trigger.worker,
 	}
+	goOn := func() { n.letGo(ctx, trigger, id) }
+	defer func() { goOn() }()
 	order, fault, err := n.prepare(step, id, trigger, n.leader(ctx, step))
 	report.Targets, report.Peers = names(order.Targets), names(order.Peers)
 	if err != nil {
@@ -172,10 +189,15 @@ func (n *Nemesis) inflict(ctx context.Context, step Step, id string, trigger ent
 		return
 	}
 	n.markKilled(order)
+	trigger.mine = hits(order, trigger)
+	if keepsStopped(order, trigger) {
+		goOn = func() {}
+	}
+	goOn = sync.OnceFunc(goOn)
 	began := history.Now()
-	if n.apply(ctx, fault, report, trigger) {
+	if applied, is := n.apply(ctx, fault, report, trigger, goOn); is {
 		inForce()
-		sleepUntil(ctx, time.Now().Add(step.For.Of(n.Environment.Lease)))
+		sleepUntil(ctx, applied.Add(step.For.Of(n.Environment.Lease)))
 	}
 	n.heal(ctx, fault, report)
 	n.note(Execution{
@@ -201,7 +223,7 @@ func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.
 	}
 	r := resolver{
 		env: n.Environment, gone: n.Environment.Watch.killed, rng: n.rng, leader: leader, can: n.can(step),
-		entered: trigger.worker, inside: n.Environment.Watch.insiders(),
+		actor: trigger.worker, inside: n.Environment.Watch.insiders(), entered: step.When == WhenHolding,
 	}
 	var err error
 	if order.Targets, err = r.targets(step.Target); err != nil {
@@ -227,22 +249,25 @@ func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.
 	return order, fault, nil
 }
 
-// apply inflicts the fault and proves it, undisturbed by the end of the run. It
-// reports whether all of it may be in force. An action that failed may have been
-// done in part, so it is recorded as applied, and unproven.
-func (n *Nemesis) apply(ctx context.Context, fault Fault, report history.Fault, trigger entry) bool {
+// apply inflicts the fault, lets the worker go on that has stopped for it, and proves the
+// fault, undisturbed by the end of the run. It reports since when all of it may be in force,
+// and whether it may: the proof takes its time while the fault lasts. An action that failed
+// may have been done in part, so it is recorded as applied, and unproven.
+func (n *Nemesis) apply(ctx context.Context, fault Fault, report history.Fault, trigger entry, goOn func()) (applied time.Time, is bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
 	began := history.Now()
 	moment, err := fault.Apply(ctx)
+	applied = time.Now()
+	goOn()
 	report.From, report.To = moment.From, moment.To
 	if err != nil {
 		report.From, report.To = began, history.Now()
 		n.report(report, history.Applied, "")
 		n.report(report, history.Unproven, err.Error())
-		return false
+		return applied, false
 	}
-	if trigger.worker != "" {
+	if trigger.what != "" {
 		report.Since = moment.To - trigger.at
 	}
 	n.report(report, history.Applied, afterTrigger(trigger, moment.To))
@@ -250,19 +275,19 @@ func (n *Nemesis) apply(ctx context.Context, fault Fault, report history.Fault, 
 	evidence, err := fault.Prove(ctx)
 	if err != nil {
 		n.report(report, history.Unproven, err.Error())
-		return true
+		return applied, true
 	}
 	n.report(report, history.Proven, evidence)
-	return true
+	return applied, true
 }
 
 // afterTrigger tells how quickly the fault followed the event that it waited for.
 func afterTrigger(trigger entry, applied int64) string {
-	if trigger.worker == "" {
+	if trigger.what == "" {
 		return ""
 	}
 	delay := time.Duration(applied - trigger.at)
-	return fmt.Sprintf("%s after %s had read", delay.Round(10*time.Microsecond), trigger.worker)
+	return fmt.Sprintf("%s after %s", delay.Round(10*time.Microsecond), trigger.what)
 }
 
 // applyTimeout bounds the action and its proof.

@@ -352,15 +352,20 @@ func TestNeeds(t *testing.T) {
 // TestWhenHolding: the fault comes when a worker enters its section, tells how
 // soon after that it came, and hits that worker.
 func TestWhenHolding(t *testing.T) {
-	for _, c := range []struct{ of, enters, target, hit string }{
-		{"", "w2", "holder", "w2"},
-		{"w2", "w2", "holder", "w2"},
-		{"w2", "w2", "w1", "w1"},
-		{"w1", "w1", "waiter", "w2"},
+	const into = 20 * time.Millisecond
+	for _, c := range []struct {
+		of, enters, target, hit string
+		into                    time.Duration
+	}{
+		{"", "w2", "holder", "w2", 0},
+		{"", "w2", "holder", "w2", into},
+		{"w2", "w2", "holder", "w2", 0},
+		{"w2", "w2", "w1", "w1", 0},
+		{"w1", "w1", "waiter", "w2", 0},
 	} {
 		t.Run(fmt.Sprintf("%s when %s", c.target, c.enters), func(t *testing.T) {
 			d := &diary{t: t}
-			n := d.nemesis(sleepers(t, 2), Step{ID: "p", Fault: "pause", Target: c.target, When: WhenHolding, Of: c.of, For: short})
+			n := d.nemesis(sleepers(t, 2), Step{ID: "p", Fault: "pause", Target: c.target, When: WhenHolding, Of: c.of, Into: Span{Plus: c.into}, For: short})
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
@@ -379,7 +384,7 @@ func TestWhenHolding(t *testing.T) {
 			<-done
 			applied := d.stage("p", history.Applied)
 			after := time.Duration(applied.To - e.Time).Round(10 * time.Microsecond)
-			if want := fmt.Sprintf("%s after %s had read", after, c.enters); applied.Evidence != want || after <= 0 {
+			if want := fmt.Sprintf("%s after %s had read", after, c.enters); applied.Evidence != want || after <= c.into {
 				t.Errorf("applied: %q, want %q", applied.Evidence, want)
 			}
 			if f := d.stage("p", history.Proven); !slices.Equal(f.Targets, []string{c.hit}) || f.Role != c.target {

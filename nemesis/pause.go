@@ -28,8 +28,13 @@ func pauseKind() Kind {
 	}
 }
 
-// randomPause outlasts the lease: shorter ones have no effect on a lease lock.
-func randomPause(rng *rand.Rand, _ Environment, step *Step) {
+// randomPause outlasts the lease, if its length is open: shorter ones have no effect on a
+// lease lock.
+func randomPause(rng *rand.Rand, env Environment, step *Step) {
+	if env.Pause > 0 {
+		step.For = Span{Plus: env.Pause}
+		return
+	}
 	step.For = Span{Leases: 1, Plus: 500*time.Millisecond + time.Duration(rng.Int64N(int64(time.Second)))}
 }
 

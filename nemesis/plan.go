@@ -48,6 +48,9 @@ func (n *Nemesis) unsupported(step Step) *UnsupportedError {
 	if !known {
 		return nil
 	}
+	if err := n.lacksMoment(step); err != nil {
+		return &UnsupportedError{Step: step.ID, Fault: step.Fault, Where: step.Target, Err: fmt.Errorf("when: %s never comes: %w", step.When, err)}
+	}
 	nodes, err := n.possible(step)
 	if err != nil {
 		return &UnsupportedError{Step: step.ID, Fault: step.Fault, Where: step.Target, Err: err}
@@ -63,6 +66,25 @@ func (n *Nemesis) unsupported(step Step) *UnsupportedError {
 		if err := kind.Can(n.Environment, node); err != nil {
 			return &UnsupportedError{Step: step.ID, Fault: step.Fault, Where: node.Name, Err: err}
 		}
+	}
+	return nil
+}
+
+// Why a moment never comes.
+var (
+	errNoQueue    = errors.New("no attempt waits for its turn")
+	errNoRenewals = errors.New("no worker renews by calls of its own")
+)
+
+// lacksMoment says why the moment of a step never comes; nil if it can.
+func (n *Nemesis) lacksMoment(step Step) error {
+	switch {
+	case step.When == WhenQueued && !n.Environment.Queues:
+		return errNoQueue
+	case step.When == WhenRenewing && !n.Environment.Renews:
+		return errNoRenewals
+	case step.When == WhenFailover && !slices.ContainsFunc(n.Environment.Servers, canLead):
+		return agent.ErrNoLeader
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 // Roles that a target can be named by, apart from the names of nodes. one,
 // minority, majority and all mean servers unless "worker" or "workers" follows.
 const (
+	roleActor     = "actor"    // the worker whose moment a step waited for
 	roleHolder    = "holder"   // the worker that has just entered its section
 	roleWaiter    = "waiter"   // a worker outside of it
 	roleLeader    = "leader"   // the server that leads the others
@@ -31,13 +32,24 @@ const (
 	roleOneWorker = "one worker"
 )
 
+// Roles lists those that a target can be named by; one worker stands for all that can have
+// "worker" or "workers" after them.
+func Roles() []string {
+	return []string{
+		roleHolder, roleActor, roleWaiter, roleLeader, roleFollower, roleOne, roleMinority, roleMajority, roleAll,
+		roleHalves, roleRing, roleBridge, roleOneWorker,
+	}
+}
+
 // resolver turns roles into nodes.
 type resolver struct {
 	env Environment
 	rng *rand.Rand
-	// entered is the worker that has just entered its section, "" if none is known, and
-	// inside has those that are in theirs, in the order in which they entered.
-	entered string
+	// actor is the worker that a step waited for, "" if it waited for none. It has then just
+	// entered its section, if entered. inside has those that are in theirs, in the order in
+	// which they entered.
+	actor   string
+	entered bool
 	inside  []string
 	leader  *clusters.Node // nil if none is known
 	// gone says whether a worker was killed; nil if none was.
@@ -70,15 +82,19 @@ func (r resolver) nodes() []*clusters.Node { return slices.Concat(r.env.Servers,
 
 // holder is the worker that has entered its section last, "" if none is inside.
 func (r resolver) holder() string {
-	if r.entered == "" && len(r.inside) > 0 {
+	switch {
+	case r.entered:
+		return r.actor
+	case len(r.inside) > 0:
 		return r.inside[len(r.inside)-1]
 	}
-	return r.entered
+	return ""
 }
 
-// isInside says whether a worker is inside its section. Who has just entered may have left.
-func (r resolver) isInside(n *clusters.Node) bool {
-	return n.Name == r.entered || slices.Contains(r.inside, n.Name)
+// busy says whether a worker is inside its section, or is the one that a step waited for,
+// which may have left it by now.
+func (r resolver) busy(n *clusters.Node) bool {
+	return n.Name == r.actor || slices.Contains(r.inside, n.Name)
 }
 
 // errNobody says that no node has the role at the moment.
@@ -89,8 +105,10 @@ func (r resolver) targets(text string) ([]*clusters.Node, error) {
 	switch text {
 	case roleHolder:
 		return r.named(r.holder())
+	case roleActor:
+		return r.named(r.actor)
 	case roleWaiter:
-		return r.some(1, slices.DeleteFunc(r.workers(), r.isInside))
+		return r.some(1, slices.DeleteFunc(r.workers(), r.busy))
 	case roleLeader:
 		if r.leader == nil {
 			return nil, errNobody
@@ -125,7 +143,7 @@ var namesPattern = regexp.MustCompile(`^[nw][0-9]+( *, *[nw][0-9]+)*$`)
 // canMean says whether a text is a role or a list of names in any cluster.
 func canMean(text string) bool {
 	switch text {
-	case roleHolder, roleWaiter, roleLeader, roleFollower, roleServers, roleWorkers:
+	case roleActor, roleHolder, roleWaiter, roleLeader, roleFollower, roleServers, roleWorkers:
 		return true
 	}
 	return shape(text) || rolePattern.MatchString(text) || namesPattern.MatchString(text)
@@ -134,7 +152,7 @@ func canMean(text string) bool {
 // roles lists the words that a target can be.
 func roles() []string {
 	return []string{
-		roleHolder, roleWaiter, roleLeader, roleFollower, roleOne, roleOneWorker, roleMinority, roleMajority, roleAll,
+		roleHolder, roleActor, roleWaiter, roleLeader, roleFollower, roleOne, roleOneWorker, roleMinority, roleMajority, roleAll,
 		roleServers, roleWorkers, roleHalves, roleRing, roleBridge, "names such as n1 or w2",
 	}
 }
@@ -146,7 +164,7 @@ var workerNames = regexp.MustCompile(`^w[0-9]+( *, *w[0-9]+)*$`)
 func MeansWorkers(target string) bool {
 	_, of, _ := strings.Cut(target, " ")
 	switch {
-	case target == roleHolder, target == roleWaiter, target == roleWorkers, of == "worker", of == roleWorkers:
+	case target == roleHolder, target == roleActor, target == roleWaiter, target == roleWorkers, of == "worker", of == roleWorkers:
 		return true
 	}
 	return workerNames.MatchString(target)
@@ -170,7 +188,7 @@ var rolePattern = regexp.MustCompile(`^(one|minority|majority|all)( (server|serv
 // nodes that may have it.
 func (r resolver) anyOf(text string) ([]*clusters.Node, error) {
 	switch text {
-	case roleHolder, roleWaiter:
+	case roleHolder, roleActor, roleWaiter:
 		return r.env.Workers, nil
 	case roleLeader, roleFollower:
 		return r.env.Servers, nil
@@ -259,6 +277,8 @@ func (r resolver) cuts(step Step, targets []*clusters.Node) (map[*clusters.Node]
 		return nil, nil
 	}
 	switch {
+	case len(targets) == 0: // a role of servers, where there are none
+		return nil, errNobody
 	case step.From == "" && step.Target == roleRing:
 		return ring(targets), nil
 	case step.From == "" && step.Target == roleBridge:

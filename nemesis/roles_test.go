@@ -59,7 +59,7 @@ func TestRoles(t *testing.T) {
 		t.Run(c.role, func(t *testing.T) {
 			met := make(map[string]bool)
 			for seed := range uint64(300) {
-				r := resolver{env: fiveAndThree(), rng: rand.New(rand.NewPCG(seed, 1)), entered: c.holder}
+				r := resolver{env: fiveAndThree(), rng: rand.New(rand.NewPCG(seed, 1)), actor: c.holder, entered: c.holder != ""}
 				nodes, err := r.targets(c.role)
 				if err != nil {
 					t.Fatal(err)
@@ -108,7 +108,7 @@ func TestRolesOfNobody(t *testing.T) {
 		{"one duck", "", fiveAndThree(), false},
 		{"holder", "w9", fiveAndThree(), false},
 	} {
-		r := resolver{env: c.env, rng: rand.New(rand.NewPCG(1, 1)), entered: c.holder}
+		r := resolver{env: c.env, rng: rand.New(rand.NewPCG(1, 1)), actor: c.holder, entered: c.holder != ""}
 		if nodes, err := r.targets(c.role); err == nil || errors.Is(err, errNobody) != c.nobody {
 			t.Errorf("%q of %d servers with holder %q is %v, %v", c.role, len(c.env.Servers), c.holder, names(nodes), err)
 		}
@@ -133,7 +133,7 @@ func TestSeveralInside(t *testing.T) {
 		for role, want := range map[string]string{roleHolder: c.holder, roleWaiter: c.waiter} {
 			met := make(map[string]bool)
 			for seed := range uint64(100) {
-				r := resolver{env: fiveAndThree(), rng: rand.New(rand.NewPCG(seed, 1)), entered: c.entered, inside: strings.Fields(c.inside)}
+				r := resolver{env: fiveAndThree(), rng: rand.New(rand.NewPCG(seed, 1)), actor: c.entered, entered: c.entered != "", inside: strings.Fields(c.inside)}
 				nodes, err := r.targets(role)
 				if (want == "") != errors.Is(err, errNobody) {
 					t.Fatalf("%s of %+v: %v", role, c, err)
@@ -251,6 +251,10 @@ func TestPlan(t *testing.T) {
 		{
 			name: "no minority of one", step: on(pause, "minority", ""), want: "nobody",
 			spoil: func(e *Environment) { e.Servers = e.Servers[:1] },
+		},
+		{
+			name: "partition of a follower without servers", step: on(cut, "follower", ""), want: "nobody",
+			spoil: func(e *Environment) { e.Servers = nil },
 		},
 		{
 			name: "shorter than nothing", step: Step{Fault: "pause", Target: "n1", For: Span{1, -time.Second}}, want: "for: lease-1s is 0s",

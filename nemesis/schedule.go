@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"lockcheck/history"
 	"lockcheck/internal/spelling"
 	"lockcheck/internal/yamlfile"
 )
@@ -37,6 +38,8 @@ type Step struct {
 	For Span `yaml:"for,omitempty"`
 	// Step is how far a clock is moved.
 	Step Span `yaml:"step,omitempty"`
+	// Speed is how many seconds a clock tells a second.
+	Speed float64 `yaml:"speed,omitempty"`
 	// Loss is the share of packets that is lost, between 0 and 1.
 	Loss float64 `yaml:"loss,omitempty"`
 	// Delay is how long each packet is held back, a quarter more or less.
@@ -46,9 +49,12 @@ type Step struct {
 
 	// After is the earliest time, from the moment at which the workers start.
 	After Span `yaml:"after,omitempty"`
-	// When "holding" waits for a worker to be inside its section: Of, or any.
+	// When waits for a moment: one of the When constants. All but WhenFailover are of a
+	// worker: Of, or any.
 	When string `yaml:"when,omitempty"`
 	Of   string `yaml:"of,omitempty"`
+	// Into is how long that moment has then lasted. A call in flight does not last.
+	Into Span `yaml:"into,omitempty"`
 	// Needs lists earlier steps that must have been applied before this one is
 	// armed.
 	Needs []string `yaml:"needs,omitempty"`
@@ -62,9 +68,6 @@ type Step struct {
 	// Times bounds the repetitions; 0 for as often as there is time.
 	Times int `yaml:"times,omitempty"`
 }
-
-// WhenHolding is the only value of Step.When but "".
-const WhenHolding = "holding"
 
 // Execution is one fault as it was inflicted.
 type Execution struct {
@@ -95,6 +98,19 @@ func ReadSchedule(r io.Reader) (Schedule, error) {
 		return schedule, err
 	}
 	return schedule, nil
+}
+
+// Fixed returns the schedule with all times as long as they are for a lock with the lease,
+// so that a lock with another one meets the same faults.
+func (s Schedule) Fixed(lease time.Duration) Schedule {
+	s.Steps = slices.Clone(s.Steps)
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		for _, span := range []*Span{&step.For, &step.Step, &step.Delay, &step.After, &step.Into, &step.Every} {
+			*span = Span{Plus: span.Of(lease)}
+		}
+	}
+	return s
 }
 
 // Write stores the schedule as YAML.
@@ -142,6 +158,9 @@ func (s *Step) check() error {
 	}
 	if s.Target == "" {
 		s.Target = kind.Target
+		if s.Target == roleHolder && s.ofWorker() && s.When != WhenHolding {
+			s.Target = roleActor
+		}
 	}
 	if s.Target == roleHolder && s.When == "" {
 		s.When = WhenHolding
@@ -149,10 +168,16 @@ func (s *Step) check() error {
 	switch {
 	case strings.ContainsAny(s.ID, " \t\n?"):
 		return wrong("id", "must be one word without a question mark")
-	case s.When != "" && s.When != WhenHolding:
-		return wrong("when", "%q is unknown (there is %q)", s.When, WhenHolding)
-	case s.Of != "" && s.When != WhenHolding:
-		return wrong("of", "goes with when: holding")
+	case s.When != "" && !slices.Contains(Moments(), s.When):
+		return wrong("when", "%q is unknown (there are %s)%s", s.When, strings.Join(Moments(), ", "), spelling.Hint(s.When, Moments()))
+	case s.Of != "" && !s.ofWorker():
+		return wrong("of", "goes with when:, and the moment of a worker")
+	case !s.Into.IsZero() && (s.When == "" || history.CallOf(s.When) != ""):
+		return wrong("into", "goes with when: holding, queued, lost or failover")
+	case (s.Target == roleActor || s.From == roleActor) && !s.ofWorker():
+		return wrong("target", "%s goes with when:, and the moment of a worker", roleActor)
+	case !s.Into.IsZero() && s.Into.never():
+		return wrong("into", "must not be negative")
 	case s.For.never() && !(kind.Momentary && s.For.IsZero()):
 		return wrong("for", "must be positive")
 	case !s.Every.IsZero() && s.Every.never():
@@ -176,8 +201,14 @@ func (s *Step) check() error {
 	case s.From != "" && !canMean(s.From):
 		return wrong("from", "%q is neither a role nor the name of a node%s", s.From, spelling.Hint(s.From, roles()))
 	}
+	if err := s.checkSpeed(kind); err != nil {
+		return err
+	}
 	return s.checkPackets(kind)
 }
+
+// ofWorker says whether the step waits for the moment of a worker.
+func (s Step) ofWorker() bool { return s.When != "" && s.When != WhenFailover }
 
 // wrong says what is wrong with a field.
 func wrong(field, format string, args ...any) error {
@@ -191,6 +222,9 @@ func (s Step) fits(lease time.Duration) error {
 	}
 	if after := s.After.Of(lease); after < 0 {
 		return fmt.Errorf("after: %s is %s for this lock; it must not be negative", s.After, after)
+	}
+	if into := s.Into.Of(lease); into < 0 {
+		return fmt.Errorf("into: %s is %s for this lock; it must not be negative", s.Into, into)
 	}
 	if every := s.Every.Of(lease); !s.Every.IsZero() && every <= 0 {
 		return fmt.Errorf("every: %s is %s for this lock; it must be positive", s.Every, every)
@@ -229,7 +263,7 @@ func (s Schedule) Faults() []string {
 func (s Schedule) Least(lease time.Duration) (fault string, least time.Duration) {
 	earliest := make(map[string]time.Duration)
 	for _, step := range s.Steps {
-		end := step.After.Of(lease) + step.For.Of(lease)
+		end := step.After.Of(lease) + step.Into.Of(lease) + step.For.Of(lease)
 		if before, known := earliest[step.Fault]; !known || end < before {
 			earliest[step.Fault] = end
 		}

@@ -4,22 +4,34 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"lockcheck/history"
 )
 
-// Watch follows the events of a run and knows which workers are inside their
-// section: from their first read under the lock until they give it up.
+// Watch follows the events of a run and knows which workers are inside their section: from
+// their first read under the lock until they give it up. It tells who waits for that of the
+// moments of the workers.
 type Watch struct {
 	mu      sync.Mutex
-	inside  []section       // in the order in which they were entered
-	gone    map[string]bool // workers that were killed
+	inside  []section         // in the order in which they were entered
+	asking  map[string]string // the key that a worker asks for at the moment
+	until   map[string]ending // of the validity of a grant that may be held
+	gone    map[string]bool   // workers that were killed
 	waiting map[*wait]bool
 	held    map[heldBy]*heldWrite // writes held back
+	// stray is told of who was caught for a fault for which nobody waits; nil for nobody.
+	stray func(worker, fault string)
+}
+
+// ending is that of a validity, in ns, and the timer that tells of it.
+type ending struct {
+	at    int64
+	timer *time.Timer
 }
 
 // section is one that a worker is inside of, and the grant under which it is.
-type section struct{ worker, grant string }
+type section struct{ worker, grant, key string }
 
 // heldBy is a fault that holds back a write of a worker.
 type heldBy struct{ fault, worker string }
@@ -31,39 +43,146 @@ type heldWrite struct {
 	outcome history.Type
 }
 
+// wait is for a moment of a worker, the named one or any; or for one to be caught for a fault.
 type wait struct {
-	of      string
-	entered chan entry
+	moment, of string
+	fault      string
+	came       chan entry
 }
 
-// entry is a worker's entering of its section.
+// entry is the moment of a worker, or of the servers.
 type entry struct {
-	worker string
-	at     int64 // ns
+	worker string // "" for the servers
+	at     int64  // ns
+	what   string // happened then
+	// caught: it has stopped at a call, and must be let go. mine: by a fault that has that
+	// worker for a target.
+	caught, mine bool
 }
 
 // NewWatch returns a Watch that has seen nothing.
 func NewWatch() *Watch {
-	return &Watch{gone: make(map[string]bool), waiting: make(map[*wait]bool), held: make(map[heldBy]*heldWrite)}
+	return &Watch{
+		asking: make(map[string]string), until: make(map[string]ending),
+		gone: make(map[string]bool), waiting: make(map[*wait]bool), held: make(map[heldBy]*heldWrite),
+	}
 }
 
 // Observe sees an event.
 func (w *Watch) Observe(e history.Event) {
-	switch {
-	case e.Process == history.Resource:
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch e.Process {
+	case history.Resource:
 		w.store(e)
-	case e.Process == history.Nemesis:
+	case history.Nemesis, history.Harness, history.Service:
+	default:
+		if !w.gone[e.Process] { // a last word
+			w.worker(e)
+		}
+	}
+}
+
+// worker sees what a worker does.
+func (w *Watch) worker(e history.Event) {
+	switch {
+	case e.F == history.Caught:
+		w.caught(e)
+	case e.F == history.Acquire && e.Type == history.Invoke:
+		w.asking[e.Process] = e.Key
+		w.queue(e.Time)
+	case e.F == history.Acquire:
+		delete(w.asking, e.Process)
+		if e.Type == history.OK {
+			w.vouch(e)
+		}
+	case e.F == history.Renew && e.Type == history.OK:
+		w.vouch(e)
 	case e.F == history.Read && e.Type == history.OK:
 		w.enter(e)
-	case e.F == history.Release && e.Type == history.Invoke, e.F == history.Lost:
-		w.leave(e.Process)
+		w.queue(e.Time)
+	case e.F == history.Release && e.Type == history.Invoke:
+		w.leave(e)
+	case e.F == history.Lost:
+		w.leave(e)
+		w.moment(history.MomentLost, e.Process, e.Time, "was told that its lock is lost")
+	case e.Type == history.Fail && (e.F == history.Renew || e.F == history.Release):
+		w.moment(history.MomentLost, e.Process, e.Time, "was refused its "+string(e.F))
+	}
+}
+
+// caught sees that a worker has stopped at a call.
+func (w *Watch) caught(e history.Event) {
+	for waiting := range w.waiting {
+		if waiting.fault == e.Note {
+			delete(w.waiting, waiting)
+			waiting.came <- entry{worker: e.Process, at: e.Time, caught: true}
+			return
+		}
+	}
+	if w.stray != nil {
+		go w.stray(e.Process, e.Note)
+	}
+}
+
+// onStray tells f of who was caught for a fault for which nobody waits.
+func (w *Watch) onStray(f func(worker, fault string)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stray = f
+}
+
+// moment tells those who wait for it.
+func (w *Watch) moment(moment, worker string, at int64, what string) {
+	for waiting := range w.waiting {
+		if waiting.moment == moment && (waiting.of == "" || waiting.of == worker) {
+			delete(w.waiting, waiting)
+			waiting.came <- entry{worker: worker, at: at, what: worker + " " + what}
+		}
+	}
+}
+
+// queue tells of the workers that wait for what another one has.
+func (w *Watch) queue(at int64) {
+	for worker, key := range w.asking {
+		if slices.ContainsFunc(w.inside, func(s section) bool { return s.key == key && s.worker != worker }) {
+			w.moment(history.MomentQueued, worker, at, "had to wait in the queue")
+		}
+	}
+}
+
+// vouch notes the end of the validity of a grant, and tells if it comes while the worker is
+// still inside.
+func (w *Watch) vouch(e history.Event) {
+	if e.Until == 0 {
+		return
+	}
+	w.forgetEnd(e.Grant)
+	timer := time.AfterFunc(time.Duration(e.Until-history.Now()), func() { w.runOut(e) })
+	w.until[e.Grant] = ending{e.Until, timer}
+}
+
+func (w *Watch) forgetEnd(grant string) {
+	if end, known := w.until[grant]; known {
+		end.timer.Stop()
+		delete(w.until, grant)
+	}
+}
+
+func (w *Watch) runOut(e history.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.until[e.Grant].at != e.Until { // it was renewed, or given back
+		return
+	}
+	delete(w.until, e.Grant)
+	if slices.Contains(w.inside, section{e.Process, e.Grant, e.Key}) {
+		w.moment(history.MomentLost, e.Process, e.Until, "was still inside when its lease ran out")
 	}
 }
 
 // store sees what the resource does with writes that are held back.
 func (w *Watch) store(e history.Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if e.F == history.Deferred {
 		w.held[heldBy{e.Note, e.Client}] = &heldWrite{client: e.Client, op: e.Op}
 		return
@@ -87,26 +206,18 @@ func (w *Watch) deferred(fault, worker string) (arrived bool, outcome history.Ty
 }
 
 func (w *Watch) enter(e history.Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	entered := section{e.Process, e.Grant}
-	if w.gone[e.Process] || slices.Contains(w.inside, entered) {
-		return // a last word, or a second read in the same section
+	entered := section{e.Process, e.Grant, e.Key}
+	if slices.Contains(w.inside, entered) {
+		return // a second read in the same section
 	}
 	w.remove(e.Process)
 	w.inside = append(w.inside, entered)
-	for waiting := range w.waiting {
-		if waiting.of == "" || waiting.of == e.Process {
-			delete(w.waiting, waiting)
-			waiting.entered <- entry{worker: e.Process, at: e.Time}
-		}
-	}
+	w.moment(history.MomentHolding, e.Process, e.Time, "had read")
 }
 
-func (w *Watch) leave(worker string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.remove(worker)
+func (w *Watch) leave(e history.Event) {
+	w.forgetEnd(e.Grant)
+	w.remove(e.Process)
 }
 
 func (w *Watch) remove(worker string) {
@@ -118,6 +229,7 @@ func (w *Watch) Forget(worker string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gone[worker] = true
+	delete(w.asking, worker)
 	w.remove(worker)
 }
 
@@ -128,20 +240,45 @@ func (w *Watch) killed(worker string) bool {
 	return w.gone[worker]
 }
 
-// await waits until a worker enters its section, the named one or any.
-func (w *Watch) await(ctx context.Context, of string) (entry, error) {
-	waiting := &wait{of: of, entered: make(chan entry, 1)}
+// await waits for a moment of a worker, the named one or any. Who waits in a queue by then
+// need not begin to.
+func (w *Watch) await(ctx context.Context, moment, of string) (entry, error) {
+	waiting := &wait{moment: moment, of: of}
+	return w.wait(ctx, waiting, func() error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.queue(history.Now())
+		return nil
+	})
+}
+
+// awaitCaught waits until a worker has stopped at a call for a fault, which prepare asks for.
+func (w *Watch) awaitCaught(ctx context.Context, fault string, prepare func() error) (entry, error) {
+	return w.wait(ctx, &wait{fault: fault}, prepare)
+}
+
+func (w *Watch) wait(ctx context.Context, waiting *wait, prepare func() error) (entry, error) {
+	waiting.came = make(chan entry, 1)
 	w.mu.Lock()
 	w.waiting[waiting] = true
 	w.mu.Unlock()
+	err := prepare()
+	if err == nil {
+		select {
+		case e := <-waiting.came:
+			return e, nil
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.waiting, waiting)
 	select {
-	case e := <-waiting.entered:
+	case e := <-waiting.came: // at the last moment: whom it names has stopped for it
 		return e, nil
-	case <-ctx.Done():
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		delete(w.waiting, waiting)
-		return entry{}, ctx.Err()
+	default:
+		return entry{}, err
 	}
 }
 

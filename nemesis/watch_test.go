@@ -64,7 +64,7 @@ func waits(t *testing.T, w *Watch, of string) <-chan entry {
 	entered := make(chan entry, 1)
 	go func() {
 		defer close(entered)
-		if e, err := w.await(t.Context(), of); err == nil {
+		if e, err := w.await(t.Context(), WhenHolding, of); err == nil {
 			entered <- e
 		}
 	}()
@@ -97,7 +97,7 @@ func TestAwait(t *testing.T) {
 		t.Fatalf("a second read in the same section ended the waiting of %d", 2-n)
 	}
 	w.Observe(reads("w3", "w3-1"))
-	if e := <-anyone; e != (entry{worker: "w3", at: 1}) {
+	if e := <-anyone; e != (entry{worker: "w3", at: 1, what: "w3 had read"}) {
 		t.Errorf("who waits for anyone got %+v", e)
 	}
 	if n := len(w.waiters()); n != 1 {
@@ -113,7 +113,7 @@ func TestAwaitCancelled(t *testing.T) {
 	w := NewWatch()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := w.await(ctx, ""); !errors.Is(err, context.Canceled) {
+	if _, err := w.await(ctx, WhenHolding, ""); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want that it was cancelled", err)
 	}
 	if n := len(w.waiters()); n != 0 {

@@ -77,7 +77,9 @@ func (c *canvas) overlaps(s *shelf) {
 		class := cmp.Or(clean(i.Class), "overlap")
 		title := strings.Join(cleanAll(i.Workers), " and ") + " both hold the lock for " + d + ": " + class
 		c.Tints = append(c.Tints, c.stretch("tint", i.From, i.To, top, bottom-top, title))
-		c.rect("overlap", i.From, i.To, top, bottom-top, title)
+		drawn := c.stretch("overlap", i.From, i.To, top, bottom-top, title)
+		drawn.To = c.rec.links.of(checker.MutualExclusion, i)
+		c.Shapes = append(c.Shapes, drawn)
 		c.note(s, "l-overlap", max(i.From, c.from), "both hold it: "+d)
 	}
 }

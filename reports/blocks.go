@@ -10,10 +10,9 @@ import (
 // block is one hold, or several of one worker that are too close together to be
 // told apart.
 type block struct {
-	checker.Hold
-	n    int
-	to   int64
-	bold bool // never merged
+	checker.Hold                // the first
+	holds        []checker.Hold // all of them
+	to           int64
 }
 
 // blocks merges holds until there are few enough. Holds of incidents and those
@@ -28,7 +27,7 @@ func (c *canvas) blocks() []block {
 			continue
 		}
 		if (c.rec.involved[h.Grant] || usedAfterExpiry(h)) && len(alone) < maxAlone {
-			alone = append(alone, block{h, 1, h.End, true})
+			alone = append(alone, block{h, []checker.Hold{h}, h.End})
 			continue
 		}
 		short[h.Worker] = append(short[h.Worker], h)
@@ -57,13 +56,14 @@ func mergeAll(holds map[string][]checker.Hold, workers []string, gap int64) []bl
 	var out []block
 	for _, w := range workers {
 		first := len(out)
-		for _, h := range holds[w] {
+		for i, h := range holds[w] {
 			if last := len(out) - 1; gap > 0 && last >= first && h.Start-out[last].to < gap {
-				out[last].n++
-				out[last].to = max(out[last].to, h.End)
+				b := &out[last]
+				b.holds = holds[w][i-len(b.holds) : i+1]
+				b.to = max(b.to, h.End)
 				continue
 			}
-			out = append(out, block{h, 1, h.End, false})
+			out = append(out, block{h, holds[w][i : i+1], h.End})
 		}
 	}
 	return out
@@ -72,8 +72,9 @@ func mergeAll(holds map[string][]checker.Hold, workers []string, gap int64) []bl
 // hold draws a block: solid as far as its validity goes, hatched beyond.
 func (c *canvas) hold(b block) {
 	r := c.rows[b.Worker]
-	if b.n > 1 {
-		c.rect("hold many", b.Start, b.to, r.bar, r.thick, many(int64(b.n), "hold")+" of "+clean(b.Worker))
+	if n := len(b.holds); n > 1 {
+		c.rect("hold many", b.Start, b.to, r.bar, r.thick, many(int64(n), "hold")+" of "+clean(b.Worker))
+		c.partsOf(b, clean(b.Worker)+" holds the lock")
 		return
 	}
 	valid := min(b.End, max(b.Deadline, b.Start))
@@ -86,6 +87,28 @@ func (c *canvas) hold(b block) {
 		c.rect("beyond", valid, b.End, r.bar, r.thick, title)
 	}
 	c.nameHold(b, r, valid)
+}
+
+// partsOf lets a zoom draw the last shape as the holds that it stands for; one is what is
+// said of each. It stays one where that would be too many for a page.
+func (c *canvas) partsOf(b block, one string) {
+	if !c.zoomed {
+		return
+	}
+	if c.parts += len(b.holds); c.parts > maxParts {
+		return
+	}
+	micros := func(t int64) int64 { return (t - c.rec.begin) / 1e3 }
+	var text strings.Builder
+	last := micros(b.Start)
+	for _, h := range b.holds {
+		for _, t := range []int64{micros(h.Start), micros(h.End)} {
+			text.WriteString(" " + strconv.FormatInt(t-last, 36))
+			last = t
+		}
+	}
+	shape := &c.Shapes[len(c.Shapes)-1]
+	shape.Begin, shape.Parts, shape.Each = micros(b.Start), text.String()[1:], one
 }
 
 func (c *canvas) nameHold(b block, r row, valid int64) {

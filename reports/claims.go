@@ -90,13 +90,17 @@ func (c *canvas) claims(s situation) {
 		spans[l.Worker] = append(spans[l.Worker], l.Hold)
 	}
 	for _, b := range c.condensed(spans) {
-		title := "the service has " + many(int64(b.n), "claim") + " of " + clean(b.Worker) + " on record"
-		if b.n == 1 {
+		n := len(b.holds)
+		title := "the service has " + many(int64(n), "claim") + " of " + clean(b.Worker) + " on record"
+		if n == 1 {
 			title = "the service has the claim of " + clean(b.Worker) + " with token " + strconv.FormatUint(b.Token, 10) +
 				" on record from " + at(b.Start, c.rec.begin) + " to " + at(b.to, c.rec.begin)
 		}
 		r := c.rows[b.Worker]
 		c.rect("claim", b.Start, b.to, r.claim, 3, title)
+		if n > 1 {
+			c.partsOf(b, "the service has a claim of "+clean(b.Worker)+" on record")
+		}
 	}
 	if c.rec.blind != 0 && c.shows(c.rec.blind, c.rec.end) {
 		c.Notes = append(c.Notes, "From "+at(c.rec.blind, c.rec.begin)+" on nobody saw what the service had on record.")

@@ -31,12 +31,13 @@ func closeUp(rec *record, s situation) picture {
 	slices.SortStableFunc(list, func(a, b block) int { return one(s.cast[b.Grant]) - one(s.cast[a.Grant]) })
 	for _, b := range list {
 		c.hold(b)
-		if b.n == 1 {
+		if len(b.holds) == 1 {
 			c.lease(b.Hold, s.cast[b.Grant])
 		}
 	}
 	c.claims(s)
 	c.symbols(s)
+	c.arrows()
 	top = c.unowned(top)
 	top = c.faultRows(top)
 	c.axis(top)
@@ -100,7 +101,13 @@ func (c *canvas) waiting() {
 		n++
 		c.rect("wait "+class, from, to, r.bar+r.thick/2-1, 3, title)
 	}
-	for _, w := range repeated(c.rec.waits, (c.to-c.from)/50) {
+	var shown []wait
+	for _, w := range c.rec.waits {
+		if c.shows(w.from, w.to) {
+			shown = append(shown, w)
+		}
+	}
+	for _, w := range repeated(shown, (c.to-c.from)/50) {
 		class, what := "fail", " asks for the lock and is refused"
 		if w.outcome == history.Info {
 			class, what = "info", " asks for the lock; the outcome is unknown"

@@ -376,6 +376,8 @@ func (rec *record) faultValue(f checker.FaultCoverage) string {
 			return "+" + exactly(time.Duration(v.Step))
 		case v.Step < 0:
 			return exactly(time.Duration(v.Step))
+		case v.Speed > 0:
+			return trimmed(v.Speed, 4) + " s a second"
 		case v.Loss > 0:
 			return trimmed(100*v.Loss, 1) + " % lost"
 		case v.Delay > 0:

@@ -308,7 +308,7 @@ func TestIncidentsInOrder(t *testing.T) {
 	} {
 		story := overwritten(c.holds)
 		var got []string
-		for _, g := range incidentGroups(story.r) {
+		for _, g := range incidentGroups(story.r, closeUps{}) {
 			var rows []int
 			for _, p := range g.Parts {
 				rows = append(rows, len(p.Rows))

@@ -2,7 +2,7 @@ package reports
 
 import (
 	"bytes"
-	_ "embed"
+	"embed"
 	"fmt"
 	"html/template"
 	"io"
@@ -16,8 +16,10 @@ import (
 	"lockcheck/history"
 )
 
-//go:embed report.html.tmpl
-var pageText string
+// pageFiles are the page by its sections: report.html.tmpl is the whole.
+//
+//go:embed page
+var pageFiles embed.FS
 
 // Limits of the tables, so that the page stays one that a browser opens at once.
 const (
@@ -34,7 +36,7 @@ const (
 // It loads nothing, works from a file, prints, and is complete without script.
 // The size is bounded: what had to be left out is said in its place.
 func HTML(w io.Writer, h *history.History, r checker.Results) error {
-	t, err := template.New("report").Parse(pageText)
+	t, err := template.New("report.html.tmpl").ParseFS(pageFiles, "page/*")
 	if err != nil {
 		return fmt.Errorf("report page: %w", err)
 	}
@@ -48,15 +50,16 @@ func HTML(w io.Writer, h *history.History, r checker.Results) error {
 
 // Style is the style sheet of the page, as far as it is of use to other pages.
 func Style() (string, error) {
-	t, err := template.New("report").Parse(pageText)
+	text, err := pageFiles.ReadFile("page/style.css")
 	if err != nil {
 		return "", fmt.Errorf("report page: %w", err)
 	}
-	return t.Lookup("style").Tree.Root.String(), nil
+	return string(text), nil
 }
 
 type page struct {
 	Title, Word, Class, Sentence, Judged string
+	Headline                             string // how many incidents; "" for none
 	Run                                  []fact
 	Warnings                             []string
 	Verdicts                             []verdictRow
@@ -71,6 +74,8 @@ type page struct {
 	Faults                               []faultRow
 	FaultsLeft                           int
 	Incidents                            []incidentGroup
+	CloseUps                             []closeUpView
+	Remedies                             []remedyView
 	Tables                               []factTable
 	Command                              string
 	Started, ID, Version                 string
@@ -85,6 +90,7 @@ type verdictRow struct {
 type findingRow struct {
 	Property, Word, Class, Summary string
 	Required                       bool
+	To                             string // address of its incidents on the page; "" for none
 }
 
 type situationView struct {
@@ -109,8 +115,8 @@ type faultRow struct {
 
 // incidentGroup is the incidents of one property, those that tell most first.
 type incidentGroup struct {
-	Property, Count string
-	Parts           []incidentPart
+	ID, Property, Count string
+	Parts               []incidentPart
 }
 
 // incidentPart is a table of incidents; Fold is what it is folded under, if it is.
@@ -120,8 +126,11 @@ type incidentPart struct {
 }
 
 type incidentRow struct {
+	ID                      string
+	From, Seconds           float64 // of what to show of the run, since its beginning
 	At, Class, What, Faults string
 	Why, Cause              string
+	CloseUp                 string // address on the page; "" for none
 	Who                     []string
 }
 
@@ -141,10 +150,11 @@ func newPage(h *history.History, r checker.Results) page {
 		Judged:   judged(r),
 		Run:      factsOf(h.Header, r),
 		Warnings: warnings(h, rec),
-		Findings: findingRows(r),
-		Verdicts: verdictRows(findingRows(r)),
+		Findings: linked(findingRows(r), r),
+		Verdicts: verdictRows(linked(findingRows(r), r)),
+		Headline: headlineOf(r),
 		Figures:  figures(r),
-		Command:  shorten(commandLine(h.Header.Command), maxParameter),
+		Command:  shorten(CommandLine(again(h.Header)), maxParameter),
 		Started:  clean(h.Header.Started),
 		ID:       clean(h.Header.Run),
 		Version:  clean(h.Header.Version),
@@ -154,16 +164,17 @@ func newPage(h *history.History, r checker.Results) page {
 			{"Images", pairs(h.Header.Images)},
 		},
 	}
-	p.pictures(rec, r)
+	shown := p.pictures(h, rec, r)
 	for _, c := range coverages(h.Header, r.Faults) {
 		p.Coverage = append(p.Coverage, coverageRow{c.name, c.line(), c.notCounted()})
 	}
-	shown := min(len(r.Faults), maxFaultRows)
-	for _, f := range r.Faults[:shown] {
+	listed := min(len(r.Faults), maxFaultRows)
+	for _, f := range r.Faults[:listed] {
 		p.Faults = append(p.Faults, rec.faultRow(f))
 	}
-	p.FaultsLeft = len(r.Faults) - shown
-	p.Incidents = incidentGroups(r)
+	p.FaultsLeft = len(r.Faults) - listed
+	p.Incidents, p.CloseUps = incidentGroups(r, shown), shown.views()
+	p.Remedies = remedyViews(h.Header, r)
 	return p
 }
 
@@ -196,9 +207,41 @@ func findingRows(r checker.Results) []findingRow {
 		if rank(f) == violatedNotRequired {
 			class = "tolerated"
 		}
-		out = append(out, findingRow{clean(string(f.Property)), wordOf(f), strings.ReplaceAll(class, "/", ""), clean(f.Summary), f.Required})
+		out = append(out, findingRow{clean(string(f.Property)), wordOf(f), strings.ReplaceAll(class, "/", ""), clean(f.Summary), f.Required, ""})
 	}
 	return out
+}
+
+// linked adds where the incidents of each are.
+func linked(rows []findingRow, r checker.Results) []findingRow {
+	for n, f := range byCost(r.Findings) {
+		for i := range rows {
+			if rows[i].Property == clean(string(f.Property)) && len(f.Violations) > 0 {
+				rows[i].To = "#" + groupID(n)
+			}
+		}
+	}
+	return rows
+}
+
+// headlineOf counts incidents before the sentence counts what followed from them.
+func headlineOf(r checker.Results) string {
+	if r.Incidents == 0 {
+		return ""
+	}
+	return many(r.Incidents, "incident") + "."
+}
+
+// again is the command that runs a test again: a seed that was drawn by chance is named.
+func again(h history.Header) []string {
+	command := h.Command
+	named := func(a string) bool {
+		return a == "--seed" || strings.HasPrefix(a, "--seed=") || a == "--schedule" || strings.HasPrefix(a, "--schedule=")
+	}
+	if len(command) > 1 && command[1] == "test" && !slices.ContainsFunc(command, named) {
+		return append(slices.Clone(command), "--seed", strconv.FormatUint(h.Seed, 10))
+	}
+	return command
 }
 
 // verdictRows gathers findings, which are in the order of their verdicts.
@@ -214,29 +257,38 @@ func verdictRows(findings []findingRow) []verdictRow {
 	return out
 }
 
-// pictures draws what there is to draw, and says why there is nothing.
-func (p *page) pictures(rec *record, r checker.Results) {
-	if len(rec.holds) == 0 {
-		p.undrawn(rec, r)
-		return
-	}
-	s, ok := rec.situation(r)
-	whole := overview(rec, s, ok)
-	p.Overview = &whole
-	for _, draw := range []func(*record) (picture, bool){latencyChart, throughputChart} {
-		if chart, ok := draw(rec); ok {
-			p.Charts = append(p.Charts, chart)
-		}
-	}
-	p.Latencies = latencyRows(rec)
+// pictures draws what there is to draw, and says why there is nothing. It returns what is
+// shown close up.
+func (p *page) pictures(h *history.History, rec *record, r checker.Results) closeUps {
+	shown, ok := newCloseUps(rec, r)
 	if !ok {
-		return
+		p.undrawn(rec, r)
+		return shown
+	}
+	s := shown.shown[0]
+	if h.Excerpt {
+		p.Undrawn = "The history is too large to be drawn as a whole: only incidents are, close up. The verdict and the figures are those of all of it."
+	} else {
+		p.whole(rec, s)
 	}
 	view, drawn := situationView{}, closeUp(rec, s)
 	view.Picture = &drawn
 	view.Title, view.Intro = s.headline(rec)
 	view.Steps, view.StepsLeft = rec.steps(s)
 	p.Situation = &view
+	return shown
+}
+
+// whole draws the whole run, with the part of it that is shown close up.
+func (p *page) whole(rec *record, s situation) {
+	drawn := overview(rec, s)
+	p.Overview = &drawn
+	for _, draw := range []func(*record) (picture, bool){latencyChart, throughputChart} {
+		if chart, ok := draw(rec); ok {
+			p.Charts = append(p.Charts, chart)
+		}
+	}
+	p.Latencies = latencyRows(rec)
 }
 
 // undrawn says why there is no picture, and tells in words what one would show.
@@ -314,25 +366,25 @@ func (rec *record) faultRow(f checker.FaultCoverage) faultRow {
 func evidence(s string) string { return shorten(clean(s), maxEvidence) }
 
 // incidentGroups lists incidents by property, what cost most first.
-func incidentGroups(r checker.Results) []incidentGroup {
+func incidentGroups(r checker.Results, shown closeUps) []incidentGroup {
 	var out []incidentGroup
-	for _, f := range byCost(r.Findings) {
-		list := tellingFirst(r, f)
+	for n, f := range byCost(r.Findings) {
+		list := shownIncidents(r, f)
 		if len(list) == 0 {
 			continue
 		}
-		total := int64(max(f.Total, len(list)))
-		list = list[:min(len(list), maxPerProperty)]
+		total := int64(max(f.Total, len(f.Violations)))
 		property := clean(string(f.Property))
-		g := incidentGroup{Property: property, Count: grouped(total)}
+		g := incidentGroup{ID: groupID(n), Property: property, Count: grouped(total)}
 		if left := total - int64(len(list)); left > 0 {
 			g.Count = fmt.Sprintf("%d of %s; the rest is in the history", len(list), grouped(total))
 		}
+		address := func(i checker.Incident) string { return shown.address(f.Property, i) }
 		first := list[:min(len(list), maxUnfolded)]
-		g.Parts = []incidentPart{{Caption: "Incidents: " + property, Rows: incidentRows(r, first)}}
+		g.Parts = []incidentPart{{Caption: "Incidents: " + property, Rows: incidentRows(r, n, 0, first, address)}}
 		if rest := list[len(first):]; len(rest) > 0 {
 			g.Parts = append(g.Parts, incidentPart{
-				Caption: "More incidents: " + property, Fold: fmt.Sprintf("%d more", len(rest)), Rows: incidentRows(r, rest),
+				Caption: "More incidents: " + property, Fold: fmt.Sprintf("%d more", len(rest)), Rows: incidentRows(r, n, len(first), rest, address),
 			})
 		}
 		out = append(out, g)
@@ -340,17 +392,21 @@ func incidentGroups(r checker.Results) []incidentGroup {
 	return out
 }
 
-func incidentRows(r checker.Results, list []checker.Incident) []incidentRow {
+func incidentRows(r checker.Results, finding, first int, list []checker.Incident, closeUp func(checker.Incident) string) []incidentRow {
 	var out []incidentRow
-	for _, i := range list {
+	for n, i := range list {
+		margin := max((i.To-i.From)/2, 200e6)
 		out = append(out, incidentRow{
-			At:     at(i.From, r.Begin),
-			Class:  clean(i.Class),
-			What:   shorten(clean(i.What), maxIncidentText),
-			Why:    shorten(clean(i.Why), maxIncidentText),
-			Cause:  clean(i.Cause),
-			Who:    who(i),
-			Faults: shorten(strings.Join(cleanAll(i.Faults), ", "), maxEvidence),
+			ID:   rowID(finding, first+n),
+			From: float64(i.From-margin-r.Begin) / 1e9, Seconds: float64(max(i.To, i.From)-i.From+2*margin) / 1e9,
+			At:      at(i.From, r.Begin),
+			Class:   clean(i.Class),
+			What:    shorten(clean(i.What), maxIncidentText),
+			Why:     shorten(clean(i.Why), maxIncidentText),
+			Cause:   clean(i.Cause),
+			CloseUp: closeUp(i),
+			Who:     who(i),
+			Faults:  shorten(strings.Join(cleanAll(i.Faults), ", "), maxEvidence),
 		})
 	}
 	return out
@@ -378,17 +434,4 @@ func pairs(m map[string]string) []fact {
 		out = append(out, fact{clean(k), shorten(clean(m[k]), maxParameter)})
 	}
 	return out
-}
-
-// commandLine is a command that can be pasted into a shell.
-func commandLine(args []string) string {
-	var out []string
-	for _, a := range args {
-		a = printable(a)
-		if a == "" || strings.ContainsAny(a, " \t\"'`$\\&|;<>()*?[]#~!{}") {
-			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-		out = append(out, a)
-	}
-	return strings.Join(out, " ")
 }

@@ -91,7 +91,7 @@ func TestHTML(t *testing.T) {
 				t.Errorf("%d scripts", n)
 			}
 			svg := parseSVG(t, page)
-			if c.name == "violation" && (svg["beyond"] != 4 || svg["#s-lost"] != 3 || svg["#s-stale"] != 4 || svg["overlap"] != 4 || svg["window"] != 1) {
+			if c.name == "violation" && (svg["beyond"] != 6 || svg["#s-lost"] != 4 || svg["#s-stale"] != 6 || svg["overlap"] != 6 || svg["window"] != 1) {
 				t.Errorf("the pictures show %v", svg)
 			}
 		})

@@ -18,6 +18,9 @@ type Document struct {
 	Schema  int             `json:"schema"` // DocumentSchema
 	Header  history.Header  `json:"header"`
 	Results checker.Results `json:"results"`
+	// Remedies are what can be done about the causes of what was violated; nil in documents of
+	// earlier versions.
+	Remedies []RemedyAdvice `json:"remedies,omitempty"`
 }
 
 // ReadDocument reads results.json of all schemas so far. One of another schema is an error.
@@ -51,7 +54,7 @@ func JSON(w io.Writer, h history.Header, r checker.Results) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	if err := e.Encode(Document{DocumentSchema, h, r}); err != nil {
+	if err := e.Encode(Document{DocumentSchema, h, r, adviceFor(h, r)}); err != nil {
 		return fmt.Errorf("results as JSON: %w", err)
 	}
 	return nil

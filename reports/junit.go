@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jstemmer/go-junit-report/v2/junit"
 
@@ -16,15 +17,15 @@ import (
 // junitIncidents is how many incidents a failure spells out.
 const junitIncidents = 20
 
-// JUnit writes one test suite with one test case a property. Only a valid or
-// tolerated property passes: JUnit has no word for undecided, so that becomes
+// JUnit writes one test suite with one test case a property, and one for the run, which has its
+// time. Only a valid or tolerated property passes: JUnit has no word for undecided, so that becomes
 // an error where the verdict rests on it and a skip elsewhere. A run whose
 // verdict is not valid never yields a suite without a failure or an error.
 func JUnit(w io.Writer, h history.Header, r checker.Results) error {
 	class := "lockcheck." + orNone(clean(h.Lock)) + "." + orNone(clean(h.Workload))
 	s := junit.Testsuite{
 		Name:      class,
-		Time:      strconv.FormatFloat(float64(r.End-r.Begin)/1e9, 'f', 3, 64),
+		Time:      inSeconds(time.Duration(r.End - r.Begin)),
 		Timestamp: clean(h.Started),
 	}
 	for _, f := range factsOf(h, r) {
@@ -35,11 +36,12 @@ func JUnit(w io.Writer, h history.Header, r checker.Results) error {
 	for _, f := range r.Findings {
 		s.AddTestcase(junitOf(class, f, r.Begin))
 	}
-	if s.Failures+s.Errors == 0 && r.Verdict != checker.Valid {
-		s.AddTestcase(runCase(class, r))
-	}
+	s.AddTestcase(runCase(class, r, s.Failures+s.Errors > 0))
 	return writeJUnit(w, s)
 }
+
+// inSeconds is a time as JUnit has it.
+func inSeconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 3, 64) }
 
 // writeJUnit writes the one suite of a file. The library writes no XML header, and texts as
 // they are: they must be clean.
@@ -52,17 +54,15 @@ func writeJUnit(w io.Writer, s junit.Testsuite) error {
 	return all.WriteXML(w)
 }
 
-// runCase stands for a verdict that no single property explains, such as a run
-// with too few operations.
-func runCase(class string, r checker.Results) junit.Testcase {
-	c := junit.Testcase{Classname: class, Name: "run", Time: "0"}
-	o := &junit.Result{Message: sentence(r), Type: string(plain(r.Verdict))}
-	if r.Verdict == checker.Violation {
-		c.Failure = o
-	} else {
-		c.Error = o
+// runCase stands for the run. It passes unless its verdict is not valid and no property
+// explains that, as in a run with too few operations.
+func runCase(class string, r checker.Results, explained bool) junit.Testcase {
+	c := junit.Testcase{Classname: class, Name: "run", Time: inSeconds(time.Duration(r.End - r.Begin))}
+	if explained {
+		c.SystemOut = &junit.Output{Data: string(plain(r.Verdict)) + ": " + sentence(r)}
+		return c
 	}
-	return c
+	return withVerdict(c, r.Verdict, sentence(r), "")
 }
 
 func junitOf(class string, f checker.Finding, begin int64) junit.Testcase {

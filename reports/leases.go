@@ -21,7 +21,7 @@ func (c *canvas) lease(h checker.Hold, named bool) {
 	text := "the lease of " + clean(h.Worker) + " lasts until " + at(h.LeaseEnd, c.rec.begin) + " at least"
 	c.rect("lease", h.Start, end, r.lease, 3, text)
 	if named && end == h.LeaseEnd {
-		c.symbol("ttl", h.Worker, end, text)
+		c.symbol("ttl", access{worker: h.Worker, time: end}, text)
 		c.noteBefore(r.under, "l-lease", end, "TTL of "+length(c.rec.ttl)+" ends")
 	}
 }

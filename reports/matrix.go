@@ -29,10 +29,20 @@ type Matrix struct {
 	Faults []string         `json:"faults"`
 	Guards []string         `json:"guards"`
 	// Thresholds: the cells were held to some, and those make the verdicts.
-	Thresholds bool   `json:"thresholds"`
-	Cells      []Cell `json:"cells"` // by lock, guard and fault, in the order of these
+	Thresholds bool `json:"thresholds"`
+	// Baseline is the file of the comparison that this one is held against; "" for none.
+	Baseline string `json:"baseline,omitempty"`
+	Cells    []Cell `json:"cells"` // by lock, guard and fault, in the order of these
 	// Verdict of the whole; "" for a part without runs, and in a file that does not say.
 	Verdict checker.Verdict `json:"verdict,omitempty"`
+}
+
+// Expected is the verdict other than valid that a cell is known to have.
+type Expected struct {
+	Verdict    checker.Verdict    `json:"verdict"`
+	Properties []checker.Property `json:"properties,omitempty"` // that may be violated; nil for any
+	Because    string             `json:"because,omitempty"`
+	Met        bool               `json:"met"` // the cell has that verdict, and no other property is violated
 }
 
 // About is what the documentation of a lock would say of it.
@@ -55,6 +65,16 @@ type Cell struct {
 	// thresholds say.
 	Verdict    checker.Verdict   `json:"verdict,omitempty"`
 	Thresholds []ThresholdResult `json:"thresholds,omitempty"`
+	// Counts is the verdict with which the cell counts for that of the whole: its own, unless
+	// it is known not to be valid, or is held against a baseline. It is "" if the cell has none.
+	Counts checker.Verdict `json:"counts,omitempty"`
+	// OutOfTime is how many of the missing runs were not made for lack of time.
+	OutOfTime int `json:"out_of_time,omitempty"`
+	// Rounds are the verdicts of the runs of the suite and of each time that they were made
+	// again, with other seeds; nil if they never were.
+	Rounds   []checker.Verdict `json:"rounds,omitempty"`
+	Expected *Expected         `json:"expected,omitempty"` // nil if nothing is
+	Compared *Compared         `json:"compared,omitempty"` // nil without a baseline
 	// OfRuns is the verdict of the runs alone, without what the thresholds say, "" if there
 	// are none; Violated are the properties that they violate and no threshold takes the
 	// place of.
@@ -62,11 +82,14 @@ type Cell struct {
 	Violated []checker.Property `json:"violated,omitempty"`
 	Lease    time.Duration      `json:"lease_ns"`
 	Versions map[string]string  `json:"versions,omitempty"`
+	Source   string             `json:"source,omitempty"` // where the servers come from; "" for embedded ones
 	Pool     checker.Pool       `json:"pool"`
 	// TokensKept and TokensViolated are in how many runs the fencing tokens were seen to
 	// keep their order, and not to.
 	TokensKept     int `json:"tokens_kept,omitempty"`
 	TokensViolated int `json:"tokens_violated,omitempty"`
+	// Known is what other runs have shown, nil if that is not worse than what these show.
+	Known *Known `json:"known,omitempty"`
 	// Excused are the properties of which a threshold takes the place.
 	Excused []checker.Property `json:"excused,omitempty"`
 }
@@ -93,6 +116,11 @@ type CellRun struct {
 	Folder   string          `json:"folder,omitempty"` // relative to the matrix; "" if it could not be recorded
 	Verdict  checker.Verdict `json:"verdict"`
 	Sentence string          `json:"sentence"`
+	Took     time.Duration   `json:"took_ns,omitempty"` // start and end of the servers included
+	// Command makes the run again by itself; nil where that is not known.
+	Command []string `json:"command,omitempty"`
+	// Sample is what it is compared with other runs by; nil without results.
+	Sample *checker.Sample `json:"sample,omitempty"`
 	// Violated are the properties that make the verdict a violation.
 	Violated []checker.Property `json:"violated,omitempty"`
 	// HowViolated says of each of them what happened, and when first.
@@ -173,7 +201,7 @@ func (c Cell) word() string {
 	case c.Verdict != checker.Violation:
 		return string(plain(c.Verdict))
 	}
-	broken := c.allViolated()
+	broken := c.AllViolated()
 	switch {
 	case slices.Contains(broken, checker.NoLostUpdate):
 		return "lost"
@@ -189,9 +217,9 @@ func (c Cell) word() string {
 	return "missed"
 }
 
-// allViolated lists the properties that make the cell a violation, by its runs or by its
+// AllViolated lists the properties that make the cell a violation, by its runs or by its
 // thresholds.
-func (c Cell) allViolated() []checker.Property {
+func (c Cell) AllViolated() []checker.Property {
 	all := slices.Clone(c.Violated)
 	for _, t := range c.Thresholds {
 		if t.Verdict == checker.Violation && t.Counts != "" {
@@ -213,6 +241,8 @@ func (c Cell) note() string {
 	switch {
 	case c.Unavailable != "":
 		return clean(c.Unavailable)
+	case len(c.Runs) == 0 && c.OutOfTime > 0:
+		return "not run for lack of time"
 	case len(c.Runs) == 0:
 		return "not run yet"
 	}
@@ -250,7 +280,7 @@ func (c Cell) pooled() string {
 	if len(violated) > 0 {
 		text += "; " + strings.Join(violated, ", ")
 	}
-	if c.Pool.Acknowledged > 0 {
+	if c.Pool.Acknowledged > 0 && len(c.Rounds) == 0 { // the pool has no runs that were made again
 		text += fmt.Sprintf("; %s of %s lost", grouped(c.Pool.Lost), many(c.Pool.Acknowledged, "acknowledged update"))
 	}
 	if len(violated) == 0 && c.Verdict != checker.Valid && first != "" {
@@ -319,6 +349,9 @@ func (m Matrix) summary() string {
 		if counts[v] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", counts[v], v))
 		}
+	}
+	if known := m.passed(); known > 0 {
+		parts = append(parts, fmt.Sprintf("of them %d known", known))
 	}
 	text := fmt.Sprintf("%s of %s in %s", many(m.runs(), "run"), many(int64(len(m.Locks)), "lock"), m.Took.Round(time.Second))
 	if len(parts) > 0 {

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"path"
+	"slices"
 	"strings"
 	"time"
 )
@@ -14,10 +14,11 @@ import (
 //go:embed matrix.html.tmpl
 var matrixText string
 
-// MatrixHTML writes one self-contained page: the tables of words, in which every
-// cell leads to its figures, and from there to the reports of its runs.
+// MatrixHTML writes one self-contained page: failing thresholds, a heat map of which every
+// cell leads to its figures, and from there to the reports of its runs, and charts. It is
+// complete without script, which sorts tables.
 func MatrixHTML(w io.Writer, m Matrix) error {
-	t, err := template.New("matrix").Parse(matrixText)
+	t, err := comparisonTemplate("matrix", matrixText)
 	if err != nil {
 		return fmt.Errorf("comparison page: %w", err)
 	}
@@ -32,9 +33,11 @@ func MatrixHTML(w io.Writer, m Matrix) error {
 type matrixPage struct {
 	Title, Summary, Class, Word string
 	Began                       string
-	CapabilitiesNote            string
-	Capabilities                []string // heads of the table of what one chooses a lock by
-	Chosen                      []chosenRow
+	SeenNote, KnownNote         string
+	AboutHead                   []string
+	About                       [][]string
+	Bars                        []sideBySideBars
+	Known                       []knownRow
 	Guards                      []guardView
 	Legend                      string
 	Thresholds                  []thresholdRow
@@ -43,10 +46,7 @@ type matrixPage struct {
 	Locks                       []matrixLock
 }
 
-type chosenRow struct {
-	Lock         string
-	Capabilities []string
-}
+type knownRow struct{ Cell, Anchor, Seen, Text, Line string }
 
 type guardView struct {
 	Guard  string
@@ -62,7 +62,11 @@ type guardRow struct {
 	Cells []cellView
 }
 
-type cellView struct{ Word, Class, Title, Anchor, Extra string }
+type cellView struct {
+	Word, Class, Title, Anchor, Extra string
+	Known                             string // worse than what was seen
+	Rank                              int    // to sort by, the worst first
+}
 
 type thresholdRow struct{ Cell, Name, Bound, Value, Class string }
 
@@ -73,6 +77,7 @@ type matrixLock struct {
 
 type figuresRow struct {
 	Anchor, Fault, Guard, Word, Class, Note string
+	Again                                   string // command of a run
 	Figures                                 []string
 	Runs                                    []runLink
 }
@@ -85,26 +90,23 @@ func (c column) Summary() string { return c.summary }
 
 func newMatrixPage(m Matrix) matrixPage {
 	p := matrixPage{
-		Title: m.title(), CapabilitiesNote: capabilitiesNote, Summary: m.summary(), Legend: legend, Columns: m.columns(), Wide: len(m.columns()) + 3,
+		Title: m.title(), Summary: m.summary(), Legend: legend, SeenNote: seenNote, KnownNote: knownNote,
+		Columns: m.columns(), Wide: len(m.columns()) + 3,
 		Began: m.Began.UTC().Format(time.RFC1123), Class: string(m.Verdict), Word: string(m.Verdict),
-	}
-	for _, capability := range m.capabilities() {
-		p.Capabilities = append(p.Capabilities, capability.name)
+		AboutHead: aboutHead(), Bars: m.bars(),
 	}
 	for _, lock := range m.Locks {
-		row := chosenRow{Lock: clean(lock)}
-		for _, capability := range m.capabilities() {
-			row.Capabilities = append(row.Capabilities, capability.text(m, lock))
-		}
-		p.Chosen = append(p.Chosen, row)
+		p.About = append(p.About, m.about(lock))
+	}
+	for _, c := range m.known() {
+		word, more := c.seen()
+		p.Known = append(p.Known, knownRow{c.name(), c.anchor(), word + ", " + more, clean(c.Known.Text), clean(c.Known.Line)})
 	}
 	for _, guard := range m.Guards {
 		p.guard(m, guard)
 	}
-	for _, cell := range m.Cells {
-		for _, r := range cell.Thresholds {
-			p.Thresholds = append(p.Thresholds, thresholdRow{cell.name(), clean(r.Name), clean(r.Bound), clean(r.Value), string(plain(r.Verdict))})
-		}
+	for _, t := range m.thresholds() {
+		p.Thresholds = append(p.Thresholds, thresholdRow{t.cell.name(), clean(t.result.Name), clean(t.result.Bound), clean(t.result.Value), string(plain(t.result.Verdict))})
 	}
 	for _, lock := range m.Locks {
 		p.figures(m, lock)
@@ -118,12 +120,13 @@ func (p *matrixPage) guard(m Matrix, guard string) {
 		row := guardRow{Lock: clean(lock)}
 		for _, fault := range m.Faults {
 			cell := m.cell(lock, guard, fault)
-			word := cellView{Word: cell.word(), Class: cell.class(), Title: cell.note()}
+			word := cellView{Class: cell.class(), Title: cell.note(), Rank: cell.rank()}
+			word.Word, word.Extra = cell.seen()
 			if len(cell.Runs) > 0 {
 				word.Anchor = cell.anchor()
 			}
-			if cell.Pool.Lost > 0 {
-				word.Extra = grouped(cell.Pool.Lost) + "/" + grouped(cell.Pool.Acknowledged)
+			if cell.Known != nil {
+				word.Known = clean(cell.Known.Text)
 			}
 			row.Cells = append(row.Cells, word)
 		}
@@ -145,7 +148,7 @@ func (p *matrixPage) figures(m Matrix, lock string) {
 		}
 		row := figuresRow{
 			Anchor: cell.anchor(), Fault: clean(cell.Fault), Guard: clean(cell.Guard),
-			Word: cell.word(), Class: cell.class(), Note: cell.note(),
+			Word: cell.word(), Class: cell.class(), Note: strings.Join(append([]string{cell.note()}, cell.remarks()...), "; "), Again: CommandLine(cell.again()),
 		}
 		for _, column := range m.columns() {
 			row.Figures = append(row.Figures, column.text(cell))
@@ -162,6 +165,14 @@ func (p *matrixPage) figures(m Matrix, lock string) {
 	if len(l.Rows) > 0 {
 		p.Locks = append(p.Locks, l)
 	}
+}
+
+// rank orders cells, the worst first.
+func (c Cell) rank() int {
+	if c.Known != nil {
+		return 1
+	}
+	return 2 * slices.Index([]string{"violation", "broken", "undecided", "valid", "none"}, c.class())
 }
 
 // class is that of a cell's word on the page.

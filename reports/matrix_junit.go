@@ -3,8 +3,8 @@ package reports
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jstemmer/go-junit-report/v2/junit"
 
@@ -12,18 +12,21 @@ import (
 )
 
 // MatrixJUnit writes a suite with a case for each threshold of a cell, or for each
-// cell where there are none. What is undecided or broken is an error: JUnit has no word
+// cell where there are none. The first case of a cell has the time that its runs took. What is undecided or broken is an error: JUnit has no word
 // for it, and it must not pass. A cell that is not supported is skipped.
 func MatrixJUnit(w io.Writer, m Matrix) error {
 	s := junit.Testsuite{
-		Name: "lockcheck.compare", Time: strconv.FormatFloat(m.Took.Seconds(), 'f', 3, 64),
+		Name: "lockcheck.compare", Time: inSeconds(m.Took),
 		Timestamp: m.Began.UTC().Format("2006-01-02T15:04:05Z"),
 	}
 	if m.Verdict != "" {
 		s.AddProperty("verdict", string(plain(m.Verdict)))
 	}
 	for _, cell := range m.Cells {
-		for _, test := range cell.junit(m.Shard != "") {
+		for i, test := range cell.junit(m.Shard != "") {
+			if i == 0 {
+				test.Time = inSeconds(cell.took())
+			}
 			s.AddTestcase(test)
 		}
 	}
@@ -56,6 +59,14 @@ func (c Cell) junit(part bool) []junit.Testcase {
 	if len(c.Runs) == 0 {
 		return all
 	}
+	remarks := strings.Join(c.remarks(), "; ")
+	switch {
+	case c.passes():
+		one.Skipped = &junit.Result{Message: remarks, Data: c.sentences()}
+		return append(all, one)
+	case c.Verdict == checker.Valid && c.counted() != checker.Valid, c.Compared != nil:
+		return append(all, withVerdict(one, c.counted(), c.note()+"; "+remarks, c.sentences()))
+	}
 	for _, t := range c.Thresholds {
 		bound := one
 		bound.Name += ": " + clean(t.Name)
@@ -64,7 +75,7 @@ func (c Cell) junit(part bool) []junit.Testcase {
 	// Thresholds say nothing of a cell whose runs violate something else, or are undecided or
 	// broken.
 	if len(c.Thresholds) == 0 || c.OfRuns != checker.Valid {
-		all = append(all, withVerdict(one, c.OfRuns, c.note(), c.sentences()))
+		all = append(all, withVerdict(one, c.OfRuns, strings.TrimSuffix(c.note()+"; "+remarks, "; "), c.sentences()))
 	}
 	return all
 }
@@ -83,17 +94,30 @@ func withVerdict(test junit.Testcase, v checker.Verdict, message, text string) j
 	return test
 }
 
-// sentences says what each run resulted in.
+// took is how long the runs of the cell took together.
+func (c Cell) took() time.Duration {
+	var sum time.Duration
+	for _, r := range c.Runs {
+		sum += r.Took
+	}
+	return sum
+}
+
+// sentences says what each run resulted in, how long it took, and how one that is not valid is
+// made again.
 func (c Cell) sentences() string {
 	var b strings.Builder
 	for _, r := range c.Runs {
-		fmt.Fprintf(&b, "seed %d: %s: %s", r.Seed, plain(r.Verdict), r.said())
+		fmt.Fprintf(&b, "seed %d, %s: %s: %s", r.Seed, r.Took.Round(100*time.Millisecond), plain(r.Verdict), r.said())
 		if r.Folder != "" {
 			fmt.Fprintf(&b, " (%s)", printable(r.Folder))
 		}
 		b.WriteString("\n")
 		for _, how := range r.HowViolated {
 			fmt.Fprintf(&b, "  %s\n", how)
+		}
+		if r.Verdict != checker.Valid && r.Command != nil {
+			fmt.Fprintf(&b, "  again: %s\n", CommandLine(r.Command))
 		}
 	}
 	return b.String()

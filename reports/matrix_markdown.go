@@ -7,21 +7,24 @@ import (
 	"time"
 )
 
-// MatrixMarkdown writes a matrix as Markdown: what one chooses a lock by, the
-// tables of words, then those of figures.
+// MatrixMarkdown writes a matrix as Markdown: what was seen of each lock under each fault,
+// what is known of it elsewhere, then the figures.
 func MatrixMarkdown(w io.Writer, m Matrix) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n%s. Begun %s.\n\n## What to choose a lock by\n\n%s\n\n", markdown(m.title()),
-		markdown(m.summary()), m.Began.UTC().Format(time.RFC1123), capabilitiesNote)
-	markdownCapabilities(&b, m)
-	b.WriteString("## Verdicts\n\n")
+	fmt.Fprintf(&b, "# %s\n\n%s. Begun %s.\n\n", markdown(m.title()), markdown(m.summary()), m.Began.UTC().Format(time.RFC1123))
+	if m.Thresholds {
+		b.WriteString("## Thresholds\n\n")
+		markdownThresholds(&b, m)
+	}
+	b.WriteString("## What was seen\n\n" + markdown(seenNote) + "\n\n")
 	for _, guard := range m.Guards {
 		markdownGuard(&b, m, guard)
 	}
 	fmt.Fprintf(&b, "%s\n\n", markdown(legend))
-	if m.Thresholds {
-		markdownThresholds(&b, m)
-	}
+	markdownRemarks(&b, m)
+	markdownAgain(&b, m)
+	markdownKnown(&b, m)
+	markdownAbout(&b, m)
 	b.WriteString("## Figures\n\n")
 	markdownFigures(&b, m)
 	_, err := io.WriteString(w, b.String())
@@ -39,23 +42,33 @@ func MatrixSummary(w io.Writer, m Matrix) error {
 	if m.Thresholds {
 		markdownThresholds(&b, m)
 	}
+	markdownRemarks(&b, m)
+	markdownAgain(&b, m)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func markdownCapabilities(b *strings.Builder, m Matrix) {
-	head := []string{"lock"}
-	for _, capability := range m.capabilities() {
-		head = append(head, capability.name)
+// markdownKnown lists the cells of which worse is known.
+func markdownKnown(b *strings.Builder, m Matrix) {
+	known := m.known()
+	if len(known) == 0 {
+		return
 	}
-	markdownRow(b, head)
-	b.WriteString("|" + strings.Repeat(" --- |", len(head)) + "\n")
+	fmt.Fprintf(b, "## Worse is known\n\n%s\n\n| cell | seen here | known | again |\n| --- | --- | --- | --- |\n", markdown(knownNote))
+	for _, c := range known {
+		word, more := c.seen()
+		markdownLine(b, []string{markdown(c.name()), markdown(word + ", " + more), markdown(c.Known.Text), markdownCode(c.Known.Line)})
+	}
+	b.WriteString("\n")
+}
+
+// markdownAbout tells what is known of the locks without a run.
+func markdownAbout(b *strings.Builder, m Matrix) {
+	b.WriteString("## The locks\n\n")
+	markdownRow(b, aboutHead())
+	b.WriteString("|" + strings.Repeat(" --- |", len(aboutHead())) + "\n")
 	for _, lock := range m.Locks {
-		row := []string{lock}
-		for _, capability := range m.capabilities() {
-			row = append(row, capability.text(m, lock))
-		}
-		markdownRow(b, row)
+		markdownRow(b, m.about(lock))
 	}
 	b.WriteString("\n")
 }
@@ -69,12 +82,7 @@ func markdownGuard(b *strings.Builder, m Matrix, guard string) {
 	for _, lock := range locks {
 		row := []string{lock}
 		for _, fault := range m.Faults {
-			cell := m.cell(lock, guard, fault)
-			word := cell.word()
-			if cell.Pool.Lost > 0 {
-				word += fmt.Sprintf(" %d/%d", cell.Pool.Lost, cell.Pool.Acknowledged)
-			}
-			row = append(row, word)
+			row = append(row, m.cell(lock, guard, fault).seenText())
 		}
 		markdownRow(b, row)
 	}
@@ -90,10 +98,9 @@ func markdownGuard(b *strings.Builder, m Matrix, guard string) {
 func markdownThresholds(b *strings.Builder, m Matrix) {
 	markdownRow(b, []string{"lock", "fault", "guard", "threshold", "bound", "observed", "verdict"})
 	b.WriteString("|" + strings.Repeat(" --- |", 7) + "\n")
-	for _, cell := range m.Cells {
-		for _, r := range cell.Thresholds {
-			markdownRow(b, []string{cell.Lock, cell.Fault, cell.Guard, r.Name, r.Bound, r.Value, string(r.Verdict)})
-		}
+	for _, t := range m.thresholds() {
+		c, r := t.cell, t.result
+		markdownRow(b, []string{c.Lock, c.Fault, c.Guard, r.Name, r.Bound, r.Value, string(r.Verdict)})
 	}
 	b.WriteString("\n")
 }

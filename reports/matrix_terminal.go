@@ -22,6 +22,8 @@ func MatrixTerminal(w io.Writer, m Matrix, o TerminalOptions) error {
 		}
 	}
 	t.thresholds(m)
+	t.remarks(m)
+	t.again(m)
 	t.hang("", "", legend)
 	t.blank()
 	if m.Verdict != "" {
@@ -126,6 +128,9 @@ func (t *terminal) thresholds(m Matrix) {
 	}
 	held, missed := 0, 0
 	for _, cell := range m.Cells {
+		if cell.passes() {
+			continue // its remark says why
+		}
 		for _, r := range cell.Thresholds {
 			if r.Verdict == checker.Valid {
 				held++

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ func compared(text string) Matrix {
 		cell := Cell{
 			Verdict: v, OfRuns: v, Violated: violated,
 			Runs: []CellRun{{
+				Took: 12340 * time.Millisecond, Command: []string{"lockcheck", "test", "--nemesis", "pause:one server" + text},
 				Seed: 1, Folder: "runs/a/b" + text, Verdict: v, Sentence: "It was so. " + text, Rest: checker.Valid, Violated: violated,
 			}},
 			Pool: checker.Pool{Runs: 1, Acknowledged: 100, Lost: lost, Measures: checker.Measures{Work: 100, Active: 10 * time.Second}},
@@ -149,7 +151,7 @@ func TestMatrixHTML(t *testing.T) {
 			t.Errorf("missing %q", part)
 		}
 	}
-	for _, bad := range []string{"<script", "http://", "https://", "src=", "ZgotmplZ", "NaN", "\x1b", "\u202e"} {
+	for _, bad := range []string{"<script src", "<script>alert", "http://", "https://", "src=", "ZgotmplZ", "NaN", "\x1b", "\u202e"} {
 		if strings.Contains(page, bad) {
 			t.Errorf("the page has %q", bad)
 		}
@@ -191,6 +193,18 @@ func TestMatrixJUnit(t *testing.T) {
 		{"a part that nothing was left for", Matrix{Shard: "3/3", Cells: compared("").Cells[5:6]}, 1, 0, 0, 1},
 	} {
 		suite := suiteIn(t, written(t, MatrixJUnit, c.matrix))
+		took := 0
+		for _, test := range suite.Testcases {
+			if test.Time == "12.340" {
+				took++
+			}
+			if failed := test.Failure; failed != nil && !strings.Contains(failed.Data, "again: lockcheck test --nemesis 'pause:one server") {
+				t.Errorf("%s: how to make the run again is missing: %+v", c.name, failed)
+			}
+		}
+		if ran := len(slices.DeleteFunc(slices.Clone(c.matrix.Cells), func(c Cell) bool { return len(c.Runs) == 0 })); took != ran {
+			t.Errorf("%s: %d cases have the time of their cell, want %d", c.name, took, ran)
+		}
 		if suite.Tests != c.tests || suite.Failures != c.failures || suite.Errors != c.errors || suite.Skipped != c.skipped {
 			t.Errorf("%s: %d tests, %d failures, %d errors, %d skipped", c.name, suite.Tests, suite.Failures, suite.Errors, suite.Skipped)
 		}
@@ -198,6 +212,7 @@ func TestMatrixJUnit(t *testing.T) {
 }
 
 func TestGitHubAnnotations(t *testing.T) {
+	const again = "; again: lockcheck test --nemesis 'pause:one server"
 	text := written(t, GitHubAnnotations, held("\n::error::made up, 100%"))
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	levels := []string{"::error title=", "::warning title=", "::warning title=", "::warning title=lockcheck%3A all cells::"}
@@ -206,7 +221,7 @@ func TestGitHubAnnotations(t *testing.T) {
 	}
 	for i, level := range levels[:3] {
 		title, message, _ := strings.Cut(strings.TrimPrefix(lines[i], level), "::")
-		if !strings.HasPrefix(lines[i], level) || strings.ContainsAny(title, ":,") || message == "" || strings.Contains(message, "violation: violation") {
+		if !strings.HasPrefix(lines[i], level) || strings.ContainsAny(title, ":,") || message == "" || strings.Contains(message, "violation: violation") || !strings.Contains(message, again) {
 			t.Errorf("%q", lines[i])
 		}
 	}

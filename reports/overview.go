@@ -9,9 +9,9 @@ import (
 )
 
 // overview draws the whole run.
-func overview(rec *record, s situation, hasSituation bool) picture {
+func overview(rec *record, s situation) picture {
 	c := newCanvas(rec, rec.begin, rec.end)
-	c.ID = "overview"
+	c.ID, c.zoomed = "overview", true
 	top := 22
 	for n, w := range rec.workers {
 		if n == maxStrips {
@@ -21,15 +21,16 @@ func overview(rec *record, s situation, hasSituation bool) picture {
 		c.strip(w, row{top: top, height: 26, bar: top + 6, thick: 12, claim: top + 20})
 		top += 26
 	}
-	if hasSituation {
-		c.rect("window", s.from, s.to, 22, top-22, "the part shown above")
-	}
+	c.rect("window", s.from, s.to, 22, top-22, "the part shown above")
 	c.effect(false)
 	c.overlaps(nil)
 	for _, b := range c.blocks() {
 		c.hold(b)
 	}
 	c.claims(s)
+	if c.parts > maxParts {
+		c.Notes = append(c.Notes, "A zoom draws only the first "+grouped(maxParts)+" of those that are merged one by one.")
+	}
 	if n := len(rec.unowned); n > 0 {
 		c.Notes = append(c.Notes, many(int64(n), "claim")+" of the service that no hold came of left out.")
 	}

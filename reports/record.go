@@ -38,6 +38,7 @@ type record struct {
 	// unlisted says of which properties only the first incidents are known: a
 	// picture that just stopped marking them would look like a recovery.
 	unlisted []string
+	links    links
 	// involved are the grants that any listed incident names.
 	involved map[string]bool
 }
@@ -73,6 +74,7 @@ func newRecord(h *history.History, r checker.Results) *record {
 		overwritten: map[resourceWrite][]checker.Incident{},
 		expired:     map[string]bool{},
 		involved:    map[string]bool{},
+		links:       newLinks(r),
 	}
 	for _, f := range r.Findings {
 		rec.incidents(f)

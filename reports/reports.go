@@ -280,6 +280,9 @@ func facts(h history.Header) []fact {
 		{"workers", strconv.Itoa(len(h.Workers))},
 		{"seed", strconv.FormatUint(h.Seed, 10)},
 	}
+	if h.Source != "" {
+		all = append(all, fact{"servers", clean(h.Source)})
+	}
 	if len(h.Unavailable) > 0 {
 		all = append(all, fact{"left out:", strings.Join(cleanAll(h.Unavailable), ", ")})
 	}

@@ -238,8 +238,8 @@ func TestJSON(t *testing.T) {
 func TestJUnit(t *testing.T) {
 	type counts struct{ tests, failures, errors, skipped int }
 	want := map[string]counts{
-		"violation": {9, 3, 0, 0}, "tolerated": {9, 0, 0, 0}, "valid": {9, 0, 0, 0},
-		"undecided": {9, 0, 1, 2}, "broken": {1, 0, 1, 0}, "hostile": {9, 3, 0, 0},
+		"violation": {10, 3, 0, 0}, "tolerated": {10, 0, 0, 0}, "valid": {10, 0, 0, 0},
+		"undecided": {10, 0, 1, 2}, "broken": {1, 0, 1, 0}, "hostile": {10, 3, 0, 0},
 	}
 	for _, c := range append(runs(), poisoned()) {
 		var b bytes.Buffer
@@ -250,6 +250,9 @@ func TestJUnit(t *testing.T) {
 		w := want[c.name]
 		if (counts{got.Tests, got.Failures, got.Errors, got.Skipped}) != w || len(got.Testcases) != w.tests {
 			t.Errorf("%s: %d tests, %d failures, %d errors, %d skipped; want %v\n%s", c.name, got.Tests, got.Failures, got.Errors, got.Skipped, w, b.String())
+		}
+		if last := got.Testcases[len(got.Testcases)-1]; last.Name != "run" || last.Time != got.Time || c.name == "violation" && got.Time != "38.710" {
+			t.Errorf("%s: the run took %s, its case %q %s", c.name, got.Time, last.Name, last.Time)
 		}
 		var elements counts
 		for _, k := range got.Testcases {

@@ -1,6 +1,8 @@
 package reports
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"lockcheck/checker"
@@ -19,6 +21,16 @@ type Line struct {
 	// Verdict is one of the four of a run; "" if it was not judged. So is Sentence.
 	Verdict, Sentence string
 	Lost              string // "2 of 119" acknowledged updates; "" if there were none
+	// LostShare is the same as a share; 0 if there were none.
+	LostShare float64
+	// LostLow and LostHigh are its 95 % interval; 0 and 1 where nothing tells.
+	LostLow, LostHigh float64
+	// Wait is the 99th percentile of Measures.Wait, and WaitText that for people; 0 and "" if
+	// nobody was granted the lock.
+	Wait     time.Duration
+	WaitText string
+	// Versions of servers, client libraries and lockcheck.
+	Versions string
 }
 
 // NewLine is the line of a judged run.
@@ -27,7 +39,14 @@ func NewLine(d Document) Line {
 	line.Verdict, line.Sentence = string(plain(d.Results.Verdict)), sentence(d.Results)
 	if u := d.Results.Updates; u.Acknowledged > 0 {
 		line.Lost = grouped(u.Lost) + " of " + grouped(u.Acknowledged)
+		line.LostShare = float64(u.Lost) / float64(u.Acknowledged)
+		line.LostHigh = 1
+		if u.IntervalKnown() {
+			line.LostLow, line.LostHigh = u.LostLow, u.LostHigh
+		}
 	}
+	line.Wait, _ = d.Results.Measures.Wait.Quantile(0.99)
+	line.WaitText = quantile(d.Results.Measures.Wait, 0.99)
 	return line
 }
 
@@ -37,6 +56,13 @@ func UnjudgedLine(h history.Header) Line {
 		Lock: orNone(clean(h.Lock)), Workload: orNone(clean(h.Workload)), Guard: orNone(clean(h.Guard)),
 		Faults: cleanAll(h.Faults),
 	}
+	var versions []string
+	for _, v := range append(pairs(h.Versions), fact{"lockcheck", clean(h.Version)}) {
+		if v.Value != "" {
+			versions = append(versions, v.Name+" "+v.Value)
+		}
+	}
+	line.Versions = strings.Join(versions, ", ")
 	if started, err := time.Parse(time.RFC3339, h.Started); err == nil {
 		line.Started = started
 	}
@@ -81,8 +107,22 @@ func NewSideBySide(a, b Document) SideBySide {
 		Properties:  opinions(a.Results, b.Results),
 		Figures:     pairUp(figures(a.Results), figures(b.Results)),
 		Differences: portions(differences),
-		Note:        chanceNote(differences, 1, 1),
+		Note:        strings.TrimSpace(incomparable(a.Header, b.Header) + " " + chanceNote(differences, 1, 1)),
 	}
+}
+
+// incomparable says why what happened in two runs cannot be compared; "" if it can.
+func incomparable(a, b history.Header) string {
+	var why []string
+	for _, p := range pairUp(facts(a), facts(b)) {
+		if slices.Contains([]string{"workload", "guard", "faults", "workers"}, p.Name) && p.Differ() {
+			why = append(why, p.Name+" ("+p.First+"; "+p.Second+")")
+		}
+	}
+	if len(why) == 0 {
+		return ""
+	}
+	return "These two runs cannot be compared: they differ in " + listed(why) + ". What differs below may be due to that alone."
 }
 
 // allFacts is what may explain why two runs differ.

@@ -144,3 +144,24 @@ func TestStyle(t *testing.T) {
 		t.Errorf("the page does not have it: %v", err)
 	}
 }
+
+// TestIncomparable: two runs of one test on two locks are compared; of two tests it is said
+// that they cannot be, and why.
+func TestIncomparable(t *testing.T) {
+	of := func(lock, guard string, faults ...string) history.Header {
+		return history.Header{Lock: lock, Workload: "set", Guard: guard, Faults: faults}
+	}
+	for _, c := range []struct {
+		a, b history.Header
+		want string
+	}{
+		{of("redis", "none", "pause"), of("etcd", "none", "pause"), ""},
+		{of("redis", "none", "pause"), of("redis", "fence", "pause"), "guard (none; fence)"},
+		{of("redis", "none", "pause"), of("redis", "none", "clock", "kill"), "faults (pause; clock, kill)"},
+	} {
+		got := incomparable(c.a, c.b)
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%q, want %q in it", got, c.want)
+		}
+	}
+}

@@ -3,6 +3,8 @@ package reports
 import (
 	"slices"
 	"strconv"
+
+	"lockcheck/checker"
 )
 
 // symbols marks what happened to the data in a situation: first what went wrong, so
@@ -29,7 +31,7 @@ func (c *canvas) symbols(s situation) {
 		if !ok {
 			continue
 		}
-		c.symbol(a.symbol, a.worker, a.time, at(a.time, c.rec.begin)+": "+a.text)
+		c.symbol(a.symbol, a.access, at(a.time, c.rec.begin)+": "+a.text)
 		if a.order < 3 {
 			c.note(r.below, "l-"+a.symbol, a.time, a.text)
 		}
@@ -59,6 +61,17 @@ func (rec *record) symbolOf(a access) (symbol, text string, order int) {
 	return "read", "read", 4
 }
 
+// linkOf is where the page says more of what a symbol marks; "" for nowhere.
+func (rec *record) linkOf(symbol string, a access) string {
+	switch symbol {
+	case "lost":
+		return rec.links.ofElement(checker.NoLostUpdate, a.element)
+	case "stale":
+		return rec.links.ofElement(checker.NoStaleWrite, a.element)
+	}
+	return ""
+}
+
 // badSymbols marks what went wrong with the data, and what the guard refused.
 func (c *canvas) badSymbols() {
 	left := 0
@@ -71,7 +84,7 @@ func (c *canvas) badSymbols() {
 			left++
 			continue
 		}
-		c.symbol(symbol, a.worker, a.time, at(a.time, c.rec.begin)+": "+clean(a.worker)+", "+text)
+		c.symbol(symbol, a, at(a.time, c.rec.begin)+": "+clean(a.worker)+", "+text)
 	}
 	if left > 0 {
 		c.Notes = append(c.Notes, many(int64(left), "more mark")+" left out.")

@@ -28,7 +28,8 @@ const (
 )
 
 // Terminal writes the report for people at the end of a run: the verdict in one
-// sentence, what it rests on, every property, the faults, and a few incidents.
+// sentence, what it rests on, every property, the faults, a few incidents,
+// and what would have helped.
 // No line is wider than o.Width, except for a path that is: a broken path could
 // not be copied.
 func Terminal(w io.Writer, r checker.Results, o TerminalOptions) error {
@@ -38,6 +39,7 @@ func Terminal(w io.Writer, r checker.Results, o TerminalOptions) error {
 	t.properties(r)
 	t.faults(r, o.Header)
 	t.examples(r)
+	t.remedies(o.Header, r)
 	t.folder(o.Folder)
 	_, err := w.Write(t.out.Bytes())
 	return err
@@ -131,7 +133,11 @@ func (t *terminal) examples(r checker.Results) {
 	if len(list) == 0 {
 		return
 	}
-	t.line(t.paint(bold, "what happened"))
+	heading := "what happened"
+	if r.Incidents > 0 {
+		heading += ": " + many(r.Incidents, "incident")
+	}
+	t.line(t.paint(bold, heading))
 	for _, e := range list {
 		lead := "  at " + at(e.Incident.From, r.Begin) + ": "
 		t.hang("    ", lead, clean(e.Incident.What)+inBrackets(e.Incident))

@@ -21,6 +21,7 @@ type picture struct {
 	Ticks           []tick
 	Levels          []level
 	Paths           []stroke
+	Arrows          []arrow
 	Attempt         string   // what the name of a hold means, if one is named after its attempt
 	Notes           []string // what was left out or merged
 }
@@ -42,10 +43,19 @@ type strip struct {
 type shape struct {
 	Class, X, W, Title string
 	Y, H               int
+	To                 string // address on the page; "" for none
+	// Parts are those of a shape that stands for several: by turns how long after the last
+	// one each begins, and how long it is, in µs to the base of 36. The first of them begins
+	// at Begin, µs; Each is what is said of one.
+	Begin       int64
+	Parts, Each string
 }
 
 // mark is a symbol at one moment, drawn from a definition in the page.
-type mark struct{ Symbol, X, Y, Title string }
+type mark struct {
+	Symbol, X, Y, Title string
+	To                  string // address on the page; "" for none
+}
 
 type label struct {
 	Class, X, Text, Anchor string
@@ -67,8 +77,9 @@ type stroke struct{ Class, D string }
 const (
 	maxStrips      = 40
 	maxCloseStrips = 12
-	maxBlocks      = 1500 // holds drawn in one picture, after merging
-	maxAlone       = 300  // holds of those that are never merged
+	maxBlocks      = 1500    // holds drawn in one picture, after merging
+	maxParts       = 100_000 // holds that a zoom can draw apart
+	maxAlone       = 300     // holds of those that are never merged
 	maxMarks       = 300
 	maxWaits       = 300
 	maxFaultShapes = 300
@@ -81,6 +92,8 @@ type canvas struct {
 	from, to int64
 	rows     map[string]row // worker to its row
 	key      string         // the only one drawn; empty for all
+	zoomed   bool           // the page can zoom into it
+	parts    int            // holds and claims in shapes that stand for several
 }
 
 // row is the vertical layout of one row.
@@ -102,7 +115,8 @@ func (c *canvas) pos(t int64) float64 {
 	return min(100, max(0, 100*float64(t-c.from)/float64(c.to-c.from)))
 }
 
-func percent(f float64) string { return trimmed(f, 3) }
+// percent is exact enough for a zoom into a thousandth of the picture.
+func percent(f float64) string { return trimmed(f, 6) }
 
 func (c *canvas) shows(from, to int64) bool { return from <= c.to && to >= c.from }
 
@@ -128,7 +142,7 @@ func (c *canvas) rect(class string, from, to int64, y, h int, title string) {
 
 func (c *canvas) stretch(class string, from, to int64, y, h int, title string) shape {
 	x := c.pos(from)
-	return shape{class, percent(x), percent(c.pos(to) - x), title, y, h}
+	return shape{Class: class, X: percent(x), W: percent(c.pos(to) - x), Title: title, Y: y, H: h}
 }
 
 // note writes a label after a moment, if there is space on its shelf.
@@ -156,12 +170,13 @@ func (c *canvas) write(s *shelf, class string, t int64, text, anchor string) {
 }
 
 // symbol draws a mark at a moment of a worker.
-func (c *canvas) symbol(symbol, worker string, t int64, title string) {
-	r, ok := c.rows[worker]
+func (c *canvas) symbol(symbol string, a access, title string) {
+	t := a.time
+	r, ok := c.rows[a.worker]
 	if !ok || !c.shows(t, t) || len(c.Marks) >= maxMarks {
 		return
 	}
-	c.Marks = append(c.Marks, mark{symbol, percent(c.pos(t)), strconv.Itoa(r.bar + r.thick/2), title})
+	c.Marks = append(c.Marks, mark{symbol, percent(c.pos(t)), strconv.Itoa(r.bar + r.thick/2), title, c.rec.linkOf(symbol, a)})
 }
 
 func (c *canvas) describe(title string) {

@@ -20,6 +20,14 @@ const (
 	FenceWrites Guard = history.GuardFenceWrites
 	// CompareAndSet refuses a write that was computed from a stale version.
 	CompareAndSet Guard = history.GuardVersions
+	// Match refuses a write unless the attempt of its writer was the last to read: a read
+	// leaves its unique value at the resource, and a write is accepted while it is there
+	// ("Is Redlock safe?", Sanfilippo 2016: check-and-set with the random value). That value has no order:
+	// a late read of a former holder takes the place of the rightful one's.
+	Match Guard = history.GuardMatch
+	// IdempotencyKey refuses a write of an element that was written before, as a service
+	// does that is given a key with each request.
+	IdempotencyKey Guard = history.GuardIdempotency
 	// Ask refuses an access unless the lock service, asked at that moment, has its grant
 	// on record as the holder.
 	Ask Guard = history.GuardAsk
@@ -30,7 +38,7 @@ const (
 
 // Guards lists the guards by name.
 func Guards() []string {
-	return []string{string(NoGuard), string(Fence), string(FenceWrites), string(Ask), string(Database), string(CompareAndSet)}
+	return []string{string(NoGuard), string(Fence), string(FenceWrites), string(Ask), string(Database), string(CompareAndSet), string(Match), string(IdempotencyKey)}
 }
 
 // Lacks says, in words that go on after its name, what a lock lacks that the guard
@@ -61,6 +69,13 @@ func (g Guard) admit(state *keyState, a Access) bool {
 		state.highest = a.Token
 	case CompareAndSet:
 		return !a.Write || a.Base == state.version
+	case Match:
+		if !a.Write {
+			state.reader = a.Grant
+		}
+		return a.Grant == state.reader
+	case IdempotencyKey:
+		return !a.Write || !state.done[a.Element]
 	}
 	return true
 }

@@ -54,15 +54,27 @@ func (l *lease) stop() {
 func (l *lease) wait(passed <-chan struct{}) (cause string, over bool) {
 	select {
 	case <-l.notified:
-		return history.ByService, true
 	case <-l.refused:
-		return history.ByService, true
 	case <-passed:
+	}
+	if l.told() {
+		return history.ByService, true
 	}
 	if deadline := l.deadline.Load(); l.check && deadline != 0 && history.Now() >= deadline {
 		return history.ByDeadline, true
 	}
 	return "", false
+}
+
+// told says whether the worker knows by now that its lock is gone.
+func (l *lease) told() bool {
+	select {
+	case <-l.notified:
+	case <-l.refused:
+	default:
+		return false
+	}
+	return true
 }
 
 // renew extends the lease each third of it until ctx is done or it is refused.
@@ -86,8 +98,10 @@ func (w *worker) renewOnce(ctx context.Context, lock clients.Renewer, grant clie
 	op := w.begin(history.Event{F: history.Renew, Key: grant.Key, Grant: grant.ID, Token: grant.Token})
 	// A renewal that is cut short would be one more unknown outcome.
 	ctx = context.WithoutCancel(ctx)
-	until, err := bounded(ctx, w.config.Timeout, w.patience, func(ctx context.Context) (int64, error) {
-		return lock.Renew(ctx, grant, w.config.TTL)
+	until, err := atMoments(w, op, func() (int64, error) {
+		return bounded(ctx, w.config.Timeout, w.patience, func(ctx context.Context) (int64, error) {
+			return lock.Renew(ctx, grant, w.config.TTL)
+		})
 	})
 	op.Until = until
 	outcome := w.complete(op, err)

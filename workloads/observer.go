@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"lockcheck/clients"
 	"lockcheck/history"
@@ -13,6 +14,8 @@ import (
 type ObserverConfig struct {
 	Lock  string   `json:"lock"`
 	Nodes []string `json:"nodes"` // addresses of the lock's servers
+	// Prefix begins the keys that it is told of: what becomes of others belongs to other runs.
+	Prefix string `json:"prefix,omitempty"`
 }
 
 // RunObserver records what the lock service itself has on record of the keys in its queues, until its
@@ -29,6 +32,9 @@ func RunObserver(ctx context.Context, config ObserverConfig, input io.Reader, ou
 	}()
 	record := NewEmitter(history.Service, output)
 	err := info.Observe(ctx, clients.Config{Worker: history.Service, Nodes: config.Nodes}, stop, func(o clients.Observation) {
+		if !strings.HasPrefix(o.Key, config.Prefix) {
+			return
+		}
 		event := history.Event{F: history.Claimed, Type: history.Info, Key: o.Key, Token: o.Token}
 		if o.Gone {
 			event.F = history.Dropped

@@ -24,6 +24,8 @@ type ResourceConfig struct {
 	Rotate int `json:"rotate"`
 	// CountReads rotates by reads instead, for a workload that never writes.
 	CountReads bool `json:"count_reads"`
+	// Prefix begins the names of its keys, which others have used the servers for before.
+	Prefix string `json:"prefix,omitempty"`
 	// Service is whom the guard Ask asks, or who keeps the data for the guard Database;
 	// nil for the other guards.
 	Service *ServiceConfig `json:"service,omitempty"`
@@ -58,7 +60,9 @@ type KeyAnswer struct {
 type keyState struct {
 	value   json.RawMessage
 	version int64
-	highest uint64 // token
+	highest uint64         // token
+	reader  string         // the grant that read it last
+	done    map[int64]bool // the elements that were written
 }
 
 // resource is the store that the lock protects. One mutex makes the order of
@@ -178,7 +182,7 @@ func (r *resource) complain(err error) {
 func (r *resource) currentKey(struct{}) KeyAnswer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := keyName(r.current)
+	key := keyName(r.config.Prefix, r.current)
 	if r.database != nil {
 		r.state(key) // which its database has, and which is reported by its name
 		r.count()
@@ -186,7 +190,7 @@ func (r *resource) currentKey(struct{}) KeyAnswer {
 	return KeyAnswer{Key: key}
 }
 
-func keyName(n int) string { return fmt.Sprintf("k%d", n) }
+func keyName(prefix string, n int) string { return fmt.Sprintf("%sk%d", prefix, n) }
 
 func (r *resource) access(ctx context.Context, a Access) Answer {
 	r.arrive(a)
@@ -220,6 +224,7 @@ func (r *resource) access(ctx context.Context, a Access) Answer {
 	case a.Write:
 		state.value = a.Value
 		state.version++
+		state.done[a.Element] = true
 	default:
 		answer.Value = state.value
 	}
@@ -233,7 +238,7 @@ func (r *resource) access(ctx context.Context, a Access) Answer {
 func (r *resource) state(key string) *keyState {
 	state, known := r.keys[key]
 	if !known {
-		state = new(keyState)
+		state = &keyState{done: make(map[int64]bool)}
 		r.keys[key] = state
 		r.order = append(r.order, key)
 	}
@@ -249,7 +254,7 @@ func (r *resource) named() []string {
 
 // rotate moves on to the next key when the current one has had its share.
 func (r *resource) rotate(a Access, outcome history.Type) {
-	if a.Key != keyName(r.current) || outcome != history.OK || a.Write == r.config.CountReads {
+	if a.Key != keyName(r.config.Prefix, r.current) || outcome != history.OK || a.Write == r.config.CountReads {
 		return
 	}
 	r.count()

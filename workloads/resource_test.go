@@ -129,6 +129,64 @@ func TestResource(t *testing.T) {
 	}
 }
 
+// TestMatch: a write is accepted from the last reader alone, and that is who read last, not
+// who was granted the lock last.
+func TestMatch(t *testing.T) {
+	const former, holder = "w1-1", "w2-1"
+	read := func(grant string) Access { return Access{Key: "k0", Client: "w1", Grant: grant} }
+	write := func(grant string) Access {
+		return Access{Key: "k0", Client: "w1", Grant: grant, Write: true, Value: json.RawMessage("1")}
+	}
+	for _, c := range []struct {
+		name     string
+		accesses []Access
+		refused  string // x for each that is
+	}{
+		{"read, then written", []Access{read(holder), write(holder)}, ".."},
+		{"written twice", []Access{read(holder), write(holder), write(holder)}, "..."},
+		{"never read", []Access{write(former)}, "x"},
+		{"read before another read", []Access{read(former), read(holder), write(former), write(holder)}, "..x."},
+		{"read before another wrote", []Access{read(former), read(holder), write(holder), write(former)}, "...x"},
+		{"a late read keeps the rightful holder out", []Access{read(holder), read(former), write(holder), write(former)}, "..x."},
+		{"of another key", []Access{read(former), {Key: "k1", Client: "w2", Grant: holder}, write(former)}, "..."},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := runResource(t, ResourceConfig{Guard: Match})
+			refused := ""
+			for _, a := range c.accesses {
+				mark := "."
+				if r.access(t, a).Refused == "match" {
+					mark = "x"
+				}
+				refused += mark
+			}
+			if refused != c.refused {
+				t.Errorf("refused %s, want %s", refused, c.refused)
+			}
+		})
+	}
+}
+
+// TestIdempotencyKey: what was done is not done again, whoever asks, and whatever the
+// version is; under another key it is another job.
+func TestIdempotencyKey(t *testing.T) {
+	r := runResource(t, ResourceConfig{Guard: IdempotencyKey})
+	do := func(client, key string, job, base int64) string {
+		return r.access(t, Access{Key: key, Client: client, Grant: client + "-1", Write: true, Element: job, Base: base, Value: json.RawMessage("1")}).Refused
+	}
+	for _, c := range []struct {
+		client, key string
+		job, base   int64
+		refused     string
+	}{
+		{"w1", "k0", 1, 0, ""}, {"w1", "k0", 1, 0, "idempotency-key"}, {"w2", "k0", 1, 1, "idempotency-key"}, {"w2", "k0", 2, 0, ""}, {"w2", "k1", 1, 0, ""},
+	} {
+		if got := do(c.client, c.key, c.job, c.base); got != c.refused {
+			t.Errorf("%+v: refused by %q", c, got)
+		}
+	}
+}
+
 func TestRotation(t *testing.T) {
 	read, write := Access{Key: "k0", Client: "w1"}, Access{Write: true, Key: "k0", Client: "w1", Value: json.RawMessage("1")}
 	stale := Access{Write: true, Key: "k0", Client: "w1", Base: 9}

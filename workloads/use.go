@@ -12,6 +12,12 @@ type Use struct {
 	TTL time.Duration `json:"ttl_ns" yaml:"ttl,omitempty"`
 	// Section is the time between read and write.
 	Section Range `json:"section" yaml:"section,omitempty"`
+	// Think is the time between two holds; nil for 0 to 10 ms.
+	Think *Range `json:"think,omitempty" yaml:"think,omitempty"`
+	// Bare leaves the resource alone: the worker takes the lock, lets the time of its section
+	// pass, and gives it back. OwnKey gives each such worker a lock of its own.
+	Bare   bool `json:"bare,omitempty" yaml:"-"`
+	OwnKey bool `json:"own_key,omitempty" yaml:"-"`
 	// Wait is how long an attempt waits in the queue of a lock that has one; 0 for as long
 	// as other calls.
 	Wait time.Duration `json:"wait_ns,omitempty" yaml:"wait,omitempty"`
@@ -24,6 +30,10 @@ type Use struct {
 	Renew bool `json:"renew,omitempty" yaml:"renew,omitempty"`
 	// CheckBeforeWrite makes the worker look at its deadline before it writes.
 	CheckBeforeWrite bool `json:"check_before_write,omitempty" yaml:"check-before-write,omitempty"`
+	// IgnoreFailedAcquire makes the worker go on as if it had the lock when its acquire
+	// fails, as a program does that drops the error. One that finds the lock taken is no
+	// failure.
+	IgnoreFailedAcquire bool `json:"ignore_failed_acquire,omitempty" yaml:"ignore-failed-acquire,omitempty"`
 	// After is how long the worker waits before its first attempt, Holds after how many
 	// holds it has done its part; 0 for never.
 	After time.Duration `json:"after_ns,omitempty" yaml:"after,omitempty"`
@@ -34,8 +44,10 @@ type Use struct {
 func (u Use) Or(other Use) Use {
 	return Use{
 		TTL: cmp.Or(u.TTL, other.TTL), Section: cmp.Or(u.Section, other.Section), Wait: cmp.Or(u.Wait, other.Wait),
+		Think: cmp.Or(u.Think, other.Think), Bare: u.Bare || other.Bare, OwnKey: u.OwnKey || other.OwnKey,
 		LockDelay: cmp.Or(u.LockDelay, other.LockDelay), NoKeepAlive: u.NoKeepAlive || other.NoKeepAlive,
 		Renew: u.Renew || other.Renew, CheckBeforeWrite: u.CheckBeforeWrite || other.CheckBeforeWrite,
-		After: cmp.Or(u.After, other.After), Holds: cmp.Or(u.Holds, other.Holds),
+		IgnoreFailedAcquire: u.IgnoreFailedAcquire || other.IgnoreFailedAcquire,
+		After:               cmp.Or(u.After, other.After), Holds: cmp.Or(u.Holds, other.Holds),
 	}
 }

@@ -29,6 +29,8 @@ type WorkerConfig struct {
 	Socket     string              `json:"socket"` // of the resource
 	Workload   string              `json:"workload"`
 	Seed       uint64              `json:"seed"`
+	// Prefix is that of the resource, for workers who do not ask it.
+	Prefix string `json:"prefix,omitempty"`
 	// InDatabase: the data are in the lock's database, not at the resource.
 	InDatabase bool `json:"in_database,omitempty"`
 
@@ -42,8 +44,8 @@ type WorkerConfig struct {
 	Timeout time.Duration `json:"timeout_ns"`
 }
 
-// Commands to a worker, one a line on its standard input and in this order. The end of the
-// input tells it to finish its section and exit.
+// Commands to a worker, one a line on its standard input and in this order; those of Catcher
+// may follow. The end of the input tells it to finish its section and exit.
 const (
 	CommandOpen = "open" // the servers are ready: connect, start the client
 	CommandGo   = "go"   // begin
@@ -70,6 +72,7 @@ type worker struct {
 	stop     <-chan struct{}
 	// patience is closed when calls that overrun their deadlines are waited for no longer.
 	patience <-chan struct{}
+	catches  *catches
 	ops      opCounter
 	attempts int
 	held     int
@@ -89,7 +92,8 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 	if !known {
 		return fmt.Errorf("worker: unknown workload %q", config.Workload)
 	}
-	opened, started, stop := commands(input)
+	catches := newCatches(config.Seed + uint64(config.Index))
+	opened, started, stop := commands(input, catches.obey)
 	select {
 	case <-opened:
 	case <-stop:
@@ -111,6 +115,7 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 		config: config, workload: workload, lock: lock,
 		resource: unixrpc.NewClient(config.Socket),
 		record:   record,
+		catches:  catches,
 		rng:      rand.New(rand.NewPCG(config.Seed, uint64(config.Index))),
 		stop:     stop, patience: stop,
 	}
@@ -133,7 +138,9 @@ func (w *worker) begun(ctx context.Context, info clients.Info, started <-chan st
 			return fmt.Errorf("worker: lock %s %s", w.config.Lock, Database.Lacks(info))
 		}
 	}
-	if err := w.awaitResource(ctx); err != nil && !w.stopped() {
+	if w.config.Bare {
+		// It never asks the resource.
+	} else if err := w.awaitResource(ctx); err != nil && !w.stopped() {
 		return fmt.Errorf("worker %s: %w", w.config.Name, err)
 	}
 	select {
@@ -160,8 +167,9 @@ func (w *worker) awaitResource(ctx context.Context) error {
 	}
 }
 
-// commands turns the input into the signals that it carries.
-func commands(input io.Reader) (opened, started, stop <-chan struct{}) {
+// commands turns the input into the signals that it carries, and leaves other commands to
+// others.
+func commands(input io.Reader, others func(command string) bool) (opened, started, stop <-chan struct{}) {
 	open, begin, end := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	commands := map[string]func(){
 		CommandOpen: sync.OnceFunc(func() { close(open) }),
@@ -172,6 +180,8 @@ func commands(input io.Reader) (opened, started, stop <-chan struct{}) {
 		for lines := bufio.NewScanner(input); lines.Scan(); {
 			if command, known := commands[lines.Text()]; known {
 				command()
+			} else {
+				others(lines.Text())
 			}
 		}
 	}()
@@ -212,6 +222,9 @@ func (w *worker) stopped() bool {
 
 // sleep waits, but not beyond the end of the run.
 func (w *worker) sleep(d time.Duration) {
+	if d <= 0 {
+		return
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -223,21 +236,26 @@ func (w *worker) sleep(d time.Duration) {
 // attempt tries once to get the lock, works under it if it did, and says how
 // long to wait before the next attempt.
 func (w *worker) attempt(ctx context.Context) (again Range, err error) {
-	key, err := w.currentKey(ctx)
+	key, err := w.key(ctx)
 	if err != nil {
 		return again, err
 	}
 	grant, outcome := w.acquire(ctx, key)
-	switch outcome {
-	case clients.Done:
+	if outcome == clients.Done {
 		w.held++
 		return w.hold(ctx, grant)
-	case clients.Unknown:
+	}
+	grant = clients.Grant{Key: key, ID: w.attemptID()}
+	again = w.config.Retry
+	if outcome != clients.Busy && w.config.IgnoreFailedAcquire && !w.stopped() {
+		again, err = w.after(w.section(ctx, grant, new(lease)))
+	}
+	if outcome == clients.Unknown {
 		// The service may have granted it: an attempt given up must not stay
 		// behind as a holder that nobody is.
-		w.release(ctx, clients.Grant{Key: key, ID: w.attemptID()})
+		w.release(ctx, grant)
 	}
-	return w.config.Retry, nil
+	return again, err
 }
 
 func (w *worker) attemptID() string { return fmt.Sprintf("%s-%d", w.config.Name, w.attempts) }
@@ -248,8 +266,10 @@ func (w *worker) acquire(ctx context.Context, key string) (clients.Grant, client
 	attempt := clients.Attempt{Key: key, ID: w.attemptID(), TTL: w.config.TTL}
 	ctx, release := w.untilStopped(ctx)
 	defer release()
-	grant, err := bounded(ctx, cmp.Or(w.config.Wait, w.config.Timeout), w.patience, func(ctx context.Context) (clients.Grant, error) {
-		return w.lock.Acquire(ctx, attempt)
+	grant, err := atMoments(w, op, func() (clients.Grant, error) {
+		return bounded(ctx, cmp.Or(w.config.Wait, w.config.Timeout), w.patience, func(ctx context.Context) (clients.Grant, error) {
+			return w.lock.Acquire(ctx, attempt)
+		})
 	})
 	op.Token, op.Until, op.Expired, op.Wakes = grant.Token, grant.Until, grant.Expired, grant.Wakes
 	return grant, w.complete(op, err)
@@ -278,8 +298,10 @@ func (w *worker) beginRelease(grant clients.Grant) history.Event {
 }
 
 func (w *worker) completeRelease(ctx context.Context, grant clients.Grant, op history.Event) {
-	_, err := bounded(ctx, w.config.Timeout, w.patience, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, w.lock.Release(ctx, grant)
+	_, err := atMoments(w, op, func() (struct{}, error) {
+		return bounded(ctx, w.config.Timeout, w.patience, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, w.lock.Release(ctx, grant)
+		})
 	})
 	w.complete(op, err)
 }
@@ -293,31 +315,43 @@ func (w *worker) hold(ctx context.Context, grant clients.Grant) (again Range, er
 	// of our own, and could make an overlap that no user would have.
 	op := w.beginRelease(grant)
 	lease.stop()
-	again = w.config.Idle
-	var refused *refusedError
-	if errors.As(err, &refused) {
-		err = nil // the record has it, and the lock must be released all the same
-		// A write on a stale version is what optimistic concurrency tries again at once,
-		// with a fresh read: somebody else's was accepted, so that the whole gets on.
-		if refused.guard == CompareAndSet {
-			again = Range{}
-		}
-	}
+	again, err = w.after(err)
 	w.completeRelease(ctx, grant, op)
 	return again, err
 }
 
+// after says how long to wait after a section that ended with an error, or none, and
+// returns the error unless the worker can go on after it.
+func (w *worker) after(err error) (again Range, _ error) {
+	var refused *refusedError
+	switch {
+	case !errors.As(err, &refused):
+		return w.config.Idle, err
+	// A write on a stale version is what optimistic concurrency tries again at once,
+	// with a fresh read: somebody else's was accepted, so that the whole gets on.
+	case refused.guard == CompareAndSet:
+		return Range{}, nil
+	}
+	return w.config.Idle, nil // the record has it, and the lock must be released all the same
+}
+
 // section is the critical section: read, think, write.
 func (w *worker) section(ctx context.Context, grant clients.Grant, lease *lease) error {
-	current, err := w.access(ctx, grant, Access{})
-	if err != nil {
-		return err
+	var current Answer
+	if !w.config.Bare {
+		var err error
+		if current, err = w.access(ctx, grant, Access{}); err != nil {
+			return err
+		}
 	}
 	worked := w.work(ctx, grant)
 	if cause, over := lease.wait(worked); over {
 		w.record.Emit(history.Event{
 			Type: history.Info, F: history.Lost, Key: grant.Key, Grant: grant.ID, Token: grant.Token, Error: cause,
 		})
+		return nil
+	}
+	if w.config.Bare {
 		return nil
 	}
 	if w.workload.Update == nil {
@@ -350,14 +384,25 @@ func (c WorkerConfig) works() bool { return c.Definition != nil && c.Definition.
 const elementsPerWorker = 10_000_000
 
 func (w *worker) update(ctx context.Context, grant clients.Grant, current Answer) error {
-	w.updates++
-	element := int64(w.config.Index)*elementsPerWorker + w.updates
+	element, err := w.element(current.Value)
+	if err != nil {
+		return err
+	}
 	value, err := w.workload.Update(current.Value, element)
 	if err != nil {
 		return err
 	}
 	_, err = w.access(ctx, grant, Access{Write: true, Base: current.Version, Element: element, Value: value})
 	return err
+}
+
+// element is that of the next update.
+func (w *worker) element(value json.RawMessage) (int64, error) {
+	if w.workload.Element != nil {
+		return w.workload.Element(value)
+	}
+	w.updates++
+	return int64(w.config.Index)*elementsPerWorker + w.updates, nil
 }
 
 func (w *worker) access(ctx context.Context, grant clients.Grant, a Access) (Answer, error) {
@@ -401,6 +446,17 @@ func (w *worker) reach(ctx context.Context, grant clients.Grant, a Access) (answ
 		}, a.Value)
 	})
 	return Answer{Version: data.Version, Value: json.RawMessage(data.Value)}, err
+}
+
+// key is the lock that an attempt is to ask for.
+func (w *worker) key(ctx context.Context) (string, error) {
+	switch {
+	case w.config.Bare && w.config.OwnKey:
+		return keyName(w.config.Prefix, w.config.Index), nil
+	case w.config.Bare:
+		return keyName(w.config.Prefix, 0), nil
+	}
+	return w.currentKey(ctx)
 }
 
 func (w *worker) currentKey(ctx context.Context) (string, error) {

@@ -48,6 +48,58 @@ func TestUnknownAttemptIsTakenBack(t *testing.T) {
 	}
 }
 
+// TestIgnoreFailedAcquire: a worker that drops the error of its acquire does its section
+// all the same; not if somebody else has the lock, and not if it was not told to.
+func TestIgnoreFailedAcquire(t *testing.T) {
+	const section = "read invoke, read ok, write invoke, write ok"
+	for _, c := range []struct {
+		name   string
+		ignore bool
+		err    error
+		want   string
+	}{
+		{"unknown outcome", true, errors.New("reset"), "acquire invoke, acquire info, " + section + ", release invoke, release ok"},
+		{"never sent", true, &clients.NoEffectError{Err: errors.New("refused")}, "acquire invoke, acquire fail, " + section},
+		{"taken", true, &clients.BusyError{}, "acquire invoke, acquire fail"},
+		{"looked at", false, errors.New("reset"), "acquire invoke, acquire info, release invoke, release ok"},
+		{"granted", true, nil, "acquire invoke, acquire ok, " + section + ", release invoke, release ok"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := runResource(t, ResourceConfig{})
+			var out lockedBuffer
+			set, _ := ByName(history.WorkloadSet)
+			w := &worker{
+				catches: newCatches(1),
+				config: WorkerConfig{
+					Name: "w1", Index: 1, Lock: "test", Socket: r.socket, Timeout: time.Minute,
+					Use: Use{IgnoreFailedAcquire: c.ignore, Renew: true, TTL: time.Minute},
+				},
+				workload: set, lock: refusing{err: c.err}, resource: r.client, record: NewEmitter("w1", &out),
+			}
+			if _, err := w.attempt(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			events := out.events(t)
+			validate(t, events, r.finish())
+			if got := of(events, "w1-1"); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// refusing is a lock whose attempts end with an error, or are granted without one.
+type refusing struct {
+	clients.Lock
+	err error
+}
+
+func (l refusing) Acquire(_ context.Context, a clients.Attempt) (clients.Grant, error) {
+	return clients.Grant{Key: a.Key, ID: a.ID}, l.err
+}
+
+func (refusing) Release(context.Context, clients.Grant) error { return nil }
+
 // woken is a lock whose attempts are woken up twice, and then granted or not.
 type woken struct {
 	clients.Lock
@@ -70,7 +122,7 @@ func TestWakes(t *testing.T) {
 		{errors.New("lost"), history.Info},
 	} {
 		var out lockedBuffer
-		w := &worker{config: WorkerConfig{Name: "w1", Timeout: time.Minute}, lock: woken{err: c.err}, record: NewEmitter("w1", &out)}
+		w := &worker{config: WorkerConfig{Name: "w1", Timeout: time.Minute}, lock: woken{err: c.err}, record: NewEmitter("w1", &out), catches: newCatches(1)}
 		w.acquire(t.Context(), "k0")
 		events := out.events(t)
 		if len(events) != 2 || events[0].Wakes != 0 || events[1].Type != c.want || events[1].Wakes != 2 {
@@ -200,6 +252,7 @@ func TestLeaseWait(t *testing.T) {
 	}{
 		{"nothing happens", nil, false, true, future, 0, ""},
 		{"the library tells", closed, false, false, 0, time.Hour, history.ByService},
+		{"the library tells as the section ends", closed, false, false, 0, 0, history.ByService},
 		{"a renewal is refused", nil, true, false, future, time.Hour, history.ByService},
 		{"the deadline has passed", nil, false, true, past, 0, history.ByDeadline},
 		{"the deadline has passed, nobody looks", nil, false, false, past, 0, ""},

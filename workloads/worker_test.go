@@ -240,7 +240,7 @@ func TestWorkerRotates(t *testing.T) {
 	events := w.finish()
 	validate(t, events, r.finish())
 	for i, e := range only(events, history.Invoke, history.Acquire) {
-		if want := keyName(i / 2); e.Key != want {
+		if want := keyName("", i/2); e.Key != want {
 			t.Errorf("hold %d is of %s, want %s", i, e.Key, want)
 		}
 	}
@@ -393,5 +393,25 @@ func TestRenewal(t *testing.T) {
 	}
 	if failed := only(events, history.Fail, history.Renew); len(failed) == 0 || failed[0].Error != clients.ErrNotHeld.Error() {
 		t.Errorf("failed renewals: %+v", failed)
+	}
+}
+
+// TestBareWorker: one that leaves the resource alone needs none, and does nothing but take its
+// lock and give it back: that of all, or its own.
+func TestBareWorker(t *testing.T) {
+	for key, own := range map[string]bool{"k0": false, "k7": true} {
+		w := runWorker(t, WorkerConfig{
+			Name: "w7", Index: 7, Lock: "memory", Nodes: []string{memoryService(t)}, Use: Use{TTL: time.Minute, Bare: true, OwnKey: own},
+		}).begin()
+		grants := w.await(2, history.OK, history.Release)
+		events := w.finish()
+		for _, e := range events {
+			if e.Key != key || e.F != history.Acquire && e.F != history.Release {
+				t.Errorf("%s %s of %s", e.F, e.Type, e.Key)
+			}
+		}
+		if want := "acquire invoke, acquire ok, release invoke, release ok"; of(events, grants[0].Grant) != want {
+			t.Errorf("%s, want %s", of(events, grants[0].Grant), want)
+		}
 	}
 }

@@ -7,6 +7,7 @@ package workloads
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"lockcheck/history"
 )
@@ -18,6 +19,9 @@ type Workload struct {
 	// Update computes the new value from the one that was read, null at first;
 	// nil for a workload that only reads.
 	Update func(value json.RawMessage, element int64) (json.RawMessage, error)
+	// Element chooses the element to be written from the value that was read; nil for a
+	// workload of which each update has an element of its own.
+	Element func(value json.RawMessage) (int64, error)
 }
 
 // Table lists all workloads.
@@ -25,6 +29,7 @@ func Table() []Workload {
 	return []Workload{
 		{Name: history.WorkloadSet, Summary: "read a set, add one element, write it back", Update: addToSet},
 		{Name: history.WorkloadCounter, Summary: "read a counter, add one, write it back", Update: increment},
+		{Name: history.WorkloadJobs, Summary: "read which jobs are done, do the next one, write that it is done", Update: addToSet, Element: nextJob},
 		{Name: history.WorkloadMutex, Summary: "hold the lock and read, without an update"},
 	}
 }
@@ -54,6 +59,23 @@ func addToSet(value json.RawMessage, element int64) (json.RawMessage, error) {
 		return nil, err
 	}
 	return json.Marshal(append(set, element))
+}
+
+// nextJob is the first job that is not done yet: they are numbered from 1 under each name of
+// the lock.
+func nextJob(value json.RawMessage) (int64, error) {
+	var done []int64
+	if err := decodeValue(value, &done); err != nil {
+		return 0, err
+	}
+	slices.Sort(done)
+	next := int64(1)
+	for _, job := range done {
+		if job == next {
+			next++
+		}
+	}
+	return next, nil
 }
 
 func increment(value json.RawMessage, _ int64) (json.RawMessage, error) {

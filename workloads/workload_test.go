@@ -14,6 +14,18 @@ import (
 	"lockcheck/history"
 )
 
+// TestNextJob: the first one that is not done, whatever else is.
+func TestNextJob(t *testing.T) {
+	for done, want := range map[string]int64{"": 1, "null": 1, "[]": 1, "[1]": 2, "[2]": 1, "[3,1,2]": 4, "[1,3]": 2, "[1,1,2]": 3} {
+		if got, err := nextJob(json.RawMessage(done)); err != nil || got != want {
+			t.Errorf("%s: %d, %v, want %d", done, got, err, want)
+		}
+	}
+	if _, err := nextJob(json.RawMessage("7")); err == nil {
+		t.Error("a number is a list of jobs")
+	}
+}
+
 func TestUpdate(t *testing.T) {
 	for _, c := range []struct {
 		workload, value, want string // want "" for an error
@@ -46,7 +58,7 @@ func TestUpdate(t *testing.T) {
 	if _, ok := ByName("no such workload"); ok {
 		t.Error("an unknown workload is found")
 	}
-	if !slices.Equal(Names(), []string{"set", "counter", "mutex"}) {
+	if !slices.Equal(Names(), []string{"set", "counter", "jobs", "mutex"}) {
 		t.Errorf("names %v", Names())
 	}
 }
@@ -93,7 +105,7 @@ func TestGuards(t *testing.T) {
 			})
 		}
 	}
-	if !slices.Equal(Guards(), []string{"none", "fence", "fence-writes", "ask", "database", "cas"}) {
+	if !slices.Equal(Guards(), []string{"none", "fence", "fence-writes", "ask", "database", "cas", "match", "idempotency-key"}) {
 		t.Errorf("guards %v", Guards())
 	}
 }

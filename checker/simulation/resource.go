@@ -20,6 +20,7 @@ type resource struct {
 type data struct {
 	states       [][]int64 // by version
 	read, wrote  uint64    // the highest tokens that were accepted
+	reader       string    // the grant that read it last
 	extra, fewer []int64   // what it will have, and lack, by mistake
 }
 
@@ -99,6 +100,11 @@ func (r *resource) guard(e history.Event, d *data, version int64) string {
 		no = write && e.Token < d.wrote
 	case history.GuardVersions:
 		no = write && e.Base != version
+	case history.GuardMatch:
+		if !write {
+			d.reader = e.Grant
+		}
+		no = e.Grant != d.reader
 	case guardAsk:
 		if r.s.server.down || r.s.server.stopped {
 			return "no answer"

@@ -87,7 +87,7 @@ func Random(rng *rand.Rand, right bool) World {
 		w.Reentrant = 2 + rng.IntN(2)
 	}
 	if is(0.5) {
-		guards := []string{guardFence, guardFenceWrites, history.GuardVersions, guardAsk}
+		guards := []string{guardFence, guardFenceWrites, history.GuardVersions, history.GuardMatch, guardAsk}
 		w.Guard = guards[rng.IntN(len(guards))]
 		w.Tokens = w.Tokens || w.Guard == guardFence || w.Guard == guardFenceWrites
 	}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"lockcheck/clients/child"
@@ -160,6 +161,9 @@ func (p *program) endLeft() (left []string, err error) {
 
 // Kill ends the client at once, and nothing that it has started.
 func (c *Client) Kill() error { return c.program.Handle.Kill() }
+
+// Stop stops the client (SIGSTOP), and nothing that it has started.
+func (c *Client) Stop() error { return c.program.Handle.Signal(syscall.SIGSTOP) }
 
 // exit says how the program ended, once it has, and what it wrote last.
 func (p *program) exit() string {

@@ -3,7 +3,9 @@ package agent
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -47,7 +49,7 @@ func TestSetVDSO(t *testing.T) {
 			t.Fatalf("%+v, %v", moment, err)
 		}
 		content, err := os.ReadFile(host.ClockFile)
-		if err != nil || len(content) != 8 || int64(binary.NativeEndian.Uint64(content)) != offset.Nanoseconds() {
+		if err != nil || len(content) < 8 || int64(binary.NativeEndian.Uint64(content)) != offset.Nanoseconds() {
 			t.Errorf("%x, %v: want %d", content, err, offset.Nanoseconds())
 		}
 		info, err := os.Stat(host.ClockFile)
@@ -60,6 +62,62 @@ func TestSetVDSO(t *testing.T) {
 		if !os.SameFile(first, info) {
 			t.Errorf("at %s the file was replaced", offset)
 		}
+	}
+}
+
+// TestSetFaketimeRate: the time since libfaketime was loaded counts at the speed, so that
+// the offset takes back what was before; true speed is named, for libfaketime keeps a
+// speed that is not.
+func TestSetFaketimeRate(t *testing.T) {
+	child := exec.Command("sleep", "60")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
+	server := []int{child.Process.Pid}
+	loaded := time.Now().Add(-time.Hour) // whatever the process itself says
+	file := faketimeFile(child.Process.Pid)
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(file) })
+	if err := os.Chtimes(file, loaded, loaded); err != nil {
+		t.Fatal(err)
+	}
+	host := Local{
+		ClockFile: filepath.Join(t.TempDir(), "n1", "offset"), ClockDriver: Libfaketime,
+		PIDs: func() ([]int, error) { return server, nil },
+	}
+	set := func(speed float64) (offset, factor float64) {
+		t.Helper()
+		if _, err := host.SetClockRate(t.Context(), speed); err != nil {
+			t.Fatal(err)
+		}
+		content, err := os.ReadFile(host.ClockFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := fmt.Sscanf(string(content), "%g x%g\n", &offset, &factor); n != 2 || err != nil {
+			t.Fatalf("%q: %v", content, err)
+		}
+		return offset, factor
+	}
+	before := time.Since(loaded)
+	offset, factor := set(1.5)
+	after := time.Since(loaded)
+	// Sixteen digits do not say each billionth.
+	if least, most := -0.5*after.Seconds()-1e-6, -0.5*before.Seconds()+1e-6; factor != 1.5 || offset < least || offset > most {
+		t.Errorf("factor %g, offset %g, want %g to %g", factor, offset, least, most)
+	}
+	if offset, factor := set(0.5); factor != 0.5 || offset < 0 {
+		t.Errorf("a slow clock: factor %g, offset %g", factor, offset)
+	}
+	if offset, factor := set(1); factor != 1 || offset != 0 {
+		t.Errorf("true speed: factor %g, offset %g", factor, offset)
+	}
+	server = nil
+	if _, err := host.SetClockRate(t.Context(), 2); err == nil {
+		t.Error("the clock of no server was set")
 	}
 }
 
@@ -84,8 +142,13 @@ func TestUnmovable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.host.PrepareClock(t.Context(), broken)
 			remote, _ := connected(t, c.host)
-			for _, host := range []Host{c.host, remote} {
-				moment, err := host.SetClock(t.Context(), time.Minute)
+			for _, set := range []func() (Moment, error){
+				func() (Moment, error) { return c.host.SetClock(t.Context(), time.Minute) },
+				func() (Moment, error) { return remote.SetClock(t.Context(), time.Minute) },
+				func() (Moment, error) { return c.host.SetClockRate(t.Context(), 2) },
+				func() (Moment, error) { return remote.SetClockRate(t.Context(), 2) },
+			} {
+				moment, err := set()
 				if errors.Is(err, ErrClock) != (c.want != "") || moment.To < moment.From || moment.From <= 0 {
 					t.Fatalf("%+v, %v", moment, err)
 				}

@@ -54,6 +54,9 @@ type Host interface {
 
 	// SetClock moves the wall clock of the server to an offset from true time.
 	SetClock(ctx context.Context, offset time.Duration) (Moment, error)
+	// SetClockRate lets the wall clock of the server, which must tell true time, run at a
+	// speed, in seconds a second; 1 moves it back to true time.
+	SetClockRate(ctx context.Context, speed float64) (Moment, error)
 	// Clock asks the server for its wall clock, through its own protocol.
 	Clock(ctx context.Context) (Reading, error)
 
@@ -124,6 +127,8 @@ type Reading struct {
 	// Before and After are the true time around the question.
 	Before time.Time `json:"before"`
 	After  time.Time `json:"after"`
+	// Asked is the question on the monotonic clock.
+	Asked Moment `json:"asked"`
 }
 
 // Offset returns how far the server's clock is ahead of true time, at least

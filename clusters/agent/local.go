@@ -7,6 +7,8 @@ import (
 	"net"
 	"syscall"
 	"time"
+
+	"lockcheck/history"
 )
 
 // Local is the Host of this process' own namespaces, or of single processes.
@@ -146,8 +148,9 @@ func (l Local) Clock(ctx context.Context) (Reading, error) {
 	if l.Probes == nil {
 		return Reading{}, errNoServer
 	}
-	reading := Reading{Before: time.Now().UTC()}
+	reading := Reading{Before: time.Now().UTC(), Asked: Moment{From: history.Now()}}
 	server, err := l.Probes.Clock(ctx, l.Address)
+	reading.Asked.To = history.Now()
 	reading.Server, reading.After = server.UTC(), time.Now().UTC()
 	return reading, err
 }

@@ -22,6 +22,7 @@ type request struct {
 	Cut    Cut           `json:",omitzero"`
 	Target string        `json:",omitempty"` // address to dial, or id of a cut
 	Span   time.Duration `json:",omitempty"` // clock offset or time limit
+	Speed  float64       `json:",omitempty"` // of a clock
 	// Limit bounds the whole call at the agent.
 	Limit time.Duration `json:",omitempty"`
 }
@@ -81,7 +82,7 @@ func Serve(ctx context.Context, host Host, input io.Reader, output io.Writer) er
 // changes says whether a method changes anything.
 func changes(method string) bool {
 	switch method {
-	case "signal", "cut", "offers", "heal", "set-clock", "wipe":
+	case "signal", "cut", "offers", "heal", "set-clock", "set-clock-rate", "wipe":
 		return true
 	}
 	return false
@@ -125,6 +126,8 @@ func perform(ctx context.Context, host Host, r request, actions sync.Locker) (an
 		answer.Span, err = host.Answer(ctx, r.Target, r.Span)
 	case "set-clock":
 		answer.Moment, err = host.SetClock(ctx, r.Span)
+	case "set-clock-rate":
+		answer.Moment, err = host.SetClockRate(ctx, r.Speed)
 	case "clock":
 		answer.Reading, err = host.Clock(ctx)
 	case "wipe":
@@ -378,6 +381,12 @@ func (r *Remote) Answer(ctx context.Context, address string, timeout time.Durati
 // SetClock implements Host.
 func (r *Remote) SetClock(ctx context.Context, offset time.Duration) (Moment, error) {
 	answer, err := r.call(ctx, request{Method: "set-clock", Span: offset})
+	return answer.Moment, err
+}
+
+// SetClockRate implements Host.
+func (r *Remote) SetClockRate(ctx context.Context, speed float64) (Moment, error) {
+	answer, err := r.call(ctx, request{Method: "set-clock-rate", Speed: speed})
 	return answer.Moment, err
 }
 

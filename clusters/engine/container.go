@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/docker/docker/api/types"
 	"github.com/docker/docker/api/types/container"
@@ -29,7 +30,7 @@ type Spec struct {
 	// Network and IP attach it to a network; with Network "none" it has none.
 	Network string
 	IP      string
-	// Within is the name of a container whose network and process namespaces it
+	// Within is the name of a container whose network, shared memory and processes it
 	// shares; Network and IP are then unused.
 	Within string
 	// Hosts are addresses by the names under which it knows them.
@@ -81,17 +82,23 @@ func (e *Engine) Start(ctx context.Context, spec Spec) (*Container, error) {
 	if err != nil {
 		return nil, fmt.Errorf("container %s: %w", spec.Name, err)
 	}
-	started := new(Container)
-	if spec.Attach {
-		if err := e.attach(making, created.ID, started); err != nil {
-			return nil, fmt.Errorf("container %s: %w", spec.Name, err)
-		}
-	}
-	started.Exited = e.wait(ctx, created.ID)
-	if err := e.api.ContainerStart(making, created.ID, container.StartOptions{}); err != nil {
+	started, err := e.run(making, created.ID, spec.Attach)
+	if err != nil {
 		return nil, fmt.Errorf("container %s: %w", spec.Name, err)
 	}
 	return started, nil
+}
+
+// run starts a container that does not run, with its streams if it has any that are ours.
+func (e *Engine) run(making context.Context, id string, attached bool) (*Container, error) {
+	started := new(Container)
+	if attached {
+		if err := e.attach(making, id, started); err != nil {
+			return nil, err
+		}
+	}
+	started.Exited = e.wait(making, id)
+	return started, e.api.ContainerStart(making, id, container.StartOptions{})
 }
 
 // Write puts files into a folder of a running container. Everybody can read and write
@@ -120,8 +127,8 @@ func (e *Engine) Write(ctx context.Context, name, folder string, files map[strin
 }
 
 // Restart starts a container again that is ending or has ended, with its file
-// system as it left it.
-func (e *Engine) Restart(ctx context.Context, name string) (<-chan Exit, error) {
+// system as it left it; attached as it was at first.
+func (e *Engine) Restart(ctx context.Context, name string, attached bool) (*Container, error) {
 	ended, failed := e.api.ContainerWait(ctx, name, container.WaitConditionNotRunning)
 	select {
 	case <-ended:
@@ -133,11 +140,11 @@ func (e *Engine) Restart(ctx context.Context, name string) (<-chan Exit, error) 
 		return nil, fmt.Errorf("container %s: %w", name, err)
 	}
 	defer cancel()
-	exited := e.wait(ctx, name)
-	if err := e.api.ContainerStart(making, name, container.StartOptions{}); err != nil {
+	started, err := e.run(making, name, attached)
+	if err != nil {
 		return nil, fmt.Errorf("container %s: %w", name, err)
 	}
-	return exited, nil
+	return started, nil
 }
 
 func (s Spec) config() *container.Config {
@@ -152,6 +159,7 @@ func (s Spec) config() *container.Config {
 func (s Spec) hostConfig() *container.HostConfig {
 	host := &container.HostConfig{
 		NetworkMode: container.NetworkMode(s.Network),
+		IpcMode:     container.IPCModeShareable,
 		CapAdd:      s.Capabilities,
 		Sysctls:     s.Sysctls,
 		LogConfig:   container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "10m"}},
@@ -162,6 +170,7 @@ func (s Spec) hostConfig() *container.HostConfig {
 	if s.Within != "" {
 		host.NetworkMode = container.NetworkMode("container:" + s.Within)
 		host.PidMode = container.PidMode("container:" + s.Within)
+		host.IpcMode = container.IpcMode("container:" + s.Within)
 	}
 	for name, address := range s.Hosts {
 		host.ExtraHosts = append(host.ExtraHosts, name+":"+address)
@@ -246,9 +255,13 @@ func (e *Engine) wait(ctx context.Context, id string) <-chan Exit {
 	return exited
 }
 
-// Logs returns the last lines of a container's output; all of them for tail 0.
-func (e *Engine) Logs(ctx context.Context, name string, tail int) (string, error) {
+// Logs returns the last lines of a container's output since a time: all of them for tail 0, from
+// its start for the zero time.
+func (e *Engine) Logs(ctx context.Context, name string, tail int, since time.Time) (string, error) {
 	options := container.LogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true}
+	if !since.IsZero() {
+		options.Since = since.UTC().Format(time.RFC3339Nano)
+	}
 	if tail > 0 {
 		options.Tail = strconv.Itoa(tail)
 	}

@@ -115,11 +115,11 @@ func TestContainers(t *testing.T) {
 			if exit := await(t, start(t, docker, s)); exit.Err != nil || exit.Code != c.code {
 				t.Errorf("%v: %s, want %d", c.command, exit, c.code)
 			}
-			all, err := docker.Logs(t.Context(), s.Name, 0)
+			all, err := docker.Logs(t.Context(), s.Name, 0, time.Time{})
 			if err != nil || !strings.Contains(all, c.log) {
 				t.Errorf("%v: log %q, %v: want it with %q", c.command, all, err, c.log)
 			}
-			last, err := docker.Logs(t.Context(), s.Name, 1)
+			last, err := docker.Logs(t.Context(), s.Name, 1, time.Time{})
 			if err != nil || strings.Count(last, "\n") != 1 || !strings.HasSuffix(all, last) {
 				t.Errorf("%v: last line %q, %v", c.command, last, err)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/docker/docker/api/types/build"
 	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/client"
 )
 
 // Image is an image that the engine has.
@@ -72,6 +73,39 @@ func (e *Engine) Pull(ctx context.Context, ref string) error {
 	return followProgress(watchdog.hearing(stream), func(string) {})
 }
 
+// Digest asks the registry which manifest a name stands for at present.
+func (e *Engine) Digest(ctx context.Context, ref string) (string, error) {
+	ctx, cancel := e.answering(ctx)
+	defer cancel()
+	found, err := e.api.DistributionInspect(ctx, ref, "")
+	return found.Descriptor.Digest.String(), err
+}
+
+// Save writes images as an archive that Load reads, the layers that they share once.
+func (e *Engine) Save(ctx context.Context, refs []string, to io.Writer) error {
+	ctx, watchdog := watched(ctx, e.limits.output)
+	defer watchdog.end()
+	archive, err := e.api.ImageSave(ctx, refs)
+	if err != nil {
+		return err
+	}
+	defer archive.Close()
+	_, err = io.Copy(to, watchdog.hearing(archive))
+	return err
+}
+
+// Load reads what Save wrote; images that are there already are no error.
+func (e *Engine) Load(ctx context.Context, from io.Reader) error {
+	ctx, watchdog := watched(ctx, e.limits.output)
+	defer watchdog.end()
+	answer, err := e.api.ImageLoad(ctx, watchdog.hearing(from), client.ImageLoadWithQuiet(true))
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	return followProgress(watchdog.hearing(answer.Body), func(string) {})
+}
+
 // Import makes an image of a tar archive of its root file system. The changes
 // are lines of a Dockerfile.
 func (e *Engine) Import(ctx context.Context, ref string, archive io.Reader, changes ...string) error {
@@ -110,12 +144,28 @@ func (e *Engine) BuildFrom(ctx context.Context, ref string, buildContext io.Read
 	return followProgress(watchdog.hearing(answer.Body), progress)
 }
 
+// Tag gives an image another name. Whoever had that name loses it.
+func (e *Engine) Tag(ctx context.Context, id, ref string) error {
+	ctx, cancel := e.answering(ctx)
+	defer cancel()
+	return e.api.ImageTag(ctx, id, ref)
+}
+
 // ImagesWith lists the images with a label. One that lost its name to another,
 // or never had one, has its ID as Ref.
 func (e *Engine) ImagesWith(ctx context.Context, label string) ([]Image, error) {
+	return e.images(ctx, filters.Arg("label", label))
+}
+
+// ImagesNamed lists the images with a name of a form, as in "lockcheck/*", by those names only.
+func (e *Engine) ImagesNamed(ctx context.Context, form string) ([]Image, error) {
+	return e.images(ctx, filters.Arg("reference", form))
+}
+
+func (e *Engine) images(ctx context.Context, filter filters.KeyValuePair) ([]Image, error) {
 	ctx, cancel := e.answering(ctx)
 	defer cancel()
-	list, err := e.api.ImageList(ctx, image.ListOptions{Filters: filters.NewArgs(filters.Arg("label", label))})
+	list, err := e.api.ImageList(ctx, image.ListOptions{Filters: filters.NewArgs(filter)})
 	if err != nil {
 		return nil, err
 	}

@@ -82,6 +82,13 @@ func Names() []string {
 
 // Ensure returns the image of a recipe and makes it first if need be.
 func (m Maker) Ensure(ctx context.Context, recipe string) (engine.Image, error) {
+	if IsOfficial(recipe) {
+		image, err := m.ensureOfficial(ctx, recipe)
+		if err != nil {
+			err = fmt.Errorf("image %s: %w", recipe, err)
+		}
+		return image, err
+	}
 	program, isGo, err := goRecipeNamed(recipe)
 	if err != nil {
 		return engine.Image{}, fmt.Errorf("image %s: %w", recipe, err)
@@ -206,7 +213,8 @@ func (m Maker) Remove(ctx context.Context) (int, error) {
 			}
 		}
 	}
-	return removed, nil
+	official, err := m.removeOfficial(ctx)
+	return removed + official, err
 }
 
 // namespace is what the names of our images begin with.

@@ -3,6 +3,7 @@ package vdso
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -12,15 +13,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clockSize is that of a clock file: one int64 of this machine's byte order, the
-// offset in ns.
-const clockSize = 8
+// A clock file has three int64 of this machine's byte order: the offset in ns, which is
+// added to true time; and the billionths by which the clock is too fast, counted from the
+// true time, in ns, that is behind them.
+const (
+	offsetAt  = 0
+	tooFastAt = 8
+	sinceAt   = 16
+	clockSize = 24
+)
 
 // SetClock moves the clock of all servers that have the file, at once. A file
 // that is not there is created, with its folder; one that is there is never
 // replaced, because running servers have it mapped. The offset stays in force
 // for servers that are launched later.
 func SetClock(path string, offset time.Duration) error {
+	return change(path, func(clock []byte) { store(clock, offsetAt, offset.Nanoseconds()) })
+}
+
+// SetClockRate lets that clock run at a speed, in seconds a second, from where SetClock has
+// put it; 1 takes back all that came of another speed, and so does another one.
+func SetClockRate(path string, speed float64) error {
+	return change(path, func(clock []byte) {
+		// While the clock is not too fast, since when does not matter; servers read it last.
+		store(clock, tooFastAt, 0)
+		store(clock, sinceAt, time.Now().UnixNano())
+		store(clock, tooFastAt, int64(math.Round((speed-1)*1e9)))
+	})
+}
+
+// change changes a clock file, which is made if it is not there.
+func change(path string, change func(clock []byte)) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -29,23 +52,27 @@ func SetClock(path string, offset time.Duration) error {
 	if err != nil {
 		return err
 	}
-	err = store(file, offset)
+	err = mapped(file, change)
 	if err = errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("clock file %s: %w", path, err)
 	}
 	return nil
 }
 
-// store writes the offset by a single store: write(2) guarantees less to those who
-// have the file mapped, and a server must not read one half of it.
-func store(file *os.File, offset time.Duration) error {
+// mapped lends the file as memory: write(2) guarantees less to those who have it mapped.
+func mapped(file *os.File, change func(clock []byte)) error {
 	if err := file.Truncate(clockSize); err != nil {
 		return err
 	}
-	mapped, err := unix.Mmap(int(file.Fd()), 0, clockSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	clock, err := unix.Mmap(int(file.Fd()), 0, clockSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return err
 	}
-	atomic.StoreInt64((*int64)(unsafe.Pointer(&mapped[0])), offset.Nanoseconds())
-	return unix.Munmap(mapped)
+	change(clock)
+	return unix.Munmap(clock)
+}
+
+// store writes one of the numbers by a single store: a server must not read one half of it.
+func store(clock []byte, at int, n int64) {
+	atomic.StoreInt64((*int64)(unsafe.Pointer(&clock[at])), n)
 }

@@ -6,8 +6,8 @@ import (
 )
 
 // The code that replaces that of the vDSO. Each function makes the system call,
-// which never goes wrong where the vDSO does not, and adds the offset at an
-// address. It changes only registers that the System V ABI lets a callee change.
+// which never goes wrong where the vDSO does not, and moves the time by a clock file at
+// an address. It changes only registers that the System V ABI lets a callee change.
 
 // replacements maps the functions of the vDSO to what makes their replacement.
 var replacements = map[string]func(offset uint64) []byte{
@@ -16,21 +16,32 @@ var replacements = map[string]func(offset uint64) []byte{
 	"__vdso_time":          seconds,
 }
 
-// add moves a time of r8 seconds and rax nanoseconds (of any sign) by the offset:
-// r8 becomes the seconds, rdx the nanoseconds, at least 0 and less than 1e9. It
-// also uses rax and rcx.
-func add(offset uint64) []byte {
+// add moves a time of r8 seconds and rax nanoseconds, not negative, by what the clock file
+// at the address says: r8 becomes the seconds, rdx the nanoseconds, at least 0 and less
+// than 1e9. It also uses rax and rcx. How fast is read before since when, or a speed that is
+// being set would count from 1970. The product has 128 bits; the quotient has 64 for as
+// long as the clock is not off by centuries.
+func add(clock uint64) []byte {
+	billion := []byte{0x00, 0xca, 0x9a, 0x3b}
 	return slices.Concat(
-		[]byte{0x48, 0xb9}, word(offset), //        mov rcx, offset
-		[]byte{0x48, 0x03, 0x01},             //    add rax, [rcx]
-		[]byte{0x48, 0x99},                   //    cqo
-		[]byte{0xb9, 0x00, 0xca, 0x9a, 0x3b}, //    mov ecx, 1000000000
-		[]byte{0x48, 0xf7, 0xf9},             //    idiv rcx
-		[]byte{0x48, 0x85, 0xd2},             //    test rdx, rdx
-		[]byte{0x79, 0x06},                   //    jns positive
-		[]byte{0x48, 0x01, 0xca},             //    add rdx, rcx
-		[]byte{0x48, 0xff, 0xc8},             //    dec rax
-		[]byte{0x49, 0x01, 0xc0},             //    positive: add r8, rax
+		[]byte{0x48, 0xb9}, word(clock), //         mov rcx, clock
+		[]byte{0x4d, 0x69, 0xc0}, billion, //       imul r8, r8, 1000000000
+		[]byte{0x4c, 0x01, 0xc0},            //     add rax, r8
+		[]byte{0x49, 0x89, 0xc0},            //     mov r8, rax
+		[]byte{0x4c, 0x03, 0x01},            //     add r8, [rcx]
+		[]byte{0x48, 0x8b, 0x51, tooFastAt}, //     mov rdx, [rcx+tooFast]
+		[]byte{0x48, 0x2b, 0x41, sinceAt},   //     sub rax, [rcx+since]
+		[]byte{0x48, 0xf7, 0xea},            //                imul rdx
+		[]byte{0xb9}, billion,               //                   mov ecx, 1000000000
+		[]byte{0x48, 0xf7, 0xf9}, //                idiv rcx
+		[]byte{0x4c, 0x01, 0xc0}, //                add rax, r8
+		[]byte{0x48, 0x99},       //                cqo
+		[]byte{0x48, 0xf7, 0xf9}, //                idiv rcx
+		[]byte{0x48, 0x85, 0xd2}, //                test rdx, rdx
+		[]byte{0x79, 0x06},       //                jns positive
+		[]byte{0x48, 0x01, 0xca}, //                add rdx, rcx
+		[]byte{0x48, 0xff, 0xc8}, //                dec rax
+		[]byte{0x49, 0x89, 0xc0}, //                positive: mov r8, rax
 	)
 }
 

@@ -3,8 +3,10 @@ package vdso
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -199,6 +201,63 @@ func TestClocks(t *testing.T) {
 			}
 			start(t, append(Launcher(self(t), clock), program)...).at("", -time.Hour)
 		})
+	}
+}
+
+// TestRate lets the clock of a running program run fast and slow: by its own answers it does,
+// by its monotonic clock it does not, and then it is true again.
+func TestRate(t *testing.T) {
+	clock := clockAt(t, time.Hour)
+	command := append(Launcher(self(t), clock), self(t), NowCommand)
+	program := exec.Command(command[0], command[1:]...)
+	input, inputErr := program.StdinPipe()
+	output, outputErr := program.StdoutPipe()
+	if err := errors.Join(inputErr, outputErr, program.Start()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = input.Close(); _ = program.Wait() })
+	told := bufio.NewScanner(output)
+	told.Scan()
+	now := func() (wall, elapsed int64) {
+		t.Helper()
+		if _, err := io.WriteString(input, "\n"); err != nil {
+			t.Fatal(err)
+		}
+		told.Scan()
+		if n, err := fmt.Sscan(told.Text(), &wall, &elapsed); n != 2 || err != nil {
+			t.Fatalf("%q: %v", told.Text(), err)
+		}
+		return wall, elapsed
+	}
+	// The program is stopped between its two clocks now and then: of some answers the best counts.
+	runsAt := func(speed float64) error {
+		wall, elapsed := now()
+		nextWall, next := wall, elapsed
+		for next-elapsed < (50 * time.Millisecond).Nanoseconds() {
+			nextWall, next = now()
+		}
+		if got := float64(nextWall-wall) / float64(next-elapsed); math.Abs(got-speed) > 0.01 {
+			return fmt.Errorf("it runs at %g, want %g", got, speed)
+		}
+		return nil
+	}
+	for _, speed := range []float64{1, 1.1, 0.5, 10, 0.1} {
+		before, _ := now()
+		if err := SetClockRate(clock, speed); err != nil {
+			t.Fatal(err)
+		}
+		if after, _ := now(); after < before {
+			t.Errorf("at speed %g it jumped back by %s", speed, time.Duration(before-after))
+		}
+		clustertest.Eventually(t, 30*time.Second, func() error { return runsAt(speed) })
+		if err := SetClockRate(clock, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	low := time.Now()
+	wall, _ := now()
+	if off := time.Unix(0, wall).Sub(low); off < time.Hour || off > time.Hour+time.Since(low) {
+		t.Errorf("at true speed it is off by %s, want the hour of before", off)
 	}
 }
 

@@ -3,15 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"lockcheck/clusters/engine"
 	"lockcheck/clusters/images"
 	"lockcheck/internal/cleanup"
-	"lockcheck/internal/runs"
-	"lockcheck/internal/spelling"
 )
 
 func cleanCommand(s *system) *cobra.Command {
@@ -66,41 +63,4 @@ func (s *system) removeImages(ctx context.Context) error {
 	}
 	fmt.Fprintf(s.stdout, "removed %d images\n", removed)
 	return nil
-}
-
-func imagesCommand(s *system) *cobra.Command {
-	return &cobra.Command{
-		Use: "images [RECIPE]...", Short: "make all images now instead of on first use",
-		Example: `  lockcheck images
-  lockcheck images redis etcd-3.6.16`,
-		Args: usageArgs(func(_ *cobra.Command, names []string) error {
-			for _, name := range names {
-				if !slices.Contains(images.Names(), name) {
-					return &spelling.UnknownError{What: "recipe", Name: name, Known: images.Names()}
-				}
-			}
-			return nil
-		}),
-		ValidArgs: images.Names(),
-		RunE: func(cmd *cobra.Command, names []string) error {
-			if len(names) == 0 {
-				names = images.Names()
-			}
-			return s.untilInterrupted(cmd.Context(), func(ctx context.Context) error { return s.makeImages(ctx, names) })
-		},
-	}
-}
-
-func (s *system) makeImages(ctx context.Context, names []string) error {
-	binary, err := s.binary()
-	if err != nil {
-		return err
-	}
-	progress := s.progress()
-	made, err := runs.MakeImages(ctx, binary, names, progress)
-	progress.Done()
-	for _, image := range made {
-		fmt.Fprintf(s.stdout, "%s  %s\n", image.Ref, image.ID)
-	}
-	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites/guide"
 	"lockcheck/internal/suites/matrix"
 	"lockcheck/reports"
 	"lockcheck/workloads"
@@ -21,8 +23,10 @@ import (
 // compareFlags are the flags of "lockcheck compare".
 type compareFlags struct {
 	file, resume, out, store, shard string
+	baseline                        string
 	locks, faults, guards           []string
-	seeds, parallel                 int
+	seeds, parallel, confirm        int
+	budget                          time.Duration
 	workload                        string
 	concurrency                     int
 	timeLimit                       time.Duration
@@ -44,7 +48,8 @@ CI: a threshold takes the place of the property that it bounds. A comparison
 that was stopped goes on with --resume. Several machines share one with --shard,
 and "lockcheck merge" puts their parts together.
 
-The most telling verdict of all cells makes the exit code.
+The most telling verdict of all cells makes the exit code. That of a part is 0
+once its runs are made: "merge" judges them.
 
 ` + exitCodes,
 		Example: `  lockcheck compare
@@ -72,10 +77,25 @@ func (f *compareFlags) add(flags *pflag.FlagSet) {
 	flags.Var(&f.section, "section", "time in the critical section, fixed or as in 20ms-80ms")
 	flags.DurationVar(&f.timeLimit, "time-limit", 0, "length of a run (default: by the lease of its lock)")
 	flags.IntVar(&f.parallel, "parallel", 0, "how many runs of one server each to make at a time (default: as many as processors and memory allow)")
+	flags.DurationVar(&f.budget, "budget", 0, "`time` after which no run may end: every cell gets its first run before any gets its second, and what is not made is undecided (default: as long as it takes)")
+	flags.IntVar(&f.confirm, "confirm", 0, "how many `times` to make a cell again that is not valid, with other seeds (default: as the suite says, else none)")
+	addBaseline(flags, &f.baseline)
 	flags.StringVar(&f.shard, "shard", "", "make only this `part` of the runs, as in 2/8")
 	flags.StringVar(&f.resume, "resume", "", "go on with the comparison in this `folder`")
 	flags.StringVar(&f.out, "out", "", "`folder` for the comparison (default: a new one in the store)")
 	flags.StringVar(&f.store, "store", "store", "`folder` for runs")
+}
+
+func addBaseline(flags *pflag.FlagSet, path *string) {
+	flags.StringVar(path, "baseline", "", "`folder` or comparison.json of a comparison: what is bad there, too, is not red unless it is worse now by more than chance")
+}
+
+// readBaseline reads the one that is named; nil for none.
+func readBaseline(path string) (*matrix.Baseline, error) {
+	if path == "" {
+		return nil, nil
+	}
+	return matrix.ReadBaseline(path)
 }
 
 // suite is that of the file, or that of the flags.
@@ -87,7 +107,12 @@ func (f *compareFlags) suite(flags *pflag.FlagSet) (matrix.Suite, error) {
 				return suite, &runs.UsageError{Err: fmt.Errorf("--file and --%s exclude each other", name)}
 			}
 		}
-		return readSuite(f.file)
+		suite, err := readSuite(f.file)
+		if flags.Changed("confirm") && err == nil {
+			suite.Confirm = f.confirm
+			err = suite.Check()
+		}
+		return suite, err
 	}
 	if f.locks != nil {
 		suite.Locks = f.locks
@@ -99,7 +124,7 @@ func (f *compareFlags) suite(flags *pflag.FlagSet) (matrix.Suite, error) {
 		suite.Guards = f.guards
 	}
 	suite.Seeds, suite.Workload, suite.Concurrency = matrix.CountSeeds(f.seeds), f.workload, f.concurrency
-	suite.Section, suite.TimeLimit = f.section, f.timeLimit
+	suite.Section, suite.TimeLimit, suite.Confirm = f.section, f.timeLimit, f.confirm
 	return suite, suite.Check()
 }
 
@@ -119,7 +144,7 @@ func readSuite(path string) (matrix.Suite, error) {
 // planned is a comparison that is not on disk yet, or the one to go on with.
 func (f *compareFlags) planned(flags *pflag.FlagSet) (*matrix.Folder, error) {
 	if f.resume != "" {
-		for _, name := range []string{"file", "locks", "faults", "guards", "seeds", "workload", "concurrency", "section", "time-limit", "shard", "out"} {
+		for _, name := range []string{"file", "locks", "faults", "guards", "seeds", "workload", "concurrency", "section", "time-limit", "confirm", "shard", "out"} {
 			if flags.Changed(name) {
 				return nil, &runs.UsageError{Err: fmt.Errorf("--resume and --%s exclude each other", name)}
 			}
@@ -174,14 +199,21 @@ func (e *leftOutError) Error() string {
 }
 
 func (s *system) compare(cmd *cobra.Command, f *compareFlags) error {
-	if f.parallel < 0 {
-		return &runs.UsageError{Err: errors.New("--parallel must not be negative")}
+	if f.parallel < 0 || f.budget < 0 {
+		return &runs.UsageError{Err: errors.New("--parallel and --budget must not be negative")}
 	}
 	planned, err := f.planned(cmd.Flags())
 	if err != nil {
 		return err
 	}
-	machine := matrix.Machine{Parallel: f.parallel}
+	if f.baseline != "" && planned.Shard.String() != "" {
+		return &runs.UsageError{Err: errors.New("--baseline: a part is not judged; give it to lockcheck merge")}
+	}
+	baseline, err := readBaseline(f.baseline)
+	if err != nil {
+		return err
+	}
+	machine := matrix.Machine{Parallel: f.parallel, Budget: f.budget}
 	if err := s.machine(&machine.Machine); err != nil {
 		return err
 	}
@@ -212,20 +244,28 @@ func (s *system) compare(cmd *cobra.Command, f *compareFlags) error {
 		fmt.Fprintf(s.stderr, "lockcheck: stopped; go on with lockcheck compare --resume %s\n", folder.Path)
 		err = errors.Join(err, &exitError{code: exitInterrupted})
 	}
-	return s.showComparison(folder, err)
+	return s.showComparison(folder, baseline, err)
 }
 
 // showComparison writes and prints what there is of a comparison, after an error too.
-func (s *system) showComparison(folder *matrix.Folder, failed error) error {
+func (s *system) showComparison(folder *matrix.Folder, baseline *matrix.Baseline, failed error) error {
 	m, err := folder.Matrix()
 	if err != nil {
 		return errors.Join(failed, err)
 	}
-	err = errors.Join(
-		folder.WriteReports(m),
-		reports.MatrixTerminal(s.stdout, m, s.terminalOptions()),
-		s.tellGitHub(m),
-	)
+	if baseline != nil {
+		baseline.Hold(&m, folder.Suite)
+	}
+	known, err := guide.Known()
+	known.Annotate(&m)
+	err = errors.Join(err, folder.WriteReports(m), reports.MatrixTerminal(s.stdout, m, s.terminalOptions()))
+	if m.Shard == "" {
+		err = errors.Join(err, s.tellGitHub(
+			func(w io.Writer) error { return reports.GitHubAnnotations(w, m) },
+			func(w io.Writer) error { return reports.MatrixSummary(w, m) }))
+	} else {
+		fmt.Fprintf(s.stdout, "part %s: lockcheck merge judges the whole, so what was found here does not make the exit code\n", m.Shard)
+	}
 	fmt.Fprintf(s.stdout, "folder  %s\npage    %s\n", folder.Path, filepath.Join(folder.Path, matrix.HTMLFile))
 	return concluded(comparisonCode(m), failed, err)
 }
@@ -239,21 +279,21 @@ func concluded(code int, failed, err error) error {
 	return errors.Join(failed, err)
 }
 
-// comparisonCode is the exit code of a comparison. A part that there was nothing to do for
-// has found nothing.
+// comparisonCode is the exit code of a comparison. A part has done its work once its runs are
+// made: of what it found only the whole goes red, so that one finding makes one job red.
 func comparisonCode(m reports.Matrix) int {
-	if m.Verdict == "" {
+	if m.Shard != "" {
 		return exitOK
 	}
 	return verdictCode(m.Verdict)
 }
 
 // tellGitHub writes what GitHub Actions shows of a job, when it runs there.
-func (s *system) tellGitHub(m reports.Matrix) error {
+func (s *system) tellGitHub(annotate, summarise func(io.Writer) error) error {
 	if s.env("GITHUB_ACTIONS") != "true" {
 		return nil
 	}
-	err := reports.GitHubAnnotations(s.stdout, m)
+	err := annotate(s.stdout)
 	path := s.env("GITHUB_STEP_SUMMARY")
 	if path == "" {
 		return err
@@ -262,11 +302,11 @@ func (s *system) tellGitHub(m reports.Matrix) error {
 	if openErr != nil {
 		return errors.Join(err, openErr)
 	}
-	return errors.Join(err, reports.MatrixSummary(file, m), file.Close())
+	return errors.Join(err, summarise(file), file.Close())
 }
 
 func mergeCommand(s *system) *cobra.Command {
-	var out string
+	var out, baseline string
 	cmd := &cobra.Command{
 		Use:   "merge FOLDER FOLDER...",
 		Short: "put the parts of one comparison together",
@@ -281,16 +321,22 @@ the comparison undecided.`,
 			return nil
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return s.untilInterrupted(cmd.Context(), func(ctx context.Context) error { return s.merge(ctx, out, args) })
+			return s.untilInterrupted(cmd.Context(), func(ctx context.Context) error { return s.merge(ctx, out, baseline, args) })
 		},
 	}
+	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(&out, "out", "", "`folder` for the whole; it must be given")
+	addBaseline(cmd.Flags(), &baseline)
 	return cmd
 }
 
-func (s *system) merge(ctx context.Context, out string, paths []string) error {
+func (s *system) merge(ctx context.Context, out, against string, paths []string) error {
 	if out == "" {
 		return &runs.UsageError{Err: errors.New("--out: name the folder for the whole")}
+	}
+	baseline, err := readBaseline(against)
+	if err != nil {
+		return err
 	}
 	var parts []*matrix.Folder
 	for _, path := range paths {
@@ -304,5 +350,5 @@ func (s *system) merge(ctx context.Context, out string, paths []string) error {
 	if err != nil {
 		return err
 	}
-	return s.showComparison(whole, nil)
+	return s.showComparison(whole, baseline, nil)
 }

@@ -52,7 +52,7 @@ func TestCompareThresholds(t *testing.T) {
 				t.Errorf("annotated:\n%s", s.stdout)
 			}
 			text, err := os.ReadFile(summary)
-			if c.github != (err == nil && strings.Contains(string(text), "| memory | valid |")) && c.code == exitOK || !c.github && err == nil {
+			if c.github != (err == nil && strings.Contains(string(text), "| memory | held in 1 (")) && c.code == exitOK || !c.github && err == nil {
 				t.Errorf("summary %q, %v", text, err)
 			}
 			for _, name := range []string{"comparison.html", "comparison.md", "comparison.json", "junit.xml", "suite.yaml"} {
@@ -67,14 +67,22 @@ func TestCompareThresholds(t *testing.T) {
 	}
 }
 
-// TestComparePart: the whole is undecided while a part is missing, the part itself not.
+// TestComparePart: a part says what it found, and leaves exit code and annotations to the
+// whole. That is undecided while a part is missing.
 func TestComparePart(t *testing.T) {
 	clustertest.StartsServers(t)
 	s := newShell(t)
-	suite := s.suiteFile(strings.Replace(quick, "[none]", "[none, clock]", 1) + "seeds: 2\n")
+	s.env["GITHUB_ACTIONS"] = "true"
+	suite := s.suiteFile(strings.Replace(quick, "[none]", "[none, clock]", 1) + "seeds: 2\nthresholds: {wait_p99: 1us}\n")
 	part := filepath.Join(s.store, "part")
-	s.want(s.run("compare", "-f", suite, "--shard", "1/2", "--out", part), exitOK, "1 run not made yet", "1 of 1")
-	s.want(s.run("merge", "--out", filepath.Join(s.store, "whole"), part), exitUndecided, "1 run not made yet", "")
+	s.want(s.run("compare", "-f", suite, "--shard", "1/2", "--out", part), exitOK, "VIOLATION", "1 of 1")
+	if strings.Contains(s.stdout, "::") || !strings.Contains(s.stdout, "1 run not made yet") {
+		t.Errorf("a part is annotated, or does not say what it lacks:\n%s", s.stdout)
+	}
+	s.want(s.run("merge", "--out", filepath.Join(s.store, "whole"), part), exitViolation, "::error title=lockcheck%3A memory", "")
+	if !strings.Contains(s.stdout, "1 run not made yet") {
+		t.Errorf("the whole does not say what it lacks:\n%s", s.stdout)
+	}
 	s.nothingLeft()
 }
 
@@ -114,6 +122,14 @@ func TestCompareUsage(t *testing.T) {
 		{[]string{"compare", "--locks", "memory", "--out", suite}, "not a directory"},
 		{[]string{"compare", "--locks", "memory", "--shard", "3/2"}, "--shard 3/2"},
 		{[]string{"compare", "--locks", "memory", "--parallel", "-1"}, "--parallel"},
+		{[]string{"compare", "--locks", "memory", "--shard", "1/2", "--baseline", s.store}, "--baseline: a part is not judged"},
+		{[]string{"compare", "--locks", "memory", "--baseline", s.store}, "no such file"},
+		{[]string{"merge", "--out", whole, "--baseline", suite, s.store}, "--baseline "},
+		{[]string{"compare", "--locks", "memory", "--budget", "-1s"}, "--budget must not be negative"},
+		{[]string{"compare", "--locks", "memory", "--confirm", "-1"}, "confirm: from 0 to 100"},
+		{[]string{"compare", "-f", suite, "--confirm", "101"}, "confirm: from 0 to 100"},
+		{[]string{"compare", "--resume", s.store, "--confirm", "2"}, "--resume and --confirm exclude each other"},
+		{[]string{"compare", "-f", s.suiteFile("locks: [memory]\nfaults: [none]\nexpected:\n  - {lock: redis}\n")}, "line 4: suite: expected: entry 1 is about no cell"},
 		{[]string{"compare", "--locks", "memory", "--seeds", "0"}, "seeds"},
 		{[]string{"compare", "--resume", s.store}, "holds no comparison"},
 		{[]string{"compare", "--resume", s.store, "--seeds", "2"}, "--resume and --seeds exclude each other"},

@@ -69,13 +69,14 @@ func anchorOf(heading string) string {
 // followed.
 func deadLinks(root string, pages []string) ([]string, error) {
 	var dead []string
+	read := make(library)
 	for _, page := range pages {
-		d, err := readDocument(filepath.Join(root, page))
+		d, err := read.document(filepath.Join(root, page))
 		if err != nil {
 			return nil, err
 		}
 		for _, link := range d.links {
-			if !strings.Contains(link, "://") && !leads(filepath.Join(root, page), link) {
+			if !strings.Contains(link, "://") && !read.leads(filepath.Join(root, page), link) {
 				dead = append(dead, page+": "+link)
 			}
 		}
@@ -83,7 +84,10 @@ func deadLinks(root string, pages []string) ([]string, error) {
 	return dead, nil
 }
 
-func leads(from, link string) bool {
+// library has the pages that were read, by their paths: one has hundreds of links to itself.
+type library map[string]document
+
+func (l library) leads(from, link string) bool {
 	path, anchor, _ := strings.Cut(link, "#")
 	target := from
 	if path != "" {
@@ -92,8 +96,19 @@ func leads(from, link string) bool {
 	if info, err := os.Stat(target); err != nil || anchor == "" {
 		return err == nil && !info.IsDir()
 	}
-	d, err := readDocument(target)
+	d, err := l.document(target)
 	return err == nil && slices.Contains(d.anchors, anchor)
+}
+
+func (l library) document(path string) (document, error) {
+	if d, read := l[path]; read {
+		return d, nil
+	}
+	d, err := readDocument(path)
+	if err == nil {
+		l[path] = d
+	}
+	return d, err
 }
 
 func readDocument(path string) (document, error) {

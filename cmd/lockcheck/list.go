@@ -162,8 +162,8 @@ func serversOf(servers clusters.Spec, anyServer bool) string {
 	if anyServer {
 		text += "; --pin ties workers to one each"
 	}
-	if len(servers.Versions) > 0 {
-		text += "; --version " + either(servers.Versions)
+	if versions := servers.AllVersions(); len(versions) > 0 {
+		text += "; --version " + either(versions)
 	}
 	return text
 }

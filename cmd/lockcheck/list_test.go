@@ -47,7 +47,7 @@ func TestLockItem(t *testing.T) {
 		"2s by default, at least 1s; of a dead holder: at most 5s (lock delay of 1s included)",
 		"by its client, in the background", "it waits in a queue",
 		"5, or --nodes 3 or 1; --pin ties workers to one each; --version 3.6 or 3.4",
-		"none, cas",
+		"none, cas, match, idempotency-key",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
@@ -59,7 +59,7 @@ func TestLockItem(t *testing.T) {
 	got = []string{leaseOf(bare), renewalOf(bare), attemptOf(bare), serversOf(clusters.Spec{}, false), renewalOf(clients.Info{Renew: true}),
 		guardsOf(clients.Info{Token: "counter"}), guardsOf(clients.Info{Ask: true}), guardsOf(clients.Info{Data: true})}
 	want = []string{"none: only its release frees it", "no", "refused at once", "none", "with --renew",
-		"none, fence, fence-writes, cas", "none, ask, cas", "none, database, cas"}
+		"none, fence, fence-writes, cas, match, idempotency-key", "none, ask, cas, match, idempotency-key", "none, database, cas, match, idempotency-key"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}

@@ -153,7 +153,10 @@ func rootCommand(s *system) *cobra.Command {
 		Long: `lockcheck starts the servers of a distributed lock, lets worker processes update
 data under it, pauses, cuts off and confuses both, and judges what happened.
 
-With no lock named, "lockcheck test" needs nothing but itself.`,
+With no lock named, "lockcheck test" needs nothing but itself.
+
+"lockcheck completion bash", or zsh, or fish, prints what lets that shell
+complete locks, faults, guards, reproductions and files.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          usageArgs(cobra.NoArgs),
@@ -165,12 +168,13 @@ With no lock named, "lockcheck test" needs nothing but itself.`,
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		testCommand(s), compareCommand(s), mergeCommand(s), reproCommand(s), findingsCommand(s), claimsCommand(s), analyzeCommand(s), serveCommand(s),
+		testCommand(s), compareCommand(s), mergeCommand(s), sweepCommand(s), huntCommand(s), adviseCommand(s), profileCommand(s), reproCommand(s), findingsCommand(s), claimsCommand(s), guideCommand(s), analyzeCommand(s), serveCommand(s),
 		listCommand(s), clientCommand(s), doctorCommand(s), cleanCommand(s),
 		imagesCommand(s), exitCodesTopic(),
-		workerCommand(s), clientCheckProcess(s), resourceCommand(s), observerCommand(s), serverCommand(s), agentCommand(s), reapCommand(s),
+		workerCommand(s), clientCheckProcess(s), resourceCommand(s), observerCommand(s), serverCommand(s), agentCommand(s), stageCommand(s), reapCommand(s),
 		launchCommand(), traceCommand(s), nowCommand(s), holdCommand(s), referenceCommand(),
 	)
+	addCompletion(root)
 	return root
 }
 

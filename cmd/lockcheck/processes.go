@@ -110,6 +110,19 @@ func agentCommand(s *system) *cobra.Command {
 	return cmd
 }
 
+func stageCommand(s *system) *cobra.Command {
+	return &cobra.Command{
+		Use: clusters.StageCommand, Hidden: true, Args: usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			binary, err := s.binary()
+			if err != nil {
+				return err
+			}
+			return clusters.ServeStage(binary, s.stdin, s.stdout, s.stderr)
+		},
+	}
+}
+
 func launchCommand() *cobra.Command {
 	var clockFile string
 	cmd := &cobra.Command{

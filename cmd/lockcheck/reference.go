@@ -52,6 +52,10 @@ func referencePages() ([]referencePage, error) {
 	if err != nil {
 		return nil, err
 	}
+	teams, err := teamSections()
+	if err != nil {
+		return nil, err
+	}
 	pages := []referencePage{
 		{"flags.md", "Commands and flags", commandSections(rootCommand(&system{}))},
 		{"locks.md", "Locks", lockSections()},
@@ -60,6 +64,7 @@ func referencePages() ([]referencePage, error) {
 		{"suites.md", "Suite files", suites},
 		{"properties.md", "Verdicts, properties and causes", wordTables()},
 		{"reproductions.md", "Reproductions", reproductions},
+		{"advice.md", "Advice for three teams", teams},
 		{"exit-codes.md", "Exit codes", exitCodePage},
 	}
 	return append([]referencePage{referenceIndex(pages)}, pages...), nil

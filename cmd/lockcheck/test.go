@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"lockcheck/internal/suites"
 	"lockcheck/nemesis"
 	"lockcheck/reports"
+	"lockcheck/workloads"
 )
 
 // testFlags are the flags of "lockcheck test".
@@ -28,6 +30,8 @@ type testFlags struct {
 	expect    string
 	count     int
 	lockDelay time.Duration
+	remedies  bool
+	think     workloads.Range
 }
 
 func testCommand(s *system) *cobra.Command {
@@ -40,9 +44,15 @@ func testCommand(s *system) *cobra.Command {
 inflicted, and judge the record. Without --lock it tests the embedded lock,
 which needs no Docker.
 
+With --with-remedies a run that ends in a violation is made again with each
+remedy that the lock supports: the same seed, faults and options but for that
+one change. All are put side by side, in one folder. The exit code is that of
+the first run, the one that was asked for.
+
 ` + exitCodes,
 		Example: `  lockcheck test --expect violation
   lockcheck test --guard fence
+  lockcheck test --with-remedies
   lockcheck test --lock redis --nemesis pause --workload counter
   lockcheck test --lock redlock --nemesis clock,partition --time-limit 30s`,
 		Args: usageArgs(cobra.NoArgs),
@@ -56,10 +66,11 @@ func (f *testFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.SetNormalizeFunc(presentName)
 	flags.StringVarP(&f.Lock, "lock", "l", "memory", "`name` of the lock under test, with options as in etcd+watch-session (see \"lockcheck list locks\"), or a lock file of your own")
-	flags.StringVarP(&f.Workload, "workload", "w", "set", "what workers do: set, counter or mutex")
-	flags.StringVar(&f.Guard, "guard", "none", "what the resource checks: none, fence, fence-writes, ask, database or cas")
+	flags.StringVarP(&f.Workload, "workload", "w", "set", "what workers do: set, counter, jobs or mutex")
+	flags.StringVar(&f.Guard, "guard", "none", "what the resource checks: none, fence, fence-writes, ask, database, cas, match or idempotency-key")
 	flags.StringVar(&f.Nemesis, "nemesis", "pause", "`faults`, as in pause,clock or \"pause:one server\"; none: without faults")
 	flags.DurationVar(&f.Interval, "nemesis-interval", runs.DefaultInterval, "mean time from one fault to the next")
+	flags.DurationVar(&f.Pause, "pause", 0, "length of the pauses among the faults (default: longer than the lease)")
 	flags.StringVar(&f.schedule, "schedule", "", "`file` with a schedule of faults, in place of --nemesis")
 	flags.BoolVar(&f.SkipUnsupported, "skip-unsupported", false, "leave out faults that are not supported on these servers")
 	flags.DurationVar(&f.TimeLimit, "time-limit", 0, "length of the run, the recovery period at its end included (default: 20s, more for long leases and many faults)")
@@ -72,14 +83,17 @@ func (f *testFlags) add(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.lockDelay, "lock-delay", 0, "how long Consul withholds the lock of a lost session (default: 15s; 0: 1ms, the least that its library can ask for)")
 	flags.DurationVar(&f.TTL, "ttl", 0, "lease of the lock (default: that of the lock)")
 	flags.Var(&f.Section, "section", "time in the critical section, fixed or as in 20ms-80ms")
+	flags.Var(&f.think, "think", "time between two holds of a worker, fixed or as in 20ms-80ms; 0: none (default: 0s-10ms)")
 	flags.BoolVar(&f.Renew, "renew", false, "renew the lease while in the section")
 	flags.BoolVar(&f.CheckBeforeWrite, "check-before-write", false, "look at the deadline before writing")
+	flags.BoolVar(&f.IgnoreFailedAcquire, "ignore-failed-acquire", false, "go on without the lock when an acquire fails (not when the lock is taken)")
 	flags.Int64Var(&f.MinOps, "min-ops", runs.DefaultMinOps, "updates below which a run is undecided")
 	flags.StringSliceVar(&f.Require, "require", nil, "`properties` to require in addition to the usual ones, as in mutual-exclusion")
 	flags.Uint64Var(&f.Seed, "seed", 0, "seed of the schedule and of the workers (default: a new one)")
 	flags.StringArrayVar(&f.images, "image", nil, "other `image` for the servers, as in redis=redis:7.2")
 	flags.StringVar(&f.Store, "store", "store", "`folder` for runs")
 	flags.IntVar(&f.count, "test-count", 1, "how many runs to make, each with the next seed")
+	flags.BoolVar(&f.remedies, "with-remedies", false, "after a violation, run the same seed again with each remedy that the lock supports")
 	flags.StringVar(&f.expect, "expect", "", "`verdict` that makes the exit code 0: valid, violation, undecided or broken")
 }
 
@@ -106,6 +120,10 @@ func (s *system) test(cmd *cobra.Command, f *testFlags) error {
 	switch {
 	case f.count < 1:
 		return &runs.UsageError{Err: fmt.Errorf("--test-count %d: at least one run has to be made", f.count)}
+	case f.count > 1 && f.remedies:
+		return &runs.UsageError{Err: errors.New("--test-count and --with-remedies exclude each other")}
+	case f.remedies:
+		return s.testWithRemedies(cmd.Context(), o, expect)
 	case f.count > 1:
 		return s.testMany(cmd.Context(), o, f.count, expect)
 	}
@@ -113,7 +131,7 @@ func (s *system) test(cmd *cobra.Command, f *testFlags) error {
 	if outcome.History == nil {
 		return err
 	}
-	return alsoFailed(verdictError(outcome, expect), err)
+	return s.concludeRun(o, outcome, expect, err)
 }
 
 // testMany makes several runs and adds up their results. The most telling exit code
@@ -132,7 +150,7 @@ func (s *system) testMany(ctx context.Context, o runs.Options, count int, expect
 		}
 		outcome.Results.Holds = nil // of many runs they would be many
 		all = append(all, outcome.Results)
-		worst = moreTelling(worst, alsoFailed(verdictError(outcome, expect), err))
+		worst = moreTelling(worst, s.concludeRun(o, outcome, expect, err))
 		if outcome.Interrupted {
 			break
 		}
@@ -144,6 +162,23 @@ func (s *system) testMany(ctx context.Context, o runs.Options, count int, expect
 		}
 	}
 	return errors.Join(worst, reports.Pooled(s.stdout, checker.PoolOf(all), s.terminalOptions()))
+}
+
+// concludeRun is how a run ends that has a verdict, after an error that came next to it. GitHub
+// is told of one that is not as expected.
+func (s *system) concludeRun(o runs.Options, outcome runs.Outcome, expect checker.Verdict, err error) error {
+	verdict := verdictError(outcome, expect)
+	again := append([]string{"lockcheck"}, o.Arguments()...)
+	if o.Arguments() == nil { // it has a schedule of its own
+		again = o.Command
+	}
+	r, h := outcome.Results, outcome.History.Header
+	annotate := func(w io.Writer) error { return reports.GitHubRun(w, r, h, again) }
+	if verdict == nil {
+		annotate = func(io.Writer) error { return nil }
+	}
+	told := s.tellGitHub(annotate, func(w io.Writer) error { return reports.RunSummary(w, r, h, again) })
+	return alsoFailed(verdict, errors.Join(err, told))
 }
 
 // moreTelling returns the error with the exit code that says more: a test that makes no
@@ -173,6 +208,9 @@ func (f *testFlags) options(cmd *cobra.Command) (runs.Options, error) {
 	}
 	if cmd.Flags().Changed("lock-delay") {
 		o.LockDelay = &f.lockDelay
+	}
+	if cmd.Flags().Changed("think") {
+		o.Think = &f.think
 	}
 	if f.schedule != "" {
 		if cmd.Flags().Changed("nemesis") {

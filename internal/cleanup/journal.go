@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,6 +30,7 @@ type Journal struct {
 
 	mu   sync.Mutex
 	file *os.File
+	open map[string]bool // ids of faults that are not undone
 }
 
 // Entry is a line of a journal.
@@ -64,7 +67,7 @@ func OpenJournal(run string, me Owner, onDocker bool) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{run: run, path: path, file: file}
+	j := &Journal{run: run, path: path, file: file, open: make(map[string]bool)}
 	if err := j.write(Entry{Owner: me.String(), Docker: onDocker}); err != nil {
 		return nil, errors.Join(err, j.Remove()) // nobody could tell whose it is
 	}
@@ -78,9 +81,13 @@ func (j *Journal) write(e Entry) error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if e.Begin != "" {
+		j.open[e.Begin] = true
+	}
 	if _, err := j.file.Write(append(line, '\n')); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
+	delete(j.open, e.End)
 	return nil
 }
 
@@ -124,6 +131,16 @@ func (j *Journal) Begin(id, undo string) error { return j.write(Entry{Begin: id,
 
 // End implements nemesis.Journal.
 func (j *Journal) End(id string) error { return j.write(Entry{End: id}) }
+
+// Settled says which faults were begun and not undone; nil for none.
+func (j *Journal) Settled() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.open) > 0 {
+		return fmt.Errorf("faults %s were not undone", strings.Join(slices.Sorted(maps.Keys(j.open)), ", "))
+	}
+	return nil
+}
 
 // Close writes no more: what is still to be undone is left to somebody else.
 func (j *Journal) Close() error { return j.file.Close() }

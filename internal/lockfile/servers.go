@@ -96,7 +96,7 @@ func (s servers) known() (clusters.Spec, error) {
 		s.Leader.Command != nil || s.Clock.Command != nil:
 		return spec, errors.New("a cluster that lockcheck knows takes version, count and image, and nothing else")
 	case s.Version != "" && !spec.HasVersion(s.Version):
-		return spec, fieldError("version", "of %s there is %s", s.Cluster, strings.Join(spec.Versions, ", "))
+		return spec, fieldError("version", "of %s there is %s", s.Cluster, strings.Join(spec.AllVersions(), ", "))
 	case s.Count != 0 && !spec.HasSize(s.Count):
 		return spec, fieldError("count", "%s has %s servers", s.Cluster, strings.Trim(fmt.Sprint(spec.AllSizes()), "[]"))
 	case s.Image != "" && !spec.OnDocker():

@@ -19,9 +19,12 @@ func (r *run) watch(node *clusters.Node) {
 	exited := make(chan clusters.Exit, 1)
 	r.exits[node] = exited
 	go func() {
-		exit := <-node.Exited
-		for exit.Killed && node.CanRestart() == nil {
-			exit = <-node.Exited // of its next life
+		exit, ended := r.awaitExit(node)
+		for ended && exit.Killed && node.CanRestart() == nil {
+			exit, ended = r.awaitExit(node) // of its next life
+		}
+		if !ended {
+			return // it outlasts the run
 		}
 		switch {
 		case exit.Killed:
@@ -32,6 +35,16 @@ func (r *run) watch(node *clusters.Node) {
 		}
 		exited <- exit
 	}()
+}
+
+// awaitExit waits for the end of a process, or of the run.
+func (r *run) awaitExit(node *clusters.Node) (exit clusters.Exit, ended bool) {
+	select {
+	case exit = <-node.Exited:
+		return exit, true
+	case <-r.over:
+		return exit, false
+	}
 }
 
 const (
@@ -49,7 +62,7 @@ func (r *run) lastWords(node *clusters.Node) string {
 		ctx, cancel := context.WithTimeout(context.Background(), logTimeout)
 		defer cancel()
 		// A log that cannot be read must not hide the death.
-		text, _ = r.cluster.Log(ctx, node.Name, lastLines)
+		text, _ = r.cluster.Log(ctx, node.Name, clusters.LogPart{Tail: lastLines})
 	}
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	lines = lines[max(0, len(lines)-lastLines):]
@@ -153,7 +166,7 @@ func (r *run) save() error {
 
 // saveLogs stores what servers and programs have written.
 func (r *run) saveLogs() error {
-	logs := serverLogs(r.cluster)
+	logs := serverLogs(r.cluster, r.site.since)
 	for program := range r.exits {
 		if program.Errors != nil {
 			logs[program.Name] = program.Errors.String()
@@ -174,15 +187,16 @@ func (r *run) keepLogs(logs map[string]string, err error) error {
 	return fmt.Errorf("%w\nwhat the servers wrote is in %s", err, filepath.Join(r.folder, logFolder))
 }
 
-// serverLogs reads what the servers of a cluster have written that were started.
-func serverLogs(cluster clusters.Cluster) map[string]string {
+// serverLogs reads what the servers of a cluster have written that were started; since the start
+// for the zero time.
+func serverLogs(cluster clusters.Cluster, since time.Time) map[string]string {
 	logs := make(map[string]string)
 	for _, server := range cluster.Servers() {
 		if server.Exited == nil {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), logTimeout)
-		text, err := cluster.Log(ctx, server.Name, 0)
+		text, err := cluster.Log(ctx, server.Name, clusters.LogPart{Since: since})
 		cancel()
 		if err != nil {
 			text = "lockcheck could not read this log: " + err.Error()

@@ -79,6 +79,26 @@ func TestEmbedded(t *testing.T) {
 		{name: "pauses with a fence", change: func(o *Options) { o.Guard = "fence" }, want: checker.Valid, check: tolerated},
 		{name: "pauses with a fence, counter", change: func(o *Options) { o.Guard = "fence"; o.Workload = "counter" }, want: checker.Valid, check: tolerated},
 		{name: "pauses with a version check", change: func(o *Options) { o.Guard = "cas" }, want: checker.Valid, check: tolerated},
+		{name: "Redlock", change: func(o *Options) {
+			o.Lock, o.TTL, o.Nemesis, o.TimeLimit, o.Concurrency = "memory-redlock", 0, "none", 8*time.Second, 2
+		}, want: checker.Valid},
+		{
+			name: "Redlock, the clocks of a majority jump",
+			change: func(o *Options) {
+				o.Lock, o.TTL, o.Concurrency = "memory-redlock", 2*time.Second, 2
+				o.Section.Min, o.Section.Max = time.Second, time.Second
+				o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
+					Fault: "clock", Target: "majority", Step: nemesis.Span{Leases: 1, Plus: 10 * time.Second},
+					When: nemesis.WhenHolding, For: nemesis.Span{Plus: time.Second},
+				}}}
+			},
+			want: checker.Violation, check: func(t *testing.T, r checker.Results) {
+				if r.Overlaps.DoubleGrantsHealthy == 0 {
+					t.Errorf("overlaps %+v: want a double grant of a healthy holder", r.Overlaps)
+				}
+			},
+		},
+		{name: "pauses with a match of the last reader", change: func(o *Options) { o.Guard = "match" }, want: checker.Valid, check: tolerated},
 		{
 			name: "leases that always run out, with a version check",
 			change: func(o *Options) {
@@ -158,6 +178,18 @@ func TestEmbedded(t *testing.T) {
 				}}}
 			},
 			want: checker.Undecided, check: covered("skipped: nobody entered the section in time"),
+		},
+		{name: "pauses with a release in flight", change: atMoment(nemesis.WhenReleasing, "actor"), want: checker.Valid, check: inFlight("release")},
+		{name: "pauses with an acquire in flight", change: atMoment(nemesis.WhenAcquiring, "actor"), want: checker.Valid, check: inFlight("acquire")},
+		{name: "pauses with a renewal in flight", change: atMoment(nemesis.WhenRenewing, "actor"), want: checker.Valid, check: inFlight("renew")},
+		{name: "pauses of the service before a release", change: atMoment(nemesis.WhenReleasing, "n1"), want: checker.Valid, check: inFlight("release")},
+		{name: "pauses of who was notified of the loss", change: atMoment(nemesis.WhenLost, "actor"), want: checker.Valid, check: inFlight("")},
+		{
+			name: "pauses in the queue", want: checker.Valid, check: inFlight(""),
+			change: func(o *Options) {
+				atMoment(nemesis.WhenQueued, "actor")(o)
+				o.Lock, o.TTL, o.Guard, o.Renew = "queue", 0, "none", false
+			},
 		},
 		{
 			// w2 has had its one hold long before it is stopped.
@@ -406,4 +438,44 @@ func awaitEvent(t *testing.T, path string, wanted func(line string) bool) {
 		}
 		return errors.New("the event did not come")
 	})
+}
+
+// atMoment aims short pauses at a moment, with a fence: a stopped holder may lose its lease. For
+// losses, a holder is stopped beyond it now and then.
+func atMoment(moment, target string) func(*Options) {
+	return func(o *Options) {
+		o.Guard, o.Renew, o.TTL = "fence", moment == nemesis.WhenRenewing, time.Second
+		o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
+			ID: "aimed", Fault: "pause", Target: target, When: moment,
+			For: nemesis.Span{Plus: 300 * time.Millisecond}, Every: nemesis.Span{Plus: 600 * time.Millisecond},
+		}}}
+		if moment == nemesis.WhenRenewing {
+			o.Section = workloads.Range{Min: 700 * time.Millisecond, Max: 900 * time.Millisecond}
+		}
+		if moment == nemesis.WhenLost {
+			o.TTL, o.Section = 200*time.Millisecond, workloads.Range{Min: 150 * time.Millisecond, Max: 300 * time.Millisecond}
+		}
+	}
+}
+
+// inFlight: each fault that was begun came at its moment, and says how long after it.
+func inFlight(call string) func(*testing.T, checker.Results) {
+	return func(t *testing.T, r checker.Results) {
+		struck := 0
+		for _, f := range r.Faults {
+			if !f.Applied {
+				continue
+			}
+			struck++
+			if !f.Counts() || f.Since <= 0 || f.Actor == "" {
+				t.Errorf("%+v", f)
+			}
+			if text := strings.Join(f.Evidence, " "); call != "" && !strings.Contains(text, "its "+call) {
+				t.Errorf("evidence %q of a %s", text, call)
+			}
+		}
+		if struck == 0 {
+			t.Errorf("no fault was begun: %+v", r.Faults)
+		}
+	}
 }

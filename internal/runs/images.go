@@ -14,8 +14,8 @@ import (
 )
 
 // MakeImages makes the images of recipes that are not there yet, with the binary of
-// lockcheck, and returns all of them.
-func MakeImages(ctx context.Context, binary string, recipes []string, progress Progress) (made []engine.Image, err error) {
+// lockcheck, and returns all of them. The file of cache keeps them; "" for none.
+func MakeImages(ctx context.Context, binary string, recipes []string, cache string, progress Progress) (made []engine.Image, err error) {
 	if err := ReadyForDocker(ctx, binary); err != nil {
 		return nil, err
 	}
@@ -29,6 +29,10 @@ func MakeImages(ctx context.Context, binary string, recipes []string, progress P
 		maker := images.Maker{
 			Engine: docker, Progress: progress.Step, Status: progress.Status, Ensured: count.add,
 			Launch: registry.Start, RegisterFolder: registry.Folder,
+		}
+		if cache != "" {
+			made, err = maker.EnsureCached(ctx, recipes, cache)
+			return err
 		}
 		made, err = maker.EnsureAll(ctx, recipes)
 		return err
@@ -82,6 +86,6 @@ func MakeImagesOf(ctx context.Context, interrupt <-chan struct{}, binary string,
 	if len(recipes) == 0 {
 		return nil
 	}
-	_, err := MakeImages(ctx, binary, recipes, progress)
+	_, err := MakeImages(ctx, binary, recipes, "", progress)
 	return err
 }

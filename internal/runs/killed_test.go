@@ -1,10 +1,12 @@
 package runs
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,6 +14,7 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/clusters/clustertest"
+	"lockcheck/history"
 	"lockcheck/internal/cleanup"
 )
 
@@ -98,4 +101,43 @@ func readRun(t *testing.T, id string) journaled {
 		}
 	}
 	return run
+}
+
+// TestKilledPool: a cluster that has served a run before goes with the process that keeps it.
+func TestKilledPool(t *testing.T) {
+	t.Parallel()
+	clustertest.Engine(t)
+	folder := filepath.Join(t.TempDir(), "comparison")
+	command := exec.Command(clustertest.Binary(t), "compare", "--locks", "redis", "--faults", "none", "--guards", "none",
+		"--seeds", "2", "--parallel", "1", "--time-limit", "8s", "--out", folder)
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = command.Process.Kill() }()
+	var header history.Header
+	clustertest.Eventually(t, 2*time.Minute, func() error {
+		found, err := filepath.Glob(filepath.Join(folder, "runs", "*", "2*", TestFile))
+		if err != nil || len(found) < 2 {
+			return fmt.Errorf("%d runs, %w", len(found), err)
+		}
+		text, err := os.ReadFile(found[1])
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(text, &header)
+	})
+	if header.Cluster == "" || header.Earlier != 1 {
+		t.Fatalf("the second run has cluster %q after %d runs", header.Cluster, header.Earlier)
+	}
+	if err := command.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = command.Wait() // "signal: killed" is what was asked for
+	clustertest.Eventually(t, 30*time.Second, func() error {
+		journals, err := cleanup.Journals()
+		if err != nil || slices.Contains(journals, header.Cluster) {
+			return fmt.Errorf("journals %v, %v", journals, err)
+		}
+		return clustertest.NothingLeft(header.Cluster)
+	})
 }

@@ -8,4 +8,6 @@ type Machine struct {
 	// Version of lockcheck and its command line, for the record.
 	Version string
 	Command []string
+	// Pool keeps clusters on Docker from one run for the next; nil if each run has one of its own.
+	Pool *Pool
 }

@@ -14,6 +14,7 @@ import (
 	"lockcheck/checker"
 	"lockcheck/clients"
 	"lockcheck/clusters"
+	"lockcheck/clusters/images"
 	"lockcheck/history"
 	"lockcheck/internal/lockfile"
 	"lockcheck/internal/spelling"
@@ -30,6 +31,8 @@ type Options struct {
 	// Nemesis lists kinds of faults for a random schedule; ignored with a Schedule.
 	Nemesis  string
 	Interval time.Duration // between faults of a random schedule
+	// Pause is how long the pauses of a random schedule last; 0 for longer than the lease.
+	Pause    time.Duration
 	Schedule *nemesis.Schedule
 	// EndEarly ends the run when the schedule is done, not at the time limit.
 	EndEarly bool
@@ -47,6 +50,15 @@ type Options struct {
 	// UntilOverlap ends the time for faults when two workers are seen to hold the
 	// lock at once.
 	UntilOverlap bool
+	// UntilViolation ends the run when the lock service is seen to have violated a required
+	// property, for which no expired validity is an excuse.
+	UntilViolation bool
+	// EndRecovered ends the recovery period when the longest lease is over and every worker that
+	// lives was granted the lock after it. What a fault would do later goes unseen.
+	EndRecovered bool
+	// ResultsOnly leaves out the reports for people and for CI, which Judgement.WriteReports makes
+	// later from what is kept: the history and the results.
+	ResultsOnly bool
 	// SkipUnsupported leaves out faults that are not supported on these servers.
 	SkipUnsupported bool
 	// Rate bounds the holds per second of all workers together; 0 for no bound.
@@ -187,6 +199,8 @@ func (t *test) longEnough(active time.Duration) time.Duration {
 type Outline struct {
 	// Options with the defaults of the lock filled in.
 	Options Options
+	// Schedule of the faults, without those that are left out.
+	Schedule nemesis.Schedule
 	// Effective is the time after which the lock of a dead holder is free; 0 if it never
 	// is. Recovery is the time without faults at the end of the run.
 	Effective, Recovery time.Duration
@@ -204,12 +218,18 @@ func OutlineOf(o Options) (Outline, error) {
 	if err != nil {
 		return Outline{}, err
 	}
-	outline := Outline{Options: t.Options, Effective: t.effective, Recovery: t.recovery, Servers: t.Nodes}
+	outline := Outline{Options: t.Options, Schedule: t.schedule, Effective: t.effective, Recovery: t.recovery, Servers: t.Nodes}
 	_, outline.Least = t.schedule.Least(t.effective)
 	if t.spec.OnDocker() && t.lock.Path == "" {
 		outline.Recipe = t.spec.Recipe(t.ServerVersion)
 	}
 	return outline, nil
+}
+
+// requires says whether the verdict rests on a property.
+func (t *test) requires(p checker.Property) bool {
+	h := history.Header{Guard: t.Guard, Workload: t.Workload, Lock: t.info.Name, Tokens: t.info.Token != "", Require: t.Require}
+	return slices.Contains(checker.Required(h), p)
 }
 
 // grace is how much longer than its lease the lock may take to be free again.
@@ -220,10 +240,14 @@ func (t *test) checkValues() error {
 	switch {
 	case t.guard().Lacks(t.info) != "":
 		return Usagef("--guard %s: lock %s %s (it works with %s)", t.Guard, t.Lock, t.guard().Lacks(t.info), strings.Join(fitting(t.guard()), ", "))
+	case t.guard() == workloads.IdempotencyKey && t.workload.Element == nil:
+		return Usagef("--guard %s: in workload %s nothing is done twice (it works with %s)", t.Guard, t.Workload, history.WorkloadJobs)
+	case t.guard() == workloads.Database && t.workload.Element != nil:
+		return Usagef("--guard %s: it does not work with workload %s", t.Guard, t.Workload)
 	case t.Renew && !t.info.Renew:
 		return Usagef("--renew: lock %s cannot be renewed", t.Lock)
 	case !t.spec.HasVersion(t.ServerVersion):
-		return Usagef("--version %s: for lock %s there is %s", t.ServerVersion, t.Lock, alternatives(t.spec.Versions))
+		return Usagef("--version %s: for lock %s there is %s", t.ServerVersion, t.Lock, alternatives(t.spec.AllVersions()))
 	case !t.spec.HasSize(t.Nodes):
 		return Usagef("--nodes %d: lock %s has %s servers", t.Nodes, t.Lock, alternatives(t.spec.AllSizes()))
 	case t.Pin && !t.info.AnyServer:
@@ -244,6 +268,12 @@ func (t *test) checkValues() error {
 		return Usagef("--concurrency must be at most %d", maxConcurrency)
 	case !(t.Rate >= 0) || math.IsInf(t.Rate, 1):
 		return Usagef("--rate %v: it must be a number, and not negative", t.Rate)
+	case t.Think != nil && t.Think.Min < 0:
+		return Usagef("--think %s: it must not be negative", t.Think)
+	case t.Think != nil && t.Rate > 0:
+		return Usagef("--think and --rate exclude each other")
+	case t.Pause < 0:
+		return Usagef("--pause %s: it must not be negative", t.Pause)
 	case t.MinOps < 0:
 		return Usagef("--min-ops %d: it must not be negative", t.MinOps)
 	case t.Section.Min < 0:
@@ -258,6 +288,9 @@ func (t *test) checkValues() error {
 			return err
 		}
 	}
+	if err := t.checkOfficial(); err != nil {
+		return &UsageError{Err: err, About: "version"}
+	}
 	for name := range t.Images {
 		if name != t.spec.Image || !t.spec.OnDocker() {
 			return Usagef("--image %s=…: lock %s does not use that image%s", name, t.Lock, t.imageHint(name))
@@ -269,6 +302,15 @@ func (t *test) checkValues() error {
 		}
 	}
 	return nil
+}
+
+// checkOfficial refuses an official image of which no digest is known, before anything starts.
+func (t *test) checkOfficial() error {
+	if t.ServerVersion != images.Official || t.Images[t.spec.Image] != "" {
+		return nil
+	}
+	_, err := images.OfficialNamed(t.spec.Recipe(t.ServerVersion))
+	return err
 }
 
 // ttls are the leases that the workers ask for, in their order.
@@ -373,7 +415,7 @@ func (t *test) plan() error {
 	if t.Interval <= 0 {
 		return Usagef("--nemesis-interval must be positive")
 	}
-	t.schedule, err = nemesis.Random(t.Seed, requests, nemesis.Environment{Lease: t.effective}, t.Interval, t.active())
+	t.schedule, err = nemesis.Random(t.Seed, requests, nemesis.Environment{Lease: t.effective, Pause: t.Pause}, t.Interval, t.active())
 	if err != nil {
 		return &UsageError{Err: err, About: "nemesis"}
 	}
@@ -384,10 +426,18 @@ func (t *test) plan() error {
 // lock, as far as that is known before they run, or leaves those out.
 func (t *test) settle() error {
 	servers, workers := t.spec.Plan(t.Nodes, t.Concurrency)
-	if err := t.settleOn(nemesis.Environment{Servers: servers, Workers: workers, Lease: t.effective}); err != nil {
+	if err := t.settleOn(t.environment(servers, workers)); err != nil {
 		return &UsageError{Err: err, About: "nemesis"}
 	}
 	return nil
+}
+
+// environment is what can be known of it before anything was started.
+func (t *test) environment(servers, workers []*clusters.Node) nemesis.Environment {
+	env := nemesis.Environment{Servers: servers, Workers: workers, Lease: t.effective, Queues: t.info.Queues}
+	renews := func(u workloads.Use) bool { return u.Renew && t.info.Renew && u.TTL > 0 }
+	env.Renews = renews(t.Use) || slices.ContainsFunc(t.Workers, func(u workloads.Use) bool { return renews(u.Or(t.Use)) })
+	return env
 }
 
 func (t *test) settleOn(env nemesis.Environment) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -17,7 +18,7 @@ import (
 
 // startPrograms starts the resource and the workers, who wait to be told to begin.
 func (r *run) startPrograms(ctx context.Context, cluster clusters.Cluster) error {
-	r.cluster = cluster
+	r.cluster, r.site.cluster = cluster, cluster
 	if err := r.startResource(ctx); err != nil {
 		return err
 	}
@@ -32,7 +33,7 @@ func (r *run) startObserver(ctx context.Context) (err error) {
 	if r.info.Observe == nil {
 		return nil
 	}
-	config := workloads.ObserverConfig{Lock: r.Lock, Nodes: addresses(r.cluster.Servers())}
+	config := workloads.ObserverConfig{Lock: r.Lock, Nodes: addresses(r.cluster.Servers()), Prefix: r.site.prefix()}
 	r.observer, err = r.startProgram(ctx, clusters.Program{Name: history.Service, Networked: true}, "observer", config)
 	return err
 }
@@ -40,7 +41,7 @@ func (r *run) startObserver(ctx context.Context) (err error) {
 func (r *run) startResource(ctx context.Context) (err error) {
 	config := workloads.ResourceConfig{
 		Socket: r.socket(), Guard: r.guard(), Rotate: defaultRotate,
-		CountReads: r.workload.Update == nil,
+		CountReads: r.workload.Update == nil, Prefix: r.site.prefix(),
 	}
 	reaches := r.guard() == workloads.Ask || r.guard() == workloads.Database
 	if reaches {
@@ -61,6 +62,14 @@ func addresses(nodes []*clusters.Node) []string {
 	var all []string
 	for _, node := range nodes {
 		all = append(all, node.Address)
+	}
+	return all
+}
+
+func inputs(programs []*clusters.Node) map[string]io.Writer {
+	all := make(map[string]io.Writer, len(programs))
+	for _, p := range programs {
+		all[p.Name] = p.Input
 	}
 	return all
 }
@@ -92,8 +101,8 @@ func (r *run) startWorkers(ctx context.Context) error {
 
 func (r *run) workerConfig(index int) workloads.WorkerConfig {
 	config := workloads.WorkerConfig{
-		Name: fmt.Sprintf("w%d", index), Index: index,
-		Lock: r.info.Name, Definition: r.lock.Definition, Nodes: addresses(r.servers(index)), Folder: r.cluster.Folder(), Socket: r.socket(), Workload: r.Workload, Seed: r.Seed,
+		Name: workerName(index), Index: index,
+		Lock: r.info.Name, Definition: r.lock.Definition, Nodes: addresses(r.servers(index)), Folder: r.cluster.Folder(), Socket: r.socket(), Workload: r.Workload, Seed: r.Seed, Prefix: r.site.prefix(),
 		InDatabase: r.guard() == workloads.Database,
 		Use:        r.Use,
 		Idle:       workloads.Range{Max: 10 * time.Millisecond},
@@ -107,10 +116,25 @@ func (r *run) workerConfig(index int) workloads.WorkerConfig {
 	if index <= len(r.Workers) {
 		config.Use = r.Workers[index-1].Or(r.Use)
 	}
+	if config.Think != nil {
+		config.Idle = *config.Think
+	}
 	if r.info.Endless {
 		config.Wait = r.TimeLimit
 	}
 	return config
+}
+
+// workerName is that of a worker, counted from 1.
+func workerName(index int) string { return fmt.Sprintf("w%d", index) }
+
+// workerNames are those of all workers.
+func (t *test) workerNames() []string {
+	var names []string
+	for i := range t.Concurrency {
+		names = append(names, workerName(i+1))
+	}
+	return names
 }
 
 // servers are those that a worker is told of: all that are for clients, or the

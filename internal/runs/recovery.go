@@ -67,16 +67,30 @@ func until(ctx context.Context, ask func() error) error {
 
 // canary tells whether workers are granted the lock again after the last fault.
 type canary struct {
+	// everyone is closed when all workers that live were granted it, each after the time that
+	// the lock of a dead holder needs to be free.
+	everyone chan struct{}
+	lease    time.Duration
+
 	mu         sync.Mutex
 	asking     map[string]bool // workers that wait for an answer
 	gone       map[string]bool // workers that were killed
+	unserved   map[string]bool // workers that were not yet granted it then
+	since      int64           // the recovery period began, ns
 	recovering bool
 	asked      bool // since the recovery period began
 	granted    bool // the same
 }
 
-func newCanary() *canary {
-	return &canary{asking: make(map[string]bool), gone: make(map[string]bool)}
+func newCanary(workers []string, lease time.Duration) *canary {
+	c := &canary{
+		everyone: make(chan struct{}), lease: lease,
+		asking: make(map[string]bool), gone: make(map[string]bool), unserved: make(map[string]bool),
+	}
+	for _, name := range workers {
+		c.unserved[name] = true
+	}
+	return c
 }
 
 // Observe sees an event.
@@ -85,15 +99,27 @@ func (c *canary) Observe(e history.Event) {
 	defer c.mu.Unlock()
 	switch {
 	case e.F == history.Phase && e.Note == history.PhaseRecovery:
-		c.recovering = true
+		c.recovering, c.since = true, e.Time
 	case e.Fault != nil && history.Does(e.Fault.Kind, history.Ends) && e.Fault.Stage == history.Applied:
 		for _, target := range e.Fault.Targets {
 			c.gone[target] = true
+			delete(c.unserved, target)
 		}
 	case e.F == history.Acquire:
 		c.asking[e.Process] = e.Type == history.Invoke
 		c.asked = c.asked || c.recovering && e.Type == history.Invoke
 		c.granted = c.granted || c.recovering && e.Type == history.OK
+		c.serve(e)
+	}
+}
+
+// serve counts down who is still to be granted the lock.
+func (c *canary) serve(e history.Event) {
+	if !c.recovering || e.Type != history.OK || e.Time < c.since+c.lease.Nanoseconds() || len(c.unserved) == 0 {
+		return
+	}
+	if delete(c.unserved, e.Process); len(c.unserved) == 0 {
+		close(c.everyone)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"lockcheck/history"
 )
@@ -30,7 +31,7 @@ func TestCanary(t *testing.T) {
 		{"refused", []history.Event{recovery, asks, refused}, false},
 		{"refused, then granted", []history.Event{recovery, asks, refused, asks, granted}, true},
 	} {
-		bird := newCanary()
+		bird := newCanary(nil, 0)
 		for _, e := range c.events {
 			bird.Observe(e)
 		}
@@ -56,5 +57,34 @@ func TestUntil(t *testing.T) {
 	cancel()
 	if err := until(over, func() error { return refusal }); !errors.Is(err, refusal) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestEveryone: all workers that live were granted the lock, each a lease after the last fault.
+func TestEveryone(t *testing.T) {
+	granted := func(ms int64, worker string) history.Event {
+		return history.Event{Time: ms * int64(time.Millisecond), Process: worker, Type: history.OK, F: history.Acquire}
+	}
+	recovery := history.Event{Time: 100 * int64(time.Millisecond), F: history.Phase, Note: history.PhaseRecovery}
+	killed := history.Event{Fault: &history.Fault{Kind: history.Kill, Stage: history.Applied, Targets: []string{"w2"}}}
+	for _, c := range []struct {
+		name   string
+		events []history.Event
+		want   bool
+	}{
+		{"nobody", []history.Event{recovery}, false},
+		{"both", []history.Event{recovery, granted(400, "w1"), granted(500, "w2")}, true},
+		{"one", []history.Event{recovery, granted(400, "w1"), granted(500, "w1")}, false},
+		{"one before the lease was over", []history.Event{recovery, granted(399, "w1"), granted(500, "w2")}, false},
+		{"one before the recovery", []history.Event{granted(500, "w1"), recovery, granted(600, "w2")}, false},
+		{"all that live", []history.Event{killed, recovery, granted(400, "w1")}, true},
+	} {
+		bird := newCanary([]string{"w1", "w2"}, 300*time.Millisecond)
+		for _, e := range c.events {
+			bird.Observe(e)
+		}
+		if got := closed(bird.everyone); got != c.want {
+			t.Errorf("%s: %t, want %t", c.name, got, c.want)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"lockcheck/checker"
 	"lockcheck/clusters"
 	"lockcheck/clusters/engine"
 	"lockcheck/history"
@@ -41,6 +42,11 @@ type Outcome struct {
 	Judgement
 	// Interrupted: the run was ended early from outside.
 	Interrupted bool
+	// Delay is the longest time by which this process was woken up late while the workers
+	// worked. It may have been as long for any of theirs: a violation stands all the same, for
+	// they stamp what they do themselves, but a fault may have met another moment than it was
+	// aimed at.
+	Delay time.Duration
 }
 
 // Test runs one test and judges it. The error is a *UsageError, or says that
@@ -54,18 +60,22 @@ func Test(ctx context.Context, o Options, interrupt <-chan struct{}, progress Pr
 	if err == nil {
 		err = t.checkLibraryVersion()
 	}
-	if err == nil && t.spec.OnDocker() {
+	if err != nil {
+		return Outcome{}, err
+	}
+	used, left := o.Pool.take(ctx, t)
+	if used == nil && t.spec.OnDocker() {
 		err = ReadyForDocker(ctx, o.Binary)
 	}
 	if err != nil {
-		return Outcome{}, err
+		return Outcome{}, errors.Join(err, left)
 	}
-	r, err := newRun(t, progress)
+	r, err := newRun(t, used, progress)
 	if err != nil {
-		return Outcome{}, err
+		return Outcome{}, errors.Join(err, left, used.close(ctx))
 	}
-	r.sweepLeftovers(ctx)
-	interrupted, left, err := r.conduct(ctx, interrupt)
+	interrupted, unsaved, err := r.conduct(ctx, interrupt)
+	left = errors.Join(left, unsaved)
 	if err != nil {
 		return Outcome{}, errors.Join(err, left)
 	}
@@ -74,43 +84,47 @@ func Test(ctx context.Context, o Options, interrupt <-chan struct{}, progress Pr
 	if err != nil {
 		return Outcome{}, errors.Join(err, left)
 	}
-	return Outcome{Judgement: judgement, Interrupted: interrupted}, errors.Join(judgement.WriteReports(), left)
+	write := judgement.WriteReports
+	if o.ResultsOnly {
+		write = judgement.writeResults
+	}
+	return Outcome{Judgement: judgement, Interrupted: interrupted, Delay: r.delay}, errors.Join(write(), left)
 }
 
 // run is one test in progress.
 type run struct {
 	*test
 	id       string
-	me       cleanup.Owner
 	folder   string
 	progress Progress
 
-	journal *cleanup.Journal
-	cluster clusters.Cluster
-	// nothingStarted: there was no engine to start anything on.
-	nothingStarted bool
-	recorder       *recorder
-	tally          *tally
-	overlap        *overlapWatch
-	canary         *canary
-	nemesis        *nemesis.Nemesis
-	resource       *clusters.Node
-	workers        []*clusters.Node
-	observer       *clusters.Node // of the lock service; nil if it cannot be observed
+	site     *site
+	cluster  clusters.Cluster // that of the site, once it has started
+	recorder *recorder
+	tally    *tally
+	overlap  *overlapWatch
+	violated *violationWatch
+	canary   *canary
+	traces   *traces
+	nemesis  *nemesis.Nemesis
+	resource *clusters.Node
+	workers  []*clusters.Node
+	observer *clusters.Node // of the lock service; nil if it cannot be observed
 
+	// sound: the run did not fail.
+	sound bool
+	delay time.Duration // as in Outcome
 	// failed carries the first reason for which the run cannot go on.
 	failed   chan error
 	stopping chan struct{} // closed when programs are expected to end
 	stop     func()
+	over     chan struct{} // closed when nobody looks after the servers any more
 	follow   sync.WaitGroup
 	exits    map[*clusters.Node]<-chan clusters.Exit
 }
 
-func newRun(t *test, progress Progress) (*run, error) {
-	me, err := cleanup.Self()
-	if err != nil {
-		return nil, err
-	}
+// newRun makes a run on the site of others before it, or on one of its own if that is nil.
+func newRun(t *test, used *site, progress Progress) (*run, error) {
 	now := time.Now()
 	id, err := cleanup.NewID(now)
 	if err != nil {
@@ -118,9 +132,9 @@ func newRun(t *test, progress Progress) (*run, error) {
 	}
 	stopping := make(chan struct{})
 	r := &run{
-		test: t, me: me, progress: progress, tally: newTally(), overlap: newOverlapWatch(), canary: newCanary(),
-		id:     id,
-		failed: make(chan error, 1), stopping: stopping,
+		test: t, progress: progress, tally: newTally(), overlap: newOverlapWatch(), violated: newViolationWatch(t.requires(checker.MutualExclusion)), canary: newCanary(t.workerNames(), t.effective), traces: newTraces(t),
+		id: id, site: used,
+		failed: make(chan error, 1), stopping: stopping, over: make(chan struct{}),
 		exits: make(map[*clusters.Node]<-chan clusters.Exit),
 		stop:  sync.OnceFunc(func() { close(stopping) }),
 	}
@@ -142,48 +156,21 @@ func (r *run) sweepLeftovers(ctx context.Context) {
 	}
 }
 
-// conduct does all that needs undoing, and undoes it. left is what could not
-// be undone or stored; the record of the run stands all the same.
+// conduct does all that needs undoing, and undoes it, but for a cluster that others can use.
+// left is what could not be undone or stored; the record of the run stands all the same.
 func (r *run) conduct(ctx context.Context, interrupt <-chan struct{}) (interrupted bool, left, err error) {
-	// The reaper first: the journal of a run that is killed in between would stay.
-	reaper, err := cleanup.StartReaper(r.Binary, r.id, r.spec.OnDocker())
-	if err != nil {
-		return false, nil, err
-	}
-	if r.journal, err = cleanup.OpenJournal(r.id, r.me, r.spec.OnDocker()); err != nil {
-		return false, reaper.Dismiss(), err
+	if r.site == nil {
+		r.sweepLeftovers(ctx)
+		if r.site, err = openSite(r.id, r.test); err != nil {
+			return false, nil, err
+		}
 	}
 	interrupted, unsaved, err := r.record(ctx, interrupt)
-	return interrupted, errors.Join(unsaved, r.cleanUp(ctx, reaper)), err
-}
-
-// cleanUp removes what was started, whatever happened and even if the run is
-// being cancelled: containers and stopped processes would stay.
-func (r *run) cleanUp(ctx context.Context, reaper *cleanup.Reaper) error {
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	if r.nothingStarted {
-		return errors.Join(r.journal.Remove(), reaper.Dismiss())
+	close(r.over)
+	if err == nil && r.sound && !interrupted && ctx.Err() == nil && r.traces.none() {
+		return false, errors.Join(unsaved, r.Pool.give(ctx, r.site)), nil
 	}
-	if err := r.close(limited); err != nil || r.cluster == nil || ctx.Err() != nil {
-		err = errors.Join(err, r.journal.Close()) // it is the reaper's from here on
-		// A request that was cut short may still be carried out by the engine:
-		// the reaper looks again until nothing appears any more. It removes the
-		// journal if it succeeds, and then there is nothing to complain of.
-		if reaper.Abandon() == nil {
-			return nil
-		}
-		return errors.Join(err, errors.New("the reaper could not remove everything; run lockcheck clean"))
-	}
-	// What a client has left behind is no child of ours.
-	return errors.Join(cleanup.End(r.id), r.journal.Remove(), reaper.Dismiss())
-}
-
-func (r *run) close(ctx context.Context) error {
-	if r.cluster == nil {
-		return nil
-	}
-	return r.cluster.Close(ctx)
+	return interrupted, errors.Join(unsaved, r.site.close(ctx)), err
 }
 
 // record starts the cluster and records the run; a run that fails is recorded
@@ -194,7 +181,7 @@ func (r *run) record(ctx context.Context, interrupt <-chan struct{}) (interrupte
 	interruptedEarly := cancelOn(ctx, cancel, interrupt)
 	startErr := r.start(ctx)
 	var unavailable *engine.UnavailableError
-	r.nothingStarted = errors.As(startErr, &unavailable)
+	r.site.nothingStarted = errors.As(startErr, &unavailable)
 	interruptedEarly()
 	if err := r.open(ctx, startErr); err != nil {
 		return false, nil, err
@@ -207,6 +194,7 @@ func (r *run) record(ctx context.Context, interrupt <-chan struct{}) (interrupte
 	if interrupted && (ctx.Err() != nil || errors.Is(failure, context.Canceled)) {
 		failure = nil // it is what the interruption did
 	}
+	r.sound = failure == nil
 	r.finish(failure, interrupted)
 	return interrupted, r.save(), nil
 }
@@ -237,28 +225,41 @@ func closed(c <-chan struct{}) bool {
 
 // start brings up servers, resource and workers.
 func (r *run) start(ctx context.Context) error {
-	var logs map[string]string
-	_, err := clusters.Start(ctx, clusters.Request{
-		Run: r.id, Spec: r.spec, Nodes: r.Nodes, Version: r.ServerVersion, Binary: r.Binary, Image: cmp.Or(r.Images[r.spec.Image], r.spec.Replacement()),
-		Labels:   map[string]string{engine.RunLabel: r.id, engine.OwnerLabel: r.me.String()},
-		Progress: r.progress.Step, Status: r.progress.Status, Launch: r.journal.Start, RegisterFolder: r.journal.Folder,
-		Meanwhile: r.startPrograms,
-		Failed:    func(c clusters.Cluster) { logs = serverLogs(c) },
-	})
-	if err != nil {
-		r.cluster = nil // it is gone
-		return r.keepLogs(logs, err)
+	if err := r.startCluster(ctx); err != nil {
+		return err
 	}
-	env := nemesis.Environment{
-		Servers: r.cluster.Servers(), Workers: r.workers, Lease: r.effective,
-		Writes: workloads.WriteDelayer{Resource: r.resource.Input}, Watch: nemesis.NewWatch(),
-	}
+	env := r.environment(r.cluster.Servers(), r.workers)
+	env.Writes, env.Watch = workloads.WriteDelayer{Resource: r.resource.Input}, nemesis.NewWatch()
+	env.Calls = workloads.Catcher{Workers: inputs(r.workers)}
 	if err := r.settleOn(env); err != nil { // now that their machines can tell
 		return err
 	}
-	r.nemesis = &nemesis.Nemesis{Environment: env, Schedule: r.schedule, Journal: r.journal}
+	r.nemesis = &nemesis.Nemesis{Environment: env, Schedule: r.schedule, Journal: r.site.journal}
 	return nil
 }
+
+// startCluster starts what is not there from runs before.
+func (r *run) startCluster(ctx context.Context) error {
+	if r.site.cluster != nil {
+		return r.startPrograms(ctx, r.site.cluster)
+	}
+	var logs map[string]string
+	_, err := clusters.Start(ctx, clusters.Request{
+		Run: r.id, Spec: r.spec, Nodes: r.Nodes, Version: r.ServerVersion, Binary: r.Binary, Image: r.serverImage(),
+		Labels:   map[string]string{engine.RunLabel: r.id, engine.OwnerLabel: r.site.owner.String()},
+		Progress: r.progress.Step, Status: r.progress.Status, Launch: r.site.journal.Start, RegisterFolder: r.site.journal.Folder,
+		Meanwhile: r.startPrograms, Lasting: r.lasting(),
+		Failed: func(c clusters.Cluster) { logs = serverLogs(c, time.Time{}) },
+	})
+	if err != nil {
+		r.cluster, r.site.cluster = nil, nil // it is gone
+		return r.keepLogs(logs, err)
+	}
+	return nil
+}
+
+// serverImage replaces the image of the servers; "" for the recipe.
+func (t *test) serverImage() string { return cmp.Or(t.Images[t.spec.Image], t.spec.Replacement()) }
 
 // open begins the history. What the header says of the cluster is known only
 // once that has started, or failed to.
@@ -269,9 +270,12 @@ func (r *run) open(ctx context.Context, startErr error) error {
 	if err != nil {
 		return err
 	}
-	r.recorder = &recorder{writer: writer, failed: r.unrecorded, observe: []func(history.Event){r.tally.Observe, r.canary.Observe, r.announce, r.endWithClient}}
+	r.recorder = &recorder{writer: writer, failed: r.unrecorded, observe: []func(history.Event){r.tally.Observe, r.canary.Observe, r.traces.Observe, r.announce, r.endWithClient}}
 	if r.UntilOverlap {
 		r.recorder.observe = append(r.recorder.observe, r.overlap.Observe)
+	}
+	if r.UntilViolation {
+		r.recorder.observe = append(r.recorder.observe, r.violated.Observe)
 	}
 	if r.nemesis != nil {
 		r.nemesis.Record = r.recorder.Record
@@ -287,19 +291,19 @@ func (r *run) open(ctx context.Context, startErr error) error {
 func (r *run) header(ctx context.Context, started bool) history.Header {
 	h := history.Header{
 		Run: r.id, Started: time.Now().UTC().Format(time.RFC3339), Version: r.Version,
-		Lock: r.info.Name, Workload: r.Workload, Guard: r.Guard,
-		Lease: r.lease, Grace: r.grace(), Tokens: r.info.Token != "", Session: r.info.Session, Wakes: r.info.CountsWakes,
+		Lock: r.info.Name, Workload: r.Workload, Guard: r.Guard, Workers: r.workerNames(),
+		Lease: r.lease, Grace: r.grace(), Tokens: r.info.Token != "", Session: r.info.Session, Supports: r.info.Supports(), Wakes: r.info.CountsWakes,
 		Faults: r.schedule.Faults(), Unavailable: r.leftOut, MinOps: r.MinOps, Require: r.Require, Seed: r.Seed,
 		Parameters: r.Parameters, Command: r.Command,
-	}
-	for i := range r.Concurrency {
-		h.Workers = append(h.Workers, fmt.Sprintf("w%d", i+1))
 	}
 	if !started {
 		return h
 	}
+	if r.site.id != r.id {
+		h.Cluster, h.Earlier = r.site.id, r.site.runs
+	}
 	h.Reaches = r.reaches()
-	h.Images = r.cluster.Images()
+	h.Images, h.Source = r.cluster.Images(), r.cluster.Source()
 	h.Versions = r.moduleVersions()
 	for _, server := range r.cluster.Servers() {
 		h.Servers = append(h.Servers, server.Name)
@@ -318,7 +322,7 @@ func (r *run) reaches() map[string][]string {
 	reaches := make(map[string][]string)
 	for i := range r.Concurrency {
 		for _, server := range r.servers(i + 1) {
-			name := fmt.Sprintf("w%d", i+1)
+			name := workerName(i + 1)
 			reaches[name] = append(reaches[name], server.Name)
 		}
 	}
@@ -364,7 +368,8 @@ func (r *run) work(hard context.Context, interrupt <-chan struct{}) (interrupted
 	}
 	r.recorder.Phase(history.PhaseReady, "")
 	r.progress.Step("running %s for %s, then %s without faults", r.describe(), r.active(), r.recovery)
-	began := readHostClock()
+	began, delay := readHostClock(), watchDelay()
+	defer func() { r.delay = delay() }()
 	nemesisDone := make(chan struct{})
 	go func() {
 		defer close(nemesisDone)
@@ -380,7 +385,7 @@ func (r *run) work(hard context.Context, interrupt <-chan struct{}) (interrupted
 		r.recorder.Phase(history.PhaseRecovery, "")
 		interrupted, err = r.rest(interrupt)
 	}
-	if err == nil && !interrupted {
+	if err == nil && !interrupted && !closed(r.violated.seen) {
 		r.recover(hard)
 	}
 	return interrupted, errors.Join(err, r.collect(hard), r.lateFailure(), r.recorder.failure(), readHostClock().check(began))
@@ -407,7 +412,11 @@ func (r *run) wait(ctx context.Context, interrupt <-chan struct{}, done <-chan s
 
 // rest waits through the recovery period at the end.
 func (r *run) rest(interrupt <-chan struct{}) (interrupted bool, err error) {
-	return r.awaitEnd(time.Now().Add(r.recovery), 0, interrupt, nil, nil)
+	var recovered <-chan struct{}
+	if r.EndRecovered {
+		recovered = r.canary.everyone
+	}
+	return r.awaitEnd(time.Now().Add(r.recovery), 0, interrupt, recovered, nil)
 }
 
 // awaitEnd waits for the end of a part of the run, after which some time follows.
@@ -421,6 +430,8 @@ func (r *run) awaitEnd(end time.Time, after time.Duration, interrupt, done, canc
 		case <-timer.C:
 			return false, nil
 		case <-done:
+			return false, nil
+		case <-r.violated.seen:
 			return false, nil
 		case <-interrupt:
 			return true, nil

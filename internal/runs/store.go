@@ -38,6 +38,12 @@ const (
 	ComparisonDataFile = "comparison.json"
 )
 
+// Files of a run that was made again with remedies, in the folder of all of them.
+const (
+	RemediesFile     = "remedies.html"
+	RemediesDataFile = "remedies.json"
+)
+
 // newRunFolder makes the folder of a run and points the latest links at it.
 func newRunFolder(store, name string, now time.Time) (string, error) {
 	parent := filepath.Join(store, name)
@@ -129,6 +135,23 @@ func WriteFile(folder, name string, write func(io.Writer) error) error {
 	return os.Rename(temporary, path)
 }
 
+// ReadSchedule reads the schedule of a stored run; it has no steps if there is no file.
+func ReadSchedule(folder string) (nemesis.Schedule, error) {
+	file, err := os.Open(filepath.Join(folder, scheduleFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nemesis.Schedule{}, nil
+	}
+	if err != nil {
+		return nemesis.Schedule{}, err
+	}
+	defer file.Close()
+	s, err := nemesis.ReadSchedule(file)
+	if err != nil {
+		return s, fmt.Errorf("%s: %w", file.Name(), err)
+	}
+	return s, nil
+}
+
 func writeSchedule(folder string, s nemesis.Schedule) error {
 	return WriteFile(folder, scheduleFile, s.Write)
 }
@@ -136,7 +159,7 @@ func writeSchedule(folder string, s nemesis.Schedule) error {
 // Judgement is a history and what was found in it.
 type Judgement struct {
 	Folder string // of the run; "" if only its history was named
-	// History lacks its events if it is larger than maxPictured.
+	// History has only the events around incidents if it is larger than maxPictured.
 	History *history.History
 	Results checker.Results
 }
@@ -152,7 +175,7 @@ func Judge(path string) (Judgement, error) {
 	if err != nil {
 		return Judgement{}, err
 	}
-	h, results, err := judgeFile(file, folder != "")
+	h, results, err := judgeFile(file, folder != "", maxPictured)
 	if err != nil {
 		return Judgement{}, fmt.Errorf("%s: %w", file, err)
 	}
@@ -192,9 +215,9 @@ func historyOf(path string) (folder, file string, err error) {
 	return path, file, nil
 }
 
-// judgeFile judges a history while it is read. For pictures it is kept, unless it is
-// too large.
-func judgeFile(path string, pictures bool) (*history.History, checker.Results, error) {
+// judgeFile judges a history while it is read. For pictures it is kept; of one that is
+// larger than most bytes, what they can show is read once more.
+func judgeFile(path string, pictures bool, most int64) (*history.History, checker.Results, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = &UsageError{Err: err}
@@ -207,12 +230,12 @@ func judgeFile(path string, pictures bool) (*history.History, checker.Results, e
 	if err != nil {
 		return nil, checker.Results{}, err
 	}
-	pictures = pictures && info.Size() <= maxPictured
+	large := info.Size() > most
 	reader, err := history.NewReader(file)
 	if err != nil {
 		return nil, checker.Results{}, err
 	}
-	h := &history.History{Header: reader.Header()}
+	h := &history.History{Header: reader.Header(), Excerpt: pictures && large}
 	names := history.NewNames()
 	validator, judge := history.NewValidator(h.Header, names), checker.New(h.Header, names)
 	if err := reader.Each(func(e *history.Event) error {
@@ -220,7 +243,7 @@ func judgeFile(path string, pictures bool) (*history.History, checker.Results, e
 			return err
 		}
 		judge.Add(e)
-		if pictures {
+		if pictures && !large {
 			h.Events = append(h.Events, *e)
 		}
 		return nil
@@ -228,7 +251,11 @@ func judgeFile(path string, pictures bool) (*history.History, checker.Results, e
 		return nil, checker.Results{}, err
 	}
 	h.Truncated = reader.Truncated()
-	return h, judge.Results(h.Truncated, checker.Options{NoHolds: !pictures}), nil
+	results := judge.Results(h.Truncated, checker.Options{NoHolds: !pictures, NearHolds: h.Excerpt})
+	if h.Excerpt {
+		err = excerpt(file, h, results)
+	}
+	return h, results, err
 }
 
 // WriteReports writes all reports of a judged run into its folder, if it has
@@ -239,11 +266,11 @@ func (j Judgement) WriteReports() error {
 	}
 	h, r := j.History, j.Results
 	errs := []error{
-		WriteFile(j.Folder, ResultsFile, func(w io.Writer) error { return reports.JSON(w, h.Header, r) }),
+		j.writeResults(),
 		WriteFile(j.Folder, junitFile, func(w io.Writer) error { return reports.JUnit(w, h.Header, r) }),
 		WriteFile(j.Folder, ReportFile, func(w io.Writer) error { return reports.HTML(w, h, r) }),
 	}
-	if worthAPicture(r) && len(h.Events) > 0 {
+	if worthAPicture(r) && len(h.Events) > 0 && !h.Excerpt {
 		errs = append(errs, WriteFile(j.Folder, PorcupineFile, func(w io.Writer) error {
 			return checker.Visualize(h, w, checker.DefaultPorcupineLimit)
 		}))
@@ -253,6 +280,11 @@ func (j Judgement) WriteReports() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// writeResults writes what was found, for programs.
+func (j Judgement) writeResults() error {
+	return WriteFile(j.Folder, ResultsFile, func(w io.Writer) error { return reports.JSON(w, j.History.Header, j.Results) })
 }
 
 // worthAPicture says whether porcupine found something or gave up.

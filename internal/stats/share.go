@@ -101,6 +101,22 @@ func Wilson(k, n int64) (low, high float64) {
 	return min(low, share), max(high, share)
 }
 
+// Exact returns the 95 % interval of a share of k in n that are independent of each other
+// which never covers less (C. J. Clopper and E. S. Pearson, 1934): of 0 in n it ends at
+// 1 - 0.025^(1/n). It is for few units and decisions that rest on the bound; it is [0, 1],
+// nothing known, for n = 0.
+func Exact(k, n int64) (low, high float64) {
+	const tail = 0.025
+	low, high = 0, 1
+	if k > 0 && n > 0 {
+		low = mathext.InvRegIncBeta(float64(k), float64(n-k+1), tail)
+	}
+	if k < n {
+		high = mathext.InvRegIncBeta(float64(k+1), float64(n-k), 1-tail)
+	}
+	return low, high
+}
+
 // mostUnseen is how large a share can be of which nothing was seen.
 func mostUnseen(units []Count, all Count) float64 {
 	squares := 0.0

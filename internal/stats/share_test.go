@@ -7,6 +7,21 @@ import (
 	"testing"
 )
 
+// TestExact: bounds of few units, as tables have them.
+func TestExact(t *testing.T) {
+	for _, c := range []struct {
+		k, n      int64
+		low, high float64
+	}{
+		{0, 0, 0, 1}, {0, 1, 0, 0.975}, {1, 1, 0.025, 1}, {0, 3, 0, 0.7076}, {4, 4, 0.3976, 1}, {1, 10, 0.0025, 0.4450}, {5, 10, 0.1871, 0.8129},
+	} {
+		low, high := Exact(c.k, c.n)
+		if math.Abs(low-c.low) > 5e-4 || math.Abs(high-c.high) > 5e-4 {
+			t.Errorf("%d of %d: %.4f to %.4f, want %.4f to %.4f", c.k, c.n, low, high, c.low, c.high)
+		}
+	}
+}
+
 func TestWilson(t *testing.T) {
 	for _, c := range []struct {
 		k, n      int64

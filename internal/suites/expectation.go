@@ -16,6 +16,9 @@ type Expectation struct {
 	Verdict checker.Verdict `yaml:"verdict,omitempty"`
 	// Violated lists properties that must be among the violated ones.
 	Violated []checker.Property `yaml:"violated,omitempty"`
+	// Cause is one of the checker.Cause constants that a violation of one of them must have;
+	// "" for any.
+	Cause string `yaml:"cause,omitempty"`
 	// Kept lists properties that must not be.
 	Kept []checker.Property `yaml:"kept,omitempty"`
 	// MayViolate lists properties that matter neither way.
@@ -81,6 +84,10 @@ func (e Expectation) missedProperties(r checker.Results) string {
 			return fmt.Sprintf("%s was not violated (only %s)", p, joined(violatedProperties(r)))
 		}
 	}
+	caused := func(p checker.Property) bool { return r.Finding(p).Causes[e.Cause] > 0 }
+	if e.Cause != "" && !slices.ContainsFunc(e.Violated, caused) {
+		return fmt.Sprintf("no violation of %s was caused by: %s", joined(e.Violated), e.Cause)
+	}
 	for _, p := range e.Kept {
 		if v := r.Finding(p).Verdict; v != checker.Valid {
 			return fmt.Sprintf("%s is not shown to be kept: %s", p, v)
@@ -144,6 +151,7 @@ func (e Expectation) String() string {
 		}
 	}
 	add(len(e.Violated) > 0, "%s violated", joined(e.Violated))
+	add(e.Cause != "", "cause: %s", e.Cause)
 	add(len(e.Kept) > 0, "%s kept", joined(e.Kept))
 	add(e.DoubleGrant, "a double grant")
 	add(e.Earlier != "", "the earlier holder %s", e.Earlier)

@@ -58,6 +58,10 @@ func TestExpectationMissed(t *testing.T) {
 		return e
 	}
 	valid := Expectation{Verdict: checker.Valid}
+	because := func(cause string) change {
+		return func(r *checker.Results) { r.Findings[0].Causes = map[string]int64{cause: 1} } // of mutual exclusion
+	}
+	byClock := with(func(e *Expectation) { e.Cause = checker.CauseClock })
 	kept := Expectation{Kept: []checker.Property{checker.MutualExclusion}}
 	either := Expectation{MayViolate: []checker.Property{checker.MutualExclusion}}
 	late := Expectation{OrphanedFor: 16 * time.Second}
@@ -80,6 +84,8 @@ func TestExpectationMissed(t *testing.T) {
 		{"without its fault", violation, results(checker.Violation, both, is(checker.Undecided, checker.FaultEvidence)), "fault-evidence is undecided"},
 		{"without faults asked for", violation, results(checker.Violation, both, is(checker.NotApplicable, checker.FaultEvidence)), ""},
 		{"nothing was lost", violation, results(checker.Violation, violated(checker.MutualExclusion)), "no-lost-update was not violated (only mutual-exclusion)"},
+		{"by the cause", byClock, results(checker.Violation, both, because(checker.CauseClock)), ""},
+		{"by another cause", byClock, results(checker.Violation, both, because(checker.CausePaused)), "was caused by: clock step"},
 
 		{"valid control", valid, results(checker.Valid), ""},
 		{"control that is a violation", valid, results(checker.Violation, violated(checker.MutualExclusion)), "the verdict is violation, not valid"},

@@ -26,8 +26,8 @@ type Experiment struct {
 	Expect  Expectation
 }
 
-// experimentParameter is the parameter of a run that names its experiment.
-const experimentParameter = "experiment"
+// ExperimentParameter is the parameter of a run that names its experiment.
+const ExperimentParameter = "experiment"
 
 // Run runs the experiment on a machine, and says why the result is not the expected one,
 // "" if it is.
@@ -44,7 +44,7 @@ func (e Experiment) Run(ctx context.Context, m runs.Machine, interrupt <-chan st
 // marked are the options of a run that can be recognised as one of the experiment.
 func (e Experiment) marked() runs.Options {
 	o := e.Options
-	o.Parameters = map[string]string{experimentParameter: e.Name}
+	o.Parameters = map[string]string{ExperimentParameter: e.Name}
 	return o
 }
 
@@ -86,7 +86,7 @@ func StoredRuns(store string) (map[string][]StoredRun, error) {
 		if run.Folder, err = filepath.Rel(store, filepath.Dir(path)); err != nil {
 			return err
 		}
-		if name := run.Header.Parameters[experimentParameter]; name != "" && !run.Results.Interrupted {
+		if name := run.Header.Parameters[ExperimentParameter]; name != "" && !run.Results.Interrupted {
 			stored[name] = append(stored[name], run)
 		}
 		return nil

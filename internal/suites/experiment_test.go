@@ -24,7 +24,7 @@ func TestStoredRuns(t *testing.T) {
 		if err := os.Mkdir(folder, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		h := history.Header{Parameters: map[string]string{experimentParameter: c.experiment}}
+		h := history.Header{Parameters: map[string]string{ExperimentParameter: c.experiment}}
 		r := checker.Results{Verdict: checker.Valid, Interrupted: c.interrupted}
 		if err := runs.WriteFile(folder, runs.ResultsFile, func(w io.Writer) error { return reports.JSON(w, h, r) }); err != nil {
 			t.Fatal(err)

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"lockcheck/internal/runs"
 	"lockcheck/reports"
 )
@@ -18,6 +16,9 @@ type Job struct {
 	Name    string
 	Options runs.Options // but for the machine, which is that of the runner
 	Outline runs.Outline // of these options
+	// Command is the command line that makes this run alone, for the record; nil for that of
+	// the runner.
+	Command []string
 	// Slots is how many of those of the runner it takes, at least 1; it gets no more than
 	// there are.
 	Slots int
@@ -31,14 +32,23 @@ type Made struct {
 	Began   time.Time
 	Took    time.Duration // start and end of the servers included
 	Outcome runs.Outcome
+	// Delayed: the machine was too busy for the fault to have met what it was aimed at for
+	// certain. That something was violated stands.
+	Delayed bool
 	// Err says why there is no outcome, or what could not be written or removed after it.
 	Err error
 }
 
 // Runner makes many runs, as many side by side as it has slots.
 type Runner struct {
-	Machine  runs.Machine
-	Slots    int // at least 1
+	Machine runs.Machine
+	Slots   int // at least 1
+	// KeepClusters keeps clusters on Docker from one run for the next, by a pool that ends with
+	// Run, if the machine has none.
+	KeepClusters bool
+	// MaxDelay is how late this process may be woken up in a run; with a longer delay it is told as
+	// Delayed, and fewer are made side by side for a while. 0 for no bound.
+	MaxDelay time.Duration
 	Progress runs.Progress
 	// Each is told how each single run is going; nil for nobody.
 	Each runs.Progress
@@ -47,8 +57,22 @@ type Runner struct {
 	Begin func(i int, left string)
 	// Done is called after a job, one call at a time. After an error no more are begun.
 	Done func(i int, m Made) error
+	// Deadline: no job is begun that would end after it by its length; zero for none. Skipped
+	// is called with each that is not begun for that, as Done is.
+	Deadline time.Time
+	Skipped  func(i int) error
+	// Test makes a run; runs.Test if nil.
+	Test func(context.Context, runs.Options, <-chan struct{}, runs.Progress) (runs.Outcome, error)
+}
 
-	test func(context.Context, runs.Options, <-chan struct{}, runs.Progress) (runs.Outcome, error) // runs.Test if nil
+// Length is how long jobs take at most, by their time limits.
+func (r Runner) Length(jobs []Job) time.Duration {
+	w := &work{slots: int64(max(r.Slots, 1))}
+	var sum time.Duration
+	for _, j := range jobs {
+		sum += w.cost(j)
+	}
+	return sum / time.Duration(w.slots)
 }
 
 // Run does jobs in their order. When interrupt is closed those in progress end early, and
@@ -58,8 +82,13 @@ func (r Runner) Run(ctx context.Context, jobs []Job, interrupt <-chan struct{}) 
 	if err := r.makeImages(ctx, jobs, interrupt); err != nil {
 		return closed(interrupt), err
 	}
-	if r.test == nil {
-		r.test = runs.Test
+	if r.KeepClusters && r.Machine.Pool == nil {
+		pool := runs.NewPool()
+		r.Machine.Pool = pool
+		defer func() { err = errors.Join(err, pool.Close(ctx)) }()
+	}
+	if r.Test == nil {
+		r.Test = runs.Test
 	}
 	w := &work{Runner: r, slots: int64(max(r.Slots, 1)), jobs: jobs, began: time.Now()}
 	for _, j := range jobs {
@@ -70,22 +99,27 @@ func (r Runner) Run(ctx context.Context, jobs []Job, interrupt <-chan struct{}) 
 	if r.Each == nil {
 		reporting.Go(func() { w.report(stopped) })
 	}
-	free := semaphore.NewWeighted(w.slots)
+	free := newGate(w.slots)
 	for i, j := range jobs {
 		taken := w.slotsOf(j)
-		if free.Acquire(ctx, taken) != nil || closed(interrupt) {
+		if free.enter(ctx, taken) != nil || closed(interrupt) {
 			w.interrupt()
 			break
 		}
 		if w.hasFailed() {
 			break
 		}
+		if !r.Deadline.IsZero() && time.Now().Add(j.length()).After(r.Deadline) {
+			free.leave(taken)
+			w.skip(i)
+			continue
+		}
 		if r.Begin != nil {
 			r.Begin(i, w.remaining())
 		}
 		all.Go(func() {
-			defer free.Release(taken)
-			w.do(ctx, i, interrupt)
+			defer free.leave(taken)
+			w.do(ctx, i, free, interrupt)
 		})
 	}
 	all.Wait()
@@ -131,10 +165,13 @@ func (w *work) hasFailed() bool {
 	return w.failed != nil
 }
 
-func (w *work) do(ctx context.Context, i int, interrupt <-chan struct{}) {
+func (w *work) do(ctx context.Context, i int, free *gate, interrupt <-chan struct{}) {
 	job := w.jobs[i]
 	o, cost := job.Options, w.cost(job)
 	o.Machine = w.Machine
+	if job.Command != nil {
+		o.Command = job.Command
+	}
 	progress := w.Each
 	if progress == nil {
 		progress = runs.Silent{}
@@ -143,8 +180,10 @@ func (w *work) do(ctx context.Context, i int, interrupt <-chan struct{}) {
 	w.running += cost
 	w.mu.Unlock()
 	m := Made{Began: time.Now()}
-	m.Outcome, m.Err = w.test(ctx, o, interrupt, progress)
+	m.Outcome, m.Err = w.Test(ctx, o, interrupt, progress)
 	m.Took = time.Since(m.Began)
+	m.Delayed = w.MaxDelay > 0 && m.Outcome.Delay > w.MaxDelay
+	free.tell(m.Delayed)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.running -= cost
@@ -158,13 +197,23 @@ func (w *work) do(ctx context.Context, i int, interrupt <-chan struct{}) {
 	w.failed = errors.Join(w.failed, w.Done(i, m))
 }
 
+// skip leaves out a job for which there is no time.
+func (w *work) skip(i int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.left -= w.cost(w.jobs[i])
+	w.done++
+	w.failed = errors.Join(w.failed, w.Skipped(i))
+}
+
 // startAndEnd is what servers take to start and end, around the time limit of a run.
 const startAndEnd = 5 * time.Second
 
+// length is how long a job takes at most.
+func (j Job) length() time.Duration { return j.Outline.Options.TimeLimit + startAndEnd }
+
 // cost is what a job takes of the slots at most.
-func (w *work) cost(j Job) time.Duration {
-	return time.Duration(w.slotsOf(j)) * (j.Outline.Options.TimeLimit + startAndEnd)
-}
+func (w *work) cost(j Job) time.Duration { return time.Duration(w.slotsOf(j)) * j.length() }
 
 func (w *work) slotsOf(j Job) int64 { return min(int64(max(j.Slots, 1)), w.slots) }
 

@@ -43,7 +43,7 @@ func newTest(slots int, change func(o runs.Options) (runs.Outcome, error)) *test
 		r.finished = append(r.finished, i)
 		return nil
 	}
-	r.test = func(_ context.Context, o runs.Options, _ <-chan struct{}, _ runs.Progress) (runs.Outcome, error) {
+	r.Test = func(_ context.Context, o runs.Options, _ <-chan struct{}, _ runs.Progress) (runs.Outcome, error) {
 		r.mu.Lock()
 		r.now++
 		r.most = max(r.most, r.now)
@@ -119,6 +119,32 @@ func TestRunnerInterrupted(t *testing.T) {
 	}
 }
 
+// TestRunnerDeadline: what would end after the deadline is not begun, and told; what is shorter is.
+func TestRunnerDeadline(t *testing.T) {
+	all := jobs(1, 1, 1)
+	all[1].Outline.Options.TimeLimit = 100 * time.Hour
+	for _, c := range []struct {
+		name          string
+		deadline      time.Time
+		done, skipped []int
+	}{
+		{"none", time.Time{}, []int{0, 1, 2}, nil},
+		{"far away", time.Now().Add(1000 * time.Hour), []int{0, 1, 2}, nil},
+		{"too near for a long one", time.Now().Add(time.Hour), []int{0, 2}, []int{1}},
+		{"over", time.Now().Add(-time.Hour), nil, []int{0, 1, 2}},
+	} {
+		r := newTest(1, nothing)
+		var skipped []int
+		r.Deadline, r.Skipped = c.deadline, func(i int) error { skipped = append(skipped, i); return nil }
+		if interrupted, err := r.Run(t.Context(), all, nil); interrupted || err != nil || !slices.Equal(r.finished, c.done) || !slices.Equal(skipped, c.skipped) {
+			t.Errorf("%s: done %v, skipped %v, %t, %v", c.name, r.finished, skipped, interrupted, err)
+		}
+	}
+	if got := (Runner{Slots: 2}).Length(all[:1]); got != startAndEnd/2 {
+		t.Errorf("one job of two slots takes %s", got)
+	}
+}
+
 // TestRunnerFails: a run that fails is told, and the others are made; after what is told
 // fails none is begun.
 func TestRunnerFails(t *testing.T) {
@@ -142,8 +168,8 @@ func TestRunnerProgress(t *testing.T) {
 	r := newTest(1, nothing)
 	each, stores := &recorded{}, []string{}
 	r.Each, r.Machine.Store = each, "somewhere"
-	run := r.test
-	r.test = func(ctx context.Context, o runs.Options, stop <-chan struct{}, p runs.Progress) (runs.Outcome, error) {
+	run := r.Test
+	r.Test = func(ctx context.Context, o runs.Options, stop <-chan struct{}, p runs.Progress) (runs.Outcome, error) {
 		stores = append(stores, o.Store)
 		p.Step("run %d", o.Seed)
 		return run(ctx, o, stop, p)

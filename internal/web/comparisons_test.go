@@ -174,3 +174,27 @@ func TestKnownComparison(t *testing.T) {
 		site.contains(site.page("/"), c.want)
 	}
 }
+
+// TestOtherPages: what is no run and no comparison is listed, and the runs that it leads to are
+// served; a page within a run is not, nor is one at a place of the store that is none.
+func TestOtherPages(t *testing.T) {
+	s := newShelf(t)
+	s.run("redis/1", document("redis", "2026-01-01T00:00:00Z", 0))
+	s.file("redis/1/remedies.html", "a page of the run")
+	s.file("remedies.html", "a page of nothing")
+	if page := s.serve().page("/"); strings.Contains(page, "Other pages") {
+		t.Error("there is a page in a store that has none")
+	}
+	s.file("remedies/a/remedies.html", "side by side")
+	s.file("sweeps/<b>/sweep.html", "a chart")
+	s.run("remedies/a/runs/redis/2", document("redis", "2026-01-02T00:00:00Z", 0))
+	site := s.serve()
+	page := site.page("/")
+	site.contains(page, "Other pages", ">sweeps/&lt;b&gt;/sweep.html</a>")
+	site.contains(site.page(linkOf(t, page, "remedies/a/remedies.html")), "side by side")
+	site.contains(site.page(linkOf(t, page, "sweeps/&lt;b&gt;/sweep.html")), "a chart")
+	site.contains(site.page("/files/remedies/a/runs/redis/2/report.html"), "report of remedies/a/runs/redis/2")
+	if n := strings.Count(page, "remedies.html"); n != 2 { // its address and its name
+		t.Errorf("remedies.html is there %d times", n)
+	}
+}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"lockcheck/internal/runs"
-	"lockcheck/reports"
 )
 
 // maxRows is how many runs one page lists.
@@ -56,8 +55,7 @@ func (r run) verdict() string {
 
 // listPage is the content of the list.
 type listPage struct {
-	Filters      []choice
-	Filtered     bool
+	selection
 	Shown, All   int   // runs that the filters let through, and all
 	Chosen       []row // to be compared, and not among Rows
 	Rows         []row
@@ -65,8 +63,13 @@ type listPage struct {
 	Newer, Older string // addresses of other parts of the list
 	// Comparisons are the newest; Earlier are the others.
 	Comparisons, Earlier []comparisonRow
-	Problems             []string
+	// Pages are others of several runs.
+	Pages    []pageRow
+	Problems []string
 }
+
+// pageRow is a page of several runs: its path in the store, and its address.
+type pageRow struct{ Name, To string }
 
 // choice is a filter with what there is to choose from.
 type choice struct {
@@ -82,6 +85,7 @@ type row struct {
 	Time, Kinds   string // Kinds of faults
 	Chosen        bool
 	Files, Report string // addresses; Report is "" if there is none
+	Trend         string // address of the runs like it; "" if the lock is not known
 	Download      string
 }
 
@@ -92,7 +96,7 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 func (h *handler) newListPage(query url.Values) listPage {
 	all := h.store.look()
 	page := listPage{All: len(all.runs), Problems: all.problems}
-	shown := page.filter(all.runs, query)
+	shown := page.of(all.runs, query)
 	page.Shown = len(shown)
 	from := min(max(0, atoi(query.Get("from"))), max(0, len(shown)-1))
 	rows := shown[from:min(from+maxRows, len(shown))]
@@ -104,6 +108,9 @@ func (h *handler) newListPage(query url.Values) listPage {
 		page.Older = listAt(query, from+maxRows)
 	}
 	h.addRows(&page, all.runs, rows, query["run"])
+	for _, name := range all.pages {
+		page.Pages = append(page.Pages, pageRow{name, address("files", name)})
+	}
 	for n, c := range all.comparisons {
 		list := &page.Comparisons
 		if n >= maxComparisons {
@@ -112,20 +119,6 @@ func (h *handler) newListPage(query url.Values) listPage {
 		*list = append(*list, newComparisonRow(c))
 	}
 	return page
-}
-
-// filter keeps the filters that are set, and returns the runs that they let through.
-func (p *listPage) filter(runs []run, query url.Values) []run {
-	through := runs
-	for _, f := range filters() {
-		value := reports.Clean(query.Get(f.name)) // as what it is compared with
-		p.Filters = append(p.Filters, choice{f.name, value, valuesOf(f, runs, value)})
-		if value != "" {
-			p.Filtered = true
-			through = selected(through, func(r run) bool { return slices.Contains(f.of(r), value) })
-		}
-	}
-	return through
 }
 
 // addRows lists some of all runs, and those chosen before that are not among them: two
@@ -142,6 +135,9 @@ func (h *handler) addRows(page *listPage, all, rows []run, chosen []string) {
 		}
 	}
 }
+
+// listAt is the address of another part of a list.
+func listAt(query url.Values, from int) string { return partAt("/", query, from) }
 
 // valuesOf is what a filter can be set to: what there is, and what it is set to.
 func valuesOf(f filter, runs []run, set string) []string {
@@ -169,6 +165,9 @@ func (h *handler) newRow(r run, chosen bool) row {
 	if h.store.holds(r.Folder, runs.ReportFile) {
 		one.Report = address("files", r.Folder, runs.ReportFile)
 	}
+	if r.Lock != "" {
+		one.Trend = "/trend?" + url.Values{"lock": {r.Lock}, "fault": {one.Kinds}, "guard": {r.Guard}}.Encode()
+	}
 	return one
 }
 
@@ -180,11 +179,11 @@ func address(page string, names ...string) string {
 	return (&url.URL{Path: "/" + page + "/" + path.Join(names...)}).EscapedPath()
 }
 
-// listAt is the address of another part of a list.
-func listAt(query url.Values, from int) string {
+// partAt is the address of another part of a page.
+func partAt(page string, query url.Values, from int) string {
 	query = maps.Clone(query)
 	query.Set("from", strconv.Itoa(from))
-	return "/?" + query.Encode()
+	return page + "?" + query.Encode()
 }
 
 // atoi is the number in a text, or 0.

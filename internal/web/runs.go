@@ -19,6 +19,8 @@ import (
 
 	"lockcheck/history"
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites/profile"
+	"lockcheck/internal/suites/sweep"
 	"lockcheck/reports"
 )
 
@@ -45,6 +47,7 @@ type known struct {
 type inventory struct {
 	runs        []run
 	comparisons []comparison
+	pages       []string // others, see otherPages
 	problems    []string // folders that could not be looked into, and why
 }
 
@@ -53,8 +56,9 @@ type inventory struct {
 func (s *Store) look() inventory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	folders, comparisons, problems := s.walk()
-	all := inventory{comparisons: s.compared(comparisons), problems: problems}
+	found := s.walk()
+	folders := found.runs
+	all := inventory{comparisons: s.compared(found.comparisons), pages: found.pages, problems: found.problems}
 	all.runs = make([]run, len(folders))
 	seen := make([]known, len(folders))
 	var readers errgroup.Group
@@ -79,28 +83,36 @@ func newestFirst(a, b run) int {
 	return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(b.Folder, a.Folder))
 }
 
-// walk finds the folders of runs and comparisons. It follows no links: those to the
-// latest runs would show them twice.
-func (s *Store) walk() (folders, comparisons, problems []string) {
+// otherPages are the files that are the pages of several runs and no comparison.
+func otherPages() []string { return []string{runs.RemediesFile, sweep.HTMLFile, profile.MarkdownFile} }
+
+// found is what walk finds: folders of runs and of comparisons, and files.
+type found struct{ runs, comparisons, pages, problems []string }
+
+// walk finds runs, comparisons and other pages. It follows no links: those to the latest runs
+// would show them twice.
+func (s *Store) walk() (all found) {
 	err := fs.WalkDir(s.root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			problems = append(problems, err.Error())
+			all.problems = append(all.problems, err.Error())
 			return fs.SkipDir
 		case entry.IsDir():
-		case path.Dir(name) == ".": // the store itself is neither
+		case path.Dir(name) == ".": // the store itself is none of them
 		case slices.Contains(runFiles(), entry.Name()):
-			folders = append(folders, path.Dir(name))
+			all.runs = append(all.runs, path.Dir(name))
 			return fs.SkipDir
 		case entry.Name() == runs.ComparisonFile:
-			comparisons = append(comparisons, path.Dir(name))
+			all.comparisons = append(all.comparisons, path.Dir(name))
+		case slices.Contains(otherPages(), entry.Name()):
+			all.pages = append(all.pages, name)
 		}
 		return nil
 	})
 	if err != nil {
-		problems = append(problems, err.Error())
+		all.problems = append(all.problems, err.Error())
 	}
-	return folders, comparisons, problems
+	return all
 }
 
 // refresh reads a run, unless it is still as it was last.
@@ -187,14 +199,14 @@ func openFile(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	return file, info, nil
 }
 
-// home splits the path of a file into the folder of the run or the comparison that it
-// belongs to, the innermost, and the rest; false if it belongs to none.
+// home splits the path of a file into the folder of the run, the comparison or the other page
+// that it belongs to, the innermost, and the rest; false if it belongs to none.
 func (s *Store) home(name string) (folder, rest string, ok bool) {
 	if !fs.ValidPath(name) {
 		return "", "", false
 	}
 	for folder = name; folder != "."; folder = path.Dir(folder) {
-		if s.holdsRun(folder) || s.holds(folder, runs.ComparisonFile) {
+		if s.holdsRun(folder) || slices.ContainsFunc(append(otherPages(), runs.ComparisonFile), func(page string) bool { return s.holds(folder, page) }) {
 			return folder, strings.TrimPrefix(name[len(folder):], "/"), true
 		}
 	}

@@ -58,6 +58,7 @@ func (s *Store) Handler() (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", h.list)
 	mux.HandleFunc("GET /compare", h.compare)
+	mux.HandleFunc("GET /trend", h.trend)
 	mux.HandleFunc("GET /files/{path...}", h.files)
 	mux.HandleFunc("GET /download/{path...}", h.download)
 	mux.HandleFunc("GET /style.css", h.style)

@@ -2,12 +2,14 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -21,8 +23,20 @@ func main() {
 	flag.StringVar(&b.binary, "lockcheck", "./lockcheck", "the binary to measure")
 	least := flag.Int("from", 100_000, "the length of the shortest mixed history, in operations")
 	most := flag.Int("to", 10_000_000, "the length of the longest, by factors of ten")
+	trials := flag.Int("trials", 100, "how many short runs to make of each lock; 0 for none")
+	locks := flag.String("locks", "memory,redis,etcd", "the locks of these runs")
+	slots := flag.Int("slots", 2*runtime.NumCPU(), "how many of them to make side by side, at most")
+	apart := flag.Bool("apart", true, "make a tenth of them as single runs, too, for comparison")
+	judge := flag.Bool("judge", true, "measure what it takes to judge histories")
 	flag.Parse()
-	if err := b.run(*least, *most); err != nil {
+	var err error
+	if *judge {
+		err = b.run(*least, *most)
+	}
+	if err == nil && *trials > 0 {
+		err = b.trials(context.Background(), *locks, *trials, *slots, *apart)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}

@@ -19,6 +19,7 @@ import (
 	"lockcheck/clients"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
+	"lockcheck/nemesis"
 	"lockcheck/workloads"
 )
 
@@ -28,7 +29,16 @@ func main() {
 	wrong := flag.Int("wrong-seeds", 3, "how many seeds to run each wrong mutant with")
 	side := flag.Int("parallel", 4, "how many runs to make side by side")
 	only := flag.String("only", "", "run this mutant alone")
+	trials := flag.Int("hunt", 0, "hunt for each mutant with so many trials at most, in place of running it")
 	flag.Parse()
+	if *trials > 0 {
+		h := hunts{binary: *binary, trials: *trials, seeds: *wrong, side: *side, only: *only}
+		if err := h.run(context.Background(), os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "mutants:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	r := &runner{binary: *binary, side: *side}
 	if err := r.run(os.Stdout, *only, *seeds, *wrong); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -68,7 +78,7 @@ func (r *runner) run(out io.Writer, only string, correct, wrong int) (err error)
 			continue
 		}
 		n := wrong
-		if a.guilty == "" {
+		if a.guilty == "" && a.control == "" {
 			n = correct
 		}
 		t, err := r.runAll(a, n)
@@ -98,6 +108,9 @@ func table(out io.Writer, tallies []*tally) {
 		if guilty == "" {
 			guilty = "nothing"
 		}
+		if t.control != "" {
+			guilty += ": " + t.control
+		}
 		fmt.Fprintf(out, "| `%s` | %s | %s | %s | %.0f s |\n", t.name, t.does, guilty, t, t.longest.Seconds())
 	}
 }
@@ -115,7 +128,10 @@ func (r *runner) runAll(a mutant, n int) (*tally, error) {
 	t := &tally{mutant: a, runs: n}
 	var jobs []suites.Job
 	for seed := range uint64(n) {
-		o := r.options(a, seed+1)
+		o, err := r.options(a, seed+1)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", a.name, err)
+		}
 		outline, err := runs.OutlineOf(o)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", a.name, err)
@@ -171,7 +187,7 @@ func (a mutant) missedFault(r checker.Results) bool {
 
 // options are the same for most: every fault that an embedded lock can have, and a guard
 // that makes harmless what no lease can prevent.
-func (r *runner) options(a mutant, seed uint64) runs.Options {
+func (r *runner) options(a mutant, seed uint64) (runs.Options, error) {
 	guard := workloads.Fence
 	if a.guard != "" {
 		guard = a.guard
@@ -180,12 +196,20 @@ func (r *runner) options(a mutant, seed uint64) runs.Options {
 	if a.section != (workloads.Range{}) {
 		section = a.section
 	}
-	return runs.Options{
+	o := runs.Options{
 		Lock: clients.MutantPrefix + a.name, Workload: "set", Guard: string(guard),
 		Nemesis: cmp.Or(a.faults, "pause:holder,kill:holder,delay-write"), Interval: 800 * time.Millisecond,
 		TimeLimit: 15 * time.Second, Concurrency: 8, MinOps: 8,
 		Use: workloads.Use{TTL: cmp.Or(a.ttl, 400*time.Millisecond), Section: section, Renew: a.renew}, Seed: seed,
 	}
+	if a.schedule == "" {
+		return o, nil
+	}
+	o.MinOps = 2 // it takes sections and pauses that are long
+	schedule, err := nemesis.ReadSchedule(strings.NewReader(a.schedule))
+	schedule.Seed = seed
+	o.Schedule = &schedule
+	return o, err
 }
 
 // judge says what is wrong with what a run was found to be.

@@ -16,6 +16,9 @@ type mutant struct {
 	section    workloads.Range // zero for the usual one
 	ttl        time.Duration   // 0 for the usual one
 	faults     string          // "" for all that there are
+	// schedule takes the place of faults; "" for none. control says why it does not show what
+	// the mutant does wrong, which is then to be found guilty of nothing.
+	schedule, control string
 }
 
 // pauses is for what only a holder shows that was stopped beyond its lease.
@@ -29,6 +32,23 @@ var (
 	// slowest is so long that a holder that was stopped for its lease and up to 1.5 s wakes
 	// up while the next one has read and not yet written.
 	slowest = workloads.Range{Min: 1700 * time.Millisecond, Max: 1900 * time.Millisecond}
+	// endless is long enough for two renewals to be stopped one after the other.
+	endless = workloads.Range{Min: 3 * time.Second, Max: 3 * time.Second}
+)
+
+// Schedules for what takes a fault at the right moment to be seen, and those that miss it. Each
+// fault may come several times, one after the other.
+const (
+	releaseInFlight = `steps: [{fault: pause, target: actor, when: releasing, for: 400ms, every: 1s}]`
+	acquireInFlight = `steps: [{fault: pause, target: actor, when: acquiring, for: 350ms, every: 1s}]`
+	holderStopped   = `steps: [{fault: pause, target: holder, for: 350ms, every: 1s}]`
+	// The first of two pauses makes an answer late, the second outlasts the lease.
+	lateThenLong = `steps:
+  - {id: a1, sequence: s, fault: pause, target: actor, when: renewing, for: 400ms}
+  - {id: b1, sequence: s, fault: pause, target: actor, when: renewing, for: lease+300ms}
+  - {id: a2, sequence: s, fault: pause, target: actor, when: renewing, for: 400ms}
+  - {id: b2, sequence: s, fault: pause, target: actor, when: renewing, for: lease+300ms}`
+	longOnly = `steps: [{fault: pause, target: actor, when: renewing, for: lease+300ms, every: 5s}]`
 )
 
 // mutants lists the correct ones first.
@@ -68,6 +88,12 @@ func mutants() []mutant {
 		{name: "contention-renews", does: "renews the lease with each attempt of others", guilty: checker.Liveness},
 		{name: "starves", does: "never answers one worker", guilty: checker.Liveness},
 		{name: "stops-granting", does: "grants nothing after the hundredth time", guilty: checker.Liveness},
+		{name: "retries-release", does: "releases by name if an answer was late", guilty: checker.MutualExclusion, section: long, ttl: 600 * time.Millisecond, schedule: releaseInFlight},
+		{name: "retries-release", does: "releases by name if an answer was late", section: long, ttl: 600 * time.Millisecond, schedule: holderStopped, control: "pauses inside the section"},
+		{name: "insists", does: "renews what was lost if an earlier answer was late", guilty: checker.MutualExclusion, renew: true, section: endless, ttl: time.Second, schedule: lateThenLong},
+		{name: "insists", does: "renews what was lost if an earlier answer was late", renew: true, section: endless, ttl: time.Second, schedule: longOnly, control: "the second pause alone"},
+		{name: "remembers", does: "takes an attempt for granted if its answer was late", guilty: checker.MutualExclusion, section: long, ttl: 600 * time.Millisecond, schedule: acquireInFlight},
+		{name: "remembers", does: "takes an attempt for granted if its answer was late", section: long, ttl: 600 * time.Millisecond, schedule: holderStopped, control: "pauses inside the section"},
 		{name: "fence-on-writes", does: "is protected by a fence on writes only", guilty: checker.NoLostUpdate, guard: workloads.FenceWrites, ttl: 2 * time.Second, section: slowest, faults: pauses},
 	}
 }

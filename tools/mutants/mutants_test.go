@@ -19,6 +19,12 @@ func TestMutants(t *testing.T) {
 	var names []string
 	wrong := 0
 	for _, a := range mutants() {
+		if _, err := new(runner).options(a, 1); err != nil {
+			t.Errorf("%s: %v", a.name, err)
+		}
+		if a.control != "" {
+			continue
+		}
 		names = append(names, clients.MutantPrefix+a.name)
 		if a.guilty != "" {
 			wrong++

@@ -1,6 +1,7 @@
-// Command overhead measures what the client protocol adds to an acquire. It calls one client
-// library directly, and through the protocol, on the same embedded lock service, and fails
-// if too much is added. The figures of the last run are in results.md.
+// Command overhead measures what lockcheck adds to a lock. It calls one client library
+// directly, and through the client protocol, on the same embedded lock service, and fails if
+// too much is added; then it compares a worker with a bare loop of its client. The figures of
+// the last run are in results.md.
 package main
 
 import (
@@ -30,9 +31,14 @@ const (
 
 func main() {
 	binary := flag.String("lockcheck", "./lockcheck", "the binary that serves the lock")
+	lock := flag.String("lock", "redis", "the lock of the server")
+	server := flag.String("server", "", "the address of a server; the worker is compared on that one alone")
 	client := flag.Bool("client", false, "be the client of the protocol")
 	flag.Parse()
 	run := func() error { return measure(context.Background(), *binary) }
+	if *server != "" {
+		run = func() error { return harness(context.Background(), *lock, *server) }
+	}
 	if *client {
 		run = func() error { return serve.Run(open) }
 	}
@@ -101,7 +107,7 @@ func measure(ctx context.Context, binary string) (err error) {
 			*way.times = append(*way.times, took)
 		}
 	}
-	return compare(called, answered)
+	return errors.Join(compare(called, answered), harness(ctx, servers, socket))
 }
 
 // throughProtocol starts this program as the client.

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"slices"
 
 	"lockcheck/checker"
@@ -8,20 +9,22 @@ import (
 )
 
 // add takes a run with results into account of its cell.
-func add(c *reports.Cell, seed uint64, folder string, d reports.Document) {
-	c.Runs = append(c.Runs, runOf(seed, folder, d))
-	c.Versions, c.Lease = d.Header.Versions, d.Header.Lease
+func add(c *reports.Cell, seed uint64, folder string, d reports.Document) reports.CellRun {
+	c.Versions, c.Source, c.Lease = d.Header.Versions, d.Header.Source, d.Header.Lease
 	switch d.Results.Finding(checker.FencingOrder).Verdict {
 	case checker.Valid:
 		c.TokensKept++
 	case checker.Violation:
 		c.TokensViolated++
 	}
+	return runOf(seed, folder, d)
 }
 
 // runOf is a run as its results tell it; its folder is relative to that of the comparison.
 func runOf(seed uint64, folder string, d reports.Document) reports.CellRun {
 	r := reports.CellRun{Seed: seed, Folder: folder, Verdict: d.Results.Verdict, Sentence: d.Results.Sentence}
+	sample := checker.SampleOf(d.Results)
+	r.Sample = &sample
 	rest := []checker.Verdict{checker.Valid}
 	for _, f := range d.Results.Findings {
 		switch {
@@ -58,11 +61,55 @@ func judge(c *reports.Cell) {
 			}
 		}
 	}
+	if c.OutOfTime > 0 {
+		verdicts = append(verdicts, checker.Undecided)
+	}
 	if len(verdicts) == 0 {
 		return
 	}
 	c.OfRuns = checker.MostTelling(verdicts)
 	for _, t := range c.Thresholds {
+		verdicts = append(verdicts, t.Verdict)
+	}
+	c.Verdict = checker.MostTelling(verdicts)
+}
+
+// confirm takes into account that the runs of a cell were made again, round by round. What was
+// violated stays violated, however seldom: it happened. A figure that missed its bound, and runs
+// that were undecided or broken, may be due to the machine: those stand if they are so in most of
+// the rounds again, or if a round is missing.
+func confirm(c *reports.Cell, rounds []reports.Cell, asked int) {
+	c.Rounds = []checker.Verdict{c.Verdict}
+	for _, r := range rounds {
+		c.Rounds = append(c.Rounds, r.Verdict)
+		c.Runs = append(c.Runs, r.Runs...)
+		for _, p := range r.Violated {
+			if !slices.Contains(c.Violated, p) {
+				c.Violated = append(c.Violated, p)
+			}
+		}
+	}
+	stands := func(v checker.Verdict, of func(reports.Cell) checker.Verdict, certain bool) checker.Verdict {
+		again := 0
+		for _, r := range rounds {
+			switch got := of(r); {
+			case got == checker.Violation && certain:
+				return checker.Violation
+			case got != checker.Valid:
+				again++
+			}
+		}
+		if v == checker.Violation && certain || len(rounds) < asked || 2*again > len(rounds) {
+			return v
+		}
+		return checker.Valid
+	}
+	c.OfRuns = stands(c.OfRuns, func(r reports.Cell) checker.Verdict { return r.OfRuns }, true)
+	verdicts := []checker.Verdict{c.OfRuns}
+	for i := range c.Thresholds {
+		t := &c.Thresholds[i]
+		f, _ := figureByName(t.Name)
+		t.Verdict = stands(t.Verdict, func(r reports.Cell) checker.Verdict { return r.Thresholds[i].Verdict }, f.counts())
 		verdicts = append(verdicts, t.Verdict)
 	}
 	c.Verdict = checker.MostTelling(verdicts)
@@ -83,8 +130,8 @@ func VerdictOf(m reports.Matrix) checker.Verdict {
 		verdicts = append(verdicts, checker.Undecided)
 	}
 	for _, cell := range m.Cells {
-		if cell.Verdict != "" {
-			verdicts = append(verdicts, cell.Verdict)
+		if v := cmp.Or(cell.Counts, cell.Verdict); v != "" { // older files do not say how a cell counts
+			verdicts = append(verdicts, v)
 		}
 	}
 	if len(verdicts) == 0 {

@@ -121,7 +121,7 @@ func TestEachProperty(t *testing.T) {
 	cell := func(runs ...reports.Document) reports.Cell {
 		c := reports.Cell{Lock: "redis", Fault: "pause", Guard: "none"}
 		for i, d := range runs {
-			add(&c, uint64(i+1), "", d)
+			c.Runs = append(c.Runs, add(&c, uint64(i+1), "", d))
 		}
 		judge(&c)
 		return c

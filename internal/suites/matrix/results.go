@@ -43,7 +43,10 @@ func about(lock string) reports.About {
 // times says when the first run began and how long it was until the last one ended.
 func (f *Folder) times() (began time.Time, took time.Duration) {
 	var end time.Time
-	for _, e := range f.entries {
+	for _, e := range f.entries() {
+		if e.OutOfTime {
+			continue
+		}
 		if began.IsZero() || e.Began.Before(began) {
 			began = e.Began
 		}
@@ -54,28 +57,64 @@ func (f *Folder) times() (began time.Time, took time.Duration) {
 	return began, end.Sub(began)
 }
 
+// judged is a cell with all that is there of it.
 func (f *Folder) judged(cell Cell) (reports.Cell, error) {
-	c := reports.Cell{Lock: cell.Lock, Fault: cell.Fault, Guard: cell.Guard, Excused: f.Suite.Thresholds.excuse()}
-	var all []checker.Results
-	for _, seed := range f.Suite.Seeds {
-		e, ran := f.ran(cell, seed)
-		switch {
-		case !ran:
-			c.Missing++
-			continue
-		case e.Run == "":
-			c.Runs = append(c.Runs, reports.CellRun{Seed: seed, Verdict: checker.Broken, Sentence: e.Failed})
-			continue
-		}
-		document, err := runs.ReadResults(f.file(e.Run))
-		if err != nil {
-			return c, err
-		}
-		add(&c, seed, e.Run, document)
-		all = append(all, document.Results)
+	c, err := f.round(cell, 0)
+	if err != nil {
+		return c, err
 	}
-	if _, err := cell.outline(f.Suite); unsupported(err) != "" && len(c.Runs) == 0 {
-		c.Unavailable, c.Missing = unsupported(err), 0
+	if f.unconfirmed(cell, c) {
+		var rounds []reports.Cell
+		for n := 1; n <= f.Suite.Confirm; n++ {
+			r, err := f.round(cell, n)
+			if err != nil {
+				return c, err
+			}
+			if r.Missing == 0 {
+				rounds = append(rounds, r)
+			}
+		}
+		confirm(&c, rounds, f.Suite.Confirm)
+	}
+	f.Suite.expect(cell, &c)
+	return c, nil
+}
+
+// unconfirmed says whether the runs of a cell are to be made again: it is complete, not valid, and
+// not as expected.
+func (f *Folder) unconfirmed(place Cell, c reports.Cell) bool {
+	f.Suite.expect(place, &c)
+	return f.Suite.Confirm > 0 && len(c.Runs) > 0 && c.Missing == 0 && c.Counts != checker.Valid
+}
+
+// round is a cell by one round of its runs.
+func (f *Folder) round(cell Cell, n int) (reports.Cell, error) {
+	c := reports.Cell{Lock: cell.Lock, Fault: cell.Fault, Guard: cell.Guard, Excused: f.Suite.Thresholds.excuse()}
+	outline, why := cell.outline(f.Suite)
+	var all []checker.Results
+	for _, seed := range f.Suite.seedsOf(n) {
+		e, ran := f.ran(cell, seed)
+		if !ran || e.OutOfTime {
+			c.Missing++
+			if ran {
+				c.OutOfTime++
+			}
+			continue
+		}
+		r := reports.CellRun{Seed: seed, Verdict: checker.Broken, Sentence: e.Failed}
+		if e.Run != "" {
+			document, err := runs.ReadResults(f.file(e.Run))
+			if err != nil {
+				return c, err
+			}
+			r = add(&c, seed, e.Run, document)
+			all = append(all, document.Results)
+		}
+		r.Took, r.Command = e.Took, cell.command(f.Suite, outline, seed)
+		c.Runs = append(c.Runs, r)
+	}
+	if unsupported(why) != "" && len(c.Runs) == 0 {
+		c.Unavailable, c.Missing = unsupported(why), 0
 		return c, nil
 	}
 	c.Pool = checker.PoolOf(all)

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"lockcheck/checker"
 	"lockcheck/internal/runs"
@@ -25,34 +26,50 @@ type Machine struct {
 	Progress runs.Progress
 	// WithoutDocker leaves out the runs that need it.
 	WithoutDocker bool
+	// Budget is the time after which no run may end; 0 for no bound.
+	Budget time.Duration
+	// test makes a run; runs.Test if nil.
+	test func(context.Context, runs.Options, <-chan struct{}, runs.Progress) (runs.Outcome, error)
 }
 
 // planned is a run that is to be made.
 type planned struct {
 	Cell
 	seed    uint64
+	turn    int // how many runs its cell gets before it
 	outline runs.Outline
 }
 
-// Run makes the runs that are not there yet. When interrupt is closed, those in progress
-// end without being counted. Its error says why a comparison could not be made; that
-// single runs failed is in the ledger.
+// Run makes the runs that are not there yet, and then those by which cells that are not valid
+// are confirmed. When interrupt is closed, those in progress end without being counted. Its
+// error says why a comparison could not be made; that single runs failed is in the ledger.
 func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) (interrupted bool, err error) {
-	todo := f.todo()
+	var deadline time.Time
+	if m.Budget > 0 {
+		deadline = time.Now().Add(m.Budget)
+	}
+	if interrupted, err = f.make(ctx, m, f.todo(), deadline, interrupt); interrupted || err != nil {
+		return interrupted, err
+	}
+	again, err := f.confirmations()
+	if err != nil {
+		return false, err
+	}
+	return f.make(ctx, m, again, deadline, interrupt)
+}
+
+func (f *Folder) make(ctx context.Context, m Machine, todo []planned, deadline time.Time, interrupt <-chan struct{}) (interrupted bool, err error) {
 	if m.WithoutDocker {
 		todo = slices.DeleteFunc(todo, planned.needsDocker)
 	}
 	if len(todo) == 0 {
 		return false, nil
 	}
-	if err := f.mendLedger(); err != nil {
-		return false, err
-	}
 	var jobs []suites.Job
 	for _, p := range todo {
-		jobs = append(jobs, p.job())
+		jobs = append(jobs, p.job(f.Suite))
 	}
-	r := suites.Runner{Machine: m.Machine, Slots: slotsOfMachine(m.Parallel), Progress: m.Progress}
+	r := suites.Runner{Machine: m.Machine, Slots: slotsOfMachine(m.Parallel), Progress: m.Progress, Deadline: deadline, KeepClusters: true, Test: m.test}
 	r.Machine.Store = f.file(runsFolder)
 	done := 0
 	r.Done = func(i int, made suites.Made) error {
@@ -65,39 +82,98 @@ func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) 
 		m.Progress.Step("%d of %d  %s: %s", done, len(jobs), jobs[i].Name, text)
 		return err
 	}
+	r.Skipped = func(i int) error {
+		p := todo[i]
+		done++
+		m.Progress.Step("%d of %d  %s: not made for lack of time", done, len(jobs), jobs[i].Name)
+		return f.ledger.Add(entry{Lock: p.Lock, Fault: p.Fault, Guard: p.Guard, Seed: p.seed, OutOfTime: true})
+	}
+	m.Progress.Step("%s", estimate(len(jobs), r.Length(jobs), deadline))
 	return r.Run(ctx, jobs, interrupt)
+}
+
+// estimate says how much there is to do.
+func estimate(n int, length time.Duration, deadline time.Time) string {
+	text := fmt.Sprintf("%d runs, %s at most, and the time to make images", n, length.Round(time.Second))
+	if left := time.Until(deadline).Round(time.Second); !deadline.IsZero() && length > left {
+		text += fmt.Sprintf("; %s of the budget are left, so that some may not be made", max(left, 0))
+	}
+	return text
 }
 
 // job is the run for the runner. Servers that agree with each other work more, and start
 // for longer, than one alone.
-func (p planned) job() suites.Job {
+func (p planned) job(s Suite) suites.Job {
 	o := p.outline.Options
 	o.Seed = p.seed
 	name := fmt.Sprintf("%s, seed %d", p.Cell, p.seed)
-	o.Parameters = map[string]string{"comparison": name}
-	j := suites.Job{Name: name, Options: o, Outline: p.outline}
+	o.Parameters = map[string]string{CellParameter: name}
+	j := suites.Job{Name: name, Options: o, Outline: p.outline, Command: p.command(s, p.outline, p.seed)}
 	if p.outline.Servers > 1 {
 		j.Slots = 2
 	}
 	return j
 }
 
-// todo lists the runs of the shard that are not there yet, long ones first, so that none
-// of them is what everything waits for at the end.
+// todo lists the runs of the shard that are not there yet.
 func (f *Folder) todo() []planned {
 	var all []planned
-	n := 0
-	for _, c := range f.Suite.cells() {
-		outline, err := c.outline(f.Suite)
-		for _, seed := range f.Suite.Seeds {
-			n++ // whatever is supported here: all machines must agree on who makes which run
-			if e, ran := f.ran(c, seed); err == nil && f.Shard.has(n-1) && (!ran || e.Failed != "") {
-				all = append(all, planned{c, seed, outline})
-			}
+	for at, c := range f.Suite.cells() {
+		all = append(all, f.lacking(c, 0, func(turn int) bool { return f.Shard.has(f.turnOf(at, turn)) })...)
+	}
+	return inOrder(all)
+}
+
+// turnOf numbers the runs for the shards, whatever is supported here: all machines must agree on
+// who makes which run. A cell that may have to be confirmed is judged by one of them, so that it
+// makes all of its runs.
+func (f *Folder) turnOf(cell, turn int) int {
+	if f.Suite.Confirm > 0 {
+		return cell
+	}
+	return cell*len(f.Suite.Seeds) + turn
+}
+
+// confirmations lists the runs that cells of the shard are made again by and that are not there
+// yet.
+func (f *Folder) confirmations() ([]planned, error) {
+	var all []planned
+	for at, c := range f.Suite.cells() {
+		if f.Suite.Confirm == 0 || !f.Shard.has(f.turnOf(at, 0)) {
+			continue
+		}
+		first, err := f.round(c, 0)
+		if err != nil {
+			return nil, err
+		}
+		for n := 1; n <= f.Suite.Confirm && f.unconfirmed(c, first); n++ {
+			all = append(all, f.lacking(c, n, func(int) bool { return true })...)
 		}
 	}
+	return inOrder(all), nil
+}
+
+// lacking lists those of a round of runs of a cell that are not there yet.
+func (f *Folder) lacking(c Cell, round int, ours func(turn int) bool) (all []planned) {
+	outline, err := c.outline(f.Suite)
+	if err != nil {
+		return nil
+	}
+	seeds := f.Suite.seedsOf(round)
+	for turn, seed := range seeds {
+		if e, ran := f.ran(c, seed); ours(turn) && (!ran || e.isOpen()) {
+			all = append(all, planned{c, seed, round*len(seeds) + turn, outline})
+		}
+	}
+	return all
+}
+
+// inOrder puts the first runs of all cells before any second one, so that no cell is without
+// any when time runs out. Of them long ones are first, so that none is what everything waits
+// for at the end.
+func inOrder(all []planned) []planned {
 	slices.SortStableFunc(all, func(a, b planned) int {
-		return cmp.Compare(b.outline.Options.TimeLimit, a.outline.Options.TimeLimit)
+		return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(b.outline.Options.TimeLimit, a.outline.Options.TimeLimit))
 	})
 	return all
 }
@@ -125,12 +201,12 @@ func (f *Folder) putDown(p planned, made suites.Made) (e entry, err error) {
 	e = entry{Lock: p.Lock, Fault: p.Fault, Guard: p.Guard, Seed: p.seed, Began: made.Began, Took: made.Took}
 	if made.Outcome.History == nil {
 		e.Failed = made.Err.Error()
-		return e, f.add(e)
+		return e, f.ledger.Add(e)
 	}
 	err = made.Err
 	run, relErr := filepath.Rel(f.Path, made.Outcome.Folder)
 	if relErr != nil {
-		return e, errors.Join(err, relErr, f.add(e))
+		return e, errors.Join(err, relErr, f.ledger.Add(e))
 	}
 	e.Run = run
 	if _, readErr := runs.ReadResults(made.Outcome.Folder); readErr != nil {
@@ -142,7 +218,7 @@ func (f *Folder) putDown(p planned, made suites.Made) (e entry, err error) {
 	} else if made.Outcome.Results.Verdict == checker.Broken {
 		e.Failed = made.Outcome.Results.Sentence
 	}
-	return e, errors.Join(err, f.add(e))
+	return e, errors.Join(err, f.ledger.Add(e))
 }
 
 // memoryPerSlot is what the servers, workers and agents of a run take at most for each

@@ -183,7 +183,7 @@ func made(t *testing.T, shard Shard, e entry) *Folder {
 			t.Fatal(err)
 		}
 	}
-	if err := f.add(e); err != nil {
+	if err := f.ledger.Add(e); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -249,7 +249,7 @@ func TestMergeOfLink(t *testing.T) {
 func TestOpen(t *testing.T) {
 	suite := suiteOf(t, small)
 	f := newFolder(t, suite, Shard{2, 3})
-	if err := f.add(entry{Lock: "memory", Fault: "none", Guard: "none", Seed: 1, Run: "runs/x"}); err != nil {
+	if err := f.ledger.Add(entry{Lock: "memory", Fault: "none", Guard: "none", Seed: 1, Run: "runs/x"}); err != nil {
 		t.Fatal(err)
 	}
 	ledger := filepath.Join(f.Path, ledgerFile)
@@ -278,8 +278,8 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%s: it is taken", c.name)
 		case !c.wrong && err != nil:
 			t.Errorf("%s: %v", c.name, err)
-		case !c.wrong && (len(got.entries) != c.entries || got.Shard != f.Shard):
-			t.Errorf("%s: %d entries, shard %s", c.name, len(got.entries), got.Shard)
+		case !c.wrong && (len(got.ledger.Entries()) != c.entries || got.Shard != f.Shard):
+			t.Errorf("%s: %d entries, shard %s", c.name, len(got.ledger.Entries()), got.Shard)
 		}
 		if c.wrong || err != nil {
 			continue
@@ -288,13 +288,10 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%s: it is changed by being opened: %v", c.name, err)
 		}
 		// What is added is read again, whatever was cut off before it.
-		if err := got.mendLedger(); err != nil {
+		if err := got.ledger.Add(entry{Lock: "memory", Fault: "clock", Guard: "none", Seed: 1, Failed: strings.Repeat("x", 1<<17)}); err != nil {
 			t.Fatal(err)
 		}
-		if err := got.add(entry{Lock: "memory", Fault: "clock", Guard: "none", Seed: 1, Failed: strings.Repeat("x", 1<<17)}); err != nil {
-			t.Fatal(err)
-		}
-		if again, err := Open(f.Path); err != nil || len(again.entries) != c.entries+1 {
+		if again, err := Open(f.Path); err != nil || len(again.ledger.Entries()) != c.entries+1 {
 			t.Errorf("%s, and one more: %v", c.name, err)
 		}
 	}

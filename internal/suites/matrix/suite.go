@@ -44,6 +44,14 @@ type Suite struct {
 	TimeLimit        time.Duration   `yaml:"time-limit,omitempty"` // 0 for as long as the lease asks for
 	MinOps           int64           `yaml:"min-ops"`
 	Thresholds       Thresholds      `yaml:"thresholds,omitempty"`
+
+	// Confirm is how often the runs of a cell that is not valid are made again, all of them
+	// with other seeds.
+	Confirm int `yaml:"confirm,omitempty"`
+	// Expected are cells of which it is known that they are not valid. With MustFail one that
+	// is valid after all is a violation.
+	Expected []Expectation `yaml:"expected,omitempty"`
+	MustFail bool          `yaml:"expected-must-fail,omitempty"`
 }
 
 // defaultFaults are those of the comparison that is made when none are named: what befalls the workers,
@@ -145,8 +153,17 @@ func (s Suite) Check() error {
 			return cell.placed(fmt.Errorf("suite: %w", err))
 		}
 	}
-	return s.Thresholds.check(there)
+	if s.Confirm < 0 || s.Confirm > maxConfirm {
+		return &placeError{[]any{"confirm"}, runs.Usagef("suite: confirm: from 0 to %d", maxConfirm)}
+	}
+	if err := s.Thresholds.check(there); err != nil {
+		return err
+	}
+	return s.checkExpected(there)
 }
+
+// maxConfirm is more often than anybody has the time for.
+const maxConfirm = 100
 
 func repeated(values []string) string {
 	for i, v := range values {
@@ -176,15 +193,30 @@ func (s Suite) cells() []Cell {
 	return all
 }
 
-// options are those of a run of the cell.
-func (c Cell) options(s Suite) runs.Options {
+// options are those of a run of the cell with a lock. A lease, and to renew it, is only for
+// locks that have one.
+func (c Cell) options(s Suite, info clients.Info) runs.Options {
 	lock, version, _ := strings.Cut(c.Lock, "@")
-	return runs.Options{
+	o := runs.Options{
 		Lock: lock, ServerVersion: version, Workload: s.Workload, Guard: c.Guard, Nemesis: c.Fault,
 		Interval: s.Interval, TimeLimit: s.TimeLimit, Concurrency: s.Concurrency,
 		Use:    workloads.Use{TTL: s.TTL, Section: s.Section, Renew: s.Renew, CheckBeforeWrite: s.CheckBeforeWrite},
 		MinOps: s.MinOps, Seed: s.Seeds[0],
 	}
+	if info.TTL == 0 {
+		o.TTL = 0
+	}
+	o.Renew = o.Renew && info.Renew
+	return o
+}
+
+// command is the command line that makes a run of the cell with a seed again, by itself.
+func (c Cell) command(s Suite, outline runs.Outline, seed uint64) []string {
+	o, err := c.test(s, outline, seed)
+	if err != nil {
+		return nil
+	}
+	return append([]string{"lockcheck"}, o.Arguments()...)
 }
 
 const (
@@ -199,25 +231,20 @@ const (
 // outline says what a run of the cell will be. Its error is a *lackError or a
 // *nemesis.UnsupportedError where the cell must stay empty.
 func (c Cell) outline(s Suite) (runs.Outline, error) {
-	o := c.options(s)
-	lock, err := lockfile.Find(o.Lock)
+	name, _, _ := strings.Cut(c.Lock, "@")
+	lock, err := lockfile.Find(name)
 	if err != nil {
 		return runs.Outline{}, &runs.UsageError{Err: err, About: "lock"}
 	}
 	info := lock.Info
 	if lacks := workloads.Guard(c.Guard).Lacks(info); lacks != "" {
-		return runs.Outline{}, &lackError{Lock: o.Lock, What: lacks}
+		return runs.Outline{}, &lackError{Lock: name, What: lacks}
 	}
-	if info.TTL == 0 {
-		o.TTL = 0 // the suite's is for those that have a lease
-	}
-	if !info.Renew {
-		o.Renew = false
-	}
+	o := c.options(s, info)
 	outline, err := runs.OutlineOf(o)
 	var usage *runs.UsageError
 	if errors.As(err, &usage) && o.TTL != 0 && (o.TTL < info.MinTTL || info.MaxTTL != 0 && o.TTL > info.MaxTTL) {
-		return outline, &lackError{Lock: o.Lock, What: "cannot have a lease of " + o.TTL.String()}
+		return outline, &lackError{Lock: name, What: "cannot have a lease of " + o.TTL.String()}
 	}
 	active := max(minActive, time.Duration(leaseShare*float64(outline.Effective))+around, outline.Least)
 	for _, seed := range s.Seeds[1:] {
@@ -284,6 +311,20 @@ func (s *Seeds) UnmarshalYAML(node *yaml.Node) error {
 	}
 	*s = CountSeeds(n)
 	return nil
+}
+
+// seedsOf are those of a round of runs of a cell: of the suite's own, round 0, and the next ones of
+// each round by which they are confirmed.
+func (s Suite) seedsOf(round int) Seeds {
+	if round == 0 {
+		return s.Seeds
+	}
+	last := slices.Max(s.Seeds) + uint64((round-1)*len(s.Seeds))
+	var seeds Seeds
+	for i := range s.Seeds {
+		seeds = append(seeds, last+uint64(i)+1)
+	}
+	return seeds
 }
 
 func (s Seeds) texts() []string {

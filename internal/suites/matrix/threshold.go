@@ -75,6 +75,9 @@ func figureByName(name string) (Figure, bool) {
 	return all[i], true
 }
 
+// counts says whether the figure counts what must not happen, however seldom it does.
+func (f Figure) counts() bool { return f.Counts != "" || f.Name == "double_grants" }
+
 // affectsHolders says whether the faults of the cell end workers, or silence workers whose
 // lock ends by itself: only then a lock passes on that was not released.
 func (c Cell) affectsHolders() bool {

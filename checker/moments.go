@@ -1,0 +1,87 @@
+package checker
+
+import (
+	"slices"
+
+	"lockcheck/history"
+)
+
+// openCall returns the call of a worker that was open when it was caught at a moment; nil if
+// the history lacks it.
+func (r *run) openCall(moment string, e *history.Event) *call {
+	a := r.attempt(r.names.Of(e.Grant))
+	if a == nil {
+		return nil
+	}
+	var calls []*call
+	switch history.CallOf(moment) {
+	case history.Acquire:
+		calls = append(calls, &a.acquire)
+	case history.Renew:
+		for _, c := range a.renewals() {
+			calls = append(calls, &c.call)
+		}
+	case history.Release:
+		calls = slices.Collect(a.releases)
+	}
+	for _, c := range calls {
+		if c.covers(e.Time, r.end) {
+			return c
+		}
+	}
+	return nil
+}
+
+// covers says whether a call was open at a time.
+func (c *call) covers(at, end int64) bool { return c.invoke <= at && at <= c.over(end) }
+
+// missedMoment says why a fault did not come at the moment that it waited for; "" if it did, or
+// if it waited for none that passes.
+func (f *fault) missedMoment(r *run) string {
+	switch {
+	case history.CallOf(f.Moment) != "":
+		if f.caught == nil || !f.caught.covers(f.certainFrom, r.end) {
+			return "it was not in force while the call was in flight"
+		}
+	case f.Moment == history.MomentQueued:
+		if !f.hitCall(r) {
+			return f.Actor + " did not wait in the queue any more"
+		}
+	case f.Moment == history.MomentLost:
+		if f.grantedAgain(r) {
+			return f.Actor + " had the lock again"
+		}
+	}
+	return ""
+}
+
+// hitCall says whether an acquire of the actor was open when the fault came in force.
+func (f *fault) hitCall(r *run) bool {
+	for a := range r.actor(f.Actor).between(f.certainFrom, f.certainFrom) {
+		if a.acquire.covers(f.certainFrom, r.end) {
+			return true
+		}
+	}
+	return false
+}
+
+// grantedAgain says whether the actor was granted a lock between its loss and the fault.
+func (f *fault) grantedAgain(r *run) bool {
+	lost := f.certainFrom - f.Since.Nanoseconds()
+	for a := range r.actor(f.Actor).between(lost, f.certainFrom) {
+		if a.granted() && lost < a.acquire.done && a.acquire.done <= f.certainFrom {
+			return true
+		}
+	}
+	return false
+}
+
+// strikesCall says whether the fault need not hit a holder: it was aimed at another moment of
+// a worker.
+func (f *FaultCoverage) strikesCall() bool {
+	switch f.Moment {
+	case history.MomentQueued, history.MomentLost:
+		return true
+	}
+	return history.CallOf(f.Moment) != ""
+}

@@ -1,0 +1,134 @@
+package checker
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"time"
+)
+
+// stretch is a time of one key, or of all if that is "".
+type stretch struct {
+	key      string
+	from, to int64
+}
+
+const (
+	// nearness is how many times the length of an incident a close-up of it shows at most, before
+	// and after.
+	nearness = 5
+	// nearest is the same for an incident without length.
+	nearest = 10 * int64(time.Millisecond)
+	// maxNear is how many holds are described, so that incidents that last as long as the run
+	// do not fill the memory.
+	maxNear = 500_000
+)
+
+// near describes the holds that a close-up of any listed incident can show, by key, then start;
+// none where they would be too many.
+func (r *run) near(findings []Finding) []Hold {
+	named := r.named(findings)
+	var all []stretch
+	for _, f := range findings {
+		for _, i := range f.Violations {
+			all = append(all, r.around(i, named))
+		}
+	}
+	slices.SortFunc(all, func(a, b stretch) int { return cmp.Compare(a.from, b.from) })
+	var out []Hold
+	for _, k := range r.keys {
+		parts := ofKey(all, r.name(k))
+		for _, a := range r.byKey[k].holds {
+			first := sort.Search(len(parts), func(i int) bool { return parts[i].to >= a.acquire.invoke })
+			if first == len(parts) || parts[first].from > r.onRecord(r.byKey[k], a) {
+				continue
+			}
+			if out = append(out, r.hold(a)); len(out) > maxNear {
+				return nil
+			}
+		}
+	}
+	return out
+}
+
+// onRecord is the end of a hold, or of its claim at the service where that lasts longer.
+func (r *run) onRecord(k *keyed, a *attempt) int64 {
+	dropped, claimed := k.dropped[a.token]
+	switch {
+	case a.token == 0 || !claimed:
+		return a.holdEnd
+	case dropped == 0:
+		return r.end
+	}
+	return max(a.holdEnd, dropped)
+}
+
+// named is the holds of the grants that incidents name.
+func (r *run) named(findings []Finding) map[string][]*attempt {
+	out := make(map[string][]*attempt)
+	for _, f := range findings {
+		for _, i := range f.Violations {
+			for _, g := range i.Grants {
+				out[g] = nil
+			}
+		}
+	}
+	for _, a := range r.holds {
+		name := r.name(a.grant)
+		if _, is := out[name]; is {
+			out[name] = append(out[name], a)
+		}
+	}
+	return out
+}
+
+// around is the time of an incident with the holds that it names, else with the last one before
+// it and the first one after it; and what a close-up shows besides.
+func (r *run) around(i Incident, named map[string][]*attempt) stretch {
+	s := stretch{i.Key, i.From, max(i.From, i.To)}
+	var holds []*attempt
+	for _, g := range i.Grants {
+		holds = append(holds, named[g]...)
+	}
+	if len(holds) == 0 {
+		holds = r.nextTo(s)
+	}
+	for _, a := range holds {
+		s.from, s.to = min(s.from, a.acquire.done), max(s.to, a.holdEnd)
+	}
+	reach := nearness*(s.to-s.from) + nearest
+	return stretch{i.Key, s.from - reach, s.to + reach}
+}
+
+// nextTo is the last hold of each key that began before a stretch, and the first that began
+// after it.
+func (r *run) nextTo(s stretch) (out []*attempt) {
+	for _, k := range r.keys {
+		if s.key != "" && s.key != r.name(k) {
+			continue
+		}
+		holds := r.byKey[k].holds
+		if n := sort.Search(len(holds), func(i int) bool { return holds[i].acquire.done > s.from }); n > 0 {
+			out = append(out, holds[n-1])
+		}
+		if n := sort.Search(len(holds), func(i int) bool { return holds[i].acquire.done >= s.to }); n < len(holds) {
+			out = append(out, holds[n])
+		}
+	}
+	return out
+}
+
+// ofKey is those of some stretches, which are in order, that concern a key; joined where they
+// meet.
+func ofKey(all []stretch, key string) (out []stretch) {
+	for _, s := range all {
+		switch last := len(out) - 1; {
+		case s.key != "" && s.key != key:
+		case last >= 0 && s.from <= out[last].to:
+			out[last].to = max(out[last].to, s.to)
+		default:
+			out = append(out, s)
+		}
+	}
+	return out
+}

@@ -1,0 +1,102 @@
+package clients
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"lockcheck/history"
+)
+
+// The statements of a lock that is a row which exists. The primary key lets one INSERT
+// pass of those that are made at once.
+const (
+	insertTable = `lockcheck_inserts (key text PRIMARY KEY, owner text NOT NULL, until timestamptz NOT NULL)`
+
+	insertTake = `INSERT INTO lockcheck_inserts VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`
+
+	insertTakeOver = `INSERT INTO lockcheck_inserts AS l VALUES ($1, $2, $3)
+ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, until = excluded.until WHERE l.until <= $4`
+
+	insertHolder = `SELECT owner FROM lockcheck_inserts WHERE key = $1`
+
+	insertRelease = `DELETE FROM lockcheck_inserts WHERE key = $1 AND owner = $2`
+)
+
+// Options of the lock that is an INSERT.
+const (
+	takeOver    = "take-over"
+	clocksApart = "clocks-apart"
+)
+
+func insertOptions() []Option {
+	return []Option{{
+		Name: takeOver, Adds: "the row has the end of the lease by its holder's wall clock; whoever asks takes over one that is over by its own",
+		changes: func(i *Info) {
+			i.TTL, i.MinTTL, i.Grace = 2*time.Second, time.Millisecond, 500*time.Millisecond
+			i.Clock = "wall clocks of the clients, which must agree"
+		},
+	}, {
+		Name: clocksApart, Adds: "the wall clock of each worker is ten seconds ahead of that of the one before it",
+	}}
+}
+
+// clockDistance is how far the clocks of two workers are apart with clocksApart.
+const clockDistance = 10 * time.Second
+
+// pgInsert is a row that is there while somebody holds the lock.
+type pgInsert struct {
+	pgTable
+	takesOver bool
+	ahead     time.Duration // of true time, this client's wall clock
+}
+
+func openPostgresInsert(c Config) (Lock, error) {
+	table, err := openTable(c, insertTable)
+	if err != nil {
+		return nil, err
+	}
+	lock := &pgInsert{pgTable: table, takesOver: c.options.has(takeOver)}
+	if n, err := strconv.Atoi(strings.TrimPrefix(c.Worker, "w")); err == nil && c.options.has(clocksApart) {
+		lock.ahead = time.Duration(n) * clockDistance
+	}
+	return lock, nil
+}
+
+func (l *pgInsert) Acquire(ctx context.Context, a Attempt) (Grant, error) {
+	grant := Grant{Key: a.Key, ID: a.ID}
+	if l.takesOver {
+		grant.Until = history.Now() + a.TTL.Nanoseconds()
+	}
+	now := time.Now().Add(l.ahead)
+	err := l.change(ctx, insertTake, a.Key, a.ID, now.Add(a.TTL))
+	if l.takesOver && errors.Is(err, ErrNotHeld) {
+		err = l.change(ctx, insertTakeOver, a.Key, a.ID, now.Add(a.TTL), now)
+	}
+	if errors.Is(err, ErrNotHeld) {
+		err = l.busy(ctx, a.Key)
+	}
+	if err != nil {
+		return Grant{}, err
+	}
+	return grant, nil
+}
+
+// busy names the holder, unless that one has left in the meantime. The attempt has failed
+// already, whatever becomes of the question.
+func (l *pgInsert) busy(ctx context.Context, key string) error {
+	var holder string
+	err := l.with(ctx, func(conn *pgConn) error { return conn.QueryRow(ctx, insertHolder, key).Scan(&holder) })
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return &NoEffectError{Err: err}
+	}
+	return &BusyError{Holder: holder}
+}
+
+func (l *pgInsert) Release(ctx context.Context, g Grant) error {
+	return l.change(ctx, insertRelease, g.Key, g.ID)
+}

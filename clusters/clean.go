@@ -1,0 +1,112 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"lockcheck/clusters/agent"
+)
+
+// cleanLimit bounds how long it may take to prove that a cluster is clean.
+const cleanLimit = 10 * time.Second
+
+// cleanTolerance is how far the clock of a server may seem to be off that of this machine: some
+// tell full seconds.
+const cleanTolerance = 1100 * time.Millisecond
+
+var (
+	errHeld     = errors.New("its processes are stopped or frozen")
+	errCuts     = errors.New("its network is cut")
+	errOccupied = errors.New("its program still runs")
+	errNoLeader = errors.New("no server leads the others")
+)
+
+// Clean implements Cluster. It asks every node itself.
+func (c *docker) Clean(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, cleanLimit)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	var leaders, led atomic.Int32
+	for _, node := range c.servers {
+		group.Go(func() error {
+			if err := errors.Join(undisturbed(ctx, node.Host), serves(ctx, node)); err != nil {
+				return fmt.Errorf("%s: %w", node.Name, err)
+			}
+			switch leads, err := node.Host.Leads(ctx); {
+			case errors.Is(err, agent.ErrNoLeader):
+			case err != nil:
+				return fmt.Errorf("%s: %w", node.Name, err)
+			default:
+				led.Add(1)
+				if leads {
+					leaders.Add(1)
+				}
+			}
+			return nil
+		})
+	}
+	for _, s := range c.stages {
+		group.Go(func() error {
+			var err error
+			switch {
+			case s.busy.Load():
+				err = errOccupied
+			case s.node.Host != nil: // others cannot be disturbed
+				err = undisturbed(ctx, s.node.Host)
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", s.node.Name, err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	if led.Load() > 0 && leaders.Load() != 1 {
+		return errNoLeader
+	}
+	return nil
+}
+
+// undisturbed says what of a fault is still there on a node.
+func undisturbed(ctx context.Context, host agent.Host) error {
+	processes, err := host.Processes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range processes {
+		if p.Stopped || p.Frozen {
+			return errHeld
+		}
+	}
+	cuts, err := host.Cuts(ctx)
+	if err == nil && len(cuts) > 0 {
+		err = errCuts
+	}
+	return err
+}
+
+// serves says why a server does not serve as a new one would: it does not answer, or its clock is
+// off. One whose clock nobody can move is not asked for it.
+func serves(ctx context.Context, node *Node) error {
+	if err := node.Host.Ready(ctx); err != nil {
+		return err
+	}
+	if node.Clock != nil {
+		return nil
+	}
+	reading, err := node.Host.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	if low, high := reading.Offset(); low > cleanTolerance || high < -cleanTolerance {
+		return fmt.Errorf("its clock is %s off", low)
+	}
+	return nil
+}

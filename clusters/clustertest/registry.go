@@ -1,0 +1,93 @@
+package clustertest
+
+import (
+	"crypto/rand"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"lockcheck/clusters/engine"
+)
+
+// Registry is a registry of images on the loopback of this machine.
+type Registry struct {
+	// Host is its name in those of images: address and port.
+	Host   string
+	server *httptest.Server
+}
+
+// NewRegistry starts an empty one. It ends with the test, or when it is closed.
+func NewRegistry(t testing.TB) *Registry {
+	t.Helper()
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	return &Registry{Host: strings.TrimPrefix(server.URL, "http://"), server: server}
+}
+
+// Close ends it before the test does.
+func (r *Registry) Close() { r.server.Close() }
+
+// Push puts an image of the engine into the registry under another name, without the registry's
+// own, and returns the digest of its manifest. What is pulled by it is an image of its own, which
+// nobody else has, and which can be removed.
+func (r *Registry) Push(t testing.TB, docker *engine.Engine, ref, as string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "image.tar")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := docker.Save(t.Context(), []string{ref}, file); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	image, err := tarball.ImageFromPath(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image = published(t, image)
+	target, err := name.ParseReference(r.Host + "/" + as)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(target, image, remote.WithContext(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	digest, err := image.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return digest.String()
+}
+
+// published is the image with a label that no other has.
+func published(t testing.TB, image v1.Image) v1.Image {
+	t.Helper()
+	file, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := *file.Config.DeepCopy()
+	if config.Labels == nil {
+		config.Labels = make(map[string]string)
+	}
+	config.Labels["lockcheck.published"] = rand.Text()
+	image, err = mutate.Config(image, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image
+}

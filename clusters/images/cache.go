@@ -1,0 +1,143 @@
+package images
+
+import (
+	"archive/tar"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"lockcheck/clusters/engine"
+)
+
+// EnsureCached is EnsureAll with a file that keeps images from one machine to the next: what
+// is in it is loaded first, and if an image is missing in it, or there is no such file, it is
+// written anew.
+func (m Maker) EnsureCached(ctx context.Context, names []string, path string) ([]engine.Image, error) {
+	if err := m.load(ctx, path); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	made, err := m.EnsureAll(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.keep(ctx, path, names, made); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return made, nil
+}
+
+// load reads the file, unless the engine has all that is in it.
+func (m Maker) load(ctx context.Context, path string) error {
+	kept, err := refsIn(path)
+	if err != nil {
+		return err
+	}
+	missing := false
+	for _, ref := range kept {
+		_, there, err := m.Engine.Image(ctx, ref)
+		if err != nil {
+			return err
+		}
+		missing = missing || !there
+	}
+	if !missing {
+		return nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	m.Progress("loading images from %s", path)
+	return m.Engine.Load(ctx, file)
+}
+
+// keep writes the images, and the bases by which recipes know them, unless the file has them.
+func (m Maker) keep(ctx context.Context, path string, names []string, made []engine.Image) error {
+	refs, err := m.basesOf(ctx, names)
+	if err != nil {
+		return err
+	}
+	for _, image := range made {
+		refs = append(refs, image.Ref)
+	}
+	kept, err := refsIn(path)
+	if err != nil || !slices.ContainsFunc(refs, func(ref string) bool { return !slices.Contains(kept, ref) }) {
+		return err
+	}
+	m.Progress("writing %d images to %s", len(refs), path)
+	// Under its name only when it is whole: a job may be killed meanwhile.
+	file, err := os.CreateTemp(filepath.Dir(path), ".images-")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(m.Engine.Save(ctx, refs, file), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return nil
+}
+
+// basesOf names the bases of recipes. An image is named after the ID of its base, without
+// which it would be made again.
+func (m Maker) basesOf(ctx context.Context, names []string) (refs []string, err error) {
+	for _, s := range []suite{bookworm, trixie} {
+		if !slices.ContainsFunc(names, s.under) {
+			continue
+		}
+		base, err := m.base(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		refs = append(refs, base.Ref)
+	}
+	return refs, nil
+}
+
+// under says whether a recipe builds on the suite.
+func (s suite) under(recipe string) bool {
+	text, err := recipes.ReadFile(recipesFolder + "/" + recipe + dockerfileSuffix)
+	return err == nil && strings.Contains(strings.ToLower(string(text)), "{{."+s.name+"}}")
+}
+
+// refsIn lists the names of the images in an archive of an engine; none if there is no such file.
+func refsIn(path string) ([]string, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	for archive := tar.NewReader(file); ; {
+		header, err := archive.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil, errors.New("no archive of images")
+		case err != nil:
+			return nil, err
+		case header.Name != "manifest.json":
+			continue
+		}
+		var list []struct{ RepoTags []string }
+		if err := json.NewDecoder(archive).Decode(&list); err != nil {
+			return nil, err
+		}
+		var refs []string
+		for _, image := range list {
+			refs = append(refs, image.RepoTags...)
+		}
+		return refs, nil
+	}
+}

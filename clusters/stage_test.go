@@ -1,0 +1,147 @@
+package clusters
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+
+	"lockcheck/clusters/agent"
+	"lockcheck/clusters/engine"
+)
+
+// newTestStage runs a stage in this process, whose programs are those of a shell.
+func newTestStage(t *testing.T) (s *stage, end func()) {
+	t.Helper()
+	orders, input := io.Pipe()
+	output, outputEnd := io.Pipe()
+	errorOutput, errorsEnd := io.Pipe()
+	served := make(chan error, 1)
+	exited := make(chan engine.Exit, 1)
+	go func() {
+		err := ServeStage("/bin/sh", orders, outputEnd, errorsEnd)
+		_ = outputEnd.Close()
+		_ = errorsEnd.Close()
+		exited <- engine.Exit{Code: 9}
+		served <- err
+	}()
+	s = new(stage)
+	s.open(&engine.Container{Input: input, Output: output, Errors: errorOutput, Exited: exited})
+	return s, func() {
+		_ = input.Close()
+		if err := <-served; err != nil {
+			t.Errorf("the stage: %v", err)
+		}
+	}
+}
+
+// TestStage: programs that run one after another have inputs, outputs and ends of their own.
+func TestStage(t *testing.T) {
+	s, end := newTestStage(t)
+	for _, c := range []struct {
+		name, script, input string
+		output, errors      string
+		exit                Exit
+	}{
+		{"one that says nothing", "", "", "", "", Exit{Clean: true, Reason: "exit status 0"}},
+		{"one that reads to the end", "cat; echo over >&2", "a\nb\n", "a\nb\n", "over\n", Exit{Clean: true, Reason: "exit status 0"}},
+		{"one that fails in mid-line", "printf half; exit 3", "", "half", "", Exit{Reason: "exit status 3"}},
+		{"one that is killed", "kill -KILL $$", "", "", "", Exit{Reason: "signal: killed"}},
+		{"a long line", "head -c 200000 /dev/zero | tr '\\0' x", "", strings.Repeat("x", 200000), "", Exit{Clean: true, Reason: "exit status 0"}},
+		{"one that does not read", "exec 0</dev/null; echo done", "ignored\n", "done\n", "", Exit{Clean: true, Reason: "exit status 0"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			node, err := s.start([]string{"-c", c.script})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.input != "" {
+				if _, err := io.WriteString(node.Input, c.input); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := node.Input.Close(); err != nil {
+				t.Fatal(err)
+			}
+			output, err := io.ReadAll(node.Output)
+			exit := <-node.Exited
+			if err != nil || string(output) != c.output || node.Errors.All() != c.errors || exit != c.exit {
+				t.Errorf("%.20q, %q, %v, %+v: want %.20q, %q, %+v", output, node.Errors.All(), err, exit, c.output, c.errors, c.exit)
+			}
+		})
+	}
+	end()
+}
+
+// TestStageGone: a program whose stage has ended ended with it.
+func TestStageGone(t *testing.T) {
+	s, end := newTestStage(t)
+	node, err := s.start([]string{"-c", "echo begun; cat"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(node.Output).ReadString('\n'); err != nil || line != "begun\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, node.Output) }()
+	end() // its input ends, as for want of a harness
+	if exit := <-node.Exited; !exit.Clean {
+		t.Errorf("it ended before the stage did, with %+v", exit)
+	}
+	if s.gone.Load() {
+		t.Error("the stage is gone with a program that had ended")
+	}
+	if _, err := untilMark(s.output, io.Discard); err != io.EOF {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// TestLasting: the program of a name is another process in the same place, also after one that
+// was killed.
+func TestLasting(t *testing.T) {
+	r := request(t, "redis")
+	r.Lasting = true
+	cluster := startedWith(t, r)
+	config, err := json.Marshal(map[string]string{"name": "w1", "lock": "redis", "workload": "set"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := Program{Name: "w1", Networked: true, Args: []string{"worker", "--config", string(config)}}
+	var address string
+	for round, killed := range []bool{false, true, false} {
+		node, err := cluster.Start(t.Context(), program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if address == "" {
+			address = node.IP
+		}
+		if node.IP != address {
+			t.Errorf("round %d: at %s, before at %s", round, node.IP, address)
+		}
+		if err := cluster.Clean(t.Context()); err == nil {
+			t.Error("clean with a program that runs")
+		}
+		if _, err := cluster.Start(t.Context(), program); err == nil {
+			t.Error("a second program of the name was started")
+		}
+		if killed {
+			if _, err := node.Kill(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := node.Input.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if exit := <-node.Exited; exit.Killed != killed || exit.Clean == killed {
+			t.Errorf("round %d: exit %+v", round, exit)
+		}
+		if err := cluster.Clean(t.Context()); err != nil {
+			t.Errorf("round %d: not clean: %v", round, err)
+		}
+	}
+	signal(t, cluster.Servers()[0], agent.Stop)
+	if err := cluster.Clean(t.Context()); err == nil {
+		t.Error("clean with a server that is stopped")
+	}
+}

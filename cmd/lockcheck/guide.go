@@ -1,0 +1,140 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"lockcheck/internal/runs"
+	"lockcheck/internal/suites/guide"
+	"lockcheck/reports"
+)
+
+// guideFlags say what the guide rests on, and where its page goes.
+type guideFlags struct {
+	stores []string
+	html   string
+}
+
+func guideCommand(s *system) *cobra.Command {
+	var f guideFlags
+	cmd := &cobra.Command{
+		Use:   "guide",
+		Short: "tell which lock to choose: the worst that is known of each",
+		Long: `Show, for each lock and fault, the worst that any run has shown: broken by which
+reproduction and how often, or held in how many runs, and advice by need. It
+rests on the runs that are known to this lockcheck and, with --store, on your
+own: single tests, comparisons, findings and claims, of locks of your own too.`,
+		Example: `  lockcheck guide
+  lockcheck guide --store store --html guide.html`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error { return s.guide(f) },
+	}
+	cmd.Flags().StringArrayVar(&f.stores, "store", nil, "`folder` of runs to add; can be repeated")
+	cmd.Flags().StringVar(&f.html, "html", "", "write a page to this `file` instead")
+	cmd.AddCommand(guideCollectCommand(s))
+	return cmd
+}
+
+func guideCollectCommand(s *system) *cobra.Command {
+	var into string
+	cmd := &cobra.Command{
+		Use:   "collect FOLDER...",
+		Short: "add stored runs to a file of evidence",
+		Long: `Read all runs in some folders, and write what they have shown as one line each:
+together with the lines that a file has already if it is named, else to standard
+output. A run is known by its id, and none is ever dropped for a later one.
+"make guide" does this with the evidence that is part of lockcheck.`,
+		Example: "  lockcheck guide collect store > evidence.jsonl",
+		Args: usageArgs(func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("name the folders of stored runs")
+			}
+			return nil
+		}),
+		RunE: func(_ *cobra.Command, args []string) error { return s.collectEvidence(into, args) },
+	}
+	cmd.Flags().StringVar(&into, "into", "", "add to this `file`")
+	return cmd
+}
+
+// guide prints the guide, or writes its page.
+func (s *system) guide(f guideFlags) error {
+	known, err := guide.Known()
+	if err != nil {
+		return err
+	}
+	own, pages, err := storedEvidence(f.stores, filepath.Dir(f.html))
+	if err != nil {
+		return err
+	}
+	view := known.With(own).Page(pages)
+	if f.html == "" {
+		return reports.GuideMarkdown(s.stdout, view)
+	}
+	folder, name := filepath.Split(f.html)
+	if err := runs.WriteFile(filepath.Clean(folder), name, func(w io.Writer) error { return reports.GuideHTML(w, view) }); err != nil {
+		return runs.Unusable(err)
+	}
+	fmt.Fprintf(s.stdout, "page    %s\n", f.html)
+	return nil
+}
+
+// storedEvidence reads the runs in stores, with the addresses of their pages as seen from a
+// folder.
+func storedEvidence(stores []string, from string) (guide.Evidence, map[string]string, error) {
+	var all guide.Evidence
+	pages := make(map[string]string)
+	for _, store := range stores {
+		found, err := guide.Collect(store)
+		if err != nil {
+			return nil, nil, err
+		}
+		for id, folder := range found.Folders {
+			page, err := filepath.Rel(from, filepath.Join(folder, runs.ReportFile))
+			if err == nil { // else one of the paths is absolute, and the other is not
+				pages[id] = filepath.ToSlash(page)
+			}
+		}
+		all = all.With(found.Evidence)
+	}
+	return all, pages, nil
+}
+
+// collectEvidence adds the runs in stores to those of a file.
+func (s *system) collectEvidence(into string, stores []string) error {
+	var all guide.Evidence
+	if into != "" {
+		file, err := os.Open(into)
+		switch {
+		case err == nil:
+			all, err = guide.Read(file)
+			err = errors.Join(err, file.Close())
+		case errors.Is(err, fs.ErrNotExist):
+			err = nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", into, err)
+		}
+	}
+	before := len(all)
+	own, _, err := storedEvidence(stores, "")
+	if err != nil {
+		return err
+	}
+	all = all.With(own)
+	if into == "" {
+		return all.Write(s.stdout)
+	}
+	folder, name := filepath.Split(into)
+	if err := runs.WriteFile(filepath.Clean(folder), name, all.Write); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.stderr, "lockcheck: %d runs more, %d in all\n", len(all)-before, len(all))
+	return nil
+}

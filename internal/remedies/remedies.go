@@ -1,0 +1,135 @@
+// Package remedies says what helps against which cause of violations. Each remedy says how far
+// it goes, and names the runs that show that; what a lock supports of it follows from what is
+// known of the lock.
+package remedies
+
+import (
+	"slices"
+	"time"
+
+	"lockcheck/clients"
+	"lockcheck/history"
+	"lockcheck/workloads"
+)
+
+// Remedy is something that can be done.
+type Remedy struct {
+	Name  string // unique
+	Words string // in a few words
+	// Change is what a test does otherwise to try it; the zero value for what lockcheck
+	// cannot try with the same lock.
+	Change Change
+}
+
+// Change is what a test does otherwise. Only one of its fields is set.
+type Change struct {
+	Guard            workloads.Guard
+	Renew            bool
+	CheckBeforeWrite bool
+	Leases           int // how many times as long the lease is
+}
+
+// Flag is the flag of "lockcheck test" that makes the change, for a lock with some lease; ""
+// for none.
+func (c Change) Flag(lease time.Duration) string {
+	switch {
+	case c.Guard != "":
+		return "--guard " + string(c.Guard)
+	case c.Renew:
+		return "--renew"
+	case c.CheckBeforeWrite:
+		return "--check-before-write"
+	case c.Leases > 0 && lease == 0:
+		return "--ttl"
+	case c.Leases > 0:
+		return "--ttl " + (time.Duration(c.Leases) * lease).String()
+	}
+	return ""
+}
+
+// Names of remedies.
+const (
+	Fence        = "fence"
+	CAS          = "cas"
+	Ask          = "ask"
+	Database     = "database"
+	Renewal      = "renewal"
+	LongerLease  = "longer lease"
+	Check        = "check"
+	OwnerChecked = "owner-checked release"
+	OtherSetting = "another setting"
+	OtherLock    = "another lock"
+)
+
+// longer is how many times as long a longer lease is in a test.
+const longer = 5
+
+// All lists the remedies, those that do most first.
+func All() []Remedy {
+	return []Remedy{
+		{Fence, "a fencing token, checked by the resource on reads and writes", Change{Guard: workloads.Fence}},
+		{CAS, "a version check: compare-and-set at the resource", Change{Guard: workloads.CompareAndSet}},
+		{Database, "the data in the lock's own database, accessed in its transaction or session", Change{Guard: workloads.Database}},
+		{Ask, "a resource that asks the lock service before each access", Change{Guard: workloads.Ask}},
+		{Renewal, "renewal of the lease during the section", Change{Renew: true}},
+		{LongerLease, "a longer lease", Change{Leases: longer}},
+		{Check, "a look at the deadline before the write", Change{CheckBeforeWrite: true}},
+		{OwnerChecked, "a release that looks at the owner first", Change{}},
+		{OtherSetting, "another setting or version of the same lock", Change{}},
+		{OtherLock, "another lock", Change{}},
+	}
+}
+
+// ByName finds a remedy in All; the zero Remedy if there is none.
+func ByName(name string) Remedy {
+	all := All()
+	if i := slices.IndexFunc(all, func(r Remedy) bool { return r.Name == name }); i >= 0 {
+		return all[i]
+	}
+	return Remedy{}
+}
+
+// Lacks says, in words that go on after its name, what a lock lacks that the remedy needs; ""
+// for nothing.
+func (r Remedy) Lacks(lock clients.Info) string {
+	c := r.Change
+	switch {
+	case c.Guard != "":
+		return c.Guard.Lacks(lock)
+	case (c.Renew || c.CheckBeforeWrite || c.Leases > 0) && lock.TTL == 0:
+		return "has no lease"
+	case (c.Renew || c.CheckBeforeWrite) && lock.Session:
+		return "renews its lease by itself, and tells no deadline"
+	case c.Renew && !lock.Renew:
+		return "cannot be renewed"
+	}
+	return ""
+}
+
+// InForce says whether a run has the remedy already.
+func (r Remedy) InForce(guard workloads.Guard, use workloads.Use) bool {
+	c := r.Change
+	return c.Guard != "" && c.Guard == guard || c.Renew && use.Renew || c.CheckBeforeWrite && use.CheckBeforeWrite
+}
+
+// LockOf is what the header of a run tells of its lock, and false if that is not enough to
+// say what it supports: of a lock of the user's own in a history of old.
+func LockOf(h history.Header) (clients.Info, bool) {
+	if info, known := clients.ByName(h.Lock); known {
+		return info, true
+	}
+	info := clients.Info{Name: h.Lock, TTL: h.Lease, Session: h.Session}
+	for _, s := range h.Supports {
+		switch s {
+		case history.SupportsToken:
+			info.Token = "of the lock"
+		case history.SupportsAsk:
+			info.Ask = true
+		case history.SupportsData:
+			info.Data = true
+		case history.SupportsRenew:
+			info.Renew = true
+		}
+	}
+	return info, h.Supports != nil
+}

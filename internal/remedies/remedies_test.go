@@ -1,0 +1,118 @@
+package remedies
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/clients"
+	"lockcheck/history"
+	"lockcheck/workloads"
+)
+
+// TestTable: there is advice against each cause and no other, of remedies that there are, each
+// once, with a reason and with a run that shows it; what helps comes before what does not.
+func TestTable(t *testing.T) {
+	order := map[Effect]int{Prevents: 1, Contains: 2, Rarer: 3, Useless: 4}
+	for _, c := range checker.Causes() {
+		if len(For(c.Name)) == 0 {
+			t.Errorf("%s: no advice", c.Name)
+		}
+		seen, last := map[string]bool{}, 0
+		for _, a := range For(c.Name) {
+			if ByName(a.Remedy).Name == "" || seen[a.Remedy] || a.Why == "" || len(a.Shown) == 0 || order[a.Effect] < last || order[a.Effect] == 0 {
+				t.Errorf("%s: wrong: %+v", c.Name, a)
+			}
+			seen[a.Remedy], last = true, order[a.Effect]
+			if c.Inherent && a.Remedy == OtherLock && a.Effect != Useless {
+				t.Errorf("%s: it is inherent, and another lock helps", c.Name)
+			}
+		}
+	}
+	if n := len(checker.Causes()); len(table()) != n {
+		t.Errorf("advice against %d causes, and there are %d", len(table()), n)
+	}
+}
+
+// TestLacks: what a lock does not support is said, and nothing else.
+func TestLacks(t *testing.T) {
+	for _, c := range []struct{ lock, remedy, want string }{
+		{"memory", Fence, ""},
+		{"redis", Fence, "has no fencing token"},
+		{"redis", CAS, ""},
+		{"redis", Ask, ""},
+		{"redis", Database, "has no database for the data"},
+		{"postgres-xact", Database, ""},
+		{"postgres-xact", LongerLease, "has no lease"},
+		{"postgres-xact", Check, "has no lease"},
+		{"redis", Renewal, ""},
+		{"etcd", Renewal, "renews its lease by itself, and tells no deadline"},
+		{"etcd", LongerLease, ""},
+	} {
+		info, known := clients.ByName(c.lock)
+		if got := ByName(c.remedy).Lacks(info); !known || got != c.want {
+			t.Errorf("%s on %s: %q, want %q", c.remedy, c.lock, got, c.want)
+		}
+	}
+}
+
+// TestOffers: of a lock of the user's own the header tells what it supports; in histories of
+// old it does not, and nothing is said to be lacking.
+func TestOffers(t *testing.T) {
+	find := func(h history.Header, remedy string) Offer {
+		for _, o := range Offers(checker.CausePaused, h) {
+			if o.Remedy == remedy {
+				return o
+			}
+		}
+		t.Fatalf("no %s for %+v", remedy, h)
+		return Offer{}
+	}
+	own := history.Header{Lock: "of my own", Lease: time.Second, Supports: []string{}}
+	if o := find(own, Fence); o.Lacks != "has no fencing token" {
+		t.Errorf("without tokens: %+v", o)
+	}
+	own.Supports = []string{history.SupportsToken}
+	if o := find(own, Fence); o.Lacks != "" || o.InForce {
+		t.Errorf("with tokens: %+v", o)
+	}
+	own.Supports = nil
+	if o := find(own, Fence); o.Lacks != "" {
+		t.Errorf("of old: %+v", o)
+	}
+	own.Guard = string(workloads.Fence)
+	if o := find(own, Fence); !o.InForce {
+		t.Errorf("with a fence: %+v", o)
+	}
+}
+
+// TestForLock: an experiment is that of the lock where there is one.
+func TestForLock(t *testing.T) {
+	for _, c := range []struct{ name, lock, want string }{
+		{"repro/holder-pause-fenced-LOCK", "etcd", "repro/holder-pause-fenced-etcd"},
+		{"repro/holder-pause-fenced-LOCK", "redis", "repro/holder-pause-fenced-memory"},
+		{"repro/holder-pause-LOCK/control", "redis", "repro/holder-pause-redis/control"},
+		{"repro/holder-pause-LOCK", "of my own", "repro/holder-pause-memory"},
+		{"repro/holder-pause-LOCK", "etcd+watchdog", "repro/holder-pause-memory"},
+		{"claim/ask-paused-LOCK", "memory", "claim/ask-paused-redis"},
+		{"repro/etcd-11456", "etcd", "repro/etcd-11456"},
+	} {
+		if got := forLock(c.name, c.lock); got != c.want {
+			t.Errorf("%s for %s: %s, want %s", c.name, c.lock, got, c.want)
+		}
+	}
+	for _, c := range [][2]string{
+		{"repro/etcd-11456/control", "lockcheck repro etcd-11456 --control"},
+		{"claim/ten-times/control", "lockcheck claims run --only '^claim/ten-times/control$'"},
+	} {
+		if got := Command(c[0]); got != c[1] {
+			t.Errorf("%s: %s", c[0], got)
+		}
+	}
+	for _, c := range (Advice{Shown: []string{"repro/holder-pause-LOCK"}}).Experiments("zookeeper") {
+		if strings.Contains(c, "LOCK") {
+			t.Error(c)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package runs
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Arguments are those of lockcheck that ask for this test alone: "test" and its flags, without
+// what is a default of that command. They are nil for a test that it cannot be asked for,
+// such as one with a schedule of its own. Where the runs are kept is not part of them.
+func (o Options) Arguments() []string {
+	if o.Schedule != nil || o.EndEarly || o.EndRecovered || o.UntilViolation || o.ResultsOnly || o.UntilOverlap || o.NoKeepAlive || o.Bare || len(o.Workers) > 0 || o.After != 0 || o.Holds != 0 {
+		return nil
+	}
+	args := []string{"test", "--lock", o.Lock, "--nemesis", o.Nemesis}
+	add := func(set bool, flag string, value any) {
+		if set {
+			args = append(args, "--"+flag, fmt.Sprint(value))
+		}
+	}
+	add(o.Guard != "none", "guard", o.Guard)
+	add(o.Workload != "set", "workload", o.Workload)
+	add(o.ServerVersion != "", "version", o.ServerVersion)
+	add(o.Nodes != 0, "nodes", o.Nodes)
+	add(o.Concurrency != DefaultConcurrency, "concurrency", o.Concurrency)
+	add(o.Rate != 0, "rate", o.Rate)
+	add(o.Interval != DefaultInterval, "nemesis-interval", o.Interval)
+	add(o.Pause != 0, "pause", o.Pause)
+	add(o.TimeLimit != 0, "time-limit", o.TimeLimit)
+	add(o.TTL != 0, "ttl", o.TTL)
+	add(o.Section != DefaultSection(), "section", o.Section)
+	if o.Think != nil {
+		add(true, "think", *o.Think)
+	}
+	add(o.Wait != 0, "wait", o.Wait)
+	if o.LockDelay != nil {
+		add(true, "lock-delay", *o.LockDelay)
+	}
+	add(o.MinOps != DefaultMinOps, "min-ops", o.MinOps)
+	add(len(o.Require) > 0, "require", strings.Join(o.Require, ","))
+	for _, name := range slices.Sorted(maps.Keys(o.Images)) {
+		add(true, "image", name+"="+o.Images[name])
+	}
+	for _, flag := range []struct {
+		set  bool
+		name string
+	}{{o.Pin, "pin"}, {o.Renew, "renew"}, {o.CheckBeforeWrite, "check-before-write"}, {o.IgnoreFailedAcquire, "ignore-failed-acquire"}, {o.SkipUnsupported, "skip-unsupported"}} {
+		if flag.set {
+			args = append(args, "--"+flag.name)
+		}
+	}
+	return append(args, "--seed", fmt.Sprint(o.Seed))
+}

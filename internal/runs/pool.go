@@ -1,0 +1,174 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"lockcheck/history"
+	"lockcheck/workloads"
+)
+
+// Pool keeps clusters on Docker from one run for the next: those of lockcheck's own locks, after
+// runs that did not fail and whose faults leave nothing behind. Before it hands one out again it
+// has proven that it is clean. Each run on it has processes and keys of its own. Should this
+// process die, the reaper of each cluster removes it.
+type Pool struct {
+	mu   sync.Mutex
+	idle []*site // the one that was given first comes first
+}
+
+// NewPool returns one that keeps nothing yet. Whoever makes it must Close it after the last run.
+func NewPool() *Pool { return new(Pool) }
+
+// idleMost is how many clusters may wait for a run: with them wait some dozen processes each.
+const idleMost = 4
+
+// take returns a clean cluster for a test, nil if there is none, and what could not be removed of
+// those that were not clean.
+func (p *Pool) take(ctx context.Context, t *test) (s *site, left error) {
+	if p == nil || !t.lasting() {
+		return nil, nil
+	}
+	for {
+		s := p.find(t.madeOf())
+		if s == nil {
+			return nil, left
+		}
+		if err := s.next(ctx); err == nil {
+			return s, left
+		}
+		left = errors.Join(left, s.close(ctx))
+	}
+}
+
+func (p *Pool) find(made string) *site {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := slices.IndexFunc(p.idle, func(s *site) bool { return s.made == made })
+	if at < 0 {
+		return nil
+	}
+	s := p.idle[at]
+	p.idle = slices.Delete(p.idle, at, at+1)
+	return s
+}
+
+// give keeps a cluster for the next run, or removes it where nobody will want it.
+func (p *Pool) give(ctx context.Context, s *site) error {
+	if p == nil || s.made == "" {
+		return s.close(ctx)
+	}
+	p.mu.Lock()
+	p.idle = append(p.idle, s)
+	var old *site
+	if len(p.idle) > idleMost {
+		old, p.idle = p.idle[0], slices.Delete(p.idle, 0, 1)
+	}
+	p.mu.Unlock()
+	return old.close(ctx)
+}
+
+// Close removes what it keeps; when ctx is done, through their reapers. A nil Pool keeps nothing.
+func (p *Pool) Close(ctx context.Context) error {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var errs []error
+	for _, s := range p.idle {
+		errs = append(errs, s.close(ctx))
+	}
+	p.idle = nil
+	return errors.Join(errs...)
+}
+
+// lasting says whether the cluster of a test may serve others after it. Of clients and servers of
+// the user's own nobody knows what they leave behind.
+func (t *test) lasting() bool {
+	return t.Pool != nil && t.spec.OnDocker() && t.lock.Definition == nil && t.lock.Path == ""
+}
+
+// madeOf tells clusters apart that cannot stand in for each other; "" for one that nobody else
+// may use.
+func (t *test) madeOf() string {
+	if !t.lasting() {
+		return ""
+	}
+	resource := t.guard() == workloads.Ask || t.guard() == workloads.Database
+	return strings.Join([]string{
+		t.spec.Name, t.spec.Recipe(t.ServerVersion), t.serverImage(), t.Binary, t.workerBinary(), fmt.Sprint(t.Nodes, resource),
+	}, " ")
+}
+
+// traces tells whether the faults of a run leave something behind that a cluster without faults
+// would not have.
+type traces struct {
+	workers   map[string]bool
+	failsOver bool // a server that was kept from its work may have lost it for good
+
+	mu   sync.Mutex
+	open map[string]bool // by the ids of faults: applied, and not proven healed
+	left bool            // for good
+}
+
+func newTraces(test *test) *traces {
+	t := &traces{workers: make(map[string]bool), failsOver: test.spec.FailsOver, open: make(map[string]bool)}
+	for _, name := range test.workerNames() {
+		t.workers[name] = true
+	}
+	return t
+}
+
+// Observe sees an event.
+func (t *traces) Observe(e history.Event) {
+	if e.Fault == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := e.Fault
+	switch f.Stage {
+	case history.Applied:
+		t.open[f.ID] = true
+		t.left = t.left || t.lasts(*f)
+	case history.Unproven, history.Unhealed:
+		t.left = true
+	case history.ProvenHealed:
+		delete(t.open, f.ID)
+	}
+}
+
+// lasts says whether a fault leaves something behind once it is healed: a server that was
+// killed, a clock that was moved. A worker is started anew for each run. Of a kind without known
+// effects nothing is certain.
+func (t *traces) lasts(f history.Fault) bool {
+	effects := history.EffectsOf(f.Kind)
+	for _, effect := range effects {
+		switch effect {
+		case history.Defers:
+		case history.Stops, history.Cuts, history.Disturbs:
+			if t.failsOver {
+				return true
+			}
+		case history.Ends:
+			if slices.ContainsFunc(f.Targets, func(target string) bool { return !t.workers[target] }) {
+				return true
+			}
+		default:
+			return true
+		}
+	}
+	return len(effects) == 0
+}
+
+// none says that nothing is left behind.
+func (t *traces) none() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.left && len(t.open) == 0
+}

@@ -1,0 +1,200 @@
+package runs
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/clusters/clustertest"
+	"lockcheck/history"
+	"lockcheck/internal/cleanup"
+	"lockcheck/nemesis"
+)
+
+// pooled makes runs one after another on what a pool keeps.
+type pooled struct {
+	t    *testing.T
+	pool *Pool
+	lock string
+	runs []string // that have ever had a cluster of their own
+}
+
+// run makes one with a fault, and returns its history.
+func (p *pooled) run(step nemesis.Step) *history.History {
+	p.t.Helper()
+	o := options(p.t, func(o *Options) {
+		o.Lock, o.TTL, o.TimeLimit, o.Pool, o.ResultsOnly = p.lock, 0, 10*time.Second, p.pool, true
+		o.Section.Min, o.Section.Max = 20*time.Millisecond, 40*time.Millisecond
+		o.Schedule, o.EndEarly = &nemesis.Schedule{Steps: []nemesis.Step{step}}, true
+	})
+	outcome, err := Test(context.Background(), o, nil, logged{p.t})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if why := broken(outcome.History); why != "" {
+		p.t.Fatal(why)
+	}
+	for _, f := range outcome.Results.Faults {
+		if !f.Proven {
+			p.t.Fatalf("the fault was not proven: %+v", f)
+		}
+	}
+	h := outcome.History
+	p.t.Logf("%s: %s, cluster %q after %d runs", outcome.Results.Verdict, outcome.Results.Sentence, h.Header.Cluster, h.Header.Earlier)
+	if outcome.Results.Verdict == checker.Broken {
+		p.t.Errorf("broken: %s", outcome.Results.Sentence)
+	}
+	if h.Header.Cluster == "" {
+		p.runs = append(p.runs, h.Header.Run)
+	}
+	if len(h.Header.Images) == 0 || len(h.Header.Versions) == 0 {
+		p.t.Errorf("images %v, versions %v: want those of the cluster", h.Header.Images, h.Header.Versions)
+	}
+	return h
+}
+
+// keys lists those of a history.
+func keys(h *history.History) map[string]bool {
+	all := make(map[string]bool)
+	for _, e := range h.Events {
+		if e.Key != "" {
+			all[e.Key] = true
+		}
+	}
+	return all
+}
+
+// TestPool: a cluster serves another run after a fault that leaves nothing, and none after one
+// that may. What a run has left on the servers, such as the locks of workers that were killed
+// or the end of their sessions, no other run has in its record.
+func TestPool(t *testing.T) {
+	t.Parallel()
+	clustertest.Engine(t)
+	brief := nemesis.Span{Plus: 200 * time.Millisecond}
+	step := func(fault, target string) nemesis.Step {
+		return nemesis.Step{Fault: fault, Target: target, For: brief}
+	}
+	holder := step(history.Kill, "holder")
+	holder.When = nemesis.WhenHolding
+	for _, lock := range []string{"redis", "etcd"} {
+		t.Run(lock, func(t *testing.T) {
+			t.Parallel()
+			p := &pooled{t: t, pool: NewPool(), lock: lock}
+			first := p.run(holder) // leaves its lock on the servers
+			seen := keys(first)
+			for i, s := range []nemesis.Step{step(history.Pause, "w1"), step(history.Freeze, "n1"), step(history.Partition, "w2"), step(history.Kill, "n1")} {
+				h := p.run(s)
+				if h.Header.Cluster != first.Header.Run || h.Header.Earlier != i+1 {
+					t.Errorf("run %d has cluster %q after %d runs, want that of the first", i+2, h.Header.Cluster, h.Header.Earlier)
+				}
+				for key := range keys(h) {
+					if seen[key] {
+						t.Errorf("run %d has key %s of a run before", i+2, key)
+					}
+					seen[key] = true
+				}
+			}
+			if h := p.run(step(history.Pause, "w1")); h.Header.Cluster != "" || h.Header.Earlier != 0 {
+				t.Errorf("cluster %q after %d runs was used again though one of its servers was killed", h.Header.Cluster, h.Header.Earlier)
+			}
+			if err := p.pool.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+			journals, err := cleanup.Journals()
+			for _, run := range p.runs {
+				if err != nil || slices.Contains(journals, run) {
+					t.Errorf("journals %v, %v: that of %s is to be gone", journals, err, run)
+				}
+				if err := clustertest.NothingLeft(run); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// TestPoolProof: a cluster that is not clean is removed, whatever the record says.
+func TestPoolProof(t *testing.T) {
+	t.Parallel()
+	clustertest.Engine(t)
+	for name, disturb := range map[string]func(context.Context, *site) error{
+		"a stopped server": func(ctx context.Context, s *site) error {
+			_, err := s.cluster.Servers()[0].Host.Signal(ctx, "stop")
+			return err
+		},
+		"a clock": func(ctx context.Context, s *site) error {
+			_, err := s.cluster.Servers()[0].Host.SetClock(ctx, time.Minute)
+			return err
+		},
+		"a fault that nobody has healed": func(_ context.Context, s *site) error { return s.journal.Begin("x", "heal it") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := &pooled{t: t, pool: NewPool(), lock: "redis"}
+			p.run(nemesis.Step{Fault: history.Pause, Target: "w1", For: nemesis.Span{Plus: time.Millisecond}})
+			if len(p.pool.idle) != 1 {
+				t.Fatalf("%d clusters are kept, want one", len(p.pool.idle))
+			}
+			s := p.pool.idle[0]
+			if err := disturb(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			err := s.next(t.Context())
+			if err == nil {
+				t.Error("it passes for clean")
+			}
+			t.Log(err)
+			if err := p.pool.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestTraces: what a cluster is used for again after, and what not.
+func TestTraces(t *testing.T) {
+	fault := func(kind string, stages ...history.Stage) []history.Event {
+		var events []history.Event
+		kind, target, _ := strings.Cut(kind, " ")
+		for _, stage := range stages {
+			events = append(events, history.Event{Fault: &history.Fault{ID: kind, Kind: kind, Stage: stage, Targets: []string{target}}})
+		}
+		return events
+	}
+	whole := []history.Stage{history.Requested, history.Applied, history.Proven, history.Healed, history.ProvenHealed}
+	for _, c := range []struct {
+		name   string
+		events []history.Event
+		over   bool // servers fail over
+		want   bool
+	}{
+		{"nothing", nil, false, true},
+		{"a pause", fault("pause n1", whole...), false, true},
+		{"a pause, where others take over", fault("pause n1", whole...), true, false},
+		{"a cut that is not proven healed", fault("partition w1", whole[:4]...), false, false},
+		{"a cut that is not proven", fault("partition w1", history.Requested, history.Applied, history.Unproven, history.Healed, history.ProvenHealed), false, false},
+		{"a cut that nobody could heal", fault("partition w1", history.Requested, history.Applied, history.Proven, history.Unhealed), false, false},
+		{"a fault that was skipped", fault("kill n1", history.Skipped), false, true},
+		{"a worker killed", fault("kill w1", whole...), false, true},
+		{"a worker killed that there is not", fault("kill w6", whole...), false, false},
+		{"a server killed", fault("kill n1", whole...), false, false},
+		{"a server wiped", fault("wipe n1", whole...), false, false},
+		{"a clock", fault("clock n1", whole...), false, false},
+		{"who knows what", fault("earthquake n1", whole...), false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			test := &test{Options: Options{Concurrency: 5}}
+			test.spec.FailsOver = c.over
+			traces := newTraces(test)
+			for _, e := range c.events {
+				traces.Observe(e)
+			}
+			if got := traces.none(); got != c.want {
+				t.Errorf("nothing is left: %t, want %t", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,220 @@
+// Package advise turns the figures of a team into an advice about locks. Its rules are those
+// of docs/advise.md.
+package advise
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"lockcheck/clients"
+	"lockcheck/internal/lockfile"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/suites/guide"
+	"lockcheck/reports"
+	"lockcheck/workloads"
+)
+
+// Needs are the figures of a team.
+type Needs struct {
+	// SectionP99 is the 99th percentile of its critical sections, SectionMax a bound of all
+	// of them; 0 if none is known.
+	SectionP99 time.Duration
+	SectionMax time.Duration
+	// LongestPause is how long a process of theirs was ever seen to stand still.
+	LongestPause time.Duration
+	// Failover is how soon others must get the lock of a holder that died; 0 for whenever.
+	Failover time.Duration
+	Locks    []string
+}
+
+// DefaultLocks is one of each kind that people choose from.
+func DefaultLocks() []string {
+	return []string{"redis", "redlock", "etcd", "zookeeper", "consul", "postgres-lease", "postgres-session"}
+}
+
+// Advise says what the figures ask for, and what is known to break the locks that serve them.
+// Its error is one of usage.
+func Advise(n Needs, known guide.Evidence) (reports.Advice, error) {
+	if err := n.check(); err != nil {
+		return reports.Advice{}, err
+	}
+	a := reports.Advice{
+		SectionP99: n.SectionP99, SectionMax: n.SectionMax, LongestPause: n.LongestPause, Failover: n.Failover,
+		Unproven: n.unproven(),
+	}
+	for _, name := range n.Locks {
+		lock, err := lockfile.Find(name)
+		if err != nil {
+			return a, &runs.UsageError{Err: err, About: "lock"}
+		}
+		a.Locks = append(a.Locks, withKnown(n.about(name, lock.Info), lock.Info.Name, known))
+	}
+	return a, nil
+}
+
+func (n Needs) check() error {
+	switch {
+	case n.SectionP99 <= 0:
+		return runs.Usagef("--section-p99: say how long 99 of 100 critical sections last at most, as in 300ms")
+	case n.LongestPause <= 0:
+		return runs.Usagef("--longest-pause: say how long a process of yours was ever stopped, as in 4s")
+	case n.Failover < 0:
+		return runs.Usagef("--failover must not be negative")
+	case n.SectionMax != 0 && n.SectionMax < n.SectionP99:
+		return runs.Usagef("--section-max %s: it is less than --section-p99 %s", n.SectionMax, n.SectionP99)
+	case len(n.Locks) == 0:
+		return runs.Usagef("--lock: name one at least")
+	}
+	return nil
+}
+
+// Margins that are added to what a lease must outlast.
+const (
+	// fixedMargin is for the way to the service and back, and for timers.
+	fixedMargin = 100 * time.Millisecond
+	// share is for clocks that do not run alike, and figures that were not quite the worst.
+	share = 10
+)
+
+func withMargin(d time.Duration) time.Duration { return d + d/share + fixedMargin }
+
+// renewals is how much longer than the pause a lease must be that is renewed each third of
+// it: two thirds of it are left at least when the pause begins.
+const renewals = 1.5
+
+// plan is how a lock would be used.
+type plan struct {
+	lease time.Duration // 0 for a lock that has none
+	renew bool          // by the worker
+	why   string
+}
+
+// plan is the shortest lease that holds, rounded up as the service does.
+func (n Needs) plan(info clients.Info) plan {
+	var p plan
+	pause := withMargin(n.LongestPause)
+	switch {
+	case info.TTL == 0:
+		return p
+	case info.Session || info.Renew && n.SectionMax == 0:
+		p.lease, p.renew = time.Duration(renewals*float64(pause)), !info.Session
+		p.why = fmt.Sprintf("1.5 × (pause %s + margin %s): what is renewed each third of the lease has two thirds left when a pause begins", n.LongestPause, pause-n.LongestPause)
+	default:
+		hold := n.LongestPause + n.longest()
+		p.lease = withMargin(hold)
+		p.why = fmt.Sprintf("pause %s + section %s + margin %s, without renewal", n.LongestPause, n.longest(), p.lease-hold)
+	}
+	p.lease = info.Lease(roundedUp(p.lease))
+	return p
+}
+
+// longest is the longest section that is known of.
+func (n Needs) longest() time.Duration { return max(n.SectionP99, n.SectionMax) }
+
+// unit keeps leases readable.
+const unit = 10 * time.Millisecond
+
+func roundedUp(d time.Duration) time.Duration { return (d + unit - 1) / unit * unit }
+
+func (n Needs) about(name string, info clients.Info) reports.LockAdvice {
+	p := n.plan(info)
+	a := reports.LockAdvice{
+		Lock: name, Ends: ends(info), Lease: p.lease, Renew: p.renew, Why: p.why,
+		Guard: string(guard(info)), RestsOn: restsOn(name, info),
+	}
+	if info.MaxTTL > 0 && p.lease > info.MaxTTL {
+		a.Unfit = fmt.Sprintf("its servers allow a lease of %s at most", info.MaxTTL)
+		return a
+	}
+	if info.TTL > 0 {
+		a.FreeAfter = info.Effective(p.lease, info.LockDelay)
+		n.contradiction(&a, info)
+	}
+	a.Commands = n.commands(name, info, p)
+	return a
+}
+
+// withKnown adds what is known to break a lock that can be used; evidence has it under its own
+// name, which is not that of its file.
+func withKnown(a reports.LockAdvice, name string, known guide.Evidence) reports.LockAdvice {
+	if a.Unfit != "" {
+		return a
+	}
+	a.Runs = known.Runs(name, a.Guard)
+	for _, b := range known.Breaks(name, a.Guard) {
+		a.Known = append(a.Known, reports.KnownBreakOf(b.Alone.View(), b.Guarded.View()))
+	}
+	return a
+}
+
+func ends(info clients.Info) string {
+	switch {
+	case info.Session:
+		return "a session that its client keeps alive"
+	case info.TTL > 0:
+		return "a lease"
+	}
+	return "its holder's connection"
+}
+
+// contradiction says what no lease can do, and what can.
+func (n Needs) contradiction(a *reports.LockAdvice, info clients.Info) {
+	if n.Failover == 0 || a.FreeAfter <= n.Failover {
+		return
+	}
+	a.Contradiction = fmt.Sprintf("a lock whose holder died is free after %s, and you want %s: no lease both outlasts the pause and ends so soon", a.FreeAfter, n.Failover)
+	if lease, fits := shortened(info, n.Failover); fits {
+		a.ShortLease = lease
+		a.Contradiction += fmt.Sprintf("; with guard %s a lease of %s is safe, for what a paused holder writes is refused", a.Guard, lease)
+	} else {
+		a.Contradiction += "; its servers accept no lease that ends so soon"
+	}
+}
+
+// shortened is the longest lease of a lock that is free again within a time.
+func shortened(info clients.Info, failover time.Duration) (time.Duration, bool) {
+	left := failover - info.LockDelay
+	if info.Expiry > 0 {
+		left = time.Duration(float64(left) / info.Expiry)
+	}
+	if info.TTLStep > 0 {
+		left = left / info.TTLStep * info.TTLStep
+	}
+	left = left.Truncate(time.Millisecond)
+	return left, left > 0 && left >= info.MinTTL
+}
+
+// guard is the best that goes with a lock: a fence needs its token, and compares no data.
+func guard(info clients.Info) workloads.Guard {
+	if workloads.Fence.Lacks(info) == "" {
+		return workloads.Fence
+	}
+	return workloads.CompareAndSet
+}
+
+// restsOn names the reproductions that show what the advice says.
+func restsOn(name string, info clients.Info) []string {
+	if lockfile.IsPath(name) || info.TTL == 0 {
+		return nil
+	}
+	base, _, _ := strings.Cut(name, "+")
+	all := []string{"holder-pause-" + base}
+	if workloads.Fence.Lacks(info) == "" {
+		all = append(all, "holder-pause-fenced-"+base)
+	}
+	return all
+}
+
+// unproven is what no run can take away from a team.
+func (n Needs) unproven() []string {
+	all := []string{
+		fmt.Sprintf("That no pause is longer than %s. The longest that was seen is no bound: only a guard makes a longer one safe.", n.LongestPause),
+		"That clocks of servers do not jump. A lock that depends on a wall clock is lost with a step, whatever its lease.",
+		"That servers keep what they acknowledged. Where they fail over, or restart empty, a lease helps nobody.",
+	}
+	if n.SectionMax == 0 {
+		all = append(all, fmt.Sprintf("How long the longest section is: one in a hundred is longer than %s. With renewal that does not matter; without it, a longer section that is paused can outlast its lease. With --section-max the lease covers it.", n.SectionP99))
+	}
+	return all
+}

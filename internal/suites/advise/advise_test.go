@@ -1,0 +1,150 @@
+package advise
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"lockcheck/internal/suites/guide"
+	"lockcheck/reports"
+)
+
+func needs(lock string, change func(*Needs)) Needs {
+	n := Needs{SectionP99: 300 * time.Millisecond, LongestPause: 4 * time.Second, Failover: 10 * time.Second, Locks: []string{lock}}
+	if change != nil {
+		change(&n)
+	}
+	return n
+}
+
+func about(t *testing.T, n Needs) reports.LockAdvice {
+	t.Helper()
+	a, err := Advise(n, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Locks[0]
+}
+
+// TestLease: what is not renewed outlasts pause and section, what is renewed the pause; both
+// as the service rounds them.
+func TestLease(t *testing.T) {
+	bounded := func(n *Needs) { n.SectionMax = time.Second }
+	for _, c := range []struct {
+		lock   string
+		change func(*Needs)
+		lease  time.Duration
+		renew  bool
+		free   time.Duration
+	}{
+		{"redis", nil, 6750 * time.Millisecond, true, 6750 * time.Millisecond},      // 1.5 × (4 s + 0.5 s)
+		{"redis", bounded, 5600 * time.Millisecond, false, 5600 * time.Millisecond}, // 4 s + 1 s + 0.6 s
+		{"etcd", nil, 7 * time.Second, false, 7 * time.Second},
+		{"etcd", bounded, 7 * time.Second, false, 7 * time.Second}, // its session renews, whatever is known
+		{"consul", nil, 6750 * time.Millisecond, false, 28500 * time.Millisecond},
+		{"postgres-session", nil, 0, false, 0},
+	} {
+		if got := about(t, needs(c.lock, c.change)); got.Lease != c.lease || got.Renew != c.renew || got.FreeAfter != c.free {
+			t.Errorf("%s: lease %s, renewed %v, free after %s; want %s, %v, %s", c.lock, got.Lease, got.Renew, got.FreeAfter, c.lease, c.renew, c.free)
+		}
+	}
+}
+
+// TestContradiction: a failover that a lease allows is none; one that it does not is named,
+// with the lease that is safe behind a guard, if the servers accept one.
+func TestContradiction(t *testing.T) {
+	failover := func(d time.Duration) func(*Needs) { return func(n *Needs) { n.Failover = d } }
+	for _, c := range []struct {
+		lock     string
+		failover time.Duration
+		named    bool
+		short    time.Duration
+		guard    string
+	}{
+		{"redis", 10 * time.Second, false, 0, "cas"},
+		{"redis", 6750 * time.Millisecond, false, 0, "cas"},
+		{"redis", 6 * time.Second, true, 6 * time.Second, "cas"},
+		{"redis", 0, false, 0, "cas"},
+		{"etcd", 5500 * time.Millisecond, true, 5 * time.Second, "fence"},
+		{"etcd", time.Second, true, 0, "fence"},
+		{"consul", 20 * time.Second, true, 2500 * time.Millisecond, "fence"},
+		{"consul", 10 * time.Second, true, 0, "fence"},
+		{"postgres-session", time.Second, false, 0, "cas"},
+	} {
+		got := about(t, needs(c.lock, failover(c.failover)))
+		if (got.Contradiction != "") != c.named || got.ShortLease != c.short || got.Guard != c.guard {
+			t.Errorf("%s within %s: %q, short lease %s, guard %s", c.lock, c.failover, got.Contradiction, got.ShortLease, got.Guard)
+		}
+	}
+}
+
+// TestUnfit: a lease that servers do not accept is not advised.
+func TestUnfit(t *testing.T) {
+	hour := func(n *Needs) { n.LongestPause = time.Hour }
+	if got := about(t, needs("zookeeper", hour)); got.Unfit == "" || got.Commands != nil {
+		t.Errorf("%+v", got)
+	}
+	if got := about(t, needs("redis", hour)); got.Unfit != "" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestCommands: the half is left out where it need not lose anything.
+func TestCommands(t *testing.T) {
+	for _, c := range []struct {
+		lock string
+		half string
+	}{
+		{"redis", "--ttl 3.37s --renew"}, {"etcd", "--ttl 3s"}, {"consul", ""}, {"postgres-session", ""},
+	} {
+		all := strings.Join(about(t, needs(c.lock, nil)).Commands, "\n")
+		if !strings.Contains(all, "--test-count 20") || strings.Contains(all, "--expect violation") != (c.half != "") || !strings.Contains(all, c.half) {
+			t.Errorf("%s:\n%s", c.lock, all)
+		}
+	}
+}
+
+// TestNeeds: each mistake is one of usage, and what is missing is said.
+func TestNeeds(t *testing.T) {
+	for name, change := range map[string]func(*Needs){
+		"--section-p99":   func(n *Needs) { n.SectionP99 = 0 },
+		"--longest-pause": func(n *Needs) { n.LongestPause = 0 },
+		"--failover":      func(n *Needs) { n.Failover = -1 },
+		"--section-max":   func(n *Needs) { n.SectionMax = time.Millisecond },
+		"--lock":          func(n *Needs) { n.Locks = nil },
+		"rediss":          func(n *Needs) { n.Locks = []string{"rediss"} },
+	} {
+		if _, err := Advise(needs("redis", change), nil); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	bounded, _ := Advise(needs("redis", func(n *Needs) { n.SectionMax = time.Second }), nil)
+	open, _ := Advise(needs("redis", nil), nil)
+	if len(open.Unproven) != len(bounded.Unproven)+1 {
+		t.Errorf("that a percentile is no maximum is to be said where no maximum is known: %q", open.Unproven)
+	}
+}
+
+// TestKnown: an advised lock comes with what broke it, and the command that shows it; one that
+// is not fit does not.
+func TestKnown(t *testing.T) {
+	evidence, err := guide.Known()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := Advise(Needs{SectionP99: time.Second, LongestPause: 4 * time.Second, Locks: []string{"redis", "postgres-xact"}}, evidence)
+	if err != nil {
+		t.Fatal(err)
+	}
+	worst := a.Locks[0].Known[0]
+	if !strings.HasPrefix(worst.Alone, "broken in") || !strings.HasPrefix(worst.Line, "lockcheck ") {
+		t.Errorf("the worst of redis is %+v", worst)
+	}
+	if of := a.Locks[1]; of.Runs == 0 || len(of.Known) != 0 {
+		t.Errorf("postgres-xact: %d runs, broken by %v", of.Runs, of.Known)
+	}
+	unfit, err := Advise(Needs{SectionP99: time.Second, LongestPause: time.Hour, Locks: []string{"zookeeper"}}, evidence)
+	if err != nil || unfit.Locks[0].Known != nil {
+		t.Errorf("not fit: %+v, %v", unfit.Locks, err)
+	}
+}

@@ -1,0 +1,139 @@
+package guide
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lockcheck/checker"
+)
+
+// TestNeeds: who meets a need is decided by runs alone. Each case that fits has its twin that
+// does not, by one run.
+func TestNeeds(t *testing.T) {
+	lock := func(name string, r Run) Run { return changed(r, func(r *Run) { r.Lock = name }) }
+	held, broke, expired := func(name string, faults ...string) Run { return lock(name, held("", faults...)) },
+		func(name string, faults ...string) Run { return lock(name, broke("", faults...)) },
+		func(name string, faults ...string) Run { return lock(name, expired("", faults...)) }
+	stuck := func(name string, faults ...string) Run {
+		return changed(broke(name, faults...), func(r *Run) {
+			r.Violated, r.DoubleGrants, r.Causes = []checker.Property{checker.Liveness}, 0, nil
+		})
+	}
+	killed := func(name string, longest time.Duration) Run {
+		return changed(held(name, "kill:holder"), func(r *Run) { r.Failover = &Failover{Holders: 2, Longest: longest} })
+	}
+	const pause = "pause:holder"
+	for _, c := range []struct {
+		name, need string
+		runs       Evidence
+		want       []string // "lock guard"
+	}{
+		{"held without faults", "wasted", Evidence{held("redis")}, []string{"redis none"}},
+		{"broken without faults", "wasted", Evidence{held("redis"), broke("redis")}, nil},
+		{"done twice", "wasted", Evidence{held("redis"), broke("redis", clock), expired("redis", pause)}, []string{"redis none"}},
+		{"stuck", "wasted", Evidence{held("redis"), stuck("redis", "kill:holder")}, nil},
+		{"wrong on purpose", "wasted", Evidence{held("redis-unsafe-release")}, nil},
+		{"another version of the servers", "wasted", Evidence{held("etcd-v3lock@3.4.3")}, nil},
+		{"part of lockcheck", "wasted", Evidence{held("memory")}, nil},
+
+		{"nothing known against it", "never be lost", Evidence{held("mariadb"), held("mariadb", pause)}, []string{"mariadb none"}},
+		{"no run without faults", "never be lost", Evidence{held("mariadb", pause)}, nil},
+		{"inherent, and no guard", "never be lost", Evidence{held("etcd"), expired("etcd", pause)}, nil},
+		{
+			"inherent, and a guard that held", "never be lost",
+			Evidence{held("etcd"), expired("etcd", pause), behind("fence", held("etcd")), behind("fence", held("etcd", pause))}, []string{"etcd fence"},
+		},
+		{
+			"a guard that was not tried where it is needed", "never be lost",
+			Evidence{held("etcd"), expired("etcd", pause), broke("etcd", clock), behind("fence", held("etcd")), behind("fence", held("etcd", pause))}, nil,
+		},
+		{
+			"broken by itself, and a guard that held", "never be lost",
+			Evidence{broke("etcd", clock), behind("fence", held("etcd")), behind("fence", held("etcd", clock))}, []string{"etcd fence"},
+		},
+		{
+			"a guard that held once and broke once", "never be lost",
+			Evidence{held("etcd"), expired("etcd", pause), behind("fence", held("etcd")), behind("fence", held("etcd", pause)), behind("fence", expired("etcd", pause))}, nil,
+		},
+		{
+			"broken by a fault that no column has", "never be lost",
+			Evidence{held("mariadb"), broke("mariadb", "wipe:all")}, nil,
+		},
+		{"stuck only", "never be lost", Evidence{held("mariadb"), stuck("mariadb", "kill:one server")}, []string{"mariadb none"}},
+
+		{"in time", "2 s", Evidence{held("redis"), killed("redis", 2*time.Second)}, []string{"redis none"}},
+		{"too late", "2 s", Evidence{held("redis"), killed("redis", 2001*time.Millisecond)}, nil},
+		{"too late once", "2 s", Evidence{held("redis"), killed("redis", time.Second), killed("redis", 3*time.Second)}, nil},
+		{"no holder killed", "2 s", Evidence{held("redis")}, nil},
+
+		{"a database", "infrastructure", Evidence{held("mariadb")}, []string{"mariadb none"}},
+		{"servers of its own", "infrastructure", Evidence{held("zookeeper")}, nil},
+		{"a database that loses", "infrastructure", Evidence{held("postgres-lease"), broke("postgres-lease", clock)}, nil},
+		{"nothing", "wasted", nil, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var got []string
+			for _, fit := range fitsOf(c.need, c.runs) {
+				got = append(got, fit.Lock+" "+fit.Guard)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestUnproven: what no run has shown is said.
+func TestUnproven(t *testing.T) {
+	fits := fitsOf("never be lost", Evidence{changed(held("1"), func(r *Run) { r.Lock = "etcd" })})
+	if len(fits) != 1 || !slices.Contains(fits[0].Unproven, "pause:holder") || !slices.Contains(fits[0].Unproven, clock) {
+		t.Errorf("%+v", fits)
+	}
+}
+
+// TestKin: what breaks a lock that ends by the same rule is held against this one where data are
+// at stake, and told elsewhere. What breaks a lock that ends by another rule is not.
+func TestKin(t *testing.T) {
+	lock := func(name string, r Run) Run { return changed(r, func(r *Run) { r.Lock = name }) }
+	for _, c := range []struct {
+		lock  string
+		other Run
+		kin   string // "" for none
+	}{
+		{"redsync", lock("redlock", clockRun("2", clock)), "redlock, which ends by the same rule, was BROKEN by itself under " + clock},
+		{"redsync", lock("redis", clockRun("2", clock)), ""},
+		{"mariadb", lock("postgres-session", expired("2", "partition:holder")), "postgres-session, which ends by the same rule, was used after expiry under partition:holder"},
+		{"postgres-insert", lock("postgres-session", expired("2", "partition:holder")), ""},
+		{"queue", lock("none", broke("2", clock)), ""},
+	} {
+		runs := Evidence{lock(c.lock, held("1")), c.other}
+		for _, fit := range fitsOf("wasted", runs) {
+			if has := slices.Contains(fit.Known, c.kin); fit.Lock == c.lock && has != (c.kin != "") {
+				t.Errorf("%s: %q, want %q", c.lock, fit.Known, c.kin)
+			}
+		}
+		safe := slices.ContainsFunc(fitsOf("never be lost", runs), func(f Fit) bool { return f.Lock == c.lock })
+		if info, _ := infoOf(c.lock); info.Naive == "" && safe != (c.kin == "") {
+			t.Errorf("%s next to %s: safe %v", c.lock, c.other.Lock, safe)
+		}
+	}
+}
+
+// TestKinInTable: where one lock held and its kin is broken, the cell says so, or the other
+// experiment would look like another lock.
+func TestKinInTable(t *testing.T) {
+	lock := func(name string, r Run) Run { return changed(r, func(r *Run) { r.Lock = name }) }
+	runs := Evidence{lock("redsync", held("1", clock)), lock("redlock", clockRun("2", clock)), lock("redis", clockRun("3", clock))}
+	for name, want := range map[string][]string{"redsync": {"redlock"}, "redlock": nil} {
+		if got := runs.brokenKin(name, clock, "none"); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func fitsOf(need string, runs Evidence) []Fit {
+	i := slices.IndexFunc(Needs(), func(n Need) bool { return strings.Contains(n.Name, need) })
+	return Needs()[i].Fits(runs)
+}

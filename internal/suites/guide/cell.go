@@ -1,0 +1,284 @@
+package guide
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+
+	"lockcheck/checker"
+	"lockcheck/history"
+	"lockcheck/internal/lockfile"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/stats"
+	"lockcheck/nemesis"
+	"lockcheck/workloads"
+)
+
+// State is what is known of a lock under a fault.
+type State string
+
+const (
+	Broken       State = "broken"        // by any run ever
+	Held         State = "held"          // in all runs that tell, of which there are some
+	NotSupported State = "not supported" // the fault, or the guard
+	NotTried     State = "not tried"     // or no run tells
+)
+
+// Cell is what is known of a lock under a fault behind a guard.
+type Cell struct {
+	Lock, Fault, Guard string
+	State              State
+	// Why it is not supported; "" for other states.
+	Why string
+	// Groups are the runs that tell, by experiment, the worst first.
+	Groups []Group
+	// Held is how many runs held, and Bound how large the share of runs that break it can
+	// be if it is Held: the end of the exact 95 % interval of 0 of that many.
+	Held  int64
+	Bound float64
+	// Silent are runs that say nothing: undecided, broken, or without the fault ever proven.
+	Silent []Run
+}
+
+// Group is the runs of one experiment, or those with random faults.
+type Group struct {
+	Experiment string // "" for random faults
+	// Case is the narrower fault that its runs had; "" for that of the cell.
+	Case string
+	// Broke is how many runs of N broke the lock, from Low to High of such runs (exact 95 %
+	// interval).
+	Broke, N  int64
+	Low, High float64
+	// Class is the worst of those that broke it; "" if none did.
+	Class Class
+	// With are other faults that were in force in the runs that broke it.
+	With []string
+	Runs []Run
+	// Pool has the updates of its runs and what was lost of them.
+	Pool checker.Pool
+}
+
+// Worst is the group that the cell is broken by; false if it is not.
+func (c Cell) Worst() (Group, bool) {
+	if c.State != Broken {
+		return Group{}, false
+	}
+	return c.Groups[0], true
+}
+
+// Cell returns what is known of a lock under a fault (see Normal) behind a guard. The worst
+// that is known makes its state, however many runs held, and whenever.
+func (e Evidence) Cell(lock, fault, guard string) Cell {
+	c := Cell{Lock: lock, Fault: fault, Guard: guard}
+	for _, run := range e {
+		if run.Lock != lock || run.Guard != guard {
+			continue
+		}
+		switch tells, is := run.under(fault); {
+		case is && !tells:
+			c.Silent = append(c.Silent, run)
+		case is:
+			c.add(run, "")
+		default:
+			c.addNarrower(run)
+		}
+	}
+	c.judge()
+	return c
+}
+
+// under says whether the run is about a fault, and whether it tells anything of it.
+func (r Run) under(fault string) (tells, is bool) {
+	if fault == None {
+		return r.decided(), len(r.Faults) == 0
+	}
+	f, asked := r.fault(fault)
+	if !asked {
+		return false, false
+	}
+	if r.Breaks() {
+		return true, slices.Contains(r.blamed(), fault)
+	}
+	return r.Verdict == checker.Valid && f.Met > 0, true
+}
+
+// narrower are faults that are one case of another: what breaks a lock in that case breaks
+// it; that it held in that case says little.
+func narrower(fault string) []string {
+	all := []string{fault + withinLease, fault + backwards, fault + partly}
+	if kind, isServer := strings.CutSuffix(fault, ":one server"); isServer {
+		all = append(all, kind+":leader")
+	}
+	return all
+}
+
+// addNarrower adds a run under a case of the fault to the runs under that case.
+func (c *Cell) addNarrower(run Run) {
+	for _, fault := range narrower(c.Fault) {
+		if tells, is := run.under(fault); tells && is {
+			c.add(run, fault)
+			return
+		}
+	}
+}
+
+// decided says whether the run tells anything.
+func (r Run) decided() bool { return r.Breaks() || r.Verdict == checker.Valid }
+
+// blamed are the faults by which a run that breaks is explained: those that do what its causes
+// name, or all if none does.
+func (r Run) blamed() []string {
+	var met, blamed []string
+	for _, f := range r.Faults {
+		if f.Met > 0 {
+			met = append(met, f.Name)
+		}
+		if f.Met > 0 && slices.ContainsFunc(explained(f.Name), func(cause string) bool { return r.Causes[cause] > 0 }) {
+			blamed = append(blamed, f.Name)
+		}
+	}
+	switch {
+	case len(blamed) > 0: // where one fault is a case of another, that is the whole
+		return slices.DeleteFunc(blamed, func(f string) bool {
+			return slices.ContainsFunc(met, func(whole string) bool { return slices.Contains(narrower(whole), f) })
+		})
+	case len(met) > 0:
+		return met
+	}
+	for _, f := range r.Faults { // none was proven: it must not be lost
+		blamed = append(blamed, f.Name)
+	}
+	return blamed
+}
+
+// explained are the causes of checker.Causes that a fault can be behind.
+func explained(fault string) []string {
+	kind, whom := split(fault)
+	onWorkers := nemesis.MeansWorkers(whom)
+	var causes []string
+	add := func(effect history.Effect, ofWorkers bool, cause string) {
+		if history.Does(kind, effect) && onWorkers == ofWorkers {
+			causes = append(causes, cause)
+		}
+	}
+	add(history.Stops, true, checker.CausePaused)
+	add(history.Cuts, true, checker.CauseCutOff)
+	add(history.Steps, false, checker.CauseClock)
+	add(history.Ends, false, checker.CauseServerLost)
+	for _, effect := range []history.Effect{history.Stops, history.Cuts, history.Disturbs} {
+		add(effect, false, checker.CauseServerFault)
+	}
+	add(history.Defers, onWorkers, checker.CauseInFlight)
+	return causes
+}
+
+func (c *Cell) add(run Run, narrower string) {
+	i := slices.IndexFunc(c.Groups, func(g Group) bool { return g.Experiment == run.Experiment && g.Case == narrower })
+	if i < 0 {
+		i = len(c.Groups)
+		c.Groups = append(c.Groups, Group{Experiment: run.Experiment, Case: narrower})
+	}
+	c.Groups[i].add(run, cmp.Or(narrower, c.Fault))
+}
+
+func (g *Group) add(run Run, fault string) {
+	g.N++
+	g.Runs = append(g.Runs, run)
+	if !run.Breaks() {
+		return
+	}
+	g.Broke++
+	if class := run.Class(); g.Class == "" || class.severity() < g.Class.severity() {
+		g.Class = class
+	}
+	for _, f := range run.Faults {
+		if f.Name != fault && f.Met > 0 && !slices.Contains(g.With, f.Name) {
+			g.With = append(g.With, f.Name)
+		}
+	}
+}
+
+// judge makes the state of what was added.
+func (c *Cell) judge() {
+	c.Groups = slices.DeleteFunc(c.Groups, func(g Group) bool { return g.Case != "" && g.Broke == 0 })
+	for i := range c.Groups {
+		g := &c.Groups[i]
+		g.Low, g.High = stats.Exact(g.Broke, g.N)
+		g.Pool = poolOf(g.Runs)
+		if g.Case == "" {
+			c.Held += g.N - g.Broke
+		}
+	}
+	slices.SortStableFunc(c.Groups, compareGroups)
+	switch {
+	case len(c.Groups) > 0 && c.Groups[0].Broke > 0:
+		c.State = Broken
+	case c.Held > 0:
+		c.State = Held
+		_, c.Bound = stats.Exact(0, c.Held)
+	default:
+		c.State = NotTried
+		if c.Why = unsupported(c.Lock, c.Fault, c.Guard); c.Why != "" {
+			c.State = NotSupported
+		}
+	}
+}
+
+// compareGroups puts the worst first: what breaks the lock at all, by whose fault, and then
+// what does so most surely.
+func compareGroups(a, b Group) int {
+	return cmp.Or(
+		cmp.Compare(one(b.Broke > 0), one(a.Broke > 0)),
+		cmp.Compare(a.Class.severity(), b.Class.severity()),
+		cmp.Compare(b.Low, a.Low),
+		cmp.Compare(b.N, a.N),
+		cmp.Compare(a.Experiment, b.Experiment),
+	)
+}
+
+// poolOf adds up what became of the updates of runs.
+func poolOf(all []Run) checker.Pool {
+	var results []checker.Results
+	for _, r := range all {
+		result := checker.Results{Verdict: r.Verdict}
+		if u := r.Updates; u != nil {
+			result.Losses, result.Updates.Acknowledged, result.Updates.Lost = u.Units, u.Acknowledged, u.Lost
+			result.Updates.LostOver = u.Over
+		}
+		results = append(results, result)
+	}
+	return checker.PoolOf(results)
+}
+
+// split takes the name of a fault apart, without what makes it a special case.
+func split(fault string) (kind, whom string) {
+	kind, whom, _ = strings.Cut(fault, ":")
+	for _, special := range []string{withinLease, backwards, partly, amongOnes} {
+		whom = strings.TrimSuffix(whom, special)
+	}
+	return kind, whom
+}
+
+// unsupported says why there can be no run of a lock under a fault behind a guard; "" if
+// there can, or if lockcheck does not know the lock.
+func unsupported(lock, fault, guard string) string {
+	lock, _, _ = strings.Cut(lock, useSign)
+	name, version, _ := strings.Cut(lock, "@")
+	found, err := lockfile.Find(name)
+	if err != nil {
+		return ""
+	}
+	if lacks := workloads.Guard(guard).Lacks(found.Info); lacks != "" {
+		return "the lock " + lacks
+	}
+	_, err = runs.OutlineOf(runs.Options{
+		Lock: name, ServerVersion: version, Workload: "set", Guard: guard, Nemesis: fault, Interval: runs.DefaultInterval,
+		Concurrency: runs.DefaultConcurrency, Use: workloads.Use{Section: runs.DefaultSection()}, MinOps: runs.DefaultMinOps, Seed: 1,
+	})
+	var lacking *nemesis.UnsupportedError
+	if errors.As(err, &lacking) {
+		return lacking.Fault + ": " + lacking.Err.Error()
+	}
+	return ""
+}

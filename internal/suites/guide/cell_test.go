@@ -1,0 +1,245 @@
+package guide
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"lockcheck/checker"
+)
+
+const clock = "clock:one server"
+
+// held is a run of redis in which a fault was proven and nothing happened.
+func held(id string, faults ...string) Run {
+	r := Run{ID: id, Lock: "redis", Guard: "none", Verdict: checker.Valid}
+	for _, f := range faults {
+		r.Faults = append(r.Faults, Fault{Name: f, Asked: 1, Met: 1})
+	}
+	return r
+}
+
+// broke is one in which the service gave the lock away twice.
+func broke(id string, faults ...string) Run {
+	r := held(id, faults...)
+	r.Verdict, r.Violated, r.DoubleGrants = checker.Violation, []checker.Property{checker.MutualExclusion}, 1
+	r.Causes = map[string]int64{checker.CauseTwice: 1}
+	return r
+}
+
+// expired is one in which a holder went on after its lease.
+func expired(id string, faults ...string) Run {
+	r := held(id, faults...)
+	r.Verdict, r.Violated, r.UsesAfterExpiry = checker.Violation, []checker.Property{checker.MutualExclusion}, 1
+	r.Causes = map[string]int64{checker.CausePaused: 1}
+	return r
+}
+
+func changed(r Run, change func(*Run)) Run {
+	change(&r)
+	return r
+}
+
+func of(experiment string, r Run) Run { r.Experiment = experiment; return r }
+
+// TestWorstKnown: what broke a lock once makes its cell, and a run says nothing of another
+// cell than its own.
+func TestWorstKnown(t *testing.T) {
+	unproven := func(r Run) Run { return changed(r, func(r *Run) { r.Faults[0].Met = 0 }) }
+	judged := func(v checker.Verdict, r Run) Run { return changed(r, func(r *Run) { r.Verdict = v }) }
+	const jump = "repro/redlock-clock-jump"
+	for _, c := range []struct {
+		name   string
+		runs   Evidence
+		fault  string
+		guard  string
+		state  State
+		by     string // experiment of the worst group
+		class  Class
+		broke  int64
+		n      int64 // of that group
+		held   int64
+		silent int
+	}{
+		{name: "nothing", fault: clock, state: NotTried},
+		{name: "held once", runs: Evidence{held("1", clock)}, fault: clock, state: Held, held: 1},
+		{name: "broken once", runs: Evidence{broke("1", clock)}, fault: clock, state: Broken, class: ByLock, broke: 1, n: 1},
+		{
+			name: "broken once, and held ever since", fault: clock, state: Broken, class: ByLock, broke: 1, n: 4, held: 3,
+			runs: Evidence{broke("1", clock), held("2", clock), held("3", clock), held("4", clock)},
+		},
+		{
+			name: "missed by chance, hit by a reproduction", fault: clock, state: Broken, by: jump, class: ByLock, broke: 2, n: 2, held: 1,
+			runs: Evidence{held("1", clock), of(jump, broke("2", clock)), of(jump, broke("3", clock))},
+		},
+		{
+			name: "by the lock comes before after expiry", fault: clock, state: Broken, by: jump, class: ByLock, broke: 1, n: 1,
+			runs: Evidence{expired("1", clock), expired("2", clock), of(jump, broke("3", clock))},
+		},
+		{name: "after expiry", runs: Evidence{expired("1", "pause:holder")}, fault: "pause:holder", state: Broken, class: ByExpiry, broke: 1, n: 1},
+		{name: "another fault", runs: Evidence{broke("1", clock)}, fault: "pause:holder", state: NotTried},
+		{name: "no fault", runs: Evidence{held("1")}, fault: None, state: Held, held: 1},
+		{name: "a fault is not no fault", runs: Evidence{broke("1", clock)}, fault: None, state: NotTried},
+
+		{name: "never proven", runs: Evidence{unproven(held("1", clock))}, fault: clock, state: NotTried, silent: 1},
+		{name: "broken although never proven", runs: Evidence{unproven(broke("1", clock))}, fault: clock, state: Broken, class: ByLock, broke: 1, n: 1},
+		{name: "undecided", runs: Evidence{judged(checker.Undecided, held("1", clock))}, fault: clock, state: NotTried, silent: 1},
+		{name: "the run itself broken", runs: Evidence{judged(checker.Broken, held("1", clock))}, fault: clock, state: NotTried, silent: 1},
+		{name: "undecided without faults", runs: Evidence{judged(checker.Undecided, held("1"))}, fault: None, state: NotTried, silent: 1},
+
+		{
+			name: "a control is evidence of what is left of its faults", fault: "partition:one worker", state: Held, held: 1,
+			runs: Evidence{of(jump, clockRun("1", clock, "partition:one worker")), of(jump+"/control", held("2", "partition:one worker"))},
+		},
+		{
+			name: "but not against its reproduction", fault: clock, state: Broken, by: jump, class: ByLock, broke: 1, n: 1,
+			runs: Evidence{of(jump, clockRun("1", clock, "partition:one worker")), of(jump+"/control", held("2", "partition:one worker"))},
+		},
+		{
+			name: "a control with another lock", fault: clock, state: NotTried,
+			runs: Evidence{of("repro/x/control", changed(held("1", clock), func(r *Run) { r.Lock = "redis-aof" }))},
+		},
+		{
+			name: "a control whose pause is within the lease", fault: "pause:holder", state: NotTried,
+			runs: Evidence{of("repro/x/control", held("1", "pause:holder within the lease"))},
+		},
+		{
+			name: "broken within the lease already", fault: "pause:holder", state: Broken, class: ByLock, broke: 1, n: 1,
+			runs: Evidence{broke("1", "pause:holder within the lease")},
+		},
+		{name: "the leader is one server", runs: Evidence{broke("1", "pause:leader")}, fault: "pause:one server", state: Broken, class: ByLock, broke: 1, n: 1},
+		{
+			name: "one that held counts against one that did not", fault: "pause:one server", state: Broken, class: ByLock, broke: 1, n: 2,
+			runs: Evidence{broke("1", "pause:leader"), held("2", "pause:leader")},
+		},
+		{
+			name: "but apart from any server", fault: "pause:one server", state: Broken, class: ByLock, broke: 1, n: 1, held: 1,
+			runs: Evidence{broke("1", "pause:leader"), held("2", "pause:one server")},
+		},
+		{name: "but one that held is not any", runs: Evidence{held("1", "pause:leader")}, fault: "pause:one server", state: NotTried},
+		{
+			name: "a clock that went back says nothing of one that goes forward", runs: Evidence{held("1", clock+" back")}, fault: clock, state: NotTried,
+		},
+
+		{name: "behind a guard", runs: Evidence{behind("fence", held("1", clock))}, fault: clock, guard: "fence", state: NotSupported},
+		{name: "a guard is not none", runs: Evidence{behind("ask", held("1", clock))}, fault: clock, state: NotTried},
+		{name: "none is no guard", runs: Evidence{held("1", clock)}, fault: clock, guard: "ask", state: NotTried},
+		{
+			name: "what the program around it does is no evidence of the lock", fault: clock, state: NotTried,
+			runs: Evidence{
+				changed(held("1", clock), func(r *Run) { r.Lock += otherUse([]string{"renewed", checkedBeforeWrite}) }),
+				changed(broke("2", clock), func(r *Run) { r.Lock += otherUse([]string{acquiresIgnored}) }),
+			},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			guard := "none"
+			if c.guard != "" {
+				guard = c.guard
+			}
+			if c.state == NotSupported { // redis has no tokens
+				c.runs = nil
+			}
+			cell := c.runs.Cell("redis", c.fault, guard)
+			worst, _ := cell.Worst()
+			if cell.State != c.state || worst.Experiment != c.by || worst.Class != c.class || worst.Broke != c.broke || worst.N != c.n || cell.Held != c.held || len(cell.Silent) != c.silent {
+				t.Errorf("%s by %q, %s, %d of %d; %d held, %d silent", cell.State, worst.Experiment, worst.Class, worst.Broke, worst.N, cell.Held, len(cell.Silent))
+			}
+		})
+	}
+}
+
+// clockRun is broken by a step of a clock, whatever else was in force.
+func clockRun(id string, faults ...string) Run {
+	return changed(broke(id, faults...), func(r *Run) { r.Causes = map[string]int64{checker.CauseClock: 1} })
+}
+
+func behind(guard string, r Run) Run { r.Guard = guard; return r }
+
+// TestBlamed: a violation is held against the faults that explain it; what else was in force
+// is named next to it.
+func TestBlamed(t *testing.T) {
+	e := Evidence{clockRun("1", clock, "partition:one worker")}
+	if cell := e.Cell("redis", "partition:one worker", "none"); cell.State == Broken {
+		t.Errorf("the cut is blamed for the clock: %+v", cell)
+	}
+	narrow := Evidence{clockRun("1", clock, "partition:one worker"+partly)}
+	if cell := narrow.Cell("redis", "partition:one worker", "none"); cell.State == Broken {
+		t.Errorf("the cut from a part is blamed for the clock: %+v", cell)
+	}
+	worst, broken := e.Cell("redis", clock, "none").Worst()
+	if !broken || !slices.Equal(worst.With, []string{"partition:one worker"}) {
+		t.Errorf("%+v, %v", worst, broken)
+	}
+}
+
+// TestBounds: how little a few runs say.
+func TestBounds(t *testing.T) {
+	var e Evidence
+	for n, want := range map[int]float64{1: 0.975, 3: 0.708} {
+		e = nil
+		for i := range n {
+			e = append(e, held(string(rune('a'+i)), clock))
+		}
+		if got := e.Cell("redis", clock, "none").Bound; math.Abs(got-want) > 0.001 {
+			t.Errorf("0 of %d: broken in up to %.3f, want %.3f", n, got, want)
+		}
+	}
+}
+
+// TestNotSupported says why there can be no run.
+func TestNotSupported(t *testing.T) {
+	for _, c := range []struct{ lock, fault, guard, want string }{
+		{"redis", None, "fence", "has no fencing token"},
+		{"redis", "pause:leader", "none", "none of these servers leads the others"},
+		{"memory", clock, "none", "does not use the wall clock"},
+		{"redis", clock, "none", ""},
+		{"no-such-lock", clock, "none", ""},
+	} {
+		cell := Evidence(nil).Cell(c.lock, c.fault, c.guard)
+		if (cell.State == NotSupported) != (c.want != "") || !strings.Contains(cell.Why, c.want) {
+			t.Errorf("%s under %s behind %s: %s, %q", c.lock, c.fault, c.guard, cell.State, cell.Why)
+		}
+	}
+}
+
+// TestClass: what is inherent in a lease is not held against the lock, and nothing else is
+// taken for inherent.
+func TestClass(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		run  Run
+		want Class
+	}{
+		{"granted twice", broke("1"), ByLock},
+		{"paused", expired("1"), ByExpiry},
+		{"both", changed(expired("1"), func(r *Run) { r.Causes[checker.CauseClock] = 1 }), ByLock},
+		{"no cause", changed(expired("1"), func(r *Run) { r.Causes = nil }), ByLock},
+		{"only stuck", Run{Verdict: checker.Violation, Violated: []checker.Property{checker.Liveness}}, Stuck},
+		{"stuck as well", changed(expired("1"), func(r *Run) { r.Violated = append(r.Violated, checker.Liveness) }), ByExpiry},
+		{"wrong release", changed(expired("1"), func(r *Run) { r.Violated = append(r.Violated, checker.NoWrongRelease) }), ByLock},
+	} {
+		if got := c.run.Class(); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestClassOfTokens: a token that did not increase is no double grant by itself.
+func TestClassOfTokens(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		run  Run
+		want Class
+	}{
+		{"a token alone", Run{Violated: []checker.Property{checker.FencingOrder}}, ByToken},
+		{"and stuck", Run{Violated: []checker.Property{checker.Liveness, checker.FencingOrder}}, ByToken},
+		{"and a double grant", Run{Violated: []checker.Property{checker.FencingOrder, checker.MutualExclusion}, DoubleGrants: 1}, ByLock},
+		{"stuck alone", Run{Violated: []checker.Property{checker.Liveness}}, Stuck},
+	} {
+		if got := c.run.Class(); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}

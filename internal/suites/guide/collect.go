@@ -1,0 +1,261 @@
+package guide
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/internal/lockfile"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/stats"
+	"lockcheck/internal/suites"
+	"lockcheck/internal/suites/claims"
+	"lockcheck/internal/suites/findings"
+	"lockcheck/internal/suites/matrix"
+	"lockcheck/nemesis"
+	"lockcheck/reports"
+	"lockcheck/workloads"
+)
+
+// Collect reads the runs in a store: of single tests, comparisons, findings or claims, in
+// any mixture. Runs that were interrupted, and histories of others, are no evidence.
+func Collect(store string) (Collected, error) {
+	c, err := newCollector()
+	if err != nil {
+		return Collected{}, err
+	}
+	err = filepath.WalkDir(store, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Name() != runs.ResultsFile {
+			return err
+		}
+		return c.add(filepath.Dir(path))
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return Collected{}, runs.Usagef("%s: no runs are stored there", store)
+	}
+	c.found.Evidence = c.found.With(nil)
+	return c.found, err
+}
+
+// Collected is what was found in a store.
+type Collected struct {
+	Evidence
+	Folders map[string]string // of the runs, by their ids
+}
+
+// collector makes runs of run folders.
+type collector struct {
+	known map[string]suites.Experiment // by name
+	found Collected
+}
+
+func newCollector() (*collector, error) {
+	c := &collector{known: make(map[string]suites.Experiment), found: Collected{Folders: make(map[string]string)}}
+	all, err := findings.Experiments()
+	if err != nil {
+		return nil, err
+	}
+	everyClaim, err := claims.Claims()
+	if err != nil {
+		return nil, err
+	}
+	series, err := claims.Experiments(everyClaim, regexp.MustCompile(""))
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range append(all, series.Experiments...) {
+		c.known[e.Name] = e
+	}
+	return c, nil
+}
+
+// add reads the run in a folder.
+func (c *collector) add(folder string) error {
+	d, err := runs.ReadResults(folder)
+	if err != nil {
+		return err
+	}
+	if d.Header.Imported != "" || d.Results.Interrupted {
+		return nil
+	}
+	schedule, err := runs.ReadSchedule(folder)
+	if err != nil {
+		return err
+	}
+	run := c.run(d, schedule)
+	if cell := d.Header.Parameters[matrix.CellParameter]; cell != "" {
+		if o, err := optionsOf(folder, cell); err == nil { // else its lock file may be gone
+			run.Setup, run.Line = usedAs(o), testLine(o)
+		}
+	}
+	run.Lock += otherUse(run.Setup)
+	c.found.Evidence = append(c.found.Evidence, run)
+	c.found.Folders[run.ID] = folder
+	return nil
+}
+
+// optionsOf are those of a run of a comparison, whose suite is in a folder above that of the run.
+func optionsOf(folder, cell string) (runs.Options, error) {
+	for above := filepath.Dir(folder); above != filepath.Dir(above); above = filepath.Dir(above) {
+		if comparison, err := matrix.Open(above); err == nil {
+			return comparison.Suite.OptionsOf(cell)
+		}
+	}
+	return runs.Options{}, errors.New("the comparison that it is of is not there")
+}
+
+// run makes evidence of results.
+func (c *collector) run(d reports.Document, schedule nemesis.Schedule) Run {
+	h, r := d.Header, d.Results
+	e, builtIn := c.known[h.Parameters[suites.ExperimentParameter]]
+	run := Run{
+		ID: h.Run, When: h.Started, Lockcheck: h.Version,
+		Lock: h.Lock + otherVersion(h.Lock, h.Versions), Servers: len(h.Servers), Versions: h.Versions,
+		Workload: h.Workload, Guard: h.Guard, Lease: h.Lease, Seed: h.Seed,
+		Experiment: h.Parameters[suites.ExperimentParameter], Setup: setupOf(e, h.Parameters),
+		Faults:  faultsOf(d, schedule, effective(h.Lock, h.Lease, e)),
+		Verdict: r.Verdict, Sentence: r.Sentence, Violated: violated(r), Causes: causes(r),
+		DoubleGrants: r.Overlaps.DoubleGrants, UsesAfterExpiry: r.Overlaps.UsesAfterExpiry,
+		Line: lineOf(h, builtIn),
+	}
+	if len(run.Faults) == 0 && len(run.Causes) == 1 && run.Causes[checker.CauseOutlasted] > 0 {
+		run.Faults = []Fault{{Name: LongWork, Asked: 1, Met: 1}}
+	}
+	if u := r.Updates; u.Acknowledged > 0 {
+		run.Updates = &Updates{Acknowledged: u.Acknowledged, Lost: u.Lost, Over: u.LostOver, Units: r.Losses}
+	}
+	if alone := r.Measures.Uncontended; alone.N > 0 && len(run.Faults) == 0 {
+		run.Acquire = &Acquire{N: alone.N, P50: quantile(alone, 0.5), P99: quantile(alone, 0.99)}
+	}
+	if f := r.Failovers; f.Holders > 0 {
+		run.Failover = &Failover{Holders: f.Holders, Stuck: f.Stuck, Median: f.Median, Longest: f.Longest}
+	}
+	return run
+}
+
+func quantile(h stats.Histogram, q float64) time.Duration {
+	d, _ := h.Quantile(q)
+	return d
+}
+
+// otherVersion is what the name of a lock is followed by if its servers have not the usual
+// version; "" if they have, or if there is no choice.
+func otherVersion(lock string, versions map[string]string) string {
+	found, err := lockfile.Find(lock)
+	if err != nil || len(found.Servers.Versions) < 2 {
+		return ""
+	}
+	for _, version := range versions {
+		if version != found.Servers.Version("") && found.Servers.HasVersion(version) {
+			return "@" + version
+		}
+	}
+	return ""
+}
+
+// effective is after which time the lock of a silent holder is free; 0 for never. Of a lock
+// that lockcheck does not know it is its lease.
+func effective(lock string, lease time.Duration, e suites.Experiment) time.Duration {
+	found, err := lockfile.Find(lock)
+	if err != nil || lease == 0 {
+		return lease
+	}
+	delay := found.Info.LockDelay
+	if e.Options.LockDelay != nil {
+		delay = *e.Options.LockDelay
+	}
+	return found.Info.Effective(lease, delay)
+}
+
+func violated(r checker.Results) []checker.Property {
+	var all []checker.Property
+	for _, f := range r.Findings {
+		if f.Required && f.Verdict == checker.Violation {
+			all = append(all, f.Property)
+		}
+	}
+	return all
+}
+
+// causes adds up those of what was violated and required.
+func causes(r checker.Results) map[string]int64 {
+	var all map[string]int64
+	for _, f := range r.Findings {
+		if !f.Required || f.Verdict != checker.Violation {
+			continue
+		}
+		for cause, n := range f.Causes {
+			if all == nil {
+				all = make(map[string]int64)
+			}
+			all[cause] += n
+		}
+	}
+	return all
+}
+
+// setupOf says what a run did otherwise than the lock is usually used: as its experiment has
+// it, or the flags of a test.
+func setupOf(e suites.Experiment, parameters map[string]string) []string {
+	all := usedAs(e.Options)
+	for _, flag := range []string{"lock-delay", "nodes", "pin", "renew"} {
+		if value, set := parameters[flag]; set {
+			all = append(all, "--"+flag+"="+value)
+		}
+	}
+	for flag, use := range map[string]string{"check-before-write": checkedBeforeWrite, "ignore-failed-acquire": acquiresIgnored} {
+		if parameters[flag] == "true" {
+			all = append(all, use)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// usedAs says what options ask of a lock otherwise than usual.
+func usedAs(o runs.Options) []string {
+	var all []string
+	add := func(when bool, format string, args ...any) {
+		if when {
+			all = append(all, fmt.Sprintf(format, args...))
+		}
+	}
+	if o.LockDelay != nil {
+		add(true, "lock delay %s", *o.LockDelay)
+	}
+	add(o.Nodes > 0, "%d servers", o.Nodes)
+	add(o.Pin, "workers tied to one server each")
+	add(o.Renew, "renewed")
+	add(o.CheckBeforeWrite, checkedBeforeWrite)
+	ignores := slices.ContainsFunc(o.Workers, func(w workloads.Use) bool { return w.IgnoreFailedAcquire })
+	add(o.IgnoreFailedAcquire || ignores, acquiresIgnored)
+	unrenewed := slices.ContainsFunc(o.Workers, func(w workloads.Use) bool { return w.NoKeepAlive })
+	add(unrenewed, "the lease of a waiter not renewed")
+	return all
+}
+
+// Setups by which the program around the lock makes the difference, for better or worse.
+const (
+	checkedBeforeWrite = "deadline checked before each write"
+	acquiresIgnored    = "failed acquires ignored"
+)
+
+// otherUse is what the name of a lock is followed by where the program around it decides
+// what becomes of the data: what is seen then is no evidence of the lock itself.
+func otherUse(setup []string) string {
+	suffix := ""
+	for _, use := range []string{checkedBeforeWrite, acquiresIgnored} {
+		if slices.Contains(setup, use) {
+			suffix += useSign + use
+		}
+	}
+	return suffix
+}
+
+// useSign stands before each other use in the name of a lock.
+const useSign = ", "

@@ -1,0 +1,71 @@
+package guide
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+
+	"lockcheck/checker"
+	"lockcheck/history"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
+	"lockcheck/reports"
+)
+
+// store writes the results of runs, and the schedule of those that have one.
+func store(t *testing.T, all map[string]reports.Document, schedules map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, d := range all {
+		folder := filepath.Join(root, name)
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := runs.WriteFile(folder, runs.ResultsFile, func(w io.Writer) error { return reports.JSON(w, d.Header, d.Results) }); err != nil {
+			t.Fatal(err)
+		}
+		if text := schedules[name]; text != "" {
+			if err := os.WriteFile(filepath.Join(folder, "schedule.yaml"), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return root
+}
+
+// TestCollect: a run of a reproduction, one that was interrupted and one of others.
+func TestCollect(t *testing.T) {
+	header := history.Header{
+		Run: "1", Started: "2026-01-02T03:04:05Z", Lock: "etcd-v3lock", Guard: "none", Workload: "set", Servers: []string{"n1"}, Workers: []string{"w1"},
+		Versions: map[string]string{"etcd": "3.4.3"}, Parameters: map[string]string{suites.ExperimentParameter: "repro/etcd-11456"},
+		Lease: 2e9, Command: []string{"lockcheck", "findings", "run"},
+	}
+	results := checker.Results{
+		Verdict: checker.Violation, Updates: checker.UpdateSummary{Acknowledged: 9, Lost: 1},
+		Findings: []checker.Finding{
+			{Property: checker.MutualExclusion, Verdict: checker.Violation, Required: true, Causes: map[string]int64{checker.CauseTwice: 2}},
+			{Property: checker.NoLostUpdate, Verdict: checker.Violation},
+		},
+		Faults: []checker.FaultCoverage{{ID: "stop", Kind: "pause", Applied: true, Proven: true, Exercised: true}},
+	}
+	interrupted, other := results, header
+	interrupted.Interrupted, other.Imported = true, "jepsen"
+	root := store(t, map[string]reports.Document{
+		"a/1": {Header: header, Results: results}, "a/2": {Header: header, Results: interrupted}, "b/3": {Header: other, Results: results},
+	}, map[string]string{"a/1": "seed: 1\nsteps:\n- {id: stop, fault: pause, target: n1, for: 3s}\n"})
+	found, err := Collect(root)
+	if err != nil || len(found.Evidence) != 1 {
+		t.Fatalf("%v, %v", found, err)
+	}
+	run := found.Evidence[0]
+	if run.Lock != "etcd-v3lock@3.4.3" || run.Line != "lockcheck repro etcd-11456" || run.Updates.Lost != 1 || !slices.Equal(run.Violated, []checker.Property{checker.MutualExclusion}) ||
+		!reflect.DeepEqual(run.Causes, map[string]int64{checker.CauseTwice: 2}) || !slices.Equal(run.Faults, []Fault{{"pause:one server", 1, 1}}) || !slices.Equal(run.Setup, []string{"the lease of a waiter not renewed"}) {
+		t.Errorf("%+v", run)
+	}
+	if _, err := Collect(filepath.Join(root, "no")); err == nil {
+		t.Error("a store that is not there is no error")
+	}
+}

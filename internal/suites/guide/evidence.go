@@ -1,0 +1,89 @@
+package guide
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	"lockcheck/checker"
+)
+
+//go:embed evidence.jsonl
+var embeddedEvidence []byte
+
+// Evidence is what is known of locks: runs in the order of locks, faults and times.
+type Evidence []Run
+
+// Known is the evidence that is part of this lockcheck.
+func Known() (Evidence, error) { return Read(bytes.NewReader(embeddedEvidence)) }
+
+// maxLine bounds the length of one run, bytes: a sentence of a lock of a user's own is in it.
+const maxLine = 1 << 20
+
+// Read reads evidence as Write has written it. Errors name the line.
+func Read(r io.Reader) (Evidence, error) {
+	var all Evidence
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxLine)
+	for n := 1; lines.Scan(); n++ {
+		if len(lines.Bytes()) == 0 {
+			continue
+		}
+		var run Run
+		if err := json.Unmarshal(lines.Bytes(), &run); err != nil {
+			return nil, fmt.Errorf("evidence: line %d: %w", n, err)
+		}
+		all = append(all, run)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("evidence: %w", err)
+	}
+	return all, nil
+}
+
+// Write writes evidence as JSON, one run a line.
+func (e Evidence) Write(w io.Writer) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	for _, run := range e {
+		if err := encoder.Encode(run); err != nil {
+			return fmt.Errorf("evidence: %w", err)
+		}
+	}
+	return nil
+}
+
+// With adds runs. One that is there already stays as it is unless it was judged worse since;
+// none is ever removed.
+func (e Evidence) With(more Evidence) Evidence {
+	all := slices.Clone(e)
+	at := make(map[string]int)
+	for i, run := range all {
+		at[run.ID] = i
+	}
+	for _, run := range more {
+		i, there := at[run.ID]
+		switch {
+		case !there:
+			at[run.ID] = len(all)
+			all = append(all, run)
+		case worse(run.Verdict, all[i].Verdict):
+			all[i] = run
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Run) int {
+		return cmp.Or(cmp.Compare(a.Lock, b.Lock), cmp.Compare(a.Guard, b.Guard), cmp.Compare(a.Experiment, b.Experiment),
+			cmp.Compare(a.When, b.When), cmp.Compare(a.ID, b.ID))
+	})
+	return all
+}
+
+// worse says whether one verdict of a run tells more against a lock than another of the same.
+func worse(a, b checker.Verdict) bool {
+	return a != b && checker.MostTelling([]checker.Verdict{a, b}) == a
+}

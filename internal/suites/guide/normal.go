@@ -1,0 +1,155 @@
+package guide
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"lockcheck/history"
+	"lockcheck/internal/suites/matrix"
+	"lockcheck/nemesis"
+	"lockcheck/reports"
+)
+
+// Parts of the name of a fault after its kind and target. Each makes it a fault of its own:
+// that a lock stood a short pause says nothing of a long one.
+const (
+	withinLease = " within the lease" // it was over before the lock could end by itself
+	backwards   = " back"             // of a clock
+	partly      = " partly"           // only some of the usual peers were out of reach
+	amongOnes   = " among servers"    // servers from servers, not from workers
+)
+
+// Normal is the name under which the faults of a cell of a comparison are known, such as
+// "clock" or "pause:holder": kind and target, "None" for none, with a comma between several.
+// Of a fault that there is not it is the text itself.
+func Normal(faults string) string {
+	requests, err := nemesis.ParseRequests(faults)
+	if err != nil {
+		return faults
+	}
+	if len(requests) == 0 {
+		return None
+	}
+	var names []string
+	for _, r := range requests {
+		kind, _ := nemesis.KindByName(r.Fault)
+		names = append(names, r.Fault+":"+role(cmp.Or(r.Target, kind.Target)))
+	}
+	return strings.Join(names, ",")
+}
+
+// Usual lists the faults that every lock is compared under, by name.
+func Usual() []string {
+	var names []string
+	for _, fault := range matrix.DefaultSuite().Faults {
+		names = append(names, Normal(fault))
+	}
+	return names
+}
+
+// faultsOf lists the faults of a run: those of its schedule and what became of them. The
+// lease is that after which the lock of a silent holder is free for certain; 0 for never.
+func faultsOf(d reports.Document, schedule nemesis.Schedule, lease time.Duration) []Fault {
+	var all []Fault
+	for _, step := range schedule.Steps {
+		name := nameOf(step, d.Header, lease)
+		i := slices.IndexFunc(all, func(f Fault) bool { return f.Name == name })
+		if i < 0 {
+			i = len(all)
+			all = append(all, Fault{Name: name})
+		}
+		began := 0
+		for _, f := range d.Results.Faults {
+			if !step.Began(f.ID) {
+				continue
+			}
+			began++
+			if f.Counts() {
+				all[i].Met++
+			}
+		}
+		all[i].Asked += max(began, 1)
+	}
+	return all
+}
+
+// nameOf is the name of the fault of a step.
+func nameOf(s nemesis.Step, h history.Header, lease time.Duration) string {
+	whom := whomOf(s, h)
+	name := s.Fault + ":" + whom
+	onWorkers := nemesis.MeansWorkers(whom)
+	name += peersOf(s, onWorkers)
+	silences := history.Does(s.Fault, history.Stops) || history.Does(s.Fault, history.Cuts)
+	switch {
+	case onWorkers && silences && lease > 0 && s.For.Of(lease) < lease:
+		name += withinLease
+	case history.Does(s.Fault, history.Steps) && s.Step.Of(lease) < 0:
+		name += backwards
+	case s.Fault == history.Clock && lease > 0 && s.Step.Of(lease) < lease:
+		name += withinLease
+	}
+	return name
+}
+
+// whomOf is the role of the target. Nodes that a schedule names have that of a random one
+// that could have hit them.
+func whomOf(s nemesis.Step, h history.Header) string {
+	names := strings.Split(s.Target, ",")
+	servers, workers := 0, 0
+	for _, name := range names {
+		name = strings.TrimSpace(name)
+		servers += one(slices.Contains(h.Servers, name))
+		workers += one(slices.Contains(h.Workers, name))
+	}
+	switch n := len(h.Servers); {
+	case workers == 1 && len(names) == 1 && s.When == nemesis.WhenHolding && cmp.Or(s.Of, s.Target) == s.Target:
+		return "holder"
+	case workers == 1 && len(names) == 1:
+		return "one worker"
+	case workers == len(names):
+		return "workers"
+	case servers == len(names) && servers == 1, s.Target == "all" && n == 1:
+		return role("one")
+	case servers == len(names) && servers == n:
+		return "all"
+	case servers == len(names) && 2*servers > n:
+		return "majority"
+	case servers == len(names):
+		return "minority"
+	}
+	return role(s.Target)
+}
+
+// role gives those that mean the same one name.
+func role(target string) string {
+	switch target {
+	case "", "one", "follower":
+		return "one server"
+	}
+	return target
+}
+
+// peersOf tells the cases apart in which a fault of the network leaves some of the usual
+// peers within reach.
+func peersOf(s nemesis.Step, onWorkers bool) string {
+	usual := "workers"
+	if onWorkers {
+		usual = "servers"
+	}
+	switch {
+	case s.From == "", s.From == usual, s.From == "all":
+		return ""
+	case !onWorkers && !nemesis.MeansWorkers(s.From) && !strings.HasPrefix(s.From, "w"):
+		return amongOnes
+	}
+	return partly
+}
+
+func one(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}

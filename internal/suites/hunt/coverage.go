@@ -1,0 +1,222 @@
+package hunt
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"lockcheck/history"
+	"lockcheck/reports"
+)
+
+// noFault is the role of trials without faults.
+const noFault = "no fault"
+
+// States of a lock by the record, and moments of a call, as coverage tells them apart.
+const (
+	free    = "free"
+	held    = "held"
+	expired = "expired" // its lease can have ended, and its holder has not given it back
+	queued  = "queued"  // somebody else asks for it
+	unknown = "unknown" // what became of a call is
+
+	outside   = "outside"
+	acquiring = "acquiring"
+	holding   = "holding"
+	renewing  = "renewing"
+	releasing = "releasing"
+
+	beginning = "before"
+	inForce   = "in force"
+	after     = "after"
+)
+
+// axes of coverage, in the order in which they are shown.
+func states() []string { return []string{free, held, queued, expired, unknown} }
+func calls() []string  { return []string{outside, acquiring, holding, renewing, releasing} }
+func phases() []string { return []string{beginning, inForce, after} }
+
+// cell is something that a trial met: at some moment of a call, in some state of the lock, a
+// fault was about to begin, in force, or healed.
+type cell = reports.HuntCell
+
+// worker is what is known of one.
+type worker struct {
+	key      string
+	call     string // moment of its call
+	acquired bool
+	leaseEnd int64 // 0 for a lock without one
+}
+
+// record replays a history as far as coverage needs it.
+type record struct {
+	lease   time.Duration
+	workers map[string]*worker
+	doubt   map[string]bool // keys with a call of unknown outcome since their last grant
+	faults  map[string]*inflicted
+	met     map[cell]bool
+}
+
+// inflicted is a fault, as far as it is in force or was.
+type inflicted struct {
+	role    string
+	targets []string
+	phase   string
+	healed  int64
+}
+
+// cover lists the cells that a run met, by its history alone.
+func cover(h *history.History) []cell {
+	r := record{
+		lease: h.Header.Lease, workers: make(map[string]*worker), doubt: make(map[string]bool),
+		faults: make(map[string]*inflicted), met: make(map[cell]bool),
+	}
+	for _, w := range h.Header.Workers {
+		r.workers[w] = &worker{call: outside}
+	}
+	events := slices.Clone(h.Events)
+	slices.SortStableFunc(events, func(a, b history.Event) int { return cmp.Compare(a.Time, b.Time) })
+	for _, e := range events {
+		switch {
+		case e.Fault != nil:
+			r.fault(e)
+		case r.workers[e.Process] != nil:
+			r.work(e)
+			r.note(e)
+		}
+	}
+	var all []cell
+	for c := range r.met {
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b cell) int {
+		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Phase, b.Phase), cmp.Compare(a.State, b.State), cmp.Compare(a.Moment, b.Moment))
+	})
+	return all
+}
+
+// work follows a worker.
+func (r *record) work(e history.Event) {
+	w := r.workers[e.Process]
+	done := e.Type != history.Invoke
+	switch e.F {
+	case history.Acquire:
+		w.key, w.call = e.Key, acquiring
+		if !done {
+			return
+		}
+		w.call = outside
+		if e.Type == history.OK {
+			w.call, w.acquired, w.leaseEnd = holding, true, r.end(e)
+			delete(r.doubt, e.Key)
+		}
+		r.doubt[e.Key] = r.doubt[e.Key] || e.Type == history.Info
+	case history.Renew:
+		w.call = renewing
+		if done && w.acquired {
+			w.call = holding
+		}
+		if e.Type == history.OK {
+			w.leaseEnd = r.end(e)
+		}
+		r.doubt[w.key] = r.doubt[w.key] || e.Type == history.Info
+	case history.Release:
+		w.call = releasing
+		if done {
+			w.call, w.acquired = outside, false
+			r.doubt[w.key] = r.doubt[w.key] || e.Type == history.Info
+		}
+	case history.Lost:
+		w.call, w.acquired = outside, false
+	}
+}
+
+// end is when the lease of a grant can end.
+func (r *record) end(e history.Event) int64 {
+	switch {
+	case e.Until != 0:
+		return e.Until
+	case r.lease > 0:
+		return e.Time + r.lease.Nanoseconds()
+	}
+	return math.MaxInt64
+}
+
+// state of the lock that a worker is about.
+func (r *record) state(key string, now int64) string {
+	asked, holder := false, (*worker)(nil)
+	for _, w := range r.workers {
+		switch {
+		case w.key != key:
+		case w.acquired:
+			holder = w
+		case w.call == acquiring:
+			asked = true
+		}
+	}
+	switch {
+	case r.doubt[key]:
+		return unknown
+	case holder == nil:
+		return free
+	case now > holder.leaseEnd:
+		return expired
+	case asked:
+		return queued
+	}
+	return held
+}
+
+// fault follows a fault through its stages.
+func (r *record) fault(e history.Event) {
+	f := r.faults[e.Fault.ID]
+	if f == nil {
+		f = &inflicted{role: e.Fault.Kind + " of " + e.Fault.Role, phase: beginning}
+		r.faults[e.Fault.ID] = f
+	}
+	f.targets = e.Fault.Targets
+	switch e.Fault.Stage {
+	case history.Requested:
+		r.meet(f, e.Time)
+	case history.Applied:
+		f.phase = inForce
+		r.meet(f, e.Time)
+	case history.Healed:
+		f.phase, f.healed = after, e.Time
+		r.meet(f, e.Time)
+	}
+}
+
+// note is called after something happened to a worker: what is in force, or was until a lease
+// ago, has met that.
+func (r *record) note(e history.Event) {
+	if len(r.faults) == 0 {
+		w := r.workers[e.Process]
+		r.met[cell{Role: noFault, Phase: beginning, State: r.state(w.key, e.Time), Moment: w.call}] = true
+	}
+	for _, f := range r.faults {
+		recent := f.phase == after && e.Time-f.healed < max(r.lease, time.Second).Nanoseconds()
+		if f.phase == inForce || recent {
+			r.meet(f, e.Time)
+		}
+	}
+}
+
+// meet puts down what the targets of a fault are at; of servers, what anybody is.
+func (r *record) meet(f *inflicted, now int64) {
+	whom := make(map[string]*worker)
+	for _, target := range f.targets {
+		if w := r.workers[target]; w != nil {
+			whom[target] = w
+		}
+	}
+	if len(whom) == 0 {
+		whom = r.workers
+	}
+	for _, w := range whom {
+		if w.key != "" {
+			r.met[cell{Role: f.role, Phase: f.phase, State: r.state(w.key, now), Moment: w.call}] = true
+		}
+	}
+}

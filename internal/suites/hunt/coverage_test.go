@@ -1,0 +1,65 @@
+package hunt
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"lockcheck/history"
+)
+
+// TestCover: each state of the lock and moment of a call is told from the history alone.
+func TestCover(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	call := func(at int64, worker string, f history.Function, of history.Type, more ...func(*history.Event)) history.Event {
+		e := history.Event{Time: at * ms, Process: worker, F: f, Type: of, Key: "k"}
+		for _, change := range more {
+			change(&e)
+		}
+		return e
+	}
+	until := func(at int64) func(*history.Event) { return func(e *history.Event) { e.Until = at * ms } }
+	fault := func(at int64, stage history.Stage) history.Event {
+		return history.Event{Time: at * ms, Process: history.Nemesis, F: history.FaultPhase, Type: history.Info, Fault: &history.Fault{
+			ID: "p", Kind: "pause", Role: "holder", Targets: []string{"w1"}, Stage: stage,
+		}}
+	}
+	h := &history.History{
+		Header: history.Header{Workers: []string{"w1", "w2"}, Lease: 100 * time.Millisecond},
+		Events: []history.Event{
+			call(1, "w1", history.Acquire, history.Invoke),
+			call(2, "w1", history.Acquire, history.OK, until(100)),
+			fault(10, history.Requested), fault(11, history.Applied),
+			call(20, "w2", history.Acquire, history.Invoke),
+			call(120, "w2", history.Acquire, history.Fail),
+			fault(130, history.Healed),
+			call(140, "w1", history.Release, history.Invoke),
+			call(150, "w1", history.Release, history.Info),
+			call(5000, "w1", history.Acquire, history.Invoke), // long after
+		},
+	}
+	const role = "pause of holder"
+	at := func(role, phase, state, moment string) cell {
+		return cell{Role: role, Phase: phase, State: state, Moment: moment}
+	}
+	want := []cell{
+		at(role, after, expired, holding), at(role, after, expired, releasing), at(role, after, unknown, outside),
+		at(role, beginning, held, holding),
+		at(role, inForce, expired, holding), at(role, inForce, held, holding), at(role, inForce, queued, holding),
+		at(noFault, beginning, free, acquiring), at(noFault, beginning, held, holding),
+	}
+	got := cover(h)
+	for _, c := range want {
+		if !slices.Contains(got, c) {
+			t.Errorf("%v is not met", c)
+		}
+	}
+	for _, c := range got {
+		if !slices.Contains(want, c) {
+			t.Errorf("%v is met", c)
+		}
+	}
+	if none := cover(&history.History{}); len(none) > 0 {
+		t.Errorf("nothing meets %v", none)
+	}
+}

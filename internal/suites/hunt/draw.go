@@ -1,0 +1,174 @@
+package hunt
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"lockcheck/nemesis"
+)
+
+// maxSteps is how many faults a trial has at most.
+const maxSteps = 3
+
+// draw makes a trial of nothing but chance. Each kind of fault is left out of it with even
+// odds, so that those that hide what others do are often missing (swarm testing).
+func (s space) draw(rng *rand.Rand) Trial {
+	t := Trial{
+		Workers: oneOf(rng, workerCounts()), Section: oneOf(rng, sections()), Seed: rng.Uint64N(1_000_000),
+		Long: s.long && rng.IntN(4) == 0, Renew: s.renew && rng.IntN(2) == 0, Check: s.check && rng.IntN(4) == 0,
+		Pin: s.pin && rng.IntN(2) == 0, Brief: s.brief && rng.IntN(4) == 0,
+	}
+	kinds := s.swarm(rng)
+	for range s.steps(rng) {
+		t.Steps = append(t.Steps, s.step(rng, kinds))
+	}
+	return t.normal()
+}
+
+// steps is how many faults: mostly few.
+func (s space) steps(rng *rand.Rand) int {
+	if len(s.kinds) == 0 {
+		return 0
+	}
+	switch n := rng.IntN(20); {
+	case n < 1:
+		return 0
+	case n < 10:
+		return 1
+	case n < 17:
+		return 2
+	}
+	return maxSteps
+}
+
+func (s space) swarm(rng *rand.Rand) []string {
+	var kinds []string
+	for _, kind := range s.kinds {
+		if rng.IntN(2) == 0 {
+			kinds = append(kinds, kind)
+		}
+	}
+	if len(kinds) == 0 && len(s.kinds) > 0 {
+		kinds = []string{oneOf(rng, s.kinds)}
+	}
+	return kinds
+}
+
+func (s space) step(rng *rand.Rand, kinds []string) Step {
+	a := oneOf(rng, s.aims[oneOf(rng, kinds)])
+	step := Step{Fault: a.fault, Target: a.target, From: a.from}
+	step.When = oneOf(rng, s.whens[a])
+	step.Half = rng.IntN(2) == 0
+	step.Length = oneOf(rng, lengths())
+	step.Clock = oneOf(rng, clocksOf(a.fault))
+	step.Order = oneOf(rng, []order{apart, during, then})
+	return step
+}
+
+// change makes a trial that differs from another one in one thing.
+func (s space) change(rng *rand.Rand, t Trial) Trial {
+	t.Steps = slices.Clone(t.Steps)
+	t.Seed = rng.Uint64N(1_000_000)
+	for {
+		changed := t
+		changed.Steps = slices.Clone(t.Steps)
+		switch i := rng.IntN(10); {
+		case i == 0:
+			changed.Workers = oneOf(rng, workerCounts())
+		case i == 1:
+			changed.Section = oneOf(rng, sections())
+		case i == 2 && s.renew:
+			changed.Renew = !t.Renew
+		case i == 3 && s.pin:
+			changed.Pin = !t.Pin
+		case i == 4 && s.check:
+			changed.Check = !t.Check
+		case i == 5 && len(t.Steps) < maxSteps && len(s.kinds) > 0:
+			changed.Steps = append(changed.Steps, s.step(rng, s.kinds))
+		case i == 6 && len(t.Steps) > 1:
+			changed.Steps = without(changed.Steps, rng.IntN(len(t.Steps)))
+		case i == 7 && s.long:
+			changed.Long = !t.Long
+		case i >= 8 && len(t.Steps) > 0:
+			s.changeStep(rng, &changed.Steps[rng.IntN(len(t.Steps))])
+		}
+		if changed = changed.normal(); changed.key() != t.key() {
+			return changed
+		}
+	}
+}
+
+func (s space) changeStep(rng *rand.Rand, step *Step) {
+	switch rng.IntN(6) {
+	case 0:
+		a := oneOf(rng, s.aims[step.Fault])
+		step.Target, step.From = a.target, a.from
+		if !slices.Contains(s.whens[a], step.When) {
+			step.When = s.whens[a][0]
+		}
+	case 1:
+		step.When = oneOf(rng, s.whens[step.aim()])
+	case 2:
+		step.Length = oneOf(rng, lengths())
+	case 3:
+		step.Half = !step.Half
+	case 4:
+		step.Clock = oneOf(rng, clocksOf(step.Fault))
+	case 5:
+		step.Order = oneOf(rng, []order{apart, during, then})
+	}
+}
+
+// normal writes what means the same in one way only.
+func (t Trial) normal() Trial {
+	t.Steps = slices.Clone(t.Steps)
+	for i := range t.Steps {
+		step := &t.Steps[i]
+		if i == 0 {
+			step.Order = apart
+		}
+		if step.When == "" && (step.Target == "holder" || step.Target == actor) {
+			step.When = nemesis.WhenHolding // nobody can be meant without it
+		}
+		step.Half = step.Half && lasts(step.When)
+		t.Renew = t.Renew || step.When == nemesis.WhenRenewing
+	}
+	return t
+}
+
+// aim is whom the step is aimed at.
+func (s Step) aim() aim { return aim{s.Fault, s.Target, s.From} }
+
+// features are the values of a trial that pairs are made of.
+func (t Trial) features() []string {
+	all := []string{
+		fmt.Sprintf("workers %d", t.Workers), fmt.Sprintf("section %v", t.Section),
+		fmt.Sprintf("renew %v", t.Renew), fmt.Sprintf("long %v", t.Long), fmt.Sprintf("check %v", t.Check), fmt.Sprintf("pin %v", t.Pin), fmt.Sprintf("brief %v", t.Brief),
+	}
+	for _, s := range t.Steps {
+		all = append(all, fmt.Sprintf("fault %s %s %v", s.role(), s.From, s.Clock), fmt.Sprintf("when %s %v", s.When, s.Half), fmt.Sprintf("length %v", s.Length))
+	}
+	return all
+}
+
+// pairs of features that the trial tries together. Two faults in one trial are not a pair:
+// there are too many of them.
+func (t Trial) pairs() []string {
+	features := t.features()
+	const ofUse = 7
+	var all []string
+	for i, a := range features[:ofUse] {
+		for _, b := range features[i+1:] {
+			all = append(all, a+", "+b)
+		}
+	}
+	for i := ofUse; i < len(features); i += 3 {
+		fault, when, length := features[i], features[i+1], features[i+2]
+		all = append(all, fault+", "+when, fault+", "+length, when+", "+length)
+	}
+	return all
+}
+
+// without leaves out one of the steps.
+func without(steps []Step, i int) []Step { return slices.Delete(slices.Clone(steps), i, i+1) }

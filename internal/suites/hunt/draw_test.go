@@ -1,0 +1,178 @@
+package hunt
+
+import (
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"lockcheck/clusters/clustertest"
+	"lockcheck/internal/runs"
+)
+
+func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
+
+func ready(t *testing.T, lock string) Plan {
+	t.Helper()
+	p, err := Plan{Lock: lock, Blind: DefaultBlind, Seed: 1}.Ready()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestReady(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		plan Plan
+		ok   bool
+	}{
+		{"embedded", Plan{Lock: "memory"}, true},
+		{"no lease", Plan{Lock: "file"}, true},
+		{"servers", Plan{Lock: "redlock", Blind: 1}, true},
+		{"misspelt", Plan{Lock: "memroy"}, false},
+		{"no share", Plan{Lock: "memory", Blind: 1.1}, false},
+		{"no version", Plan{Lock: "redis", Version: "0.1"}, false},
+	} {
+		if _, err := c.plan.Ready(); (err == nil) != c.ok {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// TestDraw: what is drawn is supported, changes of it are, too, and all of both differ in
+// what they can.
+func TestDraw(t *testing.T) {
+	for _, lock := range []string{"memory", "none", "redlock", "etcd-v3lock"} {
+		p := ready(t, lock)
+		rng := rand.New(rand.NewPCG(1, 2))
+		steps := make(map[int]bool)
+		draws := 200
+		if testing.Short() {
+			draws = 30
+		}
+		for range draws {
+			trial := p.space.draw(rng)
+			steps[len(trial.Steps)] = true
+			changed := p.space.change(rng, trial)
+			for _, each := range []Trial{trial, changed} {
+				if _, err := p.outline(each); err != nil {
+					t.Fatalf("%s: %s: %v", lock, each, err)
+				}
+			}
+			if changed.key() == trial.key() {
+				t.Fatalf("%s: nothing is changed of %s", lock, trial)
+			}
+		}
+		if len(steps) < maxSteps || steps[maxSteps+1] {
+			t.Errorf("%s: trials have %v steps", lock, steps)
+		}
+	}
+}
+
+// TestSameSeed: the same seed draws the same.
+func TestSameSeed(t *testing.T) {
+	p := ready(t, "memory")
+	draw := func(seed uint64) string { return p.space.draw(rand.New(rand.NewPCG(seed, 0))).key() }
+	if first, again := draw(1), draw(1); first != again || first == draw(2) {
+		t.Error("draws do not follow from their seed")
+	}
+}
+
+// TestUnsupported: a fault that a lock does not support is left out, with the reason.
+func TestUnsupported(t *testing.T) {
+	p := ready(t, "memory")
+	if len(p.space.aims["pause"]) == 0 || len(p.space.aims["partition"]) > 0 || len(p.space.unsupported) == 0 {
+		t.Errorf("aims %v, not supported %v", p.space.aims, p.space.unsupported)
+	}
+}
+
+// TestSingles: each fault is tried alone on each role, and all kinds early; the same seed has the
+// same order; what was tried is not tried again.
+func TestSingles(t *testing.T) {
+	p := ready(t, "redlock")
+	singles := newGuide(p.space, 1).single
+	kinds, aims := make(map[string]bool), make(map[aim]int)
+	for i, trial := range singles {
+		if _, err := p.outline(trial); err != nil || len(trial.Steps) != 1 {
+			t.Fatalf("%s: %v", trial, err)
+		}
+		aims[trial.Steps[0].aim()]++
+		if i < len(p.space.kinds) {
+			kinds[trial.Steps[0].Fault] = true
+		}
+	}
+	if len(kinds) != len(p.space.kinds) {
+		t.Errorf("the first %d trials have the kinds %v", len(p.space.kinds), kinds)
+	}
+	for _, kind := range p.space.kinds {
+		for _, a := range p.space.aims[kind] {
+			if a.target != actor && aims[a] != 2 {
+				t.Errorf("%v is tried %d times, want 2", a, aims[a])
+			}
+		}
+	}
+	t.Logf("%d trials", len(singles))
+	g := newGuide(p.space, 1)
+	g.told(singles[0], nil, 0, true)
+	if next := g.next(rand.New(rand.NewPCG(1, 2))); next.key() != singles[1].key() {
+		t.Errorf("next is %s, want %s", next, singles[1])
+	}
+}
+
+// TestCovering: the first trials try all pairs of values that there are of a step.
+func TestCovering(t *testing.T) {
+	p := ready(t, "redlock")
+	g := newGuide(p.space, 1)
+	rng := rand.New(rand.NewPCG(1, 2))
+	blind := make(map[string]bool)
+	trials := 0
+	for ; g.covering < enoughPairs; trials++ {
+		g.cover(rng)
+		for _, pair := range p.space.draw(rng).pairs() {
+			blind[pair] = true
+		}
+	}
+	t.Logf("%d pairs in %d trials; drawn blindly: %d", len(g.pairs), trials, len(blind))
+	if len(g.pairs) <= len(blind) {
+		t.Errorf("%d pairs are covered, and %d by chance alone", len(g.pairs), len(blind))
+	}
+}
+
+// TestRungs: of each rung the better half goes on.
+func TestRungs(t *testing.T) {
+	p := ready(t, "memory")
+	g := newGuide(p.space, 1)
+	g.single, g.covering = nil, enoughPairs
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, want := range []int{8, 4, 2, 1, 0, 8} {
+		for i := range generation {
+			g.told(g.next(rng), nil, float64(i)/generation, true)
+		}
+		if len(g.pool) != want {
+			t.Fatalf("%d go on, want %d", len(g.pool), want)
+		}
+		for _, s := range g.pool {
+			if s.score < 0.5 {
+				t.Errorf("one of the worse half goes on: %v", s.score)
+			}
+		}
+	}
+}
+
+// TestBlindShare: at any time the share of blind trials is the one asked for.
+func TestBlindShare(t *testing.T) {
+	for _, share := range []float64{0, 0.25, 1} {
+		p := ready(t, "memory")
+		p.Blind = share
+		h := &hunter{Folder: &Folder{Plan: p, guide: newGuide(p.space, 1)}, machine: Machine{Parallel: 20, Progress: runs.Silent{}}}
+		blind := 0
+		for _, next := range h.next() {
+			if next.Blind {
+				blind++
+			}
+		}
+		if blind != int(40*share) {
+			t.Errorf("%d of 40 are blind, want a share of %v", blind, share)
+		}
+	}
+}

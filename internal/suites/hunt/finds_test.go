@@ -1,0 +1,89 @@
+package hunt
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/history"
+)
+
+// TestLook: what is inherent in leases is set aside, and its like that is none is found.
+func TestLook(t *testing.T) {
+	lease, session := history.Header{Lease: time.Second}, history.Header{Lease: time.Second, Session: true}
+	overlap := func(class, cause string) checker.Finding {
+		return checker.Finding{Property: checker.MutualExclusion, Verdict: checker.Violation, Violations: []checker.Incident{{Class: class, Cause: cause, Grants: []string{"g1", "g2"}}}}
+	}
+	of := func(p checker.Property, cause string) checker.Finding {
+		return checker.Finding{Property: p, Verdict: checker.Violation, Violations: []checker.Incident{{Cause: cause}}}
+	}
+	released := []checker.Hold{{Grant: "g1", Ended: checker.EndedByRelease}}
+	lost := []checker.Hold{{Grant: "g1", Ended: checker.EndedByLost}}
+	for _, c := range []struct {
+		name     string
+		header   history.Header
+		holds    []checker.Hold
+		findings []checker.Finding
+		want     []string // keys
+		inherent int
+	}{
+		{"nothing", lease, nil, nil, nil, 0},
+		{"stopped beyond its lease", lease, released, []checker.Finding{overlap(checker.UseAfterExpiry, checker.CausePaused)}, nil, 1},
+		{"stopped beyond its session", session, released, []checker.Finding{overlap(checker.UseAfterExpiry, checker.CausePaused)}, nil, 1},
+		{"section outlasts the lease", lease, released, []checker.Finding{overlap(checker.UseAfterExpiry, checker.CauseOutlasted)}, nil, 1},
+		{"cut off, with a deadline", lease, released, []checker.Finding{overlap(checker.UseAfterExpiry, checker.CauseCutOff)}, nil, 1},
+		{"cut off, and not notified", session, released, []checker.Finding{overlap(checker.UseAfterExpiry, checker.CauseCutOff)}, []string{checker.CauseCutOff}, 0},
+		{"cut off, and notified late", session, lost, []checker.Finding{overlap(checker.UseAfterExpiry, checker.CauseCutOff)}, nil, 1},
+		{"a double grant", lease, released, []checker.Finding{overlap(checker.DoubleGrant, checker.CauseTwice)}, []string{checker.CauseTwice}, 0},
+		{"a renewal that revives", lease, released, []checker.Finding{overlap(checker.DoubleGrant, checker.CausePaused)}, []string{checker.CausePaused}, 0},
+		{
+			"lost after a double grant", lease, released,
+			[]checker.Finding{overlap(checker.DoubleGrant, checker.CauseClock), of(checker.NoLostUpdate, checker.CauseClock)}, []string{checker.CauseClock}, 0,
+		},
+		{"lost by a stopped holder", lease, nil, []checker.Finding{of(checker.NoLostUpdate, checker.CausePaused)}, nil, 1},
+		{"lost by one that was cut off, with a deadline", lease, nil, []checker.Finding{of(checker.NoLostUpdate, checker.CauseCutOff)}, nil, 1},
+		{"lost without a reason", lease, nil, []checker.Finding{of(checker.NoLostUpdate, checker.CauseUnexplained)}, []string{checker.CauseUnexplained}, 0},
+		{
+			"a wrong release and what follows", lease, released,
+			[]checker.Finding{of(checker.NoWrongRelease, ""), overlap(checker.DoubleGrant, checker.CauseReleasedByOther)}, []string{string(checker.NoWrongRelease)}, 0,
+		},
+		{"stuck", lease, nil, []checker.Finding{of(checker.Liveness, "")}, []string{string(checker.Liveness)}, 0},
+		{"the second opinion alone", lease, nil, []checker.Finding{of(checker.Linearizability, "")}, []string{string(checker.Linearizability)}, 0},
+		{
+			"the second opinion and another", lease, nil,
+			[]checker.Finding{of(checker.Linearizability, ""), of(checker.FencingOrder, "")}, []string{string(checker.FencingOrder)}, 0,
+		},
+	} {
+		s := look(c.header, checker.Results{Verdict: checker.Violation, Findings: c.findings, Holds: c.holds})
+		var keys []string
+		for _, f := range s.finds {
+			keys = append(keys, f.key())
+		}
+		if !slices.Equal(keys, c.want) || len(s.inherent) != c.inherent {
+			t.Errorf("%s: finds %v, inherent %v", c.name, keys, s.inherent)
+		}
+	}
+	broken := checker.Results{Verdict: checker.Broken, Findings: []checker.Finding{overlap(checker.DoubleGrant, checker.CauseTwice)}}
+	if s := look(lease, broken); len(s.finds) > 0 {
+		t.Errorf("a broken run shows %v", s.finds)
+	}
+}
+
+// TestNear: what comes nearer to a violation counts more.
+func TestNear(t *testing.T) {
+	h := history.Header{Lease: time.Second}
+	hold := func(worker string, start, end, leaseEnd time.Duration, ended checker.HoldEnd) checker.Hold {
+		return checker.Hold{Key: "k", Worker: worker, Start: int64(start), End: int64(end), LeaseEnd: int64(leaseEnd), Ended: ended}
+	}
+	after := func(gap time.Duration, ended checker.HoldEnd) checker.Results {
+		return checker.Results{Holds: []checker.Hold{
+			hold("w1", 0, time.Second, 900*time.Millisecond, ended), hold("w2", time.Second+gap, 2*time.Second+gap, 2*time.Second+gap, checker.EndedByRelease),
+		}}
+	}
+	far, close := near(h, after(time.Second, checker.EndedByLost), seen{}), near(h, after(10*time.Millisecond, checker.EndedByLost), seen{})
+	found := near(h, checker.Results{}, seen{finds: []sighting{{}}})
+	if !(far < close && close < found) || found != 1 {
+		t.Errorf("far %v, close %v, found %v", far, close, found)
+	}
+}

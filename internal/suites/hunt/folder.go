@@ -1,0 +1,330 @@
+package hunt
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/stats"
+	"lockcheck/internal/suites"
+	"lockcheck/reports"
+)
+
+// Names of the files of a hunt.
+const (
+	ledgerFile   = "ledger.jsonl"
+	runsFolder   = "runs"
+	findsFolder  = "finds"
+	jsonFile     = "hunt.json"
+	HTMLFile     = "hunt.html"
+	MarkdownFile = "hunt.md"
+)
+
+// Folder is a hunt on disk.
+type Folder struct {
+	Path string
+	Plan Plan
+
+	ledger *suites.Ledger[heading, entry]
+	guide  *guide
+	tried  []tried
+	finds  []found
+}
+
+// heading is the first line of the ledger.
+type heading struct {
+	Schema int  `json:"schema"`
+	Plan   Plan `json:"plan"`
+}
+
+const ledgerSchema = 1
+
+// entry is a trial that was made, or a find that was gone into.
+type entry struct {
+	Tried *tried `json:"tried,omitempty"`
+	Found *found `json:"found,omitempty"`
+}
+
+// tried is a trial of the search.
+type tried struct {
+	Trial Trial         `json:"trial"`
+	Blind bool          `json:"blind,omitempty"`
+	Began time.Time     `json:"began"`
+	Took  time.Duration `json:"took_ns"`
+	// Failed says why it tells nothing; "" if it does.
+	Failed string `json:"failed,omitempty"`
+	// Run is its folder, relative to that of the hunt; "" where it showed nothing, and is
+	// not kept.
+	Run      string    `json:"run,omitempty"`
+	Fresh    []cell    `json:"fresh,omitempty"` // cells that none before had met
+	Near     float64   `json:"near"`
+	Finds    []sighted `json:"finds,omitempty"`
+	Inherent []string  `json:"inherent,omitempty"`
+}
+
+// sighted is a sighting on disk.
+type sighted struct {
+	Signature
+	What string `json:"what"`
+}
+
+// found is what became of a find.
+type found struct {
+	Name string `json:"name"`
+	Signature
+	What string `json:"what"`
+	// First is the number of the trial that is gone into, from 1: the first one that showed it,
+	// or a later one if that did not show it again. Tries is how many were gone into.
+	First int `json:"first"`
+	Tries int `json:"tries"`
+	// Original and Shrunk are that trial and the simplest that still shows it, each with how
+	// often it did in runs of its own.
+	Original     Trial     `json:"original"`
+	OriginalRuns confirmed `json:"original_runs"`
+	Shrunk       Trial     `json:"shrunk"`
+	ShrunkRuns   confirmed `json:"shrunk_runs"`
+	// Unfinished says what there was no time for; "" for nothing.
+	Unfinished string `json:"unfinished,omitempty"`
+	// File is the reproduction, Control what its control changes, and ControlRuns how many
+	// runs of that were as the file says.
+	File        string        `json:"file,omitempty"`
+	Control     string        `json:"control,omitempty"`
+	ControlRuns int           `json:"control_runs,omitempty"`
+	Run         string        `json:"run,omitempty"` // one that shows it
+	Runs        int           `json:"runs"`          // that all this took
+	Took        time.Duration `json:"took_ns"`
+}
+
+// Create makes the folder of a new hunt; it must not hold one yet. The plan must be ready.
+func Create(path string, p Plan) (*Folder, error) {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, runs.Unusable(err)
+	}
+	ledger, err := suites.CreateLedger[heading, entry](filepath.Join(path, ledgerFile), heading{ledgerSchema, p})
+	if errors.Is(err, os.ErrExist) {
+		return nil, runs.Usagef("--out %s: it holds a hunt; --resume %s goes on with it", path, path)
+	}
+	if err != nil {
+		return nil, runs.Unusable(err)
+	}
+	return &Folder{Path: path, Plan: p, ledger: ledger, guide: newGuide(p.space, p.Seed)}, nil
+}
+
+// Open reads a hunt, and changes nothing of it.
+func Open(path string) (*Folder, error) {
+	ledger, err := suites.OpenLedger[heading, entry](filepath.Join(path, ledgerFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, runs.Usagef("--resume %s: it holds no hunt", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if ledger.Heading.Schema != ledgerSchema {
+		return nil, runs.Usagef("--resume %s: its ledger is of schema %d, which is not known", path, ledger.Heading.Schema)
+	}
+	p, err := ledger.Heading.Plan.Ready()
+	if err != nil {
+		return nil, err
+	}
+	f := &Folder{Path: path, Plan: p, ledger: ledger, guide: newGuide(p.space, p.Seed)}
+	for _, e := range ledger.Entries() {
+		f.know(e)
+	}
+	return f, nil
+}
+
+// know adds an entry to what is known.
+func (f *Folder) know(e entry) {
+	if e.Tried != nil {
+		f.tried = append(f.tried, *e.Tried)
+		f.guide.told(e.Tried.Trial, e.Tried.Fresh, e.Tried.Near, !e.Tried.Blind)
+	}
+	if e.Found != nil {
+		if last := f.last(e.Found.Signature); last != nil {
+			*last = *e.Found
+		} else {
+			f.finds = append(f.finds, *e.Found)
+		}
+	}
+}
+
+// mostTries is how many trials that showed a find are made again until one of them does.
+const mostTries = 3
+
+// open lists the finds that there is still something to do for, each with the trial to begin
+// with. The second opinion on its own is gone into only where nothing else was found.
+func (f *Folder) open() []found {
+	var all []found
+	for i, t := range f.tried {
+		for _, s := range t.Finds {
+			listed := slices.ContainsFunc(all, func(o found) bool { return o.key() == s.key() })
+			if listed || f.explained(s.Signature) != "" {
+				continue
+			}
+			fresh := found{Signature: s.Signature, What: s.What, First: i + 1, Original: t.Trial, Run: t.Run}
+			last := f.last(s.Signature)
+			switch {
+			case last == nil:
+			case last.Unfinished != "" && last.First == fresh.First:
+				fresh.Tries = last.Tries - 1
+			case last.Unfinished == "" && last.OriginalRuns.Shown == 0 && last.Tries < mostTries && last.First < fresh.First:
+				fresh.Tries = last.Tries
+			default:
+				continue
+			}
+			all = append(all, fresh)
+		}
+	}
+	return all
+}
+
+// explained says why there is no need to go into a find; "" if there is.
+func (f *Folder) explained(s Signature) string {
+	if s.Property == checker.Linearizability && f.others(s) {
+		return "not gone into, for something else was found, too"
+	}
+	leads := append(consequences(), checker.NoWrongRelease, checker.NoExpiredGrant)
+	for _, other := range f.finds {
+		needsNone := other.ShrunkRuns.Shown > 0 && len(other.Shrunk.Steps) == 0
+		if needsNone && other.key() != s.key() && slices.Contains(consequences(), s.Property) && slices.Contains(leads, other.Property) {
+			return "not gone into, for this lock needs no fault to fail"
+		}
+	}
+	return ""
+}
+
+// others says whether anything else was found, and was seen again or may be.
+func (f *Folder) others(s Signature) bool {
+	return slices.ContainsFunc(f.tried, func(t tried) bool {
+		return slices.ContainsFunc(t.Finds, func(o sighted) bool {
+			last := f.last(o.Signature)
+			return o.key() != s.key() && (last == nil || last.OriginalRuns.Shown > 0)
+		})
+	})
+}
+
+// last is what became of a find so far; nil if nothing did.
+func (f *Folder) last(s Signature) *found {
+	i := slices.IndexFunc(f.finds, func(o found) bool { return o.key() == s.key() })
+	if i < 0 {
+		return nil
+	}
+	return &f.finds[i]
+}
+
+// nameOf is the name of a find: those of one hunt are numbered.
+func (f *Folder) nameOf(s Signature) string {
+	if last := f.last(s); last != nil {
+		return last.Name
+	}
+	return fmt.Sprintf("hunt-%s-%d", f.Plan.info.Name, len(f.finds)+1)
+}
+
+// Hunt puts together what is known.
+func (f *Folder) Hunt() reports.Hunt {
+	h := reports.Hunt{
+		Schema: reports.HuntSchema, Lock: f.Plan.Lock, Version: f.Plan.Version, Seed: f.Plan.Seed, Lease: f.Plan.lease(),
+		Unsupported: f.Plan.space.unsupported, Inherent: make(map[string]int),
+		States: states(), Moments: calls(), Phases: phases(),
+	}
+	arms := []*reports.HuntArm{{Name: "guided"}, {Name: "blind"}}
+	for i, t := range f.tried {
+		arm := arms[0]
+		if t.Blind {
+			arm = arms[1]
+		}
+		arm.Add(i+1, t.tell())
+		if h.Began.IsZero() || t.Began.Before(h.Began) {
+			h.Began = t.Began
+		}
+		for _, cause := range t.Inherent {
+			h.Inherent[cause]++
+		}
+		h.Met = append(h.Met, t.Fresh...)
+	}
+	for _, arm := range arms {
+		h.Arms = append(h.Arms, *arm)
+	}
+	for _, find := range f.finds {
+		h.Finds = append(h.Finds, f.tell(find))
+	}
+	for _, find := range f.left() {
+		h.Finds = append(h.Finds, f.tell(find))
+	}
+	for _, kind := range f.Plan.space.kinds {
+		for _, a := range f.Plan.space.aims[kind] {
+			h.Roles = append(h.Roles, Step{Fault: a.fault, Target: a.target}.role())
+		}
+	}
+	slices.Sort(h.Roles)
+	h.Roles = append([]string{noFault}, slices.Compact(h.Roles)...)
+	return h
+}
+
+// left lists the finds that nobody has gone into, with the reason.
+func (f *Folder) left() []found {
+	var all []found
+	for i, t := range f.tried {
+		for _, s := range t.Finds {
+			if f.last(s.Signature) != nil || slices.ContainsFunc(all, func(o found) bool { return o.key() == s.key() }) {
+				continue
+			}
+			all = append(all, found{
+				Signature: s.Signature, What: s.What, First: i + 1, Original: t.Trial, Run: t.Run,
+				Unfinished: cmp.Or(f.explained(s.Signature), "there was no time to go into it"),
+			})
+		}
+	}
+	return all
+}
+
+// tell is a find for a report.
+func (f *Folder) tell(find found) reports.HuntFind {
+	out := reports.HuntFind{
+		Name: find.Name, Property: find.Property, Cause: find.Cause, NotNotified: find.NotNotified, What: find.What,
+		Trial: find.Original.String(), Steps: len(find.Original.Steps),
+		Shown: find.OriginalRuns.Shown, Made: find.OriginalRuns.Made, Unfinished: find.Unfinished,
+		File: find.File, Control: find.Control, ControlRuns: find.ControlRuns, Run: find.Run, Runs: find.Runs, Took: find.Took,
+	}
+	for i, t := range f.tried {
+		if !slices.ContainsFunc(t.Finds, func(s sighted) bool { return s.key() == find.key() }) {
+			continue
+		}
+		if out.Seen++; out.Seen == 1 {
+			out.First, out.Blind = i+1, t.Blind
+		}
+	}
+	if find.ShrunkRuns.Made > 0 {
+		out.Trial, out.Steps = find.Shrunk.String(), len(find.Shrunk.Steps)
+		out.Shown, out.Made = find.ShrunkRuns.Shown, find.ShrunkRuns.Made
+	}
+	out.Low, out.High = stats.Wilson(int64(out.Shown), int64(out.Made))
+	return out
+}
+
+// tell is a trial for a report.
+func (t tried) tell() reports.HuntTrial {
+	out := reports.HuntTrial{Took: t.Took, Failed: t.Failed != "", Cells: len(t.Fresh)}
+	for _, s := range t.Finds {
+		out.Finds = append(out.Finds, s.key())
+	}
+	return out
+}
+
+// WriteReports writes the hunt for people and for programs into its folder.
+func (f *Folder) WriteReports(h reports.Hunt) error {
+	var errs []error
+	for name, write := range map[string]func(io.Writer, reports.Hunt) error{
+		jsonFile: reports.HuntJSON, HTMLFile: reports.HuntHTML, MarkdownFile: reports.HuntMarkdown,
+	} {
+		errs = append(errs, runs.WriteFile(f.Path, name, func(w io.Writer) error { return write(w, h) }))
+	}
+	return errors.Join(errs...)
+}

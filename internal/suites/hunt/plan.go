@@ -1,0 +1,49 @@
+// Package hunt searches for short schedules of faults that break a lock. What it finds it
+// makes smaller and writes down as a reproduction. Where trials aim follows from what earlier
+// ones met, but for a share that is drawn blindly, with which the others are compared.
+package hunt
+
+import (
+	"time"
+
+	"lockcheck/clients"
+	"lockcheck/clusters"
+	"lockcheck/internal/lockfile"
+	"lockcheck/internal/runs"
+)
+
+// Plan says what is hunted for.
+type Plan struct {
+	Lock    string `json:"lock"`
+	Version string `json:"version,omitempty"` // of the servers; "" for the usual one
+	Seed    uint64 `json:"seed"`
+	// Blind is the share of trials, 0 to 1, that are drawn without regard to earlier ones.
+	Blind float64 `json:"blind"`
+
+	info    clients.Info
+	servers clusters.Spec
+	space   space
+}
+
+// DefaultBlind is the usual share of trials that are drawn blindly.
+const DefaultBlind = 0.25
+
+// Ready looks up the lock, and what its trials can do. Its error is one of usage.
+func (p Plan) Ready() (Plan, error) {
+	lock, err := lockfile.Find(p.Lock)
+	if err != nil {
+		return p, &runs.UsageError{Err: err, About: "lock"}
+	}
+	if p.Blind < 0 || p.Blind > 1 {
+		return p, runs.Usagef("--blind %v: it must be 0 to 1", p.Blind)
+	}
+	p.info, p.servers = lock.Info, lock.Servers
+	if _, err := p.outline(Trial{Workers: fewest, Section: shortest}); err != nil {
+		return p, err
+	}
+	p.space = p.spaceOf()
+	return p, nil
+}
+
+// lease is what trials ask for: the shortest that tells something; 0 for a lock without one.
+func (p Plan) lease() time.Duration { return p.info.ShortestTTL() }

@@ -1,0 +1,157 @@
+package hunt
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"lockcheck/checker"
+	"lockcheck/clients"
+	"lockcheck/internal/lockfile"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
+	"lockcheck/internal/suites/repros"
+	"lockcheck/internal/yamlfile"
+)
+
+// reproduction is a trial as a file for "lockcheck repro", and what it must give.
+func (p Plan) reproduction(name string, t Trial, s Signature, what string) (repros.Reproduction, error) {
+	o, err := p.options(t)
+	if err != nil {
+		return repros.Reproduction{}, err
+	}
+	return repros.Reproduction{
+		Name: name, Summary: summary(s, t), Claim: what, Source: fmt.Sprintf("lockcheck hunt --lock %s --seed %d", p.Lock, p.Seed),
+		Setup: repros.Setup{
+			Lock: o.Lock, Version: o.ServerVersion, Nodes: o.Nodes, Pin: o.Pin, Workload: o.Workload, Guard: o.Guard,
+			Concurrency: o.Concurrency, Use: o.Use, TimeLimit: o.TimeLimit, MinOps: o.MinOps,
+		},
+		Schedule: *o.Schedule, Expect: s.expectation(),
+	}, nil
+}
+
+// summary says in a line what shows under what.
+func summary(s Signature, t Trial) string {
+	var steps []string
+	for _, step := range t.Steps {
+		steps = append(steps, step.String())
+	}
+	if len(steps) == 0 {
+		return s.String() + ", without any fault"
+	}
+	return s.String() + ", after " + strings.Join(steps, ", ")
+}
+
+// expectation is that the find shows, whatever else does.
+func (s Signature) expectation() suites.Expectation {
+	e := suites.Expectation{Verdict: checker.Violation, Violated: []checker.Property{s.Property}, Cause: s.Cause}
+	if s.Property == checker.Linearizability { // no verdict rests on it
+		e.Verdict = ""
+		e.MayViolate = slices.DeleteFunc(checker.Properties(), func(p checker.Property) bool {
+			return p == s.Property || p == checker.FaultEvidence || p == checker.Assumptions
+		})
+	}
+	if s.Property == checker.MutualExclusion {
+		e.DoubleGrant = !s.NotNotified
+		if s.NotNotified && s.Cause == checker.CauseCutOff {
+			e.Earlier = "cut off"
+		}
+	}
+	return e
+}
+
+// experiment is what is run to see a find again: what the file will run.
+func experiment(r repros.Reproduction, control bool) (suites.Experiment, error) {
+	return r.Experiment(repros.Form{Control: control})
+}
+
+// controls lists what could make the difference to a find: a step less, a lock that is known
+// to be without the flaw, a section within the lease.
+func (p Plan) controls(t Trial, r repros.Reproduction) []repros.Control {
+	var all []repros.Control
+	for i, step := range t.Steps {
+		all = append(all, repros.Control{Summary: "the same without the " + step.Fault + " of " + step.Target, Without: []string{r.Schedule.Steps[i].ID}})
+	}
+	if sibling := p.sibling(); sibling != "" {
+		all = append(all, repros.Control{Summary: "the same with " + sibling, Setup: changed("lock", sibling)})
+	}
+	if t.Section > shortest {
+		short := t
+		short.Section = shortest
+		section := p.sketch(short).Section.String()
+		all = append(all, repros.Control{Summary: "the same with a section of " + section, Setup: changed("section", section)})
+	}
+	if t.Renew {
+		all = append(all, repros.Control{Summary: "the same without renewals", Setup: changed("renew", "false")})
+	}
+	return all
+}
+
+// changed is the part of a file that sets one value.
+func changed(name, value string) yaml.Node {
+	return yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{
+		{Kind: yaml.ScalarNode, Value: name}, {Kind: yaml.ScalarNode, Value: value},
+	}}
+}
+
+// sibling is a lock of the table on the same servers that has no flaw which is known by name;
+// "" if there is none, or the lock is such a one.
+func (p Plan) sibling() string {
+	if p.info.Naive == "" {
+		return ""
+	}
+	fits := func(i clients.Info) bool {
+		return i.Servers == p.info.Servers && i.Naive == "" && !i.Unsafe && (i.TTL == 0) == (p.info.TTL == 0)
+	}
+	table := clients.Table()
+	i := slices.IndexFunc(table, func(i clients.Info) bool { return fits(i) && i.Library == p.info.Library })
+	if i < 0 {
+		i = slices.IndexFunc(table, fits)
+	}
+	if i < 0 {
+		return ""
+	}
+	return table[i].Name
+}
+
+// expectations are what a control can be expected to give, the most telling first.
+func (s Signature) expectations() []suites.Expectation {
+	return []suites.Expectation{
+		{Verdict: checker.Valid},
+		{Kept: []checker.Property{s.Property}, MayViolate: s.others()},
+	}
+}
+
+// others are the properties that may be violated in a control, whatever became of them.
+func (s Signature) others() []checker.Property {
+	return slices.DeleteFunc(checker.Properties(), func(p checker.Property) bool {
+		return p == s.Property || p == checker.FaultEvidence || p == checker.Assumptions
+	})
+}
+
+// write stores a reproduction in a folder and returns its path. A lock that is named by a
+// path is named relative to that folder.
+func write(folder string, r repros.Reproduction) (string, error) {
+	if lockfile.IsPath(r.Setup.Lock) {
+		lock, err := filepath.Abs(r.Setup.Lock)
+		if err != nil {
+			return "", err
+		}
+		into, err := filepath.Abs(folder)
+		if err != nil {
+			return "", err
+		}
+		if r.Setup.Lock, err = filepath.Rel(into, lock); err != nil {
+			return "", err
+		}
+		if !strings.HasPrefix(r.Setup.Lock, ".") {
+			r.Setup.Lock = "./" + r.Setup.Lock
+		}
+	}
+	name := r.Name + ".yaml"
+	return filepath.Join(folder, name), runs.WriteFile(folder, name, func(w io.Writer) error { return yamlfile.Write(w, r) })
+}

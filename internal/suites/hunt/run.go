@@ -1,0 +1,304 @@
+package hunt
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
+	"lockcheck/reports"
+)
+
+// Machine is what a hunt runs on.
+type Machine struct {
+	runs.Machine
+	Parallel int // how many trials are made side by side; at least 1
+	Progress runs.Progress
+	// Budget is how long to go on, with all that finds need.
+	Budget time.Duration
+	// Trials is how many to make at most; 0 for no bound.
+	Trials int
+	// UntilFound ends the hunt with the first find, and goes into none.
+	UntilFound bool
+}
+
+// Shares of the budget.
+const (
+	// reserve is left for finds of the last trials.
+	reserve = 0.15
+	// perFind is what one find may take at most.
+	perFind = 0.3
+)
+
+// hunter is a hunt in progress.
+type hunter struct {
+	*Folder
+	machine   Machine
+	interrupt <-chan struct{}
+	end       time.Time
+	// interrupted from outside.
+	interrupted bool
+	// gaveUp are the finds for which there was no time.
+	gaveUp map[string]bool
+	// standing is for the trials in progress, which read it while others are put down.
+	standing atomic.Pointer[string]
+}
+
+// Run makes trials until the budget is spent, and goes into each find as it is made. When
+// interrupt is closed what is in progress ends without being counted. Its error says why the
+// hunt could not go on; that single trials failed is in the ledger.
+func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) (interrupted bool, err error) {
+	began := time.Now()
+	m.Pool = runs.NewPool()
+	defer func() { err = errors.Join(err, m.Pool.Close(ctx)) }()
+	h := &hunter{Folder: f, machine: m, interrupt: interrupt, end: began.Add(m.Budget), gaveUp: make(map[string]bool)}
+	h.stand()
+	searchEnd := began.Add(time.Duration((1 - reserve) * float64(m.Budget)))
+	for {
+		if m.UntilFound && len(f.left()) > 0 {
+			return false, nil
+		}
+		if err := h.pursueAll(ctx); err != nil || h.interrupted {
+			return h.interrupted, err
+		}
+		made, err := h.search(ctx, searchEnd)
+		if err != nil || h.interrupted {
+			return h.interrupted, err
+		}
+		if made == 0 {
+			return false, nil
+		}
+	}
+}
+
+// search makes the next trials. It returns how many it made.
+func (h *hunter) search(ctx context.Context, end time.Time) (int, error) {
+	trials := h.next()
+	var jobs []suites.Job
+	for _, t := range trials {
+		o, err := h.Plan.options(t.Trial)
+		if err != nil {
+			return 0, err
+		}
+		// What goes into a find makes whole runs, as "lockcheck repro" does.
+		o.EndRecovered, o.UntilViolation = true, true
+		job, err := h.job(t.Trial, o)
+		if err != nil {
+			return 0, err
+		}
+		jobs = append(jobs, job)
+	}
+	made := 0
+	r := h.runner()
+	r.Deadline, r.MaxDelay = end, h.Plan.lease()/4
+	r.Skipped = func(int) error { return nil }
+	r.Done = func(i int, m suites.Made) error {
+		made++
+		return h.putDown(trials[i], m)
+	}
+	interrupted, err := r.Run(ctx, jobs, h.interrupt)
+	h.interrupted = interrupted
+	return made, err
+}
+
+// job is a run without the pages that hardly anybody will look at.
+func (h *hunter) job(t Trial, o runs.Options) (suites.Job, error) {
+	o.ResultsOnly = true
+	o.Parameters = map[string]string{"hunt": t.String()}
+	outline, err := runs.OutlineOf(o)
+	return suites.Job{Name: t.String(), Options: o, Outline: outline}, err
+}
+
+func (h *hunter) runner() suites.Runner {
+	r := suites.Runner{Machine: h.machine.Machine, Slots: h.machine.Parallel, Progress: h.machine.Progress, Each: status{h}}
+	r.Machine.Store = filepath.Join(h.Path, runsFolder)
+	return r
+}
+
+// next are the trials to make now: the share of blind ones is kept at any time.
+func (h *hunter) next() []tried {
+	count := 2 * h.machine.Parallel
+	if h.machine.Trials > 0 {
+		count = min(count, h.machine.Trials-len(h.tried))
+	}
+	var all []tried
+	for i := range max(count, 0) {
+		n := len(h.tried) + i
+		rng := rand.New(rand.NewPCG(h.Plan.Seed, uint64(n)))
+		t := tried{Blind: int(float64(n+1)*h.Plan.Blind) > int(float64(n)*h.Plan.Blind)}
+		switch {
+		case t.Blind:
+			t.Trial = h.Plan.space.draw(rng)
+		case n < len(unaided()):
+			t.Trial = unaided()[n]
+		default:
+			t.Trial = h.guide.next(rng)
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+// putDown looks at what a trial showed, and puts it into the ledger. The run is kept only if
+// it showed something.
+func (h *hunter) putDown(t tried, m suites.Made) error {
+	t.Began, t.Took = m.Began, m.Took
+	err := m.Err
+	if m.Outcome.History == nil {
+		t.Failed, err = m.Err.Error(), nil
+	} else {
+		h.look(&t, m)
+	}
+	switch {
+	case t.Run != "":
+		err = errors.Join(err, m.Outcome.WriteReports())
+	case t.Failed == "":
+		err = errors.Join(err, os.RemoveAll(m.Outcome.Folder))
+	}
+	return h.add(entry{Tried: &t}, err)
+}
+
+func (h *hunter) add(e entry, err error) error {
+	if addErr := h.ledger.Add(e); addErr != nil {
+		return errors.Join(addErr, err)
+	}
+	h.know(e)
+	h.stand()
+	return err
+}
+
+// stand writes down how far the hunt is.
+func (h *hunter) stand() {
+	s := fmt.Sprintf("%d trials, %d cells met, %d finds", len(h.tried), len(h.guide.cells), len(h.finds)+len(h.left()))
+	h.standing.Store(&s)
+}
+
+// look fills in what an outcome tells.
+func (h *hunter) look(t *tried, m suites.Made) {
+	outcome := m.Outcome
+	header, results := outcome.History.Header, outcome.Results
+	s := look(header, results)
+	for _, c := range cover(outcome.History) {
+		if !h.guide.cells[c] {
+			t.Fresh = append(t.Fresh, c)
+		}
+	}
+	t.Near, t.Inherent = near(header, results, s), s.inherent
+	for _, f := range s.finds {
+		if m.Delayed && f.Property == checker.Liveness {
+			continue // the machine may have been what took long
+		}
+		t.Finds = append(t.Finds, sighted{f.Signature, f.what})
+	}
+	if failed(results) {
+		t.Failed = results.Sentence
+	}
+	if len(t.Finds) > 0 {
+		t.Run, _ = filepath.Rel(h.Path, outcome.Folder)
+	}
+	for _, f := range t.Finds {
+		if !h.isKnown(f.Signature) {
+			h.machine.Progress.Step("trial %d: %s (%s)", len(h.tried)+1, f.Signature, t.Trial)
+		}
+	}
+}
+
+func (h *hunter) isKnown(s Signature) bool {
+	for _, t := range h.tried {
+		for _, f := range t.Finds {
+			if f.key() == s.key() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// status shows how the hunt goes, whatever single runs say.
+type status struct{ *hunter }
+
+// Step implements runs.Progress.
+func (status) Step(string, ...any) {}
+
+// Status implements runs.Progress.
+func (s status) Status(string, ...any) {
+	s.machine.Progress.Status("%s; %s", *s.standing.Load(), reports.Left(time.Until(s.end)))
+}
+
+// errNoTime says that a find cannot be gone into further.
+var errNoTime = errors.New("the budget is spent")
+
+// errInterrupted says that somebody ended the hunt.
+var errInterrupted = errors.New("interrupted")
+
+// pursueAll goes into all finds that are open.
+func (h *hunter) pursueAll(ctx context.Context) error {
+	for _, f := range h.Folder.open() {
+		if h.gaveUp[f.key()] || h.explained(f.Signature) != "" || time.Until(h.end) <= 0 {
+			continue
+		}
+		f.Tries++
+		f.Name = h.nameOf(f.Signature)
+		err := h.pursue(ctx, &f)
+		if errors.Is(err, errInterrupted) {
+			h.interrupted = true
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := h.add(entry{Found: &f}, nil); err != nil {
+			return err
+		}
+		h.gaveUp[f.key()] = f.Unfinished != ""
+		h.machine.Progress.Step("%s: %s", f.Name, f.conclusion())
+	}
+	return nil
+}
+
+// conclusion is what became of a find, in words.
+func (f found) conclusion() string {
+	switch {
+	case f.ShrunkRuns.Made > 0:
+		return fmt.Sprintf("shows in %d of %d runs of: %s", f.ShrunkRuns.Shown, f.ShrunkRuns.Made, f.Shrunk)
+	case f.OriginalRuns.Shown > 0:
+		return fmt.Sprintf("shows in %d of %d runs of: %s", f.OriginalRuns.Shown, f.OriginalRuns.Made, f.Original)
+	case f.Unfinished != "":
+		return f.Unfinished
+	}
+	return fmt.Sprintf("not seen again in %d runs", f.OriginalRuns.Made)
+}
+
+// Reruns of a find.
+const (
+	toConfirm = 6
+	atLeast   = 5 // of a control
+)
+
+// pursue confirms a find, makes it smaller, looks for its control, and writes it down, as far
+// as there is time.
+func (h *hunter) pursue(ctx context.Context, f *found) error {
+	began := time.Now()
+	p := &pursuit{hunter: h, found: f, end: earlier(h.end, began.Add(time.Duration(perFind*float64(h.machine.Budget))))}
+	err := p.confirm(ctx)
+	if errors.Is(err, errNoTime) {
+		f.Unfinished, err = cmp.Or(f.Unfinished, "there was no time to go into it"), nil
+	}
+	f.Took = time.Since(began)
+	return err
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

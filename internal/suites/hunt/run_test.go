@@ -1,0 +1,133 @@
+package hunt
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/clusters/clustertest"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/suites/repros"
+)
+
+// hunted makes so many trials of a lock, with what finds need.
+func hunted(t *testing.T, lock string, trials int) *Folder {
+	t.Helper()
+	folder, err := Create(filepath.Join(t.TempDir(), "hunt"), ready(t, lock))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := Machine{Machine: runs.Machine{Binary: clustertest.Binary(t)}, Parallel: 8, Progress: runs.Silent{}, Budget: 3 * time.Minute, Trials: trials}
+	if interrupted, err := folder.Run(t.Context(), m, nil); interrupted || err != nil {
+		t.Fatalf("%v, %v", interrupted, err)
+	}
+	return folder
+}
+
+// TestHuntRight: a lock that is right is not accused, whatever is done to it.
+func TestHuntRight(t *testing.T) {
+	clustertest.StartsServers(t)
+	t.Parallel()
+	const trials = 16
+	folder := hunted(t, "memory", trials)
+	h := folder.Hunt()
+	if h.Verdict() != checker.Valid || len(h.Finds) > 0 {
+		t.Errorf("%s: %+v", h.Verdict(), h.Finds)
+	}
+	if made := h.Arms[0].Trials + h.Arms[1].Trials; made != trials || h.Arms[1].Trials != trials/4 || len(h.Met) < 20 {
+		t.Errorf("%d trials, %d cells: %+v", made, len(h.Met), h.Arms)
+	}
+	again, err := Open(folder.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(again.tried) != trials || len(again.guide.cells) != len(folder.guide.cells) {
+		t.Errorf("read again: %d trials, %d cells", len(again.tried), len(again.guide.cells))
+	}
+	if err := folder.WriteReports(h); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHuntWrong: a lock that is wrong is found to be, and what it is found by is confirmed, as
+// small as can be, and written as a file that can be read.
+func TestHuntWrong(t *testing.T) {
+	clustertest.StartsServers(t)
+	t.Parallel()
+	folder := hunted(t, "mutant-early-end", 4)
+	h := folder.Hunt()
+	i := slices.IndexFunc(folder.finds, func(f found) bool { return f.File != "" && f.Property == checker.MutualExclusion })
+	if h.Verdict() != checker.Violation || i < 0 {
+		t.Fatalf("%s: %+v", h.Verdict(), folder.finds)
+	}
+	f := folder.finds[i]
+	if f.ShrunkRuns.Shown == 0 || len(f.Shrunk.Steps) > 1 {
+		t.Errorf("shown %+v by %s", f.ShrunkRuns, f.Shrunk)
+	}
+	if _, err := repros.FromFile(filepath.Join(folder.Path, f.File)); err != nil {
+		t.Error(err)
+	}
+	if _, err := runs.ReadResults(filepath.Join(folder.Path, f.Run)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFolder: one hunt is not written over another, and what is none is refused.
+func TestFolder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "hunt")
+	if _, err := Open(path); err == nil {
+		t.Error("a hunt that is not there was opened")
+	}
+	if _, err := Create(path, ready(t, "memory")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Create(path, ready(t, "memory")); err == nil {
+		t.Error("a hunt was overwritten")
+	}
+	if f, err := Open(path); err != nil || f.Plan.Lock != "memory" || len(f.open()) > 0 {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+// TestOpen: a find is gone into once; another trial is tried where that did not show it again.
+func TestOpen(t *testing.T) {
+	s := Signature{Property: checker.Liveness}
+	with := func(s Signature) entry { return entry{Tried: &tried{Finds: []sighted{{Signature: s}}}} }
+	for _, c := range []struct {
+		name    string
+		entries []entry
+		want    []int // trials
+	}{
+		{"nothing", nil, nil},
+		{"new", []entry{with(s)}, []int{1}},
+		{"twice the same", []entry{with(s), with(s)}, []int{1}},
+		{"confirmed", []entry{with(s), with(s), {Found: &found{Signature: s, First: 1, Tries: 1, OriginalRuns: confirmed{3, 6}}}}, nil},
+		{"not seen again", []entry{with(s), with(s), {Found: &found{Signature: s, First: 1, Tries: 1, OriginalRuns: confirmed{0, 6}}}}, []int{2}},
+		{"nor any other", []entry{with(s), with(s), {Found: &found{Signature: s, First: 1, Tries: mostTries}}}, nil},
+		{"no time", []entry{with(s), with(s), {Found: &found{Signature: s, First: 1, Tries: 1, Unfinished: "no time"}}}, []int{1}},
+		{"explained", []entry{
+			{Tried: &tried{Finds: []sighted{{Signature: Signature{Property: checker.MutualExclusion, Cause: checker.CauseTwice}}}}},
+			{Found: &found{Signature: Signature{Property: checker.MutualExclusion, Cause: checker.CauseUnexplained}, ShrunkRuns: confirmed{6, 6}}},
+		}, nil},
+		{"second opinion", []entry{with(Signature{Property: checker.Linearizability})}, []int{1}},
+		{
+			"second opinion next to one not seen again",
+			[]entry{with(Signature{Property: checker.Linearizability}), with(s), {Found: &found{Signature: s, First: 2, Tries: mostTries}}}, []int{1},
+		},
+		{"second opinion next to another", []entry{with(Signature{Property: checker.Linearizability}), with(s)}, []int{2}},
+	} {
+		f := &Folder{Plan: ready(t, "memory"), guide: newGuide(space{}, 1)}
+		for _, e := range c.entries {
+			f.know(e)
+		}
+		var got []int
+		for _, o := range f.open() {
+			got = append(got, o.First)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package hunt
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"lockcheck/internal/stats"
+)
+
+func TestReruns(t *testing.T) {
+	for _, c := range []struct {
+		p    float64
+		want int
+	}{{1, 1}, {0.995, 1}, {0.9, 2}, {0.5, 7}, {0.2, 21}, {0.01, mostReruns}, {0, mostReruns}} {
+		if got := reruns(c.p); got != c.want {
+			t.Errorf("%v: %d runs, want %d", c.p, got, c.want)
+		}
+	}
+}
+
+// simulated is a find that shows with a probability if a trial has certain faults and at least
+// so many workers, and otherwise never.
+type simulated struct {
+	rng     *rand.Rand
+	needs   []string
+	workers int
+	p       float64
+}
+
+func (s simulated) chance(t Trial) float64 {
+	for _, fault := range s.needs {
+		if !slices.ContainsFunc(t.Steps, func(step Step) bool { return step.Fault == fault }) {
+			return 0
+		}
+	}
+	if t.Workers < s.workers {
+		return 0
+	}
+	return s.p
+}
+
+func (s simulated) oracle(_ context.Context, t Trial, runs int, untilShown bool) (shown, made int, err error) {
+	for made < runs && (shown == 0 || !untilShown) {
+		made++
+		if s.rng.Float64() < s.chance(t) {
+			shown++
+		}
+	}
+	return shown, made, nil
+}
+
+// TestShrinkFlaky: whatever the luck, what is returned shows the find with a probability that
+// the interval next to it holds as often as it says, and is nearly always the simplest.
+func TestShrinkFlaky(t *testing.T) {
+	p := ready(t, "redlock")
+	covered, simplest, all := 0, 0, 0
+	for seed := range uint64(400) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		trial := p.space.draw(rng)
+		if len(trial.Steps) == 0 {
+			continue
+		}
+		s := simulated{rng: rng, workers: oneOf(rng, []int{2, 3}), p: oneOf(rng, []float64{1, 0.9, 0.6, 0.4})}
+		trial.Workers = max(trial.Workers, s.workers)
+		for _, step := range trial.Steps[:rng.IntN(len(trial.Steps)+1)] {
+			s.needs = append(s.needs, step.Fault)
+		}
+		shown, made, _ := s.oracle(t.Context(), trial, toConfirm, false)
+		if shown == 0 {
+			continue // it would not have been gone into
+		}
+		low, _ := stats.Wilson(int64(shown), int64(made))
+		kept, err := shrink(t.Context(), p.space, trial, reruns(low), s.oracle)
+		if err != nil {
+			t.Fatal(err)
+		}
+		small, c, err := settle(t.Context(), kept, confirmed{shown, made}, toConfirm, s.oracle)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all++
+		if s.chance(small) == 0 || c.Shown == 0 {
+			t.Fatalf("seed %d: %s never shows what %s does", seed, small, trial)
+		}
+		if low, high := stats.Wilson(int64(c.Shown), int64(c.Made)); low <= s.p && s.p <= high {
+			covered++
+		}
+		slices.Sort(s.needs)
+		if len(small.Steps) == len(slices.Compact(s.needs)) && small.Workers == s.workers && !small.Renew && !small.Check {
+			simplest++
+		}
+	}
+	t.Logf("of %d the interval holds the truth of %d, and %d are the simplest", all, covered, simplest)
+	if all < 200 || float64(covered) < 0.93*float64(all) || float64(simplest) < 0.93*float64(all) {
+		t.Errorf("of %d the interval holds the truth of %d, and %d are the simplest", all, covered, simplest)
+	}
+}
+
+// TestSettle: a simpler trial that was kept by luck alone gives way to the one before.
+func TestSettle(t *testing.T) {
+	chances := map[int]float64{5: 1, 3: 0.9, 2: 0.1}
+	rng := rand.New(rand.NewPCG(1, 1))
+	var kept []Trial
+	for _, workers := range []int{5, 3, 2} {
+		kept = append(kept, Trial{Workers: workers})
+	}
+	o := func(_ context.Context, t Trial, runs int, _ bool) (shown, made int, err error) {
+		for range runs {
+			if rng.Float64() < chances[t.Workers] {
+				shown++
+			}
+		}
+		return shown, runs, nil
+	}
+	got, c, err := settle(t.Context(), kept, confirmed{6, 6}, toConfirm, o)
+	if err != nil || got.Workers != 3 || c.Made != toConfirm {
+		t.Errorf("%d workers, %+v, %v", got.Workers, c, err)
+	}
+	if got, c, _ := settle(t.Context(), kept[:1], confirmed{6, 6}, toConfirm, o); got.Workers != 5 || c.Shown != 6 {
+		t.Errorf("what could not be made smaller is %d workers, %+v", got.Workers, c)
+	}
+}
+
+// TestShrinkStops: what was reached is returned with the error.
+func TestShrinkStops(t *testing.T) {
+	p := ready(t, "memory")
+	calls := 0
+	o := func(context.Context, Trial, int, bool) (int, int, error) {
+		if calls++; calls > 1 {
+			return 0, 0, errNoTime
+		}
+		return 1, 1, nil
+	}
+	kept, err := shrink(t.Context(), p.space, Trial{Workers: 5, Section: 1.6, Steps: []Step{{Fault: "pause", Target: "all", Length: 2.5}}}, 3, o)
+	if !errors.Is(err, errNoTime) || len(kept) != 2 {
+		t.Errorf("%d kept, %v", len(kept), err)
+	}
+}
+
+// TestSimplerEnds: making simpler ends, at something that cannot be simpler.
+func TestSimplerEnds(t *testing.T) {
+	p := ready(t, "redlock")
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 50 {
+		trial := p.space.draw(rng)
+		for steps := 0; ; steps++ {
+			simpler := p.space.simpler(trial)
+			if len(simpler) == 0 {
+				break
+			}
+			if trial = oneOf(rng, simpler); steps > 200 {
+				t.Fatalf("no end to %s", trial)
+			}
+		}
+		if len(trial.Steps) > 0 || trial.Workers != fewest || trial.Section != shortest {
+			t.Errorf("%s cannot be simpler", trial)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package hunt
+
+import (
+	"cmp"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"lockcheck/history"
+	"lockcheck/internal/runs"
+	"lockcheck/nemesis"
+)
+
+// Values that trials are drawn from, the simplest first.
+const (
+	fewest   = 2
+	shortest = 0.05 // section, in leases: so short that a trial has a hundred holds
+)
+
+func workerCounts() []int   { return []int{fewest, 3, 5} }
+func sections() []float64   { return []float64{shortest, 0.6, 1.6} }
+func lengths() []float64    { return []float64{0.5, 1.3, 2.5} }
+func clockSteps() []float64 { return []float64{1.5, 10, -10} }
+func speeds() []float64     { return []float64{3, 0.3} }
+
+// longLease is for faults of servers, whose restart and failover take some seconds whatever
+// the lease is.
+const longLease = 10 * time.Second
+
+// hasLong says whether a long lease differs from that of other trials.
+func (p Plan) hasLong() bool {
+	atMost := p.info.MaxTTL
+	return p.servers.Nodes > 0 && p.lease() > 0 && p.lease() < longLease/2 && (atMost == 0 || atMost >= longLease)
+}
+
+// moments are what the steps of a schedule can wait for, the simplest first; "" for nothing.
+// Which of them a lock has, is asked for each aim.
+func moments() []string {
+	others := slices.DeleteFunc(nemesis.Moments(), func(when string) bool { return when == nemesis.WhenHolding })
+	return append([]string{nemesis.WhenHolding, ""}, others...)
+}
+
+// actor is the role of the worker that a step has waited for.
+const actor = "actor"
+
+// lasts says of a moment whether a fault can begin when half of a section has passed since.
+func lasts(when string) bool {
+	return when == nemesis.WhenHolding || when == nemesis.WhenQueued || when == nemesis.WhenLost
+}
+
+// aim is a fault of somebody.
+type aim struct{ fault, target, from string }
+
+// space is what the trials of a lock can be made of.
+type space struct {
+	kinds []string         // of faults
+	aims  map[string][]aim // by kind
+	whens map[aim][]string // moments that a fault can be aimed at
+	// long, renew, check, pin and brief: the lock can be used so.
+	long, renew, check, pin, brief bool
+	// nodes is the usual number of servers, and sizes the others that there can be.
+	nodes int
+	sizes []int
+	// unsupported says of kinds that there is no aim for why.
+	unsupported []string
+}
+
+// targets are the roles that faults are aimed at, the simplest first, on so many servers. One
+// server has no parts.
+func targets(servers int) []string {
+	all := []string{"holder", "waiter", actor}
+	if servers > 0 {
+		all = append(all, "one")
+	}
+	if servers > 1 {
+		all = append(all, "leader", "follower", "minority", "majority", "all")
+	}
+	return all
+}
+
+// cuts are what faults of the network are aimed at besides, with whom they keep it apart from.
+func cuts(servers int) [][2]string {
+	if servers <= 1 {
+		return nil
+	}
+	return [][2]string{
+		{"holder", "minority"}, {"holder", "majority"}, {"one worker", "minority"}, {"one worker", "majority"},
+		{"leader", "servers"}, {"one", "servers"}, {"halves", ""}, {"ring", ""}, {"bridge", ""},
+	}
+}
+
+// spaceOf asks of each fault, role and moment whether the lock supports it.
+func (p Plan) spaceOf() space {
+	s := space{aims: make(map[string][]aim), whens: make(map[aim][]string)}
+	vouches := p.info.TTL > 0 && !p.info.Session
+	s.renew, s.check, s.long = p.info.Renew, vouches, p.hasLong()
+	s.pin, s.brief = p.info.AnyServer && p.servers.Nodes > 1, p.info.Queues && !p.info.Endless
+	if sizes := p.servers.AllSizes(); len(sizes) > 1 {
+		s.nodes, s.sizes = sizes[0], sizes[1:]
+	}
+	for _, kind := range nemesis.Kinds() {
+		var why error
+		for _, a := range aimsOf(kind, p.servers.Nodes) {
+			for _, when := range moments() {
+				step := simplest(a)
+				step.When = when
+				_, err := runs.OutlineOf(p.sketch(Trial{Workers: 3, Section: shortest, Renew: s.renew, Steps: []Step{step}}))
+				if why = cmp.Or(why, err); err == nil {
+					s.whens[a] = append(s.whens[a], when)
+				}
+			}
+			if len(s.whens[a]) > 0 {
+				s.aims[kind.Name] = append(s.aims[kind.Name], a)
+			}
+		}
+		switch {
+		case len(s.aims[kind.Name]) > 0:
+			s.kinds = append(s.kinds, kind.Name)
+		case why != nil:
+			s.unsupported = append(s.unsupported, kind.Name+": "+root(why).Error())
+		}
+	}
+	return s
+}
+
+// root is what an error of support rests on.
+func root(err error) error {
+	var unsupported *nemesis.UnsupportedError
+	if errors.As(err, &unsupported) {
+		return unsupported.Err
+	}
+	return err
+}
+
+func aimsOf(kind nemesis.Kind, servers int) []aim {
+	var all []aim
+	for _, target := range targets(servers) {
+		all = append(all, aim{fault: kind.Name, target: target})
+	}
+	if slices.Contains(kind.Uses, nemesis.UsesFrom) {
+		for _, cut := range cuts(servers) {
+			all = append(all, aim{kind.Name, cut[0], cut[1]})
+		}
+	}
+	return all
+}
+
+// simplest is a step of an aim with the first of all values.
+func simplest(a aim) Step {
+	s := Step{Fault: a.fault, Target: a.target, From: a.from, Length: lengths()[0]}
+	s.Clock = firstOf(clocksOf(a.fault))
+	return s
+}
+
+// clocksOf are the values of a fault of clocks; nil for other faults.
+func clocksOf(fault string) []float64 {
+	switch fault {
+	case history.Clock, history.ClockStrobe:
+		return clockSteps()
+	case history.ClockRate:
+		return speeds()
+	}
+	return nil
+}
+
+func firstOf(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	return values[0]
+}
+
+func lastOf(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	return values[len(values)-1]
+}
+
+// oneOf draws one of some values; the zero value of none.
+func oneOf[T any](rng *rand.Rand, values []T) (drawn T) {
+	if len(values) == 0 {
+		return drawn
+	}
+	return values[rng.IntN(len(values))]
+}

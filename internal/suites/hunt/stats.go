@@ -1,0 +1,21 @@
+package hunt
+
+import "math"
+
+// doubt is how likely it may be that a change which keeps a find is taken for one that does
+// not.
+const doubt = 0.01
+
+// mostReruns bounds the reruns of one change.
+const mostReruns = 40
+
+// reruns is how many it takes to see a find again that shows with a probability, but for doubt.
+func reruns(p float64) int {
+	switch {
+	case p >= 1:
+		return 1
+	case p <= 0:
+		return mostReruns
+	}
+	return min(mostReruns, max(1, int(math.Ceil(math.Log(doubt)/math.Log(1-p)))))
+}

@@ -1,0 +1,47 @@
+package suites
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// TestLedger: what was put down is there again, and a line that was cut off is no more than
+// one that was never written.
+func TestLedger(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.jsonl")
+	if _, err := CreateLedger[string, int](path, "heading"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := CreateLedger[string, int](path, "heading"); !errors.Is(err, os.ErrExist) {
+		t.Errorf("made again: %v, want that it is there", err)
+	}
+	add := func(n int, want ...int) {
+		t.Helper()
+		l, err := OpenLedger[string, int](path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Add(n); err != nil || l.Heading != "heading" || !slices.Equal(l.Entries(), want) {
+			t.Errorf("%q %v, %v; want %v", l.Heading, l.Entries(), err, want)
+		}
+	}
+	add(1, 1)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteString("77"); err != nil || file.Close() != nil {
+		t.Fatal(err)
+	}
+	add(2, 1, 2)
+	add(3, 1, 2, 3)
+	if err := os.WriteFile(path, []byte("\"heading\"\nnone\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenLedger[string, int](path); err == nil {
+		t.Error("a line that is no entry is none")
+	}
+}

@@ -1,0 +1,198 @@
+package matrix
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"lockcheck/checker"
+	"lockcheck/internal/runs"
+	"lockcheck/reports"
+)
+
+// Baseline is a comparison that others are held against, such as that of a main branch.
+type Baseline struct {
+	path  string
+	cells map[Cell]reports.Cell
+}
+
+// ReadBaseline reads one from the folder of a comparison, or from its comparison.json alone.
+func ReadBaseline(path string) (*Baseline, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, jsonFile)
+	}
+	text, err := os.ReadFile(path)
+	var wrong *fs.PathError
+	if errors.As(err, &wrong) {
+		return nil, runs.Usagef("--baseline: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var m reports.Matrix
+	if err := json.Unmarshal(text, &m); err != nil {
+		return nil, runs.Usagef("--baseline %s: %w", path, err)
+	}
+	switch {
+	case m.Schema != reports.MatrixSchema:
+		return nil, runs.Usagef("--baseline %s: it has schema %d, and this lockcheck knows %d", path, m.Schema, reports.MatrixSchema)
+	case m.Shard != "":
+		return nil, runs.Usagef("--baseline %s: it is part %s of a comparison; name the whole", path, m.Shard)
+	}
+	b := &Baseline{path: path, cells: make(map[Cell]reports.Cell)}
+	for _, c := range m.Cells {
+		b.cells[Cell{c.Lock, c.Fault, c.Guard}] = c
+	}
+	return b, nil
+}
+
+// Hold holds a matrix against the baseline: its cells count as what they are worse in, and
+// what is no worse than before passes.
+func (b *Baseline) Hold(m *reports.Matrix, s Suite) {
+	m.Baseline = b.path
+	var all []*checker.Change
+	for i := range m.Cells {
+		c := &m.Cells[i]
+		if len(c.Runs) == 0 {
+			continue
+		}
+		c.Compared = b.compare(*c, s)
+		for n := range c.Compared.Changes {
+			all = append(all, &c.Compared.Changes[n])
+		}
+	}
+	checker.DecideChanges(all)
+	for i := range m.Cells {
+		if c := &m.Cells[i]; c.Compared != nil {
+			c.Compared.Figures = len(all)
+			decide(c)
+		}
+	}
+	m.Verdict = VerdictOf(*m)
+}
+
+// compare puts together what a cell is compared by.
+func (b *Baseline) compare(c reports.Cell, s Suite) *reports.Compared {
+	before, there := b.cells[Cell{c.Lock, c.Fault, c.Guard}]
+	if !there || len(before.Runs) == 0 {
+		return &reports.Compared{New: true}
+	}
+	was, is := firstRound(before), firstRound(c)
+	if differs := settingsDiffer(was[0].Command, is[0].Command); differs != "" {
+		return &reports.Compared{Not: differs}
+	}
+	x, y := samples(was), samples(is)
+	if len(x) == 0 || len(y) == 0 {
+		return &reports.Compared{Not: "no run before, or none now, has results to compare"}
+	}
+	compared := &reports.Compared{Changes: checker.Changes(x, y)}
+	if c.Counts == checker.Violation {
+		compared.Since = s.newlyBad(before, c)
+	}
+	return compared
+}
+
+// decide says what a cell counts as that is held against a baseline. What is undecided or broken
+// stays so: it cannot be compared.
+func decide(c *reports.Cell) {
+	k := c.Compared
+	worse := slices.ContainsFunc(k.Changes, checker.Change.Worse)
+	open := slices.ContainsFunc(k.Changes, func(d checker.Change) bool { return !d.Compared })
+	switch {
+	case k.New:
+		k.Verdict = c.Counts
+	case k.Not != "":
+		k.Verdict = checker.MostTelling([]checker.Verdict{c.Counts, checker.Undecided})
+	case worse || len(k.Since) > 0:
+		k.Verdict = checker.Violation
+	case c.Counts == checker.Undecided || c.Counts == checker.Broken:
+		k.Verdict = c.Counts
+	case open:
+		k.Verdict = checker.Undecided
+	default:
+		k.Verdict = checker.Valid
+	}
+	c.Counts = k.Verdict
+}
+
+// newlyBad lists what is wrong with a cell now and was not before: properties, and thresholds
+// that bound no count of violations.
+func (s Suite) newlyBad(before, now reports.Cell) (all []string) {
+	known := before.AllViolated()
+	for _, r := range before.Runs {
+		known = append(known, r.Violated...)
+	}
+	for _, p := range now.AllViolated() {
+		if !slices.Contains(known, p) && !slices.Contains(all, string(p)) {
+			all = append(all, string(p))
+		}
+	}
+	for _, t := range now.Thresholds {
+		if t.Verdict != checker.Violation || t.Counts != "" {
+			continue
+		}
+		i := slices.IndexFunc(s.Thresholds, func(bound Threshold) bool { return bound.Name == t.Name })
+		f, _ := figureByName(t.Name)
+		if i < 0 || f.judge(s.Thresholds[i].Bound, before.Pool).Verdict != checker.Violation {
+			all = append(all, t.String())
+		}
+	}
+	return all
+}
+
+// firstRound are the runs that were not made to confirm others.
+func firstRound(c reports.Cell) []reports.CellRun { return c.Runs[:len(c.Runs)/max(len(c.Rounds), 1)] }
+
+func samples(runs []reports.CellRun) (all []checker.Sample) {
+	for _, r := range runs {
+		if r.Sample != nil {
+			all = append(all, *r.Sample)
+		}
+	}
+	return all
+}
+
+// settingsDiffer says in what two runs were made differently, but for their seeds and how much
+// each must do; "" if in nothing.
+func settingsDiffer(before, now []string) string {
+	a, b := settings(before), settings(now)
+	var all []string
+	for _, s := range a {
+		if !slices.Contains(b, s) {
+			all = append(all, s+" before")
+		}
+	}
+	for _, s := range b {
+		if !slices.Contains(a, s) {
+			all = append(all, s+" now")
+		}
+	}
+	if before == nil || now == nil {
+		return "it is not known how the runs were made"
+	}
+	return strings.Join(all, ", ")
+}
+
+// settings are the flags of a command with their values.
+func settings(command []string) (all []string) {
+	for i := 0; i < len(command); i++ {
+		flag := command[i]
+		if !strings.HasPrefix(flag, "--") {
+			continue
+		}
+		if i+1 < len(command) && !strings.HasPrefix(command[i+1], "--") {
+			i++
+			if flag != "--seed" && flag != "--min-ops" {
+				all = append(all, fmt.Sprintf("%s %s", flag, command[i]))
+			}
+			continue
+		}
+		all = append(all, flag)
+	}
+	return all
+}

@@ -1,0 +1,132 @@
+package matrix
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/internal/stats"
+	"lockcheck/reports"
+)
+
+// heldRuns is a cell of some runs of 20 faults each, after so many of which updates were lost.
+func heldRuns(n int, hit int64, wait time.Duration, properties ...checker.Property) reports.Cell {
+	c := reports.Cell{Lock: "redis", Fault: "pause:holder", Guard: "none"}
+	for range n {
+		s := checker.Sample{Updates: stats.Count{N: 2000}, Over: checker.OverFaults, Faults: stats.Count{K: hit, N: 20}, Wait: &wait}
+		for i := range int64(20) {
+			u := stats.Count{N: 100}
+			if i < hit {
+				u.K = 100
+			}
+			s.Losses = append(s.Losses, u)
+		}
+		s.Updates = stats.Sum(s.Losses)
+		r := reports.CellRun{
+			Verdict: checker.Valid, Rest: checker.Valid, Sample: &s,
+			Command: strings.Fields("lockcheck test --lock redis --time-limit 9s --renew --seed 1"),
+		}
+		if len(properties) > 0 {
+			r.Verdict, r.Violated = checker.Violation, properties
+		}
+		c.Runs = append(c.Runs, r)
+	}
+	judge(&c)
+	return c
+}
+
+// TestBaseline: what is bad in both passes, what is worse does not, and what cannot be told is
+// undecided.
+func TestBaseline(t *testing.T) {
+	const loss, overlap = checker.NoLostUpdate, checker.MutualExclusion
+	second, third := time.Second, 3*time.Second
+	good, bad := heldRuns(5, 0, second), heldRuns(5, 4, second, loss)
+	open := heldRuns(5, 0, second)
+	open.Runs[0].Verdict = checker.Undecided
+	judge(&open)
+	other := heldRuns(5, 0, second)
+	other.Runs[0].Command = strings.Fields("lockcheck test --lock redis --time-limit 20s --seed 1 --min-ops 9")
+	old := heldRuns(5, 0, second)
+	old.Runs[0].Command = nil
+	slow := heldRuns(5, 0, second)
+	slow.Thresholds = []reports.ThresholdResult{{Name: "wait_p99", Bound: "500ms", Value: "1s", Verdict: checker.Violation}}
+	judge(&slow)
+	for _, c := range []struct {
+		name        string
+		before, now reports.Cell
+		want        checker.Verdict
+		said        string
+	}{
+		{"good in both", good, good, checker.Valid, "no worse than the baseline"},
+		{"bad in both", bad, bad, checker.Valid, "no worse than the baseline"},
+		{"violated since", good, heldRuns(5, 1, second, loss), checker.Violation, "which did not have no-lost-update"},
+		{"something else violated, too", bad, heldRuns(5, 4, second, loss, overlap), checker.Violation, "which did not have mutual-exclusion"},
+		{"more lost", bad, heldRuns(5, 14, second, loss), checker.Violation, "lost updates 20 % before, 70 % now"},
+		{"less lost", heldRuns(5, 14, second, loss), bad, checker.Valid, "better"},
+		{"one burst more", bad, heldRuns(5, 5, second, loss), checker.Valid, "would have shown from"},
+		{"slower", good, heldRuns(5, 0, third), checker.Violation, "wait p99 1 s before, 3 s now"},
+		{"a threshold missed in both", slow, slow, checker.Violation, "which did not have wait_p99"}, // the pool before has no waits
+		{"too few runs", heldRuns(2, 0, second), heldRuns(2, 0, second), checker.Undecided, "too few to show any difference among 1 figure: it takes"},
+		{"many before, few now", heldRuns(60, 0, second), heldRuns(1, 0, third), checker.Violation, "worse"},
+		{"undecided", good, open, checker.Undecided, ""},
+		{"good again", bad, good, checker.Valid, "better"},
+		{"not in the baseline", reports.Cell{Lock: "etcd"}, bad, checker.Violation, "not in the baseline"},
+		{"not run in the baseline", reports.Cell{Lock: "redis", Fault: "pause:holder", Guard: "none"}, good, checker.Valid, "not in the baseline"},
+		{"made otherwise", other, good, checker.Undecided, "cannot be compared with the baseline: --time-limit 20s before, --time-limit 9s now, --renew now"},
+		{"made otherwise, and violated", other, bad, checker.Violation, "cannot be compared"},
+		{"made nobody knows how", old, good, checker.Undecided, "it is not known how"},
+	} {
+		b := baselineOf(t, reports.Matrix{Schema: reports.MatrixSchema, Cells: []reports.Cell{c.before}})
+		now := c.now
+		now.Counts = now.Verdict
+		m := reports.Matrix{Locks: []string{"redis"}, Cells: []reports.Cell{now}}
+		b.Hold(&m, Suite{Thresholds: Thresholds{{"wait_p99", float64(500 * time.Millisecond)}}})
+		if m.Cells[0].Counts != c.want || m.Verdict != c.want {
+			t.Errorf("%s: counts as %s, all are %s, want %s: %+v", c.name, m.Cells[0].Counts, m.Verdict, c.want, *m.Cells[0].Compared)
+		}
+		if text := written(t, reports.MatrixHTML, m); !strings.Contains(text, c.said) {
+			t.Errorf("%s: %q is not on the page:\n%s", c.name, c.said, text)
+		}
+		junit := written(t, reports.MatrixJUnit, m)
+		if strings.Contains(junit, "<failure") != (c.want == checker.Violation) || strings.Contains(junit, "<error") != (c.want == checker.Undecided) {
+			t.Errorf("%s: %s\n%s", c.name, c.want, junit)
+		}
+	}
+}
+
+// baselineOf writes a matrix and reads it back, by its folder.
+func baselineOf(t *testing.T, m reports.Matrix) *Baseline {
+	t.Helper()
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, jsonFile), []byte(written(t, reports.MatrixJSON, m)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b, err := ReadBaseline(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestReadBaseline(t *testing.T) {
+	folder := t.TempDir()
+	for _, c := range []struct{ name, text, wrong string }{
+		{"no file", "", "no such file"},
+		{"no JSON", "{", "--baseline "},
+		{"of another schema", `{"schema": 1}`, "schema 1"},
+		{"a part", `{"schema": 2, "shard": "1/2"}`, "name the whole"},
+	} {
+		path := filepath.Join(folder, strings.ReplaceAll(c.name, " ", "-"))
+		if c.text != "" {
+			if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := ReadBaseline(path); err == nil || !strings.Contains(err.Error(), c.wrong) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.wrong)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package matrix
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/history"
+	"lockcheck/internal/runs"
+	"lockcheck/reports"
+)
+
+// TestConfirm: what was violated stays, however seldom; what may be due to the machine must
+// recur in most of the rounds.
+func TestConfirm(t *testing.T) {
+	round := func(ofRuns, slow, lost checker.Verdict) reports.Cell {
+		return reports.Cell{
+			OfRuns: ofRuns, Verdict: checker.MostTelling([]checker.Verdict{ofRuns, slow, lost}),
+			Thresholds: []reports.ThresholdResult{{Name: "wait_p99", Verdict: slow}, {Name: "lost", Counts: checker.NoLostUpdate, Verdict: lost}},
+			Runs:       []reports.CellRun{{Verdict: ofRuns}},
+		}
+	}
+	const v, x, u, b = checker.Valid, checker.Violation, checker.Undecided, checker.Broken
+	good, bad, slow, lost := round(v, v, v), round(x, v, v), round(v, x, v), round(v, v, x)
+	for _, c := range []struct {
+		name  string
+		first reports.Cell
+		again []reports.Cell
+		asked int
+		want  checker.Verdict
+	}{
+		{"violated once", bad, []reports.Cell{good, good, good}, 3, x},
+		{"violated in the last round", round(u, v, v), []reports.Cell{good, good, bad}, 3, x},
+		{"a count missed once", lost, []reports.Cell{good, good, good}, 3, x},
+		{"a count missed in the last round", slow, []reports.Cell{good, good, lost}, 3, x},
+		{"slow once", slow, []reports.Cell{good, good, good}, 3, v},
+		{"slow in one of three again", slow, []reports.Cell{slow, good, good}, 3, v},
+		{"slow in two of three again", slow, []reports.Cell{slow, good, slow}, 3, x},
+		{"slow in one of two again", slow, []reports.Cell{slow, good}, 2, v},
+		{"slow, and made again once", slow, []reports.Cell{slow}, 1, x},
+		{"slow, and rounds missing", slow, []reports.Cell{good}, 2, x},
+		{"slow, and never made again", slow, nil, 2, x},
+		{"undecided once", round(u, v, v), []reports.Cell{good, good}, 2, v},
+		{"undecided again", round(u, v, v), []reports.Cell{round(b, v, v), round(u, v, v), good}, 3, u},
+		{"broken, and never made again", round(b, v, v), nil, 1, b},
+	} {
+		cell := c.first
+		cell.Thresholds = slices.Clone(cell.Thresholds)
+		confirm(&cell, c.again, c.asked)
+		if cell.Verdict != c.want || len(cell.Rounds) != 1+len(c.again) || len(cell.Runs) != 1+len(c.again) {
+			t.Errorf("%s: %s of %v and %d runs, want %s", c.name, cell.Verdict, cell.Rounds, len(cell.Runs), c.want)
+		}
+	}
+}
+
+// fake makes runs whose verdict their seed tells, and puts down in which order.
+type fake struct {
+	t       *testing.T
+	verdict func(o runs.Options) checker.Verdict
+	mu      sync.Mutex
+	made    []string
+}
+
+func (f *fake) machine() Machine {
+	return Machine{Parallel: 1, Progress: steps{f.t}, test: f.test}
+}
+
+func (f *fake) test(_ context.Context, o runs.Options, _ <-chan struct{}, _ runs.Progress) (runs.Outcome, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.made = append(f.made, fmt.Sprintf("%s/%d", o.Nemesis, o.Seed))
+	folder := filepath.Join(o.Store, fmt.Sprint(len(f.made)))
+	results := checker.Results{Schema: checker.Schema, Verdict: f.verdict(o), Sentence: "So it was."}
+	if results.Verdict == checker.Violation {
+		results.Findings = []checker.Finding{{Property: checker.NoLostUpdate, Verdict: checker.Violation, Required: true}}
+	}
+	h := history.History{Header: history.Header{Lock: o.Lock, Seed: o.Seed, Command: o.Command}}
+	judgement := runs.Judgement{Folder: folder, History: &h, Results: results}
+	err := os.MkdirAll(folder, 0o755)
+	if err == nil {
+		err = judgement.WriteReports()
+	}
+	return runs.Outcome{Judgement: judgement}, err
+}
+
+const two = "locks: [memory]\nfaults: [none, 'pause:holder']\nguards: [none]\nseeds: [1, 2]\n"
+
+func (f *fake) run(m Machine, folder *Folder) reports.Matrix {
+	f.t.Helper()
+	if interrupted, err := folder.Run(f.t.Context(), m, nil); interrupted || err != nil {
+		f.t.Fatal(interrupted, err)
+	}
+	return compared(f.t, folder)
+}
+
+// TestConfirmed: a cell that is not valid is made again as a whole, with other seeds, and the
+// report says how often it was not. It is not made again when the comparison goes on.
+func TestConfirmed(t *testing.T) {
+	f := &fake{t: t, verdict: func(o runs.Options) checker.Verdict {
+		if o.Nemesis == "none" || o.Seed != 2 && o.Seed != 5 {
+			return checker.Valid
+		}
+		return checker.Violation
+	}}
+	folder := newFolder(t, suiteOf(t, two+"confirm: 2\n"), Shard{})
+	m := f.run(f.machine(), folder)
+	want := []string{"none/1", "pause:holder/1", "none/2", "pause:holder/2", "pause:holder/3", "pause:holder/4", "pause:holder/5", "pause:holder/6"}
+	if !slices.Equal(f.made, want) {
+		t.Errorf("made %v, want %v", f.made, want)
+	}
+	cell := m.Cells[1]
+	if m.Verdict != checker.Violation || !slices.Equal(cell.Rounds, []checker.Verdict{checker.Violation, checker.Valid, checker.Violation}) || len(cell.Runs) != 6 || len(m.Cells[0].Rounds) != 0 {
+		t.Errorf("%s; %+v", m.Verdict, cell)
+	}
+	if command := cell.Runs[3].Command; command[len(command)-1] != "4" {
+		t.Errorf("the run with seed 4 is made again by %q", command)
+	}
+	if again, err := Open(folder.Path); err != nil {
+		t.Error(err)
+	} else if f.run(f.machine(), again); len(f.made) != len(want) {
+		t.Errorf("made again: %v", f.made[len(want):])
+	}
+}
+
+// TestUnconfirmed: a cell that there was no time to make again stays as it is, and says so.
+func TestUnconfirmed(t *testing.T) {
+	f := &fake{t: t, verdict: func(runs.Options) checker.Verdict { return checker.Undecided }}
+	folder := newFolder(t, suiteOf(t, two+"confirm: 1\n"), Shard{})
+	if interrupted, err := folder.make(t.Context(), f.machine(), folder.todo(), time.Time{}, nil); interrupted || err != nil {
+		t.Fatal(interrupted, err)
+	}
+	m := compared(t, folder)
+	if text := written(t, reports.MatrixHTML, m); m.Verdict != checker.Undecided || !strings.Contains(text, "to be made again with other seeds, and was not yet") {
+		t.Errorf("%s:\n%s", m.Verdict, text)
+	}
+}
+
+// TestConfirmedByParts: all runs of a cell are made by one part, which confirms it.
+func TestConfirmedByParts(t *testing.T) {
+	f := &fake{t: t, verdict: func(runs.Options) checker.Verdict { return checker.Undecided }}
+	var parts []*Folder
+	for n := 1; n <= 2; n++ {
+		part := newFolder(t, suiteOf(t, two+"confirm: 1\n"), Shard{n, 2})
+		f.run(f.machine(), part)
+		parts = append(parts, part)
+	}
+	whole, err := Merge(t.Context(), filepath.Join(t.TempDir(), "whole"), parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := compared(t, whole)
+	if len(f.made) != 8 || m.Missing() != 0 || len(m.Cells[0].Rounds) != 2 || len(m.Cells[1].Rounds) != 2 || m.Verdict != checker.Undecided {
+		t.Errorf("%d runs, %d missing, %s: %+v", len(f.made), m.Missing(), m.Verdict, m.Cells)
+	}
+}
+
+// TestExpectedIsNotConfirmed: what is as expected is not made again.
+func TestExpectedIsNotConfirmed(t *testing.T) {
+	f := &fake{t: t, verdict: func(runs.Options) checker.Verdict { return checker.Violation }}
+	m := f.run(f.machine(), newFolder(t, suiteOf(t, two+"confirm: 1\nexpected: [{lock: memory, reason: so}]\n"), Shard{}))
+	if len(f.made) != 4 || m.Verdict != checker.Valid || m.Cells[0].Verdict != checker.Violation {
+		t.Errorf("%d runs, %s", len(f.made), m.Verdict)
+	}
+}
+
+// TestBudget: what there is no time for is undecided, says so, and is made when the comparison
+// goes on; it gives way to the run of another part.
+func TestBudget(t *testing.T) {
+	f := &fake{t: t, verdict: func(runs.Options) checker.Verdict { return checker.Valid }}
+	folder := newFolder(t, suiteOf(t, two+"time-limit: 10s\n"), Shard{})
+	hurried := f.machine()
+	hurried.Budget = time.Nanosecond
+	m := f.run(hurried, folder)
+	if len(f.made) != 0 || m.Verdict != checker.Undecided || m.Missing() != 4 || m.Cells[0].OutOfTime != 2 || m.Cells[0].Verdict != checker.Undecided {
+		t.Errorf("made %v, %s, %d missing", f.made, m.Verdict, m.Missing())
+	}
+	again, err := Open(folder.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patient := f.machine()
+	patient.Budget = time.Hour
+	if m = f.run(patient, again); len(f.made) != 4 || m.Verdict != checker.Valid || m.Missing() != 0 || m.Cells[0].OutOfTime != 0 {
+		t.Errorf("gone on with: made %v, %s, %d missing", f.made, m.Verdict, m.Missing())
+	}
+}
+
+// TestFirstRunsFirst: every cell gets its first run before any gets its second.
+func TestFirstRunsFirst(t *testing.T) {
+	f := newFolder(t, suiteOf(t, "locks: [memory, none]\nfaults: [none, 'pause:holder']\nguards: [none]\nseeds: 3\n"), Shard{})
+	for i, p := range f.todo() {
+		if p.turn != i/4 || p.seed != uint64(i/4)+1 {
+			t.Errorf("run %d is %s, seed %d", i, p.Cell, p.seed)
+		}
+	}
+}

@@ -1,0 +1,184 @@
+// Package profile measures what a lock costs by the number of its workers.
+package profile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/history"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
+	"lockcheck/reports"
+	"lockcheck/workloads"
+)
+
+// Plan says what is measured.
+type Plan struct {
+	Locks []string
+	// Workers are the numbers of them, ascending.
+	Workers []int
+	Time    time.Duration // of each run, without start and recovery period
+	Think   workloads.Range
+	Section workloads.Range
+}
+
+// Load is 1, 2, 4… up to the bounds, which are in it.
+func Load(low, high int) []int {
+	var all []int
+	for n := low; n < high; n *= 2 {
+		all = append(all, n)
+	}
+	return append(all, high)
+}
+
+// Machine is what a profile is measured on.
+type Machine struct {
+	runs.Machine // Store is the folder of the profile
+	Progress     runs.Progress
+}
+
+// jobs are the runs of a plan, and the points that they measure, in the same order. Its
+// error is one of usage.
+func (p Plan) jobs() ([]suites.Job, []reports.LoadPoint, error) {
+	if len(p.Locks) == 0 || len(p.Workers) == 0 || p.Time <= 0 {
+		return nil, nil, runs.Usagef("--locks, --load and --time: there must be something to measure")
+	}
+	var jobs []suites.Job
+	var points []reports.LoadPoint
+	for _, lock := range p.Locks {
+		for _, alone := range []bool{true, false} {
+			for _, workers := range p.Workers {
+				outline, err := p.outline(lock, alone, workers)
+				if err != nil {
+					return nil, nil, fmt.Errorf("%s with %d workers: %w", lock, workers, err)
+				}
+				point := reports.LoadPoint{Lock: lock, Alone: alone, Workers: workers}
+				jobs = append(jobs, suites.Job{Name: point.Name(), Options: outline.Options, Outline: outline, Slots: suites.Alone})
+				points = append(points, point)
+			}
+		}
+	}
+	return jobs, points, nil
+}
+
+func (p Plan) outline(lock string, alone bool, workers int) (runs.Outline, error) {
+	o := runs.Options{
+		Lock: lock, Workload: history.WorkloadMutex, Guard: string(workloads.NoGuard), Nemesis: "none",
+		Interval: runs.DefaultInterval, Concurrency: workers, MinOps: 1,
+		Use: workloads.Use{Section: p.Section, Think: &p.Think, Bare: true, OwnKey: alone},
+	}
+	outline, err := runs.OutlineOf(o)
+	if err != nil {
+		return outline, err
+	}
+	o.TimeLimit = outline.Recovery + p.Time
+	return runs.OutlineOf(o)
+}
+
+// Measure makes the runs one after the other. When interrupt is closed, what was measured
+// before is returned.
+func (p Plan) Measure(ctx context.Context, m Machine, interrupt <-chan struct{}) (profile reports.LoadProfile, interrupted bool, err error) {
+	profile = reports.LoadProfile{Schema: reports.LoadSchema, Began: time.Now(), Time: p.Time, Think: p.Think.String(), Section: p.Section.String()}
+	jobs, points, err := p.jobs()
+	if err != nil {
+		return profile, false, err
+	}
+	r := suites.Runner{Machine: m.Machine, Slots: 1, Progress: m.Progress}
+	r.Machine.Store = filepath.Join(m.Store, "runs")
+	r.Done = func(i int, made suites.Made) error {
+		point := points[i]
+		if made.Outcome.History == nil {
+			return made.Err
+		}
+		measure(&point, made.Outcome)
+		profile.Points = append(profile.Points, point)
+		m.Progress.Step("%s: %s", point.Name(), point.Text())
+		return made.Err
+	}
+	interrupted, err = r.Run(ctx, jobs, interrupt)
+	return profile, interrupted, err
+}
+
+// measure fills in a point from its run. A verdict that is not valid is kept with it: what
+// was measured then has another cause.
+func measure(point *reports.LoadPoint, outcome runs.Outcome) {
+	m := outcome.Results.Measures
+	point.Verdict = outcome.Results.Verdict
+	point.Holds, point.PerSecond = m.Work, 0
+	if perSecond, known := m.Throughput(); known {
+		point.PerSecond = perSecond
+	}
+	for q, to := range map[float64]*time.Duration{0.5: &point.P50, 0.99: &point.P99, 0.999: &point.P999} {
+		*to, _ = m.Wait.Quantile(q)
+	}
+	if m.Waited > 0 {
+		share := float64(m.Bypassed) / float64(m.Waited)
+		point.Bypassed = &share
+	}
+	point.Fairness = jain(granted(outcome.History))
+}
+
+// granted is how often each worker of a run got the lock.
+func granted(h *history.History) []float64 {
+	grants := make(map[string]float64)
+	for _, e := range h.Events {
+		if e.F == history.Acquire && e.Type == history.OK {
+			grants[e.Process]++
+		}
+	}
+	var all []float64
+	for _, worker := range h.Header.Workers {
+		all = append(all, grants[worker])
+	}
+	return all
+}
+
+// jain is 1 if all have the same, and 1/n if one has all (R. Jain et al., DEC-TR-301, 1984);
+// 0 if nobody has anything.
+func jain(shares []float64) float64 {
+	var sum, squares float64
+	for _, s := range shares {
+		sum += s
+		squares += s * s
+	}
+	if squares == 0 {
+		return 0
+	}
+	return sum * sum / (float64(len(shares)) * squares)
+}
+
+// Names of the files of a profile.
+const (
+	MarkdownFile = "profile.md"
+	ChartFile    = "profile.svg"
+	jsonFile     = "profile.json"
+)
+
+// WriteReports writes a profile into its folder.
+func WriteReports(folder string, p reports.LoadProfile) error {
+	var errs []error
+	for name, write := range map[string]func(io.Writer, reports.LoadProfile) error{
+		jsonFile: reports.LoadJSON, MarkdownFile: reports.LoadMarkdown, ChartFile: reports.LoadChart,
+	} {
+		errs = append(errs, runs.WriteFile(folder, name, func(w io.Writer) error { return write(w, p) }))
+	}
+	return errors.Join(errs...)
+}
+
+// Verdict is the most telling one of the runs, of which there must be one.
+func Verdict(p reports.LoadProfile) checker.Verdict {
+	var all []checker.Verdict
+	for _, point := range p.Points {
+		if point.Sound() {
+			all = append(all, checker.Valid)
+		} else {
+			all = append(all, point.Verdict)
+		}
+	}
+	return checker.MostTelling(all)
+}

@@ -1,0 +1,155 @@
+// Package remedied makes a run again with each remedy that its lock supports.
+package remedied
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"path/filepath"
+	"time"
+
+	"lockcheck/history"
+	"lockcheck/internal/lockfile"
+	"lockcheck/internal/remedies"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
+	"lockcheck/reports"
+	"lockcheck/workloads"
+)
+
+// runsFolder is where the runs are, in the folder of all of them.
+const runsFolder = "runs"
+
+// remedyParameter is the parameter of a run that names its remedy.
+const remedyParameter = "remedy"
+
+// Plan is a test and what is to be tried against what it may find.
+type Plan struct {
+	Path  string // of the folder
+	Plain runs.Options
+	tries []try
+	left  []reports.NotTried
+}
+
+// try is one run with a remedy.
+type try struct {
+	remedy remedies.Remedy
+	flag   string
+	job    suites.Job
+}
+
+// New plans the runs, and makes their folder in the store of the options. Its error is that
+// of a test that makes no sense.
+func New(o runs.Options) (Plan, error) {
+	plain, err := runs.OutlineOf(o)
+	if err != nil {
+		return Plan{}, err
+	}
+	lock, err := lockfile.Find(o.Lock)
+	if err != nil {
+		return Plan{}, &runs.UsageError{Err: err, About: "lock"}
+	}
+	p := Plan{Plain: o}
+	for _, r := range remedies.All() {
+		if r.Change == (remedies.Change{}) {
+			continue // it is another test
+		}
+		t := try{remedy: r, flag: r.Change.Flag(plain.Options.TTL)}
+		why := unfit(r, lock, plain.Options)
+		if why == "" {
+			t.job, err = jobWith(r.Change, t.flag, lock, o, plain)
+			if err != nil {
+				why = err.Error()
+			}
+		}
+		if why != "" {
+			p.left = append(p.left, reports.NotTried{Remedy: r.Name, Words: r.Words, Flag: t.flag, Why: why})
+			continue
+		}
+		p.tries = append(p.tries, t)
+	}
+	if p.Path, err = runs.NewFolder(filepath.Join(o.Store, "remedies")); err != nil {
+		return p, err
+	}
+	p.Plain.Store = filepath.Join(p.Path, runsFolder)
+	return p, nil
+}
+
+// unfit says why a remedy is not tried; "" if it is.
+func unfit(r remedies.Remedy, lock lockfile.Lock, o runs.Options) string {
+	switch lacks := r.Lacks(lock.Info); {
+	case lacks != "":
+		return "the lock " + lock.Info.Name + " " + lacks
+	case r.InForce(workloads.Guard(o.Guard), o.Use):
+		return "the run has it already"
+	case o.Workload == history.WorkloadMutex && !r.Change.Renew && r.Change.Leases == 0:
+		return "the workload writes nothing"
+	}
+	return ""
+}
+
+// jobWith is the run with a change. It meets the faults of the plain one, as long as they
+// are there, for as long a time.
+func jobWith(c remedies.Change, flag string, lock lockfile.Lock, o runs.Options, plain runs.Outline) (suites.Job, error) {
+	schedule := plain.Schedule.Fixed(plain.Effective)
+	o.Schedule, o.TimeLimit = &schedule, plain.Options.TimeLimit
+	if c.Guard != "" {
+		o.Guard = string(c.Guard)
+	}
+	o.Renew, o.CheckBeforeWrite = o.Renew || c.Renew, o.CheckBeforeWrite || c.CheckBeforeWrite
+	if c.Leases > 0 {
+		o.TTL = time.Duration(c.Leases) * plain.Options.TTL
+		// The recovery period is longer by this.
+		o.TimeLimit += lock.Info.Effective(o.TTL, 0) - lock.Info.Effective(plain.Options.TTL, 0)
+	}
+	o.Parameters = maps.Clone(o.Parameters)
+	if o.Parameters == nil {
+		o.Parameters = make(map[string]string)
+	}
+	o.Parameters[remedyParameter] = flag
+	outline, err := runs.OutlineOf(o)
+	return suites.Job{Name: flag, Options: o, Outline: outline, Slots: suites.Alone}, err
+}
+
+// Run makes the runs with remedies, one after the other, and writes all of them down next to
+// the plain one. The error says what could not be run or written; what was made is returned
+// all the same.
+func (p Plan) Run(ctx context.Context, m runs.Machine, plain runs.Judgement, progress runs.Progress, interrupt <-chan struct{}) (tried reports.RemediesTried, interrupted bool, err error) {
+	tried = reports.RemediesTried{Schema: reports.RemediesTriedSchema, NotTried: p.left}
+	add := func(run reports.RemedyRun, made runs.Judgement) error {
+		folder, err := filepath.Rel(p.Path, made.Folder)
+		tried.Add(run, folder, made.History.Header, made.Results)
+		return err
+	}
+	if err := add(reports.RemedyRun{Words: "as asked for"}, plain); err != nil {
+		return tried, false, err
+	}
+	m.Store = p.Plain.Store
+	var jobs []suites.Job
+	for _, t := range p.tries {
+		jobs = append(jobs, t.job)
+	}
+	runner := suites.Runner{Machine: m, Slots: 1, Progress: progress, Each: progress}
+	runner.Begin = func(i int, left string) {
+		progress.Step("%d of %d: with %s; %s", i+1, len(jobs), jobs[i].Name, left)
+	}
+	runner.Done = func(i int, made suites.Made) error {
+		t := p.tries[i]
+		run := reports.RemedyRun{Remedy: t.remedy.Name, Words: t.remedy.Words, Flag: t.flag}
+		if made.Outcome.History == nil {
+			tried.NotTried = append(tried.NotTried, reports.NotTried{Remedy: run.Remedy, Words: run.Words, Flag: t.flag, Why: made.Err.Error()})
+			return nil
+		}
+		return errors.Join(made.Err, add(run, made.Outcome.Judgement))
+	}
+	interrupted, err = runner.Run(ctx, jobs, interrupt)
+	return tried, interrupted, errors.Join(err, p.write(tried))
+}
+
+func (p Plan) write(tried reports.RemediesTried) error {
+	return errors.Join(
+		runs.WriteFile(p.Path, runs.RemediesFile, func(w io.Writer) error { return reports.RemediesHTML(w, tried) }),
+		runs.WriteFile(p.Path, runs.RemediesDataFile, func(w io.Writer) error { return reports.RemediesJSON(w, tried) }),
+	)
+}

@@ -1,0 +1,209 @@
+package sweep
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/stats"
+	"lockcheck/internal/suites"
+	"lockcheck/reports"
+)
+
+// Names of the files of a sweep.
+const (
+	ledgerFile   = "ledger.jsonl"
+	runsFolder   = "runs"
+	jsonFile     = "sweep.json"
+	HTMLFile     = "sweep.html"
+	ChartFile    = "sweep.svg"
+	MarkdownFile = "sweep.md"
+)
+
+// Folder is a sweep on disk.
+type Folder struct {
+	Path string
+	Plan Plan
+
+	ledger *suites.Ledger[heading, entry]
+	points map[Point]*measured
+}
+
+// heading is the first line of the ledger.
+type heading struct {
+	Schema int  `json:"schema"`
+	Plan   Plan `json:"plan"`
+}
+
+const ledgerSchema = 1
+
+// entry is a trial that was made.
+type entry struct {
+	Point
+	// Run is its folder, relative to that of the sweep; "" if it was not recorded.
+	Run    string        `json:"run"`
+	Began  time.Time     `json:"began"`
+	Took   time.Duration `json:"took_ns"`
+	Failed string        `json:"failed,omitempty"` // why there are no results
+}
+
+// measured is what is known of a point.
+type measured struct {
+	results   []checker.Results
+	runs      []string
+	failed    int
+	pauses    int64 // that met a holder
+	incidents int64 // of these, those that led to overlapping holders
+}
+
+// Create makes the folder of a new sweep; it must not hold one yet.
+func Create(path string, p Plan) (*Folder, error) {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, runs.Unusable(err)
+	}
+	ledger, err := suites.CreateLedger[heading, entry](filepath.Join(path, ledgerFile), heading{ledgerSchema, p})
+	if errors.Is(err, os.ErrExist) {
+		return nil, runs.Usagef("--out %s: it holds a sweep; --resume %s goes on with it", path, path)
+	}
+	if err != nil {
+		return nil, runs.Unusable(err)
+	}
+	return &Folder{Path: path, Plan: p, ledger: ledger, points: make(map[Point]*measured)}, nil
+}
+
+// Open reads a sweep, and changes nothing of it.
+func Open(path string) (*Folder, error) {
+	ledger, err := suites.OpenLedger[heading, entry](filepath.Join(path, ledgerFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, runs.Usagef("--resume %s: it holds no sweep", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if ledger.Heading.Schema != ledgerSchema {
+		return nil, runs.Usagef("--resume %s: its ledger is of schema %d, which is not known", path, ledger.Heading.Schema)
+	}
+	f := &Folder{Path: path, ledger: ledger, points: make(map[Point]*measured)}
+	if f.Plan, err = ledger.Heading.Plan.Ready(); err != nil {
+		return nil, err
+	}
+	for _, e := range ledger.Entries() {
+		if err := f.know(e); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// know adds a trial to what is known of its point.
+func (f *Folder) know(e entry) error {
+	m := f.points[e.Point]
+	if m == nil {
+		m = new(measured)
+		f.points[e.Point] = m
+	}
+	if e.Failed != "" {
+		m.failed++
+		return nil
+	}
+	if !filepath.IsLocal(e.Run) {
+		return runs.Usagef("the run %q is not within the sweep", e.Run)
+	}
+	document, err := runs.ReadResults(filepath.Join(f.Path, e.Run))
+	if err != nil {
+		return err
+	}
+	m.add(document.Results, e.Run)
+	return nil
+}
+
+// add counts the pauses of a trial. One that failed, or is broken, tells nothing.
+func (m *measured) add(r checker.Results, run string) {
+	if r.Verdict == checker.Broken || r.Finding(checker.Assumptions).Verdict == checker.Broken {
+		m.failed++
+		return
+	}
+	m.results, m.runs = append(m.results, r), append(m.runs, run)
+	for i, f := range r.Faults {
+		if !f.Counts() {
+			continue
+		}
+		m.pauses++
+		until := r.End
+		if i+1 < len(r.Faults) && r.Faults[i+1].Begin > 0 {
+			until = r.Faults[i+1].Begin
+		}
+		overlaps := r.Finding(checker.MutualExclusion).Violations
+		if slices.ContainsFunc(overlaps, func(o checker.Incident) bool { return causedBy(o, f, until) }) {
+			m.incidents++
+		}
+	}
+}
+
+// causedBy says whether the earlier holder of an overlap is the one that a pause met, which
+// is followed by another one.
+func causedBy(overlap checker.Incident, pause checker.FaultCoverage, until int64) bool {
+	return len(overlap.Workers) > 0 && slices.Contains(pause.Targets, overlap.Workers[0]) &&
+		pause.Begin <= overlap.From && overlap.From < until
+}
+
+// answer says whether the lock kept workers apart at a point; false if nothing is known.
+func (m *measured) answer() (violated, known bool) {
+	if m == nil || m.pauses == 0 {
+		return false, false
+	}
+	return m.incidents > 0, true
+}
+
+// Sweep puts together what is known.
+func (f *Folder) Sweep() reports.Sweep {
+	s := reports.Sweep{
+		Schema: reports.SweepSchema, Lock: f.Plan.Lock, Rule: f.Plan.rule(),
+		Renew: f.Plan.Renew, CheckBeforeWrite: f.Plan.CheckBeforeWrite,
+		TTL: f.Plan.TTL.String(), Pause: f.Plan.Pause.String(), Section: f.Plan.Section.String(),
+	}
+	for _, e := range f.ledger.Entries() {
+		if s.Began.IsZero() || e.Began.Before(s.Began) {
+			s.Began = e.Began
+		}
+		s.Took += e.Took
+	}
+	for _, point := range f.wanted() {
+		row := reports.SweepPoint{TTL: point.TTL, Pause: point.Pause, Section: point.Section}
+		if _, err := f.Plan.trial(point); err != nil {
+			row.Unsupported = err.Error()
+		}
+		if m := f.points[point]; m != nil {
+			m.tell(&row)
+		}
+		s.Points = append(s.Points, row)
+	}
+	return s
+}
+
+func (m *measured) tell(row *reports.SweepPoint) {
+	pool := checker.PoolOf(m.results)
+	row.Runs, row.Failed = m.runs, m.failed
+	row.Pauses, row.Incidents = m.pauses, m.incidents
+	row.Low, row.High = stats.Wilson(m.incidents, m.pauses)
+	row.Acknowledged, row.Lost, row.LossInterval = pool.Acknowledged, pool.Lost, pool.LossInterval
+	if share, known := pool.Measures.Availability(); known {
+		row.Availability = &share
+	}
+}
+
+// WriteReports writes the sweep for people and for programs into its folder.
+func (f *Folder) WriteReports(s reports.Sweep) error {
+	var errs []error
+	for name, write := range map[string]func(io.Writer, reports.Sweep) error{
+		jsonFile: reports.SweepJSON, HTMLFile: reports.SweepHTML, ChartFile: reports.SweepChart, MarkdownFile: reports.SweepMarkdown,
+	} {
+		errs = append(errs, runs.WriteFile(f.Path, name, func(w io.Writer) error { return write(w, s) }))
+	}
+	return errors.Join(errs...)
+}

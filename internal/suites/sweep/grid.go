@@ -1,0 +1,158 @@
+package sweep
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"lockcheck/internal/runs"
+	"lockcheck/workloads"
+)
+
+// Point is a choice of what a sweep varies.
+type Point struct {
+	TTL     time.Duration `json:"ttl_ns"`
+	Pause   time.Duration `json:"pause_ns"`
+	Section time.Duration `json:"section_ns"`
+}
+
+// depth is how often the distance between neighbours can be halved.
+const depth = 3
+
+// place is where a point lies on the finest grid: along the lease, the pause and the section.
+type place [3]int
+
+// axis is one of the three that vary.
+type axis struct {
+	span  workloads.Range
+	steps int
+}
+
+// last is the highest position on an axis; 0 of one that does not vary.
+func (a axis) last() int {
+	if a.span.Min == a.span.Max {
+		return 0
+	}
+	return (a.steps - 1) << depth
+}
+
+// value is that of a position: each is the same share more than the one before it.
+func (a axis) value(position int) time.Duration {
+	switch position {
+	case 0:
+		return a.span.Min
+	case a.last():
+		return a.span.Max
+	}
+	share := float64(position) / float64(a.last())
+	return rounded(float64(a.span.Min) * math.Pow(float64(a.span.Max)/float64(a.span.Min), share))
+}
+
+// rounded keeps two digits, and whole milliseconds.
+func rounded(ns float64) time.Duration {
+	unit := math.Pow(10, math.Floor(math.Log10(ns))-1)
+	return max(time.Duration(math.Round(ns/unit)*unit).Round(time.Millisecond), time.Millisecond)
+}
+
+func (p Plan) axes() [3]axis {
+	return [3]axis{{p.TTL, p.Steps}, {p.Pause, p.Steps}, {p.Section, p.Steps}}
+}
+
+// at is the point at a place. Leases are those that the service grants.
+func (p Plan) at(at place) Point {
+	axes := p.axes()
+	point := Point{TTL: axes[0].value(at[0]), Pause: axes[1].value(at[1]), Section: axes[2].value(at[2])}
+	if step := p.info.TTLStep; step > 0 {
+		point.TTL = (point.TTL + step - 1) / step * step
+	}
+	return point
+}
+
+// cell is a part of the grid between neighbours: its lowest corner, and its length along
+// each axis, 0 along one that does not vary.
+type cell struct{ corner, length place }
+
+// cells are those of the grid that the sweep begins with.
+func (p Plan) cells() []cell {
+	all := []cell{{}}
+	for a, axis := range p.axes() {
+		if axis.last() == 0 {
+			continue
+		}
+		var more []cell
+		for _, c := range all {
+			for i := 0; i < axis.last(); i += 1 << depth {
+				c.corner[a], c.length[a] = i, 1<<depth
+				more = append(more, c)
+			}
+		}
+		all = more
+	}
+	return all
+}
+
+// corners are the places at both ends of the cell along each axis.
+func (c cell) corners() []place { return c.places(1) }
+
+// places divide each side of the cell into parts.
+func (c cell) places(parts int) []place {
+	all := []place{c.corner}
+	for a, length := range c.length {
+		if length == 0 {
+			continue
+		}
+		var more []place
+		for _, at := range all {
+			for i := range parts + 1 {
+				at[a] = c.corner[a] + i*length/parts
+				more = append(more, at)
+			}
+		}
+		all = more
+	}
+	return all
+}
+
+// halves are the cells that it is divided into; none of the finest.
+func (c cell) halves() []cell {
+	half := c
+	for a := range half.length {
+		half.length[a] /= 2
+	}
+	if slices.Max(half.length[:]) == 0 {
+		return nil
+	}
+	all := []cell{half}
+	for a, length := range half.length {
+		for _, h := range all {
+			if length > 0 {
+				h.corner[a] += length
+				all = append(all, h)
+			}
+		}
+	}
+	return all
+}
+
+// Check says what is wrong with a plan: always an error of usage.
+func (p Plan) Check() error {
+	varied := 0
+	for i, name := range []string{"ttl", "pause", "section"} {
+		a := p.axes()[i]
+		switch {
+		case a.span.Min <= 0:
+			return runs.Usagef("--%s %s: it must be positive", name, a.span)
+		case a.span.Min != a.span.Max:
+			varied++
+		}
+	}
+	switch {
+	case varied == 0:
+		return runs.Usagef("--ttl, --pause or --section must vary, as in --pause 100ms..30s")
+	case p.Steps < 2 || p.Steps > maxSteps:
+		return runs.Usagef("--steps %d: it must be 2 to %d", p.Steps, maxSteps)
+	}
+	return nil
+}
+
+const maxSteps = 20

@@ -1,0 +1,167 @@
+package nemesis
+
+import (
+	"context"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lockcheck/clusters"
+	"lockcheck/clusters/agent"
+	"lockcheck/history"
+)
+
+func TestJudgeSpeed(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 123456000, time.UTC)
+	reading := func(told, asked, took time.Duration) agent.Reading {
+		return agent.Reading{Server: at.Add(told), Asked: agent.Moment{From: asked.Nanoseconds(), To: (asked + took).Nanoseconds()}}
+	}
+	first := reading(0, 0, time.Millisecond)
+	const second, quick = time.Second, time.Millisecond
+	for _, c := range []struct {
+		name string
+		want float64
+		last agent.Reading
+		hint string // of the evidence; of the error if it begins with a comma
+	}{
+		{"as fast as it should", 1.1, reading(1100*time.Millisecond, second, quick), "1.0989 to 1.1011 s a second"},
+		{"true speed", 1.1, reading(second, second, quick), ", not 1.1"},
+		{"too fast", 1.1, reading(1200*time.Millisecond, second, quick), ", not 1.1"},
+		{"the other way", 0.9, reading(1100*time.Millisecond, second, quick), ", not 0.9"},
+		{"slow", 0.5, reading(500*time.Millisecond, second, quick), "0.4995 to 0.5005 s a second"},
+		{"asked too soon to tell", 1.1, reading(2200*time.Microsecond, 2*quick, quick), ", which may be true speed"},
+		{"answered too late to tell", 1.1, reading(1100*time.Millisecond, second, second), ", which may be true speed"},
+		{"as fast as NTP slews, too soon", 1.0005, reading(1000500*time.Microsecond, second, quick), ", which may be true speed"},
+		{"as fast as NTP slews", 1.0005, reading(10005*time.Millisecond, 10*second, quick), "1.0004 to 1.0006 s a second"},
+		{"whole seconds, too soon", 2, reading(2*second, second, quick), ", which may be true speed"},
+		{"whole seconds", 2, reading(8*second, 4*second, quick), "1.7"},
+		{"the same question", 2, first, "asked only once"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if strings.HasPrefix(c.name, "whole") {
+				first.Server, c.last.Server = first.Server.Truncate(second), c.last.Server.Truncate(second)
+			}
+			evidence, err := judgeSpeed("n1", first, c.last, c.want)
+			if bad := strings.HasPrefix(c.hint, ",") || c.name == "the same question"; (err != nil) != bad {
+				t.Fatalf("%q, %v", evidence, err)
+			}
+			if err != nil {
+				evidence = err.Error()
+			}
+			if !strings.Contains(evidence, c.hint) {
+				t.Errorf("%q, want %q in it", evidence, c.hint)
+			}
+		})
+	}
+}
+
+func TestJudgeTrue(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 123456000, time.UTC)
+	for _, c := range []struct {
+		name         string
+		ahead, took  time.Duration
+		wholeSeconds bool
+		good         bool
+	}{
+		{"true time", 0, 0, false, true},
+		{"within the question", time.Millisecond, time.Millisecond, false, true},
+		{"after the answer", 2 * time.Millisecond, time.Millisecond, false, false},
+		{"before the question", -time.Millisecond, time.Millisecond, false, false},
+		{"whole seconds", 0, time.Millisecond, true, true},
+		{"a second behind", -time.Second, time.Millisecond, true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			told := at.Add(c.ahead)
+			if c.wholeSeconds {
+				told = told.Truncate(time.Second)
+			}
+			evidence, err := judgeTrue("n1", agent.Reading{Server: told, Before: at, After: at.Add(c.took)})
+			if (err == nil) != c.good {
+				t.Errorf("%q, %v", evidence, err)
+			}
+		})
+	}
+}
+
+// patched is a server whose wall clock is what its clock file says, as the vDSO driver has
+// it; a true one without a path.
+type patched struct{ path string }
+
+func (patched) Ready(context.Context, string) error             { return nil }
+func (patched) Version(context.Context, string) (string, error) { return "", nil }
+
+func (p patched) Clock(context.Context, string) (time.Time, error) {
+	now := time.Now()
+	if p.path == "" {
+		return now, nil
+	}
+	content, err := os.ReadFile(p.path)
+	if err != nil {
+		return now, err
+	}
+	number := func(at int) int64 { return int64(binary.NativeEndian.Uint64(content[at:])) }
+	off := number(0) + int64(float64(number(8))/1e9*float64(now.UnixNano()-number(16)))
+	return now.Add(time.Duration(off)), nil
+}
+
+// TestClockRate lets the clock of a server run fast that follows, and, compared with it, of
+// one that does not: only the first is proven, and both are true again.
+func TestClockRate(t *testing.T) {
+	for _, c := range []struct {
+		speed   float64
+		follows bool
+	}{{1.5, true}, {0.5, true}, {1.5, false}} {
+		ctx, cancel := context.WithCancel(bounded(t))
+		path := filepath.Join(t.TempDir(), "offset")
+		server := patched{path}
+		d := &diary{t: t}
+		if !c.follows {
+			server.path = ""
+			d.on = func(f history.Fault) {
+				if f.Stage == history.Applied {
+					cancel() // no use in waiting for the proof
+				}
+			}
+		}
+		n1 := &clusters.Node{Name: "n1", Host: agent.Local{ClockFile: path, ClockDriver: agent.VDSO, Probes: server}}
+		d.nemesis(Environment{Servers: []*clusters.Node{n1}, Lease: 2 * time.Second},
+			Step{Fault: "clock-rate", Target: "n1", Speed: c.speed, For: short},
+		).Run(ctx, plenty)
+		cancel()
+		proof := history.Proven
+		if !c.follows {
+			proof = history.Unproven
+		}
+		if want := []string{
+			"requested clock-rate-1", "begin clock-rate-1", "applied clock-rate-1", string(proof) + " clock-rate-1",
+			"healed clock-rate-1", "end clock-rate-1", "proven-healed clock-rate-1",
+		}; !slices.Equal(d.order(), want) {
+			t.Errorf("%+v: %v, want %v", c, d.order(), want)
+		}
+		if f := d.stage("clock-rate-1", proof); f.Speed != c.speed {
+			t.Errorf("%+v: speed %g, %q", c, f.Speed, f.Evidence)
+		}
+	}
+}
+
+// TestSpeeds: what no clock does, and what could not be told from true speed, is not tried.
+func TestSpeeds(t *testing.T) {
+	for _, c := range []struct {
+		fault string
+		speed float64
+		good  bool
+	}{
+		{"clock-rate", 1.0005, true}, {"clock-rate", 0.9995, true}, {"clock-rate", 10, true}, {"clock-rate", 0.1, true},
+		{"clock-rate", 1, false}, {"clock-rate", 1.0001, false}, {"clock-rate", 11, false}, {"clock-rate", 0, false}, {"clock-rate", -1, false},
+		{"pause", 2, false},
+	} {
+		schedule := Schedule{Steps: []Step{{Fault: c.fault, Speed: c.speed, For: short}}}
+		if err := schedule.Check(); (err == nil) != c.good {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}

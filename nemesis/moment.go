@@ -1,0 +1,180 @@
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"lockcheck/clusters"
+	"lockcheck/clusters/agent"
+	"lockcheck/history"
+)
+
+// Values of Step.When other than "".
+const (
+	WhenAcquiring = history.MomentAcquiring
+	WhenRenewing  = history.MomentRenewing
+	WhenReleasing = history.MomentReleasing
+	WhenHolding   = history.MomentHolding
+	WhenQueued    = history.MomentQueued
+	WhenLost      = history.MomentLost
+	WhenFailover  = history.MomentFailover
+)
+
+// Moments lists them.
+func Moments() []string {
+	return []string{WhenAcquiring, WhenRenewing, WhenReleasing, WhenHolding, WhenQueued, WhenLost, WhenFailover}
+}
+
+// Catcher makes workers stop at their calls to the lock service.
+type Catcher interface {
+	// Catch lets a worker stop at its next call of a kind, for the fault with the id: in
+	// flight it stops its process, otherwise the call waits, before it is sent, to be let go.
+	Catch(worker, id string, call history.Function, inFlight bool) error
+	LetGo(worker, id string) error
+}
+
+// catchesInFlight says whether a step strikes while a request is on its way. What stops or
+// ends workers does; what happens to servers and to the network is done before the request is
+// sent, for it would be answered by then.
+func (s Step) catchesInFlight() bool {
+	kills := history.Does(s.Fault, history.Stops) || history.Does(s.Fault, history.Ends)
+	return history.CallOf(s.When) != "" && kills && MeansWorkers(s.Target)
+}
+
+// await waits for the moment of a step, if it has one.
+func (n *Nemesis) await(ctx context.Context, step Step, id string) (entry, error) {
+	call := history.CallOf(step.When)
+	switch {
+	case step.When == "":
+		return entry{}, nil
+	case step.When == WhenFailover:
+		return n.failover.await(ctx)
+	case call == "":
+		return n.Environment.Watch.await(ctx, step.When, step.Of)
+	case n.Environment.Calls == nil:
+		return entry{}, errNoCalls
+	}
+	return n.catch(ctx, step, id, call)
+}
+
+var errNoCalls = errors.New("nobody can stop the workers at their calls")
+
+// catch waits until a worker has stopped at a call. Others that have stopped for the same
+// fault are let go.
+func (n *Nemesis) catch(ctx context.Context, step Step, id string, call history.Function) (entry, error) {
+	var asked []*clusters.Node
+	for _, w := range n.Environment.Workers {
+		if (step.Of == "" || step.Of == w.Name) && !n.Environment.Watch.killed(w.Name) {
+			asked = append(asked, w)
+		}
+	}
+	inFlight := step.catchesInFlight()
+	n.setInFlight(id, inFlight)
+	caught, err := n.Environment.Watch.awaitCaught(ctx, id, func() error {
+		for _, w := range asked {
+			if err := n.Environment.Calls.Catch(w.Name, id, call, inFlight); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, w := range asked {
+		if w.Name != caught.worker {
+			_ = n.Environment.Calls.LetGo(w.Name, id) // one that has ended needs no telling
+		}
+	}
+	if err != nil {
+		return entry{}, err
+	}
+	caught.what = fmt.Sprintf("%s was about to send its %s", caught.worker, call)
+	if inFlight {
+		caught.what = fmt.Sprintf("%s had stopped with its %s in flight", caught.worker, call)
+		n.awaitStop(ctx, caught.worker)
+	}
+	return caught, nil
+}
+
+func (n *Nemesis) setInFlight(id string, is bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.inFlight[id] = is
+}
+
+func (n *Nemesis) worker(name string) *clusters.Node {
+	i := slices.IndexFunc(n.Environment.Workers, func(w *clusters.Node) bool { return w.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return n.Environment.Workers[i]
+}
+
+// awaitStop waits until a worker that said that it stops has done so: a signal to continue
+// that came sooner would be lost.
+func (n *Nemesis) awaitStop(ctx context.Context, worker string) {
+	node := n.worker(worker)
+	if node == nil {
+		return
+	}
+	_, _ = poll(ctx, func(ctx context.Context) (string, error) {
+		processes, err := node.Host.Processes(ctx)
+		if err == nil && !slices.ContainsFunc(processes, func(p agent.Process) bool { return p.Stopped }) {
+			err = fmt.Errorf("%s has not stopped", worker)
+		}
+		return "", err
+	})
+}
+
+// stray lets a worker go that has stopped for a fault that waits for nobody any more.
+func (n *Nemesis) stray(worker, id string) {
+	ctx := context.Background()
+	n.awaitStop(ctx, worker)
+	n.letGo(ctx, entry{worker: worker, caught: true}, id)
+}
+
+// letGo lets a worker go on that has stopped at a call, unless another fault keeps it stopped.
+func (n *Nemesis) letGo(ctx context.Context, e entry, id string) {
+	if !e.caught {
+		return
+	}
+	_ = n.Environment.Calls.LetGo(e.worker, id) // one that has ended needs no telling
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	node := n.worker(e.worker)
+	if !n.inFlight[id] || node == nil || n.busy[affected{e.worker, history.Stops}] && !e.mine {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healTimeout)
+	defer cancel()
+	_, _ = node.Host.Signal(ctx, agent.Continue) // of one that was killed nothing is left
+}
+
+// keepsStopped says whether a fault is a pause of the worker that has stopped for it: its
+// healing continues it.
+func keepsStopped(order Order, e entry) bool {
+	return order.Step.Fault == history.Pause && hits(order, e)
+}
+
+func hits(order Order, e entry) bool {
+	return slices.ContainsFunc(order.Targets, func(t *clusters.Node) bool { return t.Name == e.worker })
+}
+
+// missed says why a step whose moment did not come never began.
+func (s Step) missed() string {
+	switch call := history.CallOf(s.When); {
+	case call != "" && s.catchesInFlight():
+		return fmt.Sprintf("no %s was caught in flight in time", call)
+	case call != "":
+		return fmt.Sprintf("no %s was caught in time", call)
+	}
+	switch s.When {
+	case WhenQueued:
+		return "nobody had to wait in the queue in time"
+	case WhenLost:
+		return "nobody lost a lock in time"
+	case WhenFailover:
+		return "no failover was seen in time"
+	}
+	return "nobody entered the section in time"
+}

@@ -1,0 +1,349 @@
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"lockcheck/clusters"
+	"lockcheck/clusters/clustertest"
+	"lockcheck/history"
+)
+
+// TestMomentsSeen: who waits for a moment of any worker is told of the first one, and
+// of nothing else.
+func TestMomentsSeen(t *testing.T) {
+	event := func(worker string, kind history.Type, f history.Function) history.Event {
+		return history.Event{Process: worker, Type: kind, F: f, Key: "k", Grant: worker + "-1", Time: 1}
+	}
+	read := event("w1", history.OK, history.Read)
+	asks := event("w2", history.Invoke, history.Acquire)
+	refused := event("w2", history.Fail, history.Acquire)
+	elsewhere := asks
+	elsewhere.Key = "another"
+	for _, c := range []struct {
+		name, moment string
+		events       []history.Event
+		want         string // "" for nothing
+	}{
+		{"read", WhenHolding, []history.Event{read}, "w1 had read"},
+		{"asked while nobody is inside", WhenQueued, []history.Event{asks}, ""},
+		{"asked while somebody is inside", WhenQueued, []history.Event{read, asks}, "w2 had to wait in the queue"},
+		{"asked before somebody is inside", WhenQueued, []history.Event{asks, read}, "w2 had to wait in the queue"},
+		{"answered before somebody is inside", WhenQueued, []history.Event{asks, refused, read}, ""},
+		{"asked for another lock", WhenQueued, []history.Event{read, elsewhere}, ""},
+		{"asked after it was given back", WhenQueued, []history.Event{read, event("w1", history.Invoke, history.Release), asks}, ""},
+		{"told", WhenLost, []history.Event{read, event("w1", history.Info, history.Lost)}, "w1 was told that its lock is lost"},
+		{"release refused", WhenLost, []history.Event{read, event("w1", history.Fail, history.Release)}, "w1 was refused its release"},
+		{"renewal refused", WhenLost, []history.Event{read, event("w1", history.Fail, history.Renew)}, "w1 was refused its renew"},
+		{"release of unknown outcome", WhenLost, []history.Event{read, event("w1", history.Info, history.Release)}, ""},
+		{"released", WhenLost, []history.Event{read, event("w1", history.OK, history.Release)}, ""},
+		{"refused an attempt", WhenLost, []history.Event{refused}, ""},
+		{"of the resource", WhenHolding, []history.Event{{Process: history.Resource, Type: history.OK, F: history.Read, Client: "w1"}}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := NewWatch()
+			came := make(chan entry, 1)
+			w.waiting[&wait{moment: c.moment, came: came}] = true
+			for _, e := range c.events {
+				w.Observe(e)
+			}
+			if c.want == "" {
+				if len(came) > 0 {
+					t.Errorf("%+v", <-came)
+				}
+				return
+			}
+			if len(came) == 0 {
+				t.Fatal("nothing was told")
+			}
+			if got := <-came; got.what != c.want {
+				t.Errorf("%+v, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestLeaseRunsOut: a validity that ends while its holder is inside is a loss, unless it was
+// renewed or given back.
+func TestLeaseRunsOut(t *testing.T) {
+	granted := history.Event{Process: "w1", Type: history.OK, F: history.Acquire, Key: "k", Grant: "a", Until: history.Now()}
+	read := history.Event{Process: "w1", Type: history.OK, F: history.Read, Key: "k", Grant: "a"}
+	renewed := granted
+	renewed.F, renewed.Until = history.Renew, history.Now()+int64(time.Hour)
+	released := history.Event{Process: "w1", Type: history.Invoke, F: history.Release, Key: "k", Grant: "a"}
+	for _, c := range []struct {
+		name   string
+		events []history.Event
+		lost   bool
+	}{
+		{"inside", []history.Event{read}, true},
+		{"granted only", nil, false},
+		{"renewed", []history.Event{read, renewed}, false},
+		{"given back", []history.Event{read, released}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := NewWatch()
+			came := make(chan entry, 1)
+			w.waiting[&wait{moment: WhenLost, came: came}] = true
+			later := granted
+			later.Until = history.Now() + int64(time.Hour)
+			w.Observe(later) // its own timer must not come in between
+			for _, e := range c.events {
+				w.Observe(e)
+			}
+			w.runOut(later)
+			if lost := len(came) > 0; lost != c.lost {
+				t.Errorf("lost: %t, want %t", lost, c.lost)
+			}
+		})
+	}
+	w := NewWatch()
+	came := make(chan entry, 1)
+	w.waiting[&wait{moment: WhenLost, came: came}] = true
+	w.Observe(read)
+	w.Observe(granted)
+	if e := <-came; e.what != "w1 was still inside when its lease ran out" {
+		t.Errorf("%+v", e)
+	}
+}
+
+// caller is a Catcher of workers that make a call at once, those of misses excepted. In
+// flight, they stop their process as real ones do.
+type caller struct {
+	d      *diary
+	watch  *Watch
+	groups map[string]int
+	misses string
+	mu     sync.Mutex
+	caught map[string]bool
+}
+
+func (c *caller) Catch(worker, id string, call history.Function, inFlight bool) error {
+	if worker == c.misses {
+		return nil
+	}
+	c.mu.Lock()
+	c.caught[worker] = true
+	c.mu.Unlock()
+	c.d.add("%s: in flight %t", call, inFlight)
+	c.watch.Observe(history.Event{Process: worker, Type: history.Info, F: history.Caught, Op: 1, Note: id, Time: history.Now()})
+	if inFlight {
+		return syscall.Kill(-c.groups[worker], syscall.SIGSTOP)
+	}
+	return nil
+}
+
+func (c *caller) LetGo(worker, _ string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.caught[worker] {
+		c.d.add("let go of %s", worker)
+		c.caught[worker] = false
+	}
+	return nil
+}
+
+// callers is an environment of workers that sleep, and of their calls.
+func callers(t *testing.T, d *diary, workers int, steps ...Step) (*Nemesis, *caller) {
+	c := &caller{d: d, groups: make(map[string]int), caught: make(map[string]bool)}
+	var nodes []*clusters.Node
+	for i := range workers {
+		name := fmt.Sprintf("w%d", i+1)
+		c.groups[name] = family(t, sleeper, 1)
+		worker := node(name, c.groups[name])
+		worker.Host = tell(worker.Host, d)
+		nodes = append(nodes, worker)
+	}
+	env := ofWorkers(nodes...)
+	server := node("n1", family(t, sleeper, 1))
+	server.Host = tell(server.Host, d)
+	env.Servers = []*clusters.Node{server}
+	n := d.nemesis(env, steps...)
+	n.Environment.Calls, c.watch = c, n.Environment.Watch
+	return n, c
+}
+
+// TestCalls: a fault of the worker strikes when that has stopped with its call in flight, and
+// a pause keeps it stopped; a fault of a server comes before the call is sent, and lets it go
+// then, before it is healed.
+func TestCalls(t *testing.T) {
+	begin := []string{"requested p", "begin p", "stop", "applied p", "proven p", "continue", "healed p", "end p", "proven-healed p"}
+	for _, c := range []struct {
+		name string
+		step Step
+		want []string
+	}{
+		{"pause of the worker", Step{Target: "actor", When: WhenReleasing}, append([]string{"release"}, begin...)},
+		{"pause of it by its name", Step{Target: "w1", When: WhenRenewing}, append([]string{"renew"}, begin...)},
+		{"by default", Step{When: WhenAcquiring}, append([]string{"acquire"}, begin...)},
+		{
+			"pause of the server", Step{Target: "n1", When: WhenReleasing},
+			[]string{"release", "requested p", "begin p", "stop", "let go of w1", "applied p", "proven p", "continue", "healed p", "end p", "proven-healed p"},
+		},
+		{
+			"what cannot be done", Step{Target: "n1", From: "w1", When: WhenReleasing, Fault: "partition"},
+			[]string{"release", "skipped p", "let go of w1"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := &diary{t: t}
+			c.step.ID, c.step.For = "p", short
+			if c.step.Fault == "" {
+				c.step.Fault = "pause"
+			}
+			n, calls := callers(t, d, 1, c.step)
+			n.Run(bounded(t), plenty)
+			d.expect(c.want...)
+			if f := d.stage("p", history.Proven); f.ID != "" && (f.Moment != c.step.When || f.Actor != "w1") {
+				t.Errorf("%+v", f)
+			}
+			if got, err := states(calls.groups["w1"]); err != nil || strings.Contains(got, "T") {
+				t.Errorf("the worker is %s, %v", got, err)
+			}
+		})
+	}
+}
+
+// TestStray: of two workers that stop for one fault the second goes on at once, and one that
+// stops when its step has been given up does so, too.
+func TestStray(t *testing.T) {
+	d := &diary{t: t}
+	n, calls := callers(t, d, 2, Step{ID: "p", Fault: "pause", Target: "actor", When: WhenReleasing, For: short})
+	n.Run(bounded(t), plenty)
+	awake := func(worker string) {
+		t.Helper()
+		clustertest.Eventually(t, 10*time.Second, func() error {
+			if got, err := states(calls.groups[worker]); err != nil || strings.Contains(got, "T") {
+				return fmt.Errorf("%s is %s, %v", worker, got, err)
+			}
+			return nil
+		})
+	}
+	awake("w1")
+	awake("w2")
+	if f := d.stage("p", history.Proven); f.Actor != "w1" || len(f.Targets) != 1 || f.Targets[0] != "w1" {
+		t.Errorf("%+v", f)
+	}
+	if err := calls.Catch("w2", "p", history.Release, true); err != nil {
+		t.Fatal(err)
+	}
+	awake("w2")
+}
+
+// TestNoCall: a step whose moment does not come says so, and nobody is to stop for it any
+// more.
+func TestNoCall(t *testing.T) {
+	for _, c := range []struct {
+		step Step
+		why  string
+	}{
+		{Step{When: WhenReleasing}, "no release was caught in flight in time"},
+		{Step{When: WhenReleasing, Target: "n1"}, "no release was caught in time"},
+		{Step{When: WhenLost}, "nobody lost a lock in time"},
+		{Step{When: WhenQueued}, "nobody had to wait in the queue in time"},
+		{Step{When: WhenHolding}, "nobody entered the section in time"},
+		{Step{When: WhenFailover, Target: "n1"}, "no failover was seen in time"},
+	} {
+		t.Run(c.step.When+" "+c.step.Target, func(t *testing.T) {
+			d := &diary{t: t}
+			c.step.ID, c.step.Fault, c.step.For = "p", "pause", short
+			n, calls := callers(t, d, 1, c.step)
+			calls.misses = "w1"
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			n.Run(ctx, plenty)
+			d.expect("skipped p")
+			if f := d.stage("p", history.Skipped); f.Evidence != c.why || f.Moment != c.step.When {
+				t.Errorf("%+v", f)
+			}
+			if got := len(n.Environment.Watch.waiters()); got != 0 {
+				t.Errorf("%d still wait", got)
+			}
+		})
+	}
+}
+
+// TestFailover: it begins when the leader leads no more, or another one does, and is over some
+// time after one has begun.
+func TestFailover(t *testing.T) {
+	type answer struct {
+		server string
+		leads  bool
+	}
+	for _, c := range []struct {
+		name    string
+		answers []answer
+		want    string
+	}{
+		{"nobody has led yet", []answer{{"n1", false}}, ""},
+		{"a first leader", []answer{{"n1", false}, {"n2", true}}, ""},
+		{"it leads on", []answer{{"n2", true}, {"n2", true}}, ""},
+		{"it leads no more", []answer{{"n2", true}, {"n2", false}}, "n2 led no more"},
+		{"another one does", []answer{{"n2", true}, {"n2", false}, {"n1", true}}, "n1 had begun to lead"},
+		{"another one, too", []answer{{"n2", true}, {"n1", true}}, "n1 had begun to lead"},
+		{"it leads again", []answer{{"n2", true}, {"n2", false}, {"n2", true}}, "n2 led no more"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFailover()
+			for _, a := range c.answers {
+				f.answer(a.server, a.leads)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			if c.want == "" {
+				cancel()
+			}
+			defer cancel()
+			e, err := f.await(ctx)
+			if c.want == "" && !errors.Is(err, context.Canceled) || c.want != "" && err != nil || e.what != c.want {
+				t.Errorf("%+v, %v; want %q", e, err, c.want)
+			}
+		})
+	}
+	f := newFailover()
+	f.answer("n1", true)
+	came := make(chan entry)
+	go func() {
+		e, _ := f.await(t.Context())
+		came <- e
+	}()
+	f.answer("n1", false)
+	if e := <-came; e.what != "n1 led no more" {
+		t.Errorf("who waited for it got %+v", e)
+	}
+	f.answer("n1", true)
+	f.since -= 2 * justBegun.Nanoseconds()
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if e, err := f.await(over); err == nil {
+		t.Errorf("it is over: %+v", e)
+	}
+}
+
+// TestMomentsSupported: a moment that never comes is known before a run.
+func TestMomentsSupported(t *testing.T) {
+	for _, c := range []struct {
+		when string
+		env  Environment
+		want error
+	}{
+		{WhenQueued, Environment{}, errNoQueue},
+		{WhenQueued, Environment{Queues: true}, nil},
+		{WhenRenewing, Environment{}, errNoRenewals},
+		{WhenRenewing, Environment{Renews: true}, nil},
+		{WhenReleasing, Environment{}, nil},
+		{WhenLost, Environment{}, nil},
+	} {
+		env := sleepers(t, 2)
+		env.Queues, env.Renews = c.env.Queues, c.env.Renews
+		d := &diary{t: t}
+		if err := d.nemesis(env, Step{Fault: "pause", When: c.when, For: short}).Plan(); !errors.Is(err, c.want) {
+			t.Errorf("%s, %+v: %v, want %v", c.when, c.env, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package reports
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"lockcheck/checker"
+)
+
+// Advice is what the figures of a team ask of a lock.
+type Advice struct {
+	SectionP99   time.Duration `json:"section_p99_ns"`
+	SectionMax   time.Duration `json:"section_max_ns,omitempty"` // 0 if it is not known
+	LongestPause time.Duration `json:"longest_pause_ns"`
+	Failover     time.Duration `json:"failover_ns,omitempty"` // wanted at most; 0 for any
+	Locks        []LockAdvice  `json:"locks"`
+	// Unproven is what the advice takes for granted.
+	Unproven []string `json:"unproven"`
+}
+
+// LockAdvice is an advice about one lock.
+type LockAdvice struct {
+	Lock string `json:"lock"`
+	Ends string `json:"ends_with"` // what ends it, if its holder does not
+	// Unfit says why it cannot be used; "" if it can.
+	Unfit string        `json:"unfit,omitempty"`
+	Lease time.Duration `json:"lease_ns,omitempty"` // 0 for a lock without one
+	Renew bool          `json:"renew,omitempty"`    // each third of it
+	Why   string        `json:"why,omitempty"`
+	// FreeAfter is when others get the lock of a holder that died, at the latest but for the
+	// grace period; 0 for as soon as its connection ends.
+	FreeAfter time.Duration `json:"free_after_ns,omitempty"`
+	// Contradiction says which two of the figures no lease serves; ShortLease is the lease
+	// that is safe only behind the guard, 0 if there is none.
+	Contradiction string        `json:"contradiction,omitempty"`
+	ShortLease    time.Duration `json:"short_lease_ns,omitempty"`
+	Guard         string        `json:"guard"`
+	RestsOn       []string      `json:"rests_on,omitempty"` // reproductions
+	// Known is what broke it, in Runs of the evidence: without a guard, or behind this one. The
+	// worst is first.
+	Known    []KnownBreak `json:"known,omitempty"`
+	Runs     int64        `json:"runs,omitempty"`
+	Commands []string     `json:"commands,omitempty"` // that check it
+}
+
+// KnownBreak is a fault that has broken a lock.
+type KnownBreak struct {
+	Fault   string `json:"fault"`
+	Alone   string `json:"alone"`   // what became of it without a guard
+	Guarded string `json:"guarded"` // and behind the advised one
+	Line    string `json:"line"`    // repeats a run that broke it
+}
+
+// KnownBreakOf sums up a fault that broke a lock without a guard, behind one, or both.
+func KnownBreakOf(alone, guarded GuideCell) KnownBreak {
+	worst := alone
+	if guarded.broken() {
+		worst = guarded
+	}
+	b := KnownBreak{Fault: alone.Fault, Alone: alone.text(), Guarded: guarded.text()}
+	for _, r := range worst.all() {
+		if r.Verdict == checker.Violation {
+			b.Line = r.Line
+			break
+		}
+	}
+	return b
+}
+
+// AdviceJSON writes an advice for programs.
+func AdviceJSON(w io.Writer, a Advice) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(a)
+}
+
+// AdviceTerminal writes an advice for people.
+func AdviceTerminal(w io.Writer, a Advice, o TerminalOptions) error {
+	t := newTerminal(o)
+	for _, l := range a.Locks {
+		t.line(t.paint(bold, clean(l.Lock)) + ", which ends with " + l.Ends)
+		for _, item := range l.items() {
+			t.hang("  "+pad(item.name, 10), "  "+t.paint(dim, pad(item.name, 10)), item.text)
+		}
+		for _, command := range l.Commands {
+			t.line("  " + clean(command))
+		}
+		t.blank()
+	}
+	t.line(t.paint(bold, "not proven"))
+	for _, text := range a.Unproven {
+		t.hang("    ", "  - ", text)
+	}
+	_, err := w.Write(t.out.Bytes())
+	return err
+}
+
+// adviceItem is a line of an advice.
+type adviceItem struct{ name, text string }
+
+func (l LockAdvice) items() []adviceItem {
+	if l.Unfit != "" {
+		return []adviceItem{{"not fit", clean(l.Unfit)}}
+	}
+	var items []adviceItem
+	add := func(name, text string) {
+		if text != "" {
+			items = append(items, adviceItem{name, clean(text)})
+		}
+	}
+	add("lease", l.leaseText())
+	add("failover", l.failoverText())
+	add("but", l.Contradiction)
+	add("guard", l.guardText())
+	if len(l.RestsOn) > 0 {
+		add("rests on", "lockcheck repro "+strings.Join(l.RestsOn, ", ")+" and the control of each")
+	}
+	for _, known := range l.Known {
+		add("breaks by", fmt.Sprintf("%s: %s; behind guard %s: %s; %s", known.Fault, known.Alone, l.Guard, known.Guarded, known.Line))
+	}
+	add("breaks by", l.nothingKnown())
+	return items
+}
+
+// nothingKnown says on how much it rests that nothing is known to break the lock; "" if
+// something is.
+func (l LockAdvice) nothingKnown() string {
+	switch {
+	case len(l.Known) > 0:
+		return ""
+	case l.Runs == 0:
+		return "unknown: there is no run of it in the guide"
+	}
+	return fmt.Sprintf("nothing in %s of the guide, which proves little", many(l.Runs, "run"))
+}
+
+func (l LockAdvice) leaseText() string {
+	switch {
+	case l.Lease == 0:
+		return "none: a paused holder keeps the lock, and all others wait for it"
+	case l.Renew:
+		return fmt.Sprintf("%s, renewed each third of it: %s", length(l.Lease), l.Why)
+	}
+	return length(l.Lease) + ": " + l.Why
+}
+
+func (l LockAdvice) failoverText() string {
+	if l.Lease == 0 {
+		return "as soon as the connection of a dead holder ends; of one that is cut off, when keep-alives give up"
+	}
+	return fmt.Sprintf("the lock of a dead holder is free after %s", length(l.FreeAfter))
+}
+
+func (l LockAdvice) guardText() string {
+	switch {
+	case l.Guard == "fence":
+		return "fence: the resource compares the token of the lock; it makes longer pauses harmless"
+	case l.Lease == 0:
+		return l.Guard + ": the resource compares versions; against connections that end while their holder works on"
+	}
+	return l.Guard + ": the resource compares versions, for the lock has no token; it makes longer pauses harmless"
+}
+
+// AdviceMarkdown writes an advice as a section of a page.
+func AdviceMarkdown(w io.Writer, a Advice) error {
+	var b strings.Builder
+	markdownRow(&b, []string{"lock", "ends with", "lease", "free after", "guard", "but"})
+	b.WriteString("|" + strings.Repeat(" --- |", 6) + "\n")
+	for _, l := range a.Locks {
+		lease, free, but := "none", "its connection ends", l.Contradiction
+		switch {
+		case l.Unfit != "":
+			lease, free, but = "", "", "not fit: "+l.Unfit
+		case l.Lease > 0:
+			lease, free = length(l.Lease), length(l.FreeAfter)
+		}
+		if l.Renew && l.Unfit == "" {
+			lease += ", renewed"
+		}
+		markdownRow(&b, []string{l.Lock, l.Ends, lease, free, l.Guard, but})
+	}
+	b.WriteString("\nKnown to break them, the worst first:\n\n")
+	writeKnown(&b, a.Locks)
+	b.WriteString("\nNot proven:\n\n")
+	for _, text := range a.Unproven {
+		fmt.Fprintf(&b, "- %s\n", markdown(text))
+	}
+	b.WriteString("\nTo check it:\n\n```\n")
+	for _, l := range a.Locks {
+		for _, command := range l.Commands {
+			b.WriteString(clean(command) + "\n")
+		}
+	}
+	b.WriteString("```\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeKnown writes what is known to break the locks that can be used.
+func writeKnown(b *strings.Builder, locks []LockAdvice) {
+	markdownRow(b, []string{"lock", "fault", "without a guard", "behind the advised guard", "shown by"})
+	b.WriteString("|" + strings.Repeat(" --- |", 5) + "\n")
+	for _, l := range locks {
+		for _, known := range l.Known {
+			markdownLine(b, []string{
+				markdown(l.Lock), markdown(known.Fault), markdown(known.Alone), markdown(l.Guard + ": " + known.Guarded), markdownCode(known.Line),
+			})
+		}
+		if nothing := l.nothingKnown(); nothing != "" && l.Unfit == "" {
+			markdownRow(b, []string{l.Lock, nothing, "", "", ""})
+		}
+	}
+}

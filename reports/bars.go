@@ -1,0 +1,76 @@
+package reports
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"math"
+	"time"
+
+	"lockcheck/checker"
+)
+
+//go:embed compare_parts.html.tmpl
+var comparisonParts string
+
+// comparisonTemplate is a page about several locks, with what such pages share.
+func comparisonTemplate(name, text string) (*template.Template, error) {
+	t, err := template.New(name).Parse(comparisonParts)
+	if err != nil {
+		return nil, err
+	}
+	return t.New(name).Parse(text)
+}
+
+// barView is a figure in a table: drawn, in words, and as a number to sort by.
+type barView struct {
+	Value             string // to sort by
+	Text, Note        string
+	Left, Width, Mark string // in percent of the bar; Mark may be ""
+	Bad               bool
+}
+
+// lossBar draws the share of lost updates, from 0 to 1, with its interval; it is empty where
+// nothing could be lost.
+func lossBar(p checker.Pool) barView {
+	if p.Acknowledged == 0 {
+		return barView{}
+	}
+	share, low, high := float64(p.Lost)/float64(p.Acknowledged), 0.0, 1.0
+	if p.IntervalKnown() {
+		low, high = p.LostLow, p.LostHigh
+	}
+	return barView{
+		Value: fmt.Sprint(share), Text: fmt.Sprintf("%s of %s", grouped(p.Lost), grouped(p.Acknowledged)),
+		Note: "95 %: " + brief(p.LossInterval),
+		Left: percent1(low), Width: percent1(high - low), Mark: percent1(share), Bad: p.Lost > 0,
+	}
+}
+
+// scale is a logarithmic one for the lengths of time in a column.
+type scale struct{ shortest, longest time.Duration }
+
+func (s *scale) add(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	if s.shortest == 0 || d < s.shortest {
+		s.shortest = d
+	}
+	s.longest = max(s.longest, d)
+}
+
+// bar draws a length of time from the left, the shortest of its column a tenth wide; it is
+// empty for none.
+func (s scale) bar(d time.Duration, note string) barView {
+	if d <= 0 {
+		return barView{}
+	}
+	width := 1.0
+	if s.longest > s.shortest {
+		width = 0.1 + 0.9*math.Log(float64(d)/float64(s.shortest))/math.Log(float64(s.longest)/float64(s.shortest))
+	}
+	return barView{Value: fmt.Sprint(int64(d)), Text: length(d), Note: note, Left: "0", Width: percent1(width)}
+}
+
+func percent1(share float64) string { return trimmed(100*min(1, max(0, share)), 1) }

@@ -1,0 +1,46 @@
+package reports
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// CommandLine is a command that can be pasted into a shell.
+func CommandLine(args []string) string { return strings.Join(quoted(args), " ") }
+
+// quoted are arguments as a shell must be given them.
+func quoted(args []string) []string {
+	var out []string
+	for _, a := range args {
+		a = printable(a)
+		if a == "" || strings.ContainsAny(a, " \t\"'`$\\&|;<>()*?[]#~!{}") {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// continued breaks a command between its arguments into lines of so many columns, of which
+// all but the last end as a shell wants it.
+func continued(args []string, width int) []string {
+	const more = ` \`
+	var lines []string
+	for i, a := range quoted(args) {
+		last := len(lines) - 1
+		if i > 0 && utf8.RuneCountInString(lines[last]+" "+a+more) <= width {
+			lines[last] += " " + a
+			continue
+		}
+		if i > 0 {
+			lines[last] += more
+		}
+		lines = append(lines, a)
+	}
+	return lines
+}
+
+// markdownCommand is a command as code that shows it as it is, whatever it contains.
+func markdownCommand(args []string) string {
+	return "<code>" + markdown(CommandLine(args)) + "</code>"
+}

@@ -1,0 +1,197 @@
+package reports
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// guidePreface says what the guide rests on.
+const guidePreface = `# Which lock to choose
+
+Made by "lockcheck guide" from %s of %s to %s; nothing here is written by hand. Of them %s nothing: undecided, or broken themselves.
+
+A run shows that a lock can break, never that it cannot. So each cell has the worst that these runs have shown of a lock, whenever that was: what it was broken
+by, and how often; or in how many runs it held, and in how many it may break all the same. Runs of one machine, lockcheck's own workloads: they say what can happen,
+not how often it will happen to you.
+
+`
+
+// GuideMarkdown writes the guide as Markdown: advice, tables, and the runs behind each cell.
+func GuideMarkdown(w io.Writer, g Guide) error {
+	var b strings.Builder
+	say := "say"
+	if g.Silent == 1 {
+		say = "says"
+	}
+	fmt.Fprintf(&b, guidePreface, many(g.Runs, "run"), markdown(g.From), markdown(g.To), grouped(g.Silent)+" "+say)
+	b.WriteString("## By need\n\n" + guideFitNote + "\n\n")
+	for _, need := range g.Needs {
+		markdownNeed(&b, need)
+	}
+	b.WriteString("## By lock and fault\n\n" + markdown(guideLegend) + " Each cell leads to its runs.\n\n")
+	for _, table := range g.Tables {
+		markdownGuide(&b, g.Faults, table)
+	}
+	b.WriteString("## How fast\n\nFrom runs on a machine that had other work to do: to tell locks apart, not to plan with. Acquire: of a lock that nobody else wants, without faults, where there are 20 at least; with fewer than 100, others wanted it at other times: compare these among each other only. " +
+		"Failover: from the stop, cut or end of a holder to the next grant, where that came before the holder was back, by the median of the runs, and the longest lease of those runs; where no clock was moved. A lock without a lease passes on only from a holder whose process died. Lost: in all runs with stopped holders, without a guard; the longer such a run goes on after a stop, the smaller is the share, so compare what was lost for each fault.\n\n")
+	markdownSpeeds(&b, g.Speeds)
+	b.WriteString("## The runs\n\nBy lock, guard and fault. Any of them is repeated by its line.\n\n")
+	for _, table := range g.Tables {
+		for _, row := range table.Rows {
+			for _, cell := range append(row.Cells, row.Others...) {
+				markdownRuns(&b, cell)
+			}
+		}
+	}
+	_, err := io.WriteString(w, strings.TrimRight(b.String(), "\n")+"\n")
+	return err
+}
+
+func markdownNeed(b *strings.Builder, need GuideNeed) {
+	fmt.Fprintf(b, "### %s\n\n%s\n\n", markdown(need.Need), markdown(need.Rule))
+	if len(need.Fits) == 0 {
+		b.WriteString("No lock is known to meet this.\n\n")
+		return
+	}
+	markdownRow(b, guideFitHead)
+	b.WriteString("|" + strings.Repeat(" --- |", len(guideFitHead)) + "\n")
+	for _, fit := range need.Fits {
+		markdownRow(b, fit.Cells())
+	}
+	b.WriteString("\n")
+}
+
+func markdownGuide(b *strings.Builder, faults []string, table GuideTable) {
+	head := []string{"guard " + table.Guard}
+	head = append(head, faults...)
+	markdownRow(b, append(head, otherFaults))
+	b.WriteString("|" + strings.Repeat(" --- |", len(head)+1) + "\n")
+	for _, row := range table.Rows {
+		if !row.tells() {
+			continue
+		}
+		cells := []string{markdown(row.Lock)}
+		for _, c := range row.Cells {
+			cells = append(cells, markdownGuideCell(c, ""))
+		}
+		var others []string
+		for _, c := range row.others() {
+			others = append(others, markdownGuideCell(c, c.Fault+": "))
+		}
+		markdownLine(b, append(cells, strings.Join(others, "<br>")))
+	}
+	b.WriteString("\n")
+}
+
+// markdownGuideCell is a cell that leads to its runs, if there are any.
+func markdownGuideCell(c GuideCell, before string) string {
+	text := markdown(before + c.text())
+	if c.broken() {
+		text = "**" + text + "**"
+	}
+	if !c.hasRuns() {
+		return text
+	}
+	return "[" + text + "](#" + c.anchor() + ")"
+}
+
+func markdownSpeeds(b *strings.Builder, all []GuideSpeed) {
+	head := []string{"lock", "acquire p50", "p99, or slowest", "acquires", "failover, median", "longest", "holders", "never", "lease", "lost", "95 %"}
+	markdownRow(b, head)
+	b.WriteString("|" + strings.Repeat(" --- |", len(head)) + "\n")
+	for _, s := range all {
+		row := []string{s.Lock, measured(s.Acquires, s.AcquireP50), s.slowest(), counted(s.Acquires)}
+		passed := s.Failovers - s.Stuck
+		row = append(row, measured(passed, s.FailoverP50), measured(passed, s.FailoverMax), counted(s.Failovers), counted(s.Stuck), measured(int64(s.Lease), s.Lease))
+		if s.Loss.Acknowledged > 0 {
+			row = append(row, grouped(s.Loss.Lost)+" of "+grouped(s.Loss.Acknowledged), strings.Replace(brief(s.Loss.LossInterval), "none", "no interval", 1))
+		} else {
+			row = append(row, "", "")
+		}
+		markdownRow(b, row)
+	}
+	b.WriteString("\n")
+}
+
+// slowest is the 99th percentile where there are enough acquires for one.
+func (s GuideSpeed) slowest() string {
+	switch {
+	case s.Acquires == 0:
+		return ""
+	case s.Acquires < 100:
+		return "slowest " + length(s.AcquireP99)
+	}
+	return "p99 " + length(s.AcquireP99)
+}
+
+// measured is empty where there was nothing to measure.
+func measured(n int64, d time.Duration) string {
+	if n == 0 {
+		return ""
+	}
+	return length(d)
+}
+
+func counted(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return grouped(n)
+}
+
+func markdownRuns(b *strings.Builder, c GuideCell) {
+	if !c.hasRuns() {
+		return
+	}
+	fmt.Fprintf(b, "### %s\n\n", markdown(c.heading()))
+	for _, s := range c.sentences() {
+		fmt.Fprintf(b, "- %s\n", markdown(s))
+	}
+	fmt.Fprintf(b, "- %s\n\n", markdown(c.versions()))
+	markdownRow(b, []string{"run", "seed", "verdict", "what happened", "again"})
+	b.WriteString("|" + strings.Repeat(" --- |", 5) + "\n")
+	for _, r := range c.all() {
+		said := sentenceOf(r)
+		markdownLine(b, []string{
+			markdown(r.ID), strconv.FormatUint(r.Seed, 10), string(plain(r.Verdict)), markdown(said), markdownCode(r.Line),
+		})
+	}
+	b.WriteString("\n")
+}
+
+// versions lists those of all runs of a cell, and the days on which they began.
+func (c GuideCell) versions() string {
+	var versions, days []string
+	for _, r := range c.all() {
+		day, _, _ := strings.Cut(r.When, "T")
+		for list, text := range map[*[]string]string{&versions: r.versions(), &days: clean(day)} {
+			if !slices.Contains(*list, text) {
+				*list = append(*list, text)
+			}
+		}
+	}
+	slices.Sort(days)
+	return "With " + strings.Join(versions, "; or ") + "; on " + strings.Join(days, ", ") + "."
+}
+
+// sentenceOf is what came of a run, and what was special about it.
+func sentenceOf(r GuideRun) string {
+	said := CellRun{Verdict: r.Verdict, Sentence: r.Sentence}.said()
+	if len(r.Setup) > 0 {
+		said += " (" + strings.Join(cleanAll(r.Setup), ", ") + ")"
+	}
+	return said
+}
+
+// versions are those of servers and client modules, and of lockcheck.
+func (r GuideRun) versions() string {
+	text := versionsText(r.Versions)
+	if r.Lockcheck == "" {
+		return text
+	}
+	return strings.TrimPrefix(text+", lockcheck "+clean(r.Lockcheck), ", ")
+}

@@ -1,0 +1,70 @@
+package reports
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"lockcheck/checker"
+)
+
+// TestGuideCellText: a reader of nothing but the cell is not misled.
+func TestGuideCellText(t *testing.T) {
+	group := func(state, experiment string, broke, n int64) []GuideGroup {
+		return []GuideGroup{{State: state, Experiment: experiment, Broke: broke, N: n}}
+	}
+	for _, c := range []struct {
+		cell GuideCell
+		want string
+	}{
+		{GuideCell{State: GuideBroken, Groups: group(GuideBroken, "repro/redlock-clock-jump", 4, 4)}, "broken in 4 of 4 runs: redlock-clock-jump"},
+		{GuideCell{State: GuideAfterExpiry, Groups: group(GuideAfterExpiry, "", 1, 3)}, "used after expiry in 1 of 3 runs: random faults"},
+		{GuideCell{State: GuideStuck, Groups: group(GuideStuck, "claim/file-orphan", 1, 1)}, "stuck in 1 of 1 run: file-orphan"},
+		{GuideCell{State: GuideHeld, Held: 1, Bound: 0.975}, "held in the one run tried"},
+		{GuideCell{State: GuideHeld, Held: 3, Bound: 0.7076}, "held in 3 runs (up to 71 % may break)"},
+		{GuideCell{State: GuideNotSupported}, "not supported"},
+		{GuideCell{State: GuideNotTried}, "not tried"},
+	} {
+		if got := c.cell.text(); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestGuidePages: each cell leads to its runs on both pages, what a run says is not markup,
+// and what else was in force is said.
+func TestGuidePages(t *testing.T) {
+	run := GuideRun{ID: "r1", When: "2026-01-02T03:04:05Z", Verdict: checker.Violation, Sentence: "<b>|x", Line: "lockcheck repro a", Report: "runs/r1/report.html"}
+	broken := GuideCell{Lock: "redlock", Fault: "clock:one server", Guard: "none", State: GuideBroken, Groups: []GuideGroup{{
+		State: GuideBroken, Experiment: "repro/redlock-clock-jump", Broke: 4, N: 4, Low: 0.39, High: 1, With: []string{"partition:one worker"}, Runs: []GuideRun{run},
+	}}}
+	held := GuideCell{Lock: "redlock", Fault: "none", Guard: "none", State: GuideHeld, Held: 1, Bound: 0.975, Groups: []GuideGroup{{N: 1, High: 0.975, Runs: []GuideRun{run}}}}
+	g := Guide{
+		Runs: 5, From: "2026-01-02", To: "2026-01-03", Faults: []string{"none", "clock:one server"},
+		Tables: []GuideTable{{Guard: "none", Rows: []GuideRow{{Lock: "redlock", Cells: []GuideCell{held, broken}, Others: []GuideCell{{State: GuideHeld}}}}}},
+		Needs:  []GuideNeed{{Need: "n", Rule: "r"}}, Speeds: []GuideSpeed{{Lock: "redlock", Acquires: 3, AcquireP50: 1e6, AcquireP99: 2e6}},
+	}
+	for name, c := range map[string]struct {
+		write func(*bytes.Buffer) error
+		want  []string
+	}{
+		"markdown": {func(b *bytes.Buffer) error { return GuideMarkdown(b, g) }, []string{
+			"[**broken in 4 of 4 runs: redlock-clock-jump**](#redlock-clockone-server-guard-none)", "### redlock, clock:one server, guard none",
+			"Also in force: partition:one worker", "`lockcheck repro a`", `&lt;b&gt;\|x`, "No lock is known to meet this.", "held in the one run tried",
+		}},
+		"page": {func(b *bytes.Buffer) error { return GuideHTML(b, g) }, []string{
+			`href="#redlock-clockone-server-guard-none"`, `id="redlock-clockone-server-guard-none"`, "partition:one worker", "lockcheck repro a", "&lt;b&gt;|x",
+			`href="runs/r1/report.html"`, "No lock is known to meet this.", "held in the one run tried",
+		}},
+	} {
+		var b bytes.Buffer
+		if err := c.write(&b); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		lacks := slices.DeleteFunc(c.want, func(w string) bool { return strings.Contains(b.String(), w) })
+		if len(lacks) > 0 {
+			t.Errorf("%s lacks %q:\n%s", name, lacks, b.String())
+		}
+	}
+}

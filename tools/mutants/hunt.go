@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"lockcheck/checker"
+	"lockcheck/clients"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/suites/hunt"
+	"lockcheck/workloads"
+)
+
+// hunts looks for each mutant with guided and with blind trials, from its name alone, and
+// compares how many it takes until the first find.
+type hunts struct {
+	binary, store string
+	trials        int // of each hunt at most
+	seeds         int
+	side          int // how many trials to make side by side
+	only          string
+}
+
+// attempt is a hunt for a mutant.
+type attempt struct {
+	mutant
+	seed  uint64
+	blind float64
+	// first is the number of the trial that found it, 0 for none of all.
+	first, trials int
+	found         string
+}
+
+// arms are the shares of blind trials that are compared.
+func arms() []float64 { return []float64{0, 1} }
+
+// atOnce is how many hunts go on at the same time.
+const atOnce = 2
+
+func (h hunts) run(ctx context.Context, out io.Writer) (err error) {
+	if h.binary, err = filepath.Abs(h.binary); err != nil {
+		return err
+	}
+	if h.store, err = os.MkdirTemp("", "lockcheck-hunts-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(h.store)
+	attempts := h.attempts()
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for i := range attempts {
+		group.Go(func() error {
+			err := h.attempt(ctx, i, &attempts[i])
+			fmt.Fprintf(os.Stderr, "%-20s blind %v, seed %d: %s\n", attempts[i].name, attempts[i].blind, attempts[i].seed, attempts[i])
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return huntTable(out, attempts)
+}
+
+// attempts lists those of all mutants whose lock is wrong, and one for each right one, which
+// gets as many trials as all seeds of one arm of another.
+func (h hunts) attempts() []attempt {
+	var all []attempt
+	for _, m := range mutants() {
+		switch {
+		case h.only != "" && m.name != h.only, m.guard == workloads.FenceWrites: // its lock is right
+		case m.guilty == "":
+			all = append(all, attempt{mutant: m, seed: 1, blind: hunt.DefaultBlind})
+		default:
+			for _, blind := range arms() {
+				for seed := range h.seeds {
+					all = append(all, attempt{mutant: m, seed: uint64(seed + 1), blind: blind})
+				}
+			}
+		}
+	}
+	return all
+}
+
+func (h hunts) attempt(ctx context.Context, i int, a *attempt) error {
+	plan, err := hunt.Plan{Lock: clients.MutantPrefix + a.name, Seed: a.seed, Blind: a.blind}.Ready()
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(h.store, fmt.Sprint(i))
+	folder, err := hunt.Create(path, plan)
+	if err != nil {
+		return err
+	}
+	m := hunt.Machine{
+		Machine: runs.Machine{Binary: h.binary}, Parallel: h.side, Progress: runs.Silent{}, Budget: time.Hour, Trials: h.trials,
+		UntilFound: a.guilty != "", // what a right one is accused of must be seen again
+	}
+	if _, err := folder.Run(ctx, m, nil); err != nil {
+		return err
+	}
+	result := folder.Hunt()
+	for _, arm := range result.Arms {
+		a.trials += arm.Trials
+		if result.Verdict() == checker.Violation && arm.First > 0 && (a.first == 0 || arm.First < a.first) {
+			a.first = arm.First
+		}
+	}
+	for _, f := range result.Finds {
+		a.found = strings.Join(slices.DeleteFunc([]string{a.found, string(f.Property)}, func(s string) bool { return s == "" }), ", ")
+	}
+	return os.RemoveAll(path)
+}
+
+func (a attempt) String() string {
+	if a.first == 0 {
+		return fmt.Sprintf("nothing in %d trials", a.trials)
+	}
+	return fmt.Sprintf("trial %d: %s", a.first, a.found)
+}
+
+// errHunted says that a hunt did not end as it should.
+var errHunted = errors.New("a wrong mutant was not found by guided trials, or a right one was accused")
+
+// huntTable compares the arms, mutant by mutant.
+func huntTable(out io.Writer, all []attempt) error {
+	fmt.Fprintln(out, "| mutant | guided: found, in trials | blind: found, in trials |\n| --- | --- | --- |")
+	var err error
+	var sums [2][]int
+	for _, m := range mutants() {
+		var cells [2][]attempt
+		for _, a := range all {
+			if a.name == m.name {
+				arm := 0
+				if a.blind == 1 {
+					arm = 1
+				}
+				cells[arm] = append(cells[arm], a)
+			}
+		}
+		if len(cells[0]) == 0 {
+			continue
+		}
+		missed := slices.ContainsFunc(cells[0], func(a attempt) bool { return (a.first == 0) != (m.guilty == "") })
+		if missed {
+			err = errHunted
+		}
+		fmt.Fprintf(out, "| `%s` | %s | %s |\n", m.name, summary(m, cells[0]), summary(m, cells[1]))
+		for arm, cell := range cells {
+			for _, a := range cell {
+				if m.guilty != "" {
+					sums[arm] = append(sums[arm], a.counted())
+				}
+			}
+		}
+	}
+	for arm, name := range []string{"guided", "blind"} {
+		total := 0
+		for _, n := range sums[arm] {
+			total += n
+		}
+		fmt.Fprintf(out, "\n%s: %d hunts of wrong mutants, %d trials until the first find or the end", name, len(sums[arm]), total)
+	}
+	fmt.Fprintln(out)
+	return err
+}
+
+// counted is how many trials it took, or all if it found nothing.
+func (a attempt) counted() int {
+	if a.first == 0 {
+		return a.trials
+	}
+	return a.first
+}
+
+// summary is such as "3 of 3: 1, 1, 4".
+func summary(m mutant, all []attempt) string {
+	if len(all) == 0 {
+		return "–"
+	}
+	found := 0
+	var numbers []string
+	for _, a := range all {
+		if a.first > 0 {
+			found++
+			numbers = append(numbers, fmt.Sprint(a.first))
+			continue
+		}
+		numbers = append(numbers, fmt.Sprintf("none in %d", a.trials))
+	}
+	return fmt.Sprintf("%d of %d: %s", found, len(all), strings.Join(numbers, ", "))
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"lockcheck/clusters/images"
+)
+
+// imageName is that of the image when it is loaded.
+const imageName = "lockcheck:latest"
+
+// writeImage writes an image with nothing but a binary in it, as docker load reads it. It has no
+// times, so that the same binary gives the same image.
+func writeImage(path, binary, arch string) error {
+	content, err := os.ReadFile(binary)
+	if err != nil {
+		return err
+	}
+	root, err := rootOf(content)
+	if err != nil {
+		return err
+	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(root)), nil })
+	if err != nil {
+		return err
+	}
+	image, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		return err
+	}
+	image, err = mutate.Config(image, v1.Config{
+		Entrypoint: []string{images.SelfPath},
+		// Whoever it runs as can write there; what it keeps in it ends with the container.
+		Env: []string{"PATH=/bin", "HOME=/tmp"},
+	})
+	if err != nil {
+		return err
+	}
+	file, err := image.ConfigFile()
+	if err != nil {
+		return err
+	}
+	file = file.DeepCopy()
+	file.OS, file.Architecture = "linux", arch
+	if image, err = mutate.ConfigFile(image, file); err != nil {
+		return err
+	}
+	tag, err := name.NewTag(imageName)
+	if err != nil {
+		return err
+	}
+	return tarball.WriteToFile(path, tag, image)
+}
+
+// rootOf is the root of the file system of an image.
+func rootOf(binary []byte) ([]byte, error) {
+	var root bytes.Buffer
+	w := tar.NewWriter(&root)
+	err := errors.Join(
+		w.WriteHeader(&tar.Header{Name: "bin/", Typeflag: tar.TypeDir, Mode: 0o755}),
+		w.WriteHeader(&tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777}),
+		w.WriteHeader(&tar.Header{Name: images.SelfPath[1:], Mode: 0o755, Size: int64(len(binary))}),
+	)
+	if err != nil {
+		return nil, err
+	}
+	_, err = w.Write(binary)
+	err = errors.Join(err, w.Close())
+	return root.Bytes(), err
+}

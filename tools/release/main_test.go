@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lockcheck/clusters/clustertest"
+	"lockcheck/clusters/engine"
+	"lockcheck/clusters/images"
+	"lockcheck/internal/cleanup"
+)
+
+func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
+
+// released makes a release of the binary and returns its files.
+func released(t *testing.T, binary string) (folder string, files map[string][]byte) {
+	t.Helper()
+	content, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder = t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, prefix+"amd64"), content, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := release(folder); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = make(map[string][]byte)
+	for _, entry := range entries {
+		if files[entry.Name()], err = os.ReadFile(filepath.Join(folder, entry.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder, files
+}
+
+// TestRelease: of the same binary come the same bytes, with checksums that hold and the modules
+// that are in it.
+func TestRelease(t *testing.T) {
+	binary := clustertest.Binary(t)
+	folder, files := released(t, binary)
+	want := []string{"SHA256SUMS", "lockcheck-linux-amd64", "lockcheck-linux-amd64.cdx.json", "lockcheck-linux-amd64.image.tar"}
+	if names := slices.Sorted(maps.Keys(files)); !slices.Equal(names, want) {
+		t.Errorf("files %v", names)
+	}
+	check := exec.Command("sha256sum", "--check", "--strict", sumsFile)
+	check.Dir = folder
+	if output, err := check.CombinedOutput(); err != nil || bytes.Count(output, []byte(": OK")) != len(want)-1 {
+		t.Errorf("%v\n%s", err, output)
+	}
+	var list bom
+	if err := json.Unmarshal(files["lockcheck-linux-amd64.cdx.json"], &list); err != nil {
+		t.Fatal(err)
+	}
+	for _, module := range []string{"github.com/spf13/cobra", "github.com/docker/docker", "std"} {
+		if !slices.ContainsFunc(list.Components, func(c component) bool { return c.Name == module && c.Version != "" }) {
+			t.Errorf("%s is missing", module)
+		}
+	}
+	if slices.ContainsFunc(list.Components, func(c component) bool { return strings.Contains(c.Name, "go-containerregistry") }) {
+		t.Error("it lists a module of tests, which is not in the binary")
+	}
+	_, again := released(t, binary)
+	for name := range files {
+		if !bytes.Equal(files[name], again[name]) {
+			t.Errorf("%s is another one the second time", name)
+		}
+	}
+}
+
+// TestDynamicBinary is refused: in the image there is nothing that could load it.
+func TestDynamicBinary(t *testing.T) {
+	folder := t.TempDir()
+	content, err := os.ReadFile("/bin/ls")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, prefix+"amd64"), content, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := release(folder); err == nil || !strings.Contains(err.Error(), "CGO_ENABLED=0") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestImage: lockcheck in its own image tests a lock on the engine of its host.
+func TestImage(t *testing.T) {
+	docker := clustertest.Engine(t)
+	socket, local := strings.CutPrefix(os.Getenv("DOCKER_HOST"), "unix://")
+	if !local {
+		socket = "/var/run/docker.sock"
+	}
+	// Inside there is no go command to build it with.
+	if _, err := (images.Maker{Engine: docker, Progress: t.Logf}).Ensure(t.Context(), "etcd-3.6.16"); err != nil {
+		t.Fatal(err)
+	}
+	folder, _ := released(t, clustertest.Binary(t))
+	archive, err := os.Open(filepath.Join(folder, prefix+"amd64.image.tar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	if err := docker.Load(t.Context(), archive); err != nil {
+		t.Fatal(err)
+	}
+	run, err := cleanup.NewID(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if _, err := docker.RemoveRun(ctx, run); err != nil {
+			t.Error(err)
+		}
+		if _, err := docker.RemoveImage(ctx, imageName); err != nil {
+			t.Error(err)
+		}
+	})
+	process, err := docker.Start(t.Context(), engine.Spec{
+		Name: "lockcheck-test-" + run, Image: imageName, Network: "none", Attach: true,
+		Labels:  map[string]string{engine.RunLabel: run, engine.OwnerLabel: "test"},
+		Command: []string{"test", "--lock", "etcd", "--nodes", "1", "--nemesis", "pause:holder", "--concurrency", "2", "--store", "/tmp/store"},
+		Mounts:  []string{socket + ":/var/run/docker.sock"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go io.Copy(io.Discard, process.Errors) //nolint:errcheck // progress
+	report, err := io.ReadAll(process.Output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exit := <-process.Exited
+	if !strings.Contains(string(report), "built from Go modules") || exit.Code > 2 {
+		t.Errorf("%v: no verdict:\n%s", exit, report)
+	}
+}

@@ -1,0 +1,241 @@
+package workloads
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"lockcheck/clients"
+	"lockcheck/history"
+)
+
+// Commands to a worker, a line each: to stop at its next call of a kind, for a fault with an
+// id, and to go on, or to stop no more.
+const (
+	commandCatch = "catch"  // ID FUNCTION PLACE
+	commandLetGo = "let-go" // ID
+)
+
+// Places at which a call is caught.
+const (
+	placeUnsent   = "unsent"    // nothing was sent yet: what is done now meets the request, or its answer
+	placeInFlight = "in-flight" // it was sent, and its answer was not read
+)
+
+// Catcher makes workers stop at their calls to the lock service.
+type Catcher struct{ Workers map[string]io.Writer }
+
+// Catch lets a worker stop at its next call, for the fault with the id, one word. In flight,
+// it stops its process and that of its client, after a random share of the time that such a
+// call usually takes, unless the call is over by then: the next one is then tried. Who has
+// seen the event Caught must continue it. Otherwise its call waits, before anything is sent,
+// until LetGo.
+func (c Catcher) Catch(worker, id string, call history.Function, inFlight bool) error {
+	place := placeUnsent
+	if inFlight {
+		place = placeInFlight
+	}
+	return c.send(worker, commandCatch, id, string(call), place)
+}
+
+// LetGo ends what Catch began.
+func (c Catcher) LetGo(worker, id string) error { return c.send(worker, commandLetGo, id) }
+
+func (c Catcher) send(worker string, words ...string) error {
+	input, known := c.Workers[worker]
+	if !known {
+		return fmt.Errorf("there is no worker %s", worker)
+	}
+	_, err := io.WriteString(input, strings.Join(words, " ")+"\n")
+	return err
+}
+
+// catches are the orders to stop at calls, and how long calls take.
+type catches struct {
+	mu     sync.Mutex
+	orders []*catch
+	took   map[history.Function][]time.Duration // by the last calls
+	rng    *rand.Rand
+}
+
+// catch is one order.
+type catch struct {
+	id       string
+	call     history.Function
+	inFlight bool
+	letGo    chan struct{}
+}
+
+func newCatches(seed uint64) *catches {
+	return &catches{took: make(map[history.Function][]time.Duration), rng: rand.New(rand.NewPCG(seed, 1))}
+}
+
+// obey carries out a command, and says whether it is one for it.
+func (c *catches) obey(command string) bool {
+	switch words := strings.Fields(command); {
+	case len(words) == 4 && words[0] == commandCatch:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.orders = append(c.orders, &catch{
+			id: words[1], call: history.Function(words[2]), inFlight: words[3] == placeInFlight, letGo: make(chan struct{}),
+		})
+	case len(words) == 2 && words[0] == commandLetGo:
+		c.letGo(words[1])
+	default:
+		return false
+	}
+	return true
+}
+
+func (c *catches) letGo(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.orders = slices.DeleteFunc(c.orders, func(order *catch) bool {
+		if order.id == id {
+			close(order.letGo)
+		}
+		return order.id == id
+	})
+}
+
+// meet returns the order for a call, nil if there is none, and after what time to stop in
+// flight.
+func (c *catches) meet(call history.Function) (order *catch, after time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.IndexFunc(c.orders, func(order *catch) bool { return order.call == call })
+	if i < 0 {
+		return nil, 0
+	}
+	return c.orders[i], time.Duration(c.rng.Float64() * float64(usual(c.took[call])))
+}
+
+// take takes an order off the list. It is false if it was withdrawn, or another call took it.
+func (c *catches) take(order *catch) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.Index(c.orders, order)
+	if i >= 0 && order.inFlight {
+		c.orders = slices.Delete(c.orders, i, i+1)
+	}
+	return i >= 0
+}
+
+const (
+	// lastCalls is by how many calls it is known how long one takes.
+	lastCalls = 15
+	// firstCall is how long one is taken to last before any was made.
+	firstCall = 500 * time.Microsecond
+)
+
+func (c *catches) note(call history.Function, took time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last := append(c.took[call], took)
+	c.took[call] = last[max(0, len(last)-lastCalls):]
+}
+
+// usual is the median.
+func usual(took []time.Duration) time.Duration {
+	if len(took) == 0 {
+		return firstCall
+	}
+	return slices.Sorted(slices.Values(took))[len(took)/2]
+}
+
+// caughtLimit is how long a call waits to be let go: a nemesis that says nothing is gone.
+const caughtLimit = 5 * time.Second
+
+// atMoments makes a call to the lock service that was invoked as op, and stops at it where a
+// fault waits for that.
+func atMoments[T any](w *worker, op history.Event, call func() (T, error)) (T, error) {
+	order, after := w.catches.meet(op.F)
+	if order != nil && !order.inFlight {
+		w.waitUnsent(op, order)
+	}
+	began := time.Now()
+	landed := func() {}
+	if order != nil && order.inFlight {
+		landed = w.stopInFlight(op, order, after)
+	}
+	value, err := call()
+	landed()
+	if order == nil {
+		w.catches.note(op.F, time.Since(began))
+	}
+	return value, err
+}
+
+// caught records that a call has met an order.
+func (w *worker) caught(op history.Event, order *catch) {
+	w.record.Emit(history.Event{
+		Type: history.Info, F: history.Caught, Op: op.Op, Key: op.Key, Grant: op.Grant, Token: op.Token, Note: order.id,
+	})
+}
+
+// waitUnsent keeps a call back until it is let go.
+func (w *worker) waitUnsent(op history.Event, order *catch) {
+	if !w.catches.take(order) {
+		return
+	}
+	w.caught(op, order)
+	limit := time.NewTimer(caughtLimit)
+	defer limit.Stop()
+	select {
+	case <-order.letGo:
+	case <-w.stop:
+	case <-limit.C:
+		w.catches.letGo(order.id)
+	}
+}
+
+// stopInFlight stops the worker after some time, unless landed is called before. After it was
+// continued, landed returns.
+func (w *worker) stopInFlight(op history.Event, order *catch, after time.Duration) (landed func()) {
+	var flight sync.Mutex
+	over := false
+	go func() {
+		sleepExactly(after)
+		flight.Lock()
+		defer flight.Unlock()
+		if over || !w.catches.take(order) {
+			return
+		}
+		w.caught(op, order)
+		w.stopFamily()
+	}()
+	return func() {
+		flight.Lock()
+		defer flight.Unlock()
+		over = true
+	}
+}
+
+// stopFamily stops the client, if that is a process of its own, and then this process.
+func (w *worker) stopFamily() {
+	if client, is := w.lock.(clients.Outside); is {
+		_ = client.Stop() // one that has ended does nothing either
+	}
+	// To this thread: a signal to the process may be taken by another one, a little later.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	_ = syscall.Tgkill(os.Getpid(), syscall.Gettid(), syscall.SIGSTOP) // to itself: it is allowed
+}
+
+// sleepExactly sleeps, and for short times stays awake: a timer may be a millisecond late, which
+// is longer than a call to some services takes.
+func sleepExactly(d time.Duration) {
+	const awake = 2 * time.Millisecond
+	begun := time.Now()
+	time.Sleep(d - awake)
+	for time.Since(begun) < d {
+		runtime.Gosched()
+	}
+}
