@@ -11,7 +11,7 @@ import (
 // TestCaughtUnsent: a call waits before it is sent, after its invocation, until it is let go;
 // the service sees it only then.
 func TestCaughtUnsent(t *testing.T) {
-	socket, r := memoryService(t), runResource(t, ResourceConfig{})
+	r := runResource(t, ResourceConfig{})
 	for _, c := range []struct {
 		call history.Function
 		want string // what has happened when it waits
@@ -20,6 +20,8 @@ func TestCaughtUnsent(t *testing.T) {
 		{history.Release, "acquire invoke, acquire ok, read invoke, read ok, write invoke, write ok, release invoke, caught info"},
 	} {
 		t.Run(string(c.call), func(t *testing.T) {
+			// Its own: a worker that ends within an acquire may leave its lock held.
+			socket := memoryService(t)
 			w := runWorker(t, WorkerConfig{Lock: "memory", Nodes: []string{socket}, Socket: r.socket, Use: Use{TTL: time.Minute}})
 			catcher := Catcher{Workers: map[string]io.Writer{"w1": w.input}}
 			w.begin().await(1, history.OK, history.Release)
