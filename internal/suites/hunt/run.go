@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -239,12 +240,17 @@ var errNoTime = errors.New("the budget is spent")
 // errInterrupted says that somebody ended the hunt.
 var errInterrupted = errors.New("interrupted")
 
-// pursueAll goes into all finds that are open.
+// pursueAll goes into all finds that are open, and again into those that were not seen again and
+// that another trial showed, too.
 func (h *hunter) pursueAll(ctx context.Context) error {
-	for _, f := range h.Folder.open() {
-		if h.gaveUp[f.key()] || h.explained(f.Signature) != "" || time.Until(h.end) <= 0 {
-			continue
+	for {
+		worth := func(f found) bool { return !h.gaveUp[f.key()] }
+		open := h.Folder.open()
+		i := slices.IndexFunc(open, worth)
+		if i < 0 || time.Until(h.end) <= 0 {
+			return nil
 		}
+		f := open[i]
 		f.Tries++
 		f.Name = h.nameOf(f.Signature)
 		err := h.pursue(ctx, &f)
@@ -261,7 +267,6 @@ func (h *hunter) pursueAll(ctx context.Context) error {
 		h.gaveUp[f.key()] = f.Unfinished != ""
 		h.machine.Progress.Step("%s: %s", f.Name, f.conclusion())
 	}
-	return nil
 }
 
 // conclusion is what became of a find, in words.
