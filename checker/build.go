@@ -50,8 +50,11 @@ func (b *builder) add(e *history.Event) {
 	}
 	switch e.Process {
 	case history.Harness:
-		if e.F == history.Phase {
+		switch e.F {
+		case history.Phase:
 			b.phases[e.Note] = *e
+		case history.Stalled:
+			b.stalls = append(b.stalls, span{e.From, e.Time})
 		}
 	case history.Nemesis:
 		b.faultEvents = append(b.faultEvents, *e)

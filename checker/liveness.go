@@ -25,7 +25,8 @@ const retryPause = LivenessGrace / 2
 // if there was none, nobody asks for a key for longer than lease, grace period and LivenessGrace
 // while nobody alive holds it and nobody is granted it, and no worker gets nothing
 // but errors for that long. Who waits for a holder that still lives is not stuck. A
-// kill of a worker is over when it happened.
+// kill of a worker is over when it happened. Where only stalls of the machine made it longer it
+// is undecided.
 func liveness(r *run) (judged, OrphanSummary) {
 	j := r.recovery()
 	orphans := r.orphans()
@@ -50,11 +51,15 @@ func (r *run) recovery() judged {
 	if healed != 0 {
 		after = "after " + what + " "
 	}
-	stuck := append(r.stuckKeys(since, limit, after), r.stuckWorkers(since, limit, after)...)
+	stuck, excused := r.excuse(append(r.stuckKeys(since, limit, after), r.stuckWorkers(since, limit, after)...), limit)
 	first, acquired := r.firstAcquired(since)
 	switch {
 	case len(stuck) > 0:
 		return stuckFinding(stuck, limit)
+	case len(excused) > 0:
+		i := excused[0]
+		j.Verdict = Undecided
+		j.Summary = fmt.Sprintf("%s; %s were allowed, and for %s of that this machine let nobody run", i.What, dur(limit), dur(r.stalled(span{i.From, i.To})))
 	case healed == 0 && len(r.holds) > 0:
 		j.Summary = count(len(r.holds), "acquire", "acquires") + " succeeded, no fault to recover from"
 	case acquired:
@@ -66,6 +71,28 @@ func (r *run) recovery() judged {
 		j.Summary = fmt.Sprintf("nobody acquired the lock after %s, nor tried for longer than the %s that are allowed", what, dur(limit))
 	}
 	return j
+}
+
+// excuse picks out those that are not longer than they may be without the times in which the
+// machine stalled: whoever should have served or asked then may have been what was late.
+func (r *run) excuse(all []Incident, limit int64) (stuck, excused []Incident) {
+	for _, i := range all {
+		if i.To-i.From-r.stalled(span{i.From, i.To}) > limit {
+			stuck = append(stuck, i)
+		} else {
+			excused = append(excused, i)
+		}
+	}
+	return stuck, excused
+}
+
+// stalled is for how long of a time the machine stalled.
+func (r *run) stalled(s span) int64 {
+	total := int64(0)
+	for _, stall := range united(r.stalls) {
+		total += max(0, min(s.to, stall.to)-max(s.from, stall.from))
+	}
+	return total
 }
 
 func stuckFinding(stuck []Incident, limit int64) judged {

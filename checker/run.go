@@ -33,6 +33,8 @@ type run struct {
 	phases    map[string]history.Event // the last of each name
 	begin     int64
 	end       int64
+	// stalls are the times in which the machine that the run was made on let nobody of it run.
+	stalls []span
 	// unobserved is when the observer of the service gave up, 0 for never.
 	unobserved int64
 	// releasedBy maps a grant to the attempt whose release ended it.

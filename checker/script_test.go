@@ -157,6 +157,11 @@ func (s *script) phase(at float64, name string) *script {
 	return s
 }
 
+func (s *script) stalled(from, to float64) *script {
+	s.add(to, history.Event{Process: history.Harness, Type: history.Info, F: history.Stalled, From: ms(from)})
+	return s
+}
+
 func (s *script) stage(at float64, f history.Fault) *script {
 	s.add(at, history.Event{Process: history.Nemesis, Type: history.Info, F: history.FaultPhase, Fault: &f})
 	return s

@@ -16,6 +16,7 @@ import (
 var typical = []string{
 	`{"index":12345,"time":817263544127,"process":"w3","type":"invoke","f":"acquire","key":"k12","op":4711,"grant":"w3-911"}`,
 	`{"index":12346,"time":817263944127,"process":"w3","type":"ok","f":"acquire","key":"k12","op":4711,"grant":"w3-911","token":88,"until":817264544127}`,
+	`{"index":12346,"time":817263944126,"process":"harness","type":"info","f":"stalled","from":817263844126}`,
 	`{"index":12347,"time":817263944127,"process":"w4","type":"ok","f":"acquire","key":"k12","op":4711,"grant":"w4-911","token":89,"wakes":3}`,
 	`{"index":12347,"time":817263944199,"process":"resource","type":"ok","f":"write","key":"k12","op":4712,"grant":"w3-911","token":88,"client":"w3","seq":1231,"version":77,"base":76,"element":3000051}`,
 	`{"index":12348,"time":817263955127,"process":"w3","type":"fail","f":"release","key":"k12","op":4713,"grant":"w3-911","error":"not held"}`,

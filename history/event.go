@@ -67,6 +67,10 @@ const (
 
 	// Phase is a single Info event of the harness; Phase* names are in Note.
 	Phase Function = "phase"
+
+	// Stalled is a single Info event of the harness: from From until its Time this machine did
+	// not let it run, though it was due.
+	Stalled Function = "stalled"
 )
 
 // Names of processes that are not workers.
@@ -118,6 +122,8 @@ type Event struct {
 	// Expired marks an acquire ok whose grant the service no longer had on record when
 	// its answer arrived.
 	Expired bool `json:"expired,omitempty"`
+	// From is when a stall began, on a Stalled event, on the clock of Time.
+	From int64 `json:"from,omitempty"`
 	// Wakes is how many notifications of the service an attempt got while it waited for its
 	// turn, on the completion of an acquire; only if the header says that they are counted.
 	Wakes int64 `json:"wakes,omitempty"`

@@ -232,6 +232,9 @@ func TestValidate(t *testing.T) {
 		{"fault as an operation", []Event{with(faultAt, func(e *Event) { e.Type = OK })}, 2},
 		{"phase", []Event{{Time: 1, Process: Harness, Type: Info, F: Phase, Note: PhaseEnd}}, 0},
 		{"unknown phase", []Event{{Time: 1, Process: Harness, Type: Info, F: Phase, Note: "lunch"}}, 2},
+		{"stall", []Event{{Time: 2, Process: Harness, Type: Info, F: Stalled, From: 1}}, 0},
+		{"stall of no length", []Event{{Time: 2, Process: Harness, Type: Info, F: Stalled, From: 2}}, 2},
+		{"stall of no beginning", []Event{{Time: 2, Process: Harness, Type: Info, F: Stalled}}, 2},
 		{"harness writes", []Event{{Time: 1, Process: Harness, Type: Info, F: Write}}, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {

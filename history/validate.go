@@ -104,7 +104,7 @@ func (v *Validator) event(i int64, e *Event) error {
 	case Nemesis:
 		return fault(e)
 	case Harness:
-		return phase(e)
+		return harness(e)
 	}
 	if v.workers[e.Process] == nil {
 		return fmt.Errorf("process %q is not in the header", e.Process)
@@ -278,7 +278,13 @@ func fault(e *Event) error {
 	return nil
 }
 
-func phase(e *Event) error {
+func harness(e *Event) error {
+	if e.F == Stalled && e.Type == Info {
+		if e.From <= 0 || e.From >= e.Time {
+			return fmt.Errorf("a stall from %d to %d", e.From, e.Time)
+		}
+		return nil
+	}
 	if e.F != Phase || e.Type != Info {
 		return fmt.Errorf("%s of type %q is not one of %s", e.F, e.Type, Harness)
 	}

@@ -6,13 +6,18 @@ import (
 	"lockcheck/history"
 )
 
-// delayInterval is how often our own delay is measured.
-const delayInterval = 10 * time.Millisecond
+const (
+	// delayInterval is how often our own delay is measured.
+	delayInterval = 10 * time.Millisecond
+	// stall is the delay from which on it is recorded: what is usual on a busy machine is less.
+	stall = 50 * time.Millisecond
+)
 
 // watchDelay measures how much later than it asked this process is woken up, until stop is
 // called, which returns the longest of these delays. The processes of a run wait for the same
-// processors: what it measures has delayed some of them by about as much.
-func watchDelay() (stop func() time.Duration) {
+// processors: what it measures has delayed some of them by about as much. It tells of those that
+// are stalls, and when each began.
+func watchDelay(stalled func(from int64)) (stop func() time.Duration) {
 	end, longest := make(chan struct{}), make(chan time.Duration)
 	go func() {
 		ticker := time.NewTimer(delayInterval)
@@ -24,7 +29,12 @@ func watchDelay() (stop func() time.Duration) {
 				longest <- most
 				return
 			case <-ticker.C:
-				most = max(most, time.Duration(history.Now()-asked)-delayInterval)
+				due := asked + int64(delayInterval)
+				delay := time.Duration(history.Now() - due)
+				if delay >= stall {
+					stalled(due)
+				}
+				most = max(most, delay)
 				ticker.Reset(delayInterval)
 			}
 		}

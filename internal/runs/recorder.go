@@ -19,6 +19,8 @@ type recorder struct {
 	// failed is told the first error of writing, at once.
 	failed func(error)
 
+	inOrder sync.Mutex // events of the harness
+
 	mu     sync.Mutex
 	err    error
 	closed bool
@@ -42,9 +44,18 @@ func (r *recorder) Record(e history.Event) {
 
 // Phase records the harness' own event of a phase.
 func (r *recorder) Phase(name, why string) {
-	r.Record(history.Event{
-		Time: history.Now(), Process: history.Harness, Type: history.Info, F: history.Phase, Note: name, Error: why,
-	})
+	r.own(history.Event{F: history.Phase, Note: name, Error: why})
+}
+
+// Stalled records that this process was due at a time, and is run only now.
+func (r *recorder) Stalled(due int64) { r.own(history.Event{F: history.Stalled, From: due}) }
+
+// own records an event of the harness, in the order of their times.
+func (r *recorder) own(e history.Event) {
+	r.inOrder.Lock()
+	defer r.inOrder.Unlock()
+	e.Time, e.Process, e.Type = history.Now(), history.Harness, history.Info
+	r.Record(e)
 }
 
 // Follow records the events on the output of a process until it ends. An event

@@ -368,7 +368,7 @@ func (r *run) work(hard context.Context, interrupt <-chan struct{}) (interrupted
 	}
 	r.recorder.Phase(history.PhaseReady, "")
 	r.progress.Step("running %s for %s, then %s without faults", r.describe(), r.active(), r.recovery)
-	began, delay := readHostClock(), watchDelay()
+	began, delay := readHostClock(), watchDelay(r.recorder.Stalled)
 	defer func() { r.delay = delay() }()
 	nemesisDone := make(chan struct{})
 	go func() {

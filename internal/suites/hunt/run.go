@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"lockcheck/checker"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
 	"lockcheck/reports"
@@ -194,9 +193,6 @@ func (h *hunter) look(t *tried, m suites.Made) {
 	}
 	t.Near, t.Inherent = near(header, results, s), s.inherent
 	for _, f := range s.finds {
-		if m.Delayed && f.Property == checker.Liveness {
-			continue // the machine may have been what took long
-		}
 		t.Finds = append(t.Finds, sighted{f.Signature, f.what})
 	}
 	if failed(results) {
