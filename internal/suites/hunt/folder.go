@@ -80,10 +80,10 @@ type found struct {
 	Name string `json:"name"`
 	Signature
 	What string `json:"what"`
-	// First is the number of the trial that is gone into, from 1: the first one that showed it,
-	// or a later one if that did not show it again. Tries is how many were gone into.
-	First int `json:"first"`
-	Tries int `json:"tries"`
+	// First is the number of the trial that is made smaller, from 1. GoneInto are those that
+	// were made again to choose it.
+	First    int   `json:"first"`
+	GoneInto []int `json:"gone_into"`
 	// Original and Shrunk are that trial and the simplest that still shows it, each with how
 	// often it did in runs of its own.
 	Original     Trial     `json:"original"`
@@ -155,34 +155,46 @@ func (f *Folder) know(e entry) {
 	}
 }
 
-// mostTries is how many trials that showed a find are made again until one of them does.
+// mostTries is how many trials that showed a find are made again until one of them shows it well.
 const mostTries = 3
 
-// open lists the finds that there is still something to do for, each with the trial to begin
-// with. The second opinion on its own is gone into only where nothing else was found.
+// open lists the finds that there is still something to do for, each with the trials to choose
+// from. The second opinion on its own is gone into only where nothing else was found.
 func (f *Folder) open() []found {
 	var all []found
-	for i, t := range f.tried {
+	for _, t := range f.tried {
 		for _, s := range t.Finds {
 			listed := slices.ContainsFunc(all, func(o found) bool { return o.key() == s.key() })
 			if listed || f.explained(s.Signature) != "" {
 				continue
 			}
-			fresh := found{Signature: s.Signature, What: s.What, First: i + 1, Original: t.Trial, Run: t.Run}
-			last := f.last(s.Signature)
-			switch {
-			case last == nil:
-			case last.Unfinished != "" && last.First == fresh.First:
-				fresh.Tries = last.Tries - 1
-			case last.Unfinished == "" && last.OriginalRuns.Shown == 0 && last.Tries < mostTries && last.First < fresh.First:
-				fresh.Tries = last.Tries
-			default:
-				continue
+			fresh := found{Signature: s.Signature}
+			if last := f.last(s.Signature); last != nil && last.Unfinished == "" {
+				if last.OriginalRuns.Shown > 0 {
+					continue
+				}
+				fresh.GoneInto = last.GoneInto
 			}
-			all = append(all, fresh)
+			if len(f.sightings(fresh)) > 0 {
+				all = append(all, fresh)
+			}
 		}
 	}
 	return all
+}
+
+// sightings are the next trials to go into for a find: those with the fewest faults first.
+func (f *Folder) sightings(of found) []found {
+	var all []found
+	for i, t := range f.tried {
+		at := slices.IndexFunc(t.Finds, func(s sighted) bool { return s.key() == of.key() })
+		if at < 0 || slices.Contains(of.GoneInto, i+1) {
+			continue
+		}
+		all = append(all, found{Signature: of.Signature, What: t.Finds[at].What, First: i + 1, Original: t.Trial, Run: t.Run})
+	}
+	slices.SortStableFunc(all, func(a, b found) int { return cmp.Compare(len(a.Original.Steps), len(b.Original.Steps)) })
+	return all[:min(len(all), max(0, mostTries-len(of.GoneInto)))]
 }
 
 // explained says why there is no need to go into a find; "" if there is.

@@ -247,7 +247,6 @@ func (h *hunter) pursueAll(ctx context.Context) error {
 			return nil
 		}
 		f := open[i]
-		f.Tries++
 		f.Name = h.nameOf(f.Signature)
 		err := h.pursue(ctx, &f)
 		if errors.Is(err, errInterrupted) {
