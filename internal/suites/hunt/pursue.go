@@ -64,9 +64,8 @@ func (p *pursuit) confirm(ctx context.Context) error {
 
 // shrink makes it smaller. What it has when time is up is kept.
 func (p *pursuit) shrink(ctx context.Context) error {
-	low, _ := stats.Wilson(int64(p.found.OriginalRuns.Shown), int64(p.found.OriginalRuns.Made))
 	p.machine.Progress.Step("%s: shows in %d of %d; making it smaller", p.found.Name, p.found.OriginalRuns.Shown, p.found.OriginalRuns.Made)
-	kept, err := shrink(ctx, p.Plan.space, p.found.Original, reruns(low), p.shows)
+	kept, err := shrink(ctx, p.Plan.space, p.found.Original, reruns(p.found.OriginalRuns.likely()), p.shows)
 	if errors.Is(err, errNoTime) {
 		p.found.Unfinished, err = "there was no time to make it smaller to the end", nil
 	}

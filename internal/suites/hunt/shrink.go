@@ -138,6 +138,9 @@ type confirmed struct {
 	Made  int `json:"made"`
 }
 
+// likely is the probability by the rule of succession: six of six may be luck, too.
+func (c confirmed) likely() float64 { return float64(c.Shown+1) / float64(c.Made+2) }
+
 func (c confirmed) share() float64 {
 	if c.Made == 0 {
 		return 0

@@ -56,7 +56,7 @@ func (s simulated) oracle(_ context.Context, t Trial, runs int, untilShown bool)
 // the interval next to it holds as often as it says, and is nearly always the simplest.
 func TestShrinkFlaky(t *testing.T) {
 	p := ready(t, "redlock")
-	covered, simplest, all := 0, 0, 0
+	covered, simplest, all, spent := 0, 0, 0, 0
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		trial := p.space.draw(rng)
@@ -72,8 +72,11 @@ func TestShrinkFlaky(t *testing.T) {
 		if shown == 0 {
 			continue // it would not have been gone into
 		}
-		low, _ := stats.Wilson(int64(shown), int64(made))
-		kept, err := shrink(t.Context(), p.space, trial, reruns(low), s.oracle)
+		kept, err := shrink(t.Context(), p.space, trial, reruns(confirmed{shown, made}.likely()), func(ctx context.Context, t Trial, runs int, untilShown bool) (int, int, error) {
+			shown, made, err := s.oracle(ctx, t, runs, untilShown)
+			spent += made
+			return shown, made, err
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +96,7 @@ func TestShrinkFlaky(t *testing.T) {
 			simplest++
 		}
 	}
-	t.Logf("of %d the interval holds the truth of %d, and %d are the simplest", all, covered, simplest)
+	t.Logf("of %d the interval holds the truth of %d, and %d are the simplest; %d runs each", all, covered, simplest, spent/all)
 	if all < 200 || float64(covered) < 0.93*float64(all) || float64(simplest) < 0.93*float64(all) {
 		t.Errorf("of %d the interval holds the truth of %d, and %d are the simplest", all, covered, simplest)
 	}
