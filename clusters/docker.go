@@ -49,6 +49,7 @@ type docker struct {
 	servers  []*Node
 	// programs counts those with an address. Programs may start side by side.
 	programs atomic.Int32
+	agents   atomic.Int32
 
 	making sync.Mutex
 	others map[string]engine.Image // of programs with a binary of their own
@@ -320,7 +321,7 @@ func (c *docker) awaitServer(ctx context.Context, node *Node) error {
 func (c *docker) startAgent(ctx context.Context, node *Node, args ...string) error {
 	agentProcess, err := c.engine.Start(ctx, engine.Spec{
 		Name: c.name(node.Name), Image: c.self.ID, Labels: c.request.Labels,
-		Command: append([]string{"agent"}, args...),
+		Command: append([]string{"agent", "--stay", c.stay().String()}, args...),
 		Network: c.network.Name, IP: node.IP,
 		Hosts:        c.hosts(),
 		Sysctls:      node.Server.Sysctls,
@@ -332,6 +333,17 @@ func (c *docker) startAgent(ctx context.Context, node *Node, args ...string) err
 	node.Host = agent.Connect(agentProcess.Input, agentProcess.Output, follow(agentProcess.Errors).All)
 	return nil
 }
+
+// stay is how long the next agent outlives whoever started it. By its agents a cluster is in its
+// network, which containers must leave one after another (see engine.RemoveRun): the inputs of all
+// end at once, but within that time a reaper removes them in turn. Without a reaper they end by
+// themselves, apart from each other.
+func (c *docker) stay() time.Duration {
+	return agentStays + time.Duration(c.agents.Add(1))*time.Second
+}
+
+// agentStays is longer than a reaper works.
+const agentStays = 2 * time.Minute
 
 // hosts names the servers, for the programs of users.
 func (c *docker) hosts() map[string]string {

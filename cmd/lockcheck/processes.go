@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +23,7 @@ import (
 )
 
 // The hidden commands are lockcheck's own processes: the same binary in other
-// places. Their input ends when the harness is gone, and so do they.
+// places. Their input ends when the harness is gone, and so do they, agents last.
 
 func workerCommand(s *system) *cobra.Command {
 	return configured(s, "worker", workloads.RunWorker)
@@ -76,6 +77,7 @@ func serverCommand(s *system) *cobra.Command {
 func agentCommand(s *system) *cobra.Command {
 	var servers, probes, driver, launcher, install string
 	var server int
+	var stay time.Duration
 	host := agent.Local{Network: new(agent.Network)}
 	cmd := &cobra.Command{
 		Use: "agent", Hidden: true, Args: usageArgs(cobra.NoArgs),
@@ -96,7 +98,11 @@ func agentCommand(s *system) *cobra.Command {
 			}
 			host.ClockDriver = agent.ClockDriver(driver)
 			host.PrepareClock(cmd.Context(), launcher)
-			return agent.Serve(cmd.Context(), host, s.stdin, s.stdout)
+			err := agent.Serve(cmd.Context(), host, s.stdin, s.stdout)
+			if stay > 0 {
+				time.Sleep(stay)
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&servers, "servers", "", "kind of servers")
@@ -106,6 +112,7 @@ func agentCommand(s *system) *cobra.Command {
 	cmd.Flags().StringVar(&host.Address, "address", "", "address of the server")
 	cmd.Flags().StringVar(&host.ClockFile, "clock-file", "", "file with the offset of the server's clock")
 	cmd.Flags().StringVar(&driver, "clock-driver", string(agent.Libfaketime), "what moves the server's clock")
+	cmd.Flags().DurationVar(&stay, "stay", 0, "how long to wait for being removed once the input has ended")
 	cmd.Flags().StringVar(&launcher, "launcher", "", "where to put this binary as the launcher of servers")
 	return cmd
 }

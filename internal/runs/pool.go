@@ -62,14 +62,19 @@ func (p *Pool) give(ctx context.Context, s *site) error {
 	if p == nil || s.made == "" {
 		return s.close(ctx)
 	}
+	return p.keep(s).close(ctx)
+}
+
+// keep returns the cluster that has to go for the new one; nil for none.
+func (p *Pool) keep(s *site) (old *site) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.idle = append(p.idle, s)
-	var old *site
 	if len(p.idle) > idleMost {
-		old, p.idle = p.idle[0], slices.Delete(p.idle, 0, 1)
+		old = p.idle[0] // not in one assignment: Delete moves the others, and may be called first
+		p.idle = slices.Delete(p.idle, 0, 1)
 	}
-	p.mu.Unlock()
-	return old.close(ctx)
+	return old
 }
 
 // Close removes what it keeps; when ctx is done, through their reapers. A nil Pool keeps nothing.
@@ -88,9 +93,10 @@ func (p *Pool) Close(ctx context.Context) error {
 }
 
 // lasting says whether the cluster of a test may serve others after it. Of clients and servers of
-// the user's own nobody knows what they leave behind.
+// the user's own nobody knows what they leave behind, and a worker with another version of a
+// library knows only how to be a worker.
 func (t *test) lasting() bool {
-	return t.Pool != nil && t.spec.OnDocker() && t.lock.Definition == nil && t.lock.Path == ""
+	return t.Pool != nil && t.spec.OnDocker() && t.lock.Definition == nil && t.lock.Path == "" && t.workerBinary() == ""
 }
 
 // madeOf tells clusters apart that cannot stand in for each other; "" for one that nobody else

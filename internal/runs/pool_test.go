@@ -2,6 +2,7 @@ package runs
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -113,6 +114,43 @@ func TestPool(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestIdleMost: of too many clusters the one goes that has waited longest, and is not handed out.
+func TestIdleMost(t *testing.T) {
+	p := NewPool()
+	var all []*site
+	for i := range idleMost + 2 {
+		all = append(all, &site{id: fmt.Sprint(i), made: "redis"})
+		old := p.keep(all[i])
+		switch {
+		case i < idleMost && old != nil:
+			t.Errorf("%s has to go for the cluster %d", old.id, i+1)
+		case i >= idleMost && old != all[i-idleMost]:
+			t.Errorf("%v has to go, want %s", old, all[i-idleMost].id)
+		}
+	}
+	for i := 2; i < len(all); i++ {
+		if got := p.find("redis"); got != all[i] {
+			t.Errorf("handed out: %v, want %s", got, all[i].id)
+		}
+	}
+	if got := p.find("redis"); got != nil {
+		t.Errorf("%s is handed out, and had to go", got.id)
+	}
+}
+
+// TestLasting: which clusters serve another run.
+func TestLasting(t *testing.T) {
+	for lock, want := range map[string]bool{"redis": true, "redsync": true, "redsync-4.12.0": false, "memory": false} {
+		prepared, err := prepare(asked(func(o *Options) { o.Lock, o.Pool = lock, NewPool() }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := prepared.lasting(); got != want {
+			t.Errorf("%s: %v", lock, got)
+		}
 	}
 }
 
