@@ -67,8 +67,9 @@ func insist(ctx context.Context, do func(context.Context) error) error {
 	}
 }
 
-// report records what was committed, and the final state of the keys that workers were
-// told, those included of which the database has nothing: what it lost is missed there.
+// report records what was committed to the keys that workers were told, and their final state,
+// those included of which the database has nothing: what it lost is missed there. It may have kept
+// the keys of other runs.
 // The times of accesses are those of inOneOrder: when they took effect nobody has seen.
 func (d *database) report(ctx context.Context, record *Emitter, keys []string) error {
 	ctx, cancel := context.WithTimeout(ctx, databaseLimit)
@@ -82,6 +83,7 @@ func (d *database) report(ctx context.Context, record *Emitter, keys []string) e
 	if err != nil {
 		return err
 	}
+	accesses = slices.DeleteFunc(accesses, func(a clients.DataAccess) bool { return !slices.Contains(keys, a.Key) })
 	for i, a := range inOneOrder(accesses) {
 		event := history.Event{
 			Type: history.OK, F: history.Read, Key: a.Key, Client: a.Client, Op: a.Op, Grant: a.Grant,

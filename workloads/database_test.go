@@ -73,6 +73,7 @@ func TestDatabaseReport(t *testing.T) {
 			{Key: "k0", Client: "w1", Op: 2, Grant: "w1-1", At: 10},
 			{Key: "k0", Client: "w1", Op: 3, Grant: "w1-1", At: 20, Write: true, Element: 7, Version: 1},
 			{Key: "k1", Client: "w2", Op: 2, Grant: "w2-1", At: 15},
+			{Key: "r1k0", Client: "w1", Op: 2, Grant: "w1-1", At: 5}, // of a run before
 		},
 		final: map[string]clients.Data{"k0": {Version: 1, Value: "[7]"}},
 	}
