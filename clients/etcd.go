@@ -21,6 +21,7 @@ import (
 const (
 	watchSession      = "watch-session"
 	sessionPerAttempt = "session-per-attempt"
+	retryUnlock       = "retry-unlock"
 )
 
 func etcdOptions() []Option {
@@ -31,6 +32,9 @@ func etcdOptions() []Option {
 		},
 		{
 			Name: sessionPerAttempt, Adds: "each attempt has a session of its own; one that fails is withdrawn by revoking its lease, without waiting for the library to tidy up",
+		},
+		{
+			Name: retryUnlock, Adds: "an Unlock that fails is called again in the background until it succeeds, while the program goes on with the same session",
 		},
 	}
 }
@@ -200,11 +204,34 @@ func (l *etcdLock) Release(ctx context.Context, g Grant) error {
 	}
 	var deleted int64
 	err := attempt.mutex.Unlock(context.WithValue(ctx, deletedKeys{}, &deleted))
-	if err == nil && deleted == 0 {
+	switch {
+	case err == nil && deleted == 0:
 		return ErrNotHeld
+	case err != nil && l.config.options.has(retryUnlock):
+		go l.unlockAgain(attempt.mutex)
 	}
 	return err
 }
+
+// unlockAgain calls Unlock until it succeeds, or the client is closed.
+func (l *etcdLock) unlockAgain(mutex *concurrency.Mutex) {
+	for {
+		select {
+		case <-l.client.Ctx().Done():
+			return
+		case <-time.After(unlockPause):
+		}
+		ctx, cancel := context.WithTimeout(l.client.Ctx(), withdrawal)
+		err := mutex.Unlock(ctx)
+		cancel()
+		if err == nil {
+			return
+		}
+	}
+}
+
+// unlockPause is that between two calls of Unlock.
+const unlockPause = 100 * time.Millisecond
 
 // deletedKeys is the key of a context in which a caller wants to know how many keys its
 // request has deleted.

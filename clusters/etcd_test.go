@@ -192,6 +192,26 @@ func TestEtcdAsDocumented(t *testing.T) {
 	look.await("k", 0)
 }
 
+// TestEtcdRetryUnlock: an Unlock that is called again removes the lock, and a newer one of the
+// same session as well; one that is not leaves it alone.
+func TestEtcdRetryUnlock(t *testing.T) {
+	t.Parallel()
+	cluster := startedEtcd(t, "", 1)
+	look := lookInto(t, cluster)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	locks := []string{"etcd", "etcd+retry-unlock"}
+	for _, lock := range locks {
+		holder := openEtcd(t, lock, "w1", cluster, false)
+		if err := holder.lock.Release(over, holder.acquire(lock, time.Minute)); clients.OutcomeOf(err) != clients.Unknown {
+			t.Fatalf("%s: release without time: %v", lock, err)
+		}
+		holder.acquire(lock, time.Minute)
+	}
+	look.await(locks[1], 0)
+	look.await(locks[0], 1) // though it has had more time
+}
+
 // acquireEventually tries again while the library has not seen the end of a session.
 func (c *etcdClient) acquireEventually(key string) (grant clients.Grant) {
 	c.Helper()
