@@ -33,7 +33,7 @@ check: lint
 GO_TEST = CGO_ENABLED=$(if $(RACE),1,0) LOCKCHECK_TESTED=$(CURDIR)/lockcheck go test $(RACE) -vet=off -timeout 40m -p 1
 SERVERS := ./clients ./clusters
 FAULTS := ./nemesis ./clusters/engine ./clusters/images ./clusters/vdso ./cmd/lockcheck
-RUNS := ./clients/conformance ./examples/go-lock ./internal/cleanup ./internal/runs ./internal/suites/repros ./internal/suites/matrix ./internal/suites/claims ./internal/suites/sweep ./internal/suites/hunt ./internal/suites/advise ./tools/release
+RUNS := ./clients/conformance ./examples/go-lock ./internal/cleanup ./internal/runs ./internal/swarm ./internal/suites/repros ./internal/suites/matrix ./internal/suites/claims ./internal/suites/sweep ./internal/suites/hunt ./internal/suites/advise ./tools/release
 WITH_SERVERS := $(SERVERS) $(FAULTS) $(RUNS)
 test: build
 	$(MAKE) -j 2 tested-images apart

@@ -17,7 +17,7 @@ import (
 // its own; the folders within a layer are free among each other.
 var layers = []string{
 	"spelling", "yamlfile", "processes", "history", "stats", "checker", "clients", "clusters", "lockfile", "workloads", "remedies", "nemesis", "reports",
-	"cleanup", "runs", "suites", "web", "cmd", "tools", "library-versions", "examples",
+	"cleanup", "runs", "suites", "swarm", "web", "cmd", "tools", "library-versions", "examples",
 }
 
 // libraryVersions is a layer of modules of their own, each with nothing but a worker.

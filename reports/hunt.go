@@ -21,7 +21,9 @@ type Hunt struct {
 	Lock    string        `json:"lock"`
 	Version string        `json:"version,omitempty"` // of the servers
 	Seed    uint64        `json:"seed"`
-	Lease   time.Duration `json:"lease_ns"` // what trials asked for; 0 for a lock without one
+	Shard   string        `json:"shard,omitempty"`   // of a part: "2/8"
+	Missing []string      `json:"missing,omitempty"` // parts of which nothing came back
+	Lease   time.Duration `json:"lease_ns"`          // what trials asked for; 0 for a lock without one
 	Began   time.Time     `json:"began"`
 	// Arms are the trials that earlier ones guided, and those drawn blindly.
 	Arms  []HuntArm  `json:"arms"`
@@ -107,9 +109,10 @@ type HuntFind struct {
 	Cause       string           `json:"cause,omitempty"`
 	NotNotified bool             `json:"not_notified,omitempty"` // a holder that was replaced
 	What        string           `json:"what"`
-	First       int              `json:"first"` // the trial that showed it first, from 1
-	Blind       bool             `json:"blind"` // that was drawn blindly
-	Seen        int              `json:"seen"`  // how many trials showed it
+	First       int              `json:"first"`    // the trial that showed it first, from 1
+	After       time.Duration    `json:"after_ns"` // from the begin of the hunt to the end of that trial
+	Blind       bool             `json:"blind"`    // that was drawn blindly
+	Seen        int              `json:"seen"`     // how many trials showed it
 	// Trial is the simplest that is known to show it, with so many steps: in so many of the runs
 	// that were made to see that. Low and High bound their share: 95 % Wilson interval.
 	Trial string  `json:"trial"`
@@ -172,8 +175,15 @@ func (h Hunt) summary() string {
 	if h.Lease > 0 {
 		leases = "with leases of " + length(h.Lease)
 	}
-	return fmt.Sprintf("%s, in %s %s (seed %d). They met %d of %d cells of coverage.",
+	text := fmt.Sprintf("%s, in %s %s (seed %d). They met %d of %d cells of coverage.",
 		found, many(int64(h.trials()), "trial"), leases, h.Seed, len(h.Met), h.cells())
+	if h.Shard != "" {
+		text += " This is part " + clean(h.Shard) + " of the hunt."
+	}
+	if len(h.Missing) > 0 {
+		text += " Nothing came back of " + clean(strings.Join(h.Missing, ", ")) + " of the hunt."
+	}
+	return text
 }
 
 // cells is how many there are. Without a fault there are no phases.
@@ -286,8 +296,8 @@ func (f HuntFind) counts() bool {
 	return f.Property != checker.Liveness || f.Made == 0 || f.Shown > 0
 }
 
-// Verdict is violation if anything was found that counts, undecided if no trial told anything,
-// and else valid: as far as the trials went.
+// Verdict is violation if anything was found that counts, undecided if no trial told anything or a
+// part is missing, and else valid: as far as the trials went.
 func (h Hunt) Verdict() checker.Verdict {
 	told := 0
 	for _, arm := range h.Arms {
@@ -296,7 +306,7 @@ func (h Hunt) Verdict() checker.Verdict {
 	switch {
 	case slices.ContainsFunc(h.Finds, HuntFind.counts):
 		return checker.Violation
-	case told == 0:
+	case told == 0, len(h.Missing) > 0:
 		return checker.Undecided
 	}
 	return checker.Valid

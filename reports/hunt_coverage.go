@@ -10,7 +10,6 @@ import (
 type huntRow struct {
 	Role  string
 	Cells []huntCell
-	Never bool // nothing of it was met
 }
 
 // huntCell are the states met at a moment, a letter each, and how many of all.
@@ -19,25 +18,29 @@ type huntCell struct {
 	Share   string // class of the page: none, some or all
 }
 
-// coverage is a table: a row for each role, a column for each phase and moment.
-func (h Hunt) coverage() []huntRow {
+// coverage is a table: a row for each role that was met, a column for each phase and moment.
+// Never are the roles that were not.
+func (h Hunt) coverage() (rows []huntRow, never []string) {
 	met := make(map[HuntCell]bool)
 	for _, c := range h.Met {
 		met[c] = true
 	}
-	var rows []huntRow
 	for _, role := range h.Roles {
-		row := huntRow{Role: clean(role), Never: true}
+		row, any := huntRow{Role: clean(role)}, false
 		for _, phase := range h.Phases {
 			for _, moment := range h.Moments {
 				cell := h.cell(met, HuntCell{Role: role, Phase: phase, Moment: moment})
-				row.Never = row.Never && cell.Share == "none"
+				any = any || cell.Share != "none"
 				row.Cells = append(row.Cells, cell)
 			}
 		}
+		if !any {
+			never = append(never, row.Role)
+			continue
+		}
 		rows = append(rows, row)
 	}
-	return rows
+	return rows, never
 }
 
 func (h Hunt) cell(met map[HuntCell]bool, at HuntCell) huntCell {
@@ -81,6 +84,14 @@ func (h Hunt) legend() string {
 		"the lock was in which state: " + strings.Join(parts, ", ") + ". A dot was never met."
 }
 
+// neverMet names the roles that no trial met, in a sentence; "" for none.
+func neverMet(never []string) string {
+	if len(never) == 0 {
+		return ""
+	}
+	return "Never met: " + strings.Join(never, ", ") + "."
+}
+
 // HuntMarkdown writes a hunt as Markdown.
 func HuntMarkdown(w io.Writer, h Hunt) error {
 	var b strings.Builder
@@ -105,11 +116,12 @@ func HuntMarkdown(w io.Writer, h Hunt) error {
 	for _, why := range h.Unsupported {
 		fmt.Fprintf(&b, "- not supported: %s\n", markdown(why))
 	}
-	fmt.Fprintf(&b, "\n## Coverage\n\n%s\n\n", markdown(h.legend()))
+	rows, never := h.coverage()
+	fmt.Fprintf(&b, "\n## Coverage\n\n%s\n\n", markdown(strings.TrimSpace(h.legend()+" "+neverMet(never))))
 	head := append([]string{"fault"}, h.columns()...)
 	markdownRow(&b, head)
 	b.WriteString("|" + strings.Repeat(" --- |", len(head)) + "\n")
-	for _, row := range h.coverage() {
+	for _, row := range rows {
 		cells := []string{row.Role}
 		for _, c := range row.Cells {
 			cells = append(cells, c.Letters)

@@ -13,12 +13,12 @@ import (
 var huntText string
 
 type huntPage struct {
-	Title, Summary, Compared, Legend, Began string
-	Finds                                   []huntSection
-	SetAside, Unsupported                   []string
-	Phases, Moments                         []string
-	Span                                    int // columns of each phase
-	Rows                                    []huntRow
+	Title, Summary, Compared, Legend, Never, Began string
+	Finds                                          []huntSection
+	SetAside, Unsupported                          []string
+	Phases, Moments                                []string
+	Span                                           int // columns of each phase
+	Rows                                           []huntRow
 }
 
 // huntSection is a find on the page.
@@ -34,9 +34,10 @@ func HuntHTML(w io.Writer, h Hunt) error {
 	if err != nil {
 		return fmt.Errorf("page of a hunt: %w", err)
 	}
+	rows, never := h.coverage()
 	page := huntPage{
 		Title: h.title(), Summary: h.summary(), Compared: h.compared(), Legend: h.legend(), Began: h.Began.UTC().Format(time.RFC1123),
-		SetAside: h.setAside(), Unsupported: cleanAll(h.Unsupported), Phases: h.Phases, Rows: h.coverage(), Span: len(h.Moments),
+		SetAside: h.setAside(), Unsupported: cleanAll(h.Unsupported), Phases: h.Phases, Rows: rows, Never: neverMet(never), Span: len(h.Moments),
 	}
 	for range h.Phases {
 		page.Moments = append(page.Moments, h.Moments...)

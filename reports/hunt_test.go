@@ -56,12 +56,12 @@ func TestHuntPages(t *testing.T) {
 	}
 }
 
-// TestHuntCoverage: a letter for each state that was met, and a row that never was.
+// TestHuntCoverage: a letter for each state that was met, and the roles that never were.
 func TestHuntCoverage(t *testing.T) {
-	rows := huntedLock().coverage()
+	rows, never := huntedLock().coverage()
 	want := []huntCell{{"··", "none"}, {"··", "none"}, {"F·", "some"}, {"·H", "some"}}
-	if !rows[0].Never || rows[1].Never || !rows[2].Never || !slices.Equal(rows[1].Cells, want) {
-		t.Errorf("%+v", rows)
+	if len(rows) != 1 || len(never) != 2 || !slices.Equal(rows[0].Cells, want) {
+		t.Errorf("%+v, never %v", rows, never)
 	}
 }
 

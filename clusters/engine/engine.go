@@ -26,6 +26,9 @@ const (
 	OwnerLabel = "lockcheck.owner" // the process behind it, as internal/cleanup writes it
 )
 
+// JobLabel names the job that a service of a swarm and the containers of its tasks are of.
+const JobLabel = "lockcheck.job"
+
 // UnavailableError says that no Docker engine answers, or not for all that is asked of it.
 type UnavailableError struct{ Err error }
 

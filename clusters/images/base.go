@@ -28,6 +28,9 @@ var (
 // pullTimeout is how long a registry may take before the base is made here.
 const pullTimeout = 2 * time.Minute
 
+// mirrorVariable of the environment names where Debian packages come from.
+const mirrorVariable = "DEBIAN_MIRROR"
+
 // base returns the base image of a suite: the one that is there, else the one
 // that can be pulled, else one made with debootstrap.
 func (m Maker) base(ctx context.Context, s suite) (engine.Image, error) {
@@ -79,7 +82,7 @@ func (m Maker) bootstrap(ctx context.Context, s suite, ref string) (err error) {
 	root := filepath.Join(folder, "root")
 	command.Args = append(command.Args, "--variant=minbase", s.name, root)
 	// debootstrap knows the public mirror by itself.
-	if mirror := os.Getenv("DEBIAN_MIRROR"); mirror != "" {
+	if mirror := os.Getenv(mirrorVariable); mirror != "" {
 		command.Args = append(command.Args, mirror)
 	}
 	ownMounts(command)

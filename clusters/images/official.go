@@ -39,6 +39,10 @@ type OfficialImage struct {
 	Digest string
 }
 
+// Variables are those of the environment by which images are made or pulled, but for TableVariable,
+// which names a file.
+func Variables() []string { return []string{RegistryVariable, mirrorVariable} }
+
 // String is a line of the table.
 func (o OfficialImage) String() string { return o.Recipe + " " + o.Pinned() }
 

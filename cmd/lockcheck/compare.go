@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
 	"lockcheck/internal/suites/guide"
 	"lockcheck/internal/suites/matrix"
 	"lockcheck/reports"
@@ -31,6 +32,7 @@ type compareFlags struct {
 	concurrency                     int
 	timeLimit                       time.Duration
 	section                         workloads.Range
+	swarm                           swarmFlags
 }
 
 func compareCommand(s *system) *cobra.Command {
@@ -46,7 +48,8 @@ empty.
 With a file of what to compare and thresholds to hold it to, it is a test for
 CI: a threshold takes the place of the property that it bounds. A comparison
 that was stopped goes on with --resume. Several machines share one with --shard,
-and "lockcheck merge" puts their parts together.
+and "lockcheck merge" puts their parts together; --swarm does both on a Docker
+Swarm.
 
 The most telling verdict of all cells makes the exit code. That of a part is 0
 once its runs are made: "merge" judges them.
@@ -80,7 +83,8 @@ func (f *compareFlags) add(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.budget, "budget", 0, "`time` after which no run may end: every cell gets its first run before any gets its second, and what is not made is undecided (default: as long as it takes)")
 	flags.IntVar(&f.confirm, "confirm", 0, "how many `times` to make a cell again that is not valid, with other seeds (default: as the suite says, else none)")
 	addBaseline(flags, &f.baseline)
-	flags.StringVar(&f.shard, "shard", "", "make only this `part` of the runs, as in 2/8")
+	flags.StringVar(&f.shard, "shard", "", "make only this `part` of the runs, as in 2/8; or 1:8, counted from 0")
+	f.swarm.add(flags)
 	flags.StringVar(&f.resume, "resume", "", "go on with the comparison in this `folder`")
 	flags.StringVar(&f.out, "out", "", "`folder` for the comparison (default: a new one in the store)")
 	flags.StringVar(&f.store, "store", "store", "`folder` for runs")
@@ -155,7 +159,7 @@ func (f *compareFlags) planned(flags *pflag.FlagSet) (*matrix.Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	shard, err := matrix.ParseShard(f.shard)
+	shard, err := suites.ParseShard(f.shard)
 	return &matrix.Folder{Suite: suite, Shard: shard}, err
 }
 
@@ -201,6 +205,12 @@ func (e *leftOutError) Error() string {
 func (s *system) compare(cmd *cobra.Command, f *compareFlags) error {
 	if f.parallel < 0 || f.budget < 0 {
 		return &runs.UsageError{Err: errors.New("--parallel and --budget must not be negative")}
+	}
+	if err := f.swarm.check(cmd.Flags()); err != nil {
+		return err
+	}
+	if f.swarm.parts > 0 {
+		return s.spreadComparison(cmd, f)
 	}
 	planned, err := f.planned(cmd.Flags())
 	if err != nil {
@@ -303,52 +313,4 @@ func (s *system) tellGitHub(annotate, summarise func(io.Writer) error) error {
 		return errors.Join(err, openErr)
 	}
 	return errors.Join(err, summarise(file), file.Close())
-}
-
-func mergeCommand(s *system) *cobra.Command {
-	var out, baseline string
-	cmd := &cobra.Command{
-		Use:   "merge FOLDER FOLDER...",
-		Short: "put the parts of one comparison together",
-		Long: `Put together the parts of one comparison that were made with --shard, copy their
-runs into a new folder, and write its tables. A run that no part has made leaves
-the comparison undecided.`,
-		Example: "  lockcheck merge --out all part1 part2 part3",
-		Args: usageArgs(func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return errors.New("name the folders of the parts")
-			}
-			return nil
-		}),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return s.untilInterrupted(cmd.Context(), func(ctx context.Context) error { return s.merge(ctx, out, baseline, args) })
-		},
-	}
-	cmd.Flags().SortFlags = false
-	cmd.Flags().StringVar(&out, "out", "", "`folder` for the whole; it must be given")
-	addBaseline(cmd.Flags(), &baseline)
-	return cmd
-}
-
-func (s *system) merge(ctx context.Context, out, against string, paths []string) error {
-	if out == "" {
-		return &runs.UsageError{Err: errors.New("--out: name the folder for the whole")}
-	}
-	baseline, err := readBaseline(against)
-	if err != nil {
-		return err
-	}
-	var parts []*matrix.Folder
-	for _, path := range paths {
-		part, err := matrix.Open(path)
-		if err != nil {
-			return err
-		}
-		parts = append(parts, part)
-	}
-	whole, err := matrix.Merge(ctx, out, parts)
-	if err != nil {
-		return err
-	}
-	return s.showComparison(whole, baseline, nil)
 }

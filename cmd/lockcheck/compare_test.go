@@ -136,6 +136,14 @@ func TestCompareUsage(t *testing.T) {
 		{[]string{"merge", s.store}, "--out"},
 		{[]string{"merge", "--out", whole, s.store}, "holds no comparison"},
 		{[]string{"merge", "--out", whole}, "name the folders"},
+		{[]string{"compare", "--locks", "memory", "--swarm", "-1"}, "--swarm must not be negative"},
+		{[]string{"compare", "--locks", "memory", "--swarm", "2", "--shard", "1/2"}, "--swarm and --shard exclude each other"},
+		{[]string{"compare", "--locks", "memory", "--swarm-image", "lockcheck"}, "are for --swarm"},
+		{[]string{"compare", "--locks", "memory", "--swarm", "2", "--out", s.store}, "it is there already"},
+		{[]string{"hunt", "--swarm", "2", "--resume", s.store}, "--swarm and --resume exclude each other"},
+		{[]string{"hunt", "--swarm", "2", "--budget", "-1s"}, "--budget must not be negative"},
+		{[]string{"hunt", "--swarm", "2", "--lock", "../lock.yaml"}, "lock"},
+		{[]string{"hunt", "--shard", "3/2"}, "--shard 3/2"},
 	} {
 		s.want(s.run(c.args...), exitUsage, "", c.stderr)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
 	"lockcheck/internal/suites/hunt"
 	"lockcheck/reports"
 )
@@ -21,6 +22,8 @@ type huntFlags struct {
 	budget             time.Duration
 	trials, parallel   int
 	expect             string
+	shard              string
+	swarm              swarmFlags
 	resume, out, store string
 }
 
@@ -53,33 +56,44 @@ func (f *huntFlags) add(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.Lock, "lock", "l", "memory", "`name` of the lock, or a lock file of your own")
 	flags.StringVar(&f.Version, "version", "", "`version` of the servers, see \"lockcheck list locks\"")
 	flags.DurationVar(&f.budget, "budget", 15*time.Minute, "how long to go on, with all that finds need")
-	flags.IntVar(&f.trials, "trials", 0, "how many trials to make at most; 0 for as many as there is time for")
+	flags.IntVar(&f.trials, "trials", 0, "how many trials to make at most, in all parts together; 0 for as many as there is time for")
 	flags.Float64Var(&f.Blind, "blind", hunt.DefaultBlind, "share of trials that are drawn blindly, 0 to 1")
 	flags.IntVar(&f.parallel, "parallel", 4, "how many trials to make at a time")
 	flags.Uint64Var(&f.Seed, "seed", 1, "seed of the search")
 	flags.StringVar(&f.expect, "expect", "", "`verdict` that makes the exit code 0: valid if nothing is to be found, or violation")
+	flags.StringVar(&f.shard, "shard", "", "make only this `part` of the trials, as in 2/8; lockcheck merge puts parts together")
+	f.swarm.add(flags)
 	flags.StringVar(&f.resume, "resume", "", "go on with the hunt in this `folder`")
 	flags.StringVar(&f.out, "out", "", "`folder` for the hunt (default: a new one in the store)")
 	flags.StringVar(&f.store, "store", "store", "`folder` for runs")
 }
 
-// folder is a new one, or the one to go on with.
-func (f *huntFlags) folder(flags *pflag.FlagSet) (*hunt.Folder, error) {
+// check refuses values that make no sense.
+func (f *huntFlags) check(flags *pflag.FlagSet) error {
 	switch {
 	case f.parallel < 1:
-		return nil, runs.Usagef("--parallel must be at least 1")
+		return runs.Usagef("--parallel must be at least 1")
 	case f.budget < 0:
-		return nil, runs.Usagef("--budget must not be negative")
+		return runs.Usagef("--budget must not be negative")
 	case f.trials < 0:
-		return nil, runs.Usagef("--trials must not be negative")
+		return runs.Usagef("--trials must not be negative")
 	}
+	return f.swarm.check(flags)
+}
+
+// folder is a new one, or the one to go on with.
+func (f *huntFlags) folder(flags *pflag.FlagSet) (*hunt.Folder, error) {
 	if f.resume != "" {
-		for _, name := range []string{"lock", "version", "blind", "seed", "out"} {
+		for _, name := range []string{"lock", "version", "blind", "seed", "shard", "out"} {
 			if flags.Changed(name) {
 				return nil, &runs.UsageError{Err: fmt.Errorf("--resume and --%s exclude each other", name)}
 			}
 		}
 		return hunt.Open(f.resume)
+	}
+	var err error
+	if f.Shard, err = suites.ParseShard(f.shard); err != nil {
+		return nil, err
 	}
 	plan, err := f.Plan.Ready()
 	if err != nil {
@@ -99,6 +113,12 @@ func (s *system) hunt(cmd *cobra.Command, f *huntFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := f.check(cmd.Flags()); err != nil {
+		return err
+	}
+	if f.swarm.parts > 0 {
+		return s.spreadHunt(cmd, f)
+	}
 	folder, err := f.folder(cmd.Flags())
 	if err != nil {
 		return err
@@ -116,13 +136,18 @@ func (s *system) hunt(cmd *cobra.Command, f *huntFlags) error {
 	if interrupted {
 		err = errors.Join(err, &exitError{code: exitInterrupted})
 	}
+	return s.showHunt(folder, expect, err)
+}
+
+// showHunt writes and prints what there is of a hunt, after an error too.
+func (s *system) showHunt(folder *hunt.Folder, expect checker.Verdict, failed error) error {
 	hunted := folder.Hunt()
 	options := s.terminalOptions()
 	options.Folder = folder.Path
 	written := errors.Join(folder.WriteReports(hunted), reports.HuntTerminal(s.stdout, hunted, options))
 	fmt.Fprintf(s.stdout, "\nfolder  %s\npage    %s\n", folder.Path, filepath.Join(folder.Path, hunt.HTMLFile))
-	if err != nil {
-		return errors.Join(err, written)
+	if failed != nil {
+		return errors.Join(failed, written)
 	}
 	return alsoFailed(huntError(hunted, expect), written)
 }
@@ -131,6 +156,8 @@ func (s *system) hunt(cmd *cobra.Command, f *huntFlags) error {
 func huntError(h reports.Hunt, expect checker.Verdict) error {
 	verdict := h.Verdict()
 	switch {
+	case h.Shard != "": // that of the whole counts, so that one find makes one job red
+		return nil
 	case expect == "":
 		return codeOnly(verdictCode(verdict))
 	case expect == verdict:

@@ -172,7 +172,7 @@ complete locks, faults, guards, reproductions and files.`,
 		listCommand(s), clientCommand(s), doctorCommand(s), cleanCommand(s),
 		imagesCommand(s), exitCodesTopic(),
 		workerCommand(s), clientCheckProcess(s), resourceCommand(s), observerCommand(s), serverCommand(s), agentCommand(s), stageCommand(s), reapCommand(s),
-		launchCommand(), traceCommand(s), nowCommand(s), holdCommand(s), referenceCommand(),
+		launchCommand(), traceCommand(s), swarmPartCommand(s), nowCommand(s), holdCommand(s), referenceCommand(),
 	)
 	addCompletion(root)
 	return root

@@ -49,6 +49,21 @@ func cleanDead(ctx context.Context, docker *engine.Engine) ([]Leftover, error) {
 	return swept, errors.Join(unread, err)
 }
 
+// RemoveOfHosts removes what is left of the runs whose processes ran on hosts of such names:
+// only who gives these names away knows that they are over, for a container of the same name
+// cannot tell.
+func RemoveOfHosts(ctx context.Context, docker *engine.Engine, is func(host string) bool) ([]Leftover, error) {
+	owners, unread := ownersOf(ctx, docker)
+	var over []string
+	for run, text := range owners {
+		if o, err := parseOwner(text); err == nil && is(o.host) {
+			over = append(over, run)
+		}
+	}
+	swept, err := sweepAll(ctx, docker, over)
+	return swept, errors.Join(unread, err)
+}
+
 // sweepAll sweeps several runs, and returns those of which nothing is left. One that
 // cannot be swept is no reason to leave the others.
 func sweepAll(ctx context.Context, docker *engine.Engine, runs []string) (swept []Leftover, err error) {
@@ -66,6 +81,18 @@ func sweepAll(ctx context.Context, docker *engine.Engine, runs []string) (swept 
 // deadRuns lists the runs whose owner is dead, from the journals and from the
 // labels on the engine. Beyond an error are those of which it could be told.
 func deadRuns(ctx context.Context, docker *engine.Engine, me Owner) ([]string, error) {
+	owners, err := ownersOf(ctx, docker)
+	var dead []string
+	for run, text := range owners {
+		if o, err := parseOwner(text); err == nil && o.dead(me) {
+			dead = append(dead, run)
+		}
+	}
+	return dead, err
+}
+
+// ownersOf are the owners of all runs, by run. Beyond an error are those that could be read.
+func ownersOf(ctx context.Context, docker *engine.Engine) (map[string]string, error) {
 	owners := make(map[string]string)
 	journaled, err := Journals()
 	if err != nil {
@@ -90,13 +117,7 @@ func deadRuns(ctx context.Context, docker *engine.Engine, me Owner) ([]string, e
 			owners[run.ID] = run.Owner
 		}
 	}
-	var dead []string
-	for run, text := range owners {
-		if o, err := parseOwner(text); err == nil && o.dead(me) {
-			dead = append(dead, run)
-		}
-	}
-	return dead, err
+	return owners, err
 }
 
 // sweep removes all that is left of a run; docker may be nil.

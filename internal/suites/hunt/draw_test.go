@@ -90,7 +90,7 @@ func TestUnsupported(t *testing.T) {
 // same order; what was tried is not tried again.
 func TestSingles(t *testing.T) {
 	p := ready(t, "redlock")
-	singles := newGuide(p.space, 1).single
+	singles := newGuide(p).single
 	kinds, aims := make(map[string]bool), make(map[aim]int)
 	for i, trial := range singles {
 		if _, err := p.outline(trial); err != nil || len(trial.Steps) != 1 {
@@ -112,7 +112,7 @@ func TestSingles(t *testing.T) {
 		}
 	}
 	t.Logf("%d trials", len(singles))
-	g := newGuide(p.space, 1)
+	g := newGuide(p)
 	g.told(singles[0], nil, 0, true)
 	if next := g.next(rand.New(rand.NewPCG(1, 2))); next.key() != singles[1].key() {
 		t.Errorf("next is %s, want %s", next, singles[1])
@@ -122,7 +122,7 @@ func TestSingles(t *testing.T) {
 // TestCovering: the first trials try all pairs of values that there are of a step.
 func TestCovering(t *testing.T) {
 	p := ready(t, "redlock")
-	g := newGuide(p.space, 1)
+	g := newGuide(p)
 	rng := rand.New(rand.NewPCG(1, 2))
 	blind := make(map[string]bool)
 	trials := 0
@@ -141,7 +141,7 @@ func TestCovering(t *testing.T) {
 // TestRungs: of each rung the better half goes on.
 func TestRungs(t *testing.T) {
 	p := ready(t, "memory")
-	g := newGuide(p.space, 1)
+	g := newGuide(p)
 	g.single, g.covering = nil, enoughPairs
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, want := range []int{8, 4, 2, 1, 0, 8} {
@@ -164,7 +164,7 @@ func TestBlindShare(t *testing.T) {
 	for _, share := range []float64{0, 0.25, 1} {
 		p := ready(t, "memory")
 		p.Blind = share
-		h := &hunter{Folder: &Folder{Plan: p, guide: newGuide(p.space, 1)}, machine: Machine{Parallel: 20, Progress: runs.Silent{}}}
+		h := &hunter{Folder: &Folder{Plan: p, guide: newGuide(p)}, machine: Machine{Parallel: 20, Progress: runs.Silent{}}}
 		blind := 0
 		for _, next := range h.next() {
 			if next.Blind {

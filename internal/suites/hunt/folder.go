@@ -36,6 +36,7 @@ type Folder struct {
 	guide  *guide
 	tried  []tried
 	finds  []found
+	next   int // number of the next trial, see tried
 }
 
 // heading is the first line of the ledger.
@@ -54,10 +55,13 @@ type entry struct {
 
 // tried is a trial of the search.
 type tried struct {
-	Trial Trial         `json:"trial"`
-	Blind bool          `json:"blind,omitempty"`
-	Began time.Time     `json:"began"`
-	Took  time.Duration `json:"took_ns"`
+	// Number is what it was drawn from, with the seed: that of no other trial of the hunt, in
+	// whichever part.
+	Number int           `json:"number"`
+	Trial  Trial         `json:"trial"`
+	Blind  bool          `json:"blind,omitempty"`
+	Began  time.Time     `json:"began"`
+	Took   time.Duration `json:"took_ns"`
 	// Failed says why it tells nothing; "" if it does.
 	Failed string `json:"failed,omitempty"`
 	// Run is its folder, relative to that of the hunt; "" where it showed nothing, and is
@@ -90,6 +94,9 @@ type found struct {
 	OriginalRuns confirmed `json:"original_runs"`
 	Shrunk       Trial     `json:"shrunk"`
 	ShrunkRuns   confirmed `json:"shrunk_runs"`
+	// Seldom: fewer than half of the runs showed it, and it is not made smaller yet, for another
+	// trial may show it more often.
+	Seldom bool `json:"seldom,omitempty"`
 	// Unfinished says what there was no time for; "" for nothing.
 	Unfinished string `json:"unfinished,omitempty"`
 	// File is the reproduction, Control what its control changes, and ControlRuns how many
@@ -114,36 +121,72 @@ func Create(path string, p Plan) (*Folder, error) {
 	if err != nil {
 		return nil, runs.Unusable(err)
 	}
-	return &Folder{Path: path, Plan: p, ledger: ledger, guide: newGuide(p.space, p.Seed)}, nil
+	return &Folder{Path: path, Plan: p, ledger: ledger, guide: newGuide(p)}, nil
+}
+
+// Holds says whether a folder is that of a hunt: a ledger that tells of one.
+func Holds(path string) bool {
+	ledger, err := suites.OpenLedger[heading, entry](filepath.Join(path, ledgerFile))
+	return err == nil && ledger.Heading.Plan.Lock != ""
 }
 
 // Open reads a hunt, and changes nothing of it.
 func Open(path string) (*Folder, error) {
 	ledger, err := suites.OpenLedger[heading, entry](filepath.Join(path, ledgerFile))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, runs.Usagef("--resume %s: it holds no hunt", path)
+		return nil, runs.Usagef("%s holds no hunt", path)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if ledger.Heading.Schema != ledgerSchema {
-		return nil, runs.Usagef("--resume %s: its ledger is of schema %d, which is not known", path, ledger.Heading.Schema)
+		return nil, runs.Usagef("%s: the ledger is of schema %d, which is not known", path, ledger.Heading.Schema)
 	}
 	p, err := ledger.Heading.Plan.Ready()
 	if err != nil {
 		return nil, err
 	}
-	f := &Folder{Path: path, Plan: p, ledger: ledger, guide: newGuide(p.space, p.Seed)}
-	for _, e := range ledger.Entries() {
+	f := &Folder{Path: path, Plan: p, ledger: ledger, guide: newGuide(p)}
+	for i, e := range ledger.Entries() {
+		if err := e.local(); err != nil {
+			return nil, fmt.Errorf("%s: line %d: %w", filepath.Join(path, ledgerFile), i+2, err)
+		}
 		f.know(e)
 	}
 	return f, nil
+}
+
+// local says whether all that an entry names is within the folder of its hunt.
+func (e entry) local() error {
+	var names []string
+	if e.Tried != nil {
+		names = append(names, e.Tried.Run)
+	}
+	if e.Found != nil {
+		names = append(names, e.Found.Run, e.Found.File)
+	}
+	for _, name := range names {
+		if name != "" && !filepath.IsLocal(name) {
+			return fmt.Errorf("%q is not within the hunt", name)
+		}
+	}
+	return nil
+}
+
+// add puts an entry into the ledger.
+func (f *Folder) add(e entry) error {
+	if err := f.ledger.Add(e); err != nil {
+		return err
+	}
+	f.know(e)
+	return nil
 }
 
 // know adds an entry to what is known.
 func (f *Folder) know(e entry) {
 	if e.Tried != nil {
 		f.tried = append(f.tried, *e.Tried)
+		f.next = max(f.next, e.Tried.Number+1, len(f.tried))
 		f.guide.told(e.Tried.Trial, e.Tried.Fresh, e.Tried.Near, !e.Tried.Blind)
 	}
 	if e.Found != nil {
@@ -158,9 +201,10 @@ func (f *Folder) know(e entry) {
 // mostTries is how many trials that showed a find are made again until one of them shows it well.
 const mostTries = 3
 
-// open lists the finds that there is still something to do for, each with the trials to choose
-// from. The second opinion on its own is gone into only where nothing else was found.
-func (f *Folder) open() []found {
+// open lists the finds that there is still something to do for. One that shows seldom waits for
+// another trial that shows it, as long as there is patience. The second opinion on its own is
+// gone into only where nothing else was found.
+func (f *Folder) open(patient bool) []found {
 	var all []found
 	for _, t := range f.tried {
 		for _, s := range t.Finds {
@@ -169,13 +213,16 @@ func (f *Folder) open() []found {
 				continue
 			}
 			fresh := found{Signature: s.Signature}
-			if last := f.last(s.Signature); last != nil && last.Unfinished == "" {
-				if last.OriginalRuns.Shown > 0 {
-					continue
-				}
+			switch last := f.last(s.Signature); {
+			case last == nil || last.Unfinished != "":
+			case last.Seldom:
+				fresh = *last
+			case last.OriginalRuns.Shown > 0:
+				continue
+			default:
 				fresh.GoneInto = last.GoneInto
 			}
-			if len(f.sightings(fresh)) > 0 {
+			if len(f.sightings(fresh)) > 0 || fresh.Seldom && !patient {
 				all = append(all, fresh)
 			}
 		}
@@ -222,6 +269,28 @@ func (f *Folder) others(s Signature) bool {
 	})
 }
 
+// replaces says whether what became of a find now counts for more than what is known of it from
+// before, when a hunt that was out of time goes on.
+func (f found) replaces(last *found) bool {
+	return last == nil || last.Seldom || last.OriginalRuns.Shown == 0 || f.further(*last)
+}
+
+// further says whether more is known of a find than of another one that is the same.
+func (f found) further(than found) bool {
+	known := func(f found) int {
+		switch {
+		case f.Control != "":
+			return 3
+		case f.File != "":
+			return 2
+		case f.OriginalRuns.Shown > 0:
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(known(f), known(than)), cmp.Compare(f.ShrunkRuns.Shown, than.ShrunkRuns.Shown)) > 0
+}
+
 // last is what became of a find so far; nil if nothing did.
 func (f *Folder) last(s Signature) *found {
 	i := slices.IndexFunc(f.finds, func(o found) bool { return o.key() == s.key() })
@@ -236,7 +305,11 @@ func (f *Folder) nameOf(s Signature) string {
 	if last := f.last(s); last != nil {
 		return last.Name
 	}
-	return fmt.Sprintf("hunt-%s-%d", f.Plan.info.Name, len(f.finds)+1)
+	name := fmt.Sprintf("hunt-%s-%d", f.Plan.info.Name, len(f.finds)+1)
+	if f.Plan.Shard.Of > 0 {
+		name += fmt.Sprintf("-part%d", f.Plan.Shard.N)
+	}
+	return name
 }
 
 // Hunt puts together what is known.
@@ -245,6 +318,10 @@ func (f *Folder) Hunt() reports.Hunt {
 		Schema: reports.HuntSchema, Lock: f.Plan.Lock, Version: f.Plan.Version, Seed: f.Plan.Seed, Lease: f.Plan.lease(),
 		Unsupported: f.Plan.space.unsupported, Inherent: make(map[string]int),
 		States: states(), Moments: calls(), Phases: phases(),
+		Shard: f.Plan.Shard.String(),
+	}
+	for _, part := range f.Plan.Missing {
+		h.Missing = append(h.Missing, part.String())
 	}
 	arms := []*reports.HuntArm{{Name: "guided"}, {Name: "blind"}}
 	for i, t := range f.tried {
@@ -264,11 +341,8 @@ func (f *Folder) Hunt() reports.Hunt {
 	for _, arm := range arms {
 		h.Arms = append(h.Arms, *arm)
 	}
-	for _, find := range f.finds {
-		h.Finds = append(h.Finds, f.tell(find))
-	}
-	for _, find := range f.left() {
-		h.Finds = append(h.Finds, f.tell(find))
+	for _, find := range append(slices.Clone(f.finds), f.left()...) {
+		h.Finds = append(h.Finds, f.tell(find, h.Began))
 	}
 	for _, kind := range f.Plan.space.kinds {
 		for _, a := range f.Plan.space.aims[kind] {
@@ -297,8 +371,8 @@ func (f *Folder) left() []found {
 	return all
 }
 
-// tell is a find for a report.
-func (f *Folder) tell(find found) reports.HuntFind {
+// tell is a find for a report of a hunt that began then.
+func (f *Folder) tell(find found, began time.Time) reports.HuntFind {
 	out := reports.HuntFind{
 		Name: find.Name, Property: find.Property, Cause: find.Cause, NotNotified: find.NotNotified, What: find.What,
 		Trial: find.Original.String(), Steps: len(find.Original.Steps),
@@ -310,7 +384,7 @@ func (f *Folder) tell(find found) reports.HuntFind {
 			continue
 		}
 		if out.Seen++; out.Seen == 1 {
-			out.First, out.Blind = i+1, t.Blind
+			out.First, out.Blind, out.After = i+1, t.Blind, t.Began.Add(t.Took).Sub(began)
 		}
 	}
 	if find.ShrunkRuns.Made > 0 {

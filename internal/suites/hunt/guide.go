@@ -40,9 +40,14 @@ const generation = 16
 // enoughPairs is how many trials in a row may fail to cover a new pair before covering is over.
 const enoughPairs = 8
 
-func newGuide(s space, seed uint64) *guide {
-	singles := s.singles(rand.New(rand.NewPCG(seed, math.MaxUint64)))
-	return &guide{space: s, single: singles, pairs: make(map[string]bool), cells: make(map[cell]bool)}
+func newGuide(p Plan) *guide {
+	var singles []Trial
+	for i, t := range p.space.singles(rand.New(rand.NewPCG(p.Seed, math.MaxUint64))) {
+		if p.Shard.Has(i) {
+			singles = append(singles, t)
+		}
+	}
+	return &guide{space: p.space, single: singles, pairs: make(map[string]bool), cells: make(map[cell]bool)}
 }
 
 // unaided are the trials without faults that each hunt begins with: what needs none is found

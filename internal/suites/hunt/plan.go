@@ -10,6 +10,7 @@ import (
 	"lockcheck/clusters"
 	"lockcheck/internal/lockfile"
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
 )
 
 // Plan says what is hunted for.
@@ -19,6 +20,10 @@ type Plan struct {
 	Seed    uint64 `json:"seed"`
 	// Blind is the share of trials, 0 to 1, that are drawn without regard to earlier ones.
 	Blind float64 `json:"blind"`
+	// Shard is the part of the hunt that this machine makes, of trials that are dealt out.
+	Shard suites.Shard `json:"shard,omitzero"`
+	// Missing are the parts of a hunt that was put together of which nothing came back.
+	Missing []suites.Shard `json:"missing,omitempty"`
 
 	info    clients.Info
 	servers clusters.Spec
@@ -47,3 +52,24 @@ func (p Plan) Ready() (Plan, error) {
 
 // lease is what trials ask for: the shortest that tells something; 0 for a lock without one.
 func (p Plan) lease() time.Duration { return p.info.ShortestTTL() }
+
+// after is the i-th number from another one on that is dealt out to this part.
+func (p Plan) after(next, i int) int {
+	if p.Shard.Of == 0 {
+		return next + i
+	}
+	for !p.Shard.Has(next) {
+		next++
+	}
+	return next + i*p.Shard.Of
+}
+
+// isBlind says whether the i-th trial of this part is drawn blindly: the share is kept at any time,
+// and by few trials of many parts, too.
+func (p Plan) isBlind(i int) bool {
+	before := float64(i) * p.Blind
+	if p.Shard.Of > 0 {
+		before += float64(p.Shard.N-1) / float64(p.Shard.Of)
+	}
+	return int(before+p.Blind) > int(before)
+}

@@ -42,7 +42,7 @@ func (p *pursuit) confirm(ctx context.Context) error {
 		if best.First == 0 || p.found.OriginalRuns.Shown > best.OriginalRuns.Shown {
 			best, kept = *p.found, p.kept
 		}
-		if 2*best.OriginalRuns.Shown >= best.OriginalRuns.Made {
+		if !best.seldom() {
 			break
 		}
 	}
@@ -56,11 +56,17 @@ func (p *pursuit) confirm(ctx context.Context) error {
 	if err != nil || p.found.OriginalRuns.Shown == 0 {
 		return err
 	}
+	if p.found.Seldom = p.found.seldom() && len(p.found.GoneInto) < mostTries && p.isPatient(); p.found.Seldom {
+		return nil
+	}
 	if err := p.shrink(ctx); err != nil {
 		return err
 	}
 	return p.control(ctx)
 }
+
+// seldom says whether fewer than half of the runs showed it.
+func (f found) seldom() bool { return 2*f.OriginalRuns.Shown < f.OriginalRuns.Made }
 
 // shrink makes it smaller. What it has when time is up is kept.
 func (p *pursuit) shrink(ctx context.Context) error {

@@ -98,14 +98,15 @@ func changed(name, value string) yaml.Node {
 	}}
 }
 
-// sibling is a lock of the table on the same servers that has no flaw which is known by name;
+// sibling is a lock of the table on the same servers, but for what is in front of them, that has no flaw which is known by name;
 // "" if there is none, or the lock is such a one.
 func (p Plan) sibling() string {
 	if p.info.Naive == "" {
 		return ""
 	}
 	fits := func(i clients.Info) bool {
-		return i.Servers == p.info.Servers && i.Naive == "" && !i.Unsafe && (i.TTL == 0) == (p.info.TTL == 0)
+		servers := i.Servers == p.info.Servers || strings.HasPrefix(p.info.Servers, i.Servers+"-") // what is in front of them left out
+		return servers && i.Naive == "" && !i.Unsafe && (i.TTL == 0) == (p.info.TTL == 0)
 	}
 	table := clients.Table()
 	i := slices.IndexFunc(table, func(i clients.Info) bool { return fits(i) && i.Library == p.info.Library })

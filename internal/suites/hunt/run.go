@@ -24,10 +24,11 @@ type Machine struct {
 	Progress runs.Progress
 	// Budget is how long to go on, with all that finds need.
 	Budget time.Duration
-	// Trials is how many to make at most; 0 for no bound.
+	// Trials is how many to make at most, in all parts of a hunt together; 0 for no bound.
 	Trials int
-	// UntilFound ends the hunt with the first find, and goes into none.
-	UntilFound bool
+	// Enough ends the hunt early: it is asked after each batch of trials and after each find that
+	// was gone into. nil for never.
+	Enough func(reports.Hunt) bool
 }
 
 // Shares of the budget.
@@ -36,6 +37,8 @@ const (
 	reserve = 0.15
 	// perFind is what one find may take at most.
 	perFind = 0.3
+	// waiting is how long a find that shows seldom waits for another trial that shows it.
+	waiting = 0.5
 )
 
 // hunter is a hunt in progress.
@@ -44,6 +47,7 @@ type hunter struct {
 	machine   Machine
 	interrupt <-chan struct{}
 	end       time.Time
+	patient   time.Time // until when
 	// interrupted from outside.
 	interrupted bool
 	// gaveUp are the finds for which there was no time.
@@ -59,24 +63,48 @@ func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) 
 	began := time.Now()
 	m.Pool = runs.NewPool()
 	defer func() { err = errors.Join(err, m.Pool.Close(ctx)) }()
-	h := &hunter{Folder: f, machine: m, interrupt: interrupt, end: began.Add(m.Budget), gaveUp: make(map[string]bool)}
+	h := &hunter{Folder: f, machine: m, interrupt: interrupt, end: began.Add(m.Budget), patient: began.Add(time.Duration(waiting * float64(m.Budget))), gaveUp: make(map[string]bool)}
 	h.stand()
 	searchEnd := began.Add(time.Duration((1 - reserve) * float64(m.Budget)))
 	for {
-		if m.UntilFound && len(f.left()) > 0 {
-			return false, nil
-		}
-		if err := h.pursueAll(ctx); err != nil || h.interrupted {
+		if err := h.pursueAll(ctx); err != nil || h.interrupted || h.enough() {
 			return h.interrupted, err
 		}
 		made, err := h.search(ctx, searchEnd)
 		if err != nil || h.interrupted {
 			return h.interrupted, err
 		}
-		if made == 0 {
+		if err := h.useless(); err != nil {
+			return false, err
+		}
+		switch {
+		case made > 0:
+		case h.isPatient():
+			h.patient = time.Time{} // no trial will show what was seen once more often
+		default:
 			return false, nil
 		}
 	}
+}
+
+func (h *hunter) isPatient() bool { return time.Now().Before(h.patient) }
+
+func (h *hunter) enough() bool { return h.machine.Enough != nil && h.machine.Enough(h.Hunt()) }
+
+// mostUseless is how many trials may fail, if not a single one succeeds.
+const mostUseless = 16
+
+// useless says why there is no point in going on: whatever is tried fails.
+func (h *hunter) useless() error {
+	for _, t := range h.tried {
+		if t.Failed == "" {
+			return nil
+		}
+	}
+	if len(h.tried) < mostUseless {
+		return nil
+	}
+	return fmt.Errorf("all of %d trials failed, the last one so: %s", len(h.tried), h.tried[len(h.tried)-1].Failed)
 }
 
 // search makes the next trials. It returns how many it made.
@@ -125,15 +153,14 @@ func (h *hunter) runner() suites.Runner {
 
 // next are the trials to make now: the share of blind ones is kept at any time.
 func (h *hunter) next() []tried {
-	count := 2 * h.machine.Parallel
-	if h.machine.Trials > 0 {
-		count = min(count, h.machine.Trials-len(h.tried))
-	}
 	var all []tried
-	for i := range max(count, 0) {
-		n := len(h.tried) + i
+	for i := range 2 * h.machine.Parallel {
+		n := h.Plan.after(h.Folder.next, i)
+		if h.machine.Trials > 0 && n >= h.machine.Trials {
+			break
+		}
 		rng := rand.New(rand.NewPCG(h.Plan.Seed, uint64(n)))
-		t := tried{Blind: int(float64(n+1)*h.Plan.Blind) > int(float64(n)*h.Plan.Blind)}
+		t := tried{Number: n, Blind: h.Plan.isBlind(len(h.tried) + i)}
 		switch {
 		case t.Blind:
 			t.Trial = h.Plan.space.draw(rng)
@@ -167,10 +194,9 @@ func (h *hunter) putDown(t tried, m suites.Made) error {
 }
 
 func (h *hunter) add(e entry, err error) error {
-	if addErr := h.ledger.Add(e); addErr != nil {
+	if addErr := h.Folder.add(e); addErr != nil {
 		return errors.Join(addErr, err)
 	}
-	h.know(e)
 	h.stand()
 	return err
 }
@@ -241,9 +267,9 @@ var errInterrupted = errors.New("interrupted")
 func (h *hunter) pursueAll(ctx context.Context) error {
 	for {
 		worth := func(f found) bool { return !h.gaveUp[f.key()] }
-		open := h.Folder.open()
+		open := h.open(h.isPatient())
 		i := slices.IndexFunc(open, worth)
-		if i < 0 || time.Until(h.end) <= 0 {
+		if i < 0 || time.Until(h.end) <= 0 || h.enough() {
 			return nil
 		}
 		f := open[i]
@@ -256,10 +282,14 @@ func (h *hunter) pursueAll(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		replaces := f.replaces(h.last(f.Signature))
+		h.gaveUp[f.key()] = f.Unfinished != "" || !replaces
+		if !replaces {
+			continue
+		}
 		if err := h.add(entry{Found: &f}, nil); err != nil {
 			return err
 		}
-		h.gaveUp[f.key()] = f.Unfinished != ""
 		h.machine.Progress.Step("%s: %s", f.Name, f.conclusion())
 	}
 }
@@ -267,6 +297,8 @@ func (h *hunter) pursueAll(ctx context.Context) error {
 // conclusion is what became of a find, in words.
 func (f found) conclusion() string {
 	switch {
+	case f.Seldom:
+		return fmt.Sprintf("shows in %d of %d; waiting for another trial that shows it", f.OriginalRuns.Shown, f.OriginalRuns.Made)
 	case f.ShrunkRuns.Made > 0:
 		return fmt.Sprintf("shows in %d of %d runs of: %s", f.ShrunkRuns.Shown, f.ShrunkRuns.Made, f.Shrunk)
 	case f.OriginalRuns.Shown > 0:

@@ -86,8 +86,45 @@ func TestFolder(t *testing.T) {
 	if _, err := Create(path, ready(t, "memory")); err == nil {
 		t.Error("a hunt was overwritten")
 	}
-	if f, err := Open(path); err != nil || f.Plan.Lock != "memory" || len(f.open()) > 0 {
+	if f, err := Open(path); err != nil || f.Plan.Lock != "memory" || len(f.open(false)) > 0 {
 		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+// TestReplaces: a hunt that goes on forgets nothing for want of time.
+func TestReplaces(t *testing.T) {
+	unfinished := found{OriginalRuns: confirmed{Shown: 4, Made: 6}, File: "finds/a.yaml", Unfinished: "no time"}
+	seldom := found{OriginalRuns: confirmed{Shown: 1, Made: 6}, Seldom: true}
+	whole := found{OriginalRuns: confirmed{Shown: 4, Made: 6}, File: "finds/a.yaml", Control: "c"}
+	for _, c := range []struct {
+		name string
+		now  found
+		last *found
+		want bool
+	}{
+		{"new", found{}, nil, true},
+		{"not seen again, then again", found{OriginalRuns: confirmed{Shown: 1, Made: 6}}, &found{OriginalRuns: confirmed{Made: 6}}, true},
+		{"no time at all", found{Unfinished: "no time"}, &unfinished, false},
+		{"to the end", whole, &unfinished, true},
+		{"after waiting", found{OriginalRuns: confirmed{Shown: 1, Made: 6}, ShrunkRuns: confirmed{Shown: 1, Made: 6}}, &seldom, true},
+	} {
+		if got := c.now.replaces(c.last); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+// TestUseless: a hunt of which no trial succeeds ends, and one of which any does goes on.
+func TestUseless(t *testing.T) {
+	for _, c := range []struct {
+		failed, succeeded int
+		ends              bool
+	}{{0, 0, false}, {mostUseless - 1, 0, false}, {mostUseless, 0, true}, {mostUseless, 1, false}, {0, mostUseless, false}} {
+		h := &hunter{Folder: new(Folder)}
+		h.tried = append(slices.Repeat([]tried{{Failed: "no image"}}, c.failed), slices.Repeat([]tried{{}}, c.succeeded)...)
+		if err := h.useless(); (err != nil) != c.ends {
+			t.Errorf("%+v: %v", c, err)
+		}
 	}
 }
 
@@ -102,6 +139,8 @@ func TestOpen(t *testing.T) {
 		want    []int // trials
 	}{
 		{"nothing", nil, nil},
+		{"seldom, and no other", []entry{with(s), {Found: &found{Signature: s, First: 1, GoneInto: []int{1}, OriginalRuns: confirmed{1, 6}, Seldom: true}}}, nil},
+		{"seldom, and another", []entry{with(s), {Found: &found{Signature: s, First: 1, GoneInto: []int{1}, OriginalRuns: confirmed{1, 6}, Seldom: true}}, with(s)}, []int{2}},
 		{"new", []entry{with(s)}, []int{1}},
 		{"twice the same", []entry{with(s), with(s)}, []int{1}},
 		{"confirmed", []entry{with(s), with(s), {Found: &found{Signature: s, First: 1, GoneInto: []int{1}, OriginalRuns: confirmed{3, 6}}}}, nil},
@@ -120,16 +159,20 @@ func TestOpen(t *testing.T) {
 		},
 		{"second opinion next to another", []entry{with(Signature{Property: checker.Linearizability}), with(s)}, []int{2}},
 	} {
-		f := &Folder{Plan: ready(t, "memory"), guide: newGuide(space{}, 1)}
+		f := &Folder{Plan: ready(t, "memory"), guide: newGuide(Plan{})}
 		for _, e := range c.entries {
 			f.know(e)
 		}
 		var got []int
-		for _, o := range f.open() {
+		for _, o := range f.open(true) {
 			got = append(got, f.sightings(o)[0].First)
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+		seldom := slices.ContainsFunc(f.finds, func(f found) bool { return f.Seldom })
+		if seldom && len(f.open(false)) == 0 {
+			t.Errorf("%s: it is not gone into when nothing is waited for", c.name)
 		}
 	}
 }

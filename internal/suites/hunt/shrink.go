@@ -153,8 +153,11 @@ func (c confirmed) share() float64 {
 func settle(ctx context.Context, kept []Trial, original confirmed, runs int, o oracle) (Trial, confirmed, error) {
 	for _, t := range slices.Backward(kept[1:]) {
 		shown, made, err := o(ctx, t, runs, false)
-		if c := (confirmed{shown, made}); err != nil || c.share() >= original.share()/2 {
+		if c := (confirmed{shown, made}); c.share() >= original.share()/2 {
 			return t, c, err
+		}
+		if err != nil { // nothing is known to show it but the first
+			return kept[0], original, err
 		}
 	}
 	return kept[0], original, nil

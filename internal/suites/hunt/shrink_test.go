@@ -125,6 +125,10 @@ func TestSettle(t *testing.T) {
 	if got, c, _ := settle(t.Context(), kept[:1], confirmed{6, 6}, toConfirm, o); got.Workers != 5 || c.Shown != 6 {
 		t.Errorf("what could not be made smaller is %d workers, %+v", got.Workers, c)
 	}
+	outOfTime := func(context.Context, Trial, int, bool) (shown, made int, err error) { return 0, 4, errNoTime }
+	if got, c, err := settle(t.Context(), kept, confirmed{6, 6}, toConfirm, outOfTime); got.Workers != 5 || c.Shown != 6 || !errors.Is(err, errNoTime) {
+		t.Errorf("one that did not show in the time there was: %d workers, %+v, %v", got.Workers, c, err)
+	}
 }
 
 // TestShrinkStops: what was reached is returned with the error.

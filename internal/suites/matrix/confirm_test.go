@@ -14,6 +14,7 @@ import (
 	"lockcheck/checker"
 	"lockcheck/history"
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
 	"lockcheck/reports"
 )
 
@@ -109,7 +110,7 @@ func TestConfirmed(t *testing.T) {
 		}
 		return checker.Violation
 	}}
-	folder := newFolder(t, suiteOf(t, two+"confirm: 2\n"), Shard{})
+	folder := newFolder(t, suiteOf(t, two+"confirm: 2\n"), suites.Shard{})
 	m := f.run(f.machine(), folder)
 	want := []string{"none/1", "pause:holder/1", "none/2", "pause:holder/2", "pause:holder/3", "pause:holder/4", "pause:holder/5", "pause:holder/6"}
 	if !slices.Equal(f.made, want) {
@@ -132,7 +133,7 @@ func TestConfirmed(t *testing.T) {
 // TestUnconfirmed: a cell that there was no time to make again stays as it is, and says so.
 func TestUnconfirmed(t *testing.T) {
 	f := &fake{t: t, verdict: func(runs.Options) checker.Verdict { return checker.Undecided }}
-	folder := newFolder(t, suiteOf(t, two+"confirm: 1\n"), Shard{})
+	folder := newFolder(t, suiteOf(t, two+"confirm: 1\n"), suites.Shard{})
 	if interrupted, err := folder.make(t.Context(), f.machine(), folder.todo(), time.Time{}, nil); interrupted || err != nil {
 		t.Fatal(interrupted, err)
 	}
@@ -147,7 +148,7 @@ func TestConfirmedByParts(t *testing.T) {
 	f := &fake{t: t, verdict: func(runs.Options) checker.Verdict { return checker.Undecided }}
 	var parts []*Folder
 	for n := 1; n <= 2; n++ {
-		part := newFolder(t, suiteOf(t, two+"confirm: 1\n"), Shard{n, 2})
+		part := newFolder(t, suiteOf(t, two+"confirm: 1\n"), suites.Shard{N: n, Of: 2})
 		f.run(f.machine(), part)
 		parts = append(parts, part)
 	}
@@ -164,7 +165,7 @@ func TestConfirmedByParts(t *testing.T) {
 // TestExpectedIsNotConfirmed: what is as expected is not made again.
 func TestExpectedIsNotConfirmed(t *testing.T) {
 	f := &fake{t: t, verdict: func(runs.Options) checker.Verdict { return checker.Violation }}
-	m := f.run(f.machine(), newFolder(t, suiteOf(t, two+"confirm: 1\nexpected: [{lock: memory, reason: so}]\n"), Shard{}))
+	m := f.run(f.machine(), newFolder(t, suiteOf(t, two+"confirm: 1\nexpected: [{lock: memory, reason: so}]\n"), suites.Shard{}))
 	if len(f.made) != 4 || m.Verdict != checker.Valid || m.Cells[0].Verdict != checker.Violation {
 		t.Errorf("%d runs, %s", len(f.made), m.Verdict)
 	}
@@ -174,7 +175,7 @@ func TestExpectedIsNotConfirmed(t *testing.T) {
 // goes on; it gives way to the run of another part.
 func TestBudget(t *testing.T) {
 	f := &fake{t: t, verdict: func(runs.Options) checker.Verdict { return checker.Valid }}
-	folder := newFolder(t, suiteOf(t, two+"time-limit: 10s\n"), Shard{})
+	folder := newFolder(t, suiteOf(t, two+"time-limit: 10s\n"), suites.Shard{})
 	hurried := f.machine()
 	hurried.Budget = time.Nanosecond
 	m := f.run(hurried, folder)
@@ -194,7 +195,7 @@ func TestBudget(t *testing.T) {
 
 // TestFirstRunsFirst: every cell gets its first run before any gets its second.
 func TestFirstRunsFirst(t *testing.T) {
-	f := newFolder(t, suiteOf(t, "locks: [memory, none]\nfaults: [none, 'pause:holder']\nguards: [none]\nseeds: 3\n"), Shard{})
+	f := newFolder(t, suiteOf(t, "locks: [memory, none]\nfaults: [none, 'pause:holder']\nguards: [none]\nseeds: 3\n"), suites.Shard{})
 	for i, p := range f.todo() {
 		if p.turn != i/4 || p.seed != uint64(i/4)+1 {
 			t.Errorf("run %d is %s, seed %d", i, p.Cell, p.seed)

@@ -27,7 +27,7 @@ const (
 type Folder struct {
 	Path  string
 	Suite Suite
-	Shard Shard
+	Shard suites.Shard
 
 	ledger *suites.Ledger[heading, entry] // nil of one that is not on disk
 }
@@ -55,14 +55,14 @@ func (e entry) isOpen() bool { return e.Failed != "" || e.OutOfTime }
 
 // heading is the first line of the ledger.
 type heading struct {
-	Schema int    `json:"schema"`
-	Shard  string `json:"shard,omitempty"`
+	Schema int          `json:"schema"`
+	Shard  suites.Shard `json:"shard,omitzero"`
 }
 
 const ledgerSchema = 1
 
 // Create makes the folder of a new comparison; it must not hold one yet.
-func Create(path string, s Suite, shard Shard) (*Folder, error) {
+func Create(path string, s Suite, shard suites.Shard) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, runs.Unusable(err)
 	}
@@ -77,7 +77,7 @@ func Create(path string, s Suite, shard Shard) (*Folder, error) {
 	if err := errors.Join(s.Write(file), file.Close()); err != nil {
 		return nil, err
 	}
-	f.ledger, err = suites.CreateLedger[heading, entry](f.file(ledgerFile), heading{Schema: ledgerSchema, Shard: shard.String()})
+	f.ledger, err = suites.CreateLedger[heading, entry](f.file(ledgerFile), heading{Schema: ledgerSchema, Shard: shard})
 	return f, err
 }
 
@@ -112,9 +112,7 @@ func (f *Folder) readLedger() error {
 			return fmt.Errorf("%s: line %d: the run %q is not within the comparison", path, i+2, e.Run)
 		}
 	}
-	if f.Shard, err = ParseShard(f.ledger.Heading.Shard); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
+	f.Shard = f.ledger.Heading.Shard
 	return nil
 }
 

@@ -2,14 +2,13 @@ package matrix
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
 )
 
 // Merge puts the parts of one comparison together in a new folder. Their runs are copied.
@@ -19,31 +18,21 @@ func Merge(ctx context.Context, path string, parts []*Folder) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(path); err == nil {
-		return nil, runs.Usagef("%s is there already", path)
-	}
-	path = filepath.Clean(path)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
-	// Next to the target, so that it can be renamed; of a name that no other merge has.
-	unfinished, err := os.MkdirTemp(filepath.Dir(path), filepath.Base(path)+".unfinished-")
+	var merged *Folder
+	err = suites.Assemble(path, func(unfinished string) error {
+		var err error
+		merged, err = mergeInto(ctx, unfinished, suite, parts)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	merged, err := mergeInto(ctx, unfinished, suite, parts)
-	if err == nil {
-		err = errors.Join(os.Chmod(unfinished, 0o755), os.Rename(unfinished, path))
-	}
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(unfinished))
-	}
-	merged.Path = path
+	merged.Path = filepath.Clean(path)
 	return merged, nil
 }
 
 func mergeInto(ctx context.Context, path string, suite Suite, parts []*Folder) (*Folder, error) {
-	merged, err := Create(path, suite, Shard{})
+	merged, err := Create(path, suite, suites.Shard{})
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +65,7 @@ func (f *Folder) take(ctx context.Context, part *Folder, name string) error {
 		}
 		if e.Run != "" {
 			to := filepath.Join(runsFolder, name, strings.TrimPrefix(e.Run, runsFolder+string(filepath.Separator)))
-			if err := copyFolder(f.file(to), root, e.Run); err != nil {
+			if err := suites.CopyFolder(f.file(to), root, e.Run); err != nil {
 				return err
 			}
 			e.Run = to
@@ -97,17 +86,6 @@ func (f *Folder) latest() []entry {
 		}
 	}
 	return all
-}
-
-func copyFolder(to string, root *os.Root, from string) error {
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
-	folder, err := fs.Sub(root.FS(), filepath.ToSlash(from))
-	if err != nil {
-		return err
-	}
-	return os.CopyFS(to, folder)
 }
 
 // sameSuite returns what all parts compare; parts that compare something else cannot be

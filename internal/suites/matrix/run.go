@@ -119,7 +119,7 @@ func (p planned) job(s Suite) suites.Job {
 func (f *Folder) todo() []planned {
 	var all []planned
 	for at, c := range f.Suite.cells() {
-		all = append(all, f.lacking(c, 0, func(turn int) bool { return f.Shard.has(f.turnOf(at, turn)) })...)
+		all = append(all, f.lacking(c, 0, func(turn int) bool { return f.Shard.Has(f.turnOf(at, turn)) })...)
 	}
 	return inOrder(all)
 }
@@ -139,7 +139,7 @@ func (f *Folder) turnOf(cell, turn int) int {
 func (f *Folder) confirmations() ([]planned, error) {
 	var all []planned
 	for at, c := range f.Suite.cells() {
-		if f.Suite.Confirm == 0 || !f.Shard.has(f.turnOf(at, 0)) {
+		if f.Suite.Confirm == 0 || !f.Shard.Has(f.turnOf(at, 0)) {
 			continue
 		}
 		first, err := f.round(c, 0)

@@ -11,6 +11,7 @@ import (
 	"lockcheck/checker"
 	"lockcheck/clusters/clustertest"
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
 	"lockcheck/reports"
 )
 
@@ -37,7 +38,7 @@ func suiteOf(t *testing.T, text string) Suite {
 	return suite
 }
 
-func newFolder(t *testing.T, s Suite, shard Shard) *Folder {
+func newFolder(t *testing.T, s Suite, shard suites.Shard) *Folder {
 	t.Helper()
 	f, err := Create(filepath.Join(t.TempDir(), "comparison"), s, shard)
 	if err != nil {
@@ -78,7 +79,7 @@ func TestShardsMerged(t *testing.T) {
 	suite := suiteOf(t, small)
 	var parts []*Folder
 	for n := 1; n <= 2; n++ {
-		part := newFolder(t, suite, Shard{n, 2})
+		part := newFolder(t, suite, suites.Shard{N: n, Of: 2})
 		if runAll(t, part, nil) {
 			t.Fatal("interrupted by nobody")
 		}
@@ -132,7 +133,7 @@ func TestShardsMerged(t *testing.T) {
 // TestInterrupted: what was interrupted is not counted, and is made when the comparison
 // goes on.
 func TestInterrupted(t *testing.T) {
-	f := newFolder(t, suiteOf(t, "locks: [memory]\nfaults: [none]\nguards: [none]\ntime-limit: 9s\nmin-ops: 5"), Shard{})
+	f := newFolder(t, suiteOf(t, "locks: [memory]\nfaults: [none]\nguards: [none]\ntime-limit: 9s\nmin-ops: 5"), suites.Shard{})
 	stopped := make(chan struct{})
 	close(stopped)
 	if !runAll(t, f, stopped) {
@@ -156,7 +157,7 @@ func TestInterrupted(t *testing.T) {
 // TestFailedRunIsMadeAgain: a run that could not be made is in the tables as broken, and
 // is made again when the comparison goes on; one that could be is not.
 func TestFailedRunIsMadeAgain(t *testing.T) {
-	f := newFolder(t, suiteOf(t, "locks: [memory]\nfaults: [none]\nguards: [none, fence]\ntime-limit: 9s"), Shard{})
+	f := newFolder(t, suiteOf(t, "locks: [memory]\nfaults: [none]\nguards: [none, fence]\ntime-limit: 9s"), suites.Shard{})
 	machine := Machine{Machine: runs.Machine{Binary: filepath.Join(t.TempDir(), "nothing")}, Progress: steps{t}}
 	if _, err := f.Run(context.Background(), machine, nil); err != nil {
 		t.Fatal(err)
@@ -170,7 +171,7 @@ func TestFailedRunIsMadeAgain(t *testing.T) {
 }
 
 // made is a comparison with one run in its ledger, whose folder holds one file.
-func made(t *testing.T, shard Shard, e entry) *Folder {
+func made(t *testing.T, shard suites.Shard, e entry) *Folder {
 	t.Helper()
 	f := newFolder(t, suiteOf(t, "locks: [memory]\nfaults: [none]\nguards: [none]"), shard)
 	e.Lock, e.Fault, e.Guard, e.Seed = "memory", "none", "none", 1
@@ -191,8 +192,8 @@ func made(t *testing.T, shard Shard, e entry) *Folder {
 
 // TestMergeOfBroken: a run that is broken is taken along, and is broken in the whole.
 func TestMergeOfBroken(t *testing.T) {
-	part := made(t, Shard{1, 2}, entry{Run: "runs/x", Failed: "It failed."})
-	whole, err := Merge(t.Context(), filepath.Join(t.TempDir(), "whole"), []*Folder{part, made(t, Shard{2, 2}, entry{Failed: "no engine"})})
+	part := made(t, suites.Shard{N: 1, Of: 2}, entry{Run: "runs/x", Failed: "It failed."})
+	whole, err := Merge(t.Context(), filepath.Join(t.TempDir(), "whole"), []*Folder{part, made(t, suites.Shard{N: 2, Of: 2}, entry{Failed: "no engine"})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +216,7 @@ func TestMergeOfTwice(t *testing.T) {
 		{"the second failed", good, failed, true},
 	} {
 		path := filepath.Join(t.TempDir(), "whole")
-		whole, err := Merge(t.Context(), path, []*Folder{made(t, Shard{1, 2}, c.a), made(t, Shard{2, 2}, c.b)})
+		whole, err := Merge(t.Context(), path, []*Folder{made(t, suites.Shard{N: 1, Of: 2}, c.a), made(t, suites.Shard{N: 2, Of: 2}, c.b)})
 		if (err == nil) != c.fine {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -233,7 +234,7 @@ func TestMergeOfTwice(t *testing.T) {
 
 // TestMergeOfLink: what lies outside of a part is not taken along.
 func TestMergeOfLink(t *testing.T) {
-	part := made(t, Shard{1, 2}, entry{Run: "runs/x"})
+	part := made(t, suites.Shard{N: 1, Of: 2}, entry{Run: "runs/x"})
 	outside := t.TempDir()
 	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("1"), 0o644); err != nil {
 		t.Fatal(err)
@@ -248,7 +249,7 @@ func TestMergeOfLink(t *testing.T) {
 
 func TestOpen(t *testing.T) {
 	suite := suiteOf(t, small)
-	f := newFolder(t, suite, Shard{2, 3})
+	f := newFolder(t, suite, suites.Shard{N: 2, Of: 3})
 	if err := f.ledger.Add(entry{Lock: "memory", Fault: "none", Guard: "none", Seed: 1, Run: "runs/x"}); err != nil {
 		t.Fatal(err)
 	}
@@ -298,22 +299,22 @@ func TestOpen(t *testing.T) {
 	if _, err := Open(t.TempDir()); err == nil {
 		t.Error("an empty folder is taken for a comparison")
 	}
-	if _, err := Create(f.Path, suite, Shard{}); err == nil {
+	if _, err := Create(f.Path, suite, suites.Shard{}); err == nil {
 		t.Error("a comparison is written over")
 	}
 }
 
 func TestMergeOfDifferent(t *testing.T) {
-	a := newFolder(t, suiteOf(t, "locks: [memory]"), Shard{1, 2})
-	b := newFolder(t, suiteOf(t, "locks: [none]"), Shard{2, 2})
+	a := newFolder(t, suiteOf(t, "locks: [memory]"), suites.Shard{N: 1, Of: 2})
+	b := newFolder(t, suiteOf(t, "locks: [none]"), suites.Shard{N: 2, Of: 2})
 	if _, err := Merge(t.Context(), filepath.Join(t.TempDir(), "whole"), []*Folder{a, b}); err == nil {
 		t.Error("parts that compare something else are put together")
 	}
-	c := newFolder(t, suiteOf(t, "locks: [memory]"), Shard{2, 2})
+	c := newFolder(t, suiteOf(t, "locks: [memory]"), suites.Shard{N: 2, Of: 2})
 	if _, err := Merge(t.Context(), filepath.Join(t.TempDir(), "whole"), []*Folder{a, c}); err != nil {
 		t.Errorf("parts that compare the same are not: %v", err)
 	}
-	d := newFolder(t, suiteOf(t, "locks: [memory]"), Shard{3, 3})
+	d := newFolder(t, suiteOf(t, "locks: [memory]"), suites.Shard{N: 3, Of: 3})
 	if _, err := Merge(t.Context(), filepath.Join(t.TempDir(), "whole"), []*Folder{a, d}); err == nil {
 		t.Error("parts of two and of three are put together")
 	}

@@ -129,27 +129,6 @@ func TestOutline(t *testing.T) {
 	}
 }
 
-func TestShard(t *testing.T) {
-	for _, text := range []string{"0/2", "3/2", "1", "a/b", "1/0", "-1/2"} {
-		if _, err := ParseShard(text); err == nil {
-			t.Errorf("%q is taken", text)
-		}
-	}
-	// Each run is in exactly one part.
-	const of, runs = 3, 10
-	for i := range runs {
-		in := 0
-		for n := 1; n <= of; n++ {
-			if (Shard{n, of}).has(i) {
-				in++
-			}
-		}
-		if in != 1 || !(Shard{}).has(i) {
-			t.Errorf("run %d is in %d parts, in the whole: %v", i, in, Shard{}.has(i))
-		}
-	}
-}
-
 // TestThresholds holds what is better, equal, worse and unknown to a bound.
 func TestThresholds(t *testing.T) {
 	var latencies stats.Histogram

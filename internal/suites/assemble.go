@@ -1,0 +1,67 @@
+package suites
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"lockcheck/internal/runs"
+)
+
+// Assemble makes a folder that is there only once it is complete: it is filled under another
+// name. One that is there already is an error of usage.
+func Assemble(path string, fill func(unfinished string) error) error {
+	if _, err := os.Stat(path); err == nil {
+		return runs.Usagef("%s is there already", path)
+	}
+	path = filepath.Clean(path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	// Next to the target, so that it can be renamed; of a name that nobody else has.
+	unfinished, err := os.MkdirTemp(filepath.Dir(path), filepath.Base(path)+".unfinished-")
+	if err != nil {
+		return err
+	}
+	if err := fill(unfinished); err != nil {
+		return errors.Join(err, os.RemoveAll(unfinished))
+	}
+	if err := errors.Join(os.Chmod(unfinished, 0o755), os.Rename(unfinished, path)); err != nil {
+		return errors.Join(err, os.RemoveAll(unfinished))
+	}
+	return nil
+}
+
+// CopyFolder copies the files of a folder of another one, and of the folders in it, but no links:
+// they may lead anywhere.
+func CopyFolder(to string, root *os.Root, from string) error {
+	return fs.WalkDir(root.FS(), filepath.ToSlash(from), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		within, err := filepath.Rel(from, filepath.FromSlash(path))
+		if err != nil {
+			return err
+		}
+		return copyFile(filepath.Join(to, within), root, path)
+	})
+}
+
+func copyFile(to string, root *os.Root, from string) error {
+	source, err := root.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	target, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(target, source)
+	return errors.Join(err, target.Close())
+}

@@ -1,0 +1,169 @@
+package hunt
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
+)
+
+// Merge puts the parts of one hunt together in a new folder, with copies of what they keep. Their
+// trials are numbered anew, in the order in which they began. Parts that are not among them are
+// missing, and said to be.
+func Merge(ctx context.Context, path string, parts []*Folder) (*Folder, error) {
+	plan, err := wholeOf(parts)
+	if err != nil {
+		return nil, err
+	}
+	err = suites.Assemble(path, func(unfinished string) error {
+		whole, err := Create(unfinished, plan)
+		if err != nil {
+			return err
+		}
+		return whole.take(ctx, parts)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return Open(path)
+}
+
+// wholeOf is the plan that all parts are parts of.
+func wholeOf(parts []*Folder) (Plan, error) {
+	first := parts[0].Plan
+	made := make(map[suites.Shard]string)
+	for _, part := range parts {
+		p := part.Plan
+		if p.Shard.Of == 0 {
+			return Plan{}, runs.Usagef("%s is a whole hunt, not a part of one", part.Path)
+		}
+		if p.Lock != first.Lock || p.Version != first.Version || p.Seed != first.Seed || p.Blind != first.Blind || p.Shard.Of != first.Shard.Of {
+			return Plan{}, runs.Usagef("%s and %s are not parts of one hunt", parts[0].Path, part.Path)
+		}
+		if other, is := made[p.Shard]; is {
+			return Plan{}, runs.Usagef("%s and %s are the same part", other, part.Path)
+		}
+		made[p.Shard] = part.Path
+	}
+	whole := first
+	whole.Shard = suites.Shard{}
+	for n := range first.Shard.Of {
+		part := suites.Shard{N: n + 1, Of: first.Shard.Of}
+		if _, is := made[part]; !is {
+			whole.Missing = append(whole.Missing, part)
+		}
+	}
+	return whole, nil
+}
+
+// taken is a trial or a find of a part.
+type taken struct {
+	entry
+	part int
+	at   int // index of the trial in its part
+}
+
+func (f *Folder) take(ctx context.Context, parts []*Folder) error {
+	trials := trialsOf(parts)
+	numbers := make([]map[int]int, len(parts)) // of trials in the whole, by those in their part
+	for i := range parts {
+		numbers[i] = make(map[int]int)
+	}
+	for i, t := range trials {
+		numbers[t.part][t.at+1] = i + 1
+		tried := *t.Tried
+		tried.Fresh = slices.DeleteFunc(slices.Clone(tried.Fresh), func(c cell) bool { return f.guide.cells[c] })
+		tried.Run = within(t.part, tried.Run)
+		if err := f.add(entry{Tried: &tried}); err != nil {
+			return err
+		}
+	}
+	for _, t := range bestOf(parts) {
+		found := *t.Found
+		found.Run, found.File = within(t.part, found.Run), within(t.part, found.File)
+		found.First = numbers[t.part][found.First]
+		found.GoneInto = slices.Clone(found.GoneInto)
+		for i, n := range found.GoneInto {
+			found.GoneInto[i] = numbers[t.part][n]
+		}
+		if err := f.add(entry{Found: &found}); err != nil {
+			return err
+		}
+	}
+	for i, part := range parts {
+		if err := f.copyOf(ctx, i, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// within is where the whole keeps a file or run of a part.
+func within(part int, path string) string {
+	if path == "" {
+		return ""
+	}
+	folder, name, _ := strings.Cut(filepath.ToSlash(path), "/")
+	return filepath.Join(folder, fmt.Sprintf("part%d", part+1), name)
+}
+
+// copyOf copies the runs and files that a part keeps.
+func (f *Folder) copyOf(ctx context.Context, i int, part *Folder) error {
+	root, err := os.OpenRoot(part.Path)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, folder := range []string{runsFolder, findsFolder} {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if _, err := root.Stat(folder); err != nil {
+			continue // it found nothing
+		}
+		if err := suites.CopyFolder(filepath.Join(f.Path, folder, fmt.Sprintf("part%d", i+1)), root, folder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// trialsOf lists the trials of all parts as they began.
+func trialsOf(parts []*Folder) []taken {
+	var all []taken
+	for i, part := range parts {
+		for at := range part.tried {
+			all = append(all, taken{entry{Tried: &part.tried[at]}, i, at})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b taken) int { return a.Tried.Began.Compare(b.Tried.Began) })
+	return all
+}
+
+// bestOf are the finds, of those that are one the part that went furthest into it.
+func bestOf(parts []*Folder) []taken {
+	best := make(map[string]taken)
+	var keys []string
+	for i, part := range parts {
+		for at := range part.finds {
+			t := taken{entry{Found: &part.finds[at]}, i, at}
+			other, is := best[t.Found.key()]
+			if !is {
+				keys = append(keys, t.Found.key())
+			}
+			if !is || t.Found.further(*other.Found) {
+				best[t.Found.key()] = t
+			}
+		}
+	}
+	var all []taken
+	for _, key := range keys {
+		all = append(all, best[key])
+	}
+	return all
+}

@@ -1,0 +1,166 @@
+package hunt
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/internal/suites"
+)
+
+// partOf makes a part of a hunt on disk.
+func partOf(t *testing.T, n, of int, entries ...entry) *Folder {
+	t.Helper()
+	p := ready(t, "memory")
+	p.Shard = suites.Shard{N: n, Of: of}
+	f, err := Create(t.TempDir(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range entries {
+		if e.Tried != nil {
+			e.Tried.Number = i*of + n - 1
+		}
+		if err := f.add(e); err != nil {
+			t.Fatal(err)
+		}
+		if e.Tried != nil && e.Tried.Run != "" {
+			run := filepath.Join(f.Path, e.Tried.Run)
+			if err := errors.Join(os.MkdirAll(run, 0o755), os.WriteFile(filepath.Join(run, "report.html"), nil, 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return f
+}
+
+// trialAt is a trial that began after some seconds, was the first of its part to meet a cell, and
+// showed what is named.
+func trialAt(second int, met string, property checker.Property) entry {
+	t := &tried{Trial: Trial{Workers: 2, Section: shortest}, Began: time.Unix(int64(second), 0), Fresh: []cell{{Moment: met}}}
+	if property != "" {
+		t.Finds, t.Run = []sighted{{Signature{Property: property}, "so"}}, "runs/x"
+	}
+	return entry{Tried: t}
+}
+
+func TestMerge(t *testing.T) {
+	stuck := Signature{Property: checker.Liveness}
+	a := partOf(t, 1, 3, trialAt(1, "queued", ""), trialAt(4, "holding", checker.Liveness),
+		entry{Found: &found{Name: "a", Signature: stuck, First: 2, GoneInto: []int{2}, OriginalRuns: confirmed{Shown: 1, Made: 6}, Run: "runs/x"}})
+	b := partOf(t, 3, 3, trialAt(2, "queued", checker.Liveness), trialAt(3, "acquiring", ""),
+		entry{Found: &found{Name: "b", Signature: stuck, First: 1, GoneInto: []int{1}, OriginalRuns: confirmed{Shown: 6, Made: 6}, Control: "c", File: "finds/b.yaml", Run: "runs/x"}})
+	path := filepath.Join(t.TempDir(), "whole")
+	whole, err := Merge(t.Context(), path, []*Folder{a, b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := whole.Hunt()
+	if got := h.Arms[0].Trials + h.Arms[1].Trials; got != 4 {
+		t.Errorf("%d trials", got)
+	}
+	if len(h.Met) != 3 {
+		t.Errorf("met %v: what two parts were the first to meet is met once", h.Met)
+	}
+	if !slices.Equal(h.Missing, []string{"2/3"}) {
+		t.Errorf("missing: %v", h.Missing)
+	}
+	if len(h.Finds) != 1 || h.Finds[0].Name != "b" || h.Finds[0].First != 2 || h.Finds[0].File != "finds/part2/b.yaml" || h.Finds[0].Seen != 2 {
+		t.Errorf("finds: %+v", h.Finds)
+	}
+	if got := whole.Plan.after(whole.next, 0); got != 6 {
+		t.Errorf("it goes on with trial %d: those up to 5 were made", got)
+	}
+	if got := whole.finds[0].GoneInto; !slices.Equal(got, []int{2}) {
+		t.Errorf("gone into %v", got)
+	}
+	if _, err := os.Stat(filepath.Join(path, h.Finds[0].Run)); err != nil || h.Finds[0].Run != "runs/part2/x" {
+		t.Errorf("run %s: %v", h.Finds[0].Run, err)
+	}
+}
+
+// TestMissingPart leaves a hunt undecided that found nothing.
+func TestMissingPart(t *testing.T) {
+	for _, c := range []struct {
+		property checker.Property
+		parts    int
+		want     checker.Verdict
+	}{
+		{"", 1, checker.Undecided}, {"", 2, checker.Valid}, {checker.NoExpiredGrant, 1, checker.Violation},
+	} {
+		var parts []*Folder
+		for n := range c.parts {
+			parts = append(parts, partOf(t, n+1, 2, trialAt(n, "queued", c.property)))
+		}
+		whole, err := Merge(t.Context(), filepath.Join(t.TempDir(), "whole"), parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := whole.Hunt().Verdict(); got != c.want {
+			t.Errorf("%q, %d parts: %s, want %s", c.property, c.parts, got, c.want)
+		}
+	}
+}
+
+func TestMergeRefused(t *testing.T) {
+	a := partOf(t, 1, 2)
+	whole := partOf(t, 1, 2)
+	whole.Plan.Shard = suites.Shard{}
+	for name, other := range map[string]*Folder{"the same part": partOf(t, 1, 2), "another number of parts": partOf(t, 2, 3), "a whole hunt": whole} {
+		if _, err := Merge(t.Context(), filepath.Join(t.TempDir(), "whole"), []*Folder{a, other}); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+	outside := partOf(t, 2, 2, entry{Tried: &tried{Run: "../../elsewhere"}})
+	if _, err := Open(outside.Path); err == nil {
+		t.Error("a run outside of the hunt is taken")
+	}
+}
+
+// TestDealtOut: parts of one hunt make different trials, and together those of the whole.
+func TestDealtOut(t *testing.T) {
+	p := ready(t, "redlock")
+	want := make(map[string]int)
+	for _, trial := range newGuide(p).single {
+		want[trial.key()]++
+	}
+	for n := range 3 {
+		p.Shard = suites.Shard{N: n + 1, Of: 3}
+		for _, trial := range newGuide(p).single {
+			want[trial.key()]--
+		}
+		if got := p.after(0, 4); got != 12+n {
+			t.Errorf("trial 4 of part %d is %d", n+1, got)
+		}
+		if got := p.after(p.after(0, 4)+1, 0); got != 15+n {
+			t.Errorf("trial 5 of part %d, which goes on, is %d", n+1, got)
+		}
+	}
+	for key, left := range want {
+		if left != 0 {
+			t.Errorf("%s: %d", key, left)
+		}
+	}
+}
+
+// TestBlindOfParts: few trials in many parts have their share, too.
+func TestBlindOfParts(t *testing.T) {
+	for _, c := range []struct{ parts, trials, want int }{{1, 24, 6}, {8, 3, 6}, {4, 1, 1}, {3, 8, 6}} {
+		blind := 0
+		for n := range c.parts {
+			p := Plan{Blind: 0.25, Shard: suites.Shard{N: n + 1, Of: c.parts}}
+			for i := range c.trials {
+				if p.isBlind(i) {
+					blind++
+				}
+			}
+		}
+		if blind != c.want {
+			t.Errorf("%d parts of %d trials: %d are blind, want %d", c.parts, c.trials, blind, c.want)
+		}
+	}
+}
