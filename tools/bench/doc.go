@@ -8,4 +8,6 @@
 // And it measures how many short runs are made in an hour, as a search makes them: of clusters that
 // serve one after another, under the shortest lease, ended as soon as there is nothing more to
 // learn. For comparison it makes some with servers and reports of their own.
+//
+// And it measures how soon faults are in force that wait for a moment, one run for each moment and kind.
 package main

@@ -28,6 +28,7 @@ func main() {
 	slots := flag.Int("slots", 2*runtime.NumCPU(), "how many of them to make side by side, at most")
 	apart := flag.Bool("apart", true, "make a tenth of them as single runs, too, for comparison")
 	judge := flag.Bool("judge", true, "measure what it takes to judge histories")
+	moments := flag.Bool("moments", true, "measure how soon faults are in force that wait for a moment")
 	flag.Parse()
 	var err error
 	if *judge {
@@ -35,6 +36,9 @@ func main() {
 	}
 	if err == nil && *trials > 0 {
 		err = b.trials(context.Background(), *locks, *trials, *slots, *apart)
+	}
+	if err == nil && *moments {
+		err = b.moments(context.Background())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
