@@ -1,4 +1,4 @@
-# Targets: build library-versions check test soak layouts mutants hunt-mutants crosscheck coverage fuzz bench findings comparison claims sweeps load guide docs
+# Targets: build library-versions check test soak layouts mutants hunts hunt-mutants crosscheck coverage fuzz bench findings comparison claims sweeps load guide guide-runs docs
 # examples example-findings example-comparison lint tidy images demo screenshots release clean.
 
 export CGO_ENABLED ?= 0
@@ -8,7 +8,7 @@ export GOFLAGS ?= -trimpath
 # The race detector needs a C compiler.
 RACE := $(if $(shell command -v gcc 2>/dev/null),-race,)
 
-.PHONY: build library-versions check test soak layouts mutants hunt-mutants crosscheck coverage fuzz bench findings comparison claims sweeps load guide docs examples example-findings example-comparison lint tidy images demo screenshots release clean
+.PHONY: build library-versions check test soak layouts mutants hunts hunt-mutants crosscheck coverage fuzz bench findings comparison claims sweeps load guide guide-runs docs examples example-findings example-comparison lint tidy images demo screenshots release clean
 
 # Whatever GOFLAGS says: --version is to tell the commit.
 build:
@@ -159,6 +159,14 @@ guide: build
 	./lockcheck guide > docs/guide.md
 	./lockcheck reference docs/reference
 
+# Runs that only the guide is made of, with sections that outlast leases: three quarters of an
+# hour, then the guide. Each comparison goes on where it was stopped.
+SECTIONS := store/guide
+guide-runs: build
+	for f in internal/suites/guide/runs/*.yaml; do out=$(SECTIONS)/$$(basename $$f .yaml); \
+	if test -d $$out; then ./lockcheck compare --resume $$out; else ./lockcheck compare -f $$f --out $$out; fi || test $$? -le 2 || exit 1; done
+	$(MAKE) guide GUIDE_RUNS=$(SECTIONS)
+
 # lockcheck is killed at 200 random moments of its runs, ten of which are part of
 # the tests: nothing may be left.
 SOAK ?= 200
@@ -200,6 +208,13 @@ example-comparison: build go-lock
 MUTANT_SEEDS ?= 20
 mutants: build
 	go run ./tools/mutants -lockcheck ./lockcheck -seeds $(MUTANT_SEEDS)
+
+# From the name of each lock that is known to fail alone: up to an hour each, HUNT_SEEDS times. What
+# ended is in tools/hunts/results.jsonl, and not made again. The table is in docs/hunt.md.
+HUNT_SEEDS ?= 5
+hunts: build library-versions
+	go run ./tools/hunts -lockcheck ./lockcheck -seeds $(HUNT_SEEDS)
+	go run ./tools/hunts -lockcheck ./lockcheck -seeds 1 -blind
 
 # From the name of each mutant alone: guided against blind trials. The last result is in docs/hunt.md.
 HUNT_TRIALS ?= 48

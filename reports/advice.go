@@ -6,8 +6,6 @@ import (
 	"io"
 	"strings"
 	"time"
-
-	"lockcheck/checker"
 )
 
 // Advice is what the figures of a team ask of a lock.
@@ -62,7 +60,7 @@ func KnownBreakOf(alone, guarded GuideCell) KnownBreak {
 	}
 	b := KnownBreak{Fault: alone.Fault, Alone: alone.text(), Guarded: guarded.text()}
 	for _, r := range worst.all() {
-		if r.Verdict == checker.Violation {
+		if r.Broke {
 			b.Line = r.Line
 			break
 		}

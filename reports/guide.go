@@ -20,6 +20,14 @@ type Guide struct {
 	Speeds       []GuideSpeed
 }
 
+// days are those of the first and the last run.
+func (g Guide) days() string {
+	if g.From == g.To {
+		return clean(g.From)
+	}
+	return clean(g.From) + " to " + clean(g.To)
+}
+
 // GuideTable has what is known of locks behind one guard.
 type GuideTable struct {
 	Guard string
@@ -29,6 +37,7 @@ type GuideTable struct {
 // GuideRow is a lock under the faults of the columns.
 type GuideRow struct {
 	Lock  string
+	Note  string // why nobody should choose it; "" for others
 	Cells []GuideCell
 	// Others are those of faults that no column has.
 	Others []GuideCell
@@ -43,6 +52,7 @@ type GuideCell struct {
 	Groups []GuideGroup // of runs that tell, the worst first
 	Held   int64        // runs
 	Bound  float64      // the share of runs that may break it, if all held
+	Short  []GuideRun   // runs that held, with sections that were over before the lock could pass on
 	Silent []GuideRun   // runs that say nothing
 	// Kin are locks that end by the same rule and were broken, of a cell that held.
 	Kin []string
@@ -55,7 +65,9 @@ const (
 	GuideUnlocked     = "without lock"  // written although the lock was not held, at worst
 	GuideTokens       = "tokens"        // did not increase, at worst
 	GuideStuck        = "stuck"         // at worst
+	GuideLate         = "late"          // passed on much later than its rule says, at worst
 	GuideHeld         = "held"          // in all runs that tell
+	GuideTooShort     = "too short"     // held in sections that were over before anything could happen
 	GuideNotSupported = "not supported" // the fault or the guard
 	GuideNotTried     = "not tried"     // no run tells
 )
@@ -66,8 +78,10 @@ type GuideGroup struct {
 	Case       string // of the fault of the cell, that its runs had; "" for the fault itself
 	State      string // what the worst of its runs shows: a Guide constant
 	Broke, N   int64
-	Low, High  float64 // 95 % interval of the share of runs that break it
+	Low, High  float64  // 95 % interval of the share of runs that break it
+	Setup      []string // what the runs that broke it did otherwise than usual
 	With       []string
+	Needed     []string // those of With without which no run shows that it breaks
 	Pool       checker.Pool
 	Runs       []GuideRun
 }
@@ -76,6 +90,7 @@ type GuideGroup struct {
 type GuideRun struct {
 	ID, When, Lockcheck, Lock, Line, Sentence string
 	Verdict                                   checker.Verdict
+	Broke                                     bool // the lock, in whichever way
 	Seed                                      uint64
 	Versions                                  map[string]string
 	Setup                                     []string
@@ -86,6 +101,16 @@ type GuideRun struct {
 type GuideNeed struct {
 	Need, Rule string
 	Fits       []GuideFit
+	// Open are locks of which nobody can say whether they meet it, with what was not shown.
+	Open []string
+}
+
+// OpenText names them in a sentence; "" for none.
+func (n GuideNeed) OpenText() string {
+	if len(n.Open) == 0 {
+		return ""
+	}
+	return "Not shown either way, for want of runs that tell: " + strings.Join(n.Open, "; ") + "."
 }
 
 // GuideFit is a lock that meets a need behind a guard.
@@ -99,11 +124,8 @@ type GuideFit struct {
 	Unproven       []string // what no run has shown
 }
 
-// guideFitHead are the columns of the locks that meet a need, and guideFitNote tells what they say.
-var guideFitHead = []string{"lock", "guard", "held in", "not ruled out", "known of it", "never tried"}
-
-const guideFitNote = "Held: runs without a break, and under how many of the settings that the need is about; to have no fault is one of them. Not ruled out: how many of such runs may break it all the same, " +
-	"by the upper end of the 95 % interval for the setting with the fewest runs that held. Left out are locks that are wrong on purpose, the embedded one, and other versions of servers. Rows of which the fewest settings did not hold come first, then the order is that of names: it is no ranking."
+// guideFitHead are the columns of the locks that meet a need.
+var guideFitHead = []string{"lock", "guard", "held in", "not ruled out", "known of it", "of the usual faults, never tried"}
 
 // Cells are those of guideFitHead.
 func (f GuideFit) Cells() []string {
@@ -119,15 +141,26 @@ func (f GuideFit) Cells() []string {
 
 // GuideSpeed is how fast a lock is, as measured.
 type GuideSpeed struct {
-	Lock               string
-	Acquires           int64 // 0 where none was measured
-	AcquireP50         time.Duration
-	AcquireP99         time.Duration
-	Failovers          int64
-	FailoverP50        time.Duration
-	FailoverMax, Lease time.Duration
-	Stuck              int64
-	Loss               checker.Pool // while holders were stopped
+	Lock        string
+	Note        string // see GuideRow
+	Acquires    int64  // 0 where none was measured
+	AcquireP50  time.Duration
+	AcquireP99  time.Duration
+	Failovers   int64
+	FailoverP50 time.Duration
+	FailoverMax time.Duration
+	// Lease is that of the holders, which LockDelay is added to; 0 for none.
+	Lease, LockDelay time.Duration
+	Stuck            int64
+	Loss             checker.Pool // while holders were stopped
+	Stops            int64        // of holders, in the runs of Loss
+	// NeedsNoFault: it loses updates anyhow, so that stops are not why.
+	NeedsNoFault bool
+}
+
+// empty says whether nothing was measured.
+func (s GuideSpeed) empty() bool {
+	return s.Acquires == 0 && s.Failovers == 0 && s.Loss.Acknowledged == 0 && !s.NeedsNoFault
 }
 
 // text is a cell in a few words that mislead nobody who reads only them.
@@ -135,12 +168,15 @@ func (c GuideCell) text() string {
 	switch c.State {
 	case GuideHeld:
 		return heldIn(c.Held, c.Bound) + c.kin()
+	case GuideTooShort:
+		return "too short to tell: held in " + many(int64(len(c.Short)), "run") + c.kin()
 	case GuideNotSupported, GuideNotTried:
 		return c.State
 	}
 	g := c.Groups[0]
-	word := map[string]string{GuideBroken: "broken", GuideAfterExpiry: "used after expiry", GuideUnlocked: "written without the lock", GuideTokens: "token out of order", GuideStuck: "stuck"}[g.State]
-	return fmt.Sprintf("%s in %s of %s: %s", word, grouped(g.Broke), many(g.N, "run"), c.name(g))
+	word := map[string]string{GuideBroken: "broken", GuideAfterExpiry: "used after expiry", GuideUnlocked: "written without the lock", GuideTokens: "token out of order", GuideStuck: "stuck", GuideLate: guideLate}[g.State]
+	name := strings.Join(append([]string{c.name(g)}, cleanAll(g.Needed)...), " with ")
+	return fmt.Sprintf("%s in %s of %s: %s", word, grouped(g.Broke), many(g.N, "run"), name)
 }
 
 // kin says what this lock may not have been tried with.
@@ -174,6 +210,9 @@ func (c GuideCell) name(g GuideGroup) string {
 	if g.Case != "" {
 		name += ", " + clean(g.Case)
 	}
+	if len(g.Setup) > 0 {
+		name += " (" + strings.Join(cleanAll(g.Setup), ", ") + ")"
+	}
 	return name
 }
 
@@ -205,11 +244,14 @@ func (c GuideCell) anchor() string {
 
 // broken says whether any run broke the lock, in whichever way.
 func (c GuideCell) broken() bool {
-	return slices.Contains([]string{GuideBroken, GuideAfterExpiry, GuideUnlocked, GuideTokens, GuideStuck}, c.State)
+	return slices.Contains([]string{GuideBroken, GuideAfterExpiry, GuideUnlocked, GuideTokens, GuideStuck, GuideLate}, c.State)
 }
 
+// guideLate is said of a lock of which nothing was lost, and that was not stuck for good.
+const guideLate = "passed on late"
+
 // hasRuns says whether there are any to show.
-func (c GuideCell) hasRuns() bool { return len(c.Groups)+len(c.Silent) > 0 }
+func (c GuideCell) hasRuns() bool { return len(c.Groups)+len(c.Short)+len(c.Silent) > 0 }
 
 // sentences say all that is known of a cell.
 func (c GuideCell) sentences() []string {
@@ -219,6 +261,9 @@ func (c GuideCell) sentences() []string {
 	}
 	for _, g := range c.Groups {
 		all = append(all, c.sentence(g))
+	}
+	if n := len(c.Short); n > 0 {
+		all = append(all, many(int64(n), "run")+" held, too short to tell: each holder was done before its lock could pass on.")
 	}
 	if n := len(c.Silent); n > 0 {
 		all = append(all, many(int64(n), "run")+" said nothing: undecided, broken, or without the fault ever proven.")
@@ -231,11 +276,16 @@ func (c GuideCell) sentence(g GuideGroup) string {
 		return c.name(g) + ": " + heldIn(g.N, g.High) + "." + g.lost()
 	}
 	how := map[string]string{
-		GuideBroken: "by the lock itself", GuideAfterExpiry: "by a holder that went on after its lease, which no lease prevents",
+		GuideBroken: "by the lock itself", GuideAfterExpiry: "by a holder that went on after its lease, or the connection that stands for one, had ended, which no lock prevents",
 		GuideUnlocked: "by a worker that went on without the lock, for it ignored that it was refused",
 		GuideTokens:   "a fencing token did not increase, and nothing else was violated", GuideStuck: "nobody was granted it again in time",
+		GuideLate: "nothing was lost, but the lock of a dead or silent holder was free much later than its rule says",
 	}[g.State]
-	text := fmt.Sprintf("%s: broken in %d of %s (95 %%: %s–%s %% of runs), %s.", c.name(g), g.Broke, many(g.N, "run"), inPercent(g.Low), inPercent(g.High), how)
+	word := "broken"
+	if g.State == GuideLate {
+		word = guideLate
+	}
+	text := fmt.Sprintf("%s: %s in %d of %s (95 %%: %s–%s %% of runs), %s.", c.name(g), word, g.Broke, many(g.N, "run"), inPercent(g.Low), inPercent(g.High), how)
 	if len(g.With) > 0 {
 		text += " Also in force: " + strings.Join(cleanAll(g.With), ", ") + "."
 	}
@@ -259,7 +309,7 @@ func (c GuideCell) all() []GuideRun {
 	for _, g := range c.Groups {
 		all = append(all, g.Runs...)
 	}
-	return append(all, c.Silent...)
+	return slices.Concat(all, c.Short, c.Silent)
 }
 
 // others sums up the cells that no column has: those in which the lock was broken.
@@ -269,6 +319,14 @@ func (r GuideRow) others() []GuideCell {
 	})
 }
 
+// lockLabel is the name of a lock at the beginning of a row, with a mark on what nobody should choose.
+func lockLabel(lock, note string) string {
+	if note == "" {
+		return lock
+	}
+	return lock + " (" + note + ")"
+}
+
 // otherFaults is the head of the column of others.
 const otherFaults = "other faults that broke it (most were never tried)"
 
@@ -276,13 +334,3 @@ const otherFaults = "other faults that broke it (most were never tried)"
 func (r GuideRow) tells() bool {
 	return len(r.others()) > 0 || slices.ContainsFunc(r.Cells, GuideCell.hasRuns)
 }
-
-// guideLegend explains the words of the tables.
-const guideLegend = "broken: by the lock itself, which gave itself to two or let a wrong release through. " +
-	"used after expiry: a holder went on after its lease had ended, which no lease prevents: it needs a guard, or work that may be done twice. " +
-	"written without the lock: a worker ignored that its request failed. " +
-	"token out of order: a fencing token did not increase, and nothing else was violated; docs/locks says why. " +
-	"stuck: nothing was lost, but nobody was granted the lock again in time. How often is said of the experiment that is named, the worst of the cell, alone. held: in all runs that tell, and how many of such runs may break it " +
-	"all the same (upper end of the exact 95 % interval of 0 of that many; of one run up to 98 %). not tried: no run tells. Rows differ also because not every experiment was made with each lock; the last column has only what broke. " +
-	"Guards are what the resource checks at each access. fence: that the token is not older than one it has seen. cas: that nothing was written since the worker read. match: that the last reader wrote. " +
-	"ask: the service, whether the worker still holds the lock. database: nothing, for the data are in the database that is the lock, and written through the connection that holds it. idempotency-key: that the same work is not done twice."

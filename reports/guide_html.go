@@ -29,14 +29,15 @@ func GuideHTML(w io.Writer, g Guide) error {
 }
 
 type guidePage struct {
-	Runs, From, To, Silent, Legend string
-	Faults                         []string
-	FitNote, OtherFaults           string
-	FitHead                        []string
-	Needs                          []GuideNeed
-	Tables                         []guideTableView
-	Bars                           []sideBySideBars
-	Details                        []guideDetail
+	Runs, Days, Silent string
+	Faults             []string
+	FitTerms, Terms    []guideTerm
+	OtherFaults        string
+	FitHead            []string
+	Needs              []GuideNeed
+	Tables             []guideTableView
+	Bars               []sideBySideBars
+	Details            []guideDetail
 }
 
 type guideTableView struct {
@@ -73,13 +74,13 @@ type guideRunView struct {
 
 func newGuidePage(g Guide) guidePage {
 	p := guidePage{
-		Runs: many(g.Runs, "run"), From: clean(g.From), To: clean(g.To), Silent: grouped(g.Silent), Legend: guideLegend,
-		Faults: cleanAll(g.Faults), FitNote: guideFitNote, OtherFaults: otherFaults, FitHead: guideFitHead, Needs: g.Needs, Bars: guideBars(g.Speeds),
+		Runs: many(g.Runs, "run"), Days: g.days(), Silent: grouped(g.Silent),
+		Faults: cleanAll(g.Faults), FitTerms: fitTerms[:], Terms: guideTerms(), OtherFaults: otherFaults, FitHead: guideFitHead, Needs: g.Needs, Bars: guideBars(g.Speeds),
 	}
 	for _, table := range g.Tables {
 		view := guideTableView{Guard: clean(table.Guard)}
 		for _, row := range table.Rows {
-			r := guideRowView{Lock: clean(row.Lock)}
+			r := guideRowView{Lock: clean(lockLabel(row.Lock, row.Note))}
 			for _, c := range row.Cells {
 				r.Cells = append(r.Cells, c.view(""))
 			}
@@ -110,9 +111,9 @@ func (c GuideCell) view(fault string) guideCellView {
 		word = clean(fault) + ": " + word
 	}
 	v := guideCellView{Word: word, Small: small, Title: strings.Join(c.sentences(), " ")}
-	states := []string{GuideBroken, GuideAfterExpiry, GuideUnlocked, GuideTokens, GuideStuck, GuideHeld, GuideNotTried, GuideNotSupported}
+	states := []string{GuideBroken, GuideAfterExpiry, GuideUnlocked, GuideTokens, GuideStuck, GuideLate, GuideHeld, GuideTooShort, GuideNotTried, GuideNotSupported}
 	v.Rank = slices.Index(states, c.State)
-	v.Class = map[string]string{GuideBroken: "violation", GuideAfterExpiry: "undecided", GuideUnlocked: "undecided", GuideTokens: "undecided", GuideStuck: "broken", GuideHeld: "valid"}[c.State]
+	v.Class = map[string]string{GuideBroken: "violation", GuideAfterExpiry: "undecided", GuideUnlocked: "undecided", GuideTokens: "undecided", GuideStuck: "broken", GuideLate: "broken", GuideHeld: "valid"}[c.State]
 	if v.Class == "" {
 		v.Class = "none"
 	}
@@ -142,11 +143,17 @@ func guideBars(all []GuideSpeed) []sideBySideBars {
 	}
 	var bars []sideBySideBars
 	for _, s := range all {
-		b := sideBySideBars{Lock: clean(s.Lock), Lost: lossBar(s.Loss)}
+		if s.empty() {
+			continue
+		}
+		b := sideBySideBars{Lock: clean(lockLabel(s.Lock, s.Note)), Lost: lossBar(s.Loss)}
+		if b.Lost.Text != "" {
+			b.Lost.Note += "; in " + many(s.Stops, "stop")
+		}
 		b.Acquire = acquire.bar(s.AcquireP50, s.slowest()+", "+many(s.Acquires, "acquire"))
 		note := "no lease"
 		if s.Lease > 0 {
-			note = "lease " + length(s.Lease)
+			note = "lease " + s.lease()
 		}
 		if s.Stuck > 0 {
 			note += ", never for " + many(s.Stuck, "holder")

@@ -12,11 +12,11 @@ import (
 // guidePreface says what the guide rests on.
 const guidePreface = `# Which lock to choose
 
-Made by "lockcheck guide" from %s of %s to %s; nothing here is written by hand. Of them %s nothing: undecided, or broken themselves.
+Made by "lockcheck guide" from %s of %s; nothing here is written by hand. Of them %s nothing: undecided, or broken themselves.
 
 A run shows that a lock can break, never that it cannot. So each cell has the worst that these runs have shown of a lock, whenever that was: what it was broken
 by, and how often; or in how many runs it held, and in how many it may break all the same. Runs of one machine, lockcheck's own workloads: they say what can happen,
-not how often it will happen to you.
+not how often it will happen to you. What each lock is, how it is used here and what its options do: [docs/locks](locks/README.md).
 
 `
 
@@ -27,17 +27,19 @@ func GuideMarkdown(w io.Writer, g Guide) error {
 	if g.Silent == 1 {
 		say = "says"
 	}
-	fmt.Fprintf(&b, guidePreface, many(g.Runs, "run"), markdown(g.From), markdown(g.To), grouped(g.Silent)+" "+say)
-	b.WriteString("## By need\n\n" + guideFitNote + "\n\n")
+	fmt.Fprintf(&b, guidePreface, many(g.Runs, "run"), markdown(g.days()), grouped(g.Silent)+" "+say)
+	b.WriteString("## By need\n\n")
+	markdownTerms(&b, fitTerms[:])
 	for _, need := range g.Needs {
 		markdownNeed(&b, need)
 	}
-	b.WriteString("## By lock and fault\n\n" + markdown(guideLegend) + " Each cell leads to its runs.\n\n")
+	b.WriteString("## By lock and fault\n\nEach cell leads to its runs.\n\n")
+	markdownTerms(&b, guideTerms())
 	for _, table := range g.Tables {
 		markdownGuide(&b, g.Faults, table)
 	}
-	b.WriteString("## How fast\n\nFrom runs on a machine that had other work to do: to tell locks apart, not to plan with. Acquire: of a lock that nobody else wants, without faults, where there are 20 at least; with fewer than 100, others wanted it at other times: compare these among each other only. " +
-		"Failover: from the stop, cut or end of a holder to the next grant, where that came before the holder was back, by the median of the runs, and the longest lease of those runs; where no clock was moved. A lock without a lease passes on only from a holder whose process died. Lost: in all runs with stopped holders, without a guard; the longer such a run goes on after a stop, the smaller is the share, so compare what was lost for each fault.\n\n")
+	b.WriteString("## How fast\n\nFrom runs on a machine that had other work to do: to tell locks apart, not to plan with. Without a guard.\n\n")
+	markdownTerms(&b, speedTerms[:])
 	markdownSpeeds(&b, g.Speeds)
 	b.WriteString("## The runs\n\nBy lock, guard and fault. Any of them is repeated by its line.\n\n")
 	for _, table := range g.Tables {
@@ -55,14 +57,17 @@ func markdownNeed(b *strings.Builder, need GuideNeed) {
 	fmt.Fprintf(b, "### %s\n\n%s\n\n", markdown(need.Need), markdown(need.Rule))
 	if len(need.Fits) == 0 {
 		b.WriteString("No lock is known to meet this.\n\n")
-		return
+	} else {
+		markdownRow(b, guideFitHead)
+		b.WriteString("|" + strings.Repeat(" --- |", len(guideFitHead)) + "\n")
+		for _, fit := range need.Fits {
+			markdownRow(b, fit.Cells())
+		}
+		b.WriteString("\n")
 	}
-	markdownRow(b, guideFitHead)
-	b.WriteString("|" + strings.Repeat(" --- |", len(guideFitHead)) + "\n")
-	for _, fit := range need.Fits {
-		markdownRow(b, fit.Cells())
+	if text := need.OpenText(); text != "" {
+		b.WriteString(markdown(text) + "\n\n")
 	}
-	b.WriteString("\n")
 }
 
 func markdownGuide(b *strings.Builder, faults []string, table GuideTable) {
@@ -74,7 +79,7 @@ func markdownGuide(b *strings.Builder, faults []string, table GuideTable) {
 		if !row.tells() {
 			continue
 		}
-		cells := []string{markdown(row.Lock)}
+		cells := []string{markdown(lockLabel(row.Lock, row.Note))}
 		for _, c := range row.Cells {
 			cells = append(cells, markdownGuideCell(c, ""))
 		}
@@ -100,21 +105,44 @@ func markdownGuideCell(c GuideCell, before string) string {
 }
 
 func markdownSpeeds(b *strings.Builder, all []GuideSpeed) {
-	head := []string{"lock", "acquire p50", "p99, or slowest", "acquires", "failover, median", "longest", "holders", "never", "lease", "lost", "95 %"}
+	head := []string{"lock", "acquire p50", "p99, or slowest", "acquires", "failover, median", "longest", "holders", "never", "lease", "lost", "share lost, 95 % interval"}
 	markdownRow(b, head)
 	b.WriteString("|" + strings.Repeat(" --- |", len(head)) + "\n")
 	for _, s := range all {
-		row := []string{s.Lock, measured(s.Acquires, s.AcquireP50), s.slowest(), counted(s.Acquires)}
+		if s.empty() {
+			continue
+		}
+		row := []string{lockLabel(s.Lock, s.Note), measured(s.Acquires, s.AcquireP50), s.slowest(), counted(s.Acquires)}
 		passed := s.Failovers - s.Stuck
-		row = append(row, measured(passed, s.FailoverP50), measured(passed, s.FailoverMax), counted(s.Failovers), counted(s.Stuck), measured(int64(s.Lease), s.Lease))
-		if s.Loss.Acknowledged > 0 {
-			row = append(row, grouped(s.Loss.Lost)+" of "+grouped(s.Loss.Acknowledged), strings.Replace(brief(s.Loss.LossInterval), "none", "no interval", 1))
+		row = append(row, measured(passed, s.FailoverP50), measured(passed, s.FailoverMax), counted(s.Failovers), counted(s.Stuck), s.lease())
+		if s.NeedsNoFault {
+			row = append(row, "loses updates without any fault", "")
+		} else if s.Loss.Acknowledged > 0 {
+			row = append(row, fmt.Sprintf("%s of %s, in %s", grouped(s.Loss.Lost), grouped(s.Loss.Acknowledged), many(s.Stops, "stop")), s.share())
 		} else {
 			row = append(row, "", "")
 		}
 		markdownRow(b, row)
 	}
 	b.WriteString("\n")
+}
+
+// share is the interval of the share that was lost, and what it is over.
+func (s GuideSpeed) share() string {
+	over := s.Loss.IntervalOver()
+	if !s.Loss.IntervalKnown() {
+		return "none, too few: " + over
+	}
+	return fmt.Sprintf("%s–%s %%, %s", inPercent(s.Loss.LostLow), inPercent(s.Loss.LostHigh), over)
+}
+
+// lease is that of the failovers, with what is added to it.
+func (s GuideSpeed) lease() string {
+	text := measured(int64(s.Lease), s.Lease)
+	if s.LockDelay > 0 {
+		text += ", and a lock delay of " + length(s.LockDelay)
+	}
+	return text
 }
 
 // slowest is the 99th percentile where there are enough acquires for one.

@@ -21,12 +21,30 @@ func TestGuideCellText(t *testing.T) {
 		{GuideCell{State: GuideBroken, Groups: group(GuideBroken, "repro/redlock-clock-jump", 4, 4)}, "broken in 4 of 4 runs: redlock-clock-jump"},
 		{GuideCell{State: GuideAfterExpiry, Groups: group(GuideAfterExpiry, "", 1, 3)}, "used after expiry in 1 of 3 runs: random faults"},
 		{GuideCell{State: GuideStuck, Groups: group(GuideStuck, "claim/file-orphan", 1, 1)}, "stuck in 1 of 1 run: file-orphan"},
+		{GuideCell{State: GuideLate, Groups: group(GuideLate, "repro/etcd34-clock-back", 2, 2)}, "passed on late in 2 of 2 runs: etcd34-clock-back"},
+		{GuideCell{State: GuideBroken, Groups: []GuideGroup{{State: GuideBroken, Broke: 2, N: 2, Needed: []string{"kill:holder"}}}}, "broken in 2 of 2 runs: random faults with kill:holder"},
 		{GuideCell{State: GuideHeld, Held: 1, Bound: 0.975}, "held in the one run tried"},
 		{GuideCell{State: GuideHeld, Held: 3, Bound: 0.7076}, "held in 3 runs (up to 71 % may break)"},
+		{GuideCell{State: GuideTooShort, Short: make([]GuideRun, 2)}, "too short to tell: held in 2 runs"},
 		{GuideCell{State: GuideNotSupported}, "not supported"},
 		{GuideCell{State: GuideNotTried}, "not tried"},
 	} {
 		if got := c.cell.text(); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestGuideShare: what an interval is over is said in words, for it is next to a number of stops.
+func TestGuideShare(t *testing.T) {
+	for _, c := range []struct {
+		interval checker.LossInterval
+		want     string
+	}{
+		{checker.LossInterval{LostHigh: 1, LostOver: checker.OverFaults, LostUnits: 3}, "none, too few: over 3 faults"},
+		{checker.LossInterval{LostLow: 0.1, LostHigh: 0.5, LostOver: checker.OverRuns, LostUnits: 4}, "10–50 %, over 4 runs"},
+	} {
+		if got := (GuideSpeed{Loss: checker.Pool{LossInterval: c.interval}}).share(); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
@@ -42,7 +60,7 @@ func TestGuidePages(t *testing.T) {
 	held := GuideCell{Lock: "redlock", Fault: "none", Guard: "none", State: GuideHeld, Held: 1, Bound: 0.975, Groups: []GuideGroup{{N: 1, High: 0.975, Runs: []GuideRun{run}}}}
 	g := Guide{
 		Runs: 5, From: "2026-01-02", To: "2026-01-03", Faults: []string{"none", "clock:one server"},
-		Tables: []GuideTable{{Guard: "none", Rows: []GuideRow{{Lock: "redlock", Cells: []GuideCell{held, broken}, Others: []GuideCell{{State: GuideHeld}}}}}},
+		Tables: []GuideTable{{Guard: "none", Rows: []GuideRow{{Lock: "redlock", Note: "wrong on purpose: so", Cells: []GuideCell{held, broken}, Others: []GuideCell{{State: GuideHeld}}}}}},
 		Needs:  []GuideNeed{{Need: "n", Rule: "r"}}, Speeds: []GuideSpeed{{Lock: "redlock", Acquires: 3, AcquireP50: 1e6, AcquireP99: 2e6}},
 	}
 	for name, c := range map[string]struct {
@@ -51,10 +69,10 @@ func TestGuidePages(t *testing.T) {
 	}{
 		"markdown": {func(b *bytes.Buffer) error { return GuideMarkdown(b, g) }, []string{
 			"[**broken in 4 of 4 runs: redlock-clock-jump**](#redlock-clockone-server-guard-none)", "### redlock, clock:one server, guard none",
-			"Also in force: partition:one worker", "`lockcheck repro a`", `&lt;b&gt;\|x`, "No lock is known to meet this.", "held in the one run tried",
+			"| redlock (wrong on purpose: so) |", "Also in force: partition:one worker", "`lockcheck repro a`", `&lt;b&gt;\|x`, "No lock is known to meet this.", "held in the one run tried",
 		}},
 		"page": {func(b *bytes.Buffer) error { return GuideHTML(b, g) }, []string{
-			`href="#redlock-clockone-server-guard-none"`, `id="redlock-clockone-server-guard-none"`, "partition:one worker", "lockcheck repro a", "&lt;b&gt;|x",
+			`<th scope="row">redlock (wrong on purpose: so)</th>`, `href="#redlock-clockone-server-guard-none"`, `id="redlock-clockone-server-guard-none"`, "partition:one worker", "lockcheck repro a", "&lt;b&gt;|x",
 			`href="runs/r1/report.html"`, "No lock is known to meet this.", "held in the one run tried",
 		}},
 	} {

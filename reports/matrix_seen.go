@@ -25,7 +25,7 @@ func (c Cell) WorseIn(g GuideCell) *Known {
 		return nil
 	}
 	runs := g.Groups[0].Runs
-	i := slices.IndexFunc(runs, func(r GuideRun) bool { return r.Verdict == checker.Violation })
+	i := slices.IndexFunc(runs, func(r GuideRun) bool { return r.Broke })
 	return &Known{Text: g.text(), Line: runs[max(i, 0)].Line}
 }
 

@@ -1,6 +1,7 @@
 package advise
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -132,7 +133,8 @@ func TestKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := Advise(Needs{SectionP99: time.Second, LongestPause: 4 * time.Second, Locks: []string{"redis", "postgres-xact"}}, evidence)
+	right := slices.DeleteFunc(slices.Clone(evidence), func(r guide.Run) bool { return r.Lock == "postgres-xact" && r.Breaks() })
+	a, err := Advise(Needs{SectionP99: time.Second, LongestPause: 4 * time.Second, Locks: []string{"redis", "postgres-xact"}}, right)
 	if err != nil {
 		t.Fatal(err)
 	}

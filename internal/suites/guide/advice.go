@@ -24,6 +24,8 @@ type Fit struct {
 	Bound    float64
 	Known    []string // what is known of it
 	Unproven []string // faults that no run has shown it to stand
+	// Open are those of them without which nobody can say whether it meets the need.
+	Open []string
 }
 
 // Need is what somebody needs of a lock. Its rule alone decides who meets it.
@@ -42,6 +44,7 @@ func Needs() []Need {
 		{
 			Name: "Work is only wasted if it is done twice",
 			Rule: "Every lock without a guard that held in all runs without faults and was never stuck. That two hold it at once under a fault is accepted: the work is done again. " +
+				"So its settings are two: no fault, and a holder whose process died, after which others must get the lock. Which of the usual faults were never tried is named. Work that takes longer than a lease which nobody renews is done twice with every lock that has a lease. " +
 				"A short list of what is known may mean that few experiments were made.",
 			fits: efficiency,
 		}, {
@@ -52,7 +55,7 @@ func Needs() []Need {
 			fits: safety,
 		}, {
 			Name: "Failover under 2 s, of a holder whose process died",
-			Rule: "Locks that, in all runs in which a holder was killed, passed on within 2 s each time, and that held without faults. A lock with a lease passes on when that ends: with the default lease of 2 s it cannot be among these, with a shorter one it may. " +
+			Rule: "Locks that, in all runs in which a holder was killed, passed on within 2 s each time, and that held without faults. A lock with a lease passes on when that ends, Consul's only after its lock delay: with the default lease of 2 s hardly any can be among these. With a shorter one some may; etcd accepts none. " +
 				"A lock that ends with a connection passes on at once, as long as the machine of its holder lives. A stopped holder keeps it until it goes on; one that is cut off, or whose machine dies, until TCP gives up: 5 s as set here, by default more than two hours.",
 			fits: failover,
 		}, {
@@ -63,17 +66,20 @@ func Needs() []Need {
 	}
 }
 
-// Fits lists who meets the need, those with the fewest settings that did not hold first. Runs of
-// different workloads say no more about an order.
-func (n Need) Fits(e Evidence) []Fit {
-	var all []Fit
+// Fits lists who meets the need, those with the fewest settings that did not hold first: runs of
+// different workloads say no more about an order. Open are those of which it is not known.
+func (n Need) Fits(e Evidence) (all, open []Fit) {
 	for _, lock := range e.Locks() {
 		if wrongOnPurpose(lock) {
 			continue
 		}
 		for _, guard := range e.guardsOf(lock) {
-			if fit, is := n.fits(e, lock, guard); is {
-				fit.Lock, fit.Guard = lock, guard
+			fit, is := n.fits(e, lock, guard)
+			fit.Lock, fit.Guard = lock, guard
+			switch {
+			case is && len(fit.Open) > 0:
+				open = append(open, fit)
+			case is:
 				all = append(all, fit)
 			}
 		}
@@ -81,21 +87,35 @@ func (n Need) Fits(e Evidence) []Fit {
 	slices.SortStableFunc(all, func(a, b Fit) int {
 		return cmp.Or(cmp.Compare(a.Settings-a.Held, b.Settings-b.Held), cmp.Compare(a.Lock, b.Lock))
 	})
-	return all
+	return all, open
 }
 
 // wrongOnPurpose says whether a lock is there to show how not to do it, a version of servers
-// that nobody should choose today, or more than the lock itself.
+// that nobody should choose today, more than the lock itself, or served by lockcheck.
 func wrongOnPurpose(lock string) bool {
 	if strings.Contains(lock, "@") || strings.Contains(lock, useSign) {
 		return true
 	}
-	info, known := infoOf(lock)
-	return known && (info.Naive != "" || info.Unsafe && lock != history.LockNone || info.Servers == embedded)
+	found, err := lockfile.Find(lock)
+	info := found.Info
+	return err == nil && (info.Naive != "" || info.Unsafe && lock != history.LockNone || found.Servers.Embedded != nil)
 }
 
-// embedded are the servers of the lock that is part of lockcheck.
-const embedded = "memory"
+// noChoice says why nobody should choose a lock, of those that are here for another reason; ""
+// for others.
+func noChoice(lock string) string {
+	name, _, _ := strings.Cut(lock, "@")
+	found, err := lockfile.Find(name)
+	switch {
+	case err != nil:
+		return ""
+	case found.Info.Naive != "":
+		return "wrong on purpose: " + found.Info.Naive
+	case found.Servers.Embedded != nil:
+		return "served by lockcheck itself"
+	}
+	return ""
+}
 
 func infoOf(lock string) (clients.Info, bool) {
 	name, _, _ := strings.Cut(lock, "@")
@@ -110,12 +130,25 @@ func (c Cell) costsData() bool {
 	})
 }
 
+// withoutFaults says whether a lock broke without any fault, and what is open if nobody knows.
+func (e Evidence) withoutFaults(lock, guard string) (open []string, broke bool) {
+	switch e.Cell(lock, None, guard).State {
+	case Held:
+		return nil, false
+	case Broken:
+		return nil, true
+	}
+	return []string{"no run without faults"}, false
+}
+
 // efficiency is for locks without a guard.
 func efficiency(e Evidence, lock, guard string) (Fit, bool) {
-	if guard != history.GuardNone || e.Cell(lock, None, guard).State != Held {
+	open, broke := e.withoutFaults(lock, guard)
+	if guard != history.GuardNone || broke {
 		return Fit{}, false
 	}
 	fit := e.summed(lock, guard, []string{None, Normal("kill:holder")})
+	fit.Open = open
 	var twice []string
 	for _, fault := range e.faultsOf(lock, guard) {
 		cell := e.Cell(lock, fault, guard)
@@ -124,9 +157,9 @@ func efficiency(e Evidence, lock, guard string) (Fit, bool) {
 		}
 		switch worst, broken := cell.Worst(); {
 		case broken && cell.costsData():
-			twice = append(twice, fault)
+			twice = append(twice, worst.under(fault))
 		case broken:
-			fit.Known = append(fit.Known, worst.words()+" under "+fault)
+			fit.Known = append(fit.Known, worst.words()+" under "+worst.under(fault))
 		}
 	}
 	if len(twice) > 0 {
@@ -134,29 +167,47 @@ func efficiency(e Evidence, lock, guard string) (Fit, bool) {
 	}
 	fit.Known = append(fit.Known, e.ofKin(lock, guard)...)
 	if a := e.alone(lock); a != nil {
-		fit.Known = append(fit.Known, fmt.Sprintf("acquire p50 %s of %d", a.P50.Round(10*time.Microsecond), a.N))
+		fit.Known = append(fit.Known, fmt.Sprintf("acquire p50 %s of %d", a.P50.Round(rounding(a.P50)), a.N))
 	}
 	return fit, true
 }
 
+// rounding is to what a time is rounded, as tables round it.
+func rounding(d time.Duration) time.Duration {
+	if d < time.Millisecond {
+		return 100 * time.Nanosecond
+	}
+	return 100 * time.Microsecond
+}
+
 // safety wants a guard that held wherever the lock alone is known to lose.
 func safety(e Evidence, lock, guard string) (Fit, bool) {
-	if e.Cell(lock, None, guard).State != Held {
+	open, broke := e.withoutFaults(lock, guard)
+	if broke {
 		return Fit{}, false
 	}
+	fit := e.summed(lock, guard, Usual())
+	fit.Open = open
 	for _, fault := range e.faultsOf(lock, history.GuardNone) {
-		if e.Cell(lock, fault, history.GuardNone).costsData() && e.Cell(lock, fault, guard).State != Held {
+		if !e.Cell(lock, fault, history.GuardNone).costsData() {
+			continue
+		}
+		switch cell := e.Cell(lock, fault, guard); {
+		case cell.State == NotTried:
+			fit.Open = append(fit.Open, fault)
+		case cell.State == TooShort:
+			fit.Open = append(fit.Open, fault+inLongSections)
+		case cell.State == NotSupported:
 			return Fit{}, false
 		}
 	}
-	fit := e.summed(lock, guard, Usual())
 	for _, fault := range e.faultsOf(lock, guard) {
 		switch cell := e.Cell(lock, fault, guard); {
 		case cell.costsData():
 			return Fit{}, false
 		case cell.State == Broken:
 			worst, _ := cell.Worst()
-			fit.Known = append(fit.Known, worst.words()+" under "+fault)
+			fit.Known = append(fit.Known, worst.words()+" under "+worst.under(fault))
 		}
 	}
 	if kin := e.ofKin(lock, guard); len(kin) > 0 && guard == history.GuardNone {
@@ -207,11 +258,12 @@ func (e Evidence) ofKin(lock, guard string) []string {
 		kin[what] = append(kin[what], other)
 	}
 	for i, what := range order {
-		end, was := "ends", "was"
-		if len(kin[what]) > 1 {
+		others, end, was := kin[what], "ends", "was"
+		if len(others) > 1 {
 			end, was = "end", "were"
+			what = strings.ReplaceAll(what, "by itself", "by themselves")
 		}
-		order[i] = fmt.Sprintf("%s, which %s by the same rule, %s %s", strings.Join(kin[what], ", "), end, was, what)
+		order[i] = fmt.Sprintf("%s, which %s by the same rule, %s %s", strings.Join(others, ", "), end, was, what)
 	}
 	return order
 }
@@ -227,10 +279,13 @@ func (e Evidence) brokeKin(lock, other, guard string, counts func(Class) bool) s
 			if !worse || worst.Class != class || !counts(class) {
 				continue
 			}
-			if class == ByExpiry && len(worst.With) > 0 {
-				fault += " with " + strings.Join(worst.With, " and ")
+			// A case is named once, not under each fault that it is a case of.
+			if under := worst.under(cmp.Or(worst.Case, fault)); !slices.Contains(faults, under) {
+				faults = append(faults, under)
 			}
-			faults = append(faults, fault)
+		}
+		if i := slices.Index(faults, None); i >= 0 {
+			all, faults = append(all, brokenWords(class)+" without any fault"), slices.Delete(faults, i, i+1)
 		}
 		if len(faults) > 0 {
 			all = append(all, brokenWords(class)+" under "+strings.Join(faults, ", "))
@@ -249,7 +304,7 @@ func kinship(lock, other string, info, theirs clients.Info) bool {
 func (e Evidence) worseOfKin(lock, other, fault, guard string) (Group, bool) {
 	theirs, broken := e.Cell(other, fault, guard).Worst()
 	ours, also := e.Cell(lock, fault, guard).Worst()
-	return theirs, broken && fault != None && (!also || theirs.Class.severity() < ours.Class.severity())
+	return theirs, broken && (!also || theirs.Class.severity() < ours.Class.severity())
 }
 
 // brokenKin lists the locks that end by the same rule and are broken by themselves where this one
@@ -266,6 +321,9 @@ func (e Evidence) brokenKin(lock, fault, guard string) []string {
 			continue
 		}
 		if worst, worse := e.worseOfKin(lock, other, fault, guard); worse && worst.Class == ByLock {
+			if worst.Case != "" {
+				other += " (under " + worst.Case + ")"
+			}
 			kin = append(kin, other)
 		}
 	}
@@ -300,7 +358,8 @@ func losesToo(info clients.Info, class Class) bool {
 
 // failover looks at all runs in which holders were killed.
 func failover(e Evidence, lock, guard string) (Fit, bool) {
-	if guard != history.GuardNone || e.Cell(lock, None, guard).State != Held {
+	open, broke := e.withoutFaults(lock, guard)
+	if guard != history.GuardNone || broke {
 		return Fit{}, false
 	}
 	var holders, runs int64
@@ -320,18 +379,19 @@ func failover(e Evidence, lock, guard string) (Fit, bool) {
 	}
 	fact := fmt.Sprintf("longest of %d: %s", holders, longest.Round(time.Millisecond))
 	if lease > 0 {
-		fact += fmt.Sprintf(", with a lease of %s", lease)
+		fact += fmt.Sprintf(", with leases of %s at most", lease)
 	} else {
 		fact += ", no lease: it ends with the connection of its holder"
 	}
-	fit := Fit{Runs: runs, Held: 1, Settings: 1, Known: []string{fact}}
+	fit := Fit{Runs: runs, Held: 1, Settings: 1, Known: []string{fact}, Open: open}
 	_, fit.Bound = stats.Exact(0, runs)
+	fit.Unproven = e.unproven(lock, guard)
 	if machine := Normal("crash:holder"); e.Cell(lock, machine, guard).State == NotTried {
 		fit.Unproven = append(fit.Unproven, machine)
 	}
 	for _, fault := range e.faultsOf(lock, guard) {
 		if worst, broken := e.Cell(lock, fault, guard).Worst(); broken {
-			fit.Known = append(fit.Known, fmt.Sprintf("%s under %s", worst.words(), fault))
+			fit.Known = append(fit.Known, fmt.Sprintf("%s under %s", worst.words(), worst.under(fault)))
 		}
 	}
 	return fit, true
@@ -346,7 +406,7 @@ func (g Group) words() string {
 }
 
 func brokenWords(c Class) string {
-	return map[Class]string{ByLock: "BROKEN by itself", ByExpiry: "used after expiry", ByUse: "written without the lock", ByToken: "token out of order", Stuck: "stuck"}[c]
+	return map[Class]string{ByLock: "BROKEN by itself", ByExpiry: "used after expiry", ByUse: "written without the lock", ByToken: "token out of order", Stuck: "stuck", Late: "passed on late"}[c]
 }
 
 // databases are the clusters that somebody may have without any lock.
@@ -369,9 +429,10 @@ func noInfrastructure(e Evidence, lock, guard string) (Fit, bool) {
 	return fit, is
 }
 
-// summed says what is known of a lock behind a guard under some faults.
+// summed says what is known of a lock behind a guard, of which some faults are the settings of a
+// need.
 func (e Evidence) summed(lock, guard string, faults []string) Fit {
-	var fit Fit
+	fit := Fit{Unproven: e.unproven(lock, guard)}
 	counted := make(map[string]bool) // a run with several faults once
 	for _, fault := range faults {
 		switch c := e.Cell(lock, fault, guard); c.State {
@@ -383,8 +444,6 @@ func (e Evidence) summed(lock, guard string, faults []string) Fit {
 					counted[r.ID] = true
 				}
 			}
-		case NotTried:
-			fit.Unproven = append(fit.Unproven, fault)
 		case NotSupported:
 			continue
 		}
@@ -393,26 +452,28 @@ func (e Evidence) summed(lock, guard string, faults []string) Fit {
 	return fit
 }
 
+// inLongSections says what runs lacked that were too short to tell.
+const inLongSections = " in long sections"
+
+// unproven lists the usual faults that no run tells of.
+func (e Evidence) unproven(lock, guard string) []string {
+	var all []string
+	for _, fault := range Usual() {
+		switch e.Cell(lock, fault, guard).State {
+		case NotTried:
+			all = append(all, fault)
+		case TooShort:
+			all = append(all, fault+inLongSections)
+		}
+	}
+	return all
+}
+
 func runsOf(n int64) string {
 	if n == 1 {
 		return "1 run"
 	}
 	return fmt.Sprintf("%d runs", n)
-}
-
-// fewestAcquires are those below which the start of a session is a good part of what is measured.
-const fewestAcquires = 20
-
-// alone is what the run without faults measured that has the most acquires; nil for none with
-// enough of them.
-func (e Evidence) alone(lock string) *Acquire {
-	var most *Acquire
-	for _, r := range e {
-		if a := r.Acquire; r.Lock == lock && r.Guard == history.GuardNone && a != nil && a.N >= fewestAcquires && (most == nil || a.N > most.N) {
-			most = a
-		}
-	}
-	return most
 }
 
 // Locks lists those of which there are runs: in the order of the table of locks, then others.

@@ -24,7 +24,7 @@ func TestNeeds(t *testing.T) {
 	killed := func(name string, longest time.Duration) Run {
 		return changed(held(name, "kill:holder"), func(r *Run) { r.Failover = &Failover{Holders: 2, Longest: longest} })
 	}
-	const pause = "pause:holder"
+	const pause, cut = "pause:holder", "partition:holder"
 	for _, c := range []struct {
 		name, need string
 		runs       Evidence
@@ -36,7 +36,8 @@ func TestNeeds(t *testing.T) {
 		{"stuck", "wasted", Evidence{held("redis"), stuck("redis", "kill:holder")}, nil},
 		{"wrong on purpose", "wasted", Evidence{held("redis-unsafe-release")}, nil},
 		{"another version of the servers", "wasted", Evidence{held("etcd-v3lock@3.4.3")}, nil},
-		{"part of lockcheck", "wasted", Evidence{held("memory")}, nil},
+		{"part of lockcheck", "wasted", Evidence{held("memory"), held("queue")}, nil},
+		{"without servers", "wasted", Evidence{held("file")}, []string{"file none"}},
 
 		{"nothing known against it", "never be lost", Evidence{held("mariadb"), held("mariadb", pause)}, []string{"mariadb none"}},
 		{"no run without faults", "never be lost", Evidence{held("mariadb", pause)}, nil},
@@ -52,6 +53,14 @@ func TestNeeds(t *testing.T) {
 		{
 			"broken by itself, and a guard that held", "never be lost",
 			Evidence{broke("etcd", clock), behind("fence", held("etcd")), behind("fence", held("etcd", clock))}, []string{"etcd fence"},
+		},
+		{
+			"a guard whose only run could not tell", "never be lost",
+			Evidence{held("etcd"), expired("etcd", cut), behind("fence", held("etcd")), behind("fence", lock("etcd", cutOff("1", "20ms")))}, nil,
+		},
+		{
+			"a guard that held in long sections", "never be lost",
+			Evidence{held("etcd"), expired("etcd", cut), behind("fence", held("etcd")), behind("fence", lock("etcd", cutOff("1", "4s")))}, []string{"etcd fence"},
 		},
 		{
 			"a guard that held once and broke once", "never be lost",
@@ -87,8 +96,13 @@ func TestNeeds(t *testing.T) {
 
 // TestUnproven: what no run has shown is said.
 func TestUnproven(t *testing.T) {
-	fits := fitsOf("never be lost", Evidence{changed(held("1"), func(r *Run) { r.Lock = "etcd" })})
-	if len(fits) != 1 || !slices.Contains(fits[0].Unproven, "pause:holder") || !slices.Contains(fits[0].Unproven, clock) {
+	etcd := func(r Run) Run { r.Lock = "etcd"; return r }
+	fits := fitsOf("never be lost", Evidence{etcd(held("1")), etcd(cutOff("2", "20ms"))})
+	wasted := fitsOf("wasted", Evidence{etcd(held("1")), etcd(cutOff("2", "20ms")), etcd(held("3", clock))})
+	if want := []string{"pause:holder", "partition:holder in long sections", "kill:holder", "pause:one server", "pause:leader", "kill:one server"}; !slices.Equal(wasted[0].Unproven, want) {
+		t.Errorf("%q, want %q", wasted[0].Unproven, want)
+	}
+	if len(fits) != 1 || !slices.Contains(fits[0].Unproven, "partition:holder in long sections") || !slices.Contains(fits[0].Unproven, "pause:holder") || !slices.Contains(fits[0].Unproven, clock) {
 		t.Errorf("%+v", fits)
 	}
 }
@@ -106,7 +120,7 @@ func TestKin(t *testing.T) {
 		{"redsync", lock("redis", clockRun("2", clock)), ""},
 		{"mariadb", lock("postgres-session", expired("2", "partition:holder")), "postgres-session, which ends by the same rule, was used after expiry under partition:holder"},
 		{"postgres-insert", lock("postgres-session", expired("2", "partition:holder")), ""},
-		{"queue", lock("none", broke("2", clock)), ""},
+		{"file", lock("none", broke("2", clock)), ""},
 	} {
 		runs := Evidence{lock(c.lock, held("1")), c.other}
 		for _, fit := range fitsOf("wasted", runs) {
@@ -133,7 +147,68 @@ func TestKinInTable(t *testing.T) {
 	}
 }
 
+// TestMarked: a lock that is wrong on purpose is marked wherever it has a row, and no other is.
+func TestMarked(t *testing.T) {
+	lock := func(name string) Run { return changed(held(name), func(r *Run) { r.Lock = name }) }
+	g := Evidence{lock("redis"), lock("redis-noexpiry"), lock("etcd-header-revision@3.4.3"), lock("mine")}.Page(nil)
+	var rows, speeds []string
+	for _, row := range g.Tables[0].Rows {
+		if row.Note != "" {
+			rows = append(rows, row.Lock)
+		}
+	}
+	for _, s := range g.Speeds {
+		if s.Note != "" {
+			speeds = append(speeds, s.Lock)
+		}
+	}
+	if want := []string{"redis-noexpiry", "etcd-header-revision@3.4.3"}; !slices.Equal(rows, want) || !slices.Equal(speeds, want) {
+		t.Errorf("%q and %q, want %q", rows, speeds, want)
+	}
+}
+
 func fitsOf(need string, runs Evidence) []Fit {
 	i := slices.IndexFunc(Needs(), func(n Need) bool { return strings.Contains(n.Name, need) })
-	return Needs()[i].Fits(runs)
+	fits, _ := Needs()[i].Fits(runs)
+	return fits
+}
+
+// TestOpenWithoutFaults: where no run was made without faults nobody knows.
+func TestOpenWithoutFaults(t *testing.T) {
+	runs := Evidence{changed(held("1", "pause:holder"), func(r *Run) { r.Lock, r.Guard = "redis", "match" })}
+	safety := Needs()[slices.IndexFunc(Needs(), func(n Need) bool { return strings.Contains(n.Name, "never be lost") })]
+	fits, open := safety.Fits(runs)
+	if len(fits) != 0 || len(open) != 1 || !slices.Equal(open[0].Open, []string{"no run without faults"}) {
+		t.Errorf("%v, open %v", fits, open)
+	}
+}
+
+// TestOpen: of a guard that was not tried where the lock alone loses data, nobody knows; of one that
+// broke, everybody does.
+func TestOpen(t *testing.T) {
+	etcd := func(guard string, r Run) Run { r.Lock, r.Guard = "etcd", guard; return r }
+	known := Evidence{etcd("none", held("1")), etcd("none", broke("2", "pause:holder")), etcd("fence", held("3"))}
+	safety := Needs()[slices.IndexFunc(Needs(), func(n Need) bool { return strings.Contains(n.Name, "never be lost") })]
+	for _, c := range []struct {
+		name      string
+		more      Evidence
+		fits, all int
+	}{
+		{"not tried", nil, 0, 1},
+		{"held", Evidence{etcd("fence", held("4", "pause:holder"))}, 1, 1},
+		{"broke", Evidence{etcd("fence", broke("4", "pause:holder"))}, 0, 0},
+		{"refused what came out of order", Evidence{changed(etcd("fence", broke("4", "pause:holder")), func(r *Run) {
+			r.Violated, r.DoubleGrants, r.Causes = []checker.Property{checker.FencingOrder}, 0, nil
+		})}, 1, 1},
+	} {
+		fits, open := safety.Fits(append(slices.Clone(known), c.more...))
+		if len(fits) != c.fits || len(fits)+len(open) != c.all {
+			t.Errorf("%s: %v meet it, of %v nobody knows", c.name, fits, open)
+		}
+		for _, fit := range open {
+			if !slices.Equal(fit.Open, []string{"pause:holder"}) {
+				t.Errorf("%s: %q", c.name, fit.Open)
+			}
+		}
+	}
 }

@@ -21,6 +21,7 @@ type State string
 const (
 	Broken       State = "broken"        // by any run ever
 	Held         State = "held"          // in all runs that tell, of which there are some
+	TooShort     State = "too short"     // it held in sections that were over before anything could happen
 	NotSupported State = "not supported" // the fault, or the guard
 	NotTried     State = "not tried"     // or no run tells
 )
@@ -37,6 +38,8 @@ type Cell struct {
 	// be if it is Held: the end of the exact 95 % interval of 0 of that many.
 	Held  int64
 	Bound float64
+	// Short are runs that held, but could hardly do otherwise: see Run.tooShort.
+	Short []Run
 	// Silent are runs that say nothing: undecided, broken, or without the fault ever proven.
 	Silent []Run
 }
@@ -52,9 +55,13 @@ type Group struct {
 	Low, High float64
 	// Class is the worst of those that broke it; "" if none did.
 	Class Class
+	// Setup is what all runs that broke it did otherwise than the lock is usually used.
+	Setup []string
 	// With are other faults that were in force in the runs that broke it.
 	With []string
-	Runs []Run
+	// Needed are those of another kind or target without which no run of the cell breaks it as badly.
+	Needed []string
+	Runs   []Run
 	// Pool has the updates of its runs and what was lost of them.
 	Pool checker.Pool
 }
@@ -78,6 +85,8 @@ func (e Evidence) Cell(lock, fault, guard string) Cell {
 		switch tells, is := run.under(fault); {
 		case is && !tells:
 			c.Silent = append(c.Silent, run)
+		case is && !run.Breaks() && run.tooShort(fault):
+			c.Short = append(c.Short, run)
 		case is:
 			c.add(run, "")
 		default:
@@ -129,6 +138,12 @@ func (r Run) decided() bool { return r.Breaks() || r.Verdict == checker.Valid }
 // blamed are the faults by which a run that breaks is explained: those that do what its causes
 // name, or all if none does.
 func (r Run) blamed() []string {
+	switch _, long := r.fault(LongWork); {
+	case long:
+		return []string{LongWork}
+	case r.late():
+		return r.clocksMoved()
+	}
 	var met, blamed []string
 	for _, f := range r.Faults {
 		if f.Met > 0 {
@@ -188,6 +203,11 @@ func (g *Group) add(run Run, fault string) {
 	if !run.Breaks() {
 		return
 	}
+	if setup := run.setup(); g.Broke == 0 {
+		g.Setup = setup
+	} else {
+		g.Setup = slices.DeleteFunc(g.Setup, func(s string) bool { return !slices.Contains(setup, s) })
+	}
 	g.Broke++
 	if class := run.Class(); g.Class == "" || class.severity() < g.Class.severity() {
 		g.Class = class
@@ -197,6 +217,46 @@ func (g *Group) add(run Run, fault string) {
 			g.With = append(g.With, f.Name)
 		}
 	}
+}
+
+// needed leaves out what is of the kind and target of the cell: a clock that is set right again
+// has moved back.
+func (c Cell) needed(g Group) []string {
+	thisKind, this := split(c.Fault)
+	var all []string
+	for _, with := range g.With {
+		kind, whom := split(with)
+		name := strings.TrimSuffix(with, withinLease)
+		if kind == thisKind && whom == this || slices.Contains(all, name) {
+			continue
+		}
+		if !c.breaksWithout(kind, whom, g.Class) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// breaksWithout says whether any run breaks the lock that badly where a fault met nobody.
+func (c Cell) breaksWithout(kind, whom string, class Class) bool {
+	return slices.ContainsFunc(c.Groups, func(g Group) bool {
+		return slices.ContainsFunc(g.Runs, func(r Run) bool {
+			return r.Breaks() && r.Class().severity() <= class.severity() && !r.met(kind, whom)
+		})
+	})
+}
+
+// met says whether a kind of fault met anybody, in any special case.
+func (r Run) met(kind, whom string) bool {
+	return slices.ContainsFunc(r.Faults, func(f Fault) bool {
+		thisKind, this := split(f.Name)
+		return f.Met > 0 && kind == thisKind && whom == this
+	})
+}
+
+// under names a fault, and those without which no run shows that it breaks the lock.
+func (g Group) under(fault string) string {
+	return strings.Join(append([]string{fault}, g.Needed...), " with ")
 }
 
 // judge makes the state of what was added.
@@ -211,12 +271,17 @@ func (c *Cell) judge() {
 		}
 	}
 	slices.SortStableFunc(c.Groups, compareGroups)
+	for i := range c.Groups {
+		c.Groups[i].Needed = c.needed(c.Groups[i])
+	}
 	switch {
 	case len(c.Groups) > 0 && c.Groups[0].Broke > 0:
 		c.State = Broken
 	case c.Held > 0:
 		c.State = Held
 		_, c.Bound = stats.Exact(0, c.Held)
+	case len(c.Short) > 0:
+		c.State = TooShort
 	default:
 		c.State = NotTried
 		if c.Why = unsupported(c.Lock, c.Fault, c.Guard); c.Why != "" {
@@ -226,15 +291,29 @@ func (c *Cell) judge() {
 }
 
 // compareGroups puts the worst first: what breaks the lock at all, by whose fault, and then
-// what does so most surely.
+// what does so with the lock as it is usually used, most surely. Of those that are equal the one
+// comes first that is made for it.
 func compareGroups(a, b Group) int {
 	return cmp.Or(
 		cmp.Compare(one(b.Broke > 0), one(a.Broke > 0)),
 		cmp.Compare(a.Class.severity(), b.Class.severity()),
+		cmp.Compare(one(len(a.Setup) > 0), one(len(b.Setup) > 0)),
 		cmp.Compare(b.Low, a.Low),
 		cmp.Compare(b.N, a.N),
+		cmp.Compare(a.chance(), b.chance()),
 		cmp.Compare(a.Experiment, b.Experiment),
 	)
+}
+
+// chance is how much of it there is in what broke the lock.
+func (g Group) chance() int {
+	switch {
+	case g.Broke == 0:
+		return 0
+	case g.Experiment == "":
+		return 2
+	}
+	return one(g.Runs[0].Control())
 }
 
 // poolOf adds up what became of the updates of runs.
@@ -272,8 +351,12 @@ func unsupported(lock, fault, guard string) string {
 	if lacks := workloads.Guard(guard).Lacks(found.Info); lacks != "" {
 		return "the lock " + lacks
 	}
+	workload := history.WorkloadSet
+	if guard == string(workloads.IdempotencyKey) {
+		workload = history.WorkloadJobs
+	}
 	_, err = runs.OutlineOf(runs.Options{
-		Lock: name, ServerVersion: version, Workload: "set", Guard: guard, Nemesis: fault, Interval: runs.DefaultInterval,
+		Lock: name, ServerVersion: version, Workload: workload, Guard: guard, Nemesis: fault, Interval: runs.DefaultInterval,
 		Concurrency: runs.DefaultConcurrency, Use: workloads.Use{Section: runs.DefaultSection()}, MinOps: runs.DefaultMinOps, Seed: 1,
 	})
 	var lacking *nemesis.UnsupportedError

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"lockcheck/checker"
 )
@@ -77,6 +78,8 @@ func TestWorstKnown(t *testing.T) {
 			name: "by the lock comes before after expiry", fault: clock, state: Broken, by: jump, class: ByLock, broke: 1, n: 1,
 			runs: Evidence{expired("1", clock), expired("2", clock), of(jump, broke("3", clock))},
 		},
+		{name: "a name comes before none", runs: Evidence{broke("1", clock), of(jump, broke("2", clock))}, fault: clock, state: Broken, by: jump, class: ByLock, broke: 1, n: 1},
+		{name: "a control comes after what it is of", runs: Evidence{of("claim/x/control", broke("1", clock)), of(jump, broke("2", clock))}, fault: clock, state: Broken, by: jump, class: ByLock, broke: 1, n: 1},
 		{name: "after expiry", runs: Evidence{expired("1", "pause:holder")}, fault: "pause:holder", state: Broken, class: ByExpiry, broke: 1, n: 1},
 		{name: "another fault", runs: Evidence{broke("1", clock)}, fault: "pause:holder", state: NotTried},
 		{name: "no fault", runs: Evidence{held("1")}, fault: None, state: Held, held: 1},
@@ -115,13 +118,47 @@ func TestWorstKnown(t *testing.T) {
 		},
 		{
 			name: "but apart from any server", fault: "pause:one server", state: Broken, class: ByLock, broke: 1, n: 1, held: 1,
-			runs: Evidence{broke("1", "pause:leader"), held("2", "pause:one server")},
+			runs: Evidence{broke("1", "pause:leader"), of("claim/x", held("2", "pause:one server"))},
 		},
 		{name: "but one that held is not any", runs: Evidence{held("1", "pause:leader")}, fault: "pause:one server", state: NotTried},
 		{
 			name: "a clock that went back says nothing of one that goes forward", runs: Evidence{held("1", clock+" back")}, fault: clock, state: NotTried,
 		},
 
+		{
+			name: "late by its clock", fault: clock + backwards, state: Broken, by: "claim/x", class: Late, broke: 1, n: 1,
+			runs: Evidence{of("claim/x", passedOn(time.Minute, held("1", "kill:holder", clock+backwards)))},
+		},
+		{
+			name: "which the end of its holder is no reason for", fault: "kill:holder", state: NotTried,
+			runs: Evidence{passedOn(time.Minute, held("1", "kill:holder", clock+backwards))},
+		},
+		{
+			name: "late is no worse than stuck", fault: clock, state: Broken, by: "claim/x", class: Stuck, broke: 1, n: 1,
+			runs: Evidence{
+				passedOn(time.Minute, held("1", clock)),
+				of("claim/x", changed(broke("2", clock), func(r *Run) { r.Violated, r.DoubleGrants, r.Causes = []checker.Property{checker.Liveness}, 0, nil })),
+			},
+		},
+		{
+			name: "the usual settings before others", fault: clock, state: Broken, by: "claim/usual", class: ByLock, broke: 1, n: 2,
+			runs: Evidence{
+				of("claim/usual", broke("1", clock)), of("claim/usual", held("2", clock)),
+				of("claim/long-lease", changed(broke("3", clock), func(r *Run) { r.Lease = time.Minute })),
+			}, held: 1,
+		},
+		{
+			name: "but worse before the usual settings", fault: clock, state: Broken, by: "claim/long-lease", class: ByLock, broke: 1, n: 1,
+			runs: Evidence{
+				of("claim/usual", expired("1", clock)),
+				of("claim/long-lease", changed(broke("3", clock), func(r *Run) { r.Lease = time.Minute })),
+			},
+		},
+		{name: "work that outlasts its lease at each turn", runs: Evidence{longWork()}, fault: "partition:holder", state: NotTried},
+		{name: "is a fault of its own", runs: Evidence{longWork()}, fault: LongWork, state: Broken, class: ByExpiry, broke: 1, n: 1},
+		{name: "cut off in short sections", runs: Evidence{cutOff("1", "20ms")}, fault: "partition:holder", state: TooShort},
+		{name: "broken in short sections", runs: Evidence{expired("1", "partition:holder")}, fault: "partition:holder", state: Broken, class: ByExpiry, broke: 1, n: 1},
+		{name: "and in long ones", runs: Evidence{cutOff("1", "20ms"), cutOff("2", "4s")}, fault: "partition:holder", state: Held, held: 1},
 		{name: "behind a guard", runs: Evidence{behind("fence", held("1", clock))}, fault: clock, guard: "fence", state: NotSupported},
 		{name: "a guard is not none", runs: Evidence{behind("ask", held("1", clock))}, fault: clock, state: NotTried},
 		{name: "none is no guard", runs: Evidence{held("1", clock)}, fault: clock, guard: "ask", state: NotTried},
@@ -157,6 +194,24 @@ func clockRun(id string, faults ...string) Run {
 
 func behind(guard string, r Run) Run { r.Guard = guard; return r }
 
+// cutOff is a run in which holders were cut off that worked for up to some time, with a lease of 3 s.
+func cutOff(id, section string) Run {
+	return changed(held(id, "partition:holder"), func(r *Run) { r.Lease, r.Line = 3*time.Second, "lockcheck test --section "+section })
+}
+
+// longWork is a run in which holders were cut off, and would have lost their lock anyhow.
+func longWork() Run {
+	return changed(expired("1", "partition:holder", LongWork), func(r *Run) {
+		r.Causes = map[string]int64{checker.CauseCutOff: 27, checker.CauseOutlasted: 28}
+	})
+}
+
+// passedOn is a run with a lease of 3 s whose lock passed on after a time.
+func passedOn(after time.Duration, r Run) Run {
+	r.Lease, r.Failover = 3*time.Second, &Failover{Holders: 1, Median: after, Longest: after}
+	return r
+}
+
 // TestBlamed: a violation is held against the faults that explain it; what else was in force
 // is named next to it.
 func TestBlamed(t *testing.T) {
@@ -171,6 +226,30 @@ func TestBlamed(t *testing.T) {
 	worst, broken := e.Cell("redis", clock, "none").Worst()
 	if !broken || !slices.Equal(worst.With, []string{"partition:one worker"}) {
 		t.Errorf("%+v, %v", worst, broken)
+	}
+}
+
+// TestNeeded: what was in force each time may be what it takes, and what was not is not.
+func TestNeeded(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		runs Evidence
+		want []string
+	}{
+		{"nothing else", Evidence{clockRun("1", clock)}, nil},
+		{"another fault", Evidence{clockRun("1", clock, "kill:holder")}, []string{"kill:holder"}},
+		{"not each time", Evidence{clockRun("1", clock, "kill:holder"), clockRun("2", clock)}, nil},
+		{"not by another experiment", Evidence{of("claim/x", clockRun("1", clock, "kill:holder")), clockRun("2", clock)}, nil},
+		{"which is not as bad", Evidence{of("claim/x", clockRun("1", clock, "kill:holder")), expired("2", clock)}, []string{"kill:holder"}},
+		{"not where it held", Evidence{clockRun("1", clock, "kill:holder"), held("2", clock)}, []string{"kill:holder"}},
+		{"special cases of one", Evidence{clockRun("1", clock, "partition:one worker"+partly, "partition:one worker"+partly+withinLease)}, []string{"partition:one worker" + partly}},
+		{"the same clock", Evidence{clockRun("1", clock, clock+backwards)}, nil},
+		{"never proven", Evidence{changed(clockRun("1", clock, "kill:holder"), func(r *Run) { r.Faults[1].Met = 0 })}, nil},
+	} {
+		worst, _ := c.runs.Cell("redis", clock, "none").Worst()
+		if !slices.Equal(worst.Needed, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, worst.Needed, c.want)
+		}
 	}
 }
 
@@ -240,6 +319,18 @@ func TestClassOfTokens(t *testing.T) {
 	} {
 		if got := c.run.Class(); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestUnsupportedOfGuards: what lockcheck cannot do to a lock does not depend on the guard.
+func TestUnsupportedOfGuards(t *testing.T) {
+	for _, guard := range []string{"none", "cas", "match", "idempotency-key"} {
+		if why := unsupported("none", "pause:one server", guard); why == "" {
+			t.Errorf("guard %s: a lock without servers can have one that is paused", guard)
+		}
+		if why := unsupported("redis", "pause:one server", guard); why != "" {
+			t.Errorf("guard %s: %s", guard, why)
 		}
 	}
 }

@@ -94,6 +94,10 @@ func (c *collector) add(folder string) error {
 		}
 	}
 	run.Lock += otherUse(run.Setup)
+	onlyOutlasted := len(run.Faults) == 0 && len(run.Causes) == 1 && run.Causes[checker.CauseOutlasted] > 0
+	if onlyOutlasted || run.longWork() {
+		run.Faults = append(run.Faults, Fault{Name: LongWork, Asked: 1, Met: 1})
+	}
 	c.found.Evidence = append(c.found.Evidence, run)
 	c.found.Folders[run.ID] = folder
 	return nil
@@ -122,9 +126,6 @@ func (c *collector) run(d reports.Document, schedule nemesis.Schedule) Run {
 		Verdict: r.Verdict, Sentence: r.Sentence, Violated: violated(r), Causes: causes(r),
 		DoubleGrants: r.Overlaps.DoubleGrants, UsesAfterExpiry: r.Overlaps.UsesAfterExpiry,
 		Line: lineOf(h, builtIn),
-	}
-	if len(run.Faults) == 0 && len(run.Causes) == 1 && run.Causes[checker.CauseOutlasted] > 0 {
-		run.Faults = []Fault{{Name: LongWork, Asked: 1, Met: 1}}
 	}
 	if u := r.Updates; u.Acknowledged > 0 {
 		run.Updates = &Updates{Acknowledged: u.Acknowledged, Lost: u.Lost, Over: u.LostOver, Units: r.Losses}
@@ -205,7 +206,7 @@ func setupOf(e suites.Experiment, parameters map[string]string) []string {
 	all := usedAs(e.Options)
 	for _, flag := range []string{"lock-delay", "nodes", "pin", "renew"} {
 		if value, set := parameters[flag]; set {
-			all = append(all, "--"+flag+"="+value)
+			all = append(all, "--"+flag+"="+value) // see delayFlag
 		}
 	}
 	for flag, use := range map[string]string{"check-before-write": checkedBeforeWrite, "ignore-failed-acquire": acquiresIgnored} {
@@ -226,11 +227,12 @@ func usedAs(o runs.Options) []string {
 		}
 	}
 	if o.LockDelay != nil {
-		add(true, "lock delay %s", *o.LockDelay)
+		add(true, delaySetup+"%s", *o.LockDelay)
 	}
-	add(o.Nodes > 0, "%d servers", o.Nodes)
+	add(o.Nodes == 1, "1 server")
+	add(o.Nodes > 1, "%d servers", o.Nodes)
 	add(o.Pin, "workers tied to one server each")
-	add(o.Renew, "renewed")
+	add(o.Renew, setupRenewed)
 	add(o.CheckBeforeWrite, checkedBeforeWrite)
 	ignores := slices.ContainsFunc(o.Workers, func(w workloads.Use) bool { return w.IgnoreFailedAcquire })
 	add(o.IgnoreFailedAcquire || ignores, acquiresIgnored)
@@ -238,6 +240,14 @@ func usedAs(o runs.Options) []string {
 	add(unrenewed, "the lease of a waiter not renewed")
 	return all
 }
+
+// What a setup begins with that sets the lock delay: of options, and of the flag of a test.
+const (
+	delaySetup = "lock delay "
+	delayFlag  = "--lock-delay="
+)
+
+const setupRenewed = "renewed"
 
 // Setups by which the program around the lock makes the difference, for better or worse.
 const (

@@ -1,13 +1,11 @@
 package guide
 
 import (
+	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"lockcheck/checker"
-	"lockcheck/history"
-	"lockcheck/internal/stats"
 	"lockcheck/reports"
 )
 
@@ -29,7 +27,11 @@ func (e Evidence) Page(pages map[string]string) reports.Guide {
 	}
 	for _, need := range Needs() {
 		n := reports.GuideNeed{Need: need.Name, Rule: need.Rule}
-		for _, fit := range need.Fits(e) {
+		fits, open := need.Fits(e)
+		for _, fit := range open {
+			n.Open = append(n.Open, fmt.Sprintf("%s, guard %s (%s)", fit.Lock, fit.Guard, strings.Join(fit.Open, ", ")))
+		}
+		for _, fit := range fits {
 			n.Fits = append(n.Fits, reports.GuideFit{
 				Lock: fit.Lock, Guard: fit.Guard, Runs: fit.Runs, Held: fit.Held, Settings: fit.Settings, Bound: fit.Bound,
 				Known: fit.Known, Unproven: fit.Unproven,
@@ -72,7 +74,7 @@ func (b builder) table(guard string) reports.GuideTable {
 		if !slices.Contains(b.guardsOf(lock), guard) {
 			continue
 		}
-		row := reports.GuideRow{Lock: lock}
+		row := reports.GuideRow{Lock: lock, Note: noChoice(lock)}
 		for _, fault := range b.faultsOf(lock, guard) {
 			cell := b.cell(b.Cell(lock, fault, guard))
 			if slices.Contains(usual, fault) {
@@ -87,8 +89,8 @@ func (b builder) table(guard string) reports.GuideTable {
 }
 
 func (b builder) cell(c Cell) reports.GuideCell {
-	view := reports.GuideCell{Lock: c.Lock, Fault: c.Fault, Guard: c.Guard, State: string(c.State), Why: c.Why, Held: c.Held, Bound: c.Bound, Silent: b.runs(c.Silent)}
-	if c.State == Held {
+	view := reports.GuideCell{Lock: c.Lock, Fault: c.Fault, Guard: c.Guard, State: string(c.State), Why: c.Why, Held: c.Held, Bound: c.Bound, Short: b.runs(c.Short), Silent: b.runs(c.Silent)}
+	if c.State == Held || c.State == TooShort {
 		view.Kin = b.brokenKin(c.Lock, c.Fault, c.Guard)
 	}
 	if worst, broken := c.Worst(); broken {
@@ -97,7 +99,7 @@ func (b builder) cell(c Cell) reports.GuideCell {
 	for _, g := range c.Groups {
 		group := reports.GuideGroup{
 			Experiment: g.Experiment, Case: g.Case, State: reports.GuideHeld, Broke: g.Broke, N: g.N, Low: g.Low, High: g.High,
-			With: g.With, Pool: g.Pool, Runs: b.runs(g.Runs),
+			Setup: g.Setup, With: g.With, Needed: g.Needed, Pool: g.Pool, Runs: b.runs(g.Runs),
 		}
 		if g.Broke > 0 {
 			group.State = stateOf(g.Class)
@@ -108,54 +110,16 @@ func (b builder) cell(c Cell) reports.GuideCell {
 }
 
 func stateOf(c Class) string {
-	return map[Class]string{ByLock: reports.GuideBroken, ByExpiry: reports.GuideAfterExpiry, ByUse: reports.GuideUnlocked, ByToken: reports.GuideTokens, Stuck: reports.GuideStuck}[c]
+	return map[Class]string{ByLock: reports.GuideBroken, ByExpiry: reports.GuideAfterExpiry, ByUse: reports.GuideUnlocked, ByToken: reports.GuideTokens, Stuck: reports.GuideStuck, Late: reports.GuideLate}[c]
 }
 
 func (b builder) runs(all []Run) []reports.GuideRun {
 	var views []reports.GuideRun
 	for _, r := range all {
 		views = append(views, reports.GuideRun{
-			ID: r.ID, When: r.When, Lockcheck: r.Lockcheck, Lock: r.Lock, Line: r.Line, Sentence: r.Sentence, Verdict: r.Verdict,
-			Seed: r.Seed, Versions: r.Versions, Setup: r.Setup, Report: b.pages[r.ID],
+			ID: r.ID, When: r.When, Lockcheck: r.Lockcheck, Lock: r.Lock, Line: r.Line, Sentence: r.sentence(), Verdict: r.Verdict, Broke: r.Breaks(),
+			Seed: r.Seed, Versions: r.Versions, Setup: r.setup(), Report: b.pages[r.ID],
 		})
 	}
 	return views
-}
-
-// speed sums up how fast a lock was, without a guard.
-func (e Evidence) speed(lock string) reports.GuideSpeed {
-	s := reports.GuideSpeed{Lock: lock}
-	var medians []time.Duration
-	var stopped []Run
-	for _, r := range e {
-		if r.Lock != lock || r.Guard != history.GuardNone {
-			continue
-		}
-		if f := r.Failover; f != nil && f.Holders > 0 && !r.movesClocks() {
-			s.Lease = max(s.Lease, r.Lease)
-			s.Failovers += f.Holders
-			s.Stuck += f.Stuck
-			s.FailoverMax = max(s.FailoverMax, f.Longest)
-			if f.Holders > f.Stuck {
-				medians = append(medians, f.Median)
-			}
-		}
-		if f, asked := r.fault(Normal("pause:holder")); asked && f.Met > 0 {
-			stopped = append(stopped, r)
-		}
-	}
-	s.FailoverP50 = stats.Median(medians)
-	if a := e.alone(lock); a != nil {
-		s.Acquires, s.AcquireP50, s.AcquireP99 = a.N, a.P50, a.P99
-	}
-	s.Loss = poolOf(stopped)
-	return s
-}
-
-// movesClocks says whether a clock was, by which a lease may end at any time.
-func (r Run) movesClocks() bool {
-	return slices.ContainsFunc(r.Faults, func(f Fault) bool {
-		kind, _ := split(f.Name)
-		return history.Does(kind, history.Steps)
-	})
 }

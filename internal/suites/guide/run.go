@@ -144,21 +144,25 @@ const (
 	ByToken Class = "by its token"
 	// Stuck: nothing was lost, but nobody was granted the lock again.
 	Stuck Class = "stuck"
+	// Late: nothing was lost, but the lock passed on much later than its rule says.
+	Late Class = "late"
 )
 
 // severity is the order of classes, the worst first.
 func (c Class) severity() int {
-	return slices.Index([]Class{ByLock, ByExpiry, ByUse, ByToken, Stuck}, c)
+	return slices.Index([]Class{ByLock, ByExpiry, ByUse, ByToken, Stuck, Late}, c)
 }
 
 // Breaks says whether the run shows the lock broken; one that is undecided or broken itself
 // shows nothing.
-func (r Run) Breaks() bool { return r.Verdict == checker.Violation }
+func (r Run) Breaks() bool { return r.Verdict == checker.Violation || r.late() }
 
 // Class of a run that breaks; one without a cause that is known to be inherent is
 // held against the lock.
 func (r Run) Class() Class {
 	switch {
+	case r.late():
+		return Late
 	case r.violatedOnly(checker.Liveness):
 		return Stuck
 	case r.violatedOnly(checker.Liveness, checker.FencingOrder):
