@@ -3,6 +3,7 @@ package hunt
 import (
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 
 	"lockcheck/clusters/clustertest"
@@ -83,6 +84,17 @@ func TestUnsupported(t *testing.T) {
 	p := ready(t, "memory")
 	if len(p.space.aims["pause"]) == 0 || len(p.space.aims["partition"]) > 0 || len(p.space.unsupported) == 0 {
 		t.Errorf("aims %v, not supported %v", p.space.aims, p.space.unsupported)
+	}
+}
+
+// TestSinglesBeyond: a lock that is renewed, asked or not, is also held for longer than a lease.
+func TestSinglesBeyond(t *testing.T) {
+	for lock, want := range map[string]bool{"memory": true, "etcd-v3lock": true, "consul": true, "redis-noexpiry": false} {
+		p := ready(t, lock)
+		longer := slices.ContainsFunc(newGuide(p).single, func(t Trial) bool { return t.Section > 1 && !t.Long })
+		if longer != want {
+			t.Errorf("%s is held for longer than a lease: %v", lock, longer)
+		}
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 
 // singles lists trials with one fault that begins while somebody holds the lock, two for each
 // fault and role that there are: one within a section that ends before the lease, and one within a
-// section that needs renewals, by a fault that outlasts the leases of those who wait, too. Which
-// comes first, and in which order kinds of faults take turns, is drawn by chance.
+// section that needs renewals, those of sessions too, by a fault that outlasts the leases of those
+// who wait. Which comes first, and in which order kinds of faults take turns, is drawn by chance.
 func (s space) singles(rng *rand.Rand) []Trial {
 	turns := s.turns(rng)
 	later := make(map[aim]bool)
@@ -55,7 +55,7 @@ func (s space) single(rng *rand.Rand, a aim, beyond bool) Trial {
 	step := Step{Fault: a.fault, Target: a.target, From: a.from, When: s.whens[a][0], Length: 1.3, Clock: firstOf(clocksOf(a.fault))}
 	if beyond {
 		t.Renew, t.Long, step.Length, step.Clock = s.renew, false, 2.5, lastOf(clocksOf(a.fault))
-		if s.renew {
+		if s.renew || s.session {
 			t.Section = 1.6
 		}
 	}

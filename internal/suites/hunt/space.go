@@ -59,6 +59,8 @@ type space struct {
 	whens map[aim][]string // moments that a fault can be aimed at
 	// long, renew, check, pin and brief: the lock can be used so.
 	long, renew, check, pin, brief bool
+	// session: what keeps the lock is renewed unasked.
+	session bool
 	// nodes is the usual number of servers, and sizes the others that there can be.
 	nodes int
 	sizes []int
@@ -94,7 +96,7 @@ func cuts(servers int) [][2]string {
 func (p Plan) spaceOf() space {
 	s := space{aims: make(map[string][]aim), whens: make(map[aim][]string)}
 	vouches := p.info.TTL > 0 && !p.info.Session
-	s.renew, s.check, s.long = p.info.Renew, vouches, p.hasLong()
+	s.renew, s.check, s.long, s.session = p.info.Renew, vouches, p.hasLong(), p.info.Session
 	s.pin, s.brief = p.info.AnyServer && p.servers.Nodes > 1, p.info.Queues && !p.info.Endless
 	if sizes := p.servers.AllSizes(); len(sizes) > 1 {
 		s.nodes, s.sizes = sizes[0], sizes[1:]
