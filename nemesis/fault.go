@@ -27,6 +27,9 @@ type Environment struct {
 	Queues, Renews bool
 	// Lease is the time after which the lock can end by itself; 0 for never.
 	Lease time.Duration
+	// Silence is after which time a lock without a lease ends with a connection that is cut; 0 for
+	// never.
+	Silence time.Duration
 	// Pause is how long the pauses of random schedules last; 0 for longer than the lease.
 	Pause time.Duration
 }

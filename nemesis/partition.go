@@ -94,12 +94,13 @@ func newPartition(env Environment, order Order) (Fault, error) {
 	return p, nil
 }
 
-// randomPartition cuts off one server, one worker, or half of them all.
-func randomPartition(rng *rand.Rand, _ Environment, step *Step) {
+// randomPartition cuts off one server, one worker, or half of them all, for longer than a holder
+// that is not heard keeps its lock.
+func randomPartition(rng *rand.Rand, env Environment, step *Step) {
 	if step.Target == "" {
 		step.Target = []string{roleOne, roleOneWorker, roleHalves}[rng.IntN(3)]
 	}
-	step.For = Span{Leases: 1, Plus: time.Second}
+	step.For = Span{Leases: 1, Plus: env.Silence + time.Second}
 }
 
 func (p *partition) Apply(ctx context.Context) (agent.Moment, error) {

@@ -112,6 +112,23 @@ func TestRandomSeed(t *testing.T) {
 	}
 }
 
+// TestRandomCut: a cut lasts for longer than a lock that ends with its connection, or by its lease.
+func TestRandomCut(t *testing.T) {
+	for _, env := range []Environment{{Lease: 2 * time.Second}, {Silence: 5 * time.Second}} {
+		for _, kind := range []string{"partition", "one-way"} {
+			s, err := Random(1, []Request{{Fault: kind}}, env, time.Second, time.Minute)
+			if err != nil || len(s.Steps) == 0 {
+				t.Fatalf("%+v, %v", s, err)
+			}
+			for _, step := range s.Steps {
+				if lasts := step.For.Of(env.Lease); lasts <= max(env.Lease, env.Silence) {
+					t.Errorf("%s for %s, with %+v", kind, lasts, env)
+				}
+			}
+		}
+	}
+}
+
 // TestRandomTooShort: a fault that was asked for and never came must be missed by
 // the checker, so it is in the schedule even if there is no time for it.
 func TestRandomTooShort(t *testing.T) {

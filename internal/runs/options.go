@@ -415,7 +415,11 @@ func (t *test) plan() error {
 	if t.Interval <= 0 {
 		return Usagef("--nemesis-interval must be positive")
 	}
-	t.schedule, err = nemesis.Random(t.Seed, requests, nemesis.Environment{Lease: t.effective, Pause: t.Pause}, t.Interval, t.active())
+	env := nemesis.Environment{Lease: t.effective, Pause: t.Pause}
+	if t.effective == 0 {
+		env.Silence = t.info.Grace
+	}
+	t.schedule, err = nemesis.Random(t.Seed, requests, env, t.Interval, t.active())
 	if err != nil {
 		return &UsageError{Err: err, About: "nemesis"}
 	}
