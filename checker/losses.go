@@ -52,9 +52,9 @@ func (i LossInterval) IntervalOver() string {
 	return fmt.Sprintf("over %d %s", i.LostUnits, i.LostOver)
 }
 
-// IntervalKnown says whether the interval says anything: it takes four units in which some
+// IntervalKnown says whether the interval leaves anything out: it takes four units in which some
 // updates were lost.
-func (i LossInterval) IntervalKnown() bool { return i.LostLow > 0 || i.LostHigh < 1 }
+func (i LossInterval) IntervalKnown() bool { return i.LostHigh-i.LostLow < 0.99 }
 
 // IntervalWords is such as "0.15 to 0.23, 95 % interval over 5 faults".
 func (i LossInterval) IntervalWords() string {
