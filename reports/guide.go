@@ -77,13 +77,14 @@ type GuideGroup struct {
 	Experiment string // "" for random faults
 	Case       string // of the fault of the cell, that its runs had; "" for the fault itself
 	State      string // what the worst of its runs shows: a Guide constant
-	Broke, N   int64
-	Low, High  float64  // 95 % interval of the share of runs that break it
-	Setup      []string // what the runs that broke it did otherwise than usual
-	With       []string
-	Needed     []string // those of With without which no run shows that it breaks
-	Pool       checker.Pool
-	Runs       []GuideRun
+	// Broke is how many runs of N broke it so, and Less how many did less badly.
+	Broke, Less, N int64
+	Low, High      float64  // 95 % interval of the share of runs that break it so
+	Setup          []string // what the runs that broke it so did otherwise than usual
+	With           []string
+	Needed         []string // those of With without which no run shows that it breaks
+	Pool           checker.Pool
+	Runs           []GuideRun
 }
 
 // GuideRun is a run for those who want to see it.
@@ -103,6 +104,8 @@ type GuideNeed struct {
 	Fits       []GuideFit
 	// Open are locks of which nobody can say whether they meet it, with what was not shown.
 	Open []string
+	// Out are locks that do not meet it, with what rules them out.
+	Out []string
 }
 
 // OpenText names them in a sentence; "" for none.
@@ -113,10 +116,19 @@ func (n GuideNeed) OpenText() string {
 	return "Not shown either way, for want of runs that tell: " + strings.Join(n.Open, "; ") + "."
 }
 
+// OutText names those that do not meet it in a sentence; "" for none.
+func (n GuideNeed) OutText() string {
+	if len(n.Out) == 0 {
+		return ""
+	}
+	return "Ruled out: " + strings.Join(n.Out, "; ") + "."
+}
+
 // GuideFit is a lock that meets a need behind a guard.
 type GuideFit struct {
 	Lock, Guard string
-	Runs        int64 // in which no break was seen
+	What        string // the lock is; "" for one that lockcheck does not know
+	Runs        int64  // in which no break was seen
 	// Held of Settings, no fault among them, had such runs.
 	Held, Settings int
 	Bound          float64  // the share of runs that may break it all the same; 0 if none held
@@ -134,7 +146,7 @@ func (f GuideFit) Cells() []string {
 		bound = "up to " + wholePercent(f.Bound) + " %"
 	}
 	return []string{
-		f.Lock, f.Guard, fmt.Sprintf("%s, %d of %s", many(f.Runs, "run"), f.Held, many(int64(f.Settings), "setting")), bound,
+		lockLabel(f.Lock, f.What), f.Guard, fmt.Sprintf("%s, %d of %s", many(f.Runs, "run"), f.Held, many(int64(f.Settings), "setting")), bound,
 		strings.Join(f.Known, "; "), strings.Join(f.Unproven, "; "),
 	}
 }
@@ -167,16 +179,31 @@ func (s GuideSpeed) empty() bool {
 func (c GuideCell) text() string {
 	switch c.State {
 	case GuideHeld:
-		return heldIn(c.Held, c.Bound) + c.kin()
+		return heldIn(c.Held, c.Bound) + c.ofAll() + c.kin()
 	case GuideTooShort:
 		return "too short to tell: held in " + many(int64(len(c.Short)), "run") + c.kin()
 	case GuideNotSupported, GuideNotTried:
 		return c.State
 	}
 	g := c.Groups[0]
-	word := map[string]string{GuideBroken: "broken", GuideAfterExpiry: "used after expiry", GuideUnlocked: "written without the lock", GuideTokens: "token out of order", GuideStuck: "stuck", GuideLate: guideLate}[g.State]
 	name := strings.Join(append([]string{c.name(g)}, cleanAll(g.Needed)...), " with ")
-	return fmt.Sprintf("%s in %s of %s: %s", word, grouped(g.Broke), many(g.N, "run"), name)
+	return fmt.Sprintf("%s in %s of %s: %s", g.word(), grouped(g.Broke), many(g.N, "run"), name)
+}
+
+// word is how a lock broke.
+func (g GuideGroup) word() string {
+	return map[string]string{
+		GuideBroken: "broken", GuideAfterExpiry: "used after expiry", GuideUnlocked: "written without the lock",
+		GuideTokens: "token out of order", GuideStuck: "stuck", GuideLate: guideLate,
+	}[g.State]
+}
+
+// ofAll says how many runs there were where not all of them tell.
+func (c GuideCell) ofAll() string {
+	if others := len(c.Short) + len(c.Silent); others > 0 {
+		return fmt.Sprintf("; %d more did not tell", others)
+	}
+	return ""
 }
 
 // kin says what this lock may not have been tried with.
@@ -281,11 +308,10 @@ func (c GuideCell) sentence(g GuideGroup) string {
 		GuideTokens:   "a fencing token did not increase, and nothing else was violated", GuideStuck: "nobody was granted it again in time",
 		GuideLate: "nothing was lost, but the lock of a dead or silent holder was free much later than its rule says",
 	}[g.State]
-	word := "broken"
-	if g.State == GuideLate {
-		word = guideLate
+	text := fmt.Sprintf("%s: %s in %d of %s (95 %%: %s–%s %% of runs), %s.", c.name(g), g.word(), g.Broke, many(g.N, "run"), inPercent(g.Low), inPercent(g.High), how)
+	if g.Less > 0 {
+		text += fmt.Sprintf(" In %d others it broke less badly.", g.Less)
 	}
-	text := fmt.Sprintf("%s: %s in %d of %s (95 %%: %s–%s %% of runs), %s.", c.name(g), word, g.Broke, many(g.N, "run"), inPercent(g.Low), inPercent(g.High), how)
 	if len(g.With) > 0 {
 		text += " Also in force: " + strings.Join(cleanAll(g.With), ", ") + "."
 	}

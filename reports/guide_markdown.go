@@ -65,8 +65,10 @@ func markdownNeed(b *strings.Builder, need GuideNeed) {
 		}
 		b.WriteString("\n")
 	}
-	if text := need.OpenText(); text != "" {
-		b.WriteString(markdown(text) + "\n\n")
+	for _, text := range []string{need.OpenText(), need.OutText()} {
+		if text != "" {
+			b.WriteString(markdown(text) + "\n\n")
+		}
 	}
 }
 

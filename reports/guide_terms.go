@@ -16,13 +16,14 @@ var cellTerms = [...]guideTerm{
 	{"token out of order", "a fencing token did not increase, and nothing else was violated; the page of the lock says why."},
 	{"stuck", "nothing was lost, but nobody was granted the lock again for much longer than its rule says, or ever; the page of the lock says which."},
 	{guideLate, "nothing was lost, but a moved clock kept the lock with a dead or silent holder for much longer than its lease and all that its rule adds to that."},
-	{"in n of m runs", "of the experiment that is named, the worst of the cell, alone. In brackets is what it did otherwise than the lock is usually used."},
+	{"in n of m runs", "of the experiment that is named, the worst of the cell, alone; n broke as the cell says, others may have broken less badly. In brackets is what it did otherwise than the lock is usually used."},
 	{"with", "another fault that was in force, too, each time; no run shows that it breaks without that."},
-	{"held", "in all runs that tell. Up to so many of such runs may break it all the same: the upper end of the exact 95 % interval of 0 of that many; of one run 98 %."},
+	{"held", "in all runs that tell. Behind a guard: nothing was lost, though two may have held the lock at once. Up to so many of such runs may break it all the same: the upper end of the exact 95 % interval of 0 of that many; of one run 98 %."},
 	{"too short to tell", "it held, but could hardly do otherwise: who is kept from the servers, by a cut or because they fail, works on, and each was done before the lock could pass on by its lease, lock delay, or the end of its connection. This counts as not tried."},
-	{"not tried", "no run tells. Not every experiment was made with each lock, so rows differ by that, too; the last column has only what broke."},
-	{"not supported", "lockcheck cannot do that to this lock, or the lock lacks what the guard needs. It does not say that it cannot happen, unless there is nothing to which it could: a leader where there is one server."},
+	{"not tried", "no run tells. Not every experiment was made with each lock, so rows differ by that, too; the last column has only what broke. A lock that no table of a guard has was not tried behind it, or lacks what the guard needs: \"lockcheck list lock NAME\" says which guards it can have."},
+	{"not supported", "lockcheck cannot do that to this lock. It does not say that it cannot happen, unless there is nothing to which it could: a leader where there is one server."},
 	{"wrong on purpose", "the lock is here to show a mistake, which need not be one that any fault of these tables shows."},
+	{"briefly, partly, back", "the fault was over before the lock could end by itself, by its lease or the end of its connection; it kept some of the servers out of reach; it set a clock back."},
 	{"@, +", "stand before a version of the servers that is not the usual one, and before an option of the lock."},
 	{"renewed", "locks of Redis, Valkey and PostgreSQL that have a lease are renewed only where it says so; clients of etcd, ZooKeeper and Consul renew by themselves."},
 }
@@ -30,6 +31,7 @@ var cellTerms = [...]guideTerm{
 // guardTerms are guards: what the resource checks at each access.
 var guardTerms = [...]guideTerm{
 	{"guard fence", "that the token is not older than one that the resource has seen."},
+	{"guard fence-writes", "the same, at writes alone."},
 	{"guard cas", "that nothing was written since the worker read."},
 	{"guard match", "that the last reader writes."},
 	{"guard ask", "by asking the service, whether the worker still holds the lock."},
@@ -43,6 +45,7 @@ var fitTerms = [...]guideTerm{
 	{"not ruled out", "how many of such runs may break it all the same: the upper end of the 95 % interval for the setting with the fewest runs that held."},
 	{"the usual faults", "the columns of the tables below, and for failover the death of a whole machine, crash:holder."},
 	{"in long sections", "with work that goes on until the lock could pass on. Shorter runs do not count as held: see \"too short to tell\" below."},
+	{"ruled out", "behind each guard that was tried; the first reason found, not all."},
 	{"left out", "locks that are wrong on purpose, those whose program ignores answers, those that lockcheck serves itself, and other versions of servers (after an @)."},
 	{"the order", "the fewest settings that did not hold come first, then it is that of names: no ranking."},
 }

@@ -169,15 +169,39 @@ func TestMarked(t *testing.T) {
 
 func fitsOf(need string, runs Evidence) []Fit {
 	i := slices.IndexFunc(Needs(), func(n Need) bool { return strings.Contains(n.Name, need) })
-	fits, _ := Needs()[i].Fits(runs)
-	return fits
+	return Needs()[i].Choice(runs).Meet
+}
+
+// TestRuledOut: a lock that does not meet a need behind any guard is named, with what was seen.
+func TestRuledOut(t *testing.T) {
+	mariadb := func(guard string, r Run) Run { r.Lock, r.Guard = "mariadb", guard; return r }
+	late := changed(mariadb("none", held("3", "kill:holder")), func(r *Run) { r.Failover = &Failover{Holders: 1, Longest: 3 * time.Second} })
+	loses := mariadb("none", expired("2", "pause:holder"))
+	for _, c := range []struct {
+		need, want string
+		more       Evidence
+	}{
+		{"never be lost", "lost data under pause:holder", Evidence{loses}},
+		{"never be lost", "", Evidence{loses, mariadb("cas", held("4")), mariadb("cas", held("5", "pause:holder"))}},
+		{"wasted", "", Evidence{loses}},
+		{"2 s", "free at most 3s after its holder died (1 holder, no lease: it ends with the connection of its holder)", Evidence{late}},
+		{"2 s", "", Evidence{changed(late, func(r *Run) { r.Faults = append(r.Faults, Fault{Name: clock, Asked: 1, Met: 1}) })}},
+	} {
+		i := slices.IndexFunc(Needs(), func(n Need) bool { return strings.Contains(n.Name, c.need) })
+		out := Needs()[i].Choice(append(Evidence{mariadb("none", held("1"))}, c.more...)).Out
+		switch {
+		case c.want == "" && len(out) > 0, c.want != "" && len(out) != 1, len(out) > 0 && out[0].Against != c.want:
+			t.Errorf("%s: %+v, want %q", c.need, out, c.want)
+		}
+	}
 }
 
 // TestOpenWithoutFaults: where no run was made without faults nobody knows.
 func TestOpenWithoutFaults(t *testing.T) {
 	runs := Evidence{changed(held("1", "pause:holder"), func(r *Run) { r.Lock, r.Guard = "redis", "match" })}
 	safety := Needs()[slices.IndexFunc(Needs(), func(n Need) bool { return strings.Contains(n.Name, "never be lost") })]
-	fits, open := safety.Fits(runs)
+	c := safety.Choice(runs)
+	fits, open := c.Meet, c.Open
 	if len(fits) != 0 || len(open) != 1 || !slices.Equal(open[0].Open, []string{"no run without faults"}) {
 		t.Errorf("%v, open %v", fits, open)
 	}
@@ -201,7 +225,8 @@ func TestOpen(t *testing.T) {
 			r.Violated, r.DoubleGrants, r.Causes = []checker.Property{checker.FencingOrder}, 0, nil
 		})}, 1, 1},
 	} {
-		fits, open := safety.Fits(append(slices.Clone(known), c.more...))
+		choice := safety.Choice(append(slices.Clone(known), c.more...))
+		fits, open := choice.Meet, choice.Open
 		if len(fits) != c.fits || len(fits)+len(open) != c.all {
 			t.Errorf("%s: %v meet it, of %v nobody knows", c.name, fits, open)
 		}

@@ -49,15 +49,15 @@ type Group struct {
 	Experiment string // "" for random faults
 	// Case is the narrower fault that its runs had; "" for that of the cell.
 	Case string
-	// Broke is how many runs of N broke the lock, from Low to High of such runs (exact 95 %
-	// interval).
-	Broke, N  int64
-	Low, High float64
-	// Class is the worst of those that broke it; "" if none did.
+	// Class is how the lock broke, at worst; "" if it did not.
 	Class Class
-	// Setup is what all runs that broke it did otherwise than the lock is usually used.
+	// Broke is how many runs of N broke it so, from Low to High of such runs (exact 95 %
+	// interval). Less is how many broke it less badly.
+	Broke, Less, N int64
+	Low, High      float64
+	// Setup is what all runs that broke it so did otherwise than the lock is usually used.
 	Setup []string
-	// With are other faults that were in force in the runs that broke it.
+	// With are other faults that were in force in those.
 	With []string
 	// Needed are those of another kind or target without which no run of the cell breaks it as badly.
 	Needed []string
@@ -115,7 +115,7 @@ func (r Run) under(fault string) (tells, is bool) {
 // narrower are faults that are one case of another: what breaks a lock in that case breaks
 // it; that it held in that case says little.
 func narrower(fault string) []string {
-	all := []string{fault + withinLease, fault + backwards, fault + partly}
+	all := []string{fault + briefly, fault + backwards, fault + partly}
 	if kind, isServer := strings.CutSuffix(fault, ":one server"); isServer {
 		all = append(all, kind+":leader")
 	}
@@ -194,24 +194,36 @@ func (c *Cell) add(run Run, narrower string) {
 		i = len(c.Groups)
 		c.Groups = append(c.Groups, Group{Experiment: run.Experiment, Case: narrower})
 	}
-	c.Groups[i].add(run, cmp.Or(narrower, c.Fault))
+	c.Groups[i].Runs = append(c.Groups[i].Runs, run)
 }
 
-func (g *Group) add(run Run, fault string) {
-	g.N++
-	g.Runs = append(g.Runs, run)
-	if !run.Breaks() {
-		return
+// sum counts the runs of a group under a fault.
+func (g *Group) sum(fault string) {
+	breaks := slices.DeleteFunc(slices.Clone(g.Runs), func(r Run) bool { return !r.Breaks() })
+	for _, r := range breaks {
+		if class := r.Class(); g.Class == "" || class.severity() < g.Class.severity() {
+			g.Class = class
+		}
 	}
+	g.N = int64(len(g.Runs))
+	for _, r := range breaks {
+		if r.Class() == g.Class {
+			g.broke(r, fault)
+		} else {
+			g.Less++
+		}
+	}
+	g.Low, g.High = stats.Exact(g.Broke, g.N)
+	g.Pool = poolOf(g.Runs)
+}
+
+func (g *Group) broke(run Run, fault string) {
 	if setup := run.setup(); g.Broke == 0 {
 		g.Setup = setup
 	} else {
 		g.Setup = slices.DeleteFunc(g.Setup, func(s string) bool { return !slices.Contains(setup, s) })
 	}
 	g.Broke++
-	if class := run.Class(); g.Class == "" || class.severity() < g.Class.severity() {
-		g.Class = class
-	}
 	for _, f := range run.Faults {
 		if f.Name != fault && f.Met > 0 && !slices.Contains(g.With, f.Name) {
 			g.With = append(g.With, f.Name)
@@ -226,7 +238,7 @@ func (c Cell) needed(g Group) []string {
 	var all []string
 	for _, with := range g.With {
 		kind, whom := split(with)
-		name := strings.TrimSuffix(with, withinLease)
+		name := strings.TrimSuffix(with, briefly)
 		if kind == thisKind && whom == this || slices.Contains(all, name) {
 			continue
 		}
@@ -261,13 +273,13 @@ func (g Group) under(fault string) string {
 
 // judge makes the state of what was added.
 func (c *Cell) judge() {
-	c.Groups = slices.DeleteFunc(c.Groups, func(g Group) bool { return g.Case != "" && g.Broke == 0 })
 	for i := range c.Groups {
-		g := &c.Groups[i]
-		g.Low, g.High = stats.Exact(g.Broke, g.N)
-		g.Pool = poolOf(g.Runs)
+		c.Groups[i].sum(cmp.Or(c.Groups[i].Case, c.Fault))
+	}
+	c.Groups = slices.DeleteFunc(c.Groups, func(g Group) bool { return g.Case != "" && g.Broke == 0 })
+	for _, g := range c.Groups {
 		if g.Case == "" {
-			c.Held += g.N - g.Broke
+			c.Held += g.N - g.Broke - g.Less
 		}
 	}
 	slices.SortStableFunc(c.Groups, compareGroups)
@@ -333,7 +345,7 @@ func poolOf(all []Run) checker.Pool {
 // split takes the name of a fault apart, without what makes it a special case.
 func split(fault string) (kind, whom string) {
 	kind, whom, _ = strings.Cut(fault, ":")
-	for _, special := range []string{withinLease, backwards, partly, amongOnes} {
+	for _, special := range []string{briefly, backwards, partly, amongOnes} {
 		whom = strings.TrimSuffix(whom, special)
 	}
 	return kind, whom
@@ -364,4 +376,16 @@ func unsupported(lock, fault, guard string) string {
 		return lacking.Fault + ": " + lacking.Err.Error()
 	}
 	return ""
+}
+
+// words say how the lock broke.
+func (g Group) words() string {
+	if g.Class == ByToken && g.Pool.Lost == 0 {
+		return brokenWords(ByToken) + " (nothing was lost)"
+	}
+	return brokenWords(g.Class)
+}
+
+func brokenWords(c Class) string {
+	return map[Class]string{ByLock: "BROKEN by itself", ByExpiry: "used after expiry", ByUse: "written without the lock", ByToken: "token out of order", Stuck: "stuck", Late: "passed on late"}[c]
 }

@@ -105,11 +105,11 @@ func TestWorstKnown(t *testing.T) {
 		},
 		{
 			name: "a control whose pause is within the lease", fault: "pause:holder", state: NotTried,
-			runs: Evidence{of("repro/x/control", held("1", "pause:holder within the lease"))},
+			runs: Evidence{of("repro/x/control", held("1", "pause:holder briefly"))},
 		},
 		{
 			name: "broken within the lease already", fault: "pause:holder", state: Broken, class: ByLock, broke: 1, n: 1,
-			runs: Evidence{broke("1", "pause:holder within the lease")},
+			runs: Evidence{broke("1", "pause:holder briefly")},
 		},
 		{name: "the leader is one server", runs: Evidence{broke("1", "pause:leader")}, fault: "pause:one server", state: Broken, class: ByLock, broke: 1, n: 1},
 		{
@@ -242,7 +242,7 @@ func TestNeeded(t *testing.T) {
 		{"not by another experiment", Evidence{of("claim/x", clockRun("1", clock, "kill:holder")), clockRun("2", clock)}, nil},
 		{"which is not as bad", Evidence{of("claim/x", clockRun("1", clock, "kill:holder")), expired("2", clock)}, []string{"kill:holder"}},
 		{"not where it held", Evidence{clockRun("1", clock, "kill:holder"), held("2", clock)}, []string{"kill:holder"}},
-		{"special cases of one", Evidence{clockRun("1", clock, "partition:one worker"+partly, "partition:one worker"+partly+withinLease)}, []string{"partition:one worker" + partly}},
+		{"special cases of one", Evidence{clockRun("1", clock, "partition:one worker"+partly, "partition:one worker"+partly+briefly)}, []string{"partition:one worker" + partly}},
 		{"the same clock", Evidence{clockRun("1", clock, clock+backwards)}, nil},
 		{"never proven", Evidence{changed(clockRun("1", clock, "kill:holder"), func(r *Run) { r.Faults[1].Met = 0 })}, nil},
 	} {
@@ -250,6 +250,22 @@ func TestNeeded(t *testing.T) {
 		if !slices.Equal(worst.Needed, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, worst.Needed, c.want)
 		}
+	}
+}
+
+// TestLessBadly: what a cell says is counted in the runs that show it, and in no others.
+func TestLessBadly(t *testing.T) {
+	token := changed(broke("1", clock), func(r *Run) {
+		r.Violated, r.DoubleGrants, r.Causes = []checker.Property{checker.FencingOrder}, 0, nil
+	})
+	twice := changed(broke("2", clock), func(r *Run) { r.Setup = []string{"renewed"} })
+	cell := Evidence{token, twice, held("3", clock)}.Cell("redis", clock, "none")
+	worst, _ := cell.Worst()
+	if worst.Class != ByLock || worst.Broke != 1 || worst.Less != 1 || worst.N != 3 || cell.Held != 1 {
+		t.Errorf("%s in %d of %d, %d less badly; %d held", worst.Class, worst.Broke, worst.N, worst.Less, cell.Held)
+	}
+	if !slices.Equal(worst.Setup, twice.Setup) {
+		t.Errorf("setup %q, want %q", worst.Setup, twice.Setup)
 	}
 }
 

@@ -122,7 +122,7 @@ func (c *collector) run(d reports.Document, schedule nemesis.Schedule) Run {
 		Lock: h.Lock + otherVersion(h.Lock, h.Versions), Servers: len(h.Servers), Versions: h.Versions,
 		Workload: h.Workload, Guard: h.Guard, Lease: h.Lease, Seed: h.Seed,
 		Experiment: h.Parameters[suites.ExperimentParameter], Setup: setupOf(e, h.Parameters),
-		Faults:  faultsOf(d, schedule, effective(h.Lock, h.Lease, e)),
+		Faults:  faultsOf(d, schedule, endsOf(h.Lock, h.Lease, e)),
 		Verdict: r.Verdict, Sentence: r.Sentence, Violated: violated(r), Causes: causes(r),
 		DoubleGrants: r.Overlaps.DoubleGrants, UsesAfterExpiry: r.Overlaps.UsesAfterExpiry,
 		Line: lineOf(h, builtIn),
@@ -159,18 +159,20 @@ func otherVersion(lock string, versions map[string]string) string {
 	return ""
 }
 
-// effective is after which time the lock of a silent holder is free; 0 for never. Of a lock
-// that lockcheck does not know it is its lease.
-func effective(lock string, lease time.Duration, e suites.Experiment) time.Duration {
+// endsOf is when a lock ends by itself. Of one that lockcheck does not know it is its lease.
+func endsOf(lock string, lease time.Duration, e suites.Experiment) ends {
 	found, err := lockfile.Find(lock)
-	if err != nil || lease == 0 {
-		return lease
+	switch {
+	case err != nil:
+		return ends{lease: lease}
+	case lease == 0:
+		return ends{cut: found.Info.Grace}
 	}
 	delay := found.Info.LockDelay
 	if e.Options.LockDelay != nil {
 		delay = *e.Options.LockDelay
 	}
-	return found.Info.Effective(lease, delay)
+	return ends{lease: found.Info.Effective(lease, delay)}
 }
 
 func violated(r checker.Results) []checker.Property {

@@ -9,8 +9,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"lockcheck/checker"
+	"lockcheck/clients"
+	"lockcheck/history"
 )
 
 //go:embed evidence.jsonl
@@ -86,4 +89,57 @@ func (e Evidence) With(more Evidence) Evidence {
 // worse says whether one verdict of a run tells more against a lock than another of the same.
 func worse(a, b checker.Verdict) bool {
 	return a != b && checker.MostTelling([]checker.Verdict{a, b}) == a
+}
+
+// Locks lists those of which there are runs: in the order of the table of locks, then others.
+func (e Evidence) Locks() []string {
+	var names []string
+	for _, r := range e {
+		if !slices.Contains(names, r.Lock) {
+			names = append(names, r.Lock)
+		}
+	}
+	table := clients.Names()
+	place := func(lock string) int {
+		name, _, _ := strings.Cut(lock, "@")
+		name = strings.FieldsFunc(name, func(r rune) bool { return r == '+' || r == ',' })[0]
+		if i := slices.Index(table, name); i >= 0 {
+			return i
+		}
+		return len(table)
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b)) })
+	return names
+}
+
+// guardsOf lists the guards of the runs of a lock, none first.
+func (e Evidence) guardsOf(lock string) []string {
+	var guards []string
+	for _, r := range e {
+		if r.Lock == lock && !slices.Contains(guards, r.Guard) {
+			guards = append(guards, r.Guard)
+		}
+	}
+	slices.SortFunc(guards, compareGuards)
+	return guards
+}
+
+func compareGuards(a, b string) int {
+	return cmp.Or(cmp.Compare(one(b == history.GuardNone), one(a == history.GuardNone)), cmp.Compare(a, b))
+}
+
+// faultsOf lists the faults of the runs of a lock behind a guard, the usual ones first.
+func (e Evidence) faultsOf(lock, guard string) []string {
+	faults := Usual()
+	for _, r := range e {
+		if r.Lock != lock || r.Guard != guard {
+			continue
+		}
+		for _, f := range r.Faults {
+			if !slices.Contains(faults, f.Name) {
+				faults = append(faults, f.Name)
+			}
+		}
+	}
+	return faults
 }

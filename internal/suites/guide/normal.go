@@ -15,10 +15,10 @@ import (
 // Parts of the name of a fault after its kind and target. Each makes it a fault of its own:
 // that a lock stood a short pause says nothing of a long one.
 const (
-	withinLease = " within the lease" // it was over before the lock could end by itself
-	backwards   = " back"             // of a clock
-	partly      = " partly"           // only some of the usual peers were out of reach
-	amongOnes   = " among servers"    // servers from servers, not from workers
+	briefly   = " briefly"       // it was over before the lock could end by itself
+	backwards = " back"          // of a clock
+	partly    = " partly"        // only some of the usual peers were out of reach
+	amongOnes = " among servers" // servers from servers, not from workers
 )
 
 // Normal is the name under which the faults of a cell of a comparison are known, such as
@@ -49,12 +49,17 @@ func Usual() []string {
 	return names
 }
 
-// faultsOf lists the faults of a run: those of its schedule and what became of them. The
-// lease is that after which the lock of a silent holder is free for certain; 0 for never.
-func faultsOf(d reports.Document, schedule nemesis.Schedule, lease time.Duration) []Fault {
+// ends is when a lock ends by itself.
+type ends struct {
+	lease time.Duration // after which that of a silent holder is free for certain; 0 for never
+	cut   time.Duration // after which one without a lease ends with a connection that is cut; 0 for never
+}
+
+// faultsOf lists the faults of a run: those of its schedule and what became of them.
+func faultsOf(d reports.Document, schedule nemesis.Schedule, lock ends) []Fault {
 	var all []Fault
 	for _, step := range schedule.Steps {
-		name := nameOf(step, d.Header, lease)
+		name := nameOf(step, d.Header, lock)
 		i := slices.IndexFunc(all, func(f Fault) bool { return f.Name == name })
 		if i < 0 {
 			i = len(all)
@@ -76,19 +81,20 @@ func faultsOf(d reports.Document, schedule nemesis.Schedule, lease time.Duration
 }
 
 // nameOf is the name of the fault of a step.
-func nameOf(s nemesis.Step, h history.Header, lease time.Duration) string {
+func nameOf(s nemesis.Step, h history.Header, lock ends) string {
 	whom := whomOf(s, h)
 	name := s.Fault + ":" + whom
 	onWorkers := nemesis.MeansWorkers(whom)
 	name += peersOf(s, onWorkers)
-	silences := history.Does(s.Fault, history.Stops) || history.Does(s.Fault, history.Cuts)
+	stops, cuts := history.Does(s.Fault, history.Stops), history.Does(s.Fault, history.Cuts)
+	silent := s.For.Of(lock.lease)
 	switch {
-	case onWorkers && silences && lease > 0 && s.For.Of(lease) < lease:
-		name += withinLease
-	case history.Does(s.Fault, history.Steps) && s.Step.Of(lease) < 0:
+	case onWorkers && (stops && silent < lock.lease || cuts && silent < max(lock.lease, lock.cut)):
+		name += briefly
+	case history.Does(s.Fault, history.Steps) && s.Step.Of(lock.lease) < 0:
 		name += backwards
-	case s.Fault == history.Clock && lease > 0 && s.Step.Of(lease) < lease:
-		name += withinLease
+	case s.Fault == history.Clock && s.Step.Of(lock.lease) < lock.lease:
+		name += briefly
 	}
 	return name
 }

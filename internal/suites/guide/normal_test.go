@@ -45,8 +45,8 @@ func TestFaultsOf(t *testing.T) {
 		{"another worker", nemesis.Step{Fault: "pause", Target: "w2", When: "holding", Of: "w1", For: long}, "pause:one worker"},
 		{"a worker at any time", nemesis.Step{Fault: "pause", Target: "w1", For: long}, "pause:one worker"},
 		{"several workers", nemesis.Step{Fault: "pause", Target: "w1,w2", For: long}, "pause:workers"},
-		{"short", nemesis.Step{Fault: "pause", Target: "holder", For: span("0.3*lease")}, "pause:holder within the lease"},
-		{"short, in seconds", nemesis.Step{Fault: "partition", Target: "holder", From: "servers", For: span("1500ms")}, "partition:holder within the lease"},
+		{"short", nemesis.Step{Fault: "pause", Target: "holder", For: span("0.3*lease")}, "pause:holder briefly"},
+		{"short, in seconds", nemesis.Step{Fault: "partition", Target: "holder", From: "servers", For: span("1500ms")}, "partition:holder briefly"},
 		{"a server, however short", nemesis.Step{Fault: "pause", Target: "n1", For: span("1s")}, "pause:one server"},
 		{"a minority by name", nemesis.Step{Fault: "kill", Target: "n1,n2"}, "kill:minority"},
 		{"a majority by name", nemesis.Step{Fault: "kill", Target: "n1,n2,n3"}, "kill:majority"},
@@ -56,7 +56,7 @@ func TestFaultsOf(t *testing.T) {
 		{"cut off from some", nemesis.Step{Fault: "partition", Target: "w1", From: "n4,n5", For: long}, "partition:one worker partly"},
 		{"servers cut off from servers", nemesis.Step{Fault: "partition", Target: "n2", From: "n1", For: long}, "partition:one server among servers"},
 		{"forward", nemesis.Step{Fault: "clock", Target: "n3", Step: span("lease+10s"), For: long}, "clock:one server"},
-		{"forward a little", nemesis.Step{Fault: "clock", Target: "n3", Step: span("1s"), For: long}, "clock:one server within the lease"},
+		{"forward a little", nemesis.Step{Fault: "clock", Target: "n3", Step: span("1s"), For: long}, "clock:one server briefly"},
 		{"back", nemesis.Step{Fault: "clock", Target: "n3", Step: span("-1h"), For: long}, "clock:one server back"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -66,10 +66,27 @@ func TestFaultsOf(t *testing.T) {
 				{ID: "x", Applied: true, Proven: true, Exercised: true}, {ID: "x-other", Applied: true, Proven: true, Exercised: true},
 			}}}
 			want := []Fault{{Name: c.want, Asked: 1, Met: 1}}
-			if got := faultsOf(d, nemesis.Schedule{Steps: []nemesis.Step{c.step}}, lease); !slices.Equal(got, want) {
+			if got := faultsOf(d, nemesis.Schedule{Steps: []nemesis.Step{c.step}}, ends{lease: lease}); !slices.Equal(got, want) {
 				t.Errorf("%v, want %v", got, want)
 			}
 		})
+	}
+}
+
+// TestConnectionCut: what ends with its connection ends by no stop, and by no cut that is over before.
+func TestConnectionCut(t *testing.T) {
+	h := history.Header{Workers: []string{"w1", "w2"}, Servers: []string{"n1"}}
+	for _, c := range []struct {
+		step nemesis.Step
+		want string
+	}{
+		{nemesis.Step{Fault: "partition", Target: "holder", For: nemesis.Span{Plus: 2 * time.Second}}, "partition:holder briefly"},
+		{nemesis.Step{Fault: "partition", Target: "holder", For: nemesis.Span{Plus: 7 * time.Second}}, "partition:holder"},
+		{nemesis.Step{Fault: "pause", Target: "holder", For: nemesis.Span{Plus: 2 * time.Second}}, "pause:holder"},
+	} {
+		if got := nameOf(c.step, h, ends{cut: 5 * time.Second}); got != c.want {
+			t.Errorf("%s of %s for %s: %s, want %s", c.step.Fault, c.step.Target, c.step.For, got, c.want)
+		}
 	}
 }
 
@@ -81,7 +98,7 @@ func TestFaultsMet(t *testing.T) {
 		{ID: "a", Applied: true, Proven: true, Exercised: true}, {ID: "b", Applied: true, Exercised: true},
 	}}}
 	want := []Fault{{Name: "kill:one server", Asked: 3, Met: 1}}
-	if got := faultsOf(d, nemesis.Schedule{Steps: steps}, 0); !slices.Equal(got, want) {
+	if got := faultsOf(d, nemesis.Schedule{Steps: steps}, ends{}); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }

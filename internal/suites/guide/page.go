@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"lockcheck/checker"
+	"lockcheck/history"
 	"lockcheck/reports"
 )
 
@@ -27,13 +28,17 @@ func (e Evidence) Page(pages map[string]string) reports.Guide {
 	}
 	for _, need := range Needs() {
 		n := reports.GuideNeed{Need: need.Name, Rule: need.Rule}
-		fits, open := need.Fits(e)
-		for _, fit := range open {
-			n.Open = append(n.Open, fmt.Sprintf("%s, guard %s (%s)", fit.Lock, fit.Guard, strings.Join(fit.Open, ", ")))
+		choice := need.Choice(e)
+		for _, fit := range choice.Open {
+			n.Open = append(n.Open, fmt.Sprintf("%s (%s)", fit.behind(), strings.Join(fit.Open, ", ")))
 		}
-		for _, fit := range fits {
+		for _, fit := range choice.Out {
+			n.Out = append(n.Out, fmt.Sprintf("%s (%s)", fit.behind(), fit.Against))
+		}
+		for _, fit := range choice.Meet {
+			info, _ := infoOf(fit.Lock)
 			n.Fits = append(n.Fits, reports.GuideFit{
-				Lock: fit.Lock, Guard: fit.Guard, Runs: fit.Runs, Held: fit.Held, Settings: fit.Settings, Bound: fit.Bound,
+				Lock: fit.Lock, What: info.Summary, Guard: fit.Guard, Runs: fit.Runs, Held: fit.Held, Settings: fit.Settings, Bound: fit.Bound,
 				Known: fit.Known, Unproven: fit.Unproven,
 			})
 		}
@@ -43,6 +48,14 @@ func (e Evidence) Page(pages map[string]string) reports.Guide {
 		g.Speeds = append(g.Speeds, e.speed(lock))
 	}
 	return g
+}
+
+// behind names a lock and its guard, if it has one.
+func (f Fit) behind() string {
+	if f.Guard == history.GuardNone {
+		return f.Lock
+	}
+	return f.Lock + " with guard " + f.Guard
 }
 
 // View is a cell for people.
@@ -98,7 +111,7 @@ func (b builder) cell(c Cell) reports.GuideCell {
 	}
 	for _, g := range c.Groups {
 		group := reports.GuideGroup{
-			Experiment: g.Experiment, Case: g.Case, State: reports.GuideHeld, Broke: g.Broke, N: g.N, Low: g.Low, High: g.High,
+			Experiment: g.Experiment, Case: g.Case, State: reports.GuideHeld, Broke: g.Broke, Less: g.Less, N: g.N, Low: g.Low, High: g.High,
 			Setup: g.Setup, With: g.With, Needed: g.Needed, Pool: g.Pool, Runs: b.runs(g.Runs),
 		}
 		if g.Broke > 0 {
