@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"lockcheck/clusters/clustertest"
 	"lockcheck/internal/runs"
@@ -94,6 +95,25 @@ func TestSinglesBeyond(t *testing.T) {
 		longer := slices.ContainsFunc(newGuide(p).single, func(t Trial) bool { return t.Section > 1 && !t.Long })
 		if longer != want {
 			t.Errorf("%s is held for longer than a lease: %v", lock, longer)
+		}
+	}
+}
+
+// TestLockDelay: a lock that is kept from others after its holder is lost takes no minutes to be
+// hunted.
+func TestLockDelay(t *testing.T) {
+	for _, c := range []struct {
+		lock string
+		long bool
+		want time.Duration // until a silent holder's lock is free
+	}{
+		{"consul", false, 3 * time.Second}, {"consul", true, 11 * time.Second}, {"etcd", true, 10 * time.Second}, {"etcd", false, 2 * time.Second},
+	} {
+		p := ready(t, c.lock)
+		trial := Trial{Workers: 2, Section: 1, Long: c.long}
+		outline, err := p.outline(trial)
+		if err != nil || outline.Effective != c.want || p.sketch(trial).Section.Max != c.want {
+			t.Errorf("%s, long %v: free after %s with sections of %s, want %s: %v", c.lock, c.long, outline.Effective, p.sketch(trial).Section, c.want, err)
 		}
 	}
 }

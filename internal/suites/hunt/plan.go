@@ -53,6 +53,18 @@ func (p Plan) Ready() (Plan, error) {
 // lease is what trials ask for: the shortest that tells something; 0 for a lock without one.
 func (p Plan) lease() time.Duration { return p.info.ShortestTTL() }
 
+// shortDelay is a lock delay that is long for a trial and short for a hunt.
+const shortDelay = time.Second
+
+// lockDelay is that of trials; nil for the usual one, and for a lock without any.
+func (p Plan) lockDelay() *time.Duration {
+	if p.info.LockDelay <= shortDelay {
+		return nil
+	}
+	delay := shortDelay
+	return &delay
+}
+
 // after is the i-th number from another one on that is dealt out to this part.
 func (p Plan) after(next, i int) int {
 	if p.Shard.Of == 0 {

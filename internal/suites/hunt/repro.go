@@ -79,6 +79,10 @@ func (p Plan) controls(t Trial, r repros.Reproduction) []repros.Control {
 	if sibling := p.sibling(); sibling != "" {
 		all = append(all, repros.Control{Summary: "the same with " + sibling, Setup: changed("lock", sibling)})
 	}
+	if p.lockDelay() != nil {
+		usual := p.info.LockDelay.String()
+		all = append(all, repros.Control{Summary: "the same with a lock delay of " + usual, Setup: changed("lock-delay", usual)})
+	}
 	if t.Section > shortest {
 		short := t
 		short.Section = shortest

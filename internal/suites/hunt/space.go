@@ -24,14 +24,19 @@ func lengths() []float64    { return []float64{0.5, 1.3, 2.5} }
 func clockSteps() []float64 { return []float64{1.5, 10, -10} }
 func speeds() []float64     { return []float64{3, 0.3} }
 
-// longLease is for faults of servers, whose restart and failover take some seconds whatever
+// longHold is for faults of servers, whose restart and failover take some seconds whatever
 // the lease is.
-const longLease = 10 * time.Second
+const longHold = 10 * time.Second
+
+// longLease is one by which a silent holder keeps its lock for that long.
+func (p Plan) longLease() time.Duration {
+	return p.info.Lease(time.Duration(float64(longHold) / max(1, p.info.Expiry)))
+}
 
 // hasLong says whether a long lease differs from that of other trials.
 func (p Plan) hasLong() bool {
 	atMost := p.info.MaxTTL
-	return p.servers.Nodes > 0 && p.lease() > 0 && p.lease() < longLease/2 && (atMost == 0 || atMost >= longLease)
+	return p.servers.Nodes > 0 && p.lease() > 0 && p.lease() < p.longLease()/2 && (atMost == 0 || atMost >= p.longLease())
 }
 
 // moments are what the steps of a schedule can wait for, the simplest first; "" for nothing.

@@ -1,6 +1,7 @@
 package hunt
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -96,21 +97,22 @@ func (p Plan) outline(t Trial) (runs.Outline, error) {
 func (p Plan) sketch(t Trial) runs.Options {
 	lease := p.lease()
 	if t.Long {
-		lease = p.info.Lease(longLease)
+		lease = p.longLease()
 	}
 	unit := lease
 	if unit == 0 {
 		unit = time.Second
 	}
+	delay := p.lockDelay()
 	if p.info.Session {
-		unit = p.info.Effective(lease, p.info.LockDelay)
+		unit = p.info.Effective(lease, *cmp.Or(delay, &p.info.LockDelay))
 	}
 	section := time.Duration(t.Section * float64(unit)).Round(time.Millisecond)
 	o := runs.Options{
 		Lock: p.Lock, ServerVersion: p.Version, Nodes: t.Nodes, Pin: t.Pin,
 		Workload: history.WorkloadSet, Guard: string(workloads.NoGuard), Concurrency: t.Workers, EndEarly: true, MinOps: 1,
 		Use: workloads.Use{
-			TTL: lease, Section: workloads.Range{Min: section, Max: section}, Renew: t.Renew, CheckBeforeWrite: t.Check,
+			TTL: lease, LockDelay: delay, Section: workloads.Range{Min: section, Max: section}, Renew: t.Renew, CheckBeforeWrite: t.Check,
 		},
 		Seed: t.Seed,
 	}
