@@ -28,14 +28,14 @@ func pauseKind() Kind {
 	}
 }
 
-// randomPause outlasts the lease, if its length is open: shorter ones have no effect on a
-// lease lock.
+// randomPause outlasts the lease, or the connection that stands for one, if its length is open:
+// shorter ones have no effect.
 func randomPause(rng *rand.Rand, env Environment, step *Step) {
 	if env.Pause > 0 {
 		step.For = Span{Plus: env.Pause}
 		return
 	}
-	step.For = Span{Leases: 1, Plus: 500*time.Millisecond + time.Duration(rng.Int64N(int64(time.Second)))}
+	step.For = Span{Leases: 1, Plus: env.Silence + 500*time.Millisecond + time.Duration(rng.Int64N(int64(time.Second)))}
 }
 
 func (p *pause) Apply(ctx context.Context) (agent.Moment, error) { return p.signal(ctx, agent.Stop) }

@@ -112,10 +112,11 @@ func TestRandomSeed(t *testing.T) {
 	}
 }
 
-// TestRandomCut: a cut lasts for longer than a lock that ends with its connection, or by its lease.
-func TestRandomCut(t *testing.T) {
+// TestRandomSilence: a cut or a stop lasts for longer than a lock that ends with its connection, or by
+// its lease.
+func TestRandomSilence(t *testing.T) {
 	for _, env := range []Environment{{Lease: 2 * time.Second}, {Silence: 5 * time.Second}} {
-		for _, kind := range []string{"partition", "one-way"} {
+		for _, kind := range []string{"partition", "one-way", "pause", "freeze", "crash"} {
 			s, err := Random(1, []Request{{Fault: kind}}, env, time.Second, time.Minute)
 			if err != nil || len(s.Steps) == 0 {
 				t.Fatalf("%+v, %v", s, err)

@@ -89,7 +89,7 @@ func nameOf(s nemesis.Step, h history.Header, lock ends) string {
 	stops, cuts := history.Does(s.Fault, history.Stops), history.Does(s.Fault, history.Cuts)
 	silent := s.For.Of(lock.lease)
 	switch {
-	case onWorkers && (stops && silent < lock.lease || cuts && silent < max(lock.lease, lock.cut)):
+	case onWorkers && (stops && silent < lock.lease || cuts && silent < max(lock.lease, lock.cut)), !onWorkers && (stops || cuts) && silent < lock.cut:
 		name += briefly
 	case history.Does(s.Fault, history.Steps) && s.Step.Of(lock.lease) < 0:
 		name += backwards

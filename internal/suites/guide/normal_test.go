@@ -83,6 +83,9 @@ func TestConnectionCut(t *testing.T) {
 		{nemesis.Step{Fault: "partition", Target: "holder", For: nemesis.Span{Plus: 2 * time.Second}}, "partition:holder briefly"},
 		{nemesis.Step{Fault: "partition", Target: "holder", For: nemesis.Span{Plus: 7 * time.Second}}, "partition:holder"},
 		{nemesis.Step{Fault: "pause", Target: "holder", For: nemesis.Span{Plus: 2 * time.Second}}, "pause:holder"},
+		{nemesis.Step{Fault: "pause", Target: "one", For: nemesis.Span{Plus: 2 * time.Second}}, "pause:one server briefly"},
+		{nemesis.Step{Fault: "pause", Target: "one", For: nemesis.Span{Plus: 6 * time.Second}}, "pause:one server"},
+		{nemesis.Step{Fault: "kill", Target: "one", For: nemesis.Span{Plus: 2 * time.Second}}, "kill:one server"},
 	} {
 		if got := nameOf(c.step, h, ends{cut: 5 * time.Second}); got != c.want {
 			t.Errorf("%s of %s for %s: %s, want %s", c.step.Fault, c.step.Target, c.step.For, got, c.want)
