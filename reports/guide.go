@@ -51,9 +51,11 @@ type GuideCell struct {
 	Why    string       // it is not supported
 	Groups []GuideGroup // of runs that tell, the worst first
 	Held   int64        // runs
-	Bound  float64      // the share of runs that may break it, if all held
-	Short  []GuideRun   // runs that held, with sections that were over before the lock could pass on
-	Silent []GuideRun   // runs that say nothing
+	// Updates were acknowledged in the runs that tell.
+	Updates int64
+	Bound   float64    // the share of runs that may break it, if all held
+	Short   []GuideRun // runs that held, with sections that were over before the lock could pass on
+	Silent  []GuideRun // runs that say nothing
 	// Kin are locks that end by the same rule and were broken, of a cell that held.
 	Kin []string
 }
@@ -179,7 +181,7 @@ func (s GuideSpeed) empty() bool {
 func (c GuideCell) text() string {
 	switch c.State {
 	case GuideHeld:
-		return heldIn(c.Held, c.Bound) + c.ofAll() + c.kin()
+		return heldIn(c.Held, c.Bound) + c.few() + c.ofAll() + c.kin()
 	case GuideTooShort:
 		return "too short to tell: held in " + many(int64(len(c.Short)), "run") + c.kin()
 	case GuideNotSupported, GuideNotTried:
@@ -196,6 +198,17 @@ func (g GuideGroup) word() string {
 		GuideBroken: "broken", GuideAfterExpiry: "used after expiry", GuideUnlocked: "written without the lock",
 		GuideTokens: "token out of order", GuideStuck: "stuck", GuideLate: guideLate,
 	}[g.State]
+}
+
+// fewUpdates are those that say little.
+const fewUpdates = 20
+
+// few says so where hardly anything was done under the lock.
+func (c GuideCell) few() string {
+	if c.Updates >= fewUpdates {
+		return ""
+	}
+	return ", on only " + many(c.Updates, "update")
 }
 
 // ofAll says how many runs there were where not all of them tell.
@@ -300,7 +313,7 @@ func (c GuideCell) sentences() []string {
 
 func (c GuideCell) sentence(g GuideGroup) string {
 	if g.Broke == 0 {
-		return c.name(g) + ": " + heldIn(g.N, g.High) + "." + g.lost()
+		return c.name(g) + ": " + heldIn(g.N, g.High) + "." + g.alsoInForce() + g.lost()
 	}
 	how := map[string]string{
 		GuideBroken: "by the lock itself", GuideAfterExpiry: "by a holder that went on after its lease, or the connection that stands for one, had ended, which no lock prevents",
@@ -312,10 +325,14 @@ func (c GuideCell) sentence(g GuideGroup) string {
 	if g.Less > 0 {
 		text += fmt.Sprintf(" In %d others it broke less badly.", g.Less)
 	}
-	if len(g.With) > 0 {
-		text += " Also in force: " + strings.Join(cleanAll(g.With), ", ") + "."
+	return text + g.alsoInForce() + g.lost()
+}
+
+func (g GuideGroup) alsoInForce() string {
+	if len(g.With) == 0 {
+		return ""
 	}
-	return text + g.lost()
+	return " Also in force: " + strings.Join(cleanAll(g.With), ", ") + "."
 }
 
 func (g GuideGroup) lost() string {

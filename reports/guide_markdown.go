@@ -107,7 +107,7 @@ func markdownGuideCell(c GuideCell, before string) string {
 }
 
 func markdownSpeeds(b *strings.Builder, all []GuideSpeed) {
-	head := []string{"lock", "acquire p50", "p99, or slowest", "acquires", "failover, median", "longest", "holders", "never", "lease", "lost", "share lost, 95 % interval"}
+	head := []string{"lock", "acquire p50", "p99, or slowest", "acquires", "failover, median", "longest", "holders", "never", "lease", "lost when stopped", "share lost, 95 % interval"}
 	markdownRow(b, head)
 	b.WriteString("|" + strings.Repeat(" --- |", len(head)) + "\n")
 	for _, s := range all {

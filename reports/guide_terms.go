@@ -24,6 +24,7 @@ var cellTerms = [...]guideTerm{
 	{"not supported", "lockcheck cannot do that to this lock. It does not say that it cannot happen, unless there is nothing to which it could: a leader where there is one server."},
 	{"wrong on purpose", "the lock is here to show a mistake, which need not be one that any fault of these tables shows."},
 	{"briefly, partly, back", "the fault was over before the lock could end by itself, by its lease or the end of its connection; it kept some of the servers out of reach; it set a clock back."},
+	{"behind a guard", "the run had a guard that refused what a second holder did; the lock was given away all the same."},
 	{"@, +", "stand before a version of the servers that is not the usual one, and before an option of the lock."},
 	{"renewed", "locks of Redis, Valkey and PostgreSQL that have a lease are renewed only where it says so; clients of etcd, ZooKeeper and Consul renew by themselves."},
 }
@@ -45,8 +46,8 @@ var fitTerms = [...]guideTerm{
 	{"not ruled out", "how many of such runs may break it all the same: the upper end of the 95 % interval for the setting with the fewest runs that held."},
 	{"the usual faults", "the columns of the tables below, and for failover the death of a whole machine, crash:holder."},
 	{"in long sections", "with work that goes on until the lock could pass on. Shorter runs do not count as held: see \"too short to tell\" below."},
-	{"ruled out", "behind each guard that was tried; the first reason found, not all."},
-	{"left out", "locks that are wrong on purpose, those whose program ignores answers, those that lockcheck serves itself, and other versions of servers (after an @)."},
+	{"ruled out", "as it was tried, for the first reason found."},
+	{"not listed", "locks that are wrong on purpose, those whose program ignores answers, those that lockcheck serves itself, and other versions of servers (after an @)."},
 	{"the order", "the fewest settings that did not hold come first, then it is that of names: no ranking."},
 }
 
@@ -54,7 +55,7 @@ var fitTerms = [...]guideTerm{
 var speedTerms = [...]guideTerm{
 	{"acquire", "without faults, by a worker that is alone. Empty where no such run was made: where others wait at times, it is the fast acquires that meet nobody."},
 	{"failover", "from the stop, cut or end of a holder to the next grant, where that came before the holder was back: the median of the runs, and the longest. Of runs with the lease that most had, in which no clock was moved. A lock without a lease passes on only from a holder whose process died."},
-	{"lost", "of the updates that were acknowledged in all runs with stopped holders, and how many stops these had. They are different experiments, with different leases: they show that a lock loses updates then, and not which one loses more."},
+	{"lost when stopped", "of the updates that were acknowledged in all runs with stopped holders, and how many stops these had. They are different experiments, with different leases: they show that a lock loses updates then, and not which one loses more."},
 	{"share lost", "of all updates of these runs, so that it is the smaller, the longer they went on without a stop. The interval is over the faults or runs that it names, each taken for one draw."},
 }
 

@@ -8,6 +8,7 @@ import (
 	"lockcheck/clients"
 	"lockcheck/history"
 	"lockcheck/internal/lockfile"
+	"lockcheck/workloads"
 )
 
 // Fit is how a lock meets a need behind a guard, as far as runs have shown.
@@ -42,13 +43,13 @@ func Needs() []Need {
 		{
 			Name: "Work is only wasted if it is done twice",
 			Rule: "Every lock without a guard that held in all runs without faults and was never stuck. That two hold it at once under a fault is accepted: the work is done again. " +
-				"So its settings are two: no fault, and a holder whose process died, after which others must get the lock. Which of the usual faults were never tried is named. Work that takes longer than a lease which nobody renews is done twice with every lock that has a lease. " +
+				"So its settings are two: no fault, and a holder whose process died, after which others must get the lock. The last column names the usual faults that were never tried. Work that takes longer than a lease which nobody renews is done twice with every lock that has a lease. " +
 				"A short list of what is known may mean that few experiments were made.",
 			asks: unguarded, fits: efficiency,
 		}, {
 			Name: "Data must never be lost",
 			Rule: "A lock behind a guard (or without one) with which no run ever lost data, that held without faults, and that held under each fault which is known to lose data " +
-				"without a guard. Without a guard, a lock that ends by the same rule as one that is known to lose data is left out, too. A guard is a check that your resource must make at each access, reads too. " +
+				"without a guard. Without a guard, a lock is ruled out, too, if another one loses data that ends by the same rule: on the same servers by the same clock, or with a connection to a database. A guard is a check that your resource must make at each access, reads too. " +
 				"Being stuck is accepted, and said: it loses nothing.",
 			asks: withOrWithout, fits: safety,
 		}, {
@@ -98,7 +99,12 @@ func (n Need) Choice(e Evidence) (c Choice) {
 				c.Meet = append(c.Meet, fit)
 			}
 		}
-		if in == len(c.Meet)+len(c.Open) {
+		switch {
+		case in < len(c.Meet)+len(c.Open) || len(out) == 0:
+		case n.asks(lock, anyGuard) && !e.triedGuard(lock) && canHaveGuard(lock):
+			out[0].Open = []string{out[0].Against + ", never tried behind one"}
+			c.Open = append(c.Open, out[0])
+		default:
 			c.Out = append(c.Out, out...)
 		}
 	}
@@ -106,6 +112,22 @@ func (n Need) Choice(e Evidence) (c Choice) {
 		return cmp.Or(cmp.Compare(a.Settings-a.Held, b.Settings-b.Held), cmp.Compare(a.Lock, b.Lock))
 	})
 	return c
+}
+
+// anyGuard stands for whichever guard there is.
+const anyGuard = "any"
+
+// triedGuard says whether the lock was tried behind any.
+func (e Evidence) triedGuard(lock string) bool {
+	return slices.ContainsFunc(e.guardsOf(lock), func(guard string) bool { return guard != history.GuardNone })
+}
+
+// canHaveGuard says whether there is any that could make the lock's data safe.
+func canHaveGuard(lock string) bool {
+	info, known := infoOf(lock)
+	return known && slices.ContainsFunc(workloads.Guards(), func(guard string) bool {
+		return guard != history.GuardNone && workloads.Guard(guard).Lacks(info) == ""
+	})
 }
 
 // wrongOnPurpose says whether a lock is there to show how not to do it, a version of servers

@@ -34,10 +34,10 @@ type Cell struct {
 	Why string
 	// Groups are the runs that tell, by experiment, the worst first.
 	Groups []Group
-	// Held is how many runs held, and Bound how large the share of runs that break it can
+	// Held is how many runs held, with so many Updates, and Bound how large the share of runs that break it can
 	// be if it is Held: the end of the exact 95 % interval of 0 of that many.
-	Held  int64
-	Bound float64
+	Held, Updates int64
+	Bound         float64
 	// Short are runs that held, but could hardly do otherwise: see Run.tooShort.
 	Short []Run
 	// Silent are runs that say nothing: undecided, broken, or without the fault ever proven.
@@ -57,7 +57,7 @@ type Group struct {
 	Low, High      float64
 	// Setup is what all runs that broke it so did otherwise than the lock is usually used.
 	Setup []string
-	// With are other faults that were in force in those.
+	// With are other faults that were in force in those, or in all runs if none broke it.
 	With []string
 	// Needed are those of another kind or target without which no run of the cell breaks it as badly.
 	Needed []string
@@ -79,7 +79,13 @@ func (c Cell) Worst() (Group, bool) {
 func (e Evidence) Cell(lock, fault, guard string) Cell {
 	c := Cell{Lock: lock, Fault: fault, Guard: guard}
 	for _, run := range e {
-		if run.Lock != lock || run.Guard != guard {
+		if run.Lock != lock {
+			continue
+		}
+		if run.Guard != guard {
+			if alone, shows := run.unguarded(); shows && guard == history.GuardNone {
+				c.addRefused(alone)
+			}
 			continue
 		}
 		switch tells, is := run.under(fault); {
@@ -95,6 +101,13 @@ func (e Evidence) Cell(lock, fault, guard string) Cell {
 	}
 	c.judge()
 	return c
+}
+
+// addRefused adds a run whose guard refused what would have broken the lock.
+func (c *Cell) addRefused(run Run) {
+	if tells, is := run.under(c.Fault); tells && is {
+		c.add(run, "")
+	}
 }
 
 // under says whether the run is about a fault, and whether it tells anything of it.
@@ -189,7 +202,9 @@ func explained(fault string) []string {
 }
 
 func (c *Cell) add(run Run, narrower string) {
-	i := slices.IndexFunc(c.Groups, func(g Group) bool { return g.Experiment == run.Experiment && g.Case == narrower })
+	i := slices.IndexFunc(c.Groups, func(g Group) bool {
+		return g.Experiment == run.Experiment && g.Case == narrower && g.Runs[0].refused == run.refused
+	})
 	if i < 0 {
 		i = len(c.Groups)
 		c.Groups = append(c.Groups, Group{Experiment: run.Experiment, Case: narrower})
@@ -208,22 +223,32 @@ func (g *Group) sum(fault string) {
 	g.N = int64(len(g.Runs))
 	for _, r := range breaks {
 		if r.Class() == g.Class {
-			g.broke(r, fault)
+			g.broke(r)
+			g.with(r, fault)
 		} else {
 			g.Less++
+		}
+	}
+	if len(breaks) == 0 {
+		for _, r := range g.Runs {
+			g.with(r, fault)
 		}
 	}
 	g.Low, g.High = stats.Exact(g.Broke, g.N)
 	g.Pool = poolOf(g.Runs)
 }
 
-func (g *Group) broke(run Run, fault string) {
+func (g *Group) broke(run Run) {
 	if setup := run.setup(); g.Broke == 0 {
 		g.Setup = setup
 	} else {
 		g.Setup = slices.DeleteFunc(g.Setup, func(s string) bool { return !slices.Contains(setup, s) })
 	}
 	g.Broke++
+}
+
+// with adds the other faults that were in force in a run.
+func (g *Group) with(run Run, fault string) {
 	for _, f := range run.Faults {
 		if f.Name != fault && f.Met > 0 && !slices.Contains(g.With, f.Name) {
 			g.With = append(g.With, f.Name)
@@ -280,11 +305,14 @@ func (c *Cell) judge() {
 	for _, g := range c.Groups {
 		if g.Case == "" {
 			c.Held += g.N - g.Broke - g.Less
+			c.Updates += g.Pool.Acknowledged
 		}
 	}
 	slices.SortStableFunc(c.Groups, compareGroups)
 	for i := range c.Groups {
-		c.Groups[i].Needed = c.needed(c.Groups[i])
+		if c.Groups[i].Broke > 0 {
+			c.Groups[i].Needed = c.needed(c.Groups[i])
+		}
 	}
 	switch {
 	case len(c.Groups) > 0 && c.Groups[0].Broke > 0:
@@ -303,12 +331,13 @@ func (c *Cell) judge() {
 }
 
 // compareGroups puts the worst first: what breaks the lock at all, by whose fault, and then
-// what does so with the lock as it is usually used, most surely. Of those that are equal the one
-// comes first that is made for it.
+// what does so where no guard hides it, with the lock as it is usually used, most surely. Of those
+// that are equal the one comes first that is made for it.
 func compareGroups(a, b Group) int {
 	return cmp.Or(
 		cmp.Compare(one(b.Broke > 0), one(a.Broke > 0)),
 		cmp.Compare(a.Class.severity(), b.Class.severity()),
+		cmp.Compare(one(a.Runs[0].refused), one(b.Runs[0].refused)),
 		cmp.Compare(one(len(a.Setup) > 0), one(len(b.Setup) > 0)),
 		cmp.Compare(b.Low, a.Low),
 		cmp.Compare(b.N, a.N),

@@ -37,7 +37,7 @@ func (e Evidence) withoutFaults(lock, guard string) (open []string, broke bool) 
 	case Broken:
 		return nil, true
 	}
-	return []string{"no run without faults"}, false
+	return []string{"never run without a fault"}, false
 }
 
 const brokeAlone = "broke without any fault"
@@ -70,7 +70,7 @@ func efficiency(e Evidence, lock, guard string) Fit {
 		fit.Known = append([]string{"done twice under " + strings.Join(twice, ", ")}, fit.Known...)
 	}
 	fit.Known = append(fit.Known, e.ofKin(lock, guard)...)
-	if d := e.deaths(lock, guard); d.holders > 0 {
+	if d := e.deaths(lock); d.holders > 0 {
 		fit.Known = append(fit.Known, d.text())
 	}
 	if a := e.alone(lock); a != nil {
@@ -111,7 +111,7 @@ func safety(e Evidence, lock, guard string) Fit {
 	for _, fault := range e.faultsOf(lock, guard) {
 		switch cell := e.Cell(lock, fault, guard); {
 		case cell.costsData():
-			return ruledOut("lost data under %s", fault)
+			return ruledOut("lost data under %s%s", fault, withoutGuard(guard))
 		case cell.State == Broken:
 			worst, _ := cell.Worst()
 			fit.Known = append(fit.Known, worst.words()+" under "+worst.under(fault))
@@ -126,19 +126,36 @@ func safety(e Evidence, lock, guard string) Fit {
 	return fit
 }
 
+func withoutGuard(guard string) string {
+	if guard == history.GuardNone {
+		return " without a guard"
+	}
+	return ""
+}
+
 // madeHarmless says in how many runs the guard was needed.
 func (e Evidence) madeHarmless(lock, guard string) []string {
 	var overlapped, runs int64
+	var under []string
 	for _, r := range e {
-		if r.Lock == lock && r.Guard == guard && r.decided() {
-			runs++
-			overlapped += int64(one(r.DoubleGrants+r.UsesAfterExpiry > 0))
+		if r.Lock != lock || r.Guard != guard || !r.decided() {
+			continue
+		}
+		runs++
+		if r.DoubleGrants+r.UsesAfterExpiry == 0 {
+			continue
+		}
+		overlapped++
+		for _, fault := range r.blamed() {
+			if !slices.Contains(under, fault) {
+				under = append(under, fault)
+			}
 		}
 	}
 	if overlapped == 0 {
 		return []string{"no two held it at once, so that the guard had nothing to refuse"}
 	}
-	return []string{fmt.Sprintf("two held it at once in %d of all %s behind this guard, and nothing was lost", overlapped, runsOf(runs))}
+	return []string{fmt.Sprintf("two held it at once in %d of all %s behind this guard, under %s, and nothing was lost", overlapped, runsOf(runs), strings.Join(under, ", "))}
 }
 
 // deaths are the holders of a lock whose processes died.
@@ -148,12 +165,12 @@ type deaths struct {
 	terms                terms         // the longest of all
 }
 
-// deaths sums up all runs in which holders were killed, and no clock was moved, by which a lease may
-// end at any time.
-func (e Evidence) deaths(lock, guard string) (d deaths) {
+// deaths sums up all runs in which holders were killed, behind whichever guard, and no clock was
+// moved, by which a lease may end at any time.
+func (e Evidence) deaths(lock string) (d deaths) {
 	for _, r := range e {
 		f, killed := r.fault(Normal("kill:holder"))
-		if r.Lock != lock || r.Guard != guard || !killed || f.Met == 0 || r.Failover == nil || r.movesClocks() {
+		if r.Lock != lock || !killed || f.Met == 0 || r.Failover == nil || r.movesClocks() {
 			continue
 		}
 		d.runs, d.holders, d.stuck = d.runs+1, d.holders+r.Failover.Holders, d.stuck+r.Failover.Stuck
@@ -186,7 +203,7 @@ func manyHolders(n int64) string {
 // failover looks at all runs in which holders were killed.
 func failover(e Evidence, lock, guard string) Fit {
 	open, broke := e.withoutFaults(lock, guard)
-	d := e.deaths(lock, guard)
+	d := e.deaths(lock)
 	switch {
 	case broke:
 		return ruledOut(brokeAlone)

@@ -102,7 +102,7 @@ func (b builder) table(guard string) reports.GuideTable {
 }
 
 func (b builder) cell(c Cell) reports.GuideCell {
-	view := reports.GuideCell{Lock: c.Lock, Fault: c.Fault, Guard: c.Guard, State: string(c.State), Why: c.Why, Held: c.Held, Bound: c.Bound, Short: b.runs(c.Short), Silent: b.runs(c.Silent)}
+	view := reports.GuideCell{Lock: c.Lock, Fault: c.Fault, Guard: c.Guard, State: string(c.State), Why: c.Why, Held: c.Held, Updates: c.Updates, Bound: c.Bound, Short: b.runs(c.Short), Silent: b.runs(c.Silent)}
 	if c.State == Held || c.State == TooShort {
 		view.Kin = b.brokenKin(c.Lock, c.Fault, c.Guard)
 	}

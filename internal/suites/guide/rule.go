@@ -64,8 +64,12 @@ func (r Run) silentFor() time.Duration {
 
 // longWork says whether work took longer than a lease that nobody renewed, as it was asked to:
 // then the lock passes on at each turn, and no fault can be held to have done it.
-func (r Run) longWork() bool {
-	return r.Causes[checker.CauseOutlasted] > 0 && r.longestSection() > r.Lease && !r.renewed()
+func (r Run) longWork() bool { return r.Causes[checker.CauseOutlasted] > 0 && r.outlastsLease() }
+
+// outlastsLease says whether work was asked to take longer than a lease that nobody renews.
+func (r Run) outlastsLease() bool {
+	info, _ := infoOf(r.Lock)
+	return r.Lease > 0 && !info.Session && r.longestSection() > r.Lease && !r.renewed()
 }
 
 // renewed says whether workers were asked to renew. Where that failed, a fault may be why.

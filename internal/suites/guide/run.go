@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"lockcheck/checker"
+	"lockcheck/history"
 	"lockcheck/internal/stats"
 )
 
@@ -60,6 +61,25 @@ type Run struct {
 
 	// Line repeats the run.
 	Line string `json:"line"`
+
+	// refused by the guard is what the run would have broken without it.
+	refused bool
+}
+
+// unguarded is a run behind a guard as what it shows of the lock alone, which knows of no guard:
+// two held it at once. It is false of a run that shows no such thing, or not by which fault.
+func (r Run) unguarded() (Run, bool) {
+	proven := 0
+	for _, f := range r.Faults {
+		proven += one(f.Met > 0)
+	}
+	overlapped := r.DoubleGrants+r.UsesAfterExpiry > 0
+	if r.Guard == history.GuardNone || !overlapped || proven != len(r.Faults) || proven > 1 || r.outlastsLease() {
+		return r, false
+	}
+	r.Verdict, r.Violated, r.Causes, r.refused = checker.Violation, []checker.Property{checker.MutualExclusion}, nil, true
+	r.Setup = append(slices.Clone(r.Setup), "behind a guard")
+	return r, true
 }
 
 // Fault is one kind of fault at one kind of target.
@@ -161,6 +181,8 @@ func (r Run) Breaks() bool { return r.Verdict == checker.Violation || r.late() }
 // held against the lock.
 func (r Run) Class() Class {
 	switch {
+	case r.refused && r.DoubleGrants == 0:
+		return ByExpiry
 	case r.late():
 		return Late
 	case r.violatedOnly(checker.Liveness):
