@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"lockcheck/checker"
 )
 
 // guidePreface says what the guide rests on.
@@ -132,7 +134,10 @@ func markdownSpeeds(b *strings.Builder, all []GuideSpeed) {
 // share is the interval of the share that was lost, and what it is over.
 func (s GuideSpeed) share() string {
 	over := s.Loss.IntervalOver()
-	if !s.Loss.IntervalKnown() {
+	switch known := s.Loss.IntervalKnown(); {
+	case !known && s.Loss.LostOver == checker.OverRuns && s.Loss.LostUnits > 1:
+		return "none: the runs differ, and are too few: " + over
+	case !known:
 		return "none, too few: " + over
 	}
 	return fmt.Sprintf("%s–%s %%, %s", inPercent(s.Loss.LostLow), inPercent(s.Loss.LostHigh), over)

@@ -149,6 +149,8 @@ func noChoice(lock string) string {
 	switch {
 	case err != nil:
 		return ""
+	case name == history.LockNone:
+		return "no lock at all"
 	case found.Info.Naive != "":
 		return "wrong on purpose: " + found.Info.Naive
 	case found.Servers.Embedded != nil:

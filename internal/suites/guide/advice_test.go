@@ -118,6 +118,7 @@ func TestKin(t *testing.T) {
 	}{
 		{"redsync", lock("redlock", clockRun("2", clock)), "redlock, which ends by the same rule, was BROKEN by itself under " + clock},
 		{"redsync", lock("redis", clockRun("2", clock)), ""},
+		{"redislock", lock("redis", clockRun("2", clock)), "redis, which ends by the same rule, was BROKEN by itself under " + clock},
 		{"mariadb", lock("postgres-session", expired("2", "partition:holder")), "postgres-session, which ends by the same rule, was used after expiry under partition:holder"},
 		{"postgres-insert", lock("postgres-session", expired("2", "partition:holder")), ""},
 		{"file", lock("none", broke("2", clock)), ""},
@@ -139,8 +140,13 @@ func TestKin(t *testing.T) {
 // experiment would look like another lock.
 func TestKinInTable(t *testing.T) {
 	lock := func(name string, r Run) Run { return changed(r, func(r *Run) { r.Lock = name }) }
-	runs := Evidence{lock("redsync", held("1", clock)), lock("redlock", clockRun("2", clock)), lock("redis", clockRun("3", clock))}
-	for name, want := range map[string][]string{"redsync": {"redlock"}, "redlock": nil} {
+	runs := Evidence{
+		lock("redsync", held("1", clock)), lock("redlock", clockRun("2", clock)), lock("redis", clockRun("3", clock)),
+		lock("etcd", held("4", clock)), lock("etcd-v3lock", clockRun("5", clock, "partition:one worker")),
+	}
+	for name, want := range map[string][]string{
+		"redsync": {"redlock"}, "redlock": nil, "etcd": {"etcd-v3lock (under " + clock + " with partition:one worker)"},
+	} {
 		if got := runs.brokenKin(name, clock, "none"); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
@@ -186,7 +192,7 @@ func TestRuledOut(t *testing.T) {
 		{"never be lost", "lost data under pause:holder without a guard", Evidence{loses, mariadb("cas", expired("4", "pause:holder"))}},
 		{"never be lost", "", Evidence{loses, mariadb("cas", held("4")), mariadb("cas", held("5", "pause:holder"))}},
 		{"wasted", "", Evidence{loses}},
-		{"2 s", "free at most 3s after its holder died (1 holder, no lease: it ends with the connection of its holder)", Evidence{late}},
+		{"2 s", "free 3s after its holder died, at the longest (1 holder, no lease: it ends with the connection of its holder)", Evidence{late}},
 		{"2 s", "", Evidence{changed(late, func(r *Run) { r.Faults = append(r.Faults, Fault{Name: clock, Asked: 1, Met: 1}) })}},
 	} {
 		i := slices.IndexFunc(Needs(), func(n Need) bool { return strings.Contains(n.Name, c.need) })

@@ -10,8 +10,8 @@ import (
 )
 
 // ofKin says what broke locks that end by the same rule: on the same servers by the same clock,
-// or with a connection. It is no evidence of this one, but who chooses it should know.
-func (e Evidence) ofKin(lock, guard string) []string {
+// or with a connection, if that counts. It is no evidence of this one, but who chooses it should know.
+func (e Evidence) ofKin(lock, guard string, counts func(clients.Info, Class) bool) []string {
 	info, known := infoOf(lock)
 	if !known {
 		return nil
@@ -23,7 +23,7 @@ func (e Evidence) ofKin(lock, guard string) []string {
 		if !is || !kinship(lock, other, info, theirs) {
 			continue
 		}
-		what := e.brokeKin(lock, other, guard, func(c Class) bool { return losesToo(info, c) })
+		what := e.brokeKin(lock, other, guard, func(c Class) bool { return counts(info, c) })
 		if what == "" {
 			continue
 		}
@@ -33,12 +33,12 @@ func (e Evidence) ofKin(lock, guard string) []string {
 		kin[what] = append(kin[what], other)
 	}
 	for i, what := range order {
-		others, end, was := kin[what], "ends", "was"
+		others, end := kin[what], "ends"
 		if len(others) > 1 {
-			end, was = "end", "were"
-			what = strings.ReplaceAll(what, "by itself", "by themselves")
+			end = "end"
+			what = strings.NewReplacer("was ", "were ", "by itself", "by themselves").Replace(what)
 		}
-		order[i] = fmt.Sprintf("%s, which %s by the same rule, %s %s", strings.Join(others, ", "), end, was, what)
+		order[i] = fmt.Sprintf("%s, which %s by the same rule, %s", strings.Join(others, ", "), end, what)
 	}
 	return order
 }
@@ -47,7 +47,7 @@ func (e Evidence) ofKin(lock, guard string) []string {
 // that counts.
 func (e Evidence) brokeKin(lock, other, guard string, counts func(Class) bool) string {
 	var all []string
-	for _, class := range []Class{ByLock, ByExpiry} {
+	for _, class := range []Class{ByLock, ByExpiry, Late} {
 		var faults []string
 		for _, fault := range e.faultsOf(other, guard) {
 			worst, worse := e.worseOfKin(lock, other, fault, guard)
@@ -60,13 +60,20 @@ func (e Evidence) brokeKin(lock, other, guard string, counts func(Class) bool) s
 			}
 		}
 		if i := slices.Index(faults, None); i >= 0 {
-			all, faults = append(all, brokenWords(class)+" without any fault"), slices.Delete(faults, i, i+1)
+			all, faults = append(all, kinWords(class)+" without any fault"), slices.Delete(faults, i, i+1)
 		}
 		if len(faults) > 0 {
-			all = append(all, brokenWords(class)+" under "+strings.Join(faults, ", "))
+			all = append(all, kinWords(class)+" under "+strings.Join(faults, ", "))
 		}
 	}
 	return strings.Join(all, ", and ")
+}
+
+func kinWords(class Class) string {
+	if class == Late {
+		return brokenWords(class)
+	}
+	return "was " + brokenWords(class)
 }
 
 // kinship says whether what broke the other lock says something of this one.
@@ -96,8 +103,8 @@ func (e Evidence) brokenKin(lock, fault, guard string) []string {
 			continue
 		}
 		if worst, worse := e.worseOfKin(lock, other, fault, guard); worse && worst.Class == ByLock {
-			if worst.Case != "" {
-				other += " (under " + worst.Case + ")"
+			if under := worst.under(cmp.Or(worst.Case, fault)); under != fault {
+				other += " (under " + under + ")"
 			}
 			kin = append(kin, other)
 		}
@@ -130,3 +137,6 @@ func inDatabase(info clients.Info) bool {
 func losesToo(info clients.Info, class Class) bool {
 	return class == ByLock || class == ByExpiry && info.TTL == 0
 }
+
+// breaksToo adds what kept others waiting.
+func breaksToo(info clients.Info, class Class) bool { return losesToo(info, class) || class == Late }

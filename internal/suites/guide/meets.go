@@ -69,7 +69,7 @@ func efficiency(e Evidence, lock, guard string) Fit {
 	if len(twice) > 0 {
 		fit.Known = append([]string{"done twice under " + strings.Join(twice, ", ")}, fit.Known...)
 	}
-	fit.Known = append(fit.Known, e.ofKin(lock, guard)...)
+	fit.Known = append(fit.Known, e.ofKin(lock, guard, breaksToo)...)
 	if d := e.deaths(lock); d.holders > 0 {
 		fit.Known = append(fit.Known, d.text())
 	}
@@ -117,7 +117,7 @@ func safety(e Evidence, lock, guard string) Fit {
 			fit.Known = append(fit.Known, worst.words()+" under "+worst.under(fault))
 		}
 	}
-	if kin := e.ofKin(lock, guard); len(kin) > 0 && guard == history.GuardNone {
+	if kin := e.ofKin(lock, guard, losesToo); len(kin) > 0 && guard == history.GuardNone {
 		return ruledOut("%s", kin[0])
 	}
 	if guard != history.GuardNone {
@@ -181,7 +181,7 @@ func (e Evidence) deaths(lock string) (d deaths) {
 }
 
 func (d deaths) text() string {
-	text := fmt.Sprintf("free at most %s after its holder died (%s", d.longest.Round(time.Millisecond), manyHolders(d.holders))
+	text := fmt.Sprintf("free %s after its holder died, at the longest (%s", d.longest.Round(time.Millisecond), manyHolders(d.holders))
 	switch {
 	case d.terms.lease == 0:
 		text += ", no lease: it ends with the connection of its holder"

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"lockcheck/history"
-	"lockcheck/internal/stats"
 	"lockcheck/reports"
 )
 
@@ -57,7 +56,16 @@ func addFailovers(s *reports.GuideSpeed, all []Run) {
 			medians = append(medians, f.Median)
 		}
 	}
-	s.FailoverP50, s.Lease, s.LockDelay = stats.Median(medians), usual.lease, usual.delay
+	s.FailoverP50, s.Lease, s.LockDelay = upperMedian(medians), usual.lease, usual.delay
+}
+
+// upperMedian is the longer of the two in the middle of an even number: a lock must not look faster
+// than it was. Of none it is zero.
+func upperMedian(all []time.Duration) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	return slices.Sorted(slices.Values(all))[len(all)/2]
 }
 
 // terms are after which time a lock passes on.
