@@ -29,6 +29,8 @@ type Machine struct {
 	// Enough ends the hunt early: it is asked after each batch of trials and after each find that
 	// was gone into. nil for never.
 	Enough func(reports.Hunt) bool
+	// TrialsOnly leaves finds as trials showed them: none is confirmed or made smaller.
+	TrialsOnly bool
 }
 
 // Shares of the budget.
@@ -39,6 +41,9 @@ const (
 	perFind = 0.3
 	// waiting is how long a find that shows seldom waits for another trial that shows it.
 	waiting = 0.5
+	// onFinds is how much of the time that has passed may be spent on finds while there are trials
+	// to make: a lock with many finds would have few trials otherwise.
+	onFinds = 0.5
 )
 
 // hunter is a hunt in progress.
@@ -46,8 +51,11 @@ type hunter struct {
 	*Folder
 	machine   Machine
 	interrupt <-chan struct{}
+	began     time.Time
 	end       time.Time
-	patient   time.Time // until when
+	searchEnd time.Time     // of trials
+	patient   time.Time     // until when
+	pursued   time.Duration // how long finds were gone into
 	// interrupted from outside.
 	interrupted bool
 	// gaveUp are the finds for which there was no time.
@@ -60,17 +68,14 @@ type hunter struct {
 // interrupt is closed what is in progress ends without being counted. Its error says why the
 // hunt could not go on; that single trials failed is in the ledger.
 func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) (interrupted bool, err error) {
-	began := time.Now()
 	m.Pool = runs.NewPool()
 	defer func() { err = errors.Join(err, m.Pool.Close(ctx)) }()
-	h := &hunter{Folder: f, machine: m, interrupt: interrupt, end: began.Add(m.Budget), patient: began.Add(time.Duration(waiting * float64(m.Budget))), gaveUp: make(map[string]bool)}
-	h.stand()
-	searchEnd := began.Add(time.Duration((1 - reserve) * float64(m.Budget)))
+	h := newHunter(f, m, interrupt)
 	for {
 		if err := h.pursueAll(ctx); err != nil || h.interrupted || h.enough() {
 			return h.interrupted, err
 		}
-		made, err := h.search(ctx, searchEnd)
+		made, err := h.search(ctx)
 		if err != nil || h.interrupted {
 			return h.interrupted, err
 		}
@@ -79,12 +84,28 @@ func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) 
 		}
 		switch {
 		case made > 0:
+		case time.Now().Before(h.searchEnd):
+			h.searchEnd = time.Now() // there are no more, so that no find has to wait
 		case h.isPatient():
 			h.patient = time.Time{} // no trial will show what was seen once more often
 		default:
 			return false, nil
 		}
 	}
+}
+
+func newHunter(f *Folder, m Machine, interrupt <-chan struct{}) *hunter {
+	now := time.Now()
+	after := func(share float64) time.Time { return now.Add(time.Duration(share * float64(m.Budget))) }
+	h := &hunter{
+		Folder: f, machine: m, interrupt: interrupt, gaveUp: make(map[string]bool),
+		began: now, end: after(1), searchEnd: after(1 - reserve), patient: after(waiting),
+	}
+	if m.TrialsOnly {
+		h.searchEnd = h.end
+	}
+	h.stand()
+	return h
 }
 
 func (h *hunter) isPatient() bool { return time.Now().Before(h.patient) }
@@ -108,7 +129,7 @@ func (h *hunter) useless() error {
 }
 
 // search makes the next trials. It returns how many it made.
-func (h *hunter) search(ctx context.Context, end time.Time) (int, error) {
+func (h *hunter) search(ctx context.Context) (int, error) {
 	trials := h.next()
 	var jobs []suites.Job
 	for _, t := range trials {
@@ -126,7 +147,7 @@ func (h *hunter) search(ctx context.Context, end time.Time) (int, error) {
 	}
 	made := 0
 	r := h.runner()
-	r.Deadline, r.MaxDelay = end, h.Plan.lease()/4
+	r.Deadline, r.MaxDelay = h.searchEnd, h.Plan.lease()/4
 	r.Skipped = func(int) error { return nil }
 	r.Done = func(i int, m suites.Made) error {
 		made++
@@ -269,7 +290,7 @@ func (h *hunter) pursueAll(ctx context.Context) error {
 		worth := func(f found) bool { return !h.gaveUp[f.key()] }
 		open := h.open(h.isPatient())
 		i := slices.IndexFunc(open, worth)
-		if i < 0 || time.Until(h.end) <= 0 || h.enough() {
+		if i < 0 || time.Until(h.end) <= 0 || h.enough() || h.trialsFirst() {
 			return nil
 		}
 		f := open[i]
@@ -292,6 +313,12 @@ func (h *hunter) pursueAll(ctx context.Context) error {
 		}
 		h.machine.Progress.Step("%s: %s", f.Name, f.conclusion())
 	}
+}
+
+// trialsFirst says whether finds have to wait for trials.
+func (h *hunter) trialsFirst() bool {
+	now := time.Now()
+	return h.machine.TrialsOnly || now.Before(h.searchEnd) && float64(h.pursued) > onFinds*float64(now.Sub(h.began))
 }
 
 // conclusion is what became of a find, in words.
@@ -325,6 +352,7 @@ func (h *hunter) pursue(ctx context.Context, f *found) error {
 		f.Unfinished, err = cmp.Or(f.Unfinished, "there was no time to go into it"), nil
 	}
 	f.Took = time.Since(began)
+	h.pursued += f.Took
 	return err
 }
 

@@ -176,3 +176,25 @@ func TestOpen(t *testing.T) {
 		}
 	}
 }
+
+// TestTrialsFirst: what finds may take of a hunt, while there is time for trials and after it.
+func TestTrialsFirst(t *testing.T) {
+	now := time.Now()
+	for _, c := range []struct {
+		name      string
+		pursued   time.Duration
+		searchEnd time.Time
+		only      bool
+		want      bool
+	}{
+		{"little was spent on finds", time.Minute, now.Add(time.Hour), false, false},
+		{"most was spent on finds", 8 * time.Minute, now.Add(time.Hour), false, true},
+		{"no more trials", 8 * time.Minute, now.Add(-time.Second), false, false},
+		{"trials only", 0, now.Add(-time.Second), true, true},
+	} {
+		h := hunter{began: now.Add(-10 * time.Minute), searchEnd: c.searchEnd, pursued: c.pursued, machine: Machine{TrialsOnly: c.only}}
+		if got := h.trialsFirst(); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
