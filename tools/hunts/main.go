@@ -62,14 +62,16 @@ func track() []known {
 
 // ended is a hunt that is over.
 type ended struct {
-	Lock    string        `json:"lock"`
-	Version string        `json:"version,omitempty"`
-	Seed    uint64        `json:"seed"`
-	Blind   bool          `json:"blind,omitempty"` // all trials, not a share
-	Began   time.Time     `json:"began"`
-	Took    time.Duration `json:"took_ns"`
-	Budget  time.Duration `json:"budget_ns"`
-	Trials  int           `json:"trials"`
+	Lock    string `json:"lock"`
+	Version string `json:"version,omitempty"`
+	Seed    uint64 `json:"seed"`
+	Blind   bool   `json:"blind,omitempty"` // all trials, not a share
+	// Found: it ended with the first trial that showed what the lock is known for.
+	Found  bool          `json:"found,omitempty"`
+	Began  time.Time     `json:"began"`
+	Took   time.Duration `json:"took_ns"`
+	Budget time.Duration `json:"budget_ns"`
+	Trials int           `json:"trials"`
 	// Find is what the lock is known for; nil if it was not found.
 	Find *reports.HuntFind `json:"find,omitempty"`
 	// Others are what else was found.
@@ -86,7 +88,7 @@ func (e ended) isOf(k known, seed uint64, blind bool) bool {
 type tool struct {
 	binary, results, store string
 	budget                 time.Duration
-	parallel, times        int
+	parallel, times, small int
 	only                   string
 }
 
@@ -100,7 +102,8 @@ func main() {
 	flag.IntVar(&t.times, "times", 5, "how often to run a reproduction, and its control")
 	flag.StringVar(&t.only, "only", "", "hunt for this lock alone")
 	seeds := flag.Int("seeds", 5, "how many hunts to make of each lock")
-	blind := flag.Bool("blind", false, "draw all trials blindly, and end with the first that shows what the lock is known for")
+	flag.IntVar(&t.small, "small", 1, "how many of them make small what they find; the others end with the first trial that shows what the lock is known for")
+	blind := flag.Bool("blind", false, "draw all trials blindly, and make nothing small")
 	table := flag.Bool("table", false, "print the table of the hunts that ended, and make none")
 	flag.Parse()
 	err := error(nil)
@@ -147,7 +150,10 @@ func (t *tool) hunt(ctx context.Context, k known, seed uint64, blind bool) (ende
 	p := hunt.Plan{Lock: k.lock, Version: k.version, Seed: seed, Blind: hunt.DefaultBlind}
 	m := hunt.Machine{Machine: runs.Machine{Binary: t.binary}, Parallel: t.parallel, Budget: t.budget, Progress: lines{}, Enough: k.small}
 	if blind {
-		p.Blind, m.Enough = 1, k.seen
+		p.Blind = 1
+	}
+	if blind || seed > uint64(t.small) {
+		m.Enough, m.TrialsOnly = k.seen, true
 	}
 	p, err := p.Ready()
 	if err != nil {
@@ -162,7 +168,7 @@ func (t *tool) hunt(ctx context.Context, k known, seed uint64, blind bool) (ende
 		return ended{}, err
 	}
 	fmt.Fprintf(os.Stderr, "\n%s %s, seed %d, blind %v: %s\n", k.lock, k.version, seed, blind, path)
-	e := ended{Lock: k.lock, Version: k.version, Seed: seed, Blind: blind, Began: time.Now().UTC(), Budget: t.budget}
+	e := ended{Lock: k.lock, Version: k.version, Seed: seed, Blind: blind, Found: m.TrialsOnly, Began: time.Now().UTC(), Budget: t.budget}
 	if _, err := folder.Run(ctx, m, nil); err != nil {
 		return e, err
 	}
@@ -265,11 +271,11 @@ func (t *tool) table(out io.Writer) error {
 		of := func(blind bool) []ended {
 			return slices.DeleteFunc(slices.Clone(all), func(e ended) bool { return !e.isOf(k, e.Seed, blind) })
 		}
-		made := of(false)
-		blind := of(true)
+		made, blind := of(false), of(true)
+		small := slices.DeleteFunc(slices.Clone(made), func(e ended) bool { return e.Found })
 		fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", strings.TrimSpace("`"+k.lock+"` "+k.version), k.what, share(made),
 			each(made, func(e ended) string { return clock(e.Find.After) }), each(made, func(e ended) string { return fmt.Sprint(e.Find.First) }),
-			each(made, func(e ended) string { return fmt.Sprint(e.Find.Steps) }), each(made, ended.repeated),
+			each(small, func(e ended) string { return fmt.Sprint(e.Find.Steps) }), each(small, ended.repeated),
 			strings.TrimSpace(share(blind)+" "+each(blind, func(e ended) string { return fmt.Sprintf("%s (%d)", clock(e.Find.After), e.Find.First) })))
 	}
 	return nil
