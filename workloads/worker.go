@@ -189,13 +189,15 @@ func commands(input io.Reader, others func(command string) bool) (opened, starte
 }
 
 func (w *worker) run(ctx context.Context) error {
+	untilStopped, release := w.untilStopped(ctx)
+	defer release()
 	w.sleep(w.config.After)
 	for !w.stopped() {
 		if w.config.Holds > 0 && w.held == w.config.Holds {
 			<-w.stop
 			return nil
 		}
-		again, err := w.attempt(ctx)
+		again, err := w.attempt(ctx, untilStopped)
 		if err != nil {
 			return fmt.Errorf("worker %s: %w", w.config.Name, err)
 		}
@@ -233,14 +235,14 @@ func (w *worker) sleep(d time.Duration) {
 	}
 }
 
-// attempt tries once to get the lock, works under it if it did, and says how
+// attempt tries once to get the lock, while the run lasts, works under it if it did, and says how
 // long to wait before the next attempt.
-func (w *worker) attempt(ctx context.Context) (again Range, err error) {
+func (w *worker) attempt(ctx, untilStopped context.Context) (again Range, err error) {
 	key, err := w.key(ctx)
 	if err != nil {
 		return again, err
 	}
-	grant, outcome := w.acquire(ctx, key)
+	grant, outcome := w.acquire(untilStopped, key)
 	if outcome == clients.Done {
 		w.held++
 		return w.hold(ctx, grant)
@@ -264,8 +266,6 @@ func (w *worker) acquire(ctx context.Context, key string) (clients.Grant, client
 	w.attempts++
 	op := w.begin(history.Event{F: history.Acquire, Key: key, Grant: w.attemptID()})
 	attempt := clients.Attempt{Key: key, ID: w.attemptID(), TTL: w.config.TTL}
-	ctx, release := w.untilStopped(ctx)
-	defer release()
 	grant, err := atMoments(w, op, func() (clients.Grant, error) {
 		return bounded(ctx, cmp.Or(w.config.Wait, w.config.Timeout), w.patience, func(ctx context.Context) (clients.Grant, error) {
 			return w.lock.Acquire(ctx, attempt)
@@ -363,8 +363,11 @@ func (w *worker) section(ctx context.Context, grant clients.Grant, lease *lease)
 
 // work lets the time in the critical section pass, and closes the channel after it.
 func (w *worker) work(ctx context.Context, grant clients.Grant) <-chan struct{} {
-	passed := make(chan struct{})
 	d := w.config.Section.draw(w.rng)
+	if d <= 0 {
+		return alreadyClosed
+	}
+	passed := make(chan struct{})
 	if client, can := w.lock.(clients.Worker); can && w.config.works() {
 		go func() {
 			defer close(passed)
