@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"lockcheck/checker"
@@ -51,8 +52,8 @@ func (p Plan) jobs() ([]suites.Job, []reports.LoadPoint, error) {
 	var jobs []suites.Job
 	var points []reports.LoadPoint
 	for _, lock := range p.Locks {
-		for _, alone := range []bool{true, false} {
-			for _, workers := range p.Workers {
+		for _, workers := range p.Workers {
+			for _, alone := range []bool{true, false} { // on the same servers
 				outline, err := p.outline(lock, alone, workers)
 				if err != nil {
 					return nil, nil, fmt.Errorf("%s with %d workers: %w", lock, workers, err)
@@ -88,10 +89,10 @@ func (p Plan) Measure(ctx context.Context, m Machine, interrupt <-chan struct{})
 	if err != nil {
 		return profile, false, err
 	}
-	r := suites.Runner{Machine: m.Machine, Slots: 1, Progress: m.Progress}
+	r := suites.Runner{Machine: m.Machine, Slots: 1, KeepClusters: true, Progress: m.Progress}
 	r.Machine.Store = filepath.Join(m.Store, "runs")
-	r.Done = func(i int, made suites.Made) error {
-		point := points[i]
+	r.Done = func(_ int, made suites.Made) error {
+		point := points[len(profile.Points)]
 		if made.Outcome.History == nil {
 			return made.Err
 		}
@@ -100,7 +101,12 @@ func (p Plan) Measure(ctx context.Context, m Machine, interrupt <-chan struct{})
 		m.Progress.Step("%s: %s", point.Name(), point.Text())
 		return made.Err
 	}
-	interrupted, err = r.Run(ctx, jobs, interrupt)
+	// The two of a number of workers have the same servers, and those of others must not wait beside them.
+	for pair := range slices.Chunk(jobs, 2) {
+		if interrupted, err = r.Run(ctx, pair, interrupt); interrupted || err != nil {
+			break
+		}
+	}
 	return profile, interrupted, err
 }
 
