@@ -38,7 +38,7 @@ WITH_SERVERS := $(SERVERS) $(FAULTS) $(RUNS)
 test: build
 	$(MAKE) -j 2 tested-images apart
 	$(MAKE) -j 2 tested-servers tested-faults
-	LOCKCHECK=$(CURDIR)/lockcheck $(GO_TEST) -p 2 -parallel $$(nproc) $(RUNS)
+	LOCKCHECK=$(CURDIR)/lockcheck $(GO_TEST) -p 2 -parallel $$((2 * $$(nproc))) $(RUNS)
 
 .PHONY: apart tested-images tested-servers tested-faults
 # The checkers are pure and their histories many: those are tried without the race
@@ -50,7 +50,7 @@ apart: lint
 tested-servers:
 	$(GO_TEST) -parallel $$((2 * $$(nproc))) $(SERVERS)
 tested-faults:
-	$(GO_TEST) $(FAULTS)
+	$(GO_TEST) -p 2 $(FAULTS)
 
 # The images that tests use, as far as they can be made here: each test that needs one
 # makes it on first use, and says so if it cannot.

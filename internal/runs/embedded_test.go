@@ -238,6 +238,7 @@ func tolerated(t *testing.T, r checker.Results) {
 }
 
 func TestRunFolder(t *testing.T) {
+	t.Parallel()
 	o := options(t, func(o *Options) { o.TimeLimit = 5 * time.Second })
 	outcome := runTest(t, o)
 	for _, name := range []string{TestFile, HistoryFile, scheduleFile, ResultsFile, junitFile, ReportFile} {

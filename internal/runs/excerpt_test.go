@@ -15,6 +15,7 @@ import (
 // TestExcerpt: of a history that is too large to be drawn, the close-ups of incidents are what
 // they are of one that is not.
 func TestExcerpt(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("..", "..", "checker", "testdata", "corpus", "*", "history.jsonl.gz"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no histories: %v", err)

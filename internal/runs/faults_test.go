@@ -90,6 +90,7 @@ func TestUnsupported(t *testing.T) {
 // TestFreeze: a holder that is frozen beyond its lease has the same effect as one
 // that is stopped.
 func TestFreeze(t *testing.T) {
+	t.Parallel()
 	clustertest.Engine(t)
 	outcome := runTest(t, options(t, func(o *Options) {
 		o.Lock, o.TTL, o.Nemesis, o.TimeLimit = "redis", 2*time.Second, "freeze", 16*time.Second
