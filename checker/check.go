@@ -121,7 +121,11 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 func conclude(r *run, res Results, all []judged) string {
 	switch res.Verdict {
 	case Violation:
-		return sentence(append(clauses(all, true), tolerated(r, res, all)...)...)
+		parts := append(clauses(all, true), tolerated(r, res, all)...)
+		if res.Incidents > 0 && len(parts) > 0 {
+			parts[0] = count(int(res.Incidents), "incident", "incidents") + ": " + parts[0]
+		}
+		return sentence(parts...)
 	case Broken, Undecided:
 		var reasons []string
 		for _, j := range all {

@@ -100,15 +100,15 @@ func TestVerdict(t *testing.T) {
 		v        Verdict
 		sentence string
 	}{
-		{"violation", overlapped(), Violation, "Two workers once held the lock at the same time."},
+		{"violation", overlapped(), Violation, "1 incident: two workers once held the lock at the same time."},
 		{"tolerated", guard(overlapped()), Valid, "No violation: 1 overlap; 1 update under the lock, none lost."},
-		{"required", guard(overlapped(), "mutual-exclusion"), Violation, "Two workers once held the lock at the same time."},
+		{"required", guard(overlapped(), "mutual-exclusion"), Violation, "1 incident: two workers once held the lock at the same time."},
 		{"refused", guard(overlapped().access(history.Write, history.Fail, "a", 125, 2, 0, 0)), Valid, "No violation: 1 overlap; the fence refused 1 stale access; 1 update under the lock, none lost."},
 		{"asked", asking(overlapped().access(history.Write, history.Fail, "a", 125, 2, 0, 0)), Valid, "No violation: 1 overlap; the check with the service refused 1 stale access; 1 update under the lock, none lost."},
 		{"asked in vain", asking(unanswered(overlapped())), Valid, "No violation: 1 overlap; the check with the service refused 1 access for want of an answer; 1 update under the lock, none lost."},
 		{"asked, and in vain", asking(unanswered(overlapped().access(history.Read, history.Fail, "a", 125, 0, 0, 0))), Valid, "No violation: 1 overlap; the check with the service refused 1 stale access and 1 access for want of an answer; 1 update under the lock, none lost."},
 		{"no lock, versions compared", optimistic(overlapped().access(history.Write, history.Fail, "a", 125, 2, 0, 0)), Valid, "No violation: the version check refused 1 stale access; 1 update without a lock, none lost."},
-		{"no lock", optimistic(overlapped()).with(func(h *history.Header) { h.Guard = "none" }), Violation, "Two workers once held the lock at the same time."},
+		{"no lock", optimistic(overlapped()).with(func(h *history.Header) { h.Guard = "none" }), Violation, "1 incident: two workers once held the lock at the same time."},
 		{"violation before broken", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 30, 31).release("b", 40, 41).release("a", 50, 51), Violation, ""},
 		{"a client before violation", failing(overlapped()), Broken, "Broken: w1: the client broke the protocol."},
 		{"a client that began", named(good()), Valid, ""},

@@ -146,13 +146,11 @@ func newPage(h *history.History, r checker.Results) page {
 		Title:    strings.ToUpper(string(v)) + ": " + clean(h.Header.Lock) + ", " + clean(h.Header.Workload),
 		Word:     strings.ToUpper(string(v)),
 		Class:    string(v),
-		Sentence: sentence(r),
 		Judged:   judged(r),
 		Run:      factsOf(h.Header, r),
 		Warnings: warnings(h, rec),
 		Findings: linked(findingRows(r), r),
 		Verdicts: verdictRows(linked(findingRows(r), r)),
-		Headline: headlineOf(r),
 		Figures:  figures(r),
 		Command:  shorten(CommandLine(again(h.Header)), maxParameter),
 		Started:  clean(h.Header.Started),
@@ -164,6 +162,7 @@ func newPage(h *history.History, r checker.Results) page {
 			{"Images", pairs(h.Header.Images)},
 		},
 	}
+	p.Headline, p.Sentence = headlineOf(r)
 	shown := p.pictures(h, rec, r)
 	for _, c := range coverages(h.Header, r.Faults) {
 		p.Coverage = append(p.Coverage, coverageRow{c.name, c.line(), c.notCounted()})
@@ -224,12 +223,13 @@ func linked(rows []findingRow, r checker.Results) []findingRow {
 	return rows
 }
 
-// headlineOf counts incidents before the sentence counts what followed from them.
-func headlineOf(r checker.Results) string {
-	if r.Incidents == 0 {
-		return ""
+// headlineOf takes the count of incidents off the sentence, "" if there is none.
+func headlineOf(r checker.Results) (incidents, said string) {
+	said = sentence(r)
+	if before, after, found := strings.Cut(said, ": "); found && r.Incidents > 0 && strings.Contains(before, " incident") {
+		return before + ":", after
 	}
-	return many(r.Incidents, "incident") + "."
+	return "", said
 }
 
 // again is the command that runs a test again: a seed that was drawn by chance is named.

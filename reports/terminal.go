@@ -133,11 +133,7 @@ func (t *terminal) examples(r checker.Results) {
 	if len(list) == 0 {
 		return
 	}
-	heading := "what happened"
-	if r.Incidents > 0 {
-		heading += ": " + many(r.Incidents, "incident")
-	}
-	t.line(t.paint(bold, heading))
+	t.line(t.paint(bold, "what happened"))
 	for _, e := range list {
 		lead := "  at " + at(e.Incident.From, r.Begin) + ": "
 		t.hang("    ", lead, clean(e.Incident.What)+inBrackets(e.Incident))
