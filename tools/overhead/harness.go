@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"lockcheck/clients"
@@ -73,7 +74,11 @@ func bareLoop(ctx context.Context, info clients.Info, config clients.Config) (pe
 // own: what is cut short at the end of one is not in the way of the next.
 func worker(ctx context.Context, info clients.Info, config clients.Config, round int) (float64, error) {
 	input, commands := io.Pipe()
-	record, output := io.Pipe()
+	record, output, err := os.Pipe() // as between processes
+	if err != nil {
+		return 0, err
+	}
+	defer record.Close()
 	ended := make(chan error, 1)
 	go func() {
 		err := workloads.RunWorker(ctx, workloads.WorkerConfig{
