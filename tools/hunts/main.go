@@ -116,13 +116,13 @@ func main() {
 	}
 }
 
-// run makes the hunts that are missing, seed by seed.
+// run makes the hunts that are missing, seed by seed, those that take longest last.
 func (t *tool) run(ctx context.Context, seeds int, blind bool) error {
 	var err error
 	if t.binary, err = filepath.Abs(t.binary); err != nil {
 		return err
 	}
-	for seed := range uint64(seeds) {
+	for seed := uint64(seeds); seed > 0; seed-- {
 		for _, k := range track() {
 			if t.only != "" && t.only != k.lock {
 				continue
@@ -131,12 +131,12 @@ func (t *tool) run(ctx context.Context, seeds int, blind bool) error {
 			if err != nil {
 				return err
 			}
-			if slices.ContainsFunc(all, func(e ended) bool { return e.isOf(k, seed+1, blind) }) {
+			if slices.ContainsFunc(all, func(e ended) bool { return e.isOf(k, seed, blind) }) {
 				continue
 			}
-			e, err := t.hunt(ctx, k, seed+1, blind)
+			e, err := t.hunt(ctx, k, seed, blind)
 			if err != nil {
-				return fmt.Errorf("%s, seed %d: %w", k.lock, seed+1, err)
+				return fmt.Errorf("%s, seed %d: %w", k.lock, seed, err)
 			}
 			if err := t.add(e); err != nil {
 				return err
