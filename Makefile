@@ -149,14 +149,14 @@ claims: build
 	./lockcheck claims table --store $(CLAIMS) --links "" > docs/claims.md
 
 # What the stored runs of GUIDE_RUNS have shown is added to the evidence that is part of
-# lockcheck, and docs/guide.md and the advice in docs/reference are made of that. A run that is
-# there stays.
+# lockcheck, and docs/guide.md, docs/guide-runs.md and the advice in docs/reference are made of
+# that. A run that is there stays.
 GUIDE_RUNS ?= $(wildcard store)
 EVIDENCE := internal/suites/guide/evidence.jsonl
 guide: build
 	if test -n "$(GUIDE_RUNS)"; then ./lockcheck guide collect --into $(EVIDENCE) $(GUIDE_RUNS); fi
 	$(MAKE) build
-	./lockcheck guide > docs/guide.md
+	./lockcheck guide --runs docs/guide-runs.md > docs/guide.md
 	./lockcheck reference docs/reference
 
 # Runs that only the guide is made of, with sections that outlast leases: three quarters of an

@@ -52,7 +52,7 @@ func TestGuideShare(t *testing.T) {
 	}
 }
 
-// TestGuidePages: each cell leads to its runs on both pages, what a run says is not markup,
+// TestGuidePages: each cell leads to its runs where they have a page, what a run says is not markup,
 // and what else was in force is said.
 func TestGuidePages(t *testing.T) {
 	run := GuideRun{ID: "r1", When: "2026-01-02T03:04:05Z", Verdict: checker.Violation, Sentence: "<b>|x", Line: "lockcheck repro a", Report: "runs/r1/report.html"}
@@ -68,15 +68,21 @@ func TestGuidePages(t *testing.T) {
 	for name, c := range map[string]struct {
 		write func(*bytes.Buffer) error
 		want  []string
+		not   string
 	}{
-		"markdown": {func(b *bytes.Buffer) error { return GuideMarkdown(b, g) }, []string{
-			"[**broken in 4 of 4 runs: redlock-clock-jump**](#redlock-clockone-server-guard-none)", "### redlock, clock:one server, guard none",
-			"| redlock (wrong on purpose: so) |", "Also in force: partition:one worker", "`lockcheck repro a`", `&lt;b&gt;\|x`, "No lock is known to meet this.", "held in the one run tried",
-		}},
+		"markdown": {func(b *bytes.Buffer) error { return GuideMarkdown(b, g, "") }, []string{
+			"| **broken in 4 of 4 runs: redlock-clock-jump** |", "`--runs FILE`", "| redlock (wrong on purpose: so) |", "No lock is known to meet this.", "held in the one run tried",
+		}, "](#"},
+		"markdown with runs elsewhere": {func(b *bytes.Buffer) error { return GuideMarkdown(b, g, "runs.md") }, []string{
+			"[**broken in 4 of 4 runs: redlock-clock-jump**](runs.md#redlock-clockone-server-guard-none)", "Each cell leads to its runs.",
+		}, "lockcheck repro a"},
+		"runs": {func(b *bytes.Buffer) error { return GuideRunsMarkdown(b, g) }, []string{
+			"## redlock, clock:one server, guard none", "Also in force: partition:one worker", "`lockcheck repro a`", `&lt;b&gt;\|x`,
+		}, "acquire p50"},
 		"page": {func(b *bytes.Buffer) error { return GuideHTML(b, g) }, []string{
 			`<th scope="row">redlock (wrong on purpose: so)</th>`, `href="#redlock-clockone-server-guard-none"`, `id="redlock-clockone-server-guard-none"`, "partition:one worker", "lockcheck repro a", "&lt;b&gt;|x",
 			`href="runs/r1/report.html"`, "No lock is known to meet this.", "held in the one run tried",
-		}},
+		}, "--runs"},
 	} {
 		var b bytes.Buffer
 		if err := c.write(&b); err != nil {
@@ -85,6 +91,9 @@ func TestGuidePages(t *testing.T) {
 		lacks := slices.DeleteFunc(c.want, func(w string) bool { return strings.Contains(b.String(), w) })
 		if len(lacks) > 0 {
 			t.Errorf("%s lacks %q:\n%s", name, lacks, b.String())
+		}
+		if strings.Contains(b.String(), c.not) {
+			t.Errorf("%s has %q:\n%s", name, c.not, b.String())
 		}
 	}
 }
