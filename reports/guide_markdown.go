@@ -48,7 +48,7 @@ func GuideMarkdown(w io.Writer, g Guide, runs string) error {
 	for _, table := range g.Tables {
 		markdownGuide(&b, g.Faults, table, runs)
 	}
-	b.WriteString("## How fast\n\nFrom runs on a machine that had other work to do: to tell locks apart, not to plan with. Without a guard.\n\n")
+	b.WriteString("## How fast\n\nFrom runs on a machine that had other work to do: to tell locks apart, not to plan with.\n\n")
 	markdownTerms(&b, speedTerms[:])
 	markdownSpeeds(&b, g.Speeds)
 	return writeTrimmed(w, b.String())
