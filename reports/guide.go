@@ -172,6 +172,9 @@ type GuideSpeed struct {
 	NeedsNoFault bool
 }
 
+// losesAnyhow is said of a lock instead of what it lost when its holder was stopped.
+const losesAnyhow = "loses updates without any fault"
+
 // empty says whether nothing was measured.
 func (s GuideSpeed) empty() bool {
 	return s.Acquires == 0 && s.Failovers == 0 && s.Loss.Acknowledged == 0 && !s.NeedsNoFault

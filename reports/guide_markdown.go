@@ -147,7 +147,7 @@ func markdownSpeeds(b *strings.Builder, all []GuideSpeed) {
 		passed := s.Failovers - s.Stuck
 		row = append(row, measured(passed, s.FailoverP50), measured(passed, s.FailoverMax), counted(s.Failovers), counted(s.Stuck), s.lease())
 		if s.NeedsNoFault {
-			row = append(row, "loses updates without any fault", "")
+			row = append(row, losesAnyhow, "")
 		} else if s.Loss.Acknowledged > 0 {
 			row = append(row, fmt.Sprintf("%s of %s, in %s", grouped(s.Loss.Lost), grouped(s.Loss.Acknowledged), many(s.Stops, "stop")), s.share())
 		} else {
