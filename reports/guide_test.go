@@ -77,7 +77,7 @@ func TestGuideShare(t *testing.T) {
 func TestGuidePages(t *testing.T) {
 	run := GuideRun{ID: "r1", When: "2026-01-02T03:04:05Z", Verdict: checker.Violation, Sentence: "<b>|x", Line: "lockcheck repro a", Report: "runs/r1/report.html"}
 	broken := GuideCell{Lock: "redlock", Fault: "clock:one server", Guard: "none", State: GuideBroken, Groups: []GuideGroup{{
-		State: GuideBroken, Experiment: "repro/redlock-clock-jump", Broke: 4, N: 4, Low: 0.39, High: 1, With: []string{"partition:one worker"}, Runs: []GuideRun{run},
+		State: GuideBroken, Experiment: "repro/redlock-clock-jump", Broke: 4, Less: 1, N: 5, Low: 0.39, High: 1, With: []string{"partition:one worker"}, Runs: []GuideRun{run},
 	}}}
 	held := GuideCell{Lock: "redlock", Fault: "none", Guard: "none", State: GuideHeld, Held: 1, Bound: 0.975, Groups: []GuideGroup{{N: 1, High: 0.975, Runs: []GuideRun{run}}}}
 	g := Guide{
@@ -91,13 +91,13 @@ func TestGuidePages(t *testing.T) {
 		not   string
 	}{
 		"markdown": {func(b *bytes.Buffer) error { return GuideMarkdown(b, g, "") }, []string{
-			"| **broken in 4 of 4 runs: redlock-clock-jump** |", "`--runs FILE`", losesAnyhow, "| redlock (wrong on purpose: so) |", "No lock is known to meet this.", "held in the one run tried",
+			"| **broken in 4 of 5 runs: redlock-clock-jump** |", "`--runs FILE`", losesAnyhow, "| redlock (wrong on purpose: so) |", "No lock is known to meet this.", "held in the one run tried",
 		}, "](#"},
 		"markdown with runs elsewhere": {func(b *bytes.Buffer) error { return GuideMarkdown(b, g, "runs.md") }, []string{
-			"[**broken in 4 of 4 runs: redlock-clock-jump**](runs.md#redlock-clockone-server-guard-none)", "Each cell leads to its runs.",
+			"[**broken in 4 of 5 runs: redlock-clock-jump**](runs.md#redlock-clockone-server-guard-none)", "Each cell leads to its runs.",
 		}, "lockcheck repro a"},
 		"runs": {func(b *bytes.Buffer) error { return GuideRunsMarkdown(b, g) }, []string{
-			"## redlock, clock:one server, guard none", "Also in force: partition:one worker", "`lockcheck repro a`", `&lt;b&gt;\|x`,
+			"## redlock, clock:one server, guard none", "In 1 other it broke less badly.", "Also in force: partition:one worker", "`lockcheck repro a`", `&lt;b&gt;\|x`,
 		}, "acquire p50"},
 		"page": {func(b *bytes.Buffer) error { return GuideHTML(b, g) }, []string{
 			`<th scope="row">redlock<small>wrong on purpose: so</small></th>`, `id="guard-none"`, losesAnyhow, `href="#redlock-clockone-server-guard-none"`, `id="redlock-clockone-server-guard-none"`, "partition:one worker", "lockcheck repro a", "&lt;b&gt;|x",
