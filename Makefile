@@ -77,12 +77,22 @@ images: build
 demo: build
 	./lockcheck test --expect violation
 
-# The picture of the docs, of a run that is made for it: needs Docker, and Chromium. As root: CHROMIUM='chromium --no-sandbox'.
+# The pictures of the docs, of a run that is made for them and of the guide: needs Docker, and
+# Chromium. As root: CHROMIUM='chromium --no-sandbox'.
 CHROMIUM ?= chromium
 screenshots: build
 	rm -rf store/screenshots
 	./lockcheck repro redlock-clock-jump --store store/screenshots
 	$(CHROMIUM) --headless --hide-scrollbars --window-size=1180,900 --screenshot=docs/redlock-clock-jump.png file://$(CURDIR)/store/screenshots/latest/report.html
+	$(MAKE) screenshot-guide
+
+# In a frame, for Chromium makes an empty picture of a page that it has scrolled itself.
+.PHONY: screenshot-guide
+screenshot-guide: build
+	mkdir -p store/screenshots
+	./lockcheck guide --html store/screenshots/guide.html
+	echo '<body style="margin: 0"><iframe src="guide.html#guard-none" style="width: 1400px; height: 1200px; border: 0"></iframe>' > store/screenshots/frame.html
+	$(CHROMIUM) --headless --hide-scrollbars --window-size=1400,1200 --screenshot=docs/guide.png file://$(CURDIR)/store/screenshots/frame.html
 
 # What is published, in dist/: static binaries, for each the list of its modules and a container
 # image, and checksums. The same commit and Go give the same bytes. The version is that of the
@@ -149,14 +159,14 @@ claims: build
 	./lockcheck claims table --store $(CLAIMS) --links "" > docs/claims.md
 
 # What the stored runs of GUIDE_RUNS have shown is added to the evidence that is part of
-# lockcheck, and docs/guide.md and the advice in docs/reference are made of that. A run that is
-# there stays.
+# lockcheck, and docs/guide.md, docs/guide-runs.md and the advice in docs/reference are made of
+# that. A run that is there stays.
 GUIDE_RUNS ?= $(wildcard store)
 EVIDENCE := internal/suites/guide/evidence.jsonl
 guide: build
 	if test -n "$(GUIDE_RUNS)"; then ./lockcheck guide collect --into $(EVIDENCE) $(GUIDE_RUNS); fi
 	$(MAKE) build
-	./lockcheck guide > docs/guide.md
+	./lockcheck guide --runs docs/guide-runs.md > docs/guide.md
 	./lockcheck reference docs/reference
 
 # Runs that only the guide is made of, with sections that outlast leases: three quarters of an

@@ -172,6 +172,9 @@ type GuideSpeed struct {
 	NeedsNoFault bool
 }
 
+// losesAnyhow is said of a lock instead of what it lost when its holder was stopped.
+const losesAnyhow = "loses updates without any fault"
+
 // empty says whether nothing was measured.
 func (s GuideSpeed) empty() bool {
 	return s.Acquires == 0 && s.Failovers == 0 && s.Loss.Acknowledged == 0 && !s.NeedsNoFault
@@ -323,7 +326,7 @@ func (c GuideCell) sentence(g GuideGroup) string {
 	}[g.State]
 	text := fmt.Sprintf("%s: %s in %d of %s (95 %%: %s–%s %% of runs), %s.", c.name(g), g.word(), g.Broke, many(g.N, "run"), inPercent(g.Low), inPercent(g.High), how)
 	if g.Less > 0 {
-		text += fmt.Sprintf(" In %d others it broke less badly.", g.Less)
+		text += fmt.Sprintf(" In %s it broke less badly.", many(g.Less, "other"))
 	}
 	return text + g.alsoInForce() + g.lost()
 }

@@ -46,7 +46,7 @@ type guideTableView struct {
 }
 
 type guideRowView struct {
-	Lock          string
+	Lock, Note    string
 	Cells, Others []guideCellView
 }
 
@@ -57,7 +57,7 @@ type guideCellView struct {
 
 // sideBySideBars are the figures of a lock next to those of others.
 type sideBySideBars struct {
-	Lock                    string
+	Lock, Note              string
 	Lost, Acquire, Failover barView
 }
 
@@ -80,7 +80,7 @@ func newGuidePage(g Guide) guidePage {
 	for _, table := range g.Tables {
 		view := guideTableView{Guard: clean(table.Guard)}
 		for _, row := range table.Rows {
-			r := guideRowView{Lock: clean(lockLabel(row.Lock, row.Note))}
+			r := guideRowView{Lock: clean(row.Lock), Note: clean(row.Note)}
 			for _, c := range row.Cells {
 				r.Cells = append(r.Cells, c.view(""))
 			}
@@ -103,9 +103,9 @@ func newGuidePage(g Guide) guidePage {
 
 // view is the cell of the heat map, with the fault before it if that is not "".
 func (c GuideCell) view(fault string) guideCellView {
-	word, small, _ := strings.Cut(c.text(), ": ")
-	if i := strings.Index(word, " ("); i > 0 {
-		word, small = word[:i], word[i+1:]
+	word, small := c.text(), ""
+	if i := strings.IndexAny(word, "(:;,"); i > 0 {
+		word, small = strings.TrimSpace(word[:i]), strings.TrimLeft(word[i:], ":;, ")
 	}
 	if fault != "" {
 		word = clean(fault) + ": " + word
@@ -146,8 +146,11 @@ func guideBars(all []GuideSpeed) []sideBySideBars {
 		if s.empty() {
 			continue
 		}
-		b := sideBySideBars{Lock: clean(lockLabel(s.Lock, s.Note)), Lost: lossBar(s.Loss)}
-		if b.Lost.Text != "" {
+		b := sideBySideBars{Lock: clean(s.Lock), Note: clean(s.Note), Lost: lossBar(s.Loss)}
+		switch {
+		case s.NeedsNoFault:
+			b.Lost = barView{Text: losesAnyhow}
+		case b.Lost.Text != "":
 			b.Lost.Note += "; in " + many(s.Stops, "stop")
 		}
 		b.Acquire = acquire.bar(s.AcquireP50, s.slowest()+", "+many(s.Acquires, "acquire"))

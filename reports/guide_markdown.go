@@ -22,8 +22,16 @@ not how often it will happen to you. What each lock is, how it is used here and 
 
 `
 
-// GuideMarkdown writes the guide as Markdown: advice, tables, and the runs behind each cell.
-func GuideMarkdown(w io.Writer, g Guide) error {
+// guideRunsPreface says what the runs of the guide are.
+const guideRunsPreface = `# The runs behind the guide
+
+Made by "lockcheck guide" from %s of %s; nothing here is written by hand. By guard, lock and fault, those of each cell of the guide that has any. A run is repeated by its line.
+
+`
+
+// GuideMarkdown writes the guide as Markdown: advice, tables and figures. Its cells lead to the page
+// of GuideRunsMarkdown by its address; "" if there is none.
+func GuideMarkdown(w io.Writer, g Guide, runs string) error {
 	var b strings.Builder
 	say := "say"
 	if g.Silent == 1 {
@@ -35,15 +43,29 @@ func GuideMarkdown(w io.Writer, g Guide) error {
 	for _, need := range g.Needs {
 		markdownNeed(&b, need)
 	}
-	b.WriteString("## By lock and fault\n\nEach cell leads to its runs.\n\n")
+	b.WriteString("## By lock and fault\n\n" + guideLeads(runs) + "\n\n")
 	markdownTerms(&b, guideTerms())
 	for _, table := range g.Tables {
-		markdownGuide(&b, g.Faults, table)
+		markdownGuide(&b, g.Faults, table, runs)
 	}
-	b.WriteString("## How fast\n\nFrom runs on a machine that had other work to do: to tell locks apart, not to plan with. Without a guard.\n\n")
+	b.WriteString("## How fast\n\nFrom runs on a machine that had other work to do: to tell locks apart, not to plan with.\n\n")
 	markdownTerms(&b, speedTerms[:])
 	markdownSpeeds(&b, g.Speeds)
-	b.WriteString("## The runs\n\nBy lock, guard and fault. Any of them is repeated by its line.\n\n")
+	return writeTrimmed(w, b.String())
+}
+
+// guideLeads says how to come to the runs.
+func guideLeads(runs string) string {
+	if runs == "" {
+		return "The runs behind each cell are on a page of their own with `--runs FILE`, or part of the page of `--html FILE`."
+	}
+	return "Each cell leads to its runs."
+}
+
+// GuideRunsMarkdown writes the runs behind each cell of the guide as a page of their own.
+func GuideRunsMarkdown(w io.Writer, g Guide) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, guideRunsPreface, many(g.Runs, "run"), markdown(g.days()))
 	for _, table := range g.Tables {
 		for _, row := range table.Rows {
 			for _, cell := range append(row.Cells, row.Others...) {
@@ -51,7 +73,12 @@ func GuideMarkdown(w io.Writer, g Guide) error {
 			}
 		}
 	}
-	_, err := io.WriteString(w, strings.TrimRight(b.String(), "\n")+"\n")
+	return writeTrimmed(w, b.String())
+}
+
+// writeTrimmed leaves out the empty line after what comes last.
+func writeTrimmed(w io.Writer, text string) error {
+	_, err := io.WriteString(w, strings.TrimRight(text, "\n")+"\n")
 	return err
 }
 
@@ -74,7 +101,7 @@ func markdownNeed(b *strings.Builder, need GuideNeed) {
 	}
 }
 
-func markdownGuide(b *strings.Builder, faults []string, table GuideTable) {
+func markdownGuide(b *strings.Builder, faults []string, table GuideTable, runs string) {
 	head := []string{"guard " + table.Guard}
 	head = append(head, faults...)
 	markdownRow(b, append(head, otherFaults))
@@ -85,27 +112,27 @@ func markdownGuide(b *strings.Builder, faults []string, table GuideTable) {
 		}
 		cells := []string{markdown(lockLabel(row.Lock, row.Note))}
 		for _, c := range row.Cells {
-			cells = append(cells, markdownGuideCell(c, ""))
+			cells = append(cells, markdownGuideCell(c, "", runs))
 		}
 		var others []string
 		for _, c := range row.others() {
-			others = append(others, markdownGuideCell(c, c.Fault+": "))
+			others = append(others, markdownGuideCell(c, c.Fault+": ", runs))
 		}
 		markdownLine(b, append(cells, strings.Join(others, "<br>")))
 	}
 	b.WriteString("\n")
 }
 
-// markdownGuideCell is a cell that leads to its runs, if there are any.
-func markdownGuideCell(c GuideCell, before string) string {
+// markdownGuideCell is a cell that leads to its runs, if there are any and they have a page.
+func markdownGuideCell(c GuideCell, before, runs string) string {
 	text := markdown(before + c.text())
 	if c.broken() {
 		text = "**" + text + "**"
 	}
-	if !c.hasRuns() {
+	if runs == "" || !c.hasRuns() {
 		return text
 	}
-	return "[" + text + "](#" + c.anchor() + ")"
+	return "[" + text + "](" + runs + "#" + c.anchor() + ")"
 }
 
 func markdownSpeeds(b *strings.Builder, all []GuideSpeed) {
@@ -120,7 +147,7 @@ func markdownSpeeds(b *strings.Builder, all []GuideSpeed) {
 		passed := s.Failovers - s.Stuck
 		row = append(row, measured(passed, s.FailoverP50), measured(passed, s.FailoverMax), counted(s.Failovers), counted(s.Stuck), s.lease())
 		if s.NeedsNoFault {
-			row = append(row, "loses updates without any fault", "")
+			row = append(row, losesAnyhow, "")
 		} else if s.Loss.Acknowledged > 0 {
 			row = append(row, fmt.Sprintf("%s of %s, in %s", grouped(s.Loss.Lost), grouped(s.Loss.Acknowledged), many(s.Stops, "stop")), s.share())
 		} else {
@@ -182,7 +209,7 @@ func markdownRuns(b *strings.Builder, c GuideCell) {
 	if !c.hasRuns() {
 		return
 	}
-	fmt.Fprintf(b, "### %s\n\n", markdown(c.heading()))
+	fmt.Fprintf(b, "## %s\n\n", markdown(c.heading()))
 	for _, s := range c.sentences() {
 		fmt.Fprintf(b, "- %s\n", markdown(s))
 	}

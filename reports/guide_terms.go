@@ -62,9 +62,9 @@ var fitTerms = [...]guideTerm{
 
 // speedTerms are the columns of the table of figures.
 var speedTerms = [...]guideTerm{
-	{"acquire", "without faults, by a worker that is alone. Empty where no such run was made: where others wait at times, it is the fast acquires that meet nobody."},
-	{"failover", "from the stop, cut or end of a holder to the next grant, where that came before the holder was back: the median of the runs (of an even number the longer of the two in the middle), and the longest of all. Of runs with the lease that most had, in which no clock was moved. Who is stopped or cut off counts only if that outlasts the lease and the grace period. Of a lock without a lease only holders whose process died count; it passes on from one that is cut off, too, when the connection is given up."},
-	{"lost when stopped", "of the updates that were acknowledged in all runs with stopped holders, and how many stops these had. They are different experiments, with different leases: they show that a lock loses updates then, and not which one loses more."},
+	{"acquire", "without faults and without a guard, by a worker that is alone. Empty where no such run was made: where others wait at times, it is the fast acquires that meet nobody."},
+	{"failover", "from the stop, cut or end of a holder to the next grant, where that came before the holder was back: the median of the runs (of an even number the longer of the two in the middle), and the longest of all. Of runs behind any guard or none, for no guard changes how soon a lock passes on, with the lease that most had, in which no clock was moved. Who is stopped or cut off counts only if that outlasts the lease and the grace period. Of a lock without a lease only holders whose process died count; it passes on from one that is cut off, too, when the connection is given up."},
+	{"lost when stopped", "of the updates that were acknowledged in all runs without a guard and with stopped holders, and how many stops these had. They are different experiments, with different leases: they show that a lock loses updates then, and not which one loses more."},
 	{"share lost", "of all updates of these runs, so that it is the smaller, the longer they went on without a stop. The interval is over the faults or runs that it names, each taken for one draw that weighs as many updates as it has; over runs where these differ by more than their faults explain. Where nothing was lost it is one-sided."},
 }
 

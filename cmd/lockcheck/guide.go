@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 
@@ -15,10 +16,10 @@ import (
 	"lockcheck/reports"
 )
 
-// guideFlags say what the guide rests on, and where its page goes.
+// guideFlags say what the guide rests on, and where its pages go.
 type guideFlags struct {
-	stores []string
-	html   string
+	stores     []string
+	html, runs string
 }
 
 func guideCommand(s *system) *cobra.Command {
@@ -29,14 +30,17 @@ func guideCommand(s *system) *cobra.Command {
 		Long: `Show, for each lock and fault, the worst that any run has shown: broken by which
 reproduction and how often, or held in how many runs, and advice by need. It
 rests on the runs that are known to this lockcheck and, with --store, on your
-own: single tests, comparisons, findings and claims, of locks of your own too.`,
+own: single tests, comparisons, findings and claims, of locks of your own too.
+The runs behind each cell are part of the page; --runs writes them as Markdown.`,
 		Example: `  lockcheck guide
+  lockcheck guide --runs guide-runs.md > guide.md
   lockcheck guide --store store --html guide.html`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error { return s.guide(f) },
 	}
 	cmd.Flags().StringArrayVar(&f.stores, "store", nil, "`folder` of runs to add; can be repeated")
 	cmd.Flags().StringVar(&f.html, "html", "", "write a page to this `file` instead")
+	cmd.Flags().StringVar(&f.runs, "runs", "", "write the runs behind each cell to this `file`, which the cells lead to")
 	cmd.AddCommand(guideCollectCommand(s))
 	return cmd
 }
@@ -63,7 +67,7 @@ output. A run is known by its id, and none is ever dropped for a later one.
 	return cmd
 }
 
-// guide prints the guide, or writes its page.
+// guide prints the guide, or writes its pages.
 func (s *system) guide(f guideFlags) error {
 	known, err := guide.Known()
 	if err != nil {
@@ -74,15 +78,26 @@ func (s *system) guide(f guideFlags) error {
 		return err
 	}
 	view := known.With(own).Page(pages)
-	if f.html == "" {
-		return reports.GuideMarkdown(s.stdout, view)
+	address := ""
+	if f.runs != "" {
+		if err := writePage(f.runs, view, reports.GuideRunsMarkdown); err != nil {
+			return err
+		}
+		address = url.PathEscape(filepath.Base(f.runs))
 	}
-	folder, name := filepath.Split(f.html)
-	if err := runs.WriteFile(filepath.Clean(folder), name, func(w io.Writer) error { return reports.GuideHTML(w, view) }); err != nil {
-		return runs.Unusable(err)
+	if f.html == "" {
+		return reports.GuideMarkdown(s.stdout, view, address)
+	}
+	if err := writePage(f.html, view, reports.GuideHTML); err != nil {
+		return err
 	}
 	fmt.Fprintf(s.stdout, "page    %s\n", f.html)
 	return nil
+}
+
+func writePage(path string, g reports.Guide, write func(io.Writer, reports.Guide) error) error {
+	folder, name := filepath.Split(path)
+	return runs.Unusable(runs.WriteFile(filepath.Clean(folder), name, func(w io.Writer) error { return write(w, g) }))
 }
 
 // storedEvidence reads the runs in stores, with the addresses of their pages as seen from a

@@ -7,16 +7,23 @@ import (
 	"testing"
 )
 
-// TestGuideIsCurrent: docs/guide.md is what the evidence of this program makes.
+// TestGuideIsCurrent: the guide in docs is what the evidence of this program makes.
 func TestGuideIsCurrent(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(repository, "docs", "guide.md"))
+	runs := filepath.Join(t.TempDir(), "guide-runs.md")
+	s := newShell(t)
+	s.want(s.run("guide", "--runs", runs), exitOK, "# Which lock to choose", "")
+	made, err := os.ReadFile(runs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newShell(t)
-	s.want(s.run("guide"), exitOK, "# Which lock to choose", "")
-	if s.stdout != string(page) {
-		t.Error("docs/guide.md is not current: run make guide")
+	for name, want := range map[string]string{"guide.md": s.stdout, "guide-runs.md": string(made)} {
+		page, err := os.ReadFile(filepath.Join(repository, "docs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(page) != want {
+			t.Errorf("docs/%s is not current: run make guide", name)
+		}
 	}
 }
 
@@ -34,6 +41,8 @@ func TestGuide(t *testing.T) {
 		s.want(s.run("guide", "collect", "--into", evidence, s.store), exitOK, "", "0 runs more, 0 in all")
 	}
 	s.want(s.run("guide", "--store", filepath.Join(folder, "nowhere")), exitUsage, "", "no runs are stored")
+	s.want(s.run("guide", "--runs", filepath.Join(folder, "a (1).md")), exitOK, "](a%20%281%29.md#redlock-", "")
+	s.want(s.run("guide", "--runs", filepath.Join(folder, "nowhere", "runs.md")), exitUsage, "", "the folder cannot be used")
 	s.want(s.run("guide", "collect"), exitUsage, "", "name the folders")
 	s.want(s.run("guide", "x"), exitUsage, "", "")
 }

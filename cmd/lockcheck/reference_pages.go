@@ -26,7 +26,7 @@ func commandSections(c *cobra.Command) string {
 	if c.Hidden {
 		return ""
 	}
-	if c.Runnable() && !c.HasSubCommands() { // a group shows its help, and no more
+	if flags := flagTable(c.LocalFlags()); c.Runnable() && (!c.HasSubCommands() || flags != "") { // a group shows its help, and no more
 		text.WriteString(commandSection(c))
 	}
 	for _, sub := range c.Commands() {

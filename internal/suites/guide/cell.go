@@ -331,17 +331,18 @@ func (c *Cell) judge() {
 }
 
 // compareGroups puts the worst first: what breaks the lock at all, by whose fault, and then
-// what does so where no guard hides it, with the lock as it is usually used, most surely. Of those
-// that are equal the one comes first that is made for it.
+// what does so where no guard hides it. What is made to break it comes before what did by chance,
+// for its command shows the break each time; then the lock as it is usually used, and what breaks
+// it most surely.
 func compareGroups(a, b Group) int {
 	return cmp.Or(
 		cmp.Compare(one(b.Broke > 0), one(a.Broke > 0)),
 		cmp.Compare(a.Class.severity(), b.Class.severity()),
 		cmp.Compare(one(a.Runs[0].refused), one(b.Runs[0].refused)),
+		cmp.Compare(a.chance(), b.chance()),
 		cmp.Compare(one(len(a.Setup) > 0), one(len(b.Setup) > 0)),
 		cmp.Compare(b.Low, a.Low),
 		cmp.Compare(b.N, a.N),
-		cmp.Compare(a.chance(), b.chance()),
 		cmp.Compare(a.Experiment, b.Experiment),
 	)
 }

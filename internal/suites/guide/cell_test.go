@@ -80,6 +80,18 @@ func TestWorstKnown(t *testing.T) {
 		},
 		{name: "a name comes before none", runs: Evidence{broke("1", clock), of(jump, broke("2", clock))}, fault: clock, state: Broken, by: jump, class: ByLock, broke: 1, n: 1},
 		{name: "a control comes after what it is of", runs: Evidence{of("claim/x/control", broke("1", clock)), of(jump, broke("2", clock))}, fault: clock, state: Broken, by: jump, class: ByLock, broke: 1, n: 1},
+		{
+			name: "what is made for it comes before chance with the usual settings", fault: clock, state: Broken, by: jump, class: ByLock, broke: 1, n: 1,
+			runs: Evidence{broke("1", clock), broke("2", clock), of(jump, changed(broke("3", clock), func(r *Run) { r.Lease = time.Minute }))},
+		},
+		{
+			name: "and before a control with them", fault: clock, state: Broken, by: jump, class: ByLock, broke: 1, n: 1,
+			runs: Evidence{of("claim/x/control", broke("1", clock)), of(jump, changed(broke("2", clock), func(r *Run) { r.Lease = time.Minute }))},
+		},
+		{
+			name: "but not before worse by chance", fault: clock, state: Broken, class: ByLock, broke: 1, n: 1,
+			runs: Evidence{broke("1", clock), of(jump, expired("2", clock))},
+		},
 		{name: "after expiry", runs: Evidence{expired("1", "pause:holder")}, fault: "pause:holder", state: Broken, class: ByExpiry, broke: 1, n: 1},
 		{name: "another fault", runs: Evidence{broke("1", clock)}, fault: "pause:holder", state: NotTried},
 		{name: "no fault", runs: Evidence{held("1")}, fault: None, state: Held, held: 1},

@@ -8,16 +8,20 @@ import (
 	"lockcheck/reports"
 )
 
-// speed sums up how fast a lock was, without a guard.
+// speed sums up how fast a lock was, and what it lost, without a guard. No guard changes how soon
+// it passes on.
 func (e Evidence) speed(lock string) reports.GuideSpeed {
 	s := reports.GuideSpeed{Lock: lock, Note: noChoice(lock)}
 	var stopped, failedOver []Run
 	for _, r := range e {
-		if r.Lock != lock || r.Guard != history.GuardNone {
+		if r.Lock != lock {
 			continue
 		}
 		if r.Failover != nil && !r.movesClocks() {
 			failedOver = append(failedOver, r)
+		}
+		if r.Guard != history.GuardNone {
+			continue
 		}
 		if f, asked := r.fault(Normal("pause:holder")); asked && f.Met > 0 {
 			stopped = append(stopped, r)

@@ -28,6 +28,7 @@ func TestFailovers(t *testing.T) {
 		{"each lease once", Evidence{run(6, 6), run(2, 2)}, reports.GuideSpeed{Failovers: 1, FailoverP50: 6 * s, FailoverMax: 6 * s, Lease: 6 * s}},
 		{"a moved clock", Evidence{run(2, 9, clock), run(2, 2)}, reports.GuideSpeed{Failovers: 1, FailoverP50: 2 * s, FailoverMax: 2 * s, Lease: 2 * s}},
 		{"stopped", Evidence{held("1", "pause:holder"), changed(held("2", "pause:holder"), func(r *Run) { r.Faults[0].Met = 3 })}, reports.GuideSpeed{Stops: 4}},
+		{"behind a guard", Evidence{run(2, 2), behind("ask", run(2, 3)), behind("ask", held("3", "pause:holder"))}, reports.GuideSpeed{Failovers: 2, FailoverP50: 3 * s, FailoverMax: 3 * s, Lease: 2 * s}},
 		{"never", Evidence{stuck}, reports.GuideSpeed{Failovers: 1, Stuck: 1}},
 		{
 			"another lock delay once", Evidence{consul(run(2, 5), "lock delay 1s"), consul(run(2, 19)), consul(run(2, 20), "lock delay 15s")},
