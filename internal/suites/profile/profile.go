@@ -70,7 +70,7 @@ func (p Plan) jobs() ([]suites.Job, []reports.LoadPoint, error) {
 func (p Plan) outline(lock string, alone bool, workers int) (runs.Outline, error) {
 	o := runs.Options{
 		Lock: lock, Workload: history.WorkloadMutex, Guard: string(workloads.NoGuard), Nemesis: "none",
-		Interval: runs.DefaultInterval, Concurrency: workers, MinOps: 1,
+		Interval: runs.DefaultInterval, Concurrency: workers, MinOps: 1, EndRecovered: true,
 		Use: workloads.Use{Section: p.Section, Think: &p.Think, Bare: true, OwnKey: alone},
 	}
 	outline, err := runs.OutlineOf(o)
