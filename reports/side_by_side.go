@@ -31,6 +31,8 @@ type Line struct {
 	WaitText string
 	// Versions of servers, client libraries and lockcheck.
 	Versions string
+	// Settings are what runs of a lock share that were made alike.
+	Settings string
 }
 
 // NewLine is the line of a judged run.
@@ -54,7 +56,7 @@ func NewLine(d Document) Line {
 func UnjudgedLine(h history.Header) Line {
 	line := Line{
 		Lock: orNone(clean(h.Lock)), Workload: orNone(clean(h.Workload)), Guard: orNone(clean(h.Guard)),
-		Faults: cleanAll(h.Faults),
+		Faults: cleanAll(h.Faults), Settings: settings(h),
 	}
 	var versions []string
 	for _, v := range append(pairs(h.Versions), fact{"lockcheck", clean(h.Version)}) {
@@ -67,6 +69,26 @@ func UnjudgedLine(h history.Header) Line {
 		line.Started = started
 	}
 	return line
+}
+
+// settings are what was asked for in a run, in words: all but its lock, its versions, which may
+// change from run to run, and what leaves a run as it is.
+func settings(h history.Header) string {
+	var parts []string
+	for _, f := range facts(h) {
+		if !slices.Contains([]string{"lock", "seed", "servers"}, f.Name) {
+			parts = append(parts, f.Name+" "+f.Value)
+		}
+	}
+	said := []string{"lock", "workload", "guard", "concurrency", "ttl"} // by the facts
+	same := []string{"seed", "store", "test-count", "with-remedies", "expect", "skip-unsupported", "version", "image"}
+	for _, p := range pairs(h.Parameters) {
+		plain := p.Name == "nemesis" && p.Value == clean(strings.Join(h.Faults, ","))
+		if !plain && !slices.Contains(said, p.Name) && !slices.Contains(same, p.Name) {
+			parts = append(parts, p.Name+" "+p.Value)
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 // SideBySide is two runs side by side, for people: its texts are clean, but not escaped.
