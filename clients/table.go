@@ -54,6 +54,9 @@ type Info struct {
 	MinTTL time.Duration
 	// MaxTTL is the longest; 0 for no bound that matters.
 	MaxTTL time.Duration
+	// Delivered are the bounds that its servers have as they are delivered, where lockcheck sets
+	// others.
+	Delivered Delivered
 	// TTLStep is the unit in which leases are granted, to which one that is asked for is
 	// rounded up; 0 for a service that grants it as it is.
 	TTLStep time.Duration
@@ -109,6 +112,13 @@ type Info struct {
 	// Observe reports what the service itself has on record, until stop is closed; nil
 	// for one that nobody can ask.
 	Observe func(ctx context.Context, c Config, stop <-chan struct{}, report func(Observation)) error
+}
+
+// Delivered are the shortest and the longest lease that servers grant before anybody sets them up,
+// each with the setting that changes it; 0 where lockcheck leaves a bound as it is.
+type Delivered struct {
+	MinTTL, MaxTTL         time.Duration
+	MinSetting, MaxSetting string
 }
 
 // Lease returns the time after which the lock can end by itself when a lease
@@ -293,14 +303,14 @@ func Table() []Info {
 		},
 		{
 			Name: "zookeeper", Summary: "ZooKeeper's own recipe: a queue of nodes that end with their session, each watching the one before",
-			Servers: "zookeeper", TTL: zkTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Grace: 2 * time.Second,
+			Servers: "zookeeper", TTL: zkTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Delivered: zkDelivered(), Grace: 2 * time.Second,
 			Session: true, Queues: true, CountsWakes: true, AnyServer: true, Ask: true,
 			Token: "czxid of the own node", LossNotification: zkNotified, Clock: zkClock,
 			Modules: []string{goZooKeeper}, Open: openZooKeeper,
 		},
 		{
 			Name: "zookeeper-lib", Summary: "the same recipe by the library that people use", Library: goZooKeeper,
-			Servers: "zookeeper", TTL: zkTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Grace: 2 * time.Second,
+			Servers: "zookeeper", TTL: zkTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Delivered: zkDelivered(), Grace: 2 * time.Second,
 			Session: true, Queues: true, Endless: true, AnyServer: true, Ask: true,
 			LossNotification: "when it releases the lock", Clock: zkClock, Options: zkLibOptions(),
 			Open: openZooKeeperLib,
@@ -308,7 +318,7 @@ func Table() []Info {
 		{
 			Name: "zookeeper-herd", Summary: "the same recipe with a watch on the whole queue",
 			Naive:   "each release wakes up all who wait",
-			Servers: "zookeeper", TTL: zkTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Grace: 2 * time.Second,
+			Servers: "zookeeper", TTL: zkTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Delivered: zkDelivered(), Grace: 2 * time.Second,
 			Session: true, Queues: true, CountsWakes: true, AnyServer: true, Ask: true,
 			Token: "czxid of the own node", LossNotification: zkNotified, Clock: zkClock,
 			Modules: []string{goZooKeeper}, Open: openZooKeeperHerd,
@@ -316,6 +326,7 @@ func Table() []Info {
 		{
 			Name: "consul", Summary: "Consul: a key held by a session, by the lock that its users use (as delivered, Consul accepts no lease below 10 s)",
 			Library: consulAPI, Servers: "consul", TTL: 2 * time.Second, MinTTL: time.Second, MaxTTL: 24 * time.Hour,
+			Delivered: Delivered{MinTTL: 10 * time.Second, MinSetting: "session_ttl_min"},
 			// The leader ends a session after twice its lease, then waits for the delay;
 			// a waiter that met the delay asks again after 5 s.
 			Expiry: 2, LockDelay: 15 * time.Second, Grace: 6 * time.Second,

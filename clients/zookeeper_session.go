@@ -22,6 +22,11 @@ const (
 	zkTTL           = 2 * time.Second
 )
 
+// zkDelivered are 2 and 20 ticks, of the 2 s that the sample configuration and the official image have.
+func zkDelivered() Delivered {
+	return Delivered{MinTTL: 4 * time.Second, MinSetting: "minSessionTimeout", MaxTTL: 40 * time.Second, MaxSetting: "maxSessionTimeout"}
+}
+
 // newSessionOnError is an option of zookeeper-lib.
 const newSessionOnError = "new-session-on-error"
 

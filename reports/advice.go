@@ -31,8 +31,10 @@ type LockAdvice struct {
 	// FreeAfter is when others get the lock of a holder that died, at the latest but for the
 	// grace period; 0 for as soon as its connection ends.
 	FreeAfter time.Duration `json:"free_after_ns,omitempty"`
-	// Contradiction says which two of the figures no lease serves; ShortLease is the lease
-	// that is safe only behind the guard, 0 if there is none.
+	// Servers says where the lease meets a bound of servers as delivered, and what to set.
+	Servers string `json:"servers,omitempty"`
+	// Contradiction says which two of the figures the lease does not serve; ShortLease is the
+	// lease that is safe only behind the guard, 0 if there is none.
 	Contradiction string        `json:"contradiction,omitempty"`
 	ShortLease    time.Duration `json:"short_lease_ns,omitempty"`
 	Guard         string        `json:"guard"`
@@ -110,6 +112,7 @@ func (l LockAdvice) items() []adviceItem {
 		}
 	}
 	add("lease", l.leaseText())
+	add("servers", l.Servers)
 	add("failover", l.failoverText())
 	add("but", l.Contradiction)
 	add("guard", l.guardText())
@@ -168,7 +171,7 @@ func AdviceMarkdown(w io.Writer, a Advice) error {
 	markdownRow(&b, []string{"lock", "ends with", "lease", "free after", "guard", "but"})
 	b.WriteString("|" + strings.Repeat(" --- |", 6) + "\n")
 	for _, l := range a.Locks {
-		lease, free, but := "none", "its connection ends", l.Contradiction
+		lease, free, but := "none", "its connection ends", l.buts()
 		switch {
 		case l.Unfit != "":
 			lease, free, but = "", "", "not fit: "+l.Unfit
@@ -195,6 +198,18 @@ func AdviceMarkdown(w io.Writer, a Advice) error {
 	b.WriteString("```\n")
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// buts is what a reader of a table must not miss.
+func (l LockAdvice) buts() string {
+	var all []string
+	if l.Servers != "" {
+		all = append(all, "its servers: "+l.Servers)
+	}
+	if l.Contradiction != "" {
+		all = append(all, l.Contradiction)
+	}
+	return strings.Join(all, "; ")
 }
 
 // writeKnown writes what is known to break the locks that can be used.

@@ -9,9 +9,13 @@ import (
 	"lockcheck/internal/stats"
 )
 
-// Differences writes how two sets of runs differ, for people. Their sizes are in runs.
-func Differences(w io.Writer, differences []checker.Difference, first, second int, o TerminalOptions) error {
+// Differences writes how two sets of runs differ, for people. Their sizes are in runs; what makes
+// them incomparable, "" for nothing, comes first.
+func Differences(w io.Writer, differences []checker.Difference, first, second int, incomparable string, o TerminalOptions) error {
 	t := newTerminal(o)
+	if incomparable != "" {
+		t.hang("    ", "", incomparable)
+	}
 	for i, p := range portions(differences) {
 		t.hang("    ", "", p.Name+": "+p.First+", then "+p.Second+": "+conclusion(differences[i]))
 	}

@@ -31,6 +31,7 @@ type RemedyAdvice struct {
 type ShownBy struct {
 	Experiment string `json:"experiment"`
 	Command    string `json:"command"`
+	Docker     bool   `json:"docker,omitempty"` // it needs Docker
 }
 
 func (a RemedyAdvice) helps() bool {
@@ -51,7 +52,7 @@ func adviceFor(h history.Header, r checker.Results) []RemedyAdvice {
 				Effect: o.Effect, Why: o.Why, Lacks: o.Lacks, InForce: o.InForce,
 			}
 			for _, name := range o.Experiments(h.Lock) {
-				advice.Shown = append(advice.Shown, ShownBy{name, remedies.Command(name)})
+				advice.Shown = append(advice.Shown, ShownBy{name, remedies.Command(name), remedies.OnDocker(name)})
 			}
 			all = append(all, advice)
 		}

@@ -31,6 +31,8 @@ type Line struct {
 	WaitText string
 	// Versions of servers, client libraries and lockcheck.
 	Versions string
+	// Settings are what runs of a lock share that were made alike.
+	Settings string
 }
 
 // NewLine is the line of a judged run.
@@ -54,7 +56,7 @@ func NewLine(d Document) Line {
 func UnjudgedLine(h history.Header) Line {
 	line := Line{
 		Lock: orNone(clean(h.Lock)), Workload: orNone(clean(h.Workload)), Guard: orNone(clean(h.Guard)),
-		Faults: cleanAll(h.Faults),
+		Faults: cleanAll(h.Faults), Settings: settings(h),
 	}
 	var versions []string
 	for _, v := range append(pairs(h.Versions), fact{"lockcheck", clean(h.Version)}) {
@@ -67,6 +69,26 @@ func UnjudgedLine(h history.Header) Line {
 		line.Started = started
 	}
 	return line
+}
+
+// settings are what was asked for in a run, in words: all but its lock, its versions, which may
+// change from run to run, and what leaves a run as it is.
+func settings(h history.Header) string {
+	var parts []string
+	for _, f := range facts(h) {
+		if !slices.Contains([]string{"lock", "seed", "servers"}, f.Name) {
+			parts = append(parts, f.Name+" "+f.Value)
+		}
+	}
+	said := []string{"lock", "workload", "guard", "concurrency", "ttl"} // by the facts
+	same := []string{"seed", "store", "test-count", "with-remedies", "expect", "skip-unsupported", "version", "image"}
+	for _, p := range pairs(h.Parameters) {
+		plain := p.Name == "nemesis" && p.Value == clean(strings.Join(h.Faults, ","))
+		if !plain && !slices.Contains(said, p.Name) && !slices.Contains(same, p.Name) {
+			parts = append(parts, p.Name+" "+p.Value)
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 // SideBySide is two runs side by side, for people: its texts are clean, but not escaped.
@@ -107,14 +129,15 @@ func NewSideBySide(a, b Document) SideBySide {
 		Properties:  opinions(a.Results, b.Results),
 		Figures:     pairUp(figures(a.Results), figures(b.Results)),
 		Differences: portions(differences),
-		Note:        strings.TrimSpace(incomparable(a.Header, b.Header) + " " + chanceNote(differences, 1, 1)),
+		Note:        strings.TrimSpace(Incomparable([]history.Header{a.Header}, []history.Header{b.Header}) + " " + chanceNote(differences, 1, 1)),
 	}
 }
 
-// incomparable says why what happened in two runs cannot be compared; "" if it can.
-func incomparable(a, b history.Header) string {
+// Incomparable says why what happened in two runs, or two sets of them, cannot be compared; "" if
+// it can.
+func Incomparable(a, b []history.Header) string {
 	var why []string
-	for _, p := range pairUp(facts(a), facts(b)) {
+	for _, p := range pairUp(allOf(a), allOf(b)) {
 		if slices.Contains([]string{"workload", "guard", "faults", "workers"}, p.Name) && p.Differ() {
 			why = append(why, p.Name+" ("+p.First+"; "+p.Second+")")
 		}
@@ -122,7 +145,32 @@ func incomparable(a, b history.Header) string {
 	if len(why) == 0 {
 		return ""
 	}
-	return "These two runs cannot be compared: they differ in " + listed(why) + ". What differs below may be due to that alone."
+	what := "These two runs"
+	if len(a)+len(b) > 2 {
+		what = "These two sets of runs"
+	}
+	return what + " cannot be compared: they differ in " + listed(why) + ". What differs below may be due to that alone."
+}
+
+// allOf are the facts of runs, with each value that there is among them.
+func allOf(headers []history.Header) []fact {
+	var all []fact
+	values := make(map[string][]string)
+	for _, h := range headers {
+		for _, f := range facts(h) {
+			if values[f.Name] == nil {
+				all = append(all, fact{Name: f.Name})
+			}
+			if !slices.Contains(values[f.Name], f.Value) {
+				values[f.Name] = append(values[f.Name], f.Value)
+			}
+		}
+	}
+	for i := range all {
+		slices.Sort(values[all[i].Name])
+		all[i].Value = strings.Join(values[all[i].Name], " or ")
+	}
+	return all
 }
 
 // allFacts is what may explain why two runs differ.

@@ -98,10 +98,13 @@ func TestDifferences(t *testing.T) {
 		{losing(0), losing(0), "Nothing happened that could be compared."},
 	} {
 		var terminal bytes.Buffer
-		if err := Differences(&terminal, checker.Differences(c.first, c.second), len(c.first), len(c.second), TerminalOptions{Width: 10000}); err != nil {
+		if err := Differences(&terminal, checker.Differences(c.first, c.second), len(c.first), len(c.second), "They differ.", TerminalOptions{Width: 10000}); err != nil {
 			t.Fatal(err)
 		}
 		text := strings.Join(strings.Fields(terminal.String()), " ")
+		if !strings.HasPrefix(text, "They differ. ") {
+			t.Errorf("what makes them incomparable does not come first: %s", text)
+		}
 		for _, part := range strings.Split(c.want, " With ") {
 			if !strings.Contains(text, part) {
 				t.Errorf("%q is not in %s", part, text)
@@ -151,15 +154,18 @@ func TestIncomparable(t *testing.T) {
 	of := func(lock, guard string, faults ...string) history.Header {
 		return history.Header{Lock: lock, Workload: "set", Guard: guard, Faults: faults}
 	}
+	only := func(headers ...history.Header) []history.Header { return headers }
 	for _, c := range []struct {
-		a, b history.Header
+		a, b []history.Header
 		want string
 	}{
-		{of("redis", "none", "pause"), of("etcd", "none", "pause"), ""},
-		{of("redis", "none", "pause"), of("redis", "fence", "pause"), "guard (none; fence)"},
-		{of("redis", "none", "pause"), of("redis", "none", "clock", "kill"), "faults (pause; clock, kill)"},
+		{only(of("redis", "none", "pause")), only(of("etcd", "none", "pause")), ""},
+		{only(of("redis", "none", "pause")), only(of("redis", "fence", "pause")), "These two runs cannot be compared: they differ in guard (none; fence)"},
+		{only(of("redis", "none", "pause")), only(of("redis", "none", "clock", "kill")), "faults (pause; clock, kill)"},
+		{only(of("redis", "none", "pause"), of("redis", "none", "pause")), only(of("etcd", "none", "pause")), ""},
+		{only(of("redis", "none", "pause"), of("redis", "fence", "pause")), only(of("redis", "fence", "pause")), "sets of runs cannot be compared: they differ in guard (fence or none; fence)"},
 	} {
-		got := incomparable(c.a, c.b)
+		got := Incomparable(c.a, c.b)
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%q, want %q in it", got, c.want)
 		}

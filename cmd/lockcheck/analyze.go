@@ -135,16 +135,17 @@ func (s *system) analyze(f analyzeFlags, paths []string) error {
 		return unreadable(runs.ExportJepsen(paths[0], s.stdout))
 	}
 	var sets [][]checker.Results
+	var headers [][]history.Header
 	for _, path := range paths {
 		s.boundMemory(path)
-		set, err := s.judgeSet(f, path)
+		set, of, err := s.judgeSet(f, path)
 		if err != nil {
 			return err
 		}
-		sets = append(sets, set)
+		sets, headers = append(sets, set), append(headers, of)
 	}
 	if len(sets) == 2 {
-		return s.compareSets(sets[0], sets[1])
+		return s.compareSets(sets[0], sets[1], reports.Incomparable(headers[0], headers[1]))
 	}
 	var worst error
 	for _, r := range sets[0] {
@@ -167,38 +168,40 @@ func unreadable(err error) error {
 }
 
 // judgeSet judges one run and reports it, or the runs in a folder and reports what they
-// result in together.
-func (s *system) judgeSet(f analyzeFlags, path string) ([]checker.Results, error) {
+// result in together. Their headers are returned, too.
+func (s *system) judgeSet(f analyzeFlags, path string) ([]checker.Results, []history.Header, error) {
 	paths := []string{path}
 	if f.format == formatOurs {
 		var err error
 		if paths, err = runs.At(path); err != nil {
-			return nil, unreadable(err)
+			return nil, nil, unreadable(err)
 		}
 	}
 	var all []checker.Results
+	var headers []history.Header
 	for _, run := range paths {
 		judgement, err := s.judge(f, run)
 		if err == nil && len(paths) == 1 {
 			err = s.report(judgement)
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		judgement.Results.Holds = nil // of many runs they would be many
 		all = append(all, judgement.Results)
+		headers = append(headers, judgement.History.Header)
 	}
 	if len(paths) == 1 {
-		return all, nil
+		return all, headers, nil
 	}
-	return all, reports.Pooled(s.stdout, checker.PoolOf(all), s.terminalOptions())
+	return all, headers, reports.Pooled(s.stdout, checker.PoolOf(all), s.terminalOptions())
 }
 
 // compareSets says whether the second of two sets of runs is worse. Where there are too
-// few runs to tell, that is no pass.
-func (s *system) compareSets(first, second []checker.Results) error {
+// few runs to tell, that is no pass. What they were made with otherwise is said with it.
+func (s *system) compareSets(first, second []checker.Results, incomparable string) error {
 	differences := checker.Differences(first, second)
-	if err := reports.Differences(s.stdout, differences, len(first), len(second), s.terminalOptions()); err != nil {
+	if err := reports.Differences(s.stdout, differences, len(first), len(second), incomparable, s.terminalOptions()); err != nil {
 		return err
 	}
 	var code error

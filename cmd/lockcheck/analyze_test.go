@@ -204,8 +204,10 @@ func TestAnalyzeJepsen(t *testing.T) {
 // that is no pass.
 func TestAnalyzeTwo(t *testing.T) {
 	s := newShell(t)
+	guard := "none"
 	losing := func(lost int) string {
 		header, events := smallRun()
+		header.Guard = guard
 		final := slices.Clone(events[len(events)-2:])
 		events = events[:len(events)-2]
 		var present []string
@@ -240,5 +242,11 @@ func TestAnalyzeTwo(t *testing.T) {
 	s.want(s.run("analyze", losing(0), losing(20)), exitUndecided, "not compared", "")
 	s.want(s.run("analyze", losing(0), many), exitUndecided, "here are 1 and 5", "")
 	s.want(s.run("analyze", losing(0), losing(0)), exitOK, "Nothing happened that could be compared", "")
+	if strings.Contains(s.stdout, "cannot be compared:") {
+		t.Error("runs made alike are said to be incomparable")
+	}
+	alone := losing(0)
+	guard = "cas"
+	s.want(s.run("analyze", alone, losing(0)), exitOK, "guard (none; cas)", "")
 	s.want(s.run("analyze", few, few, few), exitUsage, "", "one set of runs or two")
 }

@@ -101,7 +101,7 @@ func (f *huntFlags) folder(flags *pflag.FlagSet) (*hunt.Folder, error) {
 	}
 	path := f.out
 	if path == "" {
-		if path, err = runs.NewFolder(filepath.Join(f.store, "hunt")); err != nil {
+		if path, err = runs.NewFolder(filepath.Join(f.store, runs.HuntFolder)); err != nil {
 			return nil, err
 		}
 	}

@@ -74,7 +74,7 @@ func (s *system) profile(cmd *cobra.Command, f *profileFlags) (err error) {
 		return err
 	}
 	if m.Store = f.out; m.Store == "" {
-		if m.Store, err = runs.NewFolder(filepath.Join(f.store, "profile")); err != nil {
+		if m.Store, err = runs.NewFolder(filepath.Join(f.store, runs.ProfileFolder)); err != nil {
 			return err
 		}
 	}

@@ -28,7 +28,7 @@ func serveCommand(s *system) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "serve", Short: "show the stored runs as web pages",
 		Long: `Show the runs of a store as web pages on 127.0.0.1: a list with filters, search
-and order, the runs of one lock under the same faults over time, two runs side
+and order, the runs of one lock made alike over time, two runs side
 by side, and the files of each run, one by one or as an archive. The address is
 printed. Nothing outside of the store can be read, and nothing is
 changed. Other machines cannot reach it; all users of this one can. Ctrl-C ends

@@ -201,7 +201,7 @@ func (s *system) spreadHunt(cmd *cobra.Command, f *huntFlags) error {
 		return err
 	}
 	arguments := append([]string{"hunt"}, forwarded(cmd.Flags(), "swarm", "swarm-image", "out", "store", "expect")...)
-	out, err := newFolderAt(f.out, f.store, "hunt")
+	out, err := newFolderAt(f.out, f.store, runs.HuntFolder)
 	if err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func (f *sweepFlags) folder(flags *pflag.FlagSet) (*sweep.Folder, error) {
 	}
 	path := f.out
 	if path == "" {
-		if path, err = runs.NewFolder(filepath.Join(f.store, "sweep")); err != nil {
+		if path, err = runs.NewFolder(filepath.Join(f.store, runs.SweepFolder)); err != nil {
 			return nil, err
 		}
 	}

@@ -1,6 +1,7 @@
 package remedies
 
 import (
+	"slices"
 	"strings"
 
 	"lockcheck/clients"
@@ -44,12 +45,15 @@ var perLock = []struct {
 var usual = []string{"memory", "redis"}
 
 // Experiments are the names of Shown for a lock, or for a usual one where there is none for
-// it.
+// it, each once; those that are nearest to the lock come first.
 func (a Advice) Experiments(lock string) []string {
 	var names []string
 	for _, name := range a.Shown {
-		names = append(names, forLock(name, lock))
+		if name = forLock(name, lock); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
+	nearest(names, lock)
 	return names
 }
 

@@ -87,7 +87,7 @@ func TestOffers(t *testing.T) {
 	}
 }
 
-// TestForLock: an experiment is that of the lock where there is one.
+// TestForLock: an experiment is that of the lock where there is one, and the nearest comes first.
 func TestForLock(t *testing.T) {
 	for _, c := range []struct{ name, lock, want string }{
 		{"repro/holder-pause-fenced-LOCK", "etcd", "repro/holder-pause-fenced-etcd"},
@@ -108,6 +108,19 @@ func TestForLock(t *testing.T) {
 	} {
 		if got := Command(c[0]); got != c[1] {
 			t.Errorf("%s: %s", c[0], got)
+		}
+	}
+	for _, c := range []struct{ lock, shown, want string }{
+		{"memory", "claim/ask-paused-LOCK claim/ask-server-stopped", "claim/ask-server-stopped claim/ask-paused-redis"},
+		{"redis", "claim/ask-paused-LOCK claim/ask-server-stopped", "claim/ask-paused-redis claim/ask-server-stopped"},
+		{"redislock", "repro/etcd-11456/control repro/redislock-late-answer/control", "repro/redislock-late-answer/control repro/etcd-11456/control"},
+		{"etcd", "claim/ten-times repro/fence-on-writes-only", "claim/ten-times repro/fence-on-writes-only"},
+		{"memory-redlock", "claim/ten-times claim/cas-often", "claim/cas-often claim/ten-times"},
+		{"of my own", "claim/ten-times claim/cas-often", "claim/ten-times claim/cas-often"},
+		{"zookeeper", "repro/holder-pause-LOCK repro/holder-pause-zookeeper", "repro/holder-pause-zookeeper"},
+	} {
+		if got := strings.Join((Advice{Shown: strings.Fields(c.shown)}).Experiments(c.lock), " "); got != c.want {
+			t.Errorf("for %s: %s, want %s", c.lock, got, c.want)
 		}
 	}
 	for _, c := range (Advice{Shown: []string{"repro/holder-pause-LOCK"}}).Experiments("zookeeper") {

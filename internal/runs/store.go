@@ -44,6 +44,14 @@ const (
 	RemediesDataFile = "remedies.json"
 )
 
+// Folders of a store whose runs were made to search or to try something.
+const (
+	RemediesFolder = "remedies"
+	SweepFolder    = "sweep"
+	ProfileFolder  = "profile"
+	HuntFolder     = "hunt"
+)
+
 // newRunFolder makes the folder of a run and points the latest links at it.
 func newRunFolder(store, name string, now time.Time) (string, error) {
 	parent := filepath.Join(store, name)

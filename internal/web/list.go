@@ -85,7 +85,7 @@ type row struct {
 	Time, Kinds   string // Kinds of faults
 	Chosen        bool
 	Files, Report string // addresses; Report is "" if there is none
-	Trend         string // address of the runs like it; "" if the lock is not known
+	Trend         string // address of the runs like it; "" if it is part of no history
 	Download      string
 }
 
@@ -165,8 +165,8 @@ func (h *handler) newRow(r run, chosen bool) row {
 	if h.store.holds(r.Folder, runs.ReportFile) {
 		one.Report = address("files", r.Folder, runs.ReportFile)
 	}
-	if r.Lock != "" {
-		one.Trend = "/trend?" + url.Values{"lock": {r.Lock}, "fault": {one.Kinds}, "guard": {r.Guard}}.Encode()
+	if r.ofHistory() {
+		one.Trend = "/trend?" + url.Values{"lock": {r.Lock}, "settings": {r.Settings}}.Encode()
 	}
 	return one
 }

@@ -2,8 +2,12 @@ package web
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
+	"time"
+
+	"lockcheck/history"
 )
 
 // TestTrend: the runs like one are shown over time, others are not, and where versions change is
@@ -17,6 +21,9 @@ func TestTrend(t *testing.T) {
 	}
 	s.run("redis/calm", document("redis", "2026-01-04T00:00:00Z", 0))
 	s.run("etcd/1", document("etcd", "2026-01-05T00:00:00Z", 0, "pause"))
+	for _, folder := range []string{"remedies", "sweep", "profile", "hunt"} {
+		s.run(folder+"/1/runs/redis/1", document("redis", "2026-01-06T00:00:00Z", 0, "pause"))
+	}
 	site := s.serve()
 	page := site.page(linkOf(t, site.page("/?lock=redis&fault=pause"), "over time"))
 	site.contains(page, ">3 runs<", "redis over time", "30 of 100", "redis 8", `href="/files/redis/3/report.html"`)
@@ -35,7 +42,46 @@ func TestTrend(t *testing.T) {
 		t.Error("the strip does not begin with the oldest")
 	}
 	site.contains(site.page("/trend?lock=nothing"), "No run is like that.")
-	site.contains(site.page("/trend?lock=redis&fault=pause&guard=none&from=99"), ">3 runs<", "2026-01-01")
+	part := linkOf(t, site.page("/?lock=redis&fault=pause&order=oldest"), "over time") + "&from=99"
+	site.contains(site.page(part), ">3 runs<", "2026-01-01")
+	if n := strings.Count(site.page("/?lock=redis&fault=pause"), "over time"); n != 3 {
+		t.Errorf("%d runs lead to a history, want 3: those that search are part of none", n)
+	}
+}
+
+// TestTrendLike: runs made otherwise are another history; seeds, versions and what was spelled
+// out though it is usual make none.
+func TestTrendLike(t *testing.T) {
+	s := newShelf(t)
+	day := 0
+	run := func(folder string, change func(*history.Header)) {
+		day++
+		d := document("redis", fmt.Sprintf("2026-01-%02dT00:00:00Z", day), 0, "pause")
+		d.Header.Lease = 2 * time.Second
+		change(&d.Header)
+		s.run(folder, d)
+	}
+	run("like/1", func(*history.Header) {})
+	run("like/2", func(h *history.Header) { h.Seed, h.Versions = 7, map[string]string{"redis": "8"} })
+	run("like/3", func(h *history.Header) {
+		maps.Copy(h.Parameters, map[string]string{"nemesis": "pause", "store": "elsewhere", "seed": "7", "guard": "none"})
+	})
+	run("other/1", func(h *history.Header) { h.Parameters["renew"] = "true" })
+	run("other/2", func(h *history.Header) { h.Parameters["nemesis"] = "pause:holder" })
+	run("other/3", func(h *history.Header) { h.Lease = time.Second })
+	run("other/4", func(h *history.Header) { h.Workload = "counter" })
+	run("other/5", func(h *history.Header) { h.Workers = []string{"w1"} })
+	run("other/6", func(h *history.Header) { h.Guard = "fence" })
+	site := s.serve()
+	for search, count := range map[string]string{
+		"like/1": ">3 runs<", "like/2": ">3 runs<", "like/3": ">3 runs<",
+		"other/1": ">1 runs<", "other/2": ">1 runs<", "other/3": ">1 runs<", "other/4": ">1 runs<", "other/5": ">1 runs<", "other/6": ">1 runs<",
+	} {
+		page := site.page(linkOf(t, site.page("/?search="+search), "over time"))
+		if !strings.Contains(page, count) {
+			t.Errorf("the history of %s has not %s", search, count)
+		}
+	}
 }
 
 // TestSearchAndOrder: the list shows what mentions all words, in the order asked for.

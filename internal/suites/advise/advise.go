@@ -88,9 +88,12 @@ type plan struct {
 	lease time.Duration // 0 for a lock that has none
 	renew bool          // by the worker
 	why   string
+	// outlasts is the shortest lease that holds; less than lease where servers as delivered
+	// grant none so short.
+	outlasts time.Duration
 }
 
-// plan is the shortest lease that holds, rounded up as the service does.
+// plan is the shortest lease that holds and that servers as delivered grant.
 func (n Needs) plan(info clients.Info) plan {
 	var p plan
 	pause := withMargin(n.LongestPause)
@@ -105,7 +108,8 @@ func (n Needs) plan(info clients.Info) plan {
 		p.lease = withMargin(hold)
 		p.why = fmt.Sprintf("pause %s + section %s + margin %s, without renewal", n.LongestPause, n.longest(), p.lease-hold)
 	}
-	p.lease = info.Lease(roundedUp(p.lease))
+	p.outlasts = info.Lease(roundedUp(p.lease))
+	p.lease = max(p.outlasts, info.Delivered.MinTTL)
 	return p
 }
 
@@ -124,12 +128,16 @@ func (n Needs) about(name string, info clients.Info) reports.LockAdvice {
 		Guard: string(guard(info)), RestsOn: restsOn(name, info),
 	}
 	if info.MaxTTL > 0 && p.lease > info.MaxTTL {
-		a.Unfit = fmt.Sprintf("its servers allow a lease of %s at most", info.MaxTTL)
+		a.Unfit = fmt.Sprintf("it takes a lease of %s, and its servers allow %s at most", p.lease, info.MaxTTL)
+		if d := info.Delivered; d.MaxTTL > 0 {
+			a.Unfit = fmt.Sprintf("it takes a lease of %s; servers as delivered grant %s at most, and those of lockcheck, with another %s, %s", p.lease, d.MaxTTL, d.MaxSetting, info.MaxTTL)
+		}
 		return a
 	}
 	if info.TTL > 0 {
 		a.FreeAfter = info.Effective(p.lease, info.LockDelay)
-		n.contradiction(&a, info)
+		a.Servers = servers(info.Delivered, p)
+		n.contradiction(&a, info, p)
 	}
 	a.Commands = n.commands(name, info, p)
 	return a
@@ -158,15 +166,35 @@ func ends(info clients.Info) string {
 	return "its holder's connection"
 }
 
+// servers says where the advised lease meets the bounds of servers as delivered; "" if it does not.
+func servers(d clients.Delivered, p plan) string {
+	switch {
+	case p.outlasts < d.MinTTL:
+		return fmt.Sprintf("as delivered they grant no lease below %s (%s), else %s were enough", d.MinTTL, d.MinSetting, p.outlasts)
+	case d.MaxTTL > 0 && p.lease > d.MaxTTL:
+		return fmt.Sprintf("as delivered they grant %s at most: set %s to %s or more", d.MaxTTL, d.MaxSetting, p.lease)
+	}
+	return ""
+}
+
 // contradiction says what no lease can do, and what can.
-func (n Needs) contradiction(a *reports.LockAdvice, info clients.Info) {
+func (n Needs) contradiction(a *reports.LockAdvice, info clients.Info, p plan) {
 	if n.Failover == 0 || a.FreeAfter <= n.Failover {
 		return
 	}
-	a.Contradiction = fmt.Sprintf("a lock whose holder died is free after %s, and you want %s: no lease both outlasts the pause and ends so soon", a.FreeAfter, n.Failover)
+	a.Contradiction = fmt.Sprintf("a lock whose holder died is free after %s, and you want %s: ", a.FreeAfter, n.Failover)
+	lower := "set " + info.Delivered.MinSetting + " to it"
+	if free := info.Effective(p.outlasts, info.LockDelay); free <= n.Failover {
+		a.Contradiction += fmt.Sprintf("a lease of %s outlasts the pause and ends after %s, if you %s", p.outlasts, free, lower)
+		return
+	}
+	a.Contradiction += "no lease both outlasts the pause and ends so soon"
 	if lease, fits := shortened(info, n.Failover); fits {
 		a.ShortLease = lease
 		a.Contradiction += fmt.Sprintf("; with guard %s a lease of %s is safe, for what a paused holder writes is refused", a.Guard, lease)
+		if lease < info.Delivered.MinTTL {
+			a.Contradiction += "; " + lower
+		}
 	} else {
 		a.Contradiction += "; its servers accept no lease that ends so soon"
 	}

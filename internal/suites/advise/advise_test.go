@@ -42,11 +42,41 @@ func TestLease(t *testing.T) {
 		{"redis", bounded, 5600 * time.Millisecond, false, 5600 * time.Millisecond}, // 4 s + 1 s + 0.6 s
 		{"etcd", nil, 7 * time.Second, false, 7 * time.Second},
 		{"etcd", bounded, 7 * time.Second, false, 7 * time.Second}, // its session renews, whatever is known
-		{"consul", nil, 6750 * time.Millisecond, false, 28500 * time.Millisecond},
+		{"consul", nil, 10 * time.Second, false, 35 * time.Second}, // 6.75 s would do, but not as delivered
+		{"consul", func(n *Needs) { n.LongestPause = 12 * time.Second }, 19950 * time.Millisecond, false, 54900 * time.Millisecond},
+		{"zookeeper", func(n *Needs) { n.LongestPause = time.Second }, 4 * time.Second, false, 4 * time.Second},
 		{"postgres-session", nil, 0, false, 0},
 	} {
 		if got := about(t, needs(c.lock, c.change)); got.Lease != c.lease || got.Renew != c.renew || got.FreeAfter != c.free {
 			t.Errorf("%s: lease %s, renewed %v, free after %s; want %s, %v, %s", c.lock, got.Lease, got.Renew, got.FreeAfter, c.lease, c.renew, c.free)
+		}
+	}
+}
+
+// TestServers: what servers as delivered do not grant is said with the setting's name, and nothing
+// of those that do.
+func TestServers(t *testing.T) {
+	for _, c := range []struct {
+		lock  string
+		pause time.Duration
+		says  []string
+	}{
+		{"consul", 4 * time.Second, []string{"session_ttl_min", "10s", "6.75s"}},
+		{"consul", 12 * time.Second, nil},
+		{"zookeeper", time.Second, []string{"minSessionTimeout", "4s", "1.8s"}},
+		{"zookeeper", 4 * time.Second, nil},
+		{"zookeeper", 30 * time.Second, []string{"maxSessionTimeout", "40s", "49.65s"}},
+		{"redis", time.Second, nil},
+		{"etcd", time.Second, nil},
+	} {
+		got := about(t, needs(c.lock, func(n *Needs) { n.LongestPause = c.pause })).Servers
+		if (got != "") != (c.says != nil) {
+			t.Errorf("%s, paused for %s: %q", c.lock, c.pause, got)
+		}
+		for _, part := range c.says {
+			if !strings.Contains(got, part) {
+				t.Errorf("%s, paused for %s: %q does not say %s", c.lock, c.pause, got, part)
+			}
 		}
 	}
 }
@@ -61,19 +91,23 @@ func TestContradiction(t *testing.T) {
 		named    bool
 		short    time.Duration
 		guard    string
+		setting  string
 	}{
-		{"redis", 10 * time.Second, false, 0, "cas"},
-		{"redis", 6750 * time.Millisecond, false, 0, "cas"},
-		{"redis", 6 * time.Second, true, 6 * time.Second, "cas"},
-		{"redis", 0, false, 0, "cas"},
-		{"etcd", 5500 * time.Millisecond, true, 5 * time.Second, "fence"},
-		{"etcd", time.Second, true, 0, "fence"},
-		{"consul", 20 * time.Second, true, 2500 * time.Millisecond, "fence"},
-		{"consul", 10 * time.Second, true, 0, "fence"},
-		{"postgres-session", time.Second, false, 0, "cas"},
+		{"redis", 10 * time.Second, false, 0, "cas", ""},
+		{"redis", 6750 * time.Millisecond, false, 0, "cas", ""},
+		{"redis", 6 * time.Second, true, 6 * time.Second, "cas", ""},
+		{"redis", 0, false, 0, "cas", ""},
+		{"etcd", 5500 * time.Millisecond, true, 5 * time.Second, "fence", ""},
+		{"etcd", time.Second, true, 0, "fence", ""},
+		{"consul", 35 * time.Second, false, 0, "fence", ""},
+		{"consul", 30 * time.Second, true, 0, "fence", "a lease of 6.75s outlasts the pause and ends after 28.5s, if you set session_ttl_min"},
+		{"consul", 20 * time.Second, true, 2500 * time.Millisecond, "fence", "set session_ttl_min"},
+		{"consul", 10 * time.Second, true, 0, "fence", ""},
+		{"postgres-session", time.Second, false, 0, "cas", ""},
 	} {
 		got := about(t, needs(c.lock, failover(c.failover)))
-		if (got.Contradiction != "") != c.named || got.ShortLease != c.short || got.Guard != c.guard {
+		if (got.Contradiction != "") != c.named || got.ShortLease != c.short || got.Guard != c.guard ||
+			strings.Contains(got.Contradiction, "session_ttl_min") != (c.setting != "") || !strings.Contains(got.Contradiction, c.setting) {
 			t.Errorf("%s within %s: %q, short lease %s, guard %s", c.lock, c.failover, got.Contradiction, got.ShortLease, got.Guard)
 		}
 	}

@@ -5,10 +5,11 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/clients"
+	"lockcheck/clusters"
 	"lockcheck/internal/remedies"
 )
 
-// TestEvidenceOfRemedies: what is said to show a remedy is there, for each lock.
+// TestEvidenceOfRemedies: what is said to show a remedy is there, for each lock, and on the servers that are said.
 func TestEvidenceOfRemedies(t *testing.T) {
 	known, err := experiments()
 	if err != nil {
@@ -20,8 +21,18 @@ func TestEvidenceOfRemedies(t *testing.T) {
 			for _, lock := range append(clients.Names(), "of my own") {
 				for _, name := range a.Experiments(lock) {
 					checked++
-					if _, is := known[name]; !is {
+					e, is := known[name]
+					if !is {
 						t.Errorf("%s against %q, for %s: there is no %s", a.Remedy, c.Name, lock, name)
+						continue
+					}
+					on := remedies.LockOfExperiment(name)
+					if on != e.Options.Lock {
+						t.Errorf("%s is said to be made on the lock %q, and is on %q", name, on, e.Options.Lock)
+					}
+					info, _ := clients.ByName(e.Options.Lock)
+					if spec, _ := clusters.ByName(info.Servers); remedies.OnDocker(name) != spec.OnDocker() {
+						t.Errorf("%s on %s needs Docker: %v, and %v is said", name, on, spec.OnDocker(), remedies.OnDocker(name))
 					}
 				}
 			}

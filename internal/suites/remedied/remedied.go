@@ -69,7 +69,7 @@ func New(o runs.Options) (Plan, error) {
 		}
 		p.tries = append(p.tries, t)
 	}
-	if p.Path, err = runs.NewFolder(filepath.Join(o.Store, "remedies")); err != nil {
+	if p.Path, err = runs.NewFolder(filepath.Join(o.Store, runs.RemediesFolder)); err != nil {
 		return p, err
 	}
 	p.Plain.Store = filepath.Join(p.Path, runsFolder)

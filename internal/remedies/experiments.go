@@ -1,0 +1,89 @@
+package remedies
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"lockcheck/clients"
+)
+
+// madeOn is the lock of each experiment in the table that is not made for several (perLock).
+func madeOn() map[string]string {
+	return map[string]string{
+		"claim/ask-server-stopped":             "memory",
+		"claim/cas-often":                      "none",
+		"claim/cas-rare":                       "none",
+		"claim/clock-forward-consul":           "consul",
+		"claim/clock-forward-etcd":             "etcd",
+		"claim/clock-forward-postgres-session": "postgres-session",
+		"claim/clock-forward-zookeeper":        "zookeeper",
+		"claim/database-inside":                "postgres-session",
+		"claim/database-outside":               "postgres-session",
+		"claim/database-pooled":                "postgres-pgbouncer",
+		"claim/redlock-minority":               "redlock",
+		"claim/redlock-restart":                "redlock",
+		"claim/renewed-and-paused":             "redis",
+		"claim/section-beyond-ttl":             "redis",
+		"claim/section-beyond-ttl/control":     "redis",
+		"claim/ten-times":                      "redis",
+		"claim/ten-times/control":              "redis",
+		"repro/consul-silent-loss":             "consul",
+		"repro/consul-silent-loss/control":     "consul",
+		"repro/etcd-11456/control":             "etcd-v3lock",
+		"repro/etcd-leader-resume/control":     "etcd-v3lock-retry",
+		"repro/etcd-lease-retry":               "etcd-v3lock-retry",
+		"repro/etcd-lease-watch":               "etcd-v3lock+watch-keepalive",
+		"repro/fence-on-writes-only":           "memory",
+		"repro/header-revision-fence":          "etcd-header-revision",
+		"repro/header-revision-fence/control":  "etcd-v3lock",
+		"repro/pgbouncer-leak/control":         "postgres-session",
+		"repro/redis-failover-loss":            "redis-failover",
+		"repro/redis-restart-loss":             "redis",
+		"repro/redis-restart-loss/control":     "redis-aof",
+		"repro/redis-unsafe-release/control":   "redis",
+		"repro/redislock-late-answer/control":  "redislock+call-deadlines",
+		"repro/redlock-clock-jump":             "redlock",
+		"repro/redsync-4.12.0-extend":          "redsync-4.12.0",
+		"repro/redsync-4.12.0-extend/control":  "redsync",
+	}
+}
+
+// LockOfExperiment is the lock of an experiment that a remedy names; "" for another one.
+func LockOfExperiment(name string) string {
+	for _, p := range perLock {
+		if rest, is := strings.CutPrefix(name, p.name); is {
+			return strings.TrimSuffix(rest, "/control")
+		}
+	}
+	return madeOn()[name]
+}
+
+// onDocker says whether a lock needs servers on Docker; one that is not known may.
+func onDocker(lock string) bool {
+	info, known := clients.ByName(lock)
+	return !known || info.Servers != "none" && !strings.HasPrefix(info.Servers, "memory")
+}
+
+// OnDocker says whether an experiment needs Docker.
+func OnDocker(experiment string) bool { return onDocker(LockOfExperiment(experiment)) }
+
+// nearest orders experiments for a reader who has run a lock: those on the same servers first,
+// and where that lock needs no Docker then those that need none, either.
+func nearest(names []string, lock string) {
+	own, known := clients.ByName(lock)
+	if !known {
+		return
+	}
+	distance := func(name string) int {
+		info, _ := clients.ByName(LockOfExperiment(name))
+		switch {
+		case info.Servers == own.Servers:
+			return 0
+		case !onDocker(lock) && OnDocker(name):
+			return 2
+		}
+		return 1
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(distance(a), distance(b)) })
+}
