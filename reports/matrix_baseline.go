@@ -3,15 +3,18 @@ package reports
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
 	"lockcheck/checker"
+	"lockcheck/internal/stats"
 )
 
 // Compared is a cell held against the same one of a baseline.
 type Compared struct {
-	// Verdict: violation if it is worse, undecided if that cannot be told, valid if it is not.
+	// Verdict: violation if it is worse, valid if it is not, and that of the cell by itself, or
+	// undecided, if that cannot be told.
 	Verdict checker.Verdict `json:"verdict"`
 	New     bool            `json:"new,omitempty"` // the baseline does not have it
 	Not     string          `json:"not,omitempty"` // why it cannot be compared; "" if it can
@@ -21,7 +24,33 @@ type Compared struct {
 	Figures int              `json:"figures"` // how many of all cells are compared
 }
 
-// remarks say what came of it.
+// Worse says whether anything is worse than in the baseline, and not by chance.
+func (k Compared) Worse() bool {
+	return len(k.Since) > 0 || slices.ContainsFunc(k.Changes, checker.Change.Worse)
+}
+
+// TooFew says whether there are too few runs to compare every figure.
+func (k Compared) TooFew() bool {
+	return slices.ContainsFunc(k.Changes, func(c checker.Change) bool { return !c.Compared })
+}
+
+// tooFew says of how many cells there are too few runs, once for all of them; "" if of none.
+func (m Matrix) tooFew() string {
+	cells, figures := 0, 0
+	for _, c := range m.Cells {
+		if c.Compared != nil && c.Compared.TooFew() {
+			cells++
+			figures = c.Compared.Figures
+		}
+	}
+	if cells == 0 {
+		return ""
+	}
+	return fmt.Sprintf("too few runs to compare every figure of %s with the baseline: it takes %d that have it, on both sides",
+		many(int64(cells), "cell"), stats.RunsNeeded(figures, checker.Chance))
+}
+
+// remarks say what came of it, but for what has too few runs.
 func (k Compared) remarks() []string {
 	switch {
 	case k.New:
@@ -29,27 +58,35 @@ func (k Compared) remarks() []string {
 	case k.Not != "":
 		return []string{"cannot be compared with the baseline: " + clean(k.Not)}
 	}
-	lead := map[checker.Verdict]string{
-		checker.Valid: "no worse than the baseline", checker.Violation: "worse than the baseline",
-	}[k.Verdict]
-	if lead == "" {
+	lead := "no worse than the baseline"
+	switch {
+	case k.Worse():
+		lead = "worse than the baseline"
+	case k.Verdict == checker.Undecided || k.Verdict == checker.Broken:
 		lead = "whether it is worse than the baseline cannot be told"
+	case k.TooFew():
+		lead += " as far as it can be told"
 	}
 	if len(k.Since) > 0 {
 		lead += ", which did not have " + strings.Join(cleanAll(k.Since), ", ")
 	}
 	var all []string
 	for _, c := range k.Changes {
-		all = append(all, k.change(c))
+		if c.Compared {
+			all = append(all, change(c))
+		}
 	}
-	if len(all) == 0 {
+	switch {
+	case len(all) == 0 && k.TooFew() && !k.Worse():
+		return nil
+	case len(all) == 0:
 		return []string{lead}
 	}
 	return []string{lead + ": " + strings.Join(all, "; ")}
 }
 
 // change is a figure before and now, and what that amounts to.
-func (k Compared) change(c checker.Change) string {
+func change(c checker.Change) string {
 	value := func(v float64) string {
 		switch {
 		case c.Time && v >= math.MaxInt64:
@@ -61,11 +98,6 @@ func (k Compared) change(c checker.Change) string {
 	}
 	text := fmt.Sprintf("%s %s before, %s now (p = %.2g, %d and %d)", clean(c.What), value(c.Before), value(c.Now), c.Chance, c.Units[0], c.Units[1])
 	switch {
-	case !c.Compared:
-		text += fmt.Sprintf(", too few to show any difference among %s", many(int64(k.Figures), "figure"))
-		if needed := checker.UnitsNeeded(c.Units[1], k.Figures); needed > 0 {
-			text += fmt.Sprintf(": it takes %d before", needed)
-		}
 	case c.Worse():
 		text += ", worse"
 	case c.Better():

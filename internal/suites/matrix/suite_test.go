@@ -198,7 +198,7 @@ func TestDocumentedSuite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(suite.cells()) != 2 || len(suite.Seeds) != 3 || len(suite.Thresholds) != 4 {
+	if len(suite.cells()) != 2 || len(suite.Seeds) != 6 || len(suite.Thresholds) != 4 {
 		t.Errorf("it says %+v", suite)
 	}
 }
