@@ -34,20 +34,37 @@ func (k Compared) TooFew() bool {
 	return slices.ContainsFunc(k.Changes, func(c checker.Change) bool { return !c.Compared })
 }
 
-// tooFew says of how many cells there are too few runs, once for all of them; "" if of none.
+// tooFew says how many cells have too few runs, once for all of them, and how many it takes; "" if
+// none has.
 func (m Matrix) tooFew() string {
-	cells, figures := 0, 0
+	cells, figures, before, enough := int64(0), 0, 0, true
+	var which []string
 	for _, c := range m.Cells {
-		if c.Compared != nil && c.Compared.TooFew() {
-			cells++
-			figures = c.Compared.Figures
+		if c.Compared == nil || !c.Compared.TooFew() {
+			continue
+		}
+		cells++
+		figures = c.Compared.Figures
+		for _, change := range c.Compared.Changes {
+			if change.Compared {
+				continue
+			}
+			if !slices.Contains(which, change.What) {
+				which = append(which, change.What)
+			}
+			needed := checker.UnitsNeeded(change.Units[1], figures)
+			before, enough = max(before, needed), enough && needed > 0
 		}
 	}
 	if cells == 0 {
 		return ""
 	}
-	return fmt.Sprintf("too few runs to compare every figure of %s with the baseline: it takes %d that have it, on both sides",
-		many(int64(cells), "cell"), stats.RunsNeeded(figures, checker.Chance))
+	text := fmt.Sprintf("%s with too few runs to be compared with the baseline by %s: it takes %d that have such a figure on both sides",
+		many(cells, "cell"), strings.Join(cleanAll(which), ", "), stats.RunsNeeded(figures, checker.Chance))
+	if enough {
+		text += fmt.Sprintf(", or %d in the baseline next to those of now", before)
+	}
+	return text
 }
 
 // remarks say what came of it, but for what has too few runs.
@@ -96,7 +113,7 @@ func change(c checker.Change) string {
 		}
 		return inPercent(v) + " %"
 	}
-	text := fmt.Sprintf("%s %s before, %s now (p = %.2g, %d and %d)", clean(c.What), value(c.Before), value(c.Now), c.Chance, c.Units[0], c.Units[1])
+	text := fmt.Sprintf("%s %s before, %s now (p = %.2g, of %d %s before and %d now)", clean(c.What), value(c.Before), value(c.Now), c.Chance, c.Units[0], clean(c.Over), c.Units[1])
 	switch {
 	case c.Worse():
 		text += ", worse"

@@ -68,12 +68,12 @@ func TestBaseline(t *testing.T) {
 		{"bad in both", bad, bad, checker.Valid, "no worse than the baseline"},
 		{"violated since", good, heldRuns(5, 1, second, loss), checker.Violation, "which did not have no-lost-update"},
 		{"something else violated, too", bad, heldRuns(5, 4, second, loss, overlap), checker.Violation, "which did not have mutual-exclusion"},
-		{"more lost", bad, heldRuns(5, 14, second, loss), checker.Violation, "lost updates 20 % before, 70 % now"},
+		{"more lost", bad, heldRuns(5, 14, second, loss), checker.Violation, "lost updates 20 % before, 70 % now (p = 5e-05, of 100 faults before and 100 now)"},
 		{"less lost", heldRuns(5, 14, second, loss), bad, checker.Valid, "better"},
 		{"one burst more", bad, heldRuns(5, 5, second, loss), checker.Valid, "would have shown from"},
-		{"slower", good, heldRuns(5, 0, third), checker.Violation, "wait p99 1 s before, 3 s now"},
+		{"slower", good, heldRuns(5, 0, third), checker.Violation, "wait p99 1 s before, 3 s now (p = 0.0079, of 5 runs before and 5 now)"},
 		{"a threshold missed in both", slow, slow, checker.Violation, "which did not have wait_p99"}, // the pool before has no waits
-		{"too few runs", heldRuns(2, 0, second), heldRuns(2, 0, second), checker.Valid, "too few runs to compare every figure of 1 cell with the baseline: it takes 4 that have it, on both sides"},
+		{"too few runs", heldRuns(2, 0, second), heldRuns(2, 0, second), checker.Valid, "1 cell with too few runs to be compared with the baseline by wait p99: it takes 4 that have such a figure on both sides, or 5 in the baseline next to those of now"},
 		{"too few runs, bad in both", heldRuns(1, 4, second, loss), heldRuns(1, 4, second, loss), checker.Violation, "no worse than the baseline as far as it can be told: lost updates"},
 		{"too few runs, violated since", heldRuns(1, 0, second), heldRuns(1, 1, second, loss), checker.Violation, "worse than the baseline, which did not have no-lost-update"},
 		{"too few runs, undecided", heldRuns(1, 0, second), undecided, checker.Undecided, "too few runs"},
@@ -127,7 +127,7 @@ func TestTooFewForBaseline(t *testing.T) {
 			},
 		} {
 			text := strings.Join(strings.Fields(written(t, write, m)), " ")
-			if strings.Count(text, "too few runs") != notes || strings.Count(text, "too few runs to compare every figure of 2 cells with the baseline: it takes 5 that") != notes {
+			if strings.Count(text, "too few runs") != notes || strings.Count(text, "2 cells with too few runs to be compared with the baseline by wait p99: it takes 5 that have such a figure on both sides, or 5 in the baseline next to those of now") != notes {
 				t.Errorf("%s, %d runs: want %d notes:\n%s", name, runs, notes, text)
 			}
 		}
