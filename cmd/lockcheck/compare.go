@@ -114,7 +114,7 @@ func (f *compareFlags) suite(flags *pflag.FlagSet) (matrix.Suite, error) {
 		suite, err := readSuite(f.file)
 		if flags.Changed("confirm") && err == nil {
 			suite.Confirm = f.confirm
-			err = suite.Check()
+			err = suite.CheckFlags()
 		}
 		return suite, err
 	}
@@ -129,7 +129,7 @@ func (f *compareFlags) suite(flags *pflag.FlagSet) (matrix.Suite, error) {
 	}
 	suite.Seeds, suite.Workload, suite.Concurrency = matrix.CountSeeds(f.seeds), f.workload, f.concurrency
 	suite.Section, suite.TimeLimit, suite.Confirm = f.section, f.timeLimit, f.confirm
-	return suite, suite.Check()
+	return suite, suite.CheckFlags()
 }
 
 func readSuite(path string) (matrix.Suite, error) {
