@@ -87,8 +87,9 @@ type Change struct {
 	Before float64 `json:"before"`
 	Now    float64 `json:"now"`
 	Time   bool    `json:"time,omitempty"`
-	// Units are how many that do not hang together each set has.
+	// Units are how many that do not hang together each set has, and Over says what they are.
 	Units [2]int `json:"units"`
+	Over  string `json:"over"`
 	// Chance is the probability of such a difference if there is none, see stats.Permutation.
 	Chance float64 `json:"chance"`
 	// Compared: there are enough units for any difference to be found.
@@ -117,22 +118,24 @@ func (c Change) Better() bool { return c.Shown && c.Now < c.Before }
 // runs have. DecideChanges must judge them, with those of all other tests.
 func Changes(before, now []Sample) []Change {
 	var all []Change
-	add := func(what string, a, b []stats.Count) {
+	add := func(what, over string, a, b []stats.Count) {
 		a, b = stats.Informative(a), stats.Informative(b)
 		if len(a) == 0 || len(b) == 0 || stats.Sum(a).K+stats.Sum(b).K == 0 {
 			return
 		}
 		all = append(all, Change{
-			What: what, Before: stats.Sum(a).Share(), Now: stats.Sum(b).Share(), Units: [2]int{len(a), len(b)},
+			What: what, Before: stats.Sum(a).Share(), Now: stats.Sum(b).Share(), Units: [2]int{len(a), len(b)}, Over: over,
 			Chance: chanceOf(a, b), before: a, now: b,
 		})
 	}
-	a, b := lossesOf(before), lossesOf(now)
+	a, _ := lossesOf(before)
+	b, over := lossesOf(now)
 	if a == nil || b == nil {
+		over = OverRuns
 		a, b = perSample(before, func(s Sample) stats.Count { return s.Updates }), perSample(now, func(s Sample) stats.Count { return s.Updates })
 	}
-	add("lost updates", a, b)
-	add("faults with a violation", faultsOf(before), faultsOf(now))
+	add("lost updates", over, a, b)
+	add("faults with a violation", OverFaults, faultsOf(before), faultsOf(now))
 	for _, t := range []struct {
 		what string
 		of   func(Sample) *time.Duration
@@ -146,7 +149,7 @@ func Changes(before, now []Sample) []Change {
 		}
 		a, b := stats.Ranks(x, y)
 		all = append(all, Change{
-			What: t.what, Time: true, Before: float64(stats.Median(x)), Now: float64(stats.Median(y)), Units: [2]int{len(x), len(y)},
+			What: t.what, Time: true, Before: float64(stats.Median(x)), Now: float64(stats.Median(y)), Units: [2]int{len(x), len(y)}, Over: OverRuns,
 			Chance: stats.Permutation(a, b),
 		})
 	}
@@ -218,18 +221,18 @@ func UnitsNeeded(other, figures int) int {
 	return 0
 }
 
-// lossesOf are the units of all runs; nil if only whole runs are independent of each other.
-func lossesOf(samples []Sample) []stats.Count {
+// lossesOf are the units of all runs, and what they are; nil if only whole runs are independent of
+// each other.
+func lossesOf(samples []Sample) (units []stats.Count, over string) {
 	var all []Results
 	for _, s := range samples {
 		u := UpdateSummary{Acknowledged: s.Updates.N, Lost: s.Updates.K, LossInterval: LossInterval{LostOver: s.Over}}
 		all = append(all, Results{Updates: u, Losses: s.Losses})
 	}
-	over, units := lossUnits(all)
-	if over == OverRuns {
-		return nil
+	if over, units = lossUnits(all); over == OverRuns {
+		return nil, over
 	}
-	return units
+	return units, over
 }
 
 // faultsOf are the faults of all runs, one by one.

@@ -89,7 +89,7 @@ func LoadMarkdown(w io.Writer, p LoadProfile) error {
 		p.Think, p.Section, p.Began.UTC().Format(time.RFC1123))
 	b.WriteString("*Alone*: each worker has a lock of its own. *Contended*: all want the same one. Times are from the first attempt to the grant. " +
 		"*Fairness* is Jain's index of how often each worker got the lock: 1 if all got it equally often. *Bypassed*: the share of grants " +
-		"that came before that of a worker who had asked earlier. All run on one machine, whose processors they share.\n\n![Curves](profile.svg)\n\n")
+		"that came before that of a worker who had asked earlier. No *verdict* (–): one worker overlaps with nobody, so that there is nothing to tell. All run on one machine, whose processors they share.\n\n![Curves](profile.svg)\n\n")
 	head := []string{"lock", "workers", "", "holds a second", "p50", "p99", "p99.9", "fairness", "bypassed", "verdict"}
 	markdownRow(&b, head)
 	b.WriteString("|" + strings.Repeat(" --- |", len(head)) + "\n")
@@ -98,9 +98,13 @@ func LoadMarkdown(w io.Writer, p LoadProfile) error {
 		if point.Bypassed != nil {
 			bypassed = inPercent(*point.Bypassed) + " %"
 		}
+		verdict := string(plain(point.Verdict))
+		if point.Sound() && point.Verdict != checker.Valid {
+			verdict = "–"
+		}
 		markdownRow(&b, []string{
 			point.Lock, fmt.Sprint(point.Workers), point.how(), grouped(int64(math.Round(point.PerSecond))),
-			length(point.P50), length(point.P99), length(point.P999), fmt.Sprintf("%.2f", point.Fairness), bypassed, string(plain(point.Verdict)),
+			length(point.P50), length(point.P99), length(point.P999), fmt.Sprintf("%.2f", point.Fairness), bypassed, verdict,
 		})
 	}
 	_, err := io.WriteString(w, b.String())

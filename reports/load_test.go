@@ -16,6 +16,8 @@ func TestLoad(t *testing.T) {
 	p := LoadProfile{Time: time.Second, Think: "0s", Section: "0s", Points: []LoadPoint{
 		{Lock: "redis", Alone: true, Workers: 1, Verdict: checker.Valid, Holds: 10, PerSecond: 10, P50: 1e6, P99: 2e6, P999: 3e6, Fairness: 1},
 		{Lock: "redis", Alone: true, Workers: 64, Verdict: checker.Valid, Holds: 100, PerSecond: 100, P50: 1e7, P99: 2e7, P999: 3e7, Fairness: 0.5},
+		{Lock: "etcd", Workers: 1, Verdict: checker.Undecided},
+		{Lock: "etcd", Workers: 2, Verdict: checker.Undecided},
 		{Lock: "<a>&", Workers: 2, Verdict: checker.Broken, PerSecond: 5, P50: 1e6, P99: 1e6, P999: 1e6, Bypassed: &bypassed},
 	}}
 	var picture, page, data strings.Builder
@@ -26,7 +28,7 @@ func TestLoad(t *testing.T) {
 	if dots != 14 {
 		t.Errorf("%d dots, want 5 of each point but for the fairness of the last", dots)
 	}
-	for _, want := range []string{"| redis | 64 | alone | 100 | 10 ms | 20 ms | 30 ms | 0.50 | – | valid |", "| 2 | contended | 5 |", "25 %", "broken"} {
+	for _, want := range []string{"| redis | 64 | alone | 100 | 10 ms | 20 ms | 30 ms | 0.50 | – | valid |", "| 2 | contended | 5 |", "| etcd | 1 | contended | 0 | 0 ns | 0 ns | 0 ns | 0.00 | – | – |", "| etcd | 2 | contended | 0 | 0 ns | 0 ns | 0 ns | 0.00 | – | undecided |", "25 %", "broken"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("%q is not in\n%s", want, page.String())
 		}

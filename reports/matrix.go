@@ -360,6 +360,9 @@ func (m Matrix) summary() string {
 	if missing := m.Missing(); missing > 0 {
 		text += fmt.Sprintf("; %s not made yet", many(int64(missing), "run"))
 	}
+	if few := m.tooFew(); few != "" {
+		text += "; " + few
+	}
 	return text
 }
 

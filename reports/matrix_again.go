@@ -89,18 +89,24 @@ func markdownRemarks(b *strings.Builder, m Matrix) {
 	}
 }
 
-// again is the command that makes the run again which tells most of a cell that is not
-// valid: the first one with the verdict of the runs, else the first. It is nil for a cell that
-// is valid or has no run, and where the command is not known.
+// wanted says that no run of a cell need be made again to see what is wrong with it. That it cannot
+// be held against a baseline is nothing that a run of a valid one would show.
+func (c Cell) wanted() bool {
+	return c.counted() == checker.Valid || c.Verdict == checker.Valid && c.counted() != checker.Violation
+}
+
+// again is the command that makes the run again which tells most of a cell that is not as
+// wanted: the first one with the verdict of the runs, else the first. It is nil for a cell that
+// is, or has no run, and where the command is not known.
 func (c Cell) again() []string {
-	if len(c.Runs) == 0 || c.counted() == checker.Valid {
+	if len(c.Runs) == 0 || c.wanted() {
 		return nil
 	}
 	i := slices.IndexFunc(c.Runs, func(r CellRun) bool { return r.Verdict == c.OfRuns })
 	return c.Runs[max(i, 0)].Command
 }
 
-// red are the cells that are not valid and of which a run can be made again.
+// red are the cells that are not as wanted and of which a run can be made again.
 func (m Matrix) red() []Cell {
 	return slices.DeleteFunc(slices.Clone(m.Cells), func(c Cell) bool { return c.again() == nil })
 }
@@ -108,7 +114,7 @@ func (m Matrix) red() []Cell {
 // maxAgain is how many commands the terminal shows: the files have all of them.
 const maxAgain = 10
 
-// again shows how runs of the cells that are not valid are made by themselves.
+// again shows how runs of the cells that are not as wanted are made by themselves.
 func (t *terminal) again(m Matrix) {
 	red := m.red()
 	if len(red) == 0 {
@@ -125,13 +131,13 @@ func (t *terminal) again(m Matrix) {
 	t.blank()
 }
 
-// markdownAgain lists how runs of the cells that are not valid are made by themselves.
+// markdownAgain lists how runs of the cells that are not as wanted are made by themselves.
 func markdownAgain(b *strings.Builder, m Matrix) {
 	red := m.red()
 	if len(red) == 0 {
 		return
 	}
-	b.WriteString("<details><summary>The cells that are not valid, one by one</summary>\n\n")
+	b.WriteString("<details><summary>The cells that are not as wanted, one by one</summary>\n\n")
 	for _, cell := range red {
 		b.WriteString("- " + markdown(cell.name()) + ": " + markdownCommand(cell.again()) + "\n")
 	}

@@ -22,6 +22,9 @@ func MatrixJUnit(w io.Writer, m Matrix) error {
 	if m.Verdict != "" {
 		s.AddProperty("verdict", string(plain(m.Verdict)))
 	}
+	if few := m.tooFew(); few != "" {
+		s.AddProperty("baseline", few)
+	}
 	for _, cell := range m.Cells {
 		for i, test := range cell.junit(m.Shard != "") {
 			if i == 0 {
@@ -65,7 +68,7 @@ func (c Cell) junit(part bool) []junit.Testcase {
 		one.Skipped = &junit.Result{Message: remarks, Data: c.sentences()}
 		return append(all, one)
 	case c.Verdict == checker.Valid && c.counted() != checker.Valid, c.Compared != nil:
-		return append(all, withVerdict(one, c.counted(), c.note()+"; "+remarks, c.sentences()))
+		return append(all, withVerdict(one, c.counted(), strings.TrimSuffix(c.note()+"; "+remarks, "; "), c.sentences()))
 	}
 	for _, t := range c.Thresholds {
 		bound := one

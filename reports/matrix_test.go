@@ -242,3 +242,35 @@ func TestMatrixJSON(t *testing.T) {
 		t.Errorf("read back: %+v", read)
 	}
 }
+
+// TestMadeAgain: what is not as wanted is listed with a command, and a valid cell only if it is worse
+// than it was.
+func TestMadeAgain(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		verdict, counts checker.Verdict
+		listed          bool
+	}{
+		{"valid", checker.Valid, checker.Valid, false},
+		{"known", checker.Violation, checker.Valid, false},
+		{"a violation", checker.Violation, checker.Violation, true},
+		{"undecided", checker.Undecided, checker.Undecided, true},
+		{"broken", checker.Broken, checker.Broken, true},
+		{"of an older file", checker.Violation, "", true},
+		{"valid, and worse than the baseline", checker.Valid, checker.Violation, true},
+		{"valid, and made otherwise than the baseline", checker.Valid, checker.Undecided, false},
+	} {
+		m := compared("")
+		m.Cells = m.Cells[:1]
+		m.Cells[0].Verdict, m.Cells[0].Counts = c.verdict, c.counts
+		for name, write := range map[string]func(io.Writer, Matrix) error{"summary": MatrixSummary, "Markdown": MatrixMarkdown, "HTML": MatrixHTML, "GitHub": GitHubAnnotations} {
+			var b strings.Builder
+			if err := write(&b, m); err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(b.String(), "lockcheck test --nemesis") != c.listed {
+				t.Errorf("%s, %s: %s", c.name, name, b.String())
+			}
+		}
+	}
+}

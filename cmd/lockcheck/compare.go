@@ -75,7 +75,7 @@ func (f *compareFlags) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.faults, "faults", nil, "`faults`, a column each (default: "+strings.Join(d.Faults, ", ")+")")
 	flags.StringSliceVar(&f.guards, "guards", nil, "`guards` (default: "+strings.Join(d.Guards, ", ")+")")
 	flags.IntVar(&f.seeds, "seeds", 1, "how many runs of each cell to make")
-	flags.StringVarP(&f.workload, "workload", "w", d.Workload, "what workers do: set, counter or mutex")
+	flags.StringVarP(&f.workload, "workload", "w", d.Workload, "what workers do: set, counter, jobs or mutex")
 	flags.IntVarP(&f.concurrency, "concurrency", "c", d.Concurrency, "number of workers")
 	flags.Var(&f.section, "section", "time in the critical section, fixed or as in 20ms-80ms")
 	flags.DurationVar(&f.timeLimit, "time-limit", 0, "length of a run (default: by the lease of its lock)")
@@ -114,7 +114,7 @@ func (f *compareFlags) suite(flags *pflag.FlagSet) (matrix.Suite, error) {
 		suite, err := readSuite(f.file)
 		if flags.Changed("confirm") && err == nil {
 			suite.Confirm = f.confirm
-			err = suite.Check()
+			err = suite.CheckFlags()
 		}
 		return suite, err
 	}
@@ -129,7 +129,7 @@ func (f *compareFlags) suite(flags *pflag.FlagSet) (matrix.Suite, error) {
 	}
 	suite.Seeds, suite.Workload, suite.Concurrency = matrix.CountSeeds(f.seeds), f.workload, f.concurrency
 	suite.Section, suite.TimeLimit, suite.Confirm = f.section, f.timeLimit, f.confirm
-	return suite, suite.Check()
+	return suite, suite.CheckFlags()
 }
 
 func readSuite(path string) (matrix.Suite, error) {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,6 +12,7 @@ import (
 	"lockcheck/clients"
 	"lockcheck/clusters"
 	"lockcheck/internal/lockfile"
+	"lockcheck/internal/spelling"
 	"lockcheck/internal/suites/repros"
 	"lockcheck/nemesis"
 	"lockcheck/workloads"
@@ -20,11 +23,11 @@ import (
 func addCompletion(root *cobra.Command) {
 	yaml := []string{"yaml", "yml"}
 	ofFlags := map[string]cobra.CompletionFunc{
-		"lock": orYAML(lockNames), "locks": listOf(orYAML(lockNames)),
-		"guard": from(workloads.Guards), "guards": listOf(from(workloads.Guards)),
-		"nemesis": listOf(from(faultTargets)), "faults": listOf(from(faultTargets)),
+		"lock": orYAML(lockNames), "locks": orYAML(lockNames),
+		"guard": from(workloads.Guards), "guards": from(workloads.Guards),
+		"nemesis": listOf(from(faultTargets)), "faults": from(faultTargets),
 		"workload": from(workloads.Names), "version": completeVersion,
-		"require": listOf(from(propertyNames)), "expect": from(verdictNames), "image": from(replaceableImages),
+		"require": from(propertyNames), "expect": from(verdictNames), "image": from(replaceableImages),
 		"schedule": cobra.FixedCompletions(yaml, cobra.ShellCompDirectiveFilterFileExt),
 		"file":     cobra.FixedCompletions(yaml, cobra.ShellCompDirectiveFilterFileExt),
 		"store":    cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
@@ -37,8 +40,12 @@ func addCompletion(root *cobra.Command) {
 	}
 	for _, cmd := range withSubcommands(root) {
 		for name, complete := range ofFlags {
-			if cmd.Flags().Lookup(name) == nil {
+			flag := cmd.Flags().Lookup(name)
+			if flag == nil {
 				continue
+			}
+			if flag.Value.Type() == "stringSlice" {
+				complete = listOf(complete)
 			}
 			if err := cmd.RegisterFlagCompletionFunc(name, complete); err != nil {
 				panic(err) // the flag is there, and nobody else completes it
@@ -47,6 +54,37 @@ func addCompletion(root *cobra.Command) {
 		if complete, known := ofArguments[cmd.CommandPath()]; known {
 			cmd.ValidArgsFunction = complete
 		}
+	}
+}
+
+// completionCommand is in place of that of cobra, which has a shell that no Linux needs, and a page
+// about each.
+func completionCommand(s *system) *cobra.Command {
+	scripts := map[string]func(root *cobra.Command) error{
+		"bash": func(root *cobra.Command) error { return root.GenBashCompletionV2(s.stdout, true) },
+		"zsh":  func(root *cobra.Command) error { return root.GenZshCompletion(s.stdout) },
+		"fish": func(root *cobra.Command) error { return root.GenFishCompletion(s.stdout, true) },
+	}
+	return &cobra.Command{
+		Use: "completion SHELL", Hidden: true, Short: "print what lets a shell complete locks, faults and files",
+		Long: `Print what lets bash, zsh or fish complete commands, flags, locks, faults,
+guards, reproductions and files. Keep it where the shell looks for it, or load
+it into the one that is open.`,
+		Example: `  source <(lockcheck completion bash)
+  lockcheck completion bash > ~/.local/share/bash-completion/completions/lockcheck
+  lockcheck completion zsh > "${fpath[1]}/_lockcheck"
+  lockcheck completion fish > ~/.config/fish/completions/lockcheck.fish`,
+		ValidArgs: slices.Sorted(maps.Keys(scripts)),
+		Args: usageArgs(func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("name a shell: bash, fish or zsh")
+			}
+			if scripts[args[0]] == nil {
+				return &spelling.UnknownError{What: "shell", Name: args[0], Known: cmd.ValidArgs}
+			}
+			return nil
+		}),
+		RunE: func(cmd *cobra.Command, args []string) error { return scripts[args[0]](cmd.Root()) },
 	}
 }
 

@@ -20,6 +20,9 @@ func TestCompletion(t *testing.T) {
 		{[]string{"repro", "--lock", "redl"}, []string{"redlock"}, nil, ":4"},
 		{[]string{"list", "lock", "zook"}, []string{"zookeeper"}, nil, ":4"},
 		{[]string{"compare", "--locks", "redis,et"}, []string{"redis,etcd"}, []string{"etcd"}, ":6"},
+		{[]string{"advise", "--lock", "redis,et"}, []string{"redis,etcd"}, []string{"etcd"}, ":6"},
+		{[]string{"advise", "--lock", "redis,examples/"}, []string{"yaml"}, nil, ":8"},
+		{[]string{"completion", ""}, []string{"bash", "fish", "zsh"}, []string{"powershell"}, ":4"},
 		{[]string{"test", "--guard", "fen"}, []string{"fence", "fence-writes"}, []string{"none"}, ":4"},
 		{[]string{"test", "--nemesis", "pa"}, []string{"pause", "pause:holder", "partition"}, []string{"kill"}, ":6"},
 		{[]string{"test", "--nemesis", "clock,pause:h"}, []string{"clock,pause:holder", "clock,pause:halves"}, []string{"clock,pause"}, ":6"},
@@ -58,4 +61,15 @@ func TestCompletion(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCompletionScripts: each shell gets one that asks lockcheck, and there is none of others.
+func TestCompletionScripts(t *testing.T) {
+	s := newShell(t)
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		s.want(s.run("completion", shell), exitOK, "__complete", "")
+	}
+	s.want(s.run("completion", "powershell"), exitUsage, "", `unknown shell "powershell"`)
+	s.want(s.run("completion"), exitUsage, "", "name a shell: bash, fish or zsh")
+	s.want(s.run("help", "completion"), exitOK, "lockcheck completion fish", "")
 }

@@ -97,7 +97,6 @@ func run(ctx context.Context, s *system) int {
 // misspelt is the error for a command that there is not.
 func misspelt(root *cobra.Command, args []string) error {
 	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd(args...)
 	cmd, rest, err := root.Find(args)
 	if err != nil || !cmd.HasSubCommands() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") || strings.HasPrefix(rest[0], cobra.ShellCompRequestCmd) {
 		return nil // cobra has an error of its own, or none
@@ -166,13 +165,13 @@ complete locks, faults, guards, reproductions and files.`,
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages", fmt.Sprintf("FlagUsagesWrapped %d", s.columns())))
 	root.SetHelpCommand(helpCommand(root))
 	root.SetFlagErrorFunc(flagError)
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(
 		testCommand(s), compareCommand(s), mergeCommand(s), sweepCommand(s), huntCommand(s), adviseCommand(s), profileCommand(s), reproCommand(s), findingsCommand(s), claimsCommand(s), guideCommand(s), analyzeCommand(s), serveCommand(s),
 		listCommand(s), clientCommand(s), doctorCommand(s), cleanCommand(s),
 		imagesCommand(s), exitCodesTopic(),
 		workerCommand(s), clientCheckProcess(s), resourceCommand(s), observerCommand(s), serverCommand(s), agentCommand(s), stageCommand(s), reapCommand(s),
-		launchCommand(), traceCommand(s), swarmPartCommand(s), nowCommand(s), holdCommand(s), referenceCommand(),
+		launchCommand(), traceCommand(s), swarmPartCommand(s), nowCommand(s), holdCommand(s), referenceCommand(), completionCommand(s),
 	)
 	addCompletion(root)
 	return root

@@ -41,7 +41,7 @@ shared. Keep the machine idle.
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringSliceVar(&f.Locks, "locks", []string{"memory"}, "`names` of locks, or lock files of your own")
-	flags.StringVar(&f.load, "load", "1..64", "`numbers` of workers: from 1 to 64, each twice the one before")
+	flags.StringVar(&f.load, "load", "1..64", "`numbers` of workers, as in 1..64: each twice the one before")
 	flags.DurationVar(&f.Time, "time", 5*time.Second, "length of each run, without start and recovery period")
 	flags.Var(&f.Think, "think", "time between two holds of a worker, fixed or as in 20ms-80ms")
 	flags.Var(&f.Section, "section", "time in the critical section, fixed or as in 20ms-80ms")

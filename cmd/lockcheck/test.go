@@ -83,7 +83,8 @@ func (f *testFlags) add(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.lockDelay, "lock-delay", 0, "how long Consul withholds the lock of a lost session (default: 15s; 0: 1ms, the least that its library can ask for)")
 	flags.DurationVar(&f.TTL, "ttl", 0, "lease of the lock (default: that of the lock)")
 	flags.Var(&f.Section, "section", "time in the critical section, fixed or as in 20ms-80ms")
-	flags.Var(&f.think, "think", "time between two holds of a worker, fixed or as in 20ms-80ms; 0: none (default: 0s-10ms)")
+	flags.Var(&f.think, "think", "time between two holds of a worker, fixed or as in 20ms-80ms; 0: none")
+	flags.Lookup("think").DefValue = "0s-10ms" // which the zero value stands for
 	flags.BoolVar(&f.Renew, "renew", false, "renew the lease while in the section")
 	flags.BoolVar(&f.CheckBeforeWrite, "check-before-write", false, "look at the deadline before writing")
 	flags.BoolVar(&f.IgnoreFailedAcquire, "ignore-failed-acquire", false, "go on without the lock when an acquire fails (not when the lock is taken)")

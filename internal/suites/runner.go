@@ -67,12 +67,18 @@ type Runner struct {
 
 // Length is how long jobs take at most, by their time limits.
 func (r Runner) Length(jobs []Job) time.Duration {
-	w := &work{slots: int64(max(r.Slots, 1))}
-	var sum time.Duration
+	w := r.work(jobs)
+	return w.atMost(w.left)
+}
+
+// work is what there is to do before any job is begun.
+func (r Runner) work(jobs []Job) *work {
+	w := &work{Runner: r, slots: int64(max(r.Slots, 1)), jobs: jobs}
 	for _, j := range jobs {
-		sum += w.cost(j)
+		w.left += w.cost(j)
+		w.longest = max(w.longest, j.length())
 	}
-	return sum / time.Duration(w.slots)
+	return w
 }
 
 // Run does jobs in their order. When interrupt is closed those in progress end early, and
@@ -90,10 +96,8 @@ func (r Runner) Run(ctx context.Context, jobs []Job, interrupt <-chan struct{}) 
 	if r.Test == nil {
 		r.Test = runs.Test
 	}
-	w := &work{Runner: r, slots: int64(max(r.Slots, 1)), jobs: jobs, began: time.Now()}
-	for _, j := range jobs {
-		w.left += w.cost(j)
-	}
+	w := r.work(jobs)
+	w.began = time.Now()
 	stopped := make(chan struct{})
 	var reporting, all sync.WaitGroup
 	if r.Each == nil {
@@ -140,9 +144,10 @@ func (r Runner) makeImages(ctx context.Context, jobs []Job, interrupt <-chan str
 // work is what a runner does at the moment.
 type work struct {
 	Runner
-	slots int64
-	jobs  []Job
-	began time.Time
+	slots   int64
+	jobs    []Job
+	longest time.Duration // what the longest job takes
+	began   time.Time
 
 	mu          sync.Mutex
 	done        int
@@ -215,6 +220,12 @@ func (j Job) length() time.Duration { return j.Outline.Options.TimeLimit + start
 // cost is what a job takes of the slots at most.
 func (w *work) cost(j Job) time.Duration { return time.Duration(w.slotsOf(j)) * j.length() }
 
+// atMost is how long it takes to do what costs so much. Slots that nothing is left for make it no
+// shorter than the longest job.
+func (w *work) atMost(cost time.Duration) time.Duration {
+	return max(cost/time.Duration(w.slots), w.longest)
+}
+
 func (w *work) slotsOf(j Job) int64 { return min(int64(max(j.Slots, 1)), w.slots) }
 
 // report says now and then how far all of it is.
@@ -243,7 +254,7 @@ func (w *work) remaining() string {
 	half := float64(w.running) / 2
 	left := float64(w.left) - half
 	if w.spent == 0 {
-		return "at most " + reports.Left(time.Duration(left/float64(w.slots)))
+		return "at most " + reports.Left(w.atMost(time.Duration(left)))
 	}
 	rate := (float64(w.spent) + half) / float64(time.Since(w.began))
 	return reports.Left(time.Duration(left / rate))

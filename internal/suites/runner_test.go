@@ -140,8 +140,13 @@ func TestRunnerDeadline(t *testing.T) {
 			t.Errorf("%s: done %v, skipped %v, %t, %v", c.name, r.finished, skipped, interrupted, err)
 		}
 	}
-	if got := (Runner{Slots: 2}).Length(all[:1]); got != startAndEnd/2 {
-		t.Errorf("one job of two slots takes %s", got)
+	for slots, want := range map[int]time.Duration{1: 100*time.Hour + 3*startAndEnd, 2: 100*time.Hour + startAndEnd, 4: 100*time.Hour + startAndEnd} {
+		if got := (Runner{Slots: slots}).Length(all); got != want {
+			t.Errorf("with %d slots they take %s, want %s", slots, got, want)
+		}
+	}
+	if got := (Runner{Slots: 2}).Length(all[:1]); got != startAndEnd {
+		t.Errorf("one job takes %s", got)
 	}
 }
 

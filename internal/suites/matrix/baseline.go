@@ -98,22 +98,17 @@ func (b *Baseline) compare(c reports.Cell, s Suite) *reports.Compared {
 }
 
 // decide says what a cell counts as that is held against a baseline. What is undecided or broken
-// stays so: it cannot be compared.
+// stays so: it cannot be compared. So does what has too few runs: the baseline says nothing of it,
+// so that it neither excuses a cell nor holds it up.
 func decide(c *reports.Cell) {
 	k := c.Compared
-	worse := slices.ContainsFunc(k.Changes, checker.Change.Worse)
-	open := slices.ContainsFunc(k.Changes, func(d checker.Change) bool { return !d.Compared })
 	switch {
-	case k.New:
-		k.Verdict = c.Counts
 	case k.Not != "":
 		k.Verdict = checker.MostTelling([]checker.Verdict{c.Counts, checker.Undecided})
-	case worse || len(k.Since) > 0:
+	case k.Worse():
 		k.Verdict = checker.Violation
-	case c.Counts == checker.Undecided || c.Counts == checker.Broken:
+	case k.New || k.TooFew() || c.Counts == checker.Undecided || c.Counts == checker.Broken:
 		k.Verdict = c.Counts
-	case open:
-		k.Verdict = checker.Undecided
 	default:
 		k.Verdict = checker.Valid
 	}

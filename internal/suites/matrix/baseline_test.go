@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,8 +39,8 @@ func heldRuns(n int, hit int64, wait time.Duration, properties ...checker.Proper
 	return c
 }
 
-// TestBaseline: what is bad in both passes, what is worse does not, and what cannot be told is
-// undecided.
+// TestBaseline: what is bad in both passes, what is worse does not, what cannot be told is
+// undecided, and what has too few runs is what it is by itself.
 func TestBaseline(t *testing.T) {
 	const loss, overlap = checker.NoLostUpdate, checker.MutualExclusion
 	second, third := time.Second, 3*time.Second
@@ -47,6 +48,9 @@ func TestBaseline(t *testing.T) {
 	open := heldRuns(5, 0, second)
 	open.Runs[0].Verdict = checker.Undecided
 	judge(&open)
+	undecided := heldRuns(1, 0, second)
+	undecided.Runs[0].Verdict = checker.Undecided
+	judge(&undecided)
 	other := heldRuns(5, 0, second)
 	other.Runs[0].Command = strings.Fields("lockcheck test --lock redis --time-limit 20s --seed 1 --min-ops 9")
 	old := heldRuns(5, 0, second)
@@ -64,12 +68,15 @@ func TestBaseline(t *testing.T) {
 		{"bad in both", bad, bad, checker.Valid, "no worse than the baseline"},
 		{"violated since", good, heldRuns(5, 1, second, loss), checker.Violation, "which did not have no-lost-update"},
 		{"something else violated, too", bad, heldRuns(5, 4, second, loss, overlap), checker.Violation, "which did not have mutual-exclusion"},
-		{"more lost", bad, heldRuns(5, 14, second, loss), checker.Violation, "lost updates 20 % before, 70 % now"},
+		{"more lost", bad, heldRuns(5, 14, second, loss), checker.Violation, "lost updates 20 % before, 70 % now (p = 5e-05, of 100 faults before and 100 now)"},
 		{"less lost", heldRuns(5, 14, second, loss), bad, checker.Valid, "better"},
 		{"one burst more", bad, heldRuns(5, 5, second, loss), checker.Valid, "would have shown from"},
-		{"slower", good, heldRuns(5, 0, third), checker.Violation, "wait p99 1 s before, 3 s now"},
+		{"slower", good, heldRuns(5, 0, third), checker.Violation, "wait p99 1 s before, 3 s now (p = 0.0079, of 5 runs before and 5 now)"},
 		{"a threshold missed in both", slow, slow, checker.Violation, "which did not have wait_p99"}, // the pool before has no waits
-		{"too few runs", heldRuns(2, 0, second), heldRuns(2, 0, second), checker.Undecided, "too few to show any difference among 1 figure: it takes"},
+		{"too few runs", heldRuns(2, 0, second), heldRuns(2, 0, second), checker.Valid, "1 cell with too few runs to be compared with the baseline by wait p99: it takes 4 that have such a figure on both sides, or 5 in the baseline next to those of now"},
+		{"too few runs, bad in both", heldRuns(1, 4, second, loss), heldRuns(1, 4, second, loss), checker.Violation, "no worse than the baseline as far as it can be told: lost updates"},
+		{"too few runs, violated since", heldRuns(1, 0, second), heldRuns(1, 1, second, loss), checker.Violation, "worse than the baseline, which did not have no-lost-update"},
+		{"too few runs, undecided", heldRuns(1, 0, second), undecided, checker.Undecided, "too few runs"},
 		{"many before, few now", heldRuns(60, 0, second), heldRuns(1, 0, third), checker.Violation, "worse"},
 		{"undecided", good, open, checker.Undecided, ""},
 		{"good again", bad, good, checker.Valid, "better"},
@@ -93,6 +100,36 @@ func TestBaseline(t *testing.T) {
 		junit := written(t, reports.MatrixJUnit, m)
 		if strings.Contains(junit, "<failure") != (c.want == checker.Violation) || strings.Contains(junit, "<error") != (c.want == checker.Undecided) {
 			t.Errorf("%s: %s\n%s", c.name, c.want, junit)
+		}
+	}
+}
+
+// TestTooFewForBaseline: of all cells with too few runs it is said once that there are too few.
+func TestTooFewForBaseline(t *testing.T) {
+	cells := func(runs int) (all []reports.Cell) {
+		for _, fault := range []string{"none", "pause:holder"} {
+			c := heldRuns(runs, 0, time.Second)
+			c.Fault, c.Counts = fault, c.Verdict
+			all = append(all, c)
+		}
+		return all
+	}
+	for runs, notes := range map[int]int{3: 1, 6: 0} {
+		m := reports.Matrix{Schema: reports.MatrixSchema, Locks: []string{"redis"}, Faults: []string{"none", "pause:holder"}, Guards: []string{"none"}, Cells: cells(runs)}
+		baselineOf(t, m).Hold(&m, Suite{})
+		if m.Verdict != checker.Valid {
+			t.Errorf("%d runs: %s", runs, m.Verdict)
+		}
+		for name, write := range map[string]func(io.Writer, reports.Matrix) error{
+			"HTML": reports.MatrixHTML, "Markdown": reports.MatrixMarkdown, "JUnit": reports.MatrixJUnit, "summary": reports.MatrixSummary,
+			"terminal": func(w io.Writer, m reports.Matrix) error {
+				return reports.MatrixTerminal(w, m, reports.TerminalOptions{})
+			},
+		} {
+			text := strings.Join(strings.Fields(written(t, write, m)), " ")
+			if strings.Count(text, "too few runs") != notes || strings.Count(text, "2 cells with too few runs to be compared with the baseline by wait p99: it takes 5 that have such a figure on both sides, or 5 in the baseline next to those of now") != notes {
+				t.Errorf("%s, %d runs: want %d notes:\n%s", name, runs, notes, text)
+			}
 		}
 	}
 }

@@ -31,7 +31,7 @@ type Expectation struct {
 func (s Suite) checkExpected(cells []Cell) error {
 	for i, e := range s.Expected {
 		wrong := func(key, format string, args ...any) error {
-			return &placeError{[]any{"expected", i, key}, runs.Usagef("suite: expected: "+format, args...)}
+			return &placeError{[]any{"expected", i, key}, runs.Usagef("expected: "+format, args...)}
 		}
 		for _, p := range []struct{ key, pattern string }{{"lock", e.Lock}, {"fault", e.Fault}, {"guard", e.Guard}} {
 			if _, err := path.Match(p.pattern, ""); err != nil {

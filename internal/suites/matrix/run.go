@@ -94,7 +94,11 @@ func (f *Folder) make(ctx context.Context, m Machine, todo []planned, deadline t
 
 // estimate says how much there is to do.
 func estimate(n int, length time.Duration, deadline time.Time) string {
-	text := fmt.Sprintf("%d runs, %s at most, and the time to make images", n, length.Round(time.Second))
+	noun := "runs"
+	if n == 1 {
+		noun = "run"
+	}
+	text := fmt.Sprintf("%d %s, %s at most, and the time to make images", n, noun, length.Round(time.Second))
 	if left := time.Until(deadline).Round(time.Second); !deadline.IsZero() && length > left {
 		text += fmt.Sprintf("; %s of the budget are left, so that some may not be made", max(left, 0))
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"lockcheck/checker"
 	"lockcheck/clusters/clustertest"
@@ -317,5 +318,13 @@ func TestMergeOfDifferent(t *testing.T) {
 	d := newFolder(t, suiteOf(t, "locks: [memory]"), suites.Shard{N: 3, Of: 3})
 	if _, err := Merge(t.Context(), filepath.Join(t.TempDir(), "whole"), []*Folder{a, d}); err == nil {
 		t.Error("parts of two and of three are put together")
+	}
+}
+
+func TestEstimate(t *testing.T) {
+	for n, want := range map[int]string{1: "1 run, 6s at most, and the time to make images", 2: "2 runs, 6s at most, and the time to make images"} {
+		if got := estimate(n, 6*time.Second, time.Time{}); got != want {
+			t.Errorf("%d: %s", n, got)
+		}
 	}
 }

@@ -92,13 +92,15 @@ func ReadSuite(r io.Reader) (Suite, error) {
 	if err != nil {
 		return Suite{}, fmt.Errorf("suite: %w", err)
 	}
-	var place *placeError
-	if err := s.Check(); errors.As(err, &place) {
-		return s, file.At(err, place.path...)
-	} else if err != nil {
-		return s, err
+	if err = s.Check(); err == nil {
+		return s, nil
 	}
-	return s, nil
+	var place *placeError
+	var path []any
+	if errors.As(err, &place) {
+		path = place.path
+	}
+	return s, file.At(fmt.Errorf("suite: %w", err), path...)
 }
 
 // placeError is about what a path in the file of a suite leads to.
@@ -138,10 +140,10 @@ func (s Suite) Check() error {
 		values []string
 	}{{"locks", s.Locks}, {"faults", s.Faults}, {"guards", s.Guards}, {"seeds", s.Seeds.texts()}} {
 		if len(list.values) == 0 {
-			return &placeError{[]any{list.name}, runs.Usagef("suite: %s: name at least one", list.name)}
+			return &placeError{[]any{list.name}, runs.Usagef("%s: name at least one", list.name)}
 		}
 		if twice := repeated(list.values); twice != "" {
-			return &placeError{[]any{list.name, twice}, runs.Usagef("suite: %s: %s is named twice", list.name, twice)}
+			return &placeError{[]any{list.name, twice}, runs.Usagef("%s: %s is named twice", list.name, twice)}
 		}
 	}
 	var there []Cell
@@ -150,16 +152,31 @@ func (s Suite) Check() error {
 		case err == nil:
 			there = append(there, cell)
 		case unsupported(err) == "":
-			return cell.placed(fmt.Errorf("suite: %w", err))
+			return cell.placed(err)
 		}
 	}
 	if s.Confirm < 0 || s.Confirm > maxConfirm {
-		return &placeError{[]any{"confirm"}, runs.Usagef("suite: confirm: from 0 to %d", maxConfirm)}
+		return &placeError{[]any{"confirm"}, runs.Usagef("confirm: from 0 to %d", maxConfirm)}
 	}
 	if err := s.Thresholds.check(there); err != nil {
 		return err
 	}
 	return s.checkExpected(there)
+}
+
+// CheckFlags is Check for a suite whose keys were given as flags, which its error names.
+func (s Suite) CheckFlags() error {
+	err := s.Check()
+	var place *placeError
+	if !errors.As(err, &place) {
+		return err
+	}
+	key := fmt.Sprint(place.path[0])
+	text := strings.TrimPrefix(err.Error(), key+": ")
+	if !strings.HasPrefix(text, "--"+key) {
+		text = "--" + key + ": " + text
+	}
+	return runs.Usagef("%s", text)
 }
 
 // maxConfirm is more often than anybody has the time for.

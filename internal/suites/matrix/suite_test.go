@@ -1,8 +1,10 @@
 package matrix
 
 import (
+	"bytes"
 	"errors"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -187,18 +189,22 @@ func TestIncompleteCell(t *testing.T) {
 	}
 }
 
-// TestDocumentedSuite: the one in the documentation can be read, and comes out as written.
+// TestDocumentedSuite: the one in the documentation can be read, and comes out as written; so can
+// what is a comment in it.
 func TestDocumentedSuite(t *testing.T) {
-	file, err := os.Open("../../../docs/ci/suite.yaml")
+	text, err := os.ReadFile("../../../docs/ci/suite.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
-	suite, err := ReadSuite(file)
+	suite, err := ReadSuite(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(suite.cells()) != 2 || len(suite.Seeds) != 3 || len(suite.Thresholds) != 4 {
+	example := regexp.MustCompile(`(?m)^# (expected:|  )`).ReplaceAll(text, []byte("$1"))
+	if all, err := ReadSuite(bytes.NewReader(example)); err != nil || len(all.Expected) != 1 || all.expectedOf(Cell{"redis", "pause:holder", "none"}) != 0 {
+		t.Errorf("the example: %v, %+v", err, all.Expected)
+	}
+	if len(suite.cells()) != 2 || len(suite.Seeds) != 6 || len(suite.Thresholds) != 4 || suite.Confirm != 2 {
 		t.Errorf("it says %+v", suite)
 	}
 }

@@ -96,7 +96,7 @@ func (t Thresholds) check(cells []Cell) error {
 	for _, threshold := range t {
 		f, _ := figureByName(threshold.Name)
 		if f.applies != nil && !slices.ContainsFunc(cells, f.applies) {
-			return &placeError{[]any{"thresholds", f.Name}, runs.Usagef("suite: thresholds: %s: none of the faults gives data for it", f.Name)}
+			return &placeError{[]any{"thresholds", f.Name}, runs.Usagef("thresholds: %s: none of the faults gives data for it", f.Name)}
 		}
 	}
 	return nil
