@@ -76,7 +76,7 @@ func TestIgnoreFailedAcquire(t *testing.T) {
 				},
 				workload: set, lock: refusing{err: c.err}, resource: r.client, record: NewEmitter("w1", &out),
 			}
-			if _, err := w.attempt(t.Context()); err != nil {
+			if _, err := w.attempt(t.Context(), t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			events := out.events(t)

@@ -71,7 +71,7 @@ func completionCommand(s *system) *cobra.Command {
 guards, reproductions and files. Keep it where the shell looks for it, or load
 it into the one that is open.`,
 		Example: `  source <(lockcheck completion bash)
-  lockcheck completion bash > ~/.local/share/bash-completion/completions/lockcheck
+  lockcheck completion bash > /etc/bash_completion.d/lockcheck
   lockcheck completion zsh > "${fpath[1]}/_lockcheck"
   lockcheck completion fish > ~/.config/fish/completions/lockcheck.fish`,
 		ValidArgs: slices.Sorted(maps.Keys(scripts)),

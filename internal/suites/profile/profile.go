@@ -101,7 +101,7 @@ func (p Plan) Measure(ctx context.Context, m Machine, interrupt <-chan struct{})
 		m.Progress.Step("%s: %s", point.Name(), point.Text())
 		return made.Err
 	}
-	// The two of a number of workers have the same servers, and those of others must not wait beside them.
+	// The two of a number of workers have the same servers; those of others must not run meanwhile.
 	for pair := range slices.Chunk(jobs, 2) {
 		if interrupted, err = r.Run(ctx, pair, interrupt); interrupted || err != nil {
 			break
