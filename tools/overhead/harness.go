@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"time"
 
 	"lockcheck/clients"
@@ -26,7 +27,7 @@ const (
 
 // harness measures how many holds a second a worker makes that does nothing else, and how
 // many a loop makes that calls its client.
-func harness(ctx context.Context, lock, server string) error {
+func harness(ctx context.Context, binary, lock, server string) error {
 	info, known := clients.ByName(lock)
 	if !known {
 		return fmt.Errorf("there is no lock %q", lock)
@@ -39,7 +40,7 @@ func harness(ctx context.Context, lock, server string) error {
 			return err
 		}
 		bare = append(bare, perSecond)
-		if perSecond, err = worker(ctx, info, config, round); err != nil {
+		if perSecond, err = worker(ctx, binary, info, config, round); err != nil {
 			return err
 		}
 		worked = append(worked, perSecond)
@@ -70,23 +71,29 @@ func bareLoop(ctx context.Context, info clients.Info, config clients.Config) (pe
 	return float64(holds) / time.Since(began).Seconds(), nil
 }
 
-// worker is lockcheck's own loop, whose record is read as a run reads it. It has a lock of its
-// own: what is cut short at the end of one is not in the way of the next.
-func worker(ctx context.Context, info clients.Info, config clients.Config, round int) (float64, error) {
-	input, commands := io.Pipe()
-	record, output, err := os.Pipe() // as between processes
+// worker is a worker process of lockcheck, whose record is read as a run reads it. It has a lock of
+// its own: what is cut short at the end of one is not in the way of the next.
+func worker(ctx context.Context, binary string, info clients.Info, config clients.Config, round int) (float64, error) {
+	told, err := json.Marshal(workloads.WorkerConfig{
+		Name: config.Worker, Index: round + 1, Lock: info.Name, Nodes: config.Nodes, Workload: history.WorkloadMutex,
+		Use: workloads.Use{TTL: config.TTL, Bare: true, OwnKey: true}, Timeout: config.Timeout,
+	})
 	if err != nil {
 		return 0, err
 	}
-	defer record.Close()
-	ended := make(chan error, 1)
-	go func() {
-		err := workloads.RunWorker(ctx, workloads.WorkerConfig{
-			Name: config.Worker, Index: round + 1, Lock: info.Name, Nodes: config.Nodes, Workload: history.WorkloadMutex,
-			Use: workloads.Use{TTL: config.TTL, Bare: true, OwnKey: true}, Timeout: config.Timeout,
-		}, input, output)
-		ended <- errors.Join(err, output.Close())
-	}()
+	process := exec.CommandContext(ctx, binary, "worker", "--config", string(told))
+	process.Stderr = os.Stderr
+	commands, err := process.StdinPipe()
+	if err != nil {
+		return 0, err
+	}
+	record, err := process.StdoutPipe()
+	if err != nil {
+		return 0, err
+	}
+	if err := process.Start(); err != nil {
+		return 0, err
+	}
 	go func() {
 		_, _ = io.WriteString(commands, workloads.CommandOpen+"\n"+workloads.CommandGo+"\n")
 		time.Sleep(each)
@@ -106,5 +113,5 @@ func worker(ctx context.Context, info clients.Info, config clients.Config, round
 			holds, last = holds+1, e.Time
 		}
 	}
-	return float64(holds) / time.Duration(last-first).Seconds(), <-ended
+	return float64(holds) / time.Duration(last-first).Seconds(), process.Wait()
 }

@@ -37,7 +37,7 @@ func main() {
 	flag.Parse()
 	run := func() error { return measure(context.Background(), *binary) }
 	if *server != "" {
-		run = func() error { return harness(context.Background(), *lock, *server) }
+		run = func() error { return harness(context.Background(), *binary, *lock, *server) }
 	}
 	if *client {
 		run = func() error { return serve.Run(open) }
@@ -107,7 +107,7 @@ func measure(ctx context.Context, binary string) (err error) {
 			*way.times = append(*way.times, took)
 		}
 	}
-	return errors.Join(compare(called, answered), harness(ctx, servers, socket))
+	return errors.Join(compare(called, answered), harness(ctx, binary, servers, socket))
 }
 
 // throughProtocol starts this program as the client.
