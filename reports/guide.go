@@ -306,7 +306,7 @@ func (c GuideCell) sentences() []string {
 		all = append(all, c.sentence(g))
 	}
 	if n := len(c.Short); n > 0 {
-		all = append(all, many(int64(n), "run")+" held, too short to tell: each holder was done before its lock could pass on.")
+		all = append(all, many(int64(n), "run")+" held, too short to tell: work was over before the fault could do anything.")
 	}
 	if n := len(c.Silent); n > 0 {
 		all = append(all, many(int64(n), "run")+" said nothing: undecided, broken, or without the fault ever proven.")

@@ -26,7 +26,7 @@ var cellTerms = [...]guideTerm{
 	withTerm,
 	{"which ends by the same rule", "a lock on servers of the same kind whose clock ends its lease, or one that ends with a connection, too. Its run may have been another experiment, which this lock was not put to."},
 	{"held", "in all runs that tell. Behind a guard: nothing was lost, though two may have held the lock at once. Up to so many of such runs may break it all the same: the upper end of the exact 95 % interval of 0 of that many, rounded up; of one run 98 %."},
-	{"too short to tell", "it held, but could hardly do otherwise: who is kept from the servers, by a cut or because they fail, works on, and each was done before the lock could pass on by its lease, lock delay, or the end of its connection. This counts as not tried."},
+	{"too short to tell", "it held, but could hardly do otherwise: who is kept from the servers, by a cut or because they fail, works on, and each was done before the lock could pass on by its lease, lock delay, or the end of its connection. Under a fault of servers, which may forget a lock, work of the usual 60 ms at most is always too short. This counts as not tried."},
 	{"not tried", "no run tells. Not every experiment was made with each lock, so rows differ by that, too; the last column has only what broke. A lock that no table of a guard has was not tried behind it, or lacks what the guard needs: \"lockcheck list lock NAME\" says which guards it can have."},
 	{"not supported", "lockcheck cannot do that to this lock. It does not say that it cannot happen, unless there is nothing to which it could: a leader where there is one server."},
 	{"wrong on purpose", "the lock is here to show a mistake, which need not be one that any fault of these tables shows."},

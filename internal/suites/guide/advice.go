@@ -151,6 +151,8 @@ func noChoice(lock string) string {
 		return ""
 	case name == history.LockNone:
 		return "no lock at all"
+	case found.Info.Naive != "" && strings.Contains(name, "+"):
+		return "a form of a lock that is wrong on purpose"
 	case found.Info.Naive != "":
 		return "wrong on purpose: " + found.Info.Naive
 	case found.Servers.Embedded != nil:

@@ -94,19 +94,22 @@ func safety(e Evidence, lock, guard string) Fit {
 		return ruledOut(brokeAlone)
 	}
 	fit := e.summed(lock, guard, Usual())
-	fit.Open = open
+	var untried []string
 	for _, fault := range e.faultsOf(lock, history.GuardNone) {
 		if !e.Cell(lock, fault, history.GuardNone).costsData() {
 			continue
 		}
 		switch cell := e.Cell(lock, fault, guard); {
 		case cell.State == NotTried:
-			fit.Open = append(fit.Open, fault)
+			untried = append(untried, fault)
 		case cell.State == TooShort:
-			fit.Open = append(fit.Open, fault+inLongSections)
+			untried = append(untried, fault+inLongSections)
 		case cell.State == NotSupported:
 			return ruledOut("cannot be tried under %s", fault)
 		}
+	}
+	if fit.Open = open; len(untried) > 0 {
+		fit.Open = append(fit.Open, "not tried under "+strings.Join(untried, ", "))
 	}
 	for _, fault := range e.faultsOf(lock, guard) {
 		switch cell := e.Cell(lock, fault, guard); {
@@ -146,7 +149,7 @@ func (e Evidence) madeHarmless(lock, guard string) []string {
 			continue
 		}
 		overlapped++
-		for _, fault := range r.blamed() {
+		for _, fault := range r.together(r.blamed()) {
 			if !slices.Contains(under, fault) {
 				under = append(under, fault)
 			}
@@ -156,6 +159,14 @@ func (e Evidence) madeHarmless(lock, guard string) []string {
 		return []string{"no two held it at once, so that the guard had nothing to refuse"}
 	}
 	return []string{fmt.Sprintf("two held it at once in %d of all %s behind this guard, under %s, and nothing was lost", overlapped, runsOf(runs), strings.Join(under, ", "))}
+}
+
+// together joins faults of which the run does not tell which one did it.
+func (r Run) together(faults []string) []string {
+	if len(r.Causes) == 0 && len(faults) > 1 {
+		return []string{strings.Join(faults, " with ")}
+	}
+	return faults
 }
 
 // deaths are the holders of a lock whose processes died.

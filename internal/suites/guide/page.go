@@ -52,10 +52,14 @@ func (e Evidence) Page(pages map[string]string) reports.Guide {
 
 // behind names a lock and its guard, if it has one.
 func (f Fit) behind() string {
-	if f.Guard == history.GuardNone {
-		return f.Lock
+	name := f.Lock
+	if name == history.LockNone {
+		name = "no lock at all"
 	}
-	return f.Lock + " with guard " + f.Guard
+	if f.Guard == history.GuardNone {
+		return name
+	}
+	return name + " with guard " + f.Guard
 }
 
 // View is a cell for people.
