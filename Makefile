@@ -45,7 +45,7 @@ test: build
 # detector, and a tenth of them with it. The tests of the repository read files, and no more.
 apart: lint
 	go test . ./checker
-	$(GO_TEST) -short $$(go list ./... | grep -vxE '$(subst $() $(),|,$(patsubst ./%,lockcheck/%,$(WITH_SERVERS)))|lockcheck')
+	$(GO_TEST) -p $$(nproc) -short $$(go list ./... | grep -vxE '$(subst $() $(),|,$(patsubst ./%,lockcheck/%,$(WITH_SERVERS)))|lockcheck')
 	CGO_ENABLED=$(if $(RACE),1,0) go build $(RACE) ./... # compiled now, so that it need not be done later
 tested-servers:
 	$(GO_TEST) -parallel $$((2 * $$(nproc))) $(SERVERS)
