@@ -49,8 +49,9 @@ apart: lint
 	CGO_ENABLED=$(if $(RACE),1,0) go build $(RACE) ./... # compiled now, so that it need not be done later
 tested-servers:
 	$(GO_TEST) -parallel $$((2 * $$(nproc))) $(SERVERS)
+# One package at a time: those of the commands look for whatever a run has left.
 tested-faults:
-	$(GO_TEST) -p 2 $(FAULTS)
+	$(GO_TEST) $(FAULTS)
 
 # The images that tests use, as far as they can be made here: each test that needs one
 # makes it on first use, and says so if it cannot.

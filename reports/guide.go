@@ -319,7 +319,7 @@ func (c GuideCell) sentence(g GuideGroup) string {
 		return c.name(g) + ": " + heldIn(g.N, g.High) + "." + g.alsoInForce() + g.lost()
 	}
 	how := map[string]string{
-		GuideBroken: "by the lock itself", GuideAfterExpiry: "by a holder that went on after its lease, or the connection that stands for one, had ended, which no lock prevents",
+		GuideBroken: "by the lock itself", GuideAfterExpiry: "by a holder that went on after its lease, or the connection that stands for one, had ended",
 		GuideUnlocked: "by a worker that went on without the lock, for it ignored that it was refused",
 		GuideTokens:   "a fencing token did not increase, and nothing else was violated", GuideStuck: "nobody was granted it again in time",
 		GuideLate: "nothing was lost, but the lock of a dead or silent holder was free much later than its rule says",

@@ -164,7 +164,7 @@ func (s GuideSpeed) share() string {
 	over := s.Loss.IntervalOver()
 	switch known := s.Loss.IntervalKnown(); {
 	case !known && s.Loss.LostOver == checker.OverRuns && s.Loss.LostUnits > 1:
-		return "none: the runs differ, and are too few: " + over
+		return "none, too few to tell how much runs differ: " + over
 	case !known:
 		return "none, too few: " + over
 	}

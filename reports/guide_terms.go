@@ -17,7 +17,7 @@ var (
 // cellTerms are the words of the tables by lock and fault.
 var cellTerms = [...]guideTerm{
 	{"broken", "by the lock itself, which gave itself to two or let a wrong release through."},
-	{"used after expiry", "a holder went on after its lease, or of a lock without one its connection, had ended. No lock prevents that: it needs a guard, or work that may be done twice."},
+	{"used after expiry", "a holder went on after its lease, or of a lock without one its connection, had ended. No lock prevents that of a holder that is stopped: it needs a guard, or work that may be done twice. One that is cut off can give up in time, as the client of zookeeper does."},
 	{"written without the lock", "a worker ignored that its request failed."},
 	{"token out of order", "a fencing token did not increase, and nothing else was violated; the page of the lock says why."},
 	{"stuck", "nothing was lost, but nobody was granted the lock again for much longer than its rule says, or ever; the page of the lock says which."},
@@ -65,7 +65,7 @@ var speedTerms = [...]guideTerm{
 	{"acquire", "without faults and without a guard, by a worker that is alone. Empty where no such run was made: where others wait at times, it is the fast acquires that meet nobody."},
 	{"failover", "from the stop, cut or end of a holder to the next grant, where that came before the holder was back: the median of the runs (of an even number the longer of the two in the middle), and the longest of all. Of runs behind any guard or none, for no guard changes how soon a lock passes on, with the lease that most had, in which no clock was moved. Who is stopped or cut off counts only if that outlasts the lease and the grace period. Of a lock without a lease only holders whose process died count; it passes on from one that is cut off, too, when the connection is given up."},
 	{"lost when stopped", "of the updates that were acknowledged in all runs without a guard and with stopped holders, and how many stops these had. They are different experiments, with different leases: they show that a lock loses updates then, and not which one loses more."},
-	{"share lost", "of all updates of these runs, so that it is the smaller, the longer they went on without a stop. The interval is over the faults or runs that it names, each taken for one draw that weighs as many updates as it has; over runs where these differ by more than their faults explain. Where nothing was lost it is one-sided."},
+	{"share lost", "of all updates of these runs, so that it is the smaller, the longer they went on without a stop. The interval is over the faults or runs that it names, each taken for one draw that weighs as many updates as it has; over runs where these seem to differ by more than their faults explain, which few runs do not tell. Where nothing was lost it is one-sided."},
 }
 
 // guideTerms are the words of the tables and those of guards.

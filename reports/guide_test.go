@@ -63,7 +63,7 @@ func TestGuideShare(t *testing.T) {
 		want     string
 	}{
 		{checker.LossInterval{LostHigh: 1, LostOver: checker.OverFaults, LostUnits: 3}, "none, too few: over 3 faults"},
-		{checker.LossInterval{LostHigh: 1, LostOver: checker.OverRuns, LostUnits: 2}, "none: the runs differ, and are too few: over 2 runs"},
+		{checker.LossInterval{LostHigh: 1, LostOver: checker.OverRuns, LostUnits: 2}, "none, too few to tell how much runs differ: over 2 runs"},
 		{checker.LossInterval{LostLow: 0.1, LostHigh: 0.5, LostOver: checker.OverRuns, LostUnits: 4}, "10–50 %, over 4 runs"},
 	} {
 		if got := (GuideSpeed{Loss: checker.Pool{LossInterval: c.interval}}).share(); got != c.want {
