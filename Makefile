@@ -37,10 +37,10 @@ RUNS := ./clients/conformance ./examples/go-lock ./internal/cleanup ./internal/r
 WITH_SERVERS := $(SERVERS) $(FAULTS) $(RUNS)
 test: build
 	$(MAKE) -j 2 tested-images apart
-	$(MAKE) -j 3 tested-late-images tested-servers tested-faults
+	$(MAKE) -j 2 tested-servers tested-faults
 	LOCKCHECK=$(CURDIR)/lockcheck $(GO_TEST) -p 2 -parallel $$((2 * $$(nproc))) $(RUNS)
 
-.PHONY: apart tested-images tested-late-images tested-servers tested-faults
+.PHONY: apart tested-images tested-servers tested-faults
 # The checkers are pure and their histories many: those are tried without the race
 # detector, and a tenth of them with it. The tests of the repository read files, and no more.
 apart: lint
@@ -55,14 +55,9 @@ tested-faults:
 
 # The images that tests use, as far as they can be made here: each test that needs one
 # makes it on first use, and says so if it cannot.
-TESTED_IMAGES := redis valkey postgres mariadb zookeeper etcd-3.6.16 etcd-3.4.3
+TESTED_IMAGES := redis valkey postgres mariadb zookeeper consul-1.20.1 etcd-3.6.16 etcd-3.4.3
 tested-images: build
 	./lockcheck images $(TESTED_IMAGES) || true
-
-# Consul takes as long to compile as all others together. It is compiled while tests wait for
-# leases, and stands back for them.
-tested-late-images: build
-	nice -n 19 ./lockcheck images consul-1.20.1 || true
 
 lint:
 	@test -z "$$(gofmt -l .)" || { echo "not formatted:"; gofmt -l .; exit 1; }
