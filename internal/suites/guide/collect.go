@@ -95,12 +95,18 @@ func (c *collector) add(folder string) error {
 	}
 	run.Lock += otherUse(run.Setup)
 	onlyOutlasted := len(run.Faults) == 0 && len(run.Causes) == 1 && run.Causes[checker.CauseOutlasted] > 0
-	if onlyOutlasted || run.longWork() {
+	if onlyOutlasted || run.longWork() || run.outlastsLease() && sawOutlasted(d.Results) {
 		run.Faults = append(run.Faults, Fault{Name: LongWork, Asked: 1, Met: 1})
 	}
 	c.found.Evidence = append(c.found.Evidence, run)
 	c.found.Folders[run.ID] = folder
 	return nil
+}
+
+// sawOutlasted says whether work outlasted a lease, and another worker was granted the lock meanwhile,
+// which a guard makes harmless.
+func sawOutlasted(r checker.Results) bool {
+	return slices.ContainsFunc(r.Findings, func(f checker.Finding) bool { return f.Causes[checker.CauseOutlasted] > 0 })
 }
 
 // optionsOf are those of a run of a comparison, whose suite is in a folder above that of the run.
