@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -333,122 +332,6 @@ func (w *worker) after(err error) (again Range, _ error) {
 		return Range{}, nil
 	}
 	return w.config.Idle, nil // the record has it, and the lock must be released all the same
-}
-
-// section is the critical section: read, think, write.
-func (w *worker) section(ctx context.Context, grant clients.Grant, lease *lease) error {
-	var current Answer
-	if !w.config.Bare {
-		var err error
-		if current, err = w.access(ctx, grant, Access{}); err != nil {
-			return err
-		}
-	}
-	worked := w.work(ctx, grant)
-	if cause, over := lease.wait(worked); over {
-		w.record.Emit(history.Event{
-			Type: history.Info, F: history.Lost, Key: grant.Key, Grant: grant.ID, Token: grant.Token, Error: cause,
-		})
-		return nil
-	}
-	if w.config.Bare {
-		return nil
-	}
-	if w.workload.Update == nil {
-		_, err := w.access(ctx, grant, Access{})
-		return err
-	}
-	return w.update(ctx, grant, current)
-}
-
-// work lets the time in the critical section pass, and closes the channel after it.
-func (w *worker) work(ctx context.Context, grant clients.Grant) <-chan struct{} {
-	d := w.config.Section.draw(w.rng)
-	if d <= 0 {
-		return alreadyClosed
-	}
-	passed := make(chan struct{})
-	if client, can := w.lock.(clients.Worker); can && w.config.works() {
-		go func() {
-			defer close(passed)
-			// That it cannot work is told by Failed, if it means anything.
-			_ = client.Work(ctx, grant, d)
-		}()
-		return passed
-	}
-	time.AfterFunc(d, func() { close(passed) })
-	return passed
-}
-
-// works says whether the client of the lock lets the time pass.
-func (c WorkerConfig) works() bool { return c.Definition != nil && c.Definition.Works }
-
-// elementsPerWorker keeps the elements of different workers apart.
-const elementsPerWorker = 10_000_000
-
-func (w *worker) update(ctx context.Context, grant clients.Grant, current Answer) error {
-	element, err := w.element(current.Value)
-	if err != nil {
-		return err
-	}
-	value, err := w.workload.Update(current.Value, element)
-	if err != nil {
-		return err
-	}
-	_, err = w.access(ctx, grant, Access{Write: true, Base: current.Version, Element: element, Value: value})
-	return err
-}
-
-// element is that of the next update.
-func (w *worker) element(value json.RawMessage) (int64, error) {
-	if w.workload.Element != nil {
-		return w.workload.Element(value)
-	}
-	w.updates++
-	return int64(w.config.Index)*elementsPerWorker + w.updates, nil
-}
-
-func (w *worker) access(ctx context.Context, grant clients.Grant, a Access) (Answer, error) {
-	f := history.Read
-	if a.Write {
-		f = history.Write
-	}
-	op := w.begin(history.Event{
-		F: f, Key: grant.Key, Grant: grant.ID, Token: grant.Token, Base: a.Base, Element: a.Element,
-	})
-	a.Key, a.Client, a.Op, a.Grant, a.Token = grant.Key, w.config.Name, op.Op, grant.ID, grant.Token
-	answer, err := w.reach(ctx, grant, a)
-	op.Version = answer.Version
-	switch {
-	case err != nil && w.store != nil:
-		op.Type, op.Error = history.Info, err.Error()
-		if clients.OutcomeOf(err) == clients.NoEffect {
-			op.Type = history.Fail
-		}
-		err = &refusedError{Database}
-	case err != nil:
-		op.Type, op.Error = history.Info, err.Error()
-	case answer.Refused != "":
-		op.Type, op.Error, err = history.Fail, answer.Refused, &refusedError{Guard(answer.Refused)}
-	default:
-		op.Type = history.OK
-	}
-	w.record.Emit(op)
-	return answer, err
-}
-
-// reach makes an access where the data are.
-func (w *worker) reach(ctx context.Context, grant clients.Grant, a Access) (answer Answer, err error) {
-	if w.store == nil {
-		err = w.call(ctx, "access", a, &answer)
-		return answer, err
-	}
-	data, err := bounded(ctx, w.config.Timeout, w.patience, func(ctx context.Context) (clients.Data, error) {
-		return w.store.Access(ctx, grant, clients.DataAccess{
-			Write: a.Write, Client: a.Client, Op: a.Op, Element: a.Element, Base: a.Base, At: history.Now(),
-		}, a.Value)
-	})
-	return Answer{Version: data.Version, Value: json.RawMessage(data.Value)}, err
 }
 
 // key is the lock that an attempt is to ask for.
