@@ -69,3 +69,21 @@ func TestCollect(t *testing.T) {
 		t.Error("a store that is not there is no error")
 	}
 }
+
+// TestCollectLongWork: work that outlasted its lease behind a guard was tried, which a run in which
+// nobody else was granted the lock meanwhile does not show.
+func TestCollectLongWork(t *testing.T) {
+	header := history.Header{
+		Run: "1", Started: "2026-01-02T03:04:05Z", Lock: "redis", Guard: "cas", Workload: "set", Servers: []string{"n1"}, Workers: []string{"w1", "w2"},
+		Lease: 2e9, Command: []string{"lockcheck", "test", "--lock", "redis", "--guard", "cas", "--section", "3s-4s"},
+	}
+	for cause, want := range map[string][]Fault{checker.CauseOutlasted: {{LongWork, 1, 1}}, checker.CauseTwice: nil} {
+		results := checker.Results{Verdict: checker.Valid, Findings: []checker.Finding{
+			{Property: checker.MutualExclusion, Verdict: checker.Violation, Tolerated: true, Causes: map[string]int64{cause: 2}},
+		}}
+		found, err := Collect(store(t, map[string]reports.Document{"a/1": {Header: header, Results: results}}, nil))
+		if err != nil || len(found.Evidence) != 1 || !slices.Equal(found.Evidence[0].Faults, want) {
+			t.Errorf("%s: %+v, %v, want %v", cause, found.Evidence, err, want)
+		}
+	}
+}
