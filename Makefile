@@ -33,8 +33,8 @@ check: lint
 GO_TEST = CGO_ENABLED=$(if $(RACE),1,0) LOCKCHECK_TESTED=$(CURDIR)/lockcheck go test $(RACE) -vet=off -timeout 40m -p 1
 SERVERS := ./clients ./clusters
 FAULTS := ./nemesis ./clusters/engine ./clusters/images ./clusters/vdso ./cmd/lockcheck
-RUNS := ./clients/conformance ./examples/go-lock ./internal/cleanup ./internal/runs ./internal/swarm ./internal/suites/repros ./internal/suites/matrix ./internal/suites/claims ./internal/suites/sweep ./internal/suites/hunt ./internal/suites/advise ./tools/release
-WITH_SERVERS := $(SERVERS) $(FAULTS) $(RUNS)
+RUNS := ./clients/conformance ./examples/go-lock ./internal/cleanup ./internal/runs ./internal/swarm ./internal/suites/repros ./internal/suites/matrix ./internal/suites/claims ./internal/suites/sweep ./internal/suites/hunt ./internal/suites/advise
+WITH_SERVERS := $(SERVERS) $(FAULTS) $(RUNS) ./tools/release
 test: build
 	$(MAKE) -j 2 tested-images apart
 	$(MAKE) -j 2 tested-servers tested-faults
@@ -46,6 +46,7 @@ test: build
 apart: lint
 	go test . ./checker
 	$(GO_TEST) -p $$(nproc) -short $$(go list ./... | grep -vxE '$(subst $() $(),|,$(patsubst ./%,lockcheck/%,$(WITH_SERVERS)))|lockcheck')
+	$(GO_TEST) ./tools/release # mostly compiling, which would delay the faults of runs
 	CGO_ENABLED=$(if $(RACE),1,0) go build $(RACE) ./... # compiled now, so that it need not be done later
 tested-servers:
 	$(GO_TEST) -parallel $$((2 * $$(nproc))) $(SERVERS)

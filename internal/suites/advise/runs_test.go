@@ -21,17 +21,20 @@ func TestAdviceHolds(t *testing.T) {
 	const lock = "memory"
 	n := Needs{SectionP99: 150 * time.Millisecond, LongestPause: 4 * time.Second, Locks: []string{lock}}
 	info, _ := clients.ByName(lock)
-	// A busy machine ends some pauses later than the margin allows, or begins them too late for a
-	// holder: those runs are no test of the advice, and others are made in their place.
+	// A busy machine ends some pauses later than the margin allows: a loss then is none of the
+	// advice, and no loss is more than was asked for. Others are made in place of runs that tell
+	// nothing.
 	const most = 3 * tests
-	halves := jobs(t, n, info, true, 0, 3)
+	halves := jobs(t, n, info, true, 0, 6)
 	var told, lost, first int64
 	var half checker.Pool
 	for told < tests && first < most {
 		missing := tests - told
 		results := made(t, append(jobs(t, n, info, false, first, missing), halves...))
 		for _, r := range present(results[:missing]) {
-			if took := longest(r); took > withMargin(n.LongestPause) || r.Verdict == checker.Undecided {
+			took := longest(r)
+			beyond := took > withMargin(n.LongestPause) && r.Verdict != checker.Valid
+			if beyond || r.Verdict == checker.Undecided {
 				t.Logf("left out: a pause of %s; %s", took, r.Sentence)
 				continue
 			}
@@ -87,7 +90,7 @@ func jobs(t *testing.T, n Needs, info clients.Info, half bool, first, count int6
 }
 
 // slots is how many runs are made at a time: all of them wait most of theirs.
-const slots = 12
+const slots = 8
 
 // made makes runs, and returns their results in their order; nil where there is no history.
 func made(t *testing.T, jobs []suites.Job) []*checker.Results {
