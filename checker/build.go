@@ -365,6 +365,7 @@ func (b *builder) attemptOf(w *actor, e *history.Event) *attempt {
 func (b *builder) call(a *attempt, e *history.Event) {
 	process := b.names.Of(e.Process)
 	if e.Type == history.Invoke {
+		a.shared = a.shared || e.Shared
 		b.open.Invoke(process, e.Op, a.begin(e.F, e.Time))
 		return
 	}

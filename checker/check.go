@@ -69,6 +69,9 @@ func (r *run) weigh(o opinion, opts Options) Results {
 	var all []judged
 	shared := newJudging(r, o, &res)
 	for _, p := range properties() {
+		if p.applies != nil && !p.applies(r.header) {
+			continue
+		}
 		found := p.judge(shared)
 		found.Summary = summed(found.Summary, causedBy(found.Causes))
 		p.weigh(&found, r.header)

@@ -21,8 +21,9 @@ type stamped struct {
 }
 
 // ranked says that the order of tokens means anything. That of a semaphore does not: a
-// holder is not replaced by the next one, and each permit may count tokens of its own.
-func ranked(h history.Header) bool { return h.Tokens && permits(h) == 1 }
+// holder is not replaced by the next one, and each permit may count tokens of its own. Nor
+// does that of a lock that readers share.
+func ranked(h history.Header) bool { return h.Tokens && permits(h) == 1 && !readWrite(h) }
 
 // tokensOutOfOrder finds tokens that did not increase: each grant whose token is not
 // higher than that of a grant before it. One that was answered before another was asked

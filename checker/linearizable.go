@@ -54,6 +54,7 @@ const (
 type step struct {
 	kind      stepKind
 	open      bool // its end is not known: ret is that of the history
+	shared    bool // of an acquire
 	key       key
 	grant     grant
 	worker    worker
@@ -134,7 +135,7 @@ func (r *run) perhaps(a *attempt) bool {
 func (r *run) stepsOf(a *attempt) iter.Seq[step] {
 	return func(yield func(step) bool) {
 		forever := r.end + 1
-		s := step{kind: stepAcquire, key: a.key, grant: a.grant, token: a.token, worker: a.worker, call: a.acquire.invoke, ret: a.acquire.done}
+		s := step{kind: stepAcquire, key: a.key, grant: a.grant, token: a.token, shared: a.shared, worker: a.worker, call: a.acquire.invoke, ret: a.acquire.done}
 		end := stepEnd
 		if !a.granted() {
 			s.ret, s.open = forever, true
@@ -223,6 +224,9 @@ func (r *run) stepText(s step) string {
 	switch s.kind {
 	case stepAcquire:
 		text = "acquire " + grant
+		if s.shared {
+			text += ", shared"
+		}
 		if s.token != 0 {
 			text += fmt.Sprintf(" (token %d)", s.token)
 		}

@@ -305,10 +305,19 @@ func (s OrphanSummary) text(lease time.Duration) string {
 	return text
 }
 
-// nextGrant returns the next grant of the key of a hold to somebody else, nil if there
-// was none.
+// nextGrant returns the next grant of the key of a hold to somebody else who does not share it
+// by right, nil if there was none.
 func (r *run) nextGrant(h *attempt) *attempt {
-	return r.byKey[h.key].next(h.acquire.done, h.worker)
+	k := r.byKey[h.key]
+	next := k.next(h.acquire.done, h.worker)
+	if next == nil || !next.shares(h) {
+		return next
+	}
+	rest := k.holds[k.after(next.acquire.done-1):]
+	if i := slices.IndexFunc(rest, func(a *attempt) bool { return a.worker != h.worker && !a.shares(h) }); i >= 0 {
+		return rest[i]
+	}
+	return nil
 }
 
 // lastHealed is when the last fault was gone, 0 without faults.

@@ -39,6 +39,7 @@ func ask(w simulation.World, h *history.History, truth *simulation.Truth, result
 	o.overlaps()
 	o.releases()
 	o.tokens()
+	o.repeated()
 	o.dead()
 	o.stale()
 	o.accesses()
@@ -163,7 +164,7 @@ func (o *oracle) releases() {
 			continue
 		}
 		for _, b := range o.record.holds(a.key) {
-			if b.worker != a.worker && a.answered < b.asked && !b.dead && b.answered < c.from && b.over() > c.to &&
+			if b.worker != a.worker && !(a.shared && b.shared) && a.answered < b.asked && !b.dead && b.answered < c.from && b.over() > c.to &&
 				!o.record.ended(b, c.to) && !o.record.disturbed(b.asked, c.to) {
 				o.fail("wrong release missed", "%s while %s held", a.id, b.id)
 			}
@@ -351,6 +352,34 @@ func (l *ledger) set(r *record, key string, content []int64) {
 		}
 		if !asked[x] && seen[x] == 1 {
 			l.phantoms++
+		}
+	}
+}
+
+// repeated: of each shared hold to which the resource showed two versions there is one incident.
+func (o *oracle) repeated() {
+	if o.world.Workload != history.WorkloadReadWrite {
+		return
+	}
+	want := make(map[string]bool)
+	seen := make(map[string]int64)
+	for _, e := range o.record.accesses {
+		a := o.record.byID[e.Grant]
+		if e.F != history.Read || a == nil || !a.granted() || !a.shared {
+			continue
+		}
+		if before, twice := seen[a.id]; twice && before != e.Version {
+			want[a.id] = true
+		}
+		seen[a.id] = e.Version
+	}
+	f := o.results.of(RepeatableRead)
+	if f.Total != len(want) {
+		o.fail("changed reads counted", "%d, want %d", f.Total, len(want))
+	}
+	for _, v := range f.Violations {
+		if !want[v.Grants[0]] {
+			o.fail("read did not change", "%v", v)
 		}
 	}
 }

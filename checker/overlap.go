@@ -59,7 +59,7 @@ func (r *run) overlaps(yield func(overlap) bool) {
 				continue
 			}
 			kept = append(kept, a)
-			if a.worker != h.worker && (h.holdEnd > h.acquire.done || h.within(a)) && !yield(r.overlap(a, h)) {
+			if a.worker != h.worker && !a.shares(h) && (h.holdEnd > h.acquire.done || h.within(a)) && !yield(r.overlap(a, h)) {
 				return
 			}
 		}
@@ -256,7 +256,7 @@ func (r *run) grantedMeanwhile() string {
 			if h.ended != withoutTrace || r.heldUntil(h) < r.end || permits(r.header) > 1 {
 				continue
 			}
-			if next := k.next(h.acquire.done, h.worker); next != nil && r.stillHad(k, h, next) {
+			if next := r.nextGrant(h); next != nil && r.stillHad(k, h, next) {
 				return fmt.Sprintf("%s was granted %s at %s while it was %s's, of whom nothing more is known",
 					r.name(next.worker), k.name, r.at(next.acquire.done), r.name(h.worker))
 			}

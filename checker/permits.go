@@ -9,9 +9,9 @@ import (
 	"lockcheck/history"
 )
 
-// Locks of others that are not plain mutexes: a semaphore that several may hold, and a
-// reentrant lock that one worker may hold several times. Transition rules after Jepsen's
-// Hazelcast suite.
+// Locks that are not plain mutexes: a semaphore that several may hold, a lock that readers
+// share, and, in histories of others, a reentrant lock that one worker may hold several times.
+// Transition rules of the first and the last after Jepsen's Hazelcast suite.
 
 // sharedByRight is why a property that is about a single holder says nothing of a semaphore.
 const sharedByRight = "several workers may hold this lock at once"
@@ -19,9 +19,15 @@ const sharedByRight = "several workers may hold this lock at once"
 // permits is how many may hold a key at once.
 func permits(h history.Header) int { return max(1, h.Permits) }
 
+// readWrite says that readers share the lock with each other, and writers with nobody.
+func readWrite(h history.Header) bool { return h.Workload == history.WorkloadReadWrite }
+
+// shares says that two may hold the lock at once by right.
+func (a *attempt) shares(b *attempt) bool { return a.shared && b.shared }
+
 // exclusive says that a key is held once at a time: then the order of grants decides
 // whether its answers can be put in order.
-func exclusive(h history.Header) bool { return h.Permits <= 1 && h.Reentrant <= 1 }
+func exclusive(h history.Header) bool { return h.Permits <= 1 && h.Reentrant <= 1 && !readWrite(h) }
 
 // sharedState is who holds the lock, in the order of grants, and what the holders of a
 // reentrant lock know of its token.
@@ -30,6 +36,7 @@ type sharedState struct {
 	worker  worker // of a reentrant lock that is held
 	token   uint64 // of that hold, 0 if it is not known
 	highest uint64
+	writer  bool // whoever holds it shares it with nobody
 }
 
 const grantBytes = 4
@@ -63,12 +70,13 @@ func (s sharedState) with(g grant) sharedState {
 func (s sharedState) without(i int) sharedState {
 	s.held = s.held[:i] + s.held[i+grantBytes:]
 	if s.held == "" {
-		s.worker, s.token = 0, 0
+		s.worker, s.token, s.writer = 0, 0, false
 	}
 	return s
 }
 
-// shared is the model of a semaphore, or of a reentrant lock, which with tokens is fenced.
+// shared is the model of a semaphore, of a lock that readers share, or of a reentrant lock,
+// which with tokens is fenced.
 func (r *run) shared() porcupine.Model {
 	return porcupine.Model{
 		Partition: partition,
@@ -110,12 +118,17 @@ func (r *run) admit(s sharedState, o step) (bool, sharedState) {
 		return false, s
 	case nested && fenced && s.token != 0 && o.token != s.token:
 		return false, s
+	case readWrite(r.header) && s.holds() > 0:
+		if s.writer || !o.shared {
+			return false, s
+		}
 	case !nested && s.holds() >= permits(r.header):
 		return false, s
 	case !nested && fenced && o.token <= s.highest:
 		return false, s
 	}
 	s = s.with(o.grant)
+	s.writer = readWrite(r.header) && !o.shared
 	s.worker, s.highest = o.worker, max(s.highest, o.token)
 	if s.token == 0 {
 		s.token = o.token

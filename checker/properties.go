@@ -15,6 +15,7 @@ const (
 	NoWrongRelease  Property = "no-wrong-release"
 	NoStaleWrite    Property = "no-stale-write"
 	NoLostUpdate    Property = "no-lost-update"
+	RepeatableRead  Property = "repeatable-read"
 	FencingOrder    Property = "fencing-order"
 	Linearizability Property = "linearizability"
 	Liveness        Property = "liveness"
@@ -26,6 +27,8 @@ const (
 type property struct {
 	name    Property
 	meaning string
+	// applies says which runs it is about, of which alone there is a finding; nil for all.
+	applies func(history.Header) bool
 	// required says whether a verdict rests on it without being asked to.
 	required func(history.Header) bool
 	// guarded: a guard of the resource is there to make its violations harmless.
@@ -74,6 +77,12 @@ func properties() []property {
 				j.results.Updates, j.results.Losses = u.UpdateSummary, u.losses
 				return noLostUpdate(j.run, u)
 			},
+		}, {
+			name:     RepeatableRead,
+			meaning:  "A reader that shares the lock reads the same data to the end of its hold.",
+			applies:  readWrite,
+			required: readWrite,
+			judge:    func(j *judging) judged { return repeatableRead(j.run) },
 		}, {
 			name:     FencingOrder,
 			meaning:  "The tokens of a lock increase with each grant.",

@@ -58,6 +58,10 @@ var situations = map[string]func(o *oracle) bool{
 			return a.outcome == history.Info && o.truth.Grants[a.id].Order > 0 && len(a.releases) == 0
 		})
 	},
+	"readers shared a lock": func(o *oracle) bool {
+		return o.twoHolds(func(a, b *attempted) bool { return a.key == b.key && a.worker != b.worker && a.shared && b.shared })
+	},
+	"a reader saw data change": func(o *oracle) bool { return o.results.of(RepeatableRead).Total > 0 },
 	"a semaphore lost updates": func(o *oracle) bool { return o.world.Permits > 1 && o.results.Updates.Lost > 0 },
 	"one write lost several updates": func(o *oracle) bool {
 		return o.results.Updates.LossEvents > 1 && o.results.Updates.Lost > o.results.Updates.LossEvents

@@ -30,7 +30,7 @@ type attempted struct {
 	asked, answered int64
 	outcome         history.Type // "" without an answer
 	token           uint64
-	dead            bool
+	shared, dead    bool
 	holder          string
 	until           int64 // of the acquire and the renewals
 	renewals        []operation
@@ -122,7 +122,7 @@ func (r *record) worker(e history.Event, current map[string]*attempted) {
 	case e.F == history.Lost:
 		a.lost = append(a.lost, e)
 	case e.F == history.Acquire && e.Type == history.Invoke:
-		a.asked = e.Time
+		a.asked, a.shared = e.Time, e.Shared
 	case e.F == history.Acquire:
 		a.answered, a.outcome, a.token, a.until, a.dead, a.holder = e.Time, e.Type, e.Token, e.Until, e.Expired, e.Holder
 	case e.F == history.Release:
@@ -283,7 +283,7 @@ func (r *record) together() (pairs [][2]*attempted) {
 			var with [][2]*attempted
 			for _, a := range holds[:i] {
 				// A hold of no length counts if it lies within another one.
-				if a.over() > b.answered && (b.over() > b.answered || a.answered < b.answered) && (a.worker != b.worker || r.header.Permits > 1) {
+				if !(a.shared && b.shared) && a.over() > b.answered && (b.over() > b.answered || a.answered < b.answered) && (a.worker != b.worker || r.header.Permits > 1) {
 					with = append(with, [2]*attempted{a, b})
 				}
 			}

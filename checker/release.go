@@ -32,7 +32,7 @@ func wrongReleases(r *run) incidents {
 			active = slices.DeleteFunc(active, func(h *attempt) bool { return h.holdEnd <= c.invoke })
 			var released []*attempt
 			for _, other := range active {
-				if other.worker != a.worker && r.wronged(a, c, other) {
+				if other.worker != a.worker && !a.shares(other) && r.wronged(a, c, other) {
 					released = append(released, other)
 					if r.releasedBy[other] == nil { // releases are in order: the first one did it
 						r.releasedBy[other] = a

@@ -137,6 +137,7 @@ type attempt struct {
 	user      bool // the resource accepted an access under it
 	origin    bool // of an incident that no fault explains
 	witnessed bool // somebody was refused in its favour
+	shared    bool // asked for next to others that share it
 	malformed bool // contradicts the schema: not fit for porcupine
 }
 
@@ -436,9 +437,9 @@ func (a *attempt) heldIn(from, to int64) bool {
 	return a.granted() && a.acquire.done <= to && a.holdEnd >= from
 }
 
-// next returns the first grant of a key after a time to anybody but one worker.
+// next returns the first grant of a key after a time to anybody but one worker, 0 for nobody.
 func (k *keyed) next(after int64, but worker) *attempt {
-	first := sort.Search(len(k.holds), func(i int) bool { return k.holds[i].acquire.done > after })
+	first := k.after(after)
 	if first < len(k.holds) && k.holds[first].worker == but {
 		first = int(k.holds[first].other)
 	}
@@ -446,6 +447,11 @@ func (k *keyed) next(after int64, but worker) *attempt {
 		return nil
 	}
 	return k.holds[first]
+}
+
+// after is the place of the first hold of a key that began after a time.
+func (k *keyed) after(time int64) int {
+	return sort.Search(len(k.holds), func(i int) bool { return k.holds[i].acquire.done > time })
 }
 
 // over is when a call was over; one without completion lasts to the end of the

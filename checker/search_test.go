@@ -189,10 +189,13 @@ func (n *search) apply(s searchState, o searchOp) (searchState, bool) {
 // admit grants: to anybody while fewer than permitted hold the lock, or to the holder of a
 // reentrant one, who gets the same token.
 func (n *search) admit(s searchState, o searchOp, bit uint32) (searchState, bool) {
-	holders, mine, token := 0, 0, uint64(0)
+	holders, writers, mine, token := 0, 0, 0, uint64(0)
 	for i, g := range n.grants {
 		if s.held&(1<<i) != 0 {
 			holders++
+			if !g.shared {
+				writers++
+			}
 			if g.worker == n.grants[o.grant].worker {
 				mine++
 			}
@@ -204,6 +207,7 @@ func (n *search) admit(s searchState, o searchOp, bit uint32) (searchState, bool
 	switch {
 	case nested && (mine >= n.header.Reentrant || fenced && token != 0 && token != o.token):
 		return s, false
+	case n.grants[o.grant].shared && writers == 0: // with other readers
 	case !nested && (holders >= max(1, n.header.Permits) || fenced && o.token <= s.highest):
 		return s, false
 	}

@@ -135,6 +135,8 @@ func (d *decoder) field(e *Event, name, text []byte) ([]byte, bool) {
 		if !d.schema1 {
 			return boolean(&e.Expired, text)
 		}
+	case "shared":
+		return boolean(&e.Shared, text)
 	case "from":
 		return integer(&e.From, text)
 	case "wakes":

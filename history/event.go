@@ -122,6 +122,9 @@ type Event struct {
 	// Expired marks an acquire ok whose grant the service no longer had on record when
 	// its answer arrived.
 	Expired bool `json:"expired,omitempty"`
+	// Shared says of an acquire that it asks for the lock next to others that do so, on its
+	// invocation; only in WorkloadReadWrite.
+	Shared bool `json:"shared,omitempty"`
 	// From is when a stall began, on a Stalled event, on the clock of Time.
 	From int64 `json:"from,omitempty"`
 	// Wakes is how many notifications of the service an attempt got while it waited for its

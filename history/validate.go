@@ -38,6 +38,7 @@ type Validator struct {
 	grants    []owner         // by name
 	acquiring map[string]bool // workers with an acquire in flight
 	wakes     bool            // are counted
+	shared    bool            // grants may be
 	seq       int64
 }
 
@@ -64,6 +65,7 @@ func NewValidator(h Header, names *Names) *Validator {
 		open:      make(Open[begun]),
 		acquiring: make(map[string]bool),
 		wakes:     h.Wakes,
+		shared:    h.Workload == WorkloadReadWrite,
 	}
 	for _, w := range h.Workers {
 		v.workers[w] = &done{}
@@ -95,6 +97,9 @@ func (v *Validator) event(i int64, e *Event) error {
 	v.last[e.Process] = e.Time
 	if err := v.woken(e); err != nil {
 		return err
+	}
+	if e.Shared && (!v.shared || e.F != Acquire || e.Type != Invoke) {
+		return fmt.Errorf("%s of type %q is shared, which only invocations of %s are in workload %s", e.F, e.Type, Acquire, WorkloadReadWrite)
 	}
 	switch e.Process {
 	case Resource:

@@ -63,6 +63,8 @@ const (
 	WorkloadCounter = "counter"
 	WorkloadMutex   = "mutex"
 	WorkloadJobs    = "jobs"
+	// WorkloadReadWrite is the only one in which some of the grants are shared.
+	WorkloadReadWrite = "read-write"
 )
 
 // LockNone is Header.Lock of the lock that keeps nobody out.

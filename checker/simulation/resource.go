@@ -142,7 +142,7 @@ func (r *resource) report() {
 		content = append(content, d.extra...)
 		r.s.truth.Content[key] = content
 		value := fmt.Sprint(len(content))
-		if r.s.Workload == history.WorkloadSet {
+		if r.s.Workload != history.WorkloadCounter && r.s.Workload != history.WorkloadMutex {
 			text, err := json.Marshal(content)
 			if err != nil {
 				panic(err) // numbers always have a form

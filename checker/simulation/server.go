@@ -141,20 +141,23 @@ func (v *server) end(l *lock, c *claim, why End) {
 	}
 }
 
-// hasSlot says whether a worker may have the lock now.
-func (v *server) hasSlot(l *lock, w *worker) bool {
+// hasSlot says whether a claim may have the lock now.
+func (v *server) hasSlot(l *lock, c *claim) bool {
 	if v.s.Jam > 0 && v.s.now > start+v.s.Jam {
 		v.s.truth.Wrong["jam"]++
 		return false
 	}
-	if v.s.Reentrant > 1 && len(l.holders) > 0 && l.holders[0].worker == w {
+	if v.s.Reentrant > 1 && len(l.holders) > 0 && l.holders[0].worker == c.worker {
 		return len(l.holders) < v.s.Reentrant
+	}
+	if c.Shared && !slices.ContainsFunc(l.holders, func(other *claim) bool { return !other.Shared }) {
+		return true
 	}
 	return len(l.holders) < v.s.Permits
 }
 
 func (v *server) promote(l *lock) {
-	for len(l.queue) > 0 && v.hasSlot(l, l.queue[0].worker) {
+	for len(l.queue) > 0 && v.hasSlot(l, l.queue[0]) {
 		c := l.queue[0]
 		l.queue = l.queue[1:]
 		v.grant(l, c)
@@ -186,7 +189,7 @@ func (v *server) acquire(g *Grant, w *worker, line int, session *session, reply 
 		s.after(s.Lease, v.expire)
 	}
 	switch {
-	case v.hasSlot(l, w) && (len(l.queue) == 0 || len(l.holders) > 0 && l.holders[0].worker == w):
+	case v.hasSlot(l, c) && (len(l.queue) == 0 || len(l.holders) > 0 && l.holders[0].worker == w):
 		if !s.Queue && s.Reentrant == 1 && s.chance(s.Loss/4) {
 			v.undo(l, c)
 			return
@@ -233,7 +236,7 @@ func (v *server) undo(l *lock, c *claim) {
 func (v *server) grant(l *lock, c *claim) {
 	s := v.s
 	for _, other := range l.holders {
-		if s.Reentrant > 1 && other.worker != c.worker || !v.hasSlot(l, c.worker) {
+		if s.Reentrant > 1 && other.worker != c.worker || !v.hasSlot(l, c) && !(c.Shared && other.Shared) {
 			c.Excluded = append(c.Excluded, other.ID)
 		}
 	}

@@ -22,6 +22,7 @@ const (
 // service does, from 1.
 type Grant struct {
 	ID, Worker, Key string
+	Shared          bool
 	Order           int // of its grant, 0 if it was never granted
 	Granted         int64
 	Token           uint64

@@ -111,10 +111,14 @@ func (w *worker) insist(handle func()) {
 func (w *worker) call(f history.Function, h *hold, patience int64, serve func(func(history.Event)), done func(history.Event)) {
 	w.ops++
 	e := history.Event{Process: w.name, Key: h.Key, Grant: h.ID, F: f, Op: w.ops, Type: history.Invoke}
-	if f == history.Release {
+	switch f {
+	case history.Release:
 		e.Token = h.token
+	case history.Acquire:
+		e.Shared = h.Shared
 	}
 	w.s.emit(e)
+	e.Shared = false
 	asked, finished := w.s.now, false
 	finish := func(answer history.Event) {
 		if finished {
@@ -171,6 +175,7 @@ func (w *worker) take(key string, then func(held bool)) {
 	s := w.s
 	w.attempts++
 	g := &Grant{ID: fmt.Sprintf("%s-%d", w.name, w.attempts), Worker: w.name, Key: key}
+	g.Shared = s.Workload == history.WorkloadReadWrite && s.chance(0.6)
 	s.truth.Grants[g.ID] = g
 	h := &hold{Grant: g, session: w.enter()}
 	patience, line := 20+s.some(40), w.line
@@ -408,7 +413,7 @@ func (w *worker) section(h *hold, then func()) {
 				return
 			}
 			element := int64(0)
-			if s.Workload != history.WorkloadMutex {
+			if s.Workload != history.WorkloadMutex && !h.Shared {
 				s.update++
 				element = s.update
 			}

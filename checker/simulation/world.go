@@ -120,6 +120,12 @@ func Random(rng *rand.Rand, right bool) World {
 		w.Lease, w.Queue, w.Workload = 100, true, history.WorkloadSet
 		w.Tokens, w.Guard, w.Permits, w.Reentrant, w.Keys, w.Nested = false, history.GuardNone, 1, 1, 1, false
 	}
+	if is(0.12) {
+		w.Workload, w.Tokens, w.Nested, w.Permits, w.Reentrant, w.Jam = history.WorkloadReadWrite, false, false, 1, 1, 0
+		if w.Guard != history.GuardVersions {
+			w.Guard = history.GuardNone
+		}
+	}
 	return w
 }
 

@@ -1,0 +1,71 @@
+package checker
+
+import "fmt"
+
+// changedReads finds readers to whom the resource showed other data at the end of a shared hold
+// than at its beginning: somebody wrote while readers kept the lock, or wrote late. Each hold
+// counts once. What a hold read only once tells nothing.
+func changedReads(r *run) (found incidents, repeated int) {
+	for k := range r.dataKeys {
+		first, done := make(map[*attempt]*access), make(map[*attempt]bool)
+		var wrote *access
+		for i := range k.accesses {
+			e := &k.accesses[i]
+			a := r.holder(k, e)
+			switch {
+			case e.refused:
+			case e.write:
+				wrote = e
+			case a == nil || !a.shared || done[a]:
+			case first[a] == nil:
+				first[a] = e
+			case first[a].version == e.version:
+				repeated++
+			case wrote != nil:
+				done[a] = true
+				repeated++
+				found.changed(r, a, first[a], e, wrote)
+			}
+		}
+	}
+	return found, repeated
+}
+
+func (found *incidents) changed(r *run, a *attempt, first, again, wrote *access) {
+	c := r.whyOverwritten(first, wrote)
+	found.because(c.class)
+	earlier, later := a, r.attempt(wrote.grant)
+	if later != nil && later.granted() {
+		earlier, later, _ = r.inOrder(a, later)
+	}
+	r.origins.count(c, earlier)
+	found.add(r.name(a.key), again.time, func() Incident {
+		i := Incident{
+			Key: r.name(a.key), From: wrote.time, To: again.time, Class: "changed read", Cause: c.class,
+			What: fmt.Sprintf("%s read version %d of %s and then version %d, which %s had written meanwhile",
+				r.name(a.worker), first.version, r.name(a.key), again.version, r.name(wrote.client)),
+			Workers: r.nameAll(a.worker, wrote.client), Grants: r.nameAll(a.grant, wrote.grant), Element: wrote.element,
+			Faults: r.inForce(a.acquire.done, again.time),
+		}
+		if later != nil && later.granted() {
+			i.Why = r.tell(c, earlier, later)
+		}
+		return i
+	})
+}
+
+// repeatableRead judges that nobody writes while readers hold the lock, as the data show.
+func repeatableRead(r *run) judged {
+	found, repeated := changedReads(r)
+	j := judge(RepeatableRead, found)
+	switch {
+	case found.total > 0:
+		j.clause = count(found.total, "reader", "readers") + " saw the data change under the lock"
+		j.Summary = j.clause
+	case repeated == 0:
+		j.Verdict, j.Summary = Undecided, "no reader read the data twice under the lock"
+	default:
+		j.Summary = count(repeated, "read was", "reads were") + " repeated under the lock, with the same result"
+	}
+	return j
+}
