@@ -48,7 +48,7 @@ func covered() (all []string) {
 		"etcd", "etcd-header-revision", "etcd-v3lock", "etcd-v3lock-retry",
 		"consul", "zookeeper", "zookeeper-herd", "zookeeper-lib",
 		"postgres-session", "postgres-xact", "postgres-row", "postgres-lease", "postgres-pgbouncer", "mariadb")
-	add("workload %s", history.WorkloadSet, history.WorkloadCounter, history.WorkloadMutex)
+	add("workload %s", history.WorkloadSet, history.WorkloadCounter, history.WorkloadMutex, history.WorkloadReadWrite)
 	add("guard %s", history.GuardNone, history.GuardFence, history.GuardFenceWrites, history.GuardAsk, history.GuardDatabase, history.GuardVersions)
 	add("fault %s",
 		"pause of workers", "pause of servers", "kill of workers", "kill of servers", "clock of servers",
@@ -81,7 +81,7 @@ func possible(p Property, v Verdict) bool {
 		return v != Violation
 	case Assumptions:
 		return v != Violation && v != NotApplicable
-	case MutualExclusion, NoExpiredGrant, Linearizability, Liveness:
+	case MutualExclusion, NoExpiredGrant, RepeatableRead, Linearizability, Liveness:
 		return v != Broken && v != NotApplicable
 	}
 	return v != Broken

@@ -82,6 +82,9 @@ func TestTokensAgainstPairs(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 11))
 		w := simulation.Random(random, random.IntN(2) == 0)
 		w.Tokens, w.Permits, w.Reentrant = true, 1, 1
+		if w.Workload == history.WorkloadReadWrite {
+			w.Workload = history.WorkloadSet
+		}
 		h, _ := simulation.Run(seed, w)
 		if seed%2 == 0 {
 			h = waiting(random).end().history(t)

@@ -106,6 +106,8 @@ type Attempt struct {
 	Key string        // the lock's name
 	ID  string        // unique in a run; the service stores it as the holder where it can
 	TTL time.Duration // lease asked for; ignored by a lock without lease
+	// Shared asks for the lock next to others that ask so; only of a lock with Info.Shared.
+	Shared bool
 }
 
 // withdrawal bounds what an attempt does after its context ended, to leave nothing
@@ -115,9 +117,10 @@ const withdrawal = 400 * time.Millisecond
 
 // Grant is what a successful attempt led to.
 type Grant struct {
-	Key   string
-	ID    string
-	Token uint64 // fencing token; 0 for a lock without tokens
+	Key    string
+	ID     string
+	Shared bool   // as the attempt asked for
+	Token  uint64 // fencing token; 0 for a lock without tokens
 	// Until is the end of the validity in ns of CLOCK_MONOTONIC, computed by the
 	// client without trusting any other clock; 0 when the lock gives none.
 	Until int64

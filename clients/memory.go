@@ -15,6 +15,8 @@ type MemoryRequest struct {
 	Key string        `json:"key"`
 	ID  string        `json:"id"`
 	TTL time.Duration `json:"ttl_ns,omitempty"`
+	// Shared asks an acquire to share the key with others that ask so.
+	Shared bool `json:"shared,omitempty"`
 }
 
 // MemoryReply is its answer.
@@ -60,7 +62,7 @@ func openMemory(c Config) (Lock, error) {
 
 func (m *memory) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	start := history.Now()
-	reply, err := m.call(ctx, "acquire", MemoryRequest(a))
+	reply, err := m.call(ctx, "acquire", MemoryRequest{Key: a.Key, ID: a.ID, TTL: a.TTL, Shared: a.Shared})
 	switch {
 	case err != nil:
 		return Grant{}, err

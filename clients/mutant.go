@@ -22,7 +22,7 @@ func mutantInfo(name string) Info {
 	return Info{
 		Name: name, Summary: "a mutant of memory, for tests of lockcheck itself",
 		Servers: name, TTL: 400 * time.Millisecond, MinTTL: time.Millisecond, Grace: 250 * time.Millisecond,
-		Renew: true, Ask: true, Token: "counter of the service", LossNotification: "when a renewal fails", Clock: "monotonic clock of the service",
+		Shared: true, Renew: true, Ask: true, Token: "counter of the service", LossNotification: "when a renewal fails", Clock: "monotonic clock of the service",
 		Open: func(c Config) (Lock, error) {
 			lock := &mutant{memory: memory{service: unixrpc.NewClient(c.Nodes[0])}}
 			if name == MutantLongValidity {

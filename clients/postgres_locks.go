@@ -14,10 +14,11 @@ type pgLock struct {
 	holds   handles[*pgConn] // nil for an attempt that is in doubt
 	// before prepares a connection for the wait; nil for nothing to do.
 	before func(ctx context.Context, conn *pgConn, key string) error
-	// wait is the statement that ends when the lock is there; $1 is its name.
-	wait string
+	// wait is the statement that ends when the lock is there, and share that of a reader, "" where
+	// readers cannot share it; $1 is its name.
+	wait, share string
 	// release says whether the lock was held until now.
-	release func(ctx context.Context, conn *pgConn, key string) (bool, error)
+	release func(ctx context.Context, conn *pgConn, g Grant) (bool, error)
 	// transaction: what the holder does is part of one, which the release commits.
 	transaction bool
 }
@@ -42,13 +43,20 @@ func openPostgresPooled(c Config) (Lock, error) {
 }
 
 func pgSessionLock() *pgLock {
-	return &pgLock{wait: "SELECT pg_advisory_lock(hashtextextended($1, 0))", release: unlockAdvisory}
+	return &pgLock{
+		wait:  "SELECT pg_advisory_lock(hashtextextended($1, 0))",
+		share: "SELECT pg_advisory_lock_shared(hashtextextended($1, 0))", release: unlockAdvisory,
+	}
 }
 
 // unlockAdvisory is answered with false, and a warning that drivers do not show,
 // if this session does not have the lock.
-func unlockAdvisory(ctx context.Context, conn *pgConn, key string) (held bool, err error) {
-	err = conn.QueryRow(ctx, "SELECT pg_advisory_unlock(hashtextextended($1, 0))", key).Scan(&held)
+func unlockAdvisory(ctx context.Context, conn *pgConn, g Grant) (held bool, err error) {
+	unlock := "SELECT pg_advisory_unlock(hashtextextended($1, 0))"
+	if g.Shared {
+		unlock = "SELECT pg_advisory_unlock_shared(hashtextextended($1, 0))"
+	}
+	err = conn.QueryRow(ctx, unlock, g.Key).Scan(&held)
 	return held, err
 }
 
@@ -56,7 +64,8 @@ func unlockAdvisory(ctx context.Context, conn *pgConn, key string) (held bool, e
 func openPostgresXact(c Config) (Lock, error) {
 	lock := &pgLock{
 		before: func(ctx context.Context, conn *pgConn, _ string) error { return conn.begin(ctx) },
-		wait:   "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", release: commit, transaction: true,
+		wait:   "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
+		share:  "SELECT pg_advisory_xact_lock_shared(hashtextextended($1, 0))", release: commit, transaction: true,
 	}
 	return lock.open(c, "")
 }
@@ -64,7 +73,8 @@ func openPostgresXact(c Config) (Lock, error) {
 // openPostgresRow is SELECT … FOR UPDATE of a row that stands for the lock.
 func openPostgresRow(c Config) (Lock, error) {
 	lock := &pgLock{
-		before: prepareRow, wait: "SELECT FROM lockcheck_rows WHERE key = $1 FOR UPDATE", release: commit, transaction: true,
+		before: prepareRow, wait: "SELECT FROM lockcheck_rows WHERE key = $1 FOR UPDATE",
+		share: "SELECT FROM lockcheck_rows WHERE key = $1 FOR SHARE", release: commit, transaction: true,
 	}
 	return lock.open(c, "")
 }
@@ -88,14 +98,14 @@ func (c *pgConn) begin(ctx context.Context) error {
 }
 
 // commit is answered with ROLLBACK if the transaction had failed.
-func commit(ctx context.Context, conn *pgConn, _ string) (bool, error) {
+func commit(ctx context.Context, conn *pgConn, _ Grant) (bool, error) {
 	done, err := conn.Exec(ctx, "COMMIT")
 	return done.String() == "COMMIT", err
 }
 
 func (l *pgLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	l.holds.put(a.ID, nil) // in doubt
-	conn, err := l.acquire(ctx, a.Key)
+	conn, err := l.acquire(ctx, a)
 	if err != nil {
 		if OutcomeOf(err) != Unknown {
 			l.holds.take(a.ID)
@@ -108,12 +118,12 @@ func (l *pgLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 
 // acquire returns a connection that has the lock. When ctx ends pgx asks the server to give
 // the wait up and closes the connection, but waits for no answer.
-func (l *pgLock) acquire(ctx context.Context, key string) (*pgConn, error) {
+func (l *pgLock) acquire(ctx context.Context, a Attempt) (*pgConn, error) {
 	conn, err := takePostgres(ctx, l.pool)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.lock(ctx, conn, key); err != nil {
+	if err := l.lock(ctx, conn, a); err != nil {
 		conn.Release()
 		return nil, err
 	}
@@ -121,14 +131,18 @@ func (l *pgLock) acquire(ctx context.Context, key string) (*pgConn, error) {
 	return conn, nil
 }
 
-func (l *pgLock) lock(ctx context.Context, conn *pgConn, key string) error {
+func (l *pgLock) lock(ctx context.Context, conn *pgConn, a Attempt) error {
 	if l.before != nil {
-		if err := l.before(ctx, conn, key); err != nil {
+		if err := l.before(ctx, conn, a.Key); err != nil {
 			// The lock itself was not asked for yet.
 			return &NoEffectError{Err: err}
 		}
 	}
-	_, err := conn.Exec(ctx, l.wait, key)
+	wait := l.wait
+	if a.Shared {
+		wait = l.share
+	}
+	_, err := conn.Exec(ctx, wait, a.Key)
 	return pgOutcome(err)
 }
 
@@ -153,7 +167,7 @@ func (l *pgLock) Release(ctx context.Context, g Grant) error {
 	if !conn.wake() {
 		return errConnectionLost
 	}
-	held, err := l.release(ctx, conn, g.Key)
+	held, err := l.release(ctx, conn, g)
 	if err == nil && !held {
 		err = ErrNotHeld
 	}

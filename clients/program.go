@@ -31,6 +31,7 @@ type Definition struct {
 	Renew   bool `json:"renew,omitempty"`
 	Ask     bool `json:"ask,omitempty"`
 	Tokens  bool `json:"tokens,omitempty"`
+	Shared  bool `json:"shared,omitempty"`
 	// Works: the client itself lets the time of the critical section pass.
 	Works bool `json:"works,omitempty"`
 	// Wraps: the program speaks no protocol, but runs a child under the lock. BusyStatus is
@@ -44,7 +45,7 @@ func (d Definition) Info() Info {
 	info := Info{
 		Name: d.Name, Summary: "a lock of your own",
 		TTL: d.TTL, MinTTL: min(d.TTL, time.Millisecond), Grace: d.Grace,
-		Session: d.Session, Queues: d.Queues, Renew: d.Renew, Ask: d.Ask,
+		Session: d.Session, Queues: d.Queues, Renew: d.Renew, Ask: d.Ask, Shared: d.Shared,
 		LossNotification: "when the client says lost, or a renewal fails", Clock: "not known",
 		Options: []Option{watchdog()},
 		Open:    d.open,
@@ -124,7 +125,7 @@ func Servers(addresses []string) []protocol.Server {
 func (p *program) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	p.begin(a.ID)
 	lost := p.client.Notified(a.ID)
-	request := protocol.Request{Op: protocol.Acquire, Key: a.Key, Attempt: a.ID, TTLMS: a.TTL.Milliseconds()}
+	request := protocol.Request{Op: protocol.Acquire, Key: a.Key, Attempt: a.ID, TTLMS: a.TTL.Milliseconds(), Shared: a.Shared}
 	if deadline, limited := ctx.Deadline(); limited && p.Queues {
 		request.WaitMS = max(0, time.Until(deadline).Milliseconds())
 	}

@@ -82,6 +82,7 @@ type Info struct {
 	// AnyServer: each server can serve a worker alone, so that workers can be
 	// tied to one each.
 	AnyServer        bool
+	Shared           bool   // readers can share it
 	Renew            bool   // the holder can extend the lease
 	Ask              bool   // the service can be asked whether a grant is in force
 	Data             bool   // its database can keep the data, too
@@ -184,7 +185,7 @@ func Table() []Info {
 		{
 			Name: "memory", Summary: "textbook lease lock with fencing tokens, embedded in lockcheck; needs no Docker",
 			Servers: "memory", TTL: time.Second, MinTTL: time.Millisecond, Grace: 250 * time.Millisecond,
-			Renew: true, Ask: true, Token: "counter of the service", LossNotification: "when a renewal fails", Clock: "monotonic clock of the service",
+			Renew: true, Ask: true, Shared: true, Token: "counter of the service", LossNotification: "when a renewal fails", Clock: "monotonic clock of the service",
 			Open: openMemory,
 		},
 		{
@@ -304,7 +305,7 @@ func Table() []Info {
 		{
 			Name: "zookeeper", Summary: "ZooKeeper's own recipe: a queue of nodes that end with their session, each watching the one before",
 			Servers: "zookeeper", TTL: zkTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Delivered: zkDelivered(), Grace: 2 * time.Second,
-			Session: true, Queues: true, CountsWakes: true, AnyServer: true, Ask: true,
+			Session: true, Queues: true, CountsWakes: true, AnyServer: true, Ask: true, Shared: true,
 			Token: "czxid of the own node", LossNotification: zkNotified, Clock: zkClock,
 			Modules: []string{goZooKeeper}, Open: openZooKeeper,
 		},
@@ -337,17 +338,17 @@ func Table() []Info {
 		},
 		{
 			Name: "postgres-session", Summary: "PostgreSQL: pg_advisory_lock of a session",
-			Servers: "postgres", Grace: sqlGrace, Queues: true, Data: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
+			Servers: "postgres", Grace: sqlGrace, Queues: true, Data: true, Shared: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
 			Modules: []string{pgxV5}, Options: pgOptions(), Open: openPostgresSession,
 		},
 		{
 			Name: "postgres-xact", Summary: "PostgreSQL: pg_advisory_xact_lock, a transaction around the section",
-			Servers: "postgres", Grace: sqlGrace, Queues: true, Data: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
+			Servers: "postgres", Grace: sqlGrace, Queues: true, Data: true, Shared: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
 			Modules: []string{pgxV5}, Options: pgOptions(), Open: openPostgresXact,
 		},
 		{
 			Name: "postgres-row", Summary: "PostgreSQL: SELECT FOR UPDATE of a row, a transaction around the section",
-			Servers: "postgres", Grace: sqlGrace, Queues: true, Data: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
+			Servers: "postgres", Grace: sqlGrace, Queues: true, Data: true, Shared: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
 			Modules: []string{pgxV5}, Options: pgOptions(), Open: openPostgresRow,
 		},
 		{

@@ -25,9 +25,9 @@ type zkLock struct {
 	nodes handles[string] // paths of the nodes of our grants
 }
 
-// zkWatch waits for something to happen to the queue before the node at a
-// place in it. Its event is nil if it has happened already.
-type zkWatch func(s *zkSession, folder string, queue []string, at int) (<-chan zk.Event, error)
+// zkWatch waits for something to happen to the queue up to a place in it. Its event is nil if
+// it has happened already.
+type zkWatch func(s *zkSession, folder string, queue []string, before int) (<-chan zk.Event, error)
 
 func openZooKeeper(c Config) (Lock, error)     { return newZKLock(c, watchPredecessor) }
 func openZooKeeperHerd(c Config) (Lock, error) { return newZKLock(c, watchParent) }
@@ -111,12 +111,16 @@ func (l *zkLock) Release(ctx context.Context, g Grant) error {
 func folderOf(key string) string { return "/lock-" + key }
 
 // enqueue makes a node at the end of the queue and returns its name: the
-// attempt's ID and ten digits of sequence. The ID in it protects the node from
+// attempt's ID, a mark if it is a reader's, and ten digits of sequence. The ID in it protects the node from
 // being forgotten when the answer is lost.
 func enqueue(ctx context.Context, s *zkSession, a Attempt) (string, error) {
 	folder := folderOf(a.Key)
+	name := a.ID
+	if a.Shared {
+		name += zkReader
+	}
 	create := func() (string, error) {
-		return s.conn.Create(folder+"/"+a.ID+"-", []byte(a.ID), zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+		return s.conn.Create(folder+"/"+name+"-", []byte(a.ID), zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 	}
 	path, err := zkCall(ctx, create)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -173,8 +177,8 @@ func (l *zkLock) await(ctx context.Context, s *zkSession, a Attempt, node string
 			return g, first, errZKGone
 		}
 		first = queue[0]
-		if at > 0 {
-			woken, err := l.turn(ctx, s, folderOf(a.Key), queue, at)
+		if before := ahead(queue, at); before >= 0 {
+			woken, err := l.turn(ctx, s, folderOf(a.Key), queue, before)
 			if woken {
 				g.Wakes++
 			}
@@ -197,8 +201,8 @@ var errZKGone = errors.New("the session ran out while it waited")
 
 // turn waits until the place in the queue may have changed, and says whether the
 // service woke us up for that.
-func (l *zkLock) turn(ctx context.Context, s *zkSession, folder string, queue []string, at int) (woken bool, err error) {
-	event, err := zkRead(ctx, s, func() (<-chan zk.Event, error) { return l.watch(s, folder, queue, at) })
+func (l *zkLock) turn(ctx context.Context, s *zkSession, folder string, queue []string, before int) (woken bool, err error) {
+	event, err := zkRead(ctx, s, func() (<-chan zk.Event, error) { return l.watch(s, folder, queue, before) })
 	if err != nil || event == nil {
 		return false, err
 	}
@@ -211,9 +215,9 @@ func (l *zkLock) turn(ctx context.Context, s *zkSession, folder string, queue []
 }
 
 // watchPredecessor wakes one waiter for each node that goes.
-func watchPredecessor(s *zkSession, folder string, queue []string, at int) (<-chan zk.Event, error) {
+func watchPredecessor(s *zkSession, folder string, queue []string, before int) (<-chan zk.Event, error) {
 	// To ask whether it exists would leave a watch behind where it does not.
-	_, _, event, err := s.conn.GetW(folder + "/" + queue[at-1])
+	_, _, event, err := s.conn.GetW(folder + "/" + queue[before])
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}
@@ -221,7 +225,7 @@ func watchPredecessor(s *zkSession, folder string, queue []string, at int) (<-ch
 }
 
 // watchParent wakes each waiter for every node that comes or goes.
-func watchParent(s *zkSession, folder string, queue []string, at int) (<-chan zk.Event, error) {
+func watchParent(s *zkSession, folder string, queue []string, _ int) (<-chan zk.Event, error) {
 	now, _, event, err := s.conn.ChildrenW(folder)
 	if err == nil && !slices.Contains(now, queue[0]) {
 		return nil, nil
@@ -271,10 +275,25 @@ func children(s *zkSession, key string) ([]string, error) {
 const zkSequence = 10
 
 func sequenceOf(node string) string { return node[max(0, len(node)-zkSequence):] }
-func ownerOf(node string) string    { return node[:max(0, len(node)-zkSequence-1)] }
+func ownerOf(node string) string    { return strings.TrimSuffix(queued(node), zkReader) }
+func isReader(node string) bool     { return strings.HasSuffix(queued(node), zkReader) }
+func queued(node string) string     { return node[:max(0, len(node)-zkSequence-1)] }
 
-// withdraw removes the node of an attempt. It is ErrNotHeld unless the node was
-// the first one: only that was a holder.
+// zkReader marks the nodes of readers. No attempt's ID ends with it.
+const zkReader = "-r"
+
+// ahead is the place of the node that the one at a place waits for, -1 if it has the lock: the
+// one before it, or for a reader the last one of a writer ("Shared Locks" in ZooKeeper's recipes).
+func ahead(queue []string, at int) int {
+	before := at - 1
+	for isReader(queue[at]) && before >= 0 && isReader(queue[before]) {
+		before--
+	}
+	return before
+}
+
+// withdraw removes the node of an attempt. It is ErrNotHeld unless that had its turn: only
+// then it was a holder.
 func withdraw(ctx context.Context, s *zkSession, key, id string) error {
 	queue, err := queueOf(ctx, s, key)
 	if err != nil {
@@ -284,7 +303,7 @@ func withdraw(ctx context.Context, s *zkSession, key, id string) error {
 		if ownerOf(node) != id {
 			continue
 		}
-		if err := remove(ctx, s, folderOf(key)+"/"+node); err != nil || at == 0 {
+		if err := remove(ctx, s, folderOf(key)+"/"+node); err != nil || ahead(queue, at) < 0 {
 			return err
 		}
 		return ErrNotHeld

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,9 +40,10 @@ func noneSpec() Spec { return Spec{Name: "none"} }
 type leases struct {
 	now func() int64 // ns
 
-	mu    sync.Mutex
-	held  map[string]lease
-	token uint64
+	mu      sync.Mutex
+	held    map[string]lease
+	readers map[string][]lease // that share a key, in the order of their grants
+	token   uint64
 }
 
 type lease struct {
@@ -56,14 +58,47 @@ func (l *leases) acquire(r clients.MemoryRequest) clients.MemoryReply {
 	if current, held := l.live(r.Key); held {
 		return clients.MemoryReply{Holder: current.holder}
 	}
+	readers := l.reading(r.Key)
+	if !r.Shared && len(readers) > 0 {
+		return clients.MemoryReply{Holder: readers[0].holder}
+	}
+	return l.grant(r)
+}
+
+// grant gives a key to a request.
+func (l *leases) grant(r clients.MemoryRequest) clients.MemoryReply {
 	l.token++
-	l.held[r.Key] = lease{holder: r.ID, token: l.token, until: l.now() + r.TTL.Nanoseconds()}
+	granted := lease{holder: r.ID, token: l.token, until: l.now() + r.TTL.Nanoseconds()}
+	if r.Shared {
+		l.readers[r.Key] = append(l.readers[r.Key], granted)
+	} else {
+		l.held[r.Key] = granted
+	}
 	return clients.MemoryReply{Done: true, Token: l.token}
+}
+
+// reading returns the leases of those who share a key that have not run out.
+func (l *leases) reading(key string) []lease {
+	l.readers[key] = slices.DeleteFunc(l.readers[key], func(r lease) bool { return l.now() >= r.until })
+	return l.readers[key]
+}
+
+// reader returns that of a holder who shares a key, nil if it has none.
+func (l *leases) reader(key, holder string) *lease {
+	readers := l.reading(key)
+	if i := slices.IndexFunc(readers, func(r lease) bool { return r.holder == holder }); i >= 0 {
+		return &readers[i]
+	}
+	return nil
 }
 
 func (l *leases) renew(r clients.MemoryRequest) clients.MemoryReply {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if reader := l.reader(r.Key, r.ID); reader != nil {
+		reader.until = l.now() + r.TTL.Nanoseconds()
+		return clients.MemoryReply{Done: true, Token: reader.token}
+	}
 	current, held := l.live(r.Key)
 	if !held || current.holder != r.ID {
 		return clients.MemoryReply{Holder: current.holder}
@@ -76,6 +111,10 @@ func (l *leases) renew(r clients.MemoryRequest) clients.MemoryReply {
 func (l *leases) release(r clients.MemoryRequest) clients.MemoryReply {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if reader := l.reader(r.Key, r.ID); reader != nil {
+		reader.until = l.now()
+		return clients.MemoryReply{Done: true, Token: reader.token}
+	}
 	current, held := l.live(r.Key)
 	if !held || current.holder != r.ID {
 		return clients.MemoryReply{Holder: current.holder}
@@ -87,6 +126,9 @@ func (l *leases) release(r clients.MemoryRequest) clients.MemoryReply {
 func (l *leases) holder(r clients.MemoryRequest) clients.MemoryReply {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if reader := l.reader(r.Key, r.ID); reader != nil {
+		return clients.MemoryReply{Done: true, Holder: r.ID, Token: reader.token}
+	}
 	current, held := l.live(r.Key)
 	return clients.MemoryReply{Done: held && current.holder == r.ID, Holder: current.holder, Token: current.token}
 }
@@ -108,7 +150,9 @@ type method func(clients.MemoryRequest) clients.MemoryReply
 // that of the holder.
 type methods struct{ acquire, renew, release, holder method }
 
-func newLeases() *leases { return &leases{now: history.Now, held: make(map[string]lease)} }
+func newLeases() *leases {
+	return &leases{now: history.Now, held: make(map[string]lease), readers: make(map[string][]lease)}
+}
 
 func (l *leases) methods() methods { return methods{l.acquire, l.renew, l.release, l.holder} }
 

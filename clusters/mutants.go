@@ -64,6 +64,9 @@ func mutants() map[string]mutation {
 		"retries-release":     releaseByName,
 		"insists":             renewalTakes,
 		"remembers":           textbook, // its client is wrong
+		"reader-let-in":       letsIn(true),
+		"writer-let-in":       letsIn(false),
+		"readers-all-out":     readersAllOut,
 	} {
 		named[clients.MutantPrefix+name] = change
 	}

@@ -264,3 +264,30 @@ func stopsGranting(_ *leases, m methods) methods {
 	}
 	return m
 }
+
+// letsIn lets each fifth reader in to a writer, or each fifth writer in to readers.
+func letsIn(reader bool) mutation {
+	return func(l *leases, m methods) methods {
+		now := every(5)
+		m.acquire = m.acquire.answered(func(r clients.MemoryRequest, reply *clients.MemoryReply) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if _, written := l.live(r.Key); !reply.Done && r.Shared == reader && written == reader && now() {
+				*reply = l.grant(r)
+			}
+		})
+		return m
+	}
+}
+
+// readersAllOut ends the grants of all readers with the release of one.
+func readersAllOut(l *leases, m methods) methods {
+	m.release = m.release.answered(func(r clients.MemoryRequest, reply *clients.MemoryReply) {
+		if reply.Done {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			delete(l.readers, r.Key)
+		}
+	})
+	return m
+}

@@ -290,6 +290,29 @@ func TestValidateWakes(t *testing.T) {
 	}
 }
 
+// TestValidateShared: only in one workload, and only where an acquire begins.
+func TestValidateShared(t *testing.T) {
+	for _, c := range []struct {
+		name, workload string
+		f              Function
+		typ            Type
+		valid          bool
+	}{
+		{"a reader", WorkloadReadWrite, Acquire, Invoke, true},
+		{"a lock that nobody shares", WorkloadSet, Acquire, Invoke, false},
+		{"a read", WorkloadReadWrite, Read, Invoke, false},
+		{"a notification", WorkloadReadWrite, Lost, Info, false},
+	} {
+		h := &History{Header: header, Events: []Event{
+			{Time: 1, Process: "w1", Type: c.typ, F: c.f, Key: "k0", Op: 1, Grant: "g1", Shared: true},
+		}}
+		h.Header.Workload = c.workload
+		if err := Validate(h); (err == nil) != c.valid {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
 func TestValidateIndex(t *testing.T) {
 	h := &History{Header: header, Events: []Event{{Index: 1, Time: 1, Process: Harness, Type: Info, F: Phase, Note: PhaseReady}}}
 	var invalid *InvalidError

@@ -28,7 +28,7 @@ func (w *worker) section(ctx context.Context, grant clients.Grant, lease *lease)
 	if w.config.Bare {
 		return nil
 	}
-	if w.workload.Update == nil {
+	if w.workload.Update == nil || grant.Shared {
 		_, err := w.access(ctx, grant, Access{})
 		return err
 	}

@@ -241,12 +241,18 @@ func (w *worker) attempt(ctx, untilStopped context.Context) (again Range, err er
 	if err != nil {
 		return again, err
 	}
-	grant, outcome := w.acquire(untilStopped, key)
+	w.attempts++
+	asked := clients.Attempt{
+		Key: key, ID: fmt.Sprintf("%s-%d", w.config.Name, w.attempts), TTL: w.config.TTL,
+		Shared: w.workload.Readers && w.rng.IntN(2) == 0,
+	}
+	grant, outcome := w.acquire(untilStopped, asked)
+	grant.Shared = asked.Shared
 	if outcome == clients.Done {
 		w.held++
 		return w.hold(ctx, grant)
 	}
-	grant = clients.Grant{Key: key, ID: w.attemptID()}
+	grant = clients.Grant{Key: key, ID: asked.ID, Shared: asked.Shared}
 	again = w.config.Retry
 	if outcome != clients.Busy && w.config.IgnoreFailedAcquire && !w.stopped() {
 		again, err = w.after(w.section(ctx, grant, new(lease)))
@@ -259,12 +265,9 @@ func (w *worker) attempt(ctx, untilStopped context.Context) (again Range, err er
 	return again, err
 }
 
-func (w *worker) attemptID() string { return fmt.Sprintf("%s-%d", w.config.Name, w.attempts) }
-
-func (w *worker) acquire(ctx context.Context, key string) (clients.Grant, clients.Outcome) {
-	w.attempts++
-	op := w.begin(history.Event{F: history.Acquire, Key: key, Grant: w.attemptID()})
-	attempt := clients.Attempt{Key: key, ID: w.attemptID(), TTL: w.config.TTL}
+func (w *worker) acquire(ctx context.Context, attempt clients.Attempt) (clients.Grant, clients.Outcome) {
+	op := w.begin(history.Event{F: history.Acquire, Key: attempt.Key, Grant: attempt.ID, Shared: attempt.Shared})
+	op.Shared = false
 	grant, err := atMoments(w, op, func() (clients.Grant, error) {
 		return bounded(ctx, cmp.Or(w.config.Wait, w.config.Timeout), w.patience, func(ctx context.Context) (clients.Grant, error) {
 			return w.lock.Acquire(ctx, attempt)

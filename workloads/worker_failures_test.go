@@ -123,7 +123,7 @@ func TestWakes(t *testing.T) {
 	} {
 		var out lockedBuffer
 		w := &worker{config: WorkerConfig{Name: "w1", Timeout: time.Minute}, lock: woken{err: c.err}, record: NewEmitter("w1", &out), catches: newCatches(1)}
-		w.acquire(t.Context(), "k0")
+		w.acquire(t.Context(), clients.Attempt{Key: "k0", ID: "w1-1"})
 		events := out.events(t)
 		if len(events) != 2 || events[0].Wakes != 0 || events[1].Type != c.want || events[1].Wakes != 2 {
 			t.Errorf("%v: %+v", c.err, events)

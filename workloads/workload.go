@@ -22,6 +22,8 @@ type Workload struct {
 	// Element chooses the element to be written from the value that was read; nil for a
 	// workload of which each update has an element of its own.
 	Element func(value json.RawMessage) (int64, error)
+	// Readers: half of the attempts ask to share the lock, and read only.
+	Readers bool
 }
 
 // Table lists all workloads.
@@ -30,6 +32,7 @@ func Table() []Workload {
 		{Name: history.WorkloadSet, Summary: "read a set, add one element, write it back", Update: addToSet},
 		{Name: history.WorkloadCounter, Summary: "read a counter, add one, write it back", Update: increment},
 		{Name: history.WorkloadJobs, Summary: "read which jobs are done, do the next one, write that it is done", Update: addToSet, Element: nextJob},
+		{Name: history.WorkloadReadWrite, Summary: "share the lock and read a set twice, or hold it alone and add an element, at even odds", Update: addToSet, Readers: true},
 		{Name: history.WorkloadMutex, Summary: "hold the lock and read, without an update"},
 	}
 }

@@ -48,6 +48,7 @@ type Request struct {
 	Token        uint64 // of the grant; 0 for none
 	TTLMS        int64
 	WaitMS       int64
+	Shared       bool  // of an acquire: next to others that share the lock
 	MS           int64 // of work
 	Of           int64 // of cancel: the ID of the acquire
 
@@ -91,7 +92,8 @@ func (r Request) known() ([]byte, error) {
 			grant
 			TTLMS  int64 `json:"ttl_ms"`
 			WaitMS int64 `json:"wait_ms"`
-		}{about, r.TTLMS, r.WaitMS})
+			Shared bool  `json:"shared,omitempty"`
+		}{about, r.TTLMS, r.WaitMS, r.Shared})
 	case Renew:
 		return json.Marshal(struct {
 			grant

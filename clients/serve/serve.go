@@ -42,6 +42,8 @@ type Attempt struct {
 	Key string        // name of the lock
 	ID  string        // unique in a run; store it as the holder where the service can
 	TTL time.Duration // the lease to ask for; 0 for a lock without one
+	// Shared asks for the lock next to others that ask so (shared: true in the lock file).
+	Shared bool
 }
 
 // Grant is what a successful attempt led to.
@@ -112,6 +114,7 @@ type request struct {
 	Attempt   string      `json:"attempt"`
 	TTLMS     int64       `json:"ttl_ms"`
 	WaitMS    int64       `json:"wait_ms"`
+	Shared    bool        `json:"shared"`
 	MS        int64       `json:"ms"`
 	Of        int64       `json:"of"`
 }
@@ -205,7 +208,7 @@ func (s *server) cancel(id int64) {
 }
 
 func (s *server) acquire(ctx context.Context, q request) fields {
-	attempt := Attempt{Key: q.Key, ID: q.Attempt, TTL: ms(q.TTLMS)}
+	attempt := Attempt{Key: q.Key, ID: q.Attempt, TTL: ms(q.TTLMS), Shared: q.Shared}
 	grant, err := s.lock.Acquire(ctx, attempt)
 	if err != nil {
 		return failure(err)

@@ -9,15 +9,18 @@ import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
-/** Curator's InterProcessMutex, as its documentation uses it, for lockcheck. */
+/** Curator's InterProcessMutex and InterProcessReadWriteLock, as their documentation uses them, for lockcheck. */
 public class Client {
     static final ObjectMapper json = new ObjectMapper();
     static final Map<String, InterProcessMutex> locks = new ConcurrentHashMap<>(); // by key
-    static final Map<String, Long> held = new ConcurrentHashMap<>(); // attempts, and the session of each
+    static final Map<String, InterProcessReadWriteLock> pairs = new ConcurrentHashMap<>(); // by key
+    static final Map<String, Hold> held = new ConcurrentHashMap<>(); // by attempt
     static final boolean LISTENS = !"no".equals(System.getenv("LISTENS"));
+    static final boolean READ_WRITE = "read-write".equals(System.getenv("LOCK"));
     static CuratorFramework curator;
 
     public static void main(String[] args) throws Exception {
@@ -61,22 +64,33 @@ public class Client {
         return Map.of("ok", Map.of("protocol", 1, "client", "Curator 5.7.1", "now", System.nanoTime()));
     }
 
+    record Hold(InterProcessMutex lock, long session) {}
+
+    static InterProcessMutex lock(JsonNode q) {
+        var key = q.get("key").asText();
+        if (!READ_WRITE) {
+            return locks.computeIfAbsent(key, k -> new InterProcessMutex(curator, "/locks/" + k));
+        }
+        var pair = pairs.computeIfAbsent(key, k -> new InterProcessReadWriteLock(curator, "/locks/" + k));
+        return q.path("shared").asBoolean() ? pair.readLock() : pair.writeLock();
+    }
+
     static Map<String, Object> acquire(JsonNode q) throws Exception {
-        var lock = locks.computeIfAbsent(q.get("key").asText(), key -> new InterProcessMutex(curator, "/locks/" + key));
+        var lock = lock(q);
         if (!lock.acquire(q.get("wait_ms").asLong(), TimeUnit.MILLISECONDS)) {
             return Map.of("busy", Map.of());
         }
-        held.put(q.get("attempt").asText(), session());
+        held.put(q.get("attempt").asText(), new Hold(lock, session()));
         return Map.of("ok", Map.of());
     }
 
     static Map<String, Object> release(JsonNode q) throws Exception {
-        var session = held.remove(q.get("attempt").asText());
-        if (session == null) {
+        var hold = held.remove(q.get("attempt").asText());
+        if (hold == null) {
             return Map.of("error", Map.of("text", "this client does not have it"));
         }
-        locks.get(q.get("key").asText()).release(); // is content if there is nothing to release
-        return Map.of(session == session() ? "ok" : "not_held", Map.of());
+        hold.lock.release(); // is content if there is nothing to release
+        return Map.of(hold.session == session() ? "ok" : "not_held", Map.of());
     }
 
     static long session() throws Exception {

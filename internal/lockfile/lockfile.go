@@ -77,6 +77,7 @@ type file struct {
 	Renew   bool          `yaml:"renew"`
 	Holds   bool          `yaml:"holds"`
 	Queues  bool          `yaml:"queues"`
+	Shared  bool          `yaml:"shared"`
 	Session bool          `yaml:"session"`
 }
 
@@ -262,7 +263,7 @@ func (c client) image(folder string) clusters.ProgramImage {
 func (f file) definition(folder string) *clients.Definition {
 	d := &clients.Definition{
 		Name: f.Name, TTL: f.Lease, Grace: f.Grace,
-		Session: f.Session, Queues: f.Queues, Renew: f.Renew, Ask: f.Holds, Tokens: f.Tokens, Works: f.Client.Work,
+		Session: f.Session, Queues: f.Queues, Shared: f.Shared, Renew: f.Renew, Ask: f.Holds, Tokens: f.Tokens, Works: f.Client.Work,
 		Wraps: f.Client.Wrap, BusyStatus: f.Client.BusyStatus,
 		Program: protocol.Command{Args: f.Client.Command, Env: environment(f.Client.Environment)},
 	}

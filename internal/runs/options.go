@@ -239,11 +239,15 @@ func (t *test) checkValues() error {
 	t.fillIn()
 	switch {
 	case t.guard().Lacks(t.info) != "":
-		return Usagef("--guard %s: lock %s %s (it works with %s)", t.Guard, t.Lock, t.guard().Lacks(t.info), strings.Join(fitting(t.guard()), ", "))
+		return Usagef("--guard %s: lock %s %s (it works with %s)", t.Guard, t.Lock, t.guard().Lacks(t.info), strings.Join(namesOf(func(i clients.Info) bool { return t.guard().Lacks(i) == "" }), ", "))
 	case t.guard() == workloads.IdempotencyKey && t.workload.Element == nil:
 		return Usagef("--guard %s: in workload %s nothing is done twice (it works with %s)", t.Guard, t.Workload, history.WorkloadJobs)
 	case t.guard() == workloads.Database && t.workload.Element != nil:
 		return Usagef("--guard %s: it does not work with workload %s", t.Guard, t.Workload)
+	case t.workload.Readers && !t.info.Shared:
+		return Usagef("--workload %s: readers cannot share lock %s (it works with %s)", t.Workload, t.Lock, strings.Join(namesOf(func(i clients.Info) bool { return i.Shared }), ", "))
+	case t.workload.Readers && t.guard() != workloads.NoGuard && t.guard() != workloads.CompareAndSet:
+		return Usagef("--guard %s: it refuses readers who share the lock with later ones (workload %s works with %s and %s)", t.Guard, t.Workload, workloads.NoGuard, workloads.CompareAndSet)
 	case t.Renew && !t.info.Renew:
 		return Usagef("--renew: lock %s cannot be renewed", t.Lock)
 	case !t.spec.HasVersion(t.ServerVersion):
@@ -384,11 +388,11 @@ const maxConcurrency = 100
 
 func (t *test) guard() workloads.Guard { return workloads.Guard(t.Guard) }
 
-// fitting lists the locks that have what a guard needs.
-func fitting(guard workloads.Guard) []string {
+// namesOf lists the locks of which something holds.
+func namesOf(are func(clients.Info) bool) []string {
 	var names []string
 	for _, info := range clients.Table() {
-		if guard.Lacks(info) == "" {
+		if are(info) {
 			names = append(names, info.Name)
 		}
 	}
