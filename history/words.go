@@ -63,6 +63,8 @@ const (
 	WorkloadCounter = "counter"
 	WorkloadMutex   = "mutex"
 	WorkloadJobs    = "jobs"
+	// WorkloadElection is the set, updated several times in each hold.
+	WorkloadElection = "election"
 )
 
 // LockNone is Header.Lock of the lock that keeps nobody out.

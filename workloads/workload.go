@@ -5,6 +5,7 @@
 package workloads
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -22,6 +23,8 @@ type Workload struct {
 	// Element chooses the element to be written from the value that was read; nil for a
 	// workload of which each update has an element of its own.
 	Element func(value json.RawMessage) (int64, error)
+	// Updates is how many of them a worker makes in one hold if nobody says otherwise; 0 for one.
+	Updates int
 }
 
 // Table lists all workloads.
@@ -30,9 +33,17 @@ func Table() []Workload {
 		{Name: history.WorkloadSet, Summary: "read a set, add one element, write it back", Update: addToSet},
 		{Name: history.WorkloadCounter, Summary: "read a counter, add one, write it back", Update: increment},
 		{Name: history.WorkloadJobs, Summary: "read which jobs are done, do the next one, write that it is done", Update: addToSet, Element: nextJob},
+		{Name: history.WorkloadElection, Summary: "lead for a term: update the set as `set` does, several times in one hold; then resign", Update: addToSet, Updates: termUpdates},
 		{Name: history.WorkloadMutex, Summary: "hold the lock and read, without an update"},
 	}
 }
+
+// PerHold is how many updates a worker makes in one hold at most.
+func (w Workload) PerHold(u Use) int { return cmp.Or(u.Updates, w.Updates, 1) }
+
+// termUpdates is how many updates a leader makes in its term. With critical sections of the usual
+// length they fit into a lease of a second that nobody renews.
+const termUpdates = 10
 
 // ByName finds a workload in Table.
 func ByName(name string) (Workload, bool) {
