@@ -7,7 +7,7 @@ import (
 	"lockcheck/history"
 )
 
-// situations are what simulations must get into again and again: in each of them a history
+// situations are what simulations must get into again and again: in most of them a history
 // was once judged wrongly.
 var situations = map[string]func(o *oracle) bool{
 	"a write of a dead worker arrived": func(o *oracle) bool {
@@ -57,6 +57,18 @@ var situations = map[string]func(o *oracle) bool{
 		return o.world.Reentrant > 1 && slices.ContainsFunc(o.record.grants, func(a *attempted) bool {
 			return a.outcome == history.Info && o.truth.Grants[a.id].Order > 0 && len(a.releases) == 0
 		})
+	},
+	"a holder wrote again, and stale": func(o *oracle) bool {
+		wrote := make(map[string]int)
+		for _, v := range o.results.of(NoStaleWrite).Violations {
+			wrote[v.Grants[0]]++
+		}
+		for _, n := range wrote {
+			if n > 1 {
+				return true
+			}
+		}
+		return false
 	},
 	"a semaphore lost updates": func(o *oracle) bool { return o.world.Permits > 1 && o.results.Updates.Lost > 0 },
 	"one write lost several updates": func(o *oracle) bool {

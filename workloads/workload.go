@@ -25,6 +25,8 @@ type Workload struct {
 	Element func(value json.RawMessage) (int64, error)
 	// Updates is how many of them a worker makes in one hold if nobody says otherwise; 0 for one.
 	Updates int
+	// Renews: the holder renews its lease meanwhile, of a lock that it can renew.
+	Renews bool
 }
 
 // Table lists all workloads.
@@ -33,7 +35,7 @@ func Table() []Workload {
 		{Name: history.WorkloadSet, Summary: "read a set, add one element, write it back", Update: addToSet},
 		{Name: history.WorkloadCounter, Summary: "read a counter, add one, write it back", Update: increment},
 		{Name: history.WorkloadJobs, Summary: "read which jobs are done, do the next one, write that it is done", Update: addToSet, Element: nextJob},
-		{Name: history.WorkloadElection, Summary: "lead for a term: update the set as `set` does, several times in one hold; then resign", Update: addToSet, Updates: termUpdates},
+		{Name: history.WorkloadElection, Summary: "lead for a term: update the set as `set` does, several times in one hold; then resign", Update: addToSet, Updates: termUpdates, Renews: true},
 		{Name: history.WorkloadMutex, Summary: "hold the lock and read, without an update"},
 	}
 }
@@ -41,8 +43,7 @@ func Table() []Workload {
 // PerHold is how many updates a worker makes in one hold at most.
 func (w Workload) PerHold(u Use) int { return cmp.Or(u.Updates, w.Updates, 1) }
 
-// termUpdates is how many updates a leader makes in its term. With critical sections of the usual
-// length they fit into a lease of a second that nobody renews.
+// termUpdates is how many updates a leader makes in its term.
 const termUpdates = 10
 
 // ByName finds a workload in Table.

@@ -33,6 +33,7 @@ type World struct {
 
 	Guard    string
 	Workload string
+	Updates  int // in each hold; 0 for one
 
 	Loss   float64  // probability that a message is lost or late
 	Faults []string // kinds that the nemesis may inflict
@@ -119,6 +120,9 @@ func Random(rng *rand.Rand, right bool) World {
 		w.Faults, w.Most, w.Workers, w.Attempts = []string{history.Pause}, 8, 4, 3
 		w.Lease, w.Queue, w.Workload = 100, true, history.WorkloadSet
 		w.Tokens, w.Guard, w.Permits, w.Reentrant, w.Keys, w.Nested = false, history.GuardNone, 1, 1, 1, false
+	}
+	if is(0.2) {
+		w.Updates = 2 + rng.IntN(4)
 	}
 	return w
 }

@@ -86,7 +86,7 @@ func (f *testFlags) add(flags *pflag.FlagSet) {
 	flags.IntVar(&f.Updates, "updates", 0, "updates in one hold, each with a section of its own (default: 1; a term of election: 10)")
 	flags.Var(&f.think, "think", "time between two holds of a worker, fixed or as in 20ms-80ms; 0: none")
 	flags.Lookup("think").DefValue = "0s-10ms" // which the zero value stands for
-	flags.BoolVar(&f.Renew, "renew", false, "renew the lease while in the section")
+	flags.BoolVar(&f.Renew, "renew", false, "renew the lease while in the section (a leader of election always does, if the lock lets it)")
 	flags.BoolVar(&f.CheckBeforeWrite, "check-before-write", false, "look at the deadline before writing")
 	flags.BoolVar(&f.IgnoreFailedAcquire, "ignore-failed-acquire", false, "go on without the lock when an acquire fails (not when the lock is taken)")
 	flags.Int64Var(&f.MinOps, "min-ops", runs.DefaultMinOps, "updates below which a run is undecided")

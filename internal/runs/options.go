@@ -349,6 +349,7 @@ func (t *test) fillIn() {
 	if t.Wait == 0 && t.info.Queues && !t.info.Endless {
 		t.Wait = defaultWait
 	}
+	t.Renew = t.Renew || t.workload.Renews && t.info.Renew
 	if t.LockDelay == nil {
 		t.LockDelay = &t.info.LockDelay
 	}

@@ -113,6 +113,12 @@ func TestPrepareDefaults(t *testing.T) {
 			t.Errorf("%s: lease %s, TTL %s, %v, want %s", lock, prepared.lease, prepared.TTL, err, want)
 		}
 	}
+	for lock, renews := range map[string]bool{"memory": true, "etcd": false} {
+		prepared, err := prepare(asked(func(o *Options) { o.Lock, o.Workload = lock, "election" }))
+		if err != nil || prepared.Renew != renews {
+			t.Errorf("a leader by %s renews: %v, %v", lock, prepared.Renew, err)
+		}
+	}
 	workers := []workloads.Use{{TTL: 4 * time.Second}, {TTL: time.Second}, {}}
 	prepared, err := prepare(asked(func(o *Options) { o.Workers = workers }))
 	if err != nil || prepared.lease != time.Second || prepared.effective != 4*time.Second || prepared.recovery <= 4*time.Second {
