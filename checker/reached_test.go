@@ -7,7 +7,7 @@ import (
 	"lockcheck/history"
 )
 
-// situations are what simulations must get into again and again: in each of them a history
+// situations are what simulations must get into again and again: in most of them a history
 // was once judged wrongly.
 var situations = map[string]func(o *oracle) bool{
 	"a write of a dead worker arrived": func(o *oracle) bool {
@@ -62,6 +62,18 @@ var situations = map[string]func(o *oracle) bool{
 		return o.twoHolds(func(a, b *attempted) bool { return a.key == b.key && a.worker != b.worker && a.shared && b.shared })
 	},
 	"a reader saw data change": func(o *oracle) bool { return o.results.of(RepeatableRead).Total > 0 },
+	"a holder wrote again, and stale": func(o *oracle) bool {
+		wrote := make(map[string]int)
+		for _, v := range o.results.of(NoStaleWrite).Violations {
+			wrote[v.Grants[0]]++
+		}
+		for _, n := range wrote {
+			if n > 1 {
+				return true
+			}
+		}
+		return false
+	},
 	"a semaphore lost updates": func(o *oracle) bool { return o.world.Permits > 1 && o.results.Updates.Lost > 0 },
 	"one write lost several updates": func(o *oracle) bool {
 		return o.results.Updates.LossEvents > 1 && o.results.Updates.Lost > o.results.Updates.LossEvents

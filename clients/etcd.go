@@ -25,6 +25,13 @@ const (
 )
 
 func etcdOptions() []Option {
+	return append(etcdSessionOptions(), Option{
+		Name: retryUnlock, Adds: "an Unlock that fails is called again in the background until it succeeds, while the program goes on with the same session",
+	})
+}
+
+// etcdSessionOptions are those of all locks by a session of the client library.
+func etcdSessionOptions() []Option {
 	return []Option{
 		{
 			Name: watchSession, Adds: "looks at Session.Done during the critical section: who finds it closed does not write",
@@ -33,18 +40,16 @@ func etcdOptions() []Option {
 		{
 			Name: sessionPerAttempt, Adds: "each attempt has a session of its own; one that fails is withdrawn by revoking its lease, without waiting for the library to tidy up",
 		},
-		{
-			Name: retryUnlock, Adds: "an Unlock that fails is called again in the background until it succeeds, while the program goes on with the same session",
-		},
 	}
 }
 
-// etcdLock is Session and Mutex of the client library as its documentation shows them:
-// one session, and a Mutex for each attempt. Nobody looks at the session while it is in
+// etcdLock is Session and Mutex, or Election, of the client library as its documentation shows
+// them: one session, and a recipe for each attempt. Nobody looks at the session while it is in
 // use; one that is over is replaced before the next attempt.
 type etcdLock struct {
 	client *clientv3.Client
 	config Config
+	recipe func(session *concurrency.Session, key string) etcdRecipe
 	// alone: each attempt has a session of its own.
 	alone    bool
 	attempts handles[etcdAttempt]
@@ -55,17 +60,45 @@ type etcdLock struct {
 
 type etcdAttempt struct {
 	session *concurrency.Session
-	mutex   *concurrency.Mutex
+	recipe  etcdRecipe
 	granted bool
 }
 
+// etcdRecipe is what the library makes of a session for one attempt.
+type etcdRecipe interface {
+	Lock(ctx context.Context) error
+	Unlock(ctx context.Context) error
+	// token is the create revision of the key after Lock has succeeded: the only number that
+	// no two grants share.
+	token() uint64
+	// withdrawn says of a Lock that has failed that it has deleted its key again.
+	withdrawn() bool
+}
+
+type etcdMutex struct{ *concurrency.Mutex }
+
+// token: the library shows it in the comparison that guards a transaction.
+func (m etcdMutex) token() uint64 {
+	owner := m.IsOwner()
+	return uint64((*etcdserverpb.Compare)(&owner).GetCreateRevision())
+}
+
+// withdrawn: Mutex sets its key to a zero byte when it has deleted the real one.
+func (m etcdMutex) withdrawn() bool { return m.Key() == "\x00" }
+
 func openEtcd(c Config) (Lock, error) {
+	return openEtcdRecipe(c, func(session *concurrency.Session, key string) etcdRecipe {
+		return etcdMutex{concurrency.NewMutex(session, key)}
+	})
+}
+
+func openEtcdRecipe(c Config, recipe func(*concurrency.Session, string) etcdRecipe) (Lock, error) {
 	client, err := newEtcdClient(c)
 	if err != nil {
 		return nil, err
 	}
 	client.KV = etcdKV{client.KV}
-	return &etcdLock{client: client, config: c, alone: c.options.has(sessionPerAttempt) || c.NoKeepAlive}, nil
+	return &etcdLock{client: client, config: c, recipe: recipe, alone: c.options.has(sessionPerAttempt) || c.NoKeepAlive}, nil
 }
 
 // newEtcdClient makes a client with the settings that the README of the library shows.
@@ -73,7 +106,7 @@ func newEtcdClient(c Config) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: c.Nodes, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
 }
 
-// Acquire implements Lock. An attempt that fails is taken back by Mutex.Lock itself, which
+// Acquire implements Lock. An attempt that fails is taken back by the library itself, which
 // waits for that without a limit; where it cannot be, the attempt stays in the queue for
 // as long as its session lives.
 func (l *etcdLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
@@ -82,13 +115,13 @@ func (l *etcdLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	if err != nil {
 		return Grant{}, noEffect("session: %w", err)
 	}
-	attempt := etcdAttempt{session: session, mutex: concurrency.NewMutex(session, a.Key)}
+	attempt := etcdAttempt{session: session, recipe: l.recipe(session, a.Key)}
 	if err := l.lock(ctx, attempt); err != nil {
 		return Grant{}, l.failed(ctx, a, attempt, err)
 	}
 	attempt.granted = true
 	l.attempts.put(a.ID, attempt)
-	grant := Grant{Key: a.Key, ID: a.ID, Token: createRevision(attempt.mutex)}
+	grant := Grant{Key: a.Key, ID: a.ID, Token: attempt.recipe.token()}
 	switch {
 	case l.config.NoKeepAlive:
 		grant.Until = asked + ttl.Nanoseconds()
@@ -96,13 +129,6 @@ func (l *etcdLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 		grant.Lost = session.Done()
 	}
 	return grant, nil
-}
-
-// createRevision is that of the key of a mutex that is locked: the only number that no two
-// grants share. The library shows it in the comparison that guards a transaction.
-func createRevision(mutex *concurrency.Mutex) uint64 {
-	owner := mutex.IsOwner()
-	return uint64((*etcdserverpb.Compare)(&owner).GetCreateRevision())
 }
 
 // open returns the session of an attempt, and the lease that it was granted.
@@ -142,18 +168,17 @@ func (l *etcdLock) openAlone(ctx context.Context, a Attempt) (*concurrency.Sessi
 
 func etcdSeconds(ttl time.Duration) int64 { return int64((ttl + time.Second - 1) / time.Second) }
 
-// lock waits for its turn. Alone, it leaves Mutex.Lock behind when its time is over: what
+// lock waits for its turn. Alone, it leaves the library behind when its time is over: what
 // that does later is void once the lease is revoked.
 func (l *etcdLock) lock(ctx context.Context, a etcdAttempt) error {
 	if !l.alone {
-		return a.mutex.Lock(ctx)
+		return a.recipe.Lock(ctx)
 	}
-	_, err := zkCall(ctx, func() (struct{}, error) { return struct{}{}, a.mutex.Lock(ctx) })
+	_, err := zkCall(ctx, func() (struct{}, error) { return struct{}{}, a.recipe.Lock(ctx) })
 	return err
 }
 
-// failed says what is known of an attempt after an error. Mutex.Lock sets its key to a
-// zero byte when it has deleted the real one.
+// failed says what is known of an attempt after an error.
 func (l *etcdLock) failed(ctx context.Context, a Attempt, attempt etcdAttempt, cause error) error {
 	over := ctx.Err() != nil
 	switch {
@@ -166,7 +191,7 @@ func (l *etcdLock) failed(ctx context.Context, a Attempt, attempt etcdAttempt, c
 		}
 		l.attempts.take(a.ID)
 	case errors.Is(cause, concurrency.ErrSessionExpired):
-	case attempt.mutex.Key() != "\x00":
+	case !attempt.recipe.withdrawn():
 		return cause
 	}
 	if over {
@@ -203,18 +228,18 @@ func (l *etcdLock) Release(ctx context.Context, g Grant) error {
 		defer func() { go func() { _ = attempt.session.Close() }() }() // nobody waits for what is left of it
 	}
 	var deleted int64
-	err := attempt.mutex.Unlock(context.WithValue(ctx, deletedKeys{}, &deleted))
+	err := attempt.recipe.Unlock(context.WithValue(ctx, deletedKeys{}, &deleted))
 	switch {
 	case err == nil && deleted == 0:
 		return ErrNotHeld
 	case err != nil && l.config.options.has(retryUnlock):
-		go l.unlockAgain(attempt.mutex)
+		go l.unlockAgain(attempt.recipe)
 	}
 	return err
 }
 
 // unlockAgain calls Unlock until it succeeds, or the client is closed.
-func (l *etcdLock) unlockAgain(mutex *concurrency.Mutex) {
+func (l *etcdLock) unlockAgain(recipe etcdRecipe) {
 	for {
 		select {
 		case <-l.client.Ctx().Done():
@@ -222,7 +247,7 @@ func (l *etcdLock) unlockAgain(mutex *concurrency.Mutex) {
 		case <-time.After(unlockPause):
 		}
 		ctx, cancel := context.WithTimeout(l.client.Ctx(), withdrawal)
-		err := mutex.Unlock(ctx)
+		err := recipe.Unlock(ctx)
 		cancel()
 		if err == nil {
 			return
@@ -237,8 +262,8 @@ const unlockPause = 100 * time.Millisecond
 // request has deleted.
 type deletedKeys struct{}
 
-// etcdKV reads from the answers what Mutex.Unlock keeps to itself: whether there was
-// anything to delete. It sends nothing of its own.
+// etcdKV reads from the answers what the library keeps to itself: whether there was anything
+// to delete. It sends nothing of its own.
 type etcdKV struct{ clientv3.KV }
 
 func (kv etcdKV) Delete(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.DeleteResponse, error) {

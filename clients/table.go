@@ -281,6 +281,13 @@ func Table() []Info {
 			Modules: []string{etcdClient}, Open: openEtcd, Observe: watchEtcd,
 		},
 		{
+			Name: "etcd-election", Summary: "etcd: Session and Election of the Go client library; the leader holds the lock for its term", Library: etcdClient,
+			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Grace: 3 * time.Second,
+			Session: true, Queues: true, AnyServer: true, Ask: true, Token: "create revision of the own key, by Election.Rev",
+			LossNotification: "never", Clock: etcdClock, Options: etcdSessionOptions(),
+			Modules: []string{etcdClient}, Open: openEtcdElection, Observe: watchEtcd,
+		},
+		{
 			Name: "etcd-v3lock", Summary: "etcd: the Lock service of the servers, with a lease that the client library renews",
 			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Grace: 3 * time.Second,
 			Session: true, Queues: true, AnyServer: true, Ask: true, Token: "create revision of the own key",

@@ -147,7 +147,7 @@ func TestEtcd(t *testing.T) {
 	t.Parallel()
 	cluster := startedEtcd(t, "", 0)
 	for _, lock := range []string{
-		"etcd+session-per-attempt+watch-session", "etcd-v3lock+check-keepalive+watch-keepalive", "etcd-v3lock-retry+watch-keepalive",
+		"etcd+session-per-attempt+watch-session", "etcd-election+session-per-attempt+watch-session", "etcd-v3lock+check-keepalive+watch-keepalive", "etcd-v3lock-retry+watch-keepalive",
 	} {
 		for name, contract := range map[string]func(*testing.T, string, Cluster){
 			"release": etcdRelease, "queue": etcdQueue, "lease": etcdLeases, "lost": etcdLost,
@@ -165,31 +165,40 @@ func TestEtcd(t *testing.T) {
 func TestEtcdAsDocumented(t *testing.T) {
 	t.Parallel()
 	cluster := startedEtcd(t, "", 1)
-	one, two, three := openEtcd(t, "etcd", "w1", cluster, false), openEtcd(t, "etcd", "w2", cluster, false), openEtcd(t, "etcd", "w3", cluster, false)
-	look := lookInto(t, cluster)
-	first := one.acquire("k", time.Minute)
+	for _, lock := range []string{"etcd", "etcd-election"} {
+		t.Run(lock, func(t *testing.T) {
+			t.Parallel()
+			etcdAsDocumented(t, lock, cluster)
+		})
+	}
+}
+
+func etcdAsDocumented(t *testing.T, lock string, cluster Cluster) {
+	one, two, three := openEtcd(t, lock, "w1", cluster, false), openEtcd(t, lock, "w2", cluster, false), openEtcd(t, lock, "w3", cluster, false)
+	look, key := lookInto(t, cluster), lock+" as documented"
+	first := one.acquire(key, time.Minute)
 	if first.Until != 0 || first.Lost != nil {
 		t.Errorf("granted %+v to a user who looks at nothing", first)
 	}
-	waiting := two.queue("k", time.Minute)
-	look.await("k", 2)
+	waiting := two.queue(key, time.Minute)
+	look.await(key, 2)
 	var busy *clients.BusyError
-	if _, err := three.try("k", time.Minute, 300*time.Millisecond); !errors.As(err, &busy) {
+	if _, err := three.try(key, time.Minute, 300*time.Millisecond); !errors.As(err, &busy) {
 		t.Fatalf("attempt on a lock that is held: %v", err)
 	}
-	look.await("k", 2) // the library removes its key by itself
+	look.await(key, 2) // the library removes its key by itself
 	one.outcome("release", clients.Done, first)
 	second := <-waiting
 	if second.err != nil || second.grant.Token <= first.Token {
 		t.Fatalf("granted %+v, %v after %+v", second.grant, second.err, first)
 	}
 	// The end of the session is nobody's business until the release finds nothing.
-	if _, err := look.Revoke(t.Context(), look.await("k", 1)[0]); err != nil {
+	if _, err := look.Revoke(t.Context(), look.await(key, 1)[0]); err != nil {
 		t.Fatal(err)
 	}
 	two.outcome("release of what is gone", clients.NotHeld, second.grant)
-	two.outcome("release by a session that follows", clients.Done, two.acquireEventually("k"))
-	look.await("k", 0)
+	two.outcome("release by a session that follows", clients.Done, two.acquireEventually(key))
+	look.await(key, 0)
 }
 
 // TestEtcdRetryUnlock: an Unlock that is called again removes the lock, and a newer one of the
@@ -343,6 +352,49 @@ func etcdExpired(t *testing.T, lock string, cluster Cluster, dies bool) {
 		t.Errorf("token %d of a expired grant", answer.grant.Token)
 	}
 	two.outcome("release of a expired grant", clients.NotHeld, answer.grant)
+}
+
+// TestEtcdPhantomLeader: a candidate whose key is gone is told that it leads, other than who
+// waits for a Mutex; nobody's key is deleted when it resigns.
+func TestEtcdPhantomLeader(t *testing.T) {
+	t.Parallel()
+	cluster := startedEtcd(t, "", 1)
+	one, two, three := openEtcd(t, "etcd-election", "w1", cluster, false), openEtcd(t, "etcd-election", "w2", cluster, true), openEtcd(t, "etcd-election", "w3", cluster, false)
+	look := lookInto(t, cluster)
+	leader := one.acquire("k", time.Minute)
+	phantom := two.queue("k", time.Second)
+	look.await("k", 2)
+	next := three.queue("k", time.Minute)
+	look.await("k", 3)
+	look.await("k", 2) // the key of the second is gone
+	one.outcome("resignation", clients.Done, leader)
+	second, third := <-phantom, <-next
+	if second.err != nil || third.err != nil || second.grant.Token <= leader.Token || third.grant.Token <= second.grant.Token {
+		t.Fatalf("elected %+v, %v and %+v, %v after %+v", second.grant, second.err, third.grant, third.err, leader)
+	}
+	two.outcome("resignation of the phantom", clients.NotHeld, second.grant)
+	look.await("k", 1)
+	three.outcome("resignation", clients.Done, third.grant)
+	look.await("k", 0)
+}
+
+// TestEtcdResignOnce: a Resign that fails leaves the key, and the next campaign of the session
+// gets the term of before; after one that does not the term is a new one.
+func TestEtcdResignOnce(t *testing.T) {
+	t.Parallel()
+	cluster := startedEtcd(t, "", 1)
+	one := openEtcd(t, "etcd-election", "w1", cluster, false)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	first := one.acquire("k", time.Minute)
+	if err := one.lock.Release(over, first); clients.OutcomeOf(err) != clients.Unknown {
+		t.Fatalf("resignation without time: %v", err)
+	}
+	again := one.acquire("k", time.Minute)
+	one.outcome("resignation", clients.Done, again)
+	if next := one.acquire("k", time.Minute); again.Token != first.Token || next.Token <= first.Token {
+		t.Errorf("terms %d, %d, %d", first.Token, again.Token, next.Token)
+	}
 }
 
 // TestEtcdObserved: the watch reports each key when it is made and when it is gone, by

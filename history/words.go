@@ -65,6 +65,8 @@ const (
 	WorkloadJobs    = "jobs"
 	// WorkloadReadWrite is the only one in which some of the grants are shared.
 	WorkloadReadWrite = "read-write"
+	// WorkloadElection is the set, updated several times in each hold.
+	WorkloadElection = "election"
 )
 
 // LockNone is Header.Lock of the lock that keeps nobody out.

@@ -9,13 +9,25 @@ import (
 	"lockcheck/history"
 )
 
-// section is the critical section: read, think, write.
+// section is what is done in a hold: one update after the other, until these are all, an access
+// is refused, the lock is lost, or the run ends.
 func (w *worker) section(ctx context.Context, grant clients.Grant, lease *lease) error {
+	for range w.workload.PerHold(w.config.Use) {
+		lost, err := w.once(ctx, grant, lease)
+		if lost || err != nil || w.stopped() {
+			return err
+		}
+	}
+	return nil
+}
+
+// once is a critical section of one update: read, think, write. It says whether the worker
+// learned that its lock is lost.
+func (w *worker) once(ctx context.Context, grant clients.Grant, lease *lease) (lost bool, err error) {
 	var current Answer
 	if !w.config.Bare {
-		var err error
 		if current, err = w.access(ctx, grant, Access{}); err != nil {
-			return err
+			return false, err
 		}
 	}
 	worked := w.work(ctx, grant)
@@ -23,16 +35,16 @@ func (w *worker) section(ctx context.Context, grant clients.Grant, lease *lease)
 		w.record.Emit(history.Event{
 			Type: history.Info, F: history.Lost, Key: grant.Key, Grant: grant.ID, Token: grant.Token, Error: cause,
 		})
-		return nil
+		return true, nil
 	}
 	if w.config.Bare {
-		return nil
+		return false, nil
 	}
 	if w.workload.Update == nil || grant.Shared {
 		_, err := w.access(ctx, grant, Access{})
-		return err
+		return false, err
 	}
-	return w.update(ctx, grant, current)
+	return false, w.update(ctx, grant, current)
 }
 
 // work lets the time in the critical section pass, and closes the channel after it.

@@ -12,6 +12,9 @@ type Use struct {
 	TTL time.Duration `json:"ttl_ns" yaml:"ttl,omitempty"`
 	// Section is the time between read and write.
 	Section Range `json:"section" yaml:"section,omitempty"`
+	// Updates is how many updates a worker makes in one hold, each with a section of its own; 0
+	// for as many as the workload says.
+	Updates int `json:"updates,omitempty" yaml:"updates,omitempty"`
 	// Think is the time between two holds; nil for 0 to 10 ms.
 	Think *Range `json:"think,omitempty" yaml:"think,omitempty"`
 	// Bare leaves the resource alone: the worker takes the lock, lets the time of its section
@@ -44,7 +47,8 @@ type Use struct {
 func (u Use) Or(other Use) Use {
 	return Use{
 		TTL: cmp.Or(u.TTL, other.TTL), Section: cmp.Or(u.Section, other.Section), Wait: cmp.Or(u.Wait, other.Wait),
-		Think: cmp.Or(u.Think, other.Think), Bare: u.Bare || other.Bare, OwnKey: u.OwnKey || other.OwnKey,
+		Updates: cmp.Or(u.Updates, other.Updates),
+		Think:   cmp.Or(u.Think, other.Think), Bare: u.Bare || other.Bare, OwnKey: u.OwnKey || other.OwnKey,
 		LockDelay: cmp.Or(u.LockDelay, other.LockDelay), NoKeepAlive: u.NoKeepAlive || other.NoKeepAlive,
 		Renew: u.Renew || other.Renew, CheckBeforeWrite: u.CheckBeforeWrite || other.CheckBeforeWrite,
 		IgnoreFailedAcquire: u.IgnoreFailedAcquire || other.IgnoreFailedAcquire,

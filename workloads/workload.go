@@ -5,6 +5,7 @@
 package workloads
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -24,6 +25,10 @@ type Workload struct {
 	Element func(value json.RawMessage) (int64, error)
 	// Readers: half of the attempts ask to share the lock, and read only.
 	Readers bool
+	// Updates is how many of them a worker makes in one hold if nobody says otherwise; 0 for one.
+	Updates int
+	// Renews: the holder renews its lease meanwhile, of a lock that it can renew.
+	Renews bool
 }
 
 // Table lists all workloads.
@@ -32,10 +37,17 @@ func Table() []Workload {
 		{Name: history.WorkloadSet, Summary: "read a set, add one element, write it back", Update: addToSet},
 		{Name: history.WorkloadCounter, Summary: "read a counter, add one, write it back", Update: increment},
 		{Name: history.WorkloadJobs, Summary: "read which jobs are done, do the next one, write that it is done", Update: addToSet, Element: nextJob},
+		{Name: history.WorkloadElection, Summary: "lead for a term: update the set as `set` does, several times in one hold; then resign", Update: addToSet, Updates: termUpdates, Renews: true},
 		{Name: history.WorkloadReadWrite, Summary: "share the lock and read a set twice, or hold it alone and add an element, at even odds", Update: addToSet, Readers: true},
 		{Name: history.WorkloadMutex, Summary: "hold the lock and read, without an update"},
 	}
 }
+
+// PerHold is how many updates a worker makes in one hold at most.
+func (w Workload) PerHold(u Use) int { return cmp.Or(u.Updates, w.Updates, 1) }
+
+// termUpdates is how many updates a leader makes in its term.
+const termUpdates = 10
 
 // ByName finds a workload in Table.
 func ByName(name string) (Workload, bool) {

@@ -385,8 +385,23 @@ func (w *worker) renew(h *hold) {
 	})
 }
 
-// section is the critical section: read, think, write.
+// section is what is done in a hold: one update after the other.
 func (w *worker) section(h *hold, then func()) {
+	left := max(1, w.s.Updates)
+	var next func()
+	next = func() {
+		if left == 0 {
+			then()
+			return
+		}
+		left--
+		w.once(h, next)
+	}
+	next()
+}
+
+// once is a critical section of one update: read, think, write.
+func (w *worker) once(h *hold, then func()) {
 	s := w.s
 	think := s.some(12)
 	if s.chance(0.2) {

@@ -33,6 +33,7 @@ type World struct {
 
 	Guard    string
 	Workload string
+	Updates  int // in each hold; 0 for one
 
 	Loss   float64  // probability that a message is lost or late
 	Faults []string // kinds that the nemesis may inflict
@@ -125,6 +126,9 @@ func Random(rng *rand.Rand, right bool) World {
 		if w.Guard != history.GuardVersions {
 			w.Guard = history.GuardNone
 		}
+	}
+	if is(0.2) {
+		w.Updates = 2 + rng.IntN(4)
 	}
 	return w
 }

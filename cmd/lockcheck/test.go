@@ -66,7 +66,7 @@ func (f *testFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.SetNormalizeFunc(presentName)
 	flags.StringVarP(&f.Lock, "lock", "l", "memory", "`name` of the lock under test, with options as in etcd+watch-session (see \"lockcheck list locks\"), or a lock file of your own")
-	flags.StringVarP(&f.Workload, "workload", "w", "set", "what workers do: set, counter, jobs or mutex")
+	flags.StringVarP(&f.Workload, "workload", "w", "set", "what workers do: set, counter, jobs, election or mutex")
 	flags.StringVar(&f.Guard, "guard", "none", "what the resource checks: none, fence, fence-writes, ask, database, cas, match or idempotency-key")
 	flags.StringVar(&f.Nemesis, "nemesis", "pause", "`faults`, as in pause,clock or \"pause:one server\"; none: without faults")
 	flags.DurationVar(&f.Interval, "nemesis-interval", runs.DefaultInterval, "mean time from one fault to the next")
@@ -83,9 +83,10 @@ func (f *testFlags) add(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.lockDelay, "lock-delay", 0, "how long Consul withholds the lock of a lost session (default: 15s; 0: 1ms, the least that its library can ask for)")
 	flags.DurationVar(&f.TTL, "ttl", 0, "lease of the lock (default: that of the lock)")
 	flags.Var(&f.Section, "section", "time in the critical section, fixed or as in 20ms-80ms")
+	flags.IntVar(&f.Updates, "updates", 0, "updates in one hold, each with a section of its own (default: 1; a term of election: 10)")
 	flags.Var(&f.think, "think", "time between two holds of a worker, fixed or as in 20ms-80ms; 0: none")
 	flags.Lookup("think").DefValue = "0s-10ms" // which the zero value stands for
-	flags.BoolVar(&f.Renew, "renew", false, "renew the lease while in the section")
+	flags.BoolVar(&f.Renew, "renew", false, "renew the lease while in the section (a leader of election always does, if the lock lets it)")
 	flags.BoolVar(&f.CheckBeforeWrite, "check-before-write", false, "look at the deadline before writing")
 	flags.BoolVar(&f.IgnoreFailedAcquire, "ignore-failed-acquire", false, "go on without the lock when an acquire fails (not when the lock is taken)")
 	flags.Int64Var(&f.MinOps, "min-ops", runs.DefaultMinOps, "updates below which a run is undecided")

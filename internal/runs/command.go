@@ -31,6 +31,7 @@ func (o Options) Arguments() []string {
 	add(o.TimeLimit != 0, "time-limit", o.TimeLimit)
 	add(o.TTL != 0, "ttl", o.TTL)
 	add(o.Section != DefaultSection(), "section", o.Section)
+	add(o.Updates != 0, "updates", o.Updates)
 	if o.Think != nil {
 		add(true, "think", *o.Think)
 	}

@@ -84,7 +84,8 @@ const (
 	DefaultInterval    = 3 * time.Second
 	DefaultMinOps      = 20
 	defaultWait        = 5 * time.Second
-	// defaultRotate is how many updates are made under one name of the lock.
+	// defaultRotate is how many updates are made under one name of the lock, if each has a
+	// hold of its own.
 	// With fresh names the history of each stays short, and is checked fast.
 	defaultRotate = 40
 )
@@ -280,6 +281,10 @@ func (t *test) checkValues() error {
 		return Usagef("--pause %s: it must not be negative", t.Pause)
 	case t.MinOps < 0:
 		return Usagef("--min-ops %d: it must not be negative", t.MinOps)
+	case t.Updates < 0:
+		return Usagef("--updates %d: it must not be negative", t.Updates)
+	case t.Updates > 0 && t.workload.Update == nil:
+		return Usagef("--updates: workload %s updates nothing", t.Workload)
 	case t.Section.Min < 0:
 		return Usagef("--section %s: it must not be negative", t.Section)
 	case t.Section.Max < t.Section.Min:
@@ -348,6 +353,7 @@ func (t *test) fillIn() {
 	if t.Wait == 0 && t.info.Queues && !t.info.Endless {
 		t.Wait = defaultWait
 	}
+	t.Renew = t.Renew || t.workload.Renews && t.info.Renew
 	if t.LockDelay == nil {
 		t.LockDelay = &t.info.LockDelay
 	}

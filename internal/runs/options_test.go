@@ -74,6 +74,9 @@ func TestPrepare(t *testing.T) {
 		{"negative section", func(o *Options) { o.Section.Min = -1 }, "--section"},
 		{"section from long to short", func(o *Options) { o.Section.Min = o.Section.Max + 1 }, "--section"},
 		{"section of one length", func(o *Options) { o.Section.Min = o.Section.Max }, ""},
+		{"several updates in a hold", func(o *Options) { o.Updates = 3 }, ""},
+		{"fewer updates than none", func(o *Options) { o.Updates = -1 }, "--updates -1: it must not be negative"},
+		{"several updates, and none", func(o *Options) { o.Workload, o.Updates = "mutex", 3 }, "--updates: workload mutex updates nothing"},
 		{"image of its servers", func(o *Options) { o.Images = map[string]string{"redis": "redis:7"} }, ""},
 		{"image of others", func(o *Options) { o.Images = map[string]string{"etcd": "etcd:3"} }, "--image etcd=…: lock redis does not use"},
 		{"image without Docker", func(o *Options) { o.Lock, o.Images = "memory", map[string]string{"": "x"} }, "lock memory does not use"},
@@ -108,6 +111,12 @@ func TestPrepareDefaults(t *testing.T) {
 		prepared, err := prepare(asked(func(o *Options) { o.Lock = lock }))
 		if err != nil || prepared.lease != want || prepared.TTL != want {
 			t.Errorf("%s: lease %s, TTL %s, %v, want %s", lock, prepared.lease, prepared.TTL, err, want)
+		}
+	}
+	for lock, renews := range map[string]bool{"memory": true, "etcd": false} {
+		prepared, err := prepare(asked(func(o *Options) { o.Lock, o.Workload = lock, "election" }))
+		if err != nil || prepared.Renew != renews {
+			t.Errorf("a leader by %s renews: %v, %v", lock, prepared.Renew, err)
 		}
 	}
 	workers := []workloads.Use{{TTL: 4 * time.Second}, {TTL: time.Second}, {}}

@@ -38,9 +38,18 @@ func (r *run) startObserver(ctx context.Context) (err error) {
 	return err
 }
 
+// rotate is after how many updates, or reads, or attempts there is a new name of the lock: each
+// election is to have as many terms as another lock has holds.
+func (r *run) rotate() int {
+	if r.guard() == workloads.Database { // attempts are counted
+		return defaultRotate
+	}
+	return defaultRotate * r.workload.PerHold(r.Use)
+}
+
 func (r *run) startResource(ctx context.Context) (err error) {
 	config := workloads.ResourceConfig{
-		Socket: r.socket(), Guard: r.guard(), Rotate: defaultRotate,
+		Socket: r.socket(), Guard: r.guard(), Rotate: r.rotate(),
 		CountReads: r.workload.Update == nil, Prefix: r.site.prefix(),
 	}
 	reaches := r.guard() == workloads.Ask || r.guard() == workloads.Database

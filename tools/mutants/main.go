@@ -17,6 +17,7 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/clients"
+	"lockcheck/history"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
 	"lockcheck/nemesis"
@@ -29,6 +30,7 @@ func main() {
 	wrong := flag.Int("wrong-seeds", 3, "how many seeds to run each wrong mutant with")
 	side := flag.Int("parallel", 4, "how many runs to make side by side")
 	only := flag.String("only", "", "run this mutant alone")
+	workload := flag.String("workload", history.WorkloadSet, "what workers do; of one with several updates in a hold the sections are the shorter")
 	trials := flag.Int("hunt", 0, "hunt for each mutant with so many trials at most, in place of running it")
 	flag.Parse()
 	if *trials > 0 {
@@ -39,7 +41,12 @@ func main() {
 		}
 		return
 	}
-	r := &runner{binary: *binary, side: *side}
+	chosen, known := workloads.ByName(*workload)
+	if !known {
+		fmt.Fprintf(os.Stderr, "mutants: -workload %s: there is no such workload\n", *workload)
+		os.Exit(1)
+	}
+	r := &runner{binary: *binary, side: *side, workload: chosen}
 	if err := r.run(os.Stdout, *only, *seeds, *wrong); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
@@ -51,6 +58,8 @@ type runner struct {
 	binary string
 	store  string
 	side   int
+	// workload is that of all runs; the zero one is the set.
+	workload workloads.Workload
 }
 
 // tally is the results of the runs of one mutant.
@@ -196,8 +205,11 @@ func (r *runner) options(a mutant, seed uint64) (runs.Options, error) {
 	if a.section != (workloads.Range{}) {
 		section = a.section
 	}
+	// A hold is as long whatever is done in it.
+	each := time.Duration(r.workload.PerHold(workloads.Use{}))
+	section = workloads.Range{Min: section.Min / each, Max: section.Max / each}
 	o := runs.Options{
-		Lock: clients.MutantPrefix + a.name, Workload: "set", Guard: string(guard),
+		Lock: clients.MutantPrefix + a.name, Workload: cmp.Or(r.workload.Name, history.WorkloadSet), Guard: string(guard),
 		Nemesis: cmp.Or(a.faults, "pause:holder,kill:holder,delay-write"), Interval: 800 * time.Millisecond,
 		TimeLimit: 15 * time.Second, Concurrency: 8, MinOps: 8,
 		Use: workloads.Use{TTL: cmp.Or(a.ttl, 400*time.Millisecond), Section: section, Renew: a.renew}, Seed: seed,
