@@ -2,6 +2,7 @@ package checker
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/anishathalye/porcupine"
@@ -18,6 +19,22 @@ const sharedByRight = "several workers may hold this lock at once"
 
 // permits is how many may hold a key at once.
 func permits(h history.Header) int { return max(1, h.Permits) }
+
+// tooMany says how many must not hold a key at once.
+func tooMany(h history.Header) string {
+	if n := permits(h); n > 1 {
+		return fmt.Sprintf("more than %d", n)
+	}
+	return "two"
+}
+
+// model says in words what the answers of a service are held against.
+func model(h history.Header) string {
+	if n := permits(h); n > 1 {
+		return fmt.Sprintf("semaphore of %d permits", n)
+	}
+	return "mutex"
+}
 
 // exclusive says that a key is held once at a time: then the order of grants decides
 // whether its answers can be put in order.
@@ -157,6 +174,13 @@ func (r *run) oneTooMany(active []*attempt, h *attempt) overlap {
 		}
 	}
 	o.early = certain > permits(r.header)
+	// With those who come later there are too many for longer, which is counted with them.
+	ends := []int64{h.holdEnd}
+	for _, a := range active {
+		ends = append(ends, a.holdEnd)
+	}
+	slices.Sort(ends)
+	o.to = ends[len(active)-permits(r.header)]
 	return o
 }
 

@@ -59,11 +59,17 @@ const (
 
 // Names of workloads, as found in Header.Workload.
 const (
-	WorkloadSet     = "set"
-	WorkloadCounter = "counter"
-	WorkloadMutex   = "mutex"
-	WorkloadJobs    = "jobs"
+	WorkloadSet       = "set"
+	WorkloadCounter   = "counter"
+	WorkloadMutex     = "mutex"
+	WorkloadJobs      = "jobs"
+	WorkloadSemaphore = "semaphore"
 )
+
+// WritesNothing says of a workload that its workers only read.
+func WritesNothing(workload string) bool {
+	return workload == WorkloadMutex || workload == WorkloadSemaphore
+}
 
 // LockNone is Header.Lock of the lock that keeps nobody out.
 const LockNone = "none"

@@ -408,7 +408,7 @@ func (w *worker) section(h *hold, then func()) {
 				return
 			}
 			element := int64(0)
-			if s.Workload != history.WorkloadMutex {
+			if !history.WritesNothing(s.Workload) {
 				s.update++
 				element = s.update
 			}
