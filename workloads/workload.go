@@ -31,6 +31,7 @@ func Table() []Workload {
 		{Name: history.WorkloadCounter, Summary: "read a counter, add one, write it back", Update: increment},
 		{Name: history.WorkloadJobs, Summary: "read which jobs are done, do the next one, write that it is done", Update: addToSet, Element: nextJob},
 		{Name: history.WorkloadMutex, Summary: "hold the lock and read, without an update"},
+		{Name: history.WorkloadSemaphore, Summary: "hold one of the permits of a semaphore and read, without an update"},
 	}
 }
 
