@@ -44,7 +44,13 @@ type consulAttempt struct {
 	wire *consulWire
 }
 
-func openConsul(c Config) (Lock, error) { return newConsulLock(c) }
+func openConsul(c Config) (Lock, error) {
+	lock, err := newConsulLock(c)
+	if err != nil {
+		return nil, err // not a Lock that is nil
+	}
+	return lock, nil
+}
 
 func newConsulLock(c Config) (*consulLock, error) {
 	if len(c.Nodes) == 0 {
