@@ -163,7 +163,12 @@ func (r *run) crowded(yield func(overlap) bool) {
 
 // oneTooMany describes the overlap of a hold with those that are active already.
 func (r *run) oneTooMany(active []*attempt, h *attempt) overlap {
-	first := slices.MinFunc(active, func(a, b *attempt) int {
+	among := active
+	// Where there are too many of those alone who cannot have ended, no other one is to blame.
+	if standing := r.standing(active, h); len(standing) >= permits(r.header) {
+		among = standing
+	}
+	first := slices.MinFunc(among, func(a, b *attempt) int {
 		return cmp.Or(cmp.Compare(r.lastsAlong(a, h), r.lastsAlong(b, h)), cmp.Compare(a.deadline, b.deadline))
 	})
 	o := r.overlap(first, h)
@@ -182,6 +187,14 @@ func (r *run) oneTooMany(active []*attempt, h *attempt) overlap {
 	slices.Sort(ends)
 	o.to = ends[len(active)-permits(r.header)]
 	return o
+}
+
+// standing are those of some holders who had their permit for certain, within its validity, when
+// another one was granted one.
+func (r *run) standing(active []*attempt, next *attempt) []*attempt {
+	return slices.DeleteFunc(slices.Clone(active), func(a *attempt) bool {
+		return r.lastsAlong(a, next) < 2 || a.deadline <= next.acquire.done
+	})
 }
 
 // lastsAlong is 0 for a grant that can have ended by itself before another one, 1 for one

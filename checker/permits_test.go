@@ -107,6 +107,23 @@ func TestCrowdLength(t *testing.T) {
 	}
 }
 
+// TestCrowdOfValid: too many within their validity are a double grant, whoever else has outlived
+// his.
+func TestCrowdOfValid(t *testing.T) {
+	crowd := func() *script { return pool(2).acquire("w1", "a", 9, 10).stay("w2", "b", 112, 150) }
+	for class, s := range map[string]*script{
+		UseAfterExpiry: crowd().stay("w3", "c", 120, 140).notHeld("a", 160, 161),
+		DoubleGrant:    crowd().stay("w3", "c", 111, 114).stay("w4", "d", 113, 145).release("a", 160, 161),
+	} {
+		r := s.numbered().end().check(t)
+		noBug(t, r)
+		last := r.of(MutualExclusion).Violations
+		if len(last) == 0 || last[len(last)-1].Class != class {
+			t.Errorf("want a %s: %+v", class, last)
+		}
+	}
+}
+
 // TestWitness: what the resource saw and no hold shows is a bug in lockcheck.
 func TestWitness(t *testing.T) {
 	r := newRun(pool(2).stay("w1", "a", 10, 40).stay("w2", "b", 20, 50).stay("w3", "c", 30, 60).numbered().end().history(t))
