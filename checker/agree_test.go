@@ -65,16 +65,16 @@ func TestDisagreements(t *testing.T) {
 // what it proves stays proven.
 func TestPorcupineGivesUp(t *testing.T) {
 	o := opinion{results: map[string]porcupine.CheckResult{"k0": porcupine.Unknown, "k1": porcupine.Ok}, steps: 3}
-	if j := linearizability(o); j.Verdict != Valid || !strings.Contains(j.Summary, "gave no answer about k0") {
+	if j := linearizability(history.Header{}, o); j.Verdict != Valid || !strings.Contains(j.Summary, "gave no answer about k0") {
 		t.Errorf("%s %s", j.Verdict, j.Summary)
 	}
 	o.results["k1"] = porcupine.Illegal
-	if j := linearizability(o); j.Verdict != Violation || j.Total != 1 {
+	if j := linearizability(history.Header{}, o); j.Verdict != Violation || j.Total != 1 {
 		t.Errorf("%s %d", j.Verdict, j.Total)
 	}
 	o.results["k1"] = porcupine.Ok
 	o.conflicts.add("k0", 1, func() Incident { return Incident{Key: "k0", What: "granted twice"} })
-	if j := linearizability(o); j.Verdict != Violation || j.Total != 1 || !strings.Contains(j.Summary, "k0") {
+	if j := linearizability(history.Header{}, o); j.Verdict != Violation || j.Total != 1 || !strings.Contains(j.Summary, "k0") {
 		t.Errorf("with a conflict: %s %d %s", j.Verdict, j.Total, j.Summary)
 	}
 }

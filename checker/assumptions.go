@@ -67,7 +67,7 @@ func undecidedBecause(r *run, ops Operations) []string {
 		return []string{"the run was interrupted"}
 	}
 	done, one, many := ops.Acknowledged, "update was acknowledged", "updates were acknowledged"
-	if r.header.Workload == history.WorkloadMutex {
+	if history.WritesNothing(r.header.Workload) {
 		done, one, many = ops.Released, "hold was released", "holds were released"
 	}
 	if least := max(1, r.header.MinOps); done < least {

@@ -183,7 +183,7 @@ func tolerated(r *run, res Results, all []judged) []string {
 
 // work says what was done without damage.
 func work(r *run, res Results) string {
-	if r.header.Workload == history.WorkloadMutex {
+	if history.WritesNothing(r.header.Workload) {
 		return count(len(r.holds), "hold", "holds") + " of the lock"
 	}
 	how := "under the lock"

@@ -52,7 +52,7 @@ func TestHopeless(t *testing.T) {
 		if o.results["k0"] != c.answer {
 			t.Errorf("%s: porcupine says %s, want %s", c.name, o.results["k0"], c.answer)
 		}
-		j := linearizability(o)
+		j := linearizability(history.Header{}, o)
 		if silent := strings.Contains(j.Summary, "gave no answer about k0"); j.Verdict != c.verdict || silent != (c.answer == porcupine.Unknown) {
 			t.Errorf("%s: %s: %s", c.name, j.Verdict, j.Summary)
 		}

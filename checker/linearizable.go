@@ -372,7 +372,7 @@ func (o opinion) decided() (illegal, silent []string) {
 	return illegal, silent
 }
 
-func linearizability(o opinion) judged {
+func linearizability(h history.Header, o opinion) judged {
 	illegal, silent := o.decided()
 	alone := ""
 	if len(silent) > 0 {
@@ -382,7 +382,7 @@ func linearizability(o opinion) judged {
 	switch {
 	case len(illegal) > 0:
 		j.Verdict, j.Total = Violation, max(j.Total, len(illegal))
-		j.clause = "no mutex can have given these answers for " + listed(illegal)
+		j.clause = "no " + model(h) + " can have given these answers for " + listed(illegal)
 		j.Summary = summed(j.clause, alone)
 	case len(o.malformed) > 0:
 		j.Verdict, j.Summary = Undecided, "the history contradicts itself for "+listed(o.malformed)
@@ -392,7 +392,7 @@ func linearizability(o opinion) judged {
 		j.Verdict, j.Summary = Undecided, alone+", and who shares a lock has no order to judge by"
 	default:
 		j.Verdict = Valid
-		j.Summary = count(o.steps, "operation", "operations") + " on " + count(len(o.results)+len(o.tooLong), "key", "keys") + ", consistent with a single mutex"
+		j.Summary = count(o.steps, "operation", "operations") + " on " + count(len(o.results)+len(o.tooLong), "key", "keys") + ", consistent with a single " + model(h)
 		if len(silent) > 0 {
 			j.Summary += " (by the order of grants; " + alone + ")"
 		}

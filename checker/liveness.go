@@ -23,10 +23,10 @@ const retryPause = LivenessGrace / 2
 
 // liveness judges that the lock is supported: after the last fault, or all the time
 // if there was none, nobody asks for a key for longer than lease, grace period and LivenessGrace
-// while nobody alive holds it and nobody is granted it, and no worker gets nothing
-// but errors for that long. Who waits for a holder that still lives is not stuck. A
-// kill of a worker is over when it happened. Where only stalls of the machine made it longer it
-// is undecided.
+// while nobody alive holds it (of a semaphore: while a permit is left) and nobody is granted it,
+// and no worker gets nothing but errors for that long. Who waits for a holder that still lives is
+// not stuck. A kill of a worker is over when it happened. Where only stalls of the machine made it
+// longer it is undecided.
 func liveness(r *run) (judged, OrphanSummary) {
 	j := r.recovery()
 	orphans := r.orphans()
@@ -121,7 +121,7 @@ func (r *run) stuckKeys(since, limit int64, after string) []Incident {
 			}
 			found = append(found, Incident{
 				Key: k.name, From: s.from, To: s.to, Class: classStuck,
-				What: fmt.Sprintf("%snobody could acquire %s for %s, though nobody alive held it", after, k.name, dur(s.length())),
+				What: fmt.Sprintf("%snobody could acquire %s for %s, though %s", after, k.name, dur(s.length()), r.vacancy()),
 			})
 		}
 	}
@@ -129,6 +129,14 @@ func (r *run) stuckKeys(since, limit int64, after string) []Incident {
 }
 
 const classStuck = "stuck"
+
+// vacancy says in words that a key could have been granted.
+func (r *run) vacancy() string {
+	if n := permits(r.header); n > 1 {
+		return fmt.Sprintf("fewer than %d alive held it", n)
+	}
+	return "nobody alive held it"
+}
 
 // wanted returns when somebody tried to get a key: an attempt was open, was being
 // taken back, or had failed and was about to be repeated by the same worker.
@@ -178,10 +186,11 @@ func (r *run) gaveUp(a *attempt) int64 {
 }
 
 // unserved cuts out of the times in which a key was wanted those in which
-// somebody alive held it, and cuts them at each grant.
+// somebody alive held it, of a semaphore all its permits, and cuts them at each grant.
 func (r *run) unserved(holds []*attempt, wanted []span) []span {
 	var rest []span
-	held := int64(math.MinInt64) // until then somebody held it who was granted it before
+	held := int64(math.MinInt64)                            // until then those held it who were granted it before
+	ends := slices.Repeat([]int64{held}, permits(r.header)) // the latest, in order
 	next := 0
 	for _, w := range wanted { // in order, and apart from each other
 		w.from = max(w.from, held)
@@ -190,7 +199,9 @@ func (r *run) unserved(holds []*attempt, wanted []span) []span {
 			if h.acquire.done >= w.from {
 				rest = append(rest, span{w.from, h.acquire.done})
 			}
-			held = max(held, r.heldUntil(h))
+			ends[0] = max(ends[0], r.heldUntil(h))
+			slices.Sort(ends)
+			held = ends[0]
 			w.from = max(w.from, held)
 		}
 		if w.from <= w.to {
@@ -267,6 +278,9 @@ func (r *run) lastFault(healed int64) string {
 // killed. Another name of the lock says nothing of the one that was held.
 func (r *run) orphans() OrphanSummary {
 	var s OrphanSummary
+	if permits(r.header) > 1 {
+		return s // the next grant may be of another permit
+	}
 	for i := range r.faults {
 		f := &r.faults[i]
 		for h := range r.holdsOfKilled(f) {

@@ -114,7 +114,7 @@ func (m *Measures) Merge(other Measures) {
 func (r *run) measures(ops Operations) Measures {
 	active := r.activeTime()
 	m := Measures{Active: time.Duration(active.length()), Work: ops.Acknowledged, Wakes: r.wakes}
-	if r.header.Workload == history.WorkloadMutex {
+	if history.WritesNothing(r.header.Workload) {
 		m.Work = int64(len(r.holds))
 	}
 	for _, w := range r.byWorker {

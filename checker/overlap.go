@@ -204,8 +204,12 @@ func (r *run) describe(o overlap) string {
 		length = dur(o.to - o.from)
 	}
 	earlier := r.name(o.earlier.worker)
-	return fmt.Sprintf("%s and %s both held %s for %s (%s was %s; %s)",
-		earlier, r.name(o.later.worker), r.name(o.earlier.key), length, earlier, o.state, validity)
+	held := "both held " + r.name(o.earlier.key)
+	if n := permits(r.header); n > 1 {
+		held = fmt.Sprintf("were among more than %d who held %s", n, r.name(o.earlier.key))
+	}
+	return fmt.Sprintf("%s and %s %s for %s (%s was %s; %s)",
+		earlier, r.name(o.later.worker), held, length, earlier, o.state, validity)
 }
 
 // together is what all overlaps of a run amount to.
@@ -288,25 +292,31 @@ func mutualExclusion(r *run, t together) judged {
 	j := judge(MutualExclusion, t.incidents)
 	switch {
 	case t.total > 0:
-		j.clause = heldAtOnce(t.total)
+		j.clause = r.heldAtOnce(t.total)
 		j.Summary = fmt.Sprintf("%s of holders (%s); longest %s", count(t.total, "overlap", "overlaps"), t.summary.kinds(), dur(int64(t.summary.Longest)))
 	case len(r.holds) == 0:
 		j.Verdict, j.Summary = Undecided, "nobody ever held the lock"
 	case len(r.header.Workers) == 1:
 		j.Verdict, j.Summary = Undecided, "a single worker cannot overlap with anybody"
+	case len(r.header.Workers) <= permits(r.header) && r.header.Imported == "":
+		j.Verdict, j.Summary = Undecided, "there are permits for all workers"
 	case t.unseen != "":
 		j.Verdict, j.Summary = Undecided, t.unseen
 	default:
-		j.Summary = count(len(r.holds), "hold", "holds") + ", never two at once"
+		j.Summary = count(len(r.holds), "hold", "holds") + ", never " + tooMany(r.header) + " at once"
+	}
+	if r.header.Workload == history.WorkloadSemaphore {
+		j.Summary = summed(j.Summary, r.witness())
 	}
 	return j
 }
 
-func heldAtOnce(n int) string {
+func (r *run) heldAtOnce(n int) string {
+	who := tooMany(r.header) + " workers"
 	if n == 1 {
-		return "two workers once held the lock at the same time"
+		return who + " once held the lock at the same time"
 	}
-	return "two workers held the lock at once " + times(n)
+	return who + " held the lock at once " + times(n)
 }
 
 func (s *OverlapSummary) add(o overlap) {

@@ -2,6 +2,7 @@ package checker
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/anishathalye/porcupine"
@@ -24,6 +25,22 @@ func readWrite(h history.Header) bool { return h.Workload == history.WorkloadRea
 
 // shares says that two may hold the lock at once by right.
 func (a *attempt) shares(b *attempt) bool { return a.shared && b.shared }
+
+// tooMany says how many must not hold a key at once.
+func tooMany(h history.Header) string {
+	if n := permits(h); n > 1 {
+		return fmt.Sprintf("more than %d", n)
+	}
+	return "two"
+}
+
+// model says in words what the answers of a service are held against.
+func model(h history.Header) string {
+	if n := permits(h); n > 1 {
+		return fmt.Sprintf("semaphore of %d permits", n)
+	}
+	return "mutex"
+}
 
 // exclusive says that a key is held once at a time: then the order of grants decides
 // whether its answers can be put in order.
@@ -159,7 +176,12 @@ func (r *run) crowded(yield func(overlap) bool) {
 
 // oneTooMany describes the overlap of a hold with those that are active already.
 func (r *run) oneTooMany(active []*attempt, h *attempt) overlap {
-	first := slices.MinFunc(active, func(a, b *attempt) int {
+	among := active
+	// Where there are too many of those alone who cannot have ended, no other one is to blame.
+	if standing := r.standing(active, h); len(standing) >= permits(r.header) {
+		among = standing
+	}
+	first := slices.MinFunc(among, func(a, b *attempt) int {
 		return cmp.Or(cmp.Compare(r.lastsAlong(a, h), r.lastsAlong(b, h)), cmp.Compare(a.deadline, b.deadline))
 	})
 	o := r.overlap(first, h)
@@ -170,7 +192,22 @@ func (r *run) oneTooMany(active []*attempt, h *attempt) overlap {
 		}
 	}
 	o.early = certain > permits(r.header)
+	// With those who come later there are too many for longer, which is counted with them.
+	ends := []int64{h.holdEnd}
+	for _, a := range active {
+		ends = append(ends, a.holdEnd)
+	}
+	slices.Sort(ends)
+	o.to = ends[len(active)-permits(r.header)]
 	return o
+}
+
+// standing are those of some holders who had their permit for certain, within its validity, when
+// another one was granted one.
+func (r *run) standing(active []*attempt, next *attempt) []*attempt {
+	return slices.DeleteFunc(slices.Clone(active), func(a *attempt) bool {
+		return r.lastsAlong(a, next) < 2 || a.deadline <= next.acquire.done
+	})
 }
 
 // lastsAlong is 0 for a grant that can have ended by itself before another one, 1 for one

@@ -44,7 +44,7 @@ func properties() []property {
 	return []property{
 		{
 			name:     MutualExclusion,
-			meaning:  "No two workers hold the same lock at the same time.",
+			meaning:  "No two workers hold the same lock at the same time, of a semaphore no more than it permits.",
 			required: ofLocks, guarded: true,
 			judge: func(j *judging) judged {
 				j.results.Overlaps, j.results.Measures.Notified = j.overlaps.summary, j.overlaps.notified
@@ -92,7 +92,7 @@ func properties() []property {
 			name:     Linearizability,
 			meaning:  "Some order of all operations explains the answers of the service: the second opinion.",
 			required: never,
-			judge:    func(j *judging) judged { return linearizability(j.opinion) },
+			judge:    func(j *judging) judged { return linearizability(j.run.header, j.opinion) },
 		}, {
 			name:     Liveness,
 			meaning:  "The lock can be acquired again within its lease and grace period, and nobody gets errors only while others are served.",
@@ -116,7 +116,8 @@ func properties() []property {
 			meaning:  "The run came to its end, did its work, and the checkers agree with each other.",
 			required: always,
 			judge: func(j *judging) judged {
-				return assumptions(j.run, j.results.Operations, disagreements(j.run, j.opinion, j.overlaps, j.wrong, j.opinion.tokens))
+				found := disagreements(j.run, j.opinion, j.overlaps, j.wrong, j.opinion.tokens)
+				return assumptions(j.run, j.results.Operations, append(found, j.run.unheld(j.overlaps)...))
 			},
 		},
 	}

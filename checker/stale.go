@@ -228,7 +228,7 @@ func noStaleWrite(r *run, found stale) (judged, FenceSummary) {
 	case found.total > 0:
 		j.clause = found.clause()
 		j.Summary = j.clause
-	case writes == 0 && r.header.Workload == history.WorkloadMutex:
+	case writes == 0 && history.WritesNothing(r.header.Workload):
 		j.Verdict, j.Summary = NotApplicable, "the workload writes nothing"
 	case writes == 0:
 		j.Verdict, j.Summary = Undecided, "no write was accepted"

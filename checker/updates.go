@@ -34,7 +34,7 @@ type updates struct {
 
 func checkUpdates(r *run) updates {
 	var u updates
-	if r.header.Workload == history.WorkloadMutex {
+	if history.WritesNothing(r.header.Workload) {
 		return u
 	}
 	u.windows = r.lossWindows()
@@ -351,7 +351,7 @@ func noLostUpdate(r *run, u updates) judged {
 	j := judge(NoLostUpdate, u.incidents)
 	j.Total = int(u.bad())
 	switch {
-	case r.header.Workload == history.WorkloadMutex:
+	case history.WritesNothing(r.header.Workload):
 		j.Verdict, j.Summary = NotApplicable, "the workload writes nothing"
 	case u.bad() > 0:
 		j.clause = strings.Join(u.effect(), ", ")

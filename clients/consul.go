@@ -45,6 +45,14 @@ type consulAttempt struct {
 }
 
 func openConsul(c Config) (Lock, error) {
+	lock, err := newConsulLock(c)
+	if err != nil {
+		return nil, err // not a Lock that is nil
+	}
+	return lock, nil
+}
+
+func newConsulLock(c Config) (*consulLock, error) {
 	if len(c.Nodes) == 0 {
 		return nil, errors.New("consul needs servers")
 	}
@@ -109,7 +117,7 @@ func (l *consulLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 // prepare makes the library's lock for an attempt. Each has a client of its own, so that
 // its requests are told from those of others; they share the connections.
 func (l *consulLock) prepare(ctx context.Context, a Attempt) (*consulAttempt, error) {
-	wire := newConsulWire(l.open, l.transport)
+	wire := newConsulWire(l.open, l.transport, "acquire")
 	client, err := newConsulClient(l.config.Nodes[l.server()], wire)
 	if err != nil {
 		return nil, err

@@ -18,14 +18,15 @@ type consulWire struct {
 	ctx       context.Context
 	end       context.CancelFunc // of all requests
 	session   atomic.Value       // its name
+	grants    string             // the parameter of the request that the lock is granted by
 	asked     atomic.Bool        // for the lock
 	held      atomic.Bool        // when it was released
 	token     atomic.Uint64      // the first that is read; 0 before
 	first     chan struct{}      // closed then
 }
 
-func newConsulWire(ctx context.Context, transport http.RoundTripper) *consulWire {
-	w := &consulWire{transport: transport, first: make(chan struct{})}
+func newConsulWire(ctx context.Context, transport http.RoundTripper, grants string) *consulWire {
+	w := &consulWire{transport: transport, grants: grants, first: make(chan struct{})}
 	w.session.Store("")
 	w.ctx, w.end = context.WithCancel(ctx)
 	return w
@@ -33,7 +34,7 @@ func newConsulWire(ctx context.Context, transport http.RoundTripper) *consulWire
 
 func (w *consulWire) RoundTrip(r *http.Request) (*http.Response, error) {
 	query := r.URL.Query()
-	if query.Has("acquire") {
+	if query.Has(w.grants) {
 		w.asked.Store(true)
 	}
 	answer, err := w.transport.RoundTrip(r.WithContext(w.ctx))
@@ -43,7 +44,7 @@ func (w *consulWire) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case r.URL.Path == "/v1/session/create":
 		return read(answer, w, func(w *consulWire, made struct{ ID string }) { w.session.Store(made.ID) })
-	case query.Has("release"):
+	case query.Has("release"), query.Has("cas"):
 		return read(answer, &w.held, (*atomic.Bool).Store)
 	// Of all that the library reads only its watch on a lock that it has is consistent.
 	case query.Has("consistent"):

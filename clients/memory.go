@@ -17,6 +17,8 @@ type MemoryRequest struct {
 	TTL time.Duration `json:"ttl_ns,omitempty"`
 	// Shared asks an acquire to share the key with others that ask so.
 	Shared bool `json:"shared,omitempty"`
+	// Permits is how many may hold the key at once, for an acquire of a semaphore.
+	Permits int `json:"permits,omitempty"`
 }
 
 // MemoryReply is its answer.
@@ -26,8 +28,11 @@ type MemoryReply struct {
 	Token  uint64 `json:"token,omitempty"`
 }
 
-// memory is a client of the embedded lease lock.
-type memory struct{ service *unixrpc.Client }
+// memory is a client of the embedded lease lock, or of the embedded semaphore.
+type memory struct {
+	service *unixrpc.Client
+	permits int // of a semaphore
+}
 
 // memoryServer is one of the embedded servers of Redlock.
 type memoryServer struct{ *memory }
@@ -60,9 +65,16 @@ func openMemory(c Config) (Lock, error) {
 	return &memory{service: unixrpc.NewClient(c.Nodes[0])}, nil
 }
 
+func openMemorySemaphore(c Config) (Lock, error) {
+	if len(c.Nodes) != 1 {
+		return nil, fmt.Errorf("memory-semaphore needs one server, not %d", len(c.Nodes))
+	}
+	return &memory{service: unixrpc.NewClient(c.Nodes[0]), permits: max(1, c.Permits)}, nil
+}
+
 func (m *memory) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	start := history.Now()
-	reply, err := m.call(ctx, "acquire", MemoryRequest{Key: a.Key, ID: a.ID, TTL: a.TTL, Shared: a.Shared})
+	reply, err := m.call(ctx, "acquire", MemoryRequest{Key: a.Key, ID: a.ID, TTL: a.TTL, Shared: a.Shared, Permits: m.permits})
 	switch {
 	case err != nil:
 		return Grant{}, err

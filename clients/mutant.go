@@ -17,8 +17,19 @@ const MutantPrefix = "mutant-"
 // MutantLongValidity is the mutant whose client takes its lease for longer than it is.
 const MutantLongValidity = MutantPrefix + "long-validity"
 
+// MutantSemaphore begins the names of those that are semaphores.
+const MutantSemaphore = MutantPrefix + "semaphore-"
+
 // mutantInfo describes the mutant of a name. Whether there is one is known to its servers.
 func mutantInfo(name string) Info {
+	if strings.HasPrefix(name, MutantSemaphore) {
+		return Info{
+			Name: name, Summary: "a mutant of memory-semaphore, for tests of lockcheck itself",
+			Servers: name, TTL: 400 * time.Millisecond, MinTTL: time.Millisecond, Grace: 250 * time.Millisecond,
+			Permits: true, Renew: true, LossNotification: "when a renewal fails", Clock: "monotonic clock of the service",
+			Open: openMemorySemaphore,
+		}
+	}
 	return Info{
 		Name: name, Summary: "a mutant of memory, for tests of lockcheck itself",
 		Servers: name, TTL: 400 * time.Millisecond, MinTTL: time.Millisecond, Grace: 250 * time.Millisecond,

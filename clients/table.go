@@ -16,6 +16,8 @@ type Config struct {
 	// TTL is the lease that attempts will ask for: some clients have one session
 	// for all of them.
 	TTL time.Duration
+	// Permits is how many may hold a key at once; 0 for one. Only for a lock that has permits.
+	Permits int
 	// LockDelay is how long the service keeps the lock of a lost session from
 	// everybody else; nil for the shortest time. Only for a lock that has such a delay.
 	LockDelay *time.Duration
@@ -83,6 +85,7 @@ type Info struct {
 	// tied to one each.
 	AnyServer        bool
 	Shared           bool   // readers can share it
+	Permits          bool   // it is a semaphore: as many may hold it at once as are asked for
 	Renew            bool   // the holder can extend the lease
 	Ask              bool   // the service can be asked whether a grant is in force
 	Data             bool   // its database can keep the data, too
@@ -193,6 +196,12 @@ func Table() []Info {
 			Servers: "memory5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Grace: time.Second,
 			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
 			Options: []Option{askSequentially()}, Open: openMemoryRedlock,
+		},
+		{
+			Name: "memory-semaphore", Summary: "textbook semaphore: permits with leases, embedded in lockcheck; needs no Docker",
+			Servers: "memory-semaphore", TTL: time.Second, MinTTL: time.Millisecond, Grace: 250 * time.Millisecond,
+			Permits: true, Renew: true, LossNotification: "when a renewal fails", Clock: "monotonic clock of the service",
+			Open: openMemorySemaphore,
 		},
 		{
 			Name: history.LockNone, Summary: "no lock at all: the control that the checkers must catch; needs no Docker",
@@ -342,6 +351,18 @@ func Table() []Info {
 			Token: "lock index of the key", LossNotification: "when its watch on the key sees it lost or fails; not while nothing comes back from the server",
 			Clock:   "monotonic clock of the leader",
 			Modules: []string{consulAPI}, Options: consulOptions(), Open: openConsul,
+		},
+		{
+			Name: "consul-semaphore", Summary: "Consul: a list of the sessions that hold a permit, by the semaphore that its users use",
+			Library: consulAPI, Servers: "consul", TTL: 2 * time.Second, MinTTL: time.Second, MaxTTL: 24 * time.Hour,
+			Delivered: Delivered{MinTTL: 10 * time.Second, MinSetting: "session_ttl_min"},
+			// The leader ends a session after twice its lease. The lock delay is of no account: it
+			// is one of the session's own key, which nobody else asks for.
+			Expiry: 2, Grace: 2 * time.Second,
+			Permits: true, Session: true, Queues: true, AnyServer: true,
+			LossNotification: "when its watch on the list sees it gone or fails; not while nothing comes back from the server",
+			Clock:            "monotonic clock of the leader",
+			Modules:          []string{consulAPI}, Open: openConsulSemaphore,
 		},
 		{
 			Name: "postgres-session", Summary: "PostgreSQL: pg_advisory_lock of a session",

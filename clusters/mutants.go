@@ -16,7 +16,7 @@ import (
 // seldom enough to work otherwise; the others are unusual, but right. The command
 // tools/mutants says what each is to be found guilty of.
 
-// mutation changes the methods of the textbook service on its table.
+// mutation changes the methods of the textbook service on its table, or takes others in their place.
 type mutation func(*leases, methods) methods
 
 // MutantNames lists the mutants by name.
@@ -69,6 +69,21 @@ func mutants() map[string]mutation {
 		"readers-all-out":     readersAllOut,
 	} {
 		named[clients.MutantPrefix+name] = change
+	}
+	for name, change := range map[string]func(*semaphores, methods) methods{
+		// Right.
+		"textbook":        textbookSemaphore,
+		"forgets-answers": func(_ *semaphores, m methods) methods { return forgetsAnswers(nil, m) },
+		// Wrong.
+		"one-more":          onePermitMore,
+		"counted-twice":     countedTwice,
+		"unchecked-release": uncheckedRelease,
+		"release-lost":      func(_ *semaphores, m methods) methods { return releaseLost(nil, m) },
+	} {
+		named[clients.MutantSemaphore+name] = func(*leases, methods) methods {
+			table := newSemaphores()
+			return change(table, table.methods())
+		}
 	}
 	return named
 }

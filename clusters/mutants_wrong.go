@@ -291,3 +291,40 @@ func readersAllOut(l *leases, m methods) methods {
 	})
 	return m
 }
+
+// onePermitMore has a permit more for each tenth attempt.
+func onePermitMore(_ *semaphores, m methods) methods {
+	now := every(10)
+	m.acquire = m.acquire.asked(func(r *clients.MemoryRequest) {
+		if now() {
+			r.Permits++
+		}
+	})
+	return m
+}
+
+// countedTwice frees two permits when a lease has run out.
+func countedTwice(s *semaphores, m methods) methods {
+	more := make(map[string]int)
+	m.acquire = m.acquire.asked(func(r *clients.MemoryRequest) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		before := len(s.held[r.Key])
+		more[r.Key] += before - len(s.live(r.Key))
+		r.Permits += more[r.Key]
+	})
+	return m
+}
+
+// uncheckedRelease frees the permit of somebody else for whoever has none any more.
+func uncheckedRelease(s *semaphores, m methods) methods {
+	m.release = m.release.answered(func(r clients.MemoryRequest, reply *clients.MemoryReply) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if held := s.live(r.Key); !reply.Done && len(held) > 0 {
+			s.held[r.Key] = held[1:]
+			reply.Done = true
+		}
+	})
+	return m
+}

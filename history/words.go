@@ -59,15 +59,21 @@ const (
 
 // Names of workloads, as found in Header.Workload.
 const (
-	WorkloadSet     = "set"
-	WorkloadCounter = "counter"
-	WorkloadMutex   = "mutex"
-	WorkloadJobs    = "jobs"
+	WorkloadSet       = "set"
+	WorkloadCounter   = "counter"
+	WorkloadMutex     = "mutex"
+	WorkloadJobs      = "jobs"
+	WorkloadSemaphore = "semaphore"
 	// WorkloadReadWrite is the only one in which some of the grants are shared.
 	WorkloadReadWrite = "read-write"
 	// WorkloadElection is the set, updated several times in each hold.
 	WorkloadElection = "election"
 )
+
+// WritesNothing says of a workload that its workers only read.
+func WritesNothing(workload string) bool {
+	return workload == WorkloadMutex || workload == WorkloadSemaphore
+}
 
 // LockNone is Header.Lock of the lock that keeps nobody out.
 const LockNone = "none"

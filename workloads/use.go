@@ -10,6 +10,8 @@ import (
 type Use struct {
 	// TTL is the lease that attempts ask for; 0 for a lock without one.
 	TTL time.Duration `json:"ttl_ns" yaml:"ttl,omitempty"`
+	// Permits is how many may hold the lock at once, of one that has permits; 0 for one.
+	Permits int `json:"permits,omitempty" yaml:"permits,omitempty"`
 	// Section is the time between read and write.
 	Section Range `json:"section" yaml:"section,omitempty"`
 	// Updates is how many updates a worker makes in one hold, each with a section of its own; 0
@@ -47,8 +49,8 @@ type Use struct {
 func (u Use) Or(other Use) Use {
 	return Use{
 		TTL: cmp.Or(u.TTL, other.TTL), Section: cmp.Or(u.Section, other.Section), Wait: cmp.Or(u.Wait, other.Wait),
-		Updates: cmp.Or(u.Updates, other.Updates),
-		Think:   cmp.Or(u.Think, other.Think), Bare: u.Bare || other.Bare, OwnKey: u.OwnKey || other.OwnKey,
+		Updates: cmp.Or(u.Updates, other.Updates), Permits: cmp.Or(u.Permits, other.Permits),
+		Think: cmp.Or(u.Think, other.Think), Bare: u.Bare || other.Bare, OwnKey: u.OwnKey || other.OwnKey,
 		LockDelay: cmp.Or(u.LockDelay, other.LockDelay), NoKeepAlive: u.NoKeepAlive || other.NoKeepAlive,
 		Renew: u.Renew || other.Renew, CheckBeforeWrite: u.CheckBeforeWrite || other.CheckBeforeWrite,
 		IgnoreFailedAcquire: u.IgnoreFailedAcquire || other.IgnoreFailedAcquire,

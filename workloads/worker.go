@@ -101,7 +101,7 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 	record := NewEmitter(config.Name, output)
 	lock, err := info.Open(clients.Config{
 		Worker: config.Name, Nodes: config.Nodes, Folder: config.Folder,
-		TTL: config.TTL, LockDelay: config.LockDelay, NoKeepAlive: config.NoKeepAlive,
+		TTL: config.TTL, Permits: config.Permits, LockDelay: config.LockDelay, NoKeepAlive: config.NoKeepAlive,
 		Timeout: config.Timeout, Stop: stop,
 	})
 	switch {

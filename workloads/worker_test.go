@@ -168,6 +168,7 @@ func TestWorker(t *testing.T) {
 		}},
 		{"counter", update, func(writes []history.Event) string { return fmt.Sprint(len(writes)) }},
 		{"mutex", look, func([]history.Event) string { return "" }},
+		{"semaphore", look, func([]history.Event) string { return "" }},
 	} {
 		t.Run(c.workload, func(t *testing.T) {
 			r := runResource(t, ResourceConfig{})

@@ -40,6 +40,7 @@ func Table() []Workload {
 		{Name: history.WorkloadElection, Summary: "lead for a term: update the set as `set` does, several times in one hold; then resign", Update: addToSet, Updates: termUpdates, Renews: true},
 		{Name: history.WorkloadReadWrite, Summary: "share the lock and read a set twice, or hold it alone and add an element, at even odds", Update: addToSet, Readers: true},
 		{Name: history.WorkloadMutex, Summary: "hold the lock and read, without an update"},
+		{Name: history.WorkloadSemaphore, Summary: "hold one of the permits of a semaphore and read, without an update"},
 	}
 }
 

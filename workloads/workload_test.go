@@ -58,7 +58,7 @@ func TestUpdate(t *testing.T) {
 	if _, ok := ByName("no such workload"); ok {
 		t.Error("an unknown workload is found")
 	}
-	if !slices.Equal(Names(), []string{"set", "counter", "jobs", "election", "read-write", "mutex"}) {
+	if !slices.Equal(Names(), []string{"set", "counter", "jobs", "election", "read-write", "mutex", "semaphore"}) {
 		t.Errorf("names %v", Names())
 	}
 }

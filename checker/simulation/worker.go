@@ -428,7 +428,7 @@ func (w *worker) once(h *hold, then func()) {
 				return
 			}
 			element := int64(0)
-			if s.Workload != history.WorkloadMutex && !h.Shared {
+			if !history.WritesNothing(s.Workload) && !h.Shared {
 				s.update++
 				element = s.update
 			}

@@ -75,7 +75,7 @@ func (f *compareFlags) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.faults, "faults", nil, "`faults`, a column each (default: "+strings.Join(d.Faults, ", ")+")")
 	flags.StringSliceVar(&f.guards, "guards", nil, "`guards` (default: "+strings.Join(d.Guards, ", ")+")")
 	flags.IntVar(&f.seeds, "seeds", 1, "how many runs of each cell to make")
-	flags.StringVarP(&f.workload, "workload", "w", d.Workload, "what workers do: set, counter, jobs, election or mutex")
+	flags.StringVarP(&f.workload, "workload", "w", d.Workload, "what workers do: set, counter, jobs, election, read-write, mutex or semaphore")
 	flags.IntVarP(&f.concurrency, "concurrency", "c", d.Concurrency, "number of workers")
 	flags.Var(&f.section, "section", "time in the critical section, fixed or as in 20ms-80ms")
 	flags.DurationVar(&f.timeLimit, "time-limit", 0, "length of a run (default: by the lease of its lock)")

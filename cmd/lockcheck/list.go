@@ -91,6 +91,9 @@ func lockDetails(of lockfile.Lock, options []clients.Option) []string {
 		"guards: " + guardsOf(lock),
 		"servers: " + serversOf(of.Servers, lock.AnyServer),
 	}
+	if lock.Permits {
+		facts = append(facts, "permits: 2 by default with --workload semaphore, or --permits; 1 with other workloads")
+	}
 	for _, o := range options {
 		facts = append(facts, fmt.Sprintf("option %s+%s: %s", lock.Name, o.Name, o.Adds))
 	}

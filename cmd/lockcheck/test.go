@@ -66,7 +66,7 @@ func (f *testFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.SetNormalizeFunc(presentName)
 	flags.StringVarP(&f.Lock, "lock", "l", "memory", "`name` of the lock under test, with options as in etcd+watch-session (see \"lockcheck list locks\"), or a lock file of your own")
-	flags.StringVarP(&f.Workload, "workload", "w", "set", "what workers do: set, counter, jobs, election or mutex")
+	flags.StringVarP(&f.Workload, "workload", "w", "set", "what workers do: set, counter, jobs, election, read-write, mutex or semaphore")
 	flags.StringVar(&f.Guard, "guard", "none", "what the resource checks: none, fence, fence-writes, ask, database, cas, match or idempotency-key")
 	flags.StringVar(&f.Nemesis, "nemesis", "pause", "`faults`, as in pause,clock or \"pause:one server\"; none: without faults")
 	flags.DurationVar(&f.Interval, "nemesis-interval", runs.DefaultInterval, "mean time from one fault to the next")
@@ -82,6 +82,7 @@ func (f *testFlags) add(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.Wait, "wait", 0, "how long an attempt waits in the queue of the lock (default: 5s)")
 	flags.DurationVar(&f.lockDelay, "lock-delay", 0, "how long Consul withholds the lock of a lost session (default: 15s; 0: 1ms, the least that its library can ask for)")
 	flags.DurationVar(&f.TTL, "ttl", 0, "lease of the lock (default: that of the lock)")
+	flags.IntVar(&f.Permits, "permits", 0, "how many may hold a semaphore at once (default: 2 with workload semaphore, else 1)")
 	flags.Var(&f.Section, "section", "time in the critical section, fixed or as in 20ms-80ms")
 	flags.IntVar(&f.Updates, "updates", 0, "updates in one hold, each with a section of its own (default: 1; a term of election: 10)")
 	flags.Var(&f.think, "think", "time between two holds of a worker, fixed or as in 20ms-80ms; 0: none")

@@ -110,6 +110,9 @@ func Offers(cause string, h history.Header) []Offer {
 		if known {
 			o.Lacks = r.Lacks(lock)
 		}
+		if h.Permits > 1 && r.Change.Guard != "" && known {
+			o.Lacks = "is a semaphore, whose holders share by right what a guard would keep for one"
+		}
 		if o.Lacks != "" {
 			lacking = append(lacking, o)
 			continue

@@ -22,6 +22,7 @@ func (o Options) Arguments() []string {
 	}
 	add(o.Guard != "none", "guard", o.Guard)
 	add(o.Workload != "set", "workload", o.Workload)
+	add(o.Permits != 0, "permits", o.Permits)
 	add(o.ServerVersion != "", "version", o.ServerVersion)
 	add(o.Nodes != 0, "nodes", o.Nodes)
 	add(o.Concurrency != DefaultConcurrency, "concurrency", o.Concurrency)

@@ -238,6 +238,9 @@ func (t *test) grace() time.Duration { return t.effective - t.lease + t.info.Gra
 
 func (t *test) checkValues() error {
 	t.fillIn()
+	if err := t.checkPermits(); err != nil {
+		return err
+	}
 	switch {
 	case t.guard().Lacks(t.info) != "":
 		return Usagef("--guard %s: lock %s %s (it works with %s)", t.Guard, t.Lock, t.guard().Lacks(t.info), strings.Join(namesOf(func(i clients.Info) bool { return t.guard().Lacks(i) == "" }), ", "))
@@ -313,6 +316,50 @@ func (t *test) checkValues() error {
 	return nil
 }
 
+// defaultPermits are the fewest with which several hold a semaphore by right.
+const defaultPermits = 2
+
+// permits is how many may hold a key at once; 0 for a lock that is used as a mutex.
+func (t *test) permits() int {
+	if t.Workload != history.WorkloadSemaphore {
+		return 0
+	}
+	return t.Permits
+}
+
+// checkPermits refuses a semaphore where there is none, or nobody for it to keep out.
+func (t *test) checkPermits() error {
+	asked := t.Workload == history.WorkloadSemaphore
+	switch {
+	case t.info.Permits && t.Permits < 1:
+		return Usagef("--permits %d: it must be at least 1", t.Permits)
+	case !t.info.Permits && asked:
+		return Usagef("--workload %s: lock %s has no permits (it works with %s)", t.Workload, t.Lock, strings.Join(semaphores(), ", "))
+	case !t.info.Permits && t.Permits != 0:
+		return Usagef("--permits %d: lock %s has no permits (it works with %s)", t.Permits, t.Lock, strings.Join(semaphores(), ", "))
+	case !asked && t.Permits > 1:
+		return Usagef("--permits %d: in workload %s the lock is for one worker at a time (it works with %s)", t.Permits, t.Workload, history.WorkloadSemaphore)
+	case slices.ContainsFunc(t.Workers, func(u workloads.Use) bool { return u.Permits != 0 }):
+		return Usagef("permits: they are the same for all workers")
+	case asked && t.guard() != workloads.NoGuard:
+		return Usagef("--guard %s: in workload %s nothing is written, and several hold the lock by right (it works with %s)", t.Guard, t.Workload, workloads.NoGuard)
+	case asked && t.Permits >= t.Concurrency:
+		return Usagef("--permits %d: it keeps out none of %d workers; write --concurrency %d", t.Permits, t.Concurrency, t.Permits+1)
+	}
+	return nil
+}
+
+// semaphores lists the locks that have permits.
+func semaphores() []string {
+	var names []string
+	for _, info := range clients.Table() {
+		if info.Permits {
+			names = append(names, info.Name)
+		}
+	}
+	return names
+}
+
 // checkOfficial refuses an official image of which no digest is known, before anything starts.
 func (t *test) checkOfficial() error {
 	if t.ServerVersion != images.Official || t.Images[t.spec.Image] != "" {
@@ -356,6 +403,12 @@ func (t *test) fillIn() {
 	t.Renew = t.Renew || t.workload.Renews && t.info.Renew
 	if t.LockDelay == nil {
 		t.LockDelay = &t.info.LockDelay
+	}
+	if t.Permits == 0 && t.info.Permits {
+		t.Permits = 1
+		if t.Workload == history.WorkloadSemaphore {
+			t.Permits = defaultPermits
+		}
 	}
 	t.ServerVersion = t.spec.Version(t.ServerVersion)
 	t.Nodes = cmp.Or(t.Nodes, t.spec.Nodes)

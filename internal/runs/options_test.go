@@ -27,6 +27,14 @@ func TestPrepare(t *testing.T) {
 	schedule := func(step nemesis.Step) func(*Options) {
 		return func(o *Options) { o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{step}} }
 	}
+	semaphore := func(change func(*Options)) func(*Options) {
+		return func(o *Options) {
+			o.Lock, o.Workload = "memory-semaphore", "semaphore"
+			if change != nil {
+				change(o)
+			}
+		}
+	}
 	for _, c := range []struct {
 		name   string
 		change func(*Options)
@@ -63,6 +71,18 @@ func TestPrepare(t *testing.T) {
 		{"renewed, which it cannot be", func(o *Options) { o.Renew, o.Lock = true, "none" }, "--renew: lock none"},
 		{"wait that nothing ends", func(o *Options) { o.Lock, o.Wait = "zookeeper-lib", time.Second }, "--wait: nothing ends an attempt of lock zookeeper-lib"},
 		{"wait that ends", func(o *Options) { o.Lock, o.Wait = "zookeeper-lib+new-session-on-error", time.Second }, ""},
+		{"semaphore", semaphore(nil), ""},
+		{"semaphore, with a permit for all but one", semaphore(func(o *Options) { o.Permits = DefaultConcurrency - 1 }), ""},
+		{"semaphore, with a permit for all", semaphore(func(o *Options) { o.Permits = DefaultConcurrency }), "--permits 5: it keeps out none of 5 workers; write --concurrency 6"},
+		{"semaphore, with its usual permits for all", semaphore(func(o *Options) { o.Concurrency = 2 }), "--permits 2: it keeps out none of 2 workers"},
+		{"semaphore without a permit", semaphore(func(o *Options) { o.Permits = -1 }), "--permits -1: it must be at least 1"},
+		{"semaphore of a mutex", semaphore(func(o *Options) { o.Lock = "redis" }), "--workload semaphore: lock redis has no permits (it works with memory-semaphore, "},
+		{"semaphore behind a guard", semaphore(func(o *Options) { o.Guard = "cas" }), "--guard cas: in workload semaphore nothing is written"},
+		{"semaphore behind a fence", semaphore(func(o *Options) { o.Guard = "fence" }), "--guard fence: "},
+		{"semaphore of which workers differ", semaphore(func(o *Options) { o.Workers = []workloads.Use{{Permits: 3}} }), "permits: they are the same for all workers"},
+		{"permits of a mutex", func(o *Options) { o.Permits = 1 }, "--permits 1: lock redis has no permits"},
+		{"one permit, as a mutex", func(o *Options) { o.Lock, o.Permits = "memory-semaphore", 1 }, ""},
+		{"two permits, as a mutex", func(o *Options) { o.Lock, o.Permits = "memory-semaphore", 2 }, "--permits 2: in workload set the lock is for one worker at a time"},
 		{"nobody works", func(o *Options) { o.Concurrency = 0 }, "--concurrency must be at least 1"},
 		{"as many as may be", func(o *Options) { o.Concurrency = maxConcurrency }, ""},
 		{"too many", func(o *Options) { o.Concurrency = 1000 }, "--concurrency must be at most 100"},
@@ -127,5 +147,22 @@ func TestPrepareDefaults(t *testing.T) {
 	prepared, err = prepare(asked(func(o *Options) { o.Nemesis = "clock,pause" }))
 	if err != nil || prepared.nemesisName() != "clock+pause" {
 		t.Errorf("the run is of %s, %v", prepared.nemesisName(), err)
+	}
+}
+
+// TestPermits: two workers at a time hold a semaphore where nothing is said, and one where the
+// workload is that of a mutex.
+func TestPermits(t *testing.T) {
+	for _, c := range []struct {
+		workload               string
+		asked, client, history int
+	}{{"semaphore", 0, 2, 2}, {"semaphore", 3, 3, 3}, {"semaphore", 1, 1, 1}, {"set", 0, 1, 0}} {
+		prepared, err := prepare(asked(func(o *Options) { o.Lock, o.Workload, o.Permits = "memory-semaphore", c.workload, c.asked }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if prepared.Permits != c.client || prepared.permits() != c.history {
+			t.Errorf("%s, %d asked for: %d, and %d in the history", c.workload, c.asked, prepared.Permits, prepared.permits())
+		}
 	}
 }

@@ -132,7 +132,7 @@ func newRun(t *test, used *site, progress Progress) (*run, error) {
 	}
 	stopping := make(chan struct{})
 	r := &run{
-		test: t, progress: progress, tally: newTally(), overlap: newOverlapWatch(), violated: newViolationWatch(t.requires(checker.MutualExclusion)), canary: newCanary(t.workerNames(), t.effective), traces: newTraces(t),
+		test: t, progress: progress, tally: newTally(), overlap: newOverlapWatch(t.permits()), violated: newViolationWatch(t.requires(checker.MutualExclusion)), canary: newCanary(t.workerNames(), t.effective), traces: newTraces(t),
 		id: id, site: used,
 		failed: make(chan error, 1), stopping: stopping, over: make(chan struct{}),
 		exits: make(map[*clusters.Node]<-chan clusters.Exit),
@@ -274,7 +274,7 @@ func (r *run) open(ctx context.Context, startErr error) error {
 	if r.UntilOverlap {
 		r.recorder.observe = append(r.recorder.observe, r.overlap.Observe)
 	}
-	if r.UntilViolation {
+	if r.UntilViolation && r.permits() <= 1 { // it compares holders by pairs
 		r.recorder.observe = append(r.recorder.observe, r.violated.Observe)
 	}
 	if r.nemesis != nil {
@@ -293,7 +293,7 @@ func (r *run) header(ctx context.Context, started bool) history.Header {
 		Run: r.id, Started: time.Now().UTC().Format(time.RFC3339), Version: r.Version,
 		Lock: r.info.Name, Workload: r.Workload, Guard: r.Guard, Workers: r.workerNames(),
 		Lease: r.lease, Grace: r.grace(), Tokens: r.info.Token != "", Session: r.info.Session, Supports: r.info.Supports(), Wakes: r.info.CountsWakes,
-		Faults: r.schedule.Faults(), Unavailable: r.leftOut, MinOps: r.MinOps, Require: r.Require, Seed: r.Seed,
+		Permits: r.permits(), Faults: r.schedule.Faults(), Unavailable: r.leftOut, MinOps: r.MinOps, Require: r.Require, Seed: r.Seed,
 		Parameters: r.Parameters, Command: r.Command,
 	}
 	if !started {

@@ -11,10 +11,11 @@ import (
 // different workers arrive out of order by less.
 const overlapConfirmed = 300 * time.Millisecond
 
-// overlapWatch tells when two workers seem to hold one lock at once. It only
+// overlapWatch tells when more workers than may seem to hold one lock at once. It only
 // decides when a search may end; what happened is for the checkers to judge.
 type overlapWatch struct {
-	seen chan struct{} // closed then
+	seen    chan struct{} // closed then
+	permits int           // how many may
 
 	mu    sync.Mutex
 	locks map[string]*watchedLock // by key
@@ -23,14 +24,14 @@ type overlapWatch struct {
 }
 
 // watchedLock is one key: who holds it under which grant, and since when there
-// are several, ns; 0 if there are not.
+// are too many, ns; 0 if there are not.
 type watchedLock struct {
 	holders map[string]string
-	several int64
+	crowded int64
 }
 
-func newOverlapWatch() *overlapWatch {
-	return &overlapWatch{seen: make(chan struct{}), locks: make(map[string]*watchedLock), gone: make(map[string]bool)}
+func newOverlapWatch(permits int) *overlapWatch {
+	return &overlapWatch{seen: make(chan struct{}), permits: max(1, permits), locks: make(map[string]*watchedLock), gone: make(map[string]bool)}
 }
 
 // Observe sees an event.
@@ -49,10 +50,10 @@ func (w *overlapWatch) Observe(e history.Event) {
 	}
 }
 
-// confirmed says whether two workers have held a lock at once for long enough.
+// confirmed says whether too many have held a lock at once for long enough.
 func (w *overlapWatch) confirmed(now int64) bool {
 	for _, lock := range w.locks {
-		if lock.several != 0 && now-lock.several > overlapConfirmed.Nanoseconds() {
+		if lock.crowded != 0 && now-lock.crowded > overlapConfirmed.Nanoseconds() {
 			return true
 		}
 	}
@@ -71,16 +72,16 @@ func (w *overlapWatch) update(e history.Event) {
 			w.locks[e.Key] = lock
 		}
 		lock.holders[e.Process] = e.Grant
-		if len(lock.holders) > 1 && lock.several == 0 {
-			lock.several = e.Time
+		if len(lock.holders) > w.permits && lock.crowded == 0 {
+			lock.crowded = e.Time
 		}
 	case lock == nil:
 	case e.F == history.Release && e.Type == history.Invoke, e.F == history.Lost:
 		if lock.holders[e.Process] == e.Grant {
 			delete(lock.holders, e.Process)
 		}
-		if len(lock.holders) < 2 {
-			lock.several = 0
+		if len(lock.holders) <= w.permits {
+			lock.crowded = 0
 		}
 	}
 }
@@ -94,8 +95,8 @@ func (w *overlapWatch) markKilled(f history.Fault) {
 		w.gone[target] = true
 		for _, lock := range w.locks {
 			delete(lock.holders, target)
-			if len(lock.holders) < 2 {
-				lock.several = 0
+			if len(lock.holders) <= w.permits {
+				lock.crowded = 0
 			}
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"lockcheck/history"
 )
 
-// TestOverlapWatch: two holders for long enough, and not less.
+// TestOverlapWatch: too many holders for long enough, and not less.
 func TestOverlapWatch(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	acquired := func(at int64, worker, key string) history.Event {
@@ -22,6 +22,7 @@ func TestOverlapWatch(t *testing.T) {
 		}}
 	}
 	other := func(at int64) history.Event { return history.Event{Time: at * ms, Process: history.Resource} }
+	two := []history.Event{acquired(0, "w1", "k"), acquired(10, "w2", "k")}
 	for _, c := range []struct {
 		name   string
 		events []history.Event
@@ -39,14 +40,21 @@ func TestOverlapWatch(t *testing.T) {
 		{"a third is dead", []history.Event{acquired(0, "w1", "k"), killed(10, "w3"), acquired(20, "w2", "k"), other(900)}, true},
 		{"nothing", nil, false},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			w := newOverlapWatch()
-			for _, e := range c.events {
-				w.Observe(e)
-			}
-			if got := closed(w.seen); got != c.want {
-				t.Errorf("seen: %v, want %v", got, c.want)
-			}
-		})
+		t.Run(c.name, func(t *testing.T) { watched(t, 0, c.events, c.want) })
+	}
+	t.Run("two, as a semaphore permits", func(t *testing.T) { watched(t, 2, append(two, other(900)), false) })
+	t.Run("a third", func(t *testing.T) { watched(t, 2, append(two, acquired(20, "w3", "k"), other(400)), true) })
+	t.Run("a third, after one of two", func(t *testing.T) {
+		watched(t, 2, append(two, released(15, "w1", "k"), acquired(20, "w3", "k"), other(900)), false)
+	})
+}
+
+func watched(t *testing.T, permits int, events []history.Event, want bool) {
+	w := newOverlapWatch(permits)
+	for _, e := range events {
+		w.Observe(e)
+	}
+	if got := closed(w.seen); got != want {
+		t.Errorf("seen: %v, want %v", got, want)
 	}
 }

@@ -65,6 +65,9 @@ func mutants() []mutant {
 		{name: "refuses-at-times", does: "refuses though the lock is free"},
 		{name: "forgets-answers", does: "does what it is asked, and at times does not answer", renew: true, section: long},
 
+		{name: "semaphore-textbook", does: "a table of the leases of those who hold a permit"},
+		{name: "semaphore-forgets-answers", does: "does what it is asked of a semaphore, and at times does not answer", renew: true, section: long},
+
 		{name: "double-grant", does: "grants what is held", guilty: checker.MutualExclusion},
 		{name: "no-lock", does: "grants everything", guilty: checker.MutualExclusion},
 		{name: "split-brain", does: "has a table for each half of the workers", guilty: checker.MutualExclusion},
@@ -94,6 +97,10 @@ func mutants() []mutant {
 		{name: "insists", does: "renews what was lost if an earlier answer was late", renew: true, section: endless, ttl: time.Second, schedule: longOnly, control: "the second pause alone"},
 		{name: "remembers", does: "takes an attempt for granted if its answer was late", guilty: checker.MutualExclusion, section: long, ttl: 600 * time.Millisecond, schedule: acquireInFlight},
 		{name: "remembers", does: "takes an attempt for granted if its answer was late", section: long, ttl: 600 * time.Millisecond, schedule: holderStopped, control: "pauses inside the section"},
+		{name: "semaphore-one-more", does: "grants a permit that there is not", guilty: checker.MutualExclusion},
+		{name: "semaphore-counted-twice", does: "frees two permits when a lease has run out", guilty: checker.MutualExclusion, section: long},
+		{name: "semaphore-unchecked-release", does: "frees the permit of another holder for one that came too late", guilty: checker.MutualExclusion, section: long, faults: pauses},
+		{name: "semaphore-release-lost", does: "keeps a permit that it said was released", guilty: checker.Linearizability},
 		{name: "fence-on-writes", does: "is protected by a fence on writes only", guilty: checker.NoLostUpdate, guard: workloads.FenceWrites, ttl: 2 * time.Second, section: slowest, faults: pauses},
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/clients"
+	"lockcheck/history"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
 	"lockcheck/internal/suites/repros"
@@ -82,10 +83,14 @@ func paused(lock clients.Info) suites.Experiment {
 }
 
 func lockExperiment(lock clients.Info, setting reports.Setting) suites.Experiment {
+	workload := history.WorkloadSet
+	if lock.Permits {
+		workload = history.WorkloadSemaphore
+	}
 	return suites.Experiment{
 		Name: "lock/" + lock.Name + "/" + string(setting), Subject: lock.Name, Setting: setting,
 		Options: runs.Options{
-			Lock: lock.Name, Workload: "set", Guard: "none", Concurrency: runs.DefaultConcurrency,
+			Lock: lock.Name, Workload: workload, Guard: "none", Concurrency: runs.DefaultConcurrency,
 			Use: workloads.Use{Section: runs.DefaultSection()}, Interval: runs.DefaultInterval, Seed: 1,
 		},
 	}

@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"lockcheck/clients"
+	"lockcheck/history"
 	"lockcheck/internal/lockfile"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/yamlfile"
@@ -63,11 +64,12 @@ func defaultFaults() []string {
 	}
 }
 
-// defaultLocks are all but those that need another build of the worker.
+// defaultLocks are all but those that need another build of the worker, and semaphores, which are
+// for another workload than the others.
 func defaultLocks() []string {
 	var names []string
 	for _, lock := range clients.Table() {
-		if lock.LibraryVersion == "" {
+		if lock.LibraryVersion == "" && !lock.Permits {
 			names = append(names, lock.Name)
 		}
 	}
@@ -256,6 +258,9 @@ func (c Cell) outline(s Suite) (runs.Outline, error) {
 	info := lock.Info
 	if lacks := workloads.Guard(c.Guard).Lacks(info); lacks != "" {
 		return runs.Outline{}, &lackError{Lock: name, What: lacks}
+	}
+	if s.Workload == history.WorkloadSemaphore && !info.Permits {
+		return runs.Outline{}, &lackError{Lock: name, What: "has no permits"}
 	}
 	o := c.options(s, info)
 	outline, err := runs.OutlineOf(o)

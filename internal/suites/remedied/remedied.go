@@ -83,7 +83,7 @@ func unfit(r remedies.Remedy, lock lockfile.Lock, o runs.Options) string {
 		return "the lock " + lock.Info.Name + " " + lacks
 	case r.InForce(workloads.Guard(o.Guard), o.Use):
 		return "the run has it already"
-	case o.Workload == history.WorkloadMutex && !r.Change.Renew && r.Change.Leases == 0:
+	case history.WritesNothing(o.Workload) && !r.Change.Renew && r.Change.Leases == 0:
 		return "the workload writes nothing"
 	}
 	return ""

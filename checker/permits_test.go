@@ -1,0 +1,218 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"lockcheck/checker/simulation"
+	"lockcheck/history"
+)
+
+// pool is the script of a semaphore, whose workers read twice.
+func pool(permits int) *script {
+	return newScript().with(func(h *history.Header) { h.Permits, h.Workload = permits, history.WorkloadSemaphore })
+}
+
+// stay is a whole section: granted, read at both ends, released.
+func (s *script) stay(worker, grant string, from, to float64) *script {
+	return s.acquire(worker, grant, from-1, from).read(grant, from+0.25, 0).read(grant, to-0.25, 0).release(grant, to, to+1)
+}
+
+// numbered numbers what the resource recorded, in the order of time.
+func (s *script) numbered() *script {
+	slices.SortStableFunc(s.events, func(a, b history.Event) int { return cmp.Compare(a.Time, b.Time) })
+	seq := int64(0)
+	for i := range s.events {
+		if s.events[i].Seq != 0 {
+			seq++
+			s.events[i].Seq = seq
+		}
+	}
+	return s
+}
+
+// TestSemaphore has the smallest histories of a semaphore, and next to each bad one a similar one
+// that is good.
+func TestSemaphore(t *testing.T) {
+	two := func() *script { return pool(2).stay("w1", "a", 10, 40).stay("w2", "b", 20, 50) }
+	for _, c := range []struct {
+		name           string
+		s              *script
+		overlap, model Verdict
+		inside         int
+	}{
+		{"two of two", two(), Valid, Valid, 2},
+		{"a third", two().stay("w3", "c", 30, 60), Violation, Violation, 3},
+		{"a third of three", two().with(func(h *history.Header) { h.Permits = 3 }).stay("w3", "c", 30, 60), Valid, Valid, 3},
+		{"a third after the first", two().stay("w3", "c", 42, 60), Valid, Valid, 2},
+		{"a fourth after the first", two().stay("w3", "c", 30, 60).stay("w4", "d", 42, 47), Violation, Violation, 3},
+		{"a third after the lease of the first", pool(2).acquire("w1", "a", 9, 10).stay("w2", "b", 90, 130).stay("w3", "c", 112, 120).notHeld("a", 125, 126), Violation, Valid, 2},
+		{"a third after the first was told", pool(2).acquire("w1", "a", 9, 10).lost("a", 111, "service").stay("w2", "b", 90, 130).stay("w3", "c", 112, 120), Valid, Valid, 2},
+		{"a third refused for one of two", two().busy("w3", "c", 30, 31, "a"), Valid, Valid, 2},
+		{"a third refused for one that is gone", two().busy("w3", "c", 45, 46, "a"), Valid, Violation, 2},
+		{"a release refused of one that has a permit", pool(2).stay("w2", "b", 20, 50).acquire("w1", "a", 9, 10).read("a", 15, 0).notHeld("a", 40, 41), Valid, Violation, 1},
+		{"a release that another one takes for its own", pool(2).acquire("w1", "a", 9, 10).acquire("w2", "b", 19, 20).
+			read("a", 11, 0).read("b", 21, 0).read("a", 29, 0).release("a", 30, 31).stay("w3", "c", 35, 45).read("b", 49, 0).notHeld("b", 50, 51), Valid, Violation, 2},
+		{"one permit", pool(1).stay("w1", "a", 10, 20).stay("w2", "b", 22, 30), Valid, Valid, 1},
+		{"two of one", pool(1).stay("w1", "a", 10, 40).stay("w2", "b", 20, 50), Violation, Violation, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := c.s.numbered().end().history(t)
+			r := Check(h, Options{})
+			noBug(t, r)
+			for p, v := range map[Property]Verdict{MutualExclusion: c.overlap, Linearizability: c.model, NoLostUpdate: NotApplicable, FencingOrder: NotApplicable} {
+				if f := r.of(p); f.Verdict != v {
+					t.Errorf("%s is %s, want %s: %s", p, f.Verdict, v, f.Summary)
+				}
+			}
+			if h.Header.Permits > 1 {
+				for _, p := range []Property{NoWrongRelease, NoStaleWrite} {
+					if f := r.of(p); f.Verdict != NotApplicable {
+						t.Errorf("%s is %s: %s", p, f.Verdict, f.Summary)
+					}
+				}
+			}
+			if seen := fmt.Sprintf("the resource saw %s at once", count(c.inside, "worker", "workers")); !strings.Contains(r.of(MutualExclusion).Summary, seen) {
+				t.Errorf("%s; want %q", r.of(MutualExclusion).Summary, seen)
+			}
+		})
+	}
+	want(t, pool(4).stay("w1", "a", 10, 40).end().check(t), MutualExclusion, Undecided, 0)
+}
+
+// TestPermitLeft: who waits while a permit is left is stuck, though another one is held.
+func TestPermitLeft(t *testing.T) {
+	for permits, v := range map[int]Verdict{1: Valid, 2: Violation} {
+		r := pool(permits).acquire("w1", "a", 9, 10).
+			fault(history.Fault{ID: "f1", Kind: "kill", Targets: []string{"w1"}}, 14, 15).
+			acquire("w2", "b", 200, 201).busy("w3", "c", 210, 2500, "").release("b", 2600, 2601).end().check(t)
+		if f := r.of(Liveness); f.Verdict != v {
+			t.Errorf("%d permits: %s: %s", permits, f.Verdict, f.Summary)
+		}
+		if shared := r.Orphans == (OrphanSummary{}) && r.Failovers == (FailoverSummary{}); shared != (permits > 1) {
+			t.Errorf("%d permits: %+v, %+v", permits, r.Orphans, r.Failovers)
+		}
+	}
+}
+
+// TestCrowdLength: there are too many until so many have left that the others are permitted.
+func TestCrowdLength(t *testing.T) {
+	r := pool(2).stay("w1", "a", 10, 70).stay("w2", "b", 20, 45).stay("w3", "c", 30, 60).numbered().end().check(t)
+	if s := r.Overlaps; s.Longest != 15e6 || s.Total() != 1 {
+		t.Errorf("%s in %d overlaps, want 15 ms in one", s.Longest, s.Total())
+	}
+}
+
+// TestCrowdOfValid: too many within their validity are a double grant, whoever else has outlived
+// his.
+func TestCrowdOfValid(t *testing.T) {
+	crowd := func() *script { return pool(2).acquire("w1", "a", 9, 10).stay("w2", "b", 112, 150) }
+	for class, s := range map[string]*script{
+		UseAfterExpiry: crowd().stay("w3", "c", 120, 140).notHeld("a", 160, 161),
+		DoubleGrant:    crowd().stay("w3", "c", 111, 114).stay("w4", "d", 113, 145).release("a", 160, 161),
+	} {
+		r := s.numbered().end().check(t)
+		noBug(t, r)
+		last := r.of(MutualExclusion).Violations
+		if len(last) == 0 || last[len(last)-1].Class != class {
+			t.Errorf("want a %s: %+v", class, last)
+		}
+	}
+}
+
+// TestWitness: what the resource saw and no hold shows is a bug in lockcheck.
+func TestWitness(t *testing.T) {
+	r := newRun(pool(2).stay("w1", "a", 10, 40).stay("w2", "b", 20, 50).stay("w3", "c", 30, 60).numbered().end().history(t))
+	if got := r.unheld(findOverlaps(r)); len(got) != 0 {
+		t.Errorf("with the overlaps that there are: %v", got)
+	}
+	if got := r.unheld(together{}); len(got) != 1 {
+		t.Errorf("without them: %v", got)
+	}
+	dead := pool(2).acquire("w1", "a", 9, 10).read("a", 12, 0).
+		fault(history.Fault{ID: "f1", Kind: "kill", Targets: []string{"w1"}}, 14, 15).
+		read("a", 41, 0).stay("w2", "b", 20, 50).stay("w3", "c", 30, 60).numbered().end().check(t)
+	noBug(t, dead)
+	want(t, dead, MutualExclusion, Valid, 0)
+}
+
+// TestCrowdedOverTime counts those who come in while there are too many, at each point of time.
+func TestCrowdedOverTime(t *testing.T) {
+	crowded := 0
+	for seed := range histories(1500) {
+		rng := rand.New(rand.NewPCG(seed, 12))
+		permits := 2 + rng.IntN(2)
+		s := pool(permits)
+		var starts, ends []int
+		for w := range 5 { // of whom each comes up to three times
+			worker, at := fmt.Sprintf("w%d", w+1), rng.IntN(12)
+			for i := range 1 + rng.IntN(3) {
+				from := at + 1 + rng.IntN(4)
+				at = from + 1 + rng.IntN(12)
+				starts, ends = append(starts, from), append(ends, at)
+				g := fmt.Sprintf("%s-%d", worker, i)
+				s.acquire(worker, g, float64(from)-0.5, float64(from)).release(g, float64(at), float64(at)+0.5)
+			}
+		}
+		s.header.Workers = []string{"w1", "w2", "w3", "w4", "w5"}
+		want := 0
+		for at := range slices.Max(ends) {
+			inside, new := 0, 0
+			for i := range starts {
+				if starts[i] <= at && at < ends[i] { // from this point to the next
+					inside++
+				}
+				if starts[i] == at {
+					new++
+				}
+			}
+			want += min(new, max(0, inside-permits))
+		}
+		h := s.end().history(t)
+		if got := findOverlaps(newRun(h)).total; got != want {
+			t.Fatalf("seed %d: %d, want %d\n%s", seed, got, want, dumpEvents(h))
+		}
+		crowded += want
+	}
+	if crowded == 0 {
+		t.Error("there were never too many")
+	}
+}
+
+// TestSimulatedSemaphores holds the checkers against simulated semaphores that know the truth.
+func TestSimulatedSemaphores(t *testing.T) {
+	kinds, tooMany, stuck := make(map[string]string), 0, 0
+	for seed := range histories(1000) {
+		rng := rand.New(rand.NewPCG(seed, 13))
+		w := simulation.Random(rng, seed%2 == 0)
+		w.Permits, w.Reentrant, w.Guard = 2+rng.IntN(2), 1, history.GuardNone
+		w.Workers, w.Attempts, w.Tokens = w.Permits+1+rng.IntN(3), 2+rng.IntN(4), false
+		w.Workload = history.WorkloadSemaphore
+		h, truth := simulation.Run(seed, w)
+		if err := history.Validate(h); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		o := ask(w, h, truth, Check(h, Options{}))
+		for kind, what := range o.wrong {
+			if kinds[kind] == "" {
+				small := shrink(w, h, truth, kind)
+				kinds[kind] = fmt.Sprintf("seed %d: %s\n%s", seed, what, lines(small))
+			}
+		}
+		tooMany += o.results.of(MutualExclusion).Total
+		if o.results.of(Liveness).Verdict == Violation {
+			stuck++
+		}
+	}
+	for kind, what := range kinds {
+		t.Errorf("%s: %s", kind, what)
+	}
+	t.Logf("%d times too many, %d times stuck", tooMany, stuck)
+	if tooMany == 0 {
+		t.Error("there were never too many")
+	}
+}

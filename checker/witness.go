@@ -1,0 +1,64 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"lockcheck/history"
+)
+
+// The resource is a witness of its own: of workers who read when they enter their section and
+// before they leave it, its record alone tells how many were inside at once. Each was inside
+// during its hold, so that what it saw is in the holds, too.
+
+// witness says how many the resource saw inside a key at once.
+func (r *run) witness() string {
+	most := 0
+	for k := range r.dataKeys {
+		most = max(most, r.inside(k))
+	}
+	return fmt.Sprintf("the resource saw %s at once", count(most, "worker", "workers"))
+}
+
+// inside is how many grants were inside a key at once, by the accesses that the resource accepted:
+// each from its first access to its last. What was still on its way when a hold ended is left out.
+func (r *run) inside(k *keyed) int {
+	stays := make(map[*attempt]span)
+	for e, a := range r.held(k) {
+		if e.time > a.holdEnd {
+			continue
+		}
+		s, known := stays[a]
+		if !known {
+			s.from = e.time
+		}
+		s.to = e.time
+		stays[a] = s
+	}
+	most := 0
+	var now []int64 // when those leave who are inside
+	for _, s := range slices.SortedFunc(maps.Values(stays), func(a, b span) int { return cmp.Compare(a.from, b.from) }) {
+		now = slices.DeleteFunc(now, func(to int64) bool { return to <= s.from })
+		if s.to > s.from {
+			now = append(now, s.to)
+		}
+		most = max(most, len(now))
+	}
+	return most
+}
+
+// unheld compares what the resource saw with the holds, and returns what cannot be true of both.
+func (r *run) unheld(overlaps together) []string {
+	var found []string
+	if r.header.Workload != history.WorkloadSemaphore {
+		return nil
+	}
+	for k := range r.dataKeys {
+		if n := r.inside(k); n > permits(r.header) && !overlaps.keys[k.name] {
+			found = append(found, fmt.Sprintf("the resource saw %d workers in %s at once, and no holds overlap", n, k.name))
+		}
+	}
+	return found
+}

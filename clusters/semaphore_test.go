@@ -1,0 +1,142 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"lockcheck/clients"
+	"lockcheck/clusters/clustertest"
+)
+
+// TestSemaphoreTable follows the embedded semaphore with a clock of its own.
+func TestSemaphoreTable(t *testing.T) {
+	now := int64(0)
+	s := newSemaphores()
+	s.now = func() int64 { return now }
+	m := s.methods()
+	ask := func(key, id string) clients.MemoryRequest {
+		return clients.MemoryRequest{Key: key, ID: id, TTL: 10, Permits: 2}
+	}
+	for i, step := range []struct {
+		do     method
+		of     clients.MemoryRequest
+		done   bool
+		holder string
+		passes int64 // before
+	}{
+		{m.acquire, ask("k", "a"), true, "", 0},
+		{m.acquire, ask("k", "b"), true, "", 2},
+		{m.acquire, ask("k", "c"), false, "a", 0},
+		{m.acquire, ask("l", "c"), true, "", 0},
+		{m.release, ask("k", "c"), false, "", 0}, // of another key
+		{m.renew, ask("k", "c"), false, "", 0},
+		{m.acquire, ask("k", "d"), false, "a", 0}, // so that nothing was freed
+		{m.renew, ask("k", "b"), true, "", 3},
+		{m.acquire, ask("k", "d"), true, "", 5}, // a has run out
+		{m.release, ask("k", "a"), false, "", 0},
+		{m.holder, ask("k", "b"), true, "", 0},
+		{m.acquire, ask("k", "e"), false, "b", 0},
+		{m.release, ask("k", "d"), true, "", 0},
+		{m.release, ask("k", "d"), false, "", 0},
+		{m.acquire, ask("k", "e"), true, "", 0},
+		{m.holder, ask("k", "b"), false, "", 5}, // at the end of its lease
+		{m.acquire, ask("k", "f"), true, "", 0},
+		{m.acquire, ask("k", "g"), false, "e", 0},
+	} {
+		now += step.passes
+		if r := step.do(step.of); r.Done != step.done || r.Holder != step.holder {
+			t.Fatalf("step %d, at %d: %+v, want %+v", i, now, r, step)
+		}
+	}
+}
+
+// openPermits opens a semaphore for a worker.
+func openPermits(t *testing.T, name string, permits int, cluster Cluster, worker string) *consulUser {
+	t.Helper()
+	config := clients.Config{Worker: worker, Permits: permits}
+	for _, node := range cluster.Servers() {
+		config.Nodes = append(config.Nodes, node.Address)
+	}
+	return consulNamed(t, name, config)
+}
+
+// TestPermits holds every semaphore to its number of permits, on real servers.
+func TestPermits(t *testing.T) {
+	for _, info := range clients.Table() {
+		if !info.Permits {
+			continue
+		}
+		t.Run(info.Name, func(t *testing.T) {
+			t.Parallel()
+			cluster := started(t, info.Servers)
+			for permits := 1; permits <= 3; permits++ {
+				key := fmt.Sprintf("%s of %d", info.Name, permits)
+				var holders []*consulUser
+				var grants []clients.Grant
+				for i := range permits {
+					u := openPermits(t, info.Name, permits, cluster, fmt.Sprintf("w%d", i+1))
+					holders, grants = append(holders, u), append(grants, u.held(key, time.Minute))
+				}
+				next := openPermits(t, info.Name, permits, cluster, "w9")
+				next.refused(key)
+				next.held(key+"0", time.Minute) // another key, though it begins alike
+				holders[0].released(grants[0], clients.Done)
+				grant := next.held(key, time.Minute)
+				holders[0].refused(key)
+				next.released(grant, clients.Done)
+				for i := range permits - 1 {
+					holders[i+1].kept(grants[i+1])
+					holders[i+1].released(grants[i+1], clients.Done)
+				}
+			}
+		})
+	}
+}
+
+// TestConsulSemaphoreLost: whose session ends is notified, learns at its release that it has no
+// permit, and is replaced.
+func TestConsulSemaphoreLost(t *testing.T) {
+	t.Parallel()
+	cluster := started(t, "consul")
+	first, second := openPermits(t, "consul-semaphore", 1, cluster, "w1"), openPermits(t, "consul-semaphore", 1, cluster, "w2")
+	grant := first.held("lost", time.Minute)
+	first.kept(grant)
+	admin := consulAdmin(t, cluster.Servers()[0])
+	if _, err := admin.Session().Destroy(consulSession(t, admin, grant.ID).ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	first.notified(grant)
+	after := second.held("lost", time.Minute)
+	first.released(grant, clients.NotHeld)
+	second.kept(after)
+	second.released(after, clients.Done)
+	clustertest.Eventually(t, patience, func() error { return noHolders(admin, "lost") })
+}
+
+// noHolders wants a semaphore of which nothing is left but its list.
+func noHolders(admin *api.Client, key string) error {
+	keys, _, err := admin.KV().Keys(key+"/", "", &api.QueryOptions{RequireConsistent: true})
+	if err == nil && len(keys) != 1 {
+		err = fmt.Errorf("there are %v", keys)
+	}
+	return err
+}
+
+// TestConsulSemaphoreLimit: who asks for another number of permits is refused, and it has no
+// effect.
+func TestConsulSemaphoreLimit(t *testing.T) {
+	t.Parallel()
+	cluster := started(t, "consul")
+	two, three := openPermits(t, "consul-semaphore", 2, cluster, "w1"), openPermits(t, "consul-semaphore", 3, cluster, "w2")
+	grant := two.held("limit", time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := three.acquire(ctx, "limit", time.Minute); clients.OutcomeOf(err) != clients.NoEffect {
+		t.Errorf("with another limit: %v", err)
+	}
+	two.released(grant, clients.Done)
+}
