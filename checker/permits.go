@@ -39,6 +39,9 @@ func model(h history.Header) string {
 	if n := permits(h); n > 1 {
 		return fmt.Sprintf("semaphore of %d permits", n)
 	}
+	if readWrite(h) {
+		return "lock that readers share"
+	}
 	return "mutex"
 }
 

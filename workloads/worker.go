@@ -76,6 +76,8 @@ type worker struct {
 	attempts int
 	held     int
 	updates  int64
+	// reads: it shares the lock with other readers in its next hold.
+	reads bool
 	// complained: what the client did wrong is recorded.
 	complained sync.Once
 }
@@ -190,6 +192,7 @@ func commands(input io.Reader, others func(command string) bool) (opened, starte
 func (w *worker) run(ctx context.Context) error {
 	untilStopped, release := w.untilStopped(ctx)
 	defer release()
+	w.draw()
 	w.sleep(w.config.After)
 	for !w.stopped() {
 		if w.config.Holds > 0 && w.held == w.config.Holds {
@@ -244,12 +247,13 @@ func (w *worker) attempt(ctx, untilStopped context.Context) (again Range, err er
 	w.attempts++
 	asked := clients.Attempt{
 		Key: key, ID: fmt.Sprintf("%s-%d", w.config.Name, w.attempts), TTL: w.config.TTL,
-		Shared: w.workload.Readers && w.rng.IntN(2) == 0,
+		Shared: w.reads,
 	}
 	grant, outcome := w.acquire(untilStopped, asked)
 	grant.Shared = asked.Shared
 	if outcome == clients.Done {
 		w.held++
+		w.draw()
 		return w.hold(ctx, grant)
 	}
 	grant = clients.Grant{Key: key, ID: asked.ID, Shared: asked.Shared}
@@ -276,6 +280,10 @@ func (w *worker) acquire(ctx context.Context, attempt clients.Attempt) (clients.
 	op.Token, op.Until, op.Expired, op.Wakes = grant.Token, grant.Until, grant.Expired, grant.Wakes
 	return grant, w.complete(op, err)
 }
+
+// draw says whether the next hold is that of a reader. Whoever is refused keeps to it: else those
+// who are kept out by readers would become readers, too.
+func (w *worker) draw() { w.reads = w.workload.Readers && w.rng.IntN(2) == 0 }
 
 // untilStopped ends the context with the run: who waits in a queue is not to
 // hold up its end.

@@ -23,7 +23,7 @@ type Workload struct {
 	// Element chooses the element to be written from the value that was read; nil for a
 	// workload of which each update has an element of its own.
 	Element func(value json.RawMessage) (int64, error)
-	// Readers: half of the attempts ask to share the lock, and read only.
+	// Readers: half of the holds share the lock, and read only.
 	Readers bool
 	// Updates is how many of them a worker makes in one hold if nobody says otherwise; 0 for one.
 	Updates int
