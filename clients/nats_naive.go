@@ -1,0 +1,35 @@
+package clients
+
+import (
+	"context"
+	"time"
+
+)
+
+// natsDelete releases with a Delete that asks for no revision, whoever holds the lock by
+// then.
+type natsDelete struct{ *natsLock }
+
+func openNATSDelete(c Config) (Lock, error) {
+	l, err := newNATSLock(c)
+	return natsDelete{l}, err
+}
+
+func (l natsDelete) Release(ctx context.Context, g Grant) error {
+	l.revisions.take(g.ID)
+	return natsOutcome(l.kv.Delete(ctx, natsKey(g.Key)))
+}
+
+// natsUpdate renews with the Update of the library, after which the key has no TTL.
+type natsUpdate struct{ *natsLock }
+
+func openNATSUpdate(c Config) (Lock, error) {
+	l, err := newNATSLock(c)
+	return natsUpdate{l}, err
+}
+
+func (l natsUpdate) Renew(ctx context.Context, g Grant, ttl time.Duration) (int64, error) {
+	return l.renewBy(ctx, g, natsLease(ttl), func(revision uint64) (uint64, error) {
+		return l.kv.Update(ctx, natsKey(g.Key), []byte(g.ID), revision)
+	})
+}
