@@ -41,7 +41,6 @@ type natsLock struct {
 	conn      *nats.Conn
 	js        jetstream.JetStream
 	kv        jetstream.KeyValue
-	stream    jetstream.Stream
 	revisions handles[uint64] // of the last write that a grant is known to have made
 }
 
@@ -72,8 +71,7 @@ func newNATSLock(c Config) (_ *natsLock, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("bucket %s: %w", natsBucket, err)
 	}
-	l.stream, err = l.js.Stream(ctx, NATSStream)
-	return l, err
+	return l, nil
 }
 
 // natsKey returns the key of a lock: not every name may be one.
@@ -87,7 +85,11 @@ func natsLease(ttl time.Duration) time.Duration {
 }
 
 func (l *natsLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
-	start, lease := history.Now(), natsLease(a.TTL)
+	return l.create(ctx, a, natsLease(a.TTL))
+}
+
+func (l *natsLock) create(ctx context.Context, a Attempt, lease time.Duration) (Grant, error) {
+	start := history.Now()
 	revision, err := l.kv.Create(ctx, natsKey(a.Key), []byte(a.ID), jetstream.KeyTTL(lease))
 	switch err = natsOutcome(err); {
 	case errors.Is(err, ErrNotHeld), errors.Is(err, errNATSConflict):
@@ -101,7 +103,10 @@ func (l *natsLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 
 // Renew implements Renewer.
 func (l *natsLock) Renew(ctx context.Context, g Grant, ttl time.Duration) (int64, error) {
-	lease := natsLease(ttl)
+	return l.renewFor(ctx, g, natsLease(ttl))
+}
+
+func (l *natsLock) renewFor(ctx context.Context, g Grant, lease time.Duration) (int64, error) {
 	return l.renewBy(ctx, g, lease, func(revision uint64) (uint64, error) {
 		ack, err := l.js.Publish(ctx, natsSubject+natsKey(g.Key), []byte(g.ID),
 			jetstream.WithExpectLastSequencePerSubject(revision), jetstream.WithMsgTTL(lease))
@@ -164,8 +169,12 @@ func (l *natsLock) Holds(ctx context.Context, g Grant) (bool, error) {
 // a majority. It is not one of that key, which would change its revision.
 func (l *natsLock) last(ctx context.Context, lock string) (*jetstream.RawStreamMsg, error) {
 	subject := natsSubject + natsKey(lock)
+	stream, err := l.js.Stream(ctx, NATSStream)
+	if err != nil {
+		return nil, err
+	}
 	for {
-		last, err := l.stream.GetLastMsgForSubject(ctx, subject)
+		last, err := stream.GetLastMsgForSubject(ctx, subject)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			last, err = new(jetstream.RawStreamMsg), nil
 		}

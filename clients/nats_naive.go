@@ -3,7 +3,6 @@ package clients
 import (
 	"context"
 	"time"
-
 )
 
 // natsDelete releases with a Delete that asks for no revision, whoever holds the lock by
@@ -32,4 +31,20 @@ func (l natsUpdate) Renew(ctx context.Context, g Grant, ttl time.Duration) (int6
 	return l.renewBy(ctx, g, natsLease(ttl), func(revision uint64) (uint64, error) {
 		return l.kv.Update(ctx, natsKey(g.Key), []byte(g.ID), revision)
 	})
+}
+
+// natsFraction asks for a lease as it is given.
+type natsFraction struct{ *natsLock }
+
+func openNATSFraction(c Config) (Lock, error) {
+	l, err := newNATSLock(c)
+	return natsFraction{l}, err
+}
+
+func (l natsFraction) Acquire(ctx context.Context, a Attempt) (Grant, error) {
+	return l.create(ctx, a, a.TTL)
+}
+
+func (l natsFraction) Renew(ctx context.Context, g Grant, ttl time.Duration) (int64, error) {
+	return l.renewFor(ctx, g, ttl)
 }

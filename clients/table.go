@@ -357,6 +357,13 @@ func Table() []Info {
 			Modules: []string{goNATS}, Open: openNATSUpdate,
 		},
 		{
+			Name: "nats-kv-fraction", Summary: "as nats-kv, with leases that are not rounded up to whole seconds",
+			Naive:   "the server cuts fractions of a second off a lease, which ends before its holder thinks so",
+			Servers: "nats", TTL: 2 * time.Second, MinTTL: natsTTLStep, TTLStep: natsTTLStep, Grace: natsGrace,
+			Renew: true, Ask: true, Token: natsToken, LossNotification: "when a renewal fails", Clock: natsClock,
+			Modules: []string{goNATS}, Open: openNATSFraction,
+		},
+		{
 			Name: "postgres-session", Summary: "PostgreSQL: pg_advisory_lock of a session",
 			Servers: "postgres", Grace: sqlGrace, Queues: true, Data: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
 			Modules: []string{pgxV5}, Options: pgOptions(), Open: openPostgresSession,
