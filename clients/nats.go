@@ -44,7 +44,18 @@ type natsLock struct {
 	revisions handles[uint64] // of the last write that a grant is known to have made
 }
 
-func openNATS(c Config) (Lock, error) { return newNATSLock(c) }
+func openNATS(c Config) (Lock, error) {
+	return openNATSAs(c, func(l *natsLock) Lock { return l })
+}
+
+// openNATSAs opens a way to use the lock.
+func openNATSAs(c Config, as func(*natsLock) Lock) (Lock, error) {
+	l, err := newNATSLock(c)
+	if err != nil {
+		return nil, err
+	}
+	return as(l), nil
+}
 
 func newNATSLock(c Config) (_ *natsLock, err error) {
 	if len(c.Nodes) == 0 {

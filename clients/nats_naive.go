@@ -10,8 +10,7 @@ import (
 type natsDelete struct{ *natsLock }
 
 func openNATSDelete(c Config) (Lock, error) {
-	l, err := newNATSLock(c)
-	return natsDelete{l}, err
+	return openNATSAs(c, func(l *natsLock) Lock { return natsDelete{l} })
 }
 
 func (l natsDelete) Release(ctx context.Context, g Grant) error {
@@ -23,8 +22,7 @@ func (l natsDelete) Release(ctx context.Context, g Grant) error {
 type natsUpdate struct{ *natsLock }
 
 func openNATSUpdate(c Config) (Lock, error) {
-	l, err := newNATSLock(c)
-	return natsUpdate{l}, err
+	return openNATSAs(c, func(l *natsLock) Lock { return natsUpdate{l} })
 }
 
 func (l natsUpdate) Renew(ctx context.Context, g Grant, ttl time.Duration) (int64, error) {
@@ -37,8 +35,7 @@ func (l natsUpdate) Renew(ctx context.Context, g Grant, ttl time.Duration) (int6
 type natsFraction struct{ *natsLock }
 
 func openNATSFraction(c Config) (Lock, error) {
-	l, err := newNATSLock(c)
-	return natsFraction{l}, err
+	return openNATSAs(c, func(l *natsLock) Lock { return natsFraction{l} })
 }
 
 func (l natsFraction) Acquire(ctx context.Context, a Attempt) (Grant, error) {
