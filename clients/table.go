@@ -42,6 +42,7 @@ const (
 	pgxV5      = "github.com/jackc/pgx/v5"
 	goMySQL    = "github.com/go-sql-driver/mysql"
 	redsyncV4  = "github.com/go-redsync/redsync/v4"
+	goNATS     = "github.com/nats-io/nats.go"
 )
 
 // Info describes a lock: what a user must know before choosing it.
@@ -365,6 +366,33 @@ func Table() []Info {
 			Modules:          []string{consulAPI}, Open: openConsulSemaphore,
 		},
 		{
+			Name: "nats-kv", Summary: "NATS JetStream: a key of a bucket, Create with a TTL, renewal and Delete by revision",
+			Servers: "nats", TTL: 2 * time.Second, MinTTL: natsTTLStep, TTLStep: natsTTLStep, Grace: natsGrace,
+			Renew: true, Ask: true, Token: natsToken, LossNotification: "when a renewal fails", Clock: natsClock,
+			Modules: []string{goNATS}, Open: openNATS,
+		},
+		{
+			Name: "nats-kv-delete", Summary: "as nats-kv, released by a Delete without a revision",
+			Naive:   "a late release removes the lock of somebody else",
+			Servers: "nats", TTL: 2 * time.Second, MinTTL: natsTTLStep, TTLStep: natsTTLStep, Grace: natsGrace,
+			Renew: true, Ask: true, Token: natsToken, LossNotification: "when a renewal fails", Clock: natsClock,
+			Modules: []string{goNATS}, Open: openNATSDelete,
+		},
+		{
+			Name: "nats-kv-update", Summary: "as nats-kv, renewed by Update of the client library",
+			Naive:   "a renewal takes the lease away: a holder that dies after it takes the lock with it",
+			Servers: "nats", TTL: 2 * time.Second, MinTTL: natsTTLStep, TTLStep: natsTTLStep, Grace: natsGrace,
+			Renew: true, Ask: true, Token: natsToken, LossNotification: "when a renewal fails", Clock: natsClock,
+			Modules: []string{goNATS}, Open: openNATSUpdate,
+		},
+		{
+			Name: "nats-kv-fraction", Summary: "as nats-kv, with leases that are not rounded up to whole seconds",
+			Naive:   "the server cuts fractions of a second off a lease, which ends before its holder thinks so",
+			Servers: "nats", TTL: 2 * time.Second, MinTTL: natsTTLStep, TTLStep: natsTTLStep, Grace: natsGrace,
+			Renew: true, Ask: true, Token: natsToken, LossNotification: "when a renewal fails", Clock: natsClock,
+			Modules: []string{goNATS}, Open: openNATSFraction,
+		},
+		{
 			Name: "postgres-session", Summary: "PostgreSQL: pg_advisory_lock of a session",
 			Servers: "postgres", Grace: sqlGrace, Queues: true, Data: true, Shared: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
 			Modules: []string{pgxV5}, Options: pgOptions(), Open: openPostgresSession,
@@ -415,6 +443,14 @@ const (
 	sqlGrace          = SQLServerSilence
 	notifiedByQuery   = "at the next query only"
 	clockOfConnection = "none; keep-alives of TCP on both sides (monotonic clocks) if the holder is cut off"
+)
+
+// What the locks on NATS have in common.
+const (
+	natsToken = "revision at which the key was created"
+	natsClock = "wall clocks of the servers: of the one that led when the key was written, and of the one that leads when it runs out"
+	// Keys that have run out are looked for once in a while, and taken away by a majority.
+	natsGrace = 3 * time.Second
 )
 
 // What the locks on etcd have in common.
