@@ -56,6 +56,41 @@ func TestRedisAnswers(t *testing.T) {
 	}
 }
 
+// TestRedisClusterAnswers: an answer that was lost is noticed on each server of a cluster, and
+// that a key is elsewhere is no answer to a request.
+func TestRedisClusterAnswers(t *testing.T) {
+	const granted, own = "$-1\r\n", "$4\r\nw1-1\r\n"
+	for _, c := range []struct {
+		answers []string
+		want    Outcome
+	}{
+		{[]string{granted}, Done},
+		{[]string{"$4\r\nw2-1\r\n"}, Busy},
+		{[]string{"-CLUSTERDOWN The cluster is down\r\n"}, NoEffect},
+		{[]string{"", own}, Unknown},
+		{[]string{"MOVED", granted}, Done},
+		{[]string{"MOVED", "$4\r\nw2-1\r\n"}, Busy},
+	} {
+		t.Run(fmt.Sprintf("%q", c.answers), func(t *testing.T) {
+			var address string
+			turn := inTurn(c.answers...)
+			address = redisAnswers(t, func(command string) string {
+				if command == "CLUSTER" {
+					host, port, _ := strings.Cut(address, ":")
+					return fmt.Sprintf("*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$%d\r\n%s\r\n:%s\r\n", len(host), host, port)
+				}
+				if command == "COMMAND" {
+					return "*0\r\n"
+				}
+				return strings.Replace(turn(command), "MOVED", "-MOVED 1 "+address+"\r\n", 1)
+			})
+			if err := calls(mustOpen(t, "redis-cluster", address))["acquire"](t.Context()); OutcomeOf(err) != c.want {
+				t.Errorf("%v is outcome %d, want %d", err, OutcomeOf(err), c.want)
+			}
+		})
+	}
+}
+
 // TestRedlockOverrunsItsValidity: a majority that answers after the lease has
 // run out makes no holder.
 func TestRedlockOverrunsItsValidity(t *testing.T) {

@@ -236,6 +236,12 @@ func Table() []Info {
 			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedisFailover,
 		},
 		{
+			Name: "redis-cluster", Summary: "as redis, on a Redis Cluster of three primaries with a replica each",
+			Servers: "redis-cluster", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 6 * time.Second,
+			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the primary",
+			Modules: []string{goRedis}, Options: redisClusterOptions(), Open: openRedisCluster,
+		},
+		{
 			Name: "redislock", Summary: "one Redis: SET NX PX by a library that people use", Library: "github.com/bsm/redislock",
 			Servers: "redis", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
 			Renew: true, LossNotification: "when a renewal fails", Clock: "wall clock of the server",
@@ -258,6 +264,12 @@ func Table() []Info {
 			Servers: "valkey", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
 			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the server",
 			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedis,
+		},
+		{
+			Name: "valkey-cluster", Summary: "the lock of redis-cluster on a Valkey Cluster",
+			Servers: "valkey-cluster", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 6 * time.Second,
+			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the primary",
+			Modules: []string{goRedis}, Options: redisClusterOptions(), Open: openRedisCluster,
 		},
 		{
 			Name: "redsync-4.12.0", Summary: "Redlock by a library, in a version with a known bug", Library: redsyncV4,

@@ -126,7 +126,7 @@ func (s Spec) HasSize(nodes int) bool { return slices.Contains(s.AllSizes(), nod
 func Table() []Spec {
 	return []Spec{
 		memorySpec(), memory5Spec(), queueSpec(), noneSpec(), redisSpec("redis", 1), redisSpec("redis5", 5, 3),
-		redisAOFSpec(), redisFailoverSpec(), valkeySpec(), etcdSpec(), zookeeperSpec(), consulSpec(),
+		redisAOFSpec(), redisFailoverSpec(), redisClusterSpec("redis"), valkeySpec(), redisClusterSpec("valkey"), etcdSpec(), zookeeperSpec(), consulSpec(),
 		postgresSpec(), pgBouncerSpec(), mariaSpec(),
 	}
 }

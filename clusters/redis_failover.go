@@ -89,24 +89,25 @@ var _ agent.LeaderProbe = replicationProbes{}
 
 // Ready asks for a primary, or for a replica that is in touch with one.
 func (p replicationProbes) Ready(ctx context.Context, address string) error {
-	info, err := p.replication(ctx, address)
+	return p.ask(address, func(c *redis.Client) error { return replicates(ctx, c) })
+}
+
+// replicates says why a replica is not in touch with its primary; nil for a primary.
+func replicates(ctx context.Context, c *redis.Client) error {
+	info, err := c.Info(ctx, "replication").Result()
 	if err != nil || infoField(info, "role") == "master" || infoField(info, "master_link_status") == "up" {
 		return err
 	}
 	return errors.New("the replica has no primary")
 }
 
-func (p replicationProbes) Leads(ctx context.Context, address string) (bool, error) {
-	info, err := p.replication(ctx, address)
-	return err == nil && infoField(info, "role") == "master", err
-}
-
-func (p replicationProbes) replication(ctx context.Context, address string) (info string, err error) {
+func (p replicationProbes) Leads(ctx context.Context, address string) (leads bool, err error) {
 	err = p.ask(address, func(c *redis.Client) error {
-		info, err = c.Info(ctx, "replication").Result()
+		info, err := c.Info(ctx, "replication").Result()
+		leads = infoField(info, "role") == "master"
 		return err
 	})
-	return info, err
+	return leads, err
 }
 
 // sentinelProbes asks a Sentinel.
