@@ -236,6 +236,12 @@ func Table() []Info {
 			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedisFailover,
 		},
 		{
+			Name: "redis-wait", Summary: "as redis-failover; a grant counts only when WAIT says that a replica has it",
+			Servers: "redis-failover", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 6 * time.Second,
+			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the primary",
+			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedisWait,
+		},
+		{
 			Name: "redis-cluster", Summary: "as redis, on a Redis Cluster of three primaries with a replica each",
 			Servers: "redis-cluster", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 6 * time.Second,
 			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the primary",

@@ -43,3 +43,21 @@ func TestClusterFailover(t *testing.T) {
 		})
 	}
 }
+
+// TestSecondReplica: the sixth server of a primary with Sentinels is its second replica.
+func TestSecondReplica(t *testing.T) {
+	t.Parallel()
+	r := request(t, "redis-failover")
+	r.Nodes = failoverServers + 1
+	n := startedWith(t, r).Servers()
+	if !leads(t, n[0]) || leads(t, n[failoverServers]) {
+		t.Error("not the first server leads")
+	}
+	clustertest.Eventually(t, patience, func() error {
+		info, err := outside(t, n[0]).Info(t.Context(), "replication").Result()
+		if replicas := infoField(info, "connected_slaves"); err == nil && replicas != "2" {
+			err = fmt.Errorf("%s replicas", replicas)
+		}
+		return err
+	})
+}

@@ -17,18 +17,18 @@ const sentinelPort = 26379
 // failoverServers are the primary, its replica and the three Sentinels.
 const failoverServers = 5
 
-// redisFailoverSpec is a primary with a replica, and three Sentinels that promote
+// redisFailoverSpec is a primary with a replica, or with a second one as the last server, and three Sentinels that promote
 // the replica when two of them have not heard from the primary for a second. Those
 // that see it at once may each vote for themselves, and try again after twice
 // the failover timeout. Clients know the Sentinels only.
 func redisFailoverSpec() Spec {
 	return Spec{
-		Name: "redis-failover", FailsOver: true, Nodes: failoverServers, Image: "redis", Official: true,
+		Name: "redis-failover", FailsOver: true, Nodes: failoverServers, Sizes: []int{failoverServers + 1}, Image: "redis", Official: true,
 		Server: func(n int) Server {
 			switch n {
 			case 0:
 				return dataServer()
-			case 1:
+			case 1, failoverServers:
 				return dataServer("--replicaof", "primary", "6379")
 			}
 			return sentinelServer()
