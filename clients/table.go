@@ -39,6 +39,7 @@ const (
 	consulAPI  = "github.com/hashicorp/consul/api"
 	pgxV5      = "github.com/jackc/pgx/v5"
 	goMySQL    = "github.com/go-sql-driver/mysql"
+	goMemcache = "github.com/bradfitz/gomemcache"
 	redsyncV4  = "github.com/go-redsync/redsync/v4"
 )
 
@@ -391,6 +392,14 @@ func Table() []Info {
 			Name: "mariadb", Summary: "MariaDB: GET_LOCK and RELEASE_LOCK of a connection",
 			Servers: "mariadb", Grace: sqlGrace, Queues: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
 			Modules: []string{goMySQL}, Options: []Option{sqlKeepAlives()}, Open: openMariaDB,
+		},
+		{
+			Name: "memcached-add", Summary: "memcached: a key made by add, given back by a compare-and-swap",
+			Servers: "memcached", TTL: 2 * time.Second, MinTTL: memcachedTick, MaxTTL: memcachedMaxTTL, TTLStep: memcachedTick,
+			// Of the time that is asked for a second may be lost, and is added.
+			Grace: memcachedTick + 500*time.Millisecond,
+			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "monotonic clock of the server",
+			Modules: []string{goMemcache}, Open: openMemcachedAdd,
 		},
 	}
 	for i := range locks {

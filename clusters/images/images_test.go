@@ -71,7 +71,7 @@ func TestRecipes(t *testing.T) {
 	want := map[string]string{ // to the base and the clock driver
 		"consul-1.20.1": "go", "etcd-3.4.3": "go", "etcd-3.5.15": "go", "etcd-3.5.16": "go", "etcd-3.6.16": "go",
 		"redis": "bookworm libfaketime", "mariadb": "trixie libfaketime",
-		"redis-8": "trixie", "valkey": "trixie", "postgres": "trixie", "zookeeper": "trixie",
+		"memcached": "trixie", "redis-8": "trixie", "valkey": "trixie", "postgres": "trixie", "zookeeper": "trixie",
 	}
 	if names := Names(); !slices.Equal(names, slices.Sorted(maps.Keys(want))) {
 		t.Errorf("recipes %v", names)
