@@ -84,19 +84,30 @@ func (l *redisLock) Close() error { return l.client.Close() }
 
 // redisClient is a client of go-redis, and what must be known of it to tell an outcome.
 type redisClient struct {
-	*redis.Client
-	lost lostAnswers
+	redisCommands
+	lost *lostAnswers
+	// tag comes before the names of all keys; "" for nothing.
+	tag string
 }
 
-// newRedisClient has the settings that go-redis has by itself.
+// redisCommands is what the clients of go-redis and a single connection of theirs have in common.
+type redisCommands interface {
+	redis.Cmdable
+	Close() error
+}
+
 func newRedisClient(addr string, options optionSet) *redisClient {
-	c := new(redisClient)
-	settings := &redis.Options{Addr: addr, ContextTimeoutEnabled: options.has(callDeadlines), Limiter: &c.lost}
+	lost := new(lostAnswers)
+	return &redisClient{redisCommands: dialRedis(addr, options, lost), lost: lost}
+}
+
+// dialRedis has the settings that go-redis has by itself.
+func dialRedis(addr string, options optionSet, lost *lostAnswers) *redis.Client {
+	settings := &redis.Options{Addr: addr, ContextTimeoutEnabled: options.has(callDeadlines), Limiter: lost}
 	if options.has(noRetries) {
 		settings.MaxRetries = -1
 	}
-	c.Client = redis.NewClient(settings)
-	return c
+	return redis.NewClient(settings)
 }
 
 // lostAnswers counts the requests of a client that may have been carried out although
@@ -143,7 +154,7 @@ func (c *redisClient) outcome(call func() error) error {
 // set makes one attempt.
 func (c *redisClient) set(ctx context.Context, a Attempt) error {
 	return c.outcome(func() error {
-		holder, err := c.SetArgs(ctx, a.Key, a.ID, redis.SetArgs{Mode: "NX", Get: true, TTL: a.TTL}).Result()
+		holder, err := c.SetArgs(ctx, c.tag+a.Key, a.ID, redis.SetArgs{Mode: "NX", Get: true, TTL: a.TTL}).Result()
 		switch {
 		case errors.Is(err, redis.Nil):
 			return nil // with GET an empty answer means that there was no holder
@@ -156,7 +167,7 @@ func (c *redisClient) set(ctx context.Context, a Attempt) error {
 
 // holds asks whether the key is that of the grant.
 func (c *redisClient) holds(ctx context.Context, g Grant) (bool, error) {
-	holder, err := c.Get(ctx, g.Key).Result()
+	holder, err := c.Get(ctx, c.tag+g.Key).Result()
 	if errors.Is(err, redis.Nil) {
 		return false, nil
 	}
@@ -176,7 +187,7 @@ func (c *redisClient) renew(ctx context.Context, g Grant, ttl time.Duration) err
 
 // run runs an owner-checked script.
 func (c *redisClient) run(ctx context.Context, script *redis.Script, g Grant, args ...any) error {
-	done, err := script.Eval(ctx, c, []string{g.Key}, append([]any{g.ID}, args...)...).Int()
+	done, err := script.Eval(ctx, c, []string{c.tag + g.Key}, append([]any{g.ID}, args...)...).Int()
 	if err == nil && done == 0 {
 		return ErrNotHeld
 	}

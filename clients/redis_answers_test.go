@@ -56,6 +56,75 @@ func TestRedisAnswers(t *testing.T) {
 	}
 }
 
+// TestRedisClusterAnswers: an answer that was lost is noticed on each server of a cluster, and
+// that a key is elsewhere is no answer to a request.
+func TestRedisClusterAnswers(t *testing.T) {
+	const granted, own = "$-1\r\n", "$4\r\nw1-1\r\n"
+	for _, c := range []struct {
+		answers []string
+		want    Outcome
+	}{
+		{[]string{granted}, Done},
+		{[]string{"$4\r\nw2-1\r\n"}, Busy},
+		{[]string{"-CLUSTERDOWN The cluster is down\r\n"}, NoEffect},
+		{[]string{"", own}, Unknown},
+		{[]string{"MOVED", granted}, Done},
+		{[]string{"MOVED", "$4\r\nw2-1\r\n"}, Busy},
+	} {
+		t.Run(fmt.Sprintf("%q", c.answers), func(t *testing.T) {
+			var address string
+			turn := inTurn(c.answers...)
+			address = redisAnswers(t, func(command string) string {
+				if command == "CLUSTER" {
+					host, port, _ := strings.Cut(address, ":")
+					return fmt.Sprintf("*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$%d\r\n%s\r\n:%s\r\n", len(host), host, port)
+				}
+				if command == "COMMAND" {
+					return "*0\r\n"
+				}
+				return strings.Replace(turn(command), "MOVED", "-MOVED 1 "+address+"\r\n", 1)
+			})
+			if err := calls(mustOpen(t, "redis-cluster", address))["acquire"](t.Context()); OutcomeOf(err) != c.want {
+				t.Errorf("%v is outcome %d, want %d", err, OutcomeOf(err), c.want)
+			}
+		})
+	}
+}
+
+// TestRedisWaitAnswers: only what a replica has counts, and nobody knows of the rest what
+// becomes of it.
+func TestRedisWaitAnswers(t *testing.T) {
+	const (
+		granted, other = "$-1\r\n", "$4\r\nw2-1\r\n"
+		nobody, one    = ":0\r\n", ":1\r\n"
+	)
+	for _, c := range []struct {
+		call    string
+		answers []string
+		want    Outcome
+	}{
+		{"acquire", []string{granted, one}, Done},
+		{"acquire", []string{granted, ":2\r\n"}, Done},
+		{"acquire", []string{granted, nobody}, Unknown},
+		{"acquire", []string{granted, "-ERR WAIT cannot be used with replica instances\r\n"}, Unknown},
+		{"acquire", []string{granted, "", one}, Unknown}, // on another connection it tells of nothing
+		{"acquire", []string{other, one}, Busy},
+		{"renew", []string{one, one}, Done},
+		{"renew", []string{one, nobody}, Unknown},
+		{"renew", []string{nobody, one}, NotHeld},
+	} {
+		t.Run(fmt.Sprintf("%s %q", c.call, c.answers), func(t *testing.T) {
+			lost := new(lostAnswers)
+			primary := dialRedis(redisAnswers(t, inTurn(c.answers...)), nil, lost)
+			defer primary.Close()
+			l := &redisWait{redisLock{client: &redisClient{redisCommands: primary, lost: lost}}, primary}
+			if err := calls(l)[c.call](t.Context()); OutcomeOf(err) != c.want {
+				t.Errorf("%v is outcome %d, want %d", err, OutcomeOf(err), c.want)
+			}
+		})
+	}
+}
+
 // TestRedlockOverrunsItsValidity: a majority that answers after the lease has
 // run out makes no holder.
 func TestRedlockOverrunsItsValidity(t *testing.T) {

@@ -8,6 +8,11 @@ const FailoverName = "lock"
 // openRedisFailover is the lock of one Redis, on the primary that the Sentinels
 // name at the moment.
 func openRedisFailover(c Config) (Lock, error) {
+	lost := new(lostAnswers)
+	return &redisLock{client: &redisClient{redisCommands: dialFailover(c, lost), lost: lost}}, nil
+}
+
+func dialFailover(c Config, lost *lostAnswers) *redis.Client {
 	settings := &redis.FailoverOptions{
 		MasterName: FailoverName, SentinelAddrs: c.Nodes,
 		ContextTimeoutEnabled: c.options.has(callDeadlines),
@@ -15,7 +20,7 @@ func openRedisFailover(c Config) (Lock, error) {
 	if c.options.has(noRetries) {
 		settings.MaxRetries = -1
 	}
-	client := &redisClient{Client: redis.NewFailoverClient(settings)}
-	client.Options().Limiter = &client.lost // for which FailoverOptions has no place
-	return &redisLock{client: client}, nil
+	client := redis.NewFailoverClient(settings)
+	client.Options().Limiter = lost // for which FailoverOptions has no place
+	return client
 }

@@ -22,7 +22,7 @@ func openRedisLockLib(c Config) (Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &redisLockLib{redis: client, client: redislock.New(client.Client)}, nil
+	return &redisLockLib{redis: client, client: redislock.New(client)}, nil
 }
 
 // Acquire counts the validity from before the request: the library does not look at how

@@ -27,9 +27,10 @@ func openRedsync(c Config) (Lock, error) {
 	lock := new(redsyncLock)
 	var pools []redsyncredis.Pool
 	for _, addr := range c.Nodes {
-		client := newRedisClient(addr, c.options)
-		lock.clients = append(lock.clients, client)
-		pools = append(pools, goredis.NewPool(client.Client))
+		lost := new(lostAnswers)
+		commands := dialRedis(addr, c.options, lost)
+		lock.clients = append(lock.clients, &redisClient{redisCommands: commands, lost: lost})
+		pools = append(pools, goredis.NewPool(commands))
 	}
 	lock.redsync = redsync.New(pools...)
 	return lock, nil

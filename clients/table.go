@@ -41,6 +41,7 @@ const (
 	consulAPI  = "github.com/hashicorp/consul/api"
 	pgxV5      = "github.com/jackc/pgx/v5"
 	goMySQL    = "github.com/go-sql-driver/mysql"
+	goMemcache = "github.com/bradfitz/gomemcache"
 	redsyncV4  = "github.com/go-redsync/redsync/v4"
 	goNATS     = "github.com/nats-io/nats.go"
 )
@@ -247,6 +248,18 @@ func Table() []Info {
 			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedisFailover,
 		},
 		{
+			Name: "redis-wait", Summary: "as redis-failover; a grant counts only when WAIT says that a replica has it",
+			Servers: "redis-failover", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 6 * time.Second,
+			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the primary",
+			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedisWait,
+		},
+		{
+			Name: "redis-cluster", Summary: "as redis, on a Redis Cluster of three primaries with a replica each",
+			Servers: "redis-cluster", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 6 * time.Second,
+			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the primary",
+			Modules: []string{goRedis}, Options: redisClusterOptions(), Open: openRedisCluster,
+		},
+		{
 			Name: "redislock", Summary: "one Redis: SET NX PX by a library that people use", Library: "github.com/bsm/redislock",
 			Servers: "redis", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
 			Renew: true, LossNotification: "when a renewal fails", Clock: "wall clock of the server",
@@ -269,6 +282,12 @@ func Table() []Info {
 			Servers: "valkey", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
 			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the server",
 			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedis,
+		},
+		{
+			Name: "valkey-cluster", Summary: "the lock of redis-cluster on a Valkey Cluster",
+			Servers: "valkey-cluster", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 6 * time.Second,
+			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the primary",
+			Modules: []string{goRedis}, Options: redisClusterOptions(), Open: openRedisCluster,
 		},
 		{
 			Name: "redsync-4.12.0", Summary: "Redlock by a library, in a version with a known bug", Library: redsyncV4,
@@ -430,6 +449,14 @@ func Table() []Info {
 			Name: "mariadb", Summary: "MariaDB: GET_LOCK and RELEASE_LOCK of a connection",
 			Servers: "mariadb", Grace: sqlGrace, Queues: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
 			Modules: []string{goMySQL}, Options: []Option{sqlKeepAlives()}, Open: openMariaDB,
+		},
+		{
+			Name: "memcached-add", Summary: "memcached: a key made by add, given back by a compare-and-swap",
+			Servers: "memcached", TTL: 2 * time.Second, MinTTL: memcachedTick, MaxTTL: memcachedMaxTTL, TTLStep: memcachedTick,
+			// Of the time that is asked for a second may be lost, and is added.
+			Grace: memcachedTick + 500*time.Millisecond,
+			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "monotonic clock of the server",
+			Modules: []string{goMemcache}, Open: openMemcachedAdd,
 		},
 	}
 	for i := range locks {

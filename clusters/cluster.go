@@ -126,8 +126,8 @@ func (s Spec) HasSize(nodes int) bool { return slices.Contains(s.AllSizes(), nod
 func Table() []Spec {
 	return []Spec{
 		memorySpec(), memory5Spec(), memorySemaphoreSpec(), queueSpec(), noneSpec(), redisSpec("redis", 1), redisSpec("redis5", 5, 3),
-		redisAOFSpec(), redisFailoverSpec(), valkeySpec(), etcdSpec(), zookeeperSpec(), consulSpec(),
-		natsSpec(), postgresSpec(), pgBouncerSpec(), mariaSpec(),
+		redisAOFSpec(), redisFailoverSpec(), redisClusterSpec("redis"), valkeySpec(), redisClusterSpec("valkey"), etcdSpec(), zookeeperSpec(), consulSpec(),
+		natsSpec(), postgresSpec(), pgBouncerSpec(), mariaSpec(), memcachedSpec(),
 	}
 }
 

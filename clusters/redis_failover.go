@@ -17,18 +17,18 @@ const sentinelPort = 26379
 // failoverServers are the primary, its replica and the three Sentinels.
 const failoverServers = 5
 
-// redisFailoverSpec is a primary with a replica, and three Sentinels that promote
+// redisFailoverSpec is a primary with a replica, or with a second one as the last server, and three Sentinels that promote
 // the replica when two of them have not heard from the primary for a second. Those
 // that see it at once may each vote for themselves, and try again after twice
 // the failover timeout. Clients know the Sentinels only.
 func redisFailoverSpec() Spec {
 	return Spec{
-		Name: "redis-failover", FailsOver: true, Nodes: failoverServers, Image: "redis", Official: true,
+		Name: "redis-failover", FailsOver: true, Nodes: failoverServers, Sizes: []int{failoverServers + 1}, Image: "redis", Official: true,
 		Server: func(n int) Server {
 			switch n {
 			case 0:
 				return dataServer()
-			case 1:
+			case 1, failoverServers:
 				return dataServer("--replicaof", "primary", "6379")
 			}
 			return sentinelServer()
@@ -89,24 +89,25 @@ var _ agent.LeaderProbe = replicationProbes{}
 
 // Ready asks for a primary, or for a replica that is in touch with one.
 func (p replicationProbes) Ready(ctx context.Context, address string) error {
-	info, err := p.replication(ctx, address)
+	return p.ask(address, func(c *redis.Client) error { return replicates(ctx, c) })
+}
+
+// replicates says why a replica is not in touch with its primary; nil for a primary.
+func replicates(ctx context.Context, c *redis.Client) error {
+	info, err := c.Info(ctx, "replication").Result()
 	if err != nil || infoField(info, "role") == "master" || infoField(info, "master_link_status") == "up" {
 		return err
 	}
 	return errors.New("the replica has no primary")
 }
 
-func (p replicationProbes) Leads(ctx context.Context, address string) (bool, error) {
-	info, err := p.replication(ctx, address)
-	return err == nil && infoField(info, "role") == "master", err
-}
-
-func (p replicationProbes) replication(ctx context.Context, address string) (info string, err error) {
+func (p replicationProbes) Leads(ctx context.Context, address string) (leads bool, err error) {
 	err = p.ask(address, func(c *redis.Client) error {
-		info, err = c.Info(ctx, "replication").Result()
+		info, err := c.Info(ctx, "replication").Result()
+		leads = infoField(info, "role") == "master"
 		return err
 	})
-	return info, err
+	return leads, err
 }
 
 // sentinelProbes asks a Sentinel.

@@ -1,0 +1,114 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockcheck/clients"
+	"lockcheck/clusters/agent"
+)
+
+const (
+	// clusterPrimaries is the smallest number of which a majority is left to elect the
+	// successor of one. Each has a replica: without all slots a cluster serves none.
+	clusterPrimaries = 3
+	clusterServers   = 2 * clusterPrimaries
+	hashSlots        = 16384
+	// clusterNodeTimeout is how long a server must not have answered before the others take it
+	// for failed, in ms. 15000 is usual.
+	clusterNodeTimeout = 1000
+)
+
+// redisClusterSpec is a cluster of Redis or of its fork: n1 to n3 are primaries, n4 to n6 their
+// replicas. It begins as one that was made before and is started again: each server finds in
+// its file who is who. A program that joins the servers by commands would have to reach them from
+// where lockcheck runs, which it cannot everywhere.
+func redisClusterSpec(program string) Spec {
+	return Spec{
+		Name: program + "-cluster", FailsOver: true, Nodes: clusterServers, Image: program, Official: true,
+		Server: func(int) Server { return clusterServer(program) },
+	}
+}
+
+func clusterServer(program string) Server {
+	server := redisServer(program, "--repl-diskless-sync-delay", "0")
+	server.Probes = clusterProbes{redisProbes{version: program + "_version"}}
+	server.NoWipe = errFirstLayout
+	server.Files = func(p Place) map[string]string { return map[string]string{clusterFile: clusterConfig(p)} }
+	command := server.Command
+	server.Command = func(p Place) []string {
+		return append(command(p),
+			"--dir", p.Folder, "--cluster-enabled", "yes", "--cluster-config-file", clusterFile,
+			"--cluster-node-timeout", fmt.Sprint(clusterNodeTimeout))
+	}
+	return server
+}
+
+// errFirstLayout is why a server of a cluster cannot be started again with an empty disk.
+var errFirstLayout = errors.New("it would take its first role for the present one")
+
+const clusterFile = "nodes.conf"
+
+// clusterConfig is what a server of the cluster has written about all of them, in the form of
+// CLUSTER NODES.
+func clusterConfig(p Place) string {
+	var text strings.Builder
+	for n, ip := range p.IPs {
+		role := "slave " + clusterID(n-clusterPrimaries)
+		if n < clusterPrimaries {
+			role = "master -"
+		}
+		if n == p.N {
+			role = "myself," + role
+		}
+		fmt.Fprintf(&text, "%s %s:%d@%d %s 0 0 %d connected", clusterID(n), ip, redisPort, redisPort+10000, role, n%clusterPrimaries+1)
+		if n < clusterPrimaries {
+			fmt.Fprintf(&text, " %d-%d", hashSlots*n/clusterPrimaries, hashSlots*(n+1)/clusterPrimaries-1)
+		}
+		text.WriteByte('\n')
+	}
+	fmt.Fprintf(&text, "vars currentEpoch %d lastVoteEpoch 0\n", clusterPrimaries)
+	return text.String()
+}
+
+// clusterID is the identity of the n-th server in the cluster, which is usually random.
+func clusterID(n int) string { return fmt.Sprintf("%040x", n+1) }
+
+// clusterProbes asks a server of a cluster.
+type clusterProbes struct{ redisProbes }
+
+var _ agent.LeaderProbe = clusterProbes{}
+
+// Ready asks whether all slots are served, as this server knows it, and whether a replica is
+// in touch with its primary.
+func (p clusterProbes) Ready(ctx context.Context, address string) error {
+	return p.ask(address, func(c *redis.Client) error {
+		info, err := c.ClusterInfo(ctx).Result()
+		if err != nil {
+			return err
+		}
+		if infoField(info, "cluster_state") != "ok" {
+			return errors.New("the cluster does not serve all slots")
+		}
+		return replicates(ctx, c)
+	})
+}
+
+// Leads asks whether the server has the keys of the lock: of a key that another one has it says
+// so, and one that is cut off serves none.
+func (p clusterProbes) Leads(ctx context.Context, address string) (leads bool, err error) {
+	err = p.ask(address, func(c *redis.Client) error {
+		var refused redis.Error
+		err := c.Exists(ctx, clients.ClusterTag).Err()
+		leads = err == nil
+		if errors.As(err, &refused) {
+			return nil
+		}
+		return err
+	})
+	return leads, err
+}
