@@ -127,7 +127,7 @@ func Table() []Spec {
 	return []Spec{
 		memorySpec(), memory5Spec(), queueSpec(), noneSpec(), redisSpec("redis", 1), redisSpec("redis5", 5, 3),
 		redisAOFSpec(), redisFailoverSpec(), valkeySpec(), etcdSpec(), zookeeperSpec(), consulSpec(),
-		postgresSpec(), pgBouncerSpec(), mariaSpec(),
+		postgresSpec(), pgBouncerSpec(), mariaSpec(), galeraSpec(),
 	}
 }
 

@@ -70,7 +70,7 @@ func dynamicBinary(t *testing.T) string {
 func TestRecipes(t *testing.T) {
 	want := map[string]string{ // to the base and the clock driver
 		"consul-1.20.1": "go", "etcd-3.4.3": "go", "etcd-3.5.15": "go", "etcd-3.5.16": "go", "etcd-3.6.16": "go",
-		"redis": "bookworm libfaketime", "mariadb": "trixie libfaketime",
+		"redis": "bookworm libfaketime", "mariadb": "trixie libfaketime", "galera": "trixie libfaketime",
 		"redis-8": "trixie", "valkey": "trixie", "postgres": "trixie", "zookeeper": "trixie",
 	}
 	if names := Names(); !slices.Equal(names, slices.Sorted(maps.Keys(want))) {
