@@ -22,6 +22,7 @@ const (
 	watchSession      = "watch-session"
 	sessionPerAttempt = "session-per-attempt"
 	retryUnlock       = "retry-unlock"
+	stopWaiting       = "stop-waiting"
 )
 
 func etcdOptions() []Option {
@@ -35,6 +36,9 @@ func etcdOptions() []Option {
 		},
 		{
 			Name: retryUnlock, Adds: "an Unlock that fails is called again in the background until it succeeds, while the program goes on with the same session",
+		},
+		{
+			Name: stopWaiting, Adds: "a Lock that waits is given up as soon as its session ends",
 		},
 	}
 }
@@ -145,11 +149,29 @@ func etcdSeconds(ttl time.Duration) int64 { return int64((ttl + time.Second - 1)
 // lock waits for its turn. Alone, it leaves Mutex.Lock behind when its time is over: what
 // that does later is void once the lease is revoked.
 func (l *etcdLock) lock(ctx context.Context, a etcdAttempt) error {
+	if l.config.options.has(stopWaiting) {
+		var stop context.CancelFunc
+		ctx, stop = untilClosed(ctx, a.session.Done())
+		defer stop()
+	}
 	if !l.alone {
 		return a.mutex.Lock(ctx)
 	}
 	_, err := zkCall(ctx, func() (struct{}, error) { return struct{}{}, a.mutex.Lock(ctx) })
 	return err
+}
+
+// untilClosed returns a context that ends with another one, or when a channel is closed.
+func untilClosed(ctx context.Context, done <-chan struct{}) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // failed says what is known of an attempt after an error. Mutex.Lock sets its key to a
