@@ -127,7 +127,7 @@ func Table() []Spec {
 	return []Spec{
 		memorySpec(), memory5Spec(), memorySemaphoreSpec(), queueSpec(), noneSpec(), redisSpec("redis", 1), redisSpec("redis5", 5, 3),
 		redisAOFSpec(), redisFailoverSpec(), redisClusterSpec("redis"), valkeySpec(), redisClusterSpec("valkey"), etcdSpec(), zookeeperSpec(), consulSpec(),
-		natsSpec(), postgresSpec(), pgBouncerSpec(), mariaSpec(), memcachedSpec(),
+		natsSpec(), postgresSpec(), pgBouncerSpec(), mariaSpec(), galeraSpec(), memcachedSpec(),
 	}
 }
 
