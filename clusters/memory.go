@@ -79,8 +79,13 @@ func (l *leases) grant(r clients.MemoryRequest) clients.MemoryReply {
 
 // reading returns the leases of those who share a key that have not run out.
 func (l *leases) reading(key string) []lease {
-	l.readers[key] = slices.DeleteFunc(l.readers[key], func(r lease) bool { return l.now() >= r.until })
-	return l.readers[key]
+	readers := slices.DeleteFunc(l.readers[key], func(r lease) bool { return l.now() >= r.until })
+	if len(readers) == 0 {
+		delete(l.readers, key)
+		return nil
+	}
+	l.readers[key] = readers
+	return readers
 }
 
 // reader returns that of a holder who shares a key, nil if it has none.

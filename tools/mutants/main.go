@@ -194,10 +194,9 @@ func (a mutant) missedFault(r checker.Results) bool {
 	return true
 }
 
-// semaphore says that several hold it by right.
-func (a mutant) semaphore() bool {
-	return strings.HasPrefix(clients.MutantPrefix+a.name, clients.MutantSemaphore)
-}
+// sharedByRight says that several hold it at once by right. No guard is there to make harmless
+// what no lease can prevent of such a lock.
+func (a mutant) sharedByRight() bool { return a.workload != "" }
 
 // options are the same for most: every fault that an embedded lock can have, and a guard
 // that makes harmless what no lease can prevent.
@@ -219,8 +218,8 @@ func (r *runner) options(a mutant, seed uint64) (runs.Options, error) {
 		TimeLimit: 15 * time.Second, Concurrency: 8, MinOps: 8,
 		Use: workloads.Use{TTL: cmp.Or(a.ttl, 400*time.Millisecond), Section: section, Renew: a.renew}, Seed: seed,
 	}
-	if a.semaphore() {
-		o.Workload, o.Guard, o.Nemesis = history.WorkloadSemaphore, string(workloads.NoGuard), cmp.Or(a.faults, "pause:holder,kill:holder")
+	if a.sharedByRight() {
+		o.Workload, o.Guard, o.Nemesis = a.workload, string(workloads.NoGuard), cmp.Or(a.faults, "pause:holder,kill:holder")
 	}
 	if a.schedule == "" {
 		return o, nil
@@ -232,6 +231,17 @@ func (r *runner) options(a mutant, seed uint64) (runs.Options, error) {
 	return o, err
 }
 
+// inherent says that no lease prevents what was found: its holders were stopped beyond it, or
+// what they wrote was on its way.
+func inherent(f checker.Finding) bool {
+	for cause := range f.Causes {
+		if cause != checker.CausePaused && cause != checker.CauseInFlight {
+			return false
+		}
+	}
+	return len(f.Causes) > 0
+}
+
 // judge says what is wrong with what a run was found to be.
 func (a mutant) judge(r checker.Results) string {
 	if a.guilty != "" {
@@ -240,8 +250,7 @@ func (a mutant) judge(r checker.Results) string {
 		}
 		return ""
 	}
-	// No guard is there to make harmless what no lease can prevent of a semaphore.
-	if inherent := a.semaphore() && r.Verdict == checker.Violation; r.Verdict != checker.Valid && !inherent {
+	if r.Verdict != checker.Valid && !(a.sharedByRight() && r.Verdict == checker.Violation) {
 		return string(r.Verdict) + ": " + r.Sentence
 	}
 	if r.Overlaps.DoubleGrants > 0 {
@@ -249,7 +258,7 @@ func (a mutant) judge(r checker.Results) string {
 	}
 	for _, f := range r.Findings {
 		// Overlaps that outlived their lease are inherent.
-		if f.Verdict == checker.Violation && f.Property != checker.MutualExclusion {
+		if f.Verdict == checker.Violation && f.Property != checker.MutualExclusion && !(a.sharedByRight() && inherent(f)) {
 			return fmt.Sprintf("accused of %s: %s", f.Property, f.Summary)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"lockcheck/checker"
+	"lockcheck/history"
 	"lockcheck/workloads"
 )
 
@@ -16,6 +17,7 @@ type mutant struct {
 	section    workloads.Range // zero for the usual one
 	ttl        time.Duration   // 0 for the usual one
 	faults     string          // "" for all that there are
+	workload   string          // "" for that of all
 	// schedule takes the place of faults; "" for none. control says why it does not show what
 	// the mutant does wrong, which is then to be found guilty of nothing.
 	schedule, control string
@@ -65,8 +67,9 @@ func mutants() []mutant {
 		{name: "refuses-at-times", does: "refuses though the lock is free"},
 		{name: "forgets-answers", does: "does what it is asked, and at times does not answer", renew: true, section: long},
 
-		{name: "semaphore-textbook", does: "a table of the leases of those who hold a permit"},
-		{name: "semaphore-forgets-answers", does: "does what it is asked of a semaphore, and at times does not answer", renew: true, section: long},
+		{name: "textbook", does: "a table of leases that readers share", workload: history.WorkloadReadWrite},
+		{name: "semaphore-textbook", does: "a table of the leases of those who hold a permit", workload: history.WorkloadSemaphore},
+		{name: "semaphore-forgets-answers", does: "does what it is asked of a semaphore, and at times does not answer", workload: history.WorkloadSemaphore, renew: true, section: long},
 
 		{name: "double-grant", does: "grants what is held", guilty: checker.MutualExclusion},
 		{name: "no-lock", does: "grants everything", guilty: checker.MutualExclusion},
@@ -97,10 +100,13 @@ func mutants() []mutant {
 		{name: "insists", does: "renews what was lost if an earlier answer was late", renew: true, section: endless, ttl: time.Second, schedule: longOnly, control: "the second pause alone"},
 		{name: "remembers", does: "takes an attempt for granted if its answer was late", guilty: checker.MutualExclusion, section: long, ttl: 600 * time.Millisecond, schedule: acquireInFlight},
 		{name: "remembers", does: "takes an attempt for granted if its answer was late", section: long, ttl: 600 * time.Millisecond, schedule: holderStopped, control: "pauses inside the section"},
-		{name: "semaphore-one-more", does: "grants a permit that there is not", guilty: checker.MutualExclusion},
-		{name: "semaphore-counted-twice", does: "frees two permits when a lease has run out", guilty: checker.MutualExclusion, section: long},
-		{name: "semaphore-unchecked-release", does: "frees the permit of another holder for one that came too late", guilty: checker.MutualExclusion, section: long, faults: pauses},
-		{name: "semaphore-release-lost", does: "keeps a permit that it said was released", guilty: checker.Linearizability},
+		{name: "semaphore-one-more", does: "grants a permit that there is not", workload: history.WorkloadSemaphore, guilty: checker.MutualExclusion},
+		{name: "semaphore-counted-twice", does: "frees two permits when a lease has run out", workload: history.WorkloadSemaphore, guilty: checker.MutualExclusion, section: long},
+		{name: "semaphore-unchecked-release", does: "frees the permit of another holder for one that came too late", workload: history.WorkloadSemaphore, guilty: checker.MutualExclusion, section: long, faults: pauses},
+		{name: "semaphore-release-lost", does: "keeps a permit that it said was released", workload: history.WorkloadSemaphore, guilty: checker.Linearizability},
+		{name: "reader-let-in", does: "lets a reader in to a writer", workload: history.WorkloadReadWrite, guilty: checker.MutualExclusion, section: long},
+		{name: "writer-let-in", does: "lets a writer in to readers", workload: history.WorkloadReadWrite, guilty: checker.RepeatableRead, section: long},
+		{name: "readers-all-out", does: "ends the grants of all readers with the release of one", workload: history.WorkloadReadWrite, guilty: checker.MutualExclusion, section: long},
 		{name: "fence-on-writes", does: "is protected by a fence on writes only", guilty: checker.NoLostUpdate, guard: workloads.FenceWrites, ttl: 2 * time.Second, section: slowest, faults: pauses},
 	}
 }
