@@ -81,7 +81,7 @@ func TestAsk(t *testing.T) {
 func askWho(t *testing.T, info clients.Info, cluster Cluster) {
 	asker := openAsker(t, info, cluster)
 	first, second := openLock(t, info, cluster, "w1"), openLock(t, info, cluster, "w2")
-	key := "ask " + info.Name
+	key := "ask-" + info.Name // memcached takes no spaces
 	nobody := clients.Grant{Key: key, ID: "w0-1", Token: 1 << 40}
 	asker.holds("at first", nobody, false)
 	one := mustAcquire(t, first, key, "w1-1")

@@ -299,8 +299,9 @@ func Start(ctx context.Context, r Request) (Cluster, error) {
 }
 
 const (
-	// readyTimeout is how long a server may take until it can serve.
-	readyTimeout = 30 * time.Second
+	// readyTimeout is how long a server may take until it can serve: one of Galera waits for the
+	// others, for more than half a minute on a busy machine.
+	readyTimeout = 2 * time.Minute
 	readyPoll    = 20 * time.Millisecond
 )
 

@@ -90,7 +90,7 @@ func (k *kill) those(servers bool) []*clusters.Node {
 
 const (
 	// restartLimit is how long a server may take until it can serve again.
-	restartLimit = 30 * time.Second
+	restartLimit = time.Minute
 	// disturbedLimit is how long it may take where other faults can keep it from
 	// serving; then its process need only run.
 	disturbedLimit = 5 * time.Second

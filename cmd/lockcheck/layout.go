@@ -28,7 +28,7 @@ type item struct {
 
 // widestName is what a name may take of the first column. A longer one gets a line of its
 // own: next to it there would be no space left for an address.
-const widestName = 32
+const widestName = 24
 
 // printItems writes names in one column and their lines next to it, wrapped.
 func (s *system) printItems(items []item) error {

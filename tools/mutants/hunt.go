@@ -71,7 +71,7 @@ func (h hunts) run(ctx context.Context, out io.Writer) (err error) {
 	return huntTable(out, attempts)
 }
 
-// hunted are the mutants whose name is all that a hunt is told: not those with a schedule of
+// hunted are the mutants whose name is all that a hunt is told, and which it uses as a mutex: not those with a schedule of
 // their own under which nothing may show, nor the one whose lock is right and whose guard is not.
 func hunted() []mutant {
 	return slices.DeleteFunc(mutants(), func(m mutant) bool { return m.control != "" || m.guard == workloads.FenceWrites || m.sharedByRight() })
