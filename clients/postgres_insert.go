@@ -3,6 +3,8 @@ package clients
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -59,8 +61,8 @@ func openPostgresInsert(c Config) (Lock, error) {
 		return nil, err
 	}
 	lock := &pgInsert{pgTable: table, takesOver: c.options.has(takeOver)}
-	if c.options.has(clocksApart) {
-		lock.ahead = time.Duration(c.number()) * clockDistance
+	if n, err := strconv.Atoi(strings.TrimPrefix(c.Worker, "w")); err == nil && c.options.has(clocksApart) {
+		lock.ahead = time.Duration(n) * clockDistance
 	}
 	return lock, nil
 }

@@ -139,7 +139,7 @@ func mustRelease(t *testing.T, lock clients.Lock, grant clients.Grant) {
 // when they run again they answer.
 func askInVain(t *testing.T, info clients.Info, cluster Cluster) {
 	asker := openAsker(t, info, cluster)
-	nobody := clients.Grant{Key: "in vain", ID: "w0-1", Token: 1 << 40}
+	nobody := clients.Grant{Key: "in-vain", ID: "w0-1", Token: 1 << 40}
 	asker.holds("before", nobody, false)
 	for _, node := range cluster.Servers() {
 		signal(t, node, agent.Stop)
