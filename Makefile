@@ -33,11 +33,12 @@ check: lint
 GO_TEST = CGO_ENABLED=$(if $(RACE),1,0) LOCKCHECK_TESTED=$(CURDIR)/lockcheck go test $(RACE) -vet=off -timeout 40m -p 1
 SERVERS := ./clients ./clusters
 FAULTS := ./nemesis ./clusters/engine ./clusters/images ./clusters/vdso ./cmd/lockcheck
-RUNS := ./clients/conformance ./examples/go-lock ./internal/cleanup ./internal/runs ./internal/swarm ./internal/suites/repros ./internal/suites/matrix ./internal/suites/claims ./internal/suites/sweep ./internal/suites/hunt ./internal/suites/advise
-WITH_SERVERS := $(SERVERS) $(FAULTS) $(RUNS) ./tools/release
+RUNS := ./examples/go-lock ./internal/cleanup ./internal/runs ./internal/swarm ./internal/suites/repros ./internal/suites/matrix ./internal/suites/claims ./internal/suites/sweep ./internal/suites/hunt ./internal/suites/advise
+WITH_SERVERS := $(SERVERS) $(FAULTS) $(RUNS) ./clients/conformance ./tools/release
 test: build
 	$(MAKE) -j 2 tested-images apart
 	$(MAKE) -j 2 tested-servers tested-faults
+	$(GO_TEST) -parallel $$((2 * $$(nproc))) ./clients/conformance # in which a client that answers late has failed
 	LOCKCHECK=$(CURDIR)/lockcheck $(GO_TEST) -p 2 -parallel $$((2 * $$(nproc))) $(RUNS)
 
 .PHONY: apart tested-images tested-servers tested-faults
