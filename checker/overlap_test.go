@@ -10,6 +10,18 @@ import (
 	"lockcheck/history"
 )
 
+// overlapping judges a script in which so many holds overlap.
+func (s *script) overlapping(t *testing.T, n int) Results {
+	t.Helper()
+	r, v := s.end().check(t), Valid
+	if n > 0 {
+		v = Violation
+	}
+	want(t, r, MutualExclusion, v, n)
+	noBug(t, r)
+	return r
+}
+
 func TestOverlap(t *testing.T) {
 	overlapping := func() *script { // a is held from 11 to 50, b from 31 to 40
 		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 30, 31).release("b", 40, 41).release("a", 50, 51)
@@ -69,13 +81,7 @@ func TestOverlap(t *testing.T) {
 		{"three at once", overlapping().acquire("w3", "c", 32, 33).release("c", 35, 36), 3, DoubleGrant, "", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := c.s.end().check(t)
-			v := Valid
-			if c.n > 0 {
-				v = Violation
-			}
-			want(t, r, MutualExclusion, v, c.n)
-			noBug(t, r)
+			r := c.s.overlapping(t, c.n)
 			if c.n == 0 || t.Failed() {
 				return
 			}

@@ -384,33 +384,13 @@ func Table() []Info {
 			Clock:            "monotonic clock of the leader",
 			Modules:          []string{consulAPI}, Open: openConsulSemaphore,
 		},
-		{
-			Name: "nats-kv", Summary: "NATS JetStream: a key of a bucket, Create with a TTL, renewal and Delete by revision",
-			Servers: "nats", TTL: 2 * time.Second, MinTTL: natsTTLStep, TTLStep: natsTTLStep, Grace: natsGrace,
-			Renew: true, Ask: true, Token: natsToken, LossNotification: "when a renewal fails", Clock: natsClock,
-			Modules: []string{goNATS}, Open: openNATS,
-		},
-		{
-			Name: "nats-kv-delete", Summary: "as nats-kv, released by a Delete without a revision",
-			Naive:   "a late release removes the lock of somebody else",
-			Servers: "nats", TTL: 2 * time.Second, MinTTL: natsTTLStep, TTLStep: natsTTLStep, Grace: natsGrace,
-			Renew: true, Ask: true, Token: natsToken, LossNotification: "when a renewal fails", Clock: natsClock,
-			Modules: []string{goNATS}, Open: openNATSDelete,
-		},
-		{
-			Name: "nats-kv-update", Summary: "as nats-kv, renewed by Update of the client library",
-			Naive:   "a renewal takes the lease away: a holder that dies after it takes the lock with it",
-			Servers: "nats", TTL: 2 * time.Second, MinTTL: natsTTLStep, TTLStep: natsTTLStep, Grace: natsGrace,
-			Renew: true, Ask: true, Token: natsToken, LossNotification: "when a renewal fails", Clock: natsClock,
-			Modules: []string{goNATS}, Open: openNATSUpdate,
-		},
-		{
-			Name: "nats-kv-fraction", Summary: "as nats-kv, with leases that are not rounded up to whole seconds",
-			Naive:   "the server cuts fractions of a second off a lease, which ends before its holder thinks so",
-			Servers: "nats", TTL: 2 * time.Second, MinTTL: natsTTLStep, TTLStep: natsTTLStep, Grace: natsGrace,
-			Renew: true, Ask: true, Token: natsToken, LossNotification: "when a renewal fails", Clock: natsClock,
-			Modules: []string{goNATS}, Open: openNATSFraction,
-		},
+		natsInfo("nats-kv", "NATS JetStream: a key of a bucket, Create with a TTL, renewal and Delete by revision", "", openNATS),
+		natsInfo("nats-kv-delete", "as nats-kv, released by a Delete without a revision",
+			"a late release removes the lock of somebody else", openNATSDelete),
+		natsInfo("nats-kv-update", "as nats-kv, renewed by Update of the client library",
+			"a renewal takes the lease away: a holder that dies after it takes the lock with it", openNATSUpdate),
+		natsInfo("nats-kv-fraction", "as nats-kv, with leases that are not rounded up to whole seconds",
+			"the server cuts fractions of a second off a lease, which ends before its holder thinks so", openNATSFraction),
 		{
 			Name: "postgres-session", Summary: "PostgreSQL: pg_advisory_lock of a session",
 			Servers: "postgres", Grace: sqlGrace, Queues: true, Data: true, Shared: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
@@ -508,4 +488,14 @@ func Names() []string {
 		names = append(names, info.Name)
 	}
 	return names
+}
+
+// natsInfo describes a lock on a key of NATS; naive is "" for the right one.
+func natsInfo(name, summary, naive string, open func(Config) (Lock, error)) Info {
+	return Info{
+		Name: name, Summary: summary, Naive: naive,
+		Servers: "nats", TTL: 2 * time.Second, MinTTL: natsTTLStep, TTLStep: natsTTLStep, Grace: natsGrace,
+		Renew: true, Ask: true, Token: natsToken, LossNotification: "when a renewal fails", Clock: natsClock,
+		Modules: []string{goNATS}, Open: open,
+	}
 }

@@ -241,17 +241,16 @@ func (t *test) checkValues() error {
 	if err := t.checkPermits(); err != nil {
 		return err
 	}
+	if err := t.checkReaders(); err != nil {
+		return err
+	}
 	switch {
 	case t.guard().Lacks(t.info) != "":
-		return Usagef("--guard %s: lock %s %s (it works with %s)", t.Guard, t.Lock, t.guard().Lacks(t.info), strings.Join(namesOf(func(i clients.Info) bool { return t.guard().Lacks(i) == "" }), ", "))
+		return Usagef("--guard %s: lock %s %s (it works with %s)", t.Guard, t.Lock, t.guard().Lacks(t.info), namesOf(func(i clients.Info) bool { return t.guard().Lacks(i) == "" }))
 	case t.guard() == workloads.IdempotencyKey && t.workload.Element == nil:
 		return Usagef("--guard %s: in workload %s nothing is done twice (it works with %s)", t.Guard, t.Workload, history.WorkloadJobs)
 	case t.guard() == workloads.Database && t.workload.Element != nil:
 		return Usagef("--guard %s: it does not work with workload %s", t.Guard, t.Workload)
-	case t.workload.Readers && !t.info.Shared:
-		return Usagef("--workload %s: readers cannot share lock %s (it works with %s)", t.Workload, t.Lock, strings.Join(namesOf(func(i clients.Info) bool { return i.Shared }), ", "))
-	case t.workload.Readers && t.guard() != workloads.NoGuard && t.guard() != workloads.CompareAndSet:
-		return Usagef("--guard %s: it refuses readers who share the lock with later ones (workload %s works with %s and %s)", t.Guard, t.Workload, workloads.NoGuard, workloads.CompareAndSet)
 	case t.Renew && !t.info.Renew:
 		return Usagef("--renew: lock %s cannot be renewed", t.Lock)
 	case !t.spec.HasVersion(t.ServerVersion):
@@ -314,50 +313,6 @@ func (t *test) checkValues() error {
 		}
 	}
 	return nil
-}
-
-// defaultPermits are the fewest with which several hold a semaphore by right.
-const defaultPermits = 2
-
-// permits is how many may hold a key at once; 0 for a lock that is used as a mutex.
-func (t *test) permits() int {
-	if t.Workload != history.WorkloadSemaphore {
-		return 0
-	}
-	return t.Permits
-}
-
-// checkPermits refuses a semaphore where there is none, or nobody for it to keep out.
-func (t *test) checkPermits() error {
-	asked := t.Workload == history.WorkloadSemaphore
-	switch {
-	case t.info.Permits && t.Permits < 1:
-		return Usagef("--permits %d: it must be at least 1", t.Permits)
-	case !t.info.Permits && asked:
-		return Usagef("--workload %s: lock %s has no permits (it works with %s)", t.Workload, t.Lock, strings.Join(semaphores(), ", "))
-	case !t.info.Permits && t.Permits != 0:
-		return Usagef("--permits %d: lock %s has no permits (it works with %s)", t.Permits, t.Lock, strings.Join(semaphores(), ", "))
-	case !asked && t.Permits > 1:
-		return Usagef("--permits %d: in workload %s the lock is for one worker at a time (it works with %s)", t.Permits, t.Workload, history.WorkloadSemaphore)
-	case slices.ContainsFunc(t.Workers, func(u workloads.Use) bool { return u.Permits != 0 }):
-		return Usagef("permits: they are the same for all workers")
-	case asked && t.guard() != workloads.NoGuard:
-		return Usagef("--guard %s: in workload %s nothing is written, and several hold the lock by right (it works with %s)", t.Guard, t.Workload, workloads.NoGuard)
-	case asked && t.Permits >= t.Concurrency:
-		return Usagef("--permits %d: it keeps out none of %d workers; write --concurrency %d", t.Permits, t.Concurrency, t.Permits+1)
-	}
-	return nil
-}
-
-// semaphores lists the locks that have permits.
-func semaphores() []string {
-	var names []string
-	for _, info := range clients.Table() {
-		if info.Permits {
-			names = append(names, info.Name)
-		}
-	}
-	return names
 }
 
 // checkOfficial refuses an official image of which no digest is known, before anything starts.
@@ -446,17 +401,6 @@ func propertyNames() []string {
 const maxConcurrency = 100
 
 func (t *test) guard() workloads.Guard { return workloads.Guard(t.Guard) }
-
-// namesOf lists the locks of which something holds.
-func namesOf(are func(clients.Info) bool) []string {
-	var names []string
-	for _, info := range clients.Table() {
-		if are(info) {
-			names = append(names, info.Name)
-		}
-	}
-	return names
-}
 
 // plan makes the schedule.
 func (t *test) plan() error {

@@ -271,10 +271,11 @@ func (r *run) open(ctx context.Context, startErr error) error {
 		return err
 	}
 	r.recorder = &recorder{writer: writer, failed: r.unrecorded, observe: []func(history.Event){r.tally.Observe, r.canary.Observe, r.traces.Observe, r.announce, r.endWithClient}}
-	if r.UntilOverlap {
+	// Neither of these knows who reads.
+	if r.UntilOverlap && !r.workload.Readers {
 		r.recorder.observe = append(r.recorder.observe, r.overlap.Observe)
 	}
-	if r.UntilViolation && r.permits() <= 1 { // it compares holders by pairs
+	if r.UntilViolation && !r.workload.Readers && r.permits() <= 1 { // it compares holders by pairs
 		r.recorder.observe = append(r.recorder.observe, r.violated.Observe)
 	}
 	if r.nemesis != nil {

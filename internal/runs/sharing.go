@@ -1,0 +1,72 @@
+package runs
+
+import (
+	"slices"
+	"strings"
+
+	"lockcheck/clients"
+	"lockcheck/history"
+	"lockcheck/workloads"
+)
+
+// What is asked of locks that several may hold at once by right.
+
+// defaultPermits are the fewest with which several hold a semaphore by right.
+const defaultPermits = 2
+
+// permits is how many may hold a key at once; 0 for a lock that is used as a mutex.
+func (t *test) permits() int {
+	if t.Workload != history.WorkloadSemaphore {
+		return 0
+	}
+	return t.Permits
+}
+
+// checkPermits refuses a semaphore where there is none, or nobody for it to keep out.
+func (t *test) checkPermits() error {
+	asked := t.Workload == history.WorkloadSemaphore
+	switch {
+	case t.info.Permits && t.Permits < 1:
+		return Usagef("--permits %d: it must be at least 1", t.Permits)
+	case !t.info.Permits && asked:
+		return Usagef("--workload %s: lock %s has no permits (it works with %s)", t.Workload, t.Lock, namesOf(semaphore))
+	case !t.info.Permits && t.Permits != 0:
+		return Usagef("--permits %d: lock %s has no permits (it works with %s)", t.Permits, t.Lock, namesOf(semaphore))
+	case !asked && t.Permits > 1:
+		return Usagef("--permits %d: in workload %s the lock is for one worker at a time (it works with %s)", t.Permits, t.Workload, history.WorkloadSemaphore)
+	case slices.ContainsFunc(t.Workers, func(u workloads.Use) bool { return u.Permits != 0 }):
+		return Usagef("permits: they are the same for all workers")
+	case asked && t.guard() != workloads.NoGuard:
+		return Usagef("--guard %s: in workload %s nothing is written, and several hold the lock by right (it works with %s)", t.Guard, t.Workload, workloads.NoGuard)
+	case asked && t.Permits >= t.Concurrency:
+		return Usagef("--permits %d: it keeps out none of %d workers; write --concurrency %d", t.Permits, t.Concurrency, t.Permits+1)
+	}
+	return nil
+}
+
+func semaphore(i clients.Info) bool { return i.Permits }
+
+// checkReaders refuses readers where they cannot share the lock, and guards that take the later of
+// two for the only one.
+func (t *test) checkReaders() error {
+	switch {
+	case !t.workload.Readers:
+		return nil
+	case !t.info.Shared:
+		return Usagef("--workload %s: readers cannot share lock %s (it works with %s)", t.Workload, t.Lock, namesOf(func(i clients.Info) bool { return i.Shared }))
+	case t.guard() != workloads.NoGuard && t.guard() != workloads.CompareAndSet:
+		return Usagef("--guard %s: it refuses readers who share the lock with later ones (workload %s works with %s and %s)", t.Guard, t.Workload, workloads.NoGuard, workloads.CompareAndSet)
+	}
+	return nil
+}
+
+// namesOf lists the locks of which something holds, in words.
+func namesOf(are func(clients.Info) bool) string {
+	var names []string
+	for _, info := range clients.Table() {
+		if are(info) {
+			names = append(names, info.Name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
