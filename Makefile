@@ -26,9 +26,9 @@ check: lint
 	go test -short -vet=off -timeout 5m ./...
 
 # Everything, on real servers where Docker is there. What needs no Docker first, while
-# the images are made; then servers and faults side by side, in which nobody works under
-# a lease that a busy machine could end; whole runs last. Most of all that is waiting, so
-# more of it is done at a time than there are processors. All packages are vetted once, by
+# the images are made; then servers, then faults: next to each other, servers were too busy
+# to answer in time. Whole runs last. Most of all that is waiting, so more of it is done at a
+# time than there are processors. All packages are vetted once, by
 # lint, and test the same binary.
 GO_TEST = CGO_ENABLED=$(if $(RACE),1,0) LOCKCHECK_TESTED=$(CURDIR)/lockcheck go test $(RACE) -vet=off -timeout 40m -p 1
 SERVERS := ./clients ./clusters
@@ -37,7 +37,8 @@ RUNS := ./examples/go-lock ./internal/cleanup ./internal/runs ./internal/swarm .
 WITH_SERVERS := $(SERVERS) $(FAULTS) $(RUNS) ./clients/conformance ./tools/release
 test: build
 	$(MAKE) -j 2 tested-images apart
-	$(MAKE) -j 2 tested-servers tested-faults
+	$(MAKE) tested-servers
+	$(MAKE) tested-faults
 	$(GO_TEST) -parallel $$((2 * $$(nproc))) ./clients/conformance # in which a client that answers late has failed
 	LOCKCHECK=$(CURDIR)/lockcheck $(GO_TEST) -p 2 -parallel $$((2 * $$(nproc))) $(RUNS)
 

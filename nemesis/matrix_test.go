@@ -137,9 +137,23 @@ func (m *matrix) inflict(t *testing.T, step Step) {
 	m.healthy("after " + step.ID)
 }
 
+// clock asks a server that runs for its time, again where it is too busy to tell. The fault is in
+// force meanwhile.
+func (m *matrix) clock(ctx context.Context, node *clusters.Node) (now time.Time, err error) {
+	for range 5 {
+		asked, cancel := context.WithTimeout(ctx, probeTimeout)
+		now, err = node.Server.Probes.Clock(asked, node.Address)
+		cancel()
+		if err == nil {
+			return now, nil
+		}
+	}
+	return now, err
+}
+
 // seen says what a client outside of the cluster misses of a fault in force.
 func (m *matrix) seen(ctx context.Context, step Step, f history.Fault) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	quick, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	for _, node := range m.env.Servers {
 		if !slices.Contains(f.Targets, node.Name) {
@@ -147,11 +161,11 @@ func (m *matrix) seen(ctx context.Context, step Step, f history.Fault) error {
 		}
 		switch {
 		case history.Does(step.Fault, history.Stops), history.Does(step.Fault, history.Ends):
-			if err := node.Server.Probes.Ready(ctx, node.Address); err == nil {
+			if err := node.Server.Probes.Ready(quick, node.Address); err == nil {
 				return fmt.Errorf("%s answers", node.Name)
 			}
 		case step.Fault == history.Clock:
-			now, err := node.Server.Probes.Clock(ctx, node.Address)
+			now, err := m.clock(ctx, node)
 			if off := time.Until(now); err != nil || (off-step.Step.Of(m.env.Lease)).Abs() > clockTolerance {
 				return fmt.Errorf("%s tells %s from true time, %v", node.Name, off, err)
 			}
