@@ -73,7 +73,8 @@ func (consulProbes) client(address string) (*api.Client, error) {
 	return api.NewClient(config)
 }
 
-// Ready needs more than a leader: one that was just elected may still refuse.
+// Ready needs more than a leader: one that was just elected may still refuse, and sessions are
+// made only on an agent that the leader has registered and found healthy.
 func (p consulProbes) Ready(ctx context.Context, address string) error {
 	client, err := p.client(address)
 	if err != nil {
@@ -86,8 +87,28 @@ func (p consulProbes) Ready(ctx context.Context, address string) error {
 	if leader == "" {
 		return errors.New("there is no leader yet")
 	}
-	_, err = client.KV().Put(&api.KVPair{Key: "ready"}, new(api.WriteOptions).WithContext(ctx))
-	return err
+	if _, err := client.KV().Put(&api.KVPair{Key: "ready"}, new(api.WriteOptions).WithContext(ctx)); err != nil {
+		return err
+	}
+	return p.registered(ctx, client)
+}
+
+// registered wants what sessions need of their agent by default: the check serfHealth, which passes.
+func (p consulProbes) registered(ctx context.Context, client *api.Client) error {
+	self, err := p.self(ctx, client)
+	if err != nil {
+		return err
+	}
+	checks, _, err := client.Health().Node(self.Config.NodeName, (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
+	if err != nil {
+		return err
+	}
+	for _, check := range checks {
+		if check.CheckID == "serfHealth" && check.Status == api.HealthPassing {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is not registered as healthy yet", self.Config.NodeName)
 }
 
 // leader returns the address at which the leader serves the other servers.
@@ -119,7 +140,7 @@ func dateOf(header http.Header) (time.Time, error) {
 
 // consulSelf is the part that we need of what an agent says about itself.
 type consulSelf struct {
-	Config struct{ Version string }
+	Config struct{ Version, NodeName string }
 	Member struct{ Addr string }
 }
 
