@@ -384,6 +384,14 @@ func Table() []Info {
 			Clock:            "monotonic clock of the leader",
 			Modules:          []string{consulAPI}, Open: openConsulSemaphore,
 		},
+		{
+			Name: "k8s-lease", Summary: "Kubernetes: a Lease, by the leader election of client-go", Library: "k8s.io/client-go",
+			Servers: "kubernetes", TTL: 3 * time.Second, MinTTL: kubernetesTTLStep, TTLStep: kubernetesTTLStep,
+			// A candidate waits for a whole lease from when it first sees it.
+			Expiry: 2, Grace: time.Second,
+			Session: true, Queues: true, Ask: true, Token: "leaseTransitions of the Lease", LossNotification: "when its context ends, once renewals have failed for a renew deadline and the library has tried to give the lease back", Clock: "monotonic clocks of the candidates",
+			Options: kubernetesOptions(), Open: openKubernetes,
+		},
 		natsInfo("nats-kv", "NATS JetStream: a key of a bucket, Create with a TTL, renewal and Delete by revision", "", openNATS),
 		natsInfo("nats-kv-delete", "as nats-kv, released by a Delete without a revision",
 			"a late release removes the lock of somebody else", openNATSDelete),

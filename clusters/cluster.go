@@ -50,8 +50,10 @@ type Spec struct {
 type Server struct {
 	// Program is the name under which the version of the server is recorded.
 	Program string
-	Port    int
-	Probes  agent.Probes
+	// Recipe is that of its image, where it is not that of the others; "" for that of the Spec.
+	Recipe string
+	Port   int
+	Probes agent.Probes
 	// Command returns program and arguments; nil for those of the image.
 	Command func(Place) []string
 	// Environment is added to that of the image; nil for nothing.
@@ -127,7 +129,7 @@ func Table() []Spec {
 	return []Spec{
 		memorySpec(), memory5Spec(), memorySemaphoreSpec(), queueSpec(), noneSpec(), redisSpec("redis", 1), redisSpec("redis5", 5, 3),
 		redisAOFSpec(), redisFailoverSpec(), redisClusterSpec("redis"), valkeySpec(), redisClusterSpec("valkey"), etcdSpec(), zookeeperSpec(), consulSpec(),
-		natsSpec(), postgresSpec(), pgBouncerSpec(), mariaSpec(), memcachedSpec(),
+		kubernetesSpec(), natsSpec(), postgresSpec(), pgBouncerSpec(), mariaSpec(), memcachedSpec(),
 	}
 }
 

@@ -22,99 +22,14 @@ import (
 	"lockcheck/clusters/clustertest"
 )
 
-// consulUser is one client of a Consul cluster.
-type consulUser struct {
-	t       *testing.T
-	lock    clients.Lock
-	name    string
-	attempt int
-}
-
 // consulOpen opens the lock as its users run it, consulWithdrawing with attempts that are
 // taken back.
-func consulOpen(t *testing.T, config clients.Config) *consulUser {
-	return consulNamed(t, "consul", config)
+func consulOpen(t *testing.T, config clients.Config) *sessionUser {
+	return openSession(t, "consul", config)
 }
 
-func consulWithdrawing(t *testing.T, config clients.Config) *consulUser {
-	return consulNamed(t, "consul+withdraw", config)
-}
-
-func consulNamed(t *testing.T, name string, config clients.Config) *consulUser {
-	t.Helper()
-	info, _ := clients.ByName(name)
-	lock, err := info.Open(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = lock.Close() })
-	return &consulUser{t: t, lock: lock, name: config.Worker}
-}
-
-// acquire waits for the lock as long as ctx lasts.
-func (u *consulUser) acquire(ctx context.Context, key string, ttl time.Duration) (clients.Grant, error) {
-	u.attempt++
-	return u.lock.Acquire(ctx, clients.Attempt{Key: key, ID: fmt.Sprintf("%s-%d", u.name, u.attempt), TTL: ttl})
-}
-
-// held waits for the lock, and must get it.
-func (u *consulUser) held(key string, ttl time.Duration) clients.Grant {
-	u.t.Helper()
-	ctx, cancel := context.WithTimeout(u.t.Context(), patience)
-	defer cancel()
-	grant, err := u.acquire(ctx, key, ttl)
-	if err != nil {
-		u.t.Fatalf("%s acquires %s: %v", u.name, key, err)
-	}
-	return grant
-}
-
-// refused waits for a lock that it must not get. On a busy machine the time may be over
-// before it has a session.
-func (u *consulUser) refused(key string) {
-	u.t.Helper()
-	clustertest.Eventually(u.t, patience, func() error {
-		ctx, cancel := context.WithTimeout(u.t.Context(), 300*time.Millisecond)
-		defer cancel()
-		_, err := u.acquire(ctx, key, time.Minute)
-		switch clients.OutcomeOf(err) {
-		case clients.Done:
-			u.t.Fatalf("%s acquires %s, which is held", u.name, key)
-		case clients.Busy:
-			return nil
-		}
-		return fmt.Errorf("%s acquires %s: %w, want busy", u.name, key, err)
-	})
-}
-
-// released gives a grant back and wants the outcome.
-func (u *consulUser) released(grant clients.Grant, want clients.Outcome) {
-	u.t.Helper()
-	ctx, cancel := context.WithTimeout(u.t.Context(), 5*time.Second)
-	defer cancel()
-	if err := u.lock.Release(ctx, grant); clients.OutcomeOf(err) != want {
-		u.t.Errorf("%s releases %s: %v, want outcome %d", u.name, grant.ID, err, want)
-	}
-}
-
-// notified waits until the library tells that the lock is lost.
-func (u *consulUser) notified(grant clients.Grant) {
-	u.t.Helper()
-	select {
-	case <-grant.Lost:
-	case <-time.After(patience):
-		u.t.Errorf("%s was not notified that %s is gone", u.name, grant.ID)
-	}
-}
-
-// kept makes sure that the library takes the lock for held.
-func (u *consulUser) kept(grant clients.Grant) {
-	u.t.Helper()
-	select {
-	case <-grant.Lost:
-		u.t.Errorf("%s was notified that %s is gone", u.name, grant.ID)
-	default:
-	}
+func consulWithdrawing(t *testing.T, config clients.Config) *sessionUser {
+	return openSession(t, "consul+withdraw", config)
 }
 
 // consulAdmin looks at a server from outside, where no fault is felt.
@@ -249,7 +164,7 @@ func consulQueue(t *testing.T, config func(string) clients.Config, admin *api.Cl
 		grant clients.Grant
 		err   error
 	}
-	wait := func(ctx context.Context, name string) (*consulUser, <-chan result) {
+	wait := func(ctx context.Context, name string) (*sessionUser, <-chan result) {
 		watched, waits := consulWatched(t, "queue", config(name))
 		u := consulOpen(t, watched)
 		done := make(chan result, 1)

@@ -108,6 +108,8 @@ func (c *docker) makeImages(ctx context.Context) (err error) {
 // serverImage returns the image of the n-th server, made if need be.
 func (c *docker) serverImage(ctx context.Context, n int) (engine.Image, error) {
 	switch spec := c.request.Spec; {
+	case spec.Server(n).Recipe != "":
+		return c.known(ctx, spec.Server(n).Recipe)
 	case c.request.Image != "":
 		return c.maker.Foreign(ctx, c.request.Image)
 	case spec.own != nil:

@@ -55,13 +55,13 @@ func TestSemaphoreTable(t *testing.T) {
 }
 
 // openPermits opens a semaphore for a worker.
-func openPermits(t *testing.T, name string, permits int, cluster Cluster, worker string) *consulUser {
+func openPermits(t *testing.T, name string, permits int, cluster Cluster, worker string) *sessionUser {
 	t.Helper()
 	config := clients.Config{Worker: worker, Permits: permits}
 	for _, node := range cluster.Servers() {
 		config.Nodes = append(config.Nodes, node.Address)
 	}
-	return consulNamed(t, name, config)
+	return openSession(t, name, config)
 }
 
 // TestPermits holds every semaphore to its number of permits, on real servers.
@@ -75,7 +75,7 @@ func TestPermits(t *testing.T) {
 			cluster := started(t, info.Servers)
 			for permits := 1; permits <= 3; permits++ {
 				key := fmt.Sprintf("%s of %d", info.Name, permits)
-				var holders []*consulUser
+				var holders []*sessionUser
 				var grants []clients.Grant
 				for i := range permits {
 					u := openPermits(t, info.Name, permits, cluster, fmt.Sprintf("w%d", i+1))

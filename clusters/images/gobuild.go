@@ -20,6 +20,9 @@ import (
 // take them for a package of this module, or for a module of its own.
 const embeddedSuffix = ".txt"
 
+// linkerFlags is the file of a recipe with what else the linker is told.
+const linkerFlags = "ldflags"
+
 // goRecipe is a program of a Go module: its go.mod, go.sum and, where the module
 // has no package main of its own to name as a tool, a main.go.
 type goRecipe struct {
@@ -50,8 +53,7 @@ func goRecipeNamed(name string) (goRecipe, bool, error) {
 
 // program is the name of what is built: etcd of etcd-3.6.16.
 func (r goRecipe) program() string {
-	name, _, _ := strings.Cut(r.name, "-")
-	return name
+	return r.name[:max(0, strings.LastIndexByte(r.name, '-'))]
 }
 
 // content is what an image of the recipe depends on.
@@ -101,7 +103,7 @@ func (m Maker) buildGo(ctx context.Context, r goRecipe, folder string) (string, 
 		}
 	}
 	binary := filepath.Join(folder, r.program()+".out")
-	command := exec.CommandContext(ctx, tool, "build", "-v", "-mod=readonly", "-trimpath", "-ldflags=-s -w", "-o", binary, r.target())
+	command := exec.CommandContext(ctx, tool, "build", "-v", "-mod=readonly", "-trimpath", "-ldflags=-s -w "+strings.TrimSpace(string(r.files[linkerFlags])), "-o", binary, r.target())
 	command.Dir = folder
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOOS=linux")
 	return binary, m.runGroup(command)

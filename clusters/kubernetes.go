@@ -1,0 +1,159 @@
+package clusters
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"lockcheck/clients"
+	"lockcheck/clusters/agent"
+)
+
+const (
+	kubernetesPort  = 6443
+	kubernetesEtcds = 3
+	// kubernetesTokens and kubernetesKey are files of an API server.
+	kubernetesTokens = "tokens.csv"
+	kubernetesKey    = "accounts.pem"
+)
+
+// kubernetesSpec is an etcd cluster and the API servers of Kubernetes on it, one or three.
+// Clients know the API servers only.
+func kubernetesSpec() Spec {
+	return Spec{
+		Name: "kubernetes", Nodes: kubernetesEtcds + 1, Sizes: []int{kubernetesEtcds + 3},
+		Image: "kube-apiserver", Versions: []string{"1.37.2"},
+		Server: func(n int) Server {
+			if n < kubernetesEtcds {
+				return kubernetesEtcd()
+			}
+			return kubernetesServer()
+		},
+	}
+}
+
+func kubernetesEtcd() Server {
+	server := etcdSpec().Server(0)
+	server.Recipe, server.Hidden = etcdSpec().Recipe(""), true
+	command := server.Command
+	server.Command = func(p Place) []string {
+		p.IPs = p.IPs[:kubernetesEtcds]
+		return command(p)
+	}
+	return server
+}
+
+func kubernetesServer() Server {
+	return Server{
+		Program: "kube-apiserver", Port: kubernetesPort, Probes: kubernetesProbes{}, Later: true,
+		Command: kubernetesCommand, Files: kubernetesFiles,
+		NoWipe: errNoState,
+	}
+}
+
+// errNoState is why an API server cannot lose its disk.
+var errNoState = fmt.Errorf("an API server keeps its data in etcd")
+
+// kubernetesCommand: all who have the token may do everything.
+func kubernetesCommand(p Place) []string {
+	var etcds []string
+	for _, ip := range p.IPs[:kubernetesEtcds] {
+		etcds = append(etcds, fmt.Sprintf("http://%s:%d", ip, etcdPort))
+	}
+	key := p.Folder + "/" + kubernetesKey
+	return []string{
+		"kube-apiserver", "--etcd-servers", strings.Join(etcds, ","), "--advertise-address", p.IPs[p.N],
+		"--secure-port", fmt.Sprint(kubernetesPort), "--cert-dir", p.Folder + "/certificates",
+		"--token-auth-file", p.Folder + "/" + kubernetesTokens, "--authorization-mode", "AlwaysAllow",
+		// Of no use here, but it does not start without accounts of services and their addresses.
+		"--service-account-issuer", "https://lockcheck", "--service-account-key-file", key, "--service-account-signing-key-file", key,
+		"--service-cluster-ip-range", "10.0.0.0/24",
+	}
+}
+
+func kubernetesFiles(Place) map[string]string {
+	return map[string]string{
+		kubernetesTokens: clients.KubernetesToken + `,lockcheck,lockcheck,"system:masters"` + "\n",
+		kubernetesKey:    newKey(),
+	}
+}
+
+// newKey makes a private key, in PEM.
+func newKey() string {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err) // the operating system has no random numbers
+	}
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		panic(err) // not of such a key
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}))
+}
+
+// kubernetesProbes asks an API server over HTTPS, whose certificate is of its own making.
+type kubernetesProbes struct{}
+
+var _ agent.Probes = kubernetesProbes{}
+
+// Ready needs the namespace of the leases, which the first API server makes a moment after it is
+// ready.
+func (p kubernetesProbes) Ready(ctx context.Context, address string) error {
+	if _, _, err := p.ask(ctx, address, "/readyz"); err != nil {
+		return err
+	}
+	_, _, err := p.ask(ctx, address, "/api/v1/namespaces/"+clients.KubernetesNamespace)
+	return err
+}
+
+// Clock reads the header of an answer.
+func (p kubernetesProbes) Clock(ctx context.Context, address string) (time.Time, error) {
+	header, _, err := p.ask(ctx, address, "/version")
+	if err != nil {
+		return time.Time{}, err
+	}
+	return dateOf(header)
+}
+
+func (p kubernetesProbes) Version(ctx context.Context, address string) (string, error) {
+	_, body, err := p.ask(ctx, address, "/version")
+	if err != nil {
+		return "", err
+	}
+	var answer struct {
+		Version string `json:"gitVersion"`
+	}
+	err = json.Unmarshal(body, &answer)
+	return strings.TrimPrefix(answer.Version, "v"), err
+}
+
+// ask makes one connection for one question.
+func (kubernetesProbes) ask(ctx context.Context, address, path string) (http.Header, []byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+path, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+clients.KubernetesToken)
+	request.Close = true
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", response.Status, body)
+	}
+	return response.Header, body, err
+}
