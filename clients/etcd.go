@@ -22,6 +22,7 @@ const (
 	watchSession      = "watch-session"
 	sessionPerAttempt = "session-per-attempt"
 	retryUnlock       = "retry-unlock"
+	stopWaiting       = "stop-waiting"
 )
 
 func etcdOptions() []Option {
@@ -39,6 +40,9 @@ func etcdSessionOptions() []Option {
 		},
 		{
 			Name: sessionPerAttempt, Adds: "each attempt has a session of its own; one that fails is withdrawn by revoking its lease, without waiting for the library to tidy up",
+		},
+		{
+			Name: stopWaiting, Adds: "a Lock or Campaign that waits is given up as soon as its session ends",
 		},
 	}
 }
@@ -171,11 +175,29 @@ func etcdSeconds(ttl time.Duration) int64 { return int64((ttl + time.Second - 1)
 // lock waits for its turn. Alone, it leaves the library behind when its time is over: what
 // that does later is void once the lease is revoked.
 func (l *etcdLock) lock(ctx context.Context, a etcdAttempt) error {
+	if l.config.options.has(stopWaiting) {
+		var stop context.CancelFunc
+		ctx, stop = untilClosed(ctx, a.session.Done())
+		defer stop()
+	}
 	if !l.alone {
 		return a.recipe.Lock(ctx)
 	}
 	_, err := zkCall(ctx, func() (struct{}, error) { return struct{}{}, a.recipe.Lock(ctx) })
 	return err
+}
+
+// untilClosed returns a context that ends with another one, or when a channel is closed.
+func untilClosed(ctx context.Context, done <-chan struct{}) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // failed says what is known of an attempt after an error.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/base32"
 	"errors"
-	"hash/crc32"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -72,7 +72,7 @@ func openKubernetes(c Config) (Lock, error) {
 	client, err := coordinationv1.NewForConfig(&rest.Config{
 		Host: "https://" + c.Nodes[0], BearerToken: KubernetesToken, UserAgent: c.Worker,
 		TLSClientConfig: rest.TLSClientConfig{Insecure: true}, // each server has a certificate of its own making
-		Dial:            balanced(c.Nodes, int(crc32.ChecksumIEEE([]byte(c.Worker)))),
+		Dial:            balanced(c.Nodes, c.number()),
 	})
 	if err != nil {
 		return nil, err
@@ -84,18 +84,10 @@ func openKubernetes(c Config) (Lock, error) {
 // that accepts it, each time another first.
 func balanced(nodes []string, first int) func(ctx context.Context, network, address string) (net.Conn, error) {
 	var connections atomic.Int64
-	return func(ctx context.Context, network, _ string) (net.Conn, error) {
-		start := first + int(connections.Add(1))
-		var failures []error
-		for n := range nodes {
-			dialer := net.Dialer{Timeout: balancerTimeout}
-			conn, err := dialer.DialContext(ctx, network, nodes[(start+n)%len(nodes)])
-			if err == nil {
-				return conn, nil
-			}
-			failures = append(failures, err)
-		}
-		return nil, errors.Join(failures...)
+	dialer := net.Dialer{Timeout: balancerTimeout}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		n := (first + int(connections.Add(1))) % len(nodes)
+		return firstThatAnswers(&dialer, slices.Concat(nodes[n:], nodes[:n]))(ctx, network, address)
 	}
 }
 

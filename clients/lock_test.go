@@ -120,6 +120,7 @@ func TestOpen(t *testing.T) {
 		{"memory-redlock", 5, true}, {"memory-redlock", 4, false}, {"none", 0, true}, {"queue", 1, true}, {"queue", 2, false},
 		{"postgres-session", 1, true}, {"postgres-xact", 2, false}, {"postgres-row", 0, false}, {"postgres-lease", 1, true}, {"postgres-insert", 1, true}, {"postgres-insert", 2, false},
 		{"mariadb", 1, true}, {"mariadb", 2, false},
+		{"galera-getlock", 3, true}, {"galera-getlock", 0, false}, {"galera-forupdate", 1, true}, {"galera-forupdate", 0, false}, {"galera-insert", 3, true}, {"galera-insert", 0, false},
 	} {
 		t.Run(fmt.Sprintf("%s on %d", c.lock, c.nodes), func(t *testing.T) {
 			lock, err := opened(t, c.lock, slices.Repeat([]string{"127.0.0.1:1"}, c.nodes)...)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -14,24 +15,40 @@ import (
 // so that its answer arrives in time.
 const mariaMargin = 100 * time.Millisecond
 
-// mariaLock is GET_LOCK of MariaDB: the lock belongs to the connection. Each attempt has one
-// for itself, on which database/sql repeats nothing.
+// mariaLock is a lock that belongs to a connection, or to a transaction on it. Each attempt
+// has one for itself, on which database/sql repeats nothing.
 type mariaLock struct {
 	db    *sql.DB
 	holds handles[*sql.Conn] // nil for an attempt that is in doubt
+	// wait ends when the connection has the lock.
+	wait func(ctx context.Context, conn *sql.Conn, key string) error
+	// release says whether the lock was held until now.
+	release func(ctx context.Context, conn *sql.Conn, key string) (bool, error)
 }
 
-// openMariaDB has the settings that the driver has by itself, and those of its README.
+// openMariaDB is GET_LOCK: the lock belongs to the connection.
 func openMariaDB(c Config) (Lock, error) {
 	if len(c.Nodes) != 1 {
 		return nil, fmt.Errorf("this lock needs one MariaDB, not %d", len(c.Nodes))
 	}
+	return openGetLock(c)
+}
+
+func openGetLock(c Config) (Lock, error) {
+	db, err := mariaPool(c)
+	return &mariaLock{db: db, wait: getLock, release: releaseLock}, err
+}
+
+// mariaPool has the settings that the driver has by itself, and those of its README.
+func mariaPool(c Config) (*sql.DB, error) {
 	config := mysql.NewConfig()
 	config.User, config.DBName = "lockcheck", "lockcheck"
 	config.Net, config.Addr = "tcp", c.Nodes[0]
+	dialer := new(net.Dialer)
 	if c.options.has(keepAlives) {
-		config.DialFunc = sqlDialer().DialContext
+		dialer = sqlDialer()
 	}
+	config.DialFunc = firstThatAnswers(dialer, serversOf(c))
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return nil, err
@@ -40,7 +57,7 @@ func openMariaDB(c Config) (Lock, error) {
 	db.SetConnMaxLifetime(3 * time.Minute)
 	db.SetMaxOpenConns(10)
 	db.SetMaxIdleConns(10)
-	return &mariaLock{db: db}, nil
+	return db, nil
 }
 
 func (l *mariaLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
@@ -63,18 +80,29 @@ func (l *mariaLock) acquire(ctx context.Context, key string) (*sql.Conn, error) 
 	if err != nil {
 		return nil, &NoEffectError{Err: err} // the server was asked for nothing
 	}
+	if err := l.wait(ctx, conn, key); err != nil {
+		_ = conn.Close() // back to the pool, unless the driver has closed it
+		return nil, err
+	}
+	return conn, nil
+}
+
+func getLock(ctx context.Context, conn *sql.Conn, key string) error {
 	var got sql.NullInt64 // 0: the time was up; NULL: the wait was killed
-	err = conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", key, mariaWait(ctx).Seconds()).Scan(&got)
+	err := conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", key, mariaWait(ctx).Seconds()).Scan(&got)
 	switch {
 	case err != nil:
-		err = mariaOutcome(err)
+		return mariaOutcome(err)
 	case got.Int64 != 1:
-		err = &BusyError{}
-	default:
-		return conn, nil
+		return &BusyError{}
 	}
-	_ = conn.Close() // back to the pool, unless the driver has closed it
-	return nil, err
+	return nil
+}
+
+func releaseLock(ctx context.Context, conn *sql.Conn, key string) (bool, error) {
+	var released sql.NullInt64 // 0: another has it; NULL: nobody has
+	err := conn.QueryRowContext(ctx, "SELECT RELEASE_LOCK(?)", key).Scan(&released)
+	return released.Int64 == 1, err
 }
 
 // mariaWait is how long the server is to wait: GET_LOCK takes it with fractions.
@@ -107,9 +135,8 @@ func (l *mariaLock) Release(ctx context.Context, g Grant) error {
 		return errConnectionLost
 	}
 	defer conn.Close()
-	var released sql.NullInt64 // 0: another has it; NULL: nobody has
-	err := conn.QueryRowContext(ctx, "SELECT RELEASE_LOCK(?)", g.Key).Scan(&released)
-	if err == nil && released.Int64 != 1 {
+	held, err := l.release(ctx, conn, g.Key)
+	if err == nil && !held {
 		err = ErrNotHeld
 	}
 	return err

@@ -3,8 +3,6 @@ package clients
 import (
 	"context"
 	"errors"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -61,8 +59,8 @@ func openPostgresInsert(c Config) (Lock, error) {
 		return nil, err
 	}
 	lock := &pgInsert{pgTable: table, takesOver: c.options.has(takeOver)}
-	if n, err := strconv.Atoi(strings.TrimPrefix(c.Worker, "w")); err == nil && c.options.has(clocksApart) {
-		lock.ahead = time.Duration(n) * clockDistance
+	if c.options.has(clocksApart) {
+		lock.ahead = time.Duration(c.number()) * clockDistance
 	}
 	return lock, nil
 }

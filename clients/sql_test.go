@@ -3,6 +3,7 @@ package clients
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ import (
 // TestSQLWithoutLogin: whatever a server does instead of letting the client in,
 // it was not asked for a lock yet.
 func TestSQLWithoutLogin(t *testing.T) {
-	for _, lock := range []string{"postgres-session", "postgres-lease", "mariadb"} {
+	for _, lock := range []string{"postgres-session", "postgres-lease", "mariadb", "galera-forupdate", "galera-insert"} {
 		for _, c := range failing {
 			t.Run(lock+" "+c.name, func(t *testing.T) {
 				l := mustOpen(t, lock, c.listen(t, "tcp", "127.0.0.1:0"))
@@ -35,7 +36,7 @@ func TestSQLSilence(t *testing.T) {
 	if SQLClientSilence >= SQLServerSilence {
 		t.Errorf("the client is silent for %s, the server for %s", SQLClientSilence, SQLServerSilence)
 	}
-	for _, lock := range []string{"postgres-session", "postgres-xact", "postgres-row", "mariadb"} {
+	for _, lock := range []string{"postgres-session", "postgres-xact", "postgres-row", "mariadb", "galera-getlock", "galera-forupdate"} {
 		if how := mustInfo(t, lock).LossNotification; how != notifiedByQuery {
 			t.Errorf("%s: %q", lock, how)
 		}
@@ -68,5 +69,18 @@ func TestSQLOutcome(t *testing.T) {
 				t.Errorf("%v is outcome %d, want %d", c.err, got, c.want)
 			}
 		})
+	}
+}
+
+// TestGaleraServers: workers begin with different servers, unless all are to use one.
+func TestGaleraServers(t *testing.T) {
+	for _, c := range []struct{ lock, worker, want string }{
+		{"galera-insert", "w1", "[n1 n2 n3]"}, {"galera-insert", "w3", "[n3 n1 n2]"}, {"galera-insert", "w5", "[n2 n3 n1]"},
+		{"galera-insert", "reader", "[n1 n2 n3]"}, {"galera-insert+one-server", "w3", "[n1 n2 n3]"},
+	} {
+		config := Config{Worker: c.worker, Nodes: []string{"n1", "n2", "n3"}, options: mustInfo(t, c.lock).options}
+		if got := fmt.Sprint(serversOf(config)); got != c.want {
+			t.Errorf("%s of %s: %s, want %s", c.lock, c.worker, got, c.want)
+		}
 	}
 }

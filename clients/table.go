@@ -2,6 +2,7 @@ package clients
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,6 +32,12 @@ type Config struct {
 	Stop <-chan struct{}
 
 	options optionSet
+}
+
+// number is that of the worker, from 1; 0 for one whose name has none.
+func (c Config) number() int {
+	n, _ := strconv.Atoi(strings.TrimPrefix(c.Worker, "w"))
+	return n
 }
 
 // Modules that several locks are built on.
@@ -445,6 +452,26 @@ func Table() []Info {
 			Grace: memcachedTick + 500*time.Millisecond,
 			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "monotonic clock of the server",
 			Modules: []string{goMemcache}, Open: openMemcachedAdd,
+		},
+		{
+			Name: "galera-getlock", Summary: "MariaDB with Galera: GET_LOCK of a connection, by workers that are spread over the servers",
+			Unsafe:  true,
+			Naive:   "a server tells the others nothing of its locks",
+			Servers: "galera", Grace: galeraGrace, Queues: true, AnyServer: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
+			Modules: []string{goMySQL}, Options: galeraOptions(), Open: openGaleraGetLock,
+		},
+		{
+			Name: "galera-forupdate", Summary: "MariaDB with Galera: SELECT FOR UPDATE of a row, a transaction around the section that changes the row at its end, by workers that are spread over the servers",
+			Unsafe:  true,
+			Naive:   "a row is locked on one server; of two holders the later one to commit learns it then",
+			Servers: "galera", Grace: galeraGrace, Queues: true, AnyServer: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
+			Modules: []string{goMySQL}, Options: galeraOptions(), Open: openGaleraForUpdate,
+		},
+		{
+			Name: "galera-insert", Summary: "MariaDB with Galera: INSERT of a row with a unique key to acquire, DELETE to release, by workers that are spread over the servers",
+			Naive:   "a holder that dies, or whose release fails, leaves its row behind",
+			Servers: "galera", AnyServer: true, LossNotification: "never", Clock: "none",
+			Modules: []string{goMySQL}, Options: galeraOptions(), Open: openGaleraInsert,
 		},
 	}
 	for i := range locks {

@@ -129,7 +129,7 @@ func Table() []Spec {
 	return []Spec{
 		memorySpec(), memory5Spec(), memorySemaphoreSpec(), queueSpec(), noneSpec(), redisSpec("redis", 1), redisSpec("redis5", 5, 3),
 		redisAOFSpec(), redisFailoverSpec(), redisClusterSpec("redis"), valkeySpec(), redisClusterSpec("valkey"), etcdSpec(), zookeeperSpec(), consulSpec(),
-		kubernetesSpec(), natsSpec(), postgresSpec(), pgBouncerSpec(), mariaSpec(), memcachedSpec(),
+		kubernetesSpec(), natsSpec(), postgresSpec(), pgBouncerSpec(), mariaSpec(), galeraSpec(), memcachedSpec(),
 	}
 }
 
@@ -301,7 +301,8 @@ func Start(ctx context.Context, r Request) (Cluster, error) {
 }
 
 const (
-	// readyTimeout is how long a server may take until it can serve, on a busy machine.
+	// readyTimeout is how long a server may take until it can serve: one of Galera waits for the
+	// others, for more than half a minute on a busy machine.
 	readyTimeout = 2 * time.Minute
 	readyPoll    = 20 * time.Millisecond
 )

@@ -22,21 +22,25 @@ const (
 func mariaSpec() Spec {
 	return Spec{
 		Name: "mariadb", Nodes: 1, Image: "mariadb", Official: true,
-		Server: func(int) Server {
-			return Server{
-				Program: "mariadb", Port: mariaPort, Probes: mariaProbes{}, NoWipe: errOtherDatabase,
-				Command: func(p Place) []string {
-					return []string{
-						"mariadbd", "--datadir=" + p.database(mariaData), "--bind-address=0.0.0.0", "--skip-name-resolve",
-						// As for PostgreSQL: a client that is not heard of is gone.
-						"--tcp-keepalive-time=" + seconds(sqlIdle), "--tcp-keepalive-interval=" + seconds(sqlProbe),
-						"--tcp-keepalive-probes=" + strconv.Itoa(int((clients.SQLServerSilence-sqlIdle)/sqlProbe)),
-					}
-				},
-				Sysctls:  mariaSysctls(),
-				ClockEnv: []string{"LD_PRELOAD=" + faketimeLibrary},
-			}
-		},
+		Server: func(int) Server { return mariaServer() },
+	}
+}
+
+func mariaServer() Server {
+	return Server{
+		Program: "mariadb", Port: mariaPort, Probes: mariaProbes{}, NoWipe: errOtherDatabase,
+		Command:  mariaCommand,
+		Sysctls:  mariaSysctls(),
+		ClockEnv: []string{"LD_PRELOAD=" + faketimeLibrary},
+	}
+}
+
+func mariaCommand(p Place) []string {
+	return []string{
+		"mariadbd", "--datadir=" + p.database(mariaData), "--bind-address=0.0.0.0", "--skip-name-resolve",
+		// As for PostgreSQL: a client that is not heard of is gone.
+		"--tcp-keepalive-time=" + seconds(sqlIdle), "--tcp-keepalive-interval=" + seconds(sqlProbe),
+		"--tcp-keepalive-probes=" + strconv.Itoa(int((clients.SQLServerSilence-sqlIdle)/sqlProbe)),
 	}
 }
 

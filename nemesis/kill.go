@@ -89,8 +89,9 @@ func (k *kill) those(servers bool) []*clusters.Node {
 }
 
 const (
-	// restartLimit is how long a server may take until it can serve again.
-	restartLimit = time.Minute
+	// restartLimit is how long a server may take until it can serve again. One of Galera has
+	// taken more than a minute, on a busy machine.
+	restartLimit = 2 * time.Minute
 	// disturbedLimit is how long it may take where other faults can keep it from
 	// serving; then its process need only run.
 	disturbedLimit = 5 * time.Second

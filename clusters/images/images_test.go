@@ -70,7 +70,7 @@ func dynamicBinary(t *testing.T) string {
 func TestRecipes(t *testing.T) {
 	want := map[string]string{ // to the base and the clock driver
 		"consul-1.20.1": "go", "etcd-3.4.3": "go", "etcd-3.5.15": "go", "etcd-3.5.16": "go", "etcd-3.6.16": "go",
-		"kube-apiserver-1.37.2": "go", "nats-2.15.2": "go", "memcached": "trixie",
+		"kube-apiserver-1.37.2": "go", "nats-2.15.2": "go", "galera": "trixie libfaketime", "memcached": "trixie",
 		"redis": "bookworm libfaketime", "mariadb": "trixie libfaketime",
 		"redis-8": "trixie", "valkey": "trixie", "postgres": "trixie", "zookeeper": "trixie",
 	}
