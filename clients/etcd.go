@@ -145,7 +145,7 @@ func (l *etcdLock) open(ctx context.Context, a Attempt) (*concurrency.Session, t
 	if l.session != nil && !closed(l.session.Done()) {
 		return l.session, 0, nil
 	}
-	session, err := concurrency.NewSession(l.client, concurrency.WithTTL(int(etcdSeconds(cmp.Or(l.config.TTL, a.TTL)))))
+	session, err := concurrency.NewSession(l.client, concurrency.WithTTL(int(wholeSeconds(cmp.Or(l.config.TTL, a.TTL)))))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -155,7 +155,7 @@ func (l *etcdLock) open(ctx context.Context, a Attempt) (*concurrency.Session, t
 
 // openAlone makes a session for one attempt. It outlives the context of that.
 func (l *etcdLock) openAlone(ctx context.Context, a Attempt) (*concurrency.Session, time.Duration, error) {
-	lease, err := l.client.Grant(ctx, etcdSeconds(a.TTL))
+	lease, err := l.client.Grant(ctx, wholeSeconds(a.TTL))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -170,7 +170,8 @@ func (l *etcdLock) openAlone(ctx context.Context, a Attempt) (*concurrency.Sessi
 	return session, time.Duration(lease.TTL) * time.Second, nil
 }
 
-func etcdSeconds(ttl time.Duration) int64 { return int64((ttl + time.Second - 1) / time.Second) }
+// wholeSeconds rounds a lease up.
+func wholeSeconds(ttl time.Duration) int64 { return int64((ttl + time.Second - 1) / time.Second) }
 
 // lock waits for its turn. Alone, it leaves the library behind when its time is over: what
 // that does later is void once the lease is revoked.

@@ -134,7 +134,7 @@ func (l *etcdV3Lock) grant(a Attempt, lease *etcdLease, revision int64) Grant {
 // lost it runs out.
 func (l *etcdV3Lock) lease(ctx context.Context, a Attempt) (*etcdLease, error) {
 	lease := &etcdLease{asked: history.Now(), stop: func() {}}
-	answer, err := l.client.Grant(ctx, etcdSeconds(a.TTL))
+	answer, err := l.client.Grant(ctx, wholeSeconds(a.TTL))
 	if err != nil {
 		return nil, err
 	}

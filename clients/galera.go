@@ -49,13 +49,19 @@ func galeraOptions() []Option {
 func serversOf(c Config) []string {
 	first := 0
 	if !c.options.has(oneServer) {
-		first = max(0, c.number()-1) % len(c.Nodes)
+		first = max(0, c.number()-1)
 	}
-	return slices.Concat(c.Nodes[first:], c.Nodes[:first])
+	return rotated(c.Nodes, first)
 }
 
-// firstThatAnswers dials one server after another until one accepts the connection.
-func firstThatAnswers(dialer *net.Dialer, servers []string) func(ctx context.Context, network, address string) (net.Conn, error) {
+// rotated returns the servers in the order of one who begins with the n-th, counted from 0.
+func rotated(servers []string, n int) []string {
+	n %= len(servers)
+	return slices.Concat(servers[n:], servers[:n])
+}
+
+// firstThatAccepts dials one server after another until one accepts the connection.
+func firstThatAccepts(dialer *net.Dialer, servers []string) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, _ string) (net.Conn, error) {
 		var errs []error
 		for _, server := range servers {
@@ -86,7 +92,10 @@ func openGaleraForUpdate(c Config) (Lock, error) {
 		return nil, errNoServers
 	}
 	db, err := mariaPool(c)
-	return &mariaLock{db: db, wait: lockRow, release: commitRow}, err
+	if err != nil {
+		return nil, err
+	}
+	return &mariaLock{db: db, wait: lockRow, release: commitRow}, nil
 }
 
 // lockRow begins a transaction that has locked the row of the key.
@@ -166,7 +175,10 @@ func openGaleraInsert(c Config) (Lock, error) {
 		return nil, errNoServers
 	}
 	db, err := mariaPool(c)
-	return &galeraInsert{db: db}, err
+	if err != nil {
+		return nil, err
+	}
+	return &galeraInsert{db: db}, nil
 }
 
 // Acquire implements Lock. Of two rows that are inserted on two servers at once the cluster

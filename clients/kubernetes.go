@@ -5,9 +5,7 @@ import (
 	"encoding/base32"
 	"errors"
 	"net"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +16,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
+
+	"lockcheck/history"
 )
 
 // KubernetesToken is by what its API servers know lockcheck.
@@ -47,7 +47,7 @@ func kubernetesOptions() []Option {
 // example of the library shows it, and what Kubernetes itself makes of a lease of 15 s: a renew
 // deadline of 10 s and a retry period of 2 s.
 type kubernetesLock struct {
-	client coordinationv1.CoordinationV1Interface
+	lease  func(key, id string) resourcelock.Interface
 	config Config
 	terms  handles[*kubernetesTerm]
 }
@@ -67,7 +67,7 @@ func openKubernetes(c Config) (Lock, error) {
 		return nil, errors.New("the library always renews its lease")
 	}
 	if len(c.Nodes) == 0 {
-		return nil, errors.New("k8s-lease needs servers")
+		return nil, errNoServers
 	}
 	client, err := coordinationv1.NewForConfig(&rest.Config{
 		Host: "https://" + c.Nodes[0], BearerToken: KubernetesToken, UserAgent: c.Worker,
@@ -77,7 +77,13 @@ func openKubernetes(c Config) (Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kubernetesLock{client: client, config: c}, nil
+	return &kubernetesLock{config: c, lease: func(key, id string) resourcelock.Interface {
+		return &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Name: kubernetesName(key), Namespace: KubernetesNamespace},
+			Client:     client,
+			LockConfig: resourcelock.ResourceLockConfig{Identity: id},
+		}
+	}}, nil
 }
 
 // balanced does what a load balancer in front of API servers does: a new connection is to one
@@ -86,8 +92,7 @@ func balanced(nodes []string, first int) func(ctx context.Context, network, addr
 	var connections atomic.Int64
 	dialer := net.Dialer{Timeout: balancerTimeout}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		n := (first + int(connections.Add(1))) % len(nodes)
-		return firstThatAnswers(&dialer, slices.Concat(nodes[n:], nodes[:n]))(ctx, network, address)
+		return firstThatAccepts(&dialer, rotated(nodes, first+int(connections.Add(1))))(ctx, network, address)
 	}
 }
 
@@ -99,42 +104,16 @@ func kubernetesName(lock string) string {
 	return "lock-" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString([]byte(lock)))
 }
 
-// kubernetesLease rounds a lease up to what a Lease can tell.
-func kubernetesLease(ttl time.Duration) time.Duration {
-	return max((ttl + kubernetesTTLStep - 1).Truncate(kubernetesTTLStep), kubernetesTTLStep)
-}
-
-func (l *kubernetesLock) lease(a Attempt) *resourcelock.LeaseLock {
-	return &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Name: kubernetesName(a.Key), Namespace: KubernetesNamespace},
-		Client:     l.client,
-		LockConfig: resourcelock.ResourceLockConfig{Identity: a.ID},
-	}
-}
-
 // Acquire implements Lock: a candidate of its own for each attempt.
 func (l *kubernetesLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
-	t := &kubernetesTerm{
-		record: kubernetesRecord{Interface: l.lease(a)},
-		begun:  make(chan struct{}), lost: make(chan struct{}), over: make(chan struct{}),
-	}
-	lease := kubernetesLease(a.TTL)
-	deadline, retry := l.renewal(lease)
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: &t.record, LeaseDuration: lease, RenewDeadline: deadline, RetryPeriod: retry,
-		ReleaseOnCancel: !l.keeps(), Name: a.Key,
-		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: t.begin, OnStoppedLeading: func() {}},
-	})
+	t, err := l.candidate(ctx, a)
 	if err != nil {
 		return Grant{}, &NoEffectError{Err: err}
 	}
-	t.elector = elector
-	// The zero Logger drops what the library would write to the standard error.
-	t.running, t.end = context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), klog.Logger{}))
 	l.terms.put(a.ID, t)
 	go func() {
 		defer close(t.over)
-		elector.Run(t.running)
+		t.elector.Run(t.running)
 	}()
 	select {
 	case <-t.begun:
@@ -142,6 +121,25 @@ func (l *kubernetesLock) Acquire(ctx context.Context, a Attempt) (Grant, error) 
 	case <-ctx.Done():
 		return Grant{}, l.givenUp(ctx, a, t)
 	}
+}
+
+// candidate makes what runs until the term of an attempt ends, which may be after its context.
+func (l *kubernetesLock) candidate(ctx context.Context, a Attempt) (*kubernetesTerm, error) {
+	t := &kubernetesTerm{
+		record: kubernetesRecord{Interface: l.lease(a.Key, a.ID)},
+		begun:  make(chan struct{}), lost: make(chan struct{}), over: make(chan struct{}),
+	}
+	lease := time.Duration(max(1, wholeSeconds(a.TTL))) * time.Second
+	deadline, retry := l.renewal(lease)
+	var err error
+	t.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: &t.record, LeaseDuration: lease, RenewDeadline: deadline, RetryPeriod: retry,
+		ReleaseOnCancel: !l.keeps(), Name: a.Key,
+		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: t.begin, OnStoppedLeading: func() {}},
+	})
+	// The zero Logger drops what the library would write to the standard error.
+	t.running, t.end = context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), klog.Logger{}))
+	return t, err
 }
 
 // givenUp says what is known of an attempt that is over before it was granted.
@@ -152,19 +150,24 @@ func (l *kubernetesLock) givenUp(ctx context.Context, a Attempt, t *kubernetesTe
 	case <-time.After(withdrawal):
 		return ctx.Err()
 	}
-	if t.record.mayHold() {
+	holder, certain := t.record.holder()
+	switch {
+	case !certain && t.record.asked(), holder == a.ID:
 		return ctx.Err()
+	case !certain:
+		l.terms.take(a.ID)
+		return &NoEffectError{Err: ctx.Err()} // nobody has answered
+	case l.keeps():
+		holder = "" // whom the Lease names may have ended its term
 	}
 	l.terms.take(a.ID)
-	if l.keeps() {
-		return &BusyError{} // whom the Lease names may have ended its term
-	}
-	return &BusyError{Holder: t.elector.GetLeader()}
+	return &BusyError{Holder: holder}
 }
 
-// Release implements Lock. An attempt that the library does not take back is taken back by the
-// calls that the library would make.
+// Release implements Lock. What the library has not given back is given back by the calls that
+// it would make.
 func (l *kubernetesLock) Release(ctx context.Context, g Grant) error {
+	called := history.Now()
 	t, known := l.terms.take(g.ID)
 	if !known {
 		return ErrNotHeld
@@ -176,50 +179,68 @@ func (l *kubernetesLock) Release(ctx context.Context, g Grant) error {
 		l.terms.put(g.ID, t)
 		return ctx.Err()
 	}
-	switch {
-	case t.record.gaveBack():
-		return nil
-	case !t.elector.IsLeader():
-		return ErrNotHeld
-	case l.keeps():
+	if gave, from, at := t.record.gaveBack(); gave {
+		if from == g.ID && at < called {
+			return ErrNotHeld // the library had done so when it found the lease lost
+		}
 		return nil
 	}
-	err := withdrawLease(ctx, l.lease(Attempt{Key: g.Key, ID: g.ID}))
+	holder, certain := t.record.holder()
+	if certain && holder != g.ID {
+		return ErrNotHeld
+	}
+	err := l.giveBack(ctx, &t.record)
 	if err != nil && !errors.Is(err, ErrNotHeld) {
 		l.terms.put(g.ID, t)
 	}
 	return err
 }
 
-// withdrawLease ends a lease that is held in this name.
-func withdrawLease(ctx context.Context, lease *resourcelock.LeaseLock) error {
-	record, _, err := lease.Get(ctx)
+// errLeaseInDoubt: a write was not answered, and it is not known whether it has been the cause
+// of what the Lease says, or may still take effect.
+var errLeaseInDoubt = errors.New("a write of the Lease was not answered")
+
+// giveBack ends a lease that is held in the name of a candidate whose elector has ended.
+func (l *kubernetesLock) giveBack(ctx context.Context, record *kubernetesRecord) error {
+	_, certain := record.holder()
+	now, _, err := record.Get(ctx)
 	switch {
-	case apierrors.IsNotFound(err):
-		return ErrNotHeld
-	case err != nil:
+	case err != nil && !apierrors.IsNotFound(err):
 		return err
-	case record.HolderIdentity != lease.Identity():
+	case (err != nil || now.HolderIdentity != record.Identity()) && !certain:
+		return errLeaseInDoubt
+	case err != nil || now.HolderIdentity != record.Identity():
 		return ErrNotHeld
+	case l.keeps():
+		return nil
 	}
-	return lease.Update(ctx, resourcelock.LeaderElectionRecord{
-		LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: metav1.Now(), AcquireTime: metav1.Now(),
+	return record.Update(ctx, resourcelock.LeaderElectionRecord{
+		LeaderTransitions: now.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: metav1.Now(), AcquireTime: metav1.Now(),
 	})
 }
 
 // Holds implements Asker. A read without a resource version goes to a majority of etcd.
 func (l *kubernetesLock) Holds(ctx context.Context, g Grant) (bool, error) {
-	record, _, err := l.lease(Attempt{Key: g.Key, ID: g.ID}).Get(ctx)
+	record, _, err := l.lease(g.Key, g.ID).Get(ctx)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	return err == nil && record.HolderIdentity == g.ID, err
 }
 
-// Close implements Lock. Who still leads gives up its term.
+// Close implements Lock. Who still leads ends its term, as far as the servers answer at once.
 func (l *kubernetesLock) Close() error {
-	for _, t := range l.terms.takeAll() {
+	terms := l.terms.takeAll()
+	for _, t := range terms {
 		t.end()
+	}
+	patience := time.After(withdrawal)
+	for _, t := range terms {
+		select {
+		case <-t.over:
+		case <-patience:
+			return nil
+		}
 	}
 	return nil
 }
@@ -243,54 +264,4 @@ func (t *kubernetesTerm) begin(leading context.Context) {
 		}
 	})
 	close(t.begun)
-}
-
-// kubernetesRecord keeps what the library does not tell: what it has written last, and whether
-// a write after that may have had its effect.
-type kubernetesRecord struct {
-	resourcelock.Interface
-	mu      sync.Mutex
-	written resourcelock.LeaderElectionRecord
-	doubt   bool
-}
-
-func (r *kubernetesRecord) Create(ctx context.Context, written resourcelock.LeaderElectionRecord) error {
-	return r.wrote(written, r.Interface.Create(ctx, written))
-}
-
-func (r *kubernetesRecord) Update(ctx context.Context, written resourcelock.LeaderElectionRecord) error {
-	return r.wrote(written, r.Interface.Update(ctx, written))
-}
-
-func (r *kubernetesRecord) wrote(written resourcelock.LeaderElectionRecord, err error) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch status := apierrors.APIStatus(nil); {
-	case err == nil:
-		r.written, r.doubt = written, false
-	case !errors.As(err, &status) || status.Status().Code >= 500:
-		r.doubt = true
-	}
-	return err
-}
-
-// token counts the terms of a Lease from 1, and the library from 0.
-func (r *kubernetesRecord) token() uint64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return uint64(r.written.LeaderTransitions) + 1
-}
-
-// mayHold says whether the lease may be in its name, as far as it has written.
-func (r *kubernetesRecord) mayHold() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.doubt || r.written.HolderIdentity != ""
-}
-
-// gaveBack says whether its last write took the name of a holder away.
-func (r *kubernetesRecord) gaveBack() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return !r.doubt && r.written.HolderIdentity == "" && r.written.LeaseDurationSeconds != 0
 }

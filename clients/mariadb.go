@@ -36,7 +36,10 @@ func openMariaDB(c Config) (Lock, error) {
 
 func openGetLock(c Config) (Lock, error) {
 	db, err := mariaPool(c)
-	return &mariaLock{db: db, wait: getLock, release: releaseLock}, err
+	if err != nil {
+		return nil, err
+	}
+	return &mariaLock{db: db, wait: getLock, release: releaseLock}, nil
 }
 
 // mariaPool has the settings that the driver has by itself, and those of its README.
@@ -48,7 +51,7 @@ func mariaPool(c Config) (*sql.DB, error) {
 	if c.options.has(keepAlives) {
 		dialer = sqlDialer()
 	}
-	config.DialFunc = firstThatAnswers(dialer, serversOf(c))
+	config.DialFunc = firstThatAccepts(dialer, serversOf(c))
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return nil, err

@@ -85,6 +85,9 @@ type Info struct {
 	Session bool
 	// Queues: an attempt waits until it is granted the lock or its context ends.
 	Queues bool
+	// CountsAnew: each attempt counts the lease of a holder from when it first sees it, so that
+	// one that waits for less than a lease is never granted what a dead holder has left.
+	CountsAnew bool
 	// Endless: nothing can end an attempt that waits, so that it lasts until it is granted
 	// the lock or fails.
 	Endless bool
@@ -393,10 +396,10 @@ func Table() []Info {
 		},
 		{
 			Name: "k8s-lease", Summary: "Kubernetes: a Lease, by the leader election of client-go", Library: "k8s.io/client-go",
-			Servers: "kubernetes", TTL: 3 * time.Second, MinTTL: kubernetesTTLStep, TTLStep: kubernetesTTLStep,
+			Servers: "kubernetes", TTL: 6 * time.Second, MinTTL: kubernetesTTLStep, TTLStep: kubernetesTTLStep,
 			// A candidate waits for a whole lease from when it first sees it.
 			Expiry: 2, Grace: time.Second,
-			Session: true, Queues: true, Ask: true, Token: "leaseTransitions of the Lease", LossNotification: "when its context ends, once renewals have failed for a renew deadline and the library has tried to give the lease back", Clock: "monotonic clocks of the candidates",
+			Session: true, Queues: true, CountsAnew: true, Ask: true, Token: "leaseTransitions of the Lease", LossNotification: "when its context ends, once renewals have failed for a renew deadline and the library has tried to give the lease back", Clock: "monotonic clocks of the candidates",
 			Options: kubernetesOptions(), Open: openKubernetes,
 		},
 		natsInfo("nats-kv", "NATS JetStream: a key of a bucket, Create with a TTL, renewal and Delete by revision", "", openNATS),

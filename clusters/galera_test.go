@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +14,7 @@ import (
 func openAs(t *testing.T, lock, worker string, cluster Cluster) *locker {
 	t.Helper()
 	info := mustLock(t, lock)
-	return &locker{t: t, lock: openLock(t, info, cluster, worker), info: info}
+	return &locker{t: t, lock: openLock(t, info, cluster, worker), info: info, worker: worker}
 }
 
 // TestGalera: the servers are one cluster, and what two workers on two of them exclude each
@@ -52,9 +53,11 @@ func TestGalera(t *testing.T) {
 		if err := a.release(a.acquire("both", 0)); err != nil {
 			t.Fatal(err)
 		}
+		inStep(t, cluster, "both")
 		if err := b.release(b.acquire("both", 0)); err != nil {
 			t.Fatal(err)
 		}
+		inStep(t, cluster, "both")
 		first, second := a.acquire("both", 0), b.acquire("both", 0)
 		if err := a.release(first); err != nil {
 			t.Errorf("the first to commit: %v", err)
@@ -67,7 +70,7 @@ func TestGalera(t *testing.T) {
 		a, b := openAs(t, "galera-insert", "w1", cluster), openAs(t, "galera-insert", "w2", cluster)
 		first := a.acquire("both", 0)
 		b.outcome("by another worker", clients.Busy, func() error { _, err := b.try(first.Key, 0); return err })
-		b.outcome("release by another", clients.NotHeld, func() error { return b.release(clients.Grant{Key: first.Key, ID: "w2-1"}) })
+		b.outcome("release by another", clients.NotHeld, func() error { return b.release(clients.Grant{Key: first.Key, ID: b.id()}) })
 		if err := a.release(first); err != nil {
 			t.Errorf("release: %v", err)
 		}
@@ -89,6 +92,26 @@ func oneCluster(t *testing.T, cluster Cluster) {
 			return err
 		})
 	}
+}
+
+// inStep waits until all servers have the same of a row. What one has committed, the others apply
+// later, and end whatever transaction is in the way then.
+func inStep(t *testing.T, cluster Cluster, key string) {
+	t.Helper()
+	clustertest.Eventually(t, patience, func() error {
+		var all []int64
+		for _, server := range cluster.Servers() {
+			var grants int64
+			if err := askMaria(t.Context(), server.Address, "SELECT grants FROM lockcheck.lockcheck_rows WHERE name = '"+key+"'", &grants); err != nil {
+				return err
+			}
+			all = append(all, grants)
+		}
+		if len(slices.Compact(all)) != 1 {
+			return fmt.Errorf("the servers have %v", all)
+		}
+		return nil
+	})
 }
 
 // TestGaleraRestart: a server that was killed joins the others again, and catches up on what

@@ -61,9 +61,6 @@ func kubernetesServer() Server {
 	}
 }
 
-// errNoState is why an API server cannot lose its disk.
-var errNoState = fmt.Errorf("an API server keeps its data in etcd")
-
 // kubernetesCommand: all who have the token may do everything.
 func kubernetesCommand(p Place) []string {
 	var etcds []string

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +19,12 @@ type locker struct {
 	t       *testing.T
 	lock    clients.Lock
 	info    clients.Info
+	worker  string // "" for w1
 	attempt int
 }
+
+// id is the name of the last attempt.
+func (l *locker) id() string { return fmt.Sprintf("%s-%d", cmp.Or(l.worker, "w1"), l.attempt) }
 
 func open(t *testing.T, lock string, cluster Cluster) *locker {
 	t.Helper()
@@ -34,7 +39,7 @@ func (l *locker) try(key string, ttl time.Duration) (clients.Grant, error) {
 	l.attempt++
 	ctx, cancel := context.WithTimeout(l.t.Context(), 5*time.Second)
 	defer cancel()
-	return l.lock.Acquire(ctx, clients.Attempt{Key: key, ID: fmt.Sprintf("w1-%d", l.attempt), TTL: ttl})
+	return l.lock.Acquire(ctx, clients.Attempt{Key: key, ID: l.id(), TTL: ttl})
 }
 
 // acquire tries until it has the lock: another holder's lease may have to end,
@@ -46,7 +51,7 @@ func (l *locker) acquire(key string, ttl time.Duration) clients.Grant {
 		grant, err = l.try(key, ttl)
 		return err
 	})
-	if grant.Key != key || grant.ID != fmt.Sprintf("w1-%d", l.attempt) {
+	if grant.Key != key || grant.ID != l.id() {
 		l.t.Fatalf("granted %+v", grant)
 	}
 	return grant

@@ -21,8 +21,7 @@ type sessionUser struct {
 // openSession opens a lock by its name.
 func openSession(t *testing.T, name string, config clients.Config) *sessionUser {
 	t.Helper()
-	info, _ := clients.ByName(name)
-	lock, err := info.Open(config)
+	lock, err := mustLock(t, name).Open(config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ var (
 	errNothingOnDisk = errors.New("it keeps nothing on disk: a kill takes all that it knows")
 	errMemberForGood = errors.New("a member that lost its disk must be removed and added anew by an administrator")
 	errOtherDatabase = errors.New("a database without its files is another database")
+	errNoState       = errors.New("an API server keeps its data in etcd")
 )
 
 // CanWipe says why a server cannot be started again with an empty disk; nil if it

@@ -354,6 +354,9 @@ func (t *test) fillIn() {
 	}
 	if t.Wait == 0 && t.info.Queues && !t.info.Endless {
 		t.Wait = defaultWait
+		if t.info.CountsAnew {
+			t.Wait = max(t.Wait, t.info.Effective(t.TTL, 0)+t.info.Grace)
+		}
 	}
 	t.Renew = t.Renew || t.workload.Renews && t.info.Renew
 	if t.LockDelay == nil {

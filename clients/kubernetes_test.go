@@ -1,0 +1,180 @@
+package clients
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// fakeLease is a Lease on a server that answers as a test says.
+type fakeLease struct {
+	mu      sync.Mutex
+	version int
+	record  resourcelock.LeaderElectionRecord
+	// unread and unwritten are the answers to reads and writes, unanswered that to a write which
+	// takes effect all the same; nil for what a server says.
+	unread, unwritten, unanswered error
+}
+
+func (f *fakeLease) set(change func(*fakeLease)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
+}
+
+// heldBy is part of a change.
+func (f *fakeLease) heldBy(name string) {
+	f.version++
+	f.record.HolderIdentity, f.record.LeaseDurationSeconds = name, 60
+}
+
+func (f *fakeLease) holder() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.record.HolderIdentity
+}
+
+// fakeCandidate sees a fakeLease as one candidate.
+type fakeCandidate struct {
+	*fakeLease
+	id   string
+	seen int // the version that it may replace
+}
+
+var fakeResource = schema.GroupResource{Resource: "leases"}
+
+func (c *fakeCandidate) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.unread != nil:
+		return nil, nil, c.unread
+	case c.version == 0:
+		return nil, nil, apierrors.NewNotFound(fakeResource, c.id)
+	}
+	c.seen = c.version
+	record := c.record
+	raw, err := json.Marshal(record)
+	return &record, raw, err
+}
+
+func (c *fakeCandidate) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return c.Update(ctx, record)
+}
+
+func (c *fakeCandidate) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.unwritten != nil:
+		return c.unwritten
+	case c.seen != c.version:
+		return apierrors.NewConflict(fakeResource, c.id, errors.New("it has changed"))
+	}
+	c.version++
+	c.seen, c.record = c.version, record
+	return c.unanswered
+}
+
+func (c *fakeCandidate) RecordEvent(string) {}
+func (c *fakeCandidate) Identity() string   { return c.id }
+func (c *fakeCandidate) Describe() string   { return "a lease" }
+
+// TestKubernetesOutcomes: what is said of an attempt and of a release is what became of the
+// Lease. Renewals come after 8 s, and are not met.
+func TestKubernetesOutcomes(t *testing.T) {
+	lost := errors.New("the connection is gone")
+	refused := apierrors.NewForbidden(fakeResource, "w1-1", errors.New("no"))
+	for name, c := range map[string]struct {
+		options optionSet
+		before  func(*fakeLease) // the attempt
+		acquire Outcome
+		between func(*fakeLease)
+		release Outcome
+		holder  string // in the end
+	}{
+		"held and given back":                     {acquire: Done, release: Done},
+		"held by another":                         {before: func(f *fakeLease) { f.heldBy("w2-1") }, acquire: Busy, release: NotHeld, holder: "w2-1"},
+		"no server answers":                       {before: func(f *fakeLease) { f.unread = lost }, acquire: NoEffect, release: NotHeld},
+		"no server takes it":                      {before: func(f *fakeLease) { f.unwritten = refused }, acquire: Busy, release: NotHeld},
+		"granted without an answer":               {before: func(f *fakeLease) { f.unanswered = lost }, acquire: Unknown, between: func(f *fakeLease) { f.unanswered = nil }, release: Done},
+		"granted in doubt, then another's":        {before: func(f *fakeLease) { f.unanswered = lost }, acquire: Unknown, between: func(f *fakeLease) { f.heldBy("w2-1") }, release: Unknown, holder: "w2-1"},
+		"given back without an answer":            {acquire: Done, between: func(f *fakeLease) { f.unanswered = lost }, release: Unknown},
+		"not read when it was to be given back":   {acquire: Done, between: func(f *fakeLease) { f.unread = lost }, release: Unknown, holder: "w1-1"},
+		"kept":                                    {options: optionSet{keepLease}, acquire: Done, release: Done, holder: "w1-1"},
+		"kept, and taken over by another":         {options: optionSet{keepLease}, acquire: Done, between: func(f *fakeLease) { f.heldBy("w2-1") }, release: NotHeld, holder: "w2-1"},
+		"the library gives back what another has": {acquire: Done, between: func(f *fakeLease) { f.heldBy("w2-1") }, release: Done},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lease := new(fakeLease)
+			lock := &kubernetesLock{config: Config{options: c.options}, lease: func(_, id string) resourcelock.Interface {
+				return &fakeCandidate{fakeLease: lease, id: id}
+			}}
+			if c.before != nil {
+				lease.set(c.before)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			_, err := lock.Acquire(ctx, Attempt{Key: "k", ID: "w1-1", TTL: time.Minute})
+			if OutcomeOf(err) != c.acquire {
+				t.Fatalf("acquire: %v, want outcome %d", err, c.acquire)
+			}
+			if c.between != nil {
+				lease.set(c.between)
+			}
+			// The library tries for a renew deadline to give it back.
+			if err := lock.Release(t.Context(), Grant{Key: "k", ID: "w1-1"}); OutcomeOf(err) != c.release {
+				t.Errorf("release: %v, want outcome %d", err, c.release)
+			}
+			if lease.holder() != c.holder {
+				t.Errorf("held by %q in the end, want %q", lease.holder(), c.holder)
+			}
+		})
+	}
+}
+
+// TestKubernetesLost: a leader whose library has ended its term is told so, and has nothing to
+// give back any more.
+func TestKubernetesLost(t *testing.T) {
+	lease := new(fakeLease)
+	lock := &kubernetesLock{lease: func(_, id string) resourcelock.Interface {
+		return &fakeCandidate{fakeLease: lease, id: id}
+	}}
+	grant, err := lock.Acquire(t.Context(), Attempt{Key: "k", ID: "w1-1", TTL: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease.set(func(f *fakeLease) { f.unwritten = errors.New("the disk is full") })
+	<-grant.Lost
+	lease.set(func(f *fakeLease) {
+		f.unwritten = nil
+		f.heldBy("w2-1")
+	})
+	if err := lock.Release(t.Context(), grant); OutcomeOf(err) != Unknown {
+		t.Errorf("release: %v, although its last write may have been what ended it", err)
+	}
+	if lease.holder() != "w2-1" {
+		t.Errorf("held by %q", lease.holder())
+	}
+}
+
+// TestKubernetesName: every lock has a name of its own that a Lease may have.
+func TestKubernetesName(t *testing.T) {
+	names := make(map[string]bool)
+	for _, lock := range []string{"k0", "K0", "k/0", "k 0", "k-0"} {
+		name := kubernetesName(lock)
+		if names[name] || !regexp.MustCompile(`^[a-z0-9-]{1,63}$`).MatchString(name) {
+			t.Errorf("%q of %q", name, lock)
+		}
+		names[name] = true
+	}
+}
