@@ -58,7 +58,7 @@ tested-faults:
 
 # The images that tests use, as far as they can be made here: each test that needs one
 # makes it on first use, and says so if it cannot.
-TESTED_IMAGES := redis valkey postgres mariadb zookeeper consul-1.20.1 etcd-3.6.16 etcd-3.4.3 nats-2.15.2
+TESTED_IMAGES := redis valkey postgres mariadb galera zookeeper memcached consul-1.20.1 etcd-3.6.16 etcd-3.4.3 nats-2.15.2 kube-apiserver-1.37.2
 tested-images: build
 	./lockcheck images $(TESTED_IMAGES) || true
 
