@@ -122,7 +122,7 @@ func TestKubernetesOutcomes(t *testing.T) {
 			if c.before != nil {
 				lease.set(c.before)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			_, err := lock.Acquire(ctx, Attempt{Key: "k", ID: "w1-1", TTL: time.Minute})
 			if OutcomeOf(err) != c.acquire {
