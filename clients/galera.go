@@ -6,8 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"net"
-	"slices"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -54,43 +52,9 @@ func serversOf(c Config) []string {
 	return rotated(c.Nodes, first)
 }
 
-// rotated returns the servers in the order of one who begins with the n-th, counted from 0.
-func rotated(servers []string, n int) []string {
-	n %= len(servers)
-	return slices.Concat(servers[n:], servers[:n])
-}
-
-// firstThatAccepts dials one server after another until one accepts the connection.
-func firstThatAccepts(dialer *net.Dialer, servers []string) func(ctx context.Context, network, address string) (net.Conn, error) {
-	return func(ctx context.Context, network, _ string) (net.Conn, error) {
-		var errs []error
-		for _, server := range servers {
-			conn, err := dialer.DialContext(ctx, network, server)
-			if err == nil {
-				return conn, nil
-			}
-			errs = append(errs, err)
-		}
-		return nil, errors.Join(errs...)
-	}
-}
-
-var errNoServers = errors.New("this lock needs a server")
-
-// openGaleraGetLock is the lock of openMariaDB, whatever server a worker is connected to.
-func openGaleraGetLock(c Config) (Lock, error) {
-	if len(c.Nodes) == 0 {
-		return nil, errNoServers
-	}
-	return openGetLock(c)
-}
-
 // openGaleraForUpdate is SELECT … FOR UPDATE of a row that stands for the lock. The holder
 // changes the row at the end: what only reads is no business of the other servers.
 func openGaleraForUpdate(c Config) (Lock, error) {
-	if len(c.Nodes) == 0 {
-		return nil, errNoServers
-	}
 	db, err := mariaPool(c)
 	if err != nil {
 		return nil, err
@@ -171,9 +135,6 @@ func mariaCode(err error) uint16 {
 type galeraInsert struct{ db *sql.DB }
 
 func openGaleraInsert(c Config) (Lock, error) {
-	if len(c.Nodes) == 0 {
-		return nil, errNoServers
-	}
 	db, err := mariaPool(c)
 	if err != nil {
 		return nil, err

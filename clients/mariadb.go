@@ -44,6 +44,9 @@ func openGetLock(c Config) (Lock, error) {
 
 // mariaPool has the settings that the driver has by itself, and those of its README.
 func mariaPool(c Config) (*sql.DB, error) {
+	if len(c.Nodes) == 0 {
+		return nil, errNoServers
+	}
 	config := mysql.NewConfig()
 	config.User, config.DBName = "lockcheck", "lockcheck"
 	config.Net, config.Addr = "tcp", c.Nodes[0]

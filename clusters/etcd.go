@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -102,26 +101,15 @@ func (p etcdProbes) Leads(ctx context.Context, address string) (bool, error) {
 	return err == nil && answer.Leader == answer.Header.Member, err
 }
 
-// ask makes one connection for one question. An answer of nil is not read.
+// ask asks one question. An answer of nil is not read.
 func (etcdProbes) ask(ctx context.Context, method, address, path string, answer any) (http.Header, error) {
 	request, err := http.NewRequestWithContext(ctx, method, "http://"+address+path, bytes.NewBufferString("{}"))
 	if err != nil {
 		return nil, err
 	}
-	request.Close = true
-	response, err := new(http.Client).Do(request)
-	if err != nil {
-		return nil, err
+	header, body, err := askHTTP(http.DefaultClient, request)
+	if err != nil || answer == nil {
+		return header, err
 	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	switch {
-	case err != nil:
-		return nil, err
-	case response.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("%s: %s", response.Status, bytes.TrimSpace(body))
-	case answer == nil:
-		return response.Header, nil
-	}
-	return response.Header, json.Unmarshal(body, answer)
+	return header, json.Unmarshal(body, answer)
 }

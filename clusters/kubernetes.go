@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -134,23 +133,11 @@ func (p kubernetesProbes) Version(ctx context.Context, address string) (string, 
 	return strings.TrimPrefix(answer.Version, "v"), err
 }
 
-// ask makes one connection for one question.
 func (kubernetesProbes) ask(ctx context.Context, address, path string) (http.Header, []byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+path, nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	request.Header.Set("Authorization", "Bearer "+clients.KubernetesToken)
-	request.Close = true
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	response, err := client.Do(request)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", response.Status, body)
-	}
-	return response.Header, body, err
+	return askHTTP(&http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}, request)
 }

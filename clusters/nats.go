@@ -3,9 +3,7 @@ package clusters
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -132,7 +130,6 @@ func (c natsCopies) leader() string {
 	return c.All.Leader
 }
 
-// ask makes one connection for one question.
 func (natsProbes) ask(ctx context.Context, address, path string, answer any) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -143,16 +140,7 @@ func (natsProbes) ask(ctx context.Context, address, path string, answer any) err
 	if err != nil {
 		return err
 	}
-	request.Close = true
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if response.StatusCode != http.StatusOK {
-		err = errors.Join(err, fmt.Errorf("%s: %s", response.Status, body))
-	}
+	_, body, err := askHTTP(http.DefaultClient, request)
 	if err != nil {
 		return err
 	}
