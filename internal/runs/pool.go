@@ -154,15 +154,16 @@ func (t *traces) Observe(e history.Event) {
 // effects nothing is certain.
 func (t *traces) lasts(f history.Fault) bool {
 	effects := history.EffectsOf(f.Kind)
+	ofServer := slices.ContainsFunc(f.Targets, func(target string) bool { return !t.workers[target] })
 	for _, effect := range effects {
 		switch effect {
 		case history.Defers:
 		case history.Stops, history.Cuts, history.Disturbs:
-			if t.failsOver {
+			if t.failsOver && ofServer {
 				return true
 			}
 		case history.Ends:
-			if slices.ContainsFunc(f.Targets, func(target string) bool { return !t.workers[target] }) {
+			if ofServer {
 				return true
 			}
 		default:

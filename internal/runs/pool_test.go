@@ -212,6 +212,8 @@ func TestTraces(t *testing.T) {
 		{"nothing", nil, false, true},
 		{"a pause", fault("pause n1", whole...), false, true},
 		{"a pause, where others take over", fault("pause n1", whole...), true, false},
+		{"a worker paused, where others take over", fault("pause w1", whole...), true, true},
+		{"a worker cut off, where others take over", fault("partition w1", whole...), true, true},
 		{"a cut that is not proven healed", fault("partition w1", whole[:4]...), false, false},
 		{"a cut that is not proven", fault("partition w1", history.Requested, history.Applied, history.Unproven, history.Healed, history.ProvenHealed), false, false},
 		{"a cut that nobody could heal", fault("partition w1", history.Requested, history.Applied, history.Proven, history.Unhealed), false, false},
