@@ -1,66 +1,78 @@
 package hunt
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 
 	"lockcheck/history"
 )
 
-// singles lists trials with one fault that begins while somebody holds the lock, two for each
-// fault and role that there are: one within a section that ends before the lease, and one within a
-// section that needs renewals, those of sessions too, by a fault that outlasts the leases of those
-// who wait. Which comes first, and in which order kinds of faults take turns, is drawn by chance.
+// singles lists trials with one fault that begins while somebody holds the lock, one of each kind
+// of fault after another. Of a kind those come first that meet who asks for the lock, or the leader,
+// on whom most depends. Beyond that chance decides.
 func (s space) singles(rng *rand.Rand) []Trial {
-	turns := s.turns(rng)
-	later := make(map[aim]bool)
-	var all []Trial
-	for _, again := range []bool{false, true} {
-		for _, a := range turns {
-			if !again {
-				later[a] = rng.IntN(2) == 0
-			}
-			all = append(all, s.single(rng, a, later[a] != again))
-		}
-	}
-	return all
-}
-
-// turns are all aims, one of each kind after another.
-func (s space) turns(rng *rand.Rand) []aim {
 	kinds := slices.Clone(s.kinds)
 	rng.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
-	var queues [][]aim
+	var queues [][]Trial
+	longest := 0
 	for _, kind := range kinds {
-		// Who holds the lock is who was waited for.
-		aims := slices.DeleteFunc(slices.Clone(s.aims[kind]), func(a aim) bool { return a.target == actor })
-		rng.Shuffle(len(aims), func(i, j int) { aims[i], aims[j] = aims[j], aims[i] })
-		queues = append(queues, aims)
+		queue := s.ofKind(rng, kind)
+		queues, longest = append(queues, queue), max(longest, len(queue))
 	}
-	var all []aim
-	for i, left := 0, true; left; i++ {
-		left = false
-		for _, aims := range queues {
-			if i < len(aims) {
-				all, left = append(all, aims[i]), true
+	var all []Trial
+	for i := range longest {
+		for _, queue := range queues {
+			if i < len(queue) {
+				all = append(all, queue[i])
 			}
 		}
 	}
 	return all
 }
 
-// single is a trial of one aim, short or beyond leases.
-func (s space) single(rng *rand.Rand, a aim, beyond bool) Trial {
-	t := Trial{Workers: 3, Section: 0.6, Seed: rng.Uint64N(1_000_000), Long: s.long && outlasts(a)}
-	step := Step{Fault: a.fault, Target: a.target, From: a.from, When: s.whens[a][0], Length: 1.3, Clock: firstOf(clocksOf(a.fault))}
-	if beyond {
-		t.Renew, t.Long, step.Length, step.Clock = s.renew, false, 2.5, lastOf(clocksOf(a.fault))
-		if s.renew || s.session {
-			t.Section = 1.6
+// ofKind are the trials with one fault of a kind.
+func (s space) ofKind(rng *rand.Rand, kind string) []Trial {
+	var all []Trial
+	for _, a := range s.aims[kind] {
+		if a.target != actor { // who holds the lock is who was waited for
+			all = append(all, s.single(rng, a)...)
 		}
 	}
-	t.Steps = []Step{step}
-	return t.normal()
+	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	others := func(t Trial) int {
+		if slices.Contains([]string{"holder", "waiter", "leader"}, t.Steps[0].Target) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(all, func(a, b Trial) int { return cmp.Compare(others(a), others(b)) })
+	return all
+}
+
+// single are the trials of an aim: within a section that ends before the lease; within one that
+// needs renewals, those of sessions too, by a fault that outlasts the leases of those who wait; and
+// with many holds in a long lease, for what servers lose is what they grant under a fault, and
+// waiters that give up.
+func (s space) single(rng *rand.Rand, a aim) []Trial {
+	step := Step{Fault: a.fault, Target: a.target, From: a.from, When: s.whens[a][0], Length: 1.3, Clock: firstOf(clocksOf(a.fault))}
+	within := Trial{Workers: 3, Section: 0.6, Long: s.long && outlasts(a), Steps: []Step{step}}
+	step.Length, step.Clock = 2.5, lastOf(clocksOf(a.fault))
+	beyond := Trial{Workers: 3, Section: 0.6, Renew: s.renew, Steps: []Step{step}}
+	if s.renew || s.session {
+		beyond.Section = 1.6
+	}
+	all := []Trial{within, beyond}
+	if within.Long {
+		many := within
+		many.Workers, many.Section, many.Brief = 5, shortest, s.brief
+		all = append(all, many)
+	}
+	for i := range all {
+		all[i].Seed = rng.Uint64N(1_000_000)
+		all[i] = all[i].normal()
+	}
+	return all
 }
 
 // outlasts says of a fault whether what it does to servers takes longer than a short lease.

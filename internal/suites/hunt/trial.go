@@ -25,7 +25,7 @@ type Trial struct {
 	Renew bool `json:"renew,omitempty"`
 	Check bool `json:"check,omitempty"` // before the write
 	Pin   bool `json:"pin,omitempty"`
-	// Brief attempts give up waiting after half a lease.
+	// Brief attempts give up waiting after half of the shortest lease.
 	Brief bool   `json:"brief,omitempty"`
 	Steps []Step `json:"steps,omitempty"`
 	// Seed decides what roles leave open.
@@ -99,29 +99,32 @@ func (p Plan) sketch(t Trial) runs.Options {
 	if t.Long {
 		lease = p.longLease()
 	}
-	unit := lease
-	if unit == 0 {
-		unit = time.Second
-	}
-	delay := p.lockDelay()
-	if p.info.Session {
-		unit = p.info.Effective(lease, *cmp.Or(delay, &p.info.LockDelay))
-	}
-	section := time.Duration(t.Section * float64(unit)).Round(time.Millisecond)
+	section := time.Duration(t.Section * float64(p.unit(lease))).Round(time.Millisecond)
 	o := runs.Options{
 		Lock: p.Lock, ServerVersion: p.Version, Nodes: t.Nodes, Pin: t.Pin,
 		Workload: history.WorkloadSet, Guard: string(workloads.NoGuard), Concurrency: t.Workers, EndEarly: true, MinOps: 1,
 		Use: workloads.Use{
-			TTL: lease, LockDelay: delay, Section: workloads.Range{Min: section, Max: section}, Renew: t.Renew, CheckBeforeWrite: t.Check,
+			TTL: lease, LockDelay: p.lockDelay(), Section: workloads.Range{Min: section, Max: section}, Renew: t.Renew, CheckBeforeWrite: t.Check,
 		},
 		Seed: t.Seed,
 	}
 	if t.Brief {
-		o.Wait = unit / 2
+		o.Wait = p.unit(p.lease()) / 2
 	}
 	schedule := t.schedule(section)
 	o.Schedule = &schedule
 	return o
+}
+
+// unit is what sections are measured in: for how long a silent holder keeps the lock.
+func (p Plan) unit(lease time.Duration) time.Duration {
+	switch {
+	case lease == 0:
+		return time.Second
+	case p.info.Session:
+		return p.info.Effective(lease, *cmp.Or(p.lockDelay(), &p.info.LockDelay))
+	}
+	return lease
 }
 
 // schedule of the steps, named in their order.
