@@ -51,9 +51,9 @@ func (s space) ofKind(rng *rand.Rand, kind string) []Trial {
 }
 
 // single are the trials of an aim: within a section that ends before the lease; within one that
-// needs renewals, those of sessions too, by a fault that outlasts the leases of those who wait; and
-// with many holds in a long lease, for what servers lose is what they grant under a fault, and
-// waiters that give up.
+// needs renewals, those of sessions too, by a fault that outlasts the leases of those who wait, who
+// may also give up soon and ask anew; and with many holds in a long lease, for what servers lose is
+// what they grant under a fault, and waiters that give up.
 func (s space) single(rng *rand.Rand, a aim) []Trial {
 	step := Step{Fault: a.fault, Target: a.target, From: a.from, When: s.whens[a][0], Length: 1.3, Clock: firstOf(clocksOf(a.fault))}
 	within := Trial{Workers: 3, Section: 0.6, Long: s.long && outlasts(a), Steps: []Step{step}}
@@ -63,6 +63,11 @@ func (s space) single(rng *rand.Rand, a aim) []Trial {
 		beyond.Section = 1.6
 	}
 	all := []Trial{within, beyond}
+	if s.brief {
+		anew := beyond // by a new attempt: some libraries sleep before those that wait are asked again
+		anew.Brief = true
+		all = append(all, anew)
+	}
 	if within.Long {
 		many := within
 		many.Workers, many.Section, many.Brief = 5, shortest, s.brief
