@@ -162,11 +162,11 @@ func (r *run) tell(c cause, a, b *attempt) string {
 		releaser := r.releasedBy[a]
 		text += fmt.Sprintf("; %s released it at %s, though it was not its own", r.name(releaser.worker), r.at(releaser.released().invoke))
 	case CauseTwice:
-		text += "; nothing can have ended that grant " + r.before(end)
+		text += "; nothing can have ended that grant " + r.before(end) + r.after(a)
 	case CauseClock, CauseServerLost, CauseServerFault:
 		text += fmt.Sprintf("; nothing of its own can have ended that grant %s, but %s was in force from %s", r.before(end), c.fault.name(), r.at(c.fault.Begin))
 	case CauseUnexplained:
-		text += "; nothing in the record says why that did not keep others out"
+		text += "; nothing in the record says why that did not keep others out" + r.after(a)
 	}
 	if said := r.observed(a, b); said != "" {
 		text += "; " + said
@@ -175,6 +175,23 @@ func (r *run) tell(c cause, a, b *attempt) string {
 		text += ", held back by fault " + c.fault.ID
 	}
 	return text + fmt.Sprintf("; %s was granted it at %s%s", next, r.at(b.acquire.done), withToken(b))
+}
+
+// after names the fault of servers that ended last before a grant, if they may not have been done
+// with it: a failover may come when the fault is over. "" for none.
+func (r *run) after(a *attempt) string {
+	var last *fault
+	for i := range r.faults {
+		f := &r.faults[i]
+		recent := f.End <= a.acquire.invoke && a.acquire.invoke <= f.End+int64(r.header.Grace)
+		if recent && r.onServers(f) && (last == nil || f.End > last.End) {
+			last = f
+		}
+	}
+	if last == nil {
+		return ""
+	}
+	return fmt.Sprintf(", but %s had ended %s before, and servers may take %s to recover", last.name(), dur(a.acquire.invoke-last.End), dur(int64(r.header.Grace)))
 }
 
 // observed says what the service itself had on record of the claim of a, "" if nobody
