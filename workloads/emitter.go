@@ -3,6 +3,8 @@ package workloads
 import (
 	"encoding/json"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 
 	"lockcheck/history"
@@ -14,14 +16,16 @@ import (
 type Emitter struct {
 	process string
 
-	mu  sync.Mutex
-	out io.Writer
-	err error
+	mu    sync.Mutex
+	out   io.Writer
+	err   error
+	open  map[int64]history.Event // calls in progress, by their numbers
+	ended bool
 }
 
 // NewEmitter returns an Emitter for the named process.
 func NewEmitter(process string, out io.Writer) *Emitter {
-	return &Emitter{process: process, out: out}
+	return &Emitter{process: process, out: out, open: make(map[int64]history.Event)}
 }
 
 // Emit stamps and writes the event and returns its time.
@@ -38,7 +42,31 @@ func (e *Emitter) EmitAt(at int64, event history.Event) {
 	e.write(at, event)
 }
 
+// End writes some last events, and that the outcomes of all calls in progress are unknown, for
+// such a reason. What comes later is not written.
+func (e *Emitter) End(reason string, last ...history.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, op := range slices.Sorted(maps.Keys(e.open)) {
+		event := e.open[op]
+		event.Type, event.Error = history.Info, reason
+		last = append(last, event)
+	}
+	for _, event := range last {
+		e.write(history.Now(), event)
+	}
+	e.ended = true
+}
+
 func (e *Emitter) write(at int64, event history.Event) int64 {
+	if e.ended {
+		return at
+	}
+	if event.Type == history.Invoke {
+		e.open[event.Op] = event
+	} else if e.open[event.Op].F == event.F {
+		delete(e.open, event.Op)
+	}
 	event.Process, event.Time = e.process, at
 	line, err := json.Marshal(event)
 	if err == nil {

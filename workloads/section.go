@@ -32,9 +32,11 @@ func (w *worker) once(ctx context.Context, grant clients.Grant, lease *lease) (l
 	}
 	worked := w.work(ctx, grant)
 	if cause, over := lease.wait(worked); over {
-		w.record.Emit(history.Event{
-			Type: history.Info, F: history.Lost, Key: grant.Key, Grant: grant.ID, Token: grant.Token, Error: cause,
-		})
+		if w.config.ExitOnLoss {
+			w.exiting.Lock()
+			w.exit(grant, cause)
+		}
+		w.record.Emit(lostEvent(grant, cause))
 		return true, nil
 	}
 	if w.config.Bare {

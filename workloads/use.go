@@ -35,6 +35,9 @@ type Use struct {
 	Renew bool `json:"renew,omitempty" yaml:"renew,omitempty"`
 	// CheckBeforeWrite makes the worker look at its deadline before it writes.
 	CheckBeforeWrite bool `json:"check_before_write,omitempty" yaml:"check-before-write,omitempty"`
+	// ExitOnLoss ends the process of a worker that learns that its lock is lost, with all that it
+	// does, and starts it again, as operators of Kubernetes do.
+	ExitOnLoss bool `json:"exit_on_loss,omitempty" yaml:"exit-on-loss,omitempty"`
 	// IgnoreFailedAcquire makes the worker go on as if it had the lock when its acquire
 	// fails, as a program does that drops the error. One that finds the lock taken is no
 	// failure.
@@ -53,6 +56,7 @@ func (u Use) Or(other Use) Use {
 		Think: cmp.Or(u.Think, other.Think), Bare: u.Bare || other.Bare, OwnKey: u.OwnKey || other.OwnKey,
 		LockDelay: cmp.Or(u.LockDelay, other.LockDelay), NoKeepAlive: u.NoKeepAlive || other.NoKeepAlive,
 		Renew: u.Renew || other.Renew, CheckBeforeWrite: u.CheckBeforeWrite || other.CheckBeforeWrite,
+		ExitOnLoss:          u.ExitOnLoss || other.ExitOnLoss,
 		IgnoreFailedAcquire: u.IgnoreFailedAcquire || other.IgnoreFailedAcquire,
 		After:               cmp.Or(u.After, other.After), Holds: cmp.Or(u.Holds, other.Holds),
 	}

@@ -80,6 +80,9 @@ type worker struct {
 	reads bool
 	// complained: what the client did wrong is recorded.
 	complained sync.Once
+	// exiting is locked for good when the process is about to end; restart starts it again.
+	exiting sync.Mutex
+	restart func(progress) error
 }
 
 // RunWorker works until its input ends. It returns an error if it could not do
@@ -93,8 +96,15 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 	if !known {
 		return fmt.Errorf("worker: unknown workload %q", config.Workload)
 	}
+	before, again, err := startedAgain()
+	if err != nil {
+		return fmt.Errorf("worker: %s: %w", progressVariable, err)
+	}
 	catches := newCatches(config.Seed + uint64(config.Index))
 	opened, started, stop := commands(input, catches.obey)
+	if again {
+		opened, started, config.After = alreadyClosed, alreadyClosed, 0
+	}
 	select {
 	case <-opened:
 	case <-stop:
@@ -117,9 +127,11 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 		resource: unixrpc.NewClient(config.Socket),
 		record:   record,
 		catches:  catches,
-		rng:      rand.New(rand.NewPCG(config.Seed, uint64(config.Index))),
-		stop:     stop, patience: stop,
+		rng:      rand.New(rand.NewPCG(config.Seed, uint64(config.Index)+uint64(before.Attempts)<<32)),
+		stop:     stop, patience: stop, restart: startAgain,
+		attempts: before.Attempts, held: before.Held, updates: before.Updates,
 	}
+	w.ops.last.Store(before.Ops)
 	if info.Uses(clients.Watchdog) {
 		w.patience = alreadyClosed
 	}
@@ -320,7 +332,12 @@ func (w *worker) completeRelease(ctx context.Context, grant clients.Grant, op hi
 // attempt.
 func (w *worker) hold(ctx context.Context, grant clients.Grant) (again Range, err error) {
 	lease := w.keep(ctx, grant)
+	over := func() {}
+	if w.config.ExitOnLoss {
+		over = w.exitOnLoss(grant, lease)
+	}
 	err = w.section(ctx, grant, lease)
+	over()
 	// The hold ends here. To wait for a renewal first would lengthen it by a wait
 	// of our own, and could make an overlap that no user would have.
 	op := w.beginRelease(grant)

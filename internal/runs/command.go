@@ -48,7 +48,7 @@ func (o Options) Arguments() []string {
 	for _, flag := range []struct {
 		set  bool
 		name string
-	}{{o.Pin, "pin"}, {o.Renew, "renew"}, {o.CheckBeforeWrite, "check-before-write"}, {o.IgnoreFailedAcquire, "ignore-failed-acquire"}, {o.SkipUnsupported, "skip-unsupported"}} {
+	}{{o.Pin, "pin"}, {o.Renew, "renew"}, {o.CheckBeforeWrite, "check-before-write"}, {o.ExitOnLoss, "exit-on-loss"}, {o.IgnoreFailedAcquire, "ignore-failed-acquire"}, {o.SkipUnsupported, "skip-unsupported"}} {
 		if flag.set {
 			args = append(args, "--"+flag.name)
 		}

@@ -253,6 +253,8 @@ func (t *test) checkValues() error {
 		return Usagef("--guard %s: it does not work with workload %s", t.Guard, t.Workload)
 	case t.Renew && !t.info.Renew:
 		return Usagef("--renew: lock %s cannot be renewed", t.Lock)
+	case t.exitsOnLoss() && t.lock.Definition != nil:
+		return Usagef("--exit-on-loss: the client of lock %s is a program of your own, which can end by itself", t.Lock)
 	case !t.spec.HasVersion(t.ServerVersion):
 		return Usagef("--version %s: for lock %s there is %s", t.ServerVersion, t.Lock, alternatives(t.spec.AllVersions()))
 	case !t.spec.HasSize(t.Nodes):
@@ -313,6 +315,11 @@ func (t *test) checkValues() error {
 		}
 	}
 	return nil
+}
+
+// exitsOnLoss says whether any worker does.
+func (t *test) exitsOnLoss() bool {
+	return t.ExitOnLoss || slices.ContainsFunc(t.Workers, func(u workloads.Use) bool { return u.ExitOnLoss })
 }
 
 // checkOfficial refuses an official image of which no digest is known, before anything starts.

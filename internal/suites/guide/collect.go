@@ -217,7 +217,7 @@ func setupOf(e suites.Experiment, parameters map[string]string) []string {
 			all = append(all, "--"+flag+"="+value) // see delayFlag
 		}
 	}
-	for flag, use := range map[string]string{"check-before-write": checkedBeforeWrite, "ignore-failed-acquire": acquiresIgnored} {
+	for flag, use := range map[string]string{"check-before-write": checkedBeforeWrite, "exit-on-loss": exitsOnLoss, "ignore-failed-acquire": acquiresIgnored} {
 		if parameters[flag] == "true" {
 			all = append(all, use)
 		}
@@ -245,6 +245,8 @@ func usedAs(o runs.Options) []string {
 	ignores := slices.ContainsFunc(o.Workers, func(w workloads.Use) bool { return w.IgnoreFailedAcquire })
 	add(o.IgnoreFailedAcquire || ignores, acquiresIgnored)
 	unrenewed := slices.ContainsFunc(o.Workers, func(w workloads.Use) bool { return w.NoKeepAlive })
+	exits := slices.ContainsFunc(o.Workers, func(w workloads.Use) bool { return w.ExitOnLoss })
+	add(o.ExitOnLoss || exits, exitsOnLoss)
 	add(unrenewed, "the lease of a waiter not renewed")
 	return all
 }
@@ -260,6 +262,7 @@ const setupRenewed = "renewed"
 // Setups by which the program around the lock makes the difference, for better or worse.
 const (
 	checkedBeforeWrite = "deadline checked before each write"
+	exitsOnLoss        = "holders that end when told of a loss"
 	acquiresIgnored    = "failed acquires ignored"
 )
 
@@ -267,7 +270,7 @@ const (
 // what becomes of the data: what is seen then is no evidence of the lock itself.
 func otherUse(setup []string) string {
 	suffix := ""
-	for _, use := range []string{checkedBeforeWrite, acquiresIgnored} {
+	for _, use := range []string{checkedBeforeWrite, exitsOnLoss, acquiresIgnored} {
 		if slices.Contains(setup, use) {
 			suffix += useSign + use
 		}

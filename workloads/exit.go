@@ -1,0 +1,85 @@
+package workloads
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"syscall"
+
+	"lockcheck/clients"
+	"lockcheck/history"
+)
+
+// progressVariable carries the progress of a worker into the program that takes its place.
+const progressVariable = "LOCKCHECK_PROGRESS"
+
+// progress is what a worker that starts again goes on from, so that no number of its record
+// comes twice.
+type progress struct {
+	Ops      int64 `json:"ops"`
+	Attempts int   `json:"attempts"`
+	Held     int   `json:"held"`
+	Updates  int64 `json:"updates"`
+}
+
+// startedAgain returns the progress that this program was left, and whether it was.
+func startedAgain() (p progress, again bool, err error) {
+	text, again := os.LookupEnv(progressVariable)
+	if again {
+		err = json.Unmarshal([]byte(text), &p)
+	}
+	return p, again, err
+}
+
+// startAgain puts a new program into this process, which keeps its number, its input and its
+// output, so that faults still meet it; connections end, and all that was in progress with them.
+// It returns only if it could not.
+func startAgain(p progress) error {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	if err := os.Setenv(progressVariable, string(text)); err != nil {
+		return err
+	}
+	return syscall.Exec("/proc/self/exe", os.Args, os.Environ())
+}
+
+// exit ends a process whose lock is lost, at once, and starts it again. Whoever calls it has locked
+// exiting, for good: it does not return.
+func (w *worker) exit(grant clients.Grant, cause string) {
+	w.record.End("its process ended", lostEvent(grant, cause))
+	err := w.restart(progress{w.ops.last.Load(), w.attempts, w.held, w.updates})
+	fmt.Fprintf(os.Stderr, "worker %s cannot start again: %v\n", w.config.Name, err)
+	os.Exit(1)
+}
+
+// exitOnLoss ends the process as soon as the holder is notified, whatever it does, until the hold
+// is over.
+func (w *worker) exitOnLoss(grant clients.Grant, l *lease) (over func()) {
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-l.notified:
+		case <-l.refused:
+		case <-done:
+			return
+		}
+		w.exiting.Lock()
+		select {
+		case <-done:
+			w.exiting.Unlock()
+		default:
+			w.exit(grant, history.ByService)
+		}
+	}()
+	return func() {
+		w.exiting.Lock()
+		defer w.exiting.Unlock()
+		close(done)
+	}
+}
+
+func lostEvent(grant clients.Grant, cause string) history.Event {
+	return history.Event{Type: history.Info, F: history.Lost, Key: grant.Key, Grant: grant.ID, Token: grant.Token, Error: cause}
+}
