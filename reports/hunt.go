@@ -108,6 +108,7 @@ type HuntFind struct {
 	Property    checker.Property `json:"property"`
 	Cause       string           `json:"cause,omitempty"`
 	NotNotified bool             `json:"not_notified,omitempty"` // a holder that was replaced
+	DataLost    bool             `json:"data_lost,omitempty"`    // by a server, before
 	What        string           `json:"what"`
 	First       int              `json:"first"`    // the trial that showed it first, from 1
 	After       time.Duration    `json:"after_ns"` // from the begin of the hunt to the end of that trial
@@ -228,6 +229,9 @@ func (f HuntFind) headline() string {
 	}
 	if f.NotNotified {
 		text += ", and it was not notified"
+	}
+	if f.DataLost {
+		text += ", after a server had lost its data"
 	}
 	return text
 }

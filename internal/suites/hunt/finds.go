@@ -16,6 +16,9 @@ type Signature struct {
 	// NotNotified: a holder that was given no deadline worked on after its lease, and nobody
 	// notified it.
 	NotNotified bool `json:"not_notified,omitempty"`
+	// DataLost: a server had lost what it had on its disk or in its memory, where causes are not
+	// looked for. No queue and no counter outlives that, which is to hide nothing else.
+	DataLost bool `json:"data_lost,omitempty"`
 }
 
 // key is what finds have in common that are one: overlaps and what follows from them for the
@@ -23,6 +26,9 @@ type Signature struct {
 func (s Signature) key() string {
 	if s.Cause != "" && slices.Contains(consequences(), s.Property) {
 		return s.Cause
+	}
+	if s.DataLost {
+		return string(s.Property) + " " + history.Wipe
 	}
 	return string(s.Property)
 }
@@ -34,6 +40,9 @@ func (s Signature) String() string {
 	}
 	if s.NotNotified {
 		text += ", and it was not notified"
+	}
+	if s.DataLost {
+		text += ", after a server had lost its data"
 	}
 	return text
 }
@@ -64,13 +73,13 @@ func look(h history.Header, r checker.Results) seen {
 	}
 	for _, p := range []checker.Property{checker.NoExpiredGrant, checker.NoWrongRelease, checker.FencingOrder, checker.Liveness} {
 		if f := r.Finding(p); f.Verdict == checker.Violation {
-			v.add(Signature{Property: p}, firstOfAll(f))
+			v.add(Signature{Property: p, DataLost: v.dataLost()}, firstOfAll(f))
 		}
 	}
 	v.overlaps()
 	v.data()
 	if f := r.Finding(checker.Linearizability); f.Verdict == checker.Violation && len(v.finds) == 0 {
-		v.add(Signature{Property: checker.Linearizability}, firstOfAll(f))
+		v.add(Signature{Property: checker.Linearizability, DataLost: v.dataLost()}, firstOfAll(f))
 	}
 	slices.Sort(v.inherent)
 	v.inherent = slices.Compact(v.inherent)
@@ -81,6 +90,14 @@ type viewer struct {
 	seen
 	header  history.Header
 	results checker.Results
+}
+
+// dataLost says whether a fault emptied a disk or a memory of a server.
+func (v *viewer) dataLost() bool {
+	return slices.ContainsFunc(v.results.Faults, func(f checker.FaultCoverage) bool {
+		onServer := slices.ContainsFunc(f.Targets, func(target string) bool { return slices.Contains(v.header.Servers, target) })
+		return f.Applied && onServer && (f.Kind == history.Wipe || f.Kind == history.Crash)
+	})
 }
 
 func firstOfAll(f checker.Finding) string {
