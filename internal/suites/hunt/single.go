@@ -10,7 +10,7 @@ import (
 
 // singles lists trials with one fault that begins while somebody holds the lock, one of each kind
 // of fault after another. Of a kind those come first that meet who asks for the lock, or the leader,
-// on whom most depends. Beyond that chance decides.
+// on whom most depends: first kept from everybody, then from some. Beyond that chance decides.
 func (s space) singles(rng *rand.Rand) []Trial {
 	kinds := slices.Clone(s.kinds)
 	rng.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
@@ -40,13 +40,16 @@ func (s space) ofKind(rng *rand.Rand, kind string) []Trial {
 		}
 	}
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	others := func(t Trial) int {
-		if slices.Contains([]string{"holder", "waiter", "leader"}, t.Steps[0].Target) {
-			return 0
+	turn := func(t Trial) int {
+		switch a := t.Steps[0].aim(); {
+		case !slices.Contains([]string{"holder", "waiter", "leader"}, a.target):
+			return 2
+		case a.from != "":
+			return 1
 		}
-		return 1
+		return 0
 	}
-	slices.SortStableFunc(all, func(a, b Trial) int { return cmp.Compare(others(a), others(b)) })
+	slices.SortStableFunc(all, func(a, b Trial) int { return cmp.Compare(turn(a), turn(b)) })
 	return all
 }
 
