@@ -65,7 +65,11 @@ func (l *redisLockLib) Release(ctx context.Context, g Grant) error {
 	if !known {
 		return errNoHandle
 	}
-	return l.redis.outcome(func() error { return redisLockError(handle.Release(ctx)) })
+	err := l.redis.outcome(func() error { return redisLockError(handle.Release(ctx)) })
+	if err != nil && !errors.Is(err, ErrNotHeld) {
+		l.handles.put(g.ID, handle) // it may be asked to again
+	}
+	return err
 }
 
 // redisLockError puts the library's words for a lock that is gone into ours.

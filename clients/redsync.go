@@ -87,10 +87,15 @@ func (l *redsyncLock) Release(ctx context.Context, g Grant) error {
 		return errNoHandle
 	}
 	before := l.lostAnswers()
-	if done, err := mutex.UnlockContext(ctx); !done {
-		return l.failure(err, before)
+	done, err := mutex.UnlockContext(ctx)
+	if done {
+		return nil
 	}
-	return nil
+	err = l.failure(err, before)
+	if !errors.Is(err, ErrNotHeld) {
+		l.handles.put(g.ID, mutex) // it may be asked to again
+	}
+	return err
 }
 
 // failure says what the failure of a release or renewal means: not held, if a majority of

@@ -200,7 +200,7 @@ func contractRenewal(l *locker, info clients.Info) {
 		return renewer.Renew(ctx, grant, time.Minute)
 	}
 	// redsync waits for each server for a twentieth of the lease, and no longer.
-	grant := l.acquire("renewal", 5*time.Second)
+	grant := l.acquire("renewal", 10*time.Second)
 	var until int64
 	l.outcome("renewal", clients.Done, func() (err error) { until, err = renew(grant); return err })
 	if until <= grant.Until || until > history.Now()+time.Minute.Nanoseconds() {
