@@ -183,7 +183,7 @@ func (r *run) after(a *attempt) string {
 	var last *fault
 	for i := range r.faults {
 		f := &r.faults[i]
-		recent := f.End <= a.acquire.invoke && a.acquire.invoke <= f.End+int64(r.header.Grace)
+		recent := f.Applied && f.End <= a.acquire.invoke && a.acquire.invoke <= f.End+int64(r.header.Grace)
 		if recent && r.onServers(f) && (last == nil || f.End > last.End) {
 			last = f
 		}
@@ -191,7 +191,7 @@ func (r *run) after(a *attempt) string {
 	if last == nil {
 		return ""
 	}
-	return fmt.Sprintf(", but %s had ended %s before, and servers may take %s to recover", last.name(), dur(a.acquire.invoke-last.End), dur(int64(r.header.Grace)))
+	return fmt.Sprintf(", but %s had ended %s before it was asked for, and servers may take %s to recover", last.name(), dur(a.acquire.invoke-last.End), dur(int64(r.header.Grace)))
 }
 
 // observed says what the service itself had on record of the claim of a, "" if nobody

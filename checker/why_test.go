@@ -75,7 +75,7 @@ func TestWhy(t *testing.T) {
 			servers("n1", "n2", "n3").fault(of(history.Pause, "n1"), 2, 8).then(held("w1", "a", 10, 150)).then(held("w2", "b", 120, 140))},
 		{"a session under a fault of the server", CauseServerFault, "", session(newScript()).
 			try("w1", "a", 10, 11, history.Event{Type: history.OK}).then(held("w2", "b", 120, 140)).notHeld("a", 150, 151).servers("n1", "n2", "n3").fault(of(history.Pause, "n1"), 20, 100)},
-		{"a session that ended by itself soon after a fault", CauseUnexplained, "keep others out, but fault f1 (pause of n1) had ended 4 ms before, and servers may take 50 ms", session(newScript()).
+		{"a session that ended by itself soon after a fault", CauseUnexplained, "keep others out, but fault f1 (pause of n1) had ended 4 ms before it was asked for, and servers may take 50 ms", session(newScript()).
 			with(func(h *history.Header) { h.Grace = 50 * time.Millisecond }).servers("n1", "n2", "n3").fault(of(history.Pause, "n1"), 2, 5).try("w1", "a", 10, 11, history.Event{Type: history.OK}).then(held("w2", "b", 120, 140)).notHeld("a", 150, 151)},
 		{"one of two at once, of which a clock can have ended the other one", CauseUnexplained, "nothing in the record says why", newScript().
 			try("w2", "b", 7, 82, history.Event{Type: history.OK}).release("b", 90, 91).acquire("w1", "a", 70, 78).release("a", 95, 96).fault(of(history.Clock, "n1"), 50, 60)},

@@ -16,11 +16,10 @@ import (
 type Emitter struct {
 	process string
 
-	mu    sync.Mutex
-	out   io.Writer
-	err   error
-	open  map[int64]history.Event // calls in progress, by their numbers
-	ended bool
+	mu   sync.Mutex
+	out  io.Writer
+	err  error
+	open map[int64]history.Event // calls in progress, by their numbers
 }
 
 // NewEmitter returns an Emitter for the named process.
@@ -43,10 +42,10 @@ func (e *Emitter) EmitAt(at int64, event history.Event) {
 }
 
 // End writes some last events, and that the outcomes of all calls in progress are unknown, for
-// such a reason. What comes later is not written.
+// such a reason. Whoever emits anything later waits for good: what is not on record must not be
+// done either.
 func (e *Emitter) End(reason string, last ...history.Event) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	for _, op := range slices.Sorted(maps.Keys(e.open)) {
 		event := e.open[op]
 		event.Type, event.Error = history.Info, reason
@@ -55,13 +54,9 @@ func (e *Emitter) End(reason string, last ...history.Event) {
 	for _, event := range last {
 		e.write(history.Now(), event)
 	}
-	e.ended = true
 }
 
 func (e *Emitter) write(at int64, event history.Event) int64 {
-	if e.ended {
-		return at
-	}
 	if event.Type == history.Invoke {
 		e.open[event.Op] = event
 	} else if e.open[event.Op].F == event.F {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 
 	"lockcheck/clients"
 	"lockcheck/history"
@@ -21,6 +22,10 @@ type progress struct {
 	Held     int   `json:"held"`
 	Updates  int64 `json:"updates"`
 }
+
+// reopening is how long a worker that started again waits before it tries once more to open its
+// client.
+const reopening = 100 * time.Millisecond
 
 // startedAgain returns the progress that this program was left, and whether it was.
 func startedAgain() (p progress, again bool, err error) {
@@ -42,6 +47,9 @@ func startAgain(p progress) error {
 	if err := os.Setenv(progressVariable, string(text)); err != nil {
 		return err
 	}
+	if path, err := os.Executable(); err == nil {
+		_ = syscall.Exec(path, os.Args, os.Environ()) // by its name, unless that is gone
+	}
 	return syscall.Exec("/proc/self/exe", os.Args, os.Environ())
 }
 
@@ -49,7 +57,7 @@ func startAgain(p progress) error {
 // exiting, for good: it does not return.
 func (w *worker) exit(grant clients.Grant, cause string) {
 	w.record.End("its process ended", lostEvent(grant, cause))
-	err := w.restart(progress{w.ops.last.Load(), w.attempts, w.held, w.updates})
+	err := w.restart(progress{w.ops.last.Load(), w.attempts, w.held, w.updates.Load()})
 	fmt.Fprintf(os.Stderr, "worker %s cannot start again: %v\n", w.config.Name, err)
 	os.Exit(1)
 }

@@ -62,8 +62,8 @@ func TestExitOnLoss(t *testing.T) {
 	}
 }
 
-// TestEnd: calls in progress have an unknown outcome, those that are over keep theirs, and nothing
-// is written afterwards.
+// TestEnd: calls in progress have an unknown outcome, those that are over keep theirs, and who
+// begins another one waits.
 func TestEnd(t *testing.T) {
 	var out lockedBuffer
 	e := NewEmitter("w1", &out)
@@ -79,9 +79,9 @@ func TestEnd(t *testing.T) {
 	invoke(3, history.Renew)
 	e.Emit(history.Event{Type: history.Info, F: history.Caught, Op: 3, Key: "k0", Grant: "w1-1"})
 	e.End("gone", history.Event{Type: history.Info, F: history.Lost, Key: "k0", Grant: "w1-1"})
-	invoke(4, history.Acquire)
+	go invoke(4, history.Acquire)
 	want := "acquire invoke, acquire ok, write invoke, renew invoke, caught info, lost info, write info, renew info"
-	if got := of(out.events(t), "w1-1"); got != want {
-		t.Errorf("%s, want %s", got, want)
+	if got := of(out.events(t), "w1-1"); got != want || e.mu.TryLock() {
+		t.Errorf("%s, want %s, and nothing after it", got, want)
 	}
 }

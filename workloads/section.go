@@ -92,8 +92,7 @@ func (w *worker) element(value json.RawMessage) (int64, error) {
 	if w.workload.Element != nil {
 		return w.workload.Element(value)
 	}
-	w.updates++
-	return int64(w.config.Index)*elementsPerWorker + w.updates, nil
+	return int64(w.config.Index)*elementsPerWorker + w.updates.Add(1), nil
 }
 
 func (w *worker) access(ctx context.Context, grant clients.Grant, a Access) (Answer, error) {

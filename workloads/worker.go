@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lockcheck/clients"
@@ -75,7 +76,7 @@ type worker struct {
 	ops      opCounter
 	attempts int
 	held     int
-	updates  int64
+	updates  atomic.Int64
 	// reads: it shares the lock with other readers in its next hold.
 	reads bool
 	// complained: what the client did wrong is recorded.
@@ -111,11 +112,20 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 		return nil
 	}
 	record := NewEmitter(config.Name, output)
-	lock, err := info.Open(clients.Config{
+	settings := clients.Config{
 		Worker: config.Name, Nodes: config.Nodes, Folder: config.Folder,
 		TTL: config.TTL, Permits: config.Permits, LockDelay: config.LockDelay, NoKeepAlive: config.NoKeepAlive,
 		Timeout: config.Timeout, Stop: stop,
-	})
+	}
+	lock, err := info.Open(settings)
+	for again && err != nil {
+		select {
+		case <-stop:
+			return nil
+		case <-time.After(reopening): // the fault that cost it the lock may be in force
+		}
+		lock, err = info.Open(settings)
+	}
 	switch {
 	case err != nil && config.Definition != nil:
 		return clientFailed(record, err, stop)
@@ -129,9 +139,10 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 		catches:  catches,
 		rng:      rand.New(rand.NewPCG(config.Seed, uint64(config.Index)+uint64(before.Attempts)<<32)),
 		stop:     stop, patience: stop, restart: startAgain,
-		attempts: before.Attempts, held: before.Held, updates: before.Updates,
+		attempts: before.Attempts, held: before.Held,
 	}
 	w.ops.last.Store(before.Ops)
+	w.updates.Store(before.Updates)
 	if info.Uses(clients.Watchdog) {
 		w.patience = alreadyClosed
 	}

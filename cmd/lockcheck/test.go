@@ -89,7 +89,7 @@ func (f *testFlags) add(flags *pflag.FlagSet) {
 	flags.Lookup("think").DefValue = "0s-10ms" // which the zero value stands for
 	flags.BoolVar(&f.Renew, "renew", false, "renew the lease while in the section (a leader of election always does, if the lock lets it)")
 	flags.BoolVar(&f.CheckBeforeWrite, "check-before-write", false, "look at the deadline before writing")
-	flags.BoolVar(&f.ExitOnLoss, "exit-on-loss", false, "end the process of a worker whose lock is lost, and start it again (not of clients of your own)")
+	flags.BoolVar(&f.ExitOnLoss, "exit-on-loss", false, "end the process of a worker that learns that its lock is lost, and start it again (not with a client of your own)")
 	flags.BoolVar(&f.IgnoreFailedAcquire, "ignore-failed-acquire", false, "go on without the lock when an acquire fails (not when the lock is taken)")
 	flags.Int64Var(&f.MinOps, "min-ops", runs.DefaultMinOps, "updates below which a run is undecided")
 	flags.StringSliceVar(&f.Require, "require", nil, "`properties` to require in addition to the usual ones, as in mutual-exclusion")

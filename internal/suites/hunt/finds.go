@@ -16,8 +16,8 @@ type Signature struct {
 	// NotNotified: a holder that was given no deadline worked on after its lease, and nobody
 	// notified it.
 	NotNotified bool `json:"not_notified,omitempty"`
-	// DataLost: a server had lost what it had on its disk or in its memory, where causes are not
-	// looked for. No queue and no counter outlives that, which is to hide nothing else.
+	// DataLost: a disk of a server had been emptied. No queue and no counter outlives that; a find
+	// of the same property without it is another one.
 	DataLost bool `json:"data_lost,omitempty"`
 }
 
@@ -73,13 +73,14 @@ func look(h history.Header, r checker.Results) seen {
 	}
 	for _, p := range []checker.Property{checker.NoExpiredGrant, checker.NoWrongRelease, checker.FencingOrder, checker.Liveness} {
 		if f := r.Finding(p); f.Verdict == checker.Violation {
-			v.add(Signature{Property: p, DataLost: v.dataLost()}, firstOfAll(f))
+			kept := p == checker.FencingOrder || p == checker.Liveness // on disks
+			v.add(Signature{Property: p, DataLost: kept && v.dataLost()}, firstOfAll(f))
 		}
 	}
 	v.overlaps()
 	v.data()
 	if f := r.Finding(checker.Linearizability); f.Verdict == checker.Violation && len(v.finds) == 0 {
-		v.add(Signature{Property: checker.Linearizability, DataLost: v.dataLost()}, firstOfAll(f))
+		v.add(Signature{Property: checker.Linearizability}, firstOfAll(f))
 	}
 	slices.Sort(v.inherent)
 	v.inherent = slices.Compact(v.inherent)
@@ -92,12 +93,9 @@ type viewer struct {
 	results checker.Results
 }
 
-// dataLost says whether a fault emptied a disk or a memory of a server.
+// dataLost says whether a fault emptied the disk of a server.
 func (v *viewer) dataLost() bool {
-	return slices.ContainsFunc(v.results.Faults, func(f checker.FaultCoverage) bool {
-		onServer := slices.ContainsFunc(f.Targets, func(target string) bool { return slices.Contains(v.header.Servers, target) })
-		return f.Applied && onServer && (f.Kind == history.Wipe || f.Kind == history.Crash)
-	})
+	return slices.ContainsFunc(v.results.Faults, func(f checker.FaultCoverage) bool { return f.Applied && f.Kind == history.Wipe })
 }
 
 func firstOfAll(f checker.Finding) string {
