@@ -1,0 +1,164 @@
+package runs
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/clients"
+	"lockcheck/clusters/images"
+	"lockcheck/history"
+	"lockcheck/internal/spelling"
+	"lockcheck/workloads"
+)
+
+// checkValues refuses what the lock cannot do and what makes no sense, once defaults are filled in.
+func (t *test) checkValues() error {
+	t.fillIn()
+	if err := t.checkPermits(); err != nil {
+		return err
+	}
+	if err := t.checkReaders(); err != nil {
+		return err
+	}
+	switch {
+	case t.guard().Lacks(t.info) != "":
+		return Usagef("--guard %s: lock %s %s (it works with %s)", t.Guard, t.Lock, t.guard().Lacks(t.info), namesOf(func(i clients.Info) bool { return t.guard().Lacks(i) == "" }))
+	case t.guard() == workloads.IdempotencyKey && t.workload.Element == nil:
+		return Usagef("--guard %s: in workload %s nothing is done twice (it works with %s)", t.Guard, t.Workload, history.WorkloadJobs)
+	case t.guard() == workloads.Database && t.workload.Element != nil:
+		return Usagef("--guard %s: it does not work with workload %s", t.Guard, t.Workload)
+	case t.Renew && !t.info.Renew:
+		return Usagef("--renew: lock %s cannot be renewed", t.Lock)
+	case t.exitsOnLoss() && t.lock.Definition != nil:
+		return Usagef("--exit-on-loss: the client of lock %s is a program of your own, which can end by itself", t.Lock)
+	case !t.spec.HasVersion(t.ServerVersion):
+		return Usagef("--version %s: for lock %s there is %s", t.ServerVersion, t.Lock, alternatives(t.spec.AllVersions()))
+	case !t.spec.HasSize(t.Nodes):
+		return Usagef("--nodes %d: lock %s has %s servers", t.Nodes, t.Lock, alternatives(t.spec.AllSizes()))
+	case t.Pin && !t.info.AnyServer:
+		return Usagef("--pin: a worker of lock %s needs all servers", t.Lock)
+	case *t.LockDelay < 0:
+		return Usagef("--lock-delay %s: it must not be negative; 0 is for none", t.LockDelay)
+	case *t.LockDelay > 0 && t.info.LockDelay == 0:
+		return Usagef("--lock-delay: lock %s knows no such delay", t.Lock)
+	case t.Wait < 0:
+		return Usagef("--wait must not be negative")
+	case t.Wait > 0 && t.info.Endless:
+		return Usagef("--wait: nothing ends an attempt of lock %s that waits", t.Lock)
+	case len(t.Workers) > t.Concurrency:
+		return Usagef("%d workers are described, but there are only %d", len(t.Workers), t.Concurrency)
+	case t.Concurrency < 1:
+		return Usagef("--concurrency must be at least 1")
+	case t.Concurrency > maxConcurrency:
+		return Usagef("--concurrency must be at most %d", maxConcurrency)
+	case !(t.Rate >= 0) || math.IsInf(t.Rate, 1):
+		return Usagef("--rate %v: it must be a number, and not negative", t.Rate)
+	case t.Think != nil && t.Think.Min < 0:
+		return Usagef("--think %s: it must not be negative", t.Think)
+	case t.Think != nil && t.Rate > 0:
+		return Usagef("--think and --rate exclude each other")
+	case t.Pause < 0:
+		return Usagef("--pause %s: it must not be negative", t.Pause)
+	case t.MinOps < 0:
+		return Usagef("--min-ops %d: it must not be negative", t.MinOps)
+	case t.Updates < 0:
+		return Usagef("--updates %d: it must not be negative", t.Updates)
+	case t.Updates > 0 && t.workload.Update == nil:
+		return Usagef("--updates: workload %s updates nothing", t.Workload)
+	case t.Section.Min < 0:
+		return Usagef("--section %s: it must not be negative", t.Section)
+	case t.Section.Max < t.Section.Min:
+		return Usagef("--section %s: the range is reversed; write %s-%s", t.Section, t.Section.Max, t.Section.Min)
+	}
+	for i, ttl := range t.ttls() {
+		if err := t.checkTTL(ttl); err != nil && ttl != t.TTL {
+			return &UsageError{Err: fmt.Errorf("worker w%d: %w", i+1, err)}
+		} else if err != nil {
+			return err
+		}
+	}
+	if err := t.checkOfficial(); err != nil {
+		return &UsageError{Err: err, About: "version"}
+	}
+	for name := range t.Images {
+		if name != t.spec.Image || !t.spec.OnDocker() {
+			return Usagef("--image %s=…: lock %s does not use that image%s", name, t.Lock, t.imageHint(name))
+		}
+	}
+	for _, property := range t.Require {
+		if !slices.Contains(checker.Properties(), checker.Property(property)) {
+			return Usagef("--require %s: there is no such property%s", property, spelling.Hint(property, propertyNames()))
+		}
+	}
+	return nil
+}
+
+// exitsOnLoss says whether any worker does.
+func (t *test) exitsOnLoss() bool {
+	return t.ExitOnLoss || slices.ContainsFunc(t.Workers, func(u workloads.Use) bool { return u.ExitOnLoss })
+}
+
+// checkOfficial refuses an official image of which no digest is known, before anything starts.
+func (t *test) checkOfficial() error {
+	if t.ServerVersion != images.Official || t.Images[t.spec.Image] != "" {
+		return nil
+	}
+	_, err := images.OfficialNamed(t.spec.Recipe(t.ServerVersion))
+	return err
+}
+
+// ttls are the leases that the workers ask for, in their order.
+func (t *test) ttls() []time.Duration {
+	ttls := slices.Repeat([]time.Duration{t.TTL}, t.Concurrency)
+	for i, w := range t.Workers {
+		ttls[i] = cmp.Or(w.TTL, t.TTL)
+	}
+	return ttls
+}
+
+func (t *test) checkTTL(ttl time.Duration) error {
+	switch {
+	case t.info.TTL == 0 && ttl != 0:
+		return Usagef("--ttl %s: lock %s has no lease", ttl, t.Lock)
+	case ttl < t.info.MinTTL:
+		return Usagef("--ttl %s: %s needs at least %s", ttl, t.Lock, t.info.MinTTL)
+	case t.info.MaxTTL != 0 && ttl > t.info.MaxTTL:
+		return Usagef("--ttl %s: %s allows at most %s", ttl, t.Lock, t.info.MaxTTL)
+	case ttl%time.Millisecond != 0:
+		return Usagef("--ttl %s: leases are counted in whole milliseconds", ttl)
+	}
+	return nil
+}
+
+// alternatives lists what can be chosen, in words.
+func alternatives[T any](values []T) string {
+	if len(values) == 0 {
+		return "no choice"
+	}
+	var texts []string
+	for _, v := range values {
+		texts = append(texts, fmt.Sprint(v))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// imageHint says which image the lock does use.
+func (t *test) imageHint(name string) string {
+	if !t.spec.OnDocker() {
+		return ": it needs none"
+	}
+	return spelling.Hint(name, []string{t.spec.Image})
+}
+
+func propertyNames() []string {
+	var names []string
+	for _, p := range checker.Properties() {
+		names = append(names, string(p))
+	}
+	return names
+}
