@@ -108,6 +108,12 @@ func (i Info) Lease(ttl time.Duration) time.Duration {
 // wait for a processor for a good part of it.
 const shortestTTL = 300 * time.Millisecond
 
+// neverNotified is the LossNotification of a lock whose client says nothing of a loss.
+const neverNotified = "never"
+
+// Notifies says whether the client notifies a holder of a loss without being asked to renew.
+func (i Info) Notifies() bool { return i.LossNotification != neverNotified && !i.Renew }
+
 // ShortestTTL is the shortest lease that a test can ask for and learn something of the lock; 0
 // for a lock without one.
 func (i Info) ShortestTTL() time.Duration {

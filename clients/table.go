@@ -76,12 +76,12 @@ func Table() []Info {
 		{
 			Name: history.LockNone, Summary: "no lock at all: the control that the checkers must catch; needs no Docker",
 			Unsafe:  true,
-			Servers: "none", LossNotification: "never", Clock: "none",
+			Servers: "none", LossNotification: neverNotified, Clock: "none",
 			Open: openNone,
 		},
 		{
 			Name: "queue", Summary: "no lock: one consumer calls up one operation at a time, in the order in which they were sent; needs no Docker",
-			Servers: "queue", Grace: 250 * time.Millisecond, Queues: true, LossNotification: "never", Clock: "none",
+			Servers: "queue", Grace: 250 * time.Millisecond, Queues: true, LossNotification: neverNotified, Clock: "none",
 			Open: openQueue,
 		},
 		{
@@ -93,7 +93,7 @@ func Table() []Info {
 		{
 			Name: "redis-noexpiry", Summary: "one Redis: SET NX without a lease",
 			Naive:   "a holder that dies takes the lock with it",
-			Servers: "redis", LossNotification: "never", Clock: "none",
+			Servers: "redis", LossNotification: neverNotified, Clock: "none",
 			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedisNoExpiry,
 		},
 		{
@@ -167,35 +167,35 @@ func Table() []Info {
 		},
 		{
 			Name: "file", Summary: "a file in a folder that the workers share, made by link(2); a holder that dies keeps it; needs no Docker",
-			Servers: "none", LossNotification: "never", Clock: "none",
+			Servers: "none", LossNotification: neverNotified, Clock: "none",
 			Open: openFile,
 		},
 		{
 			Name: "etcd", Summary: "etcd: Session and Mutex of the Go client library", Library: etcdClient,
 			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Grace: 3 * time.Second,
 			Session: true, Queues: true, AnyServer: true, Ask: true, Token: "create revision of the own key",
-			LossNotification: "never", Clock: etcdClock, Options: etcdOptions(),
+			LossNotification: neverNotified, Clock: etcdClock, Options: etcdOptions(),
 			Modules: []string{etcdClient}, Open: openEtcd, Observe: watchEtcd,
 		},
 		{
 			Name: "etcd-election", Summary: "etcd: Session and Election of the Go client library; the leader holds the lock for its term", Library: etcdClient,
 			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Grace: 3 * time.Second,
 			Session: true, Queues: true, AnyServer: true, Ask: true, Token: "create revision of the own key, by Election.Rev",
-			LossNotification: "never", Clock: etcdClock, Options: etcdSessionOptions(),
+			LossNotification: neverNotified, Clock: etcdClock, Options: etcdSessionOptions(),
 			Modules: []string{etcdClient}, Open: openEtcdElection, Observe: watchEtcd,
 		},
 		{
 			Name: "etcd-v3lock", Summary: "etcd: the Lock service of the servers, with a lease that the client library renews",
 			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Grace: 3 * time.Second,
 			Session: true, Queues: true, AnyServer: true, Ask: true, Token: "create revision of the own key",
-			LossNotification: "never", Clock: etcdClock, Options: etcdV3LockOptions(etcdKeepAliveEnds),
+			LossNotification: neverNotified, Clock: etcdClock, Options: etcdV3LockOptions(etcdKeepAliveEnds),
 			Modules: []string{etcdClient, etcdServer}, Open: openEtcdV3Lock, Observe: watchEtcd,
 		},
 		{
 			Name: "etcd-v3lock-retry", Summary: "as etcd-v3lock, with renewals that are made again after 0.4 s without an answer, at the next server",
 			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Grace: 3 * time.Second,
 			Session: true, Queues: true, AnyServer: true, Ask: true, Token: "create revision of the own key",
-			LossNotification: "never", Clock: etcdClock, Options: etcdV3LockOptions("when a renewal is refused, or none was answered for the length of the lease"),
+			LossNotification: neverNotified, Clock: etcdClock, Options: etcdV3LockOptions("when a renewal is refused, or none was answered for the length of the lease"),
 			Modules: []string{etcdClient, etcdServer}, Open: openEtcdV3LockRetry, Observe: watchEtcd,
 		},
 		{
@@ -203,7 +203,7 @@ func Table() []Info {
 			Naive:   "two holders can get the same token from etcd 3.4",
 			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Grace: 3 * time.Second,
 			Session: true, Queues: true, AnyServer: true, Token: "revision in the header of the answer",
-			LossNotification: "never", Clock: etcdClock, Options: etcdV3LockOptions(etcdKeepAliveEnds),
+			LossNotification: neverNotified, Clock: etcdClock, Options: etcdV3LockOptions(etcdKeepAliveEnds),
 			Modules: []string{etcdClient, etcdServer}, Open: openEtcdHeaderRevision, Observe: watchEtcd,
 		},
 		{
@@ -291,7 +291,7 @@ func Table() []Info {
 		{
 			Name: "postgres-insert", Summary: "PostgreSQL: INSERT of a row with a unique key to acquire, DELETE to release",
 			Naive:   "a holder that dies leaves its row behind",
-			Servers: "postgres", LossNotification: "never", Clock: "none",
+			Servers: "postgres", LossNotification: neverNotified, Clock: "none",
 			Modules: []string{pgxV5}, Options: insertOptions(), Open: openPostgresInsert,
 		},
 		{
@@ -331,7 +331,7 @@ func Table() []Info {
 		{
 			Name: "galera-insert", Summary: "MariaDB with Galera: INSERT of a row with a unique key to acquire, DELETE to release, by workers that are spread over the servers",
 			Naive:   "a holder that dies, or whose release fails, leaves its row behind",
-			Servers: "galera", AnyServer: true, LossNotification: "never", Clock: "none",
+			Servers: "galera", AnyServer: true, LossNotification: neverNotified, Clock: "none",
 			Modules: []string{goMySQL}, Options: galeraOptions(), Open: openGaleraInsert,
 		},
 	}

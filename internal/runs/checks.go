@@ -34,8 +34,10 @@ func (t *test) checkValues() error {
 		return Usagef("--guard %s: it does not work with workload %s", t.Guard, t.Workload)
 	case t.Renew && !t.info.Renew:
 		return Usagef("--renew: lock %s cannot be renewed", t.Lock)
-	case t.exitsOnLoss() && t.lock.Definition != nil:
+	case t.AnyUse(func(u workloads.Use) bool { return u.ExitOnLoss }) && t.lock.Definition != nil:
 		return Usagef("--exit-on-loss: the client of lock %s is a program of your own, which can end by itself", t.Lock)
+	case t.exitsUnaware():
+		return Usagef("--exit-on-loss: nothing notifies a holder of lock %s that it is lost; see --renew and --check-before-write", t.Lock)
 	case !t.spec.HasVersion(t.ServerVersion):
 		return Usagef("--version %s: for lock %s there is %s", t.ServerVersion, t.Lock, alternatives(t.spec.AllVersions()))
 	case !t.spec.HasSize(t.Nodes):
@@ -98,9 +100,13 @@ func (t *test) checkValues() error {
 	return nil
 }
 
-// exitsOnLoss says whether any worker does.
-func (t *test) exitsOnLoss() bool {
-	return t.ExitOnLoss || slices.ContainsFunc(t.Workers, func(u workloads.Use) bool { return u.ExitOnLoss })
+// exitsUnaware says whether a worker is to exit on a loss that it never learns of.
+func (t *test) exitsUnaware() bool {
+	return t.AnyUse(func(u workloads.Use) bool {
+		renews := u.Renew && t.info.Renew
+		looks := u.CheckBeforeWrite && t.info.TTL > 0 && !t.info.Session
+		return u.ExitOnLoss && !t.info.Notifies() && !renews && !looks
+	})
 }
 
 // checkOfficial refuses an official image of which no digest is known, before anything starts.

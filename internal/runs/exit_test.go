@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -9,32 +10,61 @@ import (
 )
 
 // TestExitOnLoss: a worker that learns that its lock is lost ends, and works on as a new process, as
-// often as that happens. Here its lease is over before its section, each time.
+// often as that happens. Here its lease is over in the second of two sections, each time.
 func TestExitOnLoss(t *testing.T) {
 	t.Parallel()
 	outcome := runTest(t, options(t, func(o *Options) {
-		o.Nemesis, o.Concurrency, o.TimeLimit = "none", 1, 6*time.Second
-		o.TTL, o.Section = 100*time.Millisecond, workloads.Range{Min: 150 * time.Millisecond, Max: 150 * time.Millisecond}
+		o.Nemesis, o.Concurrency, o.TimeLimit, o.Updates = "none", 1, 8*time.Second, 2
+		o.TTL, o.Section = 400*time.Millisecond, workloads.Range{Min: 250 * time.Millisecond, Max: 250 * time.Millisecond}
 		o.CheckBeforeWrite, o.ExitOnLoss = true, true
 	}))
-	losses := 0
+	lost, elements := make(map[string]bool), make(map[int64]bool)
 	for _, e := range outcome.History.Events {
 		switch {
 		case e.F == history.Lost:
-			losses++
-		case e.F == history.Release || e.F == history.Write:
-			t.Errorf("it went on after a loss: %+v", e)
+			lost[e.Grant] = true
+		case e.F == history.Release && lost[e.Grant]:
+			t.Errorf("it gave back what was lost: %+v", e)
+		case e.F == history.Write && e.Type == history.Invoke:
+			if elements[e.Element] {
+				t.Errorf("element %d is written twice", e.Element)
+			}
+			elements[e.Element] = true
 		}
 	}
-	if losses < 3 {
-		t.Errorf("the lock was lost %d times, want more", losses)
+	if len(lost) < 3 || len(elements) < 2 {
+		t.Errorf("the lock was lost %d times after %d writes, want more", len(lost), len(elements))
 	}
 }
 
-// TestExitOnLossOfClient: a client that is a program of the user's own is not ended.
-func TestExitOnLossOfClient(t *testing.T) {
-	o := options(t, func(o *Options) { o.Lock, o.TTL, o.ExitOnLoss = "../../examples/python-embedded/lock.yaml", 0, true })
-	if _, err := OutlineOf(o); err == nil {
-		t.Error("it is accepted")
+// TestExitOnLossAccepted: a client that is a program of the user's own is not ended, and nobody
+// who never learns of a loss.
+func TestExitOnLossAccepted(t *testing.T) {
+	const own = "../../examples/python-embedded/lock.yaml"
+	exits := workloads.Use{ExitOnLoss: true}
+	for _, c := range []struct {
+		name, lock string
+		use        workloads.Use
+		workers    []workloads.Use
+		ok         bool
+	}{
+		{"own client", own, exits, nil, false},
+		{"own client, without it", own, workloads.Use{}, nil, true},
+		{"a worker of an own client", own, workloads.Use{}, []workloads.Use{exits}, false},
+		{"never notified", "file", exits, nil, false},
+		{"not renewed", "redis", exits, nil, false},
+		{"renewed", "redis", workloads.Use{ExitOnLoss: true, Renew: true}, nil, true},
+		{"renewed by a worker that does not exit", "redis", workloads.Use{}, []workloads.Use{exits, {Renew: true}}, false},
+		{"deadline looked at", "redis", workloads.Use{ExitOnLoss: true, CheckBeforeWrite: true}, nil, true},
+		{"a session has no deadline", "etcd", workloads.Use{ExitOnLoss: true, CheckBeforeWrite: true}, nil, false},
+		{"a session that is watched", "etcd+watch-session", exits, nil, true},
+		{"notified", "k8s-lease", exits, nil, true},
+	} {
+		o := options(t, func(o *Options) { o.Lock, o.Nemesis, o.TimeLimit, o.Use, o.Workers = c.lock, "none", 0, c.use, c.workers })
+		_, err := OutlineOf(o)
+		var usage *UsageError
+		if (err == nil) != c.ok || err != nil && !errors.As(err, &usage) {
+			t.Errorf("%s: %v", c.name, err)
+		}
 	}
 }

@@ -88,6 +88,11 @@ const (
 	defaultRotate = 40
 )
 
+// AnyUse says whether any worker uses its lock in such a way.
+func (o Options) AnyUse(is func(workloads.Use) bool) bool {
+	return is(o.Use) || slices.ContainsFunc(o.Workers, func(u workloads.Use) bool { return is(u.Or(o.Use)) })
+}
+
 // DefaultSection is the time that workers spend in their critical section.
 func DefaultSection() workloads.Range {
 	return workloads.Range{Min: 20 * time.Millisecond, Max: 60 * time.Millisecond}
@@ -309,7 +314,7 @@ func (t *test) settle() error {
 func (t *test) environment(servers, workers []*clusters.Node) nemesis.Environment {
 	env := nemesis.Environment{Servers: servers, Workers: workers, Lease: t.effective, Queues: t.info.Queues}
 	renews := func(u workloads.Use) bool { return u.Renew && t.info.Renew && u.TTL > 0 }
-	env.Renews = renews(t.Use) || slices.ContainsFunc(t.Workers, func(u workloads.Use) bool { return renews(u.Or(t.Use)) })
+	env.Renews = t.AnyUse(renews)
 	return env
 }
 

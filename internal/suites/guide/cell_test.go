@@ -177,8 +177,8 @@ func TestWorstKnown(t *testing.T) {
 		{
 			name: "what the program around it does is no evidence of the lock", fault: clock, state: NotTried,
 			runs: Evidence{
-				changed(held("1", clock), func(r *Run) { r.Lock += otherUse([]string{"renewed", checkedBeforeWrite}) }),
-				changed(broke("2", clock), func(r *Run) { r.Lock += otherUse([]string{acquiresIgnored}) }),
+				changed(held("1", clock), func(r *Run) { r.Lock += otherUse([]string{"renewed", "deadline checked before each write"}) }),
+				changed(broke("2", clock), func(r *Run) { r.Lock += otherUse([]string{"failed acquires ignored"}) }),
 			},
 		},
 	} {

@@ -217,9 +217,9 @@ func setupOf(e suites.Experiment, parameters map[string]string) []string {
 			all = append(all, "--"+flag+"="+value) // see delayFlag
 		}
 	}
-	for flag, use := range map[string]string{"check-before-write": checkedBeforeWrite, "exit-on-loss": exitsOnLoss, "ignore-failed-acquire": acquiresIgnored} {
-		if parameters[flag] == "true" {
-			all = append(all, use)
+	for _, use := range otherUses() {
+		if parameters[use.flag] == "true" {
+			all = append(all, use.text)
 		}
 	}
 	slices.Sort(all)
@@ -241,13 +241,10 @@ func usedAs(o runs.Options) []string {
 	add(o.Nodes > 1, "%d servers", o.Nodes)
 	add(o.Pin, "workers tied to one server each")
 	add(o.Renew, setupRenewed)
-	add(o.CheckBeforeWrite, checkedBeforeWrite)
-	ignores := slices.ContainsFunc(o.Workers, func(w workloads.Use) bool { return w.IgnoreFailedAcquire })
-	add(o.IgnoreFailedAcquire || ignores, acquiresIgnored)
-	unrenewed := slices.ContainsFunc(o.Workers, func(w workloads.Use) bool { return w.NoKeepAlive })
-	exits := slices.ContainsFunc(o.Workers, func(w workloads.Use) bool { return w.ExitOnLoss })
-	add(o.ExitOnLoss || exits, exitsOnLoss)
-	add(unrenewed, "the lease of a waiter not renewed")
+	for _, use := range otherUses() {
+		add(o.AnyUse(use.is), "%s", use.text)
+	}
+	add(o.AnyUse(func(u workloads.Use) bool { return u.NoKeepAlive }), "the lease of a waiter not renewed")
 	return all
 }
 
@@ -259,20 +256,27 @@ const (
 
 const setupRenewed = "renewed"
 
-// Setups by which the program around the lock makes the difference, for better or worse.
-const (
-	checkedBeforeWrite = "deadline checked before each write"
-	exitsOnLoss        = "holders that end when told of a loss"
-	acquiresIgnored    = "failed acquires ignored"
-)
+// use is one by which the program around the lock makes the difference, for better or worse.
+type use struct {
+	flag, text string
+	is         func(workloads.Use) bool
+}
+
+func otherUses() []use {
+	return []use{
+		{"check-before-write", "deadline checked before each write", func(u workloads.Use) bool { return u.CheckBeforeWrite }},
+		{"exit-on-loss", "holders that end when notified of a loss", func(u workloads.Use) bool { return u.ExitOnLoss }},
+		{"ignore-failed-acquire", "failed acquires ignored", func(u workloads.Use) bool { return u.IgnoreFailedAcquire }},
+	}
+}
 
 // otherUse is what the name of a lock is followed by where the program around it decides
 // what becomes of the data: what is seen then is no evidence of the lock itself.
 func otherUse(setup []string) string {
 	suffix := ""
-	for _, use := range []string{checkedBeforeWrite, exitsOnLoss, acquiresIgnored} {
-		if slices.Contains(setup, use) {
-			suffix += useSign + use
+	for _, use := range otherUses() {
+		if slices.Contains(setup, use.text) {
+			suffix += useSign + use.text
 		}
 	}
 	return suffix
