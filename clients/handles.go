@@ -1,6 +1,9 @@
 package clients
 
-import "sync"
+import (
+	"errors"
+	"sync"
+)
 
 // handles keeps what a library returned for each attempt until it is released:
 // libraries tie release and renewal to an object of theirs.
@@ -32,6 +35,21 @@ func (h *handles[T]) take(id string) (T, bool) {
 	handle, ok := h.byID[id]
 	delete(h.byID, id)
 	return handle, ok
+}
+
+// release gives back by a call what a handle is for. Unless that is done, or there was nothing to
+// give back, the handle stays: one who was not answered may ask again. Without a handle it is
+// errNoHandle.
+func (h *handles[T]) release(id string, call func(T) error) error {
+	handle, known := h.take(id)
+	if !known {
+		return errNoHandle
+	}
+	err := call(handle)
+	if err != nil && !errors.Is(err, ErrNotHeld) {
+		h.put(id, handle)
+	}
+	return err
 }
 
 // takeAll returns all handles and forgets them.

@@ -168,15 +168,19 @@ func (l *kubernetesLock) givenUp(ctx context.Context, a Attempt, t *kubernetesTe
 // it would make.
 func (l *kubernetesLock) Release(ctx context.Context, g Grant) error {
 	called := history.Now()
-	t, known := l.terms.take(g.ID)
-	if !known {
+	err := l.terms.release(g.ID, func(t *kubernetesTerm) error { return l.end(ctx, g, t, called) })
+	if errors.Is(err, errNoHandle) {
 		return ErrNotHeld
 	}
+	return err
+}
+
+// end ends a term of a grant. Its release was called at a time.
+func (l *kubernetesLock) end(ctx context.Context, g Grant, t *kubernetesTerm, called int64) error {
 	t.end()
 	select {
 	case <-t.over:
 	case <-ctx.Done():
-		l.terms.put(g.ID, t)
 		return ctx.Err()
 	}
 	if gave, from, at := t.record.gaveBack(); gave {
@@ -189,11 +193,7 @@ func (l *kubernetesLock) Release(ctx context.Context, g Grant) error {
 	if certain && holder != g.ID {
 		return ErrNotHeld
 	}
-	err := l.giveBack(ctx, &t.record)
-	if err != nil && !errors.Is(err, ErrNotHeld) {
-		l.terms.put(g.ID, t)
-	}
-	return err
+	return l.giveBack(ctx, &t.record)
 }
 
 // errLeaseInDoubt: a write was not answered, and it is not known whether it has been the cause

@@ -61,15 +61,9 @@ func (l *redisLockLib) Renew(ctx context.Context, g Grant, ttl time.Duration) (i
 var errNoHandle = errors.New("the library has no handle of this attempt")
 
 func (l *redisLockLib) Release(ctx context.Context, g Grant) error {
-	handle, known := l.handles.take(g.ID)
-	if !known {
-		return errNoHandle
-	}
-	err := l.redis.outcome(func() error { return redisLockError(handle.Release(ctx)) })
-	if err != nil && !errors.Is(err, ErrNotHeld) {
-		l.handles.put(g.ID, handle) // it may be asked to again
-	}
-	return err
+	return l.handles.release(g.ID, func(handle *redislock.Lock) error {
+		return l.redis.outcome(func() error { return redisLockError(handle.Release(ctx)) })
+	})
 }
 
 // redisLockError puts the library's words for a lock that is gone into ours.

@@ -82,20 +82,13 @@ func (l *redsyncLock) Renew(ctx context.Context, g Grant, _ time.Duration) (int6
 }
 
 func (l *redsyncLock) Release(ctx context.Context, g Grant) error {
-	mutex, known := l.handles.take(g.ID)
-	if !known {
-		return errNoHandle
-	}
-	before := l.lostAnswers()
-	done, err := mutex.UnlockContext(ctx)
-	if done {
+	return l.handles.release(g.ID, func(mutex *redsync.Mutex) error {
+		before := l.lostAnswers()
+		if done, err := mutex.UnlockContext(ctx); !done {
+			return l.failure(err, before)
+		}
 		return nil
-	}
-	err = l.failure(err, before)
-	if !errors.Is(err, ErrNotHeld) {
-		l.handles.put(g.ID, mutex) // it may be asked to again
-	}
-	return err
+	})
 }
 
 // failure says what the failure of a release or renewal means: not held, if a majority of

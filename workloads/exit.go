@@ -23,10 +23,6 @@ type progress struct {
 	Updates  int64 `json:"updates"`
 }
 
-// reopening is how long a worker that started again waits before it tries once more to open its
-// client.
-const reopening = 100 * time.Millisecond
-
 // startedAgain returns the progress that this program was left, and whether it was.
 func startedAgain() (p progress, again bool, err error) {
 	text, again := os.LookupEnv(progressVariable)
@@ -34,6 +30,24 @@ func startedAgain() (p progress, again bool, err error) {
 		err = json.Unmarshal([]byte(text), &p)
 	}
 	return p, again, err
+}
+
+// reopen opens a client again and again until it opens: the fault that cost a worker its lock may
+// still be in force. Its error is that of the last time before the end of the run.
+func reopen(info clients.Info, c clients.Config) (clients.Lock, error) {
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		lock, err := info.Open(c)
+		if err == nil {
+			return lock, nil
+		}
+		select {
+		case <-c.Stop:
+			return nil, err
+		case <-ticker.C:
+		}
+	}
 }
 
 // startAgain puts a new program into this process, which keeps its number, its input and its

@@ -118,13 +118,10 @@ func RunWorker(ctx context.Context, config WorkerConfig, input io.Reader, output
 		Timeout: config.Timeout, Stop: stop,
 	}
 	lock, err := info.Open(settings)
-	for again && err != nil {
-		select {
-		case <-stop:
-			return nil
-		case <-time.After(reopening): // the fault that cost it the lock may be in force
+	if again && err != nil {
+		if lock, err = reopen(info, settings); err != nil {
+			return nil // the run is over
 		}
-		lock, err = info.Open(settings)
 	}
 	switch {
 	case err != nil && config.Definition != nil:
