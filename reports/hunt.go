@@ -105,6 +105,7 @@ func (a HuntArm) perHour(n int) string {
 // HuntFind is a violation that is not inherent in leases.
 type HuntFind struct {
 	Name        string           `json:"name,omitempty"`
+	Headline    string           `json:"headline"` // what it is, in a clause
 	Property    checker.Property `json:"property"`
 	Cause       string           `json:"cause,omitempty"`
 	NotNotified bool             `json:"not_notified,omitempty"` // a holder that was replaced
@@ -221,21 +222,6 @@ func (h Hunt) setAside() []string {
 	return all
 }
 
-// headline is what a find is, in a clause.
-func (f HuntFind) headline() string {
-	text := string(f.Property)
-	if f.Cause != "" {
-		text += ": " + clean(f.Cause)
-	}
-	if f.NotNotified {
-		text += ", and it was not notified"
-	}
-	if f.DataLost {
-		text += ", after a server had lost its data"
-	}
-	return text
-}
-
 // facts are sentences about a find.
 func (f HuntFind) facts() []string {
 	arm := "guided"
@@ -274,7 +260,7 @@ func HuntTerminal(w io.Writer, h Hunt, o TerminalOptions) error {
 	t.hang("", "", h.summary())
 	for _, f := range h.Finds {
 		t.blank()
-		t.hang("", "", t.paint(colorOf(checker.Violation), f.headline()))
+		t.hang("", "", t.paint(colorOf(checker.Violation), clean(f.Headline)))
 		for _, fact := range f.facts() {
 			t.hang("  ", "– ", fact)
 		}

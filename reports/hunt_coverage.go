@@ -97,7 +97,7 @@ func HuntMarkdown(w io.Writer, h Hunt) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s\n\n%s\n\n", markdown(h.title()), markdown(h.summary()), markdown(h.compared()))
 	for _, f := range h.Finds {
-		fmt.Fprintf(&b, "## %s\n\n", markdown(f.headline()))
+		fmt.Fprintf(&b, "## %s\n\n", markdown(clean(f.Headline)))
 		for _, fact := range f.facts() {
 			fmt.Fprintf(&b, "- %s\n", markdown(fact))
 		}

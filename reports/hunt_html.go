@@ -43,7 +43,7 @@ func HuntHTML(w io.Writer, h Hunt) error {
 		page.Moments = append(page.Moments, h.Moments...)
 	}
 	for _, f := range h.Finds {
-		section := huntSection{Headline: f.headline(), Facts: f.facts(), File: printable(f.File)}
+		section := huntSection{Headline: clean(f.Headline), Facts: f.facts(), File: printable(f.File)}
 		if f.Run != "" {
 			section.Run = printable(f.Run) + "/report.html"
 		}

@@ -19,7 +19,7 @@ func huntedLock() Hunt {
 			{Name: "blind", Trials: 10, Failed: 1, Took: time.Hour},
 		},
 		Finds: []HuntFind{{
-			Name: "hunt-redis-1", Property: checker.MutualExclusion, Cause: checker.CauseTwice, What: "w1 and w2 both held <k0>", First: 4, Seen: 2,
+			Name: "hunt-redis-1", Headline: "mutual-exclusion: granted twice", Property: checker.MutualExclusion, Cause: checker.CauseTwice, What: "w1 and w2 both held <k0>", First: 4, Seen: 2,
 			Trial: "2 workers; pause of one", Steps: 1, Shown: 5, Made: 6, Low: 0.4, High: 0.97,
 			File: "finds/hunt-redis-1.yaml", Control: "the same without the pause", ControlRuns: 5, Run: "runs/a/b",
 		}},

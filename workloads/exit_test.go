@@ -1,7 +1,10 @@
 package workloads
 
 import (
+	"bytes"
 	"context"
+	"io"
+	"sync"
 	"testing"
 	"time"
 
@@ -9,41 +12,53 @@ import (
 	"lockcheck/history"
 )
 
-// unrenewed is a lock that is granted to everybody and lost with the first renewal.
-type unrenewed struct{ refusing }
+// noticed is a lock that is granted to everybody, and lost when the holder has read.
+type noticed struct {
+	refusing
+	io.Writer
+	lost func()
+	gone chan struct{}
+}
 
-func (unrenewed) Renew(context.Context, clients.Grant, time.Duration) (int64, error) {
-	return 0, clients.ErrNotHeld
+func newNoticed(out io.Writer) *noticed {
+	gone := make(chan struct{})
+	return &noticed{Writer: out, gone: gone, lost: sync.OnceFunc(func() { close(gone) })}
+}
+
+// Write sees the record of the worker.
+func (n *noticed) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte(`"type":"ok","f":"read"`)) {
+		defer n.lost()
+	}
+	return n.Writer.Write(line)
+}
+
+func (n *noticed) Acquire(_ context.Context, a clients.Attempt) (clients.Grant, error) {
+	return clients.Grant{Key: a.Key, ID: a.ID, Lost: n.gone}, nil
 }
 
 // TestExitOnLoss: who loses its lock ends with what it does, tells of it, and goes on from there;
 // it gives nothing back. Who does not exit ends its section, and releases.
 func TestExitOnLoss(t *testing.T) {
+	const lost = "acquire invoke, acquire ok, read invoke, read ok, lost info"
 	for _, c := range []struct {
 		name string
 		exit bool
 		want string
 	}{
-		{"exits", true, "acquire invoke, acquire ok, read invoke, read ok, renew invoke, renew fail, lost info"},
-		{"goes on", false, "acquire invoke, acquire ok, read invoke, read ok, renew invoke, renew fail, lost info, release invoke, release ok"},
+		{"exits", true, lost},
+		{"goes on", false, lost + ", release invoke, release ok"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := runResource(t, ResourceConfig{})
 			var out lockedBuffer
-			set, _ := ByName(history.WorkloadSet)
+			lock := newNoticed(&out)
+			w := r.worker(lock, history.WorkloadSet, lock, Use{ExitOnLoss: c.exit, Section: Range{time.Minute, time.Minute}})
+			w.updates.Store(6)
 			ended := make(chan progress, 2)
-			stop := make(chan struct{})
-			w := &worker{
-				catches: newCatches(1), stop: stop,
-				config: WorkerConfig{
-					Name: "w1", Index: 1, Lock: "test", Socket: r.socket, Timeout: time.Minute,
-					Use: Use{ExitOnLoss: c.exit, Renew: true, TTL: 3 * time.Millisecond, Section: Range{time.Minute, time.Minute}},
-				},
-				workload: set, lock: unrenewed{}, resource: r.client, record: NewEmitter("w1", &out),
-				restart: func(p progress) error {
-					ended <- p
-					select {} // as a process that is replaced
-				},
+			w.restart = func(p progress) error {
+				ended <- p
+				select {} // as a process that is replaced
 			}
 			go func() {
 				_, _ = w.attempt(t.Context(), t.Context())
@@ -55,10 +70,26 @@ func TestExitOnLoss(t *testing.T) {
 			if got := of(events, "w1-1"); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
-			if want := (progress{Ops: 3, Attempts: 1, Held: 1}); c.exit && p != want {
+			if want := (progress{Ops: 2, Attempts: 1, Held: 1, Updates: 6}); c.exit && p != want {
 				t.Errorf("it goes on from %+v, want %+v", p, want)
 			}
 		})
+	}
+}
+
+// TestStartedAgain: what a program was left is what it goes on from, and one that was left nothing
+// begins.
+func TestStartedAgain(t *testing.T) {
+	if _, again, err := startedAgain(); again || err != nil {
+		t.Errorf("started again: %t, %v", again, err)
+	}
+	t.Setenv(progressVariable, `{"ops":5,"attempts":4,"held":3,"updates":2}`)
+	if p, again, err := startedAgain(); !again || err != nil || p != (progress{5, 4, 3, 2}) {
+		t.Errorf("%+v, started again: %t, %v", p, again, err)
+	}
+	t.Setenv(progressVariable, "{")
+	if _, _, err := startedAgain(); err == nil {
+		t.Error("half a progress passes for one")
 	}
 }
 

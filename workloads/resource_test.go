@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"lockcheck/clients"
 	"lockcheck/clients/unixrpc"
 	"lockcheck/clusters/clustertest"
 	"lockcheck/history"
@@ -38,6 +39,16 @@ type running struct {
 	input  io.Writer
 	out    lockedBuffer
 	finish func() []history.Event // ends its input and returns its record
+}
+
+// worker is one that a test drives by itself, on its resource.
+func (r *running) worker(out io.Writer, workload string, lock clients.Lock, use Use) *worker {
+	w := &worker{
+		catches: newCatches(1), lock: lock, resource: r.client, record: NewEmitter("w1", out),
+		config: WorkerConfig{Name: "w1", Index: 1, Lock: "test", Socket: r.socket, Timeout: time.Minute, Use: use},
+	}
+	w.workload, _ = ByName(workload)
+	return w
 }
 
 func runResource(t *testing.T, config ResourceConfig) *running {

@@ -57,14 +57,9 @@ func TestTerm(t *testing.T) {
 			if c.before != nil {
 				c.before(r)
 			}
-			election, _ := ByName(history.WorkloadElection)
 			var out lockedBuffer
-			w := &worker{
-				catches:  newCatches(1),
-				config:   WorkerConfig{Name: "w1", Index: 1, Lock: "test", Socket: r.socket, Timeout: time.Minute, Use: c.use},
-				workload: election, lock: leading{grant: c.grant}, resource: r.client, record: NewEmitter("w1", &out),
-				stop: c.stop,
-			}
+			w := r.worker(&out, history.WorkloadElection, leading{grant: c.grant}, c.use)
+			w.stop = c.stop
 			if _, err := w.attempt(t.Context(), t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -67,15 +67,7 @@ func TestIgnoreFailedAcquire(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := runResource(t, ResourceConfig{})
 			var out lockedBuffer
-			set, _ := ByName(history.WorkloadSet)
-			w := &worker{
-				catches: newCatches(1),
-				config: WorkerConfig{
-					Name: "w1", Index: 1, Lock: "test", Socket: r.socket, Timeout: time.Minute,
-					Use: Use{IgnoreFailedAcquire: c.ignore, Renew: true, TTL: time.Minute},
-				},
-				workload: set, lock: refusing{err: c.err}, resource: r.client, record: NewEmitter("w1", &out),
-			}
+			w := r.worker(&out, history.WorkloadSet, refusing{err: c.err}, Use{IgnoreFailedAcquire: c.ignore, Renew: true, TTL: time.Minute})
 			if _, err := w.attempt(t.Context(), t.Context()); err != nil {
 				t.Fatal(err)
 			}

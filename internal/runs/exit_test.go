@@ -60,7 +60,9 @@ func TestExitOnLossAccepted(t *testing.T) {
 		{"a session that is watched", "etcd+watch-session", exits, nil, true},
 		{"notified", "k8s-lease", exits, nil, true},
 	} {
-		o := options(t, func(o *Options) { o.Lock, o.Nemesis, o.TimeLimit, o.Use, o.Workers = c.lock, "none", 0, c.use, c.workers })
+		o := options(t, func(o *Options) {
+			o.Lock, o.Nemesis, o.TimeLimit, o.Use, o.Workers = c.lock, "none", 0, c.use, c.workers
+		})
 		_, err := OutlineOf(o)
 		var usage *UsageError
 		if (err == nil) != c.ok || err != nil && !errors.As(err, &usage) {

@@ -374,7 +374,7 @@ func (f *Folder) left() []found {
 // tell is a find for a report of a hunt that began then.
 func (f *Folder) tell(find found, began time.Time) reports.HuntFind {
 	out := reports.HuntFind{
-		Name: find.Name, Property: find.Property, Cause: find.Cause, NotNotified: find.NotNotified, DataLost: find.DataLost, What: find.What,
+		Name: find.Name, Headline: find.Signature.String(), Property: find.Property, Cause: find.Cause, NotNotified: find.NotNotified, DataLost: find.DataLost, What: find.What,
 		Trial: find.Original.String(), Steps: len(find.Original.Steps),
 		Shown: find.OriginalRuns.Shown, Made: find.OriginalRuns.Made, Unfinished: find.Unfinished,
 		File: find.File, Control: find.Control, ControlRuns: find.ControlRuns, Run: find.Run, Runs: find.Runs, Took: find.Took,
