@@ -97,6 +97,36 @@ func TestWhy(t *testing.T) {
 	}
 }
 
+// TestAfter: a fault is named after which servers may not have recovered, and no other.
+func TestAfter(t *testing.T) {
+	fault := func(kind string, from, to float64, targets ...string) func(*script) *script {
+		return func(s *script) *script {
+			return s.fault(history.Fault{ID: "f1", Kind: kind, Targets: targets}, from, to)
+		}
+	}
+	skipped := func(s *script) *script {
+		return s.stage(5, history.Fault{ID: "f1", Kind: history.Pause, Stage: history.Skipped, Targets: []string{"n1"}})
+	}
+	for _, c := range []struct {
+		name string
+		s    func(*script) *script
+		want bool
+	}{
+		{"no fault", func(s *script) *script { return s }, false},
+		{"a server, just before", fault(history.Pause, 60, 80, "n1"), true},
+		{"a server, long before", fault(history.Pause, 10, 30, "n1"), false},
+		{"a worker", fault(history.Pause, 60, 80, "w3"), false},
+		{"skipped", skipped, false},
+	} {
+		s := c.s(newScript().with(func(h *history.Header) { h.Grace = 50 * time.Millisecond }))
+		r := s.acquire("w1", "a", 110, 111).acquire("w2", "b", 130, 131).release("b", 140, 141).release("a", 150, 151).end().check(t)
+		v := r.of(MutualExclusion).Violations
+		if len(v) != 1 || v[0].Cause != CauseTwice || strings.Contains(v[0].Why, "servers may take 50 ms to recover") != c.want {
+			t.Errorf("%s: %+v", c.name, v)
+		}
+	}
+}
+
 // TestObserved: what the service had on record is told, and only if it is known.
 func TestObserved(t *testing.T) {
 	twice := func() *script {

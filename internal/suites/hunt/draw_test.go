@@ -118,36 +118,62 @@ func TestLockDelay(t *testing.T) {
 	}
 }
 
-// TestSingles: each fault is tried alone on each role, and all kinds early; the same seed has the
-// same order; what was tried is not tried again.
+// TestSingles: each fault is tried alone on each role, and all kinds early; of each kind whoever
+// asks for the lock and the leader come first.
 func TestSingles(t *testing.T) {
+	for lock, want := range map[string]map[aim]int{
+		"redlock":   {{fault: "pause", target: "holder"}: 2, {fault: "pause", target: "one"}: 3, {fault: "clock", target: "one"}: 2},
+		"zookeeper": {{fault: "pause", target: "holder"}: 3, {fault: "pause", target: "leader"}: 4, {"partition", "leader", "servers"}: 4},
+	} {
+		p := ready(t, lock)
+		kinds, aims, turns := make(map[string]bool), make(map[aim]int), make(map[string]int)
+		for i, trial := range newGuide(p).single {
+			if _, err := p.outline(trial); err != nil || len(trial.Steps) != 1 {
+				t.Fatalf("%s: %s: %v", lock, trial, err)
+			}
+			step := trial.Steps[0]
+			aims[step.aim()]++
+			if i < len(p.space.kinds) {
+				kinds[step.Fault] = true
+			}
+			if step.aim().turn() < turns[step.Fault] {
+				t.Errorf("%s: %s comes late", lock, trial)
+			}
+			turns[step.Fault] = step.aim().turn()
+		}
+		if len(kinds) != len(p.space.kinds) {
+			t.Errorf("%s: the first %d trials have the kinds %v", lock, len(p.space.kinds), kinds)
+		}
+		for a, n := range want {
+			if aims[a] != n {
+				t.Errorf("%s: %v is tried %d times, want %d", lock, a, aims[a], n)
+			}
+		}
+		for _, kind := range p.space.kinds {
+			for _, a := range p.space.aims[kind] {
+				if (aims[a] == 0) != (a.target == actor) {
+					t.Errorf("%s: %v is tried %d times", lock, a, aims[a])
+				}
+			}
+		}
+	}
+}
+
+// TestTurn: whom the lock depends on comes before others, and kept from everybody before from some.
+func TestTurn(t *testing.T) {
+	for a, want := range map[aim]int{
+		{target: "holder"}: 0, {target: "leader"}: 0, {target: "leader", from: "servers"}: 1, {target: "one"}: 2, {target: "one", from: "servers"}: 2,
+	} {
+		if got := a.turn(); got != want {
+			t.Errorf("%v: %d, want %d", a, got, want)
+		}
+	}
+}
+
+// TestSinglesInTurn: the same seed has the same order, and what was tried is not tried again.
+func TestSinglesInTurn(t *testing.T) {
 	p := ready(t, "redlock")
 	singles := newGuide(p).single
-	kinds, aims := make(map[string]bool), make(map[aim]int)
-	for i, trial := range singles {
-		if _, err := p.outline(trial); err != nil || len(trial.Steps) != 1 {
-			t.Fatalf("%s: %v", trial, err)
-		}
-		aims[trial.Steps[0].aim()]++
-		if i < len(p.space.kinds) {
-			kinds[trial.Steps[0].Fault] = true
-		}
-	}
-	if len(kinds) != len(p.space.kinds) {
-		t.Errorf("the first %d trials have the kinds %v", len(p.space.kinds), kinds)
-	}
-	for _, kind := range p.space.kinds {
-		for _, a := range p.space.aims[kind] {
-			want := 2
-			if p.space.long && outlasts(a) {
-				want = 3
-			}
-			if a.target != actor && aims[a] != want {
-				t.Errorf("%v is tried %d times, want %d", a, aims[a], want)
-			}
-		}
-	}
-	t.Logf("%d trials", len(singles))
 	g := newGuide(p)
 	g.told(singles[0], nil, 0, true)
 	if next := g.next(rand.New(rand.NewPCG(1, 2))); next.key() != singles[1].key() {

@@ -10,7 +10,8 @@ import (
 
 // singles lists trials with one fault that begins while somebody holds the lock, one of each kind
 // of fault after another. Of a kind those come first that meet who asks for the lock, or the leader,
-// on whom most depends: first kept from everybody, then from some. Beyond that chance decides.
+// on whom most depends; those that cut it off from some only come after the others. Beyond that
+// chance decides.
 func (s space) singles(rng *rand.Rand) []Trial {
 	kinds := slices.Clone(s.kinds)
 	rng.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
@@ -40,23 +41,25 @@ func (s space) ofKind(rng *rand.Rand, kind string) []Trial {
 		}
 	}
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	turn := func(t Trial) int {
-		switch a := t.Steps[0].aim(); {
-		case !slices.Contains([]string{"holder", "waiter", "leader"}, a.target):
-			return 2
-		case a.from != "":
-			return 1
-		}
-		return 0
-	}
-	slices.SortStableFunc(all, func(a, b Trial) int { return cmp.Compare(turn(a), turn(b)) })
+	slices.SortStableFunc(all, func(a, b Trial) int { return cmp.Compare(a.Steps[0].aim().turn(), b.Steps[0].aim().turn()) })
 	return all
 }
 
-// single are the trials of an aim: within a section that ends before the lease; within one that
-// needs renewals, those of sessions too, by a fault that outlasts the leases of those who wait, who
-// may also give up soon and ask anew; and with many holds in a long lease, for what servers lose is
-// what they grant under a fault, and waiters that give up.
+// turn is when an aim comes among those of a kind of fault, the lowest first.
+func (a aim) turn() int {
+	switch {
+	case !slices.Contains([]string{"holder", "waiter", "leader"}, a.target):
+		return 2
+	case a.from != "":
+		return 1
+	}
+	return 0
+}
+
+// single are the trials of an aim. One has a section that ends before the lease. One has a section
+// that needs renewals, those of sessions too, and a fault that outlasts the leases of those who wait;
+// if they can, they also give up soon and ask anew. A fault that servers take long to recover from
+// is also tried with many short holds in a long lease: a server loses what it granted under it.
 func (s space) single(rng *rand.Rand, a aim) []Trial {
 	step := Step{Fault: a.fault, Target: a.target, From: a.from, When: s.whens[a][0], Length: 1.3, Clock: firstOf(clocksOf(a.fault))}
 	within := Trial{Workers: 3, Section: 0.6, Long: s.long && outlasts(a), Steps: []Step{step}}
