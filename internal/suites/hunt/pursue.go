@@ -155,6 +155,9 @@ func (p *pursuit) makesDifference(ctx context.Context, r repros.Reproduction, c 
 
 // shows is the oracle: a run counts if the file of the trial would call it reproduced.
 func (p *pursuit) shows(ctx context.Context, t Trial, runs int, untilShown bool) (shown, made int, err error) {
+	if p.found.DataLost && !t.wipes() {
+		return 0, 0, nil // without a loss of data it is another find
+	}
 	r, err := p.Plan.reproduction(p.found.Name, t, p.found.Signature, p.found.What)
 	if err != nil {
 		return 0, 0, nil // what the lock does not support shows nothing

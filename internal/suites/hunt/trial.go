@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -186,6 +187,11 @@ func (t Trial) active(lease time.Duration) time.Duration {
 		total += of(s.Length) + 2*of(t.Section) + patience
 	}
 	return total
+}
+
+// wipes says whether a step empties the disk of a server.
+func (t Trial) wipes() bool {
+	return slices.ContainsFunc(t.Steps, func(s Step) bool { return s.Fault == history.Wipe })
 }
 
 // String is such as "3 workers, section 0.4 leases, renewed; pause of holder while holding for 1.3 leases".
