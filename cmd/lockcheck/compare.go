@@ -27,6 +27,7 @@ type compareFlags struct {
 	baseline                        string
 	locks, faults, guards           []string
 	seeds, parallel, confirm        int
+	clusterSeeds                    uint
 	budget                          time.Duration
 	workload                        string
 	concurrency                     int
@@ -75,6 +76,7 @@ func (f *compareFlags) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.faults, "faults", nil, "`faults`, a column each (default: "+strings.Join(d.Faults, ", ")+")")
 	flags.StringSliceVar(&f.guards, "guards", nil, "`guards` (default: "+strings.Join(d.Guards, ", ")+")")
 	flags.IntVar(&f.seeds, "seeds", 1, "how many runs of each cell to make")
+	flags.UintVar(&f.clusterSeeds, "cluster-seeds", 0, "how many runs of a cell to make whose lock has several servers (default: as --seeds)")
 	flags.StringVarP(&f.workload, "workload", "w", d.Workload, "what workers do: set, counter, jobs, election, read-write, mutex or semaphore")
 	flags.IntVarP(&f.concurrency, "concurrency", "c", d.Concurrency, "number of workers")
 	flags.Var(&f.section, "section", "time in the critical section, fixed or as in 20ms-80ms")
@@ -106,7 +108,7 @@ func readBaseline(path string) (*matrix.Baseline, error) {
 func (f *compareFlags) suite(flags *pflag.FlagSet) (matrix.Suite, error) {
 	suite := matrix.DefaultSuite()
 	if f.file != "" {
-		for _, name := range []string{"locks", "faults", "guards", "seeds", "workload", "concurrency", "section", "time-limit"} {
+		for _, name := range []string{"locks", "faults", "guards", "seeds", "cluster-seeds", "workload", "concurrency", "section", "time-limit"} {
 			if flags.Changed(name) {
 				return suite, &runs.UsageError{Err: fmt.Errorf("--file and --%s exclude each other", name)}
 			}
@@ -128,6 +130,7 @@ func (f *compareFlags) suite(flags *pflag.FlagSet) (matrix.Suite, error) {
 		suite.Guards = f.guards
 	}
 	suite.Seeds, suite.Workload, suite.Concurrency = matrix.CountSeeds(f.seeds), f.workload, f.concurrency
+	suite.ClusterSeeds = matrix.CountSeeds(int(f.clusterSeeds))
 	suite.Section, suite.TimeLimit, suite.Confirm = f.section, f.timeLimit, f.confirm
 	return suite, suite.CheckFlags()
 }
@@ -148,7 +151,7 @@ func readSuite(path string) (matrix.Suite, error) {
 // planned is a comparison that is not on disk yet, or the one to go on with.
 func (f *compareFlags) planned(flags *pflag.FlagSet) (*matrix.Folder, error) {
 	if f.resume != "" {
-		for _, name := range []string{"file", "locks", "faults", "guards", "seeds", "workload", "concurrency", "section", "time-limit", "confirm", "shard", "out"} {
+		for _, name := range []string{"file", "locks", "faults", "guards", "seeds", "cluster-seeds", "workload", "concurrency", "section", "time-limit", "confirm", "shard", "out"} {
 			if flags.Changed(name) {
 				return nil, &runs.UsageError{Err: fmt.Errorf("--resume and --%s exclude each other", name)}
 			}

@@ -92,7 +92,7 @@ func (f *Folder) round(cell Cell, n int) (reports.Cell, error) {
 	c := reports.Cell{Lock: cell.Lock, Fault: cell.Fault, Guard: cell.Guard, Excused: f.Suite.Thresholds.excuse()}
 	outline, why := cell.outline(f.Suite)
 	var all []checker.Results
-	for _, seed := range f.Suite.seedsOf(n) {
+	for _, seed := range f.Suite.seedsOf(cell, n) {
 		e, ran := f.ran(cell, seed)
 		if !ran || e.OutOfTime {
 			c.Missing++

@@ -135,7 +135,7 @@ func (f *Folder) turnOf(cell, turn int) int {
 	if f.Suite.Confirm > 0 {
 		return cell
 	}
-	return cell*len(f.Suite.Seeds) + turn
+	return cell*max(len(f.Suite.Seeds), len(f.Suite.ClusterSeeds)) + turn
 }
 
 // confirmations lists the runs that cells of the shard are made again by and that are not there
@@ -163,7 +163,7 @@ func (f *Folder) lacking(c Cell, round int, ours func(turn int) bool) (all []pla
 	if err != nil {
 		return nil
 	}
-	seeds := f.Suite.seedsOf(round)
+	seeds := f.Suite.seedsOf(c, round)
 	for turn, seed := range seeds {
 		if e, ran := f.ran(c, seed); ours(turn) && (!ran || e.isOpen()) {
 			all = append(all, planned{c, seed, round*len(seeds) + turn, outline})

@@ -34,6 +34,9 @@ type Suite struct {
 	Guards []string `yaml:"guards,flow"`
 	// Seeds of the runs of each cell.
 	Seeds Seeds `yaml:"seeds,flow"`
+	// ClusterSeeds take their place where a lock has several servers, whose runs take more of a
+	// machine; nil for the same ones.
+	ClusterSeeds Seeds `yaml:"cluster-seeds,omitempty,flow"`
 
 	Workload         string          `yaml:"workload"`
 	Concurrency      int             `yaml:"concurrency"`
@@ -140,8 +143,8 @@ func (s Suite) Check() error {
 	for _, list := range []struct {
 		name   string
 		values []string
-	}{{"locks", s.Locks}, {"faults", s.Faults}, {"guards", s.Guards}, {"seeds", s.Seeds.texts()}} {
-		if len(list.values) == 0 {
+	}{{"locks", s.Locks}, {"faults", s.Faults}, {"guards", s.Guards}, {"seeds", s.Seeds.texts()}, {clusterSeeds, s.ClusterSeeds.texts()}} {
+		if len(list.values) == 0 && list.name != clusterSeeds {
 			return &placeError{[]any{list.name}, runs.Usagef("%s: name at least one", list.name)}
 		}
 		if twice := repeated(list.values); twice != "" {
@@ -220,7 +223,7 @@ func (c Cell) options(s Suite, info clients.Info) runs.Options {
 		Lock: lock, ServerVersion: version, Workload: s.Workload, Guard: c.Guard, Nemesis: c.Fault,
 		Interval: s.Interval, TimeLimit: s.TimeLimit, Concurrency: s.Concurrency,
 		Use:    workloads.Use{TTL: s.TTL, Section: s.Section, Renew: s.Renew, CheckBeforeWrite: s.CheckBeforeWrite},
-		MinOps: s.MinOps, Seed: s.Seeds[0],
+		MinOps: s.MinOps, Seed: s.seedsOf(c, 0)[0],
 	}
 	if info.TTL == 0 {
 		o.TTL = 0
@@ -269,7 +272,7 @@ func (c Cell) outline(s Suite) (runs.Outline, error) {
 		return outline, &lackError{Lock: name, What: "cannot have a lease of " + o.TTL.String()}
 	}
 	active := max(minActive, time.Duration(leaseShare*float64(outline.Effective))+around, outline.Least)
-	for _, seed := range s.Seeds[1:] {
+	for _, seed := range s.seedsOf(c, 0)[1:] {
 		if err != nil {
 			break
 		}
@@ -335,15 +338,22 @@ func (s *Seeds) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
+// clusterSeeds is the key of Suite.ClusterSeeds.
+const clusterSeeds = "cluster-seeds"
+
 // seedsOf are those of a round of runs of a cell: of the suite's own, round 0, and the next ones of
 // each round by which they are confirmed.
-func (s Suite) seedsOf(round int) Seeds {
-	if round == 0 {
-		return s.Seeds
+func (s Suite) seedsOf(c Cell, round int) Seeds {
+	own := s.Seeds
+	if s.ClusterSeeds != nil && about(c.Lock).Servers > 1 {
+		own = s.ClusterSeeds
 	}
-	last := slices.Max(s.Seeds) + uint64((round-1)*len(s.Seeds))
+	if round == 0 {
+		return own
+	}
+	last := slices.Max(own) + uint64((round-1)*len(own))
 	var seeds Seeds
-	for i := range s.Seeds {
+	for i := range own {
 		seeds = append(seeds, last+uint64(i)+1)
 	}
 	return seeds

@@ -13,6 +13,7 @@ import (
 	"lockcheck/checker"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/stats"
+	"lockcheck/internal/suites"
 )
 
 func TestReadSuite(t *testing.T) {
@@ -86,6 +87,41 @@ func TestSeeds(t *testing.T) {
 	suite, err = ReadSuite(strings.NewReader("locks: [memory]\nseeds: [7, 9]"))
 	if err != nil || !slices.Equal(suite.Seeds, Seeds{7, 9}) {
 		t.Errorf("seeds %v, %v", suite.Seeds, err)
+	}
+}
+
+// TestClusterSeeds: a lock of several servers has seeds of its own, also for its confirmations; no
+// shard makes a run twice.
+func TestClusterSeeds(t *testing.T) {
+	suite, err := ReadSuite(strings.NewReader("locks: [redis, redlock]\nfaults: [none]\nguards: [none]\nseeds: 3\ncluster-seeds: [7]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		lock  string
+		round int
+		want  Seeds
+	}{
+		{"redis", 0, Seeds{1, 2, 3}}, {"redis", 1, Seeds{4, 5, 6}},
+		{"redlock", 0, Seeds{7}}, {"redlock", 2, Seeds{9}},
+	} {
+		if got := suite.seedsOf(Cell{c.lock, "none", "none"}, c.round); !slices.Equal(got, c.want) {
+			t.Errorf("%s, round %d: %v, want %v", c.lock, c.round, got, c.want)
+		}
+	}
+	var made []string
+	for part := range 4 {
+		f := Folder{Suite: suite, Shard: suites.Shard{N: part + 1, Of: 4}}
+		for _, p := range f.todo() {
+			made = append(made, p.job(suite).Name)
+		}
+	}
+	slices.Sort(made)
+	want := []string{
+		"redis, none, guard none, seed 1", "redis, none, guard none, seed 2", "redis, none, guard none, seed 3", "redlock, none, guard none, seed 7",
+	}
+	if !slices.Equal(made, want) {
+		t.Errorf("four shards make %q", made)
 	}
 }
 
