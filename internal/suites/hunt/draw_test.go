@@ -136,10 +136,10 @@ func TestSingles(t *testing.T) {
 			if i < len(p.space.kinds) {
 				kinds[step.Fault] = true
 			}
-			if step.aim().turn() < turns[step.Fault] {
+			if p.space.turn(step.aim()) < turns[step.Fault] {
 				t.Errorf("%s: %s comes late", lock, trial)
 			}
-			turns[step.Fault] = step.aim().turn()
+			turns[step.Fault] = p.space.turn(step.aim())
 		}
 		if len(kinds) != len(p.space.kinds) {
 			t.Errorf("%s: the first %d trials have the kinds %v", lock, len(p.space.kinds), kinds)
@@ -161,12 +161,32 @@ func TestSingles(t *testing.T) {
 
 // TestTurn: whom the lock depends on comes before others, and kept from everybody before from some.
 func TestTurn(t *testing.T) {
-	for a, want := range map[aim]int{
-		{target: "holder"}: 0, {target: "leader"}: 0, {target: "leader", from: "servers"}: 1, {target: "one"}: 2, {target: "one", from: "servers"}: 2,
+	for _, c := range []struct {
+		lock string
+		aim  aim
+		want int
+	}{
+		{"zookeeper", aim{target: "holder"}, 0}, {"zookeeper", aim{target: "leader"}, 0}, {"zookeeper", aim{target: "leader", from: "servers"}, 1},
+		{"zookeeper", aim{target: "minority"}, 2}, {"zookeeper", aim{target: "one", from: "servers"}, 2},
+		{"redlock", aim{target: "minority"}, 0}, {"redlock", aim{target: "one"}, 2},
+		{"redis", aim{target: "one"}, 0}, {"redis", aim{target: "waiter"}, 0},
 	} {
-		if got := a.turn(); got != want {
-			t.Errorf("%v: %d, want %d", a, got, want)
+		if got := ready(t, c.lock).space.turn(c.aim); got != c.want {
+			t.Errorf("%s, %v: %d, want %d", c.lock, c.aim, got, c.want)
 		}
+	}
+}
+
+// TestSinglesRenewed: faults of servers are tried in long leases that are renewed and in such that are not.
+func TestSinglesRenewed(t *testing.T) {
+	renewed := make(map[bool]int)
+	for _, trial := range newGuide(ready(t, "redlock")).single {
+		if trial.Long && trial.Section > shortest {
+			renewed[trial.Renew]++
+		}
+	}
+	if renewed[true] < 5 || renewed[false] < 5 {
+		t.Errorf("%d are renewed, %d are not", renewed[true], renewed[false])
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // singles lists trials with one fault that begins while somebody holds the lock, one of each kind
-// of fault after another. Of a kind those come first that meet who asks for the lock, or the leader,
+// of fault after another. Of a kind those come first that meet who asks for the lock, or the servers
 // on whom most depends; those that cut it off from some only come after the others. Beyond that
 // chance decides.
 func (s space) singles(rng *rand.Rand) []Trial {
@@ -41,14 +41,27 @@ func (s space) ofKind(rng *rand.Rand, kind string) []Trial {
 		}
 	}
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	slices.SortStableFunc(all, func(a, b Trial) int { return cmp.Compare(a.Steps[0].aim().turn(), b.Steps[0].aim().turn()) })
+	slices.SortStableFunc(all, func(a, b Trial) int { return cmp.Compare(s.turn(a.Steps[0].aim()), s.turn(b.Steps[0].aim())) })
 	return all
 }
 
+// mainServers is the role of those servers on whom most depends: the leader, of equal ones a minority, which the lock is
+// to do without, or the only one.
+func (s space) mainServers() string {
+	for _, role := range []string{"leader", "minority"} {
+		for _, kind := range s.kinds {
+			if slices.ContainsFunc(s.aims[kind], func(a aim) bool { return a.target == role }) {
+				return role
+			}
+		}
+	}
+	return "one"
+}
+
 // turn is when an aim comes among those of a kind of fault, the lowest first.
-func (a aim) turn() int {
+func (s space) turn(a aim) int {
 	switch {
-	case !slices.Contains([]string{"holder", "waiter", "leader"}, a.target):
+	case !slices.Contains([]string{"holder", "waiter", s.mainServers()}, a.target):
 		return 2
 	case a.from != "":
 		return 1
@@ -59,10 +72,13 @@ func (a aim) turn() int {
 // single are the trials of an aim. One has a section that ends before the lease. One has a section
 // that needs renewals, those of sessions too, and a fault that outlasts the leases of those who wait;
 // if they can, they also give up soon and ask anew. A fault that servers take long to recover from
-// is also tried with many short holds in a long lease: a server loses what it granted under it.
+// is tried in a long lease, half of the time with a renewal: what libraries do about servers that are
+// gone takes as long in a short one, and comes too late there. It is also tried with many short holds
+// in a long lease: a server loses what it granted under it.
 func (s space) single(rng *rand.Rand, a aim) []Trial {
 	step := Step{Fault: a.fault, Target: a.target, From: a.from, When: s.whens[a][0], Length: 1.3, Clock: firstOf(clocksOf(a.fault))}
-	within := Trial{Workers: 3, Section: 0.6, Long: s.long && outlasts(a), Steps: []Step{step}}
+	long := s.long && outlasts(a)
+	within := Trial{Workers: 3, Section: 0.6, Long: long, Renew: long && s.renew && rng.IntN(2) == 0, Steps: []Step{step}}
 	step.Length, step.Clock = 2.5, lastOf(clocksOf(a.fault))
 	beyond := Trial{Workers: 3, Section: 0.6, Renew: s.renew, Steps: []Step{step}}
 	if s.renew || s.session {
@@ -74,9 +90,9 @@ func (s space) single(rng *rand.Rand, a aim) []Trial {
 		anew.Brief = true
 		all = append(all, anew)
 	}
-	if within.Long {
+	if long {
 		many := within
-		many.Workers, many.Section, many.Brief = 5, shortest, s.brief
+		many.Workers, many.Section, many.Renew, many.Brief = 5, shortest, false, s.brief
 		all = append(all, many)
 	}
 	for i := range all {
