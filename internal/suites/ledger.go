@@ -67,8 +67,16 @@ func (l *Ledger[H, E]) Add(e E) error {
 		}
 		l.complete = -1
 	}
+	before, err := os.Stat(l.path)
+	if err != nil {
+		return err
+	}
+	if err := appendLine(l.path, e, 0); err != nil {
+		l.complete = before.Size() // whatever there is of it
+		return err
+	}
 	l.entries = append(l.entries, e)
-	return appendLine(l.path, e, 0)
+	return nil
 }
 
 // Entries are those put down so far, in their order.

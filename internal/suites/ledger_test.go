@@ -45,3 +45,18 @@ func TestLedger(t *testing.T) {
 		t.Error("a line that is no entry is none")
 	}
 }
+
+// TestLedgerFull: what could not be written is not there.
+func TestLedgerFull(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.jsonl")
+	l, err := CreateLedger[string, int](path, "heading")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(path), os.Symlink("/dev/full", path)); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Add(1); err == nil || len(l.Entries()) > 0 {
+		t.Errorf("on a full disk there are %v, %v", l.Entries(), err)
+	}
+}
