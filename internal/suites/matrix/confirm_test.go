@@ -30,6 +30,10 @@ func TestConfirm(t *testing.T) {
 	}
 	const v, x, u, b = checker.Valid, checker.Violation, checker.Undecided, checker.Broken
 	good, bad, slow, lost := round(v, v, v), round(x, v, v), round(v, x, v), round(v, v, x)
+	lacking := func(c reports.Cell) reports.Cell {
+		c.Missing = 1
+		return c
+	}
 	for _, c := range []struct {
 		name  string
 		first reports.Cell
@@ -48,6 +52,8 @@ func TestConfirm(t *testing.T) {
 		{"slow, and made again once", slow, []reports.Cell{slow}, 1, x},
 		{"slow, and rounds missing", slow, []reports.Cell{good}, 2, x},
 		{"slow, and never made again", slow, nil, 2, x},
+		{"violated in a round that lacks a run", round(u, v, v), []reports.Cell{good, lacking(bad)}, 2, x},
+		{"slow, and a round lacks a run", slow, []reports.Cell{good, lacking(good)}, 2, x},
 		{"undecided once", round(u, v, v), []reports.Cell{good, good}, 2, v},
 		{"undecided again", round(u, v, v), []reports.Cell{round(b, v, v), round(u, v, v), good}, 3, u},
 		{"broken, and never made again", round(b, v, v), nil, 1, b},

@@ -77,7 +77,7 @@ func judge(c *reports.Cell) {
 // confirm takes into account that the runs of a cell were made again, round by round. What was
 // violated stays violated, however seldom: it happened. A figure that missed its bound, and runs
 // that were undecided or broken, may be due to the machine: those stand if they are so in most of
-// the rounds again, or if a round is missing.
+// the rounds again, or if a round is missing or lacks runs.
 func confirm(c *reports.Cell, rounds []reports.Cell, asked int) {
 	c.Rounds = []checker.Verdict{c.Verdict}
 	for _, r := range rounds {
@@ -90,16 +90,20 @@ func confirm(c *reports.Cell, rounds []reports.Cell, asked int) {
 		}
 	}
 	stands := func(v checker.Verdict, of func(reports.Cell) checker.Verdict, certain bool) checker.Verdict {
-		again := 0
+		again, whole := 0, 0
 		for _, r := range rounds {
-			switch got := of(r); {
+			got := of(r)
+			switch {
 			case got == checker.Violation && certain:
 				return checker.Violation
+			case r.Missing > 0:
+				continue
 			case got != checker.Valid:
 				again++
 			}
+			whole++
 		}
-		if v == checker.Violation && certain || len(rounds) < asked || 2*again > len(rounds) {
+		if v == checker.Violation && certain || whole < asked || 2*again > whole {
 			return v
 		}
 		return checker.Valid

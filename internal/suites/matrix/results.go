@@ -70,7 +70,7 @@ func (f *Folder) judged(cell Cell) (reports.Cell, error) {
 			if err != nil {
 				return c, err
 			}
-			if r.Missing == 0 {
+			if len(r.Runs) > 0 {
 				rounds = append(rounds, r)
 			}
 		}

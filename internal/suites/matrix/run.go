@@ -122,20 +122,22 @@ func (p planned) job(s Suite) suites.Job {
 // todo lists the runs of the shard that are not there yet.
 func (f *Folder) todo() []planned {
 	var all []planned
+	first := 0 // number of the first run of a cell
 	for at, c := range f.Suite.cells() {
-		all = append(all, f.lacking(c, 0, func(turn int) bool { return f.Shard.Has(f.turnOf(at, turn)) })...)
+		all = append(all, f.lacking(c, 0, func(turn int) bool { return f.Shard.Has(f.number(at, first+turn)) })...)
+		first += len(f.Suite.seedsOf(c, 0))
 	}
 	return inOrder(all)
 }
 
-// turnOf numbers the runs for the shards, whatever is supported here: all machines must agree on
-// who makes which run. A cell that may have to be confirmed is judged by one of them, so that it
-// makes all of its runs.
-func (f *Folder) turnOf(cell, turn int) int {
+// number is what decides which of the shards makes a run, whatever is supported here: all machines
+// must agree on it. A cell that may have to be confirmed is judged by one of them, so that it makes
+// all of its runs.
+func (f *Folder) number(cell, run int) int {
 	if f.Suite.Confirm > 0 {
 		return cell
 	}
-	return cell*max(len(f.Suite.Seeds), len(f.Suite.ClusterSeeds)) + turn
+	return run
 }
 
 // confirmations lists the runs that cells of the shard are made again by and that are not there
@@ -143,7 +145,7 @@ func (f *Folder) turnOf(cell, turn int) int {
 func (f *Folder) confirmations() ([]planned, error) {
 	var all []planned
 	for at, c := range f.Suite.cells() {
-		if f.Suite.Confirm == 0 || !f.Shard.Has(f.turnOf(at, 0)) {
+		if f.Suite.Confirm == 0 || !f.Shard.Has(at) {
 			continue
 		}
 		first, err := f.round(c, 0)

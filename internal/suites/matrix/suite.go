@@ -272,14 +272,15 @@ func (c Cell) outline(s Suite) (runs.Outline, error) {
 		return outline, &lackError{Lock: name, What: "cannot have a lease of " + o.TTL.String()}
 	}
 	active := max(minActive, time.Duration(leaseShare*float64(outline.Effective))+around, outline.Least)
-	for _, seed := range s.seedsOf(c, 0)[1:] {
-		if err != nil {
-			break
+	for round := range s.Confirm + 1 {
+		for _, o.Seed = range s.seedsOf(c, round) {
+			if err != nil {
+				break
+			}
+			var other runs.Outline
+			other, err = runs.OutlineOf(o)
+			active = max(active, other.Least)
 		}
-		var other runs.Outline
-		o.Seed = seed
-		other, err = runs.OutlineOf(o)
-		active = max(active, other.Least)
 	}
 	if err != nil || o.TimeLimit > 0 {
 		return outline, err
