@@ -55,6 +55,7 @@ type HuntArm struct {
 	Name   string        `json:"name"`
 	Trials int           `json:"trials"`
 	Failed int           `json:"failed,omitempty"` // of them, those that tell nothing
+	Proven int           `json:"proven"`           // of them, those in which a fault was proven and met somebody
 	Took   time.Duration `json:"took_ns"`          // one after the other
 	Cells  int           `json:"cells"`            // that it was the first to meet
 	// Showing is how many trials showed any find, Finds how many different ones the arm saw,
@@ -68,6 +69,7 @@ type HuntArm struct {
 type HuntTrial struct {
 	Took   time.Duration
 	Failed bool
+	Proven bool // a fault was, and met somebody
 	Cells  int
 	Finds  []string
 }
@@ -79,6 +81,9 @@ func (a *HuntArm) Add(number int, t HuntTrial) {
 	a.Cells += t.Cells
 	if t.Failed {
 		a.Failed++
+	}
+	if t.Proven {
+		a.Proven++
 	}
 	if len(t.Finds) == 0 {
 		return
@@ -154,11 +159,11 @@ func (h Hunt) Confirmed() (n int) {
 
 func (h Hunt) title() string { return "What breaks " + clean(h.Lock) }
 
-func (h Hunt) trials() (n int) {
+func (h Hunt) trials() (made, told, proven int) {
 	for _, arm := range h.Arms {
-		n += arm.Trials
+		made, told, proven = made+arm.Trials, told+arm.Trials-arm.Failed, proven+arm.Proven
 	}
-	return n
+	return made, told, proven
 }
 
 // summary says in sentences what was tried and found.
@@ -177,8 +182,9 @@ func (h Hunt) summary() string {
 	if h.Lease > 0 {
 		leases = "with leases of " + length(h.Lease)
 	}
-	text := fmt.Sprintf("%s, in %s %s (seed %d). They met %d of %d cells of coverage.",
-		found, many(int64(h.trials()), "trial"), leases, h.Seed, len(h.Met), h.cells())
+	made, _, proven := h.trials()
+	text := fmt.Sprintf("%s, in %s %s (seed %d). In %d of them a fault was proven and met somebody. They met %d of %d cells of coverage.",
+		found, many(int64(made), "trial"), leases, h.Seed, proven, len(h.Met), h.cells())
 	if h.Shard != "" {
 		text += " This is part " + clean(h.Shard) + " of the hunt."
 	}
@@ -286,17 +292,15 @@ func (f HuntFind) counts() bool {
 	return f.Property != checker.Liveness || f.Made == 0 || f.Shown > 0
 }
 
-// Verdict is violation if anything was found that counts, undecided if no trial told anything or a
-// part is missing, and else valid: as far as the trials went.
+// Verdict is violation if anything was found that counts, undecided if no trial told anything, no
+// fault was proven or a part is missing, and else valid: as far as the trials went.
 func (h Hunt) Verdict() checker.Verdict {
-	told := 0
-	for _, arm := range h.Arms {
-		told += arm.Trials - arm.Failed
-	}
+	_, told, proven := h.trials()
+	faults := len(h.Roles) > 1 // the first one is for none
 	switch {
 	case slices.ContainsFunc(h.Finds, HuntFind.counts):
 		return checker.Violation
-	case told == 0, len(h.Missing) > 0:
+	case told == 0, faults && proven == 0, len(h.Missing) > 0:
 		return checker.Undecided
 	}
 	return checker.Valid

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// gate lets as many jobs in at once as its limit allows, of which each may take several places.
+// Gate lets as many jobs in at once as its limit allows, of which each may take several places.
 // One is always let in that is alone.
-type gate struct {
+type Gate struct {
 	mu    sync.Mutex
 	moved *sync.Cond
 	// used is how many places are taken of the limit, which is between 1 and most.
@@ -15,14 +15,15 @@ type gate struct {
 	good              int64 // jobs in a row for which there was time
 }
 
-func newGate(most int64) *gate {
-	g := &gate{limit: most, most: most}
+// NewGate returns one with so many places.
+func NewGate(most int64) *Gate {
+	g := &Gate{limit: most, most: most}
 	g.moved = sync.NewCond(&g.mu)
 	return g
 }
 
 // enter waits until that many places are free. Its error is that of the context.
-func (g *gate) enter(ctx context.Context, places int64) error {
+func (g *Gate) enter(ctx context.Context, places int64) error {
 	defer context.AfterFunc(ctx, func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -40,7 +41,7 @@ func (g *gate) enter(ctx context.Context, places int64) error {
 }
 
 // leave gives places back.
-func (g *gate) leave(places int64) {
+func (g *Gate) leave(places int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.used -= places
@@ -49,7 +50,7 @@ func (g *gate) leave(places int64) {
 
 // tell says whether a job was delayed by the machine. Then there is one place less for those to
 // come, until as many in a row were not as would be let in twice over.
-func (g *gate) tell(delayed bool) {
+func (g *Gate) tell(delayed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if delayed {

@@ -9,7 +9,7 @@ import (
 // TestGate: after a delay fewer are let in, and after enough without one more again; one that is
 // alone always is, whatever it takes.
 func TestGate(t *testing.T) {
-	g := newGate(3)
+	g := NewGate(3)
 	limits := func(want int64, delays ...bool) {
 		t.Helper()
 		for _, delayed := range delays {

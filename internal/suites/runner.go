@@ -49,6 +49,9 @@ type Runner struct {
 	// MaxDelay is how late this process may be woken up in a run; with a longer delay it is told as
 	// Delayed, and fewer are made side by side for a while. 0 for no bound.
 	MaxDelay time.Duration
+	// Gate remembers for how many there is time, from one Run to the next; nil for one that
+	// forgets. It has as many places as there are slots.
+	Gate     *Gate
 	Progress runs.Progress
 	// Each is told how each single run is going; nil for nobody.
 	Each runs.Progress
@@ -76,7 +79,7 @@ func (r Runner) work(jobs []Job) *work {
 	w := &work{Runner: r, slots: int64(max(r.Slots, 1)), jobs: jobs}
 	for _, j := range jobs {
 		w.left += w.cost(j)
-		w.longest = max(w.longest, j.length())
+		w.longest = max(w.longest, j.Length())
 	}
 	return w
 }
@@ -103,7 +106,10 @@ func (r Runner) Run(ctx context.Context, jobs []Job, interrupt <-chan struct{}) 
 	if r.Each == nil {
 		reporting.Go(func() { w.report(stopped) })
 	}
-	free := newGate(w.slots)
+	free := r.Gate
+	if free == nil {
+		free = NewGate(w.slots)
+	}
 	for i, j := range jobs {
 		taken := w.slotsOf(j)
 		if free.enter(ctx, taken) != nil || closed(interrupt) {
@@ -113,7 +119,7 @@ func (r Runner) Run(ctx context.Context, jobs []Job, interrupt <-chan struct{}) 
 		if w.hasFailed() {
 			break
 		}
-		if !r.Deadline.IsZero() && time.Now().Add(j.length()).After(r.Deadline) {
+		if !r.Deadline.IsZero() && time.Now().Add(j.Length()).After(r.Deadline) {
 			free.leave(taken)
 			w.skip(i)
 			continue
@@ -170,7 +176,7 @@ func (w *work) hasFailed() bool {
 	return w.failed != nil
 }
 
-func (w *work) do(ctx context.Context, i int, free *gate, interrupt <-chan struct{}) {
+func (w *work) do(ctx context.Context, i int, free *Gate, interrupt <-chan struct{}) {
 	job := w.jobs[i]
 	o, cost := job.Options, w.cost(job)
 	o.Machine = w.Machine
@@ -214,11 +220,11 @@ func (w *work) skip(i int) {
 // startAndEnd is what servers take to start and end, around the time limit of a run.
 const startAndEnd = 5 * time.Second
 
-// length is how long a job takes at most.
-func (j Job) length() time.Duration { return j.Outline.Options.TimeLimit + startAndEnd }
+// Length is how long a job takes at most.
+func (j Job) Length() time.Duration { return j.Outline.Options.TimeLimit + startAndEnd }
 
 // cost is what a job takes of the slots at most.
-func (w *work) cost(j Job) time.Duration { return time.Duration(w.slotsOf(j)) * j.length() }
+func (w *work) cost(j Job) time.Duration { return time.Duration(w.slotsOf(j)) * j.Length() }
 
 // atMost is how long it takes to do what costs so much. Slots that nothing is left for make it no
 // shorter than the longest job.

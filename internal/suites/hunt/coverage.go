@@ -10,7 +10,7 @@ import (
 	"lockcheck/reports"
 )
 
-// noFault is the role of trials without faults.
+// noFault is the role of the time before the first fault.
 const noFault = "no fault"
 
 // States of a lock by the record, and moments of a call, as coverage tells them apart.
@@ -52,10 +52,14 @@ type worker struct {
 // record replays a history as far as coverage needs it.
 type record struct {
 	lease   time.Duration
+	session bool // which is renewed unasked
 	workers map[string]*worker
-	doubt   map[string]bool // keys with a call of unknown outcome since their last grant
+	holders map[string]*worker // who was granted each key last
+	doubt   map[string]bool    // keys with a call of unknown outcome since their last grant
+	proven  map[string]bool    // faults that were in force at some time
 	faults  map[string]*inflicted
 	met     map[cell]bool
+	begun   bool // the first fault has, if only as a request
 }
 
 // inflicted is a fault, as far as it is in force or was.
@@ -69,14 +73,19 @@ type inflicted struct {
 // cover lists the cells that a run met, by its history alone.
 func cover(h *history.History) []cell {
 	r := record{
-		lease: h.Header.Lease, workers: make(map[string]*worker), doubt: make(map[string]bool),
-		faults: make(map[string]*inflicted), met: make(map[cell]bool),
+		lease: h.Header.Lease, session: h.Header.Session, workers: make(map[string]*worker), holders: make(map[string]*worker),
+		doubt: make(map[string]bool), proven: make(map[string]bool), faults: make(map[string]*inflicted), met: make(map[cell]bool),
 	}
 	for _, w := range h.Header.Workers {
 		r.workers[w] = &worker{call: outside}
 	}
 	events := slices.Clone(h.Events)
 	slices.SortStableFunc(events, func(a, b history.Event) int { return cmp.Compare(a.Time, b.Time) })
+	for _, e := range events {
+		if e.Fault != nil && e.Fault.Stage == history.Proven {
+			r.proven[e.Fault.ID] = true
+		}
+	}
 	for _, e := range events {
 		switch {
 		case e.Fault != nil:
@@ -109,6 +118,7 @@ func (r *record) work(e history.Event) {
 		w.call = outside
 		if e.Type == history.OK {
 			w.call, w.acquired, w.leaseEnd = holding, true, r.end(e)
+			r.holders[e.Key] = w
 			delete(r.doubt, e.Key)
 		}
 		r.doubt[e.Key] = r.doubt[e.Key] || e.Type == history.Info
@@ -137,7 +147,7 @@ func (r *record) end(e history.Event) int64 {
 	switch {
 	case e.Until != 0:
 		return e.Until
-	case r.lease > 0:
+	case r.lease > 0 && !r.session:
 		return e.Time + r.lease.Nanoseconds()
 	}
 	return math.MaxInt64
@@ -145,20 +155,15 @@ func (r *record) end(e history.Event) int64 {
 
 // state of the lock that a worker is about.
 func (r *record) state(key string, now int64) string {
-	asked, holder := false, (*worker)(nil)
+	asked := false
 	for _, w := range r.workers {
-		switch {
-		case w.key != key:
-		case w.acquired:
-			holder = w
-		case w.call == acquiring:
-			asked = true
-		}
+		asked = asked || w.key == key && w.call == acquiring
 	}
+	holder := r.holders[key]
 	switch {
 	case r.doubt[key]:
 		return unknown
-	case holder == nil:
+	case holder == nil || !holder.acquired:
 		return free
 	case now > holder.leaseEnd:
 		return expired
@@ -168,8 +173,12 @@ func (r *record) state(key string, now int64) string {
 	return held
 }
 
-// fault follows a fault through its stages.
+// fault follows a fault through its stages. One that was not proven did not happen.
 func (r *record) fault(e history.Event) {
+	r.begun = true
+	if !r.proven[e.Fault.ID] {
+		return
+	}
 	f := r.faults[e.Fault.ID]
 	if f == nil {
 		f = &inflicted{role: e.Fault.Kind + " of " + e.Fault.Role, phase: beginning}
@@ -181,17 +190,28 @@ func (r *record) fault(e history.Event) {
 		r.meet(f, e.Time)
 	case history.Applied:
 		f.phase = inForce
+		r.silence(f, e.Time+r.lease.Nanoseconds())
 		r.meet(f, e.Time)
 	case history.Healed:
 		f.phase, f.healed = after, e.Time
+		r.silence(f, math.MaxInt64)
 		r.meet(f, e.Time)
+	}
+}
+
+// silence says when the sessions of those end whom a fault may keep from renewing them.
+func (r *record) silence(f *inflicted, end int64) {
+	for _, target := range f.targets {
+		if w := r.workers[target]; w != nil && r.session {
+			w.leaseEnd = end
+		}
 	}
 }
 
 // note is called after something happened to a worker: what is in force, or was until a lease
 // ago, has met that.
 func (r *record) note(e history.Event) {
-	if len(r.faults) == 0 {
+	if !r.begun {
 		w := r.workers[e.Process]
 		r.met[cell{Role: noFault, Phase: beginning, State: r.state(w.key, e.Time), Moment: w.call}] = true
 	}

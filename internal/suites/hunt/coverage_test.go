@@ -29,7 +29,7 @@ func TestCover(t *testing.T) {
 		Events: []history.Event{
 			call(1, "w1", history.Acquire, history.Invoke),
 			call(2, "w1", history.Acquire, history.OK, until(100)),
-			fault(10, history.Requested), fault(11, history.Applied),
+			fault(10, history.Requested), fault(11, history.Applied), fault(12, history.Proven),
 			call(20, "w2", history.Acquire, history.Invoke),
 			call(120, "w2", history.Acquire, history.Fail),
 			fault(130, history.Healed),
@@ -61,5 +61,30 @@ func TestCover(t *testing.T) {
 	}
 	if none := cover(&history.History{}); len(none) > 0 {
 		t.Errorf("nothing meets %v", none)
+	}
+
+	unproven := *h
+	unproven.Events = slices.DeleteFunc(slices.Clone(h.Events), func(e history.Event) bool { return e.Fault != nil && e.Fault.Stage == history.Proven })
+	if got := cover(&unproven); len(got) != 2 || got[0].Role != noFault || got[1].Role != noFault {
+		t.Errorf("a fault that was not proven met %v", got)
+	}
+
+	session := *h
+	session.Header.Session = true
+	session.Events = []history.Event{
+		call(1, "w1", history.Acquire, history.Invoke), call(2, "w1", history.Acquire, history.OK),
+		call(500, "w2", history.Acquire, history.Invoke), // it is renewed
+		fault(510, history.Requested), fault(511, history.Applied), fault(512, history.Proven),
+		call(700, "w2", history.Acquire, history.OK), // it is not
+		call(710, "w2", history.Release, history.Invoke),
+		call(720, "w2", history.Release, history.OK),
+	}
+	for c, want := range map[cell]bool{
+		at(noFault, beginning, queued, acquiring): true, at(role, inForce, queued, holding): true, at(role, inForce, held, holding): true,
+		at(role, inForce, free, holding): true, at(noFault, beginning, expired, acquiring): false, at(role, inForce, expired, holding): false,
+	} {
+		if got := slices.Contains(cover(&session), c); got != want {
+			t.Errorf("with a session %v is met: %v", c, got)
+		}
 	}
 }

@@ -246,7 +246,7 @@ func TestBlindShare(t *testing.T) {
 	for _, share := range []float64{0, 0.25, 1} {
 		p := ready(t, "memory")
 		p.Blind = share
-		h := &hunter{Folder: &Folder{Plan: p, guide: newGuide(p)}, machine: Machine{Parallel: 20, Progress: runs.Silent{}}}
+		h := &hunter{Folder: newFolder("", p, nil), machine: Machine{Parallel: 20, Progress: runs.Silent{}}}
 		blind := 0
 		for _, next := range h.next() {
 			if next.Blind {
@@ -256,5 +256,32 @@ func TestBlindShare(t *testing.T) {
 		if blind != int(40*share) {
 			t.Errorf("%d of 40 are blind, want a share of %v", blind, share)
 		}
+	}
+}
+
+// TestGuideGoesOn: a hunt that was interrupted aims on as if it had not been, and makes a first trial
+// that told nothing once more.
+func TestGuideGoesOn(t *testing.T) {
+	p := ready(t, "memory")
+	one, again := newGuide(p), newGuide(p)
+	rng := rand.New(rand.NewPCG(1, 2))
+	singles := len(one.single)
+	for i := range singles + 2*generation + 7 {
+		trial := one.next(rng)
+		if i == 0 {
+			one.failed(trial)
+			again.failed(trial)
+			continue
+		}
+		near := float64(i%5) / 5
+		one.told(trial, nil, near, true)
+		again.told(trial, nil, near, true)
+	}
+	if len(one.single) > 0 || one.made != 2*generation+6 {
+		t.Errorf("%d first trials are left, and %d others were made", len(one.single), one.made)
+	}
+	if again.made != one.made || again.covering != one.covering || again.asked != one.asked || len(again.pool) != len(one.pool) || len(again.pairs) != len(one.pairs) {
+		t.Errorf("made %d and %d, covering %d and %d, asked %d and %d, pool of %d and %d, pairs %d and %d", again.made, one.made,
+			again.covering, one.covering, again.asked, one.asked, len(again.pool), len(one.pool), len(again.pairs), len(one.pairs))
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/history"
+	"lockcheck/internal/runs"
 )
 
 // Signature is what finds are told apart by.
@@ -85,6 +86,17 @@ func look(h history.Header, r checker.Results) seen {
 	slices.Sort(v.inherent)
 	v.inherent = slices.Compact(v.inherent)
 	return v.seen
+}
+
+// isIn says whether a run shows this find, by its property, or its cause, and all that tells it
+// from others. The second opinion on its own is looked for whatever else a run shows.
+func (s Signature) isIn(o runs.Outcome) bool {
+	if s.Property == checker.Linearizability {
+		return true
+	}
+	return slices.ContainsFunc(look(o.History.Header, o.Results).finds, func(f sighting) bool {
+		return f.key() == s.key() && (f.NotNotified || !s.NotNotified)
+	})
 }
 
 type viewer struct {

@@ -7,6 +7,7 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/history"
+	"lockcheck/internal/runs"
 )
 
 // TestLook: what is inherent in leases is set aside, and its like that is none is found.
@@ -82,6 +83,39 @@ func TestDataLost(t *testing.T) {
 	}
 	if plain := key(history.Pause); plain != key(history.Crash) || plain == key(history.Wipe) {
 		t.Errorf("stuck after a pause: %q, a crash: %q, an empty disk: %q", plain, key(history.Crash), key(history.Wipe))
+	}
+}
+
+// TestIsIn: a run of another cause, or in which a holder was notified, does not show a find.
+func TestIsIn(t *testing.T) {
+	run := func(class, cause string) runs.Outcome {
+		return runs.Outcome{Judgement: runs.Judgement{History: &history.History{Header: history.Header{Lease: time.Second, Session: true}}, Results: checker.Results{
+			Verdict: checker.Violation, Findings: []checker.Finding{{
+				Property: checker.MutualExclusion, Verdict: checker.Violation, Violations: []checker.Incident{{Class: class, Cause: cause, Grants: []string{"a"}}},
+			}},
+			Holds: []checker.Hold{{Grant: "a", Ended: checker.EndedByRelease}},
+		}}}
+	}
+	notified := run(checker.UseAfterExpiry, checker.CauseCutOff)
+	notified.Results.Holds[0].Ended = checker.EndedByLost
+	granted := Signature{Property: checker.MutualExclusion, Cause: checker.CauseClock}
+	silent := Signature{Property: checker.MutualExclusion, Cause: checker.CauseCutOff, NotNotified: true}
+	for _, c := range []struct {
+		name string
+		find Signature
+		run  runs.Outcome
+		want bool
+	}{
+		{"the same", granted, run(checker.DoubleGrant, checker.CauseClock), true},
+		{"another cause", granted, run(checker.DoubleGrant, checker.CauseTwice), false},
+		{"inherent", granted, run(checker.UseAfterExpiry, checker.CausePaused), false},
+		{"not notified", silent, run(checker.UseAfterExpiry, checker.CauseCutOff), true},
+		{"notified", silent, notified, false},
+		{"without a loss of data", Signature{Property: checker.Liveness, DataLost: true}, run(checker.DoubleGrant, checker.CauseClock), false},
+	} {
+		if got := c.find.isIn(c.run); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
 	}
 }
 

@@ -36,7 +36,8 @@ type Folder struct {
 	guide  *guide
 	tried  []tried
 	finds  []found
-	next   int // number of the next trial, see tried
+	// numbers are those of the trials that were made, see tried.
+	numbers map[int]bool
 }
 
 // heading is the first line of the ledger.
@@ -45,7 +46,7 @@ type heading struct {
 	Plan   Plan `json:"plan"`
 }
 
-const ledgerSchema = 1
+const ledgerSchema = 2
 
 // entry is a trial that was made, or a find that was gone into.
 type entry struct {
@@ -64,6 +65,8 @@ type tried struct {
 	Took   time.Duration `json:"took_ns"`
 	// Failed says why it tells nothing; "" if it does.
 	Failed string `json:"failed,omitempty"`
+	// Proven: a fault of it was, and met somebody.
+	Proven bool `json:"proven,omitempty"`
 	// Run is its folder, relative to that of the hunt; "" where it showed nothing, and is
 	// not kept.
 	Run      string    `json:"run,omitempty"`
@@ -77,6 +80,8 @@ type tried struct {
 type sighted struct {
 	Signature
 	What string `json:"what"`
+	// Trial is the one that showed it, as far as it got: it ends with the first violation.
+	Trial Trial `json:"trial"`
 }
 
 // found is what became of a find.
@@ -121,7 +126,11 @@ func Create(path string, p Plan) (*Folder, error) {
 	if err != nil {
 		return nil, runs.Unusable(err)
 	}
-	return &Folder{Path: path, Plan: p, ledger: ledger, guide: newGuide(p)}, nil
+	return newFolder(path, p, ledger), nil
+}
+
+func newFolder(path string, p Plan, ledger *suites.Ledger[heading, entry]) *Folder {
+	return &Folder{Path: path, Plan: p, ledger: ledger, guide: newGuide(p), numbers: make(map[int]bool)}
 }
 
 // Holds says whether a folder is that of a hunt: a ledger that tells of one.
@@ -146,7 +155,7 @@ func Open(path string) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Folder{Path: path, Plan: p, ledger: ledger, guide: newGuide(p)}
+	f := newFolder(path, p, ledger)
 	for i, e := range ledger.Entries() {
 		if err := e.local(); err != nil {
 			return nil, fmt.Errorf("%s: line %d: %w", filepath.Join(path, ledgerFile), i+2, err)
@@ -186,8 +195,12 @@ func (f *Folder) add(e entry) error {
 func (f *Folder) know(e entry) {
 	if e.Tried != nil {
 		f.tried = append(f.tried, *e.Tried)
-		f.next = max(f.next, e.Tried.Number+1, len(f.tried))
-		f.guide.told(e.Tried.Trial, e.Tried.Fresh, e.Tried.Near, !e.Tried.Blind)
+		f.numbers[e.Tried.Number] = true
+		if e.Tried.Failed == "" {
+			f.guide.told(e.Tried.Trial, e.Tried.Fresh, e.Tried.Near, !e.Tried.Blind)
+		} else {
+			f.guide.failed(e.Tried.Trial)
+		}
 	}
 	if e.Found != nil {
 		if last := f.last(e.Found.Signature); last != nil {
@@ -214,9 +227,15 @@ func (f *Folder) open(patient bool) []found {
 			}
 			fresh := found{Signature: s.Signature}
 			switch last := f.last(s.Signature); {
-			case last == nil || last.Unfinished != "":
+			case last == nil:
 			case last.Seldom:
 				fresh = *last
+			case last.Unfinished != "" && last.OriginalRuns.Shown > 0: // it goes on where it was
+				fresh = *last
+				fresh.Unfinished = ""
+				all = append(all, fresh)
+				continue
+			case last.Unfinished != "":
 			case last.OriginalRuns.Shown > 0:
 				continue
 			default:
@@ -238,7 +257,7 @@ func (f *Folder) sightings(of found) []found {
 		if at < 0 || slices.Contains(of.GoneInto, i+1) {
 			continue
 		}
-		all = append(all, found{Signature: of.Signature, What: t.Finds[at].What, First: i + 1, Original: t.Trial, Run: t.Run})
+		all = append(all, found{Signature: of.Signature, What: t.Finds[at].What, First: i + 1, Original: t.Finds[at].Trial, Run: t.Run})
 	}
 	slices.SortStableFunc(all, func(a, b found) int { return cmp.Compare(len(a.Original.Steps), len(b.Original.Steps)) })
 	return all[:min(len(all), max(0, mostTries-len(of.GoneInto)))]
@@ -272,7 +291,11 @@ func (f *Folder) others(s Signature) bool {
 // replaces says whether what became of a find now counts for more than what is known of it from
 // before, when a hunt that was out of time goes on.
 func (f found) replaces(last *found) bool {
-	return last == nil || last.Seldom || last.OriginalRuns.Shown == 0 || f.further(*last)
+	if last == nil || last.Seldom || last.OriginalRuns.Shown == 0 {
+		return true
+	}
+	wentOn := f.OriginalRuns.Shown > 0 && f.Runs > last.Runs
+	return wentOn || f.further(*last)
 }
 
 // further says whether more is known of a find than of another one that is the same.
@@ -288,7 +311,7 @@ func (f found) further(than found) bool {
 		}
 		return 0
 	}
-	return cmp.Or(cmp.Compare(known(f), known(than)), cmp.Compare(f.ShrunkRuns.Shown, than.ShrunkRuns.Shown)) > 0
+	return cmp.Or(cmp.Compare(known(f), known(than)), cmp.Compare(len(than.Shrunk.Steps), len(f.Shrunk.Steps))) > 0
 }
 
 // last is what became of a find so far; nil if nothing did.
@@ -363,7 +386,7 @@ func (f *Folder) left() []found {
 				continue
 			}
 			all = append(all, found{
-				Signature: s.Signature, What: s.What, First: i + 1, Original: t.Trial, Run: t.Run,
+				Signature: s.Signature, What: s.What, First: i + 1, Original: s.Trial, Run: t.Run,
 				Unfinished: cmp.Or(f.explained(s.Signature), "there was no time to go into it"),
 			})
 		}
@@ -397,7 +420,7 @@ func (f *Folder) tell(find found, began time.Time) reports.HuntFind {
 
 // tell is a trial for a report.
 func (t tried) tell() reports.HuntTrial {
-	out := reports.HuntTrial{Took: t.Took, Failed: t.Failed != "", Cells: len(t.Fresh)}
+	out := reports.HuntTrial{Took: t.Took, Failed: t.Failed != "", Proven: t.Proven, Cells: len(t.Fresh)}
 	for _, s := range t.Finds {
 		out.Finds = append(out.Finds, s.key())
 	}

@@ -13,8 +13,12 @@ type guide struct {
 	// pairs of features that were tried together, and cells that were met.
 	pairs map[string]bool
 	cells map[cell]bool
-	// single are the trials with one fault that are still to be made, which come first.
+	// single are the trials with one fault that are still to be made, which come first, and tries how
+	// often each of them may still be made until it tells something.
 	single []Trial
+	tries  map[string]int
+	// drawn are the trials that next made: all others were made before the hunt was interrupted.
+	drawn map[string]bool
 	// made is how many trials were after them. The first ones cover pairs, and later every other
 	// one, as long as there are new ones.
 	made int
@@ -41,13 +45,16 @@ const generation = 16
 const enoughPairs = 8
 
 func newGuide(p Plan) *guide {
-	var singles []Trial
+	g := &guide{space: p.space, tries: make(map[string]int), drawn: make(map[string]bool), pairs: make(map[string]bool), cells: make(map[cell]bool)}
 	for i, t := range p.space.singles(rand.New(rand.NewPCG(p.Seed, math.MaxUint64))) {
 		if p.Shard.Has(i) {
-			singles = append(singles, t)
+			g.single, g.tries[t.key()] = append(g.single, t), 2
 		}
 	}
-	return &guide{space: p.space, single: singles, pairs: make(map[string]bool), cells: make(map[cell]bool)}
+	for _, t := range unaided() {
+		g.drawn[t.key()] = true
+	}
+	return g
 }
 
 // unaided are the trials without faults that each hunt begins with: what needs none is found
@@ -58,13 +65,19 @@ func unaided() []Trial {
 
 // next makes a trial.
 func (g *guide) next(rng *rand.Rand) Trial {
+	t := g.draw(rng)
+	g.drawn[t.key()] = true
+	return t
+}
+
+func (g *guide) draw(rng *rand.Rand) Trial {
 	if len(g.single) > 0 {
 		first := g.single[0]
 		g.single = g.single[1:]
 		return first
 	}
 	g.made++
-	if first := g.made <= 2*generation; g.covering < enoughPairs && (first || g.made%2 == 0) {
+	if g.covers() {
 		return g.cover(rng)
 	}
 	if len(g.pool) == 0 {
@@ -73,6 +86,12 @@ func (g *guide) next(rng *rand.Rand) Trial {
 	parent := g.pool[g.asked%len(g.pool)]
 	g.asked++
 	return g.space.change(rng, parent.trial)
+}
+
+// covers says whether the trial that is made now is one that covers pairs.
+func (g *guide) covers() bool {
+	first := g.made <= 2*generation
+	return g.covering < enoughPairs && (first || g.made%2 == 0)
 }
 
 // cover draws some trials, and takes the one with the most pairs that are new.
@@ -86,14 +105,18 @@ func (g *guide) cover(rng *rand.Rand) Trial {
 			best, most = t, fresh
 		}
 	}
+	g.covered(best)
+	return best
+}
+
+func (g *guide) covered(t Trial) {
 	g.covering++
-	if most > 0 {
+	if g.fresh(t) > 0 {
 		g.covering = 0
 	}
-	for _, pair := range best.pairs() {
+	for _, pair := range t.pairs() {
 		g.pairs[pair] = true
 	}
-	return best
 }
 
 func (g *guide) fresh(t Trial) (n int) {
@@ -105,15 +128,21 @@ func (g *guide) fresh(t Trial) (n int) {
 	return n
 }
 
-// told learns what a trial met. It returns the cells that nobody had met before, whoever
-// drew the trial.
-func (g *guide) told(t Trial, met []cell, nearness float64, guided bool) (fresh []cell) {
-	g.single = slices.DeleteFunc(g.single, func(other Trial) bool { return other.key() == t.key() })
-	for _, c := range met {
-		if !g.cells[c] {
-			g.cells[c] = true
-			fresh = append(fresh, c)
+// told learns what a trial met that nobody had met before, whoever drew it.
+func (g *guide) told(t Trial, fresh []cell, nearness float64, guided bool) {
+	_, isSingle := g.tries[t.key()]
+	if guided && !isSingle && !g.drawn[t.key()] { // before the hunt was interrupted
+		g.made++
+		switch {
+		case g.covers():
+			g.covered(t)
+		case len(g.pool) > 0:
+			g.asked++
 		}
+	}
+	g.drop(t)
+	for _, c := range fresh {
+		g.cells[c] = true
 	}
 	for _, pair := range t.pairs() {
 		g.pairs[pair] = true
@@ -122,7 +151,20 @@ func (g *guide) told(t Trial, met []cell, nearness float64, guided bool) (fresh 
 		g.rung = append(g.rung, scored{t, nearness + min(1, float64(len(fresh))/10)})
 		g.climb()
 	}
-	return fresh
+}
+
+// failed makes one of the first trials that told nothing once more, after the others.
+func (g *guide) failed(t Trial) {
+	g.drop(t)
+	if g.tries[t.key()] > 1 {
+		g.tries[t.key()]--
+		g.single = append(g.single, t)
+	}
+}
+
+// drop takes a trial out of those that are still to be made.
+func (g *guide) drop(t Trial) {
+	g.single = slices.DeleteFunc(g.single, func(other Trial) bool { return other.key() == t.key() })
 }
 
 // climb begins the next rung once as many trials as one has are back. After that of a single

@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"lockcheck/internal/lockfile"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
+	"lockcheck/internal/suites/repros"
 )
 
 // Merge puts the parts of one hunt together in a new folder, with copies of what they keep. Their
@@ -127,6 +129,24 @@ func (f *Folder) copyOf(ctx context.Context, i int, part *Folder) error {
 			continue // it found nothing
 		}
 		if err := suites.CopyFolder(filepath.Join(f.Path, folder, fmt.Sprintf("part%d", i+1)), root, folder); err != nil {
+			return err
+		}
+	}
+	return f.rewrite(i, part)
+}
+
+// rewrite writes the reproductions of a part anew: they name the file of a lock from where they are.
+func (f *Folder) rewrite(i int, part *Folder) error {
+	for _, find := range part.finds {
+		if find.File == "" || !lockfile.IsPath(f.Plan.Lock) {
+			continue
+		}
+		r, err := repros.FromFile(filepath.Join(part.Path, find.File))
+		if err != nil {
+			return err
+		}
+		r.Setup.Lock = f.Plan.Lock // a part may have been made elsewhere
+		if _, err := write(filepath.Join(f.Path, filepath.Dir(within(i, find.File))), r); err != nil {
 			return err
 		}
 	}

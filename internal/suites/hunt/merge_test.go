@@ -41,9 +41,9 @@ func partOf(t *testing.T, n, of int, entries ...entry) *Folder {
 // trialAt is a trial that began after some seconds, was the first of its part to meet a cell, and
 // showed what is named.
 func trialAt(second int, met string, property checker.Property) entry {
-	t := &tried{Trial: Trial{Workers: 2, Section: shortest}, Began: time.Unix(int64(second), 0), Fresh: []cell{{Moment: met}}}
+	t := &tried{Trial: Trial{Workers: 2, Section: shortest}, Began: time.Unix(int64(second), 0), Proven: true, Fresh: []cell{{Moment: met}}}
 	if property != "" {
-		t.Finds, t.Run = []sighted{{Signature{Property: property}, "so"}}, "runs/x"
+		t.Finds, t.Run = []sighted{{Signature: Signature{Property: property}, What: "so"}}, "runs/x"
 	}
 	return entry{Tried: t}
 }
@@ -72,8 +72,8 @@ func TestMerge(t *testing.T) {
 	if len(h.Finds) != 1 || h.Finds[0].Name != "b" || h.Finds[0].First != 2 || h.Finds[0].File != "finds/part2/b.yaml" || h.Finds[0].Seen != 2 {
 		t.Errorf("finds: %+v", h.Finds)
 	}
-	if got := whole.Plan.after(whole.next, 0); got != 6 {
-		t.Errorf("it goes on with trial %d: those up to 5 were made", got)
+	if got := (&hunter{Folder: whole, machine: Machine{Parallel: 1}}).next()[0].Number; got != 1 {
+		t.Errorf("it goes on with trial %d, not with the first one of the part that is missing", got)
 	}
 	if got := whole.finds[0].GoneInto; !slices.Equal(got, []int{2}) {
 		t.Errorf("gone into %v", got)
@@ -133,11 +133,13 @@ func TestDealtOut(t *testing.T) {
 		for _, trial := range newGuide(p).single {
 			want[trial.key()]--
 		}
-		if got := p.after(0, 4); got != 12+n {
-			t.Errorf("trial 4 of part %d is %d", n+1, got)
+		// Trial 4 ended before trial 3, and then the hunt was interrupted.
+		h := &hunter{Folder: newFolder("", p, nil), machine: Machine{Parallel: 1}}
+		for _, i := range []int{0, 1, 2, 4} {
+			h.know(entry{Tried: &tried{Number: 3*i + n}})
 		}
-		if got := p.after(p.after(0, 4)+1, 0); got != 15+n {
-			t.Errorf("trial 5 of part %d, which goes on, is %d", n+1, got)
+		if next := h.next(); next[0].Number != 3*3+n || next[1].Number != 3*5+n {
+			t.Errorf("part %d goes on with %d and %d", n+1, next[0].Number, next[1].Number)
 		}
 	}
 	for key, left := range want {

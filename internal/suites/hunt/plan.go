@@ -65,17 +65,6 @@ func (p Plan) lockDelay() *time.Duration {
 	return &delay
 }
 
-// after is the i-th number from another one on that is dealt out to this part.
-func (p Plan) after(next, i int) int {
-	if p.Shard.Of == 0 {
-		return next + i
-	}
-	for !p.Shard.Has(next) {
-		next++
-	}
-	return next + i*p.Shard.Of
-}
-
 // isBlind says whether the i-th trial of this part is drawn blindly: the share is kept at any time,
 // and by few trials of many parts, too.
 func (p Plan) isBlind(i int) bool {

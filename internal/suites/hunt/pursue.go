@@ -1,6 +1,7 @@
 package hunt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"lockcheck/checker"
+	"lockcheck/internal/runs"
 	"lockcheck/internal/stats"
 	"lockcheck/internal/suites"
 	"lockcheck/internal/suites/repros"
@@ -22,25 +24,47 @@ type pursuit struct {
 	*hunter
 	found *found
 	end   time.Time
-	// kept is the run of its own that shows it, "" for none yet.
-	kept string
+	// kept are runs of its own that show it, the last one of each trial by its key.
+	kept map[string]string
+}
+
+// shrinking is the share of the time of a find for making it smaller. The rest is for what comes after.
+const shrinking = 0.6
+
+// run goes into the find as far as there is time. What it reaches is kept, and gone on with later.
+func (p *pursuit) run(ctx context.Context) error {
+	f := p.found
+	if f.OriginalRuns.Shown == 0 || f.Seldom {
+		if err := p.confirm(ctx); err != nil || f.OriginalRuns.Shown == 0 || f.Seldom {
+			return err
+		}
+	}
+	var outOfTime error
+	for _, step := range []func(context.Context) error{p.shrink, p.confirmShrunk, p.control} {
+		switch err := step(ctx); {
+		case errors.Is(err, errNoTime):
+			outOfTime = err
+		case err != nil:
+			return err
+		}
+	}
+	return outOfTime
 }
 
 // confirm sees which of the trials that showed it shows it again, and goes on with the best of
 // them. One that does so in half of its runs is good enough.
 func (p *pursuit) confirm(ctx context.Context) error {
-	best, kept, err := *p.found, "", error(nil)
+	best, err := *p.found, error(nil)
 	for _, s := range p.sightings(*p.found) {
 		p.machine.Progress.Step("%s: seen in trial %d; making %d runs of that", p.found.Name, s.First, toConfirm)
 		p.found.First, p.found.What, p.found.Original, p.found.Run = s.First, s.What, s.Original, s.Run
-		p.kept = ""
 		p.found.OriginalRuns.Shown, p.found.OriginalRuns.Made, err = p.shows(ctx, s.Original, toConfirm, false)
 		if err != nil {
 			break
 		}
 		p.found.GoneInto = append(p.found.GoneInto, s.First)
 		if best.First == 0 || p.found.OriginalRuns.Shown > best.OriginalRuns.Shown {
-			best, kept = *p.found, p.kept
+			best = *p.found
 		}
 		if !best.seldom() {
 			break
@@ -48,37 +72,56 @@ func (p *pursuit) confirm(ctx context.Context) error {
 	}
 	if best.First > 0 {
 		best.GoneInto, best.Runs = p.found.GoneInto, p.found.Runs
-		*p.found, p.kept = best, kept
+		*p.found = best
 	}
 	if errors.Is(err, errNoTime) && p.found.OriginalRuns.Shown > 0 {
 		err = nil
 	}
+	if err == nil && p.found.OriginalRuns.Made == 0 {
+		p.found.Unfinished = "its runs failed"
+	}
 	if err != nil || p.found.OriginalRuns.Shown == 0 {
 		return err
 	}
-	if p.found.Seldom = p.found.seldom() && len(p.found.GoneInto) < mostTries && p.isPatient(); p.found.Seldom {
-		return nil
-	}
-	if err := p.shrink(ctx); err != nil {
-		return err
-	}
-	return p.control(ctx)
+	p.found.Seldom = p.found.seldom() && len(p.found.GoneInto) < mostTries && p.isPatient()
+	p.found.Shrunk = p.found.Original
+	return nil
 }
 
 // seldom says whether fewer than half of the runs showed it.
 func (f found) seldom() bool { return 2*f.OriginalRuns.Shown < f.OriginalRuns.Made }
 
-// shrink makes it smaller. What it has when time is up is kept.
+// shrink makes it smaller, from where it was when a hunt that goes on had to stop.
 func (p *pursuit) shrink(ctx context.Context) error {
-	p.machine.Progress.Step("%s: shows in %d of %d; making it smaller", p.found.Name, p.found.OriginalRuns.Shown, p.found.OriginalRuns.Made)
-	kept, err := shrink(ctx, p.Plan.space, p.found.Original, reruns(p.found.OriginalRuns.likely()), p.shows)
+	f := p.found
+	p.machine.Progress.Step("%s: shows in %d of %d; making it smaller", f.Name, f.OriginalRuns.Shown, f.OriginalRuns.Made)
+	end := p.end
+	p.end = earlier(end, time.Now().Add(time.Duration(shrinking*float64(time.Until(end)))))
+	kept, err := shrink(ctx, p.Plan.space, f.Shrunk, reruns(f.OriginalRuns.likely()), p.shows)
+	p.end = end
 	if errors.Is(err, errNoTime) {
-		p.found.Unfinished, err = "there was no time to make it smaller to the end", nil
+		f.Unfinished, err = "there was no time to make it smaller to the end", nil
 	}
 	if err != nil {
 		return err
 	}
-	p.found.Shrunk, p.found.ShrunkRuns, err = settle(ctx, kept, p.found.OriginalRuns, toConfirm, p.shows)
+	before := cmp.Or(f.ShrunkRuns, f.OriginalRuns)
+	if f.Shrunk, f.ShrunkRuns, err = settle(ctx, kept, f.OriginalRuns, toConfirm, p.shows); f.Shrunk.key() == kept[0].key() {
+		f.ShrunkRuns = before
+	}
+	return err
+}
+
+// confirmShrunk tells how often what is left shows it: by runs that had no part in choosing it, on
+// servers of their own, as "lockcheck repro" makes them.
+func (p *pursuit) confirmShrunk(ctx context.Context) error {
+	pool := p.machine.Pool
+	p.machine.Pool = nil
+	defer func() { p.machine.Pool = pool }()
+	shown, made, err := p.shows(ctx, p.found.Shrunk, toConfirm, false)
+	if err == nil && made > 0 {
+		p.found.ShrunkRuns = confirmed{shown, made}
+	}
 	return err
 }
 
@@ -90,10 +133,10 @@ func (p *pursuit) control(ctx context.Context) error {
 		return err
 	}
 	low, _ := stats.Wilson(int64(f.ShrunkRuns.Shown), int64(f.ShrunkRuns.Made))
-	runs := max(atLeast, reruns(low))
+	n := max(atLeast, reruns(low))
 	var outOfTime error
 	for _, c := range p.Plan.controls(f.Shrunk, r) {
-		expect, is, err := p.makesDifference(ctx, r, c, runs)
+		expect, is, err := p.makesDifference(ctx, r, c, n)
 		if errors.Is(err, errNoTime) {
 			outOfTime = err
 			break
@@ -103,7 +146,7 @@ func (p *pursuit) control(ctx context.Context) error {
 		}
 		if is {
 			c.Expect = expect
-			r.Control, f.Control, f.ControlRuns = &c, c.Summary, runs
+			r.Control, f.Control, f.ControlRuns = &c, c.Summary, n
 			break
 		}
 	}
@@ -123,7 +166,7 @@ func (p *pursuit) control(ctx context.Context) error {
 
 // makesDifference says whether none of some runs of a control shows the find, and what they
 // all gave.
-func (p *pursuit) makesDifference(ctx context.Context, r repros.Reproduction, c repros.Control, runs int) (suites.Expectation, bool, error) {
+func (p *pursuit) makesDifference(ctx context.Context, r repros.Reproduction, c repros.Control, n int) (suites.Expectation, bool, error) {
 	fitting := p.found.expectations()
 	r.Control = &c
 	e, err := experiment(r, true)
@@ -131,11 +174,11 @@ func (p *pursuit) makesDifference(ctx context.Context, r repros.Reproduction, c 
 		return suites.Expectation{}, false, err
 	}
 	different := 0
-	_, made, err := p.make(ctx, series{trial: p.found.Shrunk, experiment: e, runs: runs, untilOne: true, is: func(results checker.Results) bool {
+	_, made, err := p.make(ctx, series{trial: p.found.Shrunk, experiment: e, runs: n, untilOne: true, is: func(o runs.Outcome) bool {
 		fits := false
 		for i := 0; i < len(fitting); {
 			e.Expect = fitting[i]
-			if e.Missed(results) == "" {
+			if e.Missed(o.Results) == "" {
 				fits = true
 				i++
 				continue
@@ -147,17 +190,15 @@ func (p *pursuit) makesDifference(ctx context.Context, r repros.Reproduction, c 
 		}
 		return !fits // it ends the series
 	}})
-	if err != nil || different < made || made < runs || len(fitting) == 0 {
+	if err != nil || different < made || made < n || len(fitting) == 0 {
 		return suites.Expectation{}, false, err
 	}
 	return fitting[0], true, nil
 }
 
-// shows is the oracle: a run counts if the file of the trial would call it reproduced.
-func (p *pursuit) shows(ctx context.Context, t Trial, runs int, untilShown bool) (shown, made int, err error) {
-	if p.found.DataLost && !t.wipes() {
-		return 0, 0, nil // without a loss of data it is another find
-	}
+// shows is the oracle: a run counts if the file of the trial would call it reproduced, and it is not
+// another find of the same property.
+func (p *pursuit) shows(ctx context.Context, t Trial, n int, untilShown bool) (shown, made int, err error) {
 	r, err := p.Plan.reproduction(p.found.Name, t, p.found.Signature, p.found.What)
 	if err != nil {
 		return 0, 0, nil // what the lock does not support shows nothing
@@ -167,8 +208,8 @@ func (p *pursuit) shows(ctx context.Context, t Trial, runs int, untilShown bool)
 		return 0, 0, err
 	}
 	return p.make(ctx, series{
-		trial: t, experiment: e, runs: runs, untilOne: untilShown, keep: true,
-		is: func(results checker.Results) bool { return e.Missed(results) == "" },
+		trial: t, experiment: e, runs: n, untilOne: untilShown, keep: true,
+		is: func(o runs.Outcome) bool { return e.Missed(o.Results) == "" && p.found.isIn(o) },
 	})
 }
 
@@ -177,36 +218,43 @@ type series struct {
 	trial      Trial
 	experiment suites.Experiment
 	runs       int
-	is         func(checker.Results) bool // what is counted
-	untilOne   bool                       // no more are made after one that is
-	keep       bool                       // the last one that is
+	is         func(runs.Outcome) bool // what is counted
+	untilOne   bool                    // no more are made after one that is
+	keep       bool                    // the last one that is
 }
 
-// make makes a series, and returns how many runs are what is counted, of how many.
+// make makes a series, and returns how many runs are what is counted, of how many. Runs that fail
+// are made again, as many as there were to be at most.
 func (p *pursuit) make(ctx context.Context, s series) (count, made int, err error) {
 	job, err := p.job(s.trial, s.experiment.Options)
 	if err != nil {
 		return 0, 0, nil // as above
 	}
-	for made < s.runs && (count == 0 || !s.untilOne) {
-		if time.Now().Add(job.Outline.Recovery).After(p.end) {
+	failures := 0
+	for made < s.runs && failures < s.runs && (count == 0 || !s.untilOne) {
+		if now := time.Now(); now.After(p.end) || now.Add(job.Length()).After(p.hunter.end) {
 			return count, made, errNoTime
 		}
 		r := p.runner()
 		r.Done = func(_ int, m suites.Made) error {
-			made++
 			p.found.Runs++
 			if m.Outcome.History == nil {
+				failures++
 				return nil
 			}
-			if !s.is(m.Outcome.Results) {
-				return os.RemoveAll(m.Outcome.Folder)
+			if failed(m.Outcome.Results) {
+				failures++
+				return errors.Join(m.Err, os.RemoveAll(m.Outcome.Folder))
 			}
-			count++
-			if !s.keep {
-				return os.RemoveAll(m.Outcome.Folder)
+			made++
+			is := s.is(m.Outcome)
+			if is {
+				count++
 			}
-			return errors.Join(m.Outcome.WriteReports(), p.keep(m.Outcome.Folder))
+			if !is || !s.keep {
+				return errors.Join(m.Err, os.RemoveAll(m.Outcome.Folder))
+			}
+			return errors.Join(m.Err, m.Outcome.WriteReports(), p.keep(s.trial, m.Outcome.Folder))
 		}
 		jobs := slices.Repeat([]suites.Job{job}, min(p.machine.Parallel, s.runs-made))
 		interrupted, err := r.Run(ctx, jobs, p.interrupt)
@@ -220,16 +268,30 @@ func (p *pursuit) make(ctx context.Context, s series) (count, made int, err erro
 	return count, made, nil
 }
 
-// keep keeps one run that shows the find.
-func (p *pursuit) keep(folder string) error {
+// keep keeps one run of a trial that shows the find.
+func (p *pursuit) keep(t Trial, folder string) error {
 	run, err := filepath.Rel(p.Path, folder)
 	if err != nil {
 		return err
 	}
-	old := p.kept
-	p.found.Run, p.kept = run, run
+	old := p.kept[t.key()]
+	p.kept[t.key()] = run
 	if old == "" {
 		return nil
 	}
 	return os.RemoveAll(filepath.Join(p.Path, old))
+}
+
+// keepOne keeps the run of what the find became, and removes those of trials that were only on the way.
+func (p *pursuit) keepOne() error {
+	f := p.found
+	best := cmp.Or(p.kept[f.Shrunk.key()], p.kept[f.Original.key()])
+	f.Run = cmp.Or(best, f.Run)
+	var errs []error
+	for _, run := range p.kept {
+		if run != best {
+			errs = append(errs, os.RemoveAll(filepath.Join(p.Path, run)))
+		}
+	}
+	return errors.Join(errs...)
 }

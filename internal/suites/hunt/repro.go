@@ -81,7 +81,13 @@ func (p Plan) controls(t Trial, r repros.Reproduction) []repros.Control {
 	}
 	if p.lockDelay() != nil {
 		usual := p.info.LockDelay.String()
-		all = append(all, repros.Control{Summary: "the same with a lock delay of " + usual, Setup: changed("lock-delay", usual)})
+		o := p.sketch(t)
+		o.LockDelay = &p.info.LockDelay
+		if limit, err := limitOf(o, t); err == nil {
+			all = append(all, repros.Control{
+				Summary: "the same with a lock delay of " + usual, Setup: changed("lock-delay", usual, "time-limit", limit.String()),
+			})
+		}
 	}
 	if t.Section > shortest {
 		short := t
@@ -95,11 +101,13 @@ func (p Plan) controls(t Trial, r repros.Reproduction) []repros.Control {
 	return all
 }
 
-// changed is the part of a file that sets one value.
-func changed(name, value string) yaml.Node {
-	return yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{
-		{Kind: yaml.ScalarNode, Value: name}, {Kind: yaml.ScalarNode, Value: value},
-	}}
+// changed is the part of a file that sets some values, each after its name.
+func changed(texts ...string) yaml.Node {
+	node := yaml.Node{Kind: yaml.MappingNode}
+	for _, text := range texts {
+		node.Content = append(node.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: text})
+	}
+	return node
 }
 
 // sibling is a lock of the table on the same servers, but for what is in front of them, that has no flaw which is known by name;

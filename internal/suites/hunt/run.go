@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"lockcheck/checker"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
 	"lockcheck/reports"
@@ -56,6 +57,7 @@ type hunter struct {
 	searchEnd time.Time     // of trials
 	patient   time.Time     // until when
 	pursued   time.Duration // how long finds were gone into
+	gate      *suites.Gate  // how many runs there is time for side by side
 	// interrupted from outside.
 	interrupted bool
 	// gaveUp are the finds for which there was no time.
@@ -99,7 +101,7 @@ func newHunter(f *Folder, m Machine, interrupt <-chan struct{}) *hunter {
 	after := func(share float64) time.Time { return now.Add(time.Duration(share * float64(m.Budget))) }
 	h := &hunter{
 		Folder: f, machine: m, interrupt: interrupt, gaveUp: make(map[string]bool),
-		began: now, end: after(1), searchEnd: after(1 - reserve), patient: after(waiting),
+		gate: suites.NewGate(int64(max(1, m.Parallel))), began: now, end: after(1), searchEnd: after(1 - reserve), patient: after(waiting),
 	}
 	if m.TrialsOnly {
 		h.searchEnd = h.end
@@ -112,20 +114,16 @@ func (h *hunter) isPatient() bool { return time.Now().Before(h.patient) }
 
 func (h *hunter) enough() bool { return h.machine.Enough != nil && h.machine.Enough(h.Hunt()) }
 
-// mostUseless is how many trials may fail, if not a single one succeeds.
+// mostUseless is how many trials in a row may fail.
 const mostUseless = 16
 
-// useless says why there is no point in going on: whatever is tried fails.
+// useless says why there is no point in going on: whatever is tried fails by now.
 func (h *hunter) useless() error {
-	for _, t := range h.tried {
-		if t.Failed == "" {
-			return nil
-		}
-	}
-	if len(h.tried) < mostUseless {
+	last := h.tried[max(0, len(h.tried)-mostUseless):]
+	if len(last) < mostUseless || slices.ContainsFunc(last, func(t tried) bool { return t.Failed == "" }) {
 		return nil
 	}
-	return fmt.Errorf("all of %d trials failed, the last one so: %s", len(h.tried), h.tried[len(h.tried)-1].Failed)
+	return fmt.Errorf("the last %d trials failed, the last one so: %s", len(last), last[len(last)-1].Failed)
 }
 
 // search makes the next trials. It returns how many it made.
@@ -147,7 +145,7 @@ func (h *hunter) search(ctx context.Context) (int, error) {
 	}
 	made := 0
 	r := h.runner()
-	r.Deadline, r.MaxDelay = h.searchEnd, h.Plan.lease()/4
+	r.Deadline = h.searchEnd
 	r.Skipped = func(int) error { return nil }
 	r.Done = func(i int, m suites.Made) error {
 		made++
@@ -167,7 +165,10 @@ func (h *hunter) job(t Trial, o runs.Options) (suites.Job, error) {
 }
 
 func (h *hunter) runner() suites.Runner {
-	r := suites.Runner{Machine: h.machine.Machine, Slots: h.machine.Parallel, Progress: h.machine.Progress, Each: status{h}}
+	r := suites.Runner{
+		Machine: h.machine.Machine, Slots: h.machine.Parallel, Gate: h.gate, MaxDelay: h.Plan.lease() / 4,
+		Progress: h.machine.Progress, Each: status{h},
+	}
 	r.Machine.Store = filepath.Join(h.Path, runsFolder)
 	return r
 }
@@ -175,13 +176,12 @@ func (h *hunter) runner() suites.Runner {
 // next are the trials to make now: the share of blind ones is kept at any time.
 func (h *hunter) next() []tried {
 	var all []tried
-	for i := range 2 * h.machine.Parallel {
-		n := h.Plan.after(h.Folder.next, i)
-		if h.machine.Trials > 0 && n >= h.machine.Trials {
-			break
+	for n := 0; len(all) < 2*h.machine.Parallel && (h.machine.Trials == 0 || n < h.machine.Trials); n++ {
+		if !h.Plan.Shard.Has(n) || h.numbers[n] {
+			continue
 		}
 		rng := rand.New(rand.NewPCG(h.Plan.Seed, uint64(n)))
-		t := tried{Number: n, Blind: h.Plan.isBlind(len(h.tried) + i)}
+		t := tried{Number: n, Blind: h.Plan.isBlind(len(h.tried) + len(all))}
 		switch {
 		case t.Blind:
 			t.Trial = h.Plan.space.draw(rng)
@@ -232,6 +232,10 @@ func (h *hunter) stand() {
 func (h *hunter) look(t *tried, m suites.Made) {
 	outcome := m.Outcome
 	header, results := outcome.History.Header, outcome.Results
+	if failed(results) {
+		t.Failed = results.Sentence
+		return
+	}
 	s := look(header, results)
 	for _, c := range cover(outcome.History) {
 		if !h.guide.cells[c] {
@@ -239,11 +243,9 @@ func (h *hunter) look(t *tried, m suites.Made) {
 		}
 	}
 	t.Near, t.Inherent = near(header, results, s), s.inherent
+	t.Proven = slices.ContainsFunc(results.Faults, checker.FaultCoverage.Counts)
 	for _, f := range s.finds {
-		t.Finds = append(t.Finds, sighted{f.Signature, f.what})
-	}
-	if failed(results) {
-		t.Failed = results.Sentence
+		t.Finds = append(t.Finds, sighted{f.Signature, f.what, t.Trial.asFarAs(results.Faults)})
 	}
 	if len(t.Finds) > 0 {
 		t.Run, _ = filepath.Rel(h.Path, outcome.Folder)
@@ -294,6 +296,7 @@ func (h *hunter) pursueAll(ctx context.Context) error {
 			return nil
 		}
 		f := open[i]
+		before := f.Runs
 		f.Name = h.nameOf(f.Signature)
 		err := h.pursue(ctx, &f)
 		if errors.Is(err, errInterrupted) {
@@ -304,7 +307,7 @@ func (h *hunter) pursueAll(ctx context.Context) error {
 			return err
 		}
 		replaces := f.replaces(h.last(f.Signature))
-		h.gaveUp[f.key()] = f.Unfinished != "" || !replaces
+		h.gaveUp[f.key()] = f.Unfinished != "" || !replaces || f.Runs == before
 		if !replaces {
 			continue
 		}
@@ -346,13 +349,15 @@ const (
 // as there is time.
 func (h *hunter) pursue(ctx context.Context, f *found) error {
 	began := time.Now()
-	p := &pursuit{hunter: h, found: f, end: earlier(h.end, began.Add(time.Duration(perFind*float64(h.machine.Budget))))}
-	err := p.confirm(ctx)
+	p := &pursuit{hunter: h, found: f, kept: make(map[string]string), end: earlier(h.end, began.Add(time.Duration(perFind*float64(h.machine.Budget))))}
+	err := p.run(ctx)
 	if errors.Is(err, errNoTime) {
-		f.Unfinished, err = cmp.Or(f.Unfinished, "there was no time to go into it"), nil
+		f.Unfinished, err = cmp.Or(f.Unfinished, "there was no time to go into it to the end"), nil
 	}
-	f.Took = time.Since(began)
-	h.pursued += f.Took
+	err = errors.Join(err, p.keepOne())
+	took := time.Since(began)
+	f.Took += took
+	h.pursued += took
 	return err
 }
 

@@ -146,7 +146,8 @@ func TestOpen(t *testing.T) {
 		{"confirmed", []entry{with(s), with(s), {Found: &found{Signature: s, First: 1, GoneInto: []int{1}, OriginalRuns: confirmed{3, 6}}}}, nil},
 		{"not seen again", []entry{with(s), with(s), {Found: &found{Signature: s, First: 1, GoneInto: []int{1}, OriginalRuns: confirmed{0, 6}}}}, []int{2}},
 		{"nor any other", []entry{with(s), with(s), with(s), with(s), {Found: &found{Signature: s, First: 1, GoneInto: []int{1, 2, 3}}}}, nil},
-		{"with fewer faults later", []entry{{Tried: &tried{Trial: Trial{Steps: make([]Step, 2)}, Finds: []sighted{{Signature: s}}}}, with(s)}, []int{2}},
+		{"with fewer faults later", []entry{{Tried: &tried{Finds: []sighted{{Signature: s, Trial: Trial{Steps: make([]Step, 2)}}}}}, with(s)}, []int{2}},
+		{"no time left", []entry{with(s), with(s), {Found: &found{Signature: s, First: 1, GoneInto: []int{1}, OriginalRuns: confirmed{6, 6}, Unfinished: "no time"}}}, []int{2}},
 		{"no time", []entry{with(s), with(s), {Found: &found{Signature: s, First: 1, GoneInto: []int{1}, Unfinished: "no time"}}}, []int{1}},
 		{"explained", []entry{
 			{Tried: &tried{Finds: []sighted{{Signature: Signature{Property: checker.MutualExclusion, Cause: checker.CauseTwice}}}}},
@@ -159,7 +160,7 @@ func TestOpen(t *testing.T) {
 		},
 		{"second opinion next to another", []entry{with(Signature{Property: checker.Linearizability}), with(s)}, []int{2}},
 	} {
-		f := &Folder{Plan: ready(t, "memory"), guide: newGuide(Plan{})}
+		f := newFolder("", ready(t, "memory"), nil)
 		for _, e := range c.entries {
 			f.know(e)
 		}

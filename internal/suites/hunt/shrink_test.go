@@ -7,8 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"lockcheck/checker"
-	"lockcheck/history"
 	"lockcheck/internal/stats"
 )
 
@@ -167,17 +165,5 @@ func TestSimplerEnds(t *testing.T) {
 		if len(trial.Steps) > 0 || trial.Workers != fewest || trial.Section != shortest {
 			t.Errorf("%s cannot be simpler", trial)
 		}
-	}
-}
-
-// TestShrinkKeepsLossOfData: nothing is run for a trial that is smaller by the loss of data that the
-// find is about.
-func TestShrinkKeepsLossOfData(t *testing.T) {
-	p := pursuit{found: &found{Signature: Signature{Property: checker.Liveness, DataLost: true}}}
-	if shown, made, err := p.shows(t.Context(), Trial{Steps: []Step{{Fault: history.Kill}}}, 1, true); shown != 0 || made != 0 || err != nil {
-		t.Errorf("without the loss: shown in %d of %d, %v", shown, made, err)
-	}
-	if !(Trial{Steps: []Step{{Fault: history.Kill}, {Fault: history.Wipe}}}).wipes() {
-		t.Error("a trial that empties a disk loses no data")
 	}
 }

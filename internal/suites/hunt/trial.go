@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"lockcheck/checker"
 	"lockcheck/history"
 	"lockcheck/internal/runs"
 	"lockcheck/nemesis"
@@ -77,12 +78,15 @@ func (t Trial) key() string {
 // options are those of a run that makes the trial.
 func (p Plan) options(t Trial) (runs.Options, error) {
 	o := p.sketch(t)
+	var err error
+	o.TimeLimit, err = limitOf(o, t)
+	return o, err
+}
+
+// limitOf is how long a run takes that makes a trial.
+func limitOf(o runs.Options, t Trial) (time.Duration, error) {
 	outline, err := runs.OutlineOf(o)
-	if err != nil {
-		return o, err
-	}
-	o.TimeLimit = (outline.Recovery + t.active(outline.Effective) + 99*time.Millisecond).Truncate(100 * time.Millisecond)
-	return o, nil
+	return (outline.Recovery + t.active(outline.Effective) + 99*time.Millisecond).Truncate(100 * time.Millisecond), err
 }
 
 // outline is what a trial will be.
@@ -189,9 +193,17 @@ func (t Trial) active(lease time.Duration) time.Duration {
 	return total
 }
 
-// wipes says whether a step empties the disk of a server.
-func (t Trial) wipes() bool {
-	return slices.ContainsFunc(t.Steps, func(s Step) bool { return s.Fault == history.Wipe })
+// asFarAs is the trial without the steps that had not begun when it ended.
+func (t Trial) asFarAs(faults []checker.FaultCoverage) Trial {
+	steps := t.schedule(0).Steps
+	begun := t
+	begun.Steps = nil
+	for i, step := range t.Steps {
+		if slices.ContainsFunc(faults, func(f checker.FaultCoverage) bool { return f.Applied && steps[i].Began(f.ID) }) {
+			begun.Steps = append(begun.Steps, step)
+		}
+	}
+	return begun.normal()
 }
 
 // String is such as "3 workers, section 0.4 leases, renewed; pause of holder while holding for 1.3 leases".
