@@ -97,6 +97,7 @@ func (p *pursuit) shrink(ctx context.Context) error {
 	p.machine.Progress.Step("%s: shows in %d of %d; making it smaller", f.Name, f.OriginalRuns.Shown, f.OriginalRuns.Made)
 	end := p.end
 	p.end = earlier(end, time.Now().Add(time.Duration(shrinking*float64(time.Until(end)))))
+	f.Shrunk.Times = 0
 	kept, err := shrink(ctx, p.Plan.space, f.Shrunk, reruns(f.OriginalRuns.likely()), p.shows)
 	p.end = end
 	if errors.Is(err, errNoTime) {
@@ -112,17 +113,33 @@ func (p *pursuit) shrink(ctx context.Context) error {
 	return err
 }
 
-// confirmShrunk tells how often what is left shows it: by runs that had no part in choosing it, on
-// servers of their own, as "lockcheck repro" makes them.
+// confirmShrunk tells how often what is left shows it, repeated if that is not always: by runs that
+// had no part in choosing it, on servers of their own, as "lockcheck repro" makes them.
 func (p *pursuit) confirmShrunk(ctx context.Context) error {
 	pool := p.machine.Pool
 	p.machine.Pool = nil
 	defer func() { p.machine.Pool = pool }()
-	shown, made, err := p.shows(ctx, p.found.Shrunk, toConfirm, false)
-	if err == nil && made > 0 {
-		p.found.ShrunkRuns = confirmed{shown, made}
+	f := p.found
+	forms := []Trial{f.Shrunk}
+	if f.ShrunkRuns.Shown < f.ShrunkRuns.Made {
+		outline, err := p.Plan.outline(f.Shrunk)
+		if err != nil {
+			return err
+		}
+		forms = []Trial{f.Shrunk.repeated(f.ShrunkRuns.likely(), outline.Effective), f.Shrunk}
 	}
-	return err
+	before := f.ShrunkRuns.share()
+	for _, t := range forms {
+		shown, made, err := p.shows(ctx, t, toConfirm, false)
+		if err != nil {
+			return err
+		}
+		f.Shrunk, f.ShrunkRuns = t, confirmed{shown, made}
+		if f.ShrunkRuns.share() >= before {
+			return nil
+		}
+	}
+	return nil
 }
 
 // control looks for a change that makes the difference, and writes the file.

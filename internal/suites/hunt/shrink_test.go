@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"lockcheck/internal/stats"
 )
@@ -165,5 +166,34 @@ func TestSimplerEnds(t *testing.T) {
 		if len(trial.Steps) > 0 || trial.Workers != fewest || trial.Section != shortest {
 			t.Errorf("%s cannot be simpler", trial)
 		}
+	}
+}
+
+// TestRepeated: what shows seldom is made until it shows nearly always, within a minute; what always
+// shows, or has steps in an order, is made once.
+func TestRepeated(t *testing.T) {
+	step := Step{Fault: "pause", Target: "waiter", When: "holding", Length: 1.3}
+	one := Trial{Workers: 3, Section: 0.6, Steps: []Step{step}}
+	two := one
+	two.Steps = []Step{step, {Fault: "kill", Target: "one", Length: 1.3, Order: then}}
+	for _, c := range []struct {
+		name  string
+		trial Trial
+		p     float64
+		want  int
+	}{
+		{"always", one, 1, 1}, {"mostly", one, 0.9, 2}, {"seldom", one, 0.1, 8}, {"in an order", two, 0.1, 0}, {"without a fault", Trial{Workers: 3}, 0.5, 7},
+	} {
+		if got := c.trial.repeated(c.p, 2*time.Second).Times; got != c.want {
+			t.Errorf("%s: %d times, want %d", c.name, got, c.want)
+		}
+	}
+	p := ready(t, "redlock")
+	again := one.repeated(0.1, p.lease())
+	if _, err := p.outline(again); err != nil {
+		t.Errorf("%s: %v", again, err)
+	}
+	if s := again.schedule(time.Second).Steps[0]; s.Times != again.Times || s.Every.IsZero() {
+		t.Errorf("the step is made %d times, every %v", s.Times, s.Every)
 	}
 }

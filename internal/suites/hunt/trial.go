@@ -30,6 +30,9 @@ type Trial struct {
 	// Brief attempts give up waiting after half of the shortest lease.
 	Brief bool   `json:"brief,omitempty"`
 	Steps []Step `json:"steps,omitempty"`
+	// Times is how often its only step is made, or without any how much longer it takes; 0 for once.
+	// It is for what is written down, never drawn.
+	Times int `json:"times,omitempty"`
 	// Seed decides what roles leave open.
 	Seed uint64 `json:"seed"`
 }
@@ -144,6 +147,9 @@ func (t Trial) schedule(section time.Duration) nemesis.Schedule {
 			n.Into = nemesis.Span{Plus: (section / 2).Round(time.Millisecond)}
 		}
 		step.strength(&n)
+		if t.Times > 1 {
+			n.Every, n.Times = nemesis.Span{Leases: step.Length + 2*t.Section, Plus: patience}, t.Times
+		}
 		switch {
 		case i == 0:
 		case step.Order == during:
@@ -183,14 +189,28 @@ func (t Trial) active(lease time.Duration) time.Duration {
 		lease = time.Second
 	}
 	of := func(leases float64) time.Duration { return time.Duration(leases * float64(lease)) }
+	times := time.Duration(max(1, t.Times))
 	if len(t.Steps) == 0 {
-		return max(idle, 4*of(t.Section), 2*lease)
+		return times * max(idle, 4*of(t.Section), 2*lease)
 	}
 	total := firstStep
 	for _, s := range t.Steps {
-		total += of(s.Length) + 2*of(t.Section) + patience
+		total += times * (of(s.Length) + 2*of(t.Section) + patience)
 	}
 	return total
+}
+
+// longest is how long a run may take for the sake of repetitions.
+const longest = time.Minute
+
+// repeated is the trial with its step as often as it takes to show what it shows with a probability,
+// but for doubt. One of several steps is made once.
+func (t Trial) repeated(p float64, lease time.Duration) Trial {
+	if len(t.Steps) <= 1 {
+		t.Times = 0
+		t.Times = min(reruns(p), int(longest/t.active(lease)))
+	}
+	return t
 }
 
 // asFarAs is the trial without the steps that had not begun when it ended.
@@ -227,7 +247,11 @@ func (t Trial) String() string {
 	for _, s := range t.Steps {
 		steps = append(steps, s.String())
 	}
-	return strings.Join(use, ", ") + "; " + strings.Join(steps, ", ")
+	text := strings.Join(use, ", ") + "; " + strings.Join(steps, ", ")
+	if t.Times > 1 {
+		text += fmt.Sprintf(", %d times", t.Times)
+	}
+	return text
 }
 
 // String is such as "then pause of holder, while holding, for 1.3 leases".
