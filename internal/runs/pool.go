@@ -107,7 +107,7 @@ func (t *test) madeOf() string {
 	}
 	resource := t.guard() == workloads.Ask || t.guard() == workloads.Database
 	return strings.Join([]string{
-		t.spec.Name, t.spec.Recipe(t.ServerVersion), t.serverImage(), t.Binary, t.workerBinary(), fmt.Sprint(t.Nodes, resource),
+		t.spec.Name, t.spec.Recipe(t.ServerVersion), t.serverImage(), t.Binary, fmt.Sprint(t.Nodes, resource),
 	}, " ")
 }
 

@@ -73,7 +73,7 @@ func (s space) change(rng *rand.Rand, t Trial) Trial {
 	for {
 		changed := t
 		changed.Steps = slices.Clone(t.Steps)
-		switch i := rng.IntN(10); {
+		switch i := rng.IntN(11); {
 		case i == 0:
 			changed.Workers = oneOf(rng, workerCounts())
 		case i == 1:
@@ -90,7 +90,9 @@ func (s space) change(rng *rand.Rand, t Trial) Trial {
 			changed.Steps = without(changed.Steps, rng.IntN(len(t.Steps)))
 		case i == 7 && s.long:
 			changed.Long = !t.Long
-		case i >= 8 && len(t.Steps) > 0:
+		case i == 8 && s.brief:
+			changed.Brief = !t.Brief
+		case i > 8 && len(t.Steps) > 0:
 			s.changeStep(rng, &changed.Steps[rng.IntN(len(t.Steps))])
 		}
 		if changed = changed.normal(); changed.key() != t.key() {
@@ -140,32 +142,42 @@ func (t Trial) normal() Trial {
 // aim is whom the step is aimed at.
 func (s Step) aim() aim { return aim{s.Fault, s.Target, s.From} }
 
-// features are the values of a trial that pairs are made of.
-func (t Trial) features() []string {
-	all := []string{
-		fmt.Sprintf("workers %d", t.Workers), fmt.Sprintf("section %v", t.Section),
-		fmt.Sprintf("renew %v", t.Renew), fmt.Sprintf("long %v", t.Long), fmt.Sprintf("check %v", t.Check), fmt.Sprintf("pin %v", t.Pin), fmt.Sprintf("brief %v", t.Brief),
+// ofUse are the values of a trial about the use of the lock.
+func (t Trial) ofUse() []string {
+	return []string{
+		fmt.Sprintf("workers %d", t.Workers), fmt.Sprintf("section %v", t.Section), fmt.Sprintf("renew %v", t.Renew),
+		fmt.Sprintf("long %v", t.Long), fmt.Sprintf("check %v", t.Check), fmt.Sprintf("pin %v", t.Pin), fmt.Sprintf("brief %v", t.Brief),
 	}
-	for _, s := range t.Steps {
-		all = append(all, fmt.Sprintf("fault %s %s %v", s.role(), s.From, s.Clock), fmt.Sprintf("when %s %v", s.When, s.Half), fmt.Sprintf("length %v", s.Length))
+}
+
+func (s Step) values() []string {
+	return []string{
+		fmt.Sprintf("fault %s %s %v", s.role(), s.From, s.Clock), fmt.Sprintf("when %s %v", s.When, s.Half), fmt.Sprintf("length %v", s.Length),
+	}
+}
+
+// pairs of values that the trial tries together. Two faults in one trial are not a pair:
+// there are too many of them.
+func (t Trial) pairs() []string {
+	use := t.ofUse()
+	all := pairsOf(use)
+	for _, step := range t.Steps {
+		values := step.values()
+		all = append(all, pairsOf(values)...)
+		for _, a := range use {
+			for _, b := range values {
+				all = append(all, a+", "+b)
+			}
+		}
 	}
 	return all
 }
 
-// pairs of features that the trial tries together. Two faults in one trial are not a pair:
-// there are too many of them.
-func (t Trial) pairs() []string {
-	features := t.features()
-	const ofUse = 7
-	var all []string
-	for i, a := range features[:ofUse] {
-		for _, b := range features[i+1:] {
+func pairsOf(values []string) (all []string) {
+	for i, a := range values {
+		for _, b := range values[i+1:] {
 			all = append(all, a+", "+b)
 		}
-	}
-	for i := ofUse; i < len(features); i += 3 {
-		fault, when, length := features[i], features[i+1], features[i+2]
-		all = append(all, fault+", "+when, fault+", "+length, when+", "+length)
 	}
 	return all
 }
