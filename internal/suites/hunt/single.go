@@ -72,13 +72,15 @@ func (s space) turn(a aim) int {
 // single are the trials of an aim. One has a section that ends before the lease. One has a section
 // that needs renewals, those of sessions too, and a fault that outlasts the leases of those who wait;
 // if they can, they also give up soon and ask anew. A fault that servers take long to recover from
-// is tried in a long lease, half of the time with a renewal: what libraries do about servers that are
-// gone takes as long in a short one, and comes too late there. It is also tried with many short holds
-// in a long lease: a server loses what it granted under it.
+// is tried in a long lease, with and without a renewal, or where less depends on the role in one of
+// both ways: what libraries do about servers that are gone takes as long in a short one, and comes too
+// late there. It is also tried with many short holds in a long lease: a server loses what it granted
+// under it.
 func (s space) single(rng *rand.Rand, a aim) []Trial {
 	step := Step{Fault: a.fault, Target: a.target, From: a.from, When: s.whens[a][0], Length: 1.3, Clock: firstOf(clocksOf(a.fault))}
 	long := s.long && outlasts(a)
-	within := Trial{Workers: 3, Section: 0.6, Long: long, Renew: long && s.renew && rng.IntN(2) == 0, Steps: []Step{step}}
+	renewed, both := long && s.renew, s.turn(a) == 0
+	within := Trial{Workers: 3, Section: 0.6, Long: long, Renew: renewed && !both && rng.IntN(2) == 0, Steps: []Step{step}}
 	step.Length, step.Clock = 2.5, lastOf(clocksOf(a.fault))
 	beyond := Trial{Workers: 3, Section: 0.6, Renew: s.renew, Steps: []Step{step}}
 	if s.renew || s.session {
@@ -89,6 +91,11 @@ func (s space) single(rng *rand.Rand, a aim) []Trial {
 		anew := beyond // by a new attempt: some libraries sleep before those that wait are asked again
 		anew.Brief = true
 		all = append(all, anew)
+	}
+	if renewed && both {
+		once := within
+		once.Renew = true
+		all = append(all, once)
 	}
 	if long {
 		many := within
