@@ -277,7 +277,7 @@ func (t *tool) table(out io.Writer) error {
 			return slices.DeleteFunc(slices.Clone(all), func(e ended) bool { return !e.isOf(k, e.Seed, blind) })
 		}
 		made, blind := of(false), of(true)
-		small := slices.DeleteFunc(slices.Clone(made), func(e ended) bool { return e.Found })
+		small := slices.DeleteFunc(slices.Clone(made), func(e ended) bool { return e.Found || e.Find == nil })
 		fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", strings.TrimSpace("`"+k.lock+"` "+k.version), k.what, share(made),
 			each(made, func(e ended) string { return clock(e.Find.After) }), each(made, func(e ended) string { return fmt.Sprint(e.Find.First) }),
 			each(small, func(e ended) string { return fmt.Sprint(e.Find.Steps) }), each(small, ended.repeated),
