@@ -10,6 +10,7 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/internal/suites"
+	"lockcheck/internal/suites/repros"
 )
 
 // partOf makes a part of a hunt on disk.
@@ -164,5 +165,50 @@ func TestBlindOfParts(t *testing.T) {
 		if blind != c.want {
 			t.Errorf("%d parts of %d trials: %d are blind, want %d", c.parts, c.trials, blind, c.want)
 		}
+	}
+}
+
+// TestMergeLockFile: a reproduction for a lock of a file is found to be one, wherever its part was made.
+func TestMergeLockFile(t *testing.T) {
+	const lock = "../../../examples/kazoo/lock.yaml"
+	p, err := Plan{Lock: lock, Seed: 1}.Ready()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Shard = suites.Shard{N: 1, Of: 1}
+	part, err := Create(t.TempDir(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(part.Path, findsFolder)
+	s := Signature{Property: checker.Liveness}
+	r, err := p.reproduction("hunt-kazoo-1", Trial{Workers: 2, Section: shortest}, s, "stuck")
+	if err == nil {
+		err = os.MkdirAll(folder, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := write(folder, r); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(findsFolder, "hunt-kazoo-1.yaml")
+	if err := part.add(entry{Found: &found{Signature: s, File: file, OriginalRuns: confirmed{6, 6}}}); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := Merge(t.Context(), filepath.Join(t.TempDir(), "whole"), []*Folder{part})
+	if err != nil {
+		t.Fatal(err)
+	}
+	merged, err := repros.FromFile(filepath.Join(whole.Path, whole.finds[0].File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.Stat(lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.Stat(merged.Setup.Lock); err != nil || !os.SameFile(got, want) {
+		t.Errorf("its lock is %s: %v", merged.Setup.Lock, err)
 	}
 }
