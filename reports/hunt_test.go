@@ -79,6 +79,8 @@ func TestHuntVerdict(t *testing.T) {
 		{"stuck", with(HuntFind{Property: checker.Liveness, Made: 6, Shown: 1}), checker.Violation},
 		{"stuck once", with(HuntFind{Property: checker.Liveness, Made: 6}), checker.Valid},
 		{"nothing", Hunt{Arms: told}, checker.Valid},
+		{"no fault proven", Hunt{Arms: told, Roles: []string{"no fault", "pause of holder"}}, checker.Undecided},
+		{"a fault proven", Hunt{Arms: []HuntArm{{Trials: 3, Proven: 1}}, Roles: []string{"no fault", "pause of holder"}}, checker.Valid},
 		{"nothing told", Hunt{Arms: []HuntArm{{Trials: 3, Failed: 3}}}, checker.Undecided},
 	} {
 		if got := c.hunt.Verdict(); got != c.want {
