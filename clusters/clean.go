@@ -23,6 +23,7 @@ var (
 	errHeld     = errors.New("its processes are stopped or frozen")
 	errCuts     = errors.New("its network is cut")
 	errOccupied = errors.New("its program still runs")
+	errLeft     = errors.New("its program has left processes behind")
 	errNoLeader = errors.New("no server leads the others")
 )
 
@@ -52,14 +53,7 @@ func (c *docker) Clean(ctx context.Context) error {
 	}
 	for _, s := range c.stages {
 		group.Go(func() error {
-			var err error
-			switch {
-			case s.busy.Load():
-				err = errOccupied
-			case s.node.Host != nil: // others cannot be disturbed
-				err = undisturbed(ctx, s.node.Host)
-			}
-			if err != nil {
+			if err := s.clean(ctx); err != nil {
 				return fmt.Errorf("%s: %w", s.node.Name, err)
 			}
 			return nil
@@ -72,6 +66,22 @@ func (c *docker) Clean(ctx context.Context) error {
 		return errNoLeader
 	}
 	return nil
+}
+
+// clean says what is left of the programs that a stage has run. One without a host of its own
+// runs nothing of a user's, and cannot be disturbed.
+func (s *staged) clean(ctx context.Context) error {
+	if s.busy.Load() {
+		return errOccupied
+	}
+	if s.node.Host == nil {
+		return nil
+	}
+	processes, err := s.node.Host.Processes(ctx)
+	if err == nil && len(processes) > 1 { // with that of the stage
+		err = errLeft
+	}
+	return errors.Join(err, undisturbed(ctx, s.node.Host))
 }
 
 // undisturbed says what of a fault is still there on a node.

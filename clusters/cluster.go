@@ -170,7 +170,7 @@ type Request struct {
 	// is removed; nil for nothing.
 	Failed func(Cluster)
 	// Lasting: programs are started under the same names again once they have ended, in the
-	// containers of those before. Only on Docker, and not for programs of another image.
+	// containers of those before. Only on Docker.
 	Lasting bool
 }
 

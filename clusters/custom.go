@@ -73,6 +73,9 @@ var errNoClockCommand = errors.New("nothing says how to ask this server for its 
 // errNoFolder is why such a server cannot lose its disk.
 var errNoFolder = errors.New("it keeps its data in places of its image ({folder} in its command, environment or files would be lockcheck's)")
 
+// OfUser says whether the servers are of a user's own, as Custom describes them.
+func (s Spec) OfUser() bool { return s.own != nil }
+
 // Custom describes the servers of a user, at least one.
 func Custom(name string, servers []CustomServer) Spec {
 	return Spec{

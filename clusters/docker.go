@@ -53,7 +53,7 @@ type docker struct {
 
 	making sync.Mutex
 	others map[string]engine.Image // of programs with a binary of their own
-	stages map[string]*stage       // of a lasting cluster, by the names of their programs
+	stages map[string]*staged      // of a lasting cluster, by the names of their programs
 }
 
 func startDocker(ctx context.Context, r Request) (Cluster, error) {

@@ -14,6 +14,7 @@ import (
 	"lockcheck/clients/conformance"
 	"lockcheck/clusters"
 	"lockcheck/clusters/agent"
+	"lockcheck/clusters/stage"
 	"lockcheck/clusters/vdso"
 	"lockcheck/internal/cleanup"
 	"lockcheck/internal/processes"
@@ -119,13 +120,13 @@ func agentCommand(s *system) *cobra.Command {
 
 func stageCommand(s *system) *cobra.Command {
 	return &cobra.Command{
-		Use: clusters.StageCommand, Hidden: true, Args: usageArgs(cobra.NoArgs),
+		Use: stage.Command, Hidden: true, Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			binary, err := s.binary()
 			if err != nil {
 				return err
 			}
-			return clusters.ServeStage(binary, s.stdin, s.stdout, s.stderr)
+			return stage.Serve(binary, s.stdin, s.stdout, s.stderr)
 		},
 	}
 }

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"lockcheck/history"
 	"lockcheck/workloads"
 )
 
-// Pool keeps clusters on Docker from one run for the next: those of lockcheck's own locks, after
+// Pool keeps clusters on Docker from one run for the next: those with servers of lockcheck's, after
 // runs that did not fail and whose faults leave nothing behind. Before it hands one out again it
 // has proven that it is clean. Each run on it has processes and keys of its own. Should this
 // process die, the reaper of each cluster removes it.
@@ -92,11 +91,10 @@ func (p *Pool) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// lasting says whether the cluster of a test may serve others after it. Of clients and servers of
-// the user's own nobody knows what they leave behind, and a worker with another version of a
-// library knows only how to be a worker.
+// lasting says whether the cluster of a test may serve others after it. Of servers of the user's
+// own nobody knows what they leave behind. Clients are started anew for each run.
 func (t *test) lasting() bool {
-	return t.Pool != nil && t.spec.OnDocker() && t.lock.Definition == nil && t.lock.Path == "" && t.workerBinary() == ""
+	return t.Pool != nil && t.spec.OnDocker() && !t.spec.OfUser()
 }
 
 // madeOf tells clusters apart that cannot stand in for each other; "" for one that nobody else
@@ -106,9 +104,10 @@ func (t *test) madeOf() string {
 		return ""
 	}
 	resource := t.guard() == workloads.Ask || t.guard() == workloads.Database
-	return strings.Join([]string{
-		t.spec.Name, t.spec.Recipe(t.ServerVersion), t.serverImage(), t.Binary, fmt.Sprint(t.Nodes, resource),
-	}, " ")
+	return fmt.Sprintf("%q", []string{
+		t.spec.Name, t.spec.Recipe(t.ServerVersion), t.serverImage(), t.Binary, t.workerBinary(),
+		fmt.Sprintf("%+v", t.lock.Image), fmt.Sprint(t.Nodes, resource),
+	})
 }
 
 // traces tells whether the faults of a run leave something behind that a cluster without faults

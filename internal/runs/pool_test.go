@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -17,10 +18,11 @@ import (
 
 // pooled makes runs one after another on what a pool keeps.
 type pooled struct {
-	t    *testing.T
-	pool *Pool
-	lock string
-	runs []string // that have ever had a cluster of their own
+	t      *testing.T
+	pool   *Pool
+	lock   string
+	binary string   // "" for that of the test
+	runs   []string // that have ever had a cluster of their own
 }
 
 // run makes one with a fault, and returns its history.
@@ -30,6 +32,7 @@ func (p *pooled) run(step nemesis.Step) *history.History {
 		o.Lock, o.TTL, o.TimeLimit, o.Pool, o.ResultsOnly = p.lock, 0, 10*time.Second, p.pool, true
 		o.Section.Min, o.Section.Max = 20*time.Millisecond, 40*time.Millisecond
 		o.Schedule, o.EndEarly = &nemesis.Schedule{Steps: []nemesis.Step{step}}, true
+		o.Binary = cmp.Or(p.binary, o.Binary)
 	})
 	outcome, err := Test(context.Background(), o, nil, logged{p.t})
 	if err != nil {
@@ -117,6 +120,31 @@ func TestPool(t *testing.T) {
 	}
 }
 
+// TestPoolClients: the clients of a user's own, and workers of another build, are new in each run on
+// a cluster that is kept.
+func TestPoolClients(t *testing.T) {
+	t.Parallel()
+	clustertest.Engine(t)
+	for lock, binary := range map[string]string{example("redis-py"): "", "redsync-4.12.0": clustertest.WithLibraryVersions(t)} {
+		t.Run(lock, func(t *testing.T) {
+			t.Parallel()
+			p := &pooled{t: t, pool: NewPool(), lock: lock, binary: binary}
+			t.Cleanup(func() {
+				if err := p.pool.Close(context.Background()); err != nil {
+					t.Error(err)
+				}
+			})
+			brief := nemesis.Span{Plus: 200 * time.Millisecond}
+			for earlier, fault := range []string{history.Kill, history.Pause, history.Partition} {
+				h := p.run(nemesis.Step{Fault: fault, Target: "w1", For: brief})
+				if h.Header.Earlier != earlier {
+					t.Errorf("%s in run %d of its cluster, want %d", fault, h.Header.Earlier+1, earlier+1)
+				}
+			}
+		})
+	}
+}
+
 // TestIdleMost: of too many clusters the one goes that has waited longest, and is not handed out.
 func TestIdleMost(t *testing.T) {
 	p := NewPool()
@@ -143,7 +171,8 @@ func TestIdleMost(t *testing.T) {
 
 // TestLasting: which clusters serve another run.
 func TestLasting(t *testing.T) {
-	for lock, want := range map[string]bool{"redis": true, "redsync": true, "redsync-4.12.0": false, "memory": false} {
+	for lock, want := range map[string]bool{"redis": true, "redsync": true, "redsync-4.12.0": true, "memory": false,
+		"../../examples/kazoo/lock.yaml": true, "../../examples/compose-redis/lock.yaml": false} {
 		prepared, err := prepare(asked(func(o *Options) { o.Lock, o.Pool = lock, NewPool() }))
 		if err != nil {
 			t.Fatal(err)

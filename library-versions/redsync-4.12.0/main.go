@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 
+	"lockcheck/clusters/stage"
 	"lockcheck/workloads"
 )
 
@@ -18,8 +19,15 @@ func main() {
 	}
 }
 
-// run takes the command line by which lockcheck starts its workers.
+// run takes the command lines by which lockcheck starts its workers.
 func run(args []string) error {
+	if len(args) == 1 && args[0] == stage.Command {
+		binary, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		return stage.Serve(binary, os.Stdin, os.Stdout, os.Stderr)
+	}
 	if len(args) != 3 || args[0] != "worker" || args[1] != "--config" {
 		return fmt.Errorf("this program is started by lockcheck itself, with worker --config JSON")
 	}

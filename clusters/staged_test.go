@@ -2,17 +2,20 @@ package clusters
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"strings"
 	"testing"
 
 	"lockcheck/clusters/agent"
 	"lockcheck/clusters/engine"
+	"lockcheck/clusters/stage"
 )
 
 // newTestStage runs a stage in this process, whose programs are those of a shell.
-func newTestStage(t *testing.T) (s *stage, end func()) {
+func newTestStage(t *testing.T) (s *staged, end func()) {
 	t.Helper()
 	orders, input := io.Pipe()
 	output, outputEnd := io.Pipe()
@@ -20,13 +23,13 @@ func newTestStage(t *testing.T) (s *stage, end func()) {
 	served := make(chan error, 1)
 	exited := make(chan engine.Exit, 1)
 	go func() {
-		err := ServeStage("/bin/sh", orders, outputEnd, errorsEnd)
+		err := stage.Serve("/bin/sh", orders, outputEnd, errorsEnd)
 		_ = outputEnd.Close()
 		_ = errorsEnd.Close()
 		exited <- engine.Exit{Code: 9}
 		served <- err
 	}()
-	s = new(stage)
+	s = new(staged)
 	s.open(&engine.Container{Input: input, Output: output, Errors: errorOutput, Exited: exited})
 	return s, func() {
 		_ = input.Close()
@@ -92,8 +95,42 @@ func TestStageGone(t *testing.T) {
 	if s.gone.Load() {
 		t.Error("the stage is gone with a program that had ended")
 	}
-	if _, err := untilMark(s.output, io.Discard); err != io.EOF {
+	if _, err := stage.Output(s.output, io.Discard); err != io.EOF {
 		t.Errorf("after the end: %v", err)
+	}
+}
+
+// leftHost is a host of which only what runs there is known.
+type leftHost struct {
+	agent.Host
+	processes []agent.Process
+}
+
+func (h leftHost) Processes(context.Context) ([]agent.Process, error) { return h.processes, nil }
+
+func (h leftHost) Cuts(context.Context) ([]string, error) { return nil, nil }
+
+// TestStageClean: nothing but the process of the stage may be left of a program.
+func TestStageClean(t *testing.T) {
+	own, child := agent.Process{PID: 7, Command: "lockcheck"}, agent.Process{PID: 8, Command: "sleep"}
+	for _, c := range []struct {
+		name      string
+		processes []agent.Process
+		want      error
+	}{
+		{"the stage", []agent.Process{own}, nil},
+		{"one that was killed", nil, nil},
+		{"a child", []agent.Process{own, child}, errLeft},
+		{"a stage that is stopped", []agent.Process{{PID: 7, Stopped: true}}, errHeld},
+	} {
+		s := &staged{node: Node{Host: leftHost{processes: c.processes}}}
+		if err := s.clean(t.Context()); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+		s.busy.Store(true)
+		if err := s.clean(t.Context()); !errors.Is(err, errOccupied) {
+			t.Errorf("%s, and a program that runs: %v", c.name, err)
+		}
 	}
 }
 

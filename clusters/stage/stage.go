@@ -1,0 +1,167 @@
+// Package stage runs programs one after another in one process, for containers that outlive a run.
+package stage
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"sync"
+)
+
+// Command is the hidden command of the process that Serve is.
+const Command = "stage"
+
+// order is a line on the input of a stage: one of its fields.
+type order struct {
+	Args  []string `json:"args,omitempty"`  // starts a program
+	Input string   `json:"input,omitempty"` // goes to its input
+	End   bool     `json:"end,omitempty"`   // ends its input
+}
+
+// Ending is how a program has ended. A stage writes it after the output, behind a mark.
+type Ending struct {
+	Clean  bool   `json:"clean"` // exit status 0
+	Reason string `json:"reason"`
+}
+
+// endMark is a byte that no program of ours writes. Between it and the end of its line is the
+// ending of a program; nothing on the error output.
+const endMark = 0
+
+// Serve runs programs one after another, each with the binary and its own arguments, until
+// the input ends. They write to the outputs themselves.
+func Serve(binary string, input io.Reader, output, errorOutput io.Writer) error {
+	orders := json.NewDecoder(input)
+	var program *exec.Cmd
+	var programInput io.WriteCloser
+	ended := make(chan error, 1)
+	for {
+		var o order
+		if err := orders.Decode(&o); err != nil {
+			if program != nil { // whoever gave the orders is gone
+				_ = programInput.Close()
+				<-ended
+			}
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		switch {
+		case o.Args != nil:
+			if program != nil {
+				<-ended // it has: nobody starts two at once
+			}
+			program = exec.Command(binary, o.Args...)
+			program.Stdout, program.Stderr = output, errorOutput
+			var err error
+			if programInput, err = program.StdinPipe(); err != nil {
+				return err
+			}
+			if err := program.Start(); err != nil {
+				return err
+			}
+			go func() { ended <- writeEnding(program, output, errorOutput) }()
+		case program == nil:
+			return fmt.Errorf("stage: no program for %+v", o)
+		case o.End:
+			_ = programInput.Close()
+		default:
+			_, _ = io.WriteString(programInput, o.Input) // one that has ended is told of anyhow
+		}
+	}
+}
+
+// writeEnding waits for the end of a program and marks it in its outputs.
+func writeEnding(program *exec.Cmd, output, errorOutput io.Writer) error {
+	e := Ending{Clean: true, Reason: "exit status 0"}
+	if err := program.Wait(); err != nil {
+		e = Ending{Reason: err.Error()}
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	_, err = errorOutput.Write([]byte{endMark, '\n'})
+	_, outputErr := fmt.Fprintf(output, "%c%s\n", endMark, text)
+	return errors.Join(err, outputErr)
+}
+
+// Input is that of a program, which ends with Close, by way of the stage that runs it.
+type Input struct {
+	mu     sync.Mutex
+	orders *json.Encoder
+	closed bool
+}
+
+// Start has a stage start a program. Its input is that of the stage.
+func Start(input io.Writer, args []string) (*Input, error) {
+	i := &Input{orders: json.NewEncoder(input)}
+	return i, i.order(order{Args: args})
+}
+
+func (i *Input) order(o order) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed {
+		return io.ErrClosedPipe
+	}
+	i.closed = o.End
+	return i.orders.Encode(o)
+}
+
+// Write implements io.Writer. Its error is io.ErrClosedPipe once the input was closed.
+func (i *Input) Write(p []byte) (int, error) { return len(p), i.order(order{Input: string(p)}) }
+
+// Close implements io.Closer.
+func (i *Input) Close() error { return i.order(order{End: true}) }
+
+// Output copies what a program writes to the output of its stage, and returns how it has ended.
+// Its error is io.EOF where the stage ended before.
+func Output(stream *bufio.Reader, to io.Writer) (Ending, error) {
+	text, err := untilMark(stream, to)
+	if err != nil {
+		return Ending{}, err
+	}
+	var e Ending
+	if err := json.Unmarshal(text, &e); err != nil {
+		return Ending{Reason: fmt.Sprintf("it wrote what only its end may be: %.200q", text)}, nil
+	}
+	return e, nil
+}
+
+// Errors copies what a program writes to the error output of its stage, to its end. Its error is
+// io.EOF where the stage ended before.
+func Errors(stream *bufio.Reader, to io.Writer) error {
+	_, err := untilMark(stream, to)
+	return err
+}
+
+// untilMark copies a stream up to the mark, and returns the rest of its line.
+func untilMark(stream *bufio.Reader, to io.Writer) ([]byte, error) {
+	for {
+		if _, err := stream.Peek(1); err != nil {
+			return nil, err
+		}
+		read, _ := stream.Peek(stream.Buffered())
+		at := bytes.IndexByte(read, endMark)
+		part := read
+		if at >= 0 {
+			part = read[:at]
+		}
+		if len(part) > 0 { // a pipe would wait with nothing, too, for somebody to take it
+			if _, err := to.Write(part); err != nil {
+				return nil, err
+			}
+		}
+		if at >= 0 {
+			_, _ = stream.Discard(at + 1)
+			return stream.ReadBytes('\n')
+		}
+		_, _ = stream.Discard(len(read))
+	}
+}

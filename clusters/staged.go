@@ -1,0 +1,129 @@
+package clusters
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"lockcheck/clusters/engine"
+	"lockcheck/clusters/stage"
+)
+
+// staged is a container in which programs run one after another.
+type staged struct {
+	node    Node // what outlasts the programs: name, address, host
+	program Program
+
+	container           *engine.Container
+	output, errorOutput *bufio.Reader
+	busy                atomic.Bool // a program runs in it
+	gone                atomic.Bool // its process has ended
+}
+
+// perform starts a program in the container of the one that had its name before, if there was one.
+func (c *docker) perform(ctx context.Context, p Program) (*Node, error) {
+	s, err := c.stageOf(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return s.start(p.Args)
+}
+
+func (c *docker) stageOf(ctx context.Context, p Program) (*staged, error) {
+	c.making.Lock()
+	s := c.stages[p.Name]
+	c.making.Unlock()
+	switch {
+	case s == nil:
+		return c.newStage(ctx, p)
+	case s.program.Networked != p.Networked || s.program.Binary != p.Binary || s.program.Image != p.Image:
+		return nil, fmt.Errorf("%s was another kind of program before", p.Name)
+	case s.busy.Load():
+		return nil, fmt.Errorf("%s still runs", p.Name)
+	case s.gone.Load():
+		container, err := c.engine.Restart(ctx, c.serverName(p.Name), true)
+		if err != nil {
+			return nil, err
+		}
+		s.open(container)
+	}
+	return s, nil
+}
+
+func (c *docker) newStage(ctx context.Context, p Program) (*staged, error) {
+	s := &staged{program: p}
+	p.Args = []string{stage.Command}
+	node, container, err := c.startProgram(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	s.node.Name, s.node.IP, s.node.Host, s.node.freezer = node.Name, node.IP, node.Host, node.freezer
+	s.open(container)
+	c.making.Lock()
+	defer c.making.Unlock()
+	if c.stages == nil {
+		c.stages = make(map[string]*staged)
+	}
+	c.stages[p.Name] = s
+	return s, nil
+}
+
+func (s *staged) open(container *engine.Container) {
+	s.container = container
+	s.output, s.errorOutput = bufio.NewReader(container.Output), bufio.NewReader(container.Errors)
+	s.gone.Store(false)
+}
+
+// start starts a program, of which the node tells as of one with a container of its own.
+func (s *staged) start(args []string) (*Node, error) {
+	s.busy.Store(true)
+	input, err := stage.Start(s.container.Input, args)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.node.Name, err)
+	}
+	output, outputEnd := io.Pipe()
+	errorOutput, errorsEnd := io.Pipe()
+	ended := make(chan struct{})
+	exits := make(chan Exit, 1)
+	node := &Node{
+		Name: s.node.Name, IP: s.node.IP, Host: s.node.Host, freezer: s.node.freezer,
+		Input: input, Output: output, Errors: follow(errorOutput), Exited: exits, ended: ended,
+	}
+	errorsRead := make(chan struct{})
+	go func() {
+		defer close(errorsRead)
+		err := stage.Errors(s.errorOutput, errorsEnd)
+		_ = errorsEnd.CloseWithError(ignoreEOF(err))
+	}()
+	go func() {
+		ending, err := stage.Output(s.output, outputEnd)
+		<-errorsRead // the next program reads on where both have stopped
+		exit := s.exit(ending, err)
+		exit.Killed = node.killed.Load()
+		s.busy.Store(false)
+		close(ended)
+		exits <- exit
+		_ = outputEnd.CloseWithError(ignoreEOF(err))
+	}()
+	return node, nil
+}
+
+// exit is how a program has ended: with its container, or before that.
+func (s *staged) exit(ending stage.Ending, err error) Exit {
+	if err != nil {
+		s.gone.Store(true)
+		exit := <-s.container.Exited
+		return Exit{Reason: exit.String()}
+	}
+	return Exit{Clean: ending.Clean, Reason: ending.Reason}
+}
+
+func ignoreEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
