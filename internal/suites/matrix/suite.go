@@ -243,11 +243,10 @@ func (c Cell) command(s Suite, outline runs.Outline, seed uint64) []string {
 
 const (
 	// minActive is the time for faults in a run of which the suite does not say how long
-	// it is; that of a lock with a long lease is longer: leaseShare leases, and some
-	// time for what is not the fault.
-	minActive  = 10 * time.Second
-	leaseShare = 1.5
-	around     = 4 * time.Second
+	// it is; that of one whose fault outlasts a long lease is longer: the fault, and around
+	// for what is not the fault. What it takes to be granted the lock again comes after it.
+	minActive = 10 * time.Second
+	around    = 4 * time.Second
 )
 
 // outline says what a run of the cell will be. Its error is a *lackError or a
@@ -271,7 +270,7 @@ func (c Cell) outline(s Suite) (runs.Outline, error) {
 	if errors.As(err, &usage) && o.TTL != 0 && (o.TTL < info.MinTTL || info.MaxTTL != 0 && o.TTL > info.MaxTTL) {
 		return outline, &lackError{Lock: name, What: "cannot have a lease of " + o.TTL.String()}
 	}
-	active := max(minActive, time.Duration(leaseShare*float64(outline.Effective))+around, outline.Least)
+	least := outline.Least
 	for round := range s.Confirm + 1 {
 		for _, o.Seed = range s.seedsOf(c, round) {
 			if err != nil {
@@ -279,13 +278,13 @@ func (c Cell) outline(s Suite) (runs.Outline, error) {
 			}
 			var other runs.Outline
 			other, err = runs.OutlineOf(o)
-			active = max(active, other.Least)
+			least = max(least, other.Least)
 		}
 	}
 	if err != nil || o.TimeLimit > 0 {
 		return outline, err
 	}
-	outline.Options.TimeLimit = outline.Recovery + active
+	outline.Options.TimeLimit = outline.Recovery + max(minActive, least+around)
 	return outline, nil
 }
 
