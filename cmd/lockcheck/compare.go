@@ -72,7 +72,7 @@ func (f *compareFlags) add(flags *pflag.FlagSet) {
 	d := matrix.DefaultSuite()
 	flags.SortFlags = false
 	flags.StringVarP(&f.file, "file", "f", "", "`file` with a suite: what to compare, and thresholds")
-	flags.StringSliceVar(&f.locks, "locks", nil, "`names` of locks; etcd@3.5.15 for a version of the servers (default: all but those with a worker of their own)")
+	flags.StringSliceVar(&f.locks, "locks", nil, "`names` of locks; etcd@3.5.15 for a version of the servers (default: all but those with another version of a library, and semaphores)")
 	flags.StringSliceVar(&f.faults, "faults", nil, "`faults`, a column each (default: "+strings.Join(d.Faults, ", ")+")")
 	flags.StringSliceVar(&f.guards, "guards", nil, "`guards` (default: "+strings.Join(d.Guards, ", ")+")")
 	flags.IntVar(&f.seeds, "seeds", 1, "how many runs of each cell to make")
