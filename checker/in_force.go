@@ -103,6 +103,15 @@ func (r *run) inForce(from, to int64) []string {
 	return ids
 }
 
+// mayRepeat says whether the answer to a call can have been lost, so that its client library
+// sent it again: what was answered then need not be what became of the first one.
+func (r *run) mayRepeat(w worker, c *call) bool {
+	return slices.ContainsFunc(r.silences.all(c.invoke, c.done), func(i int32) bool {
+		f := &r.faults[i]
+		return slices.ContainsFunc(f.Targets, r.isServer) || f.involves(r.name(w))
+	})
+}
+
 // early is a reason for which a grant can have ended early, and the faults that are one.
 type early struct {
 	class  string
@@ -135,6 +144,9 @@ func (r *run) indexFaults() {
 		{CauseServerLost, doing(history.Ends)},
 		{CauseServerFault, doing(history.Stops, history.Cuts, history.Disturbs)},
 	}
+	r.silences = those(func(f *fault) bool {
+		return slices.ContainsFunc([]history.Effect{history.Ends, history.Stops, history.Cuts, history.Disturbs}, f.does)
+	}, func(f *fault) []span { return []span{{f.Begin, f.End}} })
 	r.deferrals = make(map[grant]*fault)
 	for i := range r.faults {
 		if f := &r.faults[i]; f.deferred != 0 && r.deferrals[f.deferred] == nil {

@@ -27,7 +27,8 @@ type run struct {
 	faults   []fault
 	// When faults may have been in force, and those of the servers.
 	forces, disturbances *faultTimes
-	earlies              []early // what can have ended a grant early, the most telling first
+	silences             *faultTimes // by which an answer can have been lost
+	earlies              []early     // what can have ended a grant early, the most telling first
 	// deferrals are the first fault that held a write of a grant back.
 	deferrals map[grant]*fault
 	phases    map[string]history.Event // the last of each name
@@ -267,13 +268,13 @@ func (r *run) serviceEnd(a *attempt) int64 {
 
 // selfEnd is the earliest time at which the service may have ended the grant by itself,
 // whatever it answered to a release later on: the lease ran out, the service gave up a
-// session or a connection, a release whose answer was lost took effect, or the service
+// session or a connection, a release whose answer was lost, or may have been, took effect, or the service
 // notified that the grant is gone. math.MaxInt64 if none of these can have happened.
 func (r *run) selfEnd(a *attempt) int64 {
 	lease := r.header.Lease
 	end := min(a.leaseEnd(lease)-clockAllowance(lease), r.lapse(a))
 	for c := range a.releases {
-		if c.unknown() {
+		if c.unknown() || c.failed() && r.mayRepeat(a.worker, c) {
 			end = min(end, c.invoke)
 		}
 	}
