@@ -108,7 +108,7 @@ func TestCases(t *testing.T) {
 		},
 		{
 			"kazoo-release-sent-again", []expected{{"", Linearizability, Valid, 0, "", 0}},
-			"no answer was lost", leftOut(faults), []expected{{"", Linearizability, Violation, 1, "", 0}},
+			"somebody else was cut off", each(faults, func(e *history.Event) { e.Fault.Targets, e.Fault.Actor = []string{"w2"}, "w2" }), []expected{{"", Linearizability, Violation, 1, "", 0}},
 		},
 	} {
 		t.Run(c.name+", but "+c.but, func(t *testing.T) {

@@ -103,12 +103,14 @@ func (r *run) inForce(from, to int64) []string {
 	return ids
 }
 
-// mayRepeat says whether the answer to a call can have been lost, so that its client library
-// sent it again: what was answered then need not be what became of the first one.
+// mayRepeat says whether the library of a user's client may have sent a call again, because its
+// answer was lost: the last answer need not be what became of the first request. Lockcheck's own
+// clients do not answer then as if they knew.
 func (r *run) mayRepeat(w worker, c *call) bool {
-	return slices.ContainsFunc(r.silences.all(c.invoke, c.done), func(i int32) bool {
+	return len(r.clients) > 0 && slices.ContainsFunc(r.silences.all(c.invoke, c.done), func(i int32) bool {
 		f := &r.faults[i]
-		return slices.ContainsFunc(f.Targets, r.isServer) || f.involves(r.name(w))
+		among := slices.ContainsFunc(f.Targets, r.isServer) && (!f.separates() || slices.ContainsFunc(f.Peers, r.isServer))
+		return among || f.involves(r.name(w))
 	})
 }
 
@@ -146,7 +148,10 @@ func (r *run) indexFaults() {
 	}
 	r.silences = those(func(f *fault) bool {
 		return slices.ContainsFunc([]history.Effect{history.Ends, history.Stops, history.Cuts, history.Disturbs}, f.does)
-	}, func(f *fault) []span { return []span{{f.Begin, f.End}} })
+	}, func(f *fault) []span {
+		// Servers that recover may still close connections: a former leader steps down.
+		return []span{{f.Begin, later(f.End, r.header.Grace)}}
+	})
 	r.deferrals = make(map[grant]*fault)
 	for i := range r.faults {
 		if f := &r.faults[i]; f.deferred != 0 && r.deferrals[f.deferred] == nil {

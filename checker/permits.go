@@ -221,7 +221,7 @@ func (r *run) lastsAlong(a, next *attempt) int {
 		return 0
 	}
 	for c := range a.releases {
-		if c.failed() && c.done < end {
+		if c.failed() && (c.done < end || c.invoke == end) {
 			return 1
 		}
 	}

@@ -124,6 +124,26 @@ func TestCrowdOfValid(t *testing.T) {
 	}
 }
 
+// TestCrowdWithoutPermit: of too many the one is named whose grant the service said was gone, also
+// where that may be the answer to a request that was sent again.
+func TestCrowdWithoutPermit(t *testing.T) {
+	for name, add := range map[string]func(*script) *script{
+		"refused": func(s *script) *script { return s },
+		"refused, perhaps once more": func(s *script) *script {
+			s.add(1, history.Event{Process: "w1", Type: history.Info, F: history.Client, Note: "theirs 1.0"})
+			return s.fault(history.Fault{ID: "cut", Kind: history.Partition, Targets: []string{"w1"}, Peers: []string{"n1"}}, 35, 50)
+		},
+	} {
+		r := add(pool(2).acquire("w2", "b", 5, 6).acquire("w1", "a", 10, 11).acquire("w3", "c", 30, 31)).
+			notHeld("a", 40, 60).release("b", 70, 71).release("c", 75, 76).numbered().end().check(t)
+		noBug(t, r)
+		found := r.of(MutualExclusion).Violations
+		if len(found) != 1 || !slices.Contains(found[0].Grants, "a") || !slices.Contains(found[0].Grants, "c") || found[0].Cause != CauseUnexplained {
+			t.Errorf("%s: want a and c, unexplained: %+v", name, found)
+		}
+	}
+}
+
 // TestWitness: what the resource saw and no hold shows is a bug in lockcheck.
 func TestWitness(t *testing.T) {
 	r := newRun(pool(2).stay("w1", "a", 10, 40).stay("w2", "b", 20, 50).stay("w3", "c", 30, 60).numbered().end().history(t))

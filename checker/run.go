@@ -268,7 +268,7 @@ func (r *run) serviceEnd(a *attempt) int64 {
 
 // selfEnd is the earliest time at which the service may have ended the grant by itself,
 // whatever it answered to a release later on: the lease ran out, the service gave up a
-// session or a connection, a release whose answer was lost, or may have been, took effect, or the service
+// session or a connection, a release of which an answer was lost took effect, or the service
 // notified that the grant is gone. math.MaxInt64 if none of these can have happened.
 func (r *run) selfEnd(a *attempt) int64 {
 	lease := r.header.Lease

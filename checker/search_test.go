@@ -126,12 +126,6 @@ func (n *search) ends(r *record, a *attempted) int64 {
 			from = min(from, e.Time)
 		}
 	}
-	for _, c := range a.releases {
-		if c.outcome == history.Fail && r.silent() {
-			n.exact = false // it may have been sent again, if the fault met it
-			from = min(from, c.from)
-		}
-	}
 	if len(r.order) > 0 && (n.header.Lease == 0 || n.header.Session) {
 		n.exact = false // connections and sessions end by faults, too
 		return a.asked
@@ -146,18 +140,6 @@ func (n *search) ends(r *record, a *attempted) int64 {
 		from = min(from, began+lease-lease/100-2e6)
 	}
 	return from
-}
-
-// silent says whether there was a fault by which an answer can be lost.
-func (r *record) silent() bool {
-	for _, stages := range r.faults {
-		switch stages[0].Kind {
-		case history.Clock, history.ClockRate, history.ClockStrobe, history.DelayWrite:
-		default:
-			return true
-		}
-	}
-	return false
 }
 
 func (n *search) legal() bool { return !n.impossible && n.try(searchState{}) }
