@@ -20,8 +20,8 @@ var layers = []string{
 	"cleanup", "runs", "suites", "swarm", "web", "cmd", "tools", "library-versions", "examples",
 }
 
-// libraryVersions is a layer of modules of their own, each with nothing but a worker and what
-// runs one after another.
+// libraryVersions is a layer of modules of their own, each with nothing but a worker, and the
+// stage that runs one after another.
 const libraryVersions = "library-versions"
 
 // examples is a layer of clients as users would write them.

@@ -78,7 +78,11 @@ func (s *staged) clean(ctx context.Context) error {
 		return nil
 	}
 	processes, err := s.node.Host.Processes(ctx)
-	if err == nil && len(processes) > 1 { // with that of the stage
+	own := 1 // that of the stage
+	if s.gone.Load() {
+		own = 0
+	}
+	if err == nil && len(processes) > own {
 		err = errLeft
 	}
 	return errors.Join(err, undisturbed(ctx, s.node.Host))

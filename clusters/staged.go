@@ -80,7 +80,7 @@ func (s *staged) open(container *engine.Container) {
 // start starts a program, of which the node tells as of one with a container of its own.
 func (s *staged) start(args []string) (*Node, error) {
 	s.busy.Store(true)
-	input, err := stage.Start(s.container.Input, args)
+	input, mark, err := stage.Start(s.container.Input, args)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.node.Name, err)
 	}
@@ -95,11 +95,11 @@ func (s *staged) start(args []string) (*Node, error) {
 	errorsRead := make(chan struct{})
 	go func() {
 		defer close(errorsRead)
-		err := stage.Errors(s.errorOutput, errorsEnd)
+		err := stage.Errors(s.errorOutput, mark, errorsEnd)
 		_ = errorsEnd.CloseWithError(ignoreEOF(err))
 	}()
 	go func() {
-		ending, err := stage.Output(s.output, outputEnd)
+		ending, err := stage.Output(s.output, mark, outputEnd)
 		<-errorsRead // the next program reads on where both have stopped
 		exit := s.exit(ending, err)
 		exit.Killed = node.killed.Load()

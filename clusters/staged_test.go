@@ -52,6 +52,7 @@ func TestStage(t *testing.T) {
 		{"one that fails in mid-line", "printf half; exit 3", "", "half", "", Exit{Reason: "exit status 3"}},
 		{"one that is killed", "kill -KILL $$", "", "", "", Exit{Reason: "signal: killed"}},
 		{"a long line", "head -c 200000 /dev/zero | tr '\\0' x", "", strings.Repeat("x", 200000), "", Exit{Clean: true, Reason: "exit status 0"}},
+		{"bytes that are no text", "printf 'a\\000b\\000\\n'; printf '\\000\\n' >&2; printf '\\000c' >&2", "", "a\x00b\x00\n", "\x00\n\x00c", Exit{Clean: true, Reason: "exit status 0"}},
 		{"one that does not read", "exec 0</dev/null; echo done", "ignored\n", "done\n", "", Exit{Clean: true, Reason: "exit status 0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -95,7 +96,7 @@ func TestStageGone(t *testing.T) {
 	if s.gone.Load() {
 		t.Error("the stage is gone with a program that had ended")
 	}
-	if _, err := stage.Output(s.output, io.Discard); err != io.EOF {
+	if _, err := stage.Output(s.output, "\x00", io.Discard); err != io.EOF {
 		t.Errorf("after the end: %v", err)
 	}
 }
@@ -119,13 +120,17 @@ func TestStageClean(t *testing.T) {
 		want      error
 	}{
 		{"the stage", []agent.Process{own}, nil},
-		{"one that was killed", nil, nil},
 		{"a child", []agent.Process{own, child}, errLeft},
+		{"a stage that runs nothing", nil, nil},
 		{"a stage that is stopped", []agent.Process{{PID: 7, Stopped: true}}, errHeld},
 	} {
 		s := &staged{node: Node{Host: leftHost{processes: c.processes}}}
 		if err := s.clean(t.Context()); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+		s.gone.Store(true)
+		if err := s.clean(t.Context()); (err == nil) != (len(c.processes) == 0) {
+			t.Errorf("%s, and the stage was killed: %v", c.name, err)
 		}
 		s.busy.Store(true)
 		if err := s.clean(t.Context()); !errors.Is(err, errOccupied) {

@@ -4,6 +4,7 @@ package stage
 import (
 	"bufio"
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,22 +16,25 @@ import (
 // Command is the hidden command of the process that Serve is.
 const Command = "stage"
 
-// order is a line on the input of a stage: one of its fields.
+// order is a line on the input of a stage: a program to start, or one of the others.
 type order struct {
 	Args  []string `json:"args,omitempty"`  // starts a program
+	Mark  Mark     `json:"mark,omitempty"`  // of that program
 	Input string   `json:"input,omitempty"` // goes to its input
 	End   bool     `json:"end,omitempty"`   // ends its input
 }
 
-// Ending is how a program has ended. A stage writes it after the output, behind a mark.
+// Ending is how a program has ended.
 type Ending struct {
 	Clean  bool   `json:"clean"` // exit status 0
 	Reason string `json:"reason"`
 }
 
-// endMark is a byte that no program of ours writes. Between it and the end of its line is the
-// ending of a program; nothing on the error output.
-const endMark = 0
+// Mark ends the outputs of one program: it begins with a byte that text does not have, and goes on
+// with what no program can know. Behind it on the output is an Ending, and the end of its line.
+type Mark string
+
+func newMark() Mark { return "\x00" + Mark(rand.Text()) }
 
 // Serve runs programs one after another, each with the binary and its own arguments, until
 // the input ends. They write to the outputs themselves.
@@ -65,7 +69,7 @@ func Serve(binary string, input io.Reader, output, errorOutput io.Writer) error 
 			if err := program.Start(); err != nil {
 				return err
 			}
-			go func() { ended <- writeEnding(program, output, errorOutput) }()
+			go func() { ended <- writeEnding(program, o.Mark, output, errorOutput) }()
 		case program == nil:
 			return fmt.Errorf("stage: no program for %+v", o)
 		case o.End:
@@ -77,7 +81,7 @@ func Serve(binary string, input io.Reader, output, errorOutput io.Writer) error 
 }
 
 // writeEnding waits for the end of a program and marks it in its outputs.
-func writeEnding(program *exec.Cmd, output, errorOutput io.Writer) error {
+func writeEnding(program *exec.Cmd, mark Mark, output, errorOutput io.Writer) error {
 	e := Ending{Clean: true, Reason: "exit status 0"}
 	if err := program.Wait(); err != nil {
 		e = Ending{Reason: err.Error()}
@@ -86,8 +90,8 @@ func writeEnding(program *exec.Cmd, output, errorOutput io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = errorOutput.Write([]byte{endMark, '\n'})
-	_, outputErr := fmt.Fprintf(output, "%c%s\n", endMark, text)
+	_, err = io.WriteString(errorOutput, string(mark)+"\n")
+	_, outputErr := fmt.Fprintf(output, "%s%s\n", mark, text)
 	return errors.Join(err, outputErr)
 }
 
@@ -98,10 +102,10 @@ type Input struct {
 	closed bool
 }
 
-// Start has a stage start a program. Its input is that of the stage.
-func Start(input io.Writer, args []string) (*Input, error) {
-	i := &Input{orders: json.NewEncoder(input)}
-	return i, i.order(order{Args: args})
+// Start has a stage start a program, by the input of the stage. The mark ends its outputs.
+func Start(input io.Writer, args []string) (*Input, Mark, error) {
+	i, mark := &Input{orders: json.NewEncoder(input)}, newMark()
+	return i, mark, i.order(order{Args: args, Mark: mark})
 }
 
 func (i *Input) order(o order) error {
@@ -122,8 +126,8 @@ func (i *Input) Close() error { return i.order(order{End: true}) }
 
 // Output copies what a program writes to the output of its stage, and returns how it has ended.
 // Its error is io.EOF where the stage ended before.
-func Output(stream *bufio.Reader, to io.Writer) (Ending, error) {
-	text, err := untilMark(stream, to)
+func Output(stream *bufio.Reader, mark Mark, to io.Writer) (Ending, error) {
+	text, err := untilMark(stream, mark, to)
 	if err != nil {
 		return Ending{}, err
 	}
@@ -136,32 +140,34 @@ func Output(stream *bufio.Reader, to io.Writer) (Ending, error) {
 
 // Errors copies what a program writes to the error output of its stage, to its end. Its error is
 // io.EOF where the stage ended before.
-func Errors(stream *bufio.Reader, to io.Writer) error {
-	_, err := untilMark(stream, to)
+func Errors(stream *bufio.Reader, mark Mark, to io.Writer) error {
+	_, err := untilMark(stream, mark, to)
 	return err
 }
 
 // untilMark copies a stream up to the mark, and returns the rest of its line.
-func untilMark(stream *bufio.Reader, to io.Writer) ([]byte, error) {
+func untilMark(stream *bufio.Reader, mark Mark, to io.Writer) ([]byte, error) {
 	for {
 		if _, err := stream.Peek(1); err != nil {
 			return nil, err
 		}
-		read, _ := stream.Peek(stream.Buffered())
-		at := bytes.IndexByte(read, endMark)
-		part := read
-		if at >= 0 {
-			part = read[:at]
-		}
-		if len(part) > 0 { // a pipe would wait with nothing, too, for somebody to take it
-			if _, err := to.Write(part); err != nil {
-				return nil, err
+		part, _ := stream.Peek(stream.Buffered())
+		switch at := bytes.IndexByte(part, mark[0]); {
+		case at > 0:
+			part = part[:at]
+		case at == 0:
+			// The mark comes behind all that the program wrote, so that there is always so much.
+			begin, _ := stream.Peek(len(mark))
+			if string(begin) == string(mark) {
+				_, _ = stream.Discard(len(mark))
+				return stream.ReadBytes('\n')
 			}
+			part = begin[:1]
 		}
-		if at >= 0 {
-			_, _ = stream.Discard(at + 1)
-			return stream.ReadBytes('\n')
+		// Not with nothing: a pipe would wait then, too, for somebody to take it.
+		if _, err := to.Write(part); err != nil {
+			return nil, err
 		}
-		_, _ = stream.Discard(len(read))
+		_, _ = stream.Discard(len(part))
 	}
 }

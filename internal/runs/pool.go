@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"lockcheck/history"
 	"lockcheck/workloads"
@@ -105,15 +108,32 @@ func (t *test) madeOf() string {
 	}
 	resource := t.guard() == workloads.Ask || t.guard() == workloads.Database
 	return fmt.Sprintf("%q", []string{
-		t.spec.Name, t.spec.Recipe(t.ServerVersion), t.serverImage(), t.Binary, t.workerBinary(),
-		fmt.Sprintf("%+v", t.lock.Image), fmt.Sprint(t.Nodes, resource),
+		t.spec.Name, t.spec.Recipe(t.ServerVersion), t.serverImage(), t.Binary, lastChange(t.workerBinary()),
+		t.lock.Path, lastChange(t.lock.Image.Build), fmt.Sprint(t.Nodes, resource),
 	})
+}
+
+// lastChange tells a file, or what is in a folder, from what it was before: its author may work on
+// it while a hunt goes on. Of what cannot be read nothing is told; making the image says so.
+func lastChange(path string) string {
+	var last time.Time
+	_ = filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if info, err := e.Info(); err == nil && info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+		return nil
+	})
+	return path + " " + last.String()
 }
 
 // traces tells whether the faults of a run leave something behind that a cluster without faults
 // would not have.
 type traces struct {
 	workers   map[string]bool
+	ofUser    bool // their clients, which may have left files in their containers
 	failsOver bool // a server that was kept from its work may have lost it for good
 
 	mu   sync.Mutex
@@ -122,7 +142,7 @@ type traces struct {
 }
 
 func newTraces(test *test) *traces {
-	t := &traces{workers: make(map[string]bool), failsOver: test.spec.FailsOver, open: make(map[string]bool)}
+	t := &traces{workers: make(map[string]bool), ofUser: test.lock.Definition != nil, failsOver: test.spec.FailsOver, open: make(map[string]bool)}
 	for _, name := range test.workerNames() {
 		t.workers[name] = true
 	}
@@ -149,7 +169,8 @@ func (t *traces) Observe(e history.Event) {
 }
 
 // lasts says whether a fault leaves something behind once it is healed: a server that was
-// killed, a clock that was moved. A worker is started anew for each run. Of a kind without known
+// killed, a clock that was moved. A worker is started anew for each run, but what the client of a
+// user's own would have removed at its end is there after a kill. Of a kind without known
 // effects nothing is certain.
 func (t *traces) lasts(f history.Fault) bool {
 	effects := history.EffectsOf(f.Kind)
@@ -162,7 +183,7 @@ func (t *traces) lasts(f history.Fault) bool {
 				return true
 			}
 		case history.Ends:
-			if ofServer {
+			if ofServer || t.ofUser {
 				return true
 			}
 		default:

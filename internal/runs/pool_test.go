@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"lockcheck/checker"
+	"lockcheck/clients"
 	"lockcheck/clusters/clustertest"
 	"lockcheck/history"
 	"lockcheck/internal/cleanup"
@@ -135,10 +138,17 @@ func TestPoolClients(t *testing.T) {
 				}
 			})
 			brief := nemesis.Span{Plus: 200 * time.Millisecond}
-			for earlier, fault := range []string{history.Kill, history.Pause, history.Partition} {
+			seen := make(map[string]bool)
+			for earlier, fault := range []string{history.Pause, history.Partition, history.Kill} {
 				h := p.run(nemesis.Step{Fault: fault, Target: "w1", For: brief})
 				if h.Header.Earlier != earlier {
 					t.Errorf("%s in run %d of its cluster, want %d", fault, h.Header.Earlier+1, earlier+1)
+				}
+				for key := range keys(h) {
+					if seen[key] {
+						t.Errorf("run %d has key %s of a run before", earlier+1, key)
+					}
+					seen[key] = true
 				}
 			}
 		})
@@ -180,6 +190,48 @@ func TestLasting(t *testing.T) {
 		if got := prepared.lasting(); got != want {
 			t.Errorf("%s: %v", lock, got)
 		}
+	}
+}
+
+// TestMadeOf: what differs in anything that runs on a cluster does not share it.
+func TestMadeOf(t *testing.T) {
+	seen := make(map[string]string)
+	for _, name := range []string{"redsync", "redsync-4.12.0", "zookeeper", "redis", example("kazoo"), example("curator"), example("redis-py")} {
+		for _, nodes := range []int{0, 3} {
+			for _, guard := range []string{"none", "ask"} {
+				prepared, err := prepare(asked(func(o *Options) { o.Lock, o.Pool, o.Nodes, o.Guard = name, NewPool(), nodes, guard }))
+				if err != nil {
+					continue // not that many, or it cannot be asked
+				}
+				what := fmt.Sprintf("%s %d %s", name, prepared.Nodes, guard)
+				if other, there := seen[prepared.madeOf()]; there && other != what {
+					t.Errorf("%s stands in for %s", what, other)
+				}
+				seen[prepared.madeOf()] = what
+			}
+		}
+	}
+	if len(seen) < 10 {
+		t.Errorf("%d clusters: %v", len(seen), seen)
+	}
+}
+
+// TestLastChange: a change in a folder is noticed, and only that.
+func TestLastChange(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, "client.py")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := lastChange(folder)
+	if again := lastChange(folder); again != before {
+		t.Errorf("%s, then %s", before, again)
+	}
+	if err := os.Chtimes(file, time.Time{}, time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if after := lastChange(folder); after == before {
+		t.Errorf("%s before and after", after)
 	}
 }
 
@@ -236,27 +288,33 @@ func TestTraces(t *testing.T) {
 		name   string
 		events []history.Event
 		over   bool // servers fail over
+		own    bool // clients are of a user's own
 		want   bool
 	}{
-		{"nothing", nil, false, true},
-		{"a pause", fault("pause n1", whole...), false, true},
-		{"a pause, where others take over", fault("pause n1", whole...), true, false},
-		{"a worker paused, where others take over", fault("pause w1", whole...), true, true},
-		{"a worker cut off, where others take over", fault("partition w1", whole...), true, true},
-		{"a cut that is not proven healed", fault("partition w1", whole[:4]...), false, false},
-		{"a cut that is not proven", fault("partition w1", history.Requested, history.Applied, history.Unproven, history.Healed, history.ProvenHealed), false, false},
-		{"a cut that nobody could heal", fault("partition w1", history.Requested, history.Applied, history.Proven, history.Unhealed), false, false},
-		{"a fault that was skipped", fault("kill n1", history.Skipped), false, true},
-		{"a worker killed", fault("kill w1", whole...), false, true},
-		{"a worker killed that there is not", fault("kill w6", whole...), false, false},
-		{"a server killed", fault("kill n1", whole...), false, false},
-		{"a server wiped", fault("wipe n1", whole...), false, false},
-		{"a clock", fault("clock n1", whole...), false, false},
-		{"who knows what", fault("earthquake n1", whole...), false, false},
+		{"nothing", nil, false, false, true},
+		{"a pause", fault("pause n1", whole...), false, false, true},
+		{"a pause, where others take over", fault("pause n1", whole...), true, false, false},
+		{"a worker paused, where others take over", fault("pause w1", whole...), true, false, true},
+		{"a worker cut off, where others take over", fault("partition w1", whole...), true, false, true},
+		{"a cut that is not proven healed", fault("partition w1", whole[:4]...), false, false, false},
+		{"a cut that is not proven", fault("partition w1", history.Requested, history.Applied, history.Unproven, history.Healed, history.ProvenHealed), false, false, false},
+		{"a cut that nobody could heal", fault("partition w1", history.Requested, history.Applied, history.Proven, history.Unhealed), false, false, false},
+		{"a fault that was skipped", fault("kill n1", history.Skipped), false, false, true},
+		{"a worker killed", fault("kill w1", whole...), false, false, true},
+		{"a worker killed whose client is a user's", fault("kill w1", whole...), false, true, false},
+		{"such a one paused", fault("pause w1", whole...), false, true, true},
+		{"a worker killed that there is not", fault("kill w6", whole...), false, false, false},
+		{"a server killed", fault("kill n1", whole...), false, false, false},
+		{"a server wiped", fault("wipe n1", whole...), false, false, false},
+		{"a clock", fault("clock n1", whole...), false, false, false},
+		{"who knows what", fault("earthquake n1", whole...), false, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			test := &test{Options: Options{Concurrency: 5}}
 			test.spec.FailsOver = c.over
+			if c.own {
+				test.lock.Definition = new(clients.Definition)
+			}
 			traces := newTraces(test)
 			for _, e := range c.events {
 				traces.Observe(e)
