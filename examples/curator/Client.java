@@ -89,8 +89,14 @@ public class Client {
         if (hold == null) {
             return Map.of("error", Map.of("text", "this client does not have it"));
         }
+        if (hold.session != session()) {
+            return Map.of("not_held", Map.of());
+        }
         hold.lock.release(); // is content if there is nothing to release
-        return Map.of(hold.session == session() ? "ok" : "not_held", Map.of());
+        if (hold.session != session()) {
+            return Map.of("error", Map.of("text", "the session ended during the release"));
+        }
+        return Map.of("ok", Map.of());
     }
 
     static long session() throws Exception {

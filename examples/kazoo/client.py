@@ -42,8 +42,12 @@ def release(q):
     lock, session = held.pop(q["attempt"], (None, None))
     if lock is None:
         return {"error": {"text": "this client does not have it"}}
+    if zk.client_id != session:
+        return {"not_held": {}}
     lock.release()  # is content if there is nothing to release
-    return {"ok": {}} if zk.client_id == session else {"not_held": {}}
+    if zk.client_id != session:
+        return {"error": {"text": "the session ended during the release"}}
+    return {"ok": {}}
 
 
 def hello(q):
