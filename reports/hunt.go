@@ -248,6 +248,7 @@ func (f HuntFind) facts() []string {
 	switch {
 	case f.Control != "":
 		facts = append(facts, fmt.Sprintf("control: %s; as expected in all of %d runs", clean(f.Control), f.ControlRuns))
+	case f.Unfinished != "": // it says so
 	case f.File != "" && f.Steps == 0:
 		facts = append(facts, "it needs no fault, and no control was found")
 	case f.File != "":

@@ -28,7 +28,8 @@ type pursuit struct {
 	kept map[string]string
 }
 
-// shrinking is the share of the time of a find for making it smaller. The rest is for what comes after.
+// shrinking is the share of the time of a find for making it smaller. The rest is for what comes
+// after, and more where runs are so long that it would not do.
 const shrinking = 0.6
 
 // run goes into the find as far as there is time. What it reaches is kept, and gone on with later.
@@ -96,7 +97,7 @@ func (p *pursuit) shrink(ctx context.Context) error {
 	f := p.found
 	p.machine.Progress.Step("%s: shows in %d of %d; making it smaller", f.Name, f.OriginalRuns.Shown, f.OriginalRuns.Made)
 	end := p.end
-	p.end = earlier(end, time.Now().Add(time.Duration(shrinking*float64(time.Until(end)))))
+	p.end = earlier(end.Add(-p.afterShrinking()), time.Now().Add(time.Duration(shrinking*float64(time.Until(end)))))
 	f.Shrunk.Times = 0
 	kept, err := shrink(ctx, p.Plan.space, f.Shrunk, reruns(f.OriginalRuns.likely()), p.shows)
 	p.end = end
@@ -111,6 +112,19 @@ func (p *pursuit) shrink(ctx context.Context) error {
 		f.ShrunkRuns = before
 	}
 	return err
+}
+
+// afterShrinking is how long the runs take at most that confirm what is left, and those of one control.
+func (p *pursuit) afterShrinking() time.Duration {
+	outline, err := p.Plan.outline(p.found.Shrunk)
+	if err != nil {
+		return 0 // no run of it can be made
+	}
+	batches := 0
+	for _, n := range []int{toConfirm, atLeast} {
+		batches += (n + p.machine.Parallel - 1) / p.machine.Parallel
+	}
+	return time.Duration(batches) * suites.Job{Outline: outline}.Length()
 }
 
 // confirmShrunk tells how often what is left shows it, repeated if that is not always: by runs that
