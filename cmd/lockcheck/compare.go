@@ -80,7 +80,7 @@ func (f *compareFlags) add(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.workload, "workload", "w", d.Workload, "what workers do: set, counter, jobs, election, read-write, mutex or semaphore")
 	flags.IntVarP(&f.concurrency, "concurrency", "c", d.Concurrency, "number of workers")
 	flags.Var(&f.section, "section", "time in the critical section, fixed or as in 20ms-80ms")
-	flags.DurationVar(&f.timeLimit, "time-limit", 0, "length of a run (default: by the lease of its lock)")
+	flags.DurationVar(&f.timeLimit, "time-limit", 0, "length of a run (default: by its lock and its fault)")
 	flags.IntVar(&f.parallel, "parallel", 0, "how many runs of one server each to make at a time (default: as many as processors and memory allow)")
 	flags.DurationVar(&f.budget, "budget", 0, "`time` after which no run may end: every cell gets its first run before any gets its second, and what is not made is undecided (default: as long as it takes)")
 	flags.IntVar(&f.confirm, "confirm", 0, "how many `times` to make a cell again that is not valid, with other seeds (default: as the suite says, else none)")

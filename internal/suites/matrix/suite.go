@@ -242,9 +242,9 @@ func (c Cell) command(s Suite, outline runs.Outline, seed uint64) []string {
 }
 
 const (
-	// minActive is the time for faults in a run of which the suite does not say how long
-	// it is; that of one whose fault outlasts a long lease is longer: the fault, and around
-	// for what is not the fault. What it takes to be granted the lock again comes after it.
+	// minActive is the time for faults in a run of which the suite does not say how long it is.
+	// A fault that outlasts a long lease needs more: its own time, and around, for a first fault comes
+	// some time after the beginning. Being granted the lock again is a part of the recovery.
 	minActive = 10 * time.Second
 	around    = 4 * time.Second
 )

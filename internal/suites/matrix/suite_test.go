@@ -158,6 +158,13 @@ func TestOutline(t *testing.T) {
 			t.Errorf("%v: empty because of %v, want %q", c.cell, err, c.unsupported)
 		}
 	}
+	// Consul keeps a lock of 2 s from others for up to 19 s.
+	for fault, active := range map[string]time.Duration{"none": 10 * time.Second, "kill:holder": 10 * time.Second, "partition:holder": 24500 * time.Millisecond} {
+		outline, err := Cell{"consul", fault, "none"}.outline(suite)
+		if got := outline.Options.TimeLimit - outline.Recovery; err != nil || got != active {
+			t.Errorf("consul, %s: %s for faults, want %s; %v", fault, got, active, err)
+		}
+	}
 	suite.TTL, suite.Renew = 5*time.Second, true
 	for lock, lease := range map[string]time.Duration{"redis": 5 * time.Second, "none": 0} {
 		outline, err := Cell{lock, "none", "none"}.outline(suite)
