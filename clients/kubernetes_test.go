@@ -18,6 +18,7 @@ import (
 type fakeLease struct {
 	mu      sync.Mutex
 	version int
+	written int // how often a candidate has changed it
 	record  resourcelock.LeaderElectionRecord
 	// unread and unwritten are the answers to reads and writes, unanswered that to a write which
 	// takes effect all the same; nil for what a server says.
@@ -40,6 +41,23 @@ func (f *fakeLease) holder() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.record.HolderIdentity
+}
+
+// awaitRenewal waits until a leader has renewed for the first time.
+func (f *fakeLease) awaitRenewal(ctx context.Context) error {
+	for {
+		f.mu.Lock()
+		written := f.written
+		f.mu.Unlock()
+		if written >= 2 { // the first one made it the leader
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
 }
 
 // fakeCandidate sees a fakeLease as one candidate.
@@ -80,6 +98,7 @@ func (c *fakeCandidate) Update(_ context.Context, record resourcelock.LeaderElec
 		return apierrors.NewConflict(fakeResource, c.id, errors.New("it has changed"))
 	}
 	c.version++
+	c.written++
 	c.seen, c.record = c.version, record
 	return c.unanswered
 }
@@ -89,7 +108,7 @@ func (c *fakeCandidate) Identity() string   { return c.id }
 func (c *fakeCandidate) Describe() string   { return "a lease" }
 
 // TestKubernetesOutcomes: what is said of an attempt and of a release is what became of the
-// Lease. Renewals come after 8 s, and are not met.
+// Lease. A leader renews at once; the second renewal comes after 8 s, and is not met.
 func TestKubernetesOutcomes(t *testing.T) {
 	lost := errors.New("the connection is gone")
 	refused := apierrors.NewForbidden(fakeResource, "w1-1", errors.New("no"))
@@ -127,6 +146,11 @@ func TestKubernetesOutcomes(t *testing.T) {
 			_, err := lock.Acquire(ctx, Attempt{Key: "k", ID: "w1-1", TTL: time.Minute})
 			if OutcomeOf(err) != c.acquire {
 				t.Fatalf("acquire: %v, want outcome %d", err, c.acquire)
+			}
+			if c.acquire == Done {
+				if err := lease.awaitRenewal(t.Context()); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if c.between != nil {
 				lease.set(c.between)
