@@ -17,6 +17,9 @@ func hitsProcesses(kind string) bool {
 // does says whether the fault has an effect to its targets.
 func (f *fault) does(effect history.Effect) bool { return history.Does(f.Kind, effect) }
 
+// doesAny says whether the fault has one of some effects.
+func (f *fault) doesAny(effects ...history.Effect) bool { return slices.ContainsFunc(effects, f.does) }
+
 // fault is what the stages of one injected fault say together.
 type fault struct {
 	FaultCoverage

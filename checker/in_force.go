@@ -109,8 +109,7 @@ func (r *run) inForce(from, to int64) []string {
 func (r *run) mayRepeat(w worker, c *call) bool {
 	return len(r.clients) > 0 && slices.ContainsFunc(r.silences.all(c.invoke, c.done), func(i int32) bool {
 		f := &r.faults[i]
-		among := slices.ContainsFunc(f.Targets, r.isServer) && (!f.separates() || slices.ContainsFunc(f.Peers, r.isServer))
-		return among || f.involves(r.name(w))
+		return r.onServersAlone(f) || f.involves(r.name(w))
 	})
 }
 
@@ -122,7 +121,8 @@ type early struct {
 
 // indexFaults makes the faults of a run easy to find.
 func (r *run) indexFaults() {
-	r.forces = newFaultTimes(r.faults, func(f *fault) []span { return []span{{f.Begin, f.End}} })
+	whole := func(f *fault) []span { return []span{{f.Begin, f.End}} }
+	r.forces = newFaultTimes(r.faults, whole)
 	those := func(are func(*fault) bool, times func(*fault) []span) *faultTimes {
 		return newFaultTimes(r.faults, func(f *fault) []span {
 			if !are(f) {
@@ -131,23 +131,17 @@ func (r *run) indexFaults() {
 			return times(f)
 		})
 	}
-	ofServers := func(times func(*fault) []span) *faultTimes { return those(r.onServers, times) }
 	doing := func(effects ...history.Effect) *faultTimes {
-		return ofServers(func(f *fault) []span {
-			if !slices.ContainsFunc(effects, f.does) {
-				return nil
-			}
-			return []span{{f.Begin, f.End}}
-		})
+		return those(func(f *fault) bool { return r.onServers(f) && f.doesAny(effects...) }, whole)
 	}
-	r.disturbances = those(r.amongServers, func(f *fault) []span { return []span{{f.Begin, f.End}} })
+	r.disturbances = those(r.amongServers, whole)
 	r.earlies = []early{
-		{CauseClock, ofServers((*fault).hastening)},
+		{CauseClock, those(r.onServers, (*fault).hastening)},
 		{CauseServerLost, doing(history.Ends)},
 		{CauseServerFault, doing(history.Stops, history.Cuts, history.Disturbs)},
 	}
 	r.silences = those(func(f *fault) bool {
-		return slices.ContainsFunc([]history.Effect{history.Ends, history.Stops, history.Cuts, history.Disturbs}, f.does)
+		return f.doesAny(history.Ends, history.Stops, history.Cuts, history.Disturbs)
 	}, func(f *fault) []span {
 		// Servers that recover may still close connections: a former leader steps down.
 		return []span{{f.Begin, later(f.End, r.header.Grace)}}

@@ -284,7 +284,12 @@ func (r *run) disturbed(from, to int64) bool { return r.disturbances.first(from,
 // is only stopped forgets nothing, and no other one takes its place.
 func (r *run) amongServers(f *fault) bool {
 	alone := len(r.header.Servers) == 1 && !f.does(history.Steps) && !f.does(history.Ends)
-	return !alone && slices.ContainsFunc(f.Targets, r.isServer) && (!f.separates() || slices.ContainsFunc(f.Peers, r.isServer))
+	return !alone && r.onServersAlone(f)
+}
+
+// onServersAlone says that a fault is of servers, and not of what is between them and workers.
+func (r *run) onServersAlone(f *fault) bool {
+	return slices.ContainsFunc(f.Targets, r.isServer) && (!f.separates() || slices.ContainsFunc(f.Peers, r.isServer))
 }
 
 // mutualExclusion judges that no two processes hold a key at once.

@@ -221,6 +221,7 @@ func (r *run) lastsAlong(a, next *attempt) int {
 		return 0
 	}
 	for c := range a.releases {
+		// It can have ended the grant itself, if that was its second request.
 		if c.failed() && (c.done < end || c.invoke == end) {
 			return 1
 		}

@@ -35,7 +35,8 @@ func (c *docker) Clean(ctx context.Context) error {
 	var leaders, led atomic.Int32
 	for _, node := range c.servers {
 		group.Go(func() error {
-			if err := errors.Join(undisturbed(ctx, node.Host), serves(ctx, node)); err != nil {
+			_, err := undisturbed(ctx, node.Host)
+			if err := errors.Join(err, serves(ctx, node)); err != nil {
 				return fmt.Errorf("%s: %w", node.Name, err)
 			}
 			switch leads, err := node.Host.Leads(ctx); {
@@ -77,33 +78,33 @@ func (s *staged) clean(ctx context.Context) error {
 	if s.node.Host == nil {
 		return nil
 	}
-	processes, err := s.node.Host.Processes(ctx)
 	own := 1 // that of the stage
 	if s.gone.Load() {
 		own = 0
 	}
-	if err == nil && len(processes) > own {
+	processes, err := undisturbed(ctx, s.node.Host)
+	if err == nil && processes > own {
 		err = errLeft
 	}
-	return errors.Join(err, undisturbed(ctx, s.node.Host))
+	return err
 }
 
-// undisturbed says what of a fault is still there on a node.
-func undisturbed(ctx context.Context, host agent.Host) error {
-	processes, err := host.Processes(ctx)
+// undisturbed says what of a fault is still there on a node, and how many processes run there.
+func undisturbed(ctx context.Context, host agent.Host) (processes int, err error) {
+	all, err := host.Processes(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	for _, p := range processes {
+	for _, p := range all {
 		if p.Stopped || p.Frozen {
-			return errHeld
+			return len(all), errHeld
 		}
 	}
 	cuts, err := host.Cuts(ctx)
 	if err == nil && len(cuts) > 0 {
 		err = errCuts
 	}
-	return err
+	return len(all), err
 }
 
 // serves says why a server does not serve as a new one would: it does not answer, or its clock is
