@@ -266,7 +266,7 @@ func (c *Client) Failed() error {
 var errClosed = errors.New("the client was closed")
 
 // busy says whether the client still has something to answer. One that does one thing at a
-// time has then not seen the end of its input.
+// time does not see the end of its input before that.
 func (c *Client) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -275,7 +275,8 @@ func (c *Client) busy() bool {
 
 // Close ends the input of the client and waits for it to end. One that has not after five
 // seconds is killed, at once if it had failed. Its error is a *ViolationError if the client
-// broke the protocol until then, or an *EndedError if it ended before its input did.
+// broke the protocol until then, or an *EndedError if it ended before its input did. To be
+// killed is no violation of one that was asked something when its input ended.
 func (c *Client) Close() error { return c.closeOnce() }
 
 // Left names the processes that the client had started and that had to be killed, once Close
@@ -297,9 +298,10 @@ func (c *Client) close() error {
 	if c.Failed() != nil {
 		patience = 0
 	}
+	busy := c.busy()
 	late, left, err := c.program.close(patience)
 	c.left = left
-	if late && !c.busy() {
+	if late && !busy {
 		c.violated(Ending, fmt.Sprintf("it did not end within %s of the end of its input", exitTime), nil, 0)
 	}
 	c.output.Wait()
