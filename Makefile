@@ -40,7 +40,7 @@ test: build
 	$(MAKE) tested-servers
 	$(MAKE) tested-faults
 	$(GO_TEST) -parallel $$((2 * $$(nproc))) ./clients/conformance # in which a client that answers late has failed
-	LOCKCHECK=$(CURDIR)/lockcheck $(GO_TEST) -p 2 -parallel $$((2 * $$(nproc))) $(RUNS)
+	LOCKCHECK=$(CURDIR)/lockcheck $(GO_TEST) -p 2 -parallel $$(($$(nproc) + 1)) $(RUNS)
 
 .PHONY: apart tested-images tested-servers tested-faults
 # The checkers are pure and their histories many: those are tried without the race
