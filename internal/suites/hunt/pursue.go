@@ -116,15 +116,28 @@ func (p *pursuit) shrink(ctx context.Context) error {
 
 // afterShrinking is how long the runs take at most that confirm what is left, and those of one control.
 func (p *pursuit) afterShrinking() time.Duration {
-	outline, err := p.Plan.outline(p.found.Shrunk)
+	t, err := p.often(p.found.Shrunk, p.found.OriginalRuns)
 	if err != nil {
 		return 0 // no run of it can be made
+	}
+	outline, err := p.Plan.outline(t)
+	if err != nil {
+		return 0
 	}
 	batches := 0
 	for _, n := range []int{toConfirm, atLeast} {
 		batches += (n + p.machine.Parallel - 1) / p.machine.Parallel
 	}
 	return time.Duration(batches) * suites.Job{Outline: outline}.Length()
+}
+
+// often is the trial as often as it takes to show the find, by how often its runs did.
+func (p *pursuit) often(t Trial, runs confirmed) (Trial, error) {
+	if runs.Shown == runs.Made {
+		return t, nil
+	}
+	outline, err := p.Plan.outline(t)
+	return t.repeated(runs.likely(), outline.Effective), err
 }
 
 // confirmShrunk tells how often what is left shows it, repeated if that is not always: by runs that
@@ -136,11 +149,11 @@ func (p *pursuit) confirmShrunk(ctx context.Context) error {
 	f := p.found
 	forms := []Trial{f.Shrunk}
 	if f.ShrunkRuns.Shown < f.ShrunkRuns.Made {
-		outline, err := p.Plan.outline(f.Shrunk)
+		often, err := p.often(f.Shrunk, f.ShrunkRuns)
 		if err != nil {
 			return err
 		}
-		forms = []Trial{f.Shrunk.repeated(f.ShrunkRuns.likely(), outline.Effective), f.Shrunk}
+		forms = []Trial{often, f.Shrunk}
 	}
 	before := f.ShrunkRuns.share()
 	for _, t := range forms {

@@ -197,3 +197,19 @@ func TestRepeated(t *testing.T) {
 		t.Errorf("the step is made %d times, every %v", s.Times, s.Every)
 	}
 }
+
+// TestTimeForControl: what has to be repeated to show takes longer runs, and those of a control
+// need their time, too.
+func TestTimeForControl(t *testing.T) {
+	trial := Trial{Workers: 3, Section: 0.6, Steps: []Step{{Fault: "pause", Target: "waiter", When: "holding", Length: 1.3}}}
+	left := func(runs confirmed) time.Duration {
+		p := &pursuit{
+			hunter: &hunter{Folder: &Folder{Plan: ready(t, "redlock")}, machine: Machine{Parallel: 3}},
+			found:  &found{Shrunk: trial, OriginalRuns: runs},
+		}
+		return p.afterShrinking()
+	}
+	if always, half := left(confirmed{6, 6}), left(confirmed{3, 6}); always <= 0 || half <= always {
+		t.Errorf("%s for what always shows, %s for what shows in half of the runs", always, half)
+	}
+}
