@@ -28,9 +28,10 @@ func findingsCommand(s *system) *cobra.Command {
 
 // findingsFlags choose experiments.
 type findingsFlags struct {
-	machine runs.Machine
-	only    string
-	times   int
+	machine  runs.Machine
+	only     string
+	times    int
+	parallel int
 }
 
 func findingsRunCommand(s *system) *cobra.Command {
@@ -43,7 +44,7 @@ code is 0 only if all of them were as expected. All of it takes hours: --only
 chooses some. With files, or folders of them, it runs the reproductions in
 them in place of all that.`,
 		Example: `  lockcheck findings run --only '^lock/redis/'
-  lockcheck findings run --only '^repro/' --times 5
+  lockcheck findings run --only '^repro/' --times 5 --parallel 4
   lockcheck findings run examples
   lockcheck findings table`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -55,7 +56,8 @@ them in place of all that.`,
 		},
 	}
 	cmd.Flags().StringVar(&f.only, "only", "", "run only what matches the regular `expression`, as in lock/redis/paused")
-	cmd.Flags().IntVar(&f.times, "times", 1, "how often each is run")
+	cmd.Flags().IntVar(&f.times, "times", 1, "how often each is run, all of them once before any again")
+	cmd.Flags().IntVar(&f.parallel, "parallel", 1, "how many runs to make at a time")
 	cmd.Flags().StringVar(&f.machine.Store, "store", "store", "`folder` for runs")
 	return cmd
 }
@@ -95,19 +97,16 @@ func (s *system) runFindings(ctx context.Context, all []suites.Experiment, f fin
 	switch {
 	case err != nil:
 		return &runs.UsageError{Err: fmt.Errorf("--only: %w", err)}
+	case f.parallel < 1:
+		return &runs.UsageError{Err: errors.New("--parallel must be at least 1")}
 	case f.times < 1:
 		return &runs.UsageError{Err: fmt.Errorf("--times %d: at least one run has to be made", f.times)}
 	}
-	series := suites.Series{Machine: f.machine, Parallel: 1}
-	for _, e := range all {
-		if chosen.MatchString(e.Name) {
-			series.Experiments = append(series.Experiments, slices.Repeat([]suites.Experiment{e}, f.times)...)
-		}
-	}
-	if len(series.Experiments) == 0 {
+	all = slices.DeleteFunc(all, func(e suites.Experiment) bool { return !chosen.MatchString(e.Name) })
+	if len(all) == 0 {
 		return &runs.UsageError{Err: fmt.Errorf("--only %s: nothing matches", f.only)}
 	}
-	return s.runSeries(ctx, series)
+	return s.runSeries(ctx, suites.Series{Experiments: slices.Repeat(all, f.times), Machine: f.machine, Parallel: f.parallel})
 }
 
 // runSeries runs experiments and says in a line what came of each.

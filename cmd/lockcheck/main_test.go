@@ -161,6 +161,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"test", "--time-limit", "1s"}, "--time-limit 1s"},
 		{[]string{"test", "--lock", "redlok", "--test-count", "2"}, `unknown lock "redlok"`},
 		{[]string{"findings", "run", "--times", "0"}, "--times 0"},
+		{[]string{"findings", "run", "--parallel", "0"}, "--parallel must be at least 1"},
 		{[]string{"repro"}, "--list"},
 		{[]string{"repro", "moon-landing"}, `unknown reproduction "moon-landing" (there are `},
 		{[]string{"repro", "redlock-clock-jmp"}, `did you mean "redlock-clock-jump"?`},
