@@ -24,6 +24,16 @@ func hostileOnes() []Behaviour {
 	}
 	dies := func(*client, request) fields { os.Exit(9); return nil }
 	silent := func(*client, request) fields { return nil }
+	staying := func(before time.Duration) func(*client) {
+		return func(c *client) {
+			c.stay = true
+			c.on[protocol.Acquire] = func(q request) fields {
+				c.say(fields{"event": "asked"})
+				time.Sleep(before)
+				return c.acquire(q)
+			}
+		}
+	}
 	all := []Behaviour{
 		hostile("silent-in-hello", "does not answer hello", on(protocol.Hello, silent)),
 		hostile("silent-in-acquire", "does not answer acquire", on(protocol.Acquire, silent)),
@@ -112,6 +122,8 @@ func hostileOnes() []Behaviour {
 			signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 			c.stay = true
 		}),
+		hostile("slow-and-stays", "takes 3 s to acquire, and goes on after the end of its input", staying(3*time.Second)),
+		hostile("answers-last", "takes 4.5 s to acquire, and goes on after the end of its input", staying(4500*time.Millisecond)),
 		hostile("closes-output", "closes its output and lives on", on(protocol.Release, func(c *client, _ request) fields {
 			_ = os.Stdout.Close()
 			forever()

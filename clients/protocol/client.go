@@ -80,6 +80,7 @@ type Client struct {
 	mu            sync.Mutex
 	last          int64
 	open          map[int64]*call
+	answered      int64                    // when the last of these was
 	lost          map[string]chan struct{} // by attempt
 	ignored       int
 	input, output sync.WaitGroup // those who write and read them
@@ -265,18 +266,18 @@ func (c *Client) Failed() error {
 // errClosed is the failure of a client that was closed.
 var errClosed = errors.New("the client was closed")
 
-// busy says whether the client still has something to answer. One that does one thing at a
-// time does not see the end of its input before that.
-func (c *Client) busy() bool {
+// idleAt says whether the client had answered everything before a moment, and was asked nothing
+// since. One that does one thing at a time does not see the end of its input before that.
+func (c *Client) idleAt(moment int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.open) > 0
+	return len(c.open) == 0 && c.answered <= moment
 }
 
 // Close ends the input of the client and waits for it to end. One that has not after five
 // seconds is killed, at once if it had failed. Its error is a *ViolationError if the client
 // broke the protocol until then, or an *EndedError if it ended before its input did. To be
-// killed is no violation of one that was asked something when its input ended.
+// killed is no violation of one that gave its last answer less than a second before, or none.
 func (c *Client) Close() error { return c.closeOnce() }
 
 // Left names the processes that the client had started and that had to be killed, once Close
@@ -298,13 +299,13 @@ func (c *Client) close() error {
 	if c.Failed() != nil {
 		patience = 0
 	}
-	busy := c.busy()
+	killed := history.Now() + patience.Nanoseconds()
 	late, left, err := c.program.close(patience)
 	c.left = left
-	if late && !busy {
+	c.output.Wait()
+	if late && c.idleAt(killed-allowedTime.Nanoseconds()) {
 		c.violated(Ending, fmt.Sprintf("it did not end within %s of the end of its input", exitTime), nil, 0)
 	}
-	c.output.Wait()
 	c.fail(errClosed)
 	c.input.Wait()
 	return errors.Join(err, c.program.output.Close())

@@ -1,9 +1,11 @@
 package protocol_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +23,8 @@ func TestMain(m *testing.M) {
 func TestClose(t *testing.T) {
 	acquire := protocol.Request{Op: protocol.Acquire, Key: "k0", Attempt: "a", TTLMS: 1000}
 	release := protocol.Request{Op: protocol.Release, Key: "k0", Attempt: "a"}
+	unanswered := []string{"silent-in-acquire", "never-reads", "answers-last", "slow-and-stays"}
+	asked := []string{"answers-last", "slow-and-stays"} // and say that they were
 	for _, c := range []struct {
 		behaviour string
 		requests  []protocol.Request
@@ -30,6 +34,8 @@ func TestClose(t *testing.T) {
 		{"right", nil, ""},
 		{"silent-in-acquire", []protocol.Request{acquire}, ""},
 		{"never-reads", []protocol.Request{acquire}, ""},
+		{"answers-last", []protocol.Request{acquire}, ""},
+		{"slow-and-stays", []protocol.Request{acquire}, "did not end within"},
 		{"stays", []protocol.Request{acquire, release}, "did not end within"},
 		{"stays-and-leaves", []protocol.Request{acquire}, "did not end within"},
 		{"dies-and-leaves", []protocol.Request{release}, "ended by itself: exit status 0"},
@@ -38,18 +44,27 @@ func TestClose(t *testing.T) {
 	} {
 		t.Run(c.behaviour, func(t *testing.T) {
 			t.Parallel()
-			client, err := protocol.Start(t.Context(), clienttest.Command(c.behaviour), protocol.Request{Worker: "w1"})
+			command, reads := clienttest.Command(c.behaviour), make(chan struct{}, 1)
+			command.Trace = func(l protocol.Traced) {
+				if !l.Sent && bytes.Contains(l.Line, []byte(`"asked"`)) {
+					reads <- struct{}{}
+				}
+			}
+			client, err := protocol.Start(t.Context(), command, protocol.Request{Worker: "w1"})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, request := range c.requests {
 				ctx, cancel := context.WithCancel(t.Context())
-				if silent := c.wrong == "" && c.behaviour != "right"; silent {
-					cancel() // its answer would not come
+				if slices.Contains(unanswered, c.behaviour) {
+					cancel() // its answer would not come before the end of its input
 				}
 				// What becomes of it is told by Close.
 				_, _ = client.Call(ctx, request)
 				cancel()
+				if slices.Contains(asked, c.behaviour) {
+					<-reads
+				}
 			}
 			err = client.Close()
 			if got := errorText(err); (got == "") != (c.wrong == "") || !strings.Contains(got, c.wrong) {

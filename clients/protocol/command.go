@@ -32,8 +32,9 @@ type Command struct {
 }
 
 const (
-	// exitTime is how long a client may take to end after the end of its input. It is told
-	// to take a second; a busy machine may need more.
+	// allowedTime is how long a client may take to end after the end of its input, as the protocol says.
+	allowedTime = time.Second
+	// exitTime is how long it is given: a busy machine may need more.
 	exitTime = 5 * time.Second
 	// lastTime is how long what a client wrote last may take to arrive once it has ended.
 	// What it has left behind may keep its outputs open for ever.

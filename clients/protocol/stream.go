@@ -128,6 +128,7 @@ func (c *Client) answer(line Line, received int64, text []byte) {
 	c.mu.Lock()
 	pending, open := c.open[line.ID]
 	delete(c.open, line.ID)
+	c.answered = received
 	clock := c.clock
 	c.mu.Unlock()
 	switch {

@@ -66,6 +66,8 @@ func TestHostileClients(t *testing.T) {
 		"killed":          breaks("the client ended by itself: signal: killed"),
 
 		"stays":            breaks("it did not end within"),
+		"slow-and-stays":   {[]checker.Verdict{checker.Broken, checker.Undecided, checker.Violation}, nil},
+		"answers-last":     stalls(),
 		"closes-output":    breaks("it closed its output and did not end"),
 		"closes-input":     breaks("it closed its input and did not end"),
 		"dies-and-leaves":  breaks("the client ended by itself: exit status 0"),
