@@ -148,10 +148,10 @@ func TestDatabaseRotation(t *testing.T) {
 		"resource": {nil, []string{"k0", "k0", "k0", "k0", "k0"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &resource{config: ResourceConfig{Rotate: 2}, database: c.database, keys: make(map[string]*keyState)}
+			r := &resource{config: ResourceConfig{Rotate: 2}, database: c.database, keys: make(map[string]*keyState), working: make(map[string]bool)}
 			var got []string
 			for range c.want {
-				got = append(got, r.currentKey(struct{}{}).Key)
+				got = append(got, r.currentKey(KeyRequest{}).Key)
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("named %q, want %q", got, c.want)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"lockcheck/clients/unixrpc"
 	"lockcheck/history"
@@ -22,6 +23,9 @@ type ResourceConfig struct {
 	// Rotate is the number of updates after which it names a new key to the workers:
 	// short histories of many keys are checked faster than a long one of one key.
 	Rotate int `json:"rotate"`
+	// Patience is how much longer it names a key at most while somebody is still at work on it: who
+	// was stopped with the lock is to meet others when its lease ends, and when it wakes up.
+	Patience time.Duration `json:"patience,omitempty"`
 	// CountReads rotates by reads instead, for a workload that never writes.
 	CountReads bool `json:"count_reads"`
 	// Prefix begins the names of its keys, which others have used the servers for before.
@@ -49,6 +53,11 @@ type Answer struct {
 	Refused string          `json:"refused,omitempty"` // name of the guard that refused it
 	Version int64           `json:"version"`
 	Value   json.RawMessage `json:"value,omitempty"`
+}
+
+// KeyRequest asks for a key to work on, by who is done with the one before.
+type KeyRequest struct {
+	Client string `json:"client"`
 }
 
 // KeyAnswer names the key to work on.
@@ -87,8 +96,10 @@ type resource struct {
 	keys    map[string]*keyState
 	order   []string // of first use
 	seq     int64
-	current int // ordinal of the key that workers are told
-	counted int // accesses that count towards its rotation
+	current int             // ordinal of the key that workers are told
+	counted int             // accesses that count towards its rotation
+	due     time.Time       // since when another key is to follow; zero if it is not
+	working map[string]bool // the clients that were named the key before that, and not done since
 }
 
 // RunResource serves the resource until the input ends, then reports the final
@@ -97,7 +108,7 @@ type resource struct {
 func RunResource(ctx context.Context, config ResourceConfig, input io.Reader, output io.Writer) error {
 	r := &resource{
 		config: config, record: NewEmitter(history.Resource, output),
-		deferrals: newDeferrals(), keys: make(map[string]*keyState),
+		deferrals: newDeferrals(), keys: make(map[string]*keyState), working: make(map[string]bool),
 	}
 	orders := bufio.NewReader(input)
 	if config.Service.ofUser() {
@@ -179,9 +190,14 @@ func (r *resource) complain(err error) {
 
 // currentKey answers who is about to make an attempt. Where the resource does not see the
 // accesses it counts attempts in their place.
-func (r *resource) currentKey(struct{}) KeyAnswer {
+func (r *resource) currentKey(q KeyRequest) KeyAnswer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	delete(r.working, q.Client)
+	r.rotate()
+	if r.due.IsZero() {
+		r.working[q.Client] = true
+	}
 	key := keyName(r.config.Prefix, r.current)
 	if r.database != nil {
 		r.state(key) // which its database has, and which is reported by its name
@@ -229,7 +245,10 @@ func (r *resource) access(ctx context.Context, a Access) Answer {
 		answer.Value = state.value
 	}
 	answer.Version, event.Version = state.version, state.version
-	r.rotate(a, event.Type)
+	counts := event.Type == history.OK && a.Write != r.config.CountReads
+	if counts && a.Key == keyName(r.config.Prefix, r.current) {
+		r.count()
+	}
 	r.record.Emit(event)
 	return answer
 }
@@ -252,20 +271,24 @@ func (r *resource) named() []string {
 	return slices.Clone(r.order)
 }
 
-// rotate moves on to the next key when the current one has had its share.
-func (r *resource) rotate(a Access, outcome history.Type) {
-	if a.Key != keyName(r.config.Prefix, r.current) || outcome != history.OK || a.Write == r.config.CountReads {
-		return
-	}
-	r.count()
-}
-
+// count takes note of an access to the current key.
 func (r *resource) count() {
 	r.counted++
-	if r.config.Rotate > 0 && r.counted >= r.config.Rotate {
-		r.current++
-		r.counted = 0
+	if r.counted == r.config.Rotate {
+		r.due = time.Now()
 	}
+	r.rotate()
+}
+
+// rotate moves on to the next key when the current one has had its share, and nobody works on it
+// any more, or for too long.
+func (r *resource) rotate() {
+	if r.due.IsZero() || len(r.working) > 0 && time.Since(r.due) < r.config.Patience {
+		return
+	}
+	r.current++
+	r.counted, r.due = 0, time.Time{}
+	clear(r.working)
 }
 
 func (r *resource) reportFinal() error {

@@ -72,15 +72,16 @@ func runResource(t *testing.T, config ResourceConfig) *running {
 	t.Cleanup(func() { stop(); _ = r.client.Close() })
 	clustertest.Eventually(t, patience, func() error {
 		var answer KeyAnswer
-		return r.client.Call(t.Context(), "key", struct{}{}, &answer)
+		return r.client.Call(t.Context(), "key", KeyRequest{}, &answer)
 	})
 	return r
 }
 
-func (r *running) key(t *testing.T) string {
+// key is what the resource names to a client.
+func (r *running) key(t *testing.T, client string) string {
 	t.Helper()
 	var answer KeyAnswer
-	if err := r.client.Call(t.Context(), "key", struct{}{}, &answer); err != nil {
+	if err := r.client.Call(t.Context(), "key", KeyRequest{Client: client}, &answer); err != nil {
 		t.Fatal(err)
 	}
 	return answer.Key
@@ -224,8 +225,39 @@ func TestRotation(t *testing.T) {
 			for _, a := range c.accesses {
 				r.access(t, a)
 			}
-			if got := r.key(t); got != c.want {
+			if got := r.key(t, "w1"); got != c.want {
 				t.Errorf("now %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestRotationWaits: a key that has had its share is named until all are done with it who were
+// named it before that, or patience is over.
+func TestRotationWaits(t *testing.T) {
+	type step struct{ client, want string }
+	const write = "write" // to the key of that step
+	first := ""           // who waited until the resource was there
+	for _, c := range []struct {
+		name     string
+		patience time.Duration
+		steps    []step
+	}{
+		{"all come back", time.Hour, []step{
+			{"w1", "k0"}, {"w2", "k0"}, {write, "k0"}, {"w1", "k0"}, {first, "k0"}, {"w1", "k0"}, {"w2", "k1"},
+			{"w1", "k1"}, {write, "k1"}, {"w1", "k1"}, {"w2", "k2"}, {first, "k2"},
+		}},
+		{"none who came too late is waited for", time.Hour, []step{{write, "k0"}, {"w1", "k0"}, {first, "k1"}}},
+		{"somebody does not", time.Nanosecond, []step{{"w1", "k0"}, {"w2", "k0"}, {write, "k0"}, {"w1", "k1"}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := runResource(t, ResourceConfig{Rotate: 1, Patience: c.patience})
+			for i, s := range c.steps {
+				if s.client == write {
+					r.access(t, Access{Write: true, Key: s.want, Client: "w1", Value: json.RawMessage("1")})
+				} else if got := r.key(t, s.client); got != s.want {
+					t.Errorf("step %d: %q is named %s, want %s", i, s.client, got, s.want)
+				}
 			}
 		})
 	}

@@ -383,7 +383,7 @@ func (w *worker) key(ctx context.Context) (string, error) {
 
 func (w *worker) currentKey(ctx context.Context) (string, error) {
 	var answer KeyAnswer
-	err := w.call(ctx, "key", struct{}{}, &answer)
+	err := w.call(ctx, "key", KeyRequest{Client: w.config.Name}, &answer)
 	return answer.Key, err
 }
 

@@ -50,7 +50,7 @@ func (r *run) rotate() int {
 func (r *run) startResource(ctx context.Context) (err error) {
 	config := workloads.ResourceConfig{
 		Socket: r.socket(), Guard: r.guard(), Rotate: r.rotate(),
-		CountReads: r.workload.Update == nil, Prefix: r.site.prefix(),
+		CountReads: r.workload.Update == nil, Patience: patientLeases * r.effective, Prefix: r.site.prefix(),
 	}
 	reaches := r.guard() == workloads.Ask || r.guard() == workloads.Database
 	if reaches {
