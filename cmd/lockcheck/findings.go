@@ -44,7 +44,8 @@ code is 0 only if all of them were as expected. All of it takes hours: --only
 chooses some. With files, or folders of them, it runs the reproductions in
 them in place of all that.`,
 		Example: `  lockcheck findings run --only '^lock/redis/'
-  lockcheck findings run --only '^repro/' --times 5 --parallel 4
+  lockcheck findings run --only '^lock/' --parallel 4
+  lockcheck findings run --only '^repro/' --times 5
   lockcheck findings run examples
   lockcheck findings table`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,7 +53,11 @@ them in place of all that.`,
 			if err != nil {
 				return err
 			}
-			return s.runFindings(cmd.Context(), experiments, f)
+			series, err := f.series(experiments)
+			if err != nil {
+				return err
+			}
+			return s.runSeries(cmd.Context(), series)
 		},
 	}
 	cmd.Flags().StringVar(&f.only, "only", "", "run only what matches the regular `expression`, as in lock/redis/paused")
@@ -92,21 +97,23 @@ func experimentsIn(paths []string) ([]suites.Experiment, error) {
 	return findings.Experiments()
 }
 
-func (s *system) runFindings(ctx context.Context, all []suites.Experiment, f findingsFlags) error {
+// series is what the flags choose of experiments.
+func (f findingsFlags) series(all []suites.Experiment) (suites.Series, error) {
+	var none suites.Series
 	chosen, err := regexp.Compile(f.only)
 	switch {
 	case err != nil:
-		return &runs.UsageError{Err: fmt.Errorf("--only: %w", err)}
+		return none, &runs.UsageError{Err: fmt.Errorf("--only: %w", err)}
 	case f.parallel < 1:
-		return &runs.UsageError{Err: errors.New("--parallel must be at least 1")}
+		return none, &runs.UsageError{Err: errors.New("--parallel must be at least 1")}
 	case f.times < 1:
-		return &runs.UsageError{Err: fmt.Errorf("--times %d: at least one run has to be made", f.times)}
+		return none, &runs.UsageError{Err: fmt.Errorf("--times %d: at least one run has to be made", f.times)}
 	}
 	all = slices.DeleteFunc(all, func(e suites.Experiment) bool { return !chosen.MatchString(e.Name) })
 	if len(all) == 0 {
-		return &runs.UsageError{Err: fmt.Errorf("--only %s: nothing matches", f.only)}
+		return none, &runs.UsageError{Err: fmt.Errorf("--only %s: nothing matches", f.only)}
 	}
-	return s.runSeries(ctx, suites.Series{Experiments: slices.Repeat(all, f.times), Machine: f.machine, Parallel: f.parallel})
+	return suites.Series{Experiments: slices.Repeat(all, f.times), Machine: f.machine, Parallel: f.parallel}, nil
 }
 
 // runSeries runs experiments and says in a line what came of each.

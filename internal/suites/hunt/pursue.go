@@ -114,9 +114,10 @@ func (p *pursuit) shrink(ctx context.Context) error {
 	return err
 }
 
-// afterShrinking is how long the runs take at most that confirm what is left, and those of one control.
+// afterShrinking is how long those runs take that confirm what is left, and those of one control, if
+// what is left shows as often as what was found, and five runs of the control are enough.
 func (p *pursuit) afterShrinking() time.Duration {
-	t, err := p.often(p.found.Shrunk, p.found.OriginalRuns)
+	t, err := p.repeatedFor(p.found.Shrunk, p.found.OriginalRuns)
 	if err != nil {
 		return 0 // no run of it can be made
 	}
@@ -131,8 +132,8 @@ func (p *pursuit) afterShrinking() time.Duration {
 	return time.Duration(batches) * suites.Job{Outline: outline}.Length()
 }
 
-// often is the trial as often as it takes to show the find, by how often its runs did.
-func (p *pursuit) often(t Trial, runs confirmed) (Trial, error) {
+// repeatedFor is the trial with its step as often as it takes to show the find, if some of its runs did not.
+func (p *pursuit) repeatedFor(t Trial, runs confirmed) (Trial, error) {
 	if runs.Shown == runs.Made {
 		return t, nil
 	}
@@ -147,13 +148,13 @@ func (p *pursuit) confirmShrunk(ctx context.Context) error {
 	p.machine.Pool = nil
 	defer func() { p.machine.Pool = pool }()
 	f := p.found
-	forms := []Trial{f.Shrunk}
-	if f.ShrunkRuns.Shown < f.ShrunkRuns.Made {
-		often, err := p.often(f.Shrunk, f.ShrunkRuns)
-		if err != nil {
-			return err
-		}
-		forms = []Trial{often, f.Shrunk}
+	repeated, err := p.repeatedFor(f.Shrunk, f.ShrunkRuns)
+	if err != nil {
+		return err
+	}
+	forms := []Trial{repeated}
+	if repeated.Times != f.Shrunk.Times {
+		forms = append(forms, f.Shrunk)
 	}
 	before := f.ShrunkRuns.share()
 	for _, t := range forms {
