@@ -18,7 +18,7 @@ type Type string
 const (
 	Invoke Type = "invoke" // an operation begins
 	OK     Type = "ok"     // it took effect
-	Fail   Type = "fail"   // it had no effect, as far as its last answer tells
+	Fail   Type = "fail"   // it certainly had no effect; a release of a user's client may have had, if it was sent twice
 	Info   Type = "info"   // its outcome is unknown, or the event is no operation
 )
 
