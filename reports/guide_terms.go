@@ -57,6 +57,7 @@ var fitTerms = [...]guideTerm{
 	{"in long sections", "with work that goes on until the lock could pass on. Shorter runs do not count as held: see \"too short to tell\" below."},
 	{"ruled out", "as it was tried, for the first reason found."},
 	{"not listed", "locks that are wrong on purpose, those whose program ignores answers, those that lockcheck serves itself, and other versions of servers (after an @)."},
+	{"at the longest, p50", "times of runs, most of them made side by side with others: an idle machine may take less."},
 	{"the order", "the fewest settings that did not hold come first, then it is that of names: no ranking."},
 }
 
