@@ -120,7 +120,8 @@ docs: build
 	./lockcheck reference docs/reference
 
 # All locks under the usual faults, three runs a cell of those with one server: docs/comparison.md is
-# the last one. Three runs at a time for each processor make it an hour; latencies then say little. It goes on where it was stopped, and moves one that is complete out of its way: its
+# the last one. Three runs at a time for each processor make it an hour; latencies then say little.
+# A comparison goes on where it was stopped, and moves one that is complete out of its way: its
 # figures would pass for new ones. That locks are violated is what it is to show.
 COMPARISON := store/comparison
 COMPLETE := test -f $(COMPARISON)/comparison.json && ! grep -q '"missing":' $(COMPARISON)/comparison.json

@@ -23,8 +23,9 @@ type ResourceConfig struct {
 	// Rotate is the number of updates after which it names a new key to the workers:
 	// short histories of many keys are checked faster than a long one of one key.
 	Rotate int `json:"rotate"`
-	// Patience is how much longer it names a key at most while somebody is still at work on it: who
-	// was stopped with the lock is to meet others when its lease ends, and when it wakes up.
+	// Patience is how much longer it names a key at most while somebody is still at work on it who was
+	// named it before that: who was stopped with the lock is to meet others when its lease ends, and
+	// when it wakes up.
 	Patience time.Duration `json:"patience,omitempty"`
 	// CountReads rotates by reads instead, for a workload that never writes.
 	CountReads bool `json:"count_reads"`
@@ -280,10 +281,16 @@ func (r *resource) count() {
 	r.rotate()
 }
 
-// rotate moves on to the next key when the current one has had its share, and nobody works on it
-// any more, or for too long.
+// longestKey is how many times its share a key may have: an opinion on it takes memory with the square
+// of its length.
+const longestKey = 20
+
+// rotate moves on to the next key when the current one has had its share, and nobody works on it any
+// more who was named it before that, or for too long. To wait for those, too, who were named it since
+// would be to wait for ever.
 func (r *resource) rotate() {
-	if r.due.IsZero() || len(r.working) > 0 && time.Since(r.due) < r.config.Patience {
+	patient := time.Since(r.due) < r.config.Patience && r.counted < longestKey*r.config.Rotate
+	if r.due.IsZero() || len(r.working) > 0 && patient {
 		return
 	}
 	r.current++

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -248,6 +249,8 @@ func TestRotationWaits(t *testing.T) {
 			{"w1", "k1"}, {write, "k1"}, {"w1", "k1"}, {"w2", "k2"}, {first, "k2"},
 		}},
 		{"none who came too late is waited for", time.Hour, []step{{write, "k0"}, {"w1", "k0"}, {first, "k1"}}},
+		{"a key gets too long", time.Hour, slices.Concat(
+			[]step{{"w1", "k0"}}, slices.Repeat([]step{{write, "k0"}}, longestKey-1), []step{{"w2", "k0"}, {write, "k0"}, {"w2", "k1"}})},
 		{"somebody does not", time.Nanosecond, []step{{"w1", "k0"}, {"w2", "k0"}, {write, "k0"}, {"w1", "k1"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

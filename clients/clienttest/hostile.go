@@ -122,8 +122,8 @@ func hostileOnes() []Behaviour {
 			signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 			c.stay = true
 		}),
-		hostile("slow-and-stays", "takes 3 s to acquire, and goes on after the end of its input", staying(3*time.Second)),
-		hostile("answers-last", "takes 4.5 s to acquire, and goes on after the end of its input", staying(4500*time.Millisecond)),
+		hostile("slow-and-stays", "takes 2 s to acquire, and goes on after the end of its input", staying(2*time.Second)),
+		hostile("answers-last", "takes 4.8 s to acquire, and goes on after the end of its input", staying(4800*time.Millisecond)),
 		hostile("closes-output", "closes its output and lives on", on(protocol.Release, func(c *client, _ request) fields {
 			_ = os.Stdout.Close()
 			forever()

@@ -222,8 +222,13 @@ func (c *Client) Send(request Request) error {
 	return err
 }
 
-// send numbers a request and sends it.
+// send numbers a request and sends it, unless the input of the client has ended.
 func (c *Client) send(request Request) (*call, error) {
+	select {
+	case <-c.ending:
+		return nil, errClosed
+	default:
+	}
 	pending := &call{answer: make(chan Answer, 1)}
 	c.mu.Lock()
 	c.last++
@@ -302,10 +307,14 @@ func (c *Client) close() error {
 	killed := history.Now() + patience.Nanoseconds()
 	late, left, err := c.program.close(patience)
 	c.left = left
-	c.output.Wait()
-	if late && c.idleAt(killed-allowedTime.Nanoseconds()) {
-		c.violated(Ending, fmt.Sprintf("it did not end within %s of the end of its input", exitTime), nil, 0)
+	judge := func() {
+		if late && c.idleAt(killed-allowedTime.Nanoseconds()) {
+			c.violated(Ending, fmt.Sprintf("it did not end within %s of the end of its input", exitTime), nil, 0)
+		}
 	}
+	judge() // before half a line, which it was killed in, is taken for a wrong one
+	c.output.Wait()
+	judge() // an answer that was not read before
 	c.fail(errClosed)
 	c.input.Wait()
 	return errors.Join(err, c.program.output.Close())

@@ -98,6 +98,14 @@ func TestEmbedded(t *testing.T) {
 				}
 			},
 		},
+		{
+			// The other permits would have used the name up before the lease of this one ends.
+			name: "pauses of a holder of a permit",
+			change: func(o *Options) {
+				o.Lock, o.Workload, o.TTL, o.TimeLimit, o.Section = "memory-semaphore", "semaphore", time.Second, 10*time.Second, DefaultSection()
+			},
+			want: checker.Violation,
+		},
 		{name: "pauses with a match of the last reader", change: func(o *Options) { o.Guard = "match" }, want: checker.Valid, check: tolerated},
 		{
 			name: "leases that always run out, with a version check",

@@ -86,9 +86,6 @@ const (
 	// hold of its own.
 	// With fresh names the history of each stays short, and is checked fast.
 	defaultRotate = 40
-	// patientLeases is how many leases the next name may wait for one who was stopped; the longest pauses
-	// that lockcheck chooses take two and a half.
-	patientLeases = 5
 )
 
 // AnyUse says whether any worker uses its lock in such a way.

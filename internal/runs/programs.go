@@ -47,10 +47,20 @@ func (r *run) rotate() int {
 	return defaultRotate * r.workload.PerHold(r.Use)
 }
 
+// patience is how long the next name of the lock waits at most for one who is still at work under the last
+// one: until the longest fault is over, and there was time to release.
+func (r *run) patience() time.Duration {
+	var longest time.Duration
+	for _, step := range r.schedule.Steps {
+		longest = max(longest, step.For.Of(r.effective))
+	}
+	return longest + time.Second
+}
+
 func (r *run) startResource(ctx context.Context) (err error) {
 	config := workloads.ResourceConfig{
 		Socket: r.socket(), Guard: r.guard(), Rotate: r.rotate(),
-		CountReads: r.workload.Update == nil, Patience: patientLeases * r.effective, Prefix: r.site.prefix(),
+		CountReads: r.workload.Update == nil, Patience: r.patience(), Prefix: r.site.prefix(),
 	}
 	reaches := r.guard() == workloads.Ask || r.guard() == workloads.Database
 	if reaches {

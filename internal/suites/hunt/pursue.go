@@ -153,7 +153,7 @@ func (p *pursuit) confirmShrunk(ctx context.Context) error {
 		return err
 	}
 	forms := []Trial{repeated}
-	if repeated.Times != f.Shrunk.Times {
+	if repeated.Times > 1 {
 		forms = append(forms, f.Shrunk)
 	}
 	before := f.ShrunkRuns.share()
