@@ -191,8 +191,13 @@ func shortModule(module string) string {
 	return name
 }
 
+// updates is how many there were; "" if the workload makes none.
 func (o Observed) updates() string {
-	return spread(o.each(func(d Document) int64 { return d.Results.Updates.Acknowledged }))
+	each := o.each(func(d Document) int64 { return d.Results.Updates.Acknowledged })
+	if slices.Max(append(each, 0)) == 0 {
+		return ""
+	}
+	return spread(each)
 }
 
 func (o Observed) overlaps() string {
