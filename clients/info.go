@@ -144,6 +144,11 @@ func (i Info) Supports() []string {
 	return supported
 }
 
+// PassesOn says whether who asks again and again is granted the lock of a holder that was stopped: it has a
+// lease, of which no attempt must wait for all, and is not Naive. For each such lock there are the
+// reproductions of a stopped holder.
+func (i Info) PassesOn() bool { return i.TTL != 0 && !i.CountsAnew && i.Naive == "" }
+
 // Effective returns the time after which a lock is free again for certain, but
 // for Grace, when its holder no longer renews the lease; 0 if it never is.
 func (i Info) Effective(ttl, lockDelay time.Duration) time.Duration {

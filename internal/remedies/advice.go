@@ -36,8 +36,8 @@ var perLock = []struct {
 	name  string
 	means func(clients.Info) bool
 }{
-	{"repro/holder-pause-fenced-", func(i clients.Info) bool { return i.TTL != 0 && i.Naive == "" && i.Token != "" }},
-	{"repro/holder-pause-", func(i clients.Info) bool { return i.TTL != 0 && i.Naive == "" }},
+	{"repro/holder-pause-fenced-", func(i clients.Info) bool { return i.PassesOn() && i.Token != "" }},
+	{"repro/holder-pause-", clients.Info.PassesOn},
 	{"claim/ask-paused-", func(i clients.Info) bool { return i.Name == "redis" || i.Name == "etcd" }},
 }
 

@@ -223,7 +223,7 @@ func guard(info clients.Info) workloads.Guard {
 
 // restsOn names the reproductions that show what the advice says.
 func restsOn(name string, info clients.Info) []string {
-	if lockfile.IsPath(name) || info.TTL == 0 {
+	if lockfile.IsPath(name) || !info.PassesOn() {
 		return nil
 	}
 	base, _, _ := strings.Cut(name, "+")

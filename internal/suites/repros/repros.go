@@ -172,13 +172,11 @@ func (e *each) UnmarshalYAML(node *yaml.Node) error {
 }
 
 func (e each) means(lock clients.Info) bool {
-	// Who waits for less than a lease, as those files have it, may be granted the lock of who was stopped.
-	passesOn := lock.TTL != 0 && lock.Naive == "" && !lock.CountsAnew
 	switch e[0] {
 	case eachLease:
-		return passesOn
+		return lock.PassesOn()
 	case eachToken:
-		return passesOn && lock.Token != ""
+		return lock.PassesOn() && lock.Token != ""
 	}
 	return slices.Contains(e, lock.Name)
 }
