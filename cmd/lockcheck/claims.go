@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 
 	"github.com/spf13/cobra"
 
@@ -99,12 +98,9 @@ func (s *system) runClaims(ctx context.Context, f claimsFlags) error {
 // series is what the flags choose.
 func (f claimsFlags) series() (suites.Series, error) {
 	var none suites.Series
-	if f.parallel < 1 {
-		return none, &runs.UsageError{Err: errors.New("--parallel must be at least 1")}
-	}
-	only, err := regexp.Compile(f.only)
+	only, err := seriesOf(f.only, f.parallel)
 	if err != nil {
-		return none, &runs.UsageError{Err: fmt.Errorf("--only: %w", err)}
+		return none, err
 	}
 	all, err := claims.Claims()
 	if err != nil {

@@ -97,16 +97,26 @@ func experimentsIn(paths []string) ([]suites.Experiment, error) {
 	return findings.Experiments()
 }
 
+// seriesOf reads the flags that every series of experiments has: which are run, and how many at a time.
+func seriesOf(only string, parallel int) (*regexp.Regexp, error) {
+	if parallel < 1 {
+		return nil, &runs.UsageError{Err: errors.New("--parallel must be at least 1")}
+	}
+	chosen, err := regexp.Compile(only)
+	if err != nil {
+		return nil, &runs.UsageError{Err: fmt.Errorf("--only: %w", err)}
+	}
+	return chosen, nil
+}
+
 // series is what the flags choose of experiments.
 func (f findingsFlags) series(all []suites.Experiment) (suites.Series, error) {
 	var none suites.Series
-	chosen, err := regexp.Compile(f.only)
-	switch {
-	case err != nil:
-		return none, &runs.UsageError{Err: fmt.Errorf("--only: %w", err)}
-	case f.parallel < 1:
-		return none, &runs.UsageError{Err: errors.New("--parallel must be at least 1")}
-	case f.times < 1:
+	chosen, err := seriesOf(f.only, f.parallel)
+	if err != nil {
+		return none, err
+	}
+	if f.times < 1 {
 		return none, &runs.UsageError{Err: fmt.Errorf("--times %d: at least one run has to be made", f.times)}
 	}
 	all = slices.DeleteFunc(all, func(e suites.Experiment) bool { return !chosen.MatchString(e.Name) })
