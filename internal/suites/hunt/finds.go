@@ -75,7 +75,7 @@ func look(h history.Header, r checker.Results) seen {
 	for _, p := range []checker.Property{checker.NoExpiredGrant, checker.NoWrongRelease, checker.FencingOrder, checker.Liveness} {
 		if f := r.Finding(p); f.Verdict == checker.Violation {
 			kept := p == checker.FencingOrder || p == checker.Liveness // on disks
-			v.add(Signature{Property: p, DataLost: kept && v.dataLost()}, firstOfAll(f))
+			v.add(Signature{Property: p, DataLost: kept && v.dataLost(f)}, firstOfAll(f))
 		}
 	}
 	v.overlaps()
@@ -105,9 +105,12 @@ type viewer struct {
 	results checker.Results
 }
 
-// dataLost says whether a fault emptied the disk of a server.
-func (v *viewer) dataLost() bool {
-	return slices.ContainsFunc(v.results.Faults, func(f checker.FaultCoverage) bool { return f.Applied && f.Kind == history.Wipe })
+// dataLost says whether a fault emptied the disk of a server before all that was found was over.
+func (v *viewer) dataLost(found checker.Finding) bool {
+	return slices.ContainsFunc(v.results.Faults, func(f checker.FaultCoverage) bool {
+		before := func(i checker.Incident) bool { return f.Begin < max(i.From, i.To) }
+		return f.Applied && f.Kind == history.Wipe && (len(found.Violations) == 0 || slices.ContainsFunc(found.Violations, before))
+	})
 }
 
 func firstOfAll(f checker.Finding) string {
@@ -145,7 +148,7 @@ func (v *viewer) overlaps() {
 		switch {
 		case o.Class != checker.UseAfterExpiry:
 			v.add(s, o.What)
-		case !v.vouches() && o.Cause != checker.CausePaused && !inherent(o.Cause, false) && !v.notified(o):
+		case !v.vouches() && (o.Cause == checker.CauseCutOff || !inherent(o.Cause)) && !v.notified(o):
 			s.NotNotified = true
 			v.add(s, o.What)
 		default:
@@ -164,17 +167,14 @@ func (v *viewer) notified(o checker.Incident) bool {
 	return i < 0 || v.results.Holds[i].Ended == checker.EndedByLost || v.results.Holds[i].Ended == checker.EndedByDeadline
 }
 
-// inherent says of a cause whether no lock can prevent it. That a holder was cut off excuses
-// it if it knew its deadline.
-func inherent(cause string, vouches bool) bool {
-	if cause == checker.CauseCutOff {
-		return vouches
-	}
+// inherent says of a cause whether no lock can prevent it.
+func inherent(cause string) bool {
 	i := slices.IndexFunc(checker.Causes(), func(c checker.Cause) bool { return c.Name == cause })
 	return i >= 0 && checker.Causes()[i].Inherent
 }
 
-// data looks at what became of it.
+// data looks at what became of it. What follows from an overlap that is a find is no other one; a
+// holder that was cut off is judged by its overlap alone, which tells whether it was notified.
 func (v *viewer) data() {
 	for _, p := range consequences()[1:] {
 		f := v.results.Finding(p)
@@ -182,11 +182,14 @@ func (v *viewer) data() {
 			continue
 		}
 		for _, i := range f.Violations {
-			if inherent(i.Cause, v.vouches()) {
+			s := Signature{Property: p, Cause: i.Cause}
+			switch {
+			case slices.ContainsFunc(v.finds, func(f sighting) bool { return f.key() == s.key() }):
+			case inherent(i.Cause):
 				v.inherent = append(v.inherent, i.Cause)
-				continue
+			default:
+				v.add(s, i.What)
 			}
-			v.add(Signature{Property: p, Cause: i.Cause, NotNotified: i.Cause == checker.CauseCutOff}, i.What)
 		}
 	}
 }

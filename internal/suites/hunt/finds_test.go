@@ -36,6 +36,14 @@ func TestLook(t *testing.T) {
 		{"cut off, with a deadline", lease, released, []checker.Finding{overlap(checker.UseAfterExpiry, checker.CauseCutOff)}, nil, 1},
 		{"cut off, and not notified", session, released, []checker.Finding{overlap(checker.UseAfterExpiry, checker.CauseCutOff)}, []string{checker.CauseCutOff}, 0},
 		{"cut off, and notified late", session, lost, []checker.Finding{overlap(checker.UseAfterExpiry, checker.CauseCutOff)}, nil, 1},
+		{
+			"cut off, notified late, and its stale write", session, lost,
+			[]checker.Finding{overlap(checker.UseAfterExpiry, checker.CauseCutOff), of(checker.NoStaleWrite, checker.CauseCutOff)}, nil, 1,
+		},
+		{
+			"cut off, not notified, and its stale write", session, released,
+			[]checker.Finding{overlap(checker.UseAfterExpiry, checker.CauseCutOff), of(checker.NoStaleWrite, checker.CauseCutOff)}, []string{checker.CauseCutOff}, 0,
+		},
 		{"a double grant", lease, released, []checker.Finding{overlap(checker.DoubleGrant, checker.CauseTwice)}, []string{checker.CauseTwice}, 0},
 		{"a renewal that revives", lease, released, []checker.Finding{overlap(checker.DoubleGrant, checker.CausePaused)}, []string{checker.CausePaused}, 0},
 		{
@@ -74,15 +82,25 @@ func TestLook(t *testing.T) {
 // TestDataLost: a lock that is stuck because its queue is gone hides none that is stuck for another
 // reason.
 func TestDataLost(t *testing.T) {
-	stuck := []checker.Finding{{Property: checker.Liveness, Verdict: checker.Violation}}
-	key := func(kind string) string {
+	for _, c := range []struct {
+		kind     string
+		from, to int64 // of what is stuck; of the fault they are 10 and 20
+		dataLost bool
+	}{
+		{history.Pause, 15, 30, false},
+		{history.Crash, 15, 30, false},
+		{history.Wipe, 15, 30, true},
+		{history.Wipe, 5, 30, true},
+		{history.Wipe, 5, 9, false},
+	} {
 		s := look(history.Header{Servers: []string{"n1"}}, checker.Results{
-			Verdict: checker.Violation, Findings: stuck, Faults: []checker.FaultCoverage{{Kind: kind, Targets: []string{"n1"}, Applied: true}},
+			Verdict:  checker.Violation,
+			Findings: []checker.Finding{{Property: checker.Liveness, Verdict: checker.Violation, Violations: []checker.Incident{{From: c.from, To: c.to}}}},
+			Faults:   []checker.FaultCoverage{{Kind: c.kind, Targets: []string{"n1"}, Applied: true, Begin: 10, End: 20}},
 		})
-		return s.finds[0].key()
-	}
-	if plain := key(history.Pause); plain != key(history.Crash) || plain == key(history.Wipe) {
-		t.Errorf("stuck after a pause: %q, a crash: %q, an empty disk: %q", plain, key(history.Crash), key(history.Wipe))
+		if s.finds[0].DataLost != c.dataLost {
+			t.Errorf("%s, stuck from %d to %d: %+v", c.kind, c.from, c.to, s.finds[0].Signature)
+		}
 	}
 }
 
