@@ -139,14 +139,26 @@ func (s suites) id(of suite) (string, error) {
 // EnsureSelf returns the image of a lockcheck binary, which must be static:
 // there is nothing else in the image.
 func (m Maker) EnsureSelf(ctx context.Context, binary string) (engine.Image, error) {
-	content, err := os.ReadFile(binary)
+	file, err := os.Open(binary)
 	if err != nil {
 		return engine.Image{}, err
 	}
-	if err := checkStatic(bytes.NewReader(content)); err != nil {
+	defer file.Close()
+	if err := checkStatic(file); err != nil {
 		return engine.Image{}, fmt.Errorf("%s: %w", binary, err)
 	}
-	return m.once(ctx, Self, content, func(ref string) error {
+	digest := sha256.New()
+	if _, err := io.Copy(digest, file); err != nil {
+		return engine.Image{}, err
+	}
+	return m.named(ctx, Self, digest.Sum(nil), func(ref string) error {
+		content, err := os.ReadFile(binary)
+		if err != nil {
+			return err
+		}
+		if now := sha256.Sum256(content); !bytes.Equal(now[:], digest.Sum(nil)) {
+			return fmt.Errorf("%s: another one has been built over it", binary)
+		}
 		m.removeOldSelves(ctx)
 		archive, err := archiveOf(strings.TrimPrefix(SelfPath, "/"), content)
 		if err != nil {
@@ -159,7 +171,13 @@ func (m Maker) EnsureSelf(ctx context.Context, binary string) (engine.Image, err
 
 // once makes an image unless there is one of the same content.
 func (m Maker) once(ctx context.Context, name string, content []byte, make func(ref string) error) (engine.Image, error) {
-	ref := fmt.Sprintf("%s%s:%.6x", namespace, name, sha256.Sum256(content))
+	digest := sha256.Sum256(content)
+	return m.named(ctx, name, digest[:], make)
+}
+
+// named makes an image of content that has such a digest.
+func (m Maker) named(ctx context.Context, name string, digest []byte, make func(ref string) error) (engine.Image, error) {
+	ref := fmt.Sprintf("%s%s:%.6x", namespace, name, digest)
 	found, err := m.made(ctx, name,
 		func() (engine.Image, bool, error) { return m.Engine.Image(ctx, ref) },
 		func() error {
