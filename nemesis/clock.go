@@ -23,6 +23,10 @@ type clock struct {
 // the resolution of servers that tell whole seconds.
 const clockTolerance = 1100 * time.Millisecond
 
+// SmallestClockStep is how far a clock must be moved, forward or back, to be told from one
+// that was not.
+const SmallestClockStep = 2 * clockTolerance
+
 func clockKind() Kind {
 	return Kind{
 		Name: history.Clock, Summary: "move the wall clock of a server, forward or back, for a while",
@@ -40,8 +44,8 @@ func clockKind() Kind {
 
 func newClock(env Environment, order Order) (Fault, error) {
 	step := order.Step.Step.Of(env.Lease)
-	if step.Abs() < 2*clockTolerance {
-		return nil, fmt.Errorf("a step of %s is too small to be proven; it needs %s", step, 2*clockTolerance)
+	if step.Abs() < SmallestClockStep {
+		return nil, fmt.Errorf("a step of %s is too small to be proven; it needs %s", step, SmallestClockStep)
 	}
 	return &clock{targets: order.Targets, step: step}, nil
 }

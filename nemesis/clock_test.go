@@ -153,7 +153,7 @@ func TestClockOrStopped(t *testing.T) {
 // clock is not tried.
 func TestClockStepTooSmall(t *testing.T) {
 	for step, good := range map[time.Duration]bool{
-		2 * clockTolerance: true, -2 * clockTolerance: true, 2*clockTolerance - 1: false, -time.Second: false,
+		SmallestClockStep: true, -SmallestClockStep: true, SmallestClockStep - 1: false, -time.Second: false,
 	} {
 		_, err := newClock(Environment{}, Order{Step: Step{Step: Span{Plus: step}}})
 		if (err == nil) != good {

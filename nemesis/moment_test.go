@@ -38,7 +38,7 @@ func TestMomentsSeen(t *testing.T) {
 		{"answered before somebody is inside", WhenQueued, []history.Event{asks, refused, read}, ""},
 		{"asked for another lock", WhenQueued, []history.Event{read, elsewhere}, ""},
 		{"asked after it was given back", WhenQueued, []history.Event{read, event("w1", history.Invoke, history.Release), asks}, ""},
-		{"told", WhenLost, []history.Event{read, event("w1", history.Info, history.Lost)}, "w1 was told that its lock is lost"},
+		{"told", WhenLost, []history.Event{read, event("w1", history.Info, history.Lost)}, "w1 was notified that its lock is lost"},
 		{"release refused", WhenLost, []history.Event{read, event("w1", history.Fail, history.Release)}, "w1 was refused its release"},
 		{"renewal refused", WhenLost, []history.Event{read, event("w1", history.Fail, history.Renew)}, "w1 was refused its renew"},
 		{"release of unknown outcome", WhenLost, []history.Event{read, event("w1", history.Info, history.Release)}, ""},

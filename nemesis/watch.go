@@ -105,7 +105,7 @@ func (w *Watch) worker(e history.Event) {
 		w.leave(e)
 	case e.F == history.Lost:
 		w.leave(e)
-		w.moment(history.MomentLost, e.Process, e.Time, "was told that its lock is lost")
+		w.moment(history.MomentLost, e.Process, e.Time, "was notified that its lock is lost")
 	case e.Type == history.Fail && (e.F == history.Renew || e.F == history.Release):
 		w.moment(history.MomentLost, e.Process, e.Time, "was refused its "+string(e.F))
 	}

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"lockcheck/clusters/clustertest"
+	"lockcheck/history"
 	"lockcheck/internal/runs"
+	"lockcheck/nemesis"
 )
 
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
@@ -67,6 +69,19 @@ func TestDraw(t *testing.T) {
 		}
 		if len(steps) < maxSteps || steps[maxSteps+1] {
 			t.Errorf("%s: trials have %v steps", lock, steps)
+		}
+	}
+}
+
+// TestClockSteps: clocks are moved so far that it can be proven, in the shortest lease, too.
+func TestClockSteps(t *testing.T) {
+	for _, fault := range []string{history.Clock, history.ClockStrobe} {
+		for _, leases := range clocksOf(fault) {
+			trial := Trial{Steps: []Step{{Fault: fault, Target: "one", Clock: leases, Length: 1}}}
+			step := trial.schedule(time.Second).Steps[0].Step.Of(300 * time.Millisecond)
+			if step.Abs() < nemesis.SmallestClockStep || (step < 0) != (leases < 0) {
+				t.Errorf("%s by %v leases moves it by %s", fault, leases, step)
+			}
 		}
 	}
 }

@@ -170,7 +170,10 @@ func (t Trial) schedule(section time.Duration) nemesis.Schedule {
 func (s Step) strength(n *nemesis.Step) {
 	switch s.Fault {
 	case history.Clock, history.ClockStrobe:
-		n.Step = nemesis.Span{Leases: s.Clock}
+		n.Step = nemesis.Span{Leases: s.Clock, Plus: nemesis.SmallestClockStep}
+		if s.Clock < 0 {
+			n.Step.Plus = -nemesis.SmallestClockStep
+		}
 	case history.ClockRate:
 		n.Speed = s.Clock
 	case history.PacketLoss:
