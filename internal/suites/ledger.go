@@ -5,9 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"sync"
+	"syscall"
+
+	"lockcheck/internal/runs"
 )
 
 // Ledger is a file of JSON lines about many runs: a heading, then an entry for each that was
@@ -54,6 +58,22 @@ func OpenLedger[H, E any](path string) (*Ledger[H, E], error) {
 		}
 	}
 	return l, nil
+}
+
+// Hold keeps other processes from going on with the ledger until the file it returns is closed. If one
+// does already, the error is one of usage.
+func (l *Ledger[H, E]) Hold() (io.Closer, error) {
+	file, err := os.Open(l.path)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = runs.Usagef("%s: another lockcheck is at it", l.path)
+		}
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
 }
 
 // Add puts down a run. A line that was cut off is taken away first: the new one would

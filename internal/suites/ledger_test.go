@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"lockcheck/internal/runs"
 )
 
 // TestLedger: what was put down is there again, and a line that was cut off is no more than
@@ -43,6 +45,35 @@ func TestLedger(t *testing.T) {
 	}
 	if _, err := OpenLedger[string, int](path); err == nil {
 		t.Error("a line that is no entry is none")
+	}
+}
+
+// TestLedgerHeld: of two processes that go on with a ledger the second one is refused.
+func TestLedgerHeld(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger")
+	first, err := CreateLedger[int, int](path, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := OpenLedger[int, int](path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := first.Hold()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var usage *runs.UsageError
+	if _, err := second.Hold(); !errors.As(err, &usage) {
+		t.Errorf("held twice: %v", err)
+	}
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := second.Hold(); err != nil {
+		t.Error(err)
+	} else if err := again.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
