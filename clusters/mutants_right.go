@@ -18,9 +18,9 @@ func slow(_ *leases, m methods) methods {
 	return m
 }
 
-// lateEnd ends leases a fifth later than it was asked to.
+// lateEnd ends leases later than it was asked to, but within the grace period of mutants.
 func lateEnd(_ *leases, m methods) methods {
-	longer := func(r *clients.MemoryRequest) { r.TTL += r.TTL / 5 }
+	longer := func(r *clients.MemoryRequest) { r.TTL += 200 * time.Millisecond }
 	m.acquire, m.renew = m.acquire.asked(longer), m.renew.asked(longer)
 	return m
 }

@@ -39,6 +39,7 @@ type attempt struct {
 	// first is the number of the trial that found it, 0 for none of all.
 	first, trials int
 	found         string
+	verdict       checker.Verdict
 }
 
 // arms are the shares of blind trials that are compared.
@@ -77,8 +78,7 @@ func hunted() []mutant {
 	return slices.DeleteFunc(mutants(), func(m mutant) bool { return m.control != "" || m.guard == workloads.FenceWrites || m.sharedByRight() })
 }
 
-// attempts lists those of all mutants whose lock is wrong, and one for each right one, which
-// gets as many trials as all seeds of one arm of another.
+// attempts lists those of all mutants whose lock is wrong, and one for each right one.
 func (h hunts) attempts() []attempt {
 	var all []attempt
 	for _, m := range hunted() {
@@ -111,15 +111,16 @@ func (h hunts) attempt(ctx context.Context, i int, a *attempt) error {
 		Machine: runs.Machine{Binary: h.binary}, Parallel: h.side, Progress: runs.Silent{}, Budget: time.Hour, Trials: h.trials,
 	}
 	if a.guilty != "" { // what a right one is accused of must be seen again
-		m.Enough = func(h reports.Hunt) bool { return len(h.Finds) > 0 }
+		m.Enough = func(h reports.Hunt) bool { return h.Verdict() == checker.Violation }
 	}
 	if _, err := folder.Run(ctx, m, nil); err != nil {
 		return err
 	}
 	result := folder.Hunt()
+	a.verdict = result.Verdict()
 	for _, arm := range result.Arms {
 		a.trials += arm.Trials
-		if result.Verdict() == checker.Violation && arm.First > 0 && (a.first == 0 || arm.First < a.first) {
+		if a.verdict == checker.Violation && arm.First > 0 && (a.first == 0 || arm.First < a.first) {
 			a.first = arm.First
 		}
 	}
@@ -131,13 +132,13 @@ func (h hunts) attempt(ctx context.Context, i int, a *attempt) error {
 
 func (a attempt) String() string {
 	if a.first == 0 {
-		return fmt.Sprintf("nothing in %d trials", a.trials)
+		return fmt.Sprintf("nothing in %d trials (%s)", a.trials, a.verdict)
 	}
 	return fmt.Sprintf("trial %d: %s", a.first, a.found)
 }
 
 // errHunted says that a hunt did not end as it should.
-var errHunted = errors.New("a wrong mutant was not found by guided trials, or a right one was accused")
+var errHunted = errors.New("a wrong mutant was not found by guided trials, or a right one was not valid")
 
 // huntTable compares the arms, mutant by mutant.
 func huntTable(out io.Writer, all []attempt) error {
@@ -158,8 +159,11 @@ func huntTable(out io.Writer, all []attempt) error {
 		if len(cells[0]) == 0 {
 			continue
 		}
-		missed := slices.ContainsFunc(cells[0], func(a attempt) bool { return (a.first == 0) != (m.guilty == "") })
-		if missed {
+		want := checker.Violation
+		if m.guilty == "" {
+			want = checker.Valid
+		}
+		if slices.ContainsFunc(cells[0], func(a attempt) bool { return a.verdict != want }) {
 			err = errHunted
 		}
 		fmt.Fprintf(out, "| `%s` | %s | %s |\n", m.name, summary(m, cells[0]), summary(m, cells[1]))

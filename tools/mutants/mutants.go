@@ -58,7 +58,7 @@ func mutants() []mutant {
 	return []mutant{
 		{name: "textbook", does: "a table of leases and a counter"},
 		{name: "slow", does: "answers up to 30 ms late"},
-		{name: "late-end", does: "ends leases a fifth later than it was asked to"},
+		{name: "late-end", does: "ends leases 200 ms later than it was asked to"},
 		{name: "sparse-tokens", does: "leaves out tokens"},
 		{name: "clock-tokens", does: "takes tokens from a clock"},
 		{name: "idempotent", does: "grants an attempt again what it has", renew: true, section: long},
