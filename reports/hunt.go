@@ -239,7 +239,11 @@ func (f HuntFind) facts() []string {
 		fmt.Sprintf("first seen in trial %d (%s); %s showed it", f.First, arm, many(int64(f.Seen), "trial")),
 		"simplest: " + clean(f.Trial),
 	}
-	if !f.counts() {
+	switch {
+	case f.counts():
+	case f.Made == 0:
+		facts = append(facts, "does not count yet: it may have taken so long by chance, and was not made again")
+	default:
 		facts = append(facts, "does not count: that it took too long was not seen again")
 	}
 	if f.Made > 0 {
@@ -290,18 +294,19 @@ func HuntTerminal(w io.Writer, h Hunt, o TerminalOptions) error {
 // counts says whether a find counts. That the lock got stuck is told by time alone: on a busy
 // machine it counts only if it was seen again.
 func (f HuntFind) counts() bool {
-	return f.Property != checker.Liveness || f.Made == 0 || f.Shown > 0
+	return f.Property != checker.Liveness || f.Shown > 0
 }
 
 // Verdict is violation if anything was found that counts, undecided if no trial told anything, no
-// fault was proven or a part is missing, and else valid: as far as the trials went.
+// fault was proven, a part is missing or what was found was not made again, and else valid: as far as
+// the trials went.
 func (h Hunt) Verdict() checker.Verdict {
 	_, told, proven := h.trials()
 	faults := len(h.Roles) > 1 // the first one is for none
 	switch {
 	case slices.ContainsFunc(h.Finds, HuntFind.counts):
 		return checker.Violation
-	case told == 0, faults && proven == 0, len(h.Missing) > 0:
+	case told == 0, faults && proven == 0, len(h.Missing) > 0, slices.ContainsFunc(h.Finds, func(f HuntFind) bool { return f.Made == 0 }):
 		return checker.Undecided
 	}
 	return checker.Valid

@@ -77,6 +77,8 @@ func TestHuntVerdict(t *testing.T) {
 		{"found", huntedLock(), checker.Violation},
 		{"found once", with(HuntFind{Property: checker.MutualExclusion, Made: 6}), checker.Violation},
 		{"stuck", with(HuntFind{Property: checker.Liveness, Made: 6, Shown: 1}), checker.Violation},
+		{"stuck, and not made again", with(HuntFind{Property: checker.Liveness}), checker.Undecided},
+		{"a wrong release, and not made again", with(HuntFind{Property: checker.NoWrongRelease}), checker.Violation},
 		{"stuck once", with(HuntFind{Property: checker.Liveness, Made: 6}), checker.Valid},
 		{"nothing", Hunt{Arms: told}, checker.Valid},
 		{"no fault proven", Hunt{Arms: told, Roles: []string{"no fault", "pause of holder"}}, checker.Undecided},

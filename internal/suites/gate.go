@@ -48,6 +48,13 @@ func (g *Gate) leave(places int64) {
 	g.moved.Broadcast()
 }
 
+// Limit is how many places there are at the moment, at least 1.
+func (g *Gate) Limit() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return int(g.limit)
+}
+
 // tell says whether a job was delayed by the machine. Then there is one place less for those to
 // come, until as many in a row were not as would be let in twice over.
 func (g *Gate) tell(delayed bool) {

@@ -25,7 +25,7 @@ type pursuit struct {
 	found *found
 	end   time.Time
 	// kept are runs of its own that show it, the last one of each trial by its key.
-	kept map[string]string
+	kept map[string]runs.Outcome
 }
 
 // shrinking is the share of the time of a find for making it smaller. The rest is for what comes
@@ -40,6 +40,7 @@ func (p *pursuit) run(ctx context.Context) error {
 			return err
 		}
 	}
+	f.Control, f.ControlRuns = "", 0 // of another form, if a hunt goes on
 	var outOfTime error
 	for _, step := range []func(context.Context) error{p.shrink, p.confirmShrunk, p.control} {
 		switch err := step(ctx); {
@@ -79,7 +80,10 @@ func (p *pursuit) confirm(ctx context.Context) error {
 		err = nil
 	}
 	if err == nil && p.found.OriginalRuns.Made == 0 {
-		p.found.Unfinished = "its runs failed"
+		p.found.Unfinished = "its runs failed, or the machine was too busy for them"
+	}
+	if errors.Is(err, errInterrupted) {
+		p.found.OriginalRuns = confirmed{} // to be confirmed anew
 	}
 	if err != nil || p.found.OriginalRuns.Shown == 0 {
 		return err
@@ -98,7 +102,9 @@ func (p *pursuit) shrink(ctx context.Context) error {
 	p.machine.Progress.Step("%s: shows in %d of %d; making it smaller", f.Name, f.OriginalRuns.Shown, f.OriginalRuns.Made)
 	end := p.end
 	p.end = earlier(end.Add(-p.afterShrinking()), time.Now().Add(time.Duration(shrinking*float64(time.Until(end)))))
-	f.Shrunk.Times = 0
+	if f.Shrunk.Times > 1 {
+		f.Shrunk.Times, f.ShrunkRuns = 0, confirmed{}
+	}
 	kept, err := shrink(ctx, p.Plan.space, f.Shrunk, reruns(f.OriginalRuns.likely()), p.shows)
 	p.end = end
 	if errors.Is(err, errNoTime) {
@@ -107,7 +113,10 @@ func (p *pursuit) shrink(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before := cmp.Or(f.ShrunkRuns, f.OriginalRuns)
+	before := f.ShrunkRuns
+	if f.Shrunk.key() == f.Original.key() {
+		before = f.OriginalRuns
+	}
 	if f.Shrunk, f.ShrunkRuns, err = settle(ctx, kept, f.OriginalRuns, toConfirm, p.shows); f.Shrunk.key() == kept[0].key() {
 		f.ShrunkRuns = before
 	}
@@ -125,9 +134,9 @@ func (p *pursuit) afterShrinking() time.Duration {
 	if err != nil {
 		return 0
 	}
-	batches := 0
+	batches, side := 0, p.gate.Limit()
 	for _, n := range []int{toConfirm, atLeast} {
-		batches += (n + p.machine.Parallel - 1) / p.machine.Parallel
+		batches += (n + side - 1) / side
 	}
 	return time.Duration(batches) * suites.Job{Outline: outline}.Length()
 }
@@ -141,31 +150,52 @@ func (p *pursuit) repeatedFor(t Trial, runs confirmed) (Trial, error) {
 	return t.repeated(runs.likely(), outline.Effective), err
 }
 
-// confirmShrunk tells how often what is left shows it, repeated if that is not always: by runs that
-// had no part in choosing it, on servers of their own, as "lockcheck repro" makes them.
+// confirmShrunk tells how often what is left shows it, by runs on servers of their own, as "lockcheck
+// repro" makes them. If that is not always, its step is repeated, unless it shows less often so. What
+// is not seen any more gives way to what was found.
 func (p *pursuit) confirmShrunk(ctx context.Context) error {
 	pool := p.machine.Pool
 	p.machine.Pool = nil
 	defer func() { p.machine.Pool = pool }()
 	f := p.found
-	repeated, err := p.repeatedFor(f.Shrunk, f.ShrunkRuns)
+	before := cmp.Or(f.ShrunkRuns, f.OriginalRuns)
+	repeated, err := p.repeatedFor(f.Shrunk, before)
 	if err != nil {
 		return err
 	}
-	forms := []Trial{repeated}
-	if repeated.Times > 1 {
-		forms = append(forms, f.Shrunk)
+	single := f.Shrunk
+	if err := p.measure(ctx, repeated); err != nil {
+		return err
 	}
-	before := f.ShrunkRuns.share()
-	for _, t := range forms {
-		shown, made, err := p.shows(ctx, t, toConfirm, false)
-		if err != nil {
+	if f.ShrunkRuns.share() < before.share() && repeated.Times > 1 {
+		if err := p.orRather(ctx, single); err != nil {
 			return err
 		}
-		f.Shrunk, f.ShrunkRuns = t, confirmed{shown, made}
-		if f.ShrunkRuns.share() >= before {
-			return nil
-		}
+	}
+	if f.ShrunkRuns.Shown == 0 && single.key() != f.Original.key() {
+		return p.orRather(ctx, f.Original)
+	}
+	return nil
+}
+
+// measure takes a form of the find, and how often it shows it.
+func (p *pursuit) measure(ctx context.Context, t Trial) error {
+	shown, made, err := p.shows(ctx, t, toConfirm, false)
+	if err != nil {
+		return err
+	}
+	p.found.Shrunk, p.found.ShrunkRuns = t, confirmed{shown, made}
+	return nil
+}
+
+// orRather takes another form if that shows it more often.
+func (p *pursuit) orRather(ctx context.Context, t Trial) error {
+	before, runs := p.found.Shrunk, p.found.ShrunkRuns
+	if err := p.measure(ctx, t); err != nil {
+		return err
+	}
+	if p.found.ShrunkRuns.share() <= runs.share() {
+		p.found.Shrunk, p.found.ShrunkRuns = before, runs
 	}
 	return nil
 }
@@ -177,10 +207,15 @@ func (p *pursuit) control(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	low, _ := stats.Wilson(int64(f.ShrunkRuns.Shown), int64(f.ShrunkRuns.Made))
+	shows := cmp.Or(f.ShrunkRuns, f.OriginalRuns)
+	low, _ := stats.Wilson(int64(shows.Shown), int64(shows.Made))
 	n := max(atLeast, reruns(low))
+	var controls []repros.Control
+	if shows.Shown > 0 { // or none could differ
+		controls = p.Plan.controls(f.Shrunk, r)
+	}
 	var outOfTime error
-	for _, c := range p.Plan.controls(f.Shrunk, r) {
+	for _, c := range controls {
 		expect, is, err := p.makesDifference(ctx, r, c, n)
 		if errors.Is(err, errNoTime) {
 			outOfTime = err
@@ -268,38 +303,43 @@ type series struct {
 	keep       bool                    // the last one that is
 }
 
-// make makes a series, and returns how many runs are what is counted, of how many. Runs that fail
-// are made again, as many as there were to be at most.
+// make makes a series, and returns how many runs are what is counted, of how many. Runs that fail, or
+// in which the machine was too busy for what they do not show, are made again, as many as there were
+// to be at most. If no servers could be had for that many its error is an errUnmade.
 func (p *pursuit) make(ctx context.Context, s series) (count, made int, err error) {
 	job, err := p.job(s.trial, s.experiment.Options)
 	if err != nil {
 		return 0, 0, nil // as above
 	}
-	failures := 0
+	failures, unmade := 0, 0
 	for made < s.runs && failures < s.runs && (count == 0 || !s.untilOne) {
-		if now := time.Now(); now.After(p.end) || now.Add(job.Length()).After(p.hunter.end) {
+		end := earlier(p.end.Add(job.Length()), p.hunter.end)
+		if time.Now().Add(job.Length()).After(end) {
 			return count, made, errNoTime
 		}
 		r := p.runner()
+		r.Deadline, r.Skipped = end, func(int) error { return nil }
 		r.Done = func(_ int, m suites.Made) error {
 			p.found.Runs++
 			if m.Outcome.History == nil {
-				failures++
+				if failures, unmade = failures+1, unmade+1; unmade >= s.runs {
+					return &errUnmade{m.Err}
+				}
 				return nil
 			}
-			if failed(m.Outcome.Results) {
+			is := !failed(m.Outcome.Results) && s.is(m.Outcome)
+			if failed(m.Outcome.Results) || m.Delayed && !is {
 				failures++
 				return errors.Join(m.Err, os.RemoveAll(m.Outcome.Folder))
 			}
 			made++
-			is := s.is(m.Outcome)
 			if is {
 				count++
 			}
 			if !is || !s.keep {
 				return errors.Join(m.Err, os.RemoveAll(m.Outcome.Folder))
 			}
-			return errors.Join(m.Err, m.Outcome.WriteReports(), p.keep(s.trial, m.Outcome.Folder))
+			return errors.Join(m.Err, p.keep(s.trial, m.Outcome))
 		}
 		jobs := slices.Repeat([]suites.Job{job}, min(p.machine.Parallel, s.runs-made))
 		interrupted, err := r.Run(ctx, jobs, p.interrupt)
@@ -314,29 +354,31 @@ func (p *pursuit) make(ctx context.Context, s series) (count, made int, err erro
 }
 
 // keep keeps one run of a trial that shows the find.
-func (p *pursuit) keep(t Trial, folder string) error {
-	run, err := filepath.Rel(p.Path, folder)
-	if err != nil {
-		return err
-	}
-	old := p.kept[t.key()]
+func (p *pursuit) keep(t Trial, run runs.Outcome) error {
+	old, replaced := p.kept[t.key()]
 	p.kept[t.key()] = run
-	if old == "" {
+	if !replaced {
 		return nil
 	}
-	return os.RemoveAll(filepath.Join(p.Path, old))
+	return os.RemoveAll(old.Folder)
 }
 
-// keepOne keeps the run of what the find became, and removes those of trials that were only on the way.
+// keepOne keeps the run of what the find became, with its pages, and removes those of trials that were
+// only on the way.
 func (p *pursuit) keepOne() error {
-	f := p.found
-	best := cmp.Or(p.kept[f.Shrunk.key()], p.kept[f.Original.key()])
-	f.Run = cmp.Or(best, f.Run)
+	best := p.found.Shrunk.key()
+	if _, kept := p.kept[best]; !kept {
+		best = p.found.Original.key()
+	}
 	var errs []error
-	for _, run := range p.kept {
-		if run != best {
-			errs = append(errs, os.RemoveAll(filepath.Join(p.Path, run)))
+	for key, run := range p.kept {
+		if key != best {
+			errs = append(errs, os.RemoveAll(run.Folder))
+			continue
 		}
+		folder, err := filepath.Rel(p.Path, run.Folder)
+		p.found.Run = folder
+		errs = append(errs, err, run.WriteReports())
 	}
 	return errors.Join(errs...)
 }

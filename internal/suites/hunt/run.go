@@ -32,6 +32,8 @@ type Machine struct {
 	Enough func(reports.Hunt) bool
 	// TrialsOnly leaves finds as trials showed them: none is confirmed or made smaller.
 	TrialsOnly bool
+
+	test func(context.Context, runs.Options, <-chan struct{}, runs.Progress) (runs.Outcome, error) // makes a run; nil for runs.Test
 }
 
 // Shares of the budget.
@@ -62,6 +64,8 @@ type hunter struct {
 	interrupted bool
 	// gaveUp are the finds for which there was no time.
 	gaveUp map[string]bool
+	// again: there is time for them once more, for no trials are left to make.
+	again bool
 	// standing is for the trials in progress, which read it while others are put down.
 	standing atomic.Pointer[string]
 }
@@ -70,6 +74,11 @@ type hunter struct {
 // interrupt is closed what is in progress ends without being counted. Its error says why the
 // hunt could not go on; that single trials failed is in the ledger.
 func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) (interrupted bool, err error) {
+	held, err := f.ledger.Hold()
+	if err != nil {
+		return false, err
+	}
+	defer held.Close()
 	m.Pool = runs.NewPool()
 	defer func() { err = errors.Join(err, m.Pool.Close(ctx)) }()
 	h := newHunter(f, m, interrupt)
@@ -88,6 +97,9 @@ func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) 
 		case made > 0:
 		case time.Now().Before(h.searchEnd):
 			h.searchEnd = time.Now() // there are no more, so that no find has to wait
+		case !h.again:
+			clear(h.gaveUp)
+			h.again = true
 		case h.isPatient():
 			h.patient = time.Time{} // no trial will show what was seen once more often
 		default:
@@ -167,7 +179,7 @@ func (h *hunter) job(t Trial, o runs.Options) (suites.Job, error) {
 func (h *hunter) runner() suites.Runner {
 	r := suites.Runner{
 		Machine: h.machine.Machine, Slots: h.machine.Parallel, Gate: h.gate, MaxDelay: h.Plan.lease() / 4,
-		Progress: h.machine.Progress, Each: status{h},
+		Progress: h.machine.Progress, Each: status{h}, Test: h.machine.test,
 	}
 	r.Machine.Store = filepath.Join(h.Path, runsFolder)
 	return r
@@ -282,6 +294,11 @@ func (s status) Status(string, ...any) {
 // errNoTime says that a find cannot be gone into further.
 var errNoTime = errors.New("the budget is spent")
 
+// errUnmade says that runs of a find failed before they recorded anything, and why the last one did.
+type errUnmade struct{ error }
+
+func (e *errUnmade) Unwrap() error { return e.error }
+
 // errInterrupted says that somebody ended the hunt.
 var errInterrupted = errors.New("interrupted")
 
@@ -299,20 +316,23 @@ func (h *hunter) pursueAll(ctx context.Context) error {
 		before := f.Runs
 		f.Name = h.nameOf(f.Signature)
 		err := h.pursue(ctx, &f)
-		if errors.Is(err, errInterrupted) {
-			h.interrupted = true
-			return nil
-		}
-		if err != nil {
-			return err
+		stopped := err != nil
+		if stopped {
+			f.Unfinished = cmp.Or(f.Unfinished, "it was not gone into to the end")
 		}
 		replaces := f.replaces(h.last(f.Signature))
 		h.gaveUp[f.key()] = f.Unfinished != "" || !replaces || f.Runs == before
+		if errors.Is(err, errInterrupted) {
+			h.interrupted, err = true, nil
+		}
+		if replaces && (!stopped || f.OriginalRuns.Made > 0) {
+			err = h.add(entry{Found: &f}, err)
+		}
+		if err != nil || h.interrupted {
+			return err
+		}
 		if !replaces {
 			continue
-		}
-		if err := h.add(entry{Found: &f}, nil); err != nil {
-			return err
 		}
 		h.machine.Progress.Step("%s: %s", f.Name, f.conclusion())
 	}
@@ -349,10 +369,14 @@ const (
 // as there is time.
 func (h *hunter) pursue(ctx context.Context, f *found) error {
 	began := time.Now()
-	p := &pursuit{hunter: h, found: f, kept: make(map[string]string), end: earlier(h.end, began.Add(time.Duration(perFind*float64(h.machine.Budget))))}
+	p := &pursuit{hunter: h, found: f, kept: make(map[string]runs.Outcome), end: earlier(h.end, began.Add(time.Duration(perFind*float64(h.machine.Budget))))}
 	err := p.run(ctx)
-	if errors.Is(err, errNoTime) {
+	var unmade *errUnmade
+	switch {
+	case errors.Is(err, errNoTime):
 		f.Unfinished, err = cmp.Or(f.Unfinished, "there was no time to go into it to the end"), nil
+	case errors.As(err, &unmade):
+		f.Unfinished, err = "its runs failed: "+unmade.Error(), nil
 	}
 	err = errors.Join(err, p.keepOne())
 	took := time.Since(began)

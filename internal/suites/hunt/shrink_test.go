@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lockcheck/internal/stats"
+	"lockcheck/internal/suites"
 )
 
 func TestReruns(t *testing.T) {
@@ -204,7 +205,7 @@ func TestTimeForControl(t *testing.T) {
 	trial := Trial{Workers: 3, Section: 0.6, Steps: []Step{{Fault: "pause", Target: "waiter", When: "holding", Length: 1.3}}}
 	left := func(runs confirmed) time.Duration {
 		p := &pursuit{
-			hunter: &hunter{Folder: &Folder{Plan: ready(t, "redlock")}, machine: Machine{Parallel: 3}},
+			hunter: &hunter{Folder: &Folder{Plan: ready(t, "redlock")}, machine: Machine{Parallel: 3}, gate: suites.NewGate(3)},
 			found:  &found{Shrunk: trial, OriginalRuns: runs},
 		}
 		return p.afterShrinking()

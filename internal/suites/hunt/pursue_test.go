@@ -1,0 +1,152 @@
+package hunt
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/history"
+	"lockcheck/internal/runs"
+)
+
+// fakeRuns makes runs of which each tells by itself what it gives.
+type fakeRuns struct {
+	t     *testing.T
+	given []runs.Options
+	// shows says of the n-th run, from 0, whether it is stuck, and tells whether the machine was too busy.
+	shows func(n int, o runs.Options) (stuck, delayed bool, err error)
+}
+
+func (f *fakeRuns) run(_ context.Context, o runs.Options, _ <-chan struct{}, _ runs.Progress) (runs.Outcome, error) {
+	f.given = append(f.given, o)
+	stuck, delayed, err := f.shows(len(f.given)-1, o)
+	if err != nil {
+		return runs.Outcome{Interrupted: errors.Is(err, errInterrupted)}, err
+	}
+	folder, err := os.MkdirTemp(o.Machine.Store, "run-")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	results := checker.Results{Verdict: checker.Valid}
+	for _, p := range []checker.Property{checker.FaultEvidence, checker.Assumptions} {
+		results.Findings = append(results.Findings, checker.Finding{Property: p, Verdict: checker.Valid})
+	}
+	for _, step := range o.Schedule.Steps {
+		results.Faults = append(results.Faults, checker.FaultCoverage{ID: step.ID, Kind: step.Fault, Applied: true, Proven: true, Exercised: true})
+	}
+	if stuck {
+		results.Verdict = checker.Violation
+		results.Findings = append(results.Findings, checker.Finding{Property: checker.Liveness, Verdict: checker.Violation, Violations: []checker.Incident{{What: "stuck"}}})
+	}
+	outcome := runs.Outcome{Judgement: runs.Judgement{Folder: folder, History: &history.History{}, Results: results}}
+	if delayed {
+		outcome.Delay = time.Minute
+	}
+	return outcome, nil
+}
+
+// pursued goes into a find that one trial showed.
+func pursued(t *testing.T, f *fakeRuns) (*Folder, bool) {
+	t.Helper()
+	f.t = t
+	folder, err := Create(filepath.Join(t.TempDir(), "hunt"), ready(t, "memory"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(folder.Path, runsFolder), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	trial := Trial{Workers: 3, Section: 0.6, Steps: []Step{{Fault: history.Pause, Target: "waiter", When: "holding", Length: 1.3}}}
+	seen := sighted{Signature{Property: checker.Liveness}, "stuck", trial}
+	if err := folder.add(entry{Tried: &tried{Trial: trial, Finds: []sighted{seen}}}); err != nil {
+		t.Fatal(err)
+	}
+	h := newHunter(folder, Machine{Parallel: 1, Progress: runs.Silent{}, Budget: time.Hour, test: f.run}, nil)
+	if err := h.pursueAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return folder, h.interrupted
+}
+
+// TestPursueFailing: that no runs could be made is told, and is no evidence.
+func TestPursueFailing(t *testing.T) {
+	for name, first := range map[string]int{"from the beginning": 0, "once it is confirmed": toConfirm} {
+		folder, _ := pursued(t, &fakeRuns{shows: func(n int, _ runs.Options) (bool, bool, error) {
+			if n >= first {
+				return false, false, errors.New("no engine")
+			}
+			return true, false, nil
+		}})
+		f := folder.last(Signature{Property: checker.Liveness})
+		if f == nil || !strings.Contains(f.Unfinished, "no engine") || f.OriginalRuns.Made != first || f.File != "" {
+			t.Errorf("%s: %s; %+v, %q", name, f.Unfinished, f.OriginalRuns, f.File)
+		}
+		if len(folder.open(false)) != 1 {
+			t.Errorf("%s: it is not gone into again", name)
+		}
+	}
+}
+
+// TestPursueBusy: runs in which the fault may have missed do not count against a find.
+func TestPursueBusy(t *testing.T) {
+	folder, _ := pursued(t, &fakeRuns{shows: func(n int, o runs.Options) (bool, bool, error) {
+		late := n%3 == 1
+		return len(o.Schedule.Steps) > 0 && !late, late, nil
+	}})
+	if f := folder.finds[0]; f.OriginalRuns != (confirmed{toConfirm, toConfirm}) || f.Control == "" {
+		t.Errorf("%+v of the first form, control %q, %s", f.OriginalRuns, f.Control, f.Unfinished)
+	}
+}
+
+// TestPursueLuck: a small form that was seen by luck gives way to what was found, and none that is not
+// seen has a control.
+func TestPursueLuck(t *testing.T) {
+	small := func(o runs.Options) bool { return o.Concurrency == fewest }
+	for _, c := range []struct {
+		name       string
+		atTheEnd   bool // the first form still shows it
+		workers    int
+		controlled bool
+	}{
+		{"the first form is left", true, 3, true}, {"nothing is left", false, fewest, false},
+	} {
+		smaller := 0
+		folder, _ := pursued(t, &fakeRuns{shows: func(n int, o runs.Options) (bool, bool, error) {
+			switch {
+			case len(o.Schedule.Steps) == 0:
+				return false, false, nil
+			case small(o):
+				smaller++
+				return smaller <= 1+toConfirm, false, nil // once, and when it is settled
+			}
+			return n < toConfirm || c.atTheEnd && smaller > 0, false, nil
+		}})
+		f := folder.finds[0]
+		if f.Shrunk.Workers != c.workers || (f.Control != "") != c.controlled || f.ShrunkRuns.Made != toConfirm {
+			t.Errorf("%s: %s, %+v, control %q, %s", c.name, f.Shrunk, f.ShrunkRuns, f.Control, f.Unfinished)
+		}
+	}
+}
+
+// TestPursueInterrupted: what was confirmed is still known when the hunt goes on.
+func TestPursueInterrupted(t *testing.T) {
+	folder, interrupted := pursued(t, &fakeRuns{shows: func(n int, _ runs.Options) (bool, bool, error) {
+		if n > toConfirm {
+			return false, false, errInterrupted
+		}
+		return true, false, nil
+	}})
+	again, err := Open(folder.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := again.last(Signature{Property: checker.Liveness})
+	if !interrupted || f == nil || f.OriginalRuns != (confirmed{toConfirm, toConfirm}) || f.Unfinished == "" || len(again.open(false)) != 1 {
+		t.Errorf("interrupted %v: %#v", interrupted, f)
+	}
+}
