@@ -31,6 +31,8 @@ type known struct {
 	lock, version string
 	what          string
 	is            func(reports.HuntFind) bool
+	// again: it counts only if it was seen again, for time alone tells it.
+	again bool
 }
 
 func track() []known {
@@ -41,27 +43,27 @@ func track() []known {
 		return func(f reports.HuntFind) bool { return f.Property == p }
 	}
 	return []known{
-		{"redis-unsafe-release", "", "releases the lock of another one", property(checker.NoWrongRelease)},
-		{"postgres-pgbouncer", "", "the pool gives a session to another one", func(f reports.HuntFind) bool {
+		{lock: "redis-unsafe-release", what: "releases the lock of another one", is: property(checker.NoWrongRelease)},
+		{lock: "postgres-pgbouncer", what: "the pool gives a session to another one", is: func(f reports.HuntFind) bool {
 			return f.Property == checker.NoWrongRelease || overlap(f)
 		}},
-		{"redlock", "", "a clock of the servers", func(f reports.HuntFind) bool {
+		{lock: "redlock", what: "a clock of the servers", is: func(f reports.HuntFind) bool {
 			return overlap(f) && f.Cause == checker.CauseClock
 		}},
-		{"redsync-4.12.0", "", "a renewal without one of the servers", func(f reports.HuntFind) bool {
+		{lock: "redsync-4.12.0", what: "a renewal without one of the servers", is: func(f reports.HuntFind) bool {
 			// Without persistence, which it has not, each lock is lost with a majority of its servers.
 			lost := strings.Contains(f.Trial, "of majority") || strings.Contains(f.Trial, "of all")
 			return overlap(f) && f.Cause != checker.CauseClock && !lost
 		}},
-		{"redis-failover", "", "a failover loses the grant", func(f reports.HuntFind) bool {
+		{lock: "redis-failover", what: "a failover loses the grant", is: func(f reports.HuntFind) bool {
 			return overlap(f) && f.Cause != checker.CauseClock // a failover may come when the fault is over, which explains nothing then
 		}},
-		{"examples/kazoo/lock.yaml", "", "an abandoned attempt keeps its place in the queue (#732)", func(f reports.HuntFind) bool {
+		{lock: "examples/kazoo/lock.yaml", what: "an abandoned attempt keeps its place in the queue (#732)", is: func(f reports.HuntFind) bool {
 			return f.Property == checker.Liveness && !f.DataLost // with which the queue is gone
-		}},
-		{"consul", "", "a holder that was cut off is not notified", func(f reports.HuntFind) bool { return f.NotNotified }},
-		{"k8s-lease", "", "gives back the lease of its successor", property(checker.NoWrongRelease)},
-		{"etcd-v3lock", "3.4.3", "expired grants (#11456)", property(checker.NoExpiredGrant)},
+		}, again: true},
+		{lock: "consul", what: "a holder that was cut off is not notified", is: func(f reports.HuntFind) bool { return f.NotNotified }},
+		{lock: "k8s-lease", what: "gives back the lease of its successor", is: property(checker.NoWrongRelease)},
+		{lock: "etcd-v3lock", version: "3.4.3", what: "expired grants (#11456)", is: property(checker.NoExpiredGrant)},
 	}
 }
 
@@ -157,8 +159,9 @@ func (t *tool) hunt(ctx context.Context, k known, seed uint64, blind bool) (ende
 	if blind {
 		p.Blind = 1
 	}
-	if blind || seed > uint64(t.small) {
-		m.Enough, m.TrialsOnly = k.seen, true
+	first := blind || seed > uint64(t.small)
+	if first {
+		m.Enough, m.TrialsOnly = k.seen, !k.again
 	}
 	p, err := p.Ready()
 	if err != nil {
@@ -173,7 +176,7 @@ func (t *tool) hunt(ctx context.Context, k known, seed uint64, blind bool) (ende
 		return ended{}, err
 	}
 	fmt.Fprintf(os.Stderr, "\n%s %s, seed %d, blind %v: %s\n", k.lock, k.version, seed, blind, path)
-	e := ended{Lock: k.lock, Version: k.version, Seed: seed, Blind: blind, Found: m.TrialsOnly, Began: time.Now().UTC(), Budget: t.budget}
+	e := ended{Lock: k.lock, Version: k.version, Seed: seed, Blind: blind, Found: first, Began: time.Now().UTC(), Budget: t.budget}
 	if _, err := folder.Run(ctx, m, nil); err != nil {
 		return e, err
 	}
@@ -187,7 +190,9 @@ func (t *tool) hunt(ctx context.Context, k known, seed uint64, blind bool) (ende
 }
 
 // seen says whether a hunt saw what the lock is known for.
-func (k known) seen(h reports.Hunt) bool { return slices.ContainsFunc(h.Finds, k.is) }
+func (k known) seen(h reports.Hunt) bool {
+	return slices.ContainsFunc(h.Finds, func(f reports.HuntFind) bool { return k.is(f) && (!k.again || f.Shown > 0) })
+}
 
 // small says whether a hunt is done with it, or had no time to be.
 func (k known) small(h reports.Hunt) bool {
