@@ -88,7 +88,7 @@ func latencies() []Figure {
 		{"acquire", "time of the attempt that was granted", func(p Pool) stats.Histogram { return p.Measures.Acquire }, nil},
 		{"uncontended", "time to acquire what nobody else wants", func(p Pool) stats.Histogram { return p.Measures.Uncontended }, nil},
 		{"wait", "time from the first attempt to the grant", func(p Pool) stats.Histogram { return p.Measures.Wait }, nil},
-		{"failover", "time from a holder's end to the next grant", func(p Pool) stats.Histogram { return p.Measures.Failover }, func(p Pool) int64 { return p.Stuck }},
+		{"failover", "time from the fault that stopped, cut off or ended a holder to the next grant", func(p Pool) stats.Histogram { return p.Measures.Failover }, func(p Pool) int64 { return p.Stuck }},
 		{"notified", "time from the next grant until the replaced holder learned of it", func(p Pool) stats.Histogram { return p.Measures.Notified }, nil},
 	} {
 		for _, q := range []struct {

@@ -52,8 +52,8 @@ func (i LossInterval) IntervalOver() string {
 	return fmt.Sprintf("over %d %s", i.LostUnits, i.LostOver)
 }
 
-// IntervalKnown says whether the interval leaves anything out: it takes four units in which some
-// updates were lost.
+// IntervalKnown says whether the interval leaves anything out, at least 1 % of all shares. Where any
+// updates were lost that takes four units, and more of them if they differ much.
 func (i LossInterval) IntervalKnown() bool { return i.LostHigh-i.LostLow < 0.99 }
 
 // IntervalWords is such as "0.15 to 0.23, 95 % interval over 5 faults".

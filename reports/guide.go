@@ -56,7 +56,7 @@ type GuideCell struct {
 	Bound   float64    // the share of runs that may break it, if all held
 	Short   []GuideRun // runs that held, with sections that were over before the lock could pass on
 	Silent  []GuideRun // runs that say nothing
-	// Kin are locks that end by the same rule and were broken, of a cell that held.
+	// Kin are locks that end by the same rule and failed by themselves, of a cell that held.
 	Kin []string
 }
 
@@ -198,7 +198,7 @@ func (c GuideCell) text() string {
 // word is how a lock broke.
 func (g GuideGroup) word() string {
 	return map[string]string{
-		GuideBroken: "broken", GuideAfterExpiry: "used after expiry", GuideUnlocked: "written without the lock",
+		GuideBroken: guideBroken, GuideAfterExpiry: "used after expiry", GuideUnlocked: "written without the lock",
 		GuideTokens: "token out of order", GuideStuck: "stuck", GuideLate: guideLate,
 	}[g.State]
 }
@@ -228,9 +228,9 @@ func (c GuideCell) kin() string {
 	case 0:
 		return ""
 	case 1:
-		return "; " + clean(c.Kin[0]) + ", which ends by the same rule, is broken"
+		return "; " + clean(c.Kin[0]) + ", which ends by the same rule, failed by itself"
 	}
-	return "; " + strings.Join(cleanAll(c.Kin), ", ") + ", which end by the same rule, are broken"
+	return "; " + strings.Join(cleanAll(c.Kin), ", ") + ", which end by the same rule, failed by themselves"
 }
 
 // heldIn says how little a few runs exclude.
@@ -290,6 +290,9 @@ func (c GuideCell) broken() bool {
 	return slices.Contains([]string{GuideBroken, GuideAfterExpiry, GuideUnlocked, GuideTokens, GuideStuck, GuideLate}, c.State)
 }
 
+// guideBroken is said of a lock that gave itself to two, or let a wrong release through.
+const guideBroken = "failed by itself"
+
 // guideLate is said of a lock of which nothing was lost, and that was not stuck for good.
 const guideLate = "passed on late"
 
@@ -319,7 +322,7 @@ func (c GuideCell) sentence(g GuideGroup) string {
 		return c.name(g) + ": " + heldIn(g.N, g.High) + "." + g.alsoInForce() + g.lost()
 	}
 	how := map[string]string{
-		GuideBroken: "by the lock itself", GuideAfterExpiry: "by a holder that went on after its lease, or the connection that stands for one, had ended",
+		GuideBroken: "the lock gave itself to two, or let a wrong release through", GuideAfterExpiry: "by a holder that went on after its lease, or the connection that stands for one, had ended",
 		GuideUnlocked: "by a worker that went on without the lock, for it ignored that it was refused",
 		GuideTokens:   "a fencing token did not increase, and nothing else was violated", GuideStuck: "nobody was granted it again in time",
 		GuideLate: "nothing was lost, but the lock of a dead or silent holder was free much later than its rule says",

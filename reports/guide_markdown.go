@@ -16,8 +16,8 @@ const guidePreface = `# Which lock to choose
 
 Made by "lockcheck guide" from %s of %s; nothing here is written by hand. Of them %s nothing: undecided, or broken themselves.
 
-A run shows that a lock can break, never that it cannot. So each cell has the worst that these runs have shown of a lock, whenever that was: what it was broken
-by, and how often; or in how many runs it held, and in how many it may break all the same. Runs of one machine, lockcheck's own workloads: they say what can happen,
+A run shows that a lock can break, never that it cannot. So each cell has the worst that these runs have shown of a lock, whenever that was: what broke
+it, and how often; or in how many runs it held, and in how many it may break all the same. Runs of one machine, lockcheck's own workloads: they say what can happen,
 not how often it will happen to you. What each lock is, how it is used here and what its options do: [docs/locks](locks/README.md).
 
 `

@@ -16,7 +16,7 @@ var (
 
 // cellTerms are the words of the tables by lock and fault.
 var cellTerms = [...]guideTerm{
-	{"broken", "by the lock itself, which gave itself to two or let a wrong release through."},
+	{guideBroken, "the lock gave itself to two, or let a wrong release through."},
 	{"used after expiry", "a holder went on after its lease, or of a lock without one its connection, had ended. No lock prevents that of a holder that is stopped: it needs a guard, or work that may be done twice. One that is cut off can give up in time, as the client of zookeeper does."},
 	{"written without the lock", "a worker ignored that its request failed."},
 	{"token out of order", "a fencing token did not increase, and nothing else was violated; the page of the lock says why."},
@@ -29,7 +29,7 @@ var cellTerms = [...]guideTerm{
 	{"too short to tell", "it held, but could hardly do otherwise: who is kept from the servers, by a cut or because they fail, works on, and each was done before the lock could pass on by its lease, lock delay, or the end of its connection. Under a fault of servers, which may forget a lock, work of the usual 60 ms at most is always too short. This counts as not tried."},
 	{"not tried", "no run tells. Not every experiment was made with each lock, so rows differ by that, too; the last column has only what broke. A lock that no table of a guard has was not tried behind it, or lacks what the guard needs: \"lockcheck list lock NAME\" says which guards it can have."},
 	{"not supported", "lockcheck cannot do that to this lock. It does not say that it cannot happen, unless there is nothing to which it could: a leader where there is one server."},
-	{"wrong on purpose", "the lock is here to show a mistake, which need not be one that any fault of these tables shows."},
+	{"naive", "the lock shows a mistake that people make, which need not be one that any fault of these tables shows."},
 	casesTerm,
 	{"behind a guard", "the run had a guard that refused what a second holder did; the lock was given away all the same."},
 	{"@, +", "stand before a version of the servers that is not the usual one, and before an option of the lock."},
@@ -56,7 +56,7 @@ var fitTerms = [...]guideTerm{
 	{"the usual faults", "the columns of the tables below, and for failover the death of a whole machine, crash:holder."},
 	{"in long sections", "with work that goes on until the lock could pass on. Shorter runs do not count as held: see \"too short to tell\" below."},
 	{"ruled out", "as it was tried, for the first reason found."},
-	{"not listed", "locks that are wrong on purpose, those whose program ignores answers, those that lockcheck serves itself, and other versions of servers (after an @)."},
+	{"not listed", "naive locks, those whose program ignores answers, those that lockcheck serves itself, and other versions of servers (after an @)."},
 	{"at the longest, p50", "times of runs, most of them made side by side with others: an idle machine may take less."},
 	{"the order", "the fewest settings that did not hold come first, then it is that of names: no ranking."},
 }

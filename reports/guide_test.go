@@ -18,11 +18,11 @@ func TestGuideCellText(t *testing.T) {
 		cell GuideCell
 		want string
 	}{
-		{GuideCell{State: GuideBroken, Groups: group(GuideBroken, "repro/redlock-clock-jump", 4, 4)}, "broken in 4 of 4 runs: redlock-clock-jump"},
+		{GuideCell{State: GuideBroken, Groups: group(GuideBroken, "repro/redlock-clock-jump", 4, 4)}, "failed by itself in 4 of 4 runs: redlock-clock-jump"},
 		{GuideCell{State: GuideAfterExpiry, Groups: group(GuideAfterExpiry, "", 1, 3)}, "used after expiry in 1 of 3 runs: random faults"},
 		{GuideCell{State: GuideStuck, Groups: group(GuideStuck, "claim/file-orphan", 1, 1)}, "stuck in 1 of 1 run: file-orphan"},
 		{GuideCell{State: GuideLate, Groups: group(GuideLate, "repro/etcd34-clock-back", 2, 2)}, "passed on late in 2 of 2 runs: etcd34-clock-back"},
-		{GuideCell{State: GuideBroken, Groups: []GuideGroup{{State: GuideBroken, Broke: 2, N: 2, Needed: []string{"kill:holder"}}}}, "broken in 2 of 2 runs: random faults with kill:holder"},
+		{GuideCell{State: GuideBroken, Groups: []GuideGroup{{State: GuideBroken, Broke: 2, N: 2, Needed: []string{"kill:holder"}}}}, "failed by itself in 2 of 2 runs: random faults with kill:holder"},
 		{GuideCell{State: GuideHeld, Held: 1, Updates: 20, Bound: 0.975}, "held in the one run tried"},
 		{GuideCell{State: GuideHeld, Held: 3, Updates: 99, Bound: 0.7076}, "held in 3 runs (up to 71 % may break)"},
 		{GuideCell{State: GuideHeld, Held: 1, Updates: 19, Bound: 0.975}, "held in the one run tried, on only 19 updates"},
@@ -43,11 +43,11 @@ func TestGuideCellView(t *testing.T) {
 		cell        GuideCell
 		word, small string
 	}{
-		{GuideCell{State: GuideBroken, Groups: group}, "broken in 1 of 1 run", "random faults (renewed)"},
+		{GuideCell{State: GuideBroken, Groups: group}, "failed by itself in 1 of 1 run", "random faults (renewed)"},
 		{GuideCell{State: GuideHeld, Held: 1, Updates: 20}, "held in the one run tried", ""},
 		{GuideCell{State: GuideHeld, Held: 1, Updates: 5}, "held in the one run tried", "on only 5 updates"},
 		{GuideCell{State: GuideHeld, Held: 3, Updates: 99, Bound: 0.7}, "held in 3 runs", "(up to 70 % may break)"},
-		{GuideCell{State: GuideHeld, Held: 1, Updates: 20, Kin: []string{"redlock (under kill)"}}, "held in the one run tried", "redlock (under kill), which ends by the same rule, is broken"},
+		{GuideCell{State: GuideHeld, Held: 1, Updates: 20, Kin: []string{"redlock (under kill)"}}, "held in the one run tried", "redlock (under kill), which ends by the same rule, failed by itself"},
 		{GuideCell{State: GuideNotTried}, "not tried", ""},
 	} {
 		if got := c.cell.view(""); got.Word != c.word || got.Small != c.small {
@@ -82,7 +82,7 @@ func TestGuidePages(t *testing.T) {
 	held := GuideCell{Lock: "redlock", Fault: "none", Guard: "none", State: GuideHeld, Held: 1, Bound: 0.975, Groups: []GuideGroup{{N: 1, High: 0.975, Runs: []GuideRun{run}}}}
 	g := Guide{
 		Runs: 5, From: "2026-01-02", To: "2026-01-03", Faults: []string{"none", "clock:one server"},
-		Tables: []GuideTable{{Guard: "none", Rows: []GuideRow{{Lock: "redlock", Note: "wrong on purpose: so", Cells: []GuideCell{held, broken}, Others: []GuideCell{{State: GuideHeld}}}}}},
+		Tables: []GuideTable{{Guard: "none", Rows: []GuideRow{{Lock: "redlock", Note: "naive: so", Cells: []GuideCell{held, broken}, Others: []GuideCell{{State: GuideHeld}}}}}},
 		Needs:  []GuideNeed{{Need: "n", Rule: "r"}}, Speeds: []GuideSpeed{{Lock: "redlock", Acquires: 3, AcquireP50: 1e6, AcquireP99: 2e6}, {Lock: "none", NeedsNoFault: true}},
 	}
 	for name, c := range map[string]struct {
@@ -91,16 +91,16 @@ func TestGuidePages(t *testing.T) {
 		not   string
 	}{
 		"markdown": {func(b *bytes.Buffer) error { return GuideMarkdown(b, g, "") }, []string{
-			"| **broken in 4 of 5 runs: redlock-clock-jump** |", "`--runs FILE`", losesAnyhow, "| redlock (wrong on purpose: so) |", "No lock is known to meet this.", "held in the one run tried",
+			"| **failed by itself in 4 of 5 runs: redlock-clock-jump** |", "`--runs FILE`", losesAnyhow, "| redlock (naive: so) |", "No lock is known to meet this.", "held in the one run tried",
 		}, "](#"},
 		"markdown with runs elsewhere": {func(b *bytes.Buffer) error { return GuideMarkdown(b, g, "runs.md") }, []string{
-			"[**broken in 4 of 5 runs: redlock-clock-jump**](runs.md#redlock-clockone-server-guard-none)", "Each cell leads to its runs.",
+			"[**failed by itself in 4 of 5 runs: redlock-clock-jump**](runs.md#redlock-clockone-server-guard-none)", "Each cell leads to its runs.",
 		}, "lockcheck repro a"},
 		"runs": {func(b *bytes.Buffer) error { return GuideRunsMarkdown(b, g) }, []string{
 			"## redlock, clock:one server, guard none", "In 1 other it broke less badly.", "Also in force: partition:one worker", "`lockcheck repro a`", `&lt;b&gt;\|x`,
 		}, "acquire p50"},
 		"page": {func(b *bytes.Buffer) error { return GuideHTML(b, g) }, []string{
-			`<th scope="row">redlock<small>wrong on purpose: so</small></th>`, `id="guard-none"`, losesAnyhow, `href="#redlock-clockone-server-guard-none"`, `id="redlock-clockone-server-guard-none"`, "partition:one worker", "lockcheck repro a", "&lt;b&gt;|x",
+			`<th scope="row">redlock<small>naive: so</small></th>`, `id="guard-none"`, losesAnyhow, `href="#redlock-clockone-server-guard-none"`, `id="redlock-clockone-server-guard-none"`, "partition:one worker", "lockcheck repro a", "&lt;b&gt;|x",
 			`href="runs/r1/report.html"`, "No lock is known to meet this.", "held in the one run tried",
 		}, "--runs"},
 	} {

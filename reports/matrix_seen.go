@@ -14,7 +14,7 @@ import (
 // Known is what other runs have shown of a cell, where that is worse than what a comparison
 // saw.
 type Known struct {
-	Text string `json:"text"` // "broken in 4 of 4 runs: redlock-clock-jump"
+	Text string `json:"text"` // "failed by itself in 4 of 4 runs: redlock-clock-jump"
 	Line string `json:"line"` // repeats one of them
 }
 

@@ -28,7 +28,7 @@ func TestSeen(t *testing.T) {
 		{Cell{Verdict: checker.Broken, Runs: runs(checker.Broken)}, "broken"},
 		{Cell{Unavailable: "x"}, "–"},
 		{Cell{}, "…"},
-		{Cell{Verdict: checker.Valid, Runs: runs(checker.Valid), Known: &Known{Text: "broken in 4 of 4 runs: x"}}, "held in 1 (breaks in ≤ 98 %); known: broken in 4 of 4 runs: x"},
+		{Cell{Verdict: checker.Valid, Runs: runs(checker.Valid), Known: &Known{Text: "failed by itself in 4 of 4 runs: x"}}, "held in 1 (breaks in ≤ 98 %); known: failed by itself in 4 of 4 runs: x"},
 	} {
 		if got := c.cell.seenText(); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
@@ -45,7 +45,7 @@ func TestFailingFirst(t *testing.T) {
 			t.Errorf("%s comes after one that was kept", threshold.result.Name)
 		}
 	}
-	m.Cells[0].Known = &Known{Text: "broken in 4 of 4 runs: x", Line: "lockcheck repro x"}
+	m.Cells[0].Known = &Known{Text: "failed by itself in 4 of 4 runs: x", Line: "lockcheck repro x"}
 	for _, text := range []string{written(t, MatrixHTML, m), written(t, MatrixMarkdown, m)} {
 		if !strings.Contains(text, "Worse is known") || !strings.Contains(text, "lockcheck repro x") {
 			t.Errorf("what is known is missing in\n%s", text)

@@ -81,9 +81,9 @@ func TestFindingsTable(t *testing.T) {
 	for _, want := range []string{
 		"Made by \"lockcheck findings table x\" from stored runs;", "with the 95 % interval",
 		"| `a'\\|*b*` | `c'\\|` (go-redis 9.23.0, redis 7.0.15) | &lt;x&gt; | 0 of 1 (it said \\| \\[more\\](x) \\_twice\\_) |  | not run | 0 of 1 |  | 12s |\n",
-		"| `redis` | go-redis 9.23.0, redis 7.0.15 | valid, 3 of 3 | 400 (300–500) | violation, 1 of 2 (the verdict is valid, not violation) | 3 | 2 of 200: none (2 runs) |\n",
+		"| `redis` | go-redis 9.23.0, redis 7.0.15 | valid, 3 of 3 | 400 (300–500) | violation, 1 of 2 (the verdict is valid, not violation) | 3 | 2 of 200: no interval (2 runs) |\n",
 		"| `file` |  | valid, not run |  | valid, not run |  |  |\n",
-		"| `redlock-clock-jump` | `redlock` (go-redis 9.23.0, redis 7.0.15) | violation: mutual-exclusion violated | 1 of 1 | valid | not run | 1 of 9: none (1 run) |  | 12s |\n",
+		"| `redlock-clock-jump` | `redlock` (go-redis 9.23.0, redis 7.0.15) | violation: mutual-exclusion violated | 1 of 1 | valid | not run | 1 of 9: no interval (1 run) |  | 12s |\n",
 		"| `etcd-lease-loss` | `etcd` | x | 5 of 5 | x | 5 of 5 | 90 of 500: 14–23 % (50 faults) | 0 of 500 | 0s |\n",
 		"| `published` | `etcd` | x | 5 of 5 | x | 5 of 5 | 90 of 500: 14–23 % (50 faults); published: 18 %, within | 90 of 500: 14–23 % (50 faults); published: 28 %, not within | 0s |\n",
 	} {

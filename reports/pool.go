@@ -64,7 +64,7 @@ func interval(i checker.LossInterval) string {
 
 // brief is the interval for a cell of a table: "15–23 % (5 faults)".
 func brief(i checker.LossInterval) string {
-	text := "none"
+	text := "no interval"
 	if i.IntervalKnown() {
 		text = inPercent(i.LostLow) + "–" + inPercent(i.LostHigh) + " %"
 	}

@@ -27,10 +27,10 @@ func guideCommand(s *system) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "guide",
 		Short: "tell which lock to choose: the worst that is known of each",
-		Long: `Show, for each lock and fault, the worst that any run has shown: broken by which
-reproduction and how often, or held in how many runs, and advice by need. It
-rests on the runs that are known to this lockcheck and, with --store, on your
-own: single tests, comparisons, findings and claims, of locks of your own too.
+		Long: `Show, for each lock and fault, the worst that any run has shown: what broke it
+and how often, or in how many runs it held; and advice by need. It rests on the
+runs that are known to this lockcheck and, with --store, on your own: single
+tests, comparisons, findings and claims, of locks of your own too.
 The runs behind each cell are part of the page; --runs writes them as Markdown.`,
 		Example: `  lockcheck guide
   lockcheck guide --runs guide-runs.md > guide.md

@@ -140,9 +140,9 @@ func renewalOf(lock clients.Info) string {
 func attemptOf(lock clients.Info) string {
 	switch {
 	case lock.Endless:
-		return "it waits in a queue, and nothing ends that"
+		return "it waits until it is free, and nothing else ends that"
 	case lock.Queues:
-		return "it waits in a queue"
+		return "it waits until it is free"
 	}
 	return "refused at once"
 }

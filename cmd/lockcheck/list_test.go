@@ -45,7 +45,7 @@ func TestLockItem(t *testing.T) {
 	got := []string{leaseOf(lease), renewalOf(lease), attemptOf(lease), serversOf(servers, true), guardsOf(lease)}
 	want := []string{
 		"2s by default, at least 1s; of a dead holder: at most 5s (lock delay of 1s included)",
-		"by its client, in the background", "it waits in a queue",
+		"by its client, in the background", "it waits until it is free",
 		"5, or --nodes 3 or 1; --pin ties workers to one each; --version 3.6 or 3.4",
 		"none, cas, match, idempotency-key",
 	}

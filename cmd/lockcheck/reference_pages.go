@@ -257,6 +257,8 @@ func requiredWhen(p checker.Property) string {
 		return "without a guard"
 	case required(history.Header{Tokens: true}):
 		return "where there are tokens"
+	case required(history.Header{Workload: history.WorkloadReadWrite}):
+		return "in workload `read-write`"
 	}
 	return "with `--require`"
 }

@@ -175,7 +175,7 @@ func TestKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	worst := a.Locks[0].Known[0]
-	if !strings.HasPrefix(worst.Alone, "broken in") || !strings.HasPrefix(worst.Line, "lockcheck repro ") {
+	if !strings.HasPrefix(worst.Alone, "failed by itself in") || !strings.HasPrefix(worst.Line, "lockcheck repro ") {
 		t.Errorf("the worst of redis is %+v", worst)
 	}
 	if of := a.Locks[1]; of.Runs == 0 || len(of.Known) != 0 {

@@ -152,9 +152,9 @@ func noChoice(lock string) string {
 	case name == history.LockNone:
 		return "no lock at all"
 	case found.Info.Naive != "" && strings.Contains(name, "+"):
-		return "a form of a lock that is wrong on purpose"
+		return "a form of a naive lock"
 	case found.Info.Naive != "":
-		return "wrong on purpose: " + found.Info.Naive
+		return "naive: " + found.Info.Naive
 	case found.Servers.Embedded != nil:
 		return "served by lockcheck itself"
 	}

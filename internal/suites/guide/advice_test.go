@@ -34,7 +34,7 @@ func TestNeeds(t *testing.T) {
 		{"broken without faults", "wasted", Evidence{held("redis"), broke("redis")}, nil},
 		{"done twice", "wasted", Evidence{held("redis"), broke("redis", clock), expired("redis", pause)}, []string{"redis none"}},
 		{"stuck", "wasted", Evidence{held("redis"), stuck("redis", "kill:holder")}, nil},
-		{"wrong on purpose", "wasted", Evidence{held("redis-unsafe-release")}, nil},
+		{"naive", "wasted", Evidence{held("redis-unsafe-release")}, nil},
 		{"another version of the servers", "wasted", Evidence{held("etcd-v3lock@3.4.3")}, nil},
 		{"part of lockcheck", "wasted", Evidence{held("memory"), held("queue")}, nil},
 		{"without servers", "wasted", Evidence{held("file")}, []string{"file none"}},
@@ -116,9 +116,9 @@ func TestKin(t *testing.T) {
 		other Run
 		kin   string // "" for none
 	}{
-		{"redsync", lock("redlock", clockRun("2", clock)), "redlock, which ends by the same rule, was BROKEN by itself under " + clock},
+		{"redsync", lock("redlock", clockRun("2", clock)), "redlock, which ends by the same rule, FAILED by itself under " + clock},
 		{"redsync", lock("redis", clockRun("2", clock)), ""},
-		{"redislock", lock("redis", clockRun("2", clock)), "redis, which ends by the same rule, was BROKEN by itself under " + clock},
+		{"redislock", lock("redis", clockRun("2", clock)), "redis, which ends by the same rule, FAILED by itself under " + clock},
 		{"mariadb", lock("postgres-session", expired("2", "partition:holder")), "postgres-session, which ends by the same rule, was used after expiry under partition:holder"},
 		{"postgres-insert", lock("postgres-session", expired("2", "partition:holder")), ""},
 		{"file", lock("none", broke("2", clock)), ""},
@@ -153,7 +153,7 @@ func TestKinInTable(t *testing.T) {
 	}
 }
 
-// TestMarked: a lock that is wrong on purpose is marked wherever it has a row, and no other is.
+// TestMarked: a naive lock is marked wherever it has a row, and no other is.
 func TestMarked(t *testing.T) {
 	lock := func(name string) Run { return changed(held(name), func(r *Run) { r.Lock = name }) }
 	g := Evidence{lock("redis"), lock("redis-noexpiry"), lock("etcd-header-revision@3.4.3"), lock("mine")}.Page(nil)

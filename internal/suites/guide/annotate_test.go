@@ -19,12 +19,12 @@ func TestAnnotate(t *testing.T) {
 		cell reports.Cell
 		want string
 	}{
-		{"worse is known", reports.Cell{Lock: "redlock", Fault: "clock", Guard: "none", Verdict: checker.Valid}, "broken in 1 of 1 run: redlock-clock-jump"},
+		{"worse is known", reports.Cell{Lock: "redlock", Fault: "clock", Guard: "none", Verdict: checker.Valid}, "failed by itself in 1 of 1 run: redlock-clock-jump"},
 		{"as bad", reports.Cell{Lock: "redlock", Fault: "clock", Guard: "none", Verdict: checker.Violation}, ""},
 		{"nothing worse", reports.Cell{Lock: "redlock", Fault: "pause:one server", Guard: "none", Verdict: checker.Valid}, ""},
 		{"another guard", reports.Cell{Lock: "redlock", Fault: "clock", Guard: "ask", Verdict: checker.Valid}, ""},
 		{"another lock", reports.Cell{Lock: "redsync", Fault: "clock", Guard: "none", Verdict: checker.Valid}, ""},
-		{"not run yet", reports.Cell{Lock: "redlock", Fault: "clock", Guard: "none"}, "broken in 1 of 1 run: redlock-clock-jump"},
+		{"not run yet", reports.Cell{Lock: "redlock", Fault: "clock", Guard: "none"}, "failed by itself in 1 of 1 run: redlock-clock-jump"},
 		{"not supported", reports.Cell{Lock: "redlock", Fault: "clock", Guard: "none", Unavailable: "x"}, ""},
 	} {
 		m := reports.Matrix{Cells: []reports.Cell{c.cell}}

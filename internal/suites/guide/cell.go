@@ -417,5 +417,5 @@ func (g Group) words() string {
 }
 
 func brokenWords(c Class) string {
-	return map[Class]string{ByLock: "BROKEN by itself", ByExpiry: "used after expiry", ByUse: "written without the lock", ByToken: "token out of order", Stuck: "stuck", Late: "passed on late"}[c]
+	return map[Class]string{ByLock: "FAILED by itself", ByExpiry: "used after expiry", ByUse: "written without the lock", ByToken: "token out of order", Stuck: "stuck", Late: "passed on late"}[c]
 }

@@ -70,7 +70,7 @@ func (e Evidence) brokeKin(lock, other, guard string, counts func(Class) bool) s
 }
 
 func kinWords(class Class) string {
-	if class == Late {
+	if class == Late || class == ByLock {
 		return brokenWords(class)
 	}
 	return "was " + brokenWords(class)
@@ -89,7 +89,7 @@ func (e Evidence) worseOfKin(lock, other, fault, guard string) (Group, bool) {
 	return theirs, broken && (!also || theirs.Class.severity() < ours.Class.severity())
 }
 
-// brokenKin lists the locks that end by the same rule and are broken by themselves where this one
+// brokenKin lists the locks that end by the same rule and failed by themselves where this one
 // held.
 func (e Evidence) brokenKin(lock, fault, guard string) []string {
 	info, known := infoOf(lock)

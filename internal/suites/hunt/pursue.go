@@ -305,7 +305,7 @@ type series struct {
 
 // make makes a series, and returns how many runs are what is counted, of how many. Runs that fail, or
 // in which the machine was too busy for what they do not show, are made again, as many as there were
-// to be at most. If no servers could be had for that many its error is an errUnmade.
+// to be at most. If that many fail before they record anything its error is an errUnmade.
 func (p *pursuit) make(ctx context.Context, s series) (count, made int, err error) {
 	job, err := p.job(s.trial, s.experiment.Options)
 	if err != nil {
