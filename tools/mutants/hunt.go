@@ -111,7 +111,7 @@ func (h hunts) attempt(ctx context.Context, i int, a *attempt) error {
 		Machine: runs.Machine{Binary: h.binary}, Parallel: h.side, Progress: runs.Silent{}, Budget: time.Hour, Trials: h.trials,
 	}
 	if a.guilty != "" { // what a right one is accused of must be seen again
-		m.Enough = func(h reports.Hunt) bool { return h.Verdict() == checker.Violation }
+		m.Enough = a.isFound
 	}
 	if _, err := folder.Run(ctx, m, nil); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (h hunts) attempt(ctx context.Context, i int, a *attempt) error {
 	a.verdict = result.Verdict()
 	for _, arm := range result.Arms {
 		a.trials += arm.Trials
-		if a.verdict == checker.Violation && arm.First > 0 && (a.first == 0 || arm.First < a.first) {
+		if a.isFound(result) && arm.First > 0 && (a.first == 0 || arm.First < a.first) {
 			a.first = arm.First
 		}
 	}
@@ -128,6 +128,21 @@ func (h hunts) attempt(ctx context.Context, i int, a *attempt) error {
 		a.found = strings.Join(slices.DeleteFunc([]string{a.found, string(f.Property)}, func(s string) bool { return s == "" }), ", ")
 	}
 	return os.RemoveAll(path)
+}
+
+// missed says that the hunt did not end as it should.
+func (a attempt) missed() bool {
+	if a.guilty == "" {
+		return a.verdict != checker.Valid
+	}
+	return a.first == 0
+}
+
+// isFound says whether a hunt found what the mutant is guilty of, or anything else that counts. That
+// it is stuck need not be seen again where it is known to be.
+func (a attempt) isFound(h reports.Hunt) bool {
+	guilty := func(f reports.HuntFind) bool { return f.Property == a.guilty }
+	return h.Verdict() == checker.Violation || slices.ContainsFunc(h.Finds, guilty)
 }
 
 func (a attempt) String() string {
@@ -159,11 +174,7 @@ func huntTable(out io.Writer, all []attempt) error {
 		if len(cells[0]) == 0 {
 			continue
 		}
-		want := checker.Violation
-		if m.guilty == "" {
-			want = checker.Valid
-		}
-		if slices.ContainsFunc(cells[0], func(a attempt) bool { return a.verdict != want }) {
+		if slices.ContainsFunc(cells[0], attempt.missed) {
 			err = errHunted
 		}
 		fmt.Fprintf(out, "| `%s` | %s | %s |\n", m.name, summary(m, cells[0]), summary(m, cells[1]))
