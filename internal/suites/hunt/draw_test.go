@@ -142,7 +142,7 @@ func TestSingles(t *testing.T) {
 	} {
 		p := ready(t, lock)
 		kinds, aims, turns := make(map[string]bool), make(map[aim]int), make(map[string]int)
-		for i, trial := range newGuide(p).single {
+		for i, trial := range p.space.singles(rand.New(rand.NewPCG(1, 1))) {
 			if _, err := p.outline(trial); err != nil || len(trial.Steps) != 1 {
 				t.Fatalf("%s: %s: %v", lock, trial, err)
 			}
@@ -170,6 +170,26 @@ func TestSingles(t *testing.T) {
 					t.Errorf("%s: %v is tried %d times", lock, a, aims[a])
 				}
 			}
+		}
+	}
+}
+
+// TestLate: late answers are tried early, and can be run, where a lease is long enough for them.
+func TestLate(t *testing.T) {
+	for lock, want := range map[string]int{"memory": 3, "redis": 3, "etcd-v3lock": 2, "none": 0} {
+		p := ready(t, lock)
+		late := 0
+		for _, trial := range newGuide(p).single[:min(len(p.space.kinds)+3, len(newGuide(p).single))] {
+			if len(trial.Steps) < 2 {
+				continue
+			}
+			late++
+			if _, err := p.outline(trial); err != nil {
+				t.Errorf("%s: %s: %v", lock, trial, err)
+			}
+		}
+		if late != want {
+			t.Errorf("%s: %d trials with late answers", lock, late)
 		}
 	}
 }

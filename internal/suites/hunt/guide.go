@@ -13,7 +13,7 @@ type guide struct {
 	// pairs of features that were tried together, and cells that were met.
 	pairs map[string]bool
 	cells map[cell]bool
-	// single are the trials with one fault that are still to be made, which come first, and tries how
+	// single are the first trials that are still to be made, nearly all with one fault, and tries how
 	// often each of them may still be made until it tells something.
 	single []Trial
 	tries  map[string]int
@@ -46,7 +46,7 @@ const enoughPairs = 8
 
 func newGuide(p Plan) *guide {
 	g := &guide{space: p.space, tries: make(map[string]int), drawn: make(map[string]bool), pairs: make(map[string]bool), cells: make(map[cell]bool)}
-	for i, t := range p.space.singles(rand.New(rand.NewPCG(p.Seed, math.MaxUint64))) {
+	for i, t := range p.space.first(rand.New(rand.NewPCG(p.Seed, math.MaxUint64))) {
 		if p.Shard.Has(i) {
 			g.single, g.tries[t.key()] = append(g.single, t), 2
 		}

@@ -6,7 +6,15 @@ import (
 	"slices"
 
 	"lockcheck/history"
+	"lockcheck/nemesis"
 )
+
+// first lists what is tried before trials are drawn: one fault at a time, and once each kind of them had
+// a turn also late answers.
+func (s space) first(rng *rand.Rand) []Trial {
+	all := s.singles(rng)
+	return slices.Insert(all, min(len(s.kinds), len(all)), s.late(rng)...)
+}
 
 // singles lists trials with one fault that begins while somebody holds the lock, one of each kind
 // of fault after another. Of a kind those come first that meet who asks for the lock, or the servers
@@ -31,6 +39,34 @@ func (s space) singles(rng *rand.Rand) []Trial {
 	}
 	return all
 }
+
+// late are trials in which a worker reads an answer late, but within its lease, and in which the holder
+// is stopped for longer than that afterwards. What clients do about late answers, such as asking again,
+// is wrong seldom, and only then. Their timeouts are of seconds, whatever the lease: it is a long one.
+func (s space) late(rng *rand.Rand) []Trial {
+	if !s.long {
+		return nil
+	}
+	var all []Trial
+	for _, when := range []string{nemesis.WhenRenewing, nemesis.WhenReleasing, nemesis.WhenAcquiring} {
+		if !slices.Contains(s.whens[aim{fault: history.Pause, target: actor}], when) {
+			continue
+		}
+		slow := Step{Fault: history.Pause, Target: actor, When: when, Length: 0.5}
+		stopped := Step{Fault: history.Pause, Target: actor, When: nemesis.WhenHolding, Length: 1.3, Order: then}
+		if when == nemesis.WhenRenewing {
+			stopped.When = when // in the same hold
+		}
+		all = append(all, Trial{
+			Workers: 3, Section: lastsBoth, Long: true, Renew: s.renew, Seed: rng.Uint64N(1_000_000), Steps: []Step{slow, stopped},
+		}.normal())
+	}
+	return all
+}
+
+// lastsBoth is a section, in leases, of which something is left after both faults of a trial with a
+// late answer.
+const lastsBoth = 3
 
 // ofKind are the trials with one fault of a kind.
 func (s space) ofKind(rng *rand.Rand, kind string) []Trial {
