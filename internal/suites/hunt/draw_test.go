@@ -176,10 +176,10 @@ func TestSingles(t *testing.T) {
 
 // TestLate: late answers are tried early, and can be run, where a lease is long enough for them.
 func TestLate(t *testing.T) {
-	for lock, want := range map[string]int{"memory": 3, "redis": 3, "etcd-v3lock": 2, "none": 0} {
+	for lock, want := range map[string]int{"memory": 4, "redis": 4, "etcd-v3lock": 2, "none": 0} {
 		p := ready(t, lock)
 		late := 0
-		for _, trial := range newGuide(p).single[:min(len(p.space.kinds)+3, len(newGuide(p).single))] {
+		for _, trial := range newGuide(p).single[:min(len(p.space.kinds)+4, len(newGuide(p).single))] {
 			if len(trial.Steps) < 2 {
 				continue
 			}

@@ -43,22 +43,31 @@ func (s space) singles(rng *rand.Rand) []Trial {
 // late are trials in which a worker reads an answer late, but within its lease, and in which the holder
 // is stopped for longer than that afterwards. What clients do about late answers, such as asking again,
 // is wrong seldom, and only then. Their timeouts are of seconds, whatever the lease: it is a long one.
+// What an answer to a renewal leads to hangs on what a client does first when it goes on: that is tried
+// twice.
 func (s space) late(rng *rand.Rand) []Trial {
 	if !s.long {
 		return nil
 	}
 	var all []Trial
-	for _, when := range []string{nemesis.WhenRenewing, nemesis.WhenReleasing, nemesis.WhenAcquiring} {
-		if !slices.Contains(s.whens[aim{fault: history.Pause, target: actor}], when) {
+	for _, c := range []struct {
+		workers  int
+		section  float64
+		at, then string // the moments of both faults
+	}{
+		{3, lastsBoth, nemesis.WhenRenewing, nemesis.WhenRenewing}, // of one hold
+		{2, lastsBoth, nemesis.WhenRenewing, nemesis.WhenRenewing},
+		{3, 1.6, nemesis.WhenReleasing, nemesis.WhenHolding},
+		{3, 1.6, nemesis.WhenAcquiring, nemesis.WhenHolding},
+	} {
+		if !slices.Contains(s.whens[aim{fault: history.Pause, target: actor}], c.at) {
 			continue
 		}
-		slow := Step{Fault: history.Pause, Target: actor, When: when, Length: 0.5}
-		stopped := Step{Fault: history.Pause, Target: actor, When: nemesis.WhenHolding, Length: 1.3, Order: then}
-		if when == nemesis.WhenRenewing {
-			stopped.When = when // in the same hold
-		}
 		all = append(all, Trial{
-			Workers: 3, Section: lastsBoth, Long: true, Renew: s.renew, Seed: rng.Uint64N(1_000_000), Steps: []Step{slow, stopped},
+			Workers: c.workers, Section: c.section, Long: true, Renew: s.renew, Seed: rng.Uint64N(1_000_000), Steps: []Step{
+				{Fault: history.Pause, Target: actor, When: c.at, Length: 0.5},
+				{Fault: history.Pause, Target: actor, When: c.then, Length: 1.3, Order: then},
+			},
 		}.normal())
 	}
 	return all
