@@ -122,12 +122,14 @@ type HuntFind struct {
 	Seen        int              `json:"seen"`     // how many trials showed it
 	// Trial is the simplest that is known to show it, with so many steps: in so many of the runs
 	// that were made to see that. Low and High bound their share: 95 % Wilson interval.
-	Trial string  `json:"trial"`
-	Steps int     `json:"steps"`
-	Shown int     `json:"shown"`
-	Made  int     `json:"made"`
-	Low   float64 `json:"low"`
-	High  float64 `json:"high"`
+	Trial string `json:"trial"`
+	Steps int    `json:"steps"`
+	Shown int    `json:"shown"`
+	Made  int    `json:"made"`
+	// SeenAgain: runs that were made for that showed it, of this form or of an earlier one.
+	SeenAgain bool    `json:"seen_again"`
+	Low       float64 `json:"low"`
+	High      float64 `json:"high"`
 	// Unfinished says what there was no time for.
 	Unfinished string `json:"unfinished,omitempty"`
 	// File is the reproduction, Control what makes the difference, as none of ControlRuns
@@ -150,7 +152,7 @@ func HuntJSON(w io.Writer, h Hunt) error {
 // Confirmed counts the finds that were seen again in a run made for that.
 func (h Hunt) Confirmed() (n int) {
 	for _, f := range h.Finds {
-		if f.Shown > 0 {
+		if f.SeenAgain {
 			n++
 		}
 	}
@@ -241,8 +243,8 @@ func (f HuntFind) facts() []string {
 	}
 	switch {
 	case f.counts():
-	case f.Made == 0:
-		facts = append(facts, "does not count yet: it may have taken so long by chance, and was not made again")
+	case f.isOpen():
+		facts = append(facts, "does not count yet: it may have taken so long by chance, and was not seen again so far")
 	default:
 		facts = append(facts, "does not count: that it took too long was not seen again")
 	}
@@ -294,19 +296,22 @@ func HuntTerminal(w io.Writer, h Hunt, o TerminalOptions) error {
 // counts says whether a find counts. That the lock got stuck is told by time alone: on a busy
 // machine it counts only if it was seen again.
 func (f HuntFind) counts() bool {
-	return f.Property != checker.Liveness || f.Shown > 0
+	return f.Property != checker.Liveness || f.SeenAgain
 }
 
+// isOpen says that it may count once there was time to make it again.
+func (f HuntFind) isOpen() bool { return !f.counts() && (f.Made == 0 || f.Unfinished != "") }
+
 // Verdict is violation if anything was found that counts, undecided if no trial told anything, no
-// fault was proven, a part is missing or what was found was not made again, and else valid: as far as
-// the trials went.
+// fault was proven, a part is missing or there was no time to see again what was found, and else valid:
+// as far as the trials went.
 func (h Hunt) Verdict() checker.Verdict {
 	_, told, proven := h.trials()
 	faults := len(h.Roles) > 1 // the first one is for none
 	switch {
 	case slices.ContainsFunc(h.Finds, HuntFind.counts):
 		return checker.Violation
-	case told == 0, faults && proven == 0, len(h.Missing) > 0, slices.ContainsFunc(h.Finds, func(f HuntFind) bool { return f.Made == 0 }):
+	case told == 0, faults && proven == 0, len(h.Missing) > 0, slices.ContainsFunc(h.Finds, HuntFind.isOpen):
 		return checker.Undecided
 	}
 	return checker.Valid

@@ -20,7 +20,7 @@ func huntedLock() Hunt {
 		},
 		Finds: []HuntFind{{
 			Name: "hunt-redis-1", Headline: "mutual-exclusion: granted twice", Property: checker.MutualExclusion, Cause: checker.CauseTwice, What: "w1 and w2 both held <k0>", First: 4, Seen: 2,
-			Trial: "2 workers; pause of one", Steps: 1, Shown: 5, Made: 6, Low: 0.4, High: 0.97,
+			Trial: "2 workers; pause of one", Steps: 1, Shown: 5, Made: 6, SeenAgain: true, Low: 0.4, High: 0.97,
 			File: "finds/hunt-redis-1.yaml", Control: "the same without the pause", ControlRuns: 5, Run: "runs/a/b",
 		}},
 		Inherent: map[string]int{checker.CausePaused: 3},
@@ -76,9 +76,10 @@ func TestHuntVerdict(t *testing.T) {
 	}{
 		{"found", huntedLock(), checker.Violation},
 		{"found once", with(HuntFind{Property: checker.MutualExclusion, Made: 6}), checker.Violation},
-		{"stuck", with(HuntFind{Property: checker.Liveness, Made: 6, Shown: 1}), checker.Violation},
+		{"stuck", with(HuntFind{Property: checker.Liveness, Made: 6, SeenAgain: true}), checker.Violation},
 		{"stuck, and not made again", with(HuntFind{Property: checker.Liveness}), checker.Undecided},
 		{"a wrong release, and not made again", with(HuntFind{Property: checker.NoWrongRelease}), checker.Violation},
+		{"stuck, and no time to make it again often enough", with(HuntFind{Property: checker.Liveness, Made: 1, Unfinished: "no time"}), checker.Undecided},
 		{"stuck once", with(HuntFind{Property: checker.Liveness, Made: 6}), checker.Valid},
 		{"nothing", Hunt{Arms: told}, checker.Valid},
 		{"no fault proven", Hunt{Arms: told, Roles: []string{"no fault", "pause of holder"}}, checker.Undecided},

@@ -60,16 +60,16 @@ func OpenLedger[H, E any](path string) (*Ledger[H, E], error) {
 	return l, nil
 }
 
-// Hold keeps other processes from going on with the ledger until the file it returns is closed. If one
+// Lock keeps other processes from going on with the ledger until the file it returns is closed. If one
 // does already, the error is one of usage.
-func (l *Ledger[H, E]) Hold() (io.Closer, error) {
-	file, err := os.Open(l.path)
+func (l *Ledger[H, E]) Lock() (io.Closer, error) {
+	file, err := os.OpenFile(l.path, os.O_RDWR, 0) // as NFS needs it
 	if err != nil {
 		return nil, err
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			err = runs.Usagef("%s: another lockcheck is at it", l.path)
+			err = runs.Usagef("%s: another process goes on with it", l.path)
 		}
 		return nil, errors.Join(err, file.Close())
 	}

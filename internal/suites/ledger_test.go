@@ -48,8 +48,8 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// TestLedgerHeld: of two processes that go on with a ledger the second one is refused.
-func TestLedgerHeld(t *testing.T) {
+// TestLedgerLocked: of two processes that go on with a ledger the second one is refused.
+func TestLedgerLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
 	first, err := CreateLedger[int, int](path, 1)
 	if err != nil {
@@ -59,18 +59,18 @@ func TestLedgerHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held, err := first.Hold()
+	locked, err := first.Lock()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var usage *runs.UsageError
-	if _, err := second.Hold(); !errors.As(err, &usage) {
-		t.Errorf("held twice: %v", err)
+	if _, err := second.Lock(); !errors.As(err, &usage) {
+		t.Errorf("locked twice: %v", err)
 	}
-	if err := held.Close(); err != nil {
+	if err := locked.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := second.Hold(); err != nil {
+	if again, err := second.Lock(); err != nil {
 		t.Error(err)
 	} else if err := again.Close(); err != nil {
 		t.Error(err)

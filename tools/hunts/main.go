@@ -190,9 +190,9 @@ func (t *tool) hunt(ctx context.Context, k known, seed uint64, blind bool) (ende
 }
 
 // seen says whether a hunt saw what the lock is known for.
-func (k known) seen(h reports.Hunt) bool {
-	return slices.ContainsFunc(h.Finds, func(f reports.HuntFind) bool { return k.is(f) && (!k.again || f.Shown > 0) })
-}
+func (k known) seen(h reports.Hunt) bool { return slices.ContainsFunc(h.Finds, k.counts) }
+
+func (k known) counts(f reports.HuntFind) bool { return k.is(f) && (!k.again || f.SeenAgain) }
 
 // small says whether a hunt is done with it, or had no time to be.
 func (k known) small(h reports.Hunt) bool {
@@ -208,7 +208,7 @@ func (k known) tell(e *ended, h reports.Hunt) {
 	}
 	for _, f := range h.Finds {
 		switch {
-		case k.is(f) && (e.Find == nil || e.Find.Shown == 0 && f.Shown > 0):
+		case k.counts(f) && (e.Find == nil || e.Find.Shown == 0 && f.Shown > 0):
 			if e.Find != nil {
 				e.Others = append(e.Others, named(*e.Find))
 			}

@@ -120,11 +120,11 @@ func (h hunts) attempt(ctx context.Context, i int, a *attempt) error {
 	a.verdict = result.Verdict()
 	for _, arm := range result.Arms {
 		a.trials += arm.Trials
-		if a.isFound(result) && arm.First > 0 && (a.first == 0 || arm.First < a.first) {
-			a.first = arm.First
-		}
 	}
 	for _, f := range result.Finds {
+		if a.isBy(f) && (a.first == 0 || f.First < a.first) {
+			a.first = f.First
+		}
 		a.found = strings.Join(slices.DeleteFunc([]string{a.found, string(f.Property)}, func(s string) bool { return s == "" }), ", ")
 	}
 	return os.RemoveAll(path)
@@ -138,11 +138,13 @@ func (a attempt) missed() bool {
 	return a.first == 0
 }
 
-// isFound says whether a hunt found what the mutant is guilty of, or anything else that counts. That
-// it is stuck need not be seen again where it is known to be.
-func (a attempt) isFound(h reports.Hunt) bool {
-	guilty := func(f reports.HuntFind) bool { return f.Property == a.guilty }
-	return h.Verdict() == checker.Violation || slices.ContainsFunc(h.Finds, guilty)
+// isFound says whether a hunt found what the mutant is guilty of, or anything else that counts.
+func (a attempt) isFound(h reports.Hunt) bool { return slices.ContainsFunc(h.Finds, a.isBy) }
+
+// isBy says whether the mutant is found by a find. That it is stuck need not be seen again where it is
+// known to be.
+func (a attempt) isBy(f reports.HuntFind) bool {
+	return f.Property == a.guilty || f.Property != checker.Liveness || f.SeenAgain
 }
 
 func (a attempt) String() string {

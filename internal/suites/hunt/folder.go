@@ -400,7 +400,8 @@ func (f *Folder) tell(find found, began time.Time) reports.HuntFind {
 		Name: find.Name, Headline: find.Signature.String(), Property: find.Property, Cause: find.Cause, NotNotified: find.NotNotified, DataLost: find.DataLost, What: find.What,
 		Trial: find.Original.String(), Steps: len(find.Original.Steps),
 		Shown: find.OriginalRuns.Shown, Made: find.OriginalRuns.Made, Unfinished: find.Unfinished,
-		File: find.File, Control: find.Control, ControlRuns: find.ControlRuns, Run: find.Run, Runs: find.Runs, Took: find.Took,
+		SeenAgain: find.OriginalRuns.Shown+find.ShrunkRuns.Shown > 0,
+		File:      find.File, Control: find.Control, ControlRuns: find.ControlRuns, Run: find.Run, Runs: find.Runs, Took: find.Took,
 	}
 	for i, t := range f.tried {
 		if !slices.ContainsFunc(t.Finds, func(s sighted) bool { return s.key() == find.key() }) {

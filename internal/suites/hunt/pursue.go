@@ -24,6 +24,8 @@ type pursuit struct {
 	*hunter
 	found *found
 	end   time.Time
+	// before is the find as it was known when a hunt went on with it.
+	before found
 	// kept are runs of its own that show it, the last one of each trial by its key.
 	kept map[string]runs.Outcome
 }
@@ -40,7 +42,8 @@ func (p *pursuit) run(ctx context.Context) error {
 			return err
 		}
 	}
-	f.Control, f.ControlRuns = "", 0 // of another form, if a hunt goes on
+	p.before = *f
+	f.Control, f.ControlRuns = "", 0 // perhaps of another form
 	var outOfTime error
 	for _, step := range []func(context.Context) error{p.shrink, p.confirmShrunk, p.control} {
 		switch err := step(ctx); {
@@ -50,7 +53,18 @@ func (p *pursuit) run(ctx context.Context) error {
 			return err
 		}
 	}
+	if p.isWorse() {
+		runs, unfinished := f.Runs, f.Unfinished
+		*f = p.before
+		f.Runs, f.Unfinished = runs, unfinished
+	}
 	return outOfTime
+}
+
+// isWorse says that less is known of what was reached than of the form that is written down.
+func (p *pursuit) isWorse() bool {
+	f, b := p.found, p.before
+	return b.File != "" && (b.Control != "" && f.Control == "" || b.ShrunkRuns.Made > 0 && f.ShrunkRuns.Made == 0)
 }
 
 // confirm sees which of the trials that showed it shows it again, and goes on with the best of
@@ -82,7 +96,7 @@ func (p *pursuit) confirm(ctx context.Context) error {
 	if err == nil && p.found.OriginalRuns.Made == 0 {
 		p.found.Unfinished = "its runs failed, or the machine was too busy for them"
 	}
-	if errors.Is(err, errInterrupted) {
+	if err != nil && !errors.Is(err, errNoTime) {
 		p.found.OriginalRuns = confirmed{} // to be confirmed anew
 	}
 	if err != nil || p.found.OriginalRuns.Shown == 0 {
@@ -107,10 +121,13 @@ func (p *pursuit) shrink(ctx context.Context) error {
 	}
 	kept, err := shrink(ctx, p.Plan.space, f.Shrunk, reruns(f.OriginalRuns.likely()), p.shows)
 	p.end = end
-	if errors.Is(err, errNoTime) {
-		f.Unfinished, err = "there was no time to make it smaller to the end", nil
-	}
-	if err != nil {
+	var unmade *errUnmade
+	switch {
+	case errors.Is(err, errNoTime):
+		f.Unfinished = "there was no time to make it smaller to the end"
+	case errors.As(err, &unmade): // it may be a form that cannot start
+		f.Unfinished = "it was not made smaller to the end: " + unmade.Error()
+	case err != nil:
 		return err
 	}
 	before := f.ShrunkRuns
@@ -181,6 +198,9 @@ func (p *pursuit) confirmShrunk(ctx context.Context) error {
 // measure takes a form of the find, and how often it shows it.
 func (p *pursuit) measure(ctx context.Context, t Trial) error {
 	shown, made, err := p.shows(ctx, t, toConfirm, false)
+	if err == nil && made == 0 {
+		err = &errUnmade{errors.New("the machine was too busy for them")}
+	}
 	if err != nil {
 		return err
 	}
@@ -217,7 +237,7 @@ func (p *pursuit) control(ctx context.Context) error {
 	var outOfTime error
 	for _, c := range controls {
 		expect, is, err := p.makesDifference(ctx, r, c, n)
-		if errors.Is(err, errNoTime) {
+		if unmade := (*errUnmade)(nil); errors.Is(err, errNoTime) || errors.As(err, &unmade) {
 			outOfTime = err
 			break
 		}
@@ -229,6 +249,9 @@ func (p *pursuit) control(ctx context.Context) error {
 			r.Control, f.Control, f.ControlRuns = &c, c.Summary, n
 			break
 		}
+	}
+	if p.isWorse() {
+		return outOfTime
 	}
 	folder := filepath.Join(p.Path, findsFolder)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -304,8 +327,8 @@ type series struct {
 }
 
 // make makes a series, and returns how many runs are what is counted, of how many. Runs that fail, or
-// in which the machine was too busy for what they do not show, are made again, as many as there were
-// to be at most. If that many fail before they record anything its error is an errUnmade.
+// in which the machine was too busy for the fault, are made again, as many as there were to be at most;
+// but one of these that shows the find is enough where one is. If that many fail before they record anything its error is an errUnmade.
 func (p *pursuit) make(ctx context.Context, s series) (count, made int, err error) {
 	job, err := p.job(s.trial, s.experiment.Options)
 	if err != nil {
@@ -328,7 +351,7 @@ func (p *pursuit) make(ctx context.Context, s series) (count, made int, err erro
 				return nil
 			}
 			is := !failed(m.Outcome.Results) && s.is(m.Outcome)
-			if failed(m.Outcome.Results) || m.Delayed && !is {
+			if enough := is && s.keep && s.untilOne; failed(m.Outcome.Results) || m.Delayed && !enough {
 				failures++
 				return errors.Join(m.Err, os.RemoveAll(m.Outcome.Folder))
 			}

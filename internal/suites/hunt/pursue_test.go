@@ -26,7 +26,10 @@ func (f *fakeRuns) run(_ context.Context, o runs.Options, _ <-chan struct{}, _ r
 	f.given = append(f.given, o)
 	stuck, delayed, err := f.shows(len(f.given)-1, o)
 	if err != nil {
-		return runs.Outcome{Interrupted: errors.Is(err, errInterrupted)}, err
+		if errors.Is(err, errInterrupted) {
+			return runs.Outcome{Interrupted: true}, nil
+		}
+		return runs.Outcome{}, err
 	}
 	folder, err := os.MkdirTemp(o.Machine.Store, "run-")
 	if err != nil {
@@ -53,7 +56,24 @@ func (f *fakeRuns) run(_ context.Context, o runs.Options, _ <-chan struct{}, _ r
 // pursued goes into a find that one trial showed.
 func pursued(t *testing.T, f *fakeRuns) (*Folder, bool) {
 	t.Helper()
+	folder := withStuck(t)
+	return folder, goInto(t, folder, f, time.Hour)
+}
+
+// goInto goes into what is open, and tells whether it was interrupted.
+func goInto(t *testing.T, folder *Folder, f *fakeRuns, budget time.Duration) bool {
+	t.Helper()
 	f.t = t
+	h := newHunter(folder, Machine{Parallel: 1, Progress: runs.Silent{}, Budget: budget, test: f.run}, nil)
+	if err := h.pursueAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return h.interrupted
+}
+
+// withStuck is a hunt of which one trial was stuck.
+func withStuck(t *testing.T) *Folder {
+	t.Helper()
 	folder, err := Create(filepath.Join(t.TempDir(), "hunt"), ready(t, "memory"))
 	if err != nil {
 		t.Fatal(err)
@@ -66,28 +86,29 @@ func pursued(t *testing.T, f *fakeRuns) (*Folder, bool) {
 	if err := folder.add(entry{Tried: &tried{Trial: trial, Finds: []sighted{seen}}}); err != nil {
 		t.Fatal(err)
 	}
-	h := newHunter(folder, Machine{Parallel: 1, Progress: runs.Silent{}, Budget: time.Hour, test: f.run}, nil)
-	if err := h.pursueAll(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return folder, h.interrupted
+	return folder
 }
 
 // TestPursueFailing: that no runs could be made is told, and is no evidence.
 func TestPursueFailing(t *testing.T) {
-	for name, first := range map[string]int{"from the beginning": 0, "once it is confirmed": toConfirm} {
+	for _, c := range []struct {
+		name             string
+		first, confirmed int // the first run that fails, and how many are told of
+	}{
+		{"from the beginning", 0, 0}, {"halfway", 3, 0}, {"once it is confirmed", toConfirm, toConfirm},
+	} {
 		folder, _ := pursued(t, &fakeRuns{shows: func(n int, _ runs.Options) (bool, bool, error) {
-			if n >= first {
+			if n >= c.first {
 				return false, false, errors.New("no engine")
 			}
 			return true, false, nil
 		}})
 		f := folder.last(Signature{Property: checker.Liveness})
-		if f == nil || !strings.Contains(f.Unfinished, "no engine") || f.OriginalRuns.Made != first || f.File != "" {
-			t.Errorf("%s: %s; %+v, %q", name, f.Unfinished, f.OriginalRuns, f.File)
+		if f == nil || !strings.Contains(f.Unfinished, "no engine") || f.OriginalRuns.Made != c.confirmed || f.File != "" {
+			t.Errorf("%s: %s; %+v, %q", c.name, f.Unfinished, f.OriginalRuns, f.File)
 		}
 		if len(folder.open(false)) != 1 {
-			t.Errorf("%s: it is not gone into again", name)
+			t.Errorf("%s: it is not gone into again", c.name)
 		}
 	}
 }
@@ -130,6 +151,28 @@ func TestPursueLuck(t *testing.T) {
 		if f.Shrunk.Workers != c.workers || (f.Control != "") != c.controlled || f.ShrunkRuns.Made != toConfirm {
 			t.Errorf("%s: %s, %+v, control %q, %s", c.name, f.Shrunk, f.ShrunkRuns, f.Control, f.Unfinished)
 		}
+	}
+}
+
+// TestPursueWithoutTime: a hunt that goes on for too short a time keeps what it had.
+func TestPursueWithoutTime(t *testing.T) {
+	folder, _ := pursued(t, &fakeRuns{shows: func(_ int, o runs.Options) (bool, bool, error) {
+		return len(o.Schedule.Steps) > 0, false, nil
+	}})
+	whole := folder.finds[0]
+	whole.Unfinished = "no time" // so that it is gone on with
+	if err := folder.add(entry{Found: &whole}); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(folder.Path, whole.File)
+	written, err := os.ReadFile(file)
+	if err != nil || whole.Control == "" {
+		t.Fatalf("control %q: %v", whole.Control, err)
+	}
+	goInto(t, folder, &fakeRuns{}, 2*time.Second)
+	now, err := os.ReadFile(file)
+	if f := folder.finds[0]; err != nil || f.Control != whole.Control || f.ShrunkRuns != whole.ShrunkRuns || string(now) != string(written) {
+		t.Errorf("%+v, control %q: %v", f.ShrunkRuns, f.Control, err)
 	}
 }
 

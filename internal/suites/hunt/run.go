@@ -74,11 +74,11 @@ type hunter struct {
 // interrupt is closed what is in progress ends without being counted. Its error says why the
 // hunt could not go on; that single trials failed is in the ledger.
 func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) (interrupted bool, err error) {
-	held, err := f.ledger.Hold()
+	locked, err := f.ledger.Lock()
 	if err != nil {
 		return false, err
 	}
-	defer held.Close()
+	defer locked.Close()
 	m.Pool = runs.NewPool()
 	defer func() { err = errors.Join(err, m.Pool.Close(ctx)) }()
 	h := newHunter(f, m, interrupt)

@@ -31,7 +31,10 @@ func (s space) firstThatShows(ctx context.Context, t Trial, runs int, o oracle, 
 			continue
 		}
 		tried[candidate.key()] = true
-		shown, _, err := o(ctx, candidate, runs, true)
+		shown, made, err := o(ctx, candidate, runs, true)
+		if made == 0 {
+			delete(tried, candidate.key()) // the machine may have been too busy
+		}
 		if err != nil || shown > 0 {
 			return candidate, shown > 0, err
 		}

@@ -47,7 +47,7 @@ type Step struct {
 	Half bool `json:"half,omitempty"`
 	// Length is how long it lasts, in leases.
 	Length float64 `json:"length"`
-	// Clock is how far a clock is moved, in leases, or how fast it runs.
+	// Clock is how far a clock is moved, in leases beyond what can be proven, or how fast it runs.
 	Clock float64 `json:"clock,omitempty"`
 	// Order is when it begins relative to the step before.
 	Order order `json:"order,omitempty"`
@@ -270,7 +270,9 @@ func (s Step) String() string {
 	case s.Clock != 0 && s.Fault == history.ClockRate:
 		text += fmt.Sprintf(" at speed %v", s.Clock)
 	case s.Clock != 0:
-		text += fmt.Sprintf(" by %v leases", s.Clock)
+		var n nemesis.Step
+		s.strength(&n)
+		text += " by " + n.Step.String()
 	}
 	if s.When != "" {
 		text += " when " + s.When

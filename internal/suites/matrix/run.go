@@ -44,11 +44,11 @@ type planned struct {
 // are confirmed. When interrupt is closed, those in progress end without being counted. Its
 // error says why a comparison could not be made; that single runs failed is in the ledger.
 func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) (interrupted bool, err error) {
-	held, err := f.ledger.Hold()
+	locked, err := f.ledger.Lock()
 	if err != nil {
 		return false, err
 	}
-	defer held.Close()
+	defer locked.Close()
 	var deadline time.Time
 	if m.Budget > 0 {
 		deadline = time.Now().Add(m.Budget)
