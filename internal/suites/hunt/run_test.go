@@ -12,14 +12,14 @@ import (
 	"lockcheck/internal/suites/repros"
 )
 
-// hunted makes so many trials of a lock, with what finds need.
-func hunted(t *testing.T, lock string, trials int) *Folder {
+// hunted makes so many trials of a lock, with what finds need, if there is time for that.
+func hunted(t *testing.T, lock string, trials int, budget time.Duration) *Folder {
 	t.Helper()
 	folder, err := Create(filepath.Join(t.TempDir(), "hunt"), ready(t, lock))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := Machine{Machine: runs.Machine{Binary: clustertest.Binary(t)}, Parallel: 8, Progress: runs.Silent{}, Budget: 3 * time.Minute, Trials: trials}
+	m := Machine{Machine: runs.Machine{Binary: clustertest.Binary(t)}, Parallel: 8, Progress: runs.Silent{}, Budget: budget, Trials: trials}
 	if interrupted, err := folder.Run(t.Context(), m, nil); interrupted || err != nil {
 		t.Fatalf("%v, %v", interrupted, err)
 	}
@@ -31,7 +31,7 @@ func TestHuntRight(t *testing.T) {
 	clustertest.StartsServers(t)
 	t.Parallel()
 	const trials = 16
-	folder := hunted(t, "memory", trials)
+	folder := hunted(t, "memory", trials, 20*time.Minute) // none is left out for its length
 	h := folder.Hunt()
 	if h.Verdict() != checker.Valid || len(h.Finds) > 0 {
 		t.Errorf("%s: %+v", h.Verdict(), h.Finds)
@@ -56,7 +56,7 @@ func TestHuntRight(t *testing.T) {
 func TestHuntWrong(t *testing.T) {
 	clustertest.StartsServers(t)
 	t.Parallel()
-	folder := hunted(t, "mutant-early-end", 4)
+	folder := hunted(t, "mutant-early-end", 4, 3*time.Minute)
 	h := folder.Hunt()
 	i := slices.IndexFunc(folder.finds, func(f found) bool { return f.File != "" && f.Property == checker.MutualExclusion })
 	if h.Verdict() != checker.Violation || i < 0 {
