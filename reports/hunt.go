@@ -242,7 +242,7 @@ func (f HuntFind) facts() []string {
 		"simplest: " + clean(f.Trial),
 	}
 	switch {
-	case f.counts():
+	case f.Counts():
 	case f.isOpen():
 		facts = append(facts, "does not count yet: it may have taken so long by chance, and was not seen again so far")
 	default:
@@ -293,14 +293,14 @@ func HuntTerminal(w io.Writer, h Hunt, o TerminalOptions) error {
 	return err
 }
 
-// counts says whether a find counts. That the lock got stuck is told by time alone: on a busy
+// Counts says whether a find counts. That the lock got stuck is told by time alone: on a busy
 // machine it counts only if it was seen again.
-func (f HuntFind) counts() bool {
+func (f HuntFind) Counts() bool {
 	return f.Property != checker.Liveness || f.SeenAgain
 }
 
 // isOpen says that it may count once there was time to make it again.
-func (f HuntFind) isOpen() bool { return !f.counts() && (f.Made == 0 || f.Unfinished != "") }
+func (f HuntFind) isOpen() bool { return !f.Counts() && (f.Made == 0 || f.Unfinished != "") }
 
 // Verdict is violation if anything was found that counts, undecided if no trial told anything, no
 // fault was proven, a part is missing or there was no time to see again what was found, and else valid:
@@ -309,7 +309,7 @@ func (h Hunt) Verdict() checker.Verdict {
 	_, told, proven := h.trials()
 	faults := len(h.Roles) > 1 // the first one is for none
 	switch {
-	case slices.ContainsFunc(h.Finds, HuntFind.counts):
+	case slices.ContainsFunc(h.Finds, HuntFind.Counts):
 		return checker.Violation
 	case told == 0, faults && proven == 0, len(h.Missing) > 0, slices.ContainsFunc(h.Finds, HuntFind.isOpen):
 		return checker.Undecided

@@ -192,7 +192,7 @@ func (t *tool) hunt(ctx context.Context, k known, seed uint64, blind bool) (ende
 // seen says whether a hunt saw what the lock is known for.
 func (k known) seen(h reports.Hunt) bool { return slices.ContainsFunc(h.Finds, k.counts) }
 
-func (k known) counts(f reports.HuntFind) bool { return k.is(f) && (!k.again || f.SeenAgain) }
+func (k known) counts(f reports.HuntFind) bool { return k.is(f) && f.Counts() }
 
 // small says whether a hunt is done with it, or had no time to be.
 func (k known) small(h reports.Hunt) bool {

@@ -144,7 +144,7 @@ func (a attempt) isFound(h reports.Hunt) bool { return slices.ContainsFunc(h.Fin
 // isBy says whether the mutant is found by a find. That it is stuck need not be seen again where it is
 // known to be.
 func (a attempt) isBy(f reports.HuntFind) bool {
-	return f.Property == a.guilty || f.Property != checker.Liveness || f.SeenAgain
+	return f.Property == a.guilty || f.Counts()
 }
 
 func (a attempt) String() string {
