@@ -99,9 +99,9 @@ type found struct {
 	OriginalRuns confirmed `json:"original_runs"`
 	Shrunk       Trial     `json:"shrunk"`
 	ShrunkRuns   confirmed `json:"shrunk_runs"`
-	// Seldom: fewer than half of the runs showed it, and it is not made smaller yet, for another
+	// Waits: more than one of its runs did not show it, and it is not made smaller yet, for another
 	// trial may show it more often.
-	Seldom bool `json:"seldom,omitempty"`
+	Waits bool `json:"waits,omitempty"`
 	// Unfinished says what there was no time for; "" for nothing.
 	Unfinished string `json:"unfinished,omitempty"`
 	// File is the reproduction, Control what its control changes, and ControlRuns how many
@@ -228,7 +228,7 @@ func (f *Folder) open(patient bool) []found {
 			fresh := found{Signature: s.Signature}
 			switch last := f.last(s.Signature); {
 			case last == nil:
-			case last.Seldom:
+			case last.Waits:
 				fresh = *last
 			case last.Unfinished != "" && last.OriginalRuns.Shown > 0: // it goes on where it was
 				fresh = *last
@@ -241,7 +241,7 @@ func (f *Folder) open(patient bool) []found {
 			default:
 				fresh.GoneInto = last.GoneInto
 			}
-			if len(f.sightings(fresh)) > 0 || fresh.Seldom && !patient {
+			if len(f.sightings(fresh)) > 0 || fresh.Waits && !patient {
 				all = append(all, fresh)
 			}
 		}
@@ -291,7 +291,7 @@ func (f *Folder) others(s Signature) bool {
 // replaces says whether what became of a find now counts for more than what is known of it from
 // before, when a hunt that was out of time goes on.
 func (f found) replaces(last *found) bool {
-	if last == nil || last.Seldom || last.OriginalRuns.Shown == 0 {
+	if last == nil || last.Waits || last.OriginalRuns.Shown == 0 {
 		return true
 	}
 	wentOn := f.OriginalRuns.Shown > 0 && f.Runs > last.Runs

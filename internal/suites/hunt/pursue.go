@@ -37,8 +37,8 @@ const shrinking = 0.6
 // run goes into the find as far as there is time. What it reaches is kept, and gone on with later.
 func (p *pursuit) run(ctx context.Context) error {
 	f := p.found
-	if f.OriginalRuns.Shown == 0 || f.Seldom {
-		if err := p.confirm(ctx); err != nil || f.OriginalRuns.Shown == 0 || f.Seldom {
+	if f.OriginalRuns.Shown == 0 || f.Waits {
+		if err := p.confirm(ctx); err != nil || f.OriginalRuns.Shown == 0 || f.Waits {
 			return err
 		}
 	}
@@ -68,13 +68,13 @@ func (p *pursuit) isWorse() bool {
 }
 
 // confirm sees which of the trials that showed it shows it again, and goes on with the best of
-// them. One that does so in half of its runs is good enough.
+// them. One that does so in all runs but one is good enough.
 func (p *pursuit) confirm(ctx context.Context) error {
 	best, err := *p.found, error(nil)
 	for _, s := range p.sightings(*p.found) {
 		p.machine.Progress.Step("%s: seen in trial %d; making %d runs of that", p.found.Name, s.First, toConfirm)
 		p.found.First, p.found.What, p.found.Original, p.found.Run = s.First, s.What, s.Original, s.Run
-		p.found.OriginalRuns.Shown, p.found.OriginalRuns.Made, err = p.shows(ctx, s.Original, toConfirm, false)
+		p.found.OriginalRuns.Shown, p.found.OriginalRuns.Made, err = p.shows(ctx, s.Original, toConfirm, 0)
 		if err != nil {
 			break
 		}
@@ -82,7 +82,7 @@ func (p *pursuit) confirm(ctx context.Context) error {
 		if best.First == 0 || p.found.OriginalRuns.Shown > best.OriginalRuns.Shown {
 			best = *p.found
 		}
-		if !best.seldom() {
+		if best.OriginalRuns.reliable() {
 			break
 		}
 	}
@@ -102,13 +102,10 @@ func (p *pursuit) confirm(ctx context.Context) error {
 	if err != nil || p.found.OriginalRuns.Shown == 0 {
 		return err
 	}
-	p.found.Seldom = p.found.seldom() && len(p.found.GoneInto) < mostTries && p.isPatient()
+	p.found.Waits = !p.found.OriginalRuns.reliable() && len(p.found.GoneInto) < mostTries && p.isPatient()
 	p.found.Shrunk = p.found.Original
 	return nil
 }
-
-// seldom says whether fewer than half of the runs showed it.
-func (f found) seldom() bool { return 2*f.OriginalRuns.Shown < f.OriginalRuns.Made }
 
 // shrink makes it smaller, from where it was when a hunt that goes on had to stop.
 func (p *pursuit) shrink(ctx context.Context) error {
@@ -119,7 +116,7 @@ func (p *pursuit) shrink(ctx context.Context) error {
 	if f.Shrunk.Times > 1 {
 		f.Shrunk.Times, f.ShrunkRuns = 0, confirmed{}
 	}
-	kept, err := shrink(ctx, p.Plan.space, f.Shrunk, reruns(f.OriginalRuns.likely()), p.shows)
+	kept, err := shrink(ctx, p.Plan.space, f.Shrunk, f.OriginalRuns, p.shows)
 	p.end = end
 	var unmade *errUnmade
 	switch {
@@ -134,7 +131,7 @@ func (p *pursuit) shrink(ctx context.Context) error {
 	if f.Shrunk.key() == f.Original.key() {
 		before = f.OriginalRuns
 	}
-	if f.Shrunk, f.ShrunkRuns, err = settle(ctx, kept, f.OriginalRuns, toConfirm, p.shows); f.Shrunk.key() == kept[0].key() {
+	if f.Shrunk, f.ShrunkRuns, err = settle(ctx, kept, f.OriginalRuns, p.shows); f.Shrunk.key() == kept[0].key() {
 		f.ShrunkRuns = before
 	}
 	return err
@@ -169,27 +166,33 @@ func (p *pursuit) repeatedFor(t Trial, runs confirmed) (Trial, error) {
 
 // confirmShrunk tells how often what is left shows it, by runs on servers of their own, as "lockcheck
 // repro" makes them. If that is not always, its step is repeated, unless it shows less often so. What
-// is not seen any more gives way to what was found.
+// is no longer seen, or not as reliably as what was found, gives way to that.
 func (p *pursuit) confirmShrunk(ctx context.Context) error {
 	pool := p.machine.Pool
 	p.machine.Pool = nil
 	defer func() { p.machine.Pool = pool }()
 	f := p.found
 	before := cmp.Or(f.ShrunkRuns, f.OriginalRuns)
-	repeated, err := p.repeatedFor(f.Shrunk, before)
+	single := f.Shrunk
+	repeated, err := p.repeatedFor(single, before)
 	if err != nil {
 		return err
 	}
-	single := f.Shrunk
 	if err := p.measure(ctx, repeated); err != nil {
 		return err
 	}
-	if f.ShrunkRuns.share() < before.share() && repeated.Times > 1 {
-		if err := p.orRather(ctx, single); err != nil {
+	if f.ShrunkRuns.share() < before.share() {
+		other := single
+		if repeated.key() == single.key() {
+			if other, err = p.repeatedFor(single, f.ShrunkRuns); err != nil {
+				return err
+			}
+		}
+		if err := p.orRather(ctx, other); err != nil {
 			return err
 		}
 	}
-	if f.ShrunkRuns.Shown == 0 && single.key() != f.Original.key() {
+	if f.ShrunkRuns.Shown == 0 || f.OriginalRuns.reliable() && !f.ShrunkRuns.reliable() {
 		return p.orRather(ctx, f.Original)
 	}
 	return nil
@@ -197,7 +200,7 @@ func (p *pursuit) confirmShrunk(ctx context.Context) error {
 
 // measure takes a form of the find, and how often it shows it.
 func (p *pursuit) measure(ctx context.Context, t Trial) error {
-	shown, made, err := p.shows(ctx, t, toConfirm, false)
+	shown, made, err := p.shows(ctx, t, toConfirm, 0)
 	if err == nil && made == 0 {
 		err = &errUnmade{errors.New("the machine was too busy for them")}
 	}
@@ -211,6 +214,9 @@ func (p *pursuit) measure(ctx context.Context, t Trial) error {
 // orRather takes another form if that shows it more often.
 func (p *pursuit) orRather(ctx context.Context, t Trial) error {
 	before, runs := p.found.Shrunk, p.found.ShrunkRuns
+	if t.key() == before.key() {
+		return nil
+	}
 	if err := p.measure(ctx, t); err != nil {
 		return err
 	}
@@ -277,7 +283,7 @@ func (p *pursuit) makesDifference(ctx context.Context, r repros.Reproduction, c 
 		return suites.Expectation{}, false, err
 	}
 	different := 0
-	_, made, err := p.make(ctx, series{trial: p.found.Shrunk, experiment: e, runs: n, untilOne: true, is: func(o runs.Outcome) bool {
+	_, made, err := p.make(ctx, series{trial: p.found.Shrunk, experiment: e, runs: n, need: 1, is: func(o runs.Outcome) bool {
 		fits := false
 		for i := 0; i < len(fitting); {
 			e.Expect = fitting[i]
@@ -301,7 +307,7 @@ func (p *pursuit) makesDifference(ctx context.Context, r repros.Reproduction, c 
 
 // shows is the oracle: a run counts if the file of the trial would call it reproduced, and it is not
 // another find of the same property.
-func (p *pursuit) shows(ctx context.Context, t Trial, n int, untilShown bool) (shown, made int, err error) {
+func (p *pursuit) shows(ctx context.Context, t Trial, n, need int) (shown, made int, err error) {
 	r, err := p.Plan.reproduction(p.found.Name, t, p.found.Signature, p.found.What)
 	if err != nil {
 		return 0, 0, nil // what the lock does not support shows nothing
@@ -311,7 +317,7 @@ func (p *pursuit) shows(ctx context.Context, t Trial, n int, untilShown bool) (s
 		return 0, 0, err
 	}
 	return p.make(ctx, series{
-		trial: t, experiment: e, runs: n, untilOne: untilShown, keep: true,
+		trial: t, experiment: e, runs: n, need: need, keep: true,
 		is: func(o runs.Outcome) bool { return e.Missed(o.Results) == "" && p.found.isIn(o) },
 	})
 }
@@ -322,20 +328,25 @@ type series struct {
 	experiment suites.Experiment
 	runs       int
 	is         func(runs.Outcome) bool // what is counted
-	untilOne   bool                    // no more are made after one that is
+	need       int                     // no more are made once so many are, or no longer can be; 0 for all
 	keep       bool                    // the last one that is
 }
 
+// decided says whether it needs no more runs.
+func (s series) decided(count, made int) bool {
+	return made >= s.runs || s.need > 0 && (count >= s.need || count+s.runs-made < s.need)
+}
+
 // make makes a series, and returns how many runs are what is counted, of how many. Runs that fail, or
-// in which the machine was too busy for the fault, are made again, as many as there were to be at most;
-// but one of these that shows the find is enough where one is. If that many fail before they record anything its error is an errUnmade.
+// in which the machine was too busy for the fault, are made again, as many as there were to be at most.
+// If that many fail before they record anything its error is an errUnmade.
 func (p *pursuit) make(ctx context.Context, s series) (count, made int, err error) {
 	job, err := p.job(s.trial, s.experiment.Options)
 	if err != nil {
 		return 0, 0, nil // as above
 	}
 	failures, unmade := 0, 0
-	for made < s.runs && failures < s.runs && (count == 0 || !s.untilOne) {
+	for failures < s.runs && !s.decided(count, made) {
 		end := earlier(p.end.Add(job.Length()), p.hunter.end)
 		if time.Now().Add(job.Length()).After(end) {
 			return count, made, errNoTime
@@ -350,12 +361,12 @@ func (p *pursuit) make(ctx context.Context, s series) (count, made int, err erro
 				}
 				return nil
 			}
-			is := !failed(m.Outcome.Results) && s.is(m.Outcome)
-			if enough := is && s.keep && s.untilOne; failed(m.Outcome.Results) || m.Delayed && !enough {
+			if failed(m.Outcome.Results) || m.Delayed {
 				failures++
 				return errors.Join(m.Err, os.RemoveAll(m.Outcome.Folder))
 			}
 			made++
+			is := s.is(m.Outcome)
 			if is {
 				count++
 			}

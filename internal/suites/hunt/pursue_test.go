@@ -1,6 +1,7 @@
 package hunt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -128,6 +129,7 @@ func TestPursueBusy(t *testing.T) {
 // seen has a control.
 func TestPursueLuck(t *testing.T) {
 	small := func(o runs.Options) bool { return o.Concurrency == fewest }
+	const chosen = 3 // runs
 	for _, c := range []struct {
 		name       string
 		atTheEnd   bool // the first form still shows it
@@ -136,14 +138,18 @@ func TestPursueLuck(t *testing.T) {
 	}{
 		{"the first form is left", true, 3, true}, {"nothing is left", false, fewest, false},
 	} {
-		smaller := 0
+		smaller, first := 0, ""
 		folder, _ := pursued(t, &fakeRuns{shows: func(n int, o runs.Options) (bool, bool, error) {
 			switch {
 			case len(o.Schedule.Steps) == 0:
 				return false, false, nil
 			case small(o):
+				first = cmp.Or(first, o.Parameters["hunt"])
+				if o.Parameters["hunt"] != first {
+					return false, false, nil // cannot be made smaller still
+				}
 				smaller++
-				return smaller <= 1+toConfirm, false, nil // once, and when it is settled
+				return smaller <= chosen+toConfirm, false, nil // also when it is settled
 			}
 			return n < toConfirm || c.atTheEnd && smaller > 0, false, nil
 		}})

@@ -347,7 +347,7 @@ func (h *hunter) trialsFirst() bool {
 // conclusion is what became of a find, in words.
 func (f found) conclusion() string {
 	switch {
-	case f.Seldom:
+	case f.Waits:
 		return fmt.Sprintf("shows in %d of %d; waiting for another trial that shows it", f.OriginalRuns.Shown, f.OriginalRuns.Made)
 	case f.ShrunkRuns.Made > 0:
 		return fmt.Sprintf("shows in %d of %d runs of: %s", f.ShrunkRuns.Shown, f.ShrunkRuns.Made, f.Shrunk)

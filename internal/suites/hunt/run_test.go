@@ -94,7 +94,7 @@ func TestFolder(t *testing.T) {
 // TestReplaces: a hunt that goes on forgets nothing for want of time.
 func TestReplaces(t *testing.T) {
 	unfinished := found{OriginalRuns: confirmed{Shown: 4, Made: 6}, File: "finds/a.yaml", Unfinished: "no time"}
-	seldom := found{OriginalRuns: confirmed{Shown: 1, Made: 6}, Seldom: true}
+	seldom := found{OriginalRuns: confirmed{Shown: 1, Made: 6}, Waits: true}
 	whole := found{OriginalRuns: confirmed{Shown: 4, Made: 6}, File: "finds/a.yaml", Control: "c"}
 	for _, c := range []struct {
 		name string
@@ -139,8 +139,8 @@ func TestOpen(t *testing.T) {
 		want    []int // trials
 	}{
 		{"nothing", nil, nil},
-		{"seldom, and no other", []entry{with(s), {Found: &found{Signature: s, First: 1, GoneInto: []int{1}, OriginalRuns: confirmed{1, 6}, Seldom: true}}}, nil},
-		{"seldom, and another", []entry{with(s), {Found: &found{Signature: s, First: 1, GoneInto: []int{1}, OriginalRuns: confirmed{1, 6}, Seldom: true}}, with(s)}, []int{2}},
+		{"seldom, and no other", []entry{with(s), {Found: &found{Signature: s, First: 1, GoneInto: []int{1}, OriginalRuns: confirmed{1, 6}, Waits: true}}}, nil},
+		{"seldom, and another", []entry{with(s), {Found: &found{Signature: s, First: 1, GoneInto: []int{1}, OriginalRuns: confirmed{1, 6}, Waits: true}}, with(s)}, []int{2}},
 		{"new", []entry{with(s)}, []int{1}},
 		{"twice the same", []entry{with(s), with(s)}, []int{1}},
 		{"confirmed", []entry{with(s), with(s), {Found: &found{Signature: s, First: 1, GoneInto: []int{1}, OriginalRuns: confirmed{3, 6}}}}, nil},
@@ -171,7 +171,7 @@ func TestOpen(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
-		seldom := slices.ContainsFunc(f.finds, func(f found) bool { return f.Seldom })
+		seldom := slices.ContainsFunc(f.finds, func(f found) bool { return f.Waits })
 		if seldom && len(f.open(false)) == 0 {
 			t.Errorf("%s: it is not gone into when nothing is waited for", c.name)
 		}

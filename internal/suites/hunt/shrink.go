@@ -5,19 +5,18 @@ import (
 	"slices"
 )
 
-// oracle makes runs of a trial, and counts in how many a find shows. It ends with the first
-// of these if asked to. Its error says why it could not go on.
-type oracle func(ctx context.Context, t Trial, runs int, untilShown bool) (shown, made int, err error)
+// oracle makes runs of a trial, and counts in how many a find shows. If need is not 0 it ends as
+// soon as that many do, or no longer can. Its error says why it could not go on.
+type oracle func(ctx context.Context, t Trial, runs, need int) (shown, made int, err error)
 
-// shrink makes a trial simpler as long as the find shows again in any of so many runs: each
-// change is dropped that keeps it from showing. It returns the trials that were kept on the
-// way, the simplest last; the first one is t itself. Whoever returns before all was tried
-// because of an error gets what was reached.
-func shrink(ctx context.Context, s space, t Trial, runs int, o oracle) ([]Trial, error) {
+// shrink makes a trial simpler as long as the find shows again often enough: each change is dropped
+// that keeps it from that. It returns the trials that were kept on the way, the simplest last; the
+// first one is t itself. Whoever returns before all was tried because of an error gets what was reached.
+func shrink(ctx context.Context, s space, t Trial, original confirmed, o oracle) ([]Trial, error) {
 	kept := []Trial{t}
 	tried := map[string]bool{t.key(): true}
 	for {
-		smaller, found, err := s.firstThatShows(ctx, kept[len(kept)-1], runs, o, tried)
+		smaller, found, err := s.firstThatShows(ctx, kept[len(kept)-1], original, o, tried)
 		if !found || err != nil {
 			return kept, err
 		}
@@ -25,18 +24,19 @@ func shrink(ctx context.Context, s space, t Trial, runs int, o oracle) ([]Trial,
 	}
 }
 
-func (s space) firstThatShows(ctx context.Context, t Trial, runs int, o oracle, tried map[string]bool) (Trial, bool, error) {
+func (s space) firstThatShows(ctx context.Context, t Trial, original confirmed, o oracle, tried map[string]bool) (Trial, bool, error) {
+	need, runs := original.again()
 	for _, candidate := range s.simpler(t) {
 		if tried[candidate.key()] {
 			continue
 		}
 		tried[candidate.key()] = true
-		shown, made, err := o(ctx, candidate, runs, true)
+		shown, made, err := o(ctx, candidate, runs, need)
 		if made == 0 {
 			delete(tried, candidate.key()) // the machine may have been too busy
 		}
-		if err != nil || shown > 0 {
-			return candidate, shown > 0, err
+		if err != nil || shown >= need {
+			return candidate, shown >= need, err
 		}
 	}
 	return t, false, nil
@@ -151,12 +151,33 @@ func (c confirmed) share() float64 {
 	return float64(c.Shown) / float64(c.Made)
 }
 
+// reliable: all runs showed it, but one of six.
+func (c confirmed) reliable() bool { return c.Made > 0 && toConfirm*c.Shown >= (toConfirm-1)*c.Made }
+
+// again is in how many runs, of how many, a simpler trial must show it. What is reliable is to stay so;
+// what is not was no luck if it shows twice.
+func (c confirmed) again() (need, runs int) {
+	if c.reliable() {
+		return 3, 4
+	}
+	return 2, max(2, reruns(c.likely()))
+}
+
+// holdsUp says whether a simpler trial shows it as often as the original, but for luck: in one run of
+// six less, and not in less than half as many.
+func (c confirmed) holdsUp(original confirmed) bool {
+	return c.share() >= original.share()/2 && c.share() >= original.share()-1.0/toConfirm-rounding
+}
+
+// rounding is what shares that are equal may differ by.
+const rounding = 1e-9
+
 // settle confirms the simplest of some trials with runs of its own, for those that chose it
-// flatter it. One that shows less than half as often as it must gives way to the one before.
-func settle(ctx context.Context, kept []Trial, original confirmed, runs int, o oracle) (Trial, confirmed, error) {
+// flatter it. One that does not hold up gives way to the one before.
+func settle(ctx context.Context, kept []Trial, original confirmed, o oracle) (Trial, confirmed, error) {
 	for _, t := range slices.Backward(kept[1:]) {
-		shown, made, err := o(ctx, t, runs, false)
-		if c := (confirmed{shown, made}); c.share() >= original.share()/2 {
+		shown, made, err := o(ctx, t, toConfirm, 0)
+		if c := (confirmed{shown, made}); made > 0 && c.holdsUp(original) {
 			return t, c, err
 		}
 		if err != nil { // nothing is known to show it but the first

@@ -204,14 +204,16 @@ func (t Trial) active(lease time.Duration) time.Duration {
 }
 
 // longest is how long a run may take for the sake of repetitions.
-const longest = time.Minute
+const longest = 3 * time.Minute
 
 // repeated is the trial with its step as often as it takes to show what it shows with a probability,
 // but for doubt. One of several steps is made once.
 func (t Trial) repeated(p float64, lease time.Duration) Trial {
-	if len(t.Steps) <= 1 {
-		t.Times = 0
-		t.Times = min(reruns(p), int(longest/t.active(lease)))
+	if t.Times = 0; len(t.Steps) > 1 {
+		return t
+	}
+	if times := min(reruns(p), int(longest/t.active(lease))); times > 1 {
+		t.Times = times
 	}
 	return t
 }
