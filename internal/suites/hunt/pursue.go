@@ -30,6 +30,9 @@ type pursuit struct {
 	kept map[string]runs.Outcome
 }
 
+// tooBusy is why a find is left of which no run counts.
+const tooBusy = "its runs failed, or the machine was too busy for them"
+
 // shrinking is the share of the time of a find for making it smaller. The rest is for what comes
 // after, and more where runs are so long that it would not do.
 const shrinking = 0.6
@@ -44,21 +47,20 @@ func (p *pursuit) run(ctx context.Context) error {
 	}
 	p.before = *f
 	f.Control, f.ControlRuns = "", 0 // perhaps of another form
-	var outOfTime error
+	var unfinished error
 	for _, step := range []func(context.Context) error{p.shrink, p.confirmShrunk, p.control} {
-		switch err := step(ctx); {
-		case errors.Is(err, errNoTime):
-			outOfTime = err
-		case err != nil:
+		err := step(ctx)
+		if err != nil && !isLeft(err) {
 			return err
 		}
+		unfinished = cmp.Or(unfinished, err)
 	}
 	if p.isWorse() {
-		runs, unfinished := f.Runs, f.Unfinished
+		runs, why := f.Runs, f.Unfinished
 		*f = p.before
-		f.Runs, f.Unfinished = runs, unfinished
+		f.Runs, f.Unfinished = runs, why
 	}
-	return outOfTime
+	return unfinished
 }
 
 // isWorse says that less is known of what was reached than of the form that is written down.
@@ -90,14 +92,13 @@ func (p *pursuit) confirm(ctx context.Context) error {
 		best.GoneInto, best.Runs = p.found.GoneInto, p.found.Runs
 		*p.found = best
 	}
-	if errors.Is(err, errNoTime) && p.found.OriginalRuns.Shown > 0 {
-		err = nil
-	}
-	if err == nil && p.found.OriginalRuns.Made == 0 {
-		p.found.Unfinished = "its runs failed, or the machine was too busy for them"
-	}
-	if err != nil && !errors.Is(err, errNoTime) {
+	switch {
+	case isLeft(err) && p.found.OriginalRuns.Shown > 0:
+		err = nil // it is known to show; what comes next says why it ends
+	case err != nil && !isLeft(err):
 		p.found.OriginalRuns = confirmed{} // to be confirmed anew
+	case err == nil && p.found.OriginalRuns.Made == 0:
+		err = &left{tooBusy}
 	}
 	if err != nil || p.found.OriginalRuns.Shown == 0 {
 		return err
@@ -118,14 +119,11 @@ func (p *pursuit) shrink(ctx context.Context) error {
 	}
 	kept, err := shrink(ctx, p.Plan.space, f.Shrunk, f.OriginalRuns, p.shows)
 	p.end = end
-	var unmade *errUnmade
-	switch {
-	case errors.Is(err, errNoTime):
-		f.Unfinished = "there was no time to make it smaller to the end"
-	case errors.As(err, &unmade): // it may be a form that cannot start
-		f.Unfinished = "it was not made smaller to the end: " + unmade.Error()
-	case err != nil:
+	if err != nil && !isLeft(err) {
 		return err
+	}
+	if err != nil { // perhaps only a form that cannot start
+		f.Unfinished = "it was not made smaller to the end: " + err.Error()
 	}
 	before := f.ShrunkRuns
 	if f.Shrunk.key() == f.Original.key() {
@@ -202,7 +200,7 @@ func (p *pursuit) confirmShrunk(ctx context.Context) error {
 func (p *pursuit) measure(ctx context.Context, t Trial) error {
 	shown, made, err := p.shows(ctx, t, toConfirm, 0)
 	if err == nil && made == 0 {
-		err = &errUnmade{errors.New("the machine was too busy for them")}
+		err = &left{tooBusy}
 	}
 	if err != nil {
 		return err
@@ -240,11 +238,11 @@ func (p *pursuit) control(ctx context.Context) error {
 	if shows.Shown > 0 { // or none could differ
 		controls = p.Plan.controls(f.Shrunk, r)
 	}
-	var outOfTime error
+	var unfinished error
 	for _, c := range controls {
 		expect, is, err := p.makesDifference(ctx, r, c, n)
-		if unmade := (*errUnmade)(nil); errors.Is(err, errNoTime) || errors.As(err, &unmade) {
-			outOfTime = err
+		if isLeft(err) {
+			unfinished = err
 			break
 		}
 		if err != nil {
@@ -257,7 +255,7 @@ func (p *pursuit) control(ctx context.Context) error {
 		}
 	}
 	if p.isWorse() {
-		return outOfTime
+		return unfinished
 	}
 	folder := filepath.Join(p.Path, findsFolder)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -270,7 +268,7 @@ func (p *pursuit) control(ctx context.Context) error {
 	if f.File, err = filepath.Rel(p.Path, path); err != nil {
 		return err
 	}
-	return outOfTime
+	return unfinished
 }
 
 // makesDifference says whether none of some runs of a control shows the find, and what they
@@ -339,7 +337,7 @@ func (s series) decided(count, made int) bool {
 
 // make makes a series, and returns how many runs are what is counted, of how many. Runs that fail, or
 // in which the machine was too busy for the fault, are made again, as many as there were to be at most.
-// If that many fail before they record anything its error is an errUnmade.
+// If that many fail before they record anything, the find is left.
 func (p *pursuit) make(ctx context.Context, s series) (count, made int, err error) {
 	job, err := p.job(s.trial, s.experiment.Options)
 	if err != nil {
@@ -349,7 +347,7 @@ func (p *pursuit) make(ctx context.Context, s series) (count, made int, err erro
 	for failures < s.runs && !s.decided(count, made) {
 		end := earlier(p.end.Add(job.Length()), p.hunter.end)
 		if time.Now().Add(job.Length()).After(end) {
-			return count, made, errNoTime
+			return count, made, &left{"the time for it was over"}
 		}
 		r := p.runner()
 		r.Deadline, r.Skipped = end, func(int) error { return nil }
@@ -357,7 +355,7 @@ func (p *pursuit) make(ctx context.Context, s series) (count, made int, err erro
 			p.found.Runs++
 			if m.Outcome.History == nil {
 				if failures, unmade = failures+1, unmade+1; unmade >= s.runs {
-					return &errUnmade{m.Err}
+					return &left{"its runs failed: " + m.Err.Error()}
 				}
 				return nil
 			}

@@ -291,13 +291,16 @@ func (s status) Status(string, ...any) {
 	s.machine.Progress.Status("%s; %s", *s.standing.Load(), reports.Left(time.Until(s.end)))
 }
 
-// errNoTime says that a find cannot be gone into further.
-var errNoTime = errors.New("the budget is spent")
+// left says why a find is not gone into further. The hunt goes on.
+type left struct{ why string }
 
-// errUnmade says that runs of a find failed before they recorded anything, and why the last one did.
-type errUnmade struct{ error }
+func (l *left) Error() string { return l.why }
 
-func (e *errUnmade) Unwrap() error { return e.error }
+// isLeft says whether an error is one of those.
+func isLeft(err error) bool {
+	_, is := errors.AsType[*left](err)
+	return is
+}
 
 // errInterrupted says that somebody ended the hunt.
 var errInterrupted = errors.New("interrupted")
@@ -371,12 +374,8 @@ func (h *hunter) pursue(ctx context.Context, f *found) error {
 	began := time.Now()
 	p := &pursuit{hunter: h, found: f, kept: make(map[string]runs.Outcome), end: earlier(h.end, began.Add(time.Duration(perFind*float64(h.machine.Budget))))}
 	err := p.run(ctx)
-	var unmade *errUnmade
-	switch {
-	case errors.Is(err, errNoTime):
-		f.Unfinished, err = cmp.Or(f.Unfinished, "there was no time to go into it to the end"), nil
-	case errors.As(err, &unmade):
-		f.Unfinished, err = "its runs failed: "+unmade.Error(), nil
+	if isLeft(err) {
+		f.Unfinished, err = cmp.Or(f.Unfinished, "it was not gone into to the end: "+err.Error()), nil
 	}
 	err = errors.Join(err, p.keepOne())
 	took := time.Since(began)

@@ -2,7 +2,6 @@ package hunt
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -165,8 +164,8 @@ func TestSettle(t *testing.T) {
 	if got, c, _ := settle(t.Context(), kept[:1], confirmed{6, 6}, o); got.Workers != 5 || c.Shown != 6 {
 		t.Errorf("what could not be made smaller is %d workers, %+v", got.Workers, c)
 	}
-	outOfTime := func(context.Context, Trial, int, int) (shown, made int, err error) { return 0, 4, errNoTime }
-	if got, c, err := settle(t.Context(), kept, confirmed{6, 6}, outOfTime); got.Workers != 5 || c.Shown != 6 || !errors.Is(err, errNoTime) {
+	outOfTime := func(context.Context, Trial, int, int) (shown, made int, err error) { return 0, 4, &left{} }
+	if got, c, err := settle(t.Context(), kept, confirmed{6, 6}, outOfTime); got.Workers != 5 || c.Shown != 6 || !isLeft(err) {
 		t.Errorf("one that did not show in the time there was: %d workers, %+v, %v", got.Workers, c, err)
 	}
 }
@@ -177,12 +176,12 @@ func TestShrinkStops(t *testing.T) {
 	calls := 0
 	o := func(_ context.Context, _ Trial, _, need int) (int, int, error) {
 		if calls++; calls > 1 {
-			return 0, 0, errNoTime
+			return 0, 0, &left{}
 		}
 		return need, need, nil
 	}
 	kept, err := shrink(t.Context(), p.space, Trial{Workers: 5, Section: 1.6, Steps: []Step{{Fault: "pause", Target: "all", Length: 2.5}}}, confirmed{6, 6}, o)
-	if !errors.Is(err, errNoTime) || len(kept) != 2 {
+	if !isLeft(err) || len(kept) != 2 {
 		t.Errorf("%d kept, %v", len(kept), err)
 	}
 }
