@@ -22,6 +22,9 @@ type Job struct {
 	// Slots is how many of those of the runner it takes, at least 1; it gets no more than
 	// there are.
 	Slots int
+	// MaxDelay is how late this process may be woken up in the run; with a longer delay it is told as
+	// Delayed, and fewer are made side by side for a while. 0 for no bound.
+	MaxDelay time.Duration
 }
 
 // Alone is the number of slots of a job next to which nothing runs.
@@ -46,9 +49,6 @@ type Runner struct {
 	// KeepClusters keeps clusters on Docker from one run for the next, by a pool that ends with
 	// Run, if the machine has none.
 	KeepClusters bool
-	// MaxDelay is how late this process may be woken up in a run; with a longer delay it is told as
-	// Delayed, and fewer are made side by side for a while. 0 for no bound.
-	MaxDelay time.Duration
 	// Gate remembers for how many there is time, from one Run to the next; nil for one that
 	// forgets. It has as many places as there are slots.
 	Gate     *Gate
@@ -193,7 +193,7 @@ func (w *work) do(ctx context.Context, i int, free *Gate, interrupt <-chan struc
 	m := Made{Began: time.Now()}
 	m.Outcome, m.Err = w.Test(ctx, o, interrupt, progress)
 	m.Took = time.Since(m.Began)
-	m.Delayed = w.MaxDelay > 0 && m.Outcome.Delay > w.MaxDelay
+	m.Delayed = job.MaxDelay > 0 && m.Outcome.Delay > job.MaxDelay
 	free.tell(m.Delayed)
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -173,12 +173,12 @@ func (h *hunter) job(t Trial, o runs.Options) (suites.Job, error) {
 	o.ResultsOnly = true
 	o.Parameters = map[string]string{"hunt": t.String()}
 	outline, err := runs.OutlineOf(o)
-	return suites.Job{Name: t.String(), Options: o, Outline: outline}, err
+	return suites.Job{Name: t.String(), Options: o, Outline: outline, MaxDelay: o.TTL / 4}, err
 }
 
 func (h *hunter) runner() suites.Runner {
 	r := suites.Runner{
-		Machine: h.machine.Machine, Slots: h.machine.Parallel, Gate: h.gate, MaxDelay: h.Plan.lease() / 4,
+		Machine: h.machine.Machine, Slots: h.machine.Parallel, Gate: h.gate,
 		Progress: h.machine.Progress, Each: status{h}, Test: h.machine.test,
 	}
 	r.Machine.Store = filepath.Join(h.Path, runsFolder)
