@@ -174,8 +174,7 @@ func (f *fault) cover(r *run, m meetings) {
 		f.Exercised = f.killedAtWork(r)
 		reason = "no target held the lock or was about to"
 	case f.does(history.Stops) && f.onWorkers(r.workers), f.does(history.Defers):
-		f.hitHolder(r)
-		reason = "no target held the lock"
+		reason = f.hitHolder(r)
 		if f.Role == roleWaiter {
 			f.Exercised = f.Exercised || f.hitWaiter(r)
 			reason = "no target was asking for the lock"
@@ -202,11 +201,18 @@ func (f *fault) cover(r *run, m meetings) {
 	}
 }
 
-func (f *fault) hitHolder(r *run) {
+// hitHolder fills in whether a target held the lock meanwhile that somebody else asked for, and says why
+// not: a lock that nobody asks for any more has nothing to show of what the fault does to it.
+func (f *fault) hitHolder(r *run) string {
+	reason := "no target held the lock"
 	if f.certainTo == 0 {
-		return
+		return reason
 	}
 	met := func(h *attempt) {
+		if !r.contended(h, f.certainFrom, max(f.certainTo, h.holdEnd)) {
+			reason = "nobody else asked for the lock that its target held"
+			return
+		}
 		f.Exercised = true
 		f.Outlasted = f.Outlasted || h.deadline < f.certainTo
 	}
@@ -224,6 +230,24 @@ func (f *fault) hitHolder(r *run) {
 			}
 		}
 	}
+	return reason
+}
+
+// contended says whether somebody else asked for the lock of a hold in a time, or held it, or there is
+// nobody else.
+func (r *run) contended(h *attempt, from, to int64) bool {
+	for name, w := range r.byWorker {
+		if name == h.worker {
+			continue
+		}
+		for a := range w.between(from, to) {
+			asked := a.acquire.invoke <= to && a.acquire.over(r.end) >= from
+			if a.key == h.key && (asked || a.heldIn(from, to)) {
+				return true
+			}
+		}
+	}
+	return len(r.byWorker) <= 1
 }
 
 // roleWaiter is the role of a fault that is aimed at who asks for the lock: its answer

@@ -107,7 +107,7 @@ func (o *oracle) met(f FaultCoverage, during simulation.Interval) bool {
 	case f.Kind == history.Kill && worker:
 		return slices.ContainsFunc(o.record.grants, func(a *attempted) bool { return a.worker == victim && a.unfinished() })
 	case f.Kind == history.Pause && worker:
-		return o.held(victim, during) || f.Role == "waiter" && slices.ContainsFunc(o.record.grants, func(a *attempted) bool {
+		return o.heldFromOthers(victim, during) || f.Role == "waiter" && slices.ContainsFunc(o.record.grants, func(a *attempted) bool {
 			return a.worker == victim && a.asked >= 0 && a.asked <= during.From && o.past(a.answered) >= during.To
 		})
 	case f.Kind == history.DelayWrite:
@@ -124,6 +124,23 @@ func (o *oracle) met(f FaultCoverage, during simulation.Interval) bool {
 func (o *oracle) held(worker string, during simulation.Interval) bool {
 	return slices.ContainsFunc(o.record.grants, func(a *attempted) bool {
 		return a.granted() && (worker == "" || a.worker == worker) && a.answered <= during.To && a.over() >= during.From
+	})
+}
+
+// heldFromOthers says whether a worker held a lock meanwhile that somebody else asked for or held then, or
+// before it was back; where there is nobody else it need only have held one.
+func (o *oracle) heldFromOthers(worker string, during simulation.Interval) bool {
+	alone := !slices.ContainsFunc(o.record.grants, func(a *attempted) bool { return a.worker != worker })
+	return slices.ContainsFunc(o.record.grants, func(h *attempted) bool {
+		if h.worker != worker || !h.granted() || h.answered > during.To || h.over() < during.From {
+			return false
+		}
+		until := max(during.To, h.over())
+		return alone || slices.ContainsFunc(o.record.grants, func(a *attempted) bool {
+			asked := a.asked >= 0 && a.asked <= until && o.past(a.answered) >= during.From
+			holds := a.granted() && a.answered <= until && a.over() >= during.From
+			return a.worker != worker && a.key == h.key && (asked || holds)
+		})
 	})
 }
 
