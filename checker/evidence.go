@@ -386,8 +386,10 @@ func coverageClauses(coverage []FaultCoverage, h history.Header) []string {
 		counted, clause := g.Count(FaultCoverage.Counts), ""
 		switch {
 		case g.OfHolders:
-			outlasted := g.Count(func(f FaultCoverage) bool { return f.Outlasted })
-			clause = fmt.Sprintf("%d of %s hit a holder, %d outlasted its validity", counted, count(all, g.Name, plural(g.Name)), outlasted)
+			clause = fmt.Sprintf("%d of %s hit a holder", counted, count(all, g.Name, plural(g.Name)))
+			if h.Lease > 0 { // or there is nothing to outlast
+				clause += fmt.Sprintf(", %d outlasted its validity", g.Count(func(f FaultCoverage) bool { return f.Outlasted }))
+			}
 		case g.Name == g.Kind && history.Does(g.Kind, history.Ends):
 			clause = fmt.Sprintf("%d of %s hit a worker that held the lock or was about to", counted, count(all, g.Name, plural(g.Name)))
 		default:

@@ -14,6 +14,7 @@ type coverage struct {
 	checker.FaultGroup
 	name    string
 	reasons []reason
+	lease   bool // that could be outlasted
 }
 
 // reason is why some faults do not count, and how many.
@@ -31,7 +32,7 @@ func coverages(h history.Header, faults []checker.FaultCoverage) []coverage {
 	take := func(wanted func(checker.FaultGroup) bool) {
 		for _, g := range groups {
 			if wanted(g) {
-				out = append(out, newCoverage(g))
+				out = append(out, newCoverage(g, h))
 			}
 		}
 	}
@@ -42,7 +43,7 @@ func coverages(h history.Header, faults []checker.FaultCoverage) []coverage {
 		case slices.ContainsFunc(groups, of):
 			take(of)
 		default:
-			out = append(out, newCoverage(checker.FaultGroup{Kind: kind, Name: kind}))
+			out = append(out, newCoverage(checker.FaultGroup{Kind: kind, Name: kind}, h))
 		}
 		asked = append(asked, kind)
 	}
@@ -50,8 +51,8 @@ func coverages(h history.Header, faults []checker.FaultCoverage) []coverage {
 	return out
 }
 
-func newCoverage(g checker.FaultGroup) coverage {
-	c := coverage{FaultGroup: g, name: clean(g.Name)}
+func newCoverage(g checker.FaultGroup, h history.Header) coverage {
+	c := coverage{FaultGroup: g, name: clean(g.Name), lease: h.Lease > 0}
 	for _, f := range g.Faults {
 		if !f.Counts() {
 			c.because(whyNot(f))
@@ -98,7 +99,7 @@ func (c coverage) line() string {
 		fmt.Sprintf("%d proven", c.Count(func(f checker.FaultCoverage) bool { return f.Proven })),
 		fmt.Sprintf("%d %s", c.Count(func(f checker.FaultCoverage) bool { return f.Exercised }), mattered),
 	}
-	if c.OfHolders || outlasted > 0 {
+	if c.lease && (c.OfHolders || outlasted > 0) {
 		parts = append(parts, fmt.Sprintf("%d outlasted the lease", outlasted))
 	}
 	if n := c.Count(func(f checker.FaultCoverage) bool { return f.Applied && !f.Healed }); n > 0 {

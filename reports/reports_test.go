@@ -103,7 +103,7 @@ func terminalText(t *testing.T, c run, o TerminalOptions) string {
 
 func TestTerminal(t *testing.T) {
 	want := map[string][]string{
-		"violation": {"VIOLATION  Two workers held", "judged: mutual-exclusion,", "mutual-exclusion  VIOLATION", "pause      4 injected, 4 proven, 3 hit a holder, 3 outlasted the lease",
+		"violation": {"VIOLATION  Two workers held", "judged: mutual-exclusion,", "section 20ms..60ms; time-limit 60s", "mutual-exclusion  VIOLATION", "pause      4 injected, 4 proven, 3 hit a holder, 3 outlasted the lease",
 			"1 does not count: it hit the worker outside its critical section", "at 5.990 s: w2 still acted", "and 5 more", "store/x/report.html"},
 		"tolerated": {"VALID  Workers overlapped", "judged: no-stale-write,", "mutual-exclusion  tolerated"},
 		"valid":     {"VALID  No property", "pause      asked for, never injected"},
@@ -172,7 +172,7 @@ func TestExamplesPreferWhatTellsMost(t *testing.T) {
 }
 
 func TestCoverageNeverHidesAFault(t *testing.T) {
-	h := history.Header{Workers: []string{"w1"}}
+	h := history.Header{Workers: []string{"w1"}, Lease: time.Second}
 	for _, c := range []struct {
 		faults []checker.FaultCoverage
 		line   string
@@ -199,7 +199,7 @@ func TestCoverageBySort(t *testing.T) {
 	pause := func(role, target string) checker.FaultCoverage {
 		return checker.FaultCoverage{Kind: "pause", Role: role, Targets: []string{target}, Applied: true, Proven: true, Exercised: true, Healed: true}
 	}
-	h := history.Header{Workers: []string{"w1"}, Faults: []string{"clock", "pause"}}
+	h := history.Header{Workers: []string{"w1"}, Faults: []string{"clock", "pause"}, Lease: time.Second}
 	var got []string
 	for _, c := range coverages(h, []checker.FaultCoverage{{Kind: "kill"}, pause("waiter", "w1"), pause("leader", "n1"), pause("holder", "w1")}) {
 		got = append(got, c.name+": "+c.line())
@@ -213,6 +213,10 @@ func TestCoverageBySort(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
+	}
+	h.Lease = 0
+	if line := coverages(h, []checker.FaultCoverage{pause("holder", "w1")})[1].line(); line != "1 injected, 1 proven, 1 hit a holder" {
+		t.Errorf("without a lease: %s", line)
 	}
 }
 
