@@ -24,7 +24,7 @@ func Pooled(w io.Writer, p checker.Pool, o TerminalOptions) error {
 	if p.RunsJudged > 0 {
 		row("lost", losses(p))
 	}
-	row("overlaps", fmt.Sprintf("%s, %s", many(p.Overlaps.DoubleGrants, "double grant"), many(p.Overlaps.UsesAfterExpiry, "use after expiry")))
+	row("overlaps", fmt.Sprintf("%s, %s after expiry", many(p.Overlaps.DoubleGrants, "double grant"), many(p.Overlaps.UsesAfterExpiry, "use")))
 	row("stale", many(p.StaleWrites, "write"))
 	if causes := slices.Collect(maps.Keys(p.Causes)); len(causes) > 0 {
 		slices.SortFunc(causes, func(a, b string) int {

@@ -80,15 +80,20 @@ func settings(h history.Header) string {
 			parts = append(parts, f.Name+" "+f.Value)
 		}
 	}
-	said := []string{"lock", "workload", "guard", "concurrency", "ttl"} // by the facts
-	same := []string{"seed", "store", "test-count", "with-remedies", "expect", "skip-unsupported", "version", "image"}
-	for _, p := range pairs(h.Parameters) {
-		plain := p.Name == "nemesis" && p.Value == clean(strings.Join(h.Faults, ","))
-		if !plain && !slices.Contains(said, p.Name) && !slices.Contains(same, p.Name) {
-			parts = append(parts, p.Name+" "+p.Value)
-		}
+	for _, p := range parametersOf(h) {
+		parts = append(parts, p.Name+" "+p.Value)
 	}
 	return strings.Join(parts, "; ")
+}
+
+// parametersOf are the parameters that the facts do not tell, without those that leave a run as it is.
+func parametersOf(h history.Header) []fact {
+	said := []string{"lock", "workload", "guard", "concurrency", "ttl"}
+	same := []string{"seed", "store", "test-count", "with-remedies", "expect", "skip-unsupported", "version", "image"}
+	return slices.DeleteFunc(pairs(h.Parameters), func(p fact) bool {
+		plain := p.Name == "nemesis" && p.Value == clean(strings.Join(h.Faults, ","))
+		return plain || slices.Contains(said, p.Name) || slices.Contains(same, p.Name)
+	})
 }
 
 // SideBySide is two runs side by side, for people: its texts are clean, but not escaped.

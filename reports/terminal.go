@@ -79,6 +79,9 @@ func (t *terminal) run(r checker.Results, h history.Header) {
 			parts = append(parts, f.Name+" "+f.Value)
 		}
 	}
+	for _, p := range parametersOf(h) {
+		parts = append(parts, strings.TrimSuffix(p.Name+" "+p.Value, " true"))
+	}
 	t.hang("run:    ", t.paint(dim, "run:    "), strings.Join(parts, "; "))
 	t.blank()
 }

@@ -81,6 +81,13 @@ func TestOffers(t *testing.T) {
 	if o := find(own, Fence); o.Lacks != "" {
 		t.Errorf("of old: %+v", o)
 	}
+	if o := find(own, Check); o.InForce {
+		t.Errorf("without a look at the deadline: %+v", o)
+	}
+	own.Parameters = map[string]string{"check-before-write": "true", "renew": "false"}
+	if o := find(own, Check); !o.InForce {
+		t.Errorf("with a look at the deadline: %+v", o)
+	}
 	own.Guard = string(workloads.Fence)
 	if o := find(own, Fence); !o.InForce {
 		t.Errorf("with a fence: %+v", o)
