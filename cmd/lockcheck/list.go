@@ -18,7 +18,7 @@ import (
 
 func listCommand(s *system) *cobra.Command {
 	list := &cobra.Command{
-		Use: "list", Short: "list locks, faults or workloads",
+		Use: "list", Short: "list locks, clusters, faults, workloads or guards",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -29,8 +29,10 @@ func listCommand(s *system) *cobra.Command {
 		})
 	}
 	add("locks", "locks, with what a user must know of each", lockItems)
-	add("faults", "kinds of faults", faultItems)
+	add("clusters", "servers that a lock file can name, and whose locks they are", clusterItems)
+	add("faults", "kinds of faults, and the clusters that they are supported on", faultItems)
 	add("workloads", "what workers do under the lock", workloadItems)
+	add("guards", "what the resource refuses, and which locks cannot have it", guardItems)
 	list.AddCommand(&cobra.Command{
 		Use: "lock NAME|FILE", Short: "one lock, and which faults can be tested on it", Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -48,6 +50,19 @@ func lockItems() (items []item) {
 	for _, lock := range clients.Table() {
 		servers, _ := clusters.ByName(lock.Servers)
 		items = append(items, lockItem(lockfile.Lock{Info: lock, Servers: servers}))
+	}
+	return items
+}
+
+func clusterItems() (items []item) {
+	for _, spec := range clusters.Table() {
+		var locks []string
+		for _, lock := range clients.Table() {
+			if lock.Servers == spec.Name {
+				locks = append(locks, lock.Name)
+			}
+		}
+		items = append(items, item{spec.Name, []string{"servers: " + serversOf(spec, false), "locks: " + strings.Join(locks, ", ")}})
 	}
 	return items
 }
@@ -251,4 +266,41 @@ func workloadItems() (items []item) {
 		items = append(items, item{workload.Name, []string{workload.Summary}})
 	}
 	return items
+}
+
+func guardItems() (items []item) {
+	for _, name := range workloads.Guards() {
+		guard := workloads.Guard(name)
+		var with, without []string
+		for _, lock := range clients.Table() {
+			if guard.Lacks(lock) == "" {
+				with = append(with, lock.Name)
+			} else {
+				without = append(without, lock.Name)
+			}
+		}
+		locks := "all"
+		switch {
+		case len(without) > len(with):
+			locks = strings.Join(with, ", ")
+		case len(without) > 0:
+			locks = "all but " + strings.Join(without, ", ")
+		}
+		items = append(items, item{name, []string{"refuses " + refused(guard), "locks: " + locks}})
+	}
+	return items
+}
+
+// refused is what the resource refuses under a guard, in words; "" for one that is not known.
+func refused(guard workloads.Guard) string {
+	return map[workloads.Guard]string{
+		workloads.NoGuard:        "nothing",
+		workloads.Fence:          "a read or write with a fencing token lower than the highest seen in either",
+		workloads.FenceWrites:    "a write with a fencing token lower than the highest seen in a write: a known mistake",
+		workloads.Ask:            "a read or write whose grant the lock service, asked at that moment, does not have on record as the holder",
+		workloads.Database:       "nothing itself: the data are in the lock's own database, and reached by the connection that has the lock",
+		workloads.CompareAndSet:  "a write computed from a version that is no longer the current one",
+		workloads.IdempotencyKey: "a write of an element that was written before: of the workload jobs, a job that is done",
+		workloads.Match:          "a write, if another attempt has read since its own did: a read leaves its attempt's unique value at the resource, and a write must find it there",
+	}[guard]
 }

@@ -183,23 +183,13 @@ func workloadTable() string {
 
 // guardTable fails for a guard that nobody has explained.
 func guardTable() (string, error) {
-	refuses := map[workloads.Guard]string{
-		workloads.NoGuard:        "nothing",
-		workloads.Fence:          "a read or write with a fencing token lower than the highest seen in either",
-		workloads.FenceWrites:    "a write with a fencing token lower than the highest seen in a write: a known mistake",
-		workloads.Ask:            "a read or write whose grant the lock service, asked at that moment, does not have on record as the holder",
-		workloads.Database:       "nothing itself: the data are in the lock's own database, and reached by the connection that has the lock",
-		workloads.CompareAndSet:  "a write computed from a version that is no longer the current one",
-		workloads.IdempotencyKey: "a write of an element that was written before: of `jobs`, a job that is done",
-		workloads.Match:          "a write, if another attempt has read since its own did: a read leaves its attempt's unique value at the resource, and a write must find it there",
-	}
 	var rows [][]string
 	for _, name := range workloads.Guards() {
-		guard := workloads.Guard(name)
-		if refuses[guard] == "" {
+		refuses := refused(workloads.Guard(name))
+		if refuses == "" {
 			return "", fmt.Errorf("guard %s: the reference does not say what it refuses", name)
 		}
-		rows = append(rows, []string{code(name), refuses[guard]})
+		rows = append(rows, []string{code(name), refuses})
 	}
 	return markdownTable([]string{"guard", "what the resource refuses"}, rows), nil
 }
