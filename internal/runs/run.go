@@ -368,7 +368,11 @@ func (r *run) work(hard context.Context, interrupt <-chan struct{}) (interrupted
 		return interrupted, errors.Join(err, r.collect(hard), r.lateFailure(), r.recorder.failure())
 	}
 	r.recorder.Phase(history.PhaseReady, "")
-	r.progress.Step("running %s for %s, then %s without faults", r.describe(), r.active(), r.recovery)
+	atMost := ""
+	if r.EndEarly && len(r.schedule.Steps) > 0 {
+		atMost = " at most"
+	}
+	r.progress.Step("running %s for %s%s, then %s without faults", r.describe(), r.active(), atMost, r.recovery)
 	began, delay := readHostClock(), watchDelay(r.recorder.Stalled)
 	defer func() { r.delay = delay() }()
 	nemesisDone := make(chan struct{})

@@ -60,6 +60,9 @@ func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) 
 	if err != nil {
 		return false, err
 	}
+	if len(again) > 0 {
+		m.Progress.Step("what was not valid is made again, with other seeds")
+	}
 	return f.make(ctx, m, again, deadline, interrupt)
 }
 
@@ -103,7 +106,7 @@ func estimate(n int, length time.Duration, deadline time.Time) string {
 	if n == 1 {
 		noun = "run"
 	}
-	text := fmt.Sprintf("%d %s, %s at most, and the time to make images", n, noun, length.Round(time.Second))
+	text := fmt.Sprintf("%d %s, about %s, and the time to make images", n, noun, length.Round(time.Second))
 	if left := time.Until(deadline).Round(time.Second); !deadline.IsZero() && length > left {
 		text += fmt.Sprintf("; %s of the budget are left, so that some may not be made", max(left, 0))
 	}
