@@ -114,7 +114,7 @@ func missingKind(kind string, t tallied) string {
 	case does(history.Ends) && t.onWorkers:
 		return "no " + kind + " hit a worker that held the lock or was about to"
 	case does(history.Stops) && t.onWorkers, does(history.Defers):
-		return "no " + kind + " hit a holder inside its section"
+		return "no " + kind + " hit a holder inside its section while another worker asked for the lock"
 	case hitsProcesses(kind):
 		return "no " + kind + " of a server met an operation"
 	case does(history.Cuts), does(history.Disturbs):
@@ -233,8 +233,8 @@ func (f *fault) hitHolder(r *run) string {
 	return reason
 }
 
-// contended says whether somebody else asked for the lock of a hold in a time, or held it, or there is
-// nobody else.
+// contended says whether somebody else asked for the lock of a hold in a time, or held it, not to share it;
+// or there is nobody else.
 func (r *run) contended(h *attempt, from, to int64) bool {
 	for name, w := range r.byWorker {
 		if name == h.worker {
@@ -242,12 +242,12 @@ func (r *run) contended(h *attempt, from, to int64) bool {
 		}
 		for a := range w.between(from, to) {
 			asked := a.acquire.invoke <= to && a.acquire.over(r.end) >= from
-			if a.key == h.key && (asked || a.heldIn(from, to)) {
+			if a.key == h.key && !a.shares(h) && (asked || a.heldIn(from, to)) {
 				return true
 			}
 		}
 	}
-	return len(r.byWorker) <= 1
+	return max(len(r.workers), len(r.byWorker)) <= 1
 }
 
 // roleWaiter is the role of a fault that is aimed at who asks for the lock: its answer

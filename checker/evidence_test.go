@@ -14,6 +14,9 @@ func TestFaultEvidence(t *testing.T) {
 	held := func(kinds ...string) *script { // valid until 110, held until 150
 		return asked(kinds...).acquire("w1", "a", 10, 11).notHeld("a", 150, 151)
 	}
+	contended := func(kinds ...string) *script { return held(kinds...).acquire("w2", "b", 15, 160) }
+	readers := func(h *history.Header) { h.Workload = "read-write" }
+	only := func(h *history.Header) { h.Workers = []string{"w1"} }
 	dropped := func(n int64) history.Fault {
 		return history.Fault{ID: "f1", Kind: "partition", Targets: []string{"w1"}, Peers: []string{"n1"}, Dropped: &n}
 	}
@@ -42,11 +45,14 @@ func TestFaultEvidence(t *testing.T) {
 	}{
 		{"none asked for", newScript(), NotApplicable, "no faults were asked for", false, false},
 		{"never applied", held("pause"), Undecided, "no pause was ever applied", false, false},
-		{"holder paused beyond its validity", held("pause").pause("f1", 20, 140, "w1"), Valid, "1 of 1 pause hit a holder, 1 outlasted its validity", true, true},
-		{"holder paused that another one waits for", held("pause").acquire("w2", "b", 15, 160).pause("f1", 20, 140, "w1"), Valid, "1 of 1 pause hit a holder, 1 outlasted its validity", true, true},
+		{"holder paused beyond its validity", contended("pause").pause("f1", 20, 140, "w1"), Valid, "1 of 1 pause hit a holder, 1 outlasted its validity", true, true},
+		{"the only worker paused", held("pause").with(only).pause("f1", 20, 140, "w1"), Valid, "1 of 1 pause hit a holder, 1 outlasted its validity", true, true},
+		{"holder paused, the others silent", held("pause").pause("f1", 20, 140, "w1"), Undecided, "while another worker asked for the lock", false, false},
+		{"reader paused next to another", asked("pause").with(readers).share("w1", "a", 10, 11).notHeld("a", 150, 151).share("w2", "b", 15, 16).notHeld("b", 155, 156).pause("f1", 20, 140, "w1"), Undecided, "while another worker asked for the lock", false, false},
+		{"reader paused that a writer waits for", asked("pause").with(readers).share("w1", "a", 10, 11).notHeld("a", 150, 151).acquire("w2", "b", 15, 160).pause("f1", 20, 140, "w1"), Valid, "1 of 1 pause hit a holder", true, true},
 		{"holder paused whose lock others asked for before, and not again", held("pause").busy("w2", "b", 13, 15, "a").pause("f1", 20, 140, "w1"), Undecided, "no pause hit a holder inside its section", false, false},
 		{"holder paused while another lock is asked for", held("pause").acquire("w2", "b", 15, 160, "k1").pause("f1", 20, 140, "w1"), Undecided, "no pause hit a holder inside its section", false, false},
-		{"holder paused shortly", held("pause").pause("f1", 20, 30, "w1"), Valid, "0 outlasted", true, false},
+		{"holder paused shortly", contended("pause").pause("f1", 20, 30, "w1"), Valid, "0 outlasted", true, false},
 		{"somebody else paused", held("pause").pause("f1", 20, 140, "w2"), Undecided, "no pause hit a holder inside its section", false, false},
 		{"paused outside of a section", held("pause").pause("f1", 200, 240, "w1"), Undecided, "no pause hit a holder inside its section", false, false},
 		{"waiter paused in its acquire", asked("pause").acquire("w1", "a", 10, 145).fault(waiter, 20, 140), Valid, "1 of 1 waiter pause fault proven and exercised", true, false},
@@ -72,7 +78,7 @@ func TestFaultEvidence(t *testing.T) {
 		{"of an unknown kind", asked("packet").acquire("w1", "a", 10, 50).fault(history.Fault{ID: "f1", Kind: "packet", Targets: []string{"n1"}}, 20, 40), Undecided, "no packet is known to have mattered", false, false},
 		{"cut", asked("partition").fault(dropped(3), 20, 40), Valid, "", true, false},
 		{"cut that dropped nothing", asked("partition").fault(dropped(0), 20, 40), Undecided, "no partition met a packet", false, false},
-		{"one kind of two", held("pause", "clock").pause("f1", 20, 140, "w1"), Undecided, "no clock was ever applied", true, true},
+		{"one kind of two", contended("pause", "clock").pause("f1", 20, 140, "w1"), Undecided, "no clock was ever applied", true, true},
 		{"release paused in flight", released(20, 145).caught("a", 21, "f1").fault(at("releasing", "pause", "w1", "w1"), 22, 140), Valid, "1 of 1 releasing pause fault proven and exercised", true, false},
 		{"release over before the pause", released(20, 22).caught("a", 21, "f1").fault(at("releasing", "pause", "w1", "w1"), 23, 140), Undecided, "no pause came at the moment", false, false},
 		{"release never caught", released(20, 145).fault(at("releasing", "pause", "w1", "w1"), 22, 140), Undecided, "no pause came at the moment", false, false},

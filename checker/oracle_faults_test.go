@@ -130,7 +130,7 @@ func (o *oracle) held(worker string, during simulation.Interval) bool {
 // heldFromOthers says whether a worker held a lock meanwhile that somebody else asked for or held then, or
 // before it was back; where there is nobody else it need only have held one.
 func (o *oracle) heldFromOthers(worker string, during simulation.Interval) bool {
-	alone := !slices.ContainsFunc(o.record.grants, func(a *attempted) bool { return a.worker != worker })
+	alone := len(o.record.header.Workers) <= 1
 	return slices.ContainsFunc(o.record.grants, func(h *attempted) bool {
 		if h.worker != worker || !h.granted() || h.answered > during.To || h.over() < during.From {
 			return false
@@ -139,7 +139,7 @@ func (o *oracle) heldFromOthers(worker string, during simulation.Interval) bool 
 		return alone || slices.ContainsFunc(o.record.grants, func(a *attempted) bool {
 			asked := a.asked >= 0 && a.asked <= until && o.past(a.answered) >= during.From
 			holds := a.granted() && a.answered <= until && a.over() >= during.From
-			return a.worker != worker && a.key == h.key && (asked || holds)
+			return a.worker != worker && a.key == h.key && !(a.shared && h.shared) && (asked || holds)
 		})
 	})
 }

@@ -81,7 +81,9 @@ func settings(h history.Header) string {
 		}
 	}
 	for _, p := range parametersOf(h) {
-		parts = append(parts, p.Name+" "+p.Value)
+		if p.Name != "version" && p.Name != "image" {
+			parts = append(parts, p.Name+" "+p.Value)
+		}
 	}
 	return strings.Join(parts, "; ")
 }
@@ -89,7 +91,7 @@ func settings(h history.Header) string {
 // parametersOf are the parameters that the facts do not tell, without those that leave a run as it is.
 func parametersOf(h history.Header) []fact {
 	said := []string{"lock", "workload", "guard", "concurrency", "ttl"}
-	same := []string{"seed", "store", "test-count", "with-remedies", "expect", "skip-unsupported", "version", "image"}
+	same := []string{"seed", "store", "test-count", "with-remedies", "expect", "skip-unsupported"}
 	return slices.DeleteFunc(pairs(h.Parameters), func(p fact) bool {
 		plain := p.Name == "nemesis" && p.Value == clean(strings.Join(h.Faults, ","))
 		return plain || slices.Contains(said, p.Name) || slices.Contains(same, p.Name)

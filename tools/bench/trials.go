@@ -60,8 +60,7 @@ func (b *bench) trialsOf(ctx context.Context, lock string, n, slots int, apart b
 		if err != nil {
 			return err
 		}
-		r.MaxDelay = o.TTL / 4
-		jobs = append(jobs, suites.Job{Options: o})
+		jobs = append(jobs, suites.Job{Options: o, MaxDelay: o.TTL / 4})
 	}
 	_, err = r.Run(ctx, jobs, nil)
 	took := time.Since(began)

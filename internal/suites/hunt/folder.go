@@ -101,7 +101,7 @@ type found struct {
 	ShrunkRuns   confirmed `json:"shrunk_runs"`
 	// Waits: more than one of its runs did not show it, and it is not made smaller yet, for another
 	// trial may show it more often.
-	Waits bool `json:"waits,omitempty"`
+	Waits bool `json:"seldom,omitempty"`
 	// Unfinished says what there was no time for; "" for nothing.
 	Unfinished string `json:"unfinished,omitempty"`
 	// File is the reproduction, Control what its control changes, and ControlRuns how many

@@ -26,12 +26,18 @@ type pursuit struct {
 	end   time.Time
 	// before is the find as it was known when a hunt went on with it.
 	before found
+	// measured are the forms that runs on servers of their own were made of, by their keys.
+	measured map[string]confirmed
 	// kept are runs of its own that show it, the last one of each trial by its key.
 	kept map[string]runs.Outcome
 }
 
 // tooBusy is why a find is left of which no run counts.
 const tooBusy = "its runs failed, or the machine was too busy for them"
+
+// batchesLeft is by what the time that is left is divided for a repeated form: its own runs and those of
+// a control are made side by side in about four batches, and starting takes some.
+const batchesLeft = 5
 
 // shrinking is the share of the time of a find for making it smaller. The rest is for what comes
 // after, and more where runs are so long that it would not do.
@@ -50,7 +56,7 @@ func (p *pursuit) run(ctx context.Context) error {
 	var unfinished error
 	for _, step := range []func(context.Context) error{p.shrink, p.confirmShrunk, p.control} {
 		err := step(ctx)
-		if err != nil && !isLeft(err) {
+		if err != nil && !mayGoOn(err) {
 			return err
 		}
 		unfinished = cmp.Or(unfinished, err)
@@ -92,18 +98,19 @@ func (p *pursuit) confirm(ctx context.Context) error {
 		best.GoneInto, best.Runs = p.found.GoneInto, p.found.Runs
 		*p.found = best
 	}
+	patient := err == nil && p.isPatient()
 	switch {
-	case isLeft(err) && p.found.OriginalRuns.Shown > 0:
-		err = nil // it is known to show; what comes next says why it ends
-	case err != nil && !isLeft(err):
+	case mayGoOn(err) && p.found.OriginalRuns.Shown > 0:
+		err = nil // it is known to show; what comes next, without waiting, says why it ends
+	case err != nil && !mayGoOn(err):
 		p.found.OriginalRuns = confirmed{} // to be confirmed anew
 	case err == nil && p.found.OriginalRuns.Made == 0:
-		err = &left{tooBusy}
+		err = &left{why: tooBusy}
 	}
 	if err != nil || p.found.OriginalRuns.Shown == 0 {
 		return err
 	}
-	p.found.Waits = !p.found.OriginalRuns.reliable() && len(p.found.GoneInto) < mostTries && p.isPatient()
+	p.found.Waits = !p.found.OriginalRuns.reliable() && len(p.found.GoneInto) < mostTries && patient
 	p.found.Shrunk = p.found.Original
 	return nil
 }
@@ -122,7 +129,7 @@ func (p *pursuit) shrink(ctx context.Context) error {
 	if err != nil && !isLeft(err) {
 		return err
 	}
-	if err != nil { // perhaps only a form that cannot start
+	if err != nil { // perhaps a form that cannot start, where others can
 		f.Unfinished = "it was not made smaller to the end: " + err.Error()
 	}
 	before := f.ShrunkRuns
@@ -159,7 +166,7 @@ func (p *pursuit) repeatedFor(t Trial, runs confirmed) (Trial, error) {
 		return t, nil
 	}
 	outline, err := p.Plan.outline(t)
-	return t.repeated(runs.likely(), outline.Effective), err
+	return t.repeated(runs.likely(), outline.Effective, min(longest, time.Until(p.end)/batchesLeft)), err
 }
 
 // confirmShrunk tells how often what is left shows it, by runs on servers of their own, as "lockcheck
@@ -176,6 +183,7 @@ func (p *pursuit) confirmShrunk(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.measured = make(map[string]confirmed)
 	if err := p.measure(ctx, repeated); err != nil {
 		return err
 	}
@@ -196,32 +204,29 @@ func (p *pursuit) confirmShrunk(ctx context.Context) error {
 	return nil
 }
 
-// measure takes a form of the find, and how often it shows it.
+// measure takes a form of the find, and how often it shows it, as far as there is time to see that.
 func (p *pursuit) measure(ctx context.Context, t Trial) error {
 	shown, made, err := p.shows(ctx, t, toConfirm, 0)
-	if err == nil && made == 0 {
-		err = &left{tooBusy}
+	if made > 0 {
+		p.found.Shrunk, p.found.ShrunkRuns = t, confirmed{shown, made}
+		p.measured[t.key()] = p.found.ShrunkRuns
+	} else if err == nil {
+		err = &left{why: tooBusy}
 	}
-	if err != nil {
-		return err
-	}
-	p.found.Shrunk, p.found.ShrunkRuns = t, confirmed{shown, made}
-	return nil
+	return err
 }
 
 // orRather takes another form if that shows it more often.
 func (p *pursuit) orRather(ctx context.Context, t Trial) error {
 	before, runs := p.found.Shrunk, p.found.ShrunkRuns
-	if t.key() == before.key() {
-		return nil
+	if _, known := p.measured[t.key()]; known {
+		return nil // and shows it less often
 	}
-	if err := p.measure(ctx, t); err != nil {
-		return err
-	}
+	err := p.measure(ctx, t)
 	if p.found.ShrunkRuns.share() <= runs.share() {
 		p.found.Shrunk, p.found.ShrunkRuns = before, runs
 	}
-	return nil
+	return err
 }
 
 // control looks for a change that makes the difference, and writes the file.
@@ -343,20 +348,18 @@ func (p *pursuit) make(ctx context.Context, s series) (count, made int, err erro
 	if err != nil {
 		return 0, 0, nil // as above
 	}
-	failures, unmade := 0, 0
+	failures, unmade, why := 0, 0, error(nil)
 	for failures < s.runs && !s.decided(count, made) {
 		end := earlier(p.end.Add(job.Length()), p.hunter.end)
 		if time.Now().Add(job.Length()).After(end) {
-			return count, made, &left{"the time for it was over"}
+			return count, made, &left{why: "the time for it was over"}
 		}
 		r := p.runner()
 		r.Deadline, r.Skipped = end, func(int) error { return nil }
 		r.Done = func(_ int, m suites.Made) error {
 			p.found.Runs++
 			if m.Outcome.History == nil {
-				if failures, unmade = failures+1, unmade+1; unmade >= s.runs {
-					return &left{"its runs failed: " + m.Err.Error()}
-				}
+				failures, unmade, why = failures+1, unmade+1, m.Err
 				return nil
 			}
 			if failed(m.Outcome.Results) || m.Delayed {
@@ -381,6 +384,9 @@ func (p *pursuit) make(ctx context.Context, s series) (count, made int, err erro
 		if interrupted {
 			return count, made, errInterrupted
 		}
+	}
+	if unmade >= s.runs {
+		return count, made, &left{why: "its runs failed: " + why.Error(), failing: true}
 	}
 	return count, made, nil
 }

@@ -96,7 +96,7 @@ func TestPursueFailing(t *testing.T) {
 		name             string
 		first, confirmed int // the first run that fails, and how many are told of
 	}{
-		{"from the beginning", 0, 0}, {"halfway", 3, 3}, {"once it is confirmed", toConfirm, toConfirm},
+		{"from the beginning", 0, 0}, {"halfway", 3, 0}, {"once it is confirmed", toConfirm, toConfirm},
 	} {
 		folder, _ := pursued(t, &fakeRuns{shows: func(n int, _ runs.Options) (bool, bool, error) {
 			if n >= c.first {
@@ -105,8 +105,8 @@ func TestPursueFailing(t *testing.T) {
 			return true, false, nil
 		}})
 		f := folder.last(Signature{Property: checker.Liveness})
-		if f == nil || !strings.Contains(f.Unfinished, "no engine") || f.OriginalRuns.Made != c.confirmed || f.Control != "" {
-			t.Errorf("%s: %s; %+v, control %q", c.name, f.Unfinished, f.OriginalRuns, f.Control)
+		if f == nil || !strings.Contains(f.Unfinished, "no engine") || f.OriginalRuns.Made != c.confirmed || f.File != "" {
+			t.Errorf("%s: %s; %+v, %q", c.name, f.Unfinished, f.OriginalRuns, f.File)
 		}
 		if len(folder.open(false)) != 1 {
 			t.Errorf("%s: it is not gone into again", c.name)

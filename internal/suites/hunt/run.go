@@ -292,14 +292,24 @@ func (s status) Status(string, ...any) {
 }
 
 // left says why a find is not gone into further. The hunt goes on.
-type left struct{ why string }
+type left struct {
+	why string
+	// failing: its runs cannot be made, so that nothing else need be tried.
+	failing bool
+}
 
 func (l *left) Error() string { return l.why }
 
 // isLeft says whether an error is one of those.
 func isLeft(err error) bool {
-	_, is := errors.AsType[*left](err)
+	_, is := err.(*left)
 	return is
+}
+
+// mayGoOn says whether it is one after which other runs of the find can be made, if they are shorter.
+func mayGoOn(err error) bool {
+	l, is := err.(*left)
+	return is && !l.failing
 }
 
 // errInterrupted says that somebody ended the hunt.

@@ -32,8 +32,8 @@ func (s space) firstThatShows(ctx context.Context, t Trial, original confirmed, 
 		}
 		tried[candidate.key()] = true
 		shown, made, err := o(ctx, candidate, runs, need)
-		if made == 0 {
-			delete(tried, candidate.key()) // the machine may have been too busy
+		if !(series{runs: runs, need: need}).decided(shown, made) {
+			delete(tried, candidate.key()) // the machine was too busy, or the time over
 		}
 		if err != nil || shown >= need {
 			return candidate, shown >= need, err
@@ -151,8 +151,8 @@ func (c confirmed) share() float64 {
 	return float64(c.Shown) / float64(c.Made)
 }
 
-// reliable: all runs showed it, but one of six.
-func (c confirmed) reliable() bool { return c.Made > 0 && toConfirm*c.Shown >= (toConfirm-1)*c.Made }
+// reliable: all runs showed it but one, of as many as are made to confirm it.
+func (c confirmed) reliable() bool { return c.Made >= toConfirm && c.Made-c.Shown <= 1 }
 
 // again is in how many runs, of how many, a simpler trial must show it. What is reliable is to stay so;
 // what is not was no luck if it shows twice.
@@ -163,14 +163,12 @@ func (c confirmed) again() (need, runs int) {
 	return 2, max(2, reruns(c.likely()))
 }
 
-// holdsUp says whether a simpler trial shows it as often as the original, but for luck: in one run of
-// six less, and not in less than half as many.
+// holdsUp says whether a simpler trial shows it as often as the original, but for luck: in all runs but
+// one in which that would, and in no less than half of them.
 func (c confirmed) holdsUp(original confirmed) bool {
-	return c.share() >= original.share()/2 && c.share() >= original.share()-1.0/toConfirm-rounding
+	would, does := c.Made*original.Shown, c.Shown*original.Made // both times original.Made
+	return does >= would-original.Made && 2*does >= would
 }
-
-// rounding is what shares that are equal may differ by.
-const rounding = 1e-9
 
 // settle confirms the simplest of some trials with runs of its own, for those that chose it
 // flatter it. One that does not hold up gives way to the one before.
@@ -179,6 +177,9 @@ func settle(ctx context.Context, kept []Trial, original confirmed, o oracle) (Tr
 		shown, made, err := o(ctx, t, toConfirm, 0)
 		if c := (confirmed{shown, made}); made > 0 && c.holdsUp(original) {
 			return t, c, err
+		}
+		if err == nil && made == 0 {
+			err = &left{why: tooBusy}
 		}
 		if err != nil { // nothing is known to show it but the first
 			return kept[0], original, err

@@ -222,12 +222,12 @@ func TestRepeated(t *testing.T) {
 	}{
 		{"always", one, 1, 0}, {"mostly", one, 0.9, 2}, {"seldom", one, 0.1, 25}, {"in an order", two, 0.1, 0}, {"without a fault", Trial{Workers: 3}, 0.5, 7},
 	} {
-		if got := c.trial.repeated(c.p, 2*time.Second).Times; got != c.want {
+		if got := c.trial.repeated(c.p, 2*time.Second, longest).Times; got != c.want {
 			t.Errorf("%s: %d times, want %d", c.name, got, c.want)
 		}
 	}
 	p := ready(t, "redlock")
-	again := one.repeated(0.1, p.lease())
+	again := one.repeated(0.1, p.lease(), longest)
 	if _, err := p.outline(again); err != nil {
 		t.Errorf("%s: %v", again, err)
 	}
@@ -240,14 +240,19 @@ func TestRepeated(t *testing.T) {
 // need their time, too.
 func TestTimeForControl(t *testing.T) {
 	trial := Trial{Workers: 3, Section: 0.6, Steps: []Step{{Fault: "pause", Target: "waiter", When: "holding", Length: 1.3}}}
-	left := func(runs confirmed) time.Duration {
+	takes := func(runs confirmed, left time.Duration) time.Duration {
 		p := &pursuit{
 			hunter: &hunter{Folder: &Folder{Plan: ready(t, "redlock")}, machine: Machine{Parallel: 3}, gate: suites.NewGate(3)},
 			found:  &found{Shrunk: trial, OriginalRuns: runs},
+			end:    time.Now().Add(left),
 		}
 		return p.afterShrinking()
 	}
-	if always, half := left(confirmed{6, 6}), left(confirmed{3, 6}); always <= 0 || half <= always {
+	always, half := takes(confirmed{6, 6}, time.Hour), takes(confirmed{3, 6}, time.Hour)
+	if always <= 0 || half <= always {
 		t.Errorf("%s for what always shows, %s for what shows in half of the runs", always, half)
+	}
+	if brief := takes(confirmed{1, 6}, 4*time.Minute); brief > 4*time.Minute {
+		t.Errorf("%s for what shows seldom, in a find that has four minutes", brief)
 	}
 }

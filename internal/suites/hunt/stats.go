@@ -2,8 +2,8 @@ package hunt
 
 import "math"
 
-// doubt is how likely it may be that a change which keeps a find is taken for one that does
-// not, if the find shows with the probability that it is said to.
+// doubt is how likely it may be that a find does not show once in so many runs, if it shows with the
+// probability that it is said to.
 const doubt = 0.01
 
 // mostReruns bounds the reruns of one change.

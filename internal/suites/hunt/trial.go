@@ -207,12 +207,12 @@ func (t Trial) active(lease time.Duration) time.Duration {
 const longest = 3 * time.Minute
 
 // repeated is the trial with its step as often as it takes to show what it shows with a probability,
-// but for doubt. One of several steps is made once.
-func (t Trial) repeated(p float64, lease time.Duration) Trial {
+// but for doubt, and as there is time for. One of several steps is made once.
+func (t Trial) repeated(p float64, lease, most time.Duration) Trial {
 	if t.Times = 0; len(t.Steps) > 1 {
 		return t
 	}
-	if times := min(reruns(p), int(longest/t.active(lease))); times > 1 {
+	if times := min(reruns(p), int(most/t.active(lease))); times > 1 {
 		t.Times = times
 	}
 	return t
