@@ -83,6 +83,10 @@ func (p *pursuit) confirm(ctx context.Context) error {
 		p.machine.Progress.Step("%s: seen in trial %d; making %d runs of that", p.found.Name, s.First, toConfirm)
 		p.found.First, p.found.What, p.found.Original, p.found.Run = s.First, s.What, s.Original, s.Run
 		p.found.OriginalRuns.Shown, p.found.OriginalRuns.Made, err = p.shows(ctx, s.Original, toConfirm, 0)
+		if isLeft(err) && !mayGoOn(err) && best.First > 0 { // another one can be made
+			p.found.GoneInto, err = append(p.found.GoneInto, s.First), nil
+			continue
+		}
 		if err != nil {
 			break
 		}
@@ -102,7 +106,7 @@ func (p *pursuit) confirm(ctx context.Context) error {
 	switch {
 	case mayGoOn(err) && p.found.OriginalRuns.Shown > 0:
 		err = nil // it is known to show; what comes next, without waiting, says why it ends
-	case err != nil && !mayGoOn(err):
+	case err != nil && !mayGoOn(err) && best.First == 0:
 		p.found.OriginalRuns = confirmed{} // to be confirmed anew
 	case err == nil && p.found.OriginalRuns.Made == 0:
 		err = &left{why: tooBusy}

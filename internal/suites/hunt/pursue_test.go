@@ -199,3 +199,28 @@ func TestPursueInterrupted(t *testing.T) {
 		t.Errorf("interrupted %v: %#v", interrupted, f)
 	}
 }
+
+// TestPursueUnable: of two trials that showed a find seldom one cannot be made again. What is known of
+// the other is kept, and that one is not tried without end.
+func TestPursueUnable(t *testing.T) {
+	folder := withStuck(t)
+	other := folder.tried[0]
+	other.Trial.Workers = 5
+	other.Finds = []sighted{{other.Finds[0].Signature, "stuck", other.Trial}}
+	if err := folder.add(entry{Tried: &other}); err != nil {
+		t.Fatal(err)
+	}
+	unable := 0
+	goInto(t, folder, &fakeRuns{shows: func(n int, o runs.Options) (bool, bool, error) {
+		if o.Concurrency == 5 {
+			if unable++; unable > toConfirm {
+				t.Fatal("it is tried again")
+			}
+			return false, false, errors.New("no engine")
+		}
+		return n%2 == 0, false, nil
+	}}, time.Hour)
+	if f := folder.finds[0]; f.OriginalRuns != (confirmed{toConfirm / 2, toConfirm}) || !f.Waits || len(f.GoneInto) != 2 {
+		t.Errorf("%+v, waits %v, gone into %v, %q", f.OriginalRuns, f.Waits, f.GoneInto, f.Unfinished)
+	}
+}
