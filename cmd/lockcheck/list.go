@@ -32,7 +32,7 @@ func listCommand(s *system) *cobra.Command {
 	add("clusters", "servers that a lock file can name, and whose locks they are", clusterItems)
 	add("faults", "kinds of faults, and the clusters that they are supported on", faultItems)
 	add("workloads", "what workers do under the lock", workloadItems)
-	add("guards", "what the resource refuses, and which locks cannot have it", guardItems)
+	add("guards", "what the resource refuses, and for which locks", guardItems)
 	list.AddCommand(&cobra.Command{
 		Use: "lock NAME|FILE", Short: "one lock, and which faults can be tested on it", Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {

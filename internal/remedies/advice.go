@@ -128,6 +128,6 @@ func (o Offer) Helps() bool { return o.Effect != Useless && o.Lacks == "" && !o.
 
 // flagsOf is how a run used the lock, as far as flags of "lockcheck test" say.
 func flagsOf(h history.Header) workloads.Use {
-	on := func(flag string) bool { return h.Parameters[flag] == "true" || h.Parameters["remedy"] == "--"+flag }
+	on := func(flag string) bool { return h.Parameters[flag] == "true" || h.Parameters[RunParameter] == "--"+flag }
 	return workloads.Use{Renew: on("renew"), CheckBeforeWrite: on("check-before-write")}
 }

@@ -27,7 +27,7 @@ type pursuit struct {
 	// before is the find as it was known when a hunt went on with it.
 	before found
 	// measured are the forms that runs on servers of their own were made of, by their keys.
-	measured map[string]confirmed
+	measured map[string]bool
 	// kept are runs of its own that show it, the last one of each trial by its key.
 	kept map[string]runs.Outcome
 }
@@ -187,7 +187,7 @@ func (p *pursuit) confirmShrunk(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.measured = make(map[string]confirmed)
+	p.measured = make(map[string]bool)
 	if err := p.measure(ctx, repeated); err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (p *pursuit) measure(ctx context.Context, t Trial) error {
 	shown, made, err := p.shows(ctx, t, toConfirm, 0)
 	if made > 0 {
 		p.found.Shrunk, p.found.ShrunkRuns = t, confirmed{shown, made}
-		p.measured[t.key()] = p.found.ShrunkRuns
+		p.measured[t.key()] = true
 	} else if err == nil {
 		err = &left{why: tooBusy}
 	}
@@ -223,7 +223,7 @@ func (p *pursuit) measure(ctx context.Context, t Trial) error {
 // orRather takes another form if that shows it more often.
 func (p *pursuit) orRather(ctx context.Context, t Trial) error {
 	before, runs := p.found.Shrunk, p.found.ShrunkRuns
-	if _, known := p.measured[t.key()]; known {
+	if p.measured[t.key()] {
 		return nil // and shows it less often
 	}
 	err := p.measure(ctx, t)

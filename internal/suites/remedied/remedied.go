@@ -21,9 +21,6 @@ import (
 // runsFolder is where the runs are, in the folder of all of them.
 const runsFolder = "runs"
 
-// remedyParameter is the parameter of a run that names its remedy.
-const remedyParameter = "remedy"
-
 // Plan is a test and what is to be tried against what it may find.
 type Plan struct {
 	Path  string // of the folder
@@ -107,7 +104,7 @@ func jobWith(c remedies.Change, flag string, lock lockfile.Lock, o runs.Options,
 	if o.Parameters == nil {
 		o.Parameters = make(map[string]string)
 	}
-	o.Parameters[remedyParameter] = flag
+	o.Parameters[remedies.RunParameter] = flag
 	outline, err := runs.OutlineOf(o)
 	return suites.Job{Name: flag, Options: o, Outline: outline, Slots: suites.Alone}, err
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"lockcheck/internal/remedies"
 	"lockcheck/internal/runs"
 )
 
@@ -92,7 +93,7 @@ func TestSameFaults(t *testing.T) {
 		if plainActive := plain.Options.TimeLimit - plain.Recovery; active != plainActive {
 			t.Errorf("%s: %s for faults, want %s", tr.flag, active, plainActive)
 		}
-		if tr.job.Options.Seed != o.Seed || tr.job.Options.Parameters[remedyParameter] != tr.flag {
+		if tr.job.Options.Seed != o.Seed || tr.job.Options.Parameters[remedies.RunParameter] != tr.flag {
 			t.Errorf("%s: seed %d, parameters %v", tr.flag, tr.job.Options.Seed, tr.job.Options.Parameters)
 		}
 	}
