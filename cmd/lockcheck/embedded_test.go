@@ -130,8 +130,9 @@ func TestInterrupted(t *testing.T) {
 func TestCount(t *testing.T) {
 	s := newShell(t)
 	s.want(s.test("--time-limit", "3s", "--nemesis", "none", "--test-count", "2"), exitOK, "2: 2 valid", "")
-	for _, seed := range []string{"seed 1\n", "seed 2\n"} {
-		if !strings.Contains(s.stdout, seed) {
+	unwrapped := strings.Join(strings.Fields(s.stdout), " ")
+	for _, seed := range []string{"; seed 1;", "; seed 2;"} {
+		if !strings.Contains(unwrapped, seed) {
 			t.Errorf("no run with %q:\n%s", seed, s.stdout)
 		}
 	}
