@@ -239,6 +239,10 @@ type Header struct {
 	// Supports lists what the lock can do that may be used against violations, of the
 	// Supports constants; nil in histories of old.
 	Supports []string `json:"supports,omitzero"`
+	// Renewed says that each worker extended its lease while it was in its section, Checked that each
+	// looked at its deadline before it wrote; false in histories of old, too.
+	Renewed bool `json:"renewed,omitempty"`
+	Checked bool `json:"checked_before_write,omitempty"`
 	// Wakes says that the client counts the notifications that wake up who waits.
 	Wakes bool `json:"wakes,omitempty"`
 

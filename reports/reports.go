@@ -283,10 +283,25 @@ func facts(h history.Header) []fact {
 	if h.Source != "" {
 		all = append(all, fact{"servers", clean(h.Source)})
 	}
+	if use := usage(h); use != "" {
+		all = append(all, fact{"use", use})
+	}
 	if len(h.Unavailable) > 0 {
 		all = append(all, fact{"left out:", strings.Join(cleanAll(h.Unavailable), ", ")})
 	}
 	return all
+}
+
+// usage is what workers do about the end of their leases.
+func usage(h history.Header) string {
+	var does []string
+	if h.Renewed {
+		does = append(does, "renewed")
+	}
+	if h.Checked {
+		does = append(does, "deadline checked before writes")
+	}
+	return strings.Join(does, ", ")
 }
 
 // factsOf are the facts with what only the run itself could tell.

@@ -101,6 +101,30 @@ func terminalText(t *testing.T, c run, o TerminalOptions) string {
 	return b.String()
 }
 
+// TestRunLine: how the workers used the lock is told once, whoever asked for it.
+func TestRunLine(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		renewed, checked bool
+		parameters       map[string]string
+		want             string
+	}{
+		{"plain", false, false, nil, "0 workers; seed 7"},
+		{"of a reproduction", true, false, nil, "0 workers; seed 7; use renewed"},
+		{"of flags", true, true, map[string]string{"renew": "true", "check-before-write": "true"}, "0 workers; seed 7; use renewed, deadline checked before writes"},
+		{"for some workers", false, false, map[string]string{"renew": "true"}, "0 workers; seed 7; renew"},
+	} {
+		var b bytes.Buffer
+		h := history.Header{Seed: 7, Renewed: c.renewed, Checked: c.checked, Parameters: c.parameters}
+		if err := Terminal(&b, checker.Results{}, TerminalOptions{Header: h, Width: 200}); err != nil {
+			t.Fatal(err)
+		}
+		if line := b.String(); !strings.Contains(line, c.want+"\n") {
+			t.Errorf("%s: want %q in\n%s", c.name, c.want, line)
+		}
+	}
+}
+
 func TestTerminal(t *testing.T) {
 	want := map[string][]string{
 		"violation": {"VIOLATION  Two workers held", "judged: mutual-exclusion,", "section 20ms..60ms; time-limit 60s", "mutual-exclusion  VIOLATION", "pause      4 injected, 4 proven, 3 hit a holder, 3 outlasted the lease",

@@ -94,7 +94,8 @@ func parametersOf(h history.Header) []fact {
 	same := []string{"seed", "store", "test-count", "with-remedies", "expect", "skip-unsupported"}
 	return slices.DeleteFunc(pairs(h.Parameters), func(p fact) bool {
 		plain := p.Name == "nemesis" && p.Value == clean(strings.Join(h.Faults, ","))
-		return plain || slices.Contains(said, p.Name) || slices.Contains(same, p.Name)
+		told := h.Renewed && p.Name == "renew" || h.Checked && p.Name == "check-before-write"
+		return plain || told || slices.Contains(said, p.Name) || slices.Contains(same, p.Name)
 	})
 }
 

@@ -107,7 +107,7 @@ func Offers(cause string, h history.Header) []Offer {
 	for _, a := range For(cause) {
 		o := Offer{Advice: a}
 		r := ByName(a.Remedy)
-		o.InForce = r.InForce(workloads.Guard(h.Guard), flagsOf(h))
+		o.InForce = r.InForce(workloads.Guard(h.Guard), workloads.Use{Renew: h.Renewed, CheckBeforeWrite: h.Checked})
 		if known {
 			o.Lacks = r.Lacks(lock)
 		}
@@ -125,9 +125,3 @@ func Offers(cause string, h history.Header) []Offer {
 
 // Helps says whether it does anything against the cause, in that run.
 func (o Offer) Helps() bool { return o.Effect != Useless && o.Lacks == "" && !o.InForce }
-
-// flagsOf is how a run used the lock, as far as flags of "lockcheck test" say.
-func flagsOf(h history.Header) workloads.Use {
-	on := func(flag string) bool { return h.Parameters[flag] == "true" || h.Parameters[RunParameter] == "--"+flag }
-	return workloads.Use{Renew: on("renew"), CheckBeforeWrite: on("check-before-write")}
-}

@@ -61,9 +61,6 @@ const (
 	OtherLock    = "another lock"
 )
 
-// RunParameter is the parameter of a run that names the flag of the remedy that it tries.
-const RunParameter = "remedy"
-
 // longer is how many times as long a longer lease is in a test.
 const longer = 5
 

@@ -84,7 +84,7 @@ func TestOffers(t *testing.T) {
 	if o := find(own, Check); o.InForce {
 		t.Errorf("without a look at the deadline: %+v", o)
 	}
-	own.Parameters = map[string]string{"check-before-write": "true", "renew": "false"}
+	own.Checked = true
 	if o := find(own, Check); !o.InForce {
 		t.Errorf("with a look at the deadline: %+v", o)
 	}

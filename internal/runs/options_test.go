@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -147,6 +148,31 @@ func TestPrepareDefaults(t *testing.T) {
 	prepared, err = prepare(asked(func(o *Options) { o.Nemesis = "clock,pause" }))
 	if err != nil || prepared.nemesisName() != "clock+pause" {
 		t.Errorf("the run is of %s, %v", prepared.nemesisName(), err)
+	}
+}
+
+// TestHeaderUse: what every worker does about the end of its lease is in the header, wherever it
+// was asked for.
+func TestHeaderUse(t *testing.T) {
+	renewing, checking := workloads.Use{Renew: true}, workloads.Use{CheckBeforeWrite: true}
+	for _, c := range []struct {
+		name             string
+		change           func(*Options)
+		renewed, checked bool
+	}{
+		{"neither", func(*Options) {}, false, false},
+		{"renewed", func(o *Options) { o.Renew = true }, true, false},
+		{"checked", func(o *Options) { o.CheckBeforeWrite = true }, false, true},
+		{"by one of them", func(o *Options) { o.Workers = []workloads.Use{renewing, checking} }, false, false},
+		{"by the workload", func(o *Options) { o.Workload = "election" }, true, false},
+	} {
+		prepared, err := prepare(asked(c.change))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h := (&run{test: prepared}).header(context.Background(), false); h.Renewed != c.renewed || h.Checked != c.checked {
+			t.Errorf("%s: renewed %t, checked %t", c.name, h.Renewed, h.Checked)
+		}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"path/filepath"
 	"time"
 
@@ -100,11 +99,6 @@ func jobWith(c remedies.Change, flag string, lock lockfile.Lock, o runs.Options,
 		// The recovery period is longer by this.
 		o.TimeLimit += lock.Info.Effective(o.TTL, 0) - lock.Info.Effective(plain.Options.TTL, 0)
 	}
-	o.Parameters = maps.Clone(o.Parameters)
-	if o.Parameters == nil {
-		o.Parameters = make(map[string]string)
-	}
-	o.Parameters[remedies.RunParameter] = flag
 	outline, err := runs.OutlineOf(o)
 	return suites.Job{Name: flag, Options: o, Outline: outline, Slots: suites.Alone}, err
 }
