@@ -174,22 +174,23 @@ func TestSingles(t *testing.T) {
 	}
 }
 
-// TestLate: late answers are tried early, and can be run, where a lease is long enough for them.
-func TestLate(t *testing.T) {
-	for lock, want := range map[string]int{"memory": 4, "redis": 4, "etcd-v3lock": 2, "none": 0} {
+// TestInOrder: late answers, and grants of a leader that is cut off, are tried early and can be
+// run, where a lease is long enough for them.
+func TestInOrder(t *testing.T) {
+	for lock, want := range map[string]int{"memory": 4, "redis": 4, "redis-failover": 5, "etcd-v3lock": 3, "none": 0} {
 		p := ready(t, lock)
-		late := 0
-		for _, trial := range newGuide(p).single[:min(len(p.space.kinds)+4, len(newGuide(p).single))] {
-			if len(trial.Steps) < 2 {
+		ordered := 0
+		for _, trial := range newGuide(p).single[:min(len(p.space.kinds)+5, len(newGuide(p).single))] {
+			if len(trial.Steps) < 2 && trial.Section != 0.9 {
 				continue
 			}
-			late++
+			ordered++
 			if _, err := p.outline(trial); err != nil {
 				t.Errorf("%s: %s: %v", lock, trial, err)
 			}
 		}
-		if late != want {
-			t.Errorf("%s: %d trials with late answers", lock, late)
+		if ordered != want {
+			t.Errorf("%s: %d trials that depend on an order, want %d", lock, ordered, want)
 		}
 	}
 }

@@ -10,10 +10,26 @@ import (
 )
 
 // first lists what is tried before trials are drawn: one fault at a time, and once each kind of them had
-// a turn also late answers.
+// a turn also what depends on an order.
 func (s space) first(rng *rand.Rand) []Trial {
 	all := s.singles(rng)
-	return slices.Insert(all, min(len(s.kinds), len(all)), s.late(rng)...)
+	return slices.Insert(all, min(len(s.kinds), len(all)), append(s.unreplicated(rng), s.late(rng)...)...)
+}
+
+// unreplicated is a trial in which the leader is kept from the other servers, and grants the lock to who
+// still reaches it. A service that answers before its replicas know grants the lock again after
+// a failover. The cut begins with a release, so that the grant after it is the first under the cut, and
+// lasts for longer than a failover takes.
+func (s space) unreplicated(rng *rand.Rand) []Trial {
+	cut := aim{history.Partition, "leader", "servers"}
+	if !s.long || !slices.Contains(s.whens[cut], nemesis.WhenReleasing) {
+		return nil
+	}
+	return []Trial{Trial{
+		Workers: 3, Section: 0.9, Long: true, Seed: rng.Uint64N(1_000_000), Steps: []Step{
+			{Fault: cut.fault, Target: cut.target, From: cut.from, When: nemesis.WhenReleasing, Length: 1.3},
+		},
+	}.normal()}
 }
 
 // singles lists trials with one fault that begins while somebody holds the lock, one of each kind
