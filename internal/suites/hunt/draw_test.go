@@ -181,7 +181,7 @@ func TestInOrder(t *testing.T) {
 		p := ready(t, lock)
 		ordered := 0
 		for _, trial := range newGuide(p).single[:min(len(p.space.kinds)+5, len(newGuide(p).single))] {
-			if len(trial.Steps) < 2 && trial.Section != 0.9 {
+			if len(trial.Steps) < 2 && trial.Steps[0].When != nemesis.WhenReleasing {
 				continue
 			}
 			ordered++
