@@ -164,6 +164,7 @@ func TestHeaderUse(t *testing.T) {
 		{"renewed", func(o *Options) { o.Renew = true }, true, false},
 		{"checked", func(o *Options) { o.CheckBeforeWrite = true }, false, true},
 		{"by one of them", func(o *Options) { o.Workers = []workloads.Use{renewing, checking} }, false, false},
+		{"by each of them", func(o *Options) { o.Concurrency, o.Workers = 2, []workloads.Use{renewing, renewing} }, true, false},
 		{"by the workload", func(o *Options) { o.Workload = "election" }, true, false},
 	} {
 		prepared, err := prepare(asked(c.change))

@@ -123,7 +123,7 @@ func (r *run) workerConfig(index int) workloads.WorkerConfig {
 		Name: workerName(index), Index: index,
 		Lock: r.info.Name, Definition: r.lock.Definition, Nodes: addresses(r.servers(index)), Folder: r.cluster.Folder(), Socket: r.socket(), Workload: r.Workload, Seed: r.Seed, Prefix: r.site.prefix(),
 		InDatabase: r.guard() == workloads.Database,
-		Use:        r.Use,
+		Use:        r.use(index),
 		Idle:       workloads.Range{Max: 10 * time.Millisecond},
 		Retry:      workloads.Range{Min: 10 * time.Millisecond, Max: 40 * time.Millisecond},
 		Timeout:    callTimeout,
@@ -132,9 +132,6 @@ func (r *run) workerConfig(index int) workloads.WorkerConfig {
 		each := time.Duration(float64(r.Concurrency) / r.Rate * float64(time.Second))
 		config.Idle = workloads.Range{Min: each / 2, Max: each * 3 / 2}
 	}
-	if index <= len(r.Workers) {
-		config.Use = r.Workers[index-1].Or(r.Use)
-	}
 	if config.Think != nil {
 		config.Idle = *config.Think
 	}
@@ -142,6 +139,24 @@ func (r *run) workerConfig(index int) workloads.WorkerConfig {
 		config.Wait = r.TimeLimit
 	}
 	return config
+}
+
+// use is how a worker, counted from 1, uses its lock.
+func (t *test) use(index int) workloads.Use {
+	if index <= len(t.Workers) {
+		return t.Workers[index-1].Or(t.Use)
+	}
+	return t.Use
+}
+
+// allUse says whether every worker uses its lock in such a way.
+func (t *test) allUse(is func(workloads.Use) bool) bool {
+	for i := range t.Concurrency {
+		if !is(t.use(i + 1)) {
+			return false
+		}
+	}
+	return true
 }
 
 // workerName is that of a worker, counted from 1.

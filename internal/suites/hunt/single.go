@@ -18,8 +18,8 @@ func (s space) first(rng *rand.Rand) []Trial {
 
 // unreplicated is a trial in which the leader is kept from the other servers, and grants the lock to who
 // still reaches it. A service that answers before its replicas know grants the lock again after
-// a failover. The cut begins with a release, so that the grant after it is the first under the cut, and
-// lasts for longer than a failover takes.
+// a failover. The cut begins with a release, so that the grant after it is the first under the cut; its
+// section is longer than a failover takes.
 func (s space) unreplicated(rng *rand.Rand) []Trial {
 	cut := aim{history.Partition, "leader", "servers"}
 	if !s.long || !slices.Contains(s.whens[cut], nemesis.WhenReleasing) {
