@@ -321,3 +321,29 @@ func TestGuideGoesOn(t *testing.T) {
 			again.covering, one.covering, again.asked, one.asked, len(again.pool), len(one.pool), len(again.pairs), len(one.pairs))
 	}
 }
+
+// An attempt that a fault meets goes on when the fault is over, unless it is to be brief.
+func TestWait(t *testing.T) {
+	paused := Trial{Workers: 3, Section: 1.6, Steps: []Step{{Fault: history.Pause, Target: "waiter", When: nemesis.WhenHolding, Length: 2.5}}}
+	brief, long := paused, paused
+	brief.Brief, long.Long = true, true
+	for _, c := range []struct {
+		name, lock string
+		trial      Trial
+		fits       func(wait, lease time.Duration) bool
+	}{
+		{"beyond the fault", "etcd-v3lock", paused, func(wait, lease time.Duration) bool { return wait > 4*lease }},
+		{"beyond the fault of a long lease", "etcd-v3lock", long, func(wait, lease time.Duration) bool { return wait > 4*lease }},
+		{"brief", "etcd-v3lock", brief, func(wait, lease time.Duration) bool { return 0 < wait && wait < lease }},
+		{"refused at once", "redis", paused, func(wait, _ time.Duration) bool { return wait == 0 }},
+		{"that nothing ends", "zookeeper-lib", paused, func(wait, _ time.Duration) bool { return wait == 0 }},
+	} {
+		o, err := ready(t, c.lock).options(c.trial)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !c.fits(o.Wait, o.TTL) {
+			t.Errorf("%s: lock %s with a lease of %s waits for %s", c.name, c.lock, o.TTL, o.Wait)
+		}
+	}
+}

@@ -10,7 +10,7 @@ import (
 )
 
 // first lists what is tried before trials are drawn: one fault at a time, and once each kind of them had
-// a turn also what depends on an order.
+// a turn also what chance hardly ever draws.
 func (s space) first(rng *rand.Rand) []Trial {
 	all := s.singles(rng)
 	return slices.Insert(all, min(len(s.kinds), len(all)), append(s.unreplicated(rng), s.late(rng)...)...)

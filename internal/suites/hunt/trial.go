@@ -27,7 +27,7 @@ type Trial struct {
 	Renew bool `json:"renew,omitempty"`
 	Check bool `json:"check,omitempty"` // before the write
 	Pin   bool `json:"pin,omitempty"`
-	// Brief attempts give up waiting after half of the shortest lease.
+	// Brief attempts give up waiting after half of the shortest lease, others not at all.
 	Brief bool   `json:"brief,omitempty"`
 	Steps []Step `json:"steps,omitempty"`
 	// Times is how often its only step is made, or without any how much longer it takes; 0 for once.
@@ -82,7 +82,9 @@ func (t Trial) key() string {
 func (p Plan) options(t Trial) (runs.Options, error) {
 	o := p.sketch(t)
 	var err error
-	o.TimeLimit, err = limitOf(o, t)
+	if o.TimeLimit, err = limitOf(o, t); p.info.Queues && !p.info.Endless && !t.Brief {
+		o.Wait = o.TimeLimit // who gives up under a fault does not learn what became of the attempt
+	}
 	return o, err
 }
 
