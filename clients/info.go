@@ -144,6 +144,9 @@ func (i Info) Supports() []string {
 	return supported
 }
 
+// GivesUp says whether an attempt waits in a queue, and until its context ends at most.
+func (i Info) GivesUp() bool { return i.Queues && !i.Endless }
+
 // PassesOn says whether who asks again and again is granted the lock of a holder that was stopped: it has a
 // lease, of which no attempt must wait for all, and is not Naive. For each such lock there are the
 // reproductions of a stopped holder.

@@ -244,7 +244,7 @@ func (t *test) fillIn() {
 	if t.TTL == 0 {
 		t.TTL = t.info.TTL
 	}
-	if t.Wait == 0 && t.info.Queues && !t.info.Endless {
+	if t.Wait == 0 && t.info.GivesUp() {
 		t.Wait = defaultWait
 		if t.info.CountsAnew {
 			t.Wait = max(t.Wait, t.info.Effective(t.TTL, 0)+t.info.Grace)

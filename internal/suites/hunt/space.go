@@ -102,7 +102,7 @@ func (p Plan) spaceOf() space {
 	s := space{aims: make(map[string][]aim), whens: make(map[aim][]string)}
 	vouches := p.info.TTL > 0 && !p.info.Session
 	s.renew, s.check, s.long, s.session = p.info.Renew, vouches, p.hasLong(), p.info.Session
-	s.pin, s.brief = p.info.AnyServer && p.servers.Nodes > 1, p.info.Queues && !p.info.Endless && !p.info.CountsAnew
+	s.pin, s.brief = p.info.AnyServer && p.servers.Nodes > 1, p.info.GivesUp() && !p.info.CountsAnew
 	if sizes := p.servers.AllSizes(); len(sizes) > 1 {
 		s.nodes, s.sizes = sizes[0], sizes[1:]
 	}

@@ -82,7 +82,8 @@ func (t Trial) key() string {
 func (p Plan) options(t Trial) (runs.Options, error) {
 	o := p.sketch(t)
 	var err error
-	if o.TimeLimit, err = limitOf(o, t); p.info.Queues && !p.info.Endless && !t.Brief {
+	o.TimeLimit, err = limitOf(o, t)
+	if p.info.GivesUp() && !t.Brief {
 		o.Wait = o.TimeLimit // who gives up under a fault does not learn what became of the attempt
 	}
 	return o, err
