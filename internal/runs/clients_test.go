@@ -134,28 +134,13 @@ func TestMistakes(t *testing.T) {
 				f := r.Finding(test.property)
 				return r.Verdict == checker.Violation && f.Verdict == checker.Violation && (test.cause == "" || f.Causes[test.cause] > 0)
 			}
-			r := patiently(t, ofClient(t, test.behaviour, test.lock, test.change), found).Results
+			r := patiently(t, runClient, ofClient(t, test.behaviour, test.lock, test.change), found).Results
 			if f := r.Finding(test.property); !found(r) {
 				t.Errorf("verdict %s, %s %s, causes %v: want violations, %s: %s", r.Verdict, test.property, f.Verdict, f.Causes, test.cause, test.why)
 			}
 		})
 	}
 	all(t, clienttest.Mistaken, tried)
-}
-
-// patiently runs a test, and where it did not come to what it is about, once more and longer:
-// on a busy machine workers hold the lock a few times a second, or less.
-func patiently(t *testing.T, o Options, enough func(checker.Results) bool) Outcome {
-	t.Helper()
-	var outcome Outcome
-	for _, longer := range []time.Duration{1, 3, 6} {
-		again := o
-		again.TimeLimit, again.recoveryLimit = longer*o.TimeLimit, longer*o.recoveryLimit
-		if outcome = runClient(t, again); enough(outcome.Results) {
-			break
-		}
-	}
-	return outcome
 }
 
 // all asks that each behaviour of a kind was tried.
@@ -208,7 +193,7 @@ func TestRightClients(t *testing.T) {
 					}
 					lock := clientLock{"grace": "2s"} // as long may a busy machine take for anything
 					maps.Copy(lock, test.lock)
-					r := patiently(t, ofClient(t, test.behaviour, lock, func(o *Options) {
+					r := patiently(t, runClient, ofClient(t, test.behaviour, lock, func(o *Options) {
 						o.TTL, o.TimeLimit = 1500*time.Millisecond, 7*time.Second
 						if faults == "pauses" {
 							pauseHolders(o)

@@ -58,6 +58,32 @@ func runTest(t *testing.T, o Options) Outcome {
 	return outcome
 }
 
+// patiently runs a test, and where it did not come to what it is about, once more and longer:
+// on a busy machine workers hold the lock a few times a second, or less.
+func patiently(t *testing.T, run func(*testing.T, Options) Outcome, o Options, enough func(checker.Results) bool) Outcome {
+	t.Helper()
+	var outcome Outcome
+	for _, longer := range []time.Duration{1, 3, 6} {
+		again := o
+		again.TimeLimit, again.recoveryLimit = longer*o.TimeLimit, longer*o.recoveryLimit
+		if outcome = run(t, again); enough(outcome.Results) {
+			break
+		}
+	}
+	return outcome
+}
+
+// verdictIs runs a test that is to end with a verdict. Only one that is undecided, and is not to
+// be, is run again.
+func verdictIs(t *testing.T, want checker.Verdict, o Options) Outcome {
+	t.Helper()
+	outcome := patiently(t, runTest, o, func(r checker.Results) bool { return r.Verdict == want || r.Verdict != checker.Undecided })
+	if r := outcome.Results; r.Verdict != want {
+		t.Errorf("verdict %s, want %s: %s; faults %+v", r.Verdict, want, r.Sentence, r.Faults)
+	}
+	return outcome
+}
+
 // TestEmbedded has the violation and, compared with it, everything that must take it
 // away: no fault, a fence, a version check; and the control without a lock.
 func TestEmbedded(t *testing.T) {
@@ -214,11 +240,8 @@ func TestEmbedded(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel() // an embedded run leaves the machine to others most of the time
-			outcome := runTest(t, options(t, test.change))
-			if outcome.Results.Verdict != test.want {
-				t.Fatalf("verdict %s, want %s", outcome.Results.Verdict, test.want)
-			}
-			if test.check != nil {
+			outcome := verdictIs(t, test.want, options(t, test.change))
+			if test.check != nil && !t.Failed() {
 				test.check(t, outcome.Results)
 			}
 		})
@@ -423,7 +446,7 @@ func TestKilled(t *testing.T) {
 // gone waits until a process is gone.
 func gone(t *testing.T, process cleanup.Entry) {
 	t.Helper()
-	clustertest.Eventually(t, 5*time.Second, func() error {
+	clustertest.Eventually(t, time.Minute, func() error {
 		if process.Runs() {
 			return fmt.Errorf("process %d still runs", process.PID)
 		}

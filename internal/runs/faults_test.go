@@ -37,11 +37,7 @@ func TestDelayWrite(t *testing.T) {
 		{"in time", func(o *Options) { o.Schedule, o.Nemesis, o.TimeLimit = nil, "none", 4*time.Second }, checker.Valid},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			outcome := runTest(t, options(t, func(o *Options) { lateWrite(o); c.change(o) }))
-			r := outcome.Results
-			if r.Verdict != c.want {
-				t.Errorf("%s: %s", r.Verdict, r.Sentence)
-			}
+			r := verdictIs(t, c.want, options(t, func(o *Options) { lateWrite(o); c.change(o) })).Results
 			if c.want == checker.Violation && (r.Finding(checker.NoStaleWrite).Verdict != checker.Violation || r.Overlaps.EarlierHealthy == 0) {
 				t.Errorf("no stale write of a healthy holder: %+v", r.Overlaps)
 			}

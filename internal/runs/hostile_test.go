@@ -87,7 +87,7 @@ func TestHostileClients(t *testing.T) {
 		tried[name] = true
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			outcome := patiently(t, ofClient(t, name, nil, hastily), func(r checker.Results) bool {
+			outcome := patiently(t, runClient, ofClient(t, name, nil, hastily), func(r checker.Results) bool {
 				if r.Verdict == checker.Valid {
 					t.Errorf("valid: %s", r.Sentence)
 				}

@@ -43,7 +43,7 @@ func killInMidRun(t *testing.T, args ...string) journaled {
 	for _, child := range run.processes {
 		gone(t, child)
 	}
-	clustertest.Eventually(t, 5*time.Second, func() error {
+	clustertest.Eventually(t, time.Minute, func() error {
 		if left, err := cleanup.Journals(); err != nil || len(left) > 0 {
 			return fmt.Errorf("journals %v, %v", left, err)
 		}
@@ -133,7 +133,7 @@ func TestKilledPool(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = command.Wait() // "signal: killed" is what was asked for
-	clustertest.Eventually(t, 30*time.Second, func() error {
+	clustertest.Eventually(t, time.Minute, func() error {
 		journals, err := cleanup.Journals()
 		if err != nil || slices.Contains(journals, header.Cluster) {
 			return fmt.Errorf("journals %v, %v", journals, err)
