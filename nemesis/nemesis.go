@@ -222,7 +222,7 @@ func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.
 		return order, nil, &UnknownKindError{Name: step.Fault}
 	}
 	r := resolver{
-		env: n.Environment, gone: n.Environment.Watch.killed, rng: n.rng, leader: leader, can: n.can(step),
+		env: n.Environment, gone: n.Environment.Watch.killed, asks: n.Environment.Watch.asks, rng: n.rng, leader: leader, can: n.can(step),
 		actor: trigger.worker, inside: n.Environment.Watch.insiders(), entered: step.When == WhenHolding,
 	}
 	var err error

@@ -17,7 +17,7 @@ import (
 const (
 	roleActor     = "actor"    // the worker whose moment a step waited for
 	roleHolder    = "holder"   // the worker that has just entered its section
-	roleWaiter    = "waiter"   // a worker outside of it
+	roleWaiter    = "waiter"   // a worker outside of it, of those that ask for the lock if there are any
 	roleLeader    = "leader"   // the server that leads the others
 	roleFollower  = "follower" // a server that does not
 	roleOne       = "one"
@@ -54,6 +54,8 @@ type resolver struct {
 	leader  *clusters.Node // nil if none is known
 	// gone says whether a worker was killed; nil if none was.
 	gone func(worker string) bool
+	// asks says whether a worker asks for a lock at the moment; nil if none does.
+	asks func(worker string) bool
 	// can says why a node cannot be a target of the fault, for which "one" is then another;
 	// nil if all can.
 	can func(*clusters.Node) error
@@ -97,6 +99,16 @@ func (r resolver) busy(n *clusters.Node) bool {
 	return n.Name == r.actor || slices.Contains(r.inside, n.Name)
 }
 
+// waiters are the workers outside of their sections: those that ask for the lock, or all if none does.
+func (r resolver) waiters() []*clusters.Node {
+	outside := slices.DeleteFunc(r.workers(), r.busy)
+	asking := slices.DeleteFunc(slices.Clone(outside), func(n *clusters.Node) bool { return r.asks == nil || !r.asks(n.Name) })
+	if len(asking) == 0 {
+		return outside
+	}
+	return asking
+}
+
 // errNobody says that no node has the role at the moment.
 var errNobody = errors.New("nobody has this role now")
 
@@ -108,7 +120,7 @@ func (r resolver) targets(text string) ([]*clusters.Node, error) {
 	case roleActor:
 		return r.named(r.actor)
 	case roleWaiter:
-		return r.some(1, slices.DeleteFunc(r.workers(), r.busy))
+		return r.some(1, r.waiters())
 	case roleLeader:
 		if r.leader == nil {
 			return nil, errNobody

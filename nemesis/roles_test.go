@@ -116,24 +116,29 @@ func TestRolesOfNobody(t *testing.T) {
 }
 
 // TestSeveralInside: where several workers are inside, the holder is who has entered last,
-// whatever the seed, and nobody of them waits. Who has just entered may have left.
+// whatever the seed, and nobody of them waits. Who has just entered may have left. Of the others
+// those wait who ask, or all if nobody does.
 func TestSeveralInside(t *testing.T) {
 	for _, c := range []struct {
-		entered, inside string
-		holder, waiter  string // "" for nobody
+		entered, inside, asking string
+		holder, waiter          string // "" for nobody
 	}{
-		{"", "", "", "w1 w2 w3"},
-		{"", "w1", "w1", "w2 w3"},
-		{"", "w2 w1", "w1", "w3"},
-		{"", "w1 w2", "w2", "w3"},
-		{"w1", "w1 w2", "w1", "w3"},
-		{"w1", "w2", "w1", "w3"},
-		{"", "w1 w2 w3", "w3", ""},
+		{"", "", "", "", "w1 w2 w3"},
+		{"", "w1", "", "w1", "w2 w3"},
+		{"", "w2 w1", "", "w1", "w3"},
+		{"", "w1 w2", "", "w2", "w3"},
+		{"w1", "w1 w2", "", "w1", "w3"},
+		{"w1", "w2", "", "w1", "w3"},
+		{"", "w1 w2 w3", "", "w3", ""},
+		{"", "", "w2 w3", "", "w2 w3"},
+		{"", "w1", "w3", "w1", "w3"},
+		{"w1", "w1", "w1", "w1", "w2 w3"}, // for another lock
 	} {
 		for role, want := range map[string]string{roleHolder: c.holder, roleWaiter: c.waiter} {
 			met := make(map[string]bool)
 			for seed := range uint64(100) {
 				r := resolver{env: fiveAndThree(), rng: rand.New(rand.NewPCG(seed, 1)), actor: c.entered, entered: c.entered != "", inside: strings.Fields(c.inside)}
+				r.asks = func(worker string) bool { return slices.Contains(strings.Fields(c.asking), worker) }
 				nodes, err := r.targets(role)
 				if (want == "") != errors.Is(err, errNobody) {
 					t.Fatalf("%s of %+v: %v", role, c, err)

@@ -282,6 +282,14 @@ func (w *Watch) wait(ctx context.Context, waiting *wait, prepare func() error) (
 	}
 }
 
+// asks says whether a worker asks for a lock at the moment.
+func (w *Watch) asks(worker string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, asks := w.asking[worker]
+	return asks
+}
+
 // insiders returns the workers that are inside their section, in the order in which
 // they entered.
 func (w *Watch) insiders() []string {

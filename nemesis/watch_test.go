@@ -57,6 +57,20 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// TestAsks: who asks for a lock does so until the answer, whatever that is.
+func TestAsks(t *testing.T) {
+	w := NewWatch()
+	for _, c := range []struct {
+		answer history.Type
+		asks   bool
+	}{{history.Invoke, true}, {history.OK, false}, {history.Invoke, true}, {history.Fail, false}, {history.Invoke, true}, {history.Info, false}} {
+		w.Observe(history.Event{Process: "w1", Type: c.answer, F: history.Acquire})
+		if w.asks("w1") != c.asks || w.asks("w2") {
+			t.Errorf("after %s: w1 asks %t, w2 %t", c.answer, w.asks("w1"), w.asks("w2"))
+		}
+	}
+}
+
 // waits starts to wait for a worker, "" for any, and returns when that is so.
 func waits(t *testing.T, w *Watch, of string) <-chan entry {
 	t.Helper()

@@ -295,6 +295,31 @@ func TestBlindShare(t *testing.T) {
 	}
 }
 
+// TestMadeAgain: a first trial of a hunt that failed, or whose faults met nobody, is to be made once more.
+func TestMadeAgain(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		tried  tried
+		unmade int // fewer than at first
+	}{
+		{"it told something", tried{Proven: true}, 1},
+		{"its fault met nobody", tried{}, 0},
+		{"it failed", tried{Failed: "no servers"}, 0},
+		{"it was made again", tried{Number: 1}, 1},
+	} {
+		f := newFolder("", ready(t, "memory"), nil)
+		singles := len(f.guide.single)
+		c.tried.Trial = f.guide.single[0]
+		for range c.tried.Number {
+			f.know(entry{Tried: &c.tried})
+		}
+		f.know(entry{Tried: &c.tried})
+		if got := singles - len(f.guide.single); got != c.unmade {
+			t.Errorf("%s: %d first trials fewer, want %d", c.name, got, c.unmade)
+		}
+	}
+}
+
 // TestGuideGoesOn: a hunt that was interrupted aims on as if it had not been, and makes a first trial
 // that told nothing once more.
 func TestGuideGoesOn(t *testing.T) {
@@ -305,8 +330,8 @@ func TestGuideGoesOn(t *testing.T) {
 	for i := range singles + 2*generation + 7 {
 		trial := one.next(rng)
 		if i == 0 {
-			one.failed(trial)
-			again.failed(trial)
+			one.again(trial)
+			again.again(trial)
 			continue
 		}
 		near := float64(i%5) / 5

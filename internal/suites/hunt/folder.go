@@ -198,8 +198,9 @@ func (f *Folder) know(e entry) {
 		f.numbers[e.Tried.Number] = true
 		if e.Tried.Failed == "" {
 			f.guide.told(e.Tried.Trial, e.Tried.Fresh, e.Tried.Near, !e.Tried.Blind)
-		} else {
-			f.guide.failed(e.Tried.Trial)
+		}
+		if e.Tried.Failed != "" || !e.Tried.Proven && len(e.Tried.Trial.Steps) > 0 {
+			f.guide.again(e.Tried.Trial)
 		}
 	}
 	if e.Found != nil {

@@ -153,8 +153,8 @@ func (g *guide) told(t Trial, fresh []cell, nearness float64, guided bool) {
 	}
 }
 
-// failed makes one of the first trials that told nothing once more, after the others.
-func (g *guide) failed(t Trial) {
+// again makes one of the first trials that failed, or whose faults met nobody, once more, after the others.
+func (g *guide) again(t Trial) {
 	g.drop(t)
 	if g.tries[t.key()] > 1 {
 		g.tries[t.key()]--
