@@ -231,6 +231,7 @@ func (f *Folder) open(patient bool) []found {
 			case last == nil:
 			case last.Waits:
 				fresh = *last
+				fresh.Unfinished = ""
 			case last.Unfinished != "" && last.OriginalRuns.Shown > 0: // it goes on where it was
 				fresh = *last
 				fresh.Unfinished = ""
@@ -240,7 +241,7 @@ func (f *Folder) open(patient bool) []found {
 			case last.OriginalRuns.Shown > 0:
 				continue
 			default:
-				fresh.GoneInto = last.GoneInto
+				fresh.GoneInto, fresh.Runs, fresh.Took = last.GoneInto, last.Runs, last.Took
 			}
 			if len(f.sightings(fresh)) > 0 || fresh.Waits && !patient {
 				all = append(all, fresh)
@@ -258,7 +259,7 @@ func (f *Folder) sightings(of found) []found {
 		if at < 0 || slices.Contains(of.GoneInto, i+1) {
 			continue
 		}
-		all = append(all, found{Signature: of.Signature, What: t.Finds[at].What, First: i + 1, Original: t.Finds[at].Trial, Run: t.Run})
+		all = append(all, found{Signature: t.Finds[at].Signature, What: t.Finds[at].What, First: i + 1, Original: t.Finds[at].Trial, Run: t.Run})
 	}
 	slices.SortStableFunc(all, func(a, b found) int { return cmp.Compare(len(a.Original.Steps), len(b.Original.Steps)) })
 	return all[:min(len(all), max(0, mostTries-len(of.GoneInto)))]
@@ -395,12 +396,25 @@ func (f *Folder) left() []found {
 	return all
 }
 
+// unfinished says what is still to be done for a find; "" for nothing.
+func (f *Folder) unfinished(find found) string {
+	switch {
+	case find.Unfinished != "":
+		return find.Unfinished
+	case find.Waits:
+		return cmp.Or(f.explained(find.Signature), "it was not made smaller yet")
+	case find.OriginalRuns.Shown == 0 && len(f.sightings(find)) > 0:
+		return "another trial that showed it was not made again"
+	}
+	return ""
+}
+
 // tell is a find for a report of a hunt that began then.
 func (f *Folder) tell(find found, began time.Time) reports.HuntFind {
 	out := reports.HuntFind{
 		Name: find.Name, Headline: find.Signature.String(), Property: find.Property, Cause: find.Cause, NotNotified: find.NotNotified, DataLost: find.DataLost, What: find.What,
 		Trial: find.Original.String(), Steps: len(find.Original.Steps),
-		Shown: find.OriginalRuns.Shown, Made: find.OriginalRuns.Made, Unfinished: find.Unfinished,
+		Shown: find.OriginalRuns.Shown, Made: find.OriginalRuns.Made, Unfinished: f.unfinished(find),
 		SeenAgain: find.OriginalRuns.Shown+find.ShrunkRuns.Shown > 0,
 		File:      find.File, Control: find.Control, ControlRuns: find.ControlRuns, Run: find.Run, Runs: find.Runs, Took: find.Took,
 	}

@@ -85,13 +85,20 @@ func (f *Folder) take(ctx context.Context, parts []*Folder) error {
 			return err
 		}
 	}
-	for _, t := range bestOf(parts) {
+	finds := findsOf(parts)
+	for _, t := range bestOf(finds) {
 		found := *t.Found
 		found.Run, found.File = within(t.part, found.Run), within(t.part, found.File)
 		found.First = numbers[t.part][found.First]
-		found.GoneInto = slices.Clone(found.GoneInto)
-		for i, n := range found.GoneInto {
-			found.GoneInto[i] = numbers[t.part][n]
+		found.GoneInto = nil
+		for _, other := range finds {
+			// What nobody saw again is not to be tried anew by those trials of other parts either.
+			if other.Found.key() != found.key() || other.part != t.part && found.OriginalRuns.Shown > 0 {
+				continue
+			}
+			for _, n := range other.Found.GoneInto {
+				found.GoneInto = append(found.GoneInto, numbers[other.part][n])
+			}
 		}
 		if err := f.add(entry{Found: &found}); err != nil {
 			return err
@@ -165,25 +172,28 @@ func trialsOf(parts []*Folder) []taken {
 	return all
 }
 
-// bestOf are the finds, of those that are one the part that went furthest into it.
-func bestOf(parts []*Folder) []taken {
-	best := make(map[string]taken)
-	var keys []string
+// findsOf lists the finds of all parts.
+func findsOf(parts []*Folder) []taken {
+	var all []taken
 	for i, part := range parts {
 		for at := range part.finds {
-			t := taken{entry{Found: &part.finds[at]}, i, at}
-			other, is := best[t.Found.key()]
-			if !is {
-				keys = append(keys, t.Found.key())
-			}
-			if !is || t.Found.further(*other.Found) {
-				best[t.Found.key()] = t
-			}
+			all = append(all, taken{entry{Found: &part.finds[at]}, i, at})
 		}
 	}
-	var all []taken
-	for _, key := range keys {
-		all = append(all, best[key])
-	}
 	return all
+}
+
+// bestOf are the finds, of those that are one the part that went furthest into it.
+func bestOf(all []taken) []taken {
+	var best []taken
+	for _, t := range all {
+		i := slices.IndexFunc(best, func(other taken) bool { return other.Found.key() == t.Found.key() })
+		switch {
+		case i < 0:
+			best = append(best, t)
+		case t.Found.further(*best[i].Found):
+			best[i] = t
+		}
+	}
+	return best
 }

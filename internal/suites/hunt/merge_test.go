@@ -84,6 +84,35 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// TestMergeNotSeenAgain: what one part did not see again, and another had no time for, is still open, whichever
+// comes first.
+func TestMergeNotSeenAgain(t *testing.T) {
+	stuck := Signature{Property: checker.Liveness}
+	again := func(first int) entry {
+		return entry{Found: &found{Signature: stuck, First: first, GoneInto: []int{first}, OriginalRuns: confirmed{Made: 6}, Run: "runs/x"}}
+	}
+	for name, c := range map[string]struct {
+		other []entry
+		want  checker.Verdict
+	}{
+		"no time":        {[]entry{trialAt(2, "queued", checker.Liveness)}, checker.Undecided},
+		"nor by another": {[]entry{trialAt(2, "queued", checker.Liveness), again(1)}, checker.Valid},
+	} {
+		one := func(n int) *Folder { return partOf(t, n, 2, trialAt(1, "queued", checker.Liveness), again(1)) }
+		for order, parts := range map[string][]*Folder{
+			"first": {one(1), partOf(t, 2, 2, c.other...)}, "last": {partOf(t, 1, 2, c.other...), one(2)},
+		} {
+			whole, err := Merge(t.Context(), filepath.Join(t.TempDir(), "whole"), parts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := whole.Hunt().Verdict(); got != c.want {
+				t.Errorf("%s, %s: %s, want %s: %+v", name, order, got, c.want, whole.Hunt().Finds)
+			}
+		}
+	}
+}
+
 // TestMissingPart leaves a hunt undecided that found nothing.
 func TestMissingPart(t *testing.T) {
 	for _, c := range []struct {
