@@ -24,16 +24,18 @@ type pursuit struct {
 	*hunter
 	found *found
 	end   time.Time
-	// before is the find as it was known when a hunt went on with it.
-	before found
+	// before is the find as it was known when a hunt went on with it, and written whether another form of it
+	// was written down since.
+	before  found
+	written bool
 	// measured are the forms that runs on servers of their own were made of, by their keys.
 	measured map[string]bool
 	// kept are runs of its own that show it, the last one of each trial by its key.
 	kept map[string]runs.Outcome
 }
 
-// tooBusy is why a find is left of which no run counts.
-const tooBusy = "its runs failed, or the machine was too busy for them"
+// errBusy ends a series of which too few runs count.
+var errBusy = &left{why: "its runs failed, or the machine was too busy for them"}
 
 // batchesLeft is by what the time that is left is divided for a repeated form: its own runs and those of
 // a control are made side by side in about four batches, and starting takes some.
@@ -52,6 +54,7 @@ func (p *pursuit) run(ctx context.Context) error {
 		}
 	}
 	p.before = *f
+	defer p.restore()
 	f.Control, f.ControlRuns = "", 0 // perhaps of another form
 	var unfinished error
 	for _, step := range []func(context.Context) error{p.shrink, p.confirmShrunk, p.control} {
@@ -61,12 +64,17 @@ func (p *pursuit) run(ctx context.Context) error {
 		}
 		unfinished = cmp.Or(unfinished, err)
 	}
-	if p.isWorse() {
-		runs, why := f.Runs, f.Unfinished
-		*f = p.before
-		f.Runs, f.Unfinished = runs, why
-	}
 	return unfinished
+}
+
+// restore goes back to the form that is written down, if no other one was.
+func (p *pursuit) restore() {
+	if p.before.File == "" || p.written {
+		return
+	}
+	runs, why := p.found.Runs, p.found.Unfinished
+	*p.found = p.before
+	p.found.Runs, p.found.Unfinished = runs, why
 }
 
 // isWorse says that less is known of what was reached than of the form that is written down.
@@ -81,7 +89,7 @@ func (p *pursuit) confirm(ctx context.Context) error {
 	best, err := *p.found, error(nil)
 	for _, s := range p.sightings(*p.found) {
 		p.machine.Progress.Step("%s: seen in trial %d; making %d runs of that", p.found.Name, s.First, toConfirm)
-		p.found.First, p.found.What, p.found.Original, p.found.Run = s.First, s.What, s.Original, s.Run
+		p.found.Signature, p.found.First, p.found.What, p.found.Original, p.found.Run = s.Signature, s.First, s.What, s.Original, s.Run
 		p.found.OriginalRuns.Shown, p.found.OriginalRuns.Made, err = p.shows(ctx, s.Original, toConfirm, 0)
 		if isLeft(err) && !mayGoOn(err) && best.First > 0 { // another one can be made
 			p.found.GoneInto, err = append(p.found.GoneInto, s.First), nil
@@ -108,8 +116,6 @@ func (p *pursuit) confirm(ctx context.Context) error {
 		err = nil // it is known to show; what comes next, without waiting, says why it ends
 	case err != nil && !mayGoOn(err) && best.First == 0:
 		p.found.OriginalRuns = confirmed{} // to be confirmed anew
-	case err == nil && p.found.OriginalRuns.Made == 0:
-		err = &left{why: tooBusy}
 	}
 	if err != nil || p.found.OriginalRuns.Shown == 0 {
 		return err
@@ -130,6 +136,9 @@ func (p *pursuit) shrink(ctx context.Context) error {
 	}
 	kept, err := shrink(ctx, p.Plan.space, f.Shrunk, f.OriginalRuns, p.shows)
 	p.end = end
+	if errors.Is(err, errInterrupted) && len(kept) > 1 { // how often it shows it is not known
+		f.Shrunk, f.ShrunkRuns = kept[len(kept)-1], confirmed{}
+	}
 	if err != nil && !isLeft(err) {
 		return err
 	}
@@ -208,14 +217,13 @@ func (p *pursuit) confirmShrunk(ctx context.Context) error {
 	return nil
 }
 
-// measure takes a form of the find, and how often it shows it, as far as there is time to see that.
+// measure takes a form of the find, and how often it shows it. What was known stays if there is no time
+// to see that.
 func (p *pursuit) measure(ctx context.Context, t Trial) error {
 	shown, made, err := p.shows(ctx, t, toConfirm, 0)
-	if made > 0 {
+	if made == toConfirm {
 		p.found.Shrunk, p.found.ShrunkRuns = t, confirmed{shown, made}
 		p.measured[t.key()] = true
-	} else if err == nil {
-		err = &left{why: tooBusy}
 	}
 	return err
 }
@@ -274,6 +282,7 @@ func (p *pursuit) control(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.written = true
 	if f.File, err = filepath.Rel(p.Path, path); err != nil {
 		return err
 	}
@@ -289,24 +298,15 @@ func (p *pursuit) makesDifference(ctx context.Context, r repros.Reproduction, c 
 	if err != nil {
 		return suites.Expectation{}, false, err
 	}
-	different := 0
-	_, made, err := p.make(ctx, series{trial: p.found.Shrunk, experiment: e, runs: n, need: 1, is: func(o runs.Outcome) bool {
-		fits := false
-		for i := 0; i < len(fitting); {
-			e.Expect = fitting[i]
-			if e.Missed(o.Results) == "" {
-				fits = true
-				i++
-				continue
-			}
-			fitting = append(fitting[:i:i], fitting[i+1:]...)
-		}
-		if fits {
-			different++
-		}
-		return !fits // it ends the series
+	shown, made, err := p.make(ctx, series{trial: p.found.Shrunk, experiment: e, runs: n, need: 1, is: func(o runs.Outcome) bool {
+		fitting = slices.DeleteFunc(fitting, func(x suites.Expectation) bool {
+			e.Expect = x
+			return e.Missed(o.Results) != ""
+		})
+		// A second opinion is in each run, see isIn.
+		return len(fitting) == 0 || p.found.Property != checker.Linearizability && p.found.isIn(o)
 	}})
-	if err != nil || different < made || made < n || len(fitting) == 0 {
+	if err != nil || shown > 0 || made < n {
 		return suites.Expectation{}, false, err
 	}
 	return fitting[0], true, nil
@@ -389,8 +389,11 @@ func (p *pursuit) make(ctx context.Context, s series) (count, made int, err erro
 			return count, made, errInterrupted
 		}
 	}
-	if unmade >= s.runs {
+	switch {
+	case unmade >= s.runs:
 		return count, made, &left{why: "its runs failed: " + why.Error(), failing: true}
+	case !s.decided(count, made):
+		return count, made, errBusy
 	}
 	return count, made, nil
 }

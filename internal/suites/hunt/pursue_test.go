@@ -13,6 +13,7 @@ import (
 	"lockcheck/checker"
 	"lockcheck/history"
 	"lockcheck/internal/runs"
+	"lockcheck/reports"
 )
 
 // fakeRuns makes runs of which each tells by itself what it gives.
@@ -222,5 +223,149 @@ func TestPursueUnable(t *testing.T) {
 	}}, time.Hour)
 	if f := folder.finds[0]; f.OriginalRuns != (confirmed{toConfirm / 2, toConfirm}) || !f.Waits || len(f.GoneInto) != 2 {
 		t.Errorf("%+v, waits %v, gone into %v, %q", f.OriginalRuns, f.Waits, f.GoneInto, f.Unfinished)
+	}
+}
+
+// TestPursueTooBusy: where too few runs count, nothing is concluded from them, and there is more to do.
+func TestPursueTooBusy(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		shows func(n int, o runs.Options) (stuck, delayed bool, err error)
+		want  func(f found, h reports.Hunt) bool
+	}{
+		{
+			"one run did not show it", func(n int, _ runs.Options) (bool, bool, error) { return false, n > 0, nil },
+			func(f found, h reports.Hunt) bool {
+				return f.OriginalRuns == confirmed{0, 1} && f.Unfinished != "" && h.Verdict() == checker.Undecided
+			},
+		},
+		{
+			"no simpler form could be tried", func(n int, _ runs.Options) (bool, bool, error) { return true, n >= toConfirm, nil },
+			func(f found, _ reports.Hunt) bool {
+				return f.OriginalRuns == confirmed{toConfirm, toConfirm} && strings.Contains(f.Unfinished, "not made smaller") && f.Shrunk.Workers == 3
+			},
+		},
+		{
+			"one of them could not, nor the control", func(_ int, o runs.Options) (bool, bool, error) { return true, len(o.Schedule.Steps) == 0, nil },
+			func(f found, _ reports.Hunt) bool {
+				return strings.Contains(f.Unfinished, "not made smaller") && f.Shrunk.Workers == fewest && len(f.Shrunk.Steps) == 1 && f.File != "" && f.Control == ""
+			},
+		},
+	} {
+		folder, _ := pursued(t, &fakeRuns{shows: c.shows})
+		if f := folder.finds[0]; !c.want(f, folder.Hunt()) {
+			t.Errorf("%s: %+v, then %+v of %s, control %q: %q", c.name, f.OriginalRuns, f.ShrunkRuns, f.Shrunk, f.Control, f.Unfinished)
+		}
+		if len(folder.open(false)) != 1 {
+			t.Errorf("%s: it is not gone into again", c.name)
+		}
+	}
+}
+
+// TestPursueKeeps: whatever ends a hunt that goes on, the form that is written down stays with what is known of
+// it, and one that was on the way is gone on with.
+func TestPursueKeeps(t *testing.T) {
+	shows := func(_ int, o runs.Options) (bool, bool, error) { return len(o.Schedule.Steps) > 0, false, nil }
+	for name, then := range map[string]func(n int, o runs.Options) (bool, bool, error){
+		"interrupted at once":   func(int, runs.Options) (bool, bool, error) { return false, false, errInterrupted },
+		"interrupted after one": func(n int, _ runs.Options) (bool, bool, error) { return false, false, errIf(n > 0, errInterrupted) },
+		"no engine":             func(int, runs.Options) (bool, bool, error) { return false, false, errors.New("no engine") },
+	} {
+		folder, _ := pursued(t, &fakeRuns{shows: shows})
+		whole := folder.finds[0]
+		whole.Unfinished = "no time"
+		if err := folder.add(entry{Found: &whole}); err != nil {
+			t.Fatal(err)
+		}
+		goInto(t, folder, &fakeRuns{shows: then}, time.Hour)
+		if f := folder.finds[0]; f.Control != whole.Control || f.ShrunkRuns != whole.ShrunkRuns || f.Shrunk.key() != whole.Shrunk.key() || f.Control == "" {
+			t.Errorf("%s: %+v of %s, control %q", name, f.ShrunkRuns, f.Shrunk, f.Control)
+		}
+	}
+	folder, interrupted := pursued(t, &fakeRuns{shows: func(n int, o runs.Options) (bool, bool, error) {
+		return len(o.Schedule.Steps) > 0, false, errIf(n > 20, errInterrupted)
+	}})
+	if f := folder.finds[0]; !interrupted || f.Shrunk.key() == f.Original.key() || f.ShrunkRuns.Made > 0 {
+		t.Errorf("interrupted %v on the way: %s, %+v", interrupted, f.Shrunk, f.ShrunkRuns)
+	}
+}
+
+func errIf(is bool, err error) error {
+	if is {
+		return err
+	}
+	return nil
+}
+
+// TestMeasure: how often a form shows the find is not replaced by fewer runs of another one.
+func TestMeasure(t *testing.T) {
+	folder := withStuck(t)
+	known := found{Signature: Signature{Property: checker.Liveness}, Shrunk: Trial{Workers: 2, Section: shortest}, ShrunkRuns: confirmed{toConfirm, toConfirm}}
+	f := &fakeRuns{t: t, shows: func(n int, _ runs.Options) (bool, bool, error) { return false, n > 0, nil }}
+	h := newHunter(folder, Machine{Parallel: 1, Progress: runs.Silent{}, Budget: time.Hour, test: f.run}, nil)
+	p := &pursuit{hunter: h, found: &known, kept: make(map[string]runs.Outcome), measured: make(map[string]bool), end: h.end}
+	if err := p.measure(t.Context(), folder.tried[0].Trial); err != errBusy || known.ShrunkRuns != (confirmed{toConfirm, toConfirm}) || known.Shrunk.Workers != 2 {
+		t.Errorf("%v: %+v of %s", err, known.ShrunkRuns, known.Shrunk)
+	}
+}
+
+// TestUnfinished: a find of which something is still to be done says so.
+func TestUnfinished(t *testing.T) {
+	stuck := Signature{Property: checker.Liveness}
+	lost := Signature{Property: checker.NoLostUpdate, Cause: checker.CauseUnexplained}
+	twice := Signature{Property: checker.MutualExclusion, Cause: checker.CauseTwice}
+	seen := func(s Signature) entry { return entry{Tried: &tried{Finds: []sighted{{Signature: s}}}} }
+	for _, c := range []struct {
+		name    string
+		entries []entry
+		want    string // in it
+	}{
+		{"not seen again", []entry{seen(stuck), {Found: &found{Signature: stuck, GoneInto: []int{1}, OriginalRuns: confirmed{0, 6}}}}, ""},
+		{"seen by another trial", []entry{seen(stuck), seen(stuck), {Found: &found{Signature: stuck, GoneInto: []int{1}, OriginalRuns: confirmed{0, 6}}}}, "another trial"},
+		{"seen again", []entry{seen(stuck), seen(stuck), {Found: &found{Signature: stuck, GoneInto: []int{1}, OriginalRuns: confirmed{6, 6}}}}, ""},
+		{"shows seldom", []entry{seen(stuck), {Found: &found{Signature: stuck, GoneInto: []int{1}, OriginalRuns: confirmed{3, 6}, Waits: true}}}, "not made smaller"},
+		{
+			"shows seldom, and is explained", []entry{
+				seen(lost), {Found: &found{Signature: lost, GoneInto: []int{1}, OriginalRuns: confirmed{3, 6}, Waits: true}},
+				{Found: &found{Signature: twice, OriginalRuns: confirmed{6, 6}, ShrunkRuns: confirmed{6, 6}}},
+			}, "needs no fault",
+		},
+	} {
+		f := newFolder("", ready(t, "memory"), nil)
+		for _, e := range c.entries {
+			f.know(e)
+		}
+		if got := f.unfinished(f.finds[0]); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestControlOfCause: a control in which the cause of a find violates another property makes no difference.
+func TestControlOfCause(t *testing.T) {
+	const cause = checker.CauseUnexplained
+	for violated, want := range map[checker.Property]bool{checker.NoLostUpdate: false, checker.FencingOrder: true} {
+		folder := withStuck(t)
+		test := func(_ context.Context, o runs.Options, _ <-chan struct{}, _ runs.Progress) (runs.Outcome, error) {
+			results := checker.Results{Verdict: checker.Violation}
+			for _, p := range checker.Properties() {
+				f := checker.Finding{Property: p, Verdict: checker.Valid}
+				if p == violated {
+					f.Verdict, f.Violations = checker.Violation, []checker.Incident{{Cause: cause}}
+				}
+				results.Findings = append(results.Findings, f)
+			}
+			return runs.Outcome{Judgement: runs.Judgement{Folder: t.TempDir(), History: &history.History{}, Results: results}}, nil
+		}
+		h := newHunter(folder, Machine{Parallel: 1, Progress: runs.Silent{}, Budget: time.Hour, test: test}, nil)
+		s := Signature{Property: checker.NoStaleWrite, Cause: cause}
+		p := &pursuit{hunter: h, found: &found{Name: "a", Signature: s, Shrunk: folder.tried[0].Trial}, end: h.end}
+		r, err := h.Plan.reproduction("a", p.found.Shrunk, s, "so")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, is, err := p.makesDifference(t.Context(), r, h.Plan.controls(p.found.Shrunk, r)[0], atLeast); is != want || err != nil {
+			t.Errorf("%s is violated: a control %v, want %v: %v", violated, is, want, err)
+		}
 	}
 }

@@ -51,9 +51,7 @@ func (s Signature) expectation() suites.Expectation {
 	e := suites.Expectation{Verdict: checker.Violation, Violated: []checker.Property{s.Property}, Cause: s.Cause}
 	if s.Property == checker.Linearizability { // no verdict rests on it
 		e.Verdict = ""
-		e.MayViolate = slices.DeleteFunc(checker.Properties(), func(p checker.Property) bool {
-			return p == s.Property || p == checker.FaultEvidence || p == checker.Assumptions
-		})
+		e.MayViolate = s.others()
 	}
 	if s.Property == checker.MutualExclusion {
 		e.DoubleGrant = !s.NotNotified

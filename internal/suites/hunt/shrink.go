@@ -26,20 +26,24 @@ func shrink(ctx context.Context, s space, t Trial, original confirmed, o oracle)
 
 func (s space) firstThatShows(ctx context.Context, t Trial, original confirmed, o oracle, tried map[string]bool) (Trial, bool, error) {
 	need, runs := original.again()
+	var undecided error
 	for _, candidate := range s.simpler(t) {
 		if tried[candidate.key()] {
 			continue
 		}
-		tried[candidate.key()] = true
-		shown, made, err := o(ctx, candidate, runs, need)
-		if !(series{runs: runs, need: need}).decided(shown, made) {
-			delete(tried, candidate.key()) // the machine was too busy, or the time over
+		shown, _, err := o(ctx, candidate, runs, need)
+		if err == errBusy {
+			undecided = err
+			continue
 		}
-		if err != nil || shown >= need {
-			return candidate, shown >= need, err
+		if err != nil {
+			return t, false, err
+		}
+		if tried[candidate.key()] = true; shown >= need {
+			return candidate, true, nil
 		}
 	}
-	return t, false, nil
+	return t, false, undecided
 }
 
 // simpler lists the trials that are simpler by one thing, those that save most first: no
@@ -160,7 +164,7 @@ func (c confirmed) again() (need, runs int) {
 	if c.reliable() {
 		return 3, 4
 	}
-	return 2, max(2, reruns(c.likely()))
+	return 2, reruns(c.likely())
 }
 
 // holdsUp says whether a simpler trial shows it as often as the original, but for luck: in all runs but
@@ -177,9 +181,6 @@ func settle(ctx context.Context, kept []Trial, original confirmed, o oracle) (Tr
 		shown, made, err := o(ctx, t, toConfirm, 0)
 		if c := (confirmed{shown, made}); made > 0 && c.holdsUp(original) {
 			return t, c, err
-		}
-		if err == nil && made == 0 {
-			err = &left{why: tooBusy}
 		}
 		if err != nil { // nothing is known to show it but the first
 			return kept[0], original, err

@@ -11,10 +11,7 @@ const mostReruns = 40
 
 // reruns is how many it takes to see a find again that shows with a probability, but for doubt.
 func reruns(p float64) int {
-	switch {
-	case p >= 1:
-		return 1
-	case p <= 0:
+	if p <= 0 {
 		return mostReruns
 	}
 	return min(mostReruns, max(1, int(math.Ceil(math.Log(doubt)/math.Log(1-p)))))
