@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"lockcheck/checker"
 	"lockcheck/clusters/clustertest"
 	"lockcheck/history"
 	"lockcheck/internal/runs"
@@ -180,8 +181,8 @@ func TestInOrder(t *testing.T) {
 	for lock, want := range map[string]int{"memory": 4, "redis": 4, "redis-failover": 5, "etcd-v3lock": 3, "none": 0} {
 		p := ready(t, lock)
 		ordered := 0
-		for _, trial := range newGuide(p).single[:min(len(p.space.kinds)+5, len(newGuide(p).single))] {
-			if len(trial.Steps) < 2 && trial.Steps[0].When != nemesis.WhenReleasing {
+		for _, trial := range newGuide(p).single[:min(len(p.space.kinds)+7, len(newGuide(p).single))] {
+			if len(trial.Steps) == 0 || len(trial.Steps) == 1 && trial.Steps[0].When != nemesis.WhenReleasing {
 				continue
 			}
 			ordered++
@@ -277,6 +278,31 @@ func TestRungs(t *testing.T) {
 	}
 }
 
+// TestFirstRung: what is changed first are the best of all trials that were made before.
+func TestFirstRung(t *testing.T) {
+	g := newGuide(ready(t, "redlock"))
+	rng := rand.New(rand.NewPCG(1, 2))
+	first := len(g.single) + generation
+	for made := 0; len(g.pool) == 0; made++ {
+		if made > first+enoughPairs+2*generation {
+			t.Fatal("nothing is ever changed")
+		}
+		near := 0.0
+		if made < generation/2 {
+			near = 1
+		}
+		g.told(g.next(rng), nil, near, true)
+		if len(g.pool) > 0 && made < first {
+			t.Fatalf("trials are changed after %d", made)
+		}
+	}
+	for _, s := range g.pool {
+		if s.score < 1 {
+			t.Errorf("not one of the best: %v", s.score)
+		}
+	}
+}
+
 // TestBlindShare: at any time the share of blind trials is the one asked for.
 func TestBlindShare(t *testing.T) {
 	for _, share := range []float64{0, 0.25, 1} {
@@ -309,7 +335,7 @@ func TestMadeAgain(t *testing.T) {
 	} {
 		f := newFolder("", ready(t, "memory"), nil)
 		singles := len(f.guide.single)
-		c.tried.Trial = f.guide.single[0]
+		c.tried.Trial = f.guide.single[len(unaided())]
 		for range c.tried.Number {
 			f.know(entry{Tried: &c.tried})
 		}
@@ -369,6 +395,38 @@ func TestWait(t *testing.T) {
 		}
 		if !c.fits(o.Wait, o.TTL) {
 			t.Errorf("%s: lock %s with a lease of %s waits for %s", c.name, c.lock, o.TTL, o.Wait)
+		}
+	}
+}
+
+// TestAsFarAs: of a trial those steps are left that began and may have met somebody.
+func TestAsFarAs(t *testing.T) {
+	trial := Trial{Workers: 3, Section: 0.6, Steps: []Step{
+		{Fault: history.Kill, Target: "one", When: nemesis.WhenHolding, Length: 1.3},
+		{Fault: history.Pause, Target: "waiter", When: nemesis.WhenHolding, Length: 1.3},
+	}}.normal()
+	steps := trial.schedule(0).Steps
+	fault := func(i int, applied, proven, exercised bool) checker.FaultCoverage {
+		return checker.FaultCoverage{ID: steps[i].ID, Applied: applied, Proven: proven, Exercised: exercised}
+	}
+	for _, c := range []struct {
+		name   string
+		faults []checker.FaultCoverage
+		want   []string // their kinds
+	}{
+		{"none began", nil, nil},
+		{"both met", []checker.FaultCoverage{fault(0, true, true, true), fault(1, true, true, true)}, []string{history.Kill, history.Pause}},
+		{"one had not begun", []checker.FaultCoverage{fault(0, true, true, true), fault(1, false, false, false)}, []string{history.Kill}},
+		{"one met nobody", []checker.FaultCoverage{fault(0, true, true, true), fault(1, true, true, false)}, []string{history.Kill}},
+		{"one may have met", []checker.FaultCoverage{fault(0, true, true, true), fault(1, true, false, false)}, []string{history.Kill, history.Pause}},
+		{"neither met", []checker.FaultCoverage{fault(0, true, true, false), fault(1, true, true, false)}, []string{history.Kill, history.Pause}},
+	} {
+		var got []string
+		for _, step := range trial.asFarAs(c.faults).Steps {
+			got = append(got, step.Fault)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
 }

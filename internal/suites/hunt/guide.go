@@ -13,7 +13,7 @@ type guide struct {
 	// pairs of features that were tried together, and cells that were met.
 	pairs map[string]bool
 	cells map[cell]bool
-	// single are the first trials that are still to be made, nearly all with one fault, and tries how
+	// single are the first trials that are still to be made, nearly all with one fault or none, and tries how
 	// often each of them may still be made until it tells something.
 	single []Trial
 	tries  map[string]int
@@ -26,7 +26,8 @@ type guide struct {
 	covering int
 	// pool has the trials that are changed next; none where the next ones are drawn.
 	pool []scored
-	// asked is how many trials the present rung was asked for, and rung what came back.
+	// asked is how many trials the present rung was asked for, and rung what came back: for the first of
+	// them all that were made before any is changed.
 	asked int
 	rung  []scored
 }
@@ -37,8 +38,8 @@ type scored struct {
 	score float64
 }
 
-// generation is how many trials a bracket begins with. Of each rung the better half goes on,
-// and is changed twice as often (successive halving).
+// generation is how many trials a rung has at least. The best go on, of each rung half as many as of
+// the one before, and are changed twice as often (successive halving).
 const generation = 16
 
 // enoughPairs is how many trials in a row may fail to cover a new pair before covering is over.
@@ -51,16 +52,7 @@ func newGuide(p Plan) *guide {
 			g.single, g.tries[t.key()] = append(g.single, t), 2
 		}
 	}
-	for _, t := range unaided() {
-		g.drawn[t.key()] = true
-	}
 	return g
-}
-
-// unaided are the trials without faults that each hunt begins with: what needs none is found
-// by long sections, or by many holds.
-func unaided() []Trial {
-	return []Trial{{Workers: 3, Section: sections()[1]}, {Workers: 5, Section: shortest}}
 }
 
 // next makes a trial.
@@ -90,8 +82,12 @@ func (g *guide) draw(rng *rand.Rand) Trial {
 
 // covers says whether the trial that is made now is one that covers pairs.
 func (g *guide) covers() bool {
-	first := g.made <= 2*generation
-	return g.covering < enoughPairs && (first || g.made%2 == 0)
+	return g.covering < enoughPairs && (g.beginning() || g.made%2 == 0)
+}
+
+// beginning says whether first trials are made, or those after them that all cover pairs.
+func (g *guide) beginning() bool {
+	return len(g.single) > 0 || g.covering < enoughPairs && g.made <= 2*generation
 }
 
 // cover draws some trials, and takes the one with the most pairs that are new.
@@ -170,7 +166,7 @@ func (g *guide) drop(t Trial) {
 // climb begins the next rung once as many trials as one has are back. After that of a single
 // trial a bracket is over, and the next one begins with trials that are drawn.
 func (g *guide) climb() {
-	if len(g.rung) < generation {
+	if len(g.rung) < generation || g.beginning() {
 		return
 	}
 	slices.SortStableFunc(g.rung, func(a, b scored) int { return cmp.Compare(b.score, a.score) })

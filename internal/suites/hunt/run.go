@@ -194,12 +194,9 @@ func (h *hunter) next() []tried {
 		}
 		rng := rand.New(rand.NewPCG(h.Plan.Seed, uint64(n)))
 		t := tried{Number: n, Blind: h.Plan.isBlind(len(h.tried) + len(all))}
-		switch {
-		case t.Blind:
+		if t.Blind {
 			t.Trial = h.Plan.space.draw(rng)
-		case n < len(unaided()):
-			t.Trial = unaided()[n]
-		default:
+		} else {
 			t.Trial = h.guide.next(rng)
 		}
 		all = append(all, t)

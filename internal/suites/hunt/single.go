@@ -9,11 +9,17 @@ import (
 	"lockcheck/nemesis"
 )
 
-// first lists what is tried before trials are drawn: one fault at a time, and once each kind of them had
+// first lists what is tried before trials are drawn: no fault, one fault at a time, and once each kind of them had
 // a turn also what chance hardly ever draws.
 func (s space) first(rng *rand.Rand) []Trial {
 	all := s.singles(rng)
-	return slices.Insert(all, min(len(s.kinds), len(all)), append(s.unreplicated(rng), s.late(rng)...)...)
+	all = slices.Insert(all, min(len(s.kinds), len(all)), append(s.unreplicated(rng), s.late(rng)...)...)
+	return append(unaided(), all...)
+}
+
+// unaided are trials without faults: what needs none is found by long sections, or by many holds.
+func unaided() []Trial {
+	return []Trial{{Workers: 3, Section: sections()[1]}, {Workers: 5, Section: shortest}}
 }
 
 // unreplicated is a trial in which the leader is kept from the other servers, and grants the lock to who

@@ -221,17 +221,24 @@ func (t Trial) repeated(p float64, lease, most time.Duration) Trial {
 	return t
 }
 
-// asFarAs is the trial without the steps that had not begun when it ended.
+// asFarAs is the trial as far as it got: without the steps that had not begun when it ended, and without those that
+// met nobody, unless none did. A reproduction asks of each step that it met somebody, which these may seldom do.
 func (t Trial) asFarAs(faults []checker.FaultCoverage) Trial {
 	steps := t.schedule(0).Steps
-	begun := t
-	begun.Steps = nil
-	for i, step := range t.Steps {
-		if slices.ContainsFunc(faults, func(f checker.FaultCoverage) bool { return f.Applied && steps[i].Began(f.ID) }) {
-			begun.Steps = append(begun.Steps, step)
+	with := func(is func(checker.FaultCoverage) bool) Trial {
+		part := t
+		part.Steps = nil
+		for i, step := range t.Steps {
+			if slices.ContainsFunc(faults, func(f checker.FaultCoverage) bool { return f.Applied && steps[i].Began(f.ID) && is(f) }) {
+				part.Steps = append(part.Steps, step)
+			}
 		}
+		return part.normal()
 	}
-	return begun.normal()
+	if met := with(func(f checker.FaultCoverage) bool { return f.Exercised || !f.Proven }); len(met.Steps) > 0 {
+		return met
+	}
+	return with(func(checker.FaultCoverage) bool { return true })
 }
 
 // String is such as "3 workers, section 0.4 leases, renewed; pause of holder while holding for 1.3 leases".
