@@ -99,12 +99,12 @@ func (a *HuntArm) Add(number int, t HuntTrial) {
 	}
 }
 
-// perHour is how many different finds an hour of trials made, one after the other.
-func (a HuntArm) perHour(n int) string {
+// perHour is how many trials of an hour showed a find, if they are made one after the other.
+func (a HuntArm) perHour() string {
 	if a.Took == 0 {
 		return "–"
 	}
-	return trimmed(float64(n)/a.Took.Hours(), 1)
+	return trimmed(float64(a.Showing)/a.Took.Hours(), 1)
 }
 
 // HuntFind is a violation that is not inherent in leases.
@@ -208,8 +208,8 @@ func (h Hunt) compared() string {
 		if a.Trials == 0 {
 			continue
 		}
-		text := fmt.Sprintf("%s: %s, %s with a find (%s an hour), %s (%s an hour)", a.Name, many(int64(a.Trials), "trial"),
-			grouped(int64(a.Showing)), a.perHour(a.Showing), many(int64(len(a.Finds)), "different one"), a.perHour(len(a.Finds)))
+		text := fmt.Sprintf("%s: %s, %s with a find (%s an hour), %s", a.Name, many(int64(a.Trials), "trial"),
+			grouped(int64(a.Showing)), a.perHour(), many(int64(len(a.Finds)), "different one"))
 		if a.First > 0 {
 			text += fmt.Sprintf(", the first in trial %d", a.First)
 		}
