@@ -233,9 +233,10 @@ func (f *fault) hitHolder(r *run) string {
 	return reason
 }
 
-// contended says whether somebody else asked for the lock of a hold in a time, or held it, not to share it;
-// or there is nobody else.
+// contended says whether as many others as the lock permits asked for the lock of a hold in a time, or held it, not
+// to share it; or there is nobody else.
 func (r *run) contended(h *attempt, from, to int64) bool {
+	others := 0
 	for name, w := range r.byWorker {
 		if name == h.worker {
 			continue
@@ -243,7 +244,10 @@ func (r *run) contended(h *attempt, from, to int64) bool {
 		for a := range w.between(from, to) {
 			asked := a.acquire.invoke <= to && a.acquire.over(r.end) >= from
 			if a.key == h.key && !a.shares(h) && (asked || a.heldIn(from, to)) {
-				return true
+				if others++; others >= permits(r.header) {
+					return true
+				}
+				break
 			}
 		}
 	}

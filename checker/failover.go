@@ -30,6 +30,9 @@ func (r *run) failovers() (FailoverSummary, stats.Histogram) {
 			if next == nil && !r.wantedByOthers(h, f.Begin) {
 				continue // there was nobody to fail over to
 			}
+			if r.sharedBeyond(h, f.Begin, next) {
+				continue // others kept it from writers by right
+			}
 			s.Holders++
 			if next == nil {
 				s.Stuck++
@@ -45,13 +48,24 @@ func (r *run) failovers() (FailoverSummary, stats.Histogram) {
 	return s, all
 }
 
-// wantedByOthers says whether anybody but its holder asked for the lock of a hold after a time.
+// sharedBeyond says whether another reader had the lock of a hold, too, between a time and the next grant to
+// somebody who does not share it, nil for none.
+func (r *run) sharedBeyond(h *attempt, from int64, next *attempt) bool {
+	return h.shared && slices.ContainsFunc(r.byKey[h.key].holds, func(a *attempt) bool {
+		return a.worker != h.worker && a.shares(h) && a.holdEnd > from && (next == nil || a.acquire.done < next.acquire.done)
+	})
+}
+
+// wantedByOthers says whether anybody but its holder asked for the lock of a hold after a time, and not to share it.
 func (r *run) wantedByOthers(h *attempt, after int64) bool {
-	k := r.byKey[h.key]
-	if k.lastAsked == nil {
-		k.lastAsked = r.lastAskedFor(k.attempts)
+	last := &r.byKey[h.key].lastAsked
+	if h.shared {
+		last = &r.byKey[h.key].lastAskedAlone
 	}
-	return slices.ContainsFunc(k.lastAsked[:], func(a *attempt) bool {
+	if *last == nil {
+		*last = r.lastAskedFor(slices.DeleteFunc(slices.Clone(r.byKey[h.key].attempts), h.shares))
+	}
+	return slices.ContainsFunc((*last)[:], func(a *attempt) bool {
 		return a != nil && a.worker != h.worker && a.acquire.over(r.end) > after
 	})
 }

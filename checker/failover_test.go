@@ -105,3 +105,26 @@ func TestReaction(t *testing.T) {
 		t.Errorf("without waiting: %q", got)
 	}
 }
+
+// TestFailoverOfReader: who shares the lock of a dead or stopped reader by right neither waits for it in vain nor
+// lets it pass on, and keeps it from writers.
+func TestFailoverOfReader(t *testing.T) {
+	dead := func() *script {
+		return readWriteScript().share("w1", "a", 10, 11).fault(history.Fault{ID: "f1", Kind: history.Kill, Targets: []string{"w1"}}, 20, 20.5)
+	}
+	for name, c := range map[string]struct {
+		s      *script
+		killed int64
+	}{
+		"another reader after it":    {dead().share("w2", "b", 60, 61).release("b", 70, 71), 0},
+		"another reader next to it":  {dead().share("w2", "b", 15, 16).release("b", 500, 501).acquire("w3", "c", 505, 506).release("c", 510, 511), 0},
+		"nobody but a writer":        {dead().acquire("w3", "c", 150, 151).release("c", 160, 161), 1},
+		"a writer, asking in vain":   {dead().busy("w3", "c", 150, 151, "a"), 1},
+		"a writer before all others": {dead().acquire("w3", "c", 150, 151).release("c", 160, 161).share("w2", "b", 165, 166).release("b", 170, 171), 1},
+	} {
+		r := c.s.end().check(t)
+		if r.Failovers.Holders != c.killed || r.Orphans.Killed != c.killed {
+			t.Errorf("%s: %+v, %+v", name, r.Failovers, r.Orphans)
+		}
+	}
+}

@@ -121,11 +121,15 @@ func (r *run) compareTwins(all []stamped, wrong misordered, found *incidents) {
 	sorted(all, func(a, b stamped) int {
 		return cmp.Or(cmp.Compare(a.token, b.token), r.byInvocation(a.attempt, b.attempt))
 	})
-	for i := 1; i < len(all); i++ {
-		a, b := all[i-1], all[i]
-		if a.token == b.token && r.mustExceed(b, a) && !wrong[a.attempt] && !wrong[b.attempt] {
+	var kept stamped // the last one that is not wrong
+	for _, b := range all {
+		switch {
+		case wrong[b.attempt]:
+		case kept.attempt != nil && kept.token == b.token && r.mustExceed(b, kept):
 			wrong[b.attempt] = true
-			r.fencingFault(a.attempt, b.attempt, found)
+			r.fencingFault(kept.attempt, b.attempt, found)
+		default:
+			kept = b
 		}
 	}
 }

@@ -202,7 +202,7 @@ func (r *run) unserved(holds []*attempt, wanted []span) []span {
 			ends[0] = max(ends[0], r.heldUntil(h))
 			slices.Sort(ends)
 			held = ends[0]
-			w.from = max(w.from, held)
+			w.from = max(w.from, held, h.acquire.done)
 		}
 		if w.from <= w.to {
 			rest = append(rest, w)
@@ -284,9 +284,13 @@ func (r *run) orphans() OrphanSummary {
 	for i := range r.faults {
 		f := &r.faults[i]
 		for h := range r.holdsOfKilled(f) {
+			next := r.nextGrant(h)
+			if r.sharedBeyond(h, f.Begin, next) || next == nil && h.shared && !r.wantedByOthers(h, f.Begin) {
+				continue
+			}
 			s.Killed++
 			until := r.stopped()
-			if next := r.nextGrant(h); next != nil {
+			if next != nil {
 				until = next.acquire.done
 			} else {
 				s.Stuck++

@@ -181,7 +181,9 @@ func (r *run) compareWorkers(t *testing.T, from, to int64) {
 			}
 		}
 		for _, h := range k.holds {
-			want := slices.ContainsFunc(k.attempts, func(a *attempt) bool { return a.worker != h.worker && a.asked && a.acquire.over(r.end) > from })
+			want := slices.ContainsFunc(k.attempts, func(a *attempt) bool {
+				return a.worker != h.worker && a.asked && !a.shares(h) && a.acquire.over(r.end) > from
+			})
 			if got := r.wantedByOthers(h, from); got != want {
 				t.Fatalf("wanted by others after %d: %v", from, got)
 			}

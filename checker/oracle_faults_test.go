@@ -127,8 +127,8 @@ func (o *oracle) held(worker string, during simulation.Interval) bool {
 	})
 }
 
-// heldFromOthers says whether a worker held a lock meanwhile that somebody else asked for or held then, or
-// before it was back; where there is nobody else it need only have held one.
+// heldFromOthers says whether a worker held a lock meanwhile that as many others as it permits asked for or held
+// then, or before it was back; where there is nobody else it need only have held one.
 func (o *oracle) heldFromOthers(worker string, during simulation.Interval) bool {
 	alone := len(o.record.header.Workers) <= 1
 	return slices.ContainsFunc(o.record.grants, func(h *attempted) bool {
@@ -136,11 +136,15 @@ func (o *oracle) heldFromOthers(worker string, during simulation.Interval) bool 
 			return false
 		}
 		until := max(during.To, h.over())
-		return alone || slices.ContainsFunc(o.record.grants, func(a *attempted) bool {
+		others := make(map[string]bool)
+		for _, a := range o.record.grants {
 			asked := a.asked >= 0 && a.asked <= until && o.past(a.answered) >= during.From
 			holds := a.granted() && a.answered <= until && a.over() >= during.From
-			return a.worker != worker && a.key == h.key && !(a.shared && h.shared) && (asked || holds)
-		})
+			if a.worker != worker && a.key == h.key && !(a.shared && h.shared) && (asked || holds) {
+				others[a.worker] = true
+			}
+		}
+		return alone || len(others) >= permits(o.record.header)
 	})
 }
 

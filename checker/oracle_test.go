@@ -365,7 +365,7 @@ func (o *oracle) repeated() {
 	seen := make(map[string]int64)
 	for _, e := range o.record.accesses {
 		a := o.record.byID[e.Grant]
-		if e.F != history.Read || a == nil || !a.granted() || !a.shared {
+		if e.F != history.Read || a == nil || !a.granted() || !a.shared || e.Time > a.over() {
 			continue
 		}
 		if before, twice := seen[a.id]; twice && before != e.Version {

@@ -209,3 +209,14 @@ func TestOverwriters(t *testing.T) {
 		}
 	}
 }
+
+// TestSameTokens: of grants with one token all but the first are wrong.
+func TestSameTokens(t *testing.T) {
+	s := tokenScript()
+	for i, from := range []float64{10, 11, 12} {
+		s.try(fmt.Sprintf("w%d", i+1), fmt.Sprintf("g%d", i), from, from+10, history.Event{Type: history.OK, Until: ms(from + 100), Token: 5})
+	}
+	if f := s.end().check(t).of(FencingOrder); f.Total != 2 {
+		t.Errorf("%d tokens are wrong of three that are one: %s", f.Total, f.Summary)
+	}
+}

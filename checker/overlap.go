@@ -256,13 +256,14 @@ func findOverlaps(r *run) together {
 func (r *run) grantedMeanwhile() string {
 	for _, key := range r.keys {
 		k := r.byKey[key]
-		for _, h := range k.holds {
-			if h.ended != withoutTrace || r.heldUntil(h) < r.end || permits(r.header) > 1 {
-				continue
-			}
-			if next := r.nextGrant(h); next != nil && r.stillHad(k, h, next) {
+		silent := slices.DeleteFunc(slices.Clone(k.holds), func(h *attempt) bool { return h.ended != withoutTrace || r.heldUntil(h) < r.end })
+		for i := range silent[:max(0, len(silent)-permits(r.header)+1)] {
+			among := silent[i : i+permits(r.header)]
+			last := among[len(among)-1]
+			next := r.nextGrant(last)
+			if next != nil && !slices.ContainsFunc(among, func(h *attempt) bool { return h.worker == next.worker || !r.stillHad(k, h, next) }) {
 				return fmt.Sprintf("%s was granted %s at %s while it was %s's, of whom nothing more is known",
-					r.name(next.worker), k.name, r.at(next.acquire.done), r.name(h.worker))
+					r.name(next.worker), k.name, r.at(next.acquire.done), r.name(last.worker))
 			}
 		}
 	}
@@ -307,6 +308,8 @@ func mutualExclusion(r *run, t together) judged {
 		j.Verdict, j.Summary = Undecided, "there are permits for all workers"
 	case t.unseen != "":
 		j.Verdict, j.Summary = Undecided, t.unseen
+	case readWrite(r.header):
+		j.Summary = count(len(r.holds), "hold", "holds") + ", no writer next to anybody"
 	default:
 		j.Summary = count(len(r.holds), "hold", "holds") + ", never " + tooMany(r.header) + " at once"
 	}

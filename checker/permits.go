@@ -149,9 +149,11 @@ func (r *run) admit(s sharedState, o step) (bool, sharedState) {
 	}
 	s = s.with(o.grant)
 	s.writer = readWrite(r.header) && !o.shared
-	s.worker, s.highest = o.worker, max(s.highest, o.token)
-	if s.token == 0 {
-		s.token = o.token
+	if ranked(r.header) {
+		s.highest = max(s.highest, o.token)
+	}
+	if r.header.Reentrant > 1 { // what others never look at would only tell equal states apart
+		s.worker, s.token = o.worker, cmp.Or(s.token, o.token)
 	}
 	return true, s
 }
@@ -187,6 +189,12 @@ func (r *run) oneTooMany(active []*attempt, h *attempt) overlap {
 	first := slices.MinFunc(among, func(a, b *attempt) int {
 		return cmp.Or(cmp.Compare(r.lastsAlong(a, h), r.lastsAlong(b, h)), cmp.Compare(a.deadline, b.deadline))
 	})
+	// The answer to who came last may have been read late: then that grant is the one that was over.
+	for _, a := range active {
+		if earlier, _, certain := r.inOrder(a, h); certain && earlier == h {
+			first = a
+		}
+	}
 	o := r.overlap(first, h)
 	certain := 0 // that cannot have ended by themselves
 	for _, a := range append(slices.Clone(active), h) {

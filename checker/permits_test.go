@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"lockcheck/checker/simulation"
 	"lockcheck/history"
@@ -95,6 +96,59 @@ func TestPermitLeft(t *testing.T) {
 		}
 		if shared := r.Orphans == (OrphanSummary{}) && r.Failovers == (FailoverSummary{}); shared != (permits > 1) {
 			t.Errorf("%d permits: %+v, %+v", permits, r.Orphans, r.Failovers)
+		}
+	}
+}
+
+// TestPermitsGranted: who waits for long while others are granted the permits that are left is not stuck.
+func TestPermitsGranted(t *testing.T) {
+	granted := func() *script {
+		return pool(2).stay("w1", "a", 100, 200).stay("w1", "b", 900, 1000).stay("w1", "c", 1700, 1800)
+	}
+	for name, c := range map[string]struct {
+		s    *script
+		want Verdict
+	}{
+		"granted now and then": {granted().acquire("w3", "d", 1, 2400).release("d", 2500, 2501), Valid},
+		"never again":          {granted().acquire("w3", "d", 1, 3400).release("d", 3500, 3501), Violation},
+	} {
+		if f := c.s.numbered().end().check(t).of(Liveness); f.Verdict != c.want {
+			t.Errorf("%s: %s: %s", name, f.Verdict, f.Summary)
+		}
+	}
+}
+
+// TestCrowdReadLate: of too many that one is over whose answer was read late.
+func TestCrowdReadLate(t *testing.T) {
+	r := pool(2).pause("f1", 5, 160, "w1").acquire("w1", "c", 1, 160).acquire("w2", "a", 80, 81).acquire("w3", "b", 109, 110).
+		notHeld("c", 170, 171).release("a", 175, 176).release("b", 200, 201).end().check(t)
+	noBug(t, r)
+	if f := r.of(MutualExclusion); f.Total != 1 || f.Violations[0].Cause != CausePaused || f.Violations[0].Workers[0] != "w1" {
+		t.Errorf("want that w1 was paused: %+v", f.Violations)
+	}
+}
+
+// TestSilentHolders: whether there are too many nobody can say where as many as are permitted hold, and leave no
+// further trace.
+func TestSilentHolders(t *testing.T) {
+	for permits, v := range map[int]Verdict{1: Undecided, 2: Undecided, 3: Valid} {
+		s := pool(permits).with(func(h *history.Header) { h.Lease = 10 * time.Second })
+		for i := range min(permits, 2) {
+			s.acquire(fmt.Sprintf("w%d", i+1), fmt.Sprintf("s%d", i+1), float64(9+i), float64(10+i))
+		}
+		r := s.stay("w3", "c", 30, 40).stay("w4", "d", 50, 60).numbered().end().check(t)
+		if f := r.of(MutualExclusion); f.Verdict != v {
+			t.Errorf("%d permits: %s: %s", permits, f.Verdict, f.Summary)
+		}
+	}
+}
+
+// TestPauseWithPermitLeft: a holder that is stopped keeps nobody out while there are permits for the others.
+func TestPauseWithPermitLeft(t *testing.T) {
+	for permits, exercised := range map[int]bool{1: true, 2: false} {
+		s := pool(permits).acquire("w1", "a", 9, 10).pause("f1", 20, 200, "w1").stay("w2", "b", 130, 140).notHeld("a", 210, 211)
+		if f := s.numbered().end().check(t).Faults; len(f) != 1 || f[0].Exercised != exercised {
+			t.Errorf("%d permits: %+v", permits, f)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func changedReads(r *run) (found incidents, repeated int) {
 			case e.refused:
 			case e.write:
 				wrote = e
-			case a == nil || !a.shared || done[a]:
+			case a == nil || !a.shared || done[a] || e.time > a.holdEnd: // still on its way when the hold ended
 			case first[a] == nil:
 				first[a] = e
 			case first[a].version == e.version:

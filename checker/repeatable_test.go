@@ -91,3 +91,20 @@ func TestRepeatableRead(t *testing.T) {
 		t.Error("judged of a lock that nobody shares")
 	}
 }
+
+// TestReadOfDeadReader: a read that arrives when its reader is dead is none of its hold.
+func TestReadOfDeadReader(t *testing.T) {
+	for name, c := range map[string]struct {
+		killed bool
+		want   int
+	}{"dead": {true, 0}, "alive": {false, 1}} {
+		s := readWriteScript().share("w1", "a", 10, 11).read("a", 12, 0)
+		if c.killed {
+			s.fault(history.Fault{ID: "f1", Kind: history.Kill, Targets: []string{"w1"}}, 20, 20.5)
+		}
+		s.acquire("w2", "b", 22, 23).read("b", 23.5, 0).write("b", 24, 1, 0, 1).read("a", 25, 1).release("b", 30, 31)
+		if f := s.numbered().end().check(t).of(RepeatableRead); f.Total != c.want {
+			t.Errorf("%s: %d: %s", name, f.Total, f.Summary)
+		}
+	}
+}

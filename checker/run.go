@@ -76,9 +76,9 @@ type keyed struct {
 	dropped map[uint64]int64
 	// doubted is what releasedInDoubt says, once somebody wanted to know.
 	doubted *bool
-	// lastAsked are the attempts of two workers that asked for the key last, once somebody
-	// wanted to know; nil for none.
-	lastAsked *[2]*attempt
+	// lastAsked are the attempts of two workers that asked for the key last, and lastAskedAlone of
+	// those that did not ask to share it, once somebody wanted to know; nil for none.
+	lastAsked, lastAskedAlone *[2]*attempt
 }
 
 // actor is what one worker did: one attempt after the other.
