@@ -47,6 +47,19 @@ func Table() []Workload {
 // PerHold is how many updates a worker makes in one hold at most.
 func (w Workload) PerHold(u Use) int { return cmp.Or(u.Updates, w.Updates, 1) }
 
+// Bars says, in words that go on after the name of a lock, why a guard does not go with the workload; "" if it does.
+func (w Workload) Bars(g Guard) string {
+	switch {
+	case g == NoGuard:
+		return ""
+	case w.Name == history.WorkloadSemaphore:
+		return "is a semaphore, whose holders share by right what a guard would keep for one"
+	case w.Readers && g != CompareAndSet:
+		return "is shared by readers, whom this guard refuses if another one came later"
+	}
+	return ""
+}
+
 // termUpdates is how many updates a leader makes in its term.
 const termUpdates = 10
 

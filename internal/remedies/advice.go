@@ -1,6 +1,7 @@
 package remedies
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -103,6 +104,7 @@ type Offer struct {
 // supported comes first.
 func Offers(cause string, h history.Header) []Offer {
 	lock, known := LockOf(h)
+	w, _ := workloads.ByName(h.Workload)
 	var offers, lacking []Offer
 	for _, a := range For(cause) {
 		o := Offer{Advice: a}
@@ -111,8 +113,11 @@ func Offers(cause string, h history.Header) []Offer {
 		if known {
 			o.Lacks = r.Lacks(lock)
 		}
-		if h.Permits > 1 && r.Change.Guard != "" && known {
-			o.Lacks = "is a semaphore, whose holders share by right what a guard would keep for one"
+		if r.Change.Guard != "" && known {
+			o.Lacks = cmp.Or(w.Bars(r.Change.Guard), o.Lacks)
+		}
+		if w.Readers && o.Effect == Contains { // what keeps writers apart does not keep them from readers
+			o.Effect = Rarer
 		}
 		if o.Lacks != "" {
 			lacking = append(lacking, o)

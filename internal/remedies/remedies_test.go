@@ -94,6 +94,25 @@ func TestOffers(t *testing.T) {
 	}
 }
 
+// TestOffersOfSharedLocks: what the workload does not go with is not offered, and what leaves readers alone does not make
+// it harmless for them.
+func TestOffersOfSharedLocks(t *testing.T) {
+	supports := []string{history.SupportsToken, history.SupportsAsk}
+	for workload, want := range map[string]map[string]Effect{ // "" for lacking
+		history.WorkloadSet:       {Fence: Contains, CAS: Contains},
+		history.WorkloadReadWrite: {Fence: "", CAS: Rarer},
+		history.WorkloadSemaphore: {Fence: "", CAS: ""},
+	} {
+		h := history.Header{Lock: "of my own", Lease: time.Second, Supports: supports, Workload: workload}
+		for _, o := range Offers(checker.CausePaused, h) {
+			effect, listed := want[o.Remedy]
+			if listed && (o.Lacks != "") != (effect == "") || effect != "" && o.Effect != effect {
+				t.Errorf("%s, %s: %s, lacks %q", workload, o.Remedy, o.Effect, o.Lacks)
+			}
+		}
+	}
+}
+
 // TestForLock: an experiment is that of the lock where there is one, and the nearest comes first.
 func TestForLock(t *testing.T) {
 	for _, c := range []struct{ name, lock, want string }{

@@ -26,6 +26,8 @@ func (t *test) checkValues() error {
 		return err
 	}
 	switch {
+	case t.workload.Bars(t.guard()) != "":
+		return Usagef("--guard %s: lock %s %s (workload %s works with %s)", t.Guard, t.Lock, t.workload.Bars(t.guard()), t.Workload, guardsOf(t.workload))
 	case t.guard().Lacks(t.info) != "":
 		return Usagef("--guard %s: lock %s %s (it works with %s)", t.Guard, t.Lock, t.guard().Lacks(t.info), namesOf(func(i clients.Info) bool { return t.guard().Lacks(i) == "" }))
 	case t.guard() == workloads.IdempotencyKey && t.workload.Element == nil:

@@ -78,7 +78,7 @@ func TestPrepare(t *testing.T) {
 		{"semaphore, with its usual permits for all", semaphore(func(o *Options) { o.Concurrency = 2 }), "--permits 2: it keeps out none of 2 workers"},
 		{"semaphore without a permit", semaphore(func(o *Options) { o.Permits = -1 }), "--permits -1: it must be at least 1"},
 		{"semaphore of a mutex", semaphore(func(o *Options) { o.Lock = "redis" }), "--workload semaphore: lock redis has no permits (it works with memory-semaphore, "},
-		{"semaphore behind a guard", semaphore(func(o *Options) { o.Guard = "cas" }), "--guard cas: in workload semaphore nothing is written"},
+		{"semaphore behind a guard", semaphore(func(o *Options) { o.Guard = "cas" }), "--guard cas: lock memory-semaphore is a semaphore"},
 		{"semaphore behind a fence", semaphore(func(o *Options) { o.Guard = "fence" }), "--guard fence: "},
 		{"semaphore of which workers differ", semaphore(func(o *Options) { o.Workers = []workloads.Use{{Permits: 3}} }), "permits: they are the same for all workers"},
 		{"permits of a mutex", func(o *Options) { o.Permits = 1 }, "--permits 1: lock redis has no permits"},

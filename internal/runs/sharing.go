@@ -36,8 +36,6 @@ func (t *test) checkPermits() error {
 		return Usagef("--permits %d: in workload %s the lock is for one worker at a time (it works with %s)", t.Permits, t.Workload, history.WorkloadSemaphore)
 	case slices.ContainsFunc(t.Workers, func(u workloads.Use) bool { return u.Permits != 0 }):
 		return Usagef("permits: they are the same for all workers")
-	case asked && t.guard() != workloads.NoGuard:
-		return Usagef("--guard %s: in workload %s nothing is written, and several hold the lock by right (it works with %s)", t.Guard, t.Workload, workloads.NoGuard)
 	case asked && t.Permits >= t.Concurrency:
 		return Usagef("--permits %d: it keeps out none of %d workers; write --concurrency %d", t.Permits, t.Concurrency, t.Permits+1)
 	}
@@ -46,18 +44,20 @@ func (t *test) checkPermits() error {
 
 func semaphore(i clients.Info) bool { return i.Permits }
 
-// checkReaders refuses readers where they cannot share the lock, and guards that take the later of
-// two for the only one.
+// checkReaders refuses readers where they cannot share the lock.
 func (t *test) checkReaders() error {
 	switch {
 	case !t.workload.Readers:
 		return nil
 	case !t.info.Shared:
 		return Usagef("--workload %s: readers cannot share lock %s (it works with %s)", t.Workload, t.Lock, namesOf(func(i clients.Info) bool { return i.Shared }))
-	case t.guard() != workloads.NoGuard && t.guard() != workloads.CompareAndSet:
-		return Usagef("--guard %s: it refuses readers who share the lock with later ones (workload %s works with %s and %s)", t.Guard, t.Workload, workloads.NoGuard, workloads.CompareAndSet)
 	}
 	return nil
+}
+
+// guardsOf lists the guards that go with a workload, in words.
+func guardsOf(w workloads.Workload) string {
+	return strings.Join(slices.DeleteFunc(workloads.Guards(), func(g string) bool { return w.Bars(workloads.Guard(g)) != "" }), ", ")
 }
 
 // namesOf lists the locks of which something holds, in words.
