@@ -94,7 +94,7 @@ func jobs(t *testing.T, n Needs, info clients.Info, half bool, longer int, first
 // slots is how many runs are made at a time: all of them wait most of theirs.
 const slots = 8
 
-// results makes runs, so many at a time, and returns what those came to that have a history.
+// results makes runs, so many at a time, and returns the results of those that have a history.
 func results(t *testing.T, slots int, jobs []suites.Job) (all []checker.Results) {
 	t.Helper()
 	runner := suites.Runner{
