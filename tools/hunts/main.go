@@ -1,11 +1,13 @@
 // Command hunts measures how long "lockcheck hunt" takes to find what locks are known to fail by,
 // from the name of the lock alone. It runs what was made of each find, and its control, several
-// times. Every hunt that ended is a line of a file, and is not made again.
+// times. Every hunt that ended is a line of a file, which stays there when another one is made with the same seed,
+// such as by a later program; without -again none is.
 package main
 
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -97,6 +99,7 @@ type tool struct {
 	budget                 time.Duration
 	parallel, times, small int
 	only                   string
+	repeat                 bool
 }
 
 func main() {
@@ -108,6 +111,7 @@ func main() {
 	flag.IntVar(&t.parallel, "parallel", 4, "how many trials to make at a time")
 	flag.IntVar(&t.times, "times", 5, "how often to run a reproduction, and its control")
 	flag.StringVar(&t.only, "only", "", "hunt for this lock alone")
+	flag.BoolVar(&t.repeat, "again", false, "make also those hunts that were made before")
 	seeds := flag.Int("seeds", 5, "how many hunts to make of each lock")
 	flag.IntVar(&t.small, "small", 1, "how many of them make small what they find; the others end with the first trial that shows what the lock is known for")
 	blind := flag.Bool("blind", false, "draw all trials blindly, and make nothing small")
@@ -138,7 +142,7 @@ func (t *tool) run(ctx context.Context, seeds int, blind bool) error {
 			if err != nil {
 				return err
 			}
-			if slices.ContainsFunc(all, func(e ended) bool { return e.isOf(k, seed, blind) }) {
+			if !t.repeat && slices.ContainsFunc(all, func(e ended) bool { return e.isOf(k, seed, blind) }) {
 				continue
 			}
 			e, err := t.hunt(ctx, k, seed, blind)
@@ -270,60 +274,82 @@ func (t *tool) add(e ended) error {
 	return errors.Join(json.NewEncoder(w).Encode(e), w.Flush(), f.Close())
 }
 
-// table compares what hunts found with all trials drawn blindly.
+// table compares what hunts found with all trials drawn blindly: the last hunt with each seed, and in how many of
+// all. What was made small is told of each hunt that did, the first of them first.
 func (t *tool) table(out io.Writer) error {
 	all, err := t.ended()
 	if err != nil {
 		return err
 	}
-	fmt.Fprint(out, "| lock | known for | found | after | trials | steps | as expected, control | drawn blindly |\n", "| --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	fmt.Fprint(out, "| lock | known for | found | after | trials | small: steps, as expected, control | all trials by chance |\n", "| --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, k := range track() {
 		of := func(blind bool) []ended {
 			return slices.DeleteFunc(slices.Clone(all), func(e ended) bool { return !e.isOf(k, e.Seed, blind) })
 		}
-		made, blind := of(false), of(true)
-		small := slices.DeleteFunc(slices.Clone(made), func(e ended) bool { return e.Found || e.Find == nil })
-		fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", strings.TrimSpace("`"+k.lock+"` "+k.version), k.what, share(made),
-			each(made, func(e ended) string { return clock(e.Find.After) }), each(made, func(e ended) string { return fmt.Sprint(e.Find.First) }),
-			each(small, func(e ended) string { return fmt.Sprint(e.Find.Steps) }), each(small, ended.repeated),
-			strings.TrimSpace(share(blind)+" "+each(blind, func(e ended) string { return fmt.Sprintf("%s (%d)", clock(e.Find.After), e.Find.First) })))
+		guided, blind := of(false), of(true)
+		made := last(guided)
+		small := slices.DeleteFunc(slices.Clone(guided), func(e ended) bool { return e.Find == nil || e.Find.File == "" })
+		fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s | %s |\n", strings.TrimSpace("`"+k.lock+"` "+k.version), k.what, k.shares(made, guided),
+			k.each(made, func(e ended) string { return clock(e.Find.After) }), k.each(made, func(e ended) string { return fmt.Sprint(e.Find.First) }),
+			k.each(small, ended.repeated),
+			strings.TrimSpace(k.share(blind)+" "+k.each(blind, func(e ended) string { return fmt.Sprintf("%s (%d)", clock(e.Find.After), e.Find.First) })))
 	}
 	return nil
 }
 
-func (e ended) repeated() string {
-	switch {
-	case e.Find.File == "":
-		return "–"
-	case e.Find.Control == "":
-		return fmt.Sprintf("%d/%d, none", e.Again, e.Made)
+// last are the last hunts with each seed, in the order of seeds.
+func last(all []ended) []ended {
+	var made []ended
+	for _, e := range all {
+		made = append(slices.DeleteFunc(made, func(before ended) bool { return before.Seed == e.Seed }), e)
 	}
-	return fmt.Sprintf("%d/%d, %d/%d", e.Again, e.Made, e.Controls, e.Made)
+	slices.SortFunc(made, func(a, b ended) int { return cmp.Compare(a.Seed, b.Seed) })
+	return made
 }
 
-func share(all []ended) string {
+func (e ended) repeated() string {
+	if e.Find.Control == "" {
+		return fmt.Sprintf("%d, %d/%d, none", e.Find.Steps, e.Again, e.Made)
+	}
+	return fmt.Sprintf("%d, %d/%d, %d/%d (%s)", e.Find.Steps, e.Again, e.Made, e.Controls, e.Made, strings.TrimPrefix(e.Find.Control, "the same "))
+}
+
+func (k known) share(all []ended) string {
 	if len(all) == 0 {
 		return "not hunted for"
 	}
 	found := 0
 	for _, e := range all {
-		if e.Find != nil {
+		if k.found(e) {
 			found++
 		}
 	}
 	return fmt.Sprintf("%d of %d", found, len(all))
 }
 
-// each tells something of each hunt, in the order of seeds.
-func each(all []ended, tell func(ended) string) string {
-	slices.SortFunc(all, func(a, b ended) int { return int(a.Seed) - int(b.Seed) })
+// shares are in how many of the last hunts it was found, and in how many of all if they are more.
+func (k known) shares(last, all []ended) string {
+	if len(all) == len(last) {
+		return k.share(all)
+	}
+	return fmt.Sprintf("%s; of all %s", k.share(last), k.share(all))
+}
+
+// found says whether a hunt found it: seen once does not count where time alone tells it.
+func (k known) found(e ended) bool { return e.Find != nil && (!k.again || e.Find.Shown > 0) }
+
+// each tells something of each hunt.
+func (k known) each(all []ended, tell func(ended) string) string {
 	var texts []string
 	for _, e := range all {
-		if e.Find == nil {
+		switch {
+		case e.Find == nil:
 			texts = append(texts, fmt.Sprintf("none in %s (%d)", clock(e.Took), e.Trials))
-			continue
+		case !k.found(e):
+			texts = append(texts, tell(e)+" once")
+		default:
+			texts = append(texts, tell(e))
 		}
-		texts = append(texts, tell(e))
 	}
 	return strings.Join(texts, "; ")
 }
