@@ -210,7 +210,9 @@ func (f *fault) hitHolder(r *run) string {
 	}
 	met := func(h *attempt) {
 		if !r.contended(h, f.certainFrom, max(f.certainTo, h.holdEnd)) {
-			reason = "nobody else asked for the lock that its target held"
+			if reason = "nobody else asked for the lock that its target held"; permits(r.header) > 1 {
+				reason = "permits were left for all who asked"
+			}
 			return
 		}
 		f.Exercised = true

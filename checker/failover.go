@@ -48,12 +48,24 @@ func (r *run) failovers() (FailoverSummary, stats.Histogram) {
 	return s, all
 }
 
-// sharedBeyond says whether another reader had the lock of a hold, too, between a time and the next grant to
-// somebody who does not share it, nil for none.
-func (r *run) sharedBeyond(h *attempt, from int64, next *attempt) bool {
-	return h.shared && slices.ContainsFunc(r.byKey[h.key].holds, func(a *attempt) bool {
-		return a.worker != h.worker && a.shares(h) && a.holdEnd > from && (next == nil || a.acquire.done < next.acquire.done)
-	})
+// sharedBeyond says whether another reader had the lock of a hold, too, once that can have ended by itself after a
+// time, and before the next grant to somebody who does not share it, nil for none.
+func (r *run) sharedBeyond(h *attempt, after int64, next *attempt) bool {
+	from, to := max(after, r.canHaveEnded(h)), r.end
+	if next != nil {
+		to = next.acquire.done
+	}
+	for name, w := range r.byWorker {
+		if !h.shared || name == h.worker {
+			continue
+		}
+		for a := range w.heldBetween(from, to) {
+			if a.key == h.key && a.shares(h) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // wantedByOthers says whether anybody but its holder asked for the lock of a hold after a time, and not to share it.

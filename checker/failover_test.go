@@ -118,6 +118,7 @@ func TestFailoverOfReader(t *testing.T) {
 	}{
 		"another reader after it":    {dead().share("w2", "b", 60, 61).release("b", 70, 71), 0},
 		"another reader next to it":  {dead().share("w2", "b", 15, 16).release("b", 500, 501).acquire("w3", "c", 505, 506).release("c", 510, 511), 0},
+		"another reader, who leaves": {dead().share("w2", "b", 15, 16).release("b", 21, 22).acquire("w3", "c", 118, 119).release("c", 125, 126), 1},
 		"nobody but a writer":        {dead().acquire("w3", "c", 150, 151).release("c", 160, 161), 1},
 		"a writer, asking in vain":   {dead().busy("w3", "c", 150, 151, "a"), 1},
 		"a writer before all others": {dead().acquire("w3", "c", 150, 151).release("c", 160, 161).share("w2", "b", 165, 166).release("b", 170, 171), 1},

@@ -251,8 +251,8 @@ func findOverlaps(r *run) together {
 	return t
 }
 
-// grantedMeanwhile tells of a grant of a lock that somebody else had, for certain, of whom
-// nothing more is known: whether both held it at once nobody can say.
+// grantedMeanwhile tells of a grant of a lock that as many others had, for certain, as it permits, of whom
+// nothing more is known: whether all held it at once nobody can say.
 func (r *run) grantedMeanwhile() string {
 	for _, key := range r.keys {
 		k := r.byKey[key]

@@ -183,16 +183,19 @@ func (r *run) crowded(yield func(overlap) bool) {
 func (r *run) oneTooMany(active []*attempt, h *attempt) overlap {
 	among := active
 	// Where there are too many of those alone who cannot have ended, no other one is to blame.
-	if standing := r.standing(active, h); len(standing) >= permits(r.header) {
+	standing := r.standing(active, h)
+	if len(standing) >= permits(r.header) {
 		among = standing
 	}
 	first := slices.MinFunc(among, func(a, b *attempt) int {
 		return cmp.Or(cmp.Compare(r.lastsAlong(a, h), r.lastsAlong(b, h)), cmp.Compare(a.deadline, b.deadline))
 	})
-	// The answer to who came last may have been read late: then that grant is the one that was over.
-	for _, a := range active {
-		if earlier, _, certain := r.inOrder(a, h); certain && earlier == h {
-			first = a
+	// If none of the others was over, the answer to who came last may have been read late.
+	if len(standing) >= permits(r.header) {
+		for _, a := range standing {
+			if earlier, _, certain := r.inOrder(a, h); certain && earlier == h {
+				first = a
+			}
 		}
 	}
 	o := r.overlap(first, h)

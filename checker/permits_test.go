@@ -128,6 +128,16 @@ func TestCrowdReadLate(t *testing.T) {
 	}
 }
 
+// TestCrowdNextToLongWait: who was over is named, and not one that shared the lock by right and had waited long for it.
+func TestCrowdNextToLongWait(t *testing.T) {
+	r := pool(2).acquire("w1", "x", 59, 60).acquire("w2", "a", 108, 110).
+		try("w3", "h", 1, 165, history.Event{Type: history.OK, Until: ms(265)}).release("a", 200, 201).notHeld("x", 250, 251).release("h", 300, 301).end().check(t)
+	noBug(t, r)
+	if f := r.of(MutualExclusion); f.Total != 1 || f.Violations[0].Class != UseAfterExpiry || f.Violations[0].Workers[0] != "w1" {
+		t.Errorf("want a use after expiry by w1: %+v", f.Violations)
+	}
+}
+
 // TestSilentHolders: whether there are too many nobody can say where as many as are permitted hold, and leave no
 // further trace.
 func TestSilentHolders(t *testing.T) {
