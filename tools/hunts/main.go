@@ -201,7 +201,7 @@ func (k known) counts(f reports.HuntFind) bool { return k.is(f) && f.Counts() }
 // small says whether a hunt is done with it, or had no time to be.
 func (k known) small(h reports.Hunt) bool {
 	return slices.ContainsFunc(h.Finds, func(f reports.HuntFind) bool {
-		return k.is(f) && f.Shown > 0 && (f.File != "" || f.Unfinished != "")
+		return k.is(f) && f.Shown > 0 && (f.File != "" || f.Unfinished != "" && f.Unfinished != hunt.NotSmallerYet)
 	})
 }
 
@@ -287,7 +287,7 @@ func (t *tool) table(out io.Writer) error {
 			return slices.DeleteFunc(slices.Clone(all), func(e ended) bool { return !e.isOf(k, e.Seed, blind) })
 		}
 		guided, blind := of(false), of(true)
-		made := last(guided)
+		made, blind := last(guided), last(blind)
 		small := slices.DeleteFunc(slices.Clone(guided), func(e ended) bool { return e.Find == nil || e.Find.File == "" })
 		fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s | %s |\n", strings.TrimSpace("`"+k.lock+"` "+k.version), k.what, k.shares(made, guided),
 			k.each(made, func(e ended) string { return clock(e.Find.After) }), k.each(made, func(e ended) string { return fmt.Sprint(e.Find.First) }),

@@ -396,13 +396,16 @@ func (f *Folder) left() []found {
 	return all
 }
 
+// NotSmallerYet is what is still to be done for a find that waits for a trial that shows it more often.
+const NotSmallerYet = "it was not made smaller yet"
+
 // unfinished says what is still to be done for a find; "" for nothing.
 func (f *Folder) unfinished(find found) string {
 	switch {
 	case find.Unfinished != "":
 		return find.Unfinished
 	case find.Waits:
-		return cmp.Or(f.explained(find.Signature), "it was not made smaller yet")
+		return cmp.Or(f.explained(find.Signature), NotSmallerYet)
 	case find.OriginalRuns.Shown == 0 && len(f.sightings(find)) > 0:
 		return "another trial that showed it was not made again"
 	}

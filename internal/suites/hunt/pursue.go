@@ -110,8 +110,13 @@ func (p *pursuit) confirm(ctx context.Context) error {
 		best.GoneInto, best.Runs = p.found.GoneInto, p.found.Runs
 		*p.found = best
 	}
-	patient := err == nil && p.isPatient()
+	patient := (err == nil || err == errBusy) && p.isPatient()
 	switch {
+	case err == errBusy && best.First == 0:
+		p.found.OriginalRuns = confirmed{} // to be confirmed anew
+	case err == errBusy && patient: // another trial may show it more often, and is made later
+		p.found.Waits, p.found.Shrunk = true, p.found.Original
+		return err
 	case mayGoOn(err) && p.found.OriginalRuns.Shown > 0:
 		err = nil // it is known to show; what comes next, without waiting, says why it ends
 	case err != nil && !mayGoOn(err) && best.First == 0:
@@ -136,9 +141,7 @@ func (p *pursuit) shrink(ctx context.Context) error {
 	}
 	kept, err := shrink(ctx, p.Plan.space, f.Shrunk, f.OriginalRuns, p.shows)
 	p.end = end
-	if errors.Is(err, errInterrupted) && len(kept) > 1 { // how often it shows it is not known
-		f.Shrunk, f.ShrunkRuns = kept[len(kept)-1], confirmed{}
-	}
+	p.leaveAt(kept, err)
 	if err != nil && !isLeft(err) {
 		return err
 	}
@@ -152,7 +155,16 @@ func (p *pursuit) shrink(ctx context.Context) error {
 	if f.Shrunk, f.ShrunkRuns, err = settle(ctx, kept, f.OriginalRuns, p.shows); f.Shrunk.key() == kept[0].key() {
 		f.ShrunkRuns = before
 	}
+	p.leaveAt(kept, err)
 	return err
+}
+
+// leaveAt keeps the simplest form for a hunt that goes on, if this one was interrupted. How often it shows the find is
+// not known.
+func (p *pursuit) leaveAt(kept []Trial, err error) {
+	if errors.Is(err, errInterrupted) && len(kept) > 1 {
+		p.found.Shrunk, p.found.ShrunkRuns = kept[len(kept)-1], confirmed{}
+	}
 }
 
 // afterShrinking is how long those runs take that confirm what is left, and those of one control, if
@@ -244,6 +256,9 @@ func (p *pursuit) orRather(ctx context.Context, t Trial) error {
 // control looks for a change that makes the difference, and writes the file.
 func (p *pursuit) control(ctx context.Context) error {
 	f := p.found
+	if f.ShrunkRuns.Made == 0 && f.Shrunk.key() != f.Original.key() {
+		return errBusy // how often it shows this form is not known
+	}
 	r, err := p.Plan.reproduction(f.Name, f.Shrunk, f.Signature, f.What)
 	if err != nil {
 		return err
@@ -258,6 +273,10 @@ func (p *pursuit) control(ctx context.Context) error {
 	var unfinished error
 	for _, c := range controls {
 		expect, is, err := p.makesDifference(ctx, r, c, n)
+		if err == errBusy {
+			unfinished = err
+			continue
+		}
 		if isLeft(err) {
 			unfinished = err
 			break
@@ -267,7 +286,7 @@ func (p *pursuit) control(ctx context.Context) error {
 		}
 		if is {
 			c.Expect = expect
-			r.Control, f.Control, f.ControlRuns = &c, c.Summary, n
+			r.Control, f.Control, f.ControlRuns, unfinished = &c, c.Summary, n, nil
 			break
 		}
 	}
