@@ -211,6 +211,11 @@ func since(from, to int64) Span {
 	return Span{Plus: time.Duration(to - from).Round(time.Millisecond)}
 }
 
+// asks says whether a worker asks for a lock at the moment, and is not stopped meanwhile.
+func (n *Nemesis) asks(worker string) bool {
+	return n.Environment.Watch.asks(worker) && !n.busy[affected{worker, history.Stops}]
+}
+
 // prepare resolves roles and makes the fault, unless a target is under one that
 // does not go with it.
 func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.Node) (Order, Fault, error) {
@@ -222,7 +227,7 @@ func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.
 		return order, nil, &UnknownKindError{Name: step.Fault}
 	}
 	r := resolver{
-		env: n.Environment, gone: n.Environment.Watch.killed, asks: n.Environment.Watch.asks, rng: n.rng, leader: leader, can: n.can(step),
+		env: n.Environment, gone: n.Environment.Watch.killed, asks: n.asks, rng: n.rng, leader: leader, can: n.can(step),
 		actor: trigger.worker, inside: n.Environment.Watch.insiders(), entered: step.When == WhenHolding,
 	}
 	var err error
