@@ -232,7 +232,7 @@ hunts: build library-versions
 	go run ./tools/hunts -lockcheck ./lockcheck -seeds $(HUNT_SEEDS)
 	go run ./tools/hunts -lockcheck ./lockcheck -seeds 1 -blind
 
-# From the name of each mutant alone: guided against blind trials. The last result is in docs/hunt.md.
+# From the name of each mutant alone: guided against blind trials. The last result is in tools/hunts/results.md.
 HUNT_TRIALS ?= 48
 hunt-mutants: build
 	go run ./tools/mutants -lockcheck ./lockcheck -hunt $(HUNT_TRIALS)
