@@ -55,8 +55,11 @@ func (r *run) sharedBeyond(h *attempt, after int64, next *attempt) bool {
 	if next != nil {
 		to = next.acquire.done
 	}
+	if !h.shared {
+		return false
+	}
 	for name, w := range r.byWorker {
-		if !h.shared || name == h.worker {
+		if name == h.worker {
 			continue
 		}
 		for a := range w.heldBetween(from, to) {
@@ -70,12 +73,13 @@ func (r *run) sharedBeyond(h *attempt, after int64, next *attempt) bool {
 
 // wantedByOthers says whether anybody but its holder asked for the lock of a hold after a time, and not to share it.
 func (r *run) wantedByOthers(h *attempt, after int64) bool {
-	last := &r.byKey[h.key].lastAsked
+	k := r.byKey[h.key]
+	last := &k.lastAsked
 	if h.shared {
-		last = &r.byKey[h.key].lastAskedAlone
+		last = &k.lastAskedAlone
 	}
 	if *last == nil {
-		*last = r.lastAskedFor(slices.DeleteFunc(slices.Clone(r.byKey[h.key].attempts), h.shares))
+		*last = r.lastAskedFor(slices.DeleteFunc(slices.Clone(k.attempts), h.shares))
 	}
 	return slices.ContainsFunc((*last)[:], func(a *attempt) bool {
 		return a != nil && a.worker != h.worker && a.acquire.over(r.end) > after

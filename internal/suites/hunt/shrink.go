@@ -39,7 +39,8 @@ func (s space) firstThatShows(ctx context.Context, t Trial, original confirmed, 
 		if err != nil {
 			return t, false, err
 		}
-		if tried[candidate.key()] = true; shown >= need {
+		tried[candidate.key()] = true
+		if shown >= need {
 			return candidate, true, nil
 		}
 	}
