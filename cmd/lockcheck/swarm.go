@@ -200,12 +200,16 @@ func (s *system) spreadHunt(cmd *cobra.Command, f *huntFlags) error {
 	if err != nil {
 		return err
 	}
-	arguments := append([]string{"hunt"}, forwarded(cmd.Flags(), "swarm", "swarm-image", "out", "store", "expect")...)
 	out, err := newFolderAt(f.out, f.store, runs.HuntFolder)
 	if err != nil {
 		return err
 	}
-	return s.spread(cmd, f.swarm, swarm.Job{Arguments: arguments, Files: files}, out, func(ctx context.Context, parts []string) error { return s.mergeHunt(ctx, out, expect, parts) })
+	return s.spread(cmd, f.swarm, swarm.Job{Arguments: huntOfTask(cmd.Flags()), Files: files}, out, func(ctx context.Context, parts []string) error { return s.mergeHunt(ctx, out, expect, parts) })
+}
+
+// huntOfTask is the command of a task, to which the swarm adds its part.
+func huntOfTask(flags *pflag.FlagSet) []string {
+	return append([]string{"hunt"}, forwarded(flags, "swarm", "swarm-image", "swarm-listen", "out", "store", "expect")...)
 }
 
 // newFolderAt is where a whole is to be put, which must not be there yet: the folder that is named,
