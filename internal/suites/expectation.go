@@ -77,7 +77,7 @@ func missedFoundation(r checker.Results) string {
 }
 
 // missedProperties compares what was judged of each property. Where no verdict is
-// expected, nothing else that the verdict rests on may be violated.
+// expected, nothing else that the verdict rests on may be violated or open.
 func (e Expectation) missedProperties(r checker.Results) string {
 	for _, p := range e.Violated {
 		if r.Finding(p).Verdict != checker.Violation {
@@ -100,6 +100,9 @@ func (e Expectation) missedProperties(r checker.Results) string {
 		if f.Required && f.Verdict == checker.Violation && !slices.Contains(slices.Concat(e.Violated, e.MayViolate), f.Property) {
 			return fmt.Sprintf("%s was violated", f.Property)
 		}
+	}
+	if r.Verdict == checker.Undecided || r.Verdict == checker.Broken {
+		return fmt.Sprintf("the run is %s", r.Verdict)
 	}
 	return ""
 }

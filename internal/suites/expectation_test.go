@@ -78,6 +78,7 @@ func TestExpectationMissed(t *testing.T) {
 		{"and more", violation, results(checker.Violation, both, twice, violated(checker.NoStaleWrite)), ""},
 		{"valid", violation, results(checker.Valid), "the verdict is valid, not violation"},
 		{"undecided", violation, results(checker.Undecided), "the verdict is undecided, not violation"},
+		{"kept, and something else undecided", kept, results(checker.Undecided, is(checker.Undecided, checker.Liveness)), "the run is undecided"},
 		{"of which nothing was judged", valid, checker.Results{Verdict: checker.Valid}, "fault-evidence was not judged"},
 		{"of a run that failed", violation, results(checker.Violation, both, is(checker.Broken, checker.Assumptions)), "assumptions is broken"},
 		{"of a run that did too little", violation, results(checker.Violation, both, is(checker.Undecided, checker.Assumptions)), "assumptions is undecided"},
