@@ -83,7 +83,9 @@ type Cell struct {
 	Lease    time.Duration      `json:"lease_ns"`
 	Versions map[string]string  `json:"versions,omitempty"`
 	Source   string             `json:"source,omitempty"` // where the servers come from; "" for embedded ones
-	Pool     checker.Pool       `json:"pool"`
+	Pool     checker.Pool       `json:"pool"`             // of all runs with results
+	// FirstPool is that of the runs of the suite alone; nil if none was made again.
+	FirstPool *checker.Pool `json:"first_pool,omitempty"`
 	// TokensKept and TokensViolated are in how many runs the fencing tokens were seen to
 	// keep their order, and not to.
 	TokensKept     int `json:"tokens_kept,omitempty"`
@@ -113,6 +115,7 @@ func (r CellRun) said() string {
 // CellRun is one run of a cell.
 type CellRun struct {
 	Seed     uint64          `json:"seed"`
+	Round    int             `json:"round,omitempty"`  // 0 for a run of the suite, n where it was made again for the nth time
 	Folder   string          `json:"folder,omitempty"` // relative to the matrix; "" if it could not be recorded
 	Verdict  checker.Verdict `json:"verdict"`
 	Sentence string          `json:"sentence"`
@@ -280,7 +283,7 @@ func (c Cell) pooled() string {
 	if len(violated) > 0 {
 		text += "; " + strings.Join(violated, ", ")
 	}
-	if c.Pool.Acknowledged > 0 && len(c.Rounds) == 0 { // the pool has no runs that were made again
+	if c.Pool.Acknowledged > 0 {
 		text += fmt.Sprintf("; %s of %s lost", grouped(c.Pool.Lost), many(c.Pool.Acknowledged, "acknowledged update"))
 	}
 	if len(violated) == 0 && c.Verdict != checker.Valid && first != "" {

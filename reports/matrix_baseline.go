@@ -16,7 +16,7 @@ type Compared struct {
 	// Verdict: violation if it is worse, valid if it is not, and that of the cell by itself, or
 	// undecided, if that cannot be told.
 	Verdict checker.Verdict `json:"verdict"`
-	New     bool            `json:"new,omitempty"` // the baseline does not have it
+	New     bool            `json:"new,omitempty"` // the baseline does not have it, or no decided run of it
 	Not     string          `json:"not,omitempty"` // why it cannot be compared; "" if it can
 	// Since lists what is violated now and was not in the baseline.
 	Since   []string         `json:"since,omitempty"`
@@ -59,8 +59,12 @@ func (m Matrix) tooFew() string {
 	if cells == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s with too few runs to be compared with the baseline by %s: it takes %d that have such a figure on both sides",
-		many(cells, "cell"), strings.Join(cleanAll(which), ", "), stats.RunsNeeded(figures, checker.Chance))
+	text := fmt.Sprintf("%s with too few runs to be compared with the baseline by %s: ", many(cells, "cell"), strings.Join(cleanAll(which), ", "))
+	needed := stats.RunsNeeded(figures, checker.Chance)
+	if needed == 0 {
+		return text + fmt.Sprintf("%d figures are too many for any number of runs, so compare fewer cells", figures)
+	}
+	text += fmt.Sprintf("it takes %d that have such a figure on both sides", needed)
 	if enough {
 		text += fmt.Sprintf(", or %d in the baseline next to those of now", before)
 	}
@@ -71,7 +75,7 @@ func (m Matrix) tooFew() string {
 func (k Compared) remarks() []string {
 	switch {
 	case k.New:
-		return []string{"not in the baseline"}
+		return []string{"not in the baseline, or never decided there"}
 	case k.Not != "":
 		return []string{"cannot be compared with the baseline: " + clean(k.Not)}
 	}

@@ -94,8 +94,11 @@ func Least(first, second int) float64 {
 }
 
 // RunsNeeded is how many runs each of two sets must have for so many comparisons of them to
-// find any difference at a level, such as 0.05, that they share.
+// find any difference at a level, such as 0.05, that they share; 0 if no number will do.
 func RunsNeeded(comparisons int, level float64) int {
+	if 1/float64(mostExact) > level/float64(comparisons) {
+		return 0
+	}
 	n := 1
 	for Least(n, n) > level/float64(comparisons) {
 		n++

@@ -65,7 +65,7 @@ func TestPermutationDraws(t *testing.T) {
 }
 
 func TestRunsNeeded(t *testing.T) {
-	for comparisons, want := range map[int]int{1: 4, 2: 5, 3: 5, 6: 5, 7: 6} {
+	for comparisons, want := range map[int]int{1: 4, 2: 5, 3: 5, 6: 5, 7: 6, 1000: 9, 1001: 0} {
 		if got := RunsNeeded(comparisons, 0.05); got != want {
 			t.Errorf("%d comparisons need %d runs, want %d", comparisons, got, want)
 		}

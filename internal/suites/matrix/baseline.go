@@ -82,13 +82,15 @@ func (b *Baseline) compare(c reports.Cell, s Suite) *reports.Compared {
 	if !there || len(before.Runs) == 0 {
 		return &reports.Compared{New: true}
 	}
-	was, is := firstRound(before), firstRound(c)
-	if differs := settingsDiffer(was[0].Command, is[0].Command); differs != "" {
+	if differs := settingsDiffer(before.Runs[0].Command, c.Runs[0].Command); differs != "" {
 		return &reports.Compared{Not: differs}
 	}
-	x, y := samples(was), samples(is)
-	if len(x) == 0 || len(y) == 0 {
-		return &reports.Compared{Not: "no run before, or none now, has results to compare"}
+	x, y := samples(before), samples(c)
+	switch {
+	case len(x) == 0:
+		return &reports.Compared{New: true}
+	case len(y) == 0:
+		return &reports.Compared{Not: "no run was decided"}
 	}
 	compared := &reports.Compared{Changes: checker.Changes(x, y)}
 	if c.Counts == checker.Violation {
@@ -109,14 +111,15 @@ func decide(c *reports.Cell) {
 		k.Verdict = checker.Violation
 	case k.New || k.TooFew() || c.Counts == checker.Undecided || c.Counts == checker.Broken:
 		k.Verdict = c.Counts
+	case c.Verdict == checker.Valid: // and was to fail, if it counts as a violation
+		k.Verdict = c.Counts
 	default:
 		k.Verdict = checker.Valid
 	}
 	c.Counts = k.Verdict
 }
 
-// newlyBad lists what is wrong with a cell now and was not before: properties, and thresholds
-// that bound no count of violations.
+// newlyBad lists what is wrong with a cell now and was not before: properties, and thresholds.
 func (s Suite) newlyBad(before, now reports.Cell) (all []string) {
 	known := before.AllViolated()
 	for _, r := range before.Runs {
@@ -127,25 +130,29 @@ func (s Suite) newlyBad(before, now reports.Cell) (all []string) {
 			all = append(all, string(p))
 		}
 	}
+	pool := before.Pool
+	if before.FirstPool != nil {
+		pool = *before.FirstPool
+	}
 	for _, t := range now.Thresholds {
-		if t.Verdict != checker.Violation || t.Counts != "" {
+		if t.Verdict != checker.Violation || slices.Contains(all, string(t.Counts)) {
 			continue
 		}
 		i := slices.IndexFunc(s.Thresholds, func(bound Threshold) bool { return bound.Name == t.Name })
 		f, _ := figureByName(t.Name)
-		if i < 0 || f.judge(s.Thresholds[i].Bound, before.Pool).Verdict != checker.Violation {
+		if i < 0 || f.judge(s.Thresholds[i].Bound, pool).Verdict != checker.Violation {
 			all = append(all, t.String())
 		}
 	}
 	return all
 }
 
-// firstRound are the runs that were not made to confirm others.
-func firstRound(c reports.Cell) []reports.CellRun { return c.Runs[:len(c.Runs)/max(len(c.Rounds), 1)] }
-
-func samples(runs []reports.CellRun) (all []checker.Sample) {
-	for _, r := range runs {
-		if r.Sample != nil {
+// samples are those of the runs that were not made to confirm others and were decided: in one
+// that was not, the fault may not have been in force.
+func samples(c reports.Cell) (all []checker.Sample) {
+	for _, r := range c.Runs {
+		decided := r.Verdict == checker.Valid || r.Verdict == checker.Violation
+		if r.Round == 0 && r.Sample != nil && decided {
 			all = append(all, *r.Sample)
 		}
 	}

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"io"
 	"os"
 	"path/filepath"
@@ -39,6 +40,22 @@ func heldRuns(n int, hit int64, wait time.Duration, properties ...checker.Proper
 	return c
 }
 
+// someOverlaps is a cell of which a threshold takes the place of mutual exclusion.
+func someOverlaps(n int64) reports.Cell {
+	c := heldRuns(5, 0, time.Second, checker.MutualExclusion)
+	c.Excused, c.Pool.Overlaps.UsesAfterExpiry = []checker.Property{checker.MutualExclusion}, n
+	c.Pool.Measures.Acquire.Add(time.Millisecond)
+	overlaps, _ := figureByName("overlaps")
+	c.Violated, c.Thresholds = nil, []reports.ThresholdResult{overlaps.judge(9, c.Pool)}
+	judge(&c)
+	return c
+}
+
+func mustFail(c reports.Cell) reports.Cell {
+	c.Counts = checker.Violation
+	return c
+}
+
 // TestBaseline: what is bad in both passes, what is worse does not, what cannot be told is
 // undecided, and what has too few runs is what it is by itself.
 func TestBaseline(t *testing.T) {
@@ -55,6 +72,11 @@ func TestBaseline(t *testing.T) {
 	other.Runs[0].Command = strings.Fields("lockcheck test --lock redis --time-limit 20s --seed 1 --min-ops 9")
 	old := heldRuns(5, 0, second)
 	old.Runs[0].Command = nil
+	never := heldRuns(5, 0, second)
+	for i := range never.Runs {
+		never.Runs[i].Verdict = checker.Undecided
+	}
+	judge(&never)
 	slow := heldRuns(5, 0, second)
 	slow.Thresholds = []reports.ThresholdResult{{Name: "wait_p99", Bound: "500ms", Value: "1s", Verdict: checker.Violation}}
 	judge(&slow)
@@ -76,7 +98,7 @@ func TestBaseline(t *testing.T) {
 		{"too few runs", heldRuns(2, 0, second), heldRuns(2, 0, second), checker.Valid, "1 cell with too few runs to be compared with the baseline by wait p99: it takes 4 that have such a figure on both sides, or 5 in the baseline next to those of now"},
 		{"too few runs, bad in both", heldRuns(1, 4, second, loss), heldRuns(1, 4, second, loss), checker.Violation, "no worse than the baseline as far as it can be told: lost updates"},
 		{"too few runs, violated since", heldRuns(1, 0, second), heldRuns(1, 1, second, loss), checker.Violation, "worse than the baseline, which did not have no-lost-update"},
-		{"too few runs, undecided", heldRuns(1, 0, second), undecided, checker.Undecided, "too few runs"},
+		{"too few runs, undecided", heldRuns(1, 0, second), undecided, checker.Undecided, "no run was decided"},
 		{"many before, few now", heldRuns(60, 0, second), heldRuns(1, 0, third), checker.Violation, "worse"},
 		{"undecided", good, open, checker.Undecided, ""},
 		{"good again", bad, good, checker.Valid, "better"},
@@ -84,13 +106,17 @@ func TestBaseline(t *testing.T) {
 		{"not run in the baseline", reports.Cell{Lock: "redis", Fault: "pause:holder", Guard: "none"}, good, checker.Valid, "not in the baseline"},
 		{"made otherwise", other, good, checker.Undecided, "cannot be compared with the baseline: --time-limit 20s before, --time-limit 9s now, --renew now"},
 		{"made otherwise, and violated", other, bad, checker.Violation, "cannot be compared"},
+		{"many more overlaps than a bound", someOverlaps(2), someOverlaps(50), checker.Violation, "which did not have overlaps is 50, bound 9"},
+		{"some more overlaps than a bound, as before", someOverlaps(20), someOverlaps(50), checker.Valid, "no worse than the baseline"},
+		{"was to fail, and did not", bad, mustFail(good), checker.Violation, "better"},
+		{"slower than an undecided baseline", never, heldRuns(5, 0, third), checker.Valid, "never decided there"},
 		{"made nobody knows how", old, good, checker.Undecided, "it is not known how"},
 	} {
 		b := baselineOf(t, reports.Matrix{Schema: reports.MatrixSchema, Cells: []reports.Cell{c.before}})
 		now := c.now
-		now.Counts = now.Verdict
+		now.Counts = cmp.Or(now.Counts, now.Verdict)
 		m := reports.Matrix{Locks: []string{"redis"}, Cells: []reports.Cell{now}}
-		b.Hold(&m, Suite{Thresholds: Thresholds{{"wait_p99", float64(500 * time.Millisecond)}}})
+		b.Hold(&m, Suite{Thresholds: Thresholds{{"wait_p99", float64(500 * time.Millisecond)}, {"overlaps", 9}}})
 		if m.Cells[0].Counts != c.want || m.Verdict != c.want {
 			t.Errorf("%s: counts as %s, all are %s, want %s: %+v", c.name, m.Cells[0].Counts, m.Verdict, c.want, *m.Cells[0].Compared)
 		}

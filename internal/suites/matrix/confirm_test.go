@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -34,6 +35,8 @@ func TestConfirm(t *testing.T) {
 		c.Missing = 1
 		return c
 	}
+	unjudged := lacking(good)
+	unjudged.Thresholds = nil
 	for _, c := range []struct {
 		name  string
 		first reports.Cell
@@ -57,12 +60,36 @@ func TestConfirm(t *testing.T) {
 		{"undecided once", round(u, v, v), []reports.Cell{good, good}, 2, v},
 		{"undecided again", round(u, v, v), []reports.Cell{round(b, v, v), round(u, v, v), good}, 3, u},
 		{"broken, and never made again", round(b, v, v), nil, 1, b},
+		{"valid, and violated in a round", good, []reports.Cell{good, bad}, 2, x},
+		{"undecided, lacking a run, and good again", lacking(round(u, v, v)), []reports.Cell{good, good}, 2, u},
+		{"undecided, and a round lacks the run that a threshold takes", round(u, v, v), []reports.Cell{unjudged}, 1, u},
 	} {
 		cell := c.first
 		cell.Thresholds = slices.Clone(cell.Thresholds)
 		confirm(&cell, c.again, c.asked)
 		if cell.Verdict != c.want || len(cell.Rounds) != 1+len(c.again) || len(cell.Runs) != 1+len(c.again) {
 			t.Errorf("%s: %s of %v and %d runs, want %s", c.name, cell.Verdict, cell.Rounds, len(cell.Runs), c.want)
+		}
+	}
+}
+
+// TestConfirmedValue: a threshold shows a value that belongs to its verdict.
+func TestConfirmedValue(t *testing.T) {
+	round := func(value string, v checker.Verdict) reports.Cell {
+		return reports.Cell{OfRuns: checker.Valid, Verdict: v, Runs: make([]reports.CellRun, 1), Thresholds: []reports.ThresholdResult{{Name: "lost", Value: value, Verdict: v}}}
+	}
+	for _, c := range []struct {
+		name         string
+		first, again reports.Cell
+		want         string
+	}{
+		{"missed again", round("2", checker.Violation), round("3", checker.Violation), "2"},
+		{"missed in the round alone", round("0", checker.Valid), round("3", checker.Violation), "3"},
+		{"known in the round alone", round("no data", checker.Undecided), round("0", checker.Valid), "0"},
+	} {
+		confirm(&c.first, []reports.Cell{c.again}, 1)
+		if got := c.first.Thresholds[0].Value; got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
 }
@@ -133,6 +160,61 @@ func TestConfirmed(t *testing.T) {
 		t.Error(err)
 	} else if f.run(f.machine(), again); len(f.made) != len(want) {
 		t.Errorf("made again: %v", f.made[len(want):])
+	}
+}
+
+// TestConfirmedAfterFailure: what the runs of a cell violated that were made again stays, though the run
+// for which they were made again did not fail the next time.
+func TestConfirmedAfterFailure(t *testing.T) {
+	failed := false
+	f := &fake{t: t, verdict: func(o runs.Options) checker.Verdict {
+		switch {
+		case o.Nemesis == "none" || o.Seed == 2 || o.Seed == 3:
+			return checker.Valid
+		case o.Seed == 4:
+			return checker.Violation
+		case failed:
+			return checker.Valid
+		}
+		failed = true
+		return checker.Broken
+	}}
+	folder := newFolder(t, suiteOf(t, two+"confirm: 1\n"), suites.Shard{})
+	m := f.run(f.machine(), folder)
+	before := m.Verdict
+	again, err := Open(folder.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m = f.run(f.machine(), again)
+	if before != checker.Violation || m.Verdict != checker.Violation || len(f.made) != 7 {
+		t.Errorf("%s, then %s, of %v", before, m.Verdict, f.made)
+	}
+	if cell := m.Cells[1]; cell.Pool.Runs != 4 || cell.FirstPool == nil || cell.FirstPool.Runs != 2 || len(samples(cell)) != 2 {
+		t.Errorf("%d runs in the pool, %d samples, first: %+v", cell.Pool.Runs, len(samples(cell)), cell.FirstPool)
+	}
+}
+
+// TestConfirmedInPart: a round for whose last run there was no time lacks what a bound from below takes.
+func TestConfirmedInPart(t *testing.T) {
+	f := &fake{t: t, verdict: func(runs.Options) checker.Verdict { return checker.Undecided }}
+	folder := newFolder(t, suiteOf(t, two+"confirm: 1\nthresholds: {lost: 0, min_ops: 5}\n"), suites.Shard{})
+	f.run(f.machine(), folder)
+	path := folder.file(ledgerFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	if err := os.WriteFile(path, bytes.Join(lines[:len(lines)-2], nil), 0o644); err != nil { // behind the last one is nothing
+		t.Fatal(err)
+	}
+	stopped, err := Open(folder.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := compared(t, stopped); m.Verdict != checker.Violation || len(m.Cells[1].Rounds) != 2 {
+		t.Errorf("%s: %+v", m.Verdict, m.Cells[1])
 	}
 }
 

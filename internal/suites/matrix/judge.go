@@ -80,9 +80,13 @@ func judge(c *reports.Cell) {
 // the rounds again, or if a round is missing or lacks runs.
 func confirm(c *reports.Cell, rounds []reports.Cell, asked int) {
 	c.Rounds = []checker.Verdict{c.Verdict}
-	for _, r := range rounds {
+	for i, r := range rounds {
 		c.Rounds = append(c.Rounds, r.Verdict)
-		c.Runs = append(c.Runs, r.Runs...)
+		c.TokensKept, c.TokensViolated = c.TokensKept+r.TokensKept, c.TokensViolated+r.TokensViolated
+		for _, run := range r.Runs {
+			run.Round = i + 1
+			c.Runs = append(c.Runs, run)
+		}
 		for _, p := range r.Violated {
 			if !slices.Contains(c.Violated, p) {
 				c.Violated = append(c.Violated, p)
@@ -96,14 +100,14 @@ func confirm(c *reports.Cell, rounds []reports.Cell, asked int) {
 			switch {
 			case got == checker.Violation && certain:
 				return checker.Violation
-			case r.Missing > 0:
+			case r.Missing > 0: // it may not have judged a threshold at all
 				continue
 			case got != checker.Valid:
 				again++
 			}
 			whole++
 		}
-		if v == checker.Violation && certain || whole < asked || 2*again > whole {
+		if v == checker.Violation && certain || c.Missing > 0 || whole < asked || 2*again > whole {
 			return v
 		}
 		return checker.Valid
@@ -113,10 +117,25 @@ func confirm(c *reports.Cell, rounds []reports.Cell, asked int) {
 	for i := range c.Thresholds {
 		t := &c.Thresholds[i]
 		f, _ := figureByName(t.Name)
-		t.Verdict = stands(t.Verdict, func(r reports.Cell) checker.Verdict { return r.Thresholds[i].Verdict }, f.counts())
-		verdicts = append(verdicts, t.Verdict)
+		verdict := stands(t.Verdict, func(r reports.Cell) checker.Verdict { return thresholdOf(r, t.Name).Verdict }, f.counts())
+		for _, r := range rounds {
+			if got := thresholdOf(r, t.Name); t.Verdict != verdict && got.Verdict == verdict {
+				*t = got
+			}
+		}
+		verdicts = append(verdicts, verdict)
 	}
 	c.Verdict = checker.MostTelling(verdicts)
+}
+
+// thresholdOf is what the runs of a round say of a threshold; its zero value if too many are missing
+// to say anything.
+func thresholdOf(c reports.Cell, name string) reports.ThresholdResult {
+	i := slices.IndexFunc(c.Thresholds, func(t reports.ThresholdResult) bool { return t.Name == name })
+	if i < 0 {
+		return reports.ThresholdResult{}
+	}
+	return c.Thresholds[i]
 }
 
 // unbounded lists what a run violates and no threshold takes the place of.

@@ -59,21 +59,27 @@ func (f *Folder) times() (began time.Time, took time.Duration) {
 
 // judged is a cell with all that is there of it.
 func (f *Folder) judged(cell Cell) (reports.Cell, error) {
-	c, err := f.round(cell, 0)
+	c, all, err := f.round(cell, 0)
 	if err != nil {
 		return c, err
 	}
-	if f.unconfirmed(cell, c) {
-		var rounds []reports.Cell
-		for n := 1; n <= f.Suite.Confirm; n++ {
-			r, err := f.round(cell, n)
-			if err != nil {
-				return c, err
-			}
-			if len(r.Runs) > 0 {
-				rounds = append(rounds, r)
-			}
+	var rounds []reports.Cell
+	for n := 1; n <= f.Suite.Confirm; n++ {
+		r, results, err := f.round(cell, n)
+		if err != nil {
+			return c, err
 		}
+		if len(r.Runs) > 0 {
+			rounds, all = append(rounds, r), append(all, results...)
+		}
+	}
+	// A run that failed may have been made once more since, and its cell be valid: what the
+	// rounds saw happened all the same.
+	if len(rounds) > 0 {
+		first := c.Pool
+		c.FirstPool, c.Pool = &first, checker.PoolOf(all)
+	}
+	if len(rounds) > 0 || f.unconfirmed(cell, c) {
 		confirm(&c, rounds, f.Suite.Confirm)
 	}
 	f.Suite.expect(cell, &c)
@@ -87,11 +93,10 @@ func (f *Folder) unconfirmed(place Cell, c reports.Cell) bool {
 	return f.Suite.Confirm > 0 && len(c.Runs) > 0 && c.Missing == 0 && c.Counts != checker.Valid
 }
 
-// round is a cell by one round of its runs.
-func (f *Folder) round(cell Cell, n int) (reports.Cell, error) {
-	c := reports.Cell{Lock: cell.Lock, Fault: cell.Fault, Guard: cell.Guard, Excused: f.Suite.Thresholds.excuse()}
+// round is a cell by one round of its runs, and the results of these.
+func (f *Folder) round(cell Cell, n int) (c reports.Cell, all []checker.Results, err error) {
+	c = reports.Cell{Lock: cell.Lock, Fault: cell.Fault, Guard: cell.Guard, Excused: f.Suite.Thresholds.excuse()}
 	outline, why := cell.outline(f.Suite)
-	var all []checker.Results
 	for _, seed := range f.Suite.seedsOf(cell, n) {
 		e, ran := f.ran(cell, seed)
 		if !ran || e.OutOfTime {
@@ -105,7 +110,7 @@ func (f *Folder) round(cell Cell, n int) (reports.Cell, error) {
 		if e.Run != "" {
 			document, err := runs.ReadResults(f.file(e.Run))
 			if err != nil {
-				return c, err
+				return c, nil, err
 			}
 			r = add(&c, seed, e.Run, document)
 			all = append(all, document.Results)
@@ -115,14 +120,14 @@ func (f *Folder) round(cell Cell, n int) (reports.Cell, error) {
 	}
 	if unsupported(why) != "" && len(c.Runs) == 0 {
 		c.Unavailable, c.Missing = unsupported(why), 0
-		return c, nil
+		return c, nil, nil
 	}
 	c.Pool = checker.PoolOf(all)
 	if len(c.Runs) > 0 {
 		c.Thresholds = f.Suite.Thresholds.judge(cell, c.Pool, c.Missing == 0)
 	}
 	judge(&c)
-	return c, nil
+	return c, all, nil
 }
 
 // WriteReports writes the comparison for people and for programs into its folder.

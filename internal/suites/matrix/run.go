@@ -156,7 +156,7 @@ func (f *Folder) confirmations() ([]planned, error) {
 		if f.Suite.Confirm == 0 || !f.Shard.Has(at) {
 			continue
 		}
-		first, err := f.round(c, 0)
+		first, _, err := f.round(c, 0)
 		if err != nil {
 			return nil, err
 		}
