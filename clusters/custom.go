@@ -15,6 +15,7 @@ import (
 
 	"lockcheck/clusters/agent"
 	"lockcheck/clusters/engine"
+	"lockcheck/history"
 )
 
 // ProgramImage is an image that a user brings: one that there is, or a folder with a
@@ -255,9 +256,9 @@ func (c commanded) Clock(ctx context.Context) (agent.Reading, error) {
 	if c.server.ClockCommand == nil {
 		return c.Host.Clock(ctx)
 	}
-	reading := agent.Reading{Before: time.Now().UTC()}
+	reading := agent.Reading{Before: time.Now().UTC(), Asked: agent.Moment{From: history.Now()}}
 	text, err := c.run(ctx, c.server.ClockCommand)
-	reading.After = time.Now().UTC()
+	reading.After, reading.Asked.To = time.Now().UTC(), history.Now()
 	if err != nil {
 		return reading, err
 	}

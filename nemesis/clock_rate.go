@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"lockcheck/clusters"
@@ -97,7 +98,7 @@ const speedTolerance = 0.0001
 // host. It is an error as long as that could be true speed, and if it is not the wanted one.
 func judgeSpeed(name string, first, last agent.Reading, want float64) (string, error) {
 	told := last.Server.Sub(first.Server)
-	unsure := max(resolution(first.Server), resolution(last.Server))
+	unsure := unit(first.Server, last.Server)
 	least, most := time.Duration(last.Asked.From-first.Asked.To), time.Duration(last.Asked.To-first.Asked.From)
 	if least <= 0 {
 		return "", fmt.Errorf("%s: asked only once", name)
@@ -113,12 +114,13 @@ func judgeSpeed(name string, first, last agent.Reading, want float64) (string, e
 	return evidence, nil
 }
 
-// resolution is how much later than the time that it tells a server may have looked at its
-// clock. Servers cut off what is below their unit; a time that happens to be a whole number of a larger
-// one only makes this too careful.
-func resolution(told time.Time) time.Duration {
+// unit is the one in which servers told some times: the largest of which all of them are whole numbers, or
+// that they are in the middle of. Servers cut off what is below their unit, or a probe has put back
+// half of it, so that each of them looked at its clock at most one unit from what it told. Times that happen to
+// be such of a larger unit only make this too careful.
+func unit(told ...time.Time) time.Duration {
 	for _, unit := range []time.Duration{time.Second, time.Millisecond} {
-		if told.Nanosecond()%int(unit) == 0 {
+		if !slices.ContainsFunc(told, func(t time.Time) bool { return t.Nanosecond()%int(unit/2) != 0 }) {
 			return unit
 		}
 	}
@@ -136,11 +138,20 @@ func (c *clockRate) ProveHealed(ctx context.Context) (string, error) {
 	})
 }
 
+// certainOffset is how far the clock of a server is ahead of true time, at least and at most, whatever
+// it may have cut off.
+func certainOffset(reading agent.Reading) (low, high time.Duration) {
+	low, high = reading.Offset()
+	after := unit(reading.Server)
+	before := time.Duration(reading.Server.Nanosecond() % int(after)) // half a unit, or nothing
+	return low - before, high + after - before
+}
+
 func judgeTrue(name string, reading agent.Reading) (string, error) {
 	low, high := reading.Offset()
 	evidence := fmt.Sprintf("%s tells %s, %+.6f to %+.6f s from true time",
 		name, reading.Server.Format("15:04:05.000000"), low.Seconds(), high.Seconds())
-	if low > 0 || high+resolution(reading.Server) < 0 {
+	if low, high := certainOffset(reading); low > 0 || high < 0 {
 		return "", fmt.Errorf("%s", evidence)
 	}
 	return evidence, nil

@@ -39,11 +39,17 @@ func TestJudgeSpeed(t *testing.T) {
 		{"as fast as NTP slews", 1.0005, reading(10005*time.Millisecond, 10*second, quick), "1.0004 to 1.0006 s a second"},
 		{"whole seconds, too soon", 2, reading(2*second, second, quick), ", which may be true speed"},
 		{"whole seconds", 2, reading(8*second, 4*second, quick), "1.7"},
+		{"middles of seconds, too soon", 2, reading(second, second/2, quick), ", which may be true speed"},
+		{"middles of seconds", 2, reading(8*second, 4*second, quick), "1.7"},
 		{"the same question", 2, first, "asked only once"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if strings.HasPrefix(c.name, "whole") {
+			first := first
+			if strings.Contains(c.name, "seconds") {
 				first.Server, c.last.Server = first.Server.Truncate(second), c.last.Server.Truncate(second)
+			}
+			if strings.HasPrefix(c.name, "middles") { // as probes have them that are told whole seconds
+				first.Server, c.last.Server = first.Server.Add(second/2), c.last.Server.Add(second/2)
 			}
 			evidence, err := judgeSpeed("n1", first, c.last, c.want)
 			if bad := strings.HasPrefix(c.hint, ",") || c.name == "the same question"; (err != nil) != bad {
@@ -73,6 +79,8 @@ func TestJudgeTrue(t *testing.T) {
 		{"before the question", -time.Millisecond, time.Millisecond, false, false},
 		{"whole seconds", 0, time.Millisecond, true, true},
 		{"a second behind", -time.Second, time.Millisecond, true, false},
+		{"middle of a second", 376544 * time.Microsecond, time.Millisecond, false, true},
+		{"middle of the second before", -623456 * time.Microsecond, time.Millisecond, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			told := at.Add(c.ahead)

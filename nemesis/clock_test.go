@@ -38,6 +38,8 @@ func TestJudgeReading(t *testing.T) {
 		{"more than a second behind", 10 * time.Second, 8800 * time.Millisecond, 0, false, "+8.800 s"},
 		// The server may have looked at its clock at any time of a slow question.
 		{"slow answer", 10 * time.Second, 13 * time.Second, 3 * time.Second, true, "+10.000 s"},
+		{"answer too slow to tell from true time", 3 * time.Second, 2 * time.Second, 2 * time.Second, false, "which may be true time"},
+		{"behind, by an answer too slow to tell", -3 * time.Second, 0, 2 * time.Second, false, "which may be true time"},
 		{"answer too slow to prove that nothing was moved", 0, 13 * time.Second, 3 * time.Second, false, "not +0.000 s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
