@@ -296,28 +296,31 @@ func (r resolver) cuts(step Step, targets []*clusters.Node) (map[*clusters.Node]
 	case step.From == "" && step.Target == roleBridge:
 		return bridge(targets, r.rng.IntN(len(targets))), nil
 	}
-	peers, err := r.peers(step, targets)
-	if err != nil {
-		return nil, err
+	var named []*clusters.Node // from whom all targets are kept apart
+	if step.From != "" {
+		var err error
+		if named, err = r.targets(step.From); err != nil {
+			return nil, err
+		}
 	}
 	cuts := make(map[*clusters.Node][]*clusters.Node)
 	for _, target := range targets {
-		cuts[target] = without(peers, targets)
+		cuts[target] = without(r.peers(step, target, named), targets)
 	}
 	return cuts, nil
 }
 
-// peers resolves whom all targets are kept apart from.
-func (r resolver) peers(step Step, targets []*clusters.Node) ([]*clusters.Node, error) {
+// peers are those that a target is kept apart from.
+func (r resolver) peers(step Step, target *clusters.Node, named []*clusters.Node) []*clusters.Node {
 	switch {
 	case step.From != "":
-		return r.targets(step.From)
+		return named
 	case step.Target == roleHalves:
-		return r.nodes(), nil
-	case r.env.server(targets[0]):
-		return r.workers(), nil
+		return r.nodes()
+	case r.env.server(target):
+		return r.workers()
 	default:
-		return r.env.Servers, nil
+		return r.env.Servers
 	}
 }
 

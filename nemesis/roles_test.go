@@ -185,6 +185,27 @@ func TestPeers(t *testing.T) {
 	}
 }
 
+// TestPeersOfEach: servers and workers as targets of one step are kept apart each from the others' kind.
+func TestPeersOfEach(t *testing.T) {
+	for _, target := range []string{"n1,w1", "w1,n1"} {
+		r := resolver{env: fiveAndThree(), rng: rand.New(rand.NewPCG(1, 1))}
+		targets, err := r.targets(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cuts, err := r.cuts(Step{Fault: "partition", Target: target}, targets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, node := range targets {
+			want := map[string]string{"n1": "w2 w3", "w1": "n2 n3 n4 n5"}[node.Name]
+			if got := strings.Join(names(cuts[node]), " "); got != want {
+				t.Errorf("%s: %s is cut off from %s, want %s", target, node.Name, got, want)
+			}
+		}
+	}
+}
+
 // TestHalves: both sides together are everything, and nothing is on both.
 func TestHalves(t *testing.T) {
 	env := fiveAndThree()
