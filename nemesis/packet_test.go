@@ -190,6 +190,26 @@ func TestPackets(t *testing.T) {
 			at: history.Proven, evidence: "rules in place, and no answer before that could tell more", dropped: 2,
 		},
 		{
+			name: "no answer before, and rules that meet nothing", step: delay, target: "w1", want: unproven,
+			spoil: func(w map[string]*badWire) {
+				w["w1"].ineffective = true
+				w["w1"].answer = func(int, time.Duration, error) (time.Duration, error) { return 0, agent.ErrNoAnswer }
+			},
+			at: history.Unproven, evidence: "no packet of ours has met the rules", dropped: 2,
+		},
+		{
+			name: "one answer before", step: delay, target: "w1", want: proven,
+			spoil: func(w map[string]*badWire) {
+				w["w1"].answer = func(n int, took time.Duration, err error) (time.Duration, error) {
+					if n < answers {
+						return 0, agent.ErrNoAnswer
+					}
+					return took, err
+				}
+			},
+			at: history.Proven, evidence: "n1 answers w1 after 401ms, 1ms before", dropped: 2,
+		},
+		{
 			name: "another cut stays", step: delay, target: "w1", want: proven,
 			spoil: func(w map[string]*badWire) { w["w1"].cuts["other"] = []string{"n9"} },
 			at:    history.ProvenHealed, evidence: "rules gone", dropped: 2,
