@@ -98,6 +98,23 @@ func (n *Nemesis) free(order Order) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.occupy(order, false)
+	if history.Does(order.Step.Fault, history.Stops) {
+		for _, target := range order.Targets {
+			delete(n.healing, target.Name)
+		}
+	}
+}
+
+// beginHealing notes that the targets of a pause are about to be continued. Who stops at a call from then
+// on is continued by nobody else.
+func (n *Nemesis) beginHealing(order Order) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if history.Does(order.Step.Fault, history.Stops) {
+		for _, target := range order.Targets {
+			n.healing[target.Name] = true
+		}
+	}
 }
 
 // minWorkers are left alive by every kill: with fewer nobody could meet anybody.

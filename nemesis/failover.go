@@ -24,6 +24,7 @@ const (
 type failover struct {
 	mu      sync.Mutex
 	leads   map[string]bool // by server, by its last answer
+	silent  map[string]int  // by server: so many questions in a row had no answer
 	leader  string          // the last that led, "" before any did
 	since   int64           // when it led no more, or became the leader after another one, ns; 0 for neither
 	what    string          // happened then
@@ -31,7 +32,7 @@ type failover struct {
 }
 
 func newFailover() *failover {
-	return &failover{leads: make(map[string]bool), changed: make(chan struct{})}
+	return &failover{leads: make(map[string]bool), silent: make(map[string]int), changed: make(chan struct{})}
 }
 
 // follow asks the servers until ctx is done.
@@ -44,7 +45,7 @@ func (f *failover) follow(ctx context.Context, servers []*clusters.Node) {
 				leads, err := server.Host.Leads(asking)
 				cancel()
 				if ctx.Err() == nil {
-					f.answer(server.Name, err == nil && leads)
+					f.answer(server.Name, leads, err)
 				}
 				sleepUntil(ctx, time.Now().Add(failoverPoll))
 			}
@@ -53,18 +54,29 @@ func (f *failover) follow(ctx context.Context, servers []*clusters.Node) {
 	all.Wait()
 }
 
-// answer takes what a server says of itself.
-func (f *failover) answer(server string, leads bool) {
+// unanswered is how many questions in a row a server leaves without an answer that leads no more: one
+// may be late because the machine is busy.
+const unanswered = 2
+
+// answer takes what a server says of itself, or that it did not answer.
+func (f *failover) answer(server string, leads bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	was := f.leads[server]
-	f.leads[server] = leads
+	if err == nil {
+		f.silent[server] = 0
+	} else if f.silent[server]++; f.silent[server] < unanswered {
+		return
+	}
+	f.leads[server] = err == nil && leads
 	switch {
-	case leads && !was && f.leader != server:
+	case f.leads[server] && !was && f.leader != server:
 		if f.leader != "" {
 			f.happened(server + " had begun to lead")
 		}
 		f.leader = server
+	case err != nil && was && f.leader == server:
+		f.happened(fmt.Sprintf("%s had left %d questions whether it leads without an answer", server, unanswered))
 	case !leads && was && f.leader == server:
 		f.happened(server + " led no more")
 	}

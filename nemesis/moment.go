@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"lockcheck/clusters"
 	"lockcheck/clusters/agent"
@@ -41,6 +42,21 @@ type Catcher interface {
 func (s Step) catchesInFlight() bool {
 	kills := history.Does(s.Fault, history.Stops) || history.Does(s.Fault, history.Ends)
 	return history.CallOf(s.When) != "" && kills && MeansWorkers(s.Target)
+}
+
+// awaitInto waits until the moment of a step has lasted for as long as it is to. Of moments that end by
+// themselves that is known of a section alone.
+func (n *Nemesis) awaitInto(ctx context.Context, step Step, id string) (entry, error) {
+	for {
+		e, err := n.await(ctx, step, id)
+		if err != nil || step.Into.IsZero() {
+			return e, err
+		}
+		sleepUntil(ctx, time.Now().Add(step.Into.Of(n.Environment.Lease)))
+		if step.When != WhenHolding || n.Environment.Watch.isInside(e.worker, e.at) {
+			return e, nil
+		}
+	}
 }
 
 // await waits for the moment of a step, if it has one.
@@ -142,7 +158,8 @@ func (n *Nemesis) letGo(ctx context.Context, e entry, id string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	node := n.worker(e.worker)
-	if !n.inFlight[id] || node == nil || n.busy[affected{e.worker, history.Stops}] && !e.mine {
+	stopped := n.busy[affected{e.worker, history.Stops}] && !n.healing[e.worker]
+	if !n.inFlight[id] || node == nil || stopped && !e.mine {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healTimeout)

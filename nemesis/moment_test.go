@@ -236,6 +236,36 @@ func TestStray(t *testing.T) {
 	awake("w2")
 }
 
+// TestStopsDuringHealing: a worker that stops at a call for a step that does not happen stays stopped by another
+// pause as long as that is in force. Once that is being healed nobody else continues it.
+func TestStopsDuringHealing(t *testing.T) {
+	for _, healing := range []bool{false, true} {
+		d := &diary{t: t}
+		n, calls := callers(t, d, 1)
+		n.Run(bounded(t), 0) // nothing to do
+		n.setInFlight("second", true)
+		order := Order{Step: Step{Fault: history.Pause}, Targets: n.Environment.Workers}
+		n.occupy(order, true)
+		if healing {
+			n.beginHealing(order)
+		}
+		if err := syscall.Kill(-calls.groups["w1"], syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		n.awaitStop(t.Context(), "w1")
+		n.letGo(t.Context(), entry{worker: "w1", caught: true}, "second")
+		want := []string{}
+		if healing {
+			want = append(want, "continue")
+		}
+		d.expect(want...)
+		n.free(order)
+		if n.letGo(t.Context(), entry{worker: "w1", caught: true}, "second"); len(n.healing) > 0 {
+			t.Errorf("still being healed: %v", n.healing)
+		}
+	}
+}
+
 // TestNoCall: a step whose moment does not come says so, and nobody is to stop for it any
 // more.
 func TestNoCall(t *testing.T) {
@@ -275,24 +305,31 @@ func TestFailover(t *testing.T) {
 	type answer struct {
 		server string
 		leads  bool
+		err    error
 	}
+	yes := func(server string) answer { return answer{server: server, leads: true} }
+	no := func(server string) answer { return answer{server: server} }
+	none := func(server string) answer { return answer{server: server, err: context.DeadlineExceeded} }
 	for _, c := range []struct {
 		name    string
 		answers []answer
 		want    string
 	}{
-		{"nobody has led yet", []answer{{"n1", false}}, ""},
-		{"a first leader", []answer{{"n1", false}, {"n2", true}}, ""},
-		{"it leads on", []answer{{"n2", true}, {"n2", true}}, ""},
-		{"it leads no more", []answer{{"n2", true}, {"n2", false}}, "n2 led no more"},
-		{"another one does", []answer{{"n2", true}, {"n2", false}, {"n1", true}}, "n1 had begun to lead"},
-		{"another one, too", []answer{{"n2", true}, {"n1", true}}, "n1 had begun to lead"},
-		{"it leads again", []answer{{"n2", true}, {"n2", false}, {"n2", true}}, "n2 led no more"},
+		{"nobody has led yet", []answer{no("n1")}, ""},
+		{"a first leader", []answer{no("n1"), yes("n2")}, ""},
+		{"it leads on", []answer{yes("n2"), yes("n2")}, ""},
+		{"it leads no more", []answer{yes("n2"), no("n2")}, "n2 led no more"},
+		{"another one does", []answer{yes("n2"), no("n2"), yes("n1")}, "n1 had begun to lead"},
+		{"another one, too", []answer{yes("n2"), yes("n1")}, "n1 had begun to lead"},
+		{"it leads again", []answer{yes("n2"), no("n2"), yes("n2")}, "n2 led no more"},
+		{"it answers late once", []answer{yes("n2"), none("n2"), yes("n2"), none("n2")}, ""},
+		{"it answers no more", []answer{yes("n2"), none("n2"), none("n2")}, "n2 had left 2 questions whether it leads without an answer"},
+		{"another one does not answer", []answer{yes("n2"), none("n1"), none("n1")}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFailover()
 			for _, a := range c.answers {
-				f.answer(a.server, a.leads)
+				f.answer(a.server, a.leads, a.err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			if c.want == "" {
@@ -306,17 +343,17 @@ func TestFailover(t *testing.T) {
 		})
 	}
 	f := newFailover()
-	f.answer("n1", true)
+	f.answer("n1", true, nil)
 	came := make(chan entry)
 	go func() {
 		e, _ := f.await(t.Context())
 		came <- e
 	}()
-	f.answer("n1", false)
+	f.answer("n1", false, nil)
 	if e := <-came; e.what != "n1 led no more" {
 		t.Errorf("who waited for it got %+v", e)
 	}
-	f.answer("n1", true)
+	f.answer("n1", true, nil)
 	f.since -= 2 * justBegun.Nanoseconds()
 	over, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -32,6 +32,7 @@ type Nemesis struct {
 	mu       sync.Mutex
 	rng      *rand.Rand
 	busy     map[affected]bool
+	healing  map[string]bool // by node: its fault is being healed, and keeps nobody stopped any more
 	inFlight map[string]bool // by fault: those for which workers stop in flight
 	failover *failover
 	executed []Execution
@@ -49,7 +50,7 @@ type window struct {
 // is healed. It ends early when ctx is done, and heals all the same.
 func (n *Nemesis) Run(ctx context.Context, length time.Duration) {
 	n.rng = rand.New(rand.NewPCG(n.Schedule.Seed, 1))
-	n.busy, n.inFlight = make(map[affected]bool), make(map[string]bool)
+	n.busy, n.inFlight, n.healing = make(map[affected]bool), make(map[string]bool), make(map[string]bool)
 	n.Environment.Watch.onStray(n.stray)
 	w := window{start: time.Now(), origin: history.Now(), end: time.Now().Add(length)}
 	ctx, cancel := context.WithDeadline(ctx, w.end)
@@ -142,13 +143,10 @@ func sleepUntil(ctx context.Context, at time.Time) bool {
 // once waits for the trigger of a step and inflicts its fault. It reports
 // whether there may be time for another round.
 func (n *Nemesis) once(ctx context.Context, step Step, id string, w window, inForce func()) bool {
-	trigger, err := n.await(ctx, step, id)
+	trigger, err := n.awaitInto(ctx, step, id)
 	if err != nil {
 		n.neverBegun(step, id, step.missed())
 		return false
-	}
-	if !step.Into.IsZero() {
-		sleepUntil(ctx, time.Now().Add(step.Into.Of(n.Environment.Lease)))
 	}
 	// A fault that would be cut short is not begun: a pause that ends before
 	// the lease does proves nothing.
@@ -199,6 +197,7 @@ func (n *Nemesis) inflict(ctx context.Context, step Step, id string, trigger ent
 		inForce()
 		sleepUntil(ctx, applied.Add(step.For.Of(n.Environment.Lease)))
 	}
+	n.beginHealing(order)
 	n.heal(ctx, fault, report)
 	n.note(Execution{
 		ID: id, Fault: step.Fault, Targets: report.Targets, Peers: report.Peers,

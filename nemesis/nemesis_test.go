@@ -394,6 +394,45 @@ func TestWhenHolding(t *testing.T) {
 	}
 }
 
+// TestIntoSectionThatIsOver: a fault that is to come some time into a section waits for one that lasts so long.
+func TestIntoSectionThatIsOver(t *testing.T) {
+	d := &diary{t: t}
+	n := d.nemesis(sleepers(t, 2), Step{ID: "p", Fault: "pause", Target: "holder", When: WhenHolding, Into: Span{Plus: 20 * time.Millisecond}, For: short})
+	watch := n.Environment.Watch
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		n.Run(bounded(t), plenty)
+	}()
+	awaited := func() {
+		clustertest.Eventually(t, 10*time.Second, func() error {
+			if len(watch.waiters()) == 0 {
+				return fmt.Errorf("nobody waits for a holder")
+			}
+			return nil
+		})
+	}
+	enter := func(worker, grant string) int64 {
+		e := reads(worker, grant)
+		e.Time = history.Now()
+		watch.Observe(e)
+		return e.Time
+	}
+	awaited()
+	enter("w1", "g1")
+	release := reads("w1", "g1")
+	release.Type, release.F = history.Invoke, history.Release
+	watch.Observe(release)
+	awaited()
+	entered := enter("w2", "g2")
+	<-done
+	applied := d.stage("p", history.Applied)
+	after := time.Duration(applied.To - entered).Round(10 * time.Microsecond)
+	if want := fmt.Sprintf("%s after w2 had read", after); applied.Evidence != want || !slices.Equal(applied.Targets, []string{"w2"}) {
+		t.Errorf("%v: %q, want w2, %q", applied.Targets, applied.Evidence, want)
+	}
+}
+
 // TestNobodyThere: a role that nobody has at the moment is told, not waited for.
 func TestNobodyThere(t *testing.T) {
 	d := &diary{t: t}

@@ -16,6 +16,7 @@ type Watch struct {
 	mu      sync.Mutex
 	inside  []section         // in the order in which they were entered
 	asking  map[string]string // the key that a worker asks for at the moment
+	entered map[string]int64  // when a worker entered the section that it is inside of, ns
 	until   map[string]ending // of the validity of a grant that may be held
 	gone    map[string]bool   // workers that were killed
 	waiting map[*wait]bool
@@ -63,7 +64,7 @@ type entry struct {
 // NewWatch returns a Watch that has seen nothing.
 func NewWatch() *Watch {
 	return &Watch{
-		asking: make(map[string]string), until: make(map[string]ending),
+		asking: make(map[string]string), entered: make(map[string]int64), until: make(map[string]ending),
 		gone: make(map[string]bool), waiting: make(map[*wait]bool), held: make(map[heldBy]*heldWrite),
 	}
 }
@@ -212,6 +213,7 @@ func (w *Watch) enter(e history.Event) {
 	}
 	w.remove(e.Process)
 	w.inside = append(w.inside, entered)
+	w.entered[e.Process] = e.Time
 	w.moment(history.MomentHolding, e.Process, e.Time, "had read")
 }
 
@@ -222,6 +224,7 @@ func (w *Watch) leave(e history.Event) {
 
 func (w *Watch) remove(worker string) {
 	w.inside = slices.DeleteFunc(w.inside, func(s section) bool { return s.worker == worker })
+	delete(w.entered, worker)
 }
 
 // Forget ignores a worker from now on: it was killed.
@@ -288,6 +291,13 @@ func (w *Watch) asks(worker string) bool {
 	defer w.mu.Unlock()
 	_, asks := w.asking[worker]
 	return asks
+}
+
+// isInside says whether a worker is still inside the section that it entered at a time, ns.
+func (w *Watch) isInside(worker string, entered int64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.entered[worker] == entered
 }
 
 // insiders returns the workers that are inside their section, in the order in which
