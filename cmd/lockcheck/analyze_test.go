@@ -182,6 +182,11 @@ func TestAnalyzeJepsen(t *testing.T) {
 		}
 		s.want(s.run("analyze", "--format", "jepsen", path), want, "imported", "")
 	}
+	for _, workload := range []string{history.WorkloadJobs, history.WorkloadReadWrite} {
+		header, events := smallRun()
+		header.Workload = workload
+		s.want(s.run("analyze", "--export", "jepsen", store(t, header, events)), exitUsage, "", "says what that form does not")
+	}
 	s.want(s.run("analyze", "--format", "jepsen", os.DevNull), exitUndecided, "UNDECIDED", "")
 	bad := filepath.Join(t.TempDir(), "bad.edn")
 	if err := os.WriteFile(bad, []byte("{:f :acquire :process 0 :type :perhaps}"), 0o644); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -137,6 +138,34 @@ func TestCount(t *testing.T) {
 		}
 	}
 	s.want(s.test("--test-count", "0"), exitUsage, "", "at least one run")
+}
+
+// TestInterruptedBetweenRuns: a signal that comes when a run is over ends the command all the same.
+func TestInterruptedBetweenRuns(t *testing.T) {
+	s := newShell(t)
+	sent := false
+	s.onLine = func(line string) {
+		if !sent && strings.Contains(line, "judging the history") {
+			sent = true
+			s.signals <- os.Interrupt
+		}
+	}
+	s.want(s.test("--time-limit", "3s", "--nemesis", "none", "--test-count", "3"), exitInterrupted, "VALID", "")
+	if strings.Contains(s.stdout, "3 valid") {
+		t.Errorf("all runs were made:\n%s", s.stdout)
+	}
+}
+
+// TestLessTellingIsPrinted: of two errors the text of the one is printed whose exit code is not used.
+func TestLessTellingIsPrinted(t *testing.T) {
+	violation, failed := codeOnly(exitViolation), &exitError{code: exitBroken, err: errors.New("the disk is full")}
+	for _, pair := range [][2]error{{violation, failed}, {failed, violation}} {
+		var stderr strings.Builder
+		s := &system{stderr: &stderr}
+		if got := s.moreTellingOf(pair[0], pair[1]); got != violation || stderr.String() != "lockcheck: the disk is full\n" {
+			t.Errorf("%v: %v, %q printed", pair, got, stderr.String())
+		}
+	}
 }
 
 // TestMoreTelling: of several runs the exit code that says most is that of all, in

@@ -19,7 +19,9 @@ func (s *system) testWithRemedies(ctx context.Context, o runs.Options, expect ch
 	if err != nil {
 		return err
 	}
-	outcome, err := s.runTest(ctx, plan.Plain)
+	ctx, interrupt, release := s.interruptible(ctx)
+	defer release()
+	outcome, err := s.runTest(ctx, plan.Plain, interrupt)
 	if outcome.History == nil {
 		return err
 	}
@@ -28,13 +30,11 @@ func (s *system) testWithRemedies(ctx context.Context, o runs.Options, expect ch
 		fmt.Fprintf(s.stdout, "\nNo remedies were tried: the run is %s.\n", outcome.Results.Verdict)
 		return failed
 	}
-	return s.tryRemedies(ctx, plan, o.Machine, outcome.Judgement, failed)
+	return s.tryRemedies(ctx, plan, o.Machine, outcome.Judgement, failed, interrupt)
 }
 
 // tryRemedies makes the runs with remedies; failed is how the first one ended.
-func (s *system) tryRemedies(ctx context.Context, plan remedied.Plan, m runs.Machine, plain runs.Judgement, failed error) error {
-	ctx, interrupt, release := s.interruptible(ctx)
-	defer release()
+func (s *system) tryRemedies(ctx context.Context, plan remedied.Plan, m runs.Machine, plain runs.Judgement, failed error, interrupt <-chan struct{}) error {
 	progress := s.progress()
 	tried, interrupted, err := plan.Run(ctx, m, plain, progress, interrupt)
 	progress.Done()

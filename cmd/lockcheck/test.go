@@ -131,7 +131,9 @@ func (s *system) test(cmd *cobra.Command, f *testFlags) error {
 	case f.count > 1:
 		return s.testMany(cmd.Context(), o, f.count, expect)
 	}
-	outcome, err := s.runTest(cmd.Context(), o)
+	ctx, interrupt, release := s.interruptible(cmd.Context())
+	defer release()
+	outcome, err := s.runTest(ctx, o, interrupt)
 	if outcome.History == nil {
 		return err
 	}
@@ -141,12 +143,14 @@ func (s *system) test(cmd *cobra.Command, f *testFlags) error {
 // testMany makes several runs and adds up their results. The most telling exit code
 // of all of them is that of the command.
 func (s *system) testMany(ctx context.Context, o runs.Options, count int, expect checker.Verdict) error {
+	ctx, interrupt, release := s.interruptible(ctx)
+	defer release()
 	var all []checker.Results
 	var worst error
 	for range count {
-		outcome, err := s.runTest(ctx, o)
+		outcome, err := s.runTest(ctx, o, interrupt)
 		if outcome.History == nil { // a violation found before stands
-			worst = moreTelling(worst, err)
+			worst = s.moreTellingOf(worst, err)
 			if len(all) == 0 {
 				return worst
 			}
@@ -154,8 +158,9 @@ func (s *system) testMany(ctx context.Context, o runs.Options, count int, expect
 		}
 		outcome.Results.Holds = nil // of many runs they would be many
 		all = append(all, outcome.Results)
-		worst = moreTelling(worst, s.concludeRun(o, outcome, expect, err))
-		if outcome.Interrupted {
+		worst = s.moreTellingOf(worst, s.concludeRun(o, outcome, expect, err))
+		if closed(interrupt) { // at whatever time, so that the run may be whole
+			worst = s.moreTellingOf(worst, codeOnly(exitInterrupted))
 			break
 		}
 		o.Seed++
@@ -197,6 +202,18 @@ func moreTelling(a, b error) error {
 		return b
 	}
 	return a
+}
+
+// moreTellingOf prints what the other one says, which nobody else does.
+func (s *system) moreTellingOf(a, b error) error {
+	kept, other := moreTelling(a, b), a
+	if kept == a {
+		other = b
+	}
+	if other != nil && other.Error() != "" {
+		fmt.Fprintf(s.stderr, "lockcheck: %v\n", other)
+	}
+	return kept
 }
 
 // options completes the flags.
@@ -265,9 +282,7 @@ func (s *system) machine(m *runs.Machine) error {
 }
 
 // runTest runs a test with progress and prints its report.
-func (s *system) runTest(ctx context.Context, o runs.Options) (runs.Outcome, error) {
-	ctx, interrupt, release := s.interruptible(ctx)
-	defer release()
+func (s *system) runTest(ctx context.Context, o runs.Options, interrupt <-chan struct{}) (runs.Outcome, error) {
 	progress := s.progress()
 	outcome, err := runs.Test(ctx, o, interrupt, progress)
 	progress.Done()

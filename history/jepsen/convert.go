@@ -54,14 +54,14 @@ func newConverter(ops []operation, o Options) *converter {
 		sets: make(map[string]*set), grants: make(map[int64]grant), held: make(map[int64][]grant), counts: make(map[int64]int), exported: make(map[string]grant),
 	}
 	first := int64(1)
-	seen, reads := make(map[int64]bool), make(map[int64]int)
+	seen, reads := make(map[int64]bool), make(map[int64]*operation) // reads: the last that each process began
 	for i := range ops {
 		op := &ops[i]
 		switch {
 		case op.f == "read" && op.kind == "invoke":
-			reads[op.process] = op.line
-		case op.final():
-			c.set(op.key).reading = reads[op.process]
+			reads[op.process] = op
+		case op.final() && reads[op.process] != nil: // it was invoked of a key, and may not name it again
+			c.set(reads[op.process].key).reading = reads[op.process].line
 		}
 		first = min(first, op.time)
 		seen[op.process] = true

@@ -81,6 +81,8 @@ func TestRead(t *testing.T) {
 		{"a set, never read", added, checker.Undecided, ""},
 		{"a set, added to after its last read", added + "{:type :ok :f :read :value #{0 2} :process 2}{:type :invoke :f :add :value 3 :process 0}{:type :ok :f :add :value 3 :process 0}", checker.Valid, ""},
 		{"a set, added to during its last read", strings.Replace(added, "{:type :ok :f :add :value 2 :process 0}\n", "", 1) + "{:type :ok :f :add :value 2 :process 0}{:type :ok :f :read :value #{0} :process 2}", checker.Valid, ""},
+		{"a set by its key, added to during its last read", duringRead("4 5"), checker.Valid, ""},
+		{"a set by its key, and what was added before is missing", duringRead("4"), checker.Violation, checker.NoLostUpdate},
 		{"two keys, one released", twoKeys("a"), checker.Violation, checker.MutualExclusion},
 		{"two keys, the other released", twoKeys("b"), checker.Valid, ""},
 		{"tokens that increase", fenced("8"), checker.Valid, ""},
@@ -304,4 +306,18 @@ func FuzzRead(f *testing.F) {
 		}
 		checker.Check(h, checker.Options{})
 	})
+}
+
+// duringRead is the history of a set that is named in pairs. 4 and 5 were added before its last read began, which
+// returns some elements, and 6 after that.
+func duringRead(elements string) string {
+	return fmt.Sprintf(`{:type :invoke :f :add :process 0 :value [0 4]}
+{:type :ok :f :add :process 0 :value [0 4]}
+{:type :invoke :f :add :process 0 :value [0 5]}
+{:type :ok :f :add :process 0 :value [0 5]}
+{:type :invoke :f :read :process 1 :value [0 nil]}
+{:type :invoke :f :add :process 0 :value [0 6]}
+{:type :ok :f :add :process 0 :value [0 6]}
+{:type :ok :f :read :process 1 :value [0 #{%s}]}
+`, elements)
 }

@@ -41,5 +41,9 @@ func ExportJepsen(path string, w io.Writer) error {
 	if err := history.Validate(h); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
+	switch workload := h.Header.Workload; workload {
+	case history.WorkloadJobs, history.WorkloadReadWrite:
+		return Usagef("--export jepsen: a history of %s says what that form does not: which jobs were done again, or who shared the lock", workload)
+	}
 	return jepsen.Write(w, h)
 }
