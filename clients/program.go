@@ -153,12 +153,15 @@ func (p *program) takeBack(a Attempt) error {
 }
 
 // until is the end of the validity: what the client says, or the lease from when it was
-// asked for. A lock that its client keeps has none.
+// asked for. A lock that its client keeps has none, whatever the client says: it moves that
+// end on without a word.
 func (p *program) until(answer protocol.Answer, ttl time.Duration) int64 {
 	switch {
+	case p.Session:
+		return 0
 	case answer.OK.Until != 0:
 		return answer.OK.Until
-	case p.Session || ttl == 0:
+	case ttl == 0:
 		return 0
 	default:
 		return answer.Sent + ttl.Nanoseconds()

@@ -293,7 +293,7 @@ func (h *hold) extend(d clients.Definition, answer protocol.Answer) {
 	if leased(d) {
 		h.ends = h.sent + d.TTL.Nanoseconds()
 	}
-	if h.until != 0 {
+	if h.until != 0 && !d.Session {
 		h.ends = min(h.ends, h.until)
 	}
 }
