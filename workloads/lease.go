@@ -50,20 +50,20 @@ func (l *lease) stop() {
 }
 
 // wait waits until the time of the section has passed and says whether the worker must
-// regard its lock as lost, and how it learned of it.
-func (l *lease) wait(passed <-chan struct{}) (cause string, over bool) {
+// regard its lock as lost, and how it learned of it. The error is that of what passed.
+func (l *lease) wait(passed <-chan error) (cause string, over bool, err error) {
 	select {
 	case <-l.notified:
 	case <-l.refused:
-	case <-passed:
+	case err = <-passed:
 	}
 	if l.told() {
-		return history.ByService, true
+		return history.ByService, true, err
 	}
 	if deadline := l.deadline.Load(); l.check && deadline != 0 && history.Now() >= deadline {
-		return history.ByDeadline, true
+		return history.ByDeadline, true, err
 	}
-	return "", false
+	return "", false, err
 }
 
 // told says whether the worker knows by now that its lock is gone.

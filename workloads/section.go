@@ -3,6 +3,7 @@ package workloads
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"lockcheck/clients"
@@ -30,16 +31,18 @@ func (w *worker) once(ctx context.Context, grant clients.Grant, lease *lease) (l
 			return false, err
 		}
 	}
-	worked := w.work(ctx, grant)
-	if cause, over := lease.wait(worked); over {
+	cause, over, err := lease.wait(w.work(ctx, grant))
+	switch {
+	case over:
 		if w.config.ExitOnLoss {
 			w.exiting.Lock()
 			w.exit(grant, cause)
 		}
 		w.record.Emit(lostEvent(grant, cause))
 		return true, nil
-	}
-	if w.config.Bare {
+	case errors.Is(err, errOverrun):
+		return false, nil // the run is over, and the client never came back to write
+	case w.config.Bare:
 		return false, nil
 	}
 	if w.workload.Update == nil || grant.Shared {
@@ -49,22 +52,27 @@ func (w *worker) once(ctx context.Context, grant clients.Grant, lease *lease) (l
 	return false, w.update(ctx, grant, current)
 }
 
-// work lets the time in the critical section pass, and closes the channel after it.
-func (w *worker) work(ctx context.Context, grant clients.Grant) <-chan struct{} {
+// work lets the time in the critical section pass, and closes the channel after it. A client that
+// takes longer than it was asked to is waited for as long as the run lasts, as programs do; errOverrun
+// is of one that is at it beyond that.
+func (w *worker) work(ctx context.Context, grant clients.Grant) <-chan error {
 	d := w.config.Section.draw(w.rng)
-	if d <= 0 {
-		return alreadyClosed
-	}
-	passed := make(chan struct{})
-	if client, can := w.lock.(clients.Worker); can && w.config.works() {
+	passed := make(chan error, 1)
+	client, can := w.lock.(clients.Worker)
+	switch {
+	case d <= 0:
+		close(passed)
+	case can && w.config.works():
 		go func() {
 			defer close(passed)
-			// That it cannot work is told by Failed, if it means anything.
-			_ = client.Work(ctx, grant, d)
+			_, err := bounded(ctx, d, w.stop, func(ctx context.Context) (struct{}, error) {
+				return struct{}{}, client.Work(ctx, grant, d)
+			})
+			passed <- err // any other than errOverrun is told by Failed, if it means anything
 		}()
-		return passed
+	default:
+		time.AfterFunc(d, func() { close(passed) })
 	}
-	time.AfterFunc(d, func() { close(passed) })
 	return passed
 }
 

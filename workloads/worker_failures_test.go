@@ -256,14 +256,51 @@ func TestLeaseWait(t *testing.T) {
 				close(l.refused)
 			}
 			l.deadline.Store(c.deadline)
-			passed := make(chan struct{})
+			passed := make(chan error)
 			if c.section == 0 {
 				close(passed)
 			}
-			if cause, over := l.wait(passed); cause != c.cause || over != (c.cause != "") {
+			if cause, over, _ := l.wait(passed); cause != c.cause || over != (c.cause != "") {
 				t.Errorf("got %q, %v; want %q", cause, over, c.cause)
 			}
 		})
+	}
+}
+
+// hanging is a lock whose client never comes back from its work.
+type hanging struct {
+	refusing
+	asked chan struct{} // closed when it was asked to work
+	ever  chan struct{}
+}
+
+func (h hanging) Work(context.Context, clients.Grant, time.Duration) error {
+	close(h.asked)
+	<-h.ever
+	return nil
+}
+
+// TestWorkHangs: a client that does not come back from its work does not hold up the end of the
+// run. What it would have written is not.
+func TestWorkHangs(t *testing.T) {
+	r := runResource(t, ResourceConfig{})
+	var out lockedBuffer
+	h := hanging{asked: make(chan struct{}), ever: make(chan struct{})}
+	t.Cleanup(func() { close(h.ever) })
+	w := r.worker(&out, history.WorkloadSet, h, Use{Section: Range{time.Millisecond, time.Millisecond}})
+	stop := make(chan struct{})
+	w.stop, w.config.Definition = stop, &clients.Definition{Works: true}
+	go func() {
+		<-h.asked
+		close(stop)
+	}()
+	if _, err := w.attempt(t.Context(), t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	events := out.events(t)
+	validate(t, events, r.finish())
+	if got, want := of(events, "w1-1"), "acquire invoke, acquire ok, read invoke, read ok, release invoke, release ok"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 

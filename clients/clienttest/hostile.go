@@ -38,6 +38,7 @@ func hostileOnes() []Behaviour {
 		hostile("silent-in-hello", "does not answer hello", on(protocol.Hello, silent)),
 		hostile("silent-in-acquire", "does not answer acquire", on(protocol.Acquire, silent)),
 		hostile("silent-in-release", "does not answer release", on(protocol.Release, silent)),
+		hostile("silent-in-work", "does not answer work", on(protocol.Work, silent)),
 		hostile("slow", "takes 3 s to acquire", on(protocol.Acquire, func(c *client, q request) fields {
 			time.Sleep(3 * time.Second)
 			return c.acquire(q)

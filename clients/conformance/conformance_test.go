@@ -201,6 +201,7 @@ func breakers() []breaker {
 		{"cancels-in-silence", with(endless, queueing), []string{"wait", "cancel"}, true},
 		{"hasty", endless, []string{"pipelining"}, true},
 		{"works-not", endless, []string{"work"}, true},
+		{"silent-in-work", endless, []string{"work"}, true},
 		{"strict", endless, []string{"unknown-fields"}, true},
 		{"knows-all", endless, []string{"unknown-operation"}, true},
 		{"knows-nothing", endless, []string{"unknown-operation"}, true},

@@ -21,18 +21,20 @@ import (
 )
 
 // clientLock is the lock file of a client for tests, with a lease of 500 ms unless it says
-// otherwise.
+// otherwise; its key work is that of the client.
 type clientLock map[string]any
 
 // ofClient are the options of a short run of such a client, without faults.
 func ofClient(t *testing.T, behaviour string, lock clientLock, change func(*Options)) Options {
 	t.Helper()
 	command := clienttest.Command(behaviour)
-	file := clientLock{
-		"client":  map[string]any{"command": command.Args, "environment": clienttest.Environment(behaviour)},
-		"servers": "memory", "lease": "500ms", "grace": "200ms",
-	}
+	client := map[string]any{"command": command.Args, "environment": clienttest.Environment(behaviour)}
+	file := clientLock{"client": client, "servers": "memory", "lease": "500ms", "grace": "200ms"}
 	for key, value := range lock {
+		if key == "work" {
+			client[key] = value
+			continue
+		}
 		file[key] = value
 	}
 	text, err := json.Marshal(file) // which YAML includes

@@ -37,6 +37,7 @@ func TestHostileClients(t *testing.T) {
 		"silent-in-hello":   breaks("it did not answer hello within 30s"),
 		"silent-in-acquire": stalls(),
 		"silent-in-release": stalls(),
+		"silent-in-work":    stalls(),
 		"slow":              stalls(),
 		"never-reads":       stalls(),
 		"stopped":           stalls(),
@@ -87,7 +88,8 @@ func TestHostileClients(t *testing.T) {
 		tried[name] = true
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			outcome := patiently(t, runClient, ofClient(t, name, nil, hastily), func(r checker.Results) bool {
+			lock := clientLock{"work": name == "silent-in-work"}
+			outcome := patiently(t, runClient, ofClient(t, name, lock, hastily), func(r checker.Results) bool {
 				if r.Verdict == checker.Valid {
 					t.Errorf("valid: %s", r.Sentence)
 				}
