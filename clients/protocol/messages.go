@@ -92,7 +92,7 @@ func (r Request) known() ([]byte, error) {
 			grant
 			TTLMS  int64 `json:"ttl_ms"`
 			WaitMS int64 `json:"wait_ms"`
-			Shared bool  `json:"shared,omitempty"`
+			Shared bool  `json:"shared"`
 		}{about, r.TTLMS, r.WaitMS, r.Shared})
 	case Renew:
 		return json.Marshal(struct {
