@@ -19,7 +19,10 @@ def acquire(q):
 
 def renew(q):
     began = time.monotonic_ns()
-    locks[q["attempt"]].reacquire()  # its lease begins anew
+    lock = locks.get(q["attempt"])
+    if lock is None:
+        return {"error": {"text": "this client does not have it"}}
+    lock.reacquire()  # its lease begins anew
     return {"ok": {"until": began + q["ttl_ms"] * 1_000_000}}
 
 
@@ -38,6 +41,10 @@ def hello(q):
     return {"ok": {"protocol": 1, "client": "redis-py " + redis.__version__, "now": time.monotonic_ns()}}
 
 
+def unknown(q):
+    return {"error": {"effect": "none", "text": "not supported: " + q["op"]}}
+
+
 operations = {"hello": hello, "acquire": acquire, "renew": renew, "release": release}
 
 for line in sys.stdin:
@@ -45,9 +52,7 @@ for line in sys.stdin:
     if q["op"] == "cancel":
         continue
     try:
-        answer = operations[q["op"]](q)
-    except KeyError:
-        answer = {"error": {"effect": "none", "text": "not supported: " + q["op"]}}
+        answer = operations.get(q["op"], unknown)(q)
     except redis.exceptions.LockNotOwnedError:
         answer = {"not_held": {}}
     except redis.exceptions.RedisError as e:
