@@ -177,6 +177,8 @@ func (f file) check() error {
 		return fieldError("grace", "it must not be negative")
 	case f.Lease == 0 && f.Renew:
 		return fieldError("renew", "a lock without a lease has nothing to renew")
+	case f.Lease == 0 && f.Session:
+		return fieldError("session", "name the lease that the client keeps alive")
 	case f.Session && f.Renew:
 		return fieldError("renew", "the client renews a session by itself")
 	case f.Client.Wrap:

@@ -124,6 +124,7 @@ func TestFindRefuses(t *testing.T) {
 		{"no number", good + "lease: soon\n", "line 3"},
 		{"negative lease", good + "lease: -1s\n", "line 3: lease: it must not be negative"},
 		{"renewal without a lease", good + "renew: true\n", "line 3: renew"},
+		{"a session without a lease", good + "session: true\n", "line 3: session: name the lease"},
 		{"a session is renewed by its client", good + "lease: 1s\nsession: true\nrenew: true\n", "line 5: renew"},
 		{"a name of ours", good + "name: redis\n", `line 3: name: "redis" is the name of one`},
 		{"a path as name", good + "name: a/b\n", "line 3: name"},
