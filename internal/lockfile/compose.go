@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -104,7 +105,8 @@ func (s servers) ofService(service types.ServiceConfig) ([]clusters.CustomServer
 		Hidden: port == 0 || len(s.Services) > 0 && !used,
 	}
 	if server.Hidden { // nobody asks it but through the others
-		server.ReadyHTTP, server.LeaderCommand, server.ReadyCommand = "", nil, healthOf(service)
+		server.ReadyHTTP, server.ReadyCommand = "", healthOf(service)
+		server.LeaderCommand, server.ClockCommand = nil, nil
 	}
 	replicas := slices.Repeat([]clusters.CustomServer{server}, service.GetScale())
 	for i := range replicas {
@@ -148,16 +150,37 @@ func supported(s types.ServiceConfig) error {
 		{"configs", len(s.Configs) > 0}, {"secrets", len(s.Secrets) > 0}, {"devices", len(s.Devices) > 0}, {"user", s.User != ""},
 		{"working_dir", s.WorkingDir != ""}, {"extends", s.Extends != nil}, {"sysctls", len(s.Sysctls) > 0}, {"ulimits", len(s.Ulimits) > 0},
 		{"tmpfs", len(s.Tmpfs) > 0}, {"read_only", s.ReadOnly}, {"ipc", s.Ipc != ""}, {"extra_hosts", len(s.ExtraHosts) > 0},
-		{"security_opt", len(s.SecurityOpt) > 0}, {"mem_limit", s.MemLimit > 0}, {"cap_drop", len(s.CapDrop) > 0}, {"a service without an image", s.Image == "" && s.Build == nil},
+		{"security_opt", len(s.SecurityOpt) > 0}, {"mem_limit", s.MemLimit > 0}, {"cap_drop", len(s.CapDrop) > 0}, {"shm_size", s.ShmSize > 0},
+		{"links", len(s.Links) > 0}, {"external_links", len(s.ExternalLinks) > 0}, {"volumes_from", len(s.VolumesFrom) > 0},
+		{"cpus", s.CPUS > 0}, {"pids_limit", s.PidsLimit != 0}, {"deploy.resources", s.Deploy != nil && (s.Deploy.Resources.Limits != nil || s.Deploy.Resources.Reservations != nil)},
+		{"a network with an alias or an address", slices.ContainsFunc(slices.Collect(maps.Values(s.Networks)), named)},
+		{"a volume of another type than bind and volume", slices.ContainsFunc(s.Volumes, special)},
+		{"a service without an image", s.Image == "" && s.Build == nil},
 	} {
 		if key.there {
 			return fmt.Errorf("%s is not supported", key.name)
+		}
+	}
+	for name, dependency := range s.DependsOn {
+		if c := dependency.Condition; c != types.ServiceConditionStarted && c != types.ServiceConditionHealthy {
+			return fmt.Errorf("depends_on %s: the condition %s is not supported: servers do not end", name, c)
 		}
 	}
 	if b := s.Build; b != nil && (b.Dockerfile != "" && b.Dockerfile != "Dockerfile" || b.DockerfileInline != "" || len(b.Args) > 0 || b.Target != "") {
 		return errors.New("a build with other keys than context is not supported")
 	}
 	return nil
+}
+
+// named says whether a server has a name or an address on a network that the others may know it by.
+func named(n *types.ServiceNetworkConfig) bool {
+	return n != nil && (len(n.Aliases) > 0 || n.Ipv4Address != "" || n.Ipv6Address != "")
+}
+
+// special says whether a volume is neither a place of this machine nor one that the container can
+// have in itself.
+func special(v types.ServiceVolumeConfig) bool {
+	return v.Type != types.VolumeTypeBind && v.Type != types.VolumeTypeVolume
 }
 
 func imageOf(s types.ServiceConfig) clusters.ProgramImage {

@@ -57,6 +57,25 @@ services:
 	}
 }
 
+// TestComposeHidden: what the lock file says of the servers that clients use is said of no other.
+func TestComposeHidden(t *testing.T) {
+	lock, err := Find(writeCompose(t, `
+services:
+  a: {image: i, expose: ["80"], depends_on: {b: {condition: service_healthy}}, networks: [n], volumes: ["v:/data"]}
+  b: {image: j, networks: {n: {}}}
+networks: {n: {}}
+volumes: {v: {}}
+`, "{compose: compose.yml, clock: {command: [date]}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, hidden := range []bool{true, false} {
+		if s := lock.Servers.Server(n); s.Hidden != hidden || (s.NoClock != nil) != hidden {
+			t.Errorf("%s is hidden: %t; its clock: %v", s.Program, s.Hidden, s.NoClock)
+		}
+	}
+}
+
 func TestComposeRefuses(t *testing.T) {
 	const service = "services: {a: {image: i, expose: [\"80\"]"
 	for _, c := range []struct{ name, compose, servers, want string }{
@@ -66,6 +85,16 @@ func TestComposeRefuses(t *testing.T) {
 		{"no file", service + "}}", "{compose: other.yml}", "no such file"},
 		{"no port", "services: {a: {image: i}}", "{compose: compose.yml}", "no service has a port"},
 		{"two unsupported keys", service + ", user: u, privileged: true}}", "{compose: compose.yml}", "service a: privileged is not supported"},
+		{"a link", service + ", links: [b]}, b: {image: j}}", "{compose: compose.yml}", "service a: links is not supported"},
+		{"an external link", service + ", external_links: [b]}}", "{compose: compose.yml}", "external_links is not supported"},
+		{"an alias", service + ", networks: {n: {aliases: [b]}}}}\nnetworks: {n: {}}", "{compose: compose.yml}", "a network with an alias"},
+		{"an address", service + ", networks: {n: {ipv4_address: 10.9.0.2}}}}\nnetworks: {n: {}}", "{compose: compose.yml}", "a network with an alias or an address"},
+		{"limits", service + ", deploy: {resources: {limits: {memory: 1g}}}}}", "{compose: compose.yml}", "deploy.resources is not supported"},
+		{"reservations", service + ", deploy: {resources: {reservations: {cpus: \"1\"}}}}}", "{compose: compose.yml}", "deploy.resources is not supported"},
+		{"shared memory", service + ", shm_size: 1g}}", "{compose: compose.yml}", "shm_size is not supported"},
+		{"a volume in memory", service + ", volumes: [{type: tmpfs, target: /t}]}}", "{compose: compose.yml}", "a volume of another type"},
+		{"a service that ends", service + ", depends_on: {b: {condition: service_completed_successfully}}}, b: {image: j}}", "{compose: compose.yml}",
+			"service a: depends_on b: the condition service_completed_successfully is not supported"},
 		{"a build with arguments", "services: {a: {build: {context: ., args: {A: b}}, expose: [\"80\"]}}", "{compose: compose.yml}", "other keys than context"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
