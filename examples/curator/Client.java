@@ -76,11 +76,16 @@ public class Client {
     }
 
     static Map<String, Object> acquire(JsonNode q) throws Exception {
-        var lock = lock(q);
+        var lock = lock(q); // an InterProcessMutex by its key
         if (!lock.acquire(q.get("wait_ms").asLong(), TimeUnit.MILLISECONDS)) {
             return Map.of("busy", Map.of());
         }
-        held.put(q.get("attempt").asText(), new Hold(lock, session()));
+        try {
+            held.put(q.get("attempt").asText(), new Hold(lock, session()));
+        } catch (Exception e) {
+            lock.release(); // nobody could do it later
+            throw e;
+        }
         return Map.of("ok", Map.of());
     }
 
@@ -89,10 +94,17 @@ public class Client {
         if (hold == null) {
             return Map.of("error", Map.of("text", "this client does not have it"));
         }
-        if (hold.session != session()) {
+        boolean gone;
+        try {
+            gone = hold.session != session();
+        } finally {
+            // Is content if there is nothing to release. Without it the mutex would count its thread as the holder,
+            // and grant it the lock the next time without a word to ZooKeeper.
+            hold.lock.release();
+        }
+        if (gone) {
             return Map.of("not_held", Map.of());
         }
-        hold.lock.release(); // is content if there is nothing to release
         if (hold.session != session()) {
             return Map.of("error", Map.of("text", "the session ended during the release"));
         }
