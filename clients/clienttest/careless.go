@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lockcheck/clients/protocol"
+	"lockcheck/history"
 )
 
 // carelessOnes break one rule each, which needs luck to show in a run.
@@ -18,6 +19,13 @@ func carelessOnes() []Behaviour {
 		careless("waits-in-vain", "waits, and never gets a lock that was taken when it came", queues(func(c *client, q request) fields {
 			time.Sleep(time.Duration(q.WaitMS) * time.Millisecond)
 			return busy("")
+		})),
+		careless("counts-from-request", "counts its validity from before it waited", queues(func(c *client, q request) fields {
+			answer := c.queued(q)
+			if ok, granted := answer["ok"].(fields); granted {
+				ok["until"] = q.read + q.ttl().Nanoseconds()
+			}
+			return answer
 		})),
 		careless("cancels-in-silence", "does not answer an acquire that was cancelled", queues(func(*client, request) fields { return nil })),
 		careless("lease-for-ever", "renews a lease that nobody asked it to", func(c *client) {
@@ -126,22 +134,24 @@ func (c *client) granting() map[string]bool {
 // retry is how often a waiting client asks.
 const retry = 10 * time.Millisecond
 
-// queues makes a client wait for its turn. An attempt that was not granted at once leads to
-// otherwise; nil for what is right.
-func queues(otherwise func(*client, request) fields) func(*client) {
+// queues makes a client wait for its turn: an attempt that was not granted at once leads to waits.
+func queues(waits func(*client, request) fields) func(*client) {
 	return func(c *client) {
 		c.on[protocol.Acquire] = func(q request) fields {
 			answer := c.acquire(q)
 			if answer["busy"] == nil || q.WaitMS == 0 {
 				return answer
 			}
-			if otherwise != nil {
-				return otherwise(c, q)
-			}
-			for end := time.Now().Add(time.Duration(q.WaitMS) * time.Millisecond); answer["busy"] != nil && time.Now().Before(end); {
-				time.Sleep(retry)
-				answer = c.acquire(q)
-			}
+			return waits(c, q)
+		}
+	}
+}
+
+// queued waits for its turn. The validity counts from the try that is granted.
+func (c *client) queued(q request) fields {
+	for end := time.Now().Add(time.Duration(q.WaitMS) * time.Millisecond); ; time.Sleep(retry) {
+		q.read = history.Now()
+		if answer := c.acquire(q); answer["busy"] == nil || time.Now().After(end) {
 			return answer
 		}
 	}

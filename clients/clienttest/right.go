@@ -23,7 +23,7 @@ func rightOnes() []Behaviour {
 				c.on[op] = func(q request) fields { time.Sleep(50 * time.Millisecond); return handle(q) }
 			}
 		}),
-		right("right-queue", "waits for its turn", queues(nil)),
+		right("right-queue", "waits for its turn", queues((*client).queued)),
 		right("right-talkative", "logs, sends events and fields that nobody knows", talkative),
 	}
 }

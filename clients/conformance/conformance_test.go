@@ -136,6 +136,7 @@ func TestRight(t *testing.T) {
 		{"right-side-by-side", endless, 24},
 		{"right-session", session, 22},
 		{"right-queue", with(endless, queueing), 25},
+		{"right-queue", with(lease, queueing), 25},
 		{"right-slow", endless, 24},
 		{"right-talkative", endless, 24},
 	} {
@@ -198,6 +199,7 @@ func breakers() []breaker {
 		{"holds-never", endless, []string{"holds"}, true},
 		{"waits-not", with(endless, queueing), []string{"wait"}, true},
 		{"waits-in-vain", with(endless, queueing), []string{"wait"}, true},
+		{"counts-from-request", with(lease, queueing), []string{"wait"}, true},
 		{"cancels-in-silence", with(endless, queueing), []string{"wait", "cancel"}, true},
 		{"hasty", endless, []string{"pipelining"}, true},
 		{"works-not", endless, []string{"work"}, true},

@@ -2,9 +2,11 @@ package conformance
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"lockcheck/clients/protocol"
+	"lockcheck/history"
 )
 
 const (
@@ -18,47 +20,125 @@ const (
 	beginWait = 500 * time.Millisecond
 )
 
-// wait: an attempt waits while the lock is held, and gets it when it is released.
+// wait: attempts wait while the lock is held, and get it when it is released. Of a lease that ends by
+// itself there are two of them: the second waits for longer than it lasts, so that a validity
+// that counts from the request is over before the grant.
 func wait(ctx context.Context, s *session) error {
-	first, second, h, err := s.contended(ctx)
+	holder, second, h, err := s.contended(ctx)
 	if err != nil {
 		return err
 	}
 	if err := second.waitsInVain(ctx, h); err != nil {
 		return err
 	}
-	if h, err = s.fresh(ctx, first, h); err != nil {
+	if h, err = s.fresh(ctx, holder, h); err != nil {
 		return err
 	}
-	request := second.attempt(h.key, longWait)
-	await, err := second.client.Post(request)
-	if err != nil {
-		return &ofClientError{second.name, err}
+	peers, limit, held := []*peer{second}, longWait, beginWait
+	if ttl := s.Definition.TTL; leased(s.Definition) {
+		third, err := s.peer(ctx, "w3")
+		if err != nil {
+			return err
+		}
+		peers, limit, held = append(peers, third), longWait+2*ttl, ttl*3/5
 	}
-	if err := rest(ctx, min(beginWait, time.Duration(h.ends-h.sent)/5)); err != nil {
-		return err
+	queue := newQueue(ctx, peers, h.key, limit)
+	defer queue.drop()
+	for range peers {
+		if err := rest(ctx, held); err != nil {
+			return err
+		}
+		given := history.Now()
+		if err := holder.give(ctx, h); err != nil {
+			return err
+		}
+		if holder, h, err = queue.next(ctx, h, given); err != nil {
+			return err
+		}
 	}
-	if err := first.give(ctx, h); err != nil {
-		return err
-	}
-	answer, err := second.await(ctx, await, protocol.Acquire, longWait)
-	switch {
-	case err != nil:
-		return err
-	case answer.OK == nil:
-		return second.wrong(answer, "the lock was released while it waited, and the answer is %s", kind(answer))
-	}
-	second.granted(request, answer)
 	return nil
+}
+
+// queue are attempts that wait for a lock.
+type queue struct {
+	waiting map[*peer]bool
+	limit   time.Duration
+	answers chan waiter
+}
+
+type waiter struct {
+	*peer
+	request protocol.Request
+	answer  protocol.Answer
+	err     error
+}
+
+// newQueue makes an attempt of each peer.
+func newQueue(ctx context.Context, peers []*peer, key string, limit time.Duration) *queue {
+	q := &queue{waiting: make(map[*peer]bool), limit: limit, answers: make(chan waiter, len(peers))}
+	for _, p := range peers {
+		q.waiting[p] = true
+		w := waiter{peer: p, request: p.attempt(key, limit)}
+		await, err := p.client.Post(w.request)
+		if err != nil {
+			w.err = &ofClientError{p.name, err}
+			q.answers <- w
+			continue
+		}
+		limited, cancel := context.WithTimeout(ctx, p.Patience+limit)
+		go func() { // it ends when the client does, too
+			defer cancel()
+			w.answer, w.err = await(limited)
+			q.answers <- w
+		}()
+	}
+	return q
+}
+
+// next is the attempt that gets the lock which was given back.
+func (q *queue) next(ctx context.Context, before hold, given int64) (*peer, hold, error) {
+	w := <-q.answers
+	delete(q.waiting, w.peer)
+	if err := w.explain(ctx, w.err, w.answer, string(protocol.Acquire), w.Patience+q.limit); err != nil {
+		return nil, hold{}, err
+	}
+	if w.answer.OK == nil {
+		return nil, hold{}, w.wrong(w.answer, "the lock was released while it waited, and the answer is %s", kind(w.answer))
+	}
+	h := w.granted(w.request, w.answer)
+	switch {
+	case h.received < min(given, before.ends):
+		return nil, hold{}, w.wrong(w.answer, "%s was granted while %s has the lock", toWhom(w.peer, h.key), before.attempt)
+	case h.received < given:
+		return nil, hold{}, errSlow
+	}
+	return w.peer, h, w.begins(h, given)
+}
+
+// begins fails a validity that was over before its grant can have begun.
+func (p *peer) begins(h hold, given int64) error {
+	until, says := h.until, "until"
+	if until == 0 {
+		until, says = h.sent+p.Definition.TTL.Nanoseconds(), "the client says no until, and the lease from its request"
+	}
+	if !leased(p.Definition) || until > given {
+		return nil
+	}
+	return &failureError{client: p.name, at: h.received, reason: fmt.Sprintf(
+		"%s is over %s before the lock was free: it is to count from the try that is granted", says, time.Duration(given-until))}
+}
+
+// drop ends clients that still wait: they need not answer anything else meanwhile.
+func (q *queue) drop() {
+	for p := range q.waiting {
+		p.drop()
+	}
 }
 
 // waitsInVain: while the lock is held the answer is busy, and not at once. Libraries that
 // try again and again give up before a try that would be too late.
 func (p *peer) waitsInVain(ctx context.Context, by hold) error {
-	limit := shortWait
-	if leased(p.Definition) {
-		limit = min(limit, p.Definition.TTL/3)
-	}
+	limit := p.withinLease(shortWait)
 	_, answer, err := p.ask(ctx, p.attempt(by.key, limit))
 	switch {
 	case err != nil:
@@ -74,6 +154,14 @@ func (p *peer) waitsInVain(ctx context.Context, by hold) error {
 		return p.wrong(answer, "it waited %s of %s", waited, limit)
 	}
 	return nil
+}
+
+// withinLease shortens a wait that is to be over before the lease of who has the lock.
+func (p *peer) withinLease(limit time.Duration) time.Duration {
+	if leased(p.Definition) {
+		return min(limit, p.Definition.TTL/3)
+	}
+	return limit
 }
 
 // fresh gives a lock back and takes it again, for a lease that is whole.
