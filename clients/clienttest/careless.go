@@ -20,6 +20,17 @@ func carelessOnes() []Behaviour {
 			time.Sleep(time.Duration(q.WaitMS) * time.Millisecond)
 			return busy("")
 		})),
+		careless("stays-queued", "goes on waiting when it has said busy", queues(func(c *client, q request) fields {
+			answer := c.queued(q)
+			if answer["busy"] != nil {
+				go func() {
+					for c.acquire(q)["busy"] != nil {
+						time.Sleep(retry)
+					}
+				}()
+			}
+			return answer
+		})),
 		careless("counts-from-request", "counts its validity from before it waited", queues(func(c *client, q request) fields {
 			answer := c.queued(q)
 			if ok, granted := answer["ok"].(fields); granted {

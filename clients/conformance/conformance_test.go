@@ -199,6 +199,7 @@ func breakers() []breaker {
 		{"holds-never", endless, []string{"holds"}, true},
 		{"waits-not", with(endless, queueing), []string{"wait"}, true},
 		{"waits-in-vain", with(endless, queueing), []string{"wait"}, true},
+		{"stays-queued", with(endless, queueing), []string{"wait", "cancel"}, true},
 		{"counts-from-request", with(lease, queueing), []string{"wait"}, true},
 		{"cancels-in-silence", with(endless, queueing), []string{"wait", "cancel"}, true},
 		{"hasty", endless, []string{"pipelining"}, true},

@@ -61,7 +61,7 @@ func rules() []rule {
 		{name: "tokens", tries: "tokens of one lock grow", says: "`token` is the fencing token, a positive integer that grows with each grant of a key", needs: []string{"released", "expiry"}, unless: noTokens, do: tokens},
 		{name: "holds", tries: "the service tells who has the lock", says: "**`holds`** asks the service whether the attempt has the lock, and is sent to clients that made no attempt themselves.", needs: []string{"released"}, unless: noHolds, do: holds},
 		{name: "wait", tries: "an attempt waits for its turn", says: "otherwise the client may wait that long for its turn", needs: []string{"released"}, unless: noQueue, do: wait},
-		{name: "cancel", tries: "an acquire that is cancelled is answered", says: "That acquire still must be answered", needs: []string{"acquire", "busy"}, do: cancelled},
+		{name: "cancel", tries: "an acquire that is cancelled is answered", says: "That acquire still must be answered", needs: []string{"released"}, do: cancelled},
 		{name: "pipelining", tries: "requests that come at once are answered", says: "A request may come before the one before it is answered.", needs: []string{"release"}, do: pipelining},
 		{name: "work", tries: "work takes its time", says: "**`work`** lets `ms` milliseconds pass inside the client", needs: []string{"acquire"}, unless: noWork, do: work},
 		{name: "unknown-fields", tries: "fields of a later version are ignored", says: "Unknown fields are ignored, on both sides.", needs: []string{"release"}, do: unknownFields},

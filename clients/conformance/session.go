@@ -388,7 +388,7 @@ func (p *peer) poll(ctx context.Context, from hold, deadline int64) (hold, error
 		case answer.Error != nil:
 			return hold{}, p.wrong(answer, "the answer is error")
 		case answer.Sent > deadline:
-			return hold{}, p.wrong(answer, "the lock is not free, %s after its lease and grace period were over", time.Duration(answer.Sent-deadline))
+			return hold{}, p.wrong(answer, "the lock is not free, %s after it had to be", time.Duration(answer.Sent-deadline))
 		}
 		if err := rest(ctx, max(20*time.Millisecond, p.Definition.TTL/20)); err != nil {
 			return hold{}, err

@@ -31,7 +31,7 @@ func wait(ctx context.Context, s *session) error {
 	if err := second.waitsInVain(ctx, h); err != nil {
 		return err
 	}
-	if h, err = s.fresh(ctx, holder, h); err != nil {
+	if h, err = holder.again(ctx, h); err != nil {
 		return err
 	}
 	peers, limit, held := []*peer{second}, longWait, beginWait
@@ -164,33 +164,64 @@ func (p *peer) withinLease(limit time.Duration) time.Duration {
 	return limit
 }
 
-// fresh gives a lock back and takes it again, for a lease that is whole.
-func (s *session) fresh(ctx context.Context, p *peer, h hold) (hold, error) {
+// again gives a lock back and takes it again, for a lease that is whole. An attempt that was given
+// up in between must not get it.
+func (p *peer) again(ctx context.Context, h hold) (hold, error) {
 	if err := p.give(ctx, h); err != nil {
 		return hold{}, err
 	}
-	return p.acquire(ctx, s.key())
+	return p.unclaimed(ctx, h.key, p.Definition.Grace)
 }
 
-// cancelled: an acquire that nobody waits for any more is answered, and the client goes on.
+// unclaimed takes a lock that nobody wants any more. It leaves it alone for a moment first: an attempt
+// that has stayed behind takes it then.
+func (p *peer) unclaimed(ctx context.Context, key string, within time.Duration) (hold, error) {
+	deadline := history.Now() + within.Nanoseconds()
+	if p.Definition.Queues {
+		if err := rest(ctx, beginWait); err != nil {
+			return hold{}, err
+		}
+	}
+	return p.poll(ctx, hold{key: key}, deadline)
+}
+
+// cancelled: an acquire that nobody waits for any more is answered, the client goes on, and the
+// attempt is not in the way of others.
 func cancelled(ctx context.Context, s *session) error {
-	_, second, h, err := s.contended(ctx)
+	first, second, h, err := s.contended(ctx)
 	if err != nil {
 		return err
 	}
-	limit := time.Duration(0)
+	limit, within := time.Duration(0), s.Definition.Grace
 	if s.Definition.Queues {
-		limit = cancelWait
+		limit = second.withinLease(cancelWait)
 	}
 	request := second.attempt(h.key, limit)
 	answer, err := second.cancel(ctx, request, limit)
+	switch {
+	case err != nil:
+		return err
+	case answer.OK != nil && second.granted(request, answer).received < h.ends:
+		return second.wrong(answer, "%s was granted while %s has the lock", toWhom(second, h.key), h.attempt)
+	case answer.OK != nil:
+		return errSlow
+	case answer.Error != nil && answer.Error.Effect != protocol.NoEffect: // a worker takes it back
+		if _, err := second.release(ctx, hold{key: h.key, attempt: request.Attempt}); err != nil {
+			return err
+		}
+		within += s.Definition.TTL
+	}
+	if _, err := second.acquire(ctx, s.key()); err != nil {
+		return err
+	}
+	if err := first.give(ctx, h); err != nil {
+		return err
+	}
+	third, err := s.peer(ctx, "w3")
 	if err != nil {
 		return err
 	}
-	if answer.OK != nil {
-		second.granted(request, answer)
-	}
-	_, err = second.acquire(ctx, s.key())
+	_, err = third.unclaimed(ctx, h.key, within)
 	return err
 }
 
