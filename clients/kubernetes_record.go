@@ -52,7 +52,8 @@ func (r *kubernetesRecord) wrote(record resourcelock.LeaderElectionRecord, err e
 	defer r.mu.Unlock()
 	switch status := apierrors.APIStatus(nil); {
 	case err == nil:
-		if record.HolderIdentity == "" {
+		// The library also empties a Lease that it finds empty: that takes it from nobody.
+		if record.HolderIdentity == "" && r.latest.HolderIdentity != "" {
 			r.gave, r.from, r.at = true, r.latest.HolderIdentity, history.Now()
 		}
 		r.answered, r.latest, r.doubt = true, record, false

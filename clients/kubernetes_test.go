@@ -120,16 +120,20 @@ func TestKubernetesOutcomes(t *testing.T) {
 		release Outcome
 		holder  string // in the end
 	}{
-		"held and given back":                     {acquire: Done, release: Done},
-		"held by another":                         {before: func(f *fakeLease) { f.heldBy("w2-1") }, acquire: Busy, release: NotHeld, holder: "w2-1"},
-		"no server answers":                       {before: func(f *fakeLease) { f.unread = lost }, acquire: NoEffect, release: NotHeld},
-		"no server takes it":                      {before: func(f *fakeLease) { f.unwritten = refused }, acquire: Busy, release: NotHeld},
-		"granted without an answer":               {before: func(f *fakeLease) { f.unanswered = lost }, acquire: Unknown, between: func(f *fakeLease) { f.unanswered = nil }, release: Done},
-		"granted in doubt, then another's":        {before: func(f *fakeLease) { f.unanswered = lost }, acquire: Unknown, between: func(f *fakeLease) { f.heldBy("w2-1") }, release: Unknown, holder: "w2-1"},
-		"given back without an answer":            {acquire: Done, between: func(f *fakeLease) { f.unanswered = lost }, release: Unknown},
-		"not read when it was to be given back":   {acquire: Done, between: func(f *fakeLease) { f.unread = lost }, release: Unknown, holder: "w1-1"},
-		"kept":                                    {options: optionSet{keepLease}, acquire: Done, release: Done, holder: "w1-1"},
-		"kept, and taken over by another":         {options: optionSet{keepLease}, acquire: Done, between: func(f *fakeLease) { f.heldBy("w2-1") }, release: NotHeld, holder: "w2-1"},
+		"held and given back":                   {acquire: Done, release: Done},
+		"held by another":                       {before: func(f *fakeLease) { f.heldBy("w2-1") }, acquire: Busy, release: NotHeld, holder: "w2-1"},
+		"no server answers":                     {before: func(f *fakeLease) { f.unread = lost }, acquire: NoEffect, release: NotHeld},
+		"no server takes it":                    {before: func(f *fakeLease) { f.unwritten = refused }, acquire: Busy, release: NotHeld},
+		"granted without an answer":             {before: func(f *fakeLease) { f.unanswered = lost }, acquire: Unknown, between: func(f *fakeLease) { f.unanswered = nil }, release: Done},
+		"granted in doubt, then another's":      {before: func(f *fakeLease) { f.unanswered = lost }, acquire: Unknown, between: func(f *fakeLease) { f.heldBy("w2-1") }, release: Unknown, holder: "w2-1"},
+		"given back without an answer":          {acquire: Done, between: func(f *fakeLease) { f.unanswered = lost }, release: Unknown},
+		"not read when it was to be given back": {acquire: Done, between: func(f *fakeLease) { f.unread = lost }, release: Unknown, holder: "w1-1"},
+		"kept":                                  {options: optionSet{keepLease}, acquire: Done, release: Done, holder: "w1-1"},
+		"kept, and taken over by another":       {options: optionSet{keepLease}, acquire: Done, between: func(f *fakeLease) { f.heldBy("w2-1") }, release: NotHeld, holder: "w2-1"},
+		"the library gives back what nobody has": {acquire: Done, between: func(f *fakeLease) {
+			f.heldBy("w2-1")
+			f.heldBy("")
+		}, release: NotHeld},
 		"the library gives back what another has": {acquire: Done, between: func(f *fakeLease) { f.heldBy("w2-1") }, release: Done},
 	} {
 		t.Run(name, func(t *testing.T) {
