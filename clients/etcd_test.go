@@ -2,8 +2,48 @@ package clients
 
 import (
 	"context"
+	"errors"
 	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
+
+// fakeEtcdKV is a server with an answer to all reads.
+type fakeEtcdKV struct {
+	clientv3.KV
+	answer clientv3.GetResponse
+	err    error
+}
+
+func (f fakeEtcdKV) Get(context.Context, string, ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	return &f.answer, f.err
+}
+
+// TestEtcdV3LockGone: only a server that has seen that a key was made can say that it is gone.
+func TestEtcdV3LockGone(t *testing.T) {
+	for name, c := range map[string]struct {
+		revision int64
+		keys     []*mvccpb.KeyValue
+		err      error
+		want     bool
+	}{
+		"gone":                       {revision: 8, want: true},
+		"gone at once":               {revision: 7, want: true},
+		"there":                      {revision: 8, keys: []*mvccpb.KeyValue{{CreateRevision: 7}}},
+		"the server lags":            {revision: 6},
+		"the server cannot be asked": {revision: 8, err: errors.New("reset")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := clientv3.GetResponse{Header: &etcdserverpb.ResponseHeader{Revision: c.revision}, Kvs: c.keys}
+			lock := &etcdV3Lock{client: &clientv3.Client{KV: fakeEtcdKV{answer: answer, err: c.err}}}
+			if gone := lock.gone(t.Context(), &etcdLease{key: "k0/1", created: 7}); gone != c.want {
+				t.Errorf("gone: %v, want %v", gone, c.want)
+			}
+		})
+	}
+}
 
 // TestUntilClosed: the wait ends with its session, and with its context.
 func TestUntilClosed(t *testing.T) {

@@ -149,10 +149,10 @@ func (l *etcdV3Lock) lease(ctx context.Context, a Attempt) (*etcdLease, error) {
 	return lease, err
 }
 
-// createdBy returns the create revision of a key as of a revision, or as of what the server
-// that is asked has at present for 0; it is 0 if the key was gone by then. The service does not return it, and no other number of its answer is unique
-// to a grant. Any server that has that revision may say it: no leader is needed, so that
-// the question changes nothing about who holds the lock.
+// createdBy returns the create revision of a key as of a revision; it is 0 if the key was gone
+// by then. The service does not return it, and no other number of its answer is unique to a
+// grant. Any server that has that revision may say it: no leader is needed, so that the
+// question changes nothing about who holds the lock.
 func (l *etcdV3Lock) createdBy(ctx context.Context, key string, revision int64) (int64, error) {
 	for {
 		answer, err := l.client.Get(ctx, key, clientv3.WithRev(revision), clientv3.WithSerializable())
@@ -204,9 +204,8 @@ var errEtcdLateUnlock = errors.New("the lease ended while the lock was given bac
 // service says that all is well even if the key is gone. It was there if the lease lives
 // even now, and it was not if a server lacked it before.
 func (l *etcdV3Lock) unlock(ctx context.Context, lease *etcdLease) error {
-	created, err := l.createdBy(ctx, lease.key, 0)
-	gone := err == nil && created == 0
-	_, err = v3lockpb.NewLockClient(l.client.ActiveConnection()).Unlock(ctx, &v3lockpb.UnlockRequest{Key: []byte(lease.key)})
+	gone := l.gone(ctx, lease)
+	_, err := v3lockpb.NewLockClient(l.client.ActiveConnection()).Unlock(ctx, &v3lockpb.UnlockRequest{Key: []byte(lease.key)})
 	if gone || err != nil {
 		go l.discard(lease)
 	}
@@ -221,6 +220,13 @@ func (l *etcdV3Lock) unlock(ctx context.Context, lease *etcdLease) error {
 		return errEtcdLateUnlock
 	}
 	return err
+}
+
+// gone says that the key of a grant is there no more, by whichever server is asked. One that lags
+// may not have seen yet that it was made.
+func (l *etcdV3Lock) gone(ctx context.Context, lease *etcdLease) bool {
+	answer, err := l.client.Get(ctx, lease.key, clientv3.WithSerializable())
+	return err == nil && len(answer.Kvs) == 0 && answer.Header.Revision >= lease.created
 }
 
 // discard ends a lease that is of no use any more, or lets it run out.
