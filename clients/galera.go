@@ -3,7 +3,6 @@ package clients
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"time"
@@ -118,7 +117,7 @@ func commitRow(ctx context.Context, conn *sql.Conn, key string) (bool, error) {
 // rollBack ends the transaction of a connection, or the connection if it cannot.
 func rollBack(ctx context.Context, conn *sql.Conn) {
 	if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil {
-		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+		discard(conn)
 	}
 }
 

@@ -3,6 +3,7 @@ package clients
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net"
@@ -142,10 +143,19 @@ func (l *mariaLock) Release(ctx context.Context, g Grant) error {
 	}
 	defer conn.Close()
 	held, err := l.release(ctx, conn, g.Key)
-	if err == nil && !held {
-		err = ErrNotHeld
+	if err != nil {
+		discard(conn) // it may still have the lock, and nothing may have been sent: the pool would keep it
+		return err
 	}
-	return err
+	if !held {
+		return ErrNotHeld
+	}
+	return nil
+}
+
+// discard ends a connection that the pool must not keep.
+func discard(conn *sql.Conn) {
+	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 }
 
 // Close ends what is still held: it belongs to connections.

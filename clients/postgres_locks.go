@@ -163,15 +163,20 @@ func (l *pgLock) Release(ctx context.Context, g Grant) error {
 	case conn == nil:
 		return errConnectionLost
 	}
-	defer conn.Release()
 	if !conn.wake() {
+		conn.Release()
 		return errConnectionLost
 	}
 	held, err := l.release(ctx, conn, g)
-	if err == nil && !held {
-		err = ErrNotHeld
+	if err != nil {
+		conn.drop() // it may still have the lock, and nothing may have been sent: the pool would keep it
+		return err
 	}
-	return err
+	conn.Release()
+	if !held {
+		return ErrNotHeld
+	}
+	return nil
 }
 
 // Close ends what is still held: it belongs to connections.

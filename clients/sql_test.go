@@ -2,14 +2,18 @@ package clients
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 // TestSQLWithoutLogin: whatever a server does instead of letting the client in,
@@ -67,6 +71,94 @@ func TestSQLOutcome(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			if got := OutcomeOf(c.err); got != c.want {
 				t.Errorf("%v is outcome %d, want %d", c.err, got, c.want)
+			}
+		})
+	}
+}
+
+// fakeMaria connects to nothing.
+type fakeMaria struct{ driver.Conn }
+
+func (f fakeMaria) Connect(context.Context) (driver.Conn, error) { return f, nil }
+func (fakeMaria) Driver() driver.Driver                          { return nil }
+func (fakeMaria) Close() error                                   { return nil }
+
+// TestMariaReleaseFailed: the pool keeps no connection that may still have the lock.
+func TestMariaReleaseFailed(t *testing.T) {
+	for name, c := range map[string]struct {
+		held bool
+		err  error
+		want Outcome
+		kept int
+	}{
+		"released": {held: true, want: Done, kept: 1},
+		"not held": {want: NotHeld, kept: 1},
+		"not sent": {err: context.Canceled, want: Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lock := &mariaLock{
+				db:      sql.OpenDB(fakeMaria{}),
+				wait:    func(context.Context, *sql.Conn, string) error { return nil },
+				release: func(context.Context, *sql.Conn, string) (bool, error) { return c.held, c.err },
+			}
+			defer lock.Close()
+			grant, err := lock.Acquire(t.Context(), Attempt{Key: "k0", ID: "w1-1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := lock.Release(t.Context(), grant); OutcomeOf(err) != c.want {
+				t.Errorf("%v is outcome %d, want %d", err, OutcomeOf(err), c.want)
+			}
+			if kept := lock.db.Stats().OpenConnections; kept != c.kept {
+				t.Errorf("%d connections are kept, want %d", kept, c.kept)
+			}
+		})
+	}
+}
+
+// greets is a PostgreSQL that lets everybody in and does nothing else.
+func greets(conn net.Conn) {
+	defer conn.Close()
+	server := pgproto3.NewBackend(conn, conn)
+	_, err := server.ReceiveStartupMessage()
+	server.Send(&pgproto3.AuthenticationOk{})
+	server.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+	for err = errors.Join(err, server.Flush()); err == nil; {
+		_, err = server.Receive()
+	}
+}
+
+// TestPostgresReleaseFailed: the pool keeps no connection that may still have the lock. With a
+// context that is over nothing is sent.
+func TestPostgresReleaseFailed(t *testing.T) {
+	for name, c := range map[string]struct {
+		release func(context.Context, *pgConn, Grant) (bool, error)
+		want    Outcome
+		kept    int32
+	}{
+		"released": {release: func(context.Context, *pgConn, Grant) (bool, error) { return true, nil }, want: Done, kept: 1},
+		"not held": {release: func(context.Context, *pgConn, Grant) (bool, error) { return false, nil }, want: NotHeld, kept: 1},
+		"not sent": {release: unlockAdvisory, want: Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pool, err := openPostgres(Config{Worker: "w1", Nodes: []string{listen(t, "tcp", "127.0.0.1:0", greets)}}, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			lock := &pgLock{pool: pool, release: c.release}
+			defer lock.Close()
+			conn, err := takePostgres(t.Context(), pool)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lock.holds.put("w1-1", conn)
+			ctx, end := context.WithCancel(t.Context())
+			end()
+			if err := lock.Release(ctx, Grant{Key: "k0", ID: "w1-1"}); OutcomeOf(err) != c.want {
+				t.Errorf("%v is outcome %d, want %d", err, OutcomeOf(err), c.want)
+			}
+			if kept := pool.Stat().IdleConns(); kept != c.kept {
+				t.Errorf("%d connections are kept, want %d", kept, c.kept)
 			}
 		})
 	}
