@@ -2,6 +2,7 @@ package clients
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -18,6 +19,7 @@ type consulSemaphore struct {
 }
 
 type consulPermit struct {
+	mu        sync.Mutex // of the calls of the library, which keeps them apart, too
 	semaphore *api.Semaphore
 	wire      *consulWire
 }
@@ -35,18 +37,22 @@ func (s *consulSemaphore) Acquire(ctx context.Context, a Attempt) (Grant, error)
 	if err != nil {
 		return Grant{}, &NoEffectError{Err: err}
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.attempts.put(a.ID, p) // who gives the call up before it returns takes it back, too
 	lost, err := p.semaphore.Acquire(ctx.Done())
 	switch {
 	case err == nil && lost == nil:
-		return Grant{}, &BusyError{}
+		err = &BusyError{}
 	case err != nil && !p.wire.asked.Load():
-		return Grant{}, &NoEffectError{Err: err}
-	}
-	s.attempts.put(a.ID, p) // one of unknown outcome is released, too
-	if err != nil {
+		err = &NoEffectError{Err: err}
+	case err == nil:
+		return Grant{Key: a.Key, ID: a.ID, Lost: lost}, nil
+	default: // one of unknown outcome is released, too
 		return Grant{}, err
 	}
-	return Grant{Key: a.Key, ID: a.ID, Lost: lost}, nil
+	s.attempts.take(a.ID)
+	return Grant{}, err
 }
 
 // prepare makes the library's semaphore for an attempt, with a client of its own: so its
@@ -66,7 +72,7 @@ func (s *consulSemaphore) prepare(ctx context.Context, a Attempt) (*consulPermit
 		options.SemaphoreWaitTime = max(time.Until(deadline), time.Millisecond)
 	}
 	semaphore, err := client.SemaphoreOpts(options)
-	return &consulPermit{semaphore, wire}, err
+	return &consulPermit{semaphore: semaphore, wire: wire}, err
 }
 
 // Release says whether the permit was still held, which the library drops: it looks for its
@@ -76,6 +82,8 @@ func (s *consulSemaphore) Release(_ context.Context, g Grant) error {
 	if !known {
 		return errNoHandle
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.wire.held.Store(false)
 	err := p.semaphore.Release()
 	if err == nil && !p.wire.held.Load() {

@@ -188,3 +188,26 @@ func TestConsulNextServer(t *testing.T) {
 		}
 	}
 }
+
+// TestConsulSemaphoreHandle: an attempt can be taken back while it is still under way, until it
+// is known to have left nothing behind.
+func TestConsulSemaphoreHandle(t *testing.T) {
+	server := newConsulServer(t, true)
+	lock := mustOpen(t, "consul-semaphore", server.Listener.Addr().String()).(*consulSemaphore)
+	done := make(chan error, 1)
+	go func() {
+		_, err := lock.Acquire(t.Context(), Attempt{Key: "k", ID: "w1-1", TTL: time.Minute})
+		done <- err
+	}()
+	<-server.readers // of who holds it
+	if _, known := lock.attempts.get("w1-1"); !known {
+		t.Error("an attempt under way cannot be taken back")
+	}
+	server.gone()
+	if err := <-done; OutcomeOf(err) != NoEffect {
+		t.Errorf("%v is outcome %d", err, OutcomeOf(err))
+	}
+	if _, known := lock.attempts.get("w1-1"); known {
+		t.Error("an attempt without effect is kept")
+	}
+}
