@@ -219,13 +219,14 @@ func (l *kubernetesLock) giveBack(ctx context.Context, record *kubernetesRecord)
 	})
 }
 
-// Holds implements Asker. A read without a resource version goes to a majority of etcd.
+// Holds implements Asker. A read without a resource version goes to a majority of etcd. A leader
+// who was replaced and finds the Lease empty again begins a new term under the same name.
 func (l *kubernetesLock) Holds(ctx context.Context, g Grant) (bool, error) {
 	record, _, err := l.lease(g.Key, g.ID).Get(ctx)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
-	return err == nil && record.HolderIdentity == g.ID, err
+	return err == nil && record.HolderIdentity == g.ID && kubernetesToken(record) == g.Token, err
 }
 
 // Close implements Lock. Who still leads ends its term, as far as the servers answer at once.

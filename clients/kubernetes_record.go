@@ -85,9 +85,14 @@ func (r *kubernetesRecord) gaveBack() (gave bool, from string, at int64) {
 	return r.gave, r.from, r.at
 }
 
-// token counts the terms of a Lease from 1, and the library from 0.
+// token is that of the term that the Lease was last in.
 func (r *kubernetesRecord) token() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return uint64(r.latest.LeaderTransitions) + 1
+	return kubernetesToken(&r.latest)
+}
+
+// kubernetesToken counts the terms of a Lease from 1, and the library from 0.
+func kubernetesToken(r *resourcelock.LeaderElectionRecord) uint64 {
+	return uint64(r.LeaderTransitions) + 1
 }

@@ -195,6 +195,34 @@ func TestKubernetesLost(t *testing.T) {
 	}
 }
 
+// TestKubernetesHolds: a grant is one term of one holder.
+func TestKubernetesHolds(t *testing.T) {
+	for name, c := range map[string]struct {
+		lease func(*fakeLease)
+		want  bool
+	}{
+		"no lease":        {lease: func(*fakeLease) {}},
+		"held":            {lease: func(f *fakeLease) { f.heldBy("w1-1") }, want: true},
+		"held by another": {lease: func(f *fakeLease) { f.heldBy("w2-1") }},
+		"held again, in a new term": {lease: func(f *fakeLease) {
+			f.heldBy("w1-1")
+			f.record.LeaderTransitions++
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lease := new(fakeLease)
+			lease.set(c.lease)
+			lock := &kubernetesLock{lease: func(_, id string) resourcelock.Interface {
+				return &fakeCandidate{fakeLease: lease, id: id}
+			}}
+			held, err := lock.Holds(t.Context(), Grant{Key: "k", ID: "w1-1", Token: 1})
+			if held != c.want || err != nil {
+				t.Errorf("held: %v, %v, want %v", held, err, c.want)
+			}
+		})
+	}
+}
+
 // TestKubernetesName: every lock has a name of its own that a Lease may have.
 func TestKubernetesName(t *testing.T) {
 	names := make(map[string]bool)
