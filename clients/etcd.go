@@ -36,7 +36,9 @@ func etcdSessionOptions() []Option {
 	return []Option{
 		{
 			Name: watchSession, Adds: "looks at Session.Done during the critical section: who finds it closed does not write",
-			changes: func(i *Info) { i.LossNotification = "when its session ends, up to a second after its lease" },
+			changes: func(i *Info) {
+				i.LossNotification = "when its session ends: up to a second after its lease, or 6 to 7 s after its start if no renewal was answered"
+			},
 		},
 		{
 			Name: sessionPerAttempt, Adds: "each attempt has a session of its own; one that fails is withdrawn by revoking its lease, without waiting for the library to tidy up",

@@ -359,7 +359,7 @@ const (
 // What the locks on etcd have in common.
 const (
 	etcdClock         = "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)"
-	etcdKeepAliveEnds = "when KeepAlive ends, up to a second after the lease"
+	etcdKeepAliveEnds = "when KeepAlive ends: up to a second after the lease, or 6 to 7 s after its start if no renewal was answered"
 )
 
 // ByName finds a lock in Table, or a mutant. Options that it is to be used
