@@ -79,7 +79,7 @@ func (f *testFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.ServerVersion, "version", "", "`version` of the servers, see \"lockcheck list locks\"")
 	flags.IntVar(&f.Nodes, "nodes", 0, "number of servers (default: that of the lock)")
 	flags.BoolVar(&f.Pin, "pin", false, "tie each worker to one server, where one can serve it alone")
-	flags.DurationVar(&f.Wait, "wait", 0, "how long an attempt waits in the queue of the lock (default: 5s)")
+	flags.DurationVar(&f.Wait, "wait", 0, "how long an attempt waits in the queue of the lock (default: 5s, or as long as its lease takes to end where each attempt counts it anew)")
 	flags.DurationVar(&f.lockDelay, "lock-delay", 0, "how long Consul withholds the lock of a lost session (default: 15s; 0: 1ms, the least that its library can ask for)")
 	flags.DurationVar(&f.TTL, "ttl", 0, "lease of the lock (default: that of the lock)")
 	flags.IntVar(&f.Permits, "permits", 0, "how many may hold a semaphore at once (default: 2 with workload semaphore, else 1)")
