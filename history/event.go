@@ -91,7 +91,7 @@ const (
 	// PhaseRecovered: the servers serve and the lock is granted again, or the wait for that
 	// was given up; Error says so, or by how much the recovery period was too short.
 	PhaseRecovered = "recovered"
-	PhaseFinal     = "final"  // workers have stopped, final reads follow
+	PhaseFinal     = "final"  // workers are told to stop, final reads follow when they have
 	PhaseEnd       = "end"    // the run is complete
 	PhaseBroken    = "broken" // the run itself failed
 
