@@ -178,7 +178,8 @@ func wholeSeconds(ttl time.Duration) int64 { return int64((ttl + time.Second - 1
 // lock waits for its turn. Alone, it leaves the library behind when its time is over: what
 // that does later is void once the lease is revoked.
 func (l *etcdLock) lock(ctx context.Context, a etcdAttempt) error {
-	if l.config.options.has(stopWaiting) {
+	// The end of a session that is not kept alive says nothing: the library ended it at once.
+	if l.config.options.has(stopWaiting) && !l.config.NoKeepAlive {
 		var stop context.CancelFunc
 		ctx, stop = untilClosed(ctx, a.session.Done())
 		defer stop()

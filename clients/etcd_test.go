@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
 // fakeEtcdKV is a server with an answer to all reads.
@@ -40,6 +41,37 @@ func TestEtcdV3LockGone(t *testing.T) {
 			lock := &etcdV3Lock{client: &clientv3.Client{KV: fakeEtcdKV{answer: answer, err: c.err}}}
 			if gone := lock.gone(t.Context(), &etcdLease{key: "k0/1", created: 7}); gone != c.want {
 				t.Errorf("gone: %v, want %v", gone, c.want)
+			}
+		})
+	}
+}
+
+type fakeEtcdRecipe struct {
+	etcdRecipe
+	lock func(ctx context.Context) error
+}
+
+func (f fakeEtcdRecipe) Lock(ctx context.Context) error { return f.lock(ctx) }
+
+// TestEtcdStopWaiting: the end of a session that is not kept alive does not end a wait.
+func TestEtcdStopWaiting(t *testing.T) {
+	for name, c := range map[string]struct {
+		config Config
+		stops  bool
+	}{
+		"without the option": {},
+		"stop-waiting":       {config: Config{options: optionSet{stopWaiting}}, stops: true},
+		"not kept alive":     {config: Config{options: optionSet{stopWaiting}, NoKeepAlive: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var waits context.Context
+			recipe := fakeEtcdRecipe{lock: func(ctx context.Context) error { waits = ctx; return nil }}
+			lock := &etcdLock{config: c.config, alone: c.config.NoKeepAlive}
+			if err := lock.lock(t.Context(), etcdAttempt{session: new(concurrency.Session), recipe: recipe}); err != nil {
+				t.Fatal(err)
+			}
+			if stops := waits != t.Context(); stops != c.stops {
+				t.Errorf("ends with its session: %v, want %v", stops, c.stops)
 			}
 		})
 	}
