@@ -36,15 +36,6 @@ func (s *system) interruptible(ctx context.Context) (context.Context, <-chan str
 	return ctx, first, cancel
 }
 
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
 // interruptedTimeout is how long an interrupted command may take to stop.
 const interruptedTimeout = 5 * time.Second
 

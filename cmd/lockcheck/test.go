@@ -159,7 +159,7 @@ func (s *system) testMany(ctx context.Context, o runs.Options, count int, expect
 		outcome.Results.Holds = nil // of many runs they would be many
 		all = append(all, outcome.Results)
 		worst = s.moreTellingOf(worst, s.concludeRun(o, outcome, expect, err))
-		if closed(interrupt) { // at whatever time, so that the run may be whole
+		if runs.Closed(interrupt) { // at whatever time, so that the run may be whole
 			worst = s.moreTellingOf(worst, codeOnly(exitInterrupted))
 			break
 		}

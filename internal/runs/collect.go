@@ -29,7 +29,7 @@ func (r *run) watch(node *clusters.Node) {
 		switch {
 		case exit.Killed:
 			exit.Clean = true // it ended as it was meant to
-		case !closed(r.stopping):
+		case !Closed(r.stopping):
 			r.fail(fmt.Errorf("%s ended: %s%s", node.Name, exit.Reason, r.lastWords(node)))
 			exit = clusters.Exit{Clean: true} // to be reported once only
 		}

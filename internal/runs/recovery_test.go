@@ -83,7 +83,7 @@ func TestEveryone(t *testing.T) {
 		for _, e := range c.events {
 			bird.Observe(e)
 		}
-		if got := closed(bird.everyone); got != c.want {
+		if got := Closed(bird.everyone); got != c.want {
 			t.Errorf("%s: %t, want %t", c.name, got, c.want)
 		}
 	}

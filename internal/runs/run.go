@@ -190,7 +190,7 @@ func (r *run) record(ctx context.Context, interrupt <-chan struct{}) (interrupte
 	if failure == nil {
 		interrupted, failure = r.work(ctx, interrupt)
 	}
-	interrupted = interrupted || closed(interrupt)
+	interrupted = interrupted || Closed(interrupt)
 	if interrupted && (ctx.Err() != nil || errors.Is(failure, context.Canceled)) {
 		failure = nil // it is what the interruption did
 	}
@@ -214,7 +214,8 @@ func cancelOn(ctx context.Context, cancel func(), interrupt <-chan struct{}) (re
 	return func() { close(done); waiting.Wait() }
 }
 
-func closed(c <-chan struct{}) bool {
+// Closed says whether a channel is, without waiting.
+func Closed(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true
@@ -392,7 +393,7 @@ func (r *run) work(hard context.Context, interrupt <-chan struct{}) (interrupted
 		r.recorder.Phase(history.PhaseRecovery, "")
 		interrupted, err = r.rest(interrupt)
 	}
-	if err == nil && !interrupted && !closed(r.violated.seen) {
+	if err == nil && !interrupted && !Closed(r.violated.seen) {
 		r.recover(hard)
 	}
 	return interrupted, errors.Join(err, r.collect(hard), r.lateFailure(), r.recorder.failure(), readHostClock().check(began))

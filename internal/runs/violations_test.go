@@ -74,7 +74,7 @@ func TestViolationWatch(t *testing.T) {
 					}
 				}
 				want := c.want && (overlaps || c.name[:6] != "a gran" && c.name != "without a validity")
-				if got := closed(w.seen); got != want {
+				if got := Closed(w.seen); got != want {
 					t.Errorf("seen: %t, want %t", got, want)
 				}
 			})
@@ -90,11 +90,11 @@ func TestViolationWatchEarly(t *testing.T) {
 		{Time: 2, Process: "w2", Type: history.OK, F: history.Acquire, Key: "k", Grant: "b", Until: int64(time.Hour)},
 		{Time: 2 + overlapConfirmed.Nanoseconds(), Process: history.Resource},
 	} {
-		if w.Observe(e); closed(w.seen) {
+		if w.Observe(e); Closed(w.seen) {
 			t.Errorf("seen at %d ns", e.Time)
 		}
 	}
-	if w.Observe(history.Event{Time: 3 + overlapConfirmed.Nanoseconds()}); !closed(w.seen) {
+	if w.Observe(history.Event{Time: 3 + overlapConfirmed.Nanoseconds()}); !Closed(w.seen) {
 		t.Error("not seen")
 	}
 }

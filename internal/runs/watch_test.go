@@ -54,7 +54,7 @@ func watched(t *testing.T, permits int, events []history.Event, want bool) {
 	for _, e := range events {
 		w.Observe(e)
 	}
-	if got := closed(w.seen); got != want {
+	if got := Closed(w.seen); got != want {
 		t.Errorf("seen: %v, want %v", got, want)
 	}
 }

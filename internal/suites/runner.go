@@ -89,7 +89,7 @@ func (r Runner) work(jobs []Job) *work {
 // interrupted run could not remove.
 func (r Runner) Run(ctx context.Context, jobs []Job, interrupt <-chan struct{}) (interrupted bool, err error) {
 	if err := r.makeImages(ctx, jobs, interrupt); err != nil {
-		return closed(interrupt), err
+		return runs.Closed(interrupt), err
 	}
 	if r.KeepClusters && r.Machine.Pool == nil {
 		pool := runs.NewPool()
@@ -112,7 +112,7 @@ func (r Runner) Run(ctx context.Context, jobs []Job, interrupt <-chan struct{}) 
 	}
 	for i, j := range jobs {
 		taken := w.slotsOf(j)
-		if free.enter(ctx, taken) != nil || closed(interrupt) {
+		if free.enter(ctx, taken) != nil || runs.Closed(interrupt) {
 			w.interrupt()
 			break
 		}
@@ -264,13 +264,4 @@ func (w *work) remaining() string {
 	}
 	rate := (float64(w.spent) + half) / float64(time.Since(w.began))
 	return reports.Left(time.Duration(left / rate))
-}
-
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

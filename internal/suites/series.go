@@ -48,7 +48,7 @@ func (s Series) Run(ctx context.Context, interrupt <-chan struct{}) (interrupted
 	for _, e := range s.Experiments {
 		outline, err := runs.OutlineOf(e.Options)
 		if err != nil {
-			return closed(interrupt), fmt.Errorf("%s: %w", e.Name, err)
+			return runs.Closed(interrupt), fmt.Errorf("%s: %w", e.Name, err)
 		}
 		job := Job{Name: e.Name, Options: e.marked(), Outline: outline}
 		if s.Alone[e.Name] {
