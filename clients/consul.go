@@ -1,3 +1,5 @@
+//go:build !embedded
+
 package clients
 
 import (
@@ -14,16 +16,6 @@ import (
 // consulLeastDelay stands for no lock delay: the library leaves out one of zero, which to
 // Consul means 15 s, and asks for no less than this.
 const consulLeastDelay = time.Millisecond
-
-// withdrawOption is the name of what consulLock.withdraw is for.
-const withdrawOption = "withdraw"
-
-func consulOptions() []Option {
-	return []Option{{
-		Name: withdrawOption,
-		Adds: "requests end with the attempt or release that they are made for; one that was not answered is taken back at another server, which is asked from then on",
-	}}
-}
 
 // consulLock is api.Lock of Consul's own client, as its godoc shows it: LockOpts with a
 // session that the library makes, renews and destroys, an attempt bounded by LockTryOnce

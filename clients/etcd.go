@@ -1,3 +1,5 @@
+//go:build !embedded
+
 package clients
 
 import (
@@ -16,38 +18,6 @@ import (
 
 	"lockcheck/history"
 )
-
-// Options of the lock on etcd.
-const (
-	watchSession      = "watch-session"
-	sessionPerAttempt = "session-per-attempt"
-	retryUnlock       = "retry-unlock"
-	stopWaiting       = "stop-waiting"
-)
-
-func etcdOptions() []Option {
-	return append(etcdSessionOptions(), Option{
-		Name: retryUnlock, Adds: "an Unlock that fails is called again in the background until it succeeds, while the program goes on with the same session",
-	})
-}
-
-// etcdSessionOptions are those of all locks by a session of the client library.
-func etcdSessionOptions() []Option {
-	return []Option{
-		{
-			Name: watchSession, Adds: "looks at Session.Done during the critical section: who finds it closed does not write",
-			changes: func(i *Info) {
-				i.LossNotification = "when its session ends: up to a second after its lease, or 6 to 7 s after its start if no renewal was answered"
-			},
-		},
-		{
-			Name: sessionPerAttempt, Adds: "each attempt has a session of its own; one that fails is withdrawn by revoking its lease, without waiting for the library to tidy up",
-		},
-		{
-			Name: stopWaiting, Adds: "a Lock or Campaign that waits is given up as soon as its session ends",
-		},
-	}
-}
 
 // etcdLock is Session and Mutex, or Election, of the client library as its documentation shows
 // them: one session, and a recipe for each attempt. Nobody looks at the session while it is in

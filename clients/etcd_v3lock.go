@@ -1,3 +1,5 @@
+//go:build !embedded
+
 package clients
 
 import (
@@ -12,24 +14,6 @@ import (
 
 	"lockcheck/history"
 )
-
-// Options of the locks by etcd's Lock service.
-const (
-	checkKeepAlive = "check-keepalive"
-	watchKeepAlive = "watch-keepalive"
-)
-
-func etcdV3LockOptions(notification string) []Option {
-	return []Option{
-		{
-			Name: checkKeepAlive, Adds: "looks once, when a grant arrives, whether the renewal of the lease is known to have ended, and gives the grant back then",
-		},
-		{
-			Name: watchKeepAlive, Adds: "looks for that during the critical section, too: who learns of it does not write",
-			changes: func(i *Info) { i.LossNotification = notification },
-		},
-	}
-}
 
 // etcdV3Lock locks by the Lock service of the servers, which run the recipe of the client
 // library on behalf of their clients, each in its own version. The client owns the lease:

@@ -1,3 +1,5 @@
+//go:build !embedded
+
 package clients
 
 import (
@@ -8,14 +10,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 )
-
-// Observation is what a lock service itself says of a key in the queue of one of its locks: one
-// that is held, or waits in the queue.
-type Observation struct {
-	Key   string // the lock's name
-	Token uint64 // of the key, as in Grant
-	Gone  bool   // it is not on record any more
-}
 
 // etcdWatchPatience bounds what the watch of etcd needs to catch up at the end.
 const etcdWatchPatience = 3 * time.Second

@@ -1,3 +1,5 @@
+//go:build !embedded
+
 package clients
 
 import (
@@ -26,20 +28,6 @@ const (
 	mariaLockWait       = 1205
 	mariaDeadlock       = 1213 // also where the cluster has refused or ended a transaction
 )
-
-// galeraGrace is how long servers and workers may take to be in step again after a fault: 5 s
-// until a server that is silent is left out, and as long until it is back.
-const galeraGrace = 10*time.Second + sqlGrace
-
-// oneServer is an option of the locks on Galera.
-const oneServer = "one-server"
-
-func galeraOptions() []Option {
-	return []Option{sqlKeepAlives(), {
-		Name: oneServer, Adds: "all workers connect to the first of the servers that accepts a connection",
-		changes: func(i *Info) { i.Unsafe, i.Naive = false, "" },
-	}}
-}
 
 // serversOf returns the servers in the order in which a worker tries them. Each begins with
 // another one, as a balancer spreads connections that ask for them in turn.

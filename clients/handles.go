@@ -5,6 +5,10 @@ import (
 	"sync"
 )
 
+// errNoHandle is the outcome of taking back an attempt whose answer was lost:
+// the library gives no way to do it, and the lock may stay until its lease ends.
+var errNoHandle = errors.New("the library has no handle of this attempt")
+
 // handles keeps what a library returned for each attempt until it is released:
 // libraries tie release and renewal to an object of theirs.
 type handles[T any] struct {

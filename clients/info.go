@@ -69,9 +69,9 @@ type Info struct {
 	Modules []string
 	// Unsafe: two workers hold it at once even without any fault.
 	Unsafe bool
-	// LibraryVersion names the build of the worker that has another version of the
-	// library linked in; "" for lockcheck itself.
-	LibraryVersion string
+	// Program names the program of the workers (a folder of workers/) where lockcheck itself does not
+	// have the library, or has another version of it; "" for lockcheck itself.
+	Program string
 	// Naive says what is wrong with a lock that is here to show just that.
 	Naive string
 	// Options are what the lock can be used with beyond what its library's own
@@ -160,4 +160,12 @@ func (i Info) Effective(ttl, lockDelay time.Duration) time.Duration {
 		lease = time.Duration(i.Expiry * float64(lease))
 	}
 	return lease + lockDelay
+}
+
+// Observation is what a lock service itself says of a key in the queue of one of its locks: one
+// that is held, or waits in the queue.
+type Observation struct {
+	Key   string // the lock's name
+	Token uint64 // of the key, as in Grant
+	Gone  bool   // it is not on record any more
 }

@@ -1,3 +1,5 @@
+//go:build kubernetes
+
 package clients
 
 import (
@@ -19,29 +21,6 @@ import (
 
 	"lockcheck/history"
 )
-
-// KubernetesToken is by what its API servers know lockcheck.
-const KubernetesToken = "lockcheck"
-
-const (
-	// KubernetesNamespace is there on every cluster, and has the leases.
-	KubernetesNamespace = "default"
-	// kubernetesTTLStep is the unit in which a Lease tells how long it lasts.
-	kubernetesTTLStep = time.Second
-)
-
-// Options of the lock on Kubernetes.
-const (
-	keepLease    = "keep-lease"
-	earlyRenewal = "early-renewal"
-)
-
-func kubernetesOptions() []Option {
-	return []Option{
-		{Name: keepLease, Adds: "without ReleaseOnCancel, as controller-runtime does by default: a leader who ends its term leaves its Lease to run out"},
-		{Name: earlyRenewal, Adds: "the renew deadline is a quarter of the lease, as in the example of the library, instead of two thirds, as in Kubernetes itself"},
-	}
-}
 
 // kubernetesLock is a Lease and the leader election of client-go, with ReleaseOnCancel, as the
 // example of the library shows it, and what Kubernetes itself makes of a lease of 15 s: a renew

@@ -1,3 +1,5 @@
+//go:build kubernetes
+
 package clients
 
 import (
@@ -5,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"regexp"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -232,5 +235,14 @@ func TestKubernetesName(t *testing.T) {
 			t.Errorf("%q of %q", name, lock)
 		}
 		names[name] = true
+	}
+}
+
+// TestKubernetesOpen: it works with any number of servers, and with none not at all.
+func TestKubernetesOpen(t *testing.T) {
+	for nodes, fine := range map[int]bool{0: false, 1: true, 3: true} {
+		if _, err := opened(t, "k8s-lease", slices.Repeat([]string{"127.0.0.1:1"}, nodes)...); (err == nil) != fine {
+			t.Errorf("on %d servers it opens with error %v", nodes, err)
+		}
 	}
 }

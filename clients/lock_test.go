@@ -119,7 +119,7 @@ func TestOpen(t *testing.T) {
 		{"redlock", 5, true}, {"redlock", 3, true}, {"redlock", 4, false}, {"redlock", 1, false}, {"redlock", 0, false}, {"redlock+sequential", 5, true}, {"redlock+sequential", 4, false},
 		{"memory-redlock", 5, true}, {"memory-redlock", 4, false}, {"none", 0, true}, {"queue", 1, true}, {"queue", 2, false},
 		{"postgres-session", 1, true}, {"postgres-xact", 2, false}, {"postgres-row", 0, false}, {"postgres-lease", 1, true}, {"postgres-insert", 1, true}, {"postgres-insert", 2, false},
-		{"mariadb", 1, true}, {"mariadb", 2, false}, {"k8s-lease", 1, true}, {"k8s-lease", 3, true}, {"k8s-lease", 0, false},
+		{"mariadb", 1, true}, {"mariadb", 2, false},
 		{"galera-getlock", 3, true}, {"galera-getlock", 0, false}, {"galera-forupdate", 1, true}, {"galera-forupdate", 0, false}, {"galera-insert", 3, true}, {"galera-insert", 0, false},
 	} {
 		t.Run(fmt.Sprintf("%s on %d", c.lock, c.nodes), func(t *testing.T) {

@@ -1,3 +1,5 @@
+//go:build !embedded
+
 package clients
 
 import (
@@ -12,16 +14,8 @@ import (
 	"lockcheck/history"
 )
 
-const (
-	// memcachedTick is how often memcached looks at its clock. A key that is to last for n seconds
-	// ends with the n-th tick, of which the first may come at once.
-	memcachedTick = time.Second
-	// memcachedMaxTTL is the longest time that is not taken for a date ("Expiration times" in
-	// memcached's protocol.txt), less the tick that is added.
-	memcachedMaxTTL = 30*24*time.Hour - memcachedTick
-	// memcachedGone as a time makes a key end at once.
-	memcachedGone = -1
-)
+// memcachedGone as a time makes a key end at once.
+const memcachedGone = -1
 
 // memcachedAdd is a key of memcached that add makes. Its holder gives it back, and renews it, by
 // a compare-and-swap with what it has read: a plain delete would remove somebody else's lock.

@@ -1,3 +1,5 @@
+//go:build !embedded
+
 package clients
 
 import (
@@ -14,11 +16,7 @@ import (
 	"lockcheck/history"
 )
 
-// NATSStream is the stream that has the key-value bucket of the locks.
-const NATSStream = "KV_" + natsBucket
-
 const (
-	natsBucket  = "lockcheck"
 	natsSubject = "$KV." + natsBucket + "."
 	// natsAsked is the key that is written to make sure of what was read of another one.
 	natsAsked = "asked"
@@ -27,8 +25,6 @@ const (
 	// natsMarkers is how long the bucket tells its watchers that a key has run out: keys
 	// have leases of their own in a bucket that says so only.
 	natsMarkers = time.Minute
-	// natsTTLStep is the unit of leases. The server cuts off what is beyond whole ones.
-	natsTTLStep = time.Second
 	// natsOpening bounds what makes the bucket.
 	natsOpening = 15 * time.Second
 )

@@ -1,3 +1,5 @@
+//go:build !embedded
+
 package clients
 
 import (
@@ -24,24 +26,6 @@ ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, until = excluded.until W
 
 	insertRelease = `DELETE FROM lockcheck_inserts WHERE key = $1 AND owner = $2`
 )
-
-// Options of the lock that is an INSERT.
-const (
-	takeOver    = "take-over"
-	clocksApart = "clocks-apart"
-)
-
-func insertOptions() []Option {
-	return []Option{{
-		Name: takeOver, Adds: "the row has the end of the lease by its holder's wall clock; whoever asks takes over one that is over by its own",
-		changes: func(i *Info) {
-			i.TTL, i.MinTTL, i.Grace = 2*time.Second, time.Millisecond, 500*time.Millisecond
-			i.Clock = "wall clocks of the clients, which must agree"
-		},
-	}, {
-		Name: clocksApart, Adds: "the wall clock of each worker is ten seconds ahead of that of the one before it",
-	}}
-}
 
 // clockDistance is how far the clocks of two workers are apart with clocksApart.
 const clockDistance = 10 * time.Second

@@ -1,3 +1,5 @@
+//go:build !embedded
+
 package clients
 
 import (
@@ -5,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -20,22 +23,6 @@ var (
 	renewScript   = redis.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("PEXPIRE", KEYS[1], ARGV[2]) end return 0`)
 )
 
-// What a careful user sets in the options of go-redis.
-const (
-	noRetries     = "no-retries"
-	callDeadlines = "call-deadlines"
-)
-
-func redisOptions() []Option {
-	return []Option{redisNoRetries(), {
-		Name: callDeadlines, Adds: "go-redis does not wait for an answer beyond the deadline of the call (ContextTimeoutEnabled)",
-	}}
-}
-
-func redisNoRetries() Option {
-	return Option{Name: noRetries, Adds: "go-redis sends no request again (MaxRetries -1)"}
-}
-
 // redisLock is the lock of one Redis: SET key id NX GET PX ttl.
 type redisLock struct{ client *redisClient }
 
@@ -45,6 +32,12 @@ func openRedis(c Config) (Lock, error) {
 		return nil, err
 	}
 	return &redisLock{client: client}, nil
+}
+
+func openRedlock(c Config) (Lock, error) {
+	// The time limit of a request is part of the algorithm, and for go-redis a deadline.
+	options := append(slices.Clone(c.options), callDeadlines)
+	return newRedlock(c, func(addr string) redlockServer { return newRedisClient(addr, options) })
 }
 
 // openSingleRedis is for the locks that live on one Redis.

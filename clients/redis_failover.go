@@ -1,9 +1,8 @@
+//go:build !embedded
+
 package clients
 
 import "github.com/redis/go-redis/v9"
-
-// FailoverName is the name under which Sentinels know the primary.
-const FailoverName = "lock"
 
 // openRedisFailover is the lock of one Redis, on the primary that the Sentinels
 // name at the moment.

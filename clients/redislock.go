@@ -1,3 +1,5 @@
+//go:build !embedded
+
 package clients
 
 import (
@@ -55,10 +57,6 @@ func (l *redisLockLib) Renew(ctx context.Context, g Grant, ttl time.Duration) (i
 	}
 	return start + ttl.Nanoseconds(), nil
 }
-
-// errNoHandle is the outcome of taking back an attempt whose answer was lost:
-// the library gives no way to do it, and the lock may stay until its lease ends.
-var errNoHandle = errors.New("the library has no handle of this attempt")
 
 func (l *redisLockLib) Release(ctx context.Context, g Grant) error {
 	return l.handles.release(g.ID, func(handle *redislock.Lock) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -41,12 +40,6 @@ type redlockServer interface {
 type redlock struct {
 	servers    []redlockServer
 	sequential bool
-}
-
-func openRedlock(c Config) (Lock, error) {
-	// The time limit of a request is part of the algorithm, and for go-redis a deadline.
-	options := append(slices.Clone(c.options), callDeadlines)
-	return newRedlock(c, func(addr string) redlockServer { return newRedisClient(addr, options) })
 }
 
 func newRedlock(c Config, dial func(addr string) redlockServer) (Lock, error) {

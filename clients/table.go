@@ -159,9 +159,9 @@ func Table() []Info {
 		},
 		{
 			Name: "redsync-4.12.0", Summary: "Redlock by a library, in a version with a known bug", Library: redsyncV4,
-			Naive:          "with one server down a renewal reports success and removes the lock from the others; mended in 4.12.1",
-			LibraryVersion: "redsync-4.12.0",
-			Servers:        "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Grace: time.Second,
+			Naive:   "with one server down a renewal reports success and removes the lock from the others; mended in 4.12.1",
+			Program: "redsync-4.12.0",
+			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Grace: time.Second,
 			Renew: true, LossNotification: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
 			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedsync,
 		},
@@ -254,7 +254,7 @@ func Table() []Info {
 		},
 		{
 			Name: "k8s-lease", Summary: "Kubernetes: a Lease, by the leader election of client-go", Library: "k8s.io/client-go",
-			Servers: "kubernetes", TTL: 6 * time.Second, MinTTL: kubernetesTTLStep, TTLStep: kubernetesTTLStep,
+			Program: "kubernetes", Servers: "kubernetes", TTL: 6 * time.Second, MinTTL: kubernetesTTLStep, TTLStep: kubernetesTTLStep,
 			// A candidate waits for a whole lease from when it first sees it.
 			Expiry: 2, Grace: time.Second,
 			Session: true, Queues: true, CountsAnew: true, Ask: true, Token: "leaseTransitions of the Lease", LossNotification: "when its context ends, once renewals have failed for a renew deadline and the library has tried to give the lease back", Clock: "monotonic clocks of the candidates",

@@ -1,3 +1,5 @@
+//go:build !embedded
+
 package clients
 
 import (
@@ -9,12 +11,6 @@ import (
 	"strings"
 
 	"github.com/go-zookeeper/zk"
-)
-
-// What all locks on ZooKeeper have in common, in words.
-const (
-	zkNotified = "on each loss of the connection: at once, or after two thirds of the lease without an answer"
-	zkClock    = "monotonic clock of the leader"
 )
 
 // zkLock is the lock recipe of ZooKeeper's documentation: a node in a queue

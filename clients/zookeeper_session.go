@@ -1,3 +1,5 @@
+//go:build !embedded
+
 package clients
 
 import (
@@ -7,42 +9,9 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 )
-
-const goZooKeeper = "github.com/go-zookeeper/zk"
-
-// Bounds of a session's timeout, as our servers are told. Within them a client
-// gets what it asks for, rounded up to their next tick of 200 ms when it runs out.
-const (
-	ZooKeeperMinTTL = 400 * time.Millisecond
-	ZooKeeperMaxTTL = time.Minute
-	zkTTL           = 2 * time.Second
-)
-
-// zkDelivered are 2 and 20 ticks, of the 2 s that the sample configuration and the official image have.
-func zkDelivered() Delivered {
-	return Delivered{MinTTL: 4 * time.Second, MinSetting: "minSessionTimeout", MaxTTL: 40 * time.Second, MaxSetting: "maxSessionTimeout"}
-}
-
-// newSessionOnError is an option of zookeeper-lib.
-const newSessionOnError = "new-session-on-error"
-
-func zkLibOptions() []Option {
-	return []Option{
-		{
-			Name: watchConnection, Adds: "the holder stops when the library tells that its connection is lost",
-			changes: func(i *Info) { i.LossNotification = zkNotified },
-		},
-		{
-			Name:    newSessionOnError,
-			Adds:    "a session in which a call failed or took too long is closed, and what the library left behind goes with it",
-			changes: func(i *Info) { i.Endless = false },
-		},
-	}
-}
 
 // zkSession is one session with ZooKeeper. A worker has one for all of its
 // attempts, as users have it: to open one is a write that a majority must store.

@@ -45,7 +45,7 @@ func started(t *testing.T, servers string) Cluster {
 func startedWith(t *testing.T, r Request) Cluster {
 	t.Helper()
 	if r.Spec.OnDocker() {
-		clustertest.Engine(t)
+		clustertest.Engine(t, servers(r))
 	}
 	cluster, err := Start(t.Context(), r)
 	if err != nil {
@@ -57,6 +57,14 @@ func startedWith(t *testing.T, r Request) Cluster {
 		}
 	})
 	return cluster
+}
+
+// servers are what a request starts: another version of them is another one.
+func servers(r Request) string {
+	if r.Version != "" {
+		return r.Spec.Name + "@" + r.Version
+	}
+	return r.Spec.Name
 }
 
 // signal stops or continues the processes of a node and waits until they are.

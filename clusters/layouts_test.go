@@ -42,7 +42,7 @@ func TestLayouts(t *testing.T) {
 	if os.Getenv(layoutsVariable) == "" {
 		t.Skip("takes minutes: make layouts")
 	}
-	docker := clustertest.Engine(t)
+	docker := clustertest.Engine(t, clustertest.Rest)
 	for _, l := range layouts() {
 		t.Run(l.servers, func(t *testing.T) {
 			registry := clustertest.NewRegistry(t)

@@ -17,7 +17,7 @@ import (
 // TestOfficial: servers run from an image that is pulled by its digest, say so, and need no
 // registry the second time. Etcd stands for all: its image is small.
 func TestOfficial(t *testing.T) {
-	docker := clustertest.Engine(t)
+	docker := clustertest.Engine(t, clustertest.Rest)
 	registry := clustertest.NewRegistry(t)
 	maker := images.Maker{Engine: docker, Progress: t.Logf}
 	built, err := maker.Ensure(t.Context(), "etcd-3.6.16")

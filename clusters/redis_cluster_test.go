@@ -13,7 +13,6 @@ import (
 // elected, and the old primary comes back as the replica of that.
 func TestClusterFailover(t *testing.T) {
 	t.Parallel()
-	clustertest.Engine(t)
 	for _, servers := range []string{"redis-cluster", "valkey-cluster"} {
 		t.Run(servers, func(t *testing.T) {
 			t.Parallel()

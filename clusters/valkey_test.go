@@ -5,14 +5,12 @@ import (
 	"testing"
 
 	"lockcheck/clusters/agent"
-	"lockcheck/clusters/clustertest"
 )
 
 // TestValkeyVersion: the version is Valkey's own, not that of the Redis which it
 // says it is to clients that ask for one.
 func TestValkeyVersion(t *testing.T) {
 	t.Parallel()
-	clustertest.Engine(t)
 	node := started(t, "valkey").Servers()[0]
 	versions := make(map[agent.Probes]string)
 	for _, probes := range []agent.Probes{redisProbes{version: "valkey_version"}, redisProbes{version: "redis_version"}} {

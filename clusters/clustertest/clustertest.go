@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -52,8 +53,8 @@ func Binary(t testing.TB) string {
 	return path
 }
 
-// libraryVersions builds the workers with other library versions, next to the binary.
-var libraryVersions = sync.OnceValue(func() error {
+// workerPrograms builds the programs of workers that are not lockcheck itself, next to the binary.
+var workerPrograms = sync.OnceValue(func() error {
 	path, err := build()
 	if err != nil {
 		return err
@@ -62,13 +63,13 @@ var libraryVersions = sync.OnceValue(func() error {
 	if err != nil {
 		return fmt.Errorf("go list: %w", err)
 	}
-	modules, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(root)), "library-versions", "*", "go.mod"))
+	sources, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(root)), "workers", "*"))
 	if err != nil {
 		return err
 	}
-	for _, module := range modules {
-		source := filepath.Dir(module)
-		command := exec.Command("go", "build", "-o", path+"-"+filepath.Base(source), ".")
+	for _, source := range sources {
+		name := filepath.Base(source)
+		command := exec.Command("go", "build", "-tags", name, "-o", path+"-"+name, ".")
 		command.Dir, command.Env = source, append(os.Environ(), "CGO_ENABLED=0")
 		if output, err := command.CombinedOutput(); err != nil {
 			return fmt.Errorf("go build in %s: %w\n%s", source, err, output)
@@ -77,11 +78,10 @@ var libraryVersions = sync.OnceValue(func() error {
 	return nil
 })
 
-// WithLibraryVersions is Binary, with the builds that have other versions of libraries
-// next to it.
-func WithLibraryVersions(t testing.TB) string {
+// WithWorkerPrograms is Binary, with the programs of workers next to it.
+func WithWorkerPrograms(t testing.TB) string {
 	t.Helper()
-	if err := libraryVersions(); err != nil {
+	if err := workerPrograms(); err != nil {
 		t.Fatal(err)
 	}
 	return Binary(t)
@@ -96,20 +96,43 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// StartsServers leaves a test out of -short, which is for what needs no servers.
-// Those of the embedded lock count: a run of it takes seconds.
-func StartsServers(t testing.TB) {
+// restVariable of the environment says that only the tests run which make test leaves out.
+const restVariable = "LOCKCHECK_REST"
+
+// Rest stands among the servers that Engine is told of for a test that make test leaves out,
+// whichever servers it starts.
+const Rest = "rest"
+
+// usual are the servers whose tests make test runs. make test-all runs those of the others as well.
+var usual = []string{"redis", "redis5", "redis-aof", "etcd", "postgres"}
+
+// inRing skips a test that is not of the ones that run now.
+func inRing(t testing.TB, servers []string) {
 	t.Helper()
-	if testing.Short() {
+	rest := slices.ContainsFunc(servers, func(s string) bool { return !slices.Contains(usual, s) })
+	switch only := os.Getenv(restVariable) != ""; {
+	case testing.Short():
 		t.Skip("starts servers, and -short leaves that out")
+	case rest && !only:
+		t.Skip("make test-all runs this test")
+	case !rest && only:
+		t.Skip("make test runs this test")
 	}
 }
 
-// Engine returns the Docker engine. Without one the test is skipped; in CI, where
-// a skip would look like a pass, it fails. It is left out of -short.
-func Engine(t testing.TB) *engine.Engine {
+// StartsServers leaves a test out of -short, which is for what needs no servers. Those of the
+// embedded lock count: a run of it takes seconds.
+func StartsServers(t testing.TB) {
 	t.Helper()
-	StartsServers(t)
+	inRing(t, nil)
+}
+
+// Engine returns the Docker engine, for a test that starts such servers; none for those that make
+// test starts. Without an engine the test is skipped; in CI, where a skip would look like a pass, it
+// fails.
+func Engine(t testing.TB, servers ...string) *engine.Engine {
+	t.Helper()
+	inRing(t, servers)
 	docker, err := engine.Connect(context.Background())
 	switch {
 	case err == nil:

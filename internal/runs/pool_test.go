@@ -123,12 +123,12 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestPoolClients: the clients of a user's own, and workers of another build, are new in each run on
+// TestPoolClients: the clients of a user's own, and workers of another program, are new in each run on
 // a cluster that is kept.
 func TestPoolClients(t *testing.T) {
 	t.Parallel()
 	clustertest.Engine(t)
-	for lock, binary := range map[string]string{example("redis-py"): "", "redsync-4.12.0": clustertest.WithLibraryVersions(t)} {
+	for lock, binary := range map[string]string{example("redis-py"): "", "redsync-4.12.0": clustertest.WithWorkerPrograms(t)} {
 		t.Run(lock, func(t *testing.T) {
 			t.Parallel()
 			p := &pooled{t: t, pool: NewPool(), lock: lock, binary: binary}

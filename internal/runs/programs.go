@@ -71,7 +71,7 @@ func (r *run) startResource(ctx context.Context) (err error) {
 	}
 	program := clusters.Program{Name: history.Resource, Networked: reaches}
 	if reaches {
-		program.Image = r.lock.Image
+		program.Image, program.Binary = r.lock.Image, r.workerBinary()
 	}
 	r.resource, err = r.startProgram(ctx, program, "resource", config)
 	return err

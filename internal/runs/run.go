@@ -58,7 +58,10 @@ type Outcome struct {
 func Test(ctx context.Context, o Options, interrupt <-chan struct{}, progress Progress) (Outcome, error) {
 	t, err := prepare(o)
 	if err == nil {
-		err = t.checkLibraryVersion()
+		err = t.linked()
+	}
+	if err == nil {
+		err = t.ensureWorkerProgram(ctx, progress)
 	}
 	if err != nil {
 		return Outcome{}, err

@@ -67,12 +67,12 @@ func defaultFaults() []string {
 	}
 }
 
-// defaultLocks are all but those that need another build of the worker, and semaphores, which are
-// for another workload than the others.
+// defaultLocks are all except other versions of a library, and semaphores, which are for another
+// workload than the others.
 func defaultLocks() []string {
 	var names []string
 	for _, lock := range clients.Table() {
-		if lock.LibraryVersion == "" && !lock.Permits {
+		if otherVersion := lock.Program != "" && lock.Naive != ""; !otherVersion && !lock.Permits {
 			names = append(names, lock.Name)
 		}
 	}

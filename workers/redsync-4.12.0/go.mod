@@ -1,6 +1,6 @@
 // Lockcheck's worker with redsync 4.12.0 in place of the version that lockcheck
 // itself has: two versions of one module cannot be linked into one program.
-module lockcheck/library-versions/redsync-4.12.0
+module lockcheck/workers/redsync-4.12.0
 
 go 1.26.0
 

@@ -1,0 +1,37 @@
+//go:build embedded
+
+package clusters
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// errNotLinked: probes ask servers by client libraries, of which this build has none.
+var errNotLinked = errors.New("this build cannot ask servers: make build makes the whole program")
+
+// notLinked stands for all probes.
+type notLinked struct{}
+
+func (notLinked) Ready(context.Context, string) error              { return errNotLinked }
+func (notLinked) Clock(context.Context, string) (time.Time, error) { return time.Time{}, errNotLinked }
+func (notLinked) Version(context.Context, string) (string, error)  { return "", errNotLinked }
+
+type (
+	redisProbes struct {
+		notLinked
+		version string
+	}
+	clusterProbes     struct{ redisProbes }
+	replicationProbes struct{ redisProbes }
+	sentinelProbes    struct{ redisProbes }
+	mariaProbes       = notLinked
+	postgresProbes    = notLinked
+	zookeeperProbes   = notLinked
+	consulProbes      = notLinked
+)
+
+func askPostgres(context.Context, string, string, string, any) error { return errNotLinked }
+
+func askMaria(context.Context, string, string, any) error { return errNotLinked }
