@@ -19,7 +19,8 @@ type shape struct {
 	workers    int // at any time: those that are killed are replaced
 	// fate says what becomes of a hold, by its number.
 	fate func(number int) fate
-	// stuck are further workers that get nothing but errors.
+	// stuck are further workers that get nothing but errors. They ask for the first key, which
+	// contend does not take into account: a shape with stuck workers must not pause any.
 	stuck int
 }
 
@@ -56,10 +57,11 @@ func mix(n int) fate {
 }
 
 const (
-	lease   = 100 * time.Millisecond
-	onWay   = 20_000                        // ns, of a request or an answer
-	beyond  = int64(5 * time.Millisecond)   // how much longer than the lease a fault lasts
-	patient = int64(300 * time.Microsecond) // how long a worker waits for a lost answer
+	lease    = 100 * time.Millisecond
+	onWay    = 20_000                        // ns, of a request or an answer
+	applying = 1_000                         // ns, until a fault is in force
+	beyond   = int64(5 * time.Millisecond)   // how much longer than the lease a fault lasts
+	patient  = int64(300 * time.Microsecond) // how long a worker waits for a lost answer
 )
 
 // hold is one attempt, times in ns; those of what it did not reach are 0.
@@ -71,14 +73,17 @@ type hold struct {
 	refusedAt                       int64  // when it was told that somebody else had the lock
 	holder                          string // the grant of that one
 	faultFrom, faultTo, serviceEnds int64
+	contended                       bool // of a paused one: another worker wanted the lock before the release
 }
 
 func (h *hold) grant() string { return name(h.worker) + "-" + strconv.Itoa(h.number) }
 
 // end is when the worker stops acting as the holder, of one that is killed its last event
-// of life.
+// of life. For an unanswered attempt it is when the worker stops waiting for the answer.
 func (h *hold) end() int64 {
 	switch {
+	case h.fate == unanswered:
+		return h.release - 1_000
 	case h.release != 0:
 		return h.release
 	case h.read != 0:

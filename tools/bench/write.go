@@ -42,7 +42,7 @@ type writer struct {
 	seq    int64
 	data   [][]version     // by key
 	read   map[int64]int64 // the version that each hold has read, by its number
-	active [][]hold        // by key, those that may meet one to come
+	active [][]hold        // by key, the attempts that may meet a later one
 	truth
 	last int64
 }
@@ -92,19 +92,36 @@ func (w *writer) starve(from int) {
 	w.truth.stuck = int64(w.shape.stuck)
 }
 
-// meet counts the overlaps with those that asked before.
+// meet compares an attempt with the earlier ones of its key: it counts overlaps of holds,
+// and pauses during which another worker wanted the lock.
 func (w *writer) meet(h *hold) {
-	if h.granted == 0 {
-		return
-	}
 	active := &w.active[h.key]
-	*active = slices.DeleteFunc(*active, func(other hold) bool { return other.end() <= h.asked })
-	for _, other := range *active {
-		if other.worker != h.worker && max(other.granted, h.granted) < min(other.end(), h.end()) {
+	*active = slices.DeleteFunc(*active, func(other hold) bool { return other.end() < h.asked })
+	for i := range *active {
+		other := &(*active)[i]
+		if other.worker == h.worker {
+			continue
+		}
+		if h.granted != 0 && other.granted != 0 && max(other.granted, h.granted) < min(other.end(), h.end()) {
 			w.overlaps++
 		}
+		w.contend(h, other)
+		w.contend(other, h)
 	}
 	*active = append(*active, *h)
+}
+
+// contend counts a pause if another attempt asks for the lock or holds it between the time
+// when the pause is in force and the release. A pause without such an attempt does not
+// count: near the end of a history, no worker may ask for that lock again.
+func (w *writer) contend(pause, other *hold) {
+	if pause.fate != paused || pause.contended {
+		return
+	}
+	if other.asked <= pause.release && other.end() >= pause.faultFrom+applying {
+		pause.contended = true
+		w.faults++
+	}
 }
 
 // push lines up what happens in a hold.
@@ -119,7 +136,7 @@ func (w *writer) push(h *hold) {
 	}
 	if h.granted == 0 {
 		w.unknown++
-		w.call(e, h.asked, h.release-1_000, op+1, history.Event{Type: history.Info, Error: "timeout"})
+		w.call(e, h.asked, h.end(), op+1, history.Event{Type: history.Info, Error: "timeout"})
 	} else {
 		w.call(e, h.asked, h.granted, op+1, history.Event{Type: history.OK, Token: uint64(h.number), Until: h.asked + int64(lease)})
 		e.Token = uint64(h.number)
@@ -175,7 +192,9 @@ func (w *writer) fault(h *hold) {
 	if kind == "" {
 		return
 	}
-	w.faults++
+	if h.fate != paused { // pauses are counted by contend
+		w.faults++
+	}
 	f := history.Fault{ID: kind + "-" + strconv.Itoa(h.number), Kind: kind, Targets: []string{name(h.worker)}}
 	dropped := int64(3)
 	switch h.fate {
@@ -190,7 +209,7 @@ func (w *writer) fault(h *hold) {
 		evidence     string
 	}{
 		{history.Requested, h.faultFrom - 1, 0, 0, ""},
-		{history.Applied, h.faultFrom + 1_000, h.faultFrom, h.faultFrom + 1_000, ""},
+		{history.Applied, h.faultFrom + applying, h.faultFrom, h.faultFrom + applying, ""},
 		{history.Proven, h.faultFrom + 2_000, 0, 0, "as the target itself says"},
 		{history.Healed, h.faultTo + 3_000, h.faultTo + 2_000, h.faultTo + 3_000, ""},
 		{history.ProvenHealed, h.faultTo + 4_000, 0, 0, "as the target itself says"},
