@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"os"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -19,14 +18,10 @@ import (
 // imageName is that of the image when it is loaded.
 const imageName = "lockcheck:latest"
 
-// writeImage writes an image with nothing but a binary in it, as docker load reads it. It has no
-// times, so that the same binary gives the same image.
-func writeImage(path, binary, arch string) error {
-	content, err := os.ReadFile(binary)
-	if err != nil {
-		return err
-	}
-	root, err := rootOf(content)
+// writeImage writes an image with nothing but the programs in it, as docker load reads it. It has no
+// times, so that the same programs give the same image.
+func writeImage(path string, programs []program, arch string) error {
+	root, err := rootOf(programs)
 	if err != nil {
 		return err
 	}
@@ -63,18 +58,14 @@ func writeImage(path, binary, arch string) error {
 }
 
 // rootOf is the root of the file system of an image.
-func rootOf(binary []byte) ([]byte, error) {
+func rootOf(programs []program) ([]byte, error) {
 	var root bytes.Buffer
 	w := tar.NewWriter(&root)
 	err := errors.Join(
 		w.WriteHeader(&tar.Header{Name: "bin/", Typeflag: tar.TypeDir, Mode: 0o755}),
 		w.WriteHeader(&tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777}),
-		w.WriteHeader(&tar.Header{Name: images.SelfPath[1:], Mode: 0o755, Size: int64(len(binary))}),
+		addPrograms(w, "bin/", programs),
+		w.Close(),
 	)
-	if err != nil {
-		return nil, err
-	}
-	_, err = w.Write(binary)
-	err = errors.Join(err, w.Close())
 	return root.Bytes(), err
 }

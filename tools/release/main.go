@@ -1,8 +1,12 @@
-// Command release makes what is published with the binaries in a folder: of each a list of its
-// modules (CycloneDX), its container image; of all their checksums.
+// Command release makes what is published of the programs in dist/linux-ARCH, lockcheck and those of
+// its workers: an archive, a list of modules (CycloneDX) and a container image for each architecture,
+// with the checksums of all.
 package main
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"debug/buildinfo"
 	"errors"
@@ -10,19 +14,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
+	"runtime/debug"
 	"strings"
 
 	"lockcheck/clusters/images"
 )
 
-// prefix is what the names of binaries begin with; an architecture as Go names it follows.
-const prefix = "lockcheck-linux-"
+// prefix is what the names of folders begin with; an architecture as Go names it follows.
+const prefix = "linux-"
 
 const sumsFile = "SHA256SUMS"
 
 func main() {
-	folder := flag.String("folder", "dist", "`folder` with the binaries")
+	folder := flag.String("folder", "dist", "`folder` with the programs, in a folder for each architecture")
 	flag.Parse()
 	if err := release(*folder); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
@@ -31,33 +35,92 @@ func main() {
 }
 
 func release(folder string) error {
-	found, err := filepath.Glob(filepath.Join(folder, prefix+"*"))
+	built, err := filepath.Glob(filepath.Join(folder, prefix+"*"))
 	if err != nil {
 		return err
 	}
-	binaries := slices.DeleteFunc(found, func(path string) bool { return filepath.Ext(path) != "" })
-	if len(binaries) == 0 {
-		return fmt.Errorf("%s: no %s…", folder, prefix)
+	if len(built) == 0 {
+		return fmt.Errorf("%s: no folder %s…", folder, prefix)
 	}
-	for _, path := range binaries {
-		if err := accompany(path); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+	for _, programs := range built {
+		if err := publish(programs); err != nil {
+			return fmt.Errorf("%s: %w", programs, err)
+		}
+		if err := os.RemoveAll(programs); err != nil {
+			return err
 		}
 	}
 	return writeSums(folder)
 }
 
-// accompany writes what goes with a binary.
-func accompany(path string) error {
-	if err := images.CheckBinary(path); err != nil {
-		return err
-	}
-	info, err := buildinfo.ReadFile(path)
+// program is one of those that are released together.
+type program struct {
+	name    string // of its file
+	content []byte
+	build   *debug.BuildInfo
+}
+
+// publish writes next to a folder of programs what they are published as.
+func publish(folder string) error {
+	programs, err := readPrograms(folder)
 	if err != nil {
 		return err
 	}
-	arch := strings.TrimPrefix(filepath.Base(path), prefix)
-	return errors.Join(writeModules(path+".cdx.json", info), writeImage(path+".image.tar", path, arch))
+	arch := strings.TrimPrefix(filepath.Base(folder), prefix)
+	path := filepath.Join(filepath.Dir(folder), "lockcheck-"+filepath.Base(folder))
+	return errors.Join(writeArchive(path+".tar.gz", programs), writeModules(path+".cdx.json", programs), writeImage(path+".image.tar", programs, arch))
+}
+
+// readPrograms reads the static binaries in a folder, of which lockcheck sorts first.
+func readPrograms(folder string) ([]program, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	var programs []program
+	for _, entry := range entries {
+		path := filepath.Join(folder, entry.Name())
+		if err := images.CheckBinary(path); err != nil {
+			return nil, err
+		}
+		p := program{name: entry.Name()}
+		if p.content, err = os.ReadFile(path); err != nil {
+			return nil, err
+		}
+		if p.build, err = buildinfo.Read(bytes.NewReader(p.content)); err != nil {
+			return nil, err
+		}
+		programs = append(programs, p)
+	}
+	if len(programs) == 0 || programs[0].name != images.Self {
+		return nil, fmt.Errorf("it has no %s", images.Self)
+	}
+	return programs, nil
+}
+
+// writeArchive writes the programs as they are unpacked into one folder. It has no times, so that the
+// same programs give the same archive.
+func writeArchive(path string, programs []program) error {
+	var archive bytes.Buffer
+	zipped := gzip.NewWriter(&archive)
+	w := tar.NewWriter(zipped)
+	err := addPrograms(w, "", programs)
+	if err := errors.Join(err, w.Close(), zipped.Close()); err != nil {
+		return err
+	}
+	return os.WriteFile(path, archive.Bytes(), 0o644)
+}
+
+func addPrograms(w *tar.Writer, folder string, programs []program) error {
+	for _, p := range programs {
+		if err := w.WriteHeader(&tar.Header{Name: folder + p.name, Mode: 0o755, Size: int64(len(p.content))}); err != nil {
+			return err
+		}
+		if _, err := w.Write(p.content); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeSums writes the checksums of all files, as sha256sum --check reads them.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"os"
@@ -22,16 +23,21 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
-// released makes a release of the binary and returns its files.
+// released makes a release of lockcheck and the programs next to it, and returns its files.
 func released(t *testing.T, binary string) (folder string, files map[string][]byte) {
 	t.Helper()
-	content, err := os.ReadFile(binary)
-	if err != nil {
+	folder = t.TempDir()
+	programs := filepath.Join(folder, prefix+"amd64")
+	built, err := filepath.Glob(binary + "*")
+	if err := errors.Join(err, os.Mkdir(programs, 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	folder = t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, prefix+"amd64"), content, 0o755); err != nil {
-		t.Fatal(err)
+	for _, path := range built {
+		name := strings.Replace(filepath.Base(path), filepath.Base(binary), images.Self, 1)
+		content, err := os.ReadFile(path)
+		if err := errors.Join(err, os.WriteFile(filepath.Join(programs, name), content, 0o755)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := release(folder); err != nil {
 		t.Fatal(err)
@@ -49,30 +55,36 @@ func released(t *testing.T, binary string) (folder string, files map[string][]by
 	return folder, files
 }
 
-// TestRelease: of the same binary come the same bytes, with checksums that hold and the modules
-// that are in it.
+// TestRelease: the same programs give the same bytes, with checksums that hold and the modules
+// that are in them.
 func TestRelease(t *testing.T) {
-	binary := clustertest.Binary(t)
+	clustertest.Engine(t, clustertest.Rest)
+	binary := clustertest.WithWorkerPrograms(t)
 	folder, files := released(t, binary)
-	want := []string{"SHA256SUMS", "lockcheck-linux-amd64", "lockcheck-linux-amd64.cdx.json", "lockcheck-linux-amd64.image.tar"}
+	want := []string{"SHA256SUMS", "lockcheck-linux-amd64.cdx.json", "lockcheck-linux-amd64.image.tar", "lockcheck-linux-amd64.tar.gz"}
 	if names := slices.Sorted(maps.Keys(files)); !slices.Equal(names, want) {
 		t.Errorf("files %v", names)
+	}
+	list := exec.Command("tar", "--list", "--gzip", "--file", "lockcheck-linux-amd64.tar.gz")
+	list.Dir = folder
+	if output, err := list.Output(); err != nil || string(output) != "lockcheck\nlockcheck-kubernetes\nlockcheck-redsync-4.12.0\n" {
+		t.Errorf("the archive has %q, %v", output, err)
 	}
 	check := exec.Command("sha256sum", "--check", "--strict", sumsFile)
 	check.Dir = folder
 	if output, err := check.CombinedOutput(); err != nil || bytes.Count(output, []byte(": OK")) != len(want)-1 {
 		t.Errorf("%v\n%s", err, output)
 	}
-	var list bom
-	if err := json.Unmarshal(files["lockcheck-linux-amd64.cdx.json"], &list); err != nil {
+	var modules bom
+	if err := json.Unmarshal(files["lockcheck-linux-amd64.cdx.json"], &modules); err != nil {
 		t.Fatal(err)
 	}
-	for _, module := range []string{"github.com/spf13/cobra", "github.com/docker/docker", "std"} {
-		if !slices.ContainsFunc(list.Components, func(c component) bool { return c.Name == module && c.Version != "" }) {
+	for _, module := range []string{"github.com/spf13/cobra", "github.com/docker/docker", "k8s.io/client-go", "std"} {
+		if !slices.ContainsFunc(modules.Components, func(c component) bool { return c.Name == module && c.Version != "" }) {
 			t.Errorf("%s is missing", module)
 		}
 	}
-	if slices.ContainsFunc(list.Components, func(c component) bool { return strings.Contains(c.Name, "go-containerregistry") }) {
+	if slices.ContainsFunc(modules.Components, func(c component) bool { return strings.Contains(c.Name, "go-containerregistry") }) {
 		t.Error("it lists a module of tests, which is not in the binary")
 	}
 	_, again := released(t, binary)
@@ -90,7 +102,8 @@ func TestDynamicBinary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, prefix+"amd64"), content, 0o755); err != nil {
+	programs := filepath.Join(folder, prefix+"amd64")
+	if err := errors.Join(os.Mkdir(programs, 0o755), os.WriteFile(filepath.Join(programs, images.Self), content, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	if err := release(folder); err == nil || !strings.Contains(err.Error(), "CGO_ENABLED=0") {
@@ -100,7 +113,7 @@ func TestDynamicBinary(t *testing.T) {
 
 // TestImage: lockcheck in its own image tests a lock on the engine of its host.
 func TestImage(t *testing.T) {
-	docker := clustertest.Engine(t)
+	docker := clustertest.Engine(t, clustertest.Rest)
 	socket, local := strings.CutPrefix(os.Getenv("DOCKER_HOST"), "unix://")
 	if !local {
 		socket = "/var/run/docker.sock"
@@ -110,7 +123,7 @@ func TestImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder, _ := released(t, clustertest.Binary(t))
-	archive, err := os.Open(filepath.Join(folder, prefix+"amd64.image.tar"))
+	archive, err := os.Open(filepath.Join(folder, "lockcheck-linux-amd64.image.tar"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"runtime/debug"
+	"slices"
 )
 
 // bom is the part of CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json/) that a list of modules
@@ -27,17 +28,26 @@ type component struct {
 	URL     string `json:"purl"`
 }
 
-// writeModules lists the modules that Go has linked into a binary, and Go itself.
-func writeModules(path string, info *debug.BuildInfo) error {
+// writeModules lists the modules that Go has linked into any of the programs, and Go itself.
+func writeModules(path string, programs []program) error {
 	list := bom{Format: "CycloneDX", Spec: "1.6", Version: 1}
-	list.Metadata.Component = ofModule("application", &info.Main)
-	for _, module := range info.Deps {
-		if module.Replace != nil {
-			module = module.Replace
+	list.Metadata.Component = ofModule("application", &programs[0].build.Main)
+	add := func(module *debug.Module) {
+		if c := ofModule("library", module); !slices.Contains(list.Components, c) {
+			list.Components = append(list.Components, c)
 		}
-		list.Components = append(list.Components, ofModule("library", module))
 	}
-	list.Components = append(list.Components, ofModule("library", &debug.Module{Path: "std", Version: info.GoVersion}))
+	for _, p := range programs {
+		for _, module := range p.build.Deps {
+			if module.Replace != nil {
+				module = module.Replace
+			}
+			if module.Version != "" { // lockcheck itself, in the programs of workers that are modules of their own
+				add(module)
+			}
+		}
+		add(&debug.Module{Path: "std", Version: p.build.GoVersion})
+	}
 	text, err := json.MarshalIndent(list, "", "  ")
 	if err != nil {
 		return err
