@@ -1,85 +1,97 @@
-# Targets: build library-versions check test soak layouts mutants hunts hunt-mutants crosscheck coverage fuzz bench findings comparison claims sweeps load guide guide-runs docs
-# examples example-findings example-comparison lint tidy images demo screenshots release clean.
+# README and CONTRIBUTING say what the targets are for. Each that runs a test prints what it runs.
 
 export CGO_ENABLED ?= 0
 # As the programs in the images are built, so that what they share is compiled once.
 export GOFLAGS ?= -trimpath
 
-# The race detector needs a C compiler.
-RACE := $(if $(shell command -v gcc 2>/dev/null),-race,)
-
-.PHONY: build library-versions check test soak layouts mutants hunts hunt-mutants crosscheck coverage fuzz bench findings comparison claims sweeps load guide guide-runs docs examples example-findings example-comparison lint tidy images demo screenshots release clean
+.PHONY: build workers demo cold check lint test test-all tidy images screenshots release clean
+.PHONY: soak layouts mutants hunts hunt-mutants crosscheck coverage fuzz bench findings comparison claims sweeps load guide guide-runs docs
+.PHONY: examples example-findings example-comparison
 
 # Whatever GOFLAGS says: --version is to tell the commit.
+BUILD := go build -buildvcs=auto -ldflags='-s -w'
 build:
-	go build -buildvcs=auto -o lockcheck ./cmd/lockcheck
+	$(BUILD) -o lockcheck ./cmd/lockcheck
 
-# Workers with other versions of libraries, for the locks that are named after
-# them. Each is a module of its own.
-LIBRARY_VERSIONS := $(notdir $(wildcard library-versions/*))
-library-versions:
-	for v in $(LIBRARY_VERSIONS); do (cd library-versions/$$v && go build -o ../../lockcheck-$$v .) || exit 1; done
+# The programs of workers whose libraries lockcheck does not have. Next to its source code lockcheck
+# builds each of them on first use as well.
+WORKERS := $(notdir $(wildcard workers/*))
+MODULES := $(patsubst %/go.mod,%,$(wildcard workers/*/go.mod))
+workers:
+	for w in $(WORKERS); do (cd workers/$$w && $(BUILD) -tags $$w -o ../../lockcheck-$$w .) || exit 1; done
+
+# The first violation: workers are stopped beyond their lease, and write. That takes none of the
+# client libraries, which are more than half of what there is to compile.
+demo:
+	if test -x lockcheck && ! go version -m lockcheck | grep -q 'tags=embedded'; then $(MAKE) build; else $(BUILD) -tags embedded -o lockcheck ./cmd/lockcheck; fi
+	./lockcheck test --expect violation --time-limit 10s
+
+# What a target costs on a machine that has nothing yet: in a fresh clone, with empty caches of
+# modules and builds. Of the tests also without images: lockcheck's are removed first.
+COLD ?= demo
+cold:
+	case $(COLD) in test*) $(MAKE) build; ./lockcheck clean --images ;; esac
+	set -e; new=$$(mktemp -d); trap 'chmod -R u+w $$new; rm -rf $$new' EXIT; git clone -q . $$new/lockcheck; cd $$new/lockcheck; \
+	export GOMODCACHE=$$new/modules GOCACHE=$$new/build; \
+	bash -c 'TIMEFORMAT="$(COLD) from nothing: %R s, %U s of processor time by programs, %S s by the kernel"; time $(MAKE) $(COLD)'; ls -l lockcheck
 
 # What every commit is tried with: formatting, vet, staticcheck, and all tests that start
 # no servers, which are those that -short leaves in.
 check: lint
 	go test -short -vet=off -timeout 5m ./...
 
-# Everything, on real servers where Docker is there. What needs no Docker first, while
-# the images are made; then servers, then faults: next to each other, servers were too busy
-# to answer in time. Whole runs last. Most of all that is waiting, so more of it is done at a
-# time than there are processors. All packages are vetted once, by
-# lint, and test the same binary.
-GO_TEST = CGO_ENABLED=$(if $(RACE),1,0) LOCKCHECK_TESTED=$(CURDIR)/lockcheck go test $(RACE) -vet=off -timeout 40m -p 1
-SERVERS := ./clients ./clusters
-FAULTS := ./nemesis ./clusters/engine ./clusters/images ./clusters/vdso ./cmd/lockcheck
-RUNS := ./examples/go-lock ./internal/cleanup ./internal/runs ./internal/swarm ./internal/suites/repros ./internal/suites/matrix ./internal/suites/claims ./internal/suites/sweep ./internal/suites/hunt ./internal/suites/advise
-WITH_SERVERS := $(SERVERS) $(FAULTS) $(RUNS) ./clients/conformance ./tools/release
+# Locks, faults and whole runs, on embedded servers and, where Docker is there, on Redis, etcd and
+# PostgreSQL. What needs no Docker runs while the images are made. Most of all the rest is waiting, so more of it is
+# done at a time than there are processors.
+GO_TEST := go test -vet=off -timeout 40m
+SERVERS := ./clients ./clusters ./clusters/engine ./clusters/images ./nemesis ./internal/cleanup
+RUNS := ./cmd/lockcheck ./examples/go-lock ./internal/runs ./internal/suites/repros ./internal/suites/matrix ./internal/suites/claims ./internal/suites/sweep ./internal/suites/hunt ./internal/suites/advise ./internal/suites/profile
+REST := ./clients ./clusters ./clusters/images ./nemesis ./internal/runs ./internal/swarm ./tools/release
+WITH_SERVERS := $(SERVERS) $(RUNS) $(REST)
+test-pure test-race test-servers test-runs test-rest: export LOCKCHECK_TESTED = $(CURDIR)/lockcheck
+test-runs: export LOCKCHECK = $(CURDIR)/lockcheck
 test: build
-	$(MAKE) -j 2 tested-images apart
-	$(MAKE) tested-servers
-	$(MAKE) tested-faults
-	$(GO_TEST) -parallel $$((2 * $$(nproc))) ./clients/conformance # in which a client that answers late has failed
-	LOCKCHECK=$(CURDIR)/lockcheck $(GO_TEST) -p 2 -parallel $$(($$(nproc) + 1)) $(RUNS)
+	$(MAKE) -j 2 test-images test-pure
+	$(MAKE) test-servers
+	$(MAKE) test-runs
 
-.PHONY: apart tested-images tested-servers tested-faults
-# The checkers are pure and their histories many: those are tried without the race
-# detector, and a tenth of them with it. The tests of the repository read files, and no more.
-apart: lint
-	go test . ./checker
-	$(GO_TEST) -p $$(nproc) -short $$(go list ./... | grep -vxE '$(subst $() $(),|,$(patsubst ./%,lockcheck/%,$(WITH_SERVERS)))|lockcheck')
-	$(GO_TEST) ./tools/release # mostly compiling, which would delay the faults of runs
-	CGO_ENABLED=$(if $(RACE),1,0) go build $(RACE) ./... # compiled now, so that it need not be done later
-tested-servers:
-	$(GO_TEST) -parallel $$((2 * $$(nproc))) $(SERVERS)
-# One package at a time: those of the commands look for whatever a run has left.
-tested-faults:
-	$(GO_TEST) $(FAULTS)
+# Everything: also the tests on all other servers, of releases, of the swarm, and of the programs of workers.
+test-all: test
+	$(MAKE) test-rest
 
-# The images that tests use, as far as they can be made here: each test that needs one
-# makes it on first use, and says so if it cannot.
-TESTED_IMAGES := redis valkey postgres mariadb galera zookeeper memcached consul-1.20.1 etcd-3.6.16 etcd-3.4.3 nats-2.15.2 kube-apiserver-1.37.2
-tested-images: build
-	./lockcheck images $(TESTED_IMAGES) || true
+.PHONY: test-images test-pure test-race test-servers test-runs test-rest
+test-images: build
+	./lockcheck images redis etcd-3.6.16 postgres || true # each test that needs one makes it, and says so if it cannot
+test-pure: lint test-race
+	$(GO_TEST) $$(go list ./... | grep -vxF "$$(go list $(WITH_SERVERS))")
+# The race detector needs a C compiler. Without client libraries there is half as much to compile.
+test-race:
+	if command -v gcc >/dev/null; then CGO_ENABLED=1 $(GO_TEST) -race -short -tags embedded $$(go list ./... | grep -vxE 'lockcheck|lockcheck/(clients|clusters|cmd/.*|tools/.*)'); fi
+	if command -v gcc >/dev/null; then CGO_ENABLED=1 go build -race -tags embedded -o lockcheck-race ./cmd/lockcheck && ./lockcheck-race test --expect violation --time-limit 10s --ttl 1s; fi
+test-servers: build
+	$(GO_TEST) -p 2 -parallel $$((2 * $$(nproc))) $(SERVERS)
+test-runs: build
+	$(GO_TEST) -p 2 -parallel $$(($$(nproc) + 1)) $(RUNS)
+test-rest: export LOCKCHECK_REST = 1
+test-rest: build workers
+	./lockcheck images || true
+	go vet -tags kubernetes ./clients ./clusters ./workers/kubernetes
+	$(GO_TEST) -tags kubernetes -p 2 -parallel $$((2 * $$(nproc))) $(REST)
 
 lint:
 	@test -z "$$(gofmt -l .)" || { echo "not formatted:"; gofmt -l .; exit 1; }
 	go vet ./...
 	go tool staticcheck ./...
-	for v in $(LIBRARY_VERSIONS); do (cd library-versions/$$v && go vet .) || { echo "library-versions/$$v: try make tidy"; exit 1; }; done
+	for m in $(MODULES); do (cd $$m && go vet .) || { echo "$$m: try make tidy"; exit 1; }; done
 
-# The modules of the workers with other library versions need the same modules as lockcheck.
+# The modules of workers with other library versions need the same modules as lockcheck.
 tidy:
 	go mod tidy
-	for v in $(LIBRARY_VERSIONS); do (cd library-versions/$$v && go mod tidy) || exit 1; done
+	for m in $(MODULES); do (cd $$m && go mod tidy) || exit 1; done
 
 # All images now, instead of on first use.
 images: build
 	./lockcheck images
-
-# The first violation: workers are stopped beyond their lease, and write.
-demo: build
-	./lockcheck test --expect violation
 
 # The pictures of the docs, of a run that is made for them and of the guide: needs Docker, and
 # Chromium. As root: CHROMIUM='chromium --no-sandbox'.
@@ -98,19 +110,21 @@ screenshot-guide: build
 	echo '<body style="margin: 0"><iframe src="guide.html#guard-none" style="width: 1400px; height: 1200px; border: 0"></iframe>' > store/screenshots/frame.html
 	$(CHROMIUM) --headless --hide-scrollbars --window-size=1400,1200 --screenshot=docs/guide.png file://$(CURDIR)/store/screenshots/frame.html
 
-# What is published, in dist/: static binaries, for each the list of its modules and a container
-# image, and checksums. The same commit and Go give the same bytes. The version is that of the
+# What is published, in dist/: for each architecture an archive of lockcheck and the programs of its
+# workers, the list of their modules and a container image, and checksums. The same commit and Go give the same bytes. The version is that of the
 # tag, which Go takes from the checkout; not from a worktree.
 RELEASED := amd64 arm64
 release:
 	rm -rf dist
-	for arch in $(RELEASED); do CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -buildvcs=auto -ldflags='-s -w' -o dist/lockcheck-linux-$$arch ./cmd/lockcheck || exit 1; done
+	set -e; for arch in $(RELEASED); do export CGO_ENABLED=0 GOFLAGS=-trimpath GOOS=linux GOARCH=$$arch; \
+	$(BUILD) -o dist/linux-$$arch/lockcheck ./cmd/lockcheck; \
+	for w in $(WORKERS); do (cd workers/$$w && $(BUILD) -tags $$w -o ../../dist/linux-$$arch/lockcheck-$$w .); done; done
 	go run ./tools/release -folder dist
 
 # Every lock with and without pauses, every reproduction and its control, each
 # TIMES times: hours. The table in docs/findings.md is made from the stored runs.
 TIMES ?= 1
-findings: build library-versions
+findings: build workers
 	./lockcheck findings run --times $(TIMES)
 	./lockcheck findings table
 
@@ -126,7 +140,7 @@ docs: build
 COMPARISON := store/comparison
 COMPLETE := test -f $(COMPARISON)/comparison.json && ! grep -q '"missing":' $(COMPARISON)/comparison.json
 comparison: AT_ONCE = $$((3 * $$(nproc)))
-comparison: build library-versions
+comparison: build workers
 	if $(COMPLETE); then mv $(COMPARISON) $(COMPARISON)-$$(date -u +%Y%m%dT%H%M%S.%3NZ); fi
 	if test -d $(COMPARISON); then ./lockcheck compare --resume $(COMPARISON) --parallel $(AT_ONCE); else ./lockcheck compare --out $(COMPARISON) --seeds 3 --cluster-seeds 1 --parallel $(AT_ONCE); fi || test $$? -le 2
 	$(COMPLETE) || { echo "runs are missing, so nothing is published: make comparison goes on with them"; exit 1; }
@@ -191,7 +205,7 @@ soak:
 
 # Servers start from images that are laid out as the official ones, by way of a registry.
 layouts:
-	LOCKCHECK_LAYOUTS=1 go test -timeout 1h -run TestLayouts -v ./clusters
+	LOCKCHECK_LAYOUTS=1 LOCKCHECK_REST=1 go test -timeout 1h -run TestLayouts -v ./clusters
 
 # Every lock of examples/ once, without faults: they must be valid. Each is tried, whatever
 # becomes of the others.
@@ -228,7 +242,7 @@ mutants: build
 # From the name of each lock that is known to fail alone: up to an hour each, HUNT_SEEDS times. What
 # ended is in tools/hunts/results.jsonl, and not made again. The table is in docs/hunt.md.
 HUNT_SEEDS ?= 5
-hunts: build library-versions
+hunts: build workers
 	go run ./tools/hunts -lockcheck ./lockcheck -seeds $(HUNT_SEEDS)
 	go run ./tools/hunts -lockcheck ./lockcheck -seeds 1 -blind
 
@@ -263,4 +277,4 @@ bench: build
 clean:
 	if test -x lockcheck; then ./lockcheck clean; fi
 	rm -rf dist
-	rm -f lockcheck $(addprefix lockcheck-,$(LIBRARY_VERSIONS))
+	rm -f lockcheck lockcheck-race $(addprefix lockcheck-,$(WORKERS))

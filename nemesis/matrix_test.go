@@ -45,7 +45,7 @@ type matrix struct {
 
 func newMatrix(t *testing.T, spec clusters.Spec) *matrix {
 	t.Helper()
-	docker := clustertest.Engine(t)
+	docker := clustertest.Engine(t, spec.Name)
 	run := fmt.Sprintf("matrix-%s-%d", spec.Name, os.Getpid())
 	t.Cleanup(func() {
 		if _, err := docker.RemoveRun(context.WithoutCancel(t.Context()), run); err != nil {

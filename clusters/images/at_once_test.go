@@ -29,7 +29,7 @@ func several(ensure func() (engine.Image, error)) (made []engine.Image, err erro
 // TestSeveralAtOnce: several runs that start together make an image once, and none loses
 // its name to another. Without a lock between looking and making there are several.
 func TestSeveralAtOnce(t *testing.T) {
-	docker := clustertest.Engine(t)
+	docker := clustertest.Engine(t, clustertest.Rest)
 	maker := Maker{Engine: docker, Progress: t.Logf}
 	for _, c := range []struct {
 		name   string
@@ -76,7 +76,7 @@ func TestSeveralAtOnce(t *testing.T) {
 
 // TestSelvesAtOnce: the same of lockcheck's own image.
 func TestSelvesAtOnce(t *testing.T) {
-	docker := clustertest.Engine(t)
+	docker := clustertest.Engine(t, clustertest.Rest)
 	content, err := os.ReadFile(clustertest.Binary(t))
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 // TestCache: what a file has is loaded where it is missing, the file is written when it lacks
 // something, and otherwise left alone.
 func TestCache(t *testing.T) {
-	docker := clustertest.Engine(t)
+	docker := clustertest.Engine(t, clustertest.Rest)
 	maker := Maker{Engine: docker, Progress: t.Logf}
 	path := filepath.Join(t.TempDir(), "images.tar")
 	const recipe = "etcd-3.6.16"

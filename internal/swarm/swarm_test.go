@@ -19,7 +19,7 @@ import (
 // oneNode is a swarm of this engine alone, for as long as the test runs.
 func oneNode(t *testing.T) *client.Client {
 	t.Helper()
-	clustertest.Engine(t)
+	clustertest.Engine(t, clustertest.Rest)
 	docker, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestInterrupted(t *testing.T) {
 
 // TestNoSwarm says what is missing.
 func TestNoSwarm(t *testing.T) {
-	docker := clustertest.Engine(t)
+	docker := clustertest.Engine(t, clustertest.Rest)
 	if _, err := docker.Swarm(t.Context()); err == nil {
 		t.Skip("this engine has a swarm of its own")
 	}
