@@ -17,12 +17,14 @@ import (
 // baseLabel marks a base image of our own making.
 const baseLabel = "lockcheck.base"
 
-// suite is a Debian release that recipes build on.
+// suite is a Debian release that images stand on.
 type suite struct{ name, image string }
 
 var (
+	// trixie is what our servers are of.
+	trixie = suite{name: "trixie", image: "debian:trixie-slim"}
+	// bookworm is only for Dockerfiles of users.
 	bookworm = suite{name: "bookworm", image: "debian:bookworm-slim"}
-	trixie   = suite{name: "trixie", image: "debian:trixie-slim"}
 )
 
 // pullTimeout is how long a registry may take before the base is made here.

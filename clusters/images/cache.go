@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"lockcheck/clusters/engine"
 )
@@ -59,9 +58,9 @@ func (m Maker) load(ctx context.Context, path string) error {
 	return m.Engine.Load(ctx, file)
 }
 
-// keep writes the images, and the bases by which recipes know them, unless the file has them.
+// keep writes the images, and the parents by which recipes know them, unless the file has them.
 func (m Maker) keep(ctx context.Context, path string, names []string, made []engine.Image) error {
-	refs, err := m.basesOf(ctx, names)
+	refs, err := m.parentsOf(ctx, names)
 	if err != nil {
 		return err
 	}
@@ -88,26 +87,21 @@ func (m Maker) keep(ctx context.Context, path string, names []string, made []eng
 	return nil
 }
 
-// basesOf names the bases of recipes. An image is named after the ID of its base, without
-// which it would be made again.
-func (m Maker) basesOf(ctx context.Context, names []string) (refs []string, err error) {
-	for _, s := range []suite{bookworm, trixie} {
-		if !slices.ContainsFunc(names, s.under) {
-			continue
-		}
-		base, err := m.base(ctx, s)
-		if err != nil {
-			return nil, err
-		}
-		refs = append(refs, base.Ref)
+// parentsOf names what the recipes stand on. An image is named after the ID of its parent,
+// without which it would be made again.
+func (m Maker) parentsOf(ctx context.Context, names []string) ([]string, error) {
+	if !slices.ContainsFunc(names, onServers) {
+		return nil, nil
 	}
-	return refs, nil
-}
-
-// under says whether a recipe builds on the suite.
-func (s suite) under(recipe string) bool {
-	text, err := recipes.ReadFile(recipesFolder + "/" + recipe + dockerfileSuffix)
-	return err == nil && strings.Contains(strings.ToLower(string(text)), "{{."+s.name+"}}")
+	base, err := m.base(ctx, trixie)
+	if err != nil {
+		return nil, err
+	}
+	servers, err := m.servers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return []string{base.Ref, servers.Ref}, nil
 }
 
 // refsIn lists the names of the images in an archive of an engine; none if there is no such file.

@@ -71,8 +71,8 @@ func (m Maker) archiveOfFolder(ctx context.Context, folder string) ([]byte, erro
 	return archive.Bytes(), errors.Join(err, w.Close())
 }
 
-// fromDebian is a line of a Dockerfile that begins with one of the Debian images that recipes
-// build on, too.
+// fromDebian is a line of a Dockerfile that begins with one of the Debian images that can be made
+// here.
 var fromDebian = regexp.MustCompile(`(?mi)^(FROM\s+)debian:(bookworm|trixie)-slim\b`)
 
 // onOwnBase puts the ID of our base image where a Dockerfile names its release: where no

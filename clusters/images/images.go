@@ -1,6 +1,7 @@
-// Package images makes the images that clusters run on. Those of servers are made from
-// Debian packages by the recipes next to it, lockcheck's own from its binary. An
-// image is named after its content, so it is made once and never goes stale.
+// Package images makes the images that clusters run on. Servers of Debian are installed once, in
+// an image that those of their recipes stand on; servers in Go are compiled; lockcheck's own
+// image is made from its binary. An image is named after its content, so it is made once and
+// never goes stale.
 package images
 
 import (
@@ -100,40 +101,50 @@ func (m Maker) Ensure(ctx context.Context, recipe string) (engine.Image, error) 
 	if err != nil {
 		return engine.Image{}, fmt.Errorf("image %s: no such recipe; there are %s", recipe, strings.Join(Names(), ", "))
 	}
-	dockerfile, err := m.onBase(ctx, recipe, string(text))
+	return m.ensureDockerfile(ctx, recipe, string(text), "")
+}
+
+// ensureDockerfile returns the image of a Dockerfile of ours and makes it first if need be, which
+// its parent is, too. The origin is added to what progress says.
+func (m Maker) ensureDockerfile(ctx context.Context, name, text, origin string) (engine.Image, error) {
+	dockerfile, err := m.onParent(ctx, name, text)
 	if err != nil {
-		return engine.Image{}, fmt.Errorf("image %s: %w", recipe, err)
+		return engine.Image{}, fmt.Errorf("image %s: %w", name, err)
 	}
-	return m.once(ctx, recipe, []byte(dockerfile), func(ref string) error {
-		m.Progress("building the image %s from Debian packages (once)", ref)
-		return m.Engine.Build(ctx, ref, dockerfile+"LABEL "+RecipeLabel+"="+recipe+"\n", m.status)
+	return m.once(ctx, name, []byte(dockerfile), func(ref string) error {
+		m.Progress("building the image %s%s (once)", ref, origin)
+		return m.Engine.Build(ctx, ref, dockerfile, m.status)
 	})
 }
 
-// onBase fills in the base image, which is made first if need be.
-func (m Maker) onBase(ctx context.Context, recipe, text string) (string, error) {
-	parsed, err := template.New(recipe).Parse(text)
+// onParent fills in the parent image, which is made first if need be.
+func (m Maker) onParent(ctx context.Context, name, text string) (string, error) {
+	parsed, err := template.New(name).Parse(text)
 	if err != nil {
 		return "", err
 	}
 	var dockerfile strings.Builder
-	err = parsed.Execute(&dockerfile, suites{ctx: ctx, maker: m})
+	err = parsed.Execute(&dockerfile, parents{ctx: ctx, maker: m})
 	return dockerfile.String(), err
 }
 
-// suites is what a recipe can name as its base. Each is the ID of an image: with
-// another base below it, an image is another one.
-type suites struct {
+// parents is what a Dockerfile of ours can stand on. Each is the ID of an image: on another
+// parent, an image is another one.
+type parents struct {
 	ctx   context.Context
 	maker Maker
 }
 
-func (s suites) Bookworm() (string, error) { return s.id(bookworm) }
-func (s suites) Trixie() (string, error)   { return s.id(trixie) }
-
-func (s suites) id(of suite) (string, error) {
-	base, err := s.maker.base(s.ctx, of)
+// Trixie is the base of servers.Dockerfile.
+func (p parents) Trixie() (string, error) {
+	base, err := p.maker.base(p.ctx, trixie)
 	return base.ID, err
+}
+
+// Servers is the parent of all recipes that are a Dockerfile.
+func (p parents) Servers() (string, error) {
+	parent, err := p.maker.servers(p.ctx)
+	return parent.ID, err
 }
 
 // EnsureSelf returns the image of a lockcheck binary, which must be static:
@@ -210,7 +221,8 @@ func (m Maker) removeOldSelves(ctx context.Context) {
 	}
 }
 
-// Remove removes all images that were made by recipes, and the bases.
+// Remove removes all images that were made by recipes, then what they stood on: the engine only
+// takes the name from an image that others still stand on.
 func (m Maker) Remove(ctx context.Context) (int, error) {
 	removed := 0
 	for _, label := range []string{RecipeLabel, baseLabel} {
@@ -218,7 +230,7 @@ func (m Maker) Remove(ctx context.Context) (int, error) {
 		if err != nil {
 			return removed, err
 		}
-		for _, image := range list {
+		for _, image := range parentsLast(list) {
 			if !ours(image) {
 				continue
 			}
@@ -233,6 +245,13 @@ func (m Maker) Remove(ctx context.Context) (int, error) {
 	}
 	official, err := m.removeOfficial(ctx)
 	return removed + official, err
+}
+
+// parentsLast puts the images that others stand on behind the others.
+func parentsLast(list []engine.Image) []engine.Image {
+	parents := func(image engine.Image) bool { return image.Labels[RecipeLabel] == serversName }
+	return slices.Concat(slices.DeleteFunc(slices.Clone(list), parents),
+		slices.DeleteFunc(list, func(image engine.Image) bool { return !parents(image) }))
 }
 
 // namespace is what the names of our images begin with.

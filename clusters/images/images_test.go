@@ -65,14 +65,14 @@ func dynamicBinary(t *testing.T) string {
 	return path
 }
 
-// TestRecipes: each stands on a base that there is, and names its clock driver
-// if it has one.
+// TestRecipes: each stands on the image of all servers or is a Go program, and names its clock
+// driver if it has one.
 func TestRecipes(t *testing.T) {
-	want := map[string]string{ // to the base and the clock driver
+	want := map[string]string{ // to the parent and the clock driver
 		"consul-1.20.1": "go", "etcd-3.4.3": "go", "etcd-3.5.15": "go", "etcd-3.5.16": "go", "etcd-3.6.16": "go",
-		"kube-apiserver-1.37.2": "go", "nats-2.15.2": "go", "galera": "trixie libfaketime", "memcached": "trixie",
-		"redis": "bookworm libfaketime", "mariadb": "trixie libfaketime",
-		"redis-8": "trixie", "valkey": "trixie", "postgres": "trixie", "zookeeper": "trixie",
+		"kube-apiserver-1.37.2": "go", "nats-2.15.2": "go", "galera": "servers libfaketime", "memcached": "servers",
+		"redis": "servers libfaketime", "mariadb": "servers libfaketime",
+		"redis-8": "servers", "valkey": "servers", "postgres": "servers", "zookeeper": "servers",
 	}
 	if names := Names(); !slices.Equal(names, slices.Sorted(maps.Keys(want))) {
 		t.Errorf("recipes %v", names)
@@ -94,38 +94,75 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// checkDockerfile returns the base of a recipe and its clock driver.
+// checkDockerfile returns the parent of a recipe and its clock driver.
 func checkDockerfile(t *testing.T, name string) string {
 	t.Helper()
+	if !onServers(name) {
+		t.Error("not said to stand on the image of all servers")
+	}
 	text, err := recipes.ReadFile(recipesFolder + "/" + name + dockerfileSuffix)
 	if err != nil {
 		t.Fatal(err)
 	}
-	parsed, err := template.New(name).Option("missingkey=error").Parse(string(text))
+	dockerfile, parent := filledIn(t, name, string(text))
+	if strings.Contains(dockerfile, "apt-get") {
+		t.Error("it installs something, which is to be done once for all recipes")
+	}
+	if strings.Contains(dockerfile, " "+ClockLabel+"="+Libfaketime+"\n") {
+		parent += " " + Libfaketime
+	}
+	return parent
+}
+
+// filledIn returns a Dockerfile with its parent, of which it must have one.
+func filledIn(t *testing.T, name, text string) (dockerfile, parent string) {
+	t.Helper()
+	parsed, err := template.New(name).Option("missingkey=error").Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var filled strings.Builder
-	if err := parsed.Execute(&filled, map[string]string{"Bookworm": "sha256:bookworm", "Trixie": "sha256:trixie"}); err != nil {
+	if err := parsed.Execute(&filled, map[string]string{"Servers": "sha256:servers", "Trixie": "sha256:trixie"}); err != nil {
 		t.Fatal(err)
 	}
-	dockerfile := filled.String()
+	dockerfile = filled.String()
 	_, rest, found := strings.Cut(dockerfile, "\nFROM sha256:")
 	if !found || strings.Contains(rest, "\nFROM ") {
-		t.Errorf("not on one base:\n%s", dockerfile)
+		t.Errorf("not on one parent:\n%s", dockerfile)
 	}
-	base, _, _ := strings.Cut(rest, "\n")
-	installed := strings.Contains(dockerfile, " libfaketime \\\n")
-	if installed != strings.Contains(dockerfile, "LABEL "+ClockLabel+"="+Libfaketime+"\n") {
-		t.Errorf("clock driver and label do not agree:\n%s", dockerfile)
+	// Both labels in one line: each line makes a layer, which some engines take seconds for.
+	if strings.Count(dockerfile, "\nLABEL ") != 1 || !strings.Contains(dockerfile, "\nLABEL "+RecipeLabel+"="+name) {
+		t.Errorf("it does not have its labels:\n%s", dockerfile)
 	}
-	if !strings.HasSuffix(dockerfile, "\n") {
-		t.Error("what is appended would be part of its last line")
+	parent, _, _ = strings.Cut(rest, "\n")
+	return dockerfile, parent
+}
+
+// TestServers: the image that the recipes stand on is on Debian's trixie, has libfaketime, and
+// is no recipe itself.
+func TestServers(t *testing.T) {
+	dockerfile, parent := filledIn(t, serversName, serversDockerfile)
+	if parent != trixie.name || !strings.Contains(dockerfile, " libfaketime ") {
+		t.Errorf("on %s:\n%s", parent, dockerfile)
 	}
-	if installed {
-		base += " " + Libfaketime
+	if slices.Contains(Names(), serversName) || onServers(serversName) {
+		t.Error("it can be named as a recipe")
 	}
-	return base
+}
+
+// TestParentsLast: nothing is removed while images of ours stand on it.
+func TestParentsLast(t *testing.T) {
+	image := func(recipe string) engine.Image {
+		return engine.Image{Ref: recipe, Labels: map[string]string{RecipeLabel: recipe}}
+	}
+	list := []engine.Image{image("redis"), image(serversName), image("galera"), image(serversName), image("valkey")}
+	var got []string
+	for _, image := range parentsLast(list) {
+		got = append(got, image.Ref)
+	}
+	if want := []string{"redis", "galera", "valkey", serversName, serversName}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
 }
 
 // checkGoRecipe: it can be built with nothing but what is in it, and from the
@@ -279,15 +316,15 @@ func TestEnsure(t *testing.T) {
 	if second, err := maker.Ensure(t.Context(), "redis"); err != nil || second.ID != first.ID || second.Ref != first.Ref {
 		t.Errorf("then %+v, %v: want %+v", second, err, first)
 	}
-	base, err := maker.base(t.Context(), bookworm)
-	if err != nil {
-		t.Fatal(err)
+	parent, err := maker.servers(t.Context())
+	if err != nil || parent.Labels[RecipeLabel] != serversName {
+		t.Fatalf("the parent %+v, %v", parent, err)
 	}
-	if got, err := maker.onBase(t.Context(), "x", "FROM {{.Bookworm}}\n"); err != nil || got != "FROM "+base.ID+"\n" {
-		t.Errorf("on base: %q, %v", got, err)
+	if got, err := maker.onParent(t.Context(), "x", "FROM {{.Servers}}\n"); err != nil || got != "FROM "+parent.ID+"\n" {
+		t.Errorf("on its parent: %q, %v", got, err)
 	}
 	for _, bad := range []string{"FROM {{.Potato}}\n", "FROM {{"} {
-		if got, err := maker.onBase(t.Context(), "x", bad); err == nil {
+		if got, err := maker.onParent(t.Context(), "x", bad); err == nil {
 			t.Errorf("%q is filled in as %q", bad, got)
 		}
 	}

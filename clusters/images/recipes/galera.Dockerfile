@@ -2,11 +2,7 @@
 # server of a cluster for a moment: servers that begin with it are at one position of one
 # history, and need nothing of each other. It has the tables of the locks, for one that is made
 # later ends the transactions of others.
-FROM {{.Trixie}}
-RUN apt-get update \
- && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends mariadb-server libfaketime \
- && rm -rf /var/lib/apt/lists/* /var/lib/mysql/* \
- && mkdir -p /run/mysqld && chown mysql /run/mysqld
+FROM {{.Servers}}
 USER mysql
 RUN mariadb-install-db --datadir=/var/lib/mysql --auth-root-authentication-method=normal --skip-test-db >/dev/null \
  && printf "FLUSH PRIVILEGES;\nCREATE USER 'lockcheck'@'%%';\nGRANT ALL ON *.* TO 'lockcheck'@'%%';\nCREATE DATABASE lockcheck;\n" \
@@ -18,4 +14,4 @@ RUN { mariadbd --datadir=/var/lib/mysql --skip-name-resolve --innodb-log-file-si
  && mariadb --protocol=tcp --user=lockcheck lockcheck --execute="CREATE TABLE lockcheck_rows (name VARCHAR(200) PRIMARY KEY, grants BIGINT NOT NULL); CREATE TABLE lockcheck_inserts (name VARCHAR(200) PRIMARY KEY, owner VARCHAR(200) NOT NULL)" \
  && mariadb-admin --protocol=tcp --user=lockcheck shutdown \
  && wait $server && rm /var/lib/mysql/galera.cache
-LABEL lockcheck.clock=libfaketime
+LABEL lockcheck.recipe=galera lockcheck.clock=libfaketime
