@@ -10,29 +10,43 @@ import (
 	"lockcheck/clusters/engine"
 )
 
-// EnsureAll returns the images of several recipes, in their order, and makes
-// those that are not there. Programs that are compiled and packages that are
-// downloaded wait for different things, so that the two kinds are made side by
-// side; within a kind one by one, because a base is made only once.
+// EnsureAll returns the images of several recipes, in their order, and makes those that are not
+// there. Go programs are compiled one after another, for the go command keeps all processors busy
+// with one. The other images are made next to that and next to each other, once their common
+// parent is there.
 func (m Maker) EnsureAll(ctx context.Context, names []string) ([]engine.Image, error) {
 	made := make([]engine.Image, len(names))
 	group, ctx := errgroup.WithContext(ctx)
-	for _, compiled := range []bool{true, false} {
-		group.Go(func() (err error) {
-			for i, name := range names {
-				if NeedsGo(name) != compiled {
-					continue
-				}
-				if made[i], err = m.Ensure(ctx, name); err != nil {
-					return err
-				}
-				if m.Ensured != nil {
-					m.Ensured()
-				}
-			}
-			return nil
-		})
+	ensure := func(i int) (err error) {
+		if made[i], err = m.Ensure(ctx, names[i]); err == nil && m.Ensured != nil {
+			m.Ensured()
+		}
+		return err
 	}
+	group.Go(func() error {
+		for i, name := range names {
+			if !NeedsGo(name) {
+				continue
+			}
+			if err := ensure(i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	group.Go(func() error {
+		if slices.ContainsFunc(names, onServers) {
+			if _, err := m.servers(ctx); err != nil {
+				return err
+			}
+		}
+		for i, name := range names {
+			if !NeedsGo(name) {
+				group.Go(func() error { return ensure(i) })
+			}
+		}
+		return nil
+	})
 	return made, group.Wait()
 }
 
