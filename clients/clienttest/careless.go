@@ -3,10 +3,7 @@ package clienttest
 import (
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"lockcheck/clients/protocol"
-	"lockcheck/history"
 )
 
 // carelessOnes break one rule each, which needs luck to show in a run.
@@ -17,7 +14,7 @@ func carelessOnes() []Behaviour {
 	return []Behaviour{
 		careless("waits-not", "does not wait for its turn", func(*client) {}),
 		careless("waits-in-vain", "waits, and never gets a lock that was taken when it came", queues(func(c *client, q request) fields {
-			time.Sleep(time.Duration(q.WaitMS) * time.Millisecond)
+			c.sleep(time.Duration(q.WaitMS) * time.Millisecond)
 			return busy("")
 		})),
 		careless("stays-queued", "goes on waiting when it has said busy", queues(func(c *client, q request) fields {
@@ -25,7 +22,7 @@ func carelessOnes() []Behaviour {
 			if answer["busy"] != nil {
 				go func() {
 					for c.acquire(q)["busy"] != nil {
-						time.Sleep(retry)
+						c.sleep(retry)
 					}
 				}()
 			}
@@ -123,7 +120,7 @@ func carelessOnes() []Behaviour {
 		careless("knows-nothing", "does not say that what it does not know had no effect", func(c *client) {
 			c.other = func(request) fields { return fields{"error": fields{"text": "what?"}} }
 		}),
-		careless("leaves", "leaves a process", func(c *client) { leave() }),
+		careless("leaves", "leaves a process", func(c *client) { c.leave() }),
 		careless("hasty", "forgets what comes before it has answered", hasty),
 	}
 }
@@ -160,8 +157,8 @@ func queues(waits func(*client, request) fields) func(*client) {
 
 // queued waits for its turn. The validity counts from the try that is granted.
 func (c *client) queued(q request) fields {
-	for end := time.Now().Add(time.Duration(q.WaitMS) * time.Millisecond); ; time.Sleep(retry) {
-		q.read = history.Now()
+	for end := time.Now().Add(time.Duration(q.WaitMS) * time.Millisecond); ; c.sleep(retry) {
+		q.read = c.now()
 		if answer := c.acquire(q); answer["busy"] == nil || time.Now().After(end) {
 			return answer
 		}
@@ -172,18 +169,12 @@ func (c *client) queued(q request) fields {
 func hasty(c *client) {
 	c.on[protocol.Acquire] = func(q request) fields {
 		answer := c.acquire(q)
-		for c.input.Buffered() > 0 || readable(300*time.Millisecond) {
-			if _, err := c.input.ReadBytes('\n'); err != nil {
+		for came := true; came; {
+			var err error
+			if came, err = c.readWithin(300 * time.Millisecond); err != nil {
 				break
 			}
 		}
 		return answer
 	}
-}
-
-// readable waits for standard input.
-func readable(limit time.Duration) bool {
-	input := []unix.PollFd{{Fd: 0, Events: unix.POLLIN}}
-	n, err := unix.Poll(input, int(limit.Milliseconds()))
-	return err == nil && n > 0 && input[0].Revents&unix.POLLIN != 0
 }

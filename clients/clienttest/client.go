@@ -3,17 +3,13 @@ package clienttest
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"time"
 
 	"lockcheck/clients/protocol"
-	"lockcheck/clients/unixrpc"
-	"lockcheck/history"
 )
 
 // request has the fields of all operations.
@@ -42,10 +38,12 @@ type fields map[string]any
 // handler answers an operation; nil for not at all.
 type handler func(request) fields
 
-// client is the process. Its handlers are right until a behaviour replaces them.
+// client is what runs. Its handlers are right until a behaviour replaces them.
 type client struct {
+	host
 	input   *bufio.Reader
-	service *unixrpc.Client
+	pending chan line // a line that is being read; nil for none
+	service service
 	worker  string
 	on      map[protocol.Op]handler
 	other   handler // of operations that it does not know
@@ -58,13 +56,18 @@ type client struct {
 	// stay: it goes on after the end of its input.
 	stay bool
 
-	mu     sync.Mutex
-	output io.Writer
-	keeps  map[string]chan struct{} // by attempt: closed to end what keeps its lease alive
+	mu    sync.Mutex
+	keeps map[string]chan struct{} // by attempt: closed to end what keeps its lease alive
 }
 
-func newClient(input io.Reader, output io.Writer) *client {
-	c := &client{input: bufio.NewReader(input), output: output, keeps: make(map[string]chan struct{})}
+// line is one that was read.
+type line struct {
+	text []byte
+	err  error
+}
+
+func newClient(h host) *client {
+	c := &client{host: h, input: bufio.NewReader(h.stdin()), keeps: make(map[string]chan struct{})}
 	c.on = map[protocol.Op]handler{
 		protocol.Hello: c.hello, protocol.Acquire: c.acquire, protocol.Renew: c.renew, protocol.Release: c.release,
 		protocol.Holds: c.holds, protocol.Work: c.work,
@@ -79,16 +82,16 @@ func newClient(input io.Reader, output io.Writer) *client {
 func (c *client) run(play func(*client)) {
 	play(c)
 	for {
-		line, err := c.input.ReadBytes('\n')
+		line, err := c.read()
 		if err != nil && c.stay {
-			forever()
+			c.forever()
 		}
 		if err != nil {
 			return
 		}
-		q := request{read: history.Now()}
+		q := request{read: c.now()}
 		if err := json.Unmarshal(line, &q); err != nil {
-			os.Exit(3)
+			c.exit(3)
 		}
 		if c.strict && bytes.Contains(line, []byte("of_a_later_version")) {
 			c.answer(q, fields{"error": fields{"effect": protocol.NoEffect, "text": "there is a field that is not known"}})
@@ -102,10 +105,40 @@ func (c *client) run(play func(*client)) {
 	}
 }
 
-// forever does not return. An empty select would be a deadlock to the runtime.
-func forever() {
+// read reads a line.
+func (c *client) read() ([]byte, error) {
+	if c.pending == nil {
+		return c.input.ReadBytes('\n')
+	}
+	read := <-c.pending
+	c.pending = nil
+	return read.text, read.err
+}
+
+// readWithin reads a line if it comes within a time.
+func (c *client) readWithin(limit time.Duration) (came bool, err error) {
+	if c.pending == nil {
+		c.pending = make(chan line, 1)
+		go func(read chan<- line) {
+			text, err := c.input.ReadBytes('\n')
+			read <- line{text, err}
+		}(c.pending)
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case read := <-c.pending:
+		c.pending = nil
+		return true, read.err
+	case <-timer.C:
+		return false, nil
+	}
+}
+
+// forever does not return.
+func (c *client) forever() {
 	for {
-		time.Sleep(time.Hour)
+		c.sleep(time.Hour)
 	}
 }
 
@@ -140,8 +173,8 @@ func (c *client) say(line fields) {
 func (c *client) write(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, err := io.WriteString(c.output, text); err != nil {
-		os.Exit(4)
+	if _, err := io.WriteString(c.stdout(), text); err != nil {
+		c.exit(4)
 	}
 }
 
@@ -152,13 +185,9 @@ type reply struct {
 	Token  uint64 `json:"token"`
 }
 
-// ask calls the embedded service (docs/protocol.md).
+// ask calls the service.
 func (c *client) ask(method, key, id string, ttl time.Duration) (reply, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	var r reply
-	err := c.service.Call(ctx, method, map[string]any{"key": key, "id": id, "ttl_ns": ttl.Nanoseconds()}, &r)
-	return r, err
+	return c.service.ask(method, key, id, ttl)
 }
 
 func (c *client) hello(q request) fields {
@@ -166,10 +195,10 @@ func (c *client) hello(q request) fields {
 	if len(q.Servers) > 0 {
 		socket = q.Servers[0].Socket
 	}
-	c.worker, c.service = q.Worker, unixrpc.NewClient(socket)
+	c.worker, c.service = q.Worker, c.connect(socket)
 	ok := fields{"protocol": protocol.Version, "client": "clienttest 1.0"}
 	if !c.plain {
-		ok["now"] = history.Now()
+		ok["now"] = c.now()
 	}
 	return fields{"ok": ok}
 }
@@ -236,7 +265,7 @@ func (c *client) holds(q request) fields {
 }
 
 func (c *client) work(q request) fields {
-	time.Sleep(time.Duration(q.MS) * time.Millisecond)
+	c.sleep(time.Duration(q.MS) * time.Millisecond)
 	return fields{"ok": fields{}}
 }
 
@@ -247,13 +276,12 @@ func (c *client) keep(q request) {
 	c.keeps[q.Attempt] = over
 	c.mu.Unlock()
 	go func() {
-		ticker := time.NewTicker(q.ttl() / 3)
-		defer ticker.Stop()
 		for {
+			c.sleep(q.ttl() / 3)
 			select {
 			case <-over:
 				return
-			case <-ticker.C:
+			default:
 			}
 			if r, err := c.ask("renew", q.Key, q.Attempt, q.ttl()); err == nil && !r.Done {
 				c.lost(q)

@@ -1,6 +1,6 @@
 // Package clienttest is a client of the protocol for tests, that may be right, mistaken or
-// hostile. It is the test binary itself, started once more, and needs no other package of
-// clients but the wire: what it says wrong must not be put right by ours.
+// hostile. It is the test binary itself, started once more, or a goroutine of the test. It needs
+// no package of clients except the wire: what it says wrong must not be put right by ours.
 package clienttest
 
 import (
@@ -69,7 +69,7 @@ func Main() {
 	}
 	for _, b := range Behaviours() {
 		if b.Name == name {
-			newClient(os.Stdin, os.Stdout).run(b.play)
+			newClient(process{}).run(b.play)
 			os.Exit(0)
 		}
 	}
@@ -83,12 +83,19 @@ func Environment(name string) map[string]string {
 	return map[string]string{variable: name, race: options}
 }
 
-// Command is a client of a behaviour. It panics if there is no such: a test that names it
-// wrong would test nothing.
-func Command(name string) protocol.Command {
-	if !slices.ContainsFunc(Behaviours(), func(b Behaviour) bool { return b.Name == name }) {
-		panic("clienttest: there is no behaviour " + name)
+// byName panics if there is no such behaviour: a test that names it wrong would test nothing.
+func byName(name string) Behaviour {
+	for _, b := range Behaviours() {
+		if b.Name == name {
+			return b
+		}
 	}
+	panic("clienttest: there is no behaviour " + name)
+}
+
+// Command is a client of a behaviour that is a process. It panics if there is no such behaviour.
+func Command(name string) protocol.Command {
+	byName(name)
 	binary, err := os.Executable()
 	if err != nil {
 		panic(err)

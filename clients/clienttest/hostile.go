@@ -3,15 +3,10 @@ package clienttest
 import (
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"lockcheck/clients/protocol"
-	"lockcheck/history"
 )
 
 // hostileOnes are what no client should be.
@@ -22,14 +17,14 @@ func hostileOnes() []Behaviour {
 	on := func(op protocol.Op, handle func(c *client, q request) fields) func(*client) {
 		return func(c *client) { c.on[op] = func(q request) fields { return handle(c, q) } }
 	}
-	dies := func(*client, request) fields { os.Exit(9); return nil }
+	dies := func(c *client, _ request) fields { c.exit(9); return nil }
 	silent := func(*client, request) fields { return nil }
 	staying := func(before time.Duration) func(*client) {
 		return func(c *client) {
 			c.stay = true
 			c.on[protocol.Acquire] = func(q request) fields {
 				c.say(fields{"event": "asked"})
-				time.Sleep(before)
+				c.sleep(before)
 				return c.acquire(q)
 			}
 		}
@@ -40,16 +35,17 @@ func hostileOnes() []Behaviour {
 		hostile("silent-in-release", "does not answer release", on(protocol.Release, silent)),
 		hostile("silent-in-work", "does not answer work", on(protocol.Work, silent)),
 		hostile("slow", "takes 3 s to acquire", on(protocol.Acquire, func(c *client, q request) fields {
-			time.Sleep(3 * time.Second)
+			c.sleep(3 * time.Second)
 			return c.acquire(q)
 		})),
 		hostile("never-reads", "reads nothing after hello", on(protocol.Hello, func(c *client, q request) fields {
 			c.answer(q, c.hello(q))
-			forever()
+			c.forever()
 			return nil
 		})),
-		hostile("stopped", "stops itself", on(protocol.Acquire, func(*client, request) fields {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		hostile("stopped", "stops itself", on(protocol.Acquire, func(c *client, _ request) fields {
+			c.say(fields{"event": "asked"})
+			c.stop()
 			return nil
 		})),
 
@@ -59,7 +55,7 @@ func hostileOnes() []Behaviour {
 		})),
 		hostile("half-a-line", "ends in the middle of a line", on(protocol.Acquire, func(c *client, q request) fields {
 			c.write(fmt.Sprintf(`{"id":%d,"ok":{"tok`, q.ID))
-			os.Exit(0)
+			c.exit(0)
 			return nil
 		})),
 		hostile("long-line", "writes a line of 2 MiB", on(protocol.Acquire, func(c *client, q request) fields {
@@ -89,7 +85,7 @@ func hostileOnes() []Behaviour {
 		})),
 		hostile("clock-off", "tells a time that is a second off", on(protocol.Hello, func(c *client, q request) fields {
 			answer := c.hello(q)
-			answer["ok"].(fields)["now"] = history.Now() - time.Second.Nanoseconds()
+			answer["ok"].(fields)["now"] = c.now() - time.Second.Nanoseconds()
 			return answer
 		})),
 		hostile("wall-clock", "tells of a validity by the wall clock", validity(func(q request) int64 { return time.Now().Add(q.ttl()).UnixNano() })),
@@ -99,9 +95,9 @@ func hostileOnes() []Behaviour {
 			validity(func(q request) int64 { return q.read + q.ttl().Nanoseconds() })(c)
 		}),
 
-		hostile("dies-at-once", "ends before hello", func(*client) {
-			fmt.Fprintln(os.Stderr, "ImportError: no module named redis")
-			os.Exit(9)
+		hostile("dies-at-once", "ends before hello", func(c *client) {
+			fmt.Fprintln(c.stderr(), "ImportError: no module named redis")
+			c.exit(9)
 		}),
 		hostile("dies-in-hello", "ends when hello comes", on(protocol.Hello, dies)),
 		hostile("dies-in-acquire", "ends when an acquire comes", on(protocol.Acquire, dies)),
@@ -110,39 +106,39 @@ func hostileOnes() []Behaviour {
 			answer := c.acquire(q)
 			c.answer(q, answer)
 			if answer["ok"] != nil {
-				os.Exit(0)
+				c.exit(0)
 			}
 			return nil
 		})),
-		hostile("killed", "kills itself", on(protocol.Release, func(*client, request) fields {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		hostile("killed", "kills itself", on(protocol.Release, func(c *client, _ request) fields {
+			c.kill()
 			return nil
 		})),
 
 		hostile("stays", "goes on after SIGTERM and the end of its input", func(c *client) {
-			signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+			c.ignoreSignals()
 			c.stay = true
 		}),
 		hostile("slow-and-stays", "takes 2 s to acquire, and goes on after the end of its input", staying(2*time.Second)),
 		hostile("answers-last", "takes 4.8 s to acquire, and goes on after the end of its input", staying(4800*time.Millisecond)),
 		hostile("closes-output", "closes its output and lives on", on(protocol.Release, func(c *client, _ request) fields {
-			_ = os.Stdout.Close()
-			forever()
+			_ = c.stdout().Close()
+			c.forever()
 			return nil
 		})),
 		hostile("closes-input", "closes its input and lives on", on(protocol.Release, func(c *client, q request) fields {
-			_ = os.Stdin.Close()
+			_ = c.stdin().Close()
 			c.answer(q, c.release(q))
-			forever()
+			c.forever()
 			return nil
 		})),
-		hostile("dies-and-leaves", "ends and leaves a process that has its output", on(protocol.Release, func(*client, request) fields {
-			leave()
-			os.Exit(0)
+		hostile("dies-and-leaves", "ends and leaves a process that has its output", on(protocol.Release, func(c *client, _ request) fields {
+			c.leave()
+			c.exit(0)
 			return nil
 		})),
 		hostile("stays-and-leaves", "goes on after the end of its input, and so does a process of its own", func(c *client) {
-			leave()
+			c.leave()
 			c.stay = true
 		}),
 	}
@@ -155,12 +151,13 @@ const flood = 100 << 20
 // floods are clients that write what nobody needs.
 func floods() []Behaviour {
 	line := strings.Repeat("all is well ", 80) + "\n"
-	pour := func(out io.Writer) {
+	pour := func(c *client, out io.Writer) fields {
 		for n := 0; n < flood; n += len(line) {
 			if _, err := io.WriteString(out, line); err != nil {
-				os.Exit(4)
+				c.exit(4)
 			}
 		}
+		return nil
 	}
 	hostile := func(name, does string, play func(c *client, q request) fields) Behaviour {
 		return Behaviour{Name: name, Kind: Hostile, Does: does, play: func(c *client) {
@@ -168,8 +165,8 @@ func floods() []Behaviour {
 		}}
 	}
 	return []Behaviour{
-		hostile("floods-log", "writes 100 MiB of log to its output, and no answer", func(*client, request) fields { pour(os.Stdout); return nil }),
-		hostile("floods-errors", "writes 100 MiB to its error output, and no answer", func(*client, request) fields { pour(os.Stderr); return nil }),
+		hostile("floods-log", "writes 100 MiB of log to its output, and no answer", func(c *client, _ request) fields { return pour(c, c.stdout()) }),
+		hostile("floods-errors", "writes 100 MiB to its error output, and no answer", func(c *client, _ request) fields { return pour(c, c.stderr()) }),
 		hostile("floods-events", "sends events without end", func(c *client, _ request) fields {
 			for {
 				c.say(fields{"event": "metrics", "text": line})
@@ -180,16 +177,5 @@ func floods() []Behaviour {
 				c.say(fields{"event": "lost", "attempt": "w9-1"})
 			}
 		}),
-	}
-}
-
-// leave starts a process that has all files of this one and goes on after it. It ends by
-// itself in the end, should nobody else see to it.
-func leave() {
-	command := exec.Command("sleep", "300")
-	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := command.Start(); err != nil {
-		panic(err)
 	}
 }

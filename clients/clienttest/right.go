@@ -2,7 +2,6 @@ package clienttest
 
 import (
 	"fmt"
-	"os"
 	"time"
 
 	"lockcheck/clients/protocol"
@@ -20,7 +19,7 @@ func rightOnes() []Behaviour {
 		right("right-session", "keeps its lease alive by itself, and says when it is lost", session),
 		right("right-slow", "takes 50 ms for everything", func(c *client) {
 			for op, handle := range c.on {
-				c.on[op] = func(q request) fields { time.Sleep(50 * time.Millisecond); return handle(q) }
+				c.on[op] = func(q request) fields { c.sleep(50 * time.Millisecond); return handle(q) }
 			}
 		}),
 		right("right-queue", "waits for its turn", queues((*client).queued)),
@@ -46,7 +45,7 @@ func talkative(c *client) {
 	for op, handle := range c.on {
 		c.on[op] = func(q request) fields {
 			c.write(fmt.Sprintf("about to %s\n\n  \n", q.Op))
-			fmt.Fprintln(os.Stderr, "about to", q.Op)
+			fmt.Fprintln(c.stderr(), "about to", q.Op)
 			c.say(fields{"event": "metrics", "text": "of a later version", "load": 0.5})
 			answer := handle(q)
 			answer["took_ms"] = 1

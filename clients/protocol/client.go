@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"lockcheck/history"
 )
 
 // Bounds on what a client may do before it is regarded as broken.
@@ -63,6 +61,7 @@ func (e *EndedError) Error() string { return "the client ended by itself: " + e.
 type Client struct {
 	program  *program
 	trace    func(Traced)
+	now      func() int64 // ns
 	requests chan []byte
 	// ending is closed when the client is being closed: it may end now.
 	ending    chan struct{}
@@ -122,7 +121,7 @@ func Launch(command Command) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		program: program, trace: command.Trace, requests: make(chan []byte, maxWaiting), ending: make(chan struct{}), failed: make(chan struct{}),
+		program: program, trace: command.Trace, now: command.Clock(), requests: make(chan []byte, maxWaiting), ending: make(chan struct{}), failed: make(chan struct{}),
 		open: make(map[int64]*call), lost: make(map[string]chan struct{}),
 	}
 	c.closeOnce = sync.OnceValue(c.end)
@@ -233,7 +232,7 @@ func (c *Client) send(request Request) (*call, error) {
 	c.mu.Lock()
 	c.last++
 	request.ID = c.last
-	pending.request, pending.sent = request, history.Now()
+	pending.request, pending.sent = request, c.now()
 	if request.Op != Cancel {
 		c.open[request.ID] = pending
 	}
@@ -304,7 +303,7 @@ func (c *Client) close() error {
 	if c.Failed() != nil {
 		patience = 0
 	}
-	killed := history.Now() + patience.Nanoseconds()
+	killed := c.now() + patience.Nanoseconds()
 	late, left, err := c.program.close(patience)
 	c.left = left
 	judge := func() {
@@ -317,5 +316,5 @@ func (c *Client) close() error {
 	judge() // an answer that was not read before
 	c.fail(errClosed)
 	c.input.Wait()
-	return errors.Join(err, c.program.output.Close())
+	return errors.Join(err, c.program.Output.Close())
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"lockcheck/clients/clienttest"
 	"lockcheck/clients/protocol"
@@ -18,33 +19,59 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// tries runs a test of a behaviour whose client is a goroutine, in fake time, and if it is to
+// be tried as a process, too, once more with one.
+func tries(t *testing.T, behaviour string, process bool, test func(*testing.T, protocol.Command)) {
+	t.Helper()
+	t.Run(behaviour, func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			service := clienttest.NewService()
+			service.Down = true
+			test(t, service.Command(behaviour))
+		})
+	})
+	if process {
+		t.Run(behaviour+", a process", func(t *testing.T) {
+			t.Parallel() // most of it is waiting
+			test(t, clienttest.Command(behaviour))
+		})
+	}
+}
+
 // TestClose: a client is closed whatever it does, and with what it has started; who did
 // nothing wrong is accused of nothing. There is no service: what needs one gets an error.
 func TestClose(t *testing.T) {
 	acquire := protocol.Request{Op: protocol.Acquire, Key: "k0", Attempt: "a", TTLMS: 1000}
 	release := protocol.Request{Op: protocol.Release, Key: "k0", Attempt: "a"}
-	unanswered := []string{"silent-in-acquire", "never-reads", "answers-last", "slow-and-stays"}
-	asked := []string{"answers-last", "slow-and-stays"} // and say that they were
+	unanswered := []string{"silent-in-acquire", "never-reads", "answers-last", "slow-and-stays", "stopped"}
+	asked := []string{"answers-last", "slow-and-stays", "stopped"} // and say that they were
 	for _, c := range []struct {
 		behaviour string
 		requests  []protocol.Request
 		wrong     string // "" for nothing
+		left      int    // processes that had to be killed
+		process   bool   // tried as one, too
 	}{
-		{"right", []protocol.Request{acquire, release}, ""},
-		{"right", nil, ""},
-		{"silent-in-acquire", []protocol.Request{acquire}, ""},
-		{"never-reads", []protocol.Request{acquire}, ""},
-		{"answers-last", []protocol.Request{acquire}, ""},
-		{"slow-and-stays", []protocol.Request{acquire}, "did not end within"},
-		{"stays", []protocol.Request{acquire, release}, "did not end within"},
-		{"stays-and-leaves", []protocol.Request{acquire}, "did not end within"},
-		{"dies-and-leaves", []protocol.Request{release}, "ended by itself: exit status 0"},
-		{"no-json", []protocol.Request{acquire}, "JSON of the specified form"},
-		{"dies-in-acquire", []protocol.Request{acquire}, "ended by itself: exit status 9"},
+		{"right", []protocol.Request{acquire, release}, "", 0, true},
+		{"right-plain", nil, "", 0, true},
+		{"silent-in-acquire", []protocol.Request{acquire}, "", 0, false},
+		{"never-reads", []protocol.Request{acquire}, "", 0, false},
+		{"stopped", []protocol.Request{acquire}, "", 0, true},
+		{"answers-last", []protocol.Request{acquire}, "", 0, false},
+		{"slow-and-stays", []protocol.Request{acquire}, "did not end within 5s", 0, false},
+		{"stays", []protocol.Request{acquire, release}, "did not end within 5s", 0, true},
+		{"stays-and-leaves", []protocol.Request{acquire}, "did not end within 5s", 1, true},
+		{"dies-and-leaves", []protocol.Request{release}, "ended by itself: exit status 0", 1, true},
+		{"leaves", []protocol.Request{acquire}, "", 1, true},
+		{"no-json", []protocol.Request{acquire}, "JSON of the specified form", 0, false},
+		{"closes-output", []protocol.Request{release}, "closed its output and did not end", 0, true},
+		{"closes-input", []protocol.Request{release, acquire}, "closed its input and did not end", 0, true},
+		{"dies-in-acquire", []protocol.Request{acquire}, "ended by itself: exit status 9", 0, true},
+		{"killed", []protocol.Request{release}, "ended by itself: signal: killed", 0, true},
 	} {
-		t.Run(c.behaviour, func(t *testing.T) {
-			t.Parallel()
-			command, reads := clienttest.Command(c.behaviour), make(chan struct{}, 1)
+		tries(t, c.behaviour, c.process, func(t *testing.T, command protocol.Command) {
+			reads := make(chan struct{}, 1)
 			command.Trace = func(l protocol.Traced) {
 				if !l.Sent && bytes.Contains(l.Line, []byte(`"asked"`)) {
 					reads <- struct{}{}
@@ -73,6 +100,9 @@ func TestClose(t *testing.T) {
 			if again := client.Close(); errorText(again) != errorText(err) {
 				t.Errorf("closed again: %v, not %v", again, err)
 			}
+			if left := client.Left(); len(left) != c.left {
+				t.Errorf("left %q, want %d", left, c.left)
+			}
 		})
 	}
 }
@@ -86,24 +116,28 @@ func errorText(err error) string {
 
 // TestHello: who cannot begin is told by why, and does not stay.
 func TestHello(t *testing.T) {
-	for behaviour, want := range map[string]string{
-		"right": "", "right-plain": "",
-		"clock-off":     "its clock is not CLOCK_MONOTONIC",
-		"other-version": "it speaks version 2",
-		"refuses":       "the client refused hello: no module named redis",
-		"dies-at-once":  "exit status 9; it wrote last: ImportError: no module named redis",
+	for _, c := range []struct {
+		behaviour, want string
+		process         bool
+	}{
+		{"right", "", true},
+		{"right-plain", "", false},
+		{"clock-off", "its clock is not CLOCK_MONOTONIC", false},
+		{"other-version", "it speaks version 2", false},
+		{"refuses", "the client refused hello: no module named redis", false},
+		{"silent-in-hello", "it did not answer hello within 30s", false},
+		{"dies-at-once", "exit status 9; it wrote last: ImportError: no module named redis", true},
 	} {
-		t.Run(behaviour, func(t *testing.T) {
-			t.Parallel()
-			client, err := protocol.Start(t.Context(), clienttest.Command(behaviour), protocol.Request{Worker: "w1"})
+		tries(t, c.behaviour, c.process, func(t *testing.T, command protocol.Command) {
+			client, err := protocol.Start(t.Context(), command, protocol.Request{Worker: "w1"})
 			if err == nil {
 				if client.Name != "clienttest 1.0" {
 					t.Errorf("name %q", client.Name)
 				}
 				err = client.Close()
 			}
-			if got := errorText(err); (got == "") != (want == "") || !strings.Contains(got, want) {
-				t.Errorf("%q, want %q", got, want)
+			if got := errorText(err); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"lockcheck/clients/child"
+	"lockcheck/history"
 	"lockcheck/internal/processes"
 )
 
@@ -29,6 +30,40 @@ type Command struct {
 	Log io.Writer `json:"-"`
 	// Trace is told each line of the protocol, by several goroutines; nil for nobody.
 	Trace func(Traced) `json:"-"`
+	// Run runs the client in place of Args, for tests whose client is no program; nil starts
+	// the program.
+	Run func() (Process, error) `json:"-"`
+	// Now is the clock of a client that Run runs, in ns; nil for CLOCK_MONOTONIC.
+	Now func() int64 `json:"-"`
+}
+
+// Process is a client that was started.
+type Process struct {
+	Control
+	Input          io.WriteCloser // its standard input
+	Output, Errors Output
+}
+
+// Output is what a client writes.
+type Output interface {
+	io.ReadCloser
+	SetReadDeadline(time.Time) error
+}
+
+// Control ends a client, and says how it ended.
+type Control interface {
+	// Ended is closed when the client has ended.
+	Ended() <-chan struct{}
+	// Exit says in words how the client ended. It waits for the end.
+	Exit() string
+	// Kill ends the client at once (SIGKILL), and nothing that it has started.
+	Kill() error
+	// Stop stops the client (SIGSTOP), and nothing that it has started.
+	Stop() error
+	// Left names what the client has started and still runs.
+	Left() ([]string, error)
+	// KillLeft ends what Left names.
+	KillLeft() error
 }
 
 const (
@@ -55,47 +90,93 @@ var errNoProgram = errors.New("no program is named")
 
 // program is a running Command.
 type program struct {
-	*child.Process
-	input  io.WriteCloser
-	output *os.File
-	last   *lastWords
-	mark   processes.Mark // of all that it starts
-	// ended is closed when it has ended and its error output was read.
-	ended chan struct{}
+	Process
+	last *lastWords
+	// read is closed when the client has ended and its error output was read.
+	read chan struct{}
 }
 
-// start starts the program. It ends with this process at the latest, even if that is killed.
+// start starts the client.
 func (c Command) start() (*program, error) {
+	run := c.run
+	if c.Run != nil {
+		run = c.Run
+	}
+	process, err := run()
+	if err != nil {
+		return nil, err
+	}
+	p := &program{Process: process, last: &lastWords{log: c.Log}, read: make(chan struct{})}
+	go p.readErrors()
+	return p, nil
+}
+
+// Clock is that by which the client is judged, in ns: CLOCK_MONOTONIC, unless Now is another one.
+func (c Command) Clock() func() int64 {
+	if c.Now != nil {
+		return c.Now
+	}
+	return history.Now
+}
+
+// run starts the program. It ends with this process at the latest, even if that is killed.
+func (c Command) run() (Process, error) {
 	if len(c.Args) == 0 {
-		return nil, errNoProgram
+		return Process{}, errNoProgram
 	}
 	mark, err := newMark()
 	if err != nil {
-		return nil, err
+		return Process{}, err
 	}
 	command := exec.Command(c.Args[0], c.Args[1:]...)
 	command.Dir, command.Env = c.Folder, append(append(os.Environ(), c.Env...), string(mark))
 	input, err := command.StdinPipe()
 	if err != nil {
-		return nil, err
+		return Process{}, err
 	}
 	output, outputEnd, err := os.Pipe()
 	if err != nil {
-		return nil, err
+		return Process{}, err
 	}
 	errorOutput, errorsEnd, err := os.Pipe()
 	if err != nil {
-		return nil, errors.Join(err, output.Close(), outputEnd.Close())
+		return Process{}, errors.Join(err, output.Close(), outputEnd.Close())
 	}
 	command.Stdout, command.Stderr = outputEnd, errorsEnd
 	process, err := child.Start(command)
 	err = errors.Join(err, outputEnd.Close(), errorsEnd.Close()) // the child has its own
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("the client cannot be started: %w", err), output.Close(), errorOutput.Close())
+		return Process{}, errors.Join(fmt.Errorf("the client cannot be started: %w", err), output.Close(), errorOutput.Close())
 	}
-	p := &program{Process: process, input: input, output: output, last: &lastWords{log: c.Log}, mark: mark, ended: make(chan struct{})}
-	go p.readErrors(errorOutput)
-	return p, nil
+	return Process{Control: &control{process: process, mark: mark}, Input: input, Output: output, Errors: errorOutput}, nil
+}
+
+// control is that of a program.
+type control struct {
+	process *child.Process
+	mark    processes.Mark // of all that it starts
+}
+
+func (c *control) Ended() <-chan struct{} { return c.process.Ended }
+func (c *control) Exit() string           { return c.process.Exit() }
+func (c *control) Kill() error            { return c.process.Handle.Kill() }
+func (c *control) Stop() error            { return c.process.Handle.Signal(syscall.SIGSTOP) }
+
+func (c *control) Left() (left []string, err error) {
+	running, err := c.mark.Running()
+	if err != nil {
+		return nil, err
+	}
+	for _, pid := range running {
+		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)) // none if it has just ended
+		left = append(left, fmt.Sprintf("%s (process %d)", strings.TrimSpace(string(name)), pid))
+	}
+	return left, nil
+}
+
+func (c *control) KillLeft() error {
+	_, err := c.mark.Kill()
+	return err
 }
 
 // newMark returns a mark that no other client has.
@@ -105,66 +186,60 @@ func newMark() (processes.Mark, error) {
 	return processes.Mark("LOCKCHECK_CLIENT=" + hex.EncodeToString(random)), err
 }
 
-// readErrors reads the error output until the program has ended.
-func (p *program) readErrors(from *os.File) {
-	defer close(p.ended)
-	defer from.Close()
+// readErrors reads the error output until the client has ended.
+func (p *program) readErrors() {
+	defer close(p.read)
+	defer p.Errors.Close()
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		_, _ = io.Copy(p.last, from) // it ends with the program, whatever that does
+		_, _ = io.Copy(p.last, p.Errors) // it ends with the client, whatever that does
 	}()
-	<-p.Ended
+	<-p.Ended()
 	// A pipe has no other end; a deadline that cannot be set would be one for ever.
 	last := time.Now().Add(lastTime)
-	_ = from.SetReadDeadline(last)
-	_ = p.output.SetReadDeadline(last)
+	_ = p.Errors.SetReadDeadline(last)
+	_ = p.Output.SetReadDeadline(last)
 	<-read
 }
 
-// close ends the input, waits for the program to end, and kills it if it does not, at once if
-// it is not to be waited for. late says that it had to be. What the program has started ends
+// close ends the input, waits for the client to end, and kills it if it does not, at once if
+// it is not to be waited for. late says that it had to be. What the client has started ends
 // with it, too; left are those that had to be killed.
 func (p *program) close(patience time.Duration) (late bool, left []string, err error) {
-	_ = p.input.Close() // it may have closed its end already
+	_ = p.Input.Close() // it may have closed its end already
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
-	case <-p.Ended:
+	case <-p.Ended():
 	case <-timer.C:
 		late = true
-		_ = p.Handle.Kill() // it may have ended by now
+		_ = p.Kill() // it may have ended by now
 	}
-	<-p.Ended
+	<-p.Ended()
 	left, err = p.endLeft()
-	<-p.ended
+	<-p.read
 	return late, left, err
 }
 
-// endLeft waits for what the program has started to end by itself, and kills what does not.
-func (p *program) endLeft() (left []string, err error) {
+// endLeft waits for what the client has started to end by itself, and kills what does not.
+func (p *program) endLeft() ([]string, error) {
 	for deadline := time.Now().Add(leftTime); ; time.Sleep(20 * time.Millisecond) {
-		running, err := p.mark.Running()
-		if err != nil || len(running) == 0 {
+		left, err := p.Left()
+		switch {
+		case err != nil || len(left) == 0:
 			return nil, err
+		case time.Now().After(deadline):
+			return left, p.KillLeft()
 		}
-		if time.Now().Before(deadline) {
-			continue
-		}
-		for _, pid := range running {
-			name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)) // none if it has just ended
-			left = append(left, fmt.Sprintf("%s (process %d)", strings.TrimSpace(string(name)), pid))
-		}
-		_, err = p.mark.Kill()
-		return left, err
 	}
 }
 
 // Kill ends the client at once, and nothing that it has started.
-func (c *Client) Kill() error { return c.program.Handle.Kill() }
+func (c *Client) Kill() error { return c.program.Kill() }
 
 // Stop stops the client (SIGSTOP), and nothing that it has started.
-func (c *Client) Stop() error { return c.program.Handle.Signal(syscall.SIGSTOP) }
+func (c *Client) Stop() error { return c.program.Stop() }
 
 // exit says how the program ended, once it has, and what it wrote last.
 func (p *program) exit() string {

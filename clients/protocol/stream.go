@@ -9,8 +9,6 @@ import (
 	"io"
 	"os"
 	"time"
-
-	"lockcheck/history"
 )
 
 // enqueue hands a request to the writer. A client that reads nothing holds up nobody.
@@ -43,7 +41,7 @@ func (c *Client) write() {
 	for {
 		select {
 		case text := <-c.requests:
-			if _, err := c.program.input.Write(text); err != nil {
+			if _, err := c.program.Input.Write(text); err != nil {
 				c.ended(err, "it closed its input and did not end")
 				return
 			}
@@ -56,14 +54,14 @@ func (c *Client) write() {
 // read reads the output to its end, so that the client never waits for us, and gives
 // answers and events to those who wait for them.
 func (c *Client) read() {
-	lines := bufio.NewReaderSize(c.program.output, maxLine)
+	lines := bufio.NewReaderSize(c.program.Output, maxLine)
 	for {
 		if c.Failed() != nil {
 			_, _ = io.Copy(io.Discard, lines)
 			return
 		}
 		text, err := lines.ReadSlice('\n')
-		received := history.Now()
+		received := c.now()
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			c.traced(Traced{At: received, Line: text})
@@ -92,7 +90,7 @@ func (c *Client) ended(err error, otherwise string) {
 	select {
 	case <-c.failed:
 	case <-c.ending:
-	case <-c.program.ended:
+	case <-c.program.read:
 		select {
 		case <-c.ending: // as it was told to
 		default:
