@@ -21,14 +21,11 @@ type Config struct {
 	// Nodes are the addresses of the servers, as of clients.Config.
 	Nodes  []string `json:"nodes"`
 	Folder string   `json:"folder"` // that all clients share
-	// Hello is how long a client may take to begin, and Patience how long to answer, besides
-	// what it was told to wait; 0 for the usual.
-	Hello    time.Duration `json:"hello_ns,omitempty"`
-	Patience time.Duration `json:"patience_ns,omitempty"`
 }
 
 const (
-	defaultPatience = 10 * time.Second
+	// patience is how long a client may take to answer, besides what it was told to wait.
+	patience = 10 * time.Second
 	// timeout is what clients are told about calls to the service, as workers tell them.
 	timeout = time.Second
 	// tries is how often a rule is tried whose client was slower than the lease.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"lockcheck/clients"
@@ -68,17 +69,26 @@ func with(d clients.Definition, change func(*clients.Definition)) clients.Defini
 func renewing(d *clients.Definition) { d.Renew, d.Tokens = true, true }
 func queueing(d *clients.Definition) { d.Queues = true }
 
-// check runs a check of a behaviour.
-func check(t *testing.T, behaviour string, d clients.Definition) conformance.Report {
+// check runs a check of a behaviour, whose clients are goroutines, in fake time.
+func check(t *testing.T, behaviour string, d clients.Definition) (report conformance.Report) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		d.Program = clienttest.NewService().Command(behaviour)
+		report = run(t, conformance.Config{Definition: d})
+	})
+	return report
+}
+
+// checkProcesses runs a check of a behaviour, whose clients are processes.
+func checkProcesses(t *testing.T, behaviour string, d clients.Definition) conformance.Report {
 	t.Helper()
 	d.Program = clienttest.Command(behaviour)
-	patience := 3 * time.Second
-	if strings.HasPrefix(behaviour, "floods") {
-		patience = time.Minute // its events are too many long before, however slow the machine
-	}
-	report, err := conformance.Run(t.Context(), conformance.Config{
-		Definition: d, Nodes: []string{service(t)}, Folder: t.TempDir(), Hello: 3 * time.Second, Patience: patience,
-	}, nil)
+	return run(t, conformance.Config{Definition: d, Nodes: []string{service(t)}, Folder: t.TempDir()})
+}
+
+func run(t *testing.T, c conformance.Config) conformance.Report {
+	t.Helper()
+	report, err := conformance.Run(t.Context(), c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +155,7 @@ func TestRight(t *testing.T) {
 		{"right-talkative", endless, 24},
 	} {
 		t.Run(c.behaviour, func(t *testing.T) {
-			t.Parallel() // most of it is waiting
+			t.Parallel()
 			report := check(t, c.behaviour, c.definition)
 			for _, r := range report.Results {
 				if r.Outcome != conformance.Passed && r.Outcome != conformance.NotApplicable {
@@ -191,6 +201,8 @@ func breakers() []breaker {
 		{"releases-in-silence", endless, []string{"release-twice", "release-unknown"}, true},
 		{"releases-others", endless, []string{"release-unknown"}, true},
 		{"releases-anyone", endless, []string{"release-twice", "release-unknown"}, true},
+		{"none-though-granted", endless, []string{"release"}, true},
+		{"short-lease", lease, []string{"expiry"}, true},
 		{"lease-for-ever", lease, []string{"expiry"}, true},
 		{"takes-early", with(lease, func(d *clients.Definition) { d.TTL *= 10 }), []string{"expiry"}, true},
 		{"releases-late", lease, []string{"release-expired"}, true},
@@ -213,6 +225,8 @@ func breakers() []breaker {
 		{"knows-all", endless, []string{"unknown-operation"}, true},
 		{"knows-nothing", endless, []string{"unknown-operation"}, true},
 		{"stays", endless, []string{"end"}, false},
+		{"slow-and-stays", endless, []string{"end"}, false},
+		{"answers-last", endless, []string{"end"}, false},
 		{"leaves", endless, []string{"nothing-left"}, false},
 		{"stays-and-leaves", endless, []string{"end", "nothing-left"}, false},
 		{"no-json", endless, []string{"lines"}, true},
@@ -236,33 +250,83 @@ func breakers() []breaker {
 		{"killed", endless, []string{"stays"}, false},
 		{"dies-and-leaves", endless, []string{"nothing-left", "stays"}, false},
 		{"closes-output", endless, []string{"stays"}, false},
+		{"closes-input", endless, []string{"pipelining", "stays"}, true},
 		{"stopped", endless, []string{"acquire"}, true},
+		{"floods-log", endless, []string{"acquire"}, true},
+		{"floods-errors", endless, []string{"acquire"}, true},
 	}
 }
 
 // TestBroken: a client that breaks a rule fails that rule, and no other.
 func TestBroken(t *testing.T) {
-	if testing.Short() {
-		t.Skip("all of these clients take a minute")
-	}
+	tried := make(map[string]bool)
 	for _, c := range breakers() {
+		tried[c.behaviour] = true
 		t.Run(c.behaviour, func(t *testing.T) {
-			t.Parallel() // most of it is waiting
-			report := check(t, c.behaviour, c.definition)
-			failed := names(report, conformance.Failed)
-			if !slices.Equal(failed, c.failed) {
-				t.Errorf("failed: %q, want %q", failed, c.failed)
-			}
-			marked := false
-			for _, r := range report.Results {
-				marked = marked || slices.ContainsFunc(r.Exchange, func(l conformance.Line) bool { return l.Wrong })
-				if r.Outcome != conformance.Passed && r.Reason == "" {
-					t.Errorf("%s %s: nothing says why", r.Rule, r.Outcome)
-				}
-			}
-			if marked != c.line {
-				t.Errorf("a line is marked: %t, want %t: %+v", marked, c.line, report.Results)
+			t.Parallel()
+			c.breaks(t, check(t, c.behaviour, c.definition))
+		})
+	}
+	for name, definition := range map[string]clients.Definition{
+		"slow":       endless, // 3 s are within the patience
+		"lost-late":  session, // no rule says how soon a client must know that its lock is lost
+		"lost-never": session,
+	} {
+		tried[name] = true
+		t.Run(name+" breaks none", func(t *testing.T) {
+			t.Parallel()
+			if report := check(t, name, definition); report.Conclude() != conformance.Conforms {
+				t.Errorf("%s; failed: %q", report.Conclude(), names(report, conformance.Failed))
 			}
 		})
+	}
+	for _, kind := range []clienttest.Kind{clienttest.Mistaken, clienttest.Hostile, clienttest.Careless} {
+		for _, name := range clienttest.Of(kind) {
+			if !tried[name] {
+				t.Errorf("%s was not tried", name)
+			}
+		}
+	}
+}
+
+// TestProcesses: a check of real processes finds what these do to themselves, and what they leave.
+// A client that is right passes, although the check kills it while it holds a lock.
+func TestProcesses(t *testing.T) {
+	processes := []string{"half-a-line", "killed", "leaves"}
+	for _, c := range breakers() {
+		if !slices.Contains(processes, c.behaviour) {
+			continue
+		}
+		t.Run(c.behaviour, func(t *testing.T) {
+			t.Parallel() // most of it is waiting
+			c.breaks(t, checkProcesses(t, c.behaviour, c.definition))
+		})
+	}
+	t.Run("right-session", func(t *testing.T) {
+		t.Parallel()
+		// A slow machine may be late to renew a lease, and to ask for a lock that is free.
+		patient := with(session, func(d *clients.Definition) { d.TTL, d.Grace = 3*time.Second, 30*time.Second })
+		if report := checkProcesses(t, "right-session", patient); report.Conclude() != conformance.Conforms {
+			t.Errorf("%s; failed: %q", report.Conclude(), names(report, conformance.Failed))
+		}
+	})
+}
+
+// breaks asks a report for what a breaker breaks.
+func (c breaker) breaks(t *testing.T, report conformance.Report) {
+	t.Helper()
+	failed := names(report, conformance.Failed)
+	if !slices.Equal(failed, c.failed) {
+		t.Errorf("failed: %q, want %q", failed, c.failed)
+	}
+	marked := false
+	for _, r := range report.Results {
+		marked = marked || slices.ContainsFunc(r.Exchange, func(l conformance.Line) bool { return l.Wrong })
+		if r.Outcome != conformance.Passed && r.Reason == "" {
+			t.Errorf("%s %s: nothing says why", r.Rule, r.Outcome)
+		}
+	}
+	if marked != c.line {
+		t.Errorf("a line is marked: %t, want %t: %+v", marked, c.line, report.Results)
 	}
 }

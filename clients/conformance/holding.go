@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"lockcheck/clients/protocol"
-	"lockcheck/history"
 )
 
 func acquireFree(ctx context.Context, s *session) error {
@@ -129,7 +128,7 @@ func expiry(ctx context.Context, s *session) error {
 	}
 	first.drop()
 	h.ends = 0
-	_, err = second.poll(ctx, h, history.Now()+(s.Definition.TTL+s.Definition.Grace).Nanoseconds())
+	_, err = second.poll(ctx, h, s.now()+(s.Definition.TTL+s.Definition.Grace).Nanoseconds())
 	return err
 }
 

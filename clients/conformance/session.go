@@ -1,13 +1,12 @@
 package conformance
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -21,6 +20,7 @@ import (
 type session struct {
 	Config
 	tape  *tape
+	now   func() int64 // the clock of the clients and their answers, in ns
 	peers map[string]*peer
 	hello map[string]protocol.Answer // of the clients, by name
 	name  string                     // of the client, as it says
@@ -45,8 +45,8 @@ type peer struct {
 	name   string
 	client *protocol.Client
 	ended  sync.Once
-	log    *os.File // to which it writes; who has it may outlive the client
-	open   []hold   // that were not released
+	log    io.Closer // to which it writes
+	open   []hold    // that were not released
 }
 
 // hold is a grant.
@@ -62,9 +62,8 @@ type hold struct {
 const never = math.MaxInt64
 
 func newSession(c Config) *session {
-	c.Hello, c.Patience = cmp.Or(c.Hello, protocol.HelloTime), cmp.Or(c.Patience, defaultPatience)
 	return &session{
-		Config: c, tape: new(tape),
+		Config: c, tape: new(tape), now: c.Definition.Program.Clock(),
 		peers: make(map[string]*peer), hello: make(map[string]protocol.Answer), broken: make(map[string]breach),
 	}
 }
@@ -173,11 +172,8 @@ func (s *session) start(ctx context.Context, name string, unknown bool) (*peer, 
 		old.drop()
 	}
 	command := s.Definition.Program
-	logged, log, err := os.Pipe()
-	if err != nil {
-		return nil, protocol.Answer{}, err
-	}
-	go s.tape.follow(name, logged)
+	logged, log := io.Pipe()
+	go s.tape.follow(name, logged, s.now)
 	command.Trace, command.Log = s.tape.trace(name), log
 	client, err := protocol.Launch(command)
 	if err != nil {
@@ -185,14 +181,14 @@ func (s *session) start(ctx context.Context, name string, unknown bool) (*peer, 
 	}
 	p := &peer{session: s, name: name, client: client, log: log}
 	s.peers[name] = p
-	limited, cancel := context.WithTimeout(ctx, s.Hello)
+	limited, cancel := context.WithTimeout(ctx, protocol.HelloTime)
 	defer cancel()
 	answer, err := client.Hello(limited, protocol.Request{
 		Worker: name, Servers: clients.Servers(s.Nodes), Folder: s.Folder,
 		TTLMS: s.Definition.TTL.Milliseconds(), TimeoutMS: timeout.Milliseconds(), Unknown: unknown,
 	})
 	if err != nil {
-		return p, answer, p.explain(ctx, err, answer, "hello", s.Hello)
+		return p, answer, p.explain(ctx, err, answer, "hello", protocol.HelloTime)
 	}
 	s.hello[name] = answer
 	if answer.OK != nil {
@@ -225,7 +221,7 @@ func (p *peer) call(ctx context.Context, request protocol.Request, wait time.Dur
 }
 
 func (p *peer) await(ctx context.Context, await func(context.Context) (protocol.Answer, error), op protocol.Op, wait time.Duration) (protocol.Answer, error) {
-	limit := p.Patience + wait
+	limit := patience + wait
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	answer, err := await(limited)

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"lockcheck/clients/protocol"
-	"lockcheck/history"
 )
 
 // Direction of a line.
@@ -150,14 +149,14 @@ type ofClientError struct {
 func (e *ofClientError) Error() string { return e.client + ": " + e.err.Error() }
 func (e *ofClientError) Unwrap() error { return e.err }
 
-// follow records the log of a client until nobody can write it any more.
-func (t *tape) follow(client string, log io.ReadCloser) {
+// follow records the log of a client until its writer is closed.
+func (t *tape) follow(client string, log io.ReadCloser, now func() int64) {
 	defer log.Close()
 	lines := bufio.NewReader(log)
 	for {
 		line, err := lines.ReadSlice('\n')
 		if text := bytes.TrimSpace(line); len(text) > 0 {
-			t.add(Line{Client: client, Direction: Log, at: history.Now()}, text)
+			t.add(Line{Client: client, Direction: Log, at: now()}, text)
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return

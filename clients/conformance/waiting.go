@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"lockcheck/clients/protocol"
-	"lockcheck/history"
 )
 
 const (
@@ -48,7 +47,7 @@ func wait(ctx context.Context, s *session) error {
 		if err := rest(ctx, held); err != nil {
 			return err
 		}
-		given := history.Now()
+		given := s.now()
 		if err := holder.give(ctx, h); err != nil {
 			return err
 		}
@@ -85,7 +84,7 @@ func newQueue(ctx context.Context, peers []*peer, key string, limit time.Duratio
 			q.answers <- w
 			continue
 		}
-		limited, cancel := context.WithTimeout(ctx, p.Patience+limit)
+		limited, cancel := context.WithTimeout(ctx, patience+limit)
 		go func() { // it ends when the client does, too
 			defer cancel()
 			w.answer, w.err = await(limited)
@@ -99,7 +98,7 @@ func newQueue(ctx context.Context, peers []*peer, key string, limit time.Duratio
 func (q *queue) next(ctx context.Context, before hold, given int64) (*peer, hold, error) {
 	w := <-q.answers
 	delete(q.waiting, w.peer)
-	if err := w.explain(ctx, w.err, w.answer, string(protocol.Acquire), w.Patience+q.limit); err != nil {
+	if err := w.explain(ctx, w.err, w.answer, string(protocol.Acquire), patience+q.limit); err != nil {
 		return nil, hold{}, err
 	}
 	if w.answer.OK == nil {
@@ -176,7 +175,7 @@ func (p *peer) again(ctx context.Context, h hold) (hold, error) {
 // unclaimed takes a lock that nobody wants any more. It leaves it alone for a moment first: an attempt
 // that has stayed behind takes it then.
 func (p *peer) unclaimed(ctx context.Context, key string, within time.Duration) (hold, error) {
-	deadline := history.Now() + within.Nanoseconds()
+	deadline := p.now() + within.Nanoseconds()
 	if p.Definition.Queues {
 		if err := rest(ctx, beginWait); err != nil {
 			return hold{}, err
