@@ -87,7 +87,9 @@ type program struct {
 
 func (d Definition) open(c Config) (Lock, error) {
 	command := d.Program
-	command.Log = os.Stderr
+	if command.Log == nil {
+		command.Log = os.Stderr
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {

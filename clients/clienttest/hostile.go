@@ -159,6 +159,15 @@ func floods() []Behaviour {
 		}
 		return nil
 	}
+	// Without the rests no time would pass in a test with fake time.
+	endlessly := func(c *client, event fields) {
+		for n := 1; ; n++ {
+			c.say(event)
+			if n%1000 == 0 {
+				c.sleep(10 * time.Millisecond)
+			}
+		}
+	}
 	hostile := func(name, does string, play func(c *client, q request) fields) Behaviour {
 		return Behaviour{Name: name, Kind: Hostile, Does: does, play: func(c *client) {
 			c.on[protocol.Acquire] = func(q request) fields { return play(c, q) }
@@ -168,14 +177,12 @@ func floods() []Behaviour {
 		hostile("floods-log", "writes 100 MiB of log to its output, and no answer", func(c *client, _ request) fields { return pour(c, c.stdout()) }),
 		hostile("floods-errors", "writes 100 MiB to its error output, and no answer", func(c *client, _ request) fields { return pour(c, c.stderr()) }),
 		hostile("floods-events", "sends events without end", func(c *client, _ request) fields {
-			for {
-				c.say(fields{"event": "metrics", "text": line})
-			}
+			endlessly(c, fields{"event": "metrics", "text": line})
+			return nil
 		}),
 		hostile("floods-lost", "says lost of locks that it does not have, without end", func(c *client, _ request) fields {
-			for {
-				c.say(fields{"event": "lost", "attempt": "w9-1"})
-			}
+			endlessly(c, fields{"event": "lost", "attempt": "w9-1"})
+			return nil
 		}),
 	}
 }
