@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -18,6 +19,7 @@ import (
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/api/types/volume"
 	"github.com/docker/docker/client"
+	"golang.org/x/sync/errgroup"
 )
 
 // Labels on everything that a run creates.
@@ -221,29 +223,56 @@ func removal(what string, err error) (removed int, _ error) {
 	return 0, fmt.Errorf("%s: %w", what, err)
 }
 
-// removeContainers removes one after another. Docker 20.10 can lock itself up for good
-// when two containers leave a network at the same time: the one that leaves locks the
-// network and then its controller, the one that is forgotten locks them the other way.
-func (e *Engine) removeContainers(ctx context.Context, with filters.Args, heard func()) (removed int, errs error) {
+// removeContainers removes those that use the network of another container several at a time, and
+// the others one after another. Docker 20.10 can lock itself up for good when two containers leave a
+// network at the same time: the one that leaves locks the network and then its controller, the one
+// that is forgotten locks them the other way.
+func (e *Engine) removeContainers(ctx context.Context, with filters.Args, heard func()) (int, error) {
 	containers, err := e.api.ContainerList(ctx, container.ListOptions{All: true, Filters: with})
 	if err != nil {
 		return 0, err
 	}
-	for _, c := range containers {
-		err := e.api.ContainerRemove(ctx, c.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
-		if errdefs.IsConflict(err) {
-			// Somebody else is about to; its network cannot go before it has.
-			err = e.awaitRemoved(ctx, c.ID)
-		}
-		switch {
-		case err == nil:
-			removed++
-		case !errdefs.IsNotFound(err):
-			errs = errors.Join(errs, err)
+	var removed atomic.Int64
+	errs := make([]error, len(containers))
+	var guests errgroup.Group
+	guests.SetLimit(removedAtOnce)
+	remove := func(i int) {
+		var gone bool
+		if gone, errs[i] = e.removeContainer(ctx, containers[i].ID); gone {
+			removed.Add(1)
 		}
 		heard()
 	}
-	return removed, errs
+	guest := func(i int) bool {
+		return container.NetworkMode(containers[i].HostConfig.NetworkMode).IsContainer()
+	}
+	for i := range containers {
+		if guest(i) {
+			guests.Go(func() error { remove(i); return nil })
+		}
+	}
+	_ = guests.Wait() // before their hosts
+	for i := range containers {
+		if !guest(i) {
+			remove(i)
+		}
+	}
+	return int(removed.Load()), errors.Join(errs...)
+}
+
+// removedAtOnce bounds how many containers are removed at a time.
+const removedAtOnce = 4
+
+func (e *Engine) removeContainer(ctx context.Context, id string) (removed bool, err error) {
+	err = e.api.ContainerRemove(ctx, id, container.RemoveOptions{Force: true, RemoveVolumes: true})
+	if errdefs.IsConflict(err) {
+		// Somebody else is about to; its network cannot go before it has.
+		err = e.awaitRemoved(ctx, id)
+	}
+	if errdefs.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // removalPatience is how long somebody else may take to remove a container.

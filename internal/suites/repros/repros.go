@@ -68,6 +68,7 @@ type Setup struct {
 	TimeLimit     time.Duration `yaml:"time-limit,omitempty"`
 	MinOps        int64         `yaml:"min-ops"`
 	UntilOverlap  bool          `yaml:"until-overlap,omitempty"`
+	EndRecovered  bool          `yaml:"end-recovered,omitempty"`
 	// Workers are what single ones do otherwise than the others.
 	Workers []workloads.Use `yaml:"workers,omitempty"`
 }
@@ -310,7 +311,7 @@ func (s Setup) options() runs.Options {
 		Lock: s.Lock, ServerVersion: s.Version, Nodes: s.Nodes, Pin: s.Pin,
 		Workload: s.Workload, Guard: s.Guard, Concurrency: s.Concurrency, Rate: s.Rate,
 		Use: s.Use, Workers: s.Workers,
-		TimeLimit: s.TimeLimit, MinOps: s.MinOps, UntilOverlap: s.UntilOverlap, EndEarly: true,
+		TimeLimit: s.TimeLimit, MinOps: s.MinOps, UntilOverlap: s.UntilOverlap, EndEarly: true, EndRecovered: s.EndRecovered,
 	}
 }
 
