@@ -64,10 +64,12 @@ test-images: build
 	./lockcheck images redis etcd-3.6.16 postgres || true # each test that needs one makes it, and says so if it cannot
 test-pure: lint test-race
 	$(GO_TEST) $$(go list ./... | grep -vxF "$$(go list $(WITH_SERVERS))")
-# The race detector needs a C compiler. Without client libraries there is half as much to compile.
+# The race detector needs a C compiler. Without client libraries there is half as much to compile. In
+# test-rest it watches all packages; here those in which much is done at a time, and a whole run.
+RACED := ./clients/conformance ./clients/protocol ./clients/unixrpc ./clusters/agent ./nemesis ./workloads ./internal/runs ./internal/suites ./internal/swarm ./internal/web
+RACE := CGO_ENABLED=1 $(GO_TEST) -race -short -tags embedded
 test-race:
-	if command -v gcc >/dev/null; then CGO_ENABLED=1 $(GO_TEST) -race -short -tags embedded $$(go list ./... | grep -vxE 'lockcheck|lockcheck/(clients|clusters|cmd/.*|tools/.*)'); fi
-	if command -v gcc >/dev/null; then CGO_ENABLED=1 go build -race -tags embedded -o lockcheck-race ./cmd/lockcheck && ./lockcheck-race test --expect violation --time-limit 10s --ttl 1s; fi
+	if command -v gcc >/dev/null; then $(RACE) $(RACED) && CGO_ENABLED=1 go build -race -tags embedded -o lockcheck-race ./cmd/lockcheck && ./lockcheck-race test --expect violation --time-limit 10s; fi
 test-servers: build
 	$(GO_TEST) -p 2 -parallel $$((2 * $$(nproc))) $(SERVERS)
 test-runs: build
@@ -76,6 +78,7 @@ test-rest: export LOCKCHECK_REST = 1
 test-rest: build workers
 	./lockcheck images || true
 	go vet -tags kubernetes ./clients ./clusters ./workers/kubernetes
+	if command -v gcc >/dev/null; then $(RACE) $$(go list ./... | grep -vxE 'lockcheck|lockcheck/(clients|clusters|cmd/.*|tools/.*)' | grep -vxF "$$(go list $(RACED))"); fi
 	$(GO_TEST) -tags kubernetes -p 2 -parallel $$((2 * $$(nproc))) $(REST)
 
 lint:

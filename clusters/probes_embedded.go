@@ -14,6 +14,11 @@ var errNotLinked = errors.New("this build cannot ask servers: make build makes t
 // notLinked stands for all probes.
 type notLinked struct{}
 
+// noLeader stands for those that tell a leader.
+type noLeader struct{ notLinked }
+
+func (noLeader) Leads(context.Context, string) (bool, error) { return false, errNotLinked }
+
 func (notLinked) Ready(context.Context, string) error              { return errNotLinked }
 func (notLinked) Clock(context.Context, string) (time.Time, error) { return time.Time{}, errNotLinked }
 func (notLinked) Version(context.Context, string) (string, error)  { return "", errNotLinked }
@@ -28,10 +33,14 @@ type (
 	sentinelProbes    struct{ redisProbes }
 	mariaProbes       = notLinked
 	postgresProbes    = notLinked
-	zookeeperProbes   = notLinked
-	consulProbes      = notLinked
+	zookeeperProbes   = noLeader
+	consulProbes      = noLeader
 )
 
 func askPostgres(context.Context, string, string, string, any) error { return errNotLinked }
 
 func askMaria(context.Context, string, string, any) error { return errNotLinked }
+
+func (clusterProbes) Leads(context.Context, string) (bool, error)     { return false, errNotLinked }
+func (replicationProbes) Leads(context.Context, string) (bool, error) { return false, errNotLinked }
+func (sentinelProbes) Leads(context.Context, string) (bool, error)    { return false, errNotLinked }

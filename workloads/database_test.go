@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"lockcheck/clients"
+	"lockcheck/clusters/clustertest"
 	"lockcheck/history"
 )
 
@@ -165,6 +166,7 @@ func TestDatabaseRotation(t *testing.T) {
 
 // TestDatabaseWhich: a resource cannot keep the data where there is no place for them.
 func TestDatabaseWhich(t *testing.T) {
+	clustertest.ClientLibraries(t)
 	for lock, fine := range map[string]bool{"memory": false, "postgres-lease": false, "postgres-xact": true} {
 		d, err := openDatabase(ResourceConfig{Guard: Database, Service: &ServiceConfig{Lock: lock, Nodes: []string{"127.0.0.1:1"}}}, nil)
 		if (err == nil) != fine {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"lockcheck/clients"
+	"lockcheck/clusters/clustertest"
 	"lockcheck/history"
 )
 
@@ -211,7 +212,7 @@ func TestWorkerCannotWork(t *testing.T) {
 	}{
 		{"unknown lock", WorkerConfig{Lock: "chain and padlock", Workload: "set"}, io.Discard, "chain and padlock"},
 		{"unknown workload", WorkerConfig{Lock: "none", Workload: "sleep"}, io.Discard, "sleep"},
-		{"no server", WorkerConfig{Lock: "redis", Workload: "set"}, io.Discard, "one Redis"},
+		{"no server", WorkerConfig{Lock: "memory-redlock", Workload: "set"}, io.Discard, "odd number of servers"},
 		{"no database for the data", WorkerConfig{Lock: "none", Workload: "set", Socket: r.socket, InDatabase: true}, io.Discard, "lock none has no database for the data"},
 		{"value that it does not understand", WorkerConfig{Lock: "none", Workload: "counter", Socket: r.socket}, io.Discard, "no number"},
 		{"record that nobody receives", WorkerConfig{Lock: "none", Workload: "mutex", Socket: r.socket}, &fullAfter{left: 3}, errFull.Error()},
@@ -357,6 +358,7 @@ func TestBounded(t *testing.T) {
 // TestOverrun: a service that accepts and never answers, a client that does not look at its
 // context, and a worker that has a watchdog, or whose run ends.
 func TestOverrun(t *testing.T) {
+	clustertest.ClientLibraries(t)
 	for _, c := range []struct {
 		lock string
 		typ  history.Type

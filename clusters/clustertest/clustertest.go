@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"lockcheck/clients"
 	"lockcheck/clusters/engine"
 )
 
@@ -144,6 +145,14 @@ func Engine(t testing.TB, servers ...string) *engine.Engine {
 		t.Skipf("needs Docker: %v", err)
 	}
 	return nil
+}
+
+// ClientLibraries leaves a test out of a build with the tag embedded, which has none.
+func ClientLibraries(t testing.TB) {
+	t.Helper()
+	if clients.EmbeddedOnly {
+		t.Skip("needs a client library, and this build has none")
+	}
 }
 
 // Eventually asks until there is no error, and fails the test with the last one

@@ -152,6 +152,7 @@ func TestForeignImage(t *testing.T) {
 
 // TestNoEngine: without an engine nothing is started, and no run is recorded.
 func TestNoEngine(t *testing.T) {
+	clustertest.ClientLibraries(t)
 	t.Setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
 	outcome, err := Test(t.Context(), options(t, func(o *Options) { o.Lock = "redis" }), nil, logged{t})
 	if outcome.History != nil || err == nil || !strings.Contains(err.Error(), "no Docker engine") {
