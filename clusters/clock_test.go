@@ -17,7 +17,7 @@ import (
 // runs as a user of its own.
 func foreignRedis(t *testing.T, ref string) string {
 	t.Helper()
-	docker := clustertest.Engine(t)
+	docker := clustertest.Engine(t, clustertest.Rest)
 	base, err := images.Maker{Engine: docker, Progress: t.Logf}.Ensure(t.Context(), "redis")
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestLaunchFails(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "is a script") {
 		t.Errorf("got %v", err)
 	}
-	if err := isLeft(clustertest.Engine(t), r.Run, false); err != nil {
+	if err := isLeft(clustertest.Engine(t, clustertest.Rest), r.Run, false); err != nil {
 		t.Error(err)
 	}
 }

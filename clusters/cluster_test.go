@@ -59,10 +59,10 @@ func startedWith(t *testing.T, r Request) Cluster {
 	return cluster
 }
 
-// servers are what a request starts: another version of them is another one.
+// servers are what a request starts, in the words of clustertest.Engine.
 func servers(r Request) string {
-	if r.Version != "" {
-		return r.Spec.Name + "@" + r.Version
+	if r.Version != "" || r.Image != "" {
+		return clustertest.Rest
 	}
 	return r.Spec.Name
 }

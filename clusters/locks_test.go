@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +21,13 @@ type locker struct {
 	lock    clients.Lock
 	info    clients.Info
 	worker  string // "" for w1
+	scope   string // begins the names of its keys: several locks share a cluster
 	attempt int
+}
+
+// key is the name of a key in the scope of the locker, if it is not one already.
+func (l *locker) key(name string) string {
+	return l.scope + strings.TrimPrefix(name, l.scope)
 }
 
 // id is the name of the last attempt.
@@ -32,14 +39,14 @@ func open(t *testing.T, lock string, cluster Cluster) *locker {
 	if !ok {
 		t.Fatalf("no lock %q", lock)
 	}
-	return &locker{t: t, lock: openLock(t, info, cluster, "w1"), info: info}
+	return &locker{t: t, lock: openLock(t, info, cluster, "w1"), info: info, scope: lock + " "}
 }
 
 func (l *locker) try(key string, ttl time.Duration) (clients.Grant, error) {
 	l.attempt++
 	ctx, cancel := context.WithTimeout(l.t.Context(), 5*time.Second)
 	defer cancel()
-	return l.lock.Acquire(ctx, clients.Attempt{Key: key, ID: l.id(), TTL: ttl})
+	return l.lock.Acquire(ctx, clients.Attempt{Key: l.key(key), ID: l.id(), TTL: ttl})
 }
 
 // acquire tries until it has the lock: another holder's lease may have to end,
@@ -51,7 +58,7 @@ func (l *locker) acquire(key string, ttl time.Duration) clients.Grant {
 		grant, err = l.try(key, ttl)
 		return err
 	})
-	if grant.Key != key || grant.ID != l.id() {
+	if grant.Key != l.key(key) || grant.ID != l.id() {
 		l.t.Fatalf("granted %+v", grant)
 	}
 	return grant
@@ -131,20 +138,29 @@ func pastValidity(t *testing.T, grant clients.Grant) {
 // TestLocks holds every lock with a lease to the contract of clients.Lock, on
 // real servers.
 func TestLocks(t *testing.T) {
+	byServers := make(map[string][]clients.Info)
 	for _, info := range clients.Table() {
-		if info.TTL == 0 || info.Naive != "" {
-			continue // it breaks the contract, and is there to show it
+		naive := info.Naive != "" // it breaks the contract, and is there to show it
+		if info.TTL == 0 || naive || info.Session {
+			continue // a session has no validity of its own, and tests of its own
 		}
-		if info.Session {
-			continue // it has no validity of its own, and has tests of its own
-		}
-		t.Run(info.Name, func(t *testing.T) {
+		byServers[info.Servers] = append(byServers[info.Servers], info)
+	}
+	for servers, locks := range byServers {
+		t.Run(servers, func(t *testing.T) {
 			t.Parallel()
-			cluster := started(t, info.Servers)
-			for name, contract := range map[string]func(*locker, clients.Info){
-				"release": contractRelease, "lease": contractLease, "renewal": contractRenewal, "keys": contractKeys,
-			} {
-				t.Run(name, func(t *testing.T) { contract(open(t, info.Name, cluster), info) })
+			cluster := started(t, servers)
+			for _, info := range locks {
+				t.Run(info.Name, func(t *testing.T) {
+					for name, contract := range map[string]func(*locker, clients.Info){
+						"release": contractRelease, "lease": contractLease, "renewal": contractRenewal, "keys": contractKeys,
+					} {
+						t.Run(name, func(t *testing.T) {
+							t.Parallel()
+							contract(open(t, info.Name, cluster), info)
+						})
+					}
+				})
 			}
 		})
 	}

@@ -21,7 +21,7 @@ func example(name string) string { return filepath.Join("..", "..", "examples", 
 // faults it is right, and a pause stops it together with its worker.
 func TestClientInImage(t *testing.T) {
 	t.Parallel()
-	clustertest.Engine(t)
+	clustertest.Engine(t, clustertest.Rest)
 	for faults, want := range map[string]checker.Verdict{"none": checker.Valid, "pause": checker.Violation} {
 		t.Run(faults, func(t *testing.T) {
 			t.Parallel()
@@ -46,7 +46,7 @@ func TestClientInImage(t *testing.T) {
 // process than the server proves nothing.
 func TestCompose(t *testing.T) {
 	t.Parallel()
-	clustertest.Engine(t)
+	clustertest.Engine(t, clustertest.Rest)
 	for _, c := range []struct {
 		name, faults, lock string
 		want               []checker.Verdict

@@ -127,7 +127,7 @@ func TestPool(t *testing.T) {
 // a cluster that is kept.
 func TestPoolClients(t *testing.T) {
 	t.Parallel()
-	clustertest.Engine(t)
+	clustertest.Engine(t, clustertest.Rest)
 	for lock, binary := range map[string]string{example("redis-py"): "", "redsync-4.12.0": clustertest.WithWorkerPrograms(t)} {
 		t.Run(lock, func(t *testing.T) {
 			t.Parallel()

@@ -15,7 +15,7 @@ import (
 // TestWorkerPrograms: a lock whose library lockcheck does not have says so where the program of its
 // workers is missing, and records the version that the program has.
 func TestWorkerPrograms(t *testing.T) {
-	clustertest.StartsServers(t)
+	clustertest.Engine(t, clustertest.Rest)
 	binary := clustertest.WithWorkerPrograms(t)
 	for _, info := range clients.Table() {
 		if info.Program == "" {
