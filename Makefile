@@ -46,18 +46,20 @@ check: lint
 GO_TEST := go test -vet=off -timeout 40m
 SERVERS := ./clients ./clusters ./clusters/engine ./clusters/images ./nemesis ./internal/cleanup
 RUNS := ./cmd/lockcheck ./examples/go-lock ./internal/runs ./internal/suites/repros ./internal/suites/matrix ./internal/suites/claims ./internal/suites/sweep ./internal/suites/hunt ./internal/suites/advise ./internal/suites/profile
-REST := ./clients ./clusters ./clusters/images ./nemesis ./internal/runs ./internal/swarm ./tools/release
+REST := ./clients ./clusters ./clusters/images ./nemesis ./internal/runs ./internal/swarm ./internal/suites/advise ./internal/suites/hunt ./tools/release
 WITH_SERVERS := $(SERVERS) $(RUNS) $(REST)
 test-pure test-race test-servers test-runs test-rest: export LOCKCHECK_TESTED = $(CURDIR)/lockcheck
 test-runs: export LOCKCHECK = $(CURDIR)/lockcheck
-test: build
-	$(MAKE) -j 2 test-images test-pure
-	$(MAKE) test-servers
-	$(MAKE) test-runs
+stage = @bash -c 'TIMEFORMAT="== $(1): %R s, %U + %S s of processor time"; time $(MAKE) $(1)'
+test:
+	$(call stage,build)
+	$(call stage,-j 2 test-images test-pure)
+	$(call stage,test-servers)
+	$(call stage,test-runs)
 
 # Everything: also the tests on all other servers, of releases, of the swarm, and of the programs of workers.
 test-all: test
-	$(MAKE) test-rest
+	$(call stage,test-rest)
 
 .PHONY: test-images test-pure test-race test-servers test-runs test-rest
 test-images: build

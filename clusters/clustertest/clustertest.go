@@ -4,6 +4,7 @@ package clustertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -86,6 +87,27 @@ func WithWorkerPrograms(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return Binary(t)
+}
+
+// Alone gives the tests of this package the binary under a path that no other package uses, so that
+// they can tell their own processes from those of others. It belongs in front of Main.
+func Alone() error {
+	path := os.Getenv(builtVariable)
+	if path == "" {
+		return nil // they build one
+	}
+	var err error
+	if folder, err = os.MkdirTemp("", "lockcheck-test-"); err != nil {
+		return err
+	}
+	own := filepath.Join(folder, "lockcheck")
+	if err := os.Link(path, own); err != nil { // another file system
+		content, err := os.ReadFile(path)
+		if err := errors.Join(err, os.WriteFile(own, content, 0o755)); err != nil {
+			return err
+		}
+	}
+	return os.Setenv(builtVariable, own)
 }
 
 // Main runs the tests of a package and removes the binary if they built it.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -24,6 +25,10 @@ import (
 
 func TestMain(m *testing.M) {
 	clienttest.Main()
+	if err := clustertest.Alone(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	os.Exit(clustertest.Main(m))
 }
 

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 // TestAdviceHolds: with the advised lease nothing is lost in 20 runs whose holders are paused
 // for as long as was said; with half of it updates are lost.
 func TestAdviceHolds(t *testing.T) {
-	clustertest.StartsServers(t)
+	clustertest.Engine(t, clustertest.Rest)
 	const lock = "memory"
 	n := Needs{SectionP99: 150 * time.Millisecond, LongestPause: 4 * time.Second, Locks: []string{lock}}
 	info, _ := clients.ByName(lock)

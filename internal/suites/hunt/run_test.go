@@ -28,7 +28,7 @@ func hunted(t *testing.T, lock string, trials int, budget time.Duration) *Folder
 
 // TestHuntRight: a lock that is right is not accused, whatever is done to it.
 func TestHuntRight(t *testing.T) {
-	clustertest.StartsServers(t)
+	clustertest.Engine(t, clustertest.Rest)
 	t.Parallel()
 	const trials = 16
 	folder := hunted(t, "memory", trials, 20*time.Minute) // none is left out for its length
