@@ -39,7 +39,8 @@ func open(t *testing.T, lock string, cluster Cluster) *locker {
 	if !ok {
 		t.Fatalf("no lock %q", lock)
 	}
-	return &locker{t: t, lock: openLock(t, info, cluster, "w1"), info: info, scope: lock + " "}
+	base, _, _ := strings.Cut(lock, "+") // with options or without, it is one lock
+	return &locker{t: t, lock: openLock(t, info, cluster, "w1"), info: info, scope: base + " "}
 }
 
 func (l *locker) try(key string, ttl time.Duration) (clients.Grant, error) {

@@ -89,7 +89,7 @@ func (l *locker) tryFor(key string, limit time.Duration) (clients.Grant, error) 
 	l.attempt++
 	ctx, cancel := context.WithTimeout(l.t.Context(), limit)
 	defer cancel()
-	return l.lock.Acquire(ctx, clients.Attempt{Key: key, ID: fmt.Sprintf("w1-%d", l.attempt)})
+	return l.lock.Acquire(ctx, clients.Attempt{Key: l.key(key), ID: fmt.Sprintf("w1-%d", l.attempt)})
 }
 
 // waits makes sure that an attempt has to wait, and that nobody can take back one of which
@@ -281,7 +281,7 @@ func TestPostgresTellsTheHolder(t *testing.T) {
 	t.Run("cut off", func(t *testing.T) {
 		a, b := open(t, "postgres-session+keep-alives+watch-connection", cluster), open(t, "postgres-session", cluster)
 		grant := a.acquire("cut", 0)
-		granted := waitDetached(t, server, "cut")
+		granted := waitDetached(t, server, grant.Key)
 		if _, err := server.Host.Cut(t.Context(), agent.Cut{ID: "cut", Peers: []string{ownAddress(t, server)}}); err != nil {
 			t.Fatal(err)
 		}
