@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -28,14 +29,15 @@ func released(t *testing.T, binary string) (folder string, files map[string][]by
 	t.Helper()
 	folder = t.TempDir()
 	programs := filepath.Join(folder, prefix+"amd64")
-	built, err := filepath.Glob(binary + "*")
-	if err := errors.Join(err, os.Mkdir(programs, 0o755)); err != nil {
+	if err := os.Mkdir(programs, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range built {
-		name := strings.Replace(filepath.Base(path), filepath.Base(binary), images.Self, 1)
-		content, err := os.ReadFile(path)
-		if err := errors.Join(err, os.WriteFile(filepath.Join(programs, name), content, 0o755)); err != nil {
+	for _, suffix := range []string{"", "-kubernetes", "-redsync-4.12.0"} {
+		content, err := os.ReadFile(binary + suffix)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := errors.Join(err, os.WriteFile(filepath.Join(programs, images.Self+suffix), content, 0o755)); err != nil {
 			t.Fatal(err)
 		}
 	}
