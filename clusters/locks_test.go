@@ -40,7 +40,7 @@ func open(t *testing.T, lock string, cluster Cluster) *locker {
 		t.Fatalf("no lock %q", lock)
 	}
 	base, _, _ := strings.Cut(lock, "+") // with options or without, it is one lock
-	return &locker{t: t, lock: openLock(t, info, cluster, "w1"), info: info, scope: base + " "}
+	return &locker{t: t, lock: openLock(t, info, cluster, "w1"), info: info, scope: base + ":"}
 }
 
 func (l *locker) try(key string, ttl time.Duration) (clients.Grant, error) {
