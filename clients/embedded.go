@@ -2,17 +2,12 @@
 
 package clients
 
-import (
-	"context"
-	"errors"
-)
+import "context"
 
 // EmbeddedOnly: the program has no client libraries, and so none of the locks on servers.
 const EmbeddedOnly = true
 
-var errEmbeddedOnly = errors.New("this build has only the locks that need no servers: make build makes the whole program")
-
-func notLinked() (Lock, error) { return nil, errEmbeddedOnly }
+func notLinked() (Lock, error) { return nil, ErrEmbeddedOnly }
 
 func openConsul(Config) (Lock, error)             { return notLinked() }
 func openConsulSemaphore(Config) (Lock, error)    { return notLinked() }
@@ -50,5 +45,5 @@ func openZooKeeperHerd(Config) (Lock, error)      { return notLinked() }
 func openZooKeeperLib(Config) (Lock, error)       { return notLinked() }
 
 func watchEtcd(context.Context, Config, <-chan struct{}, func(Observation)) error {
-	return errEmbeddedOnly
+	return ErrEmbeddedOnly
 }

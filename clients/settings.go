@@ -1,6 +1,12 @@
 package clients
 
-import "time"
+import (
+	"errors"
+	"time"
+)
+
+// ErrEmbeddedOnly is why a build with the tag embedded (EmbeddedOnly) refuses a lock on servers.
+var ErrEmbeddedOnly = errors.New("this lockcheck has only the locks that need no servers; make build makes the whole program")
 
 // What the table says of the locks on servers: their options, and the bounds of their leases. The
 // code of those locks is in files of its own, which a build with the tag embedded leaves out.

@@ -4,12 +4,10 @@ package clusters
 
 import (
 	"context"
-	"errors"
 	"time"
-)
 
-// errNotLinked: probes ask servers by client libraries, of which this build has none.
-var errNotLinked = errors.New("this build cannot ask servers: make build makes the whole program")
+	"lockcheck/clients"
+)
 
 // notLinked stands for all probes.
 type notLinked struct{}
@@ -17,11 +15,13 @@ type notLinked struct{}
 // noLeader stands for those that tell a leader.
 type noLeader struct{ notLinked }
 
-func (noLeader) Leads(context.Context, string) (bool, error) { return false, errNotLinked }
+func (noLeader) Leads(context.Context, string) (bool, error) { return false, clients.ErrEmbeddedOnly }
 
-func (notLinked) Ready(context.Context, string) error              { return errNotLinked }
-func (notLinked) Clock(context.Context, string) (time.Time, error) { return time.Time{}, errNotLinked }
-func (notLinked) Version(context.Context, string) (string, error)  { return "", errNotLinked }
+func (notLinked) Ready(context.Context, string) error { return clients.ErrEmbeddedOnly }
+func (notLinked) Clock(context.Context, string) (time.Time, error) {
+	return time.Time{}, clients.ErrEmbeddedOnly
+}
+func (notLinked) Version(context.Context, string) (string, error) { return "", clients.ErrEmbeddedOnly }
 
 type (
 	redisProbes struct {
@@ -37,10 +37,16 @@ type (
 	consulProbes      = noLeader
 )
 
-func askPostgres(context.Context, string, string, string, any) error { return errNotLinked }
+func askPostgres(context.Context, string, string, string, any) error { return clients.ErrEmbeddedOnly }
 
-func askMaria(context.Context, string, string, any) error { return errNotLinked }
+func askMaria(context.Context, string, string, any) error { return clients.ErrEmbeddedOnly }
 
-func (clusterProbes) Leads(context.Context, string) (bool, error)     { return false, errNotLinked }
-func (replicationProbes) Leads(context.Context, string) (bool, error) { return false, errNotLinked }
-func (sentinelProbes) Leads(context.Context, string) (bool, error)    { return false, errNotLinked }
+func (clusterProbes) Leads(context.Context, string) (bool, error) {
+	return false, clients.ErrEmbeddedOnly
+}
+func (replicationProbes) Leads(context.Context, string) (bool, error) {
+	return false, clients.ErrEmbeddedOnly
+}
+func (sentinelProbes) Leads(context.Context, string) (bool, error) {
+	return false, clients.ErrEmbeddedOnly
+}

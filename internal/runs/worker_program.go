@@ -25,7 +25,7 @@ func (t *test) workerBinary() string {
 // linked returns a *UsageError if this build of lockcheck has no locks on servers.
 func (t *test) linked() error {
 	if clients.EmbeddedOnly && t.spec.OnDocker() {
-		return &UsageError{Err: fmt.Errorf("lock %s: this lockcheck has only the locks that need no servers; make build makes the whole program", t.Lock)}
+		return &UsageError{Err: fmt.Errorf("lock %s: %w", t.Lock, clients.ErrEmbeddedOnly)}
 	}
 	return nil
 }
