@@ -83,7 +83,8 @@ func TestDataStore(t *testing.T) {
 
 // dataAccesses: what a holder writes it reads, and so does the next one.
 func dataAccesses(t *testing.T, lock string, cluster Cluster, _ bool) {
-	k, key := openDataLock(t, lock, cluster), lock+" accesses"
+	k := openDataLock(t, lock, cluster)
+	key := k.key("accesses")
 	first := k.acquire(key, 0)
 	k.done(first, "", clients.Data{})
 	k.done(first, "[7]", clients.Data{Version: 1, Value: "[7]"})
@@ -114,7 +115,8 @@ func dataAccesses(t *testing.T, lock string, cluster Cluster, _ bool) {
 // dataWait: whoever asks what took effect waits for what is not decided yet. Where each
 // access is a transaction of its own there is nothing to wait for.
 func dataWait(t *testing.T, lock string, cluster Cluster, transaction bool) {
-	k, other, key := openDataLock(t, lock, cluster), openDataLock(t, lock, cluster), lock+" wait"
+	k, other := openDataLock(t, lock, cluster), openDataLock(t, lock, cluster)
+	key := k.key("wait")
 	grant := k.acquire(key, 0)
 	k.done(grant, "[7]", clients.Data{Version: 1, Value: "[7]"})
 	answer := make(chan []string, 1)
@@ -141,7 +143,8 @@ func dataWait(t *testing.T, lock string, cluster Cluster, transaction bool) {
 // dataEnd: a holder whose connection is gone reaches no data any more, and what it wrote
 // in its transaction is gone with it.
 func dataEnd(t *testing.T, lock string, cluster Cluster, transaction bool) {
-	k, key := openDataLock(t, lock, cluster), lock+" end"
+	k := openDataLock(t, lock, cluster)
+	key := k.key("end")
 	grant := k.acquire(key, 0)
 	k.done(grant, "[7]", clients.Data{Version: 1, Value: "[7]"})
 	endSessions(t, cluster.Servers()[0])
