@@ -134,6 +134,7 @@ func (r *run) order(k *keyed) {
 		}
 		k.holds[i].other = other
 	}
+	r.follow(k)
 	sorted(k.accesses, func(a, b access) int { return cmp.Compare(a.seq, b.seq) })
 	k.sortElements()
 	r.reconcile(k)

@@ -62,7 +62,7 @@ func TestCases(t *testing.T) {
 		},
 		{
 			"28-no-tokens-double-stale", []expected{{Violation, NoStaleWrite, Undecided, 0, "", 0}, {Violation, NoWrongRelease, Valid, 0, "", 0}, {Violation, MutualExclusion, Violation, 1, CauseTwice, 0}},
-			"one of the two asked after the other was answered", each(asked("b"), movedTo(15.5)), []expected{{Violation, NoStaleWrite, Violation, 1, CauseTwice, 0}, {Violation, NoWrongRelease, Violation, 1, "", 0}},
+			"one of the two asked after the other was answered", each(asked("b"), movedTo(15.5)), []expected{{Violation, NoStaleWrite, Violation, 1, CauseTwice, 0}, {Violation, NoWrongRelease, Valid, 0, "", 0}},
 		},
 		{
 			"29-killed-with-deferred-write", []expected{{"", MutualExclusion, Valid, 0, "", 0}, {"", NoStaleWrite, Valid, 0, "", 0}},
@@ -88,7 +88,7 @@ func TestCases(t *testing.T) {
 		},
 		{
 			"36-one-release-counted-twice", []expected{{Violation, NoWrongRelease, Violation, 1, "", 0}},
-			"the second one's release succeeded, too", each(released("b"), func(e *history.Event) { e.Type = history.OK }), []expected{{Violation, NoWrongRelease, Violation, 2, "", 0}},
+			"both had what they released", each(func(e *history.Event) bool { return released("b")(e) || released("c")(e) }, func(e *history.Event) { e.Type = history.OK }), []expected{{Violation, NoWrongRelease, Valid, 0, "", 0}},
 		},
 		{
 			"37-stale-missed-valid", []expected{{Violation, NoStaleWrite, Violation, 1, CausePaused, 0}},

@@ -1,5 +1,11 @@
 package checker
 
+import (
+	"math"
+	"slices"
+	"time"
+)
+
 // ending says what ended a hold.
 type ending uint8
 
@@ -42,7 +48,7 @@ func (r *run) hold(a *attempt) Hold {
 	return Hold{
 		Key: r.name(a.key), Worker: r.name(a.worker), Grant: r.name(a.grant), Token: a.token,
 		Invoked: a.acquire.invoke, Start: a.acquire.done, End: a.holdEnd, Ended: a.ended.String(),
-		Deadline: a.deadline, LeaseEnd: a.leaseEnd(r.header.Lease),
+		Deadline: a.deadline, LeaseEnd: a.likelyLeaseEnd(r.header.Lease, math.MaxInt64),
 	}
 }
 
@@ -94,4 +100,78 @@ func (a *attempt) validUntil(end int64) int64 {
 		}
 	}
 	return deadline
+}
+
+// follow computes when each hold of a key can have begun at the earliest, by the one before. A
+// session is older than what it holds: nothing follows from that for its lease.
+func (r *run) follow(k *keyed) {
+	if !exclusive(r.header) || r.header.Session {
+		return
+	}
+	for i, a := range k.holds {
+		// What was granted before it was asked for, or before it can have ended, came before it.
+		before := min(i, k.after(max(a.acquire.invoke, r.selfEnd(a))-1)) - 1
+		if last := min(i, k.after(r.claimed(a))) - 1; last > before && r.promptSince(a, k.holds[last].acquire.done) {
+			before = last
+		}
+		if before >= 0 {
+			a.after = min(r.gone(k.holds[before]), a.acquire.done)
+		}
+		// No lease ends before its grant.
+		if end := a.likelyLeaseEnd(r.header.Lease, math.MaxInt64); end <= a.acquire.done && r.promptSince(a, end) {
+			a.after = r.claimed(a)
+		}
+	}
+}
+
+// gone is when a hold was over at the service at the earliest; 0 where the service itself says that
+// it was earlier than that.
+func (r *run) gone(a *attempt) int64 {
+	end := r.canHaveEndedBefore(a, math.MaxInt64)
+	if a.expired || slices.ContainsFunc(a.notifications(), func(n notification) bool { return n.byService && n.time < end }) {
+		return 0
+	}
+	for c := range a.calls {
+		if c.failed() && c.done < end {
+			return 0
+		}
+	}
+	if c := a.released(); c != nil {
+		end = min(end, c.invoke)
+	}
+	return end
+}
+
+// claimed is since when the worker of a hold has the lock by what its client says: it may have
+// waited for its turn for long, and counts the validity from the request that was granted.
+func (r *run) claimed(a *attempt) int64 {
+	if a.until == 0 || r.header.Lease <= 0 {
+		return a.acquire.done
+	}
+	return min(a.until-int64(r.header.Lease), a.acquire.done)
+}
+
+// promptSince says that the answer to an acquire cannot have waited for its worker since a time: the
+// worker ran, and was in reach of the service.
+func (r *run) promptSince(a *attempt, time int64) bool {
+	w := r.byWorker[a.worker]
+	return len(meeting(w.stops, time, a.acquire.done)) == 0 && !w.cutOffs.meets(time, a.acquire.done)
+}
+
+// likelyLeaseEnd is leaseEndBefore for one who may have waited for the hold before to end, if that
+// was a right one: it explains what happened, and proves nothing.
+func (a *attempt) likelyLeaseEnd(lease time.Duration, time int64) int64 {
+	return max(a.leaseEndBefore(lease, time), later(a.after, lease))
+}
+
+// validBy is until when a holder could take the lock for its own, by what it had been told by
+// a time; 0 if its client does not say.
+func (a *attempt) validBy(time int64) int64 {
+	until := a.until
+	for _, c := range a.renewals() {
+		if until != 0 && c.ok() && c.done <= time {
+			until = max(until, c.until)
+		}
+	}
+	return until
 }

@@ -51,7 +51,8 @@ func (r *run) recovery() judged {
 	if healed != 0 {
 		after = "after " + what + " "
 	}
-	stuck, excused := r.excuse(append(r.stuckKeys(since, limit, after), r.stuckWorkers(since, limit, after)...), limit)
+	keys, doubtful := r.stuckKeys(since, limit, after)
+	stuck, excused := r.excuse(append(keys, r.stuckWorkers(since, limit, after)...), limit)
 	first, acquired := r.firstAcquired(since)
 	switch {
 	case len(stuck) > 0:
@@ -60,6 +61,8 @@ func (r *run) recovery() judged {
 		i := excused[0]
 		j.Verdict = Undecided
 		j.Summary = fmt.Sprintf("%s; %s were allowed, and for %s of that this machine let nobody run", i.What, dur(limit), dur(r.stalled(span{i.From, i.To})))
+	case doubtful != "":
+		j.Verdict, j.Summary = Undecided, doubtful
 	case healed == 0 && len(r.holds) > 0:
 		j.Summary = count(len(r.holds), "acquire", "acquires") + " succeeded, no fault to recover from"
 	case acquired:
@@ -110,22 +113,106 @@ func stuckFinding(stuck []Incident, limit int64) judged {
 }
 
 // stuckKeys finds the times in which somebody tried to get a key, nobody was
-// granted it and nobody alive held it.
-func (r *run) stuckKeys(since, limit int64, after string) []Incident {
-	var found []Incident
+// granted it and nobody alive held it. Who never learned what became of an acquire may have been
+// one that held it: where that explains a time that lasts to the end, doubtful says so.
+func (r *run) stuckKeys(since, limit int64, after string) (found []Incident, doubtful string) {
 	for _, key := range r.keys {
 		k := r.byKey[key]
 		for _, s := range r.unserved(k.holds, r.wanted(k.attempts, since)) {
 			if s.length() <= limit {
 				continue
 			}
-			found = append(found, Incident{
-				Key: k.name, From: s.from, To: s.to, Class: classStuck,
-				What: fmt.Sprintf("%snobody could acquire %s for %s, though %s", after, k.name, dur(s.length()), r.vacancy()),
-			})
+			what := fmt.Sprintf("%snobody could acquire %s for %s, though %s", after, k.name, dur(s.length()), r.vacancy())
+			if perhaps, n := r.perhapsHeld(k); total(uncovered([]span{s}, perhaps)) <= limit && r.answered(s) {
+				if k.next(s.to-1, 0) == nil {
+					doubtful = fmt.Sprintf("%snobody is known to have acquired %s for %s, but what became of %s nobody learned", after, k.name, dur(s.length()), count(n, "acquire", "acquires"))
+				}
+				continue
+			}
+			found = append(found, Incident{Key: k.name, From: s.from, To: s.to, Class: classStuck, What: what, Why: r.lastHold(k, s.from)})
 		}
 	}
-	return found
+	return found, doubtful
+}
+
+// perhapsHeld returns when a key may have been held by somebody who never learned that it was
+// his, and how many such there are: from when he asked until he took that back, or the service was
+// asked later and did not have it, or else until the leases of all who gave up before can have
+// ended, one after the other.
+func (r *run) perhapsHeld(k *keyed) (held []span, n int) {
+	var left []*attempt
+	for _, a := range r.asked(k.attempts) {
+		if !a.acquire.unknown() {
+			continue
+		}
+		until, known := r.takenBack(a)
+		switch {
+		case !known:
+			left = append(left, a)
+		case until > a.acquire.invoke:
+			held = append(held, span{a.acquire.invoke, until})
+			n++
+		}
+	}
+	slices.SortStableFunc(left, func(a, b *attempt) int { return cmp.Compare(r.gaveUp(a), r.gaveUp(b)) })
+	lease := cmp.Or(r.header.Lease, r.header.Grace)
+	until := int64(math.MinInt64)
+	for _, a := range left {
+		until = later(max(until, r.gaveUp(a)), lease)
+		held = append(held, span{a.acquire.invoke, until})
+	}
+	return united(held), n + len(left)
+}
+
+// takenBack is until when an attempt of unknown outcome can have held the lock, by what the service
+// said when it was taken back: no later than its invocation if it never did. It is not known if the
+// service said nothing.
+func (r *run) takenBack(a *attempt) (until int64, known bool) {
+	for c := range a.releases {
+		switch {
+		case c.unknown():
+			continue
+		case c.failed() && !r.header.Session && c.done < a.leaseEnd(r.header.Lease): // or the service would have it still
+			return a.acquire.invoke, true
+		}
+		return c.done, true
+	}
+	return 0, false
+}
+
+// answered says whether the service answered anybody in a time. What it answers nobody it need not
+// have granted.
+func (r *run) answered(s span) bool {
+	for a := range r.attempts.each {
+		for c := range a.calls {
+			if c.outcome != open && !c.unknown() && s.from < c.done && c.done <= s.to {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// lastHold says whose a key was last before a time, and what became of that; "" if it was nobody's.
+func (r *run) lastHold(k *keyed, time int64) string {
+	i := k.after(time) - 1
+	if i < 0 {
+		return fmt.Sprintf("%s was never granted to anybody before", k.name)
+	}
+	a := k.holds[i]
+	text := fmt.Sprintf("%s was last granted to %s (%s), at %s%s", k.name, r.name(a.worker), r.name(a.grant), r.at(a.acquire.done), withToken(a))
+	killed := r.byWorker[a.worker].killed
+	switch c := a.released(); {
+	case c != nil:
+		return text + fmt.Sprintf(", whose release, asked for at %s, was acknowledged at %s", r.at(c.invoke), r.at(c.done))
+	case a.tried && a.release.failed():
+		return text + fmt.Sprintf(", whose release was answered at %s: it was no longer his", r.at(a.release.done))
+	case a.tried:
+		return text + fmt.Sprintf(", and what became of the release, asked for at %s, nobody learned", r.at(a.release.invoke))
+	case killed != 0 && killed <= time:
+		return text + fmt.Sprintf(", which was killed at %s and released nothing", r.at(killed))
+	}
+	return text + ", which never released it"
 }
 
 const classStuck = "stuck"

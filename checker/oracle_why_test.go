@@ -41,11 +41,12 @@ func (o *oracle) misplaced(a, b *simulation.Grant) bool {
 // have lost it: any of them may have been the one.
 func (o *oracle) crowd(v Incident) (why string) {
 	b := o.record.byID[v.Grants[1]]
-	if v.Cause == CauseTwice && len(o.truth.Grants[b.id].Excluded) > 0 {
+	twice := slices.Contains([]string{CauseTwice, CauseClock, CauseServerLost, CauseServerFault}, v.Cause)
+	if twice && len(o.truth.Grants[b.id].Excluded) > 0 {
 		return ""
 	}
 	for _, a := range o.record.holds(v.Key) {
-		if v.Cause == CauseTwice && a.over() >= b.answered && a.answered <= b.answered && len(o.truth.Grants[a.id].Excluded) > 0 {
+		if twice && a.over() >= b.answered && a.answered <= b.answered && len(o.truth.Grants[a.id].Excluded) > 0 {
 			return ""
 		}
 		if a != b && a.answered <= b.answered && a.over() >= b.answered {
@@ -66,7 +67,7 @@ func (o *oracle) excludes(cause string, a, b *simulation.Grant) string {
 	bad := a.Order == 0 || b.Order == 0 || slices.Contains(b.Excluded, a.ID)
 	switch cause {
 	case CauseTwice:
-		if fair && !bad {
+		if fair && !bad && !o.shortened(a) {
 			return "it ended by right"
 		}
 		if !bad && (a.Ended == simulation.Stepped || a.Ended == simulation.Wiped) {
@@ -92,12 +93,35 @@ func (o *oracle) excludes(cause string, a, b *simulation.Grant) string {
 		if o.world.Session || o.world.Lease == 0 {
 			return "there is no such lease"
 		}
+	case CauseValidity:
+		if o.truth.Wrong["late"] == 0 && len(o.serviceWrong()) == 0 {
+			return "its client counted right"
+		}
+	case CauseRenewedByOther:
+		if !a.Revived {
+			return "it was not taken back"
+		}
 	case CauseUnexplained:
-		if len(o.serviceWrong()) == 0 && o.world.Permits <= 1 && o.truth.Right() && o.world.Reentrant <= 1 && a.Worker != b.Worker {
+		if len(o.serviceWrong()) == 0 && o.world.Permits <= 1 && o.truth.Right() && o.world.Reentrant <= 1 && a.Worker != b.Worker && !o.slow(a) && !o.slow(b) {
 			return "a right service is explained"
 		}
 	}
 	return ""
+}
+
+// slow says that the answer to an acquire was on its way for longer than a lease: to whom the lock
+// was granted first only tokens tell then.
+func (o *oracle) slow(g *simulation.Grant) bool {
+	return o.record.byID[g.ID].answered-g.Granted > int64(o.record.header.Lease)
+}
+
+// shortened says that the service ended a grant before another one too early: when that one can have
+// begun the record does not tell.
+func (o *oracle) shortened(a *simulation.Grant) bool {
+	early := []simulation.End{simulation.Early, simulation.Forgotten, simulation.Denied, simulation.Taken}
+	return slices.ContainsFunc(o.truth.Order, func(g *simulation.Grant) bool {
+		return g.Key == a.Key && g.Order < a.Order && slices.Contains(early, g.Ended)
+	})
 }
 
 func meets(all []simulation.Interval, i simulation.Interval) bool {

@@ -1,7 +1,9 @@
 package checker
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -104,7 +106,8 @@ func (r *run) overlap(a, b *attempt) overlap {
 // one whose answer came before the other was asked for. Of two that were open at once, of
 // which either answer may have been read late, it is the one with the lower token; else
 // the one that can have ended by the time that the other was answered, if only one of them
-// can. If both can, the one whose validity was over by then is the more likely one; if
+// can. If both can, the one that was answered first is the more likely one, unless the other's
+// validity was over by then, and first, and its worker may have read its answer late; if
 // neither can, the lock was granted twice, and the record does not say to whom first.
 func (r *run) inOrder(a, b *attempt) (earlier, later *attempt, certain bool) {
 	if b.acquire.done < a.acquire.done {
@@ -123,7 +126,7 @@ func (r *run) inOrder(a, b *attempt) (earlier, later *attempt, certain bool) {
 	switch {
 	case second && !first:
 		return b, a, true
-	case second && b.until != 0 && b.until < a.acquire.done:
+	case second && b.until != 0 && b.until < min(a.acquire.done, cmp.Or(a.until, math.MaxInt64)) && !r.promptSince(b, a.acquire.done):
 		return b, a, false
 	}
 	return a, b, first && !second
@@ -147,10 +150,12 @@ func (r *run) canEnd(a *attempt) int64 {
 }
 
 // replacedBy says that a is for certain an older grant than b, that b was in force when it
-// arrived, and that b is not the same worker's who took a reentrant lock again.
+// arrived, and that b is not the same worker's who took a reentrant lock again. A grant that was
+// not in force replaces nobody at the service, but one that was not either: who uses the
+// resource under the one after the other one did.
 func (r *run) replacedBy(a, b *attempt) bool {
 	earlier, _, certain := r.inOrder(a, b)
-	return a != b && earlier == a && certain && !b.expired && !r.again(a, b)
+	return a != b && earlier == a && certain && (!b.expired || a.expired) && !r.again(a, b)
 }
 
 // again says that two grants can be of one worker that holds a reentrant lock more than once.

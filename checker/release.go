@@ -64,12 +64,27 @@ func (r *run) wronged(a *attempt, c *call, other *attempt) bool {
 		return false
 	}
 	// An acquire of unknown outcome may have taken effect at any time up to its
-	// release: only if the other one certainly lasted beyond is this wrong.
-	end := r.selfEnd(other)
-	if a.granted() {
-		end = r.canHaveEnded(other)
+	// release: only if the other one certainly lasted beyond is this wrong. What was renewed
+	// afterwards says nothing of that.
+	end := r.selfEndWith(other, other.leaseEndBefore(r.header.Lease, c.done))
+	if a.granted() && r.header.Session && other.until == 0 {
+		end = other.deadline
 	}
-	return end > c.done && (!a.granted() || r.replacedBy(a, other)) && !r.disturbed(other.acquire.invoke, c.done)
+	return end > c.done && (!a.granted() || r.replacedBy(a, other) && r.goneBy(a, other)) && !r.disturbed(other.acquire.invoke, c.done)
+}
+
+// goneBy says that a grant can have been gone when another one was given: by itself, or because
+// somebody had released it. Otherwise the lock was granted to two at once, and whose record the
+// release of one of them freed is only known if the service says that the other one's is gone.
+func (r *run) goneBy(a, other *attempt) bool {
+	granted := other.acquire.done
+	if r.selfEndWith(a, a.likelyLeaseEnd(r.header.Lease, granted)) <= granted {
+		return true
+	}
+	if releaser := r.releasedBy[a]; releaser != nil && releaser.released().invoke <= granted {
+		return true
+	}
+	return r.releasedBy[other] == nil && (other.ended == atRelease || other.ended == byNotification)
 }
 
 // wrongRelease describes a release that took the lock from others, the first one first.

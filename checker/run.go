@@ -117,6 +117,7 @@ type attempt struct {
 	worker  worker
 	holder  grant // that the acquire was refused in favour of
 	acquire call  // if asked
+	after   int64 // when the hold before it can have ended at the earliest; 0 where that is not known
 	release call  // the first one, if tried
 	token   uint64
 	until   int64
@@ -247,14 +248,27 @@ func (a *attempt) released() *call {
 // counts from when it gets the request, which is not before the worker sent it.
 // A renewal of unknown outcome can only have moved it further away.
 func (a *attempt) leaseEnd(lease time.Duration) int64 {
+	return a.leaseEndBefore(lease, math.MaxInt64)
+}
+
+// leaseEndBefore is leaseEnd as if nothing had been renewed from a time on.
+func (a *attempt) leaseEndBefore(lease time.Duration, time int64) int64 {
 	if lease <= 0 {
 		return math.MaxInt64
 	}
-	end := a.acquire.invoke
-	if a.rare != nil {
-		end = max(end, a.rare.renewed)
+	begin := a.acquire.invoke
+	switch {
+	case a.rare == nil:
+	case a.rare.renewed < time:
+		begin = max(begin, a.rare.renewed)
+	default:
+		for _, c := range a.rare.renewals {
+			if c.ok() && c.invoke < time {
+				begin = max(begin, c.invoke)
+			}
+		}
 	}
-	return later(end, lease)
+	return later(begin, lease)
 }
 
 // serviceEnd is the earliest time at which the service may have ended the grant
@@ -270,9 +284,11 @@ func (r *run) serviceEnd(a *attempt) int64 {
 // whatever it answered to a release later on: the lease ran out, the service gave up a
 // session or a connection, a release of which an answer was lost took effect, or the service
 // notified that the grant is gone. math.MaxInt64 if none of these can have happened.
-func (r *run) selfEnd(a *attempt) int64 {
-	lease := r.header.Lease
-	end := min(a.leaseEnd(lease)-clockAllowance(lease), r.lapse(a))
+func (r *run) selfEnd(a *attempt) int64 { return r.selfEndWith(a, a.leaseEnd(r.header.Lease)) }
+
+// selfEndWith is selfEnd of a grant whose lease can run out at a time at the earliest.
+func (r *run) selfEndWith(a *attempt, leaseEnd int64) int64 {
+	end := min(leaseEnd-clockAllowance(r.header.Lease), r.lapse(a))
 	for c := range a.releases {
 		if c.unknown() || c.failed() && r.mayRepeat(a.worker, c) {
 			end = min(end, c.invoke)

@@ -71,3 +71,30 @@ func meeting(spans []span, from, to int64) []span {
 	}
 	return spans[first:last]
 }
+
+// uncovered returns what of spans, in order and apart from each other, none of some holes covers, which
+// are so as well.
+func uncovered(spans, holes []span) []span {
+	var rest []span
+	for _, s := range spans {
+		for _, hole := range meeting(holes, s.from, s.to) {
+			if hole.from > s.from {
+				rest = append(rest, span{s.from, hole.from})
+			}
+			s.from = max(s.from, hole.to)
+		}
+		if s.from < s.to {
+			rest = append(rest, s)
+		}
+	}
+	return rest
+}
+
+// total is how long spans are together, which are apart from each other.
+func total(spans []span) int64 {
+	sum := int64(0)
+	for _, s := range spans {
+		sum += s.length()
+	}
+	return sum
+}

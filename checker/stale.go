@@ -78,14 +78,19 @@ func (r *run) holder(k *keyed, e *access) *attempt {
 
 // late finds the writes of those who had been replaced.
 func (s *stale) late(r *run, k *keyed) {
-	seen := users{run: r}
+	inForce, all := users{run: r}, users{run: r, expired: true}
 	for e, a := range r.held(k) {
+		seen := &inForce
+		if a.expired {
+			seen = &all
+		}
 		if e.write {
 			if later := seen.after(a); later != nil {
 				s.found(r, e, a, later)
 			}
 		}
-		seen.add(a)
+		inForce.add(a)
+		all.add(a)
 	}
 }
 

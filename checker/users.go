@@ -12,6 +12,8 @@ import (
 type users struct {
 	run    *run
 	groups []*group
+	// expired: also those that the service had forgotten when they arrived, which replace only each other.
+	expired bool
 }
 
 // group is all users; of a reentrant lock those of one worker, who does not replace itself.
@@ -24,7 +26,7 @@ type group struct {
 }
 
 func (u *users) add(a *attempt) {
-	if a.expired {
+	if a.expired && !u.expired {
 		return
 	}
 	i := slices.IndexFunc(u.groups, func(g *group) bool { return g.worker == a.worker || u.run.header.Reentrant <= 1 })

@@ -15,7 +15,7 @@ func TestUsersAgainstPairs(t *testing.T) {
 	for seed := range histories(3000) {
 		rng := rand.New(rand.NewPCG(seed, 13))
 		r := newRun(anyHolds(rng).history(t))
-		seen := users{run: r}
+		inForce, all := users{run: r}, users{run: r, expired: true}
 		for i, a := range r.holds {
 			var want []*attempt
 			for _, b := range r.holds[:i] {
@@ -23,7 +23,10 @@ func TestUsersAgainstPairs(t *testing.T) {
 					want = append(want, b)
 				}
 			}
-			got := seen.after(a)
+			got := inForce.after(a)
+			if a.expired {
+				got = all.after(a)
+			}
 			if (got != nil) != (len(want) > 0) || got != nil && !r.replacedBy(a, got) {
 				t.Fatalf("seed %d: %s was replaced by %v, not by %v", seed, r.name(a.grant), want, got)
 			}
@@ -32,7 +35,8 @@ func TestUsersAgainstPairs(t *testing.T) {
 			} else {
 				replaced++
 			}
-			seen.add(a)
+			inForce.add(a)
+			all.add(a)
 		}
 	}
 	if !testing.Short() && (replaced < 1000 || not < 1000) {

@@ -13,10 +13,12 @@ const (
 	CausePaused    = "lease ran out while its holder was paused"
 	CauseCutOff    = "lease ran out while its holder was cut off"
 	CauseOutlasted = "section outlasted the lease"
+	CauseValidity  = "validity longer than the lease"
 	CauseInFlight  = "write in flight when the lock ended"
 
 	CauseExpiredGrant    = "grant that had expired when it arrived"
 	CauseReleasedByOther = "released by somebody else"
+	CauseRenewedByOther  = "renewed after somebody else was granted it"
 	CauseClock           = "clock step that ended the lease early"
 	CauseServerLost      = "grant lost with a server"
 	CauseServerFault     = "lease ended early under a fault of the servers"
@@ -28,8 +30,9 @@ const (
 // cause is why somebody else could have the lock, or change the data, of a holder.
 type cause struct {
 	class string
-	fault *fault // that explains it, if one does
-	span  span   // when the holder was stopped or cut off
+	fault *fault   // that explains it, if one does
+	with  []*fault // without which that fault would not have been enough
+	span  span     // when the holder was stopped or cut off
 }
 
 // whyReplaced explains how b can have been granted the lock that a, who was granted it
@@ -44,13 +47,25 @@ func (r *run) whyReplaced(a, b *attempt) cause {
 		return cause{class: CauseReleasedByOther}
 	}
 	from, to := r.exposed(a, b)
-	ended := r.canHaveEnded(a) <= granted
+	ended := r.canHaveEndedBefore(a, granted) <= granted
+	if r.renewedSince(a, granted) != nil {
+		return cause{class: CauseRenewedByOther}
+	}
+	if ended && r.overrated(a, granted) {
+		if c := r.endedEarly(a, b); c.fault != nil {
+			return c
+		}
+		return cause{class: CauseValidity}
+	}
 	stops := meeting(w.stops, from, to)
 	cut, isCut := w.cutOffs.first(from, to)
+	perhaps := r.canHaveEnded(a) <= granted // of who was silent then nobody else is accused
 	switch {
-	case ended && len(stops) > 0 && r.header.Lease > 0:
+	case perhaps && len(stops) > 0 && r.header.Lease > 0:
 		return cause{class: CausePaused, span: stops[0]}
-	case ended && isCut:
+	case perhaps && isCut && connected(r.header) && r.lostServers(a, cut).fault != nil:
+		return r.lostServers(a, cut)
+	case perhaps && isCut:
 		return cause{class: CauseCutOff, span: cut}
 	case ended && !r.header.Session && r.header.Lease > 0:
 		if f := r.deferral(a); f != nil {
@@ -75,12 +90,49 @@ func (r *run) canHaveEnded(a *attempt) int64 {
 	return r.selfEnd(a)
 }
 
+// canHaveEndedBefore is canHaveEnded by the lease as likelyLeaseEnd has it: what an explanation
+// goes by.
+func (r *run) canHaveEndedBefore(a *attempt, time int64) int64 {
+	if r.header.Session && a.until == 0 {
+		return a.deadline
+	}
+	return r.selfEndWith(a, a.likelyLeaseEnd(r.header.Lease, time))
+}
+
+// overrated says that a holder took its lock for valid at a time by which its lease can have run
+// out. Where several may have the lock that is only known if its client counts from later than
+// the answer.
+func (r *run) overrated(a *attempt, time int64) bool {
+	lease := r.header.Lease
+	from := time
+	if !exclusive(r.header) {
+		from = max(time, later(a.acquire.done, lease))
+	}
+	return lease > 0 && a.validBy(time) > from+clockAllowance(lease)
+}
+
+// renewedSince returns a renewal that succeeded though somebody else had been granted the lock at a
+// time by which the lease can have run out; nil if there was none. One that was on its way then
+// may have come first: it is one only if the lease cannot have run out after it.
+func (r *run) renewedSince(a *attempt, granted int64) *renewal {
+	for _, c := range a.renewals() {
+		if !c.ok() || c.done <= granted {
+			continue
+		}
+		before := r.canHaveEndedBefore(a, c.invoke) <= granted
+		if after := later(c.invoke, r.header.Lease); before && (c.invoke > granted || after-clockAllowance(r.header.Lease) > granted) {
+			return c
+		}
+	}
+	return nil
+}
+
 // endedEarly looks for a fault of the servers while a held the lock.
 func (r *run) endedEarly(a, b *attempt) cause {
 	from, to := a.acquire.invoke, b.acquire.done
 	for _, e := range r.earlies {
-		if i := e.faults.first(from, to); i >= 0 {
-			return cause{class: e.class, fault: &r.faults[i]}
+		if c := r.enough(e, a, from, to); c.fault != nil {
+			return c
 		}
 	}
 	if a.ended == atRelease || a.ended == byNotification {
@@ -93,6 +145,44 @@ func (r *run) endedEarly(a, b *attempt) cause {
 		return cause{class: CauseUnexplained}
 	}
 	return cause{class: CauseTwice}
+}
+
+// lostServers explains a loss by the end of the servers that a had its connections to.
+func (r *run) lostServers(a *attempt, cut span) cause {
+	for _, e := range r.earlies {
+		if e.class == CauseServerLost {
+			return r.enough(e, a, max(cut.from, a.acquire.invoke), cut.to)
+		}
+	}
+	return cause{}
+}
+
+// enough picks the first fault that can have ended a grant early. Where servers lost what they had,
+// or their clocks were moved, it picks as many as together hit a majority of the servers that its
+// worker reaches: what a majority has on record the loss of a minority does not end.
+func (r *run) enough(e early, a *attempt, from, to int64) cause {
+	c := cause{class: e.class}
+	servers := r.reaches(r.name(a.worker))
+	hit := make(nameSet)
+	for _, i := range e.faults.all(from, to) {
+		f := &r.faults[i]
+		before := len(hit)
+		for _, name := range slices.Concat(f.Targets, f.Peers) {
+			if slices.Contains(servers, name) {
+				hit[name] = true
+			}
+		}
+		switch {
+		case c.fault == nil:
+			c.fault = f
+		case len(hit) > before:
+			c.with = append(c.with, f)
+		}
+		if e.class == CauseServerFault || 2*len(hit) > len(servers) {
+			break
+		}
+	}
+	return c
 }
 
 // keptOnRecord says that the service was seen to have the claim of a grant to the end.
@@ -146,7 +236,8 @@ func (r *run) tell(c cause, a, b *attempt) string {
 	if b.acquire.done < a.acquire.done {
 		text += ", by an answer that came late"
 	}
-	end := r.canHaveEnded(a)
+	granted := b.acquire.done
+	end := r.canHaveEndedBefore(a, granted)
 	switch c.class {
 	case CausePaused:
 		text += fmt.Sprintf(", was stopped from %s to %s, and its lease can have run out at %s", r.at(c.span.from), r.at(c.span.to), r.at(end))
@@ -154,6 +245,12 @@ func (r *run) tell(c cause, a, b *attempt) string {
 		text += fmt.Sprintf(" and was cut off from %s to %s", r.at(c.span.from), r.at(c.span.to))
 	case CauseOutlasted:
 		text += fmt.Sprintf("; its lease can have run out at %s, and it worked on", r.at(end))
+	case CauseValidity:
+		text += fmt.Sprintf(" and took it for valid until %s, but its lease can have run out at %s", r.at(a.validBy(granted)), r.at(end))
+	case CauseRenewedByOther:
+		renewed := r.renewedSince(a, granted)
+		text += fmt.Sprintf("; its lease can have run out at %s, and yet its renewal, asked for at %s, succeeded at %s",
+			r.at(r.canHaveEndedBefore(a, renewed.invoke)), r.at(renewed.invoke), r.at(renewed.done))
 	case CauseInFlight:
 		text += fmt.Sprintf(", for no longer than until %s, and its write was still on its way then", r.at(min(end, a.holdEnd)))
 	case CauseExpiredGrant:
@@ -164,7 +261,11 @@ func (r *run) tell(c cause, a, b *attempt) string {
 	case CauseTwice:
 		text += "; nothing can have ended that grant " + r.before(end) + r.after(a)
 	case CauseClock, CauseServerLost, CauseServerFault:
-		text += fmt.Sprintf("; nothing of its own can have ended that grant %s, but %s was in force from %s", r.before(end), c.fault.name(), r.at(c.fault.Begin))
+		if c.class == CauseServerLost && connected(r.header) {
+			text += "; the lock lasted as long as its connection, and " + c.told(r)
+			break
+		}
+		text += fmt.Sprintf("; nothing of its own can have ended that grant %s, but %s", r.before(end), c.told(r))
 	case CauseUnexplained:
 		text += "; nothing in the record says why that did not keep others out" + r.after(a)
 	}
@@ -210,6 +311,15 @@ func (r *run) observed(a, b *attempt) string {
 		return ""
 	}
 	return "by its own record the service had that claim to the end"
+}
+
+// told says which faults explain it, and from when on each was in force.
+func (c cause) told(r *run) string {
+	var parts []string
+	for _, f := range append([]*fault{c.fault}, c.with...) {
+		parts = append(parts, fmt.Sprintf("%s was in force from %s", f.name(), r.at(f.Begin)))
+	}
+	return strings.Join(parts, ", and ")
 }
 
 // name is a fault in words.

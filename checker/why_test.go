@@ -46,6 +46,24 @@ func TestWhy(t *testing.T) {
 			try("w2", "b", 30, 31, history.Event{Type: history.OK, Expired: true}).release("b", 40, 41).release("a", 50, 51)},
 		{"released by another", CauseReleasedByOther, "w3 released it at 120 ms, though it was not its own", newScript().try("w3", "x", 1, 2, history.Event{Type: history.OK}).
 			lost("x", 105, "service").acquire("w1", "a", 109, 110).release("x", 121, 122).acquire("w2", "b", 130, 131).release("b", 140, 141).release("a", 150, 151)},
+		{"validity counted from a late answer", CauseValidity, "took it for valid until 150 ms, but its lease can have run out at 97 ms", newScript().
+			try("w1", "a", 10, 60, history.Event{Type: history.OK, Until: ms(160)}).then(held("w2", "b", 120, 140)).release("a", 150, 151)},
+		{"validity counted from the request", CauseOutlasted, "its lease can have run out at 97 ms", newScript().
+			try("w1", "a", 10, 60, history.Event{Type: history.OK, Until: ms(110)}).then(held("w2", "b", 120, 140)).release("a", 150, 151)},
+		{"granted twice after it had waited", CauseTwice, "nothing can have ended that grant before 237 ms", newScript().acquire("w3", "x", 10, 11).renew("x", 60, 61).
+			try("w1", "a", 20, 152, history.Event{Type: history.OK, Until: ms(250)}).release("x", 150, 151).then(held("w2", "b", 170, 180)).release("a", 190, 191)},
+		{"granted twice after it had waited for longer than the one before", CauseTwice, "nothing can have ended that grant before 242 ms", newScript().
+			try("w1", "a", 5, 152, history.Event{Type: history.OK}).then(held("w3", "x", 130, 150)).then(held("w2", "b", 170, 180)).release("a", 190, 191)},
+		{"paused while it waited", CausePaused, "", newScript().
+			try("w1", "a", 5, 152, history.Event{Type: history.OK}).then(held("w2", "b", 130, 160)).notHeld("a", 190, 191).pause("f1", 20, 151, "w1")},
+		{"renewed after another one was granted it", CauseRenewedByOther, "its lease can have run out at 97 ms, and yet its renewal, asked for at 120 ms, succeeded at 121 ms", newScript().
+			acquire("w1", "a", 10, 11).then(held("w2", "b", 120, 125)).renew("a", 130, 131).release("a", 150, 151)},
+		{"renewed before and after another one was granted it", CauseRenewedByOther, "its lease can have run out at 97 ms, and yet its renewal, asked for at 95 ms, succeeded at 121 ms", newScript().
+			acquire("w1", "a", 10, 11).then(held("w2", "b", 120, 125)).renew("a", 105, 131).release("a", 150, 151)},
+		{"renewed, and the answer came when another one was granted it", CauseOutlasted, "its lease can have run out at 147 ms", newScript().
+			acquire("w1", "a", 10, 11).renew("a", 60, 185).then(held("w2", "b", 170, 175)).notHeld("a", 186, 187)},
+		{"renewed before another one was granted it", CauseOutlasted, "its lease can have run out at 147 ms", newScript().
+			acquire("w1", "a", 10, 11).renew("a", 60, 61).then(held("w2", "b", 170, 175)).notHeld("a", 180, 181)},
 		{"granted twice", CauseTwice, "nothing can have ended that grant before 97 ms", early()},
 		{"the clock of the server", CauseClock, "fault f1 (clock of n1) was in force", early().fault(of(history.Clock, "n1"), 20, 300)},
 		{"the server killed", CauseServerLost, "fault f1 (kill of n1) was in force", early().fault(of(history.Kill, "n1"), 20, 25)},
@@ -81,6 +99,10 @@ func TestWhy(t *testing.T) {
 			try("w2", "b", 7, 82, history.Event{Type: history.OK}).release("b", 90, 91).acquire("w1", "a", 70, 78).release("a", 95, 96).fault(of(history.Clock, "n1"), 50, 60)},
 		{"one of two at once, and no such clock", CauseTwice, "", newScript().
 			try("w2", "b", 7, 82, history.Event{Type: history.OK}).release("b", 90, 91).acquire("w1", "a", 70, 78).release("a", 95, 96)},
+		{"a server that ended its connections", CauseServerLost, "lasted as long as its connection, and fault f1 (kill of n1)", connected(newScript()).
+			then(held("w1", "a", 10, 150)).then(held("w2", "b", 120, 140)).fault(of(history.Kill, "n1"), 20, 118)},
+		{"two servers of three lost it", CauseServerLost, "fault f1 (kill of n1) was in force from 2 ms, and fault f2 (kill of n2) was in force from 6 ms", early().servers("n1", "n2", "n3").
+			fault(of(history.Kill, "n1"), 12, 14).fault(history.Fault{ID: "f2", Kind: history.Kill, Targets: []string{"n2"}}, 16, 18)},
 		{"a connection that was cut", CauseCutOff, "", connected(newScript()).then(held("w1", "a", 10, 150)).then(held("w2", "b", 120, 140)).fault(cut, 20, 148)},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -308,6 +308,17 @@ func (v *server) renew(g *Grant, reply func(history.Event)) {
 			return
 		}
 	}
+	if l := v.lock(g.Key); g.Order > 0 && len(l.holders)+len(l.queue) == 0 && v.s.chance(v.s.Upsert) {
+		if g.Ended != Expired || v.s.truth.replaced(g) {
+			v.s.truth.Wrong["upsert"]++
+		}
+		c := &claim{Grant: g, token: g.Token}
+		g.Ended, g.EndedAt, g.EndOrder, g.Revived = Kept, 0, 0, true
+		l.holders = append(l.holders, c)
+		v.term(c)
+		reply(history.Event{Type: history.OK})
+		return
+	}
 	reply(history.Event{Type: history.Fail, Error: "not held"})
 }
 

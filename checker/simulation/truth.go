@@ -29,6 +29,7 @@ type Grant struct {
 	Ended           End
 	EndedAt         int64
 	EndOrder        int
+	Revived         bool     // a renewal took it back after its end
 	Taker           string   // the grant whose release removed it
 	Excluded        []string // grants that excluded it and were on record when it was granted
 	// ReleasedOK is when the service first said that it was released, and its order; 0 for never.
@@ -65,6 +66,16 @@ func newTruth() *Truth {
 func (t *Truth) next() int {
 	t.order++
 	return t.order
+}
+
+// replaced says that somebody was granted the key of a grant after it.
+func (t *Truth) replaced(g *Grant) bool {
+	for _, other := range t.Order {
+		if other.Key == g.Key && other.Order > g.Order {
+			return true
+		}
+	}
+	return false
 }
 
 // Right says that the service did nothing wrong, whatever it might have done.

@@ -127,7 +127,7 @@ func (w *worker) call(f history.Function, h *hold, patience int64, serve func(fu
 		finished = true
 		answer.Process, answer.Key, answer.Grant, answer.F, answer.Op = e.Process, e.Key, e.Grant, f, e.Op
 		if answer.Type == history.OK && f != history.Release {
-			h.relyUntil(w.s, &answer, asked)
+			w.relyUntil(h, &answer, asked)
 		}
 		if f == history.Acquire && answer.Type == history.OK && w.s.Confirms && w.gone(h) {
 			answer.Expired = true
@@ -137,7 +137,12 @@ func (w *worker) call(f history.Function, h *hold, patience int64, serve func(fu
 	}
 	w.act(patience, func() { finish(history.Event{Type: history.Info, Error: "timeout"}) })
 	w.send(false, func() {
-		serve(func(answer history.Event) { w.receive(false, func() { finish(answer) }) })
+		serve(func(answer history.Event) {
+			if f == history.Acquire && w.s.deaf() {
+				return
+			}
+			w.receive(false, func() { finish(answer) })
+		})
 	})
 }
 
@@ -147,12 +152,24 @@ func (w *worker) gone(h *hold) bool {
 	return !w.cut() && !v.down && !v.stopped && !v.holds(h.Grant)
 }
 
+// deaf says whether answers to acquires are lost now.
+func (s *sim) deaf() bool { return s.Deaf > 0 && s.now > start+200 && s.now < start+200+s.Deaf }
+
 // relyUntil moves the deadline of a client that computes one.
-func (h *hold) relyUntil(s *sim, answer *history.Event, asked int64) {
-	if s.Lease > 0 && !s.Session {
-		answer.Until = ns(asked + s.Lease - 5)
-		h.until = max(h.until, asked+s.Lease-5)
+func (w *worker) relyUntil(h *hold, answer *history.Event, from int64) {
+	s := w.s
+	if s.Lease == 0 || s.Session {
+		return
 	}
+	switch granted := h.Granted / ns(1); {
+	case s.chance(s.Late):
+		s.truth.Wrong["late"]++
+		from = s.now
+	case s.Polls && s.Queue && granted > from && !h.Revived && h.until == 0:
+		from = granted
+	}
+	answer.Until = ns(from + s.Lease - 5)
+	h.until = max(h.until, from+s.Lease-5)
 }
 
 // attempt is one round: to take a lock, work under it, and give it back.
@@ -331,6 +348,10 @@ func (w *worker) hold(h *hold, then func(bool)) {
 		then(true)
 	}
 	w.renew(h)
+	if w.s.chance(w.s.Cries) {
+		w.s.truth.Wrong["cries"]++
+		w.act(w.s.some(20), func() { w.tell(func(other *hold) bool { return other == h }) })
+	}
 	w.within(h, func() {
 		w.section(h, func() {
 			if h.lost && w.s.chance(0.5) {
@@ -378,8 +399,12 @@ func (w *worker) renew(h *hold) {
 		w.call(history.Renew, h, 15+w.s.some(30), func(reply func(history.Event)) {
 			w.s.server.renew(h.Grant, reply)
 		}, func(answer history.Event) {
-			if answer.Type == history.Fail && slices.Contains(w.held, h) {
+			switch {
+			case !slices.Contains(w.held, h):
+			case answer.Type == history.Fail:
 				w.tell(func(other *hold) bool { return other == h })
+			default:
+				w.renew(h)
 			}
 		})
 	})
@@ -404,7 +429,10 @@ func (w *worker) section(h *hold, then func()) {
 func (w *worker) once(h *hold, then func()) {
 	s := w.s
 	think := s.some(12)
-	if s.chance(0.2) {
+	switch {
+	case s.Slow && s.chance(0.5):
+		think += 60 + s.some(200)
+	case s.chance(0.2):
 		think += s.some(120)
 	}
 	if s.chance(0.2) {

@@ -24,6 +24,9 @@ type World struct {
 	Confirms   bool  // the client asks after each grant whether it is on record
 	Renews     bool  // the worker renews its lease itself
 	Careful    bool  // the worker looks at its deadline before it writes
+	Slow       bool  // sections are longer than the lease, often
+	Polls      bool  // the client of a queue counts the validity from the request that was granted
+	Deaf       int64 // ms for which answers to acquires are lost, from a moment on; 0 for never
 	Queue      bool  // the service lets attempts wait instead of refusing them
 	Tokens     bool
 	Places     bool // tokens are those of the place in the queue
@@ -55,6 +58,9 @@ type Bugs struct {
 	Sticky  float64 // says that a lock is released, and keeps it
 	NeverOK float64 // says that a lock was not held, and releases it
 	Ghost   float64 // tells a waiter whose claim is gone that it is its turn
+	Upsert  float64 // lets a renewal take back what is free
+	Late    float64 // a client counts the validity from the answer
+	Cries   float64 // a client says that it lost what it has
 	Jam     int64   // ms after which it grants nothing more; 0 for never
 
 	Drop    float64 // the resource loses an update that it accepted
@@ -130,6 +136,10 @@ func Random(rng *rand.Rand, right bool) World {
 	if is(0.2) {
 		w.Updates = 2 + rng.IntN(4)
 	}
+	w.Slow, w.Polls = is(0.2), is(0.5)
+	if is(0.02) { // nobody learns for long that the lock is his
+		w.Deaf, w.Attempts, w.Most, w.Keys, w.Nested, w.Permits, w.Reentrant = 1200+rng.Int64N(600), 60, 0, 1, false, 1, 1
+	}
 	return w
 }
 
@@ -151,7 +161,7 @@ func randomBugs(rng *rand.Rand) Bugs {
 	var b Bugs
 	all := []*float64{
 		&b.Double, &b.Early, &b.Forget, &b.Blind, &b.Lies, &b.Repeat, &b.Back, &b.Sticky, &b.NeverOK, &b.Ghost,
-		&b.Drop, &b.Twin, &b.Phantom, &b.Applies,
+		&b.Upsert, &b.Late, &b.Cries, &b.Drop, &b.Twin, &b.Phantom, &b.Applies,
 	}
 	only := rng.IntN(2 * len(all))
 	for i, p := range all {

@@ -35,6 +35,16 @@ func table() map[string][]Advice {
 			fence, compare, asking,
 			{Check, Rarer, "the holder gives up what it has done; a write that is late passes all the same", []string{"claim/database-outside"}},
 		},
+		checker.CauseValidity: {
+			{OtherSetting, Prevents, "a client that counts the validity from before the request that was granted, not from its answer, or refuses late answers (redislock+call-deadlines)",
+				[]string{"repro/redislock-late-answer/control"}},
+			fence, compare, asking,
+			{Check, Useless, "the holder is within its validity by what its client said", []string{"repro/redlock-clock-jump"}},
+		},
+		checker.CauseRenewedByOther: {
+			{OtherSetting, Prevents, "a renewal that compares and sets: it renews what is still its own, and nothing else", []string{"repro/redsync-4.12.0-extend/control"}},
+			fence, compare, asking,
+		},
 		checker.CauseInFlight: {
 			fence, compare, inDatabase, asking,
 			{Check, Useless, "the write was sent in time, and came late", []string{"claim/database-outside"}},
