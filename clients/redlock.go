@@ -150,10 +150,17 @@ func (l *redlock) Renew(ctx context.Context, g Grant, ttl time.Duration) (int64,
 	return until, nil
 }
 
+// Release says that the grant is not held only if no server can have had it: one that released it
+// may have made it free for others before the rest answered, that its lease is over.
 func (l *redlock) Release(ctx context.Context, g Grant) error {
-	return l.majority(l.each(ctx, func(ctx context.Context, server redlockServer) error {
+	votes := l.each(ctx, func(ctx context.Context, server redlockServer) error {
 		return server.release(ctx, g)
-	}))
+	})
+	err := l.majority(votes)
+	if errors.Is(err, ErrNotHeld) && count(votes, NotHeld) < len(votes) {
+		return fmt.Errorf("released on %d of %d servers, %d did not hold it", count(votes, Done), len(votes), count(votes, NotHeld))
+	}
+	return err
 }
 
 // Holds implements Asker. A majority decides: of two of them one server has answered to

@@ -2,6 +2,7 @@ package clients
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -58,6 +59,38 @@ func TestSequential(t *testing.T) {
 		got := strings.ReplaceAll(fmt.Sprint(order.Load()), " ", "")
 		if OutcomeOf(err) != c.want && !(c.want == Unknown && err != nil) || got != c.order {
 			t.Errorf("%+v: %v, order %q", c, err, got)
+		}
+	}
+}
+
+// released is a server of Redlock with its answer to a release.
+type released struct {
+	redlockServer
+	answer error
+}
+
+func (r released) release(context.Context, Grant) error { return r.answer }
+
+// TestReleaseInParts: a release that freed some servers, or may have, has no known outcome even if
+// most of them no longer had the lock: somebody else may have been granted it in between.
+func TestReleaseInParts(t *testing.T) {
+	lost := errors.New("no answer")
+	for _, c := range []struct {
+		answers []error
+		want    Outcome
+	}{
+		{[]error{nil, nil, nil}, Done},
+		{[]error{nil, nil, ErrNotHeld}, Done},
+		{[]error{ErrNotHeld, ErrNotHeld, ErrNotHeld}, NotHeld},
+		{[]error{nil, ErrNotHeld, ErrNotHeld}, Unknown},
+		{[]error{lost, ErrNotHeld, ErrNotHeld}, Unknown},
+	} {
+		lock := &redlock{}
+		for _, answer := range c.answers {
+			lock.servers = append(lock.servers, released{answer: answer})
+		}
+		if err := lock.Release(t.Context(), Grant{Key: "k0", ID: "w1-1"}); OutcomeOf(err) != c.want {
+			t.Errorf("%v: %v, want %v", c.answers, err, c.want)
 		}
 	}
 }

@@ -86,15 +86,21 @@ func (l *redsyncLock) Renew(ctx context.Context, g Grant, _ time.Duration) (int6
 func (l *redsyncLock) Release(ctx context.Context, g Grant) error {
 	return l.handles.release(g.ID, func(mutex *redsync.Mutex) error {
 		before := l.lostAnswers()
-		if done, err := mutex.UnlockContext(ctx); !done {
-			return l.failure(err, before)
+		done, err := mutex.UnlockContext(ctx)
+		switch {
+		case done:
+			return nil
+		case l.refusals(err, before) == len(l.clients):
+			return ErrNotHeld
 		}
-		return nil
+		// A server that released it at once may have made it free for others before the rest
+		// answered, that its lease is over.
+		return fmt.Errorf("no majority: %w", err)
 	})
 }
 
-// failure says what the failure of a release or renewal means: not held, if a majority of
-// the servers answered so.
+// failure says what the failure of a renewal means: not held, if a majority of the servers
+// answered so.
 func (l *redsyncLock) failure(err error, before []int64) error {
 	if l.refusals(err, before) >= l.quorum() {
 		return ErrNotHeld
