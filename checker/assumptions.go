@@ -71,9 +71,41 @@ func undecidedBecause(r *run, ops Operations) []string {
 		done, one, many = ops.Released, "hold was released", "holds were released"
 	}
 	if least := max(1, r.header.MinOps); done < least {
-		return []string{fmt.Sprintf("only %s, %d are needed", count(done, one, many), least)}
+		return []string{fmt.Sprintf("only %s, %d are needed%s", count(done, one, many), least, r.refusals(ops))}
+	}
+	if r.header.Parameters[ignoreFailedAcquire] == "true" && !r.ignoredAny() {
+		return []string{"no acquire failed whose worker could have gone on: --" + ignoreFailedAcquire + " changed nothing"}
 	}
 	return nil
+}
+
+// ignoreFailedAcquire is the parameter of runs in which workers go on after a failed acquire.
+const ignoreFailedAcquire = "ignore-failed-acquire"
+
+// ignoredAny says whether a worker that had been refused the lock used the data all the same.
+func (r *run) ignoredAny() bool {
+	for k := range r.dataKeys {
+		if slices.ContainsFunc(k.accesses, func(e access) bool { return r.unlocked(r.attempt(e.grant)) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// refusals says what kept those who were granted the lock from their work, as far as the resource did.
+func (r *run) refusals(ops Operations) string {
+	refused := make(map[grant]bool)
+	for k := range r.dataKeys {
+		for _, e := range k.accesses {
+			if e.refused && !e.write {
+				refused[e.grant] = true
+			}
+		}
+	}
+	if len(refused) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(": the resource refused the reads of %s, while %s", count(len(refused), "hold", "holds"), count(ops.Released, "release succeeded", "releases succeeded"))
 }
 
 // operationsOf counts what the workers did.

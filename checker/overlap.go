@@ -313,6 +313,8 @@ func mutualExclusion(r *run, t together) judged {
 		j.Verdict, j.Summary = Undecided, "there are permits for all workers"
 	case t.unseen != "":
 		j.Verdict, j.Summary = Undecided, t.unseen
+	case r.shut():
+		j.Verdict, j.Summary = Undecided, "each lock was granted to one worker alone, whoever else asked for it"
 	case readWrite(r.header):
 		j.Summary = count(len(r.holds), "hold", "holds") + ", no writer next to anybody"
 	default:

@@ -100,7 +100,8 @@ func properties() []property {
 			judge: func(j *judging) (found judged) {
 				found, j.results.Orphans = liveness(j.run)
 				j.results.Failovers, j.results.Measures.Failover = j.run.failovers()
-				found.Summary = summed(found.Summary, j.results.Failovers.text(j.run.header.Lease), j.results.LossNotifications.text())
+				j.results.Noticed = j.run.notice()
+				found.Summary = summed(found.Summary, j.results.Failovers.text(j.run.header.Lease), j.results.LossNotifications.text(), j.results.Noticed.text())
 				return found
 			},
 		}, {

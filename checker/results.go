@@ -43,6 +43,7 @@ type Results struct {
 	Losses            []stats.Count           `json:"losses,omitempty"`
 	Fence             FenceSummary            `json:"fence"`
 	Orphans           OrphanSummary           `json:"orphans"`
+	Noticed           Noticed                 `json:"noticed,omitzero"`
 	Failovers         FailoverSummary         `json:"failovers"`
 	LossNotifications LossNotificationSummary `json:"loss_notifications"`
 	Measures          Measures                `json:"measures"`

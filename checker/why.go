@@ -27,6 +27,9 @@ const (
 	CauseUnexplained     = "unexplained"
 )
 
+// clocksApart is the option of locks whose workers have clocks that tell different times.
+const clocksApart = "clocks-apart"
+
 // cause is why somebody else could have the lock, or change the data, of a holder.
 type cause struct {
 	class string
@@ -74,6 +77,9 @@ func (r *run) whyReplaced(a, b *attempt) cause {
 		return cause{class: CauseOutlasted}
 	}
 	c := r.endedEarly(a, b)
+	if c.fault == nil && slices.Contains(strings.Split(r.header.Lock, "+"), clocksApart) {
+		return cause{class: CauseClock}
+	}
 	if _, _, certain := r.inOrder(a, b); c.class == CauseTwice && !certain && r.endedEarly(b, a).class != CauseTwice {
 		return cause{class: CauseUnexplained} // b may have been the older one, and ended early
 	}
@@ -269,6 +275,9 @@ func (r *run) tell(c cause, a, b *attempt) string {
 	case CauseUnexplained:
 		text += "; nothing in the record says why that did not keep others out" + r.after(a)
 	}
+	if c.class == CauseTwice || c.class == CauseUnexplained {
+		text += r.justBefore(a, b)
+	}
 	if said := r.observed(a, b); said != "" {
 		text += "; " + said
 	}
@@ -276,6 +285,22 @@ func (r *run) tell(c cause, a, b *attempt) string {
 		text += ", held back by fault " + c.fault.ID
 	}
 	return text + fmt.Sprintf("; %s was granted it at %s%s", next, r.at(b.acquire.done), withToken(b))
+}
+
+// justBefore tells of the attempt that another worker gave up or took back last before a grant, and
+// after the one that it replaced: what that left behind or removed may be the reason. "" for none.
+func (r *run) justBefore(a, b *attempt) string {
+	var last *attempt
+	for _, other := range r.byKey[b.key].attempts {
+		at := r.gaveUp(other)
+		if other.asked && !other.granted() && !other.busy && a.acquire.done < at && at < b.acquire.done && (last == nil || at > r.gaveUp(last)) {
+			last = other
+		}
+	}
+	if last == nil {
+		return ""
+	}
+	return fmt.Sprintf("; before that, at %s, %s had given up an attempt (%s)", r.at(r.gaveUp(last)), r.name(last.worker), r.name(last.grant))
 }
 
 // after names the fault of servers that ended last before a grant, if they may not have been done
@@ -315,6 +340,9 @@ func (r *run) observed(a, b *attempt) string {
 
 // told says which faults explain it, and from when on each was in force.
 func (c cause) told(r *run) string {
+	if c.fault == nil {
+		return "the clocks of the workers were set apart from the start, as the name of the lock says"
+	}
 	var parts []string
 	for _, f := range append([]*fault{c.fault}, c.with...) {
 		parts = append(parts, fmt.Sprintf("%s was in force from %s", f.name(), r.at(f.Begin)))

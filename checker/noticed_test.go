@@ -1,0 +1,74 @@
+package checker
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"lockcheck/history"
+)
+
+// TestNoticed: what no property judges is counted, and what is like it is not.
+func TestNoticed(t *testing.T) {
+	idle := func() *script { return newScript().acquire("w1", "a", 10, 11).release("a", 20, 21) }
+	for _, c := range []struct {
+		name string
+		s    *script
+		want Noticed
+	}{
+		{"lost, and there", newScript().acquire("w1", "a", 10, 11).lost("a", 20, history.ByService).release("a", 30, 31), Noticed{UntrueLosses: 1, UntrueIdle: 11 * time.Millisecond}},
+		{"lost, and gone", newScript().acquire("w1", "a", 10, 11).lost("a", 20, history.ByService).notHeld("a", 30, 31), Noticed{}},
+		{"lost, and another one's", newScript().acquire("w1", "a", 10, 11).lost("a", 20, history.ByService).acquire("w2", "b", 25, 26).release("a", 30, 31), Noticed{}},
+		{"given up at its own deadline", newScript().acquire("w1", "a", 10, 11).lost("a", 20, history.ByDeadline).release("a", 30, 31), Noticed{}},
+		{"released, and not free", idle().try("w2", "b", 15, 821, history.Event{Type: history.OK}), Noticed{IdleReleases: 1, Idle: 800 * time.Millisecond}},
+		{"released, and wanted later", idle().try("w2", "b", 810, 821, history.Event{Type: history.OK}), Noticed{}},
+		{"released, and the server stopped", idle().try("w2", "b", 15, 821, history.Event{Type: history.OK}).pause("f1", 16, 800, "n1"), Noticed{}},
+	} {
+		r := c.s.end().check(t)
+		if r.Noticed != c.want {
+			t.Errorf("%s: %+v, want %+v\n%s", c.name, r.Noticed, c.want, r.dump())
+		}
+		if said := r.of(Liveness).Summary; strings.Contains(said, "untrue") != (c.want.UntrueLosses > 0) || strings.Contains(said, "though others asked") != (c.want.IdleReleases > 0) {
+			t.Errorf("%s: told as %q", c.name, said)
+		}
+	}
+}
+
+// TestShut: of a lock that only one worker ever gets nobody knows whether it keeps others out.
+func TestShut(t *testing.T) {
+	one := func() *script {
+		return newScript().acquire("w1", "a", 10, 11).busy("w2", "b", 15, 16, "").release("a", 20, 21).acquire("w1", "c", 30, 31).release("c", 40, 41)
+	}
+	for _, c := range []struct {
+		name string
+		s    *script
+		want Verdict
+	}{
+		{"refused while it was held", one(), Valid},
+		{"refused while it was free", one().busy("w2", "d", 24, 25, ""), Undecided},
+		{"refused while somebody may have held it", one().try("w3", "x", 22, 29, history.Event{Type: history.Info}).busy("w2", "d", 24, 25, ""), Valid},
+		{"granted in the end", one().busy("w2", "d", 24, 25, "").acquire("w2", "e", 50, 51), Valid},
+		{"in an election", one().busy("w2", "d", 24, 25, "").with(func(h *history.Header) { h.Workload = history.WorkloadElection }), Valid},
+	} {
+		if f := c.s.end().check(t).of(MutualExclusion); f.Verdict != c.want {
+			t.Errorf("%s: %s, %s, want %s", c.name, f.Verdict, f.Summary, c.want)
+		}
+	}
+}
+
+// TestIgnoredNothing: workers that were told to go on after a failed acquire, and never could.
+func TestIgnoredNothing(t *testing.T) {
+	s := func() *script {
+		s := newScript().with(func(h *history.Header) { h.Parameters = map[string]string{ignoreFailedAcquire: "true"} })
+		return s.acquire("w1", "a", 10, 11).read("a", 12, 0).write("a", 13, 1, 0, 1).release("a", 20, 21).final("k0", "[1]")
+	}
+	failed := s().try("w2", "b", 30, 31, history.Event{Type: history.Fail, Error: "no quorum"}).write("b", 32, 2, 1, 2).final("k0", "[1,2]")
+	for _, c := range []struct {
+		s    *script
+		want Verdict
+	}{{s(), Undecided}, {failed, Valid}} {
+		if f := c.s.end().check(t).of(Assumptions); f.Verdict != c.want {
+			t.Errorf("%s: %s, want %s", f.Verdict, f.Summary, c.want)
+		}
+	}
+}
