@@ -70,7 +70,7 @@ func (o *oracle) stuck() {
 	limit := int64(h.Lease + h.Grace + LivenessGrace)
 	possible := int64(0) // for so long somebody may have held it who never learned that
 	for _, a := range o.record.grants {
-		if !a.granted() && (h.Session || a.answered-a.asked > int64(h.Lease)*9/10) && a.answered > since {
+		if !a.granted() && (h.Session || o.world.Loss > 0 || a.answered-a.asked > int64(h.Lease)*9/10) && a.answered > since {
 			possible += a.answered - a.asked + int64(h.Lease)
 		}
 	}

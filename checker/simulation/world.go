@@ -139,6 +139,10 @@ func Random(rng *rand.Rand, right bool) World {
 	w.Slow, w.Polls = is(0.2), is(0.5)
 	if is(0.02) { // nobody learns for long that the lock is his
 		w.Deaf, w.Attempts, w.Most, w.Keys, w.Nested, w.Permits, w.Reentrant = 1200+rng.Int64N(600), 60, 0, 1, false, 1, 1
+		w.Slow, w.Updates, w.Bugs = false, 0, Bugs{}
+	}
+	if w.Lease == 0 { // or who is told wrongly leaves it for ever
+		w.Cries = 0
 	}
 	return w
 }

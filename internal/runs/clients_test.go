@@ -113,7 +113,7 @@ func TestMistakes(t *testing.T) {
 		{"asks-nobody", nil, nil, checker.MutualExclusion, checker.CauseTwice, "all releases are acknowledged"},
 		{"own-name", nil, nil, checker.MutualExclusion, checker.CauseTwice, "all releases are acknowledged"},
 		{"short-lease", nil, sections(150 * time.Millisecond), checker.MutualExclusion, goneEarly, "a lease of which the client says 500 ms is over after 50 ms"},
-		{"long-validity", nil, sections(700 * time.Millisecond), checker.MutualExclusion, checker.CauseOutlasted, "the lease is known from the lock file"},
+		{"long-validity", nil, sections(700 * time.Millisecond), checker.MutualExclusion, checker.CauseValidity, "the lease is known from the lock file"},
 		{"releases-anyone", nil, beyondLease, checker.NoWrongRelease, "", "the next holder's lease has just begun when the release is acknowledged"},
 		{"releases-in-silence", nil, beyondLease, checker.NoWrongRelease, "", "the same: ok says that the lock was held until then"},
 		{"never-releases", clientLock{"lease": "0s"}, noLease, checker.Liveness, "", "nobody gets what nobody holds"},
