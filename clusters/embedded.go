@@ -14,6 +14,7 @@ import (
 
 	"lockcheck/clusters/agent"
 	"lockcheck/clusters/vdso"
+	"lockcheck/internal/folders"
 )
 
 // errEmbeddedClock is why the wall clock of an embedded server stays as it is.
@@ -31,8 +32,7 @@ type embedded struct {
 }
 
 func startEmbedded(ctx context.Context, r Request) (Cluster, error) {
-	// Short, for the path of a Unix socket may have 107 bytes only.
-	folder, err := os.MkdirTemp("", "lockcheck-")
+	folder, err := folders.Temporary()
 	if err != nil {
 		return nil, err
 	}

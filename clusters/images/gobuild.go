@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"lockcheck/clusters/engine"
+	"lockcheck/internal/folders"
 )
 
 // embeddedSuffix hides the files of a Go recipe from the go tool, which would
@@ -128,7 +129,7 @@ func (m Maker) importBinary(ctx context.Context, ref string, r goRecipe, path st
 
 // temporaryFolder makes a folder that is removed even if this process dies.
 func (m Maker) temporaryFolder() (string, error) {
-	folder, err := os.MkdirTemp("", "lockcheck-image-")
+	folder, err := folders.Temporary()
 	if err != nil || m.RegisterFolder == nil {
 		return folder, err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"lockcheck/clusters/engine"
+	"lockcheck/internal/folders"
 )
 
 // made returns the image that look finds, and makes it first if there is none. Of those
@@ -39,11 +40,11 @@ func (m Maker) made(ctx context.Context, name string, look func() (engine.Image,
 // process that has it, however that ends. Its file stays: were it removed, somebody
 // could wait for a lock that nobody else sees.
 func (m Maker) alone(ctx context.Context, name string, do func() error) error {
-	folder, err := lockFolder()
+	folder, err := folders.Cache("images")
 	if err != nil {
 		return err
 	}
-	file, err := os.OpenFile(filepath.Join(folder, name), os.O_CREATE|os.O_RDWR, 0o644)
+	file, err := os.OpenFile(filepath.Join(folder, name), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
@@ -69,13 +70,3 @@ func (m Maker) alone(ctx context.Context, name string, do func() error) error {
 // lockPoll is how often it is tried again to get a lock. To wait for it in the kernel
 // could not be given up.
 const lockPoll = 100 * time.Millisecond
-
-// lockFolder is where the locks of this user are.
-func lockFolder() (string, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = filepath.Join(os.TempDir(), fmt.Sprintf("lockcheck-%d", os.Getuid()))
-	}
-	folder := filepath.Join(cache, "lockcheck", "images")
-	return folder, os.MkdirAll(folder, 0o755)
-}

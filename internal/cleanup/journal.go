@@ -13,11 +13,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"lockcheck/internal/folders"
 )
 
 // Journal is kept on disk while a run lasts, outside of its store, so that
@@ -46,24 +49,25 @@ type Entry struct {
 }
 
 // journalFolder is where the journals of this user's runs are.
-func journalFolder() (string, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = filepath.Join(os.TempDir(), fmt.Sprintf("lockcheck-%d", os.Getuid()))
+func journalFolder() (string, error) { return folders.Cache("runs") }
+
+// journalPath is where the journal of a run is.
+func journalPath(run string) (string, error) {
+	if !isID(run) {
+		return "", fmt.Errorf("%q is not the identity of a run", run)
 	}
-	folder := filepath.Join(cache, "lockcheck", "runs")
-	return folder, os.MkdirAll(folder, 0o755)
+	folder, err := journalFolder()
+	return filepath.Join(folder, run+".jsonl"), err
 }
 
 // OpenJournal begins the journal of a run; onDocker says that something of it may be on the
 // engine.
 func OpenJournal(run string, me Owner, onDocker bool) (*Journal, error) {
-	folder, err := journalFolder()
+	path, err := journalPath(run)
 	if err != nil {
 		return nil, err
 	}
-	path := filepath.Join(folder, run+".jsonl")
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, 0o644)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -155,6 +159,13 @@ func NewID(now time.Time) (string, error) {
 	return now.UTC().Format("20060102t150405") + hex.EncodeToString(random), err
 }
 
+// idPattern is what NewID makes.
+var idPattern = regexp.MustCompile(`^[0-9]{8}t[0-9]{6}[0-9a-f]{6}$`)
+
+// isID says whether NewID can have made an identity. One that is read from a label is anybody's:
+// an image hands its labels on to each container of it.
+func isID(run string) bool { return idPattern.MatchString(run) }
+
 func removeIfThere(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -165,11 +176,11 @@ func removeIfThere(path string) error {
 // ReadJournal reads the journal of a run. A last line that was cut off in
 // mid-write is left out; no journal at all is the empty one.
 func ReadJournal(run string) ([]Entry, error) {
-	folder, err := journalFolder()
+	path, err := journalPath(run)
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.Open(filepath.Join(folder, run+".jsonl"))
+	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -200,7 +211,7 @@ func Journals() ([]string, error) {
 	}
 	var runs []string
 	for _, file := range files {
-		if run, is := strings.CutSuffix(file.Name(), ".jsonl"); is {
+		if run, is := strings.CutSuffix(file.Name(), ".jsonl"); is && isID(run) {
 			runs = append(runs, run)
 		}
 	}

@@ -7,12 +7,12 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
 
 	"lockcheck/clusters/engine"
+	"lockcheck/internal/folders"
 )
 
 // Leftover is what a dead run has left behind.
@@ -114,7 +114,9 @@ func ownersOf(ctx context.Context, docker *engine.Engine) (map[string]string, er
 			return nil, err
 		}
 		for _, run := range runs {
-			owners[run.ID] = run.Owner
+			if isID(run.ID) {
+				owners[run.ID] = run.Owner
+			}
 		}
 	}
 	return owners, err
@@ -143,11 +145,11 @@ func sweep(ctx context.Context, docker *engine.Engine, run string) (Leftover, er
 			return left, err
 		}
 	}
-	folder, err := journalFolder()
+	path, err := journalPath(run)
 	if err != nil {
 		return left, err
 	}
-	return left, removeIfThere(filepath.Join(folder, run+".jsonl"))
+	return left, removeIfThere(path)
 }
 
 // bootedSince says whether the machine was booted since the journal was begun: the same
@@ -170,7 +172,7 @@ func killProcesses(run string, entries []Entry) (int, error) {
 		return len(killed), err
 	}
 	for _, e := range entries {
-		if e.PID == 0 || !e.Runs() {
+		if e.PID <= 1 || !e.Runs() { // -1 is not a group but all processes of this user
 			continue
 		}
 		if err := syscall.Kill(-e.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -181,12 +183,18 @@ func killProcesses(run string, entries []Entry) (int, error) {
 	return len(killed), nil
 }
 
+// removeFolders removes the temporary folders, and nothing else that a journal may name.
 func removeFolders(entries []Entry) error {
 	var errs []error
 	for _, e := range entries {
-		if e.Folder != "" {
-			errs = append(errs, os.RemoveAll(e.Folder))
+		if e.Folder == "" {
+			continue
 		}
+		err := folders.IsTemporary(e.Folder)
+		if err == nil {
+			err = os.RemoveAll(e.Folder)
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"lockcheck/clusters/clustertest"
 	"lockcheck/clusters/engine"
 	"lockcheck/clusters/images"
+	"lockcheck/internal/folders"
 )
 
 // TestSweepAll: a run of which something cannot be removed ends neither the sweep nor
@@ -33,8 +35,7 @@ func TestSweepAll(t *testing.T) {
 		t.Cleanup(func() { _, _ = docker.RemoveRun(context.Background(), run) })
 		return map[string]string{engine.RunLabel: run, engine.OwnerLabel: "test"}
 	}
-	prefix := fmt.Sprintf("sweep-%d-%d-", os.Getpid(), time.Now().UnixNano())
-	held, free, holder := prefix+"held", prefix+"free", prefix+"holder"
+	held, free, holder := newID(t), newID(t), newID(t)
 	for _, run := range []string{held, free} {
 		if err := docker.CreateVolume(t.Context(), run, labels(run)); err != nil {
 			t.Fatal(err)
@@ -72,8 +73,9 @@ func TestCleanWithoutEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	dead.boot = "another"
-	for name, onDocker := range map[string]bool{"embedded": false, "docker": true} {
-		j, err := OpenJournal(name, dead, onDocker)
+	embedded, onEngine := newID(t), newID(t)
+	for id, onDocker := range map[string]bool{embedded: false, onEngine: true} {
+		j, err := OpenJournal(id, dead, onDocker)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,10 +84,10 @@ func TestCleanWithoutEngine(t *testing.T) {
 		}
 	}
 	left, unavailable, err := Clean(t.Context(), false)
-	if err != nil || unavailable != nil || len(left) != 1 || left[0].Run != "embedded" || len(left[0].Undone) != 1 {
+	if err != nil || unavailable != nil || len(left) != 1 || left[0].Run != embedded || len(left[0].Undone) != 1 {
 		t.Errorf("removed %+v, %v, %v", left, unavailable, err)
 	}
-	if runs, err := Journals(); err != nil || len(runs) != 1 || runs[0] != "docker" {
+	if runs, err := Journals(); err != nil || len(runs) != 1 || runs[0] != onEngine {
 		t.Errorf("there are journals of %v, %v", runs, err)
 	}
 }
@@ -105,11 +107,15 @@ func TestCleanAfterBoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = stranger.Process.Kill(), stranger.Wait() })
-	j, err := OpenJournal("before", dead, false)
+	before, unreadable := newID(t), newID(t)
+	j, err := OpenJournal(before, dead, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := t.TempDir()
+	folder, err := folders.Temporary()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := errors.Join(j.process(stranger.Process.Pid), j.Folder(folder), j.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -117,16 +123,110 @@ func TestCleanAfterBoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(journals, "unreadable.jsonl"), 0o755); err != nil {
+	if err := os.Mkdir(filepath.Join(journals, unreadable+".jsonl"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	left, _, err := Clean(t.Context(), false)
-	if err == nil || !strings.Contains(err.Error(), "unreadable") || len(left) != 1 || left[0].Run != "before" || left[0].Processes != 0 {
+	if err == nil || !strings.Contains(err.Error(), unreadable) || len(left) != 1 || left[0].Run != before || left[0].Processes != 0 {
 		t.Errorf("removed %+v, %v", left, err)
 	}
 	if _, err := os.Stat(folder); err == nil {
 		t.Errorf("%s is still there", folder)
 	}
+}
+
+// TestCleanForged: what a journal names and lockcheck does not make is neither removed nor
+// passed over in silence; the folder that lockcheck has made is removed all the same.
+func TestCleanForged(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	dead, err := Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.start = "1"
+	j, err := OpenJournal(newID(t), dead, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	precious := t.TempDir()
+	ours, err := folders.Temporary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(j.Folder(precious), j.Folder(ours), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if left, _, err := Clean(t.Context(), false); err == nil || !strings.Contains(err.Error(), precious) || len(left) != 0 {
+		t.Errorf("removed %+v, %v: want the error to name %s", left, err, precious)
+	}
+	if _, err := os.Stat(precious); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(ours); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is still there: %v", ours, err)
+	}
+}
+
+// TestSweepForged: an identity that leads out of the folder of the journals is refused, whoever
+// asks, before a file of that name is read or removed.
+func TestSweepForged(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	journals, err := journalFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := filepath.Join(journals, "..", "elsewhere.jsonl")
+	if err := os.WriteFile(elsewhere, []byte("{}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Reap(t.Context(), "../elsewhere", false, strings.NewReader("")); err == nil {
+		t.Error("the run ../elsewhere was swept")
+	}
+	if _, err := os.Stat(elsewhere); err != nil {
+		t.Error(err)
+	}
+	if err := Reap(t.Context(), newID(t), false, strings.NewReader("")); err != nil {
+		t.Errorf("a run without a journal: %v", err)
+	}
+}
+
+// TestRunsForged: a label that no run has made, such as one of an image, makes no run of what
+// carries it.
+func TestRunsForged(t *testing.T) {
+	docker := clustertest.Engine(t)
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	ours := newID(t)
+	forged := "../" + ours
+	for name, run := range map[string]string{ours + "-ours": ours, ours + "-forged": forged} {
+		t.Cleanup(func() { _, _ = docker.RemoveRun(context.Background(), run) })
+		if err := docker.CreateVolume(t.Context(), name, map[string]string{engine.RunLabel: run, engine.OwnerLabel: "test"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	owners, err := ownersOf(t.Context(), docker)
+	if err != nil || owners[ours] == "" || owners[forged] != "" {
+		t.Errorf("owners %v, %v: want %s among them, not %s", owners, err, ours, forged)
+	}
+}
+
+// TestID: what NewID makes is an identity, and nothing that leads elsewhere is.
+func TestID(t *testing.T) {
+	for id, is := range map[string]bool{
+		newID(t): true, "": false, "../x": false, newID(t) + "/../x": false, newID(t) + "\n": false, "20060102t150405": false,
+	} {
+		if isID(id) != is {
+			t.Errorf("%q: is %t, want %t", id, !is, is)
+		}
+	}
+}
+
+func newID(t *testing.T) string {
+	t.Helper()
+	id, err := NewID(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
 }
 
 // TestCleanOrphans: what the dead leader of a process group has left is ended if the run
@@ -138,7 +238,7 @@ func TestCleanOrphans(t *testing.T) {
 		t.Fatal(err)
 	}
 	dead.start = "1" // its number is that of this process by now
-	j, err := OpenJournal("orphans", dead, false)
+	j, err := OpenJournal(newID(t), dead, false)
 	if err != nil {
 		t.Fatal(err)
 	}
