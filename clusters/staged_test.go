@@ -149,11 +149,14 @@ func TestLasting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := Program{Name: "w1", Networked: true, Args: []string{"worker", "--config", string(config)}}
+	program := Program{Name: "w1", Networked: true, Args: []string{"worker"}}
 	var address string
 	for round, killed := range []bool{false, true, false} {
 		node, err := cluster.Start(t.Context(), program)
 		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := node.Input.Write(append(config, '\n')); err != nil {
 			t.Fatal(err)
 		}
 		if address == "" {

@@ -14,6 +14,7 @@ import (
 	"lockcheck/clusters/clustertest"
 	"lockcheck/clusters/engine"
 	"lockcheck/history"
+	"lockcheck/workloads"
 )
 
 // TestMatrix inflicts each fault that "list faults" says is supported on the servers
@@ -64,8 +65,11 @@ func newMatrix(t *testing.T, spec clusters.Spec) *matrix {
 		Meanwhile: func(ctx context.Context, c clusters.Cluster) error {
 			for _, name := range []string{"w1", "w2", "w3", "w4"} {
 				// It waits to be told to begin, and never is.
-				worker, err := c.Start(ctx, clusters.Program{Name: name, Args: []string{"worker", "--config", `{"lock":"none","workload":"set"}`}, Networked: true})
+				worker, err := c.Start(ctx, clusters.Program{Name: name, Args: []string{"worker"}, Networked: true})
 				if err != nil {
+					return err
+				}
+				if err := workloads.Configure(worker.Input, workloads.WorkerConfig{Lock: "none", Workload: "set"}); err != nil {
 					return err
 				}
 				m.env.Workers = append(m.env.Workers, worker)

@@ -53,13 +53,15 @@ func reopen(info clients.Info, c clients.Config) (clients.Lock, error) {
 // startAgain puts a new program into this process, which keeps its number, its input and its
 // output, so that faults still meet it; connections end, and all that was in progress with them.
 // It returns only if it could not.
-func startAgain(p progress) error {
-	text, err := json.Marshal(p)
-	if err != nil {
-		return err
-	}
-	if err := os.Setenv(progressVariable, string(text)); err != nil {
-		return err
+func startAgain(c WorkerConfig, p progress) error {
+	for variable, value := range map[string]any{configVariable: c, progressVariable: p} {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		if err := os.Setenv(variable, string(text)); err != nil {
+			return err
+		}
 	}
 	if path, err := os.Executable(); err == nil {
 		_ = syscall.Exec(path, os.Args, os.Environ()) // by its name, unless that is gone
@@ -71,7 +73,7 @@ func startAgain(p progress) error {
 // exiting, for good: it does not return.
 func (w *worker) exit(grant clients.Grant, cause string) {
 	w.record.End("its process ended", lostEvent(grant, cause))
-	err := w.restart(progress{w.ops.last.Load(), w.attempts, w.held, w.updates.Load()})
+	err := w.restart(w.config, progress{w.ops.last.Load(), w.attempts, w.held, w.updates.Load()})
 	fmt.Fprintf(os.Stderr, "worker %s cannot start again: %v\n", w.config.Name, err)
 	os.Exit(1)
 }

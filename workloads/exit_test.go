@@ -56,7 +56,7 @@ func TestExitOnLoss(t *testing.T) {
 			w := r.worker(lock, history.WorkloadSet, lock, Use{ExitOnLoss: c.exit, Section: Range{time.Minute, time.Minute}})
 			w.updates.Store(6)
 			ended := make(chan progress, 2)
-			w.restart = func(p progress) error {
+			w.restart = func(_ WorkerConfig, p progress) error {
 				ended <- p
 				select {} // as a process that is replaced
 			}

@@ -83,7 +83,7 @@ type worker struct {
 	complained sync.Once
 	// exiting is locked for good when the process is about to end; restart starts it again.
 	exiting sync.Mutex
-	restart func(progress) error
+	restart func(WorkerConfig, progress) error
 }
 
 // RunWorker works until its input ends. It returns an error if it could not do

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +16,6 @@ import (
 	"lockcheck/clusters/stage"
 	"lockcheck/clusters/vdso"
 	"lockcheck/internal/cleanup"
-	"lockcheck/internal/processes"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/runs/clientcheck"
 	"lockcheck/workloads"
@@ -42,24 +40,14 @@ func clientCheckProcess(s *system) *cobra.Command {
 	return configured(s, clientcheck.Command, conformance.Serve)
 }
 
-// configured is a process that is told all it needs as JSON on its command line.
+// configured is a process that is told all it needs on its input.
 func configured[Config any](s *system, name string, run func(context.Context, Config, io.Reader, io.Writer) error) *cobra.Command {
-	var text string
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use: name, Hidden: true, Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var config Config
-			if err := json.Unmarshal([]byte(text), &config); err != nil {
-				return fmt.Errorf("%s: --config: %w", name, err)
-			}
-			err := run(cmd.Context(), config, s.stdin, s.stdout)
-			// What a client has left would outlive this process, and no mark tells of one that
-			// has thrown its environment away.
-			return errors.Join(err, processes.EndDescendants())
+			return workloads.Configured(cmd.Context(), run, s.stdin, s.stdout)
 		},
 	}
-	cmd.Flags().StringVar(&text, "config", "", "configuration as JSON")
-	return cmd
 }
 
 func serverCommand(s *system) *cobra.Command {

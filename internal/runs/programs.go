@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -188,10 +187,13 @@ func (r *run) forClients() []*clusters.Node {
 
 // startProgram starts a program with one of lockcheck's hidden commands.
 func (r *run) startProgram(ctx context.Context, p clusters.Program, command string, config any) (*clusters.Node, error) {
-	text, err := json.Marshal(config)
+	p.Args = []string{command}
+	node, err := r.cluster.Start(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	p.Args = []string{command, "--config", string(text)}
-	return r.cluster.Start(ctx, p)
+	if err := workloads.Configure(node.Input, config); err != nil {
+		return nil, fmt.Errorf("%s: %w; %s", p.Name, err, node.Errors)
+	}
+	return node, nil
 }

@@ -4,14 +4,11 @@ package workerprogram
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"lockcheck/clusters/stage"
-	"lockcheck/internal/processes"
 	"lockcheck/workloads"
 )
 
@@ -31,18 +28,10 @@ func run(args []string) error {
 			return err
 		}
 		return stage.Serve(binary, os.Stdin, os.Stdout, os.Stderr)
-	case len(args) == 3 && args[0] == "worker" && args[1] == "--config":
-		return configured(workloads.RunWorker, args[2])
-	case len(args) == 3 && args[0] == "resource" && args[1] == "--config":
-		return configured(workloads.RunResource, args[2])
+	case len(args) == 1 && args[0] == "worker":
+		return workloads.Configured(context.Background(), workloads.RunWorker, os.Stdin, os.Stdout)
+	case len(args) == 1 && args[0] == "resource":
+		return workloads.Configured(context.Background(), workloads.RunResource, os.Stdin, os.Stdout)
 	}
-	return errors.New("lockcheck itself starts this program, as a worker or a resource with --config JSON")
-}
-
-func configured[Config any](process func(context.Context, Config, io.Reader, io.Writer) error, text string) error {
-	var config Config
-	if err := json.Unmarshal([]byte(text), &config); err != nil {
-		return fmt.Errorf("--config: %w", err)
-	}
-	return errors.Join(process(context.Background(), config, os.Stdin, os.Stdout), processes.EndDescendants())
+	return errors.New("lockcheck itself starts this program, as a worker or a resource")
 }

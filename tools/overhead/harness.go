@@ -74,14 +74,7 @@ func bareLoop(ctx context.Context, info clients.Info, config clients.Config) (pe
 // worker is a worker process of lockcheck, whose record is read as a run reads it. It has a lock of
 // its own: what is cut short at the end of one is not in the way of the next.
 func worker(ctx context.Context, binary string, info clients.Info, config clients.Config, round int) (float64, error) {
-	told, err := json.Marshal(workloads.WorkerConfig{
-		Name: config.Worker, Index: round + 1, Lock: info.Name, Nodes: config.Nodes, Workload: history.WorkloadMutex,
-		Use: workloads.Use{TTL: config.TTL, Bare: true, OwnKey: true}, Timeout: config.Timeout,
-	})
-	if err != nil {
-		return 0, err
-	}
-	process := exec.CommandContext(ctx, binary, "worker", "--config", string(told))
+	process := exec.CommandContext(ctx, binary, "worker")
 	process.Stderr = os.Stderr
 	commands, err := process.StdinPipe()
 	if err != nil {
@@ -92,6 +85,12 @@ func worker(ctx context.Context, binary string, info clients.Info, config client
 		return 0, err
 	}
 	if err := process.Start(); err != nil {
+		return 0, err
+	}
+	if err := workloads.Configure(commands, workloads.WorkerConfig{
+		Name: config.Worker, Index: round + 1, Lock: info.Name, Nodes: config.Nodes, Workload: history.WorkloadMutex,
+		Use: workloads.Use{TTL: config.TTL, Bare: true, OwnKey: true}, Timeout: config.Timeout,
+	}); err != nil {
 		return 0, err
 	}
 	go func() {

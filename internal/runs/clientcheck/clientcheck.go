@@ -3,7 +3,6 @@ package clientcheck
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"lockcheck/internal/cleanup"
 	"lockcheck/internal/lockfile"
 	"lockcheck/internal/runs"
+	"lockcheck/workloads"
 )
 
 // Command is the hidden one of lockcheck that runs conformance.Serve.
@@ -86,15 +86,12 @@ func follow(ctx context.Context, cluster clusters.Cluster, lock lockfile.Lock, e
 			config.Nodes = append(config.Nodes, node.Address)
 		}
 	}
-	text, err := json.Marshal(config)
+	node, err := cluster.Start(ctx, clusters.Program{Name: "w1", Image: lock.Image, Networked: true, Args: []string{Command}})
 	if err != nil {
 		return conformance.Report{}, err
 	}
-	node, err := cluster.Start(ctx, clusters.Program{
-		Name: "w1", Image: lock.Image, Networked: true, Args: []string{Command, "--config", string(text)},
-	})
-	if err != nil {
-		return conformance.Report{}, err
+	if err := workloads.Configure(node.Input, config); err != nil {
+		return conformance.Report{}, fmt.Errorf("%w; %s", err, node.Errors)
 	}
 	// The end of its input ends it, and with it its output.
 	stop := context.AfterFunc(ctx, func() { _ = node.Input.Close() })

@@ -1,0 +1,41 @@
+package workloads
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"lockcheck/internal/processes"
+)
+
+// configVariable carries the configuration of a process into the program that takes its place.
+const configVariable = "LOCKCHECK_CONFIG"
+
+// Configure tells a process of Configured what it must know.
+func Configure(input io.Writer, config any) error { return json.NewEncoder(input).Encode(config) }
+
+// Configured runs one of lockcheck's processes, which is told all it needs in the first line of its
+// input, as JSON. A command line would be read by every user of the machine, and what a lock file
+// gives its client may be a password.
+func Configured[Config any](ctx context.Context, process func(context.Context, Config, io.Reader, io.Writer) error, input io.Reader, output io.Writer) error {
+	buffered := bufio.NewReader(input)
+	text, again := os.LookupEnv(configVariable)
+	if !again {
+		var err error
+		if text, err = buffered.ReadString('\n'); err != nil {
+			return fmt.Errorf("lockcheck itself starts this, with a configuration on standard input: %w", err)
+		}
+	}
+	var config Config
+	if err := json.Unmarshal([]byte(text), &config); err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	err := process(ctx, config, buffered, output)
+	// What a client has left would outlive this process, and no mark tells of one that
+	// has thrown its environment away.
+	return errors.Join(err, processes.EndDescendants())
+}
