@@ -39,7 +39,7 @@ func (w *wrapped) start(a Attempt) (*wrappedRun, error) {
 	fill := w.placeholders(a)
 	args := w.withChild(fill)
 	command := exec.Command(args[0], args[1:]...)
-	command.Dir, command.Env = w.Program.Folder, append(os.Environ(), fillAll(fill, w.Program.Env)...)
+	command.Dir, command.Env = w.Program.Folder, append(w.Program.Inherited(), fillAll(fill, w.Program.Env)...)
 	command.Env = append(command.Env, HoldVariable+"="+socket)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	run := &wrappedRun{listener: listener, settled: make(chan struct{}), lost: make(chan struct{})}

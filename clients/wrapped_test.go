@@ -132,6 +132,23 @@ func TestWrapped(t *testing.T) {
 	}
 }
 
+// TestWrappedEnvironment: a command on this machine gets what every program needs, and one in an
+// image all that its image has.
+func TestWrappedEnvironment(t *testing.T) {
+	t.Setenv("SECRET", "x")
+	for _, onHost := range []bool{true, false} {
+		lock, folder := script(t, "env >environment; exec \"$@\"")
+		lock.Program.OnHost = onHost
+		if err := lock.Release(t.Context(), acquired(t, lock, "w1-1")); err != nil {
+			t.Error(err)
+		}
+		environment := "\n" + content(t, folder, "environment") + "\n"
+		if strings.Contains(environment, "\nSECRET=x\n") == onHost || !strings.Contains(environment, "\nPATH="+os.Getenv("PATH")+"\n") {
+			t.Errorf("on the host: %t: %s", onHost, environment)
+		}
+	}
+}
+
 // TestWrappedWithoutChild: a command that ends first has failed, and what it may have left
 // behind nobody knows, except that it says that the lock is taken.
 func TestWrappedWithoutChild(t *testing.T) {

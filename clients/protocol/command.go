@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,8 +24,11 @@ type Command struct {
 	Args []string `json:"args"` // program and arguments
 	// Folder in which it is started; "" for that of this process.
 	Folder string `json:"folder,omitempty"`
-	// Env is added to the environment of this process, as "NAME=value".
-	Env []string `json:"env,omitempty"`
+	// Env is added to the environment of this process, as "NAME=value". OnHost: of that the
+	// program gets only what every program may need, as it is not the environment of its image
+	// but of whoever runs lockcheck, with passwords that are none of the program's business.
+	Env    []string `json:"env,omitempty"`
+	OnHost bool     `json:"on_host,omitempty"`
 	// Log gets what the program writes on standard error, and the lines on standard output
 	// that are none of the protocol; nil for nowhere.
 	Log io.Writer `json:"-"`
@@ -129,7 +133,7 @@ func (c Command) run() (Process, error) {
 		return Process{}, err
 	}
 	command := exec.Command(c.Args[0], c.Args[1:]...)
-	command.Dir, command.Env = c.Folder, append(append(os.Environ(), c.Env...), string(mark))
+	command.Dir, command.Env = c.Folder, append(append(c.Inherited(), c.Env...), string(mark))
 	input, err := command.StdinPipe()
 	if err != nil {
 		return Process{}, err
@@ -149,6 +153,18 @@ func (c Command) run() (Process, error) {
 		return Process{}, errors.Join(fmt.Errorf("the client cannot be started: %w", err), output.Close(), errorOutput.Close())
 	}
 	return Process{Control: &control{process: process, mark: mark}, Input: input, Output: output, Errors: errorOutput}, nil
+}
+
+// needed are the variables that any program may need, next to LC_*, and the mark by which a run
+// finds what it has started. Docs: docs/own-lock.md.
+var needed = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "LOCKCHECK_RUN"}
+
+// Inherited is what the program gets of the environment of this process.
+func (c Command) Inherited() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return c.OnHost && !slices.Contains(needed, name) && !strings.HasPrefix(name, "LC_")
+	})
 }
 
 // control is that of a program.

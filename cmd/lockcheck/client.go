@@ -133,7 +133,7 @@ func (f clientFlags) ofCommand(args []string) (lockfile.Lock, error) {
 	if f.ttl > 0 {
 		d.TTL = f.ttl
 	}
-	d.Program = protocol.Command{Args: args, Folder: folder}
+	d.Program = protocol.Command{Args: args, Folder: folder, OnHost: true}
 	return clientcheck.Of(d)
 }
 

@@ -77,6 +77,51 @@ func TestClientCheckNoProgram(t *testing.T) {
 	s.nothingLeft()
 }
 
+// TestClientSecrets: what a lock file gives its client is on no command line, and the client gets
+// nothing else of this environment than what any program needs and the file asks for.
+func TestClientSecrets(t *testing.T) {
+	clustertest.StartsServers(t)
+	for name, arguments := range map[string][]string{
+		"check": {"client", "check"},
+		"test":  {"test", "--nemesis", "none", "--time-limit", "5s", "--concurrency", "1", "--store", t.TempDir(), "--lock"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShell(t)
+			t.Setenv("SECRET", "of-this-user")
+			t.Setenv("WANTED", "passed-on")
+			file := filepath.Join(t.TempDir(), "lock.yaml")
+			if err := os.WriteFile(file, []byte(`
+client:
+  command: [sh, -c, "env >environment; cat /proc/*/cmdline >lines 2>/dev/null; cat /proc/$PPID/cmdline >parent"]
+  environment: {PASSWORD: of-this-lock, WANTED: }
+servers: memory
+`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s.run(append(arguments, file)...) // which fails: the client ends at once
+			read := func(name string) string {
+				text, err := os.ReadFile(filepath.Join(filepath.Dir(file), name))
+				if err != nil {
+					t.Fatalf("%v; %s", err, s.stderr)
+				}
+				return string(text)
+			}
+			environment := read("environment")
+			for variable, given := range map[string]bool{"PASSWORD=of-this-lock": true, "WANTED=passed-on": true, "PATH=": true, "SECRET": false} {
+				if strings.Contains(environment, variable) != given {
+					t.Errorf("%s in the environment: want %t\n%s", variable, given, environment)
+				}
+			}
+			if parent := read("parent"); !strings.HasPrefix(parent, clustertest.Binary(t)) {
+				t.Errorf("the parent is %q", parent)
+			}
+			if strings.Contains(read("lines"), "of-this-lock") {
+				t.Error("a command line has the password")
+			}
+		})
+	}
+}
+
 func TestClientCheckJSON(t *testing.T) {
 	s := newShell(t)
 	s.want(s.checkClient("other-version", "--json"), exitViolation, "", "")

@@ -82,11 +82,13 @@ type file struct {
 }
 
 type client struct {
-	Command     []string          `yaml:"command,flow"`
-	Image       string            `yaml:"image"`
-	Build       string            `yaml:"build"`
-	Environment map[string]string `yaml:"environment"`
-	Work        bool              `yaml:"work"`
+	Command []string `yaml:"command,flow"`
+	Image   string   `yaml:"image"`
+	Build   string   `yaml:"build"`
+	// Environment: a variable without a value has that of lockcheck's own environment, as in a
+	// Compose file.
+	Environment map[string]*string `yaml:"environment"`
+	Work        bool               `yaml:"work"`
 	// Wrap: the command runs a child under the lock. BusyStatus is its exit status when
 	// somebody else has the lock; 0 for none.
 	Wrap       bool `yaml:"wrap"`
@@ -270,15 +272,19 @@ func (f file) definition(folder string) *clients.Definition {
 		Program: protocol.Command{Args: f.Client.Command, Env: environment(f.Client.Environment)},
 	}
 	if f.Client.Image == "" && f.Client.Build == "" {
-		d.Program.Folder = folder // an image has its own
+		d.Program.Folder, d.Program.OnHost = folder, true // an image has its own
 	}
 	return d
 }
 
-func environment(variables map[string]string) []string {
+func environment(variables map[string]*string) []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
-		list = append(list, name+"="+variables[name])
+		if value := variables[name]; value != nil {
+			list = append(list, name+"="+*value)
+		} else if value, set := os.LookupEnv(name); set {
+			list = append(list, name+"="+value)
+		}
 	}
 	return list
 }

@@ -52,6 +52,26 @@ holds: true
 	}
 }
 
+// TestFindEnvironment: a variable without a value has that of lockcheck, if there is one; only a
+// program of this machine is kept from the rest.
+func TestFindEnvironment(t *testing.T) {
+	t.Setenv("LOCKFILE_TEST", "passed-on")
+	const environment = `environment: {LOCKFILE_TEST: , LOCKFILE_TEST_UNSET: , EMPTY: "", SET: "1"}`
+	for text, onHost := range map[string]bool{
+		"client: {command: [c], " + environment + "}\nservers: memory\n":          true,
+		"client: {command: [c], build: ., " + environment + "}\nservers: redis\n": false,
+	} {
+		lock, err := Find(write(t, text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		program := lock.Definition.Program
+		if got := strings.Join(program.Env, " "); got != "EMPTY= LOCKFILE_TEST=passed-on SET=1" || program.OnHost != onHost {
+			t.Errorf("%s gives %q, on the host: %t", text, got, program.OnHost)
+		}
+	}
+}
+
 func TestFindServers(t *testing.T) {
 	for _, c := range []struct {
 		name, servers string

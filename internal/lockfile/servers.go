@@ -22,16 +22,16 @@ type servers struct {
 	Compose  string   `yaml:"compose"`
 	Services []string `yaml:"services,flow"`
 
-	Image       string            `yaml:"image"`
-	Build       string            `yaml:"build"`
-	Count       int               `yaml:"count"`
-	Port        int               `yaml:"port"`
-	Command     []string          `yaml:"command,flow"`
-	Environment map[string]string `yaml:"environment"`
-	Files       map[string]string `yaml:"files"`
-	Ready       ready             `yaml:"ready"`
-	Leader      check             `yaml:"leader"`
-	Clock       check             `yaml:"clock"`
+	Image       string             `yaml:"image"`
+	Build       string             `yaml:"build"`
+	Count       int                `yaml:"count"`
+	Port        int                `yaml:"port"`
+	Command     []string           `yaml:"command,flow"`
+	Environment map[string]*string `yaml:"environment"`
+	Files       map[string]string  `yaml:"files"`
+	Ready       ready              `yaml:"ready"`
+	Leader      check              `yaml:"leader"`
+	Clock       check              `yaml:"clock"`
 }
 
 // ready says how it is known that a server can serve. Without any of it a connection to its
