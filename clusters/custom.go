@@ -25,6 +25,8 @@ type ProgramImage struct {
 	Build string // the folder
 	// OfServers: it is that of the first server, for clients that come with it.
 	OfServers bool
+	// Limits are those of its containers.
+	Limits engine.Limits
 }
 
 func (i ProgramImage) name() string {
@@ -76,6 +78,14 @@ var errNoFolder = errors.New("it keeps its data in places of its image ({folder}
 
 // OfUser says whether the servers are of a user's own, as Custom describes them.
 func (s Spec) OfUser() bool { return s.own != nil }
+
+// Limits are those of the containers of the n-th server, if it is of a user's own.
+func (s Spec) Limits(n int) *engine.Limits {
+	if s.own == nil {
+		return nil
+	}
+	return &s.own[n].Image.Limits
+}
 
 // Custom describes the servers of a user, at least one.
 func Custom(name string, servers []CustomServer) Spec {

@@ -286,7 +286,7 @@ func (c *docker) startServer(ctx context.Context, node *Node) error {
 	server, err := c.engine.Start(ctx, engine.Spec{
 		Name: c.serverName(node.Name), Image: image.ID, Labels: c.request.Labels,
 		Entrypoint: command[:1], Command: command[1:],
-		Env: env, Mounts: mounts,
+		Env: env, Mounts: mounts, Limits: c.request.Spec.Limits(place.N),
 		Within: c.name(node.Name), Volumes: c.volumes(),
 	})
 	if err != nil {
@@ -390,6 +390,7 @@ func (c *docker) startProgram(ctx context.Context, p Program) (*Node, *engine.Co
 	if p.Image != (ProgramImage{}) {
 		// Nothing is known of the image, but that it can run a static binary.
 		spec.Entrypoint = []string{launcherPath}
+		spec.Limits = &p.Image.Limits
 	}
 	if p.Networked {
 		node.IP = c.network.Address(byte(firstProgram + c.programs.Add(1) - 1))

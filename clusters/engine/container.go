@@ -3,6 +3,7 @@ package engine
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -42,9 +43,40 @@ type Spec struct {
 	Volumes      map[string]string // name to path
 	// Mounts are paths of this machine that it may read, as "source:target".
 	Mounts []string
+	// Limits is what a container of a user may take; nil for no limits.
+	Limits *Limits
 	// Attach connects its standard streams; without it the engine keeps its
 	// output as log.
 	Attach bool
+}
+
+// Limits is what a container may take of this machine, and of more rights.
+type Limits struct {
+	// Memory is in bytes and PIDs in processes and threads; 0 for DefaultPIDs and half of the
+	// machine's memory, -1 for no limit.
+	Memory, PIDs int64
+	// NewPrivileges lets programs get rights that their parents do not have, as sudo does.
+	NewPrivileges bool
+}
+
+// DefaultPIDs bounds a program that forks without end, and no server that people run.
+const DefaultPIDs = 4096
+
+// limited returns the limits with the values that 0 stands for.
+func (e *Engine) limited(ctx context.Context, l *Limits) (*Limits, error) {
+	if l == nil {
+		return nil, nil
+	}
+	limited := *l
+	limited.PIDs = cmp.Or(l.PIDs, DefaultPIDs)
+	if l.Memory == 0 {
+		info, err := e.api.Info(ctx)
+		if err != nil {
+			return nil, err
+		}
+		limited.Memory = info.MemTotal / 2
+	}
+	return &limited, nil
 }
 
 // Container is a running container.
@@ -78,6 +110,9 @@ func (e *Engine) Start(ctx context.Context, spec Spec) (*Container, error) {
 		return nil, fmt.Errorf("container %s: %w", spec.Name, err)
 	}
 	defer cancel()
+	if spec.Limits, err = e.limited(making, spec.Limits); err != nil {
+		return nil, fmt.Errorf("container %s: %w", spec.Name, err)
+	}
 	created, err := e.api.ContainerCreate(making, spec.config(), spec.hostConfig(), spec.networking(), nil, spec.Name)
 	if err != nil {
 		return nil, fmt.Errorf("container %s: %w", spec.Name, err)
@@ -171,6 +206,12 @@ func (s Spec) hostConfig() *container.HostConfig {
 		host.NetworkMode = container.NetworkMode("container:" + s.Within)
 		host.PidMode = container.PidMode("container:" + s.Within)
 		host.IpcMode = container.IpcMode("container:" + s.Within)
+	}
+	if s.Limits != nil {
+		host.PidsLimit, host.Memory = &s.Limits.PIDs, max(0, s.Limits.Memory) // the engine's 0 is no limit
+		if !s.Limits.NewPrivileges {
+			host.SecurityOpt = []string{"no-new-privileges"}
+		}
 	}
 	for name, address := range s.Hosts {
 		host.ExtraHosts = append(host.ExtraHosts, name+":"+address)

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/docker/docker/client"
+
 	"lockcheck/clusters/clustertest"
 	"lockcheck/clusters/engine"
 )
@@ -123,6 +125,42 @@ func TestContainers(t *testing.T) {
 			if err != nil || strings.Count(last, "\n") != 1 || !strings.HasSuffix(all, last) {
 				t.Errorf("%v: last line %q, %v", c.command, last, err)
 			}
+		}
+	})
+	t.Run("limits", func(t *testing.T) {
+		api, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer api.Close()
+		for name, c := range map[string]struct {
+			limits       *engine.Limits
+			pids, memory int64 // 0: none, -1: some
+			privileges   bool
+		}{
+			"ours":    {nil, 0, 0, true},
+			"default": {new(engine.Limits), engine.DefaultPIDs, -1, false},
+			"said":    {&engine.Limits{Memory: 64 << 20, PIDs: 20, NewPrivileges: true}, 20, 64 << 20, true},
+			"none":    {&engine.Limits{Memory: -1, PIDs: -1}, 0, 0, false},
+		} {
+			s := spec("limits-"+name, "agent")
+			s.Attach, s.Limits = true, c.limits
+			container := start(t, docker, s)
+			about, err := api.ContainerInspect(t.Context(), s.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			host, pids := about.HostConfig, int64(0)
+			if host.PidsLimit != nil {
+				pids = max(0, *host.PidsLimit)
+			}
+			if pids != c.pids || host.Memory != c.memory && !(c.memory < 0 && host.Memory > 0) || slices.Contains(host.SecurityOpt, "no-new-privileges") == c.privileges {
+				t.Errorf("%s: %d processes, %d bytes, %q", name, pids, host.Memory, host.SecurityOpt)
+			}
+			if err := container.Input.Close(); err != nil {
+				t.Fatal(err)
+			}
+			await(t, container)
 		}
 	})
 	t.Run("streams", func(t *testing.T) {

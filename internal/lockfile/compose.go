@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,12 +17,13 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 
 	"lockcheck/clusters"
+	"lockcheck/clusters/engine"
 )
 
 // composed makes servers of the services of a Compose file: one server a replica, in the
 // order of their dependencies and then of their names.
 func (s servers) composed(name, folder string) (clusters.Spec, error) {
-	if s.Cluster != "" || s.Version != "" || s.Image != "" || s.Build != "" || s.Count != 0 || s.Command != nil || s.Environment != nil || s.Files != nil {
+	if s.Cluster != "" || s.Version != "" || s.Image != "" || s.Build != "" || s.Count != 0 || s.Command != nil || s.Environment != nil || s.Files != nil || s.Limits != (limits{}) {
 		return clusters.Spec{}, fieldError("compose", "the file says what is started; next to it are only services, port, ready, leader and clock")
 	}
 	project, err := loadProject(filepath.Join(folder, s.Compose))
@@ -35,7 +37,7 @@ func (s servers) composed(name, folder string) (clusters.Spec, error) {
 	}
 	var all []clusters.CustomServer
 	for _, service := range inOrder(project) {
-		servers, err := s.ofService(service)
+		servers, err := s.ofService(service, []string{folder, project.WorkingDir})
 		if err != nil {
 			return clusters.Spec{}, fieldError("compose", "service %s: %w", service.Name, err)
 		}
@@ -80,7 +82,8 @@ func inOrder(project *types.Project) (services []types.ServiceConfig) {
 }
 
 // ofService makes a server of each replica of a service.
-func (s servers) ofService(service types.ServiceConfig) ([]clusters.CustomServer, error) {
+// Of this machine the service may read what is in the folders.
+func (s servers) ofService(service types.ServiceConfig, folders []string) ([]clusters.CustomServer, error) {
 	if err := supported(service); err != nil {
 		return nil, err
 	}
@@ -92,7 +95,7 @@ func (s servers) ofService(service types.ServiceConfig) ([]clusters.CustomServer
 	if used && port == 0 {
 		return nil, errors.New("it names no port")
 	}
-	mounts, err := mountsOf(service)
+	mounts, err := mountsOf(service, folders)
 	if err != nil {
 		return nil, err
 	}
@@ -150,9 +153,11 @@ func supported(s types.ServiceConfig) error {
 		{"configs", len(s.Configs) > 0}, {"secrets", len(s.Secrets) > 0}, {"devices", len(s.Devices) > 0}, {"user", s.User != ""},
 		{"working_dir", s.WorkingDir != ""}, {"extends", s.Extends != nil}, {"sysctls", len(s.Sysctls) > 0}, {"ulimits", len(s.Ulimits) > 0},
 		{"tmpfs", len(s.Tmpfs) > 0}, {"read_only", s.ReadOnly}, {"ipc", s.Ipc != ""}, {"extra_hosts", len(s.ExtraHosts) > 0},
-		{"security_opt", len(s.SecurityOpt) > 0}, {"mem_limit", s.MemLimit > 0}, {"cap_drop", len(s.CapDrop) > 0}, {"shm_size", s.ShmSize > 0},
+		{"security_opt other than no-new-privileges", slices.ContainsFunc(s.SecurityOpt, otherThanPrivileges)}, {"cap_drop", len(s.CapDrop) > 0}, {"shm_size", s.ShmSize > 0},
 		{"links", len(s.Links) > 0}, {"external_links", len(s.ExternalLinks) > 0}, {"volumes_from", len(s.VolumesFrom) > 0},
-		{"cpus", s.CPUS > 0}, {"pids_limit", s.PidsLimit != 0}, {"deploy.resources", s.Deploy != nil && (s.Deploy.Resources.Limits != nil || s.Deploy.Resources.Reservations != nil)},
+		{"cgroup", s.Cgroup != ""}, {"cgroup_parent", s.CgroupParent != ""}, {"device_cgroup_rules", len(s.DeviceCgroupRules) > 0}, {"gpus", len(s.Gpus) > 0},
+		{"group_add", len(s.GroupAdd) > 0}, {"runtime", s.Runtime != ""}, {"use_api_socket", s.UseAPISocket}, {"userns_mode", s.UserNSMode != ""}, {"uts", s.Uts != ""},
+		{"cpus", s.CPUS > 0}, {"deploy.resources", s.Deploy != nil && (s.Deploy.Resources.Limits != nil || s.Deploy.Resources.Reservations != nil)},
 		{"a network with an alias or an address", slices.ContainsFunc(slices.Collect(maps.Values(s.Networks)), named)},
 		{"a volume of another type than bind and volume", slices.ContainsFunc(s.Volumes, special)},
 		{"a service without an image", s.Image == "" && s.Build == nil},
@@ -184,10 +189,26 @@ func special(v types.ServiceVolumeConfig) bool {
 }
 
 func imageOf(s types.ServiceConfig) clusters.ProgramImage {
-	if s.Build != nil {
-		return clusters.ProgramImage{Build: s.Build.Context}
+	limits := engine.Limits{
+		Memory: int64(s.MemLimit), PIDs: s.PidsLimit,
+		NewPrivileges: slices.ContainsFunc(s.SecurityOpt, func(option string) bool { return newPrivileges[option] }),
 	}
-	return clusters.ProgramImage{Ref: s.Image}
+	if s.Build != nil {
+		return clusters.ProgramImage{Build: s.Build.Context, Limits: limits}
+	}
+	return clusters.ProgramImage{Ref: s.Image, Limits: limits}
+}
+
+// newPrivileges are the spellings of the one security option that a server may have, and whether
+// it then may get new rights.
+var newPrivileges = map[string]bool{
+	"no-new-privileges": false, "no-new-privileges:true": false, "no-new-privileges=true": false,
+	"no-new-privileges:false": true, "no-new-privileges=false": true,
+}
+
+func otherThanPrivileges(option string) bool {
+	_, known := newPrivileges[option]
+	return !known
 }
 
 func portOf(s types.ServiceConfig) int {
@@ -227,17 +248,51 @@ func healthOf(s types.ServiceConfig) []string {
 }
 
 // mountsOf lists what of this machine a server may read. Its volumes are left out: what it
-// writes stays in its container, which outlives its kills.
-func mountsOf(s types.ServiceConfig) ([]string, error) {
+// writes stays in its container, which outlives its kills. A file of variables is read like a mount.
+func mountsOf(s types.ServiceConfig, folders []string) ([]string, error) {
+	for _, file := range s.EnvFiles {
+		if _, err := within(file.Path, folders); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("env_file: %w", err)
+		}
+	}
 	var mounts []string
 	for _, v := range s.Volumes {
 		if v.Type != types.VolumeTypeBind {
 			continue
 		}
-		if _, err := os.Stat(v.Source); err != nil {
+		source, err := within(v.Source, folders)
+		if err != nil {
 			return nil, err
 		}
-		mounts = append(mounts, v.Source+":"+v.Target)
+		mounts = append(mounts, source+":"+v.Target)
 	}
 	return mounts, nil
+}
+
+// within returns the path of a file or folder without symbolic links, or says why a server may not
+// have it: whoever wrote the file that names it must not be able to read all of this machine with
+// it, nor to command the Docker engine, by its socket.
+func within(path string, folders []string) (string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", err
+	}
+	about, err := os.Stat(real)
+	switch {
+	case err != nil:
+		return "", err
+	case !about.IsDir() && !about.Mode().IsRegular():
+		return "", fmt.Errorf("%s is neither a file nor a folder", path)
+	case strings.Contains(real, ":"):
+		return "", fmt.Errorf("%s has a colon, which parts a mount from its place", path)
+	}
+	for _, folder := range folders {
+		if folder, err = filepath.EvalSymlinks(folder); err != nil {
+			return "", err
+		}
+		if inside, err := filepath.Rel(folder, real); err == nil && filepath.IsLocal(inside) {
+			return real, nil
+		}
+	}
+	return "", fmt.Errorf("%s is outside of the folders of the lock file and of its Compose file", path)
 }

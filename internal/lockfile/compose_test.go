@@ -1,6 +1,8 @@
 package lockfile
 
 import (
+	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,6 +10,7 @@ import (
 	"testing"
 
 	"lockcheck/clusters"
+	"lockcheck/clusters/engine"
 )
 
 // writeCompose puts a Compose file and a lock file that names it into a folder of their own.
@@ -76,6 +79,84 @@ volumes: {v: {}}
 	}
 }
 
+// TestComposeMounts: a server reads what is next to its files, and no link in there, and no socket,
+// leads out of it.
+func TestComposeMounts(t *testing.T) {
+	const compose = "services: {a: {image: i, expose: ['80'], env_file: in/env, volumes: ['./in/%s:/x']}}"
+	for name, want := range map[string]string{"file": "", "folder": "", "link": "", "out": "outside of the folders", "socket": "neither a file nor a folder"} {
+		t.Run(name, func(t *testing.T) {
+			path := writeCompose(t, strings.ReplaceAll(compose, "%s", name), "{compose: compose.yml}")
+			in := filepath.Join(filepath.Dir(path), "in")
+			// A socket's path may have 107 bytes only.
+			short, err := os.MkdirTemp("", "s")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.RemoveAll(short) })
+			listener, err := net.Listen("unix", filepath.Join(short, "socket"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer listener.Close()
+			if err := errors.Join(
+				os.MkdirAll(filepath.Join(in, "folder"), 0o755), os.WriteFile(filepath.Join(in, "file"), nil, 0o644), os.WriteFile(filepath.Join(in, "env"), []byte("A=b\n"), 0o644),
+				os.Symlink("file", filepath.Join(in, "link")), os.Symlink("/", filepath.Join(in, "out")), os.Rename(listener.Addr().String(), filepath.Join(in, "socket")),
+			); err != nil {
+				t.Fatal(err)
+			}
+			if lock, err := Find(path); want == "" && (err != nil || lock.Servers.Server(0).Environment(clusters.Place{})[0] != "A=b") {
+				t.Error(err)
+			} else if want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("got %v, want %q", err, want)
+			}
+		})
+	}
+}
+
+// TestComposeFromBelow: what is next to the lock file may be read, too, if the Compose file is in a
+// folder below it.
+func TestComposeFromBelow(t *testing.T) {
+	path := writeCompose(t, "", "{compose: docker/compose.yml}")
+	folder := filepath.Join(filepath.Dir(path), "docker")
+	if err := errors.Join(os.Mkdir(folder, 0o755), os.WriteFile(filepath.Join(folder, "compose.yml"),
+		[]byte("services: {a: {image: i, expose: ['80'], volumes: ['../Dockerfile:/x']}}"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Find(path); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLimits: what containers of a user may take is said where the rest of them is.
+func TestLimits(t *testing.T) {
+	const client = "client: {command: [c], build: ., limits: {memory: 512m, pids: 10, new_privileges: true}}\n"
+	small := engine.Limits{Memory: 512 << 20, PIDs: 10, NewPrivileges: true}
+	for name, c := range map[string]struct {
+		path string
+		want engine.Limits
+	}{
+		"image":   {write(t, client+"servers: {image: i, port: 80, limits: {memory: 512m, pids: 10, new_privileges: true}}\n"), small},
+		"default": {write(t, client+"servers: {image: i, port: 80}\n"), engine.Limits{}},
+		"Compose": {writeCompose(t, "services: {a: {image: i, expose: ['80'], mem_limit: 512m, pids_limit: 10, security_opt: ['no-new-privileges:false']}}", "{compose: compose.yml}"), small},
+		"strict":  {writeCompose(t, "services: {a: {image: i, expose: ['80'], security_opt: ['no-new-privileges:true']}}", "{compose: compose.yml}"), engine.Limits{}},
+	} {
+		lock, err := Find(c.path)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := *lock.Servers.Limits(0); got != c.want {
+			t.Errorf("%s: servers %+v, want %+v", name, got, c.want)
+		}
+		if (name == "image" || name == "default") && lock.Image.Limits != small {
+			t.Errorf("%s: client %+v, want %+v", name, lock.Image.Limits, small)
+		}
+	}
+	if _, err := Find(write(t, "client: {command: [c], limits: {pids: 10}}\nservers: memory\n")); err == nil || !strings.Contains(err.Error(), "limits: they are those of a container") {
+		t.Errorf("a client of this machine: %v", err)
+	}
+}
+
 func TestComposeRefuses(t *testing.T) {
 	const service = "services: {a: {image: i, expose: [\"80\"]"
 	for _, c := range []struct{ name, compose, servers, want string }{
@@ -95,6 +176,14 @@ func TestComposeRefuses(t *testing.T) {
 		{"a volume in memory", service + ", volumes: [{type: tmpfs, target: /t}]}}", "{compose: compose.yml}", "a volume of another type"},
 		{"a service that ends", service + ", depends_on: {b: {condition: service_completed_successfully}}}, b: {image: j}}", "{compose: compose.yml}",
 			"service a: depends_on b: the condition service_completed_successfully is not supported"},
+		{"processes of the host", service + ", pid: host}}", "{compose: compose.yml}", "pid is not supported"},
+		{"users of the host", service + ", userns_mode: host}}", "{compose: compose.yml}", "userns_mode is not supported"},
+		{"the engine's socket by its key", service + ", use_api_socket: true}}", "{compose: compose.yml}", "use_api_socket is not supported"},
+		{"rights to devices", service + ", device_cgroup_rules: ['a *:* rwm']}}", "{compose: compose.yml}", "device_cgroup_rules is not supported"},
+		{"no seccomp", service + ", security_opt: ['seccomp:unconfined']}}", "{compose: compose.yml}", "security_opt other than no-new-privileges"},
+		{"all of the host", service + ", volumes: ['/:/host']}}", "{compose: compose.yml}", "/ is outside of the folders"},
+		{"a parent", service + ", volumes: ['../:/host']}}", "{compose: compose.yml}", "is outside of the folders"},
+		{"variables of the host", service + ", env_file: /etc/os-release}}", "{compose: compose.yml}", "env_file: /etc/os-release is outside of the folders"},
 		{"a build with arguments", "services: {a: {build: {context: ., args: {A: b}}, expose: [\"80\"]}}", "{compose: compose.yml}", "other keys than context"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

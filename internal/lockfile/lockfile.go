@@ -93,6 +93,8 @@ type client struct {
 	// somebody else has the lock; 0 for none.
 	Wrap       bool `yaml:"wrap"`
 	BusyStatus int  `yaml:"busy_status"`
+
+	Limits limits `yaml:"limits"`
 }
 
 // imageOfServers is the image on which the servers run.
@@ -237,6 +239,8 @@ func (c client) check(folder string, onDocker bool) error {
 		return fieldError("command", "with servers on Docker the client needs an image or build")
 	case !onDocker && inImage:
 		return fieldError(cmp.Or(c.present("image", c.Image), "build"), "without servers on Docker the client runs on this machine")
+	case !inImage && c.Limits != (limits{}):
+		return fieldError("limits", "they are those of a container")
 	case c.Build != "":
 		if _, err := os.Stat(filepath.Join(folder, c.Build, "Dockerfile")); err != nil {
 			return fieldError("build", "there is no Dockerfile in %s", filepath.Join(folder, c.Build))
@@ -254,14 +258,7 @@ func (client) present(field, value string) string {
 }
 
 func (c client) image(folder string) clusters.ProgramImage {
-	if c.Image == imageOfServers {
-		return clusters.ProgramImage{OfServers: true}
-	}
-	image := clusters.ProgramImage{Ref: c.Image}
-	if c.Build != "" {
-		image.Build = filepath.Join(folder, c.Build)
-	}
-	return image
+	return imageWith(c.Image, c.Build, folder, c.Limits)
 }
 
 func (f file) definition(folder string) *clients.Definition {

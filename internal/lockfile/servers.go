@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/compose-spec/compose-go/v2/types"
 	"go.yaml.in/yaml/v3"
 
 	"lockcheck/clusters"
+	"lockcheck/clusters/engine"
 	"lockcheck/internal/spelling"
 )
 
@@ -32,6 +34,41 @@ type servers struct {
 	Ready       ready              `yaml:"ready"`
 	Leader      check              `yaml:"leader"`
 	Clock       check              `yaml:"clock"`
+	Limits      limits             `yaml:"limits"`
+}
+
+// limits is what each container of a user's image may take. Docs: docs/own-lock.md.
+type limits struct {
+	Memory        bytes `yaml:"memory"`
+	PIDs          int64 `yaml:"pids"`
+	NewPrivileges bool  `yaml:"new_privileges"`
+}
+
+// bytes is an amount of memory, such as 512m.
+type bytes int64
+
+// UnmarshalYAML reads it as Compose files have it.
+func (b *bytes) UnmarshalYAML(node *yaml.Node) error {
+	var amount types.UnitBytes
+	if err := amount.DecodeMapstructure(node.Value); err != nil {
+		return err
+	}
+	*b = bytes(amount)
+	return nil
+}
+
+// imageWith is an image of the user's.
+func imageWith(ref, build, folder string, l limits) clusters.ProgramImage {
+	image := clusters.ProgramImage{Limits: engine.Limits{Memory: int64(l.Memory), PIDs: l.PIDs, NewPrivileges: l.NewPrivileges}}
+	switch {
+	case ref == imageOfServers:
+		image.OfServers = true
+	case build != "":
+		image.Build = filepath.Join(folder, build)
+	default:
+		image.Ref = ref
+	}
+	return image
 }
 
 // ready says how it is known that a server can serve. Without any of it a connection to its
@@ -70,12 +107,8 @@ func (s servers) spec(name, folder string) (clusters.Spec, error) {
 	if err := s.check(); err != nil {
 		return clusters.Spec{}, err
 	}
-	image := clusters.ProgramImage{Ref: s.Image}
-	if s.Build != "" {
-		image.Build = filepath.Join(folder, s.Build)
-	}
 	server := clusters.CustomServer{
-		Program: name, Image: image, Port: s.Port, Command: s.Command,
+		Program: name, Image: imageWith(s.Image, s.Build, folder, s.Limits), Port: s.Port, Command: s.Command,
 		Environment: environment(s.Environment), Files: s.Files,
 		ReadyHTTP: s.Ready.HTTP, ReadyCommand: s.Ready.Command, LeaderCommand: s.Leader.Command, ClockCommand: s.Clock.Command,
 	}
@@ -93,7 +126,7 @@ func (s servers) known() (clusters.Spec, error) {
 	}
 	switch {
 	case s.Build != "" || s.Port != 0 || s.Command != nil || s.Environment != nil || s.Files != nil || s.Ready.HTTP != "" || s.Ready.Command != nil ||
-		s.Leader.Command != nil || s.Clock.Command != nil:
+		s.Leader.Command != nil || s.Clock.Command != nil || s.Limits != (limits{}):
 		return spec, errors.New("a cluster that lockcheck knows takes version, count and image, and nothing else")
 	case s.Version != "" && !spec.HasVersion(s.Version):
 		return spec, fieldError("version", "of %s there is %s", s.Cluster, strings.Join(spec.AllVersions(), ", "))
