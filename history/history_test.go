@@ -146,6 +146,41 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestReadLongLine: a file without newlines is given up before it fills the memory, and one with a
+// line as long as that of a large set is read.
+func TestReadLongLine(t *testing.T) {
+	const good = `{"index":0,"time":1,"process":"harness","type":"info","f":"phase","note":"ready"}` + "\n"
+	for _, c := range []struct {
+		name, before string
+		line         int
+	}{{"a header", "", 1}, {"the first event", head, 2}, {"a later event", head + good + good, 4}} {
+		input := &endless{}
+		_, err := ReadAll(io.MultiReader(strings.NewReader(c.before), input))
+		var syntax *SyntaxError
+		if !errors.As(err, &syntax) || syntax.Line != c.line || !strings.Contains(syntax.Reason, "longer than") {
+			t.Errorf("%s: got %v, want a syntax error on line %d", c.name, err, c.line)
+		}
+		if input.read > maxLine+2*blockSize {
+			t.Errorf("%s: read %d bytes", c.name, input.read)
+		}
+	}
+	long := strings.Replace(good, "ready", strings.Repeat("x", 3*blockSize), 1)
+	if h, err := ReadAll(strings.NewReader(head + good + long + good)); err != nil || len(h.Events) != 3 {
+		t.Errorf("a long line is read as %v, %v", h, err)
+	}
+}
+
+// endless is a line without an end.
+type endless struct{ read int }
+
+func (e *endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	e.read += len(p)
+	return len(p), nil
+}
+
 func TestReaderPassesOnErrors(t *testing.T) {
 	_, err := ReadAll(io.MultiReader(strings.NewReader(head), brokenReader{}))
 	if !errors.Is(err, errDisk) {

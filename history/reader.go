@@ -21,7 +21,7 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("history: line %d: %s", e.Line, e.Reason)
 }
 
-// Reader reads a history event by event. Lines may have any length.
+// Reader reads a history event by event. A line of more than maxLine bytes is a *SyntaxError.
 type Reader struct {
 	in        *bufio.Reader
 	header    Header
@@ -33,9 +33,9 @@ type Reader struct {
 // *SyntaxError that names line 1.
 func NewReader(r io.Reader) (*Reader, error) {
 	hr := &Reader{in: bufio.NewReaderSize(r, blockSize)}
-	text, err := hr.in.ReadBytes('\n')
+	text, err := untilNewline(hr.in, nil, 1)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("history: line 1: %w", err)
+		return nil, err
 	}
 	if len(text) == 0 {
 		return nil, &SyntaxError{Line: 1, Reason: "the file is empty"}
@@ -69,6 +69,28 @@ func (r *Reader) Truncated() int { return r.truncated }
 
 // blockSize is how much is decoded at a time, in bytes.
 const blockSize = 256 << 10
+
+// maxLine bounds the memory that a file can take which is no history. The longest line of one is
+// the final state of a set, of which that is some million elements.
+const maxLine = 64 << 20
+
+// untilNewline appends what comes up to the next newline. Its error says in which line of the file
+// it is; io.EOF is left as it is.
+func untilNewline(in *bufio.Reader, text []byte, line int) ([]byte, error) {
+	before := bytes.LastIndexByte(text, '\n') + 1
+	for {
+		part, err := in.ReadSlice('\n')
+		text = append(text, part...)
+		switch {
+		case len(text)-before > maxLine:
+			return text[:before], &SyntaxError{Line: line, Reason: fmt.Sprintf("longer than %d MB", maxLine>>20)}
+		case err == nil || err == io.EOF:
+			return text, err
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return text, fmt.Errorf("history: line %d: %w", line, err)
+		}
+	}
+}
 
 // block is some lines of the file and what they say.
 type block struct {
@@ -173,18 +195,14 @@ func (b *block) fill(in *bufio.Reader) {
 	}
 	n, err := in.Read(b.text[:blockSize])
 	b.text = b.text[:n]
-	for err == nil && !bytes.HasSuffix(b.text, []byte("\n")) {
-		var part []byte
-		part, err = in.ReadSlice('\n')
-		b.text = append(b.text, part...)
-		if errors.Is(err, bufio.ErrBufferFull) {
-			err = nil
-		}
+	last := b.line + bytes.Count(b.text, []byte("\n"))
+	switch {
+	case err != nil && err != io.EOF:
+		err = fmt.Errorf("history: line %d: %w", last, err)
+	case err == nil && !bytes.HasSuffix(b.text, []byte("\n")):
+		b.text, err = untilNewline(in, b.text, last)
 	}
 	b.read = err
-	if err != nil && err != io.EOF {
-		b.read = fmt.Errorf("history: line %d: %w", b.line+bytes.Count(b.text, []byte("\n")), err)
-	}
 }
 
 func (b *block) decode(d *decoder) {
