@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"text/template"
 	"time"
 
@@ -223,7 +224,15 @@ func (m Maker) removeOldSelves(ctx context.Context) {
 
 // Remove removes all images that were made by recipes, then what they stood on: the engine only
 // takes the name from an image that others still stand on.
-func (m Maker) Remove(ctx context.Context) (int, error) {
+func (m Maker) Remove(ctx context.Context) (removed int, err error) {
+	err = m.locked(ctx, allImages, syscall.LOCK_EX, "runs that make images", func() error {
+		removed, err = m.remove(ctx)
+		return err
+	})
+	return removed, err
+}
+
+func (m Maker) remove(ctx context.Context) (int, error) {
 	removed := 0
 	for _, label := range []string{RecipeLabel, baseLabel} {
 		list, err := m.Engine.ImagesWith(ctx, label)

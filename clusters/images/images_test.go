@@ -407,6 +407,30 @@ func TestAlone(t *testing.T) {
 	}
 }
 
+// TestRemoveWaits: images are not removed while one is made, which may stand on them, and none is
+// made while they are removed; several are made at once.
+func TestRemoveWaits(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	maker := Maker{Progress: func(string, ...any) { cancel() }}
+	if err := maker.alone(t.Context(), "x", func() error {
+		_, err := maker.Remove(ctx)
+		return err
+	}); !errors.Is(err, context.Canceled) {
+		t.Errorf("removed while one is made: %v", err)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	nothing := func() error { return nil }
+	if err := maker.locked(t.Context(), allImages, syscall.LOCK_EX, "", func() error { return maker.alone(ctx, "x", nothing) }); !errors.Is(err, context.Canceled) {
+		t.Errorf("made while they are removed: %v", err)
+	}
+	if err := maker.alone(t.Context(), "x", func() error { return maker.alone(t.Context(), "y", nothing) }); err != nil {
+		t.Errorf("two at once: %v", err)
+	}
+}
+
 // TestOwnMounts: of a command that is killed no mount is left in its folder; of one whose
 // mounts are not its own there is.
 func TestOwnMounts(t *testing.T) {

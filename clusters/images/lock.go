@@ -36,10 +36,21 @@ func (m Maker) made(ctx context.Context, name string, look func() (engine.Image,
 	return found, err
 }
 
-// alone does something while nobody else does it for this name. The lock ends with the
-// process that has it, however that ends. Its file stays: were it removed, somebody
-// could wait for a lock that nobody else sees.
+// alone makes an image while nobody else makes one of this name, and nobody removes images: what
+// it is to stand on could go.
 func (m Maker) alone(ctx context.Context, name string, do func() error) error {
+	return m.locked(ctx, allImages, syscall.LOCK_SH, "a lockcheck that removes images", func() error {
+		return m.locked(ctx, name, syscall.LOCK_EX, "another run that makes the image "+name, do)
+	})
+}
+
+// allImages is the lock that whoever makes an image shares with others, and whoever removes some
+// has alone. No image is called so.
+const allImages = ".all"
+
+// locked does something with a lock. The lock ends with the process that has it, however that
+// ends. Its file stays: were it removed, somebody could wait for a lock that nobody else sees.
+func (m Maker) locked(ctx context.Context, name string, how int, others string, do func() error) error {
 	folder, err := folders.Cache("images")
 	if err != nil {
 		return err
@@ -50,14 +61,14 @@ func (m Maker) alone(ctx context.Context, name string, do func() error) error {
 	}
 	defer file.Close()
 	for waiting := false; ; waiting = true {
-		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err := syscall.Flock(int(file.Fd()), how|syscall.LOCK_NB)
 		switch {
 		case err == nil:
 			return do()
 		case !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
 			return fmt.Errorf("lock %s: %w", file.Name(), err)
 		case !waiting:
-			m.Progress("waiting for another run that makes the image %s", name)
+			m.Progress("waiting for %s", others)
 		}
 		select {
 		case <-ctx.Done():
