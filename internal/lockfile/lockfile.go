@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"lockcheck/clients"
 	"lockcheck/clients/protocol"
@@ -173,6 +174,9 @@ func (f file) check() error {
 	switch {
 	case strings.ContainsAny(f.Name, "/\\"+optionSign) || f.Name == "":
 		return fieldError("name", "%q must be no path and have no %s", f.Name, optionSign)
+	case strings.ContainsFunc(f.Name, func(c rune) bool { return !unicode.IsPrint(c) }):
+		// It gets into names of folders, which a terminal shows as they are.
+		return fieldError("name", "%q has a character that cannot be shown", f.Name)
 	case slices.Contains(clients.Names(), f.Name):
 		return fieldError("name", "%q is the name of one of lockcheck's own locks", f.Name)
 	case f.Lease < 0:

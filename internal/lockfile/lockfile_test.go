@@ -131,6 +131,13 @@ func TestFindWrapped(t *testing.T) {
 	}
 }
 
+// TestFindName: a name may be in any language.
+func TestFindName(t *testing.T) {
+	if lock, err := Find(write(t, "client: {command: [c]}\nservers: none\nname: Schloß №1 ロック\n")); err != nil || lock.Info.Name != "Schloß №1 ロック" {
+		t.Errorf("got %q, %v", lock.Info.Name, err)
+	}
+}
+
 // TestFindRefuses: what is wrong is said with its line, before anything starts.
 func TestFindRefuses(t *testing.T) {
 	const good = "client: {command: [c]}\nservers: none\n"
@@ -147,6 +154,8 @@ func TestFindRefuses(t *testing.T) {
 		{"a session without a lease", good + "session: true\n", "line 3: session: name the lease"},
 		{"a session is renewed by its client", good + "lease: 1s\nsession: true\nrenew: true\n", "line 5: renew"},
 		{"a name of ours", good + "name: redis\n", `line 3: name: "redis" is the name of one`},
+		{"a name that moves the cursor", good + "name: \"a\\e[2Jb\"\n", "line 3: name"},
+		{"a name of two lines", good + "name: \"a\\nb\"\n", "line 3: name"},
 		{"a path as name", good + "name: a/b\n", "line 3: name"},
 		{"servers on Docker, client here", "client: {command: [c]}\nservers: redis\n", "needs an image or build"},
 		{"client in an image, no Docker", "client: {command: [c], image: i}\nservers: memory\n", "runs on this machine"},
