@@ -66,6 +66,7 @@ type listPage struct {
 	// Pages are others of several runs.
 	Pages    []pageRow
 	Problems []string
+	Unread   int // runs that are not read yet
 }
 
 // pageRow is a page of several runs: its path in the store, and its address.
@@ -90,12 +91,16 @@ type row struct {
 }
 
 func (h *handler) list(w http.ResponseWriter, r *http.Request) {
-	h.pages.write(w, http.StatusOK, "list", h.newListPage(r.URL.Query()))
+	page := h.newListPage(r.URL.Query())
+	if page.Unread > 0 {
+		w.Header().Set("Refresh", "1") // it goes on where it was
+	}
+	h.pages.write(w, http.StatusOK, "list", page)
 }
 
 func (h *handler) newListPage(query url.Values) listPage {
-	all := h.store.look()
-	page := listPage{All: len(all.runs), Problems: all.problems}
+	all := h.store.look(h.store.patience)
+	page := listPage{All: len(all.runs), Problems: all.problems, Unread: all.unread}
 	shown := page.of(all.runs, query)
 	page.Shown = len(shown)
 	from := min(max(0, atoi(query.Get("from"))), max(0, len(shown)-1))

@@ -1,12 +1,17 @@
 package web
 
 import (
+	"errors"
 	"fmt"
 	"html"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +35,51 @@ func mixed(t *testing.T) *shelf {
 
 // Folders of mixed, the newest first.
 const unfinished, etcd, redis, redisPaused = "consul-set-kill/4-", "compare/3/runs/etcd/1", "redis-set-none/2", "redis-set-pause/1"
+
+// TestListProgress: a list does not wait until all runs of a large store are read. It shows the newest,
+// says how many are missing, and is asked for again until none is.
+func TestListProgress(t *testing.T) {
+	s := newShelf(t)
+	const all = 50
+	for n := range all {
+		s.run(fmt.Sprintf("redis-set-none/%03d", n), document("redis", fmt.Sprintf("2026-01-01T00:%02d:00Z", n), 0))
+	}
+	store, err := Open(s.folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	store.patience = 0
+	handler, err := store.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	unread := all
+	for unread > 0 {
+		answer, err := http.Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := io.ReadAll(answer.Body)
+		if err := errors.Join(err, answer.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		before := unread
+		unread = 0
+		if said := regexp.MustCompile(`; (\d+) more are being read`).FindSubmatch(page); said != nil {
+			unread, _ = strconv.Atoi(string(said[1]))
+		}
+		if before == all && unread < all/2 {
+			t.Errorf("the first page waited for %d of %d runs", all-unread, all)
+		}
+		if unread >= before || !strings.Contains(string(page), fmt.Sprintf("%d of %d runs", all-unread, all-unread)) ||
+			!strings.Contains(string(page), fmt.Sprintf("redis-set-none/%03d", all-1)) || (answer.Header.Get("Refresh") != "") != (unread > 0) {
+			t.Fatalf("%d, then %d unread, refreshed: %q\n%s", before, unread, answer.Header.Get("Refresh"), page)
+		}
+	}
+}
 
 func TestList(t *testing.T) {
 	for _, c := range []struct {

@@ -13,7 +13,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -49,31 +51,46 @@ type inventory struct {
 	comparisons []comparison
 	pages       []string // others, see otherPages
 	problems    []string // folders that could not be looked into, and why
+	unread      int      // runs that there was no time to read
 }
 
 // look lists what the store contains. Only what has changed since the last look is
-// read.
-func (s *Store) look() inventory {
+// read, and of that, the newest runs first, at least one run and what can be read within the patience.
+func (s *Store) look(patience time.Duration) inventory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := s.walk()
 	folders := found.runs
 	all := inventory{comparisons: s.compared(found.comparisons), pages: found.pages, problems: found.problems}
-	all.runs = make([]run, len(folders))
+	// The folder of a run is named after its time.
+	slices.SortFunc(folders, func(a, b string) int { return cmp.Compare(path.Base(b), path.Base(a)) })
 	seen := make([]known, len(folders))
+	var read atomic.Int64
+	enough := time.Now().Add(patience)
 	var readers errgroup.Group
 	readers.SetLimit(runtime.GOMAXPROCS(0))
 	for i, folder := range folders {
 		readers.Go(func() error {
-			seen[i] = s.refresh(folder, s.known[folder])
-			all.runs[i] = seen[i].run
+			last, before := s.known[folder]
+			if !before && read.Load() > 0 && time.Now().After(enough) {
+				return nil
+			}
+			seen[i] = s.refresh(folder, last)
+			if !before && seen[i].run.Problem == "" {
+				read.Add(1)
+			}
 			return nil
 		})
 	}
 	_ = readers.Wait() // they have no errors: each run tells its own
 	s.known = make(map[string]known, len(folders))
 	for i, folder := range folders {
+		if seen[i].run.Folder == "" {
+			all.unread++
+			continue
+		}
 		s.known[folder] = seen[i]
+		all.runs = append(all.runs, seen[i].run)
 	}
 	slices.SortFunc(all.runs, newestFirst)
 	return all

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -46,7 +47,7 @@ func (h *handler) trend(w http.ResponseWriter, r *http.Request) {
 
 func (h *handler) newTrendPage(query url.Values) trendPage {
 	page := trendPage{Lock: reports.Clean(query.Get("lock")), Settings: reports.Clean(query.Get("settings"))}
-	like := selected(h.store.look().runs, func(r run) bool {
+	like := selected(h.store.look(math.MaxInt64).runs, func(r run) bool {
 		return r.ofHistory() && r.Lock == page.Lock && r.Settings == page.Settings
 	})
 	page.Shown = len(like)

@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"time"
 
 	"lockcheck/internal/runs"
 )
@@ -23,6 +24,9 @@ import (
 // Store is a folder of runs. It may be used by several goroutines.
 type Store struct {
 	root *os.Root
+	// patience is how long the list waits for runs to be read: with thousands that were never
+	// read before, it shows some of them at once, and the others when it is asked for again.
+	patience time.Duration
 
 	mu sync.Mutex
 	// known and compares are what was read of the runs and the comparisons at the last
@@ -37,7 +41,7 @@ func Open(folder string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the store cannot be opened: %w", err)
 	}
-	s := &Store{root: root}
+	s := &Store{root: root, patience: time.Second}
 	if s.holdsRun(".") {
 		return nil, errors.Join(fmt.Errorf("%s is a run; name the store that it lies in", folder), root.Close())
 	}
