@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"lockcheck/internal/processes"
 )
@@ -22,6 +24,9 @@ func Configure(input io.Writer, config any) error { return json.NewEncoder(input
 // input, as JSON. A command line would be read by every user of the machine, and what a lock file
 // gives its client may be a password.
 func Configured[Config any](ctx context.Context, process func(context.Context, Config, io.Reader, io.Writer) error, input io.Reader, output io.Writer) error {
+	// With the harness gone this process has to end what it has started. The next word to the harness
+	// must not end it before, nor what the kernel sends to a stopped process whose parent has ended.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE, syscall.SIGHUP)
 	buffered := bufio.NewReader(input)
 	text, again := os.LookupEnv(configVariable)
 	if !again {

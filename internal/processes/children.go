@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -45,7 +46,19 @@ func endDescendant(pid int) {
 		return // it has ended
 	}
 	defer process.Release() //nolint:errcheck // it only frees the handle
-	if pids, err := Descendants(os.Getpid()); err == nil && slices.Contains(pids, pid) {
+	if descends(pid, os.Getpid()) {
 		_ = process.Kill() // whether it ends is looked at again
 	}
+}
+
+// descends says whether a process, or one that has started it, was started by another one.
+func descends(pid, from int) bool {
+	for pid > 1 && pid != from {
+		fields, err := Stat(pid)
+		if err != nil {
+			return false // it has ended
+		}
+		pid, _ = strconv.Atoi(fields[Parent])
+	}
+	return pid == from
 }

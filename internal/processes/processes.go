@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // All lists the processes by their numbers, the lowest first.
@@ -57,6 +58,16 @@ func Descendants(of int) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
+	children := childrenOf(all)
+	family := []int{of}
+	for i := 0; i < len(family); i++ {
+		family = append(family, children[family[i]]...)
+	}
+	return family[1:], nil
+}
+
+// childrenOf lists the children of each process.
+func childrenOf(all []int) map[int][]int {
 	children := make(map[int][]int, len(all))
 	for _, pid := range all {
 		if fields, err := Stat(pid); err == nil { // else it has ended
@@ -64,11 +75,7 @@ func Descendants(of int) ([]int, error) {
 			children[parent] = append(children[parent], pid)
 		}
 	}
-	family := []int{of}
-	for i := 0; i < len(family); i++ {
-		family = append(family, children[family[i]]...)
-	}
-	return family[1:], nil
+	return children
 }
 
 // Mark is a variable of an environment, as "NAME=value".
@@ -88,47 +95,95 @@ func (m Mark) on(pid int) bool {
 	return err == nil && strings.Contains("\x00"+string(environment), "\x00"+string(m)+"\x00")
 }
 
-// Kill kills all processes that carry the mark, whatever became of those that started them,
-// until there is none that it has not seen, and returns their numbers.
-func (m Mark) Kill() (killed map[int]bool, err error) {
-	killed = make(map[int]bool)
-	for before := -1; before < len(killed); { // one may have started another meanwhile
-		before = len(killed)
-		pids, err := m.Running()
-		if err != nil {
-			return killed, err
+// family lists the processes that carry the mark, and what they have started, parents first: a
+// program may have thrown its environment away.
+func (m Mark) family() ([]int, error) {
+	all, err := All()
+	if err != nil {
+		return nil, err
+	}
+	children := childrenOf(all)
+	family, known := []int{}, make(map[int]bool)
+	var add func(pid int)
+	add = func(pid int) {
+		if known[pid] || ended(pid) {
+			return
 		}
-		for _, pid := range pids {
-			if killed[pid] {
-				continue
-			}
-			was, err := m.kill(pid)
-			if err != nil {
-				return killed, fmt.Errorf("process %d: %w", pid, err)
-			}
-			if was {
-				killed[pid] = true
-			}
+		known[pid] = true
+		family = append(family, pid)
+		for _, child := range children[pid] {
+			add(child)
 		}
 	}
-	return killed, nil
+	marked := slices.DeleteFunc(all, func(pid int) bool { return !m.on(pid) })
+	for _, pid := range marked {
+		add(pid)
+	}
+	return family, nil
 }
 
-// kill gets hold of a process before it looks whose that is: its number may be that of
-// another one afterwards.
-func (m Mark) kill(pid int) (killed bool, err error) {
-	process, err := os.FindProcess(pid)
+// of says whether a process carries the mark, or one that has started it does.
+func (m Mark) of(pid int) bool {
+	for pid > 1 {
+		if m.on(pid) {
+			return true
+		}
+		fields, err := Stat(pid)
+		if err != nil {
+			return false
+		}
+		pid, _ = strconv.Atoi(fields[Parent])
+	}
+	return false
+}
+
+// Kill kills all processes that carry the mark and what they have started, whatever became of
+// those that started them, and returns their numbers. All are stopped before one is killed, parents
+// first: what a process starts while its parent ends could be found by nothing any more.
+func (m Mark) Kill() (killed map[int]bool, err error) {
+	stopped := make(map[int]*os.Process)
+	for before := -1; err == nil && before < len(stopped); { // one may have started another meanwhile
+		before = len(stopped)
+		err = m.stop(stopped)
+	}
+	killed = make(map[int]bool)
+	for pid, process := range stopped { // even if their parents have ended since
+		if process.Kill() == nil { // else it has ended
+			killed[pid] = true
+		}
+		_ = process.Release() // it only frees the handle
+	}
+	return killed, err
+}
+
+// stop stops the family, but for those that were stopped before, and adds handles of them. It gets
+// hold of a process before it looks whose that is: its number may be that of another one afterwards.
+func (m Mark) stop(stopped map[int]*os.Process) error {
+	family, err := m.family()
 	if err != nil {
-		return false, nil // it has ended
+		return err
 	}
-	defer process.Release() //nolint:errcheck // it only frees the handle
-	if !m.on(pid) {
-		return false, nil
+	for _, pid := range family {
+		if stopped[pid] != nil {
+			continue
+		}
+		process, err := os.FindProcess(pid)
+		if err != nil {
+			continue // it has ended
+		}
+		if !m.of(pid) {
+			_ = process.Release()
+			continue
+		}
+		err = process.Signal(syscall.SIGSTOP)
+		if err == nil {
+			stopped[pid] = process
+			continue
+		}
+		_ = process.Release()
+		if !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, os.ErrPermission) { // the latter is another user's by now
+			return fmt.Errorf("process %d: %w", pid, err)
+		}
 	}
-	if err := process.Kill(); errors.Is(err, os.ErrProcessDone) {
-		return false, nil
-	} else if err != nil {
-		return false, err
-	}
-	return true, nil
+	return nil
 }

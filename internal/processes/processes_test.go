@@ -1,6 +1,7 @@
 package processes
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
@@ -46,6 +47,42 @@ func TestKill(t *testing.T) {
 	}
 	if again, err := mark.Kill(); err != nil || len(again) != 0 {
 		t.Errorf("killed again: %v, %v", again, err)
+	}
+}
+
+// TestKillWithoutMark: what a process with the mark has started ends with it, though it has thrown
+// the mark away, and what others have started does not.
+func TestKillWithoutMark(t *testing.T) {
+	mark := Mark(fmt.Sprintf("LOCKCHECK_TEST_MARK=%d-%d", os.Getpid(), time.Now().UnixNano()))
+	begin := func(m Mark) (child int) {
+		command := exec.Command("sh", "-c", "env -i setsid sleep 60 >/dev/null 2>&1 & echo $!; wait")
+		command.Env = append(os.Environ(), string(m))
+		output, err := command.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(output).ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if child, err = strconv.Atoi(line[:len(line)-1]); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = m.Kill(); _ = command.Wait() })
+		// It is not that program from the beginning.
+		for deadline := time.Now().Add(time.Minute); m.on(child) && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		}
+		return child
+	}
+	ours, others := begin(mark), begin(mark+"0")
+	if killed, err := mark.Kill(); err != nil || !killed[ours] || killed[others] || len(killed) != 2 {
+		t.Errorf("killed %v, %v: want %d and its parent, not %d", killed, err, ours, others)
+	}
+	if ended(others) {
+		t.Error("a process of others has ended")
 	}
 }
 

@@ -141,3 +141,37 @@ func TestKilledPool(t *testing.T) {
 		return clustertest.NothingLeft(header.Cluster)
 	})
 }
+
+// TestKilledDaemons: what a client has started and has thrown its environment away ends with a run
+// that is killed: no mark tells whose it is, but whose descendant it is does.
+func TestKilledDaemons(t *testing.T) {
+	seconds := fmt.Sprintf("600.%d", time.Now().UnixNano()) // which no other process sleeps
+	lock := filepath.Join(t.TempDir(), "lock.yaml")
+	if err := os.WriteFile(lock, []byte(`
+client:
+  command: [sh, -c, 'env -i setsid sleep `+seconds+` >/dev/null 2>&1 & exec flock "{folder}/{key}" "$@"', sh, "{child}"]
+  wrap: true
+servers: none
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	daemons := func() (pids []string) {
+		lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range lines {
+			if text, err := os.ReadFile(path); err == nil && string(text) == "sleep\x00"+seconds+"\x00" {
+				pids = append(pids, filepath.Base(filepath.Dir(path)))
+			}
+		}
+		return pids
+	}
+	killInMidRun(t, "--lock", lock, "--nemesis", "pause", "--time-limit", "60s")
+	clustertest.Eventually(t, time.Minute, func() error {
+		if left := daemons(); len(left) > 0 {
+			return fmt.Errorf("processes %v still run", left)
+		}
+		return nil
+	})
+}
