@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"net/http"
 	"os"
 	"slices"
 	"time"
@@ -73,7 +72,7 @@ func (j Job) Run(ctx context.Context, interrupt <-chan struct{}) (parts []string
 		return nil, fmt.Errorf("results could not come back to this node: %w: name an address of it that all nodes reach", err)
 	}
 	m := &manager{job: j, swarm: swarm, docker: docker, name: "lockcheck-" + id, results: newResults(j, rand.Text())}
-	server := &http.Server{Handler: m.results.handler(), ReadHeaderTimeout: grace}
+	server := m.results.server(grace)
 	go server.Serve(listener) //nolint:errcheck // it ends with Close
 	defer func() {
 		err = errors.Join(err, server.Close())

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -214,5 +215,43 @@ func TestFolderOf(t *testing.T) {
 	socket := filepath.Join(folder, temporaryFolder, "lockcheck-20261123t2257261a5c00-1234567890", "resource.sock")
 	if len(filepath.Join("/tmp", strings.TrimPrefix(socket, os.TempDir()))) > 107 {
 		t.Errorf("%s is too long", socket)
+	}
+}
+
+// TestServerHangsUp: who says nothing, whether a stranger or a task between two requests, keeps no
+// connection, and a stranger is answered before all of a request is there.
+func TestServerHangsUp(t *testing.T) {
+	r := newResults(Job{Parts: 1}, "token")
+	server := r.server(100 * time.Millisecond)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go server.Serve(listener) //nolint:errcheck // it ends with Close
+	t.Cleanup(func() { _ = server.Close() })
+	for name, c := range map[string]struct{ request, want string }{
+		"nothing said":        {"", ""},
+		"half a header":       {"GET /alive/1 HTTP/1.1\r\nHost: x\r\n", ""},
+		"a task, then idle":   {"GET /alive/1 HTTP/1.1\r\nHost: x\r\nAuthorization: token\r\n\r\n", "HTTP/1.1 200"},
+		"a stranger's result": {"POST /result/1 HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nx", "HTTP/1.1 403"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn, err := net.Dial("tcp", listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(conn, c.request); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := io.ReadAll(conn) // to its end, or that of the deadline
+			if errors.Is(err, os.ErrDeadlineExceeded) || !strings.HasPrefix(string(answer), c.want) {
+				t.Errorf("answer %q, %v: want %q, and the end of the connection", answer, err, c.want)
+			}
+		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 )
 
 // results are what tasks ask for and bring, over HTTP.
@@ -45,6 +46,12 @@ const (
 	largestResult  = 8 << 30
 )
 
+// server serves tasks, which are on other machines, as strangers are. Who says nothing for so long is
+// hung up on. A result may take as long as its network does.
+func (r *results) server(silence time.Duration) *http.Server {
+	return &http.Server{Handler: r.handler(), ReadHeaderTimeout: silence, IdleTimeout: silence, MaxHeaderBytes: 16 << 10}
+}
+
 // handler serves tasks. What a stranger sends is not even read.
 func (r *results) handler() http.Handler {
 	mux := http.NewServeMux()
@@ -56,6 +63,9 @@ func (r *results) handler() http.Handler {
 		r.busy.Add(1)
 		defer r.busy.Done()
 		if subtle.ConstantTimeCompare([]byte(request.Header.Get("Authorization")), []byte(r.token)) != 1 {
+			// The server would wait for the rest of what the stranger sends.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // without one it waits longer
+			w.Header().Set("Connection", "close")
 			http.Error(w, "unknown", http.StatusForbidden)
 			return
 		}
