@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,12 +75,12 @@ func (r *run) lastWords(node *clusters.Node) string {
 
 // collect ends workers and then the resource, which reports the final state of
 // the data when its input ends. When ctx is done it waits for nothing.
-func (r *run) collect(ctx context.Context) error {
+func (r *run) collect(ctx context.Context, interrupt <-chan struct{}) error {
 	r.progress.Step("stopping the workers, final reads")
 	r.stop()
 	r.recorder.Phase(history.PhaseFinal, "")
-	err := r.end(ctx, r.workers)
-	err = errors.Join(err, r.end(ctx, append(r.observers(), r.resource)))
+	err := r.end(ctx, r.workers, interrupt)
+	err = errors.Join(err, r.end(ctx, append(r.observers(), r.resource), nil))
 	if err != nil {
 		return err // an output that never ends must not be waited for
 	}
@@ -96,21 +97,39 @@ func (r *run) collect(ctx context.Context) error {
 	}
 }
 
-// end closes the inputs of programs and waits until they have ended.
-func (r *run) end(ctx context.Context, programs []*clusters.Node) error {
-	var errs []error
+// end closes the inputs of programs and waits until they have ended. Those that have not some
+// seconds after the run was interrupted are killed: whether what they were at had an effect
+// stays unknown, for it never completes in the history.
+func (r *run) end(ctx context.Context, programs []*clusters.Node, interrupt <-chan struct{}) error {
 	for _, program := range programs {
 		// A program that has died already was reported as that.
 		_ = program.Input.Close()
 	}
 	limit := time.NewTimer(r.longestSection() + callsToTheirLimits)
 	defer limit.Stop()
-	for _, program := range programs {
+	told := time.NewTimer(waitUntold)
+	defer told.Stop()
+	ticker := time.NewTicker(statusInterval)
+	defer ticker.Stop()
+	var cutShort <-chan time.Time
+	var errs []error
+	for len(programs) > 0 {
+		program := programs[0]
 		select {
 		case exit := <-r.exits[program]:
+			programs = programs[1:]
 			if !exit.Clean {
 				errs = append(errs, fmt.Errorf("%s: %s%s", program.Name, exit.Reason, r.lastWords(program)))
 			}
+		case <-interrupt:
+			interrupt, cutShort = nil, time.After(interruptedPatience)
+			told.Reset(waitUntold)
+		case <-told.C:
+			r.tellWait(r.unended(programs), cutShort != nil)
+		case <-ticker.C:
+			r.progress.Status("waiting for %s", names(r.unended(programs)))
+		case <-cutShort:
+			errs = append(errs, r.kill(ctx, r.unended(programs)))
 		case <-limit.C:
 			return errors.Join(append(errs, fmt.Errorf("%s did not end", program.Name))...)
 		case <-ctx.Done():
@@ -119,6 +138,53 @@ func (r *run) end(ctx context.Context, programs []*clusters.Node) error {
 	}
 	return errors.Join(errs...)
 }
+
+const (
+	// waitUntold is how long the end of programs is waited for without a word.
+	waitUntold = time.Second
+	// interruptedPatience is how long the workers of a run that was interrupted may take to end.
+	interruptedPatience = 4 * time.Second
+)
+
+// unended are those of the programs of which it is not known how they ended.
+func (r *run) unended(programs []*clusters.Node) []*clusters.Node {
+	return slices.DeleteFunc(slices.Clone(programs), func(p *clusters.Node) bool { return len(r.exits[p]) > 0 })
+}
+
+func names(programs []*clusters.Node) string {
+	var list []string
+	for _, p := range programs {
+		list = append(list, p.Name)
+	}
+	return strings.Join(list, ", ")
+}
+
+// tellWait says what the end of the run waits for.
+func (r *run) tellWait(programs []*clusters.Node, interrupted bool) {
+	what := fmt.Sprintf("waiting for %s to end their calls and critical sections, which last up to %s", names(programs), r.longestSection())
+	if interrupted {
+		r.progress.Step("%s; those that have not ended in %s are killed", what, interruptedPatience-waitUntold)
+		return
+	}
+	r.progress.Step("%s; Ctrl-C ends the wait", what)
+}
+
+// kill ends programs in the middle of what they do.
+func (r *run) kill(ctx context.Context, programs []*clusters.Node) error {
+	r.progress.Step("killing %s: the outcome of what they were at stays unknown", names(programs))
+	ctx, cancel := context.WithTimeout(ctx, killTimeout)
+	defer cancel()
+	var errs []error
+	for _, p := range programs {
+		if _, err := p.Kill(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("%s could not be killed: %w", p.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// killTimeout bounds the kill of all workers together.
+const killTimeout = 5 * time.Second
 
 // callsToTheirLimits is what the calls of a worker to its lock and to the resource take
 // together if all of them run into their time limits.

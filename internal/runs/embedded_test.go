@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -363,6 +364,54 @@ func TestInterrupt(t *testing.T) {
 	}
 	if !outcome.Results.Interrupted {
 		t.Error("the results do not say that the run was interrupted")
+	}
+}
+
+// TestInterruptInSection: a worker is not waited for whose critical section takes long. It was
+// granted the lock, and what became of its update stays open; one that ends in time is recorded
+// whole.
+func TestInterruptInSection(t *testing.T) {
+	clustertest.StartsServers(t)
+	for _, c := range []struct {
+		section  time.Duration
+		released bool
+	}{{5 * time.Minute, false}, {100 * time.Millisecond, true}} {
+		t.Run(c.section.String(), func(t *testing.T) {
+			interrupt := make(chan struct{})
+			o := options(t, func(o *Options) {
+				o.Nemesis, o.TimeLimit, o.TTL, o.Concurrency = "none", 30*time.Minute, 10*time.Second, 1
+				o.Section.Min, o.Section.Max = c.section, c.section
+			})
+			progress := onStatus{logged{t}, sync.OnceFunc(func() { close(interrupt) })}
+			outcome, err := Test(context.Background(), o, interrupt, progress)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if why := broken(outcome.History); why != "" || !outcome.Interrupted || !outcome.Results.Interrupted {
+				t.Errorf("interrupted %t, broken: %q", outcome.Interrupted, why)
+			}
+			granted, released, final := false, false, false
+			for _, e := range outcome.History.Events {
+				granted = granted || e.F == history.Acquire && e.Type == history.OK
+				released = released || e.F == history.Release
+				final = final || e.F == history.Final
+			}
+			if !granted || released != c.released || !final {
+				t.Errorf("granted %t, released %t, final state %t; want a release: %t", granted, released, final, c.released)
+			}
+		})
+	}
+}
+
+// onStatus acts when the lock was granted.
+type onStatus struct {
+	logged
+	granted func()
+}
+
+func (o onStatus) Status(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); strings.Contains(text, " holds, ") && !strings.Contains(text, ": 0 holds, ") {
+		o.granted()
 	}
 }
 

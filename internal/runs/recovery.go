@@ -21,11 +21,16 @@ const (
 // recover waits until every server can serve and somebody was granted the lock again,
 // which the recovery period was for, and records by how much that was too short. What it
 // means for the lock the checkers judge.
-func (r *run) recover(ctx context.Context) {
+func (r *run) recover(ctx context.Context, interrupt <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.recoveryLimit, recoveryLimit))
 	defer cancel()
+	interruptedEarly := cancelOn(ctx, cancel, interrupt)
 	began := time.Now()
 	err := r.awaitRecovery(ctx)
+	interruptedEarly()
+	if err != nil && Closed(interrupt) {
+		return // nobody knows what it would have come to
+	}
 	overran := time.Since(began).Round(100 * time.Millisecond)
 	var why string
 	switch {

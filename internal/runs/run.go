@@ -371,7 +371,7 @@ func (r *run) work(hard context.Context, interrupt <-chan struct{}) (interrupted
 	ctx, cancel := context.WithCancel(hard)
 	defer cancel()
 	if interrupted, err := r.begin(ctx, interrupt); interrupted || err != nil {
-		return interrupted, errors.Join(err, r.collect(hard), r.lateFailure(), r.recorder.failure())
+		return interrupted, errors.Join(err, r.collect(hard, interrupt), r.lateFailure(), r.recorder.failure())
 	}
 	r.recorder.Phase(history.PhaseReady, "")
 	atMost := ""
@@ -379,6 +379,9 @@ func (r *run) work(hard context.Context, interrupt <-chan struct{}) (interrupted
 		atMost = " at most"
 	}
 	r.progress.Step("running %s for %s%s, then %s without faults", r.describe(), r.active(), atMost, r.recovery)
+	if longest := r.longestSection(); longest > r.TimeLimit {
+		r.progress.Step("a critical section lasts up to %s, longer than the run: those that have begun are waited for after its time limit", longest)
+	}
 	began, delay := readHostClock(), watchDelay(r.recorder.Stalled)
 	defer func() { r.delay = delay() }()
 	nemesisDone := make(chan struct{})
@@ -397,9 +400,9 @@ func (r *run) work(hard context.Context, interrupt <-chan struct{}) (interrupted
 		interrupted, err = r.rest(interrupt)
 	}
 	if err == nil && !interrupted && !Closed(r.violated.seen) {
-		r.recover(hard)
+		r.recover(hard, interrupt)
 	}
-	return interrupted, errors.Join(err, r.collect(hard), r.lateFailure(), r.recorder.failure(), readHostClock().check(began))
+	return interrupted, errors.Join(err, r.collect(hard, interrupt), r.lateFailure(), r.recorder.failure(), readHostClock().check(began))
 }
 
 func (r *run) describe() string {
