@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"lockcheck/history"
 )
 
 // Causes of violations, as far as the history alone tells (docs/verdicts.md). Those
@@ -246,7 +248,7 @@ func (r *run) tell(c cause, a, b *attempt) string {
 	end := r.canHaveEndedBefore(a, granted)
 	switch c.class {
 	case CausePaused:
-		text += fmt.Sprintf(", was stopped from %s to %s, and its lease can have run out at %s", r.at(c.span.from), r.at(c.span.to), r.at(end))
+		text += fmt.Sprintf(", was stopped from %s %s, and its lease can have run out at %s", r.at(c.span.from), r.untilContinued(a.worker, c.span), r.at(end))
 	case CauseCutOff:
 		text += fmt.Sprintf(" and was cut off from %s to %s", r.at(c.span.from), r.at(c.span.to))
 	case CauseOutlasted:
@@ -301,6 +303,22 @@ func (r *run) justBefore(a, b *attempt) string {
 		return ""
 	}
 	return fmt.Sprintf("; before that, at %s, %s had given up an attempt (%s)", r.at(r.gaveUp(last)), r.name(last.worker), r.name(last.grant))
+}
+
+// untilContinued says when a worker that was stopped went on: somewhere between the two times
+// that bracket the signal. One that is at work before the later of them is not stopped any more.
+func (r *run) untilContinued(w worker, stop span) string {
+	for i := range r.faults {
+		f := &r.faults[i]
+		if f.End != stop.to || !f.does(history.Stops) || f.certainTo <= f.Begin || f.certainTo == f.End || !slices.Contains(f.Targets, r.name(w)) {
+			continue
+		}
+		if from, to := r.at(f.certainTo), r.at(f.End); from != to {
+			return fmt.Sprintf("until it was continued between %s and %s", from, to)
+		}
+		return "until it was continued at " + r.at(f.End)
+	}
+	return "to " + r.at(stop.to)
 }
 
 // after names the fault of servers that ended last before a grant, if they may not have been done

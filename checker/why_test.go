@@ -38,7 +38,7 @@ func TestWhy(t *testing.T) {
 		name, want, why string
 		s               *script
 	}{
-		{"paused", CausePaused, "was stopped from 10 ms to 139 ms, and its lease can have run out at 97 ms", late().pause("f1", 20, 148, "w1")},
+		{"paused", CausePaused, "was stopped from 10 ms until it was continued between 138 ms and 139 ms, and its lease can have run out at 97 ms", late().pause("f1", 20, 148, "w1")},
 		{"another one paused", CauseOutlasted, "its lease can have run out at 97 ms, and it worked on", late().pause("f1", 20, 148, "w2")},
 		{"cut off", CauseCutOff, "was cut off from 10 ms", late().fault(cut, 20, 148)},
 		{"a write held back", CauseInFlight, "held back by fault f1", late().fault(of(history.DelayWrite, "w1"), 20, 148).deferred("a", 25, "f1")},
