@@ -1,7 +1,6 @@
 package nemesis
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -75,7 +74,7 @@ func (n *Nemesis) enough(targets []*clusters.Node) error {
 			left++
 		}
 	}
-	if victims > 0 && left < minWorkers {
+	if victims > 0 && left < LeastAlive {
 		return errTooFewWorkers
 	}
 	return nil
@@ -117,8 +116,5 @@ func (n *Nemesis) beginHealing(order Order) {
 	}
 }
 
-// minWorkers are left alive by every kill: with fewer nobody could meet anybody.
-const minWorkers = 2
-
-// errTooFewWorkers is why workers are spared.
-var errTooFewWorkers = errors.New("too few workers would be left alive")
+// LeastAlive is how many workers every kill leaves alive: with fewer nobody could meet anybody.
+const LeastAlive = 2

@@ -26,6 +26,14 @@ func (n *Nemesis) Plan() error {
 			return fmt.Errorf("step %q: %w", step.ID, err)
 		}
 	}
+	for _, step := range n.Schedule.Steps {
+		if n.unsupported(step) != nil {
+			continue // it may be left out
+		}
+		if err := n.hopeless(step); err != nil {
+			return fmt.Errorf("step %q: %w", step.ID, err)
+		}
+	}
 	for _, unsupported := range n.Unsupported() {
 		return unsupported
 	}
@@ -97,7 +105,7 @@ func canLead(node *clusters.Node) bool {
 
 // possible lists the nodes that a step may hit.
 func (n *Nemesis) possible(step Step) ([]*clusters.Node, error) {
-	r := resolver{env: n.Environment, rng: rand.New(rand.NewPCG(n.Schedule.Seed, 1)), can: n.can(step)}
+	r := resolver{env: n.Environment, rng: n.anyOrder(), can: n.can(step)}
 	targets, err := r.anyOf(step.Target)
 	if err != nil {
 		return nil, err
@@ -109,6 +117,9 @@ func (n *Nemesis) possible(step Step) ([]*clusters.Node, error) {
 	cuts, err := r.cuts(step, targets)
 	return slices.Concat(targets, peersIn(cuts, targets)), err
 }
+
+// anyOrder is for who only asks which nodes a role may mean.
+func (n *Nemesis) anyOrder() *rand.Rand { return rand.New(rand.NewPCG(n.Schedule.Seed, 1)) }
 
 // peersIn lists those that the targets are kept apart from.
 func peersIn(cuts map[*clusters.Node][]*clusters.Node, targets []*clusters.Node) []*clusters.Node {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"lockcheck/history"
 	"lockcheck/nemesis"
 )
 
@@ -135,6 +136,9 @@ func (t Trial) normal() Trial {
 		}
 		step.Half = step.Half && lasts(step.When)
 		t.Renew = t.Renew || step.When == nemesis.WhenRenewing
+		if history.Does(step.Fault, history.Ends) && nemesis.MeansWorkers(step.Target) {
+			t.Workers = max(t.Workers, 1+nemesis.LeastAlive)
+		}
 	}
 	return t
 }

@@ -1,0 +1,90 @@
+package nemesis
+
+import (
+	"errors"
+	"slices"
+
+	"lockcheck/clusters"
+	"lockcheck/history"
+)
+
+// hopeless says why a step that is supported would be skipped in any run, whatever its roles
+// turn out to mean; nil if it need not be. A run with it would end without a verdict.
+func (n *Nemesis) hopeless(step Step) error {
+	workers := n.Environment.Workers
+	kind, _ := KindByName(step.Fault)
+	r := resolver{env: n.Environment, rng: n.anyOrder()}
+	switch {
+	case step.Of != "" && n.worker(step.Of) == nil:
+		return wrong("of", "there is no worker %q (there are %s)", step.Of, describe(workers))
+	case step.Target == roleWaiter && len(workers) < 2:
+		return wrong("target", "a waiter needs another worker that holds the lock; run two workers or more")
+	case step.Target == roleFollower && len(n.Environment.Servers) < 2:
+		return wrong("target", "a follower needs a leader beside it; run three servers or more")
+	case kind.uses(UsesStep) && step.Step.Of(n.Environment.Lease).Abs() < SmallestClockStep:
+		return wrong("step", "%s is too small to be proven; move the clock by %s or more, forward or back", step.Step.Of(n.Environment.Lease), SmallestClockStep)
+	case kind.uses(UsesFrom) && step.From != "" && r.nobodyElse(step):
+		return wrong("from", "%s is among the targets (%s), and nobody is cut off from itself; name others, or leave it out", step.From, step.Target)
+	case history.Does(step.Fault, history.Ends):
+		return r.wouldKillTooMany(step)
+	}
+	return nil
+}
+
+// nobodyElse says that all whom a step can keep its targets apart from are targets themselves.
+func (r resolver) nobodyElse(step Step) bool {
+	target, from := step.meant(step.Target), step.meant(step.From)
+	if single := []string{roleHolder, roleActor, roleLeader}; target == from && slices.Contains(single, target) {
+		return true
+	}
+	peers, err := r.anyOf(from)
+	return err == nil && len(without(peers, r.certain(target))) == 0
+}
+
+// meant is what a role of a worker stands for in a step that waits for a moment of one.
+func (s Step) meant(role string) string {
+	if role == roleHolder && s.When == WhenHolding {
+		role = roleActor
+	}
+	if role == roleActor && s.Of != "" {
+		return s.Of
+	}
+	return role
+}
+
+// certain lists the nodes that are targets in any run.
+func (r resolver) certain(target string) []*clusters.Node {
+	all := []string{roleServers, roleWorkers, roleRing, roleBridge, roleAll, "all server", "all servers", "all worker", "all workers"}
+	if !slices.Contains(all, target) && !namesPattern.MatchString(target) {
+		return nil
+	}
+	nodes, err := r.targets(target)
+	if err != nil {
+		return nil
+	}
+	return nodes
+}
+
+// errTooFewWorkers is why workers are spared.
+var errTooFewWorkers = errors.New("too few workers would be left alive")
+
+// wouldKillTooMany refuses to kill so many workers that too few are left.
+func (r resolver) wouldKillTooMany(step Step) error {
+	victims := 0
+	switch step.Target {
+	case roleHolder, roleActor, roleWaiter:
+		victims = 1
+	default:
+		nodes, err := r.anyOf(step.Target)
+		if err != nil {
+			return err
+		}
+		victims = len(without(nodes, r.env.Servers))
+	}
+	workers := len(r.env.Workers)
+	if victims == 0 || workers-victims >= LeastAlive {
+		return nil
+	}
+	return wrong("target", "%w: it is %d of %d workers, and %d must live on; kill fewer, or run %d workers or more",
+		errTooFewWorkers, victims, workers, LeastAlive, victims+LeastAlive)
+}
