@@ -145,7 +145,11 @@ func TestCompareUsage(t *testing.T) {
 		{[]string{"compare", "--locks", "memory", "--swarm-image", "lockcheck"}, "are for --swarm"},
 		{[]string{"compare", "--locks", "memory", "--swarm", "2", "--out", s.store}, "it is there already"},
 		{[]string{"hunt", "--swarm", "2", "--resume", s.store}, "--swarm and --resume exclude each other"},
-		{[]string{"hunt", "--swarm", "2", "--budget", "-1s"}, "--budget must not be negative"},
+		{[]string{"hunt", "--swarm", "2", "--budget", "-1s"}, "--budget -1s: it must be positive"},
+		{[]string{"hunt", "--budget", "0"}, "--budget 0s: it must be positive"},
+		{[]string{"hunt", "--ttl", "0"}, "--ttl 0s: a lease must be positive"},
+		{[]string{"hunt", "--nodes", "2"}, "--nodes 2: lock memory has 1 servers"},
+		{[]string{"hunt", "--resume", s.store, "--nodes", "1"}, "--resume and --nodes exclude each other"},
 		{[]string{"hunt", "--swarm", "2", "--lock", "../lock.yaml"}, "lock"},
 		{[]string{"hunt", "--shard", "3/2"}, "--shard 3/2"},
 	} {

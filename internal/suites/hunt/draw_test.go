@@ -37,9 +37,32 @@ func TestReady(t *testing.T) {
 		{"misspelt", Plan{Lock: "memroy"}, false},
 		{"no share", Plan{Lock: "memory", Blind: 1.1}, false},
 		{"no version", Plan{Lock: "redis", Version: "0.1"}, false},
+		{"fewer servers", Plan{Lock: "redlock", Nodes: 3}, true},
+		{"no such number of servers", Plan{Lock: "redlock", Nodes: 4}, false},
+		{"a lease", Plan{Lock: "memory", TTL: 2 * time.Second}, true},
+		{"a lease of a lock without one", Plan{Lock: "file", TTL: 2 * time.Second}, false},
+		{"no lease at all", Plan{Lock: "memory", TTL: -1}, false},
 	} {
 		if _, err := c.plan.Ready(); (err == nil) != c.ok {
 			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// TestFixed: all trials have the servers that the hunt was given, and its lease unless it is the
+// long one.
+func TestFixed(t *testing.T) {
+	const lease = 700 * time.Millisecond
+	p, err := Plan{Lock: "redlock", Nodes: 3, TTL: lease}.Ready()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 50 {
+		trial := p.space.draw(rng)
+		o, err := p.options(trial)
+		if err != nil || o.Nodes != 3 || !trial.Long && o.TTL != lease {
+			t.Fatalf("%s: %d servers, lease %s, %v; want 3 and %s", trial, o.Nodes, o.TTL, err, lease)
 		}
 	}
 }

@@ -35,6 +35,12 @@ func Merge(ctx context.Context, path string, parts []*Folder) (*Folder, error) {
 	return Open(path)
 }
 
+// sameHunt says whether two plans are of parts of one hunt.
+func (p Plan) sameHunt(other Plan) bool {
+	return p.Lock == other.Lock && p.Version == other.Version && p.Nodes == other.Nodes && p.TTL == other.TTL &&
+		p.Seed == other.Seed && p.Blind == other.Blind && p.Shard.Of == other.Shard.Of
+}
+
 // wholeOf is the plan that all parts are parts of.
 func wholeOf(parts []*Folder) (Plan, error) {
 	first := parts[0].Plan
@@ -44,7 +50,7 @@ func wholeOf(parts []*Folder) (Plan, error) {
 		if p.Shard.Of == 0 {
 			return Plan{}, runs.Usagef("%s is a whole hunt, not a part of one", part.Path)
 		}
-		if p.Lock != first.Lock || p.Version != first.Version || p.Seed != first.Seed || p.Blind != first.Blind || p.Shard.Of != first.Shard.Of {
+		if !p.sameHunt(first) {
 			return Plan{}, runs.Usagef("%s and %s are not parts of one hunt", parts[0].Path, part.Path)
 		}
 		if other, is := made[p.Shard]; is {

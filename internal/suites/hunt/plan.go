@@ -4,6 +4,7 @@
 package hunt
 
 import (
+	"cmp"
 	"time"
 
 	"lockcheck/clients"
@@ -17,7 +18,11 @@ import (
 type Plan struct {
 	Lock    string `json:"lock"`
 	Version string `json:"version,omitempty"` // of the servers; "" for the usual one
-	Seed    uint64 `json:"seed"`
+	// Nodes is the number of servers in all trials; 0 for the usual one, and others in some.
+	Nodes int `json:"nodes,omitempty"`
+	// TTL is the lease in most trials; 0 for the shortest that tells something.
+	TTL  time.Duration `json:"ttl_ns,omitempty"`
+	Seed uint64        `json:"seed"`
 	// Blind is the share of trials, 0 to 1, that are drawn without regard to earlier ones.
 	Blind float64 `json:"blind"`
 	// Shard is the part of the hunt that this machine makes, of trials that are dealt out.
@@ -42,16 +47,22 @@ func (p Plan) Ready() (Plan, error) {
 	if p.Blind < 0 || p.Blind > 1 {
 		return p, runs.Usagef("--blind %v: it must be 0 to 1", p.Blind)
 	}
+	if p.TTL < 0 {
+		return p, runs.Usagef("--ttl %s: a lease must be positive", p.TTL)
+	}
 	p.info, p.servers = lock.Info, lock.Servers
 	if _, err := p.outline(Trial{Workers: fewest, Section: shortest}); err != nil {
 		return p, err
+	}
+	if p.Nodes > 0 { // known by now as one that the lock can have
+		p.servers.Nodes, p.servers.Sizes = p.Nodes, nil
 	}
 	p.space = p.spaceOf()
 	return p, nil
 }
 
 // lease is what trials ask for: the shortest that tells something; 0 for a lock without one.
-func (p Plan) lease() time.Duration { return p.info.ShortestTTL() }
+func (p Plan) lease() time.Duration { return cmp.Or(p.TTL, p.info.ShortestTTL()) }
 
 // shortDelay is a lock delay that is long for a trial and short for a hunt.
 const shortDelay = time.Second

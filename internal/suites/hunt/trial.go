@@ -112,7 +112,7 @@ func (p Plan) sketch(t Trial) runs.Options {
 	}
 	section := time.Duration(t.Section * float64(p.unit(lease))).Round(time.Millisecond)
 	o := runs.Options{
-		Lock: p.Lock, ServerVersion: p.Version, Nodes: t.Nodes, Pin: t.Pin,
+		Lock: p.Lock, ServerVersion: p.Version, Nodes: cmp.Or(t.Nodes, p.Nodes), Pin: t.Pin,
 		Workload: history.WorkloadSet, Guard: string(workloads.NoGuard), Concurrency: t.Workers, EndEarly: true, MinOps: 1,
 		Use: workloads.Use{
 			TTL: lease, LockDelay: p.lockDelay(), Section: workloads.Range{Min: section, Max: section}, Renew: t.Renew, CheckBeforeWrite: t.Check,
