@@ -94,11 +94,8 @@ func child(node *yaml.Node, part any) *yaml.Node {
 	return nil
 }
 
-// How the library says it, with types that readers of the file know nothing of.
-var (
-	unknownKey = regexp.MustCompile(`field (.+) not found in type \S+$`)
-	noDuration = regexp.MustCompile("cannot unmarshal !!\\S+ `(.*)` into time.Duration$")
-)
+// unknownKey is how the library says it, with types that readers of the file know nothing of.
+var unknownKey = regexp.MustCompile(`field (.+) not found in type \S+$`)
 
 // inWords says in words of the file what is wrong with a text.
 func inWords(err error, text []byte) error {
@@ -113,7 +110,7 @@ func inWords(err error, text []byte) error {
 	var lines []string
 	for _, line := range wrong.Errors {
 		line = unknownKey.ReplaceAllString(line, `there is no key "$1"`)
-		lines = append(lines, noDuration.ReplaceAllString(line, `"$1" is no length of time: write 3s, or 0s`))
+		lines = append(lines, typeInWords(line, text))
 	}
 	return errors.New(strings.Join(lines, "; "))
 }
