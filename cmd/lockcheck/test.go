@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lockcheck/checker"
+	"lockcheck/history"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/spelling"
 	"lockcheck/internal/suites"
@@ -227,6 +228,12 @@ func (f *testFlags) options(cmd *cobra.Command) (runs.Options, error) {
 	if cmd.Flags().Changed("ttl") && f.TTL <= 0 {
 		return o, &runs.UsageError{Err: fmt.Errorf("--ttl %s: a lease must be positive", f.TTL)}
 	}
+	if cmd.Flags().Changed("time-limit") && f.TimeLimit <= 0 {
+		return o, runs.Usagef("--time-limit %s: it must be positive; leave it out for a run that is long enough for its faults", f.TimeLimit)
+	}
+	if err := f.unusedFlags(cmd.Flags()); err != nil {
+		return o, err
+	}
 	if cmd.Flags().Changed("lock-delay") {
 		o.LockDelay = &f.lockDelay
 	}
@@ -258,6 +265,27 @@ func (f *testFlags) options(cmd *cobra.Command) (runs.Options, error) {
 	return o, nil
 }
 
+// unusedFlags refuses what shapes random faults where there are none of that kind.
+func (f *testFlags) unusedFlags(flags *pflag.FlagSet) error {
+	requests, err := nemesis.ParseRequests(f.Nemesis)
+	if err != nil {
+		return &runs.UsageError{Err: err, About: "nemesis"}
+	}
+	stops := func(r nemesis.Request) bool { return history.Does(r.Fault, history.Stops) }
+	for _, name := range []string{"pause", "nemesis-interval"} {
+		switch {
+		case !flags.Changed(name):
+		case f.schedule != "":
+			return runs.Usagef("--schedule and --%s exclude each other: the schedule says how long and how often", name)
+		case len(requests) == 0:
+			return runs.Usagef("--"+name+": there are no faults with --nemesis %s", f.Nemesis)
+		case name == "pause" && !slices.ContainsFunc(requests, stops):
+			return runs.Usagef("--pause: there is no pause among the faults of --nemesis %s; write --nemesis pause,%s", f.Nemesis, f.Nemesis)
+		}
+	}
+	return nil
+}
+
 func readSchedule(path string) (nemesis.Schedule, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -267,6 +295,9 @@ func readSchedule(path string) (nemesis.Schedule, error) {
 	schedule, err := nemesis.ReadSchedule(file)
 	if err != nil {
 		return schedule, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(schedule.Steps) == 0 {
+		return schedule, fmt.Errorf("%s: schedule: it has no steps; --nemesis none runs without faults", path)
 	}
 	return schedule, nil
 }

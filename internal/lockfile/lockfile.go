@@ -49,13 +49,18 @@ func cutOptions(name string) (path, options string) {
 	return folder + base, options
 }
 
-// Find finds a lock. Its error is a *spelling.UnknownError for a name that there is not, or
-// says what is wrong with the file.
+// Find finds a lock. Its error is a *spelling.UnknownError for a name that there is not, says
+// what is wrong with the file, or where a version belongs.
 func Find(name string) (Lock, error) {
 	if IsPath(name) {
 		return read(name)
 	}
 	info, known := clients.ByName(name)
+	if lock, version, is := strings.Cut(name, "@"); !known && is {
+		if _, known := clients.ByName(lock); known {
+			return Lock{}, fmt.Errorf("lock %q: the version is not part of the name here; write --lock %s --version %s", name, lock, version)
+		}
+	}
 	if !known {
 		return Lock{}, &spelling.UnknownError{What: "lock", Name: name, Known: clients.NamesLike(name)}
 	}

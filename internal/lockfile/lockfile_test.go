@@ -146,7 +146,7 @@ func TestFindRefuses(t *testing.T) {
 		{"unknown key", good + "leese: 2s\n", `line 3: there is no key "leese"`},
 		{"unknown key of the client", "client:\n  comand: [c]\nservers: none\n", `line 2: there is no key "comand"`},
 		{"no client", "servers: none\n", "command: it is missing"},
-		{"no servers", "client: {command: [c]}\n", "name a cluster"},
+		{"no servers", "client: {command: [c]}\n", "servers: name a cluster"},
 		{"unknown cluster", "client: {command: [c]}\nservers: redsi\n", `did you mean "redis"?`},
 		{"no number", good + "lease: soon\n", "line 3"},
 		{"negative lease", good + "lease: -1s\n", "line 3: lease: it must not be negative"},

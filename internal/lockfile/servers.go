@@ -118,7 +118,7 @@ func (s servers) spec(name, folder string) (clusters.Spec, error) {
 // known is a cluster of lockcheck's, in a number, a version or an image that the file names.
 func (s servers) known() (clusters.Spec, error) {
 	if s.Cluster == "" {
-		return clusters.Spec{}, fieldError("cluster", "name a cluster that lockcheck knows, an image, or %s: %s", noServers, strings.Join(names(), ", "))
+		return clusters.Spec{}, fieldError("servers", "name a cluster that lockcheck knows, an image, or %s: %s", noServers, strings.Join(names(), ", "))
 	}
 	spec, known := clusters.ByName(s.Cluster)
 	if !known {

@@ -54,10 +54,10 @@ func (t *test) checkValues() error {
 		return Usagef("--wait must not be negative")
 	case t.Wait > 0 && t.info.Endless:
 		return Usagef("--wait: nothing ends an attempt of lock %s that waits", t.Lock)
-	case len(t.Workers) > t.Concurrency:
-		return Usagef("%d workers are described, but there are only %d", len(t.Workers), t.Concurrency)
 	case t.Concurrency < 1:
 		return Usagef("--concurrency must be at least 1")
+	case len(t.Workers) > t.Concurrency:
+		return Usagef("%d workers are described, but there are only %d", len(t.Workers), t.Concurrency)
 	case t.Concurrency > maxConcurrency:
 		return Usagef("--concurrency must be at most %d", maxConcurrency)
 	case !(t.Rate >= 0) || math.IsInf(t.Rate, 1):

@@ -85,6 +85,7 @@ func TestPrepare(t *testing.T) {
 		{"one permit, as a mutex", func(o *Options) { o.Lock, o.Permits = "memory-semaphore", 1 }, ""},
 		{"two permits, as a mutex", func(o *Options) { o.Lock, o.Permits = "memory-semaphore", 2 }, "--permits 2: in workload set the lock is for one worker at a time"},
 		{"nobody works", func(o *Options) { o.Concurrency = 0 }, "--concurrency must be at least 1"},
+		{"fewer than nobody works", func(o *Options) { o.Concurrency = -3 }, "--concurrency must be at least 1"},
 		{"as many as may be", func(o *Options) { o.Concurrency = maxConcurrency }, ""},
 		{"too many", func(o *Options) { o.Concurrency = 1000 }, "--concurrency must be at most 100"},
 		{"negative time between holds", func(o *Options) { o.Think = &workloads.Range{Min: -1} }, "--think"},
