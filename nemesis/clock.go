@@ -33,7 +33,7 @@ func clockKind() Kind {
 		Target: roleOne, Uses: []Option{UsesStep},
 		Can: func(env Environment, node *clusters.Node) error {
 			if !env.server(node) {
-				return errors.New("workers rely on the monotonic clock only")
+				return errors.New("the wall clock of a worker cannot be moved; lockcheck's own clients do not use it, one of yours may depend on it")
 			}
 			return node.Clock
 		},
