@@ -389,6 +389,26 @@ func TestProgressInALog(t *testing.T) {
 	}
 }
 
+// TestProgressStartCount: the seconds count from when the count starts, and the heartbeat goes on.
+func TestProgressStartCount(t *testing.T) {
+	var b bytes.Buffer
+	now := time.Unix(0, 0)
+	p := NewProgress(&b, false, false)
+	p.now = func() time.Time { return now }
+	p.start, p.last = now, now
+	for second := range 13 {
+		now = time.Unix(int64(second), 0)
+		if second == 2 {
+			p.Step("starting")
+			p.StartCount()
+		}
+		p.Status("second %d", second)
+	}
+	if want := "   2.0 s  starting\n  10.0 s  second 12\n"; b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}
+
 func TestProgressFromManyGoroutines(t *testing.T) {
 	var b bytes.Buffer
 	p := NewProgress(&b, true, true)

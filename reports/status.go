@@ -40,6 +40,13 @@ func NewProgress(w io.Writer, live bool, color bool) *Progress {
 	return p
 }
 
+// StartCount counts the seconds from now on, as the report of a run does from its first event.
+func (p *Progress) StartCount() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.start = p.now()
+}
+
 // Step writes a line that stays, after the seconds since the start: a change of
 // phase, a fault.
 func (p *Progress) Step(format string, args ...any) {

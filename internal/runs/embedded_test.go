@@ -403,6 +403,30 @@ func TestInterruptInSection(t *testing.T) {
 	}
 }
 
+// TestCountFromFirst: the progress counts time from the first event of a run, if it can.
+func TestCountFromFirst(t *testing.T) {
+	p := &counting{logged: logged{t}}
+	observe := (&run{progress: p}).countFromFirst()
+	if p.started != 0 {
+		t.Error("the count starts without an event")
+	}
+	for range 3 {
+		observe(history.Event{})
+	}
+	if p.started != 1 {
+		t.Errorf("the count started %d times, want once", p.started)
+	}
+	(&run{progress: Silent{}}).countFromFirst()(history.Event{})
+}
+
+// counting counts how often it is told to start the count of time.
+type counting struct {
+	logged
+	started int
+}
+
+func (c *counting) StartCount() { c.started++ }
+
 // onStatus acts when the lock was granted.
 type onStatus struct {
 	logged

@@ -274,7 +274,7 @@ func (r *run) open(ctx context.Context, startErr error) error {
 	if err != nil {
 		return err
 	}
-	r.recorder = &recorder{writer: writer, failed: r.unrecorded, observe: []func(history.Event){r.tally.Observe, r.canary.Observe, r.traces.Observe, r.announce, r.endWithClient}}
+	r.recorder = &recorder{writer: writer, failed: r.unrecorded, observe: []func(history.Event){r.countFromFirst(), r.tally.Observe, r.canary.Observe, r.traces.Observe, r.announce, r.endWithClient}}
 	// Neither of these knows who reads.
 	if r.UntilOverlap && !r.workload.Readers {
 		r.recorder.observe = append(r.recorder.observe, r.overlap.Observe)
@@ -336,6 +336,17 @@ func (r *run) reaches() map[string][]string {
 	return reaches
 }
 
+// countFromFirst lets the progress count time from the first event, as all reports do: who looks
+// for a fault of one in the other finds it at the same time.
+func (r *run) countFromFirst() func(history.Event) {
+	counter, can := r.progress.(interface{ StartCount() })
+	if !can {
+		return func(history.Event) {}
+	}
+	start := sync.OnceFunc(counter.StartCount)
+	return func(history.Event) { start() }
+}
+
 // announce shows the stages of faults.
 func (r *run) announce(e history.Event) {
 	if e.Fault == nil {
@@ -378,7 +389,7 @@ func (r *run) work(hard context.Context, interrupt <-chan struct{}) (interrupted
 	if r.EndEarly && len(r.schedule.Steps) > 0 {
 		atMost = " at most"
 	}
-	r.progress.Step("running %s for %s%s, then %s without faults", r.describe(), r.active(), atMost, r.recovery)
+	r.progress.Step("running %s for %s%s, then %s without faults; times count from the start of the workers", r.describe(), r.active(), atMost, r.recovery)
 	if longest := r.longestSection(); longest > r.TimeLimit {
 		r.progress.Step("a critical section lasts up to %s, longer than the run: those that have begun are waited for after its time limit", longest)
 	}
