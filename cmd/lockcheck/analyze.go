@@ -16,6 +16,7 @@ import (
 	"lockcheck/history"
 	"lockcheck/history/jepsen"
 	"lockcheck/internal/runs"
+	"lockcheck/internal/stats"
 	"lockcheck/reports"
 )
 
@@ -42,9 +43,9 @@ folder of a run its reports are written again. A folder that holds several runs
 stands for all of them: their results together are reported.
 
 With two such sets of runs, also say whether they differ by more than chance,
-which takes four runs a side to five. The exit code is then 1 if the second is
-worse, else 2 if there are too few runs to tell or that of a run that is
-undecided or broken, else 0.
+which takes four runs a side to five; fewer are refused. The exit code is then 1
+if the second is worse, else 2 if there are too few runs to tell or that of a run
+that is undecided or broken, else 0.
 
 A history of Jepsen is judged by the same checkers: a test of a lock
 (:f :acquire and :release) or of a set (:f :add and :read). Each key of
@@ -134,6 +135,11 @@ func (s *system) analyze(f analyzeFlags, paths []string) error {
 	if f.export != "" {
 		return unreadable(runs.ExportJepsen(paths[0], s.stdout))
 	}
+	if len(paths) == 2 {
+		if err := f.enoughToCompare(paths); err != nil {
+			return err
+		}
+	}
 	var sets [][]checker.Results
 	var headers [][]history.Header
 	for _, path := range paths {
@@ -154,6 +160,33 @@ func (s *system) analyze(f analyzeFlags, paths []string) error {
 	return worst
 }
 
+// enoughToCompare refuses, before any run is judged, sets that have so few runs that no difference
+// of theirs could be told from chance.
+func (f analyzeFlags) enoughToCompare(paths []string) error {
+	var sizes []int
+	for _, path := range paths {
+		found, err := f.runsAt(path)
+		if err != nil {
+			return err
+		}
+		sizes = append(sizes, len(found))
+	}
+	if stats.Least(sizes[0], sizes[1]) <= checker.Chance {
+		return nil
+	}
+	return runs.Usagef("%s and %s hold %d and %d runs: so few cannot show a difference beyond chance; it takes %d a side at least (test --test-count), "+
+		"and \"serve\" shows two runs side by side", paths[0], paths[1], sizes[0], sizes[1], stats.RunsNeeded(1, checker.Chance))
+}
+
+// runsAt lists the runs that a path stands for.
+func (f analyzeFlags) runsAt(path string) ([]string, error) {
+	if f.format != formatOurs {
+		return []string{path}, nil
+	}
+	found, err := runs.At(path)
+	return found, unreadable(err)
+}
+
 // unreadable makes an error of usage of one about a file that is no history, or cannot be
 // read.
 func unreadable(err error) error {
@@ -170,12 +203,9 @@ func unreadable(err error) error {
 // judgeSet judges one run and reports it, or the runs in a folder and reports what they
 // result in together. Their headers are returned, too.
 func (s *system) judgeSet(f analyzeFlags, path string) ([]checker.Results, []history.Header, error) {
-	paths := []string{path}
-	if f.format == formatOurs {
-		var err error
-		if paths, err = runs.At(path); err != nil {
-			return nil, nil, unreadable(err)
-		}
+	paths, err := f.runsAt(path)
+	if err != nil {
+		return nil, nil, err
 	}
 	var all []checker.Results
 	var headers []history.Header
