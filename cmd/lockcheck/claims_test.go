@@ -12,7 +12,7 @@ func TestClaims(t *testing.T) {
 	defer s.nothingLeft()
 	const one = "^claim/ask-server-stopped$"
 	s.want(s.run("claims", "run", "--store", s.store, "--only", one), exitOK, "as expected: ", "")
-	s.want(s.run("claims", "table", "--store", s.store, "--links", "../runs"), exitOK, "[claim/ask-server-stopped](../runs/memory-set-pause/", "")
+	s.want(s.run("claims", "table", "--store", s.store, "--links", "../runs"), exitOK, "[claim/ask-server-stopped](../runs/memory-set-pause-ask/", "")
 	// One of five experiments does not make the verdict.
 	s.want(s.run("claims", "table", "--store", s.store), exitOK, "| **open**<br>not run: claim/ask-paused-redis, ", "")
 

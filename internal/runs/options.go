@@ -347,6 +347,16 @@ func (t *test) settleOn(env nemesis.Environment) error {
 // active is the time in which there may be faults.
 func (t *test) active() time.Duration { return t.TimeLimit - t.recovery }
 
+// folderName names the folder of all runs that can be compared with this one: the guard is part of
+// it unless it is the usual one.
+func (t *test) folderName() string {
+	parts := []string{t.info.Name, t.Workload, t.nemesisName()}
+	if t.guard() != workloads.NoGuard {
+		parts = append(parts, t.Guard)
+	}
+	return strings.Join(parts, "-")
+}
+
 // nemesisName names the faults in the path of a run.
 func (t *test) nemesisName() string {
 	if faults := t.schedule.Faults(); len(faults) > 0 {

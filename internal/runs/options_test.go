@@ -147,6 +147,12 @@ func TestPrepareDefaults(t *testing.T) {
 		t.Errorf("%v: leases from %s to %s, then %s without faults; want 1s to 4s", err, prepared.lease, prepared.effective, prepared.recovery)
 	}
 	prepared, err = prepare(asked(func(o *Options) { o.Nemesis = "clock,pause" }))
+	if name := prepared.folderName(); err == nil && strings.HasSuffix(name, "-none") {
+		t.Errorf("the usual guard is part of the name: %s", name)
+	}
+	if guarded, err := prepare(asked(func(o *Options) { o.Guard = "cas" })); err != nil || !strings.HasSuffix(guarded.folderName(), "-cas") {
+		t.Errorf("the guard is not part of the name: %v", err)
+	}
 	if err != nil || prepared.nemesisName() != "clock+pause" {
 		t.Errorf("the run is of %s, %v", prepared.nemesisName(), err)
 	}

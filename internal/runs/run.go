@@ -141,8 +141,7 @@ func newRun(t *test, used *site, progress Progress) (*run, error) {
 		exits: make(map[*clusters.Node]<-chan clusters.Exit),
 		stop:  sync.OnceFunc(func() { close(stopping) }),
 	}
-	name := strings.Join([]string{t.info.Name, t.Workload, t.nemesisName()}, "-")
-	if r.folder, err = newRunFolder(t.Store, name, now); err != nil {
+	if r.folder, err = newRunFolder(t.Store, t.folderName(), now); err != nil {
 		return nil, err
 	}
 	return r, nil
