@@ -187,12 +187,16 @@ func TestOtherPages(t *testing.T) {
 	}
 	s.file("remedies/a/remedies.html", "side by side")
 	s.file("sweeps/<b>/sweep.html", "a chart")
+	s.file("hunt/c/hunt.html", "what was hunted for")
+	s.file("hunt/c/finds/one.yaml", "a find")
 	s.run("remedies/a/runs/redis/2", document("redis", "2026-01-02T00:00:00Z", 0))
 	site := s.serve()
 	page := site.page("/")
 	site.contains(page, "Other pages", ">sweeps/&lt;b&gt;/sweep.html</a>")
 	site.contains(site.page(linkOf(t, page, "remedies/a/remedies.html")), "side by side")
 	site.contains(site.page(linkOf(t, page, "sweeps/&lt;b&gt;/sweep.html")), "a chart")
+	site.contains(site.page(linkOf(t, page, "hunt/c/hunt.html")), "what was hunted for")
+	site.contains(site.page("/files/hunt/c/finds/one.yaml"), "a find")
 	site.contains(site.page("/files/remedies/a/runs/redis/2/report.html"), "report of remedies/a/runs/redis/2")
 	if n := strings.Count(page, "remedies.html"); n != 2 { // its address and its name
 		t.Errorf("remedies.html is there %d times", n)

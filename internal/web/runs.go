@@ -21,6 +21,7 @@ import (
 
 	"lockcheck/history"
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites/hunt"
 	"lockcheck/internal/suites/profile"
 	"lockcheck/internal/suites/sweep"
 	"lockcheck/reports"
@@ -101,7 +102,9 @@ func newestFirst(a, b run) int {
 }
 
 // otherPages are the files that are the pages of several runs and no comparison.
-func otherPages() []string { return []string{runs.RemediesFile, sweep.HTMLFile, profile.MarkdownFile} }
+func otherPages() []string {
+	return []string{runs.RemediesFile, hunt.HTMLFile, sweep.HTMLFile, profile.MarkdownFile}
+}
 
 // found is what walk finds: folders of runs and of comparisons, and files.
 type found struct{ runs, comparisons, pages, problems []string }
