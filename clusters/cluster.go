@@ -135,13 +135,13 @@ func Table() []Spec {
 
 // ByName finds servers in Table, or those of a mutant.
 func ByName(name string) (Spec, bool) {
-	if change, known := mutants()[name]; known {
-		return mutantSpec(name, change), true
-	}
 	for _, spec := range Table() {
 		if spec.Name == name {
 			return spec, true
 		}
+	}
+	if change, known := mutants()[name]; known {
+		return mutantSpec(name, change), true
 	}
 	return Spec{}, false
 }

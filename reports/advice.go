@@ -86,7 +86,7 @@ func AdviceTerminal(w io.Writer, a Advice, o TerminalOptions) error {
 			t.hang("  "+pad(item.name, 10), "  "+t.paint(dim, pad(item.name, 10)), item.text)
 		}
 		for _, command := range l.Commands {
-			t.line("  " + clean(command))
+			t.line("  " + o.CommandLine(clean(command)))
 		}
 		t.blank()
 	}

@@ -278,7 +278,7 @@ func HuntTerminal(w io.Writer, h Hunt, o TerminalOptions) error {
 			t.hang("  ", "– ", fact)
 		}
 		if f.File != "" {
-			t.hang("  ", "– ", "lockcheck repro "+printable(o.Folder+"/"+f.File))
+			t.hang("  ", "– ", o.CommandLine("lockcheck repro "+printable(o.Folder+"/"+f.File)))
 		}
 	}
 	t.blank()

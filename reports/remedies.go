@@ -81,8 +81,8 @@ func causesOf(r checker.Results) []string {
 const maxCauses = 2
 
 // remedies says in a few lines what would have helped.
-func (t *terminal) remedies(h history.Header, r checker.Results) {
-	all := adviceFor(h, r)
+func (t *terminal) remedies(r checker.Results, o TerminalOptions) {
+	all := adviceFor(o.Header, r)
 	causes := causesOf(r)
 	for _, cause := range causes[:min(len(causes), maxCauses)] {
 		var lines []fact
@@ -103,7 +103,7 @@ func (t *terminal) remedies(h history.Header, r checker.Results) {
 			continue
 		}
 		t.hang("  ", t.paint(bold, "what would help")+": ", clean(cause))
-		for _, l := range append(lines, fact{"shown by", shown}) {
+		for _, l := range append(lines, fact{"shown by", o.CommandLine(shown)}) {
 			t.hang("    ", "  "+l.Name+": ", l.Value)
 		}
 		t.blank()

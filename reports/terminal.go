@@ -18,6 +18,17 @@ type TerminalOptions struct {
 	Color  bool // ANSI colours; the caller knows about NO_COLOR and terminals
 	Folder string
 	Header history.Header
+	// Program is the name by which lockcheck was called, for commands to be pasted; "" for lockcheck.
+	Program string
+}
+
+// CommandLine is a command of lockcheck as its reader can paste it.
+func (o TerminalOptions) CommandLine(line string) string {
+	arguments, is := strings.CutPrefix(line, "lockcheck ")
+	if !is || o.Program == "" {
+		return line
+	}
+	return CommandLine([]string{o.Program}) + " " + arguments
 }
 
 // Widths of the report, in columns.
@@ -39,7 +50,7 @@ func Terminal(w io.Writer, r checker.Results, o TerminalOptions) error {
 	t.properties(r)
 	t.faults(r, o.Header)
 	t.examples(r)
-	t.remedies(o.Header, r)
+	t.remedies(r, o)
 	t.folder(o.Folder)
 	_, err := w.Write(t.out.Bytes())
 	return err

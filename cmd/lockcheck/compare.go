@@ -250,11 +250,11 @@ func (s *system) compare(cmd *cobra.Command, f *compareFlags) error {
 	progress.Done()
 	if leftOut != nil {
 		defer func() {
-			fmt.Fprintf(s.stderr, "lockcheck: %v; then go on with lockcheck compare --resume %s\n", leftOut, folder.Path)
+			fmt.Fprintf(s.stderr, "lockcheck: %v; then go on with %s %s\n", leftOut, s.terminalOptions().CommandLine("lockcheck compare --resume"), folder.Path)
 		}()
 	}
 	if interrupted {
-		fmt.Fprintf(s.stderr, "lockcheck: stopped; go on with lockcheck compare --resume %s\n", folder.Path)
+		fmt.Fprintf(s.stderr, "lockcheck: stopped; go on with %s %s\n", s.terminalOptions().CommandLine("lockcheck compare --resume"), folder.Path)
 		err = errors.Join(err, &exitError{code: exitInterrupted})
 	}
 	return s.showComparison(folder, baseline, err)

@@ -31,7 +31,8 @@ func guideCommand(s *system) *cobra.Command {
 and how often, or in how many runs it held; and advice by need. It rests on the
 runs that are known to this lockcheck and, with --store, on your own: single
 tests, comparisons, findings and claims, of locks of your own too.
-The runs behind each cell are part of the page; --runs writes them as Markdown.`,
+The runs behind each cell are part of the page; --runs writes them as Markdown.
+A terminal gets a summary: the first locks for each need.`,
 		Example: `  lockcheck guide
   lockcheck guide --runs guide-runs.md > guide.md
   lockcheck guide --store store --html guide.html`,
@@ -76,6 +77,9 @@ func (s *system) guide(f guideFlags) error {
 	own, pages, err := storedEvidence(f.stores, filepath.Dir(f.html))
 	if err != nil {
 		return err
+	}
+	if s.terminal && f.html == "" && f.runs == "" {
+		return reports.GuideTerminal(s.stdout, known.With(own).Summary(), s.terminalOptions())
 	}
 	view := known.With(own).Page(pages)
 	address := ""

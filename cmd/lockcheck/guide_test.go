@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -45,4 +46,8 @@ func TestGuide(t *testing.T) {
 	s.want(s.run("guide", "--runs", filepath.Join(folder, "nowhere", "runs.md")), exitUsage, "", "the folder cannot be used")
 	s.want(s.run("guide", "collect"), exitUsage, "", "name the folders")
 	s.want(s.run("guide", "x"), exitUsage, "", "")
+	s.term = true
+	if s.want(s.run("guide"), exitOK, "lockcheck guide --html guide.html", ""); strings.Contains(s.stdout, "| --- |") {
+		t.Errorf("a terminal gets tables of Markdown:\n%s", s.stdout)
+	}
 }

@@ -46,7 +46,9 @@ func (e *exitError) Unwrap() error { return e.err }
 // system is what the commands use of the operating system, so that the whole
 // command line can be tested in process.
 type system struct {
-	args           []string
+	args []string
+	// program is the name by which lockcheck was called; "" for lockcheck.
+	program        string
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	env            func(string) string
@@ -62,7 +64,7 @@ func main() {
 	signals, stop := interrupts()
 	defer stop()
 	os.Exit(run(context.Background(), &system{
-		args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Getenv,
+		args: os.Args[1:], program: os.Args[0], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Getenv,
 		terminal: term.IsTerminal(int(os.Stdout.Fd())), progressTerminal: term.IsTerminal(int(os.Stderr.Fd())),
 		width: terminalWidth(), signals: signals, binary: os.Executable,
 	}))

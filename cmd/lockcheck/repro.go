@@ -119,7 +119,7 @@ func (s *system) reproduce(ctx context.Context, name string, f reproFlags) error
 	if err != nil || form.Control || r.Control == nil {
 		return err
 	}
-	return s.printItems([]item{{"its control", []string{r.Control.Summary, controlCommand(name, f.lock)}}})
+	return s.printItems([]item{{"its control", []string{r.Control.Summary, s.terminalOptions().CommandLine(controlCommand(name, f.lock))}}})
 }
 
 // labelled puts a label before what there is.

@@ -120,8 +120,8 @@ func (s *system) sweep(cmd *cobra.Command, f *sweepFlags) error {
 	}
 	swept := folder.Sweep()
 	if trials, takes := folder.Cost(); trials > 0 && err == nil {
-		fmt.Fprintf(s.stderr, "lockcheck: the budget ended before the first grid did; lockcheck sweep --resume %s --budget %s goes on\n",
-			folder.Path, (takes / time.Duration(f.parallel)).Round(time.Second))
+		fmt.Fprintf(s.stderr, "lockcheck: the budget ended before the first grid did; %s %s --budget %s goes on\n",
+			s.terminalOptions().CommandLine("lockcheck sweep --resume"), folder.Path, (takes / time.Duration(f.parallel)).Round(time.Second))
 	}
 	err = errors.Join(err, folder.WriteReports(swept), reports.SweepTerminal(s.stdout, swept, s.terminalOptions()))
 	fmt.Fprintf(s.stdout, "folder  %s\npage    %s\n", folder.Path, filepath.Join(folder.Path, sweep.HTMLFile))

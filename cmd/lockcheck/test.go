@@ -350,14 +350,14 @@ func (s *system) color(terminal bool) bool {
 func (s *system) dumb() bool { return s.env("TERM") == "dumb" }
 
 func (s *system) terminalOptions() reports.TerminalOptions {
-	return reports.TerminalOptions{Width: s.width, Color: s.color(s.terminal)}
+	return reports.TerminalOptions{Width: s.width, Color: s.color(s.terminal), Program: s.program}
 }
 
 // report prints the report of a run.
 func (s *system) report(j runs.Judgement) error {
-	return reports.Terminal(s.stdout, j.Results, reports.TerminalOptions{
-		Width: s.width, Color: s.color(s.terminal), Folder: j.Folder, Header: j.History.Header,
-	})
+	options := s.terminalOptions()
+	options.Folder, options.Header = j.Folder, j.History.Header
+	return reports.Terminal(s.stdout, j.Results, options)
 }
 
 func parseVerdict(text string) (checker.Verdict, error) {

@@ -163,6 +163,9 @@ func noChoice(lock string) string {
 
 func infoOf(lock string) (clients.Info, bool) {
 	name, _, _ := strings.Cut(lock, "@")
+	if !lockfile.IsPath(name) { // a page asks tens of thousands of times, and needs no servers
+		return clients.ByName(name)
+	}
 	found, err := lockfile.Find(name)
 	return found.Info, err == nil
 }

@@ -14,6 +14,18 @@ import (
 // where there is one; it may be nil.
 func (e Evidence) Page(pages map[string]string) reports.Guide {
 	b := builder{e, pages}
+	g := e.Summary()
+	for _, guard := range e.guards() {
+		g.Tables = append(g.Tables, b.table(guard))
+	}
+	for _, lock := range e.Locks() {
+		g.Speeds = append(g.Speeds, e.speed(lock))
+	}
+	return g
+}
+
+// Summary is what the guide rests on, and which locks meet which need.
+func (e Evidence) Summary() reports.Guide {
 	g := reports.Guide{Runs: int64(len(e)), Faults: Usual()}
 	for _, r := range e {
 		day, _, _ := strings.Cut(r.When, "T")
@@ -22,9 +34,6 @@ func (e Evidence) Page(pages map[string]string) reports.Guide {
 		}
 		g.To = max(g.To, day)
 		g.Silent += int64(one(r.Verdict != checker.Valid && !r.Breaks()))
-	}
-	for _, guard := range e.guards() {
-		g.Tables = append(g.Tables, b.table(guard))
 	}
 	for _, need := range Needs() {
 		n := reports.GuideNeed{Need: need.Name, Rule: need.Rule}
@@ -43,9 +52,6 @@ func (e Evidence) Page(pages map[string]string) reports.Guide {
 			})
 		}
 		g.Needs = append(g.Needs, n)
-	}
-	for _, lock := range e.Locks() {
-		g.Speeds = append(g.Speeds, e.speed(lock))
 	}
 	return g
 }
