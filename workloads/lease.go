@@ -24,6 +24,7 @@ type lease struct {
 	refused  chan struct{} // closed when a renewal found the lock gone
 	cancel   context.CancelFunc
 	renewing sync.WaitGroup
+	ending   sync.Mutex // held while a renewal is recorded, and while the hold ends
 }
 
 // keep begins to watch over a hold. The caller stops it.
@@ -43,11 +44,17 @@ func (w *worker) keep(ctx context.Context, grant clients.Grant) *lease {
 	return l
 }
 
-// stop ends the renewal. A call under way is waited for.
-func (l *lease) stop() {
+// end lets no more renewals begin. Without the lock, a tick that came together with the end of
+// the section began a renewal after the release: where a renewal is an upsert, it would take a lock
+// back that its holder had given away.
+func (l *lease) end() {
+	l.ending.Lock()
+	defer l.ending.Unlock()
 	l.cancel()
-	l.renewing.Wait()
 }
+
+// waitForRenewal waits for the renewal that is in flight, if there is one.
+func (l *lease) waitForRenewal() { l.renewing.Wait() }
 
 // wait waits until the time of the section has passed and says whether the worker must
 // regard its lock as lost, and how it learned of it. The error is that of what passed.
@@ -87,15 +94,28 @@ func (w *worker) renew(ctx context.Context, lock clients.Renewer, grant clients.
 			return
 		case <-ticker.C:
 		}
-		if w.renewOnce(ctx, lock, grant, l) == clients.NotHeld {
+		op, begun := w.beginRenewal(ctx, grant, l)
+		if !begun {
+			return
+		}
+		if w.completeRenewal(ctx, lock, grant, l, op) == clients.NotHeld {
 			close(l.refused)
 			return
 		}
 	}
 }
 
-func (w *worker) renewOnce(ctx context.Context, lock clients.Renewer, grant clients.Grant, l *lease) clients.Outcome {
-	op := w.begin(history.Event{F: history.Renew, Key: grant.Key, Grant: grant.ID, Token: grant.Token})
+// beginRenewal records a renewal, unless the hold has ended.
+func (w *worker) beginRenewal(ctx context.Context, grant clients.Grant, l *lease) (op history.Event, begun bool) {
+	l.ending.Lock()
+	defer l.ending.Unlock()
+	if ctx.Err() != nil {
+		return op, false
+	}
+	return w.begin(history.Event{F: history.Renew, Key: grant.Key, Grant: grant.ID, Token: grant.Token}), true
+}
+
+func (w *worker) completeRenewal(ctx context.Context, lock clients.Renewer, grant clients.Grant, l *lease, op history.Event) clients.Outcome {
 	// A renewal that is cut short would be one more unknown outcome.
 	ctx = context.WithoutCancel(ctx)
 	until, err := atMoments(w, op, func() (int64, error) {

@@ -346,10 +346,11 @@ func (w *worker) hold(ctx context.Context, grant clients.Grant) (again Range, er
 	}
 	err = w.section(ctx, grant, lease)
 	over()
+	lease.end()
 	// The hold ends here. To wait for a renewal first would lengthen it by a wait
 	// of our own, and could make an overlap that no user would have.
 	op := w.beginRelease(grant)
-	lease.stop()
+	lease.waitForRenewal()
 	again, err = w.after(err)
 	w.completeRelease(ctx, grant, op)
 	return again, err
