@@ -42,6 +42,7 @@ func mutants() map[string]mutation {
 		"early-end":           earlyEnd,
 		"unit-mistake":        unitMistake,
 		"never-ends":          neverEnds,
+		"renewed-never-ends":  renewedNeverEnds,
 		"contention-renews":   contentionRenews,
 		"token-reused":        tokenReused,
 		"token-back":          tokenBack,

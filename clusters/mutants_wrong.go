@@ -56,6 +56,12 @@ func neverEnds(_ *leases, m methods) methods {
 	return withTTL(m, func(time.Duration) time.Duration { return time.Hour })
 }
 
+// renewedNeverEnds keeps leases until they are released once they were renewed.
+func renewedNeverEnds(_ *leases, m methods) methods {
+	m.renew = m.renew.asked(func(r *clients.MemoryRequest) { r.TTL = time.Hour })
+	return m
+}
+
 // grantBeforeExpiry passes a lock on shortly before its lease has run out.
 func grantBeforeExpiry(l *leases, m methods) methods {
 	m.acquire = m.acquire.asked(func(r *clients.MemoryRequest) {

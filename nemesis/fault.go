@@ -32,6 +32,8 @@ type Environment struct {
 	Silence time.Duration
 	// Pause is how long the pauses of random schedules last; 0 for longer than the lease.
 	Pause time.Duration
+	// Hold is how long every hold lasts at least, as far as its lease does; 0 if nobody knows.
+	Hold time.Duration
 }
 
 // Nodes lists servers and workers.

@@ -1,11 +1,14 @@
 package nemesis
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"time"
 
+	"lockcheck/history"
 	"lockcheck/internal/spelling"
 )
 
@@ -57,6 +60,7 @@ func Random(seed uint64, requests []Request, env Environment, interval, length t
 		return schedule, nil
 	}
 	rng := rand.New(rand.NewPCG(seed, 0))
+	spread := newSpread(seed)
 	order := rng.Perm(len(requests))
 	at := firstFault
 	for n := 0; ; n++ {
@@ -66,7 +70,8 @@ func Random(seed uint64, requests []Request, env Environment, interval, length t
 		step := randomStep(rng, requests[order[n%len(requests)]], env)
 		step.ID = fmt.Sprintf("%s-%d", step.Fault, n+1)
 		step.After = Span{Plus: at.Round(time.Millisecond)}
-		if n >= len(requests) && at+step.For.Of(env.Lease) > length {
+		step.Into = spread.into(step, env)
+		if n >= len(requests) && at+step.Into.Of(env.Lease)+step.For.Of(env.Lease) > length {
 			break
 		}
 		schedule.Steps = append(schedule.Steps, step)
@@ -82,6 +87,57 @@ func randomStep(rng *rand.Rand, request Request, env Environment) Step {
 	step.For = rounded(step.For)
 	step.Step = rounded(step.Step)
 	return step
+}
+
+// spread draws how far into a hold the faults of holders strike: a lock that is wrong only once its
+// lease was renewed would pass if its holders were always struck as they begin. A run has few such
+// faults, so each fault of a kind is a golden section of the hold further than the one before, from
+// a start that is drawn: of any three in a row one is in the last two fifths. The start comes from
+// random numbers of its own, so that the other draws of a seed stay as they are.
+type spread struct {
+	rng  *rand.Rand
+	next map[string]float64 // by fault: the share of what a fault can be late by
+}
+
+func newSpread(seed uint64) spread {
+	return spread{rng: rand.New(rand.NewPCG(seed, 2)), next: make(map[string]float64)}
+}
+
+// into is how far into a hold a step strikes; no time where it waits for none.
+func (s spread) into(step Step, env Environment) Span {
+	latest := latestInto(step, env)
+	if latest <= 0 {
+		return Span{}
+	}
+	at, begun := s.next[step.Fault]
+	if !begun {
+		at = s.rng.Float64()
+	}
+	_, s.next[step.Fault] = math.Modf(at + 1/math.Phi)
+	return rounded(Span{Plus: time.Duration(at * float64(latest))})
+}
+
+const (
+	// strikeTime is what a fault takes to come about after its moment, and a little more: it must
+	// still meet the holder.
+	strikeTime = 50 * time.Millisecond
+	// strikeShare is the part of a hold that is left for that where it is longer.
+	strikeShare = 10
+)
+
+// latestInto is how far into a hold a fault of the holder can strike at the latest; 0 or less for
+// any other step. A holder that can still act is struck early enough for its lease to run out
+// before it leaves.
+func latestInto(step Step, env Environment) time.Duration {
+	kind, _ := KindByName(step.Fault)
+	latest := env.Hold - max(strikeTime, env.Hold/strikeShare)
+	switch {
+	case cmp.Or(step.Target, kind.Target) != roleHolder, step.Fault == history.DelayWrite:
+		return 0
+	case history.Does(step.Fault, history.Stops), history.Does(step.Fault, history.Ends):
+		return latest
+	}
+	return latest - env.Lease - env.Silence
 }
 
 // rounded keeps files readable.

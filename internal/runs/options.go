@@ -289,7 +289,7 @@ func (t *test) plan() error {
 	if t.Interval <= 0 {
 		return Usagef("--nemesis-interval must be positive")
 	}
-	env := nemesis.Environment{Lease: t.effective, Pause: t.Pause}
+	env := nemesis.Environment{Lease: t.effective, Pause: t.Pause, Hold: t.shortestHold()}
 	if t.effective == 0 {
 		env.Silence = t.info.Grace
 	}
@@ -299,6 +299,23 @@ func (t *test) plan() error {
 	}
 	return nil
 }
+
+// shortestHold is how long a hold of any worker lasts at least, as far as its lease does.
+func (t *test) shortestHold() time.Duration {
+	var holds []time.Duration
+	for i := range t.Concurrency {
+		use := t.use(i + 1)
+		hold := use.Section.Min * time.Duration(t.workload.PerHold(use))
+		if lease := t.info.Lease(use.TTL); lease > 0 && !t.info.Session && !t.renews(use) {
+			hold = min(hold, lease)
+		}
+		holds = append(holds, hold)
+	}
+	return slices.Min(holds)
+}
+
+// renews says whether a worker renews by calls of its own.
+func (t *test) renews(u workloads.Use) bool { return u.Renew && t.info.Renew && u.TTL > 0 }
 
 // settle refuses a schedule with faults that are not supported on the servers of the
 // lock, as far as that is known before they run, or leaves those out.
@@ -313,8 +330,7 @@ func (t *test) settle() error {
 // environment is what can be known of it before anything was started.
 func (t *test) environment(servers, workers []*clusters.Node) nemesis.Environment {
 	env := nemesis.Environment{Servers: servers, Workers: workers, Lease: t.effective, Queues: t.info.Queues}
-	renews := func(u workloads.Use) bool { return u.Renew && t.info.Renew && u.TTL > 0 }
-	env.Renews = t.AnyUse(renews)
+	env.Renews = t.AnyUse(t.renews)
 	return env
 }
 

@@ -126,6 +126,38 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
+// TestShortestHold: faults of holders know how long every hold lasts while its lease does: that of the
+// worker with the shortest, all of its updates, and no longer than a lease that nobody renews.
+func TestShortestHold(t *testing.T) {
+	section := func(d time.Duration) workloads.Use {
+		return workloads.Use{Section: workloads.Range{Min: d, Max: 2 * d}}
+	}
+	for _, c := range []struct {
+		name, lock string
+		use        workloads.Use
+		workers    []workloads.Use
+		want       time.Duration
+	}{
+		{"within the lease", "memory", section(600 * time.Millisecond), nil, 600 * time.Millisecond},
+		{"beyond the lease", "memory", section(3 * time.Second), nil, time.Second},
+		{"renewed", "memory", workloads.Use{Section: section(3 * time.Second).Section, Renew: true}, nil, 3 * time.Second},
+		{"kept by its session", "etcd", section(3 * time.Second), nil, 3 * time.Second},
+		{"without a lease", "none", section(3 * time.Second), nil, 3 * time.Second},
+		{"several updates", "memory", workloads.Use{Section: section(200 * time.Millisecond).Section, Updates: 3}, nil, 600 * time.Millisecond},
+		{"one worker is quicker", "memory", section(600 * time.Millisecond), []workloads.Use{{}, section(100 * time.Millisecond)}, 100 * time.Millisecond},
+	} {
+		prepared, err := prepare(asked(func(o *Options) {
+			o.Lock, o.Section, o.Renew, o.Updates, o.Workers = c.lock, c.use.Section, c.use.Renew, c.use.Updates, c.workers
+		}))
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if got := prepared.shortestHold(); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 // TestPrepareDefaults: a lease that was left open is that of the lock, and a lock
 // without a lease gets none. Those of single workers count.
 func TestPrepareDefaults(t *testing.T) {

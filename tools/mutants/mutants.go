@@ -91,6 +91,7 @@ func mutants() []mutant {
 		{name: "release-denied", does: "says not held, and releases", guilty: checker.Linearizability},
 		{name: "names-wrong-holder", does: "names the holder before", guilty: checker.Linearizability},
 		{name: "never-ends", does: "keeps the lease of a dead holder", guilty: checker.Liveness},
+		{name: "renewed-never-ends", does: "keeps the lease of a dead holder that has renewed it", guilty: checker.Liveness, renew: true, section: renewing, faults: "kill:holder"},
 		{name: "contention-renews", does: "renews the lease with each attempt of others", guilty: checker.Liveness},
 		{name: "starves", does: "never answers one worker", guilty: checker.Liveness},
 		{name: "stops-granting", does: "grants nothing after the hundredth time", guilty: checker.Liveness},
