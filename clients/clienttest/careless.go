@@ -1,6 +1,7 @@
 package clienttest
 
 import (
+	"strings"
 	"time"
 
 	"lockcheck/clients/protocol"
@@ -105,6 +106,71 @@ func carelessOnes() []Behaviour {
 			c.on[protocol.Renew] = func(q request) fields {
 				_ = c.renew(q)
 				return done(reply{})
+			}
+		}),
+		careless("renews-what-is-free", "says ok to the renewal of a lock that nobody has, and takes it", func(c *client) {
+			c.on[protocol.Renew] = func(q request) fields {
+				answer := c.renew(q)
+				if answer["not_held"] != nil {
+					if again := c.acquire(q); again["ok"] != nil {
+						return again
+					}
+				}
+				return answer
+			}
+		}),
+		careless("renews-for-ever", "asks the service for a thousand leases when it renews one", func(c *client) {
+			c.on[protocol.Renew] = func(q request) fields {
+				asked := q
+				asked.TTLMS *= 1000
+				if answer := c.renew(asked); answer["ok"] == nil {
+					return answer
+				}
+				return c.granted(q, 0)
+			}
+		}),
+		careless("counts-renewals", "takes each renewal for one more hold, and a release for the end of one", func(c *client) {
+			renewed := make(map[string]int)
+			c.on[protocol.Renew] = func(q request) fields {
+				answer := c.renew(q)
+				if answer["ok"] != nil {
+					renewed[q.Attempt]++
+				}
+				return answer
+			}
+			c.on[protocol.Release] = func(q request) fields {
+				if renewed[q.Attempt] == 0 {
+					return c.release(q)
+				}
+				renewed[q.Attempt]--
+				return done(reply{})
+			}
+		}),
+		careless("owner-is-worker", "stores its worker as the holder, not the attempt", func(c *client) {
+			for _, op := range []protocol.Op{protocol.Acquire, protocol.Renew, protocol.Release, protocol.Holds} {
+				handle := c.on[op]
+				c.on[op] = func(q request) fields { q.Attempt, _, _ = strings.Cut(q.Attempt, "-"); return handle(q) }
+			}
+		}),
+		careless("counts-from-answer", "counts its validity from answers that come late", func(c *client) {
+			c.on[protocol.Acquire] = func(q request) fields {
+				answer := c.acquire(q)
+				if ok, granted := answer["ok"].(fields); granted {
+					c.sleep(q.ttl() / 5)
+					ok["until"] = c.now() + q.ttl().Nanoseconds()
+				}
+				return answer
+			}
+		}),
+		careless("waits-unasked", "waits for a lock, also when it is told not to", func(c *client) {
+			c.on[protocol.Acquire] = func(q request) fields {
+				for {
+					q.read = c.now()
+					if answer := c.acquire(q); answer["busy"] == nil {
+						return answer
+					}
+					c.sleep(retry)
+				}
 			}
 		}),
 		careless("holds-never", "says that no grant is in force", func(c *client) {

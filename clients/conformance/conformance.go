@@ -128,12 +128,19 @@ func (s *session) try(ctx context.Context, r rule, outcomes map[string]Outcome) 
 	if missing := r.missing(outcomes); len(missing) > 0 {
 		return r.result(NotTried, "needs "+strings.Join(missing, ", "))
 	}
-	var err error
+	waits := 0
 	for range tries {
 		if !r.asBefore {
 			s.tape.restart()
 		}
-		err = r.do(ctx, s)
+		err := r.do(ctx, s)
+		var waited *waitedError
+		if errors.As(err, &waited) {
+			waits++
+		}
+		if waits == tries { // a slow machine would not be slow at just that call each time
+			err = waited.failure
+		}
 		exchange := s.tape.exchange(err)
 		s.settle(ctx)
 		if result := s.resultOf(r, err, exchange); !errors.Is(err, errSlow) {
@@ -206,6 +213,21 @@ func (e *skippedError) Error() string { return e.reason }
 
 // errSlow: the lease was over before something could be told from it.
 var errSlow = errors.New("the lease was over before the calls were")
+
+// grantedLateError is errSlow of an attempt that was granted when the lease before it was over.
+type grantedLateError struct{ answer protocol.Answer }
+
+func (e *grantedLateError) Error() string { return errSlow.Error() }
+func (e *grantedLateError) Unwrap() error { return errSlow }
+
+// waitedError is errSlow of a client that seems to have waited, and what that is if it does so
+// each time.
+type waitedError struct {
+	error
+	failure *failureError
+}
+
+func (e *waitedError) Unwrap() error { return e.error }
 
 // ruleBrokenBy names the rule that a client broke that was trying to keep another one; ""
 // if err says no such thing.

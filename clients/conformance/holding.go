@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,24 +23,90 @@ func busy(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return second.keptOut(ctx, h)
-}
-
-func until(ctx context.Context, s *session) error {
-	p, h, err := s.holder(ctx)
+	quick, err := second.acquire(ctx, s.key())
 	if err != nil {
 		return err
 	}
-	if err := p.checkUntil(h); err != nil || !s.Definition.Renew {
+	err = second.keptOut(ctx, h)
+	var late *grantedLateError
+	if !errors.As(err, &late) {
 		return err
 	}
+	// A client that was quick with a free lock, and then took what was left of a lease, has waited.
+	took, waited := quick.received-quick.sent, late.answer.Received-late.answer.Sent
+	if 2*waited < s.Definition.TTL.Nanoseconds() || 4*took > waited {
+		return err
+	}
+	return &waitedError{err, &failureError{client: second.name, at: late.answer.Received, reason: fmt.Sprintf(
+		"it waited %s for the lock, and was told not to wait (wait_ms 0)", time.Duration(waited).Round(time.Millisecond))}}
+}
+
+// vouched is how many grants are held until their validity is nearly over: a client that counts it
+// from a late answer is not late each time.
+const vouched = 4
+
+// until: a lock is held as long as its client vouches for it.
+func until(ctx context.Context, s *session) error {
+	p, err := s.peer(ctx, "w1")
+	if err != nil {
+		return err
+	}
+	var holds []hold
+	for i := range vouched {
+		h, err := p.acquire(ctx, s.key())
+		if err != nil {
+			return err
+		}
+		if err := p.checkUntil(h); err != nil {
+			return err
+		}
+		if s.Definition.Renew && i%2 == 1 {
+			if h, err = p.renewedUntil(ctx, h); err != nil {
+				return err
+			}
+		}
+		holds = append(holds, h)
+	}
+	inTime := false
+	for _, h := range holds {
+		err := p.heldUntil(ctx, h)
+		if err != nil && !errors.Is(err, errSlow) {
+			return err
+		}
+		inTime = inTime || err == nil
+	}
+	if !inTime {
+		return errSlow
+	}
+	return nil
+}
+
+// renewedUntil renews a hold, and holds the new end of its validity against the lease.
+func (p *peer) renewedUntil(ctx context.Context, h hold) (hold, error) {
+	before := h.until
 	if _, err := p.renew(ctx, &h); err != nil {
+		return h, err
+	}
+	if h.until == 0 { // the answer may have one
+		h.until = before
+		return h, nil
+	}
+	return h, p.checkUntil(h)
+}
+
+// heldUntil releases a lock shortly before the validity of its grant is over: the lock must have been held.
+func (p *peer) heldUntil(ctx context.Context, h hold) error {
+	if err := rest(ctx, time.Duration(h.until-p.now())-p.Definition.TTL/20); err != nil {
 		return err
 	}
-	if h.until == 0 {
-		return nil // the answer may have one
+	answer, err := p.release(ctx, h)
+	switch {
+	case err != nil || answer.OK != nil:
+		return err
+	case answer.Received >= h.until:
+		return errSlow
 	}
-	return p.checkUntil(h)
+	return p.wrong(answer, "%s before until the release was answered by %s", time.Duration(h.until-answer.Received), kind(answer))
 }
 
 // checkUntil holds the end of the validity against the lease. When the client asked the
@@ -72,13 +139,53 @@ func released(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	if err := first.give(ctx, h); err != nil {
+	return first.hands(ctx, h, second)
+}
+
+// hands gives a lock back, which another client then gets.
+func (p *peer) hands(ctx context.Context, h hold, to *peer) error {
+	if err := p.give(ctx, h); err != nil {
 		return err
 	}
-	if h, err = second.acquire(ctx, h.key); err != nil {
+	next, err := to.acquire(ctx, h.key)
+	if err != nil {
 		return err
 	}
-	return first.keptOut(ctx, h)
+	return p.keptOut(ctx, next)
+}
+
+// releaseRenewed: one release frees the lock, however often it was renewed.
+func releaseRenewed(ctx context.Context, s *session) error {
+	first, second, h, err := s.contended(ctx)
+	if err != nil {
+		return err
+	}
+	for range 2 {
+		if _, err := first.renew(ctx, &h); err != nil {
+			return err
+		}
+	}
+	return first.hands(ctx, h, second)
+}
+
+// olderAttempt: a client that takes a lock again has it by the new attempt alone.
+func olderAttempt(ctx context.Context, s *session) error {
+	first, second, old, err := s.contended(ctx)
+	if err != nil {
+		return err
+	}
+	if err := first.give(ctx, old); err != nil {
+		return err
+	}
+	h, err := first.acquire(ctx, old.key)
+	if err != nil {
+		return err
+	}
+	// What is answered is a matter of release-twice.
+	if _, err := first.release(ctx, old); err != nil {
+		return err
+	}
+	return second.keptOut(ctx, h)
 }
 
 func releaseTwice(ctx context.Context, s *session) error {
@@ -133,20 +240,15 @@ func expiry(ctx context.Context, s *session) error {
 }
 
 // expired lets the lease of one client end and another get the lock.
-func (s *session) expired(ctx context.Context) (first *peer, old, current hold, err error) {
-	first, second, err := s.two(ctx)
-	if err != nil {
-		return first, old, current, err
+func (s *session) expired(ctx context.Context) (first, second *peer, old, current hold, err error) {
+	if first, second, old, err = s.contended(ctx); err == nil {
+		current, err = second.takeOver(ctx, old)
 	}
-	if old, err = first.acquire(ctx, s.key()); err != nil {
-		return first, old, current, err
-	}
-	current, err = second.takeOver(ctx, old)
-	return first, old, current, err
+	return first, second, old, current, err
 }
 
 func releaseExpired(ctx context.Context, s *session) error {
-	first, old, current, err := s.expired(ctx)
+	first, _, old, current, err := s.expired(ctx)
 	if err != nil {
 		return err
 	}
@@ -187,19 +289,45 @@ func renew(ctx context.Context, s *session) error {
 	return second.keptOut(ctx, h)
 }
 
-func renewExpired(ctx context.Context, s *session) error {
-	first, old, current, err := s.expired(ctx)
+// renewedExpiry: one renewal is one lease more, and no longer.
+func renewedExpiry(ctx context.Context, s *session) error {
+	first, second, h, err := s.contended(ctx)
 	if err != nil {
 		return err
 	}
-	answer, err := first.callRenew(ctx, old)
-	switch {
-	case err != nil:
+	if _, err := first.renew(ctx, &h); err != nil {
 		return err
-	case answer.OK != nil:
-		return first.wrong(answer, "its lease was over and %s had the lock, and the renewal was answered by ok", current.attempt)
 	}
-	return s.stillHeld(ctx, current)
+	_, err = second.takeOver(ctx, h)
+	return err
+}
+
+// renewExpired: a lease that is over stays over, while another client has the lock and when that
+// has given it back. A renewal by an upsert would take it again.
+func renewExpired(ctx context.Context, s *session) error {
+	first, second, old, current, err := s.expired(ctx)
+	if err != nil {
+		return err
+	}
+	if err := first.renewsNot(ctx, old, current.attempt+" had the lock"); err != nil {
+		return err
+	}
+	if err := s.stillHeld(ctx, current); err != nil {
+		return err
+	}
+	if err := second.give(ctx, current); err != nil {
+		return err
+	}
+	return first.renewsNot(ctx, old, current.attempt+" had had the lock since")
+}
+
+// renewsNot asks for the renewal of a lease that is over.
+func (p *peer) renewsNot(ctx context.Context, old hold, since string) error {
+	answer, err := p.callRenew(ctx, old)
+	if err == nil && answer.OK != nil {
+		err = p.wrong(answer, "its lease was over and %s, and the renewal was answered by ok", since)
+	}
+	return err
 }
 
 // tokens: of grants that follow each other, one of them by the end of a lease.

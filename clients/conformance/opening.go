@@ -18,10 +18,18 @@ var workers = [...]string{"w1", "w2", "w3"}
 // asker is a client that makes no attempts, or is there for one rule.
 const asker = "w4"
 
+// hello: what cannot be started, or ends at once, does not answer either. An interpreter that there is
+// not and a program that its interpreter does not find are one mistake of whoever wrote the command.
 func hello(ctx context.Context, s *session) error {
 	for _, name := range workers {
 		p, answer, err := s.start(ctx, name, false)
+		var ended *protocol.EndedError
 		switch {
+		case p == nil:
+			return &failureError{reason: err.Error()}
+		case errors.As(err, &ended):
+			p.drop() // what is said of it is said
+			return &failureError{reason: err.Error()}
 		case err != nil:
 			return err
 		case answer.OK == nil:

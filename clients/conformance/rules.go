@@ -39,6 +39,7 @@ const (
 	saysNotHeld  = "`not_held` says that the attempt does not have the lock, by the service's word, and `ok` to `release` that it had it until then."
 	saysRenew    = "**`renew`** extends the lease by `ttl_ms` from now"
 	saysNoLonger = "`not_held` says that the attempt does not have the lock, by the service's word"
+	saysRelease  = "**`release`** gives the lock back"
 )
 
 // rules lists the rules that are tried, in their order.
@@ -49,15 +50,18 @@ func rules() []rule {
 		{name: "clock", tries: "the clock is CLOCK_MONOTONIC", says: "It must fall between the sending of the request and the arrival of the answer", needs: []string{firstRule, "version"}, do: clock, asBefore: true},
 		{name: "acquire", tries: "a free lock is granted", says: "**`acquire`** makes one attempt.", needs: []string{firstRule, "version"}, do: acquireFree},
 		{name: "busy", tries: "a second client is kept out", says: saysBusy, needs: []string{"acquire"}, do: busy},
-		{name: "until", tries: "the validity ends with the lease", says: "It is not later than the lease from the call to the service", needs: []string{"acquire", "clock"}, unless: noLease, do: until},
-		{name: "release", tries: "the holder gives the lock back", says: "**`release`** gives the lock back", needs: []string{"acquire"}, do: release},
-		{name: "released", tries: "then another gets it, and the first is kept out", says: "**`release`** gives the lock back", needs: []string{"release", "busy"}, do: released},
+		{name: "until", tries: "the validity ends with the lease, and not after it", says: "It is not later than the lease from the call to the service", needs: []string{"acquire", "clock"}, unless: noLease, do: until},
+		{name: "release", tries: "the holder gives the lock back", says: saysRelease, needs: []string{"acquire"}, do: release},
+		{name: "released", tries: "then another gets it, and the first is kept out", says: saysRelease, needs: []string{"release", "busy"}, do: released},
 		{name: "release-twice", tries: "a second release is not ok", says: saysNotHeld, needs: []string{"release"}, do: releaseTwice},
 		{name: "release-unknown", tries: "the release of no grant frees nobody's lock", says: saysNotHeld, needs: []string{"release", "busy"}, do: releaseUnknown},
+		{name: "older-attempt", tries: "a release of an attempt that is over frees no later one of its client", says: "Nothing that is sent of one attempt frees the lock of another.", needs: []string{"released"}, do: olderAttempt},
 		{name: "expiry", tries: "a lease ends in time, and not before", says: "`ttl_ms` is the lease to ask for", needs: []string{"acquire", "busy"}, unless: noEnd, do: expiry},
 		{name: "release-expired", tries: "a late release frees nobody's lock", says: saysNotHeld, needs: []string{"expiry", "release"}, unless: noLease, do: releaseExpired},
 		{name: "renew", tries: "a renewed lease lasts", says: saysRenew, needs: []string{"acquire", "busy"}, unless: noRenewal, do: renew},
-		{name: "renew-expired", tries: "a lease that is over is not renewed", says: saysNoLonger, needs: []string{"expiry", "renew"}, unless: noRenewal, do: renewExpired},
+		{name: "release-renewed", tries: "a lock that was renewed is given back", says: saysRelease, needs: []string{"released", "renew"}, unless: noRenewal, do: releaseRenewed},
+		{name: "renewed-expiry", tries: "a renewed lease ends in time, and not before", says: saysRenew, needs: []string{"expiry", "renew"}, unless: noRenewal, do: renewedExpiry},
+		{name: "renew-expired", tries: "a lease that is over is not renewed, whoever has the lock", says: saysNoLonger, needs: []string{"expiry", "renew"}, unless: noRenewal, do: renewExpired},
 		{name: "tokens", tries: "tokens of one lock grow", says: "`token` is the fencing token, a positive integer that grows with each grant of a key", needs: []string{"released", "expiry"}, unless: noTokens, do: tokens},
 		{name: "holds", tries: "the service tells who has the lock", says: "**`holds`** asks the service whether the attempt has the lock, and is sent to clients that made no attempt themselves.", needs: []string{"released"}, unless: noHolds, do: holds},
 		{name: "wait", tries: "an attempt waits for its turn", says: "otherwise the client may wait that long for its turn", needs: []string{"released"}, unless: noQueue, do: wait},

@@ -313,7 +313,7 @@ func (p *peer) keptOut(ctx context.Context, by hold) error {
 	case err != nil:
 		return err
 	case answer.OK != nil && answer.Received >= by.ends:
-		return errSlow
+		return &grantedLateError{answer}
 	case answer.OK != nil:
 		return p.wrong(answer, "%s was granted while %s has the lock", toWhom(p, by.key), by.attempt)
 	case answer.Busy == nil:

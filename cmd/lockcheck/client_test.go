@@ -56,7 +56,7 @@ func TestClientCheck(t *testing.T) {
 	}{
 		{"right", exitOK, []string{"CONFORMS  clienttest 1.0 keeps the protocol: ", "release-twice      passed"}},
 		{"releases-twice", exitViolation, []string{"FAILS  clienttest 1.0 breaks the protocol: ", "release-twice      FAILED", "docs/protocol.md: `not_held` says", "\n> "}},
-		{"dies-at-once", exitViolation, []string{"FAILS  ", "stays              FAILED", "ImportError: no module named redis"}},
+		{"dies-at-once", exitViolation, []string{"FAILS  ", "hello              FAILED", "ImportError: no module named redis"}},
 	} {
 		t.Run(c.behaviour, func(t *testing.T) {
 			s := newShell(t)
@@ -68,13 +68,18 @@ func TestClientCheck(t *testing.T) {
 	}
 }
 
-// TestClientCheckNoProgram: what cannot be started was not checked.
+// TestClientCheckNoProgram: a command without its interpreter and one without its file are one
+// mistake: nothing answers hello.
 func TestClientCheckNoProgram(t *testing.T) {
 	clustertest.StartsServers(t)
-	s := newShell(t)
-	s.want(s.run("client", "check", "--", "/no/such/program"), exitUndecided, "UNDECIDED", "")
-	s.want(exitUndecided, exitUndecided, "no such file", "")
-	s.nothingLeft()
+	for _, command := range [][]string{{"/no/such/program"}, {"sh", "/no/such/program"}} {
+		s := newShell(t)
+		code := s.run(append([]string{"client", "check", "--"}, command...)...)
+		s.want(code, exitViolation, "1 failed", "")
+		s.want(code, exitViolation, "hello              FAILED", "")
+		s.want(code, exitViolation, "/no/such/program", "")
+		s.nothingLeft()
+	}
 }
 
 // TestClientSecrets: what a lock file gives its client is on no command line, and the client gets
