@@ -56,6 +56,10 @@ func (w Workload) Bars(g Guard) string {
 		return "is a semaphore, whose holders share by right what a guard would keep for one"
 	case w.Readers && g != CompareAndSet:
 		return "is shared by readers, whom this guard refuses if another one came later"
+	case g == IdempotencyKey && w.Element == nil:
+		return "protects no work that could be done twice"
+	case g == Database && w.Element != nil:
+		return "protects a list of jobs, which this guard does not keep"
 	}
 	return ""
 }

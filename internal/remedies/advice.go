@@ -93,8 +93,8 @@ func For(cause string) []Advice { return table()[cause] }
 // Offer is advice for a run.
 type Offer struct {
 	Advice
-	// Lacks says what the lock of the run lacks for it, in words that go on after its name;
-	// "" for nothing, and where that is not known.
+	// Lacks says what the lock of the run or its workload lacks for it, in words that go on after
+	// the name of the lock; "" for nothing, and where that is not known.
 	Lacks string
 	// InForce: the run had it.
 	InForce bool
@@ -110,11 +110,8 @@ func Offers(cause string, h history.Header) []Offer {
 		o := Offer{Advice: a}
 		r := ByName(a.Remedy)
 		o.InForce = r.InForce(workloads.Guard(h.Guard), workloads.Use{Renew: h.Renewed, CheckBeforeWrite: h.Checked})
-		if known {
-			o.Lacks = r.Lacks(lock)
-		}
-		if r.Change.Guard != "" && known {
-			o.Lacks = cmp.Or(w.Bars(r.Change.Guard), o.Lacks)
+		if o.Lacks = r.Bars(w); known {
+			o.Lacks = cmp.Or(o.Lacks, r.Lacks(lock, h.Lease))
 		}
 		if w.Readers && o.Effect == Contains { // what keeps writers apart does not keep them from readers
 			o.Effect = Rarer

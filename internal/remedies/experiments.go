@@ -21,6 +21,7 @@ func madeOn() map[string]string {
 		"claim/database-inside":                "postgres-session",
 		"claim/database-outside":               "postgres-session",
 		"claim/database-pooled":                "postgres-pgbouncer",
+		"claim/jobs-paused/control":            "redis",
 		"claim/redlock-minority":               "redlock",
 		"claim/redlock-restart":                "redlock",
 		"claim/renewed-and-paused":             "redis",

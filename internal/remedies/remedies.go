@@ -4,6 +4,7 @@
 package remedies
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -53,6 +54,7 @@ const (
 	CAS          = "cas"
 	Ask          = "ask"
 	Database     = "database"
+	Idempotency  = "idempotency key"
 	Renewal      = "renewal"
 	LongerLease  = "longer lease"
 	Check        = "check"
@@ -70,6 +72,7 @@ func All() []Remedy {
 		{Fence, "a fencing token, checked by the resource on reads and writes", Change{Guard: workloads.Fence}},
 		{CAS, "a version check: compare-and-set at the resource", Change{Guard: workloads.CompareAndSet}},
 		{Database, "the data in the lock's own database, accessed in its transaction or session", Change{Guard: workloads.Database}},
+		{Idempotency, "an idempotency key: the resource refuses work that is done", Change{Guard: workloads.IdempotencyKey}},
 		{Ask, "a resource that asks the lock service before each access", Change{Guard: workloads.Ask}},
 		{Renewal, "renewal of the lease during the section", Change{Renew: true}},
 		{LongerLease, "a longer lease", Change{Leases: longer}},
@@ -89,9 +92,9 @@ func ByName(name string) Remedy {
 	return Remedy{}
 }
 
-// Lacks says, in words that go on after its name, what a lock lacks that the remedy needs; ""
-// for nothing.
-func (r Remedy) Lacks(lock clients.Info) string {
+// Lacks says, in words that go on after its name, what a lock lacks that the remedy needs, with the
+// lease that it has; "" for nothing.
+func (r Remedy) Lacks(lock clients.Info, lease time.Duration) string {
 	c := r.Change
 	switch {
 	case c.Guard != "":
@@ -102,6 +105,20 @@ func (r Remedy) Lacks(lock clients.Info) string {
 		return "renews its lease by itself, and tells no deadline"
 	case c.Renew && !lock.Renew:
 		return "cannot be renewed"
+	case c.Leases > 0 && lock.MaxTTL != 0 && time.Duration(c.Leases)*lease > lock.MaxTTL:
+		return fmt.Sprintf("has no lease above %s", lock.MaxTTL)
+	}
+	return ""
+}
+
+// Bars says, in words that go on after the name of a lock, why the remedy does not go with a
+// workload; "" if it does.
+func (r Remedy) Bars(w workloads.Workload) string {
+	switch c := r.Change; {
+	case c.Guard != "" && w.Bars(c.Guard) != "":
+		return w.Bars(c.Guard)
+	case (c.Guard != "" || c.CheckBeforeWrite) && history.WritesNothing(w.Name):
+		return "protects nothing that is written"
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package remedies
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,10 +50,46 @@ func TestLacks(t *testing.T) {
 		{"redis", Renewal, ""},
 		{"etcd", Renewal, "renews its lease by itself, and tells no deadline"},
 		{"etcd", LongerLease, ""},
+		{"zookeeper", LongerLease, ""},
 	} {
 		info, known := clients.ByName(c.lock)
-		if got := ByName(c.remedy).Lacks(info); !known || got != c.want {
+		if got := ByName(c.remedy).Lacks(info, info.TTL); !known || got != c.want {
 			t.Errorf("%s on %s: %q, want %q", c.remedy, c.lock, got, c.want)
+		}
+	}
+}
+
+// TestLacksLonger: a lease that the service does not grant is no remedy.
+func TestLacksLonger(t *testing.T) {
+	zookeeper, _ := clients.ByName("zookeeper")
+	for lease, want := range map[time.Duration]string{
+		clients.ZooKeeperMaxTTL / longer:                  "",
+		clients.ZooKeeperMaxTTL/longer + time.Millisecond: "has no lease above 1m0s",
+	} {
+		if got := ByName(LongerLease).Lacks(zookeeper, lease); got != want {
+			t.Errorf("a lease of %s: %q, want %q", lease, got, want)
+		}
+	}
+}
+
+// TestBars: what a remedy does not do for a workload is said, and nothing else.
+func TestBars(t *testing.T) {
+	for workload, want := range map[string][]string{ // those that go with it
+		history.WorkloadSet:       {Fence, CAS, Database, Ask, Renewal, LongerLease, Check},
+		history.WorkloadJobs:      {Fence, CAS, Idempotency, Ask, Renewal, LongerLease, Check},
+		history.WorkloadReadWrite: {CAS, Renewal, LongerLease, Check},
+		history.WorkloadMutex:     {Renewal, LongerLease},
+		history.WorkloadSemaphore: {Renewal, LongerLease},
+	} {
+		w, _ := workloads.ByName(workload)
+		var fit []string
+		for _, r := range All() {
+			if r.Change != (Change{}) && r.Bars(w) == "" {
+				fit = append(fit, r.Name)
+			}
+		}
+		if !slices.Equal(fit, want) {
+			t.Errorf("%s: %q, want %q", workload, fit, want)
 		}
 	}
 }

@@ -12,9 +12,11 @@ func table() map[string][]Advice {
 		[]string{"claim/database-inside", "claim/database-pooled"}}
 	asking := Advice{Ask, Contains, "the service no longer vouches for the old holder; while it does not answer, the right one is refused, too",
 		[]string{"claim/ask-paused-LOCK", "claim/ask-server-stopped"}}
+	once := Advice{Idempotency, Contains, "the resource refuses a job that is done, whoever did it",
+		[]string{"claim/jobs-paused/control"}}
 	return map[string][]Advice{
 		checker.CausePaused: {
-			fence, compare, inDatabase, asking,
+			fence, compare, inDatabase, once, asking,
 			{LongerLease, Rarer, "only pauses longer than the lease do it then; the lock of a holder that died is free as much later",
 				[]string{"repro/holder-pause-LOCK/control", "claim/ten-times", "claim/ten-times/control"}},
 			{Check, Rarer, "a holder that wakes up before the look notices; one that is stopped between look and write, or whose write is late, does not",
@@ -23,7 +25,7 @@ func table() map[string][]Advice {
 			{OtherLock, Useless, "every lock with a lease has it", []string{"repro/holder-pause-LOCK", "repro/holder-pause-zookeeper"}},
 		},
 		checker.CauseCutOff: {
-			fence, compare, inDatabase, asking,
+			fence, compare, inDatabase, once, asking,
 			{Check, Rarer, "the holder runs, and can see that its deadline is over; a write that is late passes all the same",
 				[]string{"claim/database-outside"}},
 			{LongerLease, Rarer, "shorter cuts do nothing then", []string{"repro/consul-silent-loss/control"}},
@@ -32,7 +34,7 @@ func table() map[string][]Advice {
 		checker.CauseOutlasted: {
 			{Renewal, Prevents, "a healthy holder keeps its lease; a stopped one does not", []string{"claim/section-beyond-ttl", "claim/renewed-and-paused"}},
 			{LongerLease, Prevents, "if no section is longer than the lease", []string{"claim/ten-times", "claim/section-beyond-ttl/control"}},
-			fence, compare, asking,
+			fence, compare, once, asking,
 			{Check, Rarer, "the holder gives up what it has done; a write that is late passes all the same", []string{"claim/database-outside"}},
 		},
 		checker.CauseValidity: {
@@ -46,7 +48,7 @@ func table() map[string][]Advice {
 			fence, compare, asking,
 		},
 		checker.CauseInFlight: {
-			fence, compare, inDatabase, asking,
+			fence, compare, inDatabase, once, asking,
 			{Check, Useless, "the write was sent in time, and came late", []string{"claim/database-outside"}},
 		},
 		checker.CauseExpiredGrant: {
@@ -54,17 +56,17 @@ func table() map[string][]Advice {
 				[]string{"repro/etcd-11456/control", "repro/redislock-late-answer/control"}},
 			{Fence, Contains, "if the token is that of the own claim; the revision in the header of etcd's answer is not",
 				[]string{"repro/header-revision-fence/control", "repro/header-revision-fence"}},
-			compare, asking,
+			compare, once, asking,
 		},
 		checker.CauseReleasedByOther: {
 			{OwnerChecked, Prevents, "the release of a late holder does nothing then", []string{"repro/redis-unsafe-release/control"}},
-			fence, compare, asking,
+			fence, compare, once, asking,
 			{LongerLease, Rarer, "fewer holders are late", []string{"repro/holder-pause-LOCK/control"}},
 		},
 		checker.CauseClock: {
 			{OtherLock, Prevents, "one that does not end by the wall clocks of its servers: etcd from 3.5, ZooKeeper, Consul, PostgreSQL's own locks",
 				[]string{"claim/clock-forward-etcd", "claim/clock-forward-zookeeper", "claim/clock-forward-consul", "claim/clock-forward-postgres-session"}},
-			fence, compare,
+			fence, compare, once,
 			{Check, Useless, "the holder is within its validity by its own clock", []string{"repro/redlock-clock-jump"}},
 		},
 		checker.CauseServerLost: {
@@ -72,11 +74,11 @@ func table() map[string][]Advice {
 				[]string{"repro/redis-restart-loss/control", "repro/redis-restart-loss"}},
 			{OtherLock, Prevents, "one that has a grant on the disks of a majority before it answers: etcd, ZooKeeper, Consul. Asynchronous replication does not do that, nor Redlock on servers that come back empty",
 				[]string{"repro/redis-failover-loss", "claim/redlock-minority", "claim/redlock-restart"}},
-			fence, compare,
+			fence, compare, once,
 			{Check, Useless, "the holder is within its validity", []string{"repro/redis-restart-loss"}},
 		},
 		checker.CauseServerFault: {
-			fence, compare,
+			fence, compare, once,
 			{OtherSetting, Rarer, "a client that asks for its renewals again elsewhere, and takes notice of the end of KeepAlive; etcd 3.5.15 where a resumed leader revokes leases",
 				[]string{"repro/etcd-lease-retry", "repro/etcd-lease-watch", "repro/etcd-leader-resume/control"}},
 		},
@@ -84,16 +86,17 @@ func table() map[string][]Advice {
 			{OtherSetting, Prevents, "without a pooler by transactions; the version of the library without the bug",
 				[]string{"repro/pgbouncer-leak/control", "repro/redsync-4.12.0-extend/control"}},
 			{OtherLock, Prevents, "one that grants it once", []string{"repro/pgbouncer-leak/control"}},
-			compare,
+			compare, once,
 			{Fence, Contains, "if the two grants have tokens that differ", []string{"repro/header-revision-fence/control", "repro/header-revision-fence"}},
 			{Renewal, Useless, "the holder is within its validity", []string{"repro/redsync-4.12.0-extend"}},
 		},
 		checker.CauseUnlocked: {
 			{CAS, Contains, "a write computed from an old version is refused, whoever sends it; the lock is not needed then",
 				[]string{"claim/cas-often"}},
+			once,
 		},
 		checker.CauseUnexplained: {
-			compare, fence, asking,
+			compare, fence, once, asking,
 		},
 	}
 }

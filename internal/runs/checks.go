@@ -11,7 +11,6 @@ import (
 	"lockcheck/checker"
 	"lockcheck/clients"
 	"lockcheck/clusters/images"
-	"lockcheck/history"
 	"lockcheck/internal/spelling"
 	"lockcheck/workloads"
 )
@@ -30,10 +29,6 @@ func (t *test) checkValues() error {
 		return Usagef("--guard %s: lock %s %s (workload %s works with %s)", t.Guard, t.Lock, t.workload.Bars(t.guard()), t.Workload, guardsOf(t.workload))
 	case t.guard().Lacks(t.info) != "":
 		return Usagef("--guard %s: lock %s %s (it works with %s)", t.Guard, t.Lock, t.guard().Lacks(t.info), namesOf(func(i clients.Info) bool { return t.guard().Lacks(i) == "" }))
-	case t.guard() == workloads.IdempotencyKey && t.workload.Element == nil:
-		return Usagef("--guard %s: in workload %s nothing is done twice (it works with %s)", t.Guard, t.Workload, history.WorkloadJobs)
-	case t.guard() == workloads.Database && t.workload.Element != nil:
-		return Usagef("--guard %s: it does not work with workload %s", t.Guard, t.Workload)
 	case t.Renew && !t.info.Renew:
 		return Usagef("--renew: lock %s cannot be renewed", t.Lock)
 	case t.AnyUse(func(u workloads.Use) bool { return u.ExitOnLoss }) && t.lock.Definition != nil:

@@ -2,13 +2,14 @@
 package remedied
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"path/filepath"
 	"time"
 
-	"lockcheck/history"
+	"lockcheck/clients"
 	"lockcheck/internal/lockfile"
 	"lockcheck/internal/remedies"
 	"lockcheck/internal/runs"
@@ -52,7 +53,7 @@ func New(o runs.Options) (Plan, error) {
 			continue // it is another test
 		}
 		t := try{remedy: r, flag: r.Change.Flag(plain.Options.TTL)}
-		why := unfit(r, lock, plain.Options)
+		why := unfit(r, lock.Info, plain.Options)
 		if why == "" {
 			t.job, err = jobWith(r.Change, t.flag, lock, o, plain)
 			if err != nil {
@@ -73,14 +74,13 @@ func New(o runs.Options) (Plan, error) {
 }
 
 // unfit says why a remedy is not tried; "" if it is.
-func unfit(r remedies.Remedy, lock lockfile.Lock, o runs.Options) string {
-	switch lacks := r.Lacks(lock.Info); {
+func unfit(r remedies.Remedy, lock clients.Info, o runs.Options) string {
+	w, _ := workloads.ByName(o.Workload)
+	switch lacks := cmp.Or(r.Bars(w), r.Lacks(lock, o.TTL)); {
 	case lacks != "":
-		return "the lock " + lock.Info.Name + " " + lacks
+		return "the lock " + lock.Name + " " + lacks
 	case r.InForce(workloads.Guard(o.Guard), o.Use):
 		return "the run has it already"
-	case history.WritesNothing(o.Workload) && !r.Change.Renew && r.Change.Leases == 0:
-		return "the workload writes nothing"
 	}
 	return ""
 }

@@ -34,9 +34,9 @@ func TestNew(t *testing.T) {
 		lock, guard string
 		tried, left []string
 	}{
-		{"memory", "none", []string{"--guard fence", "--guard cas", "--guard ask", "--renew", "--ttl 5s", "--check-before-write"}, []string{"--guard database"}},
-		{"memory", "cas", []string{"--guard fence", "--guard ask", "--renew", "--ttl 5s", "--check-before-write"}, []string{"--guard cas", "--guard database"}},
-		{"none", "none", []string{"--guard cas"}, []string{"--guard fence", "--guard database", "--guard ask", "--renew", "--ttl", "--check-before-write"}},
+		{"memory", "none", []string{"--guard fence", "--guard cas", "--guard ask", "--renew", "--ttl 5s", "--check-before-write"}, []string{"--guard database", "--guard idempotency-key"}},
+		{"memory", "cas", []string{"--guard fence", "--guard ask", "--renew", "--ttl 5s", "--check-before-write"}, []string{"--guard cas", "--guard database", "--guard idempotency-key"}},
+		{"none", "none", []string{"--guard cas"}, []string{"--guard fence", "--guard database", "--guard idempotency-key", "--guard ask", "--renew", "--ttl", "--check-before-write"}},
 		{"../../../examples/python-embedded/lock.yaml", "none", nil, nil},
 	} {
 		o := options(t, c.lock)
