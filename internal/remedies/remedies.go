@@ -70,8 +70,8 @@ const longer = 5
 func All() []Remedy {
 	return []Remedy{
 		{Fence, "a fencing token, checked by the resource on reads and writes", Change{Guard: workloads.Fence}},
-		{CAS, "a version check: compare-and-set at the resource", Change{Guard: workloads.CompareAndSet}},
 		{Database, "the data in the lock's own database, accessed in its transaction or session", Change{Guard: workloads.Database}},
+		{CAS, "a version check: compare-and-set at the resource", Change{Guard: workloads.CompareAndSet}},
 		{Idempotency, "an idempotency key: the resource refuses work that is done", Change{Guard: workloads.IdempotencyKey}},
 		{Ask, "a resource that asks the lock service before each access", Change{Guard: workloads.Ask}},
 		{Renewal, "renewal of the lease during the section", Change{Renew: true}},
@@ -92,11 +92,23 @@ func ByName(name string) Remedy {
 	return Remedy{}
 }
 
+// GuardOf is the guard that does most for a lock: a version check goes with every one.
+func GuardOf(lock clients.Info) workloads.Guard {
+	for _, r := range All() {
+		if r.Change.Guard != "" && r.Lacks(lock, 0) == "" {
+			return r.Change.Guard
+		}
+	}
+	return workloads.NoGuard
+}
+
 // Lacks says, in words that go on after its name, what a lock lacks that the remedy needs, with the
 // lease that it has; "" for nothing.
 func (r Remedy) Lacks(lock clients.Info, lease time.Duration) string {
 	c := r.Change
 	switch {
+	case c.Guard == workloads.Database && lock.Data && lock.Unsafe:
+		return "has a connection to a pooler, which says nothing of the lock"
 	case c.Guard != "":
 		return c.Guard.Lacks(lock)
 	case (c.Renew || c.CheckBeforeWrite || c.Leases > 0) && lock.TTL == 0:

@@ -45,6 +45,7 @@ func TestLacks(t *testing.T) {
 		{"redis", Ask, ""},
 		{"redis", Database, "has no database for the data"},
 		{"postgres-xact", Database, ""},
+		{"postgres-pgbouncer", Database, "has a connection to a pooler, which says nothing of the lock"},
 		{"postgres-xact", LongerLease, "has no lease"},
 		{"postgres-xact", Check, "has no lease"},
 		{"redis", Renewal, ""},
@@ -72,10 +73,25 @@ func TestLacksLonger(t *testing.T) {
 	}
 }
 
+// TestGuardOf: a token is the best, then data that only the lock's own connection reaches.
+func TestGuardOf(t *testing.T) {
+	for lock, want := range map[string]workloads.Guard{
+		"memory": workloads.Fence, "postgres-lease": workloads.Fence,
+		"postgres-session": workloads.Database, "postgres-xact": workloads.Database, "postgres-row": workloads.Database,
+		"postgres-pgbouncer": workloads.CompareAndSet, "postgres-insert": workloads.CompareAndSet,
+		"redis": workloads.CompareAndSet, "none": workloads.CompareAndSet,
+	} {
+		info, known := clients.ByName(lock)
+		if got := GuardOf(info); !known || got != want {
+			t.Errorf("%s: %s, want %s", lock, got, want)
+		}
+	}
+}
+
 // TestBars: what a remedy does not do for a workload is said, and nothing else.
 func TestBars(t *testing.T) {
 	for workload, want := range map[string][]string{ // those that go with it
-		history.WorkloadSet:       {Fence, CAS, Database, Ask, Renewal, LongerLease, Check},
+		history.WorkloadSet:       {Fence, Database, CAS, Ask, Renewal, LongerLease, Check},
 		history.WorkloadJobs:      {Fence, CAS, Idempotency, Ask, Renewal, LongerLease, Check},
 		history.WorkloadReadWrite: {CAS, Renewal, LongerLease, Check},
 		history.WorkloadMutex:     {Renewal, LongerLease},

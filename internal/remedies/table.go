@@ -16,7 +16,7 @@ func table() map[string][]Advice {
 		[]string{"claim/jobs-paused/control"}}
 	return map[string][]Advice{
 		checker.CausePaused: {
-			fence, compare, inDatabase, once, asking,
+			fence, inDatabase, compare, once, asking,
 			{LongerLease, Rarer, "only pauses longer than the lease do it then; the lock of a holder that died is free as much later",
 				[]string{"repro/holder-pause-LOCK/control", "claim/ten-times", "claim/ten-times/control"}},
 			{Check, Rarer, "a holder that wakes up before the look notices; one that is stopped between look and write, or whose write is late, does not",
@@ -25,7 +25,7 @@ func table() map[string][]Advice {
 			{OtherLock, Useless, "every lock with a lease has it", []string{"repro/holder-pause-LOCK", "repro/holder-pause-zookeeper"}},
 		},
 		checker.CauseCutOff: {
-			fence, compare, inDatabase, once, asking,
+			fence, inDatabase, compare, once, asking,
 			{Check, Rarer, "the holder runs, and can see that its deadline is over; a write that is late passes all the same",
 				[]string{"claim/database-outside"}},
 			{LongerLease, Rarer, "shorter cuts do nothing then", []string{"repro/consul-silent-loss/control"}},
@@ -48,7 +48,7 @@ func table() map[string][]Advice {
 			fence, compare, asking,
 		},
 		checker.CauseInFlight: {
-			fence, compare, inDatabase, once, asking,
+			fence, inDatabase, compare, once, asking,
 			{Check, Useless, "the write was sent in time, and came late", []string{"claim/database-outside"}},
 		},
 		checker.CauseExpiredGrant: {

@@ -9,6 +9,7 @@ import (
 
 	"lockcheck/clients"
 	"lockcheck/internal/lockfile"
+	"lockcheck/internal/remedies"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites/guide"
 	"lockcheck/reports"
@@ -125,7 +126,7 @@ func (n Needs) about(name string, info clients.Info) reports.LockAdvice {
 	p := n.plan(info)
 	a := reports.LockAdvice{
 		Lock: name, Ends: ends(info), Lease: p.lease, Renew: p.renew, Why: p.why,
-		Guard: string(guard(info)), RestsOn: restsOn(name, info),
+		Guard: string(remedies.GuardOf(info)), RestsOn: restsOn(name, info),
 	}
 	if info.MaxTTL > 0 && p.lease > info.MaxTTL {
 		a.Unfit = fmt.Sprintf("it takes a lease of %s, and its servers allow %s at most", p.lease, info.MaxTTL)
@@ -211,14 +212,6 @@ func shortened(info clients.Info, failover time.Duration) (time.Duration, bool) 
 	}
 	left = left.Truncate(time.Millisecond)
 	return left, left > 0 && left >= info.MinTTL
-}
-
-// guard is the best that goes with a lock: a fence needs its token, and compares no data.
-func guard(info clients.Info) workloads.Guard {
-	if workloads.Fence.Lacks(info) == "" {
-		return workloads.Fence
-	}
-	return workloads.CompareAndSet
 }
 
 // restsOn names the reproductions that show what the advice says.

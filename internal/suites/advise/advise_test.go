@@ -103,7 +103,7 @@ func TestContradiction(t *testing.T) {
 		{"consul", 30 * time.Second, true, 0, "fence", "a lease of 6.75s outlasts the pause and ends after 28.5s, if you set session_ttl_min"},
 		{"consul", 20 * time.Second, true, 2500 * time.Millisecond, "fence", "set session_ttl_min"},
 		{"consul", 10 * time.Second, true, 0, "fence", ""},
-		{"postgres-session", time.Second, false, 0, "cas", ""},
+		{"postgres-session", time.Second, false, 0, "database", ""},
 	} {
 		got := about(t, needs(c.lock, failover(c.failover)))
 		if (got.Contradiction != "") != c.named || got.ShortLease != c.short || got.Guard != c.guard ||

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lockcheck/clients"
+	"lockcheck/internal/remedies"
 	"lockcheck/internal/runs"
 	"lockcheck/workloads"
 )
@@ -24,7 +25,7 @@ func (n Needs) commands(name string, info clients.Info, p plan) []string {
 		lines = append(lines, n.line(name, half, "--expect violation"))
 	}
 	short := plan{lease: info.Lease((p.lease / 4).Truncate(unit)), renew: p.renew}
-	return append(lines, n.line(name, short, "--guard "+string(guard(info))))
+	return append(lines, n.line(name, short, "--guard "+string(remedies.GuardOf(info))))
 }
 
 // half is the plan with half of its lease, and whether a pause must break that.

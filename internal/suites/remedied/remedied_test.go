@@ -35,7 +35,7 @@ func TestNew(t *testing.T) {
 		tried, left []string
 	}{
 		{"memory", "none", []string{"--guard fence", "--guard cas", "--guard ask", "--renew", "--ttl 5s", "--check-before-write"}, []string{"--guard database", "--guard idempotency-key"}},
-		{"memory", "cas", []string{"--guard fence", "--guard ask", "--renew", "--ttl 5s", "--check-before-write"}, []string{"--guard cas", "--guard database", "--guard idempotency-key"}},
+		{"memory", "cas", []string{"--guard fence", "--guard ask", "--renew", "--ttl 5s", "--check-before-write"}, []string{"--guard database", "--guard cas", "--guard idempotency-key"}},
 		{"none", "none", []string{"--guard cas"}, []string{"--guard fence", "--guard database", "--guard idempotency-key", "--guard ask", "--renew", "--ttl", "--check-before-write"}},
 		{"../../../examples/python-embedded/lock.yaml", "none", nil, nil},
 	} {
