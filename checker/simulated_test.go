@@ -136,7 +136,7 @@ func TestForgedResults(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for seed := range uint64(1000) {
+			for seed := range uint64(3000) {
 				w := simulation.Random(rand.New(rand.NewPCG(seed, 2)), seed%2 == 0)
 				h, truth := simulation.Run(seed, w)
 				r := Check(h, Options{})

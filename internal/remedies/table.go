@@ -40,12 +40,12 @@ func table() map[string][]Advice {
 		checker.CauseValidity: {
 			{OtherSetting, Prevents, "a client that counts the validity from before the request that was granted, not from its answer, or refuses late answers (redislock+call-deadlines)",
 				[]string{"repro/redislock-late-answer/control"}},
-			fence, compare, asking,
+			fence, compare, once, asking,
 			{Check, Useless, "the holder is within its validity by what its client said", []string{"repro/redlock-clock-jump"}},
 		},
 		checker.CauseRenewedByOther: {
 			{OtherSetting, Prevents, "a renewal that compares and sets: it renews what is still its own, and nothing else", []string{"repro/redsync-4.12.0-extend/control"}},
-			fence, compare, asking,
+			fence, compare, once, asking,
 		},
 		checker.CauseInFlight: {
 			fence, inDatabase, compare, once, asking,
