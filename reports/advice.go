@@ -44,6 +44,8 @@ type LockAdvice struct {
 	Known    []KnownBreak `json:"known,omitempty"`
 	Runs     int64        `json:"runs,omitempty"`
 	Commands []string     `json:"commands,omitempty"` // that check it
+	// Check says with which times the commands do so, if not with those of the team, and how long they take.
+	Check string `json:"check,omitempty"`
 }
 
 // KnownBreak is a fault that has broken a lock.
@@ -84,6 +86,9 @@ func AdviceTerminal(w io.Writer, a Advice, o TerminalOptions) error {
 		t.line(t.paint(bold, clean(l.Lock)) + ", which ends with " + l.Ends)
 		for _, item := range l.items() {
 			t.hang("  "+pad(item.name, 10), "  "+t.paint(dim, pad(item.name, 10)), item.text)
+		}
+		if l.Check != "" {
+			t.hang("  "+pad("check", 10), "  "+t.paint(dim, pad("check", 10)), clean(l.Check))
 		}
 		for _, command := range l.Commands {
 			t.line("  " + o.CommandLine(clean(command)))

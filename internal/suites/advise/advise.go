@@ -37,7 +37,7 @@ func DefaultLocks() []string {
 // Advise says what the figures ask for, and what is known to break the locks that serve them.
 // Its error is one of usage.
 func Advise(n Needs, known guide.Evidence) (reports.Advice, error) {
-	if err := n.check(); err != nil {
+	if err := n.validate(); err != nil {
 		return reports.Advice{}, err
 	}
 	a := reports.Advice{
@@ -54,7 +54,7 @@ func Advise(n Needs, known guide.Evidence) (reports.Advice, error) {
 	return a, nil
 }
 
-func (n Needs) check() error {
+func (n Needs) validate() error {
 	switch {
 	case n.SectionP99 <= 0:
 		return runs.Usagef("--section-p99: say how long 99 of 100 critical sections last at most, as in 300ms")
@@ -140,7 +140,7 @@ func (n Needs) about(name string, info clients.Info) reports.LockAdvice {
 		a.Servers = servers(info.Delivered, p)
 		n.contradiction(&a, info, p)
 	}
-	a.Commands = n.commands(name, info, p)
+	n.check(&a, info)
 	return a
 }
 

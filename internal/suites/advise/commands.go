@@ -8,11 +8,57 @@ import (
 	"lockcheck/clients"
 	"lockcheck/internal/remedies"
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
+	"lockcheck/reports"
 	"lockcheck/workloads"
 )
 
 // tests is how many runs an advice is tested with.
 const tests = 20
+
+// Sections and pauses that are longer make a check take hours, and show nothing more of a lease
+// that follows from them by the same rule than those that are checked instead.
+const (
+	longSection, checkedSection = 2 * time.Second, time.Second
+	longPause, checkedPause     = 30 * time.Second, 5 * time.Second
+)
+
+// checked are the figures that an advice is checked with, and how they differ from those of the
+// team; "" if they do not.
+func (n Needs) checked() (checked Needs, instead string) {
+	checked = n
+	var parts []string
+	if long := n.longest(); long > longSection {
+		checked.SectionP99, checked.SectionMax = min(n.SectionP99, checkedSection), min(n.SectionMax, checkedSection)
+		parts = append(parts, inPlace("sections", checked.longest(), long))
+	}
+	if n.LongestPause > longPause {
+		checked.LongestPause = checkedPause
+		parts = append(parts, inPlace("pauses", checkedPause, n.LongestPause))
+	}
+	if len(parts) == 0 {
+		return checked, ""
+	}
+	return checked, "with " + strings.Join(parts, ", ") + ", and the lease that follows from them"
+}
+
+func inPlace(what string, checked, asked time.Duration) string {
+	return fmt.Sprintf("%s of %s in place of %s (divided by %.3g)", what, checked, asked, float64(asked)/float64(checked))
+}
+
+// check adds to an advice the commands that check it, and says what they take.
+func (n Needs) check(a *reports.LockAdvice, info clients.Info) {
+	checked, instead := n.checked()
+	a.Commands, a.Check = checked.commands(a.Lock, info, checked.plan(info)), instead
+	o, _ := checked.Options(a.Lock, info, false)
+	outline, err := runs.OutlineOf(o)
+	if err != nil {
+		return // a run says it, too
+	}
+	made := tests + len(a.Commands) - 1
+	takes := time.Duration(made) * suites.Job{Outline: outline}.Length()
+	a.Check = strings.TrimPrefix(fmt.Sprintf("%s; %d runs, at most %d min", instead, made, int((takes+time.Minute-1)/time.Minute)), "; ")
+}
 
 // commands are the lines by which a team checks an advice on its own machine: what holds,
 // what must not, and the guard.
