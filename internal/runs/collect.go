@@ -105,7 +105,7 @@ func (r *run) end(ctx context.Context, programs []*clusters.Node, interrupt <-ch
 		// A program that has died already was reported as that.
 		_ = program.Input.Close()
 	}
-	limit := time.NewTimer(r.longestSection() + callsToTheirLimits)
+	limit := time.NewTimer(r.LongestSection() + callsToTheirLimits)
 	defer limit.Stop()
 	told := time.NewTimer(waitUntold)
 	defer told.Stop()
@@ -161,7 +161,7 @@ func names(programs []*clusters.Node) string {
 
 // tellWait says what the end of the run waits for.
 func (r *run) tellWait(programs []*clusters.Node, interrupted bool) {
-	what := fmt.Sprintf("waiting for %s to end their calls and critical sections, which last up to %s", names(programs), r.longestSection())
+	what := fmt.Sprintf("waiting for %s to end their calls and critical sections, which last up to %s", names(programs), r.LongestSection())
 	if interrupted {
 		r.progress.Step("%s; those that have not ended in %s are killed", what, interruptedPatience-waitUntold)
 		return
@@ -190,8 +190,8 @@ const killTimeout = 5 * time.Second
 // together if all of them run into their time limits.
 const callsToTheirLimits = 15 * time.Second
 
-// longestSection is the longest time that a worker spends in its critical section.
-func (o Options) longestSection() time.Duration {
+// LongestSection is the longest time that a worker spends in its critical section.
+func (o Options) LongestSection() time.Duration {
 	longest := o.Section.Max
 	for _, w := range o.Workers {
 		longest = max(longest, w.Section.Max)

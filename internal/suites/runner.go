@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -68,10 +69,20 @@ type Runner struct {
 	Test func(context.Context, runs.Options, <-chan struct{}, runs.Progress) (runs.Outcome, error)
 }
 
-// Length is how long jobs take at most, by their time limits.
+// Length is how long jobs take, by their time limits, if each begins in its order as soon as enough
+// slots are free. To divide the sum by the slots would be too little: the last jobs leave slots idle.
 func (r Runner) Length(jobs []Job) time.Duration {
 	w := r.work(jobs)
-	return w.atMost(w.left)
+	free := make([]time.Duration, w.slots) // when each slot is, in order
+	for _, j := range jobs {
+		taken := free[:w.slotsOf(j)]
+		end := taken[len(taken)-1] + j.Length()
+		for i := range taken {
+			taken[i] = end
+		}
+		slices.Sort(free)
+	}
+	return free[len(free)-1]
 }
 
 // work is what there is to do before any job is begun.
@@ -220,8 +231,11 @@ func (w *work) skip(i int) {
 // startAndEnd is what servers take to start and end, around the time limit of a run.
 const startAndEnd = 5 * time.Second
 
-// Length is how long a job takes at most.
-func (j Job) Length() time.Duration { return j.Outline.Options.TimeLimit + startAndEnd }
+// Length is how long a job takes at most, with servers that are there. The sections that have begun at
+// its time limit are waited for.
+func (j Job) Length() time.Duration {
+	return j.Outline.Options.TimeLimit + j.Outline.Options.LongestSection() + startAndEnd
+}
 
 // cost is what a job takes of the slots at most.
 func (w *work) cost(j Job) time.Duration { return time.Duration(w.slotsOf(j)) * j.Length() }

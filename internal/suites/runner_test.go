@@ -148,6 +148,17 @@ func TestRunnerDeadline(t *testing.T) {
 	if got := (Runner{Slots: 2}).Length(all[:1]); got != startAndEnd {
 		t.Errorf("one job takes %s", got)
 	}
+	if got := (Runner{Slots: 2}).Length(jobs(1, 1, 1)); got != 2*startAndEnd { // one of them is alone at the end
+		t.Errorf("three jobs, two at a time, take %s", got)
+	}
+	if got := (Runner{Slots: 2}).Length(jobs(1, 2, 1)); got != 3*startAndEnd { // the second waits for both slots
+		t.Errorf("three jobs, of which one takes both slots, take %s", got)
+	}
+	long := jobs(1)
+	long[0].Options.Section.Max, long[0].Outline.Options.Section.Max = time.Hour, time.Hour
+	if got := long[0].Length(); got != time.Hour+startAndEnd {
+		t.Errorf("a job with a section of an hour takes %s", got)
+	}
 }
 
 // TestRunnerFails: a run that fails is told, and the others are made; after what is told
