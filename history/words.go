@@ -9,22 +9,23 @@ const (
 	ByDeadline = "deadline" // the worker looked at its own deadline
 )
 
-// Moments that a fault can wait for, as found in Fault.Moment. The first three are calls in
+// Moments that a fault can wait for, as found in Fault.Moment. The first four are calls in
 // flight.
 const (
-	MomentAcquiring = "acquiring"
-	MomentRenewing  = "renewing"
-	MomentReleasing = "releasing"
-	MomentHolding   = "holding"  // a worker has read in its critical section
-	MomentQueued    = "queued"   // it waits while another one holds the lock
-	MomentLost      = "lost"     // it knows, or could know, that its lock is gone
-	MomentFailover  = "failover" // the servers have lost their leader, or a new one has just begun
+	MomentAcquiring   = "acquiring"
+	MomentUncontended = "uncontended" // an acquire of a lock that nobody has by the record so far
+	MomentRenewing    = "renewing"
+	MomentReleasing   = "releasing"
+	MomentHolding     = "holding"  // a worker has read in its critical section
+	MomentQueued      = "queued"   // it waits while another one holds the lock
+	MomentLost        = "lost"     // it knows, or could know, that its lock is gone
+	MomentFailover    = "failover" // the servers have lost their leader, or a new one has just begun
 )
 
 // CallOf returns the operation that is in flight at a moment; "" at one that is no call.
 func CallOf(moment string) Function {
 	switch moment {
-	case MomentAcquiring:
+	case MomentAcquiring, MomentUncontended:
 		return Acquire
 	case MomentRenewing:
 		return Renew

@@ -14,18 +14,19 @@ import (
 
 // Values of Step.When other than "".
 const (
-	WhenAcquiring = history.MomentAcquiring
-	WhenRenewing  = history.MomentRenewing
-	WhenReleasing = history.MomentReleasing
-	WhenHolding   = history.MomentHolding
-	WhenQueued    = history.MomentQueued
-	WhenLost      = history.MomentLost
-	WhenFailover  = history.MomentFailover
+	WhenAcquiring   = history.MomentAcquiring
+	WhenUncontended = history.MomentUncontended
+	WhenRenewing    = history.MomentRenewing
+	WhenReleasing   = history.MomentReleasing
+	WhenHolding     = history.MomentHolding
+	WhenQueued      = history.MomentQueued
+	WhenLost        = history.MomentLost
+	WhenFailover    = history.MomentFailover
 )
 
 // Moments lists them.
 func Moments() []string {
-	return []string{WhenAcquiring, WhenRenewing, WhenReleasing, WhenHolding, WhenQueued, WhenLost, WhenFailover}
+	return []string{WhenAcquiring, WhenUncontended, WhenRenewing, WhenReleasing, WhenHolding, WhenQueued, WhenLost, WhenFailover}
 }
 
 // Catcher makes workers stop at their calls to the lock service.
@@ -88,7 +89,19 @@ func (n *Nemesis) catch(ctx context.Context, step Step, id string, call history.
 	}
 	inFlight := step.catchesInFlight()
 	n.setInFlight(id, inFlight)
-	caught, err := n.Environment.Watch.awaitCaught(ctx, id, func() error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // nobody else is to be caught again
+	waiting, while := &wait{fault: id}, ""
+	if step.When == WhenUncontended {
+		while = ", while nobody had the lock"
+		waiting.contended = func(worker, key string) {
+			n.stray(worker, id)
+			if n.Environment.Watch.awaitFree(ctx, key) {
+				_ = n.Environment.Calls.Catch(worker, id, call, inFlight) // one that has ended is not caught
+			}
+		}
+	}
+	caught, err := n.Environment.Watch.wait(ctx, waiting, func() error {
 		for _, w := range asked {
 			if err := n.Environment.Calls.Catch(w.Name, id, call, inFlight); err != nil {
 				return err
@@ -104,9 +117,9 @@ func (n *Nemesis) catch(ctx context.Context, step Step, id string, call history.
 	if err != nil {
 		return entry{}, err
 	}
-	caught.what = fmt.Sprintf("%s was about to send its %s", caught.worker, call)
+	caught.what = fmt.Sprintf("%s was about to send its %s%s", caught.worker, call, while)
 	if inFlight {
-		caught.what = fmt.Sprintf("%s had stopped with its %s in flight", caught.worker, call)
+		caught.what = fmt.Sprintf("%s had stopped with its %s in flight%s", caught.worker, call, while)
 		n.awaitStop(ctx, caught.worker)
 	}
 	return caught, nil
@@ -116,6 +129,12 @@ func (n *Nemesis) setInFlight(id string, is bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.inFlight[id] = is
+}
+
+func (n *Nemesis) isInFlight(id string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.inFlight[id]
 }
 
 func (n *Nemesis) worker(name string) *clusters.Node {
@@ -142,10 +161,12 @@ func (n *Nemesis) awaitStop(ctx context.Context, worker string) {
 	})
 }
 
-// stray lets a worker go that has stopped for a fault that waits for nobody any more.
+// stray lets a worker go that has stopped for a fault that does not wait for it, or not any more.
 func (n *Nemesis) stray(worker, id string) {
 	ctx := context.Background()
-	n.awaitStop(ctx, worker)
+	if n.isInFlight(id) {
+		n.awaitStop(ctx, worker)
+	}
 	n.letGo(ctx, entry{worker: worker, caught: true}, id)
 }
 
@@ -180,6 +201,8 @@ func hits(order Order, e entry) bool {
 // missed says why a step whose moment did not come never began.
 func (s Step) missed() string {
 	switch call := history.CallOf(s.When); {
+	case s.When == WhenUncontended:
+		return "no acquire of a free lock was caught in time"
 	case call != "" && s.catchesInFlight():
 		return fmt.Sprintf("no %s was caught in flight in time", call)
 	case call != "":

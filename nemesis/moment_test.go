@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -120,6 +121,7 @@ type caller struct {
 	watch  *Watch
 	groups map[string]int
 	misses string
+	key    string // that they ask for
 	mu     sync.Mutex
 	caught map[string]bool
 }
@@ -132,7 +134,7 @@ func (c *caller) Catch(worker, id string, call history.Function, inFlight bool) 
 	c.caught[worker] = true
 	c.mu.Unlock()
 	c.d.add("%s: in flight %t", call, inFlight)
-	c.watch.Observe(history.Event{Process: worker, Type: history.Info, F: history.Caught, Op: 1, Note: id, Time: history.Now()})
+	c.watch.Observe(history.Event{Process: worker, Type: history.Info, F: history.Caught, Op: 1, Key: c.key, Note: id, Time: history.Now()})
 	if inFlight {
 		return syscall.Kill(-c.groups[worker], syscall.SIGSTOP)
 	}
@@ -210,6 +212,85 @@ func TestCalls(t *testing.T) {
 	}
 }
 
+// TestUncontended: an acquire of a lock that somebody has goes on, and the next one that nobody stands in
+// the way of is struck.
+func TestUncontended(t *testing.T) {
+	event := func(kind history.Type, f history.Function) history.Event {
+		return history.Event{Process: "w2", Type: kind, F: f, Key: "k", Grant: "w2-1", Time: history.Now()}
+	}
+	for _, c := range []struct {
+		target        string
+		refused, then []string
+	}{
+		{"actor", []string{"acquire", "let go of w1", "continue"}, []string{"acquire", "requested p", "begin p", "stop", "applied p", "proven p", "continue", "healed p", "end p", "proven-healed p"}},
+		{"n1", []string{"acquire", "let go of w1"}, []string{"acquire", "requested p", "begin p", "stop", "let go of w1", "applied p", "proven p", "continue", "healed p", "end p", "proven-healed p"}},
+	} {
+		t.Run(c.target, func(t *testing.T) {
+			d := &diary{t: t}
+			n, calls := callers(t, d, 1, Step{ID: "p", Fault: "pause", Target: c.target, When: WhenUncontended, For: short})
+			calls.key = "k"
+			n.Environment.Watch.Observe(event(history.OK, history.Acquire))
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				n.Run(bounded(t), plenty)
+			}()
+			clustertest.Eventually(t, 10*time.Second, func() error {
+				if got := d.order(); !slices.Equal(got, c.refused) {
+					return fmt.Errorf("%q, want %q", got, c.refused)
+				}
+				return nil
+			})
+			n.Environment.Watch.Observe(event(history.Invoke, history.Release))
+			n.Environment.Watch.Observe(event(history.OK, history.Release))
+			<-done
+			d.expect(append(c.refused, c.then...)...)
+			if f := d.stage("p", history.Applied); !strings.HasSuffix(f.Evidence, ", while nobody had the lock") || f.Moment != WhenUncontended || f.Actor != "w1" {
+				t.Errorf("%+v", f)
+			}
+		})
+	}
+}
+
+// TestFree: who has a lock by what is on record.
+func TestFree(t *testing.T) {
+	event := func(grant string, kind history.Type, f history.Function, until int64) history.Event {
+		return history.Event{Process: grant[:2], Type: kind, F: f, Key: "k", Grant: grant, Until: until, Time: 1}
+	}
+	granted, other := event("w1-1", history.OK, history.Acquire, 0), event("w2-1", history.OK, history.Acquire, 0)
+	const at = 100
+	for _, c := range []struct {
+		name   string
+		events []history.Event
+		free   bool
+	}{
+		{"nobody asked", nil, true},
+		{"asked for", []history.Event{event("w1-1", history.Invoke, history.Acquire, 0)}, true},
+		{"refused", []history.Event{event("w1-1", history.Fail, history.Acquire, 0)}, true},
+		{"granted", []history.Event{granted}, false},
+		{"being released", []history.Event{granted, event("w1-1", history.Invoke, history.Release, 0)}, false},
+		{"released", []history.Event{granted, event("w1-1", history.OK, history.Release, 0)}, true},
+		{"was not held any more", []history.Event{granted, event("w1-1", history.Fail, history.Release, 0)}, true},
+		{"perhaps released", []history.Event{granted, event("w1-1", history.Info, history.Release, 0)}, false},
+		{"lost", []history.Event{granted, event("w1-1", history.Info, history.Lost, 0)}, true},
+		{"its validity is over", []history.Event{event("w1-1", history.OK, history.Acquire, at)}, true},
+		{"its validity lasts", []history.Event{event("w1-1", history.OK, history.Acquire, at+1)}, false},
+		{"renewed", []history.Event{event("w1-1", history.OK, history.Acquire, at), event("w1-1", history.OK, history.Renew, at+1)}, false},
+		{"granted again, and released late by the first", []history.Event{granted, other, event("w1-1", history.OK, history.Release, 0)}, false},
+		{"granted again, and renewed late by the first", []history.Event{granted, other, event("w1-1", history.OK, history.Renew, at), event("w2-1", history.OK, history.Release, 0)}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := NewWatch()
+			for _, e := range c.events {
+				w.Observe(e)
+			}
+			if got := w.free("k", at); got != c.free {
+				t.Errorf("free: %t, want %t", got, c.free)
+			}
+		})
+	}
+}
+
 // TestStray: of two workers that stop for one fault the second goes on at once, and one that
 // stops when its step has been given up does so, too.
 func TestStray(t *testing.T) {
@@ -275,6 +356,7 @@ func TestNoCall(t *testing.T) {
 	}{
 		{Step{When: WhenReleasing}, "no release was caught in flight in time"},
 		{Step{When: WhenReleasing, Target: "n1"}, "no release was caught in time"},
+		{Step{When: WhenUncontended}, "no acquire of a free lock was caught in time"},
 		{Step{When: WhenLost}, "nobody lost a lock in time"},
 		{Step{When: WhenQueued}, "nobody had to wait in the queue in time"},
 		{Step{When: WhenHolding}, "nobody entered the section in time"},

@@ -14,11 +14,12 @@ import (
 // moments of the workers.
 type Watch struct {
 	mu      sync.Mutex
-	inside  []section         // in the order in which they were entered
-	asking  map[string]string // the key that a worker asks for at the moment
-	entered map[string]int64  // when a worker entered the section that it is inside of, ns
-	until   map[string]ending // of the validity of a grant that may be held
-	gone    map[string]bool   // workers that were killed
+	inside  []section            // in the order in which they were entered
+	asking  map[string]string    // the key that a worker asks for at the moment
+	entered map[string]int64     // when a worker entered the section that it is inside of, ns
+	until   map[string]ending    // of the validity of a grant that may be held
+	granted map[string]grantEnds // the last grant of a key that was not given back, as far as is on record
+	gone    map[string]bool      // workers that were killed
 	waiting map[*wait]bool
 	held    map[heldBy]*heldWrite // writes held back
 	// stray is told of who was caught for a fault for which nobody waits; nil for nobody.
@@ -29,6 +30,12 @@ type Watch struct {
 type ending struct {
 	at    int64
 	timer *time.Timer
+}
+
+// grantEnds is a grant and the end of its validity, ns; 0 if it ends by no clock.
+type grantEnds struct {
+	grant string
+	until int64
 }
 
 // section is one that a worker is inside of, and the grant under which it is.
@@ -49,6 +56,9 @@ type wait struct {
 	moment, of string
 	fault      string
 	came       chan entry
+	// contended is told of a worker that was caught for the fault in an acquire of a key that somebody
+	// has, and the wait goes on; nil if that is as good.
+	contended func(worker, key string)
 }
 
 // entry is the moment of a worker, or of the servers.
@@ -65,7 +75,7 @@ type entry struct {
 func NewWatch() *Watch {
 	return &Watch{
 		asking: make(map[string]string), entered: make(map[string]int64), until: make(map[string]ending),
-		gone: make(map[string]bool), waiting: make(map[*wait]bool), held: make(map[heldBy]*heldWrite),
+		granted: make(map[string]grantEnds), gone: make(map[string]bool), waiting: make(map[*wait]bool), held: make(map[heldBy]*heldWrite),
 	}
 }
 
@@ -86,6 +96,7 @@ func (w *Watch) Observe(e history.Event) {
 
 // worker sees what a worker does.
 func (w *Watch) worker(e history.Event) {
+	w.grants(e)
 	switch {
 	case e.F == history.Caught:
 		w.caught(e)
@@ -112,10 +123,53 @@ func (w *Watch) worker(e history.Event) {
 	}
 }
 
+// grants sees who has a key. Only the last grant counts: of a grant before it nothing needs to be on
+// record where the service took it away.
+func (w *Watch) grants(e history.Event) {
+	mine := w.granted[e.Key].grant == e.Grant
+	switch {
+	case e.Type == history.OK && (e.F == history.Acquire || e.F == history.Renew && mine):
+		w.granted[e.Key] = grantEnds{e.Grant, e.Until}
+	case mine && (e.F == history.Lost || e.F == history.Release && (e.Type == history.OK || e.Type == history.Fail)):
+		delete(w.granted, e.Key)
+	}
+}
+
+// free says whether nobody has a key at a time, ns, by what is on record.
+func (w *Watch) free(key string, at int64) bool {
+	last, held := w.granted[key]
+	return !held || last.until != 0 && last.until <= at
+}
+
+// awaitFree waits until nobody has a key by what is on record; it is false if ctx is done first.
+func (w *Watch) awaitFree(ctx context.Context, key string) bool {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		w.mu.Lock()
+		free := w.free(key, history.Now())
+		w.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return false
+		default:
+		}
+		if free {
+			return true
+		}
+		<-ticker.C
+	}
+}
+
 // caught sees that a worker has stopped at a call.
 func (w *Watch) caught(e history.Event) {
 	for waiting := range w.waiting {
-		if waiting.fault == e.Note {
+		switch {
+		case waiting.fault != e.Note:
+		case waiting.contended != nil && !w.free(e.Key, e.Time):
+			go waiting.contended(e.Process, e.Key)
+			return
+		default:
 			delete(w.waiting, waiting)
 			waiting.came <- entry{worker: e.Process, at: e.Time, caught: true}
 			return
@@ -255,11 +309,7 @@ func (w *Watch) await(ctx context.Context, moment, of string) (entry, error) {
 	})
 }
 
-// awaitCaught waits until a worker has stopped at a call for a fault, which prepare asks for.
-func (w *Watch) awaitCaught(ctx context.Context, fault string, prepare func() error) (entry, error) {
-	return w.wait(ctx, &wait{fault: fault}, prepare)
-}
-
+// wait waits for a moment, or for a worker that has stopped at a call, which prepare asks for.
 func (w *Watch) wait(ctx context.Context, waiting *wait, prepare func() error) (entry, error) {
 	waiting.came = make(chan entry, 1)
 	w.mu.Lock()

@@ -216,6 +216,7 @@ func TestEmbedded(t *testing.T) {
 		},
 		{name: "pauses with a release in flight", change: atMoment(nemesis.WhenReleasing, "actor"), want: checker.Valid, check: inFlight("release")},
 		{name: "pauses with an acquire in flight", change: atMoment(nemesis.WhenAcquiring, "actor"), want: checker.Valid, check: inFlight("acquire")},
+		{name: "pauses with an acquire of a free lock in flight", change: atMoment(nemesis.WhenUncontended, "actor"), want: checker.Valid, check: inFlight("acquire")},
 		{name: "pauses with a renewal in flight", change: atMoment(nemesis.WhenRenewing, "actor"), want: checker.Valid, check: inFlight("renew")},
 		{name: "pauses of the service before a release", change: atMoment(nemesis.WhenReleasing, "n1"), want: checker.Valid, check: inFlight("release")},
 		{name: "pauses of who was notified of the loss", change: atMoment(nemesis.WhenLost, "actor"), want: checker.Valid, check: soonAfter},
@@ -561,6 +562,65 @@ func atMoment(moment, target string) func(*Options) {
 			o.TTL, o.Section = 200*time.Millisecond, workloads.Range{Min: 150 * time.Millisecond, Max: 300 * time.Millisecond}
 		}
 	}
+}
+
+// TestUncontended: acquires that are struck come while nobody has the lock, and are granted, unless the other
+// worker gets it while they are stopped before their request was sent. That one asks some 16 times in
+// a section, and is refused: of acquires that are struck at any time few are granted.
+func TestUncontended(t *testing.T) {
+	t.Parallel()
+	o := options(t, atMoment(nemesis.WhenUncontended, "actor"))
+	o.Concurrency, o.Section = 2, workloads.Range{Min: 400 * time.Millisecond, Max: 400 * time.Millisecond}
+	var all []struckAcquire
+	patiently(t, func(t *testing.T, o Options) Outcome {
+		outcome := runTest(t, o)
+		all = struckAcquires(outcome.History.Events)
+		return outcome
+	}, o, func(checker.Results) bool { return len(all) >= 4 })
+	free, granted := 0, 0
+	for _, a := range all {
+		if a.free {
+			free++
+		}
+		if a.granted {
+			granted++
+		}
+	}
+	if n := len(all); n < 4 || 2*free < n || 4*granted < n {
+		t.Errorf("of %d acquires that were struck %d came while nobody had the lock, and %d were granted", n, free, granted)
+	}
+}
+
+// struckAcquire is one that was in flight when a fault struck: whether nobody had the lock when
+// its worker stopped, and whether it was granted.
+type struckAcquire struct{ free, granted bool }
+
+func struckAcquires(events []history.Event) (all []struckAcquire) {
+	caught, granted, released := make(map[string]history.Event), make(map[string]int64), make(map[string]int64)
+	for _, e := range events {
+		switch {
+		case e.F == history.Caught:
+			caught[e.Process+e.Note] = e // the last one: those before it were let go
+		case e.F == history.Acquire && e.Type == history.OK:
+			granted[e.Grant] = e.Time
+		case e.F == history.Release && e.Type == history.Invoke:
+			released[e.Grant] = e.Time
+		}
+	}
+	for _, e := range events {
+		if e.Fault == nil || e.Fault.Stage != history.Applied {
+			continue
+		}
+		aimed := caught[e.Fault.Actor+e.Fault.ID]
+		a := struckAcquire{free: true}
+		for grant, from := range granted {
+			to, over := released[grant]
+			a.free = a.free && !(from < aimed.Time && (!over || to > aimed.Time))
+			a.granted = a.granted || grant == aimed.Grant
+		}
+		all = append(all, a)
+	}
+	return all
 }
 
 // soonAfter: a fault that came too late, which one at such a moment may on a busy machine, does not
