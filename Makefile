@@ -75,7 +75,7 @@ test-race:
 test-servers: build
 	$(GO_TEST) -p 2 -parallel $$((2 * $$(nproc))) $(SERVERS)
 test-runs: build
-	$(GO_TEST) -p 2 -parallel $$(($$(nproc) + 1)) $(RUNS)
+	$(GO_TEST) -p 2 -parallel $$((3 * $$(nproc))) $(RUNS)
 test-rest: export LOCKCHECK_REST = 1
 test-rest: build workers
 	./lockcheck images || true

@@ -44,8 +44,8 @@ stands for all of them: their results together are reported.
 
 With two such sets of runs, also say whether they differ by more than chance,
 which takes four runs a side to five; fewer are refused. The exit code is then 1
-if the second is worse, else 2 if there are too few runs to tell or that of a run
-that is undecided or broken, else 0.
+if the second is worse, else 2 if there are too few runs to tell or that of a
+run that is undecided or broken, else 0.
 
 A history of Jepsen is judged by the same checkers: a test of a lock
 (:f :acquire and :release) or of a set (:f :add and :read). Each key of
