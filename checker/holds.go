@@ -114,7 +114,7 @@ func (r *run) follow(k *keyed) {
 		if last := min(i, k.after(r.claimed(a))) - 1; last > before && r.promptSince(a, k.holds[last].acquire.done) {
 			before = last
 		}
-		if before >= 0 {
+		if before >= 0 && !(r.rankedByToken(a) && k.holds[before].token > a.token) {
 			a.after = min(r.gone(k.holds[before]), a.acquire.done)
 		}
 		// No lease ends before its grant.
@@ -125,7 +125,7 @@ func (r *run) follow(k *keyed) {
 }
 
 // gone is when a hold was over at the service at the earliest; 0 where the service itself says that
-// it was earlier than that.
+// it was earlier than that, or a fault of the servers can have ended it.
 func (r *run) gone(a *attempt) int64 {
 	end := r.canHaveEndedBefore(a, math.MaxInt64)
 	if a.expired || slices.ContainsFunc(a.notifications(), func(n notification) bool { return n.byService && n.time < end }) {
@@ -133,6 +133,11 @@ func (r *run) gone(a *attempt) int64 {
 	}
 	for c := range a.calls {
 		if c.failed() && c.done < end {
+			return 0
+		}
+	}
+	for _, e := range r.earlies {
+		if e.faults.first(a.acquire.invoke, end) >= 0 {
 			return 0
 		}
 	}

@@ -158,7 +158,7 @@ func (r *run) stepsOf(a *attempt) iter.Seq[step] {
 		for c := range a.releases {
 			// Of an acquire that was never answered this says nothing: it may have
 			// arrived only after its clean-up.
-			if c.failed() && a.granted() && c.invoke >= a.acquire.done &&
+			if c.failed() && a.granted() && c.invoke > a.acquire.done &&
 				!yield(step{kind: stepNotHeld, key: a.key, grant: a.grant, worker: a.worker, call: c.invoke, ret: c.done}) {
 				return
 			}

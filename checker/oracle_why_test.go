@@ -94,7 +94,7 @@ func (o *oracle) excludes(cause string, a, b *simulation.Grant) string {
 			return "there is no such lease"
 		}
 	case CauseValidity:
-		if o.truth.Wrong["late"] == 0 && len(o.serviceWrong()) == 0 {
+		if o.truth.Wrong["late"] == 0 && len(o.serviceWrong()) == 0 && !o.slow(b) {
 			return "its client counted right"
 		}
 	case CauseRenewedByOther:
@@ -102,11 +102,20 @@ func (o *oracle) excludes(cause string, a, b *simulation.Grant) string {
 			return "it was not taken back"
 		}
 	case CauseUnexplained:
-		if len(o.serviceWrong()) == 0 && o.world.Permits <= 1 && o.truth.Right() && o.world.Reentrant <= 1 && a.Worker != b.Worker && !o.slow(a) && !o.slow(b) {
+		if len(o.serviceWrong()) == 0 && o.world.Permits <= 1 && o.truth.Right() && o.world.Reentrant <= 1 && a.Worker != b.Worker && !o.slow(a) && !o.slow(b) && !o.open(a, b) {
 			return "a right service is explained"
 		}
 	}
 	return ""
+}
+
+// open says that two grants were asked for before either was answered, and that a worker was stopped or
+// cut off meanwhile: without tokens nobody knows whose answer was read late.
+func (o *oracle) open(a, b *simulation.Grant) bool {
+	x, y := o.record.byID[a.ID], o.record.byID[b.ID]
+	during := simulation.Interval{From: min(x.answered, y.answered), To: max(x.answered, y.answered)}
+	silent := func(w string) bool { return meets(o.truth.Stopped[w], during) || meets(o.truth.Cut[w], during) }
+	return !o.world.Tokens && x.asked <= y.answered && y.asked <= x.answered && (silent(a.Worker) || silent(b.Worker))
 }
 
 // slow says that the answer to an acquire was on its way for longer than a lease: to whom the lock

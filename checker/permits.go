@@ -206,13 +206,14 @@ func (r *run) oneTooMany(active []*attempt, h *attempt) overlap {
 		}
 	}
 	o.early = certain > permits(r.header)
-	// With those who come later there are too many for longer, which is counted with them.
+	// With those who come later there are too many for longer, which is counted with them, and
+	// without this one it was before.
 	ends := []int64{h.holdEnd}
 	for _, a := range active {
 		ends = append(ends, a.holdEnd)
 	}
 	slices.Sort(ends)
-	o.to = ends[len(active)-permits(r.header)]
+	o.to = min(h.holdEnd, ends[len(active)-permits(r.header)])
 	return o
 }
 

@@ -110,8 +110,9 @@ func (n *search) life(r *record, i int, a *attempted) {
 			n.ops = append(n.ops, searchOp{f: history.Release, grant: i, from: c.from, to: c.to})
 		case c.outcome != history.Fail:
 			n.ops = append(n.ops, searchOp{f: history.Release, grant: i, from: c.from, to: never, optional: true})
-		case a.granted():
-			// After an acquire without an answer this says nothing: it may have come first.
+		case a.granted() && c.from > a.answered:
+			// After an acquire without an answer, or one at the same time, this says nothing: it may
+			// have come first.
 			n.ops = append(n.ops, searchOp{f: notHeld, grant: i, from: c.from, to: c.to})
 		}
 	}

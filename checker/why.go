@@ -112,11 +112,16 @@ func (r *run) canHaveEndedBefore(a *attempt, time int64) int64 {
 // the answer.
 func (r *run) overrated(a *attempt, time int64) bool {
 	lease := r.header.Lease
-	from := time
-	if !exclusive(r.header) {
-		from = max(time, later(a.acquire.done, lease))
+	return lease > 0 && a.validBy(time) > max(time, r.certainly(a))+clockAllowance(lease)
+}
+
+// certainly is until when a grant was in force after its answer, at least, where several may have
+// the lock and nothing is known of when it was given; else 0.
+func (r *run) certainly(a *attempt) int64 {
+	if exclusive(r.header) {
+		return 0
 	}
-	return lease > 0 && a.validBy(time) > from+clockAllowance(lease)
+	return later(a.acquire.done, r.header.Lease)
 }
 
 // renewedSince returns a renewal that succeeded though somebody else had been granted the lock at a
@@ -127,7 +132,7 @@ func (r *run) renewedSince(a *attempt, granted int64) *renewal {
 		if !c.ok() || c.done <= granted {
 			continue
 		}
-		before := r.canHaveEndedBefore(a, c.invoke) <= granted
+		before := max(r.canHaveEndedBefore(a, c.invoke), r.certainly(a)) <= granted
 		if after := later(c.invoke, r.header.Lease); before && (c.invoke > granted || after-clockAllowance(r.header.Lease) > granted) {
 			return c
 		}
