@@ -13,7 +13,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -66,20 +65,17 @@ func (s *Store) look(patience time.Duration) inventory {
 	// The folder of a run is named after its time.
 	slices.SortFunc(folders, func(a, b string) int { return cmp.Compare(path.Base(b), path.Base(a)) })
 	seen := make([]known, len(folders))
-	var read atomic.Int64
+	first := slices.IndexFunc(folders, func(folder string) bool { _, before := s.known[folder]; return !before })
 	enough := time.Now().Add(patience)
 	var readers errgroup.Group
 	readers.SetLimit(runtime.GOMAXPROCS(0))
 	for i, folder := range folders {
 		readers.Go(func() error {
 			last, before := s.known[folder]
-			if !before && read.Load() > 0 && time.Now().After(enough) {
+			if !before && i != first && time.Now().After(enough) {
 				return nil
 			}
 			seen[i] = s.refresh(folder, last)
-			if !before && seen[i].run.Problem == "" {
-				read.Add(1)
-			}
 			return nil
 		})
 	}
