@@ -67,7 +67,7 @@ func (o *oracle) excludes(cause string, a, b *simulation.Grant) string {
 	bad := a.Order == 0 || b.Order == 0 || slices.Contains(b.Excluded, a.ID)
 	switch cause {
 	case CauseTwice:
-		if fair && !bad && !o.shortened(a) {
+		if fair && !bad && !o.blurred(a) {
 			return "it ended by right"
 		}
 		if !bad && (a.Ended == simulation.Stepped || a.Ended == simulation.Wiped) {
@@ -124,12 +124,12 @@ func (o *oracle) slow(g *simulation.Grant) bool {
 	return o.record.byID[g.ID].answered-g.Granted > int64(o.record.header.Lease)
 }
 
-// shortened says that the service ended a grant before another one too early: when that one can have
-// begun the record does not tell.
-func (o *oracle) shortened(a *simulation.Grant) bool {
+// blurred says that the service, by an error of its own, ended a grant next to another one too early or
+// gave it too early: when that one can have begun the record does not tell.
+func (o *oracle) blurred(a *simulation.Grant) bool {
 	early := []simulation.End{simulation.Early, simulation.Forgotten, simulation.Denied, simulation.Taken}
 	return slices.ContainsFunc(o.truth.Order, func(g *simulation.Grant) bool {
-		return g.Key == a.Key && g.Order < a.Order && slices.Contains(early, g.Ended)
+		return g.Key == a.Key && (g.Order < a.Order && slices.Contains(early, g.Ended) || slices.Contains(g.Excluded, a.ID))
 	})
 }
 
