@@ -74,7 +74,7 @@ func undecidedBecause(r *run, ops Operations) []string {
 		return []string{fmt.Sprintf("only %s, %d are needed%s", count(done, one, many), least, r.refusals(ops))}
 	}
 	if r.header.Parameters[ignoreFailedAcquire] == "true" && !r.ignoredAny() {
-		return []string{"no acquire failed whose worker could have gone on: --" + ignoreFailedAcquire + " changed nothing"}
+		return []string{"--" + ignoreFailedAcquire + " changed nothing: no worker used the data after a failed acquire"}
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func (r *run) refusals(ops Operations) string {
 	if len(refused) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(": the resource refused the reads of %s, while %s", count(len(refused), "hold", "holds"), count(ops.Released, "release succeeded", "releases succeeded"))
+	return fmt.Sprintf("; the resource refused reads in %s (guard %s), although the lock was granted: %s", count(len(refused), "hold", "holds"), r.header.Guard, count(ops.Released, "release succeeded", "releases succeeded"))
 }
 
 // operationsOf counts what the workers did.

@@ -125,7 +125,7 @@ func (r *run) stuckKeys(since, limit int64, after string) (found []Incident, dou
 			what := fmt.Sprintf("%snobody could acquire %s for %s, though %s", after, k.name, dur(s.length()), r.vacancy())
 			if perhaps, n := r.perhapsHeld(k); total(uncovered([]span{s}, perhaps)) <= limit && r.answered(s) {
 				if k.next(s.to-1, 0) == nil {
-					doubtful = fmt.Sprintf("%snobody is known to have acquired %s for %s, but what became of %s nobody learned", after, k.name, dur(s.length()), count(n, "acquire", "acquires"))
+					doubtful = fmt.Sprintf("%snobody is known to have acquired %s for %s, but %s of unknown outcome may have held it", after, k.name, dur(s.length()), count(n, "acquire", "acquires"))
 				}
 				continue
 			}
@@ -200,19 +200,20 @@ func (r *run) lastHold(k *keyed, time int64) string {
 		return fmt.Sprintf("%s was never granted to anybody before", k.name)
 	}
 	a := k.holds[i]
-	text := fmt.Sprintf("%s was last granted to %s (%s), at %s%s", k.name, r.name(a.worker), r.name(a.grant), r.at(a.acquire.done), withToken(a))
+	holder := r.name(a.worker)
+	text := fmt.Sprintf("%s was last granted to %s (%s), at %s%s; ", k.name, holder, r.name(a.grant), r.at(a.acquire.done), withToken(a))
 	killed := r.byWorker[a.worker].killed
 	switch c := a.released(); {
 	case c != nil:
-		return text + fmt.Sprintf(", whose release, asked for at %s, was acknowledged at %s", r.at(c.invoke), r.at(c.done))
+		return text + fmt.Sprintf("the release by %s, asked for at %s, was acknowledged at %s", holder, r.at(c.invoke), r.at(c.done))
 	case a.tried && a.release.failed():
-		return text + fmt.Sprintf(", whose release was answered at %s: it was no longer his", r.at(a.release.done))
+		return text + fmt.Sprintf("the release by %s was answered at %s: %s no longer had the lock", holder, r.at(a.release.done), holder)
 	case a.tried:
-		return text + fmt.Sprintf(", and what became of the release, asked for at %s, nobody learned", r.at(a.release.invoke))
+		return text + fmt.Sprintf("the outcome of the release by %s, asked for at %s, is unknown", holder, r.at(a.release.invoke))
 	case killed != 0 && killed <= time:
-		return text + fmt.Sprintf(", which was killed at %s and released nothing", r.at(killed))
+		return text + fmt.Sprintf("%s was killed at %s and released nothing", holder, r.at(killed))
 	}
-	return text + ", which never released it"
+	return text + holder + " never released it"
 }
 
 const classStuck = "stuck"

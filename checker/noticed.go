@@ -79,11 +79,11 @@ func (n *Noticed) idle(r *run, k *keyed) {
 func (n Noticed) text() string {
 	text := ""
 	if n.UntrueLosses > 0 {
-		text = fmt.Sprintf("%s untrue: the release succeeded afterwards (nobody worked for %s because of that)", count(n.UntrueLosses, "loss was", "losses were"), dur(int64(n.UntrueIdle)))
+		text = fmt.Sprintf("%s: the lock was reported as lost, but its release succeeded afterwards (%s from loss to release in all)", count(n.UntrueLosses, "untrue loss", "untrue losses"), dur(int64(n.UntrueIdle)))
 	}
 	if n.IdleReleases > 0 {
-		text = summed(text, fmt.Sprintf("after %s that succeeded nobody was granted the lock for more than %s, though others asked for it (%s in all)",
-			count(n.IdleReleases, "release", "releases"), dur(int64(OutageGap)), dur(int64(n.Idle))))
+		text = summed(text, fmt.Sprintf("%s: the lock was granted to nobody for more than %s afterwards, though others asked for it (%s in all)",
+			count(n.IdleReleases, "idle release", "idle releases"), dur(int64(OutageGap)), dur(int64(n.Idle))))
 	}
 	return text
 }

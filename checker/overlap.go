@@ -314,7 +314,7 @@ func mutualExclusion(r *run, t together) judged {
 	case t.unseen != "":
 		j.Verdict, j.Summary = Undecided, t.unseen
 	case r.shut():
-		j.Verdict, j.Summary = Undecided, "each lock was granted to one worker alone, whoever else asked for it"
+		j.Verdict, j.Summary = Undecided, "each lock was granted to only one worker, although another one asked for a free lock: nothing shows that the lock keeps anybody out"
 	case readWrite(r.header):
 		j.Summary = count(len(r.holds), "hold", "holds") + ", no writer next to anybody"
 	default:

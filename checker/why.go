@@ -278,7 +278,7 @@ func (r *run) tell(c cause, a, b *attempt) string {
 			text += "; the lock lasted as long as its connection, and " + c.told(r)
 			break
 		}
-		text += fmt.Sprintf("; nothing of its own can have ended that grant %s, but %s", r.before(end), c.told(r))
+		text += fmt.Sprintf("; that grant cannot have ended by itself %s, but %s", r.before(end), c.told(r))
 	case CauseUnexplained:
 		text += "; nothing in the record says why that did not keep others out" + r.after(a)
 	}
@@ -307,7 +307,7 @@ func (r *run) justBefore(a, b *attempt) string {
 	if last == nil {
 		return ""
 	}
-	return fmt.Sprintf("; before that, at %s, %s had given up an attempt (%s)", r.at(r.gaveUp(last)), r.name(last.worker), r.name(last.grant))
+	return fmt.Sprintf("; between the two grants, at %s, %s gave up its attempt %s", r.at(r.gaveUp(last)), r.name(last.worker), r.name(last.grant))
 }
 
 // untilContinued says when a worker that was stopped went on: somewhere between the two times
@@ -364,7 +364,7 @@ func (r *run) observed(a, b *attempt) string {
 // told says which faults explain it, and from when on each was in force.
 func (c cause) told(r *run) string {
 	if c.fault == nil {
-		return "the clocks of the workers were set apart from the start, as the name of the lock says"
+		return "the clocks of the workers differed from the start (lock option " + clocksApart + ")"
 	}
 	var parts []string
 	for _, f := range append([]*fault{c.fault}, c.with...) {
