@@ -125,7 +125,7 @@ func (r *run) end(ctx context.Context, programs []*clusters.Node, interrupt <-ch
 			interrupt, cutShort = nil, time.After(interruptedPatience)
 			told.Reset(waitUntold)
 		case <-told.C:
-			r.tellWait(r.unended(programs), cutShort != nil)
+			r.tellWait(r.unended(programs), interrupt, cutShort)
 		case <-ticker.C:
 			r.progress.Status("waiting for %s", names(r.unended(programs)))
 		case <-cutShort:
@@ -159,19 +159,23 @@ func names(programs []*clusters.Node) string {
 	return strings.Join(list, ", ")
 }
 
-// tellWait says what the end of the run waits for.
-func (r *run) tellWait(programs []*clusters.Node, interrupted bool) {
+// tellWait says what the end of the run waits for, and what ends the wait. Observers and the resource
+// are not interrupted, and have no critical sections.
+func (r *run) tellWait(programs []*clusters.Node, interrupt <-chan struct{}, cutShort <-chan time.Time) {
 	what := fmt.Sprintf("waiting for %s to end their calls and critical sections, which last up to %s", names(programs), r.LongestSection())
-	if interrupted {
+	switch {
+	case cutShort != nil:
 		r.progress.Step("%s; those that have not ended in %s are killed", what, interruptedPatience-waitUntold)
-		return
+	case interrupt != nil:
+		r.progress.Step("%s; Ctrl-C ends the wait", what)
+	default:
+		r.progress.Step("waiting for %s to end", names(programs))
 	}
-	r.progress.Step("%s; Ctrl-C ends the wait", what)
 }
 
 // kill ends programs in the middle of what they do.
 func (r *run) kill(ctx context.Context, programs []*clusters.Node) error {
-	r.progress.Step("killing %s: the outcome of what they were at stays unknown", names(programs))
+	r.progress.Step("killing %s; the outcome of their open calls stays unknown", names(programs))
 	ctx, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
 	var errs []error

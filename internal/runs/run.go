@@ -390,7 +390,7 @@ func (r *run) work(hard context.Context, interrupt <-chan struct{}) (interrupted
 	}
 	r.progress.Step("running %s for %s%s, then %s without faults; times count from the start of the workers", r.describe(), r.active(), atMost, r.recovery)
 	if longest := r.LongestSection(); longest > r.TimeLimit {
-		r.progress.Step("a critical section lasts up to %s, longer than the run: those that have begun are waited for after its time limit", longest)
+		r.progress.Step("a critical section lasts up to %s, longer than the run: after its time limit the run waits for sections that have begun", longest)
 	}
 	began, delay := readHostClock(), watchDelay(r.recorder.Stalled)
 	defer func() { r.delay = delay() }()
