@@ -54,7 +54,7 @@ func journalFolder() (string, error) { return folders.Cache("runs") }
 // journalPath is where the journal of a run is.
 func journalPath(run string) (string, error) {
 	if !isID(run) {
-		return "", fmt.Errorf("%q is not the identity of a run", run)
+		return "", fmt.Errorf("%q is not the ID of a run", run)
 	}
 	folder, err := journalFolder()
 	return filepath.Join(folder, run+".jsonl"), err

@@ -136,7 +136,11 @@ func sweep(ctx context.Context, docker *engine.Engine, run string) (Leftover, er
 		return left, err
 	}
 	// Only now: a process that still ran could have put something into them.
-	if err := removeFolders(entries); err != nil {
+	path, err := journalPath(run)
+	if err != nil {
+		return left, err
+	}
+	if err := removeFolders(entries, path); err != nil {
 		return left, err
 	}
 	left.Undone = openFaults(entries)
@@ -144,10 +148,6 @@ func sweep(ctx context.Context, docker *engine.Engine, run string) (Leftover, er
 		if left.Objects, err = removeObjects(ctx, docker, run); err != nil {
 			return left, err
 		}
-	}
-	path, err := journalPath(run)
-	if err != nil {
-		return left, err
 	}
 	return left, removeIfThere(path)
 }
@@ -183,18 +183,19 @@ func killProcesses(run string, entries []Entry) (int, error) {
 	return len(killed), nil
 }
 
-// removeFolders removes the temporary folders, and nothing else that a journal may name.
-func removeFolders(entries []Entry) error {
+// removeFolders removes the temporary folders, and nothing else that the entries of a journal may
+// name.
+func removeFolders(entries []Entry, journal string) error {
 	var errs []error
 	for _, e := range entries {
 		if e.Folder == "" {
 			continue
 		}
-		err := folders.IsTemporary(e.Folder)
-		if err == nil {
-			err = os.RemoveAll(e.Folder)
+		if err := folders.IsTemporary(e.Folder); err != nil {
+			errs = append(errs, fmt.Errorf("not removed: %w; if that run had another TMPDIR, clean up with it, else delete the journal %s", err, journal))
+			continue
 		}
-		errs = append(errs, err)
+		errs = append(errs, os.RemoveAll(e.Folder))
 	}
 	return errors.Join(errs...)
 }

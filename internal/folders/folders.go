@@ -39,7 +39,8 @@ func own(folder string) error {
 		return err
 	}
 	if err := isOwn(folder); err != nil {
-		return err
+		return fmt.Errorf("%w; lockcheck does what the files in it say, so only you may be able to change it: "+
+			"set XDG_CACHE_HOME to a folder of yours, or remove this one", err)
 	}
 	return os.Chmod(folder, 0o700) // earlier versions let others read it
 }
@@ -54,11 +55,11 @@ func isOwn(folder string) error {
 	status, known := about.Sys().(*syscall.Stat_t)
 	switch {
 	case !about.IsDir():
-		return fmt.Errorf("%s is not a folder but a %s: remove it", folder, kind(about.Mode()))
+		return fmt.Errorf("%s is not a folder but a %s", folder, kind(about.Mode()))
 	case !known || int(status.Uid) != os.Geteuid():
-		return fmt.Errorf("%s belongs to another user: remove it, or set XDG_CACHE_HOME to a folder of yours", folder)
+		return fmt.Errorf("%s belongs to another user", folder)
 	case about.Mode().Perm()&0o022 != 0:
-		return fmt.Errorf("%s can be changed by other users (mode %#o): remove it", folder, about.Mode().Perm())
+		return fmt.Errorf("%s can be changed by other users (mode %#o)", folder, about.Mode().Perm())
 	}
 	return nil
 }
