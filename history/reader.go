@@ -83,7 +83,7 @@ func untilNewline(in *bufio.Reader, text []byte, line int) ([]byte, error) {
 		text = append(text, part...)
 		switch {
 		case len(text)-before > maxLine:
-			return text[:before], &SyntaxError{Line: line, Reason: fmt.Sprintf("longer than %d MB", maxLine>>20)}
+			return text[:before], &SyntaxError{Line: line, Reason: fmt.Sprintf("longer than %d MB, which no line of a history is", maxLine>>20)}
 		case err == nil || err == io.EOF:
 			return text, err
 		case !errors.Is(err, bufio.ErrBufferFull):

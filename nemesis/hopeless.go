@@ -16,15 +16,15 @@ func (n *Nemesis) hopeless(step Step) error {
 	r := resolver{env: n.Environment, rng: n.anyOrder()}
 	switch {
 	case step.Of != "" && n.worker(step.Of) == nil:
-		return wrong("of", "there is no worker %q (there are %s)", step.Of, describe(workers))
+		return wrong("of", "there is no worker %q (the workers are %s)", step.Of, describe(workers))
 	case step.Target == roleWaiter && len(workers) < 2:
-		return wrong("target", "a waiter needs another worker that holds the lock; run two workers or more")
+		return wrong("target", "a waiter needs another worker that holds the lock; run at least two workers (--concurrency)")
 	case step.Target == roleFollower && len(n.Environment.Servers) < 2:
-		return wrong("target", "a follower needs a leader beside it; run three servers or more")
+		return wrong("target", "a follower needs a leader beside it; run at least three servers (--nodes)")
 	case kind.uses(UsesStep) && step.Step.Of(n.Environment.Lease).Abs() < SmallestClockStep:
 		return wrong("step", "%s is too small to be proven; move the clock by %s or more, forward or back", step.Step.Of(n.Environment.Lease), SmallestClockStep)
 	case kind.uses(UsesFrom) && step.From != "" && r.nobodyElse(step):
-		return wrong("from", "%s is among the targets (%s), and nobody is cut off from itself; name others, or leave it out", step.From, step.Target)
+		return wrong("from", "the targets (%s) include all of %s, and nobody is cut off from itself; name others, or leave out from", step.Target, step.From)
 	case history.Does(step.Fault, history.Ends):
 		return r.wouldKillTooMany(step)
 	}
@@ -85,6 +85,6 @@ func (r resolver) wouldKillTooMany(step Step) error {
 	if victims == 0 || workers-victims >= LeastAlive {
 		return nil
 	}
-	return wrong("target", "%w: it is %d of %d workers, and %d must live on; kill fewer, or run %d workers or more",
+	return wrong("target", "%w: this would kill %d of %d workers, and at least %d must stay alive; kill fewer, or run at least %d workers (--concurrency)",
 		errTooFewWorkers, victims, workers, LeastAlive, victims+LeastAlive)
 }

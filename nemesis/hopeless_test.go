@@ -17,7 +17,7 @@ func TestHopeless(t *testing.T) {
 		want string // part of the error; "" for none
 	}{
 		{"the moment of a worker", Step{Fault: "pause", Target: "actor", When: WhenHolding, Of: "w3"}, ""},
-		{"the moment of nobody", Step{Fault: "pause", Target: "actor", When: WhenHolding, Of: "w4"}, `of: there is no worker "w4" (there are w1, w2, w3)`},
+		{"the moment of nobody", Step{Fault: "pause", Target: "actor", When: WhenHolding, Of: "w4"}, `of: there is no worker "w4" (the workers are w1, w2, w3)`},
 		{"the moment of a server", Step{Fault: "pause", Target: "actor", When: WhenHolding, Of: "n1"}, "of: there is no worker"},
 		{"from another one", Step{Fault: "partition", Target: "w1", From: "w2"}, ""},
 		{"from itself", Step{Fault: "partition", Target: "w1", From: "w1"}, "nobody is cut off from itself"},
@@ -34,8 +34,8 @@ func TestHopeless(t *testing.T) {
 		{"a clock by too little", Step{Fault: "clock", Target: "n1", Step: Span{Plus: 1 - SmallestClockStep}}, "too small to be proven; move the clock by 2.2s or more"},
 		{"a strobe by too little for this lease", Step{Fault: "clock-strobe", Target: "n1", Step: Span{Leases: 1}}, "too small to be proven"},
 		{"one killed of three", Step{Fault: "kill", Target: "holder", When: WhenHolding}, ""},
-		{"two killed of three", Step{Fault: "kill", Target: "w1,w2"}, "it is 2 of 3 workers, and 2 must live on"},
-		{"all killed", Step{Fault: "kill", Target: "all workers"}, "run 5 workers or more"},
+		{"two killed of three", Step{Fault: "kill", Target: "w1,w2"}, "this would kill 2 of 3 workers, and at least 2 must stay alive"},
+		{"all killed", Step{Fault: "kill", Target: "all workers"}, "run at least 5 workers"},
 		{"all servers killed", Step{Fault: "kill", Target: "all servers"}, ""},
 		{"one killed with a server", Step{Fault: "kill", Target: "n1,w1"}, ""},
 	} {

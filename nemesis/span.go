@@ -36,7 +36,7 @@ var spanPattern = regexp.MustCompile(`^(?:(-)?(?:([0-9.]+)\*)?lease)?([+-]?[0-9]
 
 // ParseSpan reads a span.
 func ParseSpan(text string) (Span, error) {
-	malformed := fmt.Errorf("%q is no length of time: write 3s, lease, lease+1s or 2*lease-500ms", text)
+	malformed := fmt.Errorf("%q is not a duration: write 3s, lease, lease+1s or 2*lease-500ms", text)
 	parts := spanPattern.FindStringSubmatch(text)
 	if parts == nil || text == "" {
 		return Span{}, malformed

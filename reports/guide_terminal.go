@@ -13,7 +13,7 @@ const maxFits = 5
 func GuideTerminal(w io.Writer, g Guide, o TerminalOptions) error {
 	t := newTerminal(o)
 	t.hang("", "", fmt.Sprintf("Which lock to choose, from %s of %s. A run shows that a lock can break, never that it cannot. "+
-		"Each line has a lock, its guard, in how many runs it held, and how many of such runs may break it all the same.", many(g.Runs, "run"), g.days()))
+		"Each line has a lock, its guard, in how many runs it held, and the failure rate that these runs cannot rule out.", many(g.Runs, "run"), g.days()))
 	for _, need := range g.Needs {
 		t.blank()
 		t.line(t.paint(bold, clean(need.Need)))
@@ -24,7 +24,7 @@ func GuideTerminal(w io.Writer, g Guide, o TerminalOptions) error {
 		t.hang("    ", "  ", need.rest())
 	}
 	t.blank()
-	t.hang("", "", "What each lock is, why the others are ruled out, and each lock under each fault, as a page and as Markdown:")
+	t.hang("", "", "The whole guide says why locks are ruled out and shows each lock under each fault, as a web page or as Markdown:")
 	for _, command := range []string{"lockcheck guide --html guide.html", "lockcheck guide > guide.md"} {
 		t.line("  " + o.CommandLine(command))
 	}

@@ -32,7 +32,7 @@ func Configured[Config any](ctx context.Context, process func(context.Context, C
 	if !again {
 		var err error
 		if text, err = buffered.ReadString('\n'); err != nil {
-			return fmt.Errorf("lockcheck itself starts this, with a configuration on standard input: %w", err)
+			return fmt.Errorf("only lockcheck itself starts this command, with a configuration on its standard input: %w", err)
 		}
 	}
 	var config Config

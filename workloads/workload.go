@@ -59,7 +59,7 @@ func (w Workload) Bars(g Guard) string {
 	case g == IdempotencyKey && w.Element == nil:
 		return "protects no work that could be done twice"
 	case g == Database && w.Element != nil:
-		return "protects a list of jobs, which this guard does not keep"
+		return "protects a list of jobs, which this guard cannot store"
 	}
 	return ""
 }

@@ -38,7 +38,7 @@ func busy(ctx context.Context, s *session) error {
 		return err
 	}
 	return &waitedError{err, &failureError{client: second.name, at: late.answer.Received, reason: fmt.Sprintf(
-		"it waited %s for the lock, and was told not to wait (wait_ms 0)", time.Duration(waited).Round(time.Millisecond))}}
+		"it waited %s for the lock, although wait_ms was 0: answer busy at once", time.Duration(waited).Round(time.Millisecond))}}
 }
 
 // vouched is how many grants are held until their validity is nearly over: a client that counts it
@@ -106,7 +106,7 @@ func (p *peer) heldUntil(ctx context.Context, h hold) error {
 	case answer.Received >= h.until:
 		return errSlow
 	}
-	return p.wrong(answer, "%s before until the release was answered by %s", time.Duration(h.until-answer.Received), kind(answer))
+	return p.wrong(answer, "the release was answered by %s, %s before the validity of the grant (until) was over", kind(answer), time.Duration(h.until-answer.Received))
 }
 
 // checkUntil holds the end of the validity against the lease. When the client asked the
@@ -318,14 +318,14 @@ func renewExpired(ctx context.Context, s *session) error {
 	if err := second.give(ctx, current); err != nil {
 		return err
 	}
-	return first.renewsNot(ctx, old, current.attempt+" had had the lock since")
+	return first.renewsNot(ctx, old, current.attempt+" had held the lock since")
 }
 
 // renewsNot asks for the renewal of a lease that is over.
 func (p *peer) renewsNot(ctx context.Context, old hold, since string) error {
 	answer, err := p.callRenew(ctx, old)
 	if err == nil && answer.OK != nil {
-		err = p.wrong(answer, "its lease was over and %s, and the renewal was answered by ok", since)
+		err = p.wrong(answer, "the renewal was answered by ok, although its lease was over and %s", since)
 	}
 	return err
 }

@@ -225,7 +225,7 @@ func (m Maker) removeOldSelves(ctx context.Context) {
 // Remove removes all images that were made by recipes, then what they stood on: the engine only
 // takes the name from an image that others still stand on.
 func (m Maker) Remove(ctx context.Context) (removed int, err error) {
-	err = m.locked(ctx, allImages, syscall.LOCK_EX, "runs that make images", func() error {
+	err = m.locked(ctx, allImages, syscall.LOCK_EX, "runs that are making images", func() error {
 		removed, err = m.remove(ctx)
 		return err
 	})

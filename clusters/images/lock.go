@@ -39,8 +39,8 @@ func (m Maker) made(ctx context.Context, name string, look func() (engine.Image,
 // alone makes an image while nobody else makes one of this name, and nobody removes images: what
 // it is to stand on could go.
 func (m Maker) alone(ctx context.Context, name string, do func() error) error {
-	return m.locked(ctx, allImages, syscall.LOCK_SH, "a lockcheck that removes images", func() error {
-		return m.locked(ctx, name, syscall.LOCK_EX, "another run that makes the image "+name, do)
+	return m.locked(ctx, allImages, syscall.LOCK_SH, "another lockcheck that is removing images", func() error {
+		return m.locked(ctx, name, syscall.LOCK_EX, "another run that is making the image "+name, do)
 	})
 }
 

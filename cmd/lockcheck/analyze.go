@@ -43,9 +43,9 @@ folder of a run its reports are written again. A folder that holds several runs
 stands for all of them: their results together are reported.
 
 With two such sets of runs, also say whether they differ by more than chance,
-which takes four runs a side to five; fewer are refused. The exit code is then 1
-if the second is worse, else 2 if there are too few runs to tell or that of a
-run that is undecided or broken, else 0.
+which needs four or five runs on each side; sets that are too small to tell are
+refused. The exit code is then 1 if the second is worse, else 2 if there are too
+few runs to tell or that of a run that is undecided or broken, else 0.
 
 A history of Jepsen is judged by the same checkers: a test of a lock
 (:f :acquire and :release) or of a set (:f :add and :read). Each key of
@@ -174,8 +174,8 @@ func (f analyzeFlags) enoughToCompare(paths []string) error {
 	if stats.Least(sizes[0], sizes[1]) <= checker.Chance {
 		return nil
 	}
-	return runs.Usagef("%s and %s hold %d and %d runs: so few cannot show a difference beyond chance; it takes %d a side at least (test --test-count), "+
-		"and \"serve\" shows two runs side by side", paths[0], paths[1], sizes[0], sizes[1], stats.RunsNeeded(1, checker.Chance))
+	return runs.Usagef("%s and %s hold %d and %d runs: so few cannot show a difference beyond chance; run at least %d on each side (test --test-count), "+
+		"or look at two runs side by side (serve)", paths[0], paths[1], sizes[0], sizes[1], stats.RunsNeeded(1, checker.Chance))
 }
 
 // runsAt lists the runs that a path stands for.

@@ -248,7 +248,7 @@ func TestAnalyzeTwo(t *testing.T) {
 	if s.stdout != "" {
 		t.Errorf("runs were judged that could not be compared:\n%s", s.stdout)
 	}
-	s.want(s.run("analyze", losing(0), many), exitUsage, "", "it takes 4 a side at least")
+	s.want(s.run("analyze", losing(0), many), exitUsage, "", "run at least 4 on each side")
 	none := several(0, 0, 0, 0)
 	s.want(s.run("analyze", none, several(0, 0, 0, 0)), exitOK, "Nothing happened that could be compared", "")
 	if strings.Contains(s.stdout, "cannot be compared:") {

@@ -32,7 +32,8 @@ and how often, or in how many runs it held; and advice by need. It rests on the
 runs that are known to this lockcheck and, with --store, on your own: single
 tests, comparisons, findings and claims, of locks of your own too.
 The runs behind each cell are part of the page; --runs writes them as Markdown.
-A terminal gets a summary: the first locks for each need.`,
+A terminal shows a summary, the first locks for each need; a file or a pipe gets
+the whole guide.`,
 		Example: `  lockcheck guide
   lockcheck guide --runs guide-runs.md > guide.md
   lockcheck guide --store store --html guide.html`,

@@ -55,8 +55,8 @@ func (f *huntFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.StringVarP(&f.Lock, "lock", "l", "memory", "`name` of the lock, or a lock file of your own")
 	flags.StringVar(&f.Version, "version", "", "`version` of the servers, see \"lockcheck list locks\"")
-	flags.IntVar(&f.Nodes, "nodes", 0, "number of servers in all trials (default: that of the lock, and others in some)")
-	flags.DurationVar(&f.TTL, "ttl", 0, "lease of the lock (default: the shortest that tells something)")
+	flags.IntVar(&f.Nodes, "nodes", 0, "number of servers in all trials (default: the usual number of the lock, and others in some trials)")
+	flags.DurationVar(&f.TTL, "ttl", 0, "lease, except in the trials that have one of 10s (default: the shortest that tells something)")
 	flags.DurationVar(&f.budget, "budget", 15*time.Minute, "how long to go on, with all that finds need")
 	flags.IntVar(&f.trials, "trials", 0, "how many trials to make at most, in all parts together; 0 for as many as there is time for")
 	flags.Float64Var(&f.Blind, "blind", hunt.DefaultBlind, "share of trials that are drawn blindly, 0 to 1")
@@ -76,7 +76,7 @@ func (f *huntFlags) check(flags *pflag.FlagSet) error {
 	case f.parallel < 1:
 		return runs.Usagef("--parallel must be at least 1")
 	case f.budget <= 0:
-		return runs.Usagef("--budget %s: it must be positive; a trial takes some seconds, a find minutes", f.budget)
+		return runs.Usagef("--budget %s: it must be positive; a trial takes seconds, a finding takes minutes", f.budget)
 	case flags.Changed("ttl") && f.TTL <= 0:
 		return runs.Usagef("--ttl %s: a lease must be positive", f.TTL)
 	case f.trials < 0:

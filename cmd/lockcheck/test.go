@@ -278,9 +278,9 @@ func (f *testFlags) unusedFlags(flags *pflag.FlagSet) error {
 		case f.schedule != "":
 			return runs.Usagef("--schedule and --%s exclude each other: the schedule says how long and how often", name)
 		case len(requests) == 0:
-			return runs.Usagef("--"+name+": there are no faults with --nemesis %s", f.Nemesis)
+			return runs.Usagef("--%s: --nemesis %s has no faults; name some, or leave out --%s", name, f.Nemesis, name)
 		case name == "pause" && !slices.ContainsFunc(requests, stops):
-			return runs.Usagef("--pause: there is no pause among the faults of --nemesis %s; write --nemesis pause,%s", f.Nemesis, f.Nemesis)
+			return runs.Usagef("--pause: no fault of --nemesis %s stops a process; write --nemesis pause,%s, or leave out --pause", f.Nemesis, f.Nemesis)
 		}
 	}
 	return nil

@@ -282,9 +282,9 @@ func within(path string, folders []string) (string, error) {
 	case err != nil:
 		return "", err
 	case !about.IsDir() && !about.Mode().IsRegular():
-		return "", fmt.Errorf("%s is neither a file nor a folder", path)
+		return "", fmt.Errorf("%s is neither a file nor a folder: sockets and devices cannot be mounted", path)
 	case strings.Contains(real, ":"):
-		return "", fmt.Errorf("%s has a colon, which parts a mount from its place", path)
+		return "", fmt.Errorf("%s has a colon in its path, and Docker splits mounts at colons: rename it", path)
 	}
 	for _, folder := range folders {
 		if folder, err = filepath.EvalSymlinks(folder); err != nil {
@@ -294,5 +294,5 @@ func within(path string, folders []string) (string, error) {
 			return real, nil
 		}
 	}
-	return "", fmt.Errorf("%s is outside of the folders of the lock file and of its Compose file", path)
+	return "", fmt.Errorf("%s is outside of the folders of the lock file and of its Compose file; copy it into one of them", path)
 }

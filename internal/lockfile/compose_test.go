@@ -152,7 +152,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: client %+v, want %+v", name, lock.Image.Limits, small)
 		}
 	}
-	if _, err := Find(write(t, "client: {command: [c], limits: {pids: 10}}\nservers: memory\n")); err == nil || !strings.Contains(err.Error(), "limits: they are those of a container") {
+	if _, err := Find(write(t, "client: {command: [c], limits: {pids: 10}}\nservers: memory\n")); err == nil || !strings.Contains(err.Error(), "limits: limits are for containers") {
 		t.Errorf("a client of this machine: %v", err)
 	}
 }

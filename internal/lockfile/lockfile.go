@@ -181,7 +181,7 @@ func (f file) check() error {
 		return fieldError("name", "%q must be no path and have no %s", f.Name, optionSign)
 	case strings.ContainsFunc(f.Name, func(c rune) bool { return !unicode.IsPrint(c) }):
 		// It gets into names of folders, which a terminal shows as they are.
-		return fieldError("name", "%q has a character that cannot be shown", f.Name)
+		return fieldError("name", "%q has a character that cannot be printed; leave it out", f.Name)
 	case slices.Contains(clients.Names(), f.Name):
 		return fieldError("name", "%q is the name of one of lockcheck's own locks", f.Name)
 	case f.Lease < 0:
@@ -249,7 +249,7 @@ func (c client) check(folder string, onDocker bool) error {
 	case !onDocker && inImage:
 		return fieldError(cmp.Or(c.present("image", c.Image), "build"), "without servers on Docker the client runs on this machine")
 	case !inImage && c.Limits != (limits{}):
-		return fieldError("limits", "they are those of a container")
+		return fieldError("limits", "limits are for containers, and this client runs on this machine; leave them out")
 	case c.Build != "":
 		if _, err := os.Stat(filepath.Join(folder, c.Build, "Dockerfile")); err != nil {
 			return fieldError("build", "there is no Dockerfile in %s", filepath.Join(folder, c.Build))

@@ -72,7 +72,7 @@ func All() []Remedy {
 		{Fence, "a fencing token, checked by the resource on reads and writes", Change{Guard: workloads.Fence}},
 		{Database, "the data in the lock's own database, accessed in its transaction or session", Change{Guard: workloads.Database}},
 		{CAS, "a version check: compare-and-set at the resource", Change{Guard: workloads.CompareAndSet}},
-		{Idempotency, "an idempotency key: the resource refuses work that is done", Change{Guard: workloads.IdempotencyKey}},
+		{Idempotency, "an idempotency key: the resource refuses work that was done before", Change{Guard: workloads.IdempotencyKey}},
 		{Ask, "a resource that asks the lock service before each access", Change{Guard: workloads.Ask}},
 		{Renewal, "renewal of the lease during the section", Change{Renew: true}},
 		{LongerLease, "a longer lease", Change{Leases: longer}},
@@ -108,7 +108,7 @@ func (r Remedy) Lacks(lock clients.Info, lease time.Duration) string {
 	c := r.Change
 	switch {
 	case c.Guard == workloads.Database && lock.Data && lock.Unsafe:
-		return "has a connection to a pooler, which says nothing of the lock"
+		return "connects to a pooler, and that connection does not show who has the lock"
 	case c.Guard != "":
 		return c.Guard.Lacks(lock)
 	case (c.Renew || c.CheckBeforeWrite || c.Leases > 0) && lock.TTL == 0:
@@ -118,7 +118,7 @@ func (r Remedy) Lacks(lock clients.Info, lease time.Duration) string {
 	case c.Renew && !lock.Renew:
 		return "cannot be renewed"
 	case c.Leases > 0 && lock.MaxTTL != 0 && time.Duration(c.Leases)*lease > lock.MaxTTL:
-		return fmt.Sprintf("has no lease above %s", lock.MaxTTL)
+		return fmt.Sprintf("allows no lease above %s", lock.MaxTTL)
 	}
 	return ""
 }
@@ -130,7 +130,7 @@ func (r Remedy) Bars(w workloads.Workload) string {
 	case c.Guard != "" && w.Bars(c.Guard) != "":
 		return w.Bars(c.Guard)
 	case (c.Guard != "" || c.CheckBeforeWrite) && history.WritesNothing(w.Name):
-		return "protects nothing that is written"
+		return "protects no writes in this workload"
 	}
 	return ""
 }

@@ -45,7 +45,7 @@ func TestLacks(t *testing.T) {
 		{"redis", Ask, ""},
 		{"redis", Database, "has no database for the data"},
 		{"postgres-xact", Database, ""},
-		{"postgres-pgbouncer", Database, "has a connection to a pooler, which says nothing of the lock"},
+		{"postgres-pgbouncer", Database, "connects to a pooler, and that connection does not show who has the lock"},
 		{"postgres-xact", LongerLease, "has no lease"},
 		{"postgres-xact", Check, "has no lease"},
 		{"redis", Renewal, ""},
@@ -65,7 +65,7 @@ func TestLacksLonger(t *testing.T) {
 	zookeeper, _ := clients.ByName("zookeeper")
 	for lease, want := range map[time.Duration]string{
 		clients.ZooKeeperMaxTTL / longer:                  "",
-		clients.ZooKeeperMaxTTL/longer + time.Millisecond: "has no lease above 1m0s",
+		clients.ZooKeeperMaxTTL/longer + time.Millisecond: "allows no lease above 1m0s",
 	} {
 		if got := ByName(LongerLease).Lacks(zookeeper, lease); got != want {
 			t.Errorf("a lease of %s: %q, want %q", lease, got, want)

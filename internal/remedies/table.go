@@ -12,7 +12,7 @@ func table() map[string][]Advice {
 		[]string{"claim/database-inside", "claim/database-pooled"}}
 	asking := Advice{Ask, Contains, "the service no longer vouches for the old holder; while it does not answer, the right one is refused, too",
 		[]string{"claim/ask-paused-LOCK", "claim/ask-server-stopped"}}
-	once := Advice{Idempotency, Contains, "the resource refuses a job that is done, whoever did it",
+	once := Advice{Idempotency, Contains, "the resource refuses a job that was done before, whoever did it",
 		[]string{"claim/jobs-paused/control"}}
 	return map[string][]Advice{
 		checker.CausePaused: {
@@ -38,13 +38,13 @@ func table() map[string][]Advice {
 			{Check, Rarer, "the holder gives up what it has done; a write that is late passes all the same", []string{"claim/database-outside"}},
 		},
 		checker.CauseValidity: {
-			{OtherSetting, Prevents, "a client that counts the validity from before the request that was granted, not from its answer, or refuses late answers (redislock+call-deadlines)",
+			{OtherSetting, Prevents, "a client that counts the validity from the sending of the request, not from the answer, or one that refuses late answers (redislock+call-deadlines)",
 				[]string{"repro/redislock-late-answer/control"}},
 			fence, compare, once, asking,
-			{Check, Useless, "the holder is within its validity by what its client said", []string{"repro/redlock-clock-jump"}},
+			{Check, Useless, "by what its client said, the lock is still valid", []string{"repro/redlock-clock-jump"}},
 		},
 		checker.CauseRenewedByOther: {
-			{OtherSetting, Prevents, "a renewal that compares and sets: it renews what is still its own, and nothing else", []string{"repro/redsync-4.12.0-extend/control"}},
+			{OtherSetting, Prevents, "a renewal by compare-and-set, which renews the lock only if its holder still has it", []string{"repro/redsync-4.12.0-extend/control"}},
 			fence, compare, once, asking,
 		},
 		checker.CauseInFlight: {

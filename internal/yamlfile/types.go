@@ -33,7 +33,7 @@ func typeInWords(problem string, text []byte) string {
 		what = strconv.Quote(value)
 	}
 	if into == "time.Duration" {
-		return fmt.Sprintf("line %d: %s%s is no length of time: write 3s, or 0s", line, key, what)
+		return fmt.Sprintf("line %d: %s%s is not a duration: write it with a unit, as in 3s", line, key, what)
 	}
 	return fmt.Sprintf("line %d: %sexpected %s, not %s", line, key, expected(into, value), what)
 }

@@ -2,6 +2,7 @@ package advise
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -39,11 +40,11 @@ func (n Needs) checked() (checked Needs, instead string) {
 	if len(parts) == 0 {
 		return checked, ""
 	}
-	return checked, "with " + strings.Join(parts, ", ") + ", and the lease that follows from them"
+	return checked, "with " + strings.Join(parts, ", ") + ", and with the lease that follows from these"
 }
 
 func inPlace(what string, checked, asked time.Duration) string {
-	return fmt.Sprintf("%s of %s in place of %s (divided by %.3g)", what, checked, asked, float64(asked)/float64(checked))
+	return fmt.Sprintf("%s of %s instead of %s (divided by %v)", what, checked, asked, math.Round(10*float64(asked)/float64(checked))/10)
 }
 
 // check adds to an advice the commands that check it, and says what they take.
