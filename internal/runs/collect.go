@@ -162,10 +162,10 @@ func names(programs []*clusters.Node) string {
 // tellWait says what the end of the run waits for, and what ends the wait. Observers and the resource
 // are not interrupted, and have no critical sections.
 func (r *run) tellWait(programs []*clusters.Node, interrupt <-chan struct{}, cutShort <-chan time.Time) {
-	what := fmt.Sprintf("waiting for %s to end their calls and critical sections, which last up to %s", names(programs), r.LongestSection())
+	what := fmt.Sprintf("waiting for %s to end (a critical section lasts up to %s)", names(programs), r.LongestSection())
 	switch {
 	case cutShort != nil:
-		r.progress.Step("%s; those that have not ended in %s are killed", what, interruptedPatience-waitUntold)
+		r.progress.Step("%s; workers that have not ended in %s are killed", what, interruptedPatience-waitUntold)
 	case interrupt != nil:
 		r.progress.Step("%s; Ctrl-C ends the wait", what)
 	default:
@@ -175,7 +175,7 @@ func (r *run) tellWait(programs []*clusters.Node, interrupt <-chan struct{}, cut
 
 // kill ends programs in the middle of what they do.
 func (r *run) kill(ctx context.Context, programs []*clusters.Node) error {
-	r.progress.Step("killing %s; the outcome of their open calls stays unknown", names(programs))
+	r.progress.Step("killing %s; the outcome of open calls stays unknown", names(programs))
 	ctx, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
 	var errs []error
