@@ -151,6 +151,7 @@ func TestCheck(t *testing.T) {
 		{2 * time.Second, 0, 30 * time.Second, "", "--section 2s --nemesis pause:holder --pause 30s"},
 		{10 * time.Minute, 0, 4 * time.Second, "sections of 1s instead of 10m0s (divided by 600)", "--ttl 6.75s --renew --section 1s --nemesis pause:holder --pause 4s"},
 		{time.Second, 10 * time.Minute, 4 * time.Second, "instead of 10m0s", "--ttl 5.6s --section 1s"},
+		{time.Hour, 0, 4 * time.Second, "sections of 1s instead of 1h0m0s (divided by 3600)", "--section 1s"},
 		{300 * time.Millisecond, 0, time.Minute, "pauses of 5s instead of 1m0s (divided by 12)", "--section 300ms --nemesis pause:holder --pause 5s"},
 	} {
 		got := about(t, needs("redis", func(n *Needs) { n.SectionP99, n.SectionMax, n.LongestPause = c.section, c.max, c.pause }))
