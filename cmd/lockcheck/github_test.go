@@ -29,7 +29,9 @@ func TestArguments(t *testing.T) {
 		Use:   workloads.Use{TTL: 4 * time.Second, Section: workloads.Range{Min: time.Millisecond, Max: time.Second}, Updates: 3, Permits: 2, Wait: 2 * time.Second, LockDelay: &delay, Renew: true, CheckBeforeWrite: true, ExitOnLoss: true, IgnoreFailedAcquire: true, Think: &think},
 		Pause: 3 * time.Second,
 	}
-	for name, asked := range map[string]runs.Options{"least": least, "most": most} {
+	calm := least // a run without faults, of a suite that has some more often
+	calm.Interval = time.Second
+	for name, asked := range map[string]runs.Options{"least": least, "most": most, "calm": calm} {
 		f := &testFlags{Options: runs.Options{Use: workloads.Use{Section: runs.DefaultSection()}}}
 		cmd := testCommand(&system{})
 		cmd.ResetFlags()
@@ -45,6 +47,9 @@ func TestArguments(t *testing.T) {
 		got.Parameters, got.Store = nil, ""
 		if asked.Images == nil {
 			asked.Images = map[string]string{}
+		}
+		if name == "calm" {
+			asked.Interval = runs.DefaultInterval
 		}
 		if !reflect.DeepEqual(got, asked) {
 			t.Errorf("%s: %q asks for\n%+v\nwant\n%+v", name, args, got, asked)

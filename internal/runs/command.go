@@ -27,8 +27,10 @@ func (o Options) Arguments() []string {
 	add(o.Nodes != 0, "nodes", o.Nodes)
 	add(o.Concurrency != DefaultConcurrency, "concurrency", o.Concurrency)
 	add(o.Rate != 0, "rate", o.Rate)
-	add(o.Interval != DefaultInterval, "nemesis-interval", o.Interval)
-	add(o.Pause != 0, "pause", o.Pause)
+	// A suite has these for all of its runs, and a test without faults refuses them.
+	faults := o.Nemesis != "" && o.Nemesis != "none"
+	add(faults && o.Interval != DefaultInterval, "nemesis-interval", o.Interval)
+	add(faults && o.Pause != 0, "pause", o.Pause)
 	add(o.TimeLimit != 0, "time-limit", o.TimeLimit)
 	add(o.TTL != 0, "ttl", o.TTL)
 	add(o.Section != DefaultSection(), "section", o.Section)
