@@ -25,6 +25,7 @@ type Noticed struct {
 // notice finds what no property judges.
 func (r *run) notice() Noticed {
 	var n Noticed
+	stalls := united(r.stalls)
 	for _, key := range r.keys {
 		k := r.byKey[key]
 		for _, a := range k.holds {
@@ -34,7 +35,7 @@ func (r *run) notice() Noticed {
 			}
 		}
 		if permits(r.header) == 1 && !readWrite(r.header) {
-			n.idle(r, k)
+			n.idle(r, k, stalls)
 		}
 	}
 	return n
@@ -55,8 +56,9 @@ func (r *run) untrueLoss(k *keyed, a *attempt) int64 {
 	return 0
 }
 
-// idle adds the releases of a key that did not make it free for whoever asked for it.
-func (n *Noticed) idle(r *run, k *keyed) {
+// idle adds the releases of a key that did not make it free for whoever asked for it, though the
+// machine did not stall.
+func (n *Noticed) idle(r *run, k *keyed, stalls []span) {
 	asked := r.wanted(k.attempts, r.start())
 	for i, a := range k.holds {
 		c := a.released()
@@ -67,7 +69,7 @@ func (n *Noticed) idle(r *run, k *keyed) {
 		if i+1 < len(k.holds) {
 			until = k.holds[i+1].acquire.done
 		}
-		idle := total(uncovered(within(span{c.done, until}, asked), united(r.stalls)))
+		idle := total(uncovered(within(span{c.done, until}, asked), stalls))
 		if idle > int64(OutageGap) && r.forces.first(c.done, until) < 0 {
 			n.IdleReleases++
 			n.Idle += time.Duration(idle)
