@@ -109,6 +109,9 @@ func (r *run) end(ctx context.Context, programs []*clusters.Node, interrupt <-ch
 	defer limit.Stop()
 	told := time.NewTimer(waitUntold)
 	defer told.Stop()
+	if interrupt == nil { // they have no sections to end, and nothing ends the wait
+		told.Stop()
+	}
 	ticker := time.NewTicker(statusInterval)
 	defer ticker.Stop()
 	var cutShort <-chan time.Time

@@ -3,14 +3,17 @@ package runs
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"lockcheck/clusters"
 	"lockcheck/history"
 )
 
@@ -50,6 +53,29 @@ func TestUnusable(t *testing.T) {
 	if errors.As(full, &usage) {
 		t.Errorf("a full disk: %v", full)
 	}
+}
+
+// TestEndTold: that the end of a run waits for sections of workers is said, and not of the resource, which
+// has none.
+func TestEndTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			name      string
+			interrupt <-chan struct{}
+			lines     int
+		}{{"w1", make(chan struct{}), 1}, {"resource", nil, 0}} {
+			_, input := io.Pipe()
+			node, exited, progress := &clusters.Node{Name: c.name, Input: input}, make(chan clusters.Exit, 1), &steps{}
+			r := run{test: &test{}, exits: map[*clusters.Node]<-chan clusters.Exit{node: exited}, progress: progress}
+			time.AfterFunc(3*waitUntold, func() { exited <- clusters.Exit{Clean: true} })
+			if err := r.end(t.Context(), []*clusters.Node{node}, c.interrupt); err != nil {
+				t.Fatal(err)
+			}
+			if len(progress.lines) != c.lines {
+				t.Errorf("%s: said %q, want %d lines", c.name, progress.lines, c.lines)
+			}
+		}
+	})
 }
 
 // steps keeps the lines of a progress.
