@@ -34,7 +34,7 @@ func (r *run) notice() Noticed {
 				n.UntrueIdle += time.Duration(a.released().done - lost)
 			}
 		}
-		if permits(r.header) == 1 && !readWrite(r.header) {
+		if exclusive(r.header) { // of others a release need not make the lock free
 			n.idle(r, k, stalls)
 		}
 	}

@@ -22,6 +22,8 @@ func TestNoticed(t *testing.T) {
 		{"given up at its own deadline", newScript().acquire("w1", "a", 10, 11).lost("a", 20, history.ByDeadline).release("a", 30, 31), Noticed{}},
 		{"released, and not free", idle().try("w2", "b", 15, 821, history.Event{Type: history.OK}), Noticed{IdleReleases: 1, Idle: 800 * time.Millisecond}},
 		{"released, and wanted later", idle().try("w2", "b", 810, 821, history.Event{Type: history.OK}), Noticed{}},
+		{"released once of twice", newScript().with(func(h *history.Header) { h.Reentrant = 2 }).acquire("w1", "a", 10, 11).acquire("w1", "b", 12, 13).
+			release("b", 20, 21).release("a", 810, 811).try("w2", "c", 15, 821, history.Event{Type: history.OK}), Noticed{}},
 		{"released, and the server stopped", idle().try("w2", "b", 15, 821, history.Event{Type: history.OK}).pause("f1", 16, 800, "n1"), Noticed{}},
 	} {
 		r := c.s.end().check(t)
