@@ -157,7 +157,7 @@ func (c Command) run() (Process, error) {
 
 // needed are the variables that any program may need, next to LC_*, and the mark by which a run
 // finds what it has started. Docs: docs/own-lock.md.
-var needed = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "LOCKCHECK_RUN"}
+var needed = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", processes.RunVariable}
 
 // Inherited is what the program gets of the environment of this process.
 func (c Command) Inherited() []string {

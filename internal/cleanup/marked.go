@@ -9,7 +9,7 @@ import (
 
 // mark is in the environment of what a run starts on this machine, and of what that starts
 // in turn: so it can be told from processes that are not ours.
-func mark(run string) processes.Mark { return processes.Mark("LOCKCHECK_RUN=" + run) }
+func mark(run string) processes.Mark { return processes.Mark(processes.RunVariable + "=" + run) }
 
 // Running lists the processes that a run has started on this machine, and what those have
 // started in turn, and that still run.

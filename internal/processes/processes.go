@@ -81,6 +81,10 @@ func childrenOf(all []int) map[int][]int {
 // Mark is a variable of an environment, as "NAME=value".
 type Mark string
 
+// RunVariable is the variable of the mark of all that a run starts on this machine: whoever
+// cuts down an environment leaves it in.
+const RunVariable = "LOCKCHECK_RUN"
+
 // Running lists the processes that carry the mark, but for those that have ended and were
 // not waited for yet.
 func (m Mark) Running() ([]int, error) {
