@@ -22,6 +22,7 @@ func rightOnes() []Behaviour {
 				c.on[op] = func(q request) fields { c.sleep(50 * time.Millisecond); return handle(q) }
 			}
 		}),
+		right("right-one-lock", "gives up the lock that it has when it asks for another one, which no worker does", oneLock),
 		right("right-queue", "waits for its turn", queues((*client).queued)),
 		right("right-talkative", "logs, sends events and fields that nobody knows", talkative),
 	}
@@ -51,5 +52,21 @@ func talkative(c *client) {
 			answer["took_ms"] = 1
 			return answer
 		}
+	}
+}
+
+// oneLock is a client of a service whose sessions have one lock at a time, as those of MySQL 5.6 have.
+func oneLock(c *client) {
+	var last request
+	c.on[protocol.Acquire] = func(q request) fields {
+		if last.Attempt != "" {
+			c.release(last)
+		}
+		last = request{}
+		answer := c.acquire(q)
+		if answer["ok"] != nil {
+			last = q
+		}
+		return answer
 	}
 }

@@ -147,6 +147,7 @@ func TestRight(t *testing.T) {
 		{"right", endless, 25},
 		{"right", with(lease, renewing), 30},
 		{"right-plain", lease, 23},
+		{"right-one-lock", with(lease, renewing), 30},
 		{"right-side-by-side", endless, 25},
 		{"right-session", session, 23},
 		{"right-queue", with(endless, queueing), 26},

@@ -41,18 +41,16 @@ func busy(ctx context.Context, s *session) error {
 		"it waited %s for the lock, although wait_ms was 0: answer busy at once", time.Duration(waited).Round(time.Millisecond))}}
 }
 
-// vouched is how many grants are held until their validity is nearly over: a client that counts it
-// from a late answer is not late each time.
-const vouched = 4
-
-// until: a lock is held as long as its client vouches for it.
+// until: a lock is held as long as its client vouches for it. Each client holds one, as workers do:
+// one that counts the validity from a late answer is not late each time.
 func until(ctx context.Context, s *session) error {
-	p, err := s.peer(ctx, "w1")
-	if err != nil {
-		return err
-	}
+	var peers []*peer
 	var holds []hold
-	for i := range vouched {
+	for i, name := range workers {
+		p, err := s.peer(ctx, name)
+		if err != nil {
+			return err
+		}
 		h, err := p.acquire(ctx, s.key())
 		if err != nil {
 			return err
@@ -65,11 +63,11 @@ func until(ctx context.Context, s *session) error {
 				return err
 			}
 		}
-		holds = append(holds, h)
+		peers, holds = append(peers, p), append(holds, h)
 	}
 	inTime := false
-	for _, h := range holds {
-		err := p.heldUntil(ctx, h)
+	for i, h := range holds {
+		err := peers[i].heldUntil(ctx, h)
 		if err != nil && !errors.Is(err, errSlow) {
 			return err
 		}
