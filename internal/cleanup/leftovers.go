@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -188,10 +189,14 @@ func killProcesses(run string, entries []Entry) (int, error) {
 func removeFolders(entries []Entry, journal string) error {
 	var errs []error
 	for _, e := range entries {
-		if e.Folder == "" {
+		_, err := os.Lstat(e.Folder)
+		if e.Folder == "" || errors.Is(err, fs.ErrNotExist) { // it may have gone with the TMPDIR of its job
 			continue
 		}
-		if err := folders.IsTemporary(e.Folder); err != nil {
+		if err == nil {
+			err = folders.IsTemporary(e.Folder)
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("not removed: %w; if that run had another TMPDIR, clean up with it, else delete the journal %s", err, journal))
 			continue
 		}

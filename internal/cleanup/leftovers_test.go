@@ -167,6 +167,26 @@ func TestCleanForged(t *testing.T) {
 	}
 }
 
+// TestCleanElsewhere: a run whose TMPDIR was another one, and is gone, is swept.
+func TestCleanElsewhere(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	dead, err := Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.start = "1"
+	j, err := OpenJournal(newID(t), dead, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(j.Folder(filepath.Join(t.TempDir(), "gone", "lockcheck-1")), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if left, _, err := Clean(t.Context(), false); err != nil || len(left) != 1 {
+		t.Errorf("removed %+v, %v: want one run, and no error", left, err)
+	}
+}
+
 // TestSweepForged: an identity that leads out of the folder of the journals is refused, whoever
 // asks, before a file of that name is read or removed.
 func TestSweepForged(t *testing.T) {
