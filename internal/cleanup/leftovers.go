@@ -136,19 +136,19 @@ func sweep(ctx context.Context, docker *engine.Engine, run string) (Leftover, er
 	if left.Processes, err = killProcesses(run, entries); err != nil {
 		return left, err
 	}
-	// Only now: a process that still ran could have put something into them.
+	// Only now: a process that still ran could have put something into them. One that stays, such as
+	// in another TMPDIR, is no reason to leave containers.
 	path, err := journalPath(run)
 	if err != nil {
 		return left, err
 	}
-	if err := removeFolders(entries, path); err != nil {
-		return left, err
-	}
+	kept := removeFolders(entries, path)
 	left.Undone = openFaults(entries)
 	if docker != nil {
-		if left.Objects, err = removeObjects(ctx, docker, run); err != nil {
-			return left, err
-		}
+		left.Objects, err = removeObjects(ctx, docker, run)
+	}
+	if err := errors.Join(kept, err); err != nil {
+		return left, err // the journal stays, for the next time
 	}
 	return left, removeIfThere(path)
 }
