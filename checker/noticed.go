@@ -114,12 +114,14 @@ func (r *run) shut() bool {
 	return shut
 }
 
-// free says whether nobody can have held a key at some time in which somebody asked for it; perhaps
+// free says whether nobody can have held a key at any time in which somebody asked for it; perhaps
 // are the times in which somebody may have held it without knowing.
 func (r *run) free(k *keyed, a *attempt, perhaps []span) bool {
-	held := a.acquire.invoke
-	if i := k.after(held) - 1; i >= 0 {
-		held = max(held, r.heldUntil(k.holds[i]))
+	over := a.acquire.over(r.end)
+	for i := max(0, k.after(a.acquire.invoke)-1); i < len(k.holds) && k.holds[i].acquire.invoke <= over; i++ {
+		if r.heldUntil(k.holds[i]) >= a.acquire.invoke {
+			return false
+		}
 	}
-	return len(uncovered([]span{{held, a.acquire.over(r.end)}}, perhaps)) > 0
+	return len(meeting(perhaps, a.acquire.invoke, over)) == 0
 }

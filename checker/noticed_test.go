@@ -48,6 +48,7 @@ func TestShut(t *testing.T) {
 	}{
 		{"refused while it was held", one(), Valid},
 		{"refused while it was free", one().busy("w2", "d", 24, 25, ""), Undecided},
+		{"refused when it was taken again", one().busy("w2", "d", 24, 30.5, ""), Valid},
 		{"refused while somebody may have held it", one().try("w3", "x", 22, 29, history.Event{Type: history.Info}).busy("w2", "d", 24, 25, ""), Valid},
 		{"granted in the end", one().busy("w2", "d", 24, 25, "").acquire("w2", "e", 50, 51), Valid},
 		{"in an election", one().busy("w2", "d", 24, 25, "").with(func(h *history.Header) { h.Workload = history.WorkloadElection }), Valid},

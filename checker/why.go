@@ -53,7 +53,11 @@ func (r *run) whyReplaced(a, b *attempt) cause {
 	}
 	from, to := r.exposed(a, b)
 	ended := r.canHaveEndedBefore(a, granted) <= granted
-	if r.renewedSince(a, granted) != nil {
+	if renewed := r.renewedSince(a, granted); renewed != nil {
+		// One that was in flight may have been in time, and a fault have ended the lease after it.
+		if c := r.endedEarly(a, b); c.fault != nil && renewed.invoke <= granted {
+			return c
+		}
 		return cause{class: CauseRenewedByOther}
 	}
 	if ended && r.overrated(a, granted) {

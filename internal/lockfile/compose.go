@@ -269,6 +269,9 @@ func mountsOf(s types.ServiceConfig, folders []string) ([]string, error) {
 	return mounts, nil
 }
 
+// timeZones is what /etc/localtime is a link into, which many mount: it tells nobody anything.
+const timeZones = "/usr/share/zoneinfo"
+
 // within returns the path of a file or folder without symbolic links, or says why a server may not
 // have it: whoever wrote the file that names it must not be able to read all of this machine with
 // it, nor to command the Docker engine, by its socket.
@@ -286,11 +289,15 @@ func within(path string, folders []string) (string, error) {
 	case strings.Contains(real, ":"):
 		return "", fmt.Errorf("%s has a colon in its path, and Docker splits mounts at colons: rename it", path)
 	}
-	for _, folder := range folders {
-		if folder, err = filepath.EvalSymlinks(folder); err != nil {
+	for _, folder := range append(slices.Clone(folders), timeZones) {
+		allowed, err := filepath.EvalSymlinks(folder)
+		switch {
+		case err != nil && folder == timeZones:
+			continue // this machine has none
+		case err != nil:
 			return "", err
 		}
-		if inside, err := filepath.Rel(folder, real); err == nil && filepath.IsLocal(inside) {
+		if inside, err := filepath.Rel(allowed, real); err == nil && filepath.IsLocal(inside) {
 			return real, nil
 		}
 	}
