@@ -209,7 +209,7 @@ func TestEmbedded(t *testing.T) {
 			name: "a pause that is never applied",
 			change: func(o *Options) {
 				o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
-					Fault: "pause", Target: "w1", When: nemesis.WhenHolding, Of: "w9", For: nemesis.Span{Plus: time.Second},
+					Fault: "pause", Target: "w1", When: nemesis.WhenHolding, Into: nemesis.Span{Plus: 2 * time.Second}, For: nemesis.Span{Plus: time.Second},
 				}}}
 			},
 			want: checker.Undecided, check: covered("skipped: nobody entered the section in time"),
