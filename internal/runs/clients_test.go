@@ -179,6 +179,7 @@ func TestRightClients(t *testing.T) {
 		{"right-side-by-side", clientLock{"tokens": true, "renew": true}, func(o *Options) { o.Renew = true }},
 		{"right-session", clientLock{"session": true}, nil},
 		{"right-slow", nil, nil},
+		{"right-one-lock", nil, nil},
 		{"right-queue", clientLock{"tokens": true, "queues": true}, nil},
 		{"right-talkative", clientLock{"tokens": true}, nil},
 	}
