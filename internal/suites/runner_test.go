@@ -145,6 +145,10 @@ func TestRunnerDeadline(t *testing.T) {
 			t.Errorf("with %d slots they take %s, want %s", slots, got, want)
 		}
 	}
+	onDocker := Job{Outline: runs.Outline{Recipe: "redis", Servers: 5, Options: runs.Options{Concurrency: 3}}}
+	if got := onDocker.Length(); got != startAndEnd+13*eachContainer {
+		t.Errorf("with five servers and three workers it takes %s", got)
+	}
 	if got := (Runner{Slots: 2}).Length(all[:1]); got != startAndEnd {
 		t.Errorf("one job takes %s", got)
 	}

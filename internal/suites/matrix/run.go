@@ -106,7 +106,7 @@ func estimate(n int, length time.Duration, deadline time.Time) string {
 	if n == 1 {
 		noun = "run"
 	}
-	text := fmt.Sprintf("%d %s: %s if the machine keeps up; making images and starting and removing servers comes on top", n, noun, length.Round(time.Second))
+	text := fmt.Sprintf("%d %s: %s if the machine keeps up; making images comes on top", n, noun, length.Round(time.Second))
 	if left := time.Until(deadline).Round(time.Second); !deadline.IsZero() && length > left {
 		text += fmt.Sprintf("; only %s of the budget are left, so some runs may be left out", max(left, 0))
 	}
