@@ -355,15 +355,14 @@ func quadraticMeasures(r *run) Measures {
 
 // firstAsked is when the worker of a grant asked for the first time since its last one.
 func firstAsked(all []*attempt, a *attempt) int64 {
+	place := slices.Index(all, a) // by the first events: times can be equal
 	first := a.acquire.invoke
-	last := int64(0)
-	for _, b := range all {
-		if b.worker == a.worker && b.granted() && b.acquire.done < a.acquire.done {
-			last = max(last, b.acquire.done)
-		}
-	}
-	for _, b := range all {
-		if b.worker == a.worker && !b.granted() && b.acquire.invoke >= last && b.acquire.invoke < first {
+	for i := place - 1; i >= 0; i-- {
+		switch b := all[i]; {
+		case b.worker != a.worker:
+		case b.granted():
+			return first
+		default:
 			first = b.acquire.invoke
 		}
 	}

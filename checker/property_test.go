@@ -294,6 +294,9 @@ func ofTheRest(r Results) []Incident {
 		for _, v := range f.Violations {
 			if strings.HasPrefix(v.Key, "k") {
 				v.Why = "" // it tells times since the begin of the history, which may be another
+				if v.Class == classEndedEarly {
+					v.What = "" // it tells whether an end lies beyond that of the history
+				}
 				all = append(all, v)
 			}
 		}
