@@ -69,14 +69,14 @@ type Runner struct {
 	Test func(context.Context, runs.Options, <-chan struct{}, runs.Progress) (runs.Outcome, error)
 }
 
-// Length is how long jobs take, by their time limits, if each begins in its order as soon as enough
+// Length is how long jobs take, by their time limits and containers, if each begins in its order as soon as enough
 // slots are free. To divide the sum by the slots would be too little: the last jobs leave slots idle.
 func (r Runner) Length(jobs []Job) time.Duration {
 	w := r.work(jobs)
 	free := make([]time.Duration, w.slots) // when each slot is, in order
 	for _, j := range jobs {
 		taken := free[:w.slotsOf(j)]
-		end := taken[len(taken)-1] + j.Length()
+		end := taken[len(taken)-1] + j.Length() + time.Duration(j.containers())*eachContainer
 		for i := range taken {
 			taken[i] = end
 		}
@@ -239,7 +239,7 @@ const (
 // Length is how long a job takes at most, with servers that are there. The sections that have begun at
 // its time limit are waited for.
 func (j Job) Length() time.Duration {
-	return j.Outline.Options.TimeLimit + j.Outline.Options.LongestSection() + startAndEnd + time.Duration(j.containers())*eachContainer
+	return j.Outline.Options.TimeLimit + j.Outline.Options.LongestSection() + startAndEnd
 }
 
 // containers is how many containers the run of a job has: servers, an agent for each, and workers.

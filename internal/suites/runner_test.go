@@ -146,7 +146,7 @@ func TestRunnerDeadline(t *testing.T) {
 		}
 	}
 	onDocker := Job{Outline: runs.Outline{Recipe: "redis", Servers: 5, Options: runs.Options{Concurrency: 3}}}
-	if got := onDocker.Length(); got != startAndEnd+13*eachContainer {
+	if got := (Runner{}).Length([]Job{onDocker}); got != startAndEnd+13*eachContainer {
 		t.Errorf("with five servers and three workers it takes %s", got)
 	}
 	if got := (Runner{Slots: 2}).Length(all[:1]); got != startAndEnd {
