@@ -370,14 +370,19 @@ func TestProgressLive(t *testing.T) {
 	}
 }
 
+// progressFrom is progress in a log, what it writes, and the clock that it goes by.
+func progressFrom(begin time.Time) (*Progress, *bytes.Buffer, *time.Time) {
+	b, now := new(bytes.Buffer), &begin
+	p := NewProgress(b, false, false)
+	p.now = func() time.Time { return *now }
+	p.start, p.last = begin, begin
+	return p, b, now
+}
+
 func TestProgressInALog(t *testing.T) {
-	var b bytes.Buffer
-	now := time.Unix(0, 0)
-	p := NewProgress(&b, false, false)
-	p.now = func() time.Time { return now }
-	p.start, p.last = now, now
+	p, b, now := progressFrom(time.Unix(0, 0))
 	for second := range 26 {
-		now = time.Unix(int64(second), 0)
+		*now = time.Unix(int64(second), 0)
 		if second == 4 {
 			p.Step("faults begin")
 		}
@@ -391,13 +396,9 @@ func TestProgressInALog(t *testing.T) {
 
 // TestProgressStartCount: the seconds count from when the count starts, and the heartbeat goes on.
 func TestProgressStartCount(t *testing.T) {
-	var b bytes.Buffer
-	now := time.Unix(0, 0)
-	p := NewProgress(&b, false, false)
-	p.now = func() time.Time { return now }
-	p.start, p.last = now, now
+	p, b, now := progressFrom(time.Unix(0, 0))
 	for second := range 13 {
-		now = time.Unix(int64(second), 0)
+		*now = time.Unix(int64(second), 0)
 		if second == 2 {
 			p.Step("starting")
 			p.StartCount()

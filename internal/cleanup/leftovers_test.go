@@ -135,9 +135,10 @@ func TestCleanAfterBoot(t *testing.T) {
 	}
 }
 
-// TestCleanForged: what a journal names and lockcheck does not make is neither removed nor
-// passed over in silence; the folder that lockcheck has made is removed all the same.
-func TestCleanForged(t *testing.T) {
+// journalOfDead opens the journal, in a cache folder of its own, of a lockcheck that is dead: its number
+// is that of this process by now.
+func journalOfDead(t *testing.T) *Journal {
+	t.Helper()
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	dead, err := Self()
 	if err != nil {
@@ -148,6 +149,13 @@ func TestCleanForged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return j
+}
+
+// TestCleanForged: what a journal names and lockcheck does not make is neither removed nor
+// passed over in silence; the folder that lockcheck has made is removed all the same.
+func TestCleanForged(t *testing.T) {
+	j := journalOfDead(t)
 	precious := t.TempDir()
 	ours, err := folders.Temporary()
 	if err != nil {
@@ -169,16 +177,7 @@ func TestCleanForged(t *testing.T) {
 
 // TestCleanElsewhere: a run whose TMPDIR was another one, and is gone, is swept.
 func TestCleanElsewhere(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	dead, err := Self()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead.start = "1"
-	j, err := OpenJournal(newID(t), dead, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := journalOfDead(t)
 	if err := errors.Join(j.Folder(filepath.Join(t.TempDir(), "gone", "lockcheck-1")), j.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -252,16 +251,7 @@ func newID(t *testing.T) string {
 // TestCleanOrphans: what the dead leader of a process group has left is ended if the run
 // has started it; a group of somebody else that has the number of one of the run is left alone.
 func TestCleanOrphans(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	dead, err := Self()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead.start = "1" // its number is that of this process by now
-	j, err := OpenJournal(newID(t), dead, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := journalOfDead(t)
 	_, ours := orphan(t, j.Start)
 	group, others := orphan(t, (*exec.Cmd).Start)
 	if err := errors.Join(j.write(Entry{PID: group, Start: "1"}), j.Close()); err != nil {
