@@ -93,23 +93,18 @@ func (a *attempt) validUntil(end int64) int64 {
 	if a.until == 0 {
 		return end
 	}
-	deadline := a.until
-	for _, c := range a.renewals() {
-		if c.ok() && c.done <= end {
-			deadline = max(deadline, c.until)
-		}
-	}
-	return deadline
+	return a.validBy(end)
 }
 
-// follow computes when each hold of a key can have begun at the earliest, by the one before. A
-// session is older than what it holds: nothing follows from that for its lease.
+// follow computes the earliest time at which each hold of a key can have begun: not before the hold
+// before it was over. The lease of a session does not count from the grant, so it has no such bound.
 func (r *run) follow(k *keyed) {
 	if !exclusive(r.header) || r.header.Session {
 		return
 	}
 	for i, a := range k.holds {
-		// What was granted before it was asked for, or before it can have ended, came before it.
+		// A hold came before this one if it was granted before this one was asked for, or before this
+		// one can have ended.
 		before := min(i, k.after(max(a.acquire.invoke, r.selfEnd(a))-1)) - 1
 		if last := min(i, k.after(r.claimed(a))) - 1; last > before && r.promptSince(a, k.holds[last].acquire.done) {
 			before = last
@@ -124,8 +119,8 @@ func (r *run) follow(k *keyed) {
 	}
 }
 
-// gone is when a hold was over at the service at the earliest; 0 where the service itself says that
-// it was earlier than that, or a fault of the servers can have ended it.
+// gone is the earliest time at which the service can have ended a hold. It is 0, for not known, if the
+// service says that the hold ended earlier than that, or a fault of the servers can have ended it.
 func (r *run) gone(a *attempt) int64 {
 	end := r.canHaveEndedBefore(a, math.MaxInt64)
 	if a.expired || slices.ContainsFunc(a.notifications(), func(n notification) bool { return n.byService && n.time < end }) {
@@ -147,8 +142,9 @@ func (r *run) gone(a *attempt) int64 {
 	return end
 }
 
-// claimed is since when the worker of a hold has the lock by what its client says: it may have
-// waited for its turn for long, and counts the validity from the request that was granted.
+// claimed is the time from which the client counts the validity of a hold: that of the request that
+// was granted, which may be long after the worker began to wait. Without a validity it is the time of
+// the answer.
 func (r *run) claimed(a *attempt) int64 {
 	if a.until == 0 || r.header.Lease <= 0 {
 		return a.acquire.done
@@ -156,21 +152,21 @@ func (r *run) claimed(a *attempt) int64 {
 	return min(a.until-int64(r.header.Lease), a.acquire.done)
 }
 
-// promptSince says that the answer to an acquire cannot have waited for its worker since a time: the
-// worker ran, and was in reach of the service.
+// promptSince says whether the worker of an attempt ran, and reached the service, from a time until it
+// was granted the lock. Its answer cannot have lain unread since that time.
 func (r *run) promptSince(a *attempt, time int64) bool {
 	w := r.byWorker[a.worker]
 	return len(meeting(w.stops, time, a.acquire.done)) == 0 && !w.cutOffs.meets(time, a.acquire.done)
 }
 
-// likelyLeaseEnd is leaseEndBefore for one who may have waited for the hold before to end, if that
-// was a right one: it explains what happened, and proves nothing.
+// likelyLeaseEnd is leaseEndBefore if the service granted the lock only after the hold before was over.
+// That is assumed and not proven: explanations rest on it, and no verdict does.
 func (a *attempt) likelyLeaseEnd(lease time.Duration, time int64) int64 {
 	return max(a.leaseEndBefore(lease, time), later(a.after, lease))
 }
 
-// validBy is until when a holder could take the lock for its own, by what it had been told by
-// a time; 0 if its client does not say.
+// validBy is the end of the validity that a holder had been told of by a time, renewals included; 0 if
+// its client tells none.
 func (a *attempt) validBy(time int64) int64 {
 	until := a.until
 	for _, c := range a.renewals() {

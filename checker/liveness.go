@@ -113,8 +113,8 @@ func stuckFinding(stuck []Incident, limit int64) judged {
 }
 
 // stuckKeys finds the times in which somebody tried to get a key, nobody was
-// granted it and nobody alive held it. Who never learned what became of an acquire may have been
-// one that held it: where that explains a time that lasts to the end, doubtful says so.
+// granted it and nobody alive held it. A worker whose acquire has an unknown outcome may have held the
+// key. If that explains a time that lasts to the end of the run, doubtful says so.
 func (r *run) stuckKeys(since, limit int64, after string) (found []Incident, doubtful string) {
 	for _, key := range r.keys {
 		k := r.byKey[key]
@@ -135,10 +135,10 @@ func (r *run) stuckKeys(since, limit int64, after string) (found []Incident, dou
 	return found, doubtful
 }
 
-// perhapsHeld returns when a key may have been held by somebody who never learned that it was
-// his, and how many such there are: from when he asked until he took that back, or the service was
-// asked later and did not have it, or else until the leases of all who gave up before can have
-// ended, one after the other.
+// perhapsHeld returns the times in which an acquire of unknown outcome may have held a key, and how many
+// such acquires there are. The time begins with the question. It ends when the attempt was taken
+// back or the service said that it had no such grant; else when the leases of all that were given up
+// before it, and its own, can have ended one after the other.
 func (r *run) perhapsHeld(k *keyed) (held []span, n int) {
 	var left []*attempt
 	for _, a := range r.asked(k.attempts) {
@@ -164,9 +164,9 @@ func (r *run) perhapsHeld(k *keyed) (held []span, n int) {
 	return united(held), n + len(left)
 }
 
-// takenBack is until when an attempt of unknown outcome can have held the lock, by what the service
-// said when it was taken back: no later than its invocation if it never did. It is not known if the
-// service said nothing.
+// takenBack is the time until which an attempt of unknown outcome can have held the lock, by what the
+// service answered when the attempt was taken back; the time of the question if it never held it.
+// Without such an answer it is not known.
 func (r *run) takenBack(a *attempt) (until int64, known bool) {
 	for c := range a.releases {
 		switch {
@@ -180,8 +180,8 @@ func (r *run) takenBack(a *attempt) (until int64, known bool) {
 	return 0, false
 }
 
-// answered says whether the service answered anybody in a time. What it answers nobody it need not
-// have granted.
+// answered says whether the service answered any call in a time. A service that answers nobody is stuck,
+// whatever it may have granted.
 func (r *run) answered(s span) bool {
 	for a := range r.attempts.each {
 		for c := range a.calls {

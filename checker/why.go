@@ -111,16 +111,16 @@ func (r *run) canHaveEndedBefore(a *attempt, time int64) int64 {
 	return r.selfEndWith(a, a.likelyLeaseEnd(r.header.Lease, time))
 }
 
-// overrated says that a holder took its lock for valid at a time by which its lease can have run
-// out. Where several may have the lock that is only known if its client counts from later than
-// the answer.
+// overrated says whether a holder took its lock for valid beyond a time by which its lease can have run
+// out. If several may hold the lock, that is certain only of a validity longer than a lease that
+// begins with the answer.
 func (r *run) overrated(a *attempt, time int64) bool {
 	lease := r.header.Lease
 	return lease > 0 && a.validBy(time) > max(time, r.certainly(a))+clockAllowance(lease)
 }
 
-// certainly is until when a grant was in force after its answer, at least, where several may have
-// the lock and nothing is known of when it was given; else 0.
+// certainly is the latest end that the lease of a grant can have by its answer alone. Only locks that
+// several may hold need it, for the hold before tells nothing about them; for others it is 0.
 func (r *run) certainly(a *attempt) int64 {
 	if exclusive(r.header) {
 		return 0
@@ -128,9 +128,9 @@ func (r *run) certainly(a *attempt) int64 {
 	return later(a.acquire.done, r.header.Lease)
 }
 
-// renewedSince returns a renewal that succeeded though somebody else had been granted the lock at a
-// time by which the lease can have run out; nil if there was none. One that was on its way then
-// may have come first: it is one only if the lease cannot have run out after it.
+// renewedSince returns a renewal that succeeded after somebody else had been granted the lock, by when
+// the lease can have run out; nil if there was none. A renewal in flight at the time of that grant
+// may have come first. It counts only if the lease cannot have run out again after it.
 func (r *run) renewedSince(a *attempt, granted int64) *renewal {
 	for _, c := range a.renewals() {
 		if !c.ok() || c.done <= granted {
@@ -164,7 +164,7 @@ func (r *run) endedEarly(a, b *attempt) cause {
 	return cause{class: CauseTwice}
 }
 
-// lostServers explains a loss by the end of the servers that a had its connections to.
+// lostServers explains a loss by the end of the servers that the holder was connected to.
 func (r *run) lostServers(a *attempt, cut span) cause {
 	for _, e := range r.earlies {
 		if e.class == CauseServerLost {
@@ -176,7 +176,7 @@ func (r *run) lostServers(a *attempt, cut span) cause {
 
 // enough picks the first fault that can have ended a grant early. Where servers lost what they had,
 // or their clocks were moved, it picks as many as together hit a majority of the servers that its
-// worker reaches: what a majority has on record the loss of a minority does not end.
+// worker reaches, for a grant that a majority has on record survives the loss of a minority.
 func (r *run) enough(e early, a *attempt, from, to int64) cause {
 	c := cause{class: e.class}
 	servers := r.reaches(r.name(a.worker))
@@ -298,8 +298,8 @@ func (r *run) tell(c cause, a, b *attempt) string {
 	return text + fmt.Sprintf("; %s was granted it at %s%s", next, r.at(b.acquire.done), withToken(b))
 }
 
-// justBefore tells of the attempt that another worker gave up or took back last before a grant, and
-// after the one that it replaced: what that left behind or removed may be the reason. "" for none.
+// justBefore tells of the last attempt that a worker gave up or took back between two grants: what that
+// attempt left behind or removed may be the reason. "" if there was none.
 func (r *run) justBefore(a, b *attempt) string {
 	var last *attempt
 	for _, other := range r.byKey[b.key].attempts {
