@@ -39,6 +39,7 @@ func madeOn() map[string]string {
 		"repro/header-revision-fence":          "etcd-header-revision",
 		"repro/header-revision-fence/control":  "etcd-v3lock",
 		"repro/pgbouncer-leak/control":         "postgres-session",
+		"repro/postgres-restart/control":       "postgres-session+watch-connection",
 		"repro/redis-failover-loss":            "redis-failover",
 		"repro/redis-restart-loss":             "redis",
 		"repro/redis-restart-loss/control":     "redis-aof",

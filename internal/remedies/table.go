@@ -70,8 +70,8 @@ func table() map[string][]Advice {
 			{Check, Useless, "the holder is within its validity by its own clock", []string{"repro/redlock-clock-jump"}},
 		},
 		checker.CauseServerLost: {
-			{OtherSetting, Prevents, "a grant that is on disk before it is answered (Redis: appendonly yes, appendfsync always; redis-aof here); a client that watches the connection that its lock lasts as long as (postgres-session+watch-connection)",
-				[]string{"repro/redis-restart-loss/control", "repro/redis-restart-loss"}},
+			{OtherSetting, Prevents, "a grant that is on disk before it is answered (Redis: appendonly yes, appendfsync always; redis-aof here); a client that watches the connection on which its lock depends (postgres-session+watch-connection)",
+				[]string{"repro/redis-restart-loss/control", "repro/redis-restart-loss", "repro/postgres-restart/control"}},
 			{OtherLock, Prevents, "one that has a grant on the disks of a majority before it answers: etcd, ZooKeeper, Consul. Asynchronous replication does not do that, nor Redlock on servers that come back empty",
 				[]string{"repro/redis-failover-loss", "claim/redlock-minority", "claim/redlock-restart"}},
 			fence, compare, once,
