@@ -74,3 +74,46 @@ func (s scale) bar(d time.Duration, note string) barView {
 }
 
 func percent1(share float64) string { return trimmed(100*min(1, max(0, share)), 1) }
+
+// Bar is a figure drawn from the left of a cell, in percent of its width.
+type Bar struct {
+	Left, Width string // "" for no bar
+	Mark        string // where the figure itself is; "" for nowhere
+	Bad         bool
+}
+
+func (b barView) cell() Cell {
+	return Cell{Text: b.Text, More: b.Note, SortKey: b.Value, Bar: Bar{Left: b.Left, Width: b.Width, Mark: b.Mark, Bad: b.Bad}}
+}
+
+// LossCell draws the share of lost updates from 0 to 1 with its interval; it is empty where
+// nothing could be lost. A note follows the interval.
+func LossCell(p checker.Pool, note string) Cell {
+	bar := lossBar(p)
+	if bar.Text != "" && note != "" {
+		bar.Note += "; " + note
+	}
+	return bar.cell()
+}
+
+// LengthCells draws lengths of time on one logarithmic scale, the shortest a tenth wide. Those that
+// are 0 are empty. notes follow them; nil for none.
+func LengthCells(lengths []time.Duration, notes []string) []Cell {
+	var on scale
+	for _, d := range lengths {
+		on.add(d)
+	}
+	var all []Cell
+	for i, d := range lengths {
+		note := ""
+		if notes != nil {
+			note = notes[i]
+		}
+		cell := on.bar(d, note).cell()
+		if d <= 0 {
+			cell.Text = note
+		}
+		all = append(all, cell)
+	}
+	return all
+}

@@ -9,33 +9,9 @@ import (
 	"lockcheck/history"
 )
 
-// GitHubAnnotations writes the workflow commands by which GitHub Actions shows at a job
-// what a matrix has found: an error for each cell that was violated, a warning for
-// each that is undecided or broken, and one for what the whole lacks. GitHub shows the
-// first ten of each kind.
-// See docs.github.com/actions, "Workflow commands".
-func GitHubAnnotations(w io.Writer, m Matrix) error {
-	var b strings.Builder
-	for _, cell := range m.Cells {
-		level := "error"
-		switch cell.counted() {
-		case checker.Valid, "":
-			continue
-		case checker.Undecided, checker.Broken:
-			level = "warning"
-		}
-		b.WriteString(annotation(level, "lockcheck: "+cell.name(), cell.reason()))
-	}
-	if lack := m.Lack(); lack != "" {
-		b.WriteString(annotation("warning", "lockcheck: all cells", lack))
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
 // GitHubRun writes the workflow command for a single run that is not valid: an error for a
-// violation, else a warning.
-// The command makes it again.
+// violation, else a warning. The command makes it again. See docs.github.com/actions, "Workflow
+// commands".
 func GitHubRun(w io.Writer, r checker.Results, h history.Header, again []string) error {
 	if r.Verdict == checker.Valid {
 		return nil
@@ -75,33 +51,6 @@ func runName(h history.Header) string {
 
 func annotation(level, title, message string) string {
 	return fmt.Sprintf("::%s title=%s::%s\n", level, githubProperty(title), githubData(message))
-}
-
-// reason says why a cell is not valid: the thresholds that were not kept, or what came of
-// its runs, each property that was violated, with the first run that did, and the command that
-// makes it again.
-func (c Cell) reason() string {
-	text := c.missed()
-	if text == "" {
-		text = string(plain(c.Verdict)) + ": " + c.note()
-	}
-	seen := make(map[checker.Property]bool)
-	for _, r := range c.Runs {
-		for i, p := range r.Violated {
-			if seen[p] || i >= len(r.HowViolated) {
-				continue
-			}
-			seen[p] = true
-			text += fmt.Sprintf("; seed %d: %s", r.Seed, r.HowViolated[i])
-		}
-	}
-	for _, remark := range c.remarks() {
-		text += "; " + remark
-	}
-	if again := c.again(); again != nil {
-		text += "; again: " + CommandLine(again)
-	}
-	return text
 }
 
 // githubData escapes the message of a workflow command: a line break would end it, and

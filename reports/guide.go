@@ -290,6 +290,16 @@ func (c GuideCell) broken() bool {
 	return slices.Contains([]string{GuideBroken, GuideAfterExpiry, GuideUnlocked, GuideTokens, GuideStuck, GuideLate}, c.State)
 }
 
+// Worst says how the lock broke, and which command shows it; false if no run broke it.
+func (c GuideCell) Worst() (text, line string, broke bool) {
+	if !c.broken() || len(c.Groups) == 0 {
+		return "", "", false
+	}
+	runs := c.Groups[0].Runs
+	i := slices.IndexFunc(runs, func(r GuideRun) bool { return r.Broke })
+	return c.text(), runs[max(i, 0)].Line, true
+}
+
 // guideBroken is said of a lock that gave itself to two, or let a wrong release through.
 const guideBroken = "failed by itself"
 

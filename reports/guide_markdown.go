@@ -243,7 +243,7 @@ func (c GuideCell) versions() string {
 
 // sentenceOf is what came of a run, and what was special about it.
 func sentenceOf(r GuideRun) string {
-	said := CellRun{Verdict: r.Verdict, Sentence: r.Sentence}.said()
+	said := sentence(checker.Results{Verdict: r.Verdict, Sentence: r.Sentence})
 	if len(r.Setup) > 0 {
 		said += " (" + strings.Join(cleanAll(r.Setup), ", ") + ")"
 	}

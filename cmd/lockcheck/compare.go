@@ -17,7 +17,6 @@ import (
 	"lockcheck/internal/suites"
 	"lockcheck/internal/suites/guide"
 	"lockcheck/internal/suites/matrix"
-	"lockcheck/reports"
 	"lockcheck/workloads"
 )
 
@@ -183,9 +182,9 @@ func (f *compareFlags) stored(planned *matrix.Folder) (_ *matrix.Folder, err err
 // withoutDocker says which locks are to be left out for want of Docker; nil for none. The
 // error is for when nothing else is left, or the binary is to blame.
 func withoutDocker(ctx context.Context, planned *matrix.Folder, binary string) (leftOut *leftOutError, err error) {
-	locks, others := planned.NeedDocker()
-	if len(locks) == 0 {
-		return nil, nil
+	locks, others, err := planned.NeedDocker()
+	if len(locks) == 0 || err != nil {
+		return nil, err
 	}
 	err = runs.ReadyForDocker(ctx, binary)
 	var noDocker *runs.NoDockerError
@@ -262,7 +261,7 @@ func (s *system) compare(cmd *cobra.Command, f *compareFlags) error {
 
 // showComparison writes and prints what there is of a comparison, after an error too.
 func (s *system) showComparison(folder *matrix.Folder, baseline *matrix.Baseline, failed error) error {
-	m, err := folder.Matrix()
+	m, err := folder.Comparison()
 	if err != nil {
 		return errors.Join(failed, err)
 	}
@@ -271,11 +270,9 @@ func (s *system) showComparison(folder *matrix.Folder, baseline *matrix.Baseline
 	}
 	known, err := guide.Known()
 	known.Annotate(&m)
-	err = errors.Join(err, folder.WriteReports(m), reports.MatrixTerminal(s.stdout, m, s.terminalOptions()))
+	err = errors.Join(err, folder.WriteReports(m), m.Terminal().WriteTerminal(s.stdout, s.terminalOptions()))
 	if m.Shard == "" {
-		err = errors.Join(err, s.tellGitHub(
-			func(w io.Writer) error { return reports.GitHubAnnotations(w, m) },
-			func(w io.Writer) error { return reports.MatrixSummary(w, m) }))
+		err = errors.Join(err, s.tellGitHub(m.WriteAnnotations, m.Summary().WriteMarkdown))
 	} else {
 		fmt.Fprintf(s.stdout, "part %s: lockcheck merge judges the whole, so what was found here does not make the exit code\n", m.Shard)
 	}
@@ -294,7 +291,7 @@ func concluded(code int, failed, err error) error {
 
 // comparisonCode is the exit code of a comparison. A part has done its work once its runs are
 // made: of what it found only the whole goes red, so that one finding makes one job red.
-func comparisonCode(m reports.Matrix) int {
+func comparisonCode(m matrix.Comparison) int {
 	if m.Shard != "" {
 		return exitOK
 	}

@@ -12,7 +12,6 @@ import (
 
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites/profile"
-	"lockcheck/reports"
 )
 
 // profileFlags are the flags of "lockcheck profile".
@@ -88,7 +87,7 @@ func (s *system) profile(cmd *cobra.Command, f *profileFlags) (err error) {
 	if len(p.Points) == 0 {
 		return err
 	}
-	writeErr := errors.Join(profile.WriteReports(m.Store, p), reports.LoadMarkdown(s.stdout, p))
+	writeErr := errors.Join(p.WriteReports(m.Store), p.Page().WriteMarkdown(s.stdout))
 	fmt.Fprintf(s.stdout, "\nfolder  %s\n", m.Store)
-	return concluded(verdictCode(profile.Verdict(p)), err, writeErr)
+	return concluded(verdictCode(p.Verdict()), err, writeErr)
 }

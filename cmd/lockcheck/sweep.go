@@ -11,7 +11,6 @@ import (
 
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites/sweep"
-	"lockcheck/reports"
 	"lockcheck/workloads"
 )
 
@@ -123,7 +122,7 @@ func (s *system) sweep(cmd *cobra.Command, f *sweepFlags) error {
 		fmt.Fprintf(s.stderr, "lockcheck: the budget ended before the first grid did; %s %s --budget %s goes on\n",
 			s.terminalOptions().CommandLine("lockcheck sweep --resume"), folder.Path, (takes / time.Duration(f.parallel)).Round(time.Second))
 	}
-	err = errors.Join(err, folder.WriteReports(swept), reports.SweepTerminal(s.stdout, swept, s.terminalOptions()))
+	err = errors.Join(err, folder.WriteReports(swept), swept.Terminal(s.terminalOptions().Width).WriteTerminal(s.stdout, s.terminalOptions()))
 	fmt.Fprintf(s.stdout, "folder  %s\npage    %s\n", folder.Path, filepath.Join(folder.Path, sweep.HTMLFile))
 	return err
 }

@@ -65,3 +65,12 @@ func copyFile(to string, root *os.Root, from string) error {
 	_, err = io.Copy(target, source)
 	return errors.Join(err, target.Close())
 }
+
+// WriteFiles writes files by their names into a folder, all of them that can be.
+func WriteFiles(folder string, files map[string]func(io.Writer) error) error {
+	var errs []error
+	for name, write := range files {
+		errs = append(errs, runs.WriteFile(folder, name, write))
+	}
+	return errors.Join(errs...)
+}

@@ -10,7 +10,6 @@ import (
 
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites/matrix"
-	"lockcheck/reports"
 )
 
 // maxComparisons is how many of the newest are listed above the runs; the others are
@@ -20,7 +19,7 @@ const maxComparisons = 5
 // comparison is one comparison of a store, as far as it can be told.
 type comparison struct {
 	Folder string // from the store
-	reports.MatrixLine
+	matrix.Line
 	// Problem is why there is no verdict: "" if there is one.
 	Problem string
 }
@@ -56,7 +55,7 @@ func (s *Store) refreshComparison(folder string, last knownComparison) knownComp
 		if last.comparison.Folder != "" && last.state == now.state {
 			return last
 		}
-		now.comparison.MatrixLine, err = s.comparisonLine(folder)
+		now.comparison.Line, err = s.comparisonLine(folder)
 	}
 	if err != nil {
 		now.comparison = s.unread(folder, err)
@@ -64,16 +63,16 @@ func (s *Store) refreshComparison(folder string, last knownComparison) knownComp
 	return now
 }
 
-func (s *Store) comparisonLine(folder string) (reports.MatrixLine, error) {
-	var m reports.Matrix
+func (s *Store) comparisonLine(folder string) (matrix.Line, error) {
+	var m matrix.Comparison
 	if err := s.decode(path.Join(folder, runs.ComparisonDataFile), &m); err != nil {
-		return reports.MatrixLine{}, err
+		return matrix.Line{}, err
 	}
-	if m.Schema < 1 || m.Schema > reports.MatrixSchema {
-		return reports.MatrixLine{}, fmt.Errorf("it has schema %d, and this lockcheck knows %d", m.Schema, reports.MatrixSchema)
+	if m.Schema < 1 || m.Schema > matrix.Schema {
+		return matrix.Line{}, fmt.Errorf("it has schema %d, and this lockcheck knows %d", m.Schema, matrix.Schema)
 	}
 	m.Verdict = matrix.VerdictOf(m) // older files do not say it
-	return reports.NewMatrixLine(m), nil
+	return matrix.NewLine(m), nil
 }
 
 // unread is a comparison of which there is nothing but its page.
@@ -97,7 +96,7 @@ type comparisonRow struct {
 
 func newComparisonRow(c comparison) comparisonRow {
 	return comparisonRow{
-		comparison: c, Verdict: cmp.Or(c.MatrixLine.Verdict, noResults), Class: c.MatrixLine.Verdict,
+		comparison: c, Verdict: cmp.Or(c.Line.Verdict, noResults), Class: c.Line.Verdict,
 		Time: timeOf(c.Began), To: address("files", c.Folder, runs.ComparisonFile),
 	}
 }

@@ -12,23 +12,24 @@ import (
 	"time"
 
 	"lockcheck/checker"
+	"lockcheck/internal/suites/matrix"
 	"lockcheck/reports"
 )
 
 // comparison writes a comparison of two locks.
 func (s *shelf) comparison(folder string, began time.Time, verdicts ...checker.Verdict) {
 	s.t.Helper()
-	c := reports.Matrix{
-		Schema: reports.MatrixSchema, Began: began, Took: time.Minute,
+	c := matrix.Comparison{
+		Schema: matrix.Schema, Began: began, Took: time.Minute,
 		Locks: []string{"redis", "etcd"}, Faults: []string{"pause"}, Guards: []string{"none"},
 	}
 	for _, v := range verdicts {
-		c.Cells = append(c.Cells, reports.Cell{
-			Lock: "redis", Fault: "pause", Guard: "none", Verdict: v, Runs: []reports.CellRun{{Verdict: v}},
+		c.Cells = append(c.Cells, matrix.Cell{
+			Place: matrix.Place{Lock: "redis", Fault: "pause", Guard: "none"}, Verdict: v, Runs: []matrix.Run{{Verdict: v}},
 		})
 	}
 	var text bytes.Buffer
-	if err := reports.MatrixJSON(&text, c); err != nil {
+	if err := reports.WriteJSON(&text, c); err != nil {
 		s.t.Fatal(err)
 	}
 	s.file(folder+"/comparison.json", text.String())

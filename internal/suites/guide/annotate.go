@@ -3,19 +3,22 @@ package guide
 import (
 	"strings"
 
+	"lockcheck/checker"
 	"lockcheck/internal/lockfile"
-	"lockcheck/reports"
+	"lockcheck/internal/suites/matrix"
 )
 
 // Annotate tells each cell of a comparison what is known of it, where that is worse than what
 // the comparison saw.
-func (e Evidence) Annotate(m *reports.Matrix) {
+func (e Evidence) Annotate(m *matrix.Comparison) {
 	for i := range m.Cells {
 		c := &m.Cells[i]
-		if c.Unavailable != "" {
+		if c.Unavailable != "" || c.Verdict == checker.Violation {
 			continue
 		}
-		c.Known = c.WorseIn(e.Cell(nameOfLock(c.Lock), Normal(c.Fault), c.Guard).View())
+		if text, line, broke := e.Cell(nameOfLock(c.Lock), Normal(c.Fault), c.Guard).View().Worst(); broke {
+			c.Known = &matrix.Known{Text: text, Line: line}
+		}
 	}
 }
 

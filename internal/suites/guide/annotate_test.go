@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"lockcheck/checker"
-	"lockcheck/reports"
+	"lockcheck/internal/suites/matrix"
 )
 
 // TestAnnotate: a cell in which a comparison saw nothing says what is known of it; one that
@@ -16,18 +16,18 @@ func TestAnnotate(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		cell reports.Cell
+		cell matrix.Cell
 		want string
 	}{
-		{"worse is known", reports.Cell{Lock: "redlock", Fault: "clock", Guard: "none", Verdict: checker.Valid}, "failed by itself in 1 of 1 run: redlock-clock-jump"},
-		{"as bad", reports.Cell{Lock: "redlock", Fault: "clock", Guard: "none", Verdict: checker.Violation}, ""},
-		{"nothing worse", reports.Cell{Lock: "redlock", Fault: "pause:one server", Guard: "none", Verdict: checker.Valid}, ""},
-		{"another guard", reports.Cell{Lock: "redlock", Fault: "clock", Guard: "ask", Verdict: checker.Valid}, ""},
-		{"another lock", reports.Cell{Lock: "redsync", Fault: "clock", Guard: "none", Verdict: checker.Valid}, ""},
-		{"not run yet", reports.Cell{Lock: "redlock", Fault: "clock", Guard: "none"}, "failed by itself in 1 of 1 run: redlock-clock-jump"},
-		{"not supported", reports.Cell{Lock: "redlock", Fault: "clock", Guard: "none", Unavailable: "x"}, ""},
+		{"worse is known", matrix.Cell{Place: matrix.Place{Lock: "redlock", Fault: "clock", Guard: "none"}, Verdict: checker.Valid}, "failed by itself in 1 of 1 run: redlock-clock-jump"},
+		{"as bad", matrix.Cell{Place: matrix.Place{Lock: "redlock", Fault: "clock", Guard: "none"}, Verdict: checker.Violation}, ""},
+		{"nothing worse", matrix.Cell{Place: matrix.Place{Lock: "redlock", Fault: "pause:one server", Guard: "none"}, Verdict: checker.Valid}, ""},
+		{"another guard", matrix.Cell{Place: matrix.Place{Lock: "redlock", Fault: "clock", Guard: "ask"}, Verdict: checker.Valid}, ""},
+		{"another lock", matrix.Cell{Place: matrix.Place{Lock: "redsync", Fault: "clock", Guard: "none"}, Verdict: checker.Valid}, ""},
+		{"not run yet", matrix.Cell{Place: matrix.Place{Lock: "redlock", Fault: "clock", Guard: "none"}}, "failed by itself in 1 of 1 run: redlock-clock-jump"},
+		{"not supported", matrix.Cell{Place: matrix.Place{Lock: "redlock", Fault: "clock", Guard: "none"}, Unavailable: "x"}, ""},
 	} {
-		m := reports.Matrix{Cells: []reports.Cell{c.cell}}
+		m := matrix.Comparison{Cells: []matrix.Cell{c.cell}}
 		e.Annotate(&m)
 		got := ""
 		if known := m.Cells[0].Known; known != nil {

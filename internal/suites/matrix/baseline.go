@@ -12,13 +12,12 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/internal/runs"
-	"lockcheck/reports"
 )
 
 // Baseline is a comparison that others are held against, such as that of a main branch.
 type Baseline struct {
 	path  string
-	cells map[Cell]reports.Cell
+	cells map[Place]Cell
 }
 
 // ReadBaseline reads one from the folder of a comparison, or from its comparison.json alone.
@@ -34,26 +33,26 @@ func ReadBaseline(path string) (*Baseline, error) {
 	if err != nil {
 		return nil, err
 	}
-	var m reports.Matrix
+	var m Comparison
 	if err := json.Unmarshal(text, &m); err != nil {
 		return nil, runs.Usagef("--baseline %s: %w", path, err)
 	}
 	switch {
-	case m.Schema != reports.MatrixSchema:
-		return nil, runs.Usagef("--baseline %s: it has schema %d, and this lockcheck knows %d", path, m.Schema, reports.MatrixSchema)
+	case m.Schema != Schema:
+		return nil, runs.Usagef("--baseline %s: it has schema %d, and this lockcheck knows %d", path, m.Schema, Schema)
 	case m.Shard != "":
 		return nil, runs.Usagef("--baseline %s: it is part %s of a comparison; name the whole", path, m.Shard)
 	}
-	b := &Baseline{path: path, cells: make(map[Cell]reports.Cell)}
+	b := &Baseline{path: path, cells: make(map[Place]Cell)}
 	for _, c := range m.Cells {
-		b.cells[Cell{c.Lock, c.Fault, c.Guard}] = c
+		b.cells[c.Place] = c
 	}
 	return b, nil
 }
 
 // Hold holds a matrix against the baseline: its cells count as what they are worse in, and
 // what is no worse than before passes.
-func (b *Baseline) Hold(m *reports.Matrix, s Suite) {
+func (b *Baseline) Hold(m *Comparison, s Suite) {
 	m.Baseline = b.path
 	var all []*checker.Change
 	for i := range m.Cells {
@@ -77,24 +76,24 @@ func (b *Baseline) Hold(m *reports.Matrix, s Suite) {
 }
 
 // compare puts together what a cell is compared by.
-func (b *Baseline) compare(c reports.Cell, s Suite) *reports.Compared {
-	before, there := b.cells[Cell{c.Lock, c.Fault, c.Guard}]
+func (b *Baseline) compare(c Cell, s Suite) *Compared {
+	before, there := b.cells[c.Place]
 	if !there || len(before.Runs) == 0 {
-		return &reports.Compared{New: true}
+		return &Compared{New: true}
 	}
 	if differs := settingsDiffer(before.Runs[0].Command, c.Runs[0].Command); differs != "" {
-		return &reports.Compared{Not: differs}
+		return &Compared{Not: differs}
 	}
 	x, y := samples(before), samples(c)
 	switch {
 	case len(x) == 0:
-		return &reports.Compared{New: true}
+		return &Compared{New: true}
 	case len(y) == 0:
-		return &reports.Compared{Not: "no run was decided"}
+		return &Compared{Not: "no run was decided"}
 	}
-	compared := &reports.Compared{Changes: checker.Changes(x, y)}
+	compared := &Compared{Changes: checker.Changes(x, y)}
 	if c.Counts == checker.Violation {
-		compared.Since = s.newlyBad(before, c)
+		compared.Since = s.newlyViolated(before, c)
 	}
 	return compared
 }
@@ -102,14 +101,14 @@ func (b *Baseline) compare(c reports.Cell, s Suite) *reports.Compared {
 // decide says what a cell counts as that is held against a baseline. What is undecided or broken
 // stays so: it cannot be compared. So does what has too few runs: the baseline says nothing of it,
 // so that it neither excuses a cell nor holds it up.
-func decide(c *reports.Cell) {
+func decide(c *Cell) {
 	k := c.Compared
 	switch {
 	case k.Not != "":
 		k.Verdict = checker.MostTelling([]checker.Verdict{c.Counts, checker.Undecided})
-	case k.Worse():
+	case k.worse():
 		k.Verdict = checker.Violation
-	case k.New || k.TooFew() || c.Counts == checker.Undecided || c.Counts == checker.Broken:
+	case k.New || k.tooFew() || c.Counts == checker.Undecided || c.Counts == checker.Broken:
 		k.Verdict = c.Counts
 	case c.Verdict == checker.Valid: // and was to fail, if it counts as a violation
 		k.Verdict = c.Counts
@@ -119,13 +118,13 @@ func decide(c *reports.Cell) {
 	c.Counts = k.Verdict
 }
 
-// newlyBad lists what is wrong with a cell now and was not before: properties, and thresholds.
-func (s Suite) newlyBad(before, now reports.Cell) (all []string) {
-	known := before.AllViolated()
+// newlyViolated lists what is wrong with a cell now and was not before: properties, and thresholds.
+func (s Suite) newlyViolated(before, now Cell) (all []string) {
+	known := before.violatedProperties()
 	for _, r := range before.Runs {
 		known = append(known, r.Violated...)
 	}
-	for _, p := range now.AllViolated() {
+	for _, p := range now.violatedProperties() {
 		if !slices.Contains(known, p) && !slices.Contains(all, string(p)) {
 			all = append(all, string(p))
 		}
@@ -149,7 +148,7 @@ func (s Suite) newlyBad(before, now reports.Cell) (all []string) {
 
 // samples are those of the runs that were not made to confirm others and were decided: in one
 // that was not, the fault may not have been in force.
-func samples(c reports.Cell) (all []checker.Sample) {
+func samples(c Cell) (all []checker.Sample) {
 	for _, r := range c.Runs {
 		decided := r.Verdict == checker.Valid || r.Verdict == checker.Violation
 		if r.Round == 0 && r.Sample != nil && decided {

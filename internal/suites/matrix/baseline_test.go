@@ -11,12 +11,11 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/internal/stats"
-	"lockcheck/reports"
 )
 
 // heldRuns is a cell of some runs of 20 faults each, after so many of which updates were lost.
-func heldRuns(n int, hit int64, wait time.Duration, properties ...checker.Property) reports.Cell {
-	c := reports.Cell{Lock: "redis", Fault: "pause:holder", Guard: "none"}
+func heldRuns(n int, hit int64, wait time.Duration, properties ...checker.Property) Cell {
+	c := Cell{Place: Place{"redis", "pause:holder", "none"}}
 	for range n {
 		s := checker.Sample{Updates: stats.Count{N: 2000}, Over: checker.OverFaults, Faults: stats.Count{K: hit, N: 20}, Wait: &wait}
 		for i := range int64(20) {
@@ -27,7 +26,7 @@ func heldRuns(n int, hit int64, wait time.Duration, properties ...checker.Proper
 			s.Losses = append(s.Losses, u)
 		}
 		s.Updates = stats.Sum(s.Losses)
-		r := reports.CellRun{
+		r := Run{
 			Verdict: checker.Valid, Rest: checker.Valid, Sample: &s,
 			Command: strings.Fields("lockcheck test --lock redis --time-limit 9s --renew --seed 1"),
 		}
@@ -36,22 +35,22 @@ func heldRuns(n int, hit int64, wait time.Duration, properties ...checker.Proper
 		}
 		c.Runs = append(c.Runs, r)
 	}
-	judge(&c)
+	c.judge()
 	return c
 }
 
 // someOverlaps is a cell of which a threshold takes the place of mutual exclusion.
-func someOverlaps(n int64) reports.Cell {
+func someOverlaps(n int64) Cell {
 	c := heldRuns(5, 0, time.Second, checker.MutualExclusion)
 	c.Excused, c.Pool.Overlaps.UsesAfterExpiry = []checker.Property{checker.MutualExclusion}, n
 	c.Pool.Measures.Acquire.Add(time.Millisecond)
 	overlaps, _ := figureByName("overlaps")
-	c.Violated, c.Thresholds = nil, []reports.ThresholdResult{overlaps.judge(9, c.Pool)}
-	judge(&c)
+	c.Violated, c.Thresholds = nil, []ThresholdResult{overlaps.judge(9, c.Pool)}
+	c.judge()
 	return c
 }
 
-func mustFail(c reports.Cell) reports.Cell {
+func mustFail(c Cell) Cell {
 	c.Counts = checker.Violation
 	return c
 }
@@ -64,10 +63,10 @@ func TestBaseline(t *testing.T) {
 	good, bad := heldRuns(5, 0, second), heldRuns(5, 4, second, loss)
 	open := heldRuns(5, 0, second)
 	open.Runs[0].Verdict = checker.Undecided
-	judge(&open)
+	open.judge()
 	undecided := heldRuns(1, 0, second)
 	undecided.Runs[0].Verdict = checker.Undecided
-	judge(&undecided)
+	undecided.judge()
 	other := heldRuns(5, 0, second)
 	other.Runs[0].Command = strings.Fields("lockcheck test --lock redis --time-limit 20s --seed 1 --min-ops 9")
 	old := heldRuns(5, 0, second)
@@ -76,13 +75,13 @@ func TestBaseline(t *testing.T) {
 	for i := range never.Runs {
 		never.Runs[i].Verdict = checker.Undecided
 	}
-	judge(&never)
+	never.judge()
 	slow := heldRuns(5, 0, second)
-	slow.Thresholds = []reports.ThresholdResult{{Name: "wait_p99", Bound: "500ms", Value: "1s", Verdict: checker.Violation}}
-	judge(&slow)
+	slow.Thresholds = []ThresholdResult{{Name: "wait_p99", Bound: "500ms", Value: "1s", Verdict: checker.Violation}}
+	slow.judge()
 	for _, c := range []struct {
 		name        string
-		before, now reports.Cell
+		before, now Cell
 		want        checker.Verdict
 		said        string
 	}{
@@ -92,18 +91,18 @@ func TestBaseline(t *testing.T) {
 		{"something else violated, too", bad, heldRuns(5, 4, second, loss, overlap), checker.Violation, "which did not have mutual-exclusion"},
 		{"more lost", bad, heldRuns(5, 14, second, loss), checker.Violation, "lost updates 20 % before, 70 % now (p = 5e-05, of 100 faults before and 100 now)"},
 		{"less lost", heldRuns(5, 14, second, loss), bad, checker.Valid, "better"},
-		{"one burst more", bad, heldRuns(5, 5, second, loss), checker.Valid, "would have shown from"},
+		{"one burst more", bad, heldRuns(5, 5, second, loss), checker.Valid, "a difference would show from"},
 		{"slower", good, heldRuns(5, 0, third), checker.Violation, "wait p99 1 s before, 3 s now (p = 0.0079, of 5 runs before and 5 now)"},
 		{"a threshold missed in both", slow, slow, checker.Violation, "which did not have wait_p99"}, // the pool before has no waits
-		{"too few runs", heldRuns(2, 0, second), heldRuns(2, 0, second), checker.Valid, "1 cell with too few runs to be compared with the baseline by wait p99: it takes 4 that have such a figure on both sides, or 5 in the baseline next to those of now"},
-		{"too few runs, bad in both", heldRuns(1, 4, second, loss), heldRuns(1, 4, second, loss), checker.Violation, "no worse than the baseline as far as it can be told: lost updates"},
+		{"too few runs", heldRuns(2, 0, second), heldRuns(2, 0, second), checker.Valid, "1 cell with too few runs to compare wait p99 with the baseline: it takes 4 runs with such a figure on both sides, or 5 in the baseline next to those of now"},
+		{"too few runs, bad in both", heldRuns(1, 4, second, loss), heldRuns(1, 4, second, loss), checker.Violation, "no worse than the baseline in the figures that can be compared: lost updates"},
 		{"too few runs, violated since", heldRuns(1, 0, second), heldRuns(1, 1, second, loss), checker.Violation, "worse than the baseline, which did not have no-lost-update"},
 		{"too few runs, undecided", heldRuns(1, 0, second), undecided, checker.Undecided, "no run was decided"},
 		{"many before, few now", heldRuns(60, 0, second), heldRuns(1, 0, third), checker.Violation, "worse"},
 		{"undecided", good, open, checker.Undecided, ""},
 		{"good again", bad, good, checker.Valid, "better"},
-		{"not in the baseline", reports.Cell{Lock: "etcd"}, bad, checker.Violation, "not in the baseline"},
-		{"not run in the baseline", reports.Cell{Lock: "redis", Fault: "pause:holder", Guard: "none"}, good, checker.Valid, "not in the baseline"},
+		{"not in the baseline", Cell{Place: Place{Lock: "etcd"}}, bad, checker.Violation, "not in the baseline"},
+		{"not run in the baseline", Cell{Place: Place{"redis", "pause:holder", "none"}}, good, checker.Valid, "not in the baseline"},
 		{"made otherwise", other, good, checker.Undecided, "cannot be compared with the baseline: --time-limit 20s before, --time-limit 9s now, --renew now"},
 		{"made otherwise, and violated", other, bad, checker.Violation, "cannot be compared"},
 		{"many more overlaps than a bound", someOverlaps(2), someOverlaps(50), checker.Violation, "which did not have overlaps is 50, bound 9"},
@@ -112,18 +111,18 @@ func TestBaseline(t *testing.T) {
 		{"slower than an undecided baseline", never, heldRuns(5, 0, third), checker.Valid, "never decided there"},
 		{"made nobody knows how", old, good, checker.Undecided, "it is not known how"},
 	} {
-		b := baselineOf(t, reports.Matrix{Schema: reports.MatrixSchema, Cells: []reports.Cell{c.before}})
+		b := baselineOf(t, Comparison{Schema: Schema, Cells: []Cell{c.before}})
 		now := c.now
 		now.Counts = cmp.Or(now.Counts, now.Verdict)
-		m := reports.Matrix{Locks: []string{"redis"}, Cells: []reports.Cell{now}}
+		m := Comparison{Locks: []string{"redis"}, Cells: []Cell{now}}
 		b.Hold(&m, Suite{Thresholds: Thresholds{{"wait_p99", float64(500 * time.Millisecond)}, {"overlaps", 9}}})
 		if m.Cells[0].Counts != c.want || m.Verdict != c.want {
 			t.Errorf("%s: counts as %s, all are %s, want %s: %+v", c.name, m.Cells[0].Counts, m.Verdict, c.want, *m.Cells[0].Compared)
 		}
-		if text := written(t, reports.MatrixHTML, m); !strings.Contains(text, c.said) {
+		if text := written(t, htmlOf, m); !strings.Contains(text, c.said) {
 			t.Errorf("%s: %q is not on the page:\n%s", c.name, c.said, text)
 		}
-		junit := written(t, reports.MatrixJUnit, m)
+		junit := written(t, junitOf, m)
 		if strings.Contains(junit, "<failure") != (c.want == checker.Violation) || strings.Contains(junit, "<error") != (c.want == checker.Undecided) {
 			t.Errorf("%s: %s\n%s", c.name, c.want, junit)
 		}
@@ -132,7 +131,7 @@ func TestBaseline(t *testing.T) {
 
 // TestTooFewForBaseline: of all cells with too few runs it is said once that there are too few.
 func TestTooFewForBaseline(t *testing.T) {
-	cells := func(runs int) (all []reports.Cell) {
+	cells := func(runs int) (all []Cell) {
 		for _, fault := range []string{"none", "pause:holder"} {
 			c := heldRuns(runs, 0, time.Second)
 			c.Fault, c.Counts = fault, c.Verdict
@@ -141,19 +140,19 @@ func TestTooFewForBaseline(t *testing.T) {
 		return all
 	}
 	for runs, notes := range map[int]int{3: 1, 6: 0} {
-		m := reports.Matrix{Schema: reports.MatrixSchema, Locks: []string{"redis"}, Faults: []string{"none", "pause:holder"}, Guards: []string{"none"}, Cells: cells(runs)}
+		m := Comparison{Schema: Schema, Locks: []string{"redis"}, Faults: []string{"none", "pause:holder"}, Guards: []string{"none"}, Cells: cells(runs)}
 		baselineOf(t, m).Hold(&m, Suite{})
 		if m.Verdict != checker.Valid {
 			t.Errorf("%d runs: %s", runs, m.Verdict)
 		}
-		for name, write := range map[string]func(io.Writer, reports.Matrix) error{
-			"HTML": reports.MatrixHTML, "Markdown": reports.MatrixMarkdown, "JUnit": reports.MatrixJUnit, "summary": reports.MatrixSummary,
-			"terminal": func(w io.Writer, m reports.Matrix) error {
-				return reports.MatrixTerminal(w, m, reports.TerminalOptions{})
+		for name, write := range map[string]func(io.Writer, Comparison) error{
+			"HTML": htmlOf, "Markdown": markdownOf, "JUnit": junitOf, "summary": summaryOf,
+			"terminal": func(w io.Writer, m Comparison) error {
+				return terminalOf(80)(w, m)
 			},
 		} {
 			text := strings.Join(strings.Fields(written(t, write, m)), " ")
-			if strings.Count(text, "too few runs") != notes || strings.Count(text, "2 cells with too few runs to be compared with the baseline by wait p99: it takes 5 that have such a figure on both sides, or 5 in the baseline next to those of now") != notes {
+			if strings.Count(text, "too few runs") != notes || strings.Count(text, "2 cells with too few runs to compare wait p99 with the baseline: it takes 5 runs with such a figure on both sides, or 5 in the baseline next to those of now") != notes {
 				t.Errorf("%s, %d runs: want %d notes:\n%s", name, runs, notes, text)
 			}
 		}
@@ -161,10 +160,10 @@ func TestTooFewForBaseline(t *testing.T) {
 }
 
 // baselineOf writes a matrix and reads it back, by its folder.
-func baselineOf(t *testing.T, m reports.Matrix) *Baseline {
+func baselineOf(t *testing.T, m Comparison) *Baseline {
 	t.Helper()
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, jsonFile), []byte(written(t, reports.MatrixJSON, m)), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, jsonFile), []byte(written(t, jsonOf, m)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	b, err := ReadBaseline(folder)

@@ -16,22 +16,21 @@ import (
 	"lockcheck/history"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
-	"lockcheck/reports"
 )
 
 // TestConfirm: what was violated stays, however seldom; what may be due to the machine must
 // recur in most of the rounds.
 func TestConfirm(t *testing.T) {
-	round := func(ofRuns, slow, lost checker.Verdict) reports.Cell {
-		return reports.Cell{
+	round := func(ofRuns, slow, lost checker.Verdict) Cell {
+		return Cell{
 			OfRuns: ofRuns, Verdict: checker.MostTelling([]checker.Verdict{ofRuns, slow, lost}),
-			Thresholds: []reports.ThresholdResult{{Name: "wait_p99", Verdict: slow}, {Name: "lost", Counts: checker.NoLostUpdate, Verdict: lost}},
-			Runs:       []reports.CellRun{{Verdict: ofRuns}},
+			Thresholds: []ThresholdResult{{Name: "wait_p99", Verdict: slow}, {Name: "lost", Counts: checker.NoLostUpdate, Verdict: lost}},
+			Runs:       []Run{{Verdict: ofRuns}},
 		}
 	}
 	const v, x, u, b = checker.Valid, checker.Violation, checker.Undecided, checker.Broken
 	good, bad, slow, lost := round(v, v, v), round(x, v, v), round(v, x, v), round(v, v, x)
-	lacking := func(c reports.Cell) reports.Cell {
+	lacking := func(c Cell) Cell {
 		c.Missing = 1
 		return c
 	}
@@ -39,30 +38,30 @@ func TestConfirm(t *testing.T) {
 	unjudged.Thresholds = nil
 	for _, c := range []struct {
 		name  string
-		first reports.Cell
-		again []reports.Cell
+		first Cell
+		again []Cell
 		asked int
 		want  checker.Verdict
 	}{
-		{"violated once", bad, []reports.Cell{good, good, good}, 3, x},
-		{"violated in the last round", round(u, v, v), []reports.Cell{good, good, bad}, 3, x},
-		{"a count missed once", lost, []reports.Cell{good, good, good}, 3, x},
-		{"a count missed in the last round", slow, []reports.Cell{good, good, lost}, 3, x},
-		{"slow once", slow, []reports.Cell{good, good, good}, 3, v},
-		{"slow in one of three again", slow, []reports.Cell{slow, good, good}, 3, v},
-		{"slow in two of three again", slow, []reports.Cell{slow, good, slow}, 3, x},
-		{"slow in one of two again", slow, []reports.Cell{slow, good}, 2, v},
-		{"slow, and made again once", slow, []reports.Cell{slow}, 1, x},
-		{"slow, and rounds missing", slow, []reports.Cell{good}, 2, x},
+		{"violated once", bad, []Cell{good, good, good}, 3, x},
+		{"violated in the last round", round(u, v, v), []Cell{good, good, bad}, 3, x},
+		{"a count missed once", lost, []Cell{good, good, good}, 3, x},
+		{"a count missed in the last round", slow, []Cell{good, good, lost}, 3, x},
+		{"slow once", slow, []Cell{good, good, good}, 3, v},
+		{"slow in one of three again", slow, []Cell{slow, good, good}, 3, v},
+		{"slow in two of three again", slow, []Cell{slow, good, slow}, 3, x},
+		{"slow in one of two again", slow, []Cell{slow, good}, 2, v},
+		{"slow, and made again once", slow, []Cell{slow}, 1, x},
+		{"slow, and rounds missing", slow, []Cell{good}, 2, x},
 		{"slow, and never made again", slow, nil, 2, x},
-		{"violated in a round that lacks a run", round(u, v, v), []reports.Cell{good, lacking(bad)}, 2, x},
-		{"slow, and a round lacks a run", slow, []reports.Cell{good, lacking(good)}, 2, x},
-		{"undecided once", round(u, v, v), []reports.Cell{good, good}, 2, v},
-		{"undecided again", round(u, v, v), []reports.Cell{round(b, v, v), round(u, v, v), good}, 3, u},
+		{"violated in a round that lacks a run", round(u, v, v), []Cell{good, lacking(bad)}, 2, x},
+		{"slow, and a round lacks a run", slow, []Cell{good, lacking(good)}, 2, x},
+		{"undecided once", round(u, v, v), []Cell{good, good}, 2, v},
+		{"undecided again", round(u, v, v), []Cell{round(b, v, v), round(u, v, v), good}, 3, u},
 		{"broken, and never made again", round(b, v, v), nil, 1, b},
-		{"valid, and violated in a round", good, []reports.Cell{good, bad}, 2, x},
-		{"undecided, lacking a run, and good again", lacking(round(u, v, v)), []reports.Cell{good, good}, 2, u},
-		{"undecided, and a round lacks the run that a threshold takes", round(u, v, v), []reports.Cell{unjudged}, 1, u},
+		{"valid, and violated in a round", good, []Cell{good, bad}, 2, x},
+		{"undecided, lacking a run, and good again", lacking(round(u, v, v)), []Cell{good, good}, 2, u},
+		{"undecided, and a round lacks the run that a threshold takes", round(u, v, v), []Cell{unjudged}, 1, u},
 	} {
 		cell := c.first
 		cell.Thresholds = slices.Clone(cell.Thresholds)
@@ -75,19 +74,19 @@ func TestConfirm(t *testing.T) {
 
 // TestConfirmedValue: a threshold shows a value that belongs to its verdict.
 func TestConfirmedValue(t *testing.T) {
-	round := func(value string, v checker.Verdict) reports.Cell {
-		return reports.Cell{OfRuns: checker.Valid, Verdict: v, Runs: make([]reports.CellRun, 1), Thresholds: []reports.ThresholdResult{{Name: "lost", Value: value, Verdict: v}}}
+	round := func(value string, v checker.Verdict) Cell {
+		return Cell{OfRuns: checker.Valid, Verdict: v, Runs: make([]Run, 1), Thresholds: []ThresholdResult{{Name: "lost", Value: value, Verdict: v}}}
 	}
 	for _, c := range []struct {
 		name         string
-		first, again reports.Cell
+		first, again Cell
 		want         string
 	}{
 		{"missed again", round("2", checker.Violation), round("3", checker.Violation), "2"},
 		{"missed in the round alone", round("0", checker.Valid), round("3", checker.Violation), "3"},
 		{"known in the round alone", round("no data", checker.Undecided), round("0", checker.Valid), "0"},
 	} {
-		confirm(&c.first, []reports.Cell{c.again}, 1)
+		confirm(&c.first, []Cell{c.again}, 1)
 		if got := c.first.Thresholds[0].Value; got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
@@ -126,7 +125,7 @@ func (f *fake) test(_ context.Context, o runs.Options, _ <-chan struct{}, _ runs
 
 const two = "locks: [memory]\nfaults: [none, 'pause:holder']\nguards: [none]\nseeds: [1, 2]\n"
 
-func (f *fake) run(m Machine, folder *Folder) reports.Matrix {
+func (f *fake) run(m Machine, folder *Folder) Comparison {
 	f.t.Helper()
 	if interrupted, err := folder.Run(f.t.Context(), m, nil); interrupted || err != nil {
 		f.t.Fatal(interrupted, err)
@@ -222,11 +221,11 @@ func TestConfirmedInPart(t *testing.T) {
 func TestUnconfirmed(t *testing.T) {
 	f := &fake{t: t, verdict: func(runs.Options) checker.Verdict { return checker.Undecided }}
 	folder := newFolder(t, suiteOf(t, two+"confirm: 1\n"), suites.Shard{})
-	if interrupted, err := folder.make(t.Context(), f.machine(), folder.todo(), time.Time{}, nil); interrupted || err != nil {
+	if interrupted, err := folder.make(t.Context(), f.machine(), todoOf(t, folder), time.Time{}, nil); interrupted || err != nil {
 		t.Fatal(interrupted, err)
 	}
 	m := compared(t, folder)
-	if text := written(t, reports.MatrixHTML, m); m.Verdict != checker.Undecided || !strings.Contains(text, "to be made again with other seeds, and was not yet") {
+	if text := written(t, htmlOf, m); m.Verdict != checker.Undecided || !strings.Contains(text, "to be repeated with other seeds, which was not done yet") {
 		t.Errorf("%s:\n%s", m.Verdict, text)
 	}
 }
@@ -284,9 +283,18 @@ func TestBudget(t *testing.T) {
 // TestFirstRunsFirst: every cell gets its first run before any gets its second.
 func TestFirstRunsFirst(t *testing.T) {
 	f := newFolder(t, suiteOf(t, "locks: [memory, none]\nfaults: [none, 'pause:holder']\nguards: [none]\nseeds: 3\n"), suites.Shard{})
-	for i, p := range f.todo() {
+	for i, p := range todoOf(t, f) {
 		if p.turn != i/4 || p.seed != uint64(i/4)+1 {
-			t.Errorf("run %d is %s, seed %d", i, p.Cell, p.seed)
+			t.Errorf("run %d is %s, seed %d", i, p.Place, p.seed)
 		}
 	}
+}
+
+func todoOf(t *testing.T, f *Folder) []planned {
+	t.Helper()
+	todo, err := f.todo()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return todo
 }

@@ -7,9 +7,7 @@ import (
 	"strings"
 
 	"lockcheck/checker"
-	"lockcheck/internal/runs"
 	"lockcheck/internal/spelling"
-	"lockcheck/reports"
 )
 
 // Expectation says of some cells which verdict other than valid they are known to have.
@@ -28,10 +26,10 @@ type Expectation struct {
 
 // checkExpected refuses an expectation that is about no cell: what it was meant for would be
 // red without a hint why.
-func (s Suite) checkExpected(cells []Cell) error {
+func (s Suite) checkExpected(places []Place) error {
 	for i, e := range s.Expected {
 		wrong := func(key, format string, args ...any) error {
-			return &placeError{[]any{"expected", i, key}, runs.Usagef("expected: "+format, args...)}
+			return wrongKey([]any{"expected", i, key}, format, args...)
 		}
 		for _, p := range []struct{ key, pattern string }{{"lock", e.Lock}, {"fault", e.Fault}, {"guard", e.Guard}} {
 			if _, err := path.Match(p.pattern, ""); err != nil {
@@ -46,7 +44,7 @@ func (s Suite) checkExpected(cells []Cell) error {
 				return wrong("properties", "there is no property %s%s", p, spelling.Hint(string(p), propertyNames()))
 			}
 		}
-		if !slices.ContainsFunc(cells, func(c Cell) bool { return s.expectedOf(c) == i }) {
+		if !slices.ContainsFunc(places, func(c Place) bool { return s.expectedOf(c) == i }) {
 			return wrong("", "entry %d is about no cell, or only about those of entries before it", i+1)
 		}
 	}
@@ -62,7 +60,7 @@ func propertyNames() []string {
 }
 
 // expectedOf is the first expectation about a cell, by its place; -1 for none.
-func (s Suite) expectedOf(c Cell) int {
+func (s Suite) expectedOf(c Place) int {
 	return slices.IndexFunc(s.Expected, func(e Expectation) bool {
 		return matches(e.Lock, c.Lock) && matches(e.Fault, c.Fault) && matches(e.Guard, c.Guard)
 	})
@@ -75,15 +73,15 @@ func matches(pattern, name string) bool {
 
 // expect says whether a judged cell is as expected, and with which verdict it counts. What is
 // expected and does not happen passes unless it must fail: faults are random, and miss.
-func (s Suite) expect(place Cell, c *reports.Cell) {
+func (s Suite) expect(c *Cell) {
 	c.Counts = c.Verdict
-	i := s.expectedOf(place)
+	i := s.expectedOf(c.Place)
 	if i < 0 || c.Verdict == "" {
 		return
 	}
 	e := s.Expected[i]
 	verdict := cmp.Or(e.Verdict, checker.Violation)
-	c.Expected = &reports.Expected{Verdict: verdict, Properties: e.Properties, Because: strings.TrimSpace(e.Reason + " " + e.Link)}
+	c.Expected = &Expected{Verdict: verdict, Properties: e.Properties, Because: strings.TrimSpace(e.Reason + " " + e.Link)}
 	switch {
 	case c.Verdict == verdict && e.allows(*c):
 		c.Counts, c.Expected.Met = checker.Valid, true
@@ -93,12 +91,12 @@ func (s Suite) expect(place Cell, c *reports.Cell) {
 }
 
 // allows says whether nothing else was violated in a cell than what is named.
-func (e Expectation) allows(c reports.Cell) bool {
+func (e Expectation) allows(c Cell) bool {
 	if len(e.Properties) == 0 {
 		return true
 	}
-	other := slices.ContainsFunc(c.Thresholds, func(t reports.ThresholdResult) bool {
+	other := slices.ContainsFunc(c.Thresholds, func(t ThresholdResult) bool {
 		return t.Counts == "" && t.Verdict != checker.Valid
 	})
-	return !other && !slices.ContainsFunc(c.AllViolated(), func(p checker.Property) bool { return !slices.Contains(e.Properties, p) })
+	return !other && !slices.ContainsFunc(c.violatedProperties(), func(p checker.Property) bool { return !slices.Contains(e.Properties, p) })
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"lockcheck/checker"
-	"lockcheck/reports"
 )
 
 func TestCheckExpected(t *testing.T) {
@@ -31,17 +30,17 @@ func TestCheckExpected(t *testing.T) {
 // TestExpect: only what is expected passes for valid, and what is expected and does not happen
 // passes unless it must.
 func TestExpect(t *testing.T) {
-	place := Cell{"redis", "pause:holder", "none"}
-	lost := reports.Cell{Verdict: checker.Violation, Violated: []checker.Property{checker.NoLostUpdate}}
-	slow := reports.Cell{Verdict: checker.Violation, Thresholds: []reports.ThresholdResult{{Name: "wait_p99", Verdict: checker.Violation}}}
-	bounded := reports.Cell{Verdict: checker.Violation, Thresholds: []reports.ThresholdResult{{Name: "lost", Counts: checker.NoLostUpdate, Verdict: checker.Violation}}}
-	valid, open := reports.Cell{Verdict: checker.Valid}, reports.Cell{Verdict: checker.Undecided}
+	place := Place{"redis", "pause:holder", "none"}
+	lost := Cell{Verdict: checker.Violation, Violated: []checker.Property{checker.NoLostUpdate}}
+	slow := Cell{Verdict: checker.Violation, Thresholds: []ThresholdResult{{Name: "wait_p99", Verdict: checker.Violation}}}
+	bounded := Cell{Verdict: checker.Violation, Thresholds: []ThresholdResult{{Name: "lost", Counts: checker.NoLostUpdate, Verdict: checker.Violation}}}
+	valid, open := Cell{Verdict: checker.Valid}, Cell{Verdict: checker.Undecided}
 	loss := Expectation{Lock: "redis", Properties: []checker.Property{checker.NoLostUpdate}}
 	for _, c := range []struct {
 		name     string
 		expected []Expectation
 		must     bool
-		cell     reports.Cell
+		cell     Cell
 		counts   checker.Verdict
 		remarks  string // on the page; "" for none
 	}{
@@ -50,36 +49,36 @@ func TestExpect(t *testing.T) {
 		{"any violation", []Expectation{{Fault: "pause:*", Reason: "a lease", Link: "https://example.org/1"}}, false, lost, checker.Valid, "as expected (a lease https://example.org/1)"},
 		{"that violation", []Expectation{loss}, false, lost, checker.Valid, "as expected"},
 		{"that violation, by a threshold", []Expectation{loss}, false, bounded, checker.Valid, "as expected"},
-		{"another violation", []Expectation{{Properties: []checker.Property{checker.MutualExclusion}}}, false, lost, checker.Violation, "not as expected: violation of nothing but mutual-exclusion"},
+		{"another violation", []Expectation{{Properties: []checker.Property{checker.MutualExclusion}}}, false, lost, checker.Violation, "not as expected: violation of mutual-exclusion only"},
 		{"a figure where a property is named", []Expectation{loss}, false, slow, checker.Violation, "not as expected"},
 		{"a figure where none is", []Expectation{{}}, false, slow, checker.Valid, "as expected"},
 		{"undecided where a violation is expected", []Expectation{loss}, false, open, checker.Undecided, "not as expected: violation"},
 		{"undecided", []Expectation{{Verdict: checker.Undecided}}, false, open, checker.Valid, "as expected"},
-		{"valid after all", []Expectation{loss}, false, valid, checker.Valid, "unexpectedly valid: expected is violation"},
-		{"valid after all, and must not be", []Expectation{loss}, true, valid, checker.Violation, "unexpectedly valid"},
-		{"not run", []Expectation{loss}, true, reports.Cell{}, "", ""},
+		{"valid after all", []Expectation{loss}, false, valid, checker.Valid, "valid, although violation is expected"},
+		{"valid after all, and must not be", []Expectation{loss}, true, valid, checker.Violation, "valid, although violation is expected"},
+		{"not run", []Expectation{loss}, true, Cell{}, "", ""},
 	} {
 		s, cell := Suite{Expected: c.expected, MustFail: c.must}, c.cell
 		cell.Lock, cell.Fault, cell.Guard = place.Lock, place.Fault, place.Guard
-		if s.expect(place, &cell); cell.Counts != c.counts {
+		if s.expect(&cell); cell.Counts != c.counts {
 			t.Errorf("%s: counts as %q, want %q", c.name, cell.Counts, c.counts)
 		}
 		if cell.OfRuns = cell.Verdict; len(cell.Thresholds) > 0 {
 			cell.OfRuns = checker.Valid
 		}
-		cell.Runs = []reports.CellRun{{Verdict: cell.Verdict}}
-		m := reports.Matrix{Cells: []reports.Cell{cell}}
-		if text := written(t, reports.MatrixHTML, reports.Matrix{Locks: []string{"redis"}, Cells: m.Cells}); !strings.Contains(text, c.remarks) {
+		cell.Runs = []Run{{Verdict: cell.Verdict}}
+		m := Comparison{Cells: []Cell{cell}}
+		if text := written(t, htmlOf, Comparison{Locks: []string{"redis"}, Cells: m.Cells}); !strings.Contains(text, c.remarks) {
 			t.Errorf("%s: %q is not on the page", c.name, c.remarks)
 		}
-		junit := written(t, reports.MatrixJUnit, m)
+		junit := written(t, junitOf, m)
 		if failed := strings.Contains(junit, "<failure"); failed != (c.counts == checker.Violation) {
 			t.Errorf("%s: a failure: %v\n%s", c.name, failed, junit)
 		}
 		if skipped := strings.Contains(junit, "<skipped"); skipped != (c.counts == checker.Valid && cell.Verdict != checker.Valid) && cell.Verdict != "" {
 			t.Errorf("%s: skipped: %v\n%s", c.name, skipped, junit)
 		}
-		annotated := strings.Contains(written(t, reports.GitHubAnnotations, m), "title=lockcheck%3A redis")
+		annotated := strings.Contains(written(t, annotationsOf, m), "title=lockcheck%3A redis")
 		if annotated != (c.counts != checker.Valid && c.counts != "") {
 			t.Errorf("%s: annotated: %v", c.name, annotated)
 		}

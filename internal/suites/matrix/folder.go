@@ -34,10 +34,8 @@ type Folder struct {
 
 // entry is a line of the ledger: a run that was made to its end.
 type entry struct {
-	Lock  string `json:"lock"`
-	Fault string `json:"fault"`
-	Guard string `json:"guard"`
-	Seed  uint64 `json:"seed"`
+	Place
+	Seed uint64 `json:"seed"`
 	// Run is its folder, relative to that of the comparison; "" if it was not recorded.
 	Run   string    `json:"run"`
 	Began time.Time `json:"began"`
@@ -127,13 +125,11 @@ func (f *Folder) entries() []entry {
 }
 
 // ran returns the run of a cell with a seed, the last one if it was made again.
-func (f *Folder) ran(c Cell, seed uint64) (entry, bool) {
+func (f *Folder) ran(p Place, seed uint64) (entry, bool) {
 	for _, e := range slices.Backward(f.entries()) {
-		if e.cell() == c && e.Seed == seed {
+		if e.Place == p && e.Seed == seed {
 			return e, true
 		}
 	}
 	return entry{}, false
 }
-
-func (e entry) cell() Cell { return Cell{e.Lock, e.Fault, e.Guard} }

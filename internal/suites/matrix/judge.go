@@ -1,7 +1,6 @@
 package matrix
 
 import (
-	"cmp"
 	"slices"
 
 	"lockcheck/checker"
@@ -9,7 +8,7 @@ import (
 )
 
 // add takes a run with results into account of its cell.
-func add(c *reports.Cell, seed uint64, folder string, d reports.Document) reports.CellRun {
+func (c *Cell) add(seed uint64, folder string, d reports.Document) Run {
 	c.Versions, c.Source, c.Lease = d.Header.Versions, d.Header.Source, d.Header.Lease
 	switch d.Results.Finding(checker.FencingOrder).Verdict {
 	case checker.Valid:
@@ -21,8 +20,8 @@ func add(c *reports.Cell, seed uint64, folder string, d reports.Document) report
 }
 
 // runOf is a run as its results tell it; its folder is relative to that of the comparison.
-func runOf(seed uint64, folder string, d reports.Document) reports.CellRun {
-	r := reports.CellRun{Seed: seed, Folder: folder, Verdict: d.Results.Verdict, Sentence: d.Results.Sentence}
+func runOf(seed uint64, folder string, d reports.Document) Run {
+	r := Run{Seed: seed, Folder: folder, Verdict: d.Results.Verdict, Sentence: d.Results.Sentence}
 	sample := checker.SampleOf(d.Results)
 	r.Sample = &sample
 	rest := []checker.Verdict{checker.Valid}
@@ -43,10 +42,10 @@ func runOf(seed uint64, folder string, d reports.Document) reports.CellRun {
 	return r
 }
 
-// judge gives a cell with runs its verdicts. A threshold takes the place of the property
+// judge gives a cell its verdicts, if it has runs. A threshold takes the place of the property
 // whose violations it bounds; all others must be kept as ever, and a run that is undecided
 // or broken says nothing of any threshold.
-func judge(c *reports.Cell) {
+func (c *Cell) judge() {
 	var verdicts []checker.Verdict
 	for _, r := range c.Runs {
 		violated := unbounded(r, c.Excused)
@@ -55,11 +54,7 @@ func judge(c *reports.Cell) {
 		} else {
 			verdicts = append(verdicts, r.Verdict)
 		}
-		for _, p := range violated {
-			if !slices.Contains(c.Violated, p) {
-				c.Violated = append(c.Violated, p)
-			}
-		}
+		c.addViolated(violated)
 	}
 	if c.OutOfTime > 0 {
 		verdicts = append(verdicts, checker.Undecided)
@@ -74,11 +69,11 @@ func judge(c *reports.Cell) {
 	c.Verdict = checker.MostTelling(verdicts)
 }
 
-// confirm takes into account that the runs of a cell were made again, round by round. What was
+// confirm takes into account that the runs of a cell were repeated, round by round. What was
 // violated stays violated, however seldom: it happened. A figure that missed its bound, and runs
-// that were undecided or broken, may be due to the machine: those stand if they are so in most of
-// the rounds again, or if a round is missing or lacks runs.
-func confirm(c *reports.Cell, rounds []reports.Cell, asked int) {
+// that were undecided or broken, may be due to the machine: those verdicts stand if they recur in
+// most of the rounds, or if a round is missing or lacks runs.
+func confirm(c *Cell, rounds []Cell, asked int) {
 	c.Rounds = []checker.Verdict{c.Verdict}
 	for i, r := range rounds {
 		c.Rounds = append(c.Rounds, r.Verdict)
@@ -87,37 +82,15 @@ func confirm(c *reports.Cell, rounds []reports.Cell, asked int) {
 			run.Round = i + 1
 			c.Runs = append(c.Runs, run)
 		}
-		for _, p := range r.Violated {
-			if !slices.Contains(c.Violated, p) {
-				c.Violated = append(c.Violated, p)
-			}
-		}
+		c.addViolated(r.Violated)
 	}
-	stands := func(v checker.Verdict, of func(reports.Cell) checker.Verdict, certain bool) checker.Verdict {
-		again, whole := 0, 0
-		for _, r := range rounds {
-			got := of(r)
-			switch {
-			case got == checker.Violation && certain:
-				return checker.Violation
-			case r.Missing > 0: // it may not have judged a threshold at all
-				continue
-			case got != checker.Valid:
-				again++
-			}
-			whole++
-		}
-		if v == checker.Violation && certain || c.Missing > 0 || whole < asked || 2*again > whole {
-			return v
-		}
-		return checker.Valid
-	}
-	c.OfRuns = stands(c.OfRuns, func(r reports.Cell) checker.Verdict { return r.OfRuns }, true)
+	r := confirmation{rounds, asked, c.Missing == 0}
+	c.OfRuns = r.verdict(c.OfRuns, true, func(r Cell) checker.Verdict { return r.OfRuns })
 	verdicts := []checker.Verdict{c.OfRuns}
 	for i := range c.Thresholds {
 		t := &c.Thresholds[i]
 		f, _ := figureByName(t.Name)
-		verdict := stands(t.Verdict, func(r reports.Cell) checker.Verdict { return thresholdOf(r, t.Name).Verdict }, f.counts())
+		verdict := r.verdict(t.Verdict, f.counts(), func(r Cell) checker.Verdict { return thresholdOf(r, t.Name).Verdict })
 		for _, r := range rounds {
 			if got := thresholdOf(r, t.Name); t.Verdict != verdict && got.Verdict == verdict {
 				*t = got
@@ -128,18 +101,56 @@ func confirm(c *reports.Cell, rounds []reports.Cell, asked int) {
 	c.Verdict = checker.MostTelling(verdicts)
 }
 
+// confirmation is the rounds in which the runs of a cell were repeated.
+type confirmation struct {
+	rounds   []Cell
+	asked    int  // how many rounds there are to be
+	complete bool // no run before them is missing
+}
+
+// verdict is what becomes of a first one by those of the rounds. A violation that is certain stands.
+func (r confirmation) verdict(first checker.Verdict, certain bool, of func(Cell) checker.Verdict) checker.Verdict {
+	recurred, whole := 0, 0
+	for _, round := range r.rounds {
+		got := of(round)
+		if got == checker.Violation && certain {
+			return checker.Violation
+		}
+		if round.Missing > 0 { // it may not have judged a threshold at all
+			continue
+		}
+		whole++
+		if got != checker.Valid {
+			recurred++
+		}
+	}
+	if first == checker.Violation && certain || !r.complete || whole < r.asked || 2*recurred > whole {
+		return first
+	}
+	return checker.Valid
+}
+
+// addViolated adds the properties that the cell does not have yet.
+func (c *Cell) addViolated(all []checker.Property) {
+	for _, p := range all {
+		if !slices.Contains(c.Violated, p) {
+			c.Violated = append(c.Violated, p)
+		}
+	}
+}
+
 // thresholdOf is what the runs of a round say of a threshold; its zero value if too many are missing
 // to say anything.
-func thresholdOf(c reports.Cell, name string) reports.ThresholdResult {
-	i := slices.IndexFunc(c.Thresholds, func(t reports.ThresholdResult) bool { return t.Name == name })
+func thresholdOf(c Cell, name string) ThresholdResult {
+	i := slices.IndexFunc(c.Thresholds, func(t ThresholdResult) bool { return t.Name == name })
 	if i < 0 {
-		return reports.ThresholdResult{}
+		return ThresholdResult{}
 	}
 	return c.Thresholds[i]
 }
 
 // unbounded lists what a run violates and no threshold takes the place of.
-func unbounded(r reports.CellRun, excused []checker.Property) []checker.Property {
+func unbounded(r Run, excused []checker.Property) []checker.Property {
 	return slices.DeleteFunc(slices.Clone(r.Violated), func(p checker.Property) bool {
 		return slices.Contains(excused, p) && !slices.Contains(r.Uncounted, p)
 	})
@@ -147,13 +158,13 @@ func unbounded(r reports.CellRun, excused []checker.Property) []checker.Property
 
 // VerdictOf returns that of all cells that have one. A whole that lacks runs is undecided
 // unless the others tell more; a part without any has none, "".
-func VerdictOf(m reports.Matrix) checker.Verdict {
+func VerdictOf(m Comparison) checker.Verdict {
 	var verdicts []checker.Verdict
 	if m.Lack() != "" {
 		verdicts = append(verdicts, checker.Undecided)
 	}
 	for _, cell := range m.Cells {
-		if v := cmp.Or(cell.Counts, cell.Verdict); v != "" { // older files do not say how a cell counts
+		if v := cell.counted(); v != "" {
 			verdicts = append(verdicts, v)
 		}
 	}

@@ -11,14 +11,14 @@ import (
 // TestJudge: a threshold takes the place of the property that it bounds, not of others,
 // nor of runs that say nothing.
 func TestJudge(t *testing.T) {
-	kept, missed := reports.ThresholdResult{Verdict: checker.Valid}, reports.ThresholdResult{Verdict: checker.Violation}
+	kept, missed := ThresholdResult{Verdict: checker.Valid}, ThresholdResult{Verdict: checker.Violation}
 	found := func(v checker.Verdict, p checker.Property) checker.Finding {
 		return checker.Finding{Property: p, Verdict: v, Required: true}
 	}
-	ended := func(v checker.Verdict, findings ...checker.Finding) reports.CellRun {
+	ended := func(v checker.Verdict, findings ...checker.Finding) Run {
 		return runOf(1, "", reports.Document{Results: checker.Results{Verdict: v, Findings: findings}})
 	}
-	ran := func(verdicts ...checker.Verdict) (runs []reports.CellRun) {
+	ran := func(verdicts ...checker.Verdict) (runs []Run) {
 		for _, v := range verdicts {
 			runs = append(runs, ended(v, found(v, checker.MutualExclusion)))
 		}
@@ -32,8 +32,8 @@ func TestJudge(t *testing.T) {
 	bounded := []checker.Property{checker.NoLostUpdate}
 	for _, c := range []struct {
 		name       string
-		runs       []reports.CellRun
-		thresholds []reports.ThresholdResult
+		runs       []Run
+		thresholds []ThresholdResult
 		excused    []checker.Property
 		want       checker.Verdict
 	}{
@@ -42,19 +42,19 @@ func TestJudge(t *testing.T) {
 		{"the most telling", ran(checker.Valid, checker.Violation, checker.Undecided), nil, nil, checker.Violation},
 		{"undecided before broken", ran(checker.Valid, checker.Broken, checker.Undecided), nil, nil, checker.Undecided},
 		{"broken before valid", ran(checker.Valid, checker.Broken), nil, nil, checker.Broken},
-		{"lost, and as many may be", []reports.CellRun{lost}, []reports.ThresholdResult{kept}, bounded, checker.Valid},
-		{"lost, and something else bounded", []reports.CellRun{lost}, []reports.ThresholdResult{kept}, nil, checker.Violation},
-		{"stuck, and the loss bounded", []reports.CellRun{stuck}, []reports.ThresholdResult{kept}, bounded, checker.Violation},
-		{"lost under a fault without proof", []reports.CellRun{unproven}, []reports.ThresholdResult{kept}, bounded, checker.Undecided},
-		{"lost under a fault without proof, and not bounded", []reports.CellRun{unproven}, nil, nil, checker.Violation},
-		{"lost in a run that failed", []reports.CellRun{fallen}, []reports.ThresholdResult{kept}, bounded, checker.Broken},
-		{"valid, and missed", ran(checker.Valid), []reports.ThresholdResult{kept, missed}, nil, checker.Violation},
-		{"undecided, and kept", ran(checker.Undecided), []reports.ThresholdResult{kept}, nil, checker.Undecided},
-		{"broken, and kept", ran(checker.Broken), []reports.ThresholdResult{kept}, nil, checker.Broken},
-		{"lost in a part that cannot tell yet", []reports.CellRun{lost}, nil, bounded, checker.Valid},
+		{"lost, and as many may be", []Run{lost}, []ThresholdResult{kept}, bounded, checker.Valid},
+		{"lost, and something else bounded", []Run{lost}, []ThresholdResult{kept}, nil, checker.Violation},
+		{"stuck, and the loss bounded", []Run{stuck}, []ThresholdResult{kept}, bounded, checker.Violation},
+		{"lost under a fault without proof", []Run{unproven}, []ThresholdResult{kept}, bounded, checker.Undecided},
+		{"lost under a fault without proof, and not bounded", []Run{unproven}, nil, nil, checker.Violation},
+		{"lost in a run that failed", []Run{fallen}, []ThresholdResult{kept}, bounded, checker.Broken},
+		{"valid, and missed", ran(checker.Valid), []ThresholdResult{kept, missed}, nil, checker.Violation},
+		{"undecided, and kept", ran(checker.Undecided), []ThresholdResult{kept}, nil, checker.Undecided},
+		{"broken, and kept", ran(checker.Broken), []ThresholdResult{kept}, nil, checker.Broken},
+		{"lost in a part that cannot tell yet", []Run{lost}, nil, bounded, checker.Valid},
 	} {
-		cell := reports.Cell{Runs: c.runs, Thresholds: c.thresholds, Excused: c.excused}
-		if judge(&cell); cell.Verdict != c.want {
+		cell := Cell{Runs: c.runs, Thresholds: c.thresholds, Excused: c.excused}
+		if cell.judge(); cell.Verdict != c.want {
 			t.Errorf("%s: %q, want %q", c.name, cell.Verdict, c.want)
 		}
 	}
@@ -77,11 +77,11 @@ func TestExcusedAsCounted(t *testing.T) {
 			Verdict: checker.Violation, Updates: c.updates,
 			Findings: []checker.Finding{{Property: checker.NoLostUpdate, Verdict: checker.Violation, Required: true}},
 		}})
-		cell := reports.Cell{
-			Runs: []reports.CellRun{run}, Excused: []checker.Property{checker.NoLostUpdate},
-			Thresholds: []reports.ThresholdResult{{Name: "lost", Counts: checker.NoLostUpdate, Verdict: checker.Valid}},
+		cell := Cell{
+			Runs: []Run{run}, Excused: []checker.Property{checker.NoLostUpdate},
+			Thresholds: []ThresholdResult{{Name: "lost", Counts: checker.NoLostUpdate, Verdict: checker.Valid}},
 		}
-		if judge(&cell); cell.Verdict != c.want {
+		if cell.judge(); cell.Verdict != c.want {
 			t.Errorf("%s: %s, want %s", c.name, cell.Verdict, c.want)
 		}
 	}
@@ -89,21 +89,21 @@ func TestExcusedAsCounted(t *testing.T) {
 
 // TestMatrixVerdict: what was not run cannot make a whole valid.
 func TestMatrixVerdict(t *testing.T) {
-	ran := reports.Cell{Verdict: checker.Valid, Runs: []reports.CellRun{{Verdict: checker.Valid}}}
-	lacking := reports.Cell{Missing: 1}
+	ran := Cell{Verdict: checker.Valid, Runs: []Run{{Verdict: checker.Valid}}}
+	lacking := Cell{Missing: 1}
 	for _, c := range []struct {
 		name  string
 		shard string
-		cells []reports.Cell
+		cells []Cell
 		want  checker.Verdict
 	}{
-		{"whole", "", []reports.Cell{ran}, checker.Valid},
-		{"whole that lacks a run", "", []reports.Cell{ran, lacking}, checker.Undecided},
-		{"whole without runs", "", []reports.Cell{{Unavailable: "so"}}, checker.Undecided},
-		{"part", "1/2", []reports.Cell{ran, lacking}, checker.Valid},
-		{"part that nothing was left for", "3/3", []reports.Cell{lacking}, ""},
+		{"whole", "", []Cell{ran}, checker.Valid},
+		{"whole that lacks a run", "", []Cell{ran, lacking}, checker.Undecided},
+		{"whole without runs", "", []Cell{{Unavailable: "so"}}, checker.Undecided},
+		{"part", "1/2", []Cell{ran, lacking}, checker.Valid},
+		{"part that nothing was left for", "3/3", []Cell{lacking}, ""},
 	} {
-		if got := VerdictOf(reports.Matrix{Shard: c.shard, Cells: c.cells}); got != c.want {
+		if got := VerdictOf(Comparison{Shard: c.shard, Cells: c.cells}); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
@@ -118,17 +118,17 @@ func TestEachProperty(t *testing.T) {
 		{Property: checker.NoStaleWrite, Verdict: checker.Violation, Summary: "1 write"},
 	}}}
 	open := reports.Document{Results: checker.Results{Verdict: checker.Undecided, Sentence: "Undecided: no pause was ever applied."}}
-	cell := func(runs ...reports.Document) reports.Cell {
-		c := reports.Cell{Lock: "redis", Fault: "pause", Guard: "none"}
+	cell := func(runs ...reports.Document) Cell {
+		c := Cell{Place: Place{"redis", "pause", "none"}}
 		for i, d := range runs {
-			c.Runs = append(c.Runs, add(&c, uint64(i+1), "", d))
+			c.Runs = append(c.Runs, c.add(uint64(i+1), "", d))
 		}
-		judge(&c)
+		c.judge()
 		return c
 	}
 	for _, c := range []struct {
 		name string
-		cell reports.Cell
+		cell Cell
 		want string // the message of the annotation
 	}{
 		{
@@ -143,11 +143,11 @@ func TestEachProperty(t *testing.T) {
 		{"undecided", cell(open), "undecided: no pause was ever applied."},
 		{"both undecided", cell(open, open), "undecided: 2 runs: 2 undecided; no pause was ever applied."},
 	} {
-		all := reports.Matrix{Cells: []reports.Cell{c.cell}}
-		if text := written(t, reports.GitHubAnnotations, all); !strings.HasSuffix(text, "::"+c.want+"\n") {
+		all := Comparison{Cells: []Cell{c.cell}}
+		if text := written(t, annotationsOf, all); !strings.HasSuffix(text, "::"+c.want+"\n") {
 			t.Errorf("%s: annotated as\n%s\nwant\n%s", c.name, text, c.want)
 		}
-		junit := written(t, reports.MatrixJUnit, all)
+		junit := written(t, junitOf, all)
 		for _, violation := range []string{"mutual-exclusion, first at 1.500 s: 2 overlaps", "no-lost-update, first at 3.000 s: 1 of 9 lost"} {
 			if strings.Contains(junit, violation) != strings.Contains(c.want, violation) {
 				t.Errorf("%s: %q in\n%s", c.name, violation, junit)
@@ -162,7 +162,7 @@ func TestEachProperty(t *testing.T) {
 // TestReasons: what no threshold takes the place of is named, and the
 // verdict is the last word; where everything is kept nothing is.
 func TestReasons(t *testing.T) {
-	kept := []reports.ThresholdResult{{Name: "lost", Counts: checker.NoLostUpdate, Bound: "9", Value: "1", Verdict: checker.Valid}}
+	kept := []ThresholdResult{{Name: "lost", Counts: checker.NoLostUpdate, Bound: "9", Value: "1", Verdict: checker.Valid}}
 	for _, c := range []struct {
 		name     string
 		violated []checker.Property
@@ -174,15 +174,15 @@ func TestReasons(t *testing.T) {
 		{"something else violated", []checker.Property{checker.NoLostUpdate, checker.NoStaleWrite}, checker.Valid, []string{"violation  redis, none, guard none: no-stale-write\n", "VIOLATION  1 run"}, "no-lost-update"},
 		{"not proven", []checker.Property{checker.NoLostUpdate}, checker.Undecided, []string{"undecided  redis, none, guard none: ", "UNDECIDED  1 run"}, "violation  redis"},
 	} {
-		cell := reports.Cell{
-			Lock: "redis", Fault: "none", Guard: "none", Thresholds: kept, Excused: []checker.Property{checker.NoLostUpdate},
-			Runs: []reports.CellRun{{Verdict: checker.Violation, Violated: c.violated, Rest: c.rest}},
+		cell := Cell{
+			Place: Place{"redis", "none", "none"}, Thresholds: kept, Excused: []checker.Property{checker.NoLostUpdate},
+			Runs: []Run{{Verdict: checker.Violation, Violated: c.violated, Rest: c.rest}},
 		}
-		judge(&cell)
-		m := reports.Matrix{Locks: []string{"redis"}, Faults: []string{"none"}, Guards: []string{"none"}, Thresholds: true, Cells: []reports.Cell{cell}}
+		cell.judge()
+		m := Comparison{Locks: []string{"redis"}, Faults: []string{"none"}, Guards: []string{"none"}, Thresholds: true, Cells: []Cell{cell}}
 		m.Verdict = VerdictOf(m)
-		text := written(t, func(w io.Writer, m reports.Matrix) error {
-			return reports.MatrixTerminal(w, m, reports.TerminalOptions{})
+		text := written(t, func(w io.Writer, m Comparison) error {
+			return m.Terminal().WriteTerminal(w, reports.TerminalOptions{})
 		}, m)
 		for _, want := range c.want {
 			if !strings.Contains(text, want) {
@@ -195,7 +195,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-func written(t *testing.T, write func(io.Writer, reports.Matrix) error, m reports.Matrix) string {
+func written(t *testing.T, write func(io.Writer, Comparison) error, m Comparison) string {
 	t.Helper()
 	var b strings.Builder
 	if err := write(&b, m); err != nil {

@@ -44,8 +44,8 @@ func mergeInto(ctx context.Context, path string, suite Suite, parts []*Folder) (
 	return merged, nil
 }
 
-// take copies the runs of a part. One that another part has made, too, is an error, for
-// which of them is to count nobody knows; but one that failed gives way to one that did not.
+// take copies the runs of a part. A run that another part has made, too, is an error,
+// because either could count; but a run that failed gives way to one that did not.
 func (f *Folder) take(ctx context.Context, part *Folder, name string) error {
 	root, err := os.OpenRoot(part.Path) // what the part links to outside of it is not taken
 	if err != nil {
@@ -56,12 +56,12 @@ func (f *Folder) take(ctx context.Context, part *Folder, name string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		switch other, ran := f.ran(e.cell(), e.Seed); {
+		switch other, ran := f.ran(e.Place, e.Seed); {
 		case !ran || other.isOpen():
 		case e.isOpen():
 			continue
 		default:
-			return runs.Usagef("%s has made %s with seed %d, and another part, too", part.Path, e.cell(), e.Seed)
+			return runs.Usagef("%s has made %s with seed %d, and another part, too", part.Path, e.Place, e.Seed)
 		}
 		if e.Run != "" {
 			to := filepath.Join(runsFolder, name, strings.TrimPrefix(e.Run, runsFolder+string(filepath.Separator)))
@@ -81,7 +81,7 @@ func (f *Folder) take(ctx context.Context, part *Folder, name string) error {
 func (f *Folder) latest() []entry {
 	var all []entry
 	for _, e := range f.entries() {
-		if last, _ := f.ran(e.cell(), e.Seed); last == e {
+		if last, _ := f.ran(e.Place, e.Seed); last == e {
 			all = append(all, e)
 		}
 	}

@@ -26,7 +26,7 @@ func (s Suite) OptionsOf(cell string) (runs.Options, error) {
 	if err != nil {
 		return runs.Options{}, err
 	}
-	c := Cell{Lock: parts[1], Fault: parts[2], Guard: parts[3]}
+	c := Place{Lock: parts[1], Fault: parts[2], Guard: parts[3]}
 	outline, err := c.outline(s)
 	if err != nil {
 		return runs.Options{}, err
@@ -35,7 +35,7 @@ func (s Suite) OptionsOf(cell string) (runs.Options, error) {
 }
 
 // test are the options of a single run of the cell.
-func (c Cell) test(s Suite, outline runs.Outline, seed uint64) (runs.Options, error) {
+func (c Place) test(s Suite, outline runs.Outline, seed uint64) (runs.Options, error) {
 	lock, err := lockfile.Find(outline.Options.Lock)
 	if err != nil { // its file is gone
 		return runs.Options{}, err

@@ -1,43 +1,40 @@
 package matrix
 
 import (
-	"errors"
-	"io"
 	"strings"
 	"time"
 
 	"lockcheck/checker"
 	"lockcheck/internal/lockfile"
 	"lockcheck/internal/runs"
-	"lockcheck/reports"
 )
 
-// Matrix puts together the results of the runs that are there.
-func (f *Folder) Matrix() (reports.Matrix, error) {
-	m := reports.Matrix{
-		Schema: reports.MatrixSchema, Shard: f.Shard.String(),
+// Comparison puts together the results of the runs that are there.
+func (f *Folder) Comparison() (Comparison, error) {
+	c := Comparison{
+		Schema: Schema, Shard: f.Shard.String(),
 		Locks: f.Suite.Locks, Faults: f.Suite.Faults, Guards: f.Suite.Guards,
-		Thresholds: len(f.Suite.Thresholds) > 0, About: make(map[string]reports.About),
+		Thresholds: len(f.Suite.Thresholds) > 0, About: make(map[string]About),
 	}
 	for _, lock := range f.Suite.Locks {
-		m.About[lock] = about(lock)
+		c.About[lock] = about(lock)
 	}
-	m.Began, m.Took = f.times()
-	for _, place := range f.Suite.cells() {
+	c.Began, c.Took = f.times()
+	for _, place := range f.Suite.places() {
 		cell, err := f.judged(place)
 		if err != nil {
-			return m, err
+			return c, err
 		}
-		m.Cells = append(m.Cells, cell)
+		c.Cells = append(c.Cells, cell)
 	}
-	m.Verdict = VerdictOf(m)
-	return m, nil
+	c.Verdict = VerdictOf(c)
+	return c, nil
 }
 
-func about(lock string) reports.About {
+func about(lock string) About {
 	name, _, _ := strings.Cut(lock, "@")
 	found, _ := lockfile.Find(name) // a file may be gone by now
-	return reports.About{Servers: found.Servers.Nodes, Token: found.Info.Token, Clock: found.Info.Clock}
+	return About{Servers: found.Servers.Nodes, Token: found.Info.Token, Clock: found.Info.Clock}
 }
 
 // times says when the first run began and how long it was until the last one ended.
@@ -58,14 +55,14 @@ func (f *Folder) times() (began time.Time, took time.Duration) {
 }
 
 // judged is a cell with all that is there of it.
-func (f *Folder) judged(cell Cell) (reports.Cell, error) {
-	c, all, err := f.round(cell, 0)
+func (f *Folder) judged(place Place) (Cell, error) {
+	c, all, err := f.round(place, 0)
 	if err != nil {
 		return c, err
 	}
-	var rounds []reports.Cell
+	var rounds []Cell
 	for n := 1; n <= f.Suite.Confirm; n++ {
-		r, results, err := f.round(cell, n)
+		r, results, err := f.round(place, n)
 		if err != nil {
 			return c, err
 		}
@@ -79,26 +76,26 @@ func (f *Folder) judged(cell Cell) (reports.Cell, error) {
 		first := c.Pool
 		c.FirstPool, c.Pool = &first, checker.PoolOf(all)
 	}
-	if len(rounds) > 0 || f.unconfirmed(cell, c) {
+	if len(rounds) > 0 || f.needsConfirmation(c) {
 		confirm(&c, rounds, f.Suite.Confirm)
 	}
-	f.Suite.expect(cell, &c)
+	f.Suite.expect(&c)
 	return c, nil
 }
 
-// unconfirmed says whether the runs of a cell are to be made again: it is complete, not valid, and
-// not as expected.
-func (f *Folder) unconfirmed(place Cell, c reports.Cell) bool {
-	f.Suite.expect(place, &c)
+// needsConfirmation says whether the runs of a cell are to be repeated: it is complete, not valid,
+// and not as expected.
+func (f *Folder) needsConfirmation(c Cell) bool {
+	f.Suite.expect(&c)
 	return f.Suite.Confirm > 0 && len(c.Runs) > 0 && c.Missing == 0 && c.Counts != checker.Valid
 }
 
 // round is a cell by one round of its runs, and the results of these.
-func (f *Folder) round(cell Cell, n int) (c reports.Cell, all []checker.Results, err error) {
-	c = reports.Cell{Lock: cell.Lock, Fault: cell.Fault, Guard: cell.Guard, Excused: f.Suite.Thresholds.excuse()}
-	outline, why := cell.outline(f.Suite)
-	for _, seed := range f.Suite.seedsOf(cell, n) {
-		e, ran := f.ran(cell, seed)
+func (f *Folder) round(place Place, n int) (c Cell, all []checker.Results, err error) {
+	c = Cell{Place: place, Excused: f.Suite.Thresholds.excuse()}
+	outline, why := place.outline(f.Suite)
+	for _, seed := range f.Suite.seedsOf(place, n) {
+		e, ran := f.ran(place, seed)
 		if !ran || e.OutOfTime {
 			c.Missing++
 			if ran {
@@ -106,16 +103,16 @@ func (f *Folder) round(cell Cell, n int) (c reports.Cell, all []checker.Results,
 			}
 			continue
 		}
-		r := reports.CellRun{Seed: seed, Verdict: checker.Broken, Sentence: e.Failed}
+		r := Run{Seed: seed, Verdict: checker.Broken, Sentence: e.Failed}
 		if e.Run != "" {
 			document, err := runs.ReadResults(f.file(e.Run))
 			if err != nil {
 				return c, nil, err
 			}
-			r = add(&c, seed, e.Run, document)
+			r = c.add(seed, e.Run, document)
 			all = append(all, document.Results)
 		}
-		r.Took, r.Command = e.Took, cell.command(f.Suite, outline, seed)
+		r.Took, r.Command = e.Took, place.command(f.Suite, outline, seed)
 		c.Runs = append(c.Runs, r)
 	}
 	if unsupported(why) != "" && len(c.Runs) == 0 {
@@ -124,20 +121,8 @@ func (f *Folder) round(cell Cell, n int) (c reports.Cell, all []checker.Results,
 	}
 	c.Pool = checker.PoolOf(all)
 	if len(c.Runs) > 0 {
-		c.Thresholds = f.Suite.Thresholds.judge(cell, c.Pool, c.Missing == 0)
+		c.Thresholds = f.Suite.Thresholds.judge(place, c.Pool, c.Missing == 0)
 	}
-	judge(&c)
+	c.judge()
 	return c, all, nil
-}
-
-// WriteReports writes the comparison for people and for programs into its folder.
-func (f *Folder) WriteReports(m reports.Matrix) error {
-	var errs []error
-	for name, write := range map[string]func(io.Writer, reports.Matrix) error{
-		jsonFile: reports.MatrixJSON, HTMLFile: reports.MatrixHTML,
-		markdownFile: reports.MatrixMarkdown, junitFile: reports.MatrixJUnit,
-	} {
-		errs = append(errs, runs.WriteFile(f.Path, name, func(w io.Writer) error { return write(w, m) }))
-	}
-	return errors.Join(errs...)
 }

@@ -34,7 +34,7 @@ type Machine struct {
 
 // planned is a run that is to be made.
 type planned struct {
-	Cell
+	Place
 	seed    uint64
 	turn    int // how many runs its cell gets before it
 	outline runs.Outline
@@ -53,17 +53,21 @@ func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) 
 	if m.Budget > 0 {
 		deadline = time.Now().Add(m.Budget)
 	}
-	if interrupted, err = f.make(ctx, m, f.todo(), deadline, interrupt); interrupted || err != nil {
-		return interrupted, err
-	}
-	again, err := f.confirmations()
+	todo, err := f.todo()
 	if err != nil {
 		return false, err
 	}
-	if len(again) > 0 {
-		m.Progress.Step("what was not valid is made again, with other seeds")
+	if interrupted, err = f.make(ctx, m, todo, deadline, interrupt); interrupted || err != nil {
+		return interrupted, err
 	}
-	return f.make(ctx, m, again, deadline, interrupt)
+	confirmations, err := f.confirmations()
+	if err != nil {
+		return false, err
+	}
+	if len(confirmations) > 0 {
+		m.Progress.Step("what was not valid is repeated with other seeds")
+	}
+	return f.make(ctx, m, confirmations, deadline, interrupt)
 }
 
 func (f *Folder) make(ctx context.Context, m Machine, todo []planned, deadline time.Time, interrupt <-chan struct{}) (interrupted bool, err error) {
@@ -83,10 +87,7 @@ func (f *Folder) make(ctx context.Context, m Machine, todo []planned, deadline t
 	r.Done = func(i int, made suites.Made) error {
 		e, err := f.putDown(todo[i], made)
 		done++
-		text := e.Failed
-		if text == "" {
-			text = reports.Summary(made.Outcome.Results)
-		}
+		text := cmp.Or(e.Failed, reports.Summary(made.Outcome.Results))
 		m.Progress.Step("%d of %d  %s: %s", done, len(jobs), jobs[i].Name, text)
 		return err
 	}
@@ -94,7 +95,7 @@ func (f *Folder) make(ctx context.Context, m Machine, todo []planned, deadline t
 		p := todo[i]
 		done++
 		m.Progress.Step("%d of %d  %s: not made for lack of time", done, len(jobs), jobs[i].Name)
-		return f.ledger.Add(entry{Lock: p.Lock, Fault: p.Fault, Guard: p.Guard, Seed: p.seed, OutOfTime: true})
+		return f.ledger.Add(entry{Place: p.Place, Seed: p.seed, OutOfTime: true})
 	}
 	m.Progress.Step("%s", estimate(len(jobs), r.Length(jobs), deadline))
 	return r.Run(ctx, jobs, interrupt)
@@ -118,7 +119,7 @@ func estimate(n int, length time.Duration, deadline time.Time) string {
 func (p planned) job(s Suite) suites.Job {
 	o := p.outline.Options
 	o.Seed = p.seed
-	name := fmt.Sprintf("%s, seed %d", p.Cell, p.seed)
+	name := fmt.Sprintf("%s, seed %d", p.Place, p.seed)
 	o.Parameters = map[string]string{CellParameter: name}
 	j := suites.Job{Name: name, Options: o, Outline: p.outline, Command: p.command(s, p.outline, p.seed)}
 	if p.outline.Servers > 1 {
@@ -128,14 +129,18 @@ func (p planned) job(s Suite) suites.Job {
 }
 
 // todo lists the runs of the shard that are not there yet.
-func (f *Folder) todo() []planned {
+func (f *Folder) todo() ([]planned, error) {
 	var all []planned
 	first := 0 // number of the first run of a cell
-	for at, c := range f.Suite.cells() {
-		all = append(all, f.lacking(c, 0, func(turn int) bool { return f.Shard.Has(f.number(at, first+turn)) })...)
-		first += len(f.Suite.seedsOf(c, 0))
+	for at, p := range f.Suite.places() {
+		missing, err := f.missing(p, 0, func(turn int) bool { return f.Shard.Has(f.number(at, first+turn)) })
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, missing...)
+		first += len(f.Suite.seedsOf(p, 0))
 	}
-	return inOrder(all)
+	return inOrder(all), nil
 }
 
 // number is what decides which of the shards makes a run, whatever is supported here: all machines
@@ -148,38 +153,46 @@ func (f *Folder) number(cell, run int) int {
 	return run
 }
 
-// confirmations lists the runs that cells of the shard are made again by and that are not there
+// confirmations lists the runs by which cells of the shard are confirmed and that are not there
 // yet.
 func (f *Folder) confirmations() ([]planned, error) {
 	var all []planned
-	for at, c := range f.Suite.cells() {
+	for at, p := range f.Suite.places() {
 		if f.Suite.Confirm == 0 || !f.Shard.Has(at) {
 			continue
 		}
-		first, _, err := f.round(c, 0)
+		cell, _, err := f.round(p, 0)
 		if err != nil {
 			return nil, err
 		}
-		for n := 1; n <= f.Suite.Confirm && f.unconfirmed(c, first); n++ {
-			all = append(all, f.lacking(c, n, func(int) bool { return true })...)
+		for n := 1; n <= f.Suite.Confirm && f.needsConfirmation(cell); n++ {
+			missing, err := f.missing(p, n, func(int) bool { return true })
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, missing...)
 		}
 	}
 	return inOrder(all), nil
 }
 
-// lacking lists those of a round of runs of a cell that are not there yet.
-func (f *Folder) lacking(c Cell, round int, ours func(turn int) bool) (all []planned) {
-	outline, err := c.outline(f.Suite)
-	if err != nil {
-		return nil
+// missing lists the runs of a round of a cell that are not there yet; none where the cell must stay
+// empty.
+func (f *Folder) missing(p Place, round int, ours func(turn int) bool) (all []planned, err error) {
+	outline, err := p.outline(f.Suite)
+	if unsupported(err) != "" {
+		return nil, nil
 	}
-	seeds := f.Suite.seedsOf(c, round)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p, err)
+	}
+	seeds := f.Suite.seedsOf(p, round)
 	for turn, seed := range seeds {
-		if e, ran := f.ran(c, seed); ours(turn) && (!ran || e.isOpen()) {
-			all = append(all, planned{c, seed, round*len(seeds) + turn, outline})
+		if e, ran := f.ran(p, seed); ours(turn) && (!ran || e.isOpen()) {
+			all = append(all, planned{p, seed, round*len(seeds) + turn, outline})
 		}
 	}
-	return all
+	return all, nil
 }
 
 // inOrder puts the first runs of all cells before any second one, so that no cell is without
@@ -196,8 +209,9 @@ func (p planned) needsDocker() bool { return p.outline.Recipe != "" }
 
 // NeedDocker lists the locks whose runs are not there yet and need Docker, and says whether
 // there are runs to make that do not.
-func (f *Folder) NeedDocker() (locks []string, others bool) {
-	for _, p := range f.todo() {
+func (f *Folder) NeedDocker() (locks []string, others bool, err error) {
+	todo, err := f.todo()
+	for _, p := range todo {
 		switch {
 		case !p.needsDocker():
 			others = true
@@ -206,13 +220,13 @@ func (f *Folder) NeedDocker() (locks []string, others bool) {
 		}
 	}
 	slices.Sort(locks)
-	return locks, others
+	return locks, others, err
 }
 
 // putDown puts a run into the ledger. Its error is what went wrong after the run was
 // judged, such as that not all could be removed.
 func (f *Folder) putDown(p planned, made suites.Made) (e entry, err error) {
-	e = entry{Lock: p.Lock, Fault: p.Fault, Guard: p.Guard, Seed: p.seed, Began: made.Began, Took: made.Took}
+	e = entry{Place: p.Place, Seed: p.seed, Began: made.Began, Took: made.Took}
 	if made.Outcome.History == nil {
 		e.Failed = made.Err.Error()
 		return e, f.ledger.Add(e)

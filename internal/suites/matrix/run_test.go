@@ -13,7 +13,6 @@ import (
 	"lockcheck/clusters/clustertest"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
-	"lockcheck/reports"
 )
 
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
@@ -65,9 +64,9 @@ func runAll(t *testing.T, f *Folder, interrupt <-chan struct{}) (interrupted boo
 	return interrupted
 }
 
-func compared(t *testing.T, f *Folder) reports.Matrix {
+func compared(t *testing.T, f *Folder) Comparison {
 	t.Helper()
-	c, err := f.Matrix()
+	c, err := f.Comparison()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +90,7 @@ func TestShardsMerged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if todo := again.todo(); len(todo) > 0 {
+		if todo, err := again.todo(); err != nil || len(todo) > 0 {
 			t.Errorf("part %d is complete, and would make %d runs", n, len(todo))
 		}
 		parts = append(parts, again)
@@ -166,7 +165,7 @@ func TestFailedRunIsMadeAgain(t *testing.T) {
 	if c := compared(t, f); c.Verdict != checker.Broken {
 		t.Errorf("without a binary the comparison is %q", c.Verdict)
 	}
-	if todo := f.todo(); len(todo) != 2 {
+	if todo := todoOf(t, f); len(todo) != 2 {
 		t.Errorf("%d runs would be made, want both again", len(todo))
 	}
 }
@@ -227,7 +226,7 @@ func TestMergeOfTwice(t *testing.T) {
 		if !c.fine {
 			continue
 		}
-		if e, _ := whole.ran(Cell{"memory", "none", "none"}, 1); e.Failed != "" {
+		if e, _ := whole.ran(Place{"memory", "none", "none"}, 1); e.Failed != "" {
 			t.Errorf("%s: the one that failed counts", c.name)
 		}
 	}
@@ -251,7 +250,7 @@ func TestMergeOfLink(t *testing.T) {
 func TestOpen(t *testing.T) {
 	suite := suiteOf(t, small)
 	f := newFolder(t, suite, suites.Shard{N: 2, Of: 3})
-	if err := f.ledger.Add(entry{Lock: "memory", Fault: "none", Guard: "none", Seed: 1, Run: "runs/x"}); err != nil {
+	if err := f.ledger.Add(entry{Place: Place{"memory", "none", "none"}, Seed: 1, Run: "runs/x"}); err != nil {
 		t.Fatal(err)
 	}
 	ledger := filepath.Join(f.Path, ledgerFile)
@@ -290,7 +289,7 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%s: it is changed by being opened: %v", c.name, err)
 		}
 		// What is added is read again, whatever was cut off before it.
-		if err := got.ledger.Add(entry{Lock: "memory", Fault: "clock", Guard: "none", Seed: 1, Failed: strings.Repeat("x", 1<<17)}); err != nil {
+		if err := got.ledger.Add(entry{Place: Place{"memory", "clock", "none"}, Seed: 1, Failed: strings.Repeat("x", 1<<17)}); err != nil {
 			t.Fatal(err)
 		}
 		if again, err := Open(f.Path); err != nil || len(again.ledger.Entries()) != c.entries+1 {

@@ -1,8 +1,8 @@
 // Package matrix compares locks: it fills the table of locks × faults × guards from several
 // runs a cell. What to run is a Suite, as flags or as a file; a comparison on disk is the
 // suite, its runs and a ledger of them, so that one that was stopped goes on, and the parts
-// that several machines made can be put together. The tables themselves are those of
-// package reports.
+// that several machines made can be put together. A Comparison is what came of it, with all
+// of its views.
 package matrix
 
 import (
@@ -97,28 +97,38 @@ func ReadSuite(r io.Reader) (Suite, error) {
 	if err != nil {
 		return Suite{}, fmt.Errorf("suite: %w", err)
 	}
-	if err = s.Check(); err == nil {
-		return s, nil
+	err = s.Check()
+	var wrong *keyError
+	if !errors.As(err, &wrong) {
+		return s, err
 	}
-	var place *placeError
-	var path []any
-	if errors.As(err, &place) {
-		path = place.path
-	}
-	return s, file.At(fmt.Errorf("suite: %w", err), path...)
+	return s, file.At(fmt.Errorf("suite: %w", err), wrong.path...)
 }
 
-// placeError is about what a path in the file of a suite leads to.
-type placeError struct {
-	path []any
-	err  error
+// keyError says what is wrong with a key of a suite; it wraps an error of usage.
+type keyError struct {
+	path []any // leads to the key, or to a value in it, in the file of the suite
+	// named: the error says by itself what it is about.
+	named bool
+	err   error
 }
 
-func (e *placeError) Error() string { return e.err.Error() }
-func (e *placeError) Unwrap() error { return e.err }
+func (e *keyError) Error() string {
+	if e.named {
+		return e.err.Error()
+	}
+	return fmt.Sprintf("%s: %v", e.path[0], e.err)
+}
 
-// placed says where in the file of a suite an error of a cell comes from.
-func (c Cell) placed(err error) error {
+func (e *keyError) Unwrap() error { return e.err }
+
+// wrongKey is a keyError about what a path leads to.
+func wrongKey(path []any, format string, args ...any) error {
+	return &keyError{path: path, err: runs.Usagef(format, args...)}
+}
+
+// keyErrorOf says which key of a suite makes the options of a cell wrong.
+func (c Place) keyErrorOf(err error) error {
 	var usage *runs.UsageError
 	if !errors.As(err, &usage) || usage.About == "" {
 		return err
@@ -132,59 +142,55 @@ func (c Cell) placed(err error) error {
 	case "nemesis":
 		path = []any{"faults", c.Fault}
 	}
-	return &placeError{path, err}
+	return &keyError{path, true, err}
 }
 
 // Write stores the suite as YAML, its defaults spelled out.
 func (s Suite) Write(w io.Writer) error { return yamlfile.Write(w, s) }
 
-// Check tells what is wrong with the suite; nil if nothing is.
+// Check says what is wrong with the suite; nil if nothing is.
 func (s Suite) Check() error {
 	for _, list := range []struct {
 		name   string
 		values []string
 	}{{"locks", s.Locks}, {"faults", s.Faults}, {"guards", s.Guards}, {"seeds", s.Seeds.texts()}, {clusterSeeds, s.ClusterSeeds.texts()}} {
 		if len(list.values) == 0 && list.name != clusterSeeds {
-			return &placeError{[]any{list.name}, runs.Usagef("%s: name at least one", list.name)}
+			return wrongKey([]any{list.name}, "name at least one")
 		}
 		if twice := repeated(list.values); twice != "" {
-			return &placeError{[]any{list.name, twice}, runs.Usagef("%s: %s is named twice", list.name, twice)}
+			return wrongKey([]any{list.name, twice}, "%s is named twice", twice)
 		}
 	}
-	var there []Cell
-	for _, cell := range s.cells() {
-		switch _, err := cell.outline(s); {
+	var supported []Place
+	for _, p := range s.places() {
+		switch _, err := p.outline(s); {
 		case err == nil:
-			there = append(there, cell)
+			supported = append(supported, p)
 		case unsupported(err) == "":
-			return cell.placed(err)
+			return p.keyErrorOf(err)
 		}
 	}
 	if s.Confirm < 0 || s.Confirm > maxConfirm {
-		return &placeError{[]any{"confirm"}, runs.Usagef("confirm: from 0 to %d", maxConfirm)}
+		return wrongKey([]any{"confirm"}, "from 0 to %d", maxConfirm)
 	}
-	if err := s.Thresholds.check(there); err != nil {
+	if err := s.Thresholds.check(supported); err != nil {
 		return err
 	}
-	return s.checkExpected(there)
+	return s.checkExpected(supported)
 }
 
 // CheckFlags is Check for a suite whose keys were given as flags, which its error names.
 func (s Suite) CheckFlags() error {
 	err := s.Check()
-	var place *placeError
-	if !errors.As(err, &place) {
+	var wrong *keyError
+	if !errors.As(err, &wrong) {
 		return err
 	}
-	key := fmt.Sprint(place.path[0])
-	text := strings.TrimPrefix(err.Error(), key+": ")
-	if !strings.HasPrefix(text, "--"+key) {
-		text = "--" + key + ": " + text
-	}
-	return runs.Usagef("%s", text)
+	key := fmt.Sprint(wrong.path[0])
+	return &runs.UsageError{Err: fmt.Errorf("--%s: %w", key, wrong.err), About: key}
 }
 
-// maxConfirm is more often than anybody has the time for.
+// maxConfirm is an upper limit, so that a typo is noticed.
 const maxConfirm = 100
 
 func repeated(values []string) string {
@@ -196,19 +202,13 @@ func repeated(values []string) string {
 	return ""
 }
 
-// Cell is one place of the table.
-type Cell struct{ Lock, Fault, Guard string }
-
-// String names the cell in words.
-func (c Cell) String() string { return c.Lock + ", " + c.Fault + ", guard " + c.Guard }
-
-// cells lists all of them, by lock, then guard, then fault.
-func (s Suite) cells() []Cell {
-	var all []Cell
+// places lists those of all cells, by lock, then guard, then fault.
+func (s Suite) places() []Place {
+	var all []Place
 	for _, lock := range s.Locks {
 		for _, guard := range s.Guards {
 			for _, fault := range s.Faults {
-				all = append(all, Cell{lock, fault, guard})
+				all = append(all, Place{lock, fault, guard})
 			}
 		}
 	}
@@ -217,7 +217,7 @@ func (s Suite) cells() []Cell {
 
 // options are those of a run of the cell with a lock. A lease, and to renew it, is only for
 // locks that have one.
-func (c Cell) options(s Suite, info clients.Info) runs.Options {
+func (c Place) options(s Suite, info clients.Info) runs.Options {
 	lock, version, _ := strings.Cut(c.Lock, "@")
 	o := runs.Options{
 		Lock: lock, ServerVersion: version, Workload: s.Workload, Guard: c.Guard, Nemesis: c.Fault,
@@ -233,7 +233,7 @@ func (c Cell) options(s Suite, info clients.Info) runs.Options {
 }
 
 // command is the command line that makes a run of the cell with a seed again, by itself.
-func (c Cell) command(s Suite, outline runs.Outline, seed uint64) []string {
+func (c Place) command(s Suite, outline runs.Outline, seed uint64) []string {
 	o, err := c.test(s, outline, seed)
 	if err != nil {
 		return nil
@@ -251,7 +251,7 @@ const (
 
 // outline says what a run of the cell will be. Its error is a *lackError or a
 // *nemesis.UnsupportedError where the cell must stay empty.
-func (c Cell) outline(s Suite) (runs.Outline, error) {
+func (c Place) outline(s Suite) (runs.Outline, error) {
 	name, _, _ := strings.Cut(c.Lock, "@")
 	lock, err := lockfile.Find(name)
 	if err != nil {
@@ -270,22 +270,29 @@ func (c Cell) outline(s Suite) (runs.Outline, error) {
 	if errors.As(err, &usage) && o.TTL != 0 && (o.TTL < info.MinTTL || info.MaxTTL != 0 && o.TTL > info.MaxTTL) {
 		return outline, &lackError{Lock: name, What: "cannot have a lease of " + o.TTL.String()}
 	}
-	least := outline.Least
-	for round := range s.Confirm + 1 {
-		for _, o.Seed = range s.seedsOf(c, round) {
-			if err != nil {
-				break
-			}
-			var other runs.Outline
-			other, err = runs.OutlineOf(o)
-			least = max(least, other.Least)
-		}
-	}
-	if err != nil || o.TimeLimit > 0 {
+	if err != nil {
 		return outline, err
 	}
-	outline.Options.TimeLimit = outline.Recovery + max(minActive, least+around)
-	return outline, nil
+	least, err := s.leastTime(c, o)
+	if err == nil && o.TimeLimit == 0 {
+		outline.Options.TimeLimit = outline.Recovery + max(minActive, least+around)
+	}
+	return outline, err
+}
+
+// leastTime is how long the faults of a run of a cell need at least, with any of its seeds.
+func (s Suite) leastTime(p Place, o runs.Options) (least time.Duration, err error) {
+	for round := range s.Confirm + 1 {
+		for _, seed := range s.seedsOf(p, round) {
+			o.Seed = seed
+			outline, err := runs.OutlineOf(o)
+			if err != nil {
+				return 0, err
+			}
+			least = max(least, outline.Least)
+		}
+	}
+	return least, nil
 }
 
 // lackError says what a lock does not have that a cell needs: a token for its guard, or a
@@ -319,7 +326,7 @@ func CountSeeds(n int) Seeds {
 	return seeds
 }
 
-// maxSeeds is more than anybody has the time for.
+// maxSeeds is an upper limit, so that a typo is noticed.
 const maxSeeds = 10_000
 
 // UnmarshalYAML reads a list or a count.
@@ -343,7 +350,7 @@ const clusterSeeds = "cluster-seeds"
 
 // seedsOf are those of a round of runs of a cell: of the suite's own, round 0, and the next ones of
 // each round by which they are confirmed.
-func (s Suite) seedsOf(c Cell, round int) Seeds {
+func (s Suite) seedsOf(c Place, round int) Seeds {
 	own := s.Seeds
 	if s.ClusterSeeds != nil && about(c.Lock).Servers > 1 {
 		own = s.ClusterSeeds
@@ -368,7 +375,7 @@ func (s Seeds) texts() []string {
 }
 
 // faultsOf parses what a cell inflicts; it was checked before.
-func (c Cell) faultsOf() []nemesis.Request {
+func (c Place) faultsOf() []nemesis.Request {
 	requests, err := nemesis.ParseRequests(c.Fault)
 	if err != nil {
 		return nil

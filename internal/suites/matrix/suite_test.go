@@ -105,14 +105,17 @@ func TestClusterSeeds(t *testing.T) {
 		{"redis", 0, Seeds{1, 2, 3}}, {"redis", 1, Seeds{4, 5, 6}},
 		{"redlock", 0, Seeds{7}}, {"redlock", 2, Seeds{9}},
 	} {
-		if got := suite.seedsOf(Cell{c.lock, "none", "none"}, c.round); !slices.Equal(got, c.want) {
+		if got := suite.seedsOf(Place{c.lock, "none", "none"}, c.round); !slices.Equal(got, c.want) {
 			t.Errorf("%s, round %d: %v, want %v", c.lock, c.round, got, c.want)
 		}
 	}
 	var made []string
 	for part := range 4 {
 		f := Folder{Suite: suite, Shard: suites.Shard{N: part + 1, Of: 4}}
-		todo := f.todo()
+		todo, err := f.todo()
+		if err != nil {
+			t.Fatal(err)
+		}
 		if len(todo) != 1 {
 			t.Errorf("part %d of four makes %d of four runs", part+1, len(todo))
 		}
@@ -134,18 +137,18 @@ func TestClusterSeeds(t *testing.T) {
 func TestOutline(t *testing.T) {
 	suite := DefaultSuite()
 	for _, c := range []struct {
-		cell        Cell
+		cell        Place
 		unsupported string
 	}{
-		{Cell{"redis", "pause:holder", "none"}, ""},
-		{Cell{"redis", "clock", "none"}, ""},
-		{Cell{"redis", "pause:holder", "fence"}, "no fencing token"},
-		{Cell{"redis", "pause:holder", "ask"}, ""},
-		{Cell{"none", "none", "ask"}, "cannot be asked"},
-		{Cell{"redis", "pause:leader", "none"}, "none of these servers leads"},
-		{Cell{"etcd", "pause:leader", "fence"}, ""},
-		{Cell{"memory", "partition:holder", "none"}, "network"},
-		{Cell{"none", "pause:one server", "none"}, "role"},
+		{Place{"redis", "pause:holder", "none"}, ""},
+		{Place{"redis", "clock", "none"}, ""},
+		{Place{"redis", "pause:holder", "fence"}, "no fencing token"},
+		{Place{"redis", "pause:holder", "ask"}, ""},
+		{Place{"none", "none", "ask"}, "cannot be asked"},
+		{Place{"redis", "pause:leader", "none"}, "none of these servers leads"},
+		{Place{"etcd", "pause:leader", "fence"}, ""},
+		{Place{"memory", "partition:holder", "none"}, "network"},
+		{Place{"none", "pause:one server", "none"}, "role"},
 	} {
 		outline, err := c.cell.outline(suite)
 		why := unsupported(err)
@@ -160,20 +163,20 @@ func TestOutline(t *testing.T) {
 	}
 	// Consul keeps a lock of 2 s from others for up to 19 s.
 	for fault, active := range map[string]time.Duration{"none": 10 * time.Second, "kill:holder": 10 * time.Second, "partition:holder": 24500 * time.Millisecond} {
-		outline, err := Cell{"consul", fault, "none"}.outline(suite)
+		outline, err := Place{"consul", fault, "none"}.outline(suite)
 		if got := outline.Options.TimeLimit - outline.Recovery; err != nil || got != active {
 			t.Errorf("consul, %s: %s for faults, want %s; %v", fault, got, active, err)
 		}
 	}
 	suite.TTL, suite.Renew = 5*time.Second, true
 	for lock, lease := range map[string]time.Duration{"redis": 5 * time.Second, "none": 0} {
-		outline, err := Cell{lock, "none", "none"}.outline(suite)
+		outline, err := Place{lock, "none", "none"}.outline(suite)
 		if o := outline.Options; err != nil || o.TTL != lease || o.Renew != (lease > 0) {
 			t.Errorf("%s: lease %s, renewed %t, %v", lock, o.TTL, o.Renew, err)
 		}
 	}
 	var usage *runs.UsageError
-	if _, err := (Cell{"radis", "none", "none"}).outline(suite); !errors.As(err, &usage) || unsupported(err) != "" {
+	if _, err := (Place{"radis", "none", "none"}).outline(suite); !errors.As(err, &usage) || unsupported(err) != "" {
 		t.Errorf("a lock that there is not: %v", err)
 	}
 }
@@ -187,11 +190,11 @@ func TestThresholds(t *testing.T) {
 	}
 	stuck := pool(0, 9, latencies)
 	stuck.Stuck = 1
-	session := Cell{"postgres-session", "pause:holder", "none"}
-	paused, calm := Cell{"redis", "pause:holder", "none"}, Cell{"redis", "none", "none"}
+	session := Place{"postgres-session", "pause:holder", "none"}
+	paused, calm := Place{"redis", "pause:holder", "none"}, Place{"redis", "none", "none"}
 	for _, c := range []struct {
 		name string
-		cell Cell
+		cell Place
 		t    Threshold
 		pool checker.Pool
 		want checker.Verdict // "" for none
@@ -227,7 +230,7 @@ func TestThresholds(t *testing.T) {
 func TestIncompleteCell(t *testing.T) {
 	few := checker.Pool{Runs: 1, Lost: 2, Acknowledged: 9, Measures: checker.Measures{Work: 9}}
 	bounds := Thresholds{{"lost", 1}, {"min_ops", 10}}
-	cell := Cell{"redis", "none", "none"}
+	cell := Place{"redis", "none", "none"}
 	if all := bounds.judge(cell, few, true); len(all) != 2 || all[1].Verdict != checker.Violation {
 		t.Errorf("of the whole: %+v", all)
 	}
@@ -248,10 +251,10 @@ func TestDocumentedSuite(t *testing.T) {
 		t.Fatal(err)
 	}
 	example := regexp.MustCompile(`(?m)^# (expected:|  )`).ReplaceAll(text, []byte("$1"))
-	if all, err := ReadSuite(bytes.NewReader(example)); err != nil || len(all.Expected) != 1 || all.expectedOf(Cell{"redis", "pause:holder", "none"}) != 0 {
+	if all, err := ReadSuite(bytes.NewReader(example)); err != nil || len(all.Expected) != 1 || all.expectedOf(Place{"redis", "pause:holder", "none"}) != 0 {
 		t.Errorf("the example: %v, %+v", err, all.Expected)
 	}
-	if len(suite.cells()) != 2 || len(suite.Seeds) != 6 || len(suite.Thresholds) != 4 || suite.Confirm != 2 {
+	if len(suite.places()) != 2 || len(suite.Seeds) != 6 || len(suite.Thresholds) != 4 || suite.Confirm != 2 {
 		t.Errorf("it says %+v", suite)
 	}
 }

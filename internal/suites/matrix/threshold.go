@@ -12,9 +12,7 @@ import (
 	"lockcheck/checker"
 	"lockcheck/history"
 	"lockcheck/internal/lockfile"
-	"lockcheck/internal/runs"
 	"lockcheck/nemesis"
-	"lockcheck/reports"
 )
 
 // Thresholds are what the runs of each cell are held to, in the order of the file.
@@ -32,38 +30,27 @@ type Figure struct {
 	// Least: the bound is the smallest good value; otherwise the largest.
 	Least bool
 	// applies says whether the faults of a cell can give data at all; nil for always.
-	applies func(Cell) bool
+	applies func(Place) bool
 }
 
 // Figures lists all of them.
 func Figures() []Figure {
-	all := []Figure{
-		{Figure: figureCalled("lost")},
-		{Figure: figureCalled("overlaps")},
-		{Figure: figureCalled("double_grants")},
-		{Figure: figureCalled("stale_writes")},
-		{Figure: figureCalled("ops"), Least: true},
-		{Figure: figureCalled("throughput"), Least: true},
-		{Figure: figureCalled("acquire_p50")},
-		{Figure: figureCalled("acquire_p99")},
-		{Figure: figureCalled("wait_p50")},
-		{Figure: figureCalled("wait_p99")},
-		{Figure: figureCalled("failover_p50"), applies: Cell.affectsHolders},
-		{Figure: figureCalled("failover_p99"), applies: Cell.affectsHolders},
-		{Figure: figureCalled("availability"), Least: true, applies: Cell.hasFaults},
+	figure := func(name string, least bool, applies func(Place) bool) Figure {
+		f, _ := checker.FigureByName(name)
+		return Figure{Figure: f, Least: least, applies: applies}
 	}
-	for i := range all {
-		f := &all[i]
-		if f.Name == "ops" {
-			f.Name = "min_ops" // as the flag of a single test
-		}
+	var all []Figure
+	for _, name := range []string{"lost", "overlaps", "double_grants", "stale_writes"} {
+		all = append(all, figure(name, false, nil))
 	}
-	return all
-}
-
-func figureCalled(name string) checker.Figure {
-	f, _ := checker.FigureByName(name)
-	return f
+	ops := figure("ops", true, nil)
+	ops.Name = "min_ops" // as the flag of a single test
+	all = append(all, ops, figure("throughput", true, nil))
+	for _, name := range []string{"acquire_p50", "acquire_p99", "wait_p50", "wait_p99"} {
+		all = append(all, figure(name, false, nil))
+	}
+	return append(all, figure("failover_p50", false, Place.affectsHolders), figure("failover_p99", false, Place.affectsHolders),
+		figure("availability", true, Place.hasFaults))
 }
 
 func figureByName(name string) (Figure, bool) {
@@ -80,7 +67,7 @@ func (f Figure) counts() bool { return f.Counts != "" || f.Name == "double_grant
 
 // affectsHolders says whether the faults of the cell end workers, or silence workers whose
 // lock ends by itself: only then a lock passes on that was not released.
-func (c Cell) affectsHolders() bool {
+func (c Place) affectsHolders() bool {
 	name, _, _ := strings.Cut(c.Lock, "@")
 	lock, _ := lockfile.Find(name) // one that there is not has no cell
 	return slices.ContainsFunc(c.faultsOf(), func(w nemesis.Request) bool {
@@ -89,14 +76,14 @@ func (c Cell) affectsHolders() bool {
 	})
 }
 
-func (c Cell) hasFaults() bool { return len(c.faultsOf()) > 0 }
+func (c Place) hasFaults() bool { return len(c.faultsOf()) > 0 }
 
 // check refuses a threshold that bounds nothing in any of the cells: it would seem kept.
-func (t Thresholds) check(cells []Cell) error {
+func (t Thresholds) check(cells []Place) error {
 	for _, threshold := range t {
 		f, _ := figureByName(threshold.Name)
 		if f.applies != nil && !slices.ContainsFunc(cells, f.applies) {
-			return &placeError{[]any{"thresholds", f.Name}, runs.Usagef("thresholds: %s: none of the faults gives data for it", f.Name)}
+			return wrongKey([]any{"thresholds", f.Name}, "%s: none of the faults gives data for it", f.Name)
 		}
 	}
 	return nil
@@ -104,8 +91,8 @@ func (t Thresholds) check(cells []Cell) error {
 
 // judge holds the runs of a cell to the thresholds. While runs are missing an upper bound
 // can already be exceeded, but a lower one not yet be missed.
-func (t Thresholds) judge(c Cell, p checker.Pool, complete bool) []reports.ThresholdResult {
-	var all []reports.ThresholdResult
+func (t Thresholds) judge(c Place, p checker.Pool, complete bool) []ThresholdResult {
+	var all []ThresholdResult
 	for _, threshold := range t {
 		f, _ := figureByName(threshold.Name)
 		if f.applies != nil && !f.applies(c) || f.Least && !complete {
@@ -127,8 +114,8 @@ func (t Thresholds) excuse() []checker.Property {
 	return all
 }
 
-func (f Figure) judge(bound float64, p checker.Pool) reports.ThresholdResult {
-	r := reports.ThresholdResult{Name: f.Name, Counts: f.Counts, Bound: f.Text(bound), Verdict: checker.Undecided}
+func (f Figure) judge(bound float64, p checker.Pool) ThresholdResult {
+	r := ThresholdResult{Name: f.Name, Counts: f.Counts, Bound: f.Text(bound), Verdict: checker.Undecided}
 	value, known := f.Of(p)
 	if !known {
 		r.Value = "no data"

@@ -3,9 +3,7 @@ package profile
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"time"
@@ -14,7 +12,6 @@ import (
 	"lockcheck/history"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
-	"lockcheck/reports"
 	"lockcheck/workloads"
 )
 
@@ -45,12 +42,12 @@ type Machine struct {
 
 // jobs are the runs of a plan, and the points that they measure, in the same order. Its
 // error is one of usage.
-func (p Plan) jobs() ([]suites.Job, []reports.LoadPoint, error) {
+func (p Plan) jobs() ([]suites.Job, []Point, error) {
 	if len(p.Locks) == 0 || len(p.Workers) == 0 || p.Time <= 0 {
 		return nil, nil, runs.Usagef("--locks, --load and --time: there must be something to measure")
 	}
 	var jobs []suites.Job
-	var points []reports.LoadPoint
+	var points []Point
 	for _, lock := range p.Locks {
 		for _, workers := range p.Workers {
 			for _, alone := range []bool{true, false} { // on the same servers
@@ -58,8 +55,8 @@ func (p Plan) jobs() ([]suites.Job, []reports.LoadPoint, error) {
 				if err != nil {
 					return nil, nil, fmt.Errorf("%s with %d workers: %w", lock, workers, err)
 				}
-				point := reports.LoadPoint{Lock: lock, Alone: alone, Workers: workers}
-				jobs = append(jobs, suites.Job{Name: point.Name(), Options: outline.Options, Outline: outline, Slots: suites.Alone})
+				point := Point{Lock: lock, Alone: alone, Workers: workers}
+				jobs = append(jobs, suites.Job{Name: point.String(), Options: outline.Options, Outline: outline, Slots: suites.Alone})
 				points = append(points, point)
 			}
 		}
@@ -83,8 +80,8 @@ func (p Plan) outline(lock string, alone bool, workers int) (runs.Outline, error
 
 // Measure makes the runs one after the other. When interrupt is closed, what was measured
 // before is returned.
-func (p Plan) Measure(ctx context.Context, m Machine, interrupt <-chan struct{}) (profile reports.LoadProfile, interrupted bool, err error) {
-	profile = reports.LoadProfile{Schema: reports.LoadSchema, Began: time.Now(), Time: p.Time, Think: p.Think.String(), Section: p.Section.String()}
+func (p Plan) Measure(ctx context.Context, m Machine, interrupt <-chan struct{}) (profile Profile, interrupted bool, err error) {
+	profile = Profile{Schema: Schema, Began: time.Now(), Time: p.Time, Think: p.Think.String(), Section: p.Section.String()}
 	jobs, points, err := p.jobs()
 	if err != nil {
 		return profile, false, err
@@ -98,7 +95,7 @@ func (p Plan) Measure(ctx context.Context, m Machine, interrupt <-chan struct{})
 		}
 		measure(&point, made.Outcome)
 		profile.Points = append(profile.Points, point)
-		m.Progress.Step("%s: %s", point.Name(), point.Text())
+		m.Progress.Step("%s: %s", point.String(), point.figures())
 		return made.Err
 	}
 	// The two of a number of workers have the same servers; those of others must not run meanwhile.
@@ -112,7 +109,7 @@ func (p Plan) Measure(ctx context.Context, m Machine, interrupt <-chan struct{})
 
 // measure fills in a point from its run. A verdict that is not valid is kept with it: what
 // was measured then has another cause.
-func measure(point *reports.LoadPoint, outcome runs.Outcome) {
+func measure(point *Point, outcome runs.Outcome) {
 	m := outcome.Results.Measures
 	point.Verdict = outcome.Results.Verdict
 	point.Holds, point.PerSecond = m.Work, 0
@@ -162,25 +159,15 @@ func jain(shares []float64) float64 {
 const (
 	MarkdownFile = "profile.md"
 	ChartFile    = "profile.svg"
+	HTMLFile     = "profile.html"
 	jsonFile     = "profile.json"
 )
 
-// WriteReports writes a profile into its folder.
-func WriteReports(folder string, p reports.LoadProfile) error {
-	var errs []error
-	for name, write := range map[string]func(io.Writer, reports.LoadProfile) error{
-		jsonFile: reports.LoadJSON, MarkdownFile: reports.LoadMarkdown, ChartFile: reports.LoadChart,
-	} {
-		errs = append(errs, runs.WriteFile(folder, name, func(w io.Writer) error { return write(w, p) }))
-	}
-	return errors.Join(errs...)
-}
-
 // Verdict is the most telling one of the runs, of which there must be one.
-func Verdict(p reports.LoadProfile) checker.Verdict {
+func (p Profile) Verdict() checker.Verdict {
 	var all []checker.Verdict
 	for _, point := range p.Points {
-		if point.Sound() {
+		if point.sound() {
 			all = append(all, checker.Valid)
 		} else {
 			all = append(all, point.Verdict)

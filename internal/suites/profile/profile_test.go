@@ -56,10 +56,10 @@ func TestMeasure(t *testing.T) {
 			t.Errorf("alone, and bypassed: %+v", point)
 		}
 	}
-	if err := WriteReports(folder, p); err != nil {
+	if err := p.WriteReports(folder); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{jsonFile, MarkdownFile, ChartFile} {
+	for _, name := range []string{jsonFile, MarkdownFile, HTMLFile, ChartFile} {
 		if info, err := os.Stat(filepath.Join(folder, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", name, err)
 		}

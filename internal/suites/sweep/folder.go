@@ -31,7 +31,7 @@ type Folder struct {
 	Plan Plan
 
 	ledger *suites.Ledger[heading, entry]
-	points map[Point]*measured
+	points map[Point]*tally
 }
 
 // heading is the first line of the ledger.
@@ -52,8 +52,8 @@ type entry struct {
 	Failed string        `json:"failed,omitempty"` // why there are no results
 }
 
-// measured is what is known of a point.
-type measured struct {
+// tally is what the trials at a point showed.
+type tally struct {
 	results   []checker.Results
 	runs      []string
 	failed    int
@@ -73,7 +73,7 @@ func Create(path string, p Plan) (*Folder, error) {
 	if err != nil {
 		return nil, runs.Unusable(err)
 	}
-	return &Folder{Path: path, Plan: p, ledger: ledger, points: make(map[Point]*measured)}, nil
+	return &Folder{Path: path, Plan: p, ledger: ledger, points: make(map[Point]*tally)}, nil
 }
 
 // Open reads a sweep, and changes nothing of it.
@@ -88,23 +88,23 @@ func Open(path string) (*Folder, error) {
 	if ledger.Heading.Schema != ledgerSchema {
 		return nil, runs.Usagef("--resume %s: its ledger is of schema %d, which is not known", path, ledger.Heading.Schema)
 	}
-	f := &Folder{Path: path, ledger: ledger, points: make(map[Point]*measured)}
+	f := &Folder{Path: path, ledger: ledger, points: make(map[Point]*tally)}
 	if f.Plan, err = ledger.Heading.Plan.Ready(); err != nil {
 		return nil, err
 	}
 	for _, e := range ledger.Entries() {
-		if err := f.know(e); err != nil {
+		if err := f.addTrial(e); err != nil {
 			return nil, err
 		}
 	}
 	return f, nil
 }
 
-// know adds a trial to what is known of its point.
-func (f *Folder) know(e entry) error {
+// addTrial adds a trial to those of its point.
+func (f *Folder) addTrial(e entry) error {
 	m := f.points[e.Point]
 	if m == nil {
-		m = new(measured)
+		m = new(tally)
 		f.points[e.Point] = m
 	}
 	if e.Failed != "" {
@@ -123,7 +123,7 @@ func (f *Folder) know(e entry) error {
 }
 
 // add counts the pauses of a trial. One that failed, or is broken, tells nothing.
-func (m *measured) add(r checker.Results, run string) {
+func (m *tally) add(r checker.Results, run string) {
 	if r.Verdict == checker.Broken || r.Finding(checker.Assumptions).Verdict == checker.Broken {
 		m.failed++
 		return
@@ -153,7 +153,7 @@ func causedBy(overlap checker.Incident, pause checker.FaultCoverage, until int64
 }
 
 // answer says whether the lock kept workers apart at a point; false if nothing is known.
-func (m *measured) answer() (violated, known bool) {
+func (m *tally) answer() (violated, known bool) {
 	if m == nil || m.pauses == 0 {
 		return false, false
 	}
@@ -161,9 +161,9 @@ func (m *measured) answer() (violated, known bool) {
 }
 
 // Sweep puts together what is known.
-func (f *Folder) Sweep() reports.Sweep {
-	s := reports.Sweep{
-		Schema: reports.SweepSchema, Lock: f.Plan.Lock, Rule: f.Plan.rule(),
+func (f *Folder) Sweep() Sweep {
+	s := Sweep{
+		Schema: Schema, Lock: f.Plan.Lock, Rule: f.Plan.rule(),
 		Renew: f.Plan.Renew, CheckBeforeWrite: f.Plan.CheckBeforeWrite,
 		TTL: f.Plan.TTL.String(), Pause: f.Plan.Pause.String(), Section: f.Plan.Section.String(),
 	}
@@ -174,36 +174,38 @@ func (f *Folder) Sweep() reports.Sweep {
 		s.Took += e.Took
 	}
 	for _, point := range f.wanted() {
-		row := reports.SweepPoint{TTL: point.TTL, Pause: point.Pause, Section: point.Section}
+		m := Measured{Point: point}
+		if t := f.points[point]; t != nil {
+			m = t.measured(point)
+		}
 		if _, err := f.Plan.trial(point); err != nil {
-			row.Unsupported = err.Error()
+			m.Unsupported = err.Error()
 		}
-		if m := f.points[point]; m != nil {
-			m.tell(&row)
-		}
-		s.Points = append(s.Points, row)
+		s.Points = append(s.Points, m)
 	}
 	return s
 }
 
-func (m *measured) tell(row *reports.SweepPoint) {
-	pool := checker.PoolOf(m.results)
-	row.Runs, row.Failed = m.runs, m.failed
-	row.Pauses, row.Incidents = m.pauses, m.incidents
-	row.Low, row.High = stats.Wilson(m.incidents, m.pauses)
-	row.Acknowledged, row.Lost, row.LossInterval = pool.Acknowledged, pool.Lost, pool.LossInterval
-	if share, known := pool.Measures.Availability(); known {
-		row.Availability = &share
+func (t *tally) measured(at Point) Measured {
+	pool := checker.PoolOf(t.results)
+	m := Measured{
+		Point: at, Runs: t.runs, Failed: t.failed, Pauses: t.pauses, Incidents: t.incidents,
+		Acknowledged: pool.Acknowledged, Lost: pool.Lost, LossInterval: pool.LossInterval,
 	}
+	m.Low, m.High = stats.Wilson(t.incidents, t.pauses)
+	if share, known := pool.Measures.Availability(); known {
+		m.Availability = &share
+	}
+	return m
 }
 
 // WriteReports writes the sweep for people and for programs into its folder.
-func (f *Folder) WriteReports(s reports.Sweep) error {
-	var errs []error
-	for name, write := range map[string]func(io.Writer, reports.Sweep) error{
-		jsonFile: reports.SweepJSON, HTMLFile: reports.SweepHTML, ChartFile: reports.SweepChart, MarkdownFile: reports.SweepMarkdown,
-	} {
-		errs = append(errs, runs.WriteFile(f.Path, name, func(w io.Writer) error { return write(w, s) }))
-	}
-	return errors.Join(errs...)
+func (f *Folder) WriteReports(s Sweep) error {
+	page := s.Page()
+	return suites.WriteFiles(f.Path, map[string]func(io.Writer) error{
+		jsonFile:     func(w io.Writer) error { return reports.WriteJSON(w, s) },
+		HTMLFile:     page.WriteHTML,
+		MarkdownFile: page.WriteMarkdown,
+		ChartFile:    func(w io.Writer) error { _, err := io.WriteString(w, s.svg()); return err },
+	})
 }

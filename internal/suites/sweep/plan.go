@@ -11,7 +11,6 @@ import (
 	"lockcheck/internal/lockfile"
 	"lockcheck/internal/runs"
 	"lockcheck/nemesis"
-	"lockcheck/reports"
 	"lockcheck/workloads"
 )
 
@@ -115,9 +114,9 @@ const pauseStep = "pause"
 
 // rule is how long a lease must be in theory. What is renewed each third of its lease has two
 // thirds of it left at least when a pause begins.
-func (p Plan) rule() reports.SweepRule {
+func (p Plan) rule() Rule {
 	if p.info.Session || p.Renew {
-		return reports.SweepRule{Pauses: 1.5}
+		return Rule{Pauses: 1.5}
 	}
-	return reports.SweepRule{Pauses: 1, Sections: 1}
+	return Rule{Pauses: 1, Sections: 1}
 }

@@ -85,7 +85,7 @@ func (f *Folder) round(ctx context.Context, m Machine, trials []trial, interrupt
 	var jobs []suites.Job
 	for _, t := range trials {
 		o := t.outline.Options
-		o.Seed = f.Plan.Seed + uint64(f.trials(t.point))
+		o.Seed = f.Plan.Seed + uint64(f.tried(t.point))
 		o.Parameters = map[string]string{"sweep": t.point.String()}
 		jobs = append(jobs, suites.Job{Name: t.point.String(), Options: o, Outline: t.outline})
 	}
@@ -103,8 +103,8 @@ func (f *Folder) round(ctx context.Context, m Machine, trials []trial, interrupt
 	return r.Run(ctx, jobs, interrupt)
 }
 
-// trials is how many there were at a point.
-func (f *Folder) trials(p Point) int {
+// tried is how many trials there were at a point.
+func (f *Folder) tried(p Point) int {
 	if m := f.points[p]; m != nil {
 		return len(m.results) + m.failed
 	}
@@ -124,7 +124,7 @@ func (f *Folder) putDown(p Point, made suites.Made) (entry, error) {
 	} else {
 		e.Run = run
 	}
-	return e, cmp.Or(f.ledger.Add(e), f.know(e), err)
+	return e, cmp.Or(f.ledger.Add(e), f.addTrial(e), err)
 }
 
 // Bounds of what is spent on a point.
@@ -190,7 +190,7 @@ func (f *Folder) unknown(points []Point) []trial {
 	var all []trial
 	for _, point := range points {
 		_, known := f.points[point].answer()
-		if known || seen[point] || f.trials(point) >= tries {
+		if known || seen[point] || f.tried(point) >= tries {
 			continue
 		}
 		seen[point] = true

@@ -43,7 +43,7 @@ func TestPausesCount(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var m measured
+			var m tally
 			m.add(checker.Results{
 				Verdict: checker.Violation, Faults: c.faults, End: 100,
 				Findings: []checker.Finding{{Property: checker.MutualExclusion, Violations: c.overlaps}},
@@ -53,7 +53,7 @@ func TestPausesCount(t *testing.T) {
 			}
 		})
 	}
-	var broken measured
+	var broken tally
 	broken.add(checker.Results{Verdict: checker.Broken, Faults: []checker.FaultCoverage{pause(10, "w1", true)}}, "run")
 	if broken.pauses != 0 || broken.failed != 1 {
 		t.Errorf("a broken trial is %+v", broken)
@@ -63,13 +63,13 @@ func TestPausesCount(t *testing.T) {
 // TestNext: the first grid first, then cells with both answers, then the same again there.
 func TestNext(t *testing.T) {
 	second := span(time.Second, time.Second)
-	f := &Folder{Plan: plan(second, span(100*time.Millisecond, 10*time.Second), span(50*time.Millisecond, 50*time.Millisecond), 3), points: make(map[Point]*measured)}
+	f := &Folder{Plan: plan(second, span(100*time.Millisecond, 10*time.Second), span(50*time.Millisecond, 50*time.Millisecond), 3), points: make(map[Point]*tally)}
 	measure := func(limit time.Duration) (asked []time.Duration) {
 		for _, trial := range f.next() {
 			asked = append(asked, trial.point.Pause)
 			m := f.points[trial.point]
 			if m == nil {
-				m = new(measured)
+				m = new(tally)
 				f.points[trial.point] = m
 			}
 			m.pauses += 10
@@ -93,12 +93,12 @@ func TestNext(t *testing.T) {
 			t.Errorf("round %d asks for %v, want %v", round+1, got, want)
 		}
 	}
-	f.points = map[Point]*measured{}
+	f.points = map[Point]*tally{}
 	if first, second := measure(time.Hour), measure(time.Hour); len(first) != 3 || second != nil {
 		t.Errorf("where nothing differs: %v, then %v", first, second)
 	}
 	for point := range f.points {
-		f.points[point] = &measured{failed: tries}
+		f.points[point] = &tally{failed: tries}
 	}
 	if again := f.next(); again != nil {
 		t.Errorf("points that cannot be met are tried for ever: %v", again)
@@ -153,7 +153,7 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text strings.Builder
-	if err := reports.SweepTerminal(&text, swept, reports.TerminalOptions{}); err != nil || !strings.Contains(text.String(), "#") {
+	if err := swept.Terminal(0).WriteTerminal(&text, reports.TerminalOptions{}); err != nil || !strings.Contains(text.String(), "#") {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 }

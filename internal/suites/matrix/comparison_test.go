@@ -1,8 +1,8 @@
-package reports
+package matrix
 
 import (
-	"bytes"
 	"encoding/json"
+	"encoding/xml"
 	"io"
 	"slices"
 	"strings"
@@ -10,17 +10,36 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/jstemmer/go-junit-report/v2/junit"
+
 	"lockcheck/checker"
+	"lockcheck/reports"
 )
 
-// compared is a matrix with a cell of each kind; every text in it that can come from
+// hostile is text that must not get out of where it stands.
+const hostile = "<script>alert(1)</script>\x1b[31m\x00\x07\u202e\ufffe]]></title>\"'"
+
+func htmlOf(w io.Writer, c Comparison) error        { return c.Page().WriteHTML(w) }
+func markdownOf(w io.Writer, c Comparison) error    { return c.Page().WriteMarkdown(w) }
+func summaryOf(w io.Writer, c Comparison) error     { return c.Summary().WriteMarkdown(w) }
+func junitOf(w io.Writer, c Comparison) error       { return c.WriteJUnit(w) }
+func annotationsOf(w io.Writer, c Comparison) error { return c.WriteAnnotations(w) }
+func jsonOf(w io.Writer, c Comparison) error        { return reports.WriteJSON(w, c) }
+
+func terminalOf(width int) func(io.Writer, Comparison) error {
+	return func(w io.Writer, c Comparison) error {
+		return c.Terminal().WriteTerminal(w, reports.TerminalOptions{Width: width})
+	}
+}
+
+// eachKind is a comparison with a cell of each kind; every text in it that can come from
 // outside is text.
-func compared(text string) Matrix {
+func eachKind(text string) Comparison {
 	ran := func(v checker.Verdict, lost int64) Cell {
 		violated := map[checker.Verdict][]checker.Property{checker.Violation: {checker.NoLostUpdate}}[v]
 		cell := Cell{
 			Verdict: v, OfRuns: v, Violated: violated,
-			Runs: []CellRun{{
+			Runs: []Run{{
 				Took: 12340 * time.Millisecond, Command: []string{"lockcheck", "test", "--nemesis", "pause:one server" + text},
 				Seed: 1, Folder: "runs/a/b" + text, Verdict: v, Sentence: "It was so. " + text, Rest: checker.Valid, Violated: violated,
 			}},
@@ -35,21 +54,21 @@ func compared(text string) Matrix {
 		ran(checker.Undecided, 0), ran(checker.Broken, 0),
 		{Missing: 1},
 	}
-	c := Matrix{
-		Schema: MatrixSchema, Began: time.Unix(0, 0), Took: time.Minute, Verdict: checker.Violation,
+	c := Comparison{
+		Schema: Schema, Began: time.Unix(0, 0), Took: time.Minute, Verdict: checker.Violation,
 		Locks: []string{"redis" + text, "etcd"}, Faults: []string{"none", "pause:one server" + text, "clock"}, Guards: []string{"none"},
 		About: map[string]About{"redis" + text: {Servers: 1, Token: "counter" + text, Clock: "wall" + text}},
 	}
 	for i := range cells {
-		cells[i].Lock, cells[i].Fault, cells[i].Guard = c.Locks[i/3], c.Faults[i%3], "none"
+		cells[i].Place = Place{c.Locks[i/3], c.Faults[i%3], "none"}
 	}
 	c.Cells = cells
 	return c
 }
 
-// held is compared with thresholds, of which one is kept, one is not, and one has no data.
-func held(text string) Matrix {
-	c := compared(text)
+// held is eachKind with thresholds, of which one is kept, one is not, and one has no data.
+func held(text string) Comparison {
+	c := eachKind(text)
 	c.Thresholds = true
 	c.Cells[0].Thresholds = []ThresholdResult{{Name: "lost", Bound: "0", Value: "0", Verdict: checker.Valid}}
 	c.Cells[1].Thresholds = []ThresholdResult{
@@ -60,21 +79,12 @@ func held(text string) Matrix {
 	return c
 }
 
-func written(t *testing.T, write func(io.Writer, Matrix) error, m Matrix) string {
-	t.Helper()
-	var b bytes.Buffer
-	if err := write(&b, m); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
-}
-
 // violating is a cell with a run that violates some properties.
 func violating(pool checker.Pool, properties ...checker.Property) Cell {
-	return Cell{Verdict: checker.Violation, Violated: properties, Pool: pool, Runs: []CellRun{{Verdict: checker.Violation}}}
+	return Cell{Verdict: checker.Violation, Violated: properties, Pool: pool, Runs: []Run{{Verdict: checker.Violation}}}
 }
 
-func TestMatrixWords(t *testing.T) {
+func TestWords(t *testing.T) {
 	broken := checker.Pool{Overlaps: checker.OverlapSummary{DoubleGrants: 1, UsesAfterExpiry: 1}}
 	for _, want := range []struct {
 		cell Cell
@@ -88,7 +98,7 @@ func TestMatrixWords(t *testing.T) {
 		{Cell{}, "…"},
 		{violating(checker.Pool{}, checker.NoStaleWrite, checker.NoLostUpdate), "lost"},
 		{violating(checker.Pool{Lost: 1}, checker.NoStaleWrite), "stale"}, // lost as many as a threshold allows
-		{violating(broken, checker.MutualExclusion), "broke"},
+		{violating(broken, checker.MutualExclusion), "double"},
 		{violating(checker.Pool{}, checker.MutualExclusion), "overlap"},
 		{violating(broken, checker.Liveness), "other"}, // overlaps that a guard made harmless
 		{Cell{Verdict: checker.Violation, Thresholds: []ThresholdResult{{Counts: checker.NoLostUpdate, Verdict: checker.Violation}}}, "lost"},
@@ -100,14 +110,21 @@ func TestMatrixWords(t *testing.T) {
 	}
 }
 
-func TestMatrixTerminal(t *testing.T) {
-	for _, c := range []Matrix{compared(""), held(""), compared(hostile)} {
-		text := written(t, func(w io.Writer, c Matrix) error { return MatrixTerminal(w, c, TerminalOptions{}) }, c)
-		for line := range strings.Lines(text) {
-			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > defaultWidth {
-				t.Errorf("a line of %d columns: %q", n, line)
-			}
+// fits checks that no line of text for a terminal is wider than that.
+func fits(t *testing.T, c Comparison, width int) string {
+	t.Helper()
+	text := written(t, terminalOf(width), c)
+	for line := range strings.Lines(text) {
+		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > width {
+			t.Errorf("a line of %d columns: %q", n, line)
 		}
+	}
+	return text
+}
+
+func TestTerminal(t *testing.T) {
+	for _, c := range []Comparison{eachKind(""), held(""), eachKind(hostile)} {
+		text := fits(t, c, 80)
 		if strings.ContainsAny(text, "\x1b\x00\x07\u202e") {
 			t.Errorf("control characters in %q", text)
 		}
@@ -122,30 +139,26 @@ func TestMatrixTerminal(t *testing.T) {
 	}
 }
 
-func TestMatrixMarkdown(t *testing.T) {
-	for _, write := range []func(io.Writer, Matrix) error{MatrixMarkdown, MatrixSummary} {
-		text := written(t, write, held(hostile+"|`"))
-		if strings.Contains(text, "<script") || strings.ContainsAny(text, "\x1b\x00\x07\u202e") {
-			t.Errorf("hostile text got through:\n%s", text)
-		}
-		// Each row of a table has as many cells as its head.
-		columns := 0
-		for line := range strings.Lines(text) {
-			n := strings.Count(strings.ReplaceAll(line, `\|`, ""), "|")
-			switch {
-			case !strings.HasPrefix(line, "|"):
-				columns = 0
-			case columns == 0:
-				columns = n // the head of a table
-			case n != columns:
-				t.Errorf("%d columns, want %d: %s", n-1, columns-1, line)
-			}
-		}
+// TestTables: a row of each lock that can be run behind a guard, a cell of each fault; the reasons
+// for which others are empty follow.
+func TestTables(t *testing.T) {
+	blocks := held("").tables()
+	table, gaps := blocks[1].(reports.Table), blocks[2].(reports.List)
+	if len(blocks) != 3 || len(table.Columns) != 4 || len(table.Rows) != 2 || len(gaps.Items) != 1 || gaps.Items[0].Text != "– clock: redis (this fault is not supported )" {
+		t.Fatalf("%+v", blocks)
+	}
+	lost, open := table.Rows[0].Cells[2], table.Rows[1].Cells[3]
+	if lost.Text != "missed" || lost.Verdict != checker.Violation || lost.Link != "#redis/pause:one-server/none" || lost.More != "in 1 of 1 run, 7/100 updates" {
+		t.Errorf("%+v", lost)
+	}
+	if open.Text != "…" || open.Verdict != "" || open.Link != "" {
+		t.Errorf("%+v", open)
 	}
 }
 
-func TestMatrixHTML(t *testing.T) {
-	page := written(t, MatrixHTML, held(hostile))
+// TestPages: what comes from outside stays text, on every page.
+func TestPages(t *testing.T) {
+	page := written(t, htmlOf, held(hostile))
 	for _, part := range []string{"7/100", ">undecided<", "report.html", "failover_p99", "no data"} {
 		if !strings.Contains(page, part) {
 			t.Errorf("missing %q", part)
@@ -156,43 +169,49 @@ func TestMatrixHTML(t *testing.T) {
 			t.Errorf("the page has %q", bad)
 		}
 	}
-}
-
-// TestMatrixNarrow: the faults of a matrix of which none are named fit into 80
-// columns, whatever came of them.
-func TestMatrixNarrow(t *testing.T) {
-	faults := []string{"none", "pause:holder", "partition:holder", "kill:holder", "clock", "pause:one server", "pause:leader", "kill:one server"}
-	for _, v := range []checker.Verdict{checker.Undecided, checker.Violation} {
-		c := Matrix{Locks: []string{"redis-unsafe-release"}, Faults: faults, Guards: []string{"none"}}
-		for _, fault := range faults {
-			c.Cells = append(c.Cells, Cell{
-				Lock: c.Locks[0], Fault: fault, Guard: "none", Verdict: v,
-				Runs: []CellRun{{Verdict: v, Violated: []checker.Property{checker.MutualExclusion}}},
-			})
-		}
-		text := written(t, func(w io.Writer, c Matrix) error { return MatrixTerminal(w, c, TerminalOptions{}) }, c)
-		for line := range strings.Lines(text) {
-			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > defaultWidth {
-				t.Errorf("a line of %d columns: %q", n, line)
-			}
+	for _, write := range []func(io.Writer, Comparison) error{markdownOf, summaryOf} {
+		if text := written(t, write, held(hostile+"|`")); strings.Contains(text, "<script") || strings.ContainsAny(text, "\x1b\x00\x07\u202e") {
+			t.Errorf("hostile text got through:\n%s", text)
 		}
 	}
 }
 
-// TestMatrixJUnit: only what is valid passes.
-func TestMatrixJUnit(t *testing.T) {
+// TestNarrow: the faults of a matrix of which none are named fit into 80
+// columns, whatever came of them.
+func TestNarrow(t *testing.T) {
+	faults := []string{"none", "pause:holder", "partition:holder", "kill:holder", "clock", "pause:one server", "pause:leader", "kill:one server"}
+	for _, v := range []checker.Verdict{checker.Undecided, checker.Violation} {
+		c := Comparison{Locks: []string{"redis-unsafe-release"}, Faults: faults, Guards: []string{"none"}}
+		for _, fault := range faults {
+			c.Cells = append(c.Cells, Cell{
+				Place: Place{c.Locks[0], fault, "none"}, Verdict: v,
+				Runs: []Run{{Verdict: v, Violated: []checker.Property{checker.MutualExclusion}}},
+			})
+		}
+		for _, width := range []int{80, 60} {
+			fits(t, c, width)
+		}
+	}
+}
+
+// TestJUnit: only what is valid passes.
+func TestJUnit(t *testing.T) {
 	for _, c := range []struct {
 		name                             string
-		matrix                           Matrix
+		matrix                           Comparison
 		tests, failures, errors, skipped int
 	}{
-		{"without thresholds", compared(hostile), 6, 1, 3, 1},
+		{"without thresholds", eachKind(hostile), 6, 1, 3, 1},
 		{"with thresholds", held(hostile), 7, 1, 4, 1},
-		{"a valid cell", Matrix{Cells: compared("").Cells[:1]}, 1, 0, 0, 0},
-		{"a whole that nothing can be run of", Matrix{Cells: compared("").Cells[2:3]}, 2, 0, 1, 1},
-		{"a part that nothing was left for", Matrix{Shard: "3/3", Cells: compared("").Cells[5:6]}, 1, 0, 0, 1},
+		{"a valid cell", Comparison{Cells: eachKind("").Cells[:1]}, 1, 0, 0, 0},
+		{"a whole that nothing can be run of", Comparison{Cells: eachKind("").Cells[2:3]}, 2, 0, 1, 1},
+		{"a part that nothing was left for", Comparison{Shard: "3/3", Cells: eachKind("").Cells[5:6]}, 1, 0, 0, 1},
 	} {
-		suite := suiteIn(t, written(t, MatrixJUnit, c.matrix))
+		var file junit.Testsuites
+		if err := xml.Unmarshal([]byte(written(t, junitOf, c.matrix)), &file); err != nil || len(file.Suites) != 1 {
+			t.Fatalf("%s: %d suites, %v", c.name, len(file.Suites), err)
+		}
+		suite := file.Suites[0]
 		took := 0
 		for _, test := range suite.Testcases {
 			if test.Time == "12.340" {
@@ -211,9 +230,9 @@ func TestMatrixJUnit(t *testing.T) {
 	}
 }
 
-func TestGitHubAnnotations(t *testing.T) {
+func TestAnnotations(t *testing.T) {
 	const again = "; again: lockcheck test --nemesis 'pause:one server"
-	text := written(t, GitHubAnnotations, held("\n::error::made up, 100%"))
+	text := written(t, annotationsOf, held("\n::error::made up, 100%"))
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	levels := []string{"::error title=", "::warning title=", "::warning title=", "::warning title=lockcheck%3A all cells::"}
 	if len(lines) != len(levels) {
@@ -228,14 +247,14 @@ func TestGitHubAnnotations(t *testing.T) {
 	if !strings.HasPrefix(lines[3], levels[3]) {
 		t.Errorf("%q", lines[3])
 	}
-	if valid := compared(""); written(t, GitHubAnnotations, Matrix{Cells: valid.Cells[:1]}) != "" {
+	if valid := eachKind(""); written(t, annotationsOf, Comparison{Cells: valid.Cells[:1]}) != "" {
 		t.Error("a valid cell is annotated")
 	}
 }
 
-func TestMatrixJSON(t *testing.T) {
-	var read Matrix
-	if err := json.Unmarshal([]byte(written(t, MatrixJSON, held(""))), &read); err != nil {
+func TestJSON(t *testing.T) {
+	var read Comparison
+	if err := json.Unmarshal([]byte(written(t, jsonOf, held(""))), &read); err != nil {
 		t.Fatal(err)
 	}
 	if read.Verdict != checker.Violation || read.Missing() != 1 || len(read.Cells) != 6 {
@@ -243,9 +262,9 @@ func TestMatrixJSON(t *testing.T) {
 	}
 }
 
-// TestMadeAgain: what is not as wanted is listed with a command, and a valid cell only if it is worse
+// TestRepetitions: what is not as wanted is listed with a command, and a valid cell only if it is worse
 // than it was.
-func TestMadeAgain(t *testing.T) {
+func TestRepetitions(t *testing.T) {
 	for _, c := range []struct {
 		name            string
 		verdict, counts checker.Verdict
@@ -260,10 +279,10 @@ func TestMadeAgain(t *testing.T) {
 		{"valid, and worse than the baseline", checker.Valid, checker.Violation, true},
 		{"valid, and made otherwise than the baseline", checker.Valid, checker.Undecided, false},
 	} {
-		m := compared("")
+		m := eachKind("")
 		m.Cells = m.Cells[:1]
 		m.Cells[0].Verdict, m.Cells[0].Counts = c.verdict, c.counts
-		for name, write := range map[string]func(io.Writer, Matrix) error{"summary": MatrixSummary, "Markdown": MatrixMarkdown, "HTML": MatrixHTML, "GitHub": GitHubAnnotations} {
+		for name, write := range map[string]func(io.Writer, Comparison) error{"summary": summaryOf, "Markdown": markdownOf, "HTML": htmlOf, "GitHub": annotationsOf} {
 			var b strings.Builder
 			if err := write(&b, m); err != nil {
 				t.Fatal(err)
@@ -271,6 +290,26 @@ func TestMadeAgain(t *testing.T) {
 			if strings.Contains(b.String(), "lockcheck test --nemesis") != c.listed {
 				t.Errorf("%s, %s: %s", c.name, name, b.String())
 			}
+		}
+	}
+}
+
+// TestVersionsOfLocks: the same lock on servers of another origin says so.
+func TestVersionsOfLocks(t *testing.T) {
+	c := Comparison{Cells: []Cell{
+		{Place: Place{Lock: "redis"}}, // not run yet
+		{Place: Place{Lock: "redis"}, Versions: map[string]string{"redis": "7.0.15"}, Source: "built from Debian packages"},
+		{Place: Place{Lock: "redis@official"}, Versions: map[string]string{"redis": "7.4.2"}, Source: "official image x/redis:7.4.2 (sha256:0b33)"},
+		{Place: Place{Lock: "memory"}, Versions: map[string]string{"lockcheck": "v1.0.0"}},
+	}}
+	for lock, want := range map[string]string{
+		"redis":          "redis 7.0.15; servers built from Debian packages",
+		"redis@official": "redis 7.4.2; servers official image x/redis:7.4.2 (sha256:0b33)",
+		"memory":         "lockcheck 1.0.0",
+		"etcd":           "",
+	} {
+		if got := c.versions(lock); got != want {
+			t.Errorf("%s: %q, want %q", lock, got, want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package reports
+package sweep
 
 import (
 	"encoding/xml"
@@ -7,21 +7,24 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"lockcheck/checker"
+	"lockcheck/reports"
 )
 
 // swept is a sweep in which the line of theory holds at all points but one.
 func swept() Sweep {
 	available := 0.5
-	point := func(ttl, pause time.Duration, pauses, incidents int64) SweepPoint {
-		return SweepPoint{TTL: ttl, Pause: pause, Section: time.Second, Pauses: pauses, Incidents: incidents, Availability: &available, Runs: []string{"runs/a"}}
+	point := func(ttl, pause time.Duration, pauses, incidents int64) Measured {
+		return Measured{Point: Point{ttl, pause, time.Second}, Pauses: pauses, Incidents: incidents, Availability: &available, Runs: []string{"runs/a"}}
 	}
 	return Sweep{
-		Lock: "redis", TTL: "1s-10s", Pause: "100ms-10s", Section: "1s", Rule: SweepRule{Pauses: 1, Sections: 1},
-		Points: []SweepPoint{
-			{TTL: time.Millisecond, Pause: time.Second, Section: time.Second, Unsupported: "the lease is too short"},
+		Lock: "redis", TTL: "1s-10s", Pause: "100ms-10s", Section: "1s", Rule: Rule{Pauses: 1, Sections: 1},
+		Points: []Measured{
+			{Point: Point{time.Millisecond, time.Second, time.Second}, Unsupported: "the lease is too short"},
 			point(time.Second, 100*time.Millisecond, 4, 0), point(time.Second, 10*time.Second, 4, 4),
 			point(10*time.Second, 100*time.Millisecond, 4, 0), point(10*time.Second, 10*time.Second, 4, 1),
-			{TTL: 5 * time.Second, Pause: time.Second, Section: time.Second, Failed: 1},
+			{Point: Point{5 * time.Second, time.Second, time.Second}, Failed: 1},
 		},
 	}
 }
@@ -30,11 +33,11 @@ func swept() Sweep {
 func TestSweepTerminal(t *testing.T) {
 	for _, width := range []int{0, 60, 40} {
 		var b strings.Builder
-		if err := SweepTerminal(&b, swept(), TerminalOptions{Width: width}); err != nil {
+		if err := swept().Terminal(width).WriteTerminal(&b, reports.TerminalOptions{Width: width}); err != nil {
 			t.Fatal(err)
 		}
 		text := b.String()
-		for _, want := range []string{"section 1 s\n", "10 s  .", " o\n", "1 s   .", " #\n", "pause 100 ms", "– 1 point not supported: the"} {
+		for _, want := range []string{"section 1 s\n", "10 s  .", " o\n", "1 s   .", " #\n", "pause 100 ms", "1 point not supported: the"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("width %d: %q is not in\n%s", width, want, text)
 			}
@@ -47,10 +50,10 @@ func TestSweepTerminal(t *testing.T) {
 	}
 }
 
-// TestSweepHeld: points are compared with the line.
-func TestSweepHeld(t *testing.T) {
-	want := "Of 3 points with a lease below the line lease = pause + section, workers were kept apart at 1 all the same; of 1 point on it or above, they were not at 0."
-	if got := swept().held(); got != want {
+// TestSweepAgainstRule: points are compared with the line.
+func TestSweepAgainstRule(t *testing.T) {
+	want := "Below the line lease = pause + section, workers never overlapped at 1 of 3 points. On it or above, they overlapped at 0 of 1 point."
+	if got := swept().againstRule(); got != want {
 		t.Errorf("%q", got)
 	}
 }
@@ -58,19 +61,19 @@ func TestSweepHeld(t *testing.T) {
 // TestSweepAxes: what varies is drawn, and a chart is made for each value of the third.
 func TestSweepAxes(t *testing.T) {
 	s := swept()
-	if got := s.axes(); got != (sweepAxes{pauses, leases, sections}) {
+	if got := s.dimensions(); got != (dimensions{pause, lease, section}) {
 		t.Errorf("axes %v", got)
 	}
 	for i := range s.Points {
 		s.Points[i].Section, s.Points[i].Pause = s.Points[i].Pause, time.Second
 	}
-	if got := s.axes(); got != (sweepAxes{sections, leases, pauses}) {
+	if got := s.dimensions(); got != (dimensions{section, lease, pause}) {
 		t.Errorf("without pauses: %v", got)
 	}
 	for i := range s.Points {
 		s.Points[i].Pause, s.Points[i].TTL = s.Points[i].TTL, time.Second
 	}
-	if got := s.axes(); got != (sweepAxes{pauses, sections, leases}) {
+	if got := s.dimensions(); got != (dimensions{pause, section, lease}) {
 		t.Errorf("without leases: %v", got)
 	}
 }
@@ -78,11 +81,11 @@ func TestSweepAxes(t *testing.T) {
 // TestSweepLine: it is where a lease is exactly long enough.
 func TestSweepLine(t *testing.T) {
 	s := swept()
-	y, between := s.onLine(SweepPoint{Pause: time.Second, Section: time.Second}, time.Second, 10*time.Second)
+	y, between := s.onLine(Point{Pause: time.Second, Section: time.Second}, lease, time.Second, 10*time.Second)
 	if !between || (y-2*time.Second).Abs() > time.Millisecond {
 		t.Errorf("at %s, %v", y, between)
 	}
-	if _, between := s.onLine(SweepPoint{Pause: time.Minute, Section: time.Second}, time.Second, 10*time.Second); between {
+	if _, between := s.onLine(Point{Pause: time.Minute, Section: time.Second}, lease, time.Second, 10*time.Second); between {
 		t.Error("a line above the chart is in it")
 	}
 }
@@ -91,21 +94,26 @@ func TestSweepLine(t *testing.T) {
 func TestSweepChart(t *testing.T) {
 	s := swept()
 	s.Lock = `<b>"&`
-	var b strings.Builder
-	if err := SweepChart(&b, s); err != nil {
-		t.Fatal(err)
-	}
-	dots := dotsOf(t, b.String())
+	dots := dotsOf(t, s.svg())
 	if dots != 8 {
 		t.Errorf("%d dots, want one in each of two charts for four points", dots)
 	}
 }
 
-// TestSweepPages: points that failed are in the tables, what is not supported is listed.
-func TestSweepPages(t *testing.T) {
-	for name, write := range map[string]func(io.Writer, Sweep) error{"markdown": SweepMarkdown, "html": SweepHTML, "json": SweepJSON} {
+// TestSweepPage: points that failed are in the table, what is not supported is listed, and the
+// pages have what the value has.
+func TestSweepPage(t *testing.T) {
+	s := swept()
+	table := s.table()
+	if len(table.Rows) != 5 || table.Rows[1].Cells[5].Verdict != checker.Violation || table.Rows[0].Cells[5].Verdict != checker.Valid || table.Rows[4].Cells[6].Text != "–" {
+		t.Errorf("%+v", table.Rows)
+	}
+	if list := s.unsupported().Items; len(list) != 1 || list[0].Text != "1 point not supported: the lease is too short" {
+		t.Errorf("%+v", list)
+	}
+	for name, write := range map[string]func(io.Writer) error{"Markdown": s.Page().WriteMarkdown, "HTML": s.Page().WriteHTML} {
 		var b strings.Builder
-		if err := write(&b, swept()); err != nil || !strings.Contains(b.String(), "the lease is too short") {
+		if err := write(&b); err != nil || !strings.Contains(b.String(), "the lease is too short") || !strings.Contains(b.String(), "runs/a/report.html") {
 			t.Errorf("%s: %v\n%s", name, err, b.String())
 		}
 	}

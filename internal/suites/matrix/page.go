@@ -1,0 +1,337 @@
+package matrix
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/internal/suites"
+	"lockcheck/reports"
+)
+
+// Page is the whole comparison: what was seen of each lock under each fault, what is known of it
+// elsewhere, and the figures.
+func (c Comparison) Page() reports.Page {
+	blocks := []reports.Block{
+		reports.Conclusion{Verdict: c.Verdict, Text: c.summary() + "."},
+		reports.Note("Begun " + c.Began.UTC().Format(time.RFC1123) + "."),
+	}
+	if c.Thresholds {
+		blocks = append(blocks, reports.Heading{Level: 2, Text: "Thresholds"}, c.thresholds())
+	}
+	blocks = append(blocks, reports.Heading{Level: 2, Text: "What was seen"}, reports.Note(seenNote))
+	blocks = append(blocks, c.tables()...)
+	blocks = append(blocks, reports.Note(legend), c.remarkList(), c.repetitions(0))
+	if known := c.known(); len(known.Rows) > 0 {
+		blocks = append(blocks, reports.Heading{Level: 2, Text: "Worse is known", Anchor: "known"}, reports.Note(knownNote), known)
+	}
+	blocks = append(blocks,
+		reports.Heading{Level: 2, Text: "Side by side"},
+		reports.Note("Behind the first guard. Lost: where most was, with the 95 % interval. Times on a logarithmic scale."),
+		c.sideBySide(),
+		reports.Heading{Level: 2, Text: "The locks"}, c.about(),
+		reports.Heading{Level: 2, Text: "Figures"},
+	)
+	return reports.Page{Title: "Comparison of " + reports.Many(len(c.Locks), "lock"), Blocks: append(blocks, c.figures()...)}
+}
+
+// Summary is the short form for the summary of a CI job: the tables of words and the thresholds.
+func (c Comparison) Summary() reports.Page {
+	blocks := []reports.Block{
+		reports.Heading{Level: 3, Text: "lockcheck: " + cmp.Or(string(c.Verdict), "none")}, reports.Text(c.summary() + "."),
+	}
+	blocks = append(blocks, c.tables()...)
+	if c.Thresholds {
+		blocks = append(blocks, c.thresholds())
+	}
+	return reports.Page{Blocks: append(blocks, c.remarkList(), c.repetitions(0))}
+}
+
+// maxRepetitions is how many commands the terminal shows: the files have all of them.
+const maxRepetitions = 10
+
+// Terminal is what the end of a comparison shows.
+func (c Comparison) Terminal() reports.Page {
+	blocks := c.tables()
+	if c.Thresholds {
+		blocks = append(blocks, c.missed()...)
+	}
+	blocks = append(blocks, c.remarkList(), c.repetitions(maxRepetitions), reports.Note(legend))
+	return reports.Page{Blocks: append(blocks, reports.Conclusion{Verdict: c.Verdict, Text: c.summary()})}
+}
+
+// tables are one for each guard: a lock a row, a fault a column.
+func (c Comparison) tables() []reports.Block {
+	var blocks []reports.Block
+	for _, guard := range c.Guards {
+		gaps := c.gaps(guard)
+		table := reports.Table{Columns: reports.Columns(append([]string{"lock"}, c.Faults...)...), Heat: true}
+		for _, lock := range c.Locks {
+			row := reports.Row{Cells: reports.Cells(lock)}
+			empty := true
+			for _, fault := range c.Faults {
+				cell := c.cell(lock, guard, fault)
+				empty = empty && cell.Unavailable != ""
+				row.Cells = append(row.Cells, cell.view())
+			}
+			if !empty {
+				table.Rows = append(table.Rows, row)
+			}
+		}
+		if len(table.Rows)+len(gaps.Items) > 0 {
+			blocks = append(blocks, reports.Heading{Level: 3, Text: "guard " + guard}, table, gaps)
+		}
+	}
+	return blocks
+}
+
+// cell returns a place of the table; its zero value if there is none.
+func (c Comparison) cell(lock, guard, fault string) Cell {
+	i := slices.IndexFunc(c.Cells, func(cell Cell) bool { return cell.Place == Place{lock, fault, guard} })
+	if i < 0 {
+		return Cell{}
+	}
+	return c.Cells[i]
+}
+
+// view is the cell in a table of words.
+func (c Cell) view() reports.Cell {
+	rank := 2 * slices.Index([]checker.Verdict{checker.Violation, checker.Broken, checker.Undecided, checker.Valid, ""}, c.class())
+	if c.Known != nil {
+		rank = 1
+	}
+	view := reports.Cell{Text: c.word(), More: c.details(), Verdict: c.class(), Title: c.note(), SortKey: fmt.Sprint(rank)}
+	if view.Text == string(checker.Undecided) {
+		view.Short = "undec." // eight columns have to fit
+	}
+	if len(c.Runs) > 0 {
+		view.Link = "#" + c.anchor()
+	}
+	if c.Known != nil {
+		view.Links = []reports.Link{{Text: "known: " + c.Known.Text, Href: "#known", Verdict: checker.Violation}}
+	}
+	return view
+}
+
+// class is the verdict that colours the cell; "" for none.
+func (c Cell) class() checker.Verdict {
+	if c.Verdict == "" {
+		return ""
+	}
+	return reports.Plain(c.Verdict)
+}
+
+// anchor names the figures of a cell on the page.
+func (c Cell) anchor() string {
+	return strings.ReplaceAll(reports.Clean(c.Lock+"/"+c.Fault+"/"+c.Guard), " ", "-")
+}
+
+// thresholds lists those of all cells, the failing ones first.
+func (c Comparison) thresholds() reports.Table {
+	table := reports.Table{Columns: reports.Columns("lock", "fault", "guard", "threshold", "bound", "observed", "verdict")}
+	for _, verdict := range []checker.Verdict{checker.Violation, checker.Broken, checker.Undecided, checker.Valid} {
+		for _, cell := range c.Cells {
+			for _, r := range cell.Thresholds {
+				if v := reports.Plain(r.Verdict); v == verdict {
+					cells := reports.Cells(cell.Lock, cell.Fault, cell.Guard, r.Name, r.Bound, r.Value)
+					table.Rows = append(table.Rows, reports.Row{Cells: append(cells, reports.Cell{Text: string(v), Verdict: v})})
+				}
+			}
+		}
+	}
+	return table
+}
+
+// missed lists the thresholds that were missed, or for which there were no data, and what is
+// wrong with a cell that no threshold takes the place of.
+func (c Comparison) missed() []reports.Block {
+	kept, missed := 0, reports.List{}
+	for _, cell := range c.Cells {
+		if cell.excused() {
+			continue // its remark says why
+		}
+		for _, r := range cell.Thresholds {
+			if r.Verdict == checker.Valid {
+				kept++
+				continue
+			}
+			missed.Items = append(missed.Items, reports.Item{Verdict: r.Verdict, Text: cell.String() + ": " + r.String()})
+		}
+	}
+	count := reports.Text(reports.Many(kept, "threshold") + " kept, " + fmt.Sprint(len(missed.Items)) + " not")
+	for _, cell := range c.Cells {
+		what := "the runs themselves"
+		if cell.OfRuns == checker.Violation {
+			what = reports.Properties(cell.Violated)
+		}
+		if !cell.excused() && cell.OfRuns != checker.Valid && cell.OfRuns != "" {
+			missed.Items = append(missed.Items, reports.Item{Verdict: cell.OfRuns, Text: cell.String() + ": " + what})
+		}
+	}
+	return []reports.Block{missed, count}
+}
+
+// known lists the cells of which other runs have shown worse.
+func (c Comparison) known() reports.Table {
+	table := reports.Table{Columns: reports.Columns("cell", "seen here", "known", "command")}
+	for _, cell := range c.Cells {
+		if cell.Known == nil {
+			continue
+		}
+		seen := strings.TrimSuffix(cell.word()+": "+cell.details(), ": ")
+		table.Rows = append(table.Rows, reports.Row{Cells: []reports.Cell{
+			{Text: cell.String(), Link: "#" + cell.anchor()}, {Text: seen}, {Text: cell.Known.Text}, {Text: cell.Known.Line, Code: true},
+		}})
+	}
+	return table
+}
+
+// sideBySide draws the figures of each lock behind the first guard: its greatest loss, acquires
+// without faults, and its longest failover.
+func (c Comparison) sideBySide() reports.Table {
+	table := reports.Table{Columns: reports.Columns("lock", "lost at worst", "acquire alone, p50", "failover, longest")}
+	if len(c.Guards) == 0 {
+		return table
+	}
+	var lost []reports.Cell
+	var acquires, failovers []time.Duration
+	var notes []string
+	for _, lock := range c.Locks {
+		var worst Cell
+		var acquire, failover time.Duration
+		var note string
+		for _, cell := range c.Cells {
+			if cell.Lock != lock || cell.Guard != c.Guards[0] {
+				continue
+			}
+			if cell.lostShare() > worst.lostShare() {
+				worst = cell
+			}
+			if cell.Fault == "none" {
+				acquire, _ = cell.Pool.Measures.Uncontended.Quantile(0.5)
+			}
+			if longest, _ := cell.Pool.Measures.Failover.Quantile(1); longest > failover {
+				failover, note = longest, "lease "+reports.Length(cell.Lease)+", "+cell.Fault
+			}
+			if cell.Pool.Stuck > 0 && !strings.Contains(note, "never") {
+				note = strings.TrimPrefix(note+"; never for "+reports.Many(cell.Pool.Stuck, "holder")+" under "+cell.Fault, "; ")
+			}
+		}
+		lost = append(lost, reports.LossCell(worst.Pool, worst.Fault))
+		acquires, failovers, notes = append(acquires, acquire), append(failovers, failover), append(notes, note)
+	}
+	acquire, failover := reports.LengthCells(acquires, nil), reports.LengthCells(failovers, notes)
+	for i, lock := range c.Locks {
+		table.Rows = append(table.Rows, reports.Row{Cells: []reports.Cell{{Text: lock}, lost[i], acquire[i], failover[i]}})
+	}
+	return table
+}
+
+// lostShare is -1 where nothing could be lost.
+func (c Cell) lostShare() float64 {
+	if c.Pool.Acknowledged == 0 {
+		return -1
+	}
+	return float64(c.Pool.Lost) / float64(c.Pool.Acknowledged)
+}
+
+// about is what is known of the locks without a run.
+func (c Comparison) about() reports.Table {
+	table := reports.Table{Columns: reports.Columns("lock", "servers", "fencing token", "depends on the clock", "versions")}
+	for _, lock := range c.Locks {
+		about, token := c.About[lock], "none"
+		if about.Token != "" {
+			token = about.Token + c.tokenOrder(lock)
+		}
+		table.Rows = append(table.Rows, reports.Row{Cells: reports.Cells(lock, fmt.Sprint(about.Servers), token, about.Clock, c.versions(lock))})
+	}
+	return table
+}
+
+// tokenOrder says in how many runs the tokens of a lock were seen to keep their order.
+func (c Comparison) tokenOrder(lock string) string {
+	kept, violated := 0, 0
+	for _, cell := range c.Cells {
+		if cell.Lock == lock {
+			kept, violated = kept+cell.TokensKept, violated+cell.TokensViolated
+		}
+	}
+	switch {
+	case violated > 0:
+		return fmt.Sprintf("; out of order in %d of %s", violated, reports.Many(kept+violated, "run"))
+	case kept > 0:
+		return "; in order in " + reports.Many(kept, "run")
+	}
+	return ""
+}
+
+// versions lists those of the servers of a lock and of the modules of its client, and says
+// where the servers come from.
+func (c Comparison) versions(lock string) string {
+	for _, cell := range c.Cells {
+		if cell.Lock != lock || len(cell.Versions) == 0 {
+			continue
+		}
+		text := reports.Versions(cell.Versions)
+		if cell.Source != "" {
+			text += "; servers " + cell.Source
+		}
+		return text
+	}
+	return ""
+}
+
+// figures are a table for each lock.
+func (c Comparison) figures() []reports.Block {
+	table := reports.Table{Columns: reports.Columns("fault", "guard", "verdict", "runs")}
+	for _, column := range c.columns() {
+		table.Columns = append(table.Columns, reports.Column{Name: column.name, Summary: column.summary})
+	}
+	blocks := []reports.Block{table.Terms()}
+	for _, lock := range c.Locks {
+		table.Rows = nil
+		for _, cell := range c.Cells {
+			if cell.Lock == lock && cell.Unavailable == "" && len(cell.Runs) > 0 {
+				table.Rows = append(table.Rows, c.figuresOf(cell))
+			}
+		}
+		if len(table.Rows) > 0 {
+			blocks = append(blocks, reports.Heading{Level: 3, Text: lock}, table)
+		}
+	}
+	return blocks
+}
+
+func (c Comparison) figuresOf(cell Cell) reports.Row {
+	var links []reports.Link
+	for _, r := range cell.Runs {
+		link := reports.Link{Text: fmt.Sprintf("seed %d", r.Seed), Verdict: reports.Plain(r.Verdict)}
+		if r.Folder != "" {
+			link.Href = path.Join(r.Folder, "report.html")
+		}
+		links = append(links, link)
+	}
+	row := reports.Row{
+		Anchor:  cell.anchor(),
+		Cells:   []reports.Cell{{Text: cell.Fault}, {Text: cell.Guard}, {Text: cell.word(), Verdict: cell.class()}, {Links: links}},
+		Note:    strings.Join(append([]string{cell.note()}, cell.remarks()...), "; "),
+		Command: cell.repetition(),
+	}
+	for _, column := range c.columns() {
+		row.Cells = append(row.Cells, reports.Cell{Text: column.text(cell)})
+	}
+	return row
+}
+
+// WriteReports writes the comparison for people and for programs into its folder.
+func (f *Folder) WriteReports(c Comparison) error {
+	page := c.Page()
+	return suites.WriteFiles(f.Path, map[string]func(io.Writer) error{
+		jsonFile: func(w io.Writer) error { return reports.WriteJSON(w, c) }, HTMLFile: page.WriteHTML, markdownFile: page.WriteMarkdown, junitFile: c.WriteJUnit,
+	})
+}

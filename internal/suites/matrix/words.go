@@ -1,0 +1,218 @@
+package matrix
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/internal/stats"
+	"lockcheck/reports"
+)
+
+// legend explains the words of the table.
+const legend = "valid: no required property was violated. lost: acknowledged updates are gone. " +
+	"stale: a replaced holder wrote. double: the service granted the lock twice, within the validity of both grants. " +
+	"overlap: two held the lock at once, the earlier one beyond its lease. other: another property was violated. " +
+	"missed: a threshold was missed. undecided: too little happened to decide. broken: the run itself failed. " +
+	"–: not supported by this lock. …: not run yet."
+
+// seenNote says how the cells are to be read.
+const seenNote = "What the runs of this comparison saw, and no more. \"No failure in 3 runs; up to 71 % may fail\" means that these runs cannot rule out " +
+	"a failure rate of up to 71 % (exact 95 % interval). To choose a lock, see \"lockcheck guide\": it has the worst that is known."
+
+// knownNote says what the list of cells is of which worse is known.
+const knownNote = "What this comparison did not see, but other runs did: reproductions, claims and earlier comparisons. \"lockcheck guide\" has all of them."
+
+// word is a cell in one word: what was violated, or the verdict.
+func (c Cell) word() string {
+	violated := func(p checker.Property) bool { return slices.Contains(c.violatedProperties(), p) }
+	switch {
+	case c.Unavailable != "":
+		return "–"
+	case c.Verdict == "":
+		return "…"
+	case c.Verdict != checker.Violation:
+		return string(reports.Plain(c.Verdict))
+	case violated(checker.NoLostUpdate):
+		return "lost"
+	case violated(checker.NoStaleWrite):
+		return "stale"
+	case violated(checker.MutualExclusion) && c.Pool.Overlaps.DoubleGrants > 0:
+		return "double"
+	case violated(checker.MutualExclusion):
+		return "overlap"
+	case len(c.violatedProperties()) > 0:
+		return "other"
+	}
+	return "missed"
+}
+
+// details says what the word rests on, without making more of the runs than they are; "" where
+// the word says all.
+func (c Cell) details() string {
+	var violations, decided int64
+	for _, r := range c.Runs {
+		switch r.Verdict {
+		case checker.Violation:
+			violations++
+			decided++
+		case checker.Valid:
+			decided++
+		}
+	}
+	switch {
+	case c.Unavailable != "":
+		return ""
+	case violations > 0:
+		text := fmt.Sprintf("in %d of %s", violations, reports.Many(decided, "run"))
+		if c.Pool.Lost > 0 {
+			text += ", " + reports.Grouped(c.Pool.Lost) + "/" + reports.Grouped(c.Pool.Acknowledged) + " updates"
+		}
+		return text
+	case c.Verdict != checker.Valid || decided == 0:
+		return ""
+	case decided == 1:
+		return "no failure in 1 run, so almost nothing is known"
+	}
+	_, high := stats.Exact(0, decided)
+	return fmt.Sprintf("no failure in %s; up to %s may fail", reports.Many(decided, "run"), reports.PercentAtMost(high))
+}
+
+// note says in a line what came of a cell.
+func (c Cell) note() string {
+	switch {
+	case c.Unavailable != "":
+		return c.Unavailable
+	case len(c.Runs) == 0 && c.OutOfTime > 0:
+		return "not run for lack of time"
+	case len(c.Runs) == 0:
+		return "not run yet"
+	}
+	if missed := c.missedThresholds(); missed != "" {
+		return missed
+	}
+	if len(c.Runs) > 1 {
+		return c.pooledNote()
+	}
+	return c.Runs[0].sentence()
+}
+
+// pooledNote says what came of several runs together.
+func (c Cell) pooledNote() string {
+	verdicts := make(map[checker.Verdict]int)
+	violated := make(map[checker.Property]int)
+	first := "" // of those with the verdict of the cell
+	for _, r := range c.Runs {
+		if verdicts[r.Verdict]++; r.Verdict == c.Verdict && first == "" {
+			first = r.sentence()
+		}
+		for _, p := range r.Violated {
+			violated[p]++
+		}
+	}
+	var counts, properties []string
+	for _, v := range slices.Sorted(maps.Keys(verdicts)) {
+		counts = append(counts, fmt.Sprintf("%d %s", verdicts[v], reports.Plain(v)))
+	}
+	for _, p := range slices.Sorted(maps.Keys(violated)) {
+		properties = append(properties, fmt.Sprintf("%s in %d", p, violated[p]))
+	}
+	parts := []string{fmt.Sprintf("%d runs: %s", len(c.Runs), strings.Join(counts, ", "))}
+	if len(properties) > 0 {
+		parts = append(parts, strings.Join(properties, ", "))
+	}
+	if c.Pool.Acknowledged > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %s lost", reports.Grouped(c.Pool.Lost), reports.Many(c.Pool.Acknowledged, "acknowledged update")))
+	}
+	if len(properties) == 0 && c.Verdict != checker.Valid && first != "" {
+		parts = append(parts, first)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// sentence is what came of the run, without the word of its verdict.
+func (r Run) sentence() string {
+	return reports.Sentence(checker.Results{Verdict: r.Verdict, Sentence: r.Sentence})
+}
+
+// missedThresholds lists the thresholds that were missed; "" if none was.
+func (c Cell) missedThresholds() string {
+	var all []string
+	for _, t := range c.Thresholds {
+		if t.Verdict != checker.Valid {
+			all = append(all, string(reports.Plain(t.Verdict))+": "+t.String())
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// String is the threshold in words.
+func (r ThresholdResult) String() string { return r.Name + " is " + r.Value + ", bound " + r.Bound }
+
+// summary is the comparison in a sentence.
+func (c Comparison) summary() string {
+	counts := make(map[checker.Verdict]int)
+	excused := 0
+	for _, cell := range c.Cells {
+		if cell.Verdict != "" {
+			counts[reports.Plain(cell.Verdict)]++
+		}
+		if cell.excused() {
+			excused++
+		}
+	}
+	var verdicts []string
+	for _, v := range []checker.Verdict{checker.Valid, checker.Violation, checker.Undecided, checker.Broken} {
+		if counts[v] > 0 {
+			verdicts = append(verdicts, fmt.Sprintf("%d %s", counts[v], v))
+		}
+	}
+	if excused > 0 {
+		verdicts = append(verdicts, fmt.Sprintf("of them %d known", excused))
+	}
+	parts := []string{fmt.Sprintf("%s of %s in %s", reports.Many(c.made(), "run"), reports.Many(len(c.Locks), "lock"), c.Took.Round(time.Second))}
+	if len(verdicts) > 0 {
+		parts = append(parts, "cells: "+strings.Join(verdicts, ", "))
+	}
+	if missing := c.Missing(); missing > 0 {
+		parts = append(parts, reports.Many(missing, "run")+" not made yet")
+	}
+	if few := c.tooFew(); few != "" {
+		parts = append(parts, few)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// gaps lists why cells behind a guard are empty, by reason.
+func (c Comparison) gaps(guard string) reports.List {
+	var reasons []string
+	locks, faults := make(map[string][]string), make(map[string][]string) // by reason
+	add := func(to map[string][]string, why, name string) {
+		if !slices.Contains(to[why], name) {
+			to[why] = append(to[why], name)
+		}
+	}
+	for _, cell := range c.Cells {
+		why := cell.Unavailable
+		if cell.Guard != guard || why == "" {
+			continue
+		}
+		if locks[why] == nil {
+			reasons = append(reasons, why)
+		}
+		add(locks, why, cell.Lock)
+		add(faults, why, cell.Fault)
+	}
+	var list reports.List
+	for _, why := range reasons {
+		where := strings.Join(locks[why], ", ")
+		if len(faults[why]) < len(c.Faults) {
+			where = strings.Join(faults[why], ", ") + ": " + where
+		}
+		list.Items = append(list.Items, reports.Item{Text: "– " + where + " (" + why + ")"})
+	}
+	return list
+}

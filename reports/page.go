@@ -1,0 +1,255 @@
+package reports
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+
+	"lockcheck/checker"
+)
+
+// Page is a report as a list of blocks. It is built once, and then written as Markdown, as a
+// self-contained HTML page, or for a terminal. Its texts may come from outside: the writers
+// clean and escape them.
+type Page struct {
+	Title  string // "" for none
+	Blocks []Block
+}
+
+// Block is a part of a page. Each kind of block knows how to write itself to all three targets.
+type Block interface {
+	markdown(b *strings.Builder)
+	terminal(t *terminal)
+	kind() string // names the template of the block for HTML
+}
+
+// Heading begins a section.
+type Heading struct {
+	Level  int // 2 or 3
+	Text   string
+	Anchor string // what links lead to; "" for none
+}
+
+// Text is a paragraph.
+type Text string
+
+// Note is a paragraph that explains how to read the page.
+type Note string
+
+// Conclusion is a verdict in a sentence.
+type Conclusion struct {
+	Verdict checker.Verdict // "" for a sentence without one
+	Text    string
+}
+
+// List is a list of items.
+type List struct {
+	Summary string // on a page the list is folded behind it; "" for a list that is open
+	Items   []Item
+}
+
+// Item is one of a list.
+type Item struct {
+	Verdict checker.Verdict // stands before the text; "" for none
+	Text    string
+	Command []string // follows the text, to be pasted; nil for none
+}
+
+// Terms explains words.
+type Terms []Term
+
+// Term is a word and its meaning.
+type Term struct{ Word, Meaning string }
+
+// Picture is an SVG picture of this package's own making.
+type Picture struct {
+	Title string
+	File  string // Markdown links to it, relative to the page
+	SVG   string
+}
+
+// Drawing is lines of marks for a terminal.
+type Drawing [][]Mark
+
+// Mark is a piece of a line; Verdict gives its colour, "" for none.
+type Mark struct {
+	Verdict checker.Verdict
+	Text    string
+}
+
+// WriteMarkdown writes the page as Markdown.
+func (p Page) WriteMarkdown(w io.Writer) error {
+	var b strings.Builder
+	if p.Title != "" {
+		b.WriteString("# " + markdown(p.Title) + "\n\n")
+	}
+	for _, block := range p.Blocks {
+		block.markdown(&b)
+	}
+	return writeTrimmed(w, b.String())
+}
+
+// WriteTerminal writes the page for people at a terminal.
+func (p Page) WriteTerminal(w io.Writer, o TerminalOptions) error {
+	t := newTerminal(o)
+	if p.Title != "" {
+		t.line(t.paint(bold, clean(p.Title)))
+		t.blank()
+	}
+	for _, block := range p.Blocks {
+		block.terminal(t)
+	}
+	_, err := w.Write(t.out.Bytes())
+	return err
+}
+
+//go:embed page.html.tmpl
+var pageText string
+
+// WriteHTML writes one self-contained page. It is complete without script, which sorts tables.
+func (p Page) WriteHTML(w io.Writer) error {
+	t, err := template.New("page").Funcs(template.FuncMap{
+		"clean": clean, "class": classOf, "kind": Block.kind, "command": CommandLine, "printable": printable,
+		"svg": func(s string) template.HTML { return template.HTML(s) }, // of our own making, see Picture
+	}).Parse(pageText + comparisonParts)
+	if err != nil {
+		return fmt.Errorf("page: %w", err)
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, p); err != nil {
+		return fmt.Errorf("page: %w", err)
+	}
+	_, err = w.Write(b.Bytes())
+	return err
+}
+
+// classOf is a verdict as a class of the style sheet.
+func classOf(v checker.Verdict) string {
+	if v == "" {
+		return "none"
+	}
+	return string(plain(v))
+}
+
+func (Heading) kind() string    { return "heading" }
+func (Text) kind() string       { return "text" }
+func (Note) kind() string       { return "note" }
+func (Conclusion) kind() string { return "conclusion" }
+func (List) kind() string       { return "list" }
+func (Terms) kind() string      { return "terms" }
+func (Picture) kind() string    { return "picture" }
+func (Drawing) kind() string    { return "drawing" }
+
+func (h Heading) markdown(b *strings.Builder) {
+	b.WriteString(strings.Repeat("#", h.Level) + " " + markdown(h.Text) + "\n\n")
+}
+
+func (h Heading) terminal(t *terminal) { t.line(t.paint(bold, clean(h.Text))) }
+
+func (s Text) markdown(b *strings.Builder) { b.WriteString(markdown(string(s)) + "\n\n") }
+
+func (s Text) terminal(t *terminal) {
+	t.hang("", "", clean(string(s)))
+	t.blank()
+}
+
+func (s Note) markdown(b *strings.Builder) { Text(s).markdown(b) }
+func (s Note) terminal(t *terminal)        { Text(s).terminal(t) }
+
+func (c Conclusion) markdown(b *strings.Builder) {
+	if c.Verdict != "" {
+		b.WriteString("**" + string(plain(c.Verdict)) + "**: ")
+	}
+	Text(c.Text).markdown(b)
+}
+
+func (c Conclusion) terminal(t *terminal) {
+	if c.Verdict == "" {
+		t.hang("", "", clean(c.Text))
+		return
+	}
+	t.verdict(plain(c.Verdict), clean(c.Text))
+}
+
+func (l List) markdown(b *strings.Builder) {
+	if len(l.Items) == 0 {
+		return
+	}
+	if l.Summary != "" {
+		b.WriteString("<details><summary>" + markdown(l.Summary) + "</summary>\n\n")
+	}
+	for _, item := range l.Items {
+		text := markdown(item.Text)
+		if item.Verdict != "" {
+			text = "**" + string(plain(item.Verdict)) + "**: " + text
+		}
+		if item.Command != nil {
+			text += ": " + markdownCommand(item.Command)
+		}
+		b.WriteString("- " + text + "\n")
+	}
+	b.WriteString("\n")
+	if l.Summary != "" {
+		b.WriteString("</details>\n\n")
+	}
+}
+
+func (l List) terminal(t *terminal) {
+	if len(l.Items) == 0 {
+		return
+	}
+	if l.Summary != "" {
+		t.line(t.paint(bold, clean(l.Summary)))
+	}
+	for _, item := range l.Items {
+		lead := "  "
+		if item.Verdict != "" {
+			lead += t.paint(colorOf(plain(item.Verdict)), string(plain(item.Verdict))) + "  "
+		}
+		t.hang("    ", lead, clean(item.Text))
+		if item.Command != nil {
+			t.line("    " + strings.Join(continued(item.Command, t.width-len("      ")), "\n      "))
+		}
+	}
+	t.blank()
+}
+
+func (terms Terms) markdown(b *strings.Builder) {
+	for _, term := range terms {
+		b.WriteString("- *" + markdown(term.Word) + "*: " + markdown(term.Meaning) + "\n")
+	}
+	b.WriteString("\n")
+}
+
+func (terms Terms) terminal(t *terminal) {
+	for _, term := range terms {
+		t.hang("  ", clean(term.Word)+": ", clean(term.Meaning))
+	}
+	t.blank()
+}
+
+func (p Picture) markdown(b *strings.Builder) {
+	fmt.Fprintf(b, "![%s](%s)\n\n", markdown(p.Title), p.File)
+}
+
+func (Picture) terminal(*terminal) {}
+
+func (Drawing) markdown(*strings.Builder) {}
+
+func (d Drawing) terminal(t *terminal) {
+	for _, line := range d {
+		var text string
+		for _, mark := range line {
+			style := ""
+			if mark.Verdict != "" {
+				style = colorOf(mark.Verdict)
+			}
+			text += t.paint(style, mark.Text)
+		}
+		t.line(strings.TrimRight(text, " "))
+	}
+	t.blank()
+}

@@ -1,0 +1,228 @@
+package reports
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"lockcheck/checker"
+)
+
+// Table is rows of cells below the names of their columns. The first cell names its row.
+type Table struct {
+	Caption string // above the table on a page; "" for none
+	Columns []Column
+	Rows    []Row
+	// Heat: all cells but the first are coloured by their verdicts.
+	Heat bool
+}
+
+// Column is a column of a table.
+type Column struct {
+	Name    string
+	Summary string // explains the name; "" for one that needs no explanation
+}
+
+// Row is a row of a table.
+type Row struct {
+	Anchor  string // what links lead to; "" for none
+	Cells   []Cell
+	Note    string   // below the row on a page; "" for none
+	Command []string // follows the note; nil for none
+}
+
+// Cell is a cell of a table; its zero value is empty.
+type Cell struct {
+	Text  string
+	More  string // details: in brackets or below the text; not on a terminal
+	Short string // in place of the text on a terminal; "" for the text
+	Code  bool   // the text is a command
+	// Verdict colours the cell; "" for none.
+	Verdict checker.Verdict
+	Link    string // address of what the text leads to; "" for nothing
+	Links   []Link // follow the text
+	Title   string // shown when the mouse is over the text
+	// SortKey is the number by which a script sorts the cell; "" for its text.
+	SortKey string
+	// Bar is drawn above the text; its zero value is none.
+	Bar Bar
+}
+
+// Link leads to an address; without one it is plain text.
+type Link struct {
+	Text, Href string
+	Verdict    checker.Verdict // colours it; "" for none
+}
+
+// Cells makes cells of texts.
+func Cells(texts ...string) []Cell {
+	var all []Cell
+	for _, text := range texts {
+		all = append(all, Cell{Text: text})
+	}
+	return all
+}
+
+// Columns makes columns of names.
+func Columns(names ...string) []Column {
+	var all []Column
+	for _, name := range names {
+		all = append(all, Column{Name: name})
+	}
+	return all
+}
+
+// Terms explains the columns that need it.
+func (table Table) Terms() Terms {
+	var all Terms
+	for _, c := range table.Columns {
+		if c.Summary != "" {
+			all = append(all, Term{c.Name, c.Summary})
+		}
+	}
+	return all
+}
+
+func (Table) kind() string { return "table" }
+
+// HasNotes says whether rows have something below them, so that they cannot be sorted.
+func (table Table) HasNotes() bool {
+	return slices.ContainsFunc(table.Rows, func(r Row) bool { return r.Note != "" || r.Command != nil })
+}
+
+// HasBars says whether figures are drawn in cells.
+func (table Table) HasBars() bool {
+	return slices.ContainsFunc(table.Rows, func(r Row) bool {
+		return slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Bar.Width != "" })
+	})
+}
+
+func (table Table) markdown(b *strings.Builder) {
+	var head []string
+	for _, c := range table.Columns {
+		head = append(head, c.Name)
+	}
+	markdownRow(b, head)
+	b.WriteString("|" + strings.Repeat(" --- |", len(head)) + "\n")
+	for _, row := range table.Rows {
+		var cells []string
+		for _, c := range row.Cells {
+			cells = append(cells, c.markdown())
+		}
+		markdownLine(b, cells)
+	}
+	b.WriteString("\n")
+}
+
+func (c Cell) markdown() string {
+	text := markdown(c.Text)
+	switch {
+	case c.Code:
+		return markdownCode(c.Text)
+	case c.More != "" && text != "":
+		text += " (" + markdown(c.More) + ")"
+	}
+	parts := slices.DeleteFunc([]string{text}, func(s string) bool { return s == "" })
+	for _, link := range c.Links {
+		if link.Href == "" || strings.HasPrefix(link.Href, "#") {
+			parts = append(parts, markdown(link.Text))
+		} else {
+			parts = append(parts, "["+markdown(link.Text)+"]("+markdownAddress(link.Href)+")")
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// markdownAddress escapes what would end an address: names of folders are text from outside.
+func markdownAddress(address string) string {
+	return strings.NewReplacer(" ", "%20", "(", "%28", ")", "%29", "|", "%7C", "<", "%3C", ">", "%3E").Replace(printable(address))
+}
+
+// leastName is what is left of the first column of a table that is too wide for a terminal.
+const leastName = 12
+
+// terminal writes the table, the words of a column's name below each other. Columns for which
+// there is no space follow in a table of their own.
+func (table Table) terminal(t *terminal) {
+	if len(table.Rows) == 0 {
+		return
+	}
+	names := []string{}
+	for _, row := range table.Rows {
+		names = append(names, clean(row.Cells[0].onTerminal()))
+	}
+	total := 0
+	for i := range table.Columns[1:] {
+		total += 1 + table.width(i+1)
+	}
+	first := min(widest(names), max(leastName, t.width-total))
+	for from := 1; from < len(table.Columns); {
+		to, width := from, first
+		for to < len(table.Columns) && (to == from || width+1+table.width(to) <= t.width) {
+			width += 1 + table.width(to)
+			to++
+		}
+		table.part(t, names, first, from, to)
+		from = to
+	}
+	t.blank()
+}
+
+// part writes the columns from one to before another.
+func (table Table) part(t *terminal, names []string, first, from, to int) {
+	heads := 0
+	for _, c := range table.Columns[from:to] {
+		heads = max(heads, len(headWords(c.Name)))
+	}
+	for n := range heads + len(table.Rows) {
+		line := pad("", first)
+		if n >= heads {
+			line = pad(shorten(names[n-heads], first), first)
+		}
+		for i := from; i < to; i++ {
+			words, style := headWords(table.Columns[i].Name), ""
+			switch {
+			case n >= heads:
+				cell := table.Rows[n-heads].Cells[i]
+				words = []string{clean(cell.onTerminal())}
+				if table.Heat || cell.Verdict != "" {
+					style = colorOf(cell.Verdict)
+				}
+			default:
+				words = words[min(n, len(words)):]
+			}
+			line += " " + t.paint(style, pad(strings.Join(words[:min(1, len(words))], ""), table.width(i)))
+		}
+		t.line(strings.TrimRight(line, " "))
+	}
+}
+
+// width of a column on a terminal.
+func (table Table) width(i int) int {
+	words := headWords(table.Columns[i].Name)
+	for _, row := range table.Rows {
+		words = append(words, clean(row.Cells[i].onTerminal()))
+	}
+	return widest(words)
+}
+
+// headWords are the words of the name of a column: those of a fault are its kind and its target.
+func headWords(name string) []string {
+	return strings.FieldsFunc(clean(name), func(r rune) bool { return r == ' ' || r == ':' })
+}
+
+func (c Cell) onTerminal() string {
+	if c.Short != "" {
+		return c.Short
+	}
+	return c.Text
+}
+
+// widest is the length of the longest of some texts.
+func widest(texts []string) int {
+	n := 0
+	for _, text := range texts {
+		n = max(n, utf8.RuneCountInString(text))
+	}
+	return n
+}

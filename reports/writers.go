@@ -1,0 +1,66 @@
+package reports
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/jstemmer/go-junit-report/v2/junit"
+
+	"lockcheck/checker"
+)
+
+func markdownRow(b *strings.Builder, cells []string) {
+	escaped := make([]string, 0, len(cells))
+	for _, cell := range cells {
+		escaped = append(escaped, markdown(cell))
+	}
+	markdownLine(b, escaped)
+}
+
+// markdownLine writes a row of cells that are Markdown already.
+func markdownLine(b *strings.Builder, cells []string) {
+	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+}
+
+// markdownCode shows text from outside as code, in which nothing can be escaped but what
+// would end the cell.
+func markdownCode(s string) string {
+	return "`" + strings.NewReplacer("`", "'", "|", `\|`).Replace(clean(s)) + "`"
+}
+
+// markdown makes text from outside fit for a cell of a table: it must neither end the
+// cell nor be taken for markup.
+func markdown(s string) string { return markdownEscapes.Replace(clean(s)) }
+
+var markdownEscapes = strings.NewReplacer(
+	`\`, `\\`, "|", `\|`, "`", "\\`", "<", "&lt;", ">", "&gt;", "&", "&amp;", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`,
+)
+
+// withVerdict is a test that passes only if the verdict is valid.
+func withVerdict(test junit.Testcase, v checker.Verdict, message, text string) junit.Testcase {
+	outcome := &junit.Result{Message: message, Type: string(plain(v)), Data: text}
+	switch plain(v) {
+	case checker.Valid:
+		test.SystemOut = &junit.Output{Data: message + "\n" + text}
+	case checker.Violation:
+		test.Failure = outcome
+	default:
+		test.Error = outcome
+	}
+	return test
+}
+
+// HowViolated says in a line how a property was violated, and when first, counted from the
+// begin of the history, ns.
+func HowViolated(f checker.Finding, begin int64) string {
+	when := ""
+	if len(f.Violations) > 0 {
+		first := slices.MinFunc(f.Violations, func(a, b checker.Incident) int { return cmp.Compare(a.From, b.From) })
+		when = ", first at " + at(first.From, begin)
+	}
+	return string(f.Property) + when + ": " + clean(f.Summary)
+}
+
+// runLink leads to the report of a run.
+type runLink struct{ Text, Href, Class string }
