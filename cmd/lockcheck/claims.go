@@ -11,7 +11,6 @@ import (
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
 	"lockcheck/internal/suites/claims"
-	"lockcheck/reports"
 )
 
 func claimsCommand(s *system) *cobra.Command {
@@ -84,7 +83,7 @@ func (s *system) claimsTable(store, links string) error {
 	if err != nil {
 		return err
 	}
-	return reports.ClaimsTable(s.stdout, judged, links)
+	return claims.WriteTable(s.stdout, judged, links)
 }
 
 func (s *system) runClaims(ctx context.Context, f claimsFlags) error {

@@ -111,11 +111,12 @@ func TestRead(t *testing.T) {
 
 // TestVerdict: each verdict, and what takes it away.
 func TestVerdict(t *testing.T) {
-	shown, missed, notRun := reports.ClaimEvidence{N: 2, AsExpected: 2}, reports.ClaimEvidence{N: 2, AsExpected: 1}, reports.ClaimEvidence{}
-	list := func(all ...reports.ClaimEvidence) []reports.ClaimEvidence { return all }
+	two := make([]suites.StoredRun, 2)
+	shown, missed, notRun := Result{Runs: two, AsExpected: 2}, Result{Runs: two, AsExpected: 1}, Result{}
+	list := func(all ...Result) []Result { return all }
 	for _, c := range []struct {
 		name             string
-		isFor, isAgainst []reports.ClaimEvidence
+		isFor, isAgainst []Result
 		missing          string
 		want             string
 	}{
@@ -133,7 +134,7 @@ func TestVerdict(t *testing.T) {
 		{"both, for not as expected", list(missed), list(shown), "", Open},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := verdict(reports.Claim{For: c.isFor, Against: c.isAgainst, Missing: c.missing}); got != c.want {
+			if got := verdict(Judged{For: c.isFor, Against: c.isAgainst, Missing: c.missing}); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 		})
@@ -272,7 +273,7 @@ func TestRun(t *testing.T) {
 	if got.Verdict != Holds || len(got.For[0].Runs) != 2 {
 		t.Errorf("%+v", got)
 	}
-	if _, err := os.Stat(filepath.Join(store, got.For[0].Runs[0].Report)); err != nil {
+	if _, err := os.Stat(filepath.Join(store, got.For[0].Runs[0].Folder)); err != nil {
 		t.Error(err)
 	}
 	if got := (judge{expecting(checker.Violation), runs}).claim(all[0]); got.Verdict != Open {

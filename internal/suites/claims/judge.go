@@ -3,13 +3,10 @@ package claims
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"lockcheck/checker"
-	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
-	"lockcheck/reports"
 )
 
 // Verdicts of claims.
@@ -20,14 +17,39 @@ const (
 	Open              = "open"
 )
 
+// Judged is a claim, and what the stored runs say of it.
+type Judged struct {
+	Number  int
+	Text    string
+	Verdict string // one of the verdicts of claims
+	// For and Against are the experiments that speak for the claim and against it.
+	For, Against []Result
+	Missing      string // what would be needed and is not there; "" for nothing
+}
+
+// Result is an experiment with its stored runs.
+type Result struct {
+	Experiment string
+	Shows      string // a sentence: what is shown if the runs are as expected
+	Runs       []suites.StoredRun
+	AsExpected int      // how many of the runs were
+	Missed     string   // why it is not shown: of the first that was not, or of all together
+	Figures    []string // of all runs together
+}
+
+// shown says whether the experiment was run, always was as expected, and has the data that it needs.
+func (r Result) shown() bool {
+	return len(r.Runs) > 0 && r.AsExpected == len(r.Runs) && r.Missed == ""
+}
+
 // Judge puts the stored runs next to the claims that rest on them.
-func Judge(all []Claim, stored map[string][]suites.StoredRun) ([]reports.Claim, error) {
+func Judge(all []Claim, stored map[string][]suites.StoredRun) ([]Judged, error) {
 	known, err := experiments()
 	if err != nil {
 		return nil, err
 	}
 	j := judge{known, stored}
-	var judged []reports.Claim
+	var judged []Judged
 	for _, c := range all {
 		judged = append(judged, j.claim(c))
 	}
@@ -40,8 +62,8 @@ type judge struct {
 	runs  map[string][]suites.StoredRun
 }
 
-func (j judge) claim(c Claim) reports.Claim {
-	judged := reports.Claim{Number: c.Number, Text: c.Text, Missing: c.Missing}
+func (j judge) claim(c Claim) Judged {
+	judged := Judged{Number: c.Number, Text: c.Text, Missing: c.Missing}
 	for _, e := range c.For {
 		judged.For = append(judged.For, j.evidence(e))
 	}
@@ -62,85 +84,72 @@ func (j judge) claim(c Claim) reports.Claim {
 
 // verdict is what the runs amount to. One that is missing or not as expected leaves it
 // open, whatever the others show.
-func verdict(c reports.Claim) string {
-	if c.Missing != "" || !allShown(c.For) || !allShown(c.Against) {
+func verdict(j Judged) string {
+	notShown := func(r Result) bool { return !r.shown() }
+	switch all := slices.Concat(j.For, j.Against); {
+	case j.Missing != "" || len(all) == 0 || slices.ContainsFunc(all, notShown):
 		return Open
-	}
-	switch {
-	case len(c.For) > 0 && len(c.Against) > 0:
-		return HoldsWithinLimits
-	case len(c.For) > 0:
+	case len(j.Against) == 0:
 		return Holds
-	case len(c.Against) > 0:
+	case len(j.For) == 0:
 		return DoesNotHold
 	}
-	return Open
+	return HoldsWithinLimits
 }
 
-func allShown(all []reports.ClaimEvidence) bool {
-	for _, e := range all {
-		if !e.Shown() {
-			return false
-		}
-	}
-	return true
-}
-
-func (j judge) evidence(e Evidence) reports.ClaimEvidence {
-	judged, pool := j.stored(e.Run.Name, e.Within)
-	judged.Shows, judged.Figures = e.Shows, keyFigures(j.known[e.Run.Name].Expect.Figures, e.Within, pool)
-	return judged
+func (j judge) evidence(e Evidence) Result {
+	r, pool := j.stored(e.Run.Name, e.Within)
+	r.Shows, r.Figures = e.Shows, keyFigures(j.known[e.Run.Name].Expect.Figures, e.Within, pool)
+	return r
 }
 
 // measurement also says for which side it speaks. One without data speaks for none: it is
 // listed under For, and leaves the claim open.
-func (j judge) measurement(m Measurement) (all []reports.ClaimEvidence, speaksFor bool) {
-	e, pool := j.stored(m.Run.Name, nil)
-	e.Shows = m.Shows
+func (j judge) measurement(m Measurement) (all []Result, speaksFor bool) {
+	r, pool := j.stored(m.Run.Name, nil)
+	r.Shows = m.Shows
 	if m.More != "" {
-		return j.compared(m, e, pool)
+		return j.compared(m, r, pool)
 	}
-	e.Missed = cmp.Or(e.Missed, m.Within.Unknown(pool))
-	if e.N > 0 {
-		e.Figures = append(keyFigures(nil, m.Within, pool), "claimed: "+m.Within.String())
+	r.Missed = cmp.Or(r.Missed, m.Within.Unknown(pool))
+	if len(r.Runs) > 0 {
+		r.Figures = append(keyFigures(nil, m.Within, pool), "claimed: "+m.Within.String())
 	}
-	return []reports.ClaimEvidence{e}, m.Within.Missed(pool) == "" || !e.Shown()
+	return []Result{r}, m.Within.Missed(pool) == "" || !r.shown()
 }
 
 // compared is a measurement next to the one that it is compared with.
-func (j judge) compared(m Measurement, e reports.ClaimEvidence, pool checker.Pool) (all []reports.ClaimEvidence, speaksFor bool) {
+func (j judge) compared(m Measurement, r Result, pool checker.Pool) (all []Result, speaksFor bool) {
 	other, than := j.stored(m.Than.Name, nil)
 	other.Shows = "What it is compared with."
 	f, _ := checker.FigureByName(m.More)
-	measured := func(e *reports.ClaimEvidence, p checker.Pool) float64 {
+	measured := func(r *Result, p checker.Pool) float64 {
 		value, known := f.Of(p)
 		if !known {
-			e.Missed = cmp.Or(e.Missed, "no data for "+f.Name)
+			r.Missed = cmp.Or(r.Missed, "no data for "+f.Name)
 		} else {
-			e.Figures = []string{f.Name + " " + f.Text(value)}
+			r.Figures = []string{f.Name + " " + f.Text(value)}
 		}
 		return value
 	}
-	more := measured(&e, pool) > measured(&other, than)
-	return []reports.ClaimEvidence{e, other}, more || !e.Shown() || !other.Shown()
+	more := measured(&r, pool) > measured(&other, than)
+	return []Result{r, other}, more || !r.shown() || !other.shown()
 }
 
 // stored says how many runs of an experiment are as expected, each within some bounds too,
 // and adds all of them up.
-func (j judge) stored(name string, within suites.Bounds) (reports.ClaimEvidence, checker.Pool) {
-	e := reports.ClaimEvidence{Experiment: name}
+func (j judge) stored(name string, within suites.Bounds) (Result, checker.Pool) {
+	r := Result{Experiment: name, Runs: j.runs[name]}
 	var all []checker.Results
-	for _, run := range j.runs[name] {
-		e.N++
-		e.Runs = append(e.Runs, reports.ClaimRun{Report: filepath.Join(run.Folder, runs.ReportFile), Started: run.Header.Started})
+	for _, run := range r.Runs {
 		missed := cmp.Or(j.known[name].Missed(run.Results), within.Missed(checker.PoolOf([]checker.Results{run.Results})))
 		if missed == "" {
-			e.AsExpected++
+			r.AsExpected++
 		}
-		e.Missed = cmp.Or(e.Missed, missed)
+		r.Missed = cmp.Or(r.Missed, missed)
 		all = append(all, run.Results)
 	}
-	return e, checker.PoolOf(all)
+	return r, checker.PoolOf(all)
 }
 
 // keyFigures are those that the experiment is judged by, else what became of the updates.

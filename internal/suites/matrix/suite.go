@@ -187,6 +187,10 @@ func (s Suite) CheckFlags() error {
 		return err
 	}
 	key := fmt.Sprint(wrong.path[0])
+	var usage *runs.UsageError
+	if wrong.named && errors.As(wrong.err, &usage) && usage.About == key {
+		return wrong.err // it names the flag already
+	}
 	return &runs.UsageError{Err: fmt.Errorf("--%s: %w", key, wrong.err), About: key}
 }
 
