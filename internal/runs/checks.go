@@ -26,53 +26,53 @@ func (t *test) checkValues() error {
 	}
 	switch {
 	case t.workload.Bars(t.guard()) != "":
-		return Usagef("--guard %s: lock %s %s (workload %s works with %s)", t.Guard, t.Lock, t.workload.Bars(t.guard()), t.Workload, guardsOf(t.workload))
+		return BadFlag("guard", t.Guard, "lock %s %s (workload %s works with %s)", t.Lock, t.workload.Bars(t.guard()), t.Workload, guardsOf(t.workload))
 	case t.guard().Lacks(t.info) != "":
-		return Usagef("--guard %s: lock %s %s (it works with %s)", t.Guard, t.Lock, t.guard().Lacks(t.info), namesOf(func(i clients.Info) bool { return t.guard().Lacks(i) == "" }))
+		return BadFlag("guard", t.Guard, "lock %s %s (it works with %s)", t.Lock, t.guard().Lacks(t.info), namesOf(func(i clients.Info) bool { return t.guard().Lacks(i) == "" }))
 	case t.Renew && !t.info.Renew:
-		return Usagef("--renew: lock %s cannot be renewed", t.Lock)
+		return BadFlag("renew", nil, "lock %s cannot be renewed", t.Lock)
 	case t.AnyUse(func(u workloads.Use) bool { return u.ExitOnLoss }) && t.lock.Definition != nil:
-		return Usagef("--exit-on-loss: the client of lock %s is a program of your own, which can end by itself", t.Lock)
+		return BadFlag("exit-on-loss", nil, "the client of lock %s is your own program, which can exit by itself", t.Lock)
 	case t.exitsUnaware():
-		return Usagef("--exit-on-loss: nothing notifies a holder of lock %s that it is lost; see --renew and --check-before-write", t.Lock)
+		return BadFlag("exit-on-loss", nil, "nothing notifies a holder of lock %s that it is lost; see --renew and --check-before-write", t.Lock)
 	case !t.spec.HasVersion(t.ServerVersion):
-		return Usagef("--version %s: for lock %s there is %s", t.ServerVersion, t.Lock, alternatives(t.spec.AllVersions()))
+		return BadFlag("version", t.ServerVersion, "for lock %s there is %s", t.Lock, alternatives(t.spec.AllVersions()))
 	case !t.spec.HasSize(t.Nodes):
-		return Usagef("--nodes %d: lock %s has %s servers", t.Nodes, t.Lock, alternatives(t.spec.AllSizes()))
+		return BadFlag("nodes", t.Nodes, "lock %s has %s servers", t.Lock, alternatives(t.spec.AllSizes()))
 	case t.Pin && !t.info.AnyServer:
-		return Usagef("--pin: a worker of lock %s needs all servers", t.Lock)
+		return BadFlag("pin", nil, "a worker of lock %s needs all servers", t.Lock)
 	case *t.LockDelay < 0:
-		return Usagef("--lock-delay %s: it must not be negative; 0 is for none", t.LockDelay)
+		return BadFlag("lock-delay", t.LockDelay, "it must not be negative; 0 means none")
 	case *t.LockDelay > 0 && t.info.LockDelay == 0:
-		return Usagef("--lock-delay: lock %s knows no such delay", t.Lock)
+		return BadFlag("lock-delay", t.LockDelay, "lock %s has no lock delay", t.Lock)
 	case t.Wait < 0:
-		return Usagef("--wait must not be negative")
+		return BadFlag("wait", t.Wait, "it must not be negative")
 	case t.Wait > 0 && t.info.Endless:
-		return Usagef("--wait: nothing ends an attempt of lock %s that waits", t.Lock)
+		return BadFlag("wait", t.Wait, "an attempt on lock %s waits until the lock is free; it has no timeout", t.Lock)
 	case t.Concurrency < 1:
-		return Usagef("--concurrency must be at least 1")
+		return BadFlag("concurrency", t.Concurrency, "at least 1 worker is needed")
 	case len(t.Workers) > t.Concurrency:
-		return Usagef("%d workers are described, but there are only %d", len(t.Workers), t.Concurrency)
+		return Usagef("%d workers are described, but only %d run", len(t.Workers), t.Concurrency)
 	case t.Concurrency > maxConcurrency:
-		return Usagef("--concurrency must be at most %d", maxConcurrency)
+		return BadFlag("concurrency", t.Concurrency, "at most %d workers are possible", maxConcurrency)
 	case !(t.Rate >= 0) || math.IsInf(t.Rate, 1):
-		return Usagef("--rate %v: it must be a number, and not negative", t.Rate)
+		return BadFlag("rate", t.Rate, "it must be a number, and not negative")
 	case t.Think != nil && t.Think.Min < 0:
-		return Usagef("--think %s: it must not be negative", t.Think)
+		return BadFlag("think", t.Think, "it must not be negative")
 	case t.Think != nil && t.Rate > 0:
-		return Usagef("--think and --rate exclude each other")
+		return BadFlag("think", t.Think, "it excludes --rate")
 	case t.Pause < 0:
-		return Usagef("--pause %s: it must not be negative", t.Pause)
+		return BadFlag("pause", t.Pause, "it must not be negative")
 	case t.MinOps < 0:
-		return Usagef("--min-ops %d: it must not be negative", t.MinOps)
+		return BadFlag("min-ops", t.MinOps, "it must not be negative")
 	case t.Updates < 0:
-		return Usagef("--updates %d: it must not be negative", t.Updates)
+		return BadFlag("updates", t.Updates, "it must not be negative")
 	case t.Updates > 0 && t.workload.Update == nil:
-		return Usagef("--updates: workload %s updates nothing", t.Workload)
+		return BadFlag("updates", t.Updates, "workload %s updates nothing", t.Workload)
 	case t.Section.Min < 0:
-		return Usagef("--section %s: it must not be negative", t.Section)
+		return BadFlag("section", t.Section, "it must not be negative")
 	case t.Section.Max < t.Section.Min:
-		return Usagef("--section %s: the range is reversed; write %s-%s", t.Section, t.Section.Max, t.Section.Min)
+		return BadFlag("section", t.Section, "the range is reversed; write %s-%s", t.Section.Max, t.Section.Min)
 	}
 	for i, ttl := range t.ttls() {
 		if err := t.checkTTL(ttl); err != nil && ttl != t.TTL {
@@ -86,12 +86,12 @@ func (t *test) checkValues() error {
 	}
 	for name := range t.Images {
 		if name != t.spec.Image || !t.spec.OnDocker() {
-			return Usagef("--image %s=…: lock %s does not use that image%s", name, t.Lock, t.imageHint(name))
+			return BadFlag("image", name, "lock %s does not use that image%s", t.Lock, t.imageHint(name))
 		}
 	}
 	for _, property := range t.Require {
 		if !slices.Contains(checker.Properties(), checker.Property(property)) {
-			return Usagef("--require %s: there is no such property%s", property, spelling.Hint(property, propertyNames()))
+			return BadFlag("require", property, "no such property%s", spelling.Hint(property, propertyNames()))
 		}
 	}
 	return nil
@@ -127,13 +127,13 @@ func (t *test) ttls() []time.Duration {
 func (t *test) checkTTL(ttl time.Duration) error {
 	switch {
 	case t.info.TTL == 0 && ttl != 0:
-		return Usagef("--ttl %s: lock %s has no lease", ttl, t.Lock)
+		return BadFlag("ttl", ttl, "lock %s has no lease", t.Lock)
 	case ttl < t.info.MinTTL:
-		return Usagef("--ttl %s: %s needs at least %s", ttl, t.Lock, t.info.MinTTL)
+		return BadFlag("ttl", ttl, "%s needs at least %s", t.Lock, t.info.MinTTL)
 	case t.info.MaxTTL != 0 && ttl > t.info.MaxTTL:
-		return Usagef("--ttl %s: %s allows at most %s", ttl, t.Lock, t.info.MaxTTL)
+		return BadFlag("ttl", ttl, "%s allows at most %s", t.Lock, t.info.MaxTTL)
 	case ttl%time.Millisecond != 0:
-		return Usagef("--ttl %s: leases are counted in whole milliseconds", ttl)
+		return BadFlag("ttl", ttl, "a lease is a whole number of milliseconds")
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func ExportJepsen(path string, w io.Writer) error {
 	}
 	switch workload := h.Header.Workload; workload {
 	case history.WorkloadJobs, history.WorkloadReadWrite:
-		return Usagef("--export jepsen: a history of %s says what that form does not: which jobs were done again, or who shared the lock", workload)
+		return BadFlag("export", "jepsen", "a history of %s says what that form does not: which jobs were done again, or who shared the lock", workload)
 	}
 	return jepsen.Write(w, h)
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -101,23 +100,25 @@ func DefaultSection() workloads.Range {
 // UsageError says that what was asked for makes no sense.
 type UsageError struct {
 	Err error
-	// About is the option that is wrong, by the name of its flag; "" if it is none alone.
+	// About names the flag whose value is wrong; "" if no single flag is.
 	About string
 }
 
 func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// aboutFlag is how messages begin that are about one flag.
-var aboutFlag = regexp.MustCompile("^--([a-z-]+)")
-
-// Usagef is a UsageError about the flag that the format begins with, if it does.
+// Usagef is a UsageError about no flag in particular.
 func Usagef(format string, args ...any) error {
-	e := &UsageError{Err: fmt.Errorf(format, args...)}
-	if about := aboutFlag.FindStringSubmatch(format); about != nil {
-		e.About = about[1]
+	return &UsageError{Err: fmt.Errorf(format, args...)}
+}
+
+// BadFlag is a UsageError about one flag and, unless it is nil, the value that the flag has.
+func BadFlag(flag string, value any, format string, args ...any) error {
+	name := "--" + flag
+	if value != nil {
+		name += fmt.Sprint(" ", value)
 	}
-	return e
+	return &UsageError{Err: fmt.Errorf("%s: %w", name, fmt.Errorf(format, args...)), About: flag}
 }
 
 // test is a test that is ready to run.
@@ -165,14 +166,14 @@ func prepare(o Options) (*test, error) {
 		return nil, err
 	}
 	if t.guard() == workloads.Database && slices.Contains(t.schedule.Faults(), history.DelayWrite) {
-		return nil, Usagef("--guard %s: %s holds back writes to the resource, and there are none", t.Guard, history.DelayWrite)
+		return nil, BadFlag("guard", t.Guard, "%s delays writes to the resource, and this guard has none", history.DelayWrite)
 	}
 	if err := t.settle(); err != nil {
 		return nil, err
 	}
 	if fault, least := t.schedule.Least(t.effective); least > t.active() {
-		return nil, Usagef("--time-limit %s: it leaves %s for faults, and %s needs %s; write --time-limit %s",
-			t.TimeLimit, t.active(), fault, least, t.longEnough(least))
+		return nil, BadFlag("time-limit", t.TimeLimit, "it leaves %s for faults, and %s needs %s; write --time-limit %s",
+			t.active(), fault, least, t.longEnough(least))
 	}
 	return t, nil
 }
@@ -272,7 +273,7 @@ func (t *test) guard() workloads.Guard { return workloads.Guard(t.Guard) }
 // plan makes the schedule.
 func (t *test) plan() error {
 	if t.TimeLimit <= t.recovery {
-		return Usagef("--time-limit %s: this lock needs %s without faults at the end alone", t.TimeLimit, t.recovery)
+		return BadFlag("time-limit", t.TimeLimit, "the recovery period of this lock alone takes %s", t.recovery)
 	}
 	if t.Options.Schedule != nil {
 		t.schedule = *t.Options.Schedule
@@ -287,7 +288,7 @@ func (t *test) plan() error {
 		return &UsageError{Err: err, About: "nemesis"}
 	}
 	if t.Interval <= 0 {
-		return Usagef("--nemesis-interval must be positive")
+		return BadFlag("nemesis-interval", t.Interval, "it must be positive")
 	}
 	env := nemesis.Environment{Lease: t.effective, Pause: t.Pause, Hold: t.shortestHold()}
 	if t.effective == 0 {

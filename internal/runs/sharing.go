@@ -27,17 +27,17 @@ func (t *test) checkPermits() error {
 	asked := t.Workload == history.WorkloadSemaphore
 	switch {
 	case t.info.Permits && t.Permits < 1:
-		return Usagef("--permits %d: it must be at least 1", t.Permits)
+		return BadFlag("permits", t.Permits, "it must be at least 1")
 	case !t.info.Permits && asked:
-		return Usagef("--workload %s: lock %s has no permits (it works with %s)", t.Workload, t.Lock, namesOf(semaphore))
+		return BadFlag("workload", t.Workload, "lock %s has no permits (it works with %s)", t.Lock, namesOf(semaphore))
 	case !t.info.Permits && t.Permits != 0:
-		return Usagef("--permits %d: lock %s has no permits (it works with %s)", t.Permits, t.Lock, namesOf(semaphore))
+		return BadFlag("permits", t.Permits, "lock %s has no permits (it works with %s)", t.Lock, namesOf(semaphore))
 	case !asked && t.Permits > 1:
-		return Usagef("--permits %d: in workload %s the lock is for one worker at a time (it works with %s)", t.Permits, t.Workload, history.WorkloadSemaphore)
+		return BadFlag("permits", t.Permits, "workload %s lets one worker hold the lock at a time; write --workload %s", t.Workload, history.WorkloadSemaphore)
 	case slices.ContainsFunc(t.Workers, func(u workloads.Use) bool { return u.Permits != 0 }):
-		return Usagef("permits: they are the same for all workers")
+		return Usagef("permits: all workers must have the same number")
 	case asked && t.Permits >= t.Concurrency:
-		return Usagef("--permits %d: it keeps out none of %d workers; write --concurrency %d", t.Permits, t.Concurrency, t.Permits+1)
+		return BadFlag("permits", t.Permits, "%d workers never compete for that many; write --concurrency %d", t.Concurrency, t.Permits+1)
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func (t *test) checkReaders() error {
 	case !t.workload.Readers:
 		return nil
 	case !t.info.Shared:
-		return Usagef("--workload %s: readers cannot share lock %s (it works with %s)", t.Workload, t.Lock, namesOf(func(i clients.Info) bool { return i.Shared }))
+		return BadFlag("workload", t.Workload, "readers cannot share lock %s (it works with %s)", t.Lock, namesOf(func(i clients.Info) bool { return i.Shared }))
 	}
 	return nil
 }
