@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/anishathalye/porcupine"
@@ -32,26 +31,25 @@ import (
 // Unknown agrees with everything, and keys that contradict the schema are not
 // compared. What neither side can see is a client that reports as Holder a
 // grant that only a minority of servers named: see the rules of the model.
-func disagreements(r *run, o opinion, overlaps together, others ...incidents) []string {
-	var found []string
+func disagreements(r *run, o opinion, overlaps together, others ...incidents) []Fact {
+	var found []Fact
 	for _, key := range sortedKeys(o.results) {
 		v, isEarly := overlaps.early[key]
 		explained := o.conflicts.keys[key] || overlaps.keys[key] ||
 			slices.ContainsFunc(others, func(i incidents) bool { return i.keys[key] })
 		switch result := o.results[key]; {
 		case result == porcupine.Illegal && !explained && exclusive(r.header):
-			found = append(found, "porcupine finds "+key+" illegal, but nothing explains it")
+			found = append(found, Fact{Kind: FactIllegalUnexplained, Keys: []string{key}})
 		case result == porcupine.Ok && isEarly:
-			found = append(found, fmt.Sprintf("porcupine accepts %s, although %s and %s held it at once before either lease can have run out",
-				key, r.name(v.earlier.worker), r.name(v.later.worker)))
+			found = append(found, Fact{Kind: FactLegalOverlap, Keys: []string{key}, Workers: r.nameAll(v.earlier.worker, v.later.worker)})
 		case result == porcupine.Ok && o.conflicts.keys[key]:
-			found = append(found, "porcupine accepts "+key+", although its operations cannot be put in order")
+			found = append(found, Fact{Kind: FactLegalConflict, Keys: []string{key}})
 		}
 	}
 	_, silent := o.decided()
 	for _, key := range silent {
 		if _, isEarly := overlaps.early[key]; isEarly && !o.unordered && !o.conflicts.keys[key] {
-			found = append(found, "the grants of "+key+" can be put in order, although two held it at once before either lease can have run out")
+			found = append(found, Fact{Kind: FactOrderlyOverlap, Keys: []string{key}})
 		}
 	}
 	return found

@@ -30,17 +30,17 @@ func TestDisagreements(t *testing.T) {
 		s      *script
 		result porcupine.CheckResult
 		forget bool // the conflicts
-		want   string
+		want   FactKind
 	}{
 		{"overlap, illegal", overlap(), porcupine.Illegal, true, ""},
 		{"overlap, unknown", overlap(), porcupine.Unknown, false, ""},
-		{"early overlap, ok", overlap(), porcupine.Ok, true, "held it at once before either lease can have run out"},
+		{"early overlap, ok", overlap(), porcupine.Ok, true, FactLegalOverlap},
 		{"late overlap, ok", useAfterExpiry(), porcupine.Ok, false, ""},
 		{"late overlap, illegal", useAfterExpiry(), porcupine.Illegal, false, ""},
 		{"no overlap, ok", inTurn(), porcupine.Ok, false, ""},
-		{"no overlap, illegal", inTurn(), porcupine.Illegal, false, "nothing explains it"},
+		{"no overlap, illegal", inTurn(), porcupine.Illegal, false, FactIllegalUnexplained},
 		{"conflict, illegal", forgotten(), porcupine.Illegal, false, ""},
-		{"conflict, ok", forgotten(), porcupine.Ok, false, "cannot be put in order"},
+		{"conflict, ok", forgotten(), porcupine.Ok, false, FactLegalConflict},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRun(c.s.end().history(t))
@@ -49,13 +49,13 @@ func TestDisagreements(t *testing.T) {
 			if c.forget {
 				o.conflicts = incidents{}
 			}
-			got := strings.Join(disagreements(r, o, findOverlaps(r), wrongReleases(r), o.tokens), "; ")
-			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-				t.Errorf("got %q, want %q", got, c.want)
+			got := disagreements(r, o, findOverlaps(r), wrongReleases(r), o.tokens)
+			if len(got) > 0 != (c.want != "") || len(got) > 0 && got[0].Kind != c.want {
+				t.Errorf("got %s, want %q", told(got), c.want)
 			}
 			res := newRun(c.s.history(t)).weigh(o, Options{})
-			if broken := res.Verdict == Broken && strings.Contains(res.Sentence, "bug in lockcheck"); broken != (c.want != "") {
-				t.Errorf("%s: %s", res.Verdict, res.Sentence)
+			if broken := res.Verdict == Broken && res.bug(); broken != (c.want != "") {
+				t.Error(res.dump())
 			}
 		})
 	}
@@ -65,17 +65,17 @@ func TestDisagreements(t *testing.T) {
 // what it proves stays proven.
 func TestPorcupineGivesUp(t *testing.T) {
 	o := opinion{results: map[string]porcupine.CheckResult{"k0": porcupine.Unknown, "k1": porcupine.Ok}, steps: 3}
-	if j := linearizability(history.Header{}, o); j.Verdict != Valid || !strings.Contains(j.Summary, "gave no answer about k0") {
-		t.Errorf("%s %s", j.Verdict, j.Summary)
+	if j := linearizability(o); j.Verdict != Valid || !strings.Contains(told(j.Facts), "kind:porcupine-silent,keys:[k0]") {
+		t.Errorf("%s %s", j.Verdict, told(j.Facts))
 	}
 	o.results["k1"] = porcupine.Illegal
-	if j := linearizability(history.Header{}, o); j.Verdict != Violation || j.Total != 1 {
+	if j := linearizability(o); j.Verdict != Violation || j.Total != 1 {
 		t.Errorf("%s %d", j.Verdict, j.Total)
 	}
 	o.results["k1"] = porcupine.Ok
-	o.conflicts.add("k0", 1, func() Incident { return Incident{Key: "k0", What: "granted twice"} })
-	if j := linearizability(history.Header{}, o); j.Verdict != Violation || j.Total != 1 || !strings.Contains(j.Summary, "k0") {
-		t.Errorf("with a conflict: %s %d %s", j.Verdict, j.Total, j.Summary)
+	o.conflicts.add("k0", 1, func() Incident { return Incident{Key: "k0", Kind: KindGrantedTwice} })
+	if j := linearizability(o); j.Verdict != Violation || j.Total != 1 || !strings.Contains(told(j.Facts), "kind:not-linearizable,keys:[k0]") {
+		t.Errorf("with a conflict: %s %d %s", j.Verdict, j.Total, told(j.Facts))
 	}
 }
 

@@ -1,9 +1,7 @@
 package checker
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"lockcheck/history"
 )
@@ -12,42 +10,43 @@ import (
 // neither valid nor a violation. Disagreements between checkers are bugs in
 // lockcheck and break it too, even if something was violated, and so does a client that broke
 // the protocol: what it said before may be as wrong.
-func assumptions(r *run, ops Operations, disagreements []string) judged {
-	j := judged{Finding: Finding{Property: Assumptions, Verdict: Valid}, void: len(disagreements)+len(r.clientFaults) > 0}
+func assumptions(r *run, ops Operations, disagreements []Fact) judged {
+	j := judged{Finding: Finding{Property: Assumptions}, void: len(disagreements)+len(r.clientFaults) > 0}
 	broken, undecided := brokenBecause(r, disagreements), undecidedBecause(r, ops)
 	switch {
 	case len(broken) > 0:
-		j.Verdict, j.Summary = Broken, strings.Join(broken, "; ")
+		j.because(Broken, broken...)
 	case len(undecided) > 0:
-		j.Verdict, j.Summary = Undecided, strings.Join(undecided, "; ")
+		j.because(Undecided, undecided...)
 	default:
-		j.Summary = "the run is complete and did its work"
+		j.because(Valid, Fact{Kind: FactComplete})
 	}
 	if r.cutOff > 0 {
-		j.Summary += fmt.Sprintf(" (line %d of the history was cut off and is left out)", r.cutOff)
+		j.because(j.Verdict, Fact{Kind: FactCutOff, N: int64(r.cutOff)})
 	}
 	return j
 }
 
-func brokenBecause(r *run, disagreements []string) []string {
-	var reasons []string
-	if e, ok := r.phases[history.PhaseBroken]; ok {
-		reasons = append(reasons, because("the run failed", e.Error))
-	} else if !r.ended() {
-		reasons = append(reasons, "the history ends before the run did")
+func brokenBecause(r *run, disagreements []Fact) []Fact {
+	var reasons []Fact
+	failed, known := r.phases[history.PhaseBroken]
+	switch {
+	case known:
+		reasons = append(reasons, Fact{Kind: FactRunFailed, Said: failed.Error})
+	case !r.ended():
+		reasons = append(reasons, Fact{Kind: FactHistoryEnds})
 	}
-	if _, known := r.phases[history.PhaseBroken]; !known {
-		reasons = append(reasons, r.clientFaults...)
+	if !known {
+		for _, said := range r.clientFaults {
+			reasons = append(reasons, Fact{Kind: FactClientFault, Said: said})
+		}
 	}
 	for _, name := range r.header.Require {
 		if !slices.Contains(Properties(), Property(name)) {
-			reasons = append(reasons, fmt.Sprintf("there is no property %q to require", name))
+			reasons = append(reasons, Fact{Kind: FactUnknownProperty, Said: name})
 		}
 	}
-	for _, d := range disagreements {
-		reasons = append(reasons, "this is a bug in lockcheck, please report it: "+d)
-	}
-	return reasons
+	return append(reasons, disagreements...)
 }
 
 // ended says whether the run came to an end that it knew of.
@@ -62,25 +61,25 @@ func (r *run) completed() bool {
 	return complete
 }
 
-func undecidedBecause(r *run, ops Operations) []string {
+func undecidedBecause(r *run, ops Operations) []Fact {
 	if _, interrupted := r.phases[history.PhaseInterrupted]; interrupted {
-		return []string{"the run was interrupted"}
+		return []Fact{{Kind: FactInterrupted}}
 	}
-	done, one, many := ops.Acknowledged, "update was acknowledged", "updates were acknowledged"
+	done := ops.Acknowledged
 	if history.WritesNothing(r.header.Workload) {
-		done, one, many = ops.Released, "hold was released", "holds were released"
+		done = ops.Released
 	}
 	if least := max(1, r.header.MinOps); done < least {
-		return []string{fmt.Sprintf("only %s, %d are needed%s", count(done, one, many), least, r.refusals(ops))}
+		return append([]Fact{{Kind: FactTooFew, N: done, Of: least}}, r.refusals(ops)...)
 	}
-	if r.header.Parameters[ignoreFailedAcquire] == "true" && !r.ignoredAny() {
-		return []string{"--" + ignoreFailedAcquire + " changed nothing: no worker used the data after a failed acquire"}
+	if r.header.Parameters[IgnoreFailedAcquire] == "true" && !r.ignoredAny() {
+		return []Fact{{Kind: FactIgnoredNothing}}
 	}
 	return nil
 }
 
-// ignoreFailedAcquire is the parameter of runs in which workers go on after a failed acquire.
-const ignoreFailedAcquire = "ignore-failed-acquire"
+// IgnoreFailedAcquire is the parameter of runs in which workers go on after a failed acquire.
+const IgnoreFailedAcquire = "ignore-failed-acquire"
 
 // ignoredAny says whether a worker that had been refused the lock used the data all the same.
 func (r *run) ignoredAny() bool {
@@ -92,8 +91,8 @@ func (r *run) ignoredAny() bool {
 	return false
 }
 
-// refusals says what kept those who were granted the lock from their work, as far as the resource did.
-func (r *run) refusals(ops Operations) string {
+// refusals is what kept those who were granted the lock from their work, as far as the resource did.
+func (r *run) refusals(ops Operations) []Fact {
 	refused := make(map[grant]bool)
 	for k := range r.dataKeys {
 		for _, e := range k.accesses {
@@ -103,9 +102,9 @@ func (r *run) refusals(ops Operations) string {
 		}
 	}
 	if len(refused) == 0 {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("; the resource refused reads in %s (guard %s), although the lock was granted: %s", count(len(refused), "hold", "holds"), r.header.Guard, count(ops.Released, "release succeeded", "releases succeeded"))
+	return []Fact{{Kind: FactReadsRefused, N: int64(len(refused)), Of: ops.Released}}
 }
 
 // operationsOf counts what the workers did.

@@ -1,10 +1,8 @@
 package checker
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"lockcheck/history"
@@ -26,11 +24,15 @@ type Options struct {
 	NearHolds bool
 }
 
-// judged is a finding with what it contributes to the sentence of a run.
+// judged is a finding, and whether any verdict can rest on it.
 type judged struct {
 	Finding
-	clause string // of a violation
-	void   bool   // no verdict can rest on this run: lockcheck is wrong, or was told what is
+	void bool // none can: lockcheck is wrong, or was told what is
+}
+
+// because makes a fact what the verdict of a property rests on.
+func (j *judged) because(v Verdict, facts ...Fact) {
+	j.Verdict, j.Facts = v, append(j.Facts, facts...)
 }
 
 // Check judges a history, which the caller has validated; the prefix that a
@@ -73,7 +75,6 @@ func (r *run) weigh(o opinion, opts Options) Results {
 			continue
 		}
 		found := p.judge(shared)
-		found.Summary = summed(found.Summary, causedBy(found.Causes))
 		p.weigh(&found, r.header)
 		all, res.Findings = append(all, found), append(res.Findings, found.Finding)
 	}
@@ -85,7 +86,6 @@ func (r *run) weigh(o opinion, opts Options) Results {
 	}
 	res.Incidents = r.origins.total()
 	res.Verdict = verdict(all)
-	res.Sentence = conclude(r, res, all)
 	return res
 }
 
@@ -96,7 +96,7 @@ func (p property) weigh(j *judged, h history.Header) {
 	j.Tolerated = p.guarded && guarded(h) && !j.Required && j.Verdict == Violation
 	// What someone asks for by name and the lock does not have was not shown.
 	if j.Verdict == NotApplicable && asked {
-		j.Verdict, j.Summary = Undecided, fmt.Sprintf("%s was required, but %s", j.Property, j.Summary)
+		j.Verdict, j.Facts = Undecided, slices.Insert(j.Facts, 0, Fact{Kind: FactRequired})
 	}
 }
 
@@ -119,76 +119,3 @@ func verdict(all []judged) Verdict {
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-// conclude says the verdict in plain words, reasons first.
-func conclude(r *run, res Results, all []judged) string {
-	switch res.Verdict {
-	case Violation:
-		parts := append(clauses(all, true), tolerated(r, res, all)...)
-		if res.Incidents > 0 && len(parts) > 0 {
-			parts[0] = count(int(res.Incidents), "incident", "incidents") + ": " + parts[0]
-		}
-		return sentence(parts...)
-	case Broken, Undecided:
-		var reasons []string
-		for _, j := range all {
-			if j.Required && j.Verdict == res.Verdict && !slices.Contains(reasons, j.Summary) {
-				reasons = append(reasons, j.Summary)
-			}
-		}
-		// The most general reason is that of the assumptions, which come last.
-		slices.Reverse(reasons)
-		return sentence(string(res.Verdict) + ": " + strings.Join(reasons, "; "))
-	}
-	parts := []string{work(r, res)}
-	if t := tolerated(r, res, all); len(t) > 0 {
-		parts = append(t, work(r, res))
-	}
-	if len(res.Faults) > 0 {
-		parts = append(parts, coverageClauses(res.Faults, r.header)...)
-	}
-	return sentence("no violation: " + strings.Join(parts, "; "))
-}
-
-// clauses returns those of the violated properties that count.
-func clauses(all []judged, required bool) []string {
-	var parts []string
-	for _, j := range all {
-		if j.Verdict == Violation && j.Required == required && j.clause != "" {
-			parts = append(parts, j.clause)
-		}
-	}
-	return parts
-}
-
-// tolerated says what the guard made harmless. That nobody is kept out goes without
-// saying where there is no lock.
-func tolerated(r *run, res Results, all []judged) []string {
-	var parts []string
-	for _, j := range all {
-		if !j.Tolerated || r.header.Lock == history.LockNone {
-			continue
-		}
-		if j.Property == MutualExclusion {
-			parts = append(parts, count(res.Overlaps.Total(), "overlap", "overlaps"))
-		} else {
-			parts = append(parts, j.clause)
-		}
-	}
-	if refused := res.Fence.refused(r.header.Guard); refused != "" {
-		parts = append(parts, refused)
-	}
-	return parts
-}
-
-// work says what was done without damage.
-func work(r *run, res Results) string {
-	if history.WritesNothing(r.header.Workload) {
-		return count(len(r.holds), "hold", "holds") + " of the lock"
-	}
-	how := "under the lock"
-	if r.header.Lock == history.LockNone {
-		how = "without a lock"
-	}
-	return count(res.Updates.Acknowledged, "update", "updates") + " " + how + ", none lost"
-}

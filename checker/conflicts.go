@@ -2,9 +2,9 @@ package checker
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
+	"time"
 )
 
 // The order of grants decides the same question as porcupine by another way, and
@@ -119,34 +119,26 @@ func (o *opinion) order(r *run, k *keyed) int {
 
 // contradiction reports a step that another answer about the same grant excludes.
 func (o *opinion) contradiction(r *run, b *block, s step) {
-	class, what := "", func(string) string { return "" }
+	class, kind, early := classEndedEarly, KindEndedEarly, time.Duration(0)
 	switch {
 	case s.kind == stepNotHeld && !b.ends:
-		class, what = classEndedEarly, func(lock string) string {
-			return "the service no longer knew " + lock + ", which cannot have ended by itself"
-		}
+		kind = KindEndedNever
 	case s.kind == stepNotHeld && b.endCall > s.ret:
-		class, what = classEndedEarly, func(lock string) string {
-			return fmt.Sprintf("the service no longer knew %s, %s before it can have ended by itself", lock, dur(b.endCall-s.ret))
-		}
+		early = time.Duration(b.endCall - s.ret)
 	case s.kind == stepNotHeld:
 		return
 	case s.kind != stepAcquire && s.ret < b.acquire.invoke:
-		class, what = classContradictory, func(lock string) string {
-			return r.name(s.worker) + " was answered about " + lock + " before that one had asked for it"
-		}
+		class, kind = classContradictory, KindAnsweredBefore
 	case b.ends && s.kind != b.end && b.endRet < s.call:
-		class, what = classContradictory, func(lock string) string {
-			return r.name(s.worker) + " was answered about " + lock + " after the service had said that it was gone"
-		}
+		class, kind = classContradictory, KindAnsweredAfter
 	default:
 		return
 	}
 	key := r.name(b.key)
 	o.conflicts.add(key, b.acquire.invoke, func() Incident {
 		return Incident{
+			Kind: kind, Figures: IncidentFigures{Length: early},
 			Key: key, From: b.acquire.invoke, To: s.ret, Class: class,
-			What:    what("the lock of " + r.name(b.worker) + " on " + key),
 			Workers: r.nameAll(b.worker, s.worker), Grants: r.nameAll(b.grant),
 			Faults: r.inForce(b.acquire.invoke, s.ret),
 		}
@@ -156,9 +148,8 @@ func (o *opinion) contradiction(r *run, b *block, s step) {
 // elsewhere is an attempt that was refused in favour of a grant of another key.
 func (r *run) elsewhere(a, holder *attempt) Incident {
 	return Incident{
+		Kind: KindHeldElsewhere, Figures: IncidentFigures{OtherKey: r.name(holder.key)},
 		Key: r.name(a.key), From: a.acquire.invoke, To: a.acquire.done, Class: classContradictory,
-		What: fmt.Sprintf("%s was refused %s because %s held it, whose grant is one of %s",
-			r.name(a.worker), r.name(a.key), r.name(holder.worker), r.name(holder.key)),
 		Workers: r.nameAll(a.worker, holder.worker), Grants: r.nameAll(a.grant, holder.grant),
 		Faults: r.inForce(a.acquire.invoke, a.acquire.done),
 	}
@@ -168,21 +159,16 @@ func (r *run) elsewhere(a, holder *attempt) Incident {
 func (o *opinion) clash(r *run, a, b *block) {
 	key := r.name(a.key)
 	from, to := max(a.acquire.invoke, b.acquire.invoke), max(a.first, b.first)
-	i := Incident{Key: key, From: from, To: to, Class: classGrantedTwice}
-	describe := func() Incident {
-		first, second := r.name(a.worker), r.name(b.worker)
-		i.Workers, i.Grants, i.Faults = []string{first, second}, r.nameAll(a.grant, b.grant), r.inForce(from, to)
-		i.What = fmt.Sprintf("the service let %s have %s before the grant of %s can have ended", second, key, first)
-		if i.Class == tokenOrder {
-			i.What = fmt.Sprintf("the tokens of %s and %s for %s, %d and %d, contradict the order in which they can have had it",
-				first, second, key, a.token, b.token)
+	o.conflicts.add(key, from, func() Incident {
+		i := Incident{
+			Kind: KindGrantedTwice, Key: key, From: from, To: to, Class: classGrantedTwice,
+			Workers: r.nameAll(a.worker, b.worker), Grants: r.nameAll(a.grant, b.grant), Faults: r.inForce(from, to),
+		}
+		if !a.before(b, false) || !b.before(a, false) {
+			i.Kind, i.Class, i.Figures.Tokens = KindTokensContradict, tokenOrder, []uint64{a.token, b.token}
 		}
 		return i
-	}
-	if !a.before(b, false) || !b.before(a, false) {
-		i.Class = tokenOrder
-	}
-	o.conflicts.add(key, from, describe)
+	})
 }
 
 // queue takes blocks away in an order that their demands allow. Three blocks are

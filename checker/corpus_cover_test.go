@@ -70,7 +70,7 @@ func covered() (all []string) {
 		add("cause %s", c.Name)
 	}
 	add("class %s", DoubleGrant, UseAfterExpiry, ClassLost, ClassDuplicated, ClassPhantom)
-	add("earlier holder was %s", string(healthy), string(paused), string(cutOff))
+	add("earlier holder was %s", string(HolderHealthy), string(HolderPaused), string(HolderCutOff))
 	return all
 }
 
@@ -142,7 +142,7 @@ func (e judgedEntry) shows() map[string]bool {
 			show(true, "class %s", v.Class)
 		}
 	}
-	for _, state := range []holderState{healthy, paused, cutOff} {
+	for _, state := range []HolderState{HolderHealthy, HolderPaused, HolderCutOff} {
 		n, _ := r.Overlaps.earlier(state)
 		show(n > 0, "earlier holder was %s", state)
 	}

@@ -2,15 +2,11 @@ package checker
 
 import (
 	"cmp"
-	"fmt"
 	"iter"
 	"regexp"
 	"slices"
-	"strings"
-	"time"
 
 	"lockcheck/history"
-	"lockcheck/internal/stats"
 )
 
 // faultEvidence judges whether what was asked for was really done to the lock:
@@ -32,17 +28,13 @@ func faultEvidence(r *run) (judged, []FaultCoverage) {
 	missing := missingKinds(r)
 	switch {
 	case len(unhealed) > 0:
-		j.Verdict = Broken
-		j.Summary = "fault " + unhealed[0] + " could not be proven healed"
-		if len(unhealed) > 1 {
-			j.Summary = "faults " + strings.Join(unhealed, ", ") + " could not be proven healed"
-		}
+		j.because(Broken, Fact{Kind: FactNotProvenHealed, Faults: unhealed})
 	case len(missing) > 0:
-		j.Verdict, j.Summary = Undecided, strings.Join(missing, "; ")
+		j.because(Undecided, missing...)
 	case len(askedKinds(r)) == 0 && len(coverage) == 0:
-		j.Verdict, j.Summary = NotApplicable, "no faults were asked for"
+		j.because(NotApplicable, Fact{Kind: FactNoFaults})
 	default:
-		j.Summary = summed(append(coverageClauses(coverage, r.header), reaction(coverage))...)
+		j.because(Valid, Fact{Kind: FactFaultsCovered})
 	}
 	return j, coverage
 }
@@ -57,18 +49,19 @@ func askedKinds(r *run) []string {
 	return kinds
 }
 
-// missingKinds says of each kind asked for that never counted why.
-func missingKinds(r *run) []string {
-	var missing []string
+// missingKinds says of each kind asked for that never counted what it missed.
+func missingKinds(r *run) []Fact {
+	var missing []Fact
+	miss := func(kind string, t tallied) { missing = append(missing, Fact{Kind: t.missed(kind), FaultKind: kind}) }
 	for _, kind := range askedKinds(r) {
 		// That a pause of a worker was real says nothing of one of a server.
 		workers, servers := r.tallied(kind, true), r.tallied(kind, false)
 		if workers.injected == 0 && servers.injected == 0 {
-			missing = append(missing, missingKind(kind, tallied{}))
+			miss(kind, tallied{})
 		}
 		for _, t := range []tallied{workers, servers} {
 			if t.injected > 0 && t.counted == 0 {
-				missing = append(missing, missingKind(kind, t))
+				miss(kind, t)
 			}
 		}
 	}
@@ -102,27 +95,28 @@ func (r *run) tallied(kind string, onWorkers bool) tallied {
 	return t
 }
 
-func missingKind(kind string, t tallied) string {
+// missed is what a kind of fault missed that never counted.
+func (t tallied) missed(kind string) FactKind {
 	does := func(effect history.Effect) bool { return history.Does(kind, effect) }
 	switch {
 	case t.injected == 0:
-		return "no " + kind + " was ever applied"
+		return FactNeverApplied
 	case t.proven == 0:
-		return "no " + kind + " could be proven"
+		return FactNeverProven
 	case t.aimed:
-		return "no " + kind + " came at the moment that it was aimed at"
+		return FactMissedMoment
 	case does(history.Ends) && t.onWorkers:
-		return "no " + kind + " hit a worker that held the lock or was about to"
+		return FactMissedWorkers
 	case does(history.Stops) && t.onWorkers, does(history.Defers):
-		return "no " + kind + " hit a holder inside its section while another worker asked for the lock"
+		return FactMissedHolders
 	case hitsProcesses(kind):
-		return "no " + kind + " of a server met an operation"
+		return FactMissedOperations
 	case does(history.Cuts), does(history.Disturbs):
-		return "no " + kind + " met a packet"
+		return FactMissedPackets
 	case does(history.Steps):
-		return "no clock was moved while anybody held the lock or asked for it"
+		return FactMissedAll
 	}
-	return "no " + kind + " is known to have mattered"
+	return FactEffectUnknown
 }
 
 // nameSet is a set of names of processes.
@@ -159,12 +153,10 @@ func (f *FaultCoverage) onWorkers(workers nameSet) bool {
 // cover fills in whether the fault mattered, and why not.
 func (f *fault) cover(r *run, m meetings) {
 	if !f.Proven || !f.Applied {
-		if f.Reason == "" {
-			f.Reason = "not proven"
-		}
+		f.Missed = cmp.Or(f.Missed, MissUnproven)
 		return
 	}
-	reason := ""
+	var reason MissReason
 	hitsWorker := f.does(history.Ends) || f.does(history.Stops)
 	switch {
 	case hitsWorker && f.strikesCall() && slices.Contains(f.Targets, f.Actor):
@@ -172,46 +164,46 @@ func (f *fault) cover(r *run, m meetings) {
 		f.Exercised = true
 	case f.does(history.Ends) && f.onWorkers(r.workers):
 		f.Exercised = f.killedAtWork(r)
-		reason = "no target held the lock or was about to"
+		reason = MissNoWorker
 	case f.does(history.Stops) && f.onWorkers(r.workers), f.does(history.Defers):
 		reason = f.hitHolder(r)
 		if f.Role == roleWaiter {
 			f.Exercised = f.Exercised || f.hitWaiter(r)
-			reason = "no target was asking for the lock"
+			reason = MissNoWaiter
 		}
 	case hitsProcesses(f.Kind):
 		f.Exercised = m.metOperation(f)
-		reason = "no operation was open meanwhile"
+		reason = MissNoOperation
 	case f.does(history.Cuts), f.does(history.Disturbs):
 		f.Exercised = f.dropped != nil && *f.dropped > 0
-		if reason = "it met no packet"; f.dropped == nil {
-			reason = "how many packets it met is not known"
+		if reason = MissNoPacket; f.dropped == nil {
+			reason = MissPackets
 		}
 	case f.does(history.Steps):
 		f.Exercised = m.metHold(f) || m.metOperation(f)
-		reason = "nobody held the lock or asked for it meanwhile"
+		reason = MissNobody
 	default:
-		reason = "this version cannot tell whether a fault of this kind mattered"
+		reason = MissKind
 	}
 	if missed := f.missedMoment(r); f.Exercised && missed != "" {
 		f.Exercised, reason = false, missed
 	}
-	if !f.Exercised && f.Reason == "" {
-		f.Reason = reason
+	if !f.Exercised {
+		f.Missed = cmp.Or(f.Missed, reason)
 	}
 }
 
 // hitHolder fills in whether a target held the lock meanwhile that somebody else asked for, and says why
 // not: a lock that nobody asks for any more has nothing to show of what the fault does to it.
-func (f *fault) hitHolder(r *run) string {
-	reason := "no target held the lock"
+func (f *fault) hitHolder(r *run) MissReason {
+	reason := MissNoHolder
 	if f.certainTo == 0 {
 		return reason
 	}
 	met := func(h *attempt) {
 		if !r.contended(h, f.certainFrom, max(f.certainTo, h.holdEnd)) {
-			if reason = "nobody else asked for the lock that its target held"; permits(r.header) > 1 {
-				reason = "permits were left for all who asked"
+			if reason = MissNotWanted; permits(r.header) > 1 {
+				reason = MissPermitsLeft
 			}
 			return
 		}
@@ -317,21 +309,6 @@ func (r *run) holdsOfKilled(f *fault) iter.Seq[*attempt] {
 	}
 }
 
-// reaction says how quickly faults followed the events that they waited for.
-func reaction(coverage []FaultCoverage) string {
-	var since []time.Duration
-	for _, f := range coverage {
-		if f.Since > 0 {
-			since = append(since, f.Since)
-		}
-	}
-	if len(since) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("in force %s after the event waited for (median of %d; longest %s)",
-		dur(int64(stats.Median(since))), len(since), dur(int64(slices.Max(since))))
-}
-
 // FaultGroup is the faults of one kind that are judged by the same rule: one that is aimed
 // at who waits, or at servers, need not have hit a holder.
 type FaultGroup struct {
@@ -381,35 +358,4 @@ func (f *FaultCoverage) group(workers nameSet) string {
 		return roleWaiter + " " + f.Kind
 	}
 	return f.Kind
-}
-
-// coverageClauses says per group how many faults counted.
-func coverageClauses(coverage []FaultCoverage, h history.Header) []string {
-	var clauses []string
-	for _, g := range FaultGroups(coverage, h) {
-		// What a run that was ended early never came to is not held against it.
-		all := cmp.Or(g.Count(func(f FaultCoverage) bool { return f.Applied }), int64(len(g.Faults)))
-		counted, clause := g.Count(FaultCoverage.Counts), ""
-		switch {
-		case g.OfHolders:
-			clause = fmt.Sprintf("%d of %s hit a holder", counted, count(all, g.Name, plural(g.Name)))
-			if h.Lease > 0 { // or there is nothing to outlast
-				clause += fmt.Sprintf(", %d outlasted its validity", g.Count(func(f FaultCoverage) bool { return f.Outlasted }))
-			}
-		case g.Name == g.Kind && history.Does(g.Kind, history.Ends):
-			clause = fmt.Sprintf("%d of %s hit a worker that held the lock or was about to", counted, count(all, g.Name, plural(g.Name)))
-		default:
-			clause = fmt.Sprintf("%d of %s proven and exercised", counted, count(all, g.Name+" fault", g.Name+" faults"))
-		}
-		clauses = append(clauses, clause)
-	}
-	return clauses
-}
-
-// plural of the name of a kind of fault.
-func plural(kind string) string {
-	if strings.HasSuffix(kind, "sh") {
-		return kind + "es"
-	}
-	return kind + "s"
 }

@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -39,67 +40,74 @@ func TestFaultEvidence(t *testing.T) {
 		name      string
 		s         *script
 		v         Verdict
-		summary   string
+		found     string
 		exercised bool
 		outlasted bool
 	}{
-		{"none asked for", newScript(), NotApplicable, "no faults were asked for", false, false},
-		{"never applied", held("pause"), Undecided, "no pause was ever applied", false, false},
-		{"holder paused beyond its validity", contended("pause").pause("f1", 20, 140, "w1"), Valid, "1 of 1 pause hit a holder, 1 outlasted its validity", true, true},
-		{"the only worker paused", held("pause").with(only).pause("f1", 20, 140, "w1"), Valid, "1 of 1 pause hit a holder, 1 outlasted its validity", true, true},
-		{"holder paused, the others silent", held("pause").pause("f1", 20, 140, "w1"), Undecided, "while another worker asked for the lock", false, false},
-		{"reader paused next to another", asked("pause").with(readers).share("w1", "a", 10, 11).notHeld("a", 150, 151).share("w2", "b", 15, 16).notHeld("b", 155, 156).pause("f1", 20, 140, "w1"), Undecided, "while another worker asked for the lock", false, false},
-		{"reader paused that a writer waits for", asked("pause").with(readers).share("w1", "a", 10, 11).notHeld("a", 150, 151).acquire("w2", "b", 15, 160).pause("f1", 20, 140, "w1"), Valid, "1 of 1 pause hit a holder", true, true},
-		{"holder paused whose lock others asked for before, and not again", held("pause").busy("w2", "b", 13, 15, "a").pause("f1", 20, 140, "w1"), Undecided, "no pause hit a holder inside its section", false, false},
-		{"holder paused while another lock is asked for", held("pause").acquire("w2", "b", 15, 160, "k1").pause("f1", 20, 140, "w1"), Undecided, "no pause hit a holder inside its section", false, false},
-		{"holder paused shortly", contended("pause").pause("f1", 20, 30, "w1"), Valid, "0 outlasted", true, false},
-		{"somebody else paused", held("pause").pause("f1", 20, 140, "w2"), Undecided, "no pause hit a holder inside its section", false, false},
-		{"paused outside of a section", held("pause").pause("f1", 200, 240, "w1"), Undecided, "no pause hit a holder inside its section", false, false},
-		{"waiter paused in its acquire", asked("pause").acquire("w1", "a", 10, 145).fault(waiter, 20, 140), Valid, "1 of 1 waiter pause fault proven and exercised", true, false},
-		{"waiter paused, its acquire over before", asked("pause").acquire("w1", "a", 10, 15).release("a", 16, 17).fault(waiter, 20, 140), Undecided, "no pause hit a holder", false, false},
-		{"paused in its acquire, but not for that", asked("pause").acquire("w1", "a", 10, 145).pause("f1", 20, 140, "w1"), Undecided, "no pause hit a holder", false, false},
-		{"gone before it was certain", held("pause").fault(history.Fault{ID: "f1", Kind: "pause", Targets: []string{"w1"}}, 149.5, 170), Undecided, "no pause hit a holder", false, false},
-		{"not proven", held("pause").stage(20, stage(history.Applied, 19, 20)).stage(25, stage(history.Unproven, 0, 0)).stage(30, stage(history.Healed, 29, 30)).stage(31, stage(history.ProvenHealed, 31, 31)), Undecided, "no pause could be proven", false, false},
-		{"not healed", held("pause").stage(20, stage(history.Applied, 19, 20)).stage(25, stage(history.Proven, 0, 0)).stage(30, stage(history.Unhealed, 29, 30)), Broken, "fault f1 could not be proven healed", false, false},
-		{"server paused under an operation", asked("pause").acquire("w1", "a", 10, 50).pause("f1", 20, 40, "n1"), Valid, "1 of 1 server pause fault proven and exercised", true, false},
-		{"server paused while nobody asked", asked("pause").acquire("w1", "a", 10, 15).pause("f1", 20, 40, "n1"), Undecided, "no pause of a server met an operation", false, false},
+		{"none asked for", newScript(), NotApplicable, "kind:no-faults", false, false},
+		{"never applied", held("pause"), Undecided, "kind:never-applied,fault_kind:pause", false, false},
+		{"holder paused beyond its validity", contended("pause").pause("f1", 20, 140, "w1"), Valid, "1 pause of holders", true, true},
+		{"the only worker paused", held("pause").with(only).pause("f1", 20, 140, "w1"), Valid, "1 pause of holders", true, true},
+		{"holder paused, the others silent", held("pause").pause("f1", 20, 140, "w1"), Undecided, "kind:missed-holders,fault_kind:pause", false, false},
+		{"reader paused next to another", asked("pause").with(readers).share("w1", "a", 10, 11).notHeld("a", 150, 151).share("w2", "b", 15, 16).notHeld("b", 155, 156).pause("f1", 20, 140, "w1"), Undecided, "kind:missed-holders,fault_kind:pause", false, false},
+		{"reader paused that a writer waits for", asked("pause").with(readers).share("w1", "a", 10, 11).notHeld("a", 150, 151).acquire("w2", "b", 15, 160).pause("f1", 20, 140, "w1"), Valid, "1 pause of holders", true, true},
+		{"holder paused whose lock others asked for before, and not again", held("pause").busy("w2", "b", 13, 15, "a").pause("f1", 20, 140, "w1"), Undecided, "kind:missed-holders,fault_kind:pause", false, false},
+		{"holder paused while another lock is asked for", held("pause").acquire("w2", "b", 15, 160, "k1").pause("f1", 20, 140, "w1"), Undecided, "kind:missed-holders,fault_kind:pause", false, false},
+		{"holder paused shortly", contended("pause").pause("f1", 20, 30, "w1"), Valid, "1 pause of holders", true, false},
+		{"somebody else paused", held("pause").pause("f1", 20, 140, "w2"), Undecided, "kind:missed-holders,fault_kind:pause", false, false},
+		{"paused outside of a section", held("pause").pause("f1", 200, 240, "w1"), Undecided, "kind:missed-holders,fault_kind:pause", false, false},
+		{"waiter paused in its acquire", asked("pause").acquire("w1", "a", 10, 145).fault(waiter, 20, 140), Valid, "1 waiter pause", true, false},
+		{"waiter paused, its acquire over before", asked("pause").acquire("w1", "a", 10, 15).release("a", 16, 17).fault(waiter, 20, 140), Undecided, "kind:missed-holders,fault_kind:pause", false, false},
+		{"paused in its acquire, but not for that", asked("pause").acquire("w1", "a", 10, 145).pause("f1", 20, 140, "w1"), Undecided, "kind:missed-holders,fault_kind:pause", false, false},
+		{"gone before it was certain", held("pause").fault(history.Fault{ID: "f1", Kind: "pause", Targets: []string{"w1"}}, 149.5, 170), Undecided, "kind:missed-holders,fault_kind:pause", false, false},
+		{"not proven", held("pause").stage(20, stage(history.Applied, 19, 20)).stage(25, stage(history.Unproven, 0, 0)).stage(30, stage(history.Healed, 29, 30)).stage(31, stage(history.ProvenHealed, 31, 31)), Undecided, "kind:never-proven,fault_kind:pause", false, false},
+		{"not healed", held("pause").stage(20, stage(history.Applied, 19, 20)).stage(25, stage(history.Proven, 0, 0)).stage(30, stage(history.Unhealed, 29, 30)), Broken, "kind:not-proven-healed,faults:[f1]", false, false},
+		{"server paused under an operation", asked("pause").acquire("w1", "a", 10, 50).pause("f1", 20, 40, "n1"), Valid, "1 server pause", true, false},
+		{"server paused while nobody asked", asked("pause").acquire("w1", "a", 10, 15).pause("f1", 20, 40, "n1"), Undecided, "kind:missed-operations,fault_kind:pause", false, false},
 		{"server paused, never answered", asked("pause").try("w1", "a", 10, -1, history.Event{}).pause("f1", 20, 40, "n1"), Valid, "", true, false},
-		{"holder killed", asked("kill").acquire("w1", "a", 10, 11).fault(kill("w1"), 20, 40), Valid, "1 of 1 kill hit a worker that held the lock or was about to", true, false},
+		{"holder killed", asked("kill").acquire("w1", "a", 10, 11).fault(kill("w1"), 20, 40), Valid, "1 kill", true, false},
 		{"killed while it asked", asked("kill").try("w1", "a", 10, -1, history.Event{}).fault(kill("w1"), 20, 40), Valid, "", true, false},
 		{"killed while it released", asked("kill").acquire("w1", "a", 10, 11).do(history.Release, "a", 19, -1, history.Event{}).fault(kill("w1"), 20, 40), Valid, "", true, false},
-		{"killed while idle", asked("kill").acquire("w1", "a", 10, 11).release("a", 12, 13).acquire("w2", "b", 14, 200).fault(kill("w1"), 20, 40), Undecided, "no kill hit a worker that held the lock or was about to", false, false},
-		{"server killed under an operation", asked("kill").acquire("w1", "a", 10, 50).fault(kill("n1"), 20, 40), Valid, "1 of 1 server kill fault proven and exercised", true, false},
-		{"server killed while nobody asked", asked("kill").acquire("w1", "a", 10, 15).fault(kill("n1"), 20, 40), Undecided, "no kill of a server met an operation", false, false},
+		{"killed while idle", asked("kill").acquire("w1", "a", 10, 11).release("a", 12, 13).acquire("w2", "b", 14, 200).fault(kill("w1"), 20, 40), Undecided, "kind:missed-workers,fault_kind:kill", false, false},
+		{"server killed under an operation", asked("kill").acquire("w1", "a", 10, 50).fault(kill("n1"), 20, 40), Valid, "1 server kill", true, false},
+		{"server killed while nobody asked", asked("kill").acquire("w1", "a", 10, 15).fault(kill("n1"), 20, 40), Undecided, "kind:missed-operations,fault_kind:kill", false, false},
 		{"server paused under an operation of a worker tied to it", tied(asked("pause").servers("n1", "n2"), "n1").acquire("w1", "a", 10, 50).pause("f1", 20, 40, "n1"), Valid, "", true, false},
-		{"server paused under an operation of a worker tied to another", tied(asked("pause").servers("n1", "n2"), "n2").acquire("w1", "a", 10, 50).pause("f1", 20, 40, "n1"), Undecided, "no pause of a server met an operation", false, false},
-		{"clock under an operation", asked("clock").acquire("w1", "a", 10, 25).fault(clock, 20, 40), Valid, "1 of 1 clock fault proven and exercised", true, false},
+		{"server paused under an operation of a worker tied to another", tied(asked("pause").servers("n1", "n2"), "n2").acquire("w1", "a", 10, 50).pause("f1", 20, 40, "n1"), Undecided, "kind:missed-operations,fault_kind:pause", false, false},
+		{"clock under an operation", asked("clock").acquire("w1", "a", 10, 25).fault(clock, 20, 40), Valid, "1 clock", true, false},
 		{"clock under a holder", asked("clock").acquire("w1", "a", 10, 11).release("a", 50, 51).fault(clock, 20, 40), Valid, "", true, false},
-		{"clock while nobody asked", asked("clock").acquire("w1", "a", 10, 11).release("a", 12, 13).fault(clock, 20, 40), Undecided, "no clock was moved while anybody held the lock or asked for it", false, false},
-		{"of an unknown kind", asked("packet").acquire("w1", "a", 10, 50).fault(history.Fault{ID: "f1", Kind: "packet", Targets: []string{"n1"}}, 20, 40), Undecided, "no packet is known to have mattered", false, false},
+		{"clock while nobody asked", asked("clock").acquire("w1", "a", 10, 11).release("a", 12, 13).fault(clock, 20, 40), Undecided, "kind:missed-all,fault_kind:clock", false, false},
+		{"of an unknown kind", asked("packet").acquire("w1", "a", 10, 50).fault(history.Fault{ID: "f1", Kind: "packet", Targets: []string{"n1"}}, 20, 40), Undecided, "kind:effect-unknown,fault_kind:packet", false, false},
 		{"cut", asked("partition").fault(dropped(3), 20, 40), Valid, "", true, false},
-		{"cut that dropped nothing", asked("partition").fault(dropped(0), 20, 40), Undecided, "no partition met a packet", false, false},
-		{"one kind of two", contended("pause", "clock").pause("f1", 20, 140, "w1"), Undecided, "no clock was ever applied", true, true},
-		{"release paused in flight", released(20, 145).caught("a", 21, "f1").fault(at("releasing", "pause", "w1", "w1"), 22, 140), Valid, "1 of 1 releasing pause fault proven and exercised", true, false},
-		{"release over before the pause", released(20, 22).caught("a", 21, "f1").fault(at("releasing", "pause", "w1", "w1"), 23, 140), Undecided, "no pause came at the moment", false, false},
-		{"release never caught", released(20, 145).fault(at("releasing", "pause", "w1", "w1"), 22, 140), Undecided, "no pause came at the moment", false, false},
-		{"release of another caught", released(20, 145).caught("a", 21, "f1").fault(at("releasing", "pause", "w2", "w2"), 22, 140), Undecided, "no pause came at the moment", false, false},
-		{"renewal paused in flight", asked("pause").acquire("w1", "a", 10, 11).renew("a", 20, 80).caught("a", 21, "f1").fault(at("renewing", "pause", "w1", "w1"), 22, 75).release("a", 90, 91), Valid, "1 of 1 renewing pause", true, false},
-		{"acquire paused in flight", asked("pause").acquire("w1", "a", 20, 80).caught("a", 21, "f1").fault(at("acquiring", "pause", "w1", "w1"), 22, 75), Valid, "1 of 1 acquiring pause", true, false},
-		{"killed with its release in flight", asked("kill").acquire("w1", "a", 10, 11).do(history.Release, "a", 20, -1, history.Event{}).caught("a", 21, "f1").fault(at("releasing", "kill", "w1", "w1"), 22, 40), Valid, "1 of 1 releasing kill", true, false},
-		{"server paused before a release", released(20, 145).caught("a", 21, "f1").fault(at("releasing", "pause", "w1", "n1"), 22, 140), Valid, "1 of 1 server pause", true, false},
-		{"server paused after a release", released(20, 22).caught("a", 21, "f1").fault(at("releasing", "pause", "w1", "n1"), 23, 140).busy("w2", "b", 30, 135, "a"), Undecided, "no pause came at the moment", false, false},
-		{"cut off before a release", asked("partition").acquire("w1", "a", 10, 11).release("a", 20, 145).caught("a", 21, "f1").fault(at("releasing", "partition", "w1", "w1"), 22, 140), Valid, "1 of 1 partition", true, false},
-		{"cut off after a release", asked("partition").acquire("w1", "a", 10, 11).release("a", 20, 22).caught("a", 21, "f1").fault(at("releasing", "partition", "w1", "w1"), 23, 140), Undecided, "no partition came at the moment", false, false},
-		{"paused in the queue", asked("pause").acquire("w1", "a", 10, 145).fault(at("queued", "pause", "w1", "w1"), 22, 140), Valid, "1 of 1 queued pause", true, false},
-		{"paused when its turn had come", asked("pause").acquire("w1", "a", 10, 20).fault(at("queued", "pause", "w1", "w1"), 22, 140), Undecided, "no pause came at the moment", false, false},
-		{"paused after its loss", asked("pause").acquire("w1", "a", 10, 11).lost("a", 20, "service").notHeld("a", 22, 23).fault(at("lost", "pause", "w1", "w1"), 20, 140), Valid, "1 of 1 lost pause", true, false},
-		{"paused when it had the lock again", asked("pause").acquire("w1", "a", 10, 11).lost("a", 20, "service").acquire("w1", "b", 20.2, 20.4).fault(at("lost", "pause", "w1", "w1"), 20, 140), Undecided, "no pause came at the moment", false, false},
-		{"skipped", held("pause").stage(20, history.Fault{ID: "f1", Kind: "pause", Stage: history.Skipped, Evidence: "no target"}), Undecided, "no pause was ever applied", false, false},
+		{"cut that dropped nothing", asked("partition").fault(dropped(0), 20, 40), Undecided, "kind:missed-packets,fault_kind:partition", false, false},
+		{"one kind of two", contended("pause", "clock").pause("f1", 20, 140, "w1"), Undecided, "kind:never-applied,fault_kind:clock", true, true},
+		{"release paused in flight", released(20, 145).caught("a", 21, "f1").fault(at("releasing", "pause", "w1", "w1"), 22, 140), Valid, "1 releasing pause", true, false},
+		{"release over before the pause", released(20, 22).caught("a", 21, "f1").fault(at("releasing", "pause", "w1", "w1"), 23, 140), Undecided, "kind:missed-moment,fault_kind:pause", false, false},
+		{"release never caught", released(20, 145).fault(at("releasing", "pause", "w1", "w1"), 22, 140), Undecided, "kind:missed-moment,fault_kind:pause", false, false},
+		{"release of another caught", released(20, 145).caught("a", 21, "f1").fault(at("releasing", "pause", "w2", "w2"), 22, 140), Undecided, "kind:missed-moment,fault_kind:pause", false, false},
+		{"renewal paused in flight", asked("pause").acquire("w1", "a", 10, 11).renew("a", 20, 80).caught("a", 21, "f1").fault(at("renewing", "pause", "w1", "w1"), 22, 75).release("a", 90, 91), Valid, "1 renewing pause", true, false},
+		{"acquire paused in flight", asked("pause").acquire("w1", "a", 20, 80).caught("a", 21, "f1").fault(at("acquiring", "pause", "w1", "w1"), 22, 75), Valid, "1 acquiring pause", true, false},
+		{"killed with its release in flight", asked("kill").acquire("w1", "a", 10, 11).do(history.Release, "a", 20, -1, history.Event{}).caught("a", 21, "f1").fault(at("releasing", "kill", "w1", "w1"), 22, 40), Valid, "1 releasing kill", true, false},
+		{"server paused before a release", released(20, 145).caught("a", 21, "f1").fault(at("releasing", "pause", "w1", "n1"), 22, 140), Valid, "1 server pause", true, false},
+		{"server paused after a release", released(20, 22).caught("a", 21, "f1").fault(at("releasing", "pause", "w1", "n1"), 23, 140).busy("w2", "b", 30, 135, "a"), Undecided, "kind:missed-moment,fault_kind:pause", false, false},
+		{"cut off before a release", asked("partition").acquire("w1", "a", 10, 11).release("a", 20, 145).caught("a", 21, "f1").fault(at("releasing", "partition", "w1", "w1"), 22, 140), Valid, "1 partition", true, false},
+		{"cut off after a release", asked("partition").acquire("w1", "a", 10, 11).release("a", 20, 22).caught("a", 21, "f1").fault(at("releasing", "partition", "w1", "w1"), 23, 140), Undecided, "kind:missed-moment,fault_kind:partition", false, false},
+		{"paused in the queue", asked("pause").acquire("w1", "a", 10, 145).fault(at("queued", "pause", "w1", "w1"), 22, 140), Valid, "1 queued pause", true, false},
+		{"paused when its turn had come", asked("pause").acquire("w1", "a", 10, 20).fault(at("queued", "pause", "w1", "w1"), 22, 140), Undecided, "kind:missed-moment,fault_kind:pause", false, false},
+		{"paused after its loss", asked("pause").acquire("w1", "a", 10, 11).lost("a", 20, "service").notHeld("a", 22, 23).fault(at("lost", "pause", "w1", "w1"), 20, 140), Valid, "1 lost pause", true, false},
+		{"paused when it had the lock again", asked("pause").acquire("w1", "a", 10, 11).lost("a", 20, "service").acquire("w1", "b", 20.2, 20.4).fault(at("lost", "pause", "w1", "w1"), 20, 140), Undecided, "kind:missed-moment,fault_kind:pause", false, false},
+		{"skipped", held("pause").stage(20, history.Fault{ID: "f1", Kind: "pause", Stage: history.Skipped, Evidence: "no target"}), Undecided, "kind:never-applied,fault_kind:pause", false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := c.s.end().check(t)
-			if f := r.of(FaultEvidence); f.Verdict != c.v || !strings.Contains(f.Summary, c.summary) {
-				t.Errorf("%s %q", f.Verdict, f.Summary)
+			found := told(r.of(FaultEvidence).Facts)
+			for _, g := range FaultGroups(r.Faults, c.s.header) {
+				found += fmt.Sprintf("; %d %s", g.Count(FaultCoverage.Counts), g.Name)
+				if g.OfHolders {
+					found += " of holders"
+				}
+			}
+			if f := r.of(FaultEvidence); f.Verdict != c.v || !strings.Contains(found, c.found) {
+				t.Errorf("%s %q", f.Verdict, found)
 			}
 			if len(r.Faults) == 0 {
 				return
@@ -108,7 +116,7 @@ func TestFaultEvidence(t *testing.T) {
 			if f.Exercised != c.exercised || f.Outlasted != c.outlasted {
 				t.Errorf("%+v", f)
 			}
-			if !f.Exercised && f.Reason == "" && f.Healed {
+			if !f.Exercised && f.Missed == "" && f.Healed {
 				t.Errorf("no reason: %+v", f)
 			}
 		})
@@ -130,34 +138,34 @@ func TestRoles(t *testing.T) {
 
 func TestAssumptions(t *testing.T) {
 	for _, c := range []struct {
-		name    string
-		s       *script
-		v       Verdict
-		summary string
+		name  string
+		s     *script
+		v     Verdict
+		found string
 	}{
 		{"complete", good(), Valid, ""},
-		{"too few", good().with(func(h *history.Header) { h.MinOps = 3 }), Undecided, "only 2 updates were acknowledged, 3 are needed"},
-		{"no end", turn(newScript(), "w1", "a", 10, 1, 1).final("k0", "[1]"), Broken, "the history ends before the run did"},
-		{"nothing done", newScript().end(), Undecided, "only 0 updates were acknowledged, 1 are needed"},
-		{"unknown requirement", good().with(func(h *history.Header) { h.Require = []string{"speed"} }), Broken, `no property "speed"`},
+		{"too few", good().with(func(h *history.Header) { h.MinOps = 3 }), Undecided, "kind:too-few,n:2,of:3"},
+		{"no end", turn(newScript(), "w1", "a", 10, 1, 1).final("k0", "[1]"), Broken, "kind:history-ends"},
+		{"nothing done", newScript().end(), Undecided, "kind:too-few,of:1"},
+		{"unknown requirement", good().with(func(h *history.Header) { h.Require = []string{"speed"} }), Broken, "kind:unknown-property,said:speed"},
 		{"mutex", newScript().with(func(h *history.Header) { h.Workload = "mutex" }).acquire("w1", "a", 10, 11).release("a", 20, 21).end(), Valid, ""},
-		{"mutex without releases", newScript().with(func(h *history.Header) { h.Workload = "mutex" }).acquire("w1", "a", 10, 11).end(), Undecided, "only 0 holds were released"},
+		{"mutex without releases", newScript().with(func(h *history.Header) { h.Workload = "mutex" }).acquire("w1", "a", 10, 11).end(), Undecided, "kind:too-few,of:1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := c.s.check(t)
-			if f := r.of(Assumptions); f.Verdict != c.v || !strings.Contains(f.Summary, c.summary) {
-				t.Errorf("%s %q", f.Verdict, f.Summary)
+			if f := r.of(Assumptions); f.Verdict != c.v || !strings.Contains(told(f.Facts), c.found) {
+				t.Errorf("%s %q", f.Verdict, told(f.Facts))
 			}
 		})
 	}
 	broken := good()
 	broken.add(9002, history.Event{Process: history.Harness, Type: history.Info, F: history.Phase, Note: history.PhaseBroken, Error: "docker is gone"})
-	if r := broken.check(t); r.Verdict != Broken || r.Sentence != "Broken: the run failed: docker is gone." {
+	if r := broken.check(t); r.Verdict != Broken || told(r.of(Assumptions).Facts) != "[{kind:run-failed,said:docker is gone}]" {
 		t.Error(r.dump())
 	}
 	h := good().history(t)
 	h.Truncated = 17
-	if f := Check(h, Options{}).of(Assumptions); !strings.Contains(f.Summary, "line 17") {
-		t.Error(f.Summary)
+	if f := Check(h, Options{}).of(Assumptions); !strings.Contains(told(f.Facts), "kind:cut-off,n:17") {
+		t.Error(told(f.Facts))
 	}
 }

@@ -1,7 +1,5 @@
 package checker
 
-import "fmt"
-
 // expiredGrant is the Class of its incidents.
 const expiredGrant = "expired grant"
 
@@ -17,9 +15,7 @@ func expiredGrants(r *run) incidents {
 		key := r.name(a.key)
 		found.add(key, a.acquire.done, func() Incident {
 			return Incident{
-				Key: key, From: a.acquire.done, To: a.acquire.done, Class: expiredGrant,
-				What: fmt.Sprintf("%s was granted %s, though the service no longer had the grant on record",
-					r.name(a.worker), key),
+				Kind: KindExpiredGrant, Key: key, From: a.acquire.done, To: a.acquire.done, Class: expiredGrant,
 				Workers: r.nameAll(a.worker), Grants: r.nameAll(a.grant),
 				Faults: r.inForce(a.acquire.invoke, a.acquire.done),
 			}
@@ -34,12 +30,11 @@ func noExpiredGrant(r *run, found incidents) judged {
 	j := judge(NoExpiredGrant, found)
 	switch {
 	case found.total > 0:
-		j.clause = "the lock was granted " + times(found.total) + " to a worker whose claim was gone"
-		j.Summary = j.clause
+		j.because(Violation, Fact{Kind: FactExpiredGrants, N: int64(found.total)})
 	case len(r.holds) == 0:
-		j.Verdict, j.Summary = Undecided, "nobody ever held the lock"
+		j.because(Undecided, Fact{Kind: FactNeverHeld})
 	default:
-		j.Summary = "no grant was known to be gone when it arrived"
+		j.because(Valid, Fact{Kind: FactNoExpiredGrant})
 	}
 	return j
 }

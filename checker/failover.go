@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -139,16 +138,6 @@ func (r *run) silenced(f *fault, w *actor) bool {
 	return f.does(history.Cuts) && isCut && cut.to-f.certainFrom > lease
 }
 
-// text is empty if no holder was stopped, cut off or ended.
-func (s FailoverSummary) text(lease time.Duration) string {
-	granted := s.Holders - s.Stuck
-	if granted == 0 {
-		return ""
-	}
-	return fmt.Sprintf("failed over %s after the holder was stopped, cut off or ended (median of %d; longest %s; lease %s)",
-		dur(int64(s.Median)), granted, dur(int64(s.Longest)), dur(int64(lease)))
-}
-
 // add tells when a holder that somebody else had replaced learned of it: the earlier
 // one of overlaps, once each. It is false if it did not before its release.
 func (s *LossNotificationSummary) add(o overlap) (late time.Duration, notified bool) {
@@ -170,16 +159,4 @@ func (s *LossNotificationSummary) add(o overlap) (late time.Duration, notified b
 		s.Never++
 	}
 	return 0, false
-}
-
-// text is empty if nobody was replaced.
-func (s LossNotificationSummary) text() string {
-	if s.Replaced == 0 {
-		return ""
-	}
-	text := fmt.Sprintf("of %s %d learned of it before the release", count(s.Replaced, "replaced holder", "replaced holders"), s.Notified)
-	if s.Notified > 0 {
-		text += fmt.Sprintf(" (at most %s after the next grant)", dur(int64(s.Latest)))
-	}
-	return text + fmt.Sprintf(", %d at the release, %d never", s.AtRelease, s.Never)
 }

@@ -89,23 +89,6 @@ func TestLossNotifications(t *testing.T) {
 	}
 }
 
-// TestReaction: how quickly faults followed what they waited for; nothing is said
-// where none waited.
-func TestReaction(t *testing.T) {
-	waited := func(since ...time.Duration) (all []FaultCoverage) {
-		for _, s := range since {
-			all = append(all, FaultCoverage{Since: s})
-		}
-		return all
-	}
-	if got := reaction(waited(3*time.Millisecond, 0, 9*time.Millisecond, time.Millisecond)); got != "in force 3 ms after the event waited for (median of 3; longest 9 ms)" {
-		t.Errorf("got %q", got)
-	}
-	if got := reaction(waited(0, 0)); got != "" {
-		t.Errorf("without waiting: %q", got)
-	}
-}
-
 // TestFailoverOfReader: who shares the lock of a dead or stopped reader by right neither waits for it in vain nor
 // lets it pass on, and keeps it from writers.
 func TestFailoverOfReader(t *testing.T) {

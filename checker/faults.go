@@ -123,20 +123,15 @@ func (f *fault) stage(e history.Event) {
 		}
 		f.Healed, f.healedAt = true, max(f.healedAt, to)
 	case history.Skipped:
-		f.Reason = because("skipped", d.Evidence)
+		f.Missed, f.Said = MissSkipped, d.Evidence
 	case history.Unproven:
-		f.Reason = because("not proven", d.Evidence)
+		f.Missed, f.Said = MissUnproven, d.Evidence
 	case history.Unhealed:
 		f.unhealed = true
-		f.Reason = cmp.Or(f.Reason, because("not proven healed", d.Evidence))
+		if f.Missed == "" {
+			f.Missed, f.Said = MissUnhealed, d.Evidence
+		}
 	}
-}
-
-func because(what, why string) string {
-	if why == "" {
-		return what
-	}
-	return what + ": " + why
 }
 
 // involves says whether a process was the target of the fault, or cut off by it.

@@ -2,7 +2,6 @@ package checker
 
 import (
 	"cmp"
-	"fmt"
 	"sort"
 
 	"lockcheck/history"
@@ -223,14 +222,13 @@ func (r *run) mustExceed(b, a stamped) bool {
 func (r *run) fencingFault(a, b *attempt, found *incidents) {
 	key := r.name(b.key)
 	found.add(key, b.acquire.invoke, func() Incident {
-		how := "lower than"
+		kind := KindTokenLower
 		if a.token == b.token {
-			how = "the same as"
+			kind = KindTokenSame
 		}
 		return Incident{
+			Kind: kind, Figures: IncidentFigures{Tokens: []uint64{a.token, b.token}},
 			Key: key, From: b.acquire.invoke, To: b.acquire.done, Class: tokenOrder,
-			What: fmt.Sprintf("%s got token %d for %s, %s %s's %d before it",
-				r.name(b.worker), b.token, key, how, r.name(a.worker), a.token),
 			Workers: r.nameAll(a.worker, b.worker),
 			Grants:  r.nameAll(a.grant, b.grant),
 			Faults:  r.inForce(b.acquire.invoke, b.acquire.done),
@@ -255,25 +253,19 @@ func fencingOrder(r *run, o opinion) judged {
 	}
 	switch {
 	case !r.header.Tokens:
-		j.Verdict, j.Summary = NotApplicable, "this lock has no tokens"
+		j.because(NotApplicable, Fact{Kind: FactNoTokens})
 	case !ranked(r.header):
-		j.Verdict, j.Summary = NotApplicable, sharedByRight
+		j.because(NotApplicable, Fact{Kind: FactSharedByRight})
 	case o.tokens.total > 0:
-		j.clause = "a token did not increase " + times(o.tokens.total)
-		j.Summary = j.clause
+		j.because(Violation, Fact{Kind: FactTokensWrong, N: int64(o.tokens.total)})
 	case o.doubts.total > 0:
-		j.Verdict = Undecided
-		j.Summary = o.doubts.first()[0].What + ", or the lock was granted to both at once"
+		j.because(Undecided, Fact{Kind: FactTokensDoubtful, Incident: &o.doubts.first()[0]})
 	case tokens == 0:
-		j.Verdict, j.Summary = Undecided, "no grant came with a token"
+		j.because(Undecided, Fact{Kind: FactNoToken})
 	case missing > 0:
-		j.Verdict = Undecided
-		j.Summary = fmt.Sprintf("%d of %s came without a token", missing, count(len(r.holds), "grant", "grants"))
+		j.because(Undecided, Fact{Kind: FactTokensMissing, N: int64(missing), Of: int64(len(r.holds))})
 	default:
-		j.Summary = count(tokens, "token", "tokens") + ", always increasing"
-		if r.header.Reentrant > 1 {
-			j.Summary += " or those of a lock that its worker took again"
-		}
+		j.because(Valid, Fact{Kind: FactTokensIncrease, N: int64(tokens)})
 	}
 	return j
 }

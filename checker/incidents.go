@@ -45,7 +45,7 @@ func (c *incidents) because(class string) {
 func (c *incidents) first() []Incident {
 	slices.SortStableFunc(c.kept, func(a, b Incident) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Element, b.Element),
-			slices.Compare(a.Grants, b.Grants), slices.Compare(a.Workers, b.Workers), cmp.Compare(a.To, b.To), cmp.Compare(a.What, b.What))
+			slices.Compare(a.Grants, b.Grants), slices.Compare(a.Workers, b.Workers), cmp.Compare(a.To, b.To), cmp.Compare(a.Kind, b.Kind))
 	})
 	return c.kept[:min(len(c.kept), MaxListed)]
 }

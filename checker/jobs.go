@@ -1,7 +1,5 @@
 package checker
 
-import "fmt"
-
 // ClassRepeated is a job that was done again, as found in Incident.Class.
 const ClassRepeated = "done again"
 
@@ -23,15 +21,18 @@ func (u *updates) twice(r *run, k *keyed) {
 }
 
 func (r *run) doneAgain(k *keyed, before, w *access, c cause) Incident {
-	i := Incident{
-		Key: k.name, From: before.time, To: w.time, Element: w.element, Class: ClassRepeated, Cause: c.class,
+	return Incident{
+		Kind: KindRepeatedJob, Figures: IncidentFigures{Base: w.base}, Key: k.name, From: before.time, To: w.time, Element: w.element,
+		Class: ClassRepeated, Cause: c.class, Explanation: r.explainMixed(c, r.attempt(before.grant), r.attempt(w.grant)),
 		Workers: r.nameAll(before.client, w.client), Grants: r.nameAll(before.grant, w.grant), Faults: r.inForce(before.time, w.time),
-		What: fmt.Sprintf("job %d of %s was done by %s, and again %s later by %s, which had read version %d",
-			w.element, k.name, r.name(before.client), dur(max(0, w.time-before.time)), r.name(w.client), w.base),
 	}
-	if a, b := r.attempt(before.grant), r.attempt(w.grant); c.class != CauseUnexplained {
-		a, b, _ = r.inOrder(a, b)
-		i.Why = r.tell(c, a, b)
+}
+
+// explainMixed explains how the accesses of two grants got mixed; nil if nothing does.
+func (r *run) explainMixed(c cause, a, b *attempt) *Explanation {
+	if c.class == CauseUnexplained {
+		return nil
 	}
-	return i
+	a, b, _ = r.inOrder(a, b)
+	return r.explain(c, a, b)
 }

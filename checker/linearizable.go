@@ -372,30 +372,27 @@ func (o opinion) decided() (illegal, silent []string) {
 	return illegal, silent
 }
 
-func linearizability(h history.Header, o opinion) judged {
+func linearizability(o opinion) judged {
 	illegal, silent := o.decided()
-	alone := ""
-	if len(silent) > 0 {
-		alone = "porcupine was not asked or gave no answer about " + listed(silent)
-	}
 	j := judge(Linearizability, o.conflicts)
+	alone := []Fact{{Kind: FactSilent, Keys: silent}}
+	if len(silent) == 0 {
+		alone = nil
+	}
 	switch {
 	case len(illegal) > 0:
-		j.Verdict, j.Total = Violation, max(j.Total, len(illegal))
-		j.clause = "no " + model(h) + " can have given these answers for " + listed(illegal)
-		j.Summary = summed(j.clause, alone)
+		j.Total = max(j.Total, len(illegal))
+		j.because(Violation, Fact{Kind: FactNotLinearizable, Keys: illegal})
+		j.because(Violation, alone...)
 	case len(o.malformed) > 0:
-		j.Verdict, j.Summary = Undecided, "the history contradicts itself for "+listed(o.malformed)
+		j.because(Undecided, Fact{Kind: FactContradictory, Keys: o.malformed})
 	case o.steps == 0:
-		j.Verdict, j.Summary = Undecided, "no answers to judge"
+		j.because(Undecided, Fact{Kind: FactNoAnswers})
 	case o.unordered && len(silent) > 0:
-		j.Verdict, j.Summary = Undecided, alone+", and who shares a lock has no order to judge by"
+		j.because(Undecided, alone[0], Fact{Kind: FactUnordered})
 	default:
-		j.Verdict = Valid
-		j.Summary = count(o.steps, "operation", "operations") + " on " + count(len(o.results)+len(o.tooLong), "key", "keys") + ", consistent with a single " + model(h)
-		if len(silent) > 0 {
-			j.Summary += " (by the order of grants; " + alone + ")"
-		}
+		j.because(Valid, Fact{Kind: FactLinearizable, N: int64(o.steps), Of: int64(len(o.results) + len(o.tooLong))})
+		j.because(Valid, alone...)
 	}
 	return j
 }

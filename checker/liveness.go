@@ -2,11 +2,9 @@ package checker
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -29,49 +27,40 @@ const retryPause = LivenessGrace / 2
 // longer it is undecided.
 func liveness(r *run) (judged, OrphanSummary) {
 	j := r.recovery()
-	orphans := r.orphans()
-	if text := orphans.text(r.header.Lease); text != "" {
-		j.Summary += "; " + text
-	}
-	return j, orphans
+	j.because(j.Verdict, Fact{Kind: FactLivenessMeasured})
+	return j, r.orphans()
 }
 
 func (r *run) recovery() judged {
 	j := judged{Finding: Finding{Property: Liveness, Verdict: Valid}}
 	for _, f := range r.faults {
 		if f.Applied && f.healedAt == 0 {
-			j.Verdict, j.Summary = Undecided, "fault "+f.ID+" was never healed"
+			j.because(Undecided, Fact{Kind: FactNeverHealed, Faults: []string{f.ID}})
 			return j
 		}
 	}
 	healed := r.lastHealed()
 	since, what := max(healed, r.start()), r.lastFault(healed)
 	limit := int64(r.header.Lease) + int64(r.header.Grace) + int64(LivenessGrace)
-	after := ""
-	if healed != 0 {
-		after = "after " + what + " "
-	}
-	keys, doubtful := r.stuckKeys(since, limit, after)
-	stuck, excused := r.excuse(append(keys, r.stuckWorkers(since, limit, after)...), limit)
+	keys, doubtful := r.stuckKeys(since, limit, what)
+	stuck, excused := r.excuse(append(keys, r.stuckWorkers(since, limit, what)...), limit)
 	first, acquired := r.firstAcquired(since)
 	switch {
 	case len(stuck) > 0:
 		return stuckFinding(stuck, limit)
 	case len(excused) > 0:
 		i := excused[0]
-		j.Verdict = Undecided
-		j.Summary = fmt.Sprintf("%s; %s were allowed, and for %s of that this machine let nobody run", i.What, dur(limit), dur(r.stalled(span{i.From, i.To})))
-	case doubtful != "":
-		j.Verdict, j.Summary = Undecided, doubtful
+		j.because(Undecided, Fact{Kind: FactStalled, Incident: &i, Limit: time.Duration(limit), Length: time.Duration(r.stalled(span{i.From, i.To}))})
+	case doubtful != nil:
+		j.because(Undecided, *doubtful)
 	case healed == 0 && len(r.holds) > 0:
-		j.Summary = count(len(r.holds), "acquire", "acquires") + " succeeded, no fault to recover from"
+		j.because(Valid, Fact{Kind: FactAcquired, N: int64(len(r.holds))})
 	case acquired:
-		j.Summary = fmt.Sprintf("acquired %s after %s", dur(first-since), what)
+		j.because(Valid, Fact{Kind: FactRecovered, Length: time.Duration(first - since), Since: what})
 	case !r.tried(since):
-		j.Verdict, j.Summary = Undecided, "nobody tried to acquire the lock after "+what
+		j.because(Undecided, Fact{Kind: FactNobodyTried, Since: what})
 	default:
-		j.Verdict = Undecided
-		j.Summary = fmt.Sprintf("nobody acquired the lock after %s, nor tried for longer than the %s that are allowed", what, dur(limit))
+		j.because(Undecided, Fact{Kind: FactNobodyTriedLong, Since: what, Limit: time.Duration(limit)})
 	}
 	return j
 }
@@ -104,32 +93,29 @@ func stuckFinding(stuck []Incident, limit int64) judged {
 		found.add(i.Key, i.From, func() Incident { return i })
 	}
 	j := judge(Liveness, found)
-	j.clause = j.Violations[0].What
-	if more := len(stuck) - 1; more > 0 {
-		j.clause += fmt.Sprintf(" (and %d more like it)", more)
-	}
-	j.Summary = fmt.Sprintf("%s; %s were allowed", j.clause, dur(limit))
+	j.because(Violation, Fact{Kind: FactStuck, N: int64(len(stuck)), Limit: time.Duration(limit)})
 	return j
 }
 
 // stuckKeys finds the times in which somebody tried to get a key, nobody was
 // granted it and nobody alive held it. A worker whose acquire has an unknown outcome may have held the
 // key. If that explains a time that lasts to the end of the run, doubtful says so.
-func (r *run) stuckKeys(since, limit int64, after string) (found []Incident, doubtful string) {
+func (r *run) stuckKeys(since, limit int64, after Since) (found []Incident, doubtful *Fact) {
 	for _, key := range r.keys {
 		k := r.byKey[key]
 		for _, s := range r.unserved(k.holds, r.wanted(k.attempts, since)) {
 			if s.length() <= limit {
 				continue
 			}
-			what := fmt.Sprintf("%snobody could acquire %s for %s, though %s", after, k.name, dur(s.length()), r.vacancy())
 			if perhaps, n := r.perhapsHeld(k); total(uncovered([]span{s}, perhaps)) <= limit && r.answered(s) {
 				if k.next(s.to-1, 0) == nil {
-					doubtful = fmt.Sprintf("%snobody is known to have acquired %s for %s, but %s of unknown outcome may have held it", after, k.name, dur(s.length()), count(n, "acquire", "acquires"))
+					doubtful = &Fact{Kind: FactPerhapsHeld, Keys: []string{k.name}, Length: time.Duration(s.length()), N: int64(n), Since: after}
 				}
 				continue
 			}
-			found = append(found, Incident{Key: k.name, From: s.from, To: s.to, Class: classStuck, What: what, Why: r.lastHold(k, s.from)})
+			found = append(found, Incident{
+				Kind: KindStuckKey, Figures: IncidentFigures{Since: after}, Key: k.name, From: s.from, To: s.to, Class: classStuck, LastHold: r.lastHold(k, s.from),
+			})
 		}
 	}
 	return found, doubtful
@@ -193,38 +179,30 @@ func (r *run) answered(s span) bool {
 	return false
 }
 
-// lastHold says whose a key was last before a time, and what became of that; "" if it was nobody's.
-func (r *run) lastHold(k *keyed, time int64) string {
+// lastHold is whose a key was last before a time, and what became of that.
+func (r *run) lastHold(k *keyed, time int64) *LastHold {
 	i := k.after(time) - 1
 	if i < 0 {
-		return fmt.Sprintf("%s was never granted to anybody before", k.name)
+		return &LastHold{}
 	}
 	a := k.holds[i]
-	holder := r.name(a.worker)
-	text := fmt.Sprintf("%s was last granted to %s (%s), at %s%s; ", k.name, holder, r.name(a.grant), r.at(a.acquire.done), withToken(a))
+	granted := r.granted(a)
+	last := &LastHold{Granted: &granted, Fate: FateNotReleased}
 	killed := r.byWorker[a.worker].killed
 	switch c := a.released(); {
 	case c != nil:
-		return text + fmt.Sprintf("the release by %s, asked for at %s, was acknowledged at %s", holder, r.at(c.invoke), r.at(c.done))
+		last.Fate, last.Asked, last.At = FateReleased, c.invoke, c.done
 	case a.tried && a.release.failed():
-		return text + fmt.Sprintf("the release by %s was answered at %s: %s no longer had the lock", holder, r.at(a.release.done), holder)
+		last.Fate, last.At = FateGone, a.release.done
 	case a.tried:
-		return text + fmt.Sprintf("the outcome of the release by %s, asked for at %s, is unknown", holder, r.at(a.release.invoke))
+		last.Fate, last.Asked = FateUnanswered, a.release.invoke
 	case killed != 0 && killed <= time:
-		return text + fmt.Sprintf("%s was killed at %s and released nothing", holder, r.at(killed))
+		last.Fate, last.At = FateKilled, killed
 	}
-	return text + holder + " never released it"
+	return last
 }
 
 const classStuck = "stuck"
-
-// vacancy says in words that a key could have been granted.
-func (r *run) vacancy() string {
-	if n := permits(r.header); n > 1 {
-		return fmt.Sprintf("fewer than %d alive held it", n)
-	}
-	return "nobody alive held it"
-}
 
 // wanted returns when somebody tried to get a key: an attempt was open, was being
 // taken back, or had failed and was about to be repeated by the same worker.
@@ -314,7 +292,7 @@ func (r *run) heldUntil(h *attempt) int64 {
 // errors while others were well served. One that is refused because the lock is
 // held is not stuck, nor one that still waits for an answer: it may be its turn
 // next. So the time is counted between answers.
-func (r *run) stuckWorkers(since, limit int64, after string) []Incident {
+func (r *run) stuckWorkers(since, limit int64, after Since) []Incident {
 	stopped := r.stopped()
 	var found []Incident
 	all := sync.OnceValue(r.fortunes)
@@ -323,8 +301,7 @@ func (r *run) stuckWorkers(since, limit int64, after string) []Incident {
 		flush := func() {
 			if last-first > limit && all().well(first, last) {
 				found = append(found, Incident{
-					From: first, To: last, Class: classStuck, Workers: []string{w.name},
-					What: fmt.Sprintf("%s%s got nothing but errors for %s when it asked for the lock", after, w.name, dur(last-first)),
+					Kind: KindNothingButErrors, Figures: IncidentFigures{Since: after}, From: first, To: last, Class: classStuck, Workers: []string{w.name},
 				})
 			}
 			first, last = 0, 0
@@ -349,17 +326,17 @@ func (r *run) actors() []*actor {
 	return slices.SortedFunc(maps.Values(r.byWorker), func(a, b *actor) int { return cmp.Compare(a.name, b.name) })
 }
 
-// lastFault says in words what was over at a time.
-func (r *run) lastFault(healed int64) string {
+// lastFault is what was over at a time.
+func (r *run) lastFault(healed int64) Since {
 	if healed == 0 {
-		return "the start"
+		return Since{Event: SinceStart}
 	}
 	for _, f := range r.faults {
 		if f.does(history.Ends) && f.healedAt == healed && f.onlyWorkers(r.workers) {
-			return strings.Join(f.Targets, ", ") + " was killed"
+			return Since{Event: SinceKill, Killed: f.Targets}
 		}
 	}
-	return "the last fault was healed"
+	return Since{Event: SinceHealed}
 }
 
 // orphans tells how long locks took to be granted again after their holders were
@@ -389,26 +366,6 @@ func (r *run) orphans() OrphanSummary {
 		}
 	}
 	return s
-}
-
-// text is empty if nobody was killed, or none of their locks was ever granted again.
-func (s OrphanSummary) text(lease time.Duration) string {
-	var text string
-	switch {
-	case s.Killed == s.Stuck:
-		return ""
-	case s.Killed == 1:
-		text = fmt.Sprintf("next grant %s after its holder %s was killed", dur(int64(s.Longest)), s.Victim)
-	default:
-		text = fmt.Sprintf("%d holders were killed, next grant at most %s later (%s)", s.Killed, dur(int64(s.Longest)), s.Victim)
-	}
-	if s.Stuck > 0 {
-		text += fmt.Sprintf(", %d never granted again", s.Stuck)
-	}
-	if lease > 0 {
-		text += ", lease " + dur(int64(lease))
-	}
-	return text
 }
 
 // nextGrant returns the next grant of the key of a hold to somebody else who does not share it

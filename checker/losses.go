@@ -2,7 +2,6 @@ package checker
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"sort"
 
@@ -41,35 +40,9 @@ func newLossInterval(over string, units []stats.Count) LossInterval {
 	return i
 }
 
-// IntervalOver is "over 14 faults"; "" where that is not known.
-func (i LossInterval) IntervalOver() string {
-	switch {
-	case i.LostOver == "":
-		return ""
-	case i.LostUnits == 1: // of "faults" and so on
-		return "over 1 " + i.LostOver[:len(i.LostOver)-1]
-	}
-	return fmt.Sprintf("over %d %s", i.LostUnits, i.LostOver)
-}
-
 // IntervalKnown says whether the interval leaves anything out, at least 1 % of all shares. Where any
 // updates were lost that takes four units, and more of them if they differ much.
 func (i LossInterval) IntervalKnown() bool { return i.LostHigh-i.LostLow < 0.99 }
-
-// IntervalWords is such as "0.15 to 0.23, 95 % interval over 5 faults".
-func (i LossInterval) IntervalWords() string {
-	name := "95 % interval"
-	if over := i.IntervalOver(); over != "" {
-		name += " " + over
-	}
-	switch {
-	case !i.IntervalKnown():
-		return "no " + name
-	case i.LostLow == 0:
-		return fmt.Sprintf("at most %.2g, %s", i.LostHigh, name)
-	}
-	return fmt.Sprintf("%.2g to %.2g, %s", i.LostLow, i.LostHigh, name)
-}
 
 // periods is how many parts of equal length a run without faults is divided into: enough
 // to see how much they vary, and long enough that few bursts lie in two of them (B. W.

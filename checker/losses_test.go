@@ -2,7 +2,6 @@ package checker
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"lockcheck/history"
@@ -72,32 +71,6 @@ func TestWindowsOfCounter(t *testing.T) {
 				t.Errorf("%s: %v", final, r.Losses)
 			}
 		}
-	}
-}
-
-// TestIntervalWords: what the interval is over is said wherever it is.
-func TestIntervalWords(t *testing.T) {
-	for _, c := range []struct {
-		units []stats.Count
-		over  string
-		want  string
-	}{
-		{nil, OverFaults, "no 95 % interval"},
-		{[]stats.Count{{K: 1, N: 9}}, OverFaults, "no 95 % interval over 1 fault"},
-		{[]stats.Count{{K: 0, N: 9}}, OverRuns, "at most 0.95, 95 % interval over 1 run"},
-		{slices.Repeat([]stats.Count{{K: 0, N: 9}}, 20), OverPeriods, "at most 0.14, 95 % interval over 20 periods"},
-		{slices.Repeat([]stats.Count{{K: 0, N: 9}, {K: 5, N: 10}}, 10), OverFaults, "0.16 to 0.4, 95 % interval over 20 faults"},
-	} {
-		if got := newLossInterval(c.over, c.units).IntervalWords(); got != c.want {
-			t.Errorf("%v over %s: %q, want %q", c.units, c.over, got, c.want)
-		}
-	}
-	if got := (LossInterval{LostLow: 0.1, LostHigh: 0.2}).IntervalWords(); got != "0.1 to 0.2, 95 % interval" {
-		t.Errorf("of old: %q", got)
-	}
-	r := newScript().acquire("w1", "a", 10, 11).write("a", 12, 1, 0, 1).pause("f1", 20, 30, "w1").final("k0", "[1]").end().check(t)
-	if text := r.of(NoLostUpdate).Summary; !strings.Contains(text, "over 1 fault") {
-		t.Error(text)
 	}
 }
 

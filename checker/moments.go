@@ -37,19 +37,19 @@ func (c *call) covers(at, end int64) bool { return c.invoke <= at && at <= c.ove
 
 // missedMoment says why a fault did not come at the moment that it waited for; "" if it did, or
 // if it waited for none that passes.
-func (f *fault) missedMoment(r *run) string {
+func (f *fault) missedMoment(r *run) MissReason {
 	switch {
 	case history.CallOf(f.Moment) != "":
 		if f.caught == nil || !f.caught.covers(f.certainFrom, r.end) {
-			return "it was not in force while the call was in flight"
+			return MissNoCall
 		}
 	case f.Moment == history.MomentQueued:
 		if !f.hitCall(r) {
-			return f.Actor + " did not wait in the queue any more"
+			return MissNotQueued
 		}
 	case f.Moment == history.MomentLost:
 		if f.grantedAgain(r) {
-			return f.Actor + " had the lock again"
+			return MissGranted
 		}
 	}
 	return ""

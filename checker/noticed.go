@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -75,19 +74,6 @@ func (n *Noticed) idle(r *run, k *keyed, stalls []span) {
 			n.Idle += time.Duration(idle)
 		}
 	}
-}
-
-// text is empty if there is nothing of that.
-func (n Noticed) text() string {
-	text := ""
-	if n.UntrueLosses > 0 {
-		text = fmt.Sprintf("%s: the lock was reported as lost, but its release succeeded afterwards (%s from loss to release in all)", count(n.UntrueLosses, "untrue loss", "untrue losses"), dur(int64(n.UntrueIdle)))
-	}
-	if n.IdleReleases > 0 {
-		text = summed(text, fmt.Sprintf("%s: the lock was granted to nobody for more than %s afterwards, though others asked for it (%s in all)",
-			count(n.IdleReleases, "idle release", "idle releases"), dur(int64(OutageGap)), dur(int64(n.Idle))))
-	}
-	return text
 }
 
 // shut says that each lock was granted to one worker alone, although others asked for it when it was

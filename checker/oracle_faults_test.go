@@ -2,7 +2,6 @@ package checker
 
 import (
 	"slices"
-	"strings"
 
 	"lockcheck/checker/simulation"
 	"lockcheck/history"
@@ -23,15 +22,15 @@ func (o *oracle) states() {
 		}
 		stops := o.truth.Stopped[a.worker]
 		cuts := slices.Concat(o.truth.Cut[a.worker], o.truth.Away)
-		said := func(state string) bool { return strings.Contains(v.What, a.worker+" was "+state) }
+		said := func(state HolderState) bool { return v.Figures.Holder == state }
 		switch {
-		case said("paused") && !meets(stops, wider(window, doubt)):
+		case said(HolderPaused) && !meets(stops, wider(window, doubt)):
 			o.fail("state: paused", "%v, stopped %v", v, stops)
-		case said("cut off") && !meets(cuts, wider(window, doubt)):
+		case said(HolderCutOff) && !meets(cuts, wider(window, doubt)):
 			o.fail("state: cut off", "%v, cut off %v", v, cuts)
-		case !said("paused") && !unknown && certainly(stops, window):
+		case !said(HolderPaused) && !unknown && certainly(stops, window):
 			o.fail("state: not paused", "%v, stopped %v", v, stops)
-		case said("healthy") && !unknown && certainly(cuts, window):
+		case said(HolderHealthy) && !unknown && certainly(cuts, window):
 			o.fail("state: healthy", "%v, cut off %v", v, cuts)
 		}
 	}
@@ -75,7 +74,7 @@ func (o *oracle) stuck() {
 		}
 	}
 	if f := o.results.of(Liveness); last-since > limit+100e6+possible && f.Verdict != Violation {
-		o.fail("stuck, not noticed", "asked for from %d to %d, allowed are %d: %s", since, last, limit, f.Summary)
+		o.fail("stuck, not noticed", "asked for from %d to %d, allowed are %d: %s", since, last, limit, told(f.Facts))
 	}
 }
 

@@ -32,8 +32,8 @@ func ask(w simulation.World, h *history.History, truth *simulation.Truth, result
 	o := &oracle{world: w, truth: truth, record: recordOf(h), results: results, wrong: make(map[string]string)}
 	o.record.misled = truth.Wrong["token"]+truth.Wrong["double"] > 0
 	o.record.right = len(o.serviceWrong()) == 0
-	if strings.Contains(o.results.Sentence, "bug in lockcheck") {
-		o.fail("contradiction", "%s", o.results.Sentence)
+	if o.results.bug() {
+		o.fail("contradiction", "%s", told(o.results.of(Assumptions).Facts))
 	}
 	o.rightService()
 	o.overlaps()
@@ -69,7 +69,7 @@ func (o *oracle) rightService() {
 	}
 	for _, p := range []Property{Linearizability, NoWrongRelease, FencingOrder, Liveness} {
 		if f := o.results.of(p); f.Verdict == Violation {
-			o.fail("right service: "+string(p), "%s: %v", f.Summary, f.Violations)
+			o.fail("right service: "+string(p), "%s: %v", told(f.Facts), f.Violations)
 		}
 	}
 	if n := o.results.Overlaps.DoubleGrants; n > 0 {

@@ -2,7 +2,6 @@ package checker
 
 import (
 	"slices"
-	"strings"
 
 	"lockcheck/checker/simulation"
 )
@@ -152,10 +151,10 @@ func (o *oracle) order() {
 		if o.searched++; !legal {
 			o.illegal++
 		}
-		accused := f.Verdict == Violation && strings.Contains(f.Summary, key)
+		accused := f.Verdict == Violation && slices.Contains(f.Facts[0].Keys, key)
 		switch {
 		case !legal && !accused:
-			o.fail("order: illegal, not accused", "%s %s", key, f.Summary)
+			o.fail("order: illegal, not accused", "%s %s", key, told(f.Facts))
 		case legal && accused && n.exact:
 			o.fail("order: legal, accused", "%s %v", key, f.Violations)
 		}

@@ -2,10 +2,8 @@ package checker
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"lockcheck/history"
@@ -30,18 +28,9 @@ type overlap struct {
 	earlier, later *attempt
 	from, to       int64
 	class          string
-	state          holderState
+	state          HolderState
 	early          bool // it began before the service can have ended the grants by itself
 }
-
-// holderState is what kept the earlier holder from noticing.
-type holderState string
-
-const (
-	healthy holderState = "healthy"
-	paused  holderState = "paused"
-	cutOff  holderState = "cut off"
-)
 
 // overlaps sweeps each key by start. A worker holds a key once at a time, so that
 // few holds are active at any moment.
@@ -166,16 +155,16 @@ func (r *run) again(a, b *attempt) bool {
 // state looks from the end of the earlier validity, or from the later grant if
 // that came first: a holder that slept through its deadline and woke up just
 // before somebody else was granted the lock was not a healthy one.
-func (r *run) state(earlier, later *attempt) holderState {
+func (r *run) state(earlier, later *attempt) HolderState {
 	from, to := r.exposed(earlier, later)
 	w := r.byWorker[earlier.worker]
 	switch {
 	case len(meeting(w.stops, from, to)) > 0:
-		return paused
+		return HolderPaused
 	case w.cutOffs.meets(from, to):
-		return cutOff
+		return HolderCutOff
 	}
-	return healthy
+	return HolderHealthy
 }
 
 // exposed is the time to look at for what kept the earlier holder from noticing.
@@ -185,36 +174,12 @@ func (r *run) exposed(earlier, later *attempt) (from, to int64) {
 
 func (r *run) overlapIncident(o overlap) Incident {
 	return Incident{
+		Kind: KindOverlap, Figures: IncidentFigures{Holder: o.state, Expired: time.Duration(max(0, o.from-o.earlier.deadline))},
 		Key: r.name(o.earlier.key), From: o.from, To: o.to, Class: o.class,
-		What:    r.describe(o),
 		Workers: r.nameAll(o.earlier.worker, o.later.worker),
 		Grants:  r.nameAll(o.earlier.grant, o.later.grant),
 		Faults:  r.inForce(min(o.earlier.deadline, o.from), o.to),
 	}
-}
-
-func (r *run) describe(o overlap) string {
-	validity := "both were within their validity"
-	switch {
-	case o.class == Unclassified:
-		validity = "its lease is not known"
-	case o.class == DoubleGrant:
-	case o.earlier.deadline < o.from:
-		validity = "its lease had run out " + dur(o.from-o.earlier.deadline) + " before"
-	default:
-		validity = "its lease ran out just then"
-	}
-	length := "a moment"
-	if o.to > o.from {
-		length = dur(o.to - o.from)
-	}
-	earlier := r.name(o.earlier.worker)
-	held := "both held " + r.name(o.earlier.key)
-	if n := permits(r.header); n > 1 {
-		held = fmt.Sprintf("were among more than %d who held %s", n, r.name(o.earlier.key))
-	}
-	return fmt.Sprintf("%s and %s %s for %s (%s was %s; %s)",
-		earlier, r.name(o.later.worker), held, length, earlier, o.state, validity)
 }
 
 // together is what all overlaps of a run amount to.
@@ -224,7 +189,7 @@ type together struct {
 	notifications LossNotificationSummary
 	notified      stats.Histogram
 	early         map[string]overlap // by key, the first that began before either grant can have ended
-	unseen        string             // a grant that may have been one of two, "" for none
+	unseen        *Fact              // a grant that may have been one of two, nil for none
 }
 
 func findOverlaps(r *run) together {
@@ -245,7 +210,7 @@ func findOverlaps(r *run) together {
 		r.origins.count(c, o.earlier)
 		t.incidents.add(key, o.from, func() Incident {
 			i := r.overlapIncident(o)
-			i.Cause, i.Why = c.class, r.tell(c, o.earlier, o.later)
+			i.Cause, i.Explanation = c.class, r.explain(c, o.earlier, o.later)
 			return i
 		})
 		if _, seen := t.early[key]; !seen && o.early {
@@ -258,7 +223,7 @@ func findOverlaps(r *run) together {
 
 // grantedMeanwhile tells of a grant of a lock that as many others had, for certain, as it permits, of whom
 // nothing more is known: whether all held it at once nobody can say.
-func (r *run) grantedMeanwhile() string {
+func (r *run) grantedMeanwhile() *Fact {
 	for _, key := range r.keys {
 		k := r.byKey[key]
 		silent := slices.DeleteFunc(slices.Clone(k.holds), func(h *attempt) bool { return h.ended != withoutTrace || r.heldUntil(h) < r.end })
@@ -267,12 +232,11 @@ func (r *run) grantedMeanwhile() string {
 			last := among[len(among)-1]
 			next := r.nextGrant(last)
 			if next != nil && !slices.ContainsFunc(among, func(h *attempt) bool { return h.worker == next.worker || !r.stillHad(k, h, next) }) {
-				return fmt.Sprintf("%s was granted %s at %s while it was %s's, of whom nothing more is known",
-					r.name(next.worker), k.name, r.at(next.acquire.done), r.name(last.worker))
+				return &Fact{Kind: FactGrantedMeanwhile, Keys: []string{k.name}, Workers: r.nameAll(next.worker, last.worker), At: next.acquire.done}
 			}
 		}
 	}
-	return ""
+	return nil
 }
 
 // stillHad says that a grant was in force for certain when another one was given.
@@ -303,43 +267,32 @@ func mutualExclusion(r *run, t together) judged {
 	j := judge(MutualExclusion, t.incidents)
 	switch {
 	case t.total > 0:
-		j.clause = r.heldAtOnce(t.total)
-		j.Summary = fmt.Sprintf("%s of holders (%s); longest %s", count(t.total, "overlap", "overlaps"), t.summary.kinds(), dur(int64(t.summary.Longest)))
+		j.because(Violation, Fact{Kind: FactOverlaps, N: int64(t.total)})
 	case len(r.holds) == 0:
-		j.Verdict, j.Summary = Undecided, "nobody ever held the lock"
+		j.because(Undecided, Fact{Kind: FactNeverHeld})
 	case len(r.header.Workers) == 1:
-		j.Verdict, j.Summary = Undecided, "a single worker cannot overlap with anybody"
+		j.because(Undecided, Fact{Kind: FactSingleWorker})
 	case len(r.header.Workers) <= permits(r.header) && r.header.Imported == "":
-		j.Verdict, j.Summary = Undecided, "there are permits for all workers"
-	case t.unseen != "":
-		j.Verdict, j.Summary = Undecided, t.unseen
+		j.because(Undecided, Fact{Kind: FactPermitsForAll})
+	case t.unseen != nil:
+		j.because(Undecided, *t.unseen)
 	case r.shut():
-		j.Verdict, j.Summary = Undecided, "each lock was granted to only one worker, although another one asked for a free lock: nothing shows that the lock keeps anybody out"
-	case readWrite(r.header):
-		j.Summary = count(len(r.holds), "hold", "holds") + ", no writer next to anybody"
+		j.because(Undecided, Fact{Kind: FactNobodyTookTurns})
 	default:
-		j.Summary = count(len(r.holds), "hold", "holds") + ", never " + tooMany(r.header) + " at once"
+		j.because(Valid, Fact{Kind: FactHoldsApart, N: int64(len(r.holds))})
 	}
 	if r.header.Workload == history.WorkloadSemaphore {
-		j.Summary = summed(j.Summary, r.witness())
+		j.because(j.Verdict, r.witness())
 	}
 	return j
-}
-
-func (r *run) heldAtOnce(n int) string {
-	who := tooMany(r.header) + " workers"
-	if n == 1 {
-		return who + " once held the lock at the same time"
-	}
-	return who + " held the lock at once " + times(n)
 }
 
 func (s *OverlapSummary) add(o overlap) {
 	all, doubleGrants := &s.EarlierHealthy, &s.DoubleGrantsHealthy
 	switch o.state {
-	case paused:
+	case HolderPaused:
 		all, doubleGrants = &s.EarlierPaused, &s.DoubleGrantsPaused
-	case cutOff:
+	case HolderCutOff:
 		all, doubleGrants = &s.EarlierCutOff, &s.DoubleGrantsCutOff
 	}
 	*all++
@@ -355,18 +308,4 @@ func (s *OverlapSummary) add(o overlap) {
 	length := time.Duration(o.to - o.from)
 	s.Longest = max(s.Longest, length)
 	s.Sum += length
-}
-
-func (s OverlapSummary) kinds() string {
-	var kinds []string
-	if s.DoubleGrants > 0 {
-		kinds = append(kinds, count(s.DoubleGrants, "double grant", "double grants"))
-	}
-	if s.UsesAfterExpiry > 0 {
-		kinds = append(kinds, count(s.UsesAfterExpiry, "use after expiry", "uses after expiry"))
-	}
-	if s.Unclassified > 0 {
-		kinds = append(kinds, fmt.Sprintf("%d of unknown kind", s.Unclassified))
-	}
-	return strings.Join(kinds, ", ")
 }

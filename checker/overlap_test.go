@@ -43,38 +43,38 @@ func TestOverlap(t *testing.T) {
 	}{
 		{"one after the other", newScript().acquire("w1", "a", 10, 11).release("a", 20, 21).acquire("w2", "b", 20, 20.5).release("b", 30, 31), 0, "", "", nil},
 		{"touching", newScript().acquire("w1", "a", 10, 11).release("a", 20, 21).acquire("w2", "b", 15, 20).release("b", 30, 31), 0, "", "", nil},
-		{"one ns too much", newScript().acquire("w1", "a", 10, 11).release("a", 20.000001, 21).acquire("w2", "b", 15, 20).release("b", 30, 31), 1, DoubleGrant, "for 1 ns", nil},
+		{"one ns too much", newScript().acquire("w1", "a", 10, 11).release("a", 20.000001, 21).acquire("w2", "b", 15, 20).release("b", 30, 31), 1, DoubleGrant, "from:20ms,to:20000001", nil},
 		{"two keys", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 10, 11, "k1").release("b", 40, 41).release("a", 50, 51), 0, "", "", nil},
-		{"double grant", overlapping(), 1, DoubleGrant, "w1 and w2 both held k0 for 9 ms (w1 was healthy; both were within their validity)",
+		{"double grant", overlapping(), 1, DoubleGrant, "{kind:overlap,figures:{holder:healthy},key:k0",
 			func(o OverlapSummary) bool {
 				return o.DoubleGrants == 1 && o.EarlierHealthy == 1 && o.Longest == 9*time.Millisecond
 			}},
-		{"use after expiry", useAfterExpiry(), 1, UseAfterExpiry, "w1 and w2 both held k0 for 19 ms (w1 was healthy; its lease had run out 11 ms before)",
+		{"use after expiry", useAfterExpiry(), 1, UseAfterExpiry, "holder:healthy,expired_ns:11ms",
 			func(o OverlapSummary) bool { return o.UsesAfterExpiry == 1 }},
 		{"noticed in time", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).release("b", 140, 141).lost("a", 115, "deadline"), 0, "", "", nil},
-		{"noticed too late", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).release("b", 140, 141).lost("a", 125, "deadline"), 1, UseAfterExpiry, "for 4 ms", nil},
+		{"noticed too late", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).release("b", 140, 141).lost("a", 125, "deadline"), 1, UseAfterExpiry, "from:121ms,to:125ms", nil},
 		{"failed release ends it", newScript().acquire("w1", "a", 10, 11).notHeld("a", 115, 116).acquire("w2", "b", 120, 121).release("b", 140, 141), 0, "", "", nil},
 		{"renewed", newScript().acquire("w1", "a", 10, 11).renew("a", 60, 61).acquire("w2", "b", 120, 121).release("b", 140, 141).release("a", 150, 151), 1, DoubleGrant, "", nil},
 		{"renewal unknown", newScript().acquire("w1", "a", 10, 11).do(history.Renew, "a", 60, 61, history.Event{Type: history.Info}).acquire("w2", "b", 120, 121).release("b", 140, 141).notHeld("a", 150, 151), 1, UseAfterExpiry, "", nil},
-		{"paused", useAfterExpiry().pause("f1", 20, 148, "w1"), 1, UseAfterExpiry, "w1 was paused", func(o OverlapSummary) bool { return o.EarlierPaused == 1 }},
-		{"paused until after its lease", useAfterExpiry().pause("f1", 20, 115, "w1"), 1, UseAfterExpiry, "w1 was paused", nil},
-		{"another one paused", useAfterExpiry().pause("f1", 20, 148, "w2"), 1, UseAfterExpiry, "w1 was healthy", nil},
-		{"paused long before", useAfterExpiry().pause("f1", 20, 30, "w1"), 1, UseAfterExpiry, "w1 was healthy", nil},
-		{"cut off as target", useAfterExpiry().fault(cut(history.Fault{Targets: []string{"w1"}, Peers: []string{"n1"}}), 20, 148), 1, UseAfterExpiry, "w1 was cut off", func(o OverlapSummary) bool { return o.EarlierCutOff == 1 }},
-		{"cut off from a minority only", useAfterExpiry().servers("n1", "n2", "n3", "n4", "n5").fault(cut(history.Fault{Targets: []string{"w1"}, Peers: []string{"n4", "n5"}}), 20, 148), 1, UseAfterExpiry, "w1 was healthy", func(o OverlapSummary) bool { return o.EarlierHealthy == 1 }},
-		{"cut off by two partitions", useAfterExpiry().servers("n1", "n2", "n3", "n4", "n5").fault(cut(history.Fault{ID: "a", Targets: []string{"w1"}, Peers: []string{"n4", "n5"}}), 20, 148).fault(cut(history.Fault{ID: "b", Targets: []string{"n3"}, Peers: []string{"w1"}}), 20, 148), 1, UseAfterExpiry, "w1 was cut off", func(o OverlapSummary) bool { return o.EarlierCutOff == 1 }},
-		{"its only server dead", useAfterExpiry().fault(history.Fault{ID: "f1", Kind: "kill", Targets: []string{"n1"}}, 20, 118), 1, UseAfterExpiry, "w1 was cut off", nil},
-		{"its only server up again", overlapping().fault(history.Fault{ID: "f1", Kind: "kill", Targets: []string{"n1"}}, 15, 30.5), 1, DoubleGrant, "w1 was healthy", nil},
-		{"two servers of three up again just then", overlapping().servers("n1", "n2", "n3").fault(history.Fault{ID: "f1", Kind: "pause", Targets: []string{"n1", "n2"}}, 15, 30.5), 1, DoubleGrant, "w1 was healthy", nil},
-		{"tied to a server that it is cut off from", tied(useAfterExpiry().servers("n1", "n2", "n3", "n4", "n5"), "n1").fault(cut(history.Fault{Targets: []string{"w1"}, Peers: []string{"n1"}}), 20, 148), 1, UseAfterExpiry, "w1 was cut off", nil},
-		{"tied to another one", tied(useAfterExpiry().servers("n1", "n2", "n3", "n4", "n5"), "n5").fault(cut(history.Fault{Targets: []string{"w1"}, Peers: []string{"n1", "n2", "n3"}}), 20, 148), 1, UseAfterExpiry, "w1 was healthy", nil},
-		{"cut off as peer", useAfterExpiry().fault(cut(history.Fault{Targets: []string{"n1"}, Peers: []string{"w1"}}), 20, 148), 1, UseAfterExpiry, "w1 was cut off", nil},
-		{"cut elsewhere", useAfterExpiry().fault(cut(history.Fault{Targets: []string{"n1"}, Peers: []string{"n2"}}), 20, 148), 1, UseAfterExpiry, "w1 was healthy", nil},
-		{"expired on arrival", newScript().acquire("w1", "a", 10, 125).acquire("w2", "b", 120, 121).release("b", 140, 141).notHeld("a", 150, 151).pause("f1", 15, 124, "w1"), 1, UseAfterExpiry, "w1 and w2 both held k0 for 15 ms (w1 was paused; its lease had run out 15 ms before)", nil},
-		{"never ended", newScript().acquire("w1", "a", 10, 11).read("a", 25, 0).acquire("w2", "b", 20, 21).release("b", 40, 41), 1, DoubleGrant, "for 4 ms", nil},
-		{"a moment within", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 20, 21).release("b", 21, 22).release("a", 50, 51), 1, DoubleGrant, "w1 and w2 both held k0 for a moment", nil},
-		{"a moment within, after expiry", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).release("b", 121, 122).notHeld("a", 150, 151), 1, UseAfterExpiry, "for a moment", nil},
-		{"a moment within, nothing more known", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 20, 21).release("a", 50, 51), 1, DoubleGrant, "for a moment", nil},
+		{"paused", useAfterExpiry().pause("f1", 20, 148, "w1"), 1, UseAfterExpiry, "holder:paused", func(o OverlapSummary) bool { return o.EarlierPaused == 1 }},
+		{"paused until after its lease", useAfterExpiry().pause("f1", 20, 115, "w1"), 1, UseAfterExpiry, "holder:paused", nil},
+		{"another one paused", useAfterExpiry().pause("f1", 20, 148, "w2"), 1, UseAfterExpiry, "holder:healthy", nil},
+		{"paused long before", useAfterExpiry().pause("f1", 20, 30, "w1"), 1, UseAfterExpiry, "holder:healthy", nil},
+		{"cut off as target", useAfterExpiry().fault(cut(history.Fault{Targets: []string{"w1"}, Peers: []string{"n1"}}), 20, 148), 1, UseAfterExpiry, "holder:cut off", func(o OverlapSummary) bool { return o.EarlierCutOff == 1 }},
+		{"cut off from a minority only", useAfterExpiry().servers("n1", "n2", "n3", "n4", "n5").fault(cut(history.Fault{Targets: []string{"w1"}, Peers: []string{"n4", "n5"}}), 20, 148), 1, UseAfterExpiry, "holder:healthy", func(o OverlapSummary) bool { return o.EarlierHealthy == 1 }},
+		{"cut off by two partitions", useAfterExpiry().servers("n1", "n2", "n3", "n4", "n5").fault(cut(history.Fault{ID: "a", Targets: []string{"w1"}, Peers: []string{"n4", "n5"}}), 20, 148).fault(cut(history.Fault{ID: "b", Targets: []string{"n3"}, Peers: []string{"w1"}}), 20, 148), 1, UseAfterExpiry, "holder:cut off", func(o OverlapSummary) bool { return o.EarlierCutOff == 1 }},
+		{"its only server dead", useAfterExpiry().fault(history.Fault{ID: "f1", Kind: "kill", Targets: []string{"n1"}}, 20, 118), 1, UseAfterExpiry, "holder:cut off", nil},
+		{"its only server up again", overlapping().fault(history.Fault{ID: "f1", Kind: "kill", Targets: []string{"n1"}}, 15, 30.5), 1, DoubleGrant, "holder:healthy", nil},
+		{"two servers of three up again just then", overlapping().servers("n1", "n2", "n3").fault(history.Fault{ID: "f1", Kind: "pause", Targets: []string{"n1", "n2"}}, 15, 30.5), 1, DoubleGrant, "holder:healthy", nil},
+		{"tied to a server that it is cut off from", tied(useAfterExpiry().servers("n1", "n2", "n3", "n4", "n5"), "n1").fault(cut(history.Fault{Targets: []string{"w1"}, Peers: []string{"n1"}}), 20, 148), 1, UseAfterExpiry, "holder:cut off", nil},
+		{"tied to another one", tied(useAfterExpiry().servers("n1", "n2", "n3", "n4", "n5"), "n5").fault(cut(history.Fault{Targets: []string{"w1"}, Peers: []string{"n1", "n2", "n3"}}), 20, 148), 1, UseAfterExpiry, "holder:healthy", nil},
+		{"cut off as peer", useAfterExpiry().fault(cut(history.Fault{Targets: []string{"n1"}, Peers: []string{"w1"}}), 20, 148), 1, UseAfterExpiry, "holder:cut off", nil},
+		{"cut elsewhere", useAfterExpiry().fault(cut(history.Fault{Targets: []string{"n1"}, Peers: []string{"n2"}}), 20, 148), 1, UseAfterExpiry, "holder:healthy", nil},
+		{"expired on arrival", newScript().acquire("w1", "a", 10, 125).acquire("w2", "b", 120, 121).release("b", 140, 141).notHeld("a", 150, 151).pause("f1", 15, 124, "w1"), 1, UseAfterExpiry, "holder:paused,expired_ns:15ms", nil},
+		{"never ended", newScript().acquire("w1", "a", 10, 11).read("a", 25, 0).acquire("w2", "b", 20, 21).release("b", 40, 41), 1, DoubleGrant, "from:21ms,to:25ms", nil},
+		{"a moment within", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 20, 21).release("b", 21, 22).release("a", 50, 51), 1, DoubleGrant, "from:21ms,to:21ms", nil},
+		{"a moment within, after expiry", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).release("b", 121, 122).notHeld("a", 150, 151), 1, UseAfterExpiry, "from:121ms,to:121ms", nil},
+		{"a moment within, nothing more known", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 20, 21).release("a", 50, 51), 1, DoubleGrant, "from:21ms,to:21ms", nil},
 		{"a moment within, given up before its answer", newScript().acquire("w1", "a", 10, 11).try("w2", "b", 20, 25, history.Event{Type: history.OK}).lost("b", 22, "service").release("a", 50, 51), 0, "", "", nil},
 		{"a moment at the end", newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 15, 20).release("b", 20, 22).release("a", 20, 21), 0, "", "", nil},
 		{"a moment at the start", newScript().acquire("w1", "a", 10, 11).release("a", 11, 12).acquire("w2", "b", 10.5, 11).release("b", 20, 21), 0, "", "", nil},
@@ -86,8 +86,8 @@ func TestOverlap(t *testing.T) {
 				return
 			}
 			got := r.of(MutualExclusion).Violations[0]
-			if got.Class != c.class || !strings.Contains(got.What, c.what) {
-				t.Errorf("%s: %s", got.Class, got.What)
+			if got.Class != c.class || !strings.Contains(told(got), c.what) {
+				t.Errorf("%s: %s", got.Class, told(got))
 			}
 			if c.check != nil && !c.check(r.Overlaps) {
 				t.Errorf("%+v", r.Overlaps)

@@ -2,7 +2,6 @@ package checker
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/anishathalye/porcupine"
@@ -14,9 +13,6 @@ import (
 // share, and, in histories of others, a reentrant lock that one worker may hold several times.
 // Transition rules of the first and the last after Jepsen's Hazelcast suite.
 
-// sharedByRight is why a property that is about a single holder says nothing of a semaphore.
-const sharedByRight = "several workers may hold this lock at once"
-
 // permits is how many may hold a key at once.
 func permits(h history.Header) int { return max(1, h.Permits) }
 
@@ -25,25 +21,6 @@ func readWrite(h history.Header) bool { return h.Workload == history.WorkloadRea
 
 // shares says that two may hold the lock at once by right.
 func (a *attempt) shares(b *attempt) bool { return a.shared && b.shared }
-
-// tooMany says how many must not hold a key at once.
-func tooMany(h history.Header) string {
-	if n := permits(h); n > 1 {
-		return fmt.Sprintf("more than %d", n)
-	}
-	return "two"
-}
-
-// model says in words what the answers of a service are held against.
-func model(h history.Header) string {
-	if n := permits(h); n > 1 {
-		return fmt.Sprintf("semaphore of %d permits", n)
-	}
-	if readWrite(h) {
-		return "lock that readers share"
-	}
-	return "mutex"
-}
 
 // exclusive says that a key is held once at a time: then the order of grants decides
 // whether its answers can be put in order.

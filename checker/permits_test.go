@@ -67,18 +67,18 @@ func TestSemaphore(t *testing.T) {
 			noBug(t, r)
 			for p, v := range map[Property]Verdict{MutualExclusion: c.overlap, Linearizability: c.model, NoLostUpdate: NotApplicable, FencingOrder: NotApplicable} {
 				if f := r.of(p); f.Verdict != v {
-					t.Errorf("%s is %s, want %s: %s", p, f.Verdict, v, f.Summary)
+					t.Errorf("%s is %s, want %s: %s", p, f.Verdict, v, told(f.Facts))
 				}
 			}
 			if h.Header.Permits > 1 {
 				for _, p := range []Property{NoWrongRelease, NoStaleWrite} {
 					if f := r.of(p); f.Verdict != NotApplicable {
-						t.Errorf("%s is %s: %s", p, f.Verdict, f.Summary)
+						t.Errorf("%s is %s: %s", p, f.Verdict, told(f.Facts))
 					}
 				}
 			}
-			if seen := fmt.Sprintf("the resource saw %s at once", count(c.inside, "worker", "workers")); !strings.Contains(r.of(MutualExclusion).Summary, seen) {
-				t.Errorf("%s; want %q", r.of(MutualExclusion).Summary, seen)
+			if seen := fmt.Sprintf("kind:inside-at-once,n:%d", c.inside); !strings.Contains(told(r.of(MutualExclusion).Facts), seen) {
+				t.Errorf("%s; want %q", told(r.of(MutualExclusion).Facts), seen)
 			}
 		})
 	}
@@ -92,7 +92,7 @@ func TestPermitLeft(t *testing.T) {
 			fault(history.Fault{ID: "f1", Kind: "kill", Targets: []string{"w1"}}, 14, 15).
 			acquire("w2", "b", 200, 201).busy("w3", "c", 210, 2500, "").release("b", 2600, 2601).end().check(t)
 		if f := r.of(Liveness); f.Verdict != v {
-			t.Errorf("%d permits: %s: %s", permits, f.Verdict, f.Summary)
+			t.Errorf("%d permits: %s: %s", permits, f.Verdict, told(f.Facts))
 		}
 		if shared := r.Orphans == (OrphanSummary{}) && r.Failovers == (FailoverSummary{}); shared != (permits > 1) {
 			t.Errorf("%d permits: %+v, %+v", permits, r.Orphans, r.Failovers)
@@ -113,7 +113,7 @@ func TestPermitsGranted(t *testing.T) {
 		"never again":          {granted().acquire("w3", "d", 1, 3400).release("d", 3500, 3501), Violation},
 	} {
 		if f := c.s.numbered().end().check(t).of(Liveness); f.Verdict != c.want {
-			t.Errorf("%s: %s: %s", name, f.Verdict, f.Summary)
+			t.Errorf("%s: %s: %s", name, f.Verdict, told(f.Facts))
 		}
 	}
 }
@@ -148,7 +148,7 @@ func TestSilentHolders(t *testing.T) {
 		}
 		r := s.stay("w3", "c", 30, 40).stay("w4", "d", 50, 60).numbered().end().check(t)
 		if f := r.of(MutualExclusion); f.Verdict != v {
-			t.Errorf("%d permits: %s: %s", permits, f.Verdict, f.Summary)
+			t.Errorf("%d permits: %s: %s", permits, f.Verdict, told(f.Facts))
 		}
 	}
 }

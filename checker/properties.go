@@ -25,8 +25,7 @@ const (
 
 // property is a row of the table that drives the checkers.
 type property struct {
-	name    Property
-	meaning string
+	name Property
 	// applies says which runs it is about, of which alone there is a finding; nil for all.
 	applies func(history.Header) bool
 	// required says whether a verdict rests on it without being asked to.
@@ -44,7 +43,6 @@ func properties() []property {
 	return []property{
 		{
 			name:     MutualExclusion,
-			meaning:  "No two workers hold the same lock at the same time, of a semaphore no more than it permits.",
 			required: ofLocks, guarded: true,
 			judge: func(j *judging) judged {
 				j.results.Overlaps, j.results.Measures.Notified = j.overlaps.summary, j.overlaps.notified
@@ -52,17 +50,14 @@ func properties() []property {
 			},
 		}, {
 			name:     NoExpiredGrant,
-			meaning:  "No grant arrives that the service itself no longer has on record.",
 			required: ofLocks, guarded: true,
 			judge: func(j *judging) judged { return noExpiredGrant(j.run, expiredGrants(j.run)) },
 		}, {
 			name:     NoWrongRelease,
-			meaning:  "No release succeeds while another worker holds the lock.",
 			required: ofLocks, guarded: true,
 			judge: func(j *judging) judged { return noWrongRelease(j.run, j.wrong) },
 		}, {
 			name:     NoStaleWrite,
-			meaning:  "The resource accepts no write of a holder after a later one has used the data, and none without the lock.",
 			required: ofOurs,
 			judge: func(j *judging) (found judged) {
 				found, j.results.Fence = noStaleWrite(j.run, staleWrites(j.run))
@@ -70,7 +65,6 @@ func properties() []property {
 			},
 		}, {
 			name:     NoLostUpdate,
-			meaning:  "Every acknowledged update is in the final state, once, and nothing else is.",
 			required: always,
 			judge: func(j *judging) judged {
 				u := checkUpdates(j.run)
@@ -79,34 +73,28 @@ func properties() []property {
 			},
 		}, {
 			name:     RepeatableRead,
-			meaning:  "A reader that shares the lock reads the same data to the end of its hold.",
 			applies:  readWrite,
 			required: readWrite,
 			judge:    func(j *judging) judged { return repeatableRead(j.run) },
 		}, {
 			name:     FencingOrder,
-			meaning:  "The tokens of a lock increase with each grant.",
 			required: func(h history.Header) bool { return h.Tokens },
 			judge:    func(j *judging) judged { return fencingOrder(j.run, j.opinion) },
 		}, {
 			name:     Linearizability,
-			meaning:  "Some order of all operations explains the answers of the service: the second opinion.",
 			required: never,
-			judge:    func(j *judging) judged { return linearizability(j.run.header, j.opinion) },
+			judge:    func(j *judging) judged { return linearizability(j.opinion) },
 		}, {
 			name:     Liveness,
-			meaning:  "The lock can be acquired again within its lease and grace period, and nobody gets errors only while others are served.",
 			required: ofOurs,
 			judge: func(j *judging) (found judged) {
 				found, j.results.Orphans = liveness(j.run)
 				j.results.Failovers, j.results.Measures.Failover = j.run.failovers()
 				j.results.Noticed = j.run.notice()
-				found.Summary = summed(found.Summary, j.results.Failovers.text(j.run.header.Lease), j.results.LossNotifications.text(), j.results.Noticed.text())
 				return found
 			},
 		}, {
 			name:     FaultEvidence,
-			meaning:  "Each kind of fault that was asked for was proven by its target and met somebody at least once.",
 			required: always,
 			judge: func(j *judging) (found judged) {
 				found, j.results.Faults = faultEvidence(j.run)
@@ -114,7 +102,6 @@ func properties() []property {
 			},
 		}, {
 			name:     Assumptions,
-			meaning:  "The run came to its end, did its work, and the checkers agree with each other.",
 			required: always,
 			judge: func(j *judging) judged {
 				found := disagreements(j.run, j.opinion, j.overlaps, j.wrong, j.opinion.tokens)
@@ -145,16 +132,6 @@ func Properties() []Property {
 		names = append(names, p.name)
 	}
 	return names
-}
-
-// Meaning says in a sentence what a property asks for.
-func (p Property) Meaning() string {
-	for _, row := range properties() {
-		if row.name == p {
-			return row.meaning
-		}
-	}
-	return ""
 }
 
 // Required returns the properties that the verdict of a run rests on. A guard is

@@ -194,13 +194,54 @@ func unshift(r *Results, by int64) {
 	}
 	for _, f := range r.Findings {
 		for i := range f.Violations {
-			v := &f.Violations[i]
-			v.From -= by
-			if v.To != 0 {
-				v.To -= by
+			for _, at := range incidentTimes(&f.Violations[i]) {
+				if *at != 0 {
+					*at -= by
+				}
 			}
 		}
 	}
+}
+
+func incidentTimes(i *Incident) []*int64 {
+	all := []*int64{&i.From, &i.To}
+	if l := i.LastHold; l != nil {
+		all = append(all, &l.Asked, &l.At)
+		if l.Granted != nil {
+			all = append(all, &l.Granted.At)
+		}
+	}
+	e := i.Explanation
+	if e == nil {
+		return all
+	}
+	all = append(all, &e.Holder.At, &e.Next.At, &e.LeaseEnd, &e.ValidUntil, &e.HeldUntil)
+	for _, s := range []*Stop{e.Stop, e.Cut} {
+		if s != nil {
+			all = append(all, &s.From, &s.Resumed, &s.To)
+		}
+	}
+	for _, g := range []*Granted{e.Releaser, e.GaveUp} {
+		if g != nil {
+			all = append(all, &g.At)
+		}
+	}
+	if e.Renewal != nil {
+		all = append(all, &e.Renewal.Asked, &e.Renewal.Answered, &e.Renewal.LeaseEnd)
+	}
+	if e.Record != nil {
+		all = append(all, &e.Record.Dropped)
+	}
+	if e.Recovering != nil {
+		all = append(all, &e.Recovering.Fault.From)
+	}
+	if e.Unlocked != nil {
+		all = append(all, &e.Unlocked.Asked, &e.Unlocked.Answered)
+	}
+	for i := range e.InForce {
+		all = append(all, &e.InForce[i].From)
+	}
+	return all
 }
 
 func encode(t *testing.T, r Results) string {
@@ -293,9 +334,11 @@ func ofTheRest(r Results) []Incident {
 	for _, f := range r.Findings {
 		for _, v := range f.Violations {
 			if strings.HasPrefix(v.Key, "k") {
-				v.Why = "" // it tells times since the begin of the history, which may be another
 				if v.Class == classEndedEarly {
-					v.What = "" // it tells whether an end lies beyond that of the history
+					v.Kind, v.Figures = "", IncidentFigures{} // they tell whether an end lies beyond that of the history
+				}
+				if v.Explanation != nil {
+					v.Explanation = &Explanation{Key: v.Explanation.Key, Holder: v.Explanation.Holder, Next: v.Explanation.Next} // as LeaseEnd does
 				}
 				all = append(all, v)
 			}

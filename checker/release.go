@@ -2,8 +2,8 @@ package checker
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
+	"time"
 )
 
 // wrongReleases finds releases that succeeded although another process held the
@@ -91,14 +91,10 @@ func (r *run) goneBy(a, other *attempt) bool {
 func (r *run) wrongRelease(a *attempt, c *call, released []*attempt) Incident {
 	key, first := r.name(a.key), released[0]
 	i := Incident{
+		Kind: KindWrongRelease, Figures: IncidentFigures{Length: time.Duration(c.invoke - first.acquire.done)},
 		Key: key, From: c.invoke, To: c.done, Class: "wrong release",
-		What: fmt.Sprintf("the release of %s by %s succeeded although %s had held it for %s",
-			key, r.name(a.worker), r.name(first.worker), dur(c.invoke-first.acquire.done)),
 		Workers: r.nameAll(a.worker), Grants: r.nameAll(a.grant),
 		Faults: r.inForce(first.acquire.done, c.done),
-	}
-	if more := len(released) - 1; more > 0 {
-		i.What += fmt.Sprintf(", and %s", count(more, "other", "others"))
 	}
 	for _, other := range released {
 		i.Workers, i.Grants = append(i.Workers, r.name(other.worker)), append(i.Grants, r.name(other.grant))
@@ -116,14 +112,13 @@ func noWrongRelease(r *run, found incidents) judged {
 	}
 	switch {
 	case permits(r.header) > 1:
-		j.Verdict, j.Summary = NotApplicable, sharedByRight
+		j.because(NotApplicable, Fact{Kind: FactSharedByRight})
 	case found.total > 0:
-		j.clause = count(found.total, "release succeeded", "releases succeeded") + " although another worker held the lock"
-		j.Summary = j.clause
+		j.because(Violation, Fact{Kind: FactWrongReleases, N: int64(found.total)})
 	case released == 0:
-		j.Verdict, j.Summary = Undecided, "no release was acknowledged"
+		j.because(Undecided, Fact{Kind: FactNoRelease})
 	default:
-		j.Summary = count(released, "release", "releases") + ", none while another worker held the lock"
+		j.because(Valid, Fact{Kind: FactReleases, N: int64(released)})
 	}
 	return j
 }

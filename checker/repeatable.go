@@ -1,7 +1,5 @@
 package checker
 
-import "fmt"
-
 // changedReads finds readers to whom the resource showed other data at the end of a shared hold
 // than at its beginning: somebody wrote while readers kept the lock, or wrote late. Each hold
 // counts once. What a hold read only once tells nothing.
@@ -41,14 +39,13 @@ func (found *incidents) changed(r *run, a *attempt, first, again, wrote *access)
 	r.origins.count(c, earlier)
 	found.add(r.name(a.key), again.time, func() Incident {
 		i := Incident{
+			Kind: KindChangedRead, Figures: IncidentFigures{Version: first.version, Next: again.version},
 			Key: r.name(a.key), From: wrote.time, To: again.time, Class: "changed read", Cause: c.class,
-			What: fmt.Sprintf("%s read version %d of %s and then version %d, which %s had written meanwhile",
-				r.name(a.worker), first.version, r.name(a.key), again.version, r.name(wrote.client)),
 			Workers: r.nameAll(a.worker, wrote.client), Grants: r.nameAll(a.grant, wrote.grant), Element: wrote.element,
 			Faults: r.inForce(a.acquire.done, again.time),
 		}
 		if later != nil && later.granted() {
-			i.Why = r.tell(c, earlier, later)
+			i.Explanation = r.explain(c, earlier, later)
 		}
 		return i
 	})
@@ -60,12 +57,11 @@ func repeatableRead(r *run) judged {
 	j := judge(RepeatableRead, found)
 	switch {
 	case found.total > 0:
-		j.clause = count(found.total, "reader", "readers") + " saw the data change under the lock"
-		j.Summary = j.clause
+		j.because(Violation, Fact{Kind: FactReadsChanged, N: int64(found.total)})
 	case repeated == 0:
-		j.Verdict, j.Summary = Undecided, "no reader read the data twice under the lock"
+		j.because(Undecided, Fact{Kind: FactNoRepeatedRead})
 	default:
-		j.Summary = count(repeated, "read was", "reads were") + " repeated under the lock, with the same result"
+		j.because(Valid, Fact{Kind: FactReadsRepeated, N: int64(repeated)})
 	}
 	return j
 }

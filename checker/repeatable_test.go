@@ -70,7 +70,7 @@ func TestRepeatableRead(t *testing.T) {
 		{"read twice", reader().read("a", 12, 0).read("a", 20, 0).release("a", 30, 31), Valid, 0, "", ""},
 		{"read once", reader().read("a", 12, 0).release("a", 30, 31), Undecided, 0, "", ""},
 		{"written before", written(readWriteScript().acquire("w3", "c", 1, 2), 3).release("c", 5, 6).share("w1", "a", 10, 11).read("a", 12, 1).read("a", 20, 1).release("a", 30, 31), Valid, 0, "", ""},
-		{"written after its lease", written(reader().read("a", 12, 0).acquire("w3", "c", 120, 121), 122).release("c", 125, 126).read("a", 130, 1).notHeld("a", 140, 141), Violation, 1, CauseOutlasted, "w1 read version 0 of k0 and then version 1, which w3 had written meanwhile"},
+		{"written after its lease", written(reader().read("a", 12, 0).acquire("w3", "c", 120, 121), 122).release("c", 125, 126).read("a", 130, 1).notHeld("a", 140, 141), Violation, 1, CauseOutlasted, "kind:changed-read,figures:{next:1},key:k0,from:122ms,to:130ms,class:changed read,cause:section outlasted the lease"},
 		{"written by a second holder", written(reader().read("a", 12, 0).acquire("w3", "c", 15, 16), 17).release("c", 18, 19).read("a", 20, 1).release("a", 30, 31), Violation, 1, CauseTwice, ""},
 		{"written late by the holder before", written(readWriteScript().acquire("w3", "c", 1, 2).release("c", 5, 6).share("w1", "a", 10, 11).read("a", 12, 0), 15).read("a", 20, 1).release("a", 30, 31), Violation, 1, CauseInFlight, ""},
 		{"the writer itself reads again", written(readWriteScript().acquire("w3", "c", 10, 11).read("c", 12, 0), 15).read("c", 20, 1).release("c", 30, 31), Undecided, 0, "", ""},
@@ -82,8 +82,8 @@ func TestRepeatableRead(t *testing.T) {
 			if c.n == 0 || t.Failed() {
 				return
 			}
-			if got := r.of(RepeatableRead).Violations[0]; got.Cause != c.cause || !strings.Contains(got.What, c.what) {
-				t.Errorf("%s: %s", got.Cause, got.What)
+			if got := r.of(RepeatableRead).Violations[0]; got.Cause != c.cause || !strings.Contains(told(got), c.what) {
+				t.Errorf("%s: %s", got.Cause, told(got))
 			}
 		})
 	}
@@ -104,7 +104,7 @@ func TestReadOfDeadReader(t *testing.T) {
 		}
 		s.acquire("w2", "b", 22, 23).read("b", 23.5, 0).write("b", 24, 1, 0, 1).read("a", 25, 1).release("b", 30, 31)
 		if f := s.numbered().end().check(t).of(RepeatableRead); f.Total != c.want {
-			t.Errorf("%s: %d: %s", name, f.Total, f.Summary)
+			t.Errorf("%s: %d: %s", name, f.Total, told(f.Facts))
 		}
 	}
 }

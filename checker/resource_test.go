@@ -20,12 +20,12 @@ func TestUnlockedWrite(t *testing.T) {
 			r := s.end().check(t)
 			for _, p := range []Property{NoStaleWrite, NoLostUpdate} {
 				f := r.of(p)
-				if f.Verdict != Violation || f.Causes[CauseUnlocked] != int64(f.Total) || !strings.Contains(f.Violations[0].Why, "went on all the same") {
+				if f.Verdict != Violation || f.Causes[CauseUnlocked] != int64(f.Total) || f.Violations[0].Explanation.Unlocked == nil {
 					t.Errorf("%s: %+v", p, f)
 				}
 			}
-			if r.Overlaps.Total() != 0 || !strings.Contains(r.Sentence, "accepted without the lock") {
-				t.Errorf("overlaps %+v: %s", r.Overlaps, r.Sentence)
+			if r.Overlaps.Total() != 0 || r.of(NoStaleWrite).Facts[0].Kind != FactUnlockedWrites {
+				t.Errorf("overlaps %+v\n%s", r.Overlaps, r.dump())
 			}
 		})
 	}
@@ -127,25 +127,25 @@ func TestUpdates(t *testing.T) {
 		what string
 	}{
 		{"all there", two(1).final("k0", "[1,2]"), Valid, UpdateSummary{Acknowledged: 2}, ""},
-		{"one lost", two(0).final("k0", "[2]"), Violation, UpdateSummary{Acknowledged: 2, Lost: 1, LossEvents: 1}, "update 1 of w1 to k0 (version 1) was overwritten 1 ms later by w2, whose version 2 was computed from version 0"},
-		{"lost without a reason", two(1).final("k0", "[2]"), Violation, UpdateSummary{Acknowledged: 2, Lost: 1, LossEvents: 1}, "no accepted write explains it"},
+		{"one lost", two(0).final("k0", "[2]"), Violation, UpdateSummary{Acknowledged: 2, Lost: 1, LossEvents: 1}, "kind:overwritten,figures:{version:1,next:2},key:k0"},
+		{"lost without a reason", two(1).final("k0", "[2]"), Violation, UpdateSummary{Acknowledged: 2, Lost: 1, LossEvents: 1}, "kind:lost-unexplained,figures:{version:1}"},
 		{"all lost", two(1).final("k0", "null"), Violation, UpdateSummary{Acknowledged: 2, Lost: 2, LossEvents: 2}, ""},
-		{"twice", two(1).final("k0", "[1,2,1]"), Violation, UpdateSummary{Acknowledged: 2, Duplicated: 1}, "element 1 is in the final state of k0 twice"},
-		{"from nowhere", two(1).final("k0", "[1,2,77]"), Violation, UpdateSummary{Acknowledged: 2, Phantom: 1}, "element 77 "},
+		{"twice", two(1).final("k0", "[1,2,1]"), Violation, UpdateSummary{Acknowledged: 2, Duplicated: 1}, "kind:duplicated,figures:{n:2},key:k0"},
+		{"from nowhere", two(1).final("k0", "[1,2,77]"), Violation, UpdateSummary{Acknowledged: 2, Phantom: 1}, "kind:phantom,key:k0"},
 		{"attempted only", two(1).tryWrite("b", 124, 3).final("k0", "[1,2,3]"), Valid, UpdateSummary{Acknowledged: 2}, ""},
-		{"refused, but there", two(1).tryWrite("b", 124, 3).access(history.Write, history.Fail, "b", 124, 3, 2, 0).final("k0", "[1,2,3]"), Violation, UpdateSummary{Acknowledged: 2, Phantom: 1}, "element 3 is in the final state of k0, though the resource refused it"},
+		{"refused, but there", two(1).tryWrite("b", 124, 3).access(history.Write, history.Fail, "b", 124, 3, 2, 0).final("k0", "[1,2,3]"), Violation, UpdateSummary{Acknowledged: 2, Phantom: 1}, "kind:refused-phantom,key:k0"},
 		{"refused, and not there", two(1).tryWrite("b", 124, 3).access(history.Write, history.Fail, "b", 124, 3, 2, 0).final("k0", "[1,2]"), Valid, UpdateSummary{Acknowledged: 2}, ""},
 		{"refused, then accepted", two(1).tryWrite("b", 124, 3).access(history.Write, history.Fail, "b", 124, 3, 0, 0).write("b", 125, 3, 2, 3).final("k0", "[1,2,3]"), Valid, UpdateSummary{Acknowledged: 3}, ""},
-		{"refused, but counted", counter(two(1).tryWrite("b", 124, 3).access(history.Write, history.Fail, "b", 124, 3, 2, 0)).final("k0", "3"), Violation, UpdateSummary{Acknowledged: 2, Phantom: 1}, "k0 counts 3, 1 more than anybody tried to add without being refused"},
+		{"refused, but counted", counter(two(1).tryWrite("b", 124, 3).access(history.Write, history.Fail, "b", 124, 3, 2, 0)).final("k0", "3"), Violation, UpdateSummary{Acknowledged: 2, Phantom: 1}, "kind:counted-refused,figures:{n:3,missing:1},key:k0"},
 		{"attempted only, counted", counter(two(1).tryWrite("b", 124, 3)).final("k0", "3"), Valid, UpdateSummary{Acknowledged: 2}, ""},
 		{"final reads that differ", two(1).final("k0", "[1]").final("k0", "[1,2]"), Undecided, UpdateSummary{Acknowledged: 2}, ""},
 		{"final reads that differ, but in nothing", two(1).final("k0", "[2,1]").final("k0", "[1,2]"), Valid, UpdateSummary{Acknowledged: 2}, ""},
-		{"final reads that differ, and both lack one", two(0).final("k0", "[]").final("k0", "[2]"), Violation, UpdateSummary{Acknowledged: 2, Lost: 1, LossEvents: 1}, "update 1 of w1"},
+		{"final reads that differ, and both lack one", two(0).final("k0", "[]").final("k0", "[2]"), Violation, UpdateSummary{Acknowledged: 2, Lost: 1, LossEvents: 1}, "kind:overwritten,figures:{version:1"},
 		{"final reads that differ, counted", counter(two(1)).final("k0", "1").final("k0", "2"), Undecided, UpdateSummary{Acknowledged: 2}, ""},
 		{"final reads that differ, and are too low", counter(two(0).write("b", 125, 3, 2, 3)).final("k0", "1").final("k0", "2"), Violation, UpdateSummary{Acknowledged: 3, Lost: 1, LossEvents: 1}, ""},
 		{"written between two final reads", two(1).finalAt(200, "k0", "[1,2]").write("b", 201, 3, 2, 3).final("k0", "[1,2,3]"), Valid, UpdateSummary{Acknowledged: 3}, ""},
 		{"written after the final read", two(1).finalAt(200, "k0", "[1,2]").write("b", 201, 3, 2, 3), Undecided, UpdateSummary{Acknowledged: 2}, ""},
-		{"lost, and written after the final read", two(0).finalAt(200, "k0", "[2]").write("b", 201, 3, 2, 3), Violation, UpdateSummary{Acknowledged: 2, Lost: 1, LossEvents: 1}, "update 1 of w1"},
+		{"lost, and written after the final read", two(0).finalAt(200, "k0", "[2]").write("b", 201, 3, 2, 3), Violation, UpdateSummary{Acknowledged: 2, Lost: 1, LossEvents: 1}, "kind:overwritten,figures:{version:1"},
 		{"overwriters that nest", newScript().acquire("w1", "a", 1, 2).write("a", 6, 1, 0, 1).write("a", 7, 2, 1, 2).write("a", 8, 3, 1, 3).write("a", 9, 4, 3, 4).write("a", 10, 5, 0, 5).final("k0", "[5]"), Violation, UpdateSummary{Acknowledged: 5, Lost: 4, LossEvents: 2}, ""},
 		{"release failed afterwards", two(1).notHeld("a", 130, 131).final("k0", "[2]"), Violation, UpdateSummary{Acknowledged: 2, Lost: 1, LossEvents: 1}, ""},
 		{"no final", two(1), Undecided, UpdateSummary{}, ""},
@@ -153,9 +153,9 @@ func TestUpdates(t *testing.T) {
 		{"unreadable final", two(1).final("k0", `"x"`), Undecided, UpdateSummary{}, ""},
 		{"nothing", newScript().final("k0", "[]"), Undecided, UpdateSummary{}, ""},
 		{"counter", counter(two(1)).final("k0", "2"), Valid, UpdateSummary{Acknowledged: 2}, ""},
-		{"counter lost", counter(two(0)).final("k0", "1"), Violation, UpdateSummary{Acknowledged: 2, Lost: 1, LossEvents: 1}, "update 1 of w1 to k0 (version 1) was overwritten"},
-		{"counter empty", counter(two(1)).final("k0", "null"), Violation, UpdateSummary{Acknowledged: 2, Lost: 2}, "no write explains the loss of 2"},
-		{"counter too high", counter(two(1)).final("k0", "4"), Violation, UpdateSummary{Acknowledged: 2, Phantom: 2}, "2 more than anybody"},
+		{"counter lost", counter(two(0)).final("k0", "1"), Violation, UpdateSummary{Acknowledged: 2, Lost: 1, LossEvents: 1}, "kind:overwritten,figures:{version:1"},
+		{"counter empty", counter(two(1)).final("k0", "null"), Violation, UpdateSummary{Acknowledged: 2, Lost: 2}, "kind:counted-less,figures:{of:2,missing:2}"},
+		{"counter too high", counter(two(1)).final("k0", "4"), Violation, UpdateSummary{Acknowledged: 2, Phantom: 2}, "kind:counted-more,figures:{n:4,missing:2}"},
 		{"mutex", newScript().with(func(h *history.Header) { h.Workload = "mutex" }), NotApplicable, UpdateSummary{}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestUpdates(t *testing.T) {
 				t.Errorf("%+v, want %+v", r.Updates, c.sum)
 			}
 			want(t, r, NoLostUpdate, c.v, int(c.sum.Lost+c.sum.Duplicated+c.sum.Phantom))
-			if c.what != "" && !strings.Contains(r.of(NoLostUpdate).Violations[0].What, c.what) {
+			if c.what != "" && !strings.Contains(told(r.of(NoLostUpdate).Violations[0]), c.what) {
 				t.Error(r.dump())
 			}
 		})
@@ -217,7 +217,7 @@ func TestForgottenCommit(t *testing.T) {
 			if c.lost == 0 {
 				return
 			}
-			if v := r.of(NoLostUpdate).Violations[0]; r.Verdict != Violation || v.Element != 1 || !strings.Contains(v.What, "update 1 of w1 to k0 (version 1) was committed") {
+			if v := r.of(NoLostUpdate).Violations[0]; r.Verdict != Violation || v.Element != 1 || v.Kind != KindVanished || v.Figures.Version != 1 {
 				t.Error(r.dump())
 			}
 		})

@@ -7,7 +7,7 @@ import (
 )
 
 // Schema is the version of the JSON form of Results.
-const Schema = 2
+const Schema = 3
 
 // Verdict of a property or of a run.
 type Verdict string
@@ -22,11 +22,12 @@ const (
 	NotApplicable Verdict = "not-applicable"
 )
 
-// Results is everything that was found in one history, and what it amounts to.
+// Results is everything that was found in one history, and what it amounts to. The checkers
+// leave the fields of words empty; package present fills them.
 type Results struct {
 	Schema   int     `json:"schema"`
 	Verdict  Verdict `json:"verdict"`
-	Sentence string  `json:"sentence"` // the verdict in plain words
+	Sentence string  `json:"sentence,omitempty"` // words: why that is the verdict
 	// Required lists the properties that the verdict rests on.
 	Required []Property `json:"required"`
 	Findings []Finding  `json:"findings"` // one a property, in a fixed order
@@ -76,7 +77,8 @@ type Finding struct {
 	Required bool     `json:"required"`
 	// Tolerated: it was violated, but a guard is there to make that harmless.
 	Tolerated bool   `json:"tolerated,omitempty"`
-	Summary   string `json:"summary"` // one sentence with the figures
+	Facts     []Fact `json:"facts,omitempty"`   // that the verdict rests on, the most telling first
+	Summary   string `json:"summary,omitempty"` // words: the facts
 	// Violations holds the first MaxListed of Total.
 	Violations []Incident `json:"violations,omitempty"`
 	Total      int        `json:"total"`
@@ -87,15 +89,19 @@ type Finding struct {
 
 // Incident is one violation of a property: what, when, who.
 type Incident struct {
-	Key   string `json:"key,omitempty"`
-	From  int64  `json:"from"` // ns
-	To    int64  `json:"to,omitempty"`
-	What  string `json:"what"`            // one plain sentence
-	Class string `json:"class,omitempty"` // such as DoubleGrant or ClassLost
-	// Cause is one of the Cause constants, and Why tells it in a sentence; "" where
-	// causes are not looked for.
-	Cause string `json:"cause,omitempty"`
-	Why   string `json:"why,omitempty"`
+	Kind    IncidentKind    `json:"kind,omitempty"` // "" in results of old
+	Figures IncidentFigures `json:"figures,omitzero"`
+	Key     string          `json:"key,omitempty"`
+	From    int64           `json:"from"` // ns
+	To      int64           `json:"to,omitempty"`
+	What    string          `json:"what,omitempty"`  // words: what happened
+	Class   string          `json:"class,omitempty"` // such as DoubleGrant or ClassLost
+	// Cause is one of the Cause constants, and Explanation what the history shows of it; zero
+	// where causes are not looked for. LastHold explains KindStuckKey.
+	Cause       string       `json:"cause,omitempty"`
+	Explanation *Explanation `json:"explanation,omitempty"`
+	LastHold    *LastHold    `json:"last_hold,omitempty"`
+	Why         string       `json:"why,omitempty"` // words: the explanation
 	// Workers involved, earlier first, and their grants.
 	Workers []string `json:"workers,omitempty"`
 	Grants  []string `json:"grants,omitempty"`
@@ -194,7 +200,7 @@ func (o OverlapSummary) Total() int64 { return o.DoubleGrants + o.UsesAfterExpir
 func (o OverlapSummary) Count(class, earlier string) int64 {
 	all, doubleGrants := o.Total(), o.DoubleGrants
 	if earlier != "" {
-		all, doubleGrants = o.earlier(holderState(earlier))
+		all, doubleGrants = o.earlier(HolderState(earlier))
 	}
 	switch class {
 	case "":
@@ -207,13 +213,13 @@ func (o OverlapSummary) Count(class, earlier string) int64 {
 	return 0
 }
 
-func (o OverlapSummary) earlier(state holderState) (all, doubleGrants int64) {
+func (o OverlapSummary) earlier(state HolderState) (all, doubleGrants int64) {
 	switch state {
-	case healthy:
+	case HolderHealthy:
 		return o.EarlierHealthy, o.DoubleGrantsHealthy
-	case paused:
+	case HolderPaused:
 		return o.EarlierPaused, o.DoubleGrantsPaused
-	case cutOff:
+	case HolderCutOff:
 		return o.EarlierCutOff, o.DoubleGrantsCutOff
 	}
 	return 0, 0
@@ -266,9 +272,12 @@ type FaultCoverage struct {
 	Proven    bool   `json:"proven"`
 	Exercised bool   `json:"exercised"`
 	// Outlasted: it kept a holder stopped beyond its validity.
-	Outlasted bool   `json:"outlasted,omitempty"`
-	Healed    bool   `json:"healed"`           // proven healed
-	Reason    string `json:"reason,omitempty"` // why it does not count
+	Outlasted bool `json:"outlasted,omitempty"`
+	Healed    bool `json:"healed"` // proven healed
+	// Missed is why it does not count, and Said what the nemesis says of that; "" if it counts.
+	Missed MissReason `json:"missed,omitempty"`
+	Said   string     `json:"said,omitempty"`
+	Reason string     `json:"reason,omitempty"` // words: why it does not count
 	// Begin and End bracket the fault generously: from before it was applied to after
 	// it was healed, ns. Both 0 if it never was applied.
 	Begin int64 `json:"begin"`

@@ -33,13 +33,13 @@ func SampleOf(r Results) Sample {
 	pool := PoolOf([]Results{r})
 	return Sample{
 		Updates: stats.Count{K: r.Updates.Lost, N: r.Updates.Acknowledged}, Losses: r.Losses, Over: r.Updates.LostOver,
-		Faults: faultsWithIncidents(r), Wait: sampled("wait_p99", pool), Failover: sampled("failover_p99", pool),
+		Faults: faultsWithIncidents(r), Wait: sampled(pool.Measures.Wait, 0), Failover: sampled(pool.Measures.Failover, pool.Stuck),
 	}
 }
 
-func sampled(figure string, p Pool) *time.Duration {
-	f, _ := FigureByName(figure)
-	value, known := f.Of(p)
+// sampled is the 99th percentile of times, of which some never came to an end.
+func sampled(h stats.Histogram, endless int64) *time.Duration {
+	value, known := quantileOf(h, endless, 0.99)
 	if !known {
 		return nil
 	}

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -217,12 +219,29 @@ func (s *script) check(t testing.TB) Results {
 
 func (r Results) of(p Property) Finding { return r.Finding(p) }
 
+var milliseconds = regexp.MustCompile(`(\d+)000000\b`)
+
+// told is facts in a form to compare and to look for parts in: JSON without quotes, whole
+// milliseconds as such.
+func told(facts any) string {
+	text, err := json.Marshal(facts)
+	if err != nil {
+		return err.Error()
+	}
+	return milliseconds.ReplaceAllString(strings.ReplaceAll(string(text), `"`, ""), "${1}ms")
+}
+
+// bug says that lockcheck found itself wrong.
+func (r Results) bug() bool {
+	return slices.ContainsFunc(r.of(Assumptions).Facts, func(f Fact) bool { return f.Kind.Bug() })
+}
+
 func (r Results) dump() string {
-	text := fmt.Sprintf("%s: %s\n", r.Verdict, r.Sentence)
+	text := string(r.Verdict) + "\n"
 	for _, f := range r.Findings {
-		text += fmt.Sprintf("  %-17s %-15s %d %s\n", f.Property, f.Verdict, f.Total, f.Summary)
+		text += fmt.Sprintf("  %-17s %-15s %d %s\n", f.Property, f.Verdict, f.Total, told(f.Facts))
 		for _, v := range f.Violations {
-			text += "      " + v.Class + ": " + v.What + "\n"
+			text += "      " + told(v) + "\n"
 		}
 	}
 	return text

@@ -39,29 +39,29 @@ func TestSessionValidity(t *testing.T) {
 		class string
 		what  string
 	}{
-		{"healthy", both(), DoubleGrant, "w1 was healthy"},
-		{"without sessions", both().with(func(h *history.Header) { h.Session = false }).pause("f1", 20, 230, "w1"), DoubleGrant, "w1 was paused"},
-		{"paused", both().pause("f1", 20, 230, "w1"), UseAfterExpiry, "w1 was paused; its lease had run out 151 ms before"},
-		{"paused just before the other's grant", both().pause("f1", 200, 245, "w1"), DoubleGrant, "w1 was paused"},
-		{"paused too shortly to miss a renewal", both().pause("f1", 20, 60, "w1"), DoubleGrant, "w1 was healthy"},
-		{"the other one paused", both().pause("f1", 20, 200, "w2"), DoubleGrant, "w1 was healthy"},
-		{"cut off", both().fault(cut("n1", "n2"), 20, 230), UseAfterExpiry, "w1 was cut off"},
-		{"its only server stopped", both().servers("n1").fault(stopped("f1", "pause", "n1"), 20, 215), UseAfterExpiry, "w1 was cut off; its lease had run out 150 ms before"},
-		{"its only server dead", both().servers("n1").fault(stopped("f1", "kill", "n1"), 20, 215), UseAfterExpiry, "w1 was cut off"},
-		{"its only server stopped too shortly", both().servers("n1").fault(stopped("f1", "pause", "n1"), 20, 60), DoubleGrant, "w1 was healthy"},
-		{"the leader of three stopped", both().fault(stopped("f1", "pause", "n1"), 20, 215), DoubleGrant, "w1 was healthy"},
-		{"two of three stopped", both().fault(stopped("f1", "pause", "n1"), 20, 215).fault(stopped("f2", "kill", "n2"), 30, 215), UseAfterExpiry, "w1 was cut off"},
-		{"two of three stopped, in turn", both().fault(stopped("f1", "pause", "n1"), 20, 115).fault(stopped("f2", "pause", "n2"), 120, 215), DoubleGrant, "w1 was healthy"},
-		{"cut off from one, another one stopped", both().fault(cut("n1"), 20, 215).fault(stopped("f2", "pause", "n2"), 20, 215), UseAfterExpiry, "w1 was cut off"},
-		{"paused, then cut off, each too shortly", both().pause("f0", 20, 60, "w1").fault(cut("n1", "n2"), 55, 100), UseAfterExpiry, "its lease had run out 151 ms before"},
-		{"tied to one of three, cut off from it", tied(both(), "n1").fault(cut("n1"), 20, 230), UseAfterExpiry, "w1 was cut off"},
-		{"tied to one of three, cut off from another", tied(both(), "n3").fault(cut("n1", "n2"), 20, 230), DoubleGrant, "w1 was healthy"},
-		{"cut off from a minority", both().fault(cut("n1"), 20, 230), DoubleGrant, "w1 was healthy"},
+		{"healthy", both(), DoubleGrant, "holder:healthy"},
+		{"without sessions", both().with(func(h *history.Header) { h.Session = false }).pause("f1", 20, 230, "w1"), DoubleGrant, "holder:paused"},
+		{"paused", both().pause("f1", 20, 230, "w1"), UseAfterExpiry, "holder:paused,expired_ns:151ms"},
+		{"paused just before the other's grant", both().pause("f1", 200, 245, "w1"), DoubleGrant, "holder:paused"},
+		{"paused too shortly to miss a renewal", both().pause("f1", 20, 60, "w1"), DoubleGrant, "holder:healthy"},
+		{"the other one paused", both().pause("f1", 20, 200, "w2"), DoubleGrant, "holder:healthy"},
+		{"cut off", both().fault(cut("n1", "n2"), 20, 230), UseAfterExpiry, "holder:cut off"},
+		{"its only server stopped", both().servers("n1").fault(stopped("f1", "pause", "n1"), 20, 215), UseAfterExpiry, "holder:cut off,expired_ns:150ms"},
+		{"its only server dead", both().servers("n1").fault(stopped("f1", "kill", "n1"), 20, 215), UseAfterExpiry, "holder:cut off"},
+		{"its only server stopped too shortly", both().servers("n1").fault(stopped("f1", "pause", "n1"), 20, 60), DoubleGrant, "holder:healthy"},
+		{"the leader of three stopped", both().fault(stopped("f1", "pause", "n1"), 20, 215), DoubleGrant, "holder:healthy"},
+		{"two of three stopped", both().fault(stopped("f1", "pause", "n1"), 20, 215).fault(stopped("f2", "kill", "n2"), 30, 215), UseAfterExpiry, "holder:cut off"},
+		{"two of three stopped, in turn", both().fault(stopped("f1", "pause", "n1"), 20, 115).fault(stopped("f2", "pause", "n2"), 120, 215), DoubleGrant, "holder:healthy"},
+		{"cut off from one, another one stopped", both().fault(cut("n1"), 20, 215).fault(stopped("f2", "pause", "n2"), 20, 215), UseAfterExpiry, "holder:cut off"},
+		{"paused, then cut off, each too shortly", both().pause("f0", 20, 60, "w1").fault(cut("n1", "n2"), 55, 100), UseAfterExpiry, "expired_ns:151ms"},
+		{"tied to one of three, cut off from it", tied(both(), "n1").fault(cut("n1"), 20, 230), UseAfterExpiry, "holder:cut off"},
+		{"tied to one of three, cut off from another", tied(both(), "n3").fault(cut("n1", "n2"), 20, 230), DoubleGrant, "holder:healthy"},
+		{"cut off from a minority", both().fault(cut("n1"), 20, 230), DoubleGrant, "holder:healthy"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := c.s.final("k0", "[]").end().check(t)
 			found := r.of(MutualExclusion)
-			if found.Total != 1 || found.Violations[0].Class != c.class || !strings.Contains(found.Violations[0].What, c.what) {
+			if found.Total != 1 || found.Violations[0].Class != c.class || !strings.Contains(told(found.Violations[0]), c.what) {
 				t.Errorf("%s", r.dump())
 			}
 			if r.Verdict == Broken {

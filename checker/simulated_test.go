@@ -102,7 +102,7 @@ func TestForgedResults(t *testing.T) {
 			f.Verdict, f.Total = Violation, f.Total+1
 			f.Violations = append(slices.Clone(f.Violations), Incident{
 				Key: a.Key, From: a.Start, To: b.Start, Workers: []string{a.Worker, b.Worker}, Grants: []string{a.Grant, b.Grant},
-				Cause: cause, Element: -1, What: a.Worker + " was paused",
+				Cause: cause, Element: -1, Figures: IncidentFigures{Holder: HolderPaused},
 			})
 		}
 	}

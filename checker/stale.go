@@ -1,11 +1,9 @@
 package checker
 
 import (
-	"cmp"
-	"fmt"
 	"iter"
 	"slices"
-	"strings"
+	"time"
 
 	"lockcheck/history"
 )
@@ -185,27 +183,14 @@ func (r *run) staleWrite(e *access, a, latest *attempt, c cause) Incident {
 	key := r.name(a.key)
 	earlier, later, _ := r.inOrder(a, latest)
 	return Incident{
-		Cause: c.class, Why: r.tell(c, earlier, later),
+		Kind: KindStaleWrite, Figures: IncidentFigures{Length: time.Duration(max(0, e.time-latest.acquire.done))},
+		Cause: c.class, Explanation: r.explain(c, earlier, later),
 		Key: key, From: e.time, To: e.time, Class: "stale write",
-		What: fmt.Sprintf("the resource accepted a write to %s from %s, %s after %s had been granted the lock and used it",
-			key, r.name(a.worker), dur(max(0, e.time-latest.acquire.done)), r.name(latest.worker)),
 		Workers: r.nameAll(a.worker, latest.worker),
 		Grants:  r.nameAll(a.grant, latest.grant),
 		Element: e.element,
 		Faults:  r.inForce(a.acquire.done, e.time),
 	}
-}
-
-// clause says how many writes of each kind there are.
-func (s *stale) clause() string {
-	var parts []string
-	if n := s.total - s.unlocked; n > 0 {
-		parts = append(parts, count(n, "write was", "writes were")+" accepted from a holder that a later one had replaced")
-	}
-	if s.unlocked > 0 {
-		parts = append(parts, count(s.unlocked, "write was", "writes were")+" accepted without the lock")
-	}
-	return strings.Join(parts, ", ")
 }
 
 func noStaleWrite(r *run, found stale) (judged, FenceSummary) {
@@ -229,35 +214,22 @@ func noStaleWrite(r *run, found stale) (judged, FenceSummary) {
 	}
 	switch {
 	case permits(r.header) > 1:
-		j.Verdict, j.Summary = NotApplicable, sharedByRight
+		j.because(NotApplicable, Fact{Kind: FactSharedByRight})
 	case found.total > 0:
-		j.clause = found.clause()
-		j.Summary = j.clause
+		if n := found.total - found.unlocked; n > 0 {
+			j.because(Violation, Fact{Kind: FactStaleWrites, N: int64(n)})
+		}
+		if found.unlocked > 0 {
+			j.because(Violation, Fact{Kind: FactUnlockedWrites, N: int64(found.unlocked)})
+		}
 	case writes == 0 && history.WritesNothing(r.header.Workload):
-		j.Verdict, j.Summary = NotApplicable, "the workload writes nothing"
+		j.because(NotApplicable, Fact{Kind: FactWritesNothing})
 	case writes == 0:
-		j.Verdict, j.Summary = Undecided, "no write was accepted"
+		j.because(Undecided, Fact{Kind: FactNoWrite})
 	case len(found.undecided) > 0:
-		j.Verdict = Undecided
-		j.Summary = "two holders wrote to " + listed(found.undecided) + " in turns, and the record does not say which of them had been replaced"
+		j.because(Undecided, Fact{Kind: FactTookTurns, Keys: found.undecided})
 	default:
-		j.Summary = count(writes, "write", "writes") + " accepted, none from a replaced holder"
+		j.because(Valid, Fact{Kind: FactWrites, N: writes})
 	}
 	return j, fence
-}
-
-// refused says what the guard did, or "" if it did nothing.
-func (f FenceSummary) refused(guard string) string {
-	var what []string
-	if n := f.RefusedReads + f.RefusedWrites - f.Unanswered; n > 0 {
-		what = append(what, count(n, "stale access", "stale accesses"))
-	}
-	if n := f.Unanswered; n > 0 {
-		what = append(what, count(n, "access", "accesses")+" for want of an answer")
-	}
-	if len(what) == 0 {
-		return ""
-	}
-	names := map[string]string{history.GuardVersions: "version check", history.GuardMatch: "match of the last reader", history.GuardIdempotency: "idempotency key", history.GuardFenceWrites: "fence on writes", history.GuardAsk: "check with the service"}
-	return fmt.Sprintf("the %s refused %s", cmp.Or(names[guard], guard), strings.Join(what, " and "))
 }

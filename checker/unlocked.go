@@ -1,7 +1,5 @@
 package checker
 
-import "fmt"
-
 // ClassUnlocked is a write of a worker that knew it had not been granted the lock, as
 // found in Incident.Class.
 const ClassUnlocked = "unlocked write"
@@ -29,18 +27,14 @@ func (s *stale) withoutLock(r *run, k *keyed) {
 
 func (r *run) unlockedWrite(k *keyed, e *access, a *attempt) Incident {
 	return Incident{
-		Key: k.name, From: e.time, To: e.time, Class: ClassUnlocked, Cause: CauseUnlocked, Why: r.tellUnlocked(a),
+		Kind: KindUnlocked, Key: k.name, From: e.time, To: e.time, Class: ClassUnlocked, Cause: CauseUnlocked, Explanation: r.explainUnlocked(a),
 		Workers: r.nameAll(a.worker), Grants: r.nameAll(a.grant), Element: e.element, Faults: r.inForce(a.acquire.invoke, e.time),
-		What: fmt.Sprintf("the resource accepted a write to %s from %s, which had not been granted the lock", k.name, r.name(a.worker)),
 	}
 }
 
-// tellUnlocked says how it came that somebody wrote without the lock.
-func (r *run) tellUnlocked(a *attempt) string {
-	how := "failed"
-	if a.acquire.unknown() {
-		how = "ended without a known outcome"
-	}
-	return fmt.Sprintf("the acquire of %s by %s, begun at %s, %s at %s, and its worker went on all the same",
-		r.name(a.key), r.name(a.worker), r.at(a.acquire.invoke), how, r.at(a.acquire.done))
+// explainUnlocked is how it came that somebody wrote without the lock.
+func (r *run) explainUnlocked(a *attempt) *Explanation {
+	return &Explanation{Key: r.name(a.key), Unlocked: &Unlocked{
+		Worker: r.name(a.worker), Asked: a.acquire.invoke, Answered: a.acquire.done, Unknown: a.acquire.unknown(),
+	}}
 }

@@ -1,10 +1,8 @@
 package checker
 
 import (
-	"fmt"
 	"slices"
 	"sort"
-	"strings"
 
 	"lockcheck/history"
 	"lockcheck/internal/stats"
@@ -142,15 +140,15 @@ func (u *updates) set(r *run, k *keyed, states [][]int64) {
 		i += n
 		if n > 1 {
 			u.Duplicated++
-			u.found(k, x, ClassDuplicated, "element %d is in the final state of %s %s", x, k.name, times(n))
+			u.found(k, x, ClassDuplicated, KindDuplicated, IncidentFigures{N: int64(n)})
 		}
-		why := "nobody tried to write it"
+		kind := KindPhantom
 		if _, refused := slices.BinarySearch(k.refused, x); refused {
-			why = "the resource refused it"
+			kind = KindRefusedPhantom
 		}
 		if _, legal := slices.BinarySearch(k.legal, x); !legal {
 			u.Phantom++
-			u.found(k, x, ClassPhantom, "element %d is in the final state of %s, though %s", x, k.name, why)
+			u.found(k, x, ClassPhantom, kind, IncidentFigures{})
 		}
 	}
 }
@@ -186,9 +184,10 @@ func (u *updates) vanish(r *run, k *keyed, vanished []access) {
 	}
 }
 
-func (u *updates) found(k *keyed, element int64, class, what string, args ...any) {
+// found records what is wrong with the final state of a key.
+func (u *updates) found(k *keyed, element int64, class string, kind IncidentKind, figures IncidentFigures) {
 	u.incidents.add(k.name, k.finals.time(), func() Incident {
-		return Incident{Key: k.name, From: k.finals.time(), Element: element, Class: class, What: fmt.Sprintf(what, args...)}
+		return Incident{Kind: kind, Figures: figures, Key: k.name, From: k.finals.time(), Element: element, Class: class}
 	})
 }
 
@@ -211,15 +210,15 @@ func (u *updates) counter(r *run, k *keyed, states [][]int64) {
 	u.lose(r, k, gone[:min(rest, int64(len(gone)))])
 	if rest -= int64(len(gone)); rest > 0 {
 		u.loseLast(k, gone, rest)
-		u.found(k, 0, ClassLost, "%s counts %d after %s; no write explains the loss of %d", k.name, value, count(acknowledged, "increment", "increments"), rest)
+		u.found(k, 0, ClassLost, KindCountedLess, IncidentFigures{N: value, Of: acknowledged, Missing: rest})
 	}
 	if more := least - int64(len(k.legal)); more > 0 {
 		u.Phantom += more
-		what := "%s counts %d, %d more than anybody tried to add"
+		kind := KindCountedMore
 		if len(k.refused) > 0 {
-			what += " without being refused"
+			kind = KindCountedRefused
 		}
-		u.found(k, 0, ClassPhantom, what, k.name, least, more)
+		u.found(k, 0, ClassPhantom, kind, IncidentFigures{N: least, Missing: more})
 	}
 }
 
@@ -263,36 +262,28 @@ func (k *keyed) overwritten() []*access {
 
 // lostUpdate describes a lost update, which was overwritten by another unless that is nil.
 func (r *run) lostUpdate(k *keyed, w, by *access, c cause) Incident {
-	client := r.name(w.client)
 	i := Incident{
+		Kind: KindLostUnexplained, Figures: IncidentFigures{Version: w.version},
 		Key: k.name, From: w.time, To: w.time, Element: w.element, Class: ClassLost, Cause: c.class,
-		Workers: []string{client}, Grants: r.nameAll(w.grant),
-		What: fmt.Sprintf("update %d of %s to %s (version %d) was acknowledged, but the final state lacks it; no accepted write explains it",
-			w.element, client, k.name, w.version),
+		Workers: r.nameAll(w.client), Grants: r.nameAll(w.grant),
+		Explanation: r.explainMixed(c, r.attempt(w.grant), r.holderBehind(by)),
 	}
 	if by != nil {
+		i.Kind, i.Figures.Next, i.Figures.Base = KindOverwritten, by.version, by.base
 		i.To = by.time
 		i.Workers = append(i.Workers, r.name(by.client))
 		i.Grants = append(i.Grants, r.name(by.grant))
-		i.What = fmt.Sprintf("update %d of %s to %s (version %d) was overwritten %s later by %s, whose version %d was computed from version %d",
-			w.element, client, k.name, w.version, dur(max(0, by.time-w.time)), r.name(by.client), by.version, by.base)
 	}
 	i.Faults = r.inForce(w.time, i.To)
-	if a, b := r.attempt(w.grant), r.holderBehind(by); c.class != CauseUnexplained {
-		a, b, _ = r.inOrder(a, b)
-		i.Why = r.tell(c, a, b)
-	}
 	return i
 }
 
 // vanished describes an update that the database lost.
 func (r *run) vanished(k *keyed, w *access) Incident {
-	client := r.name(w.client)
 	return Incident{
+		Kind: KindVanished, Figures: IncidentFigures{Version: w.version},
 		Key: k.name, From: w.time, To: w.time, Element: w.element, Class: ClassLost, Cause: CauseUnexplained,
-		Workers: []string{client}, Grants: r.nameAll(w.grant), Faults: r.inForce(w.time, w.time),
-		What: fmt.Sprintf("update %d of %s to %s (version %d) was committed, as the answers to its write and its release say, but the database has neither it nor a record of it",
-			w.element, client, k.name, w.version),
+		Workers: r.nameAll(w.client), Grants: r.nameAll(w.grant), Faults: r.inForce(w.time, w.time),
 	}
 }
 
@@ -352,44 +343,17 @@ func noLostUpdate(r *run, u updates) judged {
 	j.Total = int(u.bad())
 	switch {
 	case history.WritesNothing(r.header.Workload):
-		j.Verdict, j.Summary = NotApplicable, "the workload writes nothing"
+		j.because(NotApplicable, Fact{Kind: FactWritesNothing})
 	case u.bad() > 0:
-		j.clause = strings.Join(u.effect(), ", ")
-		j.Summary = fmt.Sprintf("%s (share: %s)", j.clause, u.IntervalWords())
+		j.because(j.Verdict, Fact{Kind: FactUpdatesWrong})
 	case len(u.undecided) > 0:
-		j.Verdict = Undecided
-		j.Summary = fmt.Sprintf("the final state of %s was never read (%s)", listed(u.undecided), count(u.unjudged, "acknowledged update", "acknowledged updates"))
+		j.because(Undecided, Fact{Kind: FactFinalUnread, Keys: u.undecided, N: u.unjudged})
 	case len(u.differing) > 0:
-		j.Verdict, j.Summary = Undecided, "the final reads of "+listed(u.differing)+" differ, without a write in between"
+		j.because(Undecided, Fact{Kind: FactFinalsDiffer, Keys: u.differing})
 	case u.Acknowledged == 0:
-		j.Verdict, j.Summary = Undecided, "no update was acknowledged"
+		j.because(Undecided, Fact{Kind: FactNoUpdate})
 	default:
-		j.Summary = fmt.Sprintf("%s, none lost (%s)", count(u.Acknowledged, "acknowledged update", "acknowledged updates"), u.IntervalWords())
+		j.because(Valid, Fact{Kind: FactUpdatesKept})
 	}
 	return j
-}
-
-func (u *updates) effect() []string {
-	var effect []string
-	if u.Lost > 0 {
-		effect = append(effect, fmt.Sprintf("%d of %s lost", u.Lost, count(u.Acknowledged, "acknowledged update was", "acknowledged updates were")))
-	}
-	if u.Duplicated > 0 {
-		effect = append(effect, count(u.Duplicated, "element is", "elements are")+" there more than once")
-	}
-	if u.Repeated > 0 {
-		effect = append(effect, count(u.Repeated, "job was done", "jobs were done")+" again that had been done")
-	}
-	if u.Phantom > 0 {
-		effect = append(effect, count(u.Phantom, "update is", "updates are")+" there that the resource never accepted")
-	}
-	return effect
-}
-
-func listed(names []string) string {
-	const most = 3
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }

@@ -1,10 +1,9 @@
 package checker
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"lockcheck/history"
 )
@@ -29,8 +28,8 @@ const (
 	CauseUnexplained     = "unexplained"
 )
 
-// clocksApart is the option of locks whose workers have clocks that tell different times.
-const clocksApart = "clocks-apart"
+// ClocksApart is the option of locks whose workers have clocks that tell different times.
+const ClocksApart = "clocks-apart"
 
 // cause is why somebody else could have the lock, or change the data, of a holder.
 type cause struct {
@@ -83,7 +82,7 @@ func (r *run) whyReplaced(a, b *attempt) cause {
 		return cause{class: CauseOutlasted}
 	}
 	c := r.endedEarly(a, b)
-	if c.fault == nil && slices.Contains(strings.Split(r.header.Lock, "+"), clocksApart) {
+	if c.fault == nil && slices.Contains(strings.Split(r.header.Lock, "+"), ClocksApart) {
 		return cause{class: CauseClock}
 	}
 	if _, _, certain := r.inOrder(a, b); c.class == CauseTwice && !certain && r.endedEarly(b, a).class != CauseTwice {
@@ -240,67 +239,54 @@ func (r *run) whyOverwritten(first, second *access) cause {
 // deferral is the fault that held a write of a grant back, nil if there was none.
 func (r *run) deferral(a *attempt) *fault { return r.deferrals[a.grant] }
 
-// tell says in words how b could be granted what a held.
-func (r *run) tell(c cause, a, b *attempt) string {
+// explain says what the history shows of how b could be granted what a held.
+func (r *run) explain(c cause, a, b *attempt) *Explanation {
 	if c.class == CauseUnlocked {
 		if !r.unlocked(a) {
 			a = b
 		}
-		return r.tellUnlocked(a)
-	}
-	holder, next, key := r.name(a.worker), r.name(b.worker), r.name(a.key)
-	text := fmt.Sprintf("%s was granted %s at %s%s", holder, key, r.at(a.acquire.done), withToken(a))
-	if b.acquire.done < a.acquire.done {
-		text += ", by an answer that came late"
+		return r.explainUnlocked(a)
 	}
 	granted := b.acquire.done
 	end := r.canHaveEndedBefore(a, granted)
+	e := &Explanation{Key: r.name(a.key), Holder: r.granted(a), Next: r.granted(b), Record: r.observed(a, b)}
+	if end <= r.end {
+		e.LeaseEnd = end
+	}
 	switch c.class {
 	case CausePaused:
-		text += fmt.Sprintf(", was stopped from %s %s, and its lease can have run out at %s", r.at(c.span.from), r.untilContinued(a.worker, c.span), r.at(end))
+		e.Stop = r.stopOf(a.worker, c.span)
 	case CauseCutOff:
-		text += fmt.Sprintf(" and was cut off from %s to %s", r.at(c.span.from), r.at(c.span.to))
-	case CauseOutlasted:
-		text += fmt.Sprintf("; its lease can have run out at %s, and it worked on", r.at(end))
+		e.Cut = &Stop{From: c.span.from, To: c.span.to}
 	case CauseValidity:
-		text += fmt.Sprintf(" and took it for valid until %s, but its lease can have run out at %s", r.at(a.validBy(granted)), r.at(end))
+		e.ValidUntil = a.validBy(granted)
 	case CauseRenewedByOther:
 		renewed := r.renewedSince(a, granted)
-		text += fmt.Sprintf("; its lease can have run out at %s, and yet its renewal, asked for at %s, succeeded at %s",
-			r.at(r.canHaveEndedBefore(a, renewed.invoke)), r.at(renewed.invoke), r.at(renewed.done))
+		e.Renewal = &Renewal{Asked: renewed.invoke, Answered: renewed.done, LeaseEnd: r.canHaveEndedBefore(a, renewed.invoke)}
 	case CauseInFlight:
-		text += fmt.Sprintf(", for no longer than until %s, and its write was still on its way then", r.at(min(end, a.holdEnd)))
-	case CauseExpiredGrant:
-		text += "; the service no longer had the claim of one of the two on record when its grant arrived"
-	case CauseReleasedByOther:
-		releaser := r.releasedBy[a]
-		text += fmt.Sprintf("; %s released it at %s, though it was not its own", r.name(releaser.worker), r.at(releaser.released().invoke))
-	case CauseTwice:
-		text += "; nothing can have ended that grant " + r.before(end) + r.after(a)
-	case CauseClock, CauseServerLost, CauseServerFault:
-		if c.class == CauseServerLost && connected(r.header) {
-			text += "; the lock lasted as long as its connection, and " + c.told(r)
-			break
+		e.HeldUntil = min(end, a.holdEnd)
+		if c.fault != nil {
+			e.HeldBack = c.fault.ID
 		}
-		text += fmt.Sprintf("; that grant cannot have ended by itself %s, but %s", r.before(end), c.told(r))
-	case CauseUnexplained:
-		text += "; nothing in the record says why that did not keep others out" + r.after(a)
+	case CauseReleasedByOther:
+		releaser := r.granted(r.releasedBy[a])
+		releaser.At = r.releasedBy[a].released().invoke
+		e.Releaser = &releaser
+	case CauseTwice, CauseUnexplained:
+		e.Recovering, e.GaveUp = r.recovering(a), r.justBefore(a, b)
+	case CauseClock, CauseServerLost, CauseServerFault:
+		e.Connected, e.InForce = c.class == CauseServerLost && connected(r.header), c.inForce()
 	}
-	if c.class == CauseTwice || c.class == CauseUnexplained {
-		text += r.justBefore(a, b)
-	}
-	if said := r.observed(a, b); said != "" {
-		text += "; " + said
-	}
-	if c.fault != nil && c.class == CauseInFlight {
-		text += ", held back by fault " + c.fault.ID
-	}
-	return text + fmt.Sprintf("; %s was granted it at %s%s", next, r.at(b.acquire.done), withToken(b))
+	return e
 }
 
-// justBefore tells of the last attempt that a worker gave up or took back between two grants: what that
-// attempt left behind or removed may be the reason. "" if there was none.
-func (r *run) justBefore(a, b *attempt) string {
+func (r *run) granted(a *attempt) Granted {
+	return Granted{Worker: r.name(a.worker), Grant: r.name(a.grant), At: a.acquire.done, Token: a.token}
+}
+
+// justBefore is the last attempt that a worker gave up or took back between two grants: what that
+// attempt left behind or removed may be the reason. It is nil if there was none.
+func (r *run) justBefore(a, b *attempt) *Granted {
 	var last *attempt
 	for _, other := range r.byKey[b.key].attempts {
 		at := r.gaveUp(other)
@@ -309,30 +295,26 @@ func (r *run) justBefore(a, b *attempt) string {
 		}
 	}
 	if last == nil {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("; between the two grants, at %s, %s gave up its attempt %s", r.at(r.gaveUp(last)), r.name(last.worker), r.name(last.grant))
+	return &Granted{Worker: r.name(last.worker), Grant: r.name(last.grant), At: r.gaveUp(last)}
 }
 
-// untilContinued says when a worker that was stopped went on: somewhere between the two times
-// that bracket the signal. One that is at work before the later of them is not stopped any more.
-func (r *run) untilContinued(w worker, stop span) string {
+// stopOf is a time in which a worker was stopped, with the two times that bracket the signal to
+// go on. A worker that is at work before the later of them is not stopped any more.
+func (r *run) stopOf(w worker, stop span) *Stop {
 	for i := range r.faults {
 		f := &r.faults[i]
-		if f.End != stop.to || !f.does(history.Stops) || f.certainTo <= f.Begin || f.certainTo == f.End || !slices.Contains(f.Targets, r.name(w)) {
-			continue
+		if f.End == stop.to && f.does(history.Stops) && f.certainTo > f.Begin && f.certainTo != f.End && slices.Contains(f.Targets, r.name(w)) {
+			return &Stop{From: stop.from, Resumed: f.certainTo, To: f.End}
 		}
-		if from, to := r.at(f.certainTo), r.at(f.End); from != to {
-			return fmt.Sprintf("until it was continued between %s and %s", from, to)
-		}
-		return "until it was continued at " + r.at(f.End)
 	}
-	return "to " + r.at(stop.to)
+	return &Stop{From: stop.from, To: stop.to}
 }
 
-// after names the fault of servers that ended last before a grant, if they may not have been done
-// with it: a failover may come when the fault is over. "" for none.
-func (r *run) after(a *attempt) string {
+// recovering is the fault of servers that ended last before a grant, if they may not have been done
+// with it: a failover may come when the fault is over. It is nil if there is none.
+func (r *run) recovering(a *attempt) *Recovering {
 	var last *fault
 	for i := range r.faults {
 		f := &r.faults[i]
@@ -342,81 +324,34 @@ func (r *run) after(a *attempt) string {
 		}
 	}
 	if last == nil {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf(", but %s had ended %s before it was asked for, and servers may take %s to recover", last.name(), dur(a.acquire.invoke-last.End), dur(int64(r.header.Grace)))
+	return &Recovering{Fault: last.inForce(), Ago: time.Duration(a.acquire.invoke - last.End)}
 }
 
-// observed says what the service itself had on record of the claim of a, "" if nobody
-// knows. The observer learns of it later than it happens, never before.
-func (r *run) observed(a, b *attempt) string {
+// observed is what the service itself had on record of the claim of a, nil if nobody knows. The
+// observer learns of it later than it happens, never before.
+func (r *run) observed(a, b *attempt) *Record {
 	dropped, known := r.byKey[a.key].dropped[a.token]
-	granted := b.acquire.done
 	switch {
-	case !known || a.token == 0:
-		return ""
-	case dropped != 0 && dropped <= granted:
-		return fmt.Sprintf("by its own record the service had dropped that claim by %s", r.at(dropped))
-	case dropped != 0:
-		return fmt.Sprintf("the service was seen to drop that claim at %s", r.at(dropped))
-	case r.unobserved != 0:
-		return ""
+	case !known || a.token == 0, dropped == 0 && r.unobserved != 0:
+		return nil
 	}
-	return "by its own record the service had that claim to the end"
+	return &Record{Dropped: dropped, Late: dropped > b.acquire.done}
 }
 
-// told says which faults explain it, and from when on each was in force.
-func (c cause) told(r *run) string {
+// inForce lists the faults that explain it.
+func (c cause) inForce() []InForce {
 	if c.fault == nil {
-		return "the clocks of the workers differed from the start (lock option " + clocksApart + ")"
+		return nil
 	}
-	var parts []string
-	for _, f := range append([]*fault{c.fault}, c.with...) {
-		parts = append(parts, fmt.Sprintf("%s was in force from %s", f.name(), r.at(f.Begin)))
+	all := []InForce{c.fault.inForce()}
+	for _, f := range c.with {
+		all = append(all, f.inForce())
 	}
-	return strings.Join(parts, ", and ")
+	return all
 }
 
-// name is a fault in words.
-func (f *fault) name() string {
-	if len(f.Targets) == 0 {
-		return fmt.Sprintf("fault %s (%s)", f.ID, f.Kind)
-	}
-	return fmt.Sprintf("fault %s (%s of %s)", f.ID, f.Kind, listed(f.Targets))
-}
-
-func (r *run) before(end int64) string {
-	if end > r.end {
-		return "at all"
-	}
-	return "before " + r.at(end)
-}
-
-// causedBy says what violations were caused by, the most frequent cause first; "" for
-// none.
-func causedBy(causes map[string]int64) string {
-	classes := sortedKeys(causes)
-	slices.SortStableFunc(classes, func(a, b string) int { return cmp.Compare(causes[b], causes[a]) })
-	var parts []string
-	for _, class := range classes {
-		part := class
-		if len(classes) > 1 {
-			part += fmt.Sprintf(" (%d)", causes[class])
-		}
-		parts = append(parts, part)
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return "cause: " + strings.Join(parts, ", ")
-}
-
-// at is a time since the begin of the history.
-func (r *run) at(t int64) string { return dur(max(0, t-r.begin)) }
-
-func withToken(a *attempt) string {
-	if a.token == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" with token %d", a.token)
+func (f *fault) inForce() InForce {
+	return InForce{ID: f.ID, Kind: f.Kind, Targets: f.Targets, From: f.Begin}
 }

@@ -38,70 +38,70 @@ func TestWhy(t *testing.T) {
 		name, want, why string
 		s               *script
 	}{
-		{"paused", CausePaused, "was stopped from 10 ms until it was continued between 138 ms and 139 ms, and its lease can have run out at 97 ms", late().pause("f1", 20, 148, "w1")},
-		{"another one paused", CauseOutlasted, "its lease can have run out at 97 ms, and it worked on", late().pause("f1", 20, 148, "w2")},
-		{"cut off", CauseCutOff, "was cut off from 10 ms", late().fault(cut, 20, 148)},
-		{"a write held back", CauseInFlight, "held back by fault f1", late().fault(of(history.DelayWrite, "w1"), 20, 148).deferred("a", 25, "f1")},
-		{"expired on arrival", CauseExpiredGrant, "no longer had the claim", newScript().acquire("w1", "a", 10, 11).
+		{"paused", CausePaused, "lease_end:107ms,stop:{from:20ms,resumed:148ms,to:149ms}", late().pause("f1", 20, 148, "w1")},
+		{"another one paused", CauseOutlasted, "lease_end:107ms", late().pause("f1", 20, 148, "w2")},
+		{"cut off", CauseCutOff, "cut:{from:20ms,", late().fault(cut, 20, 148)},
+		{"a write held back", CauseInFlight, "held_back:f1", late().fault(of(history.DelayWrite, "w1"), 20, 148).deferred("a", 25, "f1")},
+		{"expired on arrival", CauseExpiredGrant, "", newScript().acquire("w1", "a", 10, 11).
 			try("w2", "b", 30, 31, history.Event{Type: history.OK, Expired: true}).release("b", 40, 41).release("a", 50, 51)},
-		{"released by another", CauseReleasedByOther, "w3 released it at 120 ms, though it was not its own", newScript().try("w3", "x", 1, 2, history.Event{Type: history.OK}).
+		{"released by another", CauseReleasedByOther, "releaser:{worker:w3,grant:x,at:121ms}", newScript().try("w3", "x", 1, 2, history.Event{Type: history.OK}).
 			lost("x", 105, "service").acquire("w1", "a", 109, 110).release("x", 121, 122).acquire("w2", "b", 130, 131).release("b", 140, 141).release("a", 150, 151)},
-		{"validity counted from a late answer", CauseValidity, "took it for valid until 150 ms, but its lease can have run out at 97 ms", newScript().
+		{"validity counted from a late answer", CauseValidity, "lease_end:107ms,valid_until:160ms", newScript().
 			try("w1", "a", 10, 60, history.Event{Type: history.OK, Until: ms(160)}).then(held("w2", "b", 120, 140)).release("a", 150, 151)},
-		{"validity counted from the request", CauseOutlasted, "its lease can have run out at 97 ms", newScript().
+		{"validity counted from the request", CauseOutlasted, "lease_end:107ms", newScript().
 			try("w1", "a", 10, 60, history.Event{Type: history.OK, Until: ms(110)}).then(held("w2", "b", 120, 140)).release("a", 150, 151)},
-		{"granted twice after it had waited", CauseTwice, "nothing can have ended that grant before 237 ms", newScript().acquire("w3", "x", 10, 11).renew("x", 60, 61).
+		{"granted twice after it had waited", CauseTwice, "lease_end:247ms", newScript().acquire("w3", "x", 10, 11).renew("x", 60, 61).
 			try("w1", "a", 20, 152, history.Event{Type: history.OK, Until: ms(250)}).release("x", 150, 151).then(held("w2", "b", 170, 180)).release("a", 190, 191)},
-		{"granted twice after it had waited for longer than the one before", CauseTwice, "nothing can have ended that grant before 242 ms", newScript().
+		{"granted twice after it had waited for longer than the one before", CauseTwice, "lease_end:247ms", newScript().
 			try("w1", "a", 5, 152, history.Event{Type: history.OK}).then(held("w3", "x", 130, 150)).then(held("w2", "b", 170, 180)).release("a", 190, 191)},
 		{"paused while it waited", CausePaused, "", newScript().
 			try("w1", "a", 5, 152, history.Event{Type: history.OK}).then(held("w2", "b", 130, 160)).notHeld("a", 190, 191).pause("f1", 20, 151, "w1")},
-		{"renewed after another one was granted it", CauseRenewedByOther, "its lease can have run out at 97 ms, and yet its renewal, asked for at 120 ms, succeeded at 121 ms", newScript().
+		{"renewed after another one was granted it", CauseRenewedByOther, "renewal:{asked:130ms,answered:131ms,lease_end:107ms}", newScript().
 			acquire("w1", "a", 10, 11).then(held("w2", "b", 120, 125)).renew("a", 130, 131).release("a", 150, 151)},
-		{"renewed before and after another one was granted it", CauseRenewedByOther, "its lease can have run out at 97 ms, and yet its renewal, asked for at 95 ms, succeeded at 121 ms", newScript().
+		{"renewed before and after another one was granted it", CauseRenewedByOther, "renewal:{asked:105ms,answered:131ms,lease_end:107ms}", newScript().
 			acquire("w1", "a", 10, 11).then(held("w2", "b", 120, 125)).renew("a", 105, 131).release("a", 150, 151)},
-		{"renewed, and the answer came when another one was granted it", CauseOutlasted, "its lease can have run out at 147 ms", newScript().
+		{"renewed, and the answer came when another one was granted it", CauseOutlasted, "lease_end:157ms", newScript().
 			acquire("w1", "a", 10, 11).renew("a", 60, 185).then(held("w2", "b", 170, 175)).notHeld("a", 186, 187)},
-		{"renewed before another one was granted it", CauseOutlasted, "its lease can have run out at 147 ms", newScript().
+		{"renewed before another one was granted it", CauseOutlasted, "lease_end:157ms", newScript().
 			acquire("w1", "a", 10, 11).renew("a", 60, 61).then(held("w2", "b", 170, 175)).notHeld("a", 180, 181)},
-		{"granted twice", CauseTwice, "nothing can have ended that grant before 97 ms", early()},
-		{"the clock of the server", CauseClock, "fault f1 (clock of n1) was in force", early().fault(of(history.Clock, "n1"), 20, 300)},
-		{"the server killed", CauseServerLost, "fault f1 (kill of n1) was in force", early().fault(of(history.Kill, "n1"), 20, 25)},
+		{"granted twice", CauseTwice, "lease_end:107ms", early()},
+		{"the clock of the server", CauseClock, "in_force:[{id:f1,kind:clock,targets:[n1],", early().fault(of(history.Clock, "n1"), 20, 300)},
+		{"the server killed", CauseServerLost, "in_force:[{id:f1,kind:kill,targets:[n1],", early().fault(of(history.Kill, "n1"), 20, 25)},
 		{"a worker killed", CauseTwice, "", early().fault(of(history.Kill, "w4"), 20, 25)},
-		{"the server paused", CauseServerFault, "fault f1 (pause of n1) was in force", early().fault(of(history.Pause, "n1"), 20, 25)},
+		{"the server paused", CauseServerFault, "in_force:[{id:f1,kind:pause,targets:[n1],", early().fault(of(history.Pause, "n1"), 20, 25)},
 		{"the server paused before", CauseTwice, "", early().fault(of(history.Pause, "n1"), 2, 5)},
 		{"paused long before its lease ran out", CauseOutlasted, "", late().pause("f1", 20, 25, "w1")},
-		{"paused, and a release that was accepted too late", CausePaused, "its lease can have run out at 97 ms", newScript().acquire("w1", "a", 10, 11).
+		{"paused, and a release that was accepted too late", CausePaused, "lease_end:107ms", newScript().acquire("w1", "a", 10, 11).
 			acquire("w2", "b", 120, 121).release("a", 150, 151).notHeld("b", 160, 161).pause("f1", 20, 148, "w1")},
-		{"paused before its answer came", CausePaused, "by an answer that came late", newScript().try("w1", "a", 10, 151, history.Event{Type: history.OK, Until: ms(110)}).
+		{"paused before its answer came", CausePaused, "holder:{worker:w1,grant:a,at:151ms},next:{worker:w2,grant:b,at:121ms}", newScript().try("w1", "a", 10, 151, history.Event{Type: history.OK, Until: ms(110)}).
 			notHeld("a", 160, 161).acquire("w2", "b", 120, 121).release("b", 180, 181).pause("f1", 15, 148, "w1")},
-		{"released by two others, one after the other", CauseReleasedByOther, "w3 released it at", newScript().with(func(h *history.Header) { h.Workers = append(h.Workers, "w5") }).
+		{"released by two others, one after the other", CauseReleasedByOther, "releaser:{worker:w3", newScript().with(func(h *history.Header) { h.Workers = append(h.Workers, "w5") }).
 			try("w3", "x", 1, 2, history.Event{Type: history.OK}).lost("x", 5, "service").try("w4", "y", 6, 7, history.Event{Type: history.OK}).lost("y", 8, "service").
 			acquire("w1", "a", 9, 10).release("x", 50, 51).acquire("w2", "b", 60, 61).release("y", 70, 71).release("b", 80, 81).release("a", 85, 86)},
 		{"a clock that was merely wrong", CauseTwice, "", newScript().acquire("w1", "a", 110, 111).acquire("w2", "b", 130, 131).release("b", 140, 141).release("a", 150, 151).
 			fault(of(history.Clock, "n1"), 20, 300)},
-		{"a clock that ran fast since before the grant", CauseClock, "fault f1 (clock-rate of n1) was in force", early().fault(history.Fault{ID: "f1", Kind: history.ClockRate, Targets: []string{"n1"}, Speed: 1.1}, 1, 300)},
+		{"a clock that ran fast since before the grant", CauseClock, "in_force:[{id:f1,kind:clock-rate,targets:[n1],", early().fault(history.Fault{ID: "f1", Kind: history.ClockRate, Targets: []string{"n1"}, Speed: 1.1}, 1, 300)},
 		{"a clock that ran slow since before the grant", CauseTwice, "", early().fault(history.Fault{ID: "f1", Kind: history.ClockRate, Targets: []string{"n1"}, Speed: 0.9}, 1, 300)},
 		{"a clock that was moved back", CauseTwice, "", early().fault(history.Fault{ID: "f1", Kind: history.Clock, Targets: []string{"n1"}, Step: -1e9}, 20, 300)},
 		{"a clock that was moved back before, and forward now", CauseClock, "", newScript().acquire("w1", "a", 110, 111).acquire("w2", "b", 130, 131).release("b", 140, 141).
 			release("a", 150, 151).fault(history.Fault{ID: "f1", Kind: history.Clock, Targets: []string{"n1"}, Step: -1e9}, 20, 120)},
 		{"a session of a paused holder", CausePaused, "", session(newScript()).then(held("w1", "a", 10, 150)).then(held("w2", "b", 120, 140)).pause("f1", 20, 148, "w1")},
-		{"a session that ended by itself", CauseUnexplained, "nothing in the record says why", session(newScript()).
+		{"a session that ended by itself", CauseUnexplained, "", session(newScript()).
 			try("w1", "a", 10, 11, history.Event{Type: history.OK}).then(held("w2", "b", 120, 140)).notHeld("a", 150, 151)},
 		{"a session granted twice", CauseTwice, "", session(newScript()).then(held("w1", "a", 10, 150)).then(held("w2", "b", 120, 140))},
-		{"a session whose renewals may not go on after a fault", CauseUnexplained, "nothing in the record says why", session(newScript()).
+		{"a session whose renewals may not go on after a fault", CauseUnexplained, "", session(newScript()).
 			servers("n1", "n2", "n3").fault(of(history.Pause, "n1"), 2, 8).then(held("w1", "a", 10, 150)).then(held("w2", "b", 120, 140))},
 		{"a session under a fault of the server", CauseServerFault, "", session(newScript()).
 			try("w1", "a", 10, 11, history.Event{Type: history.OK}).then(held("w2", "b", 120, 140)).notHeld("a", 150, 151).servers("n1", "n2", "n3").fault(of(history.Pause, "n1"), 20, 100)},
-		{"a session that ended by itself soon after a fault", CauseUnexplained, "keep others out, but fault f1 (pause of n1) had ended 4 ms before it was asked for, and servers may take 50 ms", session(newScript()).
+		{"a session that ended by itself soon after a fault", CauseUnexplained, "recovering:{fault:{id:f1,kind:pause,targets:[n1],from:2ms},ago_ns:4ms}", session(newScript()).
 			with(func(h *history.Header) { h.Grace = 50 * time.Millisecond }).servers("n1", "n2", "n3").fault(of(history.Pause, "n1"), 2, 5).try("w1", "a", 10, 11, history.Event{Type: history.OK}).then(held("w2", "b", 120, 140)).notHeld("a", 150, 151)},
-		{"one of two at once, of which a clock can have ended the other one", CauseUnexplained, "nothing in the record says why", newScript().
+		{"one of two at once, of which a clock can have ended the other one", CauseUnexplained, "", newScript().
 			try("w2", "b", 7, 82, history.Event{Type: history.OK}).release("b", 90, 91).acquire("w1", "a", 70, 78).release("a", 95, 96).fault(of(history.Clock, "n1"), 50, 60)},
 		{"one of two at once, and no such clock", CauseTwice, "", newScript().
 			try("w2", "b", 7, 82, history.Event{Type: history.OK}).release("b", 90, 91).acquire("w1", "a", 70, 78).release("a", 95, 96)},
-		{"a server that ended its connections", CauseServerLost, "lasted as long as its connection, and fault f1 (kill of n1)", connected(newScript()).
+		{"a server that ended its connections", CauseServerLost, "in_force:[{id:f1,kind:kill,targets:[n1],from:20ms}],connected:true", connected(newScript()).
 			then(held("w1", "a", 10, 150)).then(held("w2", "b", 120, 140)).fault(of(history.Kill, "n1"), 20, 118)},
-		{"two servers of three lost it", CauseServerLost, "fault f1 (kill of n1) was in force from 2 ms, and fault f2 (kill of n2) was in force from 6 ms", early().servers("n1", "n2", "n3").
+		{"two servers of three lost it", CauseServerLost, "in_force:[{id:f1,kind:kill,targets:[n1],from:12ms},{id:f2,kind:kill,targets:[n2],from:16ms}]", early().servers("n1", "n2", "n3").
 			fault(of(history.Kill, "n1"), 12, 14).fault(history.Fault{ID: "f2", Kind: history.Kill, Targets: []string{"n2"}}, 16, 18)},
 		{"a connection that was cut", CauseCutOff, "", connected(newScript()).then(held("w1", "a", 10, 150)).then(held("w2", "b", 120, 140)).fault(cut, 20, 148)},
 	} {
@@ -111,8 +111,8 @@ func TestWhy(t *testing.T) {
 			if f.Total != 1 || f.Causes[c.want] != 1 {
 				t.Fatalf("causes %v, want %s\n%s", f.Causes, c.want, r.dump())
 			}
-			if v := f.Violations[0]; v.Cause != c.want || !strings.Contains(v.Why, c.why) {
-				t.Errorf("%s: %s\nwant %q in it", v.Cause, v.Why, c.why)
+			if v := f.Violations[0]; v.Cause != c.want || !strings.Contains(told(v.Explanation), c.why) {
+				t.Errorf("%s: %s\nwant %q in it", v.Cause, told(v.Explanation), c.why)
 			}
 			noBug(t, r)
 		})
@@ -143,7 +143,7 @@ func TestAfter(t *testing.T) {
 		s := c.s(newScript().with(func(h *history.Header) { h.Grace = 50 * time.Millisecond }))
 		r := s.acquire("w1", "a", 110, 111).acquire("w2", "b", 130, 131).release("b", 140, 141).release("a", 150, 151).end().check(t)
 		v := r.of(MutualExclusion).Violations
-		if len(v) != 1 || v[0].Cause != CauseTwice || strings.Contains(v[0].Why, "servers may take 50 ms to recover") != c.want {
+		if len(v) != 1 || v[0].Cause != CauseTwice || (v[0].Explanation.Recovering != nil) != c.want {
 			t.Errorf("%s: %+v", c.name, v)
 		}
 	}
@@ -165,16 +165,15 @@ func TestObserved(t *testing.T) {
 		name, want string
 		s          *script
 	}{
-		{"dropped before", "the service had dropped that claim by 10 ms", service(claimed(), 20, history.Dropped, 5)},
-		{"dropped after", "the service was seen to drop that claim at 35 ms", service(claimed(), 45, history.Dropped, 5)},
-		{"never dropped", "had that claim to the end", claimed()},
-		{"not observed", "", twice()},
-		{"another claim", "", service(twice(), 12, history.Claimed, 6)},
-		{"the observer gave up", "", gaveUp},
+		{"dropped before", "{dropped:20ms}", service(claimed(), 20, history.Dropped, 5)},
+		{"dropped after", "{dropped:45ms,late:true}", service(claimed(), 45, history.Dropped, 5)},
+		{"never dropped", "{}", claimed()},
+		{"not observed", "null", twice()},
+		{"another claim", "null", service(twice(), 12, history.Claimed, 6)},
+		{"the observer gave up", "null", gaveUp},
 	} {
-		why := c.s.end().check(t).of(MutualExclusion).Violations[0].Why
-		if strings.Contains(why, "claim") != (c.want != "") || !strings.Contains(why, c.want) {
-			t.Errorf("%s: %s\nwant %q in it", c.name, why, c.want)
+		if got := told(c.s.end().check(t).of(MutualExclusion).Violations[0].Explanation.Record); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
 }
@@ -204,8 +203,8 @@ func TestWhyLost(t *testing.T) {
 			if f.Total != 1 || f.Causes[c.want] != 1 || f.Violations[0].Cause != c.want {
 				t.Fatalf("causes %v, want %s\n%s", f.Causes, c.want, r.dump())
 			}
-			if (f.Violations[0].Why == "") != (c.want == CauseUnexplained) {
-				t.Errorf("told as %q", f.Violations[0].Why)
+			if e := f.Violations[0].Explanation; (e == nil) != (c.want == CauseUnexplained) {
+				t.Errorf("explained as %s", told(e))
 			}
 		})
 	}

@@ -2,7 +2,6 @@ package checker
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -13,13 +12,13 @@ import (
 // before they leave it, its record alone tells how many were inside at once. Each was inside
 // during its hold, so that what it saw is in the holds, too.
 
-// witness says how many the resource saw inside a key at once.
-func (r *run) witness() string {
+// witness is how many the resource saw inside a key at once.
+func (r *run) witness() Fact {
 	most := 0
 	for k := range r.dataKeys {
 		most = max(most, r.inside(k))
 	}
-	return fmt.Sprintf("the resource saw %s at once", count(most, "worker", "workers"))
+	return Fact{Kind: FactInsideAtOnce, N: int64(most)}
 }
 
 // inside is how many grants were inside a key at once, by the accesses that the resource accepted:
@@ -50,14 +49,14 @@ func (r *run) inside(k *keyed) int {
 }
 
 // unheld compares what the resource saw with the holds, and returns what cannot be true of both.
-func (r *run) unheld(overlaps together) []string {
-	var found []string
+func (r *run) unheld(overlaps together) []Fact {
+	var found []Fact
 	if r.header.Workload != history.WorkloadSemaphore {
 		return nil
 	}
 	for k := range r.dataKeys {
 		if n := r.inside(k); n > permits(r.header) && !overlaps.keys[k.name] {
-			found = append(found, fmt.Sprintf("the resource saw %d workers in %s at once, and no holds overlap", n, k.name))
+			found = append(found, Fact{Kind: FactUnheld, Keys: []string{k.name}, N: int64(n)})
 		}
 	}
 	return found

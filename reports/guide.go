@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lockcheck/checker"
+	"lockcheck/present"
 )
 
 // Guide is what is known of locks, for those who have to choose one.
@@ -355,7 +356,7 @@ func (g GuideGroup) lost() string {
 	if g.Pool.Acknowledged == 0 {
 		return ""
 	}
-	interval := strings.TrimPrefix(g.Pool.IntervalOver(), "over ") + ": too few for an interval"
+	interval := present.Units(g.Pool.LossInterval) + ": too few for an interval"
 	if g.Pool.IntervalKnown() {
 		interval = "95 % interval " + brief(g.Pool.LossInterval)
 	}

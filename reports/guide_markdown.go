@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lockcheck/checker"
+	"lockcheck/present"
 )
 
 // guidePreface says what the guide rests on.
@@ -161,7 +162,7 @@ func markdownSpeeds(b *strings.Builder, all []GuideSpeed) {
 
 // share is the interval of the share that was lost, and what it is over.
 func (s GuideSpeed) share() string {
-	over := s.Loss.IntervalOver()
+	over := "over " + present.Units(s.Loss.LossInterval)
 	switch known := s.Loss.IntervalKnown(); {
 	case !known && s.Loss.LostOver == checker.OverRuns && s.Loss.LostUnits > 1:
 		return "none, too few to tell how much runs differ: " + over

@@ -59,7 +59,6 @@ func Style() (string, error) {
 
 type page struct {
 	Title, Word, Class, Sentence, Judged string
-	Headline                             string // how many incidents; "" for none
 	Run                                  []fact
 	Warnings                             []string
 	Verdicts                             []verdictRow
@@ -162,7 +161,7 @@ func newPage(h *history.History, r checker.Results) page {
 			{"Images", pairs(h.Header.Images)},
 		},
 	}
-	p.Headline, p.Sentence = headlineOf(r)
+	p.Sentence = sentence(r)
 	shown := p.pictures(h, rec, r)
 	for _, c := range coverages(h.Header, r.Faults) {
 		p.Coverage = append(p.Coverage, coverageRow{c.name, c.line(), c.notCounted()})
@@ -221,15 +220,6 @@ func linked(rows []findingRow, r checker.Results) []findingRow {
 		}
 	}
 	return rows
-}
-
-// headlineOf takes the count of incidents off the sentence, "" if there is none.
-func headlineOf(r checker.Results) (incidents, said string) {
-	said = sentence(r)
-	if before, after, found := strings.Cut(said, ": "); found && r.Incidents > 0 && strings.Contains(before, " incident") {
-		return before + ":", after
-	}
-	return "", said
 }
 
 // again is the command that runs a test again: a seed that was drawn by chance is named.

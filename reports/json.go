@@ -11,7 +11,7 @@ import (
 
 // DocumentSchema is the version of the form of results.json. It changes when a
 // program that reads the file would have to; new fields do not change it.
-const DocumentSchema = 2
+const DocumentSchema = 3
 
 // Document is the content of results.json.
 type Document struct {
@@ -40,8 +40,10 @@ func ReadDocument(r io.Reader) (Document, error) {
 	case 1:
 		d.Schema = DocumentSchema
 		d.Document.Results, err = checker.ResultsOfSchema1(d.Results)
-	case DocumentSchema:
+	case 2, DocumentSchema:
+		d.Schema = DocumentSchema
 		err = json.Unmarshal(d.Results, &d.Document.Results)
+		d.Document.Results.Schema = checker.Schema
 	default:
 		err = fmt.Errorf("they have schema %d, and this lockcheck knows %d", d.Schema, DocumentSchema)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"lockcheck/checker"
+	"lockcheck/present"
 )
 
 // Pooled writes the results of several runs of one test together, for people.
@@ -53,8 +54,8 @@ func losses(p checker.Pool) string {
 // interval is that of a share of lost updates in percent, with what it is over.
 func interval(i checker.LossInterval) string {
 	name := "95 % interval"
-	if over := i.IntervalOver(); over != "" {
-		name += " " + over
+	if units := present.Units(i); units != "" {
+		name += " over " + units
 	}
 	if !i.IntervalKnown() {
 		return "no " + name
@@ -68,8 +69,8 @@ func brief(i checker.LossInterval) string {
 	if i.IntervalKnown() {
 		text = inPercent(i.LostLow) + "–" + inPercent(i.LostHigh) + " %"
 	}
-	if over := strings.TrimPrefix(i.IntervalOver(), "over "); over != "" {
-		text += " (" + over + ")"
+	if units := present.Units(i); units != "" {
+		text += " (" + units + ")"
 	}
 	return text
 }

@@ -169,16 +169,9 @@ func wordOf(f checker.Finding) string {
 	}
 }
 
-// sentence is r.Sentence without a verdict word in front of it, since every
-// report puts its own there.
+// sentence is why a run has its verdict.
 func sentence(r checker.Results) string {
 	s := clean(r.Sentence)
-	word := string(plain(r.Verdict))
-	if len(s) > len(word) && strings.EqualFold(s[:len(word)], word) {
-		if rest := strings.TrimLeft(s[len(word):], ":. "); rest != s[len(word):] && rest != "" {
-			return rest
-		}
-	}
 	if s == "" {
 		return "The checkers gave no reason."
 	}

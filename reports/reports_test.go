@@ -166,19 +166,6 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-func TestSentenceCarriesTheVerdictOnce(t *testing.T) {
-	for in, want := range map[string]string{
-		"VIOLATION: two held it": "two held it",
-		"violation two held it":  "two held it",
-		"Violations were seen":   "Violations were seen",
-		"":                       "The checkers gave no reason.",
-	} {
-		if got := sentence(checker.Results{Verdict: checker.Violation, Sentence: in}); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
-	}
-}
-
 func TestExamplesPreferWhatTellsMost(t *testing.T) {
 	r := checker.Results{Findings: []checker.Finding{
 		{Property: checker.Liveness, Verdict: checker.Violation, Violations: []checker.Incident{{What: "stuck"}}},

@@ -17,6 +17,7 @@ import (
 	"lockcheck/internal/suites/matrix"
 	"lockcheck/internal/suites/repros"
 	"lockcheck/nemesis"
+	"lockcheck/present"
 	"lockcheck/workloads"
 )
 
@@ -217,17 +218,17 @@ func suiteTables() (string, error) {
 func wordTables() string {
 	var verdicts, properties, causes [][]string
 	for _, v := range []checker.Verdict{checker.Valid, checker.Violation, checker.Undecided, checker.Broken, checker.NotApplicable} {
-		verdicts = append(verdicts, []string{code(string(v)), prose(v.Meaning())})
+		verdicts = append(verdicts, []string{code(string(v)), prose(present.Verdict(v))})
 	}
 	for _, p := range checker.Properties() {
-		properties = append(properties, []string{code(string(p)), prose(p.Meaning()), requiredWhen(p)})
+		properties = append(properties, []string{code(string(p)), prose(present.Property(p)), requiredWhen(p)})
 	}
 	for _, c := range checker.Causes() {
 		inherent := "no"
 		if c.Inherent {
 			inherent = "yes"
 		}
-		causes = append(causes, []string{prose(c.Name), prose(c.Shows), inherent})
+		causes = append(causes, []string{prose(c.Name), prose(present.Cause(c.Name)), inherent})
 	}
 	return "## Verdicts\n\n" + markdownTable([]string{"verdict", "meaning"}, verdicts) +
 		"## Properties\n\nThe verdict of a run rests on those that are required; all are reported. [Verdict semantics](../verdicts.md) has the exact rules.\n\n" +

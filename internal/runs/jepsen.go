@@ -8,6 +8,7 @@ import (
 	"lockcheck/checker"
 	"lockcheck/history"
 	"lockcheck/history/jepsen"
+	"lockcheck/present"
 )
 
 // JudgeJepsen judges a history in the form of Jepsen. A malformed history is an error
@@ -25,7 +26,9 @@ func JudgeJepsen(path string, o jepsen.Options) (Judgement, error) {
 	if err != nil {
 		return Judgement{}, fmt.Errorf("%s: %w", path, err)
 	}
-	return Judgement{History: h, Results: checker.Check(h, checker.Options{})}, nil
+	results := checker.Check(h, checker.Options{})
+	present.Render(&results, h.Header)
+	return Judgement{History: h, Results: results}, nil
 }
 
 // ExportJepsen writes the history of a run, its folder or its file, in the form of Jepsen.

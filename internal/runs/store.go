@@ -15,6 +15,7 @@ import (
 	"lockcheck/checker"
 	"lockcheck/history"
 	"lockcheck/nemesis"
+	"lockcheck/present"
 	"lockcheck/reports"
 )
 
@@ -260,6 +261,7 @@ func judgeFile(path string, pictures bool, most int64) (*history.History, checke
 	}
 	h.Truncated = reader.Truncated()
 	results := judge.Results(h.Truncated, checker.Options{NoHolds: !pictures, NearHolds: h.Excerpt})
+	present.Render(&results, h.Header)
 	if h.Excerpt {
 		err = excerpt(file, h, results)
 	}

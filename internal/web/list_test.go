@@ -176,9 +176,10 @@ func TestStray(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	for _, c := range []struct{ name, results, want string }{
 		{"cut off", `{"schema": 1,`, "unexpected end of JSON input"},
-		{"of another schema", `{"schema": 3}`, "schema 3, and this lockcheck knows 2"},
+		{"of another schema", `{"schema": 4}`, "schema 4, and this lockcheck knows 3"},
 		{"of schema 1", `{"schema": 1, "results": {"verdict": "valid", "sentence": "all was well"}}`, "all was well"},
-		{"whole", `{"schema": 2, "results": {"verdict": "valid", "sentence": "all is well"}}`, "all is well"},
+		{"of schema 2", `{"schema": 2, "results": {"verdict": "valid", "sentence": "all was right"}}`, "all was right"},
+		{"whole", `{"schema": 3, "results": {"verdict": "valid", "sentence": "all is well"}}`, "all is well"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newShelf(t)

@@ -7,6 +7,7 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/internal/suites"
+	"lockcheck/present"
 )
 
 // Verdicts of claims.
@@ -164,7 +165,7 @@ func keyFigures(expected, within suites.Bounds, p checker.Pool) []string {
 		}
 	}
 	if len(all) == 0 && p.Acknowledged > 0 {
-		all = append(all, fmt.Sprintf("%d of %d updates lost (%s)", p.Lost, p.Acknowledged, p.IntervalWords()))
+		all = append(all, fmt.Sprintf("%d of %d updates lost (%s)", p.Lost, p.Acknowledged, present.Interval(p.LossInterval)))
 	}
 	return all
 }

@@ -112,12 +112,12 @@ func TestMatrixVerdict(t *testing.T) {
 // TestEachProperty: an annotation and the case of a cell name each property that was
 // violated, with the time of the first violation, and no verdict twice.
 func TestEachProperty(t *testing.T) {
-	d := reports.Document{Results: checker.Results{Begin: 1e9, Verdict: checker.Violation, Sentence: "Violation: two held it.", Findings: []checker.Finding{
+	d := reports.Document{Results: checker.Results{Begin: 1e9, Verdict: checker.Violation, Sentence: "two held it.", Findings: []checker.Finding{
 		{Property: checker.MutualExclusion, Verdict: checker.Violation, Required: true, Summary: "2 overlaps", Total: 2, Violations: []checker.Incident{{From: 3e9}, {From: 2500e6}}},
 		{Property: checker.NoLostUpdate, Verdict: checker.Violation, Required: true, Summary: "1 of 9 lost", Total: 1, Violations: []checker.Incident{{From: 4e9}}},
 		{Property: checker.NoStaleWrite, Verdict: checker.Violation, Summary: "1 write"},
 	}}}
-	open := reports.Document{Results: checker.Results{Verdict: checker.Undecided, Sentence: "Undecided: no pause was ever applied."}}
+	open := reports.Document{Results: checker.Results{Verdict: checker.Undecided, Sentence: "No pause was ever applied."}}
 	cell := func(runs ...reports.Document) Cell {
 		c := Cell{Place: Place{"redis", "pause", "none"}}
 		for i, d := range runs {
@@ -140,8 +140,8 @@ func TestEachProperty(t *testing.T) {
 			"violation: 3 runs: 1 undecided, 2 violation; mutual-exclusion in 2, no-lost-update in 2; " +
 				"seed 2: mutual-exclusion, first at 1.500 s: 2 overlaps; seed 2: no-lost-update, first at 3.000 s: 1 of 9 lost",
 		},
-		{"undecided", cell(open), "undecided: no pause was ever applied."},
-		{"both undecided", cell(open, open), "undecided: 2 runs: 2 undecided; no pause was ever applied."},
+		{"undecided", cell(open), "undecided: No pause was ever applied."},
+		{"both undecided", cell(open, open), "undecided: 2 runs: 2 undecided; No pause was ever applied."},
 	} {
 		all := Comparison{Cells: []Cell{c.cell}}
 		if text := written(t, annotationsOf, all); !strings.HasSuffix(text, "::"+c.want+"\n") {

@@ -1,0 +1,28 @@
+package checker
+
+// Cause is one of the Cause constants.
+type Cause struct {
+	Name string
+	// Inherent: no lock with leases can prevent it.
+	Inherent bool
+}
+
+// Causes lists all causes that a violation can be attributed to.
+func Causes() []Cause {
+	return []Cause{
+		{CausePaused, true},
+		{CauseCutOff, true},
+		{CauseOutlasted, true},
+		{CauseValidity, false},
+		{CauseInFlight, true},
+		{CauseExpiredGrant, false},
+		{CauseReleasedByOther, false},
+		{CauseRenewedByOther, false},
+		{CauseClock, false},
+		{CauseServerLost, false},
+		{CauseServerFault, false},
+		{CauseTwice, false},
+		{CauseUnlocked, true},
+		{CauseUnexplained, false},
+	}
+}

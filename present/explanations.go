@@ -1,0 +1,171 @@
+package present
+
+import (
+	"fmt"
+	"strings"
+
+	"lockcheck/checker"
+)
+
+// why explains an incident, "" where nothing does.
+func (p presenter) why(i checker.Incident) string {
+	switch {
+	case i.LastHold != nil:
+		return p.lastHold(*i.LastHold, i.Key)
+	case i.Explanation == nil:
+		return ""
+	case i.Explanation.Unlocked != nil:
+		return p.unlocked(*i.Explanation)
+	}
+	return p.explanation(i.Cause, *i.Explanation)
+}
+
+// unlocked says how a worker came to write without the lock.
+func (p presenter) unlocked(e checker.Explanation) string {
+	u, how := e.Unlocked, "failed"
+	if u.Unknown {
+		how = "ended without a known outcome"
+	}
+	return fmt.Sprintf("the acquire of %s by %s, begun at %s, %s at %s, and %s went on all the same", e.Key, u.Worker, p.at(u.Asked), how, p.at(u.Answered), u.Worker)
+}
+
+// explanation says in one clause each: the grant of the holder, what ended it, what else is known,
+// and the next grant.
+func (p presenter) explanation(cause string, e checker.Explanation) string {
+	granted := fmt.Sprintf("%s was granted %s at %s%s", e.Holder.Worker, e.Key, p.at(e.Holder.At), withToken(e.Holder))
+	if e.Next.At < e.Holder.At {
+		granted += ", by an answer that came late"
+	}
+	return joined(granted, p.ending(cause, e), p.recovering(e), p.gaveUp(e), p.recorded(e),
+		fmt.Sprintf("%s was granted it at %s%s", e.Next.Worker, p.at(e.Next.At), withToken(e.Next)))
+}
+
+func withToken(g checker.Granted) string {
+	if g.Token == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" with token %d", g.Token)
+}
+
+// ending says what a cause has to do with the end of the holder's grant.
+func (p presenter) ending(cause string, e checker.Explanation) string {
+	holder, lease := e.Holder.Worker, "its lease can have run out at "+p.at(e.LeaseEnd)
+	switch cause {
+	case checker.CausePaused:
+		return fmt.Sprintf("%s was stopped from %s %s; %s", holder, p.at(e.Stop.From), p.resumed(*e.Stop), lease)
+	case checker.CauseCutOff:
+		return fmt.Sprintf("%s was cut off from %s to %s", holder, p.at(e.Cut.From), p.at(e.Cut.To))
+	case checker.CauseOutlasted:
+		return lease + ", and it worked on"
+	case checker.CauseValidity:
+		return fmt.Sprintf("%s took it for valid until %s, but %s", holder, p.at(e.ValidUntil), lease)
+	case checker.CauseRenewedByOther:
+		return fmt.Sprintf("its lease can have run out at %s, yet its renewal, asked for at %s, succeeded at %s", p.at(e.Renewal.LeaseEnd), p.at(e.Renewal.Asked), p.at(e.Renewal.Answered))
+	case checker.CauseInFlight:
+		text := fmt.Sprintf("%s held it until %s at the latest, when its write was still on its way", holder, p.at(e.HeldUntil))
+		if e.HeldBack != "" {
+			text += ", held back by fault " + e.HeldBack
+		}
+		return text
+	case checker.CauseExpiredGrant:
+		return "the service no longer had the claim of one of the two on record when its grant arrived"
+	case checker.CauseReleasedByOther:
+		return fmt.Sprintf("%s released it at %s, though the lock was not its own", e.Releaser.Worker, p.at(e.Releaser.At))
+	case checker.CauseTwice:
+		return "nothing can have ended that grant " + p.before(e)
+	case checker.CauseServerLost, checker.CauseServerFault, checker.CauseClock:
+		if e.Connected {
+			return "the lock lasted as long as its connection, and " + p.inForce(e)
+		}
+		return fmt.Sprintf("that grant cannot have ended by itself %s, but %s", p.before(e), p.inForce(e))
+	}
+	return "nothing in the record says why that did not keep others out"
+}
+
+// resumed says when a worker that was stopped went on.
+func (p presenter) resumed(s checker.Stop) string {
+	switch from, to := p.at(s.Resumed), p.at(s.To); {
+	case s.Resumed == 0:
+		return "to " + to
+	case from != to:
+		return fmt.Sprintf("until it was continued between %s and %s", from, to)
+	default:
+		return "until it was continued at " + to
+	}
+}
+
+func (p presenter) before(e checker.Explanation) string {
+	if e.LeaseEnd == 0 {
+		return "at all"
+	}
+	return "before " + p.at(e.LeaseEnd)
+}
+
+// inForce says which faults explain the end, and since when each was in force.
+func (p presenter) inForce(e checker.Explanation) string {
+	if len(e.InForce) == 0 {
+		return "the clocks of the workers differed from the start (lock option " + checker.ClocksApart + ")"
+	}
+	var parts []string
+	for _, f := range e.InForce {
+		parts = append(parts, fmt.Sprintf("%s was in force from %s", faultName(f), p.at(f.From)))
+	}
+	return strings.Join(parts, ", and ")
+}
+
+func faultName(f checker.InForce) string {
+	if len(f.Targets) == 0 {
+		return fmt.Sprintf("fault %s (%s)", f.ID, f.Kind)
+	}
+	return fmt.Sprintf("fault %s (%s of %s)", f.ID, f.Kind, listed(f.Targets))
+}
+
+// recovering names a fault from which the servers may not have recovered.
+func (p presenter) recovering(e checker.Explanation) string {
+	if e.Recovering == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s had ended %s before %s asked for the lock, and servers may take %s to recover",
+		faultName(e.Recovering.Fault), length(e.Recovering.Ago), e.Holder.Worker, length(p.header.Grace))
+}
+
+func (p presenter) gaveUp(e checker.Explanation) string {
+	if e.GaveUp == nil {
+		return ""
+	}
+	return fmt.Sprintf("between the two grants, at %s, %s gave up its attempt %s", p.at(e.GaveUp.At), e.GaveUp.Worker, e.GaveUp.Grant)
+}
+
+// recorded says what the service itself had on record.
+func (p presenter) recorded(e checker.Explanation) string {
+	switch r := e.Record; {
+	case r == nil:
+		return ""
+	case r.Dropped == 0:
+		return "by its own record the service had that claim to the end"
+	case r.Late:
+		return "the service was seen to drop that claim at " + p.at(r.Dropped)
+	default:
+		return "by its own record the service had dropped that claim by " + p.at(r.Dropped)
+	}
+}
+
+// lastHold says who had a key last, and what became of that hold.
+func (p presenter) lastHold(l checker.LastHold, key string) string {
+	if l.Granted == nil {
+		return "no worker was ever granted " + key + " before"
+	}
+	holder := l.Granted.Worker
+	text := fmt.Sprintf("%s was last granted to %s (%s), at %s%s; ", key, holder, l.Granted.Grant, p.at(l.Granted.At), withToken(*l.Granted))
+	switch l.Fate {
+	case checker.FateReleased:
+		return text + fmt.Sprintf("the release by %s, asked for at %s, was acknowledged at %s", holder, p.at(l.Asked), p.at(l.At))
+	case checker.FateGone:
+		return text + fmt.Sprintf("the release by %s was answered at %s: %s no longer had the lock", holder, p.at(l.At), holder)
+	case checker.FateUnanswered:
+		return text + fmt.Sprintf("the outcome of the release by %s, asked for at %s, is unknown", holder, p.at(l.Asked))
+	case checker.FateKilled:
+		return text + fmt.Sprintf("%s was killed at %s and released nothing", holder, p.at(l.At))
+	}
+	return text + holder + " never released it"
+}

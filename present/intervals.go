@@ -1,0 +1,31 @@
+package present
+
+import (
+	"fmt"
+	"strings"
+
+	"lockcheck/checker"
+)
+
+// Units are what an interval is over, such as "14 faults"; "" where that is not known.
+func Units(i checker.LossInterval) string {
+	if i.LostOver == "" {
+		return ""
+	}
+	return count(i.LostUnits, strings.TrimSuffix(i.LostOver, "s"), i.LostOver)
+}
+
+// Interval is such as "0.15 to 0.23, 95 % interval over 5 faults".
+func Interval(i checker.LossInterval) string {
+	name := "95 % interval"
+	if units := Units(i); units != "" {
+		name += " over " + units
+	}
+	switch {
+	case !i.IntervalKnown():
+		return "no " + name
+	case i.LostLow == 0:
+		return fmt.Sprintf("at most %.2g, %s", i.LostHigh, name)
+	}
+	return fmt.Sprintf("%.2g to %.2g, %s", i.LostLow, i.LostHigh, name)
+}

@@ -1,0 +1,121 @@
+package present
+
+import (
+	"fmt"
+	"strings"
+
+	"lockcheck/checker"
+)
+
+func (p presenter) aboutLiveness(f checker.Fact) string {
+	switch f.Kind {
+	case checker.FactNeverHealed:
+		return "fault " + name(f.Faults, 0) + " was never healed"
+	case checker.FactStuck:
+		return fmt.Sprintf("%s; %s were allowed", p.stuck(f), length(f.Limit))
+	case checker.FactStalled:
+		return fmt.Sprintf("%s; %s were allowed, and this machine stalled for %s of that", p.about(f), length(f.Limit), length(f.Length))
+	case checker.FactPerhapsHeld:
+		return fmt.Sprintf("%sno worker is known to have acquired %s for %s, but %s of unknown outcome may have held it",
+			after(f.Since), name(f.Keys, 0), length(f.Length), count(f.N, "acquire", "acquires"))
+	case checker.FactAcquired:
+		return count(f.N, "acquire", "acquires") + " succeeded, and there was no fault to recover from"
+	case checker.FactRecovered:
+		return fmt.Sprintf("acquired %s after %s", length(f.Length), event(f.Since))
+	case checker.FactNobodyTried:
+		return "no worker tried to acquire the lock after " + event(f.Since)
+	case checker.FactNobodyTriedLong:
+		return fmt.Sprintf("no worker acquired the lock after %s, nor tried for longer than the %s that are allowed", event(f.Since), length(f.Limit))
+	case checker.FactLivenessMeasured:
+		r := p.results
+		return joined(p.orphans(r.Orphans), p.failovers(r.Failovers), lossNotifications(r.LossNotifications), noticed(r.Noticed))
+	}
+	return ""
+}
+
+// stuck says what the first of the incidents of liveness is.
+func (p presenter) stuck(f checker.Fact) string {
+	first := p.results.Finding(checker.Liveness).Violations
+	if len(first) == 0 {
+		return ""
+	}
+	text := p.incident(first[0])
+	if f.N > 1 {
+		text += fmt.Sprintf(" (and %d more like it)", f.N-1)
+	}
+	return text
+}
+
+// after begins a sentence about a wait; "" for one that a run began with.
+func after(s checker.Since) string {
+	if s.Event == checker.SinceStart || s.Event == "" {
+		return ""
+	}
+	return "after " + event(s) + " "
+}
+
+func event(s checker.Since) string {
+	switch s.Event {
+	case checker.SinceKill:
+		return strings.Join(s.Killed, ", ") + " was killed"
+	case checker.SinceHealed:
+		return "the last fault was healed"
+	}
+	return "the start"
+}
+
+// orphans is empty if no holder was killed, or none of their locks was ever granted again.
+func (p presenter) orphans(s checker.OrphanSummary) string {
+	var text string
+	switch {
+	case s.Killed == s.Stuck:
+		return ""
+	case s.Killed == 1:
+		text = fmt.Sprintf("next grant %s after its holder %s was killed", length(s.Longest), s.Victim)
+	default:
+		text = fmt.Sprintf("%d holders were killed, next grant at most %s later (%s)", s.Killed, length(s.Longest), s.Victim)
+	}
+	if s.Stuck > 0 {
+		text += fmt.Sprintf(", %d never granted again", s.Stuck)
+	}
+	if p.header.Lease > 0 {
+		text += ", lease " + length(p.header.Lease)
+	}
+	return text
+}
+
+// failovers is empty if no holder was stopped, cut off or killed.
+func (p presenter) failovers(s checker.FailoverSummary) string {
+	granted := s.Holders - s.Stuck
+	if granted == 0 {
+		return ""
+	}
+	return fmt.Sprintf("failed over %s after the holder was stopped, cut off or ended (median of %d; longest %s; lease %s)",
+		length(s.Median), granted, length(s.Longest), length(p.header.Lease))
+}
+
+// lossNotifications is empty if no holder was replaced.
+func lossNotifications(s checker.LossNotificationSummary) string {
+	if s.Replaced == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("of %s, %d learned of it before the release", count(s.Replaced, "replaced holder", "replaced holders"), s.Notified)
+	if s.Notified > 0 {
+		text += fmt.Sprintf(" (at most %s after the next grant)", length(s.Latest))
+	}
+	return text + fmt.Sprintf(", %d at the release, %d never", s.AtRelease, s.Never)
+}
+
+// noticed says what no property judges.
+func noticed(n checker.Noticed) string {
+	var untrue, idle string
+	if n.UntrueLosses > 0 {
+		untrue = fmt.Sprintf("%s: the lock was reported as lost, but its release succeeded afterwards (%s from loss to release in all)",
+			count(n.UntrueLosses, "untrue loss", "untrue losses"), length(n.UntrueIdle))
+	}
+	if n.IdleReleases > 0 {
+		idle = fmt.Sprintf("%s: no worker was granted the lock for more than %s afterwards, though others asked for it (%s in all)",
+			count(n.IdleReleases, "idle release", "idle releases"), length(checker.OutageGap), length(n.Idle))
+	}
+	return joined(untrue, idle)
+}

@@ -1,0 +1,84 @@
+package present
+
+import "lockcheck/checker"
+
+// Verdict says what a verdict says of a run or of a property, "" for one that does not exist.
+func Verdict(v checker.Verdict) string {
+	switch v {
+	case checker.Valid:
+		return "No required property was violated, the faults were real, and enough was done to tell."
+	case checker.Violation:
+		return "A required property was violated. What else went wrong in the run does not excuse it."
+	case checker.Undecided:
+		return "The run cannot tell: too few updates, a fault that was never proven and exercised, or an interruption."
+	case checker.Broken:
+		return "The run itself failed, or the checkers contradict each other: it says nothing about the lock."
+	case checker.NotApplicable:
+		return "Only of a property: the lock or the workload has nothing that could be judged, such as a lock without tokens."
+	}
+	return ""
+}
+
+// Property says what a property asks for, "" for one that does not exist.
+func Property(p checker.Property) string {
+	switch p {
+	case checker.MutualExclusion:
+		return "No two workers hold the same lock at the same time. Of a semaphore, no more hold it than it permits."
+	case checker.NoExpiredGrant:
+		return "The service still has each grant on record when its answer arrives."
+	case checker.NoWrongRelease:
+		return "No release succeeds while another worker holds the lock."
+	case checker.NoStaleWrite:
+		return "The resource accepts no write of a holder after a later holder has used the data, and none without the lock."
+	case checker.NoLostUpdate:
+		return "Every acknowledged update is in the final state, once, and nothing else is."
+	case checker.RepeatableRead:
+		return "A reader that shares the lock reads the same data to the end of its hold."
+	case checker.FencingOrder:
+		return "The tokens of a lock increase with each grant."
+	case checker.Linearizability:
+		return "Some order of all operations explains the answers of the service: the second opinion."
+	case checker.Liveness:
+		return "The lock can be acquired again within its lease and grace period, and no worker gets only errors while others are served."
+	case checker.FaultEvidence:
+		return "Each kind of fault that was asked for was proven by its target and exercised at least once."
+	case checker.Assumptions:
+		return "The run came to its end, did its work, and the checkers agree with each other."
+	}
+	return ""
+}
+
+// Cause says what the history shows where a violation has a cause. "It" is the earlier holder.
+func Cause(name string) string {
+	switch name {
+	case checker.CausePaused:
+		return "its lease can have ended before the next grant, and it was stopped between the end of its validity and that grant"
+	case checker.CauseCutOff:
+		return "its lease (without one, its connection) can have ended before the next grant, and it was out of reach by then"
+	case checker.CauseOutlasted:
+		return "its lease can have ended before the next grant, and it was healthy then"
+	case checker.CauseValidity:
+		return "its lease can have ended before the next grant, and its client said that the lock was valid beyond that grant"
+	case checker.CauseInFlight:
+		return "the resource accepted the write after its worker had given the lock up, or a fault held the write back"
+	case checker.CauseExpiredGrant:
+		return "the service no longer had the grant on record"
+	case checker.CauseReleasedByOther:
+		return "a release of another worker was accepted during the hold"
+	case checker.CauseRenewedByOther:
+		return "its lease can have ended before the next grant, and a renewal succeeded after that grant"
+	case checker.CauseClock:
+		return "its lease cannot have ended, and a server's clock was moved forward, or ran fast, while it held the lock"
+	case checker.CauseServerLost:
+		return "a server had been killed or emptied, and its lease cannot have ended, or the lock lasts as long as a connection"
+	case checker.CauseServerFault:
+		return "its lease cannot have ended, and a server was stopped, cut off or hard to reach"
+	case checker.CauseTwice:
+		return "nothing can have ended the grant, and no server was under a fault"
+	case checker.CauseUnlocked:
+		return "its worker was told that its acquire had failed, or had no answer to it, and went on all the same"
+	case checker.CauseUnexplained:
+		return "the service says that it ended the grant, or no accepted write overwrote the update, or who did shared the lock by right, and nothing else says why"
+	}
+	return ""
+}
