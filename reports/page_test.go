@@ -90,7 +90,7 @@ func TestPageHostile(t *testing.T) {
 	}
 	// Each row of a table has as many cells as its head.
 	columns := 0
-	for line := range strings.Lines(writtenPage(t, examplePage(hostile + "|`"))["page.md"]) {
+	for line := range strings.Lines(writtenPage(t, examplePage(hostile+"|`"))["page.md"]) {
 		n := strings.Count(strings.ReplaceAll(line, `\|`, ""), "|")
 		switch {
 		case !strings.HasPrefix(line, "|"):

@@ -3,7 +3,10 @@ package matrix
 import (
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"io"
+	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +16,7 @@ import (
 	"github.com/jstemmer/go-junit-report/v2/junit"
 
 	"lockcheck/checker"
+	"lockcheck/internal/suites"
 	"lockcheck/reports"
 )
 
@@ -311,5 +315,33 @@ func TestVersionsOfLocks(t *testing.T) {
 		if got := c.versions(lock); got != want {
 			t.Errorf("%s: %q, want %q", lock, got, want)
 		}
+	}
+}
+
+// TestEarlierFiles: what earlier versions stored is read, and loses nothing when it is written again.
+func TestEarlierFiles(t *testing.T) {
+	text, err := os.ReadFile("testdata/earlier/comparison.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c Comparison
+	var before, after any
+	if err := errors.Join(json.Unmarshal(text, &c), json.Unmarshal(text, &before), json.Unmarshal([]byte(written(t, jsonOf, c)), &after)); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(before, after) {
+		t.Errorf("written again it is\n%s", written(t, jsonOf, c))
+	}
+	if line := NewLine(c); line.Verdict != "violation" || len(c.Cells) != 2 || c.Cells[1].Place != (Place{"memory", "pause:holder", "none"}) {
+		t.Errorf("%+v", line)
+	}
+	f, err := Open("testdata/earlier")
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed, _ := f.ran(Place{"memory", "none", "none"}, 1)
+	late, _ := f.ran(Place{"memory", "pause:holder", "none"}, 1)
+	if f.Shard != (suites.Shard{N: 1, Of: 2}) || failed.Failed != "no engine" || failed.Took == 0 || !late.OutOfTime {
+		t.Errorf("shard %s, entries %+v", f.Shard, f.entries())
 	}
 }

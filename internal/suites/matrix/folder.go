@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
@@ -36,14 +35,9 @@ type Folder struct {
 type entry struct {
 	Place
 	Seed uint64 `json:"seed"`
-	// Run is its folder, relative to that of the comparison; "" if it was not recorded.
-	Run   string    `json:"run"`
-	Began time.Time `json:"began"`
-	// Took is how long it took, start and end of its servers included.
-	Took time.Duration `json:"took_ns"`
-	// Failed is why it is broken, or could not be recorded at all; it is then made again
-	// when the comparison goes on.
-	Failed string `json:"failed,omitempty"`
+	// Recorded with a reason for which it failed, or is broken: it is made again when the
+	// comparison goes on.
+	suites.Recorded
 	// OutOfTime: it was not made, for the budget was used up.
 	OutOfTime bool `json:"out_of_time,omitempty"`
 }

@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"lockcheck/checker"
@@ -85,7 +83,7 @@ func (f *Folder) make(ctx context.Context, m Machine, todo []planned, deadline t
 	r.Machine.Store = f.file(runsFolder)
 	done := 0
 	r.Done = func(i int, made suites.Made) error {
-		e, err := f.putDown(todo[i], made)
+		e, err := f.record(todo[i], made)
 		done++
 		text := cmp.Or(e.Failed, reports.Summary(made.Outcome.Results))
 		m.Progress.Step("%d of %d  %s: %s", done, len(jobs), jobs[i].Name, text)
@@ -119,7 +117,7 @@ func estimate(n int, length time.Duration, deadline time.Time) string {
 func (p planned) job(s Suite) suites.Job {
 	o := p.outline.Options
 	o.Seed = p.seed
-	name := fmt.Sprintf("%s, seed %d", p.Place, p.seed)
+	name := p.runName(p.seed)
 	o.Parameters = map[string]string{CellParameter: name}
 	j := suites.Job{Name: name, Options: o, Outline: p.outline, Command: p.command(s, p.outline, p.seed)}
 	if p.outline.Servers > 1 {
@@ -223,29 +221,13 @@ func (f *Folder) NeedDocker() (locks []string, others bool, err error) {
 	return locks, others, err
 }
 
-// putDown puts a run into the ledger. Its error is what went wrong after the run was
-// judged, such as that not all could be removed.
-func (f *Folder) putDown(p planned, made suites.Made) (e entry, err error) {
-	e = entry{Place: p.Place, Seed: p.seed, Began: made.Began, Took: made.Took}
-	if made.Outcome.History == nil {
-		e.Failed = made.Err.Error()
-		return e, f.ledger.Add(e)
+// record puts a run into the ledger. Its error is what went wrong after the run was judged.
+func (f *Folder) record(p planned, made suites.Made) (entry, error) {
+	recorded, err := suites.Record(f.Path, made)
+	if recorded.Run != "" && made.Outcome.Results.Verdict == checker.Broken {
+		recorded.Failed = made.Outcome.Results.Sentence
 	}
-	err = made.Err
-	run, relErr := filepath.Rel(f.Path, made.Outcome.Folder)
-	if relErr != nil {
-		return e, errors.Join(err, relErr, f.ledger.Add(e))
-	}
-	e.Run = run
-	if _, readErr := runs.ReadResults(made.Outcome.Folder); readErr != nil {
-		if err != nil {
-			readErr = err // why there are none
-		}
-		e.Run = ""
-		e.Failed, _, _ = strings.Cut(readErr.Error(), "\n")
-	} else if made.Outcome.Results.Verdict == checker.Broken {
-		e.Failed = made.Outcome.Results.Sentence
-	}
+	e := entry{Place: p.Place, Seed: p.seed, Recorded: recorded}
 	return e, errors.Join(err, f.ledger.Add(e))
 }
 

@@ -192,8 +192,8 @@ func made(t *testing.T, shard suites.Shard, e entry) *Folder {
 
 // TestMergeOfBroken: a run that is broken is taken along, and is broken in the whole.
 func TestMergeOfBroken(t *testing.T) {
-	part := made(t, suites.Shard{N: 1, Of: 2}, entry{Run: "runs/x", Failed: "It failed."})
-	whole, err := Merge(t.Context(), filepath.Join(t.TempDir(), "whole"), []*Folder{part, made(t, suites.Shard{N: 2, Of: 2}, entry{Failed: "no engine"})})
+	part := made(t, suites.Shard{N: 1, Of: 2}, entry{Recorded: suites.Recorded{Run: "runs/x", Failed: "It failed."}})
+	whole, err := Merge(t.Context(), filepath.Join(t.TempDir(), "whole"), []*Folder{part, made(t, suites.Shard{N: 2, Of: 2}, entry{Recorded: suites.Recorded{Failed: "no engine"}})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestMergeOfBroken(t *testing.T) {
 // TestMergeOfTwice: nobody knows which of two runs of one cell and seed is to count. One
 // that failed may be made again by another part.
 func TestMergeOfTwice(t *testing.T) {
-	good, failed := entry{Run: "runs/x"}, entry{Failed: "no engine"}
+	good, failed := entry{Recorded: suites.Recorded{Run: "runs/x"}}, entry{Recorded: suites.Recorded{Failed: "no engine"}}
 	for _, c := range []struct {
 		name string
 		a, b entry
@@ -234,7 +234,7 @@ func TestMergeOfTwice(t *testing.T) {
 
 // TestMergeOfLink: what lies outside of a part is not taken along.
 func TestMergeOfLink(t *testing.T) {
-	part := made(t, suites.Shard{N: 1, Of: 2}, entry{Run: "runs/x"})
+	part := made(t, suites.Shard{N: 1, Of: 2}, entry{Recorded: suites.Recorded{Run: "runs/x"}})
 	outside := t.TempDir()
 	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("1"), 0o644); err != nil {
 		t.Fatal(err)
@@ -250,7 +250,7 @@ func TestMergeOfLink(t *testing.T) {
 func TestOpen(t *testing.T) {
 	suite := suiteOf(t, small)
 	f := newFolder(t, suite, suites.Shard{N: 2, Of: 3})
-	if err := f.ledger.Add(entry{Place: Place{"memory", "none", "none"}, Seed: 1, Run: "runs/x"}); err != nil {
+	if err := f.ledger.Add(entry{Place: Place{"memory", "none", "none"}, Seed: 1, Recorded: suites.Recorded{Run: "runs/x"}}); err != nil {
 		t.Fatal(err)
 	}
 	ledger := filepath.Join(f.Path, ledgerFile)
@@ -289,7 +289,7 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%s: it is changed by being opened: %v", c.name, err)
 		}
 		// What is added is read again, whatever was cut off before it.
-		if err := got.ledger.Add(entry{Place: Place{"memory", "clock", "none"}, Seed: 1, Failed: strings.Repeat("x", 1<<17)}); err != nil {
+		if err := got.ledger.Add(entry{Place: Place{"memory", "clock", "none"}, Seed: 1, Recorded: suites.Recorded{Failed: strings.Repeat("x", 1<<17)}}); err != nil {
 			t.Fatal(err)
 		}
 		if again, err := Open(f.Path); err != nil || len(again.ledger.Entries()) != c.entries+1 {

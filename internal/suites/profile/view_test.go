@@ -1,9 +1,12 @@
 package profile
 
 import (
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"io"
+	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -55,5 +58,20 @@ func TestPage(t *testing.T) {
 		if got := strings.Join(texts, " | "); got != want {
 			t.Errorf("row %d: %s, want %s", i, got, want)
 		}
+	}
+}
+
+// TestEarlierFile: what earlier versions stored loses nothing when it is written again.
+func TestEarlierFile(t *testing.T) {
+	text, err := os.ReadFile("testdata/profile.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p Profile
+	err = json.Unmarshal(text, &p)
+	again, marshalErr := json.Marshal(p)
+	var before, after any
+	if err := errors.Join(err, marshalErr, json.Unmarshal(text, &before), json.Unmarshal(again, &after)); err != nil || !reflect.DeepEqual(before, after) {
+		t.Errorf("%v, written again it is %s", err, again)
 	}
 }

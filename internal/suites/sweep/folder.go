@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"lockcheck/checker"
 	"lockcheck/internal/runs"
@@ -45,11 +44,7 @@ const ledgerSchema = 1
 // entry is a trial that was made.
 type entry struct {
 	Point
-	// Run is its folder, relative to that of the sweep; "" if it was not recorded.
-	Run    string        `json:"run"`
-	Began  time.Time     `json:"began"`
-	Took   time.Duration `json:"took_ns"`
-	Failed string        `json:"failed,omitempty"` // why there are no results
+	suites.Recorded
 }
 
 // tally is what the trials at a point showed.

@@ -92,12 +92,8 @@ func (f *Folder) round(ctx context.Context, m Machine, trials []trial, interrupt
 	r := suites.Runner{Machine: m.Machine, Slots: m.Parallel, Progress: m.Progress, KeepClusters: true}
 	r.Machine.Store = filepath.Join(f.Path, runsFolder)
 	r.Done = func(i int, made suites.Made) error {
-		e, err := f.putDown(trials[i].point, made)
-		text := e.Failed
-		if text == "" {
-			text = reports.Summary(made.Outcome.Results)
-		}
-		m.Progress.Step("%s: %s", jobs[i].Name, text)
+		e, err := f.record(trials[i].point, made)
+		m.Progress.Step("%s: %s", jobs[i].Name, cmp.Or(e.Failed, reports.Summary(made.Outcome.Results)))
 		return err
 	}
 	return r.Run(ctx, jobs, interrupt)
@@ -111,19 +107,10 @@ func (f *Folder) tried(p Point) int {
 	return 0
 }
 
-// putDown puts a trial into the ledger.
-func (f *Folder) putDown(p Point, made suites.Made) (entry, error) {
-	e := entry{Point: p, Began: made.Began, Took: made.Took}
-	err := made.Err
-	if made.Outcome.History == nil {
-		e.Failed, err = made.Err.Error(), nil
-	} else if run, relErr := filepath.Rel(f.Path, made.Outcome.Folder); relErr != nil {
-		return e, relErr
-	} else if _, readErr := runs.ReadResults(made.Outcome.Folder); readErr != nil {
-		e.Failed = readErr.Error()
-	} else {
-		e.Run = run
-	}
+// record puts a trial into the ledger. Its error is what went wrong after the run was judged.
+func (f *Folder) record(p Point, made suites.Made) (entry, error) {
+	recorded, err := suites.Record(f.Path, made)
+	e := entry{p, recorded}
 	return e, cmp.Or(f.ledger.Add(e), f.addTrial(e), err)
 }
 
@@ -139,26 +126,27 @@ func (f *Folder) next() []trial {
 	if all := f.unknown(f.wanted()); len(all) > 0 {
 		return all
 	}
-	cells := f.differing(f.Plan.cells())
+	cells := slices.DeleteFunc(f.Plan.cells(), f.agrees)
+	var finest []cell
 	for len(cells) > 0 {
 		var finer []cell
 		var points []Point
 		for _, c := range cells {
 			halves := c.halves()
-			finer = append(finer, halves...)
+			if len(halves) == 0 {
+				finest = append(finest, c)
+			}
 			for _, h := range halves {
 				points = append(points, f.pointsOf(h)...)
 			}
+			finer = append(finer, halves...)
 		}
 		if all := f.unknown(points); len(all) > 0 {
 			return all
 		}
-		if len(finer) == 0 {
-			break
-		}
-		cells = f.differing(finer)
+		cells = slices.DeleteFunc(finer, f.agrees)
 	}
-	return f.more()
+	return f.more(finest)
 }
 
 func (f *Folder) pointsOf(c cell) []Point {
@@ -169,67 +157,50 @@ func (f *Folder) pointsOf(c cell) []Point {
 	return all
 }
 
-// differing are the cells in whose corners the lock keeps workers apart here, and does not
-// there.
-func (f *Folder) differing(cells []cell) []cell {
-	return slices.DeleteFunc(cells, func(c cell) bool {
-		kept, violated := false, false
-		for _, point := range f.pointsOf(c) {
-			if is, known := f.points[point].answer(); known {
-				kept, violated = kept || !is, violated || is
-			}
+// agrees says whether the answer is the same in all corners of a cell, as far as it is known.
+func (f *Folder) agrees(c cell) bool {
+	apart, overlapped := false, false
+	for _, point := range f.pointsOf(c) {
+		if violated, known := f.points[point].answer(); known {
+			apart, overlapped = apart || !violated, overlapped || violated
 		}
-		return !kept || !violated
+	}
+	return !apart || !overlapped
+}
+
+// unknown plans a trial at each of the points of which nothing is known.
+func (f *Folder) unknown(points []Point) []trial {
+	return f.trialsAt(points, func(p Point) bool {
+		_, known := f.points[p].answer()
+		return !known && f.tried(p) < tries
 	})
 }
 
-// unknown plans a trial at each of the points of which nothing is known. Those that make no
-// sense for the lock are left out.
-func (f *Folder) unknown(points []Point) []trial {
+// more plans another trial at the corners of cells, as long as there were few pauses.
+func (f *Folder) more(cells []cell) []trial {
+	var points []Point
+	for _, c := range cells {
+		points = append(points, f.pointsOf(c)...)
+	}
+	return f.trialsAt(points, func(p Point) bool {
+		_, known := f.points[p].answer()
+		return known && f.points[p].pauses < manyPauses
+	})
+}
+
+// trialsAt plans a trial at each of the points that are worth it, once. Points that make no sense
+// for the lock are left out.
+func (f *Folder) trialsAt(points []Point, worth func(Point) bool) []trial {
 	seen := make(map[Point]bool)
 	var all []trial
 	for _, point := range points {
-		_, known := f.points[point].answer()
-		if known || seen[point] || f.tried(point) >= tries {
+		if seen[point] || !worth(point) {
 			continue
 		}
 		seen[point] = true
 		if t, err := f.Plan.trial(point); err == nil {
 			all = append(all, t)
 		}
-	}
-	return all
-}
-
-// more plans another trial at the points around which the answer differs, as long as there
-// were few pauses.
-func (f *Folder) more() []trial {
-	var all []trial
-	seen := make(map[Point]bool)
-	for _, c := range f.finest(f.Plan.cells()) {
-		for _, point := range f.pointsOf(c) {
-			m := f.points[point]
-			if _, known := m.answer(); !known || seen[point] || m.pauses >= manyPauses {
-				continue
-			}
-			seen[point] = true
-			if t, err := f.Plan.trial(point); err == nil {
-				all = append(all, t)
-			}
-		}
-	}
-	return all
-}
-
-// finest are the differing cells that are not divided further.
-func (f *Folder) finest(cells []cell) []cell {
-	var all []cell
-	for _, c := range f.differing(cells) {
-		halves := c.halves()
-		if len(halves) == 0 {
-			all = append(all, c)
-		}
-		all = append(all, f.finest(halves)...)
 	}
 	return all
 }

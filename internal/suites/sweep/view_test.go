@@ -1,9 +1,12 @@
 package sweep
 
 import (
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"io"
+	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -133,5 +136,24 @@ func dotsOf(t *testing.T, picture string) (dots int) {
 		if e, is := token.(xml.StartElement); is && e.Name.Local == "circle" {
 			dots++
 		}
+	}
+}
+
+// TestEarlierFiles: what earlier versions stored is read, and loses nothing when it is written again.
+func TestEarlierFiles(t *testing.T) {
+	text, err := os.ReadFile("testdata/sweep.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s Sweep
+	err = json.Unmarshal(text, &s)
+	again, marshalErr := json.Marshal(s)
+	var before, after any
+	if err := errors.Join(err, marshalErr, json.Unmarshal(text, &before), json.Unmarshal(again, &after)); err != nil || !reflect.DeepEqual(before, after) {
+		t.Errorf("%v, written again it is %s", err, again)
+	}
+	f, err := Open("testdata")
+	if err != nil || f.tried(Point{200 * time.Millisecond, time.Second, 200 * time.Millisecond}) != 1 || f.Plan.Steps != 2 {
+		t.Errorf("%v, %+v", err, f)
 	}
 }
