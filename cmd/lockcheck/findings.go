@@ -135,7 +135,7 @@ func (s *system) runSeries(ctx context.Context, series suites.Series) error {
 	defer release()
 	progress := s.progress()
 	ran, unexpected := 0, 0
-	series.Progress, series.Tell = progress, func(r suites.Ran) {
+	series.Progress, series.Done = progress, func(r suites.Ran) {
 		ran++
 		if r.Unexpected() {
 			unexpected++

@@ -48,9 +48,9 @@ func (e Experiment) marked() runs.Options {
 	return o
 }
 
-// Missed says why results are not what was expected, "" if they are. Of each step
-// of a reproduction at least one fault must have been in force and met somebody: a
-// control in which the others were spared controls nothing.
+// Missed says why results are not what was expected, "" if they are. For each step
+// of a reproduction at least one fault must have been proven and exercised: a control whose
+// faults hit nobody controls nothing.
 func (e Experiment) Missed(r checker.Results) string {
 	if missed := e.Expect.Missed(r); missed != "" || e.Options.Schedule == nil {
 		return missed
@@ -58,7 +58,7 @@ func (e Experiment) Missed(r checker.Results) string {
 	for _, step := range e.Options.Schedule.Steps {
 		counts := func(f checker.FaultCoverage) bool { return step.Began(f.ID) && f.Counts() }
 		if !slices.ContainsFunc(r.Faults, counts) {
-			return fmt.Sprintf("step %s of the schedule was never in force and met", step.ID)
+			return fmt.Sprintf("step %s of the schedule was never proven and exercised", step.ID)
 		}
 	}
 	return ""

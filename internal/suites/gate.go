@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// Gate lets as many jobs in at once as its limit allows, of which each may take several places.
-// One is always let in that is alone.
+// Gate admits as many jobs at once as its limit allows. Each job may take several places. A job
+// that is alone is always admitted.
 type Gate struct {
 	mu    sync.Mutex
 	moved *sync.Cond
 	// used is how many places are taken of the limit, which is between 1 and most.
 	used, limit, most int64
-	good              int64 // jobs in a row for which there was time
+	undelayed         int64 // how many jobs in a row were not delayed
 }
 
-// NewGate returns one with so many places.
+// NewGate returns a gate with a number of places.
 func NewGate(most int64) *Gate {
 	g := &Gate{limit: most, most: most}
 	g.moved = sync.NewCond(&g.mu)
@@ -55,17 +55,17 @@ func (g *Gate) Limit() int {
 	return int(g.limit)
 }
 
-// tell says whether a job was delayed by the machine. Then there is one place less for those to
-// come, until as many in a row were not as would be let in twice over.
-func (g *Gate) tell(delayed bool) {
+// adapt takes into account whether the machine delayed a job. If it did, the limit falls by one; after
+// twice as many jobs in a row as the limit without a delay it rises again.
+func (g *Gate) adapt(delayed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if delayed {
-		g.limit, g.good = max(1, g.limit-1), 0
+		g.limit, g.undelayed = max(1, g.limit-1), 0
 		return
 	}
-	if g.good++; g.good >= 2*g.limit && g.limit < g.most {
-		g.limit, g.good = g.limit+1, 0
+	if g.undelayed++; g.undelayed >= 2*g.limit && g.limit < g.most {
+		g.limit, g.undelayed = g.limit+1, 0
 		g.moved.Broadcast()
 	}
 }

@@ -13,7 +13,7 @@ func TestGate(t *testing.T) {
 	limits := func(want int64, delays ...bool) {
 		t.Helper()
 		for _, delayed := range delays {
-			g.tell(delayed)
+			g.adapt(delayed)
 		}
 		if g.limit != want {
 			t.Errorf("limit %d, want %d", g.limit, want)

@@ -23,8 +23,8 @@ type Job struct {
 	// Slots is how many of those of the runner it takes, at least 1; it gets no more than
 	// there are.
 	Slots int
-	// MaxDelay is how late this process may be woken up in the run; with a longer delay it is told as
-	// Delayed, and fewer are made side by side for a while. 0 for no bound.
+	// MaxDelay is how late this process may be woken up during the run. After a longer delay the job is
+	// Delayed, and fewer jobs run in parallel for a while. 0 for no bound.
 	MaxDelay time.Duration
 }
 
@@ -36,8 +36,8 @@ type Made struct {
 	Began   time.Time
 	Took    time.Duration // start and end of the servers included
 	Outcome runs.Outcome
-	// Delayed: the machine was too busy for the fault to have met what it was aimed at for
-	// certain. That something was violated stands.
+	// Delayed: the machine was so busy that the fault may have missed its moment. A violation
+	// that was found is one all the same.
 	Delayed bool
 	// Err says why there is no outcome, or what could not be written or removed after it.
 	Err error
@@ -54,10 +54,9 @@ type Runner struct {
 	// forgets. It has as many places as there are slots.
 	Gate     *Gate
 	Progress runs.Progress
-	// Each is told how each single run is going; nil for nobody.
+	// Each gets the progress of each single run; nil for none.
 	Each runs.Progress
-	// Begin is called before a job is begun, and told how long all that are left will take;
-	// it may be nil.
+	// Begin is called before a job, with how long the remaining jobs will take; it may be nil.
 	Begin func(i int, left string)
 	// Done is called after a job, one call at a time. After an error no more are begun.
 	Done func(i int, m Made) error
@@ -95,9 +94,9 @@ func (r Runner) work(jobs []Job) *work {
 	return w
 }
 
-// Run does jobs in their order. When interrupt is closed those in progress end early, and
-// they are not told as done. The error says why not all could be done, or what an
-// interrupted run could not remove.
+// Run does jobs in their order. When interrupt is closed, jobs in progress end early, without a
+// call of Done. The error says why not all could be done, or what an interrupted run could not
+// remove.
 func (r Runner) Run(ctx context.Context, jobs []Job, interrupt <-chan struct{}) (interrupted bool, err error) {
 	if err := r.makeImages(ctx, jobs, interrupt); err != nil {
 		return runs.Closed(interrupt), err
@@ -205,7 +204,7 @@ func (w *work) do(ctx context.Context, i int, free *Gate, interrupt <-chan struc
 	m.Outcome, m.Err = w.Test(ctx, o, interrupt, progress)
 	m.Took = time.Since(m.Began)
 	m.Delayed = job.MaxDelay > 0 && m.Outcome.Delay > job.MaxDelay
-	free.tell(m.Delayed)
+	free.adapt(m.Delayed)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.running -= cost

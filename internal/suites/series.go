@@ -17,8 +17,8 @@ type Series struct {
 	Machine  runs.Machine
 	Parallel int // how many are run at a time; at least 1
 	Progress runs.Progress
-	// Tell is called with each that is over, one at a time.
-	Tell func(Ran)
+	// Done is called with each that is over, one at a time.
+	Done func(Ran)
 }
 
 // Ran is an experiment that was run.
@@ -40,9 +40,8 @@ func (s Series) Without(stored map[string][]StoredRun) Series {
 	return s
 }
 
-// Run makes the runs. When interrupt is closed those in progress end early and are not
-// told of. The error says why the series could not be gone through, or what interrupted
-// runs could not remove.
+// Run makes the runs. When interrupt is closed, runs in progress end early, without a call of Done.
+// The error says why not all could be made, or what interrupted runs could not remove.
 func (s Series) Run(ctx context.Context, interrupt <-chan struct{}) (interrupted bool, err error) {
 	var jobs []Job
 	for _, e := range s.Experiments {
@@ -57,7 +56,7 @@ func (s Series) Run(ctx context.Context, interrupt <-chan struct{}) (interrupted
 		jobs = append(jobs, job)
 	}
 	r := Runner{Machine: s.Machine, Slots: s.Parallel, Progress: s.Progress}
-	if s.Parallel <= 1 { // the lines of several could not be told apart
+	if s.Parallel <= 1 { // the lines of several runs would be mixed up
 		r.Each = s.Progress
 	}
 	r.Begin = func(i int, left string) {
@@ -68,7 +67,7 @@ func (s Series) Run(ctx context.Context, interrupt <-chan struct{}) (interrupted
 		if m.Outcome.History != nil {
 			ran.Missed = s.Experiments[i].Missed(m.Outcome.Results)
 		}
-		s.Tell(ran)
+		s.Done(ran)
 		return nil
 	}
 	return r.Run(ctx, jobs, interrupt)

@@ -99,7 +99,7 @@ func read(r io.Reader, known map[string]suites.Experiment) ([]Claim, error) {
 	}
 	for i, c := range all {
 		if c.Number != i+1 {
-			return nil, fmt.Errorf("claim %d stands where claim %d should", c.Number, i+1)
+			return nil, fmt.Errorf("claim %d is where claim %d should be", c.Number, i+1)
 		}
 		if err := c.check(known); err != nil {
 			return nil, fmt.Errorf("claim %d: %w", c.Number, err)

@@ -89,7 +89,7 @@ func TestRead(t *testing.T) {
 		{"malformed span", `"<= 0"`, "few", "line 6"},
 		{"compared with nothing", "      than: b\n", "", "line 8: give either"},
 		{"compared and bounded", "than: b", "than: b\n      within: {lost: 0-1}", "line 8: give either"},
-		{"another number", "number: 1", "number: 2", "claim 2 stands where claim 1 should"},
+		{"another number", "number: 1", "number: 2", "claim 2 is where claim 1 should be"},
 		{"no text", "It holds.", `""`, "claim 1: text:"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -255,7 +255,7 @@ func TestRun(t *testing.T) {
 	series := suites.Series{
 		Experiments: []suites.Experiment{known["claim/x"], known["claim/x"]},
 		Machine:     runs.Machine{Binary: clustertest.Binary(t), Store: store}, Parallel: 2, Progress: runs.Silent{},
-		Tell: func(r suites.Ran) { told = append(told, r) },
+		Done: func(r suites.Ran) { told = append(told, r) },
 	}
 	interrupted, err := series.Run(t.Context(), nil)
 	if interrupted || err != nil || len(told) != 2 {
@@ -281,7 +281,7 @@ func TestRun(t *testing.T) {
 	}
 	stop := make(chan struct{})
 	close(stop)
-	series.Tell = func(r suites.Ran) { t.Errorf("told of %+v", r) }
+	series.Done = func(r suites.Ran) { t.Errorf("told of %+v", r) }
 	interrupted, err = series.Run(t.Context(), stop)
 	if !interrupted || err != nil {
 		t.Errorf("stopped before it began: %v, %v", interrupted, err)

@@ -19,7 +19,7 @@ func (c *Cell) add(seed uint64, folder string, d reports.Document) Run {
 	return runOf(seed, folder, d)
 }
 
-// runOf is a run as its results tell it; its folder is relative to that of the comparison.
+// runOf is a run by its results; its folder is relative to that of the comparison.
 func runOf(seed uint64, folder string, d reports.Document) Run {
 	r := Run{Seed: seed, Folder: folder, Verdict: d.Results.Verdict, Sentence: d.Results.Sentence}
 	sample := checker.SampleOf(d.Results)
@@ -157,7 +157,7 @@ func unbounded(r Run, excused []checker.Property) []checker.Property {
 }
 
 // VerdictOf returns that of all cells that have one. A whole that lacks runs is undecided
-// unless the others tell more; a part without any has none, "".
+// unless the others are worse; a part without any has none, "".
 func VerdictOf(m Comparison) checker.Verdict {
 	var verdicts []checker.Verdict
 	if m.Lack() != "" {

@@ -52,7 +52,7 @@ type tally struct {
 	results   []checker.Results
 	runs      []string
 	failed    int
-	pauses    int64 // that met a holder
+	pauses    int64 // that hit a holder
 	incidents int64 // of these, those that led to overlapping holders
 }
 
@@ -117,7 +117,7 @@ func (f *Folder) addTrial(e entry) error {
 	return nil
 }
 
-// add counts the pauses of a trial. One that failed, or is broken, tells nothing.
+// add counts the pauses of a trial. One that failed or is broken counts none.
 func (m *tally) add(r checker.Results, run string) {
 	if r.Verdict == checker.Broken || r.Finding(checker.Assumptions).Verdict == checker.Broken {
 		m.failed++
@@ -140,8 +140,8 @@ func (m *tally) add(r checker.Results, run string) {
 	}
 }
 
-// causedBy says whether the earlier holder of an overlap is the one that a pause met, which
-// is followed by another one.
+// causedBy says whether a pause hit the earlier holder of an overlap, which began during the pause
+// or before the next one.
 func causedBy(overlap checker.Incident, pause checker.FaultCoverage, until int64) bool {
 	return len(overlap.Workers) > 0 && slices.Contains(pause.Targets, overlap.Workers[0]) &&
 		pause.Begin <= overlap.From && overlap.From < until

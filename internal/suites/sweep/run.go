@@ -50,7 +50,7 @@ func (f *Folder) Cost() (trials int, takes time.Duration) {
 	return trials, takes
 }
 
-// Run makes trials until the budget is spent, or none would tell more. When interrupt is
+// Run makes trials until the budget is spent, or none would add anything. When interrupt is
 // closed, those in progress end without being counted. Its error says why the sweep could
 // not go on; that single trials failed is in the ledger.
 func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) (interrupted bool, err error) {
@@ -116,11 +116,11 @@ func (f *Folder) record(p Point, made suites.Made) (entry, error) {
 
 // Bounds of what is spent on a point.
 const (
-	tries      = 2  // until any of its pauses met a holder
+	tries      = 2  // until any of its pauses hits a holder
 	manyPauses = 20 // where neighbours differ
 )
 
-// next lists the trials that would tell more: where nothing is known yet; else on a finer
+// next lists the trials to make: where nothing is known yet; else on a finer
 // grid, where the corners of a cell differ; else more of the same there.
 func (f *Folder) next() []trial {
 	if all := f.unknown(f.wanted()); len(all) > 0 {
