@@ -38,6 +38,9 @@ func own(folder string) error {
 	if err := os.Mkdir(folder, 0o700); err != nil && !os.IsExist(err) {
 		return err
 	}
+	if isOwnLink(folder) {
+		return nil
+	}
 	if err := isOwn(folder); err != nil {
 		return fmt.Errorf("%w; lockcheck does what the files in it say, so only you may be able to change it: "+
 			"set XDG_CACHE_HOME to a folder of yours, or remove this one", err)
@@ -45,18 +48,33 @@ func own(folder string) error {
 	return os.Chmod(folder, 0o700) // earlier versions let others read it
 }
 
+// isOwnLink says whether a path is a symbolic link that this user made to a folder that only this
+// user can read or change. Somebody else's link could lead to any folder of this user.
+func isOwnLink(path string) bool {
+	link, err := os.Lstat(path)
+	if err != nil || link.Mode().Type() != os.ModeSymlink || !isMine(link) {
+		return false
+	}
+	folder, err := os.Stat(path)
+	return err == nil && folder.IsDir() && isMine(folder) && folder.Mode().Perm() == 0o700
+}
+
+func isMine(about os.FileInfo) bool {
+	status, known := about.Sys().(*syscall.Stat_t)
+	return known && int(status.Uid) == os.Geteuid()
+}
+
 // isOwn says why a folder is not one that only this user can change. It does not follow a
-// symbolic link: whoever made the link could have it lead to any folder of this user.
+// symbolic link.
 func isOwn(folder string) error {
 	about, err := os.Lstat(folder)
 	if err != nil {
 		return err
 	}
-	status, known := about.Sys().(*syscall.Stat_t)
 	switch {
 	case !about.IsDir():
 		return fmt.Errorf("%s is not a folder but a %s", folder, kind(about.Mode()))
-	case !known || int(status.Uid) != os.Geteuid():
+	case !isMine(about):
 		return fmt.Errorf("%s belongs to another user", folder)
 	case about.Mode().Perm()&0o022 != 0:
 		return fmt.Errorf("%s can be changed by other users (mode %#o)", folder, about.Mode().Perm())

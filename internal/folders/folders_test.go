@@ -24,9 +24,19 @@ func TestCacheWithoutHome(t *testing.T) {
 			mkdir(t, path, 0o700)
 			mkdir(t, filepath.Join(path, "runs"), 0o770)
 		}, true},
-		{"a link to a folder of ours", func(t *testing.T, path string) {
-			mkdir(t, path+"-real", 0o700)
-			if err := os.Symlink(path+"-real", path); err != nil {
+		{"a link to a folder of ours", func(t *testing.T, path string) { link(t, path, 0o700) }, false},
+		{"a link to a folder of ours that others can read", func(t *testing.T, path string) { link(t, path, 0o755) }, true},
+		{"a link to nothing", func(t *testing.T, path string) {
+			if err := os.Symlink(path+"-gone", path); err != nil {
+				t.Fatal(err)
+			}
+		}, true},
+		{"another user's link to a folder of ours", func(t *testing.T, path string) {
+			if os.Geteuid() != 0 {
+				t.Skip("giving a link away needs root")
+			}
+			link(t, path, 0o700)
+			if err := os.Lchown(path, 12345, -1); err != nil {
 				t.Fatal(err)
 			}
 		}, true},
@@ -74,15 +84,15 @@ func TestIsTemporary(t *testing.T) {
 	}
 	other := filepath.Join(t.TempDir(), filepath.Base(folder))
 	mkdir(t, other, 0o700)
-	link := filepath.Join(os.TempDir(), "lockcheck-1")
-	if err := os.Symlink(other, link); err != nil {
+	elsewhere := filepath.Join(os.TempDir(), "lockcheck-1")
+	if err := os.Symlink(other, elsewhere); err != nil {
 		t.Fatal(err)
 	}
 	mkdir(t, filepath.Join(os.TempDir(), "precious"), 0o700)
 	for path, is := range map[string]bool{
 		folder: true,
 		filepath.Join(os.TempDir(), "lockcheck-2"): true, // it is gone
-		link:                                    false,
+		elsewhere:                               false,
 		other:                                   false,
 		filepath.Join(os.TempDir(), "precious"): false,
 		os.TempDir():                            false,
@@ -103,6 +113,15 @@ func mkdir(t *testing.T, path string, mode os.FileMode) {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(path, mode); err != nil { // whatever the umask
+		t.Fatal(err)
+	}
+}
+
+// link makes a symbolic link to a folder of a mode.
+func link(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+	mkdir(t, path+"-real", mode)
+	if err := os.Symlink(path+"-real", path); err != nil {
 		t.Fatal(err)
 	}
 }
