@@ -55,6 +55,8 @@ type Limits struct {
 	// Memory is in bytes and PIDs in processes and threads; 0 for DefaultPIDs and half of the
 	// machine's memory, -1 for no limit.
 	Memory, PIDs int64
+	// CPUs is how many processors it may keep busy, as in 1.5; 0 for all of them.
+	CPUs float64
 	// NewPrivileges lets programs get rights that their parents do not have, as sudo does.
 	NewPrivileges bool
 }
@@ -209,6 +211,7 @@ func (s Spec) hostConfig() *container.HostConfig {
 	}
 	if s.Limits != nil {
 		host.PidsLimit, host.Memory = &s.Limits.PIDs, max(0, s.Limits.Memory) // the engine's 0 is no limit
+		host.NanoCPUs = int64(s.Limits.CPUs * 1e9)
 		if !s.Limits.NewPrivileges {
 			host.SecurityOpt = []string{"no-new-privileges"}
 		}

@@ -99,8 +99,12 @@ func (s servers) ofService(service types.ServiceConfig, folders []string) ([]clu
 	if err != nil {
 		return nil, err
 	}
+	image, err := imageOf(service, folders)
+	if err != nil {
+		return nil, err
+	}
 	server := clusters.CustomServer{
-		Literal: true, Program: service.Name, Image: imageOf(service), Port: port,
+		Literal: true, Program: service.Name, Image: image, Port: port,
 		Entrypoint: service.Entrypoint, Command: service.Command, Environment: environmentOf(service), Mounts: mounts,
 		ReadyHTTP: s.Ready.HTTP, ReadyCommand: firstCommand(s.Ready.Command, healthOf(service)),
 		LeaderCommand: s.Leader.Command, ClockCommand: s.Clock.Command,
@@ -157,7 +161,7 @@ func supported(s types.ServiceConfig) error {
 		{"links", len(s.Links) > 0}, {"external_links", len(s.ExternalLinks) > 0}, {"volumes_from", len(s.VolumesFrom) > 0},
 		{"cgroup", s.Cgroup != ""}, {"cgroup_parent", s.CgroupParent != ""}, {"device_cgroup_rules", len(s.DeviceCgroupRules) > 0}, {"gpus", len(s.Gpus) > 0},
 		{"group_add", len(s.GroupAdd) > 0}, {"runtime", s.Runtime != ""}, {"use_api_socket", s.UseAPISocket}, {"userns_mode", s.UserNSMode != ""}, {"uts", s.Uts != ""},
-		{"cpus", s.CPUS > 0}, {"deploy.resources", s.Deploy != nil && (s.Deploy.Resources.Limits != nil || s.Deploy.Resources.Reservations != nil)},
+		{"deploy.resources.reservations", s.Deploy != nil && s.Deploy.Resources.Reservations != nil},
 		{"a network with an alias or an address", slices.ContainsFunc(slices.Collect(maps.Values(s.Networks)), named)},
 		{"a volume of another type than bind and volume", slices.ContainsFunc(s.Volumes, special)},
 		{"a service without an image", s.Image == "" && s.Build == nil},
@@ -188,15 +192,31 @@ func special(v types.ServiceVolumeConfig) bool {
 	return v.Type != types.VolumeTypeBind && v.Type != types.VolumeTypeVolume
 }
 
-func imageOf(s types.ServiceConfig) clusters.ProgramImage {
+// deployed are the limits under deploy.resources. Compose refuses a file that contradicts them by
+// the older keys next to the image.
+func deployed(s types.ServiceConfig) types.Resource {
+	if s.Deploy == nil || s.Deploy.Resources.Limits == nil {
+		return types.Resource{}
+	}
+	return *s.Deploy.Resources.Limits
+}
+
+// imageOf is the image of a service. A folder to build it of is lent to the Dockerfile like a mount.
+func imageOf(s types.ServiceConfig, folders []string) (clusters.ProgramImage, error) {
+	other := deployed(s)
 	limits := engine.Limits{
-		Memory: int64(s.MemLimit), PIDs: s.PidsLimit,
+		Memory: int64(cmp.Or(s.MemLimit, other.MemoryBytes)), PIDs: cmp.Or(s.PidsLimit, other.Pids),
+		CPUs:          cmp.Or(float64(s.CPUS), float64(other.NanoCPUs)),
 		NewPrivileges: slices.ContainsFunc(s.SecurityOpt, func(option string) bool { return newPrivileges[option] }),
 	}
-	if s.Build != nil {
-		return clusters.ProgramImage{Build: s.Build.Context, Limits: limits}
+	if s.Build == nil {
+		return clusters.ProgramImage{Ref: s.Image, Limits: limits}, nil
 	}
-	return clusters.ProgramImage{Ref: s.Image, Limits: limits}
+	context, err := within(s.Build.Context, folders)
+	if err != nil {
+		return clusters.ProgramImage{}, fmt.Errorf("build: %w", err)
+	}
+	return clusters.ProgramImage{Build: context, Limits: limits}, nil
 }
 
 // newPrivileges are the spellings of the one security option that a server may have, and whether
@@ -264,6 +284,9 @@ func mountsOf(s types.ServiceConfig, folders []string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
+		if strings.Contains(source, ":") {
+			return nil, fmt.Errorf("%s has a colon in its path, and Docker splits mounts at colons: rename it", v.Source)
+		}
 		mounts = append(mounts, source+":"+v.Target)
 	}
 	return mounts, nil
@@ -286,8 +309,6 @@ func within(path string, folders []string) (string, error) {
 		return "", err
 	case !about.IsDir() && !about.Mode().IsRegular():
 		return "", fmt.Errorf("%s is neither a file nor a folder: sockets and devices cannot be mounted", path)
-	case strings.Contains(real, ":"):
-		return "", fmt.Errorf("%s has a colon in its path, and Docker splits mounts at colons: rename it", path)
 	}
 	for _, folder := range append(slices.Clone(folders), timeZones) {
 		allowed, err := filepath.EvalSymlinks(folder)

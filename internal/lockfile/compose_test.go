@@ -129,15 +129,17 @@ func TestComposeFromBelow(t *testing.T) {
 
 // TestLimits: what containers of a user may take is said where the rest of them is.
 func TestLimits(t *testing.T) {
-	const client = "client: {command: [c], build: ., limits: {memory: 512m, pids: 10, new_privileges: true}}\n"
-	small := engine.Limits{Memory: 512 << 20, PIDs: 10, NewPrivileges: true}
+	const client = "client: {command: [c], build: ., limits: {memory: 512m, pids: 10, cpus: 1.5, new_privileges: true}}\n"
+	small := engine.Limits{Memory: 512 << 20, PIDs: 10, CPUs: 1.5, NewPrivileges: true}
 	for name, c := range map[string]struct {
 		path string
 		want engine.Limits
 	}{
-		"image":   {write(t, client+"servers: {image: i, port: 80, limits: {memory: 512m, pids: 10, new_privileges: true}}\n"), small},
+		"image":   {write(t, client+"servers: {image: i, port: 80, limits: {memory: 512m, pids: 10, cpus: 1.5, new_privileges: true}}\n"), small},
 		"default": {write(t, client+"servers: {image: i, port: 80}\n"), engine.Limits{}},
-		"Compose": {writeCompose(t, "services: {a: {image: i, expose: ['80'], mem_limit: 512m, pids_limit: 10, security_opt: ['no-new-privileges:false']}}", "{compose: compose.yml}"), small},
+		"Compose": {writeCompose(t, "services: {a: {image: i, expose: ['80'], mem_limit: 512m, pids_limit: 10, cpus: 1.5, security_opt: ['no-new-privileges:false']}}", "{compose: compose.yml}"), small},
+		"deploy":  {writeCompose(t, "services: {a: {build: ., expose: ['80'], security_opt: ['no-new-privileges:false'], deploy: {resources: {limits: {memory: 512m, pids: 10, cpus: '1.5'}}}}}", "{compose: compose.yml}"), small},
+		"cpus":    {writeCompose(t, "services: {a: {image: i, expose: ['80'], cpus: 1.5}}", "{compose: compose.yml}"), engine.Limits{CPUs: 1.5}},
 		"strict":  {writeCompose(t, "services: {a: {image: i, expose: ['80'], security_opt: ['no-new-privileges:true']}}", "{compose: compose.yml}"), engine.Limits{}},
 	} {
 		lock, err := Find(c.path)
@@ -170,8 +172,8 @@ func TestComposeRefuses(t *testing.T) {
 		{"an external link", service + ", external_links: [b]}}", "{compose: compose.yml}", "external_links is not supported"},
 		{"an alias", service + ", networks: {n: {aliases: [b]}}}}\nnetworks: {n: {}}", "{compose: compose.yml}", "a network with an alias"},
 		{"an address", service + ", networks: {n: {ipv4_address: 10.9.0.2}}}}\nnetworks: {n: {}}", "{compose: compose.yml}", "a network with an alias or an address"},
-		{"limits", service + ", deploy: {resources: {limits: {memory: 1g}}}}}", "{compose: compose.yml}", "deploy.resources is not supported"},
-		{"reservations", service + ", deploy: {resources: {reservations: {cpus: \"1\"}}}}}", "{compose: compose.yml}", "deploy.resources is not supported"},
+		{"limits that contradict each other", service + ", mem_limit: 1g, deploy: {resources: {limits: {memory: 2g}}}}}", "{compose: compose.yml}", "mem_limit"},
+		{"reservations", service + ", deploy: {resources: {reservations: {cpus: \"1\"}}}}}", "{compose: compose.yml}", "deploy.resources.reservations is not supported"},
 		{"shared memory", service + ", shm_size: 1g}}", "{compose: compose.yml}", "shm_size is not supported"},
 		{"a volume in memory", service + ", volumes: [{type: tmpfs, target: /t}]}}", "{compose: compose.yml}", "a volume of another type"},
 		{"a service that ends", service + ", depends_on: {b: {condition: service_completed_successfully}}}, b: {image: j}}", "{compose: compose.yml}",
@@ -184,6 +186,8 @@ func TestComposeRefuses(t *testing.T) {
 		{"all of the host", service + ", volumes: ['/:/host']}}", "{compose: compose.yml}", "/ is outside of the folders"},
 		{"a parent", service + ", volumes: ['../:/host']}}", "{compose: compose.yml}", "is outside of the folders"},
 		{"variables of the host", service + ", env_file: /etc/os-release}}", "{compose: compose.yml}", "env_file: /etc/os-release is outside of the folders"},
+		{"a build of all of the host", "services: {a: {build: {context: /}, expose: [\"80\"]}}", "{compose: compose.yml}", "build: / is outside of the folders"},
+		{"a build of a parent", "services: {a: {build: .., expose: [\"80\"]}}", "{compose: compose.yml}", "is outside of the folders"},
 		{"a build with arguments", "services: {a: {build: {context: ., args: {A: b}}, expose: [\"80\"]}}", "{compose: compose.yml}", "other keys than context"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

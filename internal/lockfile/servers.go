@@ -39,9 +39,10 @@ type servers struct {
 
 // limits is what each container of a user's image may take. Docs: docs/own-lock.md.
 type limits struct {
-	Memory        bytes `yaml:"memory"`
-	PIDs          int64 `yaml:"pids"`
-	NewPrivileges bool  `yaml:"new_privileges"`
+	Memory        bytes   `yaml:"memory"`
+	PIDs          int64   `yaml:"pids"`
+	CPUs          float64 `yaml:"cpus"`
+	NewPrivileges bool    `yaml:"new_privileges"`
 }
 
 // bytes is an amount of memory, such as 512m.
@@ -59,7 +60,7 @@ func (b *bytes) UnmarshalYAML(node *yaml.Node) error {
 
 // imageWith is an image of the user's.
 func imageWith(ref, build, folder string, l limits) clusters.ProgramImage {
-	image := clusters.ProgramImage{Limits: engine.Limits{Memory: int64(l.Memory), PIDs: l.PIDs, NewPrivileges: l.NewPrivileges}}
+	image := clusters.ProgramImage{Limits: engine.Limits{Memory: int64(l.Memory), PIDs: l.PIDs, CPUs: l.CPUs, NewPrivileges: l.NewPrivileges}}
 	switch {
 	case ref == imageOfServers:
 		image.OfServers = true
