@@ -163,7 +163,6 @@ func TestUsage(t *testing.T) {
 		{[]string{"test", "--schedule", file("late.yaml", "steps:\n  - fault: pause\n    for: 1s\n    after: 1m\n"), "--time-limit", "30s"}, "pause needs 1m1s; write --time-limit 1m4s"},
 		{[]string{"test", "--schedule", filepath.Join(t.TempDir(), "missing.yaml")}, "missing.yaml"},
 		{[]string{"test", "--schedule", good, "--nemesis", "clock"}, "--schedule and --nemesis exclude each other"},
-		{[]string{"test", "--schedule", file("none.yaml", "seed: 1\nsteps: []\n")}, "it has no steps; --nemesis none runs without faults"},
 		{[]string{"test", "--schedule", good, "--pause", "3s"}, "--schedule and --pause exclude each other"},
 		{[]string{"test", "--schedule", good, "--nemesis-interval", "3s"}, "--schedule and --nemesis-interval exclude each other"},
 		{[]string{"test", "--nemesis", "kill", "--pause", "3s"}, "write --nemesis pause,kill"},

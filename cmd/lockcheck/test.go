@@ -296,9 +296,6 @@ func readSchedule(path string) (nemesis.Schedule, error) {
 	if err != nil {
 		return schedule, fmt.Errorf("%s: %w", path, err)
 	}
-	if len(schedule.Steps) == 0 {
-		return schedule, fmt.Errorf("%s: schedule: it has no steps; --nemesis none runs without faults", path)
-	}
 	return schedule, nil
 }
 

@@ -47,6 +47,7 @@ func TestPrepare(t *testing.T) {
 		{"no lock", func(o *Options) { o.Lock = "" }, `unknown lock ""`},
 		{"unknown fault", func(o *Options) { o.Nemesis = "pause,clok" }, `unknown fault "clok"; did you mean "clock"?`},
 		{"no fault", func(o *Options) { o.Nemesis = "none" }, ""},
+		{"the schedule of a run without faults", func(o *Options) { o.Nemesis, o.Schedule = "", &nemesis.Schedule{Seed: 1} }, ""},
 		{"unknown workload", func(o *Options) { o.Workload = "sets" }, `unknown workload "sets"; did you mean "set"?`},
 		{"unknown guard", func(o *Options) { o.Guard = "fense" }, `unknown guard "fense"; did you mean "fence"?`},
 		{"fence without tokens", func(o *Options) { o.Guard = "fence" }, "lock redis has no fencing token (it works with memory"},
