@@ -54,7 +54,7 @@ func (c *crash) Apply(ctx context.Context) (agent.Moment, error) {
 }
 
 func (c *crash) Prove(ctx context.Context) (string, error) {
-	cut, err := c.cut.rules(ctx)
+	cut, err := c.cut.Prove(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -251,7 +251,7 @@ func (p *packet) ProveHealed(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if others || p.usual == 0 {
+	if len(others) > 0 || p.usual == 0 {
 		return "rules gone", nil
 	}
 	limit := probeTimeout

@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"lockcheck/clusters"
@@ -26,11 +27,12 @@ type partition struct {
 	targets     []*clusters.Node
 	inboundOnly bool // drop only what is sent to the targets
 	dropped     int64
-	// probed counts the packets that our own probe lost.
+	// probed counts the packets that our own probes lost.
 	probed int64
-	// open: a connection across the cut could be made before it.
-	open   bool
-	healed map[*clusters.Node]bool
+	// open has the probes that were answered before the cut, and expected those that must be answered
+	// after it: these, and those that another cut had kept from an answer.
+	open, expected map[probe]bool
+	healed         map[*clusters.Node]bool
 	// doubt has the nodes on which an attempt to heal has failed: what the cut had met
 	// there is unknown if it is gone all the same.
 	doubt   map[*clusters.Node]bool
@@ -104,8 +106,7 @@ func randomPartition(rng *rand.Rand, env Environment, step *Step) {
 }
 
 func (p *partition) Apply(ctx context.Context) (agent.Moment, error) {
-	from, to, possible := p.probe()
-	p.open = possible && p.try(ctx, from, to) == nil
+	p.look(ctx)
 	return eachNode(p.targets, func(node *clusters.Node) (agent.Moment, error) {
 		return node.Host.Cut(ctx, agent.Cut{ID: p.id, Peers: p.addresses(node), InboundOnly: p.inboundOnly})
 	})
@@ -168,20 +169,112 @@ func (p *partition) healNode(ctx context.Context, node *clusters.Node) (agent.Mo
 // probeTimeout is how long a connection may take before it counts as cut off.
 const probeTimeout = 300 * time.Millisecond
 
-// closedPort is one that nobody serves (tcpmux, RFC 1078). A refusal costs one
-// packet each way and leaves nothing open, of which later packets would look as if
-// others than us had met the rules.
+// closedPort is one that nobody serves (tcpmux, RFC 1078), so that any node can be probed, whether it
+// serves or not. A refusal costs one packet each way and leaves nothing open, of which later packets
+// would look as if others than us had met the rules.
 const closedPort = "1"
 
-// try makes an attempt of our own to connect across the cut. Where the answer is what
-// gets lost it goes to a port that nobody serves: a server would repeat its answer for
-// a minute, long after we have counted what is ours.
-func (p *partition) try(ctx context.Context, from, to *clusters.Node) error {
-	if !p.inboundOnly {
-		return from.Host.Dial(ctx, to.Address, probeTimeout)
-	}
-	_, err := from.Host.Answer(ctx, net.JoinHostPort(to.IP, closedPort), probeTimeout)
+// probesAtOnce bounds how many probes are under way: of the largest clusters that are usual all are, so
+// that a proof takes one probeTimeout.
+const probesAtOnce = 64
+
+// probe is an attempt of our own to connect from one node to another.
+type probe struct{ from, to *clusters.Node }
+
+func (p probe) try(ctx context.Context) error {
+	_, err := p.from.Host.Answer(ctx, net.JoinHostPort(p.to.IP, closedPort), probeTimeout)
 	return err
+}
+
+// tryAll makes all probes and returns the error of each; nil for one that was answered.
+func tryAll(ctx context.Context, probes []probe) []error {
+	results := make([]error, len(probes))
+	free := make(chan struct{}, probesAtOnce)
+	var all sync.WaitGroup
+	for i, probe := range probes {
+		free <- struct{}{}
+		all.Go(func() {
+			results[i] = probe.try(ctx)
+			<-free
+		})
+	}
+	all.Wait()
+	return results
+}
+
+// describeProbes names each pair once, and nodes that are paired with the same ones together:
+// "n1, n2 cannot reach w1, w2; n3 cannot reach w1".
+func describeProbes(probes []probe, verb string) string {
+	var from []*clusters.Node
+	to := make(map[*clusters.Node][]*clusters.Node)
+	for _, p := range probes {
+		if to[p.from] == nil {
+			from = append(from, p.from)
+		}
+		to[p.from] = append(to[p.from], p.to)
+	}
+	var clauses []string
+	for len(from) > 0 {
+		others := to[from[0]]
+		var alike, rest []*clusters.Node
+		for _, node := range from {
+			if slices.Equal(to[node], others) {
+				alike = append(alike, node)
+			} else {
+				rest = append(rest, node)
+			}
+		}
+		clauses = append(clauses, fmt.Sprintf("%s %s %s", describe(alike), verb, describe(others)))
+		from = rest
+	}
+	return strings.Join(clauses, "; ")
+}
+
+// probes lists the probes of all pairs that the cut claims. Where only what is sent to a target is
+// dropped the target asks, and the answer gets lost; elsewhere each side asks the other. Both of a pair
+// may be targets, and each probe is listed once.
+func (p *partition) probes() []probe {
+	var all []probe
+	known := make(map[probe]bool)
+	add := func(one probe) {
+		if !known[one] {
+			known[one] = true
+			all = append(all, one)
+		}
+	}
+	for _, target := range p.targets {
+		for _, peer := range p.cuts[target] {
+			add(probe{target, peer})
+			if !p.inboundOnly {
+				add(probe{peer, target})
+			}
+		}
+	}
+	return all
+}
+
+// look notes which probes are answered before the cut, and which are not because of another cut.
+func (p *partition) look(ctx context.Context) {
+	p.open, p.expected = make(map[probe]bool), make(map[probe]bool)
+	probes := p.probes()
+	for i, err := range tryAll(ctx, probes) {
+		if err == nil {
+			p.open[probes[i]], p.expected[probes[i]] = true, true
+		}
+	}
+	if len(p.open) == len(probes) {
+		return
+	}
+	cut := make(map[*clusters.Node]bool)
+	for _, node := range p.involved() {
+		cuts, err := node.Host.Cuts(ctx)
+		cut[node] = err != nil || len(cuts) > 0
+	}
+	for _, probe := range probes {
+		if cut[probe.from] || cut[probe.to] {
+			p.expected[probe] = true
+		}
+	}
 }
 
 // across chooses a target and a peer of it.
@@ -190,22 +283,41 @@ func (p *partition) across() (from, to *clusters.Node) {
 	return from, p.cuts[from][0]
 }
 
-// Prove shows that an attempt to connect across the cut, which was answered before it,
-// gets no answer any more.
+// Prove shows of every pair that is claimed to be cut that an attempt to connect, which was answered
+// before, gets no answer any more. Of a pair without an answer before, as under another cut, the
+// rules are all that can tell; but an answer now disproves the cut there, too.
 func (p *partition) Prove(ctx context.Context) (string, error) {
-	evidence, err := p.rules(ctx)
-	if err != nil || !p.open {
-		return evidence, err
+	if _, err := p.rules(ctx); err != nil {
+		return "", err
 	}
-	from, to, _ := p.probe()
-	err = p.try(ctx, from, to)
-	switch {
-	case err == nil:
-		return "", fmt.Errorf("%s still reaches %s", from.Name, to.Name)
-	case !errors.Is(err, agent.ErrNoAnswer):
-		return "", fmt.Errorf("the probe from %s to %s failed: %w", from.Name, to.Name, err)
+	probes := p.probes()
+	var reached, cut, unanswered []probe
+	for i, err := range tryAll(ctx, probes) {
+		switch probe := probes[i]; {
+		case err == nil:
+			reached = append(reached, probe)
+		case !p.open[probe]:
+			unanswered = append(unanswered, probe)
+		case errors.Is(err, agent.ErrNoAnswer):
+			cut = append(cut, probe)
+		default:
+			return "", fmt.Errorf("the probe from %s to %s failed: %w", probe.from.Name, probe.to.Name, err)
+		}
 	}
-	return fmt.Sprintf("%s cannot connect to %s", from.Name, to.Name), p.countProbe(ctx)
+	if err := p.countProbe(ctx); err != nil {
+		return "", err
+	}
+	if len(reached) > 0 {
+		return "", errors.New(describeProbes(reached, "can still reach"))
+	}
+	var evidence []string
+	if len(cut) > 0 {
+		evidence = append(evidence, describeProbes(cut, "cannot reach"))
+	}
+	if len(unanswered) > 0 {
+		evidence = append(evidence, "rules in place, although "+describeProbes(unanswered, "could not reach")+" before")
+	}
+	return strings.Join(evidence, "; "), nil
 }
 
 // countProbe notes what our own probe added to the counters: a cut that nobody
@@ -228,8 +340,7 @@ func (p *partition) met(ctx context.Context) (int64, error) {
 	return all, nil
 }
 
-// rules is the evidence where no connection can tell, because nobody serves a port
-// or it could not be made before: the cuts as the kernel lists them.
+// rules shows that the kernel of each target lists the cut.
 func (p *partition) rules(ctx context.Context) (string, error) {
 	for _, node := range p.targets {
 		cuts, err := node.Host.Cuts(ctx)
@@ -243,62 +354,50 @@ func (p *partition) rules(ctx context.Context) (string, error) {
 	return "rules in place", nil
 }
 
-// probe chooses a pair of nodes across the cut, of which one serves a port if it needs one.
-func (p *partition) probe() (from, to *clusters.Node, possible bool) {
-	if p.inboundOnly {
-		from, to = p.across()
-		return from, to, true
-	}
-	for _, target := range p.targets {
-		for _, peer := range p.cuts[target] {
-			switch {
-			case p.env.server(peer):
-				return target, peer, true
-			case p.env.server(target):
-				return peer, target, true
-			}
-		}
-	}
-	return nil, nil, false
-}
-
-// rulesGone says whether other cuts are in force on the same nodes once ours is
-// gone.
-func (p *partition) rulesGone(ctx context.Context) (others bool, err error) {
+// rulesGone lists the nodes on which other cuts are in force once ours is gone.
+func (p *partition) rulesGone(ctx context.Context) (others map[*clusters.Node]bool, err error) {
+	others = make(map[*clusters.Node]bool)
 	for _, node := range p.involved() {
 		cuts, err := node.Host.Cuts(ctx)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 		if slices.Contains(cuts, p.id) {
-			return false, fmt.Errorf("%s still has its rules", node.Name)
+			return nil, fmt.Errorf("%s still has its rules", node.Name)
 		}
-		others = others || len(cuts) > 0
+		if len(cuts) > 0 {
+			others[node] = true
+		}
 	}
 	return others, nil
 }
 
-// ProveHealed shows that our rules are gone and a connection can be made, unless
-// another cut is in force on the same nodes.
+// ProveHealed shows that our rules are gone, and that every pair can connect again that could before,
+// or that another cut had kept apart, unless another cut is in force on one of the two.
 func (p *partition) ProveHealed(ctx context.Context) (string, error) {
 	others, err := p.rulesGone(ctx)
 	if err != nil {
 		return "", err
 	}
-	from, to, possible := p.probe()
-	if others || !possible {
+	probes := slices.DeleteFunc(p.probes(), func(one probe) bool {
+		return !p.expected[one] || others[one.from] || others[one.to]
+	})
+	if len(probes) == 0 {
 		return "rules gone", nil
 	}
+	waiting := probes
 	return poll(ctx, func(ctx context.Context) (string, error) {
-		switch err := p.try(ctx, from, to); {
-		case errors.Is(err, agent.ErrRefused): // a dead server's refusal has come across, too
-			return fmt.Sprintf("rules gone, %s is refused by %s", from.Name, to.Name), nil
-		case err != nil:
-			return "", fmt.Errorf("%s: %w", from.Name, err)
-		case p.inboundOnly:
-			return fmt.Sprintf("rules gone, %s is answered by %s", from.Name, to.Name), nil
+		var left []probe
+		var last error
+		for i, err := range tryAll(ctx, waiting) {
+			if err != nil {
+				left, last = append(left, waiting[i]), err
+			}
 		}
-		return fmt.Sprintf("rules gone, %s connects to %s", from.Name, to.Name), nil
+		if waiting = left; len(left) > 0 {
+			return "", fmt.Errorf("%s: %w", describeProbes(left, "cannot reach"), last)
+		}
+		return "rules gone; " + describeProbes(probes, "can reach"), nil
 	})
 }
 

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"lockcheck/clusters"
@@ -23,6 +25,9 @@ type wire struct {
 	cuts        map[string][]string // id to addresses
 	dropped     int64               // told of each cut
 	ineffective bool                // keeps the table, but cuts nothing
+	spares      []string            // addresses that it cuts nothing from
+	deaf        []string            // addresses that never answer it
+	deafened    []string            // addresses that do not answer it any more after a cut
 	fails       int                 // how many attempts to heal will fail
 	refuses     bool                // cuts
 	mute        bool                // heals, and says that it could not
@@ -33,6 +38,7 @@ func (w *wire) Cut(_ context.Context, cut agent.Cut) (agent.Moment, error) {
 		return agent.Moment{}, errNotToday
 	}
 	w.cuts[cut.ID] = cut.Peers
+	w.deaf = append(w.deaf, w.deafened...)
 	return agent.Moment{From: history.Now(), To: history.Now()}, nil
 }
 
@@ -58,16 +64,24 @@ func (w *wire) Cuts(context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(w.cuts)), nil
 }
 
-func (w *wire) Dial(_ context.Context, address string, _ time.Duration) error {
-	if w.drops(address) || w.all[address].drops(w.name) {
-		return agent.ErrNoAnswer
+// Answer loses the answer of a node that this one is cut off from, and of one that is cut off from it.
+func (w *wire) Answer(_ context.Context, address string, _ time.Duration) (time.Duration, error) {
+	host, _, _ := net.SplitHostPort(address)
+	switch {
+	case slices.Contains(w.deaf, host):
+		return 0, agent.ErrNoAnswer
+	case w.drops(host), w.all[host].drops(w.name):
+		return 0, agent.ErrNoAnswer
 	}
-	return nil
+	return 0, nil
 }
 
 func (w *wire) drops(address string) bool {
+	if w.ineffective || slices.Contains(w.spares, address) {
+		return false
+	}
 	for _, peers := range w.cuts {
-		if !w.ineffective && slices.Contains(peers, address) {
+		if slices.Contains(peers, address) {
 			return true
 		}
 	}
@@ -100,36 +114,67 @@ func TestPartition(t *testing.T) {
 		{
 			name: "a worker from two servers", target: "w1", from: "n1,n2",
 			want: append([]string{"applied p", "proven p"}, healed...),
-			at:   history.Proven, evidence: "w1 cannot connect to n1", dropped: 2,
+			at:   history.Proven, evidence: "w1 cannot reach n1, n2; n1, n2 cannot reach w1", dropped: 2,
 		},
 		{
 			name: "servers from the workers", target: "n1,n2",
 			want: append([]string{"applied p", "proven p"}, healed...),
-			at:   history.ProvenHealed, evidence: "rules gone, w1 connects to n1", dropped: 4,
+			at:   history.ProvenHealed, evidence: "rules gone; n1, n2 can reach w1, w2; w1, w2 can reach n1, n2", dropped: 4,
 		},
 		{
 			name: "workers from each other, where nobody serves a port", target: "w1", from: "w2",
 			want: append([]string{"applied p", "proven p"}, healed...),
-			at:   history.Proven, evidence: "rules in place", dropped: 2,
+			at:   history.Proven, evidence: "w1 cannot reach w2; w2 cannot reach w1", dropped: 2,
 		},
 		{
 			name: "rules that do not work", target: "w1", from: "n1",
 			spoil: func(w map[string]*wire) { w["w1"].ineffective = true },
 			want:  append([]string{"applied p", "unproven p"}, healed...),
-			at:    history.Unproven, evidence: "w1 still reaches n1", dropped: 2,
+			at:    history.Unproven, evidence: "w1 can still reach n1; n1 can still reach w1", dropped: 2,
+		},
+		{
+			// One pair of four: to probe any other one would have proven the cut.
+			name: "one pair is not cut", target: "w1,w2", from: "n1,n2",
+			spoil: func(w map[string]*wire) { w["w2"].spares = []string{"n2"} },
+			want:  append([]string{"applied p", "unproven p"}, healed...),
+			at:    history.Unproven, evidence: "w2 can still reach n2; n2 can still reach w2", dropped: 4,
+		},
+		{
+			name: "a pair that never answered is cut by the rules alone", target: "w1", from: "n1,n2",
+			spoil: func(w map[string]*wire) { w["w1"].deaf = []string{"n2"} },
+			want:  append([]string{"applied p", "proven p"}, healed...),
+			at:    history.Proven, evidence: "w1 cannot reach n1; n1, n2 cannot reach w1; rules in place, although w1 could not reach n2 before", dropped: 2,
+		},
+		{
+			name: "what never answered need not answer once it is healed", target: "w1", from: "n1,n2",
+			spoil: func(w map[string]*wire) { w["w1"].deaf = []string{"n2"} },
+			want:  append([]string{"applied p", "proven p"}, healed...),
+			at:    history.ProvenHealed, evidence: "rules gone; w1 can reach n1; n1, n2 can reach w1", dropped: 2,
+		},
+		{
+			name: "one pair does not answer once it is healed", target: "w1", from: "n1,n2",
+			spoil: func(w map[string]*wire) { w["w1"].deafened = []string{"n2"} },
+			want:  []string{"applied p", "proven p", "healed p", "unhealed p"},
+			at:    history.Unhealed, evidence: "w1 cannot reach n2: no answer", dropped: 2,
+		},
+		{
+			name: "another cut stays on one of two peers", target: "w1", from: "n1,n2",
+			spoil: func(w map[string]*wire) { w["n1"].cuts["other"] = []string{"w1"} },
+			want:  append([]string{"applied p", "proven p"}, healed...),
+			at:    history.ProvenHealed, evidence: "rules gone; w1 can reach n2; n2 can reach w1", dropped: 2,
 		},
 		{
 			// What w1 counted is known although w2 had to be asked again.
 			name: "healed at the second attempt", target: "w1,w2",
 			spoil: func(w map[string]*wire) { w["w2"].fails = 1 },
 			want:  append([]string{"applied p", "proven p"}, healed...),
-			at:    history.ProvenHealed, evidence: "rules gone, w1 connects to n1", dropped: 4,
+			at:    history.ProvenHealed, evidence: "rules gone; w1, w2 can reach n1, n2; n1, n2 can reach w1, w2", dropped: 4,
 		},
 		{
 			name: "healed without a word", target: "w1,w2",
 			spoil: func(w map[string]*wire) { w["w2"].mute = true },
 			want:  append([]string{"applied p", "proven p"}, healed...),
-			at:    history.ProvenHealed, evidence: "rules gone, w1 connects to n1", dropped: -1,
+			at:    history.ProvenHealed, evidence: "rules gone; w1, w2 can reach n1, n2; n1, n2 can reach w1, w2", dropped: -1,
 		},
 		{
 			name: "half of it fails", target: "w1,w2", from: "n1",
@@ -151,23 +196,25 @@ func TestPartition(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			env, wires := wired(2, 2)
-			if c.spoil != nil {
-				c.spoil(wires)
-			}
-			d := &diary{t: t}
-			d.nemesis(env, Step{ID: "p", Fault: "partition", Target: c.target, From: c.from, For: short}).Run(bounded(t), plenty)
-			d.expect(append([]string{"requested p", "begin p"}, c.want...)...)
-			if f := d.stage("p", c.at); f.Evidence != c.evidence {
-				t.Errorf("%s: %q, want %q", c.at, f.Evidence, c.evidence)
-			}
-			f := d.stage("p", history.Healed)
-			if c.dropped >= 0 && (f.Dropped == nil || *f.Dropped != c.dropped) || c.dropped < 0 && f.Dropped != nil {
-				t.Errorf("dropped %v, want %d", f.Dropped, c.dropped)
-			}
-			if c.dropped >= 0 && f.To < f.From {
-				t.Errorf("healed in [%d, %d]", f.From, f.To)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				env, wires := wired(2, 2)
+				if c.spoil != nil {
+					c.spoil(wires)
+				}
+				d := &diary{t: t}
+				d.nemesis(env, Step{ID: "p", Fault: "partition", Target: c.target, From: c.from, For: short}).Run(bounded(t), plenty)
+				d.expect(append([]string{"requested p", "begin p"}, c.want...)...)
+				if f := d.stage("p", c.at); f.Evidence != c.evidence {
+					t.Errorf("%s: %q, want %q", c.at, f.Evidence, c.evidence)
+				}
+				f := d.stage("p", history.Healed)
+				if c.dropped >= 0 && (f.Dropped == nil || *f.Dropped != c.dropped) || c.dropped < 0 && f.Dropped != nil {
+					t.Errorf("dropped %v, want %d", f.Dropped, c.dropped)
+				}
+				if c.dropped >= 0 && f.To < f.From {
+					t.Errorf("healed in [%d, %d]", f.From, f.To)
+				}
+			})
 		})
 	}
 }
@@ -210,10 +257,10 @@ func TestOneWayMet(t *testing.T) {
 			// Longer than it takes until an answer is repeated.
 			step := Step{ID: "p", Fault: history.OneWay, Target: "w1", For: Span{Plus: 2*retransmission + 500*time.Millisecond}}
 			d.nemesis(m.env, step).Run(bounded(t), plenty)
-			if f := d.stage("p", history.Proven); f.Evidence != "w1 cannot connect to n1" {
+			if f := d.stage("p", history.Proven); f.Evidence != "w1 cannot reach n1" {
 				t.Errorf("proven by %q: %v", f.Evidence, d.order())
 			}
-			if f := d.stage("p", history.ProvenHealed); f.Evidence != "rules gone, w1 is answered by n1" {
+			if f := d.stage("p", history.ProvenHealed); f.Evidence != "rules gone; w1 can reach n1" {
 				t.Errorf("healed by %q", f.Evidence)
 			}
 			if f := d.stage("p", history.Healed); f.Dropped == nil || (*f.Dropped > 0) != c.busy {
