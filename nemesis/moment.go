@@ -176,16 +176,40 @@ func (n *Nemesis) letGo(ctx context.Context, e entry, id string) {
 		return
 	}
 	_ = n.Environment.Calls.LetGo(e.worker, id) // one that has ended needs no telling
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	node := n.worker(e.worker)
-	stopped := n.busy[affected{e.worker, history.Stops}] && !n.healing[e.worker]
-	if !n.inFlight[id] || node == nil || stopped && !e.mine {
+	if node == nil || !n.isInFlight(id) {
+		return
+	}
+	turn := n.turns[e.worker]
+	turn <- struct{}{}
+	defer func() { <-turn }()
+	if n.keptStopped(e.worker) && !e.mine {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healTimeout)
 	defer cancel()
 	_, _ = node.Host.Signal(ctx, agent.Continue) // of one that was killed nothing is left
+}
+
+// keptStopped says whether a fault stops a worker and is not being healed.
+func (n *Nemesis) keptStopped(worker string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.busy[affected{worker, history.Stops}] && !n.healing[worker]
+}
+
+// awaitContinued waits until nobody is about to continue the workers that a fault, which has occupied
+// them, is about to stop. Who comes later sees that they are kept stopped.
+func (n *Nemesis) awaitContinued(order Order) {
+	if !history.Does(order.Step.Fault, history.Stops) {
+		return
+	}
+	for _, target := range order.Targets {
+		if turn := n.turns[target.Name]; turn != nil {
+			turn <- struct{}{}
+			<-turn
+		}
+	}
 }
 
 // keepsStopped says whether a fault is a pause of the worker that has stopped for it: its

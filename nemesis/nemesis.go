@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,6 +37,9 @@ type Nemesis struct {
 	inFlight map[string]bool // by fault: those for which workers stop in flight
 	failover *failover
 	executed []Execution
+	// turns has for each worker a place for one: whoever continues it holds the place meanwhile, and
+	// who is about to stop it waits for that. A late signal to continue would undo the stop.
+	turns map[string]chan struct{}
 }
 
 // window is when the workers started and until when faults may last.
@@ -51,6 +55,10 @@ type window struct {
 func (n *Nemesis) Run(ctx context.Context, length time.Duration) {
 	n.rng = rand.New(rand.NewPCG(n.Schedule.Seed, 1))
 	n.busy, n.inFlight, n.healing = make(map[affected]bool), make(map[string]bool), make(map[string]bool)
+	n.turns = make(map[string]chan struct{})
+	for _, worker := range n.Environment.Workers {
+		n.turns[worker.Name] = make(chan struct{}, 1)
+	}
 	n.Environment.Watch.onStray(n.stray)
 	w := window{start: time.Now(), origin: history.Now(), end: time.Now().Add(length)}
 	ctx, cancel := context.WithDeadline(ctx, w.end)
@@ -187,6 +195,7 @@ func (n *Nemesis) inflict(ctx context.Context, step Step, id string, trigger ent
 		return
 	}
 	n.markKilled(order)
+	n.awaitContinued(order)
 	trigger.mine = hits(order, trigger)
 	if keepsStopped(order, trigger) {
 		goOn = func() {}
@@ -216,41 +225,73 @@ func (n *Nemesis) asks(worker string) bool {
 }
 
 // prepare resolves roles and makes the fault, unless a target is under one that
-// does not go with it.
+// does not go with it. Nodes are asked what they can without the lock, for an answer
+// may take as long as applyTimeout.
 func (n *Nemesis) prepare(step Step, id string, trigger entry, leader *clusters.Node) (Order, Fault, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	order := Order{ID: id, Step: step}
 	kind, known := KindByName(step.Fault)
 	if !known {
 		return order, nil, &UnknownKindError{Name: step.Fault}
 	}
+	order, err := n.reserve(order, trigger, leader, n.choosable(step))
+	if err != nil {
+		return order, nil, err
+	}
+	for _, target := range order.Targets {
+		if err := kind.Can(n.Environment, target); err != nil {
+			n.free(order)
+			return order, nil, err
+		}
+	}
+	fault, err := kind.New(n.Environment, order)
+	if err != nil {
+		n.free(order)
+	}
+	return order, fault, err
+}
+
+// choosable returns what the kind of fault says of the nodes of which a step takes any one that can be
+// its target.
+func (n *Nemesis) choosable(step Step) func(*clusters.Node) error {
+	can, says := n.can(step), make(map[*clusters.Node]error)
+	for _, role := range []string{step.Target, step.From} {
+		word, of, _ := strings.Cut(role, " ")
+		nodes := n.Environment.Servers
+		if of == "worker" || of == roleWorkers {
+			nodes = n.Environment.Workers
+		}
+		for _, node := range nodes {
+			if word == roleOne {
+				says[node] = can(node)
+			}
+		}
+	}
+	return func(node *clusters.Node) error { return says[node] }
+}
+
+// reserve resolves roles and occupies the targets. Nobody else does either meanwhile: of two faults
+// that do not go together one is refused.
+func (n *Nemesis) reserve(order Order, trigger entry, leader *clusters.Node, can func(*clusters.Node) error) (Order, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	step := order.Step
 	r := resolver{
-		env: n.Environment, gone: n.Environment.Watch.killed, asks: n.asks, rng: n.rng, leader: leader, can: n.can(step),
+		env: n.Environment, gone: n.Environment.Watch.killed, asks: n.asks, rng: n.rng, leader: leader, can: can,
 		actor: trigger.worker, inside: n.Environment.Watch.insiders(), entered: step.When == WhenHolding,
 	}
 	var err error
 	if order.Targets, err = r.targets(step.Target); err != nil {
-		return order, nil, err
+		return order, err
 	}
 	if order.Cuts, err = r.cuts(step, order.Targets); err != nil {
-		return order, nil, err
+		return order, err
 	}
 	order.Peers = peersIn(order.Cuts, order.Targets)
-	for _, target := range order.Targets {
-		if err := kind.Can(n.Environment, target); err != nil {
-			return order, nil, err
-		}
-	}
 	if err := n.conflict(order); err != nil {
-		return order, nil, err
-	}
-	fault, err := kind.New(n.Environment, order)
-	if err != nil {
-		return order, nil, err
+		return order, err
 	}
 	n.occupy(order, true)
-	return order, fault, nil
+	return order, nil
 }
 
 // apply inflicts the fault, lets the worker go on that has stopped for it, and proves the

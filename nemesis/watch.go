@@ -22,8 +22,11 @@ type Watch struct {
 	gone    map[string]bool      // workers that were killed
 	waiting map[*wait]bool
 	held    map[heldBy]*heldWrite // writes held back
-	// stray is told of who was caught for a fault for which nobody waits; nil for nobody.
+	// stray is told of a worker that was caught for a fault for which nobody waits; nil to tell nobody.
 	stray func(worker, fault string)
+	// following has what deals with workers that were caught, and closed says that no more does.
+	following sync.WaitGroup
+	closed    bool
 }
 
 // ending is that of a validity, in ns, and the timer that tells of it.
@@ -167,7 +170,7 @@ func (w *Watch) caught(e history.Event) {
 		switch {
 		case waiting.fault != e.Note:
 		case waiting.contended != nil && !w.free(e.Key, e.Time):
-			go waiting.contended(e.Process, e.Key)
+			w.follow(func() { waiting.contended(e.Process, e.Key) })
 			return
 		default:
 			delete(w.waiting, waiting)
@@ -176,8 +179,25 @@ func (w *Watch) caught(e history.Event) {
 		}
 	}
 	if w.stray != nil {
-		go w.stray(e.Process, e.Note)
+		stray := w.stray
+		w.follow(func() { stray(e.Process, e.Note) })
 	}
+}
+
+// follow deals with a worker that was caught while further events are observed.
+func (w *Watch) follow(deal func()) {
+	if !w.closed {
+		w.following.Go(deal)
+	}
+}
+
+// Close waits until every worker that was caught has been dealt with. Workers that are caught later
+// stay stopped: call it when they are about to be removed.
+func (w *Watch) Close() {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.following.Wait()
 }
 
 // onStray tells f of who was caught for a fault for which nobody waits.

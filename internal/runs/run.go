@@ -197,6 +197,9 @@ func (r *run) record(ctx context.Context, interrupt <-chan struct{}) (interrupte
 		failure = nil // it is what the interruption did
 	}
 	r.sound = failure == nil
+	if r.nemesis != nil {
+		r.nemesis.Environment.Watch.Close()
+	}
 	r.finish(failure, interrupted)
 	return interrupted, r.save(), nil
 }
