@@ -107,23 +107,31 @@ func (m Mark) family() ([]int, error) {
 		return nil, err
 	}
 	children := childrenOf(all)
-	family, known := []int{}, make(map[int]bool)
+	marked := slices.DeleteFunc(all, func(pid int) bool { return !m.on(pid) })
+	return slices.DeleteFunc(familyOf(marked, children), ended), nil
+}
+
+// familyOf lists processes and their descendants, each once, parents first. The order of numbers does
+// not do: they start again from the lowest, so that a child may have a lower one than its parent.
+func familyOf(pids []int, children map[int][]int) []int {
+	var family []int
+	known := make(map[int]bool)
 	var add func(pid int)
 	add = func(pid int) {
-		if known[pid] || ended(pid) {
+		if known[pid] {
 			return
 		}
 		known[pid] = true
-		family = append(family, pid)
-		for _, child := range children[pid] {
+		for _, child := range slices.Backward(children[pid]) {
 			add(child)
 		}
+		family = append(family, pid)
 	}
-	marked := slices.DeleteFunc(all, func(pid int) bool { return !m.on(pid) })
-	for _, pid := range marked {
+	for _, pid := range slices.Backward(pids) {
 		add(pid)
 	}
-	return family, nil
+	slices.Reverse(family) // a process was added after its descendants
+	return family
 }
 
 // of says whether a process carries the mark, or one that has started it does.
@@ -142,33 +150,35 @@ func (m Mark) of(pid int) bool {
 }
 
 // Kill kills all processes that carry the mark and what they have started, whatever became of
-// those that started them, and returns their numbers. All are stopped before one is killed, parents
-// first: what a process starts while its parent ends could be found by nothing any more.
+// those that started them, and returns their numbers. All are stopped before one is killed: what a
+// process starts while its parent ends could be found by nothing any more. They are stopped, and then
+// killed, parents first.
 func (m Mark) Kill() (killed map[int]bool, err error) {
-	stopped := make(map[int]*os.Process)
+	var stopped []*os.Process
 	for before := -1; err == nil && before < len(stopped); { // one may have started another meanwhile
 		before = len(stopped)
-		err = m.stop(stopped)
+		stopped, err = m.stop(stopped)
 	}
 	killed = make(map[int]bool)
-	for pid, process := range stopped { // even if their parents have ended since
+	for _, process := range stopped { // even if their parents have ended since
 		if process.Kill() == nil { // else it has ended
-			killed[pid] = true
+			killed[process.Pid] = true
 		}
 		_ = process.Release() // it only frees the handle
 	}
 	return killed, err
 }
 
-// stop stops the family, but for those that were stopped before, and adds handles of them. It gets
-// hold of a process before it looks whose that is: its number may be that of another one afterwards.
-func (m Mark) stop(stopped map[int]*os.Process) error {
+// stop stops the family, parents first, except those that were stopped before, and returns handles of
+// all. It opens a handle of a process before it looks to whom the process belongs: the number may be
+// that of another one afterwards.
+func (m Mark) stop(stopped []*os.Process) ([]*os.Process, error) {
 	family, err := m.family()
 	if err != nil {
-		return err
+		return stopped, err
 	}
 	for _, pid := range family {
-		if stopped[pid] != nil {
+		if slices.ContainsFunc(stopped, func(p *os.Process) bool { return p.Pid == pid }) {
 			continue
 		}
 		process, err := os.FindProcess(pid)
@@ -181,13 +191,13 @@ func (m Mark) stop(stopped map[int]*os.Process) error {
 		}
 		err = process.Signal(syscall.SIGSTOP)
 		if err == nil {
-			stopped[pid] = process
+			stopped = append(stopped, process)
 			continue
 		}
 		_ = process.Release()
 		if !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, os.ErrPermission) { // the latter is another user's by now
-			return fmt.Errorf("process %d: %w", pid, err)
+			return stopped, fmt.Errorf("process %d: %w", pid, err)
 		}
 	}
-	return nil
+	return stopped, nil
 }

@@ -50,6 +50,22 @@ func TestKill(t *testing.T) {
 	}
 }
 
+// TestFamilyOf: parents come first whatever their numbers are, and each process once.
+func TestFamilyOf(t *testing.T) {
+	children := map[int][]int{7: {3, 8}, 3: {5}, 1: {7, 9}}
+	for _, c := range []struct{ pids, want []int }{
+		{nil, nil},
+		{[]int{7}, []int{7, 3, 5, 8}},
+		{[]int{3, 7}, []int{7, 3, 5, 8}},
+		{[]int{5, 7}, []int{7, 3, 5, 8}},
+		{[]int{5, 9}, []int{5, 9}},
+	} {
+		if got := familyOf(c.pids, children); !slices.Equal(got, c.want) {
+			t.Errorf("%v: %v, want %v", c.pids, got, c.want)
+		}
+	}
+}
+
 // TestKillWithoutMark: what a process with the mark has started ends with it, though it has thrown
 // the mark away, and what others have started does not.
 func TestKillWithoutMark(t *testing.T) {
