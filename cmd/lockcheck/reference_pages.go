@@ -207,7 +207,7 @@ func suiteTables() (string, error) {
 		if f.Least {
 			bound = "at least"
 		}
-		rows = append(rows, []string{code(f.Name), bound, prose(f.Summary), code(string(f.Counts))})
+		rows = append(rows, []string{code(f.Name), bound, prose(present.Figure(f.Figure.Name)), code(string(f.Counts))})
 	}
 	return "[Comparing locks](../comparing.md#suite-files) says what a suite is. Whatever it leaves out is as here:\n\n```yaml\n" + suite.String() + "```\n\n" +
 		"## Thresholds\n\nEach holds for a cell, over all of its seeds; the [figures](../verdicts.md#figures) are explained elsewhere. " +

@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"lockcheck/checker"
+	"lockcheck/present"
 )
 
 // Bounds are what figures of a run must lie within, in the order of their file.
@@ -47,19 +48,19 @@ func parseBound(name, span string) (Bound, error) {
 	b := Bound{Figure: name, High: math.Inf(1)}
 	var err error
 	if least, is := strings.CutPrefix(span, ">="); is {
-		b.Low, err = f.Parse(strings.TrimSpace(least))
+		b.Low, err = present.ParseValue(f, strings.TrimSpace(least))
 		return b, err
 	}
 	if most, is := strings.CutPrefix(span, "<="); is {
-		b.High, err = f.Parse(strings.TrimSpace(most))
+		b.High, err = present.ParseValue(f, strings.TrimSpace(most))
 		return b, err
 	}
 	low, high, both := strings.Cut(span, "-")
 	if !both {
 		return b, fmt.Errorf("%s: write 1-3, >= 1 or <= 3, not %q", name, span)
 	}
-	if b.Low, err = f.Parse(low); err == nil {
-		b.High, err = f.Parse(high)
+	if b.Low, err = present.ParseValue(f, low); err == nil {
+		b.High, err = present.ParseValue(f, high)
 	}
 	if err == nil && b.Low > b.High {
 		err = fmt.Errorf("%s: %s is more than %s", name, low, high)
@@ -123,7 +124,7 @@ func (b Bound) String() string {
 
 func (b Bound) text(value float64) string {
 	f, _ := checker.FigureByName(b.Figure)
-	return f.Text(value)
+	return present.Value(f, value)
 }
 
 // String lists figures and spans.

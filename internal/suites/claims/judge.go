@@ -129,7 +129,7 @@ func (j judge) compared(m Measurement, r Result, pool checker.Pool) (all []Resul
 		if !known {
 			r.Missed = cmp.Or(r.Missed, "no data for "+f.Name)
 		} else {
-			r.Figures = []string{f.Name + " " + f.Text(value)}
+			r.Figures = []string{f.Name + " " + present.Value(f, value)}
 		}
 		return value
 	}

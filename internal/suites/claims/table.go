@@ -12,6 +12,7 @@ import (
 	"lockcheck/checker"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
+	"lockcheck/present"
 	"lockcheck/reports"
 )
 
@@ -48,7 +49,7 @@ func WriteTable(w io.Writer, all []Judged, store string) error {
 	}
 	b.WriteString("\nThe figures:\n\n")
 	for _, f := range checker.Figures() {
-		fmt.Fprintf(&b, "- *%s*: %s\n", reports.Markdown(f.Name), reports.Markdown(f.Summary))
+		fmt.Fprintf(&b, "- *%s*: %s\n", reports.Markdown(f.Name), reports.Markdown(present.Figure(f.Name)))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

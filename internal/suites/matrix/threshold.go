@@ -13,6 +13,7 @@ import (
 	"lockcheck/history"
 	"lockcheck/internal/lockfile"
 	"lockcheck/nemesis"
+	"lockcheck/present"
 )
 
 // Thresholds are what the runs of each cell are held to, in the order of the file.
@@ -115,13 +116,13 @@ func (t Thresholds) excuse() []checker.Property {
 }
 
 func (f Figure) judge(bound float64, p checker.Pool) ThresholdResult {
-	r := ThresholdResult{Name: f.Name, Counts: f.Counts, Bound: f.Text(bound), Verdict: checker.Undecided}
+	r := ThresholdResult{Name: f.Name, Counts: f.Counts, Bound: present.Value(f.Figure, bound), Verdict: checker.Undecided}
 	value, known := f.Of(p)
 	if !known {
 		r.Value = "no data"
 		return r
 	}
-	r.Value, r.Verdict = f.Text(value), checker.Valid
+	r.Value, r.Verdict = present.Value(f.Figure, value), checker.Valid
 	if f.Least && value < bound || !f.Least && value > bound {
 		r.Verdict = checker.Violation
 	}
@@ -142,7 +143,7 @@ func (t *Thresholds) UnmarshalYAML(node *yaml.Node) error {
 		if slices.ContainsFunc(*t, func(other Threshold) bool { return other.Name == f.Name }) {
 			return fmt.Errorf("line %d: threshold %s is set twice", name.Line, f.Name)
 		}
-		bound, err := f.Parse(value.Value)
+		bound, err := present.ParseValue(f.Figure, value.Value)
 		if err != nil {
 			return fmt.Errorf("line %d: %s: %w", value.Line, f.Name, err)
 		}
