@@ -37,7 +37,7 @@ func (p presenter) explanation(cause string, e checker.Explanation) string {
 		granted += ", by an answer that came late"
 	}
 	return joined(granted, p.ending(cause, e), p.recovering(e), p.gaveUp(e), p.recorded(e),
-		fmt.Sprintf("%s was granted it at %s%s", e.Next.Worker, p.at(e.Next.At), withToken(e.Next)))
+		fmt.Sprintf("%s was granted the lock at %s%s", e.Next.Worker, p.at(e.Next.At), withToken(e.Next)))
 }
 
 func withToken(g checker.Granted) string {
@@ -56,13 +56,13 @@ func (p presenter) ending(cause string, e checker.Explanation) string {
 	case checker.CauseCutOff:
 		return fmt.Sprintf("%s was cut off from %s to %s", holder, p.at(e.Cut.From), p.at(e.Cut.To))
 	case checker.CauseOutlasted:
-		return lease + ", and it worked on"
+		return lease + ", and " + holder + " worked on"
 	case checker.CauseValidity:
-		return fmt.Sprintf("%s took it for valid until %s, but %s", holder, p.at(e.ValidUntil), lease)
+		return fmt.Sprintf("%s took the lock for valid until %s, but %s", holder, p.at(e.ValidUntil), lease)
 	case checker.CauseRenewedByOther:
 		return fmt.Sprintf("its lease can have run out at %s, yet its renewal, asked for at %s, succeeded at %s", p.at(e.Renewal.LeaseEnd), p.at(e.Renewal.Asked), p.at(e.Renewal.Answered))
 	case checker.CauseInFlight:
-		text := fmt.Sprintf("%s held it until %s at the latest, when its write was still on its way", holder, p.at(e.HeldUntil))
+		text := fmt.Sprintf("%s held the lock until %s at the latest, and its write was still on its way then", holder, p.at(e.HeldUntil))
 		if e.HeldBack != "" {
 			text += ", held back by fault " + e.HeldBack
 		}
@@ -70,7 +70,7 @@ func (p presenter) ending(cause string, e checker.Explanation) string {
 	case checker.CauseExpiredGrant:
 		return "the service no longer had the claim of one of the two on record when its grant arrived"
 	case checker.CauseReleasedByOther:
-		return fmt.Sprintf("%s released it at %s, though the lock was not its own", e.Releaser.Worker, p.at(e.Releaser.At))
+		return fmt.Sprintf("%s released the lock at %s, though it was not its own", e.Releaser.Worker, p.at(e.Releaser.At))
 	case checker.CauseTwice:
 		return "nothing can have ended that grant " + p.before(e)
 	case checker.CauseServerLost, checker.CauseServerFault, checker.CauseClock:
@@ -79,7 +79,7 @@ func (p presenter) ending(cause string, e checker.Explanation) string {
 		}
 		return fmt.Sprintf("that grant cannot have ended by itself %s, but %s", p.before(e), p.inForce(e))
 	}
-	return "nothing in the record says why that did not keep others out"
+	return "the history does not show why another worker was granted the lock"
 }
 
 // resumed says when a worker that was stopped went on.
@@ -153,17 +153,17 @@ func (p presenter) recorded(e checker.Explanation) string {
 // lastHold says who had a key last, and what became of that hold.
 func (p presenter) lastHold(l checker.LastHold, key string) string {
 	if l.Granted == nil {
-		return "no worker was ever granted " + key + " before"
+		return "no worker had been granted " + key + " before"
 	}
 	holder := l.Granted.Worker
 	text := fmt.Sprintf("%s was last granted to %s (%s), at %s%s; ", key, holder, l.Granted.Grant, p.at(l.Granted.At), withToken(*l.Granted))
 	switch l.Fate {
 	case checker.FateReleased:
-		return text + fmt.Sprintf("the release by %s, asked for at %s, was acknowledged at %s", holder, p.at(l.Asked), p.at(l.At))
+		return text + fmt.Sprintf("%s released it at %s, which the service acknowledged at %s", holder, p.at(l.Asked), p.at(l.At))
 	case checker.FateGone:
-		return text + fmt.Sprintf("the release by %s was answered at %s: %s no longer had the lock", holder, p.at(l.At), holder)
+		return text + fmt.Sprintf("the release by %s was refused at %s: %s no longer had the lock", holder, p.at(l.At), holder)
 	case checker.FateUnanswered:
-		return text + fmt.Sprintf("the outcome of the release by %s, asked for at %s, is unknown", holder, p.at(l.Asked))
+		return text + fmt.Sprintf("%s released it at %s, and the outcome of that is unknown", holder, p.at(l.Asked))
 	case checker.FateKilled:
 		return text + fmt.Sprintf("%s was killed at %s and released nothing", holder, p.at(l.At))
 	}

@@ -30,9 +30,9 @@ func (p presenter) aboutHolders(f checker.Fact) string {
 	case checker.FactSingleWorker:
 		return "a single worker cannot overlap with another"
 	case checker.FactPermitsForAll:
-		return "there are permits for all workers"
+		return "no worker can be one too many: there are permits for all"
 	case checker.FactGrantedMeanwhile:
-		return fmt.Sprintf("%s was granted %s at %s while %s had it, of which nothing more is known", name(f.Workers, 0), name(f.Keys, 0), p.at(f.At), name(f.Workers, 1))
+		return fmt.Sprintf("%s was granted %s at %s while %s had it; nothing more is known of that hold", name(f.Workers, 0), name(f.Keys, 0), p.at(f.At), name(f.Workers, 1))
 	case checker.FactNobodyTookTurns:
 		return "each lock was granted to only one worker, although another one asked for a free lock: nothing shows that the lock keeps anybody out"
 	case checker.FactHoldsApart:
@@ -81,9 +81,9 @@ func kindsOf(o checker.OverlapSummary) string {
 func (p presenter) aboutGrants(f checker.Fact) string {
 	switch f.Kind {
 	case checker.FactExpiredGrants:
-		return "the lock was granted " + times(f.N) + " to a worker whose claim was gone"
+		return count(f.N, "grant", "grants") + " arrived that the service no longer had on record"
 	case checker.FactNoExpiredGrant:
-		return "no grant was known to be gone when it arrived"
+		return "no grant is known to have arrived too late"
 	case checker.FactWrongReleases:
 		return count(f.N, "release succeeded", "releases succeeded") + " although another worker held the lock"
 	case checker.FactNoRelease:
@@ -91,7 +91,7 @@ func (p presenter) aboutGrants(f checker.Fact) string {
 	case checker.FactReleases:
 		return count(f.N, "release", "releases") + ", none while another worker held the lock"
 	case checker.FactTokensWrong:
-		return "a token did not increase " + times(f.N)
+		return count(f.N, "token", "tokens") + " did not increase"
 	case checker.FactTokensDoubtful:
 		return p.about(f) + ", or the lock was granted to both at once"
 	case checker.FactTokensMissing:

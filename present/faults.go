@@ -57,7 +57,7 @@ func (p presenter) coverage() []string {
 		case g.OfHolders:
 			clause = fmt.Sprintf("%d of %s hit a holder", counted, count(all, g.Name, plural(g.Name)))
 			if p.header.Lease > 0 { // or there is nothing to outlast
-				clause += fmt.Sprintf(", %d outlasted its validity", g.Count(func(f checker.FaultCoverage) bool { return f.Outlasted }))
+				clause += fmt.Sprintf(", %d outlasted its lease", g.Count(func(f checker.FaultCoverage) bool { return f.Outlasted }))
 			}
 		case g.Name == g.Kind && history.Does(g.Kind, history.Ends):
 			clause = fmt.Sprintf("%d of %s hit a worker that held the lock or was about to", counted, count(all, g.Name, plural(g.Name)))
@@ -80,7 +80,7 @@ func reaction(coverage []checker.FaultCoverage) string {
 	if len(since) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("in force %s after the event waited for (median of %d; longest %s)",
+	return fmt.Sprintf("faults took effect %s after the event that they waited for (median of %d; longest %s)",
 		length(stats.Median(since)), len(since), length(slices.Max(since)))
 }
 

@@ -14,7 +14,7 @@ func (p presenter) incident(i checker.Incident) string {
 			return text
 		}
 	}
-	return i.What
+	return ""
 }
 
 // holders says who held the lock, or wrote, when another one had it.

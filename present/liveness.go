@@ -12,20 +12,20 @@ func (p presenter) aboutLiveness(f checker.Fact) string {
 	case checker.FactNeverHealed:
 		return "fault " + name(f.Faults, 0) + " was never healed"
 	case checker.FactStuck:
-		return fmt.Sprintf("%s; %s were allowed", p.stuck(f), length(f.Limit))
+		return fmt.Sprintf("%s; the limit is %s", p.stuck(f), length(f.Limit))
 	case checker.FactStalled:
-		return fmt.Sprintf("%s; %s were allowed, and this machine stalled for %s of that", p.about(f), length(f.Limit), length(f.Length))
+		return fmt.Sprintf("%s; the limit is %s, and this machine stalled for %s of that time", p.about(f), length(f.Limit), length(f.Length))
 	case checker.FactPerhapsHeld:
 		return fmt.Sprintf("%sno worker is known to have acquired %s for %s, but %s of unknown outcome may have held it",
 			after(f.Since), name(f.Keys, 0), length(f.Length), count(f.N, "acquire", "acquires"))
 	case checker.FactAcquired:
 		return count(f.N, "acquire", "acquires") + " succeeded, and there was no fault to recover from"
 	case checker.FactRecovered:
-		return fmt.Sprintf("acquired %s after %s", length(f.Length), event(f.Since))
+		return fmt.Sprintf("the lock was acquired %s after %s", length(f.Length), event(f.Since))
 	case checker.FactNobodyTried:
 		return "no worker tried to acquire the lock after " + event(f.Since)
 	case checker.FactNobodyTriedLong:
-		return fmt.Sprintf("no worker acquired the lock after %s, nor tried for longer than the %s that are allowed", event(f.Since), length(f.Limit))
+		return fmt.Sprintf("no worker acquired the lock after %s, but none tried for longer than the limit of %s", event(f.Since), length(f.Limit))
 	case checker.FactLivenessMeasured:
 		r := p.results
 		return joined(p.orphans(r.Orphans), p.failovers(r.Failovers), lossNotifications(r.LossNotifications), noticed(r.Noticed))
@@ -71,12 +71,12 @@ func (p presenter) orphans(s checker.OrphanSummary) string {
 	case s.Killed == s.Stuck:
 		return ""
 	case s.Killed == 1:
-		text = fmt.Sprintf("next grant %s after its holder %s was killed", length(s.Longest), s.Victim)
+		text = fmt.Sprintf("the lock of %s was granted again %s after %s was killed", s.Victim, length(s.Longest), s.Victim)
 	default:
-		text = fmt.Sprintf("%d holders were killed, next grant at most %s later (%s)", s.Killed, length(s.Longest), s.Victim)
+		text = fmt.Sprintf("the locks of %d killed holders were granted again after at most %s (that of %s)", s.Killed, length(s.Longest), s.Victim)
 	}
 	if s.Stuck > 0 {
-		text += fmt.Sprintf(", %d never granted again", s.Stuck)
+		text += fmt.Sprintf(", %d of them never", s.Stuck)
 	}
 	if p.header.Lease > 0 {
 		text += ", lease " + length(p.header.Lease)
@@ -90,7 +90,7 @@ func (p presenter) failovers(s checker.FailoverSummary) string {
 	if granted == 0 {
 		return ""
 	}
-	return fmt.Sprintf("failed over %s after the holder was stopped, cut off or ended (median of %d; longest %s; lease %s)",
+	return fmt.Sprintf("the lock failed over %s after its holder was stopped, cut off or killed (median of %d; longest %s; lease %s)",
 		length(s.Median), granted, length(s.Longest), length(p.header.Lease))
 }
 
@@ -99,7 +99,7 @@ func lossNotifications(s checker.LossNotificationSummary) string {
 	if s.Replaced == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("of %s, %d learned of it before the release", count(s.Replaced, "replaced holder", "replaced holders"), s.Notified)
+	text := fmt.Sprintf("of %s, %d learned of the loss before the release", count(s.Replaced, "replaced holder", "replaced holders"), s.Notified)
 	if s.Notified > 0 {
 		text += fmt.Sprintf(" (at most %s after the next grant)", length(s.Latest))
 	}

@@ -90,19 +90,19 @@ func TestFacts(t *testing.T) {
 		{leased(), checker.Fact{Kind: checker.FactWritesNothing}, "the workload writes nothing"},
 		{counted, checker.Fact{Kind: checker.FactOverlaps, N: 4}, "4 overlaps of holders (1 double grant, 2 uses after expiry, 1 of unknown kind); longest 20 ms"},
 		{leased(), checker.Fact{Kind: checker.FactSingleWorker}, "a single worker cannot overlap with another"},
-		{leased(), checker.Fact{Kind: checker.FactPermitsForAll}, "there are permits for all workers"},
-		{leased(), checker.Fact{Kind: checker.FactGrantedMeanwhile, Keys: key, Workers: both, At: 15 * ms}, "w1 was granted k0 at 5 ms while w2 had it, of which nothing more is known"},
+		{leased(), checker.Fact{Kind: checker.FactPermitsForAll}, "no worker can be one too many: there are permits for all"},
+		{leased(), checker.Fact{Kind: checker.FactGrantedMeanwhile, Keys: key, Workers: both, At: 15 * ms}, "w1 was granted k0 at 5 ms while w2 had it; nothing more is known of that hold"},
 		{leased(), checker.Fact{Kind: checker.FactNobodyTookTurns}, "each lock was granted to only one worker, although another one asked for a free lock: nothing shows that the lock keeps anybody out"},
 		{leased(), checker.Fact{Kind: checker.FactHoldsApart, N: 1}, "1 hold, never two at once"},
 		{semaphore(), checker.Fact{Kind: checker.FactHoldsApart, N: 2}, "2 holds, never more than 3 at once"},
 		{readers, checker.Fact{Kind: checker.FactHoldsApart, N: 2}, "2 holds, no writer next to another holder"},
 		{leased(), checker.Fact{Kind: checker.FactInsideAtOnce, N: 2}, "the resource saw 2 workers at once"},
-		{leased(), checker.Fact{Kind: checker.FactExpiredGrants, N: 1}, "the lock was granted once to a worker whose claim was gone"},
-		{leased(), checker.Fact{Kind: checker.FactNoExpiredGrant}, "no grant was known to be gone when it arrived"},
+		{leased(), checker.Fact{Kind: checker.FactExpiredGrants, N: 1}, "1 grant arrived that the service no longer had on record"},
+		{leased(), checker.Fact{Kind: checker.FactNoExpiredGrant}, "no grant is known to have arrived too late"},
 		{leased(), checker.Fact{Kind: checker.FactWrongReleases, N: 2}, "2 releases succeeded although another worker held the lock"},
 		{leased(), checker.Fact{Kind: checker.FactNoRelease}, "no release was acknowledged"},
 		{leased(), checker.Fact{Kind: checker.FactReleases, N: 1}, "1 release, none while another worker held the lock"},
-		{leased(), checker.Fact{Kind: checker.FactTokensWrong, N: 2}, "a token did not increase twice"},
+		{leased(), checker.Fact{Kind: checker.FactTokensWrong, N: 2}, "2 tokens did not increase"},
 		{leased(), checker.Fact{Kind: checker.FactTokensDoubtful, Incident: lower}, "w2 got token 5 for k0, lower than w1's 7 before it, or the lock was granted to both at once"},
 		{leased(), checker.Fact{Kind: checker.FactTokensMissing, N: 1, Of: 5}, "1 of 5 grants came without a token"},
 		{leased(), checker.Fact{Kind: checker.FactTokensIncrease, N: 5}, "5 tokens, always increasing"},
@@ -130,27 +130,27 @@ func TestFacts(t *testing.T) {
 		{leased(), checker.Fact{Kind: checker.FactNoRepeatedRead}, "no reader read the data twice under the lock"},
 		{leased(), checker.Fact{Kind: checker.FactReadsRepeated, N: 2}, "2 reads were repeated under the lock, with the same result"},
 		{leased(), checker.Fact{Kind: checker.FactNeverHealed, Faults: []string{"f1"}}, "fault f1 was never healed"},
-		{stuck, checker.Fact{Kind: checker.FactStuck, N: 2, Limit: time.Second}, "no worker could acquire k0 for 2 s, though no live worker held it (and 1 more like it); 1 s were allowed"},
+		{stuck, checker.Fact{Kind: checker.FactStuck, N: 2, Limit: time.Second}, "no worker could acquire k0 for 2 s, though no live worker held it (and 1 more like it); the limit is 1 s"},
 		{leased(), checker.Fact{Kind: checker.FactStalled, Limit: time.Second, Length: 50 * time.Millisecond, Incident: &checker.Incident{Kind: checker.KindNothingButErrors, Workers: both, To: 2e9}},
-			"w1 got nothing but errors for 2 s when it asked for the lock; 1 s were allowed, and this machine stalled for 50 ms of that"},
+			"w1 got nothing but errors for 2 s when it asked for the lock; the limit is 1 s, and this machine stalled for 50 ms of that time"},
 		{leased(), checker.Fact{Kind: checker.FactPerhapsHeld, Keys: key, Length: time.Second, N: 1, Since: checker.Since{Event: checker.SinceHealed}},
 			"after the last fault was healed no worker is known to have acquired k0 for 1 s, but 1 acquire of unknown outcome may have held it"},
 		{leased(), checker.Fact{Kind: checker.FactAcquired, N: 3}, "3 acquires succeeded, and there was no fault to recover from"},
-		{leased(), checker.Fact{Kind: checker.FactRecovered, Length: time.Second, Since: checker.Since{Event: checker.SinceKill, Killed: both}}, "acquired 1 s after w1, w2 was killed"},
+		{leased(), checker.Fact{Kind: checker.FactRecovered, Length: time.Second, Since: checker.Since{Event: checker.SinceKill, Killed: both}}, "the lock was acquired 1 s after w1, w2 was killed"},
 		{leased(), checker.Fact{Kind: checker.FactNobodyTried, Since: checker.Since{Event: checker.SinceStart}}, "no worker tried to acquire the lock after the start"},
-		{leased(), checker.Fact{Kind: checker.FactNobodyTriedLong, Since: checker.Since{Event: checker.SinceHealed}, Limit: time.Second}, "no worker acquired the lock after the last fault was healed, nor tried for longer than the 1 s that are allowed"},
+		{leased(), checker.Fact{Kind: checker.FactNobodyTriedLong, Since: checker.Since{Event: checker.SinceHealed}, Limit: time.Second}, "no worker acquired the lock after the last fault was healed, but none tried for longer than the limit of 1 s"},
 		{leased(), checker.Fact{Kind: checker.FactLivenessMeasured}, ""},
-		{measured, checker.Fact{Kind: checker.FactLivenessMeasured}, "3 holders were killed, next grant at most 1 s later (w1), 1 never granted again, lease 100 ms; " +
-			"failed over 1 s after the holder was stopped, cut off or ended (median of 2; longest 2 s; lease 100 ms); " +
-			"of 3 replaced holders, 1 learned of it before the release (at most 5 ms after the next grant), 2 at the release, 0 never; " +
+		{measured, checker.Fact{Kind: checker.FactLivenessMeasured}, "the locks of 3 killed holders were granted again after at most 1 s (that of w1), 1 of them never, lease 100 ms; " +
+			"the lock failed over 1 s after its holder was stopped, cut off or killed (median of 2; longest 2 s; lease 100 ms); " +
+			"of 3 replaced holders, 1 learned of the loss before the release (at most 5 ms after the next grant), 2 at the release, 0 never; " +
 			"1 untrue loss: the lock was reported as lost, but its release succeeded afterwards (3 ms from loss to release in all); " +
 			"2 idle releases: no worker was granted the lock for more than 500 ms afterwards, though others asked for it (2 s in all)"},
-		{one, checker.Fact{Kind: checker.FactLivenessMeasured}, "next grant 1 s after its holder w1 was killed, lease 100 ms"},
+		{one, checker.Fact{Kind: checker.FactLivenessMeasured}, "the lock of w1 was granted again 1 s after w1 was killed, lease 100 ms"},
 		{leased(), checker.Fact{Kind: checker.FactNotProvenHealed, Faults: []string{"f1"}}, "fault f1 could not be proven healed"},
 		{leased(), checker.Fact{Kind: checker.FactNotProvenHealed, Faults: []string{"f1", "f2"}}, "faults f1, f2 could not be proven healed"},
 		{leased(), checker.Fact{Kind: checker.FactNoFaults}, "no faults were asked for"},
-		{covered, checker.Fact{Kind: checker.FactFaultsCovered}, "1 of 1 pause hit a holder, 1 outlasted its validity; 0 of 1 kill hit a worker that held the lock or was about to; " +
-			"0 of 1 clock fault proven and exercised; in force 3 ms after the event waited for (median of 3; longest 9 ms)"},
+		{covered, checker.Fact{Kind: checker.FactFaultsCovered}, "1 of 1 pause hit a holder, 1 outlasted its lease; 0 of 1 kill hit a worker that held the lock or was about to; " +
+			"0 of 1 clock fault proven and exercised; faults took effect 3 ms after the event that they waited for (median of 3; longest 9 ms)"},
 		{leased(), checker.Fact{Kind: checker.FactNeverApplied, FaultKind: "pause"}, "no pause was ever applied"},
 		{leased(), checker.Fact{Kind: checker.FactNeverProven, FaultKind: "pause"}, "no pause could be proven"},
 		{leased(), checker.Fact{Kind: checker.FactMissedMoment, FaultKind: "pause"}, "no pause came at the moment that it was aimed at"},
@@ -260,12 +260,12 @@ func TestExplanations(t *testing.T) {
 		{checker.CausePaused, checker.Explanation{LeaseEnd: 110 * ms, Stop: &checker.Stop{From: 20 * ms, Resumed: 149*ms - 1, To: 149 * ms}}, "w1 was stopped from 10 ms until it was continued at 139 ms; its lease can have run out at 100 ms"},
 		{checker.CausePaused, checker.Explanation{LeaseEnd: 110 * ms, Stop: &checker.Stop{From: 20 * ms, To: 149 * ms}}, "w1 was stopped from 10 ms to 139 ms; its lease can have run out at 100 ms"},
 		{checker.CauseCutOff, checker.Explanation{Cut: &checker.Stop{From: 20 * ms, To: 149 * ms}}, "w1 was cut off from 10 ms to 139 ms"},
-		{checker.CauseOutlasted, checker.Explanation{LeaseEnd: 110 * ms}, "its lease can have run out at 100 ms, and it worked on"},
-		{checker.CauseValidity, checker.Explanation{LeaseEnd: 110 * ms, ValidUntil: 160 * ms}, "w1 took it for valid until 150 ms, but its lease can have run out at 100 ms"},
-		{checker.CauseInFlight, checker.Explanation{HeldUntil: 30 * ms}, "w1 held it until 20 ms at the latest, when its write was still on its way"},
-		{checker.CauseInFlight, checker.Explanation{HeldUntil: 30 * ms, HeldBack: "f1"}, "w1 held it until 20 ms at the latest, when its write was still on its way, held back by fault f1"},
+		{checker.CauseOutlasted, checker.Explanation{LeaseEnd: 110 * ms}, "its lease can have run out at 100 ms, and w1 worked on"},
+		{checker.CauseValidity, checker.Explanation{LeaseEnd: 110 * ms, ValidUntil: 160 * ms}, "w1 took the lock for valid until 150 ms, but its lease can have run out at 100 ms"},
+		{checker.CauseInFlight, checker.Explanation{HeldUntil: 30 * ms}, "w1 held the lock until 20 ms at the latest, and its write was still on its way then"},
+		{checker.CauseInFlight, checker.Explanation{HeldUntil: 30 * ms, HeldBack: "f1"}, "w1 held the lock until 20 ms at the latest, and its write was still on its way then, held back by fault f1"},
 		{checker.CauseExpiredGrant, checker.Explanation{}, "the service no longer had the claim of one of the two on record when its grant arrived"},
-		{checker.CauseReleasedByOther, checker.Explanation{Releaser: &checker.Granted{Worker: "w3", At: 30 * ms}}, "w3 released it at 20 ms, though the lock was not its own"},
+		{checker.CauseReleasedByOther, checker.Explanation{Releaser: &checker.Granted{Worker: "w3", At: 30 * ms}}, "w3 released the lock at 20 ms, though it was not its own"},
 		{checker.CauseRenewedByOther, checker.Explanation{Renewal: &checker.Renewal{Asked: 30 * ms, Answered: 31 * ms, LeaseEnd: 20 * ms}}, "its lease can have run out at 10 ms, yet its renewal, asked for at 20 ms, succeeded at 21 ms"},
 		{checker.CauseClock, checker.Explanation{InForce: []checker.InForce{other}}, "that grant cannot have ended by itself at all, but fault f2 (clock) was in force from 15 ms"},
 		{checker.CauseClock, checker.Explanation{LeaseEnd: 110 * ms}, "that grant cannot have ended by itself before 100 ms, but the clocks of the workers differed from the start (lock option clocks-apart)"},
@@ -275,18 +275,18 @@ func TestExplanations(t *testing.T) {
 		{checker.CauseTwice, checker.Explanation{LeaseEnd: 110 * ms, Record: &checker.Record{}}, "nothing can have ended that grant before 100 ms; by its own record the service had that claim to the end"},
 		{checker.CauseTwice, checker.Explanation{Record: &checker.Record{Dropped: 30 * ms}}, "nothing can have ended that grant at all; by its own record the service had dropped that claim by 20 ms"},
 		{checker.CauseUnexplained, checker.Explanation{Recovering: &checker.Recovering{Fault: other, Ago: 4 * time.Millisecond}, GaveUp: &checker.Granted{Worker: "w4", Grant: "d", At: 30 * ms}, Record: &checker.Record{Dropped: 30 * ms, Late: true}},
-			"nothing in the record says why that did not keep others out; fault f2 (clock) had ended 4 ms before w1 asked for the lock, and servers may take 50 ms to recover; " +
+			"the history does not show why another worker was granted the lock; fault f2 (clock) had ended 4 ms before w1 asked for the lock, and servers may take 50 ms to recover; " +
 				"between the two grants, at 20 ms, w4 gave up its attempt d; the service was seen to drop that claim at 20 ms"},
 	} {
 		seen[c.cause] = true
 		c.e.Key, c.e.Holder, c.e.Next = "k0", checker.Granted{Worker: "w1", At: 11 * ms, Token: 5}, checker.Granted{Worker: "w2", At: 121 * ms}
-		want := "w1 was granted k0 at 1 ms with token 5; " + c.want + "; w2 was granted it at 111 ms"
+		want := "w1 was granted k0 at 1 ms with token 5; " + c.want + "; w2 was granted the lock at 111 ms"
 		if got := leased().why(checker.Incident{Cause: c.cause, Explanation: &c.e}); got != want {
 			t.Errorf("%s:\n got %s\nwant %s", c.cause, got, want)
 		}
 	}
 	late := checker.Explanation{Key: "k0", LeaseEnd: 110 * ms, Holder: checker.Granted{Worker: "w1", At: 130 * ms}, Next: checker.Granted{Worker: "w2", At: 121 * ms, Token: 6}}
-	if got := leased().explanation(checker.CauseOutlasted, late); got != "w1 was granted k0 at 120 ms, by an answer that came late; its lease can have run out at 100 ms, and it worked on; w2 was granted it at 111 ms with token 6" {
+	if got := leased().explanation(checker.CauseOutlasted, late); got != "w1 was granted k0 at 120 ms, by an answer that came late; its lease can have run out at 100 ms, and w1 worked on; w2 was granted the lock at 111 ms with token 6" {
 		t.Error(got)
 	}
 	for unknown, how := range map[bool]string{false: "failed", true: "ended without a known outcome"} {
@@ -316,10 +316,10 @@ func TestLastHolds(t *testing.T) {
 		hold checker.LastHold
 		want string
 	}{
-		{checker.LastHold{}, "no worker was ever granted k0 before"},
-		{checker.LastHold{Granted: granted, Fate: checker.FateReleased, Asked: 20 * ms, At: 21 * ms}, "the release by w1, asked for at 10 ms, was acknowledged at 11 ms"},
-		{checker.LastHold{Granted: granted, Fate: checker.FateGone, At: 21 * ms}, "the release by w1 was answered at 11 ms: w1 no longer had the lock"},
-		{checker.LastHold{Granted: granted, Fate: checker.FateUnanswered, Asked: 20 * ms}, "the outcome of the release by w1, asked for at 10 ms, is unknown"},
+		{checker.LastHold{}, "no worker had been granted k0 before"},
+		{checker.LastHold{Granted: granted, Fate: checker.FateReleased, Asked: 20 * ms, At: 21 * ms}, "w1 released it at 10 ms, which the service acknowledged at 11 ms"},
+		{checker.LastHold{Granted: granted, Fate: checker.FateGone, At: 21 * ms}, "the release by w1 was refused at 11 ms: w1 no longer had the lock"},
+		{checker.LastHold{Granted: granted, Fate: checker.FateUnanswered, Asked: 20 * ms}, "w1 released it at 10 ms, and the outcome of that is unknown"},
 		{checker.LastHold{Granted: granted, Fate: checker.FateKilled, At: 21 * ms}, "w1 was killed at 11 ms and released nothing"},
 		{checker.LastHold{Granted: granted, Fate: checker.FateNotReleased}, "w1 never released it"},
 	} {
