@@ -14,7 +14,7 @@ import (
 // Whichever came first must have ended before the other, hence by t; but the
 // first release of each was sent at the end of its hold or later, which is after
 // t, and the synthetic end, which covers lost releases, loss notifications of the service,
-// sessions, connections and the lease, begins at run.serviceEnd, after t by assumption.
+// sessions, connections and the lease, begins at grantEnd.unreleased, after t by assumption.
 // (One that was held for a moment only, at t, may have been released at t; but the other
 // one was answered before, and its release was sent after that.) Nothing
 // else ends a grant in the model, and nothing that the model leaves out is an

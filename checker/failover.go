@@ -50,7 +50,7 @@ func (r *run) failovers() (FailoverSummary, stats.Histogram) {
 // sharedBeyond says whether another reader had the lock of a hold, too, once that can have ended by itself after a
 // time, and before the next grant to somebody who does not share it, nil for none.
 func (r *run) sharedBeyond(h *attempt, after int64, next *attempt) bool {
-	from, to := max(after, r.canHaveEnded(h)), r.end
+	from, to := max(after, r.endOf(h).byBelief()), r.end
 	if next != nil {
 		to = next.acquire.done
 	}

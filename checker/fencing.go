@@ -80,7 +80,7 @@ func vouched(blocks []block) []stamped {
 // later on: the service says that it was gone, its lease can have run out, or there was a
 // fault of the servers.
 func (r *run) endedEarlyBy(a *attempt, at int64) bool {
-	return a.expired || a.ended == atRelease || a.ended == byNotification || r.canHaveEnded(a) <= at || r.disturbed(a.acquire.invoke, at)
+	return a.expired || a.ended == atRelease || a.ended == byNotification || r.endOf(a).byBelief() <= at || r.disturbed(a.acquire.invoke, at)
 }
 
 // releasedInDoubt says that a release of a key may have taken the lock from somebody else,
@@ -96,7 +96,7 @@ func (r *run) releasedInDoubt(k *keyed) bool {
 func (r *run) doubtsRelease(k *keyed) bool {
 	for _, a := range k.attempts {
 		for c := range a.releases {
-			if !c.failed() && (!a.granted() || c.unknown() || r.canHaveEnded(a) < c.invoke) {
+			if !c.failed() && (!a.granted() || c.unknown() || r.endOf(a).byBelief() < c.invoke) {
 				return true
 			}
 		}

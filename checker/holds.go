@@ -1,10 +1,6 @@
 package checker
 
-import (
-	"math"
-	"slices"
-	"time"
-)
+import "slices"
 
 // ending says what ended a hold.
 type ending uint8
@@ -48,7 +44,7 @@ func (r *run) hold(a *attempt) Hold {
 	return Hold{
 		Key: r.name(a.key), Worker: r.name(a.worker), Grant: r.name(a.grant), Token: a.token,
 		Invoked: a.acquire.invoke, Start: a.acquire.done, End: a.holdEnd, Ended: a.ended.String(),
-		Deadline: a.deadline, LeaseEnd: a.likelyLeaseEnd(r.header.Lease, math.MaxInt64),
+		Deadline: a.deadline, LeaseEnd: r.endOf(a).likelyLease,
 	}
 }
 
@@ -105,7 +101,7 @@ func (r *run) follow(k *keyed) {
 	for i, a := range k.holds {
 		// A hold came before this one if it was granted before this one was asked for, or before this
 		// one can have ended.
-		before := min(i, k.after(max(a.acquire.invoke, r.selfEnd(a))-1)) - 1
+		before := min(i, k.after(max(a.acquire.invoke, r.endOf(a).byService())-1)) - 1
 		if last := min(i, k.after(r.claimed(a))) - 1; last > before && r.promptSince(a, k.holds[last].acquire.done) {
 			before = last
 		}
@@ -113,7 +109,7 @@ func (r *run) follow(k *keyed) {
 			a.after = min(r.gone(k.holds[before]), a.acquire.done)
 		}
 		// No lease ends before its grant.
-		if end := a.likelyLeaseEnd(r.header.Lease, math.MaxInt64); end <= a.acquire.done && r.promptSince(a, end) {
+		if end := r.endOf(a).likelyLease; end <= a.acquire.done && r.promptSince(a, end) {
 			a.after = r.claimed(a)
 		}
 	}
@@ -122,7 +118,7 @@ func (r *run) follow(k *keyed) {
 // gone is the earliest time at which the service can have ended a hold. It is 0, for not known, if the
 // service says that the hold ended earlier than that, or a fault of the servers can have ended it.
 func (r *run) gone(a *attempt) int64 {
-	end := r.canHaveEndedBefore(a, math.MaxInt64)
+	end := r.endOf(a).likely()
 	if a.expired || slices.ContainsFunc(a.notifications(), func(n notification) bool { return n.byService && n.time < end }) {
 		return 0
 	}
@@ -157,12 +153,6 @@ func (r *run) claimed(a *attempt) int64 {
 func (r *run) promptSince(a *attempt, time int64) bool {
 	w := r.byWorker[a.worker]
 	return len(meeting(w.stops, time, a.acquire.done)) == 0 && !w.cutOffs.meets(time, a.acquire.done)
-}
-
-// likelyLeaseEnd is leaseEndBefore if the service granted the lock only after the hold before was over.
-// That is assumed and not proven: explanations rest on it, and no verdict does.
-func (a *attempt) likelyLeaseEnd(lease time.Duration, time int64) int64 {
-	return max(a.leaseEndBefore(lease, time), later(a.after, lease))
 }
 
 // validBy is the end of the validity that a holder had been told of by a time, renewals included; 0 if

@@ -28,7 +28,7 @@ import (
 //     again later depends on whether an acquire without an answer took effect, so that
 //     there such steps stay, and may have an effect or none.
 //  3. What the service does by itself is a synthetic end of a grant, legal only
-//     while that grant holds the lock, from attempt.serviceEnd to the end of the
+//     while that grant holds the lock, from grantEnd.unreleased to the end of the
 //     history. It exists only for grants without an acknowledged release. A
 //     grant of unknown outcome may end from the start: nobody was granted it.
 //  4. Each key is a partition of its own.
@@ -150,7 +150,7 @@ func (r *run) stepsOf(a *attempt) iter.Seq[step] {
 			if !yield(step{kind: stepRelease, key: a.key, grant: a.grant, worker: a.worker, call: c.invoke, ret: c.done}) {
 				return
 			}
-		} else if at := r.mayEnd(a); at <= r.end {
+		} else if at := r.modelEnd(a); at <= r.end {
 			if !yield(step{kind: end, key: a.key, grant: a.grant, worker: a.worker, call: at, ret: forever, open: true}) {
 				return
 			}
@@ -166,11 +166,13 @@ func (r *run) stepsOf(a *attempt) iter.Seq[step] {
 	}
 }
 
-func (r *run) mayEnd(a *attempt) int64 {
+// modelEnd is from when on the model lets a grant end by itself. That of an attempt without a known
+// outcome may end as soon as it begins.
+func (r *run) modelEnd(a *attempt) int64 {
 	if !a.granted() {
 		return a.acquire.invoke
 	}
-	return max(r.serviceEnd(a), a.acquire.invoke)
+	return max(r.endOf(a).unreleased(), a.acquire.invoke)
 }
 
 // lockState is the state of the model: the grant that holds the lock, 0 if it is

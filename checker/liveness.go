@@ -158,7 +158,7 @@ func (r *run) takenBack(a *attempt) (until int64, known bool) {
 		switch {
 		case c.unknown():
 			continue
-		case c.failed() && !r.header.Session && c.done < a.leaseEnd(r.header.Lease): // or the service would have it still
+		case c.failed() && !r.header.Session && c.done < r.endOf(a).lease: // or the service would have it still
 			return a.acquire.invoke, true
 		}
 		return c.done, true

@@ -87,7 +87,7 @@ func (r *run) overlap(a, b *attempt) overlap {
 	}
 	o.earlier, o.later, _ = r.inOrder(a, b)
 	o.state = r.state(o.earlier, o.later)
-	o.early = min(r.serviceEnd(a), r.serviceEnd(b)) > o.from
+	o.early = min(r.endOf(a).unreleased(), r.endOf(b).unreleased()) > o.from
 	return o
 }
 
@@ -111,7 +111,7 @@ func (r *run) inOrder(a, b *attempt) (earlier, later *attempt, certain bool) {
 		}
 		return a, b, a.token < b.token
 	}
-	first, second := r.canEnd(a) <= b.acquire.done, r.canEnd(b) <= a.acquire.done
+	first, second := r.endOf(a).orReleased() <= b.acquire.done, r.endOf(b).orReleased() <= a.acquire.done
 	switch {
 	case second && !first:
 		return b, a, true
@@ -125,17 +125,6 @@ func (r *run) inOrder(a, b *attempt) (earlier, later *attempt, certain bool) {
 // tokens that contradict the order of their grants tell nothing.
 func (r *run) rankedByToken(a *attempt) bool {
 	return ranked(r.header) && a.token != 0 && !r.misranked[a.key]
-}
-
-// canEnd is the earliest time at which the service can have ended a grant, by itself or by a
-// release. One that it acknowledged need not have been the end: there are services that
-// acknowledge the release of a lock that is gone.
-func (r *run) canEnd(a *attempt) int64 {
-	end := r.canHaveEnded(a)
-	if c := a.released(); c != nil {
-		end = min(end, c.invoke)
-	}
-	return end
 }
 
 // replacedBy says that a is for certain an older grant than b, that b was in force when it
@@ -242,7 +231,7 @@ func (r *run) grantedMeanwhile() *Fact {
 // stillHad says that a grant was in force for certain when another one was given.
 func (r *run) stillHad(k *keyed, h, next *attempt) bool {
 	granted := next.acquire.done
-	return !h.expired && !next.expired && r.selfEnd(h) > granted && r.canEnd(next) > h.acquire.done &&
+	return !h.expired && !next.expired && r.endOf(h).byService() > granted && r.endOf(next).orReleased() > h.acquire.done &&
 		!r.disturbed(h.acquire.invoke, granted) && !r.releasedInDoubt(k)
 }
 

@@ -178,7 +178,7 @@ func (r *run) oneTooMany(active []*attempt, h *attempt) overlap {
 	o := r.overlap(first, h)
 	certain := 0 // that cannot have ended by themselves
 	for _, a := range append(slices.Clone(active), h) {
-		if r.serviceEnd(a) > o.from {
+		if r.endOf(a).unreleased() > o.from {
 			certain++
 		}
 	}
@@ -205,7 +205,7 @@ func (r *run) standing(active []*attempt, next *attempt) []*attempt {
 // lastsAlong is 0 for a grant that can have ended by itself before another one, 1 for one
 // that the service said was gone before it can have, and else 2.
 func (r *run) lastsAlong(a, next *attempt) int {
-	end := r.canHaveEnded(a)
+	end := r.endOf(a).byBelief()
 	if a.expired || end <= next.acquire.done {
 		return 0
 	}

@@ -66,7 +66,7 @@ func (r *run) wronged(a *attempt, c *call, other *attempt) bool {
 	// An acquire of unknown outcome may have taken effect at any time up to its
 	// release: only if the other one certainly lasted beyond is this wrong. What was renewed
 	// afterwards says nothing of that.
-	end := r.selfEndWith(other, other.leaseEndBefore(r.header.Lease, c.done))
+	end := r.endUnrenewed(other, c.done).byService()
 	if a.granted() && r.header.Session && other.until == 0 {
 		end = other.deadline
 	}
@@ -78,7 +78,7 @@ func (r *run) wronged(a *attempt, c *call, other *attempt) bool {
 // release of one of them freed is only known if the service says that the other one's is gone.
 func (r *run) goneBy(a, other *attempt) bool {
 	granted := other.acquire.done
-	if r.selfEndWith(a, a.likelyLeaseEnd(r.header.Lease, granted)) <= granted {
+	if r.endUnrenewed(a, granted).likelyByService() <= granted {
 		return true
 	}
 	if releaser := r.releasedBy[a]; releaser != nil && releaser.released().invoke <= granted {

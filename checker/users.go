@@ -38,7 +38,7 @@ func (u *users) add(a *attempt) {
 	if a.acquire.invoke > g.newest.acquire.invoke {
 		g.newest = a
 	}
-	ended := point{a.acquire.done, u.run.canEnd(a), a}
+	ended := point{a.acquire.done, u.run.endOf(a).orReleased(), a}
 	if u.run.rankedByToken(a) {
 		g.ranked.add(point{rank(a.token), a.acquire.done, a})
 		g.stamped.add(ended)
@@ -61,7 +61,7 @@ func (u *users) after(a *attempt) *attempt {
 			return later
 		}
 		// The order in which a was the first one is possible, and the other one is not.
-		end := u.run.canEnd(a) - 1
+		end := u.run.endOf(a).orReleased() - 1
 		if later := g.bare.beyond(end, a.acquire.done); later != nil {
 			return later
 		}

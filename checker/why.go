@@ -51,7 +51,7 @@ func (r *run) whyReplaced(a, b *attempt) cause {
 		return cause{class: CauseReleasedByOther}
 	}
 	from, to := r.exposed(a, b)
-	ended := r.canHaveEndedBefore(a, granted) <= granted
+	ended := r.endUnrenewed(a, granted).likely() <= granted
 	if renewed := r.renewedSince(a, granted); renewed != nil {
 		// One that was in flight may have been in time, and a fault have ended the lease after it.
 		if c := r.endedEarly(a, b); c.fault != nil && renewed.invoke <= granted {
@@ -67,7 +67,7 @@ func (r *run) whyReplaced(a, b *attempt) cause {
 	}
 	stops := meeting(w.stops, from, to)
 	cut, isCut := w.cutOffs.first(from, to)
-	perhaps := r.canHaveEnded(a) <= granted // of who was silent then nobody else is accused
+	perhaps := r.endOf(a).byBelief() <= granted // of who was silent then nobody else is accused
 	switch {
 	case perhaps && len(stops) > 0 && r.header.Lease > 0:
 		return cause{class: CausePaused, span: stops[0]}
@@ -89,25 +89,6 @@ func (r *run) whyReplaced(a, b *attempt) cause {
 		return cause{class: CauseUnexplained} // b may have been the older one, and ended early
 	}
 	return c
-}
-
-// canHaveEnded is the earliest time at which the service may have ended a grant by
-// itself, whatever it answered to a release later on. Of a session only its validity is
-// known.
-func (r *run) canHaveEnded(a *attempt) int64 {
-	if r.header.Session && a.until == 0 {
-		return a.deadline
-	}
-	return r.selfEnd(a)
-}
-
-// canHaveEndedBefore is canHaveEnded by the lease as likelyLeaseEnd has it: what an explanation
-// goes by.
-func (r *run) canHaveEndedBefore(a *attempt, time int64) int64 {
-	if r.header.Session && a.until == 0 {
-		return a.deadline
-	}
-	return r.selfEndWith(a, a.likelyLeaseEnd(r.header.Lease, time))
 }
 
 // overrated says whether a holder took its lock for valid beyond a time by which its lease can have run
@@ -135,7 +116,7 @@ func (r *run) renewedSince(a *attempt, granted int64) *renewal {
 		if !c.ok() || c.done <= granted {
 			continue
 		}
-		before := max(r.canHaveEndedBefore(a, c.invoke), r.certainly(a)) <= granted
+		before := max(r.endUnrenewed(a, c.invoke).likely(), r.certainly(a)) <= granted
 		if after := later(c.invoke, r.header.Lease); before && (c.invoke > granted || after-clockAllowance(r.header.Lease) > granted) {
 			return c
 		}
@@ -248,7 +229,7 @@ func (r *run) explain(c cause, a, b *attempt) *Explanation {
 		return r.explainUnlocked(a)
 	}
 	granted := b.acquire.done
-	end := r.canHaveEndedBefore(a, granted)
+	end := r.endUnrenewed(a, granted).likely()
 	e := &Explanation{Key: r.name(a.key), Holder: r.granted(a), Next: r.granted(b), Record: r.observed(a, b)}
 	if end <= r.end {
 		e.LeaseEnd = end
@@ -262,7 +243,7 @@ func (r *run) explain(c cause, a, b *attempt) *Explanation {
 		e.ValidUntil = a.validBy(granted)
 	case CauseRenewedByOther:
 		renewed := r.renewedSince(a, granted)
-		e.Renewal = &Renewal{Asked: renewed.invoke, Answered: renewed.done, LeaseEnd: r.canHaveEndedBefore(a, renewed.invoke)}
+		e.Renewal = &Renewal{Asked: renewed.invoke, Answered: renewed.done, LeaseEnd: r.endUnrenewed(a, renewed.invoke).likely()}
 	case CauseInFlight:
 		e.HeldUntil = min(end, a.holdEnd)
 		if c.fault != nil {

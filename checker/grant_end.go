@@ -1,0 +1,117 @@
+package checker
+
+import (
+	"math"
+	"time"
+)
+
+// grantEnd is when the service can have ended a grant, as far as the history tells: each field is
+// the earliest time of one reason, math.MaxInt64 for a reason that there was not. Verdicts rest on
+// byService, unreleased, byBelief and orReleased, which are never later than the truth. likely is an
+// assumption, and only explanations rest on it.
+type grantEnd struct {
+	// lease: it ran out. The service counts from when it gets the request, which is not before the
+	// worker sent it; a renewal of unknown outcome can only have moved the end further away.
+	lease int64
+	// likelyLease is lease if the service granted the lock only after the hold before was over.
+	likelyLease int64
+	// allowance is how much earlier than lease a correct server may end it.
+	allowance int64
+	// lapse: the service gave up the session or the connection of the worker, a release of which
+	// the answer was lost took effect, or the service notified that the grant is gone.
+	lapse int64
+	// release is the first that the service acknowledged. It need not have been the end: some services
+	// acknowledge the release of a lock that is gone.
+	release int64
+	// session: only the end of the validity is known, which is deadline.
+	session  bool
+	deadline int64
+}
+
+// endOf returns when a grant can have ended.
+func (r *run) endOf(a *attempt) grantEnd { return r.endUnrenewed(a, math.MaxInt64) }
+
+// endUnrenewed returns when a grant can have ended if no renewal had been asked for from a time on.
+func (r *run) endUnrenewed(a *attempt, since int64) grantEnd {
+	lease := a.leaseUnrenewed(r.header.Lease, since)
+	e := grantEnd{
+		lease: lease, likelyLease: max(lease, later(a.after, r.header.Lease)), allowance: clockAllowance(r.header.Lease),
+		lapse: r.lapse(a), release: math.MaxInt64,
+	}
+	for c := range a.releases {
+		switch {
+		case c.unknown() || c.failed() && r.mayRepeat(a.worker, c):
+			e.lapse = min(e.lapse, c.invoke)
+		case c.ok() && e.release == math.MaxInt64:
+			e.release = c.invoke
+		}
+	}
+	for _, n := range a.notifications() {
+		if n.byService {
+			e.lapse = min(e.lapse, n.time)
+		}
+	}
+	e.session, e.deadline = r.header.Session && a.until == 0, a.deadline
+	return e
+}
+
+// byService is the earliest time at which the service can have ended the grant by itself, whatever it
+// answered to a release later on.
+func (e grantEnd) byService() int64 { return min(e.lease-e.allowance, e.lapse) }
+
+// unreleased is byService where no release was acknowledged, which would have been the end.
+func (e grantEnd) unreleased() int64 {
+	if e.release != math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return e.byService()
+}
+
+// byBelief is byService, but of a session the end of its validity.
+func (e grantEnd) byBelief() int64 {
+	if e.session {
+		return e.deadline
+	}
+	return e.byService()
+}
+
+// orReleased is byBelief or the first acknowledged release.
+func (e grantEnd) orReleased() int64 { return min(e.byBelief(), e.release) }
+
+// likely is byBelief by the lease that is likely: not proven.
+func (e grantEnd) likely() int64 {
+	if e.session {
+		return e.deadline
+	}
+	return e.likelyByService()
+}
+
+// likelyByService is byService by the lease that is likely: not proven.
+func (e grantEnd) likelyByService() int64 { return min(e.likelyLease-e.allowance, e.lapse) }
+
+// leaseUnrenewed is the end of a lease as if nothing had been renewed from a time on.
+func (a *attempt) leaseUnrenewed(lease time.Duration, since int64) int64 {
+	if lease <= 0 {
+		return math.MaxInt64
+	}
+	begin := a.acquire.invoke
+	switch {
+	case a.rare == nil:
+	case a.rare.renewed < since:
+		begin = max(begin, a.rare.renewed)
+	default:
+		for _, c := range a.rare.renewals {
+			if c.ok() && c.invoke < since {
+				begin = max(begin, c.invoke)
+			}
+		}
+	}
+	return later(begin, lease)
+}
+
+// clockAllowance is how much early a lease may seem to end without anything
+// being wrong: servers count it in whole milliseconds of a clock that may be
+// slewed. The figures are those of the Redlock specification: 1 % and 2 ms.
+func clockAllowance(lease time.Duration) int64 {
+	return int64(min(lease, lease/100+2*time.Millisecond))
+}
