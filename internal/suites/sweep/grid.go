@@ -92,23 +92,15 @@ func (p Plan) cells() []cell {
 }
 
 // corners are the places at both ends of the cell along each axis.
-func (c cell) corners() []place { return c.places(1) }
-
-// places divide each side of the cell into parts.
-func (c cell) places(parts int) []place {
+func (c cell) corners() []place {
 	all := []place{c.corner}
 	for a, length := range c.length {
-		if length == 0 {
-			continue
-		}
-		var more []place
 		for _, at := range all {
-			for i := range parts + 1 {
-				at[a] = c.corner[a] + i*length/parts
-				more = append(more, at)
+			if length > 0 {
+				at[a] += length
+				all = append(all, at)
 			}
 		}
-		all = more
 	}
 	return all
 }
@@ -122,14 +114,9 @@ func (c cell) halves() []cell {
 	if slices.Max(half.length[:]) == 0 {
 		return nil
 	}
-	all := []cell{half}
-	for a, length := range half.length {
-		for _, h := range all {
-			if length > 0 {
-				h.corner[a] += length
-				all = append(all, h)
-			}
-		}
+	var all []cell
+	for _, corner := range half.corners() {
+		all = append(all, cell{corner, half.length})
 	}
 	return all
 }
