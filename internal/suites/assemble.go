@@ -10,8 +10,8 @@ import (
 	"lockcheck/internal/runs"
 )
 
-// Assemble makes a folder that is there only once it is complete: it is filled under another
-// name. One that is there already is an error of usage.
+// Assemble makes a folder that appears only once it is complete: it is filled under another
+// name. A folder that exists already is an error of usage.
 func Assemble(path string, fill func(unfinished string) error) error {
 	if _, err := os.Stat(path); err == nil {
 		return runs.Usagef("%s is there already", path)
@@ -20,7 +20,7 @@ func Assemble(path string, fill func(unfinished string) error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	// Next to the target, so that it can be renamed; of a name that nobody else has.
+	// Next to the target, so that it can be renamed, and with a unique name.
 	unfinished, err := os.MkdirTemp(filepath.Dir(path), filepath.Base(path)+".unfinished-")
 	if err != nil {
 		return err

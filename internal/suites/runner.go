@@ -15,7 +15,7 @@ import (
 // Job is one run of many.
 type Job struct {
 	Name    string
-	Options runs.Options // but for the machine, which is that of the runner
+	Options runs.Options // without the machine, which is that of the runner
 	Outline runs.Outline // of these options
 	// Command is the command line that makes this run alone, for the record; nil for that of
 	// the runner.
@@ -37,7 +37,7 @@ type Made struct {
 	Took    time.Duration // start and end of the servers included
 	Outcome runs.Outcome
 	// Delayed: the machine was so busy that the fault may have missed its moment. A violation
-	// that was found is one all the same.
+	// that was found counts nevertheless.
 	Delayed bool
 	// Err says why there is no outcome, or what could not be written or removed after it.
 	Err error
@@ -252,8 +252,8 @@ func (j Job) containers() int {
 // cost is what a job takes of the slots at most.
 func (w *work) cost(j Job) time.Duration { return time.Duration(w.slotsOf(j)) * j.Length() }
 
-// atMost is how long it takes to do what costs so much. Slots that nothing is left for make it no
-// shorter than the longest job.
+// atMost is how long jobs of a total cost take, but no less than the longest job: near the end
+// slots are idle.
 func (w *work) atMost(cost time.Duration) time.Duration {
 	return max(cost/time.Duration(w.slots), w.longest)
 }

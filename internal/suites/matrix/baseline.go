@@ -158,8 +158,8 @@ func samples(c Cell) (all []checker.Sample) {
 	return all
 }
 
-// settingsDiffer says in what two runs were made differently, but for their seeds and how much
-// each must do; "" if in nothing.
+// settingsDiffer lists the flags in which two commands differ, except for the seed and the minimum
+// of operations; "" if in none.
 func settingsDiffer(before, now []string) string {
 	a, b := settings(before), settings(now)
 	var all []string

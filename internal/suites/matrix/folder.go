@@ -35,8 +35,7 @@ type Folder struct {
 type entry struct {
 	Place
 	Seed uint64 `json:"seed"`
-	// Recorded with a reason for which it failed, or is broken: it is made again when the
-	// comparison goes on.
+	// Recorded is the run. One that failed or is broken is repeated when the comparison resumes.
 	suites.Recorded
 	// OutOfTime: it was not made, for the budget was used up.
 	OutOfTime bool `json:"out_of_time,omitempty"`
@@ -118,7 +117,7 @@ func (f *Folder) entries() []entry {
 	return f.ledger.Entries()
 }
 
-// ran returns the run of a cell with a seed, the last one if it was made again.
+// ran returns the latest run of a cell with a seed.
 func (f *Folder) ran(p Place, seed uint64) (entry, bool) {
 	for _, e := range slices.Backward(f.entries()) {
 		if e.Place == p && e.Seed == seed {

@@ -43,8 +43,8 @@ func runOf(seed uint64, folder string, d reports.Document) Run {
 }
 
 // judge gives a cell its verdicts, if it has runs. A threshold takes the place of the property
-// whose violations it bounds; all others must be kept as ever, and a run that is undecided
-// or broken says nothing of any threshold.
+// whose violations it bounds; all other properties must hold, and a run that is undecided
+// or broken decides no threshold.
 func (c *Cell) judge() {
 	var verdicts []checker.Verdict
 	for _, r := range c.Runs {

@@ -77,7 +77,7 @@ func (f *Folder) take(ctx context.Context, part *Folder, name string) error {
 	return nil
 }
 
-// latest lists the runs that count: of those that were made again the last one.
+// latest lists the runs that count: the last one with each seed.
 func (f *Folder) latest() []entry {
 	var all []entry
 	for _, e := range f.entries() {

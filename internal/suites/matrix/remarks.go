@@ -83,8 +83,8 @@ func (k Compared) tooFew() bool {
 	return slices.ContainsFunc(k.Changes, func(c checker.Change) bool { return !c.Compared })
 }
 
-// remark says what came of it; "" where all there is to say is that there are too few runs, which
-// Comparison.tooFew says of all cells at once.
+// remark says how the cell compares; "" if there are too few runs to compare anything, which
+// Comparison.tooFew reports for all cells at once.
 func (k Compared) remark() string {
 	switch {
 	case k.New:

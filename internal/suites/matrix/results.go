@@ -70,8 +70,8 @@ func (f *Folder) judged(place Place) (Cell, error) {
 			rounds, all = append(rounds, r), append(all, results...)
 		}
 	}
-	// A run that failed may have been made once more since, and its cell be valid: what the
-	// rounds saw happened all the same.
+	// A failed run may have been repeated since, so that the cell is valid now. What the rounds saw
+	// happened nevertheless.
 	if len(rounds) > 0 {
 		first := c.Pool
 		c.FirstPool, c.Pool = &first, checker.PoolOf(all)

@@ -141,9 +141,9 @@ func (f *Folder) todo() ([]planned, error) {
 	return inOrder(all), nil
 }
 
-// number is what decides which of the shards makes a run, whatever is supported here: all machines
-// must agree on it. A cell that may have to be confirmed is judged by one of them, so that it makes
-// all of its runs.
+// number decides which shard makes a run. It does not depend on what this machine supports, because
+// all machines must agree. One shard makes all runs of a cell that may have to be confirmed, because
+// it judges the cell.
 func (f *Folder) number(cell, run int) int {
 	if f.Suite.Confirm > 0 {
 		return cell

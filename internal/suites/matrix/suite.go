@@ -49,8 +49,7 @@ type Suite struct {
 	MinOps           int64           `yaml:"min-ops"`
 	Thresholds       Thresholds      `yaml:"thresholds,omitempty"`
 
-	// Confirm is how often the runs of a cell that is not valid are made again, all of them
-	// with other seeds.
+	// Confirm is how often all runs of a cell that is not valid are repeated, with other seeds.
 	Confirm int `yaml:"confirm,omitempty"`
 	// Expected are cells of which it is known that they are not valid. With MustFail one that
 	// is valid after all is a violation.
@@ -58,8 +57,8 @@ type Suite struct {
 	MustFail bool          `yaml:"expected-must-fail,omitempty"`
 }
 
-// defaultFaults are those of the comparison that is made when none are named: what befalls the workers,
-// and then the servers.
+// defaultFaults are those of a comparison that names none: first those of workers, then those of
+// servers.
 func defaultFaults() []string {
 	return []string{
 		"none", "pause:holder", "partition:holder", "kill:holder",
@@ -67,8 +66,8 @@ func defaultFaults() []string {
 	}
 }
 
-// defaultLocks are all except other versions of a library, and semaphores, which are for another
-// workload than the others.
+// defaultLocks are all except second versions of a library and semaphores, which need a workload
+// of their own.
 func defaultLocks() []string {
 	var names []string
 	for _, lock := range clients.Table() {
@@ -79,8 +78,7 @@ func defaultLocks() []string {
 	return names
 }
 
-// DefaultSuite compares all locks under all that usually happens to them, with and
-// without a fence.
+// DefaultSuite compares all locks under the usual faults, with and without a fence.
 func DefaultSuite() Suite {
 	return Suite{
 		Locks: defaultLocks(), Faults: defaultFaults(), Guards: []string{"none", string(workloads.Fence)},

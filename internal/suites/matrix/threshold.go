@@ -70,7 +70,7 @@ func (f Figure) counts() bool { return f.Counts != "" || f.Name == "double_grant
 // lock ends by itself: only then a lock passes on that was not released.
 func (c Place) affectsHolders() bool {
 	name, _, _ := strings.Cut(c.Lock, "@")
-	lock, _ := lockfile.Find(name) // one that there is not has no cell
+	lock, _ := lockfile.Find(name) // a lock that does not exist has no cell
 	return slices.ContainsFunc(c.faultsOf(), func(w nemesis.Request) bool {
 		silences := history.Does(w.Fault, history.Stops) || history.Does(w.Fault, history.Cuts)
 		return nemesis.MeansWorkers(w.Target) && (history.Does(w.Fault, history.Ends) || silences && lock.Info.TTL > 0)

@@ -60,7 +60,7 @@ type panel struct {
 	dimensions
 	value  time.Duration
 	points []Measured
-	xs, ys []time.Duration // that there are points with
+	xs, ys []time.Duration // values of the points
 }
 
 // name is such as "section 1 s".
