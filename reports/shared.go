@@ -14,9 +14,6 @@ import (
 // What the views of suites share with the reports of a run. None of these functions escapes
 // anything for HTML; Markdown does for Markdown.
 
-// CleanAll is Clean for a list.
-func CleanAll(list []string) []string { return cleanAll(list) }
-
 // Printable is Clean for text whose spaces matter, such as a path.
 func Printable(s string) string { return printable(s) }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockcheck/checker"
+	"lockcheck/reports"
 )
 
 // Expectation is what a run must give, and what it must rest on.
@@ -81,12 +82,12 @@ func missedFoundation(r checker.Results) string {
 func (e Expectation) missedProperties(r checker.Results) string {
 	for _, p := range e.Violated {
 		if r.Finding(p).Verdict != checker.Violation {
-			return fmt.Sprintf("%s was not violated (only %s)", p, joined(violatedProperties(r)))
+			return fmt.Sprintf("%s was not violated (only %s)", p, reports.Properties(violatedProperties(r)))
 		}
 	}
 	caused := func(p checker.Property) bool { return r.Finding(p).Causes[e.Cause] > 0 }
 	if e.Cause != "" && !slices.ContainsFunc(e.Violated, caused) {
-		return fmt.Sprintf("no violation of %s was caused by: %s", joined(e.Violated), e.Cause)
+		return fmt.Sprintf("no violation of %s was caused by: %s", reports.Properties(e.Violated), e.Cause)
 	}
 	for _, p := range e.Kept {
 		if v := r.Finding(p).Verdict; v != checker.Valid {
@@ -153,9 +154,9 @@ func (e Expectation) String() string {
 			parts = append(parts, fmt.Sprintf(format, args...))
 		}
 	}
-	add(len(e.Violated) > 0, "%s violated", joined(e.Violated))
+	add(len(e.Violated) > 0, "%s violated", reports.Properties(e.Violated))
 	add(e.Cause != "", "cause: %s", e.Cause)
-	add(len(e.Kept) > 0, "%s kept", joined(e.Kept))
+	add(len(e.Kept) > 0, "%s kept", reports.Properties(e.Kept))
 	add(e.DoubleGrant, "a double grant")
 	add(e.Earlier != "", "the earlier holder %s", e.Earlier)
 	add(e.Notified, "a holder notified")
@@ -171,14 +172,6 @@ func (e Expectation) String() string {
 		return string(e.Verdict)
 	}
 	return string(e.Verdict) + ": " + text
-}
-
-func joined(properties []checker.Property) string {
-	var names []string
-	for _, p := range properties {
-		names = append(names, string(p))
-	}
-	return strings.Join(names, ", ")
 }
 
 func violatedProperties(r checker.Results) []checker.Property {
