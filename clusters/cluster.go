@@ -127,7 +127,7 @@ func (s Spec) HasSize(nodes int) bool { return slices.Contains(s.AllSizes(), nod
 // Table lists the servers of all locks.
 func Table() []Spec {
 	return []Spec{
-		memorySpec(), memory5Spec(), memorySemaphoreSpec(), queueSpec(), noneSpec(), redisSpec("redis", 1), redisSpec("redis5", 5, 3),
+		memorySpec("memory", textbook), memory5Spec(), memorySpec("memory-semaphore", withoutTokens), queueSpec(), noneSpec(), redisSpec("redis", 1), redisSpec("redis5", 5, 3),
 		redisAOFSpec(), redisFailoverSpec(), redisClusterSpec("redis"), valkeySpec(), redisClusterSpec("valkey"), etcdSpec(), zookeeperSpec(), consulSpec(),
 		kubernetesSpec(), natsSpec(), postgresSpec(), pgBouncerSpec(), mariaSpec(), galeraSpec(), memcachedSpec(),
 	}
@@ -141,7 +141,7 @@ func ByName(name string) (Spec, bool) {
 		}
 	}
 	if change, known := mutants()[name]; known {
-		return mutantSpec(name, change), true
+		return memorySpec(name, change), true
 	}
 	return Spec{}, false
 }

@@ -155,7 +155,7 @@ func TestLeases(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var now time.Duration
-			service := &leases{now: func() int64 { return now.Nanoseconds() }, held: make(map[string]lease)}
+			service := newLeases(func() int64 { return now.Nanoseconds() })
 			methods := map[string]func(clients.MemoryRequest) clients.MemoryReply{
 				"acquire": service.acquire, "renew": service.renew, "release": service.release,
 			}

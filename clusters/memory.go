@@ -15,137 +15,115 @@ import (
 	"lockcheck/history"
 )
 
-// memorySpec is the embedded lock service.
-func memorySpec() Spec {
+// memorySpec is the embedded lock service, with something changed in it.
+func memorySpec(name string, change mutation) Spec {
 	return Spec{
-		Name: "memory", Nodes: 1, Embedded: serveMemory,
+		Name: name, Nodes: 1,
 		Server: func(int) Server { return Server{Program: "memory", Probes: memoryProbes{}} },
+		Embedded: func(ctx context.Context, socket string, input io.Reader) error {
+			table := newLeases(history.Now)
+			return change(table, table.methods()).serve(ctx, socket, input)
+		},
 	}
 }
 
 // memory5Spec is that service five times, each with leases on its own wall clock, which can
-// be moved: they are processes of ours.
+// be moved, as those of Redis are.
 func memory5Spec() Spec {
 	return Spec{
-		Name: "memory5", Nodes: 5, Sizes: []int{3}, Embedded: serveMemoryByWallClock, WallClock: true,
+		Name: "memory5", Nodes: 5, Sizes: []int{3}, WallClock: true,
 		Server: func(int) Server { return Server{Program: "memory", Probes: wallClockProbes{}} },
+		Embedded: func(ctx context.Context, socket string, input io.Reader) error {
+			return newLeases(wallClock).methods().serve(ctx, socket, input)
+		},
 	}
+}
+
+// withoutTokens is a service of semaphores: its grants have no order.
+func withoutTokens(_ *leases, m methods) methods {
+	m.acquire = m.acquire.answered(func(_ clients.MemoryRequest, reply *clients.MemoryReply) { reply.Token = 0 })
+	return m
 }
 
 // noneSpec is for a lock without servers.
 func noneSpec() Spec { return Spec{Name: "none"} }
 
-// leases is the textbook lock service: a table of leases on its own monotonic
-// clock, and one counter of tokens.
+// leases is the textbook lock service: a table of leases on its own monotonic clock, and one
+// counter of tokens. Those who share a key may hold it next to each other, and so may as many
+// others as there are permits.
 type leases struct {
 	now func() int64 // ns
 
-	mu      sync.Mutex
-	held    map[string]lease
-	readers map[string][]lease // that share a key, in the order of their grants
-	token   uint64
+	mu    sync.Mutex
+	held  map[string][]lease // by key, in the order of their grants
+	token uint64
 }
 
 type lease struct {
 	holder string
 	token  uint64
 	until  int64
+	shared bool
 }
 
+// acquire grants a key; a refusal names the holder whose lease began first.
 func (l *leases) acquire(r clients.MemoryRequest) clients.MemoryReply {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if current, held := l.live(r.Key); held {
-		return clients.MemoryReply{Holder: current.holder}
+	held := l.live(r.Key)
+	if r.Shared && !slices.ContainsFunc(held, exclusive) || !r.Shared && len(held) < max(1, r.Permits) {
+		return l.grant(r)
 	}
-	readers := l.reading(r.Key)
-	if !r.Shared && len(readers) > 0 {
-		return clients.MemoryReply{Holder: readers[0].holder}
-	}
-	return l.grant(r)
+	return clients.MemoryReply{Holder: held[0].holder}
 }
+
+func exclusive(l lease) bool { return !l.shared }
 
 // grant gives a key to a request.
 func (l *leases) grant(r clients.MemoryRequest) clients.MemoryReply {
 	l.token++
-	granted := lease{holder: r.ID, token: l.token, until: l.now() + r.TTL.Nanoseconds()}
-	if r.Shared {
-		l.readers[r.Key] = append(l.readers[r.Key], granted)
-	} else {
-		l.held[r.Key] = granted
-	}
+	l.held[r.Key] = append(l.held[r.Key], lease{holder: r.ID, token: l.token, until: l.now() + r.TTL.Nanoseconds(), shared: r.Shared})
 	return clients.MemoryReply{Done: true, Token: l.token}
 }
 
-// reading returns the leases of those who share a key that have not run out.
-func (l *leases) reading(key string) []lease {
-	readers := slices.DeleteFunc(l.readers[key], func(r lease) bool { return l.now() >= r.until })
-	if len(readers) == 0 {
-		delete(l.readers, key)
-		return nil
-	}
-	l.readers[key] = readers
-	return readers
-}
-
-// reader returns that of a holder who shares a key, nil if it has none.
-func (l *leases) reader(key, holder string) *lease {
-	readers := l.reading(key)
-	if i := slices.IndexFunc(readers, func(r lease) bool { return r.holder == holder }); i >= 0 {
-		return &readers[i]
-	}
-	return nil
-}
-
 func (l *leases) renew(r clients.MemoryRequest) clients.MemoryReply {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if reader := l.reader(r.Key, r.ID); reader != nil {
-		reader.until = l.now() + r.TTL.Nanoseconds()
-		return clients.MemoryReply{Done: true, Token: reader.token}
-	}
-	current, held := l.live(r.Key)
-	if !held || current.holder != r.ID {
-		return clients.MemoryReply{Holder: current.holder}
-	}
-	current.until = l.now() + r.TTL.Nanoseconds()
-	l.held[r.Key] = current
-	return clients.MemoryReply{Done: true, Token: current.token}
+	return l.ofHolder(r, func(at int) { l.held[r.Key][at].until = l.now() + r.TTL.Nanoseconds() })
 }
 
 func (l *leases) release(r clients.MemoryRequest) clients.MemoryReply {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if reader := l.reader(r.Key, r.ID); reader != nil {
-		reader.until = l.now()
-		return clients.MemoryReply{Done: true, Token: reader.token}
-	}
-	current, held := l.live(r.Key)
-	if !held || current.holder != r.ID {
-		return clients.MemoryReply{Holder: current.holder}
-	}
-	delete(l.held, r.Key)
-	return clients.MemoryReply{Done: true, Token: current.token}
+	return l.ofHolder(r, func(at int) { l.held[r.Key] = slices.Delete(l.held[r.Key], at, at+1) })
 }
 
 func (l *leases) holder(r clients.MemoryRequest) clients.MemoryReply {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if reader := l.reader(r.Key, r.ID); reader != nil {
-		return clients.MemoryReply{Done: true, Holder: r.ID, Token: reader.token}
-	}
-	current, held := l.live(r.Key)
-	return clients.MemoryReply{Done: held && current.holder == r.ID, Holder: current.holder, Token: current.token}
+	return l.ofHolder(r, func(int) {})
 }
 
-// live returns the lease of a key unless it has run out.
-func (l *leases) live(key string) (lease, bool) {
-	current, held := l.held[key]
-	if held && l.now() >= current.until {
-		delete(l.held, key)
-		return lease{}, false
+// ofHolder does something with the lease of whoever asks, at its place among those of the key. To
+// others it names the holder whose lease began first.
+func (l *leases) ofHolder(r clients.MemoryRequest, do func(at int)) clients.MemoryReply {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	held := l.live(r.Key)
+	at := slices.IndexFunc(held, func(l lease) bool { return l.holder == r.ID })
+	switch {
+	case len(held) == 0:
+		return clients.MemoryReply{}
+	case at < 0:
+		return clients.MemoryReply{Holder: held[0].holder}
 	}
-	return current, held
+	reply := clients.MemoryReply{Done: true, Token: held[at].token}
+	do(at)
+	return reply
+}
+
+// live returns the leases of a key that have not run out.
+func (l *leases) live(key string) []lease {
+	now := l.now()
+	l.held[key] = slices.DeleteFunc(l.held[key], func(l lease) bool { return now >= l.until })
+	if len(l.held[key]) == 0 {
+		delete(l.held, key)
+	}
+	return l.held[key]
 }
 
 // method is one of an embedded lock service.
@@ -155,27 +133,15 @@ type method func(clients.MemoryRequest) clients.MemoryReply
 // that of the holder.
 type methods struct{ acquire, renew, release, holder method }
 
-func newLeases() *leases {
-	return &leases{now: history.Now, held: make(map[string]lease), readers: make(map[string][]lease)}
+func newLeases(now func() int64) *leases {
+	return &leases{now: now, held: make(map[string][]lease)}
 }
 
 func (l *leases) methods() methods { return methods{l.acquire, l.renew, l.release, l.holder} }
 
-// serveMemory serves the lock on the socket until the input ends.
-func serveMemory(ctx context.Context, socket string, input io.Reader) error {
-	return newLeases().methods().serve(ctx, socket, input)
-}
-
-// serveMemoryByWallClock does so with leases that end by the wall clock of the process, as
-// those of Redis do.
-func serveMemoryByWallClock(ctx context.Context, socket string, input io.Reader) error {
-	l := newLeases()
-	l.now = wallClock
-	return l.methods().serve(ctx, socket, input)
-}
-
 func wallClock() int64 { return time.Now().UnixNano() }
 
+// serve serves the lock on the socket until the input ends.
 func (m methods) serve(ctx context.Context, socket string, input io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -209,15 +175,15 @@ func (memoryProbes) Clock(context.Context, string) (time.Time, error) {
 	return time.Time{}, errors.New("the embedded lock has no wall clock")
 }
 
+func (memoryProbes) Version(context.Context, string) (string, error) { return "", nil }
+
 // wallClockProbes asks an embedded lock service that has a wall clock.
 type wallClockProbes struct{ memoryProbes }
 
 func (wallClockProbes) Clock(ctx context.Context, socket string) (time.Time, error) {
 	client := unixrpc.NewClient(socket)
 	defer client.Close()
-	var told int64
-	err := client.Call(ctx, "time", struct{}{}, &told)
-	return time.Unix(0, told), err
+	var now int64
+	err := client.Call(ctx, "time", struct{}{}, &now)
+	return time.Unix(0, now), err
 }
-
-func (memoryProbes) Version(context.Context, string) (string, error) { return "", nil }

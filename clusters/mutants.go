@@ -1,8 +1,6 @@
 package clusters
 
 import (
-	"context"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -16,7 +14,7 @@ import (
 // seldom enough to work otherwise; the others are unusual, but right. The command
 // tools/mutants says what each is to be found guilty of.
 
-// mutation changes the methods of the textbook service on its table, or takes others in their place.
+// mutation changes the methods of the textbook service on its table.
 type mutation func(*leases, methods) methods
 
 // MutantNames lists the mutants by name.
@@ -71,33 +69,19 @@ func mutants() map[string]mutation {
 	} {
 		named[clients.MutantPrefix+name] = change
 	}
-	for name, change := range map[string]func(*semaphores, methods) methods{
+	for name, change := range map[string]mutation{
 		// Right.
-		"textbook":        textbookSemaphore,
-		"forgets-answers": func(_ *semaphores, m methods) methods { return forgetsAnswers(nil, m) },
+		"textbook":        textbook,
+		"forgets-answers": forgetsAnswers,
 		// Wrong.
 		"one-more":          onePermitMore,
 		"counted-twice":     countedTwice,
 		"unchecked-release": uncheckedRelease,
-		"release-lost":      func(_ *semaphores, m methods) methods { return releaseLost(nil, m) },
+		"release-lost":      releaseLost,
 	} {
-		named[clients.MutantSemaphore+name] = func(*leases, methods) methods {
-			table := newSemaphores()
-			return change(table, table.methods())
-		}
+		named[clients.MutantSemaphore+name] = func(l *leases, m methods) methods { return change(l, withoutTokens(l, m)) }
 	}
 	return named
-}
-
-// mutantSpec is the embedded service of a mutant.
-func mutantSpec(name string, change mutation) Spec {
-	spec := memorySpec()
-	spec.Name = name
-	spec.Embedded = func(ctx context.Context, socket string, input io.Reader) error {
-		table := newLeases()
-		return change(table, table.methods()).serve(ctx, socket, input)
-	}
-	return spec
 }
 
 // asked changes what a method is asked.
@@ -123,20 +107,19 @@ func (l *leases) take(r clients.MemoryRequest) clients.MemoryReply {
 	return l.acquire(r)
 }
 
-// drop ends the lease of a key.
+// drop ends the leases of a key.
 func (l *leases) drop(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.held, key)
 }
 
-// change changes the lease of a key, if it is held.
+// change changes the oldest lease of a key, if it is held.
 func (l *leases) change(key string, how func(*lease)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if current, held := l.live(key); held {
-		how(&current)
-		l.held[key] = current
+	if held := l.live(key); len(held) > 0 {
+		how(&held[0])
 	}
 }
 

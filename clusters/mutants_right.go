@@ -9,8 +9,6 @@ import (
 
 func textbook(_ *leases, m methods) methods { return m }
 
-func textbookSemaphore(_ *semaphores, m methods) methods { return m }
-
 // slow takes its time for each answer.
 func slow(_ *leases, m methods) methods {
 	wait := func(clients.MemoryRequest, *clients.MemoryReply) { time.Sleep(rand.N(30 * time.Millisecond)) }

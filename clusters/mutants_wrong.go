@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -278,7 +279,7 @@ func letsIn(reader bool) mutation {
 		m.acquire = m.acquire.answered(func(r clients.MemoryRequest, reply *clients.MemoryReply) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			if _, written := l.live(r.Key); !reply.Done && r.Shared == reader && written == reader && now() {
+			if written := slices.ContainsFunc(l.live(r.Key), exclusive); !reply.Done && r.Shared == reader && written == reader && now() {
 				*reply = l.grant(r)
 			}
 		})
@@ -292,14 +293,14 @@ func readersAllOut(l *leases, m methods) methods {
 		if reply.Done {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			delete(l.readers, r.Key)
+			l.held[r.Key] = slices.DeleteFunc(l.held[r.Key], func(l lease) bool { return l.shared })
 		}
 	})
 	return m
 }
 
 // onePermitMore has a permit more for each tenth attempt.
-func onePermitMore(_ *semaphores, m methods) methods {
+func onePermitMore(_ *leases, m methods) methods {
 	now := every(10)
 	m.acquire = m.acquire.asked(func(r *clients.MemoryRequest) {
 		if now() {
@@ -310,25 +311,25 @@ func onePermitMore(_ *semaphores, m methods) methods {
 }
 
 // countedTwice frees two permits when a lease has run out.
-func countedTwice(s *semaphores, m methods) methods {
+func countedTwice(l *leases, m methods) methods {
 	more := make(map[string]int)
 	m.acquire = m.acquire.asked(func(r *clients.MemoryRequest) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		before := len(s.held[r.Key])
-		more[r.Key] += before - len(s.live(r.Key))
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		before := len(l.held[r.Key])
+		more[r.Key] += before - len(l.live(r.Key))
 		r.Permits += more[r.Key]
 	})
 	return m
 }
 
 // uncheckedRelease frees the permit of somebody else for whoever has none any more.
-func uncheckedRelease(s *semaphores, m methods) methods {
+func uncheckedRelease(l *leases, m methods) methods {
 	m.release = m.release.answered(func(r clients.MemoryRequest, reply *clients.MemoryReply) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if held := s.live(r.Key); !reply.Done && len(held) > 0 {
-			s.held[r.Key] = held[1:]
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if held := l.live(r.Key); !reply.Done && len(held) > 0 {
+			l.held[r.Key] = held[1:]
 			reply.Done = true
 		}
 	})

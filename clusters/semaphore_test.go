@@ -15,9 +15,8 @@ import (
 // TestSemaphoreTable follows the embedded semaphore with a clock of its own.
 func TestSemaphoreTable(t *testing.T) {
 	now := int64(0)
-	s := newSemaphores()
-	s.now = func() int64 { return now }
-	m := s.methods()
+	table := newLeases(func() int64 { return now })
+	m := withoutTokens(table, table.methods())
 	ask := func(key, id string) clients.MemoryRequest {
 		return clients.MemoryRequest{Key: key, ID: id, TTL: 10, Permits: 2}
 	}
@@ -32,18 +31,18 @@ func TestSemaphoreTable(t *testing.T) {
 		{m.acquire, ask("k", "b"), true, "", 2},
 		{m.acquire, ask("k", "c"), false, "a", 0},
 		{m.acquire, ask("l", "c"), true, "", 0},
-		{m.release, ask("k", "c"), false, "", 0}, // of another key
-		{m.renew, ask("k", "c"), false, "", 0},
+		{m.release, ask("k", "c"), false, "a", 0}, // of another key
+		{m.renew, ask("k", "c"), false, "a", 0},
 		{m.acquire, ask("k", "d"), false, "a", 0}, // so that nothing was freed
 		{m.renew, ask("k", "b"), true, "", 3},
 		{m.acquire, ask("k", "d"), true, "", 5}, // a has run out
-		{m.release, ask("k", "a"), false, "", 0},
+		{m.release, ask("k", "a"), false, "b", 0},
 		{m.holder, ask("k", "b"), true, "", 0},
 		{m.acquire, ask("k", "e"), false, "b", 0},
 		{m.release, ask("k", "d"), true, "", 0},
-		{m.release, ask("k", "d"), false, "", 0},
+		{m.release, ask("k", "d"), false, "b", 0},
 		{m.acquire, ask("k", "e"), true, "", 0},
-		{m.holder, ask("k", "b"), false, "", 5}, // at the end of its lease
+		{m.holder, ask("k", "b"), false, "e", 5}, // at the end of its lease
 		{m.acquire, ask("k", "f"), true, "", 0},
 		{m.acquire, ask("k", "g"), false, "e", 0},
 	} {
