@@ -1,8 +1,15 @@
 package clusters
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"strconv"
+	"time"
+
+	"lockcheck/clusters/agent"
 )
 
 const (
@@ -26,12 +33,10 @@ ports { dns = -1, grpc = -1, grpc_tls = -1, serf_wan = -1 }
 func consulSpec() Spec {
 	return Spec{
 		Name: "consul", Nodes: 3, Sizes: []int{1, 5}, Image: "consul", Versions: []string{"1.20.1"}, Official: true,
-		Server: func(int) Server { return consulServer() },
+		Server: func(int) Server {
+			return Server{Program: "consul", Port: consulPort, Probes: consulProbes{}, Command: consulCommand}
+		},
 	}
-}
-
-func consulServer() Server {
-	return Server{Program: "consul", Port: consulPort, Probes: consulProbes{}, Command: consulCommand}
 }
 
 func consulCommand(p Place) []string {
@@ -48,3 +53,68 @@ func consulCommand(p Place) []string {
 	}
 	return command
 }
+
+// consulProbes asks a Consul agent over HTTP.
+type consulProbes struct{}
+
+var _ agent.LeaderProbe = consulProbes{}
+
+// Ready needs more than a leader: a leader that was just elected may still refuse, and an agent can
+// make sessions only once the leader has registered it and found it healthy (the check serfHealth).
+func (p consulProbes) Ready(ctx context.Context, address string) error {
+	leader, self, err := p.cluster(ctx, address)
+	switch {
+	case err != nil:
+		return err
+	case leader == "":
+		return errors.New("there is no leader yet")
+	}
+	put := consulAsks(address, "/v1/kv/ready")
+	put.method = http.MethodPut
+	if _, err := put.ask(ctx, nil); err != nil {
+		return err
+	}
+	var checks []struct{ CheckID, Status string }
+	if _, err := consulAsks(address, "/v1/health/node/"+self.Config.NodeName+"?consistent").ask(ctx, &checks); err != nil {
+		return err
+	}
+	for _, check := range checks {
+		if check.CheckID == "serfHealth" && check.Status == "passing" {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is not registered as healthy yet", self.Config.NodeName)
+}
+
+func (consulProbes) Clock(ctx context.Context, address string) (time.Time, error) {
+	return consulAsks(address, "/v1/status/leader").date(ctx)
+}
+
+// consulSelf is the part that we need of what an agent says about itself.
+type consulSelf struct {
+	Config struct{ Version, NodeName string }
+	Member struct{ Addr string }
+}
+
+// cluster returns the address at which the leader serves the other servers, as this server knows
+// it, and who this server is.
+func (consulProbes) cluster(ctx context.Context, address string) (leader string, self consulSelf, err error) {
+	_, err = consulAsks(address, "/v1/status/leader").ask(ctx, &leader)
+	if err == nil {
+		_, err = consulAsks(address, "/v1/agent/self").ask(ctx, &self)
+	}
+	return leader, self, err
+}
+
+func (p consulProbes) Version(ctx context.Context, address string) (string, error) {
+	var self consulSelf
+	_, err := consulAsks(address, "/v1/agent/self").ask(ctx, &self)
+	return self.Config.Version, err
+}
+
+func (p consulProbes) Leads(ctx context.Context, address string) (bool, error) {
+	leader, self, err := p.cluster(ctx, address)
+	return err == nil && leader == net.JoinHostPort(self.Member.Addr, strconv.Itoa(consulRaftPort)), err
+}
+
+func consulAsks(address, path string) question { return question{url: "http://" + address + path} }

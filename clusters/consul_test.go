@@ -35,7 +35,9 @@ func consulWithdrawing(t *testing.T, config clients.Config) *sessionUser {
 // consulAdmin looks at a server from outside, where no fault is felt.
 func consulAdmin(t *testing.T, node *Node) *api.Client {
 	t.Helper()
-	client, err := consulProbes{}.client(node.Address)
+	config := api.DefaultNonPooledConfig()
+	config.Address = node.Address
+	client, err := api.NewClient(config)
 	if err != nil {
 		t.Fatal(err)
 	}

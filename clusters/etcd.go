@@ -1,9 +1,7 @@
 package clusters
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -58,11 +56,11 @@ var (
 )
 
 // Ready needs a leader.
-func (p etcdProbes) Ready(ctx context.Context, address string) error {
+func (etcdProbes) Ready(ctx context.Context, address string) error {
 	var answer struct {
 		Health string `json:"health"`
 	}
-	if _, err := p.ask(ctx, http.MethodGet, address, "/health", &answer); err != nil {
+	if _, err := etcdAsks(address, "/health").ask(ctx, &answer); err != nil {
 		return err
 	}
 	if answer.Health != "true" {
@@ -71,45 +69,30 @@ func (p etcdProbes) Ready(ctx context.Context, address string) error {
 	return nil
 }
 
-// Clock returns the date of an answer.
-func (p etcdProbes) Clock(ctx context.Context, address string) (time.Time, error) {
-	header, err := p.ask(ctx, http.MethodGet, address, "/version", nil)
-	if err != nil {
-		return time.Time{}, err
-	}
-	return dateOf(header)
+func (etcdProbes) Clock(ctx context.Context, address string) (time.Time, error) {
+	return etcdAsks(address, "/version").date(ctx)
 }
 
-func (p etcdProbes) Version(ctx context.Context, address string) (string, error) {
+func (etcdProbes) Version(ctx context.Context, address string) (string, error) {
 	var answer struct {
 		Server string `json:"etcdserver"`
 	}
-	_, err := p.ask(ctx, http.MethodGet, address, "/version", &answer)
+	_, err := etcdAsks(address, "/version").ask(ctx, &answer)
 	return answer.Server, err
 }
 
-// Leads compares the server's own identity with that of whom it takes for the
-// leader.
-func (p etcdProbes) Leads(ctx context.Context, address string) (bool, error) {
+// Leads compares the server's own identity with that of the member that it takes for the leader.
+func (etcdProbes) Leads(ctx context.Context, address string) (bool, error) {
 	var answer struct {
 		Header struct {
 			Member string `json:"member_id"`
 		} `json:"header"`
 		Leader string `json:"leader"`
 	}
-	_, err := p.ask(ctx, http.MethodPost, address, "/v3/maintenance/status", &answer)
+	status := etcdAsks(address, "/v3/maintenance/status")
+	status.method, status.body = http.MethodPost, "{}"
+	_, err := status.ask(ctx, &answer)
 	return err == nil && answer.Leader == answer.Header.Member, err
 }
 
-// ask asks one question. An answer of nil is not read.
-func (etcdProbes) ask(ctx context.Context, method, address, path string, answer any) (http.Header, error) {
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+address+path, bytes.NewBufferString("{}"))
-	if err != nil {
-		return nil, err
-	}
-	header, body, err := askHTTP(http.DefaultClient, request)
-	if err != nil || answer == nil {
-		return header, err
-	}
-	return header, json.Unmarshal(body, answer)
-}
+func etcdAsks(address, path string) question { return question{url: "http://" + address + path} }

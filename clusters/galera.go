@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"lockcheck/clusters/agent"
 )
 
 // galeraView is the file in which a server of Galera keeps whom it was last in a cluster with.
@@ -22,7 +20,7 @@ func galeraSpec() Spec {
 		Name: "galera", Nodes: 3, Image: "galera",
 		Server: func(int) Server {
 			server := mariaServer()
-			server.Probes, server.Command = galeraProbes{}, galeraCommand
+			server.Probes, server.Command = galeraProbes{mariaProbes()}, galeraCommand
 			server.Files = func(p Place) map[string]string { return map[string]string{galeraView: lastView(p)} }
 			return server
 		},
@@ -65,14 +63,12 @@ func lastView(p Place) string {
 }
 
 // galeraProbes asks a MariaDB of a cluster.
-type galeraProbes struct{ mariaProbes }
-
-var _ agent.Probes = galeraProbes{}
+type galeraProbes struct{ sqlProbes }
 
 // Ready asks for a server that has all that the majority has.
-func (galeraProbes) Ready(ctx context.Context, address string) error {
+func (p galeraProbes) Ready(ctx context.Context, address string) error {
 	var synced bool
-	err := askMaria(ctx, address, `SELECT COUNT(*) = 3 FROM information_schema.global_status WHERE
+	err := p.ask(ctx, address, `SELECT COUNT(*) = 3 FROM information_schema.global_status WHERE
 (variable_name, variable_value) IN (('WSREP_READY', 'ON'), ('WSREP_CLUSTER_STATUS', 'Primary'), ('WSREP_LOCAL_STATE_COMMENT', 'Synced'))`, &synced)
 	if err == nil && !synced {
 		err = errors.New("it is not in step with a majority")

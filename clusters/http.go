@@ -2,33 +2,63 @@ package clusters
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 )
 
-// askHTTP makes one connection for one question of a probe. An answer other than 200 is an error.
-func askHTTP(client *http.Client, request *http.Request) (http.Header, []byte, error) {
+// question is one that a probe asks over HTTP, with a connection of its own.
+type question struct {
+	method string // "" for GET
+	url    string
+	body   string
+	token  string // of the caller; "" for none
+	client *http.Client
+}
+
+// ask reads the answer as JSON, unless it is nil. An answer other than 200 is an error, next to its
+// header.
+func (q question) ask(ctx context.Context, answer any) (http.Header, error) {
+	request, err := http.NewRequestWithContext(ctx, q.method, q.url, strings.NewReader(q.body))
+	if err != nil {
+		return nil, err
+	}
 	request.Close = true
+	if q.token != "" {
+		request.Header.Set("Authorization", "Bearer "+q.token)
+	}
+	client := q.client
+	if client == nil {
+		client = http.DefaultClient
+	}
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return nil, nil, err
+	switch {
+	case err != nil:
+		return nil, err
+	case response.StatusCode != http.StatusOK:
+		return response.Header, fmt.Errorf("%s: %s", response.Status, bytes.TrimSpace(body))
+	case answer == nil:
+		return response.Header, nil
 	}
-	if response.StatusCode != http.StatusOK {
-		return nil, nil, fmt.Errorf("%s: %s", response.Status, bytes.TrimSpace(body))
-	}
-	return response.Header, body, nil
+	return response.Header, json.Unmarshal(body, answer)
 }
 
-// dateOf returns the date of an answer. It has whole seconds: the middle of the
-// second is at most half of one off.
-func dateOf(header http.Header) (time.Time, error) {
+// date asks and returns the date of the answer. It has whole seconds: the middle of the second is at
+// most half of one off.
+func (q question) date(ctx context.Context) (time.Time, error) {
+	header, err := q.ask(ctx, nil)
+	if header == nil {
+		return time.Time{}, err
+	}
 	second, err := http.ParseTime(header.Get("Date"))
 	return second.Add(500 * time.Millisecond), err
 }

@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"net/http"
@@ -104,40 +103,30 @@ var _ agent.Probes = kubernetesProbes{}
 
 // Ready needs the namespace of the leases, which the first API server makes a moment after it is
 // ready.
-func (p kubernetesProbes) Ready(ctx context.Context, address string) error {
-	if _, _, err := p.ask(ctx, address, "/readyz"); err != nil {
-		return err
+func (kubernetesProbes) Ready(ctx context.Context, address string) error {
+	for _, path := range []string{"/readyz", "/api/v1/namespaces/" + clients.KubernetesNamespace} {
+		if _, err := kubernetesAsks(address, path).ask(ctx, nil); err != nil {
+			return err
+		}
 	}
-	_, _, err := p.ask(ctx, address, "/api/v1/namespaces/"+clients.KubernetesNamespace)
-	return err
+	return nil
 }
 
-// Clock reads the header of an answer.
-func (p kubernetesProbes) Clock(ctx context.Context, address string) (time.Time, error) {
-	header, _, err := p.ask(ctx, address, "/version")
-	if err != nil {
-		return time.Time{}, err
-	}
-	return dateOf(header)
+func (kubernetesProbes) Clock(ctx context.Context, address string) (time.Time, error) {
+	return kubernetesAsks(address, "/version").date(ctx)
 }
 
-func (p kubernetesProbes) Version(ctx context.Context, address string) (string, error) {
-	_, body, err := p.ask(ctx, address, "/version")
-	if err != nil {
-		return "", err
-	}
+func (kubernetesProbes) Version(ctx context.Context, address string) (string, error) {
 	var answer struct {
 		Version string `json:"gitVersion"`
 	}
-	err = json.Unmarshal(body, &answer)
+	_, err := kubernetesAsks(address, "/version").ask(ctx, &answer)
 	return strings.TrimPrefix(answer.Version, "v"), err
 }
 
-func (kubernetesProbes) ask(ctx context.Context, address, path string) (http.Header, []byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+path, nil)
-	if err != nil {
-		return nil, nil, err
+func kubernetesAsks(address, path string) question {
+	return question{
+		url: "https://" + address + path, token: clients.KubernetesToken,
+		client: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}},
 	}
-	request.Header.Set("Authorization", "Bearer "+clients.KubernetesToken)
-	return askHTTP(&http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}, request)
 }

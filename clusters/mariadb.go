@@ -21,7 +21,7 @@ func mariaSpec() Spec {
 
 func mariaServer() Server {
 	return Server{
-		Program: "mariadb", Port: mariaPort, Probes: mariaProbes{}, NoWipe: errOtherDatabase,
+		Program: "mariadb", Port: mariaPort, Probes: mariaProbes(), NoWipe: errOtherDatabase,
 		Command:  mariaCommand,
 		Sysctls:  mariaSysctls(),
 		ClockEnv: []string{"LD_PRELOAD=" + faketimeLibrary},

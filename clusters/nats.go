@@ -2,10 +2,8 @@ package clusters
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -65,7 +63,7 @@ var (
 // Ready: a server is healthy when it knows the leader of all, and is up to date in what it
 // has a copy of.
 func (p natsProbes) Ready(ctx context.Context, address string) error {
-	return p.ask(ctx, address, "/healthz", new(struct{}))
+	return p.ask(ctx, address, "/healthz", nil)
 }
 
 // natsSelf is the part that we need of what a server says about itself.
@@ -135,14 +133,6 @@ func (natsProbes) ask(ctx context.Context, address, path string, answer any) err
 	if err != nil {
 		return err
 	}
-	url := "http://" + net.JoinHostPort(host, strconv.Itoa(natsMonitorPort)) + path
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	_, body, err := askHTTP(http.DefaultClient, request)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(body, answer)
+	_, err = question{url: "http://" + net.JoinHostPort(host, strconv.Itoa(natsMonitorPort)) + path}.ask(ctx, answer)
+	return err
 }

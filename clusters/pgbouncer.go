@@ -6,15 +6,13 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"lockcheck/clusters/agent"
 )
 
 // pgBouncerServer is a pooler that gives each transaction whichever session of
 // the server is free, the mode that is chosen for many clients.
 func pgBouncerServer() Server {
 	return Server{
-		Program: "pgbouncer", Port: pgBouncerPort, Probes: pgBouncerProbes{}, Later: true,
+		Program: "pgbouncer", Port: pgBouncerPort, Probes: pgBouncerProbes{postgresProbes()}, Later: true,
 		NoClock: errNoTime, NoWipe: errNothingOnDisk,
 		Files:   func(p Place) map[string]string { return map[string]string{pgBouncerFile: pgBouncerSettings(p)} },
 		Command: func(p Place) []string { return []string{"pgbouncer", p.Folder + "/" + pgBouncerFile} },
@@ -41,9 +39,7 @@ func pgBouncerSettings(p Place) string {
 
 // pgBouncerProbes asks PgBouncer: the server behind it whether a client is
 // served, its own console for what is its own.
-type pgBouncerProbes struct{ postgresProbes }
-
-var _ agent.Probes = pgBouncerProbes{}
+type pgBouncerProbes struct{ sqlProbes }
 
 const pgBouncerConsole = "pgbouncer"
 
@@ -56,6 +52,6 @@ func (pgBouncerProbes) Clock(context.Context, string) (time.Time, error) {
 }
 
 func (pgBouncerProbes) Version(ctx context.Context, address string) (version string, err error) {
-	err = askPostgres(ctx, address, pgBouncerConsole, "SHOW VERSION", &version)
+	err = askDatabase(ctx, address, pgBouncerConsole, "SHOW VERSION", &version)
 	return strings.TrimPrefix(version, "PgBouncer "), err
 }

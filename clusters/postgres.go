@@ -46,7 +46,7 @@ func pgBouncerSpec() Spec {
 
 func postgresServer() Server {
 	return Server{
-		Program: "postgres", Port: postgresPort, Probes: postgresProbes{}, NoWipe: errOtherDatabase,
+		Program: "postgres", Port: postgresPort, Probes: postgresProbes(), NoWipe: errOtherDatabase,
 		Command: func(p Place) []string {
 			return []string{
 				"postgres", "-D", p.database(postgresData), "-c", "listen_addresses=*",

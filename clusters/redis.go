@@ -2,20 +2,12 @@ package clusters
 
 const redisPort = 6379
 
-// redisSpec is a number of independent Redis servers that keep nothing: the snapshots
-// that Redis makes now and then unless it is told otherwise are switched off.
-func redisSpec(name string, nodes int, sizes ...int) Spec {
+// redisSpec is a number of independent servers of Redis, or of its fork Valkey, that keep nothing:
+// the snapshots that they make now and then by default are switched off.
+func redisSpec(name, program string, nodes int, sizes ...int) Spec {
 	return Spec{
-		Name: name, Nodes: nodes, Sizes: sizes, Image: "redis", Official: true,
-		Server: func(int) Server { return redisServer("redis") },
-	}
-}
-
-// valkeySpec is one Valkey, the fork of Redis, as durable as redisSpec.
-func valkeySpec() Spec {
-	return Spec{
-		Name: "valkey", Nodes: 1, Image: "valkey", Official: true,
-		Server: func(int) Server { return redisServer("valkey") },
+		Name: name, Nodes: nodes, Sizes: sizes, Image: program, Official: true,
+		Server: func(int) Server { return redisServer(program) },
 	}
 }
 

@@ -206,7 +206,7 @@ func awaitWaiters(t *testing.T, server *Node, want int) {
 		if server.Server.Program == "mariadb" {
 			err = askMaria(t.Context(), server.Address, "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User lock'", &n)
 		} else {
-			err = askPostgres(t.Context(), server.Address, "postgres", "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'", &n)
+			err = askPostgres(t.Context(), server.Address, "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'", &n)
 		}
 		if err == nil && n != want {
 			err = fmt.Errorf("%d sessions wait, want %d", n, want)
@@ -330,7 +330,7 @@ func waitDetached(t *testing.T, server *Node, key string) func() time.Time {
 		if err := <-served; err != nil {
 			t.Fatal(err)
 		}
-		if err := askPostgres(t.Context(), server.Address, "postgres", "SELECT at FROM granted", &at); err != nil {
+		if err := askPostgres(t.Context(), server.Address, "SELECT at FROM granted", &at); err != nil {
 			t.Fatal(err)
 		}
 		return at
