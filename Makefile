@@ -244,12 +244,16 @@ MUTANT_SEEDS ?= 20
 mutants: build
 	go run ./tools/mutants -lockcheck ./lockcheck -seeds $(MUTANT_SEEDS)
 
-# From the name of each lock that is known to fail alone: up to an hour each, HUNT_SEEDS times. What
-# ended is in tools/hunts/results.jsonl, and not made again. The table is in docs/hunt.md.
+# From the name of each lock that is known to fail alone: up to an hour each, HUNT_SEEDS times, and once
+# with all trials drawn blindly. A hunt that is in its folder is not made again. The table is in docs/hunt.md.
 HUNT_SEEDS ?= 5
+HUNTED := redis-unsafe-release postgres-pgbouncer redlock redsync-4.12.0 redis-failover examples/kazoo/lock.yaml consul k8s-lease etcd-v3lock@3.4.3
 hunts: build workers
-	go run ./tools/hunts -lockcheck ./lockcheck -seeds $(HUNT_SEEDS)
-	go run ./tools/hunts -lockcheck ./lockcheck -seeds 1 -blind
+	set -e; for seed in blind $$(seq $(HUNT_SEEDS)); do for lock in $(HUNTED); do \
+	out=store/hunts/$$(echo $$lock | tr / -)-$$seed; version=$${lock#*@}; test $$version != $$lock || version=; \
+	case $$seed in blind) how='--blind 1';; *) how="--seed $$seed";; esac; \
+	test -d $$out || ./lockcheck hunt --lock $${lock%@*} $${version:+--version $$version} $$how --budget 1h --out $$out || test $$? -le 2; \
+	done; done
 
 # From the name of each mutant alone: guided against blind trials. The last result is in tools/hunts/results.md.
 HUNT_TRIALS ?= 48
@@ -274,9 +278,10 @@ fuzz:
 	go test ./history/jepsen -run '^$$' -fuzz FuzzRead -fuzztime $(FUZZ_TIME)
 	go test ./nemesis -run '^$$' -fuzz FuzzReadSchedule -fuzztime $(FUZZ_TIME)
 
+BENCH_TIME ?= 3x
 bench: build
-	go run ./tools/overhead -lockcheck ./lockcheck
-	go run ./tools/bench -lockcheck ./lockcheck
+	LOCKCHECK_TESTED=$(CURDIR)/lockcheck go test ./tools/bench -run '^$$' -bench Judge -benchtime $(BENCH_TIME) -timeout 2h
+	LOCKCHECK_TESTED=$(CURDIR)/lockcheck go test ./tools/bench -run '^$$' -bench Hold -benchtime 5000x
 
 # What killed runs have left, and the binaries. Stored runs stay.
 clean:
