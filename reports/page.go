@@ -56,6 +56,7 @@ type Item struct {
 	Verdict checker.Verdict // stands before the text; "" for none
 	Text    string
 	Command []string // follows the text, to be pasted; nil for none
+	Link    Link     // follows the text, except on a terminal; its zero value is none
 }
 
 // Terms explains words.
@@ -189,6 +190,9 @@ func (l List) markdown(b *strings.Builder) {
 		if item.Command != nil {
 			text += ": " + markdownCommand(item.Command)
 		}
+		if item.Link.Href != "" {
+			text = strings.TrimSpace(text + " [" + markdown(item.Link.Text) + "](" + markdownAddress(item.Link.Href) + ")")
+		}
 		b.WriteString("- " + text + "\n")
 	}
 	b.WriteString("\n")
@@ -211,7 +215,7 @@ func (l List) terminal(t *terminal) {
 		}
 		t.hang("    ", lead, clean(item.Text))
 		if item.Command != nil {
-			t.line("    " + strings.Join(continued(item.Command, t.width-len("      ")), "\n      "))
+			t.line("    " + strings.Join(continued(t.pasteable(item.Command), t.width-len("      ")), "\n      "))
 		}
 	}
 	t.blank()

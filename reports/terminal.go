@@ -57,13 +57,22 @@ func Terminal(w io.Writer, r checker.Results, o TerminalOptions) error {
 }
 
 type terminal struct {
-	out   bytes.Buffer
-	width int
-	color bool
+	out     bytes.Buffer
+	width   int
+	color   bool
+	program string
 }
 
 func newTerminal(o TerminalOptions) *terminal {
-	return &terminal{width: max(cmp.Or(o.Width, defaultWidth), minWidth), color: o.Color}
+	return &terminal{width: max(cmp.Or(o.Width, defaultWidth), minWidth), color: o.Color, program: o.Program}
+}
+
+// pasteable is a command of lockcheck by the name under which lockcheck was called.
+func (t *terminal) pasteable(command []string) []string {
+	if t.program == "" || command[0] != "lockcheck" {
+		return command
+	}
+	return append([]string{t.program}, command[1:]...)
 }
 
 func (t *terminal) headline(r checker.Results) {
