@@ -13,7 +13,6 @@ import (
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
 	"lockcheck/internal/suites/hunt"
-	"lockcheck/reports"
 )
 
 // huntFlags are the flags of "lockcheck hunt".
@@ -31,13 +30,18 @@ func huntCommand(s *system) *cobra.Command {
 	f := &huntFlags{}
 	cmd := &cobra.Command{
 		Use:   "hunt",
-		Short: "search for a schedule that breaks a lock, and make it small",
-		Long: `Make short runs of a lock under few faults each, aimed at roles and moments,
-and learn from what each met. What no lock with leases can prevent is set aside.
-What is left is confirmed by runs of its own, made smaller as long as it shows
-again, compared with a control, and written as a file for "lockcheck repro". A
-share of the trials is drawn blindly, to see what the guidance is worth; the
-report tells both, and what was never met.
+		Short: "search for a schedule that breaks a lock, and reduce it",
+		Long: `Search for a short schedule of faults that breaks a lock. Each trial is a short
+run under at most three faults, aimed at a role and a moment, and later trials
+learn from earlier ones.
+
+Use after expiry is set aside: it is inherent in every lock with a lease. Any
+other violation is a finding. The hunt reruns it to confirm it, reduces it to the
+fewest faults and workers, looks for a control, and writes a file for
+"lockcheck repro".
+
+A share of the trials is blind: drawn by chance alone, as a baseline for the
+guided ones. The report compares both and shows what no trial covered.
 
 ` + exitCodes,
 		Example: `  lockcheck hunt --budget 5m
@@ -53,19 +57,19 @@ report tells both, and what was never met.
 
 func (f *huntFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
-	flags.StringVarP(&f.Lock, "lock", "l", "memory", "`name` of the lock, or a lock file of your own")
+	flags.StringVarP(&f.Lock, "lock", "l", "memory", "`name` of the lock, or the path of a lock file")
 	flags.StringVar(&f.Version, "version", "", "`version` of the servers, see \"lockcheck list locks\"")
-	flags.IntVar(&f.Nodes, "nodes", 0, "number of servers in all trials (default: the usual number of the lock, and others in some trials)")
-	flags.DurationVar(&f.TTL, "ttl", 0, "lease, except in the trials that have one of 10s (default: the shortest that tells something)")
-	flags.DurationVar(&f.budget, "budget", 15*time.Minute, "how long to go on, with all that finds need")
-	flags.IntVar(&f.trials, "trials", 0, "how many trials to make at most, in all parts together; 0 for as many as there is time for")
-	flags.Float64Var(&f.Blind, "blind", hunt.DefaultBlind, "share of trials that are drawn blindly, 0 to 1")
-	flags.IntVar(&f.parallel, "parallel", 4, "how many trials to make at a time")
+	flags.IntVar(&f.Nodes, "nodes", 0, "number of servers in all trials (default: the usual number, and others in some trials)")
+	flags.DurationVar(&f.TTL, "ttl", 0, "lease of the trials, except those with a lease of 10s (default: the shortest useful one)")
+	flags.DurationVar(&f.budget, "budget", 15*time.Minute, "how long the hunt takes, investigations of findings included")
+	flags.IntVar(&f.trials, "trials", 0, "maximum number of trials, in all parts together; 0 for no maximum")
+	flags.Float64Var(&f.Blind, "blind", hunt.DefaultBlind, "share of blind trials, from 0 to 1")
+	flags.IntVar(&f.parallel, "parallel", 4, "number of trials to run at the same time")
 	flags.Uint64Var(&f.Seed, "seed", 1, "seed of the search")
-	flags.StringVar(&f.expect, "expect", "", "`verdict` that makes the exit code 0: valid if nothing is to be found, or violation")
-	flags.StringVar(&f.shard, "shard", "", "make only this `part` of the trials, as in 2/8; lockcheck merge puts parts together")
+	flags.StringVar(&f.expect, "expect", "", "`verdict` that makes the exit code 0: valid (nothing found) or violation")
+	flags.StringVar(&f.shard, "shard", "", "run only this `part` of the trials, such as 2/8; \"lockcheck merge\" joins the parts")
 	f.swarm.add(flags)
-	flags.StringVar(&f.resume, "resume", "", "go on with the hunt in this `folder`")
+	flags.StringVar(&f.resume, "resume", "", "continue the hunt in this `folder`")
 	flags.StringVar(&f.out, "out", "", "`folder` for the hunt (default: a new one in the store)")
 	flags.StringVar(&f.store, "store", "store", "`folder` for runs")
 }
@@ -76,7 +80,7 @@ func (f *huntFlags) check(flags *pflag.FlagSet) error {
 	case f.parallel < 1:
 		return runs.Usagef("--parallel must be at least 1")
 	case f.budget <= 0:
-		return runs.Usagef("--budget %s: it must be positive; a trial takes seconds, a finding takes minutes", f.budget)
+		return runs.Usagef("--budget %s: it must be positive; a trial takes seconds and a finding minutes", f.budget)
 	case flags.Changed("ttl") && f.TTL <= 0:
 		return runs.Usagef("--ttl %s: a lease must be positive", f.TTL)
 	case f.trials < 0:
@@ -135,6 +139,9 @@ func (s *system) hunt(cmd *cobra.Command, f *huntFlags) error {
 	defer release()
 	progress := s.progress()
 	machine.Progress = progress
+	if f.resume == "" && !cmd.Flags().Changed("lock") {
+		progress.Step("no --lock: hunting the embedded lock memory. Use after expiry is set aside, because no lock with a lease can prevent it; any other violation is a finding")
+	}
 	interrupted, err := folder.Run(ctx, machine, interrupt)
 	progress.Done()
 	if interrupted {
@@ -145,22 +152,20 @@ func (s *system) hunt(cmd *cobra.Command, f *huntFlags) error {
 
 // showHunt writes and prints what there is of a hunt, after an error too.
 func (s *system) showHunt(folder *hunt.Folder, expect checker.Verdict, failed error) error {
-	hunted := folder.Hunt()
-	options := s.terminalOptions()
-	options.Folder = folder.Path
-	written := errors.Join(folder.WriteReports(hunted), reports.HuntTerminal(s.stdout, hunted, options))
+	result := folder.Result()
+	written := errors.Join(folder.WriteReports(result), result.Terminal(folder.Path).WriteTerminal(s.stdout, s.terminalOptions()))
 	fmt.Fprintf(s.stdout, "\nfolder  %s\npage    %s\n", folder.Path, filepath.Join(folder.Path, hunt.HTMLFile))
 	if failed != nil {
 		return errors.Join(failed, written)
 	}
-	return alsoFailed(huntError(hunted, expect), written)
+	return alsoFailed(huntError(result, expect), written)
 }
 
 // huntError turns what was found into the exit code.
-func huntError(h reports.Hunt, expect checker.Verdict) error {
-	verdict := h.Verdict()
+func huntError(r hunt.Result, expect checker.Verdict) error {
+	verdict := r.Verdict()
 	switch {
-	case h.Shard != "": // that of the whole counts, so that one find makes one job red
+	case r.Shard.Of > 0: // the whole hunt decides, so that one finding makes one job red
 		return nil
 	case expect == "":
 		return codeOnly(verdictCode(verdict))

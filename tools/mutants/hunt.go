@@ -17,7 +17,6 @@ import (
 	"lockcheck/clients"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites/hunt"
-	"lockcheck/reports"
 	"lockcheck/workloads"
 )
 
@@ -116,12 +115,12 @@ func (h hunts) attempt(ctx context.Context, i int, a *attempt) error {
 	if _, err := folder.Run(ctx, m, nil); err != nil {
 		return err
 	}
-	result := folder.Hunt()
+	result := folder.Result()
 	a.verdict = result.Verdict()
 	for _, arm := range result.Arms {
 		a.trials += arm.Trials
 	}
-	for _, f := range result.Finds {
+	for _, f := range result.Findings {
 		if a.isBy(f) && (a.first == 0 || f.First < a.first) {
 			a.first = f.First
 		}
@@ -139,11 +138,11 @@ func (a attempt) missed() bool {
 }
 
 // isFound says whether a hunt found what the mutant is guilty of, or anything else that counts.
-func (a attempt) isFound(h reports.Hunt) bool { return slices.ContainsFunc(h.Finds, a.isBy) }
+func (a attempt) isFound(h hunt.Result) bool { return slices.ContainsFunc(h.Findings, a.isBy) }
 
 // isBy says whether the mutant is found by a find. That it is stuck need not be seen again where it is
 // known to be.
-func (a attempt) isBy(f reports.HuntFind) bool {
+func (a attempt) isBy(f hunt.Finding) bool {
 	return f.Property == a.guilty || f.Counts()
 }
 

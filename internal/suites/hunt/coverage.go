@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"lockcheck/history"
-	"lockcheck/reports"
 )
 
 // noFault is the role of the time before the first fault.
@@ -37,9 +36,14 @@ func states() []string { return []string{free, held, queued, expired, unknown} }
 func calls() []string  { return []string{outside, acquiring, holding, renewing, releasing} }
 func phases() []string { return []string{beginning, inForce, after} }
 
-// cell is something that a trial met: at some moment of a call, in some state of the lock, a
-// fault was about to begin, in force, or healed.
-type cell = reports.HuntCell
+// Cell is something that a trial can cover: a fault of a role that is about to begin, in force or healed, in a state
+// of the lock by the record, at a moment of a worker's calls.
+type Cell struct {
+	Role   string `json:"role"`
+	Phase  string `json:"phase"`
+	State  string `json:"state"`
+	Moment string `json:"moment"`
+}
 
 // worker is what is known of one.
 type worker struct {
@@ -49,8 +53,8 @@ type worker struct {
 	leaseEnd int64 // 0 for a lock without one
 }
 
-// record replays a history as far as coverage needs it.
-type record struct {
+// replay follows a history as far as coverage needs it.
+type replay struct {
 	lease   time.Duration
 	session bool // which is renewed unasked
 	workers map[string]*worker
@@ -58,7 +62,7 @@ type record struct {
 	doubt   map[string]bool    // keys with a call of unknown outcome since their last grant
 	proven  map[string]bool    // faults that were in force at some time
 	faults  map[string]*inflicted
-	met     map[cell]bool
+	met     map[Cell]bool
 	begun   bool // the first fault has, if only as a request
 }
 
@@ -71,10 +75,10 @@ type inflicted struct {
 }
 
 // cover lists the cells that a run met, by its history alone.
-func cover(h *history.History) []cell {
-	r := record{
+func cover(h *history.History) []Cell {
+	r := replay{
 		lease: h.Header.Lease, session: h.Header.Session, workers: make(map[string]*worker), holders: make(map[string]*worker),
-		doubt: make(map[string]bool), proven: make(map[string]bool), faults: make(map[string]*inflicted), met: make(map[cell]bool),
+		doubt: make(map[string]bool), proven: make(map[string]bool), faults: make(map[string]*inflicted), met: make(map[Cell]bool),
 	}
 	for _, w := range h.Header.Workers {
 		r.workers[w] = &worker{call: outside}
@@ -95,18 +99,18 @@ func cover(h *history.History) []cell {
 			r.note(e)
 		}
 	}
-	var all []cell
+	var all []Cell
 	for c := range r.met {
 		all = append(all, c)
 	}
-	slices.SortFunc(all, func(a, b cell) int {
+	slices.SortFunc(all, func(a, b Cell) int {
 		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Phase, b.Phase), cmp.Compare(a.State, b.State), cmp.Compare(a.Moment, b.Moment))
 	})
 	return all
 }
 
 // work follows a worker.
-func (r *record) work(e history.Event) {
+func (r *replay) work(e history.Event) {
 	w := r.workers[e.Process]
 	done := e.Type != history.Invoke
 	switch e.F {
@@ -143,7 +147,7 @@ func (r *record) work(e history.Event) {
 }
 
 // end is when the lease of a grant can end.
-func (r *record) end(e history.Event) int64 {
+func (r *replay) end(e history.Event) int64 {
 	switch {
 	case e.Until != 0:
 		return e.Until
@@ -154,7 +158,7 @@ func (r *record) end(e history.Event) int64 {
 }
 
 // state of the lock that a worker is about.
-func (r *record) state(key string, now int64) string {
+func (r *replay) state(key string, now int64) string {
 	asked := false
 	for _, w := range r.workers {
 		asked = asked || w.key == key && w.call == acquiring
@@ -174,7 +178,7 @@ func (r *record) state(key string, now int64) string {
 }
 
 // fault follows a fault through its stages. One that was not proven did not happen.
-func (r *record) fault(e history.Event) {
+func (r *replay) fault(e history.Event) {
 	r.begun = true
 	if !r.proven[e.Fault.ID] {
 		return
@@ -200,7 +204,7 @@ func (r *record) fault(e history.Event) {
 }
 
 // silence says when the sessions of those end whom a fault may keep from renewing them.
-func (r *record) silence(f *inflicted, end int64) {
+func (r *replay) silence(f *inflicted, end int64) {
 	for _, target := range f.targets {
 		if w := r.workers[target]; w != nil && r.session {
 			w.leaseEnd = end
@@ -210,10 +214,10 @@ func (r *record) silence(f *inflicted, end int64) {
 
 // note is called after something happened to a worker: what is in force, or was until a lease
 // ago, has met that.
-func (r *record) note(e history.Event) {
+func (r *replay) note(e history.Event) {
 	if !r.begun {
 		w := r.workers[e.Process]
-		r.met[cell{Role: noFault, Phase: beginning, State: r.state(w.key, e.Time), Moment: w.call}] = true
+		r.met[Cell{Role: noFault, Phase: beginning, State: r.state(w.key, e.Time), Moment: w.call}] = true
 	}
 	for _, f := range r.faults {
 		recent := f.phase == after && e.Time-f.healed < max(r.lease, time.Second).Nanoseconds()
@@ -224,7 +228,7 @@ func (r *record) note(e history.Event) {
 }
 
 // meet puts down what the targets of a fault are at; of servers, what anybody is.
-func (r *record) meet(f *inflicted, now int64) {
+func (r *replay) meet(f *inflicted, now int64) {
 	whom := make(map[string]*worker)
 	for _, target := range f.targets {
 		if w := r.workers[target]; w != nil {
@@ -236,7 +240,7 @@ func (r *record) meet(f *inflicted, now int64) {
 	}
 	for _, w := range whom {
 		if w.key != "" {
-			r.met[cell{Role: f.role, Phase: f.phase, State: r.state(w.key, now), Moment: w.call}] = true
+			r.met[Cell{Role: f.role, Phase: f.phase, State: r.state(w.key, now), Moment: w.call}] = true
 		}
 	}
 }

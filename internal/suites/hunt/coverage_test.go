@@ -39,10 +39,10 @@ func TestCover(t *testing.T) {
 		},
 	}
 	const role = "pause of holder"
-	at := func(role, phase, state, moment string) cell {
-		return cell{Role: role, Phase: phase, State: state, Moment: moment}
+	at := func(role, phase, state, moment string) Cell {
+		return Cell{Role: role, Phase: phase, State: state, Moment: moment}
 	}
-	want := []cell{
+	want := []Cell{
 		at(role, after, expired, holding), at(role, after, expired, releasing), at(role, after, unknown, outside),
 		at(role, beginning, held, holding),
 		at(role, inForce, expired, holding), at(role, inForce, held, holding), at(role, inForce, queued, holding),
@@ -79,7 +79,7 @@ func TestCover(t *testing.T) {
 		call(710, "w2", history.Release, history.Invoke),
 		call(720, "w2", history.Release, history.OK),
 	}
-	for c, want := range map[cell]bool{
+	for c, want := range map[Cell]bool{
 		at(noFault, beginning, queued, acquiring): true, at(role, inForce, queued, holding): true, at(role, inForce, held, holding): true,
 		at(role, inForce, free, holding): true, at(noFault, beginning, expired, acquiring): false, at(role, inForce, expired, holding): false,
 	} {

@@ -255,7 +255,7 @@ func TestSinglesInTurn(t *testing.T) {
 	p := ready(t, "redlock")
 	singles := newGuide(p).single
 	g := newGuide(p)
-	g.told(singles[0], nil, 0, true)
+	g.learn(singles[0], nil, 0, true)
 	if next := g.next(rand.New(rand.NewPCG(1, 2))); next.key() != singles[1].key() {
 		t.Errorf("next is %s, want %s", next, singles[1])
 	}
@@ -288,7 +288,7 @@ func TestRungs(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, want := range []int{8, 4, 2, 1, 0, 8} {
 		for i := range generation {
-			g.told(g.next(rng), nil, float64(i)/generation, true)
+			g.learn(g.next(rng), nil, float64(i)/generation, true)
 		}
 		if len(g.pool) != want {
 			t.Fatalf("%d go on, want %d", len(g.pool), want)
@@ -314,7 +314,7 @@ func TestFirstRung(t *testing.T) {
 		if made < generation/2 {
 			near = 1
 		}
-		g.told(g.next(rng), nil, near, true)
+		g.learn(g.next(rng), nil, near, true)
 		if len(g.pool) > 0 && made < first {
 			t.Fatalf("trials are changed after %d", made)
 		}
@@ -331,9 +331,9 @@ func TestBlindShare(t *testing.T) {
 	for _, share := range []float64{0, 0.25, 1} {
 		p := ready(t, "memory")
 		p.Blind = share
-		h := &hunter{Folder: newFolder("", p, nil), machine: Machine{Parallel: 20, Progress: runs.Silent{}}}
+		s := &search{folder: newFolder("", p, nil), machine: Machine{Parallel: 20, Progress: runs.Silent{}}}
 		blind := 0
-		for _, next := range h.next() {
+		for _, next := range s.next() {
 			if next.Blind {
 				blind++
 			}
@@ -347,22 +347,22 @@ func TestBlindShare(t *testing.T) {
 // TestMadeAgain: a first trial of a hunt that failed, or whose faults met nobody, is to be made once more.
 func TestMadeAgain(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		tried  tried
-		unmade int // fewer than at first
+		name    string
+		attempt attempt
+		unmade  int // fewer than at first
 	}{
-		{"it told something", tried{Proven: true}, 1},
-		{"its fault met nobody", tried{}, 0},
-		{"it failed", tried{Failed: "no servers"}, 0},
-		{"it was made again", tried{Number: 1}, 1},
+		{"it told something", attempt{Proven: true}, 1},
+		{"its fault met nobody", attempt{}, 0},
+		{"it failed", attempt{Failed: "no servers"}, 0},
+		{"it was made again", attempt{Number: 1}, 1},
 	} {
 		f := newFolder("", ready(t, "memory"), nil)
 		singles := len(f.guide.single)
-		c.tried.Trial = f.guide.single[len(unaided())]
-		for range c.tried.Number {
-			f.know(entry{Tried: &c.tried})
+		c.attempt.Trial = f.guide.single[len(unaided())]
+		for range c.attempt.Number {
+			f.apply(entry{Tried: &c.attempt})
 		}
-		f.know(entry{Tried: &c.tried})
+		f.apply(entry{Tried: &c.attempt})
 		if got := singles - len(f.guide.single); got != c.unmade {
 			t.Errorf("%s: %d first trials fewer, want %d", c.name, got, c.unmade)
 		}
@@ -379,13 +379,13 @@ func TestGuideGoesOn(t *testing.T) {
 	for i := range singles + 2*generation + 7 {
 		trial := one.next(rng)
 		if i == 0 {
-			one.again(trial)
-			again.again(trial)
+			one.retry(trial)
+			again.retry(trial)
 			continue
 		}
 		near := float64(i%5) / 5
-		one.told(trial, nil, near, true)
-		again.told(trial, nil, near, true)
+		one.learn(trial, nil, near, true)
+		again.learn(trial, nil, near, true)
 	}
 	if len(one.single) > 0 || one.made != 2*generation+6 {
 		t.Errorf("%d first trials are left, and %d others were made", len(one.single), one.made)

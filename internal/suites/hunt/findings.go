@@ -75,13 +75,13 @@ func look(h history.Header, r checker.Results) seen {
 	for _, p := range []checker.Property{checker.NoExpiredGrant, checker.NoWrongRelease, checker.FencingOrder, checker.Liveness} {
 		if f := r.Finding(p); f.Verdict == checker.Violation {
 			onDisk := p == checker.FencingOrder || p == checker.Liveness
-			v.add(Signature{Property: p, DataLost: onDisk && v.dataLost(f)}, firstOf(f))
+			v.add(Signature{Property: p, DataLost: onDisk && v.dataLost(f)}, example(f))
 		}
 	}
 	v.overlaps()
 	v.data()
 	if f := r.Finding(checker.Linearizability); f.Verdict == checker.Violation && len(v.findings) == 0 {
-		v.add(Signature{Property: checker.Linearizability}, firstOf(f))
+		v.add(Signature{Property: checker.Linearizability}, example(f))
 	}
 	slices.Sort(v.inherent)
 	v.inherent = slices.Compact(v.inherent)
@@ -112,7 +112,7 @@ func (v *viewer) dataLost(found checker.Finding) bool {
 	})
 }
 
-func firstOf(f checker.Finding) string {
+func example(f checker.Finding) string {
 	if len(f.Violations) == 0 {
 		return f.Summary
 	}

@@ -66,7 +66,7 @@ func TestLook(t *testing.T) {
 	} {
 		s := look(c.header, checker.Results{Verdict: checker.Violation, Findings: c.findings, Holds: c.holds})
 		var keys []string
-		for _, f := range s.finds {
+		for _, f := range s.findings {
 			keys = append(keys, f.key())
 		}
 		if !slices.Equal(keys, c.want) || len(s.inherent) != c.inherent {
@@ -74,8 +74,8 @@ func TestLook(t *testing.T) {
 		}
 	}
 	broken := checker.Results{Verdict: checker.Broken, Findings: []checker.Finding{overlap(checker.DoubleGrant, checker.CauseTwice)}}
-	if s := look(lease, broken); len(s.finds) > 0 {
-		t.Errorf("a broken run shows %v", s.finds)
+	if s := look(lease, broken); len(s.findings) > 0 {
+		t.Errorf("a broken run shows %v", s.findings)
 	}
 }
 
@@ -98,8 +98,8 @@ func TestDataLost(t *testing.T) {
 			Findings: []checker.Finding{{Property: checker.Liveness, Verdict: checker.Violation, Violations: []checker.Incident{{From: c.from, To: c.to}}}},
 			Faults:   []checker.FaultCoverage{{Kind: c.kind, Targets: []string{"n1"}, Applied: true, Begin: 10, End: 20}},
 		})
-		if s.finds[0].DataLost != c.dataLost {
-			t.Errorf("%s, stuck from %d to %d: %+v", c.kind, c.from, c.to, s.finds[0].Signature)
+		if s.findings[0].DataLost != c.dataLost {
+			t.Errorf("%s, stuck from %d to %d: %+v", c.kind, c.from, c.to, s.findings[0].Signature)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func TestNear(t *testing.T) {
 		}}
 	}
 	far, close := near(h, after(time.Second, checker.EndedByLost), seen{}), near(h, after(10*time.Millisecond, checker.EndedByLost), seen{})
-	found := near(h, checker.Results{}, seen{finds: []sighting{{}}})
+	found := near(h, checker.Results{}, seen{findings: []sighting{{}}})
 	if !(far < close && close < found) || found != 1 {
 		t.Errorf("far %v, close %v, found %v", far, close, found)
 	}

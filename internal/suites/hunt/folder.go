@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,32 +11,29 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/internal/runs"
-	"lockcheck/internal/stats"
 	"lockcheck/internal/suites"
-	"lockcheck/reports"
 )
 
-// Names of the files of a hunt.
+// Names in the folder of a hunt.
 const (
 	ledgerFile   = "ledger.jsonl"
 	runsFolder   = "runs"
-	findsFolder  = "finds"
+	findsFolder  = "finds" // the reproductions
 	jsonFile     = "hunt.json"
 	HTMLFile     = "hunt.html"
 	MarkdownFile = "hunt.md"
 )
 
-// Folder is a hunt on disk.
+// Folder is a hunt on disk: a ledger of every trial that was made and of every finding that was investigated.
 type Folder struct {
 	Path string
 	Plan Plan
 
-	ledger *suites.Ledger[heading, entry]
-	guide  *guide
-	tried  []tried
-	finds  []found
-	// numbers are those of the trials that were made, see tried.
-	numbers map[int]bool
+	ledger   *suites.Ledger[heading, entry]
+	guide    *guide
+	attempts []attempt
+	records  []record
+	drawn    map[int]bool // numbers of the trials that were made
 }
 
 // heading is the first line of the ledger.
@@ -46,82 +42,110 @@ type heading struct {
 	Plan   Plan `json:"plan"`
 }
 
-const ledgerSchema = 2
+// Schema 2 said in a sentence, not in facts, why an investigation had ended; see record.upgrade.
+const (
+	ledgerSchema       = 3
+	oldestLedgerSchema = 2
+)
 
-// entry is a trial that was made, or a find that was gone into.
+// entry is a trial that was made, or what is known of a finding by now.
 type entry struct {
-	Tried *tried `json:"tried,omitempty"`
-	Found *found `json:"found,omitempty"`
+	Tried *attempt `json:"tried,omitempty"`
+	Found *record  `json:"found,omitempty"`
 }
 
-// tried is a trial of the search.
-type tried struct {
-	// Number is what it was drawn from, with the seed: that of no other trial of the hunt, in
+// attempt is a trial that was made.
+type attempt struct {
+	// Number and the seed of the hunt determine a blind trial. No two trials of a hunt share a number, in
 	// whichever part.
 	Number int           `json:"number"`
 	Trial  Trial         `json:"trial"`
 	Blind  bool          `json:"blind,omitempty"`
 	Began  time.Time     `json:"began"`
 	Took   time.Duration `json:"took_ns"`
-	// Failed says why it tells nothing; "" if it does.
+	// Failed says why the trial shows nothing about the lock; "" if it does.
 	Failed string `json:"failed,omitempty"`
-	// Proven: a fault of it was, and met somebody.
-	Proven bool `json:"proven,omitempty"`
-	// Run is its folder, relative to that of the hunt; "" where it showed nothing, and is
-	// not kept.
-	Run      string    `json:"run,omitempty"`
-	Fresh    []cell    `json:"fresh,omitempty"` // cells that none before had met
-	Near     float64   `json:"near"`
-	Finds    []sighted `json:"finds,omitempty"`
-	Inherent []string  `json:"inherent,omitempty"`
+	// Proven: at least one fault was proven and exercised.
+	Proven   bool       `json:"proven,omitempty"`
+	Run      string     `json:"run,omitempty"`   // its folder within the hunt; "" if the run was not kept
+	Fresh    []Cell     `json:"fresh,omitempty"` // the coverage that it added
+	Near     float64    `json:"near"`
+	Finds    []sighting `json:"finds,omitempty"`
+	Inherent []string   `json:"inherent,omitempty"`
 }
 
-// sighted is a sighting on disk.
-type sighted struct {
-	Signature
-	What string `json:"what"`
-	// Trial is the one that showed it, as far as it got: it ends with the first violation.
-	Trial Trial `json:"trial"`
+// shows says whether the trial showed a finding.
+func (a attempt) shows(s Signature) bool {
+	return slices.ContainsFunc(a.Finds, func(f sighting) bool { return f.key() == s.key() })
 }
 
-// found is what became of a find.
-type found struct {
+// record is what is known of a finding.
+type record struct {
 	Name string `json:"name"`
 	Signature
 	What string `json:"what"`
-	// First is the number of the trial that is made smaller, from 1. GoneInto are those that
-	// were made again to choose it.
-	First    int   `json:"first"`
-	GoneInto []int `json:"gone_into"`
-	// Original and Shrunk are that trial and the simplest that still shows it, each with how
-	// often it did in runs of its own.
-	Original     Trial     `json:"original"`
-	OriginalRuns confirmed `json:"original_runs"`
-	Shrunk       Trial     `json:"shrunk"`
-	ShrunkRuns   confirmed `json:"shrunk_runs"`
-	// Waits: more than one of its runs did not show it, and it is not made smaller yet, for another
-	// trial may show it more often.
-	Waits bool `json:"seldom,omitempty"`
-	// Unfinished says what there was no time for; "" for nothing.
-	Unfinished string `json:"unfinished,omitempty"`
-	// File is the reproduction, Control what its control changes, and ControlRuns how many
-	// runs of that were as the file says.
+	// Source is the number of the trial that is reduced, from 1. Rerun are the trials that were rerun to choose it.
+	Source int   `json:"first"`
+	Rerun  []int `json:"gone_into"`
+	// Original is that trial and Reduced the simplest form that still shows the finding. A count of zero runs
+	// says that the form was not measured.
+	Original     Trial `json:"original"`
+	OriginalRuns Count `json:"original_runs"`
+	Reduced      Trial `json:"shrunk"`
+	ReducedRuns  Count `json:"shrunk_runs"`
+	// State is how far the investigation got, and Stopped why it got no further; nil if it ended by itself.
+	State   State `json:"state,omitempty"`
+	Stopped *Stop `json:"stopped,omitempty"`
+	// File is the reproduction. Control names the change without which the finding shows, and ControlRuns counts
+	// its runs: none showed the finding.
 	File        string        `json:"file,omitempty"`
 	Control     string        `json:"control,omitempty"`
 	ControlRuns int           `json:"control_runs,omitempty"`
-	Run         string        `json:"run,omitempty"` // one that shows it
-	Runs        int           `json:"runs"`          // that all this took
+	Run         string        `json:"run,omitempty"` // one that shows the finding
+	Runs        int           `json:"runs"`          // that the investigation took
 	Took        time.Duration `json:"took_ns"`
+
+	// What ledgers of schema 2 have in place of State and Stopped.
+	OldWaits  bool   `json:"seldom,omitempty"`
+	OldReason string `json:"unfinished,omitempty"`
 }
 
-// Create makes the folder of a new hunt; it must not hold one yet. The plan must be ready.
+// upgrade derives the state of a record of an older ledger.
+func (r *record) upgrade() {
+	reason, waits := r.OldReason, r.OldWaits
+	r.OldReason, r.OldWaits = "", false
+	if r.State != "" {
+		return
+	}
+	if reason == "" && r.OriginalRuns.Made == 0 { // it took runs that could not be made for runs that show nothing
+		reason = "It could not be rerun."
+	}
+	if reason != "" {
+		r.Stopped = &Stop{Kind: stoppedEarlier, Detail: reason}
+	}
+	switch {
+	case waits:
+		r.State = Waiting
+	case reason != "" && r.OriginalRuns.Shown > 0:
+		r.State = reducing
+	case r.OriginalRuns.Shown > 0:
+		r.State = done
+	case reason != "":
+		r.State = confirming
+	default:
+		r.State = notSeenAgain
+	}
+}
+
+// Create makes the folder of a new hunt. A folder that holds a hunt already is an error of usage. The plan must be
+// ready.
 func Create(path string, p Plan) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, runs.Unusable(err)
 	}
 	ledger, err := suites.CreateLedger[heading, entry](filepath.Join(path, ledgerFile), heading{ledgerSchema, p})
 	if errors.Is(err, os.ErrExist) {
-		return nil, runs.Usagef("--out %s: it holds a hunt; --resume %s goes on with it", path, path)
+		return nil, runs.Usagef("--out %s: the folder holds a hunt; continue it with --resume %s", path, path)
 	}
 	if err != nil {
 		return nil, runs.Unusable(err)
@@ -130,16 +154,16 @@ func Create(path string, p Plan) (*Folder, error) {
 }
 
 func newFolder(path string, p Plan, ledger *suites.Ledger[heading, entry]) *Folder {
-	return &Folder{Path: path, Plan: p, ledger: ledger, guide: newGuide(p), numbers: make(map[int]bool)}
+	return &Folder{Path: path, Plan: p, ledger: ledger, guide: newGuide(p), drawn: make(map[int]bool)}
 }
 
-// Holds says whether a folder is that of a hunt: a ledger that tells of one.
+// Holds says whether a folder is that of a hunt.
 func Holds(path string) bool {
 	ledger, err := suites.OpenLedger[heading, entry](filepath.Join(path, ledgerFile))
 	return err == nil && ledger.Heading.Plan.Lock != ""
 }
 
-// Open reads a hunt, and changes nothing of it.
+// Open reads a hunt and changes nothing.
 func Open(path string) (*Folder, error) {
 	ledger, err := suites.OpenLedger[heading, entry](filepath.Join(path, ledgerFile))
 	if errors.Is(err, os.ErrNotExist) {
@@ -148,8 +172,8 @@ func Open(path string) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if ledger.Heading.Schema != ledgerSchema {
-		return nil, runs.Usagef("%s: the ledger is of schema %d, which is not known", path, ledger.Heading.Schema)
+	if s := ledger.Heading.Schema; s < oldestLedgerSchema || s > ledgerSchema {
+		return nil, runs.Usagef("%s: its ledger has schema %d; this version reads %d to %d", path, s, oldestLedgerSchema, ledgerSchema)
 	}
 	p, err := ledger.Heading.Plan.Ready()
 	if err != nil {
@@ -157,16 +181,16 @@ func Open(path string) (*Folder, error) {
 	}
 	f := newFolder(path, p, ledger)
 	for i, e := range ledger.Entries() {
-		if err := e.local(); err != nil {
+		if err := e.checkPaths(); err != nil {
 			return nil, fmt.Errorf("%s: line %d: %w", filepath.Join(path, ledgerFile), i+2, err)
 		}
-		f.know(e)
+		f.apply(e)
 	}
 	return f, nil
 }
 
-// local says whether all that an entry names is within the folder of its hunt.
-func (e entry) local() error {
+// checkPaths refuses paths that lead out of the folder of the hunt.
+func (e entry) checkPaths() error {
 	var names []string
 	if e.Tried != nil {
 		names = append(names, e.Tried.Run)
@@ -176,283 +200,170 @@ func (e entry) local() error {
 	}
 	for _, name := range names {
 		if name != "" && !filepath.IsLocal(name) {
-			return fmt.Errorf("%q is not within the hunt", name)
+			return fmt.Errorf("%q is not within the folder of the hunt", name)
 		}
 	}
 	return nil
 }
 
-// add puts an entry into the ledger.
+// add writes an entry into the ledger and applies it.
 func (f *Folder) add(e entry) error {
 	if err := f.ledger.Add(e); err != nil {
 		return err
 	}
-	f.know(e)
+	f.apply(e)
 	return nil
 }
 
-// know adds an entry to what is known.
-func (f *Folder) know(e entry) {
-	if e.Tried != nil {
-		f.tried = append(f.tried, *e.Tried)
-		f.numbers[e.Tried.Number] = true
-		if e.Tried.Failed == "" {
-			f.guide.told(e.Tried.Trial, e.Tried.Fresh, e.Tried.Near, !e.Tried.Blind)
+// apply updates what is known by an entry of the ledger.
+func (f *Folder) apply(e entry) {
+	if a := e.Tried; a != nil {
+		f.attempts = append(f.attempts, *a)
+		f.drawn[a.Number] = true
+		if a.Failed == "" {
+			f.guide.learn(a.Trial, a.Fresh, a.Near, !a.Blind)
 		}
-		if e.Tried.Failed != "" || !e.Tried.Proven && len(e.Tried.Trial.Steps) > 0 {
-			f.guide.again(e.Tried.Trial)
+		if a.Failed != "" || !a.Proven && len(a.Trial.Steps) > 0 {
+			f.guide.retry(a.Trial)
 		}
 	}
 	if e.Found != nil {
-		if last := f.last(e.Found.Signature); last != nil {
-			*last = *e.Found
+		r := *e.Found
+		r.upgrade()
+		if last := f.recordOf(r.Signature); last != nil {
+			*last = r
 		} else {
-			f.finds = append(f.finds, *e.Found)
+			f.records = append(f.records, r)
 		}
 	}
 }
 
-// mostTries is how many trials that showed a find are made again until one of them shows it well.
-const mostTries = 3
-
-// open lists the finds that there is still something to do for. One that shows seldom waits for
-// another trial that shows it, as long as there is patience. The second opinion on its own is
-// gone into only where nothing else was found.
-func (f *Folder) open(patient bool) []found {
-	var all []found
-	for _, t := range f.tried {
-		for _, s := range t.Finds {
-			listed := slices.ContainsFunc(all, func(o found) bool { return o.key() == s.key() })
-			if listed || f.explained(s.Signature) != "" {
-				continue
-			}
-			fresh := found{Signature: s.Signature}
-			switch last := f.last(s.Signature); {
-			case last == nil:
-			case last.Waits:
-				fresh = *last
-				fresh.Unfinished = ""
-			case last.Unfinished != "" && last.OriginalRuns.Shown > 0: // it goes on where it was
-				fresh = *last
-				fresh.Unfinished = ""
-				all = append(all, fresh)
-				continue
-			case last.Unfinished != "":
-			case last.OriginalRuns.Shown > 0:
-				continue
-			default:
-				fresh.GoneInto, fresh.Runs, fresh.Took = last.GoneInto, last.Runs, last.Took
-			}
-			if len(f.sightings(fresh)) > 0 || fresh.Waits && !patient {
-				all = append(all, fresh)
-			}
-		}
-	}
-	return all
-}
-
-// sightings are the next trials to go into for a find: those with the fewest faults first.
-func (f *Folder) sightings(of found) []found {
-	var all []found
-	for i, t := range f.tried {
-		at := slices.IndexFunc(t.Finds, func(s sighted) bool { return s.key() == of.key() })
-		if at < 0 || slices.Contains(of.GoneInto, i+1) {
-			continue
-		}
-		all = append(all, found{Signature: t.Finds[at].Signature, What: t.Finds[at].What, First: i + 1, Original: t.Finds[at].Trial, Run: t.Run})
-	}
-	slices.SortStableFunc(all, func(a, b found) int { return cmp.Compare(len(a.Original.Steps), len(b.Original.Steps)) })
-	return all[:min(len(all), max(0, mostTries-len(of.GoneInto)))]
-}
-
-// explained says why there is no need to go into a find; "" if there is.
-func (f *Folder) explained(s Signature) string {
-	if s.Property == checker.Linearizability && f.others(s) {
-		return "not gone into, for something else was found, too"
-	}
-	leads := append(consequences(), checker.NoWrongRelease, checker.NoExpiredGrant)
-	for _, other := range f.finds {
-		needsNone := other.ShrunkRuns.Shown > 0 && len(other.Shrunk.Steps) == 0
-		if needsNone && other.key() != s.key() && slices.Contains(consequences(), s.Property) && slices.Contains(leads, other.Property) {
-			return "not gone into, for this lock needs no fault to fail"
-		}
-	}
-	return ""
-}
-
-// others says whether anything else was found, and was seen again or may be.
-func (f *Folder) others(s Signature) bool {
-	return slices.ContainsFunc(f.tried, func(t tried) bool {
-		return slices.ContainsFunc(t.Finds, func(o sighted) bool {
-			last := f.last(o.Signature)
-			return o.key() != s.key() && (last == nil || last.OriginalRuns.Shown > 0)
-		})
-	})
-}
-
-// replaces says whether what became of a find now counts for more than what is known of it from
-// before, when a hunt that was out of time goes on.
-func (f found) replaces(last *found) bool {
-	if last == nil || last.Waits || last.OriginalRuns.Shown == 0 {
-		return true
-	}
-	wentOn := f.OriginalRuns.Shown > 0 && f.Runs > last.Runs
-	return wentOn || f.further(*last)
-}
-
-// further says whether more is known of a find than of another one that is the same.
-func (f found) further(than found) bool {
-	known := func(f found) int {
-		switch {
-		case f.Control != "":
-			return 3
-		case f.File != "":
-			return 2
-		case f.OriginalRuns.Shown > 0:
-			return 1
-		}
-		return 0
-	}
-	return cmp.Or(cmp.Compare(known(f), known(than)), cmp.Compare(len(than.Shrunk.Steps), len(f.Shrunk.Steps))) > 0
-}
-
-// last is what became of a find so far; nil if nothing did.
-func (f *Folder) last(s Signature) *found {
-	i := slices.IndexFunc(f.finds, func(o found) bool { return o.key() == s.key() })
+// recordOf is what is known of a finding; nil if it was never investigated.
+func (f *Folder) recordOf(s Signature) *record {
+	i := slices.IndexFunc(f.records, func(r record) bool { return r.key() == s.key() })
 	if i < 0 {
 		return nil
 	}
-	return &f.finds[i]
+	return &f.records[i]
 }
 
-// nameOf is the name of a find: those of one hunt are numbered.
+// nameOf is the name of a finding. Those of one hunt are numbered.
 func (f *Folder) nameOf(s Signature) string {
-	if last := f.last(s); last != nil {
+	if last := f.recordOf(s); last != nil {
 		return last.Name
 	}
-	name := fmt.Sprintf("hunt-%s-%d", f.Plan.info.Name, len(f.finds)+1)
+	name := fmt.Sprintf("hunt-%s-%d", f.Plan.info.Name, len(f.records)+1)
 	if f.Plan.Shard.Of > 0 {
 		name += fmt.Sprintf("-part%d", f.Plan.Shard.N)
 	}
 	return name
 }
 
-// Hunt puts together what is known.
-func (f *Folder) Hunt() reports.Hunt {
-	h := reports.Hunt{
-		Schema: reports.HuntSchema, Lock: f.Plan.Lock, Version: f.Plan.Version, Seed: f.Plan.Seed, Lease: f.Plan.lease(),
-		Unsupported: f.Plan.space.unsupported, Inherent: make(map[string]int),
-		States: states(), Moments: calls(), Phases: phases(),
-		Shard: f.Plan.Shard.String(),
-	}
-	for _, part := range f.Plan.Missing {
-		h.Missing = append(h.Missing, part.String())
-	}
-	arms := []*reports.HuntArm{{Name: "guided"}, {Name: "blind"}}
-	for i, t := range f.tried {
-		arm := arms[0]
-		if t.Blind {
-			arm = arms[1]
-		}
-		arm.Add(i+1, t.tell())
-		if h.Began.IsZero() || t.Began.Before(h.Began) {
-			h.Began = t.Began
-		}
-		for _, cause := range t.Inherent {
-			h.Inherent[cause]++
-		}
-		h.Met = append(h.Met, t.Fresh...)
-	}
-	for _, arm := range arms {
-		h.Arms = append(h.Arms, *arm)
-	}
-	for _, find := range append(slices.Clone(f.finds), f.left()...) {
-		h.Finds = append(h.Finds, f.tell(find, h.Began))
-	}
-	for _, kind := range f.Plan.space.kinds {
-		for _, a := range f.Plan.space.aims[kind] {
-			h.Roles = append(h.Roles, Step{Fault: a.fault, Target: a.target}.role())
-		}
-	}
-	slices.Sort(h.Roles)
-	h.Roles = append([]string{noFault}, slices.Compact(h.Roles)...)
-	return h
-}
+// maxReruns is how many trials that showed a finding are rerun until one of them shows it reliably.
+const maxReruns = 3
 
-// left lists the finds that nobody has gone into, with the reason.
-func (f *Folder) left() []found {
-	var all []found
-	for i, t := range f.tried {
-		for _, s := range t.Finds {
-			if f.last(s.Signature) != nil || slices.ContainsFunc(all, func(o found) bool { return o.key() == s.key() }) {
-				continue
+// findings lists one sighting of each finding, in the order in which trials showed them.
+func (f *Folder) findings() []sighting {
+	var all []sighting
+	for _, a := range f.attempts {
+		for _, s := range a.Finds {
+			if !slices.ContainsFunc(all, func(o sighting) bool { return o.key() == s.key() }) {
+				all = append(all, s)
 			}
-			all = append(all, found{
-				Signature: s.Signature, What: s.What, First: i + 1, Original: s.Trial, Run: t.Run,
-				Unfinished: cmp.Or(f.explained(s.Signature), "there was no time to go into it"),
-			})
 		}
 	}
 	return all
 }
 
-// NotSmallerYet is what is still to be done for a find that waits for a trial that shows it more often.
-const NotSmallerYet = "it was not made smaller yet"
-
-// unfinished says what is still to be done for a find; "" for nothing.
-func (f *Folder) unfinished(find found) string {
-	switch {
-	case find.Unfinished != "":
-		return find.Unfinished
-	case find.Waits:
-		return cmp.Or(f.explained(find.Signature), NotSmallerYet)
-	case find.OriginalRuns.Shown == 0 && len(f.sightings(find)) > 0:
-		return "another trial that showed it was not made again"
-	}
-	return ""
-}
-
-// tell is a find for a report of a hunt that began then.
-func (f *Folder) tell(find found, began time.Time) reports.HuntFind {
-	out := reports.HuntFind{
-		Name: find.Name, Headline: find.Signature.String(), Property: find.Property, Cause: find.Cause, NotNotified: find.NotNotified, DataLost: find.DataLost, What: find.What,
-		Trial: find.Original.String(), Steps: len(find.Original.Steps),
-		Shown: find.OriginalRuns.Shown, Made: find.OriginalRuns.Made, Unfinished: f.unfinished(find),
-		SeenAgain: find.OriginalRuns.Shown+find.ShrunkRuns.Shown > 0,
-		File:      find.File, Control: find.Control, ControlRuns: find.ControlRuns, Run: find.Run, Runs: find.Runs, Took: find.Took,
-	}
-	for i, t := range f.tried {
-		if !slices.ContainsFunc(t.Finds, func(s sighted) bool { return s.key() == find.key() }) {
+// open lists the findings that can be investigated now. With patience one that shows seldom waits for another trial
+// that shows it.
+func (f *Folder) open(patient bool) []record {
+	var all []record
+	for _, s := range f.findings() {
+		if f.skipped(s.Signature) != nil {
 			continue
 		}
-		if out.Seen++; out.Seen == 1 {
-			out.First, out.Blind, out.After = i+1, t.Blind, t.Began.Add(t.Took).Sub(began)
+		r := record{Signature: s.Signature}
+		if last := f.recordOf(s.Signature); last != nil {
+			switch {
+			case last.OriginalRuns.Shown > 0 && (last.Stopped != nil || last.State == Waiting):
+				r = *last
+			case last.OriginalRuns.Shown > 0:
+				continue
+			case last.State == notSeenAgain:
+				r.Rerun, r.Runs, r.Took = last.Rerun, last.Runs, last.Took
+			}
+		}
+		resumes := r.Stopped != nil && r.State != Waiting
+		if resumes || len(f.sightings(r)) > 0 || r.State == Waiting && !patient {
+			r.Stopped = nil
+			all = append(all, r)
 		}
 	}
-	if find.ShrunkRuns.Made > 0 {
-		out.Trial, out.Steps = find.Shrunk.String(), len(find.Shrunk.Steps)
-		out.Shown, out.Made = find.ShrunkRuns.Shown, find.ShrunkRuns.Made
-	}
-	out.Low, out.High = stats.Wilson(int64(out.Shown), int64(out.Made))
-	return out
+	return all
 }
 
-// tell is a trial for a report.
-func (t tried) tell() reports.HuntTrial {
-	out := reports.HuntTrial{Took: t.Took, Failed: t.Failed != "", Proven: t.Proven, Cells: len(t.Fresh)}
-	for _, s := range t.Finds {
-		out.Finds = append(out.Finds, s.key())
+// sightings are the trials to rerun next for a finding: those with the fewest faults first.
+func (f *Folder) sightings(of record) []record {
+	var all []record
+	for i, a := range f.attempts {
+		at := slices.IndexFunc(a.Finds, func(s sighting) bool { return s.key() == of.key() })
+		if at < 0 || slices.Contains(of.Rerun, i+1) {
+			continue
+		}
+		s := a.Finds[at]
+		all = append(all, record{Signature: s.Signature, What: s.What, Source: i + 1, Original: s.Trial, Run: a.Run})
 	}
-	return out
+	slices.SortStableFunc(all, func(a, b record) int { return cmp.Compare(len(a.Original.Steps), len(b.Original.Steps)) })
+	return all[:min(len(all), max(0, maxReruns-len(of.Rerun)))]
 }
 
-// WriteReports writes the hunt for people and for programs into its folder.
-func (f *Folder) WriteReports(h reports.Hunt) error {
-	var errs []error
-	for name, write := range map[string]func(io.Writer, reports.Hunt) error{
-		jsonFile: reports.HuntJSON, HTMLFile: reports.HuntHTML, MarkdownFile: reports.HuntMarkdown,
-	} {
-		errs = append(errs, runs.WriteFile(f.Path, name, func(w io.Writer) error { return write(w, h) }))
+// skipped says why a finding is not investigated; nil if it is. The second opinion alone accuses a lock only where
+// nothing else does. A lock that fails without any fault has many consequences, of which one is enough.
+func (f *Folder) skipped(s Signature) *Stop {
+	if s.Property == checker.Linearizability && f.hasOther(s) {
+		return &Stop{Kind: superseded}
 	}
-	return errors.Join(errs...)
+	roots := append(consequences(), checker.NoWrongRelease, checker.NoExpiredGrant)
+	for _, other := range f.records {
+		needsNoFault := other.ReducedRuns.Shown > 0 && len(other.Reduced.Steps) == 0
+		if needsNoFault && other.key() != s.key() && slices.Contains(consequences(), s.Property) && slices.Contains(roots, other.Property) {
+			return &Stop{Kind: needsNone}
+		}
+	}
+	return nil
+}
+
+// hasOther says whether there is another finding that was confirmed or still may be.
+func (f *Folder) hasOther(s Signature) bool {
+	return slices.ContainsFunc(f.findings(), func(o sighting) bool {
+		last := f.recordOf(o.Signature)
+		return o.key() != s.key() && (last == nil || last.OriginalRuns.Shown > 0 || last.State != notSeenAgain)
+	})
+}
+
+// replaces says whether a record counts for more than the last one of its finding: a hunt that goes on for a moment
+// must not forget what it knew.
+func (r record) replaces(last *record) bool {
+	if last == nil || last.State == Waiting || last.OriginalRuns.Shown == 0 {
+		return true
+	}
+	wentOn := r.OriginalRuns.Shown > 0 && r.Runs > last.Runs
+	return wentOn || r.isFurtherThan(*last)
+}
+
+// isFurtherThan compares how far two investigations of one finding got.
+func (r record) isFurtherThan(other record) bool {
+	reached := func(r record) int {
+		switch {
+		case r.Control != "":
+			return 3
+		case r.File != "":
+			return 2
+		case r.OriginalRuns.Shown > 0:
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(reached(r), reached(other)), cmp.Compare(len(other.Reduced.Steps), len(r.Reduced.Steps))) > 0
 }

@@ -12,7 +12,7 @@ type guide struct {
 	space space
 	// pairs of features that were tried together, and cells that were met.
 	pairs map[string]bool
-	cells map[cell]bool
+	cells map[Cell]bool
 	// single are the first trials that are still to be made, nearly all with one fault or none, and tries how
 	// often each of them may still be made until it tells something.
 	single []Trial
@@ -46,7 +46,7 @@ const generation = 16
 const enoughPairs = 8
 
 func newGuide(p Plan) *guide {
-	g := &guide{space: p.space, tries: make(map[string]int), drawn: make(map[string]bool), pairs: make(map[string]bool), cells: make(map[cell]bool)}
+	g := &guide{space: p.space, tries: make(map[string]int), drawn: make(map[string]bool), pairs: make(map[string]bool), cells: make(map[Cell]bool)}
 	for i, t := range p.space.first(rand.New(rand.NewPCG(p.Seed, math.MaxUint64))) {
 		if p.Shard.Has(i) {
 			g.single, g.tries[t.key()] = append(g.single, t), 2
@@ -124,8 +124,8 @@ func (g *guide) fresh(t Trial) (n int) {
 	return n
 }
 
-// told learns what a trial met that nobody had met before, whoever drew it.
-func (g *guide) told(t Trial, fresh []cell, nearness float64, guided bool) {
+// learn takes in what a trial met that nobody had met before, whoever drew it.
+func (g *guide) learn(t Trial, fresh []Cell, nearness float64, guided bool) {
 	_, isSingle := g.tries[t.key()]
 	if guided && !isSingle && !g.drawn[t.key()] { // before the hunt was interrupted
 		g.made++
@@ -149,8 +149,8 @@ func (g *guide) told(t Trial, fresh []cell, nearness float64, guided bool) {
 	}
 }
 
-// again makes one of the first trials that failed, or whose faults met nobody, once more, after the others.
-func (g *guide) again(t Trial) {
+// retry makes one of the first trials that failed, or whose faults met nobody, once more, after the others.
+func (g *guide) retry(t Trial) {
 	g.drop(t)
 	if g.tries[t.key()] > 1 {
 		g.tries[t.key()]--

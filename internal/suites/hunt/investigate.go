@@ -96,8 +96,8 @@ type investigation struct {
 	// another form was written since.
 	before  record
 	written bool
-	kept    []Trial               // forms on the way from the original to the simplest, which is the last
-	failed  *Stop                 // of a trial that could not be rerun
+	kept    []Trial                 // forms on the way from the original to the simplest, which is the last
+	failed  *Stop                   // of a trial that could not be rerun
 	runs    map[string]runs.Outcome // the last run of each form that shows the finding, by the form's key
 }
 

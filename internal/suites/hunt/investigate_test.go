@@ -13,8 +13,10 @@ import (
 	"lockcheck/checker"
 	"lockcheck/history"
 	"lockcheck/internal/runs"
-	"lockcheck/reports"
 )
+
+// errInterrupt is what a fake run gives that is interrupted.
+var errInterrupt = errors.New("interrupted")
 
 // fakeRuns makes runs of which each tells by itself what it gives.
 type fakeRuns struct {
@@ -28,7 +30,7 @@ func (f *fakeRuns) run(_ context.Context, o runs.Options, _ <-chan struct{}, _ r
 	f.given = append(f.given, o)
 	stuck, delayed, err := f.shows(len(f.given)-1, o)
 	if err != nil {
-		if errors.Is(err, errInterrupted) {
+		if err == errInterrupt {
 			return runs.Outcome{Interrupted: true}, nil
 		}
 		return runs.Outcome{}, err
@@ -55,8 +57,8 @@ func (f *fakeRuns) run(_ context.Context, o runs.Options, _ <-chan struct{}, _ r
 	return outcome, nil
 }
 
-// pursued goes into a find that one trial showed.
-func pursued(t *testing.T, f *fakeRuns) (*Folder, bool) {
+// investigated investigates a find that one trial showed.
+func investigated(t *testing.T, f *fakeRuns) (*Folder, bool) {
 	t.Helper()
 	folder := withStuck(t)
 	return folder, goInto(t, folder, f, time.Hour)
@@ -66,11 +68,12 @@ func pursued(t *testing.T, f *fakeRuns) (*Folder, bool) {
 func goInto(t *testing.T, folder *Folder, f *fakeRuns, budget time.Duration) bool {
 	t.Helper()
 	f.t = t
-	h := newHunter(folder, Machine{Parallel: 1, Progress: runs.Silent{}, Budget: budget, test: f.run}, nil)
-	if err := h.pursueAll(t.Context()); err != nil {
+	s := newSearch(folder, Machine{Parallel: 1, Progress: runs.Silent{}, Budget: budget, test: f.run}, nil)
+	stopped, err := s.investigateAll(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
-	return h.interrupted
+	return stopped
 }
 
 // withStuck is a hunt of which one trial was stuck.
@@ -84,30 +87,30 @@ func withStuck(t *testing.T) *Folder {
 		t.Fatal(err)
 	}
 	trial := Trial{Workers: 3, Section: 0.6, Steps: []Step{{Fault: history.Pause, Target: "waiter", When: "holding", Length: 1.3}}}
-	seen := sighted{Signature{Property: checker.Liveness}, "stuck", trial}
-	if err := folder.add(entry{Tried: &tried{Trial: trial, Finds: []sighted{seen}}}); err != nil {
+	seen := sighting{Signature{Property: checker.Liveness}, "stuck", trial}
+	if err := folder.add(entry{Tried: &attempt{Trial: trial, Finds: []sighting{seen}}}); err != nil {
 		t.Fatal(err)
 	}
 	return folder
 }
 
-// TestPursueFailing: that no runs could be made is told, and is no evidence.
-func TestPursueFailing(t *testing.T) {
+// TestInvestigationFailing: that no runs could be made is told, and is no evidence.
+func TestInvestigationFailing(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		first, confirmed int // the first run that fails, and how many are told of
 	}{
 		{"from the beginning", 0, 0}, {"halfway", 3, 0}, {"once it is confirmed", toConfirm, toConfirm},
 	} {
-		folder, _ := pursued(t, &fakeRuns{shows: func(n int, _ runs.Options) (bool, bool, error) {
+		folder, _ := investigated(t, &fakeRuns{shows: func(n int, _ runs.Options) (bool, bool, error) {
 			if n >= c.first {
 				return false, false, errors.New("no engine")
 			}
 			return true, false, nil
 		}})
-		f := folder.last(Signature{Property: checker.Liveness})
-		if f == nil || !strings.Contains(f.Unfinished, "no engine") || f.OriginalRuns.Made != c.confirmed || f.File != "" {
-			t.Errorf("%s: %s; %+v, %q", c.name, f.Unfinished, f.OriginalRuns, f.File)
+		f := folder.recordOf(Signature{Property: checker.Liveness})
+		if f == nil || !strings.Contains(f.stoppedBy(), "no engine") || f.OriginalRuns.Made != c.confirmed || f.File != "" {
+			t.Errorf("%s: %s; %+v, %q", c.name, f.stoppedBy(), f.OriginalRuns, f.File)
 		}
 		if len(folder.open(false)) != 1 {
 			t.Errorf("%s: it is not gone into again", c.name)
@@ -115,22 +118,22 @@ func TestPursueFailing(t *testing.T) {
 	}
 }
 
-// TestPursueBusy: runs in which the fault may have missed do not count against a find.
-func TestPursueBusy(t *testing.T) {
-	folder, _ := pursued(t, &fakeRuns{shows: func(n int, o runs.Options) (bool, bool, error) {
+// TestInvestigationBusy: runs in which the fault may have missed do not count against a find.
+func TestInvestigationBusy(t *testing.T) {
+	folder, _ := investigated(t, &fakeRuns{shows: func(n int, o runs.Options) (bool, bool, error) {
 		late := n%3 == 1
 		return len(o.Schedule.Steps) > 0 && !late, late, nil
 	}})
-	if f := folder.finds[0]; f.OriginalRuns != (confirmed{toConfirm, toConfirm}) || f.Control == "" {
-		t.Errorf("%+v of the first form, control %q, %s", f.OriginalRuns, f.Control, f.Unfinished)
+	if f := folder.records[0]; f.OriginalRuns != (Count{toConfirm, toConfirm}) || f.Control == "" {
+		t.Errorf("%+v of the first form, control %q, %s", f.OriginalRuns, f.Control, f.stoppedBy())
 	}
 }
 
-// TestPursueLuck: a small form that was seen by luck gives way to what was found, and none that is not
+// TestInvestigationLuck: a small form that was seen by luck gives way to what was found, and none that is not
 // seen has a control.
-func TestPursueLuck(t *testing.T) {
+func TestInvestigationLuck(t *testing.T) {
 	small := func(o runs.Options) bool { return o.Concurrency == fewest }
-	chosen, _ := confirmed{toConfirm, toConfirm}.again() // runs
+	chosen, _ := Count{toConfirm, toConfirm}.rule() // runs
 	for _, c := range []struct {
 		name       string
 		atTheEnd   bool // the first form still shows it
@@ -140,7 +143,7 @@ func TestPursueLuck(t *testing.T) {
 		{"the first form is left", true, 3, true}, {"nothing is left", false, fewest, false},
 	} {
 		smaller, first := 0, ""
-		folder, _ := pursued(t, &fakeRuns{shows: func(n int, o runs.Options) (bool, bool, error) {
+		folder, _ := investigated(t, &fakeRuns{shows: func(n int, o runs.Options) (bool, bool, error) {
 			switch {
 			case len(o.Schedule.Steps) == 0:
 				return false, false, nil
@@ -154,20 +157,20 @@ func TestPursueLuck(t *testing.T) {
 			}
 			return n < toConfirm || c.atTheEnd && smaller > 0, false, nil
 		}})
-		f := folder.finds[0]
-		if f.Shrunk.Workers != c.workers || (f.Control != "") != c.controlled || f.ShrunkRuns.Made != toConfirm {
-			t.Errorf("%s: %s, %+v, control %q, %s", c.name, f.Shrunk, f.ShrunkRuns, f.Control, f.Unfinished)
+		f := folder.records[0]
+		if f.Reduced.Workers != c.workers || (f.Control != "") != c.controlled || f.ReducedRuns.Made != toConfirm {
+			t.Errorf("%s: %s, %+v, control %q, %s", c.name, f.Reduced, f.ReducedRuns, f.Control, f.stoppedBy())
 		}
 	}
 }
 
-// TestPursueWithoutTime: a hunt that goes on for too short a time keeps what it had.
-func TestPursueWithoutTime(t *testing.T) {
-	folder, _ := pursued(t, &fakeRuns{shows: func(_ int, o runs.Options) (bool, bool, error) {
+// TestInvestigationWithoutTime: a hunt that goes on for too short a time keeps what it had.
+func TestInvestigationWithoutTime(t *testing.T) {
+	folder, _ := investigated(t, &fakeRuns{shows: func(_ int, o runs.Options) (bool, bool, error) {
 		return len(o.Schedule.Steps) > 0, false, nil
 	}})
-	whole := folder.finds[0]
-	whole.Unfinished = "no time" // so that it is gone on with
+	whole := folder.records[0]
+	whole.Stopped = &Stop{Kind: outOfTime} // so that it is gone on with
 	if err := folder.add(entry{Found: &whole}); err != nil {
 		t.Fatal(err)
 	}
@@ -178,16 +181,16 @@ func TestPursueWithoutTime(t *testing.T) {
 	}
 	goInto(t, folder, &fakeRuns{}, 2*time.Second)
 	now, err := os.ReadFile(file)
-	if f := folder.finds[0]; err != nil || f.Control != whole.Control || f.ShrunkRuns != whole.ShrunkRuns || string(now) != string(written) {
-		t.Errorf("%+v, control %q: %v", f.ShrunkRuns, f.Control, err)
+	if f := folder.records[0]; err != nil || f.Control != whole.Control || f.ReducedRuns != whole.ReducedRuns || string(now) != string(written) {
+		t.Errorf("%+v, control %q: %v", f.ReducedRuns, f.Control, err)
 	}
 }
 
-// TestPursueInterrupted: what was confirmed is still known when the hunt goes on.
-func TestPursueInterrupted(t *testing.T) {
-	folder, interrupted := pursued(t, &fakeRuns{shows: func(n int, _ runs.Options) (bool, bool, error) {
+// TestInvestigationInterrupted: what was confirmed is still known when the hunt goes on.
+func TestInvestigationInterrupted(t *testing.T) {
+	folder, interrupted := investigated(t, &fakeRuns{shows: func(n int, _ runs.Options) (bool, bool, error) {
 		if n > toConfirm {
-			return false, false, errInterrupted
+			return false, false, errInterrupt
 		}
 		return true, false, nil
 	}})
@@ -195,19 +198,19 @@ func TestPursueInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := again.last(Signature{Property: checker.Liveness})
-	if !interrupted || f == nil || f.OriginalRuns != (confirmed{toConfirm, toConfirm}) || f.Unfinished == "" || len(again.open(false)) != 1 {
+	f := again.recordOf(Signature{Property: checker.Liveness})
+	if !interrupted || f == nil || f.OriginalRuns != (Count{toConfirm, toConfirm}) || f.stoppedBy() == "" || len(again.open(false)) != 1 {
 		t.Errorf("interrupted %v: %#v", interrupted, f)
 	}
 }
 
-// TestPursueUnable: of two trials that showed a find seldom one cannot be made again. What is known of
+// TestInvestigationUnable: of two trials that showed a find seldom one cannot be made again. What is known of
 // the other is kept, and that one is not tried without end.
-func TestPursueUnable(t *testing.T) {
+func TestInvestigationUnable(t *testing.T) {
 	folder := withStuck(t)
-	other := folder.tried[0]
+	other := folder.attempts[0]
 	other.Trial.Workers = 5
-	other.Finds = []sighted{{other.Finds[0].Signature, "stuck", other.Trial}}
+	other.Finds = []sighting{{other.Finds[0].Signature, "stuck", other.Trial}}
 	if err := folder.add(entry{Tried: &other}); err != nil {
 		t.Fatal(err)
 	}
@@ -221,46 +224,46 @@ func TestPursueUnable(t *testing.T) {
 		}
 		return n%2 == 0, false, nil
 	}}, time.Hour)
-	if f := folder.finds[0]; f.OriginalRuns != (confirmed{toConfirm / 2, toConfirm}) || !f.Waits || len(f.GoneInto) != 2 {
-		t.Errorf("%+v, waits %v, gone into %v, %q", f.OriginalRuns, f.Waits, f.GoneInto, f.Unfinished)
+	if f := folder.records[0]; f.OriginalRuns != (Count{toConfirm / 2, toConfirm}) || f.State != Waiting || len(f.Rerun) != 2 {
+		t.Errorf("%+v, waits %v, gone into %v, %q", f.OriginalRuns, f.State == Waiting, f.Rerun, f.stoppedBy())
 	}
 }
 
-// TestPursueTooBusy: where too few runs count, nothing is concluded from them, and there is more to do.
-func TestPursueTooBusy(t *testing.T) {
+// TestInvestigationTooBusy: where too few runs count, nothing is concluded from them, and there is more to do.
+func TestInvestigationTooBusy(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		shows func(n int, o runs.Options) (stuck, delayed bool, err error)
-		want  func(f found, h reports.Hunt) bool
+		want  func(f record, h Result) bool
 	}{
 		{
 			"one run did not show it", func(n int, _ runs.Options) (bool, bool, error) { return false, n > 0, nil },
-			func(f found, h reports.Hunt) bool {
-				return f.OriginalRuns == confirmed{} && f.Unfinished != "" && h.Verdict() == checker.Undecided
+			func(f record, h Result) bool {
+				return f.OriginalRuns == Count{} && f.stoppedBy() != "" && h.Verdict() == checker.Undecided
 			},
 		},
 		{
 			"one of two showed it", func(n int, _ runs.Options) (bool, bool, error) { return n == 0, n > 1, nil },
-			func(f found, h reports.Hunt) bool {
-				return f.OriginalRuns == confirmed{} && f.Unfinished != "" && h.Verdict() == checker.Undecided
+			func(f record, h Result) bool {
+				return f.OriginalRuns == Count{} && f.stoppedBy() != "" && h.Verdict() == checker.Undecided
 			},
 		},
 		{
 			"no simpler form could be tried", func(n int, _ runs.Options) (bool, bool, error) { return true, n >= toConfirm, nil },
-			func(f found, _ reports.Hunt) bool {
-				return f.OriginalRuns == confirmed{toConfirm, toConfirm} && strings.Contains(f.Unfinished, "not made smaller") && f.Shrunk.Workers == 3
+			func(f record, _ Result) bool {
+				return f.OriginalRuns == Count{toConfirm, toConfirm} && strings.Contains(f.stoppedBy(), "Reducing it") && f.Reduced.Workers == 3
 			},
 		},
 		{
 			"one of them could not, nor the control", func(_ int, o runs.Options) (bool, bool, error) { return true, len(o.Schedule.Steps) == 0, nil },
-			func(f found, _ reports.Hunt) bool {
-				return strings.Contains(f.Unfinished, "not made smaller") && f.Shrunk.Workers == fewest && len(f.Shrunk.Steps) == 1 && f.File != "" && f.Control == ""
+			func(f record, _ Result) bool {
+				return strings.Contains(f.stoppedBy(), "Reducing it") && f.Reduced.Workers == fewest && len(f.Reduced.Steps) == 1 && f.File != "" && f.Control == ""
 			},
 		},
 	} {
-		folder, _ := pursued(t, &fakeRuns{shows: c.shows})
-		if f := folder.finds[0]; !c.want(f, folder.Hunt()) {
-			t.Errorf("%s: %+v, then %+v of %s, control %q: %q", c.name, f.OriginalRuns, f.ShrunkRuns, f.Shrunk, f.Control, f.Unfinished)
+		folder, _ := investigated(t, &fakeRuns{shows: c.shows})
+		if f := folder.records[0]; !c.want(f, folder.Result()) {
+			t.Errorf("%s: %+v, then %+v of %s, control %q: %q", c.name, f.OriginalRuns, f.ReducedRuns, f.Reduced, f.Control, f.stoppedBy())
 		}
 		if len(folder.open(false)) != 1 {
 			t.Errorf("%s: it is not gone into again", c.name)
@@ -268,31 +271,31 @@ func TestPursueTooBusy(t *testing.T) {
 	}
 }
 
-// TestPursueKeeps: whatever ends a hunt that goes on, the form that is written down stays with what is known of
+// TestInvestigationKeeps: whatever ends a hunt that goes on, the form that is written down stays with what is known of
 // it, and one that was on the way is gone on with.
-func TestPursueKeeps(t *testing.T) {
+func TestInvestigationKeeps(t *testing.T) {
 	shows := func(_ int, o runs.Options) (bool, bool, error) { return len(o.Schedule.Steps) > 0, false, nil }
 	for name, then := range map[string]func(n int, o runs.Options) (bool, bool, error){
-		"interrupted at once":   func(int, runs.Options) (bool, bool, error) { return false, false, errInterrupted },
-		"interrupted after one": func(n int, _ runs.Options) (bool, bool, error) { return false, false, errIf(n > 0, errInterrupted) },
+		"interrupted at once":   func(int, runs.Options) (bool, bool, error) { return false, false, errInterrupt },
+		"interrupted after one": func(n int, _ runs.Options) (bool, bool, error) { return false, false, errIf(n > 0, errInterrupt) },
 		"no engine":             func(int, runs.Options) (bool, bool, error) { return false, false, errors.New("no engine") },
 	} {
-		folder, _ := pursued(t, &fakeRuns{shows: shows})
-		whole := folder.finds[0]
-		whole.Unfinished = "no time"
+		folder, _ := investigated(t, &fakeRuns{shows: shows})
+		whole := folder.records[0]
+		whole.Stopped = &Stop{Kind: outOfTime}
 		if err := folder.add(entry{Found: &whole}); err != nil {
 			t.Fatal(err)
 		}
 		goInto(t, folder, &fakeRuns{shows: then}, time.Hour)
-		if f := folder.finds[0]; f.Control != whole.Control || f.ShrunkRuns != whole.ShrunkRuns || f.Shrunk.key() != whole.Shrunk.key() || f.Control == "" {
-			t.Errorf("%s: %+v of %s, control %q", name, f.ShrunkRuns, f.Shrunk, f.Control)
+		if f := folder.records[0]; f.Control != whole.Control || f.ReducedRuns != whole.ReducedRuns || f.Reduced.key() != whole.Reduced.key() || f.Control == "" {
+			t.Errorf("%s: %+v of %s, control %q", name, f.ReducedRuns, f.Reduced, f.Control)
 		}
 	}
-	folder, interrupted := pursued(t, &fakeRuns{shows: func(n int, o runs.Options) (bool, bool, error) {
-		return len(o.Schedule.Steps) > 0, false, errIf(n > 20, errInterrupted)
+	folder, interrupted := investigated(t, &fakeRuns{shows: func(n int, o runs.Options) (bool, bool, error) {
+		return len(o.Schedule.Steps) > 0, false, errIf(n > 20, errInterrupt)
 	}})
-	if f := folder.finds[0]; !interrupted || f.Shrunk.key() == f.Original.key() || f.ShrunkRuns.Made > 0 {
-		t.Errorf("interrupted %v on the way: %s, %+v", interrupted, f.Shrunk, f.ShrunkRuns)
+	if f := folder.records[0]; !interrupted || f.Reduced.key() == f.Original.key() || f.ReducedRuns.Made > 0 {
+		t.Errorf("interrupted %v on the way: %s, %+v", interrupted, f.Reduced, f.ReducedRuns)
 	}
 }
 
@@ -303,46 +306,78 @@ func errIf(is bool, err error) error {
 	return nil
 }
 
-// TestMeasure: how often a form shows the find is not replaced by fewer runs of another one.
+// TestMeasure: how often a form shows the finding is not replaced by fewer runs of another one.
 func TestMeasure(t *testing.T) {
 	folder := withStuck(t)
-	known := found{Signature: Signature{Property: checker.Liveness}, Shrunk: Trial{Workers: 2, Section: shortest}, ShrunkRuns: confirmed{toConfirm, toConfirm}}
 	f := &fakeRuns{t: t, shows: func(n int, _ runs.Options) (bool, bool, error) { return false, n > 0, nil }}
-	h := newHunter(folder, Machine{Parallel: 1, Progress: runs.Silent{}, Budget: time.Hour, test: f.run}, nil)
-	p := &pursuit{hunter: h, found: &known, kept: make(map[string]runs.Outcome), measured: make(map[string]bool), end: h.end}
-	if err := p.measure(t.Context(), folder.tried[0].Trial); err != errBusy || known.ShrunkRuns != (confirmed{toConfirm, toConfirm}) || known.Shrunk.Workers != 2 {
-		t.Errorf("%v: %+v of %s", err, known.ShrunkRuns, known.Shrunk)
+	i := investigationOf(folder, f, record{
+		Signature: Signature{Property: checker.Liveness}, Reduced: folder.attempts[0].Trial, OriginalRuns: Count{3, 6}, ReducedRuns: Count{toConfirm, toConfirm},
+	})
+	next, err := i.measure(t.Context())
+	if next != controlling || stopOf(err) == nil || stopOf(err).Kind != tooBusy || i.record.ReducedRuns != (Count{toConfirm, toConfirm}) {
+		t.Errorf("%s, %v: %+v of %s", next, err, i.record.ReducedRuns, i.record.Reduced)
 	}
 }
 
-// TestUnfinished: a find of which something is still to be done says so.
-func TestUnfinished(t *testing.T) {
+// TestOutcome: a finding of which something is still to be done says what, and is told apart from one that was not seen
+// again.
+func TestOutcome(t *testing.T) {
 	stuck := Signature{Property: checker.Liveness}
 	lost := Signature{Property: checker.NoLostUpdate, Cause: checker.CauseUnexplained}
 	twice := Signature{Property: checker.MutualExclusion, Cause: checker.CauseTwice}
-	seen := func(s Signature) entry { return entry{Tried: &tried{Finds: []sighted{{Signature: s}}}} }
+	plan := ready(t, "memory")
+	seen := func(s Signature) entry { return entry{Tried: &attempt{Finds: []sighting{{Signature: s}}}} }
+	is := func(r record) entry {
+		if r.Signature == (Signature{}) {
+			r.Signature = stuck
+		}
+		r.Source, r.Rerun = 1, []int{1}
+		return entry{Found: &r}
+	}
 	for _, c := range []struct {
 		name    string
 		entries []entry
-		want    string // in it
+		want    Outcome
+		todo    string // in the sentence
+		verdict checker.Verdict
 	}{
-		{"not seen again", []entry{seen(stuck), {Found: &found{Signature: stuck, GoneInto: []int{1}, OriginalRuns: confirmed{0, 6}}}}, ""},
-		{"seen by another trial", []entry{seen(stuck), seen(stuck), {Found: &found{Signature: stuck, GoneInto: []int{1}, OriginalRuns: confirmed{0, 6}}}}, "another trial"},
-		{"seen again", []entry{seen(stuck), seen(stuck), {Found: &found{Signature: stuck, GoneInto: []int{1}, OriginalRuns: confirmed{6, 6}}}}, ""},
-		{"shows seldom", []entry{seen(stuck), {Found: &found{Signature: stuck, GoneInto: []int{1}, OriginalRuns: confirmed{3, 6}, Waits: true}}}, "not made smaller"},
+		{"not seen again", []entry{seen(stuck), is(record{State: notSeenAgain, OriginalRuns: Count{0, 6}})}, NotSeenAgain, "", checker.Valid},
+		{"by another trial", []entry{seen(stuck), seen(stuck), is(record{State: notSeenAgain, OriginalRuns: Count{0, 6}})}, Unconfirmed, "Another trial", checker.Undecided},
+		{"never rerun", []entry{seen(stuck)}, Unconfirmed, "no time", checker.Undecided},
 		{
-			"shows seldom, and is explained", []entry{
-				seen(lost), {Found: &found{Signature: lost, GoneInto: []int{1}, OriginalRuns: confirmed{3, 6}, Waits: true}},
-				{Found: &found{Signature: twice, OriginalRuns: confirmed{6, 6}, ShrunkRuns: confirmed{6, 6}}},
-			}, "needs no fault",
+			"interrupted", []entry{seen(stuck), is(record{State: confirming, Stopped: &Stop{Kind: interrupted, At: confirming, Count: Count{0, 3}, Of: 6}})},
+			Unconfirmed, "interrupted after 3 of 6 runs", checker.Undecided,
 		},
+		{"failed", []entry{seen(stuck), is(record{State: confirming, Stopped: &Stop{Kind: cannotRun, At: confirming, Detail: "no engine"}})}, Unconfirmed, "failed: no engine", checker.Undecided},
+		{"unsupported", []entry{seen(stuck), is(record{State: confirming, Stopped: &Stop{Kind: unsupported, At: confirming}})}, Unconfirmed, "cannot be run", checker.Undecided},
+		{"seen again", []entry{seen(stuck), seen(stuck), is(record{State: done, OriginalRuns: Count{6, 6}})}, Confirmed, "", checker.Violation},
+		{"shows seldom", []entry{seen(stuck), is(record{State: Waiting, OriginalRuns: Count{3, 6}})}, Confirmed, "not reduced", checker.Violation},
+		{
+			"shows seldom, and is explained",
+			[]entry{seen(lost), is(record{Signature: lost, State: Waiting, OriginalRuns: Count{3, 6}}), is(record{Signature: twice, OriginalRuns: Count{6, 6}, ReducedRuns: Count{6, 6}})},
+			Confirmed, "without any fault", checker.Violation,
+		},
+		{"an older ledger: not seen again", []entry{seen(stuck), is(record{OriginalRuns: Count{0, 6}})}, NotSeenAgain, "", checker.Valid},
+		{"an older ledger: no runs", []entry{seen(stuck), is(record{OldReason: "no engine"})}, Unconfirmed, "no engine", checker.Undecided},
+		{"an older ledger: runs that could not be made", []entry{seen(stuck), is(record{})}, Unconfirmed, "could not be rerun", checker.Undecided},
+		{"an older ledger: shows seldom", []entry{seen(stuck), is(record{OriginalRuns: Count{1, 6}, OldWaits: true})}, Confirmed, "not reduced", checker.Violation},
 	} {
-		f := newFolder("", ready(t, "memory"), nil)
+		f := newFolder("", plan, nil)
 		for _, e := range c.entries {
-			f.know(e)
+			f.apply(e)
 		}
-		if got := f.unfinished(f.finds[0]); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		r := f.Result()
+		r.Arms[0].Proven = 1
+		got := r.Findings[0]
+		if got.Outcome != c.want || (got.Unfinished == "") != (c.todo == "") || !strings.Contains(got.Unfinished, c.todo) || r.Verdict() != c.verdict {
+			t.Errorf("%s: %s, %q, %s; want %s, %q, %s", c.name, got.Outcome, got.Unfinished, r.Verdict(), c.want, c.todo, c.verdict)
+		}
+		var page strings.Builder
+		if err := r.Page().WriteMarkdown(&page); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(page.String(), got.Unfinished) || strings.Contains(page.String(), "Not seen again in") != (c.want == NotSeenAgain) {
+			t.Errorf("%s: the page is\n%s", c.name, page.String())
 		}
 	}
 }
@@ -363,15 +398,130 @@ func TestControlOfCause(t *testing.T) {
 			}
 			return runs.Outcome{Judgement: runs.Judgement{Folder: t.TempDir(), History: &history.History{}, Results: results}}, nil
 		}
-		h := newHunter(folder, Machine{Parallel: 1, Progress: runs.Silent{}, Budget: time.Hour, test: test}, nil)
 		s := Signature{Property: checker.NoStaleWrite, Cause: cause}
-		p := &pursuit{hunter: h, found: &found{Name: "a", Signature: s, Shrunk: folder.tried[0].Trial}, end: h.end}
-		r, err := h.Plan.reproduction("a", p.found.Shrunk, s, "so")
+		i := investigationOf(folder, nil, record{Name: "a", Signature: s, Reduced: folder.attempts[0].Trial})
+		i.search.machine.test = test
+		file, err := folder.Plan.reproduction("a", i.record.Reduced, s, "so")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, is, err := p.makesDifference(t.Context(), r, h.Plan.controls(p.found.Shrunk, r)[0], atLeast); is != want || err != nil {
-			t.Errorf("%s is violated: a control %v, want %v: %v", violated, is, want, err)
+		if expect, err := i.differs(t.Context(), file, folder.Plan.controls(i.record.Reduced, file)[0], minControl); (expect != nil) != want || err != nil {
+			t.Errorf("%s is violated: a control %v, want %v: %v", violated, expect, want, err)
 		}
 	}
+}
+
+// investigationOf is an investigation by runs that are made up.
+func investigationOf(folder *Folder, f *fakeRuns, r record) *investigation {
+	m := Machine{Parallel: 1, Progress: runs.Silent{}, Budget: time.Hour}
+	if f != nil {
+		m.test = f.run
+	}
+	s := newSearch(folder, m, nil)
+	return &investigation{search: s, record: &r, end: s.end, runs: make(map[string]runs.Outcome)}
+}
+
+// TestTransitions: from each state, what its runs give leads to one other state, and a stop is a value that no count
+// of zero can be taken for.
+func TestTransitions(t *testing.T) {
+	stuck := Signature{Property: checker.Liveness}
+	shows := func(int, runs.Options) (bool, bool, error) { return true, false, nil }
+	never := func(int, runs.Options) (bool, bool, error) { return false, false, nil }
+	seldom := func(n int, _ runs.Options) (bool, bool, error) { return n == 0, false, nil }
+	busy := func(int, runs.Options) (bool, bool, error) { return false, true, nil }
+	stops := func(int, runs.Options) (bool, bool, error) { return false, false, errInterrupt }
+	fails := func(int, runs.Options) (bool, bool, error) { return false, false, errors.New("no engine") }
+	withFault := func(_ int, o runs.Options) (bool, bool, error) { return len(o.Schedule.Steps) > 0, false, nil }
+	seen := withStuck(t).attempts[0].Trial
+	known := record{Name: "a", Signature: stuck, What: "stuck", Source: 1, Rerun: []int{1}, Original: seen, OriginalRuns: Count{6, 6}, Reduced: seen}
+	with := func(change func(*record)) record {
+		r := known
+		change(&r)
+		return r
+	}
+	rerun := with(func(r *record) { r.OriginalRuns = Count{0, 6} })
+	few := with(func(r *record) { r.OriginalRuns = Count{1, 6} })
+	unmeasured := with(func(r *record) { r.Reduced.Workers = 2 })
+	impossible := with(func(r *record) { r.Reduced.Steps = []Step{{Fault: history.Partition, Target: "leader", Length: 1}} })
+	for _, c := range []struct {
+		name   string
+		state  State
+		record record
+		shows  func(int, runs.Options) (bool, bool, error)
+		next   State
+		stop   StopKind
+	}{
+		{"reruns show it", confirming, record{Signature: stuck}, shows, confirming, ""},
+		{"reruns do not", confirming, record{Signature: stuck}, never, confirming, ""},
+		{"reruns are interrupted", confirming, record{Signature: stuck}, stops, "", interrupted},
+		{"reruns fail", confirming, record{Signature: stuck}, fails, "", cannotRun},
+		{"the machine is busy", confirming, record{Signature: stuck}, busy, "", tooBusy},
+		{"all were rerun and none showed it", confirming, rerun, nil, notSeenAgain, ""},
+		{"all were rerun and few runs showed it", confirming, few, nil, Waiting, ""},
+		{"all were rerun and showed it", confirming, known, nil, reducing, ""},
+		{"reduced", reducing, known, withFault, settling, ""},
+		{"interrupted while reducing", reducing, known, stops, "", interrupted},
+		{"another form may run", reducing, known, fails, settling, cannotRun},
+		{"busy while reducing", reducing, known, busy, settling, tooBusy},
+		{"settled", settling, known, shows, measuring, ""},
+		{"measured", measuring, known, shows, controlling, ""},
+		{"measuring fails", measuring, known, fails, "", cannotRun},
+		{"busy while measuring", measuring, known, busy, controlling, tooBusy},
+		{"seldom, and measured", measuring, known, seldom, controlling, ""},
+		{"a control", controlling, known, withFault, done, ""},
+		{"no control", controlling, known, shows, done, ""},
+		{"busy control", controlling, known, busy, done, tooBusy},
+		{"interrupted control", controlling, known, stops, "", interrupted},
+		{"no form is known to show it", controlling, unmeasured, shows, "", tooBusy},
+		{"a form that the lock cannot run", controlling, with(func(r *record) { r.Reduced, r.Original = impossible.Reduced, impossible.Reduced }), shows, "", unsupported},
+	} {
+		f := &fakeRuns{t: t, shows: c.shows}
+		i := investigationOf(withStuck(t), f, c.record)
+		i.kept = []Trial{c.record.Reduced}
+		next, err := transitions()[c.state](i, t.Context())
+		var stop StopKind
+		if s := stopOf(err); s != nil {
+			stop = s.Kind
+		} else if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if next != c.next || stop != c.stop {
+			t.Errorf("%s: %s leads to %q, stopped %q; want %q, %q: %v", c.name, c.state, next, stop, c.next, c.stop, err)
+		}
+	}
+}
+
+// TestInterruptedConfirmation: a confirmation that was interrupted, or that could not be run, is in the folder as such,
+// and not as a finding that was not seen again.
+func TestInterruptedConfirmation(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		after error
+		kind  StopKind
+	}{{"interrupted", errInterrupt, interrupted}, {"failed", errors.New("no engine"), cannotRun}} {
+		folder, _ := investigated(t, &fakeRuns{shows: func(n int, _ runs.Options) (bool, bool, error) { return false, false, errIf(n >= 3, c.after) }})
+		if c.kind == cannotRun {
+			folder, _ = investigated(t, &fakeRuns{shows: func(int, runs.Options) (bool, bool, error) { return false, false, c.after }})
+		}
+		again, err := Open(folder.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := again.Result()
+		f := r.Findings[0]
+		if f.State != confirming || f.Stopped == nil || f.Stopped.Kind != c.kind || f.Outcome != Unconfirmed || r.Verdict() != checker.Undecided {
+			t.Errorf("%s: %s, %+v, %s, %s", c.name, f.State, f.Stopped, f.Outcome, r.Verdict())
+		}
+		if len(again.open(false)) != 1 {
+			t.Errorf("%s: it is not taken up again", c.name)
+		}
+	}
+}
+
+// stoppedBy is why an investigation stopped; "" if it did not.
+func (r record) stoppedBy() string {
+	if r.Stopped == nil {
+		return ""
+	}
+	return r.Stopped.sentence()
 }

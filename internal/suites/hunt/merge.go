@@ -85,7 +85,7 @@ func (f *Folder) take(ctx context.Context, parts []*Folder) error {
 	for i, t := range trials {
 		numbers[t.part][t.at+1] = i + 1
 		tried := *t.Tried
-		tried.Fresh = slices.DeleteFunc(slices.Clone(tried.Fresh), func(c cell) bool { return f.guide.cells[c] })
+		tried.Fresh = slices.DeleteFunc(slices.Clone(tried.Fresh), func(c Cell) bool { return f.guide.cells[c] })
 		tried.Run = within(t.part, tried.Run)
 		if err := f.add(entry{Tried: &tried}); err != nil {
 			return err
@@ -95,15 +95,15 @@ func (f *Folder) take(ctx context.Context, parts []*Folder) error {
 	for _, t := range bestOf(finds) {
 		found := *t.Found
 		found.Run, found.File = within(t.part, found.Run), within(t.part, found.File)
-		found.First = numbers[t.part][found.First]
-		found.GoneInto = nil
+		found.Source = numbers[t.part][found.Source]
+		found.Rerun = nil
 		for _, other := range finds {
 			// What nobody saw again is not to be tried anew by those trials of other parts either.
 			if other.Found.key() != found.key() || other.part != t.part && found.OriginalRuns.Shown > 0 {
 				continue
 			}
-			for _, n := range other.Found.GoneInto {
-				found.GoneInto = append(found.GoneInto, numbers[other.part][n])
+			for _, n := range other.Found.Rerun {
+				found.Rerun = append(found.Rerun, numbers[other.part][n])
 			}
 		}
 		if err := f.add(entry{Found: &found}); err != nil {
@@ -150,7 +150,7 @@ func (f *Folder) copyOf(ctx context.Context, i int, part *Folder) error {
 
 // rewrite writes the reproductions of a part anew: they name the file of a lock from where they are.
 func (f *Folder) rewrite(i int, part *Folder) error {
-	for _, find := range part.finds {
+	for _, find := range part.records {
 		if find.File == "" || !lockfile.IsPath(f.Plan.Lock) {
 			continue
 		}
@@ -170,8 +170,8 @@ func (f *Folder) rewrite(i int, part *Folder) error {
 func trialsOf(parts []*Folder) []taken {
 	var all []taken
 	for i, part := range parts {
-		for at := range part.tried {
-			all = append(all, taken{entry{Tried: &part.tried[at]}, i, at})
+		for at := range part.attempts {
+			all = append(all, taken{entry{Tried: &part.attempts[at]}, i, at})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b taken) int { return a.Tried.Began.Compare(b.Tried.Began) })
@@ -182,8 +182,8 @@ func trialsOf(parts []*Folder) []taken {
 func findsOf(parts []*Folder) []taken {
 	var all []taken
 	for i, part := range parts {
-		for at := range part.finds {
-			all = append(all, taken{entry{Found: &part.finds[at]}, i, at})
+		for at := range part.records {
+			all = append(all, taken{entry{Found: &part.records[at]}, i, at})
 		}
 	}
 	return all
@@ -197,7 +197,7 @@ func bestOf(all []taken) []taken {
 		switch {
 		case i < 0:
 			best = append(best, t)
-		case t.Found.further(*best[i].Found):
+		case t.Found.isFurtherThan(*best[i].Found):
 			best[i] = t
 		}
 	}

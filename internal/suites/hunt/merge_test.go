@@ -39,12 +39,12 @@ func partOf(t *testing.T, n, of int, entries ...entry) *Folder {
 	return f
 }
 
-// trialAt is a trial that began after some seconds, was the first of its part to meet a cell, and
+// trialAt is a trial that began after some seconds, was the first of its part to meet a Cell, and
 // showed what is named.
 func trialAt(second int, met string, property checker.Property) entry {
-	t := &tried{Trial: Trial{Workers: 2, Section: shortest}, Began: time.Unix(int64(second), 0), Proven: true, Fresh: []cell{{Moment: met}}}
+	t := &attempt{Trial: Trial{Workers: 2, Section: shortest}, Began: time.Unix(int64(second), 0), Proven: true, Fresh: []Cell{{Moment: met}}}
 	if property != "" {
-		t.Finds, t.Run = []sighted{{Signature: Signature{Property: property}, What: "so"}}, "runs/x"
+		t.Finds, t.Run = []sighting{{Signature: Signature{Property: property}, What: "so"}}, "runs/x"
 	}
 	return entry{Tried: t}
 }
@@ -52,35 +52,35 @@ func trialAt(second int, met string, property checker.Property) entry {
 func TestMerge(t *testing.T) {
 	stuck := Signature{Property: checker.Liveness}
 	a := partOf(t, 1, 3, trialAt(1, "queued", ""), trialAt(4, "holding", checker.Liveness),
-		entry{Found: &found{Name: "a", Signature: stuck, First: 2, GoneInto: []int{2}, OriginalRuns: confirmed{Shown: 1, Made: 6}, Run: "runs/x"}})
+		entry{Found: &record{Name: "a", Signature: stuck, Source: 2, Rerun: []int{2}, OriginalRuns: Count{Shown: 1, Made: 6}, Run: "runs/x"}})
 	b := partOf(t, 3, 3, trialAt(2, "queued", checker.Liveness), trialAt(3, "acquiring", ""),
-		entry{Found: &found{Name: "b", Signature: stuck, First: 1, GoneInto: []int{1}, OriginalRuns: confirmed{Shown: 6, Made: 6}, Control: "c", File: "finds/b.yaml", Run: "runs/x"}})
+		entry{Found: &record{Name: "b", Signature: stuck, Source: 1, Rerun: []int{1}, OriginalRuns: Count{Shown: 6, Made: 6}, Control: "c", File: "finds/b.yaml", Run: "runs/x"}})
 	path := filepath.Join(t.TempDir(), "whole")
 	whole, err := Merge(t.Context(), path, []*Folder{a, b})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := whole.Hunt()
+	h := whole.Result()
 	if got := h.Arms[0].Trials + h.Arms[1].Trials; got != 4 {
 		t.Errorf("%d trials", got)
 	}
 	if len(h.Met) != 3 {
 		t.Errorf("met %v: what two parts were the first to meet is met once", h.Met)
 	}
-	if !slices.Equal(h.Missing, []string{"2/3"}) {
+	if !slices.Equal(h.Missing, []suites.Shard{{N: 2, Of: 3}}) {
 		t.Errorf("missing: %v", h.Missing)
 	}
-	if len(h.Finds) != 1 || h.Finds[0].Name != "b" || h.Finds[0].First != 2 || h.Finds[0].File != "finds/part2/b.yaml" || h.Finds[0].Seen != 2 {
-		t.Errorf("finds: %+v", h.Finds)
+	if len(h.Findings) != 1 || h.Findings[0].Name != "b" || h.Findings[0].First != 2 || h.Findings[0].File != "finds/part2/b.yaml" || h.Findings[0].Seen != 2 {
+		t.Errorf("finds: %+v", h.Findings)
 	}
-	if got := (&hunter{Folder: whole, machine: Machine{Parallel: 1}}).next()[0].Number; got != 1 {
+	if got := (&search{folder: whole, machine: Machine{Parallel: 1}}).next()[0].Number; got != 1 {
 		t.Errorf("it goes on with trial %d, not with the first one of the part that is missing", got)
 	}
-	if got := whole.finds[0].GoneInto; !slices.Equal(got, []int{2}) {
+	if got := whole.records[0].Rerun; !slices.Equal(got, []int{2}) {
 		t.Errorf("gone into %v", got)
 	}
-	if _, err := os.Stat(filepath.Join(path, h.Finds[0].Run)); err != nil || h.Finds[0].Run != "runs/part2/x" {
-		t.Errorf("run %s: %v", h.Finds[0].Run, err)
+	if _, err := os.Stat(filepath.Join(path, h.Findings[0].Run)); err != nil || h.Findings[0].Run != "runs/part2/x" {
+		t.Errorf("run %s: %v", h.Findings[0].Run, err)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestMerge(t *testing.T) {
 func TestMergeNotSeenAgain(t *testing.T) {
 	stuck := Signature{Property: checker.Liveness}
 	again := func(first int) entry {
-		return entry{Found: &found{Signature: stuck, First: first, GoneInto: []int{first}, OriginalRuns: confirmed{Made: 6}, Run: "runs/x"}}
+		return entry{Found: &record{Signature: stuck, Source: first, Rerun: []int{first}, OriginalRuns: Count{Made: 6}, Run: "runs/x"}}
 	}
 	for name, c := range map[string]struct {
 		other []entry
@@ -106,8 +106,8 @@ func TestMergeNotSeenAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := whole.Hunt().Verdict(); got != c.want {
-				t.Errorf("%s, %s: %s, want %s: %+v", name, order, got, c.want, whole.Hunt().Finds)
+			if got := whole.Result().Verdict(); got != c.want {
+				t.Errorf("%s, %s: %s, want %s: %+v", name, order, got, c.want, whole.Result().Findings)
 			}
 		}
 	}
@@ -130,7 +130,7 @@ func TestMissingPart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := whole.Hunt().Verdict(); got != c.want {
+		if got := whole.Result().Verdict(); got != c.want {
 			t.Errorf("%q, %d parts: %s, want %s", c.property, c.parts, got, c.want)
 		}
 	}
@@ -145,7 +145,7 @@ func TestMergeRefused(t *testing.T) {
 			t.Errorf("%s is taken", name)
 		}
 	}
-	outside := partOf(t, 2, 2, entry{Tried: &tried{Run: "../../elsewhere"}})
+	outside := partOf(t, 2, 2, entry{Tried: &attempt{Run: "../../elsewhere"}})
 	if _, err := Open(outside.Path); err == nil {
 		t.Error("a run outside of the hunt is taken")
 	}
@@ -164,11 +164,11 @@ func TestDealtOut(t *testing.T) {
 			want[trial.key()]--
 		}
 		// Trial 4 ended before trial 3, and then the hunt was interrupted.
-		h := &hunter{Folder: newFolder("", p, nil), machine: Machine{Parallel: 1}}
+		s := &search{folder: newFolder("", p, nil), machine: Machine{Parallel: 1}}
 		for _, i := range []int{0, 1, 2, 4} {
-			h.know(entry{Tried: &tried{Number: 3*i + n}})
+			s.folder.apply(entry{Tried: &attempt{Number: 3*i + n}})
 		}
-		if next := h.next(); next[0].Number != 3*3+n || next[1].Number != 3*5+n {
+		if next := s.next(); next[0].Number != 3*3+n || next[1].Number != 3*5+n {
 			t.Errorf("part %d goes on with %d and %d", n+1, next[0].Number, next[1].Number)
 		}
 	}
@@ -222,14 +222,14 @@ func TestMergeLockFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(findsFolder, "hunt-kazoo-1.yaml")
-	if err := part.add(entry{Found: &found{Signature: s, File: file, OriginalRuns: confirmed{6, 6}}}); err != nil {
+	if err := part.add(entry{Found: &record{Signature: s, File: file, OriginalRuns: Count{6, 6}}}); err != nil {
 		t.Fatal(err)
 	}
 	whole, err := Merge(t.Context(), filepath.Join(t.TempDir(), "whole"), []*Folder{part})
 	if err != nil {
 		t.Fatal(err)
 	}
-	merged, err := repros.FromFile(filepath.Join(whole.Path, whole.finds[0].File))
+	merged, err := repros.FromFile(filepath.Join(whole.Path, whole.records[0].File))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -189,8 +189,8 @@ func settle(ctx context.Context, kept []Trial, original Count, o oracle) (Trial,
 }
 
 const (
-	doubt     = 0.01 // accepted probability that a finding does not show once in its reruns by chance
-	mostRuns = 40 // bounds the reruns of one form
+	doubt    = 0.01 // accepted probability that a finding does not show once in its reruns by chance
+	mostRuns = 40   // bounds the reruns of one form
 )
 
 // rerunsFor is how many runs show a finding at least once, except for doubt, if one run shows it with a probability.

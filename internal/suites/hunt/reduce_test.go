@@ -15,8 +15,8 @@ func TestReruns(t *testing.T) {
 	for _, c := range []struct {
 		p    float64
 		want int
-	}{{1, 1}, {0.995, 1}, {0.9, 2}, {0.5, 7}, {0.2, 21}, {0.01, mostReruns}, {0, mostReruns}} {
-		if got := reruns(c.p); got != c.want {
+	}{{1, 1}, {0.995, 1}, {0.9, 2}, {0.5, 7}, {0.2, 21}, {0.01, mostRuns}, {0, mostRuns}} {
+		if got := rerunsFor(c.p); got != c.want {
 			t.Errorf("%v: %d runs, want %d", c.p, got, c.want)
 		}
 	}
@@ -47,14 +47,14 @@ func (s simulated) chance(t Trial) float64 {
 	return s.p
 }
 
-func (s simulated) oracle(_ context.Context, t Trial, runs, need int) (shown, made int, err error) {
-	for !(series{runs: runs, need: need}).decided(shown, made) {
-		made++
+func (s simulated) oracle(_ context.Context, t Trial, runs, need int) (c Count, err error) {
+	for !(series{runs: runs, need: need}).isDecided(c) {
+		c.Made++
 		if s.rng.Float64() < s.chance(t) {
-			shown++
+			c.Shown++
 		}
 	}
-	return shown, made, nil
+	return c, nil
 }
 
 // TestShrinkFlaky: whatever the luck, what is returned shows the find with a probability that
@@ -98,21 +98,21 @@ func TestShrinkFlaky(t *testing.T) {
 
 // shrunk confirms a trial, makes it smaller, and settles what is left. It also returns how many runs
 // making it smaller took; 0 if it was not confirmed.
-func (s simulated) shrunk(t *testing.T, space space, trial Trial) (small Trial, c confirmed, spent int) {
+func (s simulated) shrunk(t *testing.T, space space, trial Trial) (small Trial, c Count, spent int) {
 	t.Helper()
-	shown, made, _ := s.oracle(t.Context(), trial, toConfirm, 0)
-	if shown == 0 {
-		return trial, confirmed{}, 0
+	original, _ := s.oracle(t.Context(), trial, toConfirm, 0)
+	if original.Shown == 0 {
+		return trial, Count{}, 0
 	}
-	kept, err := shrink(t.Context(), space, trial, confirmed{shown, made}, func(ctx context.Context, t Trial, runs, need int) (int, int, error) {
-		shown, made, err := s.oracle(ctx, t, runs, need)
-		spent += made
-		return shown, made, err
+	kept, err := reduce(t.Context(), space, trial, original, func(ctx context.Context, t Trial, runs, need int) (Count, error) {
+		c, err := s.oracle(ctx, t, runs, need)
+		spent += c.Made
+		return c, err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if small, c, err = settle(t.Context(), kept, confirmed{shown, made}, s.oracle); err != nil {
+	if small, c, err = settle(t.Context(), kept, original, s.oracle); err != nil {
 		t.Fatal(err)
 	}
 	return small, c, spent
@@ -149,40 +149,53 @@ func TestSettle(t *testing.T) {
 	for _, workers := range []int{5, 3, 2} {
 		kept = append(kept, Trial{Workers: workers})
 	}
-	o := func(_ context.Context, t Trial, runs, _ int) (shown, made int, err error) {
+	o := func(_ context.Context, t Trial, runs, _ int) (Count, error) {
+		c := Count{Made: runs}
 		for range runs {
 			if rng.Float64() < chances[t.Workers] {
-				shown++
+				c.Shown++
 			}
 		}
-		return shown, runs, nil
+		return c, nil
 	}
-	got, c, err := settle(t.Context(), kept, confirmed{6, 6}, o)
+	got, c, err := settle(t.Context(), kept, Count{6, 6}, o)
 	if err != nil || got.Workers != 3 || c.Made != toConfirm {
 		t.Errorf("%d workers, %+v, %v", got.Workers, c, err)
 	}
-	if got, c, _ := settle(t.Context(), kept[:1], confirmed{6, 6}, o); got.Workers != 5 || c.Shown != 6 {
+	if got, c, _ := settle(t.Context(), kept[:1], Count{6, 6}, o); got.Workers != 5 || c.Shown != 6 {
 		t.Errorf("what could not be made smaller is %d workers, %+v", got.Workers, c)
 	}
-	outOfTime := func(context.Context, Trial, int, int) (shown, made int, err error) { return 0, 4, &left{} }
-	if got, c, err := settle(t.Context(), kept, confirmed{6, 6}, outOfTime); got.Workers != 5 || c.Shown != 6 || !isLeft(err) {
+	late := func(context.Context, Trial, int, int) (Count, error) { return Count{Made: 4}, &Stop{Kind: outOfTime} }
+	if got, c, err := settle(t.Context(), kept, Count{6, 6}, late); got.Workers != 5 || c.Shown != 6 || stopOf(err) == nil {
 		t.Errorf("one that did not show in the time there was: %d workers, %+v, %v", got.Workers, c, err)
 	}
 }
 
-// TestShrinkStops: what was reached is returned with the error.
-func TestShrinkStops(t *testing.T) {
+// TestReduceStops: a stop returns what was reached, and a form that the lock does not support is skipped.
+func TestReduceStops(t *testing.T) {
 	p := ready(t, "memory")
-	calls := 0
-	o := func(_ context.Context, _ Trial, _, need int) (int, int, error) {
-		if calls++; calls > 1 {
-			return 0, 0, &left{}
+	trial := Trial{Workers: 5, Section: 1.6, Steps: []Step{{Fault: "pause", Target: "all", Length: 2.5}}}
+	shows, late := error(nil), &Stop{Kind: outOfTime}
+	for _, c := range []struct {
+		name    string
+		answers []error // to the forms in their order; the last one to all others
+		kept    int
+	}{
+		{"one was reached", []error{shows, late}, 2}, {"one is unsupported", []error{&Stop{Kind: unsupported}, shows, late}, 2}, {"no time at all", []error{late}, 1},
+	} {
+		calls := 0
+		o := func(_ context.Context, _ Trial, _, need int) (Count, error) {
+			err := c.answers[min(calls, len(c.answers)-1)]
+			calls++
+			if err != nil {
+				return Count{}, err
+			}
+			return Count{need, need}, nil
 		}
-		return need, need, nil
-	}
-	kept, err := shrink(t.Context(), p.space, Trial{Workers: 5, Section: 1.6, Steps: []Step{{Fault: "pause", Target: "all", Length: 2.5}}}, confirmed{6, 6}, o)
-	if !isLeft(err) || len(kept) != 2 {
-		t.Errorf("%d kept, %v", len(kept), err)
+		kept, err := reduce(t.Context(), p.space, trial, Count{6, 6}, o)
+		if stopOf(err) == nil || len(kept) != c.kept {
+			t.Errorf("%s: %d kept, %v", c.name, len(kept), err)
+		}
 	}
 }
 
@@ -222,12 +235,12 @@ func TestRepeated(t *testing.T) {
 	}{
 		{"always", one, 1, 0}, {"mostly", one, 0.9, 2}, {"seldom", one, 0.1, 25}, {"in an order", two, 0.1, 0}, {"without a fault", Trial{Workers: 3}, 0.5, 7},
 	} {
-		if got := c.trial.repeated(c.p, 2*time.Second, longest).Times; got != c.want {
+		if got := c.trial.repeated(c.p, 2*time.Second, maxLength).Times; got != c.want {
 			t.Errorf("%s: %d times, want %d", c.name, got, c.want)
 		}
 	}
 	p := ready(t, "redlock")
-	again := one.repeated(0.1, p.lease(), longest)
+	again := one.repeated(0.1, p.lease(), maxLength)
 	if _, err := p.outline(again); err != nil {
 		t.Errorf("%s: %v", again, err)
 	}
@@ -240,19 +253,19 @@ func TestRepeated(t *testing.T) {
 // need their time, too.
 func TestTimeForControl(t *testing.T) {
 	trial := Trial{Workers: 3, Section: 0.6, Steps: []Step{{Fault: "pause", Target: "waiter", When: "holding", Length: 1.3}}}
-	takes := func(runs confirmed, left time.Duration) time.Duration {
-		p := &pursuit{
-			hunter: &hunter{Folder: &Folder{Plan: ready(t, "redlock")}, machine: Machine{Parallel: 3}, gate: suites.NewGate(3)},
-			found:  &found{Shrunk: trial, OriginalRuns: runs},
+	takes := func(runs Count, left time.Duration) time.Duration {
+		i := &investigation{
+			search: &search{folder: &Folder{Plan: ready(t, "redlock")}, machine: Machine{Parallel: 3}, gate: suites.NewGate(3)},
+			record: &record{Reduced: trial, OriginalRuns: runs},
 			end:    time.Now().Add(left),
 		}
-		return p.afterShrinking()
+		return i.afterReducing()
 	}
-	always, half := takes(confirmed{6, 6}, time.Hour), takes(confirmed{3, 6}, time.Hour)
+	always, half := takes(Count{6, 6}, time.Hour), takes(Count{3, 6}, time.Hour)
 	if always <= 0 || half <= always {
 		t.Errorf("%s for what always shows, %s for what shows in half of the runs", always, half)
 	}
-	if brief := takes(confirmed{1, 6}, 4*time.Minute); brief > 4*time.Minute {
+	if brief := takes(Count{1, 6}, 4*time.Minute); brief > 4*time.Minute {
 		t.Errorf("%s for what shows seldom, in a find that has four minutes", brief)
 	}
 }

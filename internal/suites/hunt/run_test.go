@@ -32,9 +32,9 @@ func TestHuntRight(t *testing.T) {
 	t.Parallel()
 	const trials = 16
 	folder := hunted(t, "memory", trials, 20*time.Minute) // none is left out for its length
-	h := folder.Hunt()
-	if h.Verdict() != checker.Valid || len(h.Finds) > 0 {
-		t.Errorf("%s: %+v", h.Verdict(), h.Finds)
+	h := folder.Result()
+	if h.Verdict() != checker.Valid || len(h.Findings) > 0 {
+		t.Errorf("%s: %+v", h.Verdict(), h.Findings)
 	}
 	if made := h.Arms[0].Trials + h.Arms[1].Trials; made != trials || h.Arms[1].Trials != trials/4 || len(h.Met) < 20 {
 		t.Errorf("%d trials, %d cells: %+v", made, len(h.Met), h.Arms)
@@ -43,8 +43,8 @@ func TestHuntRight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(again.tried) != trials || len(again.guide.cells) != len(folder.guide.cells) {
-		t.Errorf("read again: %d trials, %d cells", len(again.tried), len(again.guide.cells))
+	if len(again.attempts) != trials || len(again.guide.cells) != len(folder.guide.cells) {
+		t.Errorf("read again: %d trials, %d cells", len(again.attempts), len(again.guide.cells))
 	}
 	if err := folder.WriteReports(h); err != nil {
 		t.Error(err)
@@ -57,14 +57,14 @@ func TestHuntWrong(t *testing.T) {
 	clustertest.StartsServers(t)
 	t.Parallel()
 	folder := hunted(t, "mutant-early-end", 4, 3*time.Minute)
-	h := folder.Hunt()
-	i := slices.IndexFunc(folder.finds, func(f found) bool { return f.File != "" && f.Property == checker.MutualExclusion })
+	h := folder.Result()
+	i := slices.IndexFunc(folder.records, func(f record) bool { return f.File != "" && f.Property == checker.MutualExclusion })
 	if h.Verdict() != checker.Violation || i < 0 {
-		t.Fatalf("%s: %+v", h.Verdict(), folder.finds)
+		t.Fatalf("%s: %+v", h.Verdict(), folder.records)
 	}
-	f := folder.finds[i]
-	if f.ShrunkRuns.Shown == 0 || len(f.Shrunk.Steps) > 1 {
-		t.Errorf("shown %+v by %s", f.ShrunkRuns, f.Shrunk)
+	f := folder.records[i]
+	if f.ReducedRuns.Shown == 0 || len(f.Reduced.Steps) > 1 {
+		t.Errorf("shown %+v by %s", f.ReducedRuns, f.Reduced)
 	}
 	if _, err := repros.FromFile(filepath.Join(folder.Path, f.File)); err != nil {
 		t.Error(err)
@@ -93,20 +93,20 @@ func TestFolder(t *testing.T) {
 
 // TestReplaces: a hunt that goes on forgets nothing for want of time.
 func TestReplaces(t *testing.T) {
-	unfinished := found{OriginalRuns: confirmed{Shown: 4, Made: 6}, File: "finds/a.yaml", Unfinished: "no time"}
-	seldom := found{OriginalRuns: confirmed{Shown: 1, Made: 6}, Waits: true}
-	whole := found{OriginalRuns: confirmed{Shown: 4, Made: 6}, File: "finds/a.yaml", Control: "c"}
+	unfinished := record{OriginalRuns: Count{Shown: 4, Made: 6}, File: "finds/a.yaml", Stopped: &Stop{Kind: outOfTime}}
+	seldom := record{OriginalRuns: Count{Shown: 1, Made: 6}, State: Waiting}
+	whole := record{OriginalRuns: Count{Shown: 4, Made: 6}, File: "finds/a.yaml", Control: "c"}
 	for _, c := range []struct {
 		name string
-		now  found
-		last *found
+		now  record
+		last *record
 		want bool
 	}{
-		{"new", found{}, nil, true},
-		{"not seen again, then again", found{OriginalRuns: confirmed{Shown: 1, Made: 6}}, &found{OriginalRuns: confirmed{Made: 6}}, true},
-		{"no time at all", found{Unfinished: "no time"}, &unfinished, false},
+		{"new", record{}, nil, true},
+		{"not seen again, then again", record{OriginalRuns: Count{Shown: 1, Made: 6}}, &record{OriginalRuns: Count{Made: 6}}, true},
+		{"no time at all", record{Stopped: &Stop{Kind: outOfTime}}, &unfinished, false},
 		{"to the end", whole, &unfinished, true},
-		{"after waiting", found{OriginalRuns: confirmed{Shown: 1, Made: 6}, ShrunkRuns: confirmed{Shown: 1, Made: 6}}, &seldom, true},
+		{"after waiting", record{OriginalRuns: Count{Shown: 1, Made: 6}, ReducedRuns: Count{Shown: 1, Made: 6}}, &seldom, true},
 	} {
 		if got := c.now.replaces(c.last); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
@@ -119,10 +119,10 @@ func TestUseless(t *testing.T) {
 	for _, c := range []struct {
 		failed, succeeded int
 		ends              bool
-	}{{0, 0, false}, {mostUseless - 1, 0, false}, {mostUseless, 0, true}, {mostUseless, 1, false}, {0, mostUseless, false}} {
-		h := &hunter{Folder: new(Folder)}
-		h.tried = append(slices.Repeat([]tried{{Failed: "no image"}}, c.failed), slices.Repeat([]tried{{}}, c.succeeded)...)
-		if err := h.useless(); (err != nil) != c.ends {
+	}{{0, 0, false}, {maxFailed - 1, 0, false}, {maxFailed, 0, true}, {maxFailed, 1, false}, {0, maxFailed, false}} {
+		s := &search{folder: new(Folder)}
+		s.folder.attempts = append(slices.Repeat([]attempt{{Failed: "no image"}}, c.failed), slices.Repeat([]attempt{{}}, c.succeeded)...)
+		if err := s.allFail(); (err != nil) != c.ends {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
@@ -131,54 +131,55 @@ func TestUseless(t *testing.T) {
 // TestOpen: a find is gone into once, by the trial with the fewest faults; another one is tried
 // where that did not show it again.
 func TestOpen(t *testing.T) {
+	plan := ready(t, "memory")
 	s := Signature{Property: checker.Liveness}
-	with := func(s Signature) entry { return entry{Tried: &tried{Finds: []sighted{{Signature: s}}}} }
+	with := func(s Signature) entry { return entry{Tried: &attempt{Finds: []sighting{{Signature: s}}}} }
 	for _, c := range []struct {
 		name    string
 		entries []entry
 		want    []int // trials
 	}{
 		{"nothing", nil, nil},
-		{"seldom, and no other", []entry{with(s), {Found: &found{Signature: s, First: 1, GoneInto: []int{1}, OriginalRuns: confirmed{1, 6}, Waits: true}}}, nil},
-		{"seldom, and another", []entry{with(s), {Found: &found{Signature: s, First: 1, GoneInto: []int{1}, OriginalRuns: confirmed{1, 6}, Waits: true}}, with(s)}, []int{2}},
+		{"seldom, and no other", []entry{with(s), {Found: &record{Signature: s, Source: 1, Rerun: []int{1}, OriginalRuns: Count{1, 6}, State: Waiting}}}, nil},
+		{"seldom, and another", []entry{with(s), {Found: &record{Signature: s, Source: 1, Rerun: []int{1}, OriginalRuns: Count{1, 6}, State: Waiting}}, with(s)}, []int{2}},
 		{"new", []entry{with(s)}, []int{1}},
 		{"twice the same", []entry{with(s), with(s)}, []int{1}},
-		{"confirmed", []entry{with(s), with(s), {Found: &found{Signature: s, First: 1, GoneInto: []int{1}, OriginalRuns: confirmed{3, 6}}}}, nil},
-		{"not seen again", []entry{with(s), with(s), {Found: &found{Signature: s, First: 1, GoneInto: []int{1}, OriginalRuns: confirmed{0, 6}}}}, []int{2}},
-		{"nor any other", []entry{with(s), with(s), with(s), with(s), {Found: &found{Signature: s, First: 1, GoneInto: []int{1, 2, 3}}}}, nil},
-		{"with fewer faults later", []entry{{Tried: &tried{Finds: []sighted{{Signature: s, Trial: Trial{Steps: make([]Step, 2)}}}}}, with(s)}, []int{2}},
-		{"no time left", []entry{with(s), with(s), {Found: &found{Signature: s, First: 1, GoneInto: []int{1}, OriginalRuns: confirmed{6, 6}, Unfinished: "no time"}}}, []int{2}},
-		{"no time", []entry{with(s), with(s), {Found: &found{Signature: s, First: 1, GoneInto: []int{1}, Unfinished: "no time"}}}, []int{1}},
+		{"confirmed", []entry{with(s), with(s), {Found: &record{Signature: s, Source: 1, Rerun: []int{1}, OriginalRuns: Count{3, 6}}}}, nil},
+		{"not seen again", []entry{with(s), with(s), {Found: &record{Signature: s, Source: 1, Rerun: []int{1}, OriginalRuns: Count{0, 6}}}}, []int{2}},
+		{"nor any other", []entry{with(s), with(s), with(s), with(s), {Found: &record{Signature: s, Source: 1, Rerun: []int{1, 2, 3}, OriginalRuns: Count{0, 6}}}}, nil},
+		{"with fewer faults later", []entry{{Tried: &attempt{Finds: []sighting{{Signature: s, Trial: Trial{Steps: make([]Step, 2)}}}}}, with(s)}, []int{2}},
+		{"no time left", []entry{with(s), with(s), {Found: &record{Signature: s, Source: 1, Rerun: []int{1}, OriginalRuns: Count{6, 6}, Stopped: &Stop{Kind: outOfTime}}}}, []int{2}},
+		{"no time", []entry{with(s), with(s), {Found: &record{Signature: s, Source: 1, Rerun: []int{1}, Stopped: &Stop{Kind: outOfTime}}}}, []int{1}},
 		{"explained", []entry{
-			{Tried: &tried{Finds: []sighted{{Signature: Signature{Property: checker.MutualExclusion, Cause: checker.CauseTwice}}}}},
-			{Found: &found{Signature: Signature{Property: checker.MutualExclusion, Cause: checker.CauseUnexplained}, ShrunkRuns: confirmed{6, 6}}},
+			{Tried: &attempt{Finds: []sighting{{Signature: Signature{Property: checker.MutualExclusion, Cause: checker.CauseTwice}}}}},
+			{Found: &record{Signature: Signature{Property: checker.MutualExclusion, Cause: checker.CauseUnexplained}, ReducedRuns: Count{6, 6}}},
 		}, nil},
 		{"second opinion", []entry{with(Signature{Property: checker.Linearizability})}, []int{1}},
 		{
 			"second opinion next to one not seen again",
-			[]entry{with(Signature{Property: checker.Linearizability}), with(s), {Found: &found{Signature: s, First: 2, GoneInto: []int{2}}}}, []int{1},
+			[]entry{with(Signature{Property: checker.Linearizability}), with(s), {Found: &record{Signature: s, Source: 2, Rerun: []int{2}, OriginalRuns: Count{0, 6}}}}, []int{1},
 		},
 		{"second opinion next to another", []entry{with(Signature{Property: checker.Linearizability}), with(s)}, []int{2}},
 	} {
-		f := newFolder("", ready(t, "memory"), nil)
+		f := newFolder("", plan, nil)
 		for _, e := range c.entries {
-			f.know(e)
+			f.apply(e)
 		}
 		var got []int
 		for _, o := range f.open(true) {
-			got = append(got, f.sightings(o)[0].First)
+			got = append(got, f.sightings(o)[0].Source)
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
-		seldom := slices.ContainsFunc(f.finds, func(f found) bool { return f.Waits })
+		seldom := slices.ContainsFunc(f.records, func(f record) bool { return f.State == Waiting })
 		if seldom && len(f.open(false)) == 0 {
 			t.Errorf("%s: it is not gone into when nothing is waited for", c.name)
 		}
 	}
 }
 
-// TestTrialsFirst: what finds may take of a hunt, while there is time for trials and after it.
+// TestTrialsSource: what finds may take of a hunt, while there is time for trials and after it.
 func TestTrialsFirst(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
@@ -193,8 +194,8 @@ func TestTrialsFirst(t *testing.T) {
 		{"no more trials", 8 * time.Minute, now.Add(-time.Second), false, false},
 		{"trials only", 0, now.Add(-time.Second), true, true},
 	} {
-		h := hunter{began: now.Add(-10 * time.Minute), searchEnd: c.searchEnd, pursued: c.pursued, machine: Machine{TrialsOnly: c.only}}
-		if got := h.trialsFirst(); got != c.want {
+		s := search{began: now.Add(-10 * time.Minute), searchEnd: c.searchEnd, investigated: c.pursued, machine: Machine{TrialsOnly: c.only}}
+		if got := s.trialsFirst(); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"lockcheck/history"
@@ -69,7 +70,7 @@ type space struct {
 	// nodes is the usual number of servers, and sizes the others that there can be.
 	nodes int
 	sizes []int
-	// unsupported says of kinds that there is no aim for why.
+	// unsupported says why there is no aim for some kinds, one reason in a text.
 	unsupported []string
 }
 
@@ -100,6 +101,8 @@ func cuts(servers int) [][2]string {
 // spaceOf asks of each fault, role and moment whether the lock supports it.
 func (p Plan) spaceOf() space {
 	s := space{aims: make(map[string][]aim), whens: make(map[aim][]string)}
+	var reasons []string
+	unsupported := make(map[string][]string) // kinds by their reason
 	vouches := p.info.TTL > 0 && !p.info.Session
 	s.renew, s.check, s.long, s.session = p.info.Renew, vouches, p.hasLong(), p.info.Session
 	s.pin, s.brief = p.info.AnyServer && p.servers.Nodes > 1, p.info.GivesUp() && !p.info.CountsAnew
@@ -125,10 +128,29 @@ func (p Plan) spaceOf() space {
 		case len(s.aims[kind.Name]) > 0:
 			s.kinds = append(s.kinds, kind.Name)
 		case why != nil:
-			s.unsupported = append(s.unsupported, kind.Name+": "+root(why).Error())
+			reason := root(why).Error()
+			if unsupported[reason] == nil {
+				reasons = append(reasons, reason)
+			}
+			unsupported[reason] = append(unsupported[reason], kind.Name)
 		}
 	}
+	for _, reason := range reasons {
+		s.unsupported = append(s.unsupported, strings.Join(unsupported[reason], ", ")+": "+reason)
+	}
 	return s
+}
+
+// roles are those that coverage tells apart, the one for no fault first.
+func (s space) roles() []string {
+	var all []string
+	for _, kind := range s.kinds {
+		for _, a := range s.aims[kind] {
+			all = append(all, Step{Fault: a.fault, Target: a.target}.role())
+		}
+	}
+	slices.Sort(all)
+	return append([]string{noFault}, slices.Compact(all)...)
 }
 
 // root is what an error of support rests on.

@@ -68,8 +68,8 @@ const (
 	firstStep = 200 * time.Millisecond
 	// idle is the time of a trial without faults, at least.
 	idle = 2 * time.Second
-	// patience is what steps that wait for a moment get for that.
-	patience = 2 * time.Second
+	// momentWait is how long a step may wait for its moment.
+	momentWait = 2 * time.Second
 )
 
 // key tells trials apart.
@@ -151,7 +151,7 @@ func (t Trial) schedule(section time.Duration) nemesis.Schedule {
 		}
 		step.strength(&n)
 		if t.Times > 1 {
-			n.Every, n.Times = nemesis.Span{Leases: step.Length + 2*t.Section, Plus: patience}, t.Times
+			n.Every, n.Times = nemesis.Span{Leases: step.Length + 2*t.Section, Plus: momentWait}, t.Times
 		}
 		switch {
 		case i == 0:
@@ -201,13 +201,13 @@ func (t Trial) active(lease time.Duration) time.Duration {
 	}
 	total := firstStep
 	for _, s := range t.Steps {
-		total += times * (of(s.Length) + 2*of(t.Section) + patience)
+		total += times * (of(s.Length) + 2*of(t.Section) + momentWait)
 	}
 	return total
 }
 
-// longest is how long a run may take for the sake of repetitions.
-const longest = 3 * time.Minute
+// maxLength is how long a run may take for the sake of repetitions.
+const maxLength = 3 * time.Minute
 
 // repeated is the trial with its step as often as it takes to show what it shows with a probability,
 // but for doubt, and as there is time for. One of several steps is made once.
@@ -215,7 +215,7 @@ func (t Trial) repeated(p float64, lease, most time.Duration) Trial {
 	if t.Times = 0; len(t.Steps) > 1 {
 		return t
 	}
-	if times := min(reruns(p), int(most/t.active(lease))); times > 1 {
+	if times := min(rerunsFor(p), int(most/t.active(lease))); times > 1 {
 		t.Times = times
 	}
 	return t
