@@ -12,13 +12,13 @@ import (
 // noFault is the role of the time before the first fault.
 const noFault = "no fault"
 
-// States of a lock by the record, and moments of a call, as coverage tells them apart.
+// States of a lock by the record, moments of a worker's call, and phases of a fault.
 const (
 	free    = "free"
 	held    = "held"
-	expired = "expired" // its lease can have ended, and its holder has not given it back
-	queued  = "queued"  // somebody else asks for it
-	unknown = "unknown" // what became of a call is
+	expired = "expired" // the lease can have ended and the holder has not released it
+	queued  = "queued"  // held, and another worker asks for it
+	unknown = "unknown" // since a call with an unknown outcome
 
 	outside   = "outside"
 	acquiring = "acquiring"
@@ -31,7 +31,6 @@ const (
 	after     = "after"
 )
 
-// axes of coverage, in the order in which they are shown.
 func states() []string { return []string{free, held, queued, expired, unknown} }
 func calls() []string  { return []string{outside, acquiring, holding, renewing, releasing} }
 func phases() []string { return []string{beginning, inForce, after} }
@@ -45,7 +44,6 @@ type Cell struct {
 	Moment string `json:"moment"`
 }
 
-// worker is what is known of one.
 type worker struct {
 	key      string
 	call     string // moment of its call
@@ -56,9 +54,9 @@ type worker struct {
 // replay follows a history as far as coverage needs it.
 type replay struct {
 	lease   time.Duration
-	session bool // which is renewed unasked
+	session bool // the client renews the lease by itself
 	workers map[string]*worker
-	holders map[string]*worker // who was granted each key last
+	holders map[string]*worker // the last worker that was granted each key
 	doubt   map[string]bool    // keys with a call of unknown outcome since their last grant
 	proven  map[string]bool    // faults that were in force at some time
 	faults  map[string]*inflicted
@@ -66,7 +64,7 @@ type replay struct {
 	begun   bool // the first fault has, if only as a request
 }
 
-// inflicted is a fault, as far as it is in force or was.
+// inflicted is a proven fault in its present phase.
 type inflicted struct {
 	role    string
 	targets []string
@@ -74,7 +72,7 @@ type inflicted struct {
 	healed  int64
 }
 
-// cover lists the cells that a run met, by its history alone.
+// cover lists the cells that a run covered, by its history alone.
 func cover(h *history.History) []Cell {
 	r := replay{
 		lease: h.Header.Lease, session: h.Header.Session, workers: make(map[string]*worker), holders: make(map[string]*worker),
@@ -109,7 +107,6 @@ func cover(h *history.History) []Cell {
 	return all
 }
 
-// work follows a worker.
 func (r *replay) work(e history.Event) {
 	w := r.workers[e.Process]
 	done := e.Type != history.Invoke
@@ -146,7 +143,6 @@ func (r *replay) work(e history.Event) {
 	}
 }
 
-// end is when the lease of a grant can end.
 func (r *replay) end(e history.Event) int64 {
 	switch {
 	case e.Until != 0:
@@ -157,7 +153,6 @@ func (r *replay) end(e history.Event) int64 {
 	return math.MaxInt64
 }
 
-// state of the lock that a worker is about.
 func (r *replay) state(key string, now int64) string {
 	asked := false
 	for _, w := range r.workers {
@@ -177,7 +172,7 @@ func (r *replay) state(key string, now int64) string {
 	return held
 }
 
-// fault follows a fault through its stages. One that was not proven did not happen.
+// fault follows a fault through its stages. A fault that was not proven covers nothing.
 func (r *replay) fault(e history.Event) {
 	r.begun = true
 	if !r.proven[e.Fault.ID] {
@@ -203,7 +198,7 @@ func (r *replay) fault(e history.Event) {
 	}
 }
 
-// silence says when the sessions of those end whom a fault may keep from renewing them.
+// silence sets when sessions end that a fault may keep from being renewed.
 func (r *replay) silence(f *inflicted, end int64) {
 	for _, target := range f.targets {
 		if w := r.workers[target]; w != nil && r.session {
@@ -212,8 +207,7 @@ func (r *replay) silence(f *inflicted, end int64) {
 	}
 }
 
-// note is called after something happened to a worker: what is in force, or was until a lease
-// ago, has met that.
+// note covers an event of a worker by every fault that is in force or was healed within a lease.
 func (r *replay) note(e history.Event) {
 	if !r.begun {
 		w := r.workers[e.Process]
@@ -227,7 +221,7 @@ func (r *replay) note(e history.Event) {
 	}
 }
 
-// meet puts down what the targets of a fault are at; of servers, what anybody is.
+// meet covers the calls of the targets of a fault; for a fault of servers, those of all workers.
 func (r *replay) meet(f *inflicted, now int64) {
 	whom := make(map[string]*worker)
 	for _, target := range f.targets {

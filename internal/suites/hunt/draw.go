@@ -9,11 +9,11 @@ import (
 	"lockcheck/nemesis"
 )
 
-// maxSteps is how many faults a trial has at most.
+// maxSteps is the most faults of a trial.
 const maxSteps = 3
 
-// draw makes a trial of nothing but chance. Each kind of fault is left out of it with even
-// odds, so that those that hide what others do are often missing (swarm testing).
+// draw makes a trial by chance alone. Each kind of fault is left out with even odds, because some hide what others do
+// (swarm testing).
 func (s space) draw(rng *rand.Rand) Trial {
 	t := Trial{
 		Workers: oneOf(rng, workerCounts()), Section: oneOf(rng, sections()), Seed: rng.Uint64N(1_000_000),
@@ -27,7 +27,6 @@ func (s space) draw(rng *rand.Rand) Trial {
 	return t.normal()
 }
 
-// steps is how many faults: mostly few.
 func (s space) steps(rng *rand.Rand) int {
 	if len(s.kinds) == 0 {
 		return 0
@@ -67,7 +66,7 @@ func (s space) step(rng *rand.Rand, kinds []string) Step {
 	return step
 }
 
-// change makes a trial that differs from another one in one thing.
+// change makes a trial that differs from another one in one value.
 func (s space) change(rng *rand.Rand, t Trial) Trial {
 	t.Steps = slices.Clone(t.Steps)
 	t.Seed = rng.Uint64N(1_000_000)
@@ -123,7 +122,7 @@ func (s space) changeStep(rng *rand.Rand, step *Step) {
 	}
 }
 
-// normal writes what means the same in one way only.
+// normal is the one form of all trials that mean the same.
 func (t Trial) normal() Trial {
 	t.Steps = slices.Clone(t.Steps)
 	for i := range t.Steps {
@@ -132,7 +131,7 @@ func (t Trial) normal() Trial {
 			step.Order = apart
 		}
 		if step.When == "" && (step.Target == "holder" || step.Target == actor) {
-			step.When = nemesis.WhenHolding // nobody can be meant without it
+			step.When = nemesis.WhenHolding // without a moment there is no holder
 		}
 		step.Half = step.Half && lasts(step.When)
 		t.Renew = t.Renew || step.When == nemesis.WhenRenewing
@@ -143,11 +142,10 @@ func (t Trial) normal() Trial {
 	return t
 }
 
-// aim is whom the step is aimed at.
 func (s Step) aim() aim { return aim{s.Fault, s.Target, s.From} }
 
-// ofUse are the values of a trial about the use of the lock.
-func (t Trial) ofUse() []string {
+// useValues are the values of a trial about the use of the lock.
+func (t Trial) useValues() []string {
 	return []string{
 		fmt.Sprintf("workers %d", t.Workers), fmt.Sprintf("section %v", t.Section), fmt.Sprintf("renew %v", t.Renew),
 		fmt.Sprintf("long %v", t.Long), fmt.Sprintf("check %v", t.Check), fmt.Sprintf("pin %v", t.Pin), fmt.Sprintf("brief %v", t.Brief),
@@ -160,10 +158,9 @@ func (s Step) values() []string {
 	}
 }
 
-// pairs of values that the trial tries together. Two faults in one trial are not a pair:
-// there are too many of them.
+// pairs lists the pairs of values that the trial covers. Two faults are no pair: there are too many of those.
 func (t Trial) pairs() []string {
-	use := t.ofUse()
+	use := t.useValues()
 	all := pairsOf(use)
 	for _, step := range t.Steps {
 		values := step.values()
@@ -186,5 +183,4 @@ func pairsOf(values []string) (all []string) {
 	return all
 }
 
-// without leaves out one of the steps.
 func without(steps []Step, i int) []Step { return slices.Delete(slices.Clone(steps), i, i+1) }

@@ -268,7 +268,7 @@ func TestCovering(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	blind := make(map[string]bool)
 	trials := 0
-	for ; g.covering < enoughPairs; trials++ {
+	for ; g.stale < enoughPairs; trials++ {
 		g.cover(rng)
 		for _, pair := range p.space.draw(rng).pairs() {
 			blind[pair] = true
@@ -284,7 +284,7 @@ func TestCovering(t *testing.T) {
 func TestRungs(t *testing.T) {
 	p := ready(t, "memory")
 	g := newGuide(p)
-	g.single, g.covering = nil, enoughPairs
+	g.single, g.stale = nil, enoughPairs
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, want := range []int{8, 4, 2, 1, 0, 8} {
 		for i := range generation {
@@ -358,7 +358,7 @@ func TestMadeAgain(t *testing.T) {
 	} {
 		f := newFolder("", ready(t, "memory"), nil)
 		singles := len(f.guide.single)
-		c.attempt.Trial = f.guide.single[len(unaided())]
+		c.attempt.Trial = f.guide.single[len(withoutFaults())]
 		for range c.attempt.Number {
 			f.apply(entry{Tried: &c.attempt})
 		}
@@ -390,9 +390,9 @@ func TestGuideGoesOn(t *testing.T) {
 	if len(one.single) > 0 || one.made != 2*generation+6 {
 		t.Errorf("%d first trials are left, and %d others were made", len(one.single), one.made)
 	}
-	if again.made != one.made || again.covering != one.covering || again.asked != one.asked || len(again.pool) != len(one.pool) || len(again.pairs) != len(one.pairs) {
+	if again.made != one.made || again.stale != one.stale || again.asked != one.asked || len(again.pool) != len(one.pool) || len(again.pairs) != len(one.pairs) {
 		t.Errorf("made %d and %d, covering %d and %d, asked %d and %d, pool of %d and %d, pairs %d and %d", again.made, one.made,
-			again.covering, one.covering, again.asked, one.asked, len(again.pool), len(one.pool), len(again.pairs), len(one.pairs))
+			again.stale, one.stale, again.asked, one.asked, len(again.pool), len(one.pool), len(again.pairs), len(one.pairs))
 	}
 }
 

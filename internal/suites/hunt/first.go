@@ -9,23 +9,22 @@ import (
 	"lockcheck/nemesis"
 )
 
-// first lists what is tried before trials are drawn: no fault, one fault at a time, and once each kind of them had
-// a turn also what chance hardly ever draws.
+// first lists the trials that come before any is drawn: no fault, one fault at a time, and, after one trial of each kind
+// of fault, what chance hardly ever draws.
 func (s space) first(rng *rand.Rand) []Trial {
 	all := s.singles(rng)
 	all = slices.Insert(all, min(len(s.kinds), len(all)), append(s.unreplicated(rng), s.late(rng)...)...)
-	return append(unaided(), all...)
+	return append(withoutFaults(), all...)
 }
 
-// unaided are trials without faults: what needs none is found by long sections, or by many holds.
-func unaided() []Trial {
+// withoutFaults finds what needs no fault: by long sections, or by many holds.
+func withoutFaults() []Trial {
 	return []Trial{{Workers: 3, Section: sections()[1]}, {Workers: 5, Section: shortest}}
 }
 
-// unreplicated is a trial in which the leader is kept from the other servers, and grants the lock to who
-// still reaches it. A service that answers before its replicas know grants the lock again after
-// a failover. The cut begins with a release, so that the grant after it is the first under the cut; its
-// section is longer than a failover takes.
+// unreplicated is a trial in which the leader is cut off from the other servers and grants the lock to whoever still
+// reaches it. A service that answers before its replicas know the grant grants the lock again after the failover. The
+// cut begins with a release, so the next grant is the first one under the cut. Its section outlasts a failover.
 func (s space) unreplicated(rng *rand.Rand) []Trial {
 	cut := aim{history.Partition, "leader", "servers"}
 	if !s.long || !slices.Contains(s.whens[cut], nemesis.WhenReleasing) {
@@ -38,10 +37,8 @@ func (s space) unreplicated(rng *rand.Rand) []Trial {
 	}.normal()}
 }
 
-// singles lists trials with one fault that begins while somebody holds the lock, one of each kind
-// of fault after another. Of a kind those come first that meet who asks for the lock, or the servers
-// on whom most depends; those that cut it off from some only come after the others. Beyond that
-// chance decides.
+// singles lists trials with one fault that begins while the lock is held, the kinds of faults in turn. Within a kind, the
+// order is that of turn, then chance.
 func (s space) singles(rng *rand.Rand) []Trial {
 	kinds := slices.Clone(s.kinds)
 	rng.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
@@ -62,11 +59,10 @@ func (s space) singles(rng *rand.Rand) []Trial {
 	return all
 }
 
-// late are trials in which a worker reads an answer late, but within its lease, and in which the holder
-// is stopped for longer than that afterwards. What clients do about late answers, such as asking again,
-// is wrong seldom, and only then. Their timeouts are of seconds, whatever the lease: it is a long one.
-// What an answer to a renewal leads to hangs on what a client does first when it goes on: that is tried
-// twice.
+// late lists trials in which a worker reads an answer late, but within its lease, and in which the holder is then stopped
+// beyond its lease. Only then does it show whether a client asks again in a wrong way. Timeouts of clients are seconds
+// whatever the lease, so the lease is a long one. A late renewal is tried twice: its effect depends on what the client
+// does first when it goes on.
 func (s space) late(rng *rand.Rand) []Trial {
 	if !s.long {
 		return nil
@@ -75,7 +71,7 @@ func (s space) late(rng *rand.Rand) []Trial {
 	for _, c := range []struct {
 		workers  int
 		section  float64
-		at, then string // the moments of both faults
+		at, then string // moments of the two faults
 	}{
 		{3, lastsBoth, nemesis.WhenRenewing, nemesis.WhenRenewing}, // of one hold
 		{2, lastsBoth, nemesis.WhenRenewing, nemesis.WhenRenewing},
@@ -95,15 +91,13 @@ func (s space) late(rng *rand.Rand) []Trial {
 	return all
 }
 
-// lastsBoth is a section, in leases, of which something is left after both faults of a trial with a
-// late answer.
+// lastsBoth is a section, in leases, that outlasts both faults of a trial with a late answer.
 const lastsBoth = 3
 
-// ofKind are the trials with one fault of a kind.
 func (s space) ofKind(rng *rand.Rand, kind string) []Trial {
 	var all []Trial
 	for _, a := range s.aims[kind] {
-		if a.target != actor { // who holds the lock is who was waited for
+		if a.target != actor { // the same as the holder, while the lock is held
 			all = append(all, s.single(rng, a)...)
 		}
 	}
@@ -112,8 +106,8 @@ func (s space) ofKind(rng *rand.Rand, kind string) []Trial {
 	return all
 }
 
-// mainServers is the role of those servers on whom most depends: the leader, of equal ones a minority, which the lock is
-// to do without, or the only one.
+// mainServers is the role of the servers that the lock depends on most: the leader; among equals a minority, which the
+// lock must survive; or the only server.
 func (s space) mainServers() string {
 	for _, role := range []string{"leader", "minority"} {
 		for _, kind := range s.kinds {
@@ -125,7 +119,8 @@ func (s space) mainServers() string {
 	return "one"
 }
 
-// turn is when an aim comes among those of a kind of fault, the lowest first.
+// turn orders the aims of a kind, the lowest first: whoever uses the lock and the main servers, cut off from everybody,
+// then from some; then all others.
 func (s space) turn(a aim) int {
 	switch {
 	case !slices.Contains([]string{"holder", "waiter", s.mainServers()}, a.target):
@@ -136,13 +131,12 @@ func (s space) turn(a aim) int {
 	return 0
 }
 
-// single are the trials of an aim. One has a section that ends before the lease. One has a section
-// that needs renewals, those of sessions too, and a fault that outlasts the leases of those who wait;
-// if they can, they also give up soon and ask anew. A fault that servers take long to recover from
-// is tried in a long lease, with and without a renewal, or where less depends on the role in one of
-// both ways: what libraries do about servers that are gone takes as long in a short one, and comes too
-// late there. It is also tried with many short holds in a long lease: a server loses what it granted
-// under it.
+// single lists the trials of an aim. In one the section ends before the lease. In one the section needs renewals, or a
+// session, and the fault outlasts the leases of the waiters; if the lock allows it, they also give up soon and ask anew.
+//
+// A fault that servers take long to recover from is tried with a long lease, because libraries take seconds to notice
+// that servers are gone, which is too late for a short lease. It is tried with and without renewals, for less important
+// roles with one of the two, and with many short holds, because a server may lose what it granted under them.
 func (s space) single(rng *rand.Rand, a aim) []Trial {
 	step := Step{Fault: a.fault, Target: a.target, From: a.from, When: s.whens[a][0], Length: 1.3, Clock: firstOf(clocksOf(a.fault))}
 	long := s.long && outlasts(a)
@@ -155,7 +149,7 @@ func (s space) single(rng *rand.Rand, a aim) []Trial {
 	}
 	all := []Trial{within, beyond}
 	if s.brief {
-		anew := beyond // by a new attempt: some libraries sleep before those that wait are asked again
+		anew := beyond // some libraries sleep before they ask again for a waiter, but not for a new attempt
 		anew.Brief = true
 		all = append(all, anew)
 	}
@@ -176,7 +170,7 @@ func (s space) single(rng *rand.Rand, a aim) []Trial {
 	return all
 }
 
-// outlasts says of a fault whether what it does to servers takes longer than a short lease.
+// outlasts says whether servers take longer than a short lease to recover from a fault.
 func outlasts(a aim) bool {
 	switch a.fault {
 	case history.Pause, history.Freeze, history.Kill, history.Wipe, history.Crash, history.Partition, history.OneWay:

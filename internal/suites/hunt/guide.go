@@ -7,42 +7,40 @@ import (
 	"slices"
 )
 
-// guide decides what to try next by what was tried.
+// guide chooses the next trial by what earlier ones covered.
 type guide struct {
 	space space
-	// pairs of features that were tried together, and cells that were met.
+	// pairs of values and cells that were covered.
 	pairs map[string]bool
 	cells map[Cell]bool
-	// single are the first trials that are still to be made, nearly all with one fault or none, and tries how
-	// often each of them may still be made until it tells something.
+	// single are the first trials that are left, nearly all with at most one fault, and tries is how often each of them
+	// may still be made if it fails.
 	single []Trial
 	tries  map[string]int
-	// drawn are the trials that next made: all others were made before the hunt was interrupted.
+	// drawn are the trials that next returned. All others were made before the hunt was interrupted.
 	drawn map[string]bool
-	// made is how many trials were after them. The first ones cover pairs, and later every other
-	// one, as long as there are new ones.
-	made int
-	// covering is how many trials in a row covered no new pair.
-	covering int
-	// pool has the trials that are changed next; none where the next ones are drawn.
+	// made counts the trials after the first ones. At the beginning all of them cover pairs, later every other one, as
+	// long as there are new pairs.
+	made  int
+	stale int // trials in a row that covered no new pair
+	// pool has the trials that are changed next. If it is empty, the next ones are drawn.
 	pool []scored
-	// asked is how many trials the present rung was asked for, and rung what came back: for the first of
-	// them all that were made before any is changed.
+	// asked counts the trials that the present rung returned, and rung has those that came back, in the first rung all
+	// trials before any is changed.
 	asked int
 	rung  []scored
 }
 
-// scored is a trial and what it was worth.
 type scored struct {
 	trial Trial
 	score float64
 }
 
-// generation is how many trials a rung has at least. The best go on, of each rung half as many as of
-// the one before, and are changed twice as often (successive halving).
+// generation is the least size of a rung. The best of a rung go on, half as many as of the rung before, and are changed
+// twice as often (successive halving).
 const generation = 16
 
-// enoughPairs is how many trials in a row may fail to cover a new pair before covering is over.
+// enoughPairs is how many trials in a row without a new pair end the covering of pairs.
 const enoughPairs = 8
 
 func newGuide(p Plan) *guide {
@@ -55,7 +53,6 @@ func newGuide(p Plan) *guide {
 	return g
 }
 
-// next makes a trial.
 func (g *guide) next(rng *rand.Rand) Trial {
 	t := g.draw(rng)
 	g.drawn[t.key()] = true
@@ -80,17 +77,17 @@ func (g *guide) draw(rng *rand.Rand) Trial {
 	return g.space.change(rng, parent.trial)
 }
 
-// covers says whether the trial that is made now is one that covers pairs.
+// covers says whether the present trial is to cover pairs.
 func (g *guide) covers() bool {
-	return g.covering < enoughPairs && (g.beginning() || g.made%2 == 0)
+	return g.stale < enoughPairs && (g.beginning() || g.made%2 == 0)
 }
 
-// beginning says whether first trials are made, or those after them that all cover pairs.
+// beginning is the time of the first trials and of those after them that all cover pairs.
 func (g *guide) beginning() bool {
-	return len(g.single) > 0 || g.covering < enoughPairs && g.made <= 2*generation
+	return len(g.single) > 0 || g.stale < enoughPairs && g.made <= 2*generation
 }
 
-// cover draws some trials, and takes the one with the most pairs that are new.
+// cover takes, of some drawn trials, the one with the most new pairs.
 func (g *guide) cover(rng *rand.Rand) Trial {
 	const draws = 30
 	var best Trial
@@ -106,9 +103,9 @@ func (g *guide) cover(rng *rand.Rand) Trial {
 }
 
 func (g *guide) covered(t Trial) {
-	g.covering++
+	g.stale++
 	if g.fresh(t) > 0 {
-		g.covering = 0
+		g.stale = 0
 	}
 	for _, pair := range t.pairs() {
 		g.pairs[pair] = true
@@ -124,7 +121,7 @@ func (g *guide) fresh(t Trial) (n int) {
 	return n
 }
 
-// learn takes in what a trial met that nobody had met before, whoever drew it.
+// learn takes in what a trial covered first, and how near it came to a violation, 0 to 1.
 func (g *guide) learn(t Trial, fresh []Cell, nearness float64, guided bool) {
 	_, isSingle := g.tries[t.key()]
 	if guided && !isSingle && !g.drawn[t.key()] { // before the hunt was interrupted
@@ -149,7 +146,7 @@ func (g *guide) learn(t Trial, fresh []Cell, nearness float64, guided bool) {
 	}
 }
 
-// retry makes one of the first trials that failed, or whose faults met nobody, once more, after the others.
+// retry puts a first trial that failed, or whose faults were not exercised, behind the others once.
 func (g *guide) retry(t Trial) {
 	g.drop(t)
 	if g.tries[t.key()] > 1 {
@@ -158,13 +155,11 @@ func (g *guide) retry(t Trial) {
 	}
 }
 
-// drop takes a trial out of those that are still to be made.
 func (g *guide) drop(t Trial) {
 	g.single = slices.DeleteFunc(g.single, func(other Trial) bool { return other.key() == t.key() })
 }
 
-// climb begins the next rung once as many trials as one has are back. After that of a single
-// trial a bracket is over, and the next one begins with trials that are drawn.
+// climb begins the next rung once the present one is complete. After a rung of one trial, the next ones are drawn.
 func (g *guide) climb() {
 	if len(g.rung) < generation || g.beginning() {
 		return

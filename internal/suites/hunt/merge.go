@@ -14,9 +14,8 @@ import (
 	"lockcheck/internal/suites/repros"
 )
 
-// Merge puts the parts of one hunt together in a new folder, with copies of what they keep. Their
-// trials are numbered anew, in the order in which they began. Parts that are not among them are
-// missing, and said to be.
+// Merge joins the parts of one hunt in a new folder, with copies of their runs and reproductions. Trials are numbered in
+// the order in which they began. The result names the parts that are missing.
 func Merge(ctx context.Context, path string, parts []*Folder) (*Folder, error) {
 	plan, err := wholeOf(parts)
 	if err != nil {
@@ -35,13 +34,12 @@ func Merge(ctx context.Context, path string, parts []*Folder) (*Folder, error) {
 	return Open(path)
 }
 
-// sameHunt says whether two plans are of parts of one hunt.
 func (p Plan) sameHunt(other Plan) bool {
 	return p.Lock == other.Lock && p.Version == other.Version && p.Nodes == other.Nodes && p.TTL == other.TTL &&
 		p.Seed == other.Seed && p.Blind == other.Blind && p.Shard.Of == other.Shard.Of
 }
 
-// wholeOf is the plan that all parts are parts of.
+// wholeOf is the plan of the whole hunt. Parts of different hunts, or one part given twice, are errors of usage.
 func wholeOf(parts []*Folder) (Plan, error) {
 	first := parts[0].Plan
 	made := make(map[suites.Shard]string)
@@ -69,16 +67,16 @@ func wholeOf(parts []*Folder) (Plan, error) {
 	return whole, nil
 }
 
-// taken is a trial or a find of a part.
+// taken is an entry of a part.
 type taken struct {
 	entry
 	part int
-	at   int // index of the trial in its part
+	at   int // index in the part
 }
 
 func (f *Folder) take(ctx context.Context, parts []*Folder) error {
 	trials := trialsOf(parts)
-	numbers := make([]map[int]int, len(parts)) // of trials in the whole, by those in their part
+	numbers := make([]map[int]int, len(parts)) // of the trials in the whole hunt, by their numbers in the part
 	for i := range parts {
 		numbers[i] = make(map[int]int)
 	}
@@ -91,14 +89,14 @@ func (f *Folder) take(ctx context.Context, parts []*Folder) error {
 			return err
 		}
 	}
-	finds := findsOf(parts)
+	finds := recordsOf(parts)
 	for _, t := range bestOf(finds) {
 		found := *t.Found
 		found.Run, found.File = within(t.part, found.Run), within(t.part, found.File)
 		found.Source = numbers[t.part][found.Source]
 		found.Rerun = nil
 		for _, other := range finds {
-			// What nobody saw again is not to be tried anew by those trials of other parts either.
+			// Where no part confirmed it, a trial that any part reran is not rerun.
 			if other.Found.key() != found.key() || other.part != t.part && found.OriginalRuns.Shown > 0 {
 				continue
 			}
@@ -118,7 +116,7 @@ func (f *Folder) take(ctx context.Context, parts []*Folder) error {
 	return nil
 }
 
-// within is where the whole keeps a file or run of a part.
+// within is the path in the whole hunt of a file or run of a part.
 func within(part int, path string) string {
 	if path == "" {
 		return ""
@@ -127,7 +125,6 @@ func within(part int, path string) string {
 	return filepath.Join(folder, fmt.Sprintf("part%d", part+1), name)
 }
 
-// copyOf copies the runs and files that a part keeps.
 func (f *Folder) copyOf(ctx context.Context, i int, part *Folder) error {
 	root, err := os.OpenRoot(part.Path)
 	if err != nil {
@@ -139,7 +136,7 @@ func (f *Folder) copyOf(ctx context.Context, i int, part *Folder) error {
 			return err
 		}
 		if _, err := root.Stat(folder); err != nil {
-			continue // it found nothing
+			continue // the part found nothing
 		}
 		if err := suites.CopyFolder(filepath.Join(f.Path, folder, fmt.Sprintf("part%d", i+1)), root, folder); err != nil {
 			return err
@@ -148,7 +145,7 @@ func (f *Folder) copyOf(ctx context.Context, i int, part *Folder) error {
 	return f.rewrite(i, part)
 }
 
-// rewrite writes the reproductions of a part anew: they name the file of a lock from where they are.
+// rewrite adapts the reproductions of a part: they name a lock file relative to their own folder.
 func (f *Folder) rewrite(i int, part *Folder) error {
 	for _, find := range part.records {
 		if find.File == "" || !lockfile.IsPath(f.Plan.Lock) {
@@ -158,7 +155,7 @@ func (f *Folder) rewrite(i int, part *Folder) error {
 		if err != nil {
 			return err
 		}
-		r.Setup.Lock = f.Plan.Lock // a part may have been made elsewhere
+		r.Setup.Lock = f.Plan.Lock // a part may come from another folder
 		if _, err := write(filepath.Join(f.Path, filepath.Dir(within(i, find.File))), r); err != nil {
 			return err
 		}
@@ -166,7 +163,6 @@ func (f *Folder) rewrite(i int, part *Folder) error {
 	return nil
 }
 
-// trialsOf lists the trials of all parts as they began.
 func trialsOf(parts []*Folder) []taken {
 	var all []taken
 	for i, part := range parts {
@@ -178,8 +174,7 @@ func trialsOf(parts []*Folder) []taken {
 	return all
 }
 
-// findsOf lists the finds of all parts.
-func findsOf(parts []*Folder) []taken {
+func recordsOf(parts []*Folder) []taken {
 	var all []taken
 	for i, part := range parts {
 		for at := range part.records {
@@ -189,7 +184,7 @@ func findsOf(parts []*Folder) []taken {
 	return all
 }
 
-// bestOf are the finds, of those that are one the part that went furthest into it.
+// bestOf keeps, of the records of one finding, the one that got furthest.
 func bestOf(all []taken) []taken {
 	var best []taken
 	for _, t := range all {

@@ -1,6 +1,5 @@
-// Package hunt searches for short schedules of faults that break a lock. What it finds it
-// makes smaller and writes down as a reproduction. Where trials aim follows from what earlier
-// ones met, but for a share that is drawn blindly, with which the others are compared.
+// Package hunt searches for short schedules of faults that break a lock, reduces what it finds, and writes it as a
+// reproduction. Guided trials aim by what earlier ones covered. Blind ones are drawn by chance and are the baseline.
 package hunt
 
 import (
@@ -14,7 +13,7 @@ import (
 	"lockcheck/internal/suites"
 )
 
-// Plan says what is hunted for.
+// Plan says what a hunt tries. Only Ready makes it fit for use.
 type Plan struct {
 	Lock    string `json:"lock"`
 	Version string `json:"version,omitempty"` // of the servers; "" for the usual one
@@ -25,9 +24,9 @@ type Plan struct {
 	Seed uint64        `json:"seed"`
 	// Blind is the share of trials, 0 to 1, that are drawn without regard to earlier ones.
 	Blind float64 `json:"blind"`
-	// Shard is the part of the hunt that this machine makes, of trials that are dealt out.
+	// Shard is the part of the trials that this hunt makes; zero for all.
 	Shard suites.Shard `json:"shard,omitzero"`
-	// Missing are the parts of a hunt that was put together of which nothing came back.
+	// Missing are the parts that a merged hunt lacks.
 	Missing []suites.Shard `json:"missing,omitempty"`
 
 	info    clients.Info
@@ -38,7 +37,7 @@ type Plan struct {
 // DefaultBlind is the usual share of trials that are drawn blindly.
 const DefaultBlind = 0.25
 
-// Ready looks up the lock, and what its trials can do. Its error is one of usage.
+// Ready finds the lock and what its trials can be made of. Its error is one of usage.
 func (p Plan) Ready() (Plan, error) {
 	lock, err := lockfile.Find(p.Lock)
 	if err != nil {
@@ -54,17 +53,17 @@ func (p Plan) Ready() (Plan, error) {
 	if _, err := p.outline(Trial{Workers: fewest, Section: shortest}); err != nil {
 		return p, err
 	}
-	if p.Nodes > 0 { // known by now as one that the lock can have
+	if p.Nodes > 0 { // outline has checked that the lock can have it
 		p.servers.Nodes, p.servers.Sizes = p.Nodes, nil
 	}
 	p.space = p.spaceOf()
 	return p, nil
 }
 
-// lease is what trials ask for: the shortest that tells something; 0 for a lock without one.
+// lease is that of most trials: the shortest useful one, unless the plan sets it; 0 for a lock without one.
 func (p Plan) lease() time.Duration { return cmp.Or(p.TTL, p.info.ShortestTTL()) }
 
-// shortDelay is a lock delay that is long for a trial and short for a hunt.
+// shortDelay is a lock delay that a trial can exceed and a hunt can afford.
 const shortDelay = time.Second
 
 // lockDelay is that of trials; nil for the usual one, and for a lock without any.
@@ -76,8 +75,8 @@ func (p Plan) lockDelay() *time.Duration {
 	return &delay
 }
 
-// isBlind says whether the i-th trial of this part is drawn blindly: the share is kept at any time,
-// and by few trials of many parts, too.
+// isBlind says whether the i-th trial of this part is blind. At any time the share is kept, by few trials of many parts
+// together as well.
 func (p Plan) isBlind(i int) bool {
 	before := float64(i) * p.Blind
 	if p.Shard.Of > 0 {

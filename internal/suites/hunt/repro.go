@@ -18,7 +18,7 @@ import (
 	"lockcheck/internal/yamlfile"
 )
 
-// reproduction is a trial as a file for "lockcheck repro", and what it must give.
+// reproduction is a form as a file for "lockcheck repro". Its error says that the lock does not support the form.
 func (p Plan) reproduction(name string, t Trial, s Signature, what string) (repros.Reproduction, error) {
 	o, err := p.options(t)
 	if err != nil {
@@ -34,7 +34,6 @@ func (p Plan) reproduction(name string, t Trial, s Signature, what string) (repr
 	}, nil
 }
 
-// summary says in a line what shows under what.
 func summary(s Signature, t Trial) string {
 	var steps []string
 	for _, step := range t.Steps {
@@ -46,7 +45,7 @@ func summary(s Signature, t Trial) string {
 	return s.String() + ", after " + strings.Join(steps, ", ")
 }
 
-// expectation is that the find shows, whatever else does.
+// expectation is that the finding shows, whatever else does.
 func (s Signature) expectation() suites.Expectation {
 	e := suites.Expectation{Verdict: checker.Violation, Violated: []checker.Property{s.Property}, Cause: s.Cause}
 	if s.Property == checker.Linearizability { // no verdict rests on it
@@ -62,13 +61,13 @@ func (s Signature) expectation() suites.Expectation {
 	return e
 }
 
-// experiment is what is run to see a find again: what the file will run.
+// experiment is what the file will run.
 func experiment(r repros.Reproduction, control bool) (suites.Experiment, error) {
 	return r.Experiment(repros.Form{Control: control})
 }
 
-// controls lists what could make the difference to a find: a step less, a lock that is known
-// to be without the flaw, a section within the lease.
+// controls lists changes that could make the difference: a step less, a lock without the known flaw, the usual lock
+// delay, a section within the lease, no renewals.
 func (p Plan) controls(t Trial, r repros.Reproduction) []repros.Control {
 	var all []repros.Control
 	for i, step := range t.Steps {
@@ -99,7 +98,7 @@ func (p Plan) controls(t Trial, r repros.Reproduction) []repros.Control {
 	return all
 }
 
-// changed is the part of a file that sets some values, each after its name.
+// changed is the part of a file that sets values, each after its name.
 func changed(texts ...string) yaml.Node {
 	node := yaml.Node{Kind: yaml.MappingNode}
 	for _, text := range texts {
@@ -108,8 +107,8 @@ func changed(texts ...string) yaml.Node {
 	return node
 }
 
-// sibling is a lock of the table on the same servers, but for what is in front of them, that has no flaw which is known by name;
-// "" if there is none, or the lock is such a one.
+// sibling is a lock without a known flaw on the same servers, with or without a proxy in front; "" if there is none or
+// if the lock has no known flaw itself.
 func (p Plan) sibling() string {
 	if p.info.Naive == "" {
 		return ""
@@ -129,7 +128,7 @@ func (p Plan) sibling() string {
 	return table[i].Name
 }
 
-// expectations are what a control can be expected to give, the most telling first.
+// expectations are what a control may give, the strictest first.
 func (s Signature) expectations() []suites.Expectation {
 	return []suites.Expectation{
 		{Verdict: checker.Valid},
@@ -137,15 +136,14 @@ func (s Signature) expectations() []suites.Expectation {
 	}
 }
 
-// others are the properties that may be violated in a control, whatever became of them.
+// others are the properties that a control may violate.
 func (s Signature) others() []checker.Property {
 	return slices.DeleteFunc(checker.Properties(), func(p checker.Property) bool {
 		return p == s.Property || p == checker.FaultEvidence || p == checker.Assumptions
 	})
 }
 
-// write stores a reproduction in a folder and returns its path. A lock that is named by a
-// path is named relative to that folder.
+// write stores a reproduction in a folder and returns its path. It names a lock file relative to that folder.
 func write(folder string, r repros.Reproduction) (string, error) {
 	if lockfile.IsPath(r.Setup.Lock) {
 		lock, err := filepath.Abs(r.Setup.Lock)

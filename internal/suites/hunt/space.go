@@ -16,7 +16,7 @@ import (
 // Values that trials are drawn from, the simplest first.
 const (
 	fewest   = 2
-	shortest = 0.05 // section, in leases: so short that a trial has a hundred holds
+	shortest = 0.05 // section, in leases: a trial has about a hundred such holds
 )
 
 func workerCounts() []int   { return []int{fewest, 3, 5} }
@@ -25,37 +25,35 @@ func lengths() []float64    { return []float64{0.5, 1.3, 2.5} }
 func clockSteps() []float64 { return []float64{1.5, 10, -10} }
 func speeds() []float64     { return []float64{3, 0.3} }
 
-// longHold is for faults of servers, whose restart and failover take some seconds whatever
-// the lease is.
+// longHold outlasts the restart and the failover of servers, which take seconds whatever the lease is.
 const longHold = 10 * time.Second
 
-// longLease is one by which a silent holder keeps its lock for that long.
+// longLease keeps the lock of a silent holder for longHold.
 func (p Plan) longLease() time.Duration {
 	return p.info.Lease(time.Duration(float64(longHold) / max(1, p.info.Expiry)))
 }
 
-// hasLong says whether a long lease differs from that of other trials.
+// hasLong says whether a long lease is possible and much longer than the usual one.
 func (p Plan) hasLong() bool {
 	atMost := p.info.MaxTTL
 	return p.servers.Nodes > 0 && p.lease() > 0 && p.lease() < p.longLease()/2 && (atMost == 0 || atMost >= p.longLease())
 }
 
-// moments are what the steps of a schedule can wait for, the simplest first; "" for nothing.
-// Which of them a lock has, is asked for each aim.
+// moments are what a step can wait for, the simplest first; "" for nothing.
 func moments() []string {
 	others := slices.DeleteFunc(nemesis.Moments(), func(when string) bool { return when == nemesis.WhenHolding })
 	return append([]string{nemesis.WhenHolding, ""}, others...)
 }
 
-// actor is the role of the worker that a step has waited for.
+// actor is the role of the worker whose moment a step waited for.
 const actor = "actor"
 
-// lasts says of a moment whether a fault can begin when half of a section has passed since.
+// lasts says whether a moment can still be in force half a section later.
 func lasts(when string) bool {
 	return when == nemesis.WhenHolding || when == nemesis.WhenQueued || when == nemesis.WhenLost
 }
 
-// aim is a fault of somebody.
+// aim is a fault, its target and whom it cuts the target off from.
 type aim struct{ fault, target, from string }
 
 // space is what the trials of a lock can be made of.
@@ -63,19 +61,17 @@ type space struct {
 	kinds []string         // of faults
 	aims  map[string][]aim // by kind
 	whens map[aim][]string // moments that a fault can be aimed at
-	// long, renew, check, pin and brief: the lock can be used so.
+	// long, renew, check, pin and brief say whether the lock can be used as the fields of Trial of these names say.
 	long, renew, check, pin, brief bool
-	// session: what keeps the lock is renewed unasked.
-	session bool
-	// nodes is the usual number of servers, and sizes the others that there can be.
+	session                        bool // the client renews the lease by itself
+	// nodes is the usual number of servers, and sizes are the other possible numbers.
 	nodes int
 	sizes []int
 	// unsupported says why there is no aim for some kinds, one reason in a text.
 	unsupported []string
 }
 
-// targets are the roles that faults are aimed at, the simplest first, on so many servers. One
-// server has no parts.
+// targets are the roles that faults are aimed at, the simplest first.
 func targets(servers int) []string {
 	all := []string{"holder", "waiter", actor}
 	if servers > 0 {
@@ -87,7 +83,7 @@ func targets(servers int) []string {
 	return all
 }
 
-// cuts are what faults of the network are aimed at besides, with whom they keep it apart from.
+// cuts are further aims of network faults: a target and whom it is cut off from.
 func cuts(servers int) [][2]string {
 	if servers <= 1 {
 		return nil
@@ -98,7 +94,7 @@ func cuts(servers int) [][2]string {
 	}
 }
 
-// spaceOf asks of each fault, role and moment whether the lock supports it.
+// spaceOf finds the faults, roles and moments that the lock supports.
 func (p Plan) spaceOf() space {
 	s := space{aims: make(map[string][]aim), whens: make(map[aim][]string)}
 	var reasons []string
@@ -153,7 +149,6 @@ func (s space) roles() []string {
 	return append([]string{noFault}, slices.Compact(all)...)
 }
 
-// root is what an error of support rests on.
 func root(err error) error {
 	var unsupported *nemesis.UnsupportedError
 	if errors.As(err, &unsupported) {
@@ -175,7 +170,6 @@ func aimsOf(kind nemesis.Kind, servers int) []aim {
 	return all
 }
 
-// simplest is a step of an aim with the first of all values.
 func simplest(a aim) Step {
 	s := Step{Fault: a.fault, Target: a.target, From: a.from, Length: lengths()[0]}
 	s.Clock = firstOf(clocksOf(a.fault))

@@ -15,23 +15,23 @@ import (
 	"lockcheck/workloads"
 )
 
-// Trial is one short run: how the lock is used, and what is done to it.
+// Trial is one short run: how the lock is used, and the faults.
 type Trial struct {
 	Workers int `json:"workers"`
 	// Section is the time in the critical section, in leases.
 	Section float64 `json:"section"`
-	// Long: with a lease that outlasts the restart of a server and a failover.
+	// Long: the lease outlasts the restart of a server and a failover.
 	Long bool `json:"long,omitempty"`
 	// Nodes is the number of servers; 0 for the usual one.
 	Nodes int  `json:"nodes,omitempty"`
 	Renew bool `json:"renew,omitempty"`
 	Check bool `json:"check,omitempty"` // before the write
 	Pin   bool `json:"pin,omitempty"`
-	// Brief attempts give up waiting after half of the shortest lease, others not at all.
+	// Brief: attempts give up after half of the shortest lease, otherwise never.
 	Brief bool   `json:"brief,omitempty"`
 	Steps []Step `json:"steps,omitempty"`
-	// Times is how often its only step is made, or without any how much longer it takes; 0 for once.
-	// It is for what is written down, never drawn.
+	// Times is how often the only step is made, or, without a step, how many times longer the trial is; 0 for once. It is
+	// for reproductions, never drawn.
 	Times int `json:"times,omitempty"`
 	// Seed decides what roles leave open.
 	Seed uint64 `json:"seed"`
@@ -43,14 +43,13 @@ type Step struct {
 	Target string `json:"target"`
 	From   string `json:"from,omitempty"`
 	When   string `json:"when,omitempty"`
-	// Half begins when half of a section is over, with a moment that lies in one.
+	// Half: the step begins half a section after its moment.
 	Half bool `json:"half,omitempty"`
 	// Length is how long it lasts, in leases.
 	Length float64 `json:"length"`
-	// Clock is how far a clock is moved, in leases beyond what can be proven, or how fast it runs.
+	// Clock is how far a clock is moved, in leases beyond the smallest provable step, or how fast it runs.
 	Clock float64 `json:"clock,omitempty"`
-	// Order is when it begins relative to the step before.
-	Order order `json:"order,omitempty"`
+	Order order   `json:"order,omitempty"`
 }
 
 // order of a step.
@@ -64,38 +63,34 @@ const (
 
 // Times of a trial.
 const (
-	// firstStep is how long workers are left alone.
+	// firstStep is how long workers run before the first fault.
 	firstStep = 200 * time.Millisecond
-	// idle is the time of a trial without faults, at least.
+	// idle is the least length of a trial without faults.
 	idle = 2 * time.Second
 	// momentWait is how long a step may wait for its moment.
 	momentWait = 2 * time.Second
 )
 
-// key tells trials apart.
 func (t Trial) key() string {
 	text, _ := json.Marshal(t) // of plain values: it cannot fail
 	return string(text)
 }
 
-// options are those of a run that makes the trial.
 func (p Plan) options(t Trial) (runs.Options, error) {
 	o := p.sketch(t)
 	var err error
 	o.TimeLimit, err = limitOf(o, t)
 	if p.info.GivesUp() && !t.Brief {
-		o.Wait = o.TimeLimit // who gives up under a fault does not learn what became of the attempt
+		o.Wait = o.TimeLimit // an attempt that is given up under a fault hides its outcome
 	}
 	return o, err
 }
 
-// limitOf is how long a run takes that makes a trial.
 func limitOf(o runs.Options, t Trial) (time.Duration, error) {
 	outline, err := runs.OutlineOf(o)
 	return (outline.Recovery + t.active(outline.Effective) + 99*time.Millisecond).Truncate(100 * time.Millisecond), err
 }
 
-// outline is what a trial will be.
 func (p Plan) outline(t Trial) (runs.Outline, error) {
 	o, err := p.options(t)
 	if err != nil {
@@ -127,7 +122,7 @@ func (p Plan) sketch(t Trial) runs.Options {
 	return o
 }
 
-// unit is what sections are measured in: for how long a silent holder keeps the lock.
+// unit is for how long a silent holder keeps the lock. Sections are measured in it.
 func (p Plan) unit(lease time.Duration) time.Duration {
 	switch {
 	case lease == 0:
@@ -138,7 +133,6 @@ func (p Plan) unit(lease time.Duration) time.Duration {
 	return lease
 }
 
-// schedule of the steps, named in their order.
 func (t Trial) schedule(section time.Duration) nemesis.Schedule {
 	s := nemesis.Schedule{Seed: t.Seed, Steps: []nemesis.Step{}}
 	for i, step := range t.Steps {
@@ -169,7 +163,7 @@ func (t Trial) schedule(section time.Duration) nemesis.Schedule {
 	return s
 }
 
-// strength says how strong a fault is, of those that can be weaker or stronger.
+// strength sets how strong a fault is.
 func (s Step) strength(n *nemesis.Step) {
 	switch s.Fault {
 	case history.Clock, history.ClockStrobe:
@@ -188,8 +182,7 @@ func (s Step) strength(n *nemesis.Step) {
 	}
 }
 
-// active is the time for faults that the steps need: each waits for its moment at most as
-// long as a few sections take, and those in a row wait for each other.
+// active is the time that the steps need if each waits for its moment and for the step before.
 func (t Trial) active(lease time.Duration) time.Duration {
 	if lease == 0 {
 		lease = time.Second
@@ -206,11 +199,11 @@ func (t Trial) active(lease time.Duration) time.Duration {
 	return total
 }
 
-// maxLength is how long a run may take for the sake of repetitions.
+// maxLength bounds the length of a run with repeated steps.
 const maxLength = 3 * time.Minute
 
-// repeated is the trial with its step as often as it takes to show what it shows with a probability,
-// but for doubt, and as there is time for. One of several steps is made once.
+// repeated is the trial with its step as often as rerunsFor the probability says and as there is time for. A trial with
+// several steps is not repeated.
 func (t Trial) repeated(p float64, lease, most time.Duration) Trial {
 	if t.Times = 0; len(t.Steps) > 1 {
 		return t
@@ -221,8 +214,8 @@ func (t Trial) repeated(p float64, lease, most time.Duration) Trial {
 	return t
 }
 
-// asFarAs is the trial as far as it got: without the steps that had not begun when it ended, and without those that
-// met nobody, unless none did. A reproduction asks of each step that it met somebody, which these may seldom do.
+// asFarAs is the trial as far as it got: without the steps that had not begun when it ended, and without those that were
+// not exercised, unless none was. A reproduction requires every step to be exercised.
 func (t Trial) asFarAs(faults []checker.FaultCoverage) Trial {
 	steps := t.schedule(0).Steps
 	with := func(is func(checker.FaultCoverage) bool) Trial {
@@ -235,8 +228,8 @@ func (t Trial) asFarAs(faults []checker.FaultCoverage) Trial {
 		}
 		return part.normal()
 	}
-	if met := with(func(f checker.FaultCoverage) bool { return f.Exercised || !f.Proven }); len(met.Steps) > 0 {
-		return met
+	if exercised := with(func(f checker.FaultCoverage) bool { return f.Exercised || !f.Proven }); len(exercised.Steps) > 0 {
+		return exercised
 	}
 	return with(func(checker.FaultCoverage) bool { return true })
 }
@@ -248,7 +241,7 @@ func (t Trial) String() string {
 		on   bool
 		text string
 	}{
-		{t.Long, "long"}, {t.Renew, "renewed"}, {t.Check, "deadline looked at before the write"}, {t.Pin, "a server for each worker"},
+		{t.Long, "long"}, {t.Renew, "renewed"}, {t.Check, "validity checked before the write"}, {t.Pin, "a server for each worker"},
 		{t.Brief, "brief attempts"}, {t.Nodes > 0, fmt.Sprintf("%d servers", t.Nodes)},
 	} {
 		if option.on {
@@ -290,7 +283,7 @@ func (s Step) String() string {
 		text += " when " + s.When
 	}
 	if s.Half {
-		text += " for half of the section"
+		text += " after half of the section"
 	}
 	return text + fmt.Sprintf(" for %v leases", s.Length)
 }
