@@ -5,7 +5,7 @@ export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath
 
 .PHONY: build workers demo cold check lint test test-all tidy images screenshots release clean
-.PHONY: soak layouts mutants hunts hunt-mutants crosscheck coverage fuzz bench findings comparison claims sweeps load guide guide-runs docs
+.PHONY: soak layouts mutants hunts hunt-mutants crosscheck coverage fuzz bench findings comparison claims sweeps load guide guide-runs
 .PHONY: examples example-findings example-comparison
 
 # Whatever GOFLAGS says: --version is to tell the commit.
@@ -130,13 +130,8 @@ release:
 # TIMES times: hours. The table in docs/findings.md is made from the stored runs.
 TIMES ?= 1
 findings: build workers
-	./lockcheck findings run --times $(TIMES)
-	./lockcheck findings table
-
-# The pages of docs/reference, from the tables of the program. A test fails while one of
-# them is not current.
-docs: build
-	./lockcheck reference docs/reference
+	./lockcheck repro all --times $(TIMES)
+	./lockcheck repro table
 
 # All locks under the usual faults, three runs a cell of those with one server: docs/comparison.md is
 # the last one. Three runs at a time for each processor make it an hour; latencies then say little.
@@ -160,8 +155,8 @@ sweeps: build
 	$(MAKE) sweep-etcd SWEPT="--ttl 500ms..30s --pause 500ms..30s --section 200ms"
 
 sweep-%:
-	if test -d $(SWEEPS)/$*; then ./lockcheck sweep --resume $(SWEEPS)/$* --budget $(SWEEP_BUDGET); \
-	else ./lockcheck sweep --lock $* $(SWEPT) --budget $(SWEEP_BUDGET) --out $(SWEEPS)/$*; fi
+	if test -d $(SWEEPS)/$*; then ./lockcheck compare --resume $(SWEEPS)/$* --budget $(SWEEP_BUDGET); \
+	else ./lockcheck compare --lock $* $(SWEPT) --budget $(SWEEP_BUDGET) --out $(SWEEPS)/$*; fi
 	mkdir -p docs/sweeps/$*
 	cp $(SWEEPS)/$*/sweep.md $(SWEEPS)/$*/sweep.svg docs/sweeps/$*/
 
@@ -171,7 +166,7 @@ LOAD := store/load
 LOAD_LOCKS ?= redis,redlock,etcd,zookeeper,consul,postgres-session
 load: build
 	rm -rf $(LOAD)
-	./lockcheck profile --locks $(LOAD_LOCKS) --load 1..64 --out $(LOAD) || test $$? -le 2
+	./lockcheck compare --locks $(LOAD_LOCKS) --load 1..64 --out $(LOAD) || test $$? -le 2
 	mkdir -p docs/load
 	cp $(LOAD)/profile.md $(LOAD)/profile.svg docs/load/
 
@@ -180,19 +175,17 @@ load: build
 # expected are named in the table.
 CLAIMS := store/claims
 claims: build
-	./lockcheck claims run --store $(CLAIMS) || test $$? -eq 1
-	./lockcheck claims table --store $(CLAIMS) --links "" > docs/claims.md
+	./lockcheck repro claims run --store $(CLAIMS) || test $$? -eq 1
+	./lockcheck repro claims table --store $(CLAIMS) --links "" > docs/claims.md
 
 # What the stored runs of GUIDE_RUNS have shown is added to the evidence that is part of
-# lockcheck, and docs/guide.md, docs/guide-runs.md and the advice in docs/reference are made of
-# that. A run that is there stays.
+# lockcheck, and docs/guide.md and docs/guide-runs.md are made of that. A run that is there stays.
 GUIDE_RUNS ?= $(wildcard store)
 EVIDENCE := internal/suites/guide/evidence.jsonl
 guide: build
 	if test -n "$(GUIDE_RUNS)"; then ./lockcheck guide collect --into $(EVIDENCE) $(GUIDE_RUNS); fi
 	$(MAKE) build
 	./lockcheck guide --runs docs/guide-runs.md > docs/guide.md
-	./lockcheck reference docs/reference
 
 # Runs that only the guide is made of, with sections that outlast leases: three quarters of an
 # hour, then the guide. Each comparison goes on where it was stopped.
@@ -227,8 +220,8 @@ go-lock:
 # The findings of the examples and their controls, TIMES times, into docs/findings-examples.md.
 EXAMPLE_FINDINGS := store/findings-examples
 example-findings: build
-	./lockcheck findings run examples --times $(TIMES) --store $(EXAMPLE_FINDINGS) || test $$? -eq 1
-	./lockcheck findings table examples --store $(EXAMPLE_FINDINGS) > docs/findings-examples.md
+	./lockcheck repro all examples --times $(TIMES) --store $(EXAMPLE_FINDINGS) || test $$? -eq 1
+	./lockcheck repro table examples --store $(EXAMPLE_FINDINGS) > docs/findings-examples.md
 
 # The locks of the examples under the usual faults, into docs/comparison-examples.md.
 EXAMPLE_COMPARISON := store/comparison-examples

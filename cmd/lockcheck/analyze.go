@@ -26,7 +26,7 @@ type analyzeFlags struct {
 	foreign        jepsen.Options
 }
 
-// Forms of histories.
+// Formats of histories.
 const (
 	formatOurs   = "lockcheck"
 	formatJepsen = "jepsen"
@@ -36,25 +36,12 @@ func analyzeCommand(s *system) *cobra.Command {
 	var f analyzeFlags
 	cmd := &cobra.Command{
 		Use:   "analyze RUNS [RUNS]",
-		Short: "judge stored histories again, or compare two sets of them",
-		Long: `Judge the history of a run, its folder or its file, from what is stored alone.
-A history that a killed run left is accepted up to where it was cut off. In the
-folder of a run its reports are written again. A folder that holds several runs
-stands for all of them: their results together are reported.
+		Short: "judge stored runs again, or compare two sets",
+		Long: `Judge the stored history of a run again, given its folder or its file. If the run was killed, its history is judged up to where it ends. With the folder of a run, its reports are written again. A folder that holds several runs stands for all of them, and their results are added up.
 
-With two such sets of runs, also say whether they differ by more than chance,
-which needs four or five runs on each side; sets that are too small to tell are
-refused. The exit code is then 1 if the second is worse, else 2 if there are too
-few runs to tell or that of a run that is undecided or broken, else 0.
+With two sets of runs, analyze also says whether they differ by more than chance. That needs four or five runs in each set; smaller sets are refused. The exit code is then 1 if the second set is worse, 2 if there are too few runs to say, the code of an undecided or broken run if there is one, and else 0.
 
-A history of Jepsen is judged by the same checkers: a test of a lock
-(:f :acquire and :release) or of a set (:f :add and :read). Each key of
-jepsen.independent, and each :key, :lock or :mutex of an operation or of its
-value, is a lock of its own: 1, :1 and "1" are three. Where it is not certain
-which lock an operation is about the history is refused, until --keys says it:
-"independent" ([key value]), "value" (the value of an :acquire or :release is
-its key), "none" (there is one lock, whatever the values are), or the name of a
-field, such as :resource.
+Jepsen's histories are judged by the same checkers, if they test a lock (:f :acquire and :release) or a set (:f :add and :read). Each key of jepsen.independent, and each :key, :lock or :mutex of an operation or of its value, is a lock of its own: 1, :1 and "1" are three locks. A history is refused if it is not certain which lock an operation is about. Then --keys says so: "independent" ([key value]), "value" (the value of an :acquire or :release is its key), "none" (there is one lock), or the name of a field, such as :resource.
 
 ` + exitCodes,
 		Example: `  lockcheck analyze store/latest
@@ -74,47 +61,46 @@ field, such as :resource.
 			return s.untilInterrupted(cmd.Context(), func(context.Context) error { return s.analyze(f, args) })
 		},
 	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.StringVar(&f.format, "format", formatOurs, "`form` of the history: lockcheck or jepsen")
-	flags.DurationVar(&f.foreign.Lease, "lease", 0, "of Jepsen's lock: its lease (default: it may end at any time)")
-	flags.IntVar(&f.foreign.Permits, "permits", 1, "of Jepsen's lock: how many may hold it at once")
-	flags.IntVar(&f.foreign.Reentrant, "reentrant", 1, "of Jepsen's lock: how often one worker may hold it")
-	flags.StringVar(&f.foreign.Keys, "keys", "", "of Jepsen's locks: `what` names them: independent, value, none or a :field (default: found out, or refused)")
-	flags.StringVar(&f.export, "export", "", "write the history in another `form` instead of judging it: jepsen")
+	flags := flagsOf(cmd)
+	flags.alsoCalled(map[string]string{"lease": "ttl"})
+	flags.text(&f.format, "format", formatOurs)
+	flags.length(&f.foreign.Lease, "ttl", 0)
+	flags.number(&f.foreign.Permits, "permits", 1)
+	flags.number(&f.foreign.Reentrant, "reentrant", 1)
+	flags.text(&f.foreign.Keys, "keys", "")
+	flags.text(&f.export, "export", "")
+	flags.otherwise("ttl", "none: Jepsen's lock may end at any time")
 	return cmd
 }
 
 func (f analyzeFlags) check(args []string) error {
 	switch {
 	case f.format != formatOurs && f.format != formatJepsen:
-		return &runs.UsageError{Err: fmt.Errorf("--format %s: there are lockcheck and jepsen", f.format)}
+		return runs.BadFlag("format", f.format, "there are lockcheck and jepsen")
 	case f.export != "" && f.export != formatJepsen:
-		return &runs.UsageError{Err: fmt.Errorf("--export %s: there is jepsen", f.export)}
-	case f.foreign.Lease < 0 || f.foreign.Permits < 1 || f.foreign.Reentrant < 1:
-		return &runs.UsageError{Err: errors.New("--lease, --permits and --reentrant must be positive")}
+		return runs.BadFlag("export", f.export, "there is only jepsen")
 	case f.foreign != jepsen.Options{Permits: 1, Reentrant: 1} && f.format != formatJepsen:
-		return &runs.UsageError{Err: errors.New("--lease, --permits, --reentrant and --keys are for a history of Jepsen; ours say theirs")}
+		return runs.Usagef("--ttl, --permits, --reentrant and --keys are for a history of Jepsen; lockcheck's histories say theirs")
 	case !f.foreign.Known():
-		return &runs.UsageError{Err: fmt.Errorf("--keys %s: there are independent, value, none, and the names of fields, which begin with a colon", f.foreign.Keys)}
+		return runs.BadFlag("keys", f.foreign.Keys, "there are independent, value, none, and the names of fields, which begin with a colon")
 	case f.foreign.Permits > 1 && f.foreign.Reentrant > 1:
-		return &runs.UsageError{Err: errors.New("--permits and --reentrant exclude each other")}
+		return runs.Usagef("--permits and --reentrant exclude each other")
 	case f.export != "" && (len(args) > 1 || f.format == formatJepsen):
-		return &runs.UsageError{Err: errors.New("--export is for one run of lockcheck")}
+		return runs.BadFlag("export", f.export, "it is for one run of lockcheck")
 	}
-	return nil
+	return errors.Join(least("ttl", f.foreign.Lease, 0), least("permits", f.foreign.Permits, 1), least("reentrant", f.foreign.Reentrant, 1))
 }
 
-// collectAt is how much garbage there may be on top of what is in use, in percent, while
-// a history is judged: one of millions of operations fits in memory only with little.
+// collectAt is GOGC, in percent, while a history is judged. A history of millions of operations fits
+// in memory only with little garbage.
 const collectAt = 25
 
-// enoughMemory is from what size on, in bytes, memory that is not in use is given back at
-// once: what judging takes of a history up to ten million operations.
+// enoughMemory is the least memory limit, in bytes: judging a history of ten million operations needs
+// that much.
 const enoughMemory = 1850 << 20
 
-// boundMemory sets how much memory may be taken, unless the environment says so. Judging
-// takes about half of the size of a history; to hold it to less would only make it slow.
+// boundMemory limits memory unless GOGC and GOMEMLIMIT do. Judging needs about half the size of a
+// history; a lower limit would only make it slow.
 func (s *system) boundMemory(path string) {
 	if s.env("GOGC") == "" {
 		debug.SetGCPercent(collectAt)
@@ -160,8 +146,8 @@ func (s *system) analyze(f analyzeFlags, paths []string) error {
 	return worst
 }
 
-// enoughToCompare refuses, before any run is judged, sets that have so few runs that no difference
-// of theirs could be told from chance.
+// enoughToCompare refuses sets with so few runs that no difference could exceed chance, before any
+// run is judged.
 func (f analyzeFlags) enoughToCompare(paths []string) error {
 	var sizes []int
 	for _, path := range paths {
@@ -174,7 +160,7 @@ func (f analyzeFlags) enoughToCompare(paths []string) error {
 	if stats.Least(sizes[0], sizes[1]) <= checker.Chance {
 		return nil
 	}
-	return runs.Usagef("%s and %s hold %d and %d runs: so few cannot show a difference beyond chance; run at least %d on each side (test --test-count), "+
+	return runs.Usagef("%s and %s hold %d and %d runs, which is too few to show a difference beyond chance; run at least %d on each side (test --test-count), "+
 		"or look at two runs side by side (serve)", paths[0], paths[1], sizes[0], sizes[1], stats.RunsNeeded(1, checker.Chance))
 }
 
@@ -187,8 +173,7 @@ func (f analyzeFlags) runsAt(path string) ([]string, error) {
 	return found, unreadable(err)
 }
 
-// unreadable makes an error of usage of one about a file that is no history, or cannot be
-// read.
+// unreadable turns an error about a file that is no history or cannot be read into a usage error.
 func unreadable(err error) error {
 	var syntax *history.SyntaxError
 	var invalid *history.InvalidError
@@ -200,8 +185,8 @@ func unreadable(err error) error {
 	return err
 }
 
-// judgeSet judges one run and reports it, or the runs in a folder and reports what they
-// result in together. Their headers are returned, too.
+// judgeSet judges one run or the runs in a folder, reports their results together, and returns these
+// with the headers of the runs.
 func (s *system) judgeSet(f analyzeFlags, path string) ([]checker.Results, []history.Header, error) {
 	paths, err := f.runsAt(path)
 	if err != nil {
@@ -217,7 +202,7 @@ func (s *system) judgeSet(f analyzeFlags, path string) ([]checker.Results, []his
 		if err != nil {
 			return nil, nil, err
 		}
-		judgement.Results.Holds = nil // of many runs they would be many
+		judgement.Results.Holds = nil // they would fill the memory
 		all = append(all, judgement.Results)
 		headers = append(headers, judgement.History.Header)
 	}
@@ -227,8 +212,8 @@ func (s *system) judgeSet(f analyzeFlags, path string) ([]checker.Results, []his
 	return all, headers, reports.Pooled(s.stdout, checker.PoolOf(all), s.terminalOptions())
 }
 
-// compareSets says whether the second of two sets of runs is worse. Where there are too
-// few runs to tell, that is no pass. What they were made with otherwise is said with it.
+// compareSets reports whether the second of two sets of runs is worse, and what else differs between
+// them. Too few runs to say is not a pass.
 func (s *system) compareSets(first, second []checker.Results, incomparable string) error {
 	differences := checker.Differences(first, second)
 	if err := reports.Differences(s.stdout, differences, len(first), len(second), incomparable, s.terminalOptions()); err != nil {
@@ -244,7 +229,7 @@ func (s *system) compareSets(first, second []checker.Results, incomparable strin
 		}
 	}
 	for _, r := range slices.Concat(first, second) {
-		if r.Verdict != checker.Violation { // which is what was compared
+		if r.Verdict != checker.Violation { // violations were compared above
 			code = moreTelling(code, codeOnly(verdictCode(r.Verdict)))
 		}
 	}
@@ -261,8 +246,8 @@ func (s *system) judge(f analyzeFlags, path string) (runs.Judgement, error) {
 	if err != nil {
 		return judgement, unreadable(err)
 	}
-	// A run that was killed has no reports yet, and a newer lockcheck may see
-	// more in an old one. A store that cannot be written is judged all the same.
+	// A killed run has no reports yet, and a newer lockcheck may find more in an old run. The verdict
+	// does not depend on a store that cannot be written.
 	if err := judgement.WriteReports(); err != nil {
 		fmt.Fprintln(s.stderr, "lockcheck: the reports could not be written:", err)
 	}

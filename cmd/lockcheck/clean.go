@@ -15,16 +15,14 @@ func cleanCommand(s *system) *cobra.Command {
 	var withImages bool
 	cmd := &cobra.Command{
 		Use:   "clean",
-		Short: "undo and remove what killed runs have left",
-		Long: `Remove the processes, containers, networks and volumes of runs whose lockcheck
-is dead. Runs that are going on, and all that is not lockcheck's, are left
-alone.`,
-		Args: usageArgs(cobra.NoArgs),
+		Short: "remove what killed runs left behind",
+		Long:  `Undo the faults of runs whose lockcheck was killed, and remove their processes, containers, networks and volumes. Other runs, and everything that is not lockcheck's, stay untouched.`,
+		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return s.untilInterrupted(cmd.Context(), func(ctx context.Context) error { return s.clean(ctx, withImages) })
 		},
 	}
-	cmd.Flags().BoolVar(&withImages, "images", false, "remove the images that lockcheck has made, too")
+	flagsOf(cmd).yes(&withImages, "images")
 	return cmd
 }
 
@@ -33,11 +31,11 @@ func (s *system) clean(ctx context.Context, withImages bool) error {
 	for _, l := range left {
 		fmt.Fprintf(s.stdout, "run %s: removed %d processes, %d Docker objects\n", l.Run, l.Processes, l.Objects)
 		for _, undone := range l.Undone {
-			fmt.Fprintf(s.stdout, "  undone with them: %s\n", undone)
+			fmt.Fprintf(s.stdout, "  undone: %s\n", undone)
 		}
 	}
-	if unavailable != nil && !withImages { // with them it fails below
-		fmt.Fprintf(s.stdout, "not looked at: %v\n", unavailable)
+	if unavailable != nil && !withImages { // else removing images fails below
+		fmt.Fprintf(s.stdout, "not checked: %v\n", unavailable)
 	}
 	if err != nil {
 		return err

@@ -19,26 +19,20 @@ import (
 )
 
 func clientCommand(s *system) *cobra.Command {
-	client := &cobra.Command{
-		Use: "client", Short: "check the client of a lock of your own",
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	client.AddCommand(clientCheckCommand(s))
-	return client
+	return group("client", "check a client of your own lock", clientCheckCommand(s))
 }
 
-// clientFlags say what a client is that comes without a lock file.
+// clientFlags describe a client that has no lock file.
 type clientFlags struct {
 	ttl        time.Duration
 	definition clients.Definition
 	json       bool
 }
 
-// ofLock are the flags that a lock file takes the place of.
-var ofLock = [...]string{"renew", "tokens", "holds", "queues", "session", "work"}
+// inLockFile are the flags that a lock file replaces.
+func inLockFile() []string { return []string{"renews", "tokens", "holds", "queues", "session", "work"} }
 
-// Of a client without a lock file: the embedded service ends a lease exactly.
+// Defaults of a client without a lock file: the embedded service ends a lease exactly.
 const (
 	defaultLease = time.Second
 	defaultGrace = 500 * time.Millisecond
@@ -48,63 +42,61 @@ func clientCheckCommand(s *system) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
 		Use:   "check [FILE | -- COMMAND...]",
-		Short: "hold a client to the protocol, rule by rule",
-		Long: `Start a client several times, give it requests, and hold it to each rule of
-docs/protocol.md. Of a rule that it breaks you see what was sent, what came,
-and which line was wrong. A COMMAND runs against the embedded lock service, and
-needs no Docker; the flags say what it can do, as a lock file does. With a lock
-FILE the client runs against its servers; what is not in the file is not tried.
+		Short: "check a client against the protocol's rules",
+		Long: `Start a client several times, send it requests, and check it against each rule of docs/protocol.md. For each broken rule the report shows what was sent, what came back, and which line was wrong.
 
-The exit code is 0 if all rules passed that apply, 1 if one failed, 2 if one
-could not be tried, 3 if the servers could not be started.`,
+A COMMAND runs with the embedded lock service, without Docker; the flags say what it can do. With a lock FILE the client runs with its own servers; the file says what it can do, and nothing else is tried.
+
+The exit code is 0 if all rules that apply passed, 1 if one failed, 2 if one could not be tried, 3 if the servers could not be started.`,
 		Example: `  lockcheck client check -- python3 client.py
-  lockcheck client check --renew --tokens -- ./my-client --verbose
+  lockcheck client check --renews --tokens -- ./my-client --verbose
   lockcheck client check examples/redis-py/lock.yaml`,
 		Args: usageArgs(fileOrCommand),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return s.untilInterrupted(cmd.Context(), func(ctx context.Context) error { return s.checkClient(ctx, cmd, f, args) })
 		},
 	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.DurationVar(&f.ttl, "ttl", 0, "lease to ask for (default: that of the lock file, or 1s)")
-	flags.BoolVar(&f.definition.Renew, "renew", false, "the client can extend a lease")
-	flags.BoolVar(&f.definition.Tokens, "tokens", false, "grants have fencing tokens")
-	flags.BoolVar(&f.definition.Ask, "holds", false, "the service can be asked who has the lock")
-	flags.BoolVar(&f.definition.Queues, "queues", false, "an attempt waits for its turn")
-	flags.BoolVar(&f.definition.Session, "session", false, "the client keeps the lease alive by itself")
-	flags.BoolVar(&f.definition.Works, "work", false, "the client lets the time of the critical section pass")
-	flags.BoolVar(&f.json, "json", false, "print JSON")
+	flags := flagsOf(cmd)
+	flags.alsoCalled(map[string]string{"renew": "renews"})
+	flags.length(&f.ttl, "ttl", 0)
+	flags.yes(&f.definition.Renew, "renews")
+	flags.yes(&f.definition.Tokens, "tokens")
+	flags.yes(&f.definition.Ask, "holds")
+	flags.yes(&f.definition.Queues, "queues")
+	flags.yes(&f.definition.Session, "session")
+	flags.yes(&f.definition.Works, "work")
+	flags.yes(&f.json, "json")
+	flags.otherwise("ttl", "as in the lock file, or 1s")
 	return cmd
 }
 
-// fileOrCommand accepts one lock file, or a command behind two dashes.
+// fileOrCommand accepts one lock file, or a command after two dashes.
 func fileOrCommand(cmd *cobra.Command, args []string) error {
 	switch dash := cmd.ArgsLenAtDash(); {
 	case dash == 0 && len(args) > 0, dash < 0 && len(args) == 1:
 		return nil
 	case dash < 0 && len(args) > 1:
-		return errors.New("name one lock file; a command comes behind --, as in: lockcheck client check -- python3 client.py")
+		return errors.New("name one lock file; write a command after --, as in: lockcheck client check -- python3 client.py")
 	default:
-		return errors.New("name a lock file, or a command behind --, as in: lockcheck client check -- python3 client.py")
+		return errors.New("name a lock file, or a command after --, as in: lockcheck client check -- python3 client.py")
 	}
 }
 
-// lock is what the flags and arguments are about.
+// lock is the one that flags and arguments describe.
 func (f clientFlags) lock(cmd *cobra.Command, args []string) (lockfile.Lock, error) {
 	ttl := cmd.Flags().Changed("ttl")
 	if ttl && f.ttl < time.Millisecond {
-		return lockfile.Lock{}, runs.Usagef("--ttl %s: a lease has at least a millisecond", f.ttl)
+		return lockfile.Lock{}, runs.BadFlag("ttl", f.ttl, "a lease is at least 1ms")
 	}
 	if cmd.ArgsLenAtDash() == 0 {
 		return f.ofCommand(args)
 	}
 	if !lockfile.IsPath(args[0]) {
-		return lockfile.Lock{}, runs.Usagef("%s is no lock file (FILE.yaml); a command comes behind --", args[0])
+		return lockfile.Lock{}, runs.Usagef("%s is no lock file (FILE.yaml); write a command after --", args[0])
 	}
-	for _, name := range ofLock {
+	for _, name := range inLockFile() {
 		if cmd.Flags().Changed(name) {
-			return lockfile.Lock{}, runs.Usagef("--%s: the lock file says that", name)
+			return lockfile.Lock{}, runs.BadFlag(name, nil, "the lock file says that")
 		}
 	}
 	lock, err := lockfile.Find(args[0])
@@ -112,18 +104,18 @@ func (f clientFlags) lock(cmd *cobra.Command, args []string) (lockfile.Lock, err
 	case err != nil:
 		return lock, &runs.UsageError{Err: err}
 	case ttl && lock.Definition.TTL == 0:
-		return lock, runs.Usagef("--ttl: the lock of %s has no lease", args[0])
+		return lock, runs.BadFlag("ttl", f.ttl, "the lock of %s has no lease", args[0])
 	case ttl:
 		lock.Definition.TTL = f.ttl
 	}
 	return lock, nil
 }
 
-// ofCommand is a client on this machine, at the embedded service.
+// ofCommand is the lock of a client on this machine, with the embedded service.
 func (f clientFlags) ofCommand(args []string) (lockfile.Lock, error) {
 	d := f.definition
 	if d.Renew && d.Session {
-		return lockfile.Lock{}, runs.Usagef("--renew: the client renews a session by itself")
+		return lockfile.Lock{}, runs.BadFlag("renews", nil, "with --session the client renews by itself")
 	}
 	folder, err := os.Getwd()
 	if err != nil {
@@ -165,7 +157,7 @@ func (s *system) printCheck(report conformance.Report, asJSON bool) error {
 	}
 	err := reports.Conformance(s.stdout, report, !s.terminal, s.terminalOptions())
 	if report.Conclude() == conformance.Conforms {
-		fmt.Fprintln(s.stderr, "next: the lock under faults, lockcheck test --lock FILE (docs/own-lock.md)")
+		fmt.Fprintln(s.stderr, "next: test the lock under faults with lockcheck test --lock FILE (docs/own-lock.md)")
 	}
 	return err
 }

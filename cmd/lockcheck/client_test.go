@@ -189,17 +189,17 @@ func TestClientCheckUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "name a lock file, or a command behind --"},
-		{[]string{"--"}, "name a lock file, or a command behind --"},
-		{[]string{"a.yaml", "--", "true"}, "name a lock file, or a command behind --"},
-		{[]string{"python3", "client.py"}, "a command comes behind --"},
+		{nil, "name a lock file, or a command after --"},
+		{[]string{"--"}, "name a lock file, or a command after --"},
+		{[]string{"a.yaml", "--", "true"}, "name a lock file, or a command after --"},
+		{[]string{"python3", "client.py"}, "write a command after --"},
 		{[]string{"redis"}, "redis is no lock file"},
 		{[]string{"missing.yaml"}, "missing.yaml: no such file"},
 		{[]string{wrapped}, "does not speak the protocol"},
-		{[]string{"--renew", path}, "--renew: the lock file says that"},
+		{[]string{"--renew", path}, "--renews: the lock file says that"},
 		{[]string{"--ttl", "1s", path}, "has no lease"},
-		{[]string{"--ttl", "-1s", "--", "true"}, "at least a millisecond"},
-		{[]string{"--renew", "--session", "--", "true"}, "renews a session by itself"},
+		{[]string{"--ttl", "-1s", "--", "true"}, "at least 1ms"},
+		{[]string{"--renew", "--session", "--", "true"}, "with --session the client renews by itself"},
 	} {
 		s.want(s.run(append([]string{"client", "check"}, c.args...)...), exitUsage, "", c.want)
 		if s.stdout != "" {

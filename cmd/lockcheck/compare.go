@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,100 +18,201 @@ import (
 	"lockcheck/internal/suites"
 	"lockcheck/internal/suites/guide"
 	"lockcheck/internal/suites/matrix"
+	"lockcheck/internal/suites/sweep"
+	"lockcheck/reports"
 	"lockcheck/workloads"
 )
 
-// compareFlags are the flags of "lockcheck compare".
+// compareFlags are the flags of "lockcheck compare": those of all kinds of comparisons.
 type compareFlags struct {
-	file, resume, out, store, shard string
-	baseline                        string
-	locks, faults, guards           []string
-	seeds, parallel, confirm        int
-	clusterSeeds                    uint
-	budget                          time.Duration
-	workload                        string
-	concurrency                     int
-	timeLimit                       time.Duration
-	section                         workloads.Range
-	swarm                           swarmFlags
+	file, resume, out, store, shard, baseline string
+
+	locks, faults, guards                  []string
+	seeds, clusterSeeds, parallel, confirm int
+	concurrency, steps                     int
+	workload, version, load                string
+	ttl, pause, section                    span
+	think                                  workloads.Range
+	renew, checkBeforeWrite                bool
+	seed                                   uint64
+	timeLimit, budget                      time.Duration
+	swarm                                  swarmFlags
 }
 
 func compareCommand(s *system) *cobra.Command {
-	f := &compareFlags{section: runs.DefaultSection()}
+	f := new(compareFlags)
 	cmd := &cobra.Command{
 		Use:   "compare",
-		Short: "put locks side by side: locks × faults × guards",
-		Long: `Run every lock under every fault with every guard, several at a time, and put
-the results into tables: verdicts, lost updates, overlaps, latencies,
-failover time, availability. Faults that are not supported leave their cells
-empty.
+		Short: "compare locks, sweep leases, measure load",
+		Long: `Run every lock under every fault with every guard, and show the results side by side: verdicts, lost updates, overlaps, latencies, failover time and availability. A cell stays empty if the servers do not support its fault.
 
-With a file of what to compare and thresholds to hold it to, it is a test for
-CI: a threshold takes the place of the property that it bounds. A comparison
-that was stopped goes on with --resume. Several machines share one with --shard,
-and "lockcheck merge" puts their parts together; --swarm does both on a Docker
-Swarm.
+A suite file (-f) can also set thresholds, which makes the comparison a test for CI: a threshold replaces the property that it bounds. --resume continues a comparison that was stopped. --shard makes one part of it, and "compare merge" puts the parts together and judges them; --swarm does both on a Docker Swarm.
 
-The most telling verdict of all cells makes the exit code. That of a part is 0
-once its runs are made: "merge" judges them.
+Sweep: with a range for --ttl, --pause or --section (two dots), one lock is tested between both bounds. Holders are paused, and the chart shows where the lock loses updates. A sweep starts with a coarse grid and spends the rest of its --budget where neighbours differ. Its exit code is 0 whatever the lock did.
+
+Load profile: with --load, more and more workers take the lock without faults, each a lock of its own and all the same lock. The profile shows holds per second, the time from the first attempt to the grant, and fairness. --time-limit then excludes start and recovery. Keep the machine idle.
+
+The most telling verdict of all cells makes the exit code.
 
 ` + exitCodes,
 		Example: `  lockcheck compare
-  lockcheck compare --locks redis,etcd --faults none,pause:holder --seeds 3
+  lockcheck compare --locks redis,etcd --faults none,pause:holder
   lockcheck compare -f suite.yaml
   lockcheck compare -f suite.yaml --shard 2/8
-  lockcheck compare --resume store/compare/latest`,
+  lockcheck compare merge --out whole part-*
+  lockcheck compare --resume store/compare/latest
+  lockcheck compare --lock redis --ttl 500ms..30s --pause 100ms..30s
+  lockcheck compare --locks redis,etcd --load 1..64`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.compare(cmd, f) },
 	}
-	f.add(cmd.Flags())
+	f.add(flagsOf(cmd))
+	cmd.AddCommand(s.compareMergeCommand())
 	return cmd
 }
 
-func (f *compareFlags) add(flags *pflag.FlagSet) {
+func (f *compareFlags) add(flags flags) {
 	d := matrix.DefaultSuite()
-	flags.SortFlags = false
-	flags.StringVarP(&f.file, "file", "f", "", "`file` with a suite: what to compare, and thresholds")
-	flags.StringSliceVar(&f.locks, "locks", nil, "`names` of locks; etcd@3.5.15 for a version of the servers (default: all but those with another version of a library, and semaphores)")
-	flags.StringSliceVar(&f.faults, "faults", nil, "`faults`, a column each (default: "+strings.Join(d.Faults, ", ")+")")
-	flags.StringSliceVar(&f.guards, "guards", nil, "`guards` (default: "+strings.Join(d.Guards, ", ")+")")
-	flags.IntVar(&f.seeds, "seeds", 1, "how many runs of each cell to make")
-	flags.UintVar(&f.clusterSeeds, "cluster-seeds", 0, "how many runs of a cell to make whose lock has several servers (default: as --seeds)")
-	flags.StringVarP(&f.workload, "workload", "w", d.Workload, "what workers do: set, counter, jobs, election, read-write, mutex or semaphore")
-	flags.IntVarP(&f.concurrency, "concurrency", "c", d.Concurrency, "number of workers")
-	flags.Var(&f.section, "section", "time in the critical section, fixed or as in 20ms-80ms")
-	flags.DurationVar(&f.timeLimit, "time-limit", 0, "length of a run (default: by its lock and its fault)")
-	flags.IntVar(&f.parallel, "parallel", 0, "how many runs of one server each to make at a time (default: as many as processors and memory allow)")
-	flags.DurationVar(&f.budget, "budget", 0, "`time` after which no run may end: every cell gets its first run before any gets its second, and what is not made is undecided (default: as long as it takes)")
-	flags.IntVar(&f.confirm, "confirm", 0, "how many `times` to make a cell again that is not valid, with other seeds (default: as the suite says, else none)")
-	addBaseline(flags, &f.baseline)
-	flags.StringVar(&f.shard, "shard", "", "make only this `part` of the runs, as in 2/8; or 1:8, counted from 0")
+	f.section.Range = d.Section
+	flags.alsoCalled(map[string]string{"lock": "locks"})
+	flags.text(&f.file, "file", "")
+	flags.list(&f.locks, "locks")
+	flags.list(&f.faults, "faults", d.Faults...)
+	flags.list(&f.guards, "guards", d.Guards...)
+	flags.number(&f.seeds, "seeds", 1)
+	flags.number(&f.clusterSeeds, "cluster-seeds", 0)
+	flags.text(&f.workload, "workload", d.Workload)
+	flags.number(&f.concurrency, "concurrency", d.Concurrency)
+	flags.value(&f.ttl, "ttl")
+	flags.value(&f.pause, "pause")
+	flags.value(&f.section, "section")
+	flags.number(&f.steps, "steps", 4)
+	flags.seed(&f.seed, "seed", 1)
+	flags.text(&f.version, "version", "")
+	flags.text(&f.load, "load", "")
+	flags.value(&f.think, "think")
+	flags.yes(&f.renew, "renew")
+	flags.yes(&f.checkBeforeWrite, "check-before-write")
+	flags.length(&f.timeLimit, "time-limit", 0)
+	flags.number(&f.parallel, "parallel", 0)
+	flags.length(&f.budget, "budget", 0)
+	flags.number(&f.confirm, "confirm", 0)
+	flags.text(&f.baseline, "baseline", "")
+	flags.text(&f.shard, "shard", "")
 	f.swarm.add(flags)
-	flags.StringVar(&f.resume, "resume", "", "go on with the comparison in this `folder`")
-	flags.StringVar(&f.out, "out", "", "`folder` for the comparison (default: a new one in the store)")
-	flags.StringVar(&f.store, "store", "store", "`folder` for runs")
+	flags.text(&f.resume, "resume", "")
+	flags.text(&f.out, "out", "")
+	flags.text(&f.store, "store", "store")
+	flags.otherwise("faults", strings.Join(d.Faults, ", "), "guards", strings.Join(d.Guards, ", "), "locks", "all; memory for a sweep or load profile", "cluster-seeds", "as --seeds", "ttl", "the lock's usual lease; 1s for a sweep",
+		"pause", "100ms..5s for a sweep", "section", "20ms-60ms; 200ms for a sweep, 0s for a load profile", "time-limit", "by lock and fault; 5s for a load profile",
+		"parallel", "as processors and memory allow; 2 for a sweep", "budget", "no limit; 15m for a sweep")
 }
 
-func addBaseline(flags *pflag.FlagSet, path *string) {
-	flags.StringVar(path, "baseline", "", "`folder` or comparison.json of a comparison: what is bad there, too, is not red unless it is worse now by more than chance")
+// kind is what a comparison varies, and the flags that make sense with it.
+type kind struct {
+	name  string
+	asked string // by what the user asked for it; "" for the default kind
+	flags []string
+	run   func(*system, *cobra.Command, *compareFlags) error
 }
 
-// readBaseline reads the one that is named; nil for none.
-func readBaseline(path string) (*matrix.Baseline, error) {
-	if path == "" {
-		return nil, nil
+// The plans are the flags that shape what is run. --resume excludes them: the folder has a plan.
+func planOfMatrix() []string {
+	return []string{"file", "locks", "faults", "guards", "seeds", "cluster-seeds", "workload", "concurrency", "ttl", "section", "renew", "check-before-write", "time-limit", "confirm", "shard", "out"}
+}
+
+func planOfSweep() []string {
+	return []string{"locks", "version", "ttl", "pause", "section", "steps", "renew", "check-before-write", "seed", "out"}
+}
+
+func planOfLoad() []string {
+	return []string{"locks", "load", "time-limit", "think", "section", "out"}
+}
+
+func kinds() (comparison, swept, profile kind) {
+	comparison = kind{"a comparison of faults", "", append([]string{"parallel", "budget", "baseline", "swarm", "swarm-image", "swarm-listen", "resume", "store"}, planOfMatrix()...), (*system).compareFaults}
+	swept = kind{"a sweep", "a range, as in --pause 100ms..30s", append([]string{"parallel", "budget", "resume", "store"}, planOfSweep()...), (*system).sweep}
+	profile = kind{"a load profile", "--load 1..64", append([]string{"store"}, planOfLoad()...), (*system).profile}
+	return comparison, swept, profile
+}
+
+// kind finds out what is asked for, and refuses flags that make no sense with it.
+func (f *compareFlags) kind(flags *pflag.FlagSet) (kind, error) {
+	comparison, swept, profile := kinds()
+	asked, others := comparison, []kind{swept, profile}
+	if ranged := f.ranged(flags); flags.Changed("load") {
+		asked, others = profile, nil
+		asked.asked = "--load " + f.load
+	} else if ranged != "" {
+		asked, others = swept, nil
+		asked.asked = ranged
 	}
-	return matrix.ReadBaseline(path)
+	var refused error
+	flags.Visit(func(flag *pflag.Flag) {
+		takes := func(k kind) bool { return slices.Contains(k.flags, flag.Name) }
+		if refused != nil || takes(asked) {
+			return
+		}
+		for _, k := range others {
+			if takes(k) {
+				refused = runs.BadFlag(flag.Name, flag.Value, "only %s takes it, and %s asks for one", k.name, k.asked)
+				return
+			}
+		}
+		refused = runs.BadFlag(flag.Name, flag.Value, "%s does not take it, and %s asks for one", asked.name, asked.asked)
+	})
+	return asked, refused
+}
+
+// ranged says by what the user asked for a sweep; "" for no sweep.
+func (f *compareFlags) ranged(flags *pflag.FlagSet) string {
+	for name, s := range map[string]span{"ttl": f.ttl, "pause": f.pause, "section": f.section} {
+		if flags.Changed(name) && (s.sweeps || name != "section" && s.Min != s.Max) {
+			return "--" + name + " " + s.String()
+		}
+	}
+	if f.resume != "" && sweep.Holds(f.resume) {
+		return "--resume " + f.resume
+	}
+	return ""
+}
+
+// span is a time, a random time as in 20ms-80ms, or, with two dots, a range to sweep.
+type span struct {
+	workloads.Range
+	sweeps bool
+}
+
+// Set reads it from a flag.
+func (s *span) Set(text string) error {
+	s.sweeps = strings.Contains(text, "..")
+	return s.Range.Set(text)
+}
+
+func (s span) String() string {
+	if s.sweeps {
+		return s.Min.String() + ".." + s.Max.String()
+	}
+	return s.Range.String()
+}
+
+func (s *system) compare(cmd *cobra.Command, f *compareFlags) error {
+	kind, err := f.kind(cmd.Flags())
+	if err == nil {
+		err = errors.Join(least("parallel", f.parallel, 0), least("budget", f.budget, 0))
+	}
+	if err != nil {
+		return err
+	}
+	return kind.run(s, cmd, f)
 }
 
 // suite is that of the file, or that of the flags.
 func (f *compareFlags) suite(flags *pflag.FlagSet) (matrix.Suite, error) {
 	suite := matrix.DefaultSuite()
 	if f.file != "" {
-		for _, name := range []string{"locks", "faults", "guards", "seeds", "cluster-seeds", "workload", "concurrency", "section", "time-limit"} {
-			if flags.Changed(name) {
-				return suite, &runs.UsageError{Err: fmt.Errorf("--file and --%s exclude each other", name)}
-			}
+		if err := exclusive(flags, "file", "locks", "faults", "guards", "seeds", "cluster-seeds", "workload", "concurrency", "ttl", "section", "renew", "check-before-write", "time-limit"); err != nil {
+			return suite, err
 		}
 		suite, err := readSuite(f.file)
 		if flags.Changed("confirm") && err == nil {
@@ -119,18 +221,16 @@ func (f *compareFlags) suite(flags *pflag.FlagSet) (matrix.Suite, error) {
 		}
 		return suite, err
 	}
+	if err := least("cluster-seeds", f.clusterSeeds, 0); err != nil {
+		return suite, err
+	}
 	if f.locks != nil {
 		suite.Locks = f.locks
 	}
-	if f.faults != nil {
-		suite.Faults = f.faults
-	}
-	if f.guards != nil {
-		suite.Guards = f.guards
-	}
-	suite.Seeds, suite.Workload, suite.Concurrency = matrix.CountSeeds(f.seeds), f.workload, f.concurrency
-	suite.ClusterSeeds = matrix.CountSeeds(int(f.clusterSeeds))
-	suite.Section, suite.TimeLimit, suite.Confirm = f.section, f.timeLimit, f.confirm
+	suite.Faults, suite.Guards, suite.Workload, suite.Concurrency = f.faults, f.guards, f.workload, f.concurrency
+	suite.Seeds, suite.ClusterSeeds = matrix.CountSeeds(f.seeds), matrix.CountSeeds(f.clusterSeeds)
+	suite.TTL, suite.Section, suite.TimeLimit, suite.Confirm = f.ttl.Min, f.section.Range, f.timeLimit, f.confirm
+	suite.Renew, suite.CheckBeforeWrite = f.renew, f.checkBeforeWrite
 	return suite, suite.CheckFlags()
 }
 
@@ -147,13 +247,19 @@ func readSuite(path string) (matrix.Suite, error) {
 	return suite, nil
 }
 
-// planned is a comparison that is not on disk yet, or the one to go on with.
+// readBaseline reads the baseline at a path; nil for "".
+func readBaseline(path string) (*matrix.Baseline, error) {
+	if path == "" {
+		return nil, nil
+	}
+	return matrix.ReadBaseline(path)
+}
+
+// planned is a comparison that is not on disk yet, or the one to continue.
 func (f *compareFlags) planned(flags *pflag.FlagSet) (*matrix.Folder, error) {
 	if f.resume != "" {
-		for _, name := range []string{"file", "locks", "faults", "guards", "seeds", "cluster-seeds", "workload", "concurrency", "section", "time-limit", "confirm", "shard", "out"} {
-			if flags.Changed(name) {
-				return nil, &runs.UsageError{Err: fmt.Errorf("--resume and --%s exclude each other", name)}
-			}
+		if err := exclusive(flags, "resume", planOfMatrix()...); err != nil {
+			return nil, err
 		}
 		return matrix.Open(f.resume)
 	}
@@ -165,22 +271,8 @@ func (f *compareFlags) planned(flags *pflag.FlagSet) (*matrix.Folder, error) {
 	return &matrix.Folder{Suite: suite, Shard: shard}, err
 }
 
-// stored puts a planned comparison on disk.
-func (f *compareFlags) stored(planned *matrix.Folder) (_ *matrix.Folder, err error) {
-	if planned.Path != "" {
-		return planned, nil
-	}
-	path := f.out
-	if path == "" {
-		if path, err = runs.NewFolder(filepath.Join(f.store, "compare")); err != nil {
-			return nil, err
-		}
-	}
-	return matrix.Create(path, planned.Suite, planned.Shard)
-}
-
-// withoutDocker says which locks are to be left out for want of Docker; nil for none. The
-// error is for when nothing else is left, or the binary is to blame.
+// withoutDocker says which locks cannot be tested because there is no Docker; nil for none. It is an
+// error if no other lock is left, or if the binary is the reason.
 func withoutDocker(ctx context.Context, planned *matrix.Folder, binary string) (leftOut *leftOutError, err error) {
 	locks, others, err := planned.NeedDocker()
 	if len(locks) == 0 || err != nil {
@@ -204,10 +296,8 @@ func (e *leftOutError) Error() string {
 	return fmt.Sprintf("left out: %s: %v", strings.Join(e.locks, ", "), e.why)
 }
 
-func (s *system) compare(cmd *cobra.Command, f *compareFlags) error {
-	if f.parallel < 0 || f.budget < 0 {
-		return &runs.UsageError{Err: errors.New("--parallel and --budget must not be negative")}
-	}
+// compareFaults runs locks under faults.
+func (s *system) compareFaults(cmd *cobra.Command, f *compareFlags) error {
 	if err := f.swarm.check(cmd.Flags()); err != nil {
 		return err
 	}
@@ -219,7 +309,7 @@ func (s *system) compare(cmd *cobra.Command, f *compareFlags) error {
 		return err
 	}
 	if f.baseline != "" && planned.Shard.String() != "" {
-		return &runs.UsageError{Err: errors.New("--baseline: a part is not judged; give it to lockcheck merge")}
+		return runs.BadFlag("baseline", nil, "a part is not judged; give the baseline to lockcheck compare merge")
 	}
 	baseline, err := readBaseline(f.baseline)
 	if err != nil {
@@ -233,33 +323,113 @@ func (s *system) compare(cmd *cobra.Command, f *compareFlags) error {
 	if err != nil {
 		return err
 	}
-	folder, err := f.stored(planned)
-	if err != nil {
-		return err
+	folder := planned
+	if folder.Path == "" {
+		path, err := newFolder(f.out, f.store, "compare")
+		if err != nil {
+			return err
+		}
+		if folder, err = matrix.Create(path, planned.Suite, planned.Shard); err != nil {
+			return err
+		}
 	}
-	ctx, interrupt, release := s.interruptible(cmd.Context())
-	defer release()
-	progress := s.progress()
-	machine.Progress = progress
+	again := s.terminalOptions().CommandLine("lockcheck compare --resume " + folder.Path)
+	err = s.attended(cmd.Context(), func(ctx context.Context, progress *reports.Progress, interrupt <-chan struct{}) (bool, error) {
+		machine.Progress, machine.WithoutDocker = progress, leftOut != nil
+		if leftOut != nil {
+			progress.Step("%v", leftOut)
+		}
+		return folder.Run(ctx, machine, interrupt)
+	})
 	if leftOut != nil {
-		machine.WithoutDocker = true
-		progress.Step("%v", leftOut)
+		defer func() { fmt.Fprintf(s.stderr, "lockcheck: %v; then continue with %s\n", leftOut, again) }()
 	}
-	interrupted, err := folder.Run(ctx, machine, interrupt)
-	progress.Done()
-	if leftOut != nil {
-		defer func() {
-			fmt.Fprintf(s.stderr, "lockcheck: %v; then go on with %s %s\n", leftOut, s.terminalOptions().CommandLine("lockcheck compare --resume"), folder.Path)
-		}()
-	}
-	if interrupted {
-		fmt.Fprintf(s.stderr, "lockcheck: stopped; go on with %s %s\n", s.terminalOptions().CommandLine("lockcheck compare --resume"), folder.Path)
-		err = errors.Join(err, &exitError{code: exitInterrupted})
+	if exitCode(err) == exitInterrupted {
+		fmt.Fprintf(s.stderr, "lockcheck: stopped; continue with %s\n", again)
 	}
 	return s.showComparison(folder, baseline, err)
 }
 
-// showComparison writes and prints what there is of a comparison, after an error too.
+// attended runs something with progress until it is done or the user interrupts it, which is then
+// the exit code.
+func (s *system) attended(ctx context.Context, run func(context.Context, *reports.Progress, <-chan struct{}) (interrupted bool, err error)) error {
+	ctx, interrupt, release := s.interruptible(ctx)
+	defer release()
+	progress := s.progress()
+	interrupted, err := run(ctx, progress, interrupt)
+	progress.Done()
+	if interrupted {
+		err = errors.Join(err, &exitError{code: exitInterrupted})
+	}
+	return err
+}
+
+// newFolder is the folder that is named, or a new one in the store.
+func newFolder(out, store, kind string) (string, error) {
+	if out != "" {
+		return out, nil
+	}
+	return runs.NewFolder(filepath.Join(store, kind))
+}
+
+// compareMergeCommand puts the parts of a comparison together.
+func (s *system) compareMergeCommand() *cobra.Command {
+	var baseline string
+	cmd := s.mergeCommand("comparison", func(ctx context.Context, out string, parts []string) error {
+		return s.mergeComparison(ctx, out, baseline, parts)
+	})
+	flagsOf(cmd).text(&baseline, "baseline", "")
+	return cmd
+}
+
+// mergeCommand puts the parts of something together.
+func (s *system) mergeCommand(what string, merge func(ctx context.Context, out string, parts []string) error) *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "merge --out FOLDER PART...",
+		Short: "put the parts of one " + what + " together",
+		Long: "Put together the parts of one " + what + ` that --shard made: copy their runs into a new folder, and write its reports. Runs that no part has made leave the whole undecided.
+
+` + exitCodes,
+		DisableFlagsInUseLine: true,
+		Args: usageArgs(func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("name the folders of the parts")
+			}
+			return nil
+		}),
+		RunE: func(cmd *cobra.Command, parts []string) error {
+			if out == "" {
+				return runs.BadFlag("out", nil, "name a folder for the whole")
+			}
+			return s.untilInterrupted(cmd.Context(), func(ctx context.Context) error { return merge(ctx, out, parts) })
+		},
+	}
+	flagsOf(cmd).text(&out, "out", "")
+	return cmd
+}
+
+func (s *system) mergeComparison(ctx context.Context, out, against string, paths []string) error {
+	baseline, err := readBaseline(against)
+	if err != nil {
+		return err
+	}
+	var parts []*matrix.Folder
+	for _, path := range paths {
+		part, err := matrix.Open(path)
+		if err != nil {
+			return err
+		}
+		parts = append(parts, part)
+	}
+	whole, err := matrix.Merge(ctx, out, parts)
+	if err != nil {
+		return err
+	}
+	return s.showComparison(whole, baseline, nil)
+}
+
+// showComparison writes and prints the results so far, even after an error.
 func (s *system) showComparison(folder *matrix.Folder, baseline *matrix.Baseline, failed error) error {
 	m, err := folder.Comparison()
 	if err != nil {
@@ -274,14 +444,14 @@ func (s *system) showComparison(folder *matrix.Folder, baseline *matrix.Baseline
 	if m.Shard == "" {
 		err = errors.Join(err, s.tellGitHub(m.WriteAnnotations, m.Summary().WriteMarkdown))
 	} else {
-		fmt.Fprintf(s.stdout, "part %s: lockcheck merge judges the whole, so what was found here does not make the exit code\n", m.Shard)
+		fmt.Fprintf(s.stdout, "part %s: its findings do not affect the exit code; lockcheck compare merge judges the whole\n", m.Shard)
 	}
 	fmt.Fprintf(s.stdout, "folder  %s\npage    %s\n", folder.Path, filepath.Join(folder.Path, matrix.HTMLFile))
 	return concluded(comparisonCode(m), failed, err)
 }
 
-// concluded is how a comparison ends that has a code, after an error that ended it early,
-// or with one of its reports. A violation stands, whatever failed after it.
+// concluded turns the code of a comparison, an error that ended it early, and an error of its reports
+// into the error of the command. A violation stands, whatever failed after it.
 func concluded(code int, failed, err error) error {
 	if failed == nil || code == exitViolation && exitCode(failed) == exitBroken {
 		return alsoFailed(codeOnly(code), errors.Join(failed, err))
@@ -289,8 +459,8 @@ func concluded(code int, failed, err error) error {
 	return errors.Join(failed, err)
 }
 
-// comparisonCode is the exit code of a comparison. A part has done its work once its runs are
-// made: of what it found only the whole goes red, so that one finding makes one job red.
+// comparisonCode is the exit code of a comparison. A part has done its work once its runs are made.
+// Only the whole fails for its findings, so that one finding fails one CI job.
 func comparisonCode(m matrix.Comparison) int {
 	if m.Shard != "" {
 		return exitOK
@@ -298,7 +468,7 @@ func comparisonCode(m matrix.Comparison) int {
 	return verdictCode(m.Verdict)
 }
 
-// tellGitHub writes what GitHub Actions shows of a job, when it runs there.
+// tellGitHub writes annotations and the summary of a job of GitHub Actions; nothing elsewhere.
 func (s *system) tellGitHub(annotate, summarise func(io.Writer) error) error {
 	if s.env("GITHUB_ACTIONS") != "true" {
 		return nil

@@ -62,7 +62,7 @@ func TestCompareThresholds(t *testing.T) {
 			}
 			// What is complete is shown again, and judged as it was.
 			s.want(s.run("compare", "--resume", out), c.code, c.stdout, "")
-			s.want(s.run("merge", "--out", filepath.Join(s.store, "whole"), out), c.code, c.stdout, "")
+			s.want(s.run("compare", "merge", "--out", filepath.Join(s.store, "whole"), out), c.code, c.stdout, "")
 		})
 	}
 }
@@ -79,7 +79,7 @@ func TestComparePart(t *testing.T) {
 	if strings.Contains(s.stdout, "::") || !strings.Contains(s.stdout, "1 run not made yet") {
 		t.Errorf("a part is annotated, or does not say what it lacks:\n%s", s.stdout)
 	}
-	s.want(s.run("merge", "--out", filepath.Join(s.store, "whole"), part), exitViolation, "::error title=lockcheck%3A memory", "")
+	s.want(s.run("compare", "merge", "--out", filepath.Join(s.store, "whole"), part), exitViolation, "::error title=lockcheck%3A memory", "")
 	if !strings.Contains(s.stdout, "1 run not made yet") {
 		t.Errorf("the whole does not say what it lacks:\n%s", s.stdout)
 	}
@@ -111,7 +111,7 @@ func TestCompareUsage(t *testing.T) {
 		{[]string{"compare", "-f", s.suiteFile("locks: [memory]\ncolour: red\n")}, "line 2"},
 		{[]string{"compare", "--locks", "memroy"}, `lockcheck: --locks: unknown lock "memroy"; did you mean "memory"?`},
 		{[]string{"compare", "--locks", "memory", "--faults", "pauze"}, `lockcheck: --faults: unknown fault "pauze"; did you mean "pause"?`},
-		{[]string{"compare", "--locks", "memory", "--concurrency", "0"}, "lockcheck: --concurrency must be at least 1"},
+		{[]string{"compare", "--locks", "memory", "--concurrency", "0"}, "lockcheck: --concurrency 0: at least 1 worker is needed"},
 		{[]string{"compare", "--locks", "memory,memory"}, "lockcheck: --locks: memory is named twice"},
 		{[]string{"compare", "-f", s.suiteFile("locks: [memory]\nconfirm: -1\n")}, "line 2: suite: confirm: from 0 to 100"},
 		{[]string{"compare", "-f", s.suiteFile("locks:\n  - memory\n  - memroy\n")}, `line 3: suite: unknown lock "memroy"; did you mean "memory"?`},
@@ -128,8 +128,8 @@ func TestCompareUsage(t *testing.T) {
 		{[]string{"compare", "--locks", "memory", "--parallel", "-1"}, "--parallel"},
 		{[]string{"compare", "--locks", "memory", "--shard", "1/2", "--baseline", s.store}, "--baseline: a part is not judged"},
 		{[]string{"compare", "--locks", "memory", "--baseline", s.store}, "no such file"},
-		{[]string{"merge", "--out", whole, "--baseline", suite, s.store}, "--baseline "},
-		{[]string{"compare", "--locks", "memory", "--budget", "-1s"}, "--budget must not be negative"},
+		{[]string{"compare", "merge", "--out", whole, "--baseline", suite, s.store}, "--baseline "},
+		{[]string{"compare", "--locks", "memory", "--budget", "-1s"}, "--budget -1s: it must be at least 0s"},
 		{[]string{"compare", "--locks", "memory", "--confirm", "-1"}, "lockcheck: --confirm: from 0 to 100"},
 		{[]string{"compare", "-f", suite, "--confirm", "101"}, "lockcheck: --confirm: from 0 to 100"},
 		{[]string{"compare", "--resume", s.store, "--confirm", "2"}, "--resume and --confirm exclude each other"},
@@ -137,13 +137,13 @@ func TestCompareUsage(t *testing.T) {
 		{[]string{"compare", "--locks", "memory", "--seeds", "0"}, "lockcheck: --seeds: name at least one"},
 		{[]string{"compare", "--resume", s.store}, "holds no comparison"},
 		{[]string{"compare", "--resume", s.store, "--seeds", "2"}, "--resume and --seeds exclude each other"},
-		{[]string{"merge", s.store}, "--out"},
-		{[]string{"merge", "--out", whole, s.store}, "holds no comparison"},
-		{[]string{"merge", "--out", whole}, "name the folders"},
-		{[]string{"compare", "--locks", "memory", "--swarm", "-1"}, "--swarm must not be negative"},
+		{[]string{"compare", "merge", s.store}, "--out"},
+		{[]string{"compare", "merge", "--out", whole, s.store}, "holds no comparison"},
+		{[]string{"compare", "merge", "--out", whole}, "name the folders"},
+		{[]string{"compare", "--locks", "memory", "--swarm", "-1"}, "--swarm -1: it must be at least 0"},
 		{[]string{"compare", "--locks", "memory", "--swarm", "2", "--shard", "1/2"}, "--swarm and --shard exclude each other"},
-		{[]string{"compare", "--locks", "memory", "--swarm-image", "lockcheck"}, "are for --swarm"},
-		{[]string{"compare", "--locks", "memory", "--swarm", "2", "--out", s.store}, "it is there already"},
+		{[]string{"compare", "--locks", "memory", "--swarm-image", "lockcheck"}, "need --swarm"},
+		{[]string{"compare", "--locks", "memory", "--swarm", "2", "--out", s.store}, "it exists already"},
 		{[]string{"hunt", "--swarm", "2", "--resume", s.store}, "--swarm and --resume exclude each other"},
 		{[]string{"hunt", "--swarm", "2", "--budget", "-1s"}, "--budget -1s: it must be positive"},
 		{[]string{"hunt", "--budget", "0"}, "--budget 0s: it must be positive"},

@@ -18,8 +18,7 @@ import (
 	"lockcheck/workloads"
 )
 
-// addCompletion tells shells what can be written for flags and arguments: for a flag the same
-// in all commands that have it.
+// addCompletion completes flags and arguments. A flag completes the same way in all commands.
 func addCompletion(root *cobra.Command) {
 	yaml := []string{"yaml", "yml"}
 	ofFlags := map[string]cobra.CompletionFunc{
@@ -41,14 +40,14 @@ func addCompletion(root *cobra.Command) {
 	for _, cmd := range withSubcommands(root) {
 		for name, complete := range ofFlags {
 			flag := cmd.Flags().Lookup(name)
-			if flag == nil {
+			if flag == nil || flag.Name != name { // another name of the flag
 				continue
 			}
-			if flag.Value.Type() == "stringSlice" {
+			if flag.Value.Type() == "stringSlice" { // several, separated by commas
 				complete = listOf(complete)
 			}
 			if err := cmd.RegisterFlagCompletionFunc(name, complete); err != nil {
-				panic(err) // the flag is there, and nobody else completes it
+				panic(err) // impossible: the flag exists, and nothing else completes it
 			}
 		}
 		if complete, known := ofArguments[cmd.CommandPath()]; known {
@@ -57,8 +56,7 @@ func addCompletion(root *cobra.Command) {
 	}
 }
 
-// completionCommand is in place of that of cobra, which has a shell that no Linux needs, and a page
-// about each.
+// completionCommand replaces cobra's, which has a page for each shell.
 func completionCommand(s *system) *cobra.Command {
 	scripts := map[string]func(root *cobra.Command) error{
 		"bash": func(root *cobra.Command) error { return root.GenBashCompletionV2(s.stdout, true) },
@@ -66,10 +64,8 @@ func completionCommand(s *system) *cobra.Command {
 		"fish": func(root *cobra.Command) error { return root.GenFishCompletion(s.stdout, true) },
 	}
 	return &cobra.Command{
-		Use: "completion SHELL", Hidden: true, Short: "print what lets a shell complete locks, faults and files",
-		Long: `Print what lets bash, zsh or fish complete commands, flags, locks, faults,
-guards, reproductions and files. Keep it where the shell looks for it, or load
-it into the one that is open.`,
+		Use: "completion SHELL", Short: "print the completion script of a shell",
+		Long: `Print a script that lets bash, zsh or fish complete commands, flags, locks, faults, guards, reproductions and files. Store it where the shell looks for such scripts, or load it into the open shell.`,
 		Example: `  source <(lockcheck completion bash)
   lockcheck completion bash > /etc/bash_completion.d/lockcheck
   lockcheck completion zsh > "${fpath[1]}/_lockcheck"
@@ -96,19 +92,19 @@ func withSubcommands(cmd *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// beginning are the words that begin as the user has.
+// beginning are the words that begin with what was typed.
 func beginning(words []string, typed string) []string {
 	return slices.DeleteFunc(slices.Clone(words), func(word string) bool { return !strings.HasPrefix(word, typed) })
 }
 
-// from completes to one of some words.
+// from completes a word.
 func from(words func() []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return beginning(words(), typed), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// orYAML completes to one of some words, or, where none begins so, to a file.
+// orYAML completes a word or, if none fits, a YAML file.
 func orYAML(words func() []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if fitting := beginning(words(), typed); len(fitting) > 0 {
@@ -118,13 +114,13 @@ func orYAML(words func() []string) cobra.CompletionFunc {
 	}
 }
 
-// listOf completes the last of several that are parted by commas.
+// listOf completes the last word of a list with commas.
 func listOf(one cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		comma := strings.LastIndexByte(typed, ',') + 1
 		words, directive := one(cmd, args, typed[comma:])
 		if directive&cobra.ShellCompDirectiveFilterFileExt != 0 {
-			return words, directive // they are endings of files
+			return words, directive // words are file name extensions here
 		}
 		for i := range words {
 			words[i] = typed[:comma] + words[i]
@@ -140,7 +136,7 @@ func lockNames() (names []string) {
 	return names
 }
 
-// faultTargets lists the kinds of faults, and each with whom it can be aimed at.
+// faultTargets lists the kinds of faults, alone and with each target.
 func faultTargets() []string {
 	names := []string{"none"}
 	for _, kind := range nemesis.Kinds() {
@@ -155,7 +151,7 @@ func faultTargets() []string {
 func reproductionNames() (names []string) {
 	all, err := repros.All()
 	if err != nil {
-		return nil // the command itself says why
+		return nil // the command itself reports the error
 	}
 	for _, r := range all {
 		names = append(names, r.Name)
@@ -163,7 +159,7 @@ func reproductionNames() (names []string) {
 	return names
 }
 
-// completeVersion knows the versions of the servers of the lock that was named before.
+// completeVersion completes the versions of the servers of --lock.
 func completeVersion(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	lock, err := lockfile.Find(cmd.Flag("lock").Value.String())
 	if err != nil {
@@ -186,7 +182,7 @@ func verdictNames() (names []string) {
 	return names
 }
 
-// replaceableImages are the images of servers, as --image begins with them.
+// replaceableImages are the images of servers, as the beginning of --image.
 func replaceableImages() (names []string) {
 	for _, spec := range clusters.Table() {
 		if name := spec.Image + "="; spec.OnDocker() && !slices.Contains(names, name) {

@@ -56,6 +56,9 @@ func commandsIn(page string) (all [][]string) {
 // mistaken says why a documented command line cannot be run; "" if it can. Words in
 // capitals stand for something else, and a command alone is only named.
 func mistaken(args []string) string {
+	if current := currentArgs(args); current != nil {
+		args = current
+	}
 	root := rootCommand(&system{})
 	root.InitDefaultHelpCmd()
 	cmd, rest, err := root.Find(args)
@@ -78,7 +81,7 @@ func mistaken(args []string) string {
 	switch list := cmd.Flags().Changed("list"); {
 	case cmd.Name() == "repro" && !list:
 		err = errors.Join(err, checkEach(isReproduction, positional))
-	case cmd.Name() == "repro", cmd.Parent().Name() == "findings":
+	case cmd.Name() == "repro", cmd.Parent().Name() == "repro":
 		err = errors.Join(err, checkEach(hasReproductions, positional))
 	}
 	if err != nil {

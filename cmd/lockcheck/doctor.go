@@ -15,26 +15,25 @@ import (
 	"lockcheck/clusters/engine"
 	"lockcheck/clusters/images"
 	"lockcheck/history"
+	"lockcheck/internal/catalog"
 )
 
 // doctorTimeout bounds the questions to the engine.
 const doctorTimeout = 15 * time.Second
 
-// check is one thing that a doctor looks at.
+// check is one thing that the doctor looks at.
 type check struct {
 	what string
-	// look returns what there is, or why that is not enough.
+	// look returns what was found; its error says what is missing.
 	look func(context.Context) (string, error)
 }
 
 func doctorCommand(s *system) *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
-		Short: "tell what works on this machine and what is missing",
-		Long: `Look at what lockcheck needs: a Docker engine that answers, a static binary,
-images of servers. The exit code is 0 if all of that is there or can be made, 3
-if not. What containers may do and the kernel can, only a run tells.`,
-		Args: usageArgs(cobra.NoArgs),
+		Short: "check what this machine can run",
+		Long:  `Check what lockcheck needs: a Docker engine that answers, a static binary, and server images. The exit code is 0 if everything is there or can be made, else 3. Whether the kernel and the containers allow each fault shows only in a run.`,
+		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return s.untilInterrupted(cmd.Context(), func(ctx context.Context) error {
 				ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
@@ -47,7 +46,7 @@ if not. What containers may do and the kernel can, only a run tells.`,
 
 func (s *system) doctor(ctx context.Context) error {
 	missing := 0
-	var items []item
+	var entries []catalog.Entry
 	for _, c := range s.checks() {
 		found, err := c.look(ctx)
 		status := "ok"
@@ -55,13 +54,13 @@ func (s *system) doctor(ctx context.Context) error {
 			status, found = "missing", err.Error()
 			missing++
 		}
-		items = append(items, item{fmt.Sprintf("%-7s  %s", status, c.what), []string{found}})
+		entries = append(entries, catalog.Entry{Name: fmt.Sprintf("%-7s  %s", status, c.what), Summary: found})
 	}
-	if err := s.printItems(items); err != nil {
+	if err := s.print(entries); err != nil {
 		return err
 	}
 	if missing > 0 {
-		return &exitError{code: exitBroken, err: errors.New("something is missing; the embedded lock may work all the same")}
+		return &exitError{code: exitBroken, err: errors.New("something is missing; the embedded lock may still work")}
 	}
 	return nil
 }
@@ -102,23 +101,23 @@ func (s *system) lookAtBinary(context.Context) (string, error) {
 	return "this binary is static", nil
 }
 
-// lookAtImages tells whether images are there or how they can be made.
+// lookAtImages says which images exist, or how they can be made.
 func lookAtImages(ctx context.Context, docker *engine.Engine) (string, error) {
 	missing, err := images.Missing(ctx, docker)
 	if err != nil {
 		return "", err
 	}
 	if len(missing) == 0 {
-		return fmt.Sprintf("all %d there", len(images.Names())), nil
+		return fmt.Sprintf("all %d exist", len(images.Names())), nil
 	}
-	there := fmt.Sprintf("%d of %d there; others are made on first use", len(images.Names())-len(missing), len(images.Names()))
+	found := fmt.Sprintf("%d of %d exist; others are made on first use", len(images.Names())-len(missing), len(images.Names()))
 	if _, err := exec.LookPath("go"); err != nil && slices.ContainsFunc(missing, images.NeedsGo) {
-		return "", fmt.Errorf("%s, but some need the go command, which is not installed", there)
+		return "", fmt.Errorf("%s, but some need the go command, which is not installed", found)
 	}
 	_, debootstrap := exec.LookPath("debootstrap")
 	_, apt := exec.LookPath("apt-get")
 	if os.Geteuid() == 0 && (debootstrap == nil || apt == nil) {
-		return there + ", from a registry or with debootstrap", nil
+		return found + ", from a registry or with debootstrap", nil
 	}
-	return there + " if a registry can be reached", nil
+	return found + " if a registry can be reached", nil
 }

@@ -10,7 +10,7 @@ import (
 // TestFindingsOrder: a series that is stopped has made all of them about as often.
 func TestFindingsOrder(t *testing.T) {
 	all := []suites.Experiment{{Name: "lock/a"}, {Name: "repro/b"}, {Name: "lock/c"}}
-	series, err := findingsFlags{only: "^lock/", times: 2, parallel: 3}.series(all)
+	series, err := (&seriesFlags{only: "^lock/", times: 2, parallel: 3}).choose(all)
 	if err != nil {
 		t.Fatal(err)
 	}

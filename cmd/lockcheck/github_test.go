@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"lockcheck/internal/runs"
@@ -33,14 +34,13 @@ func TestArguments(t *testing.T) {
 	calm.Interval = time.Second
 	for name, asked := range map[string]runs.Options{"least": least, "most": most, "calm": calm} {
 		f := &testFlags{Options: runs.Options{Use: workloads.Use{Section: runs.DefaultSection()}}}
-		cmd := testCommand(&system{})
-		cmd.ResetFlags()
-		f.add(cmd.Flags())
+		cmd := new(cobra.Command)
+		f.add(flagsOf(cmd))
 		args := asked.Arguments()
 		if err := cmd.ParseFlags(args[1:]); args[0] != "test" || err != nil {
 			t.Fatalf("%s: %q: %v", name, args, err)
 		}
-		got, err := f.options(cmd)
+		got, err := f.options(cmd.Flags())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,15 +8,17 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites/advise"
 	"lockcheck/internal/suites/guide"
 	"lockcheck/reports"
 )
 
-// guideFlags say what the guide rests on, and where its pages go.
+// guideFlags are the flags of "lockcheck guide".
 type guideFlags struct {
 	stores     []string
 	html, runs string
@@ -26,36 +28,69 @@ func guideCommand(s *system) *cobra.Command {
 	var f guideFlags
 	cmd := &cobra.Command{
 		Use:   "guide",
-		Short: "tell which lock to choose: the worst that is known of each",
-		Long: `Show, for each lock and fault, the worst that any run has shown: what broke it
-and how often, or in how many runs it held; and advice by need. It rests on the
-runs that are known to this lockcheck and, with --store, on your own: single
-tests, comparisons, findings and claims, of locks of your own too.
-The runs behind each cell are part of the page; --runs writes them as Markdown.
-A terminal shows a summary, the first locks for each need; a file or a pipe gets
-the whole guide.`,
+		Short: "recommend a lock from its known failures",
+		Long: `Show, for each lock and fault, the worst result of any run: what broke the lock and how often, or in how many runs it held; and a recommendation for each need. The guide rests on the runs that this lockcheck knows and, with --store, on your own runs: tests, comparisons, reproductions and claims, also of your own locks.
+
+A terminal shows a summary: the first locks for each need. A file or a pipe gets the whole guide.`,
 		Example: `  lockcheck guide
   lockcheck guide --runs guide-runs.md > guide.md
-  lockcheck guide --store store --html guide.html`,
+  lockcheck guide --store store --html guide.html
+  lockcheck guide advise --section-p99 300ms --longest-pause 4s`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error { return s.guide(f) },
 	}
-	cmd.Flags().StringArrayVar(&f.stores, "store", nil, "`folder` of runs to add; can be repeated")
-	cmd.Flags().StringVar(&f.html, "html", "", "write a page to this `file` instead")
-	cmd.Flags().StringVar(&f.runs, "runs", "", "write the runs behind each cell to this `file`, which the cells lead to")
-	cmd.AddCommand(guideCollectCommand(s))
+	flags := flagsOf(cmd)
+	flags.StringArrayVar(&f.stores, "store", nil, flags.describe("store").usage)
+	flags.text(&f.html, "html", "")
+	flags.text(&f.runs, "runs", "")
+	cmd.AddCommand(adviseCommand(s), guideCollectCommand(s))
+	return cmd
+}
+
+func adviseCommand(s *system) *cobra.Command {
+	var n advise.Needs
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "advise",
+		Short: "recommend a lease and guard for your figures",
+		Long:  `Recommend, for each lock, a lease that outlasts your critical sections and pauses, and say how soon another worker gets the lock of a dead holder, which guard makes the rest safe, where your figures contradict each other, what is known to break the lock, and what stays unproven. The last lines are commands that check the advice on your machine.`,
+		Example: `  lockcheck guide advise --section-p99 300ms --longest-pause 4s
+  lockcheck guide advise --section-p99 300ms --longest-pause 4s \
+    --failover 10s --locks redis,etcd`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			known, err := guide.Known()
+			if err != nil {
+				return err
+			}
+			a, err := advise.Advise(n, known)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return reports.AdviceJSON(s.stdout, a)
+			}
+			return reports.AdviceTerminal(s.stdout, a, s.terminalOptions())
+		},
+	}
+	flags := flagsOf(cmd)
+	flags.alsoCalled(map[string]string{"lock": "locks"})
+	flags.length(&n.SectionP99, "section-p99", 0)
+	flags.length(&n.SectionMax, "section-max", 0)
+	flags.length(&n.LongestPause, "longest-pause", 0)
+	flags.length(&n.Failover, "failover", 0)
+	flags.list(&n.Locks, "locks", advise.DefaultLocks()...)
+	flags.yes(&asJSON, "json")
+	flags.otherwise("locks", strings.Join(advise.DefaultLocks(), ", "))
 	return cmd
 }
 
 func guideCollectCommand(s *system) *cobra.Command {
 	var into string
 	cmd := &cobra.Command{
-		Use:   "collect FOLDER...",
-		Short: "add stored runs to a file of evidence",
-		Long: `Read all runs in some folders, and write what they have shown as one line each:
-together with the lines that a file has already if it is named, else to standard
-output. A run is known by its id, and none is ever dropped for a later one.
-"make guide" does this with the evidence that is part of lockcheck.`,
+		Use:     "collect FOLDER...",
+		Short:   "add stored runs to a file of evidence",
+		Long:    `Read all runs in some folders and write one line of evidence for each, to standard output or, with --into, to a file. The lines that are already in the file stay. A run that is already in the file is not added again.`,
 		Example: "  lockcheck guide collect store > evidence.jsonl",
 		Args: usageArgs(func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -65,7 +100,7 @@ output. A run is known by its id, and none is ever dropped for a later one.
 		}),
 		RunE: func(_ *cobra.Command, args []string) error { return s.collectEvidence(into, args) },
 	}
-	cmd.Flags().StringVar(&into, "into", "", "add to this `file`")
+	flagsOf(cmd).text(&into, "into", "")
 	return cmd
 }
 
@@ -105,8 +140,7 @@ func writePage(path string, g reports.Guide, write func(io.Writer, reports.Guide
 	return runs.Unusable(runs.WriteFile(filepath.Clean(folder), name, func(w io.Writer) error { return write(w, g) }))
 }
 
-// storedEvidence reads the runs in stores, with the addresses of their pages as seen from a
-// folder.
+// storedEvidence reads the runs in stores, and the paths of their pages relative to a folder.
 func storedEvidence(stores []string, from string) (guide.Evidence, map[string]string, error) {
 	var all guide.Evidence
 	pages := make(map[string]string)
@@ -117,7 +151,7 @@ func storedEvidence(stores []string, from string) (guide.Evidence, map[string]st
 		}
 		for id, folder := range found.Folders {
 			page, err := filepath.Rel(from, filepath.Join(folder, runs.ReportFile))
-			if err == nil { // else one of the paths is absolute, and the other is not
+			if err == nil { // an absolute and a relative path cannot be related
 				pages[id] = filepath.ToSlash(page)
 			}
 		}
@@ -155,6 +189,6 @@ func (s *system) collectEvidence(into string, stores []string) error {
 	if err := runs.WriteFile(filepath.Clean(folder), name, all.Write); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.stderr, "lockcheck: %d runs more, %d in all\n", len(all)-before, len(all))
+	fmt.Fprintf(s.stderr, "lockcheck: %d runs added, %d in all\n", len(all)-before, len(all))
 	return nil
 }

@@ -39,7 +39,7 @@ func TestGuide(t *testing.T) {
 		t.Errorf("%.200s, %v", text, err)
 	}
 	for range 2 {
-		s.want(s.run("guide", "collect", "--into", evidence, s.store), exitOK, "", "0 runs more, 0 in all")
+		s.want(s.run("guide", "collect", "--into", evidence, s.store), exitOK, "", "0 runs added, 0 in all")
 	}
 	s.want(s.run("guide", "--store", filepath.Join(folder, "nowhere")), exitUsage, "", "no runs are stored")
 	s.want(s.run("guide", "--runs", filepath.Join(folder, "a (1).md")), exitOK, "](a%20%281%29.md#redlock-", "")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
 	"lockcheck/internal/suites/hunt"
+	"lockcheck/reports"
 )
 
 // huntFlags are the flags of "lockcheck hunt".
@@ -46,56 +48,52 @@ guided ones. The report compares both and shows what no trial covered.
 ` + exitCodes,
 		Example: `  lockcheck hunt --budget 5m
   lockcheck hunt --lock redlock --budget 1h
-  lockcheck hunt --lock examples/redis-py/lock.yaml --budget 20m --seed 7
-  lockcheck hunt --resume store/hunt/latest --budget 30m`,
+  lockcheck hunt --lock examples/redis-py/lock.yaml --budget 20m
+  lockcheck hunt --resume store/hunt/latest --budget 30m
+  lockcheck hunt merge --out whole part-*`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.hunt(cmd, f) },
 	}
-	f.add(cmd.Flags())
+	f.add(flagsOf(cmd))
+	cmd.AddCommand(s.mergeCommand("hunt", func(ctx context.Context, out string, parts []string) error { return s.mergeHunt(ctx, out, "", parts) }))
 	return cmd
 }
 
-func (f *huntFlags) add(flags *pflag.FlagSet) {
-	flags.SortFlags = false
-	flags.StringVarP(&f.Lock, "lock", "l", "memory", "`name` of the lock, or the path of a lock file")
-	flags.StringVar(&f.Version, "version", "", "`version` of the servers, see \"lockcheck list locks\"")
-	flags.IntVar(&f.Nodes, "nodes", 0, "number of servers in all trials (default: the usual number, and others in some trials)")
-	flags.DurationVar(&f.TTL, "ttl", 0, "lease of the trials, except those with a lease of 10s (default: the shortest useful one)")
-	flags.DurationVar(&f.budget, "budget", 15*time.Minute, "how long the hunt takes, investigations of findings included")
-	flags.IntVar(&f.trials, "trials", 0, "maximum number of trials, in all parts together; 0 for no maximum")
-	flags.Float64Var(&f.Blind, "blind", hunt.DefaultBlind, "share of blind trials, from 0 to 1")
-	flags.IntVar(&f.parallel, "parallel", 4, "number of trials to run at the same time")
-	flags.Uint64Var(&f.Seed, "seed", 1, "seed of the search")
-	flags.StringVar(&f.expect, "expect", "", "`verdict` that makes the exit code 0: valid (nothing found) or violation")
-	flags.StringVar(&f.shard, "shard", "", "run only this `part` of the trials, such as 2/8; \"lockcheck merge\" joins the parts")
+func (f *huntFlags) add(flags flags) {
+	flags.text(&f.Lock, "lock", "memory")
+	flags.text(&f.Version, "version", "")
+	flags.number(&f.Nodes, "nodes", 0)
+	flags.length(&f.TTL, "ttl", 0)
+	flags.length(&f.budget, "budget", 15*time.Minute)
+	flags.number(&f.trials, "trials", 0)
+	flags.share(&f.Blind, "blind", hunt.DefaultBlind)
+	flags.number(&f.parallel, "parallel", 4)
+	flags.seed(&f.Seed, "seed", 1)
+	flags.text(&f.expect, "expect", "")
+	flags.text(&f.shard, "shard", "")
 	f.swarm.add(flags)
-	flags.StringVar(&f.resume, "resume", "", "continue the hunt in this `folder`")
-	flags.StringVar(&f.out, "out", "", "`folder` for the hunt (default: a new one in the store)")
-	flags.StringVar(&f.store, "store", "store", "`folder` for runs")
+	flags.text(&f.resume, "resume", "")
+	flags.text(&f.out, "out", "")
+	flags.text(&f.store, "store", "store")
+	flags.otherwise("nodes", "the lock's usual number, and others in some trials", "ttl", "the shortest useful lease, and 10s in some trials")
 }
 
 // check refuses values that make no sense.
 func (f *huntFlags) check(flags *pflag.FlagSet) error {
 	switch {
-	case f.parallel < 1:
-		return runs.Usagef("--parallel must be at least 1")
 	case f.budget <= 0:
-		return runs.Usagef("--budget %s: it must be positive; a trial takes seconds and a finding minutes", f.budget)
+		return runs.BadFlag("budget", f.budget, "it must be positive; a trial takes seconds, a finding takes minutes")
 	case flags.Changed("ttl") && f.TTL <= 0:
-		return runs.Usagef("--ttl %s: a lease must be positive", f.TTL)
-	case f.trials < 0:
-		return runs.Usagef("--trials must not be negative")
+		return runs.BadFlag("ttl", f.TTL, "a lease must be positive")
 	}
-	return f.swarm.check(flags)
+	return errors.Join(least("parallel", f.parallel, 1), least("trials", f.trials, 0), f.swarm.check(flags))
 }
 
-// folder is a new one, or the one to go on with.
+// folder is a new one, or the one to continue.
 func (f *huntFlags) folder(flags *pflag.FlagSet) (*hunt.Folder, error) {
 	if f.resume != "" {
-		for _, name := range []string{"lock", "version", "nodes", "ttl", "blind", "seed", "shard", "out"} {
-			if flags.Changed(name) {
-				return nil, &runs.UsageError{Err: fmt.Errorf("--resume and --%s exclude each other", name)}
-			}
+		if err := exclusive(flags, "resume", "lock", "version", "nodes", "ttl", "blind", "seed", "shard", "out"); err != nil {
+			return nil, err
 		}
 		return hunt.Open(f.resume)
 	}
@@ -107,11 +105,9 @@ func (f *huntFlags) folder(flags *pflag.FlagSet) (*hunt.Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	path := f.out
-	if path == "" {
-		if path, err = runs.NewFolder(filepath.Join(f.store, runs.HuntFolder)); err != nil {
-			return nil, err
-		}
+	path, err := newFolder(f.out, f.store, runs.HuntFolder)
+	if err != nil {
+		return nil, err
 	}
 	return hunt.Create(path, plan)
 }
@@ -125,7 +121,7 @@ func (s *system) hunt(cmd *cobra.Command, f *huntFlags) error {
 		return err
 	}
 	if f.swarm.parts > 0 {
-		return s.spreadHunt(cmd, f)
+		return s.spreadHunt(cmd, f, expect)
 	}
 	folder, err := f.folder(cmd.Flags())
 	if err != nil {
@@ -135,22 +131,33 @@ func (s *system) hunt(cmd *cobra.Command, f *huntFlags) error {
 	if err := s.machine(&machine.Machine); err != nil {
 		return err
 	}
-	ctx, interrupt, release := s.interruptible(cmd.Context())
-	defer release()
-	progress := s.progress()
-	machine.Progress = progress
-	if f.resume == "" && !cmd.Flags().Changed("lock") {
-		progress.Step("no --lock: hunting the embedded lock memory. Use after expiry is set aside, because no lock with a lease can prevent it; any other violation is a finding")
-	}
-	interrupted, err := folder.Run(ctx, machine, interrupt)
-	progress.Done()
-	if interrupted {
-		err = errors.Join(err, &exitError{code: exitInterrupted})
-	}
+	err = s.attended(cmd.Context(), func(ctx context.Context, progress *reports.Progress, interrupt <-chan struct{}) (bool, error) {
+		machine.Progress = progress
+		if f.resume == "" && !cmd.Flags().Changed("lock") {
+			progress.Step("no --lock: hunting the embedded lock memory. Use after expiry is set aside, because no lock with a lease can prevent it; any other violation is a finding")
+		}
+		return folder.Run(ctx, machine, interrupt)
+	})
 	return s.showHunt(folder, expect, err)
 }
 
-// showHunt writes and prints what there is of a hunt, after an error too.
+func (s *system) mergeHunt(ctx context.Context, out string, expect checker.Verdict, paths []string) error {
+	var parts []*hunt.Folder
+	for _, path := range paths {
+		part, err := hunt.Open(path)
+		if err != nil {
+			return err
+		}
+		parts = append(parts, part)
+	}
+	whole, err := hunt.Merge(ctx, out, parts)
+	if err != nil {
+		return err
+	}
+	return s.showHunt(whole, expect, nil)
+}
+
+// showHunt writes and prints the results so far, even after an error.
 func (s *system) showHunt(folder *hunt.Folder, expect checker.Verdict, failed error) error {
 	result := folder.Result()
 	written := errors.Join(folder.WriteReports(result), result.Terminal(folder.Path).WriteTerminal(s.stdout, s.terminalOptions()))

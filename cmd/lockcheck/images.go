@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -23,16 +22,13 @@ type imagesFlags struct {
 func imagesCommand(s *system) *cobra.Command {
 	f := new(imagesFlags)
 	cmd := &cobra.Command{
-		Use: "images [RECIPE]...", Short: "make all images now instead of on first use",
-		Long: `Make the images that servers run from: of Debian packages and Go modules, or,
-with --official, of the images that the makers of the servers publish, pulled
-by their digests. ` + images.RegistryVariable + ` names the registry to ask, such as a
-mirror; ` + images.TableVariable + ` a file in place of lockcheck's table of digests.`,
+		Use: "images [RECIPE]...", Short: "make server images now, not on first use",
+		Long: `Make the images that servers run from, out of Debian packages and Go modules. With --official, pull the upstream images by their digests. ` + images.RegistryVariable + ` names another registry, such as a mirror; ` + images.TableVariable + ` names a file that replaces lockcheck's table of digests.`,
 		Example: `  lockcheck images
   lockcheck images redis etcd-3.6.16
   lockcheck images --cache images.tar redis
   lockcheck images --official redis-official
-  lockcheck images --official --pin > official.txt`,
+  lockcheck images --official --pin-digests > official.txt`,
 		Args: usageArgs(func(_ *cobra.Command, names []string) error {
 			_, err := f.recipes(names)
 			return err
@@ -51,16 +47,18 @@ mirror; ` + images.TableVariable + ` a file in place of lockcheck's table of dig
 		},
 		ValidArgs: allRecipes(),
 	}
-	cmd.Flags().BoolVar(&f.official, "official", false, "the images that the makers of servers publish; all of which a digest is known")
-	cmd.Flags().BoolVar(&f.pin, "pin", false, "with --official: print the table with the digests that the registry has now, and pull nothing")
-	cmd.Flags().StringVar(&f.cache, "cache", "", "`file` to load images from if it is there, and to write them to if any is missing in it")
+	flags := flagsOf(cmd)
+	flags.alsoCalled(map[string]string{"pin": "pin-digests"})
+	flags.yes(&f.official, "official")
+	flags.yes(&f.pin, "pin-digests")
+	flags.text(&f.cache, "cache", "")
 	return cmd
 }
 
-// recipes are those that are meant by names; without any, all of the kind.
+// recipes are the named ones, or all of the kind.
 func (f *imagesFlags) recipes(names []string) ([]string, error) {
 	if f.pin && (!f.official || f.cache != "") {
-		return nil, errors.New("--pin: it is for --official, and without --cache")
+		return nil, runs.BadFlag("pin-digests", nil, "it needs --official, and excludes --cache")
 	}
 	for _, name := range names {
 		if !slices.Contains(allRecipes(), name) {
@@ -82,7 +80,7 @@ func (f *imagesFlags) recipes(names []string) ([]string, error) {
 	return names, err
 }
 
-// allRecipes lists those that can be named; a table that cannot be read has none.
+// allRecipes lists the names of all recipes, without those of a table that cannot be read.
 func allRecipes() []string {
 	names := images.Names()
 	all, err := images.OfficialImages()
@@ -117,7 +115,7 @@ func (s *system) makeImages(ctx context.Context, names []string, cache string) e
 	return err
 }
 
-// pinImages prints the table of official images with the digests of their registries.
+// pinImages prints the table of official images with the current digests of their registries.
 func (s *system) pinImages(ctx context.Context, names []string) error {
 	all, err := images.OfficialImages()
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 
 	"lockcheck/internal/runs"
 	"lockcheck/internal/spelling"
+	"lockcheck/reports"
 )
 
 // Exit codes, as `lockcheck help exit-codes` explains them.
@@ -61,6 +63,7 @@ type system struct {
 }
 
 func main() {
+	cobra.EnableCommandSorting = false // help has the commands in the order of their use
 	signals, stop := interrupts()
 	defer stop()
 	os.Exit(run(context.Background(), &system{
@@ -80,6 +83,10 @@ func terminalWidth() int {
 
 // run executes the command line and returns the exit code.
 func run(ctx context.Context, s *system) int {
+	if current := currentArgs(s.args); current != nil {
+		fmt.Fprintln(s.stderr, "use:", reports.CommandLine(append([]string{"lockcheck"}, current...)))
+		s.args = current
+	}
 	root := rootCommand(s)
 	root.SetArgs(s.args)
 	root.SetIn(s.stdin)
@@ -96,17 +103,20 @@ func run(ctx context.Context, s *system) int {
 	return code
 }
 
-// misspelt is the error for a command that there is not.
+// misspelt is the error for an unknown command.
 func misspelt(root *cobra.Command, args []string) error {
 	root.InitDefaultHelpCmd()
 	cmd, rest, err := root.Find(args)
 	if err != nil || !cmd.HasSubCommands() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") || strings.HasPrefix(rest[0], cobra.ShellCompRequestCmd) {
-		return nil // cobra has an error of its own, or none
+		return nil // cobra has its own error, or there is none
+	}
+	if cmd.ValidateArgs(rest[:1]) == nil {
+		return nil // an argument of a command that has subcommands, too
 	}
 	return &runs.UsageError{Err: &spelling.UnknownError{What: "command", Name: rest[0], Known: commandsOf(cmd)}}
 }
 
-// commandsOf lists the commands under another one that are for users.
+// commandsOf lists the subcommands that are for users.
 func commandsOf(cmd *cobra.Command) []string {
 	var names []string
 	for _, c := range cmd.Commands() {
@@ -117,7 +127,7 @@ func commandsOf(cmd *cobra.Command) []string {
 	return names
 }
 
-// flagError is the error for a flag, with what may have been meant by one that there is not.
+// flagError is an error about a flag. For an unknown flag it suggests the nearest one.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
@@ -130,8 +140,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return &runs.UsageError{Err: err}
 }
 
-// exitCode finds the code that an error carries. Errors of cobra itself are
-// about usage; others mean that lockcheck could not do its work.
+// exitCode finds the code that an error carries. Without one, lockcheck could not do its work.
 func exitCode(err error) int {
 	var carried *exitError
 	var usage *runs.UsageError
@@ -151,43 +160,94 @@ func rootCommand(s *system) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lockcheck",
 		Short: "Does a distributed lock keep two processes apart when things go wrong?",
-		Long: `lockcheck starts the servers of a distributed lock, lets worker processes update
-data under it, pauses, cuts off and confuses both, and judges what happened.
+		Long: `lockcheck starts the servers of a distributed lock, lets worker processes update data under the lock, injects faults into both, and judges what happened.
 
-With no lock named, "lockcheck test" needs nothing but itself.
-
-"lockcheck completion bash", or zsh, or fish, prints what lets that shell
-complete locks, faults, guards, reproductions and files.`,
+Start with "lockcheck test". It needs no Docker and no other software.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          usageArgs(cobra.NoArgs),
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:          showHelp,
 		Version:       thisBuild().String(),
 	}
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages", fmt.Sprintf("FlagUsagesWrapped %d", s.columns())))
+	for _, group := range []struct {
+		id, title string
+		commands  []*cobra.Command
+	}{
+		{"start", "Start:", []*cobra.Command{testCommand(s), doctorCommand(s), listCommand(s)}},
+		{"test", "Test your own lock, and look at runs:", []*cobra.Command{clientCommand(s), analyzeCommand(s), serveCommand(s)}},
+		{"choose", "Choose a lock:", []*cobra.Command{guideCommand(s), compareCommand(s), reproCommand(s), huntCommand(s)}},
+		{"upkeep", "CI and upkeep:", []*cobra.Command{imagesCommand(s), cleanCommand(s), completionCommand(s)}},
+	} {
+		root.AddGroup(&cobra.Group{ID: group.id, Title: group.title})
+		for _, command := range group.commands {
+			command.GroupID = group.id
+			root.AddCommand(command)
+		}
+	}
+	root.AddCommand(exitCodesTopic())
+	root.AddCommand(ownProcesses(s)...)
+	root.SetUsageTemplate(strings.NewReplacer(
+		"FlagUsages", fmt.Sprintf("FlagUsagesWrapped %d", s.columns()),
+		"{{.CommandPath}} [command] --help\" for more information about a command.", "{{.CommandPath}} COMMAND --help\" for details.",
+	).Replace(root.UsageTemplate()))
 	root.SetHelpCommand(helpCommand(root))
+	root.SetHelpCommandGroupID("start")
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(
-		testCommand(s), compareCommand(s), mergeCommand(s), sweepCommand(s), huntCommand(s), adviseCommand(s), profileCommand(s), reproCommand(s), findingsCommand(s), claimsCommand(s), guideCommand(s), analyzeCommand(s), serveCommand(s),
-		listCommand(s), clientCommand(s), doctorCommand(s), cleanCommand(s),
-		imagesCommand(s), exitCodesTopic(),
-		workerCommand(s), clientCheckProcess(s), resourceCommand(s), observerCommand(s), serverCommand(s), agentCommand(s), stageCommand(s), reapCommand(s),
-		launchCommand(), traceCommand(s), swarmPartCommand(s), nowCommand(s), holdCommand(s), referenceCommand(), completionCommand(s),
-	)
+	for _, command := range withSubcommands(root) {
+		command.Long = reflow(command.Long, s.columns())
+	}
 	addCompletion(root)
 	return root
 }
 
-// helpCommand shows the help of a command or topic. That of cobra takes a name
-// that does not exist for the program itself.
+func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+
+// group is a command that has subcommands and does nothing by itself.
+func group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: usageArgs(cobra.NoArgs), RunE: showHelp}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+// defaultWidth is that of a terminal whose width is not known.
+const defaultWidth = 80
+
+// columns is the width of text for people.
+func (s *system) columns() int {
+	if s.width == 0 {
+		return defaultWidth
+	}
+	return s.width
+}
+
+// listed is how a line of a list in a help text begins.
+var listed = regexp.MustCompile(`^ +\S+  `)
+
+// reflow wraps the paragraphs of a text, one a line, to a width. A line of a list is indented under
+// its first word.
+func reflow(text string, width int) string {
+	var lines []string
+	for _, paragraph := range strings.Split(text, "\n") {
+		head := listed.FindString(paragraph)
+		wrapped := reports.Wrap(paragraph[len(head):], width-len(head), width-len(head), false)
+		if len(wrapped) == 0 {
+			wrapped = []string{""}
+		}
+		lines = append(lines, head+strings.Join(wrapped, "\n"+strings.Repeat(" ", len(head))))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// helpCommand shows the help of a command or topic. For an unknown name cobra's own would show the
+// help of the program.
 func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use: "help [COMMAND]", Short: "tell more about a command or topic",
+		Use: "help [COMMAND]", Short: "explain a command or topic",
 		RunE: func(_ *cobra.Command, args []string) error {
 			cmd, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
-				return &runs.UsageError{Err: fmt.Errorf("there is no help about %q%s", strings.Join(args, " "), spelling.Hint(args[len(args)-1], commandsOf(cmd)))}
+				return &runs.UsageError{Err: fmt.Errorf("no help about %q%s", strings.Join(args, " "), spelling.Hint(args[len(args)-1], commandsOf(cmd)))}
 			}
 			cmd.InitDefaultHelpFlag()
 			cmd.InitDefaultVersionFlag()
@@ -207,16 +267,19 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 }
 
 const exitCodes = `Exit codes:
-    0  valid, or exactly what was expected
-    1  violation of a required property or of a threshold, or a run that is not
-       what was expected
-    2  undecided: too little happened to tell, no fault was proven, or runs of a
-       comparison are missing
+    0  valid, or exactly the expected result
+    1  a required property or threshold was violated, or the result is not the expected one
+    2  undecided: too little happened, no fault was proven, or runs are missing
     3  broken: the run itself failed
-   64  usage: what was asked for makes no sense
+   64  usage: the command line makes no sense, and nothing was started
   130  interrupted`
 
 // exitCodesTopic is shown by "lockcheck help exit-codes".
 func exitCodesTopic() *cobra.Command {
-	return &cobra.Command{Use: "exit-codes", Short: "what the exit codes mean", Long: exitCodes}
+	return &cobra.Command{
+		Use: "exit-codes", Short: "what the exit codes mean",
+		Long: exitCodes + `
+
+Over several runs the most telling code counts: interrupted, then violation, undecided, broken. In a comparison each cell counts, after its thresholds. With --expect and in reproductions, 0 means that exactly the expected verdict was reached.`,
+	}
 }

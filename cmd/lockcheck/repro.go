@@ -5,11 +5,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"lockcheck/internal/catalog"
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
+	"lockcheck/internal/suites/claims"
+	"lockcheck/internal/suites/findings"
 	"lockcheck/internal/suites/repros"
+	"lockcheck/reports"
 )
 
 // reproFlags are the flags of "lockcheck repro".
@@ -24,15 +33,10 @@ func reproCommand(s *system) *cobra.Command {
 	var f reproFlags
 	cmd := &cobra.Command{
 		Use:   "repro NAME|FILE",
-		Short: "reproduce a published finding, or run its control",
-		Long: `Run a published finding as a fixed schedule. The exit code is 0 only if exactly
-the expected verdict was reached; a broken or undecided run never counts as
-reproduced. --control runs the same test with something changed that must make a
-difference, and compares it with an expectation of its own.
+		Short: "reproduce published bugs, or check claims",
+		Long: `Reproduce a published finding with a fixed schedule. The exit code is 0 only if exactly the expected verdict was reached; an undecided or broken run never counts as reproduced. --control runs the same test with the one change that must make the difference, and has its own expected verdict.
 
-A reproduction can be a file, whose lock can be a lock file next to it. One that
-is made for many locks, such as holder-pause, takes any of them by --lock. With
---list name files or folders to list what is in them.
+A reproduction can be a file, whose lock can be a lock file next to it. A reproduction for many locks, such as holder-pause, takes any of them with --lock.
 
 ` + exitCodes,
 		Example: `  lockcheck repro --list
@@ -41,23 +45,27 @@ is made for many locks, such as holder-pause, takes any of them by --lock. With
   lockcheck repro holder-pause --lock examples/redis-py/lock.yaml
   lockcheck repro --list examples
   lockcheck repro examples/kazoo/leaked-contender.yaml`,
+		Args: usageArgs(cobra.ArbitraryArgs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case f.list:
 				return s.listReproductions(args)
 			case len(args) == 0:
-				return &runs.UsageError{Err: errors.New("name a reproduction, or use --list")}
+				return runs.Usagef("name a reproduction, or use --list")
 			case len(args) > 1:
-				return &runs.UsageError{Err: fmt.Errorf("name at most 1 reproduction, not %d", len(args))}
+				return runs.Usagef("name at most 1 reproduction, not %d", len(args))
 			}
 			return s.reproduce(cmd.Context(), args[0], f)
 		},
 	}
-	cmd.Flags().BoolVar(&f.list, "list", false, "list the reproductions")
-	cmd.Flags().StringVarP(&f.lock, "lock", "l", "", "`lock` for a reproduction that is made for many: a name, or a lock file")
-	cmd.Flags().BoolVar(&f.form.Control, "control", false, "run the control in place of the finding")
-	cmd.Flags().BoolVar(&f.form.Fast, "fast", false, "run a shorter form, where there is one")
-	cmd.Flags().StringVar(&f.machine.Store, "store", "store", "`folder` for runs")
+	flags := flagsOf(cmd)
+	flags.yes(&f.list, "list")
+	flags.text(&f.lock, "lock", "")
+	flags.yes(&f.form.Control, "control")
+	flags.yes(&f.form.Fast, "fast")
+	flags.text(&f.machine.Store, "store", "store")
+	cmd.AddCommand(reproAllCommand(s), reproTableCommand(s),
+		group("claims", "check common claims about locks against runs", claimsRunCommand(s), claimsTableCommand(s)))
 	return cmd
 }
 
@@ -70,22 +78,18 @@ func (s *system) listReproductions(paths []string) error {
 	if err != nil {
 		return err
 	}
-	var items []item
+	var entries []catalog.Entry
 	for _, r := range all {
-		items = append(items, reproductionItem(r))
+		e := catalog.Entry{Name: cmp.Or(r.Path, r.Name), Summary: r.Summary, Details: []string{"expected: " + r.Expect.String()}}
+		if r.Source != "" {
+			e.Details = append(e.Details, "source: "+r.Source)
+		}
+		if r.Control != nil {
+			e.Details = append(e.Details, fmt.Sprintf("control: %s: %s", r.Control.Summary, r.Control.Expect))
+		}
+		entries = append(entries, e)
 	}
-	return s.printItems(items)
-}
-
-func reproductionItem(r repros.Reproduction) item {
-	facts := []string{r.Summary, "expected: " + r.Expect.String()}
-	if r.Source != "" {
-		facts = append(facts, "source: "+r.Source)
-	}
-	if r.Control != nil {
-		facts = append(facts, fmt.Sprintf("control: %s: %s", r.Control.Summary, r.Control.Expect))
-	}
-	return item{cmp.Or(r.Path, r.Name), facts}
+	return s.print(entries)
 }
 
 func (s *system) reproduce(ctx context.Context, name string, f reproFlags) error {
@@ -93,50 +97,36 @@ func (s *system) reproduce(ctx context.Context, name string, f reproFlags) error
 	if err != nil {
 		return err
 	}
-	machine, form := f.machine, f.form
-	if err := s.machine(&machine); err != nil {
+	if err := s.machine(&f.machine); err != nil {
 		return err
 	}
-	e, err := r.Experiment(form)
+	e, err := r.Experiment(f.form)
 	if err != nil {
 		return err
 	}
-	ctx, interrupt, release := s.interruptible(ctx)
-	defer release()
-	progress := s.progress()
-	for _, said := range []string{cmp.Or(r.Claim, r.Summary), labelled("source: ", r.Source)} {
-		if said != "" {
-			progress.Step("%s", said)
+	var outcome runs.Outcome
+	var missed string
+	err = s.attended(ctx, func(ctx context.Context, progress *reports.Progress, interrupt <-chan struct{}) (_ bool, err error) {
+		progress.Step("%s", cmp.Or(r.Claim, r.Summary))
+		if r.Source != "" {
+			progress.Step("source: %s", r.Source)
 		}
-	}
-	outcome, missed, err := e.Run(ctx, machine, interrupt, progress)
-	progress.Done()
+		outcome, missed, err = e.Run(ctx, f.machine, interrupt, progress)
+		return false, err // an interrupted run is reported below
+	})
 	if outcome.History == nil {
 		return err
 	}
 	err = errors.Join(err, s.report(outcome.Judgement))
-	err = alsoFailed(s.conclude(r, form.Control, outcome, missed), err)
-	if err != nil || form.Control || r.Control == nil {
+	err = alsoFailed(s.conclude(r, f.form.Control, outcome, missed), err)
+	if err != nil || f.form.Control || r.Control == nil {
 		return err
 	}
-	return s.printItems([]item{{"its control", []string{r.Control.Summary, s.terminalOptions().CommandLine(controlCommand(name, f.lock))}}})
-}
-
-// labelled puts a label before what there is.
-func labelled(label, text string) string {
-	if text == "" {
-		return ""
+	control := "lockcheck repro " + name
+	if f.lock != "" {
+		control += " --lock " + f.lock
 	}
-	return label + text
-}
-
-// controlCommand runs the control of a reproduction that was asked for.
-func controlCommand(name, lock string) string {
-	command := "lockcheck repro " + name
-	if lock != "" {
-		command += " --lock " + lock
-	}
-	return command + " --control"
+	return s.print([]catalog.Entry{{Name: "its control", Summary: r.Control.Summary, Details: []string{s.terminalOptions().CommandLine(control + " --control")}}})
 }
 
 // conclude says whether the finding was reproduced.
@@ -153,4 +143,222 @@ func (s *system) conclude(r repros.Reproduction, control bool, outcome runs.Outc
 	}
 	fmt.Fprintf(s.stdout, "\n%s: %s\n", what, done)
 	return nil
+}
+
+// seriesFlags choose experiments of a series.
+type seriesFlags struct {
+	machine         runs.Machine
+	only            string
+	times, parallel int
+	missing         bool
+}
+
+// add declares the flags that every series has.
+func (f *seriesFlags) add(flags flags, parallel int) {
+	f.times = 1
+	flags.text(&f.only, "only", "")
+	flags.number(&f.parallel, "parallel", parallel)
+	flags.text(&f.machine.Store, "store", "store")
+}
+
+// chosen compiles --only, and checks the numbers.
+func (f *seriesFlags) chosen() (*regexp.Regexp, error) {
+	only, err := regexp.Compile(f.only)
+	if err != nil {
+		err = runs.BadFlag("only", nil, "%w", err)
+	}
+	return only, errors.Join(err, least("parallel", f.parallel, 1), least("times", f.times, 1))
+}
+
+// choose makes a series of the experiments that --only chooses.
+func (f *seriesFlags) choose(all []suites.Experiment) (suites.Series, error) {
+	only, err := f.chosen()
+	if err != nil {
+		return suites.Series{}, err
+	}
+	all = slices.DeleteFunc(all, func(e suites.Experiment) bool { return !only.MatchString(e.Name) })
+	return suites.Series{Experiments: slices.Repeat(all, f.times), Machine: f.machine, Parallel: f.parallel}, f.any(all)
+}
+
+// any refuses a series of nothing.
+func (f *seriesFlags) any(chosen []suites.Experiment) error {
+	if len(chosen) == 0 {
+		return runs.BadFlag("only", f.only, "nothing matches")
+	}
+	return nil
+}
+
+func reproAllCommand(s *system) *cobra.Command {
+	var f seriesFlags
+	cmd := &cobra.Command{
+		Use: "all [FILE|FOLDER]...", Short: "run every lock, reproduction and control",
+		Long: `Run every lock without faults and with paused holders, and every reproduction with its control, and compare each run with its expected verdict. The exit code is 0 only if all runs were as expected. Everything takes hours: --only chooses some. With files or folders, only the reproductions in them run.`,
+		Example: `  lockcheck repro all --only '^lock/redis/'
+  lockcheck repro all --only '^lock/' --parallel 4
+  lockcheck repro all --only '^repro/' --times 5
+  lockcheck repro all examples`,
+		Args: usageArgs(cobra.ArbitraryArgs),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			experiments, err := experimentsIn(args)
+			if err != nil {
+				return err
+			}
+			series, err := f.choose(experiments)
+			if err != nil {
+				return err
+			}
+			return s.runSeries(cmd.Context(), series)
+		},
+	}
+	flags := flagsOf(cmd)
+	f.add(flags, 1)
+	flags.number(&f.times, "times", 1)
+	return cmd
+}
+
+func reproTableCommand(s *system) *cobra.Command {
+	var store string
+	cmd := &cobra.Command{
+		Use: "table [FILE|FOLDER]...", Short: "expected and observed verdicts, as Markdown",
+		Example: `  lockcheck repro table
+  lockcheck repro table examples`,
+		Args: usageArgs(cobra.ArbitraryArgs),
+		RunE: func(_ *cobra.Command, args []string) error {
+			experiments, err := experimentsIn(args)
+			if err != nil {
+				return err
+			}
+			observed, err := findings.Observations(store, experiments)
+			if err != nil {
+				return err
+			}
+			return reports.FindingsTable(s.stdout, "lockcheck "+strings.Join(append([]string{"repro table"}, args...), " "), observed)
+		},
+	}
+	flagsOf(cmd).text(&store, "store", "store")
+	return cmd
+}
+
+// experimentsIn are those in files and folders, or all that are built in.
+func experimentsIn(paths []string) ([]suites.Experiment, error) {
+	if len(paths) > 0 {
+		return findings.InFiles(paths)
+	}
+	return findings.Experiments()
+}
+
+func claimsRunCommand(s *system) *cobra.Command {
+	var f seriesFlags
+	cmd := &cobra.Command{
+		Use: "run", Short: "run the experiments that the claims rest on",
+		Long: `Run the experiments that the claims rest on, and compare each run with its expected verdict. The exit code is 0 only if all runs were as expected. "lockcheck repro claims table" shows what they say about the claims. An experiment that measures times runs alone.`,
+		Example: `  lockcheck repro claims run
+  lockcheck repro claims run --only 'redlock|zookeeper'
+  lockcheck repro claims run --missing`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			series, err := f.claims()
+			if err != nil {
+				return err
+			}
+			return s.runSeries(cmd.Context(), series)
+		},
+	}
+	flags := flagsOf(cmd)
+	f.add(flags, 2)
+	flags.yes(&f.missing, "missing")
+	return cmd
+}
+
+// claims makes a series of the experiments of claims.
+func (f *seriesFlags) claims() (suites.Series, error) {
+	only, err := f.chosen()
+	if err != nil {
+		return suites.Series{}, err
+	}
+	all, err := claims.Claims()
+	if err != nil {
+		return suites.Series{}, err
+	}
+	series, err := claims.Experiments(all, only)
+	if err == nil {
+		err = f.any(series.Experiments)
+	}
+	series.Machine, series.Parallel = f.machine, f.parallel
+	if err != nil || !f.missing {
+		return series, err
+	}
+	if _, err := os.Stat(f.machine.Store); errors.Is(err, os.ErrNotExist) {
+		return series, nil
+	}
+	stored, err := suites.StoredRuns(f.machine.Store)
+	return series.Without(stored), err
+}
+
+func claimsTableCommand(s *system) *cobra.Command {
+	var store, links string
+	cmd := &cobra.Command{
+		Use: "table", Short: "claims and the runs behind them, as Markdown",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("links") {
+				links = store
+			}
+			all, err := claims.Claims()
+			if err != nil {
+				return err
+			}
+			stored, err := suites.StoredRuns(store)
+			if err != nil {
+				return err
+			}
+			judged, err := claims.Judge(all, stored)
+			if err != nil {
+				return err
+			}
+			return claims.WriteTable(s.stdout, judged, links)
+		},
+	}
+	flags := flagsOf(cmd)
+	flags.text(&store, "store", "store")
+	flags.text(&links, "links", "")
+	return cmd
+}
+
+// runSeries runs experiments and prints one line for each.
+func (s *system) runSeries(ctx context.Context, series suites.Series) error {
+	if err := s.machine(&series.Machine); err != nil {
+		return err
+	}
+	ran, unexpected := 0, 0
+	err := s.attended(ctx, func(ctx context.Context, progress *reports.Progress, interrupt <-chan struct{}) (bool, error) {
+		series.Progress, series.Done = progress, func(r suites.Ran) {
+			ran++
+			if r.Unexpected() {
+				unexpected++
+			}
+			progress.Done()
+			s.printRan(r)
+		}
+		return series.Run(ctx, interrupt)
+	})
+	if err == nil && unexpected > 0 {
+		return &exitError{code: exitViolation, err: fmt.Errorf("%d of %d runs were not as expected", unexpected, ran)}
+	}
+	return err
+}
+
+func (s *system) printRan(r suites.Ran) {
+	if r.Outcome.History == nil {
+		fmt.Fprintf(s.stderr, "lockcheck: %s could not be run: %v\n", r.Name, r.Err)
+		return
+	}
+	if r.Err != nil {
+		fmt.Fprintf(s.stderr, "lockcheck: %s: %v\n", r.Name, r.Err)
+	}
+	judged := "as expected"
+	if r.Missed != "" {
+		judged = "NOT as expected: " + r.Missed
+	}
+	fmt.Fprintf(s.stdout, "%-45s %4.0fs  %s: %s\n", r.Name, r.Took.Seconds(), judged, r.Outcome.Results.Sentence)
 }

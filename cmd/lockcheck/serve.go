@@ -20,38 +20,32 @@ type serveFlags struct {
 	port  int
 }
 
-// requestTimeout is how long a browser may take to say what it wants.
+// requestTimeout is how long a browser may take to send the header of a request.
 const requestTimeout = 10 * time.Second
 
 func serveCommand(s *system) *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
-		Use: "serve", Short: "show the stored runs as web pages",
-		Long: `Show the runs of a store as web pages on 127.0.0.1: a list with filters, search
-and order, the runs of one lock made alike over time, two runs side
-by side, and the files of each run, one by one or as an archive. The address is
-printed. Nothing outside of the store can be read, and nothing is
-changed. Other machines cannot reach it; all users of this one can. Ctrl-C ends
-it.`,
+		Use: "serve", Short: "show stored runs in a browser",
+		Long: `Show the runs of a store as web pages on 127.0.0.1, and print the address: a list with filters and search, similar runs over time, two runs side by side, and the files of each run. The server reads nothing outside the store and changes nothing. Other machines cannot reach it, but all users of this machine can. Ctrl-C ends it.`,
 		Example: `  lockcheck serve
   lockcheck serve --store ci/store --port 0`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.serve(cmd.Context(), f) },
 	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.StringVar(&f.store, "store", "store", "`folder` of runs")
-	flags.IntVar(&f.port, "port", 8000, "TCP port; 0 for any that is free")
+	flags := flagsOf(cmd)
+	flags.text(&f.store, "store", "store")
+	flags.number(&f.port, "port", 8000)
 	return cmd
 }
 
 func (s *system) serve(ctx context.Context, f serveFlags) error {
 	if f.port < 0 || f.port > 65535 {
-		return &runs.UsageError{Err: fmt.Errorf("--port %d: ports go from 1 to 65535, and 0 is any that is free", f.port)}
+		return runs.BadFlag("port", f.port, "ports go from 1 to 65535; 0 means any free port")
 	}
 	store, err := web.Open(f.store)
 	if err != nil {
-		return &runs.UsageError{Err: fmt.Errorf("--store %s: %w", f.store, err)}
+		return runs.BadFlag("store", f.store, "%w", err)
 	}
 	defer store.Close()
 	handler, err := store.Handler()
@@ -60,14 +54,14 @@ func (s *system) serve(ctx context.Context, f serveFlags) error {
 	}
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(f.port)))
 	if err != nil {
-		return fmt.Errorf("%w; --port 0 takes any port that is free", err)
+		return fmt.Errorf("%w; --port 0 takes any free port", err)
 	}
 	fmt.Fprintf(s.stdout, "http://%s/\n", listener.Addr())
 	return s.answer(ctx, &http.Server{Handler: handler, ReadHeaderTimeout: requestTimeout}, listener)
 }
 
-// answer serves until the first signal. Answers that have begun may end until the
-// second, or for a while.
+// answer serves until the first signal. Responses that have begun may then finish, until the second
+// signal or interruptedTimeout.
 func (s *system) answer(ctx context.Context, server *http.Server, listener net.Listener) error {
 	ctx, interrupted, stop := s.interruptible(ctx)
 	defer stop()

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// interrupts delivers what asks the program to end.
+// interrupts delivers the signals that ask the program to end.
 func interrupts() (signals <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 2)
 	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
 	return c, func() { signal.Stop(c) }
 }
 
-// interruptible turns the first signal into the closing of a channel, which ends
-// a run in good order, and the second into the end of the context.
+// interruptible closes a channel at the first signal, which ends a run cleanly, and cancels the context
+// at the second.
 func (s *system) interruptible(ctx context.Context) (context.Context, <-chan struct{}, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	first := make(chan struct{})
@@ -39,7 +39,7 @@ func (s *system) interruptible(ctx context.Context) (context.Context, <-chan str
 // interruptedTimeout is how long an interrupted command may take to stop.
 const interruptedTimeout = 5 * time.Second
 
-// untilInterrupted does something that the first signal ends.
+// untilInterrupted runs something until it is done or the first signal comes.
 func (s *system) untilInterrupted(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"lockcheck/checker"
 	"lockcheck/internal/lockfile"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/swarm"
@@ -22,45 +23,34 @@ type swarmFlags struct {
 	image, listen string
 }
 
-func (f *swarmFlags) add(flags *pflag.FlagSet) {
-	flags.IntVar(&f.parts, "swarm", 0, "spread it over the nodes of the Docker Swarm that this node manages, in so many `parts`")
-	flags.StringVar(&f.image, "swarm-image", "", "`image` of lockcheck, as all nodes can pull it (default: one of this binary, with which tasks run on this node alone)")
-	flags.StringVar(&f.listen, "swarm-listen", "", "`address` and port of this node to which tasks bring what they made (default: a port of its own, where the swarm knows this node)")
+func (f *swarmFlags) add(flags flags) {
+	flags.number(&f.parts, "swarm", 0)
+	flags.text(&f.image, "swarm-image", "")
+	flags.text(&f.listen, "swarm-listen", "")
 }
 
 // check refuses what cannot be spread.
 func (f *swarmFlags) check(flags *pflag.FlagSet) error {
 	switch {
-	case f.parts < 0:
-		return runs.Usagef("--swarm must not be negative")
 	case f.parts == 0 && (f.image != "" || f.listen != ""):
-		return runs.Usagef("--swarm-image and --swarm-listen are for --swarm")
-	case f.parts == 0:
-		return nil
+		return runs.Usagef("--swarm-image and --swarm-listen need --swarm")
+	case f.parts > 0:
+		return exclusive(flags, "swarm", "resume", "shard")
 	}
-	for _, name := range []string{"resume", "shard"} {
-		if flags.Changed(name) {
-			return runs.Usagef("--swarm and --%s exclude each other", name)
-		}
-	}
-	return nil
+	return least("swarm", f.parts, 0)
 }
 
-// forwarded are the flags that were set, but for some, as arguments.
-func forwarded(flags *pflag.FlagSet, but ...string) (arguments []string) {
-	left := make(map[string]bool)
-	for _, name := range but {
-		left[name] = true
-	}
+// forwarded are the flags that were set, except some, as arguments.
+func forwarded(flags *pflag.FlagSet, except ...string) (arguments []string) {
 	flags.Visit(func(f *pflag.Flag) {
-		if !left[f.Name] {
+		if !slices.Contains(except, f.Name) {
 			arguments = append(arguments, "--"+f.Name+"="+f.Value.String())
 		}
 	})
 	return arguments
 }
 
-// lockFolders are the folders of locks that are files, by their own path: there a task has it, too.
+// lockFolders are the folders of lock files by their relative path, where a task finds them, too.
 func lockFolders(locks ...string) (map[string]string, error) {
 	folders := make(map[string]string)
 	for _, lock := range locks {
@@ -69,7 +59,7 @@ func lockFolders(locks ...string) (map[string]string, error) {
 		}
 		folder := filepath.Dir(lock)
 		if !filepath.IsLocal(folder) || folder == "." {
-			return nil, runs.Usagef("--swarm: %s goes to other machines with all that is next to it: put it in a folder of its own within this one", lock)
+			return nil, runs.BadFlag("swarm", nil, "%s is copied to other machines with everything next to it; put it into its own folder within this one", lock)
 		}
 		real, err := filepath.EvalSymlinks(folder)
 		if err != nil {
@@ -80,8 +70,8 @@ func lockFolders(locks ...string) (map[string]string, error) {
 	return folders, nil
 }
 
-// spread makes the parts of a job, and hands their folders on to be put together in out, which is
-// not there yet. Those that did not come back are missing there.
+// spread makes the parts of a job and merges their folders into out, which must not exist yet. Parts
+// that did not come back are missing in the whole.
 func (s *system) spread(cmd *cobra.Command, f swarmFlags, job swarm.Job, out string, merge func(ctx context.Context, parts []string) error) (err error) {
 	job.Parts, job.Image, job.Listen, job.Folder = f.parts, f.image, f.listen, out+".parts"
 	if job.Binary, err = s.binary(); err != nil {
@@ -105,7 +95,7 @@ func (s *system) spread(cmd *cobra.Command, f swarmFlags, job swarm.Job, out str
 		err = errors.Join(err, merge(cmd.Context(), parts))
 	}
 	if _, missing := os.Stat(out); missing != nil && len(parts) > 0 {
-		return errors.Join(err, fmt.Errorf("the parts are in %s; lockcheck merge --out %s %s puts them together", job.Folder, out, filepath.Join(job.Folder, "*")))
+		return errors.Join(err, fmt.Errorf("the parts are in %s; put them together with lockcheck %s merge --out %s %s", job.Folder, job.Arguments[0], out, filepath.Join(job.Folder, "*")))
 	}
 	return errors.Join(err, os.RemoveAll(job.Folder))
 }
@@ -123,7 +113,7 @@ func swarmPartCommand(s *system) *cobra.Command {
 			go func() {
 				select {
 				case <-interrupt:
-					cancel() // what the task runs ends in good order
+					cancel() // the command of the task then ends cleanly
 				case <-ctx.Done():
 				}
 			}()
@@ -137,11 +127,11 @@ func swarmPartCommand(s *system) *cobra.Command {
 			return swarm.Work(ctx, binary, s.env)
 		},
 	}
-	cmd.Flags().StringVar(&clean, "clean", "", "remove what the tasks of this job have left here")
+	cmd.Flags().StringVar(&clean, "clean", "", "remove what the tasks of this job left here")
 	return cmd
 }
 
-// suiteFile is what tasks know the suite of a comparison by.
+// suiteFile is the name under which tasks find the suite of a comparison.
 const suiteFile = "suite.yaml"
 
 // spreadComparison makes a comparison on a swarm.
@@ -157,20 +147,15 @@ func (s *system) spreadComparison(cmd *cobra.Command, f *compareFlags) error {
 	if err != nil {
 		return err
 	}
-	var text strings.Builder
-	if err := suite.Write(&text); err != nil {
-		return err
-	}
-	written, err := os.CreateTemp("", "lockcheck-suite-")
+	folder, err := os.MkdirTemp("", "lockcheck-suite-")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(written.Name())
-	_, err = written.WriteString(text.String())
-	if err := errors.Join(err, written.Close()); err != nil {
+	defer os.RemoveAll(folder)
+	if err := runs.WriteFile(folder, suiteFile, suite.Write); err != nil {
 		return err
 	}
-	files[suiteFile] = written.Name()
+	files[suiteFile] = filepath.Join(folder, suiteFile)
 	arguments := []string{"compare", "--file", suiteFile}
 	if f.parallel > 0 {
 		arguments = append(arguments, fmt.Sprintf("--parallel=%d", f.parallel))
@@ -188,15 +173,11 @@ func (s *system) spreadComparison(cmd *cobra.Command, f *compareFlags) error {
 }
 
 // spreadHunt makes a hunt on a swarm.
-func (s *system) spreadHunt(cmd *cobra.Command, f *huntFlags) error {
+func (s *system) spreadHunt(cmd *cobra.Command, f *huntFlags, expect checker.Verdict) error {
 	if _, err := f.Plan.Ready(); err != nil {
 		return err
 	}
 	files, err := lockFolders(f.Lock)
-	if err != nil {
-		return err
-	}
-	expect, err := parseVerdict(f.expect)
 	if err != nil {
 		return err
 	}
@@ -207,23 +188,23 @@ func (s *system) spreadHunt(cmd *cobra.Command, f *huntFlags) error {
 	return s.spread(cmd, f.swarm, swarm.Job{Arguments: huntOfTask(cmd.Flags()), Files: files}, out, func(ctx context.Context, parts []string) error { return s.mergeHunt(ctx, out, expect, parts) })
 }
 
-// huntOfTask is the command of a task, to which the swarm adds its part.
+// huntOfTask is the command of a task, to which the swarm adds the task's part.
 func huntOfTask(flags *pflag.FlagSet) []string {
 	return append([]string{"hunt"}, forwarded(flags, "swarm", "swarm-image", "swarm-listen", "out", "store", "expect")...)
 }
 
-// newFolderAt is where a whole is to be put, which must not be there yet: the folder that is named,
-// or a new one in the store.
+// newFolderAt is the path for a whole: the named folder, or a new one in the store. Neither exists
+// afterwards.
 func newFolderAt(out, store, kind string) (string, error) {
 	if out == "" {
 		path, err := runs.NewFolder(filepath.Join(store, kind))
 		if err != nil {
 			return "", err
 		}
-		return path, os.Remove(path) // made again once there is something for it
+		return path, os.Remove(path) // Merge makes it again
 	}
 	if _, err := os.Stat(out); err == nil {
-		return "", runs.Usagef("--out %s: it is there already", out)
+		return "", runs.BadFlag("out", out, "it exists already")
 	}
 	return out, nil
 }

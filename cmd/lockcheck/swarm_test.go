@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -11,8 +12,9 @@ import (
 func TestHuntOfTask(t *testing.T) {
 	parse := func(arguments ...string) (*huntFlags, *pflag.FlagSet) {
 		t.Helper()
-		f, flags := &huntFlags{}, pflag.NewFlagSet("hunt", pflag.ContinueOnError)
-		f.add(flags)
+		f, cmd := &huntFlags{}, new(cobra.Command)
+		f.add(flagsOf(cmd))
+		flags := cmd.Flags()
 		if err := flags.Parse(arguments); err != nil {
 			t.Fatal(err)
 		}

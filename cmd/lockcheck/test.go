@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"lockcheck/internal/runs"
 	"lockcheck/internal/spelling"
 	"lockcheck/internal/suites"
+	"lockcheck/internal/suites/remedied"
 	"lockcheck/nemesis"
 	"lockcheck/reports"
 	"lockcheck/workloads"
@@ -37,77 +39,65 @@ type testFlags struct {
 
 func testCommand(s *system) *cobra.Command {
 	f := new(testFlags)
-	f.Section = runs.DefaultSection()
 	cmd := &cobra.Command{
 		Use:   "test",
-		Short: "run one test: a lock, a workload, faults, a verdict",
-		Long: `Start the servers of a lock, let workers update data under it while faults are
-inflicted, and judge the record. Without --lock it tests the embedded lock,
-which needs no Docker.
+		Short: "test a lock under faults and print a verdict",
+		Long: `Start the servers of a lock, let workers update data under the lock, inject faults, and judge the record. Without --lock this tests the embedded lock, which needs no Docker.
 
-With --with-remedies a run that ends in a violation is made again with each
-remedy that the lock supports: the same seed, faults and options but for that
-one change. All are put side by side, in one folder. The exit code is that of
-the first run, the one that was asked for.
+With --with-remedies, a run that ends in a violation is repeated with each remedy that the lock supports: same seed, faults and options, one change. One page shows all results side by side. The exit code is that of the first run.
 
 ` + exitCodes,
 		Example: `  lockcheck test --expect violation
   lockcheck test --guard fence
   lockcheck test --with-remedies
   lockcheck test --lock redis --nemesis pause --workload counter
-  lockcheck test --lock redlock --nemesis clock,partition --time-limit 30s`,
+  lockcheck test --lock redlock --nemesis clock,partition`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.test(cmd, f) },
 	}
-	f.add(cmd.Flags())
+	f.add(flagsOf(cmd))
 	return cmd
 }
 
-func (f *testFlags) add(flags *pflag.FlagSet) {
-	flags.SortFlags = false
-	flags.SetNormalizeFunc(presentName)
-	flags.StringVarP(&f.Lock, "lock", "l", "memory", "`name` of the lock under test, with options as in etcd+watch-session (see \"lockcheck list locks\"), or a lock file of your own")
-	flags.StringVarP(&f.Workload, "workload", "w", "set", "what workers do: set, counter, jobs, election, read-write, mutex or semaphore")
-	flags.StringVar(&f.Guard, "guard", "none", "what the resource checks: none, fence, fence-writes, ask, database, cas, match or idempotency-key")
-	flags.StringVar(&f.Nemesis, "nemesis", "pause", "`faults`, as in pause,clock or \"pause:one server\"; none: without faults")
-	flags.DurationVar(&f.Interval, "nemesis-interval", runs.DefaultInterval, "mean time from one fault to the next")
-	flags.DurationVar(&f.Pause, "pause", 0, "length of the pauses among the faults (default: longer than the lease)")
-	flags.StringVar(&f.schedule, "schedule", "", "`file` with a schedule of faults, in place of --nemesis")
-	flags.BoolVar(&f.SkipUnsupported, "skip-unsupported", false, "leave out faults that are not supported on these servers")
-	flags.DurationVar(&f.TimeLimit, "time-limit", 0, "length of the run, the recovery period at its end included (default: 20s, more for long leases and many faults)")
-	flags.IntVarP(&f.Concurrency, "concurrency", "c", runs.DefaultConcurrency, "number of workers")
-	flags.Float64Var(&f.Rate, "rate", 0, "holds per second of all workers together; 0: no limit")
-	flags.StringVar(&f.ServerVersion, "version", "", "`version` of the servers, see \"lockcheck list locks\"")
-	flags.IntVar(&f.Nodes, "nodes", 0, "number of servers (default: that of the lock)")
-	flags.BoolVar(&f.Pin, "pin", false, "tie each worker to one server, where one can serve it alone")
-	flags.DurationVar(&f.Wait, "wait", 0, "how long an attempt waits in the queue of the lock (default: 5s, or as long as its lease takes to end where each attempt counts it anew)")
-	flags.DurationVar(&f.lockDelay, "lock-delay", 0, "how long Consul withholds the lock of a lost session (default: 15s; 0: 1ms, the least that its library can ask for)")
-	flags.DurationVar(&f.TTL, "ttl", 0, "lease of the lock (default: that of the lock)")
-	flags.IntVar(&f.Permits, "permits", 0, "how many may hold a semaphore at once (default: 2 with workload semaphore, else 1)")
-	flags.Var(&f.Section, "section", "time in the critical section, fixed or as in 20ms-80ms")
-	flags.IntVar(&f.Updates, "updates", 0, "updates in one hold, each with a section of its own (default: 1; a term of election: 10)")
-	flags.Var(&f.think, "think", "time between two holds of a worker, fixed or as in 20ms-80ms; 0: none")
-	flags.Lookup("think").DefValue = "0s-10ms" // which the zero value stands for
-	flags.BoolVar(&f.Renew, "renew", false, "renew the lease while in the section (a leader of election always does, if the lock lets it)")
-	flags.BoolVar(&f.CheckBeforeWrite, "check-before-write", false, "look at the deadline before writing")
-	flags.BoolVar(&f.ExitOnLoss, "exit-on-loss", false, "end the process of a worker that learns that its lock is lost, and start it again (not with a client of your own)")
-	flags.BoolVar(&f.IgnoreFailedAcquire, "ignore-failed-acquire", false, "go on without the lock when an acquire fails (not when the lock is taken)")
-	flags.Int64Var(&f.MinOps, "min-ops", runs.DefaultMinOps, "updates below which a run is undecided")
-	flags.StringSliceVar(&f.Require, "require", nil, "`properties` to require in addition to the usual ones, as in mutual-exclusion")
-	flags.Uint64Var(&f.Seed, "seed", 0, "seed of the schedule and of the workers (default: a new one)")
-	flags.StringArrayVar(&f.images, "image", nil, "other `image` for the servers, as in redis=redis:7.2")
-	flags.StringVar(&f.Store, "store", "store", "`folder` for runs")
-	flags.IntVar(&f.count, "test-count", 1, "how many runs to make, each with the next seed")
-	flags.BoolVar(&f.remedies, "with-remedies", false, "after a violation, run the same seed again with each remedy that the lock supports")
-	flags.StringVar(&f.expect, "expect", "", "`verdict` that makes the exit code 0: valid, violation, undecided or broken")
-}
-
-// presentName is what a flag is called today.
-func presentName(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-	if name == "skip-unavailable" {
-		name = "skip-unsupported"
-	}
-	return pflag.NormalizedName(name)
+func (f *testFlags) add(flags flags) {
+	f.Section = runs.DefaultSection()
+	flags.alsoCalled(map[string]string{"skip-unavailable": "skip-unsupported"})
+	flags.text(&f.Lock, "lock", "memory")
+	flags.text(&f.Workload, "workload", "set")
+	flags.text(&f.Guard, "guard", "none")
+	flags.text(&f.Nemesis, "nemesis", "pause")
+	flags.length(&f.Interval, "nemesis-interval", runs.DefaultInterval)
+	flags.length(&f.Pause, "pause", 0)
+	flags.text(&f.schedule, "schedule", "")
+	flags.yes(&f.SkipUnsupported, "skip-unsupported")
+	flags.length(&f.TimeLimit, "time-limit", 0)
+	flags.number(&f.Concurrency, "concurrency", runs.DefaultConcurrency)
+	flags.share(&f.Rate, "rate", 0)
+	flags.text(&f.ServerVersion, "version", "")
+	flags.number(&f.Nodes, "nodes", 0)
+	flags.yes(&f.Pin, "pin")
+	flags.length(&f.Wait, "wait", 0)
+	flags.length(&f.lockDelay, "lock-delay", 0)
+	flags.length(&f.TTL, "ttl", 0)
+	flags.number(&f.Permits, "permits", 0)
+	flags.value(&f.Section, "section")
+	flags.number(&f.Updates, "updates", 0)
+	flags.value(&f.think, "think")
+	flags.yes(&f.Renew, "renew")
+	flags.yes(&f.CheckBeforeWrite, "check-before-write")
+	flags.yes(&f.ExitOnLoss, "exit-on-loss")
+	flags.yes(&f.IgnoreFailedAcquire, "ignore-failed-acquire")
+	flags.Int64Var(&f.MinOps, "min-ops", runs.DefaultMinOps, flags.describe("min-ops").usage)
+	flags.list(&f.Require, "require")
+	flags.seed(&f.Seed, "seed", 0)
+	flags.StringArrayVar(&f.images, "image", nil, flags.describe("image").usage)
+	flags.text(&f.Store, "store", "store")
+	flags.number(&f.count, "test-count", 1)
+	flags.yes(&f.remedies, "with-remedies")
+	flags.text(&f.expect, "expect", "")
+	flags.otherwise("pause", "longer than the lease", "time-limit", "20s, or more if the lease or the faults need it",
+		"nodes", "the lock's usual number", "wait", "5s, or until the lease ends if each attempt restarts it", "lock-delay", "15s",
+		"ttl", "the lock's usual lease", "permits", "2 with --workload semaphore, else 1", "updates", "1, or 10 with --workload election", "think", "0s-10ms", "seed", "random")
 }
 
 func (s *system) test(cmd *cobra.Command, f *testFlags) error {
@@ -115,25 +105,27 @@ func (s *system) test(cmd *cobra.Command, f *testFlags) error {
 	if err != nil {
 		return err
 	}
-	o, err := f.options(cmd)
+	o, err := f.options(cmd.Flags())
 	if err != nil {
 		return err
+	}
+	if err := least("test-count", f.count, 1); err != nil {
+		return err
+	}
+	if f.count > 1 && f.remedies {
+		return exclusive(cmd.Flags(), "with-remedies", "test-count")
 	}
 	if err := s.machine(&o.Machine); err != nil {
 		return err
 	}
-	switch {
-	case f.count < 1:
-		return &runs.UsageError{Err: fmt.Errorf("--test-count %d: at least one run has to be made", f.count)}
-	case f.count > 1 && f.remedies:
-		return &runs.UsageError{Err: errors.New("--test-count and --with-remedies exclude each other")}
-	case f.remedies:
-		return s.testWithRemedies(cmd.Context(), o, expect)
-	case f.count > 1:
-		return s.testMany(cmd.Context(), o, f.count, expect)
-	}
 	ctx, interrupt, release := s.interruptible(cmd.Context())
 	defer release()
+	switch {
+	case f.remedies:
+		return s.testWithRemedies(ctx, o, expect, interrupt)
+	case f.count > 1:
+		return s.testMany(ctx, o, f.count, expect, interrupt)
+	}
 	outcome, err := s.runTest(ctx, o, interrupt)
 	if outcome.History == nil {
 		return err
@@ -141,26 +133,50 @@ func (s *system) test(cmd *cobra.Command, f *testFlags) error {
 	return s.concludeRun(o, outcome, expect, err)
 }
 
-// testMany makes several runs and adds up their results. The most telling exit code
-// of all of them is that of the command.
-func (s *system) testMany(ctx context.Context, o runs.Options, count int, expect checker.Verdict) error {
-	ctx, interrupt, release := s.interruptible(ctx)
-	defer release()
+// testWithRemedies runs a test, and repeats it with each remedy if it ends in a violation. The
+// exit code is that of the first run.
+func (s *system) testWithRemedies(ctx context.Context, o runs.Options, expect checker.Verdict, interrupt <-chan struct{}) error {
+	plan, err := remedied.New(o)
+	if err != nil {
+		return err
+	}
+	outcome, err := s.runTest(ctx, plan.Plain, interrupt)
+	if outcome.History == nil {
+		return err
+	}
+	failed := alsoFailed(verdictError(outcome, expect), err)
+	if outcome.Interrupted || outcome.Results.Verdict != checker.Violation {
+		fmt.Fprintf(s.stdout, "\nNo remedies were tried: the run is %s.\n", outcome.Results.Verdict)
+		return failed
+	}
+	progress := s.progress()
+	tried, interrupted, err := plan.Run(ctx, o.Machine, outcome.Judgement, progress, interrupt)
+	progress.Done()
+	if interrupted {
+		failed = &exitError{code: exitInterrupted}
+	}
+	err = errors.Join(err, reports.RemediesTerminal(s.stdout, tried, s.terminalOptions()))
+	fmt.Fprintf(s.stdout, "\nfolder  %s\npage    %s\n", plan.Path, filepath.Join(plan.Path, runs.RemediesFile))
+	return alsoFailed(failed, err)
+}
+
+// testMany makes several runs and adds up their results. The most telling exit code counts.
+func (s *system) testMany(ctx context.Context, o runs.Options, count int, expect checker.Verdict, interrupt <-chan struct{}) error {
 	var all []checker.Results
 	var worst error
 	for range count {
 		outcome, err := s.runTest(ctx, o, interrupt)
-		if outcome.History == nil { // a violation found before stands
+		if outcome.History == nil { // an earlier violation stands
 			worst = s.moreTellingOf(worst, err)
 			if len(all) == 0 {
 				return worst
 			}
 			break
 		}
-		outcome.Results.Holds = nil // of many runs they would be many
+		outcome.Results.Holds = nil // they would fill the memory
 		all = append(all, outcome.Results)
 		worst = s.moreTellingOf(worst, s.concludeRun(o, outcome, expect, err))
-		if runs.Closed(interrupt) { // at whatever time, so that the run may be whole
+		if runs.Closed(interrupt) { // perhaps after the run was complete
 			worst = s.moreTellingOf(worst, codeOnly(exitInterrupted))
 			break
 		}
@@ -174,13 +190,13 @@ func (s *system) testMany(ctx context.Context, o runs.Options, count int, expect
 	return errors.Join(worst, reports.Pooled(s.stdout, checker.PoolOf(all), s.terminalOptions()))
 }
 
-// concludeRun is how a run ends that has a verdict, after an error that came next to it. GitHub
-// is told of one that is not as expected.
+// concludeRun turns a judged run and another error into the error of the command. It annotates an
+// unexpected run on GitHub.
 func (s *system) concludeRun(o runs.Options, outcome runs.Outcome, expect checker.Verdict, err error) error {
 	verdict := verdictError(outcome, expect)
-	again := append([]string{"lockcheck"}, o.Arguments()...)
-	if o.Arguments() == nil { // it has a schedule of its own
-		again = o.Command
+	again := o.Command
+	if arguments := o.Arguments(); arguments != nil { // nil with a schedule from a file
+		again = append([]string{"lockcheck"}, arguments...)
 	}
 	r, h := outcome.Results, outcome.History.Header
 	annotate := func(w io.Writer) error { return reports.GitHubRun(w, r, h, again) }
@@ -191,8 +207,8 @@ func (s *system) concludeRun(o runs.Options, outcome runs.Outcome, expect checke
 	return alsoFailed(verdict, errors.Join(err, told))
 }
 
-// moreTelling returns the error with the exit code that says more: a test that makes no
-// sense, an interruption, else the more telling verdict.
+// moreTelling returns the error with the more telling exit code: usage, then interrupted, then by
+// verdict.
 func moreTelling(a, b error) error {
 	var order []int
 	for _, v := range checker.Verdicts() {
@@ -205,7 +221,7 @@ func moreTelling(a, b error) error {
 	return a
 }
 
-// moreTellingOf prints what the other one says, which nobody else does.
+// moreTellingOf is moreTelling, and prints the other error, which would be lost.
 func (s *system) moreTellingOf(a, b error) error {
 	kept, other := moreTelling(a, b), a
 	if kept == a {
@@ -218,55 +234,54 @@ func (s *system) moreTellingOf(a, b error) error {
 }
 
 // options completes the flags.
-func (f *testFlags) options(cmd *cobra.Command) (runs.Options, error) {
+func (f *testFlags) options(flags *pflag.FlagSet) (runs.Options, error) {
 	o := f.Options
-	if !cmd.Flags().Changed("seed") {
+	if !flags.Changed("seed") {
 		o.Seed = uint64(time.Now().UnixNano()) % 1_000_000
 	}
 	o.Parameters = make(map[string]string)
-	cmd.Flags().Visit(func(flag *pflag.Flag) { o.Parameters[flag.Name] = flag.Value.String() })
-	if cmd.Flags().Changed("ttl") && f.TTL <= 0 {
-		return o, &runs.UsageError{Err: fmt.Errorf("--ttl %s: a lease must be positive", f.TTL)}
+	flags.Visit(func(flag *pflag.Flag) { o.Parameters[flag.Name] = flag.Value.String() })
+	if flags.Changed("ttl") && f.TTL <= 0 {
+		return o, runs.BadFlag("ttl", f.TTL, "a lease must be positive")
 	}
-	if cmd.Flags().Changed("time-limit") && f.TimeLimit <= 0 {
-		return o, runs.Usagef("--time-limit %s: it must be positive; leave it out for a run that is long enough for its faults", f.TimeLimit)
+	if flags.Changed("time-limit") && f.TimeLimit <= 0 {
+		return o, runs.BadFlag("time-limit", f.TimeLimit, "it must be positive; without it the run is long enough for its faults")
 	}
-	if err := f.unusedFlags(cmd.Flags()); err != nil {
+	if err := f.unusedFlags(flags); err != nil {
 		return o, err
 	}
-	if cmd.Flags().Changed("lock-delay") {
+	if flags.Changed("lock-delay") {
 		o.LockDelay = &f.lockDelay
 	}
-	if cmd.Flags().Changed("think") {
+	if flags.Changed("think") {
 		o.Think = &f.think
 	}
 	if f.schedule != "" {
-		if cmd.Flags().Changed("nemesis") {
-			return o, &runs.UsageError{Err: errors.New("--schedule and --nemesis exclude each other")}
-		}
 		schedule, err := readSchedule(f.schedule)
 		if err != nil {
-			return o, &runs.UsageError{Err: err}
+			return o, &runs.UsageError{Err: err, About: "schedule"}
 		}
-		o.Schedule = &schedule
-		if cmd.Flags().Changed("seed") {
-			o.Schedule.Seed = o.Seed
+		if flags.Changed("seed") {
+			schedule.Seed = o.Seed
 		}
-		o.Seed = o.Schedule.Seed
+		o.Schedule, o.Seed = &schedule, schedule.Seed
 	}
 	o.Images = make(map[string]string)
 	for _, text := range f.images {
 		name, image, found := strings.Cut(text, "=")
 		if !found || image == "" {
-			return o, &runs.UsageError{Err: fmt.Errorf("--image %s: write NAME=IMAGE", text)}
+			return o, runs.BadFlag("image", text, "write NAME=IMAGE")
 		}
 		o.Images[name] = image
 	}
 	return o, nil
 }
 
-// unusedFlags refuses what shapes random faults where there are none of that kind.
+// unusedFlags refuses flags that shape random faults if there are no such faults.
 func (f *testFlags) unusedFlags(flags *pflag.FlagSet) error {
+	if f.schedule != "" {
+		return exclusive(flags, "schedule", "nemesis", "pause", "nemesis-interval")
+	}
 	requests, err := nemesis.ParseRequests(f.Nemesis)
 	if err != nil {
 		return &runs.UsageError{Err: err, About: "nemesis"}
@@ -275,12 +290,10 @@ func (f *testFlags) unusedFlags(flags *pflag.FlagSet) error {
 	for _, name := range []string{"pause", "nemesis-interval"} {
 		switch {
 		case !flags.Changed(name):
-		case f.schedule != "":
-			return runs.Usagef("--schedule and --%s exclude each other: the schedule says how long and how often", name)
 		case len(requests) == 0:
-			return runs.Usagef("--%s: --nemesis %s has no faults; name some, or leave out --%s", name, f.Nemesis, name)
+			return runs.BadFlag(name, nil, "--nemesis %s has no faults; name some, or omit --%s", f.Nemesis, name)
 		case name == "pause" && !slices.ContainsFunc(requests, stops):
-			return runs.Usagef("--pause: no fault of --nemesis %s stops a process; write --nemesis pause,%s, or leave out --pause", f.Nemesis, f.Nemesis)
+			return runs.BadFlag(name, nil, "no fault of --nemesis %s stops a process; write --nemesis pause,%s, or omit --pause", f.Nemesis, f.Nemesis)
 		}
 	}
 	return nil
@@ -299,7 +312,7 @@ func readSchedule(path string) (nemesis.Schedule, error) {
 	return schedule, nil
 }
 
-// machine fills in which lockcheck this is.
+// machine fills in the binary, its version and its command line.
 func (s *system) machine(m *runs.Machine) error {
 	binary, err := s.binary()
 	if err != nil {
@@ -320,8 +333,8 @@ func (s *system) runTest(ctx context.Context, o runs.Options, interrupt <-chan s
 	return outcome, errors.Join(err, s.report(outcome.Judgement))
 }
 
-// alsoFailed adds what went wrong after a run was judged. The exit code of the
-// verdict is the more telling one, unless it is 0.
+// alsoFailed joins the error of a verdict and an error after judging. The exit code of the verdict
+// counts unless it is 0.
 func alsoFailed(verdict, err error) error {
 	switch {
 	case err == nil:
@@ -338,12 +351,12 @@ func (s *system) progress() *reports.Progress {
 	return reports.NewProgress(s.stderr, s.progressTerminal && !s.dumb(), s.color(s.progressTerminal))
 }
 
-// color follows the convention of NO_COLOR.
+// color says whether to color what goes to a terminal (https://no-color.org).
 func (s *system) color(terminal bool) bool {
 	return terminal && !s.dumb() && s.env("NO_COLOR") == ""
 }
 
-// dumb says that the terminal understands no escape sequences.
+// dumb says that the terminal has no escape sequences.
 func (s *system) dumb() bool { return s.env("TERM") == "dumb" }
 
 func (s *system) terminalOptions() reports.TerminalOptions {
@@ -358,17 +371,14 @@ func (s *system) report(j runs.Judgement) error {
 }
 
 func parseVerdict(text string) (checker.Verdict, error) {
-	switch v := checker.Verdict(text); v {
-	case "", checker.Valid, checker.Violation, checker.Undecided, checker.Broken:
+	if v := checker.Verdict(text); text == "" || slices.Contains(checker.Verdicts(), v) {
 		return v, nil
-	default:
-		known := []string{string(checker.Valid), string(checker.Violation), string(checker.Undecided), string(checker.Broken)}
-		return "", &runs.UsageError{Err: fmt.Errorf("--expect %s: no such verdict%s", text, spelling.Hint(text, known))}
 	}
+	return "", runs.BadFlag("expect", text, "no such verdict%s", spelling.Hint(text, verdictNames()))
 }
 
-// verdictError turns a verdict into the exit code, without a message: the
-// report has said it all.
+// verdictError turns a verdict into the exit code. Its message is empty unless an expectation was
+// missed, because the report has said everything.
 func verdictError(outcome runs.Outcome, expect checker.Verdict) error {
 	verdict := outcome.Results.Verdict
 	switch {
@@ -381,11 +391,11 @@ func verdictError(outcome runs.Outcome, expect checker.Verdict) error {
 	if missed == "" {
 		return nil
 	}
-	// A valid run is not what was expected, and 0 would say that it is.
+	// The code of an unexpected valid run would be 0, which means as expected.
 	return &exitError{code: max(exitViolation, verdictCode(verdict)), err: fmt.Errorf("not as expected: %s", missed)}
 }
 
-// codeOnly is an error that carries a code and no message; nil for 0.
+// codeOnly is an error with a code and no message; nil for 0.
 func codeOnly(code int) error {
 	if code == exitOK {
 		return nil

@@ -9,21 +9,20 @@ import (
 	"time"
 )
 
-// build is what a binary was made from, as far as Go wrote that into it.
+// build says what a binary was made from, as far as Go recorded that.
 type build struct {
-	version  string // of the module; "" in a binary from a checkout that Go gave none
-	commit   string // "" if the binary does not tell
+	version  string // of the module; "" if Go recorded none
+	commit   string // "" if unknown
 	time     string // of the commit, RFC 3339; "" with an unknown commit
-	modified bool   // the checkout had changes that are in no commit
+	modified bool   // the checkout had uncommitted changes
 	platform string // the version of Go, the operating system and the architecture
 }
 
-// pseudoVersion is the version of a module that has no tag: it ends with the time and
-// the beginning of its commit.
+// pseudoVersion is the version of an untagged module. It ends with the time and the abbreviated hash of
+// the commit.
 var pseudoVersion = regexp.MustCompile(`[-.](\d{14})-([0-9a-f]{12})(\+.*)?$`)
 
-// buildOf reads what Go recorded: of a checkout its commit, of a module that was
-// downloaded its version alone. Neither needs flags for the linker.
+// buildOf reads what Go recorded: the commit of a checkout, or the version of a downloaded module.
 func buildOf(info *debug.BuildInfo) build {
 	settings := make(map[string]string)
 	for _, s := range info.Settings {
@@ -44,9 +43,9 @@ func buildOf(info *debug.BuildInfo) build {
 	return b
 }
 
-// String is what --version prints behind the name of the program.
+// String is what --version prints after the name of the program.
 func (b build) String() string {
-	commit := "unknown: Go records none of a git worktree, of an archive, or with -buildvcs=false"
+	commit := "unknown: Go records none for a git worktree, for an archive, or with -buildvcs=false"
 	switch {
 	case b.commit != "":
 		commit = b.commit
@@ -57,12 +56,12 @@ func (b build) String() string {
 			commit += ", modified"
 		}
 	case b.version != "":
-		commit = "that of the version"
+		commit = "of this version"
 	}
 	return fmt.Sprintf("%s\ncommit  %s\nbuilt   with %s", cmp.Or(b.version, "unversioned"), commit, b.platform)
 }
 
-// short is what a run records of it.
+// short is what a run records.
 func (b build) short() string {
 	short := b.commit[:min(12, len(b.commit))]
 	if b.modified {
@@ -71,7 +70,7 @@ func (b build) short() string {
 	return cmp.Or(short, b.version, "unknown")
 }
 
-// thisBuild is that of the running binary.
+// thisBuild describes the running binary.
 func thisBuild() build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -34,7 +34,7 @@ func TestBuildOf(t *testing.T) {
 		},
 		{
 			"go install MODULE@v1.2.3", "v1.2.3", checkout[:4],
-			"v1.2.3\ncommit  that of the version\nbuilt   with go1.26.0 linux/amd64", "v1.2.3",
+			"v1.2.3\ncommit  of this version\nbuilt   with go1.26.0 linux/amd64", "v1.2.3",
 		},
 		{
 			"go install MODULE@latest without a tag", "v0.0.0-20261122162236-0123456789ab", checkout[:4],
@@ -46,7 +46,7 @@ func TestBuildOf(t *testing.T) {
 		},
 		{
 			"-buildvcs=false, or no git, or an unpacked archive", "(devel)", checkout[:4],
-			"unversioned\ncommit  unknown: Go records none of a git worktree, of an archive, or with -buildvcs=false\nbuilt   with go1.26.0 linux/amd64", "unknown",
+			"unversioned\ncommit  unknown: Go records none for a git worktree, for an archive, or with -buildvcs=false\nbuilt   with go1.26.0 linux/amd64", "unknown",
 		},
 	} {
 		info := &debug.BuildInfo{GoVersion: "go1.26.0", Main: debug.Module{Path: "lockcheck", Version: c.version}}

@@ -32,7 +32,7 @@ func lineOf(h history.Header, builtIn bool) string {
 			}
 		}
 		return "lockcheck repro " + rest + form
-	case isRepro && slices.Contains(h.Command, "findings"):
+	case isRepro && (slices.Contains(h.Command, "findings") || slices.Contains(h.Command, "all")): // its former name, and its name
 		return reports.CommandLine(without(h.Command, "--only", "--times", "--store")) + " --only '^" + regexp.QuoteMeta(name) + "$'"
 	}
 	line := reports.CommandLine(without(h.Command, "--store", "--out", "--parallel", "--test-count", "--seed", "--expect"))

@@ -18,6 +18,7 @@ func TestLine(t *testing.T) {
 		{"repro/redlock-clock-jump", "lockcheck findings run --store /s", true, "lockcheck repro redlock-clock-jump"},
 		{"repro/redlock-clock-jump/control", "lockcheck findings run", true, "lockcheck repro redlock-clock-jump --control"},
 		{"repro/own/control", "lockcheck findings run examples --times 5 --store /s", false, "lockcheck findings run examples --only '^repro/own/control$'"},
+		{"repro/own/control", "lockcheck repro all examples --times 5 --store /s", false, "lockcheck repro all examples --only '^repro/own/control$'"},
 		{"repro/own", "lockcheck repro examples/own.yaml --store=/s", false, "lockcheck repro examples/own.yaml"},
 		{"lock/redis/paused", "lockcheck findings run", true, "lockcheck findings run --only '^lock/redis/paused$'"},
 		{"claim/wakes-5", "lockcheck claims run", true, "lockcheck claims run --only '^claim/wakes-5$'"},
