@@ -131,7 +131,7 @@ func planOfLoad() []string {
 
 func kinds() (comparison, swept, profile kind) {
 	comparison = kind{"a comparison of faults", "", append([]string{"parallel", "budget", "baseline", "swarm", "swarm-image", "swarm-listen", "resume", "store"}, planOfMatrix()...), (*system).compareFaults}
-	swept = kind{"a sweep", "a range, as in --pause 100ms..30s", append([]string{"parallel", "budget", "resume", "store"}, planOfSweep()...), (*system).sweep}
+	swept = kind{"a sweep", "a range, as in --pause 100ms..30s,", append([]string{"parallel", "budget", "resume", "store"}, planOfSweep()...), (*system).sweep}
 	profile = kind{"a load profile", "--load 1..64", append([]string{"store"}, planOfLoad()...), (*system).profile}
 	return comparison, swept, profile
 }
@@ -155,11 +155,11 @@ func (f *compareFlags) kind(flags *pflag.FlagSet) (kind, error) {
 		}
 		for _, k := range others {
 			if takes(k) {
-				refused = runs.BadFlag(flag.Name, flag.Value, "only %s takes it, and %s asks for one", k.name, k.asked)
+				refused = runs.BadFlag(flag.Name, flag.Value, "only %s takes it; %s makes one", k.name, k.asked)
 				return
 			}
 		}
-		refused = runs.BadFlag(flag.Name, flag.Value, "%s does not take it, and %s asks for one", asked.name, asked.asked)
+		refused = runs.BadFlag(flag.Name, flag.Value, "%s does not take it, and %s makes this %[1]s", asked.name, asked.asked)
 	})
 	return asked, refused
 }

@@ -68,7 +68,7 @@ func descriptions() map[string]described {
 		"test-count":    {"", "number of runs, each with the next seed"},
 		"times":         {"", "how often to run each; all run once before any runs again"},
 		"trials":        {"", "maximum number of trials, all parts together; 0 for no limit"},
-		"budget":        {"", "`time` after which no new run starts"},
+		"budget":        {"", "`time` for all runs together; a run that does not fit is not made"},
 		"parallel":      {"", "how many runs to make at a time"},
 		"only":          {"", "run only what matches this regular `expression`, as in ^lock/redis/"},
 		"missing":       {"", "run only what has no stored run yet"},
