@@ -19,7 +19,7 @@ import (
 // preface says how the table was made, and what its words mean.
 const preface = `# Common claims, tested
 
-Made by "lockcheck claims table" from stored runs, which "make claims" makes; no verdict here is written by hand. Each claim is one that is
+Made by "lockcheck repro claims table" from stored runs, which "make claims" makes; no verdict here is written by hand. Each claim is one that is
 widely made about distributed locks. It rests on experiments: runs with fixed faults of which it is known what they must give.
 
 - *holds*: all runs were as expected, and all of them speak for the claim.
@@ -27,7 +27,7 @@ widely made about distributed locks. It rests on experiments: runs with fixed fa
 - *does not hold*: all were as expected, and all of them speak against it.
 - *open*: a run is missing, or was not as expected. That one is named.
 
-"2 of 2" means that two runs were exactly as expected, out of two; "lockcheck claims run --only NAME" makes one more. Latencies and throughput are those of one machine: servers and workers
+"2 of 2" means that two runs were exactly as expected, out of two; "lockcheck repro claims run --only NAME" makes one more. Latencies and throughput are those of one machine: servers and workers
 are containers on the same host, and no network lies between. What a claim says of them was measured with nothing else running; other figures
 come from runs of which there were two at a time. They tell locks apart, and how many trips to a server each takes; across a network each of
 these trips takes a round trip longer. What runs as "repro/..." is in the [reference](reference/reproductions.md), "lock/..." in the
