@@ -16,7 +16,7 @@ import (
 // layers lists the packages from the bottom up. A package imports only from layers below
 // its own; the folders within a layer are free among each other.
 var layers = []string{
-	"spelling", "yamlfile", "folders", "processes", "history", "stats", "checker", "clients", "clusters", "lockfile", "workloads", "remedies", "nemesis", "present", "reports", "catalog",
+	"spelling", "buildinfo", "yamlfile", "folders", "processes", "history", "stats", "checker", "clients", "clusters", "lockfile", "workloads", "remedies", "nemesis", "present", "reports", "catalog",
 	"workerprogram", "cleanup", "runs", "suites", "swarm", "web", "cmd", "tools", "workers", "examples",
 }
 

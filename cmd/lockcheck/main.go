@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"lockcheck/internal/buildinfo"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/spelling"
 	"lockcheck/reports"
@@ -167,7 +168,7 @@ Start with "lockcheck test". It needs no Docker and no other software.`,
 		SilenceErrors: true,
 		Args:          usageArgs(cobra.NoArgs),
 		RunE:          showHelp,
-		Version:       thisBuild().String(),
+		Version:       buildinfo.This().String(),
 	}
 	for _, group := range []struct {
 		id, title string

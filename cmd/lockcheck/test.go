@@ -16,6 +16,7 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/history"
+	"lockcheck/internal/buildinfo"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/spelling"
 	"lockcheck/internal/suites"
@@ -318,7 +319,7 @@ func (s *system) machine(m *runs.Machine) error {
 	if err != nil {
 		return err
 	}
-	m.Binary, m.Version, m.Command = binary, thisBuild().short(), append([]string{"lockcheck"}, s.args...)
+	m.Binary, m.Version, m.Command = binary, buildinfo.This().Short(), append([]string{"lockcheck"}, s.args...)
 	return nil
 }
 

@@ -1,4 +1,5 @@
-package main
+// Package buildinfo says what the running binary was made from, as far as Go recorded that.
+package buildinfo
 
 import (
 	"cmp"
@@ -9,8 +10,8 @@ import (
 	"time"
 )
 
-// build says what a binary was made from, as far as Go recorded that.
-type build struct {
+// Build says what a binary was made from.
+type Build struct {
 	version  string // of the module; "" if Go recorded none
 	commit   string // "" if unknown
 	time     string // of the commit, RFC 3339; "" with an unknown commit
@@ -22,13 +23,13 @@ type build struct {
 // the commit.
 var pseudoVersion = regexp.MustCompile(`[-.](\d{14})-([0-9a-f]{12})(\+.*)?$`)
 
-// buildOf reads what Go recorded: the commit of a checkout, or the version of a downloaded module.
-func buildOf(info *debug.BuildInfo) build {
+// of reads what Go recorded: the commit of a checkout, or the version of a downloaded module.
+func of(info *debug.BuildInfo) Build {
 	settings := make(map[string]string)
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
 	}
-	b := build{
+	b := Build{
 		version: info.Main.Version, commit: settings["vcs.revision"], time: settings["vcs.time"], modified: settings["vcs.modified"] == "true",
 		platform: strings.TrimSpace(fmt.Sprintf("%s %s/%s", info.GoVersion, settings["GOOS"], settings["GOARCH"])),
 	}
@@ -44,7 +45,7 @@ func buildOf(info *debug.BuildInfo) build {
 }
 
 // String is what --version prints after the name of the program.
-func (b build) String() string {
+func (b Build) String() string {
 	commit := "unknown: Go records none for a git worktree, for an archive, or with -buildvcs=false"
 	switch {
 	case b.commit != "":
@@ -61,8 +62,8 @@ func (b build) String() string {
 	return fmt.Sprintf("%s\ncommit  %s\nbuilt   with %s", cmp.Or(b.version, "unversioned"), commit, b.platform)
 }
 
-// short is what a run records.
-func (b build) short() string {
+// Short is what a run records.
+func (b Build) Short() string {
 	short := b.commit[:min(12, len(b.commit))]
 	if b.modified {
 		short += "-modified"
@@ -70,11 +71,11 @@ func (b build) short() string {
 	return cmp.Or(short, b.version, "unknown")
 }
 
-// thisBuild describes the running binary.
-func thisBuild() build {
+// This describes the running binary.
+func This() Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		info = new(debug.BuildInfo)
 	}
-	return buildOf(info)
+	return of(info)
 }
