@@ -5,7 +5,7 @@ export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath
 
 .PHONY: build workers demo cold check lint test test-all tidy images screenshots release clean
-.PHONY: soak layouts mutants hunts hunt-mutants crosscheck coverage fuzz bench findings comparison claims sweeps load guide guide-runs
+.PHONY: soak layouts mutants hunts hunt-mutants crosscheck coverage fuzz bench findings comparison claims sweeps load guide guide-runs docs
 .PHONY: examples example-findings example-comparison
 
 # Whatever GOFLAGS says: --version is to tell the commit.
@@ -98,57 +98,76 @@ tidy:
 images: build
 	./lockcheck images
 
-# The pictures of the docs, of a run that is made for them and of the guide: needs Docker, and
-# Chromium. As root: CHROMIUM='chromium --no-sandbox'.
+# The picture of the README, of a run that is made for it: needs Docker, and Chromium. As root:
+# CHROMIUM='chromium --no-sandbox'.
 CHROMIUM ?= chromium
 screenshots: build
 	rm -rf store/screenshots
 	./lockcheck repro redlock-clock-jump --store store/screenshots
 	$(CHROMIUM) --headless --hide-scrollbars --window-size=1180,900 --screenshot=docs/redlock-clock-jump.png file://$(CURDIR)/store/screenshots/latest/report.html
-	$(MAKE) screenshot-guide
-
-# In a frame, for Chromium makes an empty picture of a page that it has scrolled itself.
-.PHONY: screenshot-guide
-screenshot-guide: build
-	mkdir -p store/screenshots
-	./lockcheck guide --html store/screenshots/guide.html
-	echo '<body style="margin: 0"><iframe src="guide.html#guard-none" style="width: 1400px; height: 1200px; border: 0"></iframe>' > store/screenshots/frame.html
-	$(CHROMIUM) --headless --hide-scrollbars --window-size=1400,1200 --screenshot=docs/guide.png file://$(CURDIR)/store/screenshots/frame.html
 
 # What is published, in dist/: for each architecture an archive of lockcheck and the programs of its
-# workers, the list of their modules and a container image, and checksums. The same commit and Go give the same bytes. The version is that of the
+# workers, the list of their modules and a container image; the pages that commands make; and checksums. The same commit and Go give the same bytes. The version is that of the
 # tag, which Go takes from the checkout; not from a worktree.
 RELEASED := amd64 arm64
 release:
 	rm -rf dist
+	$(MAKE) docs
+	tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C dist -c docs | gzip -9n > dist/lockcheck-docs.tar.gz
+	rm -rf dist/docs
 	set -e; for arch in $(RELEASED); do export CGO_ENABLED=0 GOFLAGS=-trimpath GOOS=linux GOARCH=$$arch; \
 	$(BUILD) -o dist/linux-$$arch/lockcheck ./cmd/lockcheck; \
 	for w in $(WORKERS); do (cd workers/$$w && $(BUILD) -tags $$w -o ../../dist/linux-$$arch/lockcheck-$$w .); done; done
 	go run ./tools/release -folder dist
 
-# Every lock with and without pauses, every reproduction and its control, each
-# TIMES times: hours. The table in docs/findings.md is made from the stored runs.
+# Where series of runs are kept.
+FINDINGS := store/findings
+EXAMPLE_FINDINGS := store/findings-examples
+CLAIMS := store/claims
+COMPARISON := store/comparison
+EXAMPLE_COMPARISON := store/comparison-examples
+SWEEPS := store/sweeps
+LOAD := store/load
+
+# The docs with what commands print: the tables of the program, the guide, and of stored runs
+# those that are there (findings, claims, comparison, sweeps, load). Nothing of it is committed.
+DOCS := dist/docs
+MADE := $(DOCS)/made
+PAGES := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs examples go.mod checker/testdata/corpus/README.md clusters/images/official/digests.txt
+LISTED := locks clusters faults workloads guards properties causes suite
+STORED := $(COMPARISON)/comparison.md $(COMPARISON)/comparison.html $(EXAMPLE_COMPARISON)/comparison.md $(SWEEPS)/redis/sweep.md $(SWEEPS)/etcd/sweep.md $(LOAD)/profile.md
+docs: build
+	rm -rf $(DOCS)
+	mkdir -p $(MADE)
+	git ls-files $(PAGES) | xargs cp --parents -t $(DOCS)
+	for list in $(LISTED); do ./lockcheck list $$list > $(MADE)/$$list.txt || exit 1; done
+	./lockcheck list causes --long > $(MADE)/causes.txt
+	./lockcheck guide > $(MADE)/guide.md
+	./lockcheck guide --html $(MADE)/guide.html
+	for page in $(STORED); do if test -f $$page; then cp --parents $$page $(MADE) || exit 1; fi; done
+	if test -d $(FINDINGS); then ./lockcheck repro table --store $(FINDINGS) > $(MADE)/findings.md; fi
+	if test -d $(EXAMPLE_FINDINGS); then ./lockcheck repro table examples --store $(EXAMPLE_FINDINGS) > $(MADE)/findings-examples.md; fi
+	if test -d $(CLAIMS); then ./lockcheck repro claims table --store $(CLAIMS) --links "" > $(MADE)/claims.md; fi
+
+# Every lock with and without pauses, every reproduction and its control, each TIMES times:
+# hours. docs/findings.md is held against what is printed, by hand.
 TIMES ?= 1
 findings: build workers
-	./lockcheck repro all --times $(TIMES)
-	./lockcheck repro table
+	./lockcheck repro all --times $(TIMES) --store $(FINDINGS)
+	./lockcheck repro table --store $(FINDINGS)
 
-# All locks under the usual faults, three runs a cell of those with one server: docs/comparison.md is
-# the last one. Three runs at a time for each processor make it an hour; latencies then say little.
+# All locks under the usual faults, three runs a cell of those with one server. Three runs at a time for each processor make it an hour; latencies then say little.
 # A comparison goes on where it was stopped, and moves one that is complete out of its way: its
 # figures would pass for new ones. That locks are violated is what it is to show.
-COMPARISON := store/comparison
 COMPLETE := test -f $(COMPARISON)/comparison.json && ! grep -q '"missing":' $(COMPARISON)/comparison.json
 comparison: AT_ONCE = $$((3 * $$(nproc)))
 comparison: build workers
 	if $(COMPLETE); then mv $(COMPARISON) $(COMPARISON)-$$(date -u +%Y%m%dT%H%M%S.%3NZ); fi
 	if test -d $(COMPARISON); then ./lockcheck compare --resume $(COMPARISON) --parallel $(AT_ONCE); else ./lockcheck compare --out $(COMPARISON) --seeds 3 --cluster-seeds 1 --parallel $(AT_ONCE); fi || test $$? -le 2
-	$(COMPLETE) || { echo "runs are missing, so nothing is published: make comparison goes on with them"; exit 1; }
-	cp $(COMPARISON)/comparison.md docs/comparison.md
+	$(COMPLETE) || { echo "runs are missing, so it is not published: make comparison goes on with them"; exit 1; }
 
 # Where redis and etcd keep workers apart, over leases and pauses: a quarter of an hour each,
 # with nothing else on the machine. Each goes on where it was stopped.
-SWEEPS := store/sweeps
 SWEEP_BUDGET ?= 15m
 sweeps: build
 	$(MAKE) sweep-redis SWEPT="--ttl 500ms..30s --pause 100ms..30s --section 200ms"
@@ -157,35 +176,29 @@ sweeps: build
 sweep-%:
 	if test -d $(SWEEPS)/$*; then ./lockcheck compare --resume $(SWEEPS)/$* --budget $(SWEEP_BUDGET); \
 	else ./lockcheck compare --lock $* $(SWEPT) --budget $(SWEEP_BUDGET) --out $(SWEEPS)/$*; fi
-	mkdir -p docs/sweeps/$*
-	cp $(SWEEPS)/$*/sweep.md $(SWEEPS)/$*/sweep.svg docs/sweeps/$*/
 
 # What locks cost by the number of their workers, without and with others who want the same
 # one: about 20 minutes, with nothing else on the machine.
-LOAD := store/load
 LOAD_LOCKS ?= redis,redlock,etcd,zookeeper,consul,postgres-session
 load: build
 	rm -rf $(LOAD)
 	./lockcheck compare --locks $(LOAD_LOCKS) --load 1..64 --out $(LOAD) || test $$? -le 2
-	mkdir -p docs/load
-	cp $(LOAD)/profile.md $(LOAD)/profile.svg docs/load/
 
 # Common claims, held against runs: about half an hour on two processors, with
 # nothing else on the machine, for latencies are measured too. Runs that were not as
 # expected are named in the table.
-CLAIMS := store/claims
 claims: build
 	./lockcheck repro claims run --store $(CLAIMS) || test $$? -eq 1
-	./lockcheck repro claims table --store $(CLAIMS) --links "" > docs/claims.md
+	./lockcheck repro claims table --store $(CLAIMS) --links ""
 
 # What the stored runs of GUIDE_RUNS have shown is added to the evidence that is part of
-# lockcheck, and docs/guide.md and docs/guide-runs.md are made of that. A run that is there stays.
+# lockcheck, of which the guide is made. A run that is there stays.
 GUIDE_RUNS ?= $(wildcard store)
 EVIDENCE := internal/suites/guide/evidence.jsonl
 guide: build
 	if test -n "$(GUIDE_RUNS)"; then ./lockcheck guide collect --into $(EVIDENCE) $(GUIDE_RUNS); fi
 	$(MAKE) build
-	./lockcheck guide --runs docs/guide-runs.md > docs/guide.md
+	./lockcheck guide
 
 # Runs that only the guide is made of, with sections that outlast leases: three quarters of an
 # hour, then the guide. Each comparison goes on where it was stopped.
@@ -217,22 +230,19 @@ examples: build go-lock
 go-lock:
 	go build -o examples/go-lock/ ./examples/go-lock
 
-# The findings of the examples and their controls, TIMES times, into docs/findings-examples.md.
-EXAMPLE_FINDINGS := store/findings-examples
+# The findings of the examples and their controls, TIMES times.
 example-findings: build
 	./lockcheck repro all examples --times $(TIMES) --store $(EXAMPLE_FINDINGS) || test $$? -eq 1
-	./lockcheck repro table examples --store $(EXAMPLE_FINDINGS) > docs/findings-examples.md
+	./lockcheck repro table examples --store $(EXAMPLE_FINDINGS)
 
-# The locks of the examples under the usual faults, into docs/comparison-examples.md.
-EXAMPLE_COMPARISON := store/comparison-examples
+# The locks of the examples under the usual faults.
 example-comparison: build go-lock
 	if test -d $(EXAMPLE_COMPARISON); then ./lockcheck compare --resume $(EXAMPLE_COMPARISON); else ./lockcheck compare -f examples/matrix.yaml --out $(EXAMPLE_COMPARISON); fi || test $$? -le 2
 	! grep -q '"missing":' $(EXAMPLE_COMPARISON)/comparison.json
-	cp $(EXAMPLE_COMPARISON)/comparison.md docs/comparison-examples.md
 
 # Lockcheck itself: wrong locks must be caught, and right ones never accused; all
 # checkers must agree with each other and with a search on random histories; whatever
-# a file holds, nothing may panic; and how fast all that is. Last results: docs/trust.md and tools/*/results.md.
+# a file holds, nothing may panic; and how fast all that is. Last results: docs/trust.md.
 MUTANT_SEEDS ?= 20
 mutants: build
 	go run ./tools/mutants -lockcheck ./lockcheck -seeds $(MUTANT_SEEDS)
@@ -248,7 +258,7 @@ hunts: build workers
 	test -d $$out || ./lockcheck hunt --lock $${lock%@*} $${version:+--version $$version} $$how --budget 1h --out $$out || test $$? -le 2; \
 	done; done
 
-# From the name of each mutant alone: guided against blind trials. The last result is in tools/hunts/results.md.
+# From the name of each mutant alone: guided against blind trials. The last result is in docs/hunt.md.
 HUNT_TRIALS ?= 48
 hunt-mutants: build
 	go run ./tools/mutants -lockcheck ./lockcheck -hunt $(HUNT_TRIALS)
