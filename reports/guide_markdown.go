@@ -50,7 +50,7 @@ func GuideMarkdown(w io.Writer, g Guide, runs string) error {
 		markdownGuide(&b, g.Faults, table, runs)
 	}
 	b.WriteString("## How fast\n\nFrom runs on a machine that had other work to do: to tell locks apart, not to plan with. " +
-		"[What a lock costs](load.md) has curves over 1 to 64 workers, from a machine that had nothing else to do.\n\n")
+		"[What a lock costs](costs.md#what-a-lock-costs) has figures for 1 to 64 workers, from a machine that had nothing else to do.\n\n")
 	markdownTerms(&b, speedTerms[:])
 	markdownSpeeds(&b, g.Speeds)
 	return writeTrimmed(w, b.String())

@@ -46,8 +46,7 @@ const (
 // findingsPreface says how the tables were made and what their columns are.
 const findingsPreface = `# Expected and observed
 
-Made by "%s" from stored runs%s; no figure is written by hand. Runs that are not in that folder do not count: of those for
-docs/findings.md [some were left out](locks/README.md#expected-and-observed). "3 of 3" means that three runs were
+Made by "%s" from stored runs%s; no figure is written by hand. Runs that are not in that folder do not count. "3 of 3" means that three runs were
 exactly as expected, out of three. Updates and overlaps are medians, with their range over the runs. Lost updates are those of
 all runs, with the 95 %% interval of their share where any were lost, and how many independent parts of the runs it is over.
 

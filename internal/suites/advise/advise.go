@@ -1,5 +1,5 @@
 // Package advise turns the figures of a team into an advice about locks. Its rules are those
-// of docs/advise.md.
+// of docs/costs.md.
 package advise
 
 import (

@@ -30,8 +30,8 @@ widely made about distributed locks. It rests on experiments: runs with fixed fa
 "2 of 2" means that two runs were exactly as expected, out of two; "lockcheck repro claims run --only NAME" makes one more. Latencies and throughput are those of one machine: servers and workers
 are containers on the same host, and no network lies between. What a claim says of them was measured with nothing else running; other figures
 come from runs of which there were two at a time. They tell locks apart, and how many trips to a server each takes; across a network each of
-these trips takes a round trip longer. What runs as "repro/..." is in the [reference](reference/reproductions.md), "lock/..." in the
-[findings](findings.md).
+these trips takes a round trip longer. "lockcheck repro --list" lists what runs as "repro/...",
+"lockcheck list locks" what runs as "lock/...".
 
 `
 
