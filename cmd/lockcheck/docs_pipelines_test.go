@@ -12,24 +12,29 @@ import (
 )
 
 var (
-	pipelineCommand = regexp.MustCompile(`lockcheck/lockcheck ((?:compare|merge|images) [^|;&\n]*)`)
+	pipelineCommand = regexp.MustCompile(`lockcheck/lockcheck ((?:compare|images) [^|;&\n]*)`)
 	pipelineValue   = regexp.MustCompile(`\$\{\{[^}]*\}\}|\$[A-Za-z_]+`)
 	pipelineQuotes  = strings.NewReplacer(`"`, "", "'", "")
 )
 
-// wrongPipeline says what is wrong with the command lines of lockcheck in the text of a pipeline,
-// or with their number: runs, and what merges them.
-func wrongPipeline(text string) error {
-	seen := make(map[string]int)
+// wrongPipeline says what is wrong with the command lines of lockcheck in the text of a pipeline. Its
+// runs are made by one of them. Those of a pipeline in parts are merged by another, against a baseline.
+func wrongPipeline(text string, inParts bool) error {
+	var runs, merges int
 	for _, match := range pipelineCommand.FindAllStringSubmatch(text, -1) {
 		args := strings.Fields(pipelineQuotes.Replace(pipelineValue.ReplaceAllString(match[1], "VALUE")))
 		if why := mistaken(args); why != "" {
 			return fmt.Errorf("lockcheck %s: %s", strings.Join(args, " "), why)
 		}
-		seen[args[0]]++
+		switch {
+		case len(args) > 1 && args[1] == "merge":
+			merges++
+		case args[0] == "compare":
+			runs++
+		}
 	}
-	if seen["compare"] != 1 || seen["merge"] != 1 || !strings.Contains(text, "--baseline before") {
-		return fmt.Errorf("there are %v", seen)
+	if runs != 1 || inParts != (merges == 1) || inParts != strings.Contains(text, "--baseline before") {
+		return fmt.Errorf("%d lines make runs, %d merge them", runs, merges)
 	}
 	return nil
 }
@@ -37,7 +42,7 @@ func wrongPipeline(text string) error {
 // TestPipelines: the pipelines that are ready to copy can be read, and their command lines are
 // some of lockcheck.
 func TestPipelines(t *testing.T) {
-	for _, name := range []string{"lockcheck.yml", "gitlab-ci.yml", "Jenkinsfile"} {
+	for _, name := range []string{"lockcheck.yml", "lockcheck-shards.yml", "gitlab-ci.yml", "Jenkinsfile"} {
 		whole, err := os.ReadFile(filepath.Join(repository, "docs/ci", name))
 		if err != nil {
 			t.Fatal(err)
@@ -50,17 +55,19 @@ func TestPipelines(t *testing.T) {
 		} else if open, closed := strings.Count(text, "{"), strings.Count(text, "}"); open != closed {
 			t.Errorf("%s: %d braces are opened and %d closed", name, open, closed)
 		}
+		inParts := name == "lockcheck-shards.yml"
 		for _, c := range []struct {
 			name, text string
 			fine       bool
 		}{
 			{"as it is", text, true},
-			{"a flag that there is not", strings.Replace(text, "--budget 40m", "--budged 40m", 1), false},
+			{"a flag that does not exist", strings.Replace(text, "--budget 40m", "--budged 40m", 1), false},
 			{"a value that is none", strings.Replace(text, "--budget 40m", "--budget 40", 1), false},
-			{"without what merges", strings.Replace(text, "lockcheck/lockcheck merge", "echo", 1), false},
-			{"without a baseline", strings.Replace(text, "--baseline before", "", 1), false},
+			{"without its runs", strings.Replace(text, "lockcheck/lockcheck compare -f", "echo", 1), false},
+			{"without what merges", strings.Replace(text, "lockcheck/lockcheck compare merge", "echo", 1), !inParts},
+			{"without a baseline", strings.Replace(text, "--baseline before", "", 1), !inParts},
 		} {
-			if err := wrongPipeline(c.text); (err == nil) != c.fine {
+			if err := wrongPipeline(c.text, inParts); (err == nil) != c.fine {
 				t.Errorf("%s, %s: %v", name, c.name, err)
 			}
 		}

@@ -158,6 +158,18 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestMadeGuide: the links of the guide that the program prints lead somewhere from docs/.
+func TestMadeGuide(t *testing.T) {
+	s := newShell(t)
+	s.want(s.run("guide"), exitOK, "# ", "")
+	read := make(library)
+	for _, link := range parseDocument(s.stdout).links {
+		if !strings.Contains(link, "://") && !strings.HasPrefix(link, "#") && !read.leads(filepath.Join(repository, "docs", "guide.md"), link) {
+			t.Errorf("%s leads nowhere", link)
+		}
+	}
+}
+
 // reachable follows links between pages that are there.
 func reachable(root, page string) (map[string]bool, error) {
 	reached := map[string]bool{page: true}
@@ -233,78 +245,86 @@ func TestLinksControl(t *testing.T) {
 	}
 }
 
-// lockHeadings are those of the page of each lock, in this order, and whether a page that
-// has nothing of its own to say there may leave it out.
-var lockHeadings = []struct {
-	text     string
-	optional bool
-}{
-	{"Protocol", false}, {"As its users run it", true}, {"What lockcheck can add", true}, {"What it depends on", true},
-	{"What lockcheck found", false}, {"What to do", false},
-}
+// familyRow is a row of docs/locks/README.md: the page of a family, and its locks.
+var familyRow = regexp.MustCompile("(?m)^\\| \\[[^\\]]+\\]\\(([a-z]+\\.md)\\)[^|]* \\| (.*) \\|$")
 
-// lacking says what the page of a lock lacks, "" for nothing.
-func lacking(name, text string) string {
-	d := parseDocument(text)
-	if len(d.headings) == 0 || !strings.HasPrefix(d.headings[0], name+": ") {
-		return "a title that begins with the name of the lock"
-	}
-	var want []string
-	for _, h := range lockHeadings {
-		if !h.optional || slices.Contains(d.headings, h.text) {
-			want = append(want, h.text)
+// familyPages reads the table of families: the pages that a lock is listed with, by the lock.
+func familyPages(index string) map[string][]string {
+	pages := make(map[string][]string)
+	for _, row := range familyRow.FindAllStringSubmatch(index, -1) {
+		for _, lock := range inlineCode.FindAllString(row[2], -1) {
+			lock = strings.Trim(lock, "`")
+			pages[lock] = append(pages[lock], row[1])
 		}
 	}
-	if !slices.Equal(d.headings[1:], want) {
-		return fmt.Sprintf("the headings %q: it has %q", want, d.headings[1:])
-	}
-	return ""
+	return pages
 }
 
-// TestLockPages: every lock has its page, and there are no others.
+// wrongFamilies says which locks are not on the page of a family that is listed with them, and which
+// names are of no lock. Each page is read by its name.
+func wrongFamilies(index string, locks []string, read func(page string) string) (wrong []string) {
+	pages := familyPages(index)
+	for _, lock := range locks {
+		if len(pages[lock]) == 0 {
+			wrong = append(wrong, lock+" has no family")
+		}
+		for _, page := range pages[lock] {
+			if !strings.Contains(read(page), "`"+lock+"`") {
+				wrong = append(wrong, lock+" is not on "+page)
+			}
+		}
+	}
+	for lock := range pages {
+		if !slices.Contains(locks, lock) {
+			wrong = append(wrong, lock+" is no lock")
+		}
+	}
+	slices.Sort(wrong)
+	return wrong
+}
+
+// TestLockPages: every lock is on the page of its family, and every page is of one.
 func TestLockPages(t *testing.T) {
 	folder := filepath.Join(repository, "docs", "locks")
-	for _, name := range clients.Names() {
-		text, err := os.ReadFile(filepath.Join(folder, name+".md"))
+	read := func(page string) string {
+		text, err := os.ReadFile(filepath.Join(folder, page))
 		if err != nil {
 			t.Error(err)
-		} else if what := lacking(name, string(text)); what != "" {
-			t.Errorf("%s.md lacks %s", name, what)
 		}
+		return string(text)
+	}
+	index := read("README.md")
+	for _, what := range wrongFamilies(index, clients.Names(), read) {
+		t.Errorf("docs/locks: %s", what)
 	}
 	there, err := os.ReadDir(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, entry := range there {
-		name := strings.TrimSuffix(entry.Name(), ".md")
-		if name != "README" && !slices.Contains(clients.Names(), name) {
-			t.Errorf("%s is of no lock", entry.Name())
+		if name := entry.Name(); name != "README.md" && !strings.Contains(index, "("+name+")") {
+			t.Errorf("%s is of no family", name)
 		}
 	}
 }
 
-// TestLockPagesControl: a page that is not as it should be is found.
+// TestLockPagesControl: a lock without a page, and a name of no lock, are found.
 func TestLockPagesControl(t *testing.T) {
-	good := "# `x`: a lock\n"
-	for _, h := range lockHeadings {
-		good += "\n## " + h.text + "\n"
-	}
+	const index = "| page | locks |\n| [X](x.md) | `a`, `b`; naive: `c` |\n| [Y](y.md), no Docker | `d` |\n"
+	pages := map[string]string{"x.md": "`a` and `b` and `c`", "y.md": "`d`"}
+	read := func(page string) string { return pages[page] }
 	for _, c := range []struct {
-		text string
-		good bool
+		index string
+		locks string
+		want  string
 	}{
-		{good, true},
-		{"", false},
-		{strings.Replace(good, "`x`", "`y`", 1), false},
-		{strings.Replace(good, "## Protocol\n", "", 1), false},
-		{strings.Replace(good, "## What it depends on\n", "", 1), true},
-		{strings.Replace(good, "## What it depends on", "## What to do\n\n## What it depends on", 1), false},
-		{strings.Replace(good, "## Protocol", "Protocol", 1), false},
-		{good + "## More\n", false},
+		{index, "a b c d", "[]"},
+		{index, "a b c d e", "[e has no family]"},
+		{index, "a b c", "[d is no lock]"},
+		{strings.Replace(index, "`d`", "`d`, `a`", 1), "a b c d", "[a is not on y.md]"},
 	} {
-		if what := lacking("x", c.text); (what == "") != c.good {
-			t.Errorf("%q lacks %q", c.text, what)
+		if got := fmt.Sprint(wrongFamilies(c.index, strings.Fields(c.locks), read)); got != c.want {
+			t.Errorf("%q: %s, want %s", c.index, got, c.want)
 		}
 	}
 }

@@ -8,26 +8,6 @@ import (
 	"testing"
 )
 
-// TestGuideIsCurrent: the guide in docs is what the evidence of this program makes.
-func TestGuideIsCurrent(t *testing.T) {
-	runs := filepath.Join(t.TempDir(), "guide-runs.md")
-	s := newShell(t)
-	s.want(s.run("guide", "--runs", runs), exitOK, "# Which lock to choose", "")
-	made, err := os.ReadFile(runs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]string{"guide.md": s.stdout, "guide-runs.md": string(made)} {
-		page, err := os.ReadFile(filepath.Join(repository, "docs", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if string(page) != want {
-			t.Errorf("docs/%s is not current: run make guide", name)
-		}
-	}
-}
-
 // TestGuide: the guide as a page, and evidence that is added to a file twice is there once.
 func TestGuide(t *testing.T) {
 	s := newShell(t)
