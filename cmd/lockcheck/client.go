@@ -30,7 +30,9 @@ type clientFlags struct {
 }
 
 // inLockFile are the flags that a lock file replaces.
-func inLockFile() []string { return []string{"renews", "tokens", "holds", "queues", "session", "work"} }
+func inLockFile() []string {
+	return []string{"renews", "tokens", "holds", "queues", "session", "works"}
+}
 
 // Defaults of a client without a lock file: the embedded service ends a lease exactly.
 const (
@@ -57,14 +59,14 @@ The exit code is 0 if all rules that apply passed, 1 if one failed, 2 if one cou
 		},
 	}
 	flags := flagsOf(cmd)
-	flags.alsoCalled(map[string]string{"renew": "renews"})
+	flags.alsoCalled(map[string]string{"renew": "renews", "work": "works"})
 	flags.length(&f.ttl, "ttl", 0)
 	flags.yes(&f.definition.Renew, "renews")
 	flags.yes(&f.definition.Tokens, "tokens")
 	flags.yes(&f.definition.Ask, "holds")
 	flags.yes(&f.definition.Queues, "queues")
 	flags.yes(&f.definition.Session, "session")
-	flags.yes(&f.definition.Works, "work")
+	flags.yes(&f.definition.Works, "works")
 	flags.yes(&f.json, "json")
 	flags.otherwise("ttl", "as in the lock file, or 1s")
 	return cmd

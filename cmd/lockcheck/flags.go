@@ -111,7 +111,7 @@ func descriptions() map[string]described {
 		"holds":         {"", "the service can be asked who holds the lock"},
 		"queues":        {"", "an attempt waits for its turn"},
 		"session":       {"", "the client keeps the lease alive by itself"},
-		"work":          {"", "the client lets the time of the critical section pass"},
+		"works":         {"", "the client lets the time of the critical section pass"},
 		"official":      {"", "the upstream images, by their digests"},
 		"pin-digests":   {"", "with --official: print the table with the registry's current digests, and pull nothing"},
 		"cache":         {"", "`file` to load images from, or to write them to if it lacks any"},
