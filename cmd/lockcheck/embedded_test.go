@@ -137,7 +137,7 @@ func TestCount(t *testing.T) {
 			t.Errorf("no run with %q:\n%s", seed, s.stdout)
 		}
 	}
-	s.want(s.test("--test-count", "0"), exitUsage, "", "at least one run")
+	s.want(s.test("--test-count", "0"), exitUsage, "", "--test-count 0: it must be at least 1")
 }
 
 // TestInterruptedBetweenRuns: a signal that comes when a run is over ends the command all the same.
