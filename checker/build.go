@@ -75,7 +75,7 @@ func (b *builder) finish(cutOff int) *run {
 	r.faults = collectFaults(r, b.faultEvents)
 	b.faultEvents = nil
 	r.indexFaults()
-	r.endure()
+	r.applyFaults()
 	for _, w := range r.byWorker {
 		r.line(w)
 	}

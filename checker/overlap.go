@@ -133,11 +133,11 @@ func (r *run) rankedByToken(a *attempt) bool {
 // resource under the one after the other one did.
 func (r *run) replacedBy(a, b *attempt) bool {
 	earlier, _, certain := r.inOrder(a, b)
-	return a != b && earlier == a && certain && (!b.expired || a.expired) && !r.again(a, b)
+	return a != b && earlier == a && certain && (!b.expired || a.expired) && !r.reentered(a, b)
 }
 
-// again says that two grants can be of one worker that holds a reentrant lock more than once.
-func (r *run) again(a, b *attempt) bool {
+// reentered says that two grants can be of one worker that holds a reentrant lock more than once.
+func (r *run) reentered(a, b *attempt) bool {
 	return r.header.Reentrant > 1 && a.worker == b.worker
 }
 

@@ -134,9 +134,9 @@ func within(s span, spans []span) []span {
 	return cut
 }
 
-// endure computes what the faults did to the workers: when each was cut off, when it was
+// applyFaults computes what the faults did to the workers: when each was cut off, when it was
 // stopped, when it died, and when the service can have given it up for that.
-func (r *run) endure() {
+func (r *run) applyFaults() {
 	d := r.distances()
 	silent := make(map[*actor][]span)
 	var servers []span // when connections ended with one

@@ -150,7 +150,7 @@ func (r *run) tookTurns(k *keyed) bool {
 			continue
 		}
 		before := last
-		if last.by != nil && r.again(last.by, u.by) {
+		if last.by != nil && r.reentered(last.by, u.by) {
 			before = other
 		}
 		switch {
