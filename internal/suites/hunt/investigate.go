@@ -580,7 +580,7 @@ func (r record) progress() string {
 	case r.OriginalRuns.Shown > 0:
 		return fmt.Sprintf("shows in %d of %d runs of: %s", r.OriginalRuns.Shown, r.OriginalRuns.Made, r.Original)
 	case r.Stopped != nil:
-		return "not confirmed: " + r.Stopped.sentence()
+		return "not confirmed. " + r.Stopped.sentence()
 	}
 	return fmt.Sprintf("not seen again in %d runs", r.OriginalRuns.Made)
 }

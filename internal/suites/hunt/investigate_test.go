@@ -306,19 +306,6 @@ func errIf(is bool, err error) error {
 	return nil
 }
 
-// TestMeasure: how often a form shows the finding is not replaced by fewer runs of another one.
-func TestMeasure(t *testing.T) {
-	folder := withStuck(t)
-	f := &fakeRuns{t: t, shows: func(n int, _ runs.Options) (bool, bool, error) { return false, n > 0, nil }}
-	i := investigationOf(folder, f, record{
-		Signature: Signature{Property: checker.Liveness}, Reduced: folder.attempts[0].Trial, OriginalRuns: Count{3, 6}, ReducedRuns: Count{toConfirm, toConfirm},
-	})
-	next, err := i.measure(t.Context())
-	if next != controlling || stopOf(err) == nil || stopOf(err).Kind != tooBusy || i.record.ReducedRuns != (Count{toConfirm, toConfirm}) {
-		t.Errorf("%s, %v: %+v of %s", next, err, i.record.ReducedRuns, i.record.Reduced)
-	}
-}
-
 // TestOutcome: a finding of which something is still to be done says what, and is told apart from one that was not seen
 // again.
 func TestOutcome(t *testing.T) {
@@ -346,7 +333,7 @@ func TestOutcome(t *testing.T) {
 		{"never rerun", []entry{seen(stuck)}, Unconfirmed, "no time", checker.Undecided},
 		{
 			"interrupted", []entry{seen(stuck), is(record{State: confirming, Stopped: &Stop{Kind: interrupted, At: confirming, Count: Count{0, 3}, Of: 6}})},
-			Unconfirmed, "interrupted after 3 of 6 runs", checker.Undecided,
+			Unconfirmed, "interrupted after 3 of 6 runs, 0 of which showed it", checker.Undecided,
 		},
 		{"failed", []entry{seen(stuck), is(record{State: confirming, Stopped: &Stop{Kind: cannotRun, At: confirming, Detail: "no engine"}})}, Unconfirmed, "failed: no engine", checker.Undecided},
 		{"unsupported", []entry{seen(stuck), is(record{State: confirming, Stopped: &Stop{Kind: unsupported, At: confirming}})}, Unconfirmed, "cannot be run", checker.Undecided},
@@ -466,7 +453,7 @@ func TestTransitions(t *testing.T) {
 		{"settled", settling, known, shows, measuring, ""},
 		{"measured", measuring, known, shows, controlling, ""},
 		{"measuring fails", measuring, known, fails, "", cannotRun},
-		{"busy while measuring", measuring, known, busy, controlling, tooBusy},
+		{"busy while measuring", measuring, with(func(r *record) { r.ReducedRuns = Count{6, 6} }), busy, controlling, tooBusy},
 		{"seldom, and measured", measuring, known, seldom, controlling, ""},
 		{"a control", controlling, known, withFault, done, ""},
 		{"no control", controlling, known, shows, done, ""},
@@ -485,24 +472,28 @@ func TestTransitions(t *testing.T) {
 		} else if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
+		if c.stop == tooBusy && (i.record.ReducedRuns != c.record.ReducedRuns || i.record.OriginalRuns != c.record.OriginalRuns) {
+			t.Errorf("%s: runs of a series that was not decided are counted: %+v, %+v", c.name, i.record.OriginalRuns, i.record.ReducedRuns)
+		}
 		if next != c.next || stop != c.stop {
 			t.Errorf("%s: %s leads to %q, stopped %q; want %q, %q: %v", c.name, c.state, next, stop, c.next, c.stop, err)
 		}
 	}
 }
 
-// TestInterruptedConfirmation: a confirmation that was interrupted, or that could not be run, is in the folder as such,
-// and not as a finding that was not seen again.
-func TestInterruptedConfirmation(t *testing.T) {
+// TestUndecidedConfirmation: a confirmation that was interrupted, that failed or that the lock cannot run is in the
+// folder, on the page and in the verdict as such, and not as a finding that was not seen again.
+func TestUndecidedConfirmation(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		after error
 		kind  StopKind
-	}{{"interrupted", errInterrupt, interrupted}, {"failed", errors.New("no engine"), cannotRun}} {
-		folder, _ := investigated(t, &fakeRuns{shows: func(n int, _ runs.Options) (bool, bool, error) { return false, false, errIf(n >= 3, c.after) }})
-		if c.kind == cannotRun {
-			folder, _ = investigated(t, &fakeRuns{shows: func(int, runs.Options) (bool, bool, error) { return false, false, c.after }})
+		after int // runs until it happens
+		by    error
+	}{{interrupted, 3, errInterrupt}, {cannotRun, 0, errors.New("no engine")}, {unsupported, 0, nil}} {
+		folder := withStuck(t)
+		if c.kind == unsupported {
+			folder.attempts[0].Finds[0].Trial.Steps = []Step{{Fault: history.Partition, Target: "leader", Length: 1}}
 		}
+		goInto(t, folder, &fakeRuns{shows: func(n int, _ runs.Options) (bool, bool, error) { return false, false, errIf(n >= c.after, c.by) }}, time.Hour)
 		again, err := Open(folder.Path)
 		if err != nil {
 			t.Fatal(err)
@@ -510,10 +501,14 @@ func TestInterruptedConfirmation(t *testing.T) {
 		r := again.Result()
 		f := r.Findings[0]
 		if f.State != confirming || f.Stopped == nil || f.Stopped.Kind != c.kind || f.Outcome != Unconfirmed || r.Verdict() != checker.Undecided {
-			t.Errorf("%s: %s, %+v, %s, %s", c.name, f.State, f.Stopped, f.Outcome, r.Verdict())
+			t.Errorf("%s: %s, %+v, %s, %s", c.kind, f.State, f.Stopped, f.Outcome, r.Verdict())
 		}
 		if len(again.open(false)) != 1 {
-			t.Errorf("%s: it is not taken up again", c.name)
+			t.Errorf("%s: it is not taken up again", c.kind)
+		}
+		var page strings.Builder
+		if err := r.Page().WriteMarkdown(&page); err != nil || !strings.Contains(page.String(), "Unconfirmed") || strings.Contains(page.String(), "Not seen again") {
+			t.Errorf("%s: %v: %s", c.kind, err, page.String())
 		}
 	}
 }

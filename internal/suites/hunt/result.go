@@ -219,7 +219,10 @@ func (s *Stop) sentence() string {
 	}[s.Kind]
 	text := cmp.Or(what, "The investigation") + " " + why
 	if s.Of > 0 && s.At == confirming {
-		text += fmt.Sprintf(" after %d of %d runs, %d of which showed it", s.Made, s.Of, s.Shown)
+		text += fmt.Sprintf(" after %d of %d runs", s.Made, s.Of)
+		if s.Made > 0 {
+			text += fmt.Sprintf(", %d of which showed it", s.Shown)
+		}
 	}
 	if s.Detail != "" {
 		text += ": " + s.Detail
