@@ -32,18 +32,12 @@ func huntCommand(s *system) *cobra.Command {
 	f := &huntFlags{}
 	cmd := &cobra.Command{
 		Use:   "hunt",
-		Short: "search for a schedule that breaks a lock, and reduce it",
-		Long: `Search for a short schedule of faults that breaks a lock. Each trial is a short
-run under at most three faults, aimed at a role and a moment, and later trials
-learn from earlier ones.
+		Short: "search for faults that break a lock",
+		Long: `Search for a short schedule of faults that breaks a lock. Each trial is a short run under at most three faults, aimed at a role and a moment, and later trials learn from earlier ones.
 
-Use after expiry is set aside: it is inherent in every lock with a lease. Any
-other violation is a finding. The hunt reruns it to confirm it, reduces it to the
-fewest faults and workers, looks for a control, and writes a file for
-"lockcheck repro".
+Use after expiry is set aside: it is inherent in every lock with a lease. Any other violation is a finding. The hunt reruns it to confirm it, reduces it to the fewest faults and workers, looks for a control, and writes a file for "lockcheck repro".
 
-A share of the trials is blind: drawn by chance alone, as a baseline for the
-guided ones. The report compares both and shows what no trial covered.
+A share of the trials is blind: drawn by chance alone, as a baseline for the guided ones. The report compares both and shows what no trial covered.
 
 ` + exitCodes,
 		Example: `  lockcheck hunt --budget 5m
