@@ -105,25 +105,34 @@ func (x Exit) String() string {
 	return "exit status " + strconv.FormatInt(x.Code, 10)
 }
 
+// ofContainer says which container an error is about.
+func ofContainer(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("container %s: %w", name, err)
+}
+
 // Start creates and starts a container.
 func (e *Engine) Start(ctx context.Context, spec Spec) (*Container, error) {
+	started, err := e.start(ctx, spec)
+	return started, ofContainer(spec.Name, err)
+}
+
+func (e *Engine) start(ctx context.Context, spec Spec) (*Container, error) {
 	making, cancel, err := e.making(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("container %s: %w", spec.Name, err)
+		return nil, err
 	}
 	defer cancel()
 	if spec.Limits, err = e.limited(making, spec.Limits); err != nil {
-		return nil, fmt.Errorf("container %s: %w", spec.Name, err)
+		return nil, err
 	}
 	created, err := e.api.ContainerCreate(making, spec.config(), spec.hostConfig(), spec.networking(), nil, spec.Name)
 	if err != nil {
-		return nil, fmt.Errorf("container %s: %w", spec.Name, err)
+		return nil, err
 	}
-	started, err := e.run(making, created.ID, spec.Attach)
-	if err != nil {
-		return nil, fmt.Errorf("container %s: %w", spec.Name, err)
-	}
-	return started, nil
+	return e.run(making, created.ID, spec.Attach)
 }
 
 // run starts a container that does not run, with its streams if it has any that are ours.
@@ -135,7 +144,10 @@ func (e *Engine) run(making context.Context, id string, attached bool) (*Contain
 		}
 	}
 	started.Exited = e.wait(making, id)
-	return started, e.api.ContainerStart(making, id, container.StartOptions{})
+	if err := e.api.ContainerStart(making, id, container.StartOptions{}); err != nil {
+		return nil, err
+	}
+	return started, nil
 }
 
 // Write puts files into a folder of a running container. Everybody can read and write
@@ -157,10 +169,7 @@ func (e *Engine) Write(ctx context.Context, name, folder string, files map[strin
 	if err := w.Close(); err != nil {
 		return err
 	}
-	if err := e.api.CopyToContainer(ctx, name, folder, &archive, container.CopyToContainerOptions{}); err != nil {
-		return fmt.Errorf("container %s: %s: %w", name, folder, err)
-	}
-	return nil
+	return ofContainer(name+": "+folder, e.api.CopyToContainer(ctx, name, folder, &archive, container.CopyToContainerOptions{}))
 }
 
 // Restart starts a container again that is ending or has ended, with its file
@@ -170,18 +179,15 @@ func (e *Engine) Restart(ctx context.Context, name string, attached bool) (*Cont
 	select {
 	case <-ended:
 	case err := <-failed:
-		return nil, fmt.Errorf("container %s: %w", name, err)
+		return nil, ofContainer(name, err)
 	}
 	making, cancel, err := e.making(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("container %s: %w", name, err)
+		return nil, ofContainer(name, err)
 	}
 	defer cancel()
 	started, err := e.run(making, name, attached)
-	if err != nil {
-		return nil, fmt.Errorf("container %s: %w", name, err)
-	}
-	return started, nil
+	return started, ofContainer(name, err)
 }
 
 func (s Spec) config() *container.Config {

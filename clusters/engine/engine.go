@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -165,11 +167,7 @@ func (e *Engine) Runs(ctx context.Context) ([]Run, error) {
 	for _, v := range volumes.Volumes {
 		note(v.Labels)
 	}
-	var runs []Run
-	for run := range found {
-		runs = append(runs, run)
-	}
-	return runs, nil
+	return slices.Collect(maps.Keys(found)), nil
 }
 
 // RemoveRun removes all that carries the label of the run, and returns how many
@@ -189,20 +187,24 @@ func (e *Engine) RemoveRun(ctx context.Context, id string) (int, error) {
 	return containers + networks + volumes, err
 }
 
-func (e *Engine) removeNetworks(ctx context.Context, with filters.Args, heard func()) (removed int, err error) {
+func (e *Engine) removeNetworks(ctx context.Context, with filters.Args, heard func()) (int, error) {
 	networks, err := e.api.NetworkList(ctx, network.ListOptions{Filters: with})
-	for _, n := range networks {
-		was, why := removal("network "+n.Name, e.api.NetworkRemove(ctx, n.ID))
-		removed, err = removed+was, errors.Join(err, why)
-		heard()
-	}
-	return removed, err
+	return removeEach(networks, err, heard, func(n network.Summary) (string, error) {
+		return "network " + n.Name, e.api.NetworkRemove(ctx, n.ID)
+	})
 }
 
-func (e *Engine) removeVolumes(ctx context.Context, with filters.Args, heard func()) (removed int, err error) {
+func (e *Engine) removeVolumes(ctx context.Context, with filters.Args, heard func()) (int, error) {
 	volumes, err := e.api.VolumeList(ctx, volume.ListOptions{Filters: with})
-	for _, v := range volumes.Volumes {
-		was, why := removal("volume "+v.Name, e.api.VolumeRemove(ctx, v.Name, true))
+	return removeEach(volumes.Volumes, err, heard, func(v *volume.Volume) (string, error) {
+		return "volume " + v.Name, e.api.VolumeRemove(ctx, v.Name, true)
+	})
+}
+
+// removeEach removes what was listed; err says why the list may lack something.
+func removeEach[T any](things []T, err error, heard func(), remove func(T) (what string, err error)) (removed int, _ error) {
+	for _, thing := range things {
+		was, why := removal(remove(thing))
 		removed, err = removed+was, errors.Join(err, why)
 		heard()
 	}

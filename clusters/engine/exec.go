@@ -25,11 +25,11 @@ func (e *ExitError) Error() string {
 func (e *Engine) Exec(ctx context.Context, name string, command []string) (string, error) {
 	created, err := e.api.ContainerExecCreate(ctx, name, container.ExecOptions{Cmd: command, AttachStdout: true, AttachStderr: true})
 	if err != nil {
-		return "", fmt.Errorf("container %s: %w", name, err)
+		return "", ofContainer(name, err)
 	}
 	stream, err := e.api.ContainerExecAttach(ctx, created.ID, container.ExecAttachOptions{})
 	if err != nil {
-		return "", fmt.Errorf("container %s: %w", name, err)
+		return "", ofContainer(name, err)
 	}
 	defer stream.Close()
 	// A stopped server answers nothing, and a read of its stream knows no context.
@@ -42,7 +42,7 @@ func (e *Engine) Exec(ctx context.Context, name string, command []string) (strin
 	ended, err := e.api.ContainerExecInspect(ctx, created.ID)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("container %s: %w", name, err)
+		return "", ofContainer(name, err)
 	case ended.ExitCode != 0:
 		return "", &ExitError{Code: ended.ExitCode, Output: output.String() + errors.String()}
 	}

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/containerd/errdefs"
@@ -97,20 +98,11 @@ func firstSubnet(name string) int {
 // freeSubnet finds the next one that overlaps with no taken one.
 func freeSubnet(taken []netip.Prefix, from int) (n int, ok bool) {
 	for i := range subnets {
-		if n := (from + i) % subnets; !overlaps(subnet(n), taken) {
+		if n := (from + i) % subnets; !slices.ContainsFunc(taken, subnet(n).Overlaps) {
 			return n, true
 		}
 	}
 	return 0, false
-}
-
-func overlaps(subnet netip.Prefix, others []netip.Prefix) bool {
-	for _, other := range others {
-		if subnet.Overlaps(other) {
-			return true
-		}
-	}
-	return false
 }
 
 func (e *Engine) takenSubnets(ctx context.Context) ([]netip.Prefix, error) {
@@ -126,7 +118,7 @@ func (e *Engine) takenSubnets(ctx context.Context) ([]netip.Prefix, error) {
 			}
 		}
 	}
-	return append(append(taken, interfaceSubnets()...), routes()...), nil
+	return slices.Concat(taken, interfaceSubnets(), routes()), nil
 }
 
 // interfaceSubnets lists the subnets of this machine's interfaces.

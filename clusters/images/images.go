@@ -315,16 +315,24 @@ func (m Maker) status(line string) {
 
 // Foreign returns an image that the user named, pulled if it is not there.
 func (m Maker) Foreign(ctx context.Context, ref string) (engine.Image, error) {
+	found, err := m.pulled(ctx, ref, func() error { return m.pull(ctx, ref) })
+	if err != nil {
+		return engine.Image{}, fmt.Errorf("image %s: %w", ref, err)
+	}
+	return found, nil
+}
+
+// pulled returns an image, pulled if it is not there.
+func (m Maker) pulled(ctx context.Context, ref string, pull func() error) (engine.Image, error) {
 	found, ok, err := m.Engine.Image(ctx, ref)
 	if err != nil || ok {
 		return found, err
 	}
-	if err := m.pull(ctx, ref); err != nil {
-		return engine.Image{}, fmt.Errorf("image %s: %w", ref, err)
+	if err := pull(); err != nil {
+		return engine.Image{}, err
 	}
-	found, ok, err = m.Engine.Image(ctx, ref)
-	if err == nil && !ok {
-		err = fmt.Errorf("image %s: pulled, but not there", ref)
+	if found, ok, err = m.Engine.Image(ctx, ref); err == nil && !ok {
+		err = errors.New("pulled, but not there")
 	}
 	return found, err
 }

@@ -182,18 +182,13 @@ func (m Maker) ensureOfficial(ctx context.Context, recipe string) (engine.Image,
 // in all is not bounded: the engine must only go on.
 func (m Maker) pullOfficial(ctx context.Context, official OfficialImage) (engine.Image, error) {
 	ref := official.repository() + "@" + official.Digest
-	found, ok, err := m.Engine.Image(ctx, ref)
-	if err != nil || ok {
-		return found, err
-	}
-	m.Progress("pulling %s (once)", ref)
-	if err := m.Engine.Pull(ctx, ref); err != nil {
-		return engine.Image{}, fmt.Errorf("%w; where no registry can be reached, servers are built from packages (any other --version, or none)", err)
-	}
-	if found, ok, err = m.Engine.Image(ctx, ref); err == nil && !ok {
-		err = errors.New("pulled, but not there")
-	}
-	return found, err
+	return m.pulled(ctx, ref, func() error {
+		m.Progress("pulling %s (once)", ref)
+		if err := m.Engine.Pull(ctx, ref); err != nil {
+			return fmt.Errorf("%w; where no registry can be reached, servers are built from packages (any other --version, or none)", err)
+		}
+		return nil
+	})
 }
 
 // removeOfficial removes official images, by our names for them and by their digests in the
