@@ -45,28 +45,32 @@ func cleanDead(ctx context.Context, docker *engine.Engine) ([]Leftover, error) {
 	if err != nil {
 		return nil, err
 	}
-	dead, unread := deadRuns(ctx, docker, me)
-	swept, err := sweepAll(ctx, docker, dead)
-	return swept, errors.Join(unread, err)
+	return sweepOver(ctx, docker, func(o Owner) bool { return o.dead(me) })
 }
 
 // RemoveOfHosts removes what is left of the runs whose processes ran on hosts of such names:
 // only who gives these names away knows that they are over, for a container of the same name
 // cannot tell.
 func RemoveOfHosts(ctx context.Context, docker *engine.Engine, is func(host string) bool) ([]Leftover, error) {
+	return sweepOver(ctx, docker, func(o Owner) bool { return is(o.host) })
+}
+
+// sweepOver sweeps the runs whose owner is over, by the journals and the labels on the engine. An
+// error says also of which runs this could not be told.
+func sweepOver(ctx context.Context, docker *engine.Engine, over func(Owner) bool) ([]Leftover, error) {
 	owners, unread := ownersOf(ctx, docker)
-	var over []string
+	var runs []string
 	for run, text := range owners {
-		if o, err := parseOwner(text); err == nil && is(o.host) {
-			over = append(over, run)
+		if o, err := parseOwner(text); err == nil && over(o) {
+			runs = append(runs, run)
 		}
 	}
-	swept, err := sweepAll(ctx, docker, over)
+	swept, err := sweepAll(ctx, docker, runs)
 	return swept, errors.Join(unread, err)
 }
 
-// sweepAll sweeps several runs, and returns those of which nothing is left. One that
-// cannot be swept is no reason to leave the others.
+// sweepAll sweeps several runs, and returns those of which nothing is left. A run that cannot be
+// swept is no reason to leave the others.
 func sweepAll(ctx context.Context, docker *engine.Engine, runs []string) (swept []Leftover, err error) {
 	for _, run := range runs {
 		leftover, failed := sweep(ctx, docker, run)
@@ -77,19 +81,6 @@ func sweepAll(ctx context.Context, docker *engine.Engine, runs []string) (swept 
 		swept = append(swept, leftover)
 	}
 	return swept, err
-}
-
-// deadRuns lists the runs whose owner is dead, from the journals and from the
-// labels on the engine. Beyond an error are those of which it could be told.
-func deadRuns(ctx context.Context, docker *engine.Engine, me Owner) ([]string, error) {
-	owners, err := ownersOf(ctx, docker)
-	var dead []string
-	for run, text := range owners {
-		if o, err := parseOwner(text); err == nil && o.dead(me) {
-			dead = append(dead, run)
-		}
-	}
-	return dead, err
 }
 
 // ownersOf are the owners of all runs, by run. Beyond an error are those that could be read.
