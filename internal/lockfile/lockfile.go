@@ -3,7 +3,6 @@
 package lockfile
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -246,8 +245,10 @@ func (c client) check(folder string, onDocker bool) error {
 		return fieldError("build", "image and build exclude each other")
 	case onDocker && !inImage:
 		return fieldError("command", "with servers on Docker the client needs an image or build")
-	case !onDocker && inImage:
-		return fieldError(cmp.Or(c.present("image", c.Image), "build"), "without servers on Docker the client runs on this machine")
+	case !onDocker && c.Image != "":
+		return fieldError("image", "without servers on Docker the client runs on this machine")
+	case !onDocker && c.Build != "":
+		return fieldError("build", "without servers on Docker the client runs on this machine")
 	case !inImage && c.Limits != (limits{}):
 		return fieldError("limits", "limits are for containers, and this client runs on this machine; leave them out")
 	case c.Build != "":
@@ -256,14 +257,6 @@ func (c client) check(folder string, onDocker bool) error {
 		}
 	}
 	return nil
-}
-
-// present is a field if it has a value.
-func (client) present(field, value string) string {
-	if value == "" {
-		return ""
-	}
-	return field
 }
 
 func (c client) image(folder string) clusters.ProgramImage {

@@ -128,20 +128,23 @@ type run struct {
 
 // newRun makes a run on the site of others before it, or on one of its own if that is nil.
 func newRun(t *test, used *site, progress Progress) (*run, error) {
-	now := time.Now()
-	id, err := cleanup.NewID(now)
+	id, err := cleanup.NewID(time.Now())
 	if err != nil {
 		return nil, err
 	}
 	stopping := make(chan struct{})
 	r := &run{
-		test: t, progress: progress, tally: newTally(), overlap: newOverlapWatch(t.permits()), violated: newViolationWatch(t.requires(checker.MutualExclusion)), canary: newCanary(t.workerNames(), t.effective), traces: newTraces(t),
-		id: id, site: used,
-		failed: make(chan error, 1), stopping: stopping, over: make(chan struct{}),
+		test: t, id: id, site: used, progress: progress,
+		tally:    newTally(),
+		overlap:  newOverlapWatch(t.permits()),
+		violated: newViolationWatch(t.requires(checker.MutualExclusion)),
+		canary:   newCanary(t.workerNames(), t.effective),
+		traces:   newTraces(t),
+		failed:   make(chan error, 1), stopping: stopping, over: make(chan struct{}),
 		exits: make(map[*clusters.Node]<-chan clusters.Exit),
 		stop:  sync.OnceFunc(func() { close(stopping) }),
 	}
-	if r.folder, err = newRunFolder(t.Store, t.folderName(), now); err != nil {
+	if r.folder, err = newRunFolder(t.Store, t.folderName()); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -276,12 +279,14 @@ func (r *run) open(ctx context.Context, startErr error) error {
 	if err != nil {
 		return err
 	}
-	r.recorder = &recorder{writer: writer, failed: r.unrecorded, observe: []func(history.Event){r.countFromFirst(), r.tally.Observe, r.canary.Observe, r.traces.Observe, r.announce, r.endWithClient}}
-	// Neither of these knows who reads.
+	r.recorder = &recorder{writer: writer, failed: r.unrecorded, observe: []func(history.Event){
+		r.countFromFirst(), r.tally.Observe, r.canary.Observe, r.traces.Observe, r.announce, r.endWithClient,
+	}}
+	// Neither distinguishes readers, who may hold a lock next to each other.
 	if r.UntilOverlap && !r.workload.Readers {
 		r.recorder.observe = append(r.recorder.observe, r.overlap.Observe)
 	}
-	if r.UntilViolation && !r.workload.Readers && r.permits() <= 1 { // it compares holders by pairs
+	if r.UntilViolation && !r.workload.Readers && r.permits() <= 1 { // it compares pairs of holders
 		r.recorder.observe = append(r.recorder.observe, r.violated.Observe)
 	}
 	if r.nemesis != nil {

@@ -54,19 +54,12 @@ const (
 )
 
 // newRunFolder makes the folder of a run and points the latest links at it.
-func newRunFolder(store, name string, now time.Time) (string, error) {
-	parent := filepath.Join(store, name)
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return "", Unusable(err)
+func newRunFolder(store, name string) (string, error) {
+	folder, err := NewFolder(filepath.Join(store, name))
+	if folder == "" {
+		return "", err
 	}
-	stamp, err := mkdirStamped(parent, now)
-	if err != nil {
-		return "", Unusable(err)
-	}
-	return filepath.Join(parent, stamp), errors.Join(
-		relink(filepath.Join(parent, latestLink), stamp),
-		relink(filepath.Join(store, latestLink), filepath.Join(name, stamp)),
-	)
+	return folder, errors.Join(err, relink(filepath.Join(store, latestLink), filepath.Join(name, filepath.Base(folder))))
 }
 
 // Unusable makes an error of usage of one of a folder that cannot be used. That a disk is

@@ -5,19 +5,18 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 )
 
 // TestRunFolders: runs that begin at the same moment get folders of their own, and the
 // latest link points at one of them.
 func TestRunFolders(t *testing.T) {
-	store, now := t.TempDir(), time.Now()
+	store := t.TempDir()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	folders := make(map[string]bool)
 	for range 20 {
 		wg.Go(func() {
-			folder, err := newRunFolder(store, "some-run", now)
+			folder, err := newRunFolder(store, "some-run")
 			if err != nil {
 				t.Error(err)
 			}

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -123,15 +124,7 @@ func Significant(probabilities []float64, level float64) []bool {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case probabilities[a] < probabilities[b]:
-			return -1
-		case probabilities[a] > probabilities[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(probabilities[a], probabilities[b]) })
 	all := make([]bool, len(probabilities))
 	for rank, i := range order {
 		if probabilities[i] > level/float64(len(order)-rank) {
