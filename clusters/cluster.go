@@ -1,6 +1,5 @@
-// Package clusters starts what a run needs, on Docker or embedded: the servers of a lock,
-// with places for the workers next to them, one of them for the resource. One file
-// describes the servers of a lock, and one table names them all.
+// Package clusters starts what a run needs, on Docker or embedded: the servers of a lock, the workers
+// and the resource. Each kind of servers has a file, and Table names them all.
 package clusters
 
 import (
@@ -30,14 +29,13 @@ type Spec struct {
 	WallClock bool
 	// FailsOver: a fault can change for good which of the servers does what.
 	FailsOver bool
-	// Image names the recipe that the servers are made by, and is the name under
+	// Image names the recipe of the servers' image, and is the name under
 	// which a user replaces it.
 	Image string
-	// Versions lists those that can be made, the usual one first. Each is a recipe
-	// of its own, IMAGE-VERSION; nil for a recipe that knows one version only.
+	// Versions lists the versions that can be made, the usual one first. Each is a recipe
+	// of its own, IMAGE-VERSION; nil for a recipe that has one version only.
 	Versions []string
-	// Official: they can also run from the image that their makers publish, in the version
-	// images.Official.
+	// Official: the servers can also run from the upstream image, as version images.Official.
 	Official bool
 	// Server describes the n-th server, counted from 0.
 	Server func(n int) Server
@@ -50,13 +48,13 @@ type Spec struct {
 type Server struct {
 	// Program is the name under which the version of the server is recorded.
 	Program string
-	// Recipe is that of its image, where it is not that of the others; "" for that of the Spec.
+	// Recipe of its image, where it differs from that of the other servers; "" for that of the Spec.
 	Recipe string
 	Port   int
 	Probes agent.Probes
-	// Command returns program and arguments; nil for those of the image.
+	// Command returns program and arguments; nil for the image's own.
 	Command func(Place) []string
-	// Environment is added to that of the image; nil for nothing.
+	// Environment is added to the image's own; nil for none.
 	Environment func(Place) []string
 	// Files are written into the folder of the server before its first start, by
 	// name; nil for none. A shell that writes them would keep the server's clock
@@ -67,14 +65,13 @@ type Server struct {
 	Sysctls map[string]string
 	// ClockEnv prepares the server for libfaketime, where its image has it.
 	ClockEnv []string
-	// NoClock says why the server's wall clock cannot be moved, nil if it can, for
-	// reasons that are its own.
+	// NoClock says why the wall clock of this kind of server cannot be moved; nil if it can.
 	NoClock error
 	// NoWipe says why the server cannot be started again with an empty disk; nil if it can.
 	NoWipe error
 	// Later servers start when the others are ready.
 	Later bool
-	// Hidden from clients, who reach it through the others.
+	// Hidden from clients, which reach it through the other servers.
 	Hidden bool
 }
 
@@ -97,7 +94,7 @@ func (s Spec) Recipe(version string) string {
 	return s.Image + "-" + version
 }
 
-// Version returns the version that is meant by one that a user may have left out.
+// Version returns the version that a user named, or the usual one for "".
 func (s Spec) Version(version string) string {
 	if version == "" && len(s.Versions) > 0 {
 		return s.Versions[0]
@@ -110,7 +107,7 @@ func (s Spec) HasVersion(version string) bool {
 	return version == "" && len(s.Versions) == 0 || slices.Contains(s.AllVersions(), version)
 }
 
-// AllVersions lists those that can be asked for, the usual one first if it has a name.
+// AllVersions lists the versions that can be asked for, the usual one first if it has a name.
 func (s Spec) AllVersions() []string {
 	if !s.Official || slices.Contains(s.Versions, images.Official) {
 		return s.Versions
@@ -133,7 +130,7 @@ func Table() []Spec {
 	}
 }
 
-// ByName finds servers in Table, or those of a mutant.
+// ByName finds servers in Table, or a mutant.
 func ByName(name string) (Spec, bool) {
 	for _, spec := range Table() {
 		if spec.Name == name {
@@ -155,26 +152,25 @@ type Request struct {
 	Version string // of the servers; "" for the usual one
 	Binary  string // lockcheck itself, for embedded processes and for its image
 	Image   string // replaces the image of the servers; "" for the recipe
-	// Progress is told what takes its time, and Status how it is going.
+	// Progress reports long steps, and Status what is happening at the moment.
 	Progress func(format string, args ...any)
 	Status   func(format string, args ...any)
-	// Launch starts each process as the leader of its group, and RegisterFolder is told
-	// each temporary folder, so that both can be removed even if this process dies. Either
-	// may be nil.
+	// Launch starts each process as the leader of its group, and RegisterFolder records each
+	// temporary folder, so that both can be removed even if this process dies. Either may be
+	// nil.
 	Launch         func(*exec.Cmd) error
 	RegisterFolder func(path string) error
-	// Meanwhile is called when the first servers were started, and starts programs
-	// that can wait for them; nil for nothing. The cluster is closed if it fails.
+	// Meanwhile starts programs while the servers become ready; nil for nothing. If it fails,
+	// the cluster is closed.
 	Meanwhile func(context.Context, Cluster) error
-	// Failed is called with what was started when something could not be, before all of it
-	// is removed; nil for nothing.
+	// Failed is called with a cluster that did not start, before it is removed; nil for nothing.
 	Failed func(Cluster)
-	// Lasting: programs are started under the same names again once they have ended, in the
-	// containers of those before. Only on Docker.
+	// Lasting: a program that has ended is started again under its name, in the same container.
+	// Only on Docker.
 	Lasting bool
 }
 
-// meanwhile does what is to be done while the servers become ready.
+// meanwhile calls Meanwhile, if there is one.
 func (r Request) meanwhile(ctx context.Context, c Cluster) error {
 	if r.Meanwhile == nil {
 		return nil
@@ -182,7 +178,7 @@ func (r Request) meanwhile(ctx context.Context, c Cluster) error {
 	return r.Meanwhile(ctx, c)
 }
 
-// launch starts a process.
+// launch starts a process by Launch, if there is one.
 func (r Request) launch(command *exec.Cmd) error {
 	if r.Launch == nil {
 		return command.Start()
@@ -190,7 +186,7 @@ func (r Request) launch(command *exec.Cmd) error {
 	return r.Launch(command)
 }
 
-// failed lets somebody look at a cluster that did not start.
+// failed calls Failed, if there is one.
 func (r Request) failed(c Cluster) {
 	if r.Failed != nil {
 		r.Failed(c)
@@ -219,9 +215,8 @@ type Cluster interface {
 	Source() string
 	// Log returns a part of what a server has written.
 	Log(ctx context.Context, server string, part LogPart) (string, error)
-	// Clean says why another run must not use a Lasting cluster; nil if each server answers,
-	// tells the time of this machine and has its leader, and nothing of the runs before is in
-	// force or still runs.
+	// Clean says why another run must not use a Lasting cluster. It is nil if each server answers,
+	// has the time of this machine and knows a leader, no fault is in force, and no program runs.
 	Clean(ctx context.Context) error
 	// Close removes everything. It may be called more than once.
 	Close(ctx context.Context) error
@@ -230,7 +225,7 @@ type Cluster interface {
 // LogPart is a part of a log; all of it for the zero value.
 type LogPart struct {
 	Tail  int       // how many lines at its end; 0 for all
-	Since time.Time // zero for from the start; where lines have no times it is not looked at
+	Since time.Time // zero for the start; ignored for logs without times
 }
 
 // Program is a lockcheck process to be started in a cluster.
@@ -271,13 +266,12 @@ type Node struct {
 
 	freezer *freezer    // nil where it cannot be frozen
 	killed  atomic.Bool // since the last start
-	// ended is closed when it is known how the present life ended; nil for what
-	// lives once.
+	// ended is closed when it is known how the process ended, this time; nil for a node that is
+	// never started again.
 	ended <-chan struct{}
 }
 
-// lastWords is what an ended process wrote on its error output, if that is ours
-// to read.
+// lastWords is the error output of an ended process, if this process reads it.
 func (n *Node) lastWords() string {
 	if n.Errors == nil {
 		return ""

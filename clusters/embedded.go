@@ -122,7 +122,7 @@ func (c *embedded) run(name, binary string, args []string) (node *Node, host fam
 	}
 	command.Stdout, command.Stderr = outputEnd, errorsEnd
 	err = c.request.launch(command)
-	// The child has its own; with ours open the pipes would never end.
+	// The child has its own ends; with ours open, the pipes would never end.
 	err = errors.Join(err, outputEnd.Close(), errorsEnd.Close())
 	if err != nil {
 		return nil, host, errors.Join(fmt.Errorf("%s: %w", name, err), output.Close(), errorOutput.Close())
@@ -154,8 +154,8 @@ func (c *embedded) Folder() string            { return c.folder }
 func (c *embedded) Images() map[string]string { return nil }
 func (c *embedded) Source() string            { return "" }
 
-// Clean refuses: a new cluster costs a process or five, and what an embedded server keeps is as
-// its author pleased.
+// Clean refuses: a new cluster costs one to five processes, and what an embedded server keeps is not
+// known.
 func (c *embedded) Clean(context.Context) error { return errEmbeddedServed }
 
 var errEmbeddedServed = errors.New("embedded servers serve one run")
@@ -173,7 +173,7 @@ func (c *embedded) Log(_ context.Context, server string, _ LogPart) (string, err
 func (c *embedded) Close(ctx context.Context) error {
 	c.mu.Lock()
 	for _, command := range c.commands {
-		// One that has ended already is what we want.
+		// A process that has ended already is no error.
 		_, _ = familyOf(command.Process).Signal(ctx, agent.Kill)
 	}
 	c.mu.Unlock()

@@ -12,9 +12,8 @@ import (
 	"lockcheck/internal/processes"
 )
 
-// family is a host of a child and of all that it has started, the child first. It is so for
-// as long as the child has not been waited for: afterwards its number may be that of a
-// process that is not ours.
+// family is the host of a child and its descendants, the child first. It is valid until the child has
+// been waited for: afterwards another process may have the child's number.
 type family struct {
 	agent.Local
 	child *os.Process
@@ -32,9 +31,9 @@ func familyOf(child *os.Process) family {
 	}}
 }
 
-// Signal implements agent.Host. Who is to be killed is stopped first: it could start
-// something that nobody finds once its parent is gone. And the child is stopped before its
-// descendants are looked for, which takes longer on a busy machine than a critical section.
+// Signal implements agent.Host. Processes are stopped before they are killed: a process that is started
+// in between would not be found once its parent is gone. The child is stopped before its descendants are
+// looked for, which takes longer on a busy machine than a critical section.
 func (f family) Signal(ctx context.Context, signal agent.Signal) (agent.Moment, error) {
 	from := history.Now()
 	switch signal {
@@ -52,8 +51,8 @@ func (f family) Signal(ctx context.Context, signal agent.Signal) (agent.Moment, 
 	return moment, err
 }
 
-// sendTo signals a descendant. Its handle is taken before it is looked at once more, so that
-// a process that has its number by now is not mistaken for it.
+// sendTo signals a descendant. It takes the handle of the process first and then checks the ancestry
+// again, so that another process with the same number is not signalled.
 func sendTo(pid int, child *os.Process, signal syscall.Signal) error {
 	process, err := os.FindProcess(pid)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"lockcheck/history"
 )
 
-// errNoFreezer is why a node cannot be frozen: it is a process of this machine,
-// in the control group of whoever started lockcheck.
+// errNoFreezer is why a node cannot be frozen: it is a process of this machine, in the control group
+// of lockcheck.
 var errNoFreezer = errors.New("it has no control group of its own")
 
 // freezer is that of the container of a server or worker.
@@ -42,8 +42,7 @@ func (n *Node) Freeze(ctx context.Context) (agent.Moment, error) {
 	return moment, err
 }
 
-// awaitDoubt waits for a freeze that the engine never answered: it may still carry
-// it out.
+// awaitDoubt waits for a freeze that the engine did not answer and may still carry out.
 func (n *Node) awaitDoubt(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, doubtLimit)
 	defer cancel()
@@ -58,7 +57,7 @@ func (n *Node) awaitDoubt(ctx context.Context) {
 	}
 }
 
-// doubtLimit is how long a freeze may take that was given up.
+// doubtLimit is how long the engine may take to carry out such a freeze.
 const doubtLimit = 5 * time.Second
 
 // Thaw lets a frozen node go on; one that is not frozen is left as it is.

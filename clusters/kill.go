@@ -8,8 +8,8 @@ import (
 	"lockcheck/history"
 )
 
-// Kill ends all processes of the node at once, by SIGKILL. That they end is
-// then no failure: their Exit says that they were killed.
+// Kill kills all processes of the node at once, by SIGKILL. Their Exit says that they were killed,
+// which is no failure of the run.
 func (n *Node) Kill(ctx context.Context) (agent.Moment, error) {
 	before := n.killed.Swap(true) // they may end before the answer is here
 	moment, err := n.Host.Signal(ctx, agent.Kill)
@@ -19,8 +19,7 @@ func (n *Node) Kill(ctx context.Context) (agent.Moment, error) {
 	return moment, err
 }
 
-// unanswered says whether an action may have been done although it failed: nobody
-// said that it was not.
+// unanswered says whether an action that failed may have been done all the same.
 func unanswered(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
@@ -58,8 +57,8 @@ func (n *Node) Restart(ctx context.Context) (agent.Moment, error) {
 	return moment, err
 }
 
-// awaitEnd waits until it is known how the killed process ended: later it would
-// seem to be the end of the next one.
+// awaitEnd waits until it is known how the killed process ended: later its end would be taken for that
+// of the next process.
 func (n *Node) awaitEnd(ctx context.Context) error {
 	if n.ended == nil {
 		return nil

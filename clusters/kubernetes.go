@@ -70,7 +70,7 @@ func kubernetesCommand(p Place) []string {
 		"kube-apiserver", "--etcd-servers", strings.Join(etcds, ","), "--advertise-address", p.IPs[p.N],
 		"--secure-port", fmt.Sprint(kubernetesPort), "--cert-dir", p.Folder + "/certificates",
 		"--token-auth-file", p.Folder + "/" + kubernetesTokens, "--authorization-mode", "AlwaysAllow",
-		// Of no use here, but it does not start without accounts of services and their addresses.
+		// Unused, but it does not start without service accounts and service addresses.
 		"--service-account-issuer", "https://lockcheck", "--service-account-key-file", key, "--service-account-signing-key-file", key,
 		"--service-cluster-ip-range", "10.0.0.0/24",
 	}
@@ -96,7 +96,7 @@ func newKey() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}))
 }
 
-// kubernetesProbes asks an API server over HTTPS, whose certificate is of its own making.
+// kubernetesProbes asks an API server over HTTPS, with the certificate that the server made for itself.
 type kubernetesProbes struct{}
 
 var _ agent.Probes = kubernetesProbes{}

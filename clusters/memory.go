@@ -163,7 +163,7 @@ type memoryProbes struct{}
 
 var _ agent.Probes = memoryProbes{}
 
-// Ready asks for the release of a lock that nobody has.
+// Ready asks for the release of a lock that is not held.
 func (memoryProbes) Ready(ctx context.Context, socket string) error {
 	client := unixrpc.NewClient(socket)
 	defer client.Close()

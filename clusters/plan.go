@@ -6,9 +6,8 @@ import (
 	"fmt"
 )
 
-// Plan returns servers and workers as a run would have them, with nothing behind
-// them: what can be done to a node is known, but for what only its machine can
-// tell, before there is one.
+// Plan returns servers and workers as a run would have them, without starting any: which faults a node
+// supports is known before it runs, except for what depends on its machine.
 func (s Spec) Plan(servers, workers int) (serverNodes, workerNodes []*Node) {
 	for i := range servers {
 		node := &Node{Name: fmt.Sprintf("n%d", i+1), Server: s.Server(i), Clock: errEmbeddedClock}
@@ -31,10 +30,10 @@ func (s Spec) Plan(servers, workers int) (serverNodes, workerNodes []*Node) {
 	return serverNodes, workerNodes
 }
 
-// plannedIP is an address for documentation (RFC 5737), which nobody has.
+// plannedIP is an address for documentation (RFC 5737), which no host has.
 const plannedIP = "192.0.2.1"
 
 var errOnlyPlanned = errors.New("it was never started")
 
-// place gives a node what each has that is a container in a network.
+// place gives a node what every container in a network has.
 func (n *Node) place(ip string) { n.IP, n.freezer = ip, new(freezer) }

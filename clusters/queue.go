@@ -49,8 +49,8 @@ func serveQueue(ctx context.Context, socket string, input io.Reader) error {
 	}
 }
 
-// turn is what the operation has that is being carried out. Who waits to put something
-// into a channel is served in the order of coming.
+// turn returns the channel that is full while an operation of the key is carried out. Senders on a
+// channel are served in the order in which they came.
 func (c *consumer) turn(key string) chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,8 +60,8 @@ func (c *consumer) turn(key string) chan struct{} {
 	return c.turns[key]
 }
 
-// serve carries out the operation of one client: from when it is its turn until it says
-// that it is done, or is gone.
+// serve carries out the operation of one client: from its turn until the client says that it is done,
+// or is gone.
 func (c *consumer) serve(conn net.Conn) {
 	defer conn.Close()
 	lines := bufio.NewReader(conn)
@@ -85,10 +85,10 @@ func (c *consumer) serve(conn net.Conn) {
 		<-over
 	}
 	<-turn
-	_, _ = io.WriteString(conn, clients.QueueDone) // to nobody, if it is gone
+	_, _ = io.WriteString(conn, clients.QueueDone) // the client may be gone
 }
 
-// queueProbes asks the consumer for a turn that nobody else wants.
+// queueProbes asks the consumer for a turn on a key that no worker uses.
 type queueProbes struct{}
 
 func (queueProbes) Ready(ctx context.Context, socket string) error {

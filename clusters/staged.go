@@ -23,7 +23,7 @@ type staged struct {
 	gone                atomic.Bool // its process has ended
 }
 
-// perform starts a program in the container of the one that had its name before, if there was one.
+// perform starts a program in the container of the last program of its name, if there was one.
 func (c *docker) perform(ctx context.Context, p Program) (*Node, error) {
 	s, err := c.stageOf(ctx, p)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *staged) open(container *engine.Container) {
 	s.gone.Store(false)
 }
 
-// start starts a program, of which the node tells as of one with a container of its own.
+// start starts a program. Its node looks like that of a program with a container of its own.
 func (s *staged) start(args []string) (*Node, error) {
 	s.busy.Store(true)
 	input, mark, err := stage.Start(s.container.Input, args)

@@ -29,10 +29,10 @@ func (r *run) watch(node *clusters.Node) {
 		}
 		switch {
 		case exit.Killed:
-			exit.Clean = true // it ended as it was meant to
+			exit.Clean = true // a fault killed it
 		case !Closed(r.stopping):
 			r.fail(fmt.Errorf("%s ended: %s%s", node.Name, exit.Reason, r.lastWords(node)))
-			exit = clusters.Exit{Clean: true} // to be reported once only
+			exit = clusters.Exit{Clean: true} // reported already
 		}
 		exited <- exit
 	}()
@@ -97,19 +97,19 @@ func (r *run) collect(ctx context.Context, interrupt <-chan struct{}) error {
 	}
 }
 
-// end closes the inputs of programs and waits until they have ended. Those that have not some
-// seconds after the run was interrupted are killed: whether what they were at had an effect
-// stays unknown, for it never completes in the history.
+// end closes the inputs of programs and waits until they have ended. Some seconds after an interruption
+// it kills the programs that still run. Their open calls never complete in the history, so that the
+// outcome stays unknown.
 func (r *run) end(ctx context.Context, programs []*clusters.Node, interrupt <-chan struct{}) error {
 	for _, program := range programs {
-		// A program that has died already was reported as that.
+		// The death of a program that has died already was reported.
 		_ = program.Input.Close()
 	}
 	limit := time.NewTimer(r.LongestSection() + callsToTheirLimits)
 	defer limit.Stop()
 	told := time.NewTimer(waitUntold)
 	defer told.Stop()
-	if interrupt == nil { // they have no sections to end, and nothing ends the wait
+	if interrupt == nil { // the programs have no critical sections, and no Ctrl-C ends the wait
 		told.Stop()
 	}
 	ticker := time.NewTicker(statusInterval)
@@ -143,13 +143,13 @@ func (r *run) end(ctx context.Context, programs []*clusters.Node, interrupt <-ch
 }
 
 const (
-	// waitUntold is how long the end of programs is waited for without a word.
+	// waitUntold is how long the end of programs is waited for before progress says so.
 	waitUntold = time.Second
-	// interruptedPatience is how long the workers of a run that was interrupted may take to end.
+	// interruptedPatience is how long the workers of an interrupted run may take to end.
 	interruptedPatience = 4 * time.Second
 )
 
-// unended are those of the programs of which it is not known how they ended.
+// unended are the programs whose end is not known yet.
 func (r *run) unended(programs []*clusters.Node) []*clusters.Node {
 	return slices.DeleteFunc(slices.Clone(programs), func(p *clusters.Node) bool { return len(r.exits[p]) > 0 })
 }
@@ -162,7 +162,7 @@ func names(programs []*clusters.Node) string {
 	return strings.Join(list, ", ")
 }
 
-// tellWait says what the end of the run waits for, and what ends the wait. Observers and the resource
+// tellWait says which programs the run waits for, and what ends the wait. Observers and the resource
 // are not interrupted, and have no critical sections.
 func (r *run) tellWait(programs []*clusters.Node, interrupt <-chan struct{}, cutShort <-chan time.Time) {
 	what := fmt.Sprintf("waiting for %s to end (a critical section lasts up to %s)", names(programs), r.LongestSection())
@@ -176,7 +176,7 @@ func (r *run) tellWait(programs []*clusters.Node, interrupt <-chan struct{}, cut
 	}
 }
 
-// kill ends programs in the middle of what they do.
+// kill kills programs, whatever they are doing.
 func (r *run) kill(ctx context.Context, programs []*clusters.Node) error {
 	r.progress.Step("killing %s; the outcome of open calls stays unknown", names(programs))
 	ctx, cancel := context.WithTimeout(ctx, killTimeout)
@@ -221,7 +221,7 @@ func (r *run) finish(failure error, interrupted bool) {
 
 // save closes the history and stores what else there is of the run.
 func (r *run) save() error {
-	// What cannot be stored any more is told once.
+	// A full disk is reported once, not for every file.
 	if err := r.recorder.failure(); err != nil {
 		return errors.Join(fmt.Errorf("recorded only in part: %w", err), r.recorder.Close())
 	}
@@ -248,8 +248,8 @@ func (r *run) saveLogs() error {
 	return r.writeLogs(logs)
 }
 
-// keepLogs stores what the servers of a cluster wrote that could not be started, and says
-// where in the error.
+// keepLogs stores what the servers of a cluster wrote that did not start, and adds the folder to the
+// error.
 func (r *run) keepLogs(logs map[string]string, err error) error {
 	if len(logs) == 0 {
 		return err
@@ -260,8 +260,8 @@ func (r *run) keepLogs(logs map[string]string, err error) error {
 	return fmt.Errorf("%w\nwhat the servers wrote is in %s", err, filepath.Join(r.folder, logFolder))
 }
 
-// serverLogs reads what the servers of a cluster have written that were started; since the start
-// for the zero time.
+// serverLogs reads what those servers of a cluster have written that were started, since a time; all
+// of it for the zero time.
 func serverLogs(cluster clusters.Cluster, since time.Time) map[string]string {
 	logs := make(map[string]string)
 	for _, server := range cluster.Servers() {

@@ -14,23 +14,23 @@ import (
 	"lockcheck/workloads"
 )
 
-// Pool keeps clusters on Docker from one run for the next: those with servers of lockcheck's, after
-// runs that did not fail and whose faults leave nothing behind. Before it hands one out again it
-// has proven that it is clean. Each run on it has processes and keys of its own. Should this
-// process die, the reaper of each cluster removes it.
+// Pool keeps clusters on Docker from one run for the next: clusters with servers of lockcheck's, after
+// runs that did not fail and whose faults leave nothing behind. It hands out a cluster again only
+// after a proof that the cluster is clean. Each run has processes and keys of its own. If this
+// process dies, the reaper of each cluster removes it.
 type Pool struct {
 	mu   sync.Mutex
 	idle []*site // the one that was given first comes first
 }
 
-// NewPool returns one that keeps nothing yet. Whoever makes it must Close it after the last run.
+// NewPool returns an empty pool. Close it after the last run.
 func NewPool() *Pool { return new(Pool) }
 
-// idleMost is how many clusters may wait for a run: with them wait some dozen processes each.
+// idleMost is how many clusters may wait for a run. Each has a dozen processes or so.
 const idleMost = 4
 
-// take returns a clean cluster for a test, nil if there is none, and what could not be removed of
-// those that were not clean.
+// take returns a clean cluster for a test, nil if there is none. left says what could not be removed
+// of clusters that were not clean.
 func (p *Pool) take(ctx context.Context, t *test) (s *site, left error) {
 	if p == nil || !t.lasting() {
 		return nil, nil
@@ -59,7 +59,7 @@ func (p *Pool) find(made string) *site {
 	return s
 }
 
-// give keeps a cluster for the next run, or removes it where nobody will want it.
+// give keeps a cluster for the next run, or removes a cluster that no other run can use.
 func (p *Pool) give(ctx context.Context, s *site) error {
 	if p == nil || s.made == "" {
 		return s.close(ctx)
@@ -94,14 +94,14 @@ func (p *Pool) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// lasting says whether the cluster of a test may serve others after it. Of servers of the user's
-// own nobody knows what they leave behind. Clients are started anew for each run.
+// lasting says whether the cluster of a test may serve others after it. What servers of the user's own
+// leave behind is not known. Clients are started anew for each run.
 func (t *test) lasting() bool {
 	return t.Pool != nil && t.spec.OnDocker() && !t.spec.OfUser()
 }
 
-// madeOf tells clusters apart that cannot stand in for each other; "" for one that nobody else
-// may use.
+// madeOf is different for clusters that cannot stand in for each other; "" for a cluster that serves
+// one run only.
 func (t *test) madeOf() string {
 	if !t.lasting() {
 		return ""
@@ -113,8 +113,8 @@ func (t *test) madeOf() string {
 	})
 }
 
-// lastChange tells a file, or what is in a folder, from what it was before: its author may work on
-// it while a hunt goes on. Of what cannot be read nothing is told; making the image says so.
+// lastChange is when a file, or anything in a folder, was last changed: its author may work on it
+// during a hunt. What cannot be read is left out here; making the image fails on it.
 func lastChange(path string) string {
 	var last time.Time
 	_ = filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error {
@@ -129,12 +129,11 @@ func lastChange(path string) string {
 	return path + " " + last.String()
 }
 
-// traces tells whether the faults of a run leave something behind that a cluster without faults
-// would not have.
+// traces finds out whether the faults of a run leave something behind.
 type traces struct {
 	workers   map[string]bool
-	ofUser    bool // their clients, which may have left files in their containers
-	failsOver bool // a server that was kept from its work may have lost it for good
+	ofUser    bool // the workers' clients, which may have left files in their containers
+	failsOver bool // a server that was paused or cut off may have lost its role for good
 
 	mu   sync.Mutex
 	open map[string]bool // by the ids of faults: applied, and not proven healed

@@ -18,9 +18,9 @@ const (
 	recoveryTolerance = time.Second
 )
 
-// recover waits until every server can serve and somebody was granted the lock again,
-// which the recovery period was for, and records by how much that was too short. What it
-// means for the lock the checkers judge.
+// recover waits until every server can serve and a worker was granted the lock again. The recovery
+// period was for that; recover records by how much the period was too short. The checkers judge what
+// this means for the lock.
 func (r *run) recover(ctx context.Context, interrupt <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.recoveryLimit, recoveryLimit))
 	defer cancel()
@@ -29,7 +29,7 @@ func (r *run) recover(ctx context.Context, interrupt <-chan struct{}) {
 	err := r.awaitRecovery(ctx)
 	interruptedEarly()
 	if err != nil && Closed(interrupt) {
-		return // nobody knows what it would have come to
+		return // the cluster might have recovered in time
 	}
 	overran := time.Since(began).Round(100 * time.Millisecond)
 	var why string
@@ -54,8 +54,7 @@ func (r *run) awaitRecovery(ctx context.Context) error {
 	return until(ctx, r.canary.served)
 }
 
-// until asks again and again until the answer is no error, and returns the last one when
-// the context is done.
+// until asks until the answer is no error, and returns the last error when the context is done.
 func until(ctx context.Context, ask func() error) error {
 	for {
 		err := ask()
@@ -72,15 +71,15 @@ func until(ctx context.Context, ask func() error) error {
 
 // canary tells whether workers are granted the lock again after the last fault.
 type canary struct {
-	// everyone is closed when all workers that live were granted it, each after the time that
-	// the lock of a dead holder needs to be free.
+	// everyone is closed when every worker that lives was granted the lock, each after the time
+	// that the lock of a dead holder needs to be free.
 	everyone chan struct{}
 	lease    time.Duration
 
 	mu         sync.Mutex
 	asking     map[string]bool // workers that wait for an answer
 	gone       map[string]bool // workers that were killed
-	unserved   map[string]bool // workers that were not yet granted it then
+	unserved   map[string]bool // workers that everyone waits for
 	since      int64           // the recovery period began, ns
 	recovering bool
 	asked      bool // since the recovery period began
@@ -118,7 +117,7 @@ func (c *canary) Observe(e history.Event) {
 	}
 }
 
-// serve counts down who is still to be granted the lock.
+// serve counts down the workers that are still to be granted the lock.
 func (c *canary) serve(e history.Event) {
 	if !c.recovering || e.Type != history.OK || e.Time < c.since+c.lease.Nanoseconds() || len(c.unserved) == 0 {
 		return
@@ -128,10 +127,10 @@ func (c *canary) serve(e history.Event) {
 	}
 }
 
-// errNotServed says that somebody asks for the lock in vain.
-var errNotServed = errors.New("nobody was granted the lock")
+// errNotServed says that a worker asks for the lock in vain.
+var errNotServed = errors.New("no worker was granted the lock")
 
-// served returns nil if somebody was granted the lock, or nobody asks for it any more.
+// served returns nil if a worker was granted the lock, or no worker asks for it any more.
 func (c *canary) served() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -28,7 +28,7 @@ type Progress interface {
 	Status(format string, args ...any) // how things stand at the moment
 }
 
-// Silent keeps the progress of one run of many to itself.
+// Silent drops all progress, for one run of many.
 type Silent struct{}
 
 // Step implements Progress.
@@ -43,9 +43,9 @@ type Outcome struct {
 	// Interrupted: the run was ended early from outside.
 	Interrupted bool
 	// Delay is the longest time by which this process was woken up late while the workers
-	// worked. It may have been as long for any of theirs: a violation stands all the same, for
-	// they stamp what they do themselves, but a fault may have met another moment than it was
-	// aimed at.
+	// worked. The workers may have been woken up as late. A violation stands all the same,
+	// because workers stamp their own events; a fault may have hit another moment than the one
+	// that it was aimed at.
 	Delay time.Duration
 }
 
@@ -53,8 +53,8 @@ type Outcome struct {
 // not even a broken run could be recorded; that a run failed is in its results.
 // With a History in the outcome the run was judged, and the error says what
 // could not be written or removed afterwards.
-// When interrupt is closed the run heals, collects and judges what there is; when ctx
-// is done it no longer heals or collects.
+// When interrupt is closed, the run heals its faults, collects its logs and judges what was recorded.
+// When ctx is done, it neither heals nor collects.
 func Test(ctx context.Context, o Options, interrupt <-chan struct{}, progress Progress) (Outcome, error) {
 	t, err := prepare(o)
 	if err == nil {
@@ -121,7 +121,7 @@ type run struct {
 	failed   chan error
 	stopping chan struct{} // closed when programs are expected to end
 	stop     func()
-	over     chan struct{} // closed when nobody looks after the servers any more
+	over     chan struct{} // closed when the ends of servers no longer matter
 	follow   sync.WaitGroup
 	exits    map[*clusters.Node]<-chan clusters.Exit
 }
@@ -150,7 +150,7 @@ func newRun(t *test, used *site, progress Progress) (*run, error) {
 	return r, nil
 }
 
-// sweepLeftovers removes what dead runs have left. It is no reason not to run.
+// sweepLeftovers removes what dead runs have left. Its failure is not fatal.
 func (r *run) sweepLeftovers(ctx context.Context) {
 	left, _, err := cleanup.Clean(ctx, r.spec.OnDocker()) // without an engine the cluster will not start
 	if err != nil {
@@ -161,8 +161,8 @@ func (r *run) sweepLeftovers(ctx context.Context) {
 	}
 }
 
-// conduct does all that needs undoing, and undoes it, but for a cluster that others can use.
-// left is what could not be undone or stored; the record of the run stands all the same.
+// conduct does everything that must be undone, and undoes it, except for a cluster that later runs can
+// use. left says what could not be undone or stored; the record of the run is valid all the same.
 func (r *run) conduct(ctx context.Context, interrupt <-chan struct{}) (interrupted bool, left, err error) {
 	if r.site == nil {
 		r.sweepLeftovers(ctx)
@@ -178,8 +178,8 @@ func (r *run) conduct(ctx context.Context, interrupt <-chan struct{}) (interrupt
 	return interrupted, errors.Join(unsaved, r.site.close(ctx)), err
 }
 
-// record starts the cluster and records the run; a run that fails is recorded
-// as a broken one. What could not be stored next to the history is unsaved.
+// record starts the cluster and records the run; a failed run is recorded as broken. unsaved says
+// which files next to the history could not be stored.
 func (r *run) record(ctx context.Context, interrupt <-chan struct{}) (interrupted bool, unsaved, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -197,7 +197,7 @@ func (r *run) record(ctx context.Context, interrupt <-chan struct{}) (interrupte
 	}
 	interrupted = interrupted || Closed(interrupt)
 	if interrupted && (ctx.Err() != nil || errors.Is(failure, context.Canceled)) {
-		failure = nil // it is what the interruption did
+		failure = nil // the interruption caused it
 	}
 	r.sound = failure == nil
 	if r.nemesis != nil {
@@ -343,8 +343,8 @@ func (r *run) reaches() map[string][]string {
 	return reaches
 }
 
-// countFromFirst lets the progress count time from the first event, as all reports do: who looks
-// for a fault of one in the other finds it at the same time.
+// countFromFirst lets the progress count time from the first event, as all reports do: a fault has the
+// same time in both.
 func (r *run) countFromFirst() func(history.Event) {
 	counter, can := r.progress.(interface{ StartCount() })
 	if !can {
@@ -376,15 +376,15 @@ func (r *run) announce(e history.Event) {
 	}
 }
 
-// endWithClient ends the run with a client that can do nothing more.
+// endWithClient ends the run when a client of the user's own can do nothing more.
 func (r *run) endWithClient(e history.Event) {
 	if e.F == history.Client && e.Error != "" {
 		r.fail(fmt.Errorf("%s: %s", e.Process, e.Error))
 	}
 }
 
-// work lets the workers work and the nemesis inject faults until the time is over. Its
-// error is why the run failed.
+// work lets the workers work and the nemesis inject faults until the time is over. Its error says why
+// the run failed.
 func (r *run) work(hard context.Context, interrupt <-chan struct{}) (interrupted bool, err error) {
 	ctx, cancel := context.WithCancel(hard)
 	defer cancel()
@@ -430,14 +430,14 @@ func (r *run) describe() string {
 // statusInterval is how often the status line is renewed.
 const statusInterval = 200 * time.Millisecond
 
-// wait returns when the time for faults is over, or the schedule is done and
-// the run is to end with it, or what is searched for was seen.
+// wait returns when the time for faults is over, when the schedule is done (EndEarly), or when the
+// overlap that is searched for was seen (UntilOverlap).
 func (r *run) wait(ctx context.Context, interrupt <-chan struct{}, done <-chan struct{}) (interrupted bool, err error) {
 	switch {
 	case r.UntilOverlap:
 		done = r.overlap.seen
 	case !r.EndEarly, len(r.schedule.Steps) == 0:
-		done = nil // also where no fault is what is tested
+		done = nil // also for a run that is to have no faults
 	}
 	return r.awaitEnd(time.Now().Add(r.active()), r.recovery, interrupt, done, ctx.Done())
 }
@@ -451,7 +451,7 @@ func (r *run) rest(interrupt <-chan struct{}) (interrupted bool, err error) {
 	return r.awaitEnd(time.Now().Add(r.recovery), 0, interrupt, recovered, nil)
 }
 
-// awaitEnd waits for the end of a part of the run, after which some time follows.
+// awaitEnd waits until a part of the run ends. The status line adds the time that follows.
 func (r *run) awaitEnd(end time.Time, after time.Duration, interrupt, done, cancelled <-chan struct{}) (interrupted bool, err error) {
 	timer := time.NewTimer(time.Until(end))
 	defer timer.Stop()
@@ -479,11 +479,11 @@ func (r *run) awaitEnd(end time.Time, after time.Duration, interrupt, done, canc
 
 // unrecorded ends a run whose record cannot be written any more.
 func (r *run) unrecorded(err error) {
-	r.progress.Step("the run ends here, for it cannot be recorded any more: %v", err)
+	r.progress.Step("the run ends here because it can no longer be recorded: %v", err)
 	r.fail(err)
 }
 
-// fail keeps the first reason.
+// fail ends the run; only the first reason is kept.
 func (r *run) fail(err error) {
 	select {
 	case r.failed <- err:
@@ -491,7 +491,7 @@ func (r *run) fail(err error) {
 	}
 }
 
-// lateFailure returns a failure that nobody has looked at yet.
+// lateFailure returns the failure that ended no wait, nil for none.
 func (r *run) lateFailure() error {
 	select {
 	case err := <-r.failed:
@@ -501,7 +501,7 @@ func (r *run) lateFailure() error {
 	}
 }
 
-// observers is the one that there may be.
+// observers lists the observer of the lock service, if there is one.
 func (r *run) observers() []*clusters.Node {
 	if r.observer == nil {
 		return nil
