@@ -157,8 +157,7 @@ func (l *etcdLock) lock(ctx context.Context, a etcdAttempt) error {
 	if !l.alone {
 		return a.recipe.Lock(ctx)
 	}
-	_, err := zkCall(ctx, func() (struct{}, error) { return struct{}{}, a.recipe.Lock(ctx) })
-	return err
+	return doUntil(ctx, func() error { return a.recipe.Lock(ctx) })
 }
 
 // untilClosed returns a context that ends with another one, or when a channel is closed.

@@ -118,12 +118,12 @@ func enqueue(ctx context.Context, s *zkSession, a Attempt) (string, error) {
 	create := func() (string, error) {
 		return s.conn.Create(folder+"/"+name+"-", []byte(a.ID), zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 	}
-	path, err := zkCall(ctx, create)
+	path, err := callUntil(ctx, create)
 	if errors.Is(err, zk.ErrNoNode) {
 		if err := makeFolder(ctx, s, folder); err != nil {
 			return "", &NoEffectError{Err: err}
 		}
-		path, err = zkCall(ctx, create)
+		path, err = callUntil(ctx, create)
 	}
 	switch {
 	case err == nil:
@@ -317,7 +317,7 @@ func remove(ctx context.Context, s *zkSession, path string) error {
 		if _, err := s.connected(ctx); err != nil {
 			return err
 		}
-		_, err := zkCall(ctx, func() (struct{}, error) { return struct{}{}, s.conn.Delete(path, -1) })
+		err := doUntil(ctx, func() error { return s.conn.Delete(path, -1) })
 		switch {
 		case errors.Is(err, zk.ErrNoNode) && asked:
 			return errZKWho

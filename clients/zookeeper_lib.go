@@ -75,7 +75,7 @@ func (l *zkLib) call(ctx context.Context, s *zkSession, request func() error) er
 	if !l.config.options.has(newSessionOnError) {
 		return request()
 	}
-	_, err := zkCall(ctx, func() (struct{}, error) { return struct{}{}, request() })
+	err := doUntil(ctx, request)
 	if err != nil && !zkNotThere(err) {
 		l.giveUp(s)
 	}

@@ -109,28 +109,6 @@ func (s *zkSession) state() (up, down <-chan struct{}) {
 	return s.up, s.down
 }
 
-// zkCall makes a request. The library takes no context: a request that is still
-// under way when ctx ends may have its effect at any time, unless the session is
-// given up.
-func zkCall[T any](ctx context.Context, request func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		value, err := request()
-		done <- result{value, err}
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-		var none T
-		return none, ctx.Err()
-	}
-}
-
 // zkRead makes a request that may be made twice, until it is answered.
 func zkRead[T any](ctx context.Context, s *zkSession, request func() (T, error)) (T, error) {
 	for {
@@ -138,7 +116,7 @@ func zkRead[T any](ctx context.Context, s *zkSession, request func() (T, error))
 			var none T
 			return none, err
 		}
-		value, err := zkCall(ctx, request)
+		value, err := callUntil(ctx, request)
 		if !zkUnanswered(err) {
 			return value, err
 		}
