@@ -39,6 +39,7 @@ cold:
 # no servers, which are those that -short leaves in.
 check: lint
 	go test -short -vet=off -timeout 5m ./...
+	go test -short -vet=off -tags 'mutants embedded' ./tools/mutants
 
 # Locks, faults and whole runs, on embedded servers and, where Docker is there, on Redis, etcd and
 # PostgreSQL. What needs no Docker runs while the images are made. Most of all the rest is waiting, so more of it is
@@ -56,6 +57,7 @@ test:
 	$(call stage,-j 2 test-images test-pure)
 	$(call stage,test-servers)
 	$(call stage,test-runs)
+	$(call stage,test-mutants)
 
 # Everything: also the tests on all other servers, of releases, of the swarm, and of the programs of workers.
 test-all: test
@@ -244,8 +246,16 @@ example-comparison: build go-lock
 # checkers must agree with each other and with a search on random histories; whatever
 # a file holds, nothing may panic; and how fast all that is. Last results: docs/trust.md.
 MUTANT_SEEDS ?= 20
-mutants: build
-	go run ./tools/mutants -lockcheck ./lockcheck -seeds $(MUTANT_SEEDS)
+mutants: lockcheck-mutants
+	go run -tags mutants ./tools/mutants -lockcheck ./lockcheck-mutants -seeds $(MUTANT_SEEDS)
+
+# Mutants are in no binary that users run.
+.PHONY: lockcheck-mutants test-mutants
+lockcheck-mutants:
+	$(BUILD) -tags 'mutants embedded' -o $@ ./cmd/lockcheck
+test-mutants:
+	go vet -tags 'mutants embedded' ./tools/mutants
+	$(GO_TEST) -tags 'mutants embedded' ./tools/mutants
 
 # From the name of each lock that is known to fail alone: up to an hour each, HUNT_SEEDS times, and once
 # with all trials drawn blindly. A hunt that is in its folder is not made again. The table is in docs/hunt.md.
@@ -260,8 +270,8 @@ hunts: build workers
 
 # From the name of each mutant alone: guided against blind trials. The last result is in docs/hunt.md.
 HUNT_TRIALS ?= 48
-hunt-mutants: build
-	go run ./tools/mutants -lockcheck ./lockcheck -hunt $(HUNT_TRIALS)
+hunt-mutants: lockcheck-mutants
+	go run -tags mutants ./tools/mutants -lockcheck ./lockcheck-mutants -hunt $(HUNT_TRIALS)
 
 CROSSCHECK ?= 20
 crosscheck:
@@ -290,4 +300,4 @@ bench: build
 clean:
 	if test -x lockcheck; then ./lockcheck clean; fi
 	rm -rf dist
-	rm -f lockcheck lockcheck-race $(addprefix lockcheck-,$(WORKERS))
+	rm -f lockcheck lockcheck-race lockcheck-mutants $(addprefix lockcheck-,$(WORKERS))

@@ -1,3 +1,5 @@
+//go:build mutants
+
 package clients
 
 import (
@@ -20,7 +22,11 @@ const MutantLongValidity = MutantPrefix + "long-validity"
 // MutantSemaphore begins the names of those that are semaphores.
 const MutantSemaphore = MutantPrefix + "semaphore-"
 
-// mutantInfo describes the mutant of a name. Whether there is one is known to its servers.
+// mutantByName describes a mutant. Whether there is one of that name is known to its servers.
+func mutantByName(name string) (Info, bool) {
+	return mutantInfo(name), strings.HasPrefix(name, MutantPrefix)
+}
+
 func mutantInfo(name string) Info {
 	if strings.HasPrefix(name, MutantSemaphore) {
 		return Info{
@@ -43,8 +49,6 @@ func mutantInfo(name string) Info {
 		},
 	}
 }
-
-func isMutant(name string) bool { return strings.HasPrefix(name, MutantPrefix) }
 
 // mutant is the client of all of them. Other than that of memory it asks who holds the lock
 // when it was granted it.

@@ -365,8 +365,8 @@ const (
 // ByName finds a lock in Table, or a mutant. Options that it is to be used
 // with follow its name: "etcd+watch-session".
 func ByName(name string) (Info, bool) {
-	if isMutant(name) {
-		return mutantInfo(name), true
+	if info, is := mutantByName(name); is {
+		return info, true
 	}
 	base, options, _ := strings.Cut(name, optionSign)
 	for _, info := range Table() {

@@ -137,8 +137,8 @@ func ByName(name string) (Spec, bool) {
 			return spec, true
 		}
 	}
-	if change, known := mutants()[name]; known {
-		return memorySpec(name, change), true
+	if spec, known := mutantByName(name); known {
+		return spec, true
 	}
 	return Spec{}, false
 }

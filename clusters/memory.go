@@ -39,6 +39,21 @@ func memory5Spec() Spec {
 	}
 }
 
+// mutation changes the methods of the textbook service on its table.
+type mutation func(*leases, methods) methods
+
+// textbook changes nothing.
+func textbook(_ *leases, m methods) methods { return m }
+
+// answered changes what a method answers.
+func (do method) answered(change func(clients.MemoryRequest, *clients.MemoryReply)) method {
+	return func(r clients.MemoryRequest) clients.MemoryReply {
+		reply := do(r)
+		change(r, &reply)
+		return reply
+	}
+}
+
 // withoutTokens is a service of semaphores: its grants have no order.
 func withoutTokens(_ *leases, m methods) methods {
 	m.acquire = m.acquire.answered(func(_ clients.MemoryRequest, reply *clients.MemoryReply) { reply.Token = 0 })

@@ -1,3 +1,5 @@
+//go:build mutants
+
 package clusters
 
 import (
@@ -13,9 +15,6 @@ import (
 // that are wrong do one thing wrong, often enough to be caught within seconds and
 // seldom enough to work otherwise; the others are unusual, but right. The command
 // tools/mutants says what each is to be found guilty of.
-
-// mutation changes the methods of the textbook service on its table.
-type mutation func(*leases, methods) methods
 
 // MutantNames lists the mutants by name.
 func MutantNames() []string { return slices.Sorted(maps.Keys(mutants())) }
@@ -84,20 +83,20 @@ func mutants() map[string]mutation {
 	return named
 }
 
+// mutantByName finds the servers of a mutant.
+func mutantByName(name string) (Spec, bool) {
+	change, known := mutants()[name]
+	if !known {
+		return Spec{}, false
+	}
+	return memorySpec(name, change), true
+}
+
 // asked changes what a method is asked.
 func (do method) asked(change func(*clients.MemoryRequest)) method {
 	return func(r clients.MemoryRequest) clients.MemoryReply {
 		change(&r)
 		return do(r)
-	}
-}
-
-// answered changes what a method answers.
-func (do method) answered(change func(clients.MemoryRequest, *clients.MemoryReply)) method {
-	return func(r clients.MemoryRequest) clients.MemoryReply {
-		reply := do(r)
-		change(r, &reply)
-		return reply
 	}
 }
 

@@ -1,3 +1,5 @@
+//go:build mutants
+
 package clusters
 
 import (
@@ -6,8 +8,6 @@ import (
 
 	"lockcheck/clients"
 )
-
-func textbook(_ *leases, m methods) methods { return m }
 
 // slow takes its time for each answer.
 func slow(_ *leases, m methods) methods {

@@ -1,17 +1,28 @@
+//go:build mutants
+
 package main
 
 import (
 	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"lockcheck/checker"
 	"lockcheck/clients"
 	"lockcheck/clusters"
+	"lockcheck/clusters/clustertest"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
+	"lockcheck/internal/suites/hunt"
+	"lockcheck/internal/suites/repros"
 )
+
+func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
 // TestMutants: each mutant that servers know is judged, each once, and there are as
 // many as it takes to be convincing.
@@ -45,6 +56,43 @@ func TestMutants(t *testing.T) {
 	}
 	if _, known := clusters.ByName(clients.MutantPrefix + "unicorn"); known {
 		t.Error("there is a unicorn")
+	}
+}
+
+// TestHuntWrong: a lock that is wrong is found to be, and what it is found by is confirmed, as
+// small as can be, and written as a file that can be read.
+func TestHuntWrong(t *testing.T) {
+	clustertest.StartsServers(t)
+	binary := filepath.Join(t.TempDir(), "lockcheck")
+	if output, err := exec.Command("go", "build", "-tags", "mutants embedded", "-o", binary, "lockcheck/cmd/lockcheck").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	plan, err := hunt.Plan{Lock: "mutant-early-end", Seed: 1, Blind: hunt.DefaultBlind}.Ready()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := hunt.Create(filepath.Join(t.TempDir(), "hunt"), plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := hunt.Machine{Machine: runs.Machine{Binary: binary}, Parallel: 8, Progress: runs.Silent{}, Budget: 3 * time.Minute, Trials: 4}
+	if interrupted, err := folder.Run(t.Context(), m, nil); interrupted || err != nil {
+		t.Fatalf("%v, %v", interrupted, err)
+	}
+	h := folder.Result()
+	i := slices.IndexFunc(h.Findings, func(f hunt.Finding) bool { return f.File != "" && f.Property == checker.MutualExclusion })
+	if h.Verdict() != checker.Violation || i < 0 {
+		t.Fatalf("%s: %+v", h.Verdict(), h.Findings)
+	}
+	f := h.Findings[i]
+	if f.ReducedRuns.Shown == 0 || len(f.Reduced.Steps) > 1 {
+		t.Errorf("shown %+v by %s", f.ReducedRuns, f.Reduced)
+	}
+	if _, err := repros.FromFile(filepath.Join(folder.Path, f.File)); err != nil {
+		t.Error(err)
+	}
+	if _, err := runs.ReadResults(filepath.Join(folder.Path, f.Run)); err != nil {
+		t.Error(err)
 	}
 }
 

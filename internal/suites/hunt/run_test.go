@@ -9,7 +9,6 @@ import (
 	"lockcheck/checker"
 	"lockcheck/clusters/clustertest"
 	"lockcheck/internal/runs"
-	"lockcheck/internal/suites/repros"
 )
 
 // hunted makes so many trials of a lock, with what finds need, if there is time for that.
@@ -47,29 +46,6 @@ func TestHuntRight(t *testing.T) {
 		t.Errorf("read again: %d trials, %d cells", len(again.attempts), len(again.guide.cells))
 	}
 	if err := folder.WriteReports(h); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestHuntWrong: a lock that is wrong is found to be, and what it is found by is confirmed, as
-// small as can be, and written as a file that can be read.
-func TestHuntWrong(t *testing.T) {
-	clustertest.StartsServers(t)
-	t.Parallel()
-	folder := hunted(t, "mutant-early-end", 4, 3*time.Minute)
-	h := folder.Result()
-	i := slices.IndexFunc(folder.records, func(f record) bool { return f.File != "" && f.Property == checker.MutualExclusion })
-	if h.Verdict() != checker.Violation || i < 0 {
-		t.Fatalf("%s: %+v", h.Verdict(), folder.records)
-	}
-	f := folder.records[i]
-	if f.ReducedRuns.Shown == 0 || len(f.Reduced.Steps) > 1 {
-		t.Errorf("shown %+v by %s", f.ReducedRuns, f.Reduced)
-	}
-	if _, err := repros.FromFile(filepath.Join(folder.Path, f.File)); err != nil {
-		t.Error(err)
-	}
-	if _, err := runs.ReadResults(filepath.Join(folder.Path, f.Run)); err != nil {
 		t.Error(err)
 	}
 }
