@@ -85,12 +85,7 @@ func newConverter(ops []operation, o Options) *converter {
 	if c.raised > 0 {
 		c.h.Header.Parameters["elements"] = fmt.Sprintf("raised by %d, for 0 means none here", c.raised)
 	}
-	processes := make([]int64, 0, len(seen))
-	for p := range seen {
-		processes = append(processes, p)
-	}
-	slices.Sort(processes)
-	for _, p := range processes {
+	for _, p := range slices.Sorted(maps.Keys(seen)) {
 		c.h.Header.Workers = append(c.h.Header.Workers, worker(p))
 	}
 	return c
@@ -105,11 +100,11 @@ func (c *converter) add(op operation) error {
 	begun, isOpen := c.open[op.process]
 	switch {
 	case op.kind == "invoke" && isOpen:
-		return &FormatError{op.line, fmt.Sprintf("process %d invokes :%s while its :%s is open", op.process, op.f, begun.f)}
+		return op.malformed("process %d invokes :%s while its :%s is open", op.process, op.f, begun.f)
 	case op.kind == "invoke":
 		return c.invoke(op, e)
 	case !isOpen || begun.f != op.f:
-		return &FormatError{op.line, fmt.Sprintf("process %d completes :%s, which it did not invoke", op.process, op.f)}
+		return op.malformed("process %d completes :%s, which it did not invoke", op.process, op.f)
 	}
 	delete(c.open, op.process)
 	switch {
@@ -169,7 +164,7 @@ func (c *converter) invoke(op operation, e history.Event) error {
 	case "add":
 		element, is := op.value.(int64)
 		if !is {
-			return &FormatError{op.line, fmt.Sprintf("the :value of an :add is to be an integer, not %v", op.value)}
+			return op.malformed("the :value of an :add is to be an integer, not %v", op.value)
 		}
 		e.F, e.Element, e.Grant = history.Write, element+c.raised, e.Process+"-adds"
 		if op.key != "" {
@@ -198,7 +193,7 @@ func (c *converter) released(op operation) (grant, error) {
 	for _, g := range slices.Backward(held) {
 		switch {
 		case !named && g.key != held[0].key:
-			return grant{}, &FormatError{op.line, fmt.Sprintf("process %d holds several keys, and its :release names none", op.process)}
+			return grant{}, op.malformed("process %d holds several keys, and its :release names none", op.process)
 		case !named || g.key == key:
 			c.drop(g)
 			return g, nil
@@ -225,15 +220,9 @@ func (c *converter) accept(e history.Event) {
 
 // fence is the fencing token in the value of an acquire, 0 for none.
 func fence(value any) uint64 {
-	fields, is := value.(map[any]any)
-	if !is {
-		return 0
-	}
-	token, is := fields[edn.Keyword("fence")].(int64)
-	if !is || token < 0 {
-		return 0
-	}
-	return uint64(token)
+	fields, _ := value.(map[any]any)
+	token, _ := fields[edn.Keyword("fence")].(int64)
+	return uint64(max(token, 0))
 }
 
 // field is a text in the value of an operation, "" if it has none by that name.

@@ -2,6 +2,7 @@ package jepsen
 
 import (
 	"fmt"
+	"maps"
 	"math/big"
 	"regexp"
 	"slices"
@@ -49,23 +50,18 @@ func text(value any) (s string, exact bool) {
 		s, exact = text(v.Value)
 		return "#" + v.Tagname + " " + s, exact
 	case []any:
-		s, exact = joined(v)
-		return "[" + s + "]", exact
+		members, exact := texts(v)
+		return "[" + strings.Join(members, " ") + "]", exact
 	case map[any]bool:
-		var members []string
-		exact = true
-		for member := range v {
-			one, whole := text(member)
-			members, exact = append(members, one), exact && whole
-		}
+		members, exact := texts(slices.Collect(maps.Keys(v)))
 		slices.Sort(members)
 		return "#{" + strings.Join(members, " ") + "}", exact
 	case map[any]any:
 		var members []string
 		exact = true
 		for name, member := range v {
-			pair, whole := joined([]any{name, member})
-			members, exact = append(members, pair), exact && whole
+			pair, whole := texts([]any{name, member})
+			members, exact = append(members, strings.Join(pair, " ")), exact && whole
 		}
 		slices.Sort(members)
 		return "{" + strings.Join(members, ", ") + "}", exact
@@ -75,13 +71,14 @@ func text(value any) (s string, exact bool) {
 	return fmt.Sprint(value), false
 }
 
-func joined(values []any) (string, bool) {
-	texts, exact := make([]string, len(values)), true
-	for i, value := range values {
+// texts writes several values, and says whether all are exact.
+func texts(values []any) (all []string, exact bool) {
+	exact = true
+	for _, value := range values {
 		s, whole := text(value)
-		texts[i], exact = s, exact && whole
+		all, exact = append(all, s), exact && whole
 	}
-	return strings.Join(texts, " "), exact
+	return all, exact
 }
 
 // untagged is the value behind a tag, as in #jepsen.history.Op{...}.

@@ -125,28 +125,24 @@ func parse(r io.Reader) ([]operation, error) {
 
 // read understands one operation. It is false for one that is not about a lock or a
 // set, or not of a client.
-func read(n int, value any) (operation, bool, error) {
+func read(n int, value any) (op operation, ours bool, err error) {
+	op.line = n
 	fields, is := value.(map[any]any)
 	if !is {
-		return operation{}, false, &FormatError{Operation: n, Reason: fmt.Sprintf("it is no map but %T", value)}
+		return op, false, op.malformed("it is no map but %T", value)
 	}
-	op := operation{line: n, fields: fields, value: fields[edn.Keyword("value")]}
+	op.fields, op.value = fields, fields[edn.Keyword("value")]
 	op.f, _ = fields[edn.Keyword("f")].(edn.Keyword)
-	if !slices.Contains([]edn.Keyword{"acquire", "release", "add", "read"}, op.f) {
-		return op, false, nil
+	if op.process, is = fields[edn.Keyword("process")].(int64); !is || !slices.Contains([]edn.Keyword{"acquire", "release", "add", "read"}, op.f) {
+		return op, false, nil // the process may be :nemesis
 	}
-	process, is := fields[edn.Keyword("process")].(int64)
-	if !is {
-		return op, false, nil // :nemesis
-	}
-	op.process = process
 	if op.kind, is = fields[edn.Keyword("type")].(edn.Keyword); !is || !slices.Contains([]edn.Keyword{"invoke", "ok", "fail", "info"}, op.kind) {
-		return op, false, &FormatError{Operation: n, Reason: fmt.Sprintf("its :type is %v", fields[edn.Keyword("type")])}
+		return op, false, op.malformed("its :type is %v", fields[edn.Keyword("type")])
 	}
 	op.time = int64(n)
 	if at, given := fields[edn.Keyword("time")]; given {
 		if op.time, is = at.(int64); !is {
-			return op, false, &FormatError{Operation: n, Reason: fmt.Sprintf("its :time is %v", at)}
+			return op, false, op.malformed("its :time is %v", at)
 		}
 	}
 	if e := fields[edn.Keyword("error")]; e != nil {
