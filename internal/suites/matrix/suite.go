@@ -189,7 +189,7 @@ func (s Suite) CheckFlags() error {
 	if wrong.named && errors.As(wrong.err, &usage) && usage.About == key {
 		return wrong.err // it names the flag already
 	}
-	return &runs.UsageError{Err: fmt.Errorf("--%s: %w", key, wrong.err), About: key}
+	return runs.BadFlag(key, nil, "%w", wrong.err)
 }
 
 // maxConfirm is an upper limit, so that a typo is noticed.
