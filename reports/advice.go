@@ -56,22 +56,6 @@ type KnownBreak struct {
 	Line    string `json:"line"`    // repeats a run that broke it
 }
 
-// KnownBreakOf sums up a fault that broke a lock without a guard, behind one, or both.
-func KnownBreakOf(alone, guarded GuideCell) KnownBreak {
-	worst := alone
-	if guarded.broken() {
-		worst = guarded
-	}
-	b := KnownBreak{Fault: alone.Fault, Alone: alone.text(), Guarded: guarded.text()}
-	for _, r := range worst.all() {
-		if r.Broke {
-			b.Line = r.Line
-			break
-		}
-	}
-	return b
-}
-
 // AdviceJSON writes an advice for programs.
 func AdviceJSON(w io.Writer, a Advice) error {
 	encoder := json.NewEncoder(w)

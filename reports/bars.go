@@ -1,9 +1,11 @@
 package reports
 
 import (
+	"bytes"
 	_ "embed"
 	"fmt"
 	"html/template"
+	"io"
 	"math"
 	"time"
 
@@ -21,6 +23,24 @@ func comparisonTemplate(name, text string) (*template.Template, error) {
 	}
 	return t.New(name).Parse(text)
 }
+
+// ComparisonPage writes a page about several locks, a template that begins with the style which such pages
+// share.
+func ComparisonPage(w io.Writer, name, text string, view any) error {
+	t, err := comparisonTemplate(name, text)
+	if err != nil {
+		return fmt.Errorf("%s page: %w", name, err)
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, view); err != nil {
+		return fmt.Errorf("%s page: %w", name, err)
+	}
+	_, err = w.Write(b.Bytes())
+	return err
+}
+
+// wholePercent rounds up: a bound must not look better than it is.
+func wholePercent(share float64) string { return trimmed(min(100, float64(int(100*share+0.999))), 0) }
 
 // barView is a figure in a table: drawn, in words, and as a number to sort by.
 type barView struct {

@@ -257,3 +257,9 @@ func (d Drawing) terminal(t *terminal) {
 	}
 	t.blank()
 }
+
+// writeTrimmed leaves out the empty line after what comes last.
+func writeTrimmed(w io.Writer, text string) error {
+	_, err := io.WriteString(w, strings.TrimRight(text, "\n")+"\n")
+	return err
+}

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,33 +18,60 @@ import (
 	"lockcheck/reports"
 )
 
-// guideFlags are the flags of "lockcheck guide".
+// guideFlags are what somebody needs of a lock, what the answer rests on, and where it goes.
 type guideFlags struct {
-	stores     []string
-	html, runs string
+	need           string
+	have           []string
+	work, failover time.Duration
+	external       bool
+	why, html      string
+	stores         []string
 }
 
 func guideCommand(s *system) *cobra.Command {
 	var f guideFlags
 	cmd := &cobra.Command{
 		Use:   "guide",
-		Short: "recommend a lock from its known failures",
-		Long: `Show, for each lock and fault, the worst result of any run: what broke the lock and how often, or in how many runs it held; and a recommendation for each need. The guide rests on the runs that this lockcheck knows and, with --store, on your own runs: tests, comparisons, reproductions and claims, also of your own locks.
+		Short: "decide which lock to use, with the runs that show why",
+		Long: `Decide which lock to use, and behind which guard. Without flags there is one answer for each need, on a terminal in short, and else the whole guide as Markdown. With --need and what you have, there is a ranked list with the fault that breaks each lock and the command that shows it. The needs are data (it must never be lost), waste (work that is done twice only costs time), failover (another worker must take over in time), infra (nothing new is installed) and long (work runs longer than a lease).
 
-A terminal shows a summary: the first locks for each need. A file or a pipe gets the whole guide.`,
+The ranking rests on how locks work, on every reproduction, and on the runs that this lockcheck knows; --store adds your own.`,
 		Example: `  lockcheck guide
-  lockcheck guide --runs guide-runs.md > guide.md
-  lockcheck guide --store store --html guide.html
+  lockcheck guide --need data --have postgres,redis --work 10m --failover 30s
+  lockcheck guide --why etcd/pause:leader
+  lockcheck guide --html guide.html
   lockcheck guide advise --section-p99 300ms --longest-pause 4s`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error { return s.guide(f) },
 	}
 	flags := flagsOf(cmd)
-	flags.StringArrayVar(&f.stores, "store", nil, flags.describe("store").usage)
+	flags.text(&f.need, "need", "")
+	flags.list(&f.have, "have")
+	flags.length(&f.work, "work", 0)
+	flags.length(&f.failover, "failover", 0)
+	flags.yes(&f.external, "external")
+	flags.text(&f.why, "why", "")
 	flags.text(&f.html, "html", "")
-	flags.text(&f.runs, "runs", "")
-	cmd.AddCommand(adviseCommand(s), guideCollectCommand(s))
+	flags.StringArrayVar(&f.stores, "store", nil, flags.describe("store").usage)
+	cmd.AddCommand(adviseCommand(s), guideCollectCommand(s), guideStoriesCommand(s))
 	return cmd
+}
+
+func guideStoriesCommand(s *system) *cobra.Command {
+	return &cobra.Command{
+		Use:     "stories",
+		Short:   "print twelve questions with their answers",
+		Long:    "Print twelve questions as teams ask them, each with the answer of the guide, why, and the run that shows it.",
+		Example: "  lockcheck guide stories",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			known, err := guide.Known()
+			if err != nil {
+				return err
+			}
+			return known.Stories(s.stdout, s.terminalOptions())
+		},
+	}
 }
 
 func adviseCommand(s *system) *cobra.Command {
@@ -104,60 +131,51 @@ func guideCollectCommand(s *system) *cobra.Command {
 	return cmd
 }
 
-// guide prints the guide, or writes its pages.
+// guide answers what was asked.
 func (s *system) guide(f guideFlags) error {
 	known, err := guide.Known()
 	if err != nil {
 		return err
 	}
-	own, pages, err := storedEvidence(f.stores, filepath.Dir(f.html))
+	own, err := storedEvidence(f.stores)
 	if err != nil {
 		return err
 	}
-	if s.terminal && f.html == "" && f.runs == "" {
-		return reports.GuideTerminal(s.stdout, known.With(own).Summary(), s.terminalOptions())
-	}
-	view := known.With(own).Page(pages)
-	address := ""
-	if f.runs != "" {
-		if err := writePage(f.runs, view, reports.GuideRunsMarkdown); err != nil {
+	known = known.With(own)
+	switch {
+	case f.html != "":
+		folder, name := filepath.Split(f.html)
+		if err := runs.Unusable(runs.WriteFile(filepath.Clean(folder), name, func(w io.Writer) error { return known.HTML(w) })); err != nil {
 			return err
 		}
-		address = url.PathEscape(filepath.Base(f.runs))
+		fmt.Fprintf(s.stdout, "page    %s\n", f.html)
+		return nil
+	case f.why != "":
+		return known.Why(s.stdout, f.why, s.terminalOptions())
+	case f.need == "" && (f.have != nil || f.work != 0 || f.failover != 0 || f.external):
+		f.need = string(guide.NeedData) // who says nothing else must not lose data
+	case f.need == "" && !s.terminal:
+		return known.Markdown(s.stdout)
+	case f.need == "":
+		return known.Overview(s.stdout, s.terminalOptions())
 	}
-	if f.html == "" {
-		return reports.GuideMarkdown(s.stdout, view, address)
-	}
-	if err := writePage(f.html, view, reports.GuideHTML); err != nil {
+	q := guide.Query{Need: guide.Need(f.need), Have: f.have, Work: f.work, Failover: f.failover, External: f.external}
+	if err := q.Check(); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.stdout, "page    %s\n", f.html)
-	return nil
+	return known.Decide(q).Terminal(s.stdout, s.terminalOptions())
 }
 
-func writePage(path string, g reports.Guide, write func(io.Writer, reports.Guide) error) error {
-	folder, name := filepath.Split(path)
-	return runs.Unusable(runs.WriteFile(filepath.Clean(folder), name, func(w io.Writer) error { return write(w, g) }))
-}
-
-// storedEvidence reads the runs in stores, and the paths of their pages relative to a folder.
-func storedEvidence(stores []string, from string) (guide.Evidence, map[string]string, error) {
-	var all guide.Evidence
-	pages := make(map[string]string)
+// storedEvidence reads the runs in stores.
+func storedEvidence(stores []string) (all guide.Evidence, err error) {
 	for _, store := range stores {
 		found, err := guide.Collect(store)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		for id, folder := range found.Folders {
-			page, err := filepath.Rel(from, filepath.Join(folder, runs.ReportFile))
-			if err == nil { // an absolute and a relative path cannot be related
-				pages[id] = filepath.ToSlash(page)
-			}
-		}
-		all = all.With(found.Evidence)
+		all = all.With(found)
 	}
-	return all, pages, nil
+	return all, nil
 }
 
 // collectEvidence adds the runs in stores to those of a file.
@@ -177,7 +195,7 @@ func (s *system) collectEvidence(into string, stores []string) error {
 		}
 	}
 	before := len(all)
-	own, _, err := storedEvidence(stores, "")
+	own, err := storedEvidence(stores)
 	if err != nil {
 		return err
 	}

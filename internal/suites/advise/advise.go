@@ -152,7 +152,7 @@ func withKnown(a reports.LockAdvice, name string, known guide.Evidence) reports.
 	}
 	a.Runs = known.Runs(name, a.Guard)
 	for _, b := range known.Breaks(name, a.Guard) {
-		a.Known = append(a.Known, reports.KnownBreakOf(b.Alone.View(), b.Guarded.View()))
+		a.Known = append(a.Known, reports.KnownBreak{Fault: b.Alone.Fault, Alone: b.Alone.Text(), Guarded: b.Guarded.Text(), Line: b.Worst().Groups[0].Command()})
 	}
 	return a
 }

@@ -16,8 +16,8 @@ func (e Evidence) Annotate(m *matrix.Comparison) {
 		if c.Unavailable != "" || c.Verdict == checker.Violation {
 			continue
 		}
-		if text, line, broke := e.Cell(nameOfLock(c.Lock), Normal(c.Fault), c.Guard).View().Worst(); broke {
-			c.Known = &matrix.Known{Text: text, Line: line}
+		if g, broke := e.Cell(nameOfLock(c.Lock), Normal(c.Fault), c.Guard).Worst(); broke {
+			c.Known = &matrix.Known{Text: g.Text(), Line: g.Command()}
 		}
 	}
 }

@@ -47,6 +47,7 @@ type Cell struct {
 // Group is the runs of one experiment, or those with random faults.
 type Group struct {
 	Experiment string // "" for random faults
+	Version    string // of the servers, see Run.Version; runs of two versions are never one group
 	// Case is the narrower fault that its runs had; "" for that of the cell.
 	Case string
 	// Class is how the lock broke, at worst; "" if it did not.
@@ -203,30 +204,51 @@ func explained(fault string) []string {
 
 func (c *Cell) add(run Run, narrower string) {
 	i := slices.IndexFunc(c.Groups, func(g Group) bool {
-		return g.Experiment == run.Experiment && g.Case == narrower && g.Runs[0].refused == run.refused
+		return g.Experiment == run.Experiment && g.Version == run.Version() && g.Case == narrower && g.Runs[0].refused == run.refused
 	})
 	if i < 0 {
 		i = len(c.Groups)
-		c.Groups = append(c.Groups, Group{Experiment: run.Experiment, Case: narrower})
+		c.Groups = append(c.Groups, Group{Experiment: run.Experiment, Version: run.Version(), Case: narrower})
 	}
 	c.Groups[i].Runs = append(c.Groups[i].Runs, run)
 }
 
+// once drops what is there twice: the track record of an experiment may sum up single runs that are
+// there as well, so the larger of the two counts.
+func once(all []Run) []Run {
+	var single, summed []Run
+	var n int64
+	for _, r := range all {
+		if r.Of == 0 {
+			single = append(single, r)
+		} else {
+			summed, n = append(summed, r), n+r.Of
+		}
+	}
+	if n >= int64(len(single)) {
+		return summed
+	}
+	return single
+}
+
 // sum counts the runs of a group under a fault.
 func (g *Group) sum(fault string) {
+	g.Runs = once(g.Runs)
 	breaks := slices.DeleteFunc(slices.Clone(g.Runs), func(r Run) bool { return !r.Breaks() })
 	for _, r := range breaks {
 		if class := r.Class(); g.Class == "" || class.severity() < g.Class.severity() {
 			g.Class = class
 		}
 	}
-	g.N = int64(len(g.Runs))
+	for _, r := range g.Runs {
+		g.N += r.tells()
+	}
 	for _, r := range breaks {
 		if r.Class() == g.Class {
 			g.broke(r)
 			g.with(r, fault)
 		} else {
-			g.Less++
+			g.Less += r.shows()
 		}
 	}
 	if len(breaks) == 0 {
@@ -238,13 +260,13 @@ func (g *Group) sum(fault string) {
 	g.Pool = poolOf(g.Runs)
 }
 
-func (g *Group) broke(run Run) {
-	if setup := run.setup(); g.Broke == 0 {
+func (g *Group) broke(r Run) {
+	if setup := r.setup(); g.Broke == 0 {
 		g.Setup = setup
 	} else {
 		g.Setup = slices.DeleteFunc(g.Setup, func(s string) bool { return !slices.Contains(setup, s) })
 	}
-	g.Broke++
+	g.Broke += r.shows()
 }
 
 // with adds the other faults that were in force in a run.
@@ -344,6 +366,7 @@ func compareGroups(a, b Group) int {
 		cmp.Compare(b.Low, a.Low),
 		cmp.Compare(b.N, a.N),
 		cmp.Compare(a.Experiment, b.Experiment),
+		cmp.Compare(b.Version, a.Version),
 	)
 }
 
@@ -406,16 +429,4 @@ func unsupported(lock, fault, guard string) string {
 		return lacking.Fault + ": " + lacking.Err.Error()
 	}
 	return ""
-}
-
-// words say how the lock broke.
-func (g Group) words() string {
-	if g.Class == ByToken && g.Pool.Lost == 0 {
-		return brokenWords(ByToken) + " (nothing was lost)"
-	}
-	return brokenWords(g.Class)
-}
-
-func brokenWords(c Class) string {
-	return map[Class]string{ByLock: "FAILED by itself", ByExpiry: "used after expiry", ByUse: "written without the lock", ByToken: "token out of order", Stuck: "stuck", Late: "passed on late"}[c]
 }

@@ -168,9 +168,9 @@ func TestWorstKnown(t *testing.T) {
 		},
 		{name: "work that outlasts its lease at each turn", runs: Evidence{longWork()}, fault: "partition:holder", state: NotTried},
 		{name: "is a fault of its own", runs: Evidence{longWork()}, fault: LongWork, state: Broken, class: ByExpiry, broke: 1, n: 1},
-		{name: "cut off in short sections", runs: Evidence{cutOff("1", "20ms")}, fault: "partition:holder", state: TooShort},
+		{name: "cut off in short sections", runs: Evidence{cutOff("1", 20*time.Millisecond)}, fault: "partition:holder", state: TooShort},
 		{name: "broken in short sections", runs: Evidence{expired("1", "partition:holder")}, fault: "partition:holder", state: Broken, class: ByExpiry, broke: 1, n: 1},
-		{name: "and in long ones", runs: Evidence{cutOff("1", "20ms"), cutOff("2", "4s")}, fault: "partition:holder", state: Held, held: 1},
+		{name: "and in long ones", runs: Evidence{cutOff("1", 20*time.Millisecond), cutOff("2", 4*time.Second)}, fault: "partition:holder", state: Held, held: 1},
 		{name: "behind a guard", runs: Evidence{behind("fence", held("1", clock))}, fault: clock, guard: "fence", state: NotSupported},
 		{name: "a guard is not none", runs: Evidence{behind("ask", held("1", clock))}, fault: clock, state: NotTried},
 		{name: "none is no guard", runs: Evidence{held("1", clock)}, fault: clock, guard: "ask", state: NotTried},
@@ -207,8 +207,8 @@ func clockRun(id string, faults ...string) Run {
 func behind(guard string, r Run) Run { r.Guard = guard; return r }
 
 // cutOff is a run in which holders were cut off that worked for up to some time, with a lease of 3 s.
-func cutOff(id, section string) Run {
-	return changed(held(id, "partition:holder"), func(r *Run) { r.Lease, r.Line = 3*time.Second, "lockcheck test --section "+section })
+func cutOff(id string, section time.Duration) Run {
+	return changed(held(id, "partition:holder"), func(r *Run) { r.Lease, r.Section = 3*time.Second, section })
 }
 
 // longWork is a run in which holders were cut off, and would have lost their lock anyhow.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"lockcheck/checker"
@@ -24,10 +25,10 @@ import (
 
 // Collect reads the runs in a store: of single tests, comparisons, findings or claims, in
 // any mixture. Runs that were interrupted, and histories of others, are no evidence.
-func Collect(store string) (Collected, error) {
+func Collect(store string) (Evidence, error) {
 	c, err := newCollector()
 	if err != nil {
-		return Collected{}, err
+		return nil, err
 	}
 	err = filepath.WalkDir(store, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.Name() != runs.ResultsFile {
@@ -36,26 +37,19 @@ func Collect(store string) (Collected, error) {
 		return c.add(filepath.Dir(path))
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		return Collected{}, runs.Usagef("%s: no runs are stored there", store)
+		return nil, runs.Usagef("%s: no runs are stored there", store)
 	}
-	c.found.Evidence = c.found.With(nil)
-	return c.found, err
-}
-
-// Collected is what was found in a store.
-type Collected struct {
-	Evidence
-	Folders map[string]string // of the runs, by their ids
+	return c.found.With(nil), err
 }
 
 // collector makes runs of run folders.
 type collector struct {
 	known map[string]suites.Experiment // by name
-	found Collected
+	found Evidence
 }
 
 func newCollector() (*collector, error) {
-	c := &collector{known: make(map[string]suites.Experiment), found: Collected{Folders: make(map[string]string)}}
+	c := &collector{known: make(map[string]suites.Experiment)}
 	all, err := findings.Experiments()
 	if err != nil {
 		return nil, err
@@ -91,6 +85,7 @@ func (c *collector) add(folder string) error {
 	if cell := d.Header.Parameters[matrix.CellParameter]; cell != "" {
 		if o, err := optionsOf(folder, cell); err == nil { // else its lock file may be gone
 			run.Setup, run.Line = usedAs(o), testLine(o)
+			run.Section, run.Renewed, run.LockDelay = o.Section.Max, o.Renew, o.LockDelay
 		}
 	}
 	run.Lock += otherUse(run.Setup)
@@ -98,8 +93,7 @@ func (c *collector) add(folder string) error {
 	if onlyOutlasted || run.longWork() || run.outlastsLease() && sawOutlasted(d.Results) {
 		run.Faults = append(run.Faults, Fault{Name: LongWork, Asked: 1, Met: 1})
 	}
-	c.found.Evidence = append(c.found.Evidence, run)
-	c.found.Folders[run.ID] = folder
+	c.found = append(c.found, run)
 	return nil
 }
 
@@ -131,7 +125,20 @@ func (c *collector) run(d reports.Document, schedule nemesis.Schedule) Run {
 		Faults:  faultsOf(d, schedule, endsOf(h.Lock, h.Lease, e)),
 		Verdict: r.Verdict, Sentence: r.Sentence, Violated: violated(r), Causes: causes(r),
 		DoubleGrants: r.Overlaps.DoubleGrants, UsesAfterExpiry: r.Overlaps.UsesAfterExpiry,
-		Line: lineOf(h, builtIn),
+	}
+	if section, err := workloads.ParseRange(h.Parameters["section"]); err == nil {
+		run.Section = section.Max
+	}
+	if run.Renewed = h.Renewed; builtIn {
+		run.Renewed, run.LockDelay = e.Options.Renew, e.Options.LockDelay
+		if strings.HasPrefix(run.Experiment, "lock/") {
+			run.Line = testLine(e.Options)
+		}
+	} else {
+		run.Line = lineOf(h)
+		if delay, err := time.ParseDuration(h.Parameters["lock-delay"]); err == nil {
+			run.LockDelay = &delay
+		}
 	}
 	if u := r.Updates; u.Acknowledged > 0 {
 		run.Updates = &Updates{Acknowledged: u.Acknowledged, Lost: u.Lost, Over: u.LostOver, Units: r.Losses}
@@ -212,9 +219,9 @@ func causes(r checker.Results) map[string]int64 {
 // it, or the flags of a test.
 func setupOf(e suites.Experiment, parameters map[string]string) []string {
 	all := usedAs(e.Options)
-	for _, flag := range []string{"lock-delay", "nodes", "pin", "renew"} {
+	for _, flag := range []string{"nodes", "pin", "renew"} {
 		if value, set := parameters[flag]; set {
-			all = append(all, "--"+flag+"="+value) // see delayFlag
+			all = append(all, "--"+flag+"="+value)
 		}
 	}
 	for _, use := range otherUses() {
@@ -234,27 +241,16 @@ func usedAs(o runs.Options) []string {
 			all = append(all, fmt.Sprintf(format, args...))
 		}
 	}
-	if o.LockDelay != nil {
-		add(true, delaySetup+"%s", *o.LockDelay)
-	}
 	add(o.Nodes == 1, "1 server")
 	add(o.Nodes > 1, "%d servers", o.Nodes)
 	add(o.Pin, "workers tied to one server each")
-	add(o.Renew, setupRenewed)
+	add(o.Renew, "renewed")
 	for _, use := range otherUses() {
 		add(o.AnyUse(use.is), "%s", use.text)
 	}
 	add(o.AnyUse(func(u workloads.Use) bool { return u.NoKeepAlive }), "the lease of a waiter not renewed")
 	return all
 }
-
-// What a setup begins with that sets the lock delay: of options, and of the flag of a test.
-const (
-	delaySetup = "lock delay "
-	delayFlag  = "--lock-delay="
-)
-
-const setupRenewed = "renewed"
 
 // use is one by which the program around the lock makes the difference, for better or worse.
 type use struct {

@@ -57,11 +57,11 @@ func TestCollect(t *testing.T) {
 		"a/1": {Header: header, Results: results}, "a/2": {Header: header, Results: interrupted}, "b/3": {Header: other, Results: results},
 	}, map[string]string{"a/1": "seed: 1\nsteps:\n- {id: stop, fault: pause, target: n1, for: 3s}\n"})
 	found, err := Collect(root)
-	if err != nil || len(found.Evidence) != 1 {
+	if err != nil || len(found) != 1 {
 		t.Fatalf("%v, %v", found, err)
 	}
-	run := found.Evidence[0]
-	if run.Lock != "etcd-v3lock@3.4.3" || run.Line != "lockcheck repro etcd-11456" || run.Updates.Lost != 1 || !slices.Equal(run.Violated, []checker.Property{checker.MutualExclusion}) ||
+	run := found[0]
+	if run.Lock != "etcd-v3lock@3.4.3" || run.Command() != "lockcheck repro etcd-11456" || run.Updates.Lost != 1 || !slices.Equal(run.Violated, []checker.Property{checker.MutualExclusion}) ||
 		!reflect.DeepEqual(run.Causes, map[string]int64{checker.CauseTwice: 2}) || !slices.Equal(run.Faults, []Fault{{"pause:one server", 1, 1}}) || !slices.Equal(run.Setup, []string{"the lease of a waiter not renewed"}) {
 		t.Errorf("%+v", run)
 	}
@@ -75,15 +75,15 @@ func TestCollect(t *testing.T) {
 func TestCollectLongWork(t *testing.T) {
 	header := history.Header{
 		Run: "1", Started: "2026-01-02T03:04:05Z", Lock: "redis", Guard: "cas", Workload: "set", Servers: []string{"n1"}, Workers: []string{"w1", "w2"},
-		Lease: 2e9, Command: []string{"lockcheck", "test", "--lock", "redis", "--guard", "cas", "--section", "3s-4s"},
+		Lease: 2e9, Parameters: map[string]string{"section": "3s-4s"},
 	}
 	for cause, want := range map[string][]Fault{checker.CauseOutlasted: {{LongWork, 1, 1}}, checker.CauseTwice: nil} {
 		results := checker.Results{Verdict: checker.Valid, Findings: []checker.Finding{
 			{Property: checker.MutualExclusion, Verdict: checker.Violation, Tolerated: true, Causes: map[string]int64{cause: 2}},
 		}}
 		found, err := Collect(store(t, map[string]reports.Document{"a/1": {Header: header, Results: results}}, nil))
-		if err != nil || len(found.Evidence) != 1 || !slices.Equal(found.Evidence[0].Faults, want) {
-			t.Errorf("%s: %+v, %v, want %v", cause, found.Evidence, err, want)
+		if err != nil || len(found) != 1 || !slices.Equal(found[0].Faults, want) {
+			t.Errorf("%s: %+v, %v, want %v", cause, found, err, want)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func TestKnown(t *testing.T) {
 	}
 	seen := make(map[string]bool)
 	for _, run := range known {
-		if run.ID == "" || run.Lock == "" || run.Line == "" || seen[run.ID] {
+		if run.ID == "" || run.Lock == "" || run.Command() == "" || seen[run.ID] {
 			t.Errorf("run %q of %q: without a name, or twice", run.ID, run.Lock)
 		}
 		seen[run.ID] = true

@@ -12,31 +12,37 @@ import (
 	"lockcheck/reports"
 )
 
-// lineOf is the command that repeats a run. An experiment that is not built in is found in
-// the files that its command named.
-func lineOf(h history.Header, builtIn bool) string {
-	name := h.Parameters[suites.ExperimentParameter]
-	claim := strings.HasPrefix(name, "claim/")
-	rest, isRepro := strings.CutPrefix(name, "repro/")
-	switch {
-	case claim:
-		return "lockcheck claims run --only '^" + regexp.QuoteMeta(name) + "$'"
-	case strings.HasPrefix(name, "lock/"):
-		return "lockcheck findings run --only '^" + regexp.QuoteMeta(name) + "$'"
-	case isRepro && builtIn:
-		form := ""
-		for _, ending := range []string{"control", "fast"} {
-			var is bool
-			if rest, is = strings.CutSuffix(rest, "/"+ending); is {
-				form = " --" + ending + form
-			}
+// Command repeats the run: by its name if it is an experiment that is built in.
+func (r Run) Command() string {
+	if r.Line != "" {
+		return r.Line
+	}
+	return commandOf(r.Experiment)
+}
+
+// commandOf runs an experiment that is built in.
+func commandOf(experiment string) string {
+	name, isRepro := strings.CutPrefix(experiment, "repro/")
+	if !isRepro {
+		return "lockcheck repro claims run --only " + experiment
+	}
+	for _, form := range []string{"control", "fast"} {
+		if rest, is := strings.CutSuffix(name, "/"+form); is {
+			name = rest + " --" + form
 		}
-		return "lockcheck repro " + rest + form
-	case isRepro && (slices.Contains(h.Command, "findings") || slices.Contains(h.Command, "all")): // its former name, and its name
+	}
+	return "lockcheck repro " + name
+}
+
+// lineOf is the command that repeats a run that is no experiment of lockcheck's own. An experiment of
+// a user's is found in the files that its command named.
+func lineOf(h history.Header) string {
+	name := h.Parameters[suites.ExperimentParameter]
+	if strings.HasPrefix(name, "repro/") && (slices.Contains(h.Command, "findings") || slices.Contains(h.Command, "all")) {
 		return reports.CommandLine(without(h.Command, "--only", "--times", "--store")) + " --only '^" + regexp.QuoteMeta(name) + "$'"
 	}
 	line := reports.CommandLine(without(h.Command, "--store", "--out", "--parallel", "--test-count", "--seed", "--expect"))
-	if isRepro || !slices.Contains(h.Command, "test") || slices.Contains(h.Command, "--schedule") {
+	if name != "" || !slices.Contains(h.Command, "test") || slices.Contains(h.Command, "--schedule") {
 		return line // the seed is that of the schedule, or among those of a series
 	}
 	return fmt.Sprintf("%s --seed %d", line, h.Seed)

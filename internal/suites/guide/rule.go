@@ -1,9 +1,9 @@
 package guide
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"lockcheck/checker"
@@ -11,7 +11,6 @@ import (
 	"lockcheck/history"
 	"lockcheck/internal/runs"
 	"lockcheck/nemesis"
-	"lockcheck/workloads"
 )
 
 // late says whether the lock of a silent holder passed on later than the liveness checker
@@ -26,14 +25,6 @@ func (r Run) late() bool {
 	return known && r.Failover.Longest > r.freeAfter(info)+info.Grace+checker.LivenessGrace
 }
 
-// sentence is what happened, with what a valid verdict leaves out.
-func (r Run) sentence() string {
-	if !r.late() {
-		return r.Sentence
-	}
-	return fmt.Sprintf("%s; the lock passed on after %s, with a lease of %s.", strings.TrimSuffix(r.Sentence, "."), r.Failover.Longest.Round(10*time.Millisecond), r.Lease)
-}
-
 // tooShort says whether a fault that keeps holders and servers apart, and lets holders work on,
 // could do nothing: all sections were over before the lock of a silent holder could pass on.
 // Experiments are aimed, at that or at something else.
@@ -44,9 +35,9 @@ func (r Run) tooShort(fault string) bool {
 	case r.Experiment != "":
 		return false
 	case nemesis.MeansWorkers(whom):
-		return cuts && !ends && r.longestSection() <= r.silentFor()
+		return cuts && !ends && r.section() <= r.silentFor()
 	}
-	return (stops || ends || cuts) && r.longestSection() <= max(r.silentFor(), runs.DefaultSection().Max)
+	return (stops || ends || cuts) && r.section() <= max(r.silentFor(), runs.DefaultSection().Max)
 }
 
 // silentFor is how long a holder can be silent before its lock passes on at the soonest; 0 if it
@@ -69,23 +60,7 @@ func (r Run) longWork() bool { return r.Causes[checker.CauseOutlasted] > 0 && r.
 // outlastsLease says whether work was asked to take longer than a lease that nobody renews.
 func (r Run) outlastsLease() bool {
 	info, _ := infoOf(r.Lock)
-	return r.Lease > 0 && !info.Session && r.longestSection() > r.Lease && !r.renewed()
-}
-
-// renewed says whether workers were asked to renew. Where that failed, a fault may be why.
-func (r Run) renewed() bool {
-	return slices.ContainsFunc(r.Setup, func(s string) bool { return s == setupRenewed || strings.HasPrefix(s, "--renew") })
-}
-
-// longestSection is how long the work of a holder took at most.
-func (r Run) longestSection() time.Duration {
-	words := strings.Fields(strings.ReplaceAll(r.Line, "=", " "))
-	if i := slices.Index(words, "--section"); i >= 0 && i+1 < len(words) {
-		if section, err := workloads.ParseRange(words[i+1]); err == nil {
-			return section.Max
-		}
-	}
-	return runs.DefaultSection().Max
+	return r.Lease > 0 && !info.Session && r.section() > r.Lease && !r.Renewed
 }
 
 // freeAfter is after which time the lock of a silent holder is free by its rule; 0 if it never
@@ -99,32 +74,26 @@ func (r Run) lockDelay(info clients.Info) time.Duration {
 	if info.LockDelay == 0 {
 		return 0 // experiments that are made with many locks set it for all of them
 	}
-	for _, setup := range r.Setup {
-		for _, before := range []string{delaySetup, delayFlag} {
-			text, is := strings.CutPrefix(setup, before)
-			if delay, err := time.ParseDuration(text); is && err == nil {
-				return delay
-			}
-		}
+	if r.LockDelay != nil {
+		return *r.LockDelay
 	}
 	return info.LockDelay
 }
 
-// setup is all that the run did otherwise than the lock is usually used. A lock delay counts of a
-// lock that has one, and only then.
+// section is the longest that a holder's work was asked to take.
+func (r Run) section() time.Duration { return cmp.Or(r.Section, runs.DefaultSection().Max) }
+
+// setup is all that the run did otherwise than the lock is usually used.
 func (r Run) setup() []string {
-	var all []string
+	all := slices.Clone(r.Setup)
 	info, known := infoOf(r.Lock)
-	for _, s := range r.Setup {
-		if strings.HasPrefix(s, delaySetup) && r.lockDelay(info) == info.LockDelay {
-			continue
-		}
-		all = append(all, s)
+	if delay := r.lockDelay(info); delay != info.LockDelay {
+		all = append(all, fmt.Sprintf("lock delay %s", delay))
 	}
 	if known && r.Lease > 0 && r.Lease != info.TTL {
 		all = append(all, "lease "+r.Lease.String())
 	}
-	if longest := r.longestSection(); longest > runs.DefaultSection().Max {
+	if longest := r.section(); longest > runs.DefaultSection().Max {
 		all = append(all, "sections of up to "+longest.String())
 	}
 	return all

@@ -59,8 +59,20 @@ type Run struct {
 	// or killed; nil if there was none of them.
 	Failover *Failover `json:"failover,omitempty"`
 
-	// Line repeats the run.
-	Line string `json:"line"`
+	// Section is the longest that a holder's work was asked to take; 0 where nothing is known.
+	Section time.Duration `json:"section_ns,omitempty"`
+	// Renewed says that workers were asked to renew their leases.
+	Renewed bool `json:"renewed,omitempty"`
+	// LockDelay is what the run set it to; nil for the delay of the lock.
+	LockDelay *time.Duration `json:"lock_delay_ns,omitempty"`
+
+	// Of is how many runs of one experiment the line sums up, of which Met gave what the line says;
+	// 0 for a single run. Runs that are no longer stored are known from the track record only.
+	Of  int64 `json:"of,omitempty"`
+	Met int64 `json:"met,omitempty"`
+
+	// Line repeats the run; "" for an experiment that is built in, see Command.
+	Line string `json:"line,omitempty"`
 
 	// refused by the guard is what the run would have broken without it.
 	refused bool
@@ -226,4 +238,47 @@ func (r Run) fault(name string) (Fault, bool) {
 		return Fault{}, false
 	}
 	return r.Faults[i], true
+}
+
+// shows is how many runs the line stands for that gave its verdict.
+func (r Run) shows() int64 {
+	if r.Of == 0 {
+		return 1
+	}
+	return r.Met
+}
+
+// tells is how many runs the line stands for that say something. Of a sum of runs that broke the
+// lock, those that did not are among them; of one that held, those are runs that said nothing.
+func (r Run) tells() int64 {
+	if r.Of > 0 && r.Breaks() {
+		return r.Of
+	}
+	return r.shows()
+}
+
+// products are servers by which a version is named, those that make the difference first.
+var products = [...]string{"kube-apiserver", "postgres", "etcd", "zookeeper", "consul", "nats", "mariadb", "memcached", "valkey", "redis"}
+
+// Version names the servers of the run and their version, as in "etcd 3.6.16"; "" for a lock
+// without servers.
+func (r Run) Version() string {
+	for _, product := range products {
+		if words := strings.Fields(r.Versions[product]); len(words) > 0 {
+			version, _, _ := strings.Cut(words[0], "-")
+			return product + " " + strings.TrimPrefix(version, "v")
+		}
+	}
+	return ""
+}
+
+// series is the release line of a version: releases of one line differ by repairs, and what breaks one is
+// held against all. PostgreSQL numbers lines by one number, others by two.
+func series(version string) string {
+	product, number, _ := strings.Cut(version, " ")
+	parts := strings.Split(number, ".")
+	if product == "postgres" {
+		return product + " " + parts[0]
+	}
+	return product + " " + strings.Join(parts[:min(2, len(parts))], ".")
 }

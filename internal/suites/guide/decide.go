@@ -1,0 +1,554 @@
+package guide
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/clients"
+	"lockcheck/history"
+	"lockcheck/internal/lockfile"
+	"lockcheck/internal/runs"
+	"lockcheck/reports"
+	"lockcheck/workloads"
+)
+
+// Need is what somebody needs of a lock.
+type Need string
+
+const (
+	NeedData     Need = "data"
+	NeedWaste    Need = "waste"
+	NeedFailover Need = "failover"
+	NeedInfra    Need = "infra"
+	NeedLong     Need = "long"
+)
+
+// Needs lists them with their titles.
+func Needs() []Need { return []Need{NeedData, NeedWaste, NeedFailover, NeedInfra, NeedLong} }
+
+// Title of a need as a heading.
+func (n Need) Title() string {
+	return map[Need]string{
+		NeedData: "Data must never be lost", NeedWaste: "Wasted work is fine", NeedFailover: "Failover must be fast",
+		NeedInfra: "No new infrastructure", NeedLong: "Work runs longer than the lease",
+	}[n]
+}
+
+// Query is what somebody asks.
+type Query struct {
+	Need Need
+	// Have lists products that are there, see Products; nil for any. With NeedInfra nil means databases.
+	Have []string
+	Work time.Duration // the longest that the work takes; 0 if it is not known
+	// Failover is within which time others must get the lock of a holder whose process died; 0 for any.
+	Failover time.Duration
+	// External: the work does something elsewhere that no database of yours takes back.
+	External bool
+}
+
+// usualFailover and usualWork are what a need means if no figure is given.
+const (
+	usualFailover = 10 * time.Second
+	usualWork     = 10 * time.Minute
+	// longTransaction is what should not stay open longer: it holds back vacuum, and servers end it.
+	longTransaction = time.Minute
+)
+
+// Rule says in one sentence how Decide ranks.
+const Rule = "Ranked by: fewest warnings for these figures; then the guard with which a program can do least wrong; then fewest kinds of fault under which the service itself lets two have the lock, by its mechanism or in runs; then fewest usual faults never tried; then fewest servers; then the fastest acquire. For wasted work: warnings, servers, acquire. What a mechanism or a run contradicts is out."
+
+// Choice is a family as an answer, by the lock of it that ranks first.
+type Choice struct {
+	Family      Family
+	Lock, Guard string
+	Version     string // of the servers of the newest runs
+	// Against says what rules it out, and AgainstShown shows it; "" and nil if it is an answer.
+	Against      string
+	AgainstShown *Shown
+	// Faulty are the kinds of fault under which the lock itself gave way.
+	Faulty []Shown
+	// Alone is how it breaks without the guard; nil if no run shows that.
+	Alone *Shown
+	// Kept sums up the runs behind the guard.
+	Kept     Kept
+	Warnings []string
+	Notes    []string // what to set
+	Untried  []string // usual faults that no run tells of
+	Others   []string // other locks of the family that are answers too
+
+	servers int
+	acquire time.Duration
+}
+
+// Shown is a measurement: what broke in k of n runs, of which version, and the command that shows it.
+type Shown struct {
+	Fault string // with others that it needs
+	Cell  string // lock and fault, as Why takes them
+	Group
+}
+
+// Kept are runs behind a guard.
+type Kept struct {
+	Runs, Updates, Overlapped int64
+	Locks                     []string // of a guard that does not ask which lock there is
+}
+
+// Decision is the answer to a query: the choices in their order, and what must not be chosen.
+type Decision struct {
+	Query
+	Choices, Out []Choice
+}
+
+// Decide ranks families by Rule.
+func (e Evidence) Decide(q Query) Decision {
+	if q.Need == NeedFailover && q.Failover == 0 {
+		q.Failover = usualFailover
+	}
+	if q.Need == NeedLong && q.Work == 0 {
+		q.Work = usualWork
+	}
+	d := Decision{Query: q}
+	for _, family := range Families() {
+		var fit, unfit []Choice
+		for _, lock := range family.Locks {
+			if !q.has(lock) {
+				continue
+			}
+			if c := e.choice(q, family, lock); c.Against == "" {
+				fit = append(fit, c)
+			} else {
+				unfit = append(unfit, c)
+			}
+		}
+		slices.SortStableFunc(fit, q.rank)
+		d.Choices = append(d.Choices, firsts(fit)...)
+		if len(fit) == 0 && len(unfit) > 0 {
+			d.Out = append(d.Out, unfit[0])
+		}
+	}
+	slices.SortStableFunc(d.Choices, q.rank)
+	return d
+}
+
+// firsts are the first choices of a family for each product and guard, with the names of the others: who has no
+// PostgreSQL may have MariaDB, whose lock ends in the same way.
+func firsts(ranked []Choice) (all []Choice) {
+	for _, c := range ranked {
+		i := slices.IndexFunc(all, func(first Choice) bool { return first.Guard == c.Guard && first.product() == c.product() })
+		if i >= 0 {
+			all[i].Others = append(all[i].Others, c.Lock)
+		} else {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func (c Choice) product() string {
+	info, _ := infoOf(c.Lock)
+	return productOf(info.Servers)
+}
+
+// has says whether the servers of a lock are there.
+func (q Query) has(lock string) bool {
+	info, _ := infoOf(lock)
+	have := q.Have
+	if q.Need == NeedInfra && have == nil {
+		have = []string{"postgres", "mariadb", noServers}
+	}
+	return have == nil || slices.Contains(have, productOf(info.Servers))
+}
+
+// rank is Rule.
+func (q Query) rank(a, b Choice) int {
+	last := cmp.Or(cmp.Compare(a.servers, b.servers), cmp.Compare(a.acquire, b.acquire), cmp.Compare(a.Lock, b.Lock))
+	if q.Need == NeedWaste {
+		return cmp.Or(cmp.Compare(len(a.Warnings), len(b.Warnings)), last)
+	}
+	return cmp.Or(
+		cmp.Compare(len(a.Warnings), len(b.Warnings)),
+		cmp.Compare(a.care(), b.care()),
+		cmp.Compare(a.giveWay(), b.giveWay()),
+		cmp.Compare(len(a.Untried), len(b.Untried)),
+		last,
+	)
+}
+
+// giveWay counts the kinds of fault of Faulty, and those of the mechanism of its family.
+func (c Choice) giveWay() int {
+	faults := slices.Clone(c.Family.GivesWay)
+	for _, s := range c.Faulty {
+		if !slices.Contains(faults, s.Fault) {
+			faults = append(faults, s.Fault)
+		}
+	}
+	return len(faults)
+}
+
+// care is how much a program can do wrong: nothing where the data commits with the lock, else by guard.
+func (c Choice) care() int {
+	if c.Family.End == EndsTransaction {
+		return -1
+	}
+	return slices.IndexFunc(guardTexts(), func(g guardText) bool { return g.name == c.Guard })
+}
+
+// choice judges one lock.
+func (e Evidence) choice(q Query, family Family, lock string) Choice {
+	info, _ := infoOf(lock)
+	all := e
+	e = e.current(lock)
+	c := Choice{Family: family, Lock: lock, Guard: q.guard(family, info), Version: e.newest(lock), acquire: usualWork}
+	if found, err := lockfile.Find(lock); err == nil && found.Servers.Nodes > 0 && info.Servers != noServers {
+		c.servers = found.Servers.Nodes
+	}
+	if a := e.alone(lock); a != nil {
+		c.acquire = a.P50
+	}
+	alone := make(map[string]Cell) // by fault: each takes a while, and is asked for often
+	for _, fault := range append(e.faultsOf(lock, history.GuardNone), Normal("crash:holder")) {
+		if _, there := alone[fault]; !there {
+			alone[fault] = e.Cell(lock, fault, history.GuardNone)
+		}
+	}
+	alone[None] = e.Cell(lock, None, history.GuardNone)
+	c.Faulty, c.Alone = breaksAlone(alone)
+	c.Untried = untried(alone)
+	c.Kept = e.kept(guardNamed(c.Guard))
+	if guard := guardNamed(c.Guard); guard.alone {
+		c.Kept = all.kept(guard)
+	}
+	e.ruleOut(&c, q, info, alone)
+	q.warn(&c, info, e)
+	return c
+}
+
+// guard is the one that leaves a program least to do wrong, of those that make the data safe with a lock.
+func (q Query) guard(family Family, info clients.Info) string {
+	switch {
+	case q.Need == NeedWaste:
+		return history.GuardNone
+	case q.External:
+		return history.GuardIdempotency
+	case info.Data:
+		return history.GuardDatabase
+	case family.TokenRestarts == "" && workloads.Fence.Lacks(info) == "":
+		return history.GuardFence
+	}
+	return history.GuardVersions
+}
+
+// ruleOut says what contradicts the choice.
+func (e Evidence) ruleOut(c *Choice, q Query, info clients.Info, alone map[string]Cell) {
+	c.AgainstShown = orphaned(alone)
+	switch free := info.Effective(max(info.MinTTL, info.Delivered.MinTTL), info.LockDelay) + info.Grace; {
+	case c.Family.End == EndsNever || c.AgainstShown != nil:
+		c.Against = "a holder that dies keeps it for ever"
+		return
+	case q.Failover > 0 && info.TTL > 0 && free > q.Failover:
+		c.Against = fmt.Sprintf("with its shortest lease it is free after up to %s", free)
+		return
+	}
+	for _, fault := range e.faultsBehind(c.Guard) {
+		if cell := e.Cell(c.Lock, fault, c.Guard); cell.costsData() {
+			worst, _ := cell.Worst()
+			c.Against, c.AgainstShown = "data was lost behind this guard", &Shown{worst.under(fault), c.Lock + "/" + fault + "/" + c.Guard, worst}
+			return
+		}
+	}
+	if cell := alone[None]; cell.State == Broken && len(cell.Groups[0].Setup) == 0 {
+		c.Against, c.AgainstShown = "it broke without any fault", &Shown{None, c.Lock + "/" + None, cell.Groups[0]}
+	}
+}
+
+// faultsBehind lists the faults of runs behind a guard, none first; nothing for no guard, behind which a loss
+// is no news.
+func (e Evidence) faultsBehind(guard string) []string {
+	if guard == history.GuardNone {
+		return nil
+	}
+	all := []string{None}
+	for _, r := range e {
+		for _, f := range r.Faults {
+			if r.Guard == guard && !slices.Contains(all, f.Name) {
+				all = append(all, f.Name)
+			}
+		}
+	}
+	return all
+}
+
+// warn adds what figures ask of the lock.
+func (q Query) warn(c *Choice, info clients.Info, e Evidence) {
+	if c.Family.End == EndsTransaction && q.Work > longTransaction {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("a transaction open for %s holds back vacuum, and servers may end it", short(q.Work)))
+	}
+	if c.Family.End == EndsTransaction && q.External {
+		c.Warnings = append(c.Warnings, "a transaction stays open while another service is called")
+	}
+	if c.Family.End == EndsLease && q.Work > 0 {
+		note := fmt.Sprintf("renew the lease, or ask for one longer than %s", short(q.Work))
+		if q.Need == NeedLong {
+			c.Warnings = append(c.Warnings, note)
+		} else {
+			c.Notes = append(c.Notes, note)
+		}
+	}
+	if c.Family.TokenRestarts != "" && c.Guard == history.GuardVersions {
+		c.Notes = append(c.Notes, "do not fence by its token: "+c.Family.TokenRestarts)
+	}
+	if c.Family.Condition != "" {
+		c.Notes = append(c.Notes, c.Family.Condition)
+	}
+	if q.Failover > 0 {
+		c.Notes = append(c.Notes, q.failover(info, e.deaths(c.Lock)))
+	}
+}
+
+// failover says what to set, and what runs measured: how soon a lock passes on is its lease and a little more,
+// so the lease that a test happened to use decides nothing.
+func (q Query) failover(info clients.Info, d deaths) string {
+	measured := ""
+	if d.holders > 0 {
+		measured = fmt.Sprintf(" (measured: at most %s more, %s)", short(d.beyond), manyHolders(d.holders))
+	}
+	if info.TTL == 0 {
+		return "free as soon as the holder's process dies" + measured + "; if its machine dies, when TCP keep-alive gives up: set it below " + short(q.Failover)
+	}
+	lease := q.Failover - info.LockDelay - info.Grace
+	if info.Expiry > 0 {
+		lease = time.Duration(float64(lease) / info.Expiry)
+	}
+	return fmt.Sprintf("lease of at most %s: failover is the lease and a little more%s", short(lease.Truncate(100*time.Millisecond)), measured)
+}
+
+// current are the runs of a lock, without those of other release lines of its servers than the newest,
+// which are no evidence for who installs that.
+func (e Evidence) current(lock string) Evidence {
+	line := series(e.newest(lock))
+	return slices.DeleteFunc(slices.Clone(e), func(r Run) bool { return r.Lock != lock || series(r.Version()) != line })
+}
+
+// newest is the newest version of a lock's servers among its runs.
+func (e Evidence) newest(lock string) string {
+	newest := ""
+	for _, r := range e {
+		if r.Lock == lock && slices.Compare(numbers(r.Version()), numbers(newest)) > 0 {
+			newest = r.Version()
+		}
+	}
+	return newest
+}
+
+// numbers of a version, the most significant first; nil for no version.
+func numbers(version string) (all []int) {
+	_, version, _ = strings.Cut(version, " ")
+	for _, part := range strings.Split(version, ".") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			break
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+func (r Run) day() string { return r.When[:min(10, len(r.When))] }
+
+// breaksAlone says under which kinds of fault the lock itself gave way, and how the lock breaks without
+// a guard: reproductions are before claims, and those before chance.
+func breaksAlone(cells map[string]Cell) (faulty []Shown, alone *Shown) {
+	var all []Shown
+	for _, fault := range slices.Sorted(maps.Keys(cells)) {
+		for _, g := range cells[fault].Groups {
+			if g.Broke == 0 || fault == LongWork || fault == None && len(g.Setup) > 0 {
+				continue
+			}
+			s := Shown{g.under(cmp.Or(g.Case, fault)), cells[fault].Lock + "/" + fault, g}
+			all = append(all, s)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Shown) int {
+		return cmp.Or(cmp.Compare(a.aim(), b.aim()), cmp.Compare(one(a.Class == ByToken), one(b.Class == ByToken)), cmp.Compare(b.Low, a.Low))
+	})
+	for _, s := range all {
+		same := func(other Shown) bool { return other.Fault == s.Fault }
+		if (s.Class == ByLock || s.Class == Stuck) && !slices.ContainsFunc(faulty, same) {
+			faulty = append(faulty, s)
+		}
+	}
+	if len(all) > 0 {
+		alone = &all[0]
+	}
+	return faulty, alone
+}
+
+// aim is how surely the command of a group shows the break, of a lock without a guard before others.
+func (g Group) aim() int {
+	kind, _, _ := strings.Cut(g.Experiment, "/")
+	return slices.Index([]string{"repro", "claim", "lock", ""}, kind) + one(strings.HasSuffix(g.Experiment, "/control")) + 4*one(g.Runs[0].refused)
+}
+
+// kept sums up runs behind a guard in which nothing was lost.
+func (e Evidence) kept(guard guardText) (k Kept) {
+	behind := slices.DeleteFunc(slices.Clone(e), func(r Run) bool { return r.Guard != guard.name || r.Verdict != checker.Valid })
+	for _, r := range behind.once() {
+		k.Runs += r.shows()
+		if r.Updates != nil {
+			k.Updates += r.Updates.Acknowledged
+		}
+		if r.DoubleGrants+r.UsesAfterExpiry > 0 {
+			k.Overlapped += r.shows()
+		}
+		if guard.alone && !slices.Contains(k.Locks, r.Lock) {
+			k.Locks = append(k.Locks, r.Lock)
+		}
+	}
+	return k
+}
+
+// once drops what is there twice, see the function of that name.
+func (e Evidence) once() (all Evidence) {
+	type key struct{ experiment, version string }
+	parts := make(map[key][]Run)
+	for _, r := range e {
+		if r.Experiment == "" {
+			all = append(all, r)
+		} else {
+			parts[key{r.Experiment, r.Version()}] = append(parts[key{r.Experiment, r.Version()}], r)
+		}
+	}
+	for _, part := range parts {
+		all = append(all, once(part)...)
+	}
+	return all
+}
+
+// untried lists the usual faults that no run of the lock tells of.
+func untried(cells map[string]Cell) []string {
+	var all []string
+	for _, fault := range Usual() {
+		if state := cells[fault].State; state == NotTried || state == TooShort {
+			all = append(all, fault)
+		}
+	}
+	return all
+}
+
+// orphaned is what shows that a dead holder keeps the lock; nil if nothing does.
+func orphaned(cells map[string]Cell) *Shown {
+	for _, fault := range []string{Normal("kill:holder"), Normal("crash:holder")} {
+		for _, g := range cells[fault].Groups {
+			if g.Class == Stuck && g.Broke > 0 && len(g.With) == 0 {
+				return &Shown{fault, g.Runs[0].Lock + "/" + fault, g}
+			}
+		}
+	}
+	return nil
+}
+
+// deaths are holders of a lock whose processes died, and how much later than the lock's rule says it was free.
+type deaths struct {
+	holders int64
+	beyond  time.Duration
+}
+
+// deaths sums up all runs in which holders were killed, behind whichever guard, and no clock was
+// moved, by which a lease may end at any time.
+func (e Evidence) deaths(lock string) (d deaths) {
+	info, _ := infoOf(lock)
+	for _, r := range e {
+		f, killed := r.fault(Normal("kill:holder"))
+		if r.Lock != lock || !killed || f.Met == 0 || r.Failover == nil || len(r.clocksMoved()) > 0 {
+			continue
+		}
+		d.holders += r.Failover.Holders
+		d.beyond = max(d.beyond, r.Failover.Longest-r.freeAfter(info))
+	}
+	return d
+}
+
+func manyHolders(n int64) string {
+	if n == 1 {
+		return "1 holder"
+	}
+	return fmt.Sprintf("%d holders", n)
+}
+
+// fewestAcquires are those below which the start of a session is a good part of what is measured.
+const fewestAcquires = 20
+
+// aloneShare is how many of the acquires of a worker that is alone nobody else wants at least.
+const aloneShare = 0.95
+
+// alone is what the run measured that has the most acquires, of those in which one worker was
+// alone. Where others waited at times, those that met nobody are the fast ones.
+func (e Evidence) alone(lock string) *Acquire {
+	var most *Acquire
+	for _, r := range e {
+		if r.Lock == lock && r.Guard == history.GuardNone && r.alone() && (most == nil || r.Acquire.N > most.N) {
+			most = r.Acquire
+		}
+	}
+	return most
+}
+
+// alone says whether nobody else asked for the lock. Each update takes one acquire.
+func (r Run) alone() bool {
+	a, u := r.Acquire, r.Updates
+	return a != nil && u != nil && a.N >= fewestAcquires && float64(a.N) >= aloneShare*float64(u.Acknowledged)
+}
+
+// costsData says whether a cell is broken in a way that costs data.
+func (c Cell) costsData() bool {
+	return slices.ContainsFunc(c.Groups, func(g Group) bool {
+		return g.Broke > 0 && (g.Class == ByLock || g.Class == ByExpiry || g.Class == ByUse)
+	})
+}
+
+// Command shows the break: what a reproduction is called, or one of the runs that did.
+func (g Group) Command() string {
+	i := slices.IndexFunc(g.Runs, Run.Breaks)
+	return g.Runs[max(i, 0)].Command()
+}
+
+// Command shows the break. That of a run that met it by chance would be no help: the runs are.
+func (s Shown) Command() string {
+	if s.Experiment == "" {
+		return reports.CommandLine([]string{"lockcheck", "guide", "--why", s.Cell})
+	}
+	return s.Group.Command()
+}
+
+// short is a duration without parts that are zero.
+func short(d time.Duration) string {
+	text := d.Round(10 * time.Millisecond).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// Check says what is wrong with a query; nil if nothing is.
+func (q *Query) Check() error {
+	if !slices.Contains(Needs(), q.Need) {
+		return runs.Usagef("--need %s: there are data, waste, failover, infra and long", q.Need)
+	}
+	names, aliases := Products()
+	for i, product := range q.Have {
+		q.Have[i] = cmp.Or(aliases[product], product)
+		if q.Have[i] != noServers && !slices.Contains(names, q.Have[i]) {
+			return runs.Usagef("--have %s: lockcheck knows %s, and none for nothing but a shared disk", product, strings.Join(names, ", "))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,263 @@
+package guide
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/clients"
+	"lockcheck/history"
+	"lockcheck/internal/lockfile"
+	"lockcheck/internal/suites/repros"
+	"lockcheck/reports"
+)
+
+func known(t *testing.T) Evidence {
+	t.Helper()
+	e, err := Known()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// notReproduced are reproductions that no run of the evidence has shown yet, with what those runs did instead.
+// Each must leave the list as soon as a run shows it.
+func notReproduced() map[string]string {
+	return map[string]string{
+		"repro/postgres-restart": "3 of 3 runs were valid: the server took 13 to 17 s to restart on a busy machine, and the holder's section of 5 s was over before",
+	}
+}
+
+// TestReproductions: each reproduction and its control is in the evidence, for its lock and with the verdict that
+// it must give, and no cell says that a lock held where one breaks it.
+func TestReproductions(t *testing.T) {
+	e := known(t)
+	all, err := repros.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range all {
+		experiments, err := r.Experiments()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range experiments {
+			if strings.HasSuffix(x.Name, "/fast") || strings.HasSuffix(x.Name, "/fast/control") {
+				continue // the same, sooner
+			}
+			i := slices.IndexFunc(e, func(run Run) bool {
+				return run.Experiment == x.Name && (x.Expect.Verdict == "" || run.Verdict == x.Expect.Verdict)
+			})
+			if _, missed := notReproduced()[x.Name]; missed {
+				if i >= 0 || !slices.ContainsFunc(e, func(run Run) bool { return run.Experiment == x.Name }) {
+					t.Errorf("%s: a run shows it, or none was made: it is no longer one that runs have missed", x.Name)
+				}
+				continue
+			}
+			if i < 0 {
+				t.Errorf("%s, which must be %q, is not in the evidence: run %s --store FOLDER, then lockcheck guide collect", x.Name, x.Expect.Verdict, commandOf(x.Name))
+				continue
+			}
+			run := e[i]
+			name, _, _ := strings.Cut(run.Lock, useSign)
+			name, version, _ := strings.Cut(name, "@")
+			if name != x.Options.Lock || run.Guard != x.Options.Guard || x.Options.ServerVersion != "" && version != "" && version != x.Options.ServerVersion {
+				t.Errorf("%s is about %s behind %s, and its evidence about %s behind %s", x.Name, x.Options.Lock, x.Options.Guard, run.Lock, run.Guard)
+			}
+			if !run.Breaks() {
+				continue
+			}
+			faults := run.blamed()
+			if len(run.Faults) == 0 {
+				faults = []string{None}
+			}
+			for _, fault := range faults {
+				if cell := e.Cell(run.Lock, fault, run.Guard); cell.State != Broken {
+					t.Errorf("%s breaks %s under %s behind %s, where the guide says %q", x.Name, run.Lock, fault, run.Guard, cell.State)
+				}
+			}
+		}
+	}
+}
+
+// TestStories: each story has its answer. Where this fails, evidence has changed an answer: look at the story.
+func TestStories(t *testing.T) {
+	e := known(t)
+	if n := len(Stories()); n != 12 {
+		t.Errorf("%d stories", n)
+	}
+	for _, s := range Stories() {
+		if err := s.Check(); err != nil {
+			t.Fatal(err)
+		}
+		d := e.Decide(s.Query)
+		lock, guard := "", ""
+		if len(d.Choices) > 0 {
+			lock, guard = d.Choices[0].Lock, d.Choices[0].Guard
+		}
+		if lock != s.Lock || guard != s.Guard {
+			t.Errorf("%q is answered with %s behind %q, not with %s behind %q", s.Text, lock, guard, s.Lock, s.Guard)
+		}
+		if !slices.ContainsFunc(e, func(r Run) bool { return r.Command() == s.Shown }) {
+			t.Errorf("%q is shown by %q, which no run was made by", s.Text, s.Shown)
+		}
+	}
+}
+
+// TestStoryChanges: a story's answer follows the evidence.
+func TestStoryChanges(t *testing.T) {
+	billing := Stories()[0]
+	lost := Run{
+		ID: "new", When: "2026-11-26T00:00:00Z", Lock: billing.Lock, Guard: billing.Guard, Versions: map[string]string{"postgres": "17.12"},
+		Faults: []Fault{{Name: "pause:holder", Asked: 1, Met: 1}}, Verdict: checker.Violation, Violated: []checker.Property{checker.NoLostUpdate}, DoubleGrants: 1, Line: "lockcheck test",
+	}
+	e := known(t)
+	if got := e.With(Evidence{lost}).Decide(billing.Query).Choices[0].Lock; got == billing.Lock {
+		t.Errorf("%s is still the answer after it lost data behind its guard", got)
+	}
+	lost.Versions = map[string]string{"postgres": "16.3"} // another release line
+	if got := e.With(Evidence{lost}).Decide(billing.Query).Choices[0].Lock; got != billing.Lock {
+		t.Errorf("a bug of another release line changes the answer to %s", got)
+	}
+}
+
+// TestDecide: the mistakes that a guide can make.
+func TestDecide(t *testing.T) {
+	e := known(t)
+	locks := func(all []Choice) (names []string) {
+		for _, c := range all {
+			names = append(names, append([]string{c.Lock}, c.Others...)...)
+		}
+		return names
+	}
+	for _, need := range Needs() {
+		d := e.Decide(Query{Need: need})
+		for _, orphan := range []string{"file", "postgres-insert", "redis-noexpiry"} {
+			if slices.Contains(locks(d.Choices), orphan) {
+				t.Errorf("%s: %s, which a dead holder blocks for ever, is offered", need, orphan)
+			}
+		}
+		for _, c := range d.Choices {
+			if need == NeedWaste != (c.Guard == history.GuardNone) {
+				t.Errorf("%s: %s behind %s", need, c.Lock, c.Guard)
+			}
+		}
+	}
+	// A lease that a test used decides nothing: 2 s is what etcd's tests have, 2 ms what Redis could have.
+	soon := e.Decide(Query{Need: NeedFailover, Failover: 2 * time.Second})
+	if !slices.Contains(locks(soon.Choices), "redis") || slices.Contains(locks(soon.Choices), "etcd") {
+		t.Errorf("within 2 s: %q", locks(soon.Choices))
+	}
+	if d := e.Decide(Query{Need: NeedFailover, Failover: 6 * time.Second}); !slices.Contains(locks(d.Choices), "etcd") {
+		t.Errorf("within 6 s: %q", locks(d.Choices))
+	}
+	// A bug of 3.4 is not held against 3.6.
+	for _, c := range e.Decide(Query{Need: NeedData, Have: []string{"etcd"}}).Choices {
+		for _, s := range c.Faulty {
+			if strings.HasPrefix(s.Version, "etcd 3.4") || s.Fault == None {
+				t.Errorf("%s is charged with %s of %s", c.Lock, s.Fault, s.Version)
+			}
+		}
+	}
+	// A token that starts again is no guard.
+	if d := e.Decide(Query{Need: NeedData, Have: []string{"consul"}}); d.Choices[0].Guard == history.GuardFence {
+		t.Error("Consul's LockIndex is offered as a fence")
+	}
+}
+
+// TestVersions: runs of two versions are two groups, and never one figure.
+func TestVersions(t *testing.T) {
+	cell := known(t).Cell("postgres-session", None, history.GuardNone)
+	var versions []string
+	for _, g := range cell.Groups {
+		if !slices.Contains(versions, g.Version) {
+			versions = append(versions, g.Version)
+		}
+		for _, r := range g.Runs {
+			if r.Version() != g.Version {
+				t.Errorf("a run of %s is in the group of %s", r.Version(), g.Version)
+			}
+		}
+	}
+	if !slices.Contains(versions, "postgres 17.11") || !slices.Contains(versions, "postgres 17.12") {
+		t.Errorf("%q", versions)
+	}
+}
+
+// TestOnce: the track record of an experiment and its single runs are not added up.
+func TestOnce(t *testing.T) {
+	single := of("repro/x", broke("1", clock))
+	summed := changed(of("repro/x", broke("2", clock)), func(r *Run) { r.Of, r.Met = 3, 2 })
+	for _, c := range []struct {
+		runs     Evidence
+		broke, n int64
+	}{
+		{Evidence{single, summed}, 2, 3},
+		{Evidence{single}, 1, 1},
+		{Evidence{single, of("repro/x", broke("3", clock)), of("repro/x", broke("4", clock)), of("repro/x", broke("5", clock)), summed}, 4, 4},
+	} {
+		g, _ := c.runs.Cell("redis", clock, history.GuardNone).Worst()
+		if g.Broke != c.broke || g.N != c.n {
+			t.Errorf("%d runs: %d of %d, want %d of %d", len(c.runs), g.Broke, g.N, c.broke, c.n)
+		}
+	}
+}
+
+// TestFamilies: each lock that somebody may choose is of one family, and no family names a lock twice.
+func TestFamilies(t *testing.T) {
+	seen := make(map[string]int)
+	for _, f := range Families() {
+		for _, lock := range f.Locks {
+			seen[lock]++
+		}
+	}
+	for _, info := range clients.Table() {
+		found, err := lockfile.Find(info.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		choosable := info.Naive == "" && !info.Unsafe && !info.Permits && found.Servers.Embedded == nil && info.Name != "queue"
+		if n := seen[info.Name]; n > 1 || n == 0 && choosable {
+			t.Errorf("%s is of %d families", info.Name, n)
+		}
+	}
+}
+
+// TestViews: a decision fits a terminal, the Markdown is short enough to be read, and the page stands alone.
+func TestViews(t *testing.T) {
+	e := known(t)
+	queries := []Query{{Need: NeedData}, {Need: NeedWaste}, {Need: NeedFailover}, {Need: NeedInfra}, {Need: NeedLong}}
+	for _, s := range Stories() {
+		queries = append(queries, s.Query)
+	}
+	for _, q := range queries {
+		var b strings.Builder
+		if err := e.Decide(q).Terminal(&b, reports.TerminalOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+		if len(lines) > 40 {
+			t.Errorf("%+v: %d lines\n%s", q, len(lines), b.String())
+		}
+		for _, line := range lines {
+			if len([]rune(line)) > 80 {
+				t.Errorf("%+v: %d columns: %s", q, len([]rune(line)), line)
+			}
+		}
+	}
+	var b strings.Builder
+	if err := e.Markdown(&b); err != nil || len(strings.Fields(b.String())) > 1500 {
+		t.Errorf("%d words, %v", len(strings.Fields(b.String())), err)
+	}
+	b.Reset()
+	if err := e.HTML(&b); err != nil || strings.Contains(b.String(), "src=") || strings.Count(b.String(), `type="radio"`) != len(Needs()) {
+		t.Errorf("%v", err)
+	}
+	b.Reset()
+	if err := e.Why(&b, "etcd-v3lock/none", reports.TerminalOptions{}); err != nil || !strings.Contains(b.String(), "etcd 3.4.3") || !strings.Contains(b.String(), "3 of 3") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+}

@@ -1,0 +1,179 @@
+package guide
+
+import (
+	"slices"
+	"strings"
+
+	"lockcheck/clients"
+	"lockcheck/history"
+	"lockcheck/internal/lockfile"
+)
+
+// End is what ends a lock whose holder does not release it.
+type End string
+
+const (
+	EndsTransaction End = "transaction" // of the holder, with which the data commits or not
+	EndsConnection  End = "connection"  // of the holder, which no clock ends
+	EndsSession     End = "session"     // that the client renews by itself and the service times
+	EndsLease       End = "lease"       // that nobody renews unless the program does
+	EndsNever       End = "never"       // until somebody removes it
+)
+
+// Family is all locks that end, and fail, in the same way. What it says is mechanism: it follows from how
+// the locks work, and needs no run. What runs have measured is Evidence.
+type Family struct {
+	Name  string
+	Locks []string // implementations, as a test names them
+	End   End
+	// Ends says whose clock or what else ends the lock, Survives what of it a restart of its servers
+	// leaves, Breaks when two can act as the holder, Behind what makes that harmless.
+	Ends, Survives, Breaks, Behind string
+	// GivesWay are the kinds of fault under which, by its mechanism, the service lets two have the lock
+	// although its holder is healthy.
+	GivesWay []string
+	// TokenRestarts says when a fencing token starts again, so that an old holder outranks a new one;
+	// "" for tokens that only grow, and for locks without.
+	TokenRestarts string
+	// Condition is what the locks need of their surroundings; "" for nothing. ConditionShownBy is the
+	// experiment that breaks them without it; "" if there is none.
+	Condition, ConditionShownBy string
+}
+
+// Families lists all of them.
+func Families() []Family {
+	const clockStep, restart = "clock:one server", "kill:one server"
+	const guardOfData = "version column (cas) or unique key in your data"
+	return []Family{
+		{
+			Name: "transaction of a database", Locks: []string{"postgres-xact", "postgres-row"}, End: EndsTransaction,
+			Ends: "its transaction; no clock", Survives: "nothing, and the open transaction is rolled back with it",
+			Breaks: "the holder goes on after its connection ended", Behind: "data written in that transaction",
+		}, {
+			Name: "connection to a database", Locks: []string{"postgres-session", "mariadb"}, End: EndsConnection,
+			Ends: "its connection; no clock", Survives: "nothing; holders learn it at their next query",
+			Breaks: "the holder goes on after its connection ended, as in a restart of the server", Behind: "data written through that connection, or a unique row",
+			Condition: "connect to the server itself: a pooler in transaction mode shares connections", ConditionShownBy: "repro/pgbouncer-leak",
+		}, {
+			Name: "session of etcd", Locks: []string{"etcd", "etcd-election", "etcd-v3lock", "etcd-v3lock-retry"}, End: EndsSession,
+			Ends: "a lease by the leader's monotonic clock (3.4: wall clock)", Survives: "all, by Raft",
+			Breaks: "a holder is paused or cut off past its lease", Behind: "fence by the create revision of its own key",
+		}, {
+			Name: "session of ZooKeeper", Locks: []string{"zookeeper", "zookeeper-lib"}, End: EndsSession,
+			Ends: "a session by the leader's monotonic clock", Survives: "all, by its log",
+			Breaks: "a holder is paused past its session", Behind: "fence by the czxid of its own node",
+		}, {
+			Name: "session of Consul", Locks: []string{"consul"}, End: EndsSession,
+			Ends: "a session by the leader's monotonic clock, after up to twice its TTL", Survives: "keys and sessions, but not lock delays",
+			Breaks: "a holder is paused or cut off: it is not told", Behind: guardOfData,
+			TokenRestarts: "LockIndex is 1 again after the key was deleted",
+		}, {
+			Name: "Lease of Kubernetes", Locks: []string{"k8s-lease"}, End: EndsSession,
+			Ends: "each candidate's own monotonic clock", Survives: "all, by etcd",
+			Breaks: "a leader is paused or cut off; client-go promises no single leader", Behind: "resourceVersion of each object that is written (cas)",
+			TokenRestarts: "leaseTransitions is 0 again in a Lease that was recreated",
+		}, {
+			Name: "key of NATS JetStream", Locks: []string{"nats-kv"}, End: EndsLease,
+			GivesWay: []string{clockStep, "crash:one server"},
+			Ends:     "a TTL by the servers' wall clocks", Survives: "what was synced: by default every two minutes",
+			Breaks: "a holder is paused past its TTL; a server's clock is stepped", Behind: "fence by the revision of its key",
+		}, {
+			Name: "row with an expiry", Locks: []string{"postgres-lease"}, End: EndsLease,
+			GivesWay: []string{clockStep},
+			Ends:     "a lease by the database's wall clock", Survives: "all, by the log of the database",
+			Breaks: "a holder is paused past its lease; the database's clock is stepped", Behind: "fence by the counter in its row",
+		}, {
+			Name: "key of one Redis", Locks: []string{"redis", "redislock", "redis-aof", "valkey"}, End: EndsLease,
+			GivesWay: []string{clockStep, restart},
+			Ends:     "a TTL by the server's wall clock", Survives: "nothing, unless each write is synced (redis-aof)",
+			Breaks: "a holder is paused past its TTL; the server restarts empty; its clock is stepped", Behind: guardOfData,
+		}, {
+			Name: "key of a replicated Redis", Locks: []string{"redis-failover", "redis-wait", "redis-cluster", "valkey-cluster"}, End: EndsLease,
+			GivesWay: []string{clockStep, restart},
+			Ends:     "a TTL by the primary's wall clock", Survives: "what was replicated before a failover",
+			Breaks: "a holder is paused; a primary dies before it has replicated the key", Behind: guardOfData,
+		}, {
+			Name: "Redlock", Locks: []string{"redlock", "redsync"}, End: EndsLease,
+			GivesWay: []string{clockStep, restart},
+			Ends:     "TTLs by the wall clocks of a majority", Survives: "nothing, unless each write is synced",
+			Breaks: "a holder is paused; one clock is stepped or one server restarts at the wrong moment", Behind: guardOfData,
+		}, {
+			Name: "key of memcached", Locks: []string{"memcached-add"}, End: EndsLease,
+			GivesWay: []string{restart},
+			Ends:     "a TTL by the server's monotonic clock", Survives: "nothing",
+			Breaks: "a holder is paused; the server restarts or evicts the key", Behind: guardOfData,
+		}, {
+			Name: "mark that somebody removes", Locks: []string{"file", "postgres-insert", "galera-insert", "redis-noexpiry"}, End: EndsNever,
+			Ends: "nothing but its release", Survives: "all",
+			Breaks: "its holder dies: nobody gets it again", Behind: "nothing: it does not break, it blocks",
+		},
+	}
+}
+
+// FamilyOf returns the family of a lock, however it is used and whichever version its servers have;
+// false for locks that nobody should choose, and those of a user's own.
+func FamilyOf(lock string) (Family, bool) {
+	name := strings.FieldsFunc(lock, func(r rune) bool { return strings.ContainsRune("@+,", r) })[0]
+	for _, f := range Families() {
+		if slices.Contains(f.Locks, name) {
+			return f, true
+		}
+	}
+	return Family{}, false
+}
+
+// Guard is what your resource checks at each access, in the order of how little a program can do wrong
+// with it.
+type guardText struct {
+	name, text string
+	// alone: it does not ask which lock there is, so that runs with any lock count.
+	alone bool
+}
+
+func guardTexts() []guardText {
+	return []guardText{
+		{history.GuardDatabase, "write the data in the lock's transaction or through its connection; for a job that must run once, insert a unique (job, date) row with its result", false},
+		{history.GuardFence, "pass the token with each read and write; the resource refuses a lower one than it has seen", false},
+		{history.GuardVersions, "compare-and-set: each write names the version that it read, and fails if there is another", true},
+		{history.GuardIdempotency, "send the same idempotency key each time; the other side does the work of a key once", true},
+		{history.GuardNone, "no check: two can act at once", false},
+	}
+}
+
+func guardNamed(name string) guardText {
+	all := guardTexts()
+	i := slices.IndexFunc(all, func(g guardText) bool { return g.name == name })
+	return all[i]
+}
+
+// infoOf is what clients know of a lock, whichever version its servers have.
+func infoOf(lock string) (clients.Info, bool) {
+	name, _, _ := strings.Cut(lock, "@")
+	if !lockfile.IsPath(name) { // a page asks tens of thousands of times, and needs no servers
+		return clients.ByName(name)
+	}
+	found, err := lockfile.Find(name)
+	return found.Info, err == nil
+}
+
+// noServers is what a lock needs that needs no cluster.
+const noServers = "none"
+
+// productOf is what somebody has who has the servers of a cluster: one Redis, five, or a cluster of them
+// are all "redis".
+func productOf(servers string) string {
+	name, _, _ := strings.Cut(servers, "-")
+	return strings.TrimRight(name, "0123456789")
+}
+
+// Products lists what --have accepts, with other names for the same.
+func Products() (names []string, aliases map[string]string) {
+	for _, f := range Families() {
+		for _, lock := range f.Locks {
+			if info, _ := infoOf(lock); info.Servers != noServers && !slices.Contains(names, productOf(info.Servers)) {
+				names = append(names, productOf(info.Servers))
+			}
+		}
+	}
+	return names, map[string]string{"k8s": "kubernetes", "postgresql": "postgres", "zk": "zookeeper", "disk": noServers, "nothing": noServers}
+}

@@ -1,0 +1,366 @@
+package guide
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"lockcheck/history"
+	"lockcheck/internal/runs"
+	"lockcheck/reports"
+)
+
+// What every page says. External is what no lock can do.
+const (
+	External     = "No lock stops a second card charge, mail or call to a service: give each an idempotency key that the other side checks (`lockcheck repro claims run --only claim/jobs-paused`)."
+	oneRunProves = "A run shows that a lock can break, never that it cannot."
+)
+
+// maxChoices is how many rows a decision has at most.
+const maxChoices = 6
+
+// Advice is the answer in a few sentences.
+func (d Decision) Advice() string {
+	if len(d.Choices) == 0 {
+		return d.nothing()
+	}
+	first := d.Choices[0]
+	text := "Use " + first.name() + " (" + first.Family.Name + ")"
+	if first.Guard != history.GuardNone {
+		text += ": " + guardNamed(first.Guard).text + ". " + d.breaks(first)
+	} else {
+		text += ". Work is done twice when " + d.shown(first) + "."
+	}
+	if len(d.Choices) > 1 {
+		text += " Second choice: " + d.Choices[1].name() + "."
+	}
+	return text + d.doNot()
+}
+
+func (d Decision) breaks(c Choice) string {
+	return "Without the guard it breaks when " + d.shown(c) + "."
+}
+
+// shown is how a lock breaks as a run has shown it, or else by its mechanism.
+func (d Decision) shown(c Choice) string {
+	if c.Alone == nil {
+		return c.Family.Breaks + " (by mechanism; no run shows it)"
+	}
+	return c.Alone.words()
+}
+
+// nothing says why no lock is an answer.
+func (d Decision) nothing() string {
+	text := "No lock fits."
+	for _, c := range d.Out[:min(3, len(d.Out))] {
+		text += " Do not use " + c.Lock + ", because " + c.because() + "."
+	}
+	if slices.Equal(d.Have, []string{noServers}) {
+		text += " With nothing but a shared disk, let one host do the work and accept that nobody takes over, or bring a database."
+	}
+	return text
+}
+
+func (c Choice) because() string {
+	if c.AgainstShown == nil {
+		return c.Against
+	}
+	return c.Against + " (" + c.AgainstShown.measured() + ")"
+}
+
+// doNot names the worst mistake that is at hand: what was ruled out, or the lock that gives way most, without a guard.
+func (d Decision) doNot() string {
+	guarded := d.Need == NeedData || d.Need == NeedLong
+	i := slices.IndexFunc(d.Out, func(c Choice) bool { return c.AgainstShown != nil })
+	worst := slices.MaxFunc(d.Choices, func(a, b Choice) int { return a.giveWay() - b.giveWay() })
+	switch {
+	case i >= 0 && !(guarded && len(d.Choices) > 1):
+		return " Do not use " + d.Out[i].Lock + ", because " + d.Out[i].because() + "."
+	case len(d.Out) > 0 && !guarded:
+		return " Do not use " + d.Out[0].Lock + ", because " + d.Out[0].because() + "."
+	case d.Need == NeedWaste:
+		return " Do not use it for data that must not be lost: it has no guard."
+	case worst.Lock != d.Choices[0].Lock && len(worst.Faulty) > 0:
+		return " Do not use " + worst.Lock + " without a guard, because it breaks when " + worst.Faulty[0].words() + "."
+	}
+	return ""
+}
+
+// Title says what was asked.
+func (d Decision) Title() string {
+	parts := []string{d.Need.Title()}
+	if d.Have != nil {
+		parts = append(parts, "have "+strings.Join(d.Have, ", "))
+	}
+	for _, figure := range []struct {
+		name string
+		d    time.Duration
+	}{{"work ", d.Work}, {"failover ", d.Failover}} {
+		if figure.d > 0 {
+			parts = append(parts, figure.name+short(figure.d))
+		}
+	}
+	return strings.Join(parts, " · ")
+}
+
+// Unknown is in one sentence what no run has shown of the first choice.
+func (d Decision) Unknown() string {
+	if len(d.Choices) == 0 || len(d.Choices[0].Untried) == 0 {
+		return oneRunProves
+	}
+	c := d.Choices[0]
+	return "Not known of " + c.Lock + ": " + strings.Join(c.Untried, ", ") + ". " + oneRunProves
+}
+
+// fact is a line of a choice.
+type fact struct{ Name, Text string }
+
+// facts of a choice: mechanism first, then what was measured.
+func (c Choice) facts() []fact {
+	all := []fact{{"ends with", c.Family.Ends}, {"safe behind", c.Family.Behind}}
+	if c.Guard == history.GuardNone {
+		all = all[:1]
+	}
+	if c.Alone != nil {
+		all = append(all, fact{"breaks", c.Alone.words()})
+	}
+	all = append(all, fact{"measured", c.keptText()})
+	if len(c.Faulty) > 0 {
+		all = append(all, fact{"gave way", c.faultyText()})
+	}
+	if set := slices.Concat(c.Warnings, c.Notes); len(set) > 0 {
+		all = append(all, fact{"mind", strings.Join(set, "; ")})
+	}
+	return all
+}
+
+// page collects lines of a width.
+type page struct {
+	b     strings.Builder
+	width int
+}
+
+func (p *page) line(text string) { p.b.WriteString(strings.TrimRight(text, " ") + "\n") }
+
+// hang writes text behind a lead, and its other lines as far in.
+func (p *page) hang(lead, text string) {
+	indent := strings.Repeat(" ", len(lead))
+	for i, line := range reports.Wrap(strings.ReplaceAll(text, "`", ""), p.width-len(lead), p.width-len(lead), true) {
+		if i == 0 {
+			p.line(lead + line)
+		} else {
+			p.line(indent + line)
+		}
+	}
+}
+
+// Terminal writes a decision with its evidence, in at most 40 lines of 80 columns: choices beyond
+// those are only named.
+func (d Decision) Terminal(w io.Writer, o reports.TerminalOptions) error {
+	const lines = 40
+	text := ""
+	for shown := min(4, len(d.Choices)); ; shown-- {
+		if text = d.text(o, shown); shown <= 1 || strings.Count(text, "\n") <= lines {
+			break
+		}
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+func width(o reports.TerminalOptions) int {
+	if o.Width == 0 {
+		return 80
+	}
+	return max(o.Width, 40)
+}
+
+func (d Decision) text(o reports.TerminalOptions, shown int) string {
+	p := page{width: width(o)}
+	p.line(d.Title())
+	p.line("")
+	p.hang("", d.Advice())
+	for i, c := range d.Choices[:shown] {
+		p.line("")
+		p.hang(fmt.Sprintf("%d ", i+1), c.name()+c.label())
+		for _, f := range c.facts() {
+			switch {
+			case i == 0 && f.Name == "breaks": // the advice has it
+				continue
+			case i > 0 && slices.Contains([]string{"safe behind", "measured", "gave way"}, f.Name):
+				continue
+			}
+			p.hang(fmt.Sprintf("  %-12s", f.Name), f.Text)
+		}
+	}
+	p.line("")
+	if rest := names(d.Choices[shown:]); rest != "" {
+		p.hang("Then: ", rest+".")
+	}
+	p.hang("", d.Unknown())
+	if d.External || d.Need == NeedData {
+		p.hang("", External)
+	}
+	return p.b.String()
+}
+
+// label is the version and the other locks of the family.
+func (c Choice) label() string {
+	var all []string
+	if c.Version != "" {
+		all = append(all, c.Version)
+	}
+	if len(c.Others) > 0 {
+		all = append(all, "also "+strings.Join(c.Others, ", "))
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(all, "; ") + ")"
+}
+
+func names(all []Choice) string {
+	var list []string
+	for _, c := range all {
+		list = append(list, c.name())
+	}
+	return strings.Join(list, ", ")
+}
+
+// All decides each need for somebody who has said nothing else.
+func (e Evidence) All() []Decision {
+	var all []Decision
+	for _, need := range Needs() {
+		all = append(all, e.Decide(Query{Need: need}))
+	}
+	return all
+}
+
+// Overview writes a short block for each need.
+func (e Evidence) Overview(w io.Writer, o reports.TerminalOptions) error {
+	p := page{width: width(o)}
+	p.hang("", e.rests()+" Say what you have for a closer answer.")
+	for _, d := range e.All() {
+		p.line("")
+		p.line(d.Title())
+		p.hang("  ", d.Advice())
+		if len(d.Choices) > 2 {
+			p.hang("  then ", names(d.Choices[2:min(len(d.Choices), maxChoices)]))
+		}
+	}
+	p.line("")
+	p.hang("", External)
+	p.hang("", Rule)
+	p.line("")
+	for _, line := range []string{"lockcheck guide --need data --have postgres,redis --work 10m", "lockcheck guide --why etcd/pause:leader", "lockcheck guide stories", "lockcheck guide --html guide.html"} {
+		p.line("  " + o.CommandLine(line))
+	}
+	_, err := io.WriteString(w, p.b.String())
+	return err
+}
+
+// rests says what the guide rests on.
+func (e Evidence) rests() string {
+	var n int64
+	from, to := "9", ""
+	for _, r := range e.once() {
+		n += max(1, r.Of)
+		from, to = min(from, r.day()), max(to, r.day())
+	}
+	return fmt.Sprintf("Which lock to choose, from %s of %s to %s and from how locks work.", runsOf(n), from, to)
+}
+
+// Markdown writes the whole guide as a page of docs.
+func (e Evidence) Markdown(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Which lock to choose\n\n%s %s Closer answers: `lockcheck guide --need data --have postgres,redis --work 10m`. Runs behind one: `lockcheck guide --why etcd/pause:leader`.\n\n%s\n\n%s\n", e.rests(), oneRunProves, External, Rule)
+	for _, d := range e.All() {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| lock and guard | service gives way under | mind |\n| --- | --- | --- |\n", d.Title(), d.Advice())
+		for _, c := range d.Choices[:min(len(d.Choices), maxChoices-1)] {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", c.name(), countWords(c.giveWay()), strings.Join(c.Warnings, "; "))
+		}
+	}
+	b.WriteString("\n## Families\n\nMechanism: it follows from how the locks work.\n\n| family | ends with | breaks when | safe behind |\n| --- | --- | --- | --- |\n")
+	for _, f := range Families() {
+		fmt.Fprintf(&b, "| %s: %s | %s | %s | %s |\n", f.Name, strings.Join(f.Locks, ", "), f.Ends, f.Breaks, f.Behind)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// countWords says how many kinds of fault there are.
+func countWords(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "1 fault"
+	}
+	return fmt.Sprintf("%d faults", n)
+}
+
+// Why writes the runs behind a cell, named as lock/fault or lock/fault/guard, by version.
+func (e Evidence) Why(w io.Writer, name string, o reports.TerminalOptions) error {
+	parts := strings.Split(name, "/")
+	lock, fault, guard := parts[0], None, history.GuardNone
+	if len(parts) > 1 {
+		fault = Normal(parts[1])
+	}
+	if len(parts) > 2 {
+		guard = parts[2]
+	}
+	if !slices.Contains(e.Locks(), lock) {
+		return runs.Usagef("no run of a lock named %q is known; the cell is named LOCK/FAULT or LOCK/FAULT/GUARD", lock)
+	}
+	p := page{width: width(o)}
+	p.line(fmt.Sprintf("%s, %s, guard %s", lock, fault, guard))
+	if f, is := FamilyOf(lock); is {
+		p.hang("by mechanism: ", "it ends with "+f.Ends+"; it breaks when "+f.Breaks)
+	}
+	var versions []string
+	for _, l := range e.Locks() {
+		if l == lock || strings.HasPrefix(l, lock+"@") {
+			versions = append(versions, l)
+		}
+	}
+	for _, l := range versions {
+		cell := e.Cell(l, fault, guard)
+		p.line("")
+		p.line(l + ": " + cell.Text())
+		for _, g := range cell.Groups {
+			how := "held"
+			if g.Broke > 0 {
+				how = brokenWords(g.Class)
+			}
+			p.hang("  ", fmt.Sprintf("%s %d of %d, %s%s", how, max(g.Broke, g.N*int64(one(g.Broke == 0))), g.N, g.Version, more(g)))
+			p.line("    " + o.CommandLine(g.Command()))
+		}
+		for _, note := range []struct {
+			what string
+			n    int
+		}{{"held, in sections too short to tell", len(cell.Short)}, {"said nothing", len(cell.Silent)}} {
+			if note.n > 0 {
+				p.hang("  ", fmt.Sprintf("%s %s", runsOf(int64(note.n)), note.what))
+			}
+		}
+	}
+	_, err := io.WriteString(w, p.b.String())
+	return err
+}
+
+// more is what else is to be said of a group.
+func more(g Group) string {
+	text := ", " + g.name()
+	if len(g.Setup) > 0 {
+		text += " (" + strings.Join(g.Setup, ", ") + ")"
+	}
+	if len(g.With) > 0 {
+		text += ", also in force: " + strings.Join(g.With, ", ")
+	}
+	if g.Pool.Acknowledged > 0 {
+		text += fmt.Sprintf(", %d of %d updates lost", g.Pool.Lost, g.Pool.Acknowledged)
+	}
+	return text
+}
