@@ -61,6 +61,3 @@ func HowViolated(f checker.Finding, begin int64) string {
 	}
 	return string(f.Property) + when + ": " + clean(f.Summary)
 }
-
-// runLink leads to the report of a run.
-type runLink struct{ Text, Href, Class string }
