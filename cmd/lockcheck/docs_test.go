@@ -246,7 +246,7 @@ func TestLinksControl(t *testing.T) {
 }
 
 // familyRow is a row of docs/locks/README.md: the page of a family, and its locks.
-var familyRow = regexp.MustCompile("(?m)^\\| \\[[^\\]]+\\]\\(([a-z]+\\.md)\\)[^|]* \\| (.*) \\|$")
+var familyRow = regexp.MustCompile(`(?m)^\| \[[^\]]+\]\(([a-z]+\.md)\)[^|]* \| (.*) \|$`)
 
 // familyPages reads the table of families: the pages that a lock is listed with, by the lock.
 func familyPages(index string) map[string][]string {

@@ -13,7 +13,6 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/clients"
-	"lockcheck/history"
 )
 
 //go:embed evidence.jsonl
@@ -110,22 +109,6 @@ func (e Evidence) Locks() []string {
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b)) })
 	return names
-}
-
-// guardsOf lists the guards of the runs of a lock, none first.
-func (e Evidence) guardsOf(lock string) []string {
-	var guards []string
-	for _, r := range e {
-		if r.Lock == lock && !slices.Contains(guards, r.Guard) {
-			guards = append(guards, r.Guard)
-		}
-	}
-	slices.SortFunc(guards, compareGuards)
-	return guards
-}
-
-func compareGuards(a, b string) int {
-	return cmp.Or(cmp.Compare(one(b == history.GuardNone), one(a == history.GuardNone)), cmp.Compare(a, b))
 }
 
 // faultsOf lists the faults of the runs of a lock behind a guard, the usual ones first.
