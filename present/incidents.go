@@ -43,14 +43,18 @@ func (p presenter) holders(i checker.Incident) string {
 
 func (p presenter) overlap(i checker.Incident) string {
 	first := name(i.Workers, 0)
-	validity := "its lease ran out just then"
+	ended, justEnded := "its lease had run out ", "its lease ran out just then"
+	if p.header.Lease == 0 { // the lock ends with a connection or a transaction
+		ended, justEnded = "its lock had ended ", "its lock ended just then"
+	}
+	validity := justEnded
 	switch {
 	case i.Class == checker.Unclassified:
 		validity = "its lease is not known"
 	case i.Class == checker.DoubleGrant:
 		validity = "both were within their validity"
 	case i.Figures.Expired > 0:
-		validity = "its lease had run out " + length(i.Figures.Expired) + " before"
+		validity = ended + length(i.Figures.Expired) + " before"
 	}
 	held := "both held " + i.Key
 	if p.header.Permits > 1 {

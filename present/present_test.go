@@ -22,6 +22,13 @@ func leased() presenter {
 	}
 }
 
+// connected is a run of a lock that lasts as long as its connection.
+func connected() presenter {
+	p := leased()
+	p.header.Lock, p.header.Lease = "postgres-session", 0
+	return p
+}
+
 func semaphore() presenter {
 	p := leased()
 	p.header.Permits = 3
@@ -203,6 +210,7 @@ func TestIncidents(t *testing.T) {
 	}{
 		{leased(), checker.Incident{Kind: checker.KindOverlap, Workers: two, To: 9 * ms, Class: checker.DoubleGrant}, checker.IncidentFigures{Holder: checker.HolderHealthy}, "w1 and w2 both held k0 for 9 ms (w1 was healthy; both were within their validity)"},
 		{leased(), checker.Incident{Kind: checker.KindOverlap, Workers: two, To: 9 * ms, Class: checker.UseAfterExpiry}, checker.IncidentFigures{Holder: checker.HolderPaused, Expired: 11 * time.Millisecond}, "w1 and w2 both held k0 for 9 ms (w1 was paused; its lease had run out 11 ms before)"},
+		{connected(), checker.Incident{Kind: checker.KindOverlap, Workers: two, To: 9 * ms, Class: checker.UseAfterExpiry}, checker.IncidentFigures{Holder: checker.HolderHealthy, Expired: 11 * time.Millisecond}, "w1 and w2 both held k0 for 9 ms (w1 was healthy; its lock had ended 11 ms before)"},
 		{leased(), checker.Incident{Kind: checker.KindOverlap, Workers: two, Class: checker.UseAfterExpiry}, checker.IncidentFigures{Holder: checker.HolderCutOff}, "w1 and w2 both held k0 for a moment (w1 was cut off; its lease ran out just then)"},
 		{semaphore(), checker.Incident{Kind: checker.KindOverlap, Workers: two, To: 9 * ms, Class: checker.Unclassified}, checker.IncidentFigures{Holder: checker.HolderHealthy}, "w1 and w2 were among more than 3 who held k0 for 9 ms (w1 was healthy; its lease is not known)"},
 		{leased(), checker.Incident{Kind: checker.KindExpiredGrant, Workers: two[:1]}, checker.IncidentFigures{}, "w1 was granted k0, though the service no longer had the grant on record"},
