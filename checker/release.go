@@ -11,7 +11,7 @@ import (
 // that is released, have begun its hold before the release was sent and end it
 // after the release was answered, and nothing else can have ended its grant by then:
 // of an older grant that has expired its worker may still believe that it holds the lock.
-// One release can take the lock away from several, and counts once.
+// One release can take the lock from several workers. It still counts as one incident.
 // Whose lock was taken away that way is put down in the run, to explain what follows.
 // Where several may hold a key the release of one takes nothing from another.
 func wrongReleases(r *run) incidents {

@@ -122,7 +122,7 @@ type attempt struct {
 	token   uint64
 	until   int64
 	rare    *rare
-	// holdEnd is the end of the hold of a granted one. While the run is built it is the
+	// holdEnd is when the hold of a granted attempt ends. While the run is built it is the
 	// last evidence that the worker acted as the holder.
 	holdEnd int64
 	// deadline is the end of the validity of a granted one. While the run is built it is

@@ -34,7 +34,7 @@ type Nemesis struct {
 	rng      *rand.Rand
 	busy     map[affected]bool
 	healing  map[string]bool // by node: its fault is being healed, and keeps nobody stopped any more
-	inFlight map[string]bool // by fault: those for which workers stop in flight
+	inFlight map[string]bool // by fault id: whether workers stop in flight for it
 	failover *failover
 	executed []Execution
 	// turns has for each worker a place for one: whoever continues it holds the place meanwhile, and

@@ -234,7 +234,7 @@ func (p *packet) proveLate(ctx context.Context) (string, error) {
 	case took < p.least():
 		return "", fmt.Errorf("%s answers %s after %s, sooner than %s", to.Name, from.Name, readable(took), p.least())
 	case took >= retransmission:
-		// The answer to a second attempt is still under way and is ours too.
+		// TCP sent the probe again. The second answer belongs to this probe too, so wait for it.
 		sleepUntil(ctx, time.Now().Add(p.most()))
 	}
 	return fmt.Sprintf("%s answers %s after %s, %s before", to.Name, from.Name, readable(took), readable(p.usual)), nil

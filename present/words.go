@@ -25,7 +25,7 @@ func Property(p checker.Property) string {
 	case checker.MutualExclusion:
 		return "No two workers hold the same lock at the same time. Of a semaphore, no more hold it than it permits."
 	case checker.NoExpiredGrant:
-		return "The service still has each grant on record when its answer arrives."
+		return "When a worker is told of a grant, the service still has that grant on record."
 	case checker.NoWrongRelease:
 		return "No release succeeds while another worker holds the lock."
 	case checker.NoStaleWrite:

@@ -80,8 +80,8 @@ func beTraced(order order) error {
 	if err := helper.Start(); err != nil {
 		return err
 	}
-	// Where the Yama module lets parents only trace their children. Elsewhere it
-	// is an error of no importance.
+	// Where the Yama module lets parents only trace their children. Without Yama
+	// the call fails, and the failure does no harm.
 	_ = unix.Prctl(unix.PR_SET_PTRACER, uintptr(helper.Process.Pid), 0, 0, 0)
 	if err := agree(order, input, output); err != nil {
 		return errors.Join(err, input.Close(), helper.Wait())

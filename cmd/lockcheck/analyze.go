@@ -80,7 +80,7 @@ func (f analyzeFlags) check(args []string) error {
 	case f.export != "" && f.export != formatJepsen:
 		return runs.BadFlag("export", f.export, "there is only jepsen")
 	case f.foreign != jepsen.Options{Permits: 1, Reentrant: 1} && f.format != formatJepsen:
-		return runs.Usagef("--ttl, --permits, --reentrant and --keys are for a history of Jepsen; lockcheck's histories say theirs")
+		return runs.Usagef("--ttl, --permits, --reentrant and --keys apply only to Jepsen histories; a history of lockcheck records these values")
 	case !f.foreign.Known():
 		return runs.BadFlag("keys", f.foreign.Keys, "there are independent, value, none, and the names of fields, which begin with a colon")
 	case f.foreign.Permits > 1 && f.foreign.Reentrant > 1:

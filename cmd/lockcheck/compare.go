@@ -400,7 +400,7 @@ func (s *system) mergeCommand(what string, merge func(ctx context.Context, out s
 		}),
 		RunE: func(cmd *cobra.Command, parts []string) error {
 			if out == "" {
-				return runs.BadFlag("out", nil, "name a folder for the whole")
+				return runs.BadFlag("out", nil, "name a new folder for the merged result")
 			}
 			return s.untilInterrupted(cmd.Context(), func(ctx context.Context) error { return merge(ctx, out, parts) })
 		},

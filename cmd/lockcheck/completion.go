@@ -182,7 +182,7 @@ func verdictNames() (names []string) {
 	return names
 }
 
-// replaceableImages are the images of servers, as the beginning of --image.
+// replaceableImages lists completions of --image, such as "redis=".
 func replaceableImages() (names []string) {
 	for _, spec := range clusters.Table() {
 		if name := spec.Image + "="; spec.OnDocker() && !slices.Contains(names, name) {

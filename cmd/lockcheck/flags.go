@@ -109,7 +109,7 @@ func descriptions() map[string]described {
 		"failover":      {"", "how soon others must get the lock of a dead holder; 0 for any time"},
 		"format":        {"", "`format` of the history: lockcheck or jepsen"},
 		"export":        {"", "write the history in this `format` instead of judging it: jepsen"},
-		"reentrant":     {"", "Jepsen: how often one worker may hold the lock at once"},
+		"reentrant":     {"", "Jepsen: how many times one worker may acquire the lock before releasing it"},
 		"keys":          {"", "Jepsen: `what` names a lock: independent, value, none or a :field (default: found out, or refused)"},
 		"tokens":        {"", "the client gets fencing tokens"},
 		"holds":         {"", "the service can be asked who holds the lock"},

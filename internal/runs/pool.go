@@ -169,8 +169,8 @@ func (t *traces) Observe(e history.Event) {
 
 // lasts says whether a fault leaves something behind once it is healed: a server that was
 // killed, a clock that was moved. A worker is started anew for each run, but what the client of a
-// user's own would have removed at its end is there after a kill. Of a kind without known
-// effects nothing is certain.
+// user's own would have removed at its end is there after a kill. A kind of fault without
+// known effects may leave anything behind.
 func (t *traces) lasts(f history.Fault) bool {
 	effects := history.EffectsOf(f.Kind)
 	ofServer := slices.ContainsFunc(f.Targets, func(target string) bool { return !t.workers[target] })

@@ -41,8 +41,8 @@ type worker struct {
 	patience int
 }
 
-// Work makes the part that the environment names, and brings it to the manager, or says there why
-// it could not. It ends without an error if the manager is gone: nobody waits for the part.
+// Work runs the part that the environment names and sends the result to the manager. If the part
+// fails, Work sends the reason. It ends without an error if the manager is gone: nobody waits for the part.
 func Work(ctx context.Context, binary string, env func(string) string) error {
 	w := worker{
 		manager: env(managerVariable), token: env(tokenVariable), job: env(jobVariable), binary: binary,
@@ -67,7 +67,7 @@ func Work(ctx context.Context, binary string, env func(string) string) error {
 }
 
 // errUnwanted says that nobody waits for the part.
-var errUnwanted = errors.New("the manager does not want this part any more")
+var errUnwanted = errors.New("the manager no longer waits for this part")
 
 // folderOf is where a task works: at the same path as on its node, for the engine there mounts files
 // of locks. Its name is short, as sockets need it to be.

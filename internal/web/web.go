@@ -43,7 +43,7 @@ func Open(folder string) (*Store, error) {
 	}
 	s := &Store{root: root, patience: time.Second}
 	if s.holdsRun(".") {
-		return nil, errors.Join(fmt.Errorf("%s is a run; name the store that it lies in", folder), root.Close())
+		return nil, errors.Join(fmt.Errorf("%s is a single run; name the folder of stored runs that contains it", folder), root.Close())
 	}
 	return s, nil
 }

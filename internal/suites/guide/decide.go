@@ -96,7 +96,9 @@ type Shown struct {
 // Kept are runs behind a guard.
 type Kept struct {
 	Runs, Updates, Overlapped int64
-	Locks                     []string // of a guard that does not ask which lock there is
+	// Lost are those of the Updates that were lost, and Violations those of the Runs with any violation.
+	Lost, Violations int64
+	Locks            []string // of a guard that does not ask which lock there is
 }
 
 // Decision is the answer to a query: the choices in their order, and what must not be chosen.
@@ -325,7 +327,19 @@ func (q Query) failover(info clients.Info, d deaths) string {
 	if info.Expiry > 0 {
 		lease = time.Duration(float64(lease) / info.Expiry)
 	}
-	return fmt.Sprintf("lease of at most %s: failover is the lease and a little more%s", short(lease.Truncate(100*time.Millisecond)), measured)
+	return fmt.Sprintf("lease of at most %s: another worker takes over within %s%s", short(lease.Truncate(100*time.Millisecond)), takeover(info), measured)
+}
+
+// takeover says after how long a lock is free whose holder is silent.
+func takeover(info clients.Info) string {
+	text := "a lease"
+	if info.Expiry > 1 {
+		text = fmt.Sprintf("%g leases", info.Expiry)
+	}
+	if more := info.LockDelay + info.Grace; more > 0 {
+		text += " and " + short(more)
+	}
+	return text
 }
 
 // current are the runs of a lock, without those of other release lines of its servers than the newest,
@@ -397,11 +411,17 @@ func (g Group) aim() int {
 
 // kept sums up runs behind a guard in which nothing was lost.
 func (e Evidence) kept(guard guardText) (k Kept) {
-	behind := slices.DeleteFunc(slices.Clone(e), func(r Run) bool { return r.Guard != guard.name || r.Verdict != checker.Valid })
+	behind := slices.DeleteFunc(slices.Clone(e), func(r Run) bool {
+		return r.Guard != guard.name || r.Verdict != checker.Valid && r.Verdict != checker.Violation
+	})
 	for _, r := range behind.once() {
 		k.Runs += r.shows()
+		if r.Verdict == checker.Violation {
+			k.Violations += r.shows()
+		}
 		if r.Updates != nil {
 			k.Updates += r.Updates.Acknowledged
+			k.Lost += r.Updates.Lost
 		}
 		if r.DoubleGrants+r.UsesAfterExpiry > 0 {
 			k.Overlapped += r.shows()

@@ -34,7 +34,7 @@ func commandOf(experiment string) string {
 	return "lockcheck repro " + name
 }
 
-// lineOf is the command that repeats a run that is no experiment of lockcheck's own. An experiment of
+// lineOf returns the command that repeats a run of an experiment that is not built in. An experiment of
 // a user's is found in the files that its command named.
 func lineOf(h history.Header) string {
 	name := h.Parameters[suites.ExperimentParameter]

@@ -74,7 +74,7 @@ type Run struct {
 	// Line repeats the run; "" for an experiment that is built in, see Command.
 	Line string `json:"line,omitempty"`
 
-	// refused by the guard is what the run would have broken without it.
+	// refused: the guard refused accesses that would have broken the run.
 	refused bool
 }
 

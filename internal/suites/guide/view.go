@@ -111,7 +111,7 @@ func (d Decision) Unknown() string {
 		return oneRunProves
 	}
 	c := d.Choices[0]
-	return "Not known of " + c.Lock + ": " + strings.Join(c.Untried, ", ") + ". " + oneRunProves
+	return "Not tried with " + c.Lock + " without a guard: " + strings.Join(c.Untried, ", ") + ". " + oneRunProves
 }
 
 // fact is a line of a choice.
@@ -124,7 +124,11 @@ func (c Choice) facts() []fact {
 		all = all[:1]
 	}
 	if c.Alone != nil {
-		all = append(all, fact{"breaks", c.Alone.words()})
+		name := "unguarded" // it breaks only without the guard
+		if c.Guard == history.GuardNone {
+			name = "breaks"
+		}
+		all = append(all, fact{name, "when " + c.Alone.words()})
 	}
 	all = append(all, fact{"measured", c.keptText()})
 	if len(c.Faulty) > 0 {
@@ -187,7 +191,7 @@ func (d Decision) text(o reports.TerminalOptions, shown int) string {
 		p.hang(fmt.Sprintf("%d ", i+1), c.name()+c.label())
 		for _, f := range c.facts() {
 			switch {
-			case i == 0 && f.Name == "breaks": // the advice has it
+			case i == 0 && slices.Contains([]string{"breaks", "unguarded"}, f.Name): // the advice has it
 				continue
 			case i > 0 && slices.Contains([]string{"safe behind", "measured", "gave way"}, f.Name):
 				continue

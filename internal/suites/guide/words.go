@@ -148,12 +148,15 @@ func (c Choice) keptText() string {
 	if k.Runs == 0 {
 		return "no run behind this guard yet: it rests on mechanism alone"
 	}
-	text := fmt.Sprintf("0 of %d updates lost in %s", k.Updates, runsOf(k.Runs))
+	text := fmt.Sprintf("%d of %d updates lost in %s", k.Lost, k.Updates, runsOf(k.Runs))
+	if k.Violations > 0 && k.Lost == 0 {
+		text += fmt.Sprintf(", %d of them with another violation", k.Violations)
+	}
 	if c.Guard == history.GuardNone {
 		return text
 	}
 	if others := slices.DeleteFunc(slices.Clone(k.Locks), func(l string) bool { return l == c.Lock }); len(others) > 0 {
-		return text + ", with " + strings.Join(k.Locks, ", ") + " (the guard does not ask which lock there is)"
+		return text + "; the locks were " + strings.Join(k.Locks, ", ") + ", because this guard works the same with every lock"
 	}
 	return fmt.Sprintf("%s, though two held it at once in %d of them", text, k.Overlapped)
 }
@@ -170,5 +173,5 @@ func (c Choice) faultyText() string {
 	if len(all) > 3 {
 		all = append(all[:3], fmt.Sprintf("%d more", len(all)-3))
 	}
-	return "under " + strings.Join(all, "; ")
+	return "without a guard, under " + strings.Join(all, "; ")
 }

@@ -82,7 +82,8 @@ func (g *guide) covers() bool {
 	return g.stale < enoughPairs && (g.beginning() || g.made%2 == 0)
 }
 
-// beginning is the time of the first trials and of those after them that all cover pairs.
+// beginning reports whether the first trials are still being made, or the early generations in which
+// every trial is chosen to cover new pairs.
 func (g *guide) beginning() bool {
 	return len(g.single) > 0 || g.stale < enoughPairs && g.made <= 2*generation
 }

@@ -67,7 +67,7 @@ type space struct {
 	// nodes is the usual number of servers, and sizes are the other possible numbers.
 	nodes int
 	sizes []int
-	// unsupported says why there is no aim for some kinds, one reason in a text.
+	// unsupported lists why some kinds of fault have no target, one reason per string.
 	unsupported []string
 }
 

@@ -283,7 +283,7 @@ func (s Step) String() string {
 		text += " when " + s.When
 	}
 	if s.Half {
-		text += " after half of the section"
+		text += " halfway through the critical section"
 	}
 	return text + fmt.Sprintf(" for %v leases", s.Length)
 }

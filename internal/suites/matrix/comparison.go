@@ -204,7 +204,7 @@ func (c Cell) took() time.Duration {
 // Line is a comparison in one line of a list, for people: its texts are clean,
 // but not escaped.
 type Line struct {
-	Began time.Time // zero if it does not say
+	Began time.Time // zero if the start is unknown
 	// Verdict is one of the four of a run; "" for a part without any.
 	Verdict, Sentence string
 }

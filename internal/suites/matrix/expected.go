@@ -59,7 +59,7 @@ func propertyNames() []string {
 	return names
 }
 
-// expectedOf is the first expectation about a cell, by its place; -1 for none.
+// expectedOf returns the index of the first expectation that matches a cell, or -1.
 func (s Suite) expectedOf(c Place) int {
 	return slices.IndexFunc(s.Expected, func(e Expectation) bool {
 		return matches(e.Lock, c.Lock) && matches(e.Fault, c.Fault) && matches(e.Guard, c.Guard)

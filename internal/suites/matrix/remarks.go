@@ -31,7 +31,7 @@ func (c Cell) remarks() []string {
 				bad++
 			}
 		}
-		all = append(all, fmt.Sprintf("repeated %s with other seeds: not valid in %d of %d", reports.Many(n-1, "time"), bad, n))
+		all = append(all, fmt.Sprintf("not valid in %d of %d runs: the first, and %s with other seeds", bad, n, reports.Many(n-1, "repetition")))
 	}
 	if c.Compared != nil {
 		all = append(all, c.Compared.remark())

@@ -137,7 +137,7 @@ func (p Plan) Check() error {
 	case varied == 0:
 		return runs.Usagef("--ttl, --pause or --section must vary, as in --pause 100ms..30s")
 	case p.Steps < 2 || p.Steps > maxSteps:
-		return runs.Usagef("--steps %d: it must be 2 to %d", p.Steps, maxSteps)
+		return runs.Usagef("--steps %d: must be between 2 and %d", p.Steps, maxSteps)
 	}
 	return nil
 }
