@@ -29,10 +29,9 @@ type partition struct {
 	dropped     int64
 	// probed counts the packets that our own probes lost.
 	probed int64
-	// open has the probes that were answered before the cut, and expected those that must be answered
-	// after it: these, and those that another cut had kept from an answer.
-	open, expected map[probe]bool
-	healed         map[*clusters.Node]bool
+	// open has the probes that were answered before the cut, and must be answered after it.
+	open   map[probe]bool
+	healed map[*clusters.Node]bool
 	// doubt has the nodes on which an attempt to heal has failed: what the cut had met
 	// there is unknown if it is gone all the same.
 	doubt   map[*clusters.Node]bool
@@ -253,26 +252,14 @@ func (p *partition) probes() []probe {
 	return all
 }
 
-// look notes which probes are answered before the cut, and which are not because of another cut.
+// look notes which probes are answered before the cut. The others show nothing later: another cut may be
+// in force, or the two may never have been able to connect.
 func (p *partition) look(ctx context.Context) {
-	p.open, p.expected = make(map[probe]bool), make(map[probe]bool)
+	p.open = make(map[probe]bool)
 	probes := p.probes()
 	for i, err := range tryAll(ctx, probes) {
 		if err == nil {
-			p.open[probes[i]], p.expected[probes[i]] = true, true
-		}
-	}
-	if len(p.open) == len(probes) {
-		return
-	}
-	cut := make(map[*clusters.Node]bool)
-	for _, node := range p.involved() {
-		cuts, err := node.Host.Cuts(ctx)
-		cut[node] = err != nil || len(cuts) > 0
-	}
-	for _, probe := range probes {
-		if cut[probe.from] || cut[probe.to] {
-			p.expected[probe] = true
+			p.open[probes[i]] = true
 		}
 	}
 }
@@ -373,31 +360,34 @@ func (p *partition) rulesGone(ctx context.Context) (others map[*clusters.Node]bo
 }
 
 // ProveHealed shows that our rules are gone, and that every pair can connect again that could before,
-// or that another cut had kept apart, unless another cut is in force on one of the two.
+// unless another cut is in force on one of the two by now.
 func (p *partition) ProveHealed(ctx context.Context) (string, error) {
-	others, err := p.rulesGone(ctx)
-	if err != nil {
-		return "", err
-	}
-	probes := slices.DeleteFunc(p.probes(), func(one probe) bool {
-		return !p.expected[one] || others[one.from] || others[one.to]
-	})
-	if len(probes) == 0 {
-		return "rules gone", nil
-	}
-	waiting := probes
+	answered := make(map[probe]bool)
 	return poll(ctx, func(ctx context.Context) (string, error) {
+		others, err := p.rulesGone(ctx) // each time, because another cut may begin meanwhile
+		if err != nil {
+			return "", err
+		}
+		waiting := slices.DeleteFunc(p.probes(), func(one probe) bool {
+			return !p.open[one] || answered[one] || others[one.from] || others[one.to]
+		})
 		var left []probe
 		var last error
 		for i, err := range tryAll(ctx, waiting) {
 			if err != nil {
 				left, last = append(left, waiting[i]), err
+			} else {
+				answered[waiting[i]] = true
 			}
 		}
-		if waiting = left; len(left) > 0 {
+		if len(left) > 0 {
 			return "", fmt.Errorf("%s: %w", describeProbes(left, "cannot reach"), last)
 		}
-		return "rules gone; " + describeProbes(probes, "can reach"), nil
+		shown := slices.DeleteFunc(p.probes(), func(one probe) bool { return !answered[one] })
+		if len(shown) == 0 {
+			return "rules gone", nil
+		}
+		return "rules gone; " + describeProbes(shown, "can reach"), nil
 	})
 }
 

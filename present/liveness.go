@@ -90,8 +90,12 @@ func (p presenter) failovers(s checker.FailoverSummary) string {
 	if granted == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the lock failed over %s after its holder was stopped, cut off or killed (median of %d; longest %s; lease %s)",
-		length(s.Median), granted, length(s.Longest), length(p.header.Lease))
+	lease := ""
+	if p.header.Lease > 0 {
+		lease = "; lease " + length(p.header.Lease)
+	}
+	return fmt.Sprintf("the lock failed over %s after its holder was stopped, cut off or killed (median of %d; longest %s%s)",
+		length(s.Median), granted, length(s.Longest), lease)
 }
 
 // lossNotifications is empty if no holder was replaced.

@@ -75,6 +75,8 @@ func TestFacts(t *testing.T) {
 	one.results.Orphans = checker.OrphanSummary{Killed: 1, Longest: time.Second, Victim: "w1"}
 	stuck := leased()
 	stuck.results.Findings = []checker.Finding{{Property: checker.Liveness, Violations: []checker.Incident{{Kind: checker.KindStuckKey, Key: "k0", To: 2e9}}}}
+	sessions := connected()
+	sessions.results.Failovers = checker.FailoverSummary{Holders: 1, Median: time.Second, Longest: time.Second}
 	covered := leased()
 	covered.header.Workers = []string{"w1"}
 	covered.results.Faults = []checker.FaultCoverage{
@@ -152,6 +154,7 @@ func TestFacts(t *testing.T) {
 			"of 3 replaced holders, 1 learned of the loss before the release (at most 5 ms after the next grant), 2 at the release, 0 never; " +
 			"1 untrue loss: the lock was reported as lost, but its release succeeded afterwards (3 ms from loss to release in all); " +
 			"2 idle releases: no worker was granted the lock for more than 500 ms afterwards, though others asked for it (2 s in all)"},
+		{sessions, checker.Fact{Kind: checker.FactLivenessMeasured}, "the lock failed over 1 s after its holder was stopped, cut off or killed (median of 1; longest 1 s)"},
 		{one, checker.Fact{Kind: checker.FactLivenessMeasured}, "the lock of w1 was granted again 1 s after w1 was killed, lease 100 ms"},
 		{leased(), checker.Fact{Kind: checker.FactNotProvenHealed, Faults: []string{"f1"}}, "fault f1 could not be proven healed"},
 		{leased(), checker.Fact{Kind: checker.FactNotProvenHealed, Faults: []string{"f1", "f2"}}, "faults f1, f2 could not be proven healed"},

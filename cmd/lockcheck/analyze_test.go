@@ -194,7 +194,7 @@ func TestAnalyzeJepsen(t *testing.T) {
 	}
 	s.want(s.run("analyze", "--format", "jepsen", bad), exitUsage, "", "operation 1")
 	s.want(s.run("analyze", "--format", "csv", bad), exitUsage, "", "there are lockcheck and jepsen")
-	s.want(s.run("analyze", "--lease", "1s", bad), exitUsage, "", "are for a history of Jepsen")
+	s.want(s.run("analyze", "--lease", "1s", bad), exitUsage, "", "apply only to Jepsen histories")
 	s.want(s.run("analyze", "--format", "jepsen", "--keys", "name", bad), exitUsage, "", "which begin with a colon")
 	keys := filepath.Join(t.TempDir(), "keys.edn")
 	if err := os.WriteFile(keys, []byte("{:f :acquire :process 0 :type :invoke :value :a} {:f :acquire :process 1 :type :invoke :value :b}\n\n"), 0o644); err != nil {

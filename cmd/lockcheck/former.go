@@ -17,6 +17,15 @@ func currentArgs(args []string) []string {
 	given := func(flag string) bool {
 		return slices.ContainsFunc(rest, func(arg string) bool { return arg == flag || strings.HasPrefix(arg, flag+"=") })
 	}
+	if args[0] == "sweep" || args[0] == "advise" { // their --lock had a shorthand, which --locks has not
+		for i, arg := range rest {
+			if arg == "-l" {
+				rest[i] = "--lock"
+			} else if lock, short := strings.CutPrefix(arg, "-l"); short {
+				rest[i] = "--lock=" + strings.TrimPrefix(lock, "=")
+			}
+		}
+	}
 	switch args[0] {
 	case "help":
 		if current := currentArgs(rest); current != nil { // without the flags that were added

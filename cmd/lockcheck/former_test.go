@@ -15,6 +15,9 @@ import (
 func TestFormerNames(t *testing.T) {
 	for former, want := range map[string]string{
 		"sweep --lock redis":                    "compare --pause 100ms..5s --lock redis",
+		"sweep -l redis":                        "compare --pause 100ms..5s --lock redis",
+		"sweep -l=redis":                        "compare --pause 100ms..5s --lock=redis",
+		"advise -lredis":                        "guide advise --lock=redis",
 		"sweep --pause 1s..2s":                  "compare --pause 1s..2s",
 		"sweep --resume store/sweep/latest":     "compare --resume store/sweep/latest",
 		"profile --time 5s --time=6s":           "compare --load 1..64 --time-limit 5s --time-limit=6s",

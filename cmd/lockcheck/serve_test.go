@@ -71,7 +71,7 @@ func TestServeRefused(t *testing.T) {
 	}{
 		{[]string{"--store", filepath.Join(aRun, "missing")}, exitUsage, "the store cannot be opened: open"},
 		{[]string{"--store", filepath.Join(aRun, "history.jsonl")}, exitUsage, "not a directory"},
-		{[]string{"--store", aRun}, exitUsage, "is a run; name the store that it lies in"},
+		{[]string{"--store", aRun}, exitUsage, "is a single run; name the folder of stored runs that contains it"},
 		{[]string{"--store", s.store, "--port", taken}, exitBroken, "address already in use"},
 	} {
 		s.want(s.run(append([]string{"serve"}, c.args...)...), c.code, "", c.want)

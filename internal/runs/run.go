@@ -201,10 +201,24 @@ func (r *run) record(ctx context.Context, interrupt <-chan struct{}) (interrupte
 	}
 	r.sound = failure == nil
 	if r.nemesis != nil {
-		r.nemesis.Environment.Watch.Close()
+		closeWatch(ctx, r.nemesis.Environment.Watch)
 	}
 	r.finish(failure, interrupted)
 	return interrupted, r.save(), nil
+}
+
+// closeWatch waits until every worker that a fault stopped in flight goes on. It does not outlast the run's
+// context: a second interrupt removes the containers at once.
+func closeWatch(ctx context.Context, w *nemesis.Watch) {
+	closed := make(chan struct{})
+	go func() {
+		w.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	}
 }
 
 // cancelOn cancels while the cluster starts: there is nothing yet to collect.

@@ -214,21 +214,31 @@ func (c *Cell) add(run Run, narrower string) {
 }
 
 // once drops what is there twice: the track record of an experiment may sum up single runs that are
-// there as well, so the larger of the two counts.
+// there as well, so the larger of the two counts. Single runs that break more often than the record says
+// cannot be part of it, and stay.
 func once(all []Run) []Run {
-	var single, summed []Run
-	var n int64
+	var single, breaking, summed []Run
+	var n, broke int64
 	for _, r := range all {
-		if r.Of == 0 {
-			single = append(single, r)
-		} else {
+		switch {
+		case r.Of > 0:
 			summed, n = append(summed, r), n+r.Of
+			if r.Breaks() {
+				broke += r.Met
+			}
+		case r.Breaks():
+			single, breaking = append(single, r), append(breaking, r)
+		default:
+			single = append(single, r)
 		}
 	}
-	if n >= int64(len(single)) {
-		return summed
+	switch {
+	case n < int64(len(single)):
+		return single
+	case broke < int64(len(breaking)):
+		return append(summed, breaking...)
 	}
-	return single
+	return summed
 }
 
 // sum counts the runs of a group under a fault.

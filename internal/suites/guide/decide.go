@@ -264,8 +264,9 @@ func (e Evidence) ruleOut(c *Choice, q Query, info clients.Info, alone map[strin
 			return
 		}
 	}
-	if cell := alone[None]; cell.State == Broken && len(cell.Groups[0].Setup) == 0 {
-		c.Against, c.AgainstShown = "it broke without any fault", &Shown{None, c.Lock + "/" + None, cell.Groups[0]}
+	groups := alone[None].Groups
+	if i := slices.IndexFunc(groups, func(g Group) bool { return g.Broke > 0 && len(g.Setup) == 0 }); i >= 0 {
+		c.Against, c.AgainstShown = "it broke without any fault", &Shown{None, c.Lock + "/" + None, groups[i]}
 	}
 }
 

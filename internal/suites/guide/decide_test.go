@@ -53,6 +53,11 @@ func TestReproductions(t *testing.T) {
 			if name != x.Options.Lock || run.Guard != x.Options.Guard || x.Options.ServerVersion != "" && version != "" && version != x.Options.ServerVersion {
 				t.Errorf("%s is about %s behind %s, and its evidence about %s behind %s", x.Name, x.Options.Lock, x.Options.Guard, run.Lock, run.Guard)
 			}
+			for _, run := range e {
+				if v := x.Options.ServerVersion; run.Experiment == x.Name && v != "" && !strings.HasSuffix(run.Version(), " "+v) {
+					t.Errorf("%s runs version %s, and its evidence %s is of %s", x.Name, v, run.ID, run.Version())
+				}
+			}
 			if !run.Breaks() {
 				continue
 			}
@@ -141,7 +146,10 @@ func TestDecide(t *testing.T) {
 		t.Errorf("within 6 s: %q", locks(d.Choices))
 	}
 	// A bug of 3.4 is not held against 3.6.
-	for _, c := range e.Decide(Query{Need: NeedData, Have: []string{"etcd"}}).Choices {
+	i := slices.IndexFunc(e, func(r Run) bool { return r.Experiment == "repro/etcd-11456" && r.Breaks() })
+	old := e[i]
+	old.ID, old.Lock, old.Experiment = "a bug of 3.4", "etcd-v3lock", ""
+	for _, c := range append(slices.Clone(e), old).Decide(Query{Need: NeedData, Have: []string{"etcd"}}).Choices {
 		for _, s := range c.Faulty {
 			if strings.HasPrefix(s.Version, "etcd 3.4") || s.Fault == None {
 				t.Errorf("%s is charged with %s of %s", c.Lock, s.Fault, s.Version)
@@ -183,6 +191,7 @@ func TestOnce(t *testing.T) {
 	}{
 		{Evidence{single, summed}, 2, 3},
 		{Evidence{single}, 1, 1},
+		{Evidence{single, changed(summed, func(r *Run) { r.Verdict, r.Violated, r.Met = checker.Valid, nil, 3 })}, 1, 4},
 		{Evidence{single, of("repro/x", broke("3", clock)), of("repro/x", broke("4", clock)), of("repro/x", broke("5", clock)), summed}, 4, 4},
 	} {
 		g, _ := c.runs.Cell("redis", clock, history.GuardNone).Worst()

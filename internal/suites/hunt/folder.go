@@ -365,5 +365,9 @@ func (r record) isFurtherThan(other record) bool {
 		}
 		return 0
 	}
+	// Of two that no rerun has shown, the one whose reruns were stopped: its question is still open.
+	if reached(r) == 0 && reached(other) == 0 && (r.Stopped == nil) != (other.Stopped == nil) {
+		return r.Stopped != nil
+	}
 	return cmp.Or(cmp.Compare(reached(r), reached(other)), cmp.Compare(len(other.Reduced.Steps), len(r.Reduced.Steps))) > 0
 }
