@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"lockcheck/clients/clienttest"
 	"lockcheck/clients/conformance"
@@ -168,10 +167,9 @@ func TestClientCheckInterrupted(t *testing.T) {
 			s.signals <- os.Interrupt
 		}
 	}
-	began := time.Now()
 	s.want(s.checkClient("silent-in-hello"), exitInterrupted, "", "")
-	if s.stdout != "" || time.Since(began) > 25*time.Second { // it would take 30 s
-		t.Errorf("after %s: %s", time.Since(began), s.stdout)
+	if s.stdout != "" { // a check that was not interrupted prints what it found
+		t.Error(s.stdout)
 	}
 }
 
