@@ -89,6 +89,7 @@ type Choice struct {
 // Shown is a measurement: what broke in k of n runs, of which version, and the command that shows it.
 type Shown struct {
 	Fault string // with others that it needs
+	Main  string // without them
 	Cell  string // lock and fault, as Why takes them
 	Group
 }
@@ -182,12 +183,18 @@ func (q Query) rank(a, b Choice) int {
 	)
 }
 
-// giveWay counts the kinds of fault of Faulty, and those of the mechanism of its family.
+// giveWay counts the kinds of fault of Faulty, and those of the mechanism of its family. Faults that break
+// the lock only together count once.
 func (c Choice) giveWay() int {
 	faults := slices.Clone(c.Family.GivesWay)
 	for _, s := range c.Faulty {
-		if !slices.Contains(faults, s.Fault) {
-			faults = append(faults, s.Fault)
+		counted := func(fault string) bool {
+			kind, whom := split(fault)
+			return slices.Contains(faults, kind+":"+whom)
+		}
+		if !counted(s.Main) && !slices.ContainsFunc(s.Needed, counted) {
+			kind, whom := split(s.Main)
+			faults = append(faults, kind+":"+whom)
 		}
 	}
 	return len(faults)
@@ -260,13 +267,13 @@ func (e Evidence) ruleOut(c *Choice, q Query, info clients.Info, alone map[strin
 	for _, fault := range e.faultsBehind(c.Guard) {
 		if cell := e.Cell(c.Lock, fault, c.Guard); cell.costsData() {
 			worst, _ := cell.Worst()
-			c.Against, c.AgainstShown = "data was lost behind this guard", &Shown{worst.under(fault), c.Lock + "/" + fault + "/" + c.Guard, worst}
+			c.Against, c.AgainstShown = "data was lost behind this guard", &Shown{worst.under(fault), fault, c.Lock + "/" + fault + "/" + c.Guard, worst}
 			return
 		}
 	}
 	groups := alone[None].Groups
 	if i := slices.IndexFunc(groups, func(g Group) bool { return g.Broke > 0 && len(g.Setup) == 0 }); i >= 0 {
-		c.Against, c.AgainstShown = "it broke without any fault", &Shown{None, c.Lock + "/" + None, groups[i]}
+		c.Against, c.AgainstShown = "it broke without any fault", &Shown{None, None, c.Lock + "/" + None, groups[i]}
 	}
 }
 
@@ -385,7 +392,7 @@ func breaksAlone(cells map[string]Cell) (faulty []Shown, alone *Shown) {
 			if g.Broke == 0 || fault == LongWork || fault == None && len(g.Setup) > 0 {
 				continue
 			}
-			s := Shown{g.under(cmp.Or(g.Case, fault)), cells[fault].Lock + "/" + fault, g}
+			s := Shown{g.under(cmp.Or(g.Case, fault)), fault, cells[fault].Lock + "/" + fault, g}
 			all = append(all, s)
 		}
 	}
@@ -467,7 +474,7 @@ func orphaned(cells map[string]Cell) *Shown {
 	for _, fault := range []string{Normal("kill:holder"), Normal("crash:holder")} {
 		for _, g := range cells[fault].Groups {
 			if g.Class == Stuck && g.Broke > 0 && len(g.With) == 0 {
-				return &Shown{fault, g.Runs[0].Lock + "/" + fault, g}
+				return &Shown{fault, fault, g.Runs[0].Lock + "/" + fault, g}
 			}
 		}
 	}

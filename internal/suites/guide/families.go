@@ -83,10 +83,15 @@ func Families() []Family {
 			Ends:     "a lease by the database's wall clock", Survives: "all, by the log of the database",
 			Breaks: "a holder is paused past its lease; the database's clock is stepped", Behind: "fence by the counter in its row",
 		}, {
-			Name: "key of one Redis", Locks: []string{"redis", "redislock", "redis-aof", "valkey"}, End: EndsLease,
+			Name: "key of one Redis", Locks: []string{"redis", "redislock", "valkey"}, End: EndsLease,
 			GivesWay: []string{clockStep, restart},
-			Ends:     "a TTL by the server's wall clock", Survives: "nothing, unless each write is synced (redis-aof)",
+			Ends:     "a TTL by the server's wall clock", Survives: "nothing",
 			Breaks: "a holder is paused past its TTL; the server restarts empty; its clock is stepped", Behind: guardOfData,
+		}, {
+			Name: "key of one Redis that syncs each write", Locks: []string{"redis-aof"}, End: EndsLease,
+			GivesWay: []string{clockStep},
+			Ends:     "a TTL by the server's wall clock", Survives: "all, by its append-only file",
+			Breaks: "a holder is paused past its TTL; the server's clock is stepped", Behind: guardOfData,
 		}, {
 			Name: "key of a replicated Redis", Locks: []string{"redis-failover", "redis-wait", "redis-cluster", "valkey-cluster"}, End: EndsLease,
 			GivesWay: []string{clockStep, restart},
@@ -113,7 +118,10 @@ func Families() []Family {
 // FamilyOf returns the family of a lock, however it is used and whichever version its servers have;
 // false for locks that nobody should choose, and those of a user's own.
 func FamilyOf(lock string) (Family, bool) {
-	name := strings.FieldsFunc(lock, func(r rune) bool { return strings.ContainsRune("@+,", r) })[0]
+	name := lock
+	if i := strings.IndexAny(lock, "@+,"); i >= 0 {
+		name = lock[:i]
+	}
 	for _, f := range Families() {
 		if slices.Contains(f.Locks, name) {
 			return f, true

@@ -189,6 +189,12 @@ func (c Class) severity() int {
 // shows nothing.
 func (r Run) Breaks() bool { return r.Verdict == checker.Violation || r.late() }
 
+// endsWithConnection says of a lock that lockcheck knows whether it lasts as long as its connection.
+func endsWithConnection(lock string) bool {
+	family, known := FamilyOf(lock)
+	return known && (family.End == EndsConnection || family.End == EndsTransaction)
+}
+
 // Class of a run that breaks; one without a cause that is known to be inherent is
 // held against the lock.
 func (r Run) Class() Class {
@@ -207,7 +213,8 @@ func (r Run) Class() Class {
 		if r.Causes[cause.Name] == 0 {
 			continue
 		}
-		if !cause.Inherent {
+		// A lock without a lease ends with its connection, and so with its server: the service gave nothing away.
+		if !cause.Inherent && !(cause.Name == checker.CauseServerLost && endsWithConnection(r.Lock)) {
 			return ByLock
 		}
 		inherent = true
