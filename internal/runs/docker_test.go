@@ -52,8 +52,9 @@ func TestDataInDatabase(t *testing.T) {
 	for lock, want := range map[string]checker.Verdict{"postgres-session": checker.Valid, "postgres-pgbouncer": checker.Violation} {
 		t.Run(lock, func(t *testing.T) {
 			t.Parallel()
-			pool, seen := NewPool(), make(map[string]bool)
-			for n := range 2 {
+			// On a busy machine a cluster may not prove to be clean in time, and the next run gets a new one.
+			pool, seen, reused := NewPool(), make(map[string]bool), false
+			for n := 0; n < 4 && !reused; n++ {
 				outcome, err := Test(context.Background(), options(t, func(o *Options) {
 					o.Lock, o.TTL, o.Guard, o.Nemesis, o.TimeLimit, o.Pool = lock, 0, "database", "none", 8*time.Second, pool
 				}), nil, logged{t})
@@ -63,8 +64,8 @@ func TestDataInDatabase(t *testing.T) {
 				if f := outcome.Results.Finding(checker.NoLostUpdate); outcome.Results.Verdict != want || f.Verdict != want {
 					t.Errorf("verdict %s, lost updates %s, want %s", outcome.Results.Verdict, f.Verdict, want)
 				}
-				if earlier := outcome.History.Header.Earlier; earlier != n {
-					t.Errorf("run %d came after %d on its servers", n+1, earlier)
+				if reused = outcome.History.Header.Earlier > 0; !reused {
+					clear(seen) // of servers that are gone
 				}
 				for key := range keys(outcome.History) {
 					if seen[key] {
@@ -72,6 +73,9 @@ func TestDataInDatabase(t *testing.T) {
 					}
 					seen[key] = true
 				}
+			}
+			if !reused {
+				t.Error("no run came after another one on its servers")
 			}
 			if err := pool.Close(context.Background()); err != nil {
 				t.Error(err)
