@@ -17,7 +17,26 @@ func (notLinked) Clock(context.Context, string) (time.Time, error) {
 	return time.Time{}, clients.ErrEmbeddedOnly
 }
 func (notLinked) Version(context.Context, string) (string, error) { return "", clients.ErrEmbeddedOnly }
-func (notLinked) Leads(context.Context, string) (bool, error)     { return false, clients.ErrEmbeddedOnly }
+
+// leaderNotLinked stands for those of servers of which one leads. The others must not have its method, by which
+// schedules know whether there is a leader.
+type leaderNotLinked struct{ notLinked }
+
+func (leaderNotLinked) Leads(context.Context, string) (bool, error) {
+	return false, clients.ErrEmbeddedOnly
+}
+
+func (clusterProbes) Leads(context.Context, string) (bool, error) {
+	return false, clients.ErrEmbeddedOnly
+}
+
+func (replicationProbes) Leads(context.Context, string) (bool, error) {
+	return false, clients.ErrEmbeddedOnly
+}
+
+func (sentinelProbes) Leads(context.Context, string) (bool, error) {
+	return false, clients.ErrEmbeddedOnly
+}
 
 type (
 	redisProbes struct {
@@ -27,7 +46,7 @@ type (
 	clusterProbes     struct{ redisProbes }
 	replicationProbes struct{ redisProbes }
 	sentinelProbes    struct{ redisProbes }
-	zookeeperProbes   = notLinked
+	zookeeperProbes   = leaderNotLinked
 )
 
 func askPostgres(context.Context, string, string, any) error { return clients.ErrEmbeddedOnly }
