@@ -124,7 +124,7 @@ func (l LockAdvice) nothingKnown() string {
 	case l.Runs == 0:
 		return "unknown: there is no run of it in the guide"
 	}
-	return fmt.Sprintf("nothing in %s of the guide, which proves little", many(l.Runs, "run"))
+	return fmt.Sprintf("nothing in %s of the guide, which proves little", Many(l.Runs, "run"))
 }
 
 func (l LockAdvice) leaseText() string {
@@ -132,16 +132,16 @@ func (l LockAdvice) leaseText() string {
 	case l.Lease == 0:
 		return "none: a paused holder keeps the lock, and all others wait for it"
 	case l.Renew:
-		return fmt.Sprintf("%s, renewed each third of it: %s", length(l.Lease), l.Why)
+		return fmt.Sprintf("%s, renewed each third of it: %s", Length(l.Lease), l.Why)
 	}
-	return length(l.Lease) + ": " + l.Why
+	return Length(l.Lease) + ": " + l.Why
 }
 
 func (l LockAdvice) failoverText() string {
 	if l.Lease == 0 {
 		return "as soon as the connection of a dead holder ends; of one that is cut off, when keep-alives give up"
 	}
-	return fmt.Sprintf("the lock of a dead holder is free after %s", length(l.FreeAfter))
+	return fmt.Sprintf("the lock of a dead holder is free after %s", Length(l.FreeAfter))
 }
 
 func (l LockAdvice) guardText() string {
@@ -165,7 +165,7 @@ func AdviceMarkdown(w io.Writer, a Advice) error {
 		case l.Unfit != "":
 			lease, free, but = "", "", "not fit: "+l.Unfit
 		case l.Lease > 0:
-			lease, free = length(l.Lease), length(l.FreeAfter)
+			lease, free = Length(l.Lease), Length(l.FreeAfter)
 		}
 		if l.Renew && l.Unfit == "" {
 			lease += ", renewed"
@@ -176,7 +176,7 @@ func AdviceMarkdown(w io.Writer, a Advice) error {
 	writeKnown(&b, a.Locks)
 	b.WriteString("\nNot proven:\n\n")
 	for _, text := range a.Unproven {
-		fmt.Fprintf(&b, "- %s\n", markdown(text))
+		fmt.Fprintf(&b, "- %s\n", Markdown(text))
 	}
 	b.WriteString("\nTo check it:\n\n```\n")
 	for _, l := range a.Locks {
@@ -208,7 +208,7 @@ func writeKnown(b *strings.Builder, locks []LockAdvice) {
 	for _, l := range locks {
 		for _, known := range l.Known {
 			markdownLine(b, []string{
-				markdown(l.Lock), markdown(known.Fault), markdown(known.Alone), markdown(l.Guard + ": " + known.Guarded), markdownCode(known.Line),
+				Markdown(l.Lock), Markdown(known.Fault), Markdown(known.Alone), Markdown(l.Guard + ": " + known.Guarded), markdownCode(known.Line),
 			})
 		}
 		if nothing := l.nothingKnown(); nothing != "" && l.Unfit == "" {

@@ -73,7 +73,7 @@ func (c *canvas) overlaps(s *shelf) {
 		if bottom == 0 {
 			continue
 		}
-		d := length(time.Duration(i.To - i.From))
+		d := Length(time.Duration(i.To - i.From))
 		class := cmp.Or(clean(i.Class), "overlap")
 		title := strings.Join(cleanAll(i.Workers), " and ") + " both hold the lock for " + d + ": " + class
 		c.Tints = append(c.Tints, c.stretch("tint", i.From, i.To, top, bottom-top, title))
@@ -93,7 +93,7 @@ func (c *canvas) violated(s situation, bottom int, names *shelf) {
 	title := shorten(clean(i.What), maxIncidentText)
 	c.Tints = append(c.Tints, c.stretch("tint", i.From, i.To, c.Top, bottom-c.Top, title))
 	c.rect("violated", i.From, i.To, c.Top, bottom-c.Top, title)
-	c.note(names, "l-overlap", max(i.From, c.from), word+": "+length(time.Duration(i.To-i.From)))
+	c.note(names, "l-overlap", max(i.From, c.from), word+": "+Length(time.Duration(i.To-i.From)))
 }
 
 // faultRows draws one row for each fault in the window, sharing rows where
@@ -119,7 +119,7 @@ func (c *canvas) faultRows(top int) int {
 		c.Labels = append(c.Labels, label{"l-fault", percent(c.labelX(f, anchor)), text, anchor, rows[i].y})
 	}
 	if left > 0 {
-		c.Notes = append(c.Notes, many(int64(left), "more fault")+" at this time left out of the picture.")
+		c.Notes = append(c.Notes, Many(int64(left), "more fault")+" at this time left out of the picture.")
 	}
 	c.stack("faults", len(rows), top, height)
 	return top + len(rows)*height
@@ -155,7 +155,7 @@ func (c *canvas) faultKinds(top int) int {
 		c.rect(faultClass(f), f.Begin, f.End, top+i*height+6, 10, c.rec.faultName(f)+" ("+clean(f.ID)+")")
 	}
 	if left > 0 {
-		c.Notes = append(c.Notes, many(int64(left), "more fault")+" left out.")
+		c.Notes = append(c.Notes, Many(int64(left), "more fault")+" left out.")
 	}
 	return top + len(rows)*height
 }

@@ -40,7 +40,7 @@ func ComparisonPage(w io.Writer, name, text string, view any) error {
 }
 
 // wholePercent rounds up: a bound must not look better than it is.
-func wholePercent(share float64) string { return trimmed(min(100, float64(int(100*share+0.999))), 0) }
+func wholePercent(share float64) string { return Trimmed(min(100, float64(int(100*share+0.999))), 0) }
 
 // barView is a figure in a table: drawn, in words, and as a number to sort by.
 type barView struct {
@@ -61,8 +61,8 @@ func lossBar(p checker.Pool) barView {
 		low, high = p.LostLow, p.LostHigh
 	}
 	return barView{
-		Value: fmt.Sprint(share), Text: fmt.Sprintf("%s of %s", grouped(p.Lost), grouped(p.Acknowledged)),
-		Note: "95 %: " + brief(p.LossInterval),
+		Value: fmt.Sprint(share), Text: fmt.Sprintf("%s of %s", Grouped(p.Lost), Grouped(p.Acknowledged)),
+		Note: "95 %: " + LossInterval(p.LossInterval),
 		Left: percent1(low), Width: percent1(high - low), Mark: percent1(share), Bad: p.Lost > 0,
 	}
 }
@@ -90,10 +90,10 @@ func (s scale) bar(d time.Duration, note string) barView {
 	if s.longest > s.shortest {
 		width = 0.1 + 0.9*math.Log(float64(d)/float64(s.shortest))/math.Log(float64(s.longest)/float64(s.shortest))
 	}
-	return barView{Value: fmt.Sprint(int64(d)), Text: length(d), Note: note, Left: "0", Width: percent1(width)}
+	return barView{Value: fmt.Sprint(int64(d)), Text: Length(d), Note: note, Left: "0", Width: percent1(width)}
 }
 
-func percent1(share float64) string { return trimmed(100*min(1, max(0, share)), 1) }
+func percent1(share float64) string { return Trimmed(100*min(1, max(0, share)), 1) }
 
 // Bar is a figure drawn from the left of a cell, in percent of its width.
 type Bar struct {

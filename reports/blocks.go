@@ -35,7 +35,7 @@ func (c *canvas) blocks() []block {
 	}
 	merged := c.condensed(short)
 	if len(merged) < total {
-		c.Notes = append(c.Notes, many(int64(total), "hold")+" drawn as "+many(int64(len(merged)), "block")+
+		c.Notes = append(c.Notes, Many(int64(total), "hold")+" drawn as "+Many(int64(len(merged)), "block")+
 			": neighbours too close together to be told apart at this scale are merged. "+
 			"Holds that went on beyond their validity or belong to a listed incident are drawn one by one, up to "+strconv.Itoa(maxAlone)+" of them.")
 	}
@@ -73,7 +73,7 @@ func mergeAll(holds map[string][]checker.Hold, workers []string, gap int64) []bl
 func (c *canvas) hold(b block) {
 	r := c.rows[b.Worker]
 	if n := len(b.holds); n > 1 {
-		c.rect("hold many", b.Start, b.to, r.bar, r.thick, many(int64(n), "hold")+" of "+clean(b.Worker))
+		c.rect("hold many", b.Start, b.to, r.bar, r.thick, Many(int64(n), "hold")+" of "+clean(b.Worker))
 		c.partsOf(b, clean(b.Worker)+" holds the lock")
 		return
 	}

@@ -38,12 +38,12 @@ func (c *canvas) faultBands(top, height int) {
 		c.Notes = append(c.Notes, "Shaded where a fault was in force.")
 	}
 	if n > maxFaultShapes {
-		c.Notes = append(c.Notes, "Only the first "+grouped(maxFaultShapes)+" of "+grouped(int64(n))+" faults are shaded.")
+		c.Notes = append(c.Notes, "Only the first "+Grouped(maxFaultShapes)+" of "+Grouped(int64(n))+" faults are shaded.")
 	}
 }
 
 // chartY is the height of a share of the scale.
-func chartY(share float64) string { return trimmed(chartTop+chartHeight*(1-share), 1) }
+func chartY(share float64) string { return Trimmed(chartTop+chartHeight*(1-share), 1) }
 
 // levelAt is a line with its name next to the plot.
 func levelAt(share float64, name string) level {
@@ -68,7 +68,7 @@ func (p *pen) dot(t int64, share float64) {
 }
 
 func (p *pen) to(command string, t int64, share float64) {
-	p.WriteString(command + trimmed(10*p.c.pos(t), 3) + " " + chartY(share))
+	p.WriteString(command + Trimmed(10*p.c.pos(t), 3) + " " + chartY(share))
 }
 
 // draw adds what was written to the picture.

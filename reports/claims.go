@@ -91,7 +91,7 @@ func (c *canvas) claims(s situation) {
 	}
 	for _, b := range c.condensed(spans) {
 		n := len(b.holds)
-		title := "the service has " + many(int64(n), "claim") + " of " + clean(b.Worker) + " on record"
+		title := "the service has " + Many(int64(n), "claim") + " of " + clean(b.Worker) + " on record"
 		if n == 1 {
 			title = "the service has the claim of " + clean(b.Worker) + " with token " + strconv.FormatUint(b.Token, 10) +
 				" on record from " + at(b.Start, c.rec.begin) + " to " + at(b.to, c.rec.begin)
@@ -131,7 +131,7 @@ func (c *canvas) unowned(top int) int {
 		c.write(rows[i], "l-claim", end, text, anchor)
 	}
 	if left > 0 {
-		c.Notes = append(c.Notes, many(int64(left), "more claim")+" of the service left out.")
+		c.Notes = append(c.Notes, Many(int64(left), "more claim")+" of the service left out.")
 	}
 	c.stack("service", len(rows), top, height)
 	return top + len(rows)*height

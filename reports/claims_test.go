@@ -105,7 +105,7 @@ func TestHTMLMarksTheEndOfLeases(t *testing.T) {
 				c.change(&h.Header, &r.Holds[i])
 			}
 			page := pageOf(t, run{"leases", h, r})
-			if got := strings.Contains(page, "TTL of "+length(2*time.Second)+" ends"); got != c.marked {
+			if got := strings.Contains(page, "TTL of "+Length(2*time.Second)+" ends"); got != c.marked {
 				t.Errorf("the end of the lease is marked: %v, want %v", got, c.marked)
 			}
 			if got := parseSVG(t, page)["#s-ttl"] > 0; got != c.marked {

@@ -84,7 +84,7 @@ func (c *canvas) actors(cast map[string]bool) []string {
 		}
 	}
 	if left > 0 {
-		c.Notes = append(c.Notes, many(int64(left), "more worker")+" that took no part in this left out.")
+		c.Notes = append(c.Notes, Many(int64(left), "more worker")+" that took no part in this left out.")
 	}
 	return out
 }
@@ -113,7 +113,7 @@ func (c *canvas) waiting() {
 			class, what = "info", " asks for the lock; the outcome is unknown"
 		}
 		if w.times > 1 {
-			what += ", " + grouped(int64(w.times)) + " times"
+			what += ", " + Grouped(int64(w.times)) + " times"
 		}
 		thin(class, w.worker, w.key, w.from, w.to, clean(w.worker)+what)
 	}

@@ -12,7 +12,7 @@ func CommandLine(args []string) string { return strings.Join(quoted(args), " ") 
 func quoted(args []string) []string {
 	var out []string
 	for _, a := range args {
-		a = printable(a)
+		a = Printable(a)
 		if a == "" || strings.ContainsAny(a, " \t\"'`$\\&|;<>()*?[]#~!{}") {
 			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
 		}
@@ -42,5 +42,5 @@ func continued(args []string, width int) []string {
 
 // markdownCommand is a command as code that shows it as it is, whatever it contains.
 func markdownCommand(args []string) string {
-	return "<code>" + markdown(CommandLine(args)) + "</code>"
+	return "<code>" + Markdown(CommandLine(args)) + "</code>"
 }

@@ -2,7 +2,6 @@ package reports
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -122,18 +121,15 @@ func (t *terminal) exchanged(line conformance.Line, whole bool) {
 	}
 	lead := fmt.Sprintf("%s %9.3f ms %s %s ", mark, line.Milliseconds, clean(line.Client), arrows[line.Direction])
 	if whole {
-		t.line(lead + printable(line.Text))
+		t.line(lead + Printable(line.Text))
 		return
 	}
-	t.hang(strings.Repeat(" ", utf8.RuneCountInString(lead)), t.paint(style, lead), printable(line.Text))
+	t.hang(strings.Repeat(" ", utf8.RuneCountInString(lead)), t.paint(style, lead), Printable(line.Text))
 }
 
 // ConformanceJSON writes a check for programs.
 func ConformanceJSON(w io.Writer, r conformance.Report) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(struct {
+	return WriteJSON(w, struct {
 		Conclusion conformance.Conclusion `json:"conclusion"`
 		conformance.Report
 	}{r.Conclude(), r})

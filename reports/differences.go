@@ -49,7 +49,7 @@ func chanceNote(all []checker.Difference, first, second int) string {
 	case !slices.ContainsFunc(all, func(d checker.Difference) bool { return d.Compared }):
 		return fmt.Sprintf("Not compared: what happens in one run hangs together, so that chance can be told from a difference only between whole runs. "+
 			"With %s to compare that takes %d runs a side at least (--test-count %[2]d); here are %d and %d.",
-			many(figuresOf(all), "figure"), needed, first, second)
+			Many(figuresOf(all), "figure"), needed, first, second)
 	}
 	return fmt.Sprintf("p is how likely a difference this large is by chance alone (permutation of %d and %d runs). "+
 		"All figures together are called different with a probability of %g at most if there is no difference (Holm).", first, second, checker.Chance)
@@ -77,7 +77,7 @@ func portions(differences []checker.Difference) []Pair {
 
 // portion is a count with its share.
 func portion(c stats.Count) string {
-	text := grouped(c.K) + " of " + grouped(c.N)
+	text := Grouped(c.K) + " of " + Grouped(c.N)
 	if c.N > 0 {
 		text += " (" + inPercent(c.Share()) + " %)"
 	}

@@ -109,10 +109,10 @@ func (t *teller) add(a account) {
 func (t *teller) leftOut() []string {
 	var out []string
 	if n := t.left.accesses; n > 0 {
-		out = append(out, grouped(n)+" more of the reads and writes of these holds left out.")
+		out = append(out, Grouped(n)+" more of the reads and writes of these holds left out.")
 	}
 	if n := t.left.faults; n > 0 {
-		out = append(out, many(n, "more fault")+" at this time left out.")
+		out = append(out, Many(n, "more fault")+" at this time left out.")
 	}
 	return out
 }
@@ -157,7 +157,7 @@ func (t *teller) gathered(core, holds []checker.Hold) step {
 			names = append(names, clean(w))
 		}
 	}
-	text := many(int64(len(holds)), "more hold") + " by " + listed(names) + ", the last of them until " + t.situation.at(last, t.begin)
+	text := Many(int64(len(holds)), "more hold") + " by " + listed(names) + ", the last of them until " + t.situation.at(last, t.begin)
 	switch during {
 	case 0:
 	case len(holds):
@@ -198,14 +198,14 @@ func (t *teller) sumOf(holds []checker.Hold) sum {
 func (n sum) text() string {
 	text := ""
 	if n.reads+n.writes > 0 {
-		text = " The resource accepts " + many(n.reads, "read") + " and " + many(n.writes, "write") + " of theirs"
+		text = " The resource accepts " + Many(n.reads, "read") + " and " + Many(n.writes, "write") + " of theirs"
 		if bad := n.effect(); len(bad) > 0 {
 			text += "; of the writes " + strings.Join(bad, " and ")
 		}
 		text += "."
 	}
 	if n.refused > 0 {
-		text += " The guard refuses them " + many(n.refused, "time") + "."
+		text += " The guard refuses them " + Many(n.refused, "time") + "."
 	}
 	return text
 }
@@ -227,9 +227,9 @@ func (n sum) effect() []string {
 // atLeast is n, or that there may be more.
 func atLeast(n int64, all bool) string {
 	if all {
-		return grouped(n)
+		return Grouped(n)
 	}
-	return "at least " + grouped(n)
+	return "at least " + Grouped(n)
 }
 
 func isOrAre(n int64) string {
@@ -377,13 +377,13 @@ func (rec *record) faultValue(f checker.FaultCoverage) string {
 		case v.Step < 0:
 			return exactly(time.Duration(v.Step))
 		case v.Speed > 0:
-			return trimmed(v.Speed, 4) + " s a second"
+			return Trimmed(v.Speed, 4) + " s a second"
 		case v.Loss > 0:
-			return trimmed(100*v.Loss, 1) + " % lost"
+			return Trimmed(100*v.Loss, 1) + " % lost"
 		case v.Delay > 0:
 			return exactly(time.Duration(v.Delay)) + " late"
 		case v.Rate > 0:
-			return grouped(v.Rate) + " bytes/s"
+			return Grouped(v.Rate) + " bytes/s"
 		}
 	}
 	return ""

@@ -20,20 +20,20 @@ func GitHubRun(w io.Writer, r checker.Results, h history.Header, again []string)
 	if r.Verdict == checker.Violation {
 		level = "error"
 	}
-	text := string(plain(r.Verdict)) + ": " + sentence(r)
+	text := string(Plain(r.Verdict)) + ": " + Sentence(r)
 	for _, f := range r.Findings {
 		if f.Required && f.Verdict == checker.Violation {
 			text += "; " + HowViolated(f, r.Begin)
 		}
 	}
-	_, err := io.WriteString(w, annotation(level, "lockcheck: "+runName(h), text+"; again: "+CommandLine(again)))
+	_, err := io.WriteString(w, Annotation(level, "lockcheck: "+runName(h), text+"; again: "+CommandLine(again)))
 	return err
 }
 
 // RunSummary writes a single run for the summary of a CI job.
 func RunSummary(w io.Writer, r checker.Results, h history.Header, again []string) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### lockcheck: %s\n\n%s: %s\n\n", plain(r.Verdict), markdown(runName(h)), markdown(sentence(r)))
+	fmt.Fprintf(&b, "### lockcheck: %s\n\n%s: %s\n\n", Plain(r.Verdict), Markdown(runName(h)), Markdown(Sentence(r)))
 	markdownRow(&b, []string{"property", "verdict", "what was found"})
 	b.WriteString("|" + strings.Repeat(" --- |", 3) + "\n")
 	for _, f := range ordered(r.Findings) {
@@ -49,7 +49,9 @@ func runName(h history.Header) string {
 	return fmt.Sprintf("%s, %s, guard %s, seed %d", orNone(clean(h.Lock)), orNone(strings.Join(cleanAll(h.Faults), ", ")), orNone(clean(h.Guard)), h.Seed)
 }
 
-func annotation(level, title, message string) string {
+// Annotation is the workflow command by which GitHub Actions shows a message at a job; level is
+// "error" or "warning".
+func Annotation(level, title, message string) string {
 	return fmt.Sprintf("::%s title=%s::%s\n", level, githubProperty(title), githubData(message))
 }
 

@@ -43,7 +43,7 @@ func (s situation) withoutIncident() (title string, intro []fact) {
 
 // lead says what was violated, if anything was: a violation need not list incidents.
 func (s situation) lead() string {
-	if plain(s.Finding.Verdict) != checker.Violation {
+	if Plain(s.Finding.Verdict) != checker.Violation {
 		return "Nothing was violated."
 	}
 	return "Violated: " + clean(string(s.Finding.Property)) + ", " + shorten(clean(s.Finding.Summary), maxIncidentText) + "."

@@ -140,7 +140,7 @@ type factTable struct {
 
 func newPage(h *history.History, r checker.Results) page {
 	rec := newRecord(h, r)
-	v := plain(r.Verdict)
+	v := Plain(r.Verdict)
 	p := page{
 		Title:    strings.ToUpper(string(v)) + ": " + clean(h.Header.Lock) + ", " + clean(h.Header.Workload),
 		Word:     strings.ToUpper(string(v)),
@@ -161,7 +161,7 @@ func newPage(h *history.History, r checker.Results) page {
 			{"Images", pairs(h.Header.Images)},
 		},
 	}
-	p.Sentence = sentence(r)
+	p.Sentence = Sentence(r)
 	shown := p.pictures(h, rec, r)
 	for _, c := range coverages(h.Header, r.Faults) {
 		p.Coverage = append(p.Coverage, coverageRow{c.name, c.line(), c.notCounted()})
@@ -297,36 +297,36 @@ func (p *page) undrawn(rec *record, r checker.Results) {
 // figures is the counts, with the two kinds of overlap kept apart.
 func figures(r checker.Results) []fact {
 	o, u := r.Operations, r.Updates
-	lost := grouped(u.Lost) + " of " + grouped(u.Acknowledged)
+	lost := Grouped(u.Lost) + " of " + Grouped(u.Acknowledged)
 	if u.Acknowledged > 0 {
 		lost += " (" + interval(u.LossInterval) + ")"
 	}
 	out := []fact{
-		{"acquired", grouped(o.Acquired)},
-		{"refused as busy", grouped(o.Busy)},
-		{"acquires failed otherwise", grouped(o.AcquireFailed)},
-		{"acquires with unknown outcome", grouped(o.Unknown)},
-		{"released", grouped(o.Released)},
-		{"gone at release", grouped(o.GoneAtRelease)},
-		{"notified that the lock is lost", grouped(o.Lost)},
+		{"acquired", Grouped(o.Acquired)},
+		{"refused as busy", Grouped(o.Busy)},
+		{"acquires failed otherwise", Grouped(o.AcquireFailed)},
+		{"acquires with unknown outcome", Grouped(o.Unknown)},
+		{"released", Grouped(o.Released)},
+		{"gone at release", Grouped(o.GoneAtRelease)},
+		{"notified that the lock is lost", Grouped(o.Lost)},
 		{"acknowledged updates lost", lost},
-		{"duplicated / phantom updates", grouped(u.Duplicated) + " / " + grouped(u.Phantom)},
-		{"overlaps by a double grant", grouped(r.Overlaps.DoubleGrants)},
-		{"overlaps by a use after expiry", grouped(r.Overlaps.UsesAfterExpiry)},
+		{"duplicated / phantom updates", Grouped(u.Duplicated) + " / " + Grouped(u.Phantom)},
+		{"overlaps by a double grant", Grouped(r.Overlaps.DoubleGrants)},
+		{"overlaps by a use after expiry", Grouped(r.Overlaps.UsesAfterExpiry)},
 	}
 	if r.Overlaps.Total() > 0 {
 		out = append(out,
 			fact{"earlier holder healthy / paused / cut off", fmt.Sprintf("%d / %d / %d",
 				r.Overlaps.EarlierHealthy, r.Overlaps.EarlierPaused, r.Overlaps.EarlierCutOff)},
-			fact{"longest overlap", length(r.Overlaps.Longest)})
+			fact{"longest overlap", Length(r.Overlaps.Longest)})
 	}
-	refused := fmt.Sprintf("%s, %s", many(r.Fence.RefusedReads, "read"), many(r.Fence.RefusedWrites, "write"))
+	refused := fmt.Sprintf("%s, %s", Many(r.Fence.RefusedReads, "read"), Many(r.Fence.RefusedWrites, "write"))
 	if n := r.Fence.Unanswered; n > 0 {
-		refused += fmt.Sprintf("; %s of them for want of an answer", grouped(n))
+		refused += fmt.Sprintf("; %s of them for want of an answer", Grouped(n))
 	}
 	return append(out,
 		fact{"accesses refused by the guard", refused},
-		fact{"length of the run", length(time.Duration(r.End - r.Begin))})
+		fact{"length of the run", Length(time.Duration(r.End - r.Begin))})
 }
 
 func (rec *record) faultRow(f checker.FaultCoverage) faultRow {
@@ -365,9 +365,9 @@ func incidentGroups(r checker.Results, shown closeUps) []incidentGroup {
 		}
 		total := int64(max(f.Total, len(f.Violations)))
 		property := clean(string(f.Property))
-		g := incidentGroup{ID: groupID(n), Property: property, Count: grouped(total)}
+		g := incidentGroup{ID: groupID(n), Property: property, Count: Grouped(total)}
 		if left := total - int64(len(list)); left > 0 {
-			g.Count = fmt.Sprintf("%d of %s; the rest is in the history", len(list), grouped(total))
+			g.Count = fmt.Sprintf("%d of %s; the rest is in the history", len(list), Grouped(total))
 		}
 		address := func(i checker.Incident) string { return shown.address(f.Property, i) }
 		first := list[:min(len(list), maxUnfolded)]

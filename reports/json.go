@@ -53,11 +53,16 @@ func ReadDocument(r io.Reader) (Document, error) {
 // JSON writes results.json: a Document, indented. Times are ns of the history's
 // clock. Holds are left out: the history has them.
 func JSON(w io.Writer, h history.Header, r checker.Results) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	if err := e.Encode(Document{DocumentSchema, h, r, adviceFor(h, r)}); err != nil {
+	if err := WriteJSON(w, Document{DocumentSchema, h, r, adviceFor(h, r)}); err != nil {
 		return fmt.Errorf("results as JSON: %w", err)
 	}
 	return nil
+}
+
+// WriteJSON writes a value for programs.
+func WriteJSON(w io.Writer, value any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(value)
 }

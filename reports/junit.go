@@ -25,27 +25,27 @@ func JUnit(w io.Writer, h history.Header, r checker.Results) error {
 	class := "lockcheck." + orNone(clean(h.Lock)) + "." + orNone(clean(h.Workload))
 	s := junit.Testsuite{
 		Name:      class,
-		Time:      inSeconds(time.Duration(r.End - r.Begin)),
+		Time:      JUnitSeconds(time.Duration(r.End - r.Begin)),
 		Timestamp: clean(h.Started),
 	}
 	for _, f := range factsOf(h, r) {
 		s.AddProperty(f.Name, f.Value)
 	}
-	s.AddProperty("verdict", string(plain(r.Verdict)))
+	s.AddProperty("verdict", string(Plain(r.Verdict)))
 	s.AddProperty("judged", judged(r))
 	for _, f := range r.Findings {
 		s.AddTestcase(junitOf(class, f, r.Begin))
 	}
 	s.AddTestcase(runCase(class, r, s.Failures+s.Errors > 0))
-	return writeJUnit(w, s)
+	return WriteJUnit(w, s)
 }
 
-// inSeconds is a time as JUnit has it.
-func inSeconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 3, 64) }
+// JUnitSeconds is a time as JUnit has it.
+func JUnitSeconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 3, 64) }
 
-// writeJUnit writes the one suite of a file. The library writes no XML header, and texts as
+// WriteJUnit writes the one suite of a file. The library writes no XML header, and texts as
 // they are: they must be clean.
-func writeJUnit(w io.Writer, s junit.Testsuite) error {
+func WriteJUnit(w io.Writer, s junit.Testsuite) error {
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
 	}
@@ -57,19 +57,19 @@ func writeJUnit(w io.Writer, s junit.Testsuite) error {
 // runCase stands for the run. It passes unless its verdict is not valid and no property
 // explains that, as in a run with too few operations.
 func runCase(class string, r checker.Results, explained bool) junit.Testcase {
-	c := junit.Testcase{Classname: class, Name: "run", Time: inSeconds(time.Duration(r.End - r.Begin))}
+	c := junit.Testcase{Classname: class, Name: "run", Time: JUnitSeconds(time.Duration(r.End - r.Begin))}
 	if explained {
-		c.SystemOut = &junit.Output{Data: string(plain(r.Verdict)) + ": " + sentence(r)}
+		c.SystemOut = &junit.Output{Data: string(Plain(r.Verdict)) + ": " + Sentence(r)}
 		return c
 	}
-	return withVerdict(c, r.Verdict, sentence(r), "")
+	return JUnitVerdict(c, r.Verdict, Sentence(r), "")
 }
 
 func junitOf(class string, f checker.Finding, begin int64) junit.Testcase {
 	summary := clean(f.Summary)
 	c := junit.Testcase{Classname: class, Name: clean(string(f.Property)), Time: "0"}
 	outcome := &junit.Result{Message: summary, Type: wordOf(f), Data: incidentLines(f, begin)}
-	switch v := plain(f.Verdict); {
+	switch v := Plain(f.Verdict); {
 	case v == checker.Violation && f.Required:
 		c.Failure = outcome
 	case v == checker.Broken, v == checker.Undecided && f.Required:

@@ -28,14 +28,14 @@ func latencyChart(rec *record) (picture, bool) {
 	s := decadesOf(shortest, longest)
 	c := newChart(rec, "latency", s.levels())
 	c.Title = "Latency of acquire over time"
-	c.Desc = "Time from left to right; upwards, on a logarithmic scale, how long each of " + many(int64(len(calls)), "granted acquire") +
-		" took: from " + length(shortest) + " to " + length(longest) + ". Shaded where a fault was in force. The table of latencies has the figures."
+	c.Desc = "Time from left to right; upwards, on a logarithmic scale, how long each of " + Many(int64(len(calls)), "granted acquire") +
+		" took: from " + Length(shortest) + " to " + Length(longest) + ". Shaded where a fault was in force. The table of latencies has the figures."
 	if len(calls) <= maxDots {
 		c.dots(calls, s)
 		c.Notes = append(c.Notes, "A dot is an acquire that was granted, at the time of its grant.")
 	} else {
 		c.gathered(calls, s)
-		c.Notes = append(c.Notes, grouped(int64(len(calls)))+" granted acquires, gathered into "+strconv.Itoa(stretches)+
+		c.Notes = append(c.Notes, Grouped(int64(len(calls)))+" granted acquires, gathered into "+strconv.Itoa(stretches)+
 			" stretches of time: a line from the fastest to the slowest of each, and a dot at their median.")
 	}
 	return c.picture, true
@@ -88,7 +88,7 @@ func (s decades) levels() []level {
 	var out []level
 	for n := s.low; n <= s.high; n++ {
 		d := time.Duration(math.Pow10(n))
-		out = append(out, levelAt(s.share(d), length(d)))
+		out = append(out, levelAt(s.share(d), Length(d)))
 	}
 	return out
 }
@@ -111,7 +111,7 @@ func latencyRows(rec *record) []latencyRow {
 		for _, l := range calls {
 			took.Add(l.took)
 		}
-		row := latencyRow{Operation: string(f), N: grouped(took.N), Longest: length(took.Max)}
+		row := latencyRow{Operation: string(f), N: Grouped(took.N), Longest: Length(took.Max)}
 		for _, q := range []float64{0.5, 0.9, 0.99, 0.999} { // as the columns of the table
 			row.Quantiles = append(row.Quantiles, quantileText(took, q))
 		}
@@ -126,14 +126,14 @@ func quantileText(h stats.Histogram, q float64) string {
 	if float64(h.N)*(1-q) < 1-1e-9 {
 		return "–"
 	}
-	return quantile(h, q)
+	return Quantile(h, q)
 }
 
-// quantile is empty where nothing was measured.
-func quantile(h stats.Histogram, q float64) string {
+// Quantile is one of a histogram, in words; "" where nothing was measured.
+func Quantile(h stats.Histogram, q float64) string {
 	d, known := h.Quantile(q)
 	if !known {
 		return ""
 	}
-	return length(d)
+	return Length(d)
 }

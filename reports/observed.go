@@ -118,19 +118,19 @@ func labelledDays(all []Observed) string {
 
 func lockRow(calm, paused Observed) []string {
 	return []string{
-		markdownCode(calm.Subject), markdown(calm.versions()), markdown(calm.judged()), calm.updates(),
-		markdown(paused.judged()), paused.overlaps(), paused.lost(),
+		markdownCode(calm.Subject), Markdown(calm.versions()), Markdown(calm.judged()), calm.updates(),
+		Markdown(paused.judged()), paused.overlaps(), paused.lost(),
 	}
 }
 
 func reproductionRow(finding, control Observed) []string {
 	lock := markdownCode(finding.Lock)
 	if v := finding.versions(); v != "" {
-		lock += " (" + markdown(v) + ")"
+		lock += " (" + Markdown(v) + ")"
 	}
 	return []string{
-		markdownCode(finding.Subject), lock, markdown(finding.Expected), markdown(finding.count()),
-		markdown(control.Expected), markdown(control.count()), finding.lost(), control.lost(), finding.length(),
+		markdownCode(finding.Subject), lock, Markdown(finding.Expected), Markdown(finding.count()),
+		Markdown(control.Expected), Markdown(control.count()), finding.lost(), control.lost(), finding.length(),
 	}
 }
 
@@ -165,11 +165,11 @@ func (o Observed) versions() string {
 	if len(o.Runs) == 0 {
 		return ""
 	}
-	return versionsText(o.Runs[len(o.Runs)-1].Header.Versions)
+	return Versions(o.Runs[len(o.Runs)-1].Header.Versions)
 }
 
-// versionsText lists versions of servers and modules by the names that people know.
-func versionsText(versions map[string]string) string {
+// Versions lists versions of servers and modules by the names that people know.
+func Versions(versions map[string]string) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(versions)) {
 		parts = append(parts, clean(shortModule(name)+" "+strings.TrimPrefix(versions[name], "v")))
@@ -217,7 +217,7 @@ func (o Observed) lost() string {
 	case p.Lost == 0:
 		return fmt.Sprintf("0 of %d", p.Acknowledged)
 	}
-	text := fmt.Sprintf("%d of %d: %s", p.Lost, p.Acknowledged, brief(p.LossInterval))
+	text := fmt.Sprintf("%d of %d: %s", p.Lost, p.Acknowledged, LossInterval(p.LossInterval))
 	if o.PublishedLoss == 0 {
 		return text
 	}

@@ -29,10 +29,10 @@ func overview(rec *record, s situation) picture {
 	}
 	c.claims(s)
 	if c.parts > maxParts {
-		c.Notes = append(c.Notes, "A zoom draws only the first "+grouped(maxParts)+" of those that are merged one by one.")
+		c.Notes = append(c.Notes, "A zoom draws only the first "+Grouped(maxParts)+" of those that are merged one by one.")
 	}
 	if n := len(rec.unowned); n > 0 {
-		c.Notes = append(c.Notes, many(int64(n), "claim")+" of the service that no hold came of left out.")
+		c.Notes = append(c.Notes, Many(int64(n), "claim")+" of the service that no hold came of left out.")
 	}
 	c.badSymbols()
 	if len(rec.unlisted) > 0 {
@@ -41,7 +41,7 @@ func overview(rec *record, s situation) picture {
 	top = c.faultKinds(top)
 	c.phases(top)
 	c.axis(top)
-	c.describe("The whole run of " + length(time.Duration(rec.end-rec.begin)))
+	c.describe("The whole run of " + Length(time.Duration(rec.end-rec.begin)))
 	return c.picture
 }
 

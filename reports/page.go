@@ -85,7 +85,7 @@ type Mark struct {
 func (p Page) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	if p.Title != "" {
-		b.WriteString("# " + markdown(p.Title) + "\n\n")
+		b.WriteString("# " + Markdown(p.Title) + "\n\n")
 	}
 	for _, block := range p.Blocks {
 		block.markdown(&b)
@@ -113,7 +113,7 @@ var pageText string
 // WriteHTML writes one self-contained page. It is complete without script, which sorts tables.
 func (p Page) WriteHTML(w io.Writer) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
-		"clean": clean, "class": classOf, "kind": Block.kind, "command": CommandLine, "printable": printable,
+		"clean": clean, "class": classOf, "kind": Block.kind, "command": CommandLine, "printable": Printable,
 		"svg": func(s string) template.HTML { return template.HTML(s) }, // of our own making, see Picture
 	}).Parse(pageText + comparisonParts)
 	if err != nil {
@@ -132,7 +132,7 @@ func classOf(v checker.Verdict) string {
 	if v == "" {
 		return "none"
 	}
-	return string(plain(v))
+	return string(Plain(v))
 }
 
 func (Heading) kind() string    { return "heading" }
@@ -145,12 +145,12 @@ func (Picture) kind() string    { return "picture" }
 func (Drawing) kind() string    { return "drawing" }
 
 func (h Heading) markdown(b *strings.Builder) {
-	b.WriteString(strings.Repeat("#", h.Level) + " " + markdown(h.Text) + "\n\n")
+	b.WriteString(strings.Repeat("#", h.Level) + " " + Markdown(h.Text) + "\n\n")
 }
 
 func (h Heading) terminal(t *terminal) { t.line(t.paint(bold, clean(h.Text))) }
 
-func (s Text) markdown(b *strings.Builder) { b.WriteString(markdown(string(s)) + "\n\n") }
+func (s Text) markdown(b *strings.Builder) { b.WriteString(Markdown(string(s)) + "\n\n") }
 
 func (s Text) terminal(t *terminal) {
 	t.hang("", "", clean(string(s)))
@@ -162,7 +162,7 @@ func (s Note) terminal(t *terminal)        { Text(s).terminal(t) }
 
 func (c Conclusion) markdown(b *strings.Builder) {
 	if c.Verdict != "" {
-		b.WriteString("**" + string(plain(c.Verdict)) + "**: ")
+		b.WriteString("**" + string(Plain(c.Verdict)) + "**: ")
 	}
 	Text(c.Text).markdown(b)
 }
@@ -172,7 +172,7 @@ func (c Conclusion) terminal(t *terminal) {
 		t.hang("", "", clean(c.Text))
 		return
 	}
-	t.verdict(plain(c.Verdict), clean(c.Text))
+	t.verdict(Plain(c.Verdict), clean(c.Text))
 }
 
 func (l List) markdown(b *strings.Builder) {
@@ -180,18 +180,18 @@ func (l List) markdown(b *strings.Builder) {
 		return
 	}
 	if l.Summary != "" {
-		b.WriteString("<details><summary>" + markdown(l.Summary) + "</summary>\n\n")
+		b.WriteString("<details><summary>" + Markdown(l.Summary) + "</summary>\n\n")
 	}
 	for _, item := range l.Items {
-		text := markdown(item.Text)
+		text := Markdown(item.Text)
 		if item.Verdict != "" {
-			text = "**" + string(plain(item.Verdict)) + "**: " + text
+			text = "**" + string(Plain(item.Verdict)) + "**: " + text
 		}
 		if item.Command != nil {
 			text += ": " + markdownCommand(item.Command)
 		}
 		if item.Link.Href != "" {
-			text = strings.TrimSpace(text + " [" + markdown(item.Link.Text) + "](" + markdownAddress(item.Link.Href) + ")")
+			text = strings.TrimSpace(text + " [" + Markdown(item.Link.Text) + "](" + markdownAddress(item.Link.Href) + ")")
 		}
 		b.WriteString("- " + text + "\n")
 	}
@@ -211,7 +211,7 @@ func (l List) terminal(t *terminal) {
 	for _, item := range l.Items {
 		lead := "  "
 		if item.Verdict != "" {
-			lead += t.paint(colorOf(plain(item.Verdict)), string(plain(item.Verdict))) + "  "
+			lead += t.paint(colorOf(Plain(item.Verdict)), string(Plain(item.Verdict))) + "  "
 		}
 		t.hang("    ", lead, clean(item.Text))
 		if item.Command != nil {
@@ -223,7 +223,7 @@ func (l List) terminal(t *terminal) {
 
 func (terms Terms) markdown(b *strings.Builder) {
 	for _, term := range terms {
-		b.WriteString("- *" + markdown(term.Word) + "*: " + markdown(term.Meaning) + "\n")
+		b.WriteString("- *" + Markdown(term.Word) + "*: " + Markdown(term.Meaning) + "\n")
 	}
 	b.WriteString("\n")
 }
@@ -236,7 +236,7 @@ func (terms Terms) terminal(t *terminal) {
 }
 
 func (p Picture) markdown(b *strings.Builder) {
-	fmt.Fprintf(b, "![%s](%s)\n\n", markdown(p.Title), p.File)
+	fmt.Fprintf(b, "![%s](%s)\n\n", Markdown(p.Title), p.File)
 }
 
 func (Picture) terminal(*terminal) {}

@@ -18,15 +18,15 @@ func Pooled(w io.Writer, p checker.Pool, o TerminalOptions) error {
 	t.blank()
 	var verdicts []string
 	for _, v := range slices.Sorted(maps.Keys(p.Verdicts)) {
-		verdicts = append(verdicts, fmt.Sprintf("%d %s", p.Verdicts[v], plain(v)))
+		verdicts = append(verdicts, fmt.Sprintf("%d %s", p.Verdicts[v], Plain(v)))
 	}
 	row := func(name, text string) { t.hang("          ", pad(name, 10), text) }
 	row("runs", fmt.Sprintf("%d: %s", p.Runs, strings.Join(verdicts, ", ")))
 	if p.RunsJudged > 0 {
 		row("lost", losses(p))
 	}
-	row("overlaps", fmt.Sprintf("%s, %s after expiry", many(p.Overlaps.DoubleGrants, "double grant"), many(p.Overlaps.UsesAfterExpiry, "use")))
-	row("stale", many(p.StaleWrites, "write"))
+	row("overlaps", fmt.Sprintf("%s, %s after expiry", Many(p.Overlaps.DoubleGrants, "double grant"), Many(p.Overlaps.UsesAfterExpiry, "use")))
+	row("stale", Many(p.StaleWrites, "write"))
 	if causes := slices.Collect(maps.Keys(p.Causes)); len(causes) > 0 {
 		slices.SortFunc(causes, func(a, b string) int {
 			return cmp.Or(cmp.Compare(p.Causes[b], p.Causes[a]), cmp.Compare(a, b))
@@ -43,10 +43,10 @@ func Pooled(w io.Writer, p checker.Pool, o TerminalOptions) error {
 
 // losses is what was lost of what could be.
 func losses(p checker.Pool) string {
-	text := grouped(p.Lost) + " of " + many(p.Acknowledged, "acknowledged update") + " (" + interval(p.LossInterval) + "); in " +
-		grouped(p.RunsLosing) + " of " + many(p.RunsJudged, "run") + " (95 % interval: " + inPercent(p.LosingLow) + " % to " + inPercent(p.LosingHigh) + " %)"
+	text := Grouped(p.Lost) + " of " + Many(p.Acknowledged, "acknowledged update") + " (" + interval(p.LossInterval) + "); in " +
+		Grouped(p.RunsLosing) + " of " + Many(p.RunsJudged, "run") + " (95 % interval: " + inPercent(p.LosingLow) + " % to " + inPercent(p.LosingHigh) + " %)"
 	if p.Faults > 0 {
-		text += fmt.Sprintf("; %s for each of %s that counted", trimmed(p.LossPerFault(), 2), many(p.Faults, "fault"))
+		text += fmt.Sprintf("; %s for each of %s that counted", Trimmed(p.LossPerFault(), 2), Many(p.Faults, "fault"))
 	}
 	return text
 }
@@ -63,8 +63,8 @@ func interval(i checker.LossInterval) string {
 	return name + ": " + inPercent(i.LostLow) + " % to " + inPercent(i.LostHigh) + " %"
 }
 
-// brief is the interval for a cell of a table: "15–23 % (5 faults)".
-func brief(i checker.LossInterval) string {
+// LossInterval is the interval for a cell of a table: "15–23 % (5 faults)".
+func LossInterval(i checker.LossInterval) string {
 	text := "no interval"
 	if i.IntervalKnown() {
 		text = inPercent(i.LostLow) + "–" + inPercent(i.LostHigh) + " %"

@@ -91,7 +91,7 @@ func newRecord(h *history.History, r checker.Results) *record {
 
 func (rec *record) incidents(f checker.Finding) {
 	if n := len(f.Violations); f.Total > n {
-		rec.unlisted = append(rec.unlisted, fmt.Sprintf("%s: %d of %s", clean(string(f.Property)), n, grouped(int64(f.Total))))
+		rec.unlisted = append(rec.unlisted, fmt.Sprintf("%s: %d of %s", clean(string(f.Property)), n, Grouped(int64(f.Total))))
 		if n > 0 && (f.Property == checker.NoLostUpdate || f.Property == checker.NoStaleWrite) {
 			rec.badUntil = min(rec.badUntil, f.Violations[n-1].From) // they are in the order of time
 		}

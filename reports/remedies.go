@@ -65,7 +65,7 @@ func adviceFor(h history.Header, r checker.Results) []RemedyAdvice {
 func causesOf(r checker.Results) []string {
 	times := make(map[string]int64)
 	for _, f := range r.Findings {
-		if plain(f.Verdict) != checker.Violation || f.Tolerated {
+		if Plain(f.Verdict) != checker.Violation || f.Tolerated {
 			continue
 		}
 		for cause, n := range f.Causes {

@@ -58,7 +58,7 @@ type NotTried struct {
 func (m *RemediesTried) Add(run RemedyRun, folder string, h history.Header, r checker.Results) {
 	r.Holds = nil // of many runs they would be many
 	run.Folder, run.document = folder, Document{Schema: DocumentSchema, Header: h, Results: r}
-	run.Verdict, run.Incidents = plain(r.Verdict), r.Incidents
+	run.Verdict, run.Incidents = Plain(r.Verdict), r.Incidents
 	run.Lost, run.Acknowledged, run.LossInterval = r.Updates.Lost, r.Updates.Acknowledged, r.Updates.LossInterval
 	if rate, known := r.Measures.Throughput(); known {
 		run.Throughput = &rate
@@ -88,11 +88,11 @@ func remedyColumns() []struct {
 	return []column{
 		{"run", func(r RemedyRun) string { return strings.TrimSpace(r.Flag + " " + r.plainName()) }},
 		{"verdict", func(r RemedyRun) string { return string(r.Verdict) }},
-		{"lost", func(r RemedyRun) string { return grouped(r.Lost) + " of " + grouped(r.Acknowledged) }},
-		{"incidents", func(r RemedyRun) string { return grouped(r.Incidents) }},
+		{"lost", func(r RemedyRun) string { return Grouped(r.Lost) + " of " + Grouped(r.Acknowledged) }},
+		{"incidents", func(r RemedyRun) string { return Grouped(r.Incidents) }},
 		{"a second", func(r RemedyRun) string { return known(r.Throughput, 1, 1, "") }},
 		{"available", func(r RemedyRun) string { return known(r.Availability, 100, 0, " %") }},
-		{"95 % of lost", func(r RemedyRun) string { return brief(r.LossInterval) }},
+		{"95 % of lost", func(r RemedyRun) string { return LossInterval(r.LossInterval) }},
 	}
 }
 
@@ -109,7 +109,7 @@ func known(f *float64, times float64, places int, unit string) string {
 	if f == nil {
 		return missing
 	}
-	return trimmed(*f*times, places) + unit
+	return Trimmed(*f*times, places) + unit
 }
 
 // onceNote says how little one run is.
@@ -188,7 +188,7 @@ func RemediesHTML(w io.Writer, m RemediesTried) error {
 func newRemediesPage(m RemediesTried, style string) remediesPage {
 	first := m.Runs[0].document
 	p := remediesPage{
-		Title: "Remedies: " + clean(first.Header.Lock) + ", " + clean(first.Header.Workload), Sentence: sentence(first.Results),
+		Title: "Remedies: " + clean(first.Header.Lock) + ", " + clean(first.Header.Workload), Sentence: Sentence(first.Results),
 		Note: onceNote, Style: template.CSS(style), Facts: facts(first.Header), NotTried: m.NotTried,
 	}
 	columns := remedyColumns()

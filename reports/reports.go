@@ -22,10 +22,10 @@ import (
 // clean makes text from outside fit for one line: control and format
 // characters (escape sequences, bidirectional overrides) would let it rewrite
 // what stands around it.
-func clean(s string) string { return strings.Join(strings.Fields(printable(s)), " ") }
+func clean(s string) string { return strings.Join(strings.Fields(Printable(s)), " ") }
 
-// printable is clean for text whose spaces matter: paths, aligned columns.
-func printable(s string) string {
+// Printable is clean for text whose spaces matter: paths, aligned columns.
+func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):
@@ -59,23 +59,23 @@ func at(t, begin int64) string {
 	return strconv.FormatFloat(float64(t-begin)/1e9, 'f', 3, 64) + " s"
 }
 
-// length is a duration with about three significant figures.
-func length(d time.Duration) string {
+// Length is a duration with about three significant figures.
+func Length(d time.Duration) string {
 	switch {
 	case d < 0:
-		return "-" + length(-d)
+		return "-" + Length(-d)
 	case d >= time.Second:
-		return trimmed(d.Seconds(), 2) + " s"
+		return Trimmed(d.Seconds(), 2) + " s"
 	case d >= time.Millisecond:
-		return trimmed(float64(d)/1e6, 1) + " ms"
+		return Trimmed(float64(d)/1e6, 1) + " ms"
 	case d >= time.Microsecond:
-		return trimmed(float64(d)/1e3, 1) + " µs"
+		return Trimmed(float64(d)/1e3, 1) + " µs"
 	}
 	return strconv.FormatInt(int64(d), 10) + " ns"
 }
 
-// trimmed is f with at most n decimals and no trailing zeros.
-func trimmed(f float64, n int) string {
+// Trimmed is f with at most n decimals and no trailing zeros.
+func Trimmed(f float64, n int) string {
 	s := strconv.FormatFloat(f, 'f', n, 64)
 	if strings.Contains(s, ".") {
 		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
@@ -89,13 +89,19 @@ func inPercent(share float64) string {
 	p := 100 * share
 	rest := min(p, 100-p)
 	if rest <= 0 {
-		return trimmed(p, 0)
+		return Trimmed(p, 0)
 	}
-	return trimmed(p, max(0, 1-int(math.Floor(math.Log10(rest)))))
+	return Trimmed(p, max(0, 1-int(math.Floor(math.Log10(rest)))))
 }
 
-// grouped is n with separators, so that 100,000 is not read as 10,000.
-func grouped(n int64) string {
+// Percent is a share from 0 to 1 in percent, with enough digits that little is not read as nothing.
+func Percent(share float64) string { return inPercent(share) + " %" }
+
+// PercentAtMost rounds a share up to whole percents: a bound must not look better than it is.
+func PercentAtMost(share float64) string { return wholePercent(share) + " %" }
+
+// Grouped is n with separators, so that 100,000 is not read as 10,000.
+func Grouped(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	start := 0
 	if n < 0 {
@@ -107,12 +113,12 @@ func grouped(n int64) string {
 	return s
 }
 
-// many is a count with its noun: "1 hold", "2 holds".
-func many(n int64, noun string) string {
+// Many is a count with its noun: "1 hold", "2 holds".
+func Many[N int | int64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return grouped(n) + " " + noun + "s"
+	return Grouped(int64(n)) + " " + noun + "s"
 }
 
 // listed is a few names in a sentence, the rest of them as a number.
@@ -124,7 +130,7 @@ func listed(names []string) string {
 	case n == 1:
 		return names[0]
 	case n > most+1:
-		return strings.Join(names[:most], ", ") + " and " + grouped(int64(n-most)) + " others"
+		return strings.Join(names[:most], ", ") + " and " + Grouped(int64(n-most)) + " others"
 	default:
 		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
 	}
@@ -136,20 +142,20 @@ func ordinal(n int64) string {
 	if n/10%10 != 1 {
 		ending = cmp.Or([10]string{1: "st", 2: "nd", 3: "rd"}[n%10], ending)
 	}
-	return grouped(n) + ending
+	return Grouped(n) + ending
 }
 
 // exactly is a duration to the millisecond, as the values of faults are given.
 func exactly(d time.Duration) string {
 	if d.Abs() < time.Second {
-		return trimmed(float64(d)/1e6, 3) + " ms"
+		return Trimmed(float64(d)/1e6, 3) + " ms"
 	}
-	return trimmed(d.Seconds(), 3) + " s"
+	return Trimmed(d.Seconds(), 3) + " s"
 }
 
-// plain is the verdict as one of the words that this package knows. A verdict
+// Plain is the verdict as one of the words that this package knows. A verdict
 // that it does not know must not pass for anything but broken.
-func plain(v checker.Verdict) checker.Verdict {
+func Plain(v checker.Verdict) checker.Verdict {
 	switch v {
 	case checker.Valid, checker.Violation, checker.Undecided, checker.Broken, checker.NotApplicable:
 		return v
@@ -159,7 +165,7 @@ func plain(v checker.Verdict) checker.Verdict {
 
 // wordOf is what a table shows as the verdict of one property.
 func wordOf(f checker.Finding) string {
-	switch v := plain(f.Verdict); {
+	switch v := Plain(f.Verdict); {
 	case v == checker.Violation && f.Tolerated:
 		return "tolerated"
 	case v == checker.NotApplicable:
@@ -169,8 +175,8 @@ func wordOf(f checker.Finding) string {
 	}
 }
 
-// sentence is why a run has its verdict.
-func sentence(r checker.Results) string {
+// Sentence is why a run has its verdict.
+func Sentence(r checker.Results) string {
 	s := clean(r.Sentence)
 	if s == "" {
 		return "The checkers gave no reason."
@@ -179,7 +185,7 @@ func sentence(r checker.Results) string {
 }
 
 // Summary is the verdict of a run and why, in a line.
-func Summary(r checker.Results) string { return string(plain(r.Verdict)) + ": " + sentence(r) }
+func Summary(r checker.Results) string { return string(Plain(r.Verdict)) + ": " + Sentence(r) }
 
 // ranking is how much a reader needs to see a finding, the most first.
 type ranking int
@@ -195,7 +201,7 @@ const (
 )
 
 func rank(f checker.Finding) ranking {
-	switch v := plain(f.Verdict); {
+	switch v := Plain(f.Verdict); {
 	case v == checker.Violation && f.Required:
 		return violated
 	case v == checker.Broken:
@@ -246,10 +252,11 @@ func judged(r checker.Results) string {
 	if len(r.Required) == 0 {
 		return "nothing"
 	}
-	return namesOf(r.Required)
+	return Properties(r.Required)
 }
 
-func namesOf(properties []checker.Property) string {
+// Properties lists the names of properties.
+func Properties(properties []checker.Property) string {
 	names := make([]string, 0, len(properties))
 	for _, p := range properties {
 		names = append(names, clean(string(p)))
@@ -261,7 +268,7 @@ func namesOf(properties []checker.Property) string {
 func facts(h history.Header) []fact {
 	lease := "none"
 	if h.Lease > 0 {
-		lease = length(h.Lease)
+		lease = Length(h.Lease)
 	}
 	faults := strings.Join(cleanAll(h.Faults), ", ")
 	all := []fact{

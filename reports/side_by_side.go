@@ -38,9 +38,9 @@ type Line struct {
 // NewLine is the line of a judged run.
 func NewLine(d Document) Line {
 	line := UnjudgedLine(d.Header)
-	line.Verdict, line.Sentence = string(plain(d.Results.Verdict)), sentence(d.Results)
+	line.Verdict, line.Sentence = string(Plain(d.Results.Verdict)), Sentence(d.Results)
 	if u := d.Results.Updates; u.Acknowledged > 0 {
-		line.Lost = grouped(u.Lost) + " of " + grouped(u.Acknowledged)
+		line.Lost = Grouped(u.Lost) + " of " + Grouped(u.Acknowledged)
 		line.LostShare = float64(u.Lost) / float64(u.Acknowledged)
 		line.LostHigh = 1
 		if u.IntervalKnown() {
@@ -48,7 +48,7 @@ func NewLine(d Document) Line {
 		}
 	}
 	line.Wait, _ = d.Results.Measures.Wait.Quantile(0.99)
-	line.WaitText = quantile(d.Results.Measures.Wait, 0.99)
+	line.WaitText = Quantile(d.Results.Measures.Wait, 0.99)
 	return line
 }
 

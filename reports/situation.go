@@ -46,14 +46,14 @@ func (rec *record) situation(r checker.Results) (s situation, ok bool) {
 // firstViolated is the finding of the violation that cost most, or none.
 func firstViolated(r checker.Results) checker.Finding {
 	for _, f := range byCost(r.Findings) {
-		if plain(f.Verdict) == checker.Violation {
+		if Plain(f.Verdict) == checker.Violation {
 			return f
 		}
 	}
 	return checker.Finding{Verdict: checker.Valid}
 }
 
-func failed(r checker.Results) bool { return plain(r.Verdict) == checker.Broken }
+func failed(r checker.Results) bool { return Plain(r.Verdict) == checker.Broken }
 
 // situationOfIncident prefers an incident whose holds are known to one of the same rank that
 // is about a time. It is false without incidents.

@@ -52,7 +52,7 @@ func (p *Progress) StartCount() {
 func (p *Progress) Step(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	text := p.line(printable(fmt.Sprintf(format, args...)))
+	text := p.line(Printable(fmt.Sprintf(format, args...)))
 	if p.shown != "" {
 		text = clearLine + text + p.shown
 	}
@@ -64,7 +64,7 @@ func (p *Progress) Step(format string, args ...any) {
 func (p *Progress) Status(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	text := printable(fmt.Sprintf(format, args...))
+	text := Printable(fmt.Sprintf(format, args...))
 	if !p.live {
 		if text != "" && p.now().Sub(p.last) >= heartbeat {
 			p.write(p.line(text))

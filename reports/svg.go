@@ -142,7 +142,7 @@ func (c Chart) draw(b *strings.Builder, top int) {
 	for _, t := range c.Tiles {
 		left, right, upper, lower := p.x(t.Left), p.x(t.Right), p.y(t.Top), p.y(t.Bottom)
 		fmt.Fprintf(b, `<rect x="%s" y="%s" width="%s" height="%s" fill="%s" fill-opacity=".45"/>`+"\n",
-			trimmed(left, 1), trimmed(upper, 1), trimmed(right-left, 1), trimmed(lower-upper, 1), t.Fill)
+			Trimmed(left, 1), Trimmed(upper, 1), Trimmed(right-left, 1), Trimmed(lower-upper, 1), t.Fill)
 	}
 	fmt.Fprintf(b, `<rect class="f" x="%d" y="%d" width="%d" height="%d"/>`+"\n", chartsLeft, top, p.width, chartsHeight)
 	for i, curve := range c.Curves {
@@ -153,7 +153,7 @@ func (c Chart) draw(b *strings.Builder, top int) {
 			continue
 		}
 		fmt.Fprintf(b, `<circle class="d" cx="%s" cy="%s" r="4" fill="%s"><title>%s</title></circle>`+"\n",
-			trimmed(p.x(d.X), 1), trimmed(p.y(d.Y), 1), d.Fill, html.EscapeString(clean(d.Title)))
+			Trimmed(p.x(d.X), 1), Trimmed(p.y(d.Y), 1), d.Fill, html.EscapeString(clean(d.Title)))
 	}
 	p.labels(b)
 }
@@ -161,7 +161,7 @@ func (c Chart) draw(b *strings.Builder, top int) {
 func (p plot) curve(b *strings.Builder, c Curve, n int) {
 	var path []string
 	for _, place := range c.Places {
-		path = append(path, trimmed(p.x(place[0]), 1)+" "+trimmed(p.y(place[1]), 1))
+		path = append(path, Trimmed(p.x(place[0]), 1)+" "+Trimmed(p.y(place[1]), 1))
 	}
 	style := `class="r"`
 	if c.Colour != "" {
@@ -179,10 +179,10 @@ func (p plot) curve(b *strings.Builder, c Curve, n int) {
 func (p plot) labels(b *strings.Builder) {
 	bottom := p.top + chartsHeight
 	for _, v := range spaced(p.X.Ticks, p.x, 58) {
-		fmt.Fprintf(b, `<text class="m" x="%s" y="%d">%s</text>`+"\n", trimmed(p.x(v), 1), bottom+16, p.X.Text(v))
+		fmt.Fprintf(b, `<text class="m" x="%s" y="%d">%s</text>`+"\n", Trimmed(p.x(v), 1), bottom+16, p.X.Text(v))
 	}
 	for _, v := range spaced(p.Y.Ticks, p.y, 18) {
-		fmt.Fprintf(b, `<text class="e" x="%d" y="%s">%s</text>`+"\n", chartsLeft-6, trimmed(p.y(v)+4, 1), p.Y.Text(v))
+		fmt.Fprintf(b, `<text class="e" x="%d" y="%s">%s</text>`+"\n", chartsLeft-6, Trimmed(p.y(v)+4, 1), p.Y.Text(v))
 	}
 	fmt.Fprintf(b, `<text x="%d" y="%d">%s</text>`+"\n", chartsLeft, bottom+34, html.EscapeString(clean(p.Foot)))
 }

@@ -37,7 +37,7 @@ func (c *canvas) symbols(s situation) {
 		}
 	}
 	if left := len(list) - maxMarks; left > 0 {
-		c.Notes = append(c.Notes, many(int64(left), "more access")+" left out.")
+		c.Notes = append(c.Notes, Many(int64(left), "more access")+" left out.")
 	}
 	// What is drawn last lies on top.
 	slices.Reverse(c.Marks)
@@ -87,6 +87,6 @@ func (c *canvas) badSymbols() {
 		c.symbol(symbol, a, at(a.time, c.rec.begin)+": "+clean(a.worker)+", "+text)
 	}
 	if left > 0 {
-		c.Notes = append(c.Notes, many(int64(left), "more mark")+" left out.")
+		c.Notes = append(c.Notes, Many(int64(left), "more mark")+" left out.")
 	}
 }

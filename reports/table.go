@@ -115,19 +115,19 @@ func (table Table) markdown(b *strings.Builder) {
 }
 
 func (c Cell) markdown() string {
-	text := markdown(c.Text)
+	text := Markdown(c.Text)
 	switch {
 	case c.Code:
 		return markdownCode(c.Text)
 	case c.More != "" && text != "":
-		text += " (" + markdown(c.More) + ")"
+		text += " (" + Markdown(c.More) + ")"
 	}
 	parts := slices.DeleteFunc([]string{text}, func(s string) bool { return s == "" })
 	for _, link := range c.Links {
 		if link.Href == "" || strings.HasPrefix(link.Href, "#") {
-			parts = append(parts, markdown(link.Text))
+			parts = append(parts, Markdown(link.Text))
 		} else {
-			parts = append(parts, "["+markdown(link.Text)+"]("+markdownAddress(link.Href)+")")
+			parts = append(parts, "["+Markdown(link.Text)+"]("+markdownAddress(link.Href)+")")
 		}
 	}
 	return strings.Join(parts, "; ")
@@ -135,7 +135,7 @@ func (c Cell) markdown() string {
 
 // markdownAddress escapes what would end an address: names of folders are text from outside.
 func markdownAddress(address string) string {
-	return strings.NewReplacer(" ", "%20", "(", "%28", ")", "%29", "|", "%7C", "<", "%3C", ">", "%3E").Replace(printable(address))
+	return strings.NewReplacer(" ", "%20", "(", "%28", ")", "%29", "|", "%7C", "<", "%3C", ">", "%3E").Replace(Printable(address))
 }
 
 // leastName is what is left of the first column of a table that is too wide for a terminal.

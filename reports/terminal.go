@@ -76,7 +76,7 @@ func (t *terminal) pasteable(command []string) []string {
 }
 
 func (t *terminal) headline(r checker.Results) {
-	t.verdict(plain(r.Verdict), sentence(r))
+	t.verdict(Plain(r.Verdict), Sentence(r))
 	t.blank()
 }
 
@@ -169,7 +169,7 @@ func (t *terminal) examples(r checker.Results) {
 		total += max(f.Total, len(f.Violations))
 	}
 	if rest := total - len(list); rest > 0 {
-		t.line("  and " + grouped(int64(rest)) + " more")
+		t.line("  and " + Grouped(int64(rest)) + " more")
 	}
 	t.blank()
 }
@@ -178,8 +178,8 @@ func (t *terminal) folder(folder string) {
 	if folder == "" {
 		return
 	}
-	t.line(t.paint(dim, "folder  ") + printable(folder))
-	t.line(t.paint(dim, "page    ") + printable(filepath.Join(folder, "report.html")))
+	t.line(t.paint(dim, "folder  ") + Printable(folder))
+	t.line(t.paint(dim, "page    ") + Printable(filepath.Join(folder, "report.html")))
 }
 
 // inBrackets is what classifies an incident, where there is anything to say.
@@ -287,7 +287,7 @@ func findingColor(f checker.Finding) string {
 	if rank(f) == tolerated {
 		return yellow
 	}
-	return colorOf(plain(f.Verdict))
+	return colorOf(Plain(f.Verdict))
 }
 
 // visible is the number of columns of s, escape sequences not counted.

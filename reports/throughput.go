@@ -27,8 +27,8 @@ func throughputChart(rec *record) (picture, bool) {
 	levels, top := levelsTo(most)
 	c := newChart(rec, "throughput", levels)
 	c.Title = "Throughput over time"
-	c.Desc = "Time from left to right; upwards, " + what + "s per second: " + many(int64(len(times)), what) + " in all, at most " +
-		trimmed(most, 1) + " per second. Shaded where a fault was in force."
+	c.Desc = "Time from left to right; upwards, " + what + "s per second: " + Many(int64(len(times)), what) + " in all, at most " +
+		Trimmed(most, 1) + " per second. Shaded where a fault was in force."
 	p := pen{c: c}
 	for n, rate := range rates {
 		from, to := rec.begin+int64(n)*width, rec.begin+int64(n+1)*width
@@ -42,7 +42,7 @@ func throughputChart(rec *record) (picture, bool) {
 		p.line(to, rate/top)
 	}
 	p.draw("steps-line")
-	c.Notes = append(c.Notes, "A step is the mean over "+length(time.Duration(width))+".")
+	c.Notes = append(c.Notes, "A step is the mean over "+Length(time.Duration(width))+".")
 	return c.picture, true
 }
 
@@ -77,9 +77,9 @@ func perSecond(times []int64, begin, end, width int64) []float64 {
 
 func rateText(perSecond float64) string {
 	if perSecond < 1000 {
-		return trimmed(perSecond, 3) + "/s"
+		return Trimmed(perSecond, 3) + "/s"
 	}
-	return grouped(int64(math.Round(perSecond))) + "/s"
+	return Grouped(int64(math.Round(perSecond))) + "/s"
 }
 
 // levelsTo is round levels from 0 to the top of a scale that has space for a value.

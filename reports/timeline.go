@@ -116,7 +116,7 @@ func (c *canvas) pos(t int64) float64 {
 }
 
 // percent is exact enough for a zoom into a thousandth of the picture.
-func percent(f float64) string { return trimmed(f, 6) }
+func percent(f float64) string { return Trimmed(f, 6) }
 
 func (c *canvas) shows(from, to int64) bool { return from <= c.to && to >= c.from }
 
@@ -181,7 +181,7 @@ func (c *canvas) symbol(symbol string, a access, title string) {
 
 func (c *canvas) describe(title string) {
 	c.Title = title
-	c.Desc = "One row for each of " + many(int64(len(c.rows)), "worker") + ", time from left to right. " +
+	c.Desc = "One row for each of " + Many(int64(len(c.rows)), "worker") + ", time from left to right. " +
 		strconv.Itoa(len(c.rec.overlaps)) + " listed overlaps, " + strconv.Itoa(len(c.rec.lost)) + " listed lost updates and " +
 		strconv.Itoa(len(c.rec.stale)) + " listed stale writes in the run; the tables on this page say the same in words."
 }

@@ -13,7 +13,7 @@ import (
 func markdownRow(b *strings.Builder, cells []string) {
 	escaped := make([]string, 0, len(cells))
 	for _, cell := range cells {
-		escaped = append(escaped, markdown(cell))
+		escaped = append(escaped, Markdown(cell))
 	}
 	markdownLine(b, escaped)
 }
@@ -29,18 +29,19 @@ func markdownCode(s string) string {
 	return "`" + strings.NewReplacer("`", "'", "|", `\|`).Replace(clean(s)) + "`"
 }
 
-// markdown makes text from outside fit for a cell of a table: it must neither end the
+// Markdown makes text from outside fit for a cell of a table: it must neither end the
 // cell nor be taken for markup.
-func markdown(s string) string { return markdownEscapes.Replace(clean(s)) }
+func Markdown(s string) string { return markdownEscapes.Replace(clean(s)) }
 
 var markdownEscapes = strings.NewReplacer(
 	`\`, `\\`, "|", `\|`, "`", "\\`", "<", "&lt;", ">", "&gt;", "&", "&amp;", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`,
 )
 
-// withVerdict is a test that passes only if the verdict is valid.
-func withVerdict(test junit.Testcase, v checker.Verdict, message, text string) junit.Testcase {
-	outcome := &junit.Result{Message: message, Type: string(plain(v)), Data: text}
-	switch plain(v) {
+// JUnitVerdict is a test that passes only if the verdict is valid. What is undecided or broken is an
+// error: JUnit has no word for it, and it must not pass.
+func JUnitVerdict(test junit.Testcase, v checker.Verdict, message, text string) junit.Testcase {
+	outcome := &junit.Result{Message: message, Type: string(Plain(v)), Data: text}
+	switch Plain(v) {
 	case checker.Valid:
 		test.SystemOut = &junit.Output{Data: message + "\n" + text}
 	case checker.Violation:
