@@ -193,14 +193,26 @@ func contractRelease(l *locker, info clients.Info) {
 }
 
 func contractLease(l *locker, _ clients.Info) {
-	first := l.acquire("lease", 300*time.Millisecond)
-	second := l.acquire("lease", time.Minute)
-	// Compared on one clock: nobody else within the validity.
-	if now := history.Now(); now < first.Until {
-		l.t.Errorf("granted to another %s before the validity ended", time.Duration(first.Until-now))
+	// A lock of several servers may be granted by a majority while the lease on one of the others is not over
+	// yet. What the former holder's release does there is not known of every library: another try decides.
+	const tries = 5
+	for n := 1; ; n++ {
+		key := fmt.Sprintf("lease-%d", n)
+		first := l.acquire(key, 300*time.Millisecond)
+		second := l.acquire(key, time.Minute)
+		// Compared on one clock: nobody else within the validity.
+		if now := history.Now(); now < first.Until {
+			l.t.Errorf("granted to another %s before the validity ended", time.Duration(first.Until-now))
+		}
+		err := l.release(first)
+		l.held("after the former holder released it", second)
+		switch outcome := clients.OutcomeOf(err); {
+		case outcome == clients.NotHeld:
+			return
+		case outcome != clients.Unknown || n == tries:
+			l.t.Fatalf("release after the lease: outcome %d (%v), want %d", outcome, err, clients.NotHeld)
+		}
 	}
-	l.outcome("release after the lease", clients.NotHeld, func() error { return l.release(first) })
-	l.held("after the former holder released it", second)
 }
 
 func contractRenewal(l *locker, info clients.Info) {
