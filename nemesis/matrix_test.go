@@ -138,7 +138,7 @@ func (m *matrix) inflict(t *testing.T, step Step) {
 	for _, stage := range []history.Stage{history.Proven, history.ProvenHealed} {
 		f := d.stage(step.ID, stage)
 		if f.ID == "" {
-			t.Fatalf("never %s: %v", stage, d.order())
+			t.Fatalf("never %s: %v\n%s%s", stage, d.order(), d.stage(step.ID, history.Unproven).Evidence, d.stage(step.ID, history.Unhealed).Evidence)
 		}
 		t.Logf("%s: %s", stage, f.Evidence)
 	}

@@ -36,17 +36,24 @@ func TestReproductions(t *testing.T) {
 			}
 			t.Run(title, func(t *testing.T) {
 				t.Parallel()
+				var outcome runs.Outcome
 				e, err := r.Experiment(form)
 				if err != nil {
 					t.Fatal(err)
 				}
-				outcome, missed, err := e.Run(context.Background(), machine, nil, logged{t})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Log(outcome.Results.Sentence)
-				if missed != "" {
-					t.Error(missed)
+				for try := range tries(form) {
+					var missed string
+					outcome, missed, err = e.Run(context.Background(), machine, nil, logged{t})
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Log(outcome.Results.Sentence)
+					if missed == "" {
+						break
+					}
+					if try+1 == tries(form) {
+						t.Error(missed)
+					}
 				}
 				if err := clustertest.NothingLeft(outcome.History.Header.Run); err != nil {
 					t.Error(err)
@@ -54,4 +61,13 @@ func TestReproductions(t *testing.T) {
 			})
 		}
 	}
+}
+
+// tries is how often a finding is tried: a busy machine can inflict a fault too late to break
+// anything. A control must hold each time.
+func tries(form Form) int {
+	if form.Control {
+		return 1
+	}
+	return 3
 }
