@@ -72,6 +72,7 @@ func store(t *testing.T, header history.Header, events []history.Event) string {
 // TestAnalyze judges the smallest valid run, and the same with one
 // thing changed for each other verdict.
 func TestAnalyze(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	for _, c := range []struct {
 		name   string
@@ -104,6 +105,7 @@ func TestAnalyze(t *testing.T) {
 }
 
 func TestAnalyzeMalformed(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	header, events := smallRun()
 	path := filepath.Join(store(t, header, events), "history.jsonl")
@@ -149,6 +151,7 @@ func TestAnalyzeMalformed(t *testing.T) {
 
 // TestColor: colours are for terminals, unless NO_COLOR asks for none.
 func TestColor(t *testing.T) {
+	t.Parallel()
 	folder := store(t, history.Header{Workers: []string{"w1"}}, nil)
 	for _, c := range []struct {
 		terminal      bool
@@ -170,6 +173,7 @@ func TestColor(t *testing.T) {
 // TestAnalyzeJepsen judges a run, writes it as Jepsen does, and judges that: the same
 // is lost, and in the control nothing.
 func TestAnalyzeJepsen(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	for final, want := range map[string]int{"[]": exitViolation, "[11]": exitOK} {
 		header, events := smallRun()
@@ -208,6 +212,7 @@ func TestAnalyzeJepsen(t *testing.T) {
 // are not, and neither are those that lose as much. Sets of so few runs that none could be worse are
 // refused before they are judged.
 func TestAnalyzeTwo(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	guard := "none"
 	losing := func(lost int) string {

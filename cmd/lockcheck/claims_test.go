@@ -8,6 +8,7 @@ import (
 // TestClaims runs an experiment on the embedded lock and finds it in the table; names that
 // do not exist and a store without runs are told.
 func TestClaims(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	defer s.nothingLeft()
 	const one = "^claim/ask-server-stopped$"

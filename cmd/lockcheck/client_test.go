@@ -48,6 +48,7 @@ func (s *shell) noneRuns(argument string) {
 }
 
 func TestClientCheck(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		behaviour string
 		code      int
@@ -58,6 +59,7 @@ func TestClientCheck(t *testing.T) {
 		{"dies-at-once", exitViolation, []string{"FAILS  ", "hello              FAILED", "ImportError: no module named redis"}},
 	} {
 		t.Run(c.behaviour, func(t *testing.T) {
+			t.Parallel()
 			s := newShell(t)
 			code := s.checkClient(c.behaviour)
 			for _, want := range c.stdout {
@@ -70,6 +72,7 @@ func TestClientCheck(t *testing.T) {
 // TestClientCheckNoProgram: a command without its interpreter and one without its file are one
 // mistake: nothing answers hello.
 func TestClientCheckNoProgram(t *testing.T) {
+	t.Parallel()
 	clustertest.StartsServers(t)
 	for _, command := range [][]string{{"/no/such/program"}, {"sh", "/no/such/program"}} {
 		s := newShell(t)
@@ -84,15 +87,15 @@ func TestClientCheckNoProgram(t *testing.T) {
 // TestClientSecrets: what a lock file gives its client is on no command line, and the client gets
 // nothing else of this environment than what any program needs and the file asks for.
 func TestClientSecrets(t *testing.T) {
+	t.Parallel()
 	clustertest.StartsServers(t)
 	for name, arguments := range map[string][]string{
 		"check": {"client", "check"},
 		"test":  {"test", "--nemesis", "none", "--time-limit", "5s", "--concurrency", "1", "--store", t.TempDir(), "--lock"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newShell(t)
-			t.Setenv("SECRET", "of-this-user")
-			t.Setenv("WANTED", "passed-on")
 			file := filepath.Join(t.TempDir(), "lock.yaml")
 			if err := os.WriteFile(file, []byte(`
 client:
@@ -116,7 +119,7 @@ servers: memory
 					t.Errorf("%s in the environment: want %t\n%s", variable, given, environment)
 				}
 			}
-			if parent := read("parent"); !strings.HasPrefix(parent, clustertest.Binary(t)) {
+			if parent := read("parent"); !strings.HasPrefix(parent, s.binary) {
 				t.Errorf("the parent is %q", parent)
 			}
 			if strings.Contains(read("lines"), "of-this-lock") {
@@ -127,6 +130,7 @@ servers: memory
 }
 
 func TestClientCheckJSON(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	s.want(s.checkClient("other-version", "--json"), exitViolation, "", "")
 	var report struct {
@@ -143,6 +147,7 @@ func TestClientCheckJSON(t *testing.T) {
 
 // TestClientCheckFile: a lock file says what its client can do.
 func TestClientCheckFile(t *testing.T) {
+	t.Parallel()
 	clustertest.StartsServers(t)
 	s := newShell(t)
 	command, err := json.Marshal(client("right", "of a file"))
@@ -161,6 +166,7 @@ func TestClientCheckFile(t *testing.T) {
 
 // TestClientCheckInterrupted: Ctrl-C ends a check of a client that does not answer.
 func TestClientCheckInterrupted(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	s.onLine = func(line string) {
 		if strings.Contains(line, "checking the client") {
@@ -174,6 +180,7 @@ func TestClientCheckInterrupted(t *testing.T) {
 }
 
 func TestClientCheckUsage(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock.yaml")
 	if err := os.WriteFile(path, []byte("client: {command: [\"true\"]}\nservers: memory\n"), 0o600); err != nil {
 		t.Fatal(err)

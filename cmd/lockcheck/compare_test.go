@@ -27,6 +27,7 @@ const quick = "locks: [memory]\nfaults: [none]\nguards: [none]\nttl: 300ms\ntime
 // was not kept is annotated and summed up. Elsewhere nothing is written that nobody asked
 // for.
 func TestCompareThresholds(t *testing.T) {
+	t.Parallel()
 	clustertest.StartsServers(t)
 	for _, c := range []struct {
 		name, thresholds string
@@ -39,6 +40,7 @@ func TestCompareThresholds(t *testing.T) {
 		{"missed elsewhere", "{min_ops: 1000000}", false, exitViolation, "0 thresholds kept, 1 not"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			s := newShell(t)
 			summary := filepath.Join(t.TempDir(), "summary.md")
 			s.env["GITHUB_STEP_SUMMARY"] = summary
@@ -70,6 +72,7 @@ func TestCompareThresholds(t *testing.T) {
 // TestComparePart: a part says what it found, and leaves exit code and annotations to the
 // whole. That is undecided while a part is missing.
 func TestComparePart(t *testing.T) {
+	t.Parallel()
 	clustertest.StartsServers(t)
 	s := newShell(t)
 	s.env["GITHUB_ACTIONS"] = "true"
@@ -89,6 +92,7 @@ func TestComparePart(t *testing.T) {
 // TestCompareWithoutDocker goes on with the locks that need none, and says which were left
 // out. Nothing is left when it is gone on with.
 func TestCompareWithoutDocker(t *testing.T) {
+	t.Parallel()
 	clustertest.StartsServers(t)
 	s := newShell(t)
 	out := filepath.Join(s.store, "out")
@@ -99,6 +103,7 @@ func TestCompareWithoutDocker(t *testing.T) {
 }
 
 func TestCompareUsage(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	suite := s.suiteFile(quick)
 	whole := filepath.Join(s.store, "whole")

@@ -8,6 +8,7 @@ import (
 
 // TestCompletion asks as the scripts of shells do. The last argument is what was typed so far.
 func TestCompletion(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	for _, c := range []struct {
 		args      []string
@@ -65,6 +66,7 @@ func TestCompletion(t *testing.T) {
 
 // TestCompletionScripts: each shell gets one that asks lockcheck, and there is none of others.
 func TestCompletionScripts(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		s.want(s.run("completion", shell), exitOK, "__complete", "")

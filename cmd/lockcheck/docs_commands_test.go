@@ -184,6 +184,7 @@ func isThere(name string) error {
 
 // TestCommands: every command line in the documentation is one.
 func TestCommands(t *testing.T) {
+	t.Parallel()
 	seen := make(map[string]bool)
 	for _, page := range documents(t) {
 		text, err := os.ReadFile(filepath.Join(repository, page))
@@ -210,6 +211,7 @@ var seed = regexp.MustCompile(` --seed [0-9]+`)
 
 // TestCommandsControl: what cannot be run is found, and not the like that can.
 func TestCommandsControl(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		text, args, why string
 	}{
@@ -284,6 +286,7 @@ func shownSuite(page string) (matrix.Suite, error) {
 
 // TestSuiteShown: the page about CI shows the suite that is there to copy.
 func TestSuiteShown(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(repository, "docs/ci.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -55,6 +55,7 @@ func wrongRecord(page string, names []string) (wrong []string) {
 
 // TestTrackRecord: the page of findings has every reproduction of lockcheck and of the examples.
 func TestTrackRecord(t *testing.T) {
+	t.Parallel()
 	all, err := repros.All()
 	if err != nil {
 		t.Fatal(err)

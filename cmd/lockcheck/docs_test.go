@@ -160,6 +160,7 @@ func TestLinks(t *testing.T) {
 
 // TestMadeGuide: the links of the guide that the program prints lead somewhere from docs/.
 func TestMadeGuide(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	s.want(s.run("guide"), exitOK, "# ", "")
 	read := make(library)

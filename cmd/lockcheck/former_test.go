@@ -56,6 +56,7 @@ func TestFormerNames(t *testing.T) {
 
 // TestFormerMerge: the parts of a hunt are merged by hunt.
 func TestFormerMerge(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	const heading = `{"schema":1,"plan":{"lock":"memory"}}` + "\n"
 	if err := os.WriteFile(filepath.Join(folder, "ledger.jsonl"), []byte(heading), 0o644); err != nil {

@@ -70,6 +70,7 @@ func TestArguments(t *testing.T) {
 // TestTellsGitHub: a run that is not as expected is annotated with the command that makes it
 // again; each is summed up.
 func TestTellsGitHub(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, expect string
 		github       bool
@@ -80,6 +81,7 @@ func TestTellsGitHub(t *testing.T) {
 		{"elsewhere", "", false, exitUndecided},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			s := newShell(t)
 			summary := filepath.Join(t.TempDir(), "summary.md")
 			s.env["GITHUB_STEP_SUMMARY"] = summary

@@ -9,6 +9,7 @@ import (
 
 // TestGuide: each way to ask prints its answer; a wrong question is refused.
 func TestGuide(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	folder := t.TempDir()
 	page, evidence := filepath.Join(folder, "guide.html"), filepath.Join(folder, "evidence.jsonl")

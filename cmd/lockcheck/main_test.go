@@ -2,10 +2,11 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"lockcheck/clients"
 	"lockcheck/clients/clienttest"
 	"lockcheck/clusters/clustertest"
+	"lockcheck/internal/cleanup"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites/repros"
 	"lockcheck/nemesis"
@@ -29,7 +31,40 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Exit(clustertest.Main(m))
+	code, err := withoutEngine(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// withoutEngine runs the tests without Docker, and with a cache folder of their own, in which no
+// run has left its journal afterwards.
+func withoutEngine(m *testing.M) (code int, err error) {
+	cache, err := os.MkdirTemp("", "lockcheck-test-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(cache)) }()
+	compiled, err := exec.Command("go", "env", "GOCACHE").Output() // which is in the cache folder
+	if err != nil {
+		return 0, fmt.Errorf("go env: %w", err)
+	}
+	for name, value := range map[string]string{
+		"DOCKER_HOST": noEngine, "XDG_CACHE_HOME": cache, "GOCACHE": strings.TrimSpace(string(compiled)),
+		"SECRET": "of-this-user", "WANTED": "passed-on", // see TestClientSecrets
+	} {
+		if err := os.Setenv(name, value); err != nil {
+			return 0, err
+		}
+	}
+	code = clustertest.Main(m)
+	journals, err := cleanup.Journals()
+	if len(journals) > 0 {
+		err = fmt.Errorf("journals %v are left", journals)
+	}
+	return code, err
 }
 
 // noEngine is where no Docker engine answers.
@@ -44,19 +79,19 @@ type shell struct {
 	width   int  // of the terminal, in columns; 0 if unknown
 	signals chan os.Signal
 	onLine  func(line string) // told each line on stderr
-	binary  string            // other than that of lockcheck; "" for that
+	binary  string            // lockcheck, under a path that no other shell has
 
 	stdout, stderr string // of the last command
 }
 
-// newShell makes a shell without Docker, and with a cache folder of its own, so
-// that it finds no traces of other runs.
+// newShell makes a shell that can tell the processes of its runs from those of others.
 func newShell(t *testing.T) *shell {
 	t.Helper()
-	clustertest.Binary(t) // before the cache folder moves: go build has its own there
-	t.Setenv("DOCKER_HOST", noEngine)
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	return &shell{t: t, store: t.TempDir(), env: make(map[string]string), signals: make(chan os.Signal, 2)}
+	binary := filepath.Join(t.TempDir(), "lockcheck")
+	if err := os.Link(clustertest.Binary(t), binary); err != nil {
+		t.Fatal(err)
+	}
+	return &shell{t: t, store: t.TempDir(), binary: binary, env: make(map[string]string), signals: make(chan os.Signal, 2)}
 }
 
 // run returns the exit code of a command line.
@@ -67,7 +102,7 @@ func (s *shell) run(args ...string) int {
 	code := run(s.t.Context(), &system{
 		args: args, stdin: strings.NewReader(""), stdout: &stdout, stderr: stderr,
 		env: func(name string) string { return s.env[name] }, terminal: s.term, progressTerminal: s.term, width: s.width,
-		signals: s.signals, binary: func() (string, error) { return cmp.Or(s.binary, clustertest.Binary(s.t)), nil },
+		signals: s.signals, binary: func() (string, error) { return s.binary, nil },
 	})
 	s.stdout, s.stderr = stdout.String(), stderr.all.String()
 	return code
@@ -110,6 +145,7 @@ func (s *shell) want(code, wanted int, stdout, stderr string) {
 // TestUsage: what makes no sense is told on stderr, with code 64, and nothing is
 // done.
 func TestUsage(t *testing.T) {
+	t.Parallel()
 	file := func(name, text string) string {
 		path := filepath.Join(t.TempDir(), name)
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -224,6 +260,7 @@ func TestUsage(t *testing.T) {
 // TestHoldWithoutWorker: a worker that is gone is none of the user's doing; what the wrapped
 // command says is not to be mixed with anything of ours.
 func TestHoldWithoutWorker(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	s.env[clients.HoldVariable] = filepath.Join(t.TempDir(), "gone.sock")
 	if code := s.run("hold"); code != exitHoldAlone || s.stdout+s.stderr != "" {
@@ -232,6 +269,7 @@ func TestHoldWithoutWorker(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	s.want(s.run(), exitOK, "lockcheck [command]", "")
 	plain := s.stdout
@@ -259,6 +297,7 @@ func TestHelp(t *testing.T) {
 
 // TestWidth: no help and no list is wider than a terminal.
 func TestWidth(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	narrow := func(args ...string) {
 		s.want(s.run(args...), exitOK, "", "")
@@ -288,6 +327,7 @@ func TestWidth(t *testing.T) {
 
 // TestList: every name of a table is the first word of a line.
 func TestList(t *testing.T) {
+	t.Parallel()
 	var finds []string
 	all, err := repros.All()
 	if err != nil {
@@ -323,6 +363,7 @@ func TestList(t *testing.T) {
 
 // TestWithoutEngine: what needs Docker says so and falls back to nothing.
 func TestWithoutEngine(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	s.want(s.run("doctor"), exitBroken, "missing  Docker engine", "something is missing")
 	if !regexp.MustCompile(`(?m)^ok +own image +\S`).MatchString(s.stdout) {
@@ -350,6 +391,7 @@ func TestWithoutEngine(t *testing.T) {
 // TestDynamicBinary: what containers could not run is refused before anything starts, and
 // what needs none of them runs all the same.
 func TestDynamicBinary(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	var err error
 	if s.binary, err = filepath.EvalSymlinks("/bin/ls"); err != nil {

@@ -12,6 +12,7 @@ import (
 // TestWithRemedies: after a violation each remedy that the lock supports is run, and the exit
 // code stays that of the run that was asked for; without one nothing is.
 func TestWithRemedies(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	args := []string{"--nemesis", "none", "--time-limit", "3s", "--with-remedies"}
 	s.want(s.run(append([]string{"test", "--lock", "none", "--store", s.store, "--min-ops", "5", "--seed", "1"}, args...)...), exitViolation, "VIOLATION", "1 of 1: with --guard cas")

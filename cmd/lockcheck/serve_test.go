@@ -15,6 +15,7 @@ import (
 // TestServe: the address is printed, answers on this machine alone, and ends in good
 // order with the first Ctrl-C.
 func TestServe(t *testing.T) {
+	t.Parallel()
 	read, write := io.Pipe()
 	var stderr bytes.Buffer
 	signals, code := make(chan os.Signal, 1), make(chan int, 1)
@@ -50,6 +51,7 @@ func TestServe(t *testing.T) {
 
 // TestServeRefused: what cannot be served is told at once.
 func TestServeRefused(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
