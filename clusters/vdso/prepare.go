@@ -68,8 +68,9 @@ const (
 
 const (
 	// tryLimit is how long a trial may take. One that hangs must not keep the run from
-	// starting, which only cannot have clock faults then.
-	tryLimit = 10 * time.Second
+	// starting, which only cannot have clock faults then. A machine with fifty busy processes
+	// took more than 10 s.
+	tryLimit = 30 * time.Second
 	// tryEnd is how long after it is killed its output may stay open.
 	tryEnd = time.Second
 )

@@ -89,6 +89,7 @@ func sections(d time.Duration) func(*Options) {
 // TestMistakes: what a client says about the lock that is not so is found, and found to be
 // what it is.
 func TestMistakes(t *testing.T) {
+	t.Parallel()
 	beyondLease := sections(600 * time.Millisecond)
 	noLease := func(o *Options) { o.TTL, o.TimeLimit, o.recoveryLimit = 0, 5*time.Second, time.Second }
 	with := func(changes ...func(*Options)) func(*Options) {
@@ -162,6 +163,7 @@ const clientRuns = "LOCKCHECK_CLIENT_RUNS"
 // TestRightClients: who is right is accused of nothing, without faults and when its lease runs
 // out while it is stopped, which the guard makes harmless.
 func TestRightClients(t *testing.T) {
+	t.Parallel()
 	times := 1
 	if text, is := os.LookupEnv(clientRuns); is {
 		var err error

@@ -52,17 +52,21 @@ func TestDataInDatabase(t *testing.T) {
 	for lock, want := range map[string]checker.Verdict{"postgres-session": checker.Valid, "postgres-pgbouncer": checker.Violation} {
 		t.Run(lock, func(t *testing.T) {
 			t.Parallel()
-			// On a busy machine a cluster may not prove to be clean in time, and the next run gets a new one.
-			pool, seen, reused := NewPool(), make(map[string]bool), false
-			for n := 0; n < 4 && !reused; n++ {
+			// On a busy machine a cluster may not prove to be clean in time, and the next run gets a new one;
+			// and workers may do too little to tell.
+			pool, seen, reused, decided := NewPool(), make(map[string]bool), false, false
+			for n := 0; n < 5 && !(reused && decided); n++ {
 				outcome, err := Test(context.Background(), options(t, func(o *Options) {
 					o.Lock, o.TTL, o.Guard, o.Nemesis, o.TimeLimit, o.Pool = lock, 0, "database", "none", 8*time.Second, pool
 				}), nil, logged{t})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if f := outcome.Results.Finding(checker.NoLostUpdate); outcome.Results.Verdict != want || f.Verdict != want {
-					t.Errorf("verdict %s, lost updates %s, want %s", outcome.Results.Verdict, f.Verdict, want)
+				if outcome.Results.Verdict != checker.Undecided {
+					decided = true
+					if f := outcome.Results.Finding(checker.NoLostUpdate); outcome.Results.Verdict != want || f.Verdict != want {
+						t.Errorf("verdict %s, lost updates %s, want %s", outcome.Results.Verdict, f.Verdict, want)
+					}
 				}
 				if reused = outcome.History.Header.Earlier > 0; !reused {
 					clear(seen) // of servers that are gone
@@ -74,8 +78,8 @@ func TestDataInDatabase(t *testing.T) {
 					seen[key] = true
 				}
 			}
-			if !reused {
-				t.Error("no run came after another one on its servers")
+			if !reused || !decided {
+				t.Errorf("a run came after another one on its servers: %t; one was decided: %t", reused, decided)
 			}
 			if err := pool.Close(context.Background()); err != nil {
 				t.Error(err)
@@ -99,6 +103,7 @@ func TestRedisServerPaused(t *testing.T) {
 
 // TestRedisRenewed: sections of 1.5 s under a renewed lease of 0.6 s are valid.
 func TestRedisRenewed(t *testing.T) {
+	t.Parallel()
 	clustertest.Engine(t)
 	verdictIs(t, checker.Valid, options(t, func(o *Options) {
 		o.Lock, o.TTL, o.Nemesis, o.TimeLimit, o.Renew = "redis", 600*time.Millisecond, "none", 10*time.Second, true
@@ -107,12 +112,14 @@ func TestRedisRenewed(t *testing.T) {
 }
 
 func TestKilledOnDocker(t *testing.T) {
+	t.Parallel()
 	clustertest.Engine(t)
 	killInMidRun(t, "--lock", "redis", "--ttl", "500ms", "--time-limit", "60s")
 }
 
 // TestNeverHealthy replaces the image of Redis by ones that cannot serve.
 func TestNeverHealthy(t *testing.T) {
+	t.Parallel()
 	docker := clustertest.Engine(t)
 	const ref = "lockcheck/test-broken-redis:latest"
 	base := ensureRedis(t, docker)

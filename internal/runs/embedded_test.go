@@ -88,6 +88,7 @@ func verdictIs(t *testing.T, want checker.Verdict, o Options) Outcome {
 // TestEmbedded has the violation and, compared with it, everything that must take it
 // away: no fault, a fence, a version check; and the control without a lock.
 func TestEmbedded(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name   string
 		change func(*Options)
@@ -323,6 +324,7 @@ func keptLog(t *testing.T, outcome Outcome, words string) {
 
 // TestJudgePrefix judges what a run that was killed at any line leaves.
 func TestJudgePrefix(t *testing.T) {
+	t.Parallel()
 	outcome := runTest(t, options(t, func(o *Options) { o.Nemesis = "none"; o.TimeLimit = 3 * time.Second }))
 	content, err := os.ReadFile(filepath.Join(outcome.Folder, HistoryFile))
 	if err != nil {
@@ -372,6 +374,7 @@ func TestInterrupt(t *testing.T) {
 // granted the lock, and what became of its update stays open; one that ends in time is recorded
 // whole.
 func TestInterruptInSection(t *testing.T) {
+	t.Parallel()
 	clustertest.StartsServers(t)
 	for _, c := range []struct {
 		section  time.Duration
@@ -511,6 +514,7 @@ func journalOfChildren(t *testing.T) []cleanup.Entry {
 
 // TestKilled kills lockcheck itself while a worker is stopped: nothing may stay.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	run := killInMidRun(t, "--ttl", "500ms", "--time-limit", "60s")
 	if len(run.processes) != 7 || len(run.folders) != 1 {
 		t.Errorf("the journal had %d processes and %d folders: want server, resource, 5 workers, and their folder", len(run.processes), len(run.folders))

@@ -56,6 +56,7 @@ func TestDelayWrite(t *testing.T) {
 // TestUnsupported: a fault that is not supported ends a run before it begins, unless
 // it may be left out, which the history says.
 func TestUnsupported(t *testing.T) {
+	t.Parallel()
 	with := func(change func(*Options)) Options {
 		return options(t, func(o *Options) { o.Nemesis, o.TimeLimit = "pause,partition", 6*time.Second; change(o) })
 	}

@@ -33,6 +33,7 @@ func stalls() hostile { return hostile{[]checker.Verdict{checker.Undecided, chec
 // they are silent, are stopped, end, do not end, leave a process, flood the logs, or break a rule
 // of the protocol.
 func TestHostileClients(t *testing.T) {
+	t.Parallel()
 	tests := map[string]hostile{
 		"silent-in-acquire": stalls(),
 		"stopped":           stalls(),

@@ -15,6 +15,7 @@ import (
 // TestKillWorkers kills holders of the embedded lock: that is no failure of the
 // run, the lock is free again after the lease, and the last two are spared.
 func TestKillWorkers(t *testing.T) {
+	t.Parallel()
 	outcome := verdictIs(t, checker.Valid, options(t, func(o *Options) {
 		o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
 			Fault: "kill", Target: "holder", Every: nemesis.Span{Plus: 100 * time.Millisecond}, Times: 4,

@@ -9,12 +9,12 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"lockcheck/clusters/clustertest"
-	"lockcheck/internal/cleanup"
 )
 
 // soakVariable is the variable of the environment that says how often.
@@ -23,6 +23,7 @@ const soakVariable = "LOCKCHECK_SOAK"
 // TestKilledAnywhere kills lockcheck with SIGKILL at random moments, from its first
 // to its last: of a run with its faults in force nothing is left, each time.
 func TestKilledAnywhere(t *testing.T) {
+	t.Parallel()
 	clustertest.StartsServers(t)
 	times := 10
 	if text := os.Getenv(soakVariable); text != "" {
@@ -31,20 +32,24 @@ func TestKilledAnywhere(t *testing.T) {
 			t.Fatalf("%s: %v", soakVariable, err)
 		}
 	}
-	clock, tables, begun := readHostClock(), hostTables(t), 0
-	for i := range times {
-		// One in five on Docker, where a run takes longer to come up.
-		args, span := []string{"--ttl", "500ms", "--nemesis", "pause,kill:holder"}, 6*time.Second
-		if i%5 == 4 {
-			clustertest.Engine(t)
-			args, span = []string{"--lock", "redis", "--ttl", "500ms", "--nemesis", "pause,partition,clock,freeze"}, 12*time.Second
+	clock, tables := readHostClock(), hostTables(t)
+	var begun atomic.Int64
+	t.Run("kill", func(t *testing.T) { // which ends when all have
+		for i := range times {
+			// One in five on Docker, where a run takes longer to come up.
+			args, span := []string{"--ttl", "500ms", "--nemesis", "pause,kill:holder"}, 6*time.Second
+			if i%5 == 4 {
+				clustertest.Engine(t)
+				args, span = []string{"--lock", "redis", "--ttl", "500ms", "--nemesis", "pause,partition,clock,freeze"}, 12*time.Second
+			}
+			moment := time.Duration(rand.Int64N(int64(span)))
+			t.Run(fmt.Sprintf("%d after %s", i, moment.Round(time.Millisecond)), func(t *testing.T) {
+				t.Parallel()
+				begun.Add(killedAfter(t, moment, append(args, "--nemesis-interval", "500ms", "--time-limit", "60s")...))
+			})
 		}
-		moment := time.Duration(rand.Int64N(int64(span)))
-		t.Run(fmt.Sprintf("%d after %s", i, moment.Round(time.Millisecond)), func(t *testing.T) {
-			begun += killedAfter(t, moment, append(args, "--nemesis-interval", "500ms", "--time-limit", "60s")...)
-		})
-	}
-	if begun == 0 {
+	})
+	if begun.Load() == 0 {
 		t.Error("no run had begun when it was killed")
 	}
 	if err := readHostClock().check(clock); err != nil {
@@ -80,12 +85,10 @@ func hostTables(t *testing.T) string {
 var changing = regexp.MustCompile(`(?m)^.*\bbr-[0-9a-f]{12}\b.*\n|\[\d+:\d+\]|packets \d+ bytes \d+|^#.*$`)
 
 // killedAfter returns how many runs had begun.
-func killedAfter(t *testing.T, moment time.Duration, args ...string) int {
-	binary, cache := clustertest.Binary(t), t.TempDir() // the binary first: the compiler's cache is in the same folder
-	t.Setenv("XDG_CACHE_HOME", cache)
-	command := exec.Command(binary, append([]string{"test", "--store", t.TempDir()}, args...)...)
-	command.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache)
-	said, err := os.Create(filepath.Join(cache, "stderr")) // a file: the reaper writes on when lockcheck is gone
+func killedAfter(t *testing.T, moment time.Duration, args ...string) int64 {
+	command := exec.Command(clustertest.Binary(t), append([]string{"test", "--store", t.TempDir()}, args...)...)
+	journals := ownJournals(t, command)
+	said, err := os.Create(filepath.Join(t.TempDir(), "stderr")) // a file: the reaper writes on when lockcheck is gone
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,39 +106,11 @@ func killedAfter(t *testing.T, moment time.Duration, args ...string) int {
 	if err := command.Process.Signal(syscall.SIGSTOP); err != nil { // its journal stays as it is
 		t.Fatal(err)
 	}
-	ids, err := cleanup.Journals()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var before []journaled
-	for _, id := range ids {
-		before = append(before, readRun(t, id))
-	}
+	before := journals.read(t)
 	if err := command.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = command.Wait() // "signal: killed" is what was asked for
-	clustertest.Eventually(t, 30*time.Second, func() error {
-		left, err := cleanup.Journals()
-		if err != nil || len(left) > 0 {
-			return fmt.Errorf("journals %v, error %v", left, err)
-		}
-		for _, run := range before {
-			if err := clustertest.NothingLeft(run.id); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	for _, run := range before {
-		for _, child := range run.processes {
-			gone(t, child)
-		}
-		for _, folder := range run.folders {
-			if exists(folder) {
-				t.Errorf("%s is still there", folder)
-			}
-		}
-	}
-	return len(before)
+	journals.nothingLeft(t, before)
+	return int64(len(before))
 }

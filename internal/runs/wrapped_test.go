@@ -27,6 +27,7 @@ func lockFile(t *testing.T, command string) string {
 // lease, so that a pause of its holder does nothing; one that takes no lock; and one that
 // gives it back while its child is at work.
 func TestWrapped(t *testing.T) {
+	t.Parallel()
 	const section = 400 * time.Millisecond
 	for _, c := range []struct {
 		name, lock, nemesis string
