@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
-const patience = 60 * time.Second
+var patience = clustertest.Slow(time.Minute)
 
 // request asks for the named servers in a run of their own.
 func request(t *testing.T, servers string) Request {

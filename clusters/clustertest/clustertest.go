@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -177,10 +178,25 @@ func ClientLibraries(t testing.TB) {
 	}
 }
 
+// slowVariable of the environment says by which factor all bounds on waiting grow: 4 on a machine
+// that is four times slower than two idle processors.
+const slowVariable = "LOCKCHECK_SLOW"
+
+// Slow returns a bound on waiting as it is on this machine. Bounds only decide when a test gives up:
+// a test that passes takes as long with any factor.
+func Slow(limit time.Duration) time.Duration {
+	factor, err := strconv.ParseFloat(os.Getenv(slowVariable), 64)
+	if err != nil || factor < 1 {
+		return limit
+	}
+	return time.Duration(factor * float64(limit))
+}
+
 // Eventually asks until there is no error, and fails the test with the last one
-// if that takes longer than the limit.
+// if that takes longer than the limit (see Slow).
 func Eventually(t testing.TB, limit time.Duration, ask func() error) {
 	t.Helper()
+	limit = Slow(limit)
 	deadline := time.Now().Add(limit)
 	for {
 		err := ask()

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
-const patience = 60 * time.Second
+var patience = clustertest.Slow(time.Minute)
 
 // testRun is a run of its own, of which nothing is left after the test.
 func testRun(t *testing.T, docker *engine.Engine) (id string, labels map[string]string) {

@@ -65,7 +65,7 @@ func patiently(t *testing.T, run func(*testing.T, Options) Outcome, o Options, e
 	t.Helper()
 	var outcome Outcome
 	for _, longer := range []time.Duration{1, 3, 6} {
-		again := o
+		again, longer := o, clustertest.Slow(longer)
 		again.TimeLimit, again.recoveryLimit = longer*o.TimeLimit, longer*o.recoveryLimit
 		if outcome = run(t, again); enough(outcome.Results) {
 			break
