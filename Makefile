@@ -42,32 +42,29 @@ check: lint
 	go test -short -vet=off -tags 'mutants embedded' ./tools/mutants
 
 # Locks, faults and whole runs, on embedded servers and, where Docker is there, on Redis, etcd and
-# PostgreSQL. What needs no Docker runs while the images are made. Most of all the rest is waiting, so more of it is
-# done at a time than there are processors.
+# PostgreSQL. What needs no Docker runs while the images are made. Tests with servers mostly wait for
+# leases and faults, so more of them run at a time than there are processors; the package that takes
+# longest begins first.
 GO_TEST := go test -vet=off -timeout 40m
-SERVERS := ./clients ./clusters ./clusters/engine ./clusters/images ./nemesis ./internal/cleanup
-RUNS := ./cmd/lockcheck ./examples/go-lock ./internal/runs ./internal/suites/repros ./internal/suites/matrix ./internal/suites/claims ./internal/suites/sweep ./internal/suites/hunt ./internal/suites/advise ./internal/suites/profile
+SERVERS := ./internal/runs ./clusters ./nemesis ./cmd/lockcheck ./internal/suites/hunt ./examples/go-lock ./internal/suites/matrix ./internal/suites/repros ./clients ./clusters/engine ./clusters/images ./internal/cleanup ./internal/suites/claims ./internal/suites/sweep ./internal/suites/advise ./internal/suites/profile
 REST := ./clients ./clusters ./clusters/images ./nemesis ./internal/runs ./internal/swarm ./internal/suites/advise ./internal/suites/hunt ./tools/release
-WITH_SERVERS := $(SERVERS) $(RUNS) $(REST)
-test-pure test-race test-servers test-runs test-rest: export LOCKCHECK_TESTED = $(CURDIR)/lockcheck
-test-runs: export LOCKCHECK = $(CURDIR)/lockcheck
+test-pure test-race test-servers test-rest: export LOCKCHECK_TESTED = $(CURDIR)/lockcheck
+test-servers: export LOCKCHECK = $(CURDIR)/lockcheck
 stage = @bash -c 'TIMEFORMAT="== $(1): %R s, %U + %S s of processor time"; time $(MAKE) $(1)'
 test:
 	$(call stage,build)
 	$(call stage,-j 2 test-images test-pure)
-	$(call stage,test-servers)
-	$(call stage,test-runs)
-	$(call stage,test-mutants)
+	$(call stage,-j 2 test-servers test-mutants)
 
 # Everything: also the tests on all other servers, of releases, of the swarm, and of the programs of workers.
 test-all: test
 	$(call stage,test-rest)
 
-.PHONY: test-images test-pure test-race test-servers test-runs test-rest
+.PHONY: test-images test-pure test-race test-servers test-rest
 test-images: build
 	./lockcheck images redis etcd-3.6.16 postgres || true # each test that needs one makes it, and says so if it cannot
 test-pure: lint test-race
-	$(GO_TEST) $$(go list ./... | grep -vxF "$$(go list $(WITH_SERVERS))")
+	$(GO_TEST) $$(go list ./... | grep -vxF "$$(go list $(SERVERS) $(REST))")
 # The race detector needs a C compiler. Without client libraries there is half as much to compile. In
 # test-rest it watches all packages; here those in which much is done at a time, and a whole run.
 RACED := ./clients/conformance ./clients/protocol ./clients/unixrpc ./clusters/agent ./nemesis ./workloads ./internal/runs ./internal/suites ./internal/swarm ./internal/web
@@ -75,9 +72,7 @@ RACE := CGO_ENABLED=1 $(GO_TEST) -race -short -tags embedded
 test-race:
 	if command -v gcc >/dev/null; then $(RACE) $(RACED) && CGO_ENABLED=1 go build -race -tags embedded -o lockcheck-race ./cmd/lockcheck && ./lockcheck-race test --expect violation --time-limit 10s; fi
 test-servers: build
-	$(GO_TEST) -p 2 -parallel $$((2 * $$(nproc))) $(SERVERS)
-test-runs: build
-	$(GO_TEST) -p 2 -parallel $$((3 * $$(nproc))) $(RUNS)
+	$(GO_TEST) -p 3 -parallel $$((3 * $$(nproc))) $(SERVERS)
 test-rest: export LOCKCHECK_REST = 1
 test-rest: build workers
 	./lockcheck images || true
