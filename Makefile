@@ -53,7 +53,7 @@ test-servers: export LOCKCHECK = $(CURDIR)/lockcheck
 stage = @bash -c 'TIMEFORMAT="== $(1): %R s, %U + %S s of processor time"; time $(MAKE) $(1)'
 test:
 	$(call stage,build)
-	$(call stage,-j 2 test-images test-pure)
+	$(call stage,-j 3 test-images test-race test-pure)
 	$(call stage,-j 2 test-servers test-mutants)
 
 # Everything: also the tests on all other servers, of releases, of the swarm, and of the programs of workers.
@@ -63,7 +63,7 @@ test-all: test
 .PHONY: test-images test-pure test-race test-servers test-rest
 test-images: build
 	./lockcheck images redis etcd-3.6.16 postgres || true # each test that needs one makes it, and says so if it cannot
-test-pure: lint test-race
+test-pure: lint
 	$(GO_TEST) $$(go list ./... | grep -vxF "$$(go list $(SERVERS) $(REST))")
 # The race detector needs a C compiler. Without client libraries there is half as much to compile. In
 # test-rest it watches all packages; here those in which much is done at a time, and a whole run.
