@@ -28,26 +28,20 @@ func mutantByName(name string) (Info, bool) {
 }
 
 func mutantInfo(name string) Info {
+	const ttl = 400 * time.Millisecond
 	if strings.HasPrefix(name, MutantSemaphore) {
-		return Info{
-			Name: name, Summary: "a mutant of memory-semaphore, for tests of lockcheck itself",
-			Servers: name, TTL: 400 * time.Millisecond, MinTTL: time.Millisecond, Grace: 250 * time.Millisecond,
-			Permits: true, Renew: true, LossNotification: "when a renewal fails", Clock: "monotonic clock of the service",
-			Open: openMemorySemaphore,
-		}
+		return semaphoreInfo().as(name, "a mutant of memory-semaphore, for tests of lockcheck itself", func(i *Info) { i.Servers, i.TTL = name, ttl })
 	}
-	return Info{
-		Name: name, Summary: "a mutant of memory, for tests of lockcheck itself",
-		Servers: name, TTL: 400 * time.Millisecond, MinTTL: time.Millisecond, Grace: 250 * time.Millisecond,
-		Shared: true, Renew: true, Ask: true, Token: "counter of the service", LossNotification: "when a renewal fails", Clock: "monotonic clock of the service",
-		Open: func(c Config) (Lock, error) {
+	return memoryInfo().as(name, "a mutant of memory, for tests of lockcheck itself", func(i *Info) {
+		i.Servers, i.TTL = name, ttl
+		i.Open = func(c Config) (Lock, error) {
 			lock := &mutant{memory: memory{service: unixrpc.NewClient(c.Nodes[0])}}
 			if name == MutantLongValidity {
 				lock.stretch = 5
 			}
 			return withLateAnswers(name, lock), nil
-		},
-	}
+		}
+	})
 }
 
 // mutant is the client of all of them. Other than that of memory it asks who holds the lock

@@ -133,11 +133,8 @@ func zkLibOptions() []Option {
 	}
 }
 
-// What all locks on ZooKeeper have in common, in words.
-const (
-	zkNotified = "on each loss of the connection: at once, or after two thirds of the lease without an answer"
-	zkClock    = "monotonic clock of the leader"
-)
+// zkNotified is how the holder of a lock on ZooKeeper learns of its loss, where its client tells at once.
+const zkNotified = "on each loss of the connection: at once, or after two thirds of the lease without an answer"
 
 // galeraGrace is how long servers and workers may take to be in step again after a fault: 5 s
 // until a server that is silent is left out, and as long until it is back.

@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,25 +55,54 @@ const (
 
 // Table lists all locks. The order is the one in which they are shown.
 func Table() []Info {
-	locks := []Info{
-		{
-			Name: "memory", Summary: "textbook lease lock with fencing tokens, embedded in lockcheck; needs no Docker",
-			Servers: "memory", TTL: time.Second, MinTTL: time.Millisecond, Grace: 250 * time.Millisecond,
-			Renew: true, Ask: true, Shared: true, Token: "counter of the service", LossNotification: "when a renewal fails", Clock: "monotonic clock of the service",
-			Open: openMemory,
-		},
+	locks := slices.Concat(embeddedLocks(), redisLocks(), []Info{fileInfo()}, etcdLocks(), zookeeperLocks(), consulLocks(),
+		[]Info{kubernetesInfo()}, natsLocks(), postgresLocks(), []Info{getLockInfo(), memcachedInfo()}, galeraLocks())
+	for i := range locks {
+		locks[i].Options = slices.Concat(locks[i].Options, []Option{watchdog()})
+	}
+	return locks
+}
+
+// as is a lock of the same family, by its own name and summary and what is different about it.
+func (i Info) as(name, summary string, change func(*Info)) Info {
+	i.Name, i.Summary = name, summary
+	change(&i)
+	return i
+}
+
+// What locks of several families have in common, in words.
+const (
+	notifiedByRenewal = "when a renewal fails"
+	wallClockOfServer = "wall clock of the server"
+	redlockClock      = "wall clocks of a majority of the servers, monotonic clock of the client"
+)
+
+func memoryInfo() Info {
+	return Info{
+		Name: "memory", Summary: "textbook lease lock with fencing tokens, embedded in lockcheck; needs no Docker",
+		Servers: "memory", TTL: time.Second, MinTTL: time.Millisecond, Grace: 250 * time.Millisecond,
+		Renew: true, Ask: true, Shared: true, Token: "counter of the service", LossNotification: notifiedByRenewal, Clock: "monotonic clock of the service",
+		Open: openMemory,
+	}
+}
+
+func semaphoreInfo() Info {
+	return memoryInfo().as("memory-semaphore", "textbook semaphore: permits with leases, embedded in lockcheck; needs no Docker", func(i *Info) {
+		i.Servers, i.Permits, i.Open = "memory-semaphore", true, openMemorySemaphore
+		i.Ask, i.Shared, i.Token = false, false, ""
+	})
+}
+
+func embeddedLocks() []Info {
+	return []Info{
+		memoryInfo(),
 		{
 			Name: "memory-redlock", Summary: "Redlock as published, on five servers that are embedded in lockcheck, with wall clocks; needs no Docker",
 			Servers: "memory5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Grace: time.Second,
-			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
+			Renew: true, Ask: true, LossNotification: notifiedByRenewal, Clock: redlockClock,
 			Options: []Option{askSequentially()}, Open: openMemoryRedlock,
 		},
-		{
-			Name: "memory-semaphore", Summary: "textbook semaphore: permits with leases, embedded in lockcheck; needs no Docker",
-			Servers: "memory-semaphore", TTL: time.Second, MinTTL: time.Millisecond, Grace: 250 * time.Millisecond,
-			Permits: true, Renew: true, LossNotification: "when a renewal fails", Clock: "monotonic clock of the service",
-			Open: openMemorySemaphore,
-		},
+		semaphoreInfo(),
 		{
 			Name: history.LockNone, Summary: "no lock at all: the control that the checkers must catch; needs no Docker",
 			Unsafe:  true,
@@ -84,261 +114,173 @@ func Table() []Info {
 			Servers: "queue", Grace: 250 * time.Millisecond, Queues: true, LossNotification: neverNotified, Clock: "none",
 			Open: openQueue,
 		},
-		{
-			Name: "redis", Summary: "one Redis: SET NX PX, release and renewal by owner-checked scripts",
-			Servers: "redis", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
-			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the server",
-			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedis,
-		},
+	}
+}
+
+func redisLocks() []Info {
+	redis := Info{
+		Name: "redis", Summary: "one Redis: SET NX PX, release and renewal by owner-checked scripts",
+		Servers: "redis", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
+		Renew: true, Ask: true, LossNotification: notifiedByRenewal, Clock: wallClockOfServer,
+		Modules: []string{goRedis}, Options: redisOptions(), Open: openRedis,
+	}
+	failover := redis.as("redis-failover", "as redis, on a primary with a replica that three Sentinels promote when it fails", func(i *Info) {
+		i.Servers, i.Grace, i.Clock, i.Open = "redis-failover", 6*time.Second, "wall clock of the primary", openRedisFailover
+	})
+	cluster := failover.as("redis-cluster", "as redis, on a Redis Cluster of three primaries with a replica each", func(i *Info) {
+		i.Servers, i.Options, i.Open = "redis-cluster", redisClusterOptions(), openRedisCluster
+	})
+	redlock := redis.as("redlock", "Redlock as published, on five independent Redis", func(i *Info) {
+		i.Servers, i.MinTTL, i.Grace, i.Clock = "redis5", 10*time.Millisecond, time.Second, redlockClock
+		i.Options, i.Open = []Option{redisNoRetries(), askSequentially()}, openRedlock
+	})
+	redsync := redlock.as("redsync", "Redlock by the library that people use", func(i *Info) {
+		i.Library, i.Ask, i.Options, i.Open = redsyncV4, false, redisOptions(), openRedsync
+	})
+	return []Info{
+		redis,
 		{
 			Name: "redis-noexpiry", Summary: "one Redis: SET NX without a lease",
 			Naive:   "a holder that dies takes the lock with it",
 			Servers: "redis", LossNotification: neverNotified, Clock: "none",
 			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedisNoExpiry,
 		},
-		{
-			Name: "redis-unsafe-release", Summary: "one Redis: SET NX PX, release by plain DEL",
-			Naive:   "a late release removes the lock of somebody else",
-			Servers: "redis", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
-			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the server",
-			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedisUnsafeRelease,
-		},
-		{
-			Name: "redis-aof", Summary: "as redis, on a Redis that writes each change to its disk before it answers",
-			Servers: "redis-aof", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
-			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the server",
-			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedis,
-		},
-		{
-			Name: "redis-failover", Summary: "as redis, on a primary with a replica that three Sentinels promote when it fails",
-			Servers: "redis-failover", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 6 * time.Second,
-			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the primary",
-			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedisFailover,
-		},
-		{
-			Name: "redis-wait", Summary: "as redis-failover; a grant counts only when WAIT says that a replica has it",
-			Servers: "redis-failover", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 6 * time.Second,
-			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the primary",
-			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedisWait,
-		},
-		{
-			Name: "redis-cluster", Summary: "as redis, on a Redis Cluster of three primaries with a replica each",
-			Servers: "redis-cluster", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 6 * time.Second,
-			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the primary",
-			Modules: []string{goRedis}, Options: redisClusterOptions(), Open: openRedisCluster,
-		},
-		{
-			Name: "redislock", Summary: "one Redis: SET NX PX by a library that people use", Library: "github.com/bsm/redislock",
-			Servers: "redis", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
-			Renew: true, LossNotification: "when a renewal fails", Clock: "wall clock of the server",
-			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedisLockLib,
-		},
-		{
-			Name: "redlock", Summary: "Redlock as published, on five independent Redis",
-			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Grace: time.Second,
-			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
-			Modules: []string{goRedis}, Options: []Option{redisNoRetries(), askSequentially()}, Open: openRedlock,
-		},
-		{
-			Name: "redsync", Summary: "Redlock by the library that people use", Library: redsyncV4,
-			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Grace: time.Second,
-			Renew: true, LossNotification: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
-			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedsync,
-		},
-		{
-			Name: "valkey", Summary: "the lock of redis on one Valkey",
-			Servers: "valkey", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
-			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the server",
-			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedis,
-		},
-		{
-			Name: "valkey-cluster", Summary: "the lock of redis-cluster on a Valkey Cluster",
-			Servers: "valkey-cluster", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 6 * time.Second,
-			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "wall clock of the primary",
-			Modules: []string{goRedis}, Options: redisClusterOptions(), Open: openRedisCluster,
-		},
-		{
-			Name: "redsync-4.12.0", Summary: "Redlock by a library, in a version with a known bug", Library: redsyncV4,
-			Naive:   "with one server down a renewal reports success and removes the lock from the others; mended in 4.12.1",
-			Program: "redsync-4.12.0",
-			Servers: "redis5", TTL: 2 * time.Second, MinTTL: 10 * time.Millisecond, Grace: time.Second,
-			Renew: true, LossNotification: "when a renewal fails", Clock: "wall clocks of a majority of the servers, monotonic clock of the client",
-			Modules: []string{goRedis}, Options: redisOptions(), Open: openRedsync,
-		},
-		{
-			Name: "file", Summary: "a file in a folder that the workers share, made by link(2); a holder that dies keeps it; needs no Docker",
-			Servers: "none", LossNotification: neverNotified, Clock: "none",
-			Open: openFile,
-		},
-		{
-			Name: "etcd", Summary: "etcd: Session and Mutex of the Go client library", Library: etcdClient,
-			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Grace: 3 * time.Second,
-			Session: true, Queues: true, AnyServer: true, Ask: true, Token: "create revision of the own key",
-			LossNotification: neverNotified, Clock: etcdClock, Options: etcdOptions(),
-			Modules: []string{etcdClient}, Open: openEtcd, Observe: watchEtcd,
-		},
-		{
-			Name: "etcd-election", Summary: "etcd: Session and Election of the Go client library; the leader holds the lock for its term", Library: etcdClient,
-			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Grace: 3 * time.Second,
-			Session: true, Queues: true, AnyServer: true, Ask: true, Token: "create revision of the own key, by Election.Rev",
-			LossNotification: neverNotified, Clock: etcdClock, Options: etcdSessionOptions(),
-			Modules: []string{etcdClient}, Open: openEtcdElection, Observe: watchEtcd,
-		},
-		{
-			Name: "etcd-v3lock", Summary: "etcd: the Lock service of the servers, with a lease that the client library renews",
-			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Grace: 3 * time.Second,
-			Session: true, Queues: true, AnyServer: true, Ask: true, Token: "create revision of the own key",
-			LossNotification: neverNotified, Clock: etcdClock, Options: etcdV3LockOptions(etcdKeepAliveEnds),
-			Modules: []string{etcdClient, etcdServer}, Open: openEtcdV3Lock, Observe: watchEtcd,
-		},
-		{
-			Name: "etcd-v3lock-retry", Summary: "as etcd-v3lock, with renewals that are made again after 0.4 s without an answer, at the next server",
-			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Grace: 3 * time.Second,
-			Session: true, Queues: true, AnyServer: true, Ask: true, Token: "create revision of the own key",
-			LossNotification: neverNotified, Clock: etcdClock, Options: etcdV3LockOptions("when a renewal is refused, or none was answered for the length of the lease"),
-			Modules: []string{etcdClient, etcdServer}, Open: openEtcdV3LockRetry, Observe: watchEtcd,
-		},
-		{
-			Name: "etcd-header-revision", Summary: "etcd: as etcd-v3lock, fenced by the revision in the answer",
-			Naive:   "two holders can get the same token from etcd 3.4",
-			Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Grace: 3 * time.Second,
-			Session: true, Queues: true, AnyServer: true, Token: "revision in the header of the answer",
-			LossNotification: neverNotified, Clock: etcdClock, Options: etcdV3LockOptions(etcdKeepAliveEnds),
-			Modules: []string{etcdClient, etcdServer}, Open: openEtcdHeaderRevision, Observe: watchEtcd,
-		},
-		{
-			Name: "zookeeper", Summary: "ZooKeeper's own recipe: a queue of nodes that end with their session, each watching the one before",
-			Servers: "zookeeper", TTL: zkTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Delivered: zkDelivered(), Grace: 2 * time.Second,
-			Session: true, Queues: true, CountsWakes: true, AnyServer: true, Ask: true, Shared: true,
-			Token: "czxid of the own node", LossNotification: zkNotified, Clock: zkClock,
-			Modules: []string{goZooKeeper}, Open: openZooKeeper,
-		},
-		{
-			Name: "zookeeper-lib", Summary: "the same recipe by the library that people use", Library: goZooKeeper,
-			Servers: "zookeeper", TTL: zkTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Delivered: zkDelivered(), Grace: 2 * time.Second,
-			Session: true, Queues: true, Endless: true, AnyServer: true, Ask: true,
-			LossNotification: "when it releases the lock", Clock: zkClock, Options: zkLibOptions(),
-			Open: openZooKeeperLib,
-		},
-		{
-			Name: "zookeeper-herd", Summary: "the same recipe with a watch on the whole queue",
-			Naive:   "each release wakes up all who wait",
-			Servers: "zookeeper", TTL: zkTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Delivered: zkDelivered(), Grace: 2 * time.Second,
-			Session: true, Queues: true, CountsWakes: true, AnyServer: true, Ask: true,
-			Token: "czxid of the own node", LossNotification: zkNotified, Clock: zkClock,
-			Modules: []string{goZooKeeper}, Open: openZooKeeperHerd,
-		},
-		{
-			Name: "consul", Summary: "Consul: a key held by a session, by the lock that its users use (as delivered, Consul accepts no lease below 10 s)",
-			Library: consulAPI, Servers: "consul", TTL: 2 * time.Second, MinTTL: time.Second, MaxTTL: 24 * time.Hour,
-			Delivered: Delivered{MinTTL: 10 * time.Second, MinSetting: "session_ttl_min"},
-			// The leader ends a session after twice its lease, then waits for the delay;
-			// a waiter that met the delay asks again after 5 s.
-			Expiry: 2, LockDelay: 15 * time.Second, Grace: 6 * time.Second,
-			Session: true, Queues: true, AnyServer: true, Ask: true,
-			Token: "lock index of the key", LossNotification: "when its watch on the key sees it lost or fails; not while nothing comes back from the server",
-			Clock:   "monotonic clock of the leader",
-			Modules: []string{consulAPI}, Options: consulOptions(), Open: openConsul,
-		},
-		{
-			Name: "consul-semaphore", Summary: "Consul: a list of the sessions that hold a permit, by the semaphore that its users use",
-			Library: consulAPI, Servers: "consul", TTL: 2 * time.Second, MinTTL: time.Second, MaxTTL: 24 * time.Hour,
-			Delivered: Delivered{MinTTL: 10 * time.Second, MinSetting: "session_ttl_min"},
-			// The leader ends a session after twice its lease. The lock delay is of no account: it
-			// is one of the session's own key, which nobody else asks for.
-			Expiry: 2, Grace: 2 * time.Second,
-			Permits: true, Session: true, Queues: true, AnyServer: true,
-			LossNotification: "when its watch on the list sees it gone or fails; not while nothing comes back from the server",
-			Clock:            "monotonic clock of the leader",
-			Modules:          []string{consulAPI}, Open: openConsulSemaphore,
-		},
-		{
-			Name: "k8s-lease", Summary: "Kubernetes: a Lease, by the leader election of client-go", Library: "k8s.io/client-go",
-			Program: "kubernetes", Servers: "kubernetes", TTL: 6 * time.Second, MinTTL: kubernetesTTLStep, TTLStep: kubernetesTTLStep,
-			// A candidate waits for a whole lease from when it first sees it.
-			Expiry: 2, Grace: time.Second,
-			Session: true, Queues: true, CountsAnew: true, Ask: true, Token: "leaseTransitions of the Lease", LossNotification: "when its context ends, once renewals have failed for a renew deadline and the library has tried to give the lease back", Clock: "monotonic clocks of the candidates",
-			Options: kubernetesOptions(), Open: openKubernetes,
-		},
-		natsInfo("nats-kv", "NATS JetStream: a key of a bucket, Create with a TTL, renewal and Delete by revision", "", openNATS),
-		natsInfo("nats-kv-delete", "as nats-kv, released by a Delete without a revision",
-			"a late release removes the lock of somebody else", openNATSDelete),
-		natsInfo("nats-kv-update", "as nats-kv, renewed by Update of the client library",
-			"a renewal takes the lease away: a holder that dies after it takes the lock with it", openNATSUpdate),
-		natsInfo("nats-kv-fraction", "as nats-kv, with leases that are not rounded up to whole seconds",
-			"the server cuts fractions of a second off a lease, which ends before its holder thinks so", openNATSFraction),
-		{
-			Name: "postgres-session", Summary: "PostgreSQL: pg_advisory_lock of a session",
-			Servers: "postgres", Grace: sqlGrace, Queues: true, Data: true, Shared: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
-			Modules: []string{pgxV5}, Options: pgOptions(), Open: openPostgresSession,
-		},
-		{
-			Name: "postgres-xact", Summary: "PostgreSQL: pg_advisory_xact_lock, a transaction around the section",
-			Servers: "postgres", Grace: sqlGrace, Queues: true, Data: true, Shared: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
-			Modules: []string{pgxV5}, Options: pgOptions(), Open: openPostgresXact,
-		},
-		{
-			Name: "postgres-row", Summary: "PostgreSQL: SELECT FOR UPDATE of a row, a transaction around the section",
-			Servers: "postgres", Grace: sqlGrace, Queues: true, Data: true, Shared: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
-			Modules: []string{pgxV5}, Options: pgOptions(), Open: openPostgresRow,
-		},
-		{
-			Name: "postgres-lease", Summary: "PostgreSQL: a row with an owner, an expiry by the database's clock and a counter",
-			Servers: "postgres", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
-			Renew: true, Ask: true, Token: "counter in the row", LossNotification: "when a renewal fails", Clock: "wall clock of the server",
-			Modules: []string{pgxV5}, Open: openPostgresLease,
-		},
-		{
-			Name: "postgres-insert", Summary: "PostgreSQL: INSERT of a row with a unique key to acquire, DELETE to release",
-			Naive:   "a holder that dies leaves its row behind",
-			Servers: "postgres", LossNotification: neverNotified, Clock: "none",
-			Modules: []string{pgxV5}, Options: insertOptions(), Open: openPostgresInsert,
-		},
-		{
-			Name: "postgres-pgbouncer", Summary: "pg_advisory_lock of a session, through PgBouncer with transaction pooling",
-			Unsafe:  true,
-			Naive:   "lock and unlock may reach different sessions of the server, and clients share sessions",
-			Servers: "postgres-pgbouncer", Grace: sqlGrace, Queues: true, Data: true, LossNotification: "only at the next query, and of its connection to the pooler, which says nothing of the lock", Clock: "none",
-			Modules: []string{pgxV5}, Options: pgOptions(), Open: openPostgresPooled,
-		},
-		{
-			Name: "mariadb", Summary: "MariaDB: GET_LOCK and RELEASE_LOCK of a connection",
-			Servers: "mariadb", Grace: sqlGrace, Queues: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
-			Modules: []string{goMySQL}, Options: []Option{sqlKeepAlives()}, Open: openMariaDB,
-		},
-		{
-			Name: "memcached-add", Summary: "memcached: a key made by add, given back by a compare-and-swap",
-			Servers: "memcached", TTL: 2 * time.Second, MinTTL: memcachedTick, MaxTTL: memcachedMaxTTL, TTLStep: memcachedTick,
-			// Of the time that is asked for a second may be lost, and is added.
-			Grace: memcachedTick + 500*time.Millisecond,
-			Renew: true, Ask: true, LossNotification: "when a renewal fails", Clock: "monotonic clock of the server",
-			Modules: []string{goMemcache}, Open: openMemcachedAdd,
-		},
-		{
-			Name: "galera-getlock", Summary: "MariaDB with Galera: GET_LOCK of a connection, by workers that are spread over the servers",
-			Unsafe:  true,
-			Naive:   "a server tells the others nothing of its locks",
-			Servers: "galera", Grace: galeraGrace, Queues: true, AnyServer: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
-			Modules: []string{goMySQL}, Options: galeraOptions(), Open: openGetLock,
-		},
-		{
-			Name: "galera-forupdate", Summary: "MariaDB with Galera: SELECT FOR UPDATE of a row, a transaction around the section that changes the row at its end, by workers that are spread over the servers",
-			Unsafe:  true,
-			Naive:   "a row is locked on one server; of two holders the later one to commit learns it then",
-			Servers: "galera", Grace: galeraGrace, Queues: true, AnyServer: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
-			Modules: []string{goMySQL}, Options: galeraOptions(), Open: openGaleraForUpdate,
-		},
-		{
-			Name: "galera-insert", Summary: "MariaDB with Galera: INSERT of a row with a unique key to acquire, DELETE to release, by workers that are spread over the servers",
-			Naive:   "a holder that dies, or whose release fails, leaves its row behind",
-			Servers: "galera", AnyServer: true, LossNotification: neverNotified, Clock: "none",
-			Modules: []string{goMySQL}, Options: galeraOptions(), Open: openGaleraInsert,
-		},
+		redis.as("redis-unsafe-release", "one Redis: SET NX PX, release by plain DEL", func(i *Info) {
+			i.Naive, i.Open = "a late release removes the lock of somebody else", openRedisUnsafeRelease
+		}),
+		redis.as("redis-aof", "as redis, on a Redis that writes each change to its disk before it answers", func(i *Info) { i.Servers = "redis-aof" }),
+		failover,
+		failover.as("redis-wait", "as redis-failover; a grant counts only when WAIT says that a replica has it", func(i *Info) { i.Open = openRedisWait }),
+		cluster,
+		redis.as("redislock", "one Redis: SET NX PX by a library that people use", func(i *Info) {
+			i.Library, i.Ask, i.Open = "github.com/bsm/redislock", false, openRedisLockLib
+		}),
+		redlock,
+		redsync,
+		redis.as("valkey", "the lock of redis on one Valkey", func(i *Info) { i.Servers = "valkey" }),
+		cluster.as("valkey-cluster", "the lock of redis-cluster on a Valkey Cluster", func(i *Info) { i.Servers = "valkey-cluster" }),
+		redsync.as("redsync-4.12.0", "Redlock by a library, in a version with a known bug", func(i *Info) {
+			i.Naive = "with one server down a renewal reports success and removes the lock from the others; mended in 4.12.1"
+			i.Program = "redsync-4.12.0"
+		}),
 	}
-	for i := range locks {
-		locks[i].Options = append(locks[i].Options, watchdog())
+}
+
+func fileInfo() Info {
+	return Info{
+		Name: "file", Summary: "a file in a folder that the workers share, made by link(2); a holder that dies keeps it; needs no Docker",
+		Servers: "none", LossNotification: neverNotified, Clock: "none",
+		Open: openFile,
 	}
-	return locks
+}
+
+func etcdLocks() []Info {
+	mutex := Info{
+		Name: "etcd", Summary: "etcd: Session and Mutex of the Go client library", Library: etcdClient,
+		Servers: "etcd", TTL: 2 * time.Second, MinTTL: 2 * time.Second, TTLStep: time.Second, Grace: 3 * time.Second,
+		Session: true, Queues: true, AnyServer: true, Ask: true, Token: "create revision of the own key",
+		LossNotification: neverNotified, Clock: "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)", Options: etcdOptions(),
+		Modules: []string{etcdClient}, Open: openEtcd, Observe: watchEtcd,
+	}
+	service := mutex.as("etcd-v3lock", "etcd: the Lock service of the servers, with a lease that the client library renews", func(i *Info) {
+		i.Library, i.Modules, i.Open = "", []string{etcdClient, etcdServer}, openEtcdV3Lock
+		i.Options = etcdV3LockOptions("when KeepAlive ends: up to a second after the lease, or 6 to 7 s after its start if no renewal was answered")
+	})
+	return []Info{
+		mutex,
+		mutex.as("etcd-election", "etcd: Session and Election of the Go client library; the leader holds the lock for its term", func(i *Info) {
+			i.Token, i.Options, i.Open = "create revision of the own key, by Election.Rev", etcdSessionOptions(), openEtcdElection
+		}),
+		service,
+		service.as("etcd-v3lock-retry", "as etcd-v3lock, with renewals that are made again after 0.4 s without an answer, at the next server", func(i *Info) {
+			i.Options = etcdV3LockOptions("when a renewal is refused, or none was answered for the length of the lease")
+			i.Open = openEtcdV3LockRetry
+		}),
+		service.as("etcd-header-revision", "etcd: as etcd-v3lock, fenced by the revision in the answer", func(i *Info) {
+			i.Naive, i.Ask = "two holders can get the same token from etcd 3.4", false
+			i.Token, i.Open = "revision in the header of the answer", openEtcdHeaderRevision
+		}),
+	}
+}
+
+func zookeeperLocks() []Info {
+	recipe := Info{
+		Name: "zookeeper", Summary: "ZooKeeper's own recipe: a queue of nodes that end with their session, each watching the one before",
+		Servers: "zookeeper", TTL: zkTTL, MinTTL: ZooKeeperMinTTL, MaxTTL: ZooKeeperMaxTTL, Delivered: zkDelivered(), Grace: 2 * time.Second,
+		Session: true, Queues: true, CountsWakes: true, AnyServer: true, Ask: true, Shared: true,
+		Token: "czxid of the own node", LossNotification: zkNotified, Clock: "monotonic clock of the leader",
+		Modules: []string{goZooKeeper}, Open: openZooKeeper,
+	}
+	return []Info{
+		recipe,
+		recipe.as("zookeeper-lib", "the same recipe by the library that people use", func(i *Info) {
+			i.Library, i.Modules, i.Options, i.Open = goZooKeeper, nil, zkLibOptions(), openZooKeeperLib
+			i.Endless, i.CountsWakes, i.Shared, i.Token = true, false, false, ""
+			i.LossNotification = "when it releases the lock"
+		}),
+		recipe.as("zookeeper-herd", "the same recipe with a watch on the whole queue", func(i *Info) {
+			i.Naive, i.Shared, i.Open = "each release wakes up all who wait", false, openZooKeeperHerd
+		}),
+	}
+}
+
+func consulLocks() []Info {
+	lock := Info{
+		Name: "consul", Summary: "Consul: a key held by a session, by the lock that its users use (as delivered, Consul accepts no lease below 10 s)",
+		Library: consulAPI, Servers: "consul", TTL: 2 * time.Second, MinTTL: time.Second, MaxTTL: 24 * time.Hour,
+		Delivered: Delivered{MinTTL: 10 * time.Second, MinSetting: "session_ttl_min"},
+		// The leader ends a session after twice its lease, then waits for the delay;
+		// a waiter that met the delay asks again after 5 s.
+		Expiry: 2, LockDelay: 15 * time.Second, Grace: 6 * time.Second,
+		Session: true, Queues: true, AnyServer: true, Ask: true,
+		Token: "lock index of the key", LossNotification: "when its watch on the key sees it lost or fails; not while nothing comes back from the server",
+		Clock:   "monotonic clock of the leader",
+		Modules: []string{consulAPI}, Options: consulOptions(), Open: openConsul,
+	}
+	return []Info{
+		lock,
+		lock.as("consul-semaphore", "Consul: a list of the sessions that hold a permit, by the semaphore that its users use", func(i *Info) {
+			// The lock delay is of no account: it is one of the session's own key, which nobody else asks for.
+			i.LockDelay, i.Grace = 0, 2*time.Second
+			i.Permits, i.Ask, i.Token, i.Options, i.Open = true, false, "", nil, openConsulSemaphore
+			i.LossNotification = "when its watch on the list sees it gone or fails; not while nothing comes back from the server"
+		}),
+	}
+}
+
+func kubernetesInfo() Info {
+	return Info{
+		Name: "k8s-lease", Summary: "Kubernetes: a Lease, by the leader election of client-go", Library: "k8s.io/client-go",
+		Program: "kubernetes", Servers: "kubernetes", TTL: 6 * time.Second, MinTTL: kubernetesTTLStep, TTLStep: kubernetesTTLStep,
+		// A candidate waits for a whole lease from when it first sees it.
+		Expiry: 2, Grace: time.Second,
+		Session: true, Queues: true, CountsAnew: true, Ask: true, Token: "leaseTransitions of the Lease", LossNotification: "when its context ends, once renewals have failed for a renew deadline and the library has tried to give the lease back", Clock: "monotonic clocks of the candidates",
+		Options: kubernetesOptions(), Open: openKubernetes,
+	}
+}
+
+func natsLocks() []Info {
+	right := Info{
+		Name: "nats-kv", Summary: "NATS JetStream: a key of a bucket, Create with a TTL, renewal and Delete by revision",
+		Servers: "nats", TTL: 2 * time.Second, MinTTL: natsTTLStep, TTLStep: natsTTLStep,
+		// Keys that have run out are looked for once in a while, and taken away by a majority.
+		Grace: 3 * time.Second,
+		Renew: true, Ask: true, Token: "revision at which the key was created", LossNotification: notifiedByRenewal,
+		Clock:   "wall clocks of the servers: of the one that led when the key was written, and of the one that leads when it runs out",
+		Modules: []string{goNATS}, Open: openNATS,
+	}
+	return []Info{
+		right,
+		right.as("nats-kv-delete", "as nats-kv, released by a Delete without a revision", func(i *Info) {
+			i.Naive, i.Open = "a late release removes the lock of somebody else", openNATSDelete
+		}),
+		right.as("nats-kv-update", "as nats-kv, renewed by Update of the client library", func(i *Info) {
+			i.Naive, i.Open = "a renewal takes the lease away: a holder that dies after it takes the lock with it", openNATSUpdate
+		}),
+		right.as("nats-kv-fraction", "as nats-kv, with leases that are not rounded up to whole seconds", func(i *Info) {
+			i.Naive, i.Open = "the server cuts fractions of a second off a lease, which ends before its holder thinks so", openNATSFraction
+		}),
+	}
 }
 
 // What the locks that last as long as a connection have in common.
@@ -348,19 +290,74 @@ const (
 	clockOfConnection = "none; keep-alives of TCP on both sides (monotonic clocks) if the holder is cut off"
 )
 
-// What the locks on NATS have in common.
-const (
-	natsToken = "revision at which the key was created"
-	natsClock = "wall clocks of the servers: of the one that led when the key was written, and of the one that leads when it runs out"
-	// Keys that have run out are looked for once in a while, and taken away by a majority.
-	natsGrace = 3 * time.Second
-)
+func postgresLocks() []Info {
+	session := Info{
+		Name: "postgres-session", Summary: "PostgreSQL: pg_advisory_lock of a session",
+		Servers: "postgres", Grace: sqlGrace, Queues: true, Data: true, Shared: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
+		Modules: []string{pgxV5}, Options: pgOptions(), Open: openPostgresSession,
+	}
+	return []Info{
+		session,
+		session.as("postgres-xact", "PostgreSQL: pg_advisory_xact_lock, a transaction around the section", func(i *Info) { i.Open = openPostgresXact }),
+		session.as("postgres-row", "PostgreSQL: SELECT FOR UPDATE of a row, a transaction around the section", func(i *Info) { i.Open = openPostgresRow }),
+		{
+			Name: "postgres-lease", Summary: "PostgreSQL: a row with an owner, an expiry by the database's clock and a counter",
+			Servers: "postgres", TTL: 2 * time.Second, MinTTL: time.Millisecond, Grace: 500 * time.Millisecond,
+			Renew: true, Ask: true, Token: "counter in the row", LossNotification: notifiedByRenewal, Clock: wallClockOfServer,
+			Modules: []string{pgxV5}, Open: openPostgresLease,
+		},
+		{
+			Name: "postgres-insert", Summary: "PostgreSQL: INSERT of a row with a unique key to acquire, DELETE to release",
+			Naive:   "a holder that dies leaves its row behind",
+			Servers: "postgres", LossNotification: neverNotified, Clock: "none",
+			Modules: []string{pgxV5}, Options: insertOptions(), Open: openPostgresInsert,
+		},
+		session.as("postgres-pgbouncer", "pg_advisory_lock of a session, through PgBouncer with transaction pooling", func(i *Info) {
+			i.Servers, i.Unsafe, i.Shared, i.Open = "postgres-pgbouncer", true, false, openPostgresPooled
+			i.Naive = "lock and unlock may reach different sessions of the server, and clients share sessions"
+			i.LossNotification = "only at the next query, and of its connection to the pooler, which says nothing of the lock"
+			i.Clock = "none"
+		}),
+	}
+}
 
-// What the locks on etcd have in common.
-const (
-	etcdClock         = "monotonic clock of the leader (3.4: its wall clock, for the end of a lease)"
-	etcdKeepAliveEnds = "when KeepAlive ends: up to a second after the lease, or 6 to 7 s after its start if no renewal was answered"
-)
+func getLockInfo() Info {
+	return Info{
+		Name: "mariadb", Summary: "MariaDB: GET_LOCK and RELEASE_LOCK of a connection",
+		Servers: "mariadb", Grace: sqlGrace, Queues: true, LossNotification: notifiedByQuery, Clock: clockOfConnection,
+		Modules: []string{goMySQL}, Options: []Option{sqlKeepAlives()}, Open: openMariaDB,
+	}
+}
+
+func memcachedInfo() Info {
+	return Info{
+		Name: "memcached-add", Summary: "memcached: a key made by add, given back by a compare-and-swap",
+		Servers: "memcached", TTL: 2 * time.Second, MinTTL: memcachedTick, MaxTTL: memcachedMaxTTL, TTLStep: memcachedTick,
+		// Of the time that is asked for a second may be lost, and is added.
+		Grace: memcachedTick + 500*time.Millisecond,
+		Renew: true, Ask: true, LossNotification: notifiedByRenewal, Clock: "monotonic clock of the server",
+		Modules: []string{goMemcache}, Open: openMemcachedAdd,
+	}
+}
+
+func galeraLocks() []Info {
+	getLock := getLockInfo().as("galera-getlock", "MariaDB with Galera: GET_LOCK of a connection, by workers that are spread over the servers", func(i *Info) {
+		i.Servers, i.Grace, i.AnyServer, i.Options, i.Open = "galera", galeraGrace, true, galeraOptions(), openGetLock
+		i.Unsafe, i.Naive = true, "a server tells the others nothing of its locks"
+	})
+	return []Info{
+		getLock,
+		getLock.as("galera-forupdate", "MariaDB with Galera: SELECT FOR UPDATE of a row, a transaction around the section that changes the row at its end, by workers that are spread over the servers", func(i *Info) {
+			i.Naive, i.Open = "a row is locked on one server; of two holders the later one to commit learns it then", openGaleraForUpdate
+		}),
+		{
+			Name: "galera-insert", Summary: "MariaDB with Galera: INSERT of a row with a unique key to acquire, DELETE to release, by workers that are spread over the servers",
+			Naive:   "a holder that dies, or whose release fails, leaves its row behind",
+			Servers: "galera", AnyServer: true, LossNotification: neverNotified, Clock: "none",
+			Modules: []string{goMySQL}, Options: galeraOptions(), Open: openGaleraInsert,
+		},
+	}
+}
 
 // ByName finds a lock in Table, or a mutant. Options that it is to be used
 // with follow its name: "etcd+watch-session".
@@ -384,14 +381,4 @@ func Names() []string {
 		names = append(names, info.Name)
 	}
 	return names
-}
-
-// natsInfo describes a lock on a key of NATS; naive is "" for the right one.
-func natsInfo(name, summary, naive string, open func(Config) (Lock, error)) Info {
-	return Info{
-		Name: name, Summary: summary, Naive: naive,
-		Servers: "nats", TTL: 2 * time.Second, MinTTL: natsTTLStep, TTLStep: natsTTLStep, Grace: natsGrace,
-		Renew: true, Ask: true, Token: natsToken, LossNotification: "when a renewal fails", Clock: natsClock,
-		Modules: []string{goNATS}, Open: open,
-	}
 }
