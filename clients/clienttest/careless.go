@@ -9,9 +9,7 @@ import (
 
 // carelessOnes break one rule each, which needs luck to show in a run.
 func carelessOnes() []Behaviour {
-	careless := func(name, does string, play func(*client)) Behaviour {
-		return Behaviour{Name: name, Kind: Careless, Does: does, play: play}
-	}
+	careless := ofKind(Careless)
 	return []Behaviour{
 		careless("waits-not", "does not wait for its turn", func(*client) {}),
 		careless("waits-in-vain", "waits, and never gets a lock that was taken when it came", queues(func(c *client, q request) fields {
@@ -38,13 +36,7 @@ func carelessOnes() []Behaviour {
 		})),
 		careless("cancels-in-silence", "does not answer an acquire that was cancelled", queues(func(*client, request) fields { return nil })),
 		careless("lease-for-ever", "renews a lease that nobody asked it to", func(c *client) {
-			c.on[protocol.Acquire] = func(q request) fields {
-				answer := c.acquire(q)
-				if answer["ok"] != nil {
-					c.keep(q)
-				}
-				return answer
-			}
+			onGrant(func(c *client, q request, _ fields) { c.keep(q) })(c)
 			c.on[protocol.Release] = func(q request) fields { c.unkeep(q); return c.release(q) }
 		}),
 		careless("takes-early", "takes a lock from its holder that it asks for the third time", func(c *client) {
@@ -102,33 +94,27 @@ func carelessOnes() []Behaviour {
 				return done(reply{})
 			}
 		}),
-		careless("renews-late", "says ok to the renewal of a lock that it has lost", func(c *client) {
-			c.on[protocol.Renew] = func(q request) fields {
-				_ = c.renew(q)
-				return done(reply{})
-			}
-		}),
-		careless("renews-what-is-free", "says ok to the renewal of a lock that nobody has, and takes it", func(c *client) {
-			c.on[protocol.Renew] = func(q request) fields {
-				answer := c.renew(q)
-				if answer["not_held"] != nil {
-					if again := c.acquire(q); again["ok"] != nil {
-						return again
-					}
+		careless("renews-late", "says ok to the renewal of a lock that it has lost", on(protocol.Renew, func(c *client, q request) fields {
+			_ = c.renew(q)
+			return done(reply{})
+		})),
+		careless("renews-what-is-free", "says ok to the renewal of a lock that nobody has, and takes it", on(protocol.Renew, func(c *client, q request) fields {
+			answer := c.renew(q)
+			if answer["not_held"] != nil {
+				if again := c.acquire(q); again["ok"] != nil {
+					return again
 				}
+			}
+			return answer
+		})),
+		careless("renews-for-ever", "asks the service for a thousand leases when it renews one", on(protocol.Renew, func(c *client, q request) fields {
+			asked := q
+			asked.TTLMS *= 1000
+			if answer := c.renew(asked); answer["ok"] == nil {
 				return answer
 			}
-		}),
-		careless("renews-for-ever", "asks the service for a thousand leases when it renews one", func(c *client) {
-			c.on[protocol.Renew] = func(q request) fields {
-				asked := q
-				asked.TTLMS *= 1000
-				if answer := c.renew(asked); answer["ok"] == nil {
-					return answer
-				}
-				return c.granted(q, 0)
-			}
-		}),
+			return c.granted(q, 0)
+		})),
 		careless("counts-renewals", "takes each renewal for one more hold, and a release for the end of one", func(c *client) {
 			renewed := make(map[string]int)
 			c.on[protocol.Renew] = func(q request) fields {
@@ -152,33 +138,21 @@ func carelessOnes() []Behaviour {
 				c.on[op] = func(q request) fields { q.Attempt, _, _ = strings.Cut(q.Attempt, "-"); return handle(q) }
 			}
 		}),
-		careless("counts-from-answer", "counts its validity from answers that come late", func(c *client) {
-			c.on[protocol.Acquire] = func(q request) fields {
-				answer := c.acquire(q)
-				if ok, granted := answer["ok"].(fields); granted {
-					c.sleep(q.ttl() / 5)
-					ok["until"] = c.now() + q.ttl().Nanoseconds()
+		careless("counts-from-answer", "counts its validity from answers that come late", onGrant(func(c *client, q request, ok fields) {
+			c.sleep(q.ttl() / 5)
+			ok["until"] = c.now() + q.ttl().Nanoseconds()
+		})),
+		careless("waits-unasked", "waits for a lock, also when it is told not to", on(protocol.Acquire, func(c *client, q request) fields {
+			for {
+				q.read = c.now()
+				if answer := c.acquire(q); answer["busy"] == nil {
+					return answer
 				}
-				return answer
+				c.sleep(retry)
 			}
-		}),
-		careless("waits-unasked", "waits for a lock, also when it is told not to", func(c *client) {
-			c.on[protocol.Acquire] = func(q request) fields {
-				for {
-					q.read = c.now()
-					if answer := c.acquire(q); answer["busy"] == nil {
-						return answer
-					}
-					c.sleep(retry)
-				}
-			}
-		}),
-		careless("holds-never", "says that no grant is in force", func(c *client) {
-			c.on[protocol.Holds] = func(request) fields { return fields{"ok": fields{"holds": false}} }
-		}),
-		careless("works-not", "does not work", func(c *client) {
-			c.on[protocol.Work] = func(request) fields { return fields{"ok": fields{}} }
-		}),
+		})),
+		careless("holds-never", "says that no grant is in force", always(protocol.Holds, func() fields { return fields{"ok": fields{"holds": false}} })),
+		careless("works-not", "does not work", always(protocol.Work, func() fields { return fields{"ok": fields{}} })),
 		careless("strict", "refuses fields that it does not know", func(c *client) { c.strict = true }),
 		careless("knows-all", "says ok to what it does not know", func(c *client) {
 			c.other = func(request) fields { return fields{"ok": fields{}} }
@@ -210,15 +184,13 @@ const retry = 10 * time.Millisecond
 
 // queues makes a client wait for its turn: an attempt that was not granted at once leads to waits.
 func queues(waits func(*client, request) fields) func(*client) {
-	return func(c *client) {
-		c.on[protocol.Acquire] = func(q request) fields {
-			answer := c.acquire(q)
-			if answer["busy"] == nil || q.WaitMS == 0 {
-				return answer
-			}
-			return waits(c, q)
+	return on(protocol.Acquire, func(c *client, q request) fields {
+		answer := c.acquire(q)
+		if answer["busy"] == nil || q.WaitMS == 0 {
+			return answer
 		}
-	}
+		return waits(c, q)
+	})
 }
 
 // queued waits for its turn. The validity counts from the try that is granted.

@@ -36,6 +36,34 @@ type Behaviour struct {
 	play func(*client)
 }
 
+// ofKind makes behaviours of a kind.
+func ofKind(kind Kind) func(name, does string, play func(*client)) Behaviour {
+	return func(name, does string, play func(*client)) Behaviour {
+		return Behaviour{Name: name, Kind: kind, Does: does, play: play}
+	}
+}
+
+// on replaces how a client answers an operation.
+func on(op protocol.Op, answer func(c *client, q request) fields) func(*client) {
+	return func(c *client) { c.on[op] = func(q request) fields { return answer(c, q) } }
+}
+
+// onGrant changes what a client says of a grant, or does about it.
+func onGrant(change func(c *client, q request, ok fields)) func(*client) {
+	return on(protocol.Acquire, func(c *client, q request) fields {
+		answer := c.acquire(q)
+		if ok, granted := answer["ok"].(fields); granted {
+			change(c, q, ok)
+		}
+		return answer
+	})
+}
+
+// always answers an operation alike.
+func always(op protocol.Op, answer func() fields) func(*client) {
+	return on(op, func(*client, request) fields { return answer() })
+}
+
 // Behaviours returns all of them, the right ones first.
 func Behaviours() []Behaviour {
 	return slices.Concat(rightOnes(), mistakes(), hostileOnes(), carelessOnes())

@@ -11,12 +11,7 @@ import (
 
 // hostileOnes are what no client should be.
 func hostileOnes() []Behaviour {
-	hostile := func(name, does string, play func(*client)) Behaviour {
-		return Behaviour{Name: name, Kind: Hostile, Does: does, play: play}
-	}
-	on := func(op protocol.Op, handle func(c *client, q request) fields) func(*client) {
-		return func(c *client) { c.on[op] = func(q request) fields { return handle(c, q) } }
-	}
+	hostile := ofKind(Hostile)
 	dies := func(c *client, _ request) fields { c.exit(9); return nil }
 	silent := func(*client, request) fields { return nil }
 	staying := func(before time.Duration) func(*client) {
@@ -50,7 +45,7 @@ func hostileOnes() []Behaviour {
 		})),
 
 		hostile("no-json", "says what is no JSON", on(protocol.Acquire, func(c *client, _ request) fields { c.write("{ok}\n"); return nil })),
-		hostile("wrong-types", "says a text where a number belongs", on(protocol.Acquire, func(*client, request) fields {
+		hostile("wrong-types", "says a text where a number belongs", always(protocol.Acquire, func() fields {
 			return fields{"ok": fields{"token": "seventeen"}}
 		})),
 		hostile("half-a-line", "ends in the middle of a line", on(protocol.Acquire, func(c *client, q request) fields {
@@ -74,13 +69,13 @@ func hostileOnes() []Behaviour {
 			c.answer(q, answer)
 			return answer
 		})),
-		hostile("two-answers", "says ok and busy", on(protocol.Acquire, func(*client, request) fields { return fields{"ok": fields{}, "busy": fields{}} })),
-		hostile("no-answer", "says neither ok nor busy nor an error", on(protocol.Acquire, func(*client, request) fields { return fields{} })),
-		hostile("wrong-answer", "says busy to a release", on(protocol.Release, func(*client, request) fields { return busy("") })),
-		hostile("other-version", "speaks version 2", on(protocol.Hello, func(*client, request) fields {
+		hostile("two-answers", "says ok and busy", always(protocol.Acquire, func() fields { return fields{"ok": fields{}, "busy": fields{}} })),
+		hostile("no-answer", "says neither ok nor busy nor an error", always(protocol.Acquire, func() fields { return fields{} })),
+		hostile("wrong-answer", "says busy to a release", always(protocol.Release, func() fields { return busy("") })),
+		hostile("other-version", "speaks version 2", always(protocol.Hello, func() fields {
 			return fields{"ok": fields{"protocol": 2}}
 		})),
-		hostile("refuses", "answers hello by an error", on(protocol.Hello, func(*client, request) fields {
+		hostile("refuses", "answers hello by an error", always(protocol.Hello, func() fields {
 			return fields{"error": fields{"text": "no module named redis"}}
 		})),
 		hostile("clock-off", "tells a time that is a second off", on(protocol.Hello, func(c *client, q request) fields {
@@ -151,13 +146,12 @@ const flood = 100 << 20
 // floods are clients that write what nobody needs.
 func floods() []Behaviour {
 	line := strings.Repeat("all is well ", 80) + "\n"
-	pour := func(c *client, out io.Writer) fields {
+	pour := func(c *client, out io.Writer) {
 		for n := 0; n < flood; n += len(line) {
 			if _, err := io.WriteString(out, line); err != nil {
 				c.exit(4)
 			}
 		}
-		return nil
 	}
 	// Without the rests no time would pass in a test with fake time.
 	endlessly := func(c *client, event fields) {
@@ -168,21 +162,13 @@ func floods() []Behaviour {
 			}
 		}
 	}
-	hostile := func(name, does string, play func(c *client, q request) fields) Behaviour {
-		return Behaviour{Name: name, Kind: Hostile, Does: does, play: func(c *client) {
-			c.on[protocol.Acquire] = func(q request) fields { return play(c, q) }
-		}}
+	hostile := func(name, does string, play func(c *client)) Behaviour {
+		return ofKind(Hostile)(name, does, on(protocol.Acquire, func(c *client, _ request) fields { play(c); return nil }))
 	}
 	return []Behaviour{
-		hostile("floods-log", "writes 100 MiB of log to its output, and no answer", func(c *client, _ request) fields { return pour(c, c.stdout()) }),
-		hostile("floods-errors", "writes 100 MiB to its error output, and no answer", func(c *client, _ request) fields { return pour(c, c.stderr()) }),
-		hostile("floods-events", "sends events without end", func(c *client, _ request) fields {
-			endlessly(c, fields{"event": "metrics", "text": line})
-			return nil
-		}),
-		hostile("floods-lost", "says lost of locks that it does not have, without end", func(c *client, _ request) fields {
-			endlessly(c, fields{"event": "lost", "attempt": "w9-1"})
-			return nil
-		}),
+		hostile("floods-log", "writes 100 MiB of log to its output, and no answer", func(c *client) { pour(c, c.stdout()) }),
+		hostile("floods-errors", "writes 100 MiB to its error output, and no answer", func(c *client) { pour(c, c.stderr()) }),
+		hostile("floods-events", "sends events without end", func(c *client) { endlessly(c, fields{"event": "metrics", "text": line}) }),
+		hostile("floods-lost", "says lost of locks that it does not have, without end", func(c *client) { endlessly(c, fields{"event": "lost", "attempt": "w9-1"}) }),
 	}
 }

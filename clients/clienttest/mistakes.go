@@ -1,7 +1,6 @@
 package clienttest
 
 import (
-	"sync"
 	"time"
 
 	"lockcheck/clients/protocol"
@@ -10,17 +9,9 @@ import (
 // mistakes are those that clients of users could make: the lines are right, and what they
 // say is not.
 func mistakes() []Behaviour {
-	mistaken := func(name, does string, play func(*client)) Behaviour {
-		return Behaviour{Name: name, Kind: Mistaken, Does: does, play: play}
-	}
-	onAcquire := func(change func(c *client, q request) fields) func(*client) {
-		return func(c *client) { c.on[protocol.Acquire] = func(q request) fields { return change(c, q) } }
-	}
-	onRelease := func(change func(c *client, q request) fields) func(*client) {
-		return func(c *client) { c.on[protocol.Release] = func(q request) fields { return change(c, q) } }
-	}
+	mistaken := ofKind(Mistaken)
 	return []Behaviour{
-		mistaken("ignores-busy", "grants what the service says is taken", onAcquire(func(c *client, q request) fields {
+		mistaken("ignores-busy", "grants what the service says is taken", on(protocol.Acquire, func(c *client, q request) fields {
 			if answer := c.acquire(q); answer["busy"] == nil {
 				return answer
 			}
@@ -35,7 +26,7 @@ func mistakes() []Behaviour {
 				c.on[op] = func(q request) fields { q.Key = c.worker + "/" + q.Key; return handle(q) }
 			}
 		}),
-		mistaken("short-lease", "asks the service for a tenth of the lease that it tells of", onAcquire(func(c *client, q request) fields {
+		mistaken("short-lease", "asks the service for a tenth of the lease that it tells of", on(protocol.Acquire, func(c *client, q request) fields {
 			asked := q
 			asked.TTLMS /= 10
 			answer := c.acquire(asked)
@@ -47,95 +38,65 @@ func mistakes() []Behaviour {
 		mistaken("long-validity", "tells of a validity of ten leases", validity(func(q request) int64 {
 			return q.read + 10*q.ttl().Nanoseconds()
 		})),
-		mistaken("releases-anyone", "releases whoever holds, if it does not hold itself", onRelease(func(c *client, q request) fields {
+		mistaken("releases-anyone", "releases whoever holds, if it does not hold itself", on(protocol.Release, func(c *client, q request) fields {
 			if r, err := c.ask("release", q.Key, q.Attempt, 0); err == nil && !r.Done && r.Holder != "" {
 				_, _ = c.ask("release", q.Key, r.Holder, 0) // that it may fail is part of it
 			}
 			return done(reply{})
 		})),
-		mistaken("releases-in-silence", "says ok to a release of what it does not have", onRelease(func(c *client, q request) fields {
+		mistaken("releases-in-silence", "says ok to a release of what it does not have", on(protocol.Release, func(c *client, q request) fields {
 			_ = c.release(q)
 			return done(reply{})
 		})),
-		mistaken("never-releases", "says ok to a release, and does nothing", onRelease(func(*client, request) fields { return done(reply{}) })),
+		mistaken("never-releases", "says ok to a release, and does nothing", always(protocol.Release, func() fields { return done(reply{}) })),
 		mistaken("same-token", "has one token for all grants", token(func(uint64) uint64 { return 7 })),
 		mistaken("tokens-go-back", "counts its tokens down", token(func(real uint64) uint64 { return 1_000_000 - real })),
-		mistaken("renews-nothing", "says ok to a renewal, and does nothing", func(c *client) {
-			c.on[protocol.Renew] = func(q request) fields { return c.granted(q, 0) }
-		}),
+		mistaken("renews-nothing", "says ok to a renewal, and does nothing", on(protocol.Renew, func(c *client, q request) fields { return c.granted(q, 0) })),
 		mistaken("lost-late", "keeps no lease alive, and says lost a second after it was", unkept(func(c *client, q request) {
 			time.AfterFunc(q.ttl()+time.Second, func() { c.lost(q) })
 		})),
 		mistaken("lost-never", "keeps no lease alive, and never says lost", unkept(func(*client, request) {})),
-		mistaken("busy-for-ever", "says busy without a word to the service", onAcquire(func(*client, request) fields { return busy("") })),
-		mistaken("none-though-granted", "says of each third grant that it certainly failed", thirdFails()),
-		mistaken("one-fails-for-ever", "has nothing but errors for w1", onAcquire(func(c *client, q request) fields {
+		mistaken("busy-for-ever", "says busy without a word to the service", always(protocol.Acquire, func() fields { return busy("") })),
+		mistaken("none-though-granted", "says of each third grant that it certainly failed", thirdFails),
+		mistaken("one-fails-for-ever", "has nothing but errors for w1", on(protocol.Acquire, func(c *client, q request) fields {
 			if c.worker == "w1" {
 				return fields{"error": fields{"effect": "none", "text": "no route to host"}}
 			}
 			return c.acquire(q)
 		})),
-		mistaken("holds-always", "says that each grant is in force", func(c *client) {
-			c.on[protocol.Holds] = func(request) fields { return fields{"ok": fields{"holds": true}} }
-		}),
+		mistaken("holds-always", "says that each grant is in force", always(protocol.Holds, func() fields { return fields{"ok": fields{"holds": true}} })),
 	}
 }
 
 // validity replaces the ends of validities.
 func validity(until func(request) int64) func(*client) {
-	return func(c *client) {
-		c.on[protocol.Acquire] = func(q request) fields {
-			answer := c.acquire(q)
-			if ok, granted := answer["ok"].(fields); granted {
-				ok["until"] = until(q)
-			}
-			return answer
-		}
-	}
+	return onGrant(func(_ *client, q request, ok fields) { ok["until"] = until(q) })
 }
 
 // token replaces tokens.
 func token(of func(real uint64) uint64) func(*client) {
-	return func(c *client) {
-		c.on[protocol.Acquire] = func(q request) fields {
-			answer := c.acquire(q)
-			if ok, granted := answer["ok"].(fields); granted {
-				ok["token"] = of(ok["token"].(uint64))
-			}
-			return answer
-		}
-	}
+	return onGrant(func(_ *client, _ request, ok fields) { ok["token"] = of(ok["token"].(uint64)) })
 }
 
 // unkept is a session whose lease nobody renews.
 func unkept(granted func(*client, request)) func(*client) {
-	return func(c *client) {
-		c.on[protocol.Acquire] = func(q request) fields {
-			answer := c.acquire(q)
-			if ok, is := answer["ok"].(fields); is {
-				delete(ok, "until")
-				granted(c, q)
-			}
-			return answer
-		}
-	}
+	return onGrant(func(c *client, q request, ok fields) {
+		delete(ok, "until")
+		granted(c, q)
+	})
 }
 
-func thirdFails() func(*client) {
-	return func(c *client) {
-		var mu sync.Mutex
-		grants := 0
-		c.on[protocol.Acquire] = func(q request) fields {
-			answer := c.acquire(q)
-			if _, granted := answer["ok"]; !granted {
-				return answer
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if grants++; grants%3 != 0 {
-				return answer
-			}
-			return fields{"error": fields{"effect": "none", "text": "connection refused"}}
+// thirdFails says of each third grant that it failed.
+func thirdFails(c *client) {
+	grants := 0
+	c.on[protocol.Acquire] = func(q request) fields {
+		answer := c.acquire(q)
+		if answer["ok"] != nil {
+			grants++
 		}
+		if answer["ok"] == nil || grants%3 != 0 {
+			return answer
+		}
+		return fields{"error": fields{"effect": "none", "text": "connection refused"}}
 	}
 }

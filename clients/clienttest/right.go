@@ -9,9 +9,7 @@ import (
 
 // rightOnes are what clients of users look like that are right.
 func rightOnes() []Behaviour {
-	right := func(name, does string, play func(*client)) Behaviour {
-		return Behaviour{Name: name, Kind: Right, Does: does, play: play}
-	}
+	right := ofKind(Right)
 	return []Behaviour{
 		right("right", "does one thing at a time, with tokens and ends of validities", func(*client) {}),
 		right("right-plain", "tells neither its time nor tokens nor ends of validities", func(c *client) { c.plain = true }),
@@ -31,14 +29,10 @@ func rightOnes() []Behaviour {
 // session keeps leases alive from acquire to release.
 func session(c *client) {
 	c.sideBySide = true
-	c.on[protocol.Acquire] = func(q request) fields {
-		answer := c.acquire(q)
-		if ok, granted := answer["ok"].(fields); granted {
-			delete(ok, "until") // it ends when it is lost
-			c.keep(q)
-		}
-		return answer
-	}
+	onGrant(func(c *client, q request, ok fields) {
+		delete(ok, "until") // it ends when it is lost
+		c.keep(q)
+	})(c)
 	c.on[protocol.Release] = func(q request) fields { c.unkeep(q); return c.release(q) }
 }
 
