@@ -9,21 +9,10 @@ import (
 	"lockcheck/clients/protocol"
 )
 
-func acquireFree(ctx context.Context, s *session) error {
-	p, err := s.peer(ctx, "w1")
-	if err != nil {
-		return err
-	}
-	_, err = p.acquire(ctx, s.key())
-	return err
-}
+func acquireFree(context.Context, *peer, hold) error { return nil }
 
-func busy(ctx context.Context, s *session) error {
-	_, second, h, err := s.contended(ctx)
-	if err != nil {
-		return err
-	}
-	quick, err := second.acquire(ctx, s.key())
+func busy(ctx context.Context, _, second *peer, h hold) error {
+	quick, err := second.acquire(ctx, second.key())
 	if err != nil {
 		return err
 	}
@@ -34,7 +23,7 @@ func busy(ctx context.Context, s *session) error {
 	}
 	// A client that was quick with a free lock, and then took what was left of a lease, has waited.
 	took, waited := quick.received-quick.sent, late.answer.Received-late.answer.Sent
-	if 2*waited < s.Definition.TTL.Nanoseconds() || 4*took > waited {
+	if 2*waited < second.Definition.TTL.Nanoseconds() || 4*took > waited {
 		return err
 	}
 	return &waitedError{err, &failureError{client: second.name, at: late.answer.Received, reason: fmt.Sprintf(
@@ -124,19 +113,11 @@ func (p *peer) checkUntil(h hold) error {
 	return nil
 }
 
-func release(ctx context.Context, s *session) error {
-	p, h, err := s.holder(ctx)
-	if err != nil {
-		return err
-	}
+func release(ctx context.Context, p *peer, h hold) error {
 	return p.give(ctx, h)
 }
 
-func released(ctx context.Context, s *session) error {
-	first, second, h, err := s.contended(ctx)
-	if err != nil {
-		return err
-	}
+func released(ctx context.Context, first, second *peer, h hold) error {
 	return first.hands(ctx, h, second)
 }
 
@@ -153,11 +134,7 @@ func (p *peer) hands(ctx context.Context, h hold, to *peer) error {
 }
 
 // releaseRenewed: one release frees the lock, however often it was renewed.
-func releaseRenewed(ctx context.Context, s *session) error {
-	first, second, h, err := s.contended(ctx)
-	if err != nil {
-		return err
-	}
+func releaseRenewed(ctx context.Context, first, second *peer, h hold) error {
 	for range 2 {
 		if _, err := first.renew(ctx, &h); err != nil {
 			return err
@@ -167,11 +144,7 @@ func releaseRenewed(ctx context.Context, s *session) error {
 }
 
 // olderAttempt: a client that takes a lock again has it by the new attempt alone.
-func olderAttempt(ctx context.Context, s *session) error {
-	first, second, old, err := s.contended(ctx)
-	if err != nil {
-		return err
-	}
+func olderAttempt(ctx context.Context, first, second *peer, old hold) error {
 	if err := first.give(ctx, old); err != nil {
 		return err
 	}
@@ -186,11 +159,7 @@ func olderAttempt(ctx context.Context, s *session) error {
 	return second.keptOut(ctx, h)
 }
 
-func releaseTwice(ctx context.Context, s *session) error {
-	p, h, err := s.holder(ctx)
-	if err != nil {
-		return err
-	}
+func releaseTwice(ctx context.Context, p *peer, h hold) error {
 	if err := p.give(ctx, h); err != nil {
 		return err
 	}
@@ -201,11 +170,7 @@ func releaseTwice(ctx context.Context, s *session) error {
 	return err
 }
 
-func releaseUnknown(ctx context.Context, s *session) error {
-	_, second, h, err := s.contended(ctx)
-	if err != nil {
-		return err
-	}
+func releaseUnknown(ctx context.Context, _, second *peer, h hold) error {
 	never := second.attempt(h.key, 0)
 	answer, err := second.release(ctx, hold{key: never.Key, attempt: never.Attempt})
 	switch {
@@ -219,12 +184,8 @@ func releaseUnknown(ctx context.Context, s *session) error {
 
 // expiry: the lease of a holder that does nothing ends, or that of a session whose client was
 // killed.
-func expiry(ctx context.Context, s *session) error {
-	first, second, h, err := s.contended(ctx)
-	if err != nil {
-		return err
-	}
-	if !s.Definition.Session {
+func expiry(ctx context.Context, first, second *peer, h hold) error {
+	if !second.Definition.Session {
 		_, err := second.takeOver(ctx, h)
 		return err
 	}
@@ -233,7 +194,7 @@ func expiry(ctx context.Context, s *session) error {
 	}
 	first.drop()
 	h.ends = 0
-	_, err = second.poll(ctx, h, s.now()+(s.Definition.TTL+s.Definition.Grace).Nanoseconds())
+	_, err := second.poll(ctx, h, second.now()+(second.Definition.TTL+second.Definition.Grace).Nanoseconds())
 	return err
 }
 
@@ -270,14 +231,10 @@ func (s *session) stillHeld(ctx context.Context, current hold) error {
 }
 
 // renew: with renewals the lease lasts beyond what it could last without.
-func renew(ctx context.Context, s *session) error {
-	first, second, h, err := s.contended(ctx)
-	if err != nil {
-		return err
-	}
-	over := h.received + (s.Definition.TTL + s.Definition.Grace).Nanoseconds()
+func renew(ctx context.Context, first, second *peer, h hold) error {
+	over := h.received + (first.Definition.TTL + first.Definition.Grace).Nanoseconds()
 	for h.sent <= over {
-		if err := rest(ctx, s.Definition.TTL/3); err != nil {
+		if err := rest(ctx, first.Definition.TTL/3); err != nil {
 			return err
 		}
 		if _, err := first.renew(ctx, &h); err != nil {
@@ -288,15 +245,11 @@ func renew(ctx context.Context, s *session) error {
 }
 
 // renewedExpiry: one renewal is one lease more, and no longer.
-func renewedExpiry(ctx context.Context, s *session) error {
-	first, second, h, err := s.contended(ctx)
-	if err != nil {
-		return err
-	}
+func renewedExpiry(ctx context.Context, first, second *peer, h hold) error {
 	if _, err := first.renew(ctx, &h); err != nil {
 		return err
 	}
-	_, err = second.takeOver(ctx, h)
+	_, err := second.takeOver(ctx, h)
 	return err
 }
 

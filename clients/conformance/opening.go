@@ -116,11 +116,7 @@ const (
 	workLeast = workTime * 9 / 10
 )
 
-func work(ctx context.Context, s *session) error {
-	p, h, err := s.holder(ctx)
-	if err != nil {
-		return err
-	}
+func work(ctx context.Context, p *peer, h hold) error {
 	answer, err := p.call(ctx, protocol.Request{Op: protocol.Work, Key: h.key, Attempt: h.attempt, MS: workTime.Milliseconds()}, workTime)
 	if err != nil {
 		return err

@@ -150,12 +150,30 @@ func (s *session) two(ctx context.Context) (first, second *peer, err error) {
 	return first, second, err
 }
 
-// holder returns a client that has a lock.
-func (s *session) holder(ctx context.Context) (p *peer, h hold, err error) {
-	if p, err = s.peer(ctx, "w1"); err == nil {
-		h, err = p.acquire(ctx, s.key())
+// holding tries a rule with a client that has a lock.
+func holding(do func(ctx context.Context, p *peer, h hold) error) func(context.Context, *session) error {
+	return func(ctx context.Context, s *session) error {
+		p, err := s.peer(ctx, "w1")
+		if err != nil {
+			return err
+		}
+		h, err := p.acquire(ctx, s.key())
+		if err != nil {
+			return err
+		}
+		return do(ctx, p, h)
 	}
-	return p, h, err
+}
+
+// contended tries a rule with two clients, the first of which has a lock.
+func contended(do func(ctx context.Context, first, second *peer, h hold) error) func(context.Context, *session) error {
+	return func(ctx context.Context, s *session) error {
+		first, second, h, err := s.contended(ctx)
+		if err != nil {
+			return err
+		}
+		return do(ctx, first, second, h)
+	}
 }
 
 // contended returns two clients, the first of which has a lock.

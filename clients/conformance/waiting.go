@@ -22,20 +22,17 @@ const (
 // wait: attempts wait while the lock is held, and get it when it is released. Of a lease that ends by
 // itself there are two of them: the second waits for longer than it lasts, so that a validity
 // that counts from the request is over before the grant.
-func wait(ctx context.Context, s *session) error {
-	holder, second, h, err := s.contended(ctx)
-	if err != nil {
-		return err
-	}
+func wait(ctx context.Context, holder, second *peer, h hold) error {
 	if err := second.waitsInVain(ctx, h); err != nil {
 		return err
 	}
-	if h, err = holder.again(ctx, h); err != nil {
+	h, err := holder.again(ctx, h)
+	if err != nil {
 		return err
 	}
 	peers, limit, held := []*peer{second}, longWait, beginWait
-	if ttl := s.Definition.TTL; leased(s.Definition) {
-		third, err := s.peer(ctx, "w3")
+	if ttl := second.Definition.TTL; leased(second.Definition) {
+		third, err := second.peer(ctx, "w3")
 		if err != nil {
 			return err
 		}
@@ -47,7 +44,7 @@ func wait(ctx context.Context, s *session) error {
 		if err := rest(ctx, held); err != nil {
 			return err
 		}
-		given := s.now()
+		given := second.now()
 		if err := holder.give(ctx, h); err != nil {
 			return err
 		}
@@ -186,13 +183,9 @@ func (p *peer) unclaimed(ctx context.Context, key string, within time.Duration) 
 
 // cancelled: an acquire that nobody waits for any more is answered, the client goes on, and the
 // attempt is not in the way of others.
-func cancelled(ctx context.Context, s *session) error {
-	first, second, h, err := s.contended(ctx)
-	if err != nil {
-		return err
-	}
-	limit, within := time.Duration(0), s.Definition.Grace
-	if s.Definition.Queues {
+func cancelled(ctx context.Context, first, second *peer, h hold) error {
+	limit, within := time.Duration(0), second.Definition.Grace
+	if second.Definition.Queues {
 		limit = second.withinLease(cancelWait)
 	}
 	request := second.attempt(h.key, limit)
@@ -208,15 +201,15 @@ func cancelled(ctx context.Context, s *session) error {
 		if _, err := second.release(ctx, hold{key: h.key, attempt: request.Attempt}); err != nil {
 			return err
 		}
-		within += s.Definition.TTL
+		within += second.Definition.TTL
 	}
-	if _, err := second.acquire(ctx, s.key()); err != nil {
+	if _, err := second.acquire(ctx, second.key()); err != nil {
 		return err
 	}
 	if err := first.give(ctx, h); err != nil {
 		return err
 	}
-	third, err := s.peer(ctx, "w3")
+	third, err := second.peer(ctx, "w3")
 	if err != nil {
 		return err
 	}
