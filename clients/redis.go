@@ -27,11 +27,7 @@ var (
 type redisLock struct{ client *redisClient }
 
 func openRedis(c Config) (Lock, error) {
-	client, err := openSingleRedis(c)
-	if err != nil {
-		return nil, err
-	}
-	return &redisLock{client: client}, nil
+	return openSingleRedis(c, func(client *redisClient) Lock { return &redisLock{client: client} })
 }
 
 func openRedlock(c Config) (Lock, error) {
@@ -40,12 +36,12 @@ func openRedlock(c Config) (Lock, error) {
 	return newRedlock(c, func(addr string) redlockServer { return newRedisClient(addr, options) })
 }
 
-// openSingleRedis is for the locks that live on one Redis.
-func openSingleRedis(c Config) (*redisClient, error) {
+// openSingleRedis opens a lock that lives on one Redis.
+func openSingleRedis(c Config, as func(*redisClient) Lock) (Lock, error) {
 	if len(c.Nodes) != 1 {
 		return nil, fmt.Errorf("this lock needs one Redis, not %d", len(c.Nodes))
 	}
-	return newRedisClient(c.Nodes[0], c.options), nil
+	return as(newRedisClient(c.Nodes[0], c.options)), nil
 }
 
 func (l *redisLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {

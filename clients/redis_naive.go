@@ -11,11 +11,7 @@ import (
 type redisNoExpiry struct{ client *redisClient }
 
 func openRedisNoExpiry(c Config) (Lock, error) {
-	client, err := openSingleRedis(c)
-	if err != nil {
-		return nil, err
-	}
-	return &redisNoExpiry{client: client}, nil
+	return openSingleRedis(c, func(client *redisClient) Lock { return &redisNoExpiry{client: client} })
 }
 
 func (l *redisNoExpiry) Acquire(ctx context.Context, a Attempt) (Grant, error) {
@@ -36,11 +32,7 @@ func (l *redisNoExpiry) Close() error { return l.client.Close() }
 type redisUnsafeRelease struct{ redisLock }
 
 func openRedisUnsafeRelease(c Config) (Lock, error) {
-	client, err := openSingleRedis(c)
-	if err != nil {
-		return nil, err
-	}
-	return &redisUnsafeRelease{redisLock{client: client}}, nil
+	return openSingleRedis(c, func(client *redisClient) Lock { return &redisUnsafeRelease{redisLock{client: client}} })
 }
 
 func (l *redisUnsafeRelease) Release(ctx context.Context, g Grant) error {

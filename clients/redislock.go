@@ -20,11 +20,9 @@ type redisLockLib struct {
 }
 
 func openRedisLockLib(c Config) (Lock, error) {
-	client, err := openSingleRedis(c)
-	if err != nil {
-		return nil, err
-	}
-	return &redisLockLib{redis: client, client: redislock.New(client)}, nil
+	return openSingleRedis(c, func(client *redisClient) Lock {
+		return &redisLockLib{redis: client, client: redislock.New(client)}
+	})
 }
 
 // Acquire counts the validity from before the request: the library does not look at how
