@@ -155,15 +155,6 @@ func TestConsulRelease(t *testing.T) {
 	}
 }
 
-// TestConsulKeepsAlive: its library cannot do without.
-func TestConsulKeepsAlive(t *testing.T) {
-	for _, name := range consulForms {
-		if _, err := mustInfo(t, name).Open(Config{Worker: "w1", Nodes: []string{"127.0.0.1:1"}, NoKeepAlive: true}); err == nil {
-			t.Errorf("%s opens with a session that is to run out", name)
-		}
-	}
-}
-
 // TestConsulNextServer: who withdraws asks the next server after one that did not answer,
 // others stay with the one that they have.
 func TestConsulNextServer(t *testing.T) {

@@ -42,10 +42,9 @@ func TestZooKeeperTimeouts(t *testing.T) {
 	}
 }
 
-// TestZooKeeperKeepsAlive: its library cannot do without, and nobody is to judge
-// a run as if it had.
-func TestZooKeeperKeepsAlive(t *testing.T) {
-	for _, name := range []string{"zookeeper", "zookeeper-lib", "zookeeper-herd"} {
+// TestKeepsAlive: these libraries cannot do without, and nobody is to judge a run as if they had.
+func TestKeepsAlive(t *testing.T) {
+	for _, name := range append(consulForms, "zookeeper", "zookeeper-lib", "zookeeper-herd") {
 		if _, err := mustInfo(t, name).Open(Config{Worker: "w1", Nodes: []string{"127.0.0.1:1"}, NoKeepAlive: true}); err == nil {
 			t.Errorf("%s opens with a session that is to run out", name)
 		}
