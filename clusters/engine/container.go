@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"archive/tar"
 	"bytes"
 	"cmp"
 	"context"
@@ -155,21 +154,15 @@ func (e *Engine) run(making context.Context, id string, attached bool) (*Contain
 func (e *Engine) Write(ctx context.Context, name, folder string, files map[string]string) error {
 	ctx, cancel := e.answering(ctx)
 	defer cancel()
-	var archive bytes.Buffer
-	w := tar.NewWriter(&archive)
+	var written []File
 	for _, file := range slices.Sorted(maps.Keys(files)) {
-		header := &tar.Header{Name: file, Mode: 0o666, Size: int64(len(files[file]))}
-		if err := w.WriteHeader(header); err != nil {
-			return err
-		}
-		if _, err := io.WriteString(w, files[file]); err != nil {
-			return err
-		}
+		written = append(written, File{Name: file, Mode: 0o666, Content: []byte(files[file])})
 	}
-	if err := w.Close(); err != nil {
+	archive, err := Archive(written...)
+	if err != nil {
 		return err
 	}
-	return ofContainer(name+": "+folder, e.api.CopyToContainer(ctx, name, folder, &archive, container.CopyToContainerOptions{}))
+	return ofContainer(name+": "+folder, e.api.CopyToContainer(ctx, name, folder, archive, container.CopyToContainerOptions{}))
 }
 
 // Restart starts a container again that is ending or has ended, with its file

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"errors"
@@ -44,20 +43,13 @@ func importBinary(t *testing.T, docker *engine.Engine) engine.Image {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var archive bytes.Buffer
-	w := tar.NewWriter(&archive)
-	if err := w.WriteHeader(&tar.Header{Name: "lockcheck", Mode: 0o755, Size: int64(len(content))}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(content); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
+	archive, err := engine.Archive(engine.File{Name: "lockcheck", Mode: 0o755, Content: content})
+	if err != nil {
 		t.Fatal(err)
 	}
 	ref := fmt.Sprintf("lockcheck-test/engine:%d", os.Getpid())
 	t.Cleanup(func() { _, _ = docker.RemoveImage(context.Background(), ref) })
-	if err := docker.Import(t.Context(), ref, &archive, `ENTRYPOINT ["/lockcheck"]`, "LABEL lockcheck.test="+ref); err != nil {
+	if err := docker.Import(t.Context(), ref, archive, `ENTRYPOINT ["/lockcheck"]`, "LABEL lockcheck.test="+ref); err != nil {
 		t.Fatal(err)
 	}
 	image, ok, err := docker.Image(t.Context(), ref)

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"archive/tar"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -122,7 +120,7 @@ func (e *Engine) Import(ctx context.Context, ref string, archive io.Reader, chan
 
 // Build makes an image from a Dockerfile that needs no other file.
 func (e *Engine) Build(ctx context.Context, ref, dockerfile string, progress func(line string)) error {
-	buildContext, err := singleFile("Dockerfile", []byte(dockerfile))
+	buildContext, err := Archive(File{Name: "Dockerfile", Mode: 0o644, Content: []byte(dockerfile)})
 	if err != nil {
 		return err
 	}
@@ -192,16 +190,6 @@ func (e *Engine) RemoveImage(ctx context.Context, ref string) (removed bool, err
 		return false, nil
 	}
 	return err == nil, err
-}
-
-func singleFile(name string, content []byte) (io.Reader, error) {
-	var archive bytes.Buffer
-	w := tar.NewWriter(&archive)
-	err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(content))})
-	if err == nil {
-		_, err = w.Write(content)
-	}
-	return &archive, errors.Join(err, w.Close())
 }
 
 // progressTail is how many of the last lines a failure is reported with.

@@ -1,7 +1,6 @@
 package images
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"errors"
@@ -35,8 +34,8 @@ var errFolderTooLarge = errors.New("the folder is larger than 100 MiB: what the 
 // archiveOfFolder packs a folder as an engine takes it. Times are left out: they are not its
 // content.
 func (m Maker) archiveOfFolder(ctx context.Context, folder string) ([]byte, error) {
-	var archive bytes.Buffer
-	w := tar.NewWriter(&archive)
+	var files []engine.File
+	var size int64
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		name, relErr := filepath.Rel(folder, path)
 		switch {
@@ -49,7 +48,7 @@ func (m Maker) archiveOfFolder(ctx context.Context, folder string) ([]byte, erro
 		if err != nil {
 			return err
 		}
-		if int64(archive.Len())+info.Size() > maxFolder {
+		if size += info.Size(); size > maxFolder {
 			return errFolderTooLarge
 		}
 		content, err := os.ReadFile(path)
@@ -61,14 +60,17 @@ func (m Maker) archiveOfFolder(ctx context.Context, folder string) ([]byte, erro
 				return err
 			}
 		}
-		header := &tar.Header{Name: filepath.ToSlash(name), Mode: int64(info.Mode().Perm()), Size: int64(len(content))}
-		if err := w.WriteHeader(header); err != nil {
-			return err
-		}
-		_, err = w.Write(content)
-		return err
+		files = append(files, engine.File{Name: filepath.ToSlash(name), Mode: int64(info.Mode().Perm()), Content: content})
+		return nil
 	})
-	return archive.Bytes(), errors.Join(err, w.Close())
+	if err != nil {
+		return nil, err
+	}
+	archive, err := engine.Archive(files...)
+	if err != nil {
+		return nil, err
+	}
+	return archive.Bytes(), nil
 }
 
 // fromDebian is a line of a Dockerfile that begins with one of the Debian images that can be made

@@ -119,7 +119,7 @@ func (m Maker) importBinary(ctx context.Context, ref string, r goRecipe, path st
 	if err := checkStatic(bytes.NewReader(content)); err != nil {
 		return err
 	}
-	archive, err := archiveOf("bin/"+r.program(), content)
+	archive, err := Root(engine.File{Name: r.program(), Mode: 0o755, Content: content})
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@
 package images
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -48,7 +47,7 @@ const (
 const Self = "lockcheck"
 
 // SelfPath is where lockcheck's image has the binary.
-const SelfPath = "/bin/lockcheck"
+const SelfPath = "/bin/" + Self
 
 // Maker makes images on first use.
 type Maker struct {
@@ -172,7 +171,7 @@ func (m Maker) EnsureSelf(ctx context.Context, binary string) (engine.Image, err
 			return fmt.Errorf("%s: another one has been built over it", binary)
 		}
 		m.removeOldSelves(ctx)
-		archive, err := archiveOf(strings.TrimPrefix(SelfPath, "/"), content)
+		archive, err := Root(engine.File{Name: Self, Mode: 0o755, Content: content})
 		if err != nil {
 			return err
 		}
@@ -288,22 +287,15 @@ func checkStatic(binary io.ReaderAt) error {
 	return nil
 }
 
-func archiveOf(path string, binary []byte) (io.Reader, error) {
-	var archive bytes.Buffer
-	w := tar.NewWriter(&archive)
+// Root is the root of the file system of an image with nothing but programs.
+func Root(programs ...engine.File) (*bytes.Buffer, error) {
 	// Servers of other images may run as any user, so /tmp is for all.
-	headers := []*tar.Header{
-		{Name: "bin/", Typeflag: tar.TypeDir, Mode: 0o755},
-		{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777},
-		{Name: path, Mode: 0o755, Size: int64(len(binary))},
+	root := []engine.File{{Name: "bin/", Mode: 0o755}, {Name: "tmp/", Mode: 0o1777}}
+	for _, p := range programs {
+		p.Name = "bin/" + p.Name
+		root = append(root, p)
 	}
-	for _, header := range headers {
-		if err := w.WriteHeader(header); err != nil {
-			return nil, err
-		}
-	}
-	_, err := w.Write(binary)
-	return &archive, errors.Join(err, w.Close())
+	return engine.Archive(root...)
 }
 
 // status passes on a line of what is going on.

@@ -276,7 +276,7 @@ func TestGoRecipe(t *testing.T) {
 }
 
 func TestArchive(t *testing.T) {
-	archive, err := archiveOf("bin/lockcheck", []byte("binary"))
+	archive, err := Root(engine.File{Name: Self, Mode: 0o755, Content: []byte("binary")})
 	if err != nil {
 		t.Fatal(err)
 	}

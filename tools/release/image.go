@@ -1,9 +1,7 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
-	"errors"
 	"io"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -21,11 +19,11 @@ const imageName = "lockcheck:latest"
 // writeImage writes an image with nothing but the programs in it, as docker load reads it. It has no
 // times, so that the same programs give the same image.
 func writeImage(path string, programs []program, arch string) error {
-	root, err := rootOf(programs)
+	root, err := images.Root(filesOf(programs)...)
 	if err != nil {
 		return err
 	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(root)), nil })
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(root.Bytes())), nil })
 	if err != nil {
 		return err
 	}
@@ -55,17 +53,4 @@ func writeImage(path string, programs []program, arch string) error {
 		return err
 	}
 	return tarball.WriteToFile(path, tag, image)
-}
-
-// rootOf is the root of the file system of an image.
-func rootOf(programs []program) ([]byte, error) {
-	var root bytes.Buffer
-	w := tar.NewWriter(&root)
-	err := errors.Join(
-		w.WriteHeader(&tar.Header{Name: "bin/", Typeflag: tar.TypeDir, Mode: 0o755}),
-		w.WriteHeader(&tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777}),
-		addPrograms(w, "bin/", programs),
-		w.Close(),
-	)
-	return root.Bytes(), err
 }

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
@@ -17,6 +16,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"lockcheck/clusters/engine"
 	"lockcheck/clusters/images"
 )
 
@@ -101,26 +101,25 @@ func readPrograms(folder string) ([]program, error) {
 // writeArchive writes the programs as they are unpacked into one folder. It has no times, so that the
 // same programs give the same archive.
 func writeArchive(path string, programs []program) error {
-	var archive bytes.Buffer
-	zipped := gzip.NewWriter(&archive)
-	w := tar.NewWriter(zipped)
-	err := addPrograms(w, "", programs)
-	if err := errors.Join(err, w.Close(), zipped.Close()); err != nil {
+	archive, err := engine.Archive(filesOf(programs)...)
+	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, archive.Bytes(), 0o644)
+	var compressed bytes.Buffer
+	zipped := gzip.NewWriter(&compressed)
+	_, err = archive.WriteTo(zipped)
+	if err := errors.Join(err, zipped.Close()); err != nil {
+		return err
+	}
+	return os.WriteFile(path, compressed.Bytes(), 0o644)
 }
 
-func addPrograms(w *tar.Writer, folder string, programs []program) error {
+func filesOf(programs []program) []engine.File {
+	var files []engine.File
 	for _, p := range programs {
-		if err := w.WriteHeader(&tar.Header{Name: folder + p.name, Mode: 0o755, Size: int64(len(p.content))}); err != nil {
-			return err
-		}
-		if _, err := w.Write(p.content); err != nil {
-			return err
-		}
+		files = append(files, engine.File{Name: p.name, Mode: 0o755, Content: p.content})
 	}
-	return nil
+	return files
 }
 
 // writeSums writes the checksums of all files, as sha256sum --check reads them.
