@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"strconv"
 	"syscall"
 
 	"lockcheck/clusters/agent"
@@ -58,8 +57,8 @@ func sendTo(pid int, child *os.Process, signal syscall.Signal) error {
 	if err != nil {
 		return err
 	}
-	defer process.Release() //nolint:errcheck // it only frees the handle
-	if !descends(pid, child) {
+	defer process.Release()                                                            //nolint:errcheck // it only frees the handle
+	if !processes.Descends(pid, child.Pid) || child.Signal(syscall.Signal(0)) != nil { // which has not been waited for
 		return os.ErrProcessDone
 	}
 	return process.Signal(signal)
@@ -75,25 +74,4 @@ func members(child *os.Process) ([]int, error) {
 		return nil, err
 	}
 	return append([]int{child.Pid}, descendants...), nil
-}
-
-// descends says whether a process is a descendant of a child that was not waited for.
-func descends(pid int, child *os.Process) bool {
-	for pid > 1 && pid != child.Pid {
-		parent, err := parentOf(pid)
-		if err != nil {
-			return false
-		}
-		pid = parent
-	}
-	return pid == child.Pid && child.Signal(syscall.Signal(0)) == nil
-}
-
-// parentOf reads the parent of a process. An error says that the process has ended.
-func parentOf(pid int) (int, error) {
-	fields, err := processes.Stat(pid)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(fields[processes.Parent])
 }

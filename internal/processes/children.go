@@ -46,13 +46,13 @@ func endDescendant(pid int) {
 		return // it has ended
 	}
 	defer process.Release() //nolint:errcheck // it only frees the handle
-	if descends(pid, os.Getpid()) {
+	if Descends(pid, os.Getpid()) {
 		_ = process.Kill() // whether it ends is looked at again
 	}
 }
 
-// descends says whether a process, or one that has started it, was started by another one.
-func descends(pid, from int) bool {
+// Descends says whether a process is another one, or was started by it or by what that has started.
+func Descends(pid, from int) bool {
 	for pid > 1 && pid != from {
 		fields, err := Stat(pid)
 		if err != nil {
