@@ -58,6 +58,8 @@ const (
 	usualWork     = 10 * time.Minute
 	// longTransaction is what should not stay open longer: it holds back vacuum, and servers end it.
 	longTransaction = time.Minute
+	// shortWork is what any lease outlasts.
+	shortWork = time.Second
 )
 
 // Rule says in one sentence how Decide ranks.
@@ -97,8 +99,9 @@ type Shown struct {
 // Kept are runs behind a guard.
 type Kept struct {
 	Runs, Updates, Overlapped int64
-	// Lost are those of the Updates that were lost, and Violations those of the Runs with any violation.
+	// Lost are those of the Updates that were lost, and Violations those of the Runs with any violation, of Violated.
 	Lost, Violations int64
+	Violated         []string
 	Locks            []string // of a guard that does not ask which lock there is
 }
 
@@ -302,7 +305,7 @@ func (q Query) warn(c *Choice, info clients.Info, e Evidence) {
 	if c.Family.End == EndsTransaction && q.External {
 		c.Warnings = append(c.Warnings, "a transaction stays open while another service is called")
 	}
-	if c.Family.End == EndsLease && q.Work > 0 {
+	if c.Family.End == EndsLease && (q.Need == NeedLong || q.Work > shortWork) {
 		note := fmt.Sprintf("renew the lease, or ask for one longer than %s", short(q.Work))
 		if q.Need == NeedLong {
 			c.Warnings = append(c.Warnings, note)
@@ -327,6 +330,9 @@ func (q Query) failover(info clients.Info, d deaths) string {
 	measured := ""
 	if d.holders > 0 {
 		measured = fmt.Sprintf(" (measured: at most %s more, %s)", short(d.beyond), manyHolders(d.holders))
+		if short(d.beyond) == "0s" {
+			measured = fmt.Sprintf(" (measured: never later, %s)", manyHolders(d.holders))
+		}
 	}
 	if info.TTL == 0 {
 		return "free as soon as the holder's process dies" + measured + "; if its machine dies, when TCP keep-alive gives up: set it below " + short(q.Failover)
@@ -426,6 +432,11 @@ func (e Evidence) kept(guard guardText) (k Kept) {
 		k.Runs += r.shows()
 		if r.Verdict == checker.Violation {
 			k.Violations += r.shows()
+			for _, p := range r.Violated {
+				if !slices.Contains(k.Violated, string(p)) {
+					k.Violated = append(k.Violated, string(p))
+				}
+			}
 		}
 		if r.Updates != nil {
 			k.Updates += r.Updates.Acknowledged

@@ -233,6 +233,11 @@ func TestViews(t *testing.T) {
 		if err := e.Decide(q).Terminal(&b, reports.TerminalOptions{}); err != nil {
 			t.Fatal(err)
 		}
+		for _, s := range spans(e.Decide(q).Advice()) {
+			if s.Code && !strings.Contains(b.String(), s.Text) {
+				t.Errorf("%+v: %q cannot be pasted from\n%s", q, s.Text, b.String())
+			}
+		}
 		lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 		if len(lines) > 40 {
 			t.Errorf("%+v: %d lines\n%s", q, len(lines), b.String())

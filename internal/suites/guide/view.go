@@ -94,6 +94,9 @@ func (d Decision) Title() string {
 	if d.Have != nil {
 		parts = append(parts, "have "+strings.Join(d.Have, ", "))
 	}
+	if d.External {
+		parts = append(parts, "effects elsewhere")
+	}
 	for _, figure := range []struct {
 		name string
 		d    time.Duration
@@ -119,9 +122,9 @@ type fact struct{ Name, Text string }
 
 // facts of a choice: mechanism first, then what was measured.
 func (c Choice) facts() []fact {
-	all := []fact{{"ends with", c.Family.Ends}, {"safe behind", c.Family.Behind}}
-	if c.Guard == history.GuardNone {
-		all = all[:1]
+	all := []fact{{"ends with", c.Family.Ends}}
+	if c.Guard == history.GuardFence || c.Guard == history.GuardDatabase { // the others need nothing of the lock
+		all = append(all, fact{"safe behind", c.Family.Behind})
 	}
 	if c.Alone != nil {
 		name := "unguarded" // it breaks only without the guard
@@ -132,7 +135,7 @@ func (c Choice) facts() []fact {
 	}
 	all = append(all, fact{"measured", c.keptText()})
 	if len(c.Faulty) > 0 {
-		all = append(all, fact{"gave way", c.faultyText()})
+		all = append(all, fact{"by itself", c.faultyText()})
 	}
 	if set := slices.Concat(c.Warnings, c.Notes); len(set) > 0 {
 		all = append(all, fact{"mind", strings.Join(set, "; ")})
@@ -151,7 +154,16 @@ func (p *page) line(text string) { p.b.WriteString(strings.TrimRight(text, " ") 
 // hang writes text behind a lead, and its other lines as far in.
 func (p *page) hang(lead, text string) {
 	indent := strings.Repeat(" ", len(lead))
-	for i, line := range reports.Wrap(strings.ReplaceAll(text, "`", ""), p.width-len(lead), p.width-len(lead), true) {
+	const glue = "\x00" // for the spaces in a command, which somebody will paste
+	var all strings.Builder
+	for _, s := range spans(text) {
+		if s.Code && len(s.Text) < p.width-len(lead)-2 { // what stands around it needs room, too
+			s.Text = strings.ReplaceAll(s.Text, " ", glue)
+		}
+		all.WriteString(s.Text)
+	}
+	for i, line := range reports.Wrap(all.String(), p.width-len(lead), p.width-len(lead), true) {
+		line = strings.ReplaceAll(line, glue, " ")
 		if i == 0 {
 			p.line(lead + line)
 		} else {
@@ -193,7 +205,7 @@ func (d Decision) text(o reports.TerminalOptions, shown int) string {
 			switch {
 			case i == 0 && slices.Contains([]string{"breaks", "unguarded"}, f.Name): // the advice has it
 				continue
-			case i > 0 && slices.Contains([]string{"safe behind", "measured", "gave way"}, f.Name):
+			case i > 0 && slices.Contains([]string{"safe behind", "measured", "by itself"}, f.Name):
 				continue
 			}
 			p.hang(fmt.Sprintf("  %-12s", f.Name), f.Text)
@@ -225,10 +237,16 @@ func (c Choice) label() string {
 	return " (" + strings.Join(all, "; ") + ")"
 }
 
+// names lists choices, and the guard once if all have the same.
 func names(all []Choice) string {
-	var list []string
+	var locks, list []string
+	same := len(all) > 1 && all[0].Guard != history.GuardNone
 	for _, c := range all {
-		list = append(list, c.name())
+		locks, list = append(locks, c.Lock), append(list, c.name())
+		same = same && c.Guard == all[0].Guard
+	}
+	if same {
+		return strings.Join(locks, ", ") + ", all with guard " + all[0].Guard
 	}
 	return strings.Join(list, ", ")
 }
@@ -248,7 +266,7 @@ func (e Evidence) Overview(w io.Writer, o reports.TerminalOptions) error {
 	p.hang("", e.rests()+" Say what you have for a closer answer.")
 	for _, d := range e.All() {
 		p.line("")
-		p.line(d.Title())
+		p.line(d.Title() + " (--need " + string(d.Need) + ")")
 		p.hang("  ", d.Advice())
 		if len(d.Choices) > 2 {
 			p.hang("  then ", names(d.Choices[2:min(len(d.Choices), maxChoices)]))
@@ -281,12 +299,13 @@ func (e Evidence) Markdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Which lock to choose\n\n%s %s Closer answers: `lockcheck guide --need data --have postgres,redis --work 10m`. Runs behind one: `lockcheck guide --why etcd/pause:leader`.\n\n%s\n\n%s\n", e.rests(), oneRunProves, External, Rule)
 	for _, d := range e.All() {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| lock and guard | service gives way under | mind |\n| --- | --- | --- |\n", d.Title(), d.Advice())
-		for _, c := range d.Choices[:min(len(d.Choices), maxChoices-1)] {
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", c.name(), countWords(c.giveWay()), strings.Join(c.Warnings, "; "))
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| lock (guard) | service fails under; mind |\n| --- | --- |\n", d.Title(), d.Advice())
+		for _, c := range d.Choices[:min(len(d.Choices), maxChoices-2)] {
+			mind := slices.Insert(slices.Clone(c.Warnings), 0, countWords(c.giveWay()))
+			fmt.Fprintf(&b, "| %s (%s) | %s |\n", c.Lock, c.Guard, strings.Join(mind, "; "))
 		}
 	}
-	b.WriteString("\n## Families\n\nMechanism: it follows from how the locks work.\n\n| family | ends with | breaks when | safe behind |\n| --- | --- | --- | --- |\n")
+	b.WriteString("\n## Families, by mechanism\n\n| family | ends with | breaks when | safe behind |\n| --- | --- | --- | --- |\n")
 	for _, f := range Families() {
 		fmt.Fprintf(&b, "| %s: %s | %s | %s | %s |\n", f.Name, strings.Join(f.Locks, ", "), f.Ends, f.Breaks, f.Behind)
 	}
@@ -298,7 +317,7 @@ func (e Evidence) Markdown(w io.Writer) error {
 func countWords(n int) string {
 	switch n {
 	case 0:
-		return ""
+		return "none known"
 	case 1:
 		return "1 fault"
 	}

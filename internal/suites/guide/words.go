@@ -149,14 +149,17 @@ func (c Choice) keptText() string {
 		return "no run behind this guard yet: it rests on mechanism alone"
 	}
 	text := fmt.Sprintf("%d of %d updates lost in %s", k.Lost, k.Updates, runsOf(k.Runs))
+	if c.Guard == history.GuardIdempotency && k.Violations == 0 {
+		text = fmt.Sprintf("none of %d jobs missed or done twice in %s", k.Updates, runsOf(k.Runs))
+	}
 	if k.Violations > 0 && k.Lost == 0 {
-		text += fmt.Sprintf(", %d of them with another violation", k.Violations)
+		text += fmt.Sprintf(", %d of them with another violation (%s)", k.Violations, strings.Join(k.Violated, ", "))
 	}
 	if c.Guard == history.GuardNone {
-		return text
+		return text + " without a guard, under all faults together"
 	}
 	if others := slices.DeleteFunc(slices.Clone(k.Locks), func(l string) bool { return l == c.Lock }); len(others) > 0 {
-		return text + "; the locks were " + strings.Join(k.Locks, ", ") + ", because this guard works the same with every lock"
+		return text + "; the locks were " + strings.ReplaceAll(strings.Join(k.Locks, ", "), "none", "no lock at all") + ", because this guard works the same with every lock"
 	}
 	return fmt.Sprintf("%s, though two held it at once in %d of them", text, k.Overlapped)
 }
@@ -173,5 +176,5 @@ func (c Choice) faultyText() string {
 	if len(all) > 3 {
 		all = append(all[:3], fmt.Sprintf("%d more", len(all)-3))
 	}
-	return "without a guard, under " + strings.Join(all, "; ")
+	return "it fails, without a guard, under " + strings.Join(all, "; ")
 }
