@@ -97,7 +97,7 @@ func descriptions() map[string]described {
 		"control":       {"", "run the control instead of the finding"},
 		"fast":          {"", "run the shorter form, if there is one"},
 		"links":         {"", "`path` to the store as seen from the table; \"\" for no links (default: as --store)"},
-		"need":          {"", "`need` to decide for: data, waste, failover, infra or long"},
+		"need":          {"", "`need` to decide for: data, once, waste, failover, infra or long"},
 		"have":          {"", "comma-separated `servers` that are there; none for a shared disk only"},
 		"work":          {"", "the longest time that the work under the lock takes"},
 		"external":      {"", "the work has effects elsewhere, such as a charge or a mail"},

@@ -33,7 +33,7 @@ func guideCommand(s *system) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "guide",
 		Short: "decide which lock and guard to use",
-		Long: `Decide which lock to use, and behind which guard. Without flags there is one answer for each need, on a terminal in short, and else the whole guide as Markdown. With --need and what you have, there is a ranked list with the fault that breaks each lock and the command that shows it. The needs are data (it must never be lost), waste (work that is done twice only costs time), failover (another worker must take over in time), infra (nothing new is installed) and long (work runs longer than a lease).
+		Long: `Decide which lock to use, and behind which guard. Without flags there is one answer for each need, on a terminal in short, and else the whole guide as Markdown. With --need and what you have, there is a ranked list with the fault that breaks each lock and the command that shows it. The needs are data (it must never be lost), once (a job must never run twice), waste (work that is done twice only costs time), failover (another worker must take over in time), infra (nothing new is installed) and long (work runs longer than a lease).
 
 The ranking rests on how locks work, on every reproduction, and on the runs that this lockcheck knows; --store adds your own.`,
 		Example: `  lockcheck guide

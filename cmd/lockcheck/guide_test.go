@@ -26,7 +26,7 @@ func TestGuide(t *testing.T) {
 	s.want(s.run("guide", "--need", "failover", "--have", "k8s", "--failover", "30s"), exitOK, "Use k8s-lease", "")
 	s.want(s.run("guide", "--why", "etcd/pause:leader"), exitOK, "etcd 3.6.16", "")
 	s.want(s.run("guide", "stories"), exitOK, "card", "")
-	s.want(s.run("guide", "--need", "speed"), exitUsage, "", "there are data, waste, failover, infra and long")
+	s.want(s.run("guide", "--need", "speed"), exitUsage, "", "there are data, once, waste, failover, infra and long")
 	s.want(s.run("guide", "--have", "oracle"), exitUsage, "", "--have oracle")
 	s.want(s.run("guide", "--why", "etdc/pause"), exitUsage, "", "no run of a lock named")
 	s.want(s.run("guide", "--store", filepath.Join(folder, "nowhere")), exitUsage, "", "no runs are stored")

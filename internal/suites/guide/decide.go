@@ -23,6 +23,7 @@ type Need string
 
 const (
 	NeedData     Need = "data"
+	NeedOnce     Need = "once"
 	NeedWaste    Need = "waste"
 	NeedFailover Need = "failover"
 	NeedInfra    Need = "infra"
@@ -30,12 +31,12 @@ const (
 )
 
 // Needs lists them with their titles.
-func Needs() []Need { return []Need{NeedData, NeedWaste, NeedFailover, NeedInfra, NeedLong} }
+func Needs() []Need { return []Need{NeedData, NeedOnce, NeedWaste, NeedFailover, NeedInfra, NeedLong} }
 
 // Title of a need as a heading.
 func (n Need) Title() string {
 	return map[Need]string{
-		NeedData: "Data must never be lost", NeedWaste: "Wasted work is fine", NeedFailover: "Failover must be fast",
+		NeedData: "Data must never be lost", NeedOnce: "A job must never run twice", NeedWaste: "Wasted work is fine", NeedFailover: "Failover must be fast",
 		NeedInfra: "No new infrastructure", NeedLong: "Work runs longer than the lease",
 	}[n]
 }
@@ -246,7 +247,7 @@ func (q Query) guard(family Family, info clients.Info) string {
 	switch {
 	case q.Need == NeedWaste:
 		return history.GuardNone
-	case q.External:
+	case q.External, q.Need == NeedOnce: // no lock knows that a job was done whose holder died before it said so
 		return history.GuardIdempotency
 	case info.Data:
 		return history.GuardDatabase
@@ -580,7 +581,7 @@ func short(d time.Duration) string {
 // Check says what is wrong with a query; nil if nothing is.
 func (q *Query) Check() error {
 	if !slices.Contains(Needs(), q.Need) {
-		return runs.Usagef("--need %s: there are data, waste, failover, infra and long", q.Need)
+		return runs.Usagef("--need %s: there are data, once, waste, failover, infra and long", q.Need)
 	}
 	names, aliases := Products()
 	for i, product := range q.Have {

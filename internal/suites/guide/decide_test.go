@@ -156,6 +156,27 @@ func TestDecide(t *testing.T) {
 			}
 		}
 	}
+	// A token tells nothing of what was done: only a key does, which a database checks in the job's own transaction.
+	for _, c := range []struct {
+		query Query
+		says  string
+	}{
+		{Query{Need: NeedOnce, Have: []string{"postgres"}}, "unique row"},
+		{Query{Need: NeedOnce, Have: []string{"postgres"}, External: true}, "the other side"},
+		{Query{Need: NeedOnce, Have: []string{"etcd"}}, "the other side"},
+	} {
+		if d := e.Decide(c.query); d.Choices[0].Guard != history.GuardIdempotency || !strings.Contains(d.Advice(), c.says) {
+			t.Errorf("%s: %s", d.Title(), d.Advice())
+		}
+	}
+	// A row says nothing that its guard contradicts, and asks for no lease that every lock has.
+	for _, c := range e.Decide(Query{Need: NeedData, Work: 10 * time.Millisecond}).Choices {
+		for _, f := range c.facts() {
+			if f.Name == "safe behind" && c.Guard == history.GuardVersions || strings.Contains(f.Text, "10ms") {
+				t.Errorf("%s behind %s: %s %s", c.Lock, c.Guard, f.Name, f.Text)
+			}
+		}
+	}
 	// A token that starts again is no guard.
 	if d := e.Decide(Query{Need: NeedData, Have: []string{"consul"}}); d.Choices[0].Guard == history.GuardFence {
 		t.Error("Consul's LockIndex is offered as a fence")
@@ -224,7 +245,7 @@ func TestFamilies(t *testing.T) {
 // TestViews: a decision fits a terminal, the Markdown is short enough to be read, and the page stands alone.
 func TestViews(t *testing.T) {
 	e := known(t)
-	queries := []Query{{Need: NeedData}, {Need: NeedWaste}, {Need: NeedFailover}, {Need: NeedInfra}, {Need: NeedLong}}
+	queries := []Query{{Need: NeedData}, {Need: NeedOnce}, {Need: NeedWaste}, {Need: NeedFailover}, {Need: NeedInfra}, {Need: NeedLong}}
 	for _, s := range Stories() {
 		queries = append(queries, s.Query)
 	}

@@ -140,7 +140,7 @@ type guardText struct {
 
 func guardTexts() []guardText {
 	return []guardText{
-		{history.GuardDatabase, "write the data in the lock's transaction or through its connection; for a job that must run once, insert a unique (job, date) row with its result", false},
+		{history.GuardDatabase, "write the data in the lock's transaction or through its connection", false},
 		{history.GuardFence, "pass the token with each read and write; the resource refuses a lower one than it has seen", false},
 		{history.GuardVersions, "compare-and-set: each write names the version that it read, and fails if there is another", true},
 		{history.GuardIdempotency, "send the same idempotency key each time; the other side does the work of a key once", true},

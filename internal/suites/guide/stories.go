@@ -25,10 +25,10 @@ func Stories() []Story {
 	return []Story{
 		{
 			Text:  "A nightly billing job takes up to 10 minutes and must never bill twice. We have PostgreSQL and Redis.",
-			Query: Query{Need: NeedData, Have: []string{"postgres", "redis"}, Work: 10 * time.Minute},
-			Lock:  "postgres-session", Guard: "database",
-			Why:   "The advisory lock keeps a second job from starting; a unique (job, date) row, inserted in the transaction of the result, keeps it from billing when the lock ended too early.",
-			Shown: "lockcheck repro claims run --only claim/database-inside",
+			Query: Query{Need: NeedOnce, Have: []string{"postgres", "redis"}, Work: 10 * time.Minute},
+			Lock:  "postgres-session", Guard: "idempotency-key",
+			Why:   "The advisory lock keeps a second job from starting; a unique (job, date) row, inserted in the transaction of the result, keeps it from billing when the lock ended too early or the first job was done.",
+			Shown: "lockcheck repro claims run --only claim/jobs-paused",
 		}, {
 			Text:  "One controller of a cluster acts at a time in Kubernetes; another must take over within 30 seconds.",
 			Query: Query{Need: NeedFailover, Have: []string{"kubernetes"}, Failover: 30 * time.Second},
@@ -66,7 +66,7 @@ func Stories() []Story {
 			Shown: "lockcheck repro claims run --only claim/file-orphan",
 		}, {
 			Text:  "We charge cards through a payment provider, once an order. PostgreSQL and Redis are there.",
-			Query: Query{Need: NeedData, Have: []string{"postgres", "redis"}, External: true},
+			Query: Query{Need: NeedOnce, Have: []string{"postgres", "redis"}, External: true},
 			Lock:  "postgres-session", Guard: "idempotency-key",
 			Why:   "No lock can take a charge back: the holder may be paused between asking the lock and charging. Only the provider can refuse the second one. The lock saves calls.",
 			Shown: "lockcheck repro claims run --only claim/jobs-paused",

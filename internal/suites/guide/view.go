@@ -29,7 +29,7 @@ func (d Decision) Advice() string {
 	first := d.Choices[0]
 	text := "Use " + first.name() + " (" + first.Family.Name + ")"
 	if first.Guard != history.GuardNone {
-		text += ": " + guardNamed(first.Guard).text + ". " + d.breaks(first)
+		text += ": " + d.guardText(first) + ". " + d.breaks(first)
 	} else {
 		text += ". Work is done twice when " + d.shown(first) + "."
 	}
@@ -37,6 +37,15 @@ func (d Decision) Advice() string {
 		text += " Second choice: " + d.Choices[1].name() + "."
 	}
 	return text + d.doNot()
+}
+
+// guardText says what to do about the guard of a choice. Where the result of a job goes into the database of
+// the lock, that is what checks its key.
+func (d Decision) guardText(c Choice) string {
+	if info, _ := infoOf(c.Lock); d.Need == NeedOnce && info.Data && !d.External {
+		return "insert a unique row, such as (job, date), in the transaction that writes the result; if the row is there, the job was done"
+	}
+	return guardNamed(c.Guard).text
 }
 
 func (d Decision) breaks(c Choice) string {
@@ -72,7 +81,7 @@ func (c Choice) because() string {
 
 // doNot names the worst mistake that is at hand: what was ruled out, or the lock that gives way most, without a guard.
 func (d Decision) doNot() string {
-	guarded := d.Need == NeedData || d.Need == NeedLong
+	guarded := d.Need == NeedData || d.Need == NeedOnce || d.Need == NeedLong
 	i := slices.IndexFunc(d.Out, func(c Choice) bool { return c.AgainstShown != nil })
 	worst := slices.MaxFunc(d.Choices, func(a, b Choice) int { return a.giveWay() - b.giveWay() })
 	switch {
@@ -216,7 +225,7 @@ func (d Decision) text(o reports.TerminalOptions, shown int) string {
 		p.hang("Then: ", rest+".")
 	}
 	p.hang("", d.Unknown())
-	if d.External || d.Need == NeedData {
+	if d.External || d.Need == NeedData || d.Need == NeedOnce {
 		p.hang("", External)
 	}
 	return p.b.String()
