@@ -165,11 +165,15 @@ func (c Choice) product() string {
 // has says whether the servers of a lock are there.
 func (q Query) has(lock string) bool {
 	info, _ := infoOf(lock)
+	return q.hasProduct(productOf(info.Servers))
+}
+
+func (q Query) hasProduct(product string) bool {
 	have := q.Have
 	if q.Need == NeedInfra && have == nil {
 		have = []string{"postgres", "mariadb", noServers}
 	}
-	return have == nil || slices.Contains(have, productOf(info.Servers))
+	return have == nil || slices.Contains(have, product)
 }
 
 // rank is Rule.

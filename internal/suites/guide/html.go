@@ -3,8 +3,10 @@ package guide
 import (
 	_ "embed"
 	"io"
+	"slices"
 	"strings"
 
+	"lockcheck/history"
 	"lockcheck/reports"
 )
 
@@ -29,16 +31,16 @@ func spans(text string) []span {
 }
 
 type needView struct {
-	Need           Need
-	Heading, Title string
-	Advice         []span
-	Rows           []rowView
-	Out            [][]span
-	Unknown        string
+	Need      Need
+	Title     string
+	Products  []string // of its rows: without them nothing is left
+	Rows, Out []rowView
 }
 
+// rowView is a lock, by the product that its reader must have.
 type rowView struct {
 	Name, Product string
+	Because       []span // of a lock that must not be used
 	Facts         []factView
 }
 
@@ -48,16 +50,18 @@ type factView struct {
 }
 
 // HTML writes the guide as one self-contained page without script, on which one chooses a need and takes
-// away the servers that are not there.
+// away the servers that are not there. Each row has its own advice, because only the browser knows which
+// rows are left: it numbers those, and the style names the first one the answer.
 func (e Evidence) HTML(w io.Writer) error {
 	products, _ := Products()
 	view := struct {
 		Rests, Rule string
+		Nothing     string
 		External    []span
 		Needs       []needView
 		Products    []string
 		Families    []Family
-	}{Rests: e.rests() + " " + oneRunProves, Rule: Rule, External: spans(External), Products: products, Families: Families()}
+	}{Rests: e.rests() + " " + oneRunProves, Rule: Rule, Nothing: nothingFits + " " + alternative, External: spans(External), Products: products, Families: Families()}
 	for _, d := range e.All() {
 		view.Needs = append(view.Needs, d.view())
 	}
@@ -65,16 +69,26 @@ func (e Evidence) HTML(w io.Writer) error {
 }
 
 func (d Decision) view() needView {
-	n := needView{Need: d.Need, Heading: d.Need.Title(), Title: d.Title(), Advice: spans(d.Advice()), Unknown: d.Unknown()}
+	n := needView{Need: d.Need, Title: d.Title()}
 	for _, c := range d.Choices {
 		row := rowView{Name: c.name() + c.label(), Product: c.product()}
-		for _, f := range c.facts() {
+		all := c.facts()
+		if c.Guard != history.GuardNone {
+			all = slices.Insert(all, 0, fact{"guard", d.guardText(c)})
+		}
+		if len(c.Untried) > 0 {
+			all = append(all, fact{"not tried", "without a guard: " + strings.Join(c.Untried, ", ")})
+		}
+		for _, f := range all {
 			row.Facts = append(row.Facts, factView{f.Name, spans(f.Text)})
 		}
 		n.Rows = append(n.Rows, row)
+		if !slices.Contains(n.Products, row.Product) {
+			n.Products = append(n.Products, row.Product)
+		}
 	}
 	for _, c := range d.Out {
-		n.Out = append(n.Out, spans(c.Lock+", because "+c.because()))
+		n.Out = append(n.Out, rowView{Name: c.Lock, Product: c.product(), Because: spans(c.because())})
 	}
 	return n
 }

@@ -18,6 +18,12 @@ const (
 	oneRunProves = "A run shows that a lock can break, never that it cannot."
 )
 
+// What remains without a lock.
+const (
+	nothingFits = "No lock fits."
+	alternative = "Let one host do the work and accept that nobody takes over, or bring a database."
+)
+
 // maxChoices is how many rows a decision has at most.
 const maxChoices = 6
 
@@ -62,12 +68,12 @@ func (d Decision) shown(c Choice) string {
 
 // nothing says why no lock is an answer.
 func (d Decision) nothing() string {
-	text := "No lock fits."
+	text := nothingFits
 	for _, c := range d.Out[:min(3, len(d.Out))] {
 		text += " Do not use " + c.Lock + ", because " + c.because() + "."
 	}
 	if slices.Equal(d.Have, []string{noServers}) {
-		text += " With nothing but a shared disk, let one host do the work and accept that nobody takes over, or bring a database."
+		text += " With nothing but a shared disk: " + alternative
 	}
 	return text
 }
