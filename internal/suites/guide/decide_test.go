@@ -1,6 +1,7 @@
 package guide
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -85,15 +86,26 @@ func TestStories(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := e.Decide(s.Query)
-		lock, guard := "", ""
+		lock, guard, out := "", "", ""
 		if len(d.Choices) > 0 {
 			lock, guard = d.Choices[0].Lock, d.Choices[0].Guard
+		} else {
+			out = d.Out[0].Lock
 		}
 		if lock != s.Lock || guard != s.Guard {
 			t.Errorf("%q is answered with %s behind %q, not with %s behind %q", s.Text, lock, guard, s.Lock, s.Guard)
 		}
-		if !slices.ContainsFunc(e, func(r Run) bool { return r.Command() == s.Shown }) {
+		i := slices.IndexFunc(e, func(r Run) bool { return r.Command() == s.Shown })
+		if i < 0 {
 			t.Errorf("%q is shown by %q, which no run was made by", s.Text, s.Shown)
+			continue
+		}
+		about := func(r Run) bool {
+			part := r.ID == e[i].ID || e[i].Experiment != "" && strings.TrimSuffix(r.Experiment, "/control") == e[i].Experiment
+			return part && (r.Lock == cmp.Or(s.Lock, out) || r.Guard == s.Guard)
+		}
+		if !slices.ContainsFunc(e, about) {
+			t.Errorf("%q is shown by %q, which is neither about its lock nor about its guard", s.Text, s.Shown)
 		}
 	}
 }

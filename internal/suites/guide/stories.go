@@ -52,7 +52,7 @@ func Stories() []Story {
 			Query: Query{Need: NeedData, Have: []string{"postgres"}, Work: 5 * time.Minute},
 			Lock:  "postgres-session", Guard: "database",
 			Why:   "The lock is in the database that is changed and ends with the connection that changes it. Through a pooler in transaction mode it protects nothing.",
-			Shown: "lockcheck repro pgbouncer-leak",
+			Shown: "lockcheck repro claims run --only claim/database-inside",
 		}, {
 			Text:  "We have MariaDB and nothing else, and must not lose updates.",
 			Query: Query{Need: NeedInfra, Have: []string{"mariadb"}},
@@ -62,7 +62,7 @@ func Stories() []Story {
 		}, {
 			Text:  "cron runs on three hosts that share a disk and nothing else; one of them should do the work.",
 			Query: Query{Need: NeedInfra, Have: []string{"none"}},
-			Why:   "A file that is made exclusively stays when its maker dies, and no clock ends it. Without a server nothing can tell a dead host from a slow one.",
+			Why:   "A file that is made exclusively stays when its maker dies, and no clock ends it. Nothing in the file tells a dead host from a slow one.",
 			Shown: "lockcheck repro claims run --only claim/file-orphan",
 		}, {
 			Text:  "We charge cards through a payment provider, once an order. PostgreSQL and Redis are there.",
@@ -74,8 +74,8 @@ func Stories() []Story {
 			Text:  "A computation takes six hours, longer than any lease we would set. PostgreSQL, Redis and etcd are there.",
 			Query: Query{Need: NeedLong, Have: []string{"postgres", "redis", "etcd"}, Work: 6 * time.Hour},
 			Lock:  "postgres-session", Guard: "database",
-			Why:   "A connection has no lease to outlive. A session that its client renews is the second choice; a plain lease must be renewed by the program.",
-			Shown: "lockcheck repro claims run --only claim/section-beyond-ttl",
+			Why:   "A connection has no lease to outlive. A restart of the server ends it unnoticed, so write the result through it, and keep what was computed until then. A session that its client renews is the second choice; a plain lease must be renewed by the program.",
+			Shown: "lockcheck repro postgres-restart",
 		}, {
 			Text:  "We run Kafka with ZooKeeper, and one consumer at a time writes a ledger that must not lose entries.",
 			Query: Query{Need: NeedData, Have: []string{"zookeeper"}},
@@ -92,8 +92,8 @@ func Stories() []Story {
 			Text:  "An inventory counter is changed hundreds of times a second, for milliseconds each. PostgreSQL and Redis are there.",
 			Query: Query{Need: NeedData, Have: []string{"postgres", "redis"}, Work: 10 * time.Millisecond},
 			Lock:  "postgres-row", Guard: "database",
-			Why:   "The row that is changed is the lock, for as long as its transaction. One conditional UPDATE needs no lock at all, and is faster where conflicts are rare.",
-			Shown: "lockcheck repro claims run --only claim/cas-rare",
+			Why:   "The row that is changed is the lock, for as long as its transaction. One UPDATE that computes and checks in the database needs no lock of yours. A version check with retries wastes work on a row that everybody changes.",
+			Shown: "lockcheck test --lock postgres-row --nemesis pause",
 		},
 	}
 }
