@@ -77,11 +77,12 @@ func forLock(name, lock string) string {
 func Command(experiment string) string {
 	name, isRepro := strings.CutPrefix(experiment, "repro/")
 	if !isRepro {
-		return "lockcheck claims run --only '^" + experiment + "$'"
+		return "lockcheck repro claims run --only " + experiment
 	}
-	name, isControl := strings.CutSuffix(name, "/control")
-	if isControl {
-		name += " --control"
+	for _, form := range []string{"control", "fast"} {
+		if rest, is := strings.CutSuffix(name, "/"+form); is {
+			name = rest + " --" + form
+		}
 	}
 	return "lockcheck repro " + name
 }

@@ -183,7 +183,7 @@ func TestForLock(t *testing.T) {
 	}
 	for _, c := range [][2]string{
 		{"repro/etcd-11456/control", "lockcheck repro etcd-11456 --control"},
-		{"claim/ten-times/control", "lockcheck claims run --only '^claim/ten-times/control$'"},
+		{"claim/ten-times/control", "lockcheck repro claims run --only claim/ten-times/control"},
 	} {
 		if got := Command(c[0]); got != c[1] {
 			t.Errorf("%s: %s", c[0], got)

@@ -11,6 +11,7 @@ import (
 	"lockcheck/clients"
 	"lockcheck/history"
 	"lockcheck/internal/lockfile"
+	"lockcheck/internal/remedies"
 	"lockcheck/internal/suites/repros"
 	"lockcheck/reports"
 )
@@ -45,7 +46,7 @@ func TestReproductions(t *testing.T) {
 				return run.Experiment == x.Name && (x.Expect.Verdict == "" || run.Verdict == x.Expect.Verdict)
 			})
 			if i < 0 {
-				t.Errorf("%s, which must be %q, is not in the evidence: run %s --store FOLDER, then lockcheck guide collect", x.Name, x.Expect.Verdict, commandOf(x.Name))
+				t.Errorf("%s, which must be %q, is not in the evidence: run %s --store FOLDER, then lockcheck guide collect", x.Name, x.Expect.Verdict, remedies.Command(x.Name))
 				continue
 			}
 			run := e[i]

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"lockcheck/history"
+	"lockcheck/internal/remedies"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
 	"lockcheck/reports"
@@ -17,21 +18,7 @@ func (r Run) Command() string {
 	if r.Line != "" {
 		return r.Line
 	}
-	return commandOf(r.Experiment)
-}
-
-// commandOf runs an experiment that is built in.
-func commandOf(experiment string) string {
-	name, isRepro := strings.CutPrefix(experiment, "repro/")
-	if !isRepro {
-		return "lockcheck repro claims run --only " + experiment
-	}
-	for _, form := range []string{"control", "fast"} {
-		if rest, is := strings.CutSuffix(name, "/"+form); is {
-			name = rest + " --" + form
-		}
-	}
-	return "lockcheck repro " + name
+	return remedies.Command(r.Experiment)
 }
 
 // lineOf returns the command that repeats a run of an experiment that is not built in. An experiment of
