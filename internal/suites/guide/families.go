@@ -61,7 +61,7 @@ func Families() []Family {
 		}, {
 			Name: "session of ZooKeeper", Locks: []string{"zookeeper", "zookeeper-lib"}, End: EndsSession,
 			Ends: "a session by the leader's monotonic clock", Survives: "all, by its log",
-			Breaks: "a holder is paused past its session", Behind: "fence by the czxid of its own node",
+			Breaks: "a holder is paused past its session; with zookeeper-lib also cut off", Behind: "fence by the czxid of its own node",
 		}, {
 			Name: "session of Consul", Locks: []string{"consul"}, End: EndsSession,
 			Ends: "a session by the leader's monotonic clock, after up to twice its TTL", Survives: "keys and sessions, but not lock delays",
