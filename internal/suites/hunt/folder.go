@@ -93,6 +93,9 @@ type record struct {
 	OriginalRuns Count `json:"original_runs"`
 	Reduced      Trial `json:"shrunk"`
 	ReducedRuns  Count `json:"shrunk_runs"`
+	// Partial is the confirmation that showed it most often, of those that were stopped on the way. It confirms
+	// nothing: where it stopped may be no accident. It is nil if none of them showed it.
+	Partial *Partial `json:"partial,omitempty"`
 	// State is how far the investigation got, and Stopped why it got no further; nil if it ended by itself.
 	State   State `json:"state,omitempty"`
 	Stopped *Stop `json:"stopped,omitempty"`
@@ -108,6 +111,12 @@ type record struct {
 	// What ledgers of schema 2 have in place of State and Stopped.
 	OldWaits  bool   `json:"seldom,omitempty"`
 	OldReason string `json:"unfinished,omitempty"`
+}
+
+// Partial is what the runs of a trial showed until they were stopped.
+type Partial struct {
+	Trial Trial `json:"trial"`
+	Count
 }
 
 // upgrade derives the state of a record of an older ledger.
@@ -285,6 +294,7 @@ func (f *Folder) open(patient bool) []record {
 		}
 		r := record{Signature: s.Signature}
 		if last := f.recordOf(s.Signature); last != nil {
+			r.Partial = last.Partial
 			switch {
 			case last.OriginalRuns.Shown > 0 && (last.Stopped != nil || last.State == Waiting):
 				r = *last
@@ -338,7 +348,7 @@ func (f *Folder) skipped(s Signature) *Stop {
 func (f *Folder) hasOther(s Signature) bool {
 	return slices.ContainsFunc(f.findings(), func(o sighting) bool {
 		last := f.recordOf(o.Signature)
-		return o.key() != s.key() && (last == nil || last.OriginalRuns.Shown > 0 || last.State != notSeenAgain)
+		return o.key() != s.key() && (last == nil || last.OriginalRuns.Shown > 0 || last.Partial != nil || last.State != notSeenAgain)
 	})
 }
 
@@ -357,10 +367,12 @@ func (r record) isFurtherThan(other record) bool {
 	reached := func(r record) int {
 		switch {
 		case r.Control != "":
-			return 3
+			return 4
 		case r.File != "":
-			return 2
+			return 3
 		case r.OriginalRuns.Shown > 0:
+			return 2
+		case r.Partial != nil:
 			return 1
 		}
 		return 0

@@ -199,6 +199,9 @@ func (i *investigation) confirm(ctx context.Context) (State, error) {
 		r.Original, r.OriginalRuns, r.Reduced = seen.Original, count, seen.Original
 	}
 	stop, completed := stopOf(err), r.Source > 0
+	if stop != nil && stop.Shown > 0 && (r.Partial == nil || stop.Shown > r.Partial.Shown) {
+		r.Partial = &Partial{seen.Original, stop.Count}
+	}
 	switch {
 	case err == nil:
 		r.Rerun = append(r.Rerun, seen.Source)

@@ -369,6 +369,60 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
+// TestPartialConfirmation: what some runs of a confirmation showed before it was stopped, for whatever reason, is in
+// the result with its figures, and stays there when the hunt goes on. It confirms nothing.
+func TestPartialConfirmation(t *testing.T) {
+	for name, then := range map[string]func() (bool, bool, error){
+		"interrupted":      func() (bool, bool, error) { return false, false, errInterrupt },
+		"busy":             func() (bool, bool, error) { return false, true, nil },
+		"no engine":        func() (bool, bool, error) { return false, false, errors.New("no engine") },
+		"not shown at all": nil,
+	} {
+		folder := withStuck(t)
+		goInto(t, folder, &fakeRuns{shows: func(n int, _ runs.Options) (bool, bool, error) {
+			switch {
+			case then == nil:
+				return false, false, errIf(n >= 3, errInterrupt)
+			case n >= 3:
+				return then()
+			}
+			return n != 1, false, nil
+		}}, time.Hour)
+		want := Count{2, 3}
+		if then == nil {
+			want = Count{}
+		}
+		check := func(when string, outcome Outcome) {
+			t.Helper()
+			again, err := Open(folder.Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := again.Result()
+			f := r.Findings[0]
+			if f.Outcome != outcome || f.SeenAgain || outcome == Unconfirmed && (f.Count != want || r.Verdict() != checker.Undecided) {
+				t.Errorf("%s, %s: %s, %+v, %s", name, when, f.Outcome, f.Count, r.Verdict())
+			}
+			var page strings.Builder
+			if err := r.Page().WriteMarkdown(&page); err != nil {
+				t.Fatal(err)
+			}
+			if is := strings.Contains(page.String(), "Unconfirmed: shows in 2 of 3 runs (95 % interval 0.21–0.94)"); is != (want.Shown > 0) {
+				t.Errorf("%s, %s: the page is\n%s", name, when, page.String())
+			}
+		}
+		check("at first", Unconfirmed)
+		goInto(t, folder, &fakeRuns{shows: func(int, runs.Options) (bool, bool, error) { return false, false, errInterrupt }}, time.Hour)
+		check("interrupted again", Unconfirmed)
+		goInto(t, folder, &fakeRuns{shows: func(int, runs.Options) (bool, bool, error) { return false, false, nil }}, time.Hour)
+		outcome := NotSeenAgain
+		if want.Shown > 0 {
+			outcome = Unconfirmed
+		}
+		check("rerun to the end", outcome)
+	}
+}
+
 // TestControlOfCause: a control in which the cause of a find violates another property makes no difference.
 func TestControlOfCause(t *testing.T) {
 	const cause = checker.CauseUnexplained

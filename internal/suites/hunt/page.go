@@ -147,6 +147,8 @@ func (f Finding) list(folder string) reports.List {
 		texts = append(texts, fmt.Sprintf("Confirmed: shows in %d of %d runs (95 %% interval %.2f–%.2f)", f.Shown, f.Made, f.Low, f.High))
 	case f.Outcome == NotSeenAgain:
 		texts = append(texts, fmt.Sprintf("Not seen again in %s", reports.Many(f.Made, "run")))
+	case f.Shown > 0:
+		texts = append(texts, fmt.Sprintf("Unconfirmed: shows in %d of %d runs (95 %% interval %.2f–%.2f), after which its confirmation was stopped", f.Shown, f.Made, f.Low, f.High))
 	default:
 		texts = append(texts, "Unconfirmed")
 	}

@@ -56,7 +56,8 @@ type Arm struct {
 // Outcome says what became of a finding.
 type Outcome string
 
-// Outcomes. Unconfirmed is no evidence against a finding: its reruns were interrupted, failed, or never begun.
+// Outcomes. Unconfirmed is no evidence against a finding: its reruns were interrupted, failed, or never begun. Some of
+// them may have shown it.
 const (
 	Confirmed    Outcome = "confirmed"
 	NotSeenAgain Outcome = "not seen again"
@@ -155,6 +156,9 @@ func (f *Folder) finding(r record, began time.Time) Finding {
 	if r.ReducedRuns.Made > 0 {
 		out.Trial, out.Steps, out.Count = r.Reduced.String(), len(r.Reduced.Steps), r.ReducedRuns
 	}
+	if p := r.Partial; p != nil && !out.SeenAgain {
+		out.Trial, out.Steps, out.Count = p.Trial.String(), len(p.Trial.Steps), p.Count
+	}
 	out.Low, out.High = stats.Wilson(int64(out.Shown), int64(out.Made))
 	for i, a := range f.attempts {
 		if !a.shows(r.Signature) {
@@ -170,7 +174,7 @@ func (f *Folder) finding(r record, began time.Time) Finding {
 	switch {
 	case out.SeenAgain:
 		out.Outcome = Confirmed
-	case r.State == notSeenAgain && out.Stopped == nil:
+	case r.State == notSeenAgain && r.Partial == nil && out.Stopped == nil:
 		out.Outcome = NotSeenAgain
 	default:
 		out.Outcome = Unconfirmed
