@@ -107,7 +107,7 @@ func (l *etcdV3Lock) grant(a Attempt, lease *etcdLease, revision int64) Grant {
 	}
 	if l.config.NoKeepAlive {
 		grant.Until = lease.asked + lease.ttl.Nanoseconds()
-	} else if l.config.options.has(watchKeepAlive) {
+	} else if l.config.options.has(WatchKeepAlive) {
 		grant.Lost = lease.over
 	}
 	return grant

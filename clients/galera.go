@@ -33,7 +33,7 @@ const (
 // another one, as a balancer spreads connections that ask for them in turn.
 func serversOf(c Config) []string {
 	first := 0
-	if !c.options.has(oneServer) {
+	if !c.options.has(OneServer) {
 		first = max(0, c.number()-1)
 	}
 	return rotated(c.Nodes, first)

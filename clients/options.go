@@ -17,9 +17,9 @@ type Option struct {
 	changes func(*Info)
 }
 
-// watchConnection is an option of the locks whose client can see that the connection on
+// WatchConnection is an option of the locks whose client can see that the connection on
 // which they rest is lost.
-const watchConnection = "watch-connection"
+const WatchConnection = "watch-connection"
 
 // Watchdog is an option of every lock. The worker acts on it, whose calls they are.
 const Watchdog = "watchdog"

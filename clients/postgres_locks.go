@@ -31,7 +31,7 @@ func (l *pgLock) open(c Config, settings string) (Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.pool, l.watches = pool, c.options.has(watchConnection)
+	l.pool, l.watches = pool, c.options.has(WatchConnection)
 	return l, nil
 }
 

@@ -32,7 +32,7 @@ func openRedis(c Config) (Lock, error) {
 
 func openRedlock(c Config) (Lock, error) {
 	// The time limit of a request is part of the algorithm, and for go-redis a deadline.
-	options := append(slices.Clone(c.options), callDeadlines)
+	options := append(slices.Clone(c.options), CallDeadlines)
 	return newRedlock(c, func(addr string) redlockServer { return newRedisClient(addr, options) })
 }
 
@@ -92,7 +92,7 @@ func newRedisClient(addr string, options optionSet) *redisClient {
 
 // dialRedis has the settings that go-redis has by itself.
 func dialRedis(addr string, options optionSet, lost *lostAnswers) *redis.Client {
-	settings := &redis.Options{Addr: addr, ContextTimeoutEnabled: options.has(callDeadlines), Limiter: lost}
+	settings := &redis.Options{Addr: addr, ContextTimeoutEnabled: options.has(CallDeadlines), Limiter: lost}
 	if options.has(noRetries) {
 		settings.MaxRetries = -1
 	}

@@ -14,7 +14,7 @@ func openRedisFailover(c Config) (Lock, error) {
 func dialFailover(c Config, lost *lostAnswers) *redis.Client {
 	settings := &redis.FailoverOptions{
 		MasterName: FailoverName, SentinelAddrs: c.Nodes,
-		ContextTimeoutEnabled: c.options.has(callDeadlines),
+		ContextTimeoutEnabled: c.options.has(CallDeadlines),
 	}
 	if c.options.has(noRetries) {
 		settings.MaxRetries = -1

@@ -13,13 +13,14 @@ var ErrEmbeddedOnly = errors.New("this lockcheck has only the locks that need no
 
 // What a careful user sets in the options of go-redis.
 const (
-	noRetries     = "no-retries"
-	callDeadlines = "call-deadlines"
+	noRetries = "no-retries"
+	// CallDeadlines is an option of the locks by go-redis.
+	CallDeadlines = "call-deadlines"
 )
 
 func redisOptions() []Option {
 	return []Option{redisNoRetries(), {
-		Name: callDeadlines, Adds: "go-redis does not wait for an answer beyond the deadline of the call (ContextTimeoutEnabled)",
+		Name: CallDeadlines, Adds: "go-redis does not wait for an answer beyond the deadline of the call (ContextTimeoutEnabled)",
 	}}
 }
 
@@ -86,7 +87,8 @@ func etcdSessionOptions() []Option {
 // Options of the locks by etcd's Lock service.
 const (
 	checkKeepAlive = "check-keepalive"
-	watchKeepAlive = "watch-keepalive"
+	// WatchKeepAlive is the one that goes on looking.
+	WatchKeepAlive = "watch-keepalive"
 )
 
 func etcdV3LockOptions(notification string) []Option {
@@ -95,7 +97,7 @@ func etcdV3LockOptions(notification string) []Option {
 			Name: checkKeepAlive, Adds: "looks once, when a grant arrives, whether the renewal of the lease is known to have ended, and gives the grant back then",
 		},
 		{
-			Name: watchKeepAlive, Adds: "looks for that during the critical section, too: who learns of it does not write",
+			Name: WatchKeepAlive, Adds: "looks for that during the critical section, too: who learns of it does not write",
 			changes: func(i *Info) { i.LossNotification = notification },
 		},
 	}
@@ -122,7 +124,7 @@ const newSessionOnError = "new-session-on-error"
 func zkLibOptions() []Option {
 	return []Option{
 		{
-			Name: watchConnection, Adds: "the holder stops when the library tells that its connection is lost",
+			Name: WatchConnection, Adds: "the holder stops when the library tells that its connection is lost",
 			changes: func(i *Info) { i.LossNotification = zkNotified },
 		},
 		{
@@ -140,12 +142,12 @@ const zkNotified = "on each loss of the connection: at once, or after two thirds
 // until a server that is silent is left out, and as long until it is back.
 const galeraGrace = 10*time.Second + sqlGrace
 
-// oneServer is an option of the locks on Galera.
-const oneServer = "one-server"
+// OneServer is an option of the locks on Galera.
+const OneServer = "one-server"
 
 func galeraOptions() []Option {
 	return []Option{sqlKeepAlives(), {
-		Name: oneServer, Adds: "all workers connect to the first of the servers that accepts a connection",
+		Name: OneServer, Adds: "all workers connect to the first of the servers that accepts a connection",
 		changes: func(i *Info) { i.Unsafe, i.Naive = false, "" },
 	}}
 }

@@ -18,7 +18,7 @@ func sqlKeepAlives() Option {
 // pgOptions are those of the locks that PostgreSQL ends with a connection.
 func pgOptions() []Option {
 	return []Option{sqlKeepAlives(), {
-		Name: watchConnection, Adds: "a read is pending on the connection that holds the lock: who holds it is notified when the connection is seen to close",
+		Name: WatchConnection, Adds: "a read is pending on the connection that holds the lock: who holds it is notified when the connection is seen to close",
 		changes: func(i *Info) {
 			i.LossNotification = "when its connection is seen to close: at once if the server ends it; if it is cut off after 2.5 minutes, or after 3 s with keep-alives"
 		},

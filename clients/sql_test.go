@@ -49,7 +49,7 @@ func TestSQLSilence(t *testing.T) {
 			t.Errorf("%q, want %q", info.Options[0].Adds, want)
 		}
 	}
-	if how := mustInfo(t, "postgres-row+"+watchConnection).LossNotification; !strings.Contains(how, "seen to close") {
+	if how := mustInfo(t, "postgres-row+"+WatchConnection).LossNotification; !strings.Contains(how, "seen to close") {
 		t.Errorf("with a watch: %q", how)
 	}
 }

@@ -45,7 +45,7 @@ func (l *zkLib) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	}
 	l.locks.put(a.ID, zkGrant{lock, s})
 	grant := Grant{Key: a.Key, ID: a.ID}
-	if l.config.options.has(watchConnection) {
+	if l.config.options.has(WatchConnection) {
 		_, grant.Lost = s.state()
 	}
 	return grant, nil

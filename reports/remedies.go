@@ -48,7 +48,7 @@ func adviceFor(h history.Header, r checker.Results) []RemedyAdvice {
 		for _, o := range remedies.Offers(cause, h) {
 			remedy := remedies.ByName(o.Remedy)
 			advice := RemedyAdvice{
-				Cause: cause, Remedy: remedy.Name, Words: remedy.Words, Flag: remedy.Change.Flag(h.Lease),
+				Cause: cause, Remedy: remedy.Name, Words: remedy.Words, Flag: remedy.Change.Flag(h.Lock, h.Lease),
 				Effect: o.Effect, Why: o.Why, Lacks: o.Lacks, InForce: o.InForce,
 			}
 			for _, name := range o.Experiments(h.Lock) {

@@ -110,7 +110,10 @@ func Offers(cause string, h history.Header) []Offer {
 	for _, a := range For(cause) {
 		o := Offer{Advice: a}
 		r := ByName(a.Remedy)
-		o.InForce = r.InForce(workloads.Guard(h.Guard), workloads.Use{Renew: h.Renewed, CheckBeforeWrite: h.Checked})
+		if !r.Concerns(lock) {
+			continue
+		}
+		o.InForce = r.InForce(lock, workloads.Guard(h.Guard), workloads.Use{Renew: h.Renewed, CheckBeforeWrite: h.Checked})
 		if o.Lacks = r.Bars(w); known {
 			o.Lacks = cmp.Or(o.Lacks, r.Lacks(lock, h.Lease))
 		}

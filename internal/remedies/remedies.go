@@ -6,6 +6,7 @@ package remedies
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"lockcheck/clients"
@@ -27,13 +28,24 @@ type Change struct {
 	Guard            workloads.Guard
 	Renew            bool
 	CheckBeforeWrite bool
-	Leases           int // how many times as long the lease is
+	Leases           int    // how many times as long the lease is
+	Option           string // of the lock, which its client carries out
+}
+
+// Lock is the name of a lock with the change.
+func (c Change) Lock(name string) string {
+	if c.Option == "" || slices.Contains(strings.Split(name, "+"), c.Option) {
+		return name
+	}
+	return name + "+" + c.Option
 }
 
 // Flag is the flag of "lockcheck test" that makes the change, for a lock with some lease; ""
 // for none.
-func (c Change) Flag(lease time.Duration) string {
+func (c Change) Flag(lock string, lease time.Duration) string {
 	switch {
+	case c.Option != "":
+		return "--lock " + c.Lock(lock)
 	case c.Guard != "":
 		return "--guard " + string(c.Guard)
 	case c.Renew:
@@ -58,6 +70,11 @@ const (
 	Renewal      = "renewal"
 	LongerLease  = "longer lease"
 	Check        = "check"
+	Watched      = "watched connection"
+	Deadlines    = "deadlines of calls"
+	KeepAlive    = "watched renewal"
+	OneServer    = "one server"
+	OnDisk       = "grants on disk"
 	OwnerChecked = "owner-checked release"
 	OtherSetting = "another setting"
 	OtherLock    = "another lock"
@@ -77,6 +94,11 @@ func All() []Remedy {
 		{Renewal, "renewal of the lease during the section", Change{Renew: true}},
 		{LongerLease, "a longer lease", Change{Leases: longer}},
 		{Check, "a look at the deadline before the write", Change{CheckBeforeWrite: true}},
+		{Watched, "a client that watches the connection with which its lock ends", Change{Option: clients.WatchConnection}},
+		{Deadlines, "a client that waits for no answer beyond the deadline of its call", Change{Option: clients.CallDeadlines}},
+		{KeepAlive, "a holder that notices when the renewal of its lease has ended", Change{Option: clients.WatchKeepAlive}},
+		{OneServer, "one server that all clients connect to", Change{Option: clients.OneServer}},
+		{OnDisk, "a server that has each grant on its disk before it answers", Change{}},
 		{OwnerChecked, "a release that looks at the owner first", Change{}},
 		{OtherSetting, "another setting or version of the same lock", Change{}},
 		{OtherLock, "another lock", Change{}},
@@ -90,6 +112,19 @@ func ByName(name string) Remedy {
 		return all[i]
 	}
 	return Remedy{}
+}
+
+// Concerns says whether the remedy is one for the clients and the servers of a lock at all. The
+// servers of a user's lock may be any.
+func (r Remedy) Concerns(lock clients.Info) bool {
+	switch {
+	case r.Change.Option != "":
+		_, takes := clients.ByName(r.Change.Lock(lock.Name))
+		return takes
+	case r.Name == OnDisk:
+		return slices.Contains([]string{"", "redis", "redis5", "redis-aof", "valkey"}, lock.Servers)
+	}
+	return true
 }
 
 // GuardOf is the guard that does most for a lock: a version check goes with every one.
@@ -107,8 +142,10 @@ func GuardOf(lock clients.Info) workloads.Guard {
 func (r Remedy) Lacks(lock clients.Info, lease time.Duration) string {
 	c := r.Change
 	switch {
-	case c.Guard == workloads.Database && lock.Data && lock.Unsafe:
+	case (c.Guard == workloads.Database || c.Option == clients.WatchConnection) && lock.Data && lock.Unsafe:
 		return "connects to a pooler, and that connection does not show who has the lock"
+	case c.Option == clients.WatchConnection && lock.Session:
+		return "ends with its session, which outlasts a connection"
 	case c.Guard != "":
 		return c.Guard.Lacks(lock)
 	case (c.Renew || c.CheckBeforeWrite || c.Leases > 0) && lock.TTL == 0:
@@ -136,8 +173,14 @@ func (r Remedy) Bars(w workloads.Workload) string {
 }
 
 // InForce says whether a run has the remedy already.
-func (r Remedy) InForce(guard workloads.Guard, use workloads.Use) bool {
+func (r Remedy) InForce(lock clients.Info, guard workloads.Guard, use workloads.Use) bool {
 	c := r.Change
+	switch {
+	case c.Option != "":
+		return lock.Uses(c.Option)
+	case r.Name == OnDisk:
+		return lock.Servers == "redis-aof"
+	}
 	return c.Guard != "" && c.Guard == guard || c.Renew && use.Renew || c.CheckBeforeWrite && use.CheckBeforeWrite
 }
 

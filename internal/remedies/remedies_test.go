@@ -1,6 +1,7 @@
 package remedies
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -52,6 +53,9 @@ func TestLacks(t *testing.T) {
 		{"etcd", Renewal, "renews its lease by itself, and tells no deadline"},
 		{"etcd", LongerLease, ""},
 		{"zookeeper", LongerLease, ""},
+		{"postgres-session", Watched, ""},
+		{"postgres-pgbouncer", Watched, "connects to a pooler, and that connection does not show who has the lock"},
+		{"zookeeper-lib", Watched, "ends with its session, which outlasts a connection"},
 	} {
 		info, known := clients.ByName(c.lock)
 		if got := ByName(c.remedy).Lacks(info, info.TTL); !known || got != c.want {
@@ -104,6 +108,7 @@ func TestBars(t *testing.T) {
 				fit = append(fit, r.Name)
 			}
 		}
+		want = append(want, Watched, Deadlines, KeepAlive, OneServer) // what a client does goes with all
 		if !slices.Equal(fit, want) {
 			t.Errorf("%s: %q, want %q", workload, fit, want)
 		}
@@ -144,6 +149,39 @@ func TestOffers(t *testing.T) {
 	own.Guard = string(workloads.Fence)
 	if o := find(own, Fence); !o.InForce {
 		t.Errorf("with a fence: %+v", o)
+	}
+}
+
+// TestOptions: an option of a client is offered by its name, and only of a lock that has it; and a
+// setting of servers only of a lock on such servers.
+func TestOptions(t *testing.T) {
+	for _, c := range []struct{ cause, lock, want string }{ // what prevents it, or makes it rarer
+		{checker.CauseServerLost, "postgres-session", "--lock postgres-session+watch-connection, another lock"},
+		{checker.CauseServerLost, "postgres-xact+keep-alives", "--lock postgres-xact+keep-alives+watch-connection, another lock"},
+		{checker.CauseServerLost, "postgres-session+watch-connection", "another lock"},
+		{checker.CauseServerLost, "postgres-pgbouncer", "another lock"},
+		{checker.CauseServerLost, "mariadb", "another lock"},
+		{checker.CauseServerLost, "zookeeper-lib", "another lock"},
+		{checker.CauseServerLost, "redis", "grants on disk, another lock"},
+		{checker.CauseServerLost, "redis-aof", "another lock"},
+		{checker.CauseServerLost, "redis-failover", "another lock"},
+		{checker.CauseServerLost, "of my own", "grants on disk, another lock"},
+		{checker.CauseValidity, "redislock", "--lock redislock+call-deadlines, another setting"},
+		{checker.CauseValidity, "nats-kv", "another setting"},
+		{checker.CauseServerFault, "etcd-v3lock", "--lock etcd-v3lock+watch-keepalive, another setting"},
+		{checker.CauseServerFault, "etcd", "another setting"},
+		{checker.CauseTwice, "galera-getlock", "--lock galera-getlock+one-server, another setting, another lock"},
+		{checker.CauseTwice, "redis", "another setting, another lock"},
+	} {
+		var names []string
+		for _, o := range Offers(c.cause, history.Header{Lock: c.lock, Workload: history.WorkloadSet}) {
+			if o.Helps() && o.Effect != Contains {
+				names = append(names, cmp.Or(ByName(o.Remedy).Change.Flag(c.lock, time.Second), o.Remedy))
+			}
+		}
+		if got := strings.Join(names, ", "); got != c.want {
+			t.Errorf("%s, %s: %s, want %s", c.cause, c.lock, got, c.want)
+		}
 	}
 }
 

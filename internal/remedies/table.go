@@ -14,6 +14,7 @@ func table() map[string][]Advice {
 		[]string{"claim/ask-paused-LOCK", "claim/ask-server-stopped"}}
 	once := Advice{Idempotency, Contains, "the resource refuses a job that was done before, whoever did it",
 		[]string{"claim/jobs-paused/control"}}
+	deadlines := Advice{Deadlines, Prevents, "an answer that comes too late is no grant", []string{"repro/redislock-late-answer/control"}}
 	return map[string][]Advice{
 		checker.CausePaused: {
 			fence, inDatabase, compare, once, asking,
@@ -38,8 +39,9 @@ func table() map[string][]Advice {
 			{Check, Rarer, "the holder gives up what it has done; a write that is late passes all the same", []string{"claim/database-outside"}},
 		},
 		checker.CauseValidity: {
-			{OtherSetting, Prevents, "a client that counts the validity from the sending of the request, not from the answer, or one that refuses late answers (redislock+call-deadlines)",
-				[]string{"repro/redislock-late-answer/control"}},
+			deadlines,
+			{OtherSetting, Prevents, "a client that counts the validity from the sending of the request, not from the answer",
+				[]string{"repro/redislock-late-answer"}},
 			fence, compare, once, asking,
 			{Check, Useless, "by what its client said, the lock is still valid", []string{"repro/redlock-clock-jump"}},
 		},
@@ -52,8 +54,8 @@ func table() map[string][]Advice {
 			{Check, Useless, "the write was sent in time, and came late", []string{"claim/database-outside"}},
 		},
 		checker.CauseExpiredGrant: {
-			{OtherSetting, Prevents, "a version that looks after the grant whether its claim is still there (etcd from 3.5), or a deadline for answers (redislock+call-deadlines)",
-				[]string{"repro/etcd-11456/control", "repro/redislock-late-answer/control"}},
+			deadlines,
+			{OtherSetting, Prevents, "a version that looks after the grant whether its claim is still there (etcd from 3.5)", []string{"repro/etcd-11456/control"}},
 			{Fence, Contains, "if the token is that of the own claim; the revision in the header of etcd's answer is not",
 				[]string{"repro/header-revision-fence/control", "repro/header-revision-fence"}},
 			compare, once, asking,
@@ -70,8 +72,9 @@ func table() map[string][]Advice {
 			{Check, Useless, "the holder is within its validity by its own clock", []string{"repro/redlock-clock-jump"}},
 		},
 		checker.CauseServerLost: {
-			{OtherSetting, Prevents, "a grant that is on disk before it is answered (Redis: appendonly yes, appendfsync always; redis-aof here); a client that watches the connection on which its lock depends (postgres-session+watch-connection)",
-				[]string{"repro/redis-restart-loss/control", "repro/redis-restart-loss", "repro/postgres-restart/control"}},
+			{Watched, Prevents, "its connection ends with the server, and the holder is told of that", []string{"repro/postgres-restart/control"}},
+			{OnDisk, Prevents, "Redis: appendonly yes, appendfsync always; the lock redis-aof here",
+				[]string{"repro/redis-restart-loss/control", "repro/redis-restart-loss"}},
 			{OtherLock, Prevents, "one that has a grant on the disks of a majority before it answers: etcd, ZooKeeper, Consul. Asynchronous replication does not do that, nor Redlock on servers that come back empty",
 				[]string{"repro/redis-failover-loss", "claim/redlock-minority", "claim/redlock-restart"}},
 			fence, compare, once,
@@ -79,10 +82,12 @@ func table() map[string][]Advice {
 		},
 		checker.CauseServerFault: {
 			fence, compare, once,
-			{OtherSetting, Rarer, "a client that asks for its renewals again elsewhere, and takes notice of the end of KeepAlive; etcd 3.5.15 where a resumed leader revokes leases",
-				[]string{"repro/etcd-lease-retry", "repro/etcd-lease-watch", "repro/etcd-leader-resume/control"}},
+			{KeepAlive, Rarer, "who learns that its lease has ended does not write; it learns of that late", []string{"repro/etcd-lease-watch"}},
+			{OtherSetting, Rarer, "a client that asks for its renewals again elsewhere; etcd 3.5.15 where a resumed leader revokes leases",
+				[]string{"repro/etcd-lease-retry", "repro/etcd-leader-resume/control"}},
 		},
 		checker.CauseTwice: {
+			{OneServer, Prevents, "the servers of the cluster tell each other nothing of their locks", []string{"repro/galera-getlock/control", "repro/galera-forupdate/control"}},
 			{OtherSetting, Prevents, "without a pooler by transactions; the version of the library without the bug",
 				[]string{"repro/pgbouncer-leak/control", "repro/redsync-4.12.0-extend/control"}},
 			{OtherLock, Prevents, "one that grants it once", []string{"repro/pgbouncer-leak/control"}},

@@ -36,7 +36,7 @@ func TestAccepted(t *testing.T) {
 				if change == (remedies.Change{}) {
 					continue
 				}
-				_, err := jobWith(change, change.Flag(header.Lease), lock, o, plain)
+				_, err := jobWith(change, change.Flag(name, header.Lease), lock, o, plain)
 				var usage *runs.UsageError
 				switch {
 				case offer.Lacks == "" && err != nil:

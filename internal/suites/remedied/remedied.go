@@ -49,10 +49,10 @@ func New(o runs.Options) (Plan, error) {
 	}
 	p := Plan{Plain: o}
 	for _, r := range remedies.All() {
-		if r.Change == (remedies.Change{}) {
+		if r.Change == (remedies.Change{}) || !r.Concerns(lock.Info) {
 			continue // it is another test
 		}
-		t := try{remedy: r, flag: r.Change.Flag(plain.Options.TTL)}
+		t := try{remedy: r, flag: r.Change.Flag(o.Lock, plain.Options.TTL)}
 		why := unfit(r, lock.Info, plain.Options)
 		if why == "" {
 			t.job, err = jobWith(r.Change, t.flag, lock, o, plain)
@@ -79,7 +79,7 @@ func unfit(r remedies.Remedy, lock clients.Info, o runs.Options) string {
 	switch lacks := cmp.Or(r.Bars(w), r.Lacks(lock, o.TTL)); {
 	case lacks != "":
 		return "the lock " + lock.Name + " " + lacks
-	case r.InForce(workloads.Guard(o.Guard), o.Use):
+	case r.InForce(lock, workloads.Guard(o.Guard), o.Use):
 		return "the run has it already"
 	}
 	return ""
@@ -90,6 +90,7 @@ func unfit(r remedies.Remedy, lock clients.Info, o runs.Options) string {
 func jobWith(c remedies.Change, flag string, lock lockfile.Lock, o runs.Options, plain runs.Outline) (suites.Job, error) {
 	schedule := plain.Schedule.Fixed(plain.Effective)
 	o.Schedule, o.TimeLimit = &schedule, plain.Options.TimeLimit
+	o.Lock = c.Lock(o.Lock)
 	if c.Guard != "" {
 		o.Guard = string(c.Guard)
 	}
