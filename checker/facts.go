@@ -256,8 +256,9 @@ type Explanation struct {
 	// Recovering is a fault of servers that was over before the grant of Holder, and from which
 	// they may not have recovered.
 	Recovering *Recovering `json:"recovering,omitempty"`
-	// GaveUp is the last attempt that a worker gave up between the two grants.
-	GaveUp *Granted `json:"gave_up,omitempty"`
+	// Between is another attempt that left the lock between the two grants, the last one; or, with
+	// FateNamed, one that the service took for the holder then.
+	Between *Past `json:"between,omitempty"`
 	// Record is what the service itself had on record of the claim of Holder.
 	Record *Record `json:"record,omitempty"`
 	// Unlocked is how an acquire ended after which its worker used the data all the same.
@@ -308,15 +309,25 @@ type Unlocked struct {
 	Unknown  bool   `json:"unknown,omitempty"`
 }
 
-// LastHold is the last grant of a key before nobody could acquire it, and what became of it.
-type LastHold struct {
-	Granted *Granted `json:"granted,omitempty"` // nil: there was none
+// Past is an attempt, and what became of it.
+type Past struct {
+	// Granted is the grant, without a time if its worker was never told of one, and without a worker
+	// if the history has no such attempt; nil for no attempt.
+	Granted *Granted `json:"granted,omitempty"`
 	Fate    Fate     `json:"fate,omitempty"`
 	Asked   int64    `json:"asked,omitempty"` // of the release
-	At      int64    `json:"at,omitempty"`    // of the answer, or of the death
+	At      int64    `json:"at,omitempty"`    // of the answer, of the death, or of what else became of it
 }
 
-// Fate of a hold.
+// LastHold is the last grant of a key before nobody could acquire it.
+type LastHold struct {
+	Past
+	// Since is what may have kept the key from everybody since then, as far as anything tells: whom
+	// the service took for the holder meanwhile, or the last attempt that was given up before.
+	Since *Past `json:"since,omitempty"`
+}
+
+// Fate of an attempt.
 type Fate string
 
 const (
@@ -325,6 +336,9 @@ const (
 	FateUnanswered  Fate = "unanswered"
 	FateKilled      Fate = "killed"
 	FateNotReleased Fate = "not-released"
+	FateGaveUp      Fate = "gave-up"
+	FateNamed       Fate = "named"   // somebody was refused in its favour
+	FateClaimed     Fate = "claimed" // the service had its claim on record, before all others
 )
 
 // MissReason says why a fault does not count.

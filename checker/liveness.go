@@ -114,7 +114,7 @@ func (r *run) stuckKeys(since, limit int64, after Since) (found []Incident, doub
 				continue
 			}
 			found = append(found, Incident{
-				Kind: KindStuckKey, Figures: IncidentFigures{Since: after}, Key: k.name, From: s.from, To: s.to, Class: classStuck, LastHold: r.lastHold(k, s.from),
+				Kind: KindStuckKey, Figures: IncidentFigures{Since: after}, Key: k.name, From: s.from, To: s.to, Class: classStuck, LastHold: r.lastHold(k, s),
 			})
 		}
 	}
@@ -177,29 +177,6 @@ func (r *run) answered(s span) bool {
 		}
 	}
 	return false
-}
-
-// lastHold is whose a key was last before a time, and what became of that.
-func (r *run) lastHold(k *keyed, time int64) *LastHold {
-	i := k.after(time) - 1
-	if i < 0 {
-		return &LastHold{}
-	}
-	a := k.holds[i]
-	granted := r.granted(a)
-	last := &LastHold{Granted: &granted, Fate: FateNotReleased}
-	killed := r.byWorker[a.worker].killed
-	switch c := a.released(); {
-	case c != nil:
-		last.Fate, last.Asked, last.At = FateReleased, c.invoke, c.done
-	case a.tried && a.release.failed():
-		last.Fate, last.At = FateGone, a.release.done
-	case a.tried:
-		last.Fate, last.Asked = FateUnanswered, a.release.invoke
-	case killed != 0 && killed <= time:
-		last.Fate, last.At = FateKilled, killed
-	}
-	return last
 }
 
 const classStuck = "stuck"

@@ -205,11 +205,18 @@ func unshift(r *Results, by int64) {
 
 func incidentTimes(i *Incident) []*int64 {
 	all := []*int64{&i.From, &i.To}
-	if l := i.LastHold; l != nil {
-		all = append(all, &l.Asked, &l.At)
-		if l.Granted != nil {
-			all = append(all, &l.Granted.At)
+	past := func(p *Past) {
+		if p == nil {
+			return
 		}
+		all = append(all, &p.Asked, &p.At)
+		if p.Granted != nil {
+			all = append(all, &p.Granted.At)
+		}
+	}
+	if l := i.LastHold; l != nil {
+		past(&l.Past)
+		past(l.Since)
 	}
 	e := i.Explanation
 	if e == nil {
@@ -221,10 +228,9 @@ func incidentTimes(i *Incident) []*int64 {
 			all = append(all, &s.From, &s.Resumed, &s.To)
 		}
 	}
-	for _, g := range []*Granted{e.Releaser, e.GaveUp} {
-		if g != nil {
-			all = append(all, &g.At)
-		}
+	past(e.Between)
+	if e.Releaser != nil {
+		all = append(all, &e.Releaser.At)
 	}
 	if e.Renewal != nil {
 		all = append(all, &e.Renewal.Asked, &e.Renewal.Answered, &e.Renewal.LeaseEnd)

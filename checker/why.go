@@ -254,7 +254,7 @@ func (r *run) explain(c cause, a, b *attempt) *Explanation {
 		releaser.At = r.releasedBy[a].released().invoke
 		e.Releaser = &releaser
 	case CauseTwice, CauseUnexplained:
-		e.Recovering, e.GaveUp = r.recovering(a), r.justBefore(a, b)
+		e.Recovering, e.Between = r.recovering(a), r.between(a, b)
 	case CauseClock, CauseServerLost, CauseServerFault:
 		e.Connected, e.InForce = c.class == CauseServerLost && connected(r.header), c.inForce()
 	}
@@ -263,22 +263,6 @@ func (r *run) explain(c cause, a, b *attempt) *Explanation {
 
 func (r *run) granted(a *attempt) Granted {
 	return Granted{Worker: r.name(a.worker), Grant: r.name(a.grant), At: a.acquire.done, Token: a.token}
-}
-
-// justBefore is the last attempt that a worker gave up or took back between two grants: what that
-// attempt left behind or removed may be the reason. It is nil if there was none.
-func (r *run) justBefore(a, b *attempt) *Granted {
-	var last *attempt
-	for _, other := range r.byKey[b.key].attempts {
-		at := r.gaveUp(other)
-		if other.asked && !other.granted() && !other.busy && a.acquire.done < at && at < b.acquire.done && (last == nil || at > r.gaveUp(last)) {
-			last = other
-		}
-	}
-	if last == nil {
-		return nil
-	}
-	return &Granted{Worker: r.name(last.worker), Grant: r.name(last.grant), At: r.gaveUp(last)}
 }
 
 // stopOf is a time in which a worker was stopped, with the two times that bracket the signal to

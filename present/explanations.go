@@ -36,7 +36,7 @@ func (p presenter) explanation(cause string, e checker.Explanation) string {
 	if e.Next.At < e.Holder.At {
 		granted += ", by an answer that came late"
 	}
-	return joined(granted, p.ending(cause, e), p.recovering(e), p.gaveUp(e), p.recorded(e),
+	return joined(granted, p.ending(cause, e), p.recovering(e), p.between(e), p.recorded(e),
 		fmt.Sprintf("%s was granted the lock at %s%s", e.Next.Worker, p.at(e.Next.At), withToken(e.Next)))
 }
 
@@ -129,11 +129,40 @@ func (p presenter) recovering(e checker.Explanation) string {
 		faultName(e.Recovering.Fault), length(e.Recovering.Ago), e.Holder.Worker, length(p.header.Grace))
 }
 
-func (p presenter) gaveUp(e checker.Explanation) string {
-	if e.GaveUp == nil {
+// between says what another attempt left between the two grants.
+func (p presenter) between(e checker.Explanation) string {
+	if e.Between == nil {
 		return ""
 	}
-	return fmt.Sprintf("between the two grants, at %s, %s gave up its attempt %s", p.at(e.GaveUp.At), e.GaveUp.Worker, e.GaveUp.Grant)
+	return "between the two grants " + p.left(*e.Between)
+}
+
+// left says what an attempt left, with its time.
+func (p presenter) left(l checker.Past) string {
+	switch g := *l.Granted; l.Fate {
+	case checker.FateGaveUp:
+		return fmt.Sprintf("%s gave up its attempt %s at %s", g.Worker, g.Grant, p.at(l.At))
+	case checker.FateNamed:
+		return fmt.Sprintf("the service named %s as the holder, at %s", grantee(g), p.at(l.At))
+	case checker.FateClaimed:
+		return fmt.Sprintf("%s was first in the queue of the service, at %s", grantee(g), p.at(l.At))
+	default:
+		return p.fate(l, "its grant "+g.Grant)
+	}
+}
+
+// grantee names an attempt that the service has on record, and says if nobody is known to have been
+// granted it.
+func grantee(g checker.Granted) string {
+	switch {
+	case g.Worker != "" && g.At != 0:
+		return fmt.Sprintf("%s (%s)", g.Worker, g.Grant)
+	case g.Worker != "":
+		return fmt.Sprintf("%s (%s), which was not told of a grant,", g.Worker, g.Grant)
+	case g.Grant == "":
+		return fmt.Sprintf("a claim with token %d, of which no worker was told,", g.Token)
+	}
+	return fmt.Sprintf("%s, which is no attempt of a worker,", g.Grant)
 }
 
 // recorded says what the service itself had on record.
@@ -150,22 +179,35 @@ func (p presenter) recorded(e checker.Explanation) string {
 	}
 }
 
-// lastHold says who had a key last, and what became of that hold.
+// lastHold says who had a key last, what became of that hold, and what may have kept the key since.
 func (p presenter) lastHold(l checker.LastHold, key string) string {
-	if l.Granted == nil {
-		return "no worker had been granted " + key + " before"
+	last := "no worker had been granted " + key + " before"
+	if g := l.Granted; g != nil {
+		last = fmt.Sprintf("%s was last granted to %s (%s), at %s%s; %s", key, g.Worker, g.Grant, p.at(g.At), withToken(*g), p.fate(l.Past, "it"))
 	}
+	since := ""
+	switch s := l.Since; {
+	case s == nil:
+	case s.Fate == checker.FateGaveUp:
+		since = "before that wait " + p.left(*s)
+	default:
+		since = "meanwhile " + p.left(*s)
+	}
+	return joined(last, since)
+}
+
+// fate says what became of a grant.
+func (p presenter) fate(l checker.Past, grant string) string {
 	holder := l.Granted.Worker
-	text := fmt.Sprintf("%s was last granted to %s (%s), at %s%s; ", key, holder, l.Granted.Grant, p.at(l.Granted.At), withToken(*l.Granted))
 	switch l.Fate {
 	case checker.FateReleased:
-		return text + fmt.Sprintf("%s released it at %s, which the service acknowledged at %s", holder, p.at(l.Asked), p.at(l.At))
+		return fmt.Sprintf("%s released %s at %s, which the service acknowledged at %s", holder, grant, p.at(l.Asked), p.at(l.At))
 	case checker.FateGone:
-		return text + fmt.Sprintf("the release by %s was refused at %s: %s no longer had the lock", holder, p.at(l.At), holder)
+		return fmt.Sprintf("%s tried to release %s, and was refused at %s: it no longer had the lock", holder, grant, p.at(l.At))
 	case checker.FateUnanswered:
-		return text + fmt.Sprintf("%s released it at %s, and the outcome of that is unknown", holder, p.at(l.Asked))
+		return fmt.Sprintf("%s released %s at %s, and the outcome of that is unknown", holder, grant, p.at(l.Asked))
 	case checker.FateKilled:
-		return text + fmt.Sprintf("%s was killed at %s and released nothing", holder, p.at(l.At))
+		return fmt.Sprintf("%s was killed at %s and did not release %s", holder, p.at(l.At), grant)
 	}
-	return text + holder + " never released it"
+	return holder + " never released " + grant
 }

@@ -285,9 +285,11 @@ func TestExplanations(t *testing.T) {
 		{checker.CauseServerFault, checker.Explanation{InForce: []checker.InForce{other}}, "that grant cannot have ended by itself at all, but fault f2 (clock) was in force from 15 ms"},
 		{checker.CauseTwice, checker.Explanation{LeaseEnd: 110 * ms, Record: &checker.Record{}}, "nothing can have ended that grant before 100 ms; by its own record the service had that claim to the end"},
 		{checker.CauseTwice, checker.Explanation{Record: &checker.Record{Dropped: 30 * ms}}, "nothing can have ended that grant at all; by its own record the service had dropped that claim by 20 ms"},
-		{checker.CauseUnexplained, checker.Explanation{Recovering: &checker.Recovering{Fault: other, Ago: 4 * time.Millisecond}, GaveUp: &checker.Granted{Worker: "w4", Grant: "d", At: 30 * ms}, Record: &checker.Record{Dropped: 30 * ms, Late: true}},
+		{checker.CauseUnexplained, checker.Explanation{Recovering: &checker.Recovering{Fault: other, Ago: 4 * time.Millisecond}, Between: &checker.Past{Granted: &checker.Granted{Worker: "w4", Grant: "d"}, Fate: checker.FateGaveUp, At: 30 * ms}, Record: &checker.Record{Dropped: 30 * ms, Late: true}},
 			"the history does not show why another worker was granted the lock; fault f2 (clock) had ended 4 ms before w1 asked for the lock, and servers may take 50 ms to recover; " +
-				"between the two grants, at 20 ms, w4 gave up its attempt d; the service was seen to drop that claim at 20 ms"},
+				"between the two grants w4 gave up its attempt d at 20 ms; the service was seen to drop that claim at 20 ms"},
+		{checker.CauseTwice, checker.Explanation{Between: &checker.Past{Granted: &checker.Granted{Worker: "w4", Grant: "d", At: 5 * ms}, Fate: checker.FateReleased, Asked: 30 * ms, At: 31 * ms}},
+			"nothing can have ended that grant at all; between the two grants w4 released its grant d at 20 ms, which the service acknowledged at 21 ms"},
 	} {
 		seen[c.cause] = true
 		c.e.Key, c.e.Holder, c.e.Next = "k0", checker.Granted{Worker: "w1", At: 11 * ms, Token: 5}, checker.Granted{Worker: "w2", At: 121 * ms}
@@ -320,19 +322,29 @@ func TestExplanations(t *testing.T) {
 	}
 }
 
-// TestLastHolds: each fate of the last hold before nobody could acquire a lock has its sentence.
+// TestLastHolds: each fate of the last hold before nobody could acquire a lock has its sentence, and so
+// has what may have kept the lock since.
 func TestLastHolds(t *testing.T) {
 	granted := &checker.Granted{Worker: "w1", Grant: "a", At: 11 * ms, Token: 5}
+	unknown := &checker.Granted{Worker: "w4", Grant: "d"}
+	after := func(since checker.Past) checker.LastHold {
+		return checker.LastHold{Past: checker.Past{Granted: granted, Fate: checker.FateNotReleased}, Since: &since}
+	}
 	for _, c := range []struct {
 		hold checker.LastHold
 		want string
 	}{
 		{checker.LastHold{}, "no worker had been granted k0 before"},
-		{checker.LastHold{Granted: granted, Fate: checker.FateReleased, Asked: 20 * ms, At: 21 * ms}, "w1 released it at 10 ms, which the service acknowledged at 11 ms"},
-		{checker.LastHold{Granted: granted, Fate: checker.FateGone, At: 21 * ms}, "the release by w1 was refused at 11 ms: w1 no longer had the lock"},
-		{checker.LastHold{Granted: granted, Fate: checker.FateUnanswered, Asked: 20 * ms}, "w1 released it at 10 ms, and the outcome of that is unknown"},
-		{checker.LastHold{Granted: granted, Fate: checker.FateKilled, At: 21 * ms}, "w1 was killed at 11 ms and released nothing"},
-		{checker.LastHold{Granted: granted, Fate: checker.FateNotReleased}, "w1 never released it"},
+		{checker.LastHold{Past: checker.Past{Granted: granted, Fate: checker.FateReleased, Asked: 20 * ms, At: 21 * ms}}, "w1 released it at 10 ms, which the service acknowledged at 11 ms"},
+		{checker.LastHold{Past: checker.Past{Granted: granted, Fate: checker.FateGone, At: 21 * ms}}, "w1 tried to release it, and was refused at 11 ms: it no longer had the lock"},
+		{checker.LastHold{Past: checker.Past{Granted: granted, Fate: checker.FateUnanswered, Asked: 20 * ms}}, "w1 released it at 10 ms, and the outcome of that is unknown"},
+		{checker.LastHold{Past: checker.Past{Granted: granted, Fate: checker.FateKilled, At: 21 * ms}}, "w1 was killed at 11 ms and did not release it"},
+		{checker.LastHold{Past: checker.Past{Granted: granted, Fate: checker.FateNotReleased}}, "w1 never released it"},
+		{after(checker.Past{Granted: unknown, Fate: checker.FateGaveUp, At: 21 * ms}), "w1 never released it; before that wait w4 gave up its attempt d at 11 ms"},
+		{after(checker.Past{Granted: granted, Fate: checker.FateNamed, At: 21 * ms}), "w1 never released it; meanwhile the service named w1 (a) as the holder, at 11 ms"},
+		{after(checker.Past{Granted: unknown, Fate: checker.FateNamed, At: 21 * ms}), "w1 never released it; meanwhile the service named w4 (d), which was not told of a grant, as the holder, at 11 ms"},
+		{after(checker.Past{Granted: &checker.Granted{Grant: "x"}, Fate: checker.FateNamed, At: 21 * ms}), "w1 never released it; meanwhile the service named x, which is no attempt of a worker, as the holder, at 11 ms"},
+		{after(checker.Past{Granted: &checker.Granted{Token: 7}, Fate: checker.FateClaimed, At: 21 * ms}), "w1 never released it; meanwhile a claim with token 7, of which no worker was told, was first in the queue of the service, at 11 ms"},
 	} {
 		want := c.want
 		if c.hold.Granted != nil {

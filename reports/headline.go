@@ -25,7 +25,7 @@ func (s situation) headline(rec *record) (title string, intro []fact) {
 		intro = append(intro, fact{"What made it possible:", rec.tellIncident(o)})
 	}
 	if s.Incident.Why != "" {
-		intro = append(intro, fact{"Why:", shorten(clean(s.Incident.Why), maxIncidentText) + " (" + clean(s.Incident.Cause) + ")."})
+		intro = append(intro, fact{"Why:", withCause(shorten(clean(s.Incident.Why), maxIncidentText), s.Incident) + "."})
 	}
 	return title, intro
 }

@@ -426,3 +426,15 @@ func TestWrap(t *testing.T) {
 		}
 	}
 }
+
+// TestWhy: the cause of an incident stands behind its explanation; a stuck lock has no cause.
+func TestWhy(t *testing.T) {
+	for cause, want := range map[string]string{"": "why: w1 never released it\n", checker.CauseTwice: "why: w1 never released it (granted twice)\n"} {
+		i := checker.Incident{What: "nobody could acquire it", Why: "w1 never released it", Cause: cause}
+		r := checker.Results{Findings: []checker.Finding{{Property: checker.Liveness, Verdict: checker.Violation, Required: true, Violations: []checker.Incident{i}, Total: 1}}}
+		var b bytes.Buffer
+		if err := Terminal(&b, r, TerminalOptions{Width: 100}); err != nil || !strings.Contains(b.String(), want) {
+			t.Errorf("%v: %q is not in\n%s", err, want, b.String())
+		}
+	}
+}

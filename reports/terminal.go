@@ -161,7 +161,7 @@ func (t *terminal) examples(r checker.Results) {
 		lead := "  at " + at(e.Incident.From, r.Begin) + ": "
 		t.hang("    ", lead, clean(e.Incident.What)+inBrackets(e.Incident))
 		if e.Incident.Why != "" {
-			t.hang("      ", "    why: ", clean(e.Incident.Why)+" ("+clean(e.Incident.Cause)+")")
+			t.hang("      ", "    why: ", withCause(clean(e.Incident.Why), e.Incident))
 		}
 	}
 	total := 0
@@ -180,6 +180,14 @@ func (t *terminal) folder(folder string) {
 	}
 	t.line(t.paint(dim, "folder  ") + Printable(folder))
 	t.line(t.paint(dim, "page    ") + Printable(filepath.Join(folder, "report.html")))
+}
+
+// withCause adds the cause of an incident to its explanation. A stuck lock has none.
+func withCause(why string, i checker.Incident) string {
+	if i.Cause == "" {
+		return why
+	}
+	return why + " (" + clean(i.Cause) + ")"
 }
 
 // inBrackets is what classifies an incident, where there is anything to say.
