@@ -13,32 +13,42 @@ type incidents struct {
 	causes map[string]int64
 	kept   []Incident
 	full   bool
-	limit  int64 // what begins after it is not among the first, if full
+	last   Incident // of the first, if full
 }
 
 // add counts a violation, and describes it if it may be one of the first.
 func (c *incidents) add(key string, from int64, describe func() Incident) {
-	c.total++
-	if c.keys == nil {
-		c.keys = make(map[string]bool)
-	}
-	c.keys[key] = true
-	if c.full && from > c.limit {
+	c.more(key, 1)
+	if !c.mayList(from) {
 		return
 	}
 	c.kept = append(c.kept, describe())
 	if len(c.kept) == 2*MaxListed {
 		c.kept = c.first()
-		c.full, c.limit = true, c.kept[MaxListed-1].From
+		c.full, c.last = true, c.kept[MaxListed-1]
 	}
 }
 
-// because counts what a violation was caused by.
-func (c *incidents) because(class string) {
+// more counts violations that are none of the first.
+func (c *incidents) more(key string, n int64) {
+	c.total += int(n)
+	if c.keys == nil {
+		c.keys = make(map[string]bool)
+	}
+	c.keys[key] = true
+}
+
+// mayList says whether a violation that begins at a time may be one of the first.
+func (c *incidents) mayList(from int64) bool { return !c.full || from <= c.last.From }
+
+// because counts what violations were caused by.
+func (c *incidents) because(class string, n int64) {
 	if c.causes == nil {
 		c.causes = make(map[string]int64)
 	}
-	c.causes[class]++
+	if n > 0 {
+		c.causes[class] += n
+	}
 }
 
 // first returns the first ones, in order.

@@ -15,7 +15,7 @@ func (u *updates) twice(r *run, k *keyed) {
 		}
 		u.Repeated++
 		c := r.whyOverwritten(before, w)
-		u.because(c.class)
+		u.because(c.class, 1)
 		u.incidents.add(k.name, w.time, func() Incident { return r.doneAgain(k, before, w, c) })
 	}
 }

@@ -19,14 +19,28 @@ func (o *origins) total() int64 { return int64(len(o.faults)) + o.others }
 // count counts what has a cause, and happened to a holder; nil for one that nobody knows.
 func (o *origins) count(c cause, holder *attempt) {
 	switch {
-	case c.fault != nil || c.span != span{}:
-		if o.faults == nil {
-			o.faults = make(map[origin]bool)
-		}
-		o.faults[origin{c.fault, c.span.from}] = true
+	case !c.isOwn():
+		o.explain(origin{c.fault, c.span.from})
 	case holder == nil:
 		o.others++
-	case !holder.origin: // a mark, for there can be millions
+	default:
+		o.mark(holder)
+	}
+}
+
+// isOwn says that no fault explains it.
+func (c cause) isOwn() bool { return c.fault == nil && c.span == span{} }
+
+func (o *origins) explain(by origin) {
+	if o.faults == nil {
+		o.faults = make(map[origin]bool)
+	}
+	o.faults[by] = true
+}
+
+// mark counts what happened to a holder, once. It is a mark, for there can be millions.
+func (o *origins) mark(holder *attempt) {
+	if !holder.origin {
 		holder.origin = true
 		o.others++
 	}

@@ -32,29 +32,25 @@ type overlap struct {
 	early          bool // it began before the service can have ended the grants by itself
 }
 
-// overlaps sweeps each key by start. A worker holds a key once at a time, so that
-// few holds are active at any moment.
-func (r *run) overlaps(yield func(overlap) bool) {
-	if permits(r.header) > 1 {
-		r.crowded(yield)
-		return
-	}
+// sweep goes through the holds of a key by start. A worker holds a key once at a time, so that few holds
+// are active at any moment; where many are, a crowd goes on.
+func (t *together) sweep(r *run, holds []*attempt, crowdFrom int) {
 	var active []*attempt
-	for i, h := range r.holds {
-		if i > 0 && r.holds[i-1].key != h.key {
+	for i := 0; i < len(holds); {
+		h := holds[i]
+		active = slices.DeleteFunc(active, func(a *attempt) bool { return a.holdEnd <= h.acquire.done })
+		if len(active) >= crowdFrom {
+			i = t.countCrowd(r, active, holds, i)
 			active = active[:0]
+			continue
 		}
-		kept := active[:0]
 		for _, a := range active {
-			if a.holdEnd <= h.acquire.done {
-				continue
-			}
-			kept = append(kept, a)
-			if a.worker != h.worker && !a.shares(h) && (h.holdEnd > h.acquire.done || h.within(a)) && !yield(r.overlap(a, h)) {
-				return
+			if a.worker != h.worker && !a.shares(h) && (h.holdEnd > h.acquire.done || h.within(a)) {
+				t.add(r, r.overlap(a, h))
 			}
 		}
-		active = append(kept, h)
+		active = append(active, h)
+		i++
 	}
 }
 
@@ -63,17 +59,18 @@ func (r *run) overlaps(yield func(overlap) bool) {
 // that was given up before the answer came never was a hold.
 func (a *attempt) within(b *attempt) bool {
 	at := a.acquire.done
+	return !a.wasGivenUp() && b.acquire.done < at && at < b.holdEnd
+}
+
+// wasGivenUp says that the worker of an attempt had given it up before the answer came.
+func (a *attempt) wasGivenUp() bool {
+	at := a.acquire.done
 	for c := range a.releases {
 		if c.invoke < at {
-			return false
+			return true
 		}
 	}
-	for _, n := range a.notifications() {
-		if n.time < at {
-			return false
-		}
-	}
-	return b.acquire.done < at && at < b.holdEnd
+	return slices.ContainsFunc(a.notifications(), func(n notification) bool { return n.time < at })
 }
 
 // overlap describes that of two holds of which a began first.
@@ -86,7 +83,7 @@ func (r *run) overlap(a, b *attempt) overlap {
 		o.class = Unclassified
 	}
 	o.earlier, o.later, _ = r.inOrder(a, b)
-	o.state = r.state(o.earlier, o.later)
+	o.state = r.state(o.earlier, o.later.acquire.done)
 	o.early = min(r.endOf(a).unreleased(), r.endOf(b).unreleased()) > o.from
 	return o
 }
@@ -144,8 +141,8 @@ func (r *run) reentered(a, b *attempt) bool {
 // state looks from the end of the earlier validity, or from the later grant if
 // that came first: a holder that slept through its deadline and woke up just
 // before somebody else was granted the lock was not a healthy one.
-func (r *run) state(earlier, later *attempt) HolderState {
-	from, to := r.exposed(earlier, later)
+func (r *run) state(earlier *attempt, granted int64) HolderState {
+	from, to := earlier.exposed(granted)
 	w := r.byWorker[earlier.worker]
 	switch {
 	case len(meeting(w.stops, from, to)) > 0:
@@ -156,10 +153,9 @@ func (r *run) state(earlier, later *attempt) HolderState {
 	return HolderHealthy
 }
 
-// exposed is the time to look at for what kept the earlier holder from noticing.
-func (r *run) exposed(earlier, later *attempt) (from, to int64) {
-	return min(earlier.deadline, later.acquire.done), later.acquire.done
-}
+// exposed is the time to look at for what kept a holder from noticing that somebody else was granted
+// the lock.
+func (a *attempt) exposed(granted int64) (from, to int64) { return min(a.deadline, granted), granted }
 
 func (r *run) overlapIncident(o overlap) Incident {
 	return Incident{
@@ -183,31 +179,52 @@ type together struct {
 
 func findOverlaps(r *run) together {
 	t := together{early: make(map[string]overlap)}
-	for o := range r.overlaps {
-		t.summary.add(o)
-		if late, notified := t.notifications.add(o); notified {
-			t.notified.Add(late)
-		}
-		key := r.name(o.earlier.key)
-		if o.class == Unclassified {
-			r.origins.count(cause{}, o.earlier)
-			t.incidents.add(key, o.from, func() Incident { return r.overlapIncident(o) })
-			continue
-		}
-		c := r.whyReplaced(o.earlier, o.later)
-		t.because(c.class)
-		r.origins.count(c, o.earlier)
-		t.incidents.add(key, o.from, func() Incident {
-			i := r.overlapIncident(o)
-			i.Cause, i.Explanation = c.class, r.explain(c, o.earlier, o.later)
-			return i
-		})
-		if _, seen := t.early[key]; !seen && o.early {
-			t.early[key] = o
-		}
-	}
+	t.find(r, crowdFrom)
 	t.unseen = r.grantedMeanwhile()
 	return t
+}
+
+// find counts all overlaps: those of so many, or more, that hold a key at once by a crowd.
+func (t *together) find(r *run, crowdFrom int) {
+	if permits(r.header) > 1 {
+		for o := range r.crowded {
+			t.add(r, o)
+		}
+		return
+	}
+	for _, key := range r.keys {
+		t.sweep(r, r.byKey[key].holds, crowdFrom)
+	}
+}
+
+// add counts an overlap.
+func (t *together) add(r *run, o overlap) {
+	t.summary.add(o)
+	t.notify(o)
+	key := r.name(o.earlier.key)
+	if o.class == Unclassified {
+		r.origins.count(cause{}, o.earlier)
+		t.incidents.add(key, o.from, func() Incident { return r.overlapIncident(o) })
+		return
+	}
+	c := r.whyReplaced(o.earlier, o.later)
+	t.because(c.class, 1)
+	r.origins.count(c, o.earlier)
+	t.incidents.add(key, o.from, func() Incident {
+		i := r.overlapIncident(o)
+		i.Cause, i.Explanation = c.class, r.explain(c, o.earlier, o.later)
+		return i
+	})
+	if _, seen := t.early[key]; !seen && o.early {
+		t.early[key] = o
+	}
+}
+
+// notify tells when the earlier holder of an overlap learned of it.
+func (t *together) notify(o overlap) {
+	if late, notified := t.notifications.add(o); notified {
+		t.notified.Add(late)
+	}
 }
 
 // grantedMeanwhile tells of a grant of a lock that as many others had, for certain, as it permits, of whom
@@ -277,24 +294,29 @@ func mutualExclusion(r *run, t together) judged {
 }
 
 func (s *OverlapSummary) add(o overlap) {
+	s.count(o.class, o.state, 1)
+	length := time.Duration(o.to - o.from)
+	s.Longest = max(s.Longest, length)
+	s.Sum += length
+}
+
+// count counts overlaps without their lengths.
+func (s *OverlapSummary) count(class string, state HolderState, n int64) {
 	all, doubleGrants := &s.EarlierHealthy, &s.DoubleGrantsHealthy
-	switch o.state {
+	switch state {
 	case HolderPaused:
 		all, doubleGrants = &s.EarlierPaused, &s.DoubleGrantsPaused
 	case HolderCutOff:
 		all, doubleGrants = &s.EarlierCutOff, &s.DoubleGrantsCutOff
 	}
-	*all++
-	switch o.class {
+	*all += n
+	switch class {
 	case DoubleGrant:
-		s.DoubleGrants++
-		*doubleGrants++
+		s.DoubleGrants += n
+		*doubleGrants += n
 	case UseAfterExpiry:
-		s.UsesAfterExpiry++
+		s.UsesAfterExpiry += n
 	default:
-		s.Unclassified++
+		s.Unclassified += n
 	}
-	length := time.Duration(o.to - o.from)
-	s.Longest = max(s.Longest, length)
-	s.Sum += length
 }

@@ -2,6 +2,7 @@ package checker
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 )
@@ -22,17 +23,19 @@ func wrongReleases(r *run) incidents {
 	for _, key := range r.keys {
 		k := r.byKey[key]
 		releases := k.released()
-		var active []*attempt // holds that began before the release was sent
+		var active []lasting // holds that began before the release was sent
 		next := 0
 		for _, a := range releases {
 			c := a.released()
 			for ; next < len(k.holds) && k.holds[next].acquire.done < c.invoke; next++ {
-				active = append(active, k.holds[next])
+				active = append(active, r.lasting(k.holds[next]))
 			}
-			active = slices.DeleteFunc(active, func(h *attempt) bool { return h.holdEnd <= c.invoke })
+			active = slices.DeleteFunc(active, func(h lasting) bool { return h.until <= c.invoke })
+			gone := r.goneAtFirst(a)
 			var released []*attempt
-			for _, other := range active {
-				if other.worker != a.worker && !a.shares(other) && r.wronged(a, c, other) {
+			for _, l := range active {
+				other := l.attempt
+				if (gone <= other.acquire.done || other.wasTold()) && other.worker != a.worker && !a.shares(other) && r.wronged(a, c, other) {
 					released = append(released, other)
 					if r.releasedBy[other] == nil { // releases are in order: the first one did it
 						r.releasedBy[other] = a
@@ -46,6 +49,33 @@ func wrongReleases(r *run) incidents {
 	}
 	return found
 }
+
+// lasting is a hold, and the time until which it is open and certainly in force: no release that is sent
+// later is wrong. There can be thousands, of which each release is held against each.
+type lasting struct {
+	*attempt
+	until int64
+}
+
+func (r *run) lasting(a *attempt) lasting {
+	end := r.endOf(a).byService()
+	if r.header.Session && a.until == 0 {
+		end = max(end, a.deadline)
+	}
+	return lasting{a, min(a.holdEnd, end)}
+}
+
+// goneAtFirst is a time before which goneBy does not say of any other grant that a was gone, unless the
+// worker of the other one was told so of it.
+func (r *run) goneAtFirst(a *attempt) int64 {
+	if !a.granted() || r.releasedBy[a] != nil {
+		return math.MinInt64
+	}
+	return r.endUnrenewed(a, math.MinInt64).likelyByService()
+}
+
+// wasTold says that the service said that a hold was over.
+func (a *attempt) wasTold() bool { return a.ended == atRelease || a.ended == byNotification }
 
 // released returns the attempts with an acknowledged release, by its invocation.
 func (k *keyed) released() []*attempt {
@@ -84,7 +114,7 @@ func (r *run) goneBy(a, other *attempt) bool {
 	if releaser := r.releasedBy[a]; releaser != nil && releaser.released().invoke <= granted {
 		return true
 	}
-	return r.releasedBy[other] == nil && (other.ended == atRelease || other.ended == byNotification)
+	return r.releasedBy[other] == nil && other.wasTold()
 }
 
 // wrongRelease describes a release that took the lock from others, the first one first.

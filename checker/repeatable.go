@@ -31,7 +31,7 @@ func changedReads(r *run) (found incidents, repeated int) {
 
 func (found *incidents) changed(r *run, a *attempt, first, again, wrote *access) {
 	c := r.whyOverwritten(first, wrote)
-	found.because(c.class)
+	found.because(c.class, 1)
 	earlier, later := a, r.attempt(wrote.grant)
 	if later != nil && later.granted() {
 		earlier, later, _ = r.inOrder(a, later)

@@ -116,7 +116,7 @@ func (s *stale) outdated(r *run, k *keyed) {
 
 func (s *stale) found(r *run, e *access, a, later *attempt) {
 	c := r.whyOverwritten(&access{grant: later.grant, time: e.time}, e)
-	s.because(c.class)
+	s.because(c.class, 1)
 	earlier, _, _ := r.inOrder(a, later)
 	r.origins.count(c, earlier)
 	s.add(r.name(a.key), e.time, func() Incident { return r.staleWrite(e, a, later, c) })

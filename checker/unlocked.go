@@ -19,7 +19,7 @@ func (s *stale) withoutLock(r *run, k *keyed) {
 			continue
 		}
 		s.unlocked++
-		s.because(CauseUnlocked)
+		s.because(CauseUnlocked, 1)
 		r.origins.count(cause{}, a)
 		s.add(k.name, e.time, func() Incident { return r.unlockedWrite(k, e, a) })
 	}

@@ -166,7 +166,7 @@ func (u *updates) lose(r *run, k *keyed, lost []*access) {
 			counted[by] = true
 		}
 		u.windows.of(w.time).K++
-		u.because(c.class)
+		u.because(c.class, 1)
 		r.origins.count(c, r.replacedBehind(w, by))
 		u.incidents.add(k.name, w.time, func() Incident { return r.lostUpdate(k, w, by, c) })
 	}
@@ -178,7 +178,7 @@ func (u *updates) vanish(r *run, k *keyed, vanished []access) {
 		w := &vanished[i]
 		u.LossEvents++
 		u.windows.of(w.time).K++
-		u.because(CauseUnexplained)
+		u.because(CauseUnexplained, 1)
 		r.origins.count(cause{}, nil)
 		u.incidents.add(k.name, w.time, func() Incident { return r.vanished(k, w) })
 	}

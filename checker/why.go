@@ -42,25 +42,37 @@ type cause struct {
 // whyReplaced explains how b can have been granted the lock that a, who was granted it
 // before, still took for its own.
 func (r *run) whyReplaced(a, b *attempt) cause {
-	granted := b.acquire.done
+	c := r.whyGone(a, b.acquire.done, b.expired)
+	if c.class != CauseTwice {
+		return c
+	}
+	if _, _, certain := r.inOrder(a, b); !certain && r.endedEarly(b, a.acquire.done).class != CauseTwice {
+		return cause{class: CauseUnexplained} // b may have been the older one, and ended early
+	}
+	return c
+}
+
+// whyGone explains how somebody else can have been granted the lock of a at a time; expired says that
+// the service no longer had that grant on record when it arrived.
+func (r *run) whyGone(a *attempt, granted int64, expired bool) cause {
 	w := r.byWorker[a.worker]
-	if a.expired || b.expired {
-		return cause{class: CauseExpiredGrant, fault: r.endedEarly(a, b).fault}
+	if a.expired || expired {
+		return cause{class: CauseExpiredGrant, fault: r.endedEarly(a, granted).fault}
 	}
 	if releaser := r.releasedBy[a]; releaser != nil && releaser.released().invoke <= granted {
 		return cause{class: CauseReleasedByOther}
 	}
-	from, to := r.exposed(a, b)
+	from, to := a.exposed(granted)
 	ended := r.endUnrenewed(a, granted).likely() <= granted
 	if renewed := r.renewedSince(a, granted); renewed != nil {
 		// One that was in flight may have been in time, and a fault have ended the lease after it.
-		if c := r.endedEarly(a, b); c.fault != nil && renewed.invoke <= granted {
+		if c := r.endedEarly(a, granted); c.fault != nil && renewed.invoke <= granted {
 			return c
 		}
 		return cause{class: CauseRenewedByOther}
 	}
 	if ended && r.overrated(a, granted) {
-		if c := r.endedEarly(a, b); c.fault != nil {
+		if c := r.endedEarly(a, granted); c.fault != nil {
 			return c
 		}
 		return cause{class: CauseValidity}
@@ -81,12 +93,9 @@ func (r *run) whyReplaced(a, b *attempt) cause {
 		}
 		return cause{class: CauseOutlasted}
 	}
-	c := r.endedEarly(a, b)
+	c := r.endedEarly(a, granted)
 	if c.fault == nil && slices.Contains(strings.Split(r.header.Lock, "+"), ClocksApart) {
 		return cause{class: CauseClock}
-	}
-	if _, _, certain := r.inOrder(a, b); c.class == CauseTwice && !certain && r.endedEarly(b, a).class != CauseTwice {
-		return cause{class: CauseUnexplained} // b may have been the older one, and ended early
 	}
 	return c
 }
@@ -124,15 +133,15 @@ func (r *run) renewedSince(a *attempt, granted int64) *renewal {
 	return nil
 }
 
-// endedEarly looks for a fault of the servers while a held the lock.
-func (r *run) endedEarly(a, b *attempt) cause {
-	from, to := a.acquire.invoke, b.acquire.done
+// endedEarly looks for a fault of the servers while a held the lock, until somebody else was granted it.
+func (r *run) endedEarly(a *attempt, to int64) cause {
+	from := a.acquire.invoke
 	for _, e := range r.earlies {
 		if c := r.enough(e, a, from, to); c.fault != nil {
 			return c
 		}
 	}
-	if a.ended == atRelease || a.ended == byNotification {
+	if a.wasTold() {
 		// The service says itself that it ended the grant, and nothing explains it.
 		return cause{class: CauseUnexplained}
 	}

@@ -1,0 +1,495 @@
+package checker
+
+import (
+	"container/heap"
+	"math"
+	"slices"
+	"sort"
+	"time"
+)
+
+// crowdFrom is how many must hold a key at once for their overlaps to be counted by a crowd: a pair is
+// cheaper than a member.
+const crowdFrom = 64
+
+// crowd counts the overlaps of those who hold a key at once without a look at each pair of them: a
+// history can have thousands of workers that all hold one key. What a pair counts as depends on the
+// earlier hold and on when the later one begins, and on hardly anything else of the later one. So members
+// are in groups, of which all count the same with whoever comes next. A member changes its group at few
+// times, and a queue has the next one of each. Pairs of which the later hold decides more are looked at
+// one by one.
+type crowd struct {
+	run     *run
+	into    *together
+	members []*member // in the order of their beginnings
+	over    int       // how many of these are
+	turns   turns
+	groups  map[pairing]*alike
+	workers map[worker][]*member
+	fresh   []*member // next to whom nobody else was granted the key yet
+	lengths [2]lengths
+	ends    []int64 // of all holds, in order
+	highest int64   // member.unreleased
+}
+
+// member is somebody who holds the key.
+type member struct {
+	*attempt
+	in         *alike // nil: over
+	turn       int64  // when its group changes, or it is over
+	own        []int64
+	ranked     bool
+	released   int64 // grantEnd.orReleased
+	unreleased int64 // grantEnd.unreleased
+	apart      bool  // it is not counted with the others of its group now
+}
+
+// pairing is what a pair counts as whose later hold begins now.
+type pairing struct {
+	shared  bool
+	valid   bool // the earlier one's validity is not over
+	ended   bool // the earlier one can have ended
+	state   HolderState
+	why     origin // of the pair
+	class   string
+	own     bool   // no fault explains it
+	expired *fault // what explains it if the later one had expired when it arrived
+}
+
+type alike struct {
+	pairing
+	n        int64     // members
+	unmarked []*member // that may not be origins of incidents yet, and a few that have left
+	doubtful int64     // members with which the hold that is counted now is unexplained
+}
+
+// countCrowd counts the overlaps of the holds from a place on with those that are active and with each
+// other, until nobody holds the key. It returns the place of the next hold.
+func (t *together) countCrowd(r *run, active, holds []*attempt, from int) (next int) {
+	c := &crowd{run: r, into: t, groups: make(map[pairing]*alike), workers: make(map[worker][]*member)}
+	last := int64(math.MinInt64)
+	for _, a := range active {
+		last = max(last, a.holdEnd)
+		c.ends = append(c.ends, a.holdEnd)
+	}
+	for next = from; next < len(holds) && holds[next].acquire.done < last; next++ {
+		last = max(last, holds[next].holdEnd)
+		c.ends = append(c.ends, holds[next].holdEnd)
+	}
+	slices.Sort(c.ends)
+	c.ends = slices.Compact(c.ends)
+	for i := range c.lengths {
+		c.lengths[i] = newLengths(len(c.ends))
+	}
+	for _, a := range active {
+		c.add(a, holds[from].acquire.done)
+	}
+	for _, h := range holds[from:next] {
+		c.advance(h.acquire.done)
+		c.count(h)
+		c.add(h, h.acquire.done)
+	}
+	return next
+}
+
+// add makes a hold a member.
+func (c *crowd) add(a *attempt, now int64) {
+	if a.holdEnd <= now {
+		return
+	}
+	e := c.run.endOf(a)
+	m := &member{attempt: a, own: c.run.turnsOf(a, e), ranked: c.run.rankedByToken(a), released: e.orReleased(), unreleased: e.unreleased()}
+	c.members = append(c.members, m)
+	c.workers[a.worker] = append(c.workers[a.worker], m)
+	c.fresh = append(c.fresh, m)
+	c.lengthsOf(a.shared).add(c.place(a.holdEnd), a)
+	c.highest = max(c.highest, m.unreleased)
+	c.group(m, now)
+	heap.Push(&c.turns, m)
+}
+
+// place is that of the first of all ends that is not before a time.
+func (c *crowd) place(end int64) int {
+	at, _ := slices.BinarySearch(c.ends, end)
+	return at
+}
+
+func (c *crowd) lengthsOf(shared bool) *lengths {
+	if shared {
+		return &c.lengths[1]
+	}
+	return &c.lengths[0]
+}
+
+// group puts a member into the group that it is in from a time on.
+func (c *crowd) group(m *member, now int64) {
+	s := c.run.pairing(m, now)
+	g := c.groups[s]
+	if g == nil {
+		g = &alike{pairing: s}
+		c.groups[s] = g
+	}
+	m.in, m.turn = g, min(m.holdEnd, c.run.nextTurn(m, now))
+	g.n++
+	if !m.origin {
+		g.unmarked = append(g.unmarked, m)
+	}
+}
+
+// pairing is what pairs with a member count as from a time until its next turn.
+func (r *run) pairing(m *member, now int64) pairing {
+	s := pairing{shared: m.shared, valid: m.deadline > now, ended: m.released <= now, state: r.state(m.attempt, now)}
+	if !leaseUnknown(r.header) {
+		c := r.whyGone(m.attempt, now, false)
+		s.class, s.why, s.own = c.class, origin{c.fault, c.span.from}, c.isOwn()
+		s.expired = r.whyGone(m.attempt, now, true).fault
+	}
+	return s
+}
+
+// turnsOf are the times of a grant before and after which its pairing may differ, in order.
+func (r *run) turnsOf(a *attempt, e grantEnd) []int64 {
+	lease, allowance := r.header.Lease, clockAllowance(r.header.Lease)
+	all := []int64{a.deadline, a.until - allowance, r.certainly(a), e.lapse, e.release, e.byService()}
+	for _, begin := range []int64{a.acquire.invoke, a.after} {
+		all = append(all, later(begin, lease)-allowance)
+	}
+	for _, c := range a.renewals() {
+		all = append(all, c.invoke, c.done, c.until-allowance, later(c.invoke, lease)-allowance)
+	}
+	if releaser := r.releasedBy[a]; releaser != nil {
+		all = append(all, releaser.released().invoke)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// nextTurn is the next time from which the pairing of a member may be another one.
+func (r *run) nextTurn(m *member, now int64) int64 {
+	next := int64(math.MaxInt64)
+	turn := func(at int64) { // what compares with a time differs at it, or after it
+		if at < now || at == math.MaxInt64 {
+			return
+		}
+		if at == now {
+			at++
+		}
+		next = min(next, at)
+	}
+	at, _ := slices.BinarySearch(m.own, now)
+	for _, own := range m.own[at:min(at+2, len(m.own))] {
+		turn(own)
+	}
+	w := r.byWorker[m.worker]
+	for _, all := range [][]span{w.stops, w.cutOffs.common, w.cutOffs.own} {
+		at := sort.Search(len(all), func(i int) bool { return all[i].to >= now })
+		for _, s := range all[at:min(at+2, len(all))] {
+			turn(s.from)
+			turn(s.to)
+		}
+	}
+	turn(r.forces.nextBegin(now))
+	for _, e := range r.earlies {
+		turn(e.faults.nextBegin(now))
+	}
+	return next
+}
+
+// nextBegin is when the next time begins after another one.
+func (t *faultTimes) nextBegin(time int64) int64 {
+	if n := t.begunBy(time); n < len(t.times) {
+		return t.times[n].from
+	}
+	return math.MaxInt64
+}
+
+// advance brings all members to a time.
+func (c *crowd) advance(now int64) {
+	for len(c.turns) > 0 && c.turns[0].turn <= now {
+		m := c.turns[0]
+		if m.in.n--; m.in.n == 0 {
+			delete(c.groups, m.in.pairing)
+		}
+		if m.in = nil; m.holdEnd <= now {
+			heap.Pop(&c.turns)
+			c.over++
+			continue
+		}
+		c.group(m, now)
+		heap.Fix(&c.turns, 0)
+	}
+	if 2*c.over > len(c.members) {
+		c.members, c.over = slices.DeleteFunc(c.members, (*member).isOver), 0
+	}
+}
+
+func (m *member) isOver() bool { return m.in == nil }
+
+// meets says whether a member and a hold that begins now overlap.
+func (m *member) meets(h *attempt) bool {
+	return !m.isOver() && m.worker != h.worker && !m.shares(h) && (h.holdEnd > h.acquire.done || m.acquire.done < h.acquire.done)
+}
+
+// count counts the overlaps of a hold that begins now.
+func (c *crowd) count(h *attempt) {
+	if h.holdEnd == h.acquire.done && h.wasGivenUp() {
+		return
+	}
+	c.findEarly(h)
+	apart := c.strangers(h)
+	for _, those := range []func(*attempt) []*member{c.listed, c.peculiar} {
+		for _, m := range those(h) {
+			c.into.add(c.run, c.run.overlap(m.attempt, h))
+			apart = append(apart, m)
+			m.apart = true
+		}
+	}
+	for _, m := range apart {
+		m.in.n--
+	}
+	c.countGroups(h)
+	c.countLengths(h, apart)
+	c.notify(h)
+	for _, m := range apart {
+		m.in.n++
+		m.apart = false
+	}
+}
+
+// findEarly looks for the first overlap of the key that began before either grant can have ended.
+func (c *crowd) findEarly(h *attempt) {
+	now, key := h.acquire.done, c.run.name(h.key)
+	if _, seen := c.into.early[key]; seen || leaseUnknown(c.run.header) || c.highest <= now || c.run.endOf(h).unreleased() <= now {
+		return
+	}
+	if i := slices.IndexFunc(c.members, func(m *member) bool { return m.unreleased > now && m.meets(h) }); i >= 0 {
+		c.into.early[key] = c.run.overlap(c.members[i].attempt, h)
+	}
+}
+
+// strangers sets the members apart that make no pair with a hold, except those that share the lock.
+func (c *crowd) strangers(h *attempt) (apart []*member) {
+	own := slices.DeleteFunc(c.workers[h.worker], (*member).isOver)
+	c.workers[h.worker] = own
+	apart = slices.Clone(own)
+	if h.holdEnd == h.acquire.done {
+		for _, m := range c.since(h.acquire.done) {
+			if m.worker != h.worker && !m.isOver() {
+				apart = append(apart, m)
+			}
+		}
+	}
+	for _, m := range apart {
+		m.apart = true
+	}
+	return apart
+}
+
+// since returns the members that were granted the key at a time or later, and some that are over.
+func (c *crowd) since(time int64) []*member {
+	at := sort.Search(len(c.members), func(i int) bool { return c.members[i].acquire.done >= time })
+	return c.members[at:]
+}
+
+// listed returns the members whose overlap with a hold may be one of the first. Of those that begin at one
+// time the names of the grants decide.
+func (c *crowd) listed(h *attempt) (all []*member) {
+	if !c.into.mayList(h.acquire.done) {
+		return nil
+	}
+	last, key, grant := c.into.last, c.run.name(h.key), c.run.name(h.grant)
+	tied := c.into.full && h.acquire.done == last.From && key >= last.Key
+	for _, m := range c.members {
+		beyond := tied && (key > last.Key || min(grant, c.run.name(m.grant)) > last.Grants[0])
+		if !beyond && !m.apart && m.meets(h) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// peculiar returns the members whose overlap with a hold depends on more of it than when it began: two
+// that were open at once may have been granted in the other order, see inOrder, and then it may be the
+// later one that ended early, see whyReplaced.
+func (c *crowd) peculiar(h *attempt) (all []*member) {
+	r, now, ranked, released := c.run, h.acquire.done, c.run.rankedByToken(h), c.run.endOf(h).orReleased()
+	early := r.endedEarly(h, now)
+	doubt := early.class != CauseTwice && !h.expired && !leaseUnknown(r.header)
+	always := early.fault == nil && h.wasTold() // whoever it is
+	if !ranked && released > now && !doubt {
+		return nil
+	}
+	for _, m := range c.since(h.acquire.invoke) {
+		byToken := ranked && m.ranked
+		switch {
+		case m.apart || !m.meets(h):
+		case byToken && m.token > h.token, !byToken && released <= m.acquire.done:
+			all = append(all, m)
+		case !doubt || m.in.class != CauseTwice:
+		case byToken && m.token < h.token, !byToken && m.in.ended: // the order is certain
+		case always:
+			m.in.doubtful++
+		default:
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// countGroups counts the overlaps of a hold with all members that are not apart.
+func (c *crowd) countGroups(h *attempt) {
+	for _, g := range c.groups {
+		doubtful := g.doubtful
+		g.doubtful = 0
+		if g.n == 0 || g.shared && h.shared {
+			continue
+		}
+		class := UseAfterExpiry
+		if g.valid && (h.deadline > h.acquire.done || h.deadline == h.acquire.done && h.holdEnd == h.acquire.done) {
+			class = DoubleGrant
+		}
+		cause, why, own := g.class, g.why, g.own
+		switch {
+		case leaseUnknown(c.run.header):
+			class, own = Unclassified, true
+		case h.expired:
+			cause, why, own = CauseExpiredGrant, origin{fault: g.expired}, g.expired == nil
+		}
+		c.into.summary.count(class, g.state, g.n)
+		c.into.more(c.run.name(h.key), g.n)
+		if class != Unclassified {
+			c.into.because(cause, g.n-doubtful)
+			c.into.because(CauseUnexplained, doubtful)
+		}
+		if !own {
+			c.run.origins.explain(why)
+			continue
+		}
+		g.unmarked = slices.DeleteFunc(g.unmarked, func(m *member) bool {
+			if m.in == g && !m.apart {
+				c.run.origins.mark(m.attempt)
+			}
+			return m.in != g || m.origin
+		})
+	}
+}
+
+// countLengths adds up for how long a hold overlaps with the members that are not apart.
+func (c *crowd) countLengths(h *attempt, apart []*member) {
+	now, sum := h.acquire.done, int64(0)
+	if h.holdEnd == now {
+		return
+	}
+	for i := range c.lengths {
+		l := &c.lengths[i]
+		if l == c.lengthsOf(true) && h.shared {
+			continue
+		}
+		sum += l.along(c.place(now+1), c.place(h.holdEnd), h)
+		if latest := l.latestBut(h.worker); latest > now {
+			c.into.summary.Longest = max(c.into.summary.Longest, time.Duration(min(latest, h.holdEnd)-now))
+		}
+	}
+	for _, m := range apart {
+		if !m.shares(h) {
+			sum -= min(m.holdEnd, h.holdEnd) - now
+		}
+	}
+	c.into.summary.Sum += time.Duration(sum)
+}
+
+// notify tells when those learned of it who are replaced by a hold.
+func (c *crowd) notify(h *attempt) {
+	c.fresh = slices.DeleteFunc(c.fresh, func(m *member) bool {
+		if !m.isOver() && !m.apart && !m.shares(h) {
+			c.into.notify(overlap{earlier: m.attempt, later: h})
+		}
+		return m.isOver() || m.replaced
+	})
+}
+
+// turns is a heap of members, by their next turns.
+type turns []*member
+
+func (t turns) Len() int           { return len(t) }
+func (t turns) Less(i, j int) bool { return t[i].turn < t[j].turn }
+func (t turns) Swap(i, j int)      { t[i], t[j] = t[j], t[i] }
+func (t *turns) Push(m any)        { *t = append(*t, m.(*member)) }
+
+// Pop implements heap.Interface.
+func (t *turns) Pop() any {
+	last := (*t)[len(*t)-1]
+	*t = (*t)[:len(*t)-1]
+	return last
+}
+
+// lengths adds up for how long holds last along another one.
+type lengths struct {
+	number, sum fenwick // of the ends, by their places
+	// latest are the latest ends of two workers, the later one first.
+	latest [2]struct {
+		end    int64
+		worker worker
+	}
+}
+
+func newLengths(places int) lengths {
+	l := lengths{number: make(fenwick, places+1), sum: make(fenwick, places+1)}
+	for i := range l.latest {
+		l.latest[i].end = math.MinInt64
+	}
+	return l
+}
+
+func (l *lengths) add(place int, a *attempt) {
+	l.number.add(place, 1)
+	l.sum.add(place, a.holdEnd)
+	at := 0
+	if a.worker != l.latest[0].worker && a.holdEnd <= l.latest[0].end {
+		at = 1
+	} else if a.worker != l.latest[0].worker {
+		l.latest[1] = l.latest[0]
+	}
+	if a.holdEnd > l.latest[at].end {
+		l.latest[at].end, l.latest[at].worker = a.holdEnd, a.worker
+	}
+}
+
+// latestBut is the latest end of a hold of any worker but one.
+func (l *lengths) latestBut(w worker) int64 {
+	if l.latest[0].worker == w {
+		return l.latest[1].end
+	}
+	return l.latest[0].end
+}
+
+// along is for how long those that end at some place or later overlap with a hold that ends at another.
+func (l *lengths) along(from, to int, h *attempt) int64 {
+	within, beyond := l.number.between(from, to), l.number.between(to, len(l.number))
+	return l.sum.between(from, to) + beyond*h.holdEnd - (within+beyond)*h.acquire.done
+}
+
+// fenwick adds up numbers by their places. (P. Fenwick, "A new data structure for cumulative frequency
+// tables", 1994.)
+type fenwick []int64
+
+func (f fenwick) add(place int, n int64) {
+	for ; place < len(f); place |= place + 1 {
+		f[place] += n
+	}
+}
+
+// between is the sum from one place on to before another one.
+func (f fenwick) between(from, to int) int64 {
+	if from >= to {
+		return 0
+	}
+	return f.before(to) - f.before(from)
+}
+
+func (f fenwick) before(place int) (sum int64) {
+	for place--; place >= 0; place = place&(place+1) - 1 {
+		sum += f[place]
+	}
+	return sum
+}

@@ -1,0 +1,217 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"lockcheck/checker/simulation"
+	"lockcheck/history"
+)
+
+// countedBy counts all overlaps and lists none.
+func countedBy(h *history.History, crowdFrom int) (*run, together) {
+	r := newRun(h)
+	wrongReleases(r)
+	t := together{early: make(map[string]overlap), incidents: incidents{full: true, last: Incident{From: math.MinInt64}}}
+	t.find(r, crowdFrom)
+	return r, t
+}
+
+// differently says in what two counts of the overlaps of a history differ; "" if in nothing.
+func differently(h *history.History, one, other int) string {
+	r1, t1 := countedBy(h, one)
+	r2, t2 := countedBy(h, other)
+	early := func(r *run, t together) []string { return r.pairs(slices.Collect(maps.Values(t.early))) }
+	marked := func(r *run) (all []string) {
+		for _, a := range r.holds {
+			all = append(all, fmt.Sprint(r.name(a.grant), a.origin, a.replaced))
+		}
+		return all
+	}
+	explained := func(r *run) (all []string) {
+		for o := range r.origins.faults {
+			id := ""
+			if o.fault != nil {
+				id = o.fault.ID
+			}
+			all = append(all, fmt.Sprint(id, o.from))
+		}
+		slices.Sort(all)
+		return all
+	}
+	for _, c := range []struct {
+		what       string
+		one, other any
+	}{
+		{"total", t1.total, t2.total},
+		{"keys", t1.keys, t2.keys},
+		{"causes", t1.causes, t2.causes},
+		{"summary", t1.summary, t2.summary},
+		{"notifications", t1.notifications, t2.notifications},
+		{"times of notifications", t1.notified, t2.notified},
+		{"early", early(r1, t1), early(r2, t2)},
+		{"marks", marked(r1), marked(r2)},
+		{"origins", r1.origins.others, r2.origins.others},
+		{"faults", explained(r1), explained(r2)},
+	} {
+		if !reflect.DeepEqual(c.one, c.other) {
+			return fmt.Sprintf("%s: %v, and one by one %v", c.what, c.one, c.other)
+		}
+	}
+	return ""
+}
+
+// TestCrowd: a crowd counts the same as a look at each pair.
+func TestCrowd(t *testing.T) {
+	causes := make(map[string]int64)
+	pairs := 0
+	for seed := range histories(3000) {
+		h := tangled(seed)
+		if seed%3 == 0 {
+			h, _ = simulation.Run(seed, simulation.Random(rand.New(rand.NewPCG(seed, 3)), seed%2 == 0))
+		}
+		for _, from := range []int{1, 3} {
+			if what := differently(h, from, math.MaxInt); what != "" {
+				t.Fatalf("seed %d, a crowd of %d: %s\n%s", seed, from, what, dumpEvents(h))
+			}
+		}
+		_, counted := countedBy(h, 1)
+		pairs += counted.total
+		for cause, n := range counted.causes {
+			causes[cause] += n
+		}
+	}
+	t.Logf("%d pairs: %v", pairs, causes)
+	for _, c := range Causes() {
+		if causes[c.Name] == 0 && c.Name != CauseUnlocked {
+			t.Errorf("no overlap is caused by: %s", c.Name)
+		}
+	}
+}
+
+// tangled is a history of a lock that is granted to everybody at any time, with all that may be known of
+// a grant, and with faults; many times are equal.
+func tangled(seed uint64) *history.History {
+	rng := rand.New(rand.NewPCG(seed, 5))
+	chance := func(n int) bool { return rng.IntN(n) == 0 }
+	s := newScript().servers("n1", "n2", "n3")
+	s.header.Session, s.header.Tokens, s.header.Grace = chance(4), chance(2), 20*time.Millisecond
+	switch rng.IntN(12) {
+	case 0:
+		s.header.Lease = 0
+	case 1:
+		s.header.Workload = history.WorkloadReadWrite
+	case 2:
+		s.header.Reentrant = 2
+	case 3:
+		s.header.Lock += "+" + ClocksApart
+	case 4:
+		s.header.Imported, s.header.Lease = "jepsen", 0
+	}
+	at := func(n int) float64 { return float64(10*rng.IntN(n)) / 4 }
+	for i := range 4 + rng.IntN(24) {
+		g, from := fmt.Sprintf("g%d", i), 10+at(80)
+		answered := from + at(1+rng.IntN(40))
+		s.grants[g] = history.Event{Process: fmt.Sprintf("w%d", 1+rng.IntN(6)), Key: fmt.Sprintf("k%d", rng.IntN(5)/4), Grant: g}
+		ok := history.Event{Type: history.OK, Expired: chance(12)}
+		if s.header.Tokens && !chance(8) {
+			ok.Token = uint64(1 + 2*i + rng.IntN(4))
+		}
+		if !s.header.Session && chance(2) {
+			ok.Until = ms(answered + at(60))
+		}
+		s.do(history.Acquire, g, from, answered, ok)
+		if s.header.Workload == history.WorkloadReadWrite {
+			s.events[len(s.events)-2].Shared = chance(2)
+		}
+		for range rng.IntN(3) {
+			renewed := answered + at(40)
+			s.do(history.Renew, g, renewed, renewed+at(30), history.Event{Type: []history.Type{history.OK, history.OK, history.Info}[rng.IntN(3)], Until: ms(renewed + 50)})
+		}
+		if chance(3) {
+			s.lost(g, answered+at(60), []string{"service", "deadline"}[rng.IntN(2)])
+		}
+		released := answered + at(80) - float64(rng.IntN(2))
+		switch rng.IntN(6) {
+		case 0:
+			s.notHeld(g, released, released+at(10))
+		case 1:
+			s.do(history.Release, g, released, -1, history.Event{})
+		case 2:
+			s.read(g, released, 0)
+		default:
+			s.release(g, released, released+at(10))
+		}
+		if chance(12) {
+			s.deferred(g, answered+1, "f0")
+		}
+	}
+	for i := range rng.IntN(5) {
+		f := history.Fault{ID: fmt.Sprintf("f%d", i), Kind: []string{history.Pause, history.Partition, history.Kill, history.Clock}[rng.IntN(4)]}
+		w, n := fmt.Sprintf("w%d", 1+rng.IntN(6)), fmt.Sprintf("n%d", 1+rng.IntN(3))
+		switch {
+		case f.Kind == history.Partition:
+			f.Targets, f.Peers = []string{w}, []string{"n1", "n2", "n3"}
+		case f.Kind == history.Clock:
+			f.Targets, f.Step = []string{n}, int64(rng.IntN(3)-1)*int64(time.Second)
+		case chance(2):
+			f.Targets = []string{n}
+		default:
+			f.Targets = []string{w}
+		}
+		from := 5 + at(100)
+		s.fault(f, from, from+2+at(40))
+	}
+	slices.SortStableFunc(s.events, func(a, b history.Event) int { return cmp.Compare(a.Time, b.Time) })
+	return &history.History{Header: s.header, Events: s.events}
+}
+
+// allHold is a history in which n workers hold one key at once: each is granted it after the one before
+// has been, and all release it in the end.
+func allHold(n int) *history.History {
+	s := newScript()
+	s.header.Workers = nil
+	for i := range n {
+		w, g := fmt.Sprintf("w%d", i+1), fmt.Sprintf("g%d", i+1)
+		s.header.Workers = append(s.header.Workers, w)
+		s.acquire(w, g, float64(i), float64(i)+0.5)
+	}
+	for i := range n {
+		s.release(fmt.Sprintf("g%d", i+1), float64(n+i), float64(n+i)+0.5)
+	}
+	return &history.History{Header: s.header, Events: s.events}
+}
+
+// TestAllHold: of workers that all hold one key each pair is an overlap, in which nothing is listed more
+// than once.
+func TestAllHold(t *testing.T) {
+	const n = 3 * crowdFrom
+	f := Check(allHold(n), Options{}).of(MutualExclusion)
+	if f.Total != n*(n-1)/2 || len(f.Violations) != MaxListed {
+		t.Errorf("%d overlaps, %d listed", f.Total, len(f.Violations))
+	}
+	if what := differently(allHold(n), crowdFrom, math.MaxInt); what != "" {
+		t.Error(what)
+	}
+}
+
+// BenchmarkAllHold: twice as many workers that all hold one key must not take four times as long.
+func BenchmarkAllHold(b *testing.B) {
+	for n := 2_000; n <= 8_000; n *= 2 {
+		h := allHold(n)
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				if f := Check(h, Options{NoHolds: true}).of(MutualExclusion); f.Total != n*(n-1)/2 {
+					b.Fatal(f.Total)
+				}
+			}
+		})
+	}
+}
