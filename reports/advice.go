@@ -1,7 +1,6 @@
 package reports
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -54,13 +53,6 @@ type KnownBreak struct {
 	Alone   string `json:"alone"`   // what became of it without a guard
 	Guarded string `json:"guarded"` // and behind the advised one
 	Line    string `json:"line"`    // repeats a run that broke it
-}
-
-// AdviceJSON writes an advice for programs.
-func AdviceJSON(w io.Writer, a Advice) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(a)
 }
 
 // AdviceTerminal writes an advice for people.
@@ -152,67 +144,4 @@ func (l LockAdvice) guardText() string {
 		return l.Guard + ": the resource compares versions; against connections that end while their holder works on"
 	}
 	return l.Guard + ": the resource compares versions, for the lock has no token; it makes longer pauses harmless"
-}
-
-// AdviceMarkdown writes an advice as a section of a page.
-func AdviceMarkdown(w io.Writer, a Advice) error {
-	var b strings.Builder
-	markdownRow(&b, []string{"lock", "ends with", "lease", "free after", "guard", "but"})
-	b.WriteString("|" + strings.Repeat(" --- |", 6) + "\n")
-	for _, l := range a.Locks {
-		lease, free, but := "none", "its connection ends", l.buts()
-		switch {
-		case l.Unfit != "":
-			lease, free, but = "", "", "not fit: "+l.Unfit
-		case l.Lease > 0:
-			lease, free = Length(l.Lease), Length(l.FreeAfter)
-		}
-		if l.Renew && l.Unfit == "" {
-			lease += ", renewed"
-		}
-		markdownRow(&b, []string{l.Lock, l.Ends, lease, free, l.Guard, but})
-	}
-	b.WriteString("\nKnown to break them, the worst first:\n\n")
-	writeKnown(&b, a.Locks)
-	b.WriteString("\nNot proven:\n\n")
-	for _, text := range a.Unproven {
-		fmt.Fprintf(&b, "- %s\n", Markdown(text))
-	}
-	b.WriteString("\nTo check it:\n\n```\n")
-	for _, l := range a.Locks {
-		for _, command := range l.Commands {
-			b.WriteString(clean(command) + "\n")
-		}
-	}
-	b.WriteString("```\n")
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// buts is what a reader of a table must not miss.
-func (l LockAdvice) buts() string {
-	var all []string
-	if l.Servers != "" {
-		all = append(all, "its servers: "+l.Servers)
-	}
-	if l.Contradiction != "" {
-		all = append(all, l.Contradiction)
-	}
-	return strings.Join(all, "; ")
-}
-
-// writeKnown writes what is known to break the locks that can be used.
-func writeKnown(b *strings.Builder, locks []LockAdvice) {
-	markdownRow(b, []string{"lock", "fault", "without a guard", "behind the advised guard", "shown by"})
-	b.WriteString("|" + strings.Repeat(" --- |", 5) + "\n")
-	for _, l := range locks {
-		for _, known := range l.Known {
-			markdownLine(b, []string{
-				Markdown(l.Lock), Markdown(known.Fault), Markdown(known.Alone), Markdown(l.Guard + ": " + known.Guarded), markdownCode(known.Line),
-			})
-		}
-		if nothing := l.nothingKnown(); nothing != "" && l.Unfit == "" {
-			markdownRow(b, []string{l.Lock, nothing, "", "", ""})
-		}
-	}
 }

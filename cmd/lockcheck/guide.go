@@ -95,7 +95,7 @@ func adviseCommand(s *system) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return reports.AdviceJSON(s.stdout, a)
+				return reports.WriteJSON(s.stdout, a)
 			}
 			return reports.AdviceTerminal(s.stdout, a, s.terminalOptions())
 		},

@@ -35,9 +35,8 @@ type Family struct {
 	// TokenRestarts says when a fencing token starts again, so that an old holder outranks a new one;
 	// "" for tokens that only grow, and for locks without.
 	TokenRestarts string
-	// Condition is what the locks need of their surroundings; "" for nothing. ConditionShownBy is the
-	// experiment that breaks them without it; "" if there is none.
-	Condition, ConditionShownBy string
+	// Condition is what the locks need of their surroundings; "" for nothing.
+	Condition string
 }
 
 // Families lists all of them.
@@ -53,7 +52,7 @@ func Families() []Family {
 			Name: "connection to a database", Locks: []string{"postgres-session", "mariadb"}, End: EndsConnection,
 			Ends: "its connection; no clock", Survives: "nothing; holders learn it at their next query",
 			Breaks: "the holder goes on after its connection ended, as in a restart of the server", Behind: "data written through that connection, or a unique row",
-			Condition: "connect to the server itself: a pooler in transaction mode shares connections", ConditionShownBy: "repro/pgbouncer-leak",
+			Condition: "connect to the server itself: a pooler in transaction mode shares connections",
 		}, {
 			Name: "session of etcd", Locks: []string{"etcd", "etcd-election", "etcd-v3lock", "etcd-v3lock-retry"}, End: EndsSession,
 			Ends: "a lease by the leader's monotonic clock (3.4: wall clock)", Survives: "all, by Raft",

@@ -238,9 +238,6 @@ func (s *Stop) sentence() string {
 // counts only if it was seen again.
 func (f Finding) Counts() bool { return f.Property != checker.Liveness || f.Outcome == Confirmed }
 
-// IsWaiting says that the finding waits for a trial that shows it more often, and is not reduced until then.
-func (f Finding) IsWaiting() bool { return f.State == Waiting }
-
 // trials counts the trials: those made, those that show something about the lock, and those with a proven fault.
 func (r Result) trials() (made, useful, proven int) {
 	for _, arm := range r.Arms {
