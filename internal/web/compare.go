@@ -27,21 +27,13 @@ func (h *handler) compare(w http.ResponseWriter, r *http.Request) {
 		h.compareChosen(w, r, chosen)
 		return
 	}
-	a, b := query.Get("a"), query.Get("b")
-	first, err := h.judged(a)
-	if err != nil {
-		h.refuse(w, a, err)
-		return
-	}
-	second, err := h.judged(b)
-	if err != nil {
-		h.refuse(w, b, err)
+	runs, documents, ok := h.judged(w, query.Get("a"), query.Get("b"))
+	if !ok {
 		return
 	}
 	h.pages.write(w, http.StatusOK, "compare", comparePage{
-		First:      h.newRow(run{Folder: a, Line: reports.NewLine(first)}, false),
-		Second:     h.newRow(run{Folder: b, Line: reports.NewLine(second)}, false),
-		SideBySide: reports.NewSideBySide(first, second), Swapped: addressOfTwo(b, a),
+		First: h.newRow(runs[0], false), Second: h.newRow(runs[1], false),
+		SideBySide: reports.NewSideBySide(documents[0], documents[1]), Swapped: addressOfTwo(runs[1].Folder, runs[0].Folder),
 	})
 }
 
@@ -50,39 +42,33 @@ func (h *handler) compareChosen(w http.ResponseWriter, r *http.Request, folders 
 		h.tell(w, http.StatusBadRequest, fmt.Sprintf("Choose two runs to compare, not %d.", len(folders)))
 		return
 	}
-	var runs []run
-	for _, folder := range folders {
-		document, err := h.judged(folder)
-		if err != nil {
-			h.refuse(w, folder, err)
-			return
-		}
-		runs = append(runs, run{Folder: folder, Line: reports.NewLine(document)})
+	runs, _, ok := h.judged(w, folders...)
+	if !ok {
+		return
 	}
 	slices.SortFunc(runs, newestFirst)
 	http.Redirect(w, r, addressOfTwo(runs[1].Folder, runs[0].Folder), http.StatusSeeOther)
 }
 
-// judged reads the results of a run.
-func (h *handler) judged(folder string) (reports.Document, error) {
-	if !h.store.isRun(folder) {
-		return reports.Document{}, errNoRun
+// judged reads the results of runs. If any of them has none, the answer says so.
+func (h *handler) judged(w http.ResponseWriter, folders ...string) (all []run, documents []reports.Document, ok bool) {
+	for _, folder := range folders {
+		if !h.store.isRun(folder) {
+			h.tell(w, http.StatusNotFound, fmt.Sprintf("There is no run %q in the store.", folder))
+			return nil, nil, false
+		}
+		document, err := h.store.document(folder)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			h.tell(w, http.StatusNotFound, fmt.Sprintf("The run %s has no %s yet.", folder, runs.ResultsFile))
+			return nil, nil, false
+		case err != nil:
+			h.tell(w, http.StatusInternalServerError, fmt.Sprintf("The results of %s cannot be read: %v.", folder, err))
+			return nil, nil, false
+		}
+		all, documents = append(all, run{Folder: folder, Line: reports.NewLine(document)}), append(documents, document)
 	}
-	return h.store.document(folder)
-}
-
-// errNoRun is the error of a path at which there is no run.
-var errNoRun = errors.New("there is no such run in the store")
-
-func (h *handler) refuse(w http.ResponseWriter, folder string, err error) {
-	switch {
-	case errors.Is(err, errNoRun):
-		h.tell(w, http.StatusNotFound, fmt.Sprintf("There is no run %q in the store.", folder))
-	case errors.Is(err, fs.ErrNotExist):
-		h.tell(w, http.StatusNotFound, fmt.Sprintf("The run %s has no %s yet.", folder, runs.ResultsFile))
-	default:
-		h.tell(w, http.StatusInternalServerError, fmt.Sprintf("The results of %s cannot be read: %v.", folder, err))
-	}
+	return all, documents, true
 }
 
 func addressOfTwo(first, second string) string {

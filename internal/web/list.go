@@ -56,11 +56,10 @@ func (r run) verdict() string {
 // listPage is the content of the list.
 type listPage struct {
 	selection
-	Shown, All   int   // runs that the filters let through, and all
-	Chosen       []row // to be compared, and not among Rows
-	Rows         []row
-	First, Last  int    // of Rows among those shown, from 1
-	Newer, Older string // addresses of other parts of the list
+	Shown, All int   // runs that the filters let through, and all
+	Chosen     []row // to be compared, and not among Rows
+	Rows       []row
+	part       // which of those shown Rows are
 	// Comparisons are the newest; Earlier are the others.
 	Comparisons, Earlier []comparisonRow
 	// Pages are others of several runs.
@@ -103,15 +102,8 @@ func (h *handler) newListPage(query url.Values) listPage {
 	page := listPage{All: len(all.runs), Problems: all.problems, Unread: all.unread}
 	shown := page.of(all.runs, query)
 	page.Shown = len(shown)
-	from := min(max(0, atoi(query.Get("from"))), max(0, len(shown)-1))
-	rows := shown[from:min(from+maxRows, len(shown))]
-	page.First, page.Last = from+1, from+len(rows)
-	if from > 0 {
-		page.Newer = listAt(query, max(0, from-maxRows))
-	}
-	if page.Last < len(shown) {
-		page.Older = listAt(query, from+maxRows)
-	}
+	var rows []run
+	rows, page.part = partOf(shown, "/", query)
 	h.addRows(&page, all.runs, rows, query["run"])
 	for _, name := range all.pages {
 		page.Pages = append(page.Pages, pageRow{name, address("files", name)})
@@ -140,9 +132,6 @@ func (h *handler) addRows(page *listPage, all, rows []run, chosen []string) {
 		}
 	}
 }
-
-// listAt is the address of another part of a list.
-func listAt(query url.Values, from int) string { return partAt("/", query, from) }
 
 // valuesOf is what a filter can be set to: what there is, and what it is set to.
 func valuesOf(f filter, runs []run, set string) []string {
@@ -184,11 +173,29 @@ func address(page string, names ...string) string {
 	return (&url.URL{Path: "/" + page + "/" + path.Join(names...)}).EscapedPath()
 }
 
-// partAt is the address of another part of a page.
-func partAt(page string, query url.Values, from int) string {
-	query = maps.Clone(query)
-	query.Set("from", strconv.Itoa(from))
-	return page + "?" + query.Encode()
+// part is a stretch of a list that is too long for one page.
+type part struct {
+	First, Last  int    // from 1; 0 for an empty list
+	Newer, Older string // addresses of other parts; "" for none
+}
+
+// partOf is the part of some runs that the query of a page asks for.
+func partOf(runs []run, page string, query url.Values) ([]run, part) {
+	from := min(max(0, atoi(query.Get("from"))), max(0, len(runs)-1))
+	to := min(from+maxRows, len(runs))
+	address := func(from int) string {
+		other := maps.Clone(query)
+		other.Set("from", strconv.Itoa(from))
+		return page + "?" + other.Encode()
+	}
+	p := part{First: min(from+1, to), Last: to}
+	if from > 0 {
+		p.Newer = address(max(0, from-maxRows))
+	}
+	if to < len(runs) {
+		p.Older = address(to)
+	}
+	return runs[from:to], p
 }
 
 // atoi is the number in a text, or 0.

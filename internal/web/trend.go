@@ -17,8 +17,7 @@ type trendPage struct {
 	Shown          int
 	Strip          []trendRow // the oldest first
 	Rows           []trendRow // the newest first
-	First, Last    int        // of those shown, from 1
-	Newer, Older   string     // addresses of other parts
+	part                      // which of those shown Rows are
 }
 
 // trendRow is one run among those like it.
@@ -51,21 +50,14 @@ func (h *handler) newTrendPage(query url.Values) trendPage {
 		return r.ofHistory() && r.Lock == page.Lock && r.Settings == page.Settings
 	})
 	page.Shown = len(like)
-	from := min(max(0, atoi(query.Get("from"))), max(0, len(like)-1))
-	to := min(from+maxRows, len(like))
-	for i, r := range like[from:to] {
-		before := from + i + 1
+	var rows []run
+	rows, page.part = partOf(like, "/trend", query)
+	for i, r := range rows {
+		before := page.First + i
 		changed := before < len(like) && like[before].Versions != r.Versions
 		page.Rows = append(page.Rows, trendRow{h.newRow(r, false), changed})
 	}
 	page.Strip = slices.Clone(page.Rows)
 	slices.Reverse(page.Strip)
-	page.First, page.Last = min(from+1, len(like)), to
-	if from > 0 {
-		page.Newer = partAt("/trend", query, max(0, from-maxRows))
-	}
-	if to < len(like) {
-		page.Older = partAt("/trend", query, to)
-	}
 	return page
 }
