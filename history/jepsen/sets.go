@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"lockcheck/history"
@@ -96,30 +97,18 @@ func (s *set) certain(elements []int64) []int64 {
 // elementsOf lists what a read returned: a set, or a vector, in which an element may be
 // more than once.
 func elementsOf(value any) ([]int64, error) {
+	members, isVector := value.([]any)
+	set, isSet := value.(map[any]bool)
+	if !isVector && !isSet {
+		return nil, fmt.Errorf("a read returned %T", value)
+	}
 	elements := []int64{}
-	add := func(x any) error {
+	for _, x := range slices.AppendSeq(members, maps.Keys(set)) {
 		n, is := x.(int64)
 		if !is {
-			return fmt.Errorf("a read returned %v, which is no integer", x)
+			return nil, fmt.Errorf("a read returned %v, which is no integer", x)
 		}
 		elements = append(elements, n)
-		return nil
-	}
-	switch v := value.(type) {
-	case map[any]bool:
-		for x := range v {
-			if err := add(x); err != nil {
-				return nil, err
-			}
-		}
-	case []any:
-		for _, x := range v {
-			if err := add(x); err != nil {
-				return nil, err
-			}
-		}
-	default:
-		return nil, fmt.Errorf("a read returned %T", value)
 	}
 	slices.Sort(elements)
 	return elements, nil
