@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"lockcheck/internal/runs"
+	"lockcheck/reports"
 )
 
 // Assemble makes a folder that appears only once it is complete: it is filled under another
@@ -73,4 +74,20 @@ func WriteFiles(folder string, files map[string]func(io.Writer) error) error {
 		errs = append(errs, runs.WriteFile(folder, name, write))
 	}
 	return errors.Join(errs...)
+}
+
+// WriteReports writes a result into a folder under a name: as JSON for programs, and its page with the pictures for
+// people.
+func WriteReports(folder, name string, result any, page reports.Page) error {
+	files := map[string]func(io.Writer) error{
+		name + ".json": func(w io.Writer) error { return reports.WriteJSON(w, result) },
+		name + ".html": page.WriteHTML,
+		name + ".md":   page.WriteMarkdown,
+	}
+	for _, block := range page.Blocks {
+		if picture, is := block.(reports.Picture); is {
+			files[picture.File] = func(w io.Writer) error { _, err := io.WriteString(w, picture.SVG); return err }
+		}
+	}
+	return WriteFiles(folder, files)
 }

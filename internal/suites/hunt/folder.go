@@ -16,12 +16,10 @@ import (
 
 // Names in the folder of a hunt.
 const (
-	ledgerFile   = "ledger.jsonl"
-	runsFolder   = "runs"
-	findsFolder  = "finds" // the reproductions
-	jsonFile     = "hunt.json"
-	HTMLFile     = "hunt.html"
-	MarkdownFile = "hunt.md"
+	ledgerFile  = "ledger.jsonl"
+	runsFolder  = "runs"
+	findsFolder = "finds" // the reproductions
+	HTMLFile    = "hunt.html"
 )
 
 // Folder is a hunt on disk: a ledger of every trial that was made and of every finding that was investigated.

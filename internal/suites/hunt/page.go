@@ -1,27 +1,20 @@
 package hunt
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
 	"lockcheck/reports"
 )
 
 // WriteReports writes the result for people and for programs into the folder of the hunt.
 func (f *Folder) WriteReports(r Result) error {
-	page := r.Page()
-	return errors.Join(
-		runs.WriteFile(f.Path, jsonFile, func(w io.Writer) error { return reports.WriteJSON(w, r) }),
-		runs.WriteFile(f.Path, HTMLFile, page.WriteHTML),
-		runs.WriteFile(f.Path, MarkdownFile, page.WriteMarkdown),
-	)
+	return suites.WriteReports(f.Path, "hunt", r, r.Page())
 }
 
 // Page is the whole result.

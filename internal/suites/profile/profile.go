@@ -159,8 +159,6 @@ func jain(shares []float64) float64 {
 const (
 	MarkdownFile = "profile.md"
 	ChartFile    = "profile.svg"
-	HTMLFile     = "profile.html"
-	jsonFile     = "profile.json"
 )
 
 // Verdict is the most telling one of the runs, of which there must be one.

@@ -59,7 +59,7 @@ func TestMeasure(t *testing.T) {
 	if err := p.WriteReports(folder); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{jsonFile, MarkdownFile, HTMLFile, ChartFile} {
+	for _, name := range []string{"profile.json", MarkdownFile, "profile.html", ChartFile} {
 		if info, err := os.Stat(filepath.Join(folder, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -2,7 +2,6 @@ package profile
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"time"
@@ -176,10 +175,5 @@ func draw(chart *reports.Chart, p Point, value float64) {
 
 // WriteReports writes the profile for people and for programs into a folder.
 func (p Profile) WriteReports(folder string) error {
-	return suites.WriteFiles(folder, map[string]func(io.Writer) error{
-		jsonFile:     func(w io.Writer) error { return reports.WriteJSON(w, p) },
-		MarkdownFile: p.Page().WriteMarkdown,
-		HTMLFile:     p.Page().WriteHTML,
-		ChartFile:    func(w io.Writer) error { _, err := io.WriteString(w, p.svg()); return err },
-	})
+	return suites.WriteReports(folder, "profile", p, p.Page())
 }

@@ -2,7 +2,6 @@ package sweep
 
 import (
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,17 +10,14 @@ import (
 	"lockcheck/internal/runs"
 	"lockcheck/internal/stats"
 	"lockcheck/internal/suites"
-	"lockcheck/reports"
 )
 
 // Names of the files of a sweep.
 const (
-	ledgerFile   = "ledger.jsonl"
-	runsFolder   = "runs"
-	jsonFile     = "sweep.json"
-	HTMLFile     = "sweep.html"
-	ChartFile    = "sweep.svg"
-	MarkdownFile = "sweep.md"
+	ledgerFile = "ledger.jsonl"
+	runsFolder = "runs"
+	HTMLFile   = "sweep.html"
+	ChartFile  = "sweep.svg"
 )
 
 // Folder is a sweep on disk.
@@ -196,11 +192,5 @@ func (t *tally) measured(at Point) Measured {
 
 // WriteReports writes the sweep for people and for programs into its folder.
 func (f *Folder) WriteReports(s Sweep) error {
-	page := s.Page()
-	return suites.WriteFiles(f.Path, map[string]func(io.Writer) error{
-		jsonFile:     func(w io.Writer) error { return reports.WriteJSON(w, s) },
-		HTMLFile:     page.WriteHTML,
-		MarkdownFile: page.WriteMarkdown,
-		ChartFile:    func(w io.Writer) error { _, err := io.WriteString(w, s.svg()); return err },
-	})
+	return suites.WriteReports(f.Path, "sweep", s, s.Page())
 }
