@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -35,10 +36,10 @@ func (r realRuns) print(out io.Writer) error {
 	}
 	fmt.Fprintf(out, "\n%d runs of `lockcheck test --lock memory --nemesis pause`, each held against the share of all others, which are independent of it:\n\n", len(all))
 	head(out, "runs", "n", "coverage in %", "too high", "too low", "mean width", "over updates")
-	r.singles(out, "one, the first 30", all[:min(30, len(all))], all)
-	r.singles(out, "one", all, all)
-	groups(out, "five pooled, apart", parts(all, 5), all)
-	groups(out, "ten pooled, apart", parts(all, 10), all)
+	groups(out, "one, the first 30", chunks(all[:min(30, len(all))], 1), all)
+	groups(out, "one", chunks(all, 1), all)
+	groups(out, "five pooled, apart", chunks(all, 5), all)
+	groups(out, "ten pooled, apart", chunks(all, 10), all)
 	groups(out, "ten pooled, drawn", drawn(all, 10, 500), all)
 	fmt.Fprintf(out, "\nSets of these runs against each other, each run in one of them, drawn 500 times:\n\n")
 	head(out, "runs a side", "worse in %", "better in %")
@@ -101,22 +102,9 @@ func (r realRuns) judged() ([]checker.Results, error) {
 	return all, nil
 }
 
-func (r realRuns) singles(out io.Writer, name string, some, all []checker.Results) {
-	var each [][]checker.Results
-	for i := range some {
-		each = append(each, some[i:i+1])
-	}
-	groups(out, name, each, all)
-}
-
-// parts divides runs into groups of one size.
-func parts(all []checker.Results, size int) [][]checker.Results {
-	var groups [][]checker.Results
-	for len(all) >= size {
-		groups = append(groups, all[:size])
-		all = all[size:]
-	}
-	return groups
+// chunks divides runs into groups of one size. The rest is left out.
+func chunks(all []checker.Results, size int) [][]checker.Results {
+	return slices.Collect(slices.Chunk(all[:len(all)/size*size], size))
 }
 
 // drawn draws groups of runs of one size.
@@ -137,16 +125,13 @@ func drawn(all []checker.Results, size, n int) [][]checker.Results {
 // runs.
 func groups(out io.Writer, name string, groups [][]checker.Results, all []checker.Results) {
 	everything := checker.PoolOf(all)
-	var ours, naive tally
+	var t tally
 	for _, group := range groups {
 		p := checker.PoolOf(group)
 		others := stats.Count{K: everything.Lost - p.Lost, N: everything.Acknowledged - p.Acknowledged}
-		ours.add(others.Share(), p.LostLow, p.LostHigh)
-		low, high := stats.Wilson(p.Lost, p.Acknowledged)
-		naive.add(others.Share(), low, high)
+		t.addPool(others.Share(), p)
 	}
-	if ours.trials > 0 {
-		row(out, name, fmt.Sprint(ours.trials), percent(ours.share()), fmt.Sprint(ours.above), fmt.Sprint(ours.below),
-			fmt.Sprintf("%.3f", ours.width/float64(ours.trials)), percent(naive.share()))
+	if t.trials > 0 {
+		row(out, name, fmt.Sprint(t.trials), percent(t.share()), fmt.Sprint(t.above), fmt.Sprint(t.below), t.meanWidth(), percent(t.of(t.overUpdates)))
 	}
 }

@@ -20,13 +20,15 @@ func simulated(out io.Writer, trials int) {
 	comparisons(out, trials)
 }
 
-// tally counts how often a true share lies within an interval.
+// tally counts how often a true share lies within our intervals, and within those over single updates.
 type tally struct {
 	trials, within, below, above int // above: the interval lies above the share
+	overUpdates                  int
 	width                        float64
 }
 
-func (t *tally) add(truth, low, high float64) {
+// add adds the interval of a share of some updates.
+func (t *tally) add(truth, low, high float64, updates stats.Count) {
 	t.trials++
 	t.width += high - low
 	switch {
@@ -37,9 +39,18 @@ func (t *tally) add(truth, low, high float64) {
 	default:
 		t.within++
 	}
+	if low, high := stats.Wilson(updates.K, updates.N); low <= truth && truth <= high {
+		t.overUpdates++
+	}
 }
 
-func (t tally) share() float64 { return 100 * float64(t.within) / float64(t.trials) }
+func (t *tally) addPool(truth float64, p checker.Pool) {
+	t.add(truth, p.LostLow, p.LostHigh, stats.Count{K: p.Lost, N: p.Acknowledged})
+}
+
+func (t tally) share() float64    { return t.of(t.within) }
+func (t tally) of(n int) float64  { return 100 * float64(n) / float64(t.trials) }
+func (t tally) meanWidth() string { return fmt.Sprintf("%.3f", t.width/float64(t.trials)) }
 
 func row(out io.Writer, cells ...string) { fmt.Fprintf(out, "| %s |\n", strings.Join(cells, " | ")) }
 
@@ -59,38 +70,31 @@ func singleRuns(out io.Writer, trials int) {
 	}
 	fmt.Fprintf(out, "Coverage in %%, by the number of faults (%d histories a cell); in brackets that of an interval over updates:\n\n", trials)
 	head(out, cells...)
-	spread := make(map[string]int)
+	low, within, high := 0, 0, 0
 	for _, s := range services() {
 		truth := s.truth()
 		cells := []string{s.name, percent(100*truth) + " %"}
 		for _, n := range faults {
 			r := rand.New(rand.NewPCG(uint64(n), 2))
-			var ours, naive tally
+			var t tally
 			for range trials {
 				windows := s.draw(r, n)
 				low, high := stats.ShareOf(windows)
-				ours.add(truth, low, high)
-				all := stats.Sum(windows)
-				low, high = stats.Wilson(all.K, all.N)
-				naive.add(truth, low, high)
+				t.add(truth, low, high, stats.Sum(windows))
 			}
-			cells = append(cells, fmt.Sprintf("%s (%.0f)", percent(ours.share()), naive.share()))
-			spread[band(ours.share())]++
+			cells = append(cells, fmt.Sprintf("%s (%.0f)", percent(t.share()), t.of(t.overUpdates)))
+			switch {
+			case t.share() < 93:
+				low++
+			case t.share() > 97:
+				high++
+			default:
+				within++
+			}
 		}
 		row(out, cells...)
 	}
-	fmt.Fprintf(out, "\nOf these cells %d are below 93 %%, %d from 93 to 97 %%, %d above.\n", spread["below"], spread["within"], spread["above"])
-}
-
-// band is where a coverage lies outside 93 to 97 %.
-func band(share float64) string {
-	switch {
-	case share < 93:
-		return "below"
-	case share > 97:
-		return "above"
-	}
-	return "within"
+	fmt.Fprintf(out, "\nOf these cells %d are below 93 %%, %d from 93 to 97 %%, %d above.\n", low, within, high)
 }
 
 // pooledRuns is the interval of several runs of five faults, as PoolOf makes it.
@@ -112,8 +116,7 @@ func pooledRuns(out io.Writer, trials int) {
 				r := rand.New(rand.NewPCG(uint64(n), 3))
 				var t tally
 				for range trials / 2 {
-					p := checker.PoolOf(several(r, n, run))
-					t.add(truth, p.LostLow, p.LostHigh)
+					t.addPool(truth, checker.PoolOf(several(r, n, run)))
 				}
 				cells = append(cells, percent(t.share()))
 			}
@@ -178,14 +181,12 @@ func throughHistories(out io.Writer, trials int) {
 		truth := s.truth()
 		for _, n := range []int{5, 14} {
 			r := rand.New(rand.NewPCG(uint64(n), 4))
-			var ours, naive tally
+			var t tally
 			for range trials {
 				u := checker.Check(historyOf(r, s.draw(r, n)), checker.Options{NoHolds: true}).Updates
-				ours.add(truth, u.LostLow, u.LostHigh)
-				low, high := stats.Wilson(u.Lost, u.Acknowledged)
-				naive.add(truth, low, high)
+				t.add(truth, u.LostLow, u.LostHigh, stats.Count{K: u.Lost, N: u.Acknowledged})
 			}
-			row(out, s.name, fmt.Sprint(n), percent(ours.share()), fmt.Sprintf("%.3f", ours.width/float64(trials)), percent(naive.share()))
+			row(out, s.name, fmt.Sprint(n), percent(t.share()), t.meanWidth(), percent(t.of(t.overUpdates)))
 		}
 	}
 }
