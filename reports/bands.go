@@ -118,9 +118,7 @@ func (c *canvas) faultRows(top int) int {
 		c.rect(faultClass(f), f.Begin, f.End, top+i*height+18, 8, text+" ("+clean(f.ID)+")")
 		c.Labels = append(c.Labels, label{"l-fault", percent(c.labelX(f, anchor)), text, anchor, rows[i].y})
 	}
-	if left > 0 {
-		c.Notes = append(c.Notes, Many(int64(left), "more fault")+" at this time left out of the picture.")
-	}
+	c.leftOut(left, "more fault", " at this time left out of the picture.")
 	c.stack("faults", len(rows), top, height)
 	return top + len(rows)*height
 }
@@ -154,9 +152,7 @@ func (c *canvas) faultKinds(top int) int {
 		drawn++
 		c.rect(faultClass(f), f.Begin, f.End, top+i*height+6, 10, c.rec.faultName(f)+" ("+clean(f.ID)+")")
 	}
-	if left > 0 {
-		c.Notes = append(c.Notes, Many(int64(left), "more fault")+" left out.")
-	}
+	c.leftOut(left, "more fault", " left out.")
 	return top + len(rows)*height
 }
 

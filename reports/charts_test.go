@@ -70,7 +70,7 @@ func TestLevels(t *testing.T) {
 		{15 * time.Microsecond, 2 * time.Second, "10 µs, 100 µs, 1 ms, 10 ms, 100 ms, 1 s, 10 s"},
 	} {
 		var names []string
-		for _, l := range decadesOf(c.shortest, c.longest).levels() {
+		for _, l := range levelsOf(decades(c.shortest, c.longest)) {
 			names = append(names, l.Label)
 		}
 		if got := strings.Join(names, ", "); got != c.want {
@@ -110,7 +110,7 @@ func TestLatencyChart(t *testing.T) {
 		t.Fatalf("%d acquires are drawn one by one, or nothing says that they are not", maxDots+1)
 	}
 	// The only slow one is at the top of its stretch, in both charts.
-	top := " " + chartY(decadesOf(time.Millisecond, time.Second).share(time.Second))
+	top := " " + chartY(heightOf(time.Second, decades(time.Millisecond, time.Second)))
 	for _, c := range []picture{few, many} {
 		if !strings.Contains(c.Paths[0].D, top) {
 			t.Error("the slowest is not in the picture")

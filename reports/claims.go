@@ -130,9 +130,7 @@ func (c *canvas) unowned(top int) int {
 		}
 		c.write(rows[i], "l-claim", end, text, anchor)
 	}
-	if left > 0 {
-		c.Notes = append(c.Notes, Many(int64(left), "more claim")+" of the service left out.")
-	}
+	c.leftOut(left, "more claim", " of the service left out.")
 	c.stack("service", len(rows), top, height)
 	return top + len(rows)*height
 }

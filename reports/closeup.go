@@ -83,9 +83,7 @@ func (c *canvas) actors(cast map[string]bool) []string {
 			left++
 		}
 	}
-	if left > 0 {
-		c.Notes = append(c.Notes, Many(int64(left), "more worker")+" that took no part in this left out.")
-	}
+	c.leftOut(left, "more worker", " that took no part in this left out.")
 	return out
 }
 

@@ -1,9 +1,6 @@
 package reports
 
-import (
-	"slices"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // shelf keeps labels on one line from running into each other.
 type shelf struct {
@@ -15,23 +12,14 @@ type shelf struct {
 // width that the page is meant for.
 const runeShare = 1.15
 
-// put finds space for a text that begins at x, or ends there where it would not fit into
-// the plot.
-func (s *shelf) put(x float64, text string) (anchor string, ok bool) {
+// put finds space for a text that begins at x, or with before ends there; the other way round where it would not fit
+// into the plot.
+func (s *shelf) put(x float64, text string, before bool) (anchor string, ok bool) {
 	w := widthOf(text)
-	if x+w > 100 {
+	if before && x-w >= 0 || !before && x+w > 100 {
 		return "end", s.take(x-w, x)
 	}
 	return "start", s.take(x, x+w)
-}
-
-// putBefore is put the other way round.
-func (s *shelf) putBefore(x float64, text string) (anchor string, ok bool) {
-	w := widthOf(text)
-	if x-w < 0 {
-		return "start", s.take(x, x+w)
-	}
-	return "end", s.take(x-w, x)
 }
 
 // take says whether a stretch was free.
@@ -58,8 +46,7 @@ func place(rows *[]*shelf, top, height int, from, to float64, text string) (int,
 		anchor, from, end = "end", min(from, to-w), to
 	}
 	for i, s := range *rows {
-		if !slices.ContainsFunc(s.taken, func(t [2]float64) bool { return from < t[1] && end > t[0] }) {
-			s.taken = append(s.taken, [2]float64{from, end})
+		if s.take(from, end) {
 			return i, anchor
 		}
 	}

@@ -25,32 +25,32 @@ func latencyChart(rec *record) (picture, bool) {
 	for _, l := range calls {
 		shortest, longest = min(shortest, l.took), max(longest, l.took)
 	}
-	s := decadesOf(shortest, longest)
-	c := newChart(rec, "latency", s.levels())
+	axis := decades(shortest, longest)
+	c := newChart(rec, "latency", levelsOf(axis))
 	c.Title = "Latency of acquire over time"
 	c.Desc = "Time from left to right; upwards, on a logarithmic scale, how long each of " + Many(int64(len(calls)), "granted acquire") +
 		" took: from " + Length(shortest) + " to " + Length(longest) + ". Shaded where a fault was in force. The table of latencies has the figures."
 	if len(calls) <= maxDots {
-		c.dots(calls, s)
+		c.dots(calls, axis)
 		c.Notes = append(c.Notes, "A dot is an acquire that was granted, at the time of its grant.")
 	} else {
-		c.gathered(calls, s)
+		c.gathered(calls, axis)
 		c.Notes = append(c.Notes, Grouped(int64(len(calls)))+" granted acquires, gathered into "+strconv.Itoa(stretches)+
 			" stretches of time: a line from the fastest to the slowest of each, and a dot at their median.")
 	}
 	return c.picture, true
 }
 
-func (c *canvas) dots(calls []call, s decades) {
+func (c *canvas) dots(calls []call, axis Axis) {
 	p := pen{c: c}
 	for _, l := range calls {
-		p.dot(l.done, s.share(l.took))
+		p.dot(l.done, heightOf(l.took, axis))
 	}
 	p.draw("dots")
 }
 
 // gathered draws many calls without hiding an extreme.
-func (c *canvas) gathered(calls []call, s decades) {
+func (c *canvas) gathered(calls []call, axis Axis) {
 	var all [stretches][]time.Duration
 	width := (c.to-c.from)/stretches + 1
 	for _, l := range calls {
@@ -63,35 +63,31 @@ func (c *canvas) gathered(calls []call, s decades) {
 			continue
 		}
 		middle := c.from + int64(n)*width + width/2
-		spread.move(middle, s.share(slices.Min(took)))
-		spread.line(middle, s.share(slices.Max(took)))
-		medians.dot(middle, s.share(stats.Median(took)))
+		spread.move(middle, heightOf(slices.Min(took), axis))
+		spread.line(middle, heightOf(slices.Max(took), axis))
+		medians.dot(middle, heightOf(stats.Median(took), axis))
 	}
 	spread.draw("spread")
 	medians.draw("dots")
 }
 
-// decades is a logarithmic scale from one power of ten, in ns, to another.
-type decades struct{ low, high int }
-
-func decadesOf(shortest, longest time.Duration) decades {
+// decades is a logarithmic axis, ns, from one power of ten to another.
+func decades(shortest, longest time.Duration) Axis {
 	low := int(math.Floor(math.Log10(float64(max(1, shortest)))))
 	high := int(math.Ceil(math.Log10(float64(max(1, longest)))))
-	return decades{low, max(high, low+1)}
+	return Axis{Low: math.Pow10(low), High: math.Pow10(max(high, low+1))}
 }
 
-func (s decades) share(d time.Duration) float64 {
-	return (math.Log10(float64(max(1, d))) - float64(s.low)) / float64(s.high-s.low)
-}
-
-func (s decades) levels() []level {
+func levelsOf(decades Axis) []level {
 	var out []level
-	for n := s.low; n <= s.high; n++ {
-		d := time.Duration(math.Pow10(n))
-		out = append(out, levelAt(s.share(d), Length(d)))
+	for d := decades.Low; d <= decades.High; d *= 10 {
+		out = append(out, levelAt(decades.along(d), Length(time.Duration(d))))
 	}
 	return out
 }
+
+// heightOf is where a call lies on an axis.
+func heightOf(took time.Duration, on Axis) float64 { return on.along(float64(max(1, took))) }
 
 // latencyRow is the latencies of one operation.
 type latencyRow struct {

@@ -22,6 +22,6 @@ func (c *canvas) lease(h checker.Hold, named bool) {
 	c.rect("lease", h.Start, end, r.lease, 3, text)
 	if named && end == h.LeaseEnd {
 		c.symbol("ttl", access{worker: h.Worker, time: end}, text)
-		c.noteBefore(r.under, "l-lease", end, "TTL of "+Length(c.rec.ttl)+" ends")
+		c.label(r.under, "l-lease", end, "TTL of "+Length(c.rec.ttl)+" ends", true)
 	}
 }

@@ -31,9 +31,7 @@ func overview(rec *record, s situation) picture {
 	if c.parts > maxParts {
 		c.Notes = append(c.Notes, "A zoom draws only the first "+Grouped(maxParts)+" of those that are merged one by one.")
 	}
-	if n := len(rec.unowned); n > 0 {
-		c.Notes = append(c.Notes, Many(int64(n), "claim")+" of the service that no hold came of left out.")
-	}
+	c.leftOut(len(rec.unowned), "claim", " of the service that no hold came of left out.")
 	c.badSymbols()
 	if len(rec.unlisted) > 0 {
 		c.Notes = append(c.Notes, "Not everything that went wrong is marked, only the first incidents of each property ("+strings.Join(rec.unlisted, "; ")+"): an unmarked stretch need not be a sound one.")

@@ -36,9 +36,7 @@ func (c *canvas) symbols(s situation) {
 			c.note(r.below, "l-"+a.symbol, a.time, a.text)
 		}
 	}
-	if left := len(list) - maxMarks; left > 0 {
-		c.Notes = append(c.Notes, Many(int64(left), "more access")+" left out.")
-	}
+	c.leftOut(len(list)-maxMarks, "more access", " left out.")
 	// What is drawn last lies on top.
 	slices.Reverse(c.Marks)
 }
@@ -86,7 +84,5 @@ func (c *canvas) badSymbols() {
 		}
 		c.symbol(symbol, a, at(a.time, c.rec.begin)+": "+clean(a.worker)+", "+text)
 	}
-	if left > 0 {
-		c.Notes = append(c.Notes, Many(int64(left), "more mark")+" left out.")
-	}
+	c.leftOut(left, "more mark", " left out.")
 }

@@ -147,20 +147,15 @@ func (c *canvas) stretch(class string, from, to int64, y, h int, title string) s
 
 // note writes a label after a moment, if there is space on its shelf.
 func (c *canvas) note(s *shelf, class string, t int64, text string) {
-	if s == nil {
-		return
-	}
-	if anchor, ok := s.put(c.pos(t), text); ok {
-		c.write(s, class, t, text, anchor)
-	}
+	c.label(s, class, t, text, false)
 }
 
-// noteBefore writes a label that ends at a moment.
-func (c *canvas) noteBefore(s *shelf, class string, t int64, text string) {
+// label writes one after a moment, or before it.
+func (c *canvas) label(s *shelf, class string, t int64, text string, before bool) {
 	if s == nil {
 		return
 	}
-	if anchor, ok := s.putBefore(c.pos(t), text); ok {
+	if anchor, ok := s.put(c.pos(t), text, before); ok {
 		c.write(s, class, t, text, anchor)
 	}
 }
@@ -177,6 +172,13 @@ func (c *canvas) symbol(symbol string, a access, title string) {
 		return
 	}
 	c.Marks = append(c.Marks, mark{symbol, percent(c.pos(t)), strconv.Itoa(r.bar + r.thick/2), title, c.rec.linkOf(symbol, a)})
+}
+
+// leftOut says how many of something are not drawn.
+func (c *canvas) leftOut(n int, noun, rest string) {
+	if n > 0 {
+		c.Notes = append(c.Notes, Many(n, noun)+rest)
+	}
 }
 
 func (c *canvas) describe(title string) {
