@@ -28,55 +28,26 @@ func Conformance(w io.Writer, r conformance.Report, whole bool, o TerminalOption
 }
 
 func (t *terminal) conclusion(r conformance.Report) {
-	conclusion := r.Conclude()
-	word := strings.ToUpper(string(conclusion))
-	counts := fmt.Sprintf("%d rules passed, %d failed, %d not tried, %d not applicable", r.Count(conformance.Passed),
-		r.Count(conformance.Failed), r.Count(conformance.NotTried), r.Count(conformance.NotApplicable))
 	client := cmp.Or(clean(r.Client), "the client")
-	var sentence string
-	switch conclusion {
+	sentence, color := "not every rule could be tried on "+client, yellow
+	switch r.Conclude() {
 	case conformance.Conforms:
-		sentence = client + " keeps the protocol: " + counts
+		sentence, color = client+" keeps the protocol", green
 	case conformance.Fails:
-		sentence = client + " breaks the protocol: " + counts
-	default:
-		sentence = "not every rule could be tried on " + client + ": " + counts
+		sentence, color = client+" breaks the protocol", red
 	}
-	t.hang(word+"  ", t.paint(bold+conclusionColor(conclusion), word)+"  ", sentence)
+	t.word(string(r.Conclude()), color, fmt.Sprintf("%s: %d rules passed, %d failed, %d not tried, %d not applicable", sentence, r.Count(conformance.Passed),
+		r.Count(conformance.Failed), r.Count(conformance.NotTried), r.Count(conformance.NotApplicable)))
 	t.blank()
-}
-
-func conclusionColor(c conformance.Conclusion) string {
-	switch c {
-	case conformance.Conforms:
-		return green
-	case conformance.Fails:
-		return red
-	default:
-		return yellow
-	}
-}
-
-// outcomeColor of a rule; "" for one that does not matter.
-func outcomeColor(o conformance.Outcome) string {
-	switch o {
-	case conformance.Passed:
-		return green
-	case conformance.Failed:
-		return red
-	case conformance.NotTried:
-		return yellow
-	default:
-		return dim
-	}
 }
 
 // rules has a line of each rule: what was tried, or why it was not.
 func (t *terminal) rules(r conformance.Report) {
-	name := 0
+	var names []string
 	for _, result := range r.Results {
-		name = max(name, utf8.RuneCountInString(result.Rule))
+		names = append(names, clean(result.Rule))
 	}
+	colors := map[conformance.Outcome]string{conformance.Passed: green, conformance.Failed: red, conformance.NotTried: yellow}
 	for _, result := range r.Results {
 		about := result.Tries
 		outcome := string(result.Outcome)
@@ -88,9 +59,9 @@ func (t *terminal) rules(r conformance.Report) {
 		case conformance.NotApplicable:
 			outcome, about = "-", clean(result.Reason)
 		}
-		lead := pad(clean(result.Rule), name) + "  "
+		lead := pad(clean(result.Rule), widest(names)) + "  "
 		outcome = pad(outcome, len(conformance.NotTried))
-		t.hang(lead+outcome+"  ", lead+t.paint(outcomeColor(result.Outcome), outcome)+"  ", about)
+		t.hang(lead+outcome+"  ", lead+t.paint(cmp.Or(colors[result.Outcome], dim), outcome)+"  ", about)
 	}
 }
 

@@ -82,8 +82,13 @@ func (t *terminal) headline(r checker.Results) {
 
 // verdict is the line that everything else explains.
 func (t *terminal) verdict(v checker.Verdict, sentence string) {
-	word := strings.ToUpper(string(v))
-	t.hang(word+"  ", t.paint(bold+colorOf(v), word)+"  ", sentence)
+	t.word(string(v), colorOf(v), sentence)
+}
+
+// word writes a sentence behind its conclusion.
+func (t *terminal) word(word, color, sentence string) {
+	word = strings.ToUpper(word)
+	t.hang(word+"  ", t.paint(bold+color, word)+"  ", sentence)
 }
 
 func (t *terminal) run(r checker.Results, h history.Header) {
