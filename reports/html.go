@@ -1,7 +1,6 @@
 package reports
 
 import (
-	"bytes"
 	"embed"
 	"fmt"
 	"html/template"
@@ -40,12 +39,7 @@ func HTML(w io.Writer, h *history.History, r checker.Results) error {
 	if err != nil {
 		return fmt.Errorf("report page: %w", err)
 	}
-	var b bytes.Buffer
-	if err := t.Execute(&b, newPage(h, r)); err != nil {
-		return fmt.Errorf("report page: %w", err)
-	}
-	_, err = w.Write(b.Bytes())
-	return err
+	return writeWhole(w, t, newPage(h, r))
 }
 
 // Style is the style sheet of the page, as far as it is of use to other pages.
@@ -62,7 +56,7 @@ type page struct {
 	Run                                  []fact
 	Warnings                             []string
 	Verdicts                             []verdictRow
-	Findings                             []findingRow
+	Findings                             []Opinion
 	Situation                            *situationView
 	Overview                             *picture
 	Charts                               []picture
@@ -83,13 +77,7 @@ type page struct {
 // verdictRow is the properties with one verdict.
 type verdictRow struct {
 	Word, Class string
-	Properties  []findingRow
-}
-
-type findingRow struct {
-	Property, Word, Class, Summary string
-	Required                       bool
-	To                             string // address of its incidents on the page; "" for none
+	Properties  []Opinion
 }
 
 type situationView struct {
@@ -148,8 +136,8 @@ func newPage(h *history.History, r checker.Results) page {
 		Judged:   judged(r),
 		Run:      factsOf(h.Header, r),
 		Warnings: warnings(h, rec),
-		Findings: linked(findingRows(r), r),
-		Verdicts: verdictRows(linked(findingRows(r), r)),
+		Findings: linked(opinionsOf(r), r),
+		Verdicts: verdictRows(linked(opinionsOf(r), r)),
 		Figures:  figures(r),
 		Command:  shorten(CommandLine(again(h.Header)), maxParameter),
 		Started:  clean(h.Header.Started),
@@ -198,20 +186,20 @@ func (rec *record) faulted() bool {
 	return slices.ContainsFunc(rec.faults, func(f checker.FaultCoverage) bool { return f.Applied })
 }
 
-func findingRows(r checker.Results) []findingRow {
-	var out []findingRow
+func opinionsOf(r checker.Results) []Opinion {
+	var out []Opinion
 	for _, f := range ordered(r.Findings) {
 		class := wordOf(f)
 		if rank(f) == violatedNotRequired {
 			class = "tolerated"
 		}
-		out = append(out, findingRow{clean(string(f.Property)), wordOf(f), strings.ReplaceAll(class, "/", ""), clean(f.Summary), f.Required, ""})
+		out = append(out, Opinion{clean(string(f.Property)), wordOf(f), strings.ReplaceAll(class, "/", ""), clean(f.Summary), f.Required, ""})
 	}
 	return out
 }
 
 // linked adds where the incidents of each are.
-func linked(rows []findingRow, r checker.Results) []findingRow {
+func linked(rows []Opinion, r checker.Results) []Opinion {
 	for n, f := range byCost(r.Findings) {
 		for i := range rows {
 			if rows[i].Property == clean(string(f.Property)) && len(f.Violations) > 0 {
@@ -235,7 +223,7 @@ func again(h history.Header) []string {
 }
 
 // verdictRows gathers findings, which are in the order of their verdicts.
-func verdictRows(findings []findingRow) []verdictRow {
+func verdictRows(findings []Opinion) []verdictRow {
 	var out []verdictRow
 	for _, f := range findings {
 		if n := len(out); n == 0 || out[n-1].Word != f.Word || out[n-1].Class != f.Class {

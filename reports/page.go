@@ -110,20 +110,32 @@ func (p Page) WriteTerminal(w io.Writer, o TerminalOptions) error {
 //go:embed page.html.tmpl
 var pageText string
 
+//go:embed page_parts.html.tmpl
+var pageParts string
+
 // WriteHTML writes one self-contained page. It is complete without script, which sorts tables.
-func (p Page) WriteHTML(w io.Writer) error {
+func (p Page) WriteHTML(w io.Writer) error { return WriteTemplate(w, pageText, p) }
+
+// WriteTemplate writes a page by a template of its own, which has the functions and the parts of all pages, such as
+// their style.
+func WriteTemplate(w io.Writer, text string, view any) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"clean": clean, "class": classOf, "kind": Block.kind, "command": CommandLine, "printable": Printable,
 		"svg": func(s string) template.HTML { return template.HTML(s) }, // of our own making, see Picture
-	}).Parse(pageText + comparisonParts)
+	}).Parse(text + pageParts)
 	if err != nil {
 		return fmt.Errorf("page: %w", err)
 	}
+	return writeWhole(w, t, view)
+}
+
+// writeWhole writes what a template makes of a view, or nothing.
+func writeWhole(w io.Writer, t *template.Template, view any) error {
 	var b bytes.Buffer
-	if err := t.Execute(&b, p); err != nil {
+	if err := t.Execute(&b, view); err != nil {
 		return fmt.Errorf("page: %w", err)
 	}
-	_, err = w.Write(b.Bytes())
+	_, err := w.Write(b.Bytes())
 	return err
 }
 

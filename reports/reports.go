@@ -98,7 +98,9 @@ func inPercent(share float64) string {
 func Percent(share float64) string { return inPercent(share) + " %" }
 
 // PercentAtMost rounds a share up to whole percents: a bound must not look better than it is.
-func PercentAtMost(share float64) string { return wholePercent(share) + " %" }
+func PercentAtMost(share float64) string {
+	return Trimmed(min(100, float64(int(100*share+0.999))), 0) + " %"
+}
 
 // Grouped is n with separators, so that 100,000 is not read as 10,000.
 func Grouped(n int64) string {

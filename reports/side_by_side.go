@@ -125,8 +125,9 @@ func (o Opinions) Differ() bool { return o.First.Word != o.Second.Word }
 
 // Opinion is what was found of one property; Class is Word as a name for style sheets.
 type Opinion struct {
-	Word, Class, Summary string
-	Required             bool
+	Property, Word, Class, Summary string
+	Required                       bool
+	To                             string // address of its incidents on the page of the run; "" for none
 }
 
 // NewSideBySide puts two runs side by side.
@@ -215,18 +216,16 @@ func opinions(a, b checker.Results) []Opinions {
 	var out []Opinions
 	at := make(map[string]int)
 	none := Opinion{Word: missing, Class: "na"}
-	for _, f := range findingRows(a) {
+	for _, f := range opinionsOf(a) {
 		at[f.Property] = len(out)
-		out = append(out, Opinions{f.Property, opinionOf(f), none})
+		out = append(out, Opinions{f.Property, f, none})
 	}
-	for _, f := range findingRows(b) {
+	for _, f := range opinionsOf(b) {
 		if i, both := at[f.Property]; both {
-			out[i].Second = opinionOf(f)
+			out[i].Second = f
 			continue
 		}
-		out = append(out, Opinions{f.Property, none, opinionOf(f)})
+		out = append(out, Opinions{f.Property, none, f})
 	}
 	return out
 }
-
-func opinionOf(f findingRow) Opinion { return Opinion{f.Word, f.Class, f.Summary, f.Required} }

@@ -64,8 +64,8 @@ func TestSideBySide(t *testing.T) {
 		}
 	}
 	wanted := []Opinions{
-		{"no-lost-update", Opinion{"violation", "violation", "30 lost", true}, Opinion{"valid", "valid", "none lost", true}},
-		{"mutual-exclusion", Opinion{"tolerated", "tolerated", "overlaps", false}, Opinion{Word: missing, Class: "na"}},
+		{"no-lost-update", Opinion{"no-lost-update", "violation", "violation", "30 lost", true, ""}, Opinion{"no-lost-update", "valid", "valid", "none lost", true, ""}},
+		{"mutual-exclusion", Opinion{"mutual-exclusion", "tolerated", "tolerated", "overlaps", false, ""}, Opinion{Word: missing, Class: "na"}},
 	}
 	if !slices.Equal(b.Properties, wanted) {
 		t.Errorf("%v, want %v", b.Properties, wanted)

@@ -65,7 +65,7 @@ func (e Evidence) HTML(w io.Writer) error {
 	for _, d := range e.All() {
 		view.Needs = append(view.Needs, d.view())
 	}
-	return reports.ComparisonPage(w, "guide", pageText, view)
+	return reports.WriteTemplate(w, pageText, view)
 }
 
 func (d Decision) view() needView {
