@@ -116,10 +116,10 @@ func (table Table) markdown(b *strings.Builder) {
 
 func (c Cell) markdown() string {
 	text := Markdown(c.Text)
-	switch {
-	case c.Code:
-		return markdownCode(c.Text)
-	case c.More != "" && text != "":
+	if c.Code {
+		text = markdownCode(c.Text)
+	}
+	if c.More != "" && text != "" {
 		text += " (" + Markdown(c.More) + ")"
 	}
 	parts := slices.DeleteFunc([]string{text}, func(s string) bool { return s == "" })

@@ -232,7 +232,7 @@ func reproTableCommand(s *system) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return reports.FindingsTable(s.stdout, "lockcheck "+strings.Join(append([]string{"repro table"}, args...), " "), observed)
+			return findings.Page("lockcheck "+strings.Join(append([]string{"repro table"}, args...), " "), observed).WriteMarkdown(s.stdout)
 		},
 	}
 	flagsOf(cmd).text(&store, "store", "store")

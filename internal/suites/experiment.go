@@ -21,10 +21,21 @@ import (
 type Experiment struct {
 	Name    string // unique, as in "lock/redis/paused" or "repro/redis-orphan/control"
 	Subject string // the lock or the reproduction
-	Setting reports.Setting
+	Setting Setting
 	Options runs.Options
 	Expect  Expectation
 }
+
+// Setting says what is done to the subject of an experiment.
+type Setting string
+
+// Settings: those of a lock, and those of a reproduction.
+const (
+	SettingFaultless Setting = "faultless"
+	SettingPaused    Setting = "paused"
+	SettingFinding   Setting = "finding"
+	SettingControl   Setting = "control"
+)
 
 // ExperimentParameter is the parameter of a run that names its experiment.
 const ExperimentParameter = "experiment"

@@ -12,7 +12,6 @@ import (
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
 	"lockcheck/internal/suites/repros"
-	"lockcheck/reports"
 	"lockcheck/workloads"
 )
 
@@ -58,7 +57,7 @@ func experimentsOf(reproductions []repros.Reproduction) ([]suites.Experiment, er
 }
 
 func faultless(lock clients.Info) suites.Experiment {
-	e := lockExperiment(lock, reports.SettingFaultless)
+	e := lockExperiment(lock, suites.SettingFaultless)
 	e.Options.Nemesis, e.Options.TimeLimit, e.Options.MinOps = "none", 30*time.Second, enoughUpdates
 	e.Expect.Verdict = checker.Valid
 	if lock.Unsafe {
@@ -70,7 +69,7 @@ func faultless(lock clients.Info) suites.Experiment {
 // paused stops holders beyond the lease. That breaks every lock that ends by itself,
 // and none that ends only with its holder.
 func paused(lock clients.Info) suites.Experiment {
-	e := lockExperiment(lock, reports.SettingPaused)
+	e := lockExperiment(lock, suites.SettingPaused)
 	e.Options.Nemesis, e.Options.MinOps = "pause", runs.DefaultMinOps
 	e.Expect = suites.Expectation{Verdict: checker.Violation, Violated: []checker.Property{checker.MutualExclusion}, Earlier: "paused"}
 	switch {
@@ -82,7 +81,7 @@ func paused(lock clients.Info) suites.Experiment {
 	return e
 }
 
-func lockExperiment(lock clients.Info, setting reports.Setting) suites.Experiment {
+func lockExperiment(lock clients.Info, setting suites.Setting) suites.Experiment {
 	workload := history.WorkloadSet
 	if lock.Permits {
 		workload = history.WorkloadSemaphore
@@ -94,25 +93,4 @@ func lockExperiment(lock clients.Info, setting reports.Setting) suites.Experimen
 			Use: workloads.Use{Section: runs.DefaultSection()}, Interval: runs.DefaultInterval, Seed: 1,
 		},
 	}
-}
-
-// Observations reads the stored runs of experiments and puts them next to what
-// was expected. Experiments that were never run are there, without runs.
-func Observations(store string, experiments []suites.Experiment) ([]reports.Observed, error) {
-	stored, err := suites.StoredRuns(store)
-	if err != nil {
-		return nil, err
-	}
-	var all []reports.Observed
-	for _, e := range experiments {
-		o := reports.Observed{
-			Subject: e.Subject, Setting: e.Setting, Lock: e.Options.Lock, Expected: e.Expect.String(), PublishedLoss: e.Expect.PublishedLoss,
-		}
-		for _, run := range stored[e.Name] {
-			missed := e.Missed(run.Results)
-			o.Runs = append(o.Runs, reports.ObservedRun{Document: run.Document, AsExpected: missed == "", Missed: missed})
-		}
-		all = append(all, o)
-	}
-	return all, nil
 }

@@ -18,7 +18,6 @@ import (
 	"lockcheck/internal/suites"
 	"lockcheck/internal/yamlfile"
 	"lockcheck/nemesis"
-	"lockcheck/reports"
 	"lockcheck/workloads"
 )
 
@@ -341,12 +340,12 @@ func (r Reproduction) experiments(prefix string) ([]suites.Experiment, error) {
 
 func (r Reproduction) experiment(prefix string, form Form) (suites.Experiment, error) {
 	o, err := r.Options(form)
-	e := suites.Experiment{Name: prefix + r.Name, Subject: r.Name, Setting: reports.SettingFinding, Options: o, Expect: r.Expect}
+	e := suites.Experiment{Name: prefix + r.Name, Subject: r.Name, Setting: suites.SettingFinding, Options: o, Expect: r.Expect}
 	if form.Fast {
 		e.Name += "/fast"
 	}
 	if form.Control && err == nil {
-		e.Name, e.Setting, e.Expect = e.Name+"/control", reports.SettingControl, r.Control.Expect
+		e.Name, e.Setting, e.Expect = e.Name+"/control", suites.SettingControl, r.Control.Expect
 	}
 	return e, err
 }
