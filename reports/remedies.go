@@ -25,6 +25,8 @@ type RemedyAdvice struct {
 	InForce bool   `json:"in_force,omitempty"`
 	// Shown are the runs that show it.
 	Shown []ShownBy `json:"shown"`
+
+	helps bool
 }
 
 // ShownBy is an experiment of lockcheck, and the command that runs it.
@@ -32,10 +34,6 @@ type ShownBy struct {
 	Experiment string `json:"experiment"`
 	Command    string `json:"command"`
 	Docker     bool   `json:"docker,omitempty"` // it needs Docker
-}
-
-func (a RemedyAdvice) helps() bool {
-	return a.Effect != remedies.Useless && a.Lacks == "" && !a.InForce
 }
 
 // name is the flag, or the words where there is none.
@@ -49,7 +47,7 @@ func adviceFor(h history.Header, r checker.Results) []RemedyAdvice {
 			remedy := remedies.ByName(o.Remedy)
 			advice := RemedyAdvice{
 				Cause: cause, Remedy: remedy.Name, Words: remedy.Words, Flag: remedy.Change.Flag(h.Lock, h.Lease),
-				Effect: o.Effect, Why: o.Why, Lacks: o.Lacks, InForce: o.InForce,
+				Effect: o.Effect, Why: o.Why, Lacks: o.Lacks, InForce: o.InForce, helps: o.Helps(),
 			}
 			for _, name := range o.Experiments(h.Lock) {
 				advice.Shown = append(advice.Shown, ShownBy{name, remedies.Command(name), remedies.OnDocker(name)})
@@ -90,7 +88,7 @@ func (t *terminal) remedies(r checker.Results, o TerminalOptions) {
 		for _, effect := range []remedies.Effect{remedies.Prevents, remedies.Contains, remedies.Rarer} {
 			var names []string
 			for _, a := range all {
-				if a.Cause == cause && a.Effect == effect && a.helps() {
+				if a.Cause == cause && a.Effect == effect && a.helps {
 					names = append(names, a.name())
 					shown = cmp.Or(shown, a.Shown[0].Command)
 				}

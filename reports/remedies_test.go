@@ -2,7 +2,6 @@ package reports
 
 import (
 	"bytes"
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -75,55 +74,5 @@ func TestRemedies(t *testing.T) {
 		if all := adviceFor(h, other); len(all) > 0 {
 			t.Errorf("%s: %+v", name, all)
 		}
-	}
-}
-
-// TestRemediesTried: all runs are side by side, those that were not made with the reason; a
-// narrow terminal leaves columns to the page.
-func TestRemediesTried(t *testing.T) {
-	h, r := pausedRun()
-	tried := RemediesTried{Schema: RemediesTriedSchema, NotTried: []NotTried{{"database", "words", "--guard database", "the lock memory has no database"}}}
-	tried.Add(RemedyRun{Words: "as asked for"}, "runs/a", h, r)
-	r.Verdict, r.Updates.Lost = checker.Valid, 0
-	h.Guard = "fence"
-	tried.Add(RemedyRun{Remedy: "fence", Words: "a <token>", Flag: "--guard fence"}, "runs/b", h, r)
-	for _, c := range []struct {
-		width int
-		have  string
-		not   string
-	}{{60, "incidents", "95 %"}, {120, "95 %", "\x1b"}} {
-		var b bytes.Buffer
-		if err := RemediesTerminal(&b, tried, TerminalOptions{Width: c.width}); err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range []string{"as asked for", "violation", "30 of 100", "0 of 100", "--guard database: the lock memory has no database", "held in 1 run", c.have} {
-			if !strings.Contains(strings.Join(strings.Fields(b.String()), " "), want) {
-				t.Errorf("%d columns: %q is not in\n%s", c.width, want, b.String())
-			}
-		}
-		if strings.Contains(b.String(), c.not) {
-			t.Errorf("%d columns: %q is in\n%s", c.width, c.not, b.String())
-		}
-		for line := range strings.Lines(b.String()) {
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > c.width {
-				t.Errorf("%d columns, and %d are used: %s", c.width, n, line)
-			}
-		}
-	}
-	var page, text bytes.Buffer
-	if err := RemediesHTML(&page, tried); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{`href="runs/b/report.html"`, "a &lt;token&gt;", "Not tried", "held in 1 run"} {
-		if !strings.Contains(page.String(), want) {
-			t.Errorf("%q is not on the page", want)
-		}
-	}
-	if err := RemediesJSON(&text, tried); err != nil {
-		t.Fatal(err)
-	}
-	var read RemediesTried
-	if err := json.Unmarshal(text.Bytes(), &read); err != nil || len(read.Runs) != 2 || read.Runs[0].Lost != 30 || read.Runs[1].Verdict != checker.Valid {
-		t.Errorf("%+v, %v", read, err)
 	}
 }

@@ -156,8 +156,9 @@ func (s *system) testWithRemedies(ctx context.Context, o runs.Options, expect ch
 	if interrupted {
 		failed = &exitError{code: exitInterrupted}
 	}
-	err = errors.Join(err, reports.RemediesTerminal(s.stdout, tried, s.terminalOptions()))
-	fmt.Fprintf(s.stdout, "\nfolder  %s\npage    %s\n", plan.Path, filepath.Join(plan.Path, runs.RemediesFile))
+	fmt.Fprintln(s.stdout)
+	err = errors.Join(err, tried.Terminal().WriteTerminal(s.stdout, s.terminalOptions()))
+	fmt.Fprintf(s.stdout, "folder  %s\npage    %s\n", plan.Path, filepath.Join(plan.Path, runs.RemediesFile))
 	return alsoFailed(failed, err)
 }
 

@@ -26,7 +26,7 @@ type Plan struct {
 	Path  string // of the folder
 	Plain runs.Options
 	tries []try
-	left  []reports.NotTried
+	left  []NotTried
 }
 
 // try is one run with a remedy.
@@ -61,7 +61,7 @@ func New(o runs.Options) (Plan, error) {
 			}
 		}
 		if why != "" {
-			p.left = append(p.left, reports.NotTried{Remedy: r.Name, Words: r.Words, Flag: t.flag, Why: why})
+			p.left = append(p.left, NotTried{Remedy: r.Name, Words: r.Words, Flag: t.flag, Why: why})
 			continue
 		}
 		p.tries = append(p.tries, t)
@@ -107,14 +107,14 @@ func jobWith(c remedies.Change, flag string, lock lockfile.Lock, o runs.Options,
 // Run makes the runs with remedies, one after the other, and writes all of them down next to
 // the plain one. The error says what could not be run or written; what was made is returned
 // all the same.
-func (p Plan) Run(ctx context.Context, m runs.Machine, plain runs.Judgement, progress runs.Progress, interrupt <-chan struct{}) (tried reports.RemediesTried, interrupted bool, err error) {
-	tried = reports.RemediesTried{Schema: reports.RemediesTriedSchema, NotTried: p.left}
-	add := func(run reports.RemedyRun, made runs.Judgement) error {
+func (p Plan) Run(ctx context.Context, m runs.Machine, plain runs.Judgement, progress runs.Progress, interrupt <-chan struct{}) (tried Tried, interrupted bool, err error) {
+	tried = Tried{Schema: Schema, NotTried: p.left}
+	add := func(run Run, made runs.Judgement) error {
 		folder, err := filepath.Rel(p.Path, made.Folder)
-		tried.Add(run, folder, made.History.Header, made.Results)
+		tried.add(run, folder, made.History.Header, made.Results)
 		return err
 	}
-	if err := add(reports.RemedyRun{Words: "as asked for"}, plain); err != nil {
+	if err := add(Run{Words: "as asked for"}, plain); err != nil {
 		return tried, false, err
 	}
 	m.Store = p.Plain.Store
@@ -128,9 +128,9 @@ func (p Plan) Run(ctx context.Context, m runs.Machine, plain runs.Judgement, pro
 	}
 	runner.Done = func(i int, made suites.Made) error {
 		t := p.tries[i]
-		run := reports.RemedyRun{Remedy: t.remedy.Name, Words: t.remedy.Words, Flag: t.flag}
+		run := Run{Remedy: t.remedy.Name, Words: t.remedy.Words, Flag: t.flag}
 		if made.Outcome.History == nil {
-			tried.NotTried = append(tried.NotTried, reports.NotTried{Remedy: run.Remedy, Words: run.Words, Flag: t.flag, Why: made.Err.Error()})
+			tried.NotTried = append(tried.NotTried, NotTried{Remedy: run.Remedy, Words: run.Words, Flag: t.flag, Why: made.Err.Error()})
 			return nil
 		}
 		return errors.Join(made.Err, add(run, made.Outcome.Judgement))
@@ -139,9 +139,9 @@ func (p Plan) Run(ctx context.Context, m runs.Machine, plain runs.Judgement, pro
 	return tried, interrupted, errors.Join(err, p.write(tried))
 }
 
-func (p Plan) write(tried reports.RemediesTried) error {
-	return errors.Join(
-		runs.WriteFile(p.Path, runs.RemediesFile, func(w io.Writer) error { return reports.RemediesHTML(w, tried) }),
-		runs.WriteFile(p.Path, runs.RemediesDataFile, func(w io.Writer) error { return reports.RemediesJSON(w, tried) }),
-	)
+func (p Plan) write(tried Tried) error {
+	return suites.WriteFiles(p.Path, map[string]func(io.Writer) error{
+		runs.RemediesFile:     tried.Page().WriteHTML,
+		runs.RemediesDataFile: func(w io.Writer) error { return reports.WriteJSON(w, tried) },
+	})
 }
