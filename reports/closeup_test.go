@@ -61,10 +61,10 @@ func TestStepsNameThoseWhoStillHoldTheLock(t *testing.T) {
 	for i, w := range []string{"w1", "w2", "w3", "w4"} {
 		h := checker.Hold{Worker: w, Grant: w, Start: int64(i), End: 10, Deadline: 10}
 		rec.holds = append(rec.holds, h)
-		var texts []string
-		rec.tellHold(h, func(_ int64, _, text string) { texts = append(texts, text) })
-		if !strings.HasSuffix(texts[0], want[i]) {
-			t.Errorf("%s: %q, want %q at its end", w, texts[0], want[i])
+		told := &teller{record: rec}
+		told.tellGrant(h)
+		if text := told.shown[0].Text; !strings.HasSuffix(text, want[i]) {
+			t.Errorf("%s: %q, want %q at its end", w, text, want[i])
 		}
 	}
 }

@@ -47,12 +47,12 @@ func (rec *record) steps(s situation) ([]step, []string) {
 	around := rec.around(s)
 	t.accesses = rec.accessesOf(core, around)
 	for _, h := range core {
-		t.add(t.hold(h))
+		t.tellHold(h)
 	}
 	t.tellFaults(core, around)
 	t.tellStretch()
 	if rest := t.tellFirst(around); len(rest) > 0 {
-		t.shown = append(t.shown, t.gathered(core, rest))
+		t.gather(core, rest)
 	}
 	slices.SortStableFunc(t.shown, func(a, b step) int { return cmp.Compare(a.time, b.time) })
 	return t.shown, t.leftOut()
@@ -61,8 +61,7 @@ func (rec *record) steps(s situation) ([]step, []string) {
 // tellStretch tells of an incident that is about a time.
 func (t *teller) tellStretch() {
 	if i := t.situation.Incident; t.situation.isStretch() {
-		text := "From here until " + t.situation.at(i.To, t.begin) + ": " + shorten(clean(i.What), maxIncidentText) + "."
-		t.shown = append(t.shown, step{t.situation.at(i.From, t.begin), text, "fail", i.From})
+		t.say(i.From, "fail", "From here until "+t.situation.at(i.To, t.begin)+": "+shorten(clean(i.What), maxIncidentText)+".")
 	}
 }
 
@@ -70,11 +69,12 @@ func (t *teller) tellStretch() {
 // the others. It leaves none alone.
 func (t *teller) tellFirst(holds []checker.Hold) []checker.Hold {
 	for len(holds) > 0 {
-		shown := t.hold(holds[0])
-		if len(holds) > 1 && len(t.shown)+len(shown.steps) > maxSteps {
+		before, left := len(t.shown), t.left
+		t.tellHold(holds[0])
+		if len(holds) > 1 && len(t.shown) > maxSteps {
+			t.shown, t.left = t.shown[:before], left
 			return holds
 		}
-		t.add(shown)
 		holds = holds[1:]
 	}
 	return nil
@@ -94,15 +94,9 @@ func (rec *record) accessesOf(holds ...[]checker.Hold) map[string][]access {
 	return out
 }
 
-// account is what there is to tell of one hold.
-type account struct {
-	steps []step
-	left  int64 // accesses that are left out
-}
-
-func (t *teller) add(a account) {
-	t.shown = append(t.shown, a.steps...)
-	t.left.accesses += a.left
+// say adds a step.
+func (t *teller) say(time int64, class, text string) {
+	t.shown = append(t.shown, step{t.situation.at(time, t.begin), text, class, time})
 }
 
 // leftOut says what was left out.
@@ -117,33 +111,29 @@ func (t *teller) leftOut() []string {
 	return out
 }
 
-func (t *teller) hold(h checker.Hold) account {
-	var out account
-	add := func(time int64, class, text string) {
-		out.steps = append(out.steps, step{t.situation.at(time, t.begin), text, class, time})
-	}
-	t.tellHold(h, add)
+// tellHold tells of a hold, of its claim, and of the first accesses under it and those that cost data.
+func (t *teller) tellHold(h checker.Hold) {
+	t.tellGrant(h)
 	for _, l := range t.claims {
 		if l.Grant == h.Grant {
-			t.tellClaim(l, add)
+			t.tellClaim(l)
 		}
 	}
 	shown := 0
 	for _, a := range t.accesses[h.Grant] {
 		if !t.costly(a) {
 			if shown == maxAccesses {
-				out.left++
+				t.left.accesses++
 				continue
 			}
 			shown++
 		}
-		t.tellAccess(a, t.situation, add)
+		t.tellAccess(a)
 	}
-	return out
 }
 
-// gathered tells of some holds what they have in common.
-func (t *teller) gathered(core, holds []checker.Hold) step {
+// gather tells of some holds what they have in common.
+func (t *teller) gather(core, holds []checker.Hold) {
 	last, during := int64(0), 0
 	workers := map[string]bool{}
 	for _, h := range holds {
@@ -166,7 +156,7 @@ func (t *teller) gathered(core, holds []checker.Hold) step {
 		text += fmt.Sprintf(", %d of them begun while %s still holds it", during, clean(core[0].Worker))
 	}
 	did := t.sumOf(holds)
-	return step{t.situation.at(holds[0].Start, t.begin), text + "." + did.text(), did.class(), holds[0].Start}
+	t.say(holds[0].Start, did.class(), text+"."+did.text())
 }
 
 // sum is what became of the accesses under some holds.
@@ -249,7 +239,7 @@ func (n sum) class() string {
 	return "ok"
 }
 
-func (rec *record) tellHold(h checker.Hold, add func(int64, string, string)) {
+func (t *teller) tellGrant(h checker.Hold) {
 	worker := clean(h.Worker)
 	text := worker + " is granted the lock"
 	if h.Token != 0 {
@@ -257,32 +247,32 @@ func (rec *record) tellHold(h checker.Hold, add func(int64, string, string)) {
 	}
 	switch {
 	case h.Deadline > h.Start && h.Deadline != h.End:
-		text += ", valid until " + at(h.Deadline, rec.begin)
+		text += ", valid until " + at(h.Deadline, t.begin)
 	case h.Deadline < h.Start:
-		text += ", though its validity had ended at " + at(h.Deadline, rec.begin) + " already"
+		text += ", though its validity had ended at " + at(h.Deadline, t.begin) + " already"
 	}
-	switch others := rec.holding(h); len(others) {
+	switch others := t.holding(h); len(others) {
 	case 0:
 	case 1:
 		text += ", while " + others[0] + " still holds it"
 	default:
 		text += ", while " + listed(others) + " still hold it"
 	}
-	add(h.Start, "ok", text+".")
+	t.say(h.Start, "ok", text+".")
 	if usedAfterExpiry(h) && h.Deadline >= h.Start {
-		add(h.Deadline, "info", "The validity of "+worker+"'s grant ends; it goes on as if it held the lock.")
+		t.say(h.Deadline, "info", "The validity of "+worker+"'s grant ends; it goes on as if it held the lock.")
 	}
-	add(h.End, "info", worker+" stops: "+endOf(h)+".")
+	t.say(h.End, "info", worker+" stops: "+endOf(h)+".")
 }
 
-func (rec *record) tellClaim(l claim, add func(int64, string, string)) {
+func (t *teller) tellClaim(l claim) {
 	worker := clean(l.Worker)
-	add(l.from, "service", "The service is seen to have the claim of "+worker+" on record.")
+	t.say(l.from, "service", "The service is seen to have the claim of "+worker+" on record.")
 	switch {
 	case l.tooEarly():
-		add(l.to, "service", "The service is seen to drop the claim of "+worker+", which goes on as if it held the lock.")
+		t.say(l.to, "service", "The service is seen to drop the claim of "+worker+", which goes on as if it held the lock.")
 	case l.dropped:
-		add(l.to, "service", "The service is seen to drop the claim of "+worker+".")
+		t.say(l.to, "service", "The service is seen to drop the claim of "+worker+".")
 	}
 }
 
@@ -342,17 +332,14 @@ func (t *teller) tellFaults(core, around []checker.Hold) {
 }
 
 func (t *teller) tellFault(f checker.FaultCoverage) {
-	add := func(time int64, text string) {
-		t.shown = append(t.shown, step{t.situation.at(time, t.begin), text, "fault", time})
-	}
 	from, to := t.force(f)
 	name := t.faultName(f)
 	if dead := t.ended(f); len(dead) > 0 {
-		add(from, "Fault "+clean(f.ID)+": "+name+". For "+listed(cleanAll(dead))+" this is the end.")
+		t.say(from, "fault", "Fault "+clean(f.ID)+": "+name+". For "+listed(cleanAll(dead))+" this is the end.")
 		return
 	}
-	add(from, "Fault "+clean(f.ID)+" is in force: "+name+".")
-	add(to, "Fault "+clean(f.ID)+" is healed.")
+	t.say(from, "fault", "Fault "+clean(f.ID)+" is in force: "+name+".")
+	t.say(to, "fault", "Fault "+clean(f.ID)+" is healed.")
 }
 
 // faultName is a fault, what it hits, and how hard.
@@ -394,10 +381,10 @@ func (rec *record) costly(a access) bool {
 	return a.write && !a.refused && (rec.stale[a.element] || rec.lost[a.element] || len(rec.overwritten[resourceWrite{a.grant, a.time}]) > 0)
 }
 
-func (rec *record) tellAccess(a access, s situation, add func(int64, string, string)) {
+func (t *teller) tellAccess(a access) {
 	worker := clean(a.worker)
-	stale, lost := rec.stale[a.element], rec.lost[a.element]
-	overwrites := rec.overwrites(a, s)
+	stale, lost := t.stale[a.element], t.lost[a.element]
+	overwrites := t.overwrites(a)
 	text, class := "The resource accepts "+worker+"'s write"+elementOf(a), "fail"
 	switch {
 	case a.refused:
@@ -405,10 +392,10 @@ func (rec *record) tellAccess(a access, s situation, add func(int64, string, str
 		if a.write {
 			what = "write"
 		}
-		add(a.time, "refused", "The guard refuses a "+what+" of "+worker+".")
+		t.say(a.time, "refused", "The guard refuses a "+what+" of "+worker+".")
 		return
 	case !a.write:
-		add(a.time, "ok", worker+" reads.")
+		t.say(a.time, "ok", worker+" reads.")
 		return
 	case stale && lost:
 		text = "The resource accepts " + worker + "'s stale write" + elementOf(a) + ", which the final state lacks."
@@ -421,16 +408,16 @@ func (rec *record) tellAccess(a access, s situation, add func(int64, string, str
 	default:
 		text += "."
 	}
-	add(a.time, class, text+overwrites)
+	t.say(a.time, class, text+overwrites)
 }
 
 // overwrites names what a write overwrites, that which a situation is about before others.
-func (rec *record) overwrites(a access, s situation) string {
-	all := rec.overwritten[resourceWrite{a.grant, a.time}]
+func (t *teller) overwrites(a access) string {
+	all := t.overwritten[resourceWrite{a.grant, a.time}]
 	if !a.write || a.refused || len(all) == 0 {
 		return ""
 	}
-	first := all[max(0, slices.IndexFunc(all, func(i checker.Incident) bool { return i.Element == s.Incident.Element }))]
+	first := all[max(0, slices.IndexFunc(all, func(i checker.Incident) bool { return i.Element == t.situation.Incident.Element }))]
 	text := " It overwrites element " + strconv.FormatInt(first.Element, 10)
 	if len(first.Workers) > 0 {
 		text += " of " + clean(first.Workers[0])
@@ -439,7 +426,7 @@ func (rec *record) overwrites(a access, s situation) string {
 	if others == 0 {
 		return text + ", which is lost."
 	}
-	return text + " and " + atLeast(others, a.time < rec.badUntil) + " more, which are lost."
+	return text + " and " + atLeast(others, a.time < t.badUntil) + " more, which are lost."
 }
 
 func elementOf(a access) string {
