@@ -79,7 +79,7 @@ func portions(differences []checker.Difference) []Pair {
 func portion(c stats.Count) string {
 	text := Grouped(c.K) + " of " + Grouped(c.N)
 	if c.N > 0 {
-		text += " (" + inPercent(c.Share()) + " %)"
+		text += " (" + Percent(c.Share()) + ")"
 	}
 	return text
 }

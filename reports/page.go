@@ -41,7 +41,7 @@ type Note string
 
 // Conclusion is a verdict in a sentence.
 type Conclusion struct {
-	Verdict checker.Verdict // "" for a sentence without one
+	Verdict checker.Verdict
 	Text    string
 }
 
@@ -173,19 +173,11 @@ func (s Note) markdown(b *strings.Builder) { Text(s).markdown(b) }
 func (s Note) terminal(t *terminal)        { Text(s).terminal(t) }
 
 func (c Conclusion) markdown(b *strings.Builder) {
-	if c.Verdict != "" {
-		b.WriteString("**" + string(Plain(c.Verdict)) + "**: ")
-	}
+	b.WriteString("**" + string(Plain(c.Verdict)) + "**: ")
 	Text(c.Text).markdown(b)
 }
 
-func (c Conclusion) terminal(t *terminal) {
-	if c.Verdict == "" {
-		t.hang("", "", clean(c.Text))
-		return
-	}
-	t.verdict(Plain(c.Verdict), clean(c.Text))
-}
+func (c Conclusion) terminal(t *terminal) { t.verdict(Plain(c.Verdict), clean(c.Text)) }
 
 func (l List) markdown(b *strings.Builder) {
 	if len(l.Items) == 0 {

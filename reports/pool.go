@@ -44,7 +44,7 @@ func Pooled(w io.Writer, p checker.Pool, o TerminalOptions) error {
 // losses is what was lost of what could be.
 func losses(p checker.Pool) string {
 	text := Grouped(p.Lost) + " of " + Many(p.Acknowledged, "acknowledged update") + " (" + interval(p.LossInterval) + "); in " +
-		Grouped(p.RunsLosing) + " of " + Many(p.RunsJudged, "run") + " (95 % interval: " + inPercent(p.LosingLow) + " % to " + inPercent(p.LosingHigh) + " %)"
+		Grouped(p.RunsLosing) + " of " + Many(p.RunsJudged, "run") + " (95 % interval: " + Percent(p.LosingLow) + " to " + Percent(p.LosingHigh) + ")"
 	if p.Faults > 0 {
 		text += fmt.Sprintf("; %s for each of %s that counted", Trimmed(p.LossPerFault(), 2), Many(p.Faults, "fault"))
 	}
@@ -60,7 +60,7 @@ func interval(i checker.LossInterval) string {
 	if !i.IntervalKnown() {
 		return "no " + name
 	}
-	return name + ": " + inPercent(i.LostLow) + " % to " + inPercent(i.LostHigh) + " %"
+	return name + ": " + Percent(i.LostLow) + " to " + Percent(i.LostHigh)
 }
 
 // LossInterval is the interval for a cell of a table: "15–23 % (5 faults)".

@@ -18,7 +18,7 @@ func (s Sweep) Terminal(columns int) reports.Page {
 	}
 	page.Blocks = append(page.Blocks, s.unsupported(),
 		reports.Text(". never overlapped;  o overlapped after some pauses;  # after all;  - near the line "+s.Rule.String()),
-		reports.Conclusion{Text: s.settings() + " " + s.count() + " " + s.againstRule()})
+		reports.Text(s.settings()+" "+s.count()+" "+s.againstRule()))
 	return page
 }
 
