@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"lockcheck/checker"
-	"lockcheck/history"
 	"lockcheck/internal/stats"
 )
 
@@ -16,7 +15,6 @@ import (
 func simulated(out io.Writer, trials int) {
 	singleRuns(out, trials)
 	pooledRuns(out, trials)
-	throughHistories(out, trials/4)
 	comparisons(out, trials)
 }
 
@@ -169,62 +167,6 @@ func trueShare(run func(*rand.Rand) checker.Results) float64 {
 		all.N += x.Updates.Acknowledged
 	}
 	return all.Share()
-}
-
-// throughHistories writes what a service does as a history with faults and lets the
-// checkers find the windows in it.
-func throughHistories(out io.Writer, trials int) {
-	fmt.Fprintf(out, "\nThe same through whole histories, in which the checkers must find the faults themselves (%d a cell):\n\n", trials)
-	head(out, "lost at a fault", "faults", "coverage in %", "mean width", "over updates")
-	chosen := services()
-	for _, s := range []service{chosen[0], chosen[1], chosen[5], chosen[7], chosen[13]} {
-		truth := s.truth()
-		for _, n := range []int{5, 14} {
-			r := rand.New(rand.NewPCG(uint64(n), 4))
-			var t tally
-			for range trials {
-				u := checker.Check(historyOf(r, s.draw(r, n)), checker.Options{NoHolds: true}).Updates
-				t.add(truth, u.LostLow, u.LostHigh, stats.Count{K: u.Lost, N: u.Acknowledged})
-			}
-			row(out, s.name, fmt.Sprint(n), percent(t.share()), t.meanWidth(), percent(t.of(t.overUpdates)))
-		}
-	}
-}
-
-// historyOf is a run of one worker that keeps the lock. In each window it is stopped first,
-// and what was lost are some of the updates after that.
-func historyOf(r *rand.Rand, windows []stats.Count) *history.History {
-	const ms = 1_000_000
-	h := &history.History{Header: history.Header{
-		Format: history.Format, Schema: history.SchemaVersion, Lock: "simulated", Workload: history.WorkloadSet, Guard: history.GuardNone,
-		Workers: []string{"w1"}, Servers: []string{"n1"}, Faults: []string{"pause"},
-	}}
-	now := int64(ms)
-	add := func(e history.Event) {
-		e.Index, e.Time = int64(len(h.Events)), now
-		h.Events = append(h.Events, e)
-		now += ms
-	}
-	add(history.Event{Process: "w1", Type: history.Invoke, F: history.Acquire, Key: "k0", Op: 1, Grant: "w1-1"})
-	add(history.Event{Process: "w1", Type: history.OK, F: history.Acquire, Key: "k0", Op: 1, Grant: "w1-1", Token: 1})
-	element, present := int64(0), []string(nil)
-	for i, w := range windows {
-		for _, stage := range []history.Stage{history.Applied, history.Proven, history.Healed, history.ProvenHealed} {
-			add(history.Event{Process: history.Nemesis, Type: history.Info, F: history.FaultPhase,
-				Fault: &history.Fault{ID: fmt.Sprint("pause-", i), Kind: "pause", Targets: []string{"w1"}, Stage: stage}})
-		}
-		from := r.Int64N(w.N - w.K + 1)
-		for j := range w.N {
-			element++
-			add(history.Event{Process: history.Resource, Type: history.OK, F: history.Write, Key: "k0", Grant: "w1-1", Client: "w1",
-				Element: element, Seq: element, Base: element - 1, Version: element})
-			if j < from || j >= from+w.K {
-				present = append(present, fmt.Sprint(element))
-			}
-		}
-	}
-	add(history.Event{Process: history.Resource, Type: history.OK, F: history.Final, Key: "k0", Value: []byte("[" + strings.Join(present, ",") + "]")})
-	return h
 }
 
 // comparisons is how often two sets of runs of five faults are said to differ.
