@@ -40,11 +40,7 @@ type heading struct {
 	Plan   Plan `json:"plan"`
 }
 
-// Schema 2 said in a sentence, not in facts, why an investigation had ended; see record.upgrade.
-const (
-	ledgerSchema       = 3
-	oldestLedgerSchema = 2
-)
+const ledgerSchema = 3
 
 // entry is a trial that was made, or what is known of a finding by now.
 type entry struct {
@@ -105,43 +101,12 @@ type record struct {
 	Run         string        `json:"run,omitempty"` // one that shows the finding
 	Runs        int           `json:"runs"`          // that the investigation took
 	Took        time.Duration `json:"took_ns"`
-
-	// What ledgers of schema 2 have in place of State and Stopped.
-	OldWaits  bool   `json:"seldom,omitempty"`
-	OldReason string `json:"unfinished,omitempty"`
 }
 
 // Partial is what the runs of a trial showed until they were stopped.
 type Partial struct {
 	Trial Trial `json:"trial"`
 	Count
-}
-
-// upgrade derives the state of a record of an older ledger.
-func (r *record) upgrade() {
-	reason, waits := r.OldReason, r.OldWaits
-	r.OldReason, r.OldWaits = "", false
-	if r.State != "" {
-		return
-	}
-	if reason == "" && r.OriginalRuns.Made == 0 { // it took runs that could not be made for runs that show nothing
-		reason = "It could not be rerun."
-	}
-	if reason != "" {
-		r.Stopped = &Stop{Kind: stoppedEarlier, Detail: reason}
-	}
-	switch {
-	case waits:
-		r.State = Waiting
-	case reason != "" && r.OriginalRuns.Shown > 0:
-		r.State = reducing
-	case r.OriginalRuns.Shown > 0:
-		r.State = done
-	case reason != "":
-		r.State = confirming
-	default:
-		r.State = notSeenAgain
-	}
 }
 
 // Create makes the folder of a new hunt. A folder that holds a hunt already is an error of usage. The plan must be
@@ -179,8 +144,8 @@ func Open(path string) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s := ledger.Heading.Schema; s < oldestLedgerSchema || s > ledgerSchema {
-		return nil, runs.Usagef("%s: its ledger has schema %d; this version reads %d to %d", path, s, oldestLedgerSchema, ledgerSchema)
+	if s := ledger.Heading.Schema; s != ledgerSchema {
+		return nil, runs.Usagef("%s: its ledger has schema %d; this version reads %d", path, s, ledgerSchema)
 	}
 	p, err := ledger.Heading.Plan.Ready()
 	if err != nil {
@@ -234,13 +199,11 @@ func (f *Folder) apply(e entry) {
 			f.guide.retry(a.Trial)
 		}
 	}
-	if e.Found != nil {
-		r := *e.Found
-		r.upgrade()
+	if r := e.Found; r != nil {
 		if last := f.recordOf(r.Signature); last != nil {
-			*last = r
+			*last = *r
 		} else {
-			f.records = append(f.records, r)
+			f.records = append(f.records, *r)
 		}
 	}
 }

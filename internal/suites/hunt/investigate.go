@@ -46,11 +46,10 @@ const (
 	cannotRun   StopKind = "runs failed"
 	unsupported StopKind = "unsupported" // a form that the lock or its servers cannot run
 
-	notBegun       StopKind = "not begun"
-	notRerun       StopKind = "another trial not rerun"
-	superseded     StopKind = "superseded"      // a second opinion, where other findings accuse the lock
-	needsNone      StopKind = "no fault needed" // the lock fails without any
-	stoppedEarlier StopKind = "earlier version" // the detail is its sentence
+	notBegun   StopKind = "not begun"
+	notRerun   StopKind = "another trial not rerun"
+	superseded StopKind = "superseded"      // a second opinion, where other findings accuse the lock
+	needsNone  StopKind = "no fault needed" // the lock fails without any
 )
 
 // Stop is why an investigation went no further. As an error it ends a series of runs before the series is decided: its

@@ -344,10 +344,6 @@ func TestOutcome(t *testing.T) {
 			[]entry{seen(lost), is(record{Signature: lost, State: Waiting, OriginalRuns: Count{3, 6}}), is(record{Signature: twice, OriginalRuns: Count{6, 6}, ReducedRuns: Count{6, 6}})},
 			Confirmed, "without any fault", checker.Violation,
 		},
-		{"an older ledger: not seen again", []entry{seen(stuck), is(record{OriginalRuns: Count{0, 6}})}, NotSeenAgain, "", checker.Valid},
-		{"an older ledger: no runs", []entry{seen(stuck), is(record{OldReason: "no engine"})}, Unconfirmed, "no engine", checker.Undecided},
-		{"an older ledger: runs that could not be made", []entry{seen(stuck), is(record{})}, Unconfirmed, "could not be rerun", checker.Undecided},
-		{"an older ledger: shows seldom", []entry{seen(stuck), is(record{OriginalRuns: Count{1, 6}, OldWaits: true})}, Confirmed, "not reduced", checker.Violation},
 	} {
 		f := newFolder("", plan, nil)
 		for _, e := range c.entries {

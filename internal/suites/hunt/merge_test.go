@@ -89,7 +89,7 @@ func TestMerge(t *testing.T) {
 func TestMergeNotSeenAgain(t *testing.T) {
 	stuck := Signature{Property: checker.Liveness}
 	again := func(first int) entry {
-		return entry{Found: &record{Signature: stuck, Source: first, Rerun: []int{first}, OriginalRuns: Count{Made: 6}, Run: "runs/x"}}
+		return entry{Found: &record{Signature: stuck, Source: first, Rerun: []int{first}, OriginalRuns: Count{Made: 6}, State: notSeenAgain, Run: "runs/x"}}
 	}
 	for name, c := range map[string]struct {
 		other []entry

@@ -82,8 +82,6 @@ type Finding struct {
 	Outcome Outcome `json:"outcome"`
 	// Unfinished says in a sentence what is still to be done; "" for nothing.
 	Unfinished string `json:"unfinished,omitempty"`
-	// SeenAgain is for readers of earlier versions: the outcome is confirmed.
-	SeenAgain bool `json:"seen_again"`
 }
 
 // Result sums up the hunt.
@@ -151,7 +149,6 @@ func (f *Folder) finding(r record, began time.Time) Finding {
 	}
 	out := Finding{
 		record: r, Headline: r.Signature.String(), Trial: r.Original.String(), Steps: len(r.Original.Steps), Count: r.OriginalRuns,
-		SeenAgain: r.OriginalRuns.Shown+r.ReducedRuns.Shown > 0,
 	}
 	if r.ReducedRuns.Made > 0 {
 		out.Trial, out.Steps, out.Count = r.Reduced.String(), len(r.Reduced.Steps), r.ReducedRuns
@@ -172,7 +169,7 @@ func (f *Folder) finding(r record, began time.Time) Finding {
 		out.Unfinished = out.Stopped.sentence()
 	}
 	switch {
-	case out.SeenAgain:
+	case r.OriginalRuns.Shown+r.ReducedRuns.Shown > 0:
 		out.Outcome = Confirmed
 	case r.State == notSeenAgain && r.Partial == nil && out.Stopped == nil:
 		out.Outcome = NotSeenAgain
@@ -204,8 +201,6 @@ func (s *Stop) sentence() string {
 		return "Not investigated: this lock fails without any fault."
 	case notRerun:
 		return "Another trial that showed it was not rerun."
-	case stoppedEarlier:
-		return s.Detail
 	}
 	what := map[State]string{
 		confirming: "The confirmation", reducing: "Reducing it", settling: "Reducing it", measuring: "Measuring how often it shows",

@@ -121,8 +121,8 @@ func TestOpen(t *testing.T) {
 		{"new", []entry{with(s)}, []int{1}},
 		{"twice the same", []entry{with(s), with(s)}, []int{1}},
 		{"confirmed", []entry{with(s), with(s), {Found: &record{Signature: s, Source: 1, Rerun: []int{1}, OriginalRuns: Count{3, 6}}}}, nil},
-		{"not seen again", []entry{with(s), with(s), {Found: &record{Signature: s, Source: 1, Rerun: []int{1}, OriginalRuns: Count{0, 6}}}}, []int{2}},
-		{"nor any other", []entry{with(s), with(s), with(s), with(s), {Found: &record{Signature: s, Source: 1, Rerun: []int{1, 2, 3}, OriginalRuns: Count{0, 6}}}}, nil},
+		{"not seen again", []entry{with(s), with(s), {Found: &record{Signature: s, Source: 1, Rerun: []int{1}, OriginalRuns: Count{0, 6}, State: notSeenAgain}}}, []int{2}},
+		{"nor any other", []entry{with(s), with(s), with(s), with(s), {Found: &record{Signature: s, Source: 1, Rerun: []int{1, 2, 3}, OriginalRuns: Count{0, 6}, State: notSeenAgain}}}, nil},
 		{"with fewer faults later", []entry{{Tried: &attempt{Finds: []sighting{{Signature: s, Trial: Trial{Steps: make([]Step, 2)}}}}}, with(s)}, []int{2}},
 		{"no time left", []entry{with(s), with(s), {Found: &record{Signature: s, Source: 1, Rerun: []int{1}, OriginalRuns: Count{6, 6}, Stopped: &Stop{Kind: outOfTime}}}}, []int{2}},
 		{"no time", []entry{with(s), with(s), {Found: &record{Signature: s, Source: 1, Rerun: []int{1}, Stopped: &Stop{Kind: outOfTime}}}}, []int{1}},
@@ -133,7 +133,7 @@ func TestOpen(t *testing.T) {
 		{"second opinion", []entry{with(Signature{Property: checker.Linearizability})}, []int{1}},
 		{
 			"second opinion next to one not seen again",
-			[]entry{with(Signature{Property: checker.Linearizability}), with(s), {Found: &record{Signature: s, Source: 2, Rerun: []int{2}, OriginalRuns: Count{0, 6}}}}, []int{1},
+			[]entry{with(Signature{Property: checker.Linearizability}), with(s), {Found: &record{Signature: s, Source: 2, Rerun: []int{2}, OriginalRuns: Count{0, 6}, State: notSeenAgain}}}, []int{1},
 		},
 		{"second opinion next to another", []entry{with(Signature{Property: checker.Linearizability}), with(s)}, []int{2}},
 	} {
