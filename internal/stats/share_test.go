@@ -118,16 +118,6 @@ func TestStudent(t *testing.T) {
 	}
 }
 
-// TestBurstsWiden: the same share is known less well if it came in bursts.
-func TestBurstsWiden(t *testing.T) {
-	spread := alike(20, 3, 30)
-	bursts := append(alike(3, 20, 30), alike(17, 0, 30)...)
-	l1, h1 := ShareOf(spread)
-	if l2, h2 := ShareOf(bursts); h2-l2 < 3*(h1-l1) {
-		t.Errorf("%g to %g in bursts, %g to %g without", l2, h2, l1, h1)
-	}
-}
-
 // TestShareOfCovers: the interval holds the share that units have in the long run, of
 // whatever bursts; one that takes what is lost for independent does not. "make coverage"
 // prints more of this.
