@@ -79,7 +79,6 @@ func AdviceTerminal(w io.Writer, a Advice, o TerminalOptions) error {
 	return err
 }
 
-// adviceItem is a line of an advice.
 type adviceItem struct{ name, text string }
 
 func (l LockAdvice) items() []adviceItem {

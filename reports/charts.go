@@ -71,5 +71,4 @@ func (p *pen) to(command string, t int64, share float64) {
 	p.WriteString(command + Trimmed(10*p.c.pos(t), 3) + " " + chartY(share))
 }
 
-// draw adds what was written to the picture.
 func (p *pen) draw(class string) { p.c.Paths = append(p.c.Paths, stroke{class, p.String()}) }

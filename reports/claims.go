@@ -26,7 +26,6 @@ type claimID struct {
 	token uint64
 }
 
-// observe gathers the claims.
 func (rec *record) observe(events []history.Event) {
 	holders := map[claimID]checker.Hold{}
 	for _, h := range rec.holds {

@@ -7,7 +7,6 @@ import (
 	"lockcheck/history"
 )
 
-// closeUp draws a situation with every detail.
 func closeUp(rec *record, s situation) picture {
 	c := newCanvas(rec, s.from, s.to)
 	c.ID, c.key = "closeup", s.key

@@ -70,7 +70,6 @@ func (s situation) shows(other situation) bool {
 	return (s.key == "" || s.key == other.key) && s.from <= from && to <= s.to && s.to-s.from <= smaller*(other.to-other.from)
 }
 
-// closeUpID names the picture of a close-up.
 func closeUpID(n int) string {
 	if n == 0 {
 		return "closeup"
@@ -78,7 +77,6 @@ func closeUpID(n int) string {
 	return "closeup-" + strconv.Itoa(n+1)
 }
 
-// closeUpView is the close-up of an incident on the page.
 type closeUpView struct {
 	Title, What string
 	Picture     picture

@@ -65,7 +65,6 @@ func (t *terminal) rules(r conformance.Report) {
 	}
 }
 
-// broken tells of a rule that was broken.
 func (t *terminal) broken(r conformance.Result, whole bool) {
 	lead := clean(r.Rule) + ": "
 	t.hang("  ", t.paint(bold, lead), clean(r.Reason))

@@ -71,7 +71,6 @@ func (c *coverage) because(text string) {
 	c.reasons = append(c.reasons, reason{text, 1})
 }
 
-// whyNot is why a fault does not count.
 func whyNot(f checker.FaultCoverage) string {
 	switch {
 	case f.Reason != "":

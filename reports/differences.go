@@ -24,7 +24,6 @@ func Differences(w io.Writer, differences []checker.Difference, first, second in
 	return err
 }
 
-// conclusion is what a difference amounts to.
 func conclusion(d checker.Difference) string {
 	text := "no difference is shown"
 	switch {
@@ -66,7 +65,6 @@ func figuresOf(all []checker.Difference) int64 {
 	return n
 }
 
-// portions are the differences side by side.
 func portions(differences []checker.Difference) []Pair {
 	var all []Pair
 	for _, d := range differences {
@@ -75,7 +73,6 @@ func portions(differences []checker.Difference) []Pair {
 	return all
 }
 
-// portion is a count with its share.
 func portion(c stats.Count) string {
 	text := Grouped(c.K) + " of " + Grouped(c.N)
 	if c.N > 0 {

@@ -25,7 +25,6 @@ const (
 	maxAccesses = 6  // of one hold, but for those that cost data
 )
 
-// teller puts a situation into words.
 type teller struct {
 	*record
 	situation situation
@@ -94,12 +93,10 @@ func (rec *record) accessesOf(holds ...[]checker.Hold) map[string][]access {
 	return out
 }
 
-// say adds a step.
 func (t *teller) say(time int64, class, text string) {
 	t.shown = append(t.shown, step{t.situation.at(time, t.begin), text, class, time})
 }
 
-// leftOut says what was left out.
 func (t *teller) leftOut() []string {
 	var out []string
 	if n := t.left.accesses; n > 0 {

@@ -44,7 +44,6 @@ func RunSummary(w io.Writer, r checker.Results, h history.Header, again []string
 	return err
 }
 
-// runName is a run in a few words.
 func runName(h history.Header) string {
 	return fmt.Sprintf("%s, %s, guard %s, seed %d", orNone(clean(h.Lock)), orNone(strings.Join(cleanAll(h.Faults), ", ")), orNone(clean(h.Guard)), h.Seed)
 }

@@ -86,16 +86,13 @@ func levelsOf(decades Axis) []level {
 	return out
 }
 
-// heightOf is where a call lies on an axis.
 func heightOf(took time.Duration, on Axis) float64 { return on.along(float64(max(1, took))) }
 
-// latencyRow is the latencies of one operation.
 type latencyRow struct {
 	Operation, N, Longest string
 	Quantiles             []string
 }
 
-// latencyRows sums up the calls of each operation.
 func latencyRows(rec *record) []latencyRow {
 	var out []latencyRow
 	for _, f := range operations() {

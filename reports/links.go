@@ -34,7 +34,6 @@ func shownIncidents(r checker.Results, f checker.Finding) []checker.Incident {
 // rowID names a row of the table of incidents of a finding.
 func rowID(finding, row int) string { return fmt.Sprintf("incident-%d-%d", finding+1, row+1) }
 
-// groupID names the tables of a finding.
 func groupID(finding int) string { return "incidents-" + strconv.Itoa(finding+1) }
 
 func newLinks(r checker.Results) links {

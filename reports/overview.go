@@ -8,7 +8,6 @@ import (
 	"lockcheck/history"
 )
 
-// overview draws the whole run.
 func overview(rec *record, s situation) picture {
 	c := newCanvas(rec, rec.begin, rec.end)
 	c.ID, c.zoomed = "overview", true

@@ -108,7 +108,6 @@ func (t *terminal) remedies(r checker.Results, o TerminalOptions) {
 	}
 }
 
-// remedyView is the remedies against one cause on the page.
 type remedyView struct {
 	Cause   string
 	Rows    []RemedyAdvice

@@ -45,7 +45,6 @@ func shorten(s string, n int) string {
 	return string([]rune(s)[:n-1]) + "…"
 }
 
-// cleanAll is clean for lists.
 func cleanAll(list []string) []string {
 	out := make([]string, 0, len(list))
 	for _, s := range list {
@@ -249,7 +248,6 @@ func costOf(p checker.Property) int {
 	return 3
 }
 
-// judged names the required properties.
 func judged(r checker.Results) string {
 	if len(r.Required) == 0 {
 		return "nothing"
@@ -315,7 +313,6 @@ func factsOf(h history.Header, r checker.Results) []fact {
 	return all
 }
 
-// fact is a name and a value for people.
 type fact struct{ Name, Value string }
 
 func orNone(s string) string {
@@ -325,7 +322,6 @@ func orNone(s string) string {
 	return s
 }
 
-// example is an incident with the finding that it belongs to.
 type example struct {
 	Finding  checker.Finding
 	Incident checker.Incident

@@ -197,7 +197,6 @@ func (table Table) part(t *terminal, names []string, first, from, to int) {
 	}
 }
 
-// width of a column on a terminal.
 func (table Table) width(i int) int {
 	words := headWords(table.Columns[i].Name)
 	for _, row := range table.Rows {
@@ -218,7 +217,6 @@ func (c Cell) onTerminal() string {
 	return c.Text
 }
 
-// widest is the length of the longest of some texts.
 func widest(texts []string) int {
 	n := 0
 	for _, text := range texts {

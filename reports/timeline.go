@@ -39,7 +39,6 @@ type strip struct {
 	Odd        bool
 }
 
-// shape is a rectangle.
 type shape struct {
 	Class, X, W, Title string
 	Y, H               int
@@ -85,7 +84,6 @@ const (
 	maxFaultShapes = 300
 )
 
-// canvas places things in a picture.
 type canvas struct {
 	picture
 	rec      *record
@@ -96,7 +94,6 @@ type canvas struct {
 	parts    int            // holds and claims in shapes that stand for several
 }
 
-// row is the vertical layout of one row.
 type row struct {
 	top, height, bar, thick int
 	lease, claim            int // the thin bars below

@@ -12,7 +12,6 @@ import (
 	"lockcheck/history"
 )
 
-// converter makes events of operations.
 type converter struct {
 	lease    time.Duration // 0 if it is not known
 	h        *history.History
@@ -30,7 +29,6 @@ type converter struct {
 	resource int64           // time of the last event at the resource, which has one clock, too
 }
 
-// begun is an operation that is open.
 type begun struct {
 	history.Event
 	f    edn.Keyword

@@ -107,7 +107,6 @@ func (x *exporter) line(e *history.Event, process int64, f, value string) error 
 	return err
 }
 
-// quote writes a string as EDN does.
 func quote(s string) string {
 	text, err := edn.Marshal(s)
 	if err != nil {

@@ -40,7 +40,6 @@ func (g *Gate) enter(ctx context.Context, places int64) error {
 	return ctx.Err()
 }
 
-// leave gives places back.
 func (g *Gate) leave(places int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

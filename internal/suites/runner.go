@@ -157,7 +157,6 @@ func (r Runner) makeImages(ctx context.Context, jobs []Job, interrupt <-chan str
 	return runs.MakeImagesOf(ctx, interrupt, r.Machine.Binary, outlines, r.Progress)
 }
 
-// work is what a runner does at the moment.
 type work struct {
 	Runner
 	slots   int64

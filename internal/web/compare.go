@@ -12,7 +12,6 @@ import (
 	"lockcheck/reports"
 )
 
-// comparePage is the content of the page with two runs.
 type comparePage struct {
 	First, Second row
 	SideBySide    reports.SideBySide

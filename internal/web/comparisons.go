@@ -87,7 +87,6 @@ func (s *Store) unread(folder string, why error) comparison {
 	return c
 }
 
-// comparisonRow is one comparison in the list.
 type comparisonRow struct {
 	comparison
 	Verdict, Class string // Class for the style sheet

@@ -84,7 +84,6 @@ func attachment(name string) string {
 	return mime.FormatMediaType("attachment", map[string]string{"filename": name})
 }
 
-// folderPage is the content of the page of one run.
 type folderPage struct {
 	Run   row
 	Files []fileRow

@@ -53,7 +53,6 @@ func (r run) verdict() string {
 	return r.Verdict
 }
 
-// listPage is the content of the list.
 type listPage struct {
 	selection
 	Shown, All int   // runs that the filters let through, and all
@@ -77,7 +76,6 @@ type choice struct {
 	Values      []string
 }
 
-// row is one run in the list.
 type row struct {
 	run
 	Verdict       string
@@ -146,7 +144,6 @@ func valuesOf(f filter, runs []run, set string) []string {
 	return slices.Sorted(maps.Keys(values))
 }
 
-// selected is the runs that are wanted.
 func selected(runs []run, wanted func(run) bool) []run {
 	return slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return !wanted(r) })
 }

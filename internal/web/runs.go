@@ -166,7 +166,6 @@ func (s *Store) unjudged(folder string, why error) run {
 	return r
 }
 
-// document reads the results of a run.
 func (s *Store) document(folder string) (reports.Document, error) {
 	text, err := s.text(path.Join(folder, runs.ResultsFile))
 	if err != nil {
@@ -229,7 +228,6 @@ func (s *Store) home(name string) (folder, rest string, ok bool) {
 	return "", "", false
 }
 
-// isRun says whether a path is that of the folder of a run.
 func (s *Store) isRun(folder string) bool {
 	return fs.ValidPath(folder) && folder != "." && s.holdsRun(folder)
 }

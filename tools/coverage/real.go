@@ -107,7 +107,6 @@ func chunks(all []checker.Results, size int) [][]checker.Results {
 	return slices.Collect(slices.Chunk(all[:len(all)/size*size], size))
 }
 
-// drawn draws groups of runs of one size.
 func drawn(all []checker.Results, size, n int) [][]checker.Results {
 	random := rand.New(rand.NewPCG(1, 7))
 	var groups [][]checker.Results

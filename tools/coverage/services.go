@@ -89,7 +89,6 @@ func (s service) draw(r *rand.Rand, n int) []stats.Count {
 	return all
 }
 
-// truth is the share that a service loses.
 func (s service) truth() float64 {
 	return stats.Sum(s.draw(rand.New(rand.NewPCG(1, 1)), 400_000)).Share()
 }

@@ -11,7 +11,6 @@ import (
 	"lockcheck/internal/stats"
 )
 
-// simulated prints what comes of simulated services.
 func simulated(out io.Writer, trials int) {
 	singleRuns(out, trials)
 	pooledRuns(out, trials)

@@ -84,7 +84,6 @@ func withMargin(d time.Duration) time.Duration { return d + d/share + fixedMargi
 // it: two thirds of it are left at least when the pause begins.
 const renewals = 1.5
 
-// plan is how a lock would be used.
 type plan struct {
 	lease time.Duration // 0 for a lock that has none
 	renew bool          // by the worker
@@ -114,7 +113,6 @@ func (n Needs) plan(info clients.Info) plan {
 	return p
 }
 
-// longest is the longest section that is known of.
 func (n Needs) longest() time.Duration { return max(n.SectionP99, n.SectionMax) }
 
 // unit keeps leases readable.

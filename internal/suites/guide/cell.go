@@ -146,7 +146,6 @@ func (c *Cell) addNarrower(run Run) {
 	}
 }
 
-// decided says whether the run tells anything.
 func (r Run) decided() bool { return r.Breaks() || r.Verdict == checker.Valid }
 
 // blamed are the faults by which a run that breaks is explained: those that do what its causes

@@ -42,7 +42,6 @@ func Collect(store string) (Evidence, error) {
 	return c.found.With(nil), err
 }
 
-// collector makes runs of run folders.
 type collector struct {
 	known map[string]suites.Experiment // by name
 	found Evidence
@@ -68,7 +67,6 @@ func newCollector() (*collector, error) {
 	return c, nil
 }
 
-// add reads the run in a folder.
 func (c *collector) add(folder string) error {
 	d, err := runs.ReadResults(folder)
 	if err != nil {
@@ -113,7 +111,6 @@ func optionsOf(folder, cell string) (runs.Options, error) {
 	return runs.Options{}, errors.New("the comparison that it is of is not there")
 }
 
-// run makes evidence of results.
 func (c *collector) run(d reports.Document, schedule nemesis.Schedule) Run {
 	h, r := d.Header, d.Results
 	e, builtIn := c.known[h.Parameters[suites.ExperimentParameter]]

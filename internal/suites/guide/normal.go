@@ -49,7 +49,6 @@ func Usual() []string {
 	return names
 }
 
-// ends is when a lock ends by itself.
 type ends struct {
 	lease time.Duration // after which that of a silent holder is free for certain; 0 for never
 	cut   time.Duration // after which one without a lease ends with a connection that is cut; 0 for never
@@ -80,7 +79,6 @@ func faultsOf(d reports.Document, schedule nemesis.Schedule, lock ends) []Fault 
 	return all
 }
 
-// nameOf is the name of the fault of a step.
 func nameOf(s nemesis.Step, h history.Header, lock ends) string {
 	whom := whomOf(s, h)
 	name := s.Fault + ":" + whom

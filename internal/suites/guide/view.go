@@ -132,7 +132,6 @@ func (d Decision) Unknown() string {
 	return "Not tried with " + c.Lock + " without a guard: " + strings.Join(c.Untried, ", ") + ". " + oneRunProves
 }
 
-// fact is a line of a choice.
 type fact struct{ Name, Text string }
 
 // facts of a choice: mechanism first, then what was measured.
@@ -158,7 +157,6 @@ func (c Choice) facts() []fact {
 	return all
 }
 
-// page collects lines of a width.
 type page struct {
 	b     strings.Builder
 	width int
@@ -298,7 +296,6 @@ func (e Evidence) Overview(w io.Writer, o reports.TerminalOptions) error {
 	return err
 }
 
-// rests says what the guide rests on.
 func (e Evidence) rests() string {
 	var n int64
 	from, to := "9", ""
@@ -328,7 +325,6 @@ func (e Evidence) Markdown(w io.Writer) error {
 	return err
 }
 
-// countWords says how many kinds of fault there are.
 func countWords(n int) string {
 	switch n {
 	case 0:

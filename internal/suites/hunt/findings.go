@@ -59,7 +59,6 @@ type sighting struct {
 	Trial Trial `json:"trial"`
 }
 
-// seen is what a trial showed.
 type seen struct {
 	findings []sighting
 	// inherent are the causes of violations that no lock with leases can prevent.

@@ -100,7 +100,6 @@ func (r Result) extent() string {
 	return text
 }
 
-// arms compares guided and blind trials.
 func (r Result) arms() reports.Table {
 	table := reports.Table{Columns: reports.Columns("trials", "made", "failed", "with a finding", "per hour", "findings", "first in trial")}
 	for _, a := range r.Arms {

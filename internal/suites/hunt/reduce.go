@@ -128,7 +128,6 @@ func (s space) fewerNodes(nodes int) []int {
 	return below(s.sizes, nodes)
 }
 
-// below are the values that are less than one.
 func below[T int | float64](values []T, than T) []T {
 	return slices.DeleteFunc(slices.Clone(values), func(v T) bool { return v >= than })
 }

@@ -153,7 +153,8 @@ func (f *Folder) finding(r record, began time.Time) Finding {
 	if r.ReducedRuns.Made > 0 {
 		out.Trial, out.Steps, out.Count = r.Reduced.String(), len(r.Reduced.Steps), r.ReducedRuns
 	}
-	if p := r.Partial; p != nil && !out.SeenAgain {
+	again := r.OriginalRuns.Shown+r.ReducedRuns.Shown > 0
+	if p := r.Partial; p != nil && !again {
 		out.Trial, out.Steps, out.Count = p.Trial.String(), len(p.Trial.Steps), p.Count
 	}
 	out.Low, out.High = stats.Wilson(int64(out.Shown), int64(out.Made))
@@ -169,7 +170,7 @@ func (f *Folder) finding(r record, began time.Time) Finding {
 		out.Unfinished = out.Stopped.sentence()
 	}
 	switch {
-	case r.OriginalRuns.Shown+r.ReducedRuns.Shown > 0:
+	case again:
 		out.Outcome = Confirmed
 	case r.State == notSeenAgain && r.Partial == nil && out.Stopped == nil:
 		out.Outcome = NotSeenAgain
@@ -192,7 +193,6 @@ func (f *Folder) stopped(r record) *Stop {
 	return nil
 }
 
-// sentence says what was not done, and why.
 func (s *Stop) sentence() string {
 	switch s.Kind {
 	case superseded:

@@ -40,7 +40,6 @@ const (
 	findingsShare = 0.5  // of the time that passed, for findings, while trials are left: a lock with many would have few trials
 )
 
-// search is a hunt in progress.
 type search struct {
 	folder    *Folder
 	machine   Machine
@@ -226,7 +225,6 @@ func (s *search) updateStatus() {
 	s.status.Store(&text)
 }
 
-// judge fills in what a run shows.
 func (s *search) judge(a *attempt, outcome runs.Outcome) {
 	header, results := outcome.History.Header, outcome.Results
 	if results.Verdict == checker.Broken {

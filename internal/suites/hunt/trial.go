@@ -52,7 +52,6 @@ type Step struct {
 	Order order   `json:"order,omitempty"`
 }
 
-// order of a step.
 type order string
 
 const (
@@ -163,7 +162,6 @@ func (t Trial) schedule(section time.Duration) nemesis.Schedule {
 	return s
 }
 
-// strength sets how strong a fault is.
 func (s Step) strength(n *nemesis.Step) {
 	switch s.Fault {
 	case history.Clock, history.ClockStrobe:

@@ -64,7 +64,6 @@ func (p Point) sound() bool {
 	return p.Verdict == checker.Valid || p.Workers == 1 && p.Verdict == checker.Undecided
 }
 
-// figures in a line.
 func (p Point) figures() string {
 	text := fmt.Sprintf("%s/s, p50 %s, p99 %s, fairness %.2f", reports.Many(int64(math.Round(p.PerSecond)), "hold"), reports.Length(p.P50), reports.Length(p.P99), p.Fairness)
 	if !p.sound() {

@@ -29,7 +29,6 @@ type Plan struct {
 	left  []NotTried
 }
 
-// try is one run with a remedy.
 type try struct {
 	remedy remedies.Remedy
 	flag   string

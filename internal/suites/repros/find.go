@@ -65,7 +65,6 @@ func Find(name, lock string) (Reproduction, error) {
 	return r, err
 }
 
-// with returns the reproduction for a lock.
 func (r Reproduction) with(lock string) (Reproduction, error) {
 	if len(r.Each) == 0 || r.Setup.Lock != "" {
 		return r, runs.Usagef("--lock: %s is for the lock %s alone", r.Name, r.Setup.Lock)

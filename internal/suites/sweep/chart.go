@@ -140,7 +140,6 @@ func (s Sweep) charts() []reports.Chart {
 	return all
 }
 
-// ruleIn is the line of theory in a panel.
 func (s Sweep) ruleIn(p panel) reports.Curve {
 	const parts = 60
 	axis := reports.Axis{Low: float64(p.xs[0]), High: float64(p.xs[len(p.xs)-1])}

@@ -91,7 +91,6 @@ func Open(path string) (*Folder, error) {
 	return f, nil
 }
 
-// addTrial adds a trial to those of its point.
 func (f *Folder) addTrial(e entry) error {
 	m := f.points[e.Point]
 	if m == nil {

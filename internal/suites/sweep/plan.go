@@ -68,7 +68,6 @@ func (p Point) into() time.Duration {
 	return (p.Section / 2).Round(time.Millisecond)
 }
 
-// trial is a run at a point.
 type trial struct {
 	point   Point
 	outline runs.Outline

@@ -99,7 +99,6 @@ func (f *Folder) round(ctx context.Context, m Machine, trials []trial, interrupt
 	return r.Run(ctx, jobs, interrupt)
 }
 
-// tried is how many trials there were at a point.
 func (f *Folder) tried(p Point) int {
 	if m := f.points[p]; m != nil {
 		return len(m.results) + m.failed

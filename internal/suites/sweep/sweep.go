@@ -100,7 +100,6 @@ func (s Sweep) title() string { return "Where " + s.Lock + " keeps workers apart
 
 func (s Sweep) svg() string { return reports.SVG(s.title(), s.charts()) }
 
-// settings is how the lock was used.
 func (s Sweep) settings() string {
 	text := "Lease " + s.TTL + ", pauses of " + s.Pause + ", critical sections of " + s.Section
 	if s.Renew {
@@ -112,7 +111,6 @@ func (s Sweep) settings() string {
 	return text + "."
 }
 
-// count is how much was measured.
 func (s Sweep) count() string {
 	var points, trials, pauses, unknown, unsupported int
 	for _, m := range s.Points {
