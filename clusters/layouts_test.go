@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"text/template"
 	"time"
 
 	"lockcheck/clusters/clustertest"
@@ -70,7 +69,11 @@ func TestLayouts(t *testing.T) {
 // build makes the image that stands for the official one, and removes it with the test.
 func (l layout) build(t *testing.T, maker images.Maker) (ref string) {
 	t.Helper()
-	ids := make(map[string]string)
+	text, err := os.ReadFile(filepath.Join("testdata", "layouts", l.servers+".Dockerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dockerfile := string(text)
 	for name, recipe := range map[string]string{"Made": l.recipe, "Base": l.base} {
 		if recipe == "" {
 			continue
@@ -79,15 +82,10 @@ func (l layout) build(t *testing.T, maker images.Maker) (ref string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids[name] = image.ID
-	}
-	var dockerfile strings.Builder
-	text := template.Must(template.ParseFiles(filepath.Join("testdata", "layouts", l.servers+".Dockerfile")))
-	if err := text.Execute(&dockerfile, ids); err != nil {
-		t.Fatal(err)
+		dockerfile = strings.ReplaceAll(dockerfile, "{{."+name+"}}", image.ID)
 	}
 	ref = "lockcheck/test-layout-" + l.servers + ":latest"
-	if err := maker.Engine.Build(t.Context(), ref, dockerfile.String(), func(string) {}); err != nil {
+	if err := maker.Engine.Build(t.Context(), ref, dockerfile, func(string) {}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = maker.Engine.RemoveImage(context.WithoutCancel(t.Context()), ref) })

@@ -18,7 +18,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"text/template"
 	"time"
 
 	"lockcheck/clusters/engine"
@@ -107,7 +106,7 @@ func (m Maker) Ensure(ctx context.Context, recipe string) (engine.Image, error) 
 // ensureDockerfile returns the image of a Dockerfile of ours and makes it first if need be, which
 // its parent is, too. The origin is added to what progress says.
 func (m Maker) ensureDockerfile(ctx context.Context, name, text, origin string) (engine.Image, error) {
-	dockerfile, err := m.onParent(ctx, name, text)
+	dockerfile, err := m.onParent(ctx, text)
 	if err != nil {
 		return engine.Image{}, fmt.Errorf("image %s: %w", name, err)
 	}
@@ -117,34 +116,19 @@ func (m Maker) ensureDockerfile(ctx context.Context, name, text, origin string) 
 	})
 }
 
-// onParent fills in the parent image, which is made first if need be.
-func (m Maker) onParent(ctx context.Context, name, text string) (string, error) {
-	parsed, err := template.New(name).Parse(text)
-	if err != nil {
-		return "", err
+// onParent fills in the ID of the parent image, which is made first if need be: on another parent, an
+// image is another one.
+func (m Maker) onParent(ctx context.Context, text string) (string, error) {
+	for placeholder, ensure := range map[string]func(context.Context) (engine.Image, error){
+		"{{.Trixie}}":  func(ctx context.Context) (engine.Image, error) { return m.base(ctx, trixie) },
+		"{{.Servers}}": m.servers,
+	} {
+		if strings.Contains(text, placeholder) {
+			parent, err := ensure(ctx)
+			return strings.Replace(text, placeholder, parent.ID, 1), err
+		}
 	}
-	var dockerfile strings.Builder
-	err = parsed.Execute(&dockerfile, parents{ctx: ctx, maker: m})
-	return dockerfile.String(), err
-}
-
-// parents is what a Dockerfile of ours can stand on. Each is the ID of an image: on another
-// parent, an image is another one.
-type parents struct {
-	ctx   context.Context
-	maker Maker
-}
-
-// Trixie is the base of servers.Dockerfile.
-func (p parents) Trixie() (string, error) {
-	base, err := p.maker.base(p.ctx, trixie)
-	return base.ID, err
-}
-
-// Servers is the parent of all recipes that are a Dockerfile.
-func (p parents) Servers() (string, error) {
-	parent, err := p.maker.servers(p.ctx)
-	return parent.ID, err
+	return "", errors.New("its Dockerfile has none of our images as its parent")
 }
 
 // EnsureSelf returns the image of a lockcheck binary, which must be static:

@@ -1,7 +1,6 @@
 package images
 
 import (
-	"bytes"
 	"context"
 	"embed"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"text/template"
 
 	"lockcheck/clusters/engine"
 )
@@ -168,13 +166,9 @@ func (m Maker) ensureOfficial(ctx context.Context, recipe string) (engine.Image,
 		if noRecipe != nil {
 			return m.Engine.Tag(ctx, base.ID, ref)
 		}
-		var dockerfile bytes.Buffer
-		if err := template.Must(template.New(recipe).Parse(string(text))).Execute(&dockerfile, base.ID); err != nil {
-			return err
-		}
-		fmt.Fprintf(&dockerfile, "LABEL %s=%s\n", RecipeLabel, recipe)
+		dockerfile := strings.Replace(string(text), "{{.}}", base.ID, 1) + fmt.Sprintf("LABEL %s=%s\n", RecipeLabel, recipe)
 		m.Progress("preparing the image %s (once)", recipe)
-		return m.Engine.Build(ctx, ref, dockerfile.String(), m.status)
+		return m.Engine.Build(ctx, ref, dockerfile, m.status)
 	})
 }
 
