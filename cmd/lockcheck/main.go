@@ -187,10 +187,7 @@ Start with "lockcheck test". It needs no Docker and no other software.`,
 	}
 	root.AddCommand(exitCodesTopic())
 	root.AddCommand(ownProcesses(s)...)
-	root.SetUsageTemplate(strings.NewReplacer(
-		"FlagUsages", fmt.Sprintf("FlagUsagesWrapped %d", s.columns()),
-		"{{.CommandPath}} [command] --help\" for more information about a command.", "{{.CommandPath}} COMMAND --help\" for details.",
-	).Replace(root.UsageTemplate()))
+	root.SetUsageFunc(usage(s.columns()))
 	root.SetHelpCommand(helpCommand(root))
 	root.SetHelpCommandGroupID("start")
 	root.SetFlagErrorFunc(flagError)
