@@ -42,14 +42,11 @@ func HTML(w io.Writer, h *history.History, r checker.Results) error {
 	return writeWhole(w, t, newPage(h, r))
 }
 
+//go:embed page/style.css
+var runStyle string
+
 // Style is the style sheet of the page, as far as it is of use to other pages.
-func Style() (string, error) {
-	text, err := pageFiles.ReadFile("page/style.css")
-	if err != nil {
-		return "", fmt.Errorf("report page: %w", err)
-	}
-	return string(text), nil
-}
+func Style() string { return runStyle }
 
 type page struct {
 	Title, Word, Class, Sentence, Judged string

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	g "maragu.dev/gomponents"
+
 	"lockcheck/checker"
 	"lockcheck/history"
 )
@@ -128,6 +130,18 @@ type Opinion struct {
 	Property, Word, Class, Summary string
 	Required                       bool
 	To                             string // address of its incidents on the page of the run; "" for none
+}
+
+// Node shows the opinion, with a remark if the verdict does not rest on it.
+func (o Opinion) Node() g.Node {
+	said := g.Group{Span("word "+o.Class, o.Word)}
+	if o.Summary != "" {
+		said = append(said, g.Text(" "), CleanText(o.Summary))
+		if !o.Required {
+			said = append(said, g.Text(" "), Soft("(not judged)"))
+		}
+	}
+	return said
 }
 
 // NewSideBySide puts two runs side by side.

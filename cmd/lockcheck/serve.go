@@ -48,16 +48,12 @@ func (s *system) serve(ctx context.Context, f serveFlags) error {
 		return runs.BadFlag("store", f.store, "%w", err)
 	}
 	defer store.Close()
-	handler, err := store.Handler()
-	if err != nil {
-		return err
-	}
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(f.port)))
 	if err != nil {
 		return fmt.Errorf("%w; --port 0 takes any free port", err)
 	}
 	fmt.Fprintf(s.stdout, "http://%s/\n", listener.Addr())
-	return s.answer(ctx, &http.Server{Handler: handler, ReadHeaderTimeout: requestTimeout}, listener)
+	return s.answer(ctx, &http.Server{Handler: store.Handler(), ReadHeaderTimeout: requestTimeout}, listener)
 }
 
 // answer serves until the first signal. Responses that have begun may then finish, until the second

@@ -8,8 +8,12 @@ import (
 	"path"
 	"slices"
 
+	g "maragu.dev/gomponents"
+	"maragu.dev/gomponents/html"
+
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites/matrix"
+	"lockcheck/reports"
 )
 
 // maxComparisons is how many of the newest are listed above the runs; the others are
@@ -87,15 +91,20 @@ func (s *Store) unread(folder string, why error) comparison {
 	return c
 }
 
-type comparisonRow struct {
-	comparison
-	Verdict, Class string // Class for the style sheet
-	Time, To       string // To is its address
+// comparisonsOf lists comparisons.
+func comparisonsOf(all []comparison) g.Node {
+	if len(all) == 0 {
+		return nil
+	}
+	tableOf := func(list []comparison) g.Node {
+		return table("comparisons", heads("Began (UTC)", "Comparison", "Verdict", "What was found"), g.Map(list, comparison.row))
+	}
+	newest := min(len(all), maxComparisons)
+	return reports.Section("Comparisons", reports.Wide("Comparisons", tableOf(all[:newest]),
+		g.If(len(all) > newest, html.Details(html.Summary(g.Textf("%d earlier", len(all)-newest)), tableOf(all[newest:])))))
 }
 
-func newComparisonRow(c comparison) comparisonRow {
-	return comparisonRow{
-		comparison: c, Verdict: cmp.Or(c.Line.Verdict, noResults), Class: c.Line.Verdict,
-		Time: timeOf(c.Began), To: address("files", c.Folder, runs.ComparisonFile),
-	}
+func (c comparison) row() g.Node {
+	return html.Tr(cell("time", timeOf(c.Began)), reports.RowHead(link(address("files", c.Folder, runs.ComparisonFile), c.Folder)),
+		html.Td(badge(c.Verdict)), cell("", cmp.Or(c.Problem, c.Sentence)))
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"archive/tar"
+	"cmp"
 	"compress/gzip"
 	"io"
 	"io/fs"
@@ -11,7 +12,11 @@ import (
 	"path"
 	"strings"
 
+	g "maragu.dev/gomponents"
+	"maragu.dev/gomponents/html"
+
 	"lockcheck/internal/runs"
+	"lockcheck/reports"
 )
 
 // form says how a file is sent to a browser.
@@ -44,7 +49,7 @@ func formOf(name string) form {
 func (h *handler) files(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("path")
 	if folder, isFolder := strings.CutSuffix(name, "/"); isFolder {
-		h.folder(w, r, folder)
+		h.folder(w, folder)
 		return
 	}
 	folder, rest, ok := h.store.home(name)
@@ -53,7 +58,7 @@ func (h *handler) files(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !ok || !h.file(w, r, folder, rest) {
-		h.missing(w)
+		missing(w)
 	}
 }
 
@@ -84,32 +89,30 @@ func attachment(name string) string {
 	return mime.FormatMediaType("attachment", map[string]string{"filename": name})
 }
 
-type folderPage struct {
-	Run   row
-	Files []fileRow
-}
-
-type fileRow struct {
-	Name, To string
-	Size     int64 // in bytes
-	Download bool
-}
-
-func (h *handler) folder(w http.ResponseWriter, r *http.Request, folder string) {
+// folder shows a run and its files.
+func (h *handler) folder(w http.ResponseWriter, folder string) {
 	if !h.store.isRun(folder) {
-		h.missing(w)
+		missing(w)
 		return
 	}
-	page := folderPage{Run: h.newRow(h.store.refresh(folder, known{}).run, false)}
+	var rows g.Group
 	err := h.store.eachFile(folder, func(_ *os.Root, name string, info fs.FileInfo) error {
-		page.Files = append(page.Files, fileRow{name, address("files", folder, name), info.Size(), formOf(name).download})
+		note := g.If(formOf(name).download, g.Group{g.Text(" "), reports.Soft("(download)")})
+		rows = append(rows, html.Tr(html.Td(link(address("files", folder, name), name), note), cell("number", sizeOf(info.Size()))))
 		return nil
 	})
 	if err != nil {
-		h.tell(w, http.StatusInternalServerError, "The folder of the run cannot be read: "+err.Error()+".")
+		tell(w, http.StatusInternalServerError, "The folder of the run cannot be read: "+err.Error()+".")
 		return
 	}
-	h.pages.write(w, http.StatusOK, "run", page)
+	r := h.store.refresh(folder, known{}).run
+	fact := func(name, value string) g.Node { return reports.FactItem(name, cmp.Or(value, "–")) }
+	write(w, http.StatusOK, "A run",
+		html.Header(trail(), html.P(badge(r.Verdict)), html.H1(reports.CleanText(r.said())),
+			html.Dl(html.Class("run"), fact("lock", r.Lock), fact("workload", r.Workload), fact("guard", r.Guard),
+				fact("faults", strings.Join(r.faults(), ", ")), fact("started (UTC)", timeOf(r.Started)), fact("folder", folder)),
+			html.P(html.Class("links"), links(link(h.report(r), "Report"), link(r.download(), "Download everything")))),
+		html.Main(reports.Section("Files", table("", heads("Name", "Size"), rows))))
 }
 
 // eachFile goes through the files of a folder and those below it. Links are left out.
@@ -135,7 +138,7 @@ func (s *Store) eachFile(folder string, do func(root *os.Root, name string, info
 func (h *handler) download(w http.ResponseWriter, r *http.Request) {
 	folder := r.PathValue("path")
 	if !h.store.isRun(folder) {
-		h.missing(w)
+		missing(w)
 		return
 	}
 	name := strings.ReplaceAll(folder, "/", "-")

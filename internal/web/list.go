@@ -1,6 +1,8 @@
 package web
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -10,7 +12,11 @@ import (
 	"strings"
 	"time"
 
+	g "maragu.dev/gomponents"
+	"maragu.dev/gomponents/html"
+
 	"lockcheck/internal/runs"
+	"lockcheck/reports"
 )
 
 // maxRows is how many runs one page lists.
@@ -46,90 +52,116 @@ func (r run) faults() []string {
 	return r.Faults
 }
 
-func (r run) verdict() string {
-	if r.Verdict == "" {
-		return noResults
-	}
-	return r.Verdict
-}
-
-type listPage struct {
-	selection
-	Shown, All int   // runs that the filters let through, and all
-	Chosen     []row // to be compared, and not among Rows
-	Rows       []row
-	part       // which of those shown Rows are
-	// Comparisons are the newest; Earlier are the others.
-	Comparisons, Earlier []comparisonRow
-	// Pages are others of several runs.
-	Pages    []pageRow
-	Problems []string
-	Unread   int // runs that are not read yet
-}
-
-// pageRow is a page of several runs: its path in the store, and its address.
-type pageRow struct{ Name, To string }
-
-// choice is a filter with what there is to choose from.
-type choice struct {
-	Name, Value string
-	Values      []string
-}
-
-type row struct {
-	run
-	Verdict       string
-	Class         string // of the verdict, for the style sheet
-	Time, Kinds   string // Kinds of faults
-	Chosen        bool
-	Files, Report string // addresses; Report is "" if there is none
-	Trend         string // address of the runs like it; "" if it is part of no history
-	Download      string
-}
+func (r run) verdict() string { return cmp.Or(r.Verdict, noResults) }
 
 func (h *handler) list(w http.ResponseWriter, r *http.Request) {
-	page := h.newListPage(r.URL.Query())
-	if page.Unread > 0 {
+	all := h.store.look(h.store.patience)
+	if all.unread > 0 {
 		w.Header().Set("Refresh", "1") // it goes on where it was
 	}
-	h.pages.write(w, http.StatusOK, "list", page)
+	title, query := "Runs", r.URL.Query()
+	if len(all.comparisons) > 0 {
+		title = "Comparisons and runs"
+	}
+	write(w, http.StatusOK, "Runs", html.Header(html.H1(g.Text(title))), html.Main(
+		comparisonsOf(all.comparisons), pagesOf(all.pages),
+		g.If(len(all.comparisons)+len(all.pages) > 0, html.H2(g.Text("Runs"))),
+		h.runsOf(all, query),
+		g.If(len(all.problems) > 0, reports.Section("Not looked into", html.Ul(html.Class("plain"), g.Map(all.problems, func(problem string) g.Node {
+			return html.Li(html.Class("soft"), reports.CleanText(problem))
+		})))),
+	))
 }
 
-func (h *handler) newListPage(query url.Values) listPage {
-	all := h.store.look(h.store.patience)
-	page := listPage{All: len(all.runs), Problems: all.problems, Unread: all.unread}
-	shown := page.of(all.runs, query)
-	page.Shown = len(shown)
-	var rows []run
-	rows, page.part = partOf(shown, "/", query)
-	h.addRows(&page, all.runs, rows, query["run"])
-	for _, name := range all.pages {
-		page.Pages = append(page.Pages, pageRow{name, address("files", name)})
+// pagesOf lists pages of several runs.
+func pagesOf(names []string) g.Node {
+	if len(names) == 0 {
+		return nil
 	}
-	for n, c := range all.comparisons {
-		list := &page.Comparisons
-		if n >= maxComparisons {
-			list = &page.Earlier
-		}
-		*list = append(*list, newComparisonRow(c))
+	list := html.Ul(html.Class("plain pages"), g.Map(names, func(name string) g.Node { return html.Li(link(address("files", name), name)) }))
+	if len(names) > 5 {
+		list = html.Details(html.Summary(g.Textf("%d pages", len(names))), list)
 	}
-	return page
+	return reports.Section("Other pages", list)
 }
 
-// addRows lists some of all runs, and those chosen before that are not among them: two
-// runs that no one filter shows can be compared, too.
-func (h *handler) addRows(page *listPage, all, rows []run, chosen []string) {
-	listed := make(map[string]bool)
-	for _, r := range rows {
-		listed[r.Folder] = true
-		page.Rows = append(page.Rows, h.newRow(r, slices.Contains(chosen, r.Folder)))
+// runsOf is the part of all runs that is asked for, with the controls to ask for others.
+func (h *handler) runsOf(all inventory, query url.Values) g.Node {
+	s := newSelection(all.runs, query)
+	from, to := partOf(len(s.runs), query)
+	count := fmt.Sprintf("%d of %d runs", len(s.runs), len(all.runs))
+	if all.unread > 0 {
+		count += fmt.Sprintf("; %d more are being read", all.unread)
 	}
-	for _, r := range all {
-		if slices.Contains(chosen, r.Folder) && !listed[r.Folder] {
-			page.Chosen = append(page.Chosen, h.newRow(r, true))
-		}
+	none := html.P(html.Class("empty"), g.Text("There are no runs in this store yet. "), html.Code(g.Text("lockcheck test")), g.Text(" makes one."))
+	if s.filtered {
+		none = html.P(html.Class("empty"), g.Text("No run is like that."))
 	}
+	return html.Form(html.Action("/"), html.Method("get"),
+		html.Div(html.Class("bar"), s.controls,
+			html.Button(html.Type("submit"), g.Text("Filter")),
+			g.If(s.filtered, link("/", "all")),
+			html.Span(html.Class("count"), html.Role("status"), g.Text(count)),
+			html.Button(html.Type("submit"), html.FormAction("/compare"), g.Text("Compare two"))),
+		h.tableOf(s.runs[from:to], all.runs, query["run"]),
+		g.If(len(s.runs) == 0, none),
+		parts("/", query, from, to, len(s.runs)))
 }
+
+// tableOf lists runs, and above them those chosen before that are not among them: two runs that no one filter shows
+// can be compared, too.
+func (h *handler) tableOf(rows, all []run, chosen []string) g.Node {
+	isChosen := func(r run) bool { return slices.Contains(chosen, r.Folder) }
+	others := selected(all, func(r run) bool {
+		return isChosen(r) && !slices.ContainsFunc(rows, func(listed run) bool { return listed.Folder == r.Folder })
+	})
+	if len(rows)+len(others) == 0 {
+		return nil
+	}
+	row := func(r run) g.Node { return h.row(r, isChosen(r)) }
+	return reports.Wide("Runs", html.Table(html.Class("runs"),
+		html.THead(html.Tr(html.Th(html.Scope("col"), reports.Span("hidden", "Compare")), heads("Started (UTC)", "Lock", "Workload", "Faults", "Guard", "Verdict", "What was found", "Lost updates"))),
+		g.If(len(others) > 0, html.TBody(html.Class("chosen"),
+			html.Tr(html.Th(html.Scope("rowgroup"), html.ColSpan("9"), g.Text("Chosen, and not in the list below"))), g.Map(others, row))),
+		html.TBody(g.Map(rows, row))))
+}
+
+func (h *handler) row(r run, chosen bool) g.Node {
+	return html.Tr(
+		html.Td(html.Input(html.Type("checkbox"), html.Name("run"), html.Value(r.Folder), html.Aria("label", "Compare "+reports.Clean(r.Folder)),
+			g.If(chosen, html.Checked()), g.If(r.Problem != "", html.Disabled()))),
+		cell("time", timeOf(r.Started)), reports.RowHead(reports.CleanText(cmp.Or(r.Lock, "–"))),
+		cell("", r.Workload), cell("", strings.Join(r.faults(), ", ")), cell("", r.Guard), html.Td(badge(r.Verdict)),
+		html.Td(html.Class("sentence"), reports.CleanText(r.said()), html.Div(html.Class("links"), h.linksOf(r), link(r.trend(), "over time"))),
+		cell("number", r.Lost))
+}
+
+// linksOf lead to what there is of a run.
+func (h *handler) linksOf(r run) g.Node {
+	return links(link(h.report(r), "report"), link(r.files(), "files"), link(r.download(), "download"))
+}
+
+// report is the address of the report of a run; "" if there is none.
+func (h *handler) report(r run) string {
+	if !h.store.holds(r.Folder, runs.ReportFile) {
+		return ""
+	}
+	return address("files", r.Folder, runs.ReportFile)
+}
+
+func (r run) files() string    { return address("files", r.Folder) + "/" }
+func (r run) download() string { return address("download", r.Folder) }
+
+// trend is the address of the runs like it; "" if it is part of no history.
+func (r run) trend() string {
+	if !r.ofHistory() {
+		return ""
+	}
+	return "/trend?" + url.Values{"lock": {r.Lock}, "settings": {r.Settings}}.Encode()
+}
+
+// said is what was found in a run, or why that is not known.
+func (r run) said() string { return cmp.Or(r.Problem, r.Sentence) }
 
 // valuesOf is what a filter can be set to: what there is, and what it is set to.
 func valuesOf(f filter, runs []run, set string) []string {
@@ -148,20 +180,6 @@ func selected(runs []run, wanted func(run) bool) []run {
 	return slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return !wanted(r) })
 }
 
-func (h *handler) newRow(r run, chosen bool) row {
-	one := row{
-		run: r, Verdict: r.verdict(), Class: r.Line.Verdict, Chosen: chosen,
-		Time: timeOf(r.Started), Kinds: strings.Join(r.faults(), ", "), Files: address("files", r.Folder) + "/", Download: address("download", r.Folder),
-	}
-	if h.store.holds(r.Folder, runs.ReportFile) {
-		one.Report = address("files", r.Folder, runs.ReportFile)
-	}
-	if r.ofHistory() {
-		one.Trend = "/trend?" + url.Values{"lock": {r.Lock}, "settings": {r.Settings}}.Encode()
-	}
-	return one
-}
-
 // timeOf is a moment in the time of all that is stored.
 func timeOf(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 
@@ -170,29 +188,28 @@ func address(page string, names ...string) string {
 	return (&url.URL{Path: "/" + page + "/" + path.Join(names...)}).EscapedPath()
 }
 
-// part is a stretch of a list that is too long for one page.
-type part struct {
-	First, Last  int    // from 1; 0 for an empty list
-	Newer, Older string // addresses of other parts; "" for none
+// partOf is the bounds of the part of a long list that is asked for.
+func partOf(all int, query url.Values) (from, to int) {
+	from = min(max(0, atoi(query.Get("from"))), max(0, all-1))
+	return from, min(from+maxRows, all)
 }
 
-// partOf is the part of some runs that the query of a page asks for.
-func partOf(runs []run, page string, query url.Values) ([]run, part) {
-	from := min(max(0, atoi(query.Get("from"))), max(0, len(runs)-1))
-	to := min(from+maxRows, len(runs))
-	address := func(from int) string {
-		other := maps.Clone(query)
-		other.Set("from", strconv.Itoa(from))
-		return page + "?" + other.Encode()
+// parts leads to the other parts of a long list, if it has any.
+func parts(page string, query url.Values, from, to, all int) g.Node {
+	if from == 0 && to == all {
+		return nil
 	}
-	p := part{First: min(from+1, to), Last: to}
-	if from > 0 {
-		p.Newer = address(max(0, from-maxRows))
-	}
-	if to < len(runs) {
-		p.Older = address(to)
-	}
-	return runs[from:to], p
+	return html.Nav(html.Class("parts"), html.Aria("label", "Parts of the list"),
+		g.If(from > 0, link(partAt(page, query, max(0, from-maxRows)), "newer", html.Rel("prev"))),
+		g.Text(" "), html.Span(g.Textf("%d to %d", from+1, to)), g.Text(" "),
+		g.If(to < all, link(partAt(page, query, to), "older", html.Rel("next"))))
+}
+
+// partAt is the address of another part of a page.
+func partAt(page string, query url.Values, from int) string {
+	query = maps.Clone(query)
+	query.Set("from", strconv.Itoa(from))
+	return page + "?" + query.Encode()
 }
 
 // atoi is the number in a text, or 0.

@@ -50,11 +50,7 @@ func TestListProgress(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = store.Close() })
 	store.patience = 0
-	handler, err := store.Handler()
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(handler)
+	server := httptest.NewServer(store.Handler())
 	t.Cleanup(server.Close)
 	unread := all
 	for unread > 0 {

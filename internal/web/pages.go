@@ -1,48 +1,78 @@
 package web
 
 import (
-	"bytes"
-	"embed"
+	"cmp"
+	_ "embed"
 	"fmt"
-	"html/template"
+	"io"
 	"net/http"
+	"slices"
+
+	g "maragu.dev/gomponents"
+	"maragu.dev/gomponents/html"
 
 	"lockcheck/reports"
 )
 
-//go:embed pages
-var content embed.FS
+//go:embed style.css
+var ownStyle string
 
 // handler answers requests for the pages of a store.
-type handler struct {
-	store *Store
-	pages *pages
+type handler struct{ store *Store }
+
+func style(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/css; charset=utf-8")
+	_, _ = io.WriteString(w, reports.Style()+ownStyle)
 }
 
-// pages is what all pages are made of.
-type pages struct {
-	templates *template.Template
-	sheet     []byte
+// write sends a page. An error means that nobody reads it any more.
+func write(w http.ResponseWriter, status int, title string, body ...g.Node) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_ = reports.Shell(title+" · lockcheck", "", html.Link(html.Rel("stylesheet"), html.Href("/style.css")), body...).Render(w)
 }
 
-func newPages() (*pages, error) {
-	templates, err := template.New("").Funcs(template.FuncMap{
-		"clean": reports.Clean,
-		"size":  sizeOf,
-	}).ParseFS(content, "pages/*.html.tmpl")
-	if err != nil {
-		return nil, err
-	}
-	shared, err := reports.Style()
-	if err != nil {
-		return nil, err
-	}
-	own, err := content.ReadFile("pages/style.css")
-	if err != nil {
-		return nil, err
-	}
-	return &pages{templates: templates, sheet: append([]byte(shared), own...)}, nil
+// tell sends a page with nothing but a message.
+func tell(w http.ResponseWriter, status int, message string) {
+	write(w, status, "Nothing to show", html.Header(trail(), html.H1(reports.CleanText(message))))
 }
+
+func missing(w http.ResponseWriter) {
+	tell(w, http.StatusNotFound, "There is no such file in a run of this store.")
+}
+
+func trail() g.Node { return html.P(html.Class("trail"), link("/", "All runs")) }
+
+// link leads to an address; nil if there is none.
+func link(to, text string, attributes ...g.Node) g.Node {
+	if to == "" {
+		return nil
+	}
+	return html.A(reports.Href(to), g.Group(attributes), reports.CleanText(text))
+}
+
+// links follow each other.
+func links(all ...g.Node) g.Node {
+	return g.Map(all, func(one g.Node) g.Node { return g.If(one != nil, g.Group{one, g.Text(" ")}) })
+}
+
+// badge shows a verdict; "" for that of what has no results.
+func badge(verdict string) g.Node { return reports.Span("badge "+verdict, cmp.Or(verdict, noResults)) }
+
+// heads names the columns of a table, those of numbers on the right.
+func heads(names ...string) g.Node {
+	numbers := []string{"Lost updates", "Wait p99", "Size"}
+	return g.Map(names, func(name string) g.Node {
+		return reports.ColumnHead(name, g.If(slices.Contains(numbers, name), html.Class("number")))
+	})
+}
+
+func table(class string, heads, rows g.Node) g.Node {
+	return html.Table(g.If(class != "", html.Class(class)), html.THead(html.Tr(heads)), html.TBody(rows))
+}
+
+// cell is a cell of a table, with a dash where there is nothing to say.
+func cell(class, s string) g.Node { return reports.TextCell(class, cmp.Or(s, "–")) }
 
 // sizeOf is a number of bytes for people.
 func sizeOf(n int64) string {
@@ -57,30 +87,4 @@ func sizeOf(n int64) string {
 		amount, unit = amount/1000, next
 	}
 	return fmt.Sprintf("%.3g %cB", amount, unit)
-}
-
-// write sends a page, whole or not at all.
-func (p *pages) write(w http.ResponseWriter, status int, name string, data any) {
-	var page bytes.Buffer
-	if err := p.templates.ExecuteTemplate(&page, name, data); err != nil {
-		http.Error(w, "The page cannot be made: "+err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = w.Write(page.Bytes()) // an error means that nobody reads it any more
-}
-
-func (h *handler) style(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/css; charset=utf-8")
-	_, _ = w.Write(h.pages.sheet)
-}
-
-// tell sends a page with nothing but a message.
-func (h *handler) tell(w http.ResponseWriter, status int, message string) {
-	h.pages.write(w, status, "message", message)
-}
-
-func (h *handler) missing(w http.ResponseWriter) {
-	h.tell(w, http.StatusNotFound, "There is no such file in a run of this store.")
 }

@@ -6,15 +6,17 @@ import (
 	"slices"
 	"strings"
 
+	g "maragu.dev/gomponents"
+	"maragu.dev/gomponents/html"
+
 	"lockcheck/reports"
 )
 
-// selection is which runs of a store are shown, and in what order.
+// selection is which runs of a store are shown, in their order, and the controls that say so.
 type selection struct {
-	Filters  []choice
-	Search   string
-	Order    choice
-	Filtered bool
+	runs     []run
+	controls g.Group
+	filtered bool
 }
 
 // order is one in which runs can be shown.
@@ -35,30 +37,40 @@ func orders() []order {
 	}
 }
 
-// of keeps what is asked for, and returns the runs that it selects.
-func (s *selection) of(runs []run, query url.Values) []run {
-	through := runs
+// newSelection keeps the runs that are asked for.
+func newSelection(all []run, query url.Values) selection {
+	s := selection{runs: all}
 	for _, f := range filters() {
 		value := reports.Clean(query.Get(f.name)) // as what it is compared with
-		s.Filters = append(s.Filters, choice{f.name, value, valuesOf(f, runs, value)})
+		s.controls = append(s.controls, chooser(f.name, value, html.Option(html.Value(""), g.Text("any")), valuesOf(f, all, value)))
 		if value != "" {
-			s.Filtered = true
-			through = selected(through, func(r run) bool { return slices.Contains(f.of(r), value) })
+			s.filtered = true
+			s.runs = selected(s.runs, func(r run) bool { return slices.Contains(f.of(r), value) })
 		}
 	}
-	if s.Search = reports.Clean(query.Get("search")); s.Search != "" {
-		s.Filtered = true
-		through = selected(through, func(r run) bool { return r.mentions(s.Search) })
+	search := reports.Clean(query.Get("search"))
+	if search != "" {
+		s.filtered = true
+		s.runs = selected(s.runs, func(r run) bool { return r.mentions(search) })
 	}
-	s.Order = choice{Name: "order", Value: query.Get("order")}
+	var names []string
 	for _, o := range orders() {
-		s.Order.Values = append(s.Order.Values, o.name)
-		if o.name == s.Order.Value {
-			through = slices.Clone(through)
-			slices.SortStableFunc(through, o.by)
+		names = append(names, o.name)
+		if o.name == query.Get("order") {
+			s.runs = slices.Clone(s.runs)
+			slices.SortStableFunc(s.runs, o.by)
 		}
 	}
-	return through
+	s.controls = append(s.controls, chooser("order", query.Get("order"), nil, names),
+		html.Label(g.Text("search "), html.Input(html.Type("search"), html.Name("search"), html.Value(search))))
+	return s
+}
+
+// chooser chooses among values, of which one is set.
+func chooser(name, set string, first g.Node, values []string) g.Node {
+	return html.Label(g.Text(name+" "), html.Select(html.Name(name), first, g.Map(values, func(v string) g.Node {
+		return html.Option(g.If(v == set, html.Selected()), g.Text(v))
+	})))
 }
 
 // mentions says whether all words of a text are in what is known of a run, in any case.

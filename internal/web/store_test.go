@@ -100,11 +100,7 @@ func (s *shelf) serve() *site {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	handler, err := store.Handler()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	server := httptest.NewServer(handler)
+	server := httptest.NewServer(store.Handler())
 	s.t.Cleanup(func() {
 		server.Close()
 		if err := store.Close(); err != nil {

@@ -34,7 +34,7 @@ func TestTrend(t *testing.T) {
 		t.Errorf("%d changes of versions are marked, want 1:\n%s", n, page)
 	}
 	// 30 of 100 are lost in the last run, none in the others.
-	if n := strings.Count(page, `<line class="none" x1="0" x2="14" y1="100%" y2="100%"/>`); n != 2 || !strings.Contains(page, `<line class="lost" x1="0" x2="14" y1="70%" y2="70%"/>`) {
+	if n := strings.Count(page, `<line class="none" x1="0" x2="14" y1="100%" y2="100%"></line>`); n != 2 || !strings.Contains(page, `<line class="lost" x1="0" x2="14" y1="70%" y2="70%"></line>`) {
 		t.Errorf("the chart is not that of the runs:\n%s", page)
 	}
 	strip := page[strings.Index(page, `class="strip"`):]

@@ -53,20 +53,16 @@ func (s *Store) Close() error { return s.root.Close() }
 
 // Handler answers for all pages of the store. An http.Server must serve it, for that
 // tells it on what port.
-func (s *Store) Handler() (http.Handler, error) {
-	pages, err := newPages()
-	if err != nil {
-		return nil, err
-	}
-	h := &handler{store: s, pages: pages}
+func (s *Store) Handler() http.Handler {
+	h := &handler{store: s}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", h.list)
 	mux.HandleFunc("GET /compare", h.compare)
 	mux.HandleFunc("GET /trend", h.trend)
 	mux.HandleFunc("GET /files/{path...}", h.files)
 	mux.HandleFunc("GET /download/{path...}", h.download)
-	mux.HandleFunc("GET /style.css", h.style)
-	return guarded(mux), nil
+	mux.HandleFunc("GET /style.css", style)
+	return guarded(mux)
 }
 
 // runFiles are the files that tell the folder of a run from others: at least one of
