@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"time"
 
+	g "maragu.dev/gomponents"
+	"maragu.dev/gomponents/components"
+	"maragu.dev/gomponents/html"
+
 	"lockcheck/checker"
 )
 
@@ -15,6 +19,14 @@ type Bar struct {
 }
 
 func percent1(share float64) string { return Trimmed(100*min(1, max(0, share)), 1) }
+
+func (b Bar) node() g.Node {
+	if b.Width == "" {
+		return nil
+	}
+	return html.Span(components.Classes{"bar": true, "bad": b.Bad}, html.Aria("hidden", "true"),
+		html.I(html.Style("left:"+b.Left+"%;width:"+b.Width+"%")), g.If(b.Mark != "", html.B(html.Style("left:"+b.Mark+"%"))))
+}
 
 // LossCell draws the share of lost updates from 0 to 1 with its interval; it is empty where
 // nothing could be lost. A note follows the interval.

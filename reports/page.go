@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"strconv"
 	"strings"
+
+	g "maragu.dev/gomponents"
+	"maragu.dev/gomponents/html"
 
 	"lockcheck/checker"
 )
@@ -23,7 +27,7 @@ type Page struct {
 type Block interface {
 	markdown(b *strings.Builder)
 	terminal(t *terminal)
-	kind() string // names the template of the block for HTML
+	node() g.Node
 }
 
 // Heading begins a section.
@@ -107,22 +111,23 @@ func (p Page) WriteTerminal(w io.Writer, o TerminalOptions) error {
 	return err
 }
 
-//go:embed page.html.tmpl
-var pageText string
-
-//go:embed page_parts.html.tmpl
-var pageParts string
-
 // WriteHTML writes one self-contained page. It is complete without script, which sorts tables.
-func (p Page) WriteHTML(w io.Writer) error { return WriteTemplate(w, pageText, p) }
+func (p Page) WriteHTML(w io.Writer) error {
+	return WritePage(w, p.Title, SuiteStyle(), sortScript, html.Header(html.H1(CleanText(p.Title))), html.Main(g.Map(p.Blocks, Block.node)))
+}
 
-// WriteTemplate writes a page by a template of its own, which has the functions and the parts of all pages, such as
-// their style.
+//go:embed page/suite.css
+var suiteStyle string
+
+//go:embed page/sort.js
+var sortScript string
+
+// SuiteStyle is the style sheet of pages about several runs.
+func SuiteStyle() string { return suiteStyle }
+
+// WriteTemplate writes a page by a template.
 func WriteTemplate(w io.Writer, text string, view any) error {
-	t, err := template.New("page").Funcs(template.FuncMap{
-		"clean": clean, "class": classOf, "kind": Block.kind, "command": CommandLine, "printable": Printable,
-		"svg": func(s string) template.HTML { return template.HTML(s) }, // of our own making, see Picture
-	}).Parse(text + pageParts)
+	t, err := template.New("page").Parse(text + `{{define "comparison-style"}}` + suiteStyle + `{{end}}`)
 	if err != nil {
 		return fmt.Errorf("page: %w", err)
 	}
@@ -147,14 +152,48 @@ func classOf(v checker.Verdict) string {
 	return string(Plain(v))
 }
 
-func (Heading) kind() string    { return "heading" }
-func (Text) kind() string       { return "text" }
-func (Note) kind() string       { return "note" }
-func (Conclusion) kind() string { return "conclusion" }
-func (List) kind() string       { return "list" }
-func (Terms) kind() string      { return "terms" }
-func (Picture) kind() string    { return "picture" }
-func (Drawing) kind() string    { return "drawing" }
+// coloured is text in the colour of a verdict, and its own word without text.
+func coloured(class string, v checker.Verdict) g.Node {
+	return g.If(v != "", g.Group{Span(class+" "+classOf(v), classOf(v)), g.Text(" ")})
+}
+
+// command is a command line to be pasted.
+func command(args []string) g.Node {
+	return g.If(args != nil, g.Group{g.Text(" "), html.Code(CleanText(CommandLine(args)))})
+}
+
+func (h Heading) node() g.Node {
+	return g.El("h"+strconv.Itoa(h.Level), anchor(h.Anchor), CleanText(h.Text))
+}
+
+// anchor is what links lead to; "" for none.
+func anchor(id string) g.Node { return g.If(id != "", html.ID(id)) }
+
+func (s Text) node() g.Node { return html.P(CleanText(string(s))) }
+func (s Note) node() g.Node { return html.P(html.Class("soft"), CleanText(string(s))) }
+
+func (c Conclusion) node() g.Node { return html.P(coloured("badge", c.Verdict), CleanText(c.Text)) }
+
+func (l List) node() g.Node {
+	if len(l.Items) == 0 {
+		return nil
+	}
+	list := html.Ul(html.Class("soft"), g.Map(l.Items, func(item Item) g.Node {
+		link := g.If(item.Link.Href != "", g.Group{g.Text(" "), html.A(Href(item.Link.Href), CleanText(item.Link.Text))})
+		return html.Li(coloured("word", item.Verdict), CleanText(item.Text), command(item.Command), link)
+	}))
+	if l.Summary == "" {
+		return list
+	}
+	return html.Details(html.Summary(CleanText(l.Summary)), list)
+}
+
+func (terms Terms) node() g.Node {
+	return html.Dl(g.Map(terms, func(t Term) g.Node { return g.Group{html.Dt(CleanText(t.Word)), html.Dd(CleanText(t.Meaning))} }))
+}
+
+func (p Picture) node() g.Node { return Wide(p.Title, g.Raw(p.SVG)) }
+func (Drawing) node() g.Node   { return nil }
 
 func (h Heading) markdown(b *strings.Builder) {
 	b.WriteString(strings.Repeat("#", h.Level) + " " + Markdown(h.Text) + "\n\n")

@@ -52,7 +52,7 @@ func writtenPage(t *testing.T, p Page) map[string]string {
 	}
 	_, body, _ := strings.Cut(html.String(), "<body>")
 	body, _, _ = strings.Cut(body, "<script>")
-	return map[string]string{"page.txt": terminal.String(), "page.md": markdown.String(), "page.html": body}
+	return map[string]string{"page.txt": terminal.String(), "page.md": markdown.String(), "page.html": strings.ReplaceAll(body, "><", ">\n<")}
 }
 
 // TestPage: each kind of block as it is written for each target. With -update the

@@ -2,8 +2,13 @@ package reports
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	g "maragu.dev/gomponents"
+	"maragu.dev/gomponents/components"
+	"maragu.dev/gomponents/html"
 
 	"lockcheck/checker"
 )
@@ -83,18 +88,68 @@ func (table Table) Terms() Terms {
 	return all
 }
 
-func (Table) kind() string { return "table" }
-
-// HasNotes says whether rows have something below them, so that they cannot be sorted.
-func (table Table) HasNotes() bool {
-	return slices.ContainsFunc(table.Rows, func(r Row) bool { return r.Note != "" || r.Command != nil })
-}
-
-// HasBars says whether figures are drawn in cells.
-func (table Table) HasBars() bool {
-	return slices.ContainsFunc(table.Rows, func(r Row) bool {
+// node has rows that a script may sort, unless they have something below them.
+func (table Table) node() g.Node {
+	if len(table.Rows) == 0 {
+		return nil
+	}
+	notes := slices.ContainsFunc(table.Rows, func(r Row) bool { return r.Note != "" || r.Command != nil })
+	bars := slices.ContainsFunc(table.Rows, func(r Row) bool {
 		return slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Bar.Width != "" })
 	})
+	return html.Div(html.Class("wide"), html.Table(components.Classes{"matrix": table.Heat, "chart": bars, "notes": notes, "sortable": !notes},
+		g.If(table.Caption != "", html.Caption(CleanText(table.Caption))),
+		html.THead(html.Tr(g.Map(table.Columns, func(c Column) g.Node { return ColumnHead(c.Name, titled(c.Summary)) }))),
+		html.TBody(g.Map(table.Rows, func(r Row) g.Node { return r.node(notes, len(table.Columns)-1) }))))
+}
+
+// titled shows a text when the mouse is over an element; "" for none.
+func titled(text string) g.Node { return g.If(text != "", html.Title(clean(text))) }
+
+func (r Row) node(noted bool, columns int) g.Node {
+	cells := g.Group{RowHead(r.Cells[0].node())}
+	for _, c := range r.Cells[1:] {
+		cells = append(cells, html.Td(g.If(c.SortKey != "", html.Data("value", c.SortKey)), c.node()))
+	}
+	if !noted {
+		return html.Tr(anchor(r.Anchor), cells)
+	}
+	return g.Group{html.Tr(html.Class("row"), anchor(r.Anchor), cells),
+		html.Tr(html.Class("note"), html.Td(), html.Td(html.ColSpan(strconv.Itoa(columns)), CleanText(r.Note), command(r.Command)))}
+}
+
+func (c Cell) node() g.Node {
+	text := g.Group{CleanText(c.Text), g.If(c.More != "", html.Small(CleanText(c.More)))}
+	shown := g.Group{c.Bar.node()}
+	switch {
+	case c.Link != "":
+		shown = append(shown, html.A(html.Class(linkClass("word ", c.Verdict)), Href(c.Link), titled(c.Title), text))
+	case c.Code:
+		shown = append(shown, html.Code(CleanText(c.Text)))
+	case c.Verdict != "" || c.Title != "":
+		shown = append(shown, html.Span(html.Class("word "+classOf(c.Verdict)), titled(c.Title), text))
+	default:
+		shown = append(shown, text)
+	}
+	for _, link := range c.Links {
+		shown = append(shown, g.Text(" "), link.node())
+	}
+	return shown
+}
+
+func (l Link) node() g.Node {
+	if l.Href == "" {
+		return CleanText(l.Text)
+	}
+	return html.A(html.Class(linkClass("", l.Verdict)), Href(l.Href), CleanText(l.Text))
+}
+
+// linkClass is the class of a link in the colour of a verdict.
+func linkClass(lead string, v checker.Verdict) string {
+	if v == "" {
+		return "plain"
+	}
+	return lead + classOf(v)
 }
 
 func (table Table) markdown(b *strings.Builder) {
