@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strconv"
 
+	g "maragu.dev/gomponents"
+	"maragu.dev/gomponents/html"
+
 	"lockcheck/checker"
 	"lockcheck/history"
 )
@@ -77,27 +80,19 @@ func closeUpID(n int) string {
 	return "closeup-" + strconv.Itoa(n+1)
 }
 
-type closeUpView struct {
-	Title, What string
-	Picture     picture
-}
-
-// views draws all but the first, which has a section of its own.
-func (all closeUps) views() []closeUpView {
-	var out []closeUpView
-	for n, s := range all.shown {
-		if n == 0 {
-			continue
-		}
-		drawn := closeUp(all.rec, s)
-		drawn.ID = closeUpID(n)
-		out = append(out, closeUpView{
-			Title:   fmt.Sprintf("%s at %s", clean(string(s.Finding.Property)), s.at(s.Incident.From, all.rec.begin)),
-			What:    shorten(clean(s.Incident.What), maxIncidentText),
-			Picture: drawn,
-		})
+// node draws all but the first, which has a section of its own; nil without any.
+func (all closeUps) node() g.Node {
+	if len(all.shown) < 2 {
+		return nil
 	}
-	return out
+	drawn := g.Group{html.H2(g.Text("Close-ups of incidents"))}
+	for n, s := range all.shown[1:] {
+		picture := closeUp(all.rec, s)
+		picture.ID = closeUpID(n + 1)
+		drawn = append(drawn, html.H3(CleanText(fmt.Sprintf("%s at %s", s.Finding.Property, s.at(s.Incident.From, all.rec.begin)))),
+			html.P(g.Text(shorten(clean(s.Incident.What), maxIncidentText))), picture.explained())
+	}
+	return html.Div(html.Class("closeups"), drawn)
 }
 
 // Stretch is a time of a run, in ns of its clock.

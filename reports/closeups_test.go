@@ -15,7 +15,7 @@ func TestCloseUps(t *testing.T) {
 	if want := strings.Count(page, `<tr id="incident-`); len(links) != want || want == 0 {
 		t.Errorf("%d links to close-ups, %d incidents", len(links), want)
 	}
-	pictures := regexp.MustCompile(`<svg class="timeline" id="(closeup[-\d]*)".* data-from="([\d.]+)" data-seconds="([\d.]+)"`).FindAllStringSubmatch(page, -1)
+	pictures := regexp.MustCompile(`<svg class="timeline" id="(closeup[-\d]*)"[^>]* data-from="([\d.]+)" data-seconds="([\d.]+)"`).FindAllStringSubmatch(page, -1)
 	ids, parts := map[string]bool{}, map[string]bool{}
 	for _, p := range pictures {
 		ids[p[1]], parts[p[2]+" "+p[3]] = true, true

@@ -1,9 +1,8 @@
 package reports
 
 import (
-	"embed"
+	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"maps"
 	"slices"
@@ -11,14 +10,29 @@ import (
 	"strings"
 	"time"
 
+	g "maragu.dev/gomponents"
+	"maragu.dev/gomponents/html"
+
 	"lockcheck/checker"
 	"lockcheck/history"
 )
 
-// pageFiles are the page by its sections: report.html.tmpl is the whole.
-//
-//go:embed page
-var pageFiles embed.FS
+// runStyle is of use to other pages, too, and reportStyle is not.
+var (
+	//go:embed page/style.css
+	runStyle string
+	//go:embed page/report.css
+	reportStyle string
+	//go:embed page/copy.js
+	copyScript string
+	//go:embed page/detail.js
+	detailScript string
+	//go:embed page/zoom.js
+	zoomScript string
+)
+
+// Style is the style sheet of the page, as far as it is of use to other pages.
+func Style() string { return runStyle }
 
 // Limits of the tables, so that the page stays one that a browser opens at once.
 const (
@@ -35,130 +49,129 @@ const (
 // It loads nothing, works from a file, prints, and is complete without script.
 // The size is bounded: what had to be left out is said in its place.
 func HTML(w io.Writer, h *history.History, r checker.Results) error {
-	t, err := template.New("report.html.tmpl").ParseFS(pageFiles, "page/*")
-	if err != nil {
-		return fmt.Errorf("report page: %w", err)
-	}
-	return writeWhole(w, t, newPage(h, r))
-}
-
-//go:embed page/style.css
-var runStyle string
-
-// Style is the style sheet of the page, as far as it is of use to other pages.
-func Style() string { return runStyle }
-
-type page struct {
-	Title, Word, Class, Sentence, Judged string
-	Run                                  []fact
-	Warnings                             []string
-	Verdicts                             []verdictRow
-	Findings                             []Opinion
-	Situation                            *situationView
-	Overview                             *picture
-	Charts                               []picture
-	Latencies                            []latencyRow
-	Undrawn                              string // why there is no picture
-	Figures                              []fact
-	Coverage                             []coverageRow
-	Faults                               []faultRow
-	FaultsLeft                           int
-	Incidents                            []incidentGroup
-	CloseUps                             []closeUpView
-	Remedies                             []remedyView
-	Tables                               []factTable
-	Command                              string
-	Started, ID, Version                 string
-}
-
-// verdictRow is the properties with one verdict.
-type verdictRow struct {
-	Word, Class string
-	Properties  []Opinion
-}
-
-type situationView struct {
-	Title     string
-	Intro     []fact
-	Picture   *picture // nil where the history has no events
-	Steps     []step
-	StepsLeft []string
-}
-
-type coverageRow struct {
-	Kind, Line string
-	Reasons    []string
-}
-
-type faultRow struct {
-	ID, Name, Role, Why string
-	Counts              bool
-	Times               []string // requested, applied, proven, healed, proven healed
-	Evidence            []fact
-}
-
-// incidentGroup is the incidents of one property, those that tell most first.
-type incidentGroup struct {
-	ID, Property, Count string
-	Parts               []incidentPart
-}
-
-// incidentPart is a table of incidents; Fold is what it is folded under, if it is.
-type incidentPart struct {
-	Caption, Fold string
-	Rows          []incidentRow
-}
-
-type incidentRow struct {
-	ID                      string
-	From, Seconds           float64 // of what to show of the run, since its beginning
-	At, Class, What, Faults string
-	Why, Cause              string
-	CloseUp                 string // address on the page; "" for none
-	Who                     []string
-}
-
-type factTable struct {
-	Title string
-	Facts []fact
-}
-
-func newPage(h *history.History, r checker.Results) page {
 	rec := newRecord(h, r)
-	v := Plain(r.Verdict)
-	p := page{
-		Title:    strings.ToUpper(string(v)) + ": " + clean(h.Header.Lock) + ", " + clean(h.Header.Workload),
-		Word:     strings.ToUpper(string(v)),
-		Class:    string(v),
-		Judged:   judged(r),
-		Run:      factsOf(h.Header, r),
-		Warnings: warnings(h, rec),
-		Findings: linked(opinionsOf(r), r),
-		Verdicts: verdictRows(linked(opinionsOf(r), r)),
-		Figures:  figures(r),
-		Command:  shorten(CommandLine(again(h.Header)), maxParameter),
-		Started:  clean(h.Header.Started),
-		ID:       clean(h.Header.Run),
-		Version:  clean(h.Header.Version),
-		Tables: []factTable{
-			{"Parameters", pairs(h.Header.Parameters)},
-			{"Versions", pairs(h.Header.Versions)},
-			{"Images", pairs(h.Header.Images)},
-		},
+	shown, drawn := newCloseUps(rec, r)
+	word := strings.ToUpper(string(Plain(r.Verdict)))
+	return WritePage(w, word+": "+clean(h.Header.Lock)+", "+clean(h.Header.Workload), runStyle+reportStyle, copyScript+detailScript+zoomScript,
+		g.Raw(symbols),
+		html.Header(html.P(html.Style("margin:0"), Span("badge "+string(Plain(r.Verdict)), word)), html.H1(g.Text(Sentence(r))),
+			g.Map(warnings(h, rec), func(text string) g.Node { return html.P(html.Class("warning"), g.Text(text)) }),
+			html.Dl(html.Class("run"), g.Map(factsOf(h.Header, r), fact.item)),
+			html.Dl(html.Class("verdicts"), html.Aria("label", "Verdict by property"), verdictItems(addressed(opinionsOf(r), r)))),
+		html.Main(
+			situationSection(rec, r, shown, drawn),
+			remediesSection(adviceFor(h.Header, r)),
+			wholeRun(rec, h, r, shown, drawn),
+			findingsSection(r),
+			Section("In figures", html.Dl(html.Class("figures"), g.Map(figures(r), fact.item))),
+			rec.faultsSection(h.Header, r.Faults),
+			incidentsSection(r, shown, drawn && !h.Excerpt),
+			commandSection(h.Header)),
+		html.Footer(g.Text("lockcheck "+clean(h.Header.Version)+" · run "+clean(h.Header.Run)+" · started "+clean(h.Header.Started))))
+}
+
+// name is the property, which leads to its incidents.
+func (o Opinion) name() g.Node { return linked(o.To, g.Text(o.Property)) }
+
+// notJudged is said of a property on which the verdict does not rest.
+func (o Opinion) notJudged() g.Node {
+	return g.If(!o.Required, g.Group{g.Text(" "), Soft("(not judged)")})
+}
+
+// verdictItems gathers findings, which are in the order of their verdicts.
+func verdictItems(findings []Opinion) g.Node {
+	alike := func(a, b Opinion) bool { return a.Word == b.Word && a.Class == b.Class }
+	return g.Map(chunks(findings, alike), func(of []Opinion) g.Node {
+		var names g.Group
+		for i, f := range of {
+			names = append(names, g.If(i > 0, g.Text(", ")), f.name(), f.notJudged())
+		}
+		return html.Div(html.Dt(html.Class("word "+of[0].Class), g.Text(of[0].Word)), html.Dd(names))
+	})
+}
+
+// situationSection tells the most telling moment in words and, if anything is drawn, shows it.
+func situationSection(rec *record, r checker.Results, shown closeUps, drawn bool) g.Node {
+	var s situation
+	if found := examples(r, byCost(r.Findings), 1); drawn {
+		s = shown.shown[0]
+	} else if len(found) > 0 {
+		s = situation{example: found[0], runFailed: failed(r)}
+	} else {
+		return nil
 	}
-	p.Sentence = Sentence(r)
-	shown := p.pictures(h, rec, r)
-	for _, c := range coverages(h.Header, r.Faults) {
-		p.Coverage = append(p.Coverage, coverageRow{c.name, c.line(), c.notCounted()})
+	headline, intro := s.headline(rec)
+	content := g.Group{g.Map(intro, func(f fact) g.Node {
+		return html.P(g.If(f.Name != "", g.Group{html.B(g.Text(f.Name)), g.Text(" ")}), g.Text(f.Value))
+	})}
+	if drawn {
+		steps, left := rec.steps(s)
+		content = append(content, closeUp(rec, s).explained(), g.If(len(steps) > 0, g.Group{
+			html.H3(g.Text("Step by step")), html.Ol(html.Class("steps"), g.Map(steps, step.node)), notes(left)}))
 	}
-	listed := min(len(r.Faults), maxFaultRows)
-	for _, f := range r.Faults[:listed] {
-		p.Faults = append(p.Faults, rec.faultRow(f))
+	return Section(headline, content)
+}
+
+func (s step) node() g.Node {
+	return html.Li(Span("time", s.At), html.Span(html.Class("dot "+s.Class), html.Aria("hidden", "true")), html.Span(g.Text(s.Text)))
+}
+
+// wholeRun draws the whole run with the part of it that is shown close up, or says why it does not.
+func wholeRun(rec *record, h *history.History, r checker.Results, shown closeUps, drawn bool) g.Node {
+	switch {
+	case !drawn && r.Operations.Acquired > 0:
+		return note("The history is too large to be drawn. The verdict, the figures and the incidents are those of all of it.")
+	case !drawn:
+		return note("No hold was recorded, so there is nothing to draw.")
+	case h.Excerpt:
+		return note("The history is too large to be drawn as a whole: only incidents are, close up. The verdict and the figures are those of all of it.")
 	}
-	p.FaultsLeft = len(r.Faults) - listed
-	p.Incidents, p.CloseUps = incidentGroups(r, shown), shown.views()
-	p.Remedies = remedyViews(h.Header, r)
-	return p
+	var charts g.Group
+	for _, draw := range []func(*record) (picture, bool){latencyChart, throughputChart} {
+		if chart, ok := draw(rec); ok {
+			charts = append(charts, html.H3(g.Text(chart.Title)), chart.figure(strings.Join(chart.Notes, " ")))
+		}
+	}
+	whole := overview(rec, shown.shown[0])
+	caption := "One row for each worker; the frame marks the part shown above. Paler blocks stand for several holds."
+	button := func(does, label, text string) g.Node {
+		return html.Button(html.Type("button"), html.Data("do", does), g.If(label != "", html.Aria("label", label)), g.Text(text))
+	}
+	return Section("The whole run", html.ID("run"),
+		html.Div(html.Class("tools"), html.Role("group"), html.Aria("label", "Zoom of the time axis"),
+			button("in", "Zoom in", "+"), button("out", "Zoom out", "−"), g.Text(" "), button("left", "Earlier", "←"), button("right", "Later", "→"), g.Text(" "), button("all", "", "whole run"), g.Text(" "),
+			Soft("or the keys + − ← → 0; drag to move, Ctrl and wheel to zoom; merged holds come apart"), g.Text(" "),
+			html.Span(html.Class("soft"), html.Role("status"), html.ID("range"))),
+		html.Div(html.ID("stage"), whole.figure(strings.Join(append([]string{caption}, whole.Notes...), " ")), html.Div(html.Class("charts"), charts)),
+		latencyTable(latencyRows(rec)))
+}
+
+func findingsSection(r checker.Results) g.Node {
+	return Section("What was checked", html.Table(html.Class("properties"), html.Caption(g.Text("The verdict rests on: "+judged(r)+".")),
+		Heads("Property", "Verdict", "What was found"), html.TBody(g.Map(addressed(opinionsOf(r), r), func(f Opinion) g.Node {
+			return html.Tr(RowHead(f.name()), TextCell("word "+f.Class, f.Word), html.Td(g.Text(f.Summary), f.notJudged()))
+		}))))
+}
+
+func commandSection(h history.Header) g.Node {
+	var tables g.Group
+	for _, table := range []struct {
+		title string
+		facts map[string]string
+	}{{"Parameters", h.Parameters}, {"Versions", h.Versions}, {"Images", h.Images}} {
+		if len(table.facts) > 0 {
+			tables = append(tables, html.Div(html.Table(html.Caption(g.Text(table.title)), html.TBody(g.Map(pairs(table.facts), func(f fact) g.Node {
+				return html.Tr(RowHead(g.Text(f.Name)), html.Td(g.Text(f.Value)))
+			})))))
+		}
+	}
+	line := shorten(CommandLine(again(h)), maxParameter)
+	return Section("How it was run",
+		g.If(line != "", g.Group{
+			html.Pre(html.Aria("label", "Command line"), html.ID("command"), g.Text(line)),
+			html.P(html.Class("tools"), html.Button(html.Type("button"), html.ID("copy"), g.Text("copy the line to run it again")), g.Text(" "),
+				html.Span(html.Class("soft"), html.Role("status"), html.ID("copied")))}),
+		html.Div(html.Class("columns"), tables))
 }
 
 // warnings is what a reader must know before trusting the rest.
@@ -195,8 +208,8 @@ func opinionsOf(r checker.Results) []Opinion {
 	return out
 }
 
-// linked adds where the incidents of each are.
-func linked(rows []Opinion, r checker.Results) []Opinion {
+// addressed adds where the incidents of each are.
+func addressed(rows []Opinion, r checker.Results) []Opinion {
 	for n, f := range byCost(r.Findings) {
 		for i := range rows {
 			if rows[i].Property == clean(string(f.Property)) && len(f.Violations) > 0 {
@@ -217,66 +230,6 @@ func again(h history.Header) []string {
 		return append(slices.Clone(command), "--seed", strconv.FormatUint(h.Seed, 10))
 	}
 	return command
-}
-
-// verdictRows gathers findings, which are in the order of their verdicts.
-func verdictRows(findings []Opinion) []verdictRow {
-	var out []verdictRow
-	for _, f := range findings {
-		if n := len(out); n == 0 || out[n-1].Word != f.Word || out[n-1].Class != f.Class {
-			out = append(out, verdictRow{Word: f.Word, Class: f.Class})
-		}
-		last := &out[len(out)-1]
-		last.Properties = append(last.Properties, f)
-	}
-	return out
-}
-
-// pictures draws what there is to draw, and says why there is nothing. It returns what is
-// shown close up.
-func (p *page) pictures(h *history.History, rec *record, r checker.Results) closeUps {
-	shown, ok := newCloseUps(rec, r)
-	if !ok {
-		p.undrawn(rec, r)
-		return shown
-	}
-	s := shown.shown[0]
-	if h.Excerpt {
-		p.Undrawn = "The history is too large to be drawn as a whole: only incidents are, close up. The verdict and the figures are those of all of it."
-	} else {
-		p.whole(rec, s)
-	}
-	view, drawn := situationView{}, closeUp(rec, s)
-	view.Picture = &drawn
-	view.Title, view.Intro = s.headline(rec)
-	view.Steps, view.StepsLeft = rec.steps(s)
-	p.Situation = &view
-	return shown
-}
-
-// whole draws the whole run, with the part of it that is shown close up.
-func (p *page) whole(rec *record, s situation) {
-	drawn := overview(rec, s)
-	p.Overview = &drawn
-	for _, draw := range []func(*record) (picture, bool){latencyChart, throughputChart} {
-		if chart, ok := draw(rec); ok {
-			p.Charts = append(p.Charts, chart)
-		}
-	}
-	p.Latencies = latencyRows(rec)
-}
-
-// undrawn says why there is no picture, and tells in words what one would show.
-func (p *page) undrawn(rec *record, r checker.Results) {
-	p.Undrawn = "No hold was recorded, so there is nothing to draw."
-	if r.Operations.Acquired > 0 {
-		p.Undrawn = "The history is too large to be drawn. The verdict, the figures and the incidents are those of all of it."
-	}
-	if found := examples(r, byCost(r.Findings), 1); len(found) > 0 {
-		view := situationView{}
-		view.Title, view.Intro = situation{example: found[0], runFailed: failed(r)}.headline(rec)
-		p.Situation = &view
-	}
 }
 
 // figures is the counts, with the two kinds of overlap kept apart.
@@ -314,77 +267,110 @@ func figures(r checker.Results) []fact {
 		fact{"length of the run", Length(time.Duration(r.End - r.Begin))})
 }
 
-func (rec *record) faultRow(f checker.FaultCoverage) faultRow {
-	row := faultRow{ID: clean(f.ID), Name: rec.faultName(f), Role: clean(f.Role), Counts: f.Counts()}
-	if !row.Counts {
-		row.Why = shorten(whyNot(f), maxEvidence)
+// faultsSection says which faults count, and shows the moments and the evidence of each.
+func (rec *record) faultsSection(h history.Header, faults []checker.FaultCoverage) g.Node {
+	listed := min(len(faults), maxFaultRows)
+	groups := g.Node(html.P(g.Text("None were asked for.")))
+	if all := coverages(h, faults); len(all) > 0 {
+		groups = html.Ul(html.Class("plain"), g.Map(all, func(c coverage) g.Node {
+			return html.Li(html.B(g.Text(c.name)), g.Text(" \u2003"+c.line()), g.Map(c.notCounted(), func(why string) g.Node { return g.Group{html.Br(), Soft(why)} }))
+		}))
 	}
-	row.Times = []string{"–", "–", "–", "–", "–"}
+	return Section("Faults", groups,
+		g.If(listed > 0, Wide("Table of faults", html.Table(
+			html.Caption(g.Text("Each fault with its five moments, in seconds since the beginning, and the evidence that was read back from its target.")),
+			Heads("Fault", "Requested", "Applied", "Proven", "Healed", "Proven healed", "Counts"), g.Map(faults[:listed], rec.faultRows)))),
+		html.P(html.Class("printed note"), g.Text("Their evidence, latencies, versions and the other incidents are on the screen.")),
+		g.If(len(faults) > listed, note(strconv.Itoa(len(faults)-listed)+" more faults are in results.json.")))
+}
+
+func (rec *record) faultRows(f checker.FaultCoverage) g.Node {
+	times, shown := []string{"–", "–", "–", "–", "–"}, g.Group(nil)
 	order := []history.Stage{history.Requested, history.Applied, history.Proven, history.Healed, history.ProvenHealed}
+	add := func(stage, text string) {
+		shown = append(shown, g.Group{g.If(stage != "", g.Group{html.B(g.Text(stage + ":")), g.Text(" ")}), g.Text(evidence(text))})
+	}
 	for _, e := range rec.stages[f.ID] {
 		if i := slices.Index(order, e.Fault.Stage); i >= 0 {
-			row.Times[i] = at(e.Time, rec.begin)
+			times[i] = at(e.Time, rec.begin)
 		}
 		if e.Fault.Evidence != "" {
-			row.Evidence = append(row.Evidence, fact{clean(string(e.Fault.Stage)), evidence(e.Fault.Evidence)})
+			add(clean(string(e.Fault.Stage)), e.Fault.Evidence)
 		}
 	}
-	if len(row.Evidence) == 0 {
-		for _, e := range f.Evidence[:min(len(f.Evidence), 8)] {
-			row.Evidence = append(row.Evidence, fact{"", evidence(e)})
+	if len(shown) == 0 {
+		for _, e := range f.Evidence {
+			add("", e)
 		}
 	}
-	row.Evidence = row.Evidence[:min(len(row.Evidence), 8)]
-	return row
+	shown = shown[:min(len(shown), 8)]
+	counts := g.Text("yes")
+	if !f.Counts() {
+		counts = html.B(g.Text("no"))
+		shown = append(g.Group{html.B(g.Text("does not count: " + shorten(whyNot(f), maxEvidence)))}, shown...)
+	}
+	for i := range shown[min(1, len(shown)):] {
+		shown[i+1] = g.Group{g.Text(" · "), shown[i+1]}
+	}
+	id := clean(f.ID)
+	if f.Role != "" {
+		id += ", " + clean(f.Role)
+	}
+	return html.TBody(html.Class("fault"),
+		html.Tr(RowHead(g.Text(rec.faultName(f)+" "), Soft(id)), g.Map(times, func(t string) g.Node { return TextCell("time", t) }), html.Td(counts)),
+		g.If(len(shown) > 0, html.Tr(html.Class("evidence"), html.Td(html.ColSpan("7"), shown))))
 }
 
 func evidence(s string) string { return shorten(clean(s), maxEvidence) }
 
-// incidentGroups lists incidents by property, what cost most first.
-func incidentGroups(r checker.Results, shown closeUps) []incidentGroup {
-	var out []incidentGroup
+// incidentsSection lists incidents by property, what cost most first. With drawn they lead to the picture of the run.
+func incidentsSection(r checker.Results, shown closeUps, drawn bool) g.Node {
+	var all g.Group
 	for n, f := range byCost(r.Findings) {
 		list := shownIncidents(r, f)
 		if len(list) == 0 {
 			continue
 		}
 		total := int64(max(f.Total, len(f.Violations)))
-		property := clean(string(f.Property))
-		g := incidentGroup{ID: groupID(n), Property: property, Count: Grouped(total)}
-		if left := total - int64(len(list)); left > 0 {
-			g.Count = fmt.Sprintf("%d of %s; the rest is in the history", len(list), Grouped(total))
+		count := Grouped(total)
+		if int64(len(list)) < total {
+			count = fmt.Sprintf("%d of %s; the rest is in the history", len(list), count)
 		}
-		address := func(i checker.Incident) string { return shown.address(f.Property, i) }
-		first := list[:min(len(list), maxUnfolded)]
-		g.Parts = []incidentPart{{Caption: "Incidents: " + property, Rows: incidentRows(r, n, 0, first, address)}}
-		if rest := list[len(first):]; len(rest) > 0 {
-			g.Parts = append(g.Parts, incidentPart{
-				Caption: "More incidents: " + property, Fold: fmt.Sprintf("%d more", len(rest)), Rows: incidentRows(r, n, len(first), rest, address),
-			})
+		var rows []g.Node
+		for row, i := range list {
+			rows = append(rows, incidentRow(i, r.Begin, rowID(n, row), shown.address(f.Property, i), drawn))
 		}
-		out = append(out, g)
+		property, first := clean(string(f.Property)), min(len(list), maxUnfolded)
+		all = append(all, html.H3(html.ID(groupID(n)), g.Text(property+" "), Soft("("+count+")")), incidentTable("Incidents: "+property, rows[:first]))
+		if first < len(rows) {
+			more := fmt.Sprintf("%d more", len(rows)-first)
+			all = append(all, html.Details(html.Summary(g.Text(more)), incidentTable("More incidents: "+property, rows[first:])),
+				html.P(html.Class("printed note"), g.Text(more+" on the screen.")))
+		}
 	}
-	return out
+	if len(all) == 0 {
+		return nil
+	}
+	return Section("Incidents", html.ID("incidents"), all, shown.node())
 }
 
-func incidentRows(r checker.Results, finding, first int, list []checker.Incident, closeUp func(checker.Incident) string) []incidentRow {
-	var out []incidentRow
-	for n, i := range list {
+func incidentTable(caption string, rows []g.Node) g.Node {
+	return Wide(caption, html.Table(html.Class("incidents"), html.Caption(g.Text(caption)), Heads("At", "What happened", "Who", "Faults in force"), html.TBody(rows...)))
+}
+
+func incidentRow(i checker.Incident, begin int64, id, closeUp string, drawn bool) g.Node {
+	when := g.Text(at(i.From, begin))
+	if drawn {
 		margin := max((i.To-i.From)/2, 200e6)
-		out = append(out, incidentRow{
-			ID:   rowID(finding, first+n),
-			From: float64(i.From-margin-r.Begin) / 1e9, Seconds: float64(max(i.To, i.From)-i.From+2*margin) / 1e9,
-			At:      at(i.From, r.Begin),
-			Class:   clean(i.Class),
-			What:    shorten(clean(i.What), maxIncidentText),
-			Why:     shorten(clean(i.Why), maxIncidentText),
-			Cause:   clean(i.Cause),
-			CloseUp: closeUp(i),
-			Who:     who(i),
-			Faults:  shorten(strings.Join(cleanAll(i.Faults), ", "), maxEvidence),
-		})
+		when = html.A(attributes("href", "#run", "data-from", fmt.Sprint(float64(i.From-margin-begin)/1e9),
+			"data-seconds", fmt.Sprint(float64(max(i.To, i.From)-i.From+2*margin)/1e9)), when)
 	}
-	return out
+	remark := func(s string) g.Node { return g.If(s != "", g.Group{g.Text(" "), Soft("(" + s + ")")}) }
+	return html.Tr(html.ID(id), html.Td(html.Class("time"), when, g.If(closeUp != "", g.Group{html.Br(), html.A(Href(closeUp), g.Text("close-up"))})),
+		html.Td(g.Text(shorten(clean(i.What), maxIncidentText)), remark(i.Class),
+			g.If(i.Why != "", g.Group{html.Br(), Soft("Why:"), g.Text(" " + shorten(clean(i.Why), maxIncidentText))}), remark(i.Cause)),
+		html.Td(html.Class("who"), g.Map(who(i), func(name string) g.Node { return g.Group{html.Span(g.Text(name)), g.Text(" ")} })),
+		html.Td(g.Text(shorten(strings.Join(cleanAll(i.Faults), ", "), maxEvidence))))
 }
 
 // who pairs the workers of an incident with their grants.

@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"time"
 
+	g "maragu.dev/gomponents"
+	"maragu.dev/gomponents/html"
+
 	"lockcheck/history"
 	"lockcheck/internal/stats"
 )
@@ -88,13 +91,8 @@ func levelsOf(decades Axis) []level {
 
 func heightOf(took time.Duration, on Axis) float64 { return on.along(float64(max(1, took))) }
 
-type latencyRow struct {
-	Operation, N, Longest string
-	Quantiles             []string
-}
-
-func latencyRows(rec *record) []latencyRow {
-	var out []latencyRow
+// latencyRows sums up the calls of each operation: how many, quantiles, the longest.
+func latencyRows(rec *record) (rows [][]string) {
 	for _, f := range operations() {
 		calls := rec.calls[f]
 		if len(calls) == 0 {
@@ -104,13 +102,27 @@ func latencyRows(rec *record) []latencyRow {
 		for _, l := range calls {
 			took.Add(l.took)
 		}
-		row := latencyRow{Operation: string(f), N: Grouped(took.N), Longest: Length(took.Max)}
+		row := []string{string(f), Grouped(took.N)}
 		for _, q := range []float64{0.5, 0.9, 0.99, 0.999} { // as the columns of the table
-			row.Quantiles = append(row.Quantiles, quantileText(took, q))
+			row = append(row, quantileText(took, q))
 		}
-		out = append(out, row)
+		rows = append(rows, append(row, Length(took.Max)))
 	}
-	return out
+	return rows
+}
+
+// latencyTable is nil without rows.
+func latencyTable(rows [][]string) g.Node {
+	if len(rows) == 0 {
+		return nil
+	}
+	return g.Group{html.H3(html.Class("latencies"), g.Text("Latencies")),
+		html.Div(attributes("class", "wide latencies", "role", "region", "tabindex", "0", "aria-label", "Table of latencies"), html.Table(html.Class("numbers"),
+			html.Caption(g.Text("From the call to its answer, of those that succeeded; for an acquire that is with the wait in the queue of the service, if it has one. A dash: too few to tell from the longest.")),
+			Heads("Operation", "n", "p50", "p90", "p99", "p99.9", "longest"),
+			html.TBody(g.Map(rows, func(row []string) g.Node {
+				return html.Tr(RowHead(g.Text(row[0])), g.Map(row[1:], func(text string) g.Node { return TextCell("", text) }))
+			}))))}
 }
 
 // quantileText is a dash where there are too few values to tell a quantile from the

@@ -70,6 +70,8 @@ func FactItem(name, value string) g.Node {
 	return html.Div(html.Dt(CleanText(name)), html.Dd(CleanText(value)))
 }
 
+func (f fact) item() g.Node { return FactItem(f.Name, f.Value) }
+
 // Shell is a page around its body. head has its style.
 func Shell(title, policy string, head g.Node, body ...g.Node) g.Node {
 	return html.Doctype(html.HTML(html.Lang("en"),

@@ -159,7 +159,7 @@ func coloured(class string, v checker.Verdict) g.Node {
 
 // command is a command line to be pasted.
 func command(args []string) g.Node {
-	return g.If(args != nil, g.Group{g.Text(" "), html.Code(CleanText(CommandLine(args)))})
+	return g.If(args != nil, g.Group{g.Text(" "), html.Code(g.Text(CommandLine(args)))})
 }
 
 func (h Heading) node() g.Node {

@@ -77,10 +77,16 @@ func TestPage(t *testing.T) {
 
 // TestPageHostile: text from outside neither steers a terminal nor becomes markup.
 func TestPageHostile(t *testing.T) {
-	for name, got := range writtenPage(t, examplePage(hostile+"|`")) {
+	page := examplePage(hostile + "|`")
+	leads := Link{Text: "leads", Href: " JavaScript:alert(1)"}
+	page.Blocks = append(page.Blocks, List{Items: []Item{{Link: leads}}}, Table{Columns: Columns("a", "b"), Rows: []Row{{Cells: []Cell{{}, {Link: leads.Href, Links: []Link{leads}}}}}})
+	for name, got := range writtenPage(t, page) {
 		bad := []string{"\x1b", "\x00", "\x07", "\u202e"}
 		if name != "page.txt" {
-			bad = append(bad, "<script>alert")
+			bad = append(bad, "<script>alert", "JavaScript:")
+		}
+		if name == "page.html" {
+			bad = append(bad, `"' onload`)
 		}
 		for _, bad := range bad {
 			if strings.Contains(got, bad) {

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	g "maragu.dev/gomponents"
+	"maragu.dev/gomponents/html"
+
 	"lockcheck/checker"
 	"lockcheck/history"
 	"lockcheck/internal/remedies"
@@ -108,24 +111,44 @@ func (t *terminal) remedies(r checker.Results, o TerminalOptions) {
 	}
 }
 
-type remedyView struct {
-	Cause   string
-	Rows    []RemedyAdvice
-	Lacking []RemedyAdvice
+// remediesSection says what would have helped, by causes.
+func remediesSection(all []RemedyAdvice) g.Node {
+	if len(all) == 0 {
+		return nil
+	}
+	var causes g.Group
+	for _, of := range chunks(all, func(a, b RemedyAdvice) bool { return a.Cause == b.Cause }) {
+		var rows, lacking g.Group
+		for _, a := range of {
+			if a.Lacks != "" {
+				lacking = append(lacking, note("Not supported: "+a.Words+"; the lock "+a.Lacks+"."))
+				continue
+			}
+			rows = append(rows, a.row())
+		}
+		causes = append(causes, html.H3(CleanText(of[0].Cause)), g.If(len(rows) > 0, Wide("Remedies: "+of[0].Cause, html.Table(html.Class("remedies"),
+			html.Caption(g.Text("Each can be shown by a run.")), Heads("Remedy", "It", "Because, and how far", "Shown by"), html.TBody(rows)))), lacking)
+	}
+	return Section("What would help", html.ID("remedies"), causes, html.P(html.Class("note"), g.Text("All that the lock supports, with the same seed: the line under "),
+		html.I(g.Text("How it was run")), g.Text(" with "), html.Code(g.Text("--with-remedies")), g.Text(".")))
 }
 
-func remedyViews(h history.Header, r checker.Results) []remedyView {
-	var views []remedyView
-	for _, a := range adviceFor(h, r) {
-		if n := len(views); n == 0 || views[n-1].Cause != a.Cause {
-			views = append(views, remedyView{Cause: a.Cause})
-		}
-		v := &views[len(views)-1]
-		if a.Lacks != "" {
-			v.Lacking = append(v.Lacking, a)
-			continue
-		}
-		v.Rows = append(v.Rows, a)
+func (a RemedyAdvice) row() g.Node {
+	var shown g.Group
+	for i, s := range a.Shown {
+		shown = append(shown, html.Code(g.If(i > 0, html.Class("more")), g.Text(s.Command)), g.If(s.Docker, g.Group{g.Text(" "), Soft("(on Docker)")}), g.Text(" "))
 	}
-	return views
+	return html.Tr(RowHead(g.Text(a.Words), g.If(a.Flag != "", g.Group{html.Br(), html.Code(g.Text(a.Flag))})),
+		html.Td(g.Text(string(a.Effect)), g.If(a.InForce, g.Group{g.Text(" "), Soft("(this run had it)")})), html.Td(g.Text(a.Why)), html.Td(shown))
+}
+
+// chunks cuts a list where neighbours differ.
+func chunks[T any](all []T, alike func(a, b T) bool) (out [][]T) {
+	for i, one := range all {
+		if i == 0 || !alike(all[i-1], one) {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], one)
+	}
+	return out
 }

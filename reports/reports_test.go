@@ -56,7 +56,7 @@ func judge(r *checker.Results, p checker.Property, v checker.Verdict) {
 	}
 }
 
-const hostile = "<script>alert(1)</script>\x1b[31m\x00\x07\u202e\ufffe]]></title>\"'"
+const hostile = "<script>alert(1)</script>\x1b[31m\x00\x07\u202e\ufffe]]></title>\"' onload=alert(1)"
 
 // poisoned is a violation with hostile text wherever text can come from outside.
 func poisoned() run {

@@ -136,10 +136,7 @@ type Opinion struct {
 func (o Opinion) Node() g.Node {
 	said := g.Group{Span("word "+o.Class, o.Word)}
 	if o.Summary != "" {
-		said = append(said, g.Text(" "), CleanText(o.Summary))
-		if !o.Required {
-			said = append(said, g.Text(" "), Soft("(not judged)"))
-		}
+		said = append(said, g.Text(" "+o.Summary), o.notJudged())
 	}
 	return said
 }

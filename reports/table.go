@@ -190,7 +190,7 @@ func (c Cell) markdown() string {
 
 // markdownAddress escapes what would end an address: names of folders are text from outside.
 func markdownAddress(address string) string {
-	return strings.NewReplacer(" ", "%20", "(", "%28", ")", "%29", "|", "%7C", "<", "%3C", ">", "%3E").Replace(Printable(address))
+	return strings.NewReplacer("(", "%28", ")", "%29", "|", "%7C", "<", "%3C", ">", "%3E").Replace(SafeAddress(address))
 }
 
 // leastName is what is left of the first column of a table that is too wide for a terminal.

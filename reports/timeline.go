@@ -1,11 +1,8 @@
 package reports
 
-import (
-	"slices"
-	"strconv"
-)
+import "strconv"
 
-// picture is a timeline ready to be drawn by the template. Horizontal places
+// picture is a timeline ready to be drawn. Horizontal places
 // are percentages of the plot and vertical ones pixels, so that the page can be
 // any width without bending the time axis or scaling the text.
 type picture struct {
@@ -24,13 +21,6 @@ type picture struct {
 	Arrows          []arrow
 	Attempt         string   // what the name of a hold means, if one is named after its attempt
 	Notes           []string // what was left out or merged
-}
-
-// Has says whether anything of a class, or a symbol, is in the picture: the legend explains
-// nothing else.
-func (p *picture) Has(class string) bool {
-	return slices.ContainsFunc(p.Shapes, func(s shape) bool { return s.Class == class }) ||
-		slices.ContainsFunc(p.Marks, func(m mark) bool { return m.Symbol == class })
 }
 
 type strip struct {
