@@ -1,10 +1,8 @@
 package reports
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"strconv"
 	"strings"
@@ -124,25 +122,6 @@ var sortScript string
 
 // SuiteStyle is the style sheet of pages about several runs.
 func SuiteStyle() string { return suiteStyle }
-
-// WriteTemplate writes a page by a template.
-func WriteTemplate(w io.Writer, text string, view any) error {
-	t, err := template.New("page").Parse(text + `{{define "comparison-style"}}` + suiteStyle + `{{end}}`)
-	if err != nil {
-		return fmt.Errorf("page: %w", err)
-	}
-	return writeWhole(w, t, view)
-}
-
-// writeWhole writes what a template makes of a view, or nothing.
-func writeWhole(w io.Writer, t *template.Template, view any) error {
-	var b bytes.Buffer
-	if err := t.Execute(&b, view); err != nil {
-		return fmt.Errorf("page: %w", err)
-	}
-	_, err := w.Write(b.Bytes())
-	return err
-}
 
 // classOf is a verdict as a class of the style sheet.
 func classOf(v checker.Verdict) string {

@@ -68,7 +68,7 @@ func unpacked(t *testing.T, path string) string {
 	return out
 }
 
-var closeUpOfPage = regexp.MustCompile(`(?s)<svg class="timeline" id="(closeup[-\d]*)".*?\n</svg>`)
+var closeUpOfPage = regexp.MustCompile(`(?s)<svg class="timeline" id="(closeup[-\d]*)".*?</svg>`)
 
 // closeUpsOf is the close-ups of the page of a history, where one of more bytes than most is
 // too large to be drawn.
