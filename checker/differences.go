@@ -5,7 +5,7 @@ import "lockcheck/internal/stats"
 // Difference is how often something happened in two sets of runs, of how often it could
 // have.
 type Difference struct {
-	What          string
+	What          Quantity
 	First, Second stats.Count
 	// Chance is the probability of such a difference between sets that do not differ; see
 	// stats.Permutation.
@@ -33,18 +33,18 @@ const Chance = 0.05
 // figuresOfRuns are those that sets of runs are compared by.
 func figuresOfRuns() []figureOfRun {
 	return []figureOfRun{
-		{"lost updates", func(r Results) stats.Count { return stats.Count{K: r.Updates.Lost, N: r.Updates.Acknowledged} }},
-		{"stale writes", func(r Results) stats.Count {
+		{LostUpdates, func(r Results) stats.Count { return stats.Count{K: r.Updates.Lost, N: r.Updates.Acknowledged} }},
+		{StaleWrites, func(r Results) stats.Count {
 			return stats.Count{K: int64(r.Finding(NoStaleWrite).Total), N: r.Operations.Acknowledged}
 		}},
-		{"locks gone at release", func(r Results) stats.Count {
+		{GoneAtRelease, func(r Results) stats.Count {
 			return stats.Count{K: r.Operations.GoneAtRelease, N: r.Operations.Acquired}
 		}},
 	}
 }
 
 type figureOfRun struct {
-	what string
+	what Quantity
 	of   func(Results) stats.Count
 }
 

@@ -362,3 +362,15 @@ const (
 	MissNotQueued   MissReason = "not-queued"
 	MissGranted     MissReason = "granted-again"
 )
+
+// Quantity is what two sets of runs are compared by. Package present has the words for each.
+type Quantity string
+
+const (
+	LostUpdates     Quantity = "lost-updates"
+	StaleWrites     Quantity = "stale-writes"
+	GoneAtRelease   Quantity = "gone-at-release"
+	ViolatingFaults Quantity = "violating-faults"
+	WaitP99         Quantity = "wait-p99"
+	FailoverP99     Quantity = "failover-p99"
+)

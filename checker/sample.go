@@ -82,7 +82,7 @@ func faultsWithIncidents(r Results) stats.Count {
 
 // Change is a figure of two sets of runs of the same test: of those before, and of those now.
 type Change struct {
-	What string `json:"what"`
+	What Quantity `json:"what"`
 	// Before and Now are shares, or medians of the runs if Time, in ns.
 	Before float64 `json:"before"`
 	Now    float64 `json:"now"`
@@ -118,7 +118,7 @@ func (c Change) Better() bool { return c.Shown && c.Now < c.Before }
 // runs have. DecideChanges must judge them, with those of all other tests.
 func Changes(before, now []Sample) []Change {
 	var all []Change
-	add := func(what, over string, a, b []stats.Count) {
+	add := func(what Quantity, over string, a, b []stats.Count) {
 		a, b = stats.Informative(a), stats.Informative(b)
 		if len(a) == 0 || len(b) == 0 || stats.Sum(a).K+stats.Sum(b).K == 0 {
 			return
@@ -134,14 +134,14 @@ func Changes(before, now []Sample) []Change {
 		over = OverRuns
 		a, b = perSample(before, func(s Sample) stats.Count { return s.Updates }), perSample(now, func(s Sample) stats.Count { return s.Updates })
 	}
-	add("lost updates", over, a, b)
-	add("faults with a violation", OverFaults, faultsOf(before), faultsOf(now))
+	add(LostUpdates, over, a, b)
+	add(ViolatingFaults, OverFaults, faultsOf(before), faultsOf(now))
 	for _, t := range []struct {
-		what string
+		what Quantity
 		of   func(Sample) *time.Duration
 	}{
-		{"wait p99", func(s Sample) *time.Duration { return s.Wait }},
-		{"failover p99", func(s Sample) *time.Duration { return s.Failover }},
+		{WaitP99, func(s Sample) *time.Duration { return s.Wait }},
+		{FailoverP99, func(s Sample) *time.Duration { return s.Failover }},
 	} {
 		x, y := timesOf(before, t.of), timesOf(now, t.of)
 		if len(x) == 0 || len(y) == 0 {

@@ -123,7 +123,7 @@ func TestLeastFound(t *testing.T) {
 	before, now := burstRuns(random, 5, 0, time.Second), burstRuns(random, 5, 0, time.Second)
 	now[0].Losses[0].K, now[0].Updates.K = 1, 1
 	all := decided(before, now)
-	if all[0].What != "lost updates" || all[0].Shown || all[0].Found <= all[0].Now || all[0].Found >= 1 {
+	if all[0].What != LostUpdates || all[0].Shown || all[0].Found <= all[0].Now || all[0].Found >= 1 {
 		t.Errorf("%+v", all[0])
 	}
 	few := decided(before[:1], now[:1])

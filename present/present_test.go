@@ -330,6 +330,7 @@ func TestLastHolds(t *testing.T) {
 	after := func(since checker.Past) checker.LastHold {
 		return checker.LastHold{Past: checker.Past{Granted: granted, Fate: checker.FateNotReleased}, Since: &since}
 	}
+	seen := make(map[string]bool)
 	for _, c := range []struct {
 		hold checker.LastHold
 		want string
@@ -346,12 +347,30 @@ func TestLastHolds(t *testing.T) {
 		{after(checker.Past{Granted: &checker.Granted{Grant: "x"}, Fate: checker.FateNamed, At: 21 * ms}), "w1 never released it; meanwhile the service named x, which is no attempt of a worker, as the holder, at 11 ms"},
 		{after(checker.Past{Granted: &checker.Granted{Token: 7}, Fate: checker.FateClaimed, At: 21 * ms}), "w1 never released it; meanwhile a claim with token 7, of which no worker was told, was first in the queue of the service, at 11 ms"},
 	} {
+		seen[string(c.hold.Fate)] = true
+		if c.hold.Since != nil {
+			seen[string(c.hold.Since.Fate)] = true
+		}
 		want := c.want
 		if c.hold.Granted != nil {
 			want = "k0 was last granted to w1 (a), at 1 ms with token 5; " + want
 		}
 		if got := leased().why(checker.Incident{Key: "k0", LastHold: &c.hold}); got != want {
 			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	for kind, name := range kindsOfChecker(t, "Fate") {
+		if !seen[kind] {
+			t.Errorf("checker.%s has no sentence here", name)
+		}
+	}
+}
+
+// TestQuantities: each has words of its own.
+func TestQuantities(t *testing.T) {
+	for kind, name := range kindsOfChecker(t, "Quantity") {
+		if words := Quantity(checker.Quantity(kind)); words == "" || words == kind {
+			t.Errorf("checker.%s: %q", name, words)
 		}
 	}
 }

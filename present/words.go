@@ -48,6 +48,25 @@ func Property(p checker.Property) string {
 	return ""
 }
 
+// Quantity names what sets of runs are compared by. Results of old have the words themselves.
+func Quantity(q checker.Quantity) string {
+	switch q {
+	case checker.LostUpdates:
+		return "lost updates"
+	case checker.StaleWrites:
+		return "stale writes"
+	case checker.GoneAtRelease:
+		return "locks gone at release"
+	case checker.ViolatingFaults:
+		return "faults with a violation"
+	case checker.WaitP99:
+		return "wait p99"
+	case checker.FailoverP99:
+		return "failover p99"
+	}
+	return string(q)
+}
+
 // Cause says what the history shows where a violation has a cause. "It" is the earlier holder.
 func Cause(name string) string {
 	switch name {

@@ -7,6 +7,7 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/internal/stats"
+	"lockcheck/present"
 )
 
 // Differences writes how two sets of runs differ, for people. Their sizes are in runs; what makes
@@ -68,7 +69,7 @@ func figuresOf(all []checker.Difference) int64 {
 func portions(differences []checker.Difference) []Pair {
 	var all []Pair
 	for _, d := range differences {
-		all = append(all, Pair{d.What, portion(d.First), portion(d.Second)})
+		all = append(all, Pair{present.Quantity(d.What), portion(d.First), portion(d.Second)})
 	}
 	return all
 }

@@ -10,6 +10,7 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/internal/stats"
+	"lockcheck/present"
 	"lockcheck/reports"
 )
 
@@ -129,7 +130,7 @@ func changeText(c checker.Change) string {
 		}
 		return reports.Percent(v)
 	}
-	text := fmt.Sprintf("%s %s before, %s now (p = %.2g, of %d %s before and %d now)", c.What, value(c.Before), value(c.Now), c.Chance, c.Units[0], c.Over, c.Units[1])
+	text := fmt.Sprintf("%s %s before, %s now (p = %.2g, of %d %s before and %d now)", present.Quantity(c.What), value(c.Before), value(c.Now), c.Chance, c.Units[0], c.Over, c.Units[1])
 	switch {
 	case c.Worse():
 		text += ", worse"
@@ -158,8 +159,8 @@ func (c Comparison) tooFew() string {
 			if change.Compared {
 				continue
 			}
-			if !slices.Contains(which, change.What) {
-				which = append(which, change.What)
+			if what := present.Quantity(change.What); !slices.Contains(which, what) {
+				which = append(which, what)
 			}
 			needed := checker.UnitsNeeded(change.Units[1], figures)
 			before, enough = max(before, needed), enough && needed > 0
