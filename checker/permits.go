@@ -2,6 +2,7 @@ package checker
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/anishathalye/porcupine"
@@ -135,85 +136,119 @@ func (r *run) admit(s sharedState, o step) (bool, sharedState) {
 	return true, s
 }
 
-// crowded reports the holds with which there are more than a semaphore permits, each
-// next to the one of the others that is too many: one that was over by then, as far as the
-// record tells, and of several the one whose validity ended first.
-func (r *run) crowded(yield func(overlap) bool) {
-	var active []*attempt
-	for i, h := range r.holds {
-		if i > 0 && r.holds[i-1].key != h.key {
-			active = active[:0]
-		}
-		active = slices.DeleteFunc(active, func(a *attempt) bool { return a.holdEnd <= h.acquire.done })
-		along := active
-		if h.holdEnd == h.acquire.done {
-			along = slices.DeleteFunc(slices.Clone(active), func(a *attempt) bool { return !h.within(a) })
-		}
-		if len(along) >= permits(r.header) && !yield(r.oneTooMany(along, h)) {
-			return
-		}
-		active = append(active, h)
-	}
+// permitted is a hold of a semaphore, with what is asked of it for each hold that follows.
+type permitted struct {
+	*attempt
+	believed   int64 // grantEnd.byBelief; the least time if it had expired when it arrived
+	unreleased int64 // grantEnd.unreleased
+	refused    bool  // the service said that it was gone before it can have been
 }
 
-// oneTooMany describes the overlap of a hold with those that are active already.
-func (r *run) oneTooMany(active []*attempt, h *attempt) overlap {
-	among := active
-	// Where there are too many of those alone who cannot have ended, no other one is to blame.
-	standing := r.standing(active, h)
-	if len(standing) >= permits(r.header) {
-		among = standing
+func (r *run) permitted(a *attempt) permitted {
+	e := r.endOf(a)
+	p := permitted{attempt: a, believed: e.byBelief(), unreleased: e.unreleased()}
+	for c := range a.releases {
+		// It can have ended the grant itself, if that was its second request.
+		p.refused = p.refused || c.failed() && (c.done < p.believed || c.invoke == p.believed)
 	}
-	first := slices.MinFunc(among, func(a, b *attempt) int {
-		return cmp.Or(cmp.Compare(r.lastsAlong(a, h), r.lastsAlong(b, h)), cmp.Compare(a.deadline, b.deadline))
-	})
-	// If none of the others was over, the answer to who came last may have been read late.
-	if len(standing) >= permits(r.header) {
-		for _, a := range standing {
-			if earlier, _, certain := r.inOrder(a, h); certain && earlier == h {
-				first = a
-			}
-		}
+	if a.expired {
+		p.believed = math.MinInt64
 	}
-	o := r.overlap(first, h)
-	certain := 0 // that cannot have ended by themselves
-	for _, a := range append(slices.Clone(active), h) {
-		if r.endOf(a).unreleased() > o.from {
-			certain++
-		}
-	}
-	o.early = certain > permits(r.header)
-	// With those who come later there are too many for longer, which is counted with them, and
-	// without this one it was before.
-	ends := []int64{h.holdEnd}
-	for _, a := range active {
-		ends = append(ends, a.holdEnd)
-	}
-	slices.Sort(ends)
-	o.to = min(h.holdEnd, ends[len(active)-permits(r.header)])
-	return o
-}
-
-// standing are those of some holders who had their permit for certain, within its validity, when
-// another one was granted one.
-func (r *run) standing(active []*attempt, next *attempt) []*attempt {
-	return slices.DeleteFunc(slices.Clone(active), func(a *attempt) bool {
-		return r.lastsAlong(a, next) < 2 || a.deadline <= next.acquire.done
-	})
+	return p
 }
 
 // lastsAlong is 0 for a grant that can have ended by itself before another one, 1 for one
 // that the service said was gone before it can have, and else 2.
-func (r *run) lastsAlong(a, next *attempt) int {
-	end := r.endOf(a).byBelief()
-	if a.expired || end <= next.acquire.done {
+func (p permitted) lastsAlong(next *attempt) int {
+	switch {
+	case p.believed <= next.acquire.done:
 		return 0
-	}
-	for c := range a.releases {
-		// It can have ended the grant itself, if that was its second request.
-		if c.failed() && (c.done < end || c.invoke == end) {
-			return 1
-		}
+	case p.refused:
+		return 1
 	}
 	return 2
+}
+
+// stands says that a holder had its permit for certain, within its validity, when another one was
+// granted one.
+func (p permitted) stands(next *attempt) bool {
+	return p.lastsAlong(next) == 2 && p.deadline > next.acquire.done
+}
+
+// crowded reports the holds with which there are more than a semaphore permits, each
+// next to the one of the others that is too many: one that was over by then, as far as the
+// record tells, and of several the one whose validity ended first.
+func (r *run) crowded(yield func(overlap) bool) {
+	var active []permitted
+	var ends []int64 // of the active ones, in order
+	for i, h := range r.holds {
+		if i > 0 && r.holds[i-1].key != h.key {
+			active, ends = active[:0], ends[:0]
+		}
+		now := h.acquire.done
+		active = slices.DeleteFunc(active, func(a permitted) bool { return a.holdEnd <= now })
+		ends = ends[len(ends)-len(active):]
+		along, alongEnds := active, ends
+		if h.holdEnd == now {
+			along = slices.DeleteFunc(slices.Clone(active), func(a permitted) bool { return !h.within(a.attempt) })
+			alongEnds = nil
+			for _, a := range along {
+				alongEnds = append(alongEnds, a.holdEnd)
+			}
+			slices.Sort(alongEnds)
+		}
+		if len(along) >= permits(r.header) && !yield(r.oneTooMany(along, alongEnds, h)) {
+			return
+		}
+		active = append(active, r.permitted(h))
+		at, _ := slices.BinarySearch(ends, h.holdEnd)
+		ends = slices.Insert(ends, at, h.holdEnd)
+	}
+}
+
+// oneTooMany describes the overlap of a hold with those that are active already, of which the ends are
+// in order.
+func (r *run) oneTooMany(active []permitted, ends []int64, h *attempt) overlap {
+	least, standing, certain := permits(r.header), 0, 0
+	for _, a := range active {
+		if a.stands(h) {
+			standing++
+		}
+		if a.unreleased > h.acquire.done { // it cannot have ended by itself
+			certain++
+		}
+	}
+	// Where there are too many of those alone who cannot have ended, no other one is to blame.
+	crowded := standing >= least
+	var first *permitted
+	for i := range active {
+		a := &active[i]
+		if crowded && !a.stands(h) {
+			continue
+		}
+		if first == nil || cmp.Or(cmp.Compare(a.lastsAlong(h), first.lastsAlong(h)), cmp.Compare(a.deadline, first.deadline)) < 0 {
+			first = a
+		}
+	}
+	// If none of the others was over, the answer to who came last may have been read late.
+	for i := range active {
+		if a := &active[i]; crowded && a.acquire.done >= h.acquire.invoke && a.stands(h) {
+			if earlier, _, certain := r.inOrder(a.attempt, h); certain && earlier == h {
+				first = a
+			}
+		}
+	}
+	o := r.overlap(first.attempt, h)
+	if r.endOf(h).unreleased() > h.acquire.done {
+		certain++
+	}
+	o.early = certain > least
+	// With those who come later there are too many for longer, which is counted with them, and
+	// without this one it was before.
+	at := len(active) - least
+	o.to = min(h.holdEnd, ends[at])
+	if at > 0 {
+		o.to = min(h.holdEnd, max(ends[at-1], o.to))
+	}
+	return o
 }
