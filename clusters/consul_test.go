@@ -22,16 +22,6 @@ import (
 	"lockcheck/clusters/clustertest"
 )
 
-// consulOpen opens the lock as its users run it, consulWithdrawing with attempts that are
-// taken back.
-func consulOpen(t *testing.T, config clients.Config) *sessionUser {
-	return openSession(t, "consul", config)
-}
-
-func consulWithdrawing(t *testing.T, config clients.Config) *sessionUser {
-	return openSession(t, "consul+withdraw", config)
-}
-
 // consulAdmin looks at a server from outside, where no fault is felt.
 func consulAdmin(t *testing.T, node *Node) *api.Client {
 	t.Helper()
@@ -62,19 +52,12 @@ func consulSession(t *testing.T, admin *api.Client, id string) *api.SessionEntry
 func TestConsul(t *testing.T) {
 	t.Parallel()
 	cluster := started(t, "consul")
-	config := func(worker string) clients.Config {
-		c := clients.Config{Worker: worker}
-		for _, node := range cluster.Servers() {
-			c.Nodes = append(c.Nodes, node.Address)
-		}
-		return c
-	}
 	admin := consulAdmin(t, cluster.Servers()[0])
 	t.Run("probes", func(t *testing.T) { consulAnswers(t, cluster) })
-	t.Run("release", func(t *testing.T) { consulRelease(t, config) })
-	t.Run("queue", func(t *testing.T) { consulQueue(t, config, admin) })
-	t.Run("session", func(t *testing.T) { consulLease(t, config, admin) })
-	t.Run("delay", func(t *testing.T) { consulDelay(t, config, admin) })
+	t.Run("release", func(t *testing.T) { contractRelease(openTwo(t, "consul", cluster)) })
+	t.Run("queue", func(t *testing.T) { consulQueue(t, cluster, admin) })
+	t.Run("session", func(t *testing.T) { consulLease(t, cluster, admin) })
+	t.Run("delay", func(t *testing.T) { consulDelay(t, cluster, admin) })
 	t.Run("stopped", func(t *testing.T) { consulStopped(t, cluster) })
 }
 
@@ -107,28 +90,6 @@ func consulAnswers(t *testing.T, cluster Cluster) {
 	}
 }
 
-func consulRelease(t *testing.T, config func(string) clients.Config) {
-	one, two := consulOpen(t, config("w1")), consulOpen(t, config("w2"))
-	first := one.held("release", time.Minute)
-	if first.Until != 0 || first.Token == 0 || first.Expired {
-		t.Errorf("granted %+v", first)
-	}
-	two.refused("release")
-	two.released(first, clients.Unknown) // it has no handle of it
-	two.refused("release")
-	one.kept(first)
-	one.released(first, clients.Done)
-	second := two.held("release", time.Minute)
-	if second.Token <= first.Token {
-		t.Errorf("token %d after %d", second.Token, first.Token)
-	}
-	one.released(first, clients.Unknown)
-	one.refused("release")
-	two.kept(second)
-	// Another name is another lock.
-	one.held("another", time.Minute)
-}
-
 // consulWatched puts the servers of a client behind proxies, and fails until the client
 // waits for the lock: from outside it looks before as it does after, and one that is
 // stopped before has no attempt to take back.
@@ -157,33 +118,23 @@ func consulWatched(t *testing.T, key string, config clients.Config) (watched cli
 
 // consulQueue: who waits is granted the lock when it is free, and who stopped to
 // wait is not.
-func consulQueue(t *testing.T, config func(string) clients.Config, admin *api.Client) {
-	one := consulOpen(t, config("w1"))
-	first := one.held("queue", time.Minute)
-	waiting, stop := context.WithTimeout(t.Context(), 5*time.Second) // the library looks at nothing else
-	defer stop()
-	type result struct {
-		grant clients.Grant
-		err   error
-	}
-	wait := func(ctx context.Context, name string) (*sessionUser, <-chan result) {
-		watched, waits := consulWatched(t, "queue", config(name))
-		u := consulOpen(t, watched)
-		done := make(chan result, 1)
-		go func() {
-			grant, err := u.acquire(ctx, "queue", time.Minute)
-			done <- result{grant, err}
-		}()
+func consulQueue(t *testing.T, cluster Cluster, admin *api.Client) {
+	one := open(t, "consul", "w1", cluster)
+	first := one.acquire("queue", time.Minute)
+	wait := func(name string, limit time.Duration) (*worker, <-chan answer) {
+		watched, waits := consulWatched(t, "queue", clients.Config{Worker: name, Nodes: addresses(cluster)})
+		w := openWith(t, "consul", watched)
+		answers := w.queueFor("queue", time.Minute, limit)
 		clustertest.Eventually(t, patience, waits)
-		return u, done
+		return w, answers
 	}
-	_, leaves := wait(waiting, "w2")
-	three, stays := wait(t.Context(), "w3")
+	_, leaves := wait("w2", callLimit) // the library looks at nothing else
+	three, stays := wait("w3", patience)
 	if consulSession(t, admin, "w3-1") == nil {
 		t.Error("w3 waits without a session")
 	}
-	if r := <-leaves; clients.OutcomeOf(r.err) != clients.Busy {
-		t.Errorf("who stopped to wait: %+v", r)
+	if a := <-leaves; clients.OutcomeOf(a.err) != clients.Busy {
+		t.Errorf("who stopped to wait: %+v", a)
 	}
 	// The library ends it in the background.
 	clustertest.Eventually(t, patience, func() error {
@@ -193,46 +144,40 @@ func consulQueue(t *testing.T, config func(string) clients.Config, admin *api.Cl
 		return nil
 	})
 	one.released(first, clients.Done)
-	r := <-stays
-	if r.err != nil {
-		t.Fatalf("who waited: %v", r.err)
-	}
-	three.kept(r.grant)
-	three.released(r.grant, clients.Done)
+	next := three.granted(stays)
+	three.keeps(next)
+	three.released(next, clients.Done)
 }
 
 // consulLease: a session that is ended is lost at once, and its holder notified; one that is
 // kept alive outlasts its lease.
-func consulLease(t *testing.T, config func(string) clients.Config, admin *api.Client) {
-	one, two, three := consulOpen(t, config("w1")), consulOpen(t, config("w2")), consulOpen(t, config("w3"))
-	kept := two.held("renewed", time.Second)
+func consulLease(t *testing.T, cluster Cluster, admin *api.Client) {
+	one, two := openTwo(t, "consul", cluster)
+	three := open(t, "consul", "w3", cluster)
+	kept := two.acquire("renewed", time.Second)
 	ends := time.After(3 * time.Second) // a session ends after at most twice its lease
-	lost := one.held("ended", time.Minute)
-	if kept.Until != 0 || lost.Until != 0 {
-		t.Errorf("valid until %d and %d by sessions that are kept alive", kept.Until, lost.Until)
-	}
+	lost := one.acquire("ended", time.Minute)
 	if _, err := admin.Session().Destroy(consulSession(t, admin, lost.ID).ID, nil); err != nil {
 		t.Fatal(err)
 	}
-	next := three.held("ended", time.Minute)
+	next := three.acquire("ended", time.Minute)
 	one.notified(lost)
 	one.released(lost, clients.NotHeld)
-	three.kept(next)
+	three.keeps(next)
 	<-ends
-	three.refused("renewed")
-	two.kept(kept)
+	three.refused("renewed", kept)
+	two.keeps(kept)
 	two.released(kept, clients.Done)
 }
 
 // consulDelay: the lock of a session that ended is withheld as long as its
 // holder asked for, and not at all if it asked for none.
-func consulDelay(t *testing.T, config func(string) clients.Config, admin *api.Client) {
+func consulDelay(t *testing.T, cluster Cluster, admin *api.Client) {
 	for _, delay := range []time.Duration{0, 50 * time.Second} {
-		withDelay := config("w1")
-		withDelay.LockDelay = &delay
-		one, two := consulOpen(t, withDelay), consulOpen(t, config("w2"))
+		one := openWith(t, "consul", clients.Config{Worker: "w1", Nodes: addresses(cluster), LockDelay: &delay})
+		two := open(t, "consul", "w2", cluster)
 		key := "delay " + delay.String()
-		lost := one.held(key, time.Minute)
+		lost := one.acquire(key, time.Minute)
 		session := consulSession(t, admin, lost.ID)
 		// The library cannot ask for no delay at all.
 		if session == nil || session.LockDelay != max(delay, time.Millisecond) {
@@ -243,9 +188,9 @@ func consulDelay(t *testing.T, config func(string) clients.Config, admin *api.Cl
 		}
 		one.notified(lost)
 		if delay == 0 {
-			two.held(key, time.Minute)
+			two.acquire(key, time.Minute)
 		} else {
-			two.refused(key)
+			two.refused("within the delay", lost)
 		}
 		one.released(lost, clients.NotHeld)
 	}
@@ -272,19 +217,19 @@ func consulStopped(t *testing.T, cluster Cluster) {
 		return nil
 	})
 	admin := consulAdmin(t, leader)
-	one := consulOpen(t, clients.Config{Worker: "w1", Nodes: []string{leader.Address}})
-	first := one.held("stopped", time.Minute)
+	one := openWith(t, "consul", clients.Config{Worker: "w1", Nodes: []string{leader.Address}})
+	first := one.acquire("stopped", time.Minute)
 
 	config, waits := consulWatched(t, "stopped", clients.Config{Nodes: []string{follower.Address, leader.Address}})
-	two := consulWithdrawing(t, config)
+	two := openWith(t, "consul+withdraw", config)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		_, err := two.acquire(ctx, "stopped", time.Minute)
+		_, err := two.Acquire(ctx, clients.Attempt{Key: "stopped", ID: "w2-1", TTL: time.Minute})
 		done <- err
 	}()
 	clustertest.Eventually(t, patience, waits)
-	if consulSession(t, admin, "-1") == nil {
+	if consulSession(t, admin, "w2-1") == nil {
 		t.Error("it waits without a session")
 	}
 	signal(t, follower, agent.Stop)
@@ -292,9 +237,9 @@ func consulStopped(t *testing.T, cluster Cluster) {
 	if err := <-done; clients.OutcomeOf(err) != clients.Busy {
 		t.Errorf("stopped to wait at a stopped server: %v", err)
 	}
-	one.kept(first)
+	one.keeps(first)
 	one.released(first, clients.Done)
-	two.held("stopped", time.Minute)
+	two.acquire("stopped", time.Minute)
 	signal(t, follower, agent.Continue)
 }
 
@@ -310,6 +255,6 @@ func TestConsulAlone(t *testing.T) {
 	if leads, err := node.Host.Leads(t.Context()); err != nil || !leads {
 		t.Errorf("leads: %v, %v", leads, err)
 	}
-	one := consulOpen(t, clients.Config{Worker: "w1", Nodes: []string{node.Address}})
-	one.released(one.held("alone", time.Minute), clients.Done)
+	one := openWith(t, "consul", clients.Config{Worker: "w1", Nodes: []string{node.Address}})
+	one.released(one.acquire("alone", time.Minute), clients.Done)
 }

@@ -6,25 +6,24 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"lockcheck/clients"
 )
 
 // dataLock is a lock with data in its database.
 type dataLock struct {
-	*locker
+	*worker
 	clients.DataStore
 }
 
 func openDataLock(t *testing.T, lock string, cluster Cluster) dataLock {
 	t.Helper()
-	l := open(t, lock, cluster)
-	store, can := l.lock.(clients.DataStore)
+	w := open(t, lock, "w1", cluster)
+	store, can := w.Lock.(clients.DataStore)
 	if !can {
 		t.Fatal("it keeps no data, and the table says otherwise")
 	}
-	k := dataLock{l, store}
+	k := dataLock{w, store}
 	for range 2 { // what is there stays
 		if err := k.PrepareData(t.Context()); err != nil {
 			t.Fatal(err)
@@ -34,7 +33,7 @@ func openDataLock(t *testing.T, lock string, cluster Cluster) dataLock {
 }
 
 func (k dataLock) access(grant clients.Grant, a clients.DataAccess, value string) (clients.Data, error) {
-	ctx, cancel := context.WithTimeout(k.t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(k.Context(), callLimit)
 	defer cancel()
 	a.Client, a.Write = "w1", value != ""
 	return k.Access(ctx, grant, a, json.RawMessage(value))
@@ -42,20 +41,20 @@ func (k dataLock) access(grant clients.Grant, a clients.DataAccess, value string
 
 // done makes an access that must succeed.
 func (k dataLock) done(grant clients.Grant, value string, want clients.Data) {
-	k.t.Helper()
+	k.Helper()
 	if got, err := k.access(grant, clients.DataAccess{Op: 1, Element: 7, Base: 3, At: 5}, value); err != nil || got != want {
-		k.t.Fatalf("%s %q: %+v, %v, want %+v", grant.ID, value, got, err, want)
+		k.Fatalf("%s %q: %+v, %v, want %+v", grant.ID, value, got, err, want)
 	}
 }
 
 // committed returns what took effect on a key, in words.
 func (k dataLock) committed(key string) (accesses []string, final clients.Data) {
-	k.t.Helper()
-	ctx, cancel := context.WithTimeout(k.t.Context(), patience)
+	k.Helper()
+	ctx, cancel := context.WithTimeout(k.Context(), patience)
 	defer cancel()
 	all, data, err := k.Committed(ctx)
 	if err != nil {
-		k.t.Error(err)
+		k.Error(err)
 	}
 	for _, a := range all {
 		if a.Key == key {
@@ -89,17 +88,13 @@ func dataAccesses(t *testing.T, lock string, cluster Cluster, _ bool) {
 	k.done(first, "", clients.Data{})
 	k.done(first, "[7]", clients.Data{Version: 1, Value: "[7]"})
 	k.done(first, "", clients.Data{Version: 1, Value: "[7]"})
-	if err := k.release(first); err != nil {
-		t.Fatal(err)
-	}
+	k.released(first, clients.Done)
 	if _, err := k.access(first, clients.DataAccess{}, ""); clients.OutcomeOf(err) != clients.NoEffect {
 		t.Errorf("access after the release: %v", err)
 	}
 	second := k.acquire(key, 0)
 	k.done(second, "[7,8]", clients.Data{Version: 2, Value: "[7,8]"})
-	if err := k.release(second); err != nil {
-		t.Fatal(err)
-	}
+	k.released(second, clients.Done)
 	accesses, final := k.committed(key)
 	want := []string{first.ID + " false 0", first.ID + " true 1", first.ID + " false 1", second.ID + " true 2"}
 	if !slices.Equal(accesses, want) || final != (clients.Data{Version: 2, Value: "[7,8]"}) {
@@ -130,9 +125,7 @@ func dataWait(t *testing.T, lock string, cluster Cluster, transaction bool) {
 	} else if got := <-answer; !slices.Equal(got, want) {
 		t.Errorf("committed %q before the release, want %q", got, want)
 	}
-	if err := k.release(grant); err != nil {
-		t.Fatal(err)
-	}
+	k.released(grant, clients.Done)
 	if transaction {
 		if got := <-answer; !slices.Equal(got, want) {
 			t.Errorf("committed %q, want %q", got, want)
@@ -153,9 +146,7 @@ func dataEnd(t *testing.T, lock string, cluster Cluster, transaction bool) {
 	if outcome := clients.OutcomeOf(err); outcome != clients.NoEffect && (transaction || outcome != clients.Unknown) {
 		t.Errorf("write without a connection: %v", err)
 	}
-	if err := k.release(grant); clients.OutcomeOf(err) != clients.Unknown {
-		t.Errorf("release without a connection: %v", err)
-	}
+	k.released(grant, clients.Unknown) // it has no connection
 	accesses, final := k.committed(key)
 	if transaction {
 		if len(accesses) != 0 || final != (clients.Data{}) {

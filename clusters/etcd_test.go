@@ -2,7 +2,6 @@ package clusters
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -23,88 +22,17 @@ func startedEtcd(t *testing.T, version string, nodes int) Cluster {
 	return startedWith(t, r)
 }
 
-// etcdClient is a client of a lock on etcd, which queues and has a session.
-type etcdClient struct {
-	*testing.T
-	lock    clients.Lock
-	name    string
-	attempt int
-}
-
-func openEtcd(t *testing.T, lock, name string, cluster Cluster, noKeepAlive bool) *etcdClient {
+// openUnkept opens a lock on etcd whose lease nobody renews.
+func openUnkept(t *testing.T, lock, name string, cluster Cluster) *worker {
 	t.Helper()
-	info, ok := clients.ByName(lock)
-	if !ok || !info.Session || !info.Queues || info.MinTTL != 2*time.Second {
-		t.Fatalf("lock %q: %+v", lock, info)
-	}
-	config := clients.Config{Worker: name, NoKeepAlive: noKeepAlive}
-	for _, node := range cluster.Servers() {
-		config.Nodes = append(config.Nodes, node.Address)
-	}
-	opened, err := info.Open(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = opened.Close() })
-	return &etcdClient{T: t, lock: opened, name: name}
+	return openWith(t, lock, clients.Config{Worker: name, Nodes: addresses(cluster), NoKeepAlive: true})
 }
 
-func (c *etcdClient) id() string { return fmt.Sprintf("%s-%d", c.name, c.attempt) }
-
-// try waits its turn for some time.
-func (c *etcdClient) try(key string, ttl, wait time.Duration) (clients.Grant, error) {
-	c.attempt++
-	ctx, cancel := context.WithTimeout(c.Context(), wait)
-	defer cancel()
-	return c.lock.Acquire(ctx, clients.Attempt{Key: key, ID: c.id(), TTL: ttl})
-}
-
-func (c *etcdClient) acquire(key string, ttl time.Duration) clients.Grant {
-	c.Helper()
-	grant, err := c.try(key, ttl, patience)
-	if err != nil {
-		c.Fatalf("%s: %v", c.id(), err)
-	}
-	if grant.Key != key || grant.ID != c.id() || grant.Token == 0 || grant.Expired {
-		c.Fatalf("granted %+v", grant)
-	}
-	return grant
-}
-
-// queue waits for its turn in the background.
-func (c *etcdClient) queue(key string, ttl time.Duration) <-chan etcdAnswer {
-	answers := make(chan etcdAnswer, 1)
-	go func() {
-		grant, err := c.try(key, ttl, patience)
-		answers <- etcdAnswer{grant, err}
-	}()
-	return answers
-}
-
-type etcdAnswer struct {
-	grant clients.Grant
-	err   error
-}
-
-// held makes sure that somebody else has the lock: the attempt waits in vain, and
-// leaves nothing behind.
-func (c *etcdClient) held(key string) {
-	c.Helper()
-	_, err := c.try(key, time.Minute, 300*time.Millisecond)
-	var busy *clients.BusyError
-	if !errors.As(err, &busy) {
-		c.Fatalf("attempt on a lock that is held: %v", err)
-	}
-	c.outcome("release of an attempt that was withdrawn", clients.NotHeld, clients.Grant{Key: key, ID: c.id()})
-}
-
-func (c *etcdClient) outcome(what string, want clients.Outcome, grant clients.Grant) {
-	c.Helper()
-	ctx, cancel := context.WithTimeout(c.Context(), 5*time.Second)
-	defer cancel()
-	if err := c.lock.Release(ctx, grant); clients.OutcomeOf(err) != want {
-		c.Fatalf("%s: outcome %d (%v), want %d", what, clients.OutcomeOf(err), err, want)
-	}
+// withdrawn makes sure that an attempt on a lock that is held waits in vain, and leaves nothing behind.
+func (w *worker) withdrawn(by clients.Grant) {
+	w.Helper()
+	w.refused("while it is held", by)
+	w.released(clients.Grant{Key: by.Key, ID: w.id()}, clients.NotHeld)
 }
 
 // etcdKeys asks the servers themselves.
@@ -149,8 +77,12 @@ func TestEtcd(t *testing.T) {
 	for _, lock := range []string{
 		"etcd+session-per-attempt+watch-session", "etcd-election+session-per-attempt+watch-session", "etcd-v3lock+check-keepalive+watch-keepalive", "etcd-v3lock-retry+watch-keepalive",
 	} {
+		t.Run(lock+" release", func(t *testing.T) {
+			t.Parallel()
+			contractRelease(openTwo(t, lock, cluster))
+		})
 		for name, contract := range map[string]func(*testing.T, string, Cluster){
-			"release": etcdRelease, "queue": etcdQueue, "lease": etcdLeases, "lost": etcdLost,
+			"queue": etcdQueue, "lease": etcdLeases, "lost": etcdLost,
 		} {
 			t.Run(lock+" "+name, func(t *testing.T) {
 				t.Parallel()
@@ -174,30 +106,25 @@ func TestEtcdAsDocumented(t *testing.T) {
 }
 
 func etcdAsDocumented(t *testing.T, lock string, cluster Cluster) {
-	one, two, three := openEtcd(t, lock, "w1", cluster, false), openEtcd(t, lock, "w2", cluster, false), openEtcd(t, lock, "w3", cluster, false)
+	one, two, three := open(t, lock, "w1", cluster), open(t, lock, "w2", cluster), open(t, lock, "w3", cluster)
 	look, key := lookInto(t, cluster), lock+" as documented"
 	first := one.acquire(key, time.Minute)
-	if first.Until != 0 || first.Lost != nil {
-		t.Errorf("granted %+v to a user who looks at nothing", first)
+	if first.Lost != nil {
+		t.Error("a user who looks at nothing is notified")
 	}
 	waiting := two.queue(key, time.Minute)
 	look.await(key, 2)
-	var busy *clients.BusyError
-	if _, err := three.try(key, time.Minute, 300*time.Millisecond); !errors.As(err, &busy) {
-		t.Fatalf("attempt on a lock that is held: %v", err)
-	}
+	three.refused("while it is held", first)
 	look.await(key, 2) // the library removes its key by itself
-	one.outcome("release", clients.Done, first)
-	second := <-waiting
-	if second.err != nil || second.grant.Token <= first.Token {
-		t.Fatalf("granted %+v, %v after %+v", second.grant, second.err, first)
-	}
+	one.released(first, clients.Done)
+	second := two.granted(waiting)
 	// The end of the session is nobody's business until the release finds nothing.
 	if _, err := look.Revoke(t.Context(), look.await(key, 1)[0]); err != nil {
 		t.Fatal(err)
 	}
-	two.outcome("release of what is gone", clients.NotHeld, second.grant)
-	two.outcome("release by a session that follows", clients.Done, two.acquireEventually(key))
+	two.released(second, clients.NotHeld)
+	// The library may not have seen the end of the session yet.
+	two.released(two.acquireAtLast(key, time.Minute, time.Second), clients.Done)
 	look.await(key, 0)
 }
 
@@ -211,8 +138,8 @@ func TestEtcdRetryUnlock(t *testing.T) {
 	cancel()
 	locks := []string{"etcd", "etcd+retry-unlock"}
 	for _, lock := range locks {
-		holder := openEtcd(t, lock, "w1", cluster, false)
-		if err := holder.lock.Release(over, holder.acquire(lock, time.Minute)); clients.OutcomeOf(err) != clients.Unknown {
+		holder := open(t, lock, "w1", cluster)
+		if err := holder.Release(over, holder.acquire(lock, time.Minute)); clients.OutcomeOf(err) != clients.Unknown {
 			t.Fatalf("%s: release without time: %v", lock, err)
 		}
 		holder.acquire(lock, time.Minute)
@@ -221,95 +148,52 @@ func TestEtcdRetryUnlock(t *testing.T) {
 	look.await(locks[0], 1) // though it has had more time
 }
 
-// acquireEventually tries again while the library has not seen the end of a session.
-func (c *etcdClient) acquireEventually(key string) (grant clients.Grant) {
-	c.Helper()
-	clustertest.Eventually(c, patience, func() (err error) {
-		grant, err = c.try(key, time.Minute, time.Second)
-		return err
-	})
-	return grant
-}
-
-func etcdRelease(t *testing.T, lock string, cluster Cluster) {
-	one, two := openEtcd(t, lock, "w1", cluster, false), openEtcd(t, lock, "w2", cluster, false)
-	key := lock + " release"
-	first := one.acquire(key, time.Minute)
-	if first.Until != 0 || first.Lost == nil {
-		t.Errorf("granted %+v by a session that is kept", first)
-	}
-	two.held(key)
-	two.outcome("release by another", clients.NotHeld, clients.Grant{Key: key, ID: first.ID})
-	two.held(key)
-	one.outcome("release", clients.Done, first)
-	one.outcome("second release", clients.NotHeld, first)
-	second := two.acquire(key, time.Minute)
-	if second.Token <= first.Token {
-		t.Errorf("token %d after %d", second.Token, first.Token)
-	}
-	one.outcome("release by the former holder", clients.NotHeld, first)
-	one.held(key)
-	one.acquire(key+" of another name", time.Minute)
-}
-
 // etcdQueue: who waits is granted the lock when it is released, and who gives up
 // leaves no key behind.
 func etcdQueue(t *testing.T, lock string, cluster Cluster) {
-	one, two, three := openEtcd(t, lock, "w1", cluster, false), openEtcd(t, lock, "w2", cluster, false), openEtcd(t, lock, "w3", cluster, false)
+	one, two, three := open(t, lock, "w1", cluster), open(t, lock, "w2", cluster), open(t, lock, "w3", cluster)
 	look, key := lookInto(t, cluster), lock+" queue"
 	first := one.acquire(key, time.Minute)
 	waiting := two.queue(key, time.Minute)
 	look.await(key, 2)
-	three.held(key)
+	three.withdrawn(first)
 	look.await(key, 2)
-	one.outcome("release", clients.Done, first)
-	second := <-waiting
-	if second.err != nil || second.grant.Token <= first.Token {
-		t.Fatalf("granted %+v, %v after %+v", second.grant, second.err, first)
-	}
-	two.outcome("release by who has waited", clients.Done, second.grant)
+	one.released(first, clients.Done)
+	two.released(two.granted(waiting), clients.Done)
 	look.await(key, 0)
 }
 
 // etcdLeases: a lease that nobody keeps runs out, not before its validity has ended; compared with
 // it one that is kept, and does not.
 func etcdLeases(t *testing.T, lock string, cluster Cluster) {
-	kept, left, next := openEtcd(t, lock, "w1", cluster, false), openEtcd(t, lock, "w2", cluster, true), openEtcd(t, lock, "w3", cluster, false)
+	kept, left, next := open(t, lock, "w1", cluster), openUnkept(t, lock, "w2", cluster), open(t, lock, "w3", cluster)
 	keptKey, leftKey := lock+" kept", lock+" left"
 	holder := kept.acquire(keptKey, time.Second) // 2 s is the least
 	orphan := left.acquire(leftKey, time.Second)
-	if orphan.Until <= history.Now() || orphan.Until > history.Now()+2*time.Second.Nanoseconds() || orphan.Lost != nil {
-		t.Errorf("granted %+v by a lease that is not kept, now %d", orphan, history.Now())
+	if orphan.Lost != nil {
+		t.Error("notified of the end of a lease that nobody keeps")
 	}
 	next.acquire(leftKey, time.Minute)
 	if now := history.Now(); now < orphan.Until {
 		t.Errorf("granted to another %s before the validity ended", time.Duration(orphan.Until-now))
 	}
-	left.outcome("release after the lease", clients.NotHeld, orphan)
-	next.held(keptKey)
-	kept.outcome("release of what was kept", clients.Done, holder)
+	left.released(orphan, clients.NotHeld)
+	next.withdrawn(holder)
+	kept.released(holder, clients.Done)
 }
 
 // etcdLost: the holder of a lease that is gone is notified; compared with one that is not.
 func etcdLost(t *testing.T, lock string, cluster Cluster) {
-	one, two := openEtcd(t, lock, "w1", cluster, false), openEtcd(t, lock, "w2", cluster, false)
+	one, two := openTwo(t, lock, cluster)
 	look, key := lookInto(t, cluster), lock+" lost"
 	gone, kept := one.acquire(key, time.Second), two.acquire(key+" not", time.Second)
 	if _, err := look.Revoke(t.Context(), look.await(key, 1)[0]); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-gone.Lost:
-	case <-time.After(patience):
-		t.Fatal("the holder was not notified")
-	}
-	select {
-	case <-kept.Lost:
-		t.Error("another holder was notified too")
-	default:
-	}
-	one.outcome("release of what is gone", clients.NotHeld, gone)
-	two.outcome("release of what is not", clients.Done, kept)
+	one.notified(gone)
+	two.keeps(kept)
+	one.released(gone, clients.NotHeld)
+	two.released(kept, clients.Done)
 }
 
 // TestEtcdExpiredGrant: servers of 3.4 grant the lock to a waiter whose key is
@@ -331,13 +215,13 @@ func TestEtcdExpiredGrant(t *testing.T) {
 }
 
 func etcdExpired(t *testing.T, lock string, cluster Cluster, dies bool) {
-	one, two := openEtcd(t, lock, "w1", cluster, false), openEtcd(t, lock, "w2", cluster, true)
+	one, two := open(t, lock, "w1", cluster), openUnkept(t, lock, "w2", cluster)
 	look, key := lookInto(t, cluster), lock+" expired"
 	holder := one.acquire(key, time.Minute)
 	waiting := two.queue(key, time.Second)
 	look.await(key, 2)
 	look.await(key, 1) // the key of the waiter is gone
-	one.outcome("release", clients.Done, holder)
+	one.released(holder, clients.Done)
 	answer := <-waiting
 	if !dies {
 		if outcome := clients.OutcomeOf(answer.err); outcome != clients.NoEffect {
@@ -351,7 +235,7 @@ func etcdExpired(t *testing.T, lock string, cluster Cluster, dies bool) {
 	if naive := lock == "etcd-header-revision"; naive != (answer.grant.Token != 0) {
 		t.Errorf("token %d of a expired grant", answer.grant.Token)
 	}
-	two.outcome("release of a expired grant", clients.NotHeld, answer.grant)
+	two.released(answer.grant, clients.NotHeld)
 }
 
 // TestEtcdPhantomLeader: a candidate whose key is gone is told that it leads, other than who
@@ -359,7 +243,7 @@ func etcdExpired(t *testing.T, lock string, cluster Cluster, dies bool) {
 func TestEtcdPhantomLeader(t *testing.T) {
 	t.Parallel()
 	cluster := startedEtcd(t, "", 1)
-	one, two, three := openEtcd(t, "etcd-election", "w1", cluster, false), openEtcd(t, "etcd-election", "w2", cluster, true), openEtcd(t, "etcd-election", "w3", cluster, false)
+	one, two, three := open(t, "etcd-election", "w1", cluster), openUnkept(t, "etcd-election", "w2", cluster), open(t, "etcd-election", "w3", cluster)
 	look := lookInto(t, cluster)
 	leader := one.acquire("k", time.Minute)
 	phantom := two.queue("k", time.Second)
@@ -367,14 +251,14 @@ func TestEtcdPhantomLeader(t *testing.T) {
 	next := three.queue("k", time.Minute)
 	look.await("k", 3)
 	look.await("k", 2) // the key of the second is gone
-	one.outcome("resignation", clients.Done, leader)
-	second, third := <-phantom, <-next
-	if second.err != nil || third.err != nil || second.grant.Token <= leader.Token || third.grant.Token <= second.grant.Token {
-		t.Fatalf("elected %+v, %v and %+v, %v after %+v", second.grant, second.err, third.grant, third.err, leader)
+	one.released(leader, clients.Done)
+	second, third := two.granted(phantom), three.granted(next)
+	if second.Token <= leader.Token || third.Token <= second.Token {
+		t.Fatalf("elected %+v and %+v after %+v", second, third, leader)
 	}
-	two.outcome("resignation of the phantom", clients.NotHeld, second.grant)
+	two.released(second, clients.NotHeld)
 	look.await("k", 1)
-	three.outcome("resignation", clients.Done, third.grant)
+	three.released(third, clients.Done)
 	look.await("k", 0)
 }
 
@@ -383,15 +267,15 @@ func TestEtcdPhantomLeader(t *testing.T) {
 func TestEtcdResignOnce(t *testing.T) {
 	t.Parallel()
 	cluster := startedEtcd(t, "", 1)
-	one := openEtcd(t, "etcd-election", "w1", cluster, false)
+	one := open(t, "etcd-election", "w1", cluster)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	first := one.acquire("k", time.Minute)
-	if err := one.lock.Release(over, first); clients.OutcomeOf(err) != clients.Unknown {
+	if err := one.Release(over, first); clients.OutcomeOf(err) != clients.Unknown {
 		t.Fatalf("resignation without time: %v", err)
 	}
 	again := one.acquire("k", time.Minute)
-	one.outcome("resignation", clients.Done, again)
+	one.released(again, clients.Done)
 	if next := one.acquire("k", time.Minute); again.Token != first.Token || next.Token <= first.Token {
 		t.Errorf("terms %d, %d, %d", first.Token, again.Token, next.Token)
 	}
@@ -420,9 +304,9 @@ func TestEtcdObserved(t *testing.T) {
 		return clients.Observation{}
 	}
 	// The watch begins some time: what is made before, it need not see.
-	one := openEtcd(t, "etcd", "w1", cluster, false)
+	one := open(t, "etcd", "w1", cluster)
 	for began := false; !began; {
-		one.outcome("release of a probe", clients.Done, one.acquire("probe", time.Minute))
+		one.released(one.acquire("probe", time.Minute), clients.Done)
 		select {
 		case <-seen:
 			began = true
@@ -437,13 +321,13 @@ func TestEtcdObserved(t *testing.T) {
 	if want := (clients.Observation{Key: "held", Token: held.Token}); entry != want {
 		t.Errorf("observed %+v, want %+v", entry, want)
 	}
-	left := openEtcd(t, "etcd", "w2", cluster, true).acquire("left", 2*time.Second) // nobody renews it
+	left := openUnkept(t, "etcd", "w2", cluster).acquire("left", 2*time.Second) // nobody renews it
 	for _, want := range []clients.Observation{{Key: "left", Token: left.Token}, {Key: "left", Token: left.Token, Gone: true}} {
 		if got := next(); got != want {
 			t.Errorf("observed %+v, want %+v", got, want)
 		}
 	}
-	one.outcome("release", clients.Done, held)
+	one.released(held, clients.Done)
 	close(stop) // what happened until now is still reported
 	if got, want := next(), (clients.Observation{Key: "held", Token: held.Token, Gone: true}); got != want {
 		t.Errorf("observed %+v, want %+v", got, want)

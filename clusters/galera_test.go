@@ -10,13 +10,6 @@ import (
 	"lockcheck/clusters/clustertest"
 )
 
-// openAs opens a lock as a worker, whose number says on which server it begins.
-func openAs(t *testing.T, lock, worker string, cluster Cluster) *locker {
-	t.Helper()
-	info := mustLock(t, lock)
-	return &locker{t: t, lock: openLock(t, info, cluster, worker), info: info, worker: worker}
-}
-
 // TestGalera: the servers are one cluster, and what two workers on two of them exclude each
 // other by; compared with the same on one server.
 func TestGalera(t *testing.T) {
@@ -24,58 +17,28 @@ func TestGalera(t *testing.T) {
 	cluster := started(t, "galera")
 	oneCluster(t, cluster)
 	for _, lock := range []string{"galera-getlock", "galera-forupdate"} {
-		for name, contract := range map[string]func(a, b *locker){
-			"queue": contractQueue, "release": contractReleaseOnce, "end": contractEnd,
-		} {
-			t.Run(lock+" "+name+" on one server", func(t *testing.T) {
-				contract(openAs(t, lock, "w1", cluster), openAs(t, lock, "w1", cluster))
-			})
+		for name, contract := range connectionContracts() {
+			t.Run(lock+" "+name+" on one server", func(t *testing.T) { contract(openTwo(t, lock+"+one-server", cluster)) })
 		}
-		t.Run(lock+" with one-server", func(t *testing.T) {
-			a, b := openAs(t, lock+"+one-server", "w1", cluster), openAs(t, lock+"+one-server", "w2", cluster)
-			a.acquire(lock, 0)
-			b.waits("by another worker", lock)
-		})
 	}
 	t.Run("GET_LOCK on two servers", func(t *testing.T) {
-		a, b := openAs(t, "galera-getlock", "w1", cluster), openAs(t, "galera-getlock", "w2", cluster)
+		a, b := openTwo(t, "galera-getlock", cluster)
 		first, second := a.acquire("both", 0), b.acquire("both", 0)
-		if err := b.release(second); err != nil {
-			t.Errorf("release on n2: %v", err)
-		}
-		if err := a.release(first); err != nil {
-			t.Errorf("release on n1: %v", err)
-		}
+		b.released(second, clients.Done)
+		a.released(first, clients.Done)
 	})
 	t.Run("FOR UPDATE on two servers", func(t *testing.T) {
-		a, b := openAs(t, "galera-forupdate", "w1", cluster), openAs(t, "galera-forupdate", "w2", cluster)
-		// The row must be on both before it is locked on one.
-		if err := a.release(a.acquire("both", 0)); err != nil {
-			t.Fatal(err)
+		a, b := openTwo(t, "galera-forupdate", cluster)
+		for _, w := range []*worker{a, b} { // the row must be on both before it is locked on one
+			w.released(w.acquire("both", 0), clients.Done)
+			inStep(t, cluster, "both")
 		}
-		inStep(t, cluster, "both")
-		if err := b.release(b.acquire("both", 0)); err != nil {
-			t.Fatal(err)
-		}
-		inStep(t, cluster, "both")
 		first, second := a.acquire("both", 0), b.acquire("both", 0)
-		if err := a.release(first); err != nil {
-			t.Errorf("the first to commit: %v", err)
-		}
-		if err := b.release(second); clients.OutcomeOf(err) != clients.NotHeld {
-			t.Errorf("the second to commit: outcome %d: %v", clients.OutcomeOf(err), err)
-		}
+		a.released(first, clients.Done)
+		b.released(second, clients.NotHeld) // it is the second to commit
 	})
 	t.Run("INSERT on two servers", func(t *testing.T) {
-		a, b := openAs(t, "galera-insert", "w1", cluster), openAs(t, "galera-insert", "w2", cluster)
-		first := a.acquire("both", 0)
-		b.outcome("by another worker", clients.Busy, func() error { _, err := b.try(first.Key, 0); return err })
-		b.outcome("release by another", clients.NotHeld, func() error { return b.release(clients.Grant{Key: first.Key, ID: b.id()}) })
-		if err := a.release(first); err != nil {
-			t.Errorf("release: %v", err)
-		}
-		a.outcome("second release", clients.NotHeld, func() error { return a.release(first) })
-		b.acquire("both", 0)
+		contractRelease(openTwo(t, "galera-insert", cluster))
 	})
 }
 
@@ -120,9 +83,9 @@ func TestGaleraRestart(t *testing.T) {
 	t.Parallel()
 	cluster := started(t, "galera")
 	servers := cluster.Servers()
-	holder, other := openAs(t, "galera-insert", "w2", cluster), openAs(t, "galera-insert", "w1", cluster)
+	other, holder := openTwo(t, "galera-insert", cluster)
 	// Of an attempt without an answer a row may be left, which is in the way of the next.
-	take := func(prefix string) string { return holder.acquireFresh(prefix, 0).Key }
+	take := func(prefix string) clients.Grant { return holder.acquireFresh(prefix, 0) }
 	for _, killed := range [][]*Node{servers[:1], servers} {
 		for _, server := range killed {
 			if _, err := server.Kill(t.Context()); err != nil {
@@ -130,9 +93,9 @@ func TestGaleraRestart(t *testing.T) {
 			}
 			<-server.Exited
 		}
-		key := ""
+		var taken clients.Grant
 		if len(killed) < len(servers) {
-			key = take("without one")
+			taken = take("without one")
 		}
 		for _, server := range killed {
 			if _, err := server.Restart(t.Context()); err != nil {
@@ -146,9 +109,9 @@ func TestGaleraRestart(t *testing.T) {
 		}
 		oneCluster(t, cluster)
 		if len(killed) == len(servers) {
-			key = take("after all were gone")
+			taken = take("after all were gone")
 		}
-		other.outcome("what was taken "+key, clients.Busy, func() error { _, err := other.try(key, 0); return err })
+		other.refused("once the servers are back", taken)
 	}
 }
 

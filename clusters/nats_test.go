@@ -19,8 +19,7 @@ import (
 func TestNATSOldLeader(t *testing.T) {
 	t.Parallel()
 	cluster := started(t, "nats")
-	info, _ := clients.ByName("nats-kv")
-	first := mustAcquire(t, openLock(t, info, cluster, "w1"), "old", "w1-")
+	first := open(t, "nats-kv", "w1", cluster).acquire("old", time.Minute)
 	var old *Node
 	var others []*Node
 	clustertest.Eventually(t, patience, func() error {
@@ -37,16 +36,11 @@ func TestNATSOldLeader(t *testing.T) {
 		}
 		return nil
 	})
-	open := func(name string, nodes ...string) clients.Lock {
-		lock, err := info.Open(clients.Config{Worker: name, TTL: info.TTL, Nodes: nodes})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = lock.Close() })
-		return lock
+	at := func(name string, nodes ...string) *worker {
+		return openWith(t, "nats-kv", clients.Config{Worker: name, Nodes: nodes})
 	}
-	asker := asking{t, open("resource", old.Address, old.Address, old.Address).(clients.Asker)}
-	elsewhere := open("w2", others[0].Address, others[1].Address, others[0].Address)
+	asker := at("resource", old.Address, old.Address, old.Address)
+	elsewhere := at("w2", others[0].Address, others[1].Address, others[0].Address)
 	asker.holds("before", first, true)
 	if _, err := old.Host.Cut(t.Context(), agent.Cut{ID: "old", Peers: []string{others[0].IP, others[1].IP}}); err != nil {
 		t.Fatal(err)
@@ -56,13 +50,13 @@ func TestNATSOldLeader(t *testing.T) {
 		defer cancel()
 		return elsewhere.Release(ctx, first)
 	})
-	second := mustAcquire(t, elsewhere, "old", "w2-")
+	second := elsewhere.acquire("old", time.Minute)
 	if holder := readFrom(t, old.Address, "old"); holder != first.ID {
 		t.Errorf("the old leader reads %q, which is not old: nothing was tried", holder)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if holds, err := asker.Holds(ctx, first); err == nil {
+	if holds, err := asker.Lock.(clients.Asker).Holds(ctx, first); err == nil {
 		t.Errorf("the old leader says of the first grant: %t", holds)
 	}
 	if _, _, err := old.Host.Heal(t.Context(), "old"); err != nil {

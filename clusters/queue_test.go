@@ -39,43 +39,23 @@ func queueAt(t *testing.T) string {
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	socket := queueAt(t)
-	producer := func() *locker {
-		info := mustLock(t, "queue")
-		lock, err := info.Open(clients.Config{Nodes: []string{socket}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = lock.Close() })
-		return &locker{t: t, lock: lock, info: info}
+	producer := func(name string) *worker {
+		return openWith(t, "queue", clients.Config{Worker: name, Nodes: []string{socket}})
 	}
-	a, b := producer(), producer()
+	a, b := producer("w1"), producer("w2")
 	first := a.acquire("k0", 0)
-	if first.Until != 0 || first.Token != 0 {
-		t.Errorf("valid until %d, token %d", first.Until, first.Token)
-	}
 	b.acquire("k1", 0) // another key
-	if _, err := b.tryFor("k0", 100*time.Millisecond); clients.OutcomeOf(err) != clients.NoEffect {
+	if _, err := b.try("k0", 0, 100*time.Millisecond); clients.OutcomeOf(err) != clients.NoEffect {
 		t.Errorf("in the queue: %v", err)
 	}
-	a.outcome("of an operation that was not called up", clients.NotHeld, func() error { return a.release(clients.Grant{Key: "k0", ID: "w2-9"}) })
-	called := make(chan clients.Grant)
-	go func() {
-		grant, err := b.tryFor("k0", patience)
-		if err != nil {
-			t.Error(err)
-		}
-		called <- grant
-	}()
-	if err := a.release(first); err != nil {
-		t.Error(err)
-	}
-	second := <-called
-	a.outcome("a second time", clients.NotHeld, func() error { return a.release(first) })
-	if err := b.release(second); err != nil {
-		t.Error(err)
-	}
+	a.released(clients.Grant{Key: "k0", ID: "w2-9"}, clients.NotHeld) // which was not called up
+	called := b.queue("k0", 0)
+	a.released(first, clients.Done)
+	second := b.granted(called)
+	a.released(first, clients.NotHeld)
+	b.released(second, clients.Done)
 	a.acquire("k0", 0) // the attempt that was given up is not in its way
-	if err := a.lock.Close(); err != nil {
+	if err := a.Lock.Close(); err != nil {
 		t.Error(err)
 	}
 	b.acquire("k0", 0) // nor is one whose producer is gone

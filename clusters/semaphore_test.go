@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -54,13 +55,9 @@ func TestSemaphoreTable(t *testing.T) {
 }
 
 // openPermits opens a semaphore for a worker.
-func openPermits(t *testing.T, name string, permits int, cluster Cluster, worker string) *sessionUser {
+func openPermits(t *testing.T, name string, permits int, cluster Cluster, worker string) *worker {
 	t.Helper()
-	config := clients.Config{Worker: worker, Permits: permits}
-	for _, node := range cluster.Servers() {
-		config.Nodes = append(config.Nodes, node.Address)
-	}
-	return openSession(t, name, config)
+	return openWith(t, name, clients.Config{Worker: worker, Permits: permits, Nodes: addresses(cluster)})
 }
 
 // TestPermits holds every semaphore to its number of permits, on real servers.
@@ -74,21 +71,21 @@ func TestPermits(t *testing.T) {
 			cluster := started(t, info.Servers)
 			for permits := 1; permits <= 3; permits++ {
 				key := fmt.Sprintf("%s of %d", info.Name, permits)
-				var holders []*sessionUser
+				var holders []*worker
 				var grants []clients.Grant
 				for i := range permits {
 					u := openPermits(t, info.Name, permits, cluster, fmt.Sprintf("w%d", i+1))
-					holders, grants = append(holders, u), append(grants, u.held(key, time.Minute))
+					holders, grants = append(holders, u), append(grants, u.acquire(key, time.Minute))
 				}
 				next := openPermits(t, info.Name, permits, cluster, "w9")
-				next.refused(key)
-				next.held(key+"0", time.Minute) // another key, though it begins alike
+				next.refused("with no permit left", grants[0])
+				next.acquire(key+"0", time.Minute) // another key, though it begins alike
 				holders[0].released(grants[0], clients.Done)
-				grant := next.held(key, time.Minute)
-				holders[0].refused(key)
+				grant := next.acquire(key, time.Minute)
+				holders[0].refused("after its permit was passed on", slices.Concat(grants[1:], []clients.Grant{grant})[0])
 				next.released(grant, clients.Done)
 				for i := range permits - 1 {
-					holders[i+1].kept(grants[i+1])
+					holders[i+1].keeps(grants[i+1])
 					holders[i+1].released(grants[i+1], clients.Done)
 				}
 			}
@@ -102,16 +99,16 @@ func TestConsulSemaphoreLost(t *testing.T) {
 	t.Parallel()
 	cluster := started(t, "consul")
 	first, second := openPermits(t, "consul-semaphore", 1, cluster, "w1"), openPermits(t, "consul-semaphore", 1, cluster, "w2")
-	grant := first.held("lost", time.Minute)
-	first.kept(grant)
+	grant := first.acquire("lost", time.Minute)
+	first.keeps(grant)
 	admin := consulAdmin(t, cluster.Servers()[0])
 	if _, err := admin.Session().Destroy(consulSession(t, admin, grant.ID).ID, nil); err != nil {
 		t.Fatal(err)
 	}
 	first.notified(grant)
-	after := second.held("lost", time.Minute)
+	after := second.acquire("lost", time.Minute)
 	first.released(grant, clients.NotHeld)
-	second.kept(after)
+	second.keeps(after)
 	second.released(after, clients.Done)
 	clustertest.Eventually(t, patience, func() error { return noHolders(admin, "lost") })
 }
@@ -131,10 +128,10 @@ func TestConsulSemaphoreLimit(t *testing.T) {
 	t.Parallel()
 	cluster := started(t, "consul")
 	two, three := openPermits(t, "consul-semaphore", 2, cluster, "w1"), openPermits(t, "consul-semaphore", 3, cluster, "w2")
-	grant := two.held("limit", time.Minute)
+	grant := two.acquire("limit", time.Minute)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if _, err := three.acquire(ctx, "limit", time.Minute); clients.OutcomeOf(err) != clients.NoEffect {
+	if _, err := three.Acquire(ctx, clients.Attempt{Key: "limit", ID: "w2-1", TTL: time.Minute}); clients.OutcomeOf(err) != clients.NoEffect {
 		t.Errorf("with another limit: %v", err)
 	}
 	two.released(grant, clients.Done)

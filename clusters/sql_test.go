@@ -1,7 +1,6 @@
 package clusters
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"strings"
@@ -28,12 +27,8 @@ func TestConnectionLocks(t *testing.T) {
 				if info.Servers != servers || !info.Queues {
 					continue
 				}
-				for name, contract := range map[string]func(a, b *locker){
-					"queue": contractQueue, "release": contractReleaseOnce, "end": contractEnd,
-				} {
-					t.Run(info.Name+" "+name, func(t *testing.T) {
-						contract(open(t, info.Name, cluster), open(t, info.Name, cluster))
-					})
+				for name, contract := range connectionContracts() {
+					t.Run(info.Name+" "+name, func(t *testing.T) { contract(openTwo(t, info.Name, cluster)) })
 				}
 				t.Run(info.Name+" doubt", func(t *testing.T) { inDoubt(t, info, cluster.Servers()[0]) })
 			}
@@ -41,74 +36,49 @@ func TestConnectionLocks(t *testing.T) {
 	}
 }
 
+// connectionContracts are those of locks that last as long as a connection.
+func connectionContracts() map[string]func(a, b *worker) {
+	return map[string]func(a, b *worker){"queue": contractQueue, "release": contractRelease, "end": contractEnd}
+}
+
 // TestInsert: a row is a lock that stays when its holder is gone. Taken over at the end of
 // its lease it is none at all if clocks differ by more than that.
 func TestInsert(t *testing.T) {
 	t.Parallel()
 	cluster := started(t, "postgres")
-	naive := open(t, "postgres-insert", cluster)
+	contractRelease(openTwo(t, "postgres-insert", cluster))
+	naive := open(t, "postgres-insert", "w1", cluster)
 	orphan := naive.acquire("orphan", time.Millisecond)
-	if orphan.Until != 0 || orphan.Token != 0 {
-		t.Errorf("valid until %d, token %d", orphan.Until, orphan.Token)
-	}
-	naive.refused("release by another", func() error { return naive.release(clients.Grant{Key: orphan.Key, ID: "w2-1"}) })
-	naive.held("for ever", orphan)
-	if err := naive.release(orphan); err != nil {
-		t.Errorf("release: %v", err)
-	}
-	naive.refused("second release", func() error { return naive.release(orphan) })
-	naive.acquire("orphan", 0)
+	naive.refused("for ever", orphan)
 
-	leased := open(t, "postgres-insert+take-over", cluster)
-	contractRelease(leased, leased.info)
-	contractLease(leased, leased.info)
-	contractKeys(leased, leased.info)
+	a, b := openTwo(t, "postgres-insert+take-over", cluster)
+	contractRelease(a, b)
+	contractLease(a, b)
 
-	info := mustLock(t, "postgres-insert+take-over+clocks-apart")
-	first := &locker{t: t, lock: openLock(t, info, cluster, "w1"), info: info}
-	second := &locker{t: t, lock: openLock(t, info, cluster, "w2"), info: info}
+	first, second := openTwo(t, "postgres-insert+take-over+clocks-apart", cluster)
 	held := second.acquire("apart", 5*time.Second)
-	first.held("by a clock that is behind", held)
+	first.refused("by a clock that is behind", held)
 	behind := first.acquire("apart too", 5*time.Second)
-	if grant, err := second.try("apart too", 5*time.Second); err != nil || grant.Until <= history.Now() || behind.Until <= history.Now() {
+	if grant, err := second.try("apart too", 5*time.Second, callLimit); err != nil || grant.Until <= history.Now() || behind.Until <= history.Now() {
 		t.Errorf("by a clock that is ahead: %+v, %v: want it granted twice", grant, err)
 	}
 }
 
-func mustLock(t *testing.T, name string) clients.Info {
-	t.Helper()
-	info, known := clients.ByName(name)
-	if !known {
-		t.Fatalf("no lock %s", name)
-	}
-	return info
-}
-
-// tryFor makes one attempt that waits as long as it is told.
-func (l *locker) tryFor(key string, limit time.Duration) (clients.Grant, error) {
-	l.attempt++
-	ctx, cancel := context.WithTimeout(l.t.Context(), limit)
-	defer cancel()
-	return l.lock.Acquire(ctx, clients.Attempt{Key: l.key(key), ID: fmt.Sprintf("w1-%d", l.attempt)})
-}
-
 // waits makes sure that an attempt has to wait, and that nobody can take back one of which
 // nobody knows whether the server gave it up in time.
-func (l *locker) waits(when, key string) {
-	l.t.Helper()
-	clustertest.Eventually(l.t, patience, func() error {
-		_, err := l.tryFor(key, 300*time.Millisecond)
+func (w *worker) waits(when string, by clients.Grant) {
+	w.Helper()
+	clustertest.Eventually(w, patience, func() error {
+		_, err := w.try(by.Key, 0, shortWait)
 		if err == nil {
-			l.t.Fatalf("%s: granted", when)
+			w.Fatalf("%s: granted", when)
 		}
 		outcome := clients.OutcomeOf(err)
 		want := clients.NotHeld
 		if outcome == clients.Unknown {
 			want = clients.Unknown
 		}
-		if released := l.release(clients.Grant{Key: key, ID: fmt.Sprintf("w1-%d", l.attempt)}); clients.OutcomeOf(released) != want {
-			l.t.Fatalf("%s: release of an attempt that only waited, %v: %v", when, err, released)
-		}
+		w.released(clients.Grant{Key: by.Key, ID: w.id()}, want)
 		if outcome == clients.NoEffect {
 			return fmt.Errorf("%s: %w, want one that waited", when, err)
 		}
@@ -118,68 +88,27 @@ func (l *locker) waits(when, key string) {
 
 // contractQueue: who waits is served when the holder is done, and who has given
 // up waiting is not.
-func contractQueue(a, b *locker) {
-	const key = "queue"
-	first := a.acquire(key, 0)
-	if first.Until != 0 || first.Token != 0 {
-		a.t.Errorf("valid until %d, token %d", first.Until, first.Token)
-	}
-	b.waits("while another holds it", key)
-	other := b.acquire("another key", 0)
-	served := make(chan error)
-	go func() {
-		_, err := b.tryFor(key, patience)
-		served <- err
-	}()
-	if err := a.release(first); err != nil {
-		a.t.Errorf("release: %v", err)
-	}
-	if err := <-served; err != nil {
-		a.t.Errorf("the waiter: %v", err)
-	}
-	a.waits("after the waiter was served", key)
-	if err := b.release(other); err != nil {
-		a.t.Errorf("release of another key: %v", err)
-	}
-}
-
-func contractReleaseOnce(a, b *locker) {
-	const key = "release"
-	first := a.acquire(key, 0)
-	b.outcome("release by another", clients.NotHeld, func() error { return b.release(first) })
-	b.waits("after another one released it", key)
-	if err := a.release(first); err != nil {
-		a.t.Fatalf("release: %v", err)
-	}
-	a.outcome("second release", clients.NotHeld, func() error { return a.release(first) })
-	second := b.acquire(key, 0)
-	a.outcome("release by the former holder", clients.NotHeld, func() error { return a.release(first) })
-	a.waits("after the former holder released it", key)
-	if err := b.release(second); err != nil {
-		a.t.Fatalf("release: %v", err)
-	}
+func contractQueue(a, b *worker) {
+	first := a.acquire(a.key("queue"), 0)
+	b.waits("while another holds it", first)
+	waiting := b.queue(first.Key, 0)
+	a.released(first, clients.Done)
+	second := b.granted(waiting)
+	a.waits("after the waiter was served", second)
+	b.released(second, clients.Done)
 }
 
 // inDoubt: nobody can say of an attempt that was not answered whether it was
 // granted the lock.
 func inDoubt(t *testing.T, info clients.Info, server *Node) {
 	proxy := startProxy(t, server.Address)
-	lock, err := info.Open(clients.Config{Worker: "w1", Nodes: []string{proxy.address}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = lock.Close() })
-	holder, err := info.Open(clients.Config{Worker: "w2", Nodes: []string{server.Address}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = holder.Close() })
-	a, b := &locker{t: t, lock: holder, info: info}, &locker{t: t, lock: lock, info: info}
+	a := openWith(t, info.Name, clients.Config{Worker: "w1", Nodes: []string{server.Address}})
+	b := openWith(t, info.Name, clients.Config{Worker: "w2", Nodes: []string{proxy.address}})
 	grant := a.acquire("doubt", 0)
 	awaitWaiters(t, server, 0)
 	attempt := make(chan error)
 	go func() {
-		_, err := b.tryFor("doubt", 3*time.Second)
+		_, err := b.try("doubt", 0, 3*time.Second)
 		attempt <- err
 	}()
 	awaitWaiters(t, server, 1)
@@ -187,14 +116,9 @@ func inDoubt(t *testing.T, info clients.Info, server *Node) {
 	if err := <-attempt; clients.OutcomeOf(err) != clients.Unknown {
 		t.Fatalf("an attempt that was not answered: %v", err)
 	}
-	unknown := clients.Grant{Key: "doubt", ID: fmt.Sprintf("w1-%d", b.attempt)}
-	if err := b.release(unknown); clients.OutcomeOf(err) != clients.Unknown {
-		t.Errorf("release of it: %v", err)
-	}
+	b.released(clients.Grant{Key: "doubt", ID: b.id()}, clients.Unknown)
 	proxy.renew()
-	if err := a.release(grant); err != nil {
-		t.Errorf("release: %v", err)
-	}
+	a.released(grant, clients.Done)
 	b.acquire("doubt", 0)
 }
 
@@ -216,38 +140,21 @@ func awaitWaiters(t *testing.T, server *Node, want int) {
 }
 
 // contractEnd: the lock ends with the connection.
-func contractEnd(a, b *locker) {
-	const key = "end"
-	a.acquire(key, 0)
-	b.waits("while the connection lasts", key)
-	if err := a.lock.Close(); err != nil {
-		a.t.Errorf("Close: %v", err)
-	}
-	b.acquire(key, 0)
-}
-
-// notified says whether the client library has said that the lock is gone.
-func notified(grant clients.Grant) bool {
-	select {
-	case <-grant.Lost:
-		return true
-	default:
-		return false
-	}
-}
-
-// awaitTold waits for it, and for the next holder.
-func awaitTold(a, b *locker, grant clients.Grant) {
-	a.t.Helper()
-	select {
-	case <-grant.Lost:
-	case <-time.After(patience):
-		a.t.Fatal("never notified")
-	}
-	if err := a.release(grant); clients.OutcomeOf(err) != clients.Unknown {
-		a.t.Errorf("release without a connection: outcome %d: %v", clients.OutcomeOf(err), err)
+func contractEnd(a, b *worker) {
+	grant := a.acquire(a.key("end"), 0)
+	b.waits("while the connection lasts", grant)
+	if err := a.Lock.Close(); err != nil {
+		a.Errorf("Close: %v", err)
 	}
 	b.acquire(grant.Key, 0)
+}
+
+// lostTo waits until a holder is notified, and for the next one.
+func (w *worker) lostTo(next *worker, grant clients.Grant) {
+	w.Helper()
+	w.notified(grant)
+	w.released(grant, clients.Unknown)
+	next.acquire(grant.Key, 0)
 }
 
 // TestPostgresTellsTheHolder: that its session was ended, or that it was cut off, if it
@@ -258,41 +165,34 @@ func TestPostgresTellsTheHolder(t *testing.T) {
 	server := cluster.Servers()[0]
 	for _, lock := range []string{"postgres-session", "postgres-xact", "postgres-row"} {
 		t.Run(lock, func(t *testing.T) {
-			a, b := open(t, lock, cluster), open(t, lock, cluster)
+			a, b := openTwo(t, lock, cluster)
 			grant := a.acquire(lock, 0)
-			endSessions(t, server)
-			if err := a.release(grant); grant.Lost != nil || clients.OutcomeOf(err) != clients.Unknown {
-				t.Errorf("release without a connection: outcome %d: %v", clients.OutcomeOf(err), err)
+			if grant.Lost != nil {
+				t.Error("notified of a loss without that option")
 			}
+			endSessions(t, server)
+			a.released(grant, clients.Unknown)
 			b.acquire(lock, 0)
 		})
 		watching := lock + "+watch-connection"
 		t.Run(watching, func(t *testing.T) {
-			a, b := open(t, watching, cluster), open(t, lock, cluster)
+			a, b := open(t, watching, "w1", cluster), open(t, lock, "w2", cluster)
 			grant := a.acquire(watching, 0)
-			b.waits("while the session lasts", watching)
-			if notified(grant) {
-				t.Fatal("notified while all is well")
-			}
+			b.waits("while the session lasts", grant)
+			a.keeps(grant)
 			endSessions(t, server)
-			awaitTold(a, b, grant)
+			a.lostTo(b, grant)
 		})
 	}
 	t.Run("cut off", func(t *testing.T) {
-		a, b := open(t, "postgres-session+keep-alives+watch-connection", cluster), open(t, "postgres-session", cluster)
+		a, b := open(t, "postgres-session+keep-alives+watch-connection", "w1", cluster), open(t, "postgres-session", "w2", cluster)
 		grant := a.acquire("cut", 0)
 		granted := waitDetached(t, server, grant.Key)
 		if _, err := server.Host.Cut(t.Context(), agent.Cut{ID: "cut", Peers: []string{ownAddress(t, server)}}); err != nil {
 			t.Fatal(err)
 		}
-		if notified(grant) {
-			t.Error("notified at once, although nobody can know")
-		}
-		select {
-		case <-grant.Lost:
-		case <-time.After(patience):
-			t.Error("never notified")
-		}
+		a.keeps(grant) // nobody can know at once
+		a.notified(grant)
 		notifiedAt := time.Now()
 		if _, _, err := server.Host.Heal(t.Context(), "cut"); err != nil {
 			t.Fatal(err)
@@ -300,7 +200,7 @@ func TestPostgresTellsTheHolder(t *testing.T) {
 		if at := granted(); at.Before(notifiedAt) {
 			t.Errorf("another was granted the lock %s before its holder was notified", notifiedAt.Sub(at))
 		}
-		awaitTold(a, b, grant)
+		a.lostTo(b, grant)
 	})
 }
 
@@ -348,15 +248,13 @@ func TestMariaDBCut(t *testing.T) {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
 	}
-	a, b := open(t, "mariadb", cluster), open(t, "mariadb", cluster)
+	a, b := openTwo(t, "mariadb", cluster)
 	grant := a.acquire("cut", 0)
-	b.waits("while the connection lasts", "cut")
+	b.waits("while the connection lasts", grant)
 	if _, err := server.Host.Cut(t.Context(), agent.Cut{ID: "cut", Peers: []string{ownAddress(t, server)}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.release(grant); clients.OutcomeOf(err) != clients.Unknown {
-		t.Errorf("release by a holder that is cut off: outcome %d: %v", clients.OutcomeOf(err), err)
-	}
+	a.released(grant, clients.Unknown)
 	if _, _, err := server.Host.Heal(t.Context(), "cut"); err != nil {
 		t.Fatal(err)
 	}
@@ -391,7 +289,7 @@ func endSessions(t *testing.T, server *Node) {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
-	if _, err := conn.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'w1'"); err != nil {
+	if _, err := conn.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name IN ('w1', 'w2')"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -416,12 +314,11 @@ func ownAddress(t *testing.T, server *Node) string {
 func TestPgBouncerSharesSessions(t *testing.T) {
 	t.Parallel()
 	pooled := started(t, "postgres-pgbouncer")
-	first, second := open(t, "postgres-pgbouncer", pooled), open(t, "postgres-pgbouncer", pooled)
+	first, second := openTwo(t, "postgres-pgbouncer", pooled)
 	first.acquire("shared", 0)
 	second.acquire("shared", 0)
 
 	direct := started(t, "postgres")
-	control, other := open(t, "postgres-session", direct), open(t, "postgres-session", direct)
-	control.acquire("shared", 0)
-	other.waits("without the pooler", "shared")
+	control, other := openTwo(t, "postgres-session", direct)
+	other.waits("without the pooler", control.acquire("shared", 0))
 }

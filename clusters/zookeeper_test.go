@@ -1,7 +1,6 @@
 package clusters
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -41,113 +40,26 @@ func TestZooKeeperAlone(t *testing.T) {
 	if _, err := e.Servers()[0].Host.Leads(t.Context()); !errors.Is(err, agent.ErrNoLeader) {
 		t.Errorf("leads: %v", err)
 	}
-	w := e.worker(t, "w1", "zookeeper")
-	w.done(w.release(w.acquire("alone")))
+	w := open(t, "zookeeper", "w1", e)
+	w.released(w.acquire("alone", 0), clients.Done)
 }
 
 // ensemble is a cluster of ZooKeeper servers.
 type ensemble struct{ Cluster }
 
-func (e ensemble) addresses() (all []string) {
-	for _, node := range e.Servers() {
-		all = append(all, node.Address)
-	}
-	return all
-}
-
-// zkWorker has a lock, and a session, of its own.
-type zkWorker struct {
-	clients.Lock
-	t        *testing.T
-	name     string
-	attempts int
-	notified bool // of a loss of the connection
-}
-
-func (e ensemble) worker(t *testing.T, name, lock string, nodes ...string) *zkWorker {
-	t.Helper()
-	if nodes == nil {
-		nodes = e.addresses()
-	}
-	return e.workerWith(t, lock, clients.Config{Worker: name, Nodes: nodes, TTL: 2 * time.Second})
-}
-
-func (e ensemble) workerWith(t *testing.T, lock string, config clients.Config) *zkWorker {
-	t.Helper()
-	info, _ := clients.ByName(lock)
-	opened, err := info.Open(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = opened.Close() })
-	return &zkWorker{Lock: opened, t: t, name: config.Worker, notified: lock != "zookeeper-lib"}
-}
-
-// try waits in the queue for a time.
-func (w *zkWorker) try(key string, wait time.Duration) (clients.Grant, error) {
-	w.attempts++
-	ctx, cancel := context.WithTimeout(w.t.Context(), wait)
-	defer cancel()
-	return w.Acquire(ctx, clients.Attempt{Key: key, ID: w.id()})
-}
-
-// tryAndLeave is try, and takes back an attempt of unknown outcome.
-func (w *zkWorker) tryAndLeave(key string, wait time.Duration) (clients.Grant, error) {
-	grant, err := w.try(key, wait)
-	if clients.OutcomeOf(err) == clients.Unknown {
-		_ = w.release(clients.Grant{Key: key, ID: w.id()}) // it goes on in the background
-	}
-	return grant, err
-}
-
-func (w *zkWorker) id() string { return fmt.Sprintf("%s-%d", w.name, w.attempts) }
-
-func (w *zkWorker) acquire(key string) clients.Grant {
-	w.t.Helper()
-	grant, err := w.try(key, patience)
-	if err != nil || grant.Key != key || grant.ID != w.id() || (grant.Lost != nil) != w.notified || grant.Until != 0 {
-		w.t.Fatalf("%s: %+v, %v", w.name, grant, err)
-	}
-	return grant
-}
-
 // queued begins an attempt and waits until it is in the queue.
-func (w *zkWorker) queued(e ensemble, key string, length int) <-chan clients.Grant {
-	granted := make(chan clients.Grant, 1)
-	go func() {
-		if grant, err := w.try(key, patience); err == nil {
-			granted <- grant
-		}
-	}()
-	e.awaitQueue(w.t, key, length)
-	return granted
-}
-
-func (w *zkWorker) release(grant clients.Grant) error {
-	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
-	defer cancel()
-	return w.Release(ctx, grant)
-}
-
-func (w *zkWorker) done(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Errorf("%s: %v", w.name, err)
-	}
-}
-
-func (w *zkWorker) refused(err error) {
-	w.t.Helper()
-	if !errors.Is(err, clients.ErrNotHeld) {
-		w.t.Errorf("%s: %v, want not held", w.name, err)
-	}
+func (e ensemble) queued(w *worker, key string, length int) <-chan answer {
+	w.Helper()
+	answers := w.queue(key, 0)
+	e.awaitQueue(w.T, key, length)
+	return answers
 }
 
 // awaitQueue waits until there are so many nodes in the queue for a lock, by the
 // word of a session of its own.
 func (e ensemble) awaitQueue(t *testing.T, key string, length int) {
 	t.Helper()
-	conn, _, err := zk.Connect(e.addresses(), 10*time.Second, zk.WithLogger(clients.SilentZooKeeper{}), zk.WithLogInfo(false))
+	conn, _, err := zk.Connect(addresses(e), 10*time.Second, zk.WithLogger(clients.SilentZooKeeper{}), zk.WithLogInfo(false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +80,7 @@ func (e ensemble) awaitWatches(t *testing.T, key string, count int) {
 	t.Helper()
 	clustertest.Eventually(t, patience, func() error {
 		set := 0
-		for _, address := range e.addresses() {
+		for _, address := range addresses(e) {
 			answer, err := fourLetters(t.Context(), address, "wchp")
 			if err != nil {
 				return err
@@ -198,35 +110,6 @@ func watchesOn(folder, answer string) (count int) {
 	return count
 }
 
-func got(t *testing.T, what string, granted <-chan clients.Grant) clients.Grant {
-	t.Helper()
-	select {
-	case grant := <-granted:
-		return grant
-	case <-time.After(patience):
-		t.Fatalf("%s: not granted", what)
-	}
-	return clients.Grant{}
-}
-
-func gone(t *testing.T, what string, lost <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-lost:
-	case <-time.After(patience):
-		t.Errorf("%s: not notified", what)
-	}
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
 func zkLeader(t *testing.T, e ensemble) {
 	leaders := 0
 	for _, node := range e.Servers() {
@@ -253,9 +136,9 @@ func zkLeader(t *testing.T, e ensemble) {
 // zkTimeout: the servers grant the session timeout that was asked for.
 func zkTimeout(t *testing.T, e ensemble) {
 	for i, ttl := range []time.Duration{clients.ZooKeeperMinTTL + 12*time.Millisecond, 12345 * time.Millisecond} {
-		e.workerWith(t, "zookeeper", clients.Config{Worker: fmt.Sprint("w", i), Nodes: e.addresses(), TTL: ttl})
+		openWith(t, "zookeeper", clients.Config{Worker: fmt.Sprint("w", i), Nodes: addresses(e), TTL: ttl})
 		clustertest.Eventually(t, patience, func() error {
-			for _, address := range e.addresses() {
+			for _, address := range addresses(e) {
 				answer, err := fourLetters(t.Context(), address, "cons")
 				if err != nil {
 					return err
@@ -272,15 +155,15 @@ func zkTimeout(t *testing.T, e ensemble) {
 // zkQueue: one after the other, in the order in which they came.
 func zkQueue(t *testing.T, e ensemble) {
 	for _, lock := range []string{"zookeeper", "zookeeper-herd"} {
-		var workers []*zkWorker
+		var workers []*worker
 		for i := range 3 {
-			workers = append(workers, e.worker(t, fmt.Sprint("w", i+1), lock))
+			workers = append(workers, open(t, lock, fmt.Sprint("w", i+1), e))
 		}
-		grant := workers[0].acquire(lock)
-		workers[0].refused(workers[0].release(clients.Grant{Key: lock, ID: "stranger-1"}))
-		var waiting []<-chan clients.Grant
+		grant := workers[0].acquire(lock, 0)
+		workers[0].released(clients.Grant{Key: lock, ID: "stranger-1"}, clients.NotHeld)
+		var waiting []<-chan answer
 		for i, w := range workers[1:] {
-			waiting = append(waiting, w.queued(e, lock, i+2))
+			waiting = append(waiting, e.queued(w, lock, i+2))
 		}
 		for i, turn := range waiting {
 			for _, later := range waiting[i:] {
@@ -288,40 +171,36 @@ func zkQueue(t *testing.T, e ensemble) {
 					t.Fatalf("%s: granted before its turn", lock)
 				}
 			}
-			workers[i].done(workers[i].release(grant))
-			next := got(t, lock, turn)
-			if next.Token <= grant.Token || isClosed(next.Lost) {
-				t.Errorf("%s: token %d after %d, lost %v", lock, next.Token, grant.Token, isClosed(next.Lost))
+			workers[i].released(grant, clients.Done)
+			next := workers[i+1].granted(turn)
+			if next.Token <= grant.Token {
+				t.Errorf("%s: token %d after %d", lock, next.Token, grant.Token)
 			}
-			workers[i].refused(workers[i].release(grant))
+			workers[i+1].keeps(next)
+			workers[i].released(grant, clients.NotHeld)
 			grant = next
 		}
 		e.awaitQueue(t, lock, 1)
-		workers[2].done(workers[2].release(grant))
+		workers[2].released(grant, clients.Done)
 	}
 }
 
 // zkWithdrawal: who stops waiting leaves nothing behind.
 func zkWithdrawal(t *testing.T, e ensemble) {
-	const careful = "zookeeper-lib+new-session-on-error+watch-connection"
-	for _, lock := range []string{"zookeeper", careful} {
-		holder, waiter := e.worker(t, "w1", lock), e.worker(t, "w2", lock)
-		grant := holder.acquire("withdrawal-" + lock)
-		_, err := waiter.try(grant.Key, 2*time.Second)
+	for lock, want := range map[string]clients.Outcome{"zookeeper": clients.Busy, "zookeeper-lib+new-session-on-error+watch-connection": clients.Unknown} {
+		holder, waiter := openTwo(t, lock, e)
+		grant := holder.acquire("withdrawal-"+lock, 0)
+		_, err := waiter.try(grant.Key, 0, 2*time.Second)
 		var busy *clients.BusyError
-		switch {
-		case lock == careful:
-			if clients.OutcomeOf(err) != clients.Unknown {
-				t.Errorf("%s: %v", lock, err)
-			}
-		case !errors.As(err, &busy) || busy.Holder != grant.ID:
-			t.Errorf("%s: %v, want busy for %s", lock, err, grant.ID)
-		default:
-			waiter.refused(waiter.release(clients.Grant{Key: grant.Key, ID: waiter.id()}))
+		if clients.OutcomeOf(err) != want || errors.As(err, &busy) && busy.Holder != grant.ID {
+			t.Errorf("%s: %v, while %s holds it", lock, err, grant.ID)
+		}
+		if want == clients.Busy {
+			waiter.released(clients.Grant{Key: grant.Key, ID: waiter.id()}, clients.NotHeld)
 		}
 		e.awaitQueue(t, grant.Key, 1)
-		holder.done(holder.release(grant))
-		waiter.done(waiter.release(waiter.acquire(grant.Key)))
+		holder.released(grant, clients.Done)
+		waiter.released(waiter.acquire(grant.Key, 0), clients.Done)
 	}
 }
 
@@ -330,22 +209,22 @@ func zkWithdrawal(t *testing.T, e ensemble) {
 func zkHerd(t *testing.T, e ensemble) {
 	for lock, herd := range map[string]bool{"zookeeper": false, "zookeeper-herd": true} {
 		key := "herd-" + lock
-		holder := e.worker(t, "w0", lock)
-		grant := holder.acquire(key)
-		var workers []*zkWorker
-		var waiting []<-chan clients.Grant
+		holder := open(t, lock, "w0", e)
+		grant := holder.acquire(key, 0)
+		var workers []*worker
+		var waiting []<-chan answer
 		for i := range 3 {
-			w := e.worker(t, fmt.Sprint("w", i+1), lock)
-			workers, waiting = append(workers, w), append(waiting, w.queued(e, key, i+2))
+			w := open(t, lock, fmt.Sprint("w", i+1), e)
+			workers, waiting = append(workers, w), append(waiting, e.queued(w, key, i+2))
 		}
 		if !herd { // the servers do not tell of watches on the children of a node
 			e.awaitWatches(t, key, len(workers))
 		}
-		holder.done(holder.release(grant))
+		holder.released(grant, clients.Done)
 		var wakes []int64 // by waiter, in the order of the queue
 		for i, turn := range waiting {
-			grant := got(t, key, turn)
-			workers[i].done(workers[i].release(grant))
+			grant := workers[i].granted(turn)
+			workers[i].released(grant, clients.Done)
 			wakes = append(wakes, grant.Wakes)
 		}
 		if most := slices.Max(wakes); !herd && slices.Min(wakes) == 0 || (most > 1) != herd {
@@ -356,58 +235,59 @@ func zkHerd(t *testing.T, e ensemble) {
 
 // zkLibrary: what its lock can tell, and what it cannot.
 func zkLibrary(t *testing.T, e ensemble) {
-	first, second := e.worker(t, "w1", "zookeeper-lib"), e.worker(t, "w2", "zookeeper-lib")
-	grant := first.acquire("library")
-	turn := second.queued(e, "library", 2)
-	if err := second.release(clients.Grant{Key: "library", ID: "stranger-1"}); clients.OutcomeOf(err) != clients.Unknown {
-		t.Errorf("release of what it never had: %v", err)
+	first, second := openTwo(t, "zookeeper-lib", e)
+	grant := first.acquire("library", 0)
+	if grant.Lost != nil {
+		t.Error("notified of a loss without that option")
 	}
-	if len(turn) > 0 || grant.Token != 0 {
-		t.Errorf("granted twice, or with token %d", grant.Token)
+	turn := e.queued(second, "library", 2)
+	second.released(clients.Grant{Key: "library", ID: "stranger-1"}, clients.Unknown)
+	if len(turn) > 0 {
+		t.Error("granted twice")
 	}
-	first.done(first.release(grant))
-	next := got(t, "library", turn)
-	second.done(second.release(next))
+	first.released(grant, clients.Done)
+	second.released(second.granted(turn), clients.Done)
 }
 
 // zkExpiry: a holder that is cut off is notified, and loses the lock to the next.
 func zkExpiry(t *testing.T, e ensemble) {
 	for _, lock := range []string{"zookeeper", "zookeeper-lib+watch-connection"} {
 		key := "expiry-" + lock
-		proxy := startProxy(t, e.addresses()[0])
-		cut, next := e.worker(t, "w1", lock, proxy.address), e.worker(t, "w2", lock)
-		lost := cut.acquire(key)
-		turn := next.queued(e, key, 2)
-		if isClosed(lost.Lost) || len(turn) > 0 {
+		proxy := startProxy(t, addresses(e)[0])
+		cut, next := openWith(t, lock, clients.Config{Worker: "w1", Nodes: []string{proxy.address}}), open(t, lock, "w2", e)
+		lost := cut.acquire(key, 0)
+		turn := e.queued(next, key, 2)
+		cut.keeps(lost)
+		if len(turn) > 0 {
 			t.Errorf("%s: lost without a reason", lock)
 		}
 		proxy.freeze(true, true)
-		grant := got(t, key, turn)
-		gone(t, key, lost.Lost)
+		grant := next.granted(turn)
+		cut.notified(lost)
 		proxy.renew()
 		if err := cut.release(lost); err == nil {
 			t.Errorf("%s: the former holder released it", lock)
 		}
 		e.awaitQueue(t, key, 1) // that of the next holder
-		next.done(next.release(grant))
+		next.released(grant, clients.Done)
 	}
 }
 
 // zkLostAnswer: the request to queue is carried out, and its answer lost. The
 // client finds its node, and makes no second one.
 func zkLostAnswer(t *testing.T, e ensemble) {
-	proxy := startProxy(t, e.addresses()[0])
-	w := e.worker(t, "w1", "zookeeper", proxy.address)
-	w.done(w.release(w.acquire("answer"))) // now there is a session, and a folder
+	proxy := startProxy(t, addresses(e)[0])
+	w := openWith(t, "zookeeper", clients.Config{Worker: "w1", Nodes: []string{proxy.address}})
+	w.released(w.acquire("answer", 0), clients.Done) // now there is a session, and a folder
 	proxy.freeze(false, true)
-	granted := w.queued(e, "answer", 1)
-	if len(granted) > 0 {
+	turn := e.queued(w, "answer", 1)
+	if len(turn) > 0 {
 		t.Fatal("granted without an answer")
 	}
 	proxy.renew()
-	grant := got(t, "answer", granted)
+	grant := w.granted(turn)
 	e.awaitQueue(t, "answer", 1)
-	w.done(w.release(grant))
+	w.released(grant, clients.Done)
 	e.awaitQueue(t, "answer", 0)
 }
 
@@ -416,12 +296,12 @@ func zkLostAnswer(t *testing.T, e ensemble) {
 func zkContender(t *testing.T, e ensemble) {
 	for lock, left := range map[string]int{"zookeeper-lib": 1, "zookeeper-lib+new-session-on-error+watch-connection": 0} {
 		key := "contender-" + lock
-		proxy := startProxy(t, e.addresses()[0])
+		proxy := startProxy(t, addresses(e)[0])
 		// The library fails after two thirds of the timeout; the node would go with it.
-		w := e.workerWith(t, lock, clients.Config{Worker: "w1", Nodes: []string{proxy.address}, TTL: 6 * time.Second})
-		w.done(w.release(w.acquire(key))) // now there is a session, and a folder
+		w := openWith(t, lock, clients.Config{Worker: "w1", Nodes: []string{proxy.address}, TTL: 6 * time.Second})
+		w.released(w.acquire(key, 0), clients.Done) // now there is a session, and a folder
 		proxy.freeze(false, true)
-		if grant, err := w.try(key, patience); clients.OutcomeOf(err) != clients.Unknown {
+		if grant, err := w.try(key, 0, patience); clients.OutcomeOf(err) != clients.Unknown {
 			t.Fatalf("%s: without an answer: %+v, %v", lock, grant, err)
 		}
 		proxy.renew()
@@ -465,10 +345,17 @@ func zkClock(t *testing.T, e ensemble) {
 // zkMajority: the lock can be taken without one of three servers, not without two,
 // and with them again.
 func zkMajority(t *testing.T, e ensemble) {
-	w := e.worker(t, "w1", "zookeeper")
+	w := open(t, "zookeeper", "w1", e)
+	try := func(wait time.Duration) (clients.Grant, error) {
+		grant, err := w.try("majority", 0, wait)
+		if clients.OutcomeOf(err) == clients.Unknown {
+			_ = w.release(clients.Grant{Key: "majority", ID: w.id()}) // it goes on in the background
+		}
+		return grant, err
+	}
 	again := func(when string) {
 		clustertest.Eventually(t, patience, func() error {
-			grant, err := w.tryAndLeave("majority", 5*time.Second)
+			grant, err := try(callLimit)
 			if err != nil {
 				return fmt.Errorf("%s: %w", when, err)
 			}
@@ -482,7 +369,7 @@ func zkMajority(t *testing.T, e ensemble) {
 			again("without one")
 		}
 	}
-	if grant, err := w.tryAndLeave("majority", time.Second); err == nil {
+	if grant, err := try(time.Second); err == nil {
 		t.Errorf("without a majority: %+v", grant)
 	}
 	for _, node := range e.Servers()[:2] {
