@@ -97,8 +97,7 @@ func (c *crowd) add(a *attempt, now int64) {
 	if a.holdEnd <= now {
 		return
 	}
-	e := c.run.endOf(a)
-	m := &member{attempt: a, own: c.run.turnsOf(a, e), ranked: c.run.rankedByToken(a), released: e.orReleased(), unreleased: e.unreleased()}
+	m := c.run.member(a)
 	c.members = append(c.members, m)
 	c.workers[a.worker] = append(c.workers[a.worker], m)
 	c.fresh = append(c.fresh, m)
@@ -106,6 +105,11 @@ func (c *crowd) add(a *attempt, now int64) {
 	c.highest = max(c.highest, m.unreleased)
 	c.group(m, now)
 	heap.Push(&c.turns, m)
+}
+
+func (r *run) member(a *attempt) *member {
+	e := r.endOf(a)
+	return &member{attempt: a, own: r.turnsOf(a, e), ranked: r.rankedByToken(a), released: e.orReleased(), unreleased: e.unreleased()}
 }
 
 // place is that of the first of all ends that is not before a time.
@@ -139,7 +143,7 @@ func (c *crowd) group(m *member, now int64) {
 // pairing is what pairs with a member count as from a time until its next turn.
 func (r *run) pairing(m *member, now int64) pairing {
 	s := pairing{shared: m.shared, valid: m.deadline > now, ended: m.released <= now, state: r.state(m.attempt, now)}
-	if !leaseUnknown(r.header) {
+	if s.own = true; !leaseUnknown(r.header) {
 		c := r.whyGone(m.attempt, now, false)
 		s.class, s.why, s.own = c.class, origin{c.fault, c.span.from}, c.isOwn()
 		s.expired = r.whyGone(m.attempt, now, true).fault
@@ -244,11 +248,15 @@ func (c *crowd) count(h *attempt) {
 			m.apart = true
 		}
 	}
+	c.countLengths(h, apart)
+	later := c.replacing(h)
+	c.countReplacing(h, later)
+	apart = append(apart, later...)
 	for _, m := range apart {
 		m.in.n--
+		m.apart = true
 	}
 	c.countGroups(h)
-	c.countLengths(h, apart)
 	c.notify(h)
 	for _, m := range apart {
 		m.in.n++
@@ -323,7 +331,11 @@ func (c *crowd) peculiar(h *attempt) (all []*member) {
 		byToken := ranked && m.ranked
 		switch {
 		case m.apart || !m.meets(h):
-		case byToken && m.token > h.token, !byToken && released <= m.acquire.done:
+		case byToken && m.token > h.token: // see replacing
+			if m.acquire.done == now {
+				all = append(all, m)
+			}
+		case !byToken && released <= m.acquire.done:
 			all = append(all, m)
 		case !doubt || m.in.class != CauseTwice:
 		case byToken && m.token < h.token, !byToken && m.in.ended: // the order is certain
@@ -336,6 +348,37 @@ func (c *crowd) peculiar(h *attempt) (all []*member) {
 	return all
 }
 
+// replacing returns the members that were granted the key after a hold that begins now, as their tokens
+// say: the answer to the hold came late.
+func (c *crowd) replacing(h *attempt) (later []*member) {
+	if !c.run.rankedByToken(h) {
+		return nil
+	}
+	for _, m := range c.since(h.acquire.invoke) {
+		if m.ranked && m.token > h.token && m.acquire.done < h.acquire.done && !m.apart && m.meets(h) {
+			later = append(later, m)
+		}
+	}
+	return later
+}
+
+// countReplacing counts the overlaps of a hold with those that were granted the key after it. The hold is
+// the earlier one of each pair.
+func (c *crowd) countReplacing(h *attempt, later []*member) {
+	var p pairing
+	earlier, turn := c.run.member(h), int64(math.MinInt64)
+	for _, m := range later { // in order
+		if m.acquire.done >= turn {
+			p, turn = c.run.pairing(earlier, m.acquire.done), c.run.nextTurn(earlier, m.acquire.done)
+		}
+		p.valid = m.in.valid
+		c.countPairs(p, h, m.expired, 1, 0)
+		if c.isOwn(p, m.expired) {
+			c.run.origins.mark(h)
+		}
+	}
+}
+
 // countGroups counts the overlaps of a hold with all members that are not apart.
 func (c *crowd) countGroups(h *attempt) {
 	for _, g := range c.groups {
@@ -344,25 +387,8 @@ func (c *crowd) countGroups(h *attempt) {
 		if g.n == 0 || g.shared && h.shared {
 			continue
 		}
-		class := UseAfterExpiry
-		if g.valid && (h.deadline > h.acquire.done || h.deadline == h.acquire.done && h.holdEnd == h.acquire.done) {
-			class = DoubleGrant
-		}
-		cause, why, own := g.class, g.why, g.own
-		switch {
-		case leaseUnknown(c.run.header):
-			class, own = Unclassified, true
-		case h.expired:
-			cause, why, own = CauseExpiredGrant, origin{fault: g.expired}, g.expired == nil
-		}
-		c.into.summary.count(class, g.state, g.n)
-		c.into.more(c.run.name(h.key), g.n)
-		if class != Unclassified {
-			c.into.because(cause, g.n-doubtful)
-			c.into.because(CauseUnexplained, doubtful)
-		}
-		if !own {
-			c.run.origins.explain(why)
+		c.countPairs(g.pairing, h, h.expired, g.n, doubtful)
+		if !c.isOwn(g.pairing, h.expired) {
 			continue
 		}
 		g.unmarked = slices.DeleteFunc(g.unmarked, func(m *member) bool {
@@ -372,6 +398,37 @@ func (c *crowd) countGroups(h *attempt) {
 			return m.in != g || m.origin
 		})
 	}
+}
+
+// countPairs counts n pairs with a hold that begins now, of which some are unexplained; expired says that
+// the later one of each had expired when it arrived.
+func (c *crowd) countPairs(p pairing, h *attempt, expired bool, n, doubtful int64) {
+	class, cause, why := UseAfterExpiry, p.class, p.why
+	if p.valid && (h.deadline > h.acquire.done || h.deadline == h.acquire.done && h.holdEnd == h.acquire.done) {
+		class = DoubleGrant
+	}
+	if expired {
+		cause, why = CauseExpiredGrant, origin{fault: p.expired}
+	}
+	if leaseUnknown(c.run.header) {
+		class = Unclassified
+	} else {
+		c.into.because(cause, n-doubtful)
+		c.into.because(CauseUnexplained, doubtful)
+	}
+	c.into.summary.count(class, p.state, n)
+	c.into.more(c.run.name(h.key), n)
+	if !c.isOwn(p, expired) {
+		c.run.origins.explain(why)
+	}
+}
+
+// isOwn says that no fault explains a pair.
+func (c *crowd) isOwn(p pairing, expired bool) bool {
+	if expired && !leaseUnknown(c.run.header) {
+		return p.expired == nil
+	}
+	return p.own
 }
 
 // countLengths adds up for how long a hold overlaps with the members that are not apart.
