@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +37,13 @@ const (
 	module        = "lockcheck"
 	docker        = "github.com/docker/"
 	dockerPackage = module + "/clusters/engine"
+)
+
+// templates are what calls methods by name: if that can be reached, the linker keeps every exported method of every
+// library. mayTemplate are the packages of others that import them for something else that lockcheck calls.
+var (
+	templates   = []string{"text/template", "html/template"}
+	mayTemplate = []string{"html/template", "github.com/spf13/cobra", "maragu.dev/gomponents"}
 )
 
 // goPackage is what go list tells of a package; Imports without those of tests, Doc the
@@ -77,15 +86,17 @@ func misplaced(p goPackage) []string {
 			wrong = append(wrong, fmt.Sprintf("%s imports %s, and is not pure", p.ImportPath, imported))
 		case strings.HasPrefix(imported, docker) && p.ImportPath != dockerPackage:
 			wrong = append(wrong, fmt.Sprintf("%s imports %s, which only %s may", p.ImportPath, imported, dockerPackage))
+		case slices.Contains(templates, imported):
+			wrong = append(wrong, fmt.Sprintf("%s imports %s, for which lockcheck is larger by a third", p.ImportPath, imported))
 		}
 	}
 	return wrong
 }
 
-// packagesOf lists the packages of the module in a folder.
-func packagesOf(t *testing.T, folder string) (packages []goPackage) {
+// packagesOf lists packages as seen from a folder.
+func packagesOf(t *testing.T, folder string, which ...string) (packages []goPackage) {
 	t.Helper()
-	command := exec.Command("go", "list", "-tags=kubernetes", "-json=ImportPath,Imports,Doc", "./...")
+	command := exec.Command("go", append([]string{"list", "-json=ImportPath,Imports,Doc"}, which...)...)
 	command.Dir = folder
 	output, err := command.Output()
 	if err != nil {
@@ -109,7 +120,7 @@ func TestArchitecture(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, folder := range append(modules, "go.mod") {
-		for _, p := range packagesOf(t, filepath.Dir(folder)) {
+		for _, p := range packagesOf(t, filepath.Dir(folder), "-tags=kubernetes", "./...") {
 			if p.ImportPath == module {
 				continue // it has nothing but this test
 			}
@@ -124,6 +135,30 @@ func TestArchitecture(t *testing.T) {
 	}
 	if len(met) != len(layers) {
 		t.Errorf("packages of %d layers, want all %d", len(met), len(layers))
+	}
+}
+
+// TestTemplates: what make build links has no package that executes templates.
+func TestTemplates(t *testing.T) {
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tags := regexp.MustCompile(`(?m)^TAGS := (\S+)$`).FindSubmatch(makefile)
+	if tags == nil || !strings.Contains(string(makefile), "\nBUILD := go build -buildvcs=auto -tags $(TAGS) ") {
+		t.Fatal("the Makefile does not say by which tags lockcheck is built")
+	}
+	found := 0
+	for _, p := range packagesOf(t, ".", "-tags="+string(tags[1]), "-deps", "./cmd/lockcheck") {
+		if !slices.ContainsFunc(p.Imports, func(imported string) bool { return slices.Contains(templates, imported) }) {
+			continue
+		}
+		if found++; !slices.Contains(mayTemplate, p.ImportPath) {
+			t.Errorf("%s imports templates", p.ImportPath)
+		}
+	}
+	if found == 0 {
+		t.Error("nothing imports templates, so nothing was looked at")
 	}
 }
 
@@ -160,6 +195,8 @@ func TestArchitectureControl(t *testing.T) {
 		{"lockcheck/clusters/engine", "github.com/docker/docker/client", true},
 		{"lockcheck/clusters", "github.com/docker/docker/client", false},
 		{"lockcheck/checker", "github.com/docker/docker/client", false},
+		{"lockcheck/reports", "html/template", false},
+		{"lockcheck/clusters/images", "text/template", false},
 		{"lockcheck/internal/runs", "lockcheck/cellar", false},
 		{"lockcheck/cellar", "fmt", false},
 		{"lockcheck/workers/x", "lockcheck/internal/workerprogram", true},

@@ -37,7 +37,7 @@ var build = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(folder, "lockcheck")
-	command := exec.Command("go", "build", "-o", path, "lockcheck/cmd/lockcheck")
+	command := exec.Command("go", "build", "-tags", "grpcnotrace", "-o", path, "lockcheck/cmd/lockcheck") // as make build does
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, output)
