@@ -23,8 +23,9 @@ type request struct {
 	Target string        `json:",omitempty"` // address to dial, or id of a cut
 	Span   time.Duration `json:",omitempty"` // clock offset or time limit
 	Speed  float64       `json:",omitempty"` // of a clock
-	// Limit bounds the whole call at the agent.
-	Limit time.Duration `json:",omitempty"`
+	// Until ends the call at the agent, on the monotonic clock that both sides share: a stopped agent
+	// may read it long after it was sent. 0 for no end.
+	Until int64 `json:",omitempty"`
 }
 
 type reply struct {
@@ -89,9 +90,9 @@ func changes(method string) bool {
 }
 
 func perform(ctx context.Context, host Host, r request, actions sync.Locker) (answer reply) {
-	if r.Limit > 0 {
+	if r.Until != 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, r.Limit)
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(r.Until-history.Now()))
 		defer cancel()
 	}
 	answer.ID = r.ID
@@ -254,7 +255,7 @@ func (r *Remote) call(ctx context.Context, call request) (reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	if deadline, set := ctx.Deadline(); set {
-		call.Limit = time.Until(deadline)
+		call.Until = history.Now() + time.Until(deadline).Nanoseconds()
 	}
 	asked := history.Now()
 	waiter, err := r.send(ctx, call)

@@ -227,6 +227,17 @@ func TestWireDeadline(t *testing.T) {
 	}
 }
 
+// TestWireTooLate: an action that reaches the agent when its caller has given up is not done.
+func TestWireTooLate(t *testing.T) {
+	for _, left := range []time.Duration{-1, time.Minute} {
+		host := answers{cuts: make(chan Cut, 1)}
+		answer := perform(t.Context(), host, request{Method: "cut", Until: history.Now() + left.Nanoseconds()}, new(sync.Mutex))
+		if done := len(host.cuts) == 1; done != (left > 0) || done != (answer.Error == "") {
+			t.Errorf("%s before its end: done %v, %q", left, done, answer.Error)
+		}
+	}
+}
+
 func TestWireConcurrent(t *testing.T) {
 	var hosts []*Remote
 	for range 2 {
