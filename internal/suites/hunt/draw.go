@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"lockcheck/history"
+	"lockcheck/internal/suites/trials"
 	"lockcheck/nemesis"
 )
 
@@ -15,11 +16,12 @@ const maxSteps = 3
 // draw makes a trial by chance alone. Each kind of fault is left out with even odds, because some hide what others do
 // (swarm testing).
 func (s space) draw(rng *rand.Rand) Trial {
-	t := Trial{
-		Workers: oneOf(rng, workerCounts()), Section: oneOf(rng, sections()), Seed: rng.Uint64N(1_000_000),
+	workers, section, seed := oneOf(rng, workerCounts()), oneOf(rng, sections()), rng.Uint64N(1_000_000)
+	t := Trial{Seed: seed, Use: trials.Use{
+		Workers: workers, Section: section,
 		Long: s.long && rng.IntN(4) == 0, Renew: s.renew && rng.IntN(2) == 0, Check: s.check && rng.IntN(4) == 0,
 		Pin: s.pin && rng.IntN(2) == 0, Brief: s.brief && rng.IntN(4) == 0,
-	}
+	}}
 	kinds := s.swarm(rng)
 	for range s.steps(rng) {
 		t.Steps = append(t.Steps, s.step(rng, kinds))

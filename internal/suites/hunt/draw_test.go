@@ -11,6 +11,7 @@ import (
 	"lockcheck/clusters/clustertest"
 	"lockcheck/history"
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites/trials"
 	"lockcheck/nemesis"
 )
 
@@ -149,7 +150,7 @@ func TestLockDelay(t *testing.T) {
 		{"consul", false, 3 * time.Second}, {"consul", true, 11 * time.Second}, {"etcd", true, 10 * time.Second}, {"etcd", false, 2 * time.Second},
 	} {
 		p := ready(t, c.lock)
-		trial := Trial{Workers: 2, Section: 1, Long: c.long}
+		trial := Trial{Use: trials.Use{Workers: 2, Section: 1, Long: c.long}}
 		outline, err := p.outline(trial)
 		if err != nil || outline.Effective != c.want || p.sketch(trial).Section.Max != c.want {
 			t.Errorf("%s, long %v: free after %s with sections of %s, want %s: %v", c.lock, c.long, outline.Effective, p.sketch(trial).Section, c.want, err)
@@ -398,7 +399,7 @@ func TestGuideGoesOn(t *testing.T) {
 
 // An attempt that a fault meets goes on when the fault is over, unless it is to be brief.
 func TestWait(t *testing.T) {
-	paused := Trial{Workers: 3, Section: 1.6, Steps: []Step{{Fault: history.Pause, Target: "waiter", When: nemesis.WhenHolding, Length: 2.5}}}
+	paused := Trial{Use: trials.Use{Workers: 3, Section: 1.6}, Steps: []Step{{Fault: history.Pause, Target: "waiter", When: nemesis.WhenHolding, Length: 2.5}}}
 	brief, long := paused, paused
 	brief.Brief, long.Long = true, true
 	for _, c := range []struct {
@@ -424,7 +425,7 @@ func TestWait(t *testing.T) {
 
 // TestAsFarAs: of a trial those steps are left that began and may have met somebody.
 func TestAsFarAs(t *testing.T) {
-	trial := Trial{Workers: 3, Section: 0.6, Steps: []Step{
+	trial := Trial{Use: trials.Use{Workers: 3, Section: 0.6}, Steps: []Step{
 		{Fault: history.Kill, Target: "one", When: nemesis.WhenHolding, Length: 1.3},
 		{Fault: history.Pause, Target: "waiter", When: nemesis.WhenHolding, Length: 1.3},
 	}}.normal()

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"lockcheck/history"
+	"lockcheck/internal/suites/trials"
 	"lockcheck/nemesis"
 )
 
@@ -19,7 +20,7 @@ func (s space) first(rng *rand.Rand) []Trial {
 
 // withoutFaults finds what needs no fault: by long sections, or by many holds.
 func withoutFaults() []Trial {
-	return []Trial{{Workers: 3, Section: sections()[1]}, {Workers: 5, Section: shortest}}
+	return []Trial{{Use: trials.Use{Workers: 3, Section: sections()[1]}}, {Use: trials.Use{Workers: 5, Section: shortest}}}
 }
 
 // unreplicated is a trial in which the leader is cut off from the other servers and grants the lock to whoever still
@@ -31,7 +32,7 @@ func (s space) unreplicated(rng *rand.Rand) []Trial {
 		return nil
 	}
 	return []Trial{Trial{
-		Workers: 3, Section: 0.9, Long: true, Seed: rng.Uint64N(1_000_000), Steps: []Step{
+		Use: trials.Use{Workers: 3, Section: 0.9, Long: true}, Seed: rng.Uint64N(1_000_000), Steps: []Step{
 			{Fault: cut.fault, Target: cut.target, From: cut.from, When: nemesis.WhenReleasing, Length: 1.3},
 		},
 	}.normal()}
@@ -82,7 +83,7 @@ func (s space) late(rng *rand.Rand) []Trial {
 			continue
 		}
 		all = append(all, Trial{
-			Workers: c.workers, Section: c.section, Long: true, Renew: s.renew, Seed: rng.Uint64N(1_000_000), Steps: []Step{
+			Use: trials.Use{Workers: c.workers, Section: c.section, Long: true, Renew: s.renew}, Seed: rng.Uint64N(1_000_000), Steps: []Step{
 				{Fault: history.Pause, Target: actor, When: c.at, Length: 0.5},
 				{Fault: history.Pause, Target: actor, When: c.then, Length: 1.3, Order: then},
 			},
@@ -141,9 +142,9 @@ func (s space) single(rng *rand.Rand, a aim) []Trial {
 	step := Step{Fault: a.fault, Target: a.target, From: a.from, When: s.whens[a][0], Length: 1.3, Clock: firstOf(clocksOf(a.fault))}
 	long := s.long && outlasts(a)
 	renewed, both := long && s.renew, s.turn(a) == 0
-	within := Trial{Workers: 3, Section: 0.6, Long: long, Renew: renewed && !both && rng.IntN(2) == 0, Steps: []Step{step}}
+	within := Trial{Use: trials.Use{Workers: 3, Section: 0.6, Long: long, Renew: renewed && !both && rng.IntN(2) == 0}, Steps: []Step{step}}
 	step.Length, step.Clock = 2.5, lastOf(clocksOf(a.fault))
-	beyond := Trial{Workers: 3, Section: 0.6, Renew: s.renew, Steps: []Step{step}}
+	beyond := Trial{Use: trials.Use{Workers: 3, Section: 0.6, Renew: s.renew}, Steps: []Step{step}}
 	if s.renew || s.session {
 		beyond.Section = 1.6
 	}

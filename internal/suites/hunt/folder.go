@@ -222,7 +222,7 @@ func (f *Folder) nameOf(s Signature) string {
 	if last := f.recordOf(s); last != nil {
 		return last.Name
 	}
-	name := fmt.Sprintf("hunt-%s-%d", f.Plan.info.Name, len(f.records)+1)
+	name := fmt.Sprintf("hunt-%s-%d", f.Plan.subject.Info.Name, len(f.records)+1)
 	if f.Plan.Shard.Of > 0 {
 		name += fmt.Sprintf("-part%d", f.Plan.Shard.N)
 	}

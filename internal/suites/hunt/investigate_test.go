@@ -13,6 +13,7 @@ import (
 	"lockcheck/checker"
 	"lockcheck/history"
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites/trials"
 )
 
 // errInterrupt is what a fake run gives that is interrupted.
@@ -86,7 +87,7 @@ func withStuck(t *testing.T) *Folder {
 	if err := os.Mkdir(filepath.Join(folder.Path, runsFolder), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	trial := Trial{Workers: 3, Section: 0.6, Steps: []Step{{Fault: history.Pause, Target: "waiter", When: "holding", Length: 1.3}}}
+	trial := Trial{Use: trials.Use{Workers: 3, Section: 0.6}, Steps: []Step{{Fault: history.Pause, Target: "waiter", When: "holding", Length: 1.3}}}
 	seen := sighting{Signature{Property: checker.Liveness}, "stuck", trial}
 	if err := folder.add(entry{Tried: &attempt{Trial: trial, Finds: []sighting{seen}}}); err != nil {
 		t.Fatal(err)

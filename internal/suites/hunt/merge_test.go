@@ -11,6 +11,7 @@ import (
 	"lockcheck/checker"
 	"lockcheck/internal/suites"
 	"lockcheck/internal/suites/repros"
+	"lockcheck/internal/suites/trials"
 )
 
 // partOf makes a part of a hunt on disk.
@@ -42,7 +43,7 @@ func partOf(t *testing.T, n, of int, entries ...entry) *Folder {
 // trialAt is a trial that began after some seconds, was the first of its part to meet a Cell, and
 // showed what is named.
 func trialAt(second int, met string, property checker.Property) entry {
-	t := &attempt{Trial: Trial{Workers: 2, Section: shortest}, Began: time.Unix(int64(second), 0), Proven: true, Fresh: []Cell{{Moment: met}}}
+	t := &attempt{Trial: Trial{Use: trials.Use{Workers: 2, Section: shortest}}, Began: time.Unix(int64(second), 0), Proven: true, Fresh: []Cell{{Moment: met}}}
 	if property != "" {
 		t.Finds, t.Run = []sighting{{Signature: Signature{Property: property}, What: "so"}}, "runs/x"
 	}
@@ -211,7 +212,7 @@ func TestMergeLockFile(t *testing.T) {
 	}
 	folder := filepath.Join(part.Path, findsFolder)
 	s := Signature{Property: checker.Liveness}
-	r, err := p.reproduction("hunt-kazoo-1", Trial{Workers: 2, Section: shortest}, s, "stuck")
+	r, err := p.reproduction("hunt-kazoo-1", Trial{Use: trials.Use{Workers: 2, Section: shortest}}, s, "stuck")
 	if err == nil {
 		err = os.MkdirAll(folder, 0o755)
 	}

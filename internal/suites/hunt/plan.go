@@ -3,14 +3,12 @@
 package hunt
 
 import (
-	"cmp"
 	"time"
 
-	"lockcheck/clients"
-	"lockcheck/clusters"
 	"lockcheck/internal/lockfile"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
+	"lockcheck/internal/suites/trials"
 )
 
 // Plan says what a hunt tries. Only Ready makes it fit for use.
@@ -29,8 +27,7 @@ type Plan struct {
 	// Missing are the parts that a merged hunt lacks.
 	Missing []suites.Shard `json:"missing,omitempty"`
 
-	info    clients.Info
-	servers clusters.Spec
+	subject trials.Subject
 	space   space
 }
 
@@ -49,30 +46,15 @@ func (p Plan) Ready() (Plan, error) {
 	if p.TTL < 0 {
 		return p, runs.Usagef("--ttl %s: a lease must be positive", p.TTL)
 	}
-	p.info, p.servers = lock.Info, lock.Servers
-	if _, err := p.outline(Trial{Workers: fewest, Section: shortest}); err != nil {
+	p.subject = trials.Subject{Lock: lock, Name: p.Lock, Version: p.Version, Nodes: p.Nodes, TTL: p.TTL}
+	if _, err := p.outline(Trial{Use: trials.Use{Workers: fewest, Section: shortest}}); err != nil {
 		return p, err
 	}
 	if p.Nodes > 0 { // outline has checked that the lock can have it
-		p.servers.Nodes, p.servers.Sizes = p.Nodes, nil
+		p.subject.Servers.Nodes, p.subject.Servers.Sizes = p.Nodes, nil
 	}
 	p.space = p.spaceOf()
 	return p, nil
-}
-
-// lease is that of most trials: the shortest useful one, unless the plan sets it; 0 for a lock without one.
-func (p Plan) lease() time.Duration { return cmp.Or(p.TTL, p.info.ShortestTTL()) }
-
-// shortDelay is a lock delay that a trial can exceed and a hunt can afford.
-const shortDelay = time.Second
-
-// lockDelay is that of trials; nil for the usual one, and for a lock without any.
-func (p Plan) lockDelay() *time.Duration {
-	if p.info.LockDelay <= shortDelay {
-		return nil
-	}
-	delay := shortDelay
-	return &delay
 }
 
 // isBlind says whether the i-th trial of this part is blind. At any time the share is kept, by few trials of many parts

@@ -9,6 +9,7 @@ import (
 
 	"lockcheck/internal/stats"
 	"lockcheck/internal/suites"
+	"lockcheck/internal/suites/trials"
 )
 
 func TestReruns(t *testing.T) {
@@ -121,7 +122,7 @@ func (s simulated) shrunk(t *testing.T, space space, trial Trial) (small Trial, 
 // TestShrinkReliable: what always shows is not made smaller at the price that it often does not.
 func TestShrinkReliable(t *testing.T) {
 	p := ready(t, "redlock")
-	trial := Trial{Workers: 3, Section: 1.6, Renew: true, Steps: []Step{{Fault: "pause", Target: "holder", When: "holding", Length: 2.5}}}
+	trial := Trial{Use: trials.Use{Workers: 3, Section: 1.6, Renew: true}, Steps: []Step{{Fault: "pause", Target: "holder", When: "holding", Length: 2.5}}}
 	for _, factor := range []float64{0.7, 0.5, 0.3} {
 		lost := 0
 		for seed := range uint64(200) {
@@ -147,7 +148,7 @@ func TestSettle(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var kept []Trial
 	for _, workers := range []int{5, 3, 2} {
-		kept = append(kept, Trial{Workers: workers})
+		kept = append(kept, Trial{Use: trials.Use{Workers: workers}})
 	}
 	o := func(_ context.Context, t Trial, runs, _ int) (Count, error) {
 		c := Count{Made: runs}
@@ -174,7 +175,7 @@ func TestSettle(t *testing.T) {
 // TestReduceStops: a stop returns what was reached, and a form that the lock does not support is skipped.
 func TestReduceStops(t *testing.T) {
 	p := ready(t, "memory")
-	trial := Trial{Workers: 5, Section: 1.6, Steps: []Step{{Fault: "pause", Target: "all", Length: 2.5}}}
+	trial := Trial{Use: trials.Use{Workers: 5, Section: 1.6}, Steps: []Step{{Fault: "pause", Target: "all", Length: 2.5}}}
 	shows, late := error(nil), &Stop{Kind: outOfTime}
 	for _, c := range []struct {
 		name    string
@@ -224,7 +225,7 @@ func TestSimplerEnds(t *testing.T) {
 // shows, or has steps in an order, is made once.
 func TestRepeated(t *testing.T) {
 	step := Step{Fault: "pause", Target: "waiter", When: "holding", Length: 1.3}
-	one := Trial{Workers: 3, Section: 0.6, Steps: []Step{step}}
+	one := Trial{Use: trials.Use{Workers: 3, Section: 0.6}, Steps: []Step{step}}
 	two := one
 	two.Steps = []Step{step, {Fault: "kill", Target: "one", Length: 1.3, Order: then}}
 	for _, c := range []struct {
@@ -233,14 +234,14 @@ func TestRepeated(t *testing.T) {
 		p     float64
 		want  int
 	}{
-		{"always", one, 1, 0}, {"mostly", one, 0.9, 2}, {"seldom", one, 0.1, 25}, {"in an order", two, 0.1, 0}, {"without a fault", Trial{Workers: 3}, 0.5, 7},
+		{"always", one, 1, 0}, {"mostly", one, 0.9, 2}, {"seldom", one, 0.1, 25}, {"in an order", two, 0.1, 0}, {"without a fault", Trial{Use: trials.Use{Workers: 3}}, 0.5, 7},
 	} {
 		if got := c.trial.repeated(c.p, 2*time.Second, maxLength).Times; got != c.want {
 			t.Errorf("%s: %d times, want %d", c.name, got, c.want)
 		}
 	}
 	p := ready(t, "redlock")
-	again := one.repeated(0.1, p.lease(), maxLength)
+	again := one.repeated(0.1, p.subject.Lease(), maxLength)
 	if _, err := p.outline(again); err != nil {
 		t.Errorf("%s: %v", again, err)
 	}
@@ -252,7 +253,7 @@ func TestRepeated(t *testing.T) {
 // TestTimeForControl: what has to be repeated to show takes longer runs, and those of a control
 // need their time, too.
 func TestTimeForControl(t *testing.T) {
-	trial := Trial{Workers: 3, Section: 0.6, Steps: []Step{{Fault: "pause", Target: "waiter", When: "holding", Length: 1.3}}}
+	trial := Trial{Use: trials.Use{Workers: 3, Section: 0.6}, Steps: []Step{{Fault: "pause", Target: "waiter", When: "holding", Length: 1.3}}}
 	takes := func(runs Count, left time.Duration) time.Duration {
 		i := &investigation{
 			search: &search{folder: &Folder{Plan: ready(t, "redlock")}, machine: Machine{Parallel: 3}, gate: suites.NewGate(3)},

@@ -15,6 +15,7 @@ import (
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
 	"lockcheck/internal/suites/repros"
+	"lockcheck/internal/suites/trials"
 	"lockcheck/internal/yamlfile"
 )
 
@@ -76,11 +77,11 @@ func (p Plan) controls(t Trial, r repros.Reproduction) []repros.Control {
 	if sibling := p.sibling(); sibling != "" {
 		all = append(all, repros.Control{Summary: "the same with " + sibling, Setup: changed("lock", sibling)})
 	}
-	if p.lockDelay() != nil {
-		usual := p.info.LockDelay.String()
+	if p.subject.LockDelay() != nil {
+		usual := p.subject.Info.LockDelay.String()
 		o := p.sketch(t)
-		o.LockDelay = &p.info.LockDelay
-		if limit, err := limitOf(o, t); err == nil {
+		o.LockDelay = &p.subject.Info.LockDelay
+		if limit, err := trials.LimitOf(o, t.Use, t.Times); err == nil {
 			all = append(all, repros.Control{
 				Summary: "the same with a lock delay of " + usual, Setup: changed("lock-delay", usual, "time-limit", limit.String()),
 			})
@@ -110,15 +111,15 @@ func changed(texts ...string) yaml.Node {
 // sibling is a lock without a known flaw on the same servers, with or without a proxy in front; "" if there is none or
 // if the lock has no known flaw itself.
 func (p Plan) sibling() string {
-	if p.info.Naive == "" {
+	if p.subject.Info.Naive == "" {
 		return ""
 	}
 	fits := func(i clients.Info) bool {
-		servers := i.Servers == p.info.Servers || strings.HasPrefix(p.info.Servers, i.Servers+"-") // what is in front of them left out
-		return servers && i.Naive == "" && !i.Unsafe && (i.TTL == 0) == (p.info.TTL == 0)
+		servers := i.Servers == p.subject.Info.Servers || strings.HasPrefix(p.subject.Info.Servers, i.Servers+"-") // what is in front of them left out
+		return servers && i.Naive == "" && !i.Unsafe && (i.TTL == 0) == (p.subject.Info.TTL == 0)
 	}
 	table := clients.Table()
-	i := slices.IndexFunc(table, func(i clients.Info) bool { return fits(i) && i.Library == p.info.Library })
+	i := slices.IndexFunc(table, func(i clients.Info) bool { return fits(i) && i.Library == p.subject.Info.Library })
 	if i < 0 {
 		i = slices.IndexFunc(table, fits)
 	}

@@ -87,7 +87,7 @@ type Finding struct {
 // Result sums up the hunt.
 func (f *Folder) Result() Result {
 	r := Result{
-		Schema: resultSchema, Plan: f.Plan, Lease: f.Plan.lease(), Unsupported: f.Plan.space.unsupported, Inherent: make(map[string]int),
+		Schema: resultSchema, Plan: f.Plan, Lease: f.Plan.subject.Lease(), Unsupported: f.Plan.space.unsupported, Inherent: make(map[string]int),
 		Arms:     []Arm{{Name: "guided"}, {Name: "blind"}},
 		Coverage: Coverage{Roles: f.Plan.space.roles(), Phases: phases(), States: states(), Moments: calls()},
 	}

@@ -14,6 +14,7 @@ import (
 	"lockcheck/checker"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
+	"lockcheck/internal/suites/trials"
 	"lockcheck/reports"
 )
 
@@ -132,14 +133,14 @@ func (s *search) allFail() error {
 
 // makeTrials makes the next trials and says how many.
 func (s *search) makeTrials(ctx context.Context) (made int, stopped bool, err error) {
-	trials := s.next()
+	attempts := s.next()
 	var jobs []suites.Job
-	for _, a := range trials {
+	for _, a := range attempts {
 		o, err := s.folder.Plan.options(a.Trial)
 		if err != nil {
 			return 0, false, err
 		}
-		o.EndRecovered, o.UntilViolation = true, true // investigations make whole runs, as "lockcheck repro" does
+		o = trials.Quick(o) // investigations make whole runs, as "lockcheck repro" does
 		job, err := s.job(a.Trial, o)
 		if err != nil {
 			return 0, false, err
@@ -151,7 +152,7 @@ func (s *search) makeTrials(ctx context.Context) (made int, stopped bool, err er
 	r.Skipped = func(int) error { return nil }
 	r.Done = func(i int, m suites.Made) error {
 		made++
-		return s.record(trials[i], m)
+		return s.record(attempts[i], m)
 	}
 	stopped, err = r.Run(ctx, jobs, s.interrupt)
 	return made, stopped, err
@@ -162,7 +163,7 @@ func (s *search) job(t Trial, o runs.Options) (suites.Job, error) {
 	o.ResultsOnly = true
 	o.Parameters = map[string]string{"hunt": t.String()}
 	outline, err := runs.OutlineOf(o)
-	return suites.Job{Name: t.String(), Options: o, Outline: outline, MaxDelay: o.TTL / 4}, err
+	return suites.Job{Name: t.String(), Options: o, Outline: outline, MaxDelay: trials.MaxDelay(o)}, err
 }
 
 func (s *search) runner() suites.Runner {

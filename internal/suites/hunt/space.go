@@ -6,10 +6,10 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"time"
 
 	"lockcheck/history"
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites/trials"
 	"lockcheck/nemesis"
 )
 
@@ -24,20 +24,6 @@ func sections() []float64   { return []float64{shortest, 0.6, 1.6} }
 func lengths() []float64    { return []float64{0.5, 1.3, 2.5} }
 func clockSteps() []float64 { return []float64{1.5, 10, -10} }
 func speeds() []float64     { return []float64{3, 0.3} }
-
-// longHold outlasts the restart and the failover of servers, which take seconds whatever the lease is.
-const longHold = 10 * time.Second
-
-// longLease keeps the lock of a silent holder for longHold.
-func (p Plan) longLease() time.Duration {
-	return p.info.Lease(time.Duration(float64(longHold) / max(1, p.info.Expiry)))
-}
-
-// hasLong says whether a long lease is possible and much longer than the usual one.
-func (p Plan) hasLong() bool {
-	atMost := p.info.MaxTTL
-	return p.servers.Nodes > 0 && p.lease() > 0 && p.lease() < p.longLease()/2 && (atMost == 0 || atMost >= p.longLease())
-}
 
 // moments are what a step can wait for, the simplest first; "" for nothing.
 func moments() []string {
@@ -99,19 +85,19 @@ func (p Plan) spaceOf() space {
 	s := space{aims: make(map[string][]aim), whens: make(map[aim][]string)}
 	var reasons []string
 	unsupported := make(map[string][]string) // kinds by their reason
-	vouches := p.info.TTL > 0 && !p.info.Session
-	s.renew, s.check, s.long, s.session = p.info.Renew, vouches, p.hasLong(), p.info.Session
-	s.pin, s.brief = p.info.AnyServer && p.servers.Nodes > 1, p.info.GivesUp() && !p.info.CountsAnew
-	if sizes := p.servers.AllSizes(); len(sizes) > 1 {
+	vouches := p.subject.Info.TTL > 0 && !p.subject.Info.Session
+	s.renew, s.check, s.long, s.session = p.subject.Info.Renew, vouches, p.subject.HasLong(), p.subject.Info.Session
+	s.pin, s.brief = p.subject.Info.AnyServer && p.subject.Servers.Nodes > 1, p.subject.Info.GivesUp() && !p.subject.Info.CountsAnew
+	if sizes := p.subject.Servers.AllSizes(); len(sizes) > 1 {
 		s.nodes, s.sizes = sizes[0], sizes[1:]
 	}
 	for _, kind := range nemesis.Kinds() {
 		var why error
-		for _, a := range aimsOf(kind, p.servers.Nodes) {
+		for _, a := range aimsOf(kind, p.subject.Servers.Nodes) {
 			for _, when := range moments() {
 				step := simplest(a)
 				step.When = when
-				_, err := runs.OutlineOf(p.sketch(Trial{Workers: 3, Section: shortest, Renew: s.renew, Steps: []Step{step}}))
+				_, err := runs.OutlineOf(p.sketch(Trial{Use: trials.Use{Workers: 3, Section: shortest, Renew: s.renew}, Steps: []Step{step}}))
 				if why = cmp.Or(why, err); err == nil {
 					s.whens[a] = append(s.whens[a], when)
 				}

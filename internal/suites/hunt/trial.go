@@ -1,7 +1,6 @@
 package hunt
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -11,24 +10,13 @@ import (
 	"lockcheck/checker"
 	"lockcheck/history"
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites/trials"
 	"lockcheck/nemesis"
-	"lockcheck/workloads"
 )
 
 // Trial is one short run: how the lock is used, and the faults.
 type Trial struct {
-	Workers int `json:"workers"`
-	// Section is the time in the critical section, in leases.
-	Section float64 `json:"section"`
-	// Long: the lease outlasts the restart of a server and a failover.
-	Long bool `json:"long,omitempty"`
-	// Nodes is the number of servers; 0 for the usual one.
-	Nodes int  `json:"nodes,omitempty"`
-	Renew bool `json:"renew,omitempty"`
-	Check bool `json:"check,omitempty"` // before the write
-	Pin   bool `json:"pin,omitempty"`
-	// Brief: attempts give up after half of the shortest lease, otherwise never.
-	Brief bool   `json:"brief,omitempty"`
+	trials.Use
 	Steps []Step `json:"steps,omitempty"`
 	// Times is how often the only step is made, or, without a step, how many times longer the trial is; 0 for once. It is
 	// for reproductions, never drawn.
@@ -60,34 +48,13 @@ const (
 	then   order = "then"   // after the one before is healed
 )
 
-// Times of a trial.
-const (
-	// firstStep is how long workers run before the first fault.
-	firstStep = 200 * time.Millisecond
-	// idle is the least length of a trial without faults.
-	idle = 2 * time.Second
-	// momentWait is how long a step may wait for its moment.
-	momentWait = 2 * time.Second
-)
-
 func (t Trial) key() string {
 	text, _ := json.Marshal(t) // of plain values: it cannot fail
 	return string(text)
 }
 
 func (p Plan) options(t Trial) (runs.Options, error) {
-	o := p.sketch(t)
-	var err error
-	o.TimeLimit, err = limitOf(o, t)
-	if p.info.GivesUp() && !t.Brief {
-		o.Wait = o.TimeLimit // an attempt that is given up under a fault hides its outcome
-	}
-	return o, err
-}
-
-func limitOf(o runs.Options, t Trial) (time.Duration, error) {
-	outline, err := runs.OutlineOf(o)
-	return (outline.Recovery + t.active(outline.Effective) + 99*time.Millisecond).Truncate(100 * time.Millisecond), err
+	return p.subject.Options(t.Use, p.schedule(t), t.Times)
 }
 
 func (p Plan) outline(t Trial) (runs.Outline, error) {
@@ -99,52 +66,24 @@ func (p Plan) outline(t Trial) (runs.Outline, error) {
 }
 
 // sketch are the options without a time limit.
-func (p Plan) sketch(t Trial) runs.Options {
-	lease := p.lease()
-	if t.Long {
-		lease = p.longLease()
-	}
-	section := time.Duration(t.Section * float64(p.unit(lease))).Round(time.Millisecond)
-	o := runs.Options{
-		Lock: p.Lock, ServerVersion: p.Version, Nodes: cmp.Or(t.Nodes, p.Nodes), Pin: t.Pin,
-		Workload: history.WorkloadSet, Guard: string(workloads.NoGuard), Concurrency: t.Workers, EndEarly: true, MinOps: 1,
-		Use: workloads.Use{
-			TTL: lease, LockDelay: p.lockDelay(), Section: workloads.Range{Min: section, Max: section}, Renew: t.Renew, CheckBeforeWrite: t.Check,
-		},
-		Seed: t.Seed,
-	}
-	if t.Brief {
-		o.Wait = p.unit(p.lease()) / 2
-	}
-	schedule := t.schedule(section)
-	o.Schedule = &schedule
-	return o
-}
+func (p Plan) sketch(t Trial) runs.Options { return p.subject.Sketch(t.Use, p.schedule(t)) }
 
-// unit is for how long a silent holder keeps the lock. Sections are measured in it.
-func (p Plan) unit(lease time.Duration) time.Duration {
-	switch {
-	case lease == 0:
-		return time.Second
-	case p.info.Session:
-		return p.info.Effective(lease, *cmp.Or(p.lockDelay(), &p.info.LockDelay))
-	}
-	return lease
-}
+// schedule is that of a trial of the lock.
+func (p Plan) schedule(t Trial) nemesis.Schedule { return t.schedule(p.subject.Section(t.Use)) }
 
 func (t Trial) schedule(section time.Duration) nemesis.Schedule {
 	s := nemesis.Schedule{Seed: t.Seed, Steps: []nemesis.Step{}}
 	for i, step := range t.Steps {
 		n := nemesis.Step{
 			ID: fmt.Sprintf("%s-%d", step.Fault, i+1), Fault: step.Fault, Target: step.Target, From: step.From,
-			When: step.When, For: nemesis.Span{Leases: step.Length}, After: nemesis.Span{Plus: firstStep},
+			When: step.When, For: nemesis.Span{Leases: step.Length}, After: nemesis.Span{Plus: trials.FirstStep},
 		}
 		if step.Half {
 			n.Into = nemesis.Span{Plus: (section / 2).Round(time.Millisecond)}
 		}
 		step.strength(&n)
 		if t.Times > 1 {
-			n.Every, n.Times = nemesis.Span{Leases: step.Length + 2*t.Section, Plus: momentWait}, t.Times
+			n.Every, n.Times = nemesis.Span{Leases: step.Length + 2*t.Section, Plus: trials.MomentWait}, t.Times
 		}
 		switch {
 		case i == 0:
@@ -180,21 +119,9 @@ func (s Step) strength(n *nemesis.Step) {
 	}
 }
 
-// active is the time that the steps need if each waits for its moment and for the step before.
+// active is the time that the steps need.
 func (t Trial) active(lease time.Duration) time.Duration {
-	if lease == 0 {
-		lease = time.Second
-	}
-	of := func(leases float64) time.Duration { return time.Duration(leases * float64(lease)) }
-	times := time.Duration(max(1, t.Times))
-	if len(t.Steps) == 0 {
-		return times * max(idle, 4*of(t.Section), 2*lease)
-	}
-	total := firstStep
-	for _, s := range t.Steps {
-		total += times * (of(s.Length) + 2*of(t.Section) + momentWait)
-	}
-	return total
+	return trials.Active(t.Use, t.schedule(0), t.Times, lease)
 }
 
 // maxLength bounds the length of a run with repeated steps.
