@@ -157,14 +157,18 @@ func (l List) node() g.Node {
 	if len(l.Items) == 0 {
 		return nil
 	}
-	list := html.Ul(html.Class("soft"), g.Map(l.Items, func(item Item) g.Node {
+	return folded(l.Summary, html.Ul(html.Class("soft"), g.Map(l.Items, func(item Item) g.Node {
 		link := g.If(item.Link.Href != "", g.Group{g.Text(" "), html.A(Href(item.Link.Href), CleanText(item.Link.Text))})
 		return html.Li(coloured("word", item.Verdict), CleanText(item.Text), command(item.Command), link)
-	}))
-	if l.Summary == "" {
-		return list
+	})))
+}
+
+// folded is a node behind a summary. Nothing is folded behind "".
+func folded(summary string, node g.Node) g.Node {
+	if summary == "" {
+		return node
 	}
-	return html.Details(html.Summary(CleanText(l.Summary)), list)
+	return html.Details(html.Summary(CleanText(summary)), node)
 }
 
 func (terms Terms) node() g.Node {
@@ -201,9 +205,7 @@ func (l List) markdown(b *strings.Builder) {
 	if len(l.Items) == 0 {
 		return
 	}
-	if l.Summary != "" {
-		b.WriteString("<details><summary>" + Markdown(l.Summary) + "</summary>\n\n")
-	}
+	defer fold(b, l.Summary)()
 	for _, item := range l.Items {
 		text := Markdown(item.Text)
 		if item.Verdict != "" {
@@ -218,9 +220,15 @@ func (l List) markdown(b *strings.Builder) {
 		b.WriteString("- " + text + "\n")
 	}
 	b.WriteString("\n")
-	if l.Summary != "" {
-		b.WriteString("</details>\n\n")
+}
+
+// fold begins what Markdown folds behind a summary, and returns what ends it. Nothing is folded behind "".
+func fold(b *strings.Builder, summary string) (end func()) {
+	if summary == "" {
+		return func() {}
 	}
+	b.WriteString("<details><summary>" + Markdown(summary) + "</summary>\n\n")
+	return func() { b.WriteString("</details>\n\n") }
 }
 
 func (l List) terminal(t *terminal) {

@@ -26,6 +26,7 @@ func examplePage(text string) Page {
 		},
 	}
 	figures := Table{
+		Summary: "Figures" + text,
 		Columns: Columns("fault", "runs", "acquire", "command"),
 		Rows: []Row{{
 			Anchor: "redis", Note: "Two runs." + text, Command: []string{"lockcheck", "test", text},

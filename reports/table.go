@@ -16,6 +16,7 @@ import (
 // Table is rows of cells below the names of their columns. The first cell names its row.
 type Table struct {
 	Caption string // above the table on a page; "" for none
+	Summary string // on a page the table is folded behind it; "" for a table that is open
 	Columns []Column
 	Rows    []Row
 	// Heat: all cells but the first are coloured by their verdicts.
@@ -97,10 +98,10 @@ func (table Table) node() g.Node {
 	bars := slices.ContainsFunc(table.Rows, func(r Row) bool {
 		return slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Bar.Width != "" })
 	})
-	return html.Div(html.Class("wide"), html.Table(components.Classes{"matrix": table.Heat, "chart": bars, "notes": notes, "sortable": !notes},
+	return folded(table.Summary, html.Div(html.Class("wide"), html.Table(components.Classes{"matrix": table.Heat, "chart": bars, "notes": notes, "sortable": !notes},
 		g.If(table.Caption != "", html.Caption(CleanText(table.Caption))),
 		html.THead(html.Tr(g.Map(table.Columns, func(c Column) g.Node { return ColumnHead(c.Name, titled(c.Summary)) }))),
-		html.TBody(g.Map(table.Rows, func(r Row) g.Node { return r.node(notes, len(table.Columns)-1) }))))
+		html.TBody(g.Map(table.Rows, func(r Row) g.Node { return r.node(notes, len(table.Columns)-1) })))))
 }
 
 // titled shows a text when the mouse is over an element; "" for none.
@@ -157,6 +158,7 @@ func (table Table) markdown(b *strings.Builder) {
 	for _, c := range table.Columns {
 		head = append(head, c.Name)
 	}
+	defer fold(b, table.Summary)()
 	markdownRow(b, head)
 	b.WriteString("|" + strings.Repeat(" --- |", len(head)) + "\n")
 	for _, row := range table.Rows {
