@@ -453,7 +453,7 @@ func TestMomentsSupported(t *testing.T) {
 	}{
 		{WhenQueued, Environment{}, errNoQueue},
 		{WhenQueued, Environment{Queues: true}, nil},
-		{WhenRenewing, Environment{}, errNoRenewals},
+		{WhenRenewing, Environment{}, ErrNoRenewals},
 		{WhenRenewing, Environment{Renews: true}, nil},
 		{WhenReleasing, Environment{}, nil},
 		{WhenLost, Environment{}, nil},

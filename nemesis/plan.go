@@ -80,8 +80,9 @@ func (n *Nemesis) unsupported(step Step) *UnsupportedError {
 
 // Why a moment never comes.
 var (
-	errNoQueue    = errors.New("no attempt waits for its turn")
-	errNoRenewals = errors.New("no worker renews by calls of its own")
+	errNoQueue = errors.New("no attempt waits for its turn")
+	// ErrNoRenewals is why none is in flight.
+	ErrNoRenewals = errors.New("no worker renews by calls of its own")
 )
 
 // lacksMoment says why the moment of a step never comes; nil if it can.
@@ -90,7 +91,7 @@ func (n *Nemesis) lacksMoment(step Step) error {
 	case step.When == WhenQueued && !n.Environment.Queues:
 		return errNoQueue
 	case step.When == WhenRenewing && !n.Environment.Renews:
-		return errNoRenewals
+		return ErrNoRenewals
 	case step.When == WhenFailover && !slices.ContainsFunc(n.Environment.Servers, canLead):
 		return agent.ErrNoLeader
 	}

@@ -261,6 +261,11 @@ func judgeFile(path string, pictures bool, most int64) (*history.History, checke
 	return h, results, err
 }
 
+// RemoveHistory removes the history of a judged run and the logs of its servers. The results stay.
+func (j Judgement) RemoveHistory() error {
+	return errors.Join(os.RemoveAll(filepath.Join(j.Folder, HistoryFile)), os.RemoveAll(filepath.Join(j.Folder, logFolder)))
+}
+
 // WriteReports writes all reports of a judged run into its folder, if it has
 // one.
 func (j Judgement) WriteReports() error {
