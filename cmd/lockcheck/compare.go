@@ -44,7 +44,9 @@ func compareCommand(s *system) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare",
 		Short: "compare locks, sweep leases, measure load",
-		Long: `Run every lock under every fault with every guard, and show the results side by side: verdicts, lost updates, overlaps, latencies, failover time and availability. A cell stays empty if the servers do not support its fault.
+		Long: `Attack every lock in every way that is known to break some, and show the results side by side, the locks that least breaks first. An attack aims a fault at a role and a moment, as in: the holder is paused past its lease, before its write ("lockcheck list attacks"). A cell is twenty short trials on servers that are kept. It says how often the attack broke the lock, what was lost, and which command shows it; or in how many trials it may break the lock at most.
+
+Random faults: with --faults as in none,pause:holder each cell is one longer run or more, with faults at random moments, latencies, failover time and availability. A cell stays empty if the servers do not support its fault.
 
 A suite file (-f) can also set thresholds, which makes the comparison a test for CI: a threshold replaces the property that it bounds. --resume continues a comparison that was stopped. --shard makes one part of it, and "compare merge" puts the parts together and judges them; --swarm does both on a Docker Swarm.
 
@@ -56,6 +58,8 @@ The most telling verdict of all cells makes the exit code.
 
 ` + exitCodes,
 		Example: `  lockcheck compare
+  lockcheck compare --locks redis,etcd --trials 5
+  lockcheck compare --locks redis --faults holder-paused,server-restarted
   lockcheck compare --locks redis,etcd --faults none,pause:holder
   lockcheck compare -f suite.yaml
   lockcheck compare -f suite.yaml --shard 2/8
@@ -74,12 +78,12 @@ The most telling verdict of all cells makes the exit code.
 func (f *compareFlags) add(flags flags) {
 	d := matrix.DefaultSuite()
 	f.section.Range = d.Section
-	flags.alsoCalled(map[string]string{"lock": "locks"})
+	flags.alsoCalled(map[string]string{"lock": "locks", "trials": "seeds"})
 	flags.text(&f.file, "file", "")
 	flags.list(&f.locks, "locks")
 	flags.list(&f.faults, "faults", d.Faults...)
 	flags.list(&f.guards, "guards", d.Guards...)
-	flags.number(&f.seeds, "seeds", 1)
+	flags.number(&f.seeds, "seeds", 0)
 	flags.number(&f.clusterSeeds, "cluster-seeds", 0)
 	flags.text(&f.workload, "workload", d.Workload)
 	flags.number(&f.concurrency, "concurrency", d.Concurrency)
@@ -103,7 +107,7 @@ func (f *compareFlags) add(flags flags) {
 	flags.text(&f.resume, "resume", "")
 	flags.text(&f.out, "out", "")
 	flags.text(&f.store, "store", "store")
-	flags.otherwise("faults", strings.Join(d.Faults, ", "), "guards", strings.Join(d.Guards, ", "), "locks", "all; memory for a sweep or load profile", "cluster-seeds", "as --seeds", "ttl", "the lock's usual lease; 1s for a sweep",
+	flags.otherwise("faults", "all attacks", "seeds", "20 trials of an attack, 1 run under random faults", "locks", "all; memory for a sweep or load profile", "cluster-seeds", "as --seeds", "ttl", "the lock's usual lease; 1s for a sweep",
 		"pause", "100ms..5s for a sweep", "section", "20ms-60ms; 200ms for a sweep, 0s for a load profile", "time-limit", "by lock and fault; 5s for a load profile",
 		"parallel", "as processors and memory allow; 2 for a sweep", "budget", "no limit; 15m for a sweep")
 }
@@ -117,8 +121,15 @@ type kind struct {
 }
 
 // The plans are the flags that shape what is run. --resume excludes them: the folder has a plan.
-func planOfMatrix() []string {
-	return []string{"file", "locks", "faults", "guards", "seeds", "cluster-seeds", "workload", "concurrency", "ttl", "section", "renew", "check-before-write", "time-limit", "confirm", "shard", "out"}
+func planOfMatrix() []string { return append(planOfAttacks(), useOfRandom()...) }
+
+func planOfAttacks() []string {
+	return []string{"file", "locks", "faults", "guards", "seeds", "cluster-seeds", "confirm", "shard", "out"}
+}
+
+// useOfRandom is how locks are used under random faults. An attack says it by itself.
+func useOfRandom() []string {
+	return []string{"workload", "concurrency", "ttl", "section", "renew", "check-before-write", "time-limit"}
 }
 
 func planOfSweep() []string {
@@ -129,17 +140,23 @@ func planOfLoad() []string {
 	return []string{"locks", "load", "time-limit", "think", "section", "out"}
 }
 
-func kinds() (comparison, swept, profile kind) {
-	comparison = kind{"a comparison of faults", "", append([]string{"parallel", "budget", "baseline", "swarm", "swarm-image", "swarm-listen", "resume", "store"}, planOfMatrix()...), (*system).compareFaults}
+func kinds() (attacked, random, swept, profile kind) {
+	common := []string{"parallel", "budget", "baseline", "swarm", "swarm-image", "swarm-listen", "resume", "store"}
+	attacked = kind{"a comparison by attacks", "", slices.Concat(common, planOfAttacks()), (*system).compareFaults}
+	random = kind{"a comparison under random faults", "--faults pause:holder", slices.Concat(common, planOfMatrix()), (*system).compareFaults}
 	swept = kind{"a sweep", "a range, as in --pause 100ms..30s,", append([]string{"parallel", "budget", "resume", "store"}, planOfSweep()...), (*system).sweep}
 	profile = kind{"a load profile", "--load 1..64", append([]string{"store"}, planOfLoad()...), (*system).profile}
-	return comparison, swept, profile
+	return attacked, random, swept, profile
 }
 
 // kind finds out what is asked for, and refuses flags that make no sense with it.
 func (f *compareFlags) kind(flags *pflag.FlagSet) (kind, error) {
-	comparison, swept, profile := kinds()
-	asked, others := comparison, []kind{swept, profile}
+	attacked, random, swept, profile := kinds()
+	asked, others := attacked, []kind{random, swept, profile}
+	if f.file != "" || f.resume != "" || slices.ContainsFunc(f.faults, isRandom) {
+		asked, others = random, others[1:]
+		asked.asked = ""
+	}
 	if ranged := f.ranged(flags); flags.Changed("load") {
 		asked, others = profile, nil
 		asked.asked = "--load " + f.load
@@ -162,6 +179,12 @@ func (f *compareFlags) kind(flags *pflag.FlagSet) (kind, error) {
 		refused = runs.BadFlag(flag.Name, flag.Value, "%s does not take it, and %s makes this %[1]s", asked.name, asked.asked)
 	})
 	return asked, refused
+}
+
+// isRandom says whether a fault of a comparison comes at random moments.
+func isRandom(fault string) bool {
+	_, isAttack := matrix.AttackByName(fault)
+	return !isAttack
 }
 
 // ranged says by what the user asked for a sweep; "" for no sweep.
@@ -228,7 +251,13 @@ func (f *compareFlags) suite(flags *pflag.FlagSet) (matrix.Suite, error) {
 		suite.Locks = f.locks
 	}
 	suite.Faults, suite.Guards, suite.Workload, suite.Concurrency = f.faults, f.guards, f.workload, f.concurrency
-	suite.Seeds, suite.ClusterSeeds = matrix.CountSeeds(f.seeds), matrix.CountSeeds(f.clusterSeeds)
+	if flags.Changed("seeds") {
+		if err := least("seeds", f.seeds, 1); err != nil {
+			return suite, err
+		}
+		suite.Seeds = matrix.CountSeeds(f.seeds)
+	}
+	suite.ClusterSeeds = matrix.CountSeeds(f.clusterSeeds)
 	suite.TTL, suite.Section, suite.TimeLimit, suite.Confirm = f.ttl.Min, f.section.Range, f.timeLimit, f.confirm
 	suite.Renew, suite.CheckBeforeWrite = f.renew, f.checkBeforeWrite
 	return suite, suite.CheckFlags()

@@ -13,6 +13,7 @@ import (
 	"lockcheck/clusters"
 	"lockcheck/internal/lockfile"
 	"lockcheck/internal/spelling"
+	"lockcheck/internal/suites/matrix"
 	"lockcheck/internal/suites/repros"
 	"lockcheck/nemesis"
 	"lockcheck/workloads"
@@ -24,7 +25,7 @@ func addCompletion(root *cobra.Command) {
 	ofFlags := map[string]cobra.CompletionFunc{
 		"lock": orYAML(lockNames), "locks": orYAML(lockNames),
 		"guard": from(workloads.Guards), "guards": from(workloads.Guards),
-		"nemesis": listOf(from(faultTargets)), "faults": from(faultTargets),
+		"nemesis": listOf(from(faultTargets)), "faults": from(func() []string { return append(matrix.AttackNames(), faultTargets()...) }),
 		"workload": from(workloads.Names), "version": completeVersion,
 		"require": from(propertyNames), "expect": from(verdictNames), "image": from(replaceableImages),
 		"schedule": cobra.FixedCompletions(yaml, cobra.ShellCompDirectiveFilterFileExt),

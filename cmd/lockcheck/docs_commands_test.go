@@ -103,7 +103,7 @@ func filledIn(args, names []string) []string {
 
 // flagChecks say why a value of a flag cannot be meant, by the name of the flag.
 var flagChecks = map[string]func(string) error{
-	"lock": isLock, "locks": isLock, "guard": isGuard, "guards": isGuard, "nemesis": isNemesis, "faults": isNemesis,
+	"lock": isLock, "locks": isLock, "guard": isGuard, "guards": isGuard, "nemesis": isNemesis, "faults": isColumn,
 	"file": isThere, "schedule": isThere,
 }
 
@@ -146,6 +146,14 @@ func isGuard(name string) error {
 func isNemesis(text string) error {
 	_, err := nemesis.ParseRequests(text)
 	return err
+}
+
+// isColumn checks a fault of a comparison.
+func isColumn(fault string) error {
+	if _, is := matrix.AttackByName(fault); is {
+		return nil
+	}
+	return isNemesis(fault)
 }
 
 func isReproduction(name string) error {

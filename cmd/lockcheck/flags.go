@@ -36,7 +36,7 @@ func descriptions() map[string]described {
 
 		// Faults.
 		"nemesis":          {"", "`faults`, as in pause,clock or \"pause:one server\"; none for no faults"},
-		"faults":           {"", "`faults`, one column each, as in none,pause:holder"},
+		"faults":           {"", "`faults`, one column each: attacks, as in holder-paused, or random faults, as in none,pause:holder"},
 		"nemesis-interval": {"", "mean time between two faults"},
 		"pause":            {"", "length of a pause"},
 		"schedule":         {"", "`file` with a schedule of faults, instead of --nemesis"},
@@ -63,7 +63,7 @@ func descriptions() map[string]described {
 		"time-limit":    {"", "length of a run, including its recovery period"},
 		"min-ops":       {"", "a run with fewer updates is undecided"},
 		"seed":          {"", "seed of all random choices"},
-		"seeds":         {"", "runs per cell, each with its own seed"},
+		"seeds":         {"", "runs or trials per cell, each with its own seed"},
 		"cluster-seeds": {"", "runs per cell for locks with several servers"},
 		"test-count":    {"", "number of runs, each with the next seed"},
 		"times":         {"", "how often to run each; all run once before any runs again"},

@@ -92,8 +92,10 @@ func TestFlagsAgree(t *testing.T) {
 // flags.
 func TestKinds(t *testing.T) {
 	for _, c := range []struct{ line, kind, refused string }{
-		{"", "a comparison of faults", ""},
-		{"--locks redis --faults pause --ttl 2s --section 20ms-80ms --renew", "a comparison of faults", ""},
+		{"", "a comparison by attacks", ""},
+		{"--locks redis --faults holder-paused,at-rest --trials 5", "a comparison by attacks", ""},
+		{"--locks redis --faults holder-paused,pause --ttl 2s --section 20ms-80ms --renew", "a comparison under random faults", ""},
+		{"--faults at-rest --ttl 2s", "", "--ttl 2s: only a comparison under random faults takes it; --faults pause:holder makes one"},
 		{"--lock redis --ttl 500ms..30s --section 1s --version 8 --steps 3", "a sweep", ""},
 		{"--section 10ms..5s", "a sweep", ""},
 		{"--load 1..64 --think 5ms --section 1ms-3ms --time-limit 5s", "a load profile", ""},

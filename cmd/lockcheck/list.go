@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io"
+
 	"github.com/spf13/cobra"
 
 	"lockcheck/internal/catalog"
@@ -36,6 +38,12 @@ func listCommand(s *system) *cobra.Command {
 				return &runs.UsageError{Err: err, About: "lock"}
 			}
 			return s.print(append([]catalog.Entry{catalog.Lock(lock)}, catalog.FaultsOn(lock.Servers)...))
+		},
+	}, &cobra.Command{
+		Use: "attacks", Short: "the attacks of compare, as YAML", Args: usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := io.WriteString(s.stdout, matrix.AttacksFile())
+			return err
 		},
 	}, &cobra.Command{
 		Use: "suite", Short: "the default suite of compare, as YAML", Args: usageArgs(cobra.NoArgs),

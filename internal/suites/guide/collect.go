@@ -82,7 +82,10 @@ func (c *collector) add(folder string) error {
 	run := c.run(d, schedule)
 	if cell := d.Header.Parameters[matrix.CellParameter]; cell != "" {
 		if o, err := optionsOf(folder, cell); err == nil { // else its lock file may be gone
-			run.Setup, run.Line = usedAs(o), testLine(o)
+			run.Setup = usedAs(o)
+			if o.Arguments() != nil { // else it is a trial, whose command is in its history
+				run.Line = testLine(o)
+			}
 			run.Section, run.Renewed, run.LockDelay = o.Section.Max, o.Renew, o.LockDelay
 		}
 	}

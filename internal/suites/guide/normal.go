@@ -43,7 +43,7 @@ func Normal(faults string) string {
 // Usual lists the faults that every lock is compared under, by name.
 func Usual() []string {
 	var names []string
-	for _, fault := range matrix.DefaultSuite().Faults {
+	for _, fault := range matrix.RandomFaults() {
 		names = append(names, Normal(fault))
 	}
 	return names

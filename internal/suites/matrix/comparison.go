@@ -86,6 +86,8 @@ type Cell struct {
 	TokensViolated int `json:"tokens_violated,omitempty"`
 	// Known is what other runs have shown, nil if that is not worse than what these show.
 	Known *Known `json:"known,omitempty"`
+	// Repro is the command of a reproduction that shows how an attack breaks the lock; nil where none is known.
+	Repro []string `json:"repro,omitempty"`
 	// Excused are the properties of which a threshold takes the place.
 	Excused []checker.Property `json:"excused,omitempty"`
 }
@@ -109,7 +111,7 @@ type Expected struct {
 type Run struct {
 	Seed     uint64          `json:"seed"`
 	Round    int             `json:"round,omitempty"`  // 0 for a run of the suite, n where it was repeated for the nth time
-	Folder   string          `json:"folder,omitempty"` // relative to the comparison; "" if it could not be recorded
+	Folder   string          `json:"folder,omitempty"` // relative to the comparison; "" if it could not be recorded, or only its results are kept
 	Verdict  checker.Verdict `json:"verdict"`
 	Sentence string          `json:"sentence"`
 	Took     time.Duration   `json:"took_ns,omitempty"` // start and end of the servers included

@@ -148,10 +148,10 @@ func TestTerminal(t *testing.T) {
 func TestTables(t *testing.T) {
 	blocks := held("").tables()
 	table, gaps := blocks[1].(reports.Table), blocks[2].(reports.List)
-	if len(blocks) != 3 || len(table.Columns) != 4 || len(table.Rows) != 2 || len(gaps.Items) != 1 || gaps.Items[0].Text != "– clock: redis (this fault is not supported )" {
+	if len(blocks) != 3 || len(table.Columns) != 5 || len(table.Rows) != 2 || len(gaps.Items) != 1 || gaps.Items[0].Text != "– clock: redis (this fault is not supported )" {
 		t.Fatalf("%+v", blocks)
 	}
-	lost, open := table.Rows[0].Cells[2], table.Rows[1].Cells[3]
+	lost, open := table.Rows[0].Cells[3], table.Rows[1].Cells[4]
 	if lost.Text != "missed" || lost.Verdict != checker.Violation || lost.Link != "#redis/pause:one-server/none" || lost.More != "in 1 of 1 run, 7/100 updates" {
 		t.Errorf("%+v", lost)
 	}

@@ -3,6 +3,7 @@ package matrix
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -117,7 +118,7 @@ func (f *fake) test(_ context.Context, o runs.Options, _ <-chan struct{}, _ runs
 	judgement := runs.Judgement{Folder: folder, History: &h, Results: results}
 	err := os.MkdirAll(folder, 0o755)
 	if err == nil {
-		err = judgement.WriteReports()
+		err = errors.Join(judgement.WriteReports(), os.WriteFile(filepath.Join(folder, runs.HistoryFile), nil, 0o644))
 	}
 	return runs.Outcome{Judgement: judgement}, err
 }

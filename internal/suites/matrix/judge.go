@@ -56,6 +56,9 @@ func (c *Cell) judge() {
 		}
 		c.addViolated(violated)
 	}
+	if c.isAttack() && len(verdicts) > 0 {
+		verdicts = []checker.Verdict{ofTrials(verdicts)}
+	}
 	if c.OutOfTime > 0 {
 		verdicts = append(verdicts, checker.Undecided)
 	}
@@ -67,6 +70,17 @@ func (c *Cell) judge() {
 		verdicts = append(verdicts, t.Verdict)
 	}
 	c.Verdict = checker.MostTelling(verdicts)
+}
+
+// ofTrials is the verdict of the trials of an attack. One that breaks the lock is enough. A trial whose fault met nobody, or
+// that failed, is none in which the lock held: if most are such, the attack is not decided.
+func ofTrials(all []checker.Verdict) checker.Verdict {
+	rest := slices.DeleteFunc(slices.Clone(all), func(v checker.Verdict) bool { return v == checker.Valid })
+	held := len(all) - len(rest)
+	if slices.Contains(rest, checker.Violation) || 2*held < len(all) {
+		return checker.MostTelling(rest)
+	}
+	return checker.Valid
 }
 
 // confirm takes into account that the runs of a cell were repeated, round by round. What was

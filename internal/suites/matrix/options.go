@@ -23,6 +23,9 @@ func (s Suite) OptionsOf(run string) (runs.Options, error) {
 					continue
 				}
 				outline, err := p.outline(s)
+				if err == nil {
+					outline, err = p.withSeed(outline, seed)
+				}
 				if err != nil {
 					return runs.Options{}, err
 				}
@@ -35,6 +38,9 @@ func (s Suite) OptionsOf(run string) (runs.Options, error) {
 
 // test are the options of a single run of the cell.
 func (p Place) test(s Suite, outline runs.Outline, seed uint64) (runs.Options, error) {
+	if p.isAttack() {
+		return outline.Options, nil
+	}
 	lock, err := lockfile.Find(outline.Options.Lock)
 	if err != nil { // its file is gone
 		return runs.Options{}, err

@@ -20,13 +20,14 @@ func (c Comparison) Page() reports.Page {
 	blocks := []reports.Block{
 		reports.Conclusion{Verdict: c.Verdict, Text: c.summary() + "."},
 		reports.Note("Begun " + c.Began.UTC().Format(time.RFC1123) + "."),
+		reports.Heading{Level: 2, Text: "What was seen"}, reports.Note(seenNote),
 	}
+	blocks = append(blocks, c.tables()...)
+	blocks = append(blocks, reports.Note(legend))
 	if c.Thresholds {
 		blocks = append(blocks, reports.Heading{Level: 2, Text: "Thresholds"}, c.thresholds())
 	}
-	blocks = append(blocks, reports.Heading{Level: 2, Text: "What was seen"}, reports.Note(seenNote))
-	blocks = append(blocks, c.tables()...)
-	blocks = append(blocks, reports.Note(legend), c.remarkList(), c.repetitions(0))
+	blocks = append(blocks, c.remarkList(), c.repetitions(0))
 	if known := c.known(); len(known.Rows) > 0 {
 		blocks = append(blocks, reports.Heading{Level: 2, Text: "Worse is known", Anchor: "known"}, reports.Note(knownNote), known)
 	}
@@ -65,15 +66,18 @@ func (c Comparison) Terminal() reports.Page {
 	return reports.Page{Blocks: append(blocks, reports.Conclusion{Verdict: c.Verdict, Text: c.summary()})}
 }
 
-// tables are one for each guard: a lock a row, a fault a column.
+// tables are one for each guard: a lock a row, those first that least breaks, and a fault a column.
 func (c Comparison) tables() []reports.Block {
 	var blocks []reports.Block
 	for _, guard := range c.Guards {
 		gaps := c.gaps(guard)
-		table := reports.Table{Columns: reports.Columns(append([]string{"lock"}, c.Faults...)...), Heat: true}
-		for _, lock := range c.Locks {
-			row := reports.Row{Cells: reports.Cells(lock)}
-			empty := true
+		table := reports.Table{Columns: reports.Columns("lock", "broken by"), Heat: true}
+		for _, fault := range c.Faults {
+			table.Columns = append(table.Columns, columnOf(fault))
+		}
+		for _, s := range c.standings(guard) {
+			lock, empty := s.lock, true
+			row := reports.Row{Cells: []reports.Cell{{Text: lock}, {Text: s.String(), SortKey: fmt.Sprint(s.share())}}}
 			for _, fault := range c.Faults {
 				cell := c.cell(lock, guard, fault)
 				empty = empty && cell.Unavailable != ""
@@ -88,6 +92,59 @@ func (c Comparison) tables() []reports.Block {
 		}
 	}
 	return blocks
+}
+
+// columnOf is the column of a fault in that table.
+func columnOf(fault string) reports.Column {
+	if a, is := AttackByName(fault); is {
+		return reports.Column{Name: strings.ReplaceAll(fault, "-", " "), Summary: a.Summary}
+	}
+	return reports.Column{Name: fault}
+}
+
+// standing is how many cells of a lock are broken, of those that are decided, and the largest share of updates that it
+// lost.
+type standing struct {
+	lock            string
+	broken, decided int
+	lost            float64
+}
+
+func (s standing) String() string {
+	if s.decided == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%d of %d", s.broken, s.decided)
+}
+
+// share of the cells that are broken. A lock of which nothing is decided comes last.
+func (s standing) share() float64 {
+	if s.decided == 0 {
+		return 2
+	}
+	return float64(s.broken) / float64(s.decided)
+}
+
+// standings ranks the locks behind a guard, the best first.
+func (c Comparison) standings(guard string) []standing {
+	var all []standing
+	for _, lock := range c.Locks {
+		s := standing{lock: lock}
+		for _, fault := range c.Faults {
+			cell := c.cell(lock, guard, fault)
+			switch cell.Verdict {
+			case checker.Violation:
+				s.broken++
+				s.decided++
+			case checker.Valid:
+				s.decided++
+			}
+			s.lost = max(s.lost, cell.lostShare())
+		}
+		all = append(all, s)
+	}
+	slices.SortStableFunc(all, func(a, b standing) int { return cmp.Or(cmp.Compare(a.share(), b.share()), cmp.Compare(a.lost, b.lost)) })
+	return all
 }
 
 // cell returns a place of the table; its zero value if there is none.
@@ -105,10 +162,7 @@ func (c Cell) view() reports.Cell {
 	if c.Known != nil {
 		rank = 1
 	}
-	view := reports.Cell{Text: c.word(), More: c.details(), Verdict: c.class(), Title: c.note(), SortKey: fmt.Sprint(rank)}
-	if view.Text == string(checker.Undecided) {
-		view.Short = "undec." // eight columns have to fit
-	}
+	view := reports.Cell{Text: c.word(), Short: c.short(), More: c.details(), Verdict: c.class(), Title: c.note(), SortKey: fmt.Sprint(rank)}
 	if len(c.Runs) > 0 {
 		view.Link = "#" + c.anchor()
 	}
@@ -212,7 +266,7 @@ func (c Comparison) sideBySide() reports.Table {
 			if cell.lostShare() > worst.lostShare() {
 				worst = cell
 			}
-			if cell.Fault == "none" {
+			if Nemesis(cell.Fault) == "none" {
 				acquire, _ = cell.Pool.Measures.Uncontended.Quantile(0.5)
 			}
 			if longest, _ := cell.Pool.Measures.Failover.Quantile(1); longest > failover {
@@ -288,20 +342,20 @@ func (c Comparison) versions(lock string) string {
 
 // figures are a table for each lock.
 func (c Comparison) figures() []reports.Block {
-	table := reports.Table{Columns: reports.Columns("fault", "guard", "verdict", "runs")}
+	table := reports.Table{Columns: reports.Columns("fault", "guard", "result", "runs")}
 	for _, column := range c.columns() {
 		table.Columns = append(table.Columns, reports.Column{Name: column.name, Summary: column.summary})
 	}
 	blocks := []reports.Block{table.Terms()}
 	for _, lock := range c.Locks {
-		table.Rows = nil
+		table.Rows, table.Summary = nil, lock
 		for _, cell := range c.Cells {
 			if cell.Lock == lock && cell.Unavailable == "" && len(cell.Runs) > 0 {
 				table.Rows = append(table.Rows, c.figuresOf(cell))
 			}
 		}
 		if len(table.Rows) > 0 {
-			blocks = append(blocks, reports.Heading{Level: 3, Text: lock}, table)
+			blocks = append(blocks, table)
 		}
 	}
 	return blocks
@@ -310,6 +364,9 @@ func (c Comparison) figures() []reports.Block {
 func (c Comparison) figuresOf(cell Cell) reports.Row {
 	var links []reports.Link
 	for _, r := range cell.Runs {
+		if cell.isAttack() && r.Folder == "" {
+			continue
+		}
 		link := reports.Link{Text: fmt.Sprintf("seed %d", r.Seed), Verdict: reports.Plain(r.Verdict)}
 		if r.Folder != "" {
 			link.Href = path.Join(r.Folder, "report.html")
@@ -318,7 +375,7 @@ func (c Comparison) figuresOf(cell Cell) reports.Row {
 	}
 	row := reports.Row{
 		Anchor:  cell.anchor(),
-		Cells:   []reports.Cell{{Text: cell.Fault}, {Text: cell.Guard}, {Text: cell.word(), Verdict: cell.class()}, {Links: links}},
+		Cells:   []reports.Cell{{Text: cell.Fault}, {Text: cell.Guard}, {Text: cell.word(), Verdict: cell.class()}, {Text: fmt.Sprint(len(cell.Runs)), Links: links}},
 		Note:    strings.Join(append([]string{cell.note()}, cell.remarks()...), "; "),
 		Command: cell.repetition(),
 	}

@@ -194,12 +194,15 @@ func (c Comparison) remarkList() reports.List {
 
 // repetition is the command that repeats the run which says most about a cell that is not as
 // wanted: the first one with the verdict of the runs, else the first. It is nil for a cell that
-// is as wanted or has no run, and where the command is not known.
+// is as wanted or has no run, and where the command is not known. A reproduction of what an attack found comes first.
 func (c Cell) repetition() []string {
 	// That a valid cell cannot be held against a baseline is nothing that a run of it would show.
 	wanted := c.counted() == checker.Valid || c.Verdict == checker.Valid && c.counted() != checker.Violation
 	if len(c.Runs) == 0 || wanted {
 		return nil
+	}
+	if c.Repro != nil && c.OfRuns == checker.Violation {
+		return c.Repro
 	}
 	i := slices.IndexFunc(c.Runs, func(r Run) bool { return r.Verdict == c.OfRuns })
 	return c.Runs[max(i, 0)].Command
@@ -210,7 +213,11 @@ func (c Comparison) repetitions(most int) reports.List {
 	list := reports.List{Summary: "Repeat a run of each cell that is not as wanted"}
 	for _, cell := range c.Cells {
 		if command := cell.repetition(); command != nil {
-			list.Items = append(list.Items, reports.Item{Text: cell.String(), Command: command})
+			text := cell.String()
+			if cell.isAttack() {
+				text += ": " + strings.TrimSpace(cell.word()+" "+cell.details())
+			}
+			list.Items = append(list.Items, reports.Item{Text: text, Command: command})
 		}
 	}
 	if rest := len(list.Items) - cmp.Or(most, len(list.Items)); rest > 0 {

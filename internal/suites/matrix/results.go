@@ -112,6 +112,9 @@ func (f *Folder) round(place Place, n int) (c Cell, all []checker.Results, err e
 			r = c.add(seed, e.Run, document)
 			all = append(all, document.Results)
 		}
+		if place.isAttack() && !e.Whole {
+			r.Folder = "" // of its history nothing is left
+		}
 		r.Took, r.Command = e.Took, place.command(f.Suite, outline, seed)
 		c.Runs = append(c.Runs, r)
 	}

@@ -12,6 +12,7 @@ import (
 	"lockcheck/checker"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
+	"lockcheck/internal/suites/trials"
 	"lockcheck/reports"
 )
 
@@ -85,8 +86,10 @@ func (f *Folder) make(ctx context.Context, m Machine, todo []planned, deadline t
 	r.Done = func(i int, made suites.Made) error {
 		e, err := f.record(todo[i], made)
 		done++
-		text := cmp.Or(e.Failed, reports.Summary(made.Outcome.Results))
-		m.Progress.Step("%d of %d  %s: %s", done, len(jobs), jobs[i].Name, text)
+		if !e.isAttack() || e.Whole || e.Failed != "" { // of thousands of trials those that say something new
+			text := cmp.Or(e.Failed, reports.Summary(made.Outcome.Results))
+			m.Progress.Step("%d of %d  %s: %s", done, len(jobs), jobs[i].Name, text)
+		}
 		return err
 	}
 	r.Skipped = func(i int) error {
@@ -105,7 +108,7 @@ func estimate(n int, length time.Duration, deadline time.Time) string {
 	if n == 1 {
 		noun = "run"
 	}
-	text := fmt.Sprintf("%d %s: %s if the machine keeps up; making images comes on top", n, noun, length.Round(time.Second))
+	text := fmt.Sprintf("%d %s: at most %s if the machine keeps up; making images comes on top", n, noun, length.Round(time.Second))
 	if left := time.Until(deadline).Round(time.Second); !deadline.IsZero() && length > left {
 		text += fmt.Sprintf("; only %s of the budget are left, so some runs may be left out", max(left, 0))
 	}
@@ -116,10 +119,12 @@ func estimate(n int, length time.Duration, deadline time.Time) string {
 // for longer, than one alone.
 func (p planned) job(s Suite) suites.Job {
 	o := p.outline.Options
-	o.Seed = p.seed
 	name := p.runName(p.seed)
 	o.Parameters = map[string]string{CellParameter: name}
 	j := suites.Job{Name: name, Options: o, Outline: p.outline, Command: p.command(s, p.outline, p.seed)}
+	if p.isAttack() {
+		j.MaxDelay = trials.MaxDelay(o)
+	}
 	if p.outline.Servers > 1 {
 		j.Slots = 2
 	}
@@ -138,7 +143,7 @@ func (f *Folder) todo() ([]planned, error) {
 		all = append(all, missing...)
 		first += len(f.Suite.seedsOf(p, 0))
 	}
-	return inOrder(all), nil
+	return f.inOrder(all), nil
 }
 
 // number decides which shard makes a run. It does not depend on what this machine supports, because
@@ -171,7 +176,7 @@ func (f *Folder) confirmations() ([]planned, error) {
 			all = append(all, missing...)
 		}
 	}
-	return inOrder(all), nil
+	return f.inOrder(all), nil
 }
 
 // missing lists the runs of a round of a cell that are not there yet; none where the cell must stay
@@ -186,19 +191,30 @@ func (f *Folder) missing(p Place, round int, ours func(turn int) bool) (all []pl
 	}
 	seeds := f.Suite.seedsOf(p, round)
 	for turn, seed := range seeds {
-		if e, ran := f.ran(p, seed); ours(turn) && (!ran || e.isOpen()) {
-			all = append(all, planned{p, seed, round*len(seeds) + turn, outline})
+		if e, ran := f.ran(p, seed); !ours(turn) || ran && !e.isOpen() {
+			continue
 		}
+		seeded, err := p.withSeed(outline, seed)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p, err)
+		}
+		all = append(all, planned{p, seed, round*len(seeds) + turn, seeded})
 	}
 	return all, nil
 }
 
 // inOrder puts the first runs of all cells before any second one, so that no cell is without
 // any when time runs out. Of them long ones are first, so that none is what everything waits
-// for at the end.
-func inOrder(all []planned) []planned {
+// for at the end. Trials come before, lock by lock: they are so short that their servers must be used again.
+func (f *Folder) inOrder(all []planned) []planned {
+	lock := func(p planned) int {
+		if p.isAttack() {
+			return slices.Index(f.Suite.Locks, p.Lock)
+		}
+		return len(f.Suite.Locks)
+	}
 	slices.SortStableFunc(all, func(a, b planned) int {
-		return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(b.outline.Options.TimeLimit, a.outline.Options.TimeLimit))
+		return cmp.Or(cmp.Compare(lock(a), lock(b)), cmp.Compare(a.turn, b.turn), cmp.Compare(b.outline.Options.TimeLimit, a.outline.Options.TimeLimit))
 	})
 	return all
 }
@@ -228,7 +244,24 @@ func (f *Folder) record(p planned, made suites.Made) (entry, error) {
 		recorded.Failed = made.Outcome.Results.Sentence
 	}
 	e := entry{Place: p.Place, Seed: p.seed, Recorded: recorded}
+	if p.isAttack() && recorded.Failed == "" {
+		e.Whole = made.Outcome.Results.Verdict == checker.Violation && !f.hasWhole(p.Place)
+		err = errors.Join(err, keep(made.Outcome, e.Whole))
+	}
 	return e, errors.Join(err, f.ledger.Add(e))
+}
+
+// hasWhole says whether a trial of the cell has its history and a page.
+func (f *Folder) hasWhole(p Place) bool {
+	return slices.ContainsFunc(f.entries(), func(e entry) bool { return e.Place == p && e.Whole })
+}
+
+// keep makes a page of a trial, or leaves no more of it than its results: there are thousands.
+func keep(o runs.Outcome, whole bool) error {
+	if whole {
+		return o.WriteReports()
+	}
+	return o.Judgement.RemoveHistory()
 }
 
 // memoryPerSlot is what the servers, workers and agents of a run take at most for each

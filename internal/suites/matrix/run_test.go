@@ -321,7 +321,7 @@ func TestMergeOfDifferent(t *testing.T) {
 }
 
 func TestEstimate(t *testing.T) {
-	for n, want := range map[int]string{1: "1 run: 6s if ", 2: "2 runs: 6s if "} {
+	for n, want := range map[int]string{1: "1 run: at most 6s if ", 2: "2 runs: at most 6s if "} {
 		if got := estimate(n, 6*time.Second, time.Time{}); !strings.HasPrefix(got, want) {
 			t.Errorf("%d: %s", n, got)
 		}

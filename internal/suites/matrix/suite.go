@@ -20,6 +20,7 @@ import (
 	"lockcheck/history"
 	"lockcheck/internal/lockfile"
 	"lockcheck/internal/runs"
+	"lockcheck/internal/suites/trials"
 	"lockcheck/internal/yamlfile"
 	"lockcheck/nemesis"
 	"lockcheck/workloads"
@@ -29,15 +30,17 @@ import (
 type Suite struct {
 	// Locks by name, as in "redis"; "etcd@3.5.15" for another version of the servers.
 	Locks []string `yaml:"locks,flow"`
-	// Faults, each as in --nemesis: "pause:holder"; "none" for a run without any.
+	// Faults, each the name of an attack, or as in --nemesis for random moments: "pause:holder"; "none" for a run
+	// without any.
 	Faults []string `yaml:"faults,flow"`
 	Guards []string `yaml:"guards,flow"`
-	// Seeds of the runs of each cell.
-	Seeds Seeds `yaml:"seeds,flow"`
+	// Seeds of the runs of each cell; nil for those of twenty trials of an attack, and of one run otherwise.
+	Seeds Seeds `yaml:"seeds,omitempty,flow"`
 	// ClusterSeeds take their place where a lock has several servers, whose runs take more of a
 	// machine; nil for the same ones.
 	ClusterSeeds Seeds `yaml:"cluster-seeds,omitempty,flow"`
 
+	// An attack has its own values of what follows, up to MinOps.
 	Workload         string          `yaml:"workload"`
 	Concurrency      int             `yaml:"concurrency"`
 	TTL              time.Duration   `yaml:"ttl,omitempty"`
@@ -57,9 +60,9 @@ type Suite struct {
 	MustFail bool          `yaml:"expected-must-fail,omitempty"`
 }
 
-// defaultFaults are those of a comparison that names none: first those of workers, then those of
+// RandomFaults are those that every lock is compared under at random moments: first those of workers, then those of
 // servers.
-func defaultFaults() []string {
+func RandomFaults() []string {
 	return []string{
 		"none", "pause:holder", "partition:holder", "kill:holder",
 		"clock", "pause:one server", "pause:leader", "kill:one server",
@@ -78,11 +81,11 @@ func defaultLocks() []string {
 	return names
 }
 
-// DefaultSuite compares all locks under the usual faults, with and without a fence.
+// DefaultSuite compares all locks under all attacks, without a guard.
 func DefaultSuite() Suite {
 	return Suite{
-		Locks: defaultLocks(), Faults: defaultFaults(), Guards: []string{"none", string(workloads.Fence)},
-		Seeds: Seeds{1}, Workload: "set", Concurrency: runs.DefaultConcurrency,
+		Locks: defaultLocks(), Faults: AttackNames(), Guards: []string{string(workloads.NoGuard)},
+		Workload: "set", Concurrency: runs.DefaultConcurrency,
 		Section: runs.DefaultSection(), Interval: runs.DefaultInterval, MinOps: runs.DefaultMinOps,
 	}
 }
@@ -152,7 +155,8 @@ func (s Suite) Check() error {
 		name   string
 		values []string
 	}{{"locks", s.Locks}, {"faults", s.Faults}, {"guards", s.Guards}, {"seeds", s.Seeds.texts()}, {clusterSeeds, s.ClusterSeeds.texts()}} {
-		if len(list.values) == 0 && list.name != clusterSeeds {
+		optional := list.name == clusterSeeds || list.name == "seeds" && s.Seeds == nil
+		if len(list.values) == 0 && !optional {
 			return wrongKey([]any{list.name}, "name at least one")
 		}
 		if twice := repeated(list.values); twice != "" {
@@ -234,8 +238,16 @@ func (c Place) options(s Suite, info clients.Info) runs.Options {
 	return o
 }
 
-// command is the command line that makes a run of the cell with a seed again, by itself.
+// command is the command line that makes a run of the cell with a seed again, by itself; of an attack the whole cell,
+// because a trial may miss.
 func (c Place) command(s Suite, outline runs.Outline, seed uint64) []string {
+	if c.isAttack() {
+		line := []string{"lockcheck", "compare", "--locks", c.Lock, "--faults", c.Fault}
+		if c.Guard != string(workloads.NoGuard) {
+			line = append(line, "--guards", c.Guard)
+		}
+		return line
+	}
 	o, err := c.test(s, outline, seed)
 	if err != nil {
 		return nil
@@ -251,10 +263,10 @@ const (
 	around    = 4 * time.Second
 )
 
-// outline says what a run of the cell will be. Its error is a *lackError or a
+// outline says what a run of the cell will be. Its error is a *lackError, a cannotApply or a
 // *nemesis.UnsupportedError where the cell must stay empty.
 func (c Place) outline(s Suite) (runs.Outline, error) {
-	name, _, _ := strings.Cut(c.Lock, "@")
+	name, version, _ := strings.Cut(c.Lock, "@")
 	lock, err := lockfile.Find(name)
 	if err != nil {
 		return runs.Outline{}, &runs.UsageError{Err: err, About: "lock"}
@@ -262,6 +274,9 @@ func (c Place) outline(s Suite) (runs.Outline, error) {
 	info := lock.Info
 	if lacks := workloads.Guard(c.Guard).Lacks(info); lacks != "" {
 		return runs.Outline{}, &lackError{Lock: name, What: lacks}
+	}
+	if attack, is := AttackByName(c.Fault); is {
+		return attack.trial(trials.Subject{Lock: lock, Name: name, Version: version}, c.Guard, s.seedsOf(c, 0)[0])
 	}
 	if s.Workload == history.WorkloadSemaphore && !info.Permits {
 		return runs.Outline{}, &lackError{Lock: name, What: "has no permits"}
@@ -280,6 +295,20 @@ func (c Place) outline(s Suite) (runs.Outline, error) {
 		outline.Options.TimeLimit = outline.Recovery + max(minActive, least+around)
 	}
 	return outline, err
+}
+
+// withSeed is the outline of the cell with another seed, which may choose the fault of a trial.
+func (c Place) withSeed(outline runs.Outline, seed uint64) (runs.Outline, error) {
+	attack, is := AttackByName(c.Fault)
+	if !is {
+		outline.Options.Seed = seed
+		return outline, nil
+	}
+	lock, err := lockfile.Find(outline.Options.Lock)
+	if err != nil { // its file is gone
+		return outline, err
+	}
+	return attack.trial(trials.Subject{Lock: lock, Name: outline.Options.Lock, Version: outline.Options.ServerVersion}, c.Guard, seed)
 }
 
 // leastTime is how long the faults of a run of a cell need at least, with any of its seeds.
@@ -306,8 +335,11 @@ func (e *lackError) Error() string { return "the lock " + e.What }
 // unsupported returns why a cell must stay empty, "" if the error is of another kind.
 func unsupported(err error) string {
 	var lack *lackError
+	var word cannotApply
 	var fault *nemesis.UnsupportedError
 	switch {
+	case errors.As(err, &word):
+		return word.Error()
 	case errors.As(err, &lack):
 		return lack.Error()
 	case errors.As(err, &fault):
@@ -347,6 +379,9 @@ func (s *Seeds) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
+// trialsOfAttack is how many there are in a cell by default: of one that breaks in none of them at most 17 % do.
+const trialsOfAttack = 20
+
 // clusterSeeds is the key of Suite.ClusterSeeds.
 const clusterSeeds = "cluster-seeds"
 
@@ -356,6 +391,13 @@ func (s Suite) seedsOf(c Place, round int) Seeds {
 	own := s.Seeds
 	if s.ClusterSeeds != nil && about(c.Lock).Servers > 1 {
 		own = s.ClusterSeeds
+	}
+	switch {
+	case own != nil:
+	case c.isAttack():
+		own = CountSeeds(trialsOfAttack)
+	default:
+		own = CountSeeds(1)
 	}
 	if round == 0 {
 		return own
@@ -378,7 +420,7 @@ func (s Seeds) texts() []string {
 
 // faultsOf parses what a cell inflicts; it was checked before.
 func (c Place) faultsOf() []nemesis.Request {
-	requests, err := nemesis.ParseRequests(c.Fault)
+	requests, err := nemesis.ParseRequests(Nemesis(c.Fault))
 	if err != nil {
 		return nil
 	}

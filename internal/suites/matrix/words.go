@@ -13,11 +13,12 @@ import (
 )
 
 // legend explains the words of the table.
-const legend = "valid: no required property was violated. lost: acknowledged updates are gone. " +
+const legend = "valid, held: no required property was violated. ≤ 17 %: an attack broke the lock in no trial, and may in so many (95 % interval). " +
+	"20/20: it broke the lock in so many trials. lost: acknowledged updates are gone. " +
 	"stale: a replaced holder wrote. double: the service granted the lock twice, within the validity of both grants. " +
 	"overlap: two held the lock at once, the earlier one beyond its lease. other: another property was violated. " +
 	"missed: a threshold was missed. undecided: too little happened to decide. broken: the run itself failed. " +
-	"–: not supported by this lock. …: not run yet."
+	"–: not supported by this lock; for an attack the cell says why. …: not run yet."
 
 // seenNote says how the cells are to be read.
 const seenNote = "What the runs of this comparison saw, and no more. \"No failure in 3 runs; up to 71 % may fail\" means that these runs cannot rule out " +
@@ -30,10 +31,14 @@ const knownNote = "What this comparison did not see, but other runs did: reprodu
 func (c Cell) word() string {
 	violated := func(p checker.Property) bool { return slices.Contains(c.violatedProperties(), p) }
 	switch {
+	case c.Unavailable != "" && c.isAttack():
+		return c.Unavailable
 	case c.Unavailable != "":
 		return "–"
 	case c.Verdict == "":
 		return "…"
+	case c.Verdict == checker.Valid && c.isAttack():
+		return "held"
 	case c.Verdict != checker.Violation:
 		return string(reports.Plain(c.Verdict))
 	case violated(checker.NoLostUpdate):
@@ -53,7 +58,39 @@ func (c Cell) word() string {
 // details says what the word rests on, without making more of the runs than they are; "" where
 // the word says all.
 func (c Cell) details() string {
-	var violations, decided int64
+	violations, decided := c.counts()
+	noun, rest := "run", ""
+	if c.isAttack() {
+		noun = "trial"
+		if open := int64(len(c.Runs)) - decided; open > 0 && decided > 0 {
+			rest = fmt.Sprintf(", %d undecided", open)
+		}
+	}
+	switch {
+	case c.Unavailable != "":
+		return ""
+	case violations > 0:
+		text := fmt.Sprintf("in %d of %s", violations, reports.Many(decided, noun))
+		if c.Pool.Lost > 0 {
+			text += ", " + reports.Grouped(c.Pool.Lost) + "/" + reports.Grouped(c.Pool.Acknowledged) + " updates"
+		}
+		if n := c.Pool.Overlaps.DoubleGrants; c.isAttack() && n > 0 { // which no lease excuses
+			text += ", " + reports.Many(n, "double grant")
+		}
+		return text + rest
+	case c.Verdict != checker.Valid || decided == 0:
+		return ""
+	case c.isAttack():
+		return "breaks in " + c.atMost(" ") + " (" + reports.Many(decided, noun) + rest + ")"
+	case decided == 1:
+		return "no failure in 1 run, so almost nothing is known"
+	}
+	_, high := stats.Exact(0, decided)
+	return fmt.Sprintf("no failure in %s; up to %s may fail", reports.Many(decided, "run"), reports.PercentAtMost(high))
+}
+
+// counts are how many runs broke the lock, of those that were decided.
+func (c Cell) counts() (violations, decided int64) {
 	for _, r := range c.Runs {
 		switch r.Verdict {
 		case checker.Violation:
@@ -63,22 +100,30 @@ func (c Cell) details() string {
 			decided++
 		}
 	}
-	switch {
-	case c.Unavailable != "":
-		return ""
-	case violations > 0:
-		text := fmt.Sprintf("in %d of %s", violations, reports.Many(decided, "run"))
-		if c.Pool.Lost > 0 {
-			text += ", " + reports.Grouped(c.Pool.Lost) + "/" + reports.Grouped(c.Pool.Acknowledged) + " updates"
-		}
-		return text
-	case c.Verdict != checker.Valid || decided == 0:
-		return ""
-	case decided == 1:
-		return "no failure in 1 run, so almost nothing is known"
-	}
+	return violations, decided
+}
+
+// atMost is in how many trials an attack may break the lock that broke it in none.
+func (c Cell) atMost(space string) string {
+	_, decided := c.counts()
 	_, high := stats.Exact(0, decided)
-	return fmt.Sprintf("no failure in %s; up to %s may fail", reports.Many(decided, "run"), reports.PercentAtMost(high))
+	return "≤" + space + strings.ReplaceAll(reports.PercentAtMost(high), " ", space)
+}
+
+// short is the word of a cell where there is little space: for an attack how often it broke the lock, or may.
+func (c Cell) short() string {
+	violations, decided := c.counts()
+	switch word := c.word(); {
+	case word == string(checker.Undecided):
+		return "undec."
+	case !c.isAttack() || c.Unavailable != "":
+		return ""
+	case c.Verdict == checker.Violation:
+		return fmt.Sprintf("%d/%d", violations, decided)
+	case c.Verdict == checker.Valid:
+		return c.atMost("")
+	}
+	return ""
 }
 
 // note says in a line what came of a cell.
@@ -197,7 +242,7 @@ func (c Comparison) gaps(guard string) reports.List {
 	}
 	for _, cell := range c.Cells {
 		why := cell.Unavailable
-		if cell.Guard != guard || why == "" {
+		if cell.Guard != guard || why == "" || why == cell.word() {
 			continue
 		}
 		if locks[why] == nil {

@@ -1,0 +1,213 @@
+package matrix
+
+import (
+	_ "embed"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"lockcheck/clients"
+	"lockcheck/clusters/agent"
+	"lockcheck/history"
+	"lockcheck/internal/lockfile"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/suites/trials"
+	"lockcheck/internal/yamlfile"
+	"lockcheck/nemesis"
+)
+
+//go:embed attacks.yaml
+var attacksFile string
+
+// AttacksFile is the file of the attacks, as YAML.
+func AttacksFile() string { return attacksFile }
+
+// Attack is a column of a comparison: the strongest known form of a fault, aimed at a role and a moment. Its runs are
+// trials, as short as the lock allows.
+type Attack struct {
+	Name    string `yaml:"name"`
+	Summary string `yaml:"summary"`
+	// Fault is the same at random moments, as in --nemesis; "" for none that is the same.
+	Fault string `yaml:"fault,omitempty"`
+	// Forms of the attack. The first one that a lock supports is used.
+	Forms []form `yaml:"forms"`
+}
+
+// form is an attack on some locks.
+type form struct {
+	trials.Use `yaml:",inline"`
+	// TTL is the least lease; 0 for the shortest that tells something.
+	TTL time.Duration `yaml:"ttl,omitempty"`
+	// Servers: only for so many that have no leader; 0 for any.
+	Servers int `yaml:"servers,omitempty"`
+	// WithoutLease: only for locks that end with the connection of their holder.
+	WithoutLease bool             `yaml:"without-lease,omitempty"`
+	Schedule     nemesis.Schedule `yaml:"schedule,omitempty"`
+	// Random are faults as in --nemesis. A trial has one of them, at random moments, in place of the schedule.
+	Random []string `yaml:"random,omitempty,flow"`
+}
+
+// attacksOnce are constants that are read from a file.
+var attacksOnce = sync.OnceValues(func() (all []Attack, err error) {
+	err = yamlfile.Read(strings.NewReader(attacksFile), &all)
+	return all, err
+})
+
+// Attacks lists them in the order of the columns.
+func Attacks() []Attack {
+	all, err := attacksOnce()
+	if err != nil {
+		panic(err) // a test reads the file
+	}
+	return all
+}
+
+// AttackNames lists the names of the attacks.
+func AttackNames() []string {
+	var names []string
+	for _, a := range Attacks() {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+// AttackByName finds an attack.
+func AttackByName(name string) (Attack, bool) {
+	all := Attacks()
+	i := slices.IndexFunc(all, func(a Attack) bool { return a.Name == name })
+	if i < 0 {
+		return Attack{}, false
+	}
+	return all[i], true
+}
+
+// isAttack says whether the runs of the cell are trials of an attack.
+func (c Place) isAttack() bool {
+	_, is := AttackByName(c.Fault)
+	return is
+}
+
+// Nemesis is the fault of a column as in --nemesis; for an attack without such a form its name.
+func Nemesis(fault string) string {
+	if a, is := AttackByName(fault); is && a.Fault != "" {
+		return a.Fault
+	}
+	return fault
+}
+
+// cannotApply says in a word or two why there is no trial of an attack on a lock.
+type cannotApply string
+
+func (why cannotApply) Error() string { return string(why) }
+
+// trial says what a trial of an attack on a lock will be. Its error is a cannotApply where none is possible.
+func (a Attack) trial(s trials.Subject, guard string, seed uint64) (runs.Outline, error) {
+	lacks := unsupportedWord
+	for _, f := range a.Forms {
+		if !f.fits(s.Lock) {
+			continue
+		}
+		s.TTL = f.lease(s.Info)
+		outline, err := f.outline(s, guard, seed)
+		var unsupported *nemesis.UnsupportedError
+		switch {
+		case err == nil:
+			return outline, nil
+		case !errors.As(err, &unsupported):
+			return outline, err
+		}
+		lacks = inapplicable(unsupported, s.Lock)
+	}
+	return runs.Outline{}, cannotApply(lacks)
+}
+
+// fits says whether the form is for a lock.
+func (f form) fits(lock lockfile.Lock) bool {
+	return (f.Servers == 0 || f.Servers == lock.Servers.Nodes) && (!f.WithoutLease || lock.Info.TTL == 0 && lock.Servers.OnDocker())
+}
+
+// lease is that of the trials; 0 for the shortest.
+func (f form) lease(info clients.Info) time.Duration {
+	if f.TTL == 0 || info.TTL == 0 {
+		return 0
+	}
+	lease := info.Lease(max(f.TTL, info.ShortestTTL()))
+	if info.MaxTTL != 0 {
+		lease = min(lease, info.MaxTTL)
+	}
+	return lease
+}
+
+// withinLease is the longest section, in leases, of a holder that cannot renew: it would lose the lock without a fault.
+const withinLease = 0.6
+
+func (f form) outline(s trials.Subject, guard string, seed uint64) (runs.Outline, error) {
+	use := f.Use
+	if ends := s.Info.TTL > 0 && !s.Info.Session; ends && !s.Info.Renew {
+		use.Section = min(use.Section, withinLease)
+	}
+	use.Renew = use.Renew && s.Info.Renew
+	if len(f.Random) > 0 {
+		return f.random(s, use, guard, seed)
+	}
+	f.Schedule.Seed = seed
+	o, err := s.Options(use, f.Schedule, 0)
+	if err != nil {
+		return runs.Outline{}, err
+	}
+	o.Guard = guard
+	return runs.OutlineOf(trials.Quick(o))
+}
+
+const (
+	// betweenRandom is the mean time between two random faults, and forRandom the time for them in a trial
+	// beyond what the first one needs.
+	betweenRandom = time.Second
+	forRandom     = 3 * time.Second
+)
+
+// random is a trial under one of the random faults that the lock supports. Seeds take them in turn.
+func (f form) random(s trials.Subject, use trials.Use, guard string, seed uint64) (runs.Outline, error) {
+	o := trials.Quick(s.Sketch(use, nemesis.Schedule{}))
+	o.Schedule, o.EndEarly, o.Interval, o.Guard, o.Seed = nil, false, betweenRandom, guard, seed
+	var supported []runs.Outline
+	var unsupported error
+	for _, o.Nemesis = range f.Random {
+		if outline, err := runs.OutlineOf(o); err == nil {
+			supported = append(supported, outline)
+		} else {
+			unsupported = err
+		}
+	}
+	if len(supported) == 0 {
+		return runs.Outline{}, unsupported
+	}
+	chosen := supported[(seed-1)%uint64(len(supported))]
+	o.Nemesis, o.TimeLimit = chosen.Options.Nemesis, chosen.Recovery+chosen.Least+forRandom
+	return runs.OutlineOf(o)
+}
+
+const unsupportedWord = "unsupported"
+
+// inapplicable says in a word or two why an attack cannot apply to a lock.
+func inapplicable(err *nemesis.UnsupportedError, lock lockfile.Lock) string {
+	switch servers := lock.Servers; {
+	case errors.Is(err, nemesis.ErrNoRenewals) && lock.Info.Session:
+		return "session" // its client renews by itself, and at no moment that is known
+	case errors.Is(err, nemesis.ErrNoRenewals):
+		return "no renewal"
+	case servers.Nodes == 0:
+		return "no server"
+	case !servers.OnDocker():
+		return "embedded"
+	case errors.Is(err, agent.ErrNoLeader) && servers.Nodes == 1:
+		return "one server"
+	case errors.Is(err, agent.ErrNoLeader):
+		return "no leader"
+	case err.Fault == history.Clock:
+		return "no clock"
+	}
+	return unsupportedWord
+}
