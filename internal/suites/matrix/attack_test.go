@@ -141,9 +141,9 @@ func TestCounts(t *testing.T) {
 		word, short, details string
 	}{
 		{"memory", checker.Violation, "lost", "5/20", "in 5 of 20 trials"},
-		{"memory-redlock", checker.Valid, "held", "≤17%", "breaks in ≤ 17 % (20 trials)"},
+		{"memory-redlock", checker.Valid, "held", "≤17%", "breaks in ≤ 17 %: 20 trials"},
 		{"file", checker.Undecided, "undecided", "undec.", ""},
-		{"queue", checker.Valid, "held", "≤20%", "breaks in ≤ 20 % (17 trials, 3 undecided)"},
+		{"queue", checker.Valid, "held", "≤20%", "breaks in ≤ 20 %: 17 trials, 3 undecided"},
 	} {
 		cell := c.cell(want.lock, "none", "holder-paused")
 		if view := cell.view(); cell.Verdict != want.verdict || view.Text != want.word || view.Short != want.short || view.More != want.details {

@@ -104,7 +104,8 @@ func TestWords(t *testing.T) {
 		{violating(checker.Pool{Lost: 1}, checker.NoStaleWrite), "stale"}, // lost as many as a threshold allows
 		{violating(broken, checker.MutualExclusion), "double"},
 		{violating(checker.Pool{}, checker.MutualExclusion), "overlap"},
-		{violating(broken, checker.Liveness), "other"}, // overlaps that a guard made harmless
+		{violating(broken, checker.Liveness), "stuck"}, // overlaps that a guard made harmless
+		{violating(broken, checker.FencingOrder), "other"},
 		{Cell{Verdict: checker.Violation, Thresholds: []ThresholdResult{{Counts: checker.NoLostUpdate, Verdict: checker.Violation}}}, "lost"},
 		{Cell{Verdict: checker.Violation, Thresholds: []ThresholdResult{{Name: "wait_p99", Verdict: checker.Violation}}}, "missed"},
 	} {

@@ -16,7 +16,7 @@ import (
 const legend = "valid, held: no required property was violated. ≤ 17 %: an attack broke the lock in no trial, and may in so many (95 % interval). " +
 	"20/20: it broke the lock in so many trials. lost: acknowledged updates are gone. " +
 	"stale: a replaced holder wrote. double: the service granted the lock twice, within the validity of both grants. " +
-	"overlap: two held the lock at once, the earlier one beyond its lease. other: another property was violated. " +
+	"overlap: two held the lock at once, the earlier one beyond its lease. stuck: nobody was granted the lock any more. other: another property was violated. " +
 	"missed: a threshold was missed. undecided: too little happened to decide. broken: the run itself failed. " +
 	"–: not supported by this lock; for an attack the cell says why. …: not run yet."
 
@@ -49,6 +49,8 @@ func (c Cell) word() string {
 		return "double"
 	case violated(checker.MutualExclusion):
 		return "overlap"
+	case violated(checker.Liveness):
+		return "stuck"
 	case len(c.violatedProperties()) > 0:
 		return "other"
 	}
@@ -81,7 +83,7 @@ func (c Cell) details() string {
 	case c.Verdict != checker.Valid || decided == 0:
 		return ""
 	case c.isAttack():
-		return "breaks in " + c.atMost(" ") + " (" + reports.Many(decided, noun) + rest + ")"
+		return "breaks in " + c.atMost(" ") + ": " + reports.Many(decided, noun) + rest
 	case decided == 1:
 		return "no failure in 1 run, so almost nothing is known"
 	}
