@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"lockcheck/checker"
 	"lockcheck/clients"
 	"lockcheck/clusters/agent"
 	"lockcheck/history"
@@ -38,7 +40,7 @@ type Attack struct {
 // form is an attack on some locks.
 type form struct {
 	trials.Use `yaml:",inline"`
-	// TTL is the least lease; 0 for the shortest that tells something.
+	// TTL is the least lease; 0 for leastLease.
 	TTL time.Duration `yaml:"ttl,omitempty"`
 	// Servers: only for so many that have no leader; 0 for any.
 	Servers int `yaml:"servers,omitempty"`
@@ -128,12 +130,12 @@ func (f form) fits(lock lockfile.Lock) bool {
 	return (f.Servers == 0 || f.Servers == lock.Servers.Nodes) && (!f.WithoutLease || lock.Info.TTL == 0 && lock.Servers.OnDocker())
 }
 
-// lease is that of the trials; 0 for the shortest.
+// leastLease is three times as long as what a search begins with: on a busy machine shorter ones run out by themselves.
+const leastLease = time.Second
+
+// lease is that of the trials.
 func (f form) lease(info clients.Info) time.Duration {
-	if f.TTL == 0 || info.TTL == 0 {
-		return 0
-	}
-	lease := info.Lease(max(f.TTL, info.ShortestTTL()))
+	lease := info.Lease(max(cmp.Or(f.TTL, leastLease), info.ShortestTTL()))
 	if info.MaxTTL != 0 {
 		lease = min(lease, info.MaxTTL)
 	}
@@ -188,6 +190,25 @@ func (f form) random(s trials.Subject, use trials.Use, guard string, seed uint64
 	o.Nemesis, o.TimeLimit = chosen.Options.Nemesis, chosen.Recovery+chosen.Least+forRandom
 	return runs.OutlineOf(o)
 }
+
+// byMachine says whether a lock broke in a trial only because the machine was too busy: the section of a trial is shorter than
+// the lease, so that it outlasts the lease only if nobody lets its worker run. Where the lease is renewed a fault may be why.
+func byMachine(h history.Header, r checker.Results) bool {
+	violated := 0
+	for _, f := range r.Findings {
+		if !f.Required || f.Verdict != checker.Violation {
+			continue
+		}
+		violated++
+		if len(f.Causes) != 1 || f.Causes[checker.CauseOutlasted] == 0 {
+			return false
+		}
+	}
+	return violated > 0 && (!h.Renewed || !slices.ContainsFunc(r.Faults, checker.FaultCoverage.Counts))
+}
+
+// tooBusy is what became of such a trial.
+const tooBusy = "The machine was too busy: a section that is shorter than the lease outlasted it."
 
 const unsupportedWord = "unsupported"
 

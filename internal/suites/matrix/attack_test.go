@@ -10,6 +10,7 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/clients"
+	"lockcheck/history"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
 	"lockcheck/nemesis"
@@ -155,6 +156,36 @@ func TestCounts(t *testing.T) {
 	}
 	if c.Verdict != checker.Violation {
 		t.Errorf("the whole is %s", c.Verdict)
+	}
+}
+
+// TestByMachine: a section that outlasts the lease says nothing of the attack, unless the lease is renewed and a fault met it.
+func TestByMachine(t *testing.T) {
+	finding := func(causes ...string) checker.Finding {
+		f := checker.Finding{Property: checker.NoLostUpdate, Verdict: checker.Violation, Required: true, Causes: map[string]int64{}}
+		for _, cause := range causes {
+			f.Causes[cause]++
+		}
+		return f
+	}
+	met := []checker.FaultCoverage{{Applied: true, Proven: true, Exercised: true}}
+	for _, c := range []struct {
+		name     string
+		renewed  bool
+		faults   []checker.FaultCoverage
+		findings []checker.Finding
+		want     bool
+	}{
+		{"outlasted", false, met, []checker.Finding{finding(checker.CauseOutlasted)}, true},
+		{"outlasted, and paused", false, met, []checker.Finding{finding(checker.CauseOutlasted, checker.CausePaused)}, false},
+		{"outlasted, and another property", false, met, []checker.Finding{finding(checker.CauseOutlasted), finding()}, false},
+		{"renewed, and a fault met it", true, met, []checker.Finding{finding(checker.CauseOutlasted)}, false},
+		{"renewed without a fault", true, nil, []checker.Finding{finding(checker.CauseOutlasted)}, true},
+		{"nothing", false, met, nil, false},
+	} {
+		if got := byMachine(history.Header{Renewed: c.renewed}, checker.Results{Faults: c.faults, Findings: c.findings}); got != c.want {
+			t.Errorf("%s: %t", c.name, got)
+		}
 	}
 }
 

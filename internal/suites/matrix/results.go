@@ -109,8 +109,11 @@ func (f *Folder) round(place Place, n int) (c Cell, all []checker.Results, err e
 			if err != nil {
 				return c, nil, err
 			}
-			r = c.add(seed, e.Run, document)
-			all = append(all, document.Results)
+			if r = c.add(seed, e.Run, document); place.isAttack() && byMachine(document.Header, document.Results) {
+				r = Run{Seed: seed, Folder: e.Run, Verdict: checker.Undecided, Sentence: tooBusy, Rest: checker.Undecided}
+			} else {
+				all = append(all, document.Results)
+			}
 		}
 		if place.isAttack() && !e.Whole {
 			r.Folder = "" // of its history nothing is left

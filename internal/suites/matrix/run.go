@@ -245,7 +245,8 @@ func (f *Folder) record(p planned, made suites.Made) (entry, error) {
 	}
 	e := entry{Place: p.Place, Seed: p.seed, Recorded: recorded}
 	if p.isAttack() && recorded.Failed == "" {
-		e.Whole = made.Outcome.Results.Verdict == checker.Violation && !f.hasWhole(p.Place)
+		o := made.Outcome
+		e.Whole = o.Results.Verdict == checker.Violation && !byMachine(o.History.Header, o.Results) && !f.hasWhole(p.Place)
 		err = errors.Join(err, keep(made.Outcome, e.Whole))
 	}
 	return e, errors.Join(err, f.ledger.Add(e))
