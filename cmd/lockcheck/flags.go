@@ -63,7 +63,7 @@ func descriptions() map[string]described {
 		"time-limit":    {"", "length of a run, including its recovery period"},
 		"min-ops":       {"", "a run with fewer updates is undecided"},
 		"seed":          {"", "seed of all random choices"},
-		"seeds":         {"", "runs or trials per cell, each with its own seed"},
+		"seeds":         {"", "runs per cell, each with its own seed; also --trials"},
 		"cluster-seeds": {"", "runs per cell for locks with several servers"},
 		"test-count":    {"", "number of runs, each with the next seed"},
 		"times":         {"", "how often to run each; all run once before any runs again"},
