@@ -231,10 +231,14 @@ func TestRanking(t *testing.T) {
 	}
 	for i := range c.Cells {
 		if c.Cells[i].Verdict == checker.Violation {
-			c.Cells[i].Repro = []string{"lockcheck", "repro", "holder-pause-memory"}
+			c.Cells[i].Repro, c.Cells[i].Violated = []string{"lockcheck", "repro", "holder-pause-memory"}, []checker.Property{checker.FencingOrder}
 		}
 	}
-	if text := written(t, terminalOf(100), c); strings.Contains(text, own) || !strings.Contains(text, "lockcheck repro holder-pause-memory") {
+	text := written(t, terminalOf(100), c)
+	if !strings.Contains(text, "memory, holder-paused, guard none: fencing-order in 5 of 20 trials") {
+		t.Errorf("it does not say what broke:\n%s", text)
+	}
+	if strings.Contains(text, own) || !strings.Contains(text, "lockcheck repro holder-pause-memory") {
 		t.Errorf("the reproduction is missing in\n%s", text)
 	}
 }

@@ -215,7 +215,7 @@ func (c Comparison) repetitions(most int) reports.List {
 		if command := cell.repetition(); command != nil {
 			text := cell.String()
 			if cell.isAttack() {
-				text += ": " + strings.TrimSpace(cell.word()+" "+cell.details())
+				text += ": " + strings.TrimSpace(cell.what()+" "+cell.details())
 			}
 			list.Items = append(list.Items, reports.Item{Text: text, Command: command})
 		}

@@ -52,10 +52,21 @@ func (c Cell) word() string {
 	case violated(checker.Liveness):
 		return "stuck"
 	case len(c.violatedProperties()) > 0:
-		return "other"
+		return other
 	}
 	return "missed"
 }
+
+// what is the word, or the properties that it has no room for.
+func (c Cell) what() string {
+	if word := c.word(); word != other {
+		return word
+	}
+	return reports.Properties(c.violatedProperties())
+}
+
+// other stands for properties without a word of their own.
+const other = "other"
 
 // details says what the word rests on, without making more of the runs than they are; "" where
 // the word says all.
