@@ -1,11 +1,22 @@
 package engine
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
 // Freeze stops all processes of a container by the freezer of its control group.
 // They get no signal, and cannot be killed until Thaw.
-func (e *Engine) Freeze(ctx context.Context, name string) error {
-	return ofContainer(name, e.api.ContainerPause(ctx, name))
+func (e *Engine) Freeze(ctx context.Context, name string) (err error) {
+	const tries = 5
+	for range tries {
+		// runc gives up, and undoes what it did, where a process is not frozen within 2,000 looks. On a
+		// busy machine one of four was.
+		if err = e.api.ContainerPause(ctx, name); err == nil || !strings.Contains(err.Error(), "unable to freeze") {
+			break
+		}
+	}
+	return ofContainer(name, err)
 }
 
 // Thaw lets the processes of a frozen container go on.

@@ -54,7 +54,7 @@ func TestCompareThresholds(t *testing.T) {
 				t.Errorf("annotated:\n%s", s.stdout)
 			}
 			text, err := os.ReadFile(summary)
-			if c.github != (err == nil && strings.Contains(string(text), "| memory | valid (no failure in 1 run")) && c.code == exitOK || !c.github && err == nil {
+			if c.github != (err == nil && strings.Contains(string(text), "| memory | 0 of 1 | valid (no failure in 1 run")) && c.code == exitOK || !c.github && err == nil {
 				t.Errorf("summary %q, %v", text, err)
 			}
 			for _, name := range []string{"comparison.html", "comparison.md", "comparison.json", "junit.xml", "suite.yaml"} {
