@@ -73,12 +73,12 @@ func TestViolation(t *testing.T) {
 	if err := os.WriteFile(copied, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if code = s.test("--time-limit", "6s", "--schedule", copied); code != exitUndecided {
-		s.want(code, exitViolation, "VIOLATION", "")
+	for _, limit := range []string{"6s", "30s", "30s"} {
+		if code = s.test("--time-limit", limit, "--schedule", copied); code != exitUndecided {
+			break
+		}
 	}
-	if !strings.Contains(s.stderr, "pause of w") {
-		t.Errorf("no pause of the schedule:\n%s", s.stderr)
-	}
+	s.want(code, exitViolation, "VIOLATION", "pause of w")
 }
 
 // TestValid is the control: without a fault nothing happens, and who expected a

@@ -148,6 +148,9 @@ const withinLease = 0.6
 func (f form) outline(s trials.Subject, guard string, seed uint64) (runs.Outline, error) {
 	use := f.Use
 	if ends := s.Info.TTL > 0 && !s.Info.Session; ends && !s.Info.Renew {
+		if use.Renew { // its holder stops before the lease does, so that nothing is attacked
+			return runs.Outline{}, &nemesis.UnsupportedError{Where: "a lease without renewals", Err: nemesis.ErrNoRenewals}
+		}
 		use.Section = min(use.Section, withinLease)
 	}
 	use.Renew = use.Renew && s.Info.Renew
@@ -191,9 +194,9 @@ func (f form) random(s trials.Subject, use trials.Use, guard string, seed uint64
 	return runs.OutlineOf(o)
 }
 
-// byMachine says whether a lock broke in a trial only because the machine was too busy: the section of a trial is shorter than
-// the lease, so that it outlasts the lease only if nobody lets its worker run. Where the lease is renewed a fault may be why.
-func byMachine(h history.Header, r checker.Results) bool {
+// byMachine says whether a lock broke in a trial only because the machine was too busy: sections outlasted their leases, and
+// either no fault met anybody or the machine was seen to be late. Otherwise the fault may be why, as where it delays an answer.
+func byMachine(r checker.Results, late bool) bool {
 	violated := 0
 	for _, f := range r.Findings {
 		if !f.Required || f.Verdict != checker.Violation {
@@ -204,11 +207,14 @@ func byMachine(h history.Header, r checker.Results) bool {
 			return false
 		}
 	}
-	return violated > 0 && (!h.Renewed || !slices.ContainsFunc(r.Faults, checker.FaultCoverage.Counts))
+	return violated > 0 && (late || !slices.ContainsFunc(r.Faults, checker.FaultCoverage.Counts))
 }
 
-// tooBusy is what became of such a trial.
-const tooBusy = "The machine was too busy: a section that is shorter than the lease outlasted it."
+// What became of trials that do not count.
+const (
+	tooBusy = "The machine was too busy: a section outlasted its lease, and no fault explains it."
+	tooLate = "The machine was too busy: the fault may have missed its moment."
+)
 
 const unsupportedWord = "unsupported"
 

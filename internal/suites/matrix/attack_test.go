@@ -10,7 +10,6 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/clients"
-	"lockcheck/history"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
 	"lockcheck/nemesis"
@@ -131,7 +130,7 @@ func attacked(t *testing.T) *Folder {
 	return again
 }
 
-// TestCounts: a cell says in how many trials the attack broke the lock, or may at most. A trial whose fault met nobody is
+// TestCounts: a cell says in how many trials the attack broke the lock, or may at most. A trial whose fault hit no holder is
 // none in which the lock held.
 func TestCounts(t *testing.T) {
 	folder := attacked(t)
@@ -159,7 +158,8 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestByMachine: a section that outlasts the lease says nothing of the attack, unless the lease is renewed and a fault met it.
+// TestByMachine: a section that outlasts its lease says nothing of the attack if no fault met anybody, or if the machine was
+// late.
 func TestByMachine(t *testing.T) {
 	finding := func(causes ...string) checker.Finding {
 		f := checker.Finding{Property: checker.NoLostUpdate, Verdict: checker.Violation, Required: true, Causes: map[string]int64{}}
@@ -171,21 +171,36 @@ func TestByMachine(t *testing.T) {
 	met := []checker.FaultCoverage{{Applied: true, Proven: true, Exercised: true}}
 	for _, c := range []struct {
 		name     string
-		renewed  bool
+		late     bool
 		faults   []checker.FaultCoverage
 		findings []checker.Finding
 		want     bool
 	}{
-		{"outlasted", false, met, []checker.Finding{finding(checker.CauseOutlasted)}, true},
-		{"outlasted, and paused", false, met, []checker.Finding{finding(checker.CauseOutlasted, checker.CausePaused)}, false},
-		{"outlasted, and another property", false, met, []checker.Finding{finding(checker.CauseOutlasted), finding()}, false},
-		{"renewed, and a fault met it", true, met, []checker.Finding{finding(checker.CauseOutlasted)}, false},
-		{"renewed without a fault", true, nil, []checker.Finding{finding(checker.CauseOutlasted)}, true},
-		{"nothing", false, met, nil, false},
+		{"outlasted without a fault", false, nil, []checker.Finding{finding(checker.CauseOutlasted)}, true},
+		{"outlasted under a fault", false, met, []checker.Finding{finding(checker.CauseOutlasted)}, false},
+		{"outlasted under a fault on a late machine", true, met, []checker.Finding{finding(checker.CauseOutlasted)}, true},
+		{"outlasted, and paused", true, met, []checker.Finding{finding(checker.CauseOutlasted, checker.CausePaused)}, false},
+		{"outlasted, and another property", true, met, []checker.Finding{finding(checker.CauseOutlasted), finding()}, false},
+		{"nothing", true, met, nil, false},
 	} {
-		if got := byMachine(history.Header{Renewed: c.renewed}, checker.Results{Faults: c.faults, Findings: c.findings}); got != c.want {
+		if got := byMachine(checker.Results{Faults: c.faults, Findings: c.findings}, c.late); got != c.want {
 			t.Errorf("%s: %t", c.name, got)
 		}
+	}
+}
+
+// TestLateTrial: a trial that held while the machine was late did not hold against the attack. One that broke did, and one
+// without a fault has no moment to miss.
+func TestLateTrial(t *testing.T) {
+	faults := []checker.FaultCoverage{{Applied: true, Proven: true, Exercised: true}}
+	late := entry{Place: Place{Lock: "memory", Fault: "holder-paused", Guard: "none"}, Late: true}
+	for verdict, want := range map[checker.Verdict]string{checker.Valid: tooLate, checker.Violation: ""} {
+		if got := late.uncounted(checker.Results{Verdict: verdict, Faults: faults}); got != want {
+			t.Errorf("%s: %q, want %q", verdict, got, want)
+		}
+	}
+	if got := late.uncounted(checker.Results{Verdict: checker.Valid}); got != "" {
+		t.Errorf("without a fault: %q", got)
 	}
 }
 

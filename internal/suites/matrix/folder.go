@@ -39,6 +39,8 @@ type entry struct {
 	suites.Recorded
 	// OutOfTime: it was not made, for the budget was used up.
 	OutOfTime bool `json:"out_of_time,omitempty"`
+	// Late: the machine was so busy in a trial that the fault may have missed its moment.
+	Late bool `json:"late,omitempty"`
 	// Whole: it is the trial of its cell whose history and page are kept.
 	Whole bool `json:"whole,omitempty"`
 }

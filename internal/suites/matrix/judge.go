@@ -72,8 +72,8 @@ func (c *Cell) judge() {
 	c.Verdict = checker.MostTelling(verdicts)
 }
 
-// ofTrials is the verdict of the trials of an attack. One that breaks the lock is enough. A trial whose fault met nobody, or
-// that failed, is none in which the lock held: if most are such, the attack is not decided.
+// ofTrials is the verdict of the trials of an attack. One that breaks the lock is enough. A trial whose fault hit
+// no holder, or that failed, does not count as held: if most are such, the attack is undecided.
 func ofTrials(all []checker.Verdict) checker.Verdict {
 	rest := slices.DeleteFunc(slices.Clone(all), func(v checker.Verdict) bool { return v == checker.Valid })
 	held := len(all) - len(rest)

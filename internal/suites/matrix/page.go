@@ -143,7 +143,9 @@ func (c Comparison) standings(guard string) []standing {
 		}
 		all = append(all, s)
 	}
-	slices.SortStableFunc(all, func(a, b standing) int { return cmp.Or(cmp.Compare(a.share(), b.share()), cmp.Compare(a.lost, b.lost)) })
+	slices.SortStableFunc(all, func(a, b standing) int { // among equals first those of which more is known
+		return cmp.Or(cmp.Compare(a.share(), b.share()), cmp.Compare(b.decided, a.decided), cmp.Compare(a.lost, b.lost))
+	})
 	return all
 }
 

@@ -90,6 +90,19 @@ func (f *Folder) needsConfirmation(c Cell) bool {
 	return f.Suite.Confirm > 0 && len(c.Runs) > 0 && c.Missing == 0 && c.Counts != checker.Valid
 }
 
+// uncounted says why a trial tells nothing of its attack, because of the machine; "" if it does.
+func (e entry) uncounted(r checker.Results) string {
+	switch {
+	case !e.isAttack():
+		return ""
+	case byMachine(r, e.Late):
+		return tooBusy
+	case e.Late && r.Verdict == checker.Valid && len(r.Faults) > 0:
+		return tooLate
+	}
+	return ""
+}
+
 // round is a cell by one round of its runs, and the results of these.
 func (f *Folder) round(place Place, n int) (c Cell, all []checker.Results, err error) {
 	c = Cell{Place: place, Excused: f.Suite.Thresholds.excuse()}
@@ -109,8 +122,9 @@ func (f *Folder) round(place Place, n int) (c Cell, all []checker.Results, err e
 			if err != nil {
 				return c, nil, err
 			}
-			if r = c.add(seed, e.Run, document); place.isAttack() && byMachine(document.Header, document.Results) {
-				r = Run{Seed: seed, Folder: e.Run, Verdict: checker.Undecided, Sentence: tooBusy, Rest: checker.Undecided}
+			r = c.add(seed, e.Run, document)
+			if why := e.uncounted(document.Results); why != "" {
+				r = Run{Seed: seed, Folder: e.Run, Verdict: checker.Undecided, Sentence: why, Rest: checker.Undecided}
 			} else {
 				all = append(all, document.Results)
 			}

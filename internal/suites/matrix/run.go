@@ -243,10 +243,10 @@ func (f *Folder) record(p planned, made suites.Made) (entry, error) {
 	if recorded.Run != "" && made.Outcome.Results.Verdict == checker.Broken {
 		recorded.Failed = made.Outcome.Results.Sentence
 	}
-	e := entry{Place: p.Place, Seed: p.seed, Recorded: recorded}
+	e := entry{Place: p.Place, Seed: p.seed, Recorded: recorded, Late: made.Delayed}
 	if p.isAttack() && recorded.Failed == "" {
 		o := made.Outcome
-		e.Whole = o.Results.Verdict == checker.Violation && !byMachine(o.History.Header, o.Results) && !f.hasWhole(p.Place)
+		e.Whole = o.Results.Verdict == checker.Violation && !byMachine(o.Results, e.Late) && !f.hasWhole(p.Place)
 		err = errors.Join(err, keep(made.Outcome, e.Whole))
 	}
 	return e, errors.Join(err, f.ledger.Add(e))

@@ -16,7 +16,7 @@ import (
 const legend = "valid, held: no required property was violated. ≤ 17 %: an attack broke the lock in no trial, and may in so many (95 % interval). " +
 	"20/20: it broke the lock in so many trials. lost: acknowledged updates are gone. " +
 	"stale: a replaced holder wrote. double: the service granted the lock twice, within the validity of both grants. " +
-	"overlap: two held the lock at once, the earlier one beyond its lease. stuck: nobody was granted the lock any more. other: another property was violated. " +
+	"overlap: two held the lock at once, the earlier one beyond its lease. stuck: no worker was granted the lock again. other: another property was violated. " +
 	"missed: a threshold was missed. undecided: too little happened to decide. broken: the run itself failed. " +
 	"–: not supported by this lock; for an attack the cell says why. …: not run yet."
 
@@ -37,7 +37,7 @@ func (c Cell) word() string {
 		return "–"
 	case c.Verdict == "":
 		return "…"
-	case c.Verdict == checker.Valid && c.isAttack():
+	case c.Verdict == checker.Valid && c.isAttack() && c.held():
 		return "held"
 	case c.Verdict != checker.Violation:
 		return string(reports.Plain(c.Verdict))
@@ -116,6 +116,12 @@ func (c Cell) counts() (violations, decided int64) {
 	return violations, decided
 }
 
+// held says that no trial broke the lock, not even in a way that a threshold allows.
+func (c Cell) held() bool {
+	violations, _ := c.counts()
+	return violations == 0
+}
+
 // atMost is in how many trials an attack may break the lock that broke it in none.
 func (c Cell) atMost(space string) string {
 	_, decided := c.counts()
@@ -131,7 +137,7 @@ func (c Cell) short() string {
 		return "undec."
 	case !c.isAttack() || c.Unavailable != "":
 		return ""
-	case c.Verdict == checker.Violation:
+	case violations > 0:
 		return fmt.Sprintf("%d/%d", violations, decided)
 	case c.Verdict == checker.Valid:
 		return c.atMost("")
