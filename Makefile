@@ -56,7 +56,8 @@ stage = @bash -c 'TIMEFORMAT="== $(1): %R s, %U + %S s of processor time"; time 
 test:
 	$(call stage,build)
 	$(call stage,-j 3 test-images test-race test-pure)
-	$(call stage,-j 2 test-servers test-mutants)
+	$(call stage,test-servers)
+	$(call stage,test-mutants)
 
 # Everything: also the tests on all other servers, of releases, of the swarm, and of the programs of workers.
 test-all: test
