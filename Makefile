@@ -75,7 +75,7 @@ RACE := CGO_ENABLED=1 $(GO_TEST) -race -short -tags embedded
 test-race:
 	if command -v gcc >/dev/null; then $(RACE) $(RACED) && CGO_ENABLED=1 go build -race -tags embedded -o lockcheck-race ./cmd/lockcheck && ./lockcheck-race test --expect violation --time-limit 10s; fi
 test-servers: build
-	$(GO_TEST) -p 3 -parallel $$((3 * $$(nproc))) $(SERVERS)
+	$(GO_TEST) -p 2 -parallel $$((2 * $$(nproc))) $(SERVERS)
 test-rest: export LOCKCHECK_REST = 1
 test-rest: build workers
 	./lockcheck images || true

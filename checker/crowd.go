@@ -151,7 +151,7 @@ func (r *run) pairing(m *member, now int64) pairing {
 	return s
 }
 
-// turnsOf are the times of a grant before and after which its pairing may differ, in order.
+// turnsOf returns, in order, the times at which the pairing of a grant may change.
 func (r *run) turnsOf(a *attempt, e grantEnd) []int64 {
 	lease, allowance := r.header.Lease, clockAllowance(r.header.Lease)
 	all := []int64{a.deadline, a.until - allowance, r.certainly(a), e.lapse, e.release, e.byService()}
@@ -264,7 +264,7 @@ func (c *crowd) count(h *attempt) {
 	}
 }
 
-// findEarly looks for the first overlap of the key that began before either grant can have ended.
+// findEarly records the first overlap of the key that began before the service can have ended either grant by itself.
 func (c *crowd) findEarly(h *attempt) {
 	now, key := h.acquire.done, c.run.name(h.key)
 	if _, seen := c.into.early[key]; seen || leaseUnknown(c.run.header) || c.highest <= now || c.run.endOf(h).unreleased() <= now {

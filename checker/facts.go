@@ -311,8 +311,8 @@ type Unlocked struct {
 
 // Past is an attempt, and what became of it.
 type Past struct {
-	// Granted is the grant, without a time if its worker was never told of one, and without a worker
-	// if the history has no such attempt; nil for no attempt.
+	// Granted is the grant of the attempt; nil means that there was no attempt. It has no time if its
+	// worker was never told of a grant, and no worker if the history has no such attempt.
 	Granted *Granted `json:"granted,omitempty"`
 	Fate    Fate     `json:"fate,omitempty"`
 	Asked   int64    `json:"asked,omitempty"` // of the release

@@ -38,7 +38,7 @@ func (c *incidents) more(key string, n int64) {
 	c.keys[key] = true
 }
 
-// mayList says whether a violation that begins at a time may be one of the first.
+// mayList reports whether a violation that begins at a time may be among the MaxListed earliest.
 func (c *incidents) mayList(from int64) bool { return !c.full || from <= c.last.From }
 
 // because counts what violations were caused by.

@@ -2,7 +2,7 @@ package checker
 
 import "math"
 
-// past says what became of a granted attempt by a time.
+// past returns what had become of a granted attempt at a given time.
 func (r *run) past(a *attempt, time int64) Past {
 	granted := r.granted(a)
 	p := Past{Granted: &granted, Fate: FateNotReleased}
@@ -91,8 +91,8 @@ func (r *run) namedHolder(k *keyed, from, to int64, granted bool) *Past {
 	return p
 }
 
-// firstClaim is the claim that was first in the queue of the service at a time, by what its observer
-// saw: tokens are in the order of the queue. It is nil if nobody observed it.
+// firstClaim returns the claim that was first in the service's queue at a time, as the observer saw it.
+// The queue is in the order of tokens, so that claim has the lowest. It is nil if no claim was observed.
 func (r *run) firstClaim(k *keyed, time int64) *Past {
 	first := uint64(math.MaxUint64)
 	for token, dropped := range k.dropped {

@@ -184,7 +184,7 @@ func etcdLocks() []Info {
 	}
 	service := mutex.as("etcd-v3lock", "etcd: the Lock service of the servers, with a lease that the client library renews", func(i *Info) {
 		i.Library, i.Modules, i.Open = "", []string{etcdClient, etcdServer}, openEtcdV3Lock
-		i.Options = etcdV3LockOptions("when KeepAlive ends: up to a second after the lease, or 6 to 7 s after its start if no renewal was answered")
+		i.Options = etcdV3LockOptions("when KeepAlive ends: up to a second after the lease, or 6 to 7 s after KeepAlive was called if no renewal was answered")
 	})
 	return []Info{
 		mutex,
@@ -192,7 +192,7 @@ func etcdLocks() []Info {
 			i.Token, i.Options, i.Open = "create revision of the own key, by Election.Rev", etcdSessionOptions(), openEtcdElection
 		}),
 		service,
-		service.as("etcd-v3lock-retry", "as etcd-v3lock, with renewals that are made again after 0.4 s without an answer, at the next server", func(i *Info) {
+		service.as("etcd-v3lock-retry", "as etcd-v3lock; a renewal that has no answer after 0.4 s is retried on the next server", func(i *Info) {
 			i.Options = etcdV3LockOptions("when a renewal is refused, or none was answered for the length of the lease")
 			i.Open = openEtcdV3LockRetry
 		}),
@@ -240,7 +240,7 @@ func consulLocks() []Info {
 	return []Info{
 		lock,
 		lock.as("consul-semaphore", "Consul: a list of the sessions that hold a permit, by the semaphore that its users use", func(i *Info) {
-			// The lock delay is of no account: it is one of the session's own key, which nobody else asks for.
+			// The lock delay does not matter: it applies to the session's own key, which no other client asks for.
 			i.LockDelay, i.Grace = 0, 2*time.Second
 			i.Permits, i.Ask, i.Token, i.Options, i.Open = true, false, "", nil, openConsulSemaphore
 			i.LossNotification = "when its watch on the list sees it gone or fails; not while nothing comes back from the server"

@@ -257,7 +257,7 @@ func (t *teller) tellGrant(h checker.Hold) {
 	}
 	t.say(h.Start, "ok", text+".")
 	if usedAfterExpiry(h) && h.Deadline >= h.Start {
-		t.say(h.Deadline, "info", "The validity of "+worker+"'s grant ends; it goes on as if it held the lock.")
+		t.say(h.Deadline, "info", "The validity of "+worker+"'s grant ends; "+worker+" goes on as if it held the lock.")
 	}
 	t.say(h.End, "info", worker+" stops: "+endOf(h)+".")
 }
@@ -332,7 +332,7 @@ func (t *teller) tellFault(f checker.FaultCoverage) {
 	from, to := t.force(f)
 	name := t.faultName(f)
 	if dead := t.ended(f); len(dead) > 0 {
-		t.say(from, "fault", "Fault "+clean(f.ID)+": "+name+". For "+listed(cleanAll(dead))+" this is the end.")
+		t.say(from, "fault", "Fault "+clean(f.ID)+": "+name+". "+listed(cleanAll(dead))+" will not restart.")
 		return
 	}
 	t.say(from, "fault", "Fault "+clean(f.ID)+" is in force: "+name+".")

@@ -17,7 +17,7 @@ import (
 	"lockcheck/history"
 )
 
-// runStyle is of use to other pages, too, and reportStyle is not.
+// Other pages use runStyle, too; only the report of a run uses reportStyle.
 var (
 	//go:embed page/style.css
 	runStyle string

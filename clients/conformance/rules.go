@@ -52,7 +52,7 @@ func rules() []rule {
 		{name: "busy", tries: "a second client is kept out", says: saysBusy, needs: []string{"acquire"}, do: contended(busy)},
 		{name: "until", tries: "the validity ends with the lease, and not after it", says: "It is not later than the lease from the call to the service", needs: []string{"acquire", "clock"}, unless: noLease, do: until},
 		{name: "release", tries: "the holder gives the lock back", says: saysRelease, needs: []string{"acquire"}, do: holding(release)},
-		{name: "released", tries: "then another gets it, and the first is kept out", says: saysRelease, needs: []string{"release", "busy"}, do: contended(released)},
+		{name: "released", tries: "another client gets the lock after the release, and the first is kept out", says: saysRelease, needs: []string{"release", "busy"}, do: contended(released)},
 		{name: "release-twice", tries: "a second release is not ok", says: saysNotHeld, needs: []string{"release"}, do: holding(releaseTwice)},
 		{name: "release-unknown", tries: "the release of no grant frees nobody's lock", says: saysNotHeld, needs: []string{"release", "busy"}, do: contended(releaseUnknown)},
 		{name: "older-attempt", tries: "a second release of an earlier attempt does not free the current one", says: "Nothing that is sent of one attempt frees the lock of another.", needs: []string{"released"}, do: contended(olderAttempt)},

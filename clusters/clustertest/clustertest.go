@@ -192,8 +192,8 @@ func Slow(limit time.Duration) time.Duration {
 	return time.Duration(factor * float64(limit))
 }
 
-// Eventually asks until there is no error, and fails the test with the last one
-// if that takes longer than the limit (see Slow).
+// Eventually calls ask until it returns no error. Once the limit has passed (see Slow),
+// it fails the test with the last error.
 func Eventually(t testing.TB, limit time.Duration, ask func() error) {
 	t.Helper()
 	limit = Slow(limit)

@@ -128,7 +128,7 @@ func (m Maker) onParent(ctx context.Context, text string) (string, error) {
 			return strings.Replace(text, placeholder, parent.ID, 1), err
 		}
 	}
-	return "", errors.New("its Dockerfile has none of our images as its parent")
+	return "", errors.New("its Dockerfile does not start from one of lockcheck's own images")
 }
 
 // EnsureSelf returns the image of a lockcheck binary, which must be static:

@@ -44,7 +44,7 @@ func compareCommand(s *system) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare",
 		Short: "compare locks, sweep leases, measure load",
-		Long: `Attack every lock in every way that is known to break some, and show the results side by side, the locks that least breaks first. An attack aims a fault at a role and a moment, as in: the holder is paused past its lease, before its write ("lockcheck list attacks"). A cell is twenty short trials on servers that are kept. It says how often the attack broke the lock, what was lost, and which command shows it; or in how many trials it may break the lock at most.
+		Long: `Attack every lock in every way that is known to break some, and show the results side by side, the locks that least breaks first. An attack aims a fault at a role and a moment, as in: the holder is paused past its lease, before its write ("lockcheck list attacks"). A cell is twenty short trials on servers that are kept. A cell says how often the attack broke the lock, what was lost, and which command shows it. If no trial broke the lock, the cell says which failure rate these trials cannot rule out.
 
 Random faults: with --faults as in none,pause:holder each cell is one longer run or more, with faults at random moments, latencies, failover time and availability. A cell stays empty if the servers do not support its fault.
 
@@ -144,7 +144,7 @@ func kinds() (attacked, random, swept, profile kind) {
 	common := []string{"parallel", "budget", "baseline", "swarm", "swarm-image", "swarm-listen", "resume", "store"}
 	attacked = kind{"a comparison by attacks", "", slices.Concat(common, planOfAttacks()), (*system).compareFaults}
 	random = kind{"a comparison under random faults", "--faults pause:holder", slices.Concat(common, planOfMatrix()), (*system).compareFaults}
-	swept = kind{"a sweep", "a range, as in --pause 100ms..30s,", append([]string{"parallel", "budget", "resume", "store"}, planOfSweep()...), (*system).sweep}
+	swept = kind{"a sweep", "a range, as in --pause 100ms..30s", append([]string{"parallel", "budget", "resume", "store"}, planOfSweep()...), (*system).sweep}
 	profile = kind{"a load profile", "--load 1..64", append([]string{"store"}, planOfLoad()...), (*system).profile}
 	return attacked, random, swept, profile
 }
@@ -172,7 +172,7 @@ func (f *compareFlags) kind(flags *pflag.FlagSet) (kind, error) {
 		}
 		for _, k := range others {
 			if takes(k) {
-				refused = runs.BadFlag(flag.Name, flag.Value, "only %s takes it; %s makes one", k.name, k.asked)
+				refused = runs.BadFlag(flag.Name, flag.Value, "only %s takes it; to get one, use %s", k.name, k.asked)
 				return
 			}
 		}

@@ -117,7 +117,7 @@ func TestCompareUsage(t *testing.T) {
 		{[]string{"compare", "--locks", "memroy"}, `lockcheck: --locks: unknown lock "memroy"; did you mean "memory"?`},
 		{[]string{"compare", "--locks", "memory", "--faults", "pauze"}, `lockcheck: --faults: unknown fault "pauze"; did you mean "pause"?`},
 		{[]string{"compare", "--locks", "memory", "--faults", "none", "--concurrency", "0"}, "lockcheck: --concurrency 0: at least 1 worker is needed"},
-		{[]string{"compare", "--locks", "memory", "--ttl", "2s"}, "--ttl 2s: only a comparison under random faults takes it; --faults pause:holder makes one"},
+		{[]string{"compare", "--locks", "memory", "--ttl", "2s"}, "--ttl 2s: only a comparison under random faults takes it; to get one, use --faults pause:holder"},
 		{[]string{"compare", "--locks", "memory", "--faults", "at-rest,holder-pausd"}, "unknown fault \"holder-pausd\""},
 		{[]string{"compare", "--locks", "memory,memory"}, "lockcheck: --locks: memory is named twice"},
 		{[]string{"compare", "-f", s.suiteFile("locks: [memory]\nconfirm: -1\n")}, "line 2: suite: confirm: from 0 to 100"},

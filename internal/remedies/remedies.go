@@ -94,7 +94,7 @@ func All() []Remedy {
 		{Renewal, "renewal of the lease during the section", Change{Renew: true}},
 		{LongerLease, "a longer lease", Change{Leases: longer}},
 		{Check, "a look at the deadline before the write", Change{CheckBeforeWrite: true}},
-		{Watched, "a client that watches the connection with which its lock ends", Change{Option: clients.WatchConnection}},
+		{Watched, "a client that watches the connection on which its lock depends", Change{Option: clients.WatchConnection}},
 		{Deadlines, "a client that waits for no answer beyond the deadline of its call", Change{Option: clients.CallDeadlines}},
 		{KeepAlive, "a holder that notices when the renewal of its lease has ended", Change{Option: clients.WatchKeepAlive}},
 		{OneServer, "one server that all clients connect to", Change{Option: clients.OneServer}},

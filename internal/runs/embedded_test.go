@@ -75,11 +75,13 @@ func patiently(t *testing.T, run func(*testing.T, Options) Outcome, o Options, e
 }
 
 // verdictIs runs a test that is to end with a verdict. One that is undecided, and is not to be, is run
-// again; so is a valid one whose leases ran out though nothing was done to their holders, with
+// again, and one that shows no violation: on a busy machine a fault may strike too late. So is a valid one whose leases ran out though nothing was done to their holders, with
 // everything slower.
 func verdictIs(t *testing.T, want checker.Verdict, o Options) Outcome {
 	t.Helper()
-	decided := func(r checker.Results) bool { return r.Verdict == want || r.Verdict != checker.Undecided }
+	decided := func(r checker.Results) bool {
+		return r.Verdict == want || r.Verdict != checker.Undecided && want != checker.Violation
+	}
 	outcome := patiently(t, runTest, o, decided)
 	if want == checker.Valid && stoodStill(outcome.Results) {
 		const slower = 4

@@ -91,7 +91,7 @@ func (h *handler) compareChosen(w http.ResponseWriter, r *http.Request, folders 
 	http.Redirect(w, r, addressOfTwo(runs[1].Folder, runs[0].Folder), http.StatusSeeOther)
 }
 
-// judged reads the results of runs. If any of them has none, the answer says so.
+// judged reads the results of runs. If a run is missing or its results cannot be read, the HTTP response says so.
 func (h *handler) judged(w http.ResponseWriter, folders ...string) (all []run, documents []reports.Document, ok bool) {
 	for _, folder := range folders {
 		if !h.store.isRun(folder) {

@@ -21,7 +21,7 @@ const (
 // What remains without a lock.
 const (
 	nothingFits = "No lock fits."
-	alternative = "Let one host do the work and accept that nobody takes over, or bring a database."
+	alternative = "Let one host do the work and accept that no other host takes over, or add a database."
 )
 
 // maxChoices is how many rows a decision has at most.
@@ -137,7 +137,7 @@ type fact struct{ Name, Text string }
 // facts of a choice: mechanism first, then what was measured.
 func (c Choice) facts() []fact {
 	all := []fact{{"ends with", c.Family.Ends}}
-	if c.Guard == history.GuardFence || c.Guard == history.GuardDatabase { // the others need nothing of the lock
+	if c.Guard == history.GuardFence || c.Guard == history.GuardDatabase { // the other guards need nothing from the lock
 		all = append(all, fact{"safe behind", c.Family.Behind})
 	}
 	if c.Alone != nil {

@@ -153,7 +153,7 @@ func (c Choice) keptText() string {
 		text = fmt.Sprintf("none of %d jobs missed or done twice in %s", k.Updates, runsOf(k.Runs))
 	}
 	if k.Violations > 0 && k.Lost == 0 {
-		text += fmt.Sprintf(", %d of them with another violation (%s)", k.Violations, strings.Join(k.Violated, ", "))
+		text += fmt.Sprintf(", %d of which violated %s", k.Violations, strings.Join(k.Violated, ", "))
 	}
 	if c.Guard == history.GuardNone {
 		return text + " without a guard, under all faults together"

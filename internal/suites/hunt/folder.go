@@ -87,8 +87,9 @@ type record struct {
 	OriginalRuns Count `json:"original_runs"`
 	Reduced      Trial `json:"shrunk"`
 	ReducedRuns  Count `json:"shrunk_runs"`
-	// Partial is the confirmation that showed it most often, of those that were stopped on the way. It confirms
-	// nothing: where it stopped may be no accident. It is nil if none of them showed it.
+	// Partial is the confirmation that showed it most often, of those that were stopped on the way. A stopped
+	// confirmation proves nothing, because what it showed may be the reason why it was stopped. Partial is nil if none of
+	// them showed the finding.
 	Partial *Partial `json:"partial,omitempty"`
 	// State is how far the investigation got, and Stopped why it got no further; nil if it ended by itself.
 	State   State `json:"state,omitempty"`

@@ -40,7 +40,7 @@ type Attack struct {
 // form is an attack on some locks.
 type form struct {
 	trials.Use `yaml:",inline"`
-	// TTL is the least lease; 0 for leastLease.
+	// TTL is the shortest lease that a trial may have; 0 means leastLease.
 	TTL time.Duration `yaml:"ttl,omitempty"`
 	// Servers: only for so many that have no leader; 0 for any.
 	Servers int `yaml:"servers,omitempty"`

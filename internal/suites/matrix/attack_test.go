@@ -250,7 +250,7 @@ func TestRanking(t *testing.T) {
 		}
 	}
 	text := written(t, terminalOf(100), c)
-	if !strings.Contains(text, "memory, holder-paused, guard none: fencing-order in 5 of 20 trials") {
+	if !strings.Contains(text, "memory, holder-paused, guard none: fencing-order violated in 5 of 20 trials") {
 		t.Errorf("it does not say what broke:\n%s", text)
 	}
 	if strings.Contains(text, own) || !strings.Contains(text, "lockcheck repro holder-pause-memory") {

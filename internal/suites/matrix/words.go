@@ -62,7 +62,7 @@ func (c Cell) what() string {
 	if word := c.word(); word != other {
 		return word
 	}
-	return reports.Properties(c.violatedProperties())
+	return reports.Properties(c.violatedProperties()) + " violated"
 }
 
 // other stands for properties without a word of their own.
