@@ -204,6 +204,36 @@ func TestLateTrial(t *testing.T) {
 	}
 }
 
+// TestExcusedTrials: a threshold that accepts violations makes no lock hold that every trial broke.
+func TestExcusedTrials(t *testing.T) {
+	broken := Cell{Place: Place{Lock: "memory", Fault: "holder-paused", Guard: "none"}, Verdict: checker.Valid}
+	for range 20 {
+		broken.Runs = append(broken.Runs, Run{Verdict: checker.Violation})
+	}
+	if broken.word() != "valid" || broken.short() != "20/20" {
+		t.Errorf("%q, %q", broken.word(), broken.short())
+	}
+}
+
+// TestShownByTrials: the command that shows a break makes the trial that broke.
+func TestShownByTrials(t *testing.T) {
+	place := Place{Lock: "memory", Fault: "holder-paused", Guard: "cas"}
+	for seed, want := range map[uint64]string{20: "--guards cas", 37: "--guards cas --trials 37"} {
+		if got := strings.Join(place.command(DefaultSuite(), runs.Outline{}, seed), " "); !strings.HasSuffix(got, want) {
+			t.Errorf("seed %d: %s", seed, got)
+		}
+	}
+}
+
+// TestNoRow: a lock without any cell is named with the reason.
+func TestNoRow(t *testing.T) {
+	c := Comparison{Locks: []string{"redis"}, Faults: []string{"leader-cut-at-grant"}, Guards: []string{"none"}}
+	c.Cells = []Cell{{Place: Place{Lock: "redis", Fault: "leader-cut-at-grant", Guard: "none"}, Unavailable: "one server"}}
+	if text := written(t, terminalOf(100), c); !strings.Contains(text, "redis (one server)") {
+		t.Error(text)
+	}
+}
+
 // TestKeptTrials: of one trial that breaks a lock history and page are kept, and of the others only what they resulted in.
 func TestKeptTrials(t *testing.T) {
 	folder := attacked(t)

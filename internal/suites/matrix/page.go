@@ -76,16 +76,14 @@ func (c Comparison) tables() []reports.Block {
 			table.Columns = append(table.Columns, columnOf(fault))
 		}
 		for _, s := range c.standings(guard) {
-			lock, empty := s.lock, true
-			row := reports.Row{Cells: []reports.Cell{{Text: lock}, {Text: s.String(), SortKey: fmt.Sprint(s.share())}}}
+			if !c.shows(s.lock, guard) {
+				continue
+			}
+			row := reports.Row{Cells: []reports.Cell{{Text: s.lock}, {Text: s.String(), SortKey: fmt.Sprint(s.share())}}}
 			for _, fault := range c.Faults {
-				cell := c.cell(lock, guard, fault)
-				empty = empty && cell.Unavailable != ""
-				row.Cells = append(row.Cells, cell.view())
+				row.Cells = append(row.Cells, c.cell(s.lock, guard, fault).view())
 			}
-			if !empty {
-				table.Rows = append(table.Rows, row)
-			}
+			table.Rows = append(table.Rows, row)
 		}
 		if len(table.Rows)+len(gaps.Items) > 0 {
 			blocks = append(blocks, reports.Heading{Level: 3, Text: "guard " + guard}, table, gaps)

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -245,6 +246,9 @@ func (c Place) command(s Suite, outline runs.Outline, seed uint64) []string {
 		line := []string{"lockcheck", "compare", "--locks", c.Lock, "--faults", c.Fault}
 		if c.Guard != string(workloads.NoGuard) {
 			line = append(line, "--guards", c.Guard)
+		}
+		if seed > trialsOfAttack {
+			line = append(line, "--trials", strconv.FormatUint(seed, 10)) // so that the trial of this seed is among them
 		}
 		return line
 	}

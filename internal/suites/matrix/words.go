@@ -250,6 +250,13 @@ func (c Comparison) summary() string {
 	return strings.Join(parts, "; ")
 }
 
+// shows says whether a lock has a row behind a guard: a cell that is not empty.
+func (c Comparison) shows(lock, guard string) bool {
+	return slices.ContainsFunc(c.Cells, func(cell Cell) bool {
+		return cell.Lock == lock && cell.Guard == guard && cell.Unavailable == ""
+	})
+}
+
 // gaps lists why cells behind a guard are empty, by reason.
 func (c Comparison) gaps(guard string) reports.List {
 	var reasons []string
@@ -261,7 +268,7 @@ func (c Comparison) gaps(guard string) reports.List {
 	}
 	for _, cell := range c.Cells {
 		why := cell.Unavailable
-		if cell.Guard != guard || why == "" || why == cell.word() {
+		if cell.Guard != guard || why == "" || why == cell.word() && c.shows(cell.Lock, guard) {
 			continue
 		}
 		if locks[why] == nil {
