@@ -225,6 +225,21 @@ func TestShownByTrials(t *testing.T) {
 	}
 }
 
+// TestIneffective: a suite of attacks alone is refused a key that only random faults take.
+func TestIneffective(t *testing.T) {
+	for text, refused := range map[string]bool{
+		"locks: [memory]\nttl: 5s\n":                                true,
+		"locks: [memory]\nfaults: [holder-paused]\nrenew: true\n":   true,
+		"locks: [memory]\nfaults: [holder-paused, none]\nttl: 5s\n": false,
+		"locks: [memory]\nfaults: [holder-paused]\nseeds: [1, 2]\n": false,
+	} {
+		_, err := ReadSuite(strings.NewReader(text))
+		if got := err != nil && strings.Contains(err.Error(), "only random faults take it"); got != refused || err != nil && !refused {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 // TestNoRow: a lock without any cell is named with the reason.
 func TestNoRow(t *testing.T) {
 	c := Comparison{Locks: []string{"redis"}, Faults: []string{"leader-cut-at-grant"}, Guards: []string{"none"}}

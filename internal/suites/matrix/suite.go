@@ -164,6 +164,9 @@ func (s Suite) Check() error {
 			return wrongKey([]any{list.name, twice}, "%s is named twice", twice)
 		}
 	}
+	if key := s.ineffective(); key != "" {
+		return wrongKey([]any{key}, "only random faults take it, and the suite has attacks alone")
+	}
 	var supported []Place
 	for _, p := range s.places() {
 		switch _, err := p.outline(s); {
@@ -180,6 +183,28 @@ func (s Suite) Check() error {
 		return err
 	}
 	return s.checkExpected(supported)
+}
+
+// ineffective names a key that is set and that no fault of the suite takes; "" if there is none. An attack has its own
+// values.
+func (s Suite) ineffective() string {
+	if slices.ContainsFunc(s.Faults, func(fault string) bool { return !Place{Fault: fault}.isAttack() }) {
+		return ""
+	}
+	usual := DefaultSuite()
+	for _, key := range []struct {
+		name string
+		set  bool
+	}{
+		{"workload", s.Workload != usual.Workload}, {"concurrency", s.Concurrency != usual.Concurrency}, {"ttl", s.TTL != usual.TTL},
+		{"section", s.Section != usual.Section}, {"renew", s.Renew}, {"check-before-write", s.CheckBeforeWrite},
+		{"nemesis-interval", s.Interval != usual.Interval}, {"time-limit", s.TimeLimit != usual.TimeLimit},
+	} {
+		if key.set {
+			return key.name
+		}
+	}
+	return ""
 }
 
 // CheckFlags is Check for a suite whose keys were given as flags, which its error names.
