@@ -58,25 +58,18 @@ func TestLocks(t *testing.T) {
 // somebody else's by then.
 func contractLease(a, b *worker) {
 	// A lock of several servers may be granted by a majority while the lease on one of the others is not over
-	// yet. What the former holder's release does there is not known of every library: another try decides.
-	const tries = 5
-	for n := 1; ; n++ {
-		key := a.key(fmt.Sprintf("lease-%d", n))
+	// yet. What the former holder's release does there is not known of every library.
+	a.untilAnswered("lease", func(key string) bool {
 		first := a.acquire(key, 300*time.Millisecond)
 		second := b.acquire(key, time.Minute)
 		// Compared on one clock: nobody else within the validity.
 		if now := history.Now(); now < first.Until {
 			a.Errorf("granted to another %s before the validity ended", time.Duration(first.Until-now))
 		}
-		err := a.release(first)
+		answered := a.releases(first, clients.NotHeld)
 		a.refused("after the former holder released it", second)
-		switch outcome := clients.OutcomeOf(err); {
-		case outcome == clients.NotHeld:
-			return
-		case outcome != clients.Unknown || n == tries:
-			a.Fatalf("release after the lease: outcome %d (%v), want %d", outcome, err, clients.NotHeld)
-		}
-	}
+		return answered
+	})
 }
 
 func contractRenewal(a, b *worker) {
@@ -93,18 +86,12 @@ func contractRenewal(a, b *worker) {
 		return renewer.Renew(ctx, grant, time.Minute)
 	}
 	// redsync waits for each server for a twentieth of the lease, and no longer.
-	released := false
-	for n := 1; n <= 3 && !released; n++ { // a majority may not answer a release in time, and then it has no handle to release again
-		released = a.renewal(b, fmt.Sprintf("renewal-%d", n), renew)
-	}
-	if !released {
-		a.Fatal("no release was acknowledged")
-	}
+	a.untilAnswered("renewal", func(key string) bool { return a.renewal(b, key, renew) })
 }
 
 // renewal is a grant from its first lease to its release, and whether that was answered.
 func (a *worker) renewal(b *worker, key string, renew func(clients.Grant) (int64, error)) bool {
-	grant := a.acquire(a.key(key), 10*time.Second)
+	grant := a.acquire(key, 10*time.Second)
 	var until int64
 	a.outcome("renewal", clients.Done, func() (err error) { until, err = renew(grant); return err })
 	if until <= grant.Until || until > history.Now()+time.Minute.Nanoseconds() {
@@ -116,9 +103,10 @@ func (a *worker) renewal(b *worker, key string, renew func(clients.Grant) (int64
 		_, err := renew(clients.Grant{Key: grant.Key, ID: "stranger-1"})
 		return err
 	})
-	switch err := a.release(grant); clients.OutcomeOf(err) {
-	case clients.Done:
-	case clients.Unknown, clients.NotHeld: // go-redis sends a release again whose answer was late
+	err := a.release(grant)
+	switch outcome := clients.OutcomeOf(err); {
+	case outcome == clients.Done:
+	case outcome == clients.Unknown, outcome == clients.NotHeld && a.info.Servers == "redis5": // go-redis repeats a release whose answer was late
 		return false
 	default:
 		a.Fatalf("release: %v", err)

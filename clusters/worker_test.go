@@ -287,27 +287,42 @@ func (w *worker) holds(when string, grant clients.Grant, want bool) {
 	})
 }
 
+// untilAnswered tries a part of a contract under one key after another until its release is answered. Of a lock of
+// several servers a majority may not answer in time; what became of its lock is unknown then, and its library may
+// have dropped the handle to ask again.
+func (w *worker) untilAnswered(part string, try func(key string) (answered bool)) {
+	w.Helper()
+	for n := 1; n <= 5; n++ {
+		if try(w.key(fmt.Sprintf("%s-%d", part, n))) {
+			return
+		}
+	}
+	w.Fatalf("%s: no release was answered", part)
+}
+
+// releases says whether a release is answered, and fails the test if the answer is not the wanted one.
+func (w *worker) releases(grant clients.Grant, want clients.Outcome) bool {
+	w.Helper()
+	err := w.release(grant)
+	if outcome := clients.OutcomeOf(err); outcome != want && outcome != clients.Unknown {
+		w.Fatalf("release: outcome %d (%v), want %d", outcome, err, want)
+	}
+	return clients.OutcomeOf(err) == want
+}
+
 // contractRelease: a lock is its holder's until the holder gives it back, which nobody else can do, and nobody
 // twice.
 func contractRelease(a, b *worker) {
-	var key string
 	var first clients.Grant
-	const tries = 3 // of a lock of several servers a majority may not answer in time, and what became of it is not known then
-	for n := 1; ; n++ {
-		key = a.key(fmt.Sprintf("release-%d", n))
+	a.untilAnswered("release", func(key string) bool {
 		first = a.acquire(key, time.Minute)
 		b.refused("at first", first)
 		b.releasedInVain("by another", clients.Grant{Key: key, ID: "stranger-1"})
 		b.refused("after another one released it", first)
 		a.keeps(first)
-		err := a.release(first)
-		if clients.OutcomeOf(err) == clients.Done {
-			break
-		}
-		if clients.OutcomeOf(err) != clients.Unknown || n == tries {
-			a.Fatalf("release: %v", err)
-		}
-	}
+		return a.releases(first, clients.Done)
+	})
+	key := first.Key
 	a.releasedInVain("a second time", first)
 	second := b.acquire(key, time.Minute)
 	if a.info.Token != "" && second.Token <= first.Token {

@@ -10,8 +10,8 @@ import (
 func (e *Engine) Freeze(ctx context.Context, name string) (err error) {
 	const tries = 5
 	for range tries {
-		// runc gives up, and undoes what it did, where a process is not frozen within 2,000 looks. On a
-		// busy machine one of four was.
+		// On a busy machine runc has answered "unable to freeze" for a container that it could freeze
+		// when it was asked again.
 		if err = e.api.ContainerPause(ctx, name); err == nil || !strings.Contains(err.Error(), "unable to freeze") {
 			break
 		}
