@@ -59,7 +59,7 @@ func slow(line []byte, e *Event, into any) error {
 	if err := object(line, into); err != nil {
 		return err
 	}
-	for _, name := range []string{e.Process, e.Key, e.Grant, e.Client} {
+	for _, name := range []string{e.Process, e.Key, e.Grant, e.Client, e.ID} {
 		if strings.ContainsRune(name, utf8.RuneError) {
 			return fmt.Errorf("the name %q holds broken text: it cannot be told from others", name)
 		}

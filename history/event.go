@@ -125,14 +125,15 @@ type Event struct {
 	// Shared says of an acquire that it asks for the lock next to others that do so, on its
 	// invocation; only in WorkloadReadWrite.
 	Shared bool `json:"shared,omitempty"`
-	// From is when a stall began, on a Stalled event, on the clock of Time.
+	// From is when a stall began, on a Stalled event, on the clock of Time; and the earliest time at which an event
+	// of an application happened.
 	From int64 `json:"from,omitempty"`
 	// Wakes is how many notifications of the service an attempt got while it waited for its
 	// turn, on the completion of an acquire; only if the header says that they are counted.
 	Wakes int64 `json:"wakes,omitempty"`
 
 	// Client is the worker behind an access of the Resource; Op and Grant are then
-	// the worker's own.
+	// the worker's own. On a line of a replica it is the thread or task that printed it, as far as the line says.
 	Client string `json:"client,omitempty"`
 	// Seq numbers the accesses at the Resource from 1, refused ones included: the true order.
 	Seq int64 `json:"seq,omitempty"`
@@ -147,6 +148,10 @@ type Event struct {
 	// Value is the state of a key on a Final event: a JSON array of elements
 	// for a set, a number for a counter, null where nothing was written.
 	Value json.RawMessage `json:"value,omitempty"`
+
+	// ID names a piece of work of an application, on Did and Accepted, and Answer is that of an invariant, on Asked.
+	ID     string  `json:"id,omitempty"`
+	Answer *Answer `json:"answer,omitempty"`
 
 	Fault *Fault `json:"fault,omitempty"` // on FaultPhase events
 	// Note is the name of the phase on Phase events, the id of the fault on Deferred and
@@ -254,6 +259,9 @@ type Header struct {
 	// Unavailable says which kinds asked for were left out, as the user allowed, and
 	// why.
 	Unavailable []string `json:"unavailable,omitempty"`
+
+	// Application describes the application of WorkloadApplication; nil for a test of a lock.
+	Application *Application `json:"application,omitempty"`
 
 	// Permits is how many may hold a key at once; 0 means 1. Reentrant is how often one
 	// worker may hold it at a time; 0 means once.

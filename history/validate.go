@@ -39,6 +39,7 @@ type Validator struct {
 	acquiring map[string]bool // workers with an acquire in flight
 	wakes     bool            // are counted
 	shared    bool            // grants may be
+	app       *Application    // nil for a lock
 	seq       int64
 }
 
@@ -66,6 +67,7 @@ func NewValidator(h Header, names *Names) *Validator {
 		acquiring: make(map[string]bool),
 		wakes:     h.Wakes,
 		shared:    h.Workload == WorkloadReadWrite,
+		app:       h.Application,
 	}
 	for _, w := range h.Workers {
 		v.workers[w] = &done{}
@@ -101,15 +103,17 @@ func (v *Validator) event(i int64, e *Event) error {
 	if e.Shared && (!v.shared || e.F != Acquire || e.Type != Invoke) {
 		return fmt.Errorf("%s of type %q is shared, which only invocations of %s are in workload %s", e.F, e.Type, Acquire, WorkloadReadWrite)
 	}
-	switch e.Process {
-	case Resource:
-		return v.resource(e)
-	case Service:
-		return observation(e)
-	case Nemesis:
+	switch {
+	case e.Process == Nemesis:
 		return fault(e)
-	case Harness:
+	case e.Process == Harness:
 		return harness(e)
+	case v.app != nil:
+		return v.application(e)
+	case e.Process == Resource:
+		return v.resource(e)
+	case e.Process == Service:
+		return observation(e)
 	}
 	if v.workers[e.Process] == nil {
 		return fmt.Errorf("process %q is not in the header", e.Process)

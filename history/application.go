@@ -1,0 +1,135 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// WorkloadApplication is Header.Workload of a test of a user's own application. Its history has no operations of
+// workers: it has what replicas printed, what invariants answered, what the load was promised, and faults.
+const WorkloadApplication = "application"
+
+// Functions of the history of an application. Event.From and Event.Time bracket each of them: it happened
+// between the two.
+const (
+	// Started and Ended are single Info events of a replica: its program began, or ended by itself, as Note says.
+	// A replica that a fault kills writes no Ended.
+	Started Function = "started"
+	Ended   Function = "ended"
+
+	// Holding, Releasing, Released and Did are single Info events of a replica: it printed a line that the app file
+	// says means so. Releasing is printed before the lock is given back, Released afterwards, so that only the
+	// first shows until when the replica held it. Did is a piece of work, named by ID.
+	Holding   Function = "holding"
+	Releasing Function = "releasing"
+	Released  Function = "released"
+	Did       Function = "did"
+
+	// Accepted is a single OK event of the load: the application confirmed the piece of work named by ID.
+	Accepted Function = "accepted"
+
+	// Asked is an event of an asker: From is when the invariant named by Key was asked, Time when it answered.
+	// OK: it held. Fail: it did not, and Answer has the counterexample. Info: it could not be asked, as Error says.
+	Asked Function = "asked"
+)
+
+// Processes of the history of an application besides its replicas. There may be several askers, numbered from
+// the second: each image in which questions are asked has one.
+const (
+	Load  = "load"
+	Asker = "invariants"
+)
+
+// Kinds of invariants.
+const (
+	InvariantOnce       = "once"       // the answer is empty, always: each row is a piece of work done more than once
+	InvariantNever      = "never"      // the answer is empty, always
+	InvariantAlways     = "always"     // the answer is not empty, always
+	InvariantKept       = "kept"       // the last answer has every ID that was accepted
+	InvariantEventually = "eventually" // the answer is not empty within some time after the last fault, and stays so
+	// InvariantWork is no invariant: its answer changes when the application has done something.
+	InvariantWork = "work"
+)
+
+// InvariantKinds lists the kinds that an app file may have in its list.
+func InvariantKinds() []string {
+	return []string{InvariantOnce, InvariantKept, InvariantNever, InvariantAlways, InvariantEventually}
+}
+
+// Application is what the checkers must know of a test of an application.
+type Application struct {
+	Replicas   []string    `json:"replicas"`
+	Invariants []Invariant `json:"invariants"`
+	// Says lists which lines of replicas and of the load the app file describes, of the Functions above.
+	Says []Function `json:"says,omitempty"`
+}
+
+// Invariant is one of the user's own. Its name is unique.
+type Invariant struct {
+	Name     string `json:"name"`
+	Kind     string `json:"kind"`
+	Question string `json:"question"`     // as in the app file
+	On       string `json:"on,omitempty"` // the database that is asked; "" for a request or a command
+	// Within is how long after the last fault InvariantEventually may take; 0 for the other kinds.
+	Within time.Duration `json:"within_ns,omitempty"`
+}
+
+// Answer is what a question returned.
+type Answer struct {
+	// Rows are lines of output, or rows whose columns are separated by tabs. Of InvariantKept all of them; of the others
+	// the first.
+	Rows []string `json:"rows,omitempty"`
+	// Count is the number of all rows.
+	Count int64 `json:"count"`
+}
+
+// asker says whether a process asks invariants.
+func asker(process string) bool {
+	rest, is := strings.CutPrefix(process, Asker)
+	return is && (rest == "" || rest[0] == '-')
+}
+
+// application checks an event of the history of an application that is neither of the nemesis nor of the harness.
+func (v *Validator) application(e *Event) error {
+	if e.From <= 0 || e.From > e.Time {
+		return fmt.Errorf("%s from %d to %d", e.F, e.From, e.Time)
+	}
+	switch {
+	case asker(e.Process):
+		return v.answer(e)
+	case e.Process == Load:
+		if e.F != Accepted || e.Type != OK || e.ID == "" {
+			return fmt.Errorf("%s of type %q with ID %q is not one of %s", e.F, e.Type, e.ID, Load)
+		}
+		return nil
+	}
+	return v.replica(e)
+}
+
+func (v *Validator) answer(e *Event) error {
+	known := slices.ContainsFunc(v.app.Invariants, func(i Invariant) bool { return i.Name == e.Key })
+	switch {
+	case e.F != Asked || !known:
+		return fmt.Errorf("%s of %q is not one of %s", e.F, e.Key, e.Process)
+	case e.Type == Info && e.Error != "", (e.Type == OK || e.Type == Fail) && e.Answer != nil:
+		return nil
+	}
+	return fmt.Errorf("%s of type %q has neither an answer nor a reason why there is none", e.F, e.Type)
+}
+
+func (v *Validator) replica(e *Event) error {
+	lines := []Function{Started, Ended, Holding, Releasing, Released, Did}
+	switch {
+	case !slices.Contains(v.app.Replicas, e.Process):
+		return fmt.Errorf("process %q is not in the header", e.Process)
+	case e.Type != Info || !slices.Contains(lines, e.F):
+		return fmt.Errorf("%s of type %q is not one of replica %s", e.F, e.Type, e.Process)
+	case e.F == Did && e.ID == "":
+		return fmt.Errorf("%s of %s has no ID", e.F, e.Process)
+	case (e.F == Holding || e.F == Releasing || e.F == Released) && e.Key == "":
+		return fmt.Errorf("%s of %s has no key", e.F, e.Process)
+	}
+	return nil
+}
