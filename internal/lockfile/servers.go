@@ -1,6 +1,7 @@
 package lockfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"lockcheck/clusters"
 	"lockcheck/clusters/engine"
+	"lockcheck/internal/composefile"
 	"lockcheck/internal/spelling"
 )
 
@@ -167,3 +169,59 @@ func (s servers) check() error {
 
 // maxServers is what the addresses of a run's network allow.
 const maxServers = 50
+
+// composed makes servers of the services of a Compose file: one server a replica.
+func (s servers) composed(name, folder string) (clusters.Spec, error) {
+	if s.Cluster != "" || s.Version != "" || s.Image != "" || s.Build != "" || s.Count != 0 || s.Command != nil || s.Environment != nil || s.Files != nil || s.Limits != (limits{}) {
+		return clusters.Spec{}, fieldError("compose", "the file says what is started; next to it are only services, port, ready, leader and clock")
+	}
+	services, err := composefile.Read(filepath.Join(folder, s.Compose), folder)
+	if err != nil {
+		return clusters.Spec{}, fieldError("compose", "%w", err)
+	}
+	var there []string
+	for _, service := range services {
+		there = append(there, service.Name)
+	}
+	for _, wanted := range s.Services {
+		if !slices.Contains(there, wanted) {
+			slices.Sort(there)
+			return clusters.Spec{}, fieldError("services", "%s has no service %q; it has %s", s.Compose, wanted, strings.Join(there, ", "))
+		}
+	}
+	var all []clusters.CustomServer
+	for _, service := range services {
+		server, err := s.asServer(service)
+		if err != nil {
+			return clusters.Spec{}, fieldError("compose", "service %s: %w", service.Name, err)
+		}
+		all = append(all, service.Copies(server, service.Scale)...)
+	}
+	switch visible := slices.ContainsFunc(all, func(s clusters.CustomServer) bool { return !s.Hidden }); {
+	case len(all) > maxServers:
+		return clusters.Spec{}, fieldError("compose", "%d servers: at most %d", len(all), maxServers)
+	case !visible:
+		return clusters.Spec{}, fieldError("compose", "no service has a port: name those that clients use (services) and their port")
+	}
+	return clusters.Custom(name, all), nil
+}
+
+// asServer is a service as clients of the lock use it, or only the other servers.
+func (s servers) asServer(service composefile.Service) (clusters.CustomServer, error) {
+	server := service.Server
+	used := slices.Contains(s.Services, service.Name)
+	if used {
+		server.Port = cmp.Or(s.Port, server.Port)
+	}
+	if used && server.Port == 0 {
+		return server, errors.New("it names no port")
+	}
+	server.Hidden = server.Port == 0 || len(s.Services) > 0 && !used
+	if !server.Hidden {
+		server.ReadyHTTP, server.LeaderCommand, server.ClockCommand = s.Ready.HTTP, s.Leader.Command, s.Clock.Command
+		if s.Ready.Command != nil {
+			server.ReadyCommand = s.Ready.Command
+		}
+	}
+	return server, nil
+}

@@ -1,4 +1,5 @@
-package lockfile
+// Package composefile makes servers of the services of a Compose file.
+package composefile
 
 import (
 	"cmp"
@@ -19,38 +20,6 @@ import (
 	"lockcheck/clusters"
 	"lockcheck/clusters/engine"
 )
-
-// composed makes servers of the services of a Compose file: one server a replica, in the
-// order of their dependencies and then of their names.
-func (s servers) composed(name, folder string) (clusters.Spec, error) {
-	if s.Cluster != "" || s.Version != "" || s.Image != "" || s.Build != "" || s.Count != 0 || s.Command != nil || s.Environment != nil || s.Files != nil || s.Limits != (limits{}) {
-		return clusters.Spec{}, fieldError("compose", "the file says what is started; next to it are only services, port, ready, leader and clock")
-	}
-	project, err := loadProject(filepath.Join(folder, s.Compose))
-	if err != nil {
-		return clusters.Spec{}, fieldError("compose", "%w", err)
-	}
-	for _, wanted := range s.Services {
-		if _, there := project.Services[wanted]; !there {
-			return clusters.Spec{}, fieldError("services", "%s has no service %q; it has %s", s.Compose, wanted, strings.Join(project.ServiceNames(), ", "))
-		}
-	}
-	var all []clusters.CustomServer
-	for _, service := range inOrder(project) {
-		servers, err := s.ofService(service, []string{folder, project.WorkingDir})
-		if err != nil {
-			return clusters.Spec{}, fieldError("compose", "service %s: %w", service.Name, err)
-		}
-		all = append(all, servers...)
-	}
-	switch visible := slices.ContainsFunc(all, func(s clusters.CustomServer) bool { return !s.Hidden }); {
-	case len(all) > maxServers:
-		return clusters.Spec{}, fieldError("compose", "%d servers: at most %d", len(all), maxServers)
-	case !visible:
-		return clusters.Spec{}, fieldError("compose", "no service has a port: name those that clients use (services) and their port")
-	}
-	return clusters.Custom(name, all), nil
-}
 
 func loadProject(path string) (*types.Project, error) {
 	details := types.ConfigDetails{
@@ -81,52 +50,72 @@ func inOrder(project *types.Project) (services []types.ServiceConfig) {
 	return services
 }
 
-// ofService makes a server of each replica of a service.
-// Of this machine the service may read what is in the folders.
-func (s servers) ofService(service types.ServiceConfig, folders []string) ([]clusters.CustomServer, error) {
-	if err := supported(service); err != nil {
-		return nil, err
-	}
-	port := portOf(service)
-	used := slices.Contains(s.Services, service.Name)
-	if used {
-		port = cmp.Or(s.Port, port)
-	}
-	if used && port == 0 {
-		return nil, errors.New("it names no port")
-	}
-	mounts, err := mountsOf(service, folders)
-	if err != nil {
-		return nil, err
-	}
-	image, err := imageOf(service, folders)
-	if err != nil {
-		return nil, err
-	}
-	server := clusters.CustomServer{
-		Literal: true, Program: service.Name, Image: image, Port: port,
-		Entrypoint: service.Entrypoint, Command: service.Command, Environment: environmentOf(service), Mounts: mounts,
-		ReadyHTTP: s.Ready.HTTP, ReadyCommand: firstCommand(s.Ready.Command, healthOf(service)),
-		LeaderCommand: s.Leader.Command, ClockCommand: s.Clock.Command,
-		Later:  len(service.GetDependencies()) > 0,
-		Hidden: port == 0 || len(s.Services) > 0 && !used,
-	}
-	if server.Hidden { // nobody asks it but through the others
-		server.ReadyHTTP, server.ReadyCommand = "", healthOf(service)
-		server.LeaderCommand, server.ClockCommand = nil, nil
-	}
-	replicas := slices.Repeat([]clusters.CustomServer{server}, service.GetScale())
-	for i := range replicas {
-		replicas[i].Names = namesOf(service, i, len(replicas))
-	}
-	return replicas, nil
+// Service of a Compose file, as a server that lockcheck can start.
+type Service struct {
+	Name string
+	// Server is one copy of it. It is not Hidden, and has the health check of the file as its ReadyCommand.
+	Server clusters.CustomServer
+	// Scale is the number of copies that the file asks for.
+	Scale int
+	// Environment is that of its containers, by name.
+	Environment map[string]string
+	// Restart is the policy of the file; "" for none.
+	Restart string
+
+	config types.ServiceConfig
 }
 
-func firstCommand(first, second []string) []string {
-	if first != nil {
-		return first
+// Read makes servers of the services of a Compose file, in the order of their dependencies and then of their
+// names. Of this machine they may read what is in the folder of the file and in the other folders.
+func Read(path string, folders ...string) ([]Service, error) {
+	project, err := loadProject(path)
+	if err != nil {
+		return nil, err
 	}
-	return second
+	var services []Service
+	for _, config := range inOrder(project) {
+		service, err := newService(config, append(folders, project.WorkingDir))
+		if err != nil {
+			return nil, fmt.Errorf("service %s: %w", config.Name, err)
+		}
+		services = append(services, service)
+	}
+	return services, nil
+}
+
+func newService(config types.ServiceConfig, folders []string) (Service, error) {
+	if err := supported(config); err != nil {
+		return Service{}, err
+	}
+	mounts, err := mountsOf(config, folders)
+	if err != nil {
+		return Service{}, err
+	}
+	image, err := imageOf(config, folders)
+	if err != nil {
+		return Service{}, err
+	}
+	s := Service{Name: config.Name, Scale: config.GetScale(), Environment: make(map[string]string), Restart: config.Restart, config: config}
+	for name, value := range config.Environment {
+		if value != nil {
+			s.Environment[name] = *value
+		}
+	}
+	s.Server = clusters.CustomServer{
+		Literal: true, Program: config.Name, Image: image, Port: portOf(config),
+		Entrypoint: config.Entrypoint, Command: config.Command, Environment: assignments(s.Environment), Mounts: mounts,
+		ReadyCommand: healthOf(config), Later: len(config.GetDependencies()) > 0,
+	}
+	return s, nil
+}
+
+// Copies are n copies of a server of the service, each under its own names.
+func (s Service) Copies(server clusters.CustomServer, n int) []clusters.CustomServer {
+	copies := slices.Repeat([]clusters.CustomServer{server}, n)
+	for i := range copies {
+		copies[i].Names = namesOf(s.config, i, n)
+	}
+	return copies
 }
 
 // namesOf are the names under which a replica is reached: with several the name of the
@@ -242,14 +231,11 @@ func portOf(s types.ServiceConfig) int {
 	return 0
 }
 
-func environmentOf(s types.ServiceConfig) []string {
+func assignments(environment map[string]string) []string {
 	var list []string
-	for name, value := range s.Environment {
-		if value != nil {
-			list = append(list, name+"="+*value)
-		}
+	for _, name := range slices.Sorted(maps.Keys(environment)) {
+		list = append(list, name+"="+environment[name])
 	}
-	slices.Sort(list)
 	return list
 }
 
@@ -322,5 +308,5 @@ func within(path string, folders []string) (string, error) {
 			return real, nil
 		}
 	}
-	return "", fmt.Errorf("%s is outside of the folders of the lock file and of its Compose file; copy it into one of them", path)
+	return "", fmt.Errorf("%s is outside of the folders of the Compose file and of the file that names it; copy it into one of them", path)
 }
