@@ -230,7 +230,7 @@ func (c client) checkWrap(servers bool) error {
 	if err := clients.CheckWrapped(c.Command, servers); err != nil {
 		return fieldError("command", "%w", err)
 	}
-	if err := clients.CheckWrapped(environment(c.Environment), servers); err != nil {
+	if err := clients.CheckWrapped(Environment(c.Environment), servers); err != nil {
 		return fieldError("environment", "%w", err)
 	}
 	return nil
@@ -268,7 +268,7 @@ func (f file) definition(folder string) *clients.Definition {
 		Name: f.Name, TTL: f.Lease, Grace: f.Grace,
 		Session: f.Session, Queues: f.Queues, Shared: f.Shared, Renew: f.Renew, Ask: f.Holds, Tokens: f.Tokens, Works: f.Client.Work,
 		Wraps: f.Client.Wrap, BusyStatus: f.Client.BusyStatus,
-		Program: protocol.Command{Args: f.Client.Command, Env: environment(f.Client.Environment)},
+		Program: protocol.Command{Args: f.Client.Command, Env: Environment(f.Client.Environment)},
 	}
 	if f.Client.Image == "" && f.Client.Build == "" {
 		d.Program.Folder, d.Program.OnHost = folder, true // an image has its own
@@ -276,7 +276,8 @@ func (f file) definition(folder string) *clients.Definition {
 	return d
 }
 
-func environment(variables map[string]*string) []string {
+// Environment lists variables as NAME=value. One without a value has that of this process, or is left out.
+func Environment(variables map[string]*string) []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		if value := variables[name]; value != nil {

@@ -112,7 +112,7 @@ func (s servers) spec(name, folder string) (clusters.Spec, error) {
 	}
 	server := clusters.CustomServer{
 		Program: name, Image: imageWith(s.Image, s.Build, folder, s.Limits), Port: s.Port, Command: s.Command,
-		Environment: environment(s.Environment), Files: s.Files,
+		Environment: Environment(s.Environment), Files: s.Files,
 		ReadyHTTP: s.Ready.HTTP, ReadyCommand: s.Ready.Command, LeaderCommand: s.Leader.Command, ClockCommand: s.Clock.Command,
 	}
 	return clusters.Custom(name, slices.Repeat([]clusters.CustomServer{server}, max(1, s.Count))), nil

@@ -13,10 +13,11 @@ import (
 
 	"lockcheck/clusters"
 	"lockcheck/history"
+	"lockcheck/nemesis"
 )
 
 // watch makes the unexpected end of a process a failure of the run.
-func (r *run) watch(node *clusters.Node) {
+func (r *session) watch(node *clusters.Node) {
 	exited := make(chan clusters.Exit, 1)
 	r.exits[node] = exited
 	go func() {
@@ -39,7 +40,7 @@ func (r *run) watch(node *clusters.Node) {
 }
 
 // awaitExit waits for the end of a process, or of the run.
-func (r *run) awaitExit(node *clusters.Node) (exit clusters.Exit, ended bool) {
+func (r *session) awaitExit(node *clusters.Node) (exit clusters.Exit, ended bool) {
 	select {
 	case exit = <-node.Exited:
 		return exit, true
@@ -55,7 +56,7 @@ const (
 )
 
 // lastWords returns the last lines that a process has written, "" for none.
-func (r *run) lastWords(node *clusters.Node) string {
+func (r *session) lastWords(node *clusters.Node) string {
 	var text string
 	if node.Errors != nil {
 		text = node.Errors.All()
@@ -80,7 +81,7 @@ func (r *run) collect(ctx context.Context, interrupt <-chan struct{}) error {
 	r.stop()
 	r.recorder.Phase(history.PhaseFinal, "")
 	err := r.end(ctx, r.workers, interrupt)
-	err = errors.Join(err, r.end(ctx, append(r.observers(), r.resource), nil))
+	err = errors.Join(err, r.end(ctx, append(r.serviceObserver(), r.resource), nil))
 	if err != nil {
 		return err // an output that never ends must not be waited for
 	}
@@ -100,12 +101,12 @@ func (r *run) collect(ctx context.Context, interrupt <-chan struct{}) error {
 // end closes the inputs of programs and waits until they have ended. Some seconds after an interruption
 // it kills the programs that still run. Their open calls never complete in the history, so that the
 // outcome stays unknown.
-func (r *run) end(ctx context.Context, programs []*clusters.Node, interrupt <-chan struct{}) error {
+func (r *session) end(ctx context.Context, programs []*clusters.Node, interrupt <-chan struct{}) error {
 	for _, program := range programs {
 		// The death of a program that has died already was reported.
 		_ = program.Input.Close()
 	}
-	limit := time.NewTimer(r.LongestSection() + callsToTheirLimits)
+	limit := time.NewTimer(r.section + callsToTheirLimits)
 	defer limit.Stop()
 	told := time.NewTimer(waitUntold)
 	defer told.Stop()
@@ -150,7 +151,7 @@ const (
 )
 
 // unended are the programs whose end is not known yet.
-func (r *run) unended(programs []*clusters.Node) []*clusters.Node {
+func (r *session) unended(programs []*clusters.Node) []*clusters.Node {
 	return slices.DeleteFunc(slices.Clone(programs), func(p *clusters.Node) bool { return len(r.exits[p]) > 0 })
 }
 
@@ -164,8 +165,8 @@ func names(programs []*clusters.Node) string {
 
 // tellWait says which programs the run waits for, and what ends the wait. Observers and the resource
 // are not interrupted, and have no critical sections.
-func (r *run) tellWait(programs []*clusters.Node, interrupt <-chan struct{}, cutShort <-chan time.Time) {
-	what := fmt.Sprintf("waiting for %s to end (a critical section lasts up to %s)", names(programs), r.LongestSection())
+func (r *session) tellWait(programs []*clusters.Node, interrupt <-chan struct{}, cutShort <-chan time.Time) {
+	what := fmt.Sprintf("waiting for %s to end (a critical section lasts up to %s)", names(programs), r.section)
 	switch {
 	case cutShort != nil:
 		r.progress.Step("%s; workers that have not ended in %s are killed", what, interruptedPatience-waitUntold)
@@ -177,7 +178,7 @@ func (r *run) tellWait(programs []*clusters.Node, interrupt <-chan struct{}, cut
 }
 
 // kill kills programs, whatever they are doing.
-func (r *run) kill(ctx context.Context, programs []*clusters.Node) error {
+func (r *session) kill(ctx context.Context, programs []*clusters.Node) error {
 	r.progress.Step("killing %s; the outcome of open calls stays unknown", names(programs))
 	ctx, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
@@ -207,7 +208,7 @@ func (o Options) LongestSection() time.Duration {
 }
 
 // finish records how the run ended.
-func (r *run) finish(failure error, interrupted bool) {
+func (r *session) finish(failure error, interrupted bool) {
 	if interrupted {
 		r.recorder.Phase(history.PhaseInterrupted, "")
 	}
@@ -220,13 +221,12 @@ func (r *run) finish(failure error, interrupted bool) {
 }
 
 // save closes the history and stores what else there is of the run.
-func (r *run) save() error {
+func (r *session) save(schedule nemesis.Schedule) error {
 	// A full disk is reported once, not for every file.
 	if err := r.recorder.failure(); err != nil {
 		return errors.Join(fmt.Errorf("recorded only in part: %w", err), r.recorder.Close())
 	}
 	errs := []error{r.recorder.Close()}
-	schedule := r.schedule
 	if r.nemesis != nil {
 		schedule = r.nemesis.Executed()
 	}
@@ -238,7 +238,7 @@ func (r *run) save() error {
 }
 
 // saveLogs stores what servers and programs have written.
-func (r *run) saveLogs() error {
+func (r *session) saveLogs() error {
 	logs := serverLogs(r.cluster, r.site.since)
 	for program := range r.exits {
 		if program.Errors != nil {
@@ -250,7 +250,7 @@ func (r *run) saveLogs() error {
 
 // keepLogs stores what the servers of a cluster wrote that did not start, and adds the folder to the
 // error.
-func (r *run) keepLogs(logs map[string]string, err error) error {
+func (r *session) keepLogs(logs map[string]string, err error) error {
 	if len(logs) == 0 {
 		return err
 	}
@@ -281,7 +281,7 @@ func serverLogs(cluster clusters.Cluster, since time.Time) map[string]string {
 	return logs
 }
 
-func (r *run) writeLogs(logs map[string]string) error {
+func (r *session) writeLogs(logs map[string]string) error {
 	folder := filepath.Join(r.folder, logFolder)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err

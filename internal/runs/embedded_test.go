@@ -429,7 +429,7 @@ func TestInterruptInSection(t *testing.T) {
 // TestCountFromFirst: the progress counts time from the first event of a run, if it can.
 func TestCountFromFirst(t *testing.T) {
 	p := &counting{logged: logged{t}}
-	observe := (&run{progress: p}).countFromFirst()
+	observe := (&session{progress: p}).countFromFirst()
 	if p.started != 0 {
 		t.Error("the count starts without an event")
 	}
@@ -439,7 +439,7 @@ func TestCountFromFirst(t *testing.T) {
 	if p.started != 1 {
 		t.Errorf("the count started %d times, want once", p.started)
 	}
-	(&run{progress: Silent{}}).countFromFirst()(history.Event{})
+	(&session{progress: Silent{}}).countFromFirst()(history.Event{})
 }
 
 // counting counts how often it is told to start the count of time.

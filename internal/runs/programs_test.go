@@ -24,7 +24,7 @@ func TestReaches(t *testing.T) {
 		{true, map[string][]string{"w1": {"n2"}, "w2": {"n3"}, "w3": {"n2"}}},
 		{false, nil},
 	} {
-		r := &run{test: &test{Options: Options{Pin: c.pin, Concurrency: 3}}, cluster: threeServers{}}
+		r := &run{test: &test{Options: Options{Pin: c.pin, Concurrency: 3}}, session: session{cluster: threeServers{}}}
 		if got := r.reaches(); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("pin %v: %v, want %v", c.pin, got, c.want)
 		}

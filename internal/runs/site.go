@@ -28,17 +28,17 @@ type site struct {
 }
 
 // openSite prepares what a run starts its cluster on.
-func openSite(run string, t *test) (*site, error) {
+func openSite(run, made, binary string, onDocker bool) (*site, error) {
 	owner, err := cleanup.Self()
 	if err != nil {
 		return nil, err
 	}
-	s := &site{id: run, made: t.madeOf(), owner: owner}
+	s := &site{id: run, made: made, owner: owner}
 	// The reaper first: the journal of a run that is killed in between would stay.
-	if s.reaper, err = cleanup.StartReaper(t.Binary, run, t.spec.OnDocker()); err != nil {
+	if s.reaper, err = cleanup.StartReaper(binary, run, onDocker); err != nil {
 		return nil, err
 	}
-	if s.journal, err = cleanup.OpenJournal(run, owner, t.spec.OnDocker()); err != nil {
+	if s.journal, err = cleanup.OpenJournal(run, owner, onDocker); err != nil {
 		return nil, errors.Join(err, s.reaper.Dismiss())
 	}
 	return s, nil

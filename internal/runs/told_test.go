@@ -66,7 +66,7 @@ func TestEndTold(t *testing.T) {
 		}{{"w1", make(chan struct{}), 1}, {"resource", nil, 0}} {
 			_, input := io.Pipe()
 			node, exited, progress := &clusters.Node{Name: c.name, Input: input}, make(chan clusters.Exit, 1), &steps{}
-			r := run{test: &test{}, exits: map[*clusters.Node]<-chan clusters.Exit{node: exited}, progress: progress}
+			r := session{exits: map[*clusters.Node]<-chan clusters.Exit{node: exited}, progress: progress}
 			time.AfterFunc(3*waitUntold, func() { exited <- clusters.Exit{Clean: true} })
 			if err := r.end(t.Context(), []*clusters.Node{node}, c.interrupt); err != nil {
 				t.Fatal(err)

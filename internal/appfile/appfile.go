@@ -1,0 +1,511 @@
+// Package appfile reads the file in which users describe an application of their own and what must be true of its
+// data.
+package appfile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
+
+	"lockcheck/clusters"
+	"lockcheck/history"
+	"lockcheck/internal/spelling"
+	"lockcheck/internal/yamlfile"
+)
+
+// App is an application with everything that a run must know of it.
+type App struct {
+	Name   string
+	Path   string // of the file
+	Folder string // of the file, absolute
+
+	// Servers are the replicas and what they use, on Docker; nil for an application that runs on this machine.
+	Servers []Server
+	// Command, Environment and Replicas describe an application on this machine. Of one on Docker, Replicas are the
+	// names of nodes among the Servers.
+	Command     []string
+	Environment []string
+	Replicas    []string
+	// MayHit lists the names that faults may target: replicas, servers and services.
+	MayHit []string
+
+	Says    map[history.Function][]string
+	Restart string
+	Load    *Load
+
+	Every     time.Duration
+	Questions []Question
+}
+
+// Server is one server of an application, or one of its replicas.
+type Server struct {
+	clusters.CustomServer
+	Name    string // of its node
+	Service string
+	Replica bool
+}
+
+// Load is the program that gives the application something to do.
+type Load struct {
+	Command     []string
+	Environment []string
+	Image       clusters.ProgramImage // the zero value for this machine
+}
+
+// Question is an invariant and how it is asked.
+type Question struct {
+	history.Invariant
+	Medium string // one of the constants
+	URL    string // of the database or the request
+	Text   string // the query or the shell command
+	Every  time.Duration
+}
+
+// Media of questions.
+const (
+	Postgres = "postgres"
+	MySQL    = "mysql"
+	Redis    = "redis"
+	HTTP     = "http"
+	Command  = "command"
+)
+
+// Policies of restarting a replica whose program ended by itself.
+const (
+	RestartNo        = "no"
+	RestartOnFailure = "on-failure"
+	RestartAlways    = "always"
+)
+
+// file is what an app file says. Docs: docs/own-application.md.
+type file struct {
+	Name        string            `yaml:"name"`
+	App         app               `yaml:"app"`
+	Faults      faults            `yaml:"faults"`
+	Load        *load             `yaml:"load"`
+	Connections map[string]string `yaml:"connections"`
+	Every       time.Duration     `yaml:"every"`
+	Invariants  []invariant       `yaml:"invariants"`
+	Work        *work             `yaml:"work"`
+}
+
+type app struct {
+	Compose     string             `yaml:"compose"`
+	Service     string             `yaml:"service"`
+	Image       string             `yaml:"image"`
+	Build       string             `yaml:"build"`
+	Command     []string           `yaml:"command,flow"`
+	Environment map[string]*string `yaml:"environment"`
+	Port        int                `yaml:"port"`
+	Replicas    int                `yaml:"replicas"`
+	Restart     string             `yaml:"restart"`
+	Says        says               `yaml:"says"`
+}
+
+// says are regular expressions for lines of replicas.
+type says struct {
+	Holding   patterns `yaml:"holding"`
+	Releasing patterns `yaml:"releasing"`
+	Released  patterns `yaml:"released"`
+	Did       patterns `yaml:"did"`
+}
+
+// patterns are one or several.
+type patterns []string
+
+// UnmarshalYAML reads one pattern or a list of them.
+func (p *patterns) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode {
+		*p = patterns{node.Value}
+		return nil
+	}
+	return node.Decode((*[]string)(p))
+}
+
+type faults struct {
+	MayHit []string `yaml:"may hit,flow"`
+}
+
+type load struct {
+	Command     []string           `yaml:"command,flow"`
+	Environment map[string]*string `yaml:"environment"`
+	Accepted    patterns           `yaml:"accepted"`
+}
+
+type invariant struct {
+	Once       string        `yaml:"once"`
+	Kept       string        `yaml:"kept"`
+	Never      string        `yaml:"never"`
+	Always     string        `yaml:"always"`
+	Eventually string        `yaml:"eventually"`
+	On         string        `yaml:"on"`
+	Name       string        `yaml:"name"`
+	Within     time.Duration `yaml:"within"`
+	Every      time.Duration `yaml:"every"`
+}
+
+type work struct {
+	Ask string `yaml:"ask"`
+	On  string `yaml:"on"`
+}
+
+const (
+	defaultReplicas = 2
+	maxReplicas     = 9
+	defaultEvery    = 250 * time.Millisecond
+	leastEvery      = 10 * time.Millisecond
+	defaultWithin   = 30 * time.Second
+	defaultAccepted = `^accepted (?P<id>\S+)$`
+	maxServers      = 20
+)
+
+// Read reads an app file. Its errors name the line.
+func Read(path string) (App, error) {
+	a, err := read(path)
+	if err != nil {
+		return App{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return a, nil
+}
+
+func read(path string) (App, error) {
+	source, err := os.Open(path)
+	var where *os.PathError
+	if errors.As(err, &where) {
+		return App{}, where.Err
+	}
+	if err != nil {
+		return App{}, err
+	}
+	defer source.Close()
+	folder, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return App{}, err
+	}
+	f := file{Name: filepath.Base(folder), Every: defaultEvery, App: app{Replicas: defaultReplicas}}
+	parsed, err := yamlfile.Parse(source, &f)
+	if err != nil {
+		return App{}, err
+	}
+	a := App{Name: f.Name, Path: path, Folder: folder, Every: f.Every}
+	for _, part := range []struct {
+		key  string
+		read func(*App) error
+	}{
+		{"", f.checkName}, {"app", f.App.into}, {"faults", f.Faults.into}, {"load", f.loadInto}, {"", f.invariantsInto}, {"work", f.workInto},
+	} {
+		if err := part.read(&a); err != nil {
+			var at *atError
+			switch {
+			case errors.As(err, &at):
+				return App{}, parsed.At(at.Err, at.path...)
+			case part.key == "":
+				return App{}, parsed.At(err)
+			}
+			return App{}, parsed.At(err, part.key)
+		}
+	}
+	return a, nil
+}
+
+// atError is about what a path of keys leads to.
+type atError struct {
+	Err  error
+	path []any
+}
+
+func (e *atError) Error() string { return e.Err.Error() }
+func (e *atError) Unwrap() error { return e.Err }
+
+func fieldError(field, format string, args ...any) error {
+	return &yamlfile.FieldError{Field: field, Err: fmt.Errorf(format, args...)}
+}
+
+func (f file) checkName(*App) error {
+	switch {
+	case f.Name == "" || strings.ContainsFunc(f.Name, func(c rune) bool { return c == '/' || c == '\\' || !unicode.IsPrint(c) }):
+		return fieldError("name", "%q must be no path and can have printable characters only", f.Name)
+	case f.Every < leastEvery:
+		return fieldError("every", "it must be at least %s", leastEvery)
+	case len(f.Invariants) == 0:
+		return fieldError("invariants", "the file has none: say what must be true of the data of the application")
+	}
+	return nil
+}
+
+func (f faults) into(a *App) error {
+	known := slices.Clone(a.Replicas)
+	for _, s := range a.Servers {
+		known = append(known, s.Name)
+		if !slices.Contains(known, s.Service) {
+			known = append(known, s.Service)
+		}
+	}
+	for _, name := range f.MayHit {
+		if !slices.Contains(known, name) {
+			return fieldError("may hit", "there is no service %q%s", name, spelling.Hint(name, known))
+		}
+	}
+	a.MayHit = f.MayHit
+	return nil
+}
+
+// Hittable says whether faults may target a server.
+func (a App) Hittable(s Server) bool {
+	return len(a.MayHit) == 0 || slices.Contains(a.MayHit, s.Name) || slices.Contains(a.MayHit, s.Service)
+}
+
+// check finds what is wrong with patterns: they do not compile, or lack a group.
+func (p patterns) check(field, group string) error {
+	for _, text := range p {
+		pattern, err := regexp.Compile(text)
+		if err != nil {
+			return fieldError(field, "%w", err)
+		}
+		if group != "" && pattern.SubexpIndex(group) < 0 {
+			return fieldError(field, "%q has no group (?P<%s>…)", text, group)
+		}
+		for _, name := range pattern.SubexpNames() {
+			if name != "" && !slices.Contains([]string{"key", "token", "id", "who"}, name) {
+				return fieldError(field, "%q has a group %q; there are key, token, id and who", text, name)
+			}
+		}
+	}
+	return nil
+}
+
+// check refuses what the checkers could make nothing of.
+func (s says) check() error {
+	for _, c := range []struct {
+		field, group string
+		patterns     patterns
+	}{{"holding", "", s.Holding}, {"releasing", "", s.Releasing}, {"released", "", s.Released}, {"did", "id", s.Did}} {
+		if err := c.patterns.check(c.field, c.group); err != nil {
+			return err
+		}
+	}
+	switch ends := len(s.Releasing) + len(s.Released); {
+	case len(s.Holding) > 0 && ends == 0:
+		return fieldError("holding", "nothing says when a hold ends: give releasing (printed before the lock is given back) or released (printed afterwards)")
+	case len(s.Holding) == 0 && ends > 0:
+		return fieldError("releasing", "nothing says when a hold begins: give holding")
+	}
+	return nil
+}
+
+func (s says) byFunction() map[history.Function][]string {
+	all := make(map[history.Function][]string)
+	for f, p := range map[history.Function]patterns{
+		history.Holding: s.Holding, history.Releasing: s.Releasing, history.Released: s.Released, history.Did: s.Did,
+	} {
+		if len(p) > 0 {
+			all[f] = p
+		}
+	}
+	return all
+}
+
+func (f file) loadInto(a *App) error {
+	if f.Load == nil {
+		return nil
+	}
+	l := *f.Load
+	if len(l.Command) == 0 {
+		return fieldError("command", "it is missing: a program that prints \"accepted ID\" for each piece of work that the application confirmed")
+	}
+	if len(l.Accepted) == 0 {
+		l.Accepted = patterns{defaultAccepted}
+	}
+	if err := l.Accepted.check("accepted", "id"); err != nil {
+		return err
+	}
+	a.Load = &Load{Command: l.Command, Environment: variables(l.Environment)}
+	if i := slices.IndexFunc(a.Servers, func(s Server) bool { return s.Replica }); i >= 0 {
+		a.Load.Image = a.Servers[i].Image
+	}
+	a.Says[history.Accepted] = l.Accepted
+	return nil
+}
+
+// kind is which of the kinds an invariant is, and its text.
+func (i invariant) kind() (kind, text string, err error) {
+	for _, k := range []struct{ kind, text string }{
+		{history.InvariantOnce, i.Once}, {history.InvariantKept, i.Kept}, {history.InvariantNever, i.Never},
+		{history.InvariantAlways, i.Always}, {history.InvariantEventually, i.Eventually},
+	} {
+		if k.text == "" {
+			continue
+		}
+		if kind != "" {
+			return "", "", fieldError(k.kind, "an invariant has one kind, and this one is %s, too; make two of it", kind)
+		}
+		kind, text = k.kind, k.text
+	}
+	if kind == "" {
+		return "", "", fmt.Errorf("an invariant has one of the keys %s", strings.Join(history.InvariantKinds(), ", "))
+	}
+	return kind, text, nil
+}
+
+func (f file) invariantsInto(a *App) error {
+	names := make(map[string]bool)
+	for n, i := range f.Invariants {
+		q, err := f.question(a, n, i)
+		if err == nil && names[q.Name] {
+			err = fieldError("name", "another invariant is called %q", q.Name)
+		}
+		if err != nil {
+			return &atError{err, []any{"invariants", n}}
+		}
+		names[q.Name] = true
+		a.Questions = append(a.Questions, q)
+	}
+	kept := slices.IndexFunc(a.Questions, func(q Question) bool { return q.Kind == history.InvariantKept })
+	if kept >= 0 && a.Load == nil {
+		return &atError{fieldError("kept", "nothing says what must be kept: it takes a load that prints what was accepted"), []any{"invariants", kept}}
+	}
+	return nil
+}
+
+func (f file) question(a *App, n int, i invariant) (Question, error) {
+	kind, text, err := i.kind()
+	if err != nil {
+		return Question{}, err
+	}
+	switch {
+	case i.Within != 0 && kind != history.InvariantEventually:
+		return Question{}, fieldError("within", "it goes with %s", history.InvariantEventually)
+	case i.Within < 0:
+		return Question{}, fieldError("within", "it must be positive")
+	case i.Every != 0 && i.Every < leastEvery:
+		return Question{}, fieldError("every", "it must be at least %s", leastEvery)
+	}
+	q := Question{Invariant: history.Invariant{
+		Name: cmp.Or(i.Name, kind+"-"+strconv.Itoa(n+1)), Kind: kind, Question: text, On: i.On,
+	}, Every: cmp.Or(i.Every, f.Every)}
+	if q.Kind == history.InvariantEventually {
+		q.Within = cmp.Or(i.Within, defaultWithin)
+	}
+	return q, f.ask(a, &q)
+}
+
+func (f file) workInto(a *App) error {
+	if f.Work == nil {
+		if len(a.Says[history.Did]) == 0 && a.Load == nil {
+			return fieldError("work", "nothing would show that the application did anything: give a load, lines (app.says.did), or work with a question whose answer changes when work was done")
+		}
+		return nil
+	}
+	q := Question{Invariant: history.Invariant{Name: history.InvariantWork, Kind: history.InvariantWork, Question: f.Work.Ask, On: f.Work.On}, Every: f.Every}
+	if q.Question == "" {
+		return fieldError("ask", "it is missing: a question whose answer changes when work was done")
+	}
+	if err := f.ask(a, &q); err != nil {
+		return err
+	}
+	a.Questions = append(a.Questions, q)
+	return nil
+}
+
+// ask finds out how a question is asked.
+func (f file) ask(a *App, q *Question) error {
+	switch {
+	case q.On != "":
+		address, err := f.connection(a, q.On)
+		if err != nil {
+			return fieldError("on", "%w", err)
+		}
+		q.URL, q.Text = address, q.Question
+		q.Medium, err = mediumOf(address)
+		if err != nil {
+			return fieldError("on", "%w", err)
+		}
+	case strings.HasPrefix(q.Question, "http://") || strings.HasPrefix(q.Question, "https://"):
+		if _, err := url.Parse(q.Question); err != nil {
+			return fieldError(q.Kind, "%w", err)
+		}
+		q.Medium, q.URL = HTTP, q.Question
+	default:
+		q.Medium, q.Text = Command, q.Question
+	}
+	return nil
+}
+
+func mediumOf(address string) (string, error) {
+	scheme, _, _ := strings.Cut(address, "://")
+	switch scheme {
+	case "postgres", "postgresql":
+		return Postgres, nil
+	case "mysql", "mariadb":
+		return MySQL, nil
+	case "redis":
+		return Redis, nil
+	}
+	return "", fmt.Errorf("%q: there are postgres://, mysql:// and redis://", address)
+}
+
+// connection is where the database with a name is: as the file says, or as its service in the Compose file does.
+func (f file) connection(a *App, name string) (string, error) {
+	if address, said := f.Connections[name]; said {
+		return address, nil
+	}
+	i := slices.IndexFunc(a.Servers, func(s Server) bool { return s.Service == name })
+	if i < 0 {
+		var known []string
+		for _, s := range a.Servers {
+			known = append(known, s.Service)
+		}
+		return "", fmt.Errorf("there is neither a connection nor a service %q%s", name, spelling.Hint(name, known))
+	}
+	if address := addressOf(a.Servers[i]); address != "" {
+		return address, nil
+	}
+	return "", fmt.Errorf("nothing says how to reach %q: add connections: {%s: \"postgres://user:password@%s/database\"}", name, name, name)
+}
+
+// addressOf derives the URL of a database from the variables that its official image takes.
+func addressOf(s Server) string {
+	get := func(names ...string) string {
+		for _, name := range names {
+			for _, assignment := range s.Environment {
+				if value, is := strings.CutPrefix(assignment, name+"="); is {
+					return value
+				}
+			}
+		}
+		return ""
+	}
+	at := func(scheme, user, password, database string, port int) string {
+		u := url.URL{Scheme: scheme, Host: s.Service + ":" + strconv.Itoa(cmp.Or(s.Port, port)), Path: "/" + database}
+		if user != "" {
+			u.User = url.UserPassword(user, password)
+		}
+		return u.String()
+	}
+	const postgresPort, mysqlPort, redisPort = 5432, 3306, 6379
+	if password := get("POSTGRES_PASSWORD"); password != "" || get("POSTGRES_HOST_AUTH_METHOD") != "" {
+		user := cmp.Or(get("POSTGRES_USER"), "postgres")
+		return at("postgres", user, password, cmp.Or(get("POSTGRES_DB"), user), postgresPort)
+	}
+	if database := get("MARIADB_DATABASE", "MYSQL_DATABASE"); database != "" {
+		if user := get("MARIADB_USER", "MYSQL_USER"); user != "" {
+			return at("mysql", user, get("MARIADB_PASSWORD", "MYSQL_PASSWORD"), database, mysqlPort)
+		}
+		return at("mysql", "root", get("MARIADB_ROOT_PASSWORD", "MYSQL_ROOT_PASSWORD"), database, mysqlPort)
+	}
+	if s.Port == redisPort {
+		return at("redis", "", "", "", redisPort)
+	}
+	return ""
+}

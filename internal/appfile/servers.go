@@ -1,0 +1,145 @@
+package appfile
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lockcheck/clusters"
+	"lockcheck/internal/composefile"
+	"lockcheck/internal/lockfile"
+)
+
+// into says what is started, and which of it are the replicas.
+func (p app) into(a *App) error {
+	switch {
+	case p.Replicas < 1 || p.Replicas > maxReplicas:
+		return fieldError("replicas", "there can be 1 to %d", maxReplicas)
+	case !slices.Contains([]string{"", RestartNo, RestartOnFailure, RestartAlways}, p.Restart):
+		return fieldError("restart", "it is %s, %s or %s", RestartNo, RestartOnFailure, RestartAlways)
+	}
+	if err := p.Says.check(); err != nil {
+		return &atError{err, []any{"app", "says"}}
+	}
+	a.Says, a.Restart = p.Says.byFunction(), cmp.Or(p.Restart, RestartNo)
+	switch {
+	case p.Compose != "":
+		return p.composed(a)
+	case p.Service != "":
+		return fieldError("service", "it is one of a Compose file, and compose names none")
+	case p.Image != "" && p.Build != "":
+		return fieldError("build", "image and build exclude each other")
+	case p.Image != "" || p.Build != "":
+		return p.alone(a)
+	case len(p.Command) == 0:
+		return fieldError("command", "name what is to be tested: compose, image, build or command")
+	case p.Port != 0:
+		return fieldError("port", "an application on this machine chooses its ports itself")
+	}
+	a.Command, a.Environment = p.Command, variables(p.Environment)
+	for n := range p.Replicas {
+		a.Replicas = append(a.Replicas, replicaName(a.Name, n))
+	}
+	return nil
+}
+
+func replicaName(application string, n int) string { return application + "-" + strconv.Itoa(n+1) }
+
+// alone makes servers of an application that brings no others.
+func (p app) alone(a *App) error {
+	server := clusters.CustomServer{
+		Program: a.Name, Literal: true, Port: p.Port, Image: clusters.ProgramImage{Ref: p.Image},
+		Command: p.Command, Environment: variables(p.Environment),
+	}
+	if p.Build != "" {
+		server.Image = clusters.ProgramImage{Build: filepath.Join(a.Folder, p.Build)}
+		if _, err := os.Stat(filepath.Join(server.Image.Build, "Dockerfile")); err != nil {
+			return fieldError("build", "there is no Dockerfile in %s", server.Image.Build)
+		}
+	}
+	for n := range p.Replicas {
+		server.Names = []string{replicaName(a.Name, n)}
+		if n == 0 {
+			server.Names = append(server.Names, a.Name)
+		}
+		a.add(server, a.Name, replicaName(a.Name, n), true)
+	}
+	return nil
+}
+
+func (a *App) add(server clusters.CustomServer, service, name string, replica bool) {
+	a.Servers = append(a.Servers, Server{CustomServer: server, Service: service, Name: name, Replica: replica})
+	if replica {
+		a.Replicas = append(a.Replicas, name)
+	}
+}
+
+// composed makes servers of the services of a Compose file.
+func (p app) composed(a *App) error {
+	if p.Image != "" || p.Build != "" || p.Command != nil || p.Environment != nil || p.Port != 0 {
+		return fieldError("compose", "the file says what is started; next to it are only service, replicas, restart and says")
+	}
+	services, err := composefile.Read(filepath.Join(a.Folder, p.Compose), a.Folder)
+	if err != nil {
+		return fieldError("compose", "%w", err)
+	}
+	var names []string
+	for _, s := range services {
+		names = append(names, s.Name)
+	}
+	switch {
+	case p.Service == "":
+		return fieldError("service", "it is missing: which service of %s is the application: %s", p.Compose, oneOf(names))
+	case !slices.Contains(names, p.Service):
+		return fieldError("service", "%s has no service %q; it has %s", p.Compose, p.Service, oneOf(names))
+	}
+	for _, s := range services {
+		p.addService(a, s)
+	}
+	if len(a.Servers) > maxServers {
+		return fieldError("compose", "%d containers: at most %d", len(a.Servers), maxServers)
+	}
+	return nil
+}
+
+func (p app) addService(a *App, s composefile.Service) {
+	if s.Name == p.Service {
+		a.Restart = cmp.Or(p.Restart, policyOf(s.Restart))
+		// What replicas use is there first: a replica that gave up while its database started would end the run.
+		s.Server.Later = true
+		for n, server := range s.Copies(s.Server, p.Replicas) {
+			a.add(server, s.Name, replicaName(s.Name, n), true)
+		}
+		return
+	}
+	for n, server := range s.Copies(s.Server, s.Scale) {
+		name := s.Name
+		if s.Scale > 1 {
+			name = replicaName(s.Name, n)
+		}
+		a.add(server, s.Name, name, false)
+	}
+}
+
+// policyOf is the policy of a Compose file in our words.
+func policyOf(compose string) string {
+	switch policy, _, _ := strings.Cut(compose, ":"); policy { // on-failure may have a number of times behind it
+	case "always", "unless-stopped":
+		return RestartAlways
+	case "on-failure":
+		return RestartOnFailure
+	}
+	return RestartNo
+}
+
+func oneOf(names []string) string {
+	slices.Sort(names)
+	return fmt.Sprintf("%q", names)
+}
+
+// variables are those of a program; one without a value has that of lockcheck's own environment.
+func variables(environment map[string]*string) []string { return lockfile.Environment(environment) }
