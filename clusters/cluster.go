@@ -78,6 +78,7 @@ type Server struct {
 // Place is where a server is started.
 type Place struct {
 	N       int      // which of the servers it is, from 0
+	Name    string   // of its node
 	IPs     []string // addresses of all servers
 	Folder  string   // for its data; it is there, and outlives the server
 	Version string   // "" for a recipe without versions
@@ -238,6 +239,9 @@ type Program struct {
 	Binary string
 	// Image is where lockcheck runs; the zero value for an image of its own. Only on Docker.
 	Image ProgramImage
+	// Restarts: once it was killed it can be started again, with the same arguments, and the streams of its node
+	// go on. Only of embedded servers.
+	Restarts bool
 }
 
 // Node is a place where one server, worker or the resource runs.
@@ -250,20 +254,22 @@ type Node struct {
 	// Clock says why the wall clock of the server cannot be moved; nil if it can.
 	Clock error
 
-	// Of a program: its streams and how it ended.
+	// Of a program: its streams and how it ended. Those of a program that can be started again, or of a server
+	// that lockcheck has started as its child, are those of all its lives: Output ends with the cluster.
 	Input  io.WriteCloser
 	Output io.Reader
 	Errors *Tail
 	// Exited yields a value each time the process ends.
 	Exited <-chan Exit
 
-	// Again starts a server that was killed; nil for what stays dead.
+	// Again starts a server or program that was killed; nil for what stays dead.
 	Again func(context.Context) error
 
 	folder string            // of a server, for its data
 	files  map[string]string // that are in it before the first start
 	write  func(ctx context.Context, files map[string]string) error
 
+	lives   *lives      // of what is started again with its streams; nil for others
 	freezer *freezer    // nil where it cannot be frozen
 	killed  atomic.Bool // since the last start
 	// ended is closed when it is known how the process ended, this time; nil for a node that is

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,12 +43,14 @@ func (i ProgramImage) name() string {
 // CustomServer is a server of which lockcheck knows what a user says.
 type CustomServer struct {
 	Program string // under which it is shown
-	Image   ProgramImage
-	Port    int
+	// Node is the name of its node, which no other has; "" for n1, n2 and so on.
+	Node  string
+	Image ProgramImage
+	Port  int
 	// Entrypoint and Command replace those of the image; nil for these. In all commands, in
 	// Environment and in the texts of Files {name}, {n}, {ip}, {ips} and {folder} stand for
-	// what is true of a server: "n1", 1, its address, those of all with commas, and its
-	// folder for data. Literal: these texts are taken as they are.
+	// what is true of a server: the name of its node, 1, its address, those of all with commas,
+	// and its folder for data. Literal: these texts are taken as they are.
 	Literal     bool
 	Entrypoint  []string
 	Command     []string
@@ -55,8 +58,13 @@ type CustomServer struct {
 	Files       map[string]string // by name, in {folder}
 	// Mounts are files and folders of this machine that it may read, as "source:target".
 	Mounts []string
-	// Names under which others reach it, besides that of its node.
+	// Names under which others reach it, besides that of its node. Several servers may share one.
 	Names []string
+	// Launched, unless it is nil, has lockcheck run in the server's container and start the server as its child. It
+	// is told the server's own program and arguments, and returns the arguments of lockcheck, and files that
+	// lockcheck finds in the server's folder, by name. The streams of lockcheck are those of the node, also when
+	// the server is started again.
+	Launched func(place Place, command []string) (args []string, files map[string]string)
 	// ReadyHTTP is a path that is answered with a status below 400, ReadyCommand a command
 	// in the server's container that succeeds, once it can serve. Without either it is
 	// enough that it accepts connections on its port, if it has one.
@@ -73,11 +81,26 @@ type CustomServer struct {
 // errNoClockCommand is why the wall clock of such a server is left alone.
 var errNoClockCommand = errors.New("nothing says how to ask this server for its wall clock, so that a step could not be proven (servers.clock in the lock file)")
 
+// errLaunchedClock is why the wall clock of a server that lockcheck starts as its child is left alone.
+var errLaunchedClock = errors.New("nothing says how to ask a replica for its wall clock, so that a step could not be proven")
+
 // errNoFolder is why such a server cannot lose its disk.
 var errNoFolder = errors.New("it keeps its data in places of its image ({folder} in its command, environment or files would be lockcheck's)")
 
 // OfUser says whether the servers are of a user's own, as Custom describes them.
 func (s Spec) OfUser() bool { return s.own != nil }
+
+// nodeName is the name of the node of the n-th server, counted from 0.
+func (s Spec) nodeName(n int) string {
+	usual := fmt.Sprintf("n%d", n+1)
+	if s.own == nil {
+		return usual
+	}
+	return cmp.Or(s.own[n].Node, usual)
+}
+
+// launched says whether lockcheck starts the n-th server as its child.
+func (s Spec) launched(n int) bool { return s.own != nil && s.own[n].Launched != nil }
 
 // Limits are those of the containers of the n-th server, if it is of a user's own.
 func (s Spec) Limits(n int) *engine.Limits {
@@ -102,7 +125,10 @@ func (c *CustomServer) server() Server {
 		Environment: func(p Place) []string { return c.filled(p, c.Environment) },
 		Files:       c.files,
 	}
-	if c.ClockCommand == nil {
+	switch {
+	case c.Launched != nil:
+		s.NoClock = errLaunchedClock
+	case c.ClockCommand == nil:
 		s.NoClock = errNoClockCommand
 	}
 	if !c.usesFolder() {
@@ -130,9 +156,8 @@ func (c *CustomServer) files(p Place) map[string]string {
 
 // fill puts what is true of a server into a text.
 func (p Place) fill(text string) string {
-	n := strconv.Itoa(p.N + 1)
 	return strings.NewReplacer(
-		"{name}", "n"+n, "{n}", n, "{ip}", p.IPs[p.N], "{ips}", strings.Join(p.IPs, ","), "{folder}", p.Folder,
+		"{name}", p.Name, "{n}", strconv.Itoa(p.N+1), "{ip}", p.IPs[p.N], "{ips}", strings.Join(p.IPs, ","), "{folder}", p.Folder,
 	).Replace(text)
 }
 

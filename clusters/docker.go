@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -220,10 +221,10 @@ func (c *docker) layOut() {
 		server := c.request.Spec.Server(i)
 		ip := c.network.Address(byte(firstServer + i))
 		node := &Node{
-			Name: fmt.Sprintf("n%d", i+1), IP: ip, Server: server,
+			Name: c.request.Spec.nodeName(i), IP: ip, Server: server,
 			Address: net.JoinHostPort(ip, strconv.Itoa(server.Port)),
 		}
-		node.folder = nodeFolder(node)
+		node.folder = nodeFolder(i)
 		node.write = func(ctx context.Context, files map[string]string) error {
 			return c.engine.Write(ctx, c.name(node.Name), node.folder, files)
 		}
@@ -243,7 +244,7 @@ func eachServer(ctx context.Context, servers []*Node, do func(context.Context, *
 
 // place describes where a server is, to its command.
 func (c *docker) place(node *Node) Place {
-	place := Place{Folder: nodeFolder(node), Version: c.request.Spec.Version(c.request.Version)}
+	place := Place{Name: node.Name, Folder: node.folder, Version: c.request.Spec.Version(c.request.Version)}
 	for i, other := range c.servers {
 		place.IPs = append(place.IPs, other.IP)
 		if other == node {
@@ -253,12 +254,16 @@ func (c *docker) place(node *Node) Place {
 	return place
 }
 
-// nodeFolder is the folder of a server in the shared one.
-func nodeFolder(node *Node) string { return sharedFolder + "/" + node.Name }
+// nodeFolder is the folder of the n-th server in the shared one: not by the name of its node, which may be that of
+// another folder there.
+func nodeFolder(n int) string { return fmt.Sprintf("%s/n%d", sharedFolder, n+1) }
 
 func (c *docker) startServerAgent(ctx context.Context, node *Node) error {
 	n := c.place(node).N
 	args := append(c.request.Spec.probesFlag(n), "--address", "127.0.0.1:"+strconv.Itoa(node.Server.Port))
+	if c.request.Spec.launched(n) {
+		args = append(args, "--install", launcherPath)
+	}
 	if err := c.startAgent(ctx, node, append(args, clockFlags(node, driverOf(c.images[n]))...)...); err != nil {
 		return err
 	}
@@ -266,18 +271,25 @@ func (c *docker) startServerAgent(ctx context.Context, node *Node) error {
 }
 
 func (c *docker) startServer(ctx context.Context, node *Node) error {
-	if node.Server.Files != nil {
-		node.files = node.Server.Files(c.place(node))
-	}
-	if _, err := node.Wipe(ctx); err != nil {
-		return err
-	}
 	place := c.place(node)
+	if node.Server.Files != nil {
+		node.files = node.Server.Files(place)
+	}
 	image := c.images[place.N]
 	command := node.Server.Command(place)
 	var mounts []string
 	if own := c.request.Spec.own; own != nil {
 		command, mounts = image.CommandWith(own[place.N].Entrypoint, command), own[place.N].Mounts
+		if len(command) == 0 {
+			return fmt.Errorf("%s: image %s has neither an entry point nor a command, and none is given", node.Name, image.Ref)
+		}
+	}
+	launched := c.request.Spec.launched(place.N)
+	if launched {
+		command = node.launch(place, command, c.request.Spec.own[place.N])
+	}
+	if _, err := node.Wipe(ctx); err != nil {
+		return err
 	}
 	command, env := withClock(node, driverOf(image), command, node.Server.ClockEnv)
 	if node.Server.Environment != nil {
@@ -287,7 +299,7 @@ func (c *docker) startServer(ctx context.Context, node *Node) error {
 		Name: c.serverName(node.Name), Image: image.ID, Labels: c.request.Labels,
 		Entrypoint: command[:1], Command: command[1:],
 		Env: env, Mounts: mounts, Limits: c.request.Spec.Limits(place.N),
-		Within: c.name(node.Name), Volumes: c.volumes(),
+		Within: c.name(node.Name), Volumes: c.volumes(), Attach: launched,
 	})
 	if err != nil {
 		return err
@@ -298,17 +310,33 @@ func (c *docker) startServer(ctx context.Context, node *Node) error {
 	node.freezer = &freezer{engine: c.engine, container: c.serverName(node.Name)}
 	exits := make(chan Exit, 1)
 	node.Exited, node.Again = exits, func(ctx context.Context) error { return c.restart(ctx, node, exits) }
-	node.relay(server.Exited, exits)
+	node.lived(server, exits)
 	return nil
+}
+
+// launch gives a server what lockcheck needs to start it as its child, and returns the command that does so.
+func (n *Node) launch(place Place, command []string, own CustomServer) []string {
+	args, files := own.Launched(place, command)
+	maps.Copy(n.files, files)
+	n.lives = newLives(n)
+	return append([]string{launcherPath}, args...)
+}
+
+// lived follows one life of a server.
+func (n *Node) lived(container *engine.Container, exits chan<- Exit) {
+	if n.lives != nil {
+		n.lives.begin(container.Input, container.Output, container.Errors)
+	}
+	n.relay(container.Exited, exits)
 }
 
 // restart starts the container of a killed server again.
 func (c *docker) restart(ctx context.Context, node *Node, exits chan<- Exit) error {
-	again, err := c.engine.Restart(ctx, c.serverName(node.Name), false)
+	again, err := c.engine.Restart(ctx, c.serverName(node.Name), node.lives != nil)
 	if err != nil {
 		return err
 	}
-	node.relay(again.Exited, exits)
+	node.lived(again, exits)
 	return nil
 }
 
@@ -348,14 +376,18 @@ func (c *docker) stay() time.Duration {
 const agentStays = 2 * time.Minute
 
 // hosts names the servers, for the programs of users.
-func (c *docker) hosts() map[string]string {
-	hosts := make(map[string]string, len(c.servers))
-	for _, node := range c.servers {
-		hosts[node.Name] = node.IP
-	}
+func (c *docker) hosts() map[string][]string {
+	hosts := make(map[string][]string, len(c.servers))
 	for n, server := range c.request.Spec.own {
 		for _, name := range server.Names {
-			hosts[name] = c.servers[n].IP
+			if !slices.Contains(hosts[name], c.servers[n].IP) {
+				hosts[name] = append(hosts[name], c.servers[n].IP)
+			}
+		}
+	}
+	for _, node := range c.servers {
+		if _, taken := hosts[node.Name]; !taken {
+			hosts[node.Name] = []string{node.IP}
 		}
 	}
 	return hosts
@@ -488,6 +520,11 @@ func (c *docker) Source() string {
 }
 
 func (c *docker) Log(ctx context.Context, server string, part LogPart) (string, error) {
+	for _, node := range c.servers {
+		if node.Name == server && node.lives != nil {
+			return node.Errors.String(), nil // the engine keeps nothing of a container whose streams are ours
+		}
+	}
 	return c.engine.Logs(ctx, c.serverName(server), part.Tail, part.Since)
 }
 
@@ -496,5 +533,10 @@ func (c *docker) Close(ctx context.Context) error {
 		return nil
 	}
 	_, err := c.engine.RemoveRun(ctx, c.request.Run)
+	for _, node := range c.servers {
+		if node.lives != nil {
+			node.lives.end()
+		}
+	}
 	return errors.Join(err, c.engine.Close())
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"lockcheck/clusters/agent"
@@ -28,6 +29,9 @@ type embedded struct {
 
 	mu       sync.Mutex
 	commands []*exec.Cmd
+	lasting  []*lives
+	closed   bool
+	closing  chan struct{} // closed when the cluster is
 	ended    sync.WaitGroup
 }
 
@@ -36,7 +40,7 @@ func startEmbedded(ctx context.Context, r Request) (Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &embedded{request: r, folder: folder}
+	c := &embedded{request: r, folder: folder, closing: make(chan struct{})}
 	if err := c.start(ctx); err != nil {
 		r.failed(c)
 		return nil, errors.Join(err, c.Close(ctx))
@@ -94,7 +98,10 @@ func (c *embedded) clock(ctx context.Context, server string) (agent.Local, error
 	return clock, err
 }
 
-func (c *embedded) Start(_ context.Context, p Program) (*Node, error) {
+func (c *embedded) Start(ctx context.Context, p Program) (*Node, error) {
+	if p.Restarts {
+		return c.startLasting(ctx, p)
+	}
 	node, host, err := c.run(p.Name, cmp.Or(p.Binary, c.request.Binary), p.Args)
 	if err != nil {
 		return nil, err
@@ -103,50 +110,105 @@ func (c *embedded) Start(_ context.Context, p Program) (*Node, error) {
 	return node, nil
 }
 
-// run starts a child process in a process group of its own, so that Ctrl-C on
-// the terminal reaches only the harness.
+// startLasting starts a program that can be started again.
+func (c *embedded) startLasting(ctx context.Context, p Program) (*Node, error) {
+	node, exits := &Node{Name: p.Name}, make(chan Exit, 1)
+	node.lives, node.Exited = newLives(node), exits
+	var present atomic.Pointer[os.Process]
+	host := familyOf(present.Load)
+	host.Probes = portProbes{NoPort: true}
+	node.Host = host
+	node.Again = func(context.Context) error {
+		child, err := c.spawn(p.Name, cmp.Or(p.Binary, c.request.Binary), p.Args)
+		if err != nil {
+			return err
+		}
+		present.Store(child.command.Process)
+		node.lives.begin(child.input, child.output, child.errors)
+		node.ended = c.await(node, child.command, exits)
+		return nil
+	}
+	c.mu.Lock()
+	c.lasting = append(c.lasting, node.lives)
+	c.mu.Unlock()
+	return node, node.Again(ctx)
+}
+
+// run starts a child process that is not started again.
 func (c *embedded) run(name, binary string, args []string) (node *Node, host family, err error) {
+	child, err := c.spawn(name, binary, args)
+	if err != nil {
+		return nil, host, err
+	}
+	exits := make(chan Exit, 1)
+	node = &Node{Name: name, Input: child.input, Output: child.output, Errors: follow(child.errors), Exited: exits}
+	c.await(node, child.command, exits)
+	return node, familyOf(func() *os.Process { return child.command.Process }), nil
+}
+
+// child is a process with its streams.
+type child struct {
+	command        *exec.Cmd
+	input          io.WriteCloser
+	output, errors io.Reader
+}
+
+// spawn starts a child process in a process group of its own, so that Ctrl-C on
+// the terminal reaches only the harness. The caller awaits its end.
+func (c *embedded) spawn(name, binary string, args []string) (child, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return child{}, fmt.Errorf("%s: the cluster is closed", name) // nothing would end it
+	}
 	command := exec.Command(binary, args...)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	input, err := command.StdinPipe()
 	if err != nil {
-		return nil, host, err
+		return child{}, err
 	}
 	output, outputEnd, err := os.Pipe()
 	if err != nil {
-		return nil, host, err
+		return child{}, err
 	}
 	errorOutput, errorsEnd, err := os.Pipe()
 	if err != nil {
-		return nil, host, errors.Join(err, output.Close(), outputEnd.Close())
+		return child{}, errors.Join(err, output.Close(), outputEnd.Close())
 	}
 	command.Stdout, command.Stderr = outputEnd, errorsEnd
 	err = c.request.launch(command)
 	// The child has its own ends; with ours open, the pipes would never end.
 	err = errors.Join(err, outputEnd.Close(), errorsEnd.Close())
 	if err != nil {
-		return nil, host, errors.Join(fmt.Errorf("%s: %w", name, err), output.Close(), errorOutput.Close())
+		return child{}, errors.Join(fmt.Errorf("%s: %w", name, err), output.Close(), errorOutput.Close())
 	}
-	node = &Node{Name: name, Input: input, Output: output, Errors: follow(errorOutput)}
-	node.Exited = c.await(node, command)
-	return node, familyOf(command.Process), nil
+	c.commands = append(c.commands, command)
+	c.ended.Add(1)
+	return child{command, input, output, errorOutput}, nil
 }
 
-// await collects the end of a child.
-func (c *embedded) await(node *Node, command *exec.Cmd) <-chan Exit {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.commands = append(c.commands, command)
-	exited := make(chan Exit, 1)
-	c.ended.Go(func() {
+// await collects the end of a child. The channel that it returns is closed when it is known how the child ended.
+func (c *embedded) await(node *Node, command *exec.Cmd, exits chan<- Exit) <-chan struct{} {
+	ended := make(chan struct{})
+	go func() {
+		defer c.ended.Done()
 		err := command.Wait()
 		exit := Exit{Clean: err == nil, Killed: node.killed.Load(), Reason: "exit status 0"}
 		if err != nil {
 			exit.Reason = err.Error()
 		}
-		exited <- exit
-	})
-	return exited
+		close(ended)
+		select {
+		case exits <- exit:
+			return
+		default: // nobody has taken the exit before
+		}
+		select {
+		case exits <- exit:
+		case <-c.closing:
+		}
+	}()
+	return ended
 }
 
 func (c *embedded) Servers() []*Node          { return c.servers }
@@ -172,9 +234,16 @@ func (c *embedded) Log(_ context.Context, server string, _ LogPart) (string, err
 // Close kills what still runs; SIGKILL ends a stopped process too.
 func (c *embedded) Close(ctx context.Context) error {
 	c.mu.Lock()
+	if !c.closed {
+		c.closed = true
+		close(c.closing)
+	}
 	for _, command := range c.commands {
 		// A process that has ended already is no error.
-		_, _ = familyOf(command.Process).Signal(ctx, agent.Kill)
+		_, _ = familyOf(func() *os.Process { return command.Process }).Signal(ctx, agent.Kill)
+	}
+	for _, l := range c.lasting {
+		l.end()
 	}
 	c.mu.Unlock()
 	c.ended.Wait()

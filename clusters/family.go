@@ -11,17 +11,18 @@ import (
 	"lockcheck/internal/processes"
 )
 
-// family is the host of a child and its descendants, the child first. It is valid until the child has
+// family is the host of a child and its descendants, the child first. It has no process once the child has
 // been waited for: afterwards another process may have the child's number.
 type family struct {
 	agent.Local
-	child *os.Process
+	child func() *os.Process // another one if it was started again
 }
 
-func familyOf(child *os.Process) family {
+func familyOf(child func() *os.Process) family {
 	return family{child: child, Local: agent.Local{
-		PIDs: func() ([]int, error) { return members(child) },
+		PIDs: func() ([]int, error) { return members(child()) },
 		Send: func(pid int, signal syscall.Signal) error {
+			child := child()
 			if pid == child.Pid {
 				return child.Signal(signal)
 			}
@@ -41,7 +42,7 @@ func (f family) Signal(ctx context.Context, signal agent.Signal) (agent.Moment, 
 			return agent.Moment{}, err
 		}
 	case agent.Stop:
-		if err := f.child.Signal(syscall.SIGSTOP); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		if err := f.child().Signal(syscall.SIGSTOP); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return agent.Moment{}, err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // supports is known before it runs, except for what depends on its machine.
 func (s Spec) Plan(servers, workers int) (serverNodes, workerNodes []*Node) {
 	for i := range servers {
-		node := &Node{Name: fmt.Sprintf("n%d", i+1), Server: s.Server(i), Clock: errEmbeddedClock}
+		node := &Node{Name: s.nodeName(i), Server: s.Server(i), Clock: errEmbeddedClock}
 		if s.WallClock {
 			node.Clock = nil
 		}

@@ -13,25 +13,42 @@ const tailSize = 64 << 10
 type Tail struct {
 	mu   sync.Mutex
 	text []byte
-	left int64 // out, in bytes
-	done chan struct{}
+	left int64         // out, in bytes
+	done chan struct{} // closed at the end of the stream; nil before the first
 }
 
 // follow reads the stream to its end in the background.
 func follow(stream io.Reader) *Tail {
-	t := &Tail{done: make(chan struct{})}
-	go func() {
-		defer close(t.done)
-		// The stream ends with its process, and how that ended is known.
-		_, _ = io.Copy(t, stream)
-	}()
+	t := new(Tail)
+	t.follow(stream)
 	return t
 }
 
-// All waits for the end of the stream, which the end of its process brings, and
+// follow reads another stream to its end in the background, once the stream before it has ended.
+func (t *Tail) follow(stream io.Reader) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before, done := t.done, make(chan struct{})
+	t.done = done
+	go func() {
+		defer close(done)
+		if before != nil {
+			<-before
+		}
+		// The stream ends with its process, and how that ended is known.
+		_, _ = io.Copy(t, stream)
+	}()
+}
+
+// All waits for the end of the present stream, which the end of its process brings, and
 // returns what was kept.
 func (t *Tail) All() string {
-	<-t.done
+	t.mu.Lock()
+	done := t.done
+	t.mu.Unlock()
+	if done != nil {
+		<-done
+	}
 	return t.String()
 }
 

@@ -34,7 +34,7 @@ type Spec struct {
 	// shares; Network and IP are then unused.
 	Within string
 	// Hosts are addresses by the names under which it knows them.
-	Hosts map[string]string
+	Hosts map[string][]string
 	// Sysctls are those of its own namespaces, by name.
 	Sysctls map[string]string
 	// Capabilities on top of Docker's default set.
@@ -215,8 +215,10 @@ func (s Spec) hostConfig() *container.HostConfig {
 			host.SecurityOpt = []string{"no-new-privileges"}
 		}
 	}
-	for name, address := range s.Hosts {
-		host.ExtraHosts = append(host.ExtraHosts, name+":"+address)
+	for name, addresses := range s.Hosts {
+		for _, address := range addresses {
+			host.ExtraHosts = append(host.ExtraHosts, name+":"+address)
+		}
 	}
 	for _, m := range s.Mounts {
 		source, target, _ := strings.Cut(m, ":")

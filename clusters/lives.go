@@ -1,0 +1,91 @@
+package clusters
+
+import (
+	"io"
+	"sync"
+)
+
+// lives joins the streams of the processes that run on a node one after another, so that whoever reads them
+// does not see where one process ends and the next begins. It is the input of the present one.
+type lives struct {
+	node   *Node
+	output *io.PipeWriter
+
+	mu     sync.Mutex
+	input  io.WriteCloser
+	copied chan struct{} // closed once everything that the processes before have written is in output
+	ended  bool
+}
+
+// newLives gives a node its streams. Output must be read all the time, or the processes wait for it.
+func newLives(node *Node) *lives {
+	output, end := io.Pipe()
+	l := &lives{node: node, output: end, copied: make(chan struct{})}
+	close(l.copied)
+	node.Input, node.Output, node.Errors = l, output, new(Tail)
+	return l
+}
+
+// begin adds the streams of the next process. What it writes comes after the last byte of the process before.
+func (l *lives) begin(input io.WriteCloser, output, errors io.Reader) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before, copied := l.copied, make(chan struct{})
+	l.input, l.copied = input, copied
+	l.node.Errors.follow(errors)
+	go func() {
+		defer close(copied)
+		<-before
+		lines := wholeLines{to: l.output}
+		// The stream ends with its process, and how that ended is known.
+		_, _ = io.Copy(&lines, output)
+		lines.end()
+	}()
+}
+
+// Write implements io.Writer: it goes to the process that runs.
+func (l *lives) Write(p []byte) (int, error) { return l.present().Write(p) }
+
+// Close implements io.Closer: it ends the input of the process that runs.
+func (l *lives) Close() error { return l.present().Close() }
+
+func (l *lives) present() io.WriteCloser {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.input
+}
+
+// end ends the output: behind what the processes have written, which must have ended or be about to.
+func (l *lives) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return
+	}
+	l.ended = true
+	copied := l.copied
+	go func() {
+		<-copied
+		_ = l.output.Close()
+	}()
+}
+
+// wholeLines ends the last line of a process that was killed while it wrote it: the first line of the next process
+// is then no part of it.
+type wholeLines struct {
+	to   io.Writer
+	last byte
+}
+
+func (w *wholeLines) Write(p []byte) (int, error) {
+	if len(p) > 0 {
+		w.last = p[len(p)-1]
+	}
+	return w.to.Write(p)
+}
+
+func (w *wholeLines) end() {
+	if w.last != 0 && w.last != '\n' {
+		_, _ = w.to.Write([]byte{'\n'})
+	}
+}
