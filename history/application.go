@@ -35,6 +35,9 @@ const (
 	Asked Function = "asked"
 )
 
+// EndsHold says whether a replica holds no key any more after an event.
+func EndsHold(f Function) bool { return f == Releasing || f == Released || f == Ended }
+
 // Processes of the history of an application besides its replicas. There may be several askers, numbered from
 // the second: each image in which questions are asked has one.
 const (

@@ -68,6 +68,8 @@ func (n *Nemesis) enough(targets []*clusters.Node) error {
 	left, victims := 0, 0
 	for _, worker := range n.Environment.Workers {
 		switch {
+		case slices.Contains(targets, worker) && worker.CanRestart() == nil: // it comes back
+			left++
 		case slices.Contains(targets, worker):
 			victims++
 		case !n.Environment.Watch.killed(worker.Name) && !n.busy[affected{worker.Name, history.Ends}]:

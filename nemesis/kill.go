@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 )
 
 // kill ends all processes of its targets at once by SIGKILL: what a crash or the
-// out-of-memory killer does. A server is started again, with its address and what
+// out-of-memory killer does. A server or a replica of an application is started again, with its address and what
 // it has on disk; a worker stays dead, as a client machine that is gone.
 type kill struct {
 	env     Environment
@@ -22,7 +23,7 @@ type kill struct {
 
 func killKind() Kind {
 	return Kind{
-		Name: history.Kill, Summary: "end all processes of the target (SIGKILL); a server is started again, a worker is not",
+		Name: history.Kill, Summary: "end all processes of the target (SIGKILL); a server or a replica is started again, a worker is not",
 		Target: roleOne, Momentary: true,
 		Can: func(env Environment, node *clusters.Node) error {
 			if !env.server(node) {
@@ -64,28 +65,33 @@ func noProcess(ctx context.Context, node *clusters.Node) (string, error) {
 	return node.Name + " has no process", nil
 }
 
+func someProcess(ctx context.Context, node *clusters.Node) (string, error) {
+	processes, err := node.Host.Processes(ctx)
+	if err != nil {
+		return "", err
+	}
+	if len(processes) == 0 {
+		return "", fmt.Errorf("%s has no process", node.Name)
+	}
+	return node.Name + " runs again", nil
+}
+
 // Heal starts the servers again. It may be retried for those that would not start.
 func (k *kill) Heal(ctx context.Context) (Healing, error) {
-	moment, err := eachNode(k.servers(), func(node *clusters.Node) (agent.Moment, error) {
+	moment, err := eachNode(k.restarted(), func(node *clusters.Node) (agent.Moment, error) {
 		return node.Restart(ctx)
 	})
 	return Healing{Moment: moment}, err
 }
 
-// servers lists the targets that are to be started again.
-func (k *kill) servers() []*clusters.Node { return k.those(true) }
+// restarted lists the targets that are to be started again.
+func (k *kill) restarted() []*clusters.Node { return k.those(true) }
 
-// workers lists the targets that are not.
-func (k *kill) workers() []*clusters.Node { return k.those(false) }
+// dead lists the targets that are not.
+func (k *kill) dead() []*clusters.Node { return k.those(false) }
 
-func (k *kill) those(servers bool) []*clusters.Node {
-	var nodes []*clusters.Node
-	for _, node := range k.targets {
-		if k.env.server(node) == servers {
-			nodes = append(nodes, node)
-		}
-	}
-	return nodes
+func (k *kill) those(restart bool) []*clusters.Node {
+	return slices.DeleteFunc(slices.Clone(k.targets), func(n *clusters.Node) bool { return (n.CanRestart() == nil) != restart })
 }
 
 const (
@@ -100,24 +106,28 @@ const (
 // ProveHealed shows that servers serve again, and that workers stay dead.
 func (k *kill) ProveHealed(ctx context.Context) (string, error) {
 	var seen []string
-	for _, node := range k.servers() {
+	for _, node := range k.restarted() {
 		evidence, err := k.serves(ctx, node)
 		if err != nil {
 			return "", err
 		}
 		seen = append(seen, evidence)
 	}
-	if len(k.workers()) > 0 {
-		if _, err := pollEach(ctx, k.workers(), noProcess); err != nil {
+	if len(k.dead()) > 0 {
+		if _, err := pollEach(ctx, k.dead(), noProcess); err != nil {
 			return "", err
 		}
-		seen = append(seen, describe(k.workers())+" dead, and to stay so")
+		seen = append(seen, describe(k.dead())+" dead, and to stay so")
 	}
 	return strings.Join(seen, "; "), nil
 }
 
-// serves waits until a server is ready again.
+// serves waits until a server is ready again. A replica of an application needs only run: nothing says what it is
+// like when it is ready.
 func (k *kill) serves(ctx context.Context, node *clusters.Node) (string, error) {
+	if !k.env.server(node) {
+		return pollEach(ctx, []*clusters.Node{node}, someProcess)
+	}
 	ctx, cancel := context.WithTimeout(ctx, restartLimit)
 	defer cancel()
 	begin := time.Now()

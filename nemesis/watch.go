@@ -91,6 +91,9 @@ func (w *Watch) Observe(e history.Event) {
 		w.store(e)
 	case history.Nemesis, history.Harness, history.Service:
 	default:
+		if e.F == history.Started { // a replica that was killed is back
+			delete(w.gone, e.Process)
+		}
 		if !w.gone[e.Process] { // a last word
 			w.worker(e)
 		}
@@ -116,7 +119,9 @@ func (w *Watch) worker(e history.Event) {
 	case e.F == history.Read && e.Type == history.OK:
 		w.enter(e)
 		w.queue(e.Time)
-	case e.F == history.Release && e.Type == history.Invoke:
+	case e.F == history.Holding:
+		w.enter(e)
+	case e.F == history.Release && e.Type == history.Invoke, history.EndsHold(e.F):
 		w.leave(e)
 	case e.F == history.Lost:
 		w.leave(e)
