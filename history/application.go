@@ -14,8 +14,8 @@ const WorkloadApplication = "application"
 // Functions of the history of an application. Event.From and Event.Time bracket each of them: it happened
 // between the two.
 const (
-	// Started and Ended are single Info events of a replica: its program began, or ended by itself, as Note says.
-	// A replica that a fault kills writes no Ended.
+	// Started and Ended are single Info events of a replica or of the load: its program began, or ended by itself, as
+	// Note says. A replica that a fault kills writes no Ended.
 	Started Function = "started"
 	Ended   Function = "ended"
 
@@ -26,6 +26,10 @@ const (
 	Releasing Function = "releasing"
 	Released  Function = "released"
 	Did       Function = "did"
+
+	// Missed is a single Info event of a replica or of the load: lines that it printed were not looked at, from From on
+	// until its next event of another kind, for the reason in Error. What they said is unknown.
+	Missed Function = "missed"
 
 	// Accepted is a single OK event of the load: the application confirmed the piece of work named by ID.
 	Accepted Function = "accepted"
@@ -103,12 +107,20 @@ func (v *Validator) application(e *Event) error {
 	case asker(e.Process):
 		return v.answer(e)
 	case e.Process == Load:
-		if e.F != Accepted || e.Type != OK || e.ID == "" {
-			return fmt.Errorf("%s of type %q with ID %q is not one of %s", e.F, e.Type, e.ID, Load)
-		}
-		return nil
+		return ofLoad(e)
 	}
 	return v.replica(e)
+}
+
+// ofLoad checks an event of the load, which is a program as a replica is.
+func ofLoad(e *Event) error {
+	switch {
+	case e.F == Accepted && e.Type == OK && e.ID != "",
+		(e.F == Started || e.F == Ended) && e.Type == Info,
+		e.F == Missed && e.Type == Info && e.Error != "":
+		return nil
+	}
+	return fmt.Errorf("%s of type %q with ID %q is not one of %s", e.F, e.Type, e.ID, Load)
 }
 
 func (v *Validator) answer(e *Event) error {
@@ -123,12 +135,14 @@ func (v *Validator) answer(e *Event) error {
 }
 
 func (v *Validator) replica(e *Event) error {
-	lines := []Function{Started, Ended, Holding, Releasing, Released, Did}
+	lines := []Function{Started, Ended, Holding, Releasing, Released, Did, Missed}
 	switch {
 	case !slices.Contains(v.app.Replicas, e.Process):
 		return fmt.Errorf("process %q is not in the header", e.Process)
 	case e.Type != Info || !slices.Contains(lines, e.F):
 		return fmt.Errorf("%s of type %q is not one of replica %s", e.F, e.Type, e.Process)
+	case e.F == Missed && e.Error == "":
+		return fmt.Errorf("%s of %s has no reason", e.F, e.Process)
 	case e.F == Did && e.ID == "":
 		return fmt.Errorf("%s of %s has no ID", e.F, e.Process)
 	case (e.F == Holding || e.F == Releasing || e.F == Released) && e.Key == "":

@@ -14,6 +14,7 @@ import (
 	"lockcheck/clusters/agent"
 	"lockcheck/clusters/stage"
 	"lockcheck/clusters/vdso"
+	"lockcheck/internal/application/replica"
 	"lockcheck/internal/cleanup"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/runs/clientcheck"
@@ -26,7 +27,7 @@ func ownProcesses(s *system) []*cobra.Command {
 	return []*cobra.Command{
 		configured(s, "worker", workloads.RunWorker), configured(s, "resource", workloads.RunResource),
 		configured(s, "observer", workloads.RunObserver), configured(s, clientcheck.Command, conformance.Serve),
-		serverCommand(s), agentCommand(s), reapCommand(s), launchCommand(), swarmPartCommand(s), holdCommand(s),
+		serverCommand(s), agentCommand(s), reapCommand(s), launchCommand(), swarmPartCommand(s), holdCommand(s), replicaCommand(s),
 		ownProcess(vdso.TraceCommand, func(context.Context) error { return vdso.Trace(s.stdin, s.stdout) }),
 		ownProcess(vdso.NowCommand, func(context.Context) error { return vdso.Now(s.stdin, s.stdout) }),
 		ownProcess(stage.Command, func(context.Context) error {
@@ -110,6 +111,27 @@ func launchCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, program []string) error { return vdso.Exec(clockFile, program) },
 	}
 	cmd.Flags().StringVar(&clockFile, "clock-file", "", "file with the offset of the program's clock")
+	return cmd
+}
+
+// replicaCommand is the parent of a program of a user's application. It can be told what to start in a file, because
+// the engine starts it again after a kill, and nobody would tell it a second time.
+func replicaCommand(s *system) *cobra.Command {
+	var path string
+	run := func(_ context.Context, c replica.Config, input io.Reader, output io.Writer) error {
+		return replica.Run(c, s.signals, input, output, s.stderr)
+	}
+	cmd := ownProcess(replica.Command, func(ctx context.Context) error {
+		if path == "" {
+			return workloads.Configured(ctx, run, s.stdin, s.stdout)
+		}
+		config, err := replica.ReadConfig(path)
+		if err != nil {
+			return err
+		}
+		return run(ctx, config, s.stdin, s.stdout)
+	})
+	cmd.Flags().StringVar(&path, "config", "", "file with what to start; in the first line of the input without it")
 	return cmd
 }
 
