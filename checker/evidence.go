@@ -72,7 +72,7 @@ func missingKinds(r *run) []Fact {
 // act on processes are told apart.
 type tallied struct {
 	onWorkers                 bool
-	aimed                     bool // one at least at another moment of a worker than holding
+	aimed                     bool // one at least at another moment of a worker than holding, or at a hold that was over
 	injected, proven, counted int
 }
 
@@ -84,7 +84,7 @@ func (r *run) tallied(kind string, onWorkers bool) tallied {
 			continue
 		}
 		t.injected++
-		t.aimed = t.aimed || f.strikesCall()
+		t.aimed = t.aimed || f.strikesCall() || f.Missed == MissHoldOver
 		if f.Proven {
 			t.proven++
 		}
@@ -186,7 +186,7 @@ func (f *fault) cover(r *run, m meetings) {
 		reason = MissKind
 	}
 	if missed := f.missedMoment(r); f.Exercised && missed != "" {
-		f.Exercised, reason = false, missed
+		f.Exercised, f.Outlasted, reason = false, false, missed
 	}
 	if !f.Exercised {
 		f.Missed = cmp.Or(f.Missed, reason)

@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,6 +30,16 @@ func TestFaultEvidence(t *testing.T) {
 	at := func(moment, kind, actor, target string) history.Fault {
 		zero := int64(7)
 		return history.Fault{ID: "f1", Kind: kind, Moment: moment, Actor: actor, Targets: []string{target}, Since: ms(1), Dropped: &zero}
+	}
+	since := func(f history.Fault, after float64) history.Fault {
+		f.Since = ms(after)
+		return f
+	}
+	twice := func(s *script) *script { // held from 11 to 25 and from 31 to 180
+		return s.acquire("w1", "a", 10, 11).release("a", 25, 26).acquire("w1", "b", 30, 31).release("b", 180, 181)
+	}
+	kill2 := func(target string) history.Fault {
+		return history.Fault{ID: "f2", Kind: "kill", Targets: []string{target}}
 	}
 	released := func(from, to float64) *script { // w1 releases
 		return asked("pause").acquire("w1", "a", 10, 11).release("a", from, to)
@@ -95,6 +106,22 @@ func TestFaultEvidence(t *testing.T) {
 		{"paused when its turn had come", asked("pause").acquire("w1", "a", 10, 20).fault(at("queued", "pause", "w1", "w1"), 22, 140), Undecided, "kind:missed-moment,fault_kind:pause", false, false},
 		{"paused after its loss", asked("pause").acquire("w1", "a", 10, 11).lost("a", 20, "service").notHeld("a", 22, 23).fault(at("lost", "pause", "w1", "w1"), 20, 140), Valid, "1 lost pause", true, false},
 		{"paused when it had the lock again", asked("pause").acquire("w1", "a", 10, 11).lost("a", 20, "service").acquire("w1", "b", 20.2, 20.4).fault(at("lost", "pause", "w1", "w1"), 20, 140), Undecided, "kind:missed-moment,fault_kind:pause", false, false},
+		{"clock moved in the awaited hold", asked("clock").then(twice).fault(at("holding", "clock", "w1", "n1"), 20, 140), Valid, "1 clock", true, false},
+		{"clock moved in the next hold", asked("clock").then(twice).fault(at("holding", "clock", "w1", "n1"), 28.5, 140), Undecided, "kind:missed-moment,fault_kind:clock", false, false},
+		{"clock moved in the next hold, whose moment it awaited", asked("clock").then(twice).fault(since(at("holding", "clock", "w1", "n1"), 0.2), 32, 140), Valid, "1 clock", true, false},
+		{"clock moved as the awaited hold ended", asked("clock").then(twice).fault(at("holding", "clock", "w1", "n1"), 24.5, 140), Undecided, "kind:missed-moment,fault_kind:clock", false, false},
+		{"server killed in the awaited hold", asked("kill").then(twice).busy("w2", "c", 15, 60, "a").fault(at("holding", "kill", "w1", "n1"), 20, 140), Valid, "1 server kill", true, false},
+		{"server killed in the next hold", asked("kill").then(twice).busy("w2", "c", 35, 60, "b").fault(since(at("holding", "kill", "w1", "n1"), 9), 32, 140), Undecided, "kind:missed-moment,fault_kind:kill", false, false},
+		{"server killed before the death of the holder", asked("kill").acquire("w1", "a", 10, 11).read("a", 19, 0).fault(kill2("w1"), 30, 40).busy("w2", "b", 15, 35, "a").fault(since(at("holding", "kill", "w1", "n1"), 2), 20, 140), Valid, "1 server kill", true, false},
+		{"server killed after the death of the holder", asked("kill").acquire("w1", "a", 10, 11).read("a", 19, 0).fault(kill2("w1"), 19.5, 40).busy("w2", "b", 15, 35, "a").fault(since(at("holding", "kill", "w1", "n1"), 2), 20, 140), Undecided, "kind:missed-moment,fault_kind:kill", false, false},
+		{"cut off in the awaited hold", asked("partition").then(twice).fault(at("holding", "partition", "w1", "w1"), 20, 140), Valid, "1 partition", true, false},
+		{"cut off in the next hold", asked("partition").then(twice).fault(since(at("holding", "partition", "w1", "w1"), 9), 32, 140), Undecided, "kind:missed-moment,fault_kind:partition", false, false},
+		{"paused in the awaited hold", asked("pause").then(twice).acquire("w2", "c", 15, 190).fault(at("holding", "pause", "w1", "w1"), 20, 24), Valid, "1 pause of holders", true, false},
+		{"paused in the next hold", asked("pause").then(twice).acquire("w2", "c", 15, 190).fault(since(at("holding", "pause", "w1", "w1"), 9), 32, 140), Undecided, "kind:missed-moment,fault_kind:pause", false, false},
+		{"killed in the awaited hold", asked("kill").acquire("w1", "a", 10, 11).read("a", 20, 0).fault(at("holding", "kill", "w1", "w1"), 20, 40), Valid, "1 kill", true, false},
+		{"killed as it released the awaited hold", asked("kill").acquire("w1", "a", 10, 11).do(history.Release, "a", 20.5, -1, history.Event{}).fault(at("holding", "kill", "w1", "w1"), 20, 40), Undecided, "kind:missed-moment,fault_kind:kill", false, false},
+		{"write held back after the awaited hold", asked("delay-write").then(twice).acquire("w2", "c", 15, 190).fault(at("holding", "delay-write", "w1", "w1"), 20, 140).deferred("b", 40, "f1"), Undecided, "kind:missed-moment,fault_kind:delay-write", false, false},
+		{"write held back in the awaited hold", asked("delay-write").then(twice).acquire("w2", "c", 15, 190).fault(at("holding", "delay-write", "w1", "w1"), 20, 140).deferred("a", 23, "f1"), Valid, "1 delay-write of holders", true, true},
 		{"skipped", held("pause").stage(20, history.Fault{ID: "f1", Kind: "pause", Stage: history.Skipped, Evidence: "no target"}), Undecided, "kind:never-applied,fault_kind:pause", false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -112,7 +139,7 @@ func TestFaultEvidence(t *testing.T) {
 			if len(r.Faults) == 0 {
 				return
 			}
-			f := r.Faults[0]
+			f := r.Faults[slices.IndexFunc(r.Faults, func(f FaultCoverage) bool { return f.ID == "f1" })]
 			if f.Exercised != c.exercised || f.Outlasted != c.outlasted {
 				t.Errorf("%+v", f)
 			}

@@ -361,6 +361,7 @@ const (
 	MissNoCall      MissReason = "call-over"
 	MissNotQueued   MissReason = "not-queued"
 	MissGranted     MissReason = "granted-again"
+	MissHoldOver    MissReason = "hold-over"
 )
 
 // Quantity is what two sets of runs are compared by. Package present has the words for each.

@@ -33,6 +33,9 @@ type fault struct {
 	speed                  float64 // of a clock; 0 if it is not known
 	// deferred is the grant under which a write was held back.
 	deferred grant
+	// awaited is when the event happened that it waited for, ns. It is the time from which the fault was
+	// certainly in force where the history does not say.
+	awaited int64
 	// caught is the call that was stopped for it, nil if none was.
 	caught *call
 }
@@ -112,7 +115,7 @@ func (f *fault) stage(e history.Event) {
 	from, to := cmp.Or(d.From, e.Time), cmp.Or(d.To, e.Time)
 	switch d.Stage {
 	case history.Applied:
-		f.Applied, f.Begin, f.certainFrom = true, from, to
+		f.Applied, f.Begin, f.certainFrom, f.awaited = true, from, to, to-d.Since
 	case history.Proven:
 		f.Proven = true
 	case history.Healed:

@@ -43,6 +43,10 @@ func (f *fault) missedMoment(r *run) MissReason {
 		if f.caught == nil || !f.caught.covers(f.certainFrom, r.end) {
 			return MissNoCall
 		}
+	case f.Moment == history.MomentHolding:
+		if !f.metAwaitedHold(r) {
+			return MissHoldOver
+		}
 	case f.Moment == history.MomentQueued:
 		if !f.hitCall(r) {
 			return MissNotQueued
@@ -53,6 +57,22 @@ func (f *fault) missedMoment(r *run) MissReason {
 		}
 	}
 	return ""
+}
+
+// metAwaitedHold says whether the hold in which the actor had read, which the fault waited for, still
+// lasted when the fault was certainly in force. Another hold is no substitute: a clock that jumps
+// after the release proves nothing of the lock that was released, and the next hold may lie in no section yet.
+func (f *fault) metAwaitedHold(r *run) bool {
+	w := r.actor(f.Actor)
+	kills := f.does(history.Ends) && slices.Contains(f.Targets, f.Actor)
+	for h := range w.heldBetween(f.awaited, f.awaited) {
+		// A worker that is killed leaves no trace of its hold after its last event.
+		untilDeath := slices.Contains(w.left, h) && (kills || f.certainFrom <= w.killed)
+		if untilDeath || f.certainFrom <= h.holdEnd {
+			return true
+		}
+	}
+	return false
 }
 
 // hitCall says whether an acquire of the actor was open when the fault came in force.
@@ -67,9 +87,8 @@ func (f *fault) hitCall(r *run) bool {
 
 // grantedAgain says whether the actor was granted a lock between its loss and the fault.
 func (f *fault) grantedAgain(r *run) bool {
-	lost := f.certainFrom - f.Since.Nanoseconds()
-	for a := range r.actor(f.Actor).between(lost, f.certainFrom) {
-		if a.granted() && lost < a.acquire.done && a.acquire.done <= f.certainFrom {
+	for a := range r.actor(f.Actor).between(f.awaited, f.certainFrom) {
+		if a.granted() && f.awaited < a.acquire.done && a.acquire.done <= f.certainFrom {
 			return true
 		}
 	}

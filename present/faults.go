@@ -127,6 +127,8 @@ func missed(f checker.FaultCoverage) string {
 		return f.Actor + " did not wait in the queue any more"
 	case checker.MissGranted:
 		return f.Actor + " had the lock again"
+	case checker.MissHoldOver:
+		return "the hold of " + f.Actor + " that it waited for was over"
 	}
 	return ""
 }
