@@ -81,6 +81,9 @@ func (b *Baseline) compare(c Cell, s Suite) *Compared {
 	if !there || len(before.Runs) == 0 {
 		return &Compared{New: true}
 	}
+	if before.Attack != c.Attack {
+		return &Compared{Not: attackDiffers(before)}
+	}
 	if differs := settingsDiffer(before.Runs[0].Command, c.Runs[0].Command); differs != "" {
 		return &Compared{Not: differs}
 	}
@@ -156,6 +159,14 @@ func samples(c Cell) (all []checker.Sample) {
 		}
 	}
 	return all
+}
+
+// attackDiffers says why the trials of a baseline were made by another attack than those of now, as far as that is known.
+func attackDiffers(before Cell) string {
+	if before.Attack == "" {
+		return "it does not say in which form the attack was made"
+	}
+	return "the attack has changed since"
 }
 
 // settingsDiffer lists the flags in which two commands differ, except for the seed and the minimum

@@ -49,6 +49,13 @@ func someOverlaps(n int64) Cell {
 	return c
 }
 
+// byAttack is a cell whose trials were made by an attack with a digest.
+func byAttack(digest string) Cell {
+	c := heldRuns(5, 0, time.Second)
+	c.Attack = digest
+	return c
+}
+
 func mustFail(c Cell) Cell {
 	c.Counts = checker.Violation
 	return c
@@ -108,6 +115,9 @@ func TestBaseline(t *testing.T) {
 		{"some more overlaps than a bound, as before", someOverlaps(20), someOverlaps(50), checker.Valid, "no worse than the baseline"},
 		{"was to fail, and did not", bad, mustFail(good), checker.Violation, "better"},
 		{"slower than an undecided baseline", never, heldRuns(5, 0, third), checker.Valid, "never decided there"},
+		{"by the same attack", byAttack("a"), byAttack("a"), checker.Valid, "no worse than the baseline"},
+		{"by an attack that was edited", byAttack("a"), byAttack("b"), checker.Undecided, "cannot be compared with the baseline: the attack has changed since"},
+		{"by an attack of an older version", byAttack(""), byAttack("b"), checker.Undecided, "cannot be compared with the baseline: it does not say in which form the attack was made"},
 		{"made nobody knows how", old, good, checker.Undecided, "it is not known how"},
 	} {
 		b := baselineOf(t, Comparison{Schema: Schema, Cells: []Cell{c.before}})

@@ -54,7 +54,11 @@ type Cell struct {
 	// Unavailable says why there cannot be a run; "" if there can.
 	Unavailable string `json:"unavailable,omitempty"`
 	Missing     int    `json:"missing,omitempty"` // runs that were not made yet
-	Runs        []Run  `json:"runs,omitempty"`
+	// Attack is the digest of the attack on the cell; "" for random faults, and in a file that does not say. Outdated is
+	// how many trials are left out because they were made before the attack was edited.
+	Attack   string `json:"attack,omitempty"`
+	Outdated int    `json:"outdated,omitempty"`
+	Runs     []Run  `json:"runs,omitempty"`
 	// Verdict of all runs, "" if there are none: the most telling one, or what the
 	// thresholds say.
 	Verdict    checker.Verdict   `json:"verdict,omitempty"`

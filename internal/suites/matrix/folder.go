@@ -29,6 +29,8 @@ type Folder struct {
 	Shard suites.Shard
 
 	ledger *suites.Ledger[heading, entry] // nil of one that is not on disk
+	// attacks are the digests of the attacks on the cells.
+	attacks map[Place]string
 }
 
 // entry is a line of the ledger: a run that was made to its end.
@@ -43,6 +45,8 @@ type entry struct {
 	Late bool `json:"late,omitempty"`
 	// Whole: it is the trial of its cell whose history and page are kept.
 	Whole bool `json:"whole,omitempty"`
+	// Attack is the digest of the attack that the trial was made by; "" of other runs.
+	Attack string `json:"attack,omitempty"`
 }
 
 // isOpen says that the run is made when the comparison goes on.
@@ -73,6 +77,7 @@ func Create(path string, s Suite, shard suites.Shard) (*Folder, error) {
 		return nil, err
 	}
 	f.ledger, err = suites.CreateLedger[heading, entry](f.file(ledgerFile), heading{Schema: ledgerSchema, Shard: shard})
+	f.digestAttacks()
 	return f, err
 }
 
@@ -108,17 +113,42 @@ func (f *Folder) readLedger() error {
 		}
 	}
 	f.Shard = f.ledger.Heading.Shard
+	f.digestAttacks()
 	return nil
+}
+
+func (f *Folder) digestAttacks() {
+	f.attacks = make(map[Place]string)
+	for _, p := range f.Suite.places() {
+		f.attacks[p] = p.attackDigest()
+	}
 }
 
 func (f *Folder) file(name string) string { return filepath.Join(f.Path, name) }
 
-// entries are the runs that were made.
+// entries are the runs that were made, except for trials of another form of their attack.
 func (f *Folder) entries() []entry {
 	if f.ledger == nil {
 		return nil
 	}
-	return f.ledger.Entries()
+	return slices.DeleteFunc(f.ledger.Entries(), f.isOutdated)
+}
+
+// isOutdated says that a trial was made before its attack was edited. It tells nothing of the attack as it is now.
+func (f *Folder) isOutdated(e entry) bool { return e.Attack != f.attacks[e.Place] }
+
+// outdated is how many trials of a cell were made before its attack was edited.
+func (f *Folder) outdated(p Place) int {
+	if f.ledger == nil {
+		return 0
+	}
+	seeds := make(map[uint64]bool)
+	for _, e := range f.ledger.Entries() {
+		if e.Place == p && !e.isOpen() && f.isOutdated(e) {
+			seeds[e.Seed] = true
+		}
+	}
+	return len(seeds)
 }
 
 // ran returns the latest run of a cell with a seed.

@@ -40,7 +40,14 @@ func (c Cell) remarks() []string {
 	if c.OutOfTime > 0 {
 		all = append(all, reports.Many(c.OutOfTime, "run")+" not made for lack of time")
 	}
+	if c.Outdated > 0 {
+		all = append(all, outdatedText(c.Outdated))
+	}
 	return slices.DeleteFunc(all, func(text string) bool { return text == "" })
+}
+
+func outdatedText(n int) string {
+	return reports.Many(n, "earlier trial") + " left out, because the attack has changed since"
 }
 
 // remark says whether the verdict of a cell is the expected one.

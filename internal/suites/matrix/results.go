@@ -79,6 +79,7 @@ func (f *Folder) judged(place Place) (Cell, error) {
 	if len(rounds) > 0 || f.needsConfirmation(c) {
 		confirm(&c, rounds, f.Suite.Confirm)
 	}
+	c.Outdated = f.outdated(place)
 	f.Suite.expect(&c)
 	return c, nil
 }
@@ -105,7 +106,7 @@ func (e entry) uncounted(r checker.Results) string {
 
 // round is a cell by one round of its runs, and the results of these.
 func (f *Folder) round(place Place, n int) (c Cell, all []checker.Results, err error) {
-	c = Cell{Place: place, Excused: f.Suite.Thresholds.excuse()}
+	c = Cell{Place: place, Excused: f.Suite.Thresholds.excuse(), Attack: f.attacks[place]}
 	outline, why := place.outline(f.Suite)
 	for _, seed := range f.Suite.seedsOf(place, n) {
 		e, ran := f.ran(place, seed)

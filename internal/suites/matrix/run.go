@@ -56,6 +56,7 @@ func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) 
 	if err != nil {
 		return false, err
 	}
+	f.reportOutdated(m.Progress)
 	if interrupted, err = f.make(ctx, m, todo, deadline, interrupt); interrupted || err != nil {
 		return interrupted, err
 	}
@@ -67,6 +68,15 @@ func (f *Folder) Run(ctx context.Context, m Machine, interrupt <-chan struct{}) 
 		m.Progress.Step("what was not valid is repeated with other seeds")
 	}
 	return f.make(ctx, m, confirmations, deadline, interrupt)
+}
+
+// reportOutdated says which trials are made again because their attack was edited.
+func (f *Folder) reportOutdated(progress runs.Progress) {
+	for _, p := range f.Suite.places() {
+		if n := f.outdated(p); n > 0 {
+			progress.Step("%s: %s", p, outdatedText(n))
+		}
+	}
 }
 
 func (f *Folder) make(ctx context.Context, m Machine, todo []planned, deadline time.Time, interrupt <-chan struct{}) (interrupted bool, err error) {
@@ -96,7 +106,7 @@ func (f *Folder) make(ctx context.Context, m Machine, todo []planned, deadline t
 		p := todo[i]
 		done++
 		m.Progress.Step("%d of %d  %s: not made for lack of time", done, len(jobs), jobs[i].Name)
-		return f.ledger.Add(entry{Place: p.Place, Seed: p.seed, OutOfTime: true})
+		return f.ledger.Add(entry{Place: p.Place, Seed: p.seed, OutOfTime: true, Attack: f.attacks[p.Place]})
 	}
 	m.Progress.Step("%s", estimate(len(jobs), r.Length(jobs), deadline))
 	return r.Run(ctx, jobs, interrupt)
@@ -243,7 +253,7 @@ func (f *Folder) record(p planned, made suites.Made) (entry, error) {
 	if recorded.Run != "" && made.Outcome.Results.Verdict == checker.Broken {
 		recorded.Failed = made.Outcome.Results.Sentence
 	}
-	e := entry{Place: p.Place, Seed: p.seed, Recorded: recorded, Late: made.Delayed}
+	e := entry{Place: p.Place, Seed: p.seed, Recorded: recorded, Late: made.Delayed, Attack: f.attacks[p.Place]}
 	if p.isAttack() && recorded.Failed == "" {
 		o := made.Outcome
 		e.Whole = o.Results.Verdict == checker.Violation && !byMachine(o.Results, e.Late) && !f.hasWhole(p.Place)

@@ -1,0 +1,75 @@
+package matrix
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"time"
+
+	"lockcheck/internal/lockfile"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/suites/trials"
+	"lockcheck/internal/yamlfile"
+	"lockcheck/nemesis"
+	"lockcheck/workloads"
+)
+
+// trialForm is what an attack makes of a trial. The lock, its version and the guard are the place of the trial. Fields
+// without a value are left out of the digest, so that a new one changes no digest of trials that do not use it.
+type trialForm struct {
+	workloads.Use  `yaml:",inline"`
+	Concurrency    int              `yaml:"concurrency,omitempty"`
+	Nodes          int              `yaml:"nodes,omitempty"`
+	Pin            bool             `yaml:"pin,omitempty"`
+	Nemesis        string           `yaml:"nemesis,omitempty"`
+	Interval       time.Duration    `yaml:"interval,omitempty"`
+	TimeLimit      time.Duration    `yaml:"time-limit,omitempty"`
+	EndEarly       bool             `yaml:"end-early,omitempty"`
+	EndRecovered   bool             `yaml:"end-recovered,omitempty"`
+	UntilViolation bool             `yaml:"until-violation,omitempty"`
+	Schedule       nemesis.Schedule `yaml:"schedule,omitempty"`
+}
+
+func trialFormOf(outline runs.Outline) trialForm {
+	o := outline.Options
+	return trialForm{
+		Use: o.Use, Concurrency: o.Concurrency, Nodes: o.Nodes, Pin: o.Pin, Nemesis: o.Nemesis, Interval: o.Interval, TimeLimit: o.TimeLimit,
+		EndEarly: o.EndEarly, EndRecovered: o.EndRecovered, UntilViolation: o.UntilViolation, Schedule: outline.Schedule,
+	}
+}
+
+// attackDigest is that of the attack on the cell; "" for random faults, and where no trial is possible.
+func (c Place) attackDigest() string {
+	attack, is := AttackByName(c.Fault)
+	name, version, _ := strings.Cut(c.Lock, "@")
+	lock, err := lockfile.Find(name)
+	if !is || err != nil {
+		return ""
+	}
+	return attack.digest(trials.Subject{Lock: lock, Name: name, Version: version}, c.Guard)
+}
+
+// digest tells an attack on a lock from what it was before it was edited: trials of both must not be pooled. It does not
+// depend on the seeds of a suite, so that a longer comparison can be held against a shorter one.
+func (a Attack) digest(s trials.Subject, guard string) string {
+	digest := sha256.New()
+	for turn := range a.turns() {
+		outline, err := a.trial(s, guard, turn+1)
+		if err == nil {
+			err = yamlfile.Write(digest, trialFormOf(outline))
+		}
+		if err != nil {
+			return ""
+		}
+	}
+	return hex.EncodeToString(digest.Sum(nil)[:8])
+}
+
+// turns is after how many seeds the trials of an attack repeat themselves, except for chance.
+func (a Attack) turns() uint64 {
+	most := 1
+	for _, f := range a.Forms {
+		most = max(most, len(f.Random))
+	}
+	return uint64(most)
+}
