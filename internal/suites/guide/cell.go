@@ -386,6 +386,8 @@ func (g Group) chance() int {
 		return 0
 	case g.Experiment == "":
 		return 2
+	case strings.HasPrefix(g.Experiment, attackPrefix):
+		return 1 // it may miss, so it comes in series
 	}
 	return one(g.Runs[0].Control())
 }

@@ -43,12 +43,13 @@ func Collect(store string) (Evidence, error) {
 }
 
 type collector struct {
-	known map[string]suites.Experiment // by name
-	found Evidence
+	known       map[string]suites.Experiment // by name
+	comparisons map[string]*matrix.Folder    // by folder; nil where there is none
+	found       Evidence
 }
 
 func newCollector() (*collector, error) {
-	c := &collector{known: make(map[string]suites.Experiment)}
+	c := &collector{known: make(map[string]suites.Experiment), comparisons: make(map[string]*matrix.Folder)}
 	all, err := findings.Experiments()
 	if err != nil {
 		return nil, err
@@ -81,7 +82,15 @@ func (c *collector) add(folder string) error {
 	}
 	run := c.run(d, schedule)
 	if cell := d.Header.Parameters[matrix.CellParameter]; cell != "" {
-		if o, err := optionsOf(folder, cell); err == nil { // else its lock file may be gone
+		comparison := c.comparisonOf(folder)
+		attack, isTrial := matrix.AttackOf(cell)
+		if isTrial && (comparison == nil || !comparison.Counts(folder, d.Results)) {
+			return nil // what its comparison throws out is no evidence here either
+		}
+		if isTrial && attack.Fault != "" {
+			run.Experiment = attackPrefix + attack.Name
+		}
+		if o, err := optionsOf(comparison, cell); err == nil { // else its lock file may be gone
 			run.Setup = usedAs(o)
 			if o.Arguments() != nil { // else it is a trial, whose command is in its history
 				run.Line = testLine(o)
@@ -104,14 +113,32 @@ func sawOutlasted(r checker.Results) bool {
 	return slices.ContainsFunc(r.Findings, func(f checker.Finding) bool { return f.Causes[checker.CauseOutlasted] > 0 })
 }
 
-// optionsOf are those of a run of a comparison, whose suite is in a folder above that of the run.
-func optionsOf(folder, cell string) (runs.Options, error) {
+// attackPrefix is how the experiment of an aimed trial begins; the name of its attack follows.
+const attackPrefix = "attack/"
+
+// comparisonOf is the comparison that a run is of, in a folder above that of the run; nil if it is not there.
+func (c *collector) comparisonOf(folder string) *matrix.Folder {
 	for above := filepath.Dir(folder); above != filepath.Dir(above); above = filepath.Dir(above) {
-		if comparison, err := matrix.Open(above); err == nil {
-			return comparison.Suite.OptionsOf(cell)
+		comparison, known := c.comparisons[above]
+		if !known {
+			if found, err := matrix.Open(above); err == nil { // else there is none, or none that can be read
+				comparison = found
+			}
+			c.comparisons[above] = comparison
+		}
+		if comparison != nil {
+			return comparison
 		}
 	}
-	return runs.Options{}, errors.New("the comparison that it is of is not there")
+	return nil
+}
+
+// optionsOf are those of a run of a comparison.
+func optionsOf(comparison *matrix.Folder, cell string) (runs.Options, error) {
+	if comparison == nil {
+		return runs.Options{}, errors.New("the comparison that it is of is not there")
+	}
+	return comparison.Suite.OptionsOf(cell)
 }
 
 func (c *collector) run(d reports.Document, schedule nemesis.Schedule) Run {

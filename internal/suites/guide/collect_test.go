@@ -1,6 +1,8 @@
 package guide
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 	"lockcheck/history"
 	"lockcheck/internal/runs"
 	"lockcheck/internal/suites"
+	"lockcheck/internal/suites/matrix"
 	"lockcheck/reports"
 )
 
@@ -85,5 +88,83 @@ func TestCollectLongWork(t *testing.T) {
 		if err != nil || len(found) != 1 || !slices.Equal(found[0].Faults, want) {
 			t.Errorf("%s: %+v, %v, want %v", cause, found, err, want)
 		}
+	}
+}
+
+// TestCollectTrials: a trial that its comparison throws out is no evidence, and neither is one that the comparison does not
+// have. The others are evidence of an aimed fault.
+func TestCollectTrials(t *testing.T) {
+	violated := func(cause string) checker.Results {
+		return checker.Results{
+			Verdict: checker.Violation,
+			Faults:  []checker.FaultCoverage{{ID: "p", Kind: "pause", Applied: true, Proven: true, Exercised: true}},
+			Findings: []checker.Finding{
+				{Property: checker.NoLostUpdate, Verdict: checker.Violation, Required: true, Causes: map[string]int64{cause: 1}},
+			},
+		}
+	}
+	valid := violated("")
+	valid.Verdict, valid.Findings = checker.Valid, nil
+	const recorded, late, nowhere = `{"lock":"memory","fault":"holder-paused","guard":"none","seed":%d,"run":"runs/%d","attack":%q}`,
+		`{"lock":"memory","fault":"holder-paused","guard":"none","seed":%d,"run":"runs/%d","attack":%q,"late":true}`, ""
+	for _, c := range []struct {
+		name    string
+		line    string // of the ledger
+		results checker.Results
+		counts  bool
+	}{
+		{"held", recorded, valid, true},
+		{"held on a late machine", late, valid, false},
+		{"broke", recorded, violated(checker.CausePaused), true},
+		{"broke on a late machine", late, violated(checker.CausePaused), true},
+		{"its section outlasted its lease", recorded, violated(checker.CauseOutlasted), true},
+		{"its section outlasted its lease on a late machine", late, violated(checker.CauseOutlasted), false},
+		{"not in the ledger", nowhere, valid, false},
+	} {
+		header := history.Header{
+			Run: "1", Started: "2026-01-02T03:04:05Z", Lock: "memory", Guard: "none", Workload: "set", Servers: []string{"n1"}, Workers: []string{"w1", "w2"},
+			Lease: 1e9, Parameters: map[string]string{matrix.CellParameter: "memory, holder-paused, guard none, seed 1"},
+			Command: []string{"lockcheck", "compare", "--locks", "memory", "--faults", "holder-paused"},
+		}
+		root := store(t, map[string]reports.Document{"compare/runs/1": {Header: header, Results: c.results}}, map[string]string{
+			"compare/runs/1": "seed: 1\nsteps:\n- {id: p, fault: pause, target: holder, when: holding, for: 3s}\n",
+		})
+		suite := matrix.DefaultSuite()
+		suite.Locks, suite.Faults = []string{"memory"}, []string{"holder-paused"}
+		folder, err := matrix.Create(filepath.Join(root, "compare"), suite, suites.Shard{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.line != nowhere {
+			comparison, err := folder.Comparison()
+			if err != nil {
+				t.Fatal(err)
+			}
+			addLine(t, filepath.Join(folder.Path, "ledger.jsonl"), fmt.Sprintf(c.line, 1, 1, comparison.Cells[0].Attack))
+		}
+		found, err := Collect(root)
+		if err != nil || len(found) != one(c.counts) {
+			t.Errorf("%s: %v, %v; want it counted: %t", c.name, found, err, c.counts)
+		}
+		for _, run := range found {
+			if run.Experiment != "attack/holder-paused" || run.Command() != "lockcheck compare --locks memory --faults holder-paused" {
+				t.Errorf("%s: %q, by %q", c.name, run.Experiment, run.Command())
+			}
+			if worst, broke := found.Cell("memory", "pause:holder", "none").Worst(); broke && worst.name() != "holder-paused" {
+				t.Errorf("%s: broken by %q", c.name, worst.name())
+			}
+		}
+	}
+}
+
+func addLine(t *testing.T, path, line string) {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err == nil {
+		_, err = file.WriteString(line + "\n")
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -425,7 +425,8 @@ func breaksAlone(cells map[string]Cell) (faulty []Shown, alone *Shown) {
 // aim is how surely the command of a group shows the break, of a lock without a guard before others.
 func (g Group) aim() int {
 	kind, _, _ := strings.Cut(g.Experiment, "/")
-	return slices.Index([]string{"repro", "claim", "lock", ""}, kind) + one(strings.HasSuffix(g.Experiment, "/control")) + 4*one(g.Runs[0].refused)
+	kinds := []string{"repro", "claim", "lock", "attack", ""}
+	return slices.Index(kinds, kind) + one(strings.HasSuffix(g.Experiment, "/control")) + len(kinds)*one(g.Runs[0].refused)
 }
 
 // kept sums up runs behind a guard in which nothing was lost.

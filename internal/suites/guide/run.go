@@ -34,7 +34,7 @@ type Run struct {
 	Lease    time.Duration     `json:"lease_ns,omitempty"` // 0 for a lock that never ends by itself
 	Seed     uint64            `json:"seed"`
 	// Experiment names the test if it is one that is known, as in
-	// "repro/redlock-clock-jump/control"; "" for random faults.
+	// "repro/redlock-clock-jump/control" or, of a trial, "attack/clock-stepped"; "" for random faults.
 	Experiment string `json:"experiment,omitempty"`
 	// Setup is what it did otherwise than the lock is usually used, in words.
 	Setup []string `json:"setup,omitempty"`

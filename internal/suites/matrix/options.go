@@ -2,7 +2,11 @@ package matrix
 
 import (
 	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
 
+	"lockcheck/checker"
 	"lockcheck/internal/lockfile"
 	"lockcheck/internal/runs"
 )
@@ -12,6 +16,28 @@ const CellParameter = "comparison"
 
 // runName is the value of CellParameter.
 func (p Place) runName(seed uint64) string { return fmt.Sprintf("%s, seed %d", p, seed) }
+
+// AttackOf is the attack that a run is a trial of, by the value of its CellParameter; false for a run under random faults.
+func AttackOf(run string) (Attack, bool) {
+	parts := strings.Split(run, ", ") // the path of a lock file may have commas
+	if len(parts) < 4 {
+		return Attack{}, false
+	}
+	return AttackByName(parts[len(parts)-3])
+}
+
+// Counts says whether the cell of a stored run takes its results into account. It does not if the run was made again, or
+// was a trial that tells nothing of its attack.
+func (f *Folder) Counts(folder string, r checker.Results) bool {
+	run, err := filepath.Rel(f.Path, folder)
+	all := f.entries()
+	i := slices.IndexFunc(all, func(e entry) bool { return e.Run == run })
+	if err != nil || i < 0 {
+		return false
+	}
+	last, _ := f.ran(all[i].Place, all[i].Seed)
+	return last == all[i] && last.uncounted(r) == ""
+}
 
 // OptionsOf returns the test that a run of the comparison was, from the value of its
 // CellParameter: as a user would give it, but with its time limit.
