@@ -468,8 +468,7 @@ func (s *system) showComparison(folder *matrix.Folder, baseline *matrix.Baseline
 		baseline.Hold(&m, folder.Suite)
 	}
 	known, err := guide.Known()
-	known.Annotate(&m)
-	err = errors.Join(err, folder.WriteReports(m), m.Terminal().WriteTerminal(s.stdout, s.terminalOptions()))
+	err = errors.Join(err, known.Annotate(&m), folder.WriteReports(m), m.Terminal().WriteTerminal(s.stdout, s.terminalOptions()))
 	if m.Shard == "" {
 		err = errors.Join(err, s.tellGitHub(m.WriteAnnotations, m.Summary().WriteMarkdown))
 	} else {

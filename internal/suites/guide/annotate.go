@@ -1,16 +1,27 @@
 package guide
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"lockcheck/checker"
+	"lockcheck/history"
 	"lockcheck/internal/lockfile"
+	"lockcheck/internal/runs"
+	"lockcheck/internal/suites"
+	"lockcheck/internal/suites/findings"
 	"lockcheck/internal/suites/matrix"
+	"lockcheck/nemesis"
 )
 
 // Annotate tells each cell of a comparison what is known of it, where that is worse than what
 // the comparison saw, and which reproduction shows what an attack did.
-func (e Evidence) Annotate(m *matrix.Comparison) {
+func (e Evidence) Annotate(m *matrix.Comparison) error {
+	reproductions, err := findings.Experiments()
+	if err != nil {
+		return err
+	}
 	for i := range m.Cells {
 		c := &m.Cells[i]
 		_, attack := matrix.AttackByName(c.Fault)
@@ -19,21 +30,63 @@ func (e Evidence) Annotate(m *matrix.Comparison) {
 		}
 		known := e.Cell(nameOfLock(c.Lock), Normal(matrix.Nemesis(c.Fault)), c.Guard)
 		if c.Verdict == checker.Violation {
-			c.Repro = known.reproduction()
+			c.Repro = known.reproduction(aimsOfAttack(c.Place), reproductions)
 		} else if g, broke := known.Worst(); broke {
 			c.Known = &matrix.Known{Text: g.Text(), Line: g.Command()}
 		}
 	}
+	return nil
 }
 
-// reproduction is the command of one that breaks the lock; nil for none.
-func (c Cell) reproduction() []string {
+// reproduction is the command of the first one that breaks the lock and has a step aimed like the attack; nil for none.
+// Where several attacks have the same fault, such as an answer that is lost, one of another moment shows something else.
+func (c Cell) reproduction(attack []aim, known []suites.Experiment) []string {
 	for _, g := range c.Groups {
-		if isRepro := strings.HasPrefix(g.Experiment, "repro/"); isRepro && g.Broke > 0 && !strings.HasSuffix(g.Experiment, "/control") {
+		i := slices.IndexFunc(known, func(e suites.Experiment) bool { return e.Name == g.Experiment && e.Setting == suites.SettingFinding })
+		if i < 0 || g.Broke == 0 || !strings.HasPrefix(g.Experiment, "repro/") {
+			continue
+		}
+		outline, err := runs.OutlineOf(known[i].Options)
+		if err == nil && slices.ContainsFunc(aimsOf(outline), func(a aim) bool { return slices.Contains(attack, a) }) {
 			return strings.Fields(g.Command())
 		}
 	}
 	return nil
+}
+
+// aim is what a step does, to whom, and at which moment.
+type aim struct{ kind, whom, moment string }
+
+// aimsOfAttack are those of the steps that inflict the fault by which an attack is named. The other steps prepare for it.
+func aimsOfAttack(place matrix.Place) []aim {
+	outline, err := place.Trial()
+	if err != nil {
+		return nil
+	}
+	kind, _ := split(matrix.Nemesis(place.Fault))
+	return slices.DeleteFunc(aimsOf(outline), func(a aim) bool { return a.kind != kind })
+}
+
+func aimsOf(outline runs.Outline) []aim {
+	var h history.Header
+	for i := range outline.Servers {
+		h.Servers = append(h.Servers, fmt.Sprintf("n%d", i+1))
+	}
+	for i := range outline.Options.Concurrency {
+		h.Workers = append(h.Workers, fmt.Sprintf("w%d", i+1))
+	}
+	var all []aim
+	for _, s := range outline.Schedule.Steps {
+		whom := whomOf(s, h)
+		switch actor := whom == "actor" || whom == "one worker" && s.Of == s.Target; {
+		case actor && s.When == nemesis.WhenHolding:
+			whom = "holder"
+		case actor:
+			whom = "actor"
+		}
+		all = append(all, aim{s.Fault, whom, s.When})
+	}
+	return all
 }
 
 // nameOfLock is the name under which there is evidence of what a comparison calls a lock: that

@@ -1,6 +1,7 @@
 package guide
 
 import (
+	"strings"
 	"testing"
 
 	"lockcheck/checker"
@@ -28,7 +29,9 @@ func TestAnnotate(t *testing.T) {
 		{"not supported", matrix.Cell{Place: matrix.Place{Lock: "redlock", Fault: "clock", Guard: "none"}, Unavailable: "x"}, ""},
 	} {
 		m := matrix.Comparison{Cells: []matrix.Cell{c.cell}}
-		e.Annotate(&m)
+		if err := e.Annotate(&m); err != nil {
+			t.Fatal(err)
+		}
 		got := ""
 		if known := m.Cells[0].Known; known != nil {
 			got = known.Text
@@ -36,6 +39,41 @@ func TestAnnotate(t *testing.T) {
 				t.Errorf("%s: again by %q", c.name, known.Line)
 			}
 		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestReproductionOfAttack: a cell that an attack broke has a reproduction with the fault, the role and the moment of the attack,
+// wherever it stands among those that break the lock. Any other shows something else.
+func TestReproductionOfAttack(t *testing.T) {
+	shown := func(lock, name string, faults ...string) Run {
+		return changed(of("repro/"+name, broke(lock+name, faults...)), func(r *Run) { r.Lock = lock })
+	}
+	unanswered := shown("etcd+retry-unlock", "etcd-stale-unlock", "one-way:actor")
+	for _, c := range []struct {
+		name, lock, attack string
+		evidence           Evidence
+		want               string
+	}{
+		{"the first", "redlock", "clock-stepped", Evidence{shown("redlock", "redlock-clock-jump", "clock:one server")}, "redlock-clock-jump"},
+		{"the second, after one of another fault", "redlock", "clock-stepped", Evidence{
+			shown("redlock", "holder-pause-redlock", "clock:one server"), shown("redlock", "redlock-clock-jump", "clock:one server"),
+		}, "redlock-clock-jump"},
+		{"of another fault", "redlock", "clock-stepped", Evidence{shown("redlock", "holder-pause-redlock", "clock:one server")}, ""},
+		{"of the moment", "etcd+retry-unlock", "release-unanswered", Evidence{unanswered}, "etcd-stale-unlock"},
+		{"of another moment", "etcd+retry-unlock", "acquire-unanswered", Evidence{unanswered}, ""},
+		{"of the role", "nats-kv-update", "holder-killed", Evidence{shown("nats-kv-update", "nats-kv-update", "kill:holder")}, "nats-kv-update"},
+		{"of another role", "nats-kv-update", "holder-killed", Evidence{shown("nats-kv-update", "redis-restart-loss", "kill:holder")}, ""},
+		{"a worker by name", "k8s-lease", "holder-cut", Evidence{shown("k8s-lease", "k8s-slow-loss", "partition:holder")}, "k8s-slow-loss"},
+		{"a control", "redlock", "clock-stepped", Evidence{shown("redlock", "redlock-clock-jump/control", "clock:one server")}, ""},
+	} {
+		m := matrix.Comparison{Cells: []matrix.Cell{{Place: matrix.Place{Lock: c.lock, Fault: c.attack, Guard: "none"}, Verdict: checker.Violation}}}
+		if err := c.evidence.Annotate(&m); err != nil {
+			t.Fatal(err)
+		}
+		got := strings.TrimPrefix(strings.Join(m.Cells[0].Repro, " "), "lockcheck repro ")
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}

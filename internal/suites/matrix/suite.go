@@ -326,6 +326,9 @@ func (c Place) outline(s Suite) (runs.Outline, error) {
 	return outline, err
 }
 
+// Trial says what a trial of the attack on the cell is. Its error is as that of outline.
+func (c Place) Trial() (runs.Outline, error) { return c.outline(DefaultSuite()) }
+
 // withSeed is the outline of the cell with another seed, which may choose the fault of a trial.
 func (c Place) withSeed(outline runs.Outline, seed uint64) (runs.Outline, error) {
 	attack, is := AttackByName(c.Fault)
