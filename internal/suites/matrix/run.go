@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"runtime"
 	"slices"
 	"time"
@@ -215,7 +216,9 @@ func (f *Folder) missing(p Place, round int, ours func(turn int) bool) (all []pl
 
 // inOrder puts the first runs of all cells before any second one, so that no cell is without
 // any when time runs out. Of them long ones are first, so that none is what everything waits
-// for at the end. Trials come before, lock by lock: they are so short that their servers must be used again.
+// for at the end. Trials are so short that their servers must be used again. So they go round robin over the locks, and
+// each round has twice as many trials of a lock as the one before: when time runs out, a lock has about half of the trials of
+// another at least, and the servers of a lock were started five times for twenty trials a cell.
 func (f *Folder) inOrder(all []planned) []planned {
 	lock := func(p planned) int {
 		if p.isAttack() {
@@ -223,8 +226,10 @@ func (f *Folder) inOrder(all []planned) []planned {
 		}
 		return len(f.Suite.Locks)
 	}
+	round := func(p planned) int { return bits.Len(uint(p.turn + 1)) }
 	slices.SortStableFunc(all, func(a, b planned) int {
-		return cmp.Or(cmp.Compare(lock(a), lock(b)), cmp.Compare(a.turn, b.turn), cmp.Compare(b.outline.Options.TimeLimit, a.outline.Options.TimeLimit))
+		return cmp.Or(cmp.Compare(round(a), round(b)), cmp.Compare(lock(a), lock(b)), cmp.Compare(a.turn, b.turn),
+			cmp.Compare(b.outline.Options.TimeLimit, a.outline.Options.TimeLimit))
 	})
 	return all
 }

@@ -327,3 +327,31 @@ func TestEstimate(t *testing.T) {
 		}
 	}
 }
+
+// TestRoundRobin: whenever time runs out, no lock and no random fault is without runs that others have had twice, and the locks
+// take turns seldom enough to use their servers again.
+func TestRoundRobin(t *testing.T) {
+	suite := suiteOf(t, "locks: [memory, file, queue]\nfaults: [at-rest, holder-paused, none]\nseeds: 20")
+	made, changes, last := make(map[string]int), 0, ""
+	for i, p := range todoOf(t, &Folder{Suite: suite}) {
+		who, cells := "random faults", 3
+		if p.isAttack() {
+			who, cells = p.Lock, 2
+		}
+		if who != last {
+			changes, last = changes+1, who
+		}
+		if p.turn != made[who]/cells {
+			t.Fatalf("run %d of %s is of turn %d, after %d", i, who, p.turn, made[who])
+		}
+		made[who]++
+		for _, other := range []string{"memory", "file", "queue", "random faults"} {
+			if have, others := made[who]/cells, made[other]/2; have > 2*others+1 && other != "random faults" {
+				t.Errorf("after %d runs %s has %d trials a cell, and %s %d", i+1, who, have, other, others)
+			}
+		}
+	}
+	if len(made) != 4 || made["memory"] != 40 || made["queue"] != 40 || made["random faults"] != 60 || changes > 5*4 {
+		t.Errorf("%v, in %d changes", made, changes)
+	}
+}
