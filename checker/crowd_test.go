@@ -17,9 +17,19 @@ import (
 
 // countedBy counts all overlaps and lists none.
 func countedBy(h *history.History, crowdFrom int) (*run, together) {
+	return found(h, crowdFrom, incidents{full: true, last: Incident{From: math.MinInt64}})
+}
+
+// listedBy counts all overlaps and lists the first ones.
+func listedBy(h *history.History, crowdFrom int) together {
+	_, t := found(h, crowdFrom, incidents{})
+	return t
+}
+
+func found(h *history.History, crowdFrom int, into incidents) (*run, together) {
 	r := newRun(h)
 	wrongReleases(r)
-	t := together{early: make(map[string]overlap), incidents: incidents{full: true, last: Incident{From: math.MinInt64}}}
+	t := together{early: make(map[string]overlap), incidents: into}
 	t.find(r, crowdFrom)
 	return r, t
 }
@@ -28,6 +38,7 @@ func countedBy(h *history.History, crowdFrom int) (*run, together) {
 func differently(h *history.History, one, other int) string {
 	r1, t1 := countedBy(h, one)
 	r2, t2 := countedBy(h, other)
+	listed1, listed2 := listedBy(h, one), listedBy(h, other)
 	early := func(r *run, t together) []string { return r.pairs(slices.Collect(maps.Values(t.early))) }
 	marked := func(r *run) (all []string) {
 		for _, a := range r.holds {
@@ -50,6 +61,9 @@ func differently(h *history.History, one, other int) string {
 		what       string
 		one, other any
 	}{
+		{"listed", told(listed1.first()), told(listed2.first())},
+		{"total where some are listed", listed1.total, listed2.total},
+		{"causes where some are listed", listed1.causes, listed2.causes},
 		{"total", t1.total, t2.total},
 		{"keys", t1.keys, t2.keys},
 		{"causes", t1.causes, t2.causes},
@@ -96,10 +110,75 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
+// TestCrowdListed: of more overlaps than are listed, the first ones are, also where several begin at the time of the last one.
+func TestCrowdListed(t *testing.T) {
+	full, tied := 0, 0
+	for seed := range histories(300) {
+		h := tangledBy(rand.New(rand.NewPCG(seed, 6)), 80, 4)
+		want, total := firstByHand(h)
+		for _, from := range []int{1, math.MaxInt} {
+			listed := listedBy(h, from)
+			if got := listingsOf(listed.first()); !slices.Equal(got, want) {
+				t.Fatalf("seed %d, a crowd of %d lists\n%v, want\n%v", seed, from, got, want)
+			}
+		}
+		if total > 2*MaxListed {
+			full++
+			if n := len(want); want[n-2].from == want[n-1].from {
+				tied++
+			}
+		}
+	}
+	if full == 0 || tied == 0 {
+		t.Errorf("in %d histories not all are listed, and in %d several begin at the time of the last", full, tied)
+	}
+}
+
+// listing is an overlap by what decides of its place in the list.
+type listing struct {
+	from           int64
+	key            string
+	earlier, later string
+}
+
+func listingsOf(all []Incident) (listings []listing) {
+	for _, i := range all {
+		listings = append(listings, listing{i.From, i.Key, i.Grants[0], i.Grants[1]})
+	}
+	return listings
+}
+
+// firstByHand looks at each pair, keeps all of them, and returns the first ones of so many.
+func firstByHand(h *history.History) (first []listing, total int) {
+	r := newRun(h)
+	wrongReleases(r)
+	var all []listing
+	for _, key := range r.keys {
+		holds := r.byKey[key].holds
+		for i, b := range holds {
+			for _, a := range holds[:i] {
+				if a.holdEnd > b.acquire.done && a.worker != b.worker && !a.shares(b) && (b.holdEnd > b.acquire.done || b.within(a)) {
+					o := r.overlap(a, b)
+					all = append(all, listing{o.from, r.name(key), r.name(o.earlier.grant), r.name(o.later.grant)})
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b listing) int {
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.key, b.key), cmp.Compare(a.earlier, b.earlier), cmp.Compare(a.later, b.later))
+	})
+	return all[:min(len(all), MaxListed)], len(all)
+}
+
 // tangled is a history of a lock that is granted to everybody at any time, with all that may be known of
 // a grant, and with faults; many times are equal.
 func tangled(seed uint64) *history.History {
 	rng := rand.New(rand.NewPCG(seed, 5))
+	return tangledBy(rng, 4+rng.IntN(24), 80)
+}
+
+// tangledBy is such a history with so many grants, which are asked for at so many times.
+func tangledBy(rng *rand.Rand, grants, times int) *history.History {
 	chance := func(n int) bool { return rng.IntN(n) == 0 }
 	s := newScript().servers("n1", "n2", "n3")
 	s.header.Session, s.header.Tokens, s.header.Grace = chance(4), chance(2), 20*time.Millisecond
@@ -116,9 +195,9 @@ func tangled(seed uint64) *history.History {
 		s.header.Imported, s.header.Lease = "jepsen", 0
 	}
 	at := func(n int) float64 { return float64(10*rng.IntN(n)) / 4 }
-	for i := range 4 + rng.IntN(24) {
-		g, from := fmt.Sprintf("g%d", i), 10+at(80)
-		answered := from + at(1+rng.IntN(40))
+	for i := range grants {
+		g, from := fmt.Sprintf("g%d", i), 10+at(times)
+		answered := from + at(1+rng.IntN(times/2))
 		s.grants[g] = history.Event{Process: fmt.Sprintf("w%d", 1+rng.IntN(6)), Key: fmt.Sprintf("k%d", rng.IntN(5)/4), Grant: g}
 		ok := history.Event{Type: history.OK, Expired: chance(12)}
 		if s.header.Tokens && !chance(8) {
