@@ -14,7 +14,7 @@ import (
 	"lockcheck/clients"
 	"lockcheck/clusters/agent"
 	"lockcheck/clusters/clustertest"
-	"lockcheck/clusters/engine"
+	"lockcheck/internal/cleanup/cleanuptest"
 )
 
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
@@ -28,10 +28,9 @@ func request(t *testing.T, servers string) Request {
 	if !ok {
 		t.Fatalf("no servers %q", servers)
 	}
-	run := fmt.Sprintf("test-%d-%d", os.Getpid(), time.Now().UnixNano())
+	run, labels := cleanuptest.Run(t)
 	return Request{
-		Run: run, Spec: spec, Binary: clustertest.Binary(t), Progress: t.Logf,
-		Labels: map[string]string{engine.RunLabel: run, engine.OwnerLabel: "test"},
+		Run: run, Spec: spec, Binary: clustertest.Binary(t), Progress: t.Logf, Labels: labels,
 	}
 }
 

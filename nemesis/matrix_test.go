@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -12,8 +11,8 @@ import (
 
 	"lockcheck/clusters"
 	"lockcheck/clusters/clustertest"
-	"lockcheck/clusters/engine"
 	"lockcheck/history"
+	"lockcheck/internal/cleanup/cleanuptest"
 	"lockcheck/workloads"
 )
 
@@ -51,7 +50,7 @@ func newMatrix(t *testing.T, spec clusters.Spec) *matrix {
 		servers = clustertest.Rest // all take minutes
 	}
 	docker := clustertest.Engine(t, servers)
-	run := fmt.Sprintf("matrix-%s-%d", spec.Name, os.Getpid())
+	run, labels := cleanuptest.Run(t)
 	t.Cleanup(func() {
 		if _, err := docker.RemoveRun(context.WithoutCancel(t.Context()), run); err != nil {
 			t.Errorf("clean-up: %v", err)
@@ -60,7 +59,7 @@ func newMatrix(t *testing.T, spec clusters.Spec) *matrix {
 	m := &matrix{t: t, spec: spec}
 	cluster, err := clusters.Start(t.Context(), clusters.Request{
 		Run: run, Spec: spec, Binary: clustertest.Binary(t),
-		Labels:   map[string]string{engine.RunLabel: run, engine.OwnerLabel: "test"},
+		Labels:   labels,
 		Progress: t.Logf, Status: func(string, ...any) {},
 		Meanwhile: func(ctx context.Context, c clusters.Cluster) error {
 			for _, name := range []string{"w1", "w2", "w3", "w4"} {

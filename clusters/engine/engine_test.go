@@ -17,6 +17,7 @@ import (
 
 	"lockcheck/clusters/clustertest"
 	"lockcheck/clusters/engine"
+	"lockcheck/internal/cleanup/cleanuptest"
 )
 
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
@@ -26,13 +27,13 @@ var patience = clustertest.Slow(time.Minute)
 // testRun is a run of its own, of which nothing is left after the test.
 func testRun(t *testing.T, docker *engine.Engine) (id string, labels map[string]string) {
 	t.Helper()
-	id = fmt.Sprintf("test-%d-%d", os.Getpid(), time.Now().UnixNano())
+	id, labels = cleanuptest.Run(t)
 	t.Cleanup(func() {
 		if _, err := docker.RemoveRun(context.Background(), id); err != nil {
 			t.Errorf("clean up: %v", err)
 		}
 	})
-	return id, map[string]string{engine.RunLabel: id, engine.OwnerLabel: "test"}
+	return id, labels
 }
 
 // importBinary makes an image with nothing in it but the static binary, whose

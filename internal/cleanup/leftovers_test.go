@@ -33,7 +33,7 @@ func TestSweepAll(t *testing.T) {
 	}
 	labels := func(run string) map[string]string {
 		t.Cleanup(func() { _, _ = docker.RemoveRun(context.Background(), run) })
-		return map[string]string{engine.RunLabel: run, engine.OwnerLabel: "test"}
+		return labelsOf(t, run)
 	}
 	held, free, holder := newID(t), newID(t), newID(t)
 	for _, run := range []string{held, free} {
@@ -218,7 +218,7 @@ func TestRunsForged(t *testing.T) {
 	forged := "../" + ours
 	for name, run := range map[string]string{ours + "-ours": ours, ours + "-forged": forged} {
 		t.Cleanup(func() { _, _ = docker.RemoveRun(context.Background(), run) })
-		if err := docker.CreateVolume(t.Context(), name, map[string]string{engine.RunLabel: run, engine.OwnerLabel: "test"}); err != nil {
+		if err := docker.CreateVolume(t.Context(), name, labelsOf(t, run)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -237,6 +237,16 @@ func TestID(t *testing.T) {
 			t.Errorf("%q: is %t, want %t", id, !is, is)
 		}
 	}
+}
+
+// labelsOf are those of what a run of this process makes.
+func labelsOf(t *testing.T, run string) map[string]string {
+	t.Helper()
+	me, err := Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{engine.RunLabel: run, engine.OwnerLabel: me.String()}
 }
 
 func newID(t *testing.T) string {

@@ -14,12 +14,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"lockcheck/clusters/clustertest"
 	"lockcheck/clusters/engine"
 	"lockcheck/clusters/images"
-	"lockcheck/internal/cleanup"
+	"lockcheck/internal/cleanup/cleanuptest"
 )
 
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
@@ -133,10 +132,7 @@ func TestImage(t *testing.T) {
 	if err := docker.Load(t.Context(), archive); err != nil {
 		t.Fatal(err)
 	}
-	run, err := cleanup.NewID(time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	run, labels := cleanuptest.Run(t)
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		if _, err := docker.RemoveRun(ctx, run); err != nil {
@@ -148,7 +144,7 @@ func TestImage(t *testing.T) {
 	})
 	process, err := docker.Start(t.Context(), engine.Spec{
 		Name: "lockcheck-test-" + run, Image: imageName, Network: "none", Attach: true,
-		Labels:  map[string]string{engine.RunLabel: run, engine.OwnerLabel: "test"},
+		Labels:  labels,
 		Command: []string{"test", "--lock", "etcd", "--nodes", "1", "--nemesis", "pause:holder", "--concurrency", "2", "--store", "/tmp/store"},
 		Mounts:  []string{socket + ":/var/run/docker.sock"},
 	})
