@@ -176,7 +176,7 @@ func (f *compareFlags) kind(flags *pflag.FlagSet) (kind, error) {
 				return
 			}
 		}
-		refused = runs.BadFlag(flag.Name, flag.Value, "%s does not take it, and %s makes this %[1]s", asked.name, asked.asked)
+		refused = runs.BadFlag(flag.Name, flag.Value, "%s asks for %s, which does not take --%s", asked.asked, asked.name, flag.Name)
 	})
 	return asked, refused
 }

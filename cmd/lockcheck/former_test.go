@@ -101,10 +101,10 @@ func TestKinds(t *testing.T) {
 		{"--load 1..64 --think 5ms --section 1ms-3ms --time-limit 5s", "a load profile", ""},
 		{"--pause 3s", "", "--pause 3s: only a sweep takes it; to get one, use a range, as in --pause 100ms..30s"},
 		{"--think 3ms", "", "--think 3ms: only a load profile takes it; to get one, use --load 1..64"},
-		{"--pause 1s..2s --faults clock", "", "--faults [clock]: a sweep does not take it, and --pause 1s..2s makes this a sweep"},
-		{"--load 8 --ttl 1s..2s", "", "--ttl 1s..2s: a load profile does not take it, and --load 8 makes this a load profile"},
-		{"--ttl 1s..2s --swarm 2", "", "--swarm 2: a sweep does not take it"},
-		{"--load 8 --parallel 2", "", "--parallel 2: a load profile does not take it"},
+		{"--pause 1s..2s --faults clock", "", "--faults [clock]: --pause 1s..2s asks for a sweep, which does not take --faults"},
+		{"--load 8 --ttl 1s..2s", "", "--ttl 1s..2s: --load 8 asks for a load profile, which does not take --ttl"},
+		{"--ttl 1s..2s --swarm 2", "", "--swarm 2: --ttl 1s..2s asks for a sweep, which does not take --swarm"},
+		{"--load 8 --parallel 2", "", "--parallel 2: --load 8 asks for a load profile, which does not take --parallel"},
 	} {
 		f, cmd := new(compareFlags), new(cobra.Command)
 		f.add(flagsOf(cmd))
