@@ -156,26 +156,34 @@ func all(t *testing.T, kind clienttest.Kind, tried map[string]bool) {
 	}
 }
 
-// clientRuns is the variable that says how often each right client is tried: it is to be
-// accused of nothing whatever the machine is doing.
+// clientRuns is the variable that says how often each right client is tried, with other timings and under
+// kills, too: it is to be accused of nothing whatever the machine is doing.
 const clientRuns = "LOCKCHECK_CLIENT_RUNS"
 
-// TestRightClients: who is right is accused of nothing, without faults and when its lease runs
-// out while it is stopped, which the guard makes harmless.
-func TestRightClients(t *testing.T) {
-	t.Parallel()
-	times := 1
-	if text, is := os.LookupEnv(clientRuns); is {
-		var err error
-		if times, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("%s: %v", clientRuns, err)
+// rightClient is a client that is right, with the lock that it is a client of.
+type rightClient struct {
+	behaviour string
+	lock      clientLock
+	change    func(*Options)
+}
+
+func (c rightClient) options(t *testing.T, faults func(*Options)) Options {
+	lock := clientLock{"grace": "2s"} // as long may a busy machine take for anything
+	maps.Copy(lock, c.lock)
+	return ofClient(t, c.behaviour, lock, func(o *Options) {
+		o.TTL, o.TimeLimit = 1500*time.Millisecond, 7*time.Second
+		if faults != nil {
+			faults(o)
 		}
-	}
-	tests := []struct {
-		behaviour string
-		lock      clientLock
-		change    func(*Options)
-	}{
+		if c.change != nil {
+			c.change(o)
+		}
+	})
+}
+
+// rightClients has each behaviour once.
+func rightClients() []rightClient {
+	return []rightClient{
 		{"right", clientLock{"tokens": true}, nil},
 		{"right-plain", nil, nil},
 		{"right-side-by-side", clientLock{"tokens": true, "renew": true}, func(o *Options) { o.Renew = true }},
@@ -185,29 +193,62 @@ func TestRightClients(t *testing.T) {
 		{"right-queue", clientLock{"tokens": true, "queues": true}, nil},
 		{"right-talkative", clientLock{"tokens": true}, nil},
 	}
+}
+
+// otherTimings has them with other leases, queues and sections. A busy machine may keep a holder
+// for longer than a short lease, so a guard stands behind each.
+func otherTimings() []rightClient {
+	tokens, queue := clientLock{"tokens": true}, clientLock{"tokens": true, "queues": true}
+	use := func(lease time.Duration, u workloads.Use) func(*Options) {
+		return func(o *Options) {
+			u.TTL = lease
+			o.Use, o.Guard, o.TimeLimit = u, "cas", 6*time.Second+4*lease
+		}
+	}
+	between := func(from, to time.Duration) workloads.Range { return workloads.Range{Min: from, Max: to} }
+	const ms = time.Millisecond
+	return []rightClient{
+		{"right", tokens, use(300*ms, workloads.Use{Section: between(10*ms, 50*ms)})},
+		{"right-queue", queue, use(400*ms, workloads.Use{Section: between(50*ms, 150*ms), Wait: 2 * time.Second})},
+		{"right-queue", queue, use(3*time.Second, workloads.Use{Section: between(200*ms, 900*ms), Wait: 300 * ms})},
+		{"right-queue", queue, use(time.Second, workloads.Use{Section: between(300*ms, 600*ms), Wait: 4 * time.Second, CheckBeforeWrite: true})},
+		{"right-side-by-side", clientLock{"tokens": true, "renew": true}, use(600*ms, workloads.Use{Section: between(800*ms, 1200*ms), Renew: true})},
+		{"right-side-by-side", clientLock{"renew": true}, use(2*time.Second, workloads.Use{Section: between(100*ms, 400*ms), Renew: true, CheckBeforeWrite: true})},
+		{"right-session", clientLock{"session": true}, use(500*ms, workloads.Use{Section: between(600*ms, 900*ms)})},
+		{"right-plain", nil, use(400*ms, workloads.Use{Section: between(20*ms, 500*ms)})},
+		{"right-slow", tokens, use(700*ms, workloads.Use{Section: between(100*ms, 300*ms), CheckBeforeWrite: true})},
+		{"right-one-lock", tokens, use(2500*ms, workloads.Use{Section: between(300*ms, 500*ms)})},
+	}
+}
+
+// TestRightClients: who is right is accused of nothing, without faults, when it is killed, and when its
+// lease runs out while it is stopped, which the guard makes harmless.
+func TestRightClients(t *testing.T) {
+	t.Parallel()
+	times, tests := 1, rightClients()
+	faults := map[string]func(*Options){"none": nil, "pauses": pauseHolders}
+	others := otherTimings()[:2]
+	if text, is := os.LookupEnv(clientRuns); is {
+		var err error
+		if times, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("%s: %v", clientRuns, err)
+		}
+		faults["kills"], others = killHolders, otherTimings()
+	}
 	tried := make(map[string]bool)
 	for _, test := range tests {
 		tried[test.behaviour] = true
+	}
+	for i, test := range append(tests, others...) {
 		for n := range times {
-			for _, faults := range []string{"none", "pauses"} {
-				t.Run(fmt.Sprintf("%s, %s, %d", test.behaviour, faults, n+1), func(t *testing.T) {
+			for name, fault := range faults {
+				t.Run(fmt.Sprintf("%d %s, %s, %d", i+1, test.behaviour, name, n+1), func(t *testing.T) {
 					t.Parallel()
 					decided := func(r checker.Results) bool {
 						accusedOfNothing(t, r)
 						return r.Verdict != checker.Undecided
 					}
-					lock := clientLock{"grace": "2s"} // as long may a busy machine take for anything
-					maps.Copy(lock, test.lock)
-					r := patiently(t, runClient, ofClient(t, test.behaviour, lock, func(o *Options) {
-						o.TTL, o.TimeLimit = 1500*time.Millisecond, 7*time.Second
-						if faults == "pauses" {
-							pauseHolders(o)
-						}
-						if test.change != nil {
-							test.change(o)
-						}
-					}), decided).Results
-					if r.Verdict != checker.Valid {
+					if r := patiently(t, runClient, test.options(t, fault), decided).Results; r.Verdict != checker.Valid {
 						t.Errorf("verdict %s: %s", r.Verdict, r.Sentence)
 					}
 				})
@@ -223,7 +264,15 @@ func pauseHolders(o *Options) {
 	o.TTL, o.TimeLimit, o.Guard = 500*time.Millisecond, 8*time.Second, "cas"
 	o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
 		Fault: "pause", Target: "holder", When: nemesis.WhenHolding,
-		For: nemesis.Span{Plus: 700 * time.Millisecond}, Every: nemesis.Span{Plus: 900 * time.Millisecond},
+		For: nemesis.Span{Leases: 1, Plus: 200 * time.Millisecond}, Every: nemesis.Span{Leases: 1, Plus: 400 * time.Millisecond},
+	}}}
+}
+
+// killHolders ends one holder after the other, until two workers are left.
+func killHolders(o *Options) {
+	o.Concurrency = 5
+	o.Schedule = &nemesis.Schedule{Steps: []nemesis.Step{{
+		Fault: "kill", Target: "holder", When: nemesis.WhenHolding, Every: nemesis.Span{Leases: 1, Plus: 400 * time.Millisecond},
 	}}}
 }
 
