@@ -44,8 +44,8 @@ func (p presenter) holders(i checker.Incident) string {
 func (p presenter) overlap(i checker.Incident) string {
 	first := name(i.Workers, 0)
 	ended, justEnded := "its lease had run out ", "its lease ran out just then"
-	if p.header.Lease == 0 { // the lock ends with a connection or a transaction
-		ended, justEnded = "its lock had ended ", "its lock ended just then"
+	if p.header.Lease == 0 { // the lock ends with a connection or a transaction: when the server ended that is not known
+		ended, justEnded = "its lock can have ended ", "its lock can have ended just then"
 	}
 	validity := justEnded
 	switch {
