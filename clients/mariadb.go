@@ -54,7 +54,7 @@ func mariaPool(c Config) (*sql.DB, error) {
 	config.User, config.DBName = "lockcheck", "lockcheck"
 	config.Net, config.Addr = "tcp", c.Nodes[0]
 	dialer := new(net.Dialer)
-	if c.options.has(keepAlives) {
+	if c.options.has(KeepAlives) {
 		dialer = sqlDialer()
 	}
 	config.DialFunc = firstThatAccepts(dialer, serversOf(c))

@@ -29,7 +29,7 @@ func openPostgres(c Config, settings string) (*pgxpool.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.options.has(keepAlives) {
+	if c.options.has(KeepAlives) {
 		config.ConnConfig.DialFunc = sqlDialer().DialContext
 	}
 	return pgxpool.NewWithConfig(context.Background(), config)

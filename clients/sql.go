@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepAlives is an option of the locks that last as long as a connection.
-const keepAlives = "keep-alives"
+// KeepAlives is an option of the locks that last as long as a connection.
+const KeepAlives = "keep-alives"
 
 func sqlKeepAlives() Option {
-	return Option{Name: keepAlives, Adds: "a connection on which nothing comes back is given up after 3 s, before the server ends its session"}
+	return Option{Name: KeepAlives, Adds: "a connection on which nothing comes back is given up after 3 s, before the server ends its session"}
 }
 
 // pgOptions are those of the locks that PostgreSQL ends with a connection.
@@ -26,7 +26,7 @@ func pgOptions() []Option {
 }
 
 const (
-	// SQLClientSilence is how long a client with keepAlives keeps a connection on which
+	// SQLClientSilence is how long a client with KeepAlives keeps a connection on which
 	// nothing comes back. It is shorter than SQLServerSilence, so that a holder
 	// who is cut off knows it before the server gives its lock to somebody else.
 	SQLClientSilence = 3 * time.Second

@@ -44,7 +44,7 @@ func TestSQLSilence(t *testing.T) {
 		if how := mustInfo(t, lock).LossNotification; how != notifiedByQuery {
 			t.Errorf("%s: %q", lock, how)
 		}
-		info := mustInfo(t, lock+"+"+keepAlives)
+		info := mustInfo(t, lock+"+"+KeepAlives)
 		if want := "after 3 s,"; !strings.Contains(info.Options[0].Adds, want) || SQLClientSilence != 3*time.Second {
 			t.Errorf("%q, want %q", info.Options[0].Adds, want)
 		}

@@ -41,6 +41,8 @@ func madeOn() map[string]string {
 		"repro/header-revision-fence":          "etcd-header-revision",
 		"repro/header-revision-fence/control":  "etcd-v3lock",
 		"repro/pgbouncer-leak/control":         "postgres-session",
+		"repro/postgres-cut":                   "postgres-session+watch-connection",
+		"repro/postgres-cut/control":           "postgres-session+keep-alives+watch-connection",
 		"repro/postgres-restart/control":       "postgres-session+watch-connection",
 		"repro/redis-failover-loss":            "redis-failover",
 		"repro/redis-restart-loss":             "redis",

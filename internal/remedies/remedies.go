@@ -29,16 +29,26 @@ type Change struct {
 	Renew            bool
 	CheckBeforeWrite bool
 	Leases           int    // how many times as long the lease is
-	Option           string // of the lock, which its client carries out
+	Option           string // of the lock, which its client carries out; several as in "a+b"
+}
+
+// options are the names in Option.
+func (c Change) options() []string {
+	return strings.FieldsFunc(c.Option, func(r rune) bool { return r == '+' })
 }
 
 // Lock is the name of a lock with the change.
 func (c Change) Lock(name string) string {
-	if c.Option == "" || slices.Contains(strings.Split(name, "+"), c.Option) {
-		return name
+	for _, option := range c.options() {
+		if !slices.Contains(strings.Split(name, "+"), option) {
+			name += "+" + option
+		}
 	}
-	return name + "+" + c.Option
+	return name
 }
+
+// watches says whether the change makes the client watch a connection.
+func (c Change) watches() bool { return slices.Contains(c.options(), clients.WatchConnection) }
 
 // Flag is the flag of "lockcheck test" that makes the change, for a lock with some lease; ""
 // for none.
@@ -71,6 +81,7 @@ const (
 	LongerLease  = "longer lease"
 	Check        = "check"
 	Watched      = "watched connection"
+	Probed       = "probed connection"
 	Deadlines    = "deadlines of calls"
 	KeepAlive    = "watched renewal"
 	OneServer    = "one server"
@@ -95,6 +106,7 @@ func All() []Remedy {
 		{LongerLease, "a longer lease", Change{Leases: longer}},
 		{Check, "a look at the deadline before the write", Change{CheckBeforeWrite: true}},
 		{Watched, "a client that watches the connection on which its lock depends", Change{Option: clients.WatchConnection}},
+		{Probed, "a client that watches the connection on which its lock depends, and gives it up when nothing comes back", Change{Option: clients.KeepAlives + "+" + clients.WatchConnection}},
 		{Deadlines, "a client that waits for no answer beyond the deadline of its call", Change{Option: clients.CallDeadlines}},
 		{KeepAlive, "a holder that notices when the renewal of its lease has ended", Change{Option: clients.WatchKeepAlive}},
 		{OneServer, "one server that all clients connect to", Change{Option: clients.OneServer}},
@@ -142,9 +154,9 @@ func GuardOf(lock clients.Info) workloads.Guard {
 func (r Remedy) Lacks(lock clients.Info, lease time.Duration) string {
 	c := r.Change
 	switch {
-	case (c.Guard == workloads.Database || c.Option == clients.WatchConnection) && lock.Data && lock.Unsafe:
+	case (c.Guard == workloads.Database || c.watches()) && lock.Data && lock.Unsafe:
 		return "connects to a pooler, and that connection does not show who has the lock"
-	case c.Option == clients.WatchConnection && lock.Session:
+	case c.watches() && lock.Session:
 		return "ends with its session, which outlasts a connection"
 	case c.Guard != "":
 		return c.Guard.Lacks(lock)
@@ -177,7 +189,7 @@ func (r Remedy) InForce(lock clients.Info, guard workloads.Guard, use workloads.
 	c := r.Change
 	switch {
 	case c.Option != "":
-		return lock.Uses(c.Option)
+		return c.Lock(lock.Name) == lock.Name
 	case r.Name == OnDisk:
 		return lock.Servers == "redis-aof"
 	}

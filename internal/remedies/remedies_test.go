@@ -108,7 +108,7 @@ func TestBars(t *testing.T) {
 				fit = append(fit, r.Name)
 			}
 		}
-		want = append(want, Watched, Deadlines, KeepAlive, OneServer) // what a client does goes with all
+		want = append(want, Watched, Probed, Deadlines, KeepAlive, OneServer) // what a client does goes with all
 		if !slices.Equal(fit, want) {
 			t.Errorf("%s: %q, want %q", workload, fit, want)
 		}
@@ -166,6 +166,13 @@ func TestOptions(t *testing.T) {
 		{checker.CauseServerLost, "redis-aof", "another lock"},
 		{checker.CauseServerLost, "redis-failover", "another lock"},
 		{checker.CauseServerLost, "of my own", "grants on disk, another lock"},
+		{checker.CauseCutOff, "postgres-session", "--lock postgres-session+keep-alives+watch-connection"},
+		{checker.CauseCutOff, "postgres-session+watch-connection", "--lock postgres-session+watch-connection+keep-alives"},
+		{checker.CauseCutOff, "postgres-session+keep-alives", "--lock postgres-session+keep-alives+watch-connection"},
+		{checker.CauseCutOff, "postgres-session+watch-connection+keep-alives", ""},
+		{checker.CauseCutOff, "postgres-pgbouncer", ""},
+		{checker.CauseCutOff, "mariadb", ""},
+		{checker.CauseCutOff, "zookeeper-lib", "--ttl 5s"},
 		{checker.CauseValidity, "redislock", "--lock redislock+call-deadlines, another setting"},
 		{checker.CauseValidity, "nats-kv", "another setting"},
 		{checker.CauseServerFault, "etcd-v3lock", "--lock etcd-v3lock+watch-keepalive, another setting"},

@@ -27,6 +27,8 @@ func table() map[string][]Advice {
 		},
 		checker.CauseCutOff: {
 			fence, inDatabase, compare, once, asking,
+			{Probed, Rarer, "it gives up a silent connection before the server does, which the watch alone does not; a holder that still hears the server can notice too late",
+				[]string{"repro/postgres-cut/control", "repro/postgres-cut"}},
 			{Check, Rarer, "the holder runs, and can see that its deadline is over; a write that is late passes all the same",
 				[]string{"claim/database-outside"}},
 			{LongerLease, Rarer, "shorter cuts do nothing then", []string{"repro/consul-silent-loss/control"}},
@@ -72,7 +74,7 @@ func table() map[string][]Advice {
 			{Check, Useless, "the holder is within its validity by its own clock", []string{"repro/redlock-clock-jump"}},
 		},
 		checker.CauseServerLost: {
-			{Watched, Prevents, "its connection ends with the server, and the holder is told of that", []string{"repro/postgres-restart/control"}},
+			{Watched, Prevents, "its connection ends with the server, and the holder is told of that unless it is cut off", []string{"repro/postgres-restart/control"}},
 			{OnDisk, Prevents, "Redis: appendonly yes, appendfsync always; the lock redis-aof here",
 				[]string{"repro/redis-restart-loss/control", "repro/redis-restart-loss"}},
 			{OtherLock, Prevents, "one that has a grant on the disks of a majority before it answers: etcd, ZooKeeper, Consul. Asynchronous replication does not do that, nor Redlock on servers that come back empty",
