@@ -68,15 +68,15 @@ func (r *run) weigh(o opinion, opts Options) Results {
 	res.Clients = r.clients
 	_, res.Interrupted = r.phases[history.PhaseInterrupted]
 	res.Required = Required(r.header)
-	var all []judged
+	void := false
 	shared := newJudging(r, o, &res)
 	for _, p := range properties() {
 		if p.applies != nil && !p.applies(r.header) {
 			continue
 		}
 		found := p.judge(shared)
-		p.weigh(&found, r.header)
-		all, res.Findings = append(all, found), append(res.Findings, found.Finding)
+		found.Weigh(p.required(r.header), p.guarded && guarded(r.header), r.header.Require)
+		void, res.Findings = void || found.void, append(res.Findings, found.Finding)
 	}
 	switch {
 	case opts.NearHolds:
@@ -85,34 +85,32 @@ func (r *run) weigh(o opinion, opts Options) Results {
 		res.Holds = r.described()
 	}
 	res.Incidents = r.origins.total()
-	res.Verdict = verdict(all)
+	res.Verdict = Conclude(res.Findings, void)
 	return res
 }
 
-// weigh says what a finding counts for.
-func (p property) weigh(j *judged, h history.Header) {
-	asked := slices.Contains(h.Require, string(p.name))
-	j.Required = asked || p.required(h)
-	j.Tolerated = p.guarded && guarded(h) && !j.Required && j.Verdict == Violation
+// Weigh says what a finding counts for: by itself, with a guard there to make its violations harmless, or because
+// its property is among those that somebody requires.
+func (f *Finding) Weigh(required, guarded bool, require []string) {
+	asked := slices.Contains(require, string(f.Property))
+	f.Required = asked || required && !guarded
+	f.Tolerated = guarded && !f.Required && f.Verdict == Violation
 	// What someone asks for by name and the lock does not have was not shown.
-	if j.Verdict == NotApplicable && asked {
-		j.Verdict, j.Facts = Undecided, slices.Insert(j.Facts, 0, Fact{Kind: FactRequired})
+	if f.Verdict == NotApplicable && asked {
+		f.Verdict, f.Facts = Undecided, slices.Insert(f.Facts, 0, Fact{Kind: FactRequired})
 	}
 }
 
-// verdict weighs the findings: where lockcheck is wrong, or a client was not what it is to be,
-// nobody knows of which of them; else
-// a violation that happened stands, whatever went wrong besides; after that a run that
-// failed says nothing.
-func verdict(all []judged) Verdict {
-	if slices.ContainsFunc(all, func(j judged) bool { return j.void }) {
+// Conclude weighs findings. If they are void, because lockcheck is wrong or a client was not what it is to be, nobody
+// knows which of them are right; else a violation that happened stands, whatever went wrong besides; after that a run
+// that failed says nothing.
+func Conclude(findings []Finding, void bool) Verdict {
+	if void {
 		return Broken
 	}
 	for _, v := range []Verdict{Violation, Broken, Undecided} {
-		for _, j := range all {
-			if j.Required && j.Verdict == v {
-				return v
-			}
+		if slices.ContainsFunc(findings, func(f Finding) bool { return f.Required && f.Verdict == v }) {
+			return v
 		}
 	}
 	return Valid

@@ -31,7 +31,7 @@ func faultEvidence(r *run) (judged, []FaultCoverage) {
 		j.because(Broken, Fact{Kind: FactNotProvenHealed, Faults: unhealed})
 	case len(missing) > 0:
 		j.because(Undecided, missing...)
-	case len(askedKinds(r)) == 0 && len(coverage) == 0:
+	case len(AskedKinds(r.header)) == 0 && len(coverage) == 0:
 		j.because(NotApplicable, Fact{Kind: FactNoFaults})
 	default:
 		j.because(Valid, Fact{Kind: FactFaultsCovered})
@@ -39,9 +39,10 @@ func faultEvidence(r *run) (judged, []FaultCoverage) {
 	return j, coverage
 }
 
-func askedKinds(r *run) []string {
+// AskedKinds are the kinds of faults that were asked for.
+func AskedKinds(h history.Header) []string {
 	var kinds []string
-	for _, kind := range r.header.Faults {
+	for _, kind := range h.Faults {
 		if kind != "" && kind != "none" && !slices.Contains(kinds, kind) {
 			kinds = append(kinds, kind)
 		}
@@ -53,7 +54,7 @@ func askedKinds(r *run) []string {
 func missingKinds(r *run) []Fact {
 	var missing []Fact
 	miss := func(kind string, t tallied) { missing = append(missing, Fact{Kind: t.missed(kind), FaultKind: kind}) }
-	for _, kind := range askedKinds(r) {
+	for _, kind := range AskedKinds(r.header) {
 		// That a pause of a worker was real says nothing of one of a server.
 		workers, servers := r.tallied(kind, true), r.tallied(kind, false)
 		if workers.injected == 0 && servers.injected == 0 {
@@ -175,10 +176,7 @@ func (f *fault) cover(r *run, m meetings) {
 		f.Exercised = m.metOperation(f)
 		reason = MissNoOperation
 	case f.does(history.Cuts), f.does(history.Disturbs):
-		f.Exercised = f.dropped != nil && *f.dropped > 0
-		if reason = MissNoPacket; f.dropped == nil {
-			reason = MissPackets
-		}
+		f.Exercised, reason = f.MetPackets()
 	case f.does(history.Steps):
 		f.Exercised = m.metHold(f) || m.metOperation(f)
 		reason = MissNobody

@@ -208,6 +208,7 @@ type IncidentFigures struct {
 	Base     int64    `json:"base,omitempty"`
 	Tokens   []uint64 `json:"tokens,omitempty"`
 	OtherKey string   `json:"other_key,omitempty"`
+	ID       string   `json:"id,omitempty"` // of a piece of work of an application
 	Since    Since    `json:"since,omitzero"`
 }
 
@@ -218,6 +219,7 @@ const (
 	HolderHealthy HolderState = "healthy"
 	HolderPaused  HolderState = "paused"
 	HolderCutOff  HolderState = "cut off"
+	HolderKilled  HolderState = "killed" // only of replicas, which are started again
 )
 
 // Granted is a grant as an Explanation names it.
@@ -286,6 +288,8 @@ type InForce struct {
 	Kind    string   `json:"kind"`
 	Targets []string `json:"targets,omitempty"`
 	From    int64    `json:"from,omitempty"`
+	// To is when it was over, in an incident of an application; 0 while it was in force.
+	To int64 `json:"to,omitempty"`
 }
 
 // Recovering is a fault that had ended Ago before somebody asked for the lock.

@@ -40,11 +40,47 @@ type fault struct {
 	caught *call
 }
 
-// collectFaults puts together what the events of the nemesis and the deferred writes
-// of the resource say.
-func collectFaults(r *run, events []history.Event) []fault {
-	byID := make(map[string]*fault)
-	var order []string
+// Fault is what the stages of one injected fault say together, for checkers in other packages.
+type Fault = fault
+
+// Faults puts together what the events of the nemesis say, in the order in which the faults were requested.
+func Faults(events []history.Event) []Fault {
+	byID, order := stagesOf(events)
+	faults := make([]Fault, 0, len(order))
+	for _, id := range order {
+		faults = append(faults, *byID[id])
+	}
+	return faults
+}
+
+// Certain is the time in which the fault was in force for certain, in ns; to is 0 if nothing is certain.
+func (f *fault) Certain() (from, to int64) { return f.certainFrom, f.certainTo }
+
+// HealedAt is when the fault was gone at the latest, in ns; 0 if it never was.
+func (f *fault) HealedAt() int64 { return f.healedAt }
+
+// Unhealed says that the nemesis has no evidence that the fault is gone.
+func (f *fault) Unhealed() bool { return f.unhealed }
+
+// Does says whether the fault has an effect to its targets.
+func (f *fault) Does(effect history.Effect) bool { return f.does(effect) }
+
+// Involves says whether a process was a target of the fault, or cut off by it.
+func (f *fault) Involves(process string) bool { return f.involves(process) }
+
+// MetPackets says whether a fault of the network met any, or why that is not the case.
+func (f *fault) MetPackets() (met bool, missed MissReason) {
+	switch {
+	case f.dropped == nil:
+		return false, MissPackets
+	case *f.dropped == 0:
+		return false, MissNoPacket
+	}
+	return true, ""
+}
+
+func stagesOf(events []history.Event) (byID map[string]*fault, order []string) {
+	byID = make(map[string]*fault)
 	for _, e := range events {
 		if e.F != history.FaultPhase || e.Fault == nil {
 			continue
@@ -57,6 +93,13 @@ func collectFaults(r *run, events []history.Event) []fault {
 		}
 		f.stage(e)
 	}
+	return byID, order
+}
+
+// collectFaults puts together what the events of the nemesis and the deferred writes
+// of the resource say.
+func collectFaults(r *run, events []history.Event) []fault {
+	byID, order := stagesOf(events)
 	for _, e := range events {
 		// In force from now on, for this grant. The two stamp, and report, apart from each other.
 		if f := byID[e.Note]; e.F == history.Deferred && f != nil {

@@ -16,6 +16,23 @@ type incidents struct {
 	last   Incident // of the first, if full
 }
 
+// Incidents are the violations of one property that another package finds. The zero value has none.
+type Incidents = incidents
+
+// Add counts a violation with its cause, "" for none, and describes it if it may be one of the first.
+func (c *incidents) Add(key string, from int64, cause string, describe func() Incident) {
+	c.add(key, from, describe)
+	if cause != "" {
+		c.because(cause, 1)
+	}
+}
+
+// Total is how many there are.
+func (c *incidents) Total() int64 { return int64(c.total) }
+
+// Finding is a violation if there are any, and Valid without them.
+func (c *incidents) Finding(p Property) Finding { return judge(p, *c).Finding }
+
 // add counts a violation, and describes it if it may be one of the first.
 func (c *incidents) add(key string, from int64, describe func() Incident) {
 	c.more(key, 1)

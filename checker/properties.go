@@ -23,6 +23,14 @@ const (
 	Assumptions     Property = "assumptions"
 )
 
+// Properties of tests of applications alone. Package application judges them, and of those above mutual exclusion,
+// fencing order, the evidence of faults and the assumptions.
+const (
+	Invariants    Property = "invariants"
+	NoStaleEffect Property = "no-stale-effect"
+	ExactlyOnce   Property = "exactly-once"
+)
+
 // property is a row of the table that drives the checkers.
 type property struct {
 	name Property

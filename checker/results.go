@@ -49,7 +49,9 @@ type Results struct {
 	LossNotifications LossNotificationSummary `json:"loss_notifications"`
 	Measures          Measures                `json:"measures"`
 	Faults            []FaultCoverage         `json:"faults"`
-	Holds             []Hold                  `json:"-"` // for pictures; large
+	// Application has the figures of a test of an application; nil for one of a lock.
+	Application *ApplicationSummary `json:"application,omitempty"`
+	Holds       []Hold              `json:"-"` // for pictures; large
 	// Interrupted: the run was ended early from outside.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Clients are the names and versions of clients of a lock of the user's own, as they
@@ -101,7 +103,10 @@ type Incident struct {
 	Cause       string       `json:"cause,omitempty"`
 	Explanation *Explanation `json:"explanation,omitempty"`
 	LastHold    *LastHold    `json:"last_hold,omitempty"`
-	Why         string       `json:"why,omitempty"` // words: the explanation
+	// Seen is what the history shows of an invariant of an application that did not hold; nil for
+	// other incidents.
+	Seen *Seen  `json:"seen,omitempty"`
+	Why  string `json:"why,omitempty"` // words: the explanation
 	// Workers involved, earlier first, and their grants.
 	Workers []string `json:"workers,omitempty"`
 	Grants  []string `json:"grants,omitempty"`
