@@ -1,0 +1,116 @@
+package application
+
+import (
+	"slices"
+
+	"lockcheck/checker"
+	"lockcheck/history"
+)
+
+// assumptions judges whether the run did its work at all: one that did not is neither valid nor a violation.
+func assumptions(r *run) checker.Finding {
+	f := checker.Finding{Property: checker.Assumptions}
+	broken, undecided := r.brokenBecause(), r.undecidedBecause()
+	switch {
+	case len(broken) > 0:
+		because(&f, checker.Broken, broken...)
+	case len(undecided) > 0:
+		because(&f, checker.Undecided, undecided...)
+	default:
+		because(&f, checker.Valid, checker.Fact{Kind: checker.FactComplete}, checker.Fact{Kind: FactWorked})
+	}
+	if r.cutOff > 0 {
+		because(&f, f.Verdict, checker.Fact{Kind: checker.FactCutOff, N: int64(r.cutOff)})
+	}
+	return f
+}
+
+func (r *run) brokenBecause() []checker.Fact {
+	var reasons []checker.Fact
+	_, complete := r.phases[history.PhaseEnd]
+	_, interrupted := r.phases[history.PhaseInterrupted]
+	if failed := r.phases[history.PhaseBroken]; failed != nil {
+		reasons = append(reasons, checker.Fact{Kind: checker.FactRunFailed, Said: failed.Error})
+	} else if !complete && !interrupted {
+		reasons = append(reasons, checker.Fact{Kind: checker.FactHistoryEnds})
+	}
+	for _, name := range r.header.Require {
+		if !slices.Contains(Properties(), checker.Property(name)) {
+			reasons = append(reasons, checker.Fact{Kind: checker.FactUnknownProperty, Said: name})
+		}
+	}
+	return reasons
+}
+
+func (r *run) undecidedBecause() []checker.Fact {
+	if _, interrupted := r.phases[history.PhaseInterrupted]; interrupted {
+		return []checker.Fact{{Kind: checker.FactInterrupted}}
+	}
+	var reasons []checker.Fact
+	if !r.judgesAnything() {
+		reasons = append(reasons, checker.Fact{Kind: FactNothingJudged})
+	}
+	if least := max(1, r.header.MinOps); !r.worked(least) {
+		reasons = append(reasons, checker.Fact{Kind: FactNoWork, N: int64(len(r.effects)), Of: least})
+	}
+	if n := r.startedReplicas(); n < 2 {
+		reasons = append(reasons, checker.Fact{Kind: FactFewReplicas, N: n})
+	}
+	for _, p := range r.replicas {
+		i := slices.IndexFunc(p.lines, func(e *history.Event) bool { return e.Error != "" })
+		if i >= 0 {
+			reasons = append(reasons, checker.Fact{Kind: FactLinesLost, Workers: []string{p.name}, Said: p.lines[i].Error})
+		}
+	}
+	return reasons
+}
+
+// judgesAnything says whether the app file gives anything to judge.
+func (r *run) judgesAnything() bool {
+	return r.says(history.Holding) || r.says(history.Did) ||
+		slices.ContainsFunc(r.app.Invariants, func(i history.Invariant) bool { return i.Kind != history.InvariantWork })
+}
+
+// worked says whether anything shows that the application did something: the effects that it says it had, work that it
+// accepted and that an invariant watched, or an answer that changed.
+func (r *run) worked(least int64) bool {
+	return int64(len(r.effects)) >= least || len(r.accepted) > 0 && r.watchedWork() || r.workChanged()
+}
+
+// watchedWork says whether an invariant was answered that tells what became of accepted work.
+func (r *run) watchedWork() bool {
+	return slices.ContainsFunc(r.app.Invariants, func(i history.Invariant) bool {
+		return (i.Kind == history.InvariantKept || i.Kind == history.InvariantOnce) && slices.ContainsFunc(r.answers[i.Name], answered)
+	})
+}
+
+// workChanged says whether an answer of InvariantWork differs from that at the beginning of the work.
+func (r *run) workChanged() bool {
+	ready := r.phase(history.PhaseReady)
+	for _, i := range r.app.Invariants {
+		if i.Kind != history.InvariantWork {
+			continue
+		}
+		var first *history.Event
+		for _, e := range r.answers[i.Name] {
+			switch {
+			case !answered(e):
+			case first == nil || e.Time < ready:
+				first = e
+			case e.Answer.Count != first.Answer.Count || !slices.Equal(e.Answer.Rows, first.Answer.Rows):
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (r *run) startedReplicas() int64 {
+	n := int64(0)
+	for _, p := range r.replicas {
+		if slices.ContainsFunc(p.lines, func(e *history.Event) bool { return e.F == history.Started }) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,108 @@
+package application
+
+import (
+	"cmp"
+	"slices"
+
+	"lockcheck/checker"
+	"lockcheck/history"
+)
+
+// roleHolder is the role of a fault that is aimed at whoever holds a key.
+const roleHolder = "holder"
+
+// faultEvidence judges whether what was asked for was really done to the application or to what it needs.
+func faultEvidence(r *run) checker.Finding {
+	f := checker.Finding{Property: checker.FaultEvidence}
+	_, complete := r.phases[history.PhaseEnd]
+	var unhealed []string
+	for _, c := range r.faults {
+		if (c.Applied && complete || c.Unhealed()) && !c.Healed {
+			unhealed = append(unhealed, c.ID)
+		}
+	}
+	asked, missing := checker.AskedKinds(r.header), r.missingKinds()
+	switch {
+	case len(unhealed) > 0:
+		because(&f, checker.Broken, checker.Fact{Kind: checker.FactNotProvenHealed, Faults: unhealed})
+	case len(missing) > 0:
+		because(&f, checker.Undecided, missing...)
+	case len(asked) == 0 && len(r.faults) == 0:
+		because(&f, checker.NotApplicable, checker.Fact{Kind: checker.FactNoFaults})
+	default:
+		because(&f, checker.Valid, checker.Fact{Kind: checker.FactFaultsCovered})
+	}
+	return f
+}
+
+// missingKinds says of each kind asked for of which no fault counts what those of it missed.
+func (r *run) missingKinds() []checker.Fact {
+	var missing []checker.Fact
+	for _, kind := range checker.AskedKinds(r.header) {
+		var applied, proven, counted bool
+		for i := range r.faults {
+			if f := &r.faults[i]; f.Kind == kind && f.Applied {
+				applied, proven = true, proven || f.Proven
+				counted = counted || r.covered(f).Counts()
+			}
+		}
+		network := history.Does(kind, history.Cuts) || history.Does(kind, history.Disturbs)
+		miss := checker.FactMissedMoment
+		switch {
+		case counted:
+			continue
+		case !applied:
+			miss = checker.FactNeverApplied
+		case !proven:
+			miss = checker.FactNeverProven
+		case network && !history.Does(kind, history.Ends):
+			miss = checker.FactMissedPackets
+		}
+		missing = append(missing, checker.Fact{Kind: miss, FaultKind: kind})
+	}
+	return missing
+}
+
+// coverage says of each fault whether it was real and mattered.
+func (r *run) coverage() []checker.FaultCoverage {
+	all := []checker.FaultCoverage{}
+	for i := range r.faults {
+		all = append(all, r.covered(&r.faults[i]))
+	}
+	return all
+}
+
+// covered fills in whether a fault was exercised. What a replica or a server was doing is not recorded, so that a fault
+// of one counts once it is proven; but one of the network must have met a packet, and one that was aimed at a holder
+// must have hit it in its hold.
+func (r *run) covered(f *fault) checker.FaultCoverage {
+	c := f.FaultCoverage
+	if !f.Proven || !f.Applied {
+		c.Missed = cmp.Or(c.Missed, checker.MissUnproven)
+		return c
+	}
+	var missed checker.MissReason
+	if (f.Does(history.Cuts) || f.Does(history.Disturbs)) && !f.Does(history.Ends) {
+		_, missed = f.MetPackets()
+	}
+	if len(history.EffectsOf(f.Kind)) == 0 {
+		missed = checker.MissKind
+	}
+	if missed == "" && (f.Moment == history.MomentHolding || f.Role == roleHolder) && !r.metHolder(f) {
+		missed = checker.MissNoHolder
+	}
+	c.Exercised, c.Missed = missed == "", cmp.Or(c.Missed, missed)
+	return c
+}
+
+// metHolder says whether the replica that a fault waited for, or one of its targets, held a key when it took effect.
+func (r *run) metHolder(f *fault) bool {
+	whom := f.Targets
+	if f.Actor != "" {
+		whom = []string{f.Actor}
+	}
+	return slices.ContainsFunc(whom, func(name string) bool {
+		p := r.replica(name)
+		return p != nil && slices.ContainsFunc(p.holds, func(h *hold) bool { return h.openAt(f) })
+	})
+}

@@ -1,0 +1,76 @@
+package application
+
+import (
+	"lockcheck/checker"
+	"lockcheck/history"
+)
+
+// exactlyOnce judges that no piece of work was done twice.
+func exactlyOnce(r *run) checker.Finding {
+	if f, is := r.unsaid(checker.ExactlyOnce, history.Did); is {
+		return f
+	}
+	var found checker.Incidents
+	done := make(map[string]*effect)
+	for _, d := range r.inOrder() {
+		first := done[d.id]
+		if first == nil {
+			done[d.id] = d
+			continue
+		}
+		r.doneTwice(&found, first, d)
+	}
+	f := found.Finding(checker.ExactlyOnce)
+	switch {
+	case found.Total() > 0:
+		because(&f, checker.Violation, checker.Fact{Kind: FactDoneTwice, N: found.Total()})
+	case len(done) == 0:
+		because(&f, checker.Undecided, checker.Fact{Kind: FactNothingDone})
+	default:
+		because(&f, checker.Valid, checker.Fact{Kind: FactDoneOnce, N: int64(len(done))})
+	}
+	return f
+}
+
+func (r *run) doneTwice(found *checker.Incidents, first, second *effect) {
+	cause := r.whyTwice(first, second)
+	found.Add(second.id, second.time, cause, func() checker.Incident {
+		i := checker.Incident{
+			Kind: KindDoneTwice, From: second.time, Cause: cause, Workers: []string{first.String(), second.String()},
+			Faults: ids(r.inForce(first.from, second.time)), Figures: checker.IncidentFigures{ID: second.id, Length: max(0, length(first.time, second.from))},
+		}
+		if len(second.holds) > 0 {
+			i.Key = second.holds[0].key
+		}
+		return i
+	})
+}
+
+// whyTwice is a cause that the lines of two effects show, "" if they show none.
+func (r *run) whyTwice(first, second *effect) string {
+	if !r.ends() || !r.says(history.Holding) || len(r.holds) == 0 {
+		return ""
+	}
+	if r.outside(first) || r.outside(second) {
+		return CauseWithoutLock
+	}
+	cause := ""
+	for _, a := range first.holds {
+		for _, b := range second.holds {
+			switch {
+			case a.key != b.key || a == b:
+			case a.holder != b.holder && min(a.until, b.until) > max(a.start, b.start):
+				return CauseOverlappingHolders
+			case !b.again && a.ended != nil && a.ended.Time <= b.from:
+				cause = CauseDecidedBeforeLock
+			}
+		}
+	}
+	return cause
+}
+
+// outside says that an effect was certainly in no hold of any thread of its replica.
+func (r *run) outside(d *effect) bool {
+	p := r.replica(d.replica)
+	return len(d.holds) == 0 && !p.spans.meets(d.from, d.time)
+}

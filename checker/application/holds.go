@@ -1,0 +1,189 @@
+package application
+
+import (
+	"math"
+	"slices"
+
+	"lockcheck/checker"
+	"lockcheck/history"
+)
+
+// holder is who holds a key: a replica, or one of its threads as far as its lines name them.
+type holder struct{ replica, client string }
+
+func (h holder) String() string {
+	if h.client == "" {
+		return h.replica
+	}
+	return h.replica + "/" + h.client
+}
+
+// hold is the time in which a replica held a key by its own lines. A line was printed between From and Time, so the hold
+// is certain from the Time of the line that begins it: the replica had been granted the key before it said so.
+type hold struct {
+	holder
+	key   string
+	token uint64
+	// The hold was granted after since, and said so after from and by start. It certainly lasted until until.
+	since, from, start, until int64
+	// ended is the line that ended it: that it gives the key back, that it has, that it holds the key once more, or that its
+	// program has ended or was started again. It is nil if there is none.
+	ended *history.Event
+	// over is when it was over at the latest, as far as its lines say; math.MaxInt64 if they do not.
+	over int64
+	// again: the same holder had the key by its lines. Whether it took the key twice or did not say that it had given
+	// the key back, nobody knows, so the time between the two is in neither hold.
+	again  bool
+	killed bool // by a fault, in the hold
+}
+
+// effect is a piece of work that a replica did.
+type effect struct {
+	holder
+	id         string
+	from, time int64
+	holds      []*hold // in which it was done, as far as the lines say
+}
+
+// holdID tells the open holds of a replica apart.
+type holdID struct{ client, key string }
+
+// replay goes through the lines of one replica.
+type replay struct {
+	*run
+	*replica
+	open, last map[holdID]*hold // that is open, and the one before
+	started    int64            // the program, at the earliest
+}
+
+func (r *run) collectHolds(p *replica) {
+	y := replay{run: r, replica: p, open: make(map[holdID]*hold), last: make(map[holdID]*hold)}
+	for _, e := range p.lines {
+		y.line(e)
+	}
+	y.endAll(nil)
+	spans := make([][2]int64, 0, len(p.holds))
+	for _, h := range p.holds {
+		spans = append(spans, [2]int64{h.from, h.over})
+	}
+	p.spans = newCovering(spans)
+}
+
+func (y *replay) line(e *history.Event) {
+	id := holdID{e.Client, e.Key}
+	switch e.F {
+	case history.Started, history.Ended:
+		y.endAll(e)
+		if e.F == history.Started {
+			y.started = e.From
+		}
+	case history.Holding:
+		y.begin(id, e)
+	case history.Releasing, history.Released:
+		if h := y.open[id]; h != nil {
+			y.end(id, h, e)
+		} else if h := y.last[id]; h != nil && h.ended != nil {
+			h.over = max(h.over, e.Time) // it had taken the key twice, or only now has given it back
+		}
+	case history.Did:
+		y.did(e)
+	}
+	if e.Error != "" { // lines are missing from here on
+		y.endAll(e)
+	}
+}
+
+func (y *replay) begin(id holdID, e *history.Event) {
+	h := &hold{
+		holder: holder{y.name, e.Client}, key: e.Key, token: e.Token,
+		since: y.started, from: e.From, start: e.Time, until: e.Time, over: math.MaxInt64,
+	}
+	if before := y.open[id]; before != nil {
+		h.again = y.ends() && (e.Token == 0 || before.token == 0 || e.Token == before.token)
+		y.end(id, before, e)
+	}
+	if before := y.last[id]; before != nil {
+		h.since = max(h.since, before.until)
+	}
+	y.open[id] = h
+	y.run.holds, y.replica.holds, y.byKey[h.key] = append(y.run.holds, h), append(y.replica.holds, h), append(y.byKey[h.key], h)
+}
+
+// ends says whether the app file describes lines that end holds. Without them nothing is known of a hold but that it began.
+func (r *run) ends() bool { return r.says(history.Releasing) || r.says(history.Released) }
+
+// end ends a hold by a line, or by the end of the history. A line that says that the key will be given back is printed in
+// the hold, so that the hold lasted until its From. All others come after the end of the hold, and show nothing.
+func (y *replay) end(id holdID, h *hold, by *history.Event) {
+	delete(y.open, id)
+	y.last[id] = h
+	h.ended = by
+	if by == nil {
+		y.killedIn(h, math.MaxInt64)
+		return
+	}
+	switch h.over = by.Time; by.F {
+	case history.Releasing:
+		h.until = max(h.until, by.From)
+	case history.Started:
+		y.killedIn(h, by.Time)
+	}
+}
+
+func (y *replay) endAll(by *history.Event) {
+	for id, h := range y.open {
+		y.end(id, h, by)
+	}
+}
+
+// killedIn ends a hold by a fault that killed its replica by a time. The replica had not said that it would give the key
+// back, so that it held the key until then. That rests on its silence, which shows nothing if its lines were not read:
+// a replica that was paused may have printed them before.
+func (y *replay) killedIn(h *hold, by int64) {
+	for i := range y.faults {
+		f := &y.faults[i]
+		if !f.Applied || !f.Does(history.Ends) || !slices.Contains(f.Targets, h.replica) || f.Begin < h.start || f.Begin > by {
+			continue
+		}
+		_, dead := f.Certain()
+		h.killed, h.over = true, min(h.over, max(dead, f.Begin))
+		silent := slices.ContainsFunc(y.inForce(h.start, f.Begin), func(s *fault) bool {
+			return s != f && s.Does(history.Stops) && slices.Contains(s.Targets, h.replica)
+		})
+		if y.says(history.Releasing) && !silent {
+			h.until = max(h.until, f.Begin)
+		}
+		return
+	}
+}
+
+// did takes a piece of work, which shows that its holder had not given up the keys that it held.
+func (y *replay) did(e *history.Event) {
+	d := &effect{holder: holder{y.name, e.Client}, id: e.ID, from: e.From, time: e.Time}
+	y.effects = append(y.effects, d)
+	if !y.ends() {
+		return
+	}
+	for id, h := range y.open {
+		if id.client == e.Client && (e.Key == "" || e.Key == h.key) {
+			h.until = max(h.until, e.From)
+			d.holds = append(d.holds, h)
+		}
+	}
+	slices.SortFunc(d.holds, func(a, b *hold) int { return compareHolds(a, b) })
+}
+
+// openAt says whether a hold was still open when a fault took effect, by the lines of its replica.
+func (h *hold) openAt(f *fault) bool {
+	in, _ := f.Certain()
+	return h.start <= max(in, f.Begin) && (h.ended == nil || h.ended.From >= f.Begin)
+}
+
+// described are the holds for pictures.
+func (r *run) described() []checker.Hold {
+	all := make([]checker.Hold, 0, len(r.holds))
+	for _, h := range r.holds {
+		all = append(all, checker.Hold{Key: h.key, Worker: h.replica, Token: h.token, Start: h.start, End: h.until, Deadline: h.until})
+	}
+	return all
+}
