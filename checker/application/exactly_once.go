@@ -39,8 +39,8 @@ func (r *run) doneTwice(found *checker.Incidents, first, second *effect) {
 			Kind: KindDoneTwice, From: second.time, Cause: cause, Workers: []string{first.String(), second.String()},
 			Faults: ids(r.inForce(first.from, second.time)), Figures: checker.IncidentFigures{ID: second.id, Length: max(0, length(first.time, second.from))},
 		}
-		if len(second.holds) > 0 {
-			i.Key = second.holds[0].key
+		if second.hold != nil {
+			i.Key = second.hold.key
 		}
 		return i
 	})
@@ -54,23 +54,20 @@ func (r *run) whyTwice(first, second *effect) string {
 	if r.outside(first) || r.outside(second) {
 		return CauseWithoutLock
 	}
-	cause := ""
-	for _, a := range first.holds {
-		for _, b := range second.holds {
-			switch {
-			case a.key != b.key || a == b:
-			case a.holder != b.holder && min(a.until, b.until) > max(a.start, b.start):
-				return CauseOverlappingHolders
-			case !b.again && a.ended != nil && a.ended.Time <= b.from:
-				cause = CauseDecidedBeforeLock
-			}
-		}
+	a, b := first.hold, second.hold
+	switch {
+	case a == nil || b == nil || a == b || a.key != b.key:
+		return ""
+	case a.holder != b.holder && min(a.until, b.until) > max(a.start, b.start):
+		return CauseOverlappingHolders
+	case !b.again && a.ended != nil && a.ended.Time <= b.from:
+		return CauseDecidedBeforeLock
 	}
-	return cause
+	return ""
 }
 
 // outside says that an effect was certainly in no hold of any thread of its replica.
 func (r *run) outside(d *effect) bool {
 	p := r.replica(d.replica)
-	return len(d.holds) == 0 && !p.spans.meets(d.from, d.time)
+	return d.hold == nil && !p.spans.meets(d.from, d.time)
 }

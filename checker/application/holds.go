@@ -42,7 +42,7 @@ type effect struct {
 	holder
 	id         string
 	from, time int64
-	holds      []*hold // in which it was done, as far as the lines say
+	hold       *hold // in which it was done, as far as the lines say; nil if it was done in none
 }
 
 // holdID tells the open holds of a replica apart.
@@ -53,11 +53,12 @@ type replay struct {
 	*run
 	*replica
 	open, last map[holdID]*hold // that is open, and the one before
+	latest     map[string]*hold // that each thread began
 	started    int64            // the program, at the earliest
 }
 
 func (r *run) collectHolds(p *replica) {
-	y := replay{run: r, replica: p, open: make(map[holdID]*hold), last: make(map[holdID]*hold)}
+	y := replay{run: r, replica: p, open: make(map[holdID]*hold), last: make(map[holdID]*hold), latest: make(map[string]*hold)}
 	for _, e := range p.lines {
 		y.line(e)
 	}
@@ -105,7 +106,7 @@ func (y *replay) begin(id holdID, e *history.Event) {
 	if before := y.last[id]; before != nil {
 		h.since = max(h.since, before.until)
 	}
-	y.open[id] = h
+	y.open[id], y.latest[e.Client] = h, h
 	y.run.holds, y.replica.holds, y.byKey[h.key] = append(y.run.holds, h), append(y.replica.holds, h), append(y.byKey[h.key], h)
 }
 
@@ -136,41 +137,36 @@ func (y *replay) endAll(by *history.Event) {
 	}
 }
 
-// killedIn ends a hold by a fault that killed its replica by a time. The replica had not said that it would give the key
-// back, so that it held the key until then. That rests on its silence, which shows nothing if its lines were not read:
-// a replica that was paused may have printed them before.
+// killedIn ends a hold by a fault that killed its replica by a time. That the replica had not said that it would give the key
+// back shows nothing: its last lines may have died unread, and it may give keys back without a word when something fails.
+// So the hold lasted only until the last line that was printed in it.
 func (y *replay) killedIn(h *hold, by int64) {
 	for i := range y.faults {
 		f := &y.faults[i]
-		if !f.Applied || !f.Does(history.Ends) || !slices.Contains(f.Targets, h.replica) || f.Begin < h.start || f.Begin > by {
-			continue
+		if f.Applied && f.Does(history.Ends) && slices.Contains(f.Targets, h.replica) && f.Begin >= h.start && f.Begin <= by {
+			_, dead := f.Certain()
+			h.killed, h.over = true, min(h.over, max(dead, f.Begin))
+			return
 		}
-		_, dead := f.Certain()
-		h.killed, h.over = true, min(h.over, max(dead, f.Begin))
-		silent := slices.ContainsFunc(y.inForce(h.start, f.Begin), func(s *fault) bool {
-			return s != f && s.Does(history.Stops) && slices.Contains(s.Targets, h.replica)
-		})
-		if y.says(history.Releasing) && !silent {
-			h.until = max(h.until, f.Begin)
-		}
-		return
 	}
 }
 
-// did takes a piece of work, which shows that its holder had not given up the keys that it held.
+// did takes a piece of work, which shows that its holder had not given back the key that it said it held. Unless the line
+// names another key, that is only the last one of its holder, which may have given those before back without a word.
 func (y *replay) did(e *history.Event) {
 	d := &effect{holder: holder{y.name, e.Client}, id: e.ID, from: e.From, time: e.Time}
 	y.effects = append(y.effects, d)
 	if !y.ends() {
 		return
 	}
-	for id, h := range y.open {
-		if id.client == e.Client && (e.Key == "" || e.Key == h.key) {
-			h.until = max(h.until, e.From)
-			d.holds = append(d.holds, h)
-		}
+	if h := y.latest[e.Client]; e.Key == "" && h != nil && h.ended == nil {
+		d.hold = h
+	} else if e.Key != "" {
+		d.hold = y.open[holdID{e.Client, e.Key}]
 	}
-	slices.SortFunc(d.holds, func(a, b *hold) int { return compareHolds(a, b) })
+	if d.hold != nil {
+		d.hold.until = max(d.hold.until, e.From)
+	}
 }
 
 // openAt says whether a hold was still open when a fault took effect, by the lines of its replica.

@@ -17,14 +17,12 @@ func noStaleEffect(r *run) checker.Finding {
 	var found checker.Incidents
 	inside := int64(0)
 	for _, d := range r.effects {
-		if len(d.holds) > 0 {
-			inside++
+		if d.hold == nil {
+			continue
 		}
-		for _, h := range d.holds {
-			if later := r.replacedBefore(d, h); later != nil {
-				r.stale(&found, d, h, later)
-				break
-			}
+		inside++
+		if later := r.replacedBefore(d); later != nil {
+			r.stale(&found, d, later)
 		}
 	}
 	f := found.Finding(checker.NoStaleEffect)
@@ -43,8 +41,8 @@ func noStaleEffect(r *run) checker.Finding {
 
 // replacedBefore returns the first hold of the same key by somebody else that began after the hold of an effect and before
 // the effect itself, nil if there is none. By its token a hold may have been granted before, and only said so late.
-func (r *run) replacedBefore(d *effect, h *hold) *hold {
-	all := r.byKey[h.key]
+func (r *run) replacedBefore(d *effect) *hold {
+	h, all := d.hold, r.byKey[d.hold.key]
 	for i := sort.Search(len(all), func(i int) bool { return all[i].start > h.start }); i < len(all) && all[i].start < d.from; i++ {
 		o := all[i]
 		late := h.token != 0 && o.token != 0 && o.token <= h.token
@@ -55,7 +53,8 @@ func (r *run) replacedBefore(d *effect, h *hold) *hold {
 	return nil
 }
 
-func (r *run) stale(found *checker.Incidents, d *effect, h, later *hold) {
+func (r *run) stale(found *checker.Incidents, d *effect, later *hold) {
+	h := d.hold
 	faults := r.between(h, later)
 	state, cause := r.whyUnnoticed(h, faults)
 	found.Add(h.key, d.time, cause, func() checker.Incident {
