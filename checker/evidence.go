@@ -123,11 +123,16 @@ func (t tallied) missed(kind string) FactKind {
 // nameSet is a set of names of processes.
 type nameSet map[string]bool
 
-// workersIn returns the names of the workers of a run, of which there can be thousands.
+// workersIn returns the names of the workers of a run, of which there can be thousands, or of the replicas of an application.
 func workersIn(h history.Header) nameSet {
 	names := make(nameSet, len(h.Workers))
 	for _, w := range h.Workers {
 		names[w] = true
+	}
+	if h.Application != nil {
+		for _, replica := range h.Application.Replicas {
+			names[replica] = true
+		}
 	}
 	return names
 }
@@ -338,7 +343,7 @@ func FaultGroups(coverage []FaultCoverage, h history.Header) []FaultGroup {
 		if i < 0 {
 			i = len(groups)
 			stays := history.Does(f.Kind, history.Stops) || history.Does(f.Kind, history.Defers)
-			groups = append(groups, FaultGroup{Kind: f.Kind, Name: name, OfHolders: stays && name == f.Kind})
+			groups = append(groups, FaultGroup{Kind: f.Kind, Name: name, OfHolders: stays && name == f.Kind && h.Application == nil})
 		}
 		groups[i].Faults = append(groups[i].Faults, f)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"lockcheck/checker"
+	"lockcheck/checker/application"
 )
 
 // why explains an incident, "" where nothing does.
@@ -12,6 +13,10 @@ func (p presenter) why(i checker.Incident) string {
 	switch {
 	case i.LastHold != nil:
 		return p.lastHold(*i.LastHold, i.Key)
+	case i.Seen != nil:
+		return p.seen(*i.Seen)
+	case i.Kind == application.KindDoneTwice:
+		return applicationCause(i.Cause)
 	case i.Explanation == nil:
 		return ""
 	case i.Explanation.Unlocked != nil:

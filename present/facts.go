@@ -10,7 +10,7 @@ import (
 
 // fact says one thing that a finding rests on.
 func (p presenter) fact(f checker.Fact) string {
-	for _, say := range []func(checker.Fact) string{p.aboutHolders, p.aboutGrants, p.aboutData, p.aboutLiveness, p.aboutFaults, p.aboutRun, aboutBugs} {
+	for _, say := range []func(checker.Fact) string{p.aboutHolders, p.aboutGrants, p.aboutData, p.aboutLiveness, p.aboutFaults, p.aboutRun, aboutBugs, p.aboutInvariants, p.aboutReplicas, p.aboutApplication} {
 		if text := say(f); text != "" {
 			return text
 		}

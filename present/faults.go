@@ -59,7 +59,7 @@ func (p presenter) coverage() []string {
 			if p.header.Lease > 0 { // or there is nothing to outlast
 				clause += fmt.Sprintf(", %d outlasted its lease", g.Count(func(f checker.FaultCoverage) bool { return f.Outlasted }))
 			}
-		case g.Name == g.Kind && history.Does(g.Kind, history.Ends):
+		case g.Name == g.Kind && history.Does(g.Kind, history.Ends) && p.header.Application == nil:
 			clause = fmt.Sprintf("%d of %s hit a worker that held the lock or was about to", counted, count(all, g.Name, plural(g.Name)))
 		default:
 			clause = fmt.Sprintf("%d of %s proven and exercised", counted, count(all, g.Name+" fault", g.Name+" faults"))

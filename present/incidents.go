@@ -9,7 +9,7 @@ import (
 
 // incident says what happened.
 func (p presenter) incident(i checker.Incident) string {
-	for _, say := range []func(checker.Incident) string{p.holders, tokens, conflict, lost, finalState, p.waits} {
+	for _, say := range []func(checker.Incident) string{p.holders, tokens, conflict, lost, finalState, p.waits, p.applicationIncident} {
 		if text := say(i); text != "" {
 			return text
 		}

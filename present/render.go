@@ -87,6 +87,8 @@ func (p presenter) violated() []string {
 // violation says how a property was violated, without the figures of its summary.
 func (p presenter) violation(f checker.Finding) string {
 	switch {
+	case p.header.Application != nil:
+		return p.violatedApplication(f)
 	case f.Property == checker.MutualExclusion:
 		return heldAtOnce(f.Total, p.header)
 	case f.Property == checker.NoLostUpdate:
@@ -105,6 +107,8 @@ func (p presenter) tolerated() []string {
 	for _, f := range p.results.Findings {
 		switch {
 		case !f.Tolerated || p.header.Lock == history.LockNone:
+		case p.header.Application != nil:
+			parts = append(parts, p.violation(f))
 		case f.Property == checker.MutualExclusion:
 			parts = append(parts, count(p.results.Overlaps.Total(), "overlap", "overlaps"))
 		default:
@@ -139,6 +143,9 @@ func refused(f checker.FenceSummary, guard string) string {
 
 // work says what was done without damage.
 func (p presenter) work() string {
+	if p.header.Application != nil {
+		return p.watched()
+	}
 	if history.WritesNothing(p.header.Workload) {
 		return count(p.results.Measures.Work, "hold", "holds") + " of the lock"
 	}

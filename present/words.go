@@ -34,6 +34,12 @@ func Property(p checker.Property) string {
 		return "Every acknowledged update is in the final state, once, and nothing else is."
 	case checker.RepeatableRead:
 		return "A reader that shares the lock reads the same data to the end of its hold."
+	case checker.Invariants:
+		return "Each invariant of the app file holds whenever it is asked, as its kind says, and once more after the faults."
+	case checker.ExactlyOnce:
+		return "No replica does a piece of work that was done before."
+	case checker.NoStaleEffect:
+		return "No replica does work in a hold after another one has begun to hold the same key."
 	case checker.FencingOrder:
 		return "The tokens of a lock increase with each grant."
 	case checker.Linearizability:
@@ -99,5 +105,5 @@ func Cause(name string) string {
 	case checker.CauseUnexplained:
 		return "the service says that it ended the grant, or no accepted write overwrote the update, or who did shared the lock by right, and nothing else says why"
 	}
-	return ""
+	return applicationCause(name)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"lockcheck/checker"
+	"lockcheck/checker/application"
 	"lockcheck/history"
 	"lockcheck/nemesis"
 	"lockcheck/present"
@@ -240,12 +241,17 @@ func judgeFile(path string, pictures bool, most int64) (*history.History, checke
 	h := &history.History{Header: reader.Header(), Excerpt: pictures && large}
 	names := history.NewNames()
 	validator, judge := history.NewValidator(h.Header, names), checker.New(h.Header, names)
+	// What an application says is judged as a whole, and there is far less of it than of the operations of workers.
+	whole := h.Header.Application != nil
+	h.Excerpt = h.Excerpt && !whole
 	if err := reader.Each(func(e *history.Event) error {
 		if err := validator.Check(e); err != nil {
 			return err
 		}
-		judge.Add(e)
-		if pictures && !large {
+		if !whole {
+			judge.Add(e)
+		}
+		if whole || pictures && !large {
 			h.Events = append(h.Events, *e)
 		}
 		return nil
@@ -253,7 +259,12 @@ func judgeFile(path string, pictures bool, most int64) (*history.History, checke
 		return nil, checker.Results{}, err
 	}
 	h.Truncated = reader.Truncated()
-	results := judge.Results(h.Truncated, checker.Options{NoHolds: !pictures, NearHolds: h.Excerpt})
+	var results checker.Results
+	if whole {
+		results = application.Check(h)
+	} else {
+		results = judge.Results(h.Truncated, checker.Options{NoHolds: !pictures, NearHolds: h.Excerpt})
+	}
 	present.Render(&results, h.Header)
 	if h.Excerpt {
 		err = excerpt(file, h, results)

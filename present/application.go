@@ -1,0 +1,231 @@
+package present
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockcheck/checker"
+	"lockcheck/checker/application"
+	"lockcheck/history"
+)
+
+// aboutInvariants says how the invariants of an application were answered.
+func (p presenter) aboutInvariants(f checker.Fact) string {
+	invariant := "invariant " + name(f.Keys, 0)
+	switch f.Kind {
+	case application.FactNoInvariants:
+		return "the app file has no invariants"
+	case application.FactViolated:
+		text := fmt.Sprintf("%s did not hold, first seen at %s", invariant, p.at(f.At))
+		if f.N > 1 {
+			text += fmt.Sprintf(" (%d incidents)", f.N)
+		}
+		return text
+	case application.FactNeverAnswered:
+		return explained(invariant+" was never answered", f.Said)
+	case application.FactFinalUnanswered:
+		return explained(invariant+" was not answered after the faults", f.Said)
+	case application.FactTooEarly:
+		return fmt.Sprintf("%s was last asked before %s had passed since the last fault", invariant, length(f.Limit))
+	case application.FactHealUnknown:
+		return fmt.Sprintf("%s cannot be judged: nobody knows when %s ended", invariant, listed(f.Faults))
+	case application.FactHeld:
+		return fmt.Sprintf("%s to %s held", count(f.N, "answer", "answers"), count(f.Of, "invariant", "invariants"))
+	case application.FactUnknownAnswers:
+		return fmt.Sprintf("%d of %s had no answer", f.N, count(f.Of, "question", "questions"))
+	case application.FactLongestGap:
+		text := fmt.Sprintf("the longest gap between two answers was %s (%s, from %s", length(f.Length), name(f.Keys, 0), p.at(f.At))
+		if len(f.Faults) > 0 {
+			text += ", during " + listed(f.Faults)
+		}
+		return text + ")"
+	}
+	return ""
+}
+
+// aboutReplicas says what the lines of the replicas of an application show.
+func (p presenter) aboutReplicas(f checker.Fact) string {
+	switch f.Kind {
+	case application.FactUnsaid:
+		return "the app file describes no line for " + f.Said
+	case application.FactEndsUnsaid:
+		return "the app file describes no line that ends a hold (releasing or released)"
+	case application.FactNoHold:
+		return "no replica said that it held a key"
+	case application.FactFewHolders:
+		return fmt.Sprintf("only %s ever held a key, so nothing shows that others are kept out", count(f.N, "holder", "holders"))
+	case application.FactHoldersOverlap:
+		return count(f.N, "hold began", "holds began") + " while another holder had the same key"
+	case application.FactHoldersApart:
+		return count(f.N, "hold", "holds") + ", never two at once"
+	case application.FactStaleEffects:
+		return count(f.N, "effect came", "effects came") + " after another holder had taken over"
+	case application.FactEffectsCurrent:
+		return count(f.N, "effect", "effects") + " in holds, none after another holder had taken over"
+	case application.FactNoEffectHeld:
+		return "no work was done in a hold"
+	case application.FactTokensUnordered:
+		return count(f.N, "token", "tokens") + ", no two of which are certain to be in order"
+	case application.FactTokensLate:
+		return count(f.N, "hold was", "holds were") + " reported after one with a greater token, perhaps by a late line"
+	case application.FactDoneTwice:
+		return count(f.N, "piece", "pieces") + " of work " + oneOrMany(f.N, "was", "were") + " done again"
+	case application.FactDoneOnce:
+		return count(f.N, "piece", "pieces") + " of work, none done twice"
+	case application.FactNothingDone:
+		return "no replica said that it did any work"
+	}
+	return ""
+}
+
+// aboutApplication says whether the run of an application did its work.
+func (p presenter) aboutApplication(f checker.Fact) string {
+	switch f.Kind {
+	case application.FactNoWork:
+		if f.N > 0 {
+			return fmt.Sprintf("only %s seen, %d are needed", count(f.N, "effect was", "effects were"), f.Of)
+		}
+		return "nothing shows that the application did any work"
+	case application.FactFewReplicas:
+		return fmt.Sprintf("only %s started, 2 are needed", count(f.N, "replica", "replicas"))
+	case application.FactNothingJudged:
+		return "the app file has no invariants and describes no lines, so there is nothing to judge"
+	case application.FactLinesLost:
+		return explained("lines of "+name(f.Workers, 0)+" are missing", f.Said)
+	case application.FactWorked:
+		return p.applicationWork()
+	}
+	return ""
+}
+
+// applicationWork says what an application did, as far as anything tells.
+func (p presenter) applicationWork() string {
+	s := p.results.Application
+	if s == nil {
+		return ""
+	}
+	parts := []string{count(int64(len(s.Replicas)), "replica", "replicas")}
+	for _, of := range []struct {
+		n         int64
+		one, many string
+	}{{s.Restarts, "restart", "restarts"}, {s.Holds, "hold", "holds"}, {s.Effects, "effect", "effects"}, {s.Accepted, "accepted piece of work", "accepted pieces of work"}} {
+		if of.n > 0 {
+			parts = append(parts, count(of.n, of.one, of.many))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// applicationIncident says what happened to an application.
+func (p presenter) applicationIncident(i checker.Incident) string {
+	first, second, f := name(i.Workers, 0), name(i.Workers, 1), i.Figures
+	switch i.Kind {
+	case application.KindHoldersOverlap:
+		return fmt.Sprintf("%s and %s both held %s for %s (%s was %s)", first, second, i.Key, length(between(i)), first, f.Holder)
+	case application.KindStaleEffect:
+		return fmt.Sprintf("%s did %s in its hold of %s, %s after %s had said that it held %s (%s was %s)", first, f.ID, i.Key, length(f.Length), second, i.Key, first, f.Holder)
+	case application.KindDoneTwice:
+		return fmt.Sprintf("%s was done by %s, and again %s later by %s", f.ID, first, length(f.Length), second)
+	}
+	if i.Seen == nil {
+		return ""
+	}
+	invariant := "invariant " + i.Key
+	switch i.Kind {
+	case application.KindRepeatedWork, application.KindNever:
+		return explained(invariant+" did not hold", rows(*i.Seen)) + p.lasting(i)
+	case application.KindAlways:
+		return invariant + " did not hold: its answer was empty" + p.lasting(i)
+	case application.KindNotKept:
+		return fmt.Sprintf("%s lacks %d of %s at the end: %s", invariant, i.Seen.Count, count(i.Seen.Of, "accepted piece of work", "accepted pieces of work"), rows(*i.Seen))
+	case application.KindEventually:
+		return fmt.Sprintf("%s did not hold %s after the last fault", invariant, length(f.Length))
+	}
+	return ""
+}
+
+// lasting says until when each answer was like the first one.
+func (p presenter) lasting(i checker.Incident) string {
+	if i.To <= i.From {
+		return ""
+	}
+	return " (until " + p.at(i.To) + ")"
+}
+
+// rows are those of an answer, with their columns apart.
+func rows(s checker.Seen) string {
+	text := strings.Join(s.Rows, "; ")
+	if more := s.Count - int64(len(s.Rows)); more > 0 && len(s.Rows) > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return strings.ReplaceAll(text, "\t", ", ")
+}
+
+// seen says since when an invariant can have been false, and what happened then.
+func (p presenter) seen(s checker.Seen) string {
+	if s.Invariant == history.InvariantKept {
+		return ""
+	}
+	parts := []string{"no answer showed before that it held"}
+	if s.Held != 0 {
+		parts[0] = "it held when it was asked at " + p.at(s.Held)
+	}
+	for _, f := range s.Faults {
+		text := fmt.Sprintf("%s was in force from %s", faultName(f), p.at(f.From))
+		if f.To != 0 {
+			text += " to " + p.at(f.To)
+		}
+		parts = append(parts, text)
+	}
+	for _, h := range s.Hit {
+		parts = append(parts, fmt.Sprintf("%s was %s", h.Replica, h.State))
+	}
+	for _, l := range s.Said {
+		what := "did " + l.ID
+		if l.F == history.Holding {
+			what = "held " + l.Key
+		}
+		parts = append(parts, fmt.Sprintf("%s last said that it %s, at %s", l.Replica, what, p.at(l.At)))
+	}
+	return joined(parts...)
+}
+
+// applicationCause says what the lines of an application show where a violation has a cause.
+func applicationCause(name string) string {
+	switch name {
+	case application.CauseOverlappingHolders:
+		return "the two who did the work held the lock at the same time"
+	case application.CauseDecidedBeforeLock:
+		return "the two holds do not overlap, so the lock did its part: the second holder decided on what it had read before it held the lock, or did not look"
+	case application.CauseWithoutLock:
+		return "one of the two did the work outside of any hold of its replica"
+	case application.CauseHolderPaused:
+		return "the earlier holder was paused between the beginning of its hold and that of the next one"
+	case application.CauseHolderCutOff:
+		return "the earlier holder was cut off between the beginning of its hold and that of the next one"
+	case application.CauseHolderHealthy:
+		return "no fault stopped the earlier holder or cut it off before the next hold began"
+	}
+	return ""
+}
+
+// watched says how well the invariants of an application were watched, and what the application did.
+func (p presenter) watched() string {
+	var parts []string
+	for _, f := range p.results.Finding(checker.Invariants).Facts {
+		if slices.Contains([]checker.FactKind{application.FactHeld, application.FactUnknownAnswers, application.FactLongestGap}, f.Kind) {
+			parts = append(parts, p.fact(f))
+		}
+	}
+	return joined(append(parts, p.applicationWork())...)
+}
+
+// violatedApplication says how a property of an application was violated, without what else its finding says.
+func (p presenter) violatedApplication(f checker.Finding) string {
+	facts := f.Facts
+	if f.Property == checker.Invariants {
+		facts = slices.DeleteFunc(slices.Clone(facts), func(f checker.Fact) bool { return f.Kind != application.FactViolated })
+	}
+	return p.facts(facts)
+}
