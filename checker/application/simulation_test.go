@@ -36,20 +36,21 @@ const (
 // world is an application with a lock, as it truly was.
 type world struct {
 	*rand.Rand
-	kind   uint64
-	says   []history.Function
-	token  uint64
-	owner  map[string]*stay // by key
-	stays  []*stay
-	works  []*work
-	done   map[string]bool  // pieces of work
-	again  map[string]int64 // when each was first done again
-	pairs  []overlap        // once all is over
-	events []history.Event
-	pauses map[string][]span // by replica
-	killed map[string]int64
-	read   map[string]int64 // by replica, when its last line was read
-	n      int
+	kind      uint64
+	says      []history.Function
+	token     uint64
+	owner     map[string]*stay // by key
+	stays     []*stay
+	works     []*work
+	done      map[string]bool  // pieces of work
+	again     map[string]int64 // when each was first done again
+	pairs     []overlap        // once all is over
+	events    []history.Event
+	pauses    map[string][]span // by replica
+	killed    map[string]int64
+	read      map[string]int64 // by replica, when its last line was read
+	restarted map[string]bool
+	n         int
 }
 
 type span struct{ from, to int64 }
@@ -87,7 +88,7 @@ const lease, ending = 200 * ms, 5000 * ms
 func simulate(seed uint64) (*history.History, *world) {
 	w := &world{
 		Rand: rand.New(rand.NewPCG(seed, 5)), kind: seed % kinds, owner: make(map[string]*stay), pauses: make(map[string][]span),
-		killed: make(map[string]int64), read: make(map[string]int64), done: make(map[string]bool), again: make(map[string]int64),
+		killed: make(map[string]int64), read: make(map[string]int64), restarted: make(map[string]bool), done: make(map[string]bool), again: make(map[string]int64),
 		says: []history.Function{history.Holding, history.Did, history.Accepted, history.Releasing, history.Released},
 	}
 	switch w.IntN(4) {
@@ -181,21 +182,26 @@ func (w *world) fault(kind, target string, f span) {
 
 // awake says whether a thread takes its step now. One that is paused takes it later, and one that is killed begins anew.
 func (w *world) awake(t *thread) bool {
-	name := t.who.replica
-	if dead := w.killed[name]; dead != 0 && t.at >= dead && t.at < dead+100*ms {
-		if t.stay != nil {
-			t.stay.end, t.stay = dead, nil
-		}
-		t.at, t.step = dead+100*ms+w.upTo(20*ms), w.acquire
-		return false
-	}
+	name, next := t.who.replica, t.at
 	for _, p := range w.pauses[name] {
 		if t.at >= p.from && t.at < p.to {
-			t.at = p.to + w.upTo(2*ms)
-			return false
+			next = p.to + w.upTo(2*ms)
 		}
 	}
-	return true
+	if dead := w.killed[name]; dead != 0 && next >= dead && t.at < dead+100*ms {
+		if t.stay != nil {
+			t.stay.end, t.stay = min(t.stay.end, dead), nil
+		}
+		if !w.restarted[name] {
+			w.restarted[name] = true
+			w.print(name, "", history.Started, dead+100*ms, history.Event{})
+		}
+		t.at, t.step = max(next, dead+100*ms+w.upTo(20*ms)), w.acquire
+		return false
+	}
+	awake := next == t.at
+	t.at = next
+	return awake
 }
 
 func (t *thread) then(after int64, step func(*thread)) { t.at, t.step = t.at+after, step }
