@@ -22,6 +22,7 @@ type Watch struct {
 	gone    map[string]bool      // workers that were killed
 	waiting map[*wait]bool
 	held    map[heldBy]*heldWrite // writes held back
+	lasting bool                  // sections of replicas of an application: one may last for the whole run
 	// stray is told of a worker that was caught for a fault for which nobody waits; nil to tell nobody.
 	stray func(worker, fault string)
 	// following has what deals with workers that were caught, and closed says that no more does.
@@ -120,6 +121,7 @@ func (w *Watch) worker(e history.Event) {
 		w.enter(e)
 		w.queue(e.Time)
 	case e.F == history.Holding:
+		w.lasting = true
 		w.enter(e)
 	case e.F == history.Release && e.Type == history.Invoke, history.EndsHold(e.F):
 		w.leave(e)
@@ -231,6 +233,18 @@ func (w *Watch) queue(at int64) {
 	}
 }
 
+// stillInside tells of the replica that holds its lock, the last one first. A leader takes its lock once, before the
+// first fault, so whoever waited for it to do so again would wait until the end of the run. Workers come out
+// of their sections soon, and faults meet them as they enter.
+func (w *Watch) stillInside() {
+	if !w.lasting {
+		return
+	}
+	for _, s := range slices.Backward(w.inside) {
+		w.moment(history.MomentHolding, s.worker, w.entered[s.worker], "held the lock")
+	}
+}
+
 // vouch notes the end of the validity of a grant, and tells if it comes while the worker is
 // still inside.
 func (w *Watch) vouch(e history.Event) {
@@ -323,13 +337,14 @@ func (w *Watch) killed(worker string) bool {
 }
 
 // await waits for a moment of a worker, the named one or any. Who waits in a queue by then
-// need not begin to.
+// need not begin to, nor must a replica that holds its lock take it anew.
 func (w *Watch) await(ctx context.Context, moment, of string) (entry, error) {
 	waiting := &wait{moment: moment, of: of}
 	return w.wait(ctx, waiting, func() error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.queue(history.Now())
+		w.stillInside()
 		return nil
 	})
 }

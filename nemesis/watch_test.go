@@ -135,3 +135,37 @@ func TestAwaitCancelled(t *testing.T) {
 	}
 	w.Observe(reads("w1", "w1-1")) // must not meet a waiter that has gone
 }
+
+// TestHoldsAlready: a fault of the holder meets a replica that took its lock before anybody waited for that, and has it
+// still. A worker that is inside is not met: the fault waits for the next one to enter.
+func TestHoldsAlready(t *testing.T) {
+	said := func(f history.Function) history.Event {
+		return history.Event{Process: "w1", Type: history.Info, F: f, Key: "k", Time: 7}
+	}
+	for _, c := range []struct {
+		name   string
+		events []history.Event
+		met    bool
+	}{
+		{"a replica holds", []history.Event{said(history.Holding)}, true},
+		{"a replica held", []history.Event{said(history.Holding), said(history.Releasing)}, false},
+		{"a replica of another name holds", []history.Event{{Process: "w2", Type: history.Info, F: history.Holding, Key: "k", Time: 7}}, false},
+		{"a worker is inside", []history.Event{reads("w1", "w1-1")}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := NewWatch()
+			for _, e := range c.events {
+				w.Observe(e)
+			}
+			over, cancel := context.WithCancel(context.Background())
+			cancel() // what has not come by then does not come
+			e, err := w.await(over, WhenHolding, "w1")
+			switch {
+			case !c.met && err == nil:
+				t.Errorf("%+v came", e)
+			case c.met && (err != nil || e.worker != "w1" || e.at != 7 || !w.isInside("w1", e.at)):
+				t.Errorf("%+v, %v: want that w1 holds since 7", e, err)
+			}
+		})
+	}
+}
