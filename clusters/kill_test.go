@@ -97,6 +97,15 @@ func TestKillFails(t *testing.T) {
 // die kills a server and waits until nothing is left of it.
 func die(t *testing.T, node *Node) {
 	t.Helper()
+	kill(t, node)
+	if err := ping(t, node, time.Second); err == nil {
+		t.Error("a dead server answers")
+	}
+}
+
+// kill kills a node and waits until nothing runs on it any more.
+func kill(t *testing.T, node *Node) {
+	t.Helper()
 	if _, err := node.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -114,9 +123,6 @@ func die(t *testing.T, node *Node) {
 		}
 	case <-time.After(20 * time.Second):
 		t.Error("its end was not told")
-	}
-	if err := ping(t, node, time.Second); err == nil {
-		t.Error("a dead server answers")
 	}
 }
 
