@@ -152,9 +152,10 @@ func (p pattern) event(line []byte, c Config) (e history.Event, matches bool, re
 		e.Key = c.Key
 	}
 	if text := group(groupToken); text != "" {
-		var err error
-		if e.Token, err = strconv.ParseUint(text, 10, 64); err != nil {
-			e.Note = fmt.Sprintf("token %.100q is not a whole number", text)
+		if token, err := strconv.ParseUint(text, 10, 64); err != nil {
+			e.Note = fmt.Sprintf("token %.100q is not a whole number below 2^64", text)
+		} else {
+			e.Token = token
 		}
 	}
 	switch {
@@ -179,7 +180,7 @@ func named(text []byte) string {
 // trimmed is a line without its end.
 func trimmed(line []byte) []byte { return bytes.TrimRight(line, "\r\n") }
 
-// unbuffered is the environment of a program, given that of its parent.
+// environment is that of a program, given that of its parent.
 func (c Config) environment(own []string) []string {
 	const python = "PYTHONUNBUFFERED="
 	env := slices.Concat(own, c.Env)

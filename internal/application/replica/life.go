@@ -76,27 +76,35 @@ func (p *life) start() error {
 	command := exec.Command(p.config.Command[0], p.config.Command[1:]...)
 	command.Dir, command.Env = p.config.Folder, p.config.environment(os.Environ())
 	command.SysProcAttr = &syscall.SysProcAttr{PidFD: &p.pidfd}
-	var ends []*os.File
-	var err error
-	for range 2 {
-		s, end, pipeErr := newStream()
-		if err = pipeErr; err != nil {
-			break
+	if command.Dir != "" {
+		if _, err := os.Stat(command.Dir); err != nil {
+			return err // that of the start would say that there is no such program
 		}
-		p.streams, ends = append(p.streams, s), append(ends, end)
 	}
+	output, err := p.pipe()
+	if err != nil {
+		return err
+	}
+	errorOutput, err := p.pipe()
 	if err == nil {
-		command.Stdout, command.Stderr = ends[0], ends[1]
+		command.Stdout, command.Stderr = output, errorOutput
 		p.process, err = child.Start(command)
+		err = errors.Join(err, errorOutput.Close())
 	}
 	// The program has its own ends; with ours open, the pipes would never end.
-	for _, end := range ends {
-		err = errors.Join(err, end.Close())
-	}
-	if err != nil {
+	if err = errors.Join(err, output.Close()); err != nil {
 		p.close()
 	}
 	return err
+}
+
+// pipe adds a stream, and returns the end that is the program's.
+func (p *life) pipe() (*os.File, error) {
+	s, end, err := newStream()
+	if err == nil {
+		p.streams = append(p.streams, s)
+	}
+	return end, err
 }
 
 func (p *life) close() {
