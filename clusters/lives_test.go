@@ -137,6 +137,22 @@ func outlive(t *testing.T, node *Node, events *printed, first string) {
 	}
 }
 
+// endsWithInput ends the input of a node, whose process then ends.
+func endsWithInput(t *testing.T, node *Node) {
+	t.Helper()
+	if err := node.Input.Close(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case exit := <-node.Exited:
+		if !exit.Clean || exit.Killed {
+			t.Errorf("%+v at the end of the input", exit)
+		}
+	case <-time.After(patience):
+		t.Error("it outlives its input")
+	}
+}
+
 // ofUser are servers that start a program of a user in an image that is built of a folder.
 func ofUser(t *testing.T, names ...string) Spec {
 	t.Helper()
@@ -187,21 +203,11 @@ func TestLaunched(t *testing.T) {
 	if err != nil || strings.Count(log, "told:image\n") != 3 {
 		t.Errorf("the log is not of three lives: %v\n%.500s", err, log)
 	}
-	others.next(history.Did, "", history.Now()-time.Hour.Nanoseconds())
+	others.next(history.Did, "", 0)
 	if _, err := io.WriteString(control.Input, "is ignored\n"); err != nil {
 		t.Error(err)
 	}
-	if err := control.Input.Close(); err != nil {
-		t.Error(err)
-	}
-	select {
-	case exit := <-control.Exited:
-		if !exit.Clean || exit.Killed {
-			t.Errorf("%+v at the end of the input", exit)
-		}
-	case <-time.After(patience):
-		t.Error("it outlives its input")
-	}
+	endsWithInput(t, control)
 	if err := cluster.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -271,18 +277,8 @@ func TestRestarts(t *testing.T) {
 	node, events := start("biller-1")
 	control, others := start("biller-2")
 	outlive(t, node, events, "hosts:0,name:,told:k")
-	others.next(history.Did, "", history.Now()-time.Hour.Nanoseconds())
-	if err := control.Input.Close(); err != nil {
-		t.Error(err)
-	}
-	select {
-	case exit := <-control.Exited:
-		if !exit.Clean || exit.Killed {
-			t.Errorf("%+v at the end of the input", exit)
-		}
-	case <-time.After(patience):
-		t.Error("it outlives its input")
-	}
+	others.next(history.Did, "", 0)
+	endsWithInput(t, control)
 	if err := cluster.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
