@@ -48,8 +48,8 @@ check: lint
 # leases and faults, so more of them run at a time than there are processors; the package that takes
 # longest begins first.
 GO_TEST := go test -vet=off -timeout 40m
-SERVERS := ./internal/runs ./clusters ./nemesis ./cmd/lockcheck ./internal/suites/hunt ./examples/go-lock ./internal/suites/matrix ./internal/suites/repros ./clients ./clusters/engine ./clusters/images ./internal/cleanup ./internal/suites/claims ./internal/suites/sweep ./internal/suites/advise ./internal/suites/profile
-REST := ./clients ./clusters ./clusters/images ./nemesis ./internal/runs ./internal/swarm ./internal/suites/advise ./internal/suites/hunt ./tools/release
+SERVERS := ./internal/runs ./clusters ./nemesis ./cmd/lockcheck ./internal/suites/hunt ./examples/go-lock ./internal/suites/matrix ./internal/suites/repros ./clients ./clusters/engine ./clusters/images ./internal/cleanup ./internal/suites/claims ./internal/suites/sweep ./internal/suites/advise ./internal/suites/profile ./internal/application/ask
+REST := ./clients ./clusters ./clusters/images ./nemesis ./internal/application/ask ./internal/runs ./internal/swarm ./internal/suites/advise ./internal/suites/hunt ./tools/release
 test-pure test-race test-servers test-rest: export LOCKCHECK_TESTED = $(CURDIR)/lockcheck
 test-servers: export LOCKCHECK = $(CURDIR)/lockcheck
 stage = @bash -c 'TIMEFORMAT="== $(1): %R s, %U + %S s of processor time"; time $(MAKE) $(1)'

@@ -18,8 +18,8 @@ import (
 // layers lists the packages from the bottom up. A package imports only from layers below
 // its own; the folders within a layer are free among each other.
 var layers = []string{
-	"spelling", "buildinfo", "yamlfile", "folders", "processes", "history", "stats", "checker", "clients", "clusters", "composefile", "lockfile", "appfile", "workloads", "remedies", "nemesis", "present", "reports", "catalog",
-	"workerprogram", "cleanup", "runs", "application", "suites", "swarm", "web", "cmd", "tools", "workers", "examples",
+	"spelling", "buildinfo", "yamlfile", "folders", "processes", "history", "stats", "checker", "clients", "clusters", "composefile", "lockfile", "workloads", "application", "appfile", "remedies", "nemesis", "present", "reports", "catalog",
+	"workerprogram", "cleanup", "runs", "suites", "swarm", "web", "cmd", "tools", "workers", "examples",
 }
 
 // workers is a layer of programs, each with nothing but a worker, and a library that lockcheck does

@@ -55,6 +55,14 @@ func (l *lives) present() io.WriteCloser {
 	return l.input
 }
 
+// EndOutput ends the output of a node behind what its processes have written, for nobody will start it again. It does
+// nothing for a node whose output ends by itself.
+func (n *Node) EndOutput() {
+	if n.lives != nil {
+		n.lives.end()
+	}
+}
+
 // end ends the output: behind what the processes have written, which must have ended or be about to.
 func (l *lives) end() {
 	l.mu.Lock()

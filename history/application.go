@@ -71,6 +71,8 @@ type Application struct {
 	Invariants []Invariant `json:"invariants"`
 	// Says lists which lines of replicas and of the load the app file describes, of the Functions above.
 	Says []Function `json:"says,omitempty"`
+	// Patterns are their regular expressions, as in the app file.
+	Patterns map[Function][]string `json:"patterns,omitempty"`
 }
 
 // Invariant is one of the user's own. Its name is unique.
@@ -79,7 +81,8 @@ type Invariant struct {
 	Kind     string `json:"kind"`
 	Question string `json:"question"`     // as in the app file
 	On       string `json:"on,omitempty"` // the database that is asked; "" for a request or a command
-	// Within is how long after the last fault InvariantEventually may take; 0 for the other kinds.
+	// Within is how long after the last fault InvariantEventually may take, and how long after the end of the load
+	// InvariantKept may; 0 for the other kinds.
 	Within time.Duration `json:"within_ns,omitempty"`
 }
 
@@ -88,7 +91,8 @@ type Answer struct {
 	// Rows are lines of output, or rows whose columns are separated by tabs. Of InvariantKept all of them; of the others
 	// the first.
 	Rows []string `json:"rows,omitempty"`
-	// Count is the number of all rows.
+	// Count is the number of all rows, or of those that were read where an answer was too large and its first row
+	// decides.
 	Count int64 `json:"count"`
 }
 

@@ -14,6 +14,7 @@ import (
 	"lockcheck/clusters/agent"
 	"lockcheck/clusters/stage"
 	"lockcheck/clusters/vdso"
+	"lockcheck/internal/application/ask"
 	"lockcheck/internal/application/replica"
 	"lockcheck/internal/cleanup"
 	"lockcheck/internal/runs"
@@ -28,6 +29,7 @@ func ownProcesses(s *system) []*cobra.Command {
 		configured(s, "worker", workloads.RunWorker), configured(s, "resource", workloads.RunResource),
 		configured(s, "observer", workloads.RunObserver), configured(s, clientcheck.Command, conformance.Serve),
 		serverCommand(s), agentCommand(s), reapCommand(s), launchCommand(), swarmPartCommand(s), holdCommand(s), replicaCommand(s),
+		configured(s, ask.Command, ask.Run),
 		ownProcess(vdso.TraceCommand, func(context.Context) error { return vdso.Trace(s.stdin, s.stdout) }),
 		ownProcess(vdso.NowCommand, func(context.Context) error { return vdso.Now(s.stdin, s.stdout) }),
 		ownProcess(stage.Command, func(context.Context) error {

@@ -20,6 +20,7 @@ import (
 
 	"lockcheck/clusters"
 	"lockcheck/history"
+	"lockcheck/internal/application/ask"
 	"lockcheck/internal/spelling"
 	"lockcheck/internal/yamlfile"
 )
@@ -42,10 +43,12 @@ type App struct {
 
 	Says    map[history.Function][]string
 	Restart string
-	Load    *Load
+	// Lease is after which time the lock of a dead holder is free again, as far as the user knows: faults outlast it.
+	Lease time.Duration
+	Load  *Load
 
 	Every     time.Duration
-	Questions []Question
+	Questions []ask.Question
 }
 
 // Server is one server of an application, or one of its replicas.
@@ -62,31 +65,6 @@ type Load struct {
 	Environment []string
 	Image       clusters.ProgramImage // the zero value for this machine
 }
-
-// Question is an invariant and how it is asked.
-type Question struct {
-	history.Invariant
-	Medium string // one of the constants
-	URL    string // of the database or the request
-	Text   string // the query or the shell command
-	Every  time.Duration
-}
-
-// Media of questions.
-const (
-	Postgres = "postgres"
-	MySQL    = "mysql"
-	Redis    = "redis"
-	HTTP     = "http"
-	Command  = "command"
-)
-
-// Policies of restarting a replica whose program ended by itself.
-const (
-	RestartNo        = "no"
-	RestartOnFailure = "on-failure"
-	RestartAlways    = "always"
-)
 
 // file is what an app file says. Docs: docs/own-application.md.
 type file struct {
@@ -110,6 +88,7 @@ type app struct {
 	Port        int                `yaml:"port"`
 	Replicas    int                `yaml:"replicas"`
 	Restart     string             `yaml:"restart"`
+	Lease       time.Duration      `yaml:"lease"`
 	Says        says               `yaml:"says"`
 }
 
@@ -152,7 +131,6 @@ type invariant struct {
 	On         string        `yaml:"on"`
 	Name       string        `yaml:"name"`
 	Within     time.Duration `yaml:"within"`
-	Every      time.Duration `yaml:"every"`
 }
 
 type work struct {
@@ -162,6 +140,7 @@ type work struct {
 
 const (
 	defaultReplicas = 2
+	defaultLease    = 5 * time.Second
 	maxReplicas     = 9
 	defaultEvery    = 250 * time.Millisecond
 	leastEvery      = 10 * time.Millisecond
@@ -362,40 +341,39 @@ func (f file) invariantsInto(a *App) error {
 	names := make(map[string]bool)
 	for n, i := range f.Invariants {
 		q, err := f.question(a, n, i)
-		if err == nil && names[q.Name] {
-			err = fieldError("name", "another invariant is called %q", q.Name)
+		if err == nil && names[q.Invariant.Name] {
+			err = fieldError("name", "another invariant is called %q", q.Invariant.Name)
 		}
 		if err != nil {
 			return &atError{err, []any{"invariants", n}}
 		}
-		names[q.Name] = true
+		names[q.Invariant.Name] = true
 		a.Questions = append(a.Questions, q)
 	}
-	kept := slices.IndexFunc(a.Questions, func(q Question) bool { return q.Kind == history.InvariantKept })
+	kept := slices.IndexFunc(a.Questions, func(q ask.Question) bool { return q.Invariant.Kind == history.InvariantKept })
 	if kept >= 0 && a.Load == nil {
 		return &atError{fieldError("kept", "nothing says what must be kept: it takes a load that prints what was accepted"), []any{"invariants", kept}}
 	}
 	return nil
 }
 
-func (f file) question(a *App, n int, i invariant) (Question, error) {
+func (f file) question(a *App, n int, i invariant) (ask.Question, error) {
 	kind, text, err := i.kind()
 	if err != nil {
-		return Question{}, err
+		return ask.Question{}, err
 	}
 	switch {
-	case i.Within != 0 && kind != history.InvariantEventually:
-		return Question{}, fieldError("within", "it goes with %s", history.InvariantEventually)
+	case i.Within != 0 && kind != history.InvariantEventually && kind != history.InvariantKept:
+		return ask.Question{}, fieldError("within", "it goes with %s and %s", history.InvariantEventually, history.InvariantKept)
 	case i.Within < 0:
-		return Question{}, fieldError("within", "it must be positive")
-	case i.Every != 0 && i.Every < leastEvery:
-		return Question{}, fieldError("every", "it must be at least %s", leastEvery)
+		return ask.Question{}, fieldError("within", "it must be positive")
 	}
-	q := Question{Invariant: history.Invariant{
+	q := ask.Question{Invariant: history.Invariant{
 		Name: cmp.Or(i.Name, kind+"-"+strconv.Itoa(n+1)), Kind: kind, Question: text, On: i.On,
-	}, Every: cmp.Or(i.Every, f.Every)}
-	if q.Kind == history.InvariantEventually {
-		q.Within = cmp.Or(i.Within, defaultWithin)
+		Within: i.Within,
+	}}
+	if kind == history.InvariantEventually {
+		q.Invariant.Within = cmp.Or(i.Within, defaultWithin)
 	}
 	return q, f.ask(a, &q)
 }
@@ -407,8 +385,8 @@ func (f file) workInto(a *App) error {
 		}
 		return nil
 	}
-	q := Question{Invariant: history.Invariant{Name: history.InvariantWork, Kind: history.InvariantWork, Question: f.Work.Ask, On: f.Work.On}, Every: f.Every}
-	if q.Question == "" {
+	q := ask.Question{Invariant: history.Invariant{Name: history.InvariantWork, Kind: history.InvariantWork, Question: f.Work.Ask, On: f.Work.On}}
+	if f.Work.Ask == "" {
 		return fieldError("ask", "it is missing: a question whose answer changes when work was done")
 	}
 	if err := f.ask(a, &q); err != nil {
@@ -419,38 +397,38 @@ func (f file) workInto(a *App) error {
 }
 
 // ask finds out how a question is asked.
-func (f file) ask(a *App, q *Question) error {
+func (f file) ask(a *App, q *ask.Question) error {
+	text := q.Invariant.Question
 	switch {
-	case q.On != "":
-		address, err := f.connection(a, q.On)
+	case q.Invariant.On != "":
+		address, err := f.connection(a, q.Invariant.On)
 		if err != nil {
 			return fieldError("on", "%w", err)
 		}
-		q.URL, q.Text = address, q.Question
-		q.Medium, err = mediumOf(address)
-		if err != nil {
+		q.URL, q.Text = address, text
+		if q.Kind, err = kindOf(address); err != nil {
 			return fieldError("on", "%w", err)
 		}
-	case strings.HasPrefix(q.Question, "http://") || strings.HasPrefix(q.Question, "https://"):
-		if _, err := url.Parse(q.Question); err != nil {
-			return fieldError(q.Kind, "%w", err)
+	case strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://"):
+		if _, err := url.Parse(text); err != nil {
+			return fieldError(q.Invariant.Kind, "%w", err)
 		}
-		q.Medium, q.URL = HTTP, q.Question
+		q.Kind, q.URL = ask.HTTP, text
 	default:
-		q.Medium, q.Text = Command, q.Question
+		q.Kind, q.Text = ask.Shell, text
 	}
 	return nil
 }
 
-func mediumOf(address string) (string, error) {
+func kindOf(address string) (string, error) {
 	scheme, _, _ := strings.Cut(address, "://")
 	switch scheme {
 	case "postgres", "postgresql":
-		return Postgres, nil
+		return ask.Postgres, nil
 	case "mysql", "mariadb":
-		return MySQL, nil
+		return ask.MySQL, nil
 	case "redis":
-		return Redis, nil
+		return ask.Redis, nil
 	}
 	return "", fmt.Errorf("%q: there are postgres://, mysql:// and redis://", address)
 }

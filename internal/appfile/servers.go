@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"lockcheck/clusters"
+	"lockcheck/internal/application/replica"
 	"lockcheck/internal/composefile"
 	"lockcheck/internal/lockfile"
 )
@@ -19,13 +20,15 @@ func (p app) into(a *App) error {
 	switch {
 	case p.Replicas < 1 || p.Replicas > maxReplicas:
 		return fieldError("replicas", "there can be 1 to %d", maxReplicas)
-	case !slices.Contains([]string{"", RestartNo, RestartOnFailure, RestartAlways}, p.Restart):
-		return fieldError("restart", "it is %s, %s or %s", RestartNo, RestartOnFailure, RestartAlways)
+	case p.Lease < 0:
+		return fieldError("lease", "it must not be negative")
+	case !slices.Contains([]string{"", replica.RestartNo, replica.RestartOnFailure, replica.RestartAlways}, p.Restart):
+		return fieldError("restart", "it is %s, %s or %s", replica.RestartNo, replica.RestartOnFailure, replica.RestartAlways)
 	}
 	if err := p.Says.check(); err != nil {
 		return &atError{err, []any{"app", "says"}}
 	}
-	a.Says, a.Restart = p.Says.byFunction(), cmp.Or(p.Restart, RestartNo)
+	a.Says, a.Restart, a.Lease = p.Says.byFunction(), cmp.Or(p.Restart, replica.RestartNo), cmp.Or(p.Lease, defaultLease)
 	switch {
 	case p.Compose != "":
 		return p.composed(a)
@@ -129,11 +132,11 @@ func (p app) addService(a *App, s composefile.Service) {
 func policyOf(compose string) string {
 	switch policy, _, _ := strings.Cut(compose, ":"); policy { // on-failure may have a number of times behind it
 	case "always", "unless-stopped":
-		return RestartAlways
+		return replica.RestartAlways
 	case "on-failure":
-		return RestartOnFailure
+		return replica.RestartOnFailure
 	}
-	return RestartNo
+	return replica.RestartNo
 }
 
 func oneOf(names []string) string {

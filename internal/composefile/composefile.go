@@ -109,6 +109,9 @@ func newService(config types.ServiceConfig, folders []string) (Service, error) {
 	return s, nil
 }
 
+// Uses lists the services that it depends on.
+func (s Service) Uses() []string { return s.config.GetDependencies() }
+
 // Copies are n copies of a server of the service, each under its own names.
 func (s Service) Copies(server clusters.CustomServer, n int) []clusters.CustomServer {
 	copies := slices.Repeat([]clusters.CustomServer{server}, n)

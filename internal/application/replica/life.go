@@ -62,6 +62,9 @@ func (l *launcher) live() (failed bool, err error) {
 	}
 	if p.told == 0 {
 		e := history.Event{F: history.Ended, From: p.alive, Note: p.process.Exit()}
+		if p.process.Status() != 0 && p.lastWords != "" {
+			e.Note += ": " + p.lastWords
+		}
 		if err != nil {
 			e.Error = err.Error()
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -35,6 +36,9 @@ type launcher struct {
 	ended    <-chan struct{} // closed once the input has ended
 	output   io.Writer
 	raw      io.Writer
+	// lastWords is the last line that the program printed, cut at maxLastWords bytes: when it fails, the line often
+	// says why.
+	lastWords string
 
 	events bytes.Buffer // to be written
 	gone   bool         // nobody reads the output any more
@@ -123,8 +127,16 @@ func (l *launcher) pause(delay time.Duration, failed bool) bool {
 	}
 }
 
+const maxLastWords = 200
+
 // look makes events of lines.
 func (l *launcher) look(lines []line) {
+	for _, line := range slices.Backward(lines) {
+		if text := bytes.TrimSpace(line.text); len(text) > 0 && !line.long {
+			l.lastWords = named(text[:min(len(text), maxLastWords)])
+			break
+		}
+	}
 	if len(l.patterns) == 0 {
 		return
 	}
