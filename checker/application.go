@@ -77,11 +77,12 @@ type Hit struct {
 	State   HolderState `json:"state"`
 }
 
-// Said is a line of a replica: that it holds Key, or did the work ID.
+// Said is what a replica showed last: that it holds Key, that it did the work ID, or how its program ended.
 type Said struct {
 	Replica string           `json:"replica"`
 	F       history.Function `json:"f"`
 	Key     string           `json:"key,omitempty"`
 	ID      string           `json:"id,omitempty"`
+	Exit    string           `json:"exit,omitempty"`
 	At      int64            `json:"at"` // ns
 }

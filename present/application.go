@@ -162,6 +162,9 @@ func rows(s checker.Seen) string {
 	return strings.ReplaceAll(text, "\t", ", ")
 }
 
+// maxNamedFaults is how many faults a sentence names.
+const maxNamedFaults = 3
+
 // seen says since when an invariant can have been false, and what happened then.
 func (p presenter) seen(s checker.Seen) string {
 	if s.Invariant == history.InvariantKept {
@@ -171,7 +174,11 @@ func (p presenter) seen(s checker.Seen) string {
 	if s.Held != 0 {
 		parts[0] = "it held when it was asked at " + p.at(s.Held)
 	}
-	for _, f := range s.Faults {
+	for n, f := range s.Faults {
+		if n == maxNamedFaults {
+			parts = append(parts, fmt.Sprintf("and %d more faults", len(s.Faults)-n))
+			break
+		}
 		text := fmt.Sprintf("%s was in force from %s", faultName(f), p.at(f.From))
 		if f.To != 0 {
 			text += " to " + p.at(f.To)
@@ -183,8 +190,12 @@ func (p presenter) seen(s checker.Seen) string {
 	}
 	for _, l := range s.Said {
 		what := "did " + l.ID
-		if l.F == history.Holding {
+		switch l.F {
+		case history.Holding:
 			what = "held " + l.Key
+		case history.Ended:
+			parts = append(parts, fmt.Sprintf("%s ended at %s (%s)", l.Replica, p.at(l.At), l.Exit))
+			continue
 		}
 		parts = append(parts, fmt.Sprintf("%s last said that it %s, at %s", l.Replica, what, p.at(l.At)))
 	}

@@ -50,7 +50,7 @@ func Check(h *history.History) checker.Results {
 	_, res.Interrupted = r.phases[history.PhaseInterrupted]
 	for _, p := range properties() {
 		found := p.judge(r)
-		found.Weigh(true, p.guarded && guarded(r.header), r.header.Require)
+		found.Weigh(true, p.guarded && guarded(r.header) || inherent(found), r.header.Require)
 		if found.Required && found.Verdict != checker.NotApplicable {
 			res.Required = append(res.Required, p.name)
 		}
@@ -58,6 +58,14 @@ func Check(h *history.History) checker.Results {
 	}
 	res.Verdict = checker.Conclude(res.Findings, false)
 	return res
+}
+
+// inherent says that holders overlapped, or did something after they were replaced, only where the earlier one was paused or
+// cut off. Every lock with a lease lets that happen, and what it does to the data is for the other properties to say: with a
+// unique key, a holder that was paused may do the work that its successor has not done yet, and nothing is done twice.
+func inherent(f checker.Finding) bool {
+	lease := f.Property == checker.MutualExclusion || f.Property == checker.NoStaleEffect
+	return lease && f.Verdict == checker.Violation && f.Causes[CauseHolderHealthy] == 0
 }
 
 func guarded(h history.Header) bool { return h.Guard != "" && h.Guard != history.GuardNone }

@@ -103,6 +103,6 @@ func (r *run) metHolder(f *fault) bool {
 	}
 	return slices.ContainsFunc(whom, func(name string) bool {
 		p := r.replica(name)
-		return p != nil && slices.ContainsFunc(p.holds, func(h *hold) bool { return h.openAt(f) })
+		return p != nil && slices.ContainsFunc(p.holds, func(h *hold) bool { return h.metBy(f) })
 	})
 }

@@ -1,17 +1,11 @@
 package application
 
 import (
-	"cmp"
 	"slices"
 
 	"lockcheck/checker"
 	"lockcheck/history"
 )
-
-func compareHolds(a, b *hold) int {
-	return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.from, b.from), cmp.Compare(a.until, b.until),
-		cmp.Compare(a.replica, b.replica), cmp.Compare(a.client, b.client), cmp.Compare(a.key, b.key))
-}
 
 // lasting remembers, of the holds so far, the two of different holders that lasted longest: one of them is of somebody else
 // than whoever comes next.
@@ -71,11 +65,15 @@ func mutualExclusion(r *run) checker.Finding {
 
 func (r *run) overlapped(found *checker.Incidents, earlier, later *hold) {
 	faults := r.between(earlier, later)
-	state, cause := r.whyUnnoticed(earlier, faults)
+	state, cause, hit := r.whyUnnoticed(earlier, later, faults)
+	other := later
+	if hit == later {
+		other = earlier
+	}
 	found.Add(later.key, later.start, cause, func() checker.Incident {
 		return checker.Incident{
 			Kind: KindHoldersOverlap, Key: later.key, From: later.start, To: min(earlier.until, later.until), Cause: cause,
-			Workers: []string{earlier.String(), later.String()}, Faults: ids(faults), Figures: checker.IncidentFigures{Holder: state},
+			Workers: []string{hit.String(), other.String()}, Faults: ids(faults), Figures: checker.IncidentFigures{Holder: state},
 		}
 	})
 }
@@ -85,8 +83,21 @@ func (r *run) between(earlier, later *hold) []*fault {
 	return r.inForce(min(earlier.start, later.start), later.start)
 }
 
-// whyUnnoticed says what kept a holder from noticing that somebody else was granted its key.
-func (r *run) whyUnnoticed(h *hold, faults []*fault) (checker.HolderState, string) {
+// whyUnnoticed says which of two holders did not notice that the other one was granted its key, and what kept it from
+// that: the earlier one, if there is nothing. The later one may have been granted the key first: a fault that hit it before
+// the other one began, and did still then, held back its answer, and its line came when its lease was over.
+func (r *run) whyUnnoticed(earlier, later *hold, faults []*fault) (checker.HolderState, string, *hold) {
+	if state, cause := kept(earlier, faults); state != checker.HolderHealthy {
+		return state, cause, earlier
+	}
+	if state, cause := kept(later, r.inForce(earlier.from, earlier.start)); state != checker.HolderHealthy {
+		return state, cause, later
+	}
+	return checker.HolderHealthy, CauseHolderHealthy, earlier
+}
+
+// kept says what some faults did to a holder.
+func kept(h *hold, faults []*fault) (checker.HolderState, string) {
 	// A kill that is still on record here came before the hold: it ends all others.
 	faults = slices.DeleteFunc(slices.Clone(faults), func(f *fault) bool { return f.Does(history.Ends) })
 	switch stateOf(h.replica, faults) {

@@ -58,17 +58,17 @@ const (
 // Causes of what effects and holds violate.
 const (
 	// CauseOverlappingHolders: the work was done twice by two who held the lock at once.
-	CauseOverlappingHolders = "overlapping-holders"
+	CauseOverlappingHolders = "done by two holders at once"
 	// CauseDecidedBeforeLock: the two holds are apart, so the lock did what it is for. The second holder decided on
 	// what it had read before it held the lock, or did not look.
-	CauseDecidedBeforeLock = "decided-before-lock"
+	CauseDecidedBeforeLock = "decided before it held the lock"
 	// CauseWithoutLock: one of the two was done outside of any hold of its replica.
-	CauseWithoutLock = "without-lock"
+	CauseWithoutLock = "done without the lock"
 
-	// What kept the earlier one of two holders from noticing.
-	CauseHolderPaused  = "holder-paused"
-	CauseHolderCutOff  = "holder-cut-off"
-	CauseHolderHealthy = "holder-healthy"
+	// What kept one of two holders from noticing.
+	CauseHolderPaused  = "a holder was paused"
+	CauseHolderCutOff  = "a holder was cut off"
+	CauseHolderHealthy = "no fault hit the holders"
 )
 
 // Causes lists them.

@@ -25,7 +25,7 @@ func fencingOrder(r *run) checker.Finding {
 		}
 	}
 	if tokens == 0 && !r.header.Tokens {
-		because(&f, checker.NotApplicable, checker.Fact{Kind: checker.FactNoTokens})
+		because(&f, checker.NotApplicable, checker.Fact{Kind: checker.FactNoToken})
 		return f
 	}
 	o := tokenOrder{run: r}

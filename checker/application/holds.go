@@ -55,10 +55,18 @@ type replay struct {
 	open, last map[holdID]*hold // that is open, and the one before
 	latest     map[string]*hold // that each thread began
 	started    int64            // the program, at the earliest
+	deaths     []int64          // when a fault had killed it for certain, in order
 }
 
 func (r *run) collectHolds(p *replica) {
 	y := replay{run: r, replica: p, open: make(map[holdID]*hold), last: make(map[holdID]*hold), latest: make(map[string]*hold)}
+	for i := range r.faults {
+		if f := &r.faults[i]; f.Applied && f.Does(history.Ends) && slices.Contains(f.Targets, p.name) {
+			dead, _ := f.Certain()
+			y.deaths = append(y.deaths, dead)
+		}
+	}
+	slices.Sort(y.deaths)
 	for _, e := range p.lines {
 		y.line(e)
 	}
@@ -71,6 +79,10 @@ func (r *run) collectHolds(p *replica) {
 }
 
 func (y *replay) line(e *history.Event) {
+	for len(y.deaths) > 0 && y.deaths[0] <= e.From { // what comes now is of the next program, even if nothing says that it began
+		y.deaths = y.deaths[1:]
+		y.endAll(nil)
+	}
 	id := holdID{e.Client, e.Key}
 	switch e.F {
 	case history.Started, history.Ended:
@@ -144,7 +156,7 @@ func (y *replay) killedIn(h *hold, by int64) {
 	for i := range y.faults {
 		f := &y.faults[i]
 		if f.Applied && f.Does(history.Ends) && slices.Contains(f.Targets, h.replica) && f.Begin >= h.start && f.Begin <= by {
-			_, dead := f.Certain()
+			dead, _ := f.Certain()
 			h.killed, h.over = true, min(h.over, max(dead, f.Begin))
 			return
 		}
@@ -159,12 +171,11 @@ func (y *replay) did(e *history.Event) {
 	if !y.ends() {
 		return
 	}
-	if h := y.latest[e.Client]; e.Key == "" && h != nil && h.ended == nil {
-		d.hold = h
-	} else if e.Key != "" {
-		d.hold = y.open[holdID{e.Client, e.Key}]
+	key := e.Key
+	if last := y.latest[e.Client]; key == "" && last != nil {
+		key = last.key
 	}
-	if d.hold != nil {
+	if d.hold = y.open[holdID{e.Client, key}]; d.hold != nil {
 		d.hold.until = max(d.hold.until, e.From)
 	}
 }
@@ -172,7 +183,17 @@ func (y *replay) did(e *history.Event) {
 // openAt says whether a hold was still open when a fault took effect, by the lines of its replica.
 func (h *hold) openAt(f *fault) bool {
 	in, _ := f.Certain()
-	return h.start <= max(in, f.Begin) && (h.ended == nil || h.ended.From >= f.Begin)
+	return h.start <= max(in, f.Begin) && h.over >= f.Begin && (h.ended == nil || h.ended.From >= f.Begin)
+}
+
+// metBy says whether a fault found its replica in a hold, as far as anybody could know then: the line that ended the hold was
+// read only after the fault had taken effect. It may have been printed just before, because a pause stops who reads it as
+// well. Where nothing else was printed in between, as by a leader that learns after the pause that it was deposed, its
+// From never shows more.
+func (h *hold) metBy(f *fault) bool {
+	in, _ := f.Certain()
+	in = max(in, f.Begin)
+	return h.start <= in && (h.ended == nil || h.ended.Time > in)
 }
 
 // described are the holds for pictures.

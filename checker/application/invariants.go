@@ -243,7 +243,8 @@ func (w *watch) eventually() {
 	switch {
 	case bad != nil:
 		w.add(KindEventually, bad, held, until, bad.Answer, time.Duration(bad.Time-healed))
-	case !decided && w.final() != nil:
+	// A last answer that it holds is early, and no worse for that: what was to come about has.
+	case !decided && w.final() != nil && w.final().Type != history.OK:
 		w.doubt(checker.Fact{Kind: FactTooEarly, Limit: w.Within})
 	}
 }
@@ -307,7 +308,11 @@ func (r *run) circumstances(s *checker.Seen, seen int64) {
 		n := sort.Search(len(p.shown), func(i int) bool { return p.shown[i].Time > seen })
 		if n > 0 && len(s.Said) < maxSaid {
 			e := p.shown[n-1]
-			s.Said = append(s.Said, checker.Said{Replica: p.name, F: e.F, Key: e.Key, ID: e.ID, At: e.Time})
+			said := checker.Said{Replica: p.name, F: e.F, Key: e.Key, ID: e.ID, At: e.Time}
+			if e.F == history.Ended {
+				said.Exit = e.Note
+			}
+			s.Said = append(s.Said, said)
 		}
 	}
 	slices.SortStableFunc(s.Said, func(a, b checker.Said) int { return cmp.Compare(a.At, b.At) })

@@ -43,6 +43,7 @@ func TestInvariants(t *testing.T) {
 		{"eventually: not for long", eventually, rest("910 ask fail i", "100-200 pause b1", "310 ask ok i"), checker.Violation, 1, "", FactViolated},
 		{"eventually: without a fault", eventually, rest("910 ask ok i", "50 ask fail i"), checker.Valid, 0, "", FactHeld},
 		{"eventually: no time left", eventually, rest("910 ask fail i", "100-890 pause b1"), checker.Undecided, 0, "", FactTooEarly},
+		{"eventually: holds early", eventually, rest("910 ask ok i", "100-890 pause b1"), checker.Valid, 0, "", ""},
 		{"eventually: a fault without an end", eventually, rest("910 ask fail i", "100 pause b1 healed=no"), checker.Undecided, 0, "", FactHealUnknown},
 		{"eventually: killed and started again", eventually, rest("910 ask fail i", "100 kill b1 healed=no", "200 b1 started"), checker.Violation, 1, "", FactViolated},
 		{"none", asking(everything(), "w", history.InvariantWork), rest("910 ask ok w"), checker.NotApplicable, 0, "", FactNoInvariants},

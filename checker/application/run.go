@@ -29,7 +29,7 @@ type run struct {
 type replica struct {
 	name  string
 	lines []*history.Event // of all functions, in order
-	shown []*history.Event // that it holds or did something
+	shown []*history.Event // that it holds or did something, or that its program ended
 	holds []*hold          // in the order of their lines
 	spans covering         // when it may have held anything
 }
@@ -90,7 +90,7 @@ func (r *run) add(e *history.Event, byName map[string]*replica) {
 		r.accepted = append(r.accepted, e)
 	case p != nil:
 		p.lines = append(p.lines, e)
-		if e.F == history.Holding || e.F == history.Did {
+		if e.F == history.Holding || e.F == history.Did || e.F == history.Ended {
 			p.shown = append(p.shown, e)
 		}
 	}

@@ -55,9 +55,7 @@ func script(t *testing.T, header history.Header, lines ...string) *history.Histo
 	t.Helper()
 	h := &history.History{Header: header}
 	for n, line := range lines {
-		for _, event := range events(t, strings.Fields(line), n) {
-			h.Events = append(h.Events, event)
-		}
+		h.Events = append(h.Events, events(t, strings.Fields(line), n)...)
 	}
 	slices.SortStableFunc(h.Events, func(a, b history.Event) int { return cmp.Compare(a.Time, b.Time) })
 	for i := range h.Events {

@@ -32,7 +32,7 @@ func noStaleEffect(r *run) checker.Finding {
 	case !r.ends():
 		because(&f, checker.Undecided, checker.Fact{Kind: FactEndsUnsaid})
 	case inside == 0:
-		because(&f, checker.Undecided, checker.Fact{Kind: FactNoEffectHeld})
+		because(&f, checker.NotApplicable, checker.Fact{Kind: FactNoEffectHeld})
 	default:
 		because(&f, checker.Valid, checker.Fact{Kind: FactEffectsCurrent, N: inside})
 	}
@@ -56,7 +56,10 @@ func (r *run) replacedBefore(d *effect) *hold {
 func (r *run) stale(found *checker.Incidents, d *effect, later *hold) {
 	h := d.hold
 	faults := r.between(h, later)
-	state, cause := r.whyUnnoticed(h, faults)
+	state, cause, hit := r.whyUnnoticed(h, later, faults)
+	if hit == later { // it is the other one's lease that was over
+		return
+	}
 	found.Add(h.key, d.time, cause, func() checker.Incident {
 		return checker.Incident{
 			Kind: KindStaleEffect, Key: h.key, From: d.time, Cause: cause, Workers: []string{h.String(), later.String()}, Faults: ids(faults),

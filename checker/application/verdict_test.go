@@ -29,6 +29,8 @@ func TestFaultEvidence(t *testing.T) {
 		{"a second one met packets", partition, []string{"10-20 partition b1 dropped=0", "30-40 partition b1 dropped=1"}, checker.Valid, 0, "", checker.FactFaultsCovered},
 		{"hit the holder", pause, []string{"5 b1 holding k", "10-20 pause b1 by=b1", "30 b1 releasing k"}, checker.Valid, 0, "", checker.FactFaultsCovered},
 		{"came after the hold", pause, []string{"5 b1 holding k", "8 b1 releasing k", "10-20 pause b1 by=b1"}, checker.Undecided, 0, "", checker.FactMissedMoment},
+		{"the hold ended in it", pause, []string{"5 b1 holding k", "9-30 b1 released k", "10-20 pause b1 by=b1"}, checker.Valid, 0, "", checker.FactFaultsCovered},
+		{"the hold ended at its beginning", pause, []string{"5 b1 holding k", "9-10 b1 released k", "10-20 pause b1 by=b1"}, checker.Undecided, 0, "", checker.FactMissedMoment},
 		{"hit another holder", pause, []string{"5 b2 holding k", "10-20 pause b1 by=b1"}, checker.Undecided, 0, "", checker.FactMissedMoment},
 		{"hit a holder by its role", pause, []string{"5 b1 holding k", "10-20 pause b1 role=holder"}, checker.Valid, 0, "", checker.FactFaultsCovered},
 		{"killed the holder", kill, []string{"5 b1 holding k", "10-20 kill b1 by=b1", "21 b1 started"}, checker.Valid, 0, "", checker.FactFaultsCovered},
@@ -81,6 +83,10 @@ func TestVerdict(t *testing.T) {
 	guarded.Guard = "fence"
 	required := guarded
 	required.Require = []string{string(checker.MutualExclusion)}
+	requiredStale := all
+	requiredStale.Require = []string{string(checker.NoStaleEffect)}
+	stale := []string{"20 b1 holding k", "22 b2 holding k", "23 b2 releasing k", "25 b1 did s", "26 b1 releasing k"}
+	paused := append([]string{"21-24 pause b1"}, stale...)
 	lines := two("2 phase ready", "3 b1 started", "4 b2 started", "5 b3 started", "10 b1 holding k", "12 b1 did j", "15 b1 releasing k", "900 phase final", "910 ask ok i", "990 phase end")
 	with := func(more ...string) []string { return append(append([]string{}, lines...), more...) }
 	for _, c := range []struct {
@@ -99,6 +105,9 @@ func TestVerdict(t *testing.T) {
 		{"overlapping holders", all, with("12 b2 holding k", "14 b2 releasing k"), checker.Violation},
 		{"overlapping holders with a guard", guarded, with("12 b2 holding k", "14 b2 releasing k"), checker.Valid},
 		{"required all the same", required, with("12 b2 holding k", "14 b2 releasing k"), checker.Violation},
+		{"an effect of a holder that was paused and replaced", all, with(paused...), checker.Valid},
+		{"an effect of a holder that was replaced, and not paused", all, with(stale...), checker.Violation},
+		{"the first, required all the same", requiredStale, with(paused...), checker.Violation},
 		{"nothing", all, nil, checker.Broken},
 	} {
 		if got := Check(script(t, c.header, c.lines...)); got.Verdict != c.want {
