@@ -239,6 +239,8 @@ type Program struct {
 	Binary string
 	// Image is where lockcheck runs; the zero value for an image of its own. Only on Docker.
 	Image ProgramImage
+	// Mounts are folders of this machine that it may read, as "source:target". Only on Docker.
+	Mounts []string
 	// Restarts: once it was killed it can be started again, with the same arguments, and the streams of its node
 	// go on. Only of embedded servers.
 	Restarts bool

@@ -419,6 +419,7 @@ func (c *docker) startProgram(ctx context.Context, p Program) (*Node, *engine.Co
 		Name: c.name(p.Name), Image: image.ID, Command: p.Args, Labels: c.request.Labels,
 		Network: "none", Volumes: c.volumes(), Attach: true,
 	}
+	spec.Mounts = p.Mounts
 	if p.Image != (ProgramImage{}) {
 		// Nothing is known of the image, but that it can run a static binary.
 		spec.Entrypoint = []string{launcherPath}

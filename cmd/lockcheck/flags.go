@@ -23,6 +23,8 @@ type described struct {
 func descriptions() map[string]described {
 	return map[string]described{
 		// What is tested.
+		"app":      {"", "an app `file`: test your application instead of a lock (docs/own-application.md)"},
+		"service":  {"", "`name` of the service that is your application"},
 		"lock":     {"l", "`name` of the lock, with options as in etcd+watch-session (see \"lockcheck list locks\"), or a lock file"},
 		"locks":    {"", "`names` of locks, or lock files; etcd@3.5.15 names a version of the servers"},
 		"version":  {"", "`version` of the servers (see \"lockcheck list lock NAME\")"},

@@ -56,7 +56,7 @@ func TestArguments(t *testing.T) {
 		}
 	}
 	testCommand(&system{}).Flags().VisitAll(func(flag *pflag.Flag) {
-		elsewhere := []string{"schedule", "store", "test-count", "with-remedies", "expect"} // which are not about a single run
+		elsewhere := []string{"schedule", "store", "test-count", "with-remedies", "expect", "app"} // which are not about a single run of a lock
 		if !slices.Contains(elsewhere, flag.Name) && !slices.Contains(most.Arguments(), "--"+flag.Name) {
 			t.Errorf("no option is turned into --%s", flag.Name)
 		}

@@ -20,6 +20,7 @@ import (
 // huntFlags are the flags of "lockcheck hunt".
 type huntFlags struct {
 	hunt.Plan
+	app                string
 	budget             time.Duration
 	trials, parallel   int
 	expect             string
@@ -39,14 +40,22 @@ Use after expiry is set aside: it is inherent in every lock with a lease. Any ot
 
 A share of the trials is blind: drawn by chance alone, as a baseline for the guided ones. The report compares both and shows what no trial covered.
 
+With --app it searches for faults under which an application violates its invariants, and reduces the schedule. Each trial is a whole run.
+
 ` + exitCodes,
 		Example: `  lockcheck hunt --budget 5m
   lockcheck hunt --lock redlock --budget 1h
   lockcheck hunt --lock examples/redis-py/lock.yaml --budget 20m
+  lockcheck hunt --app app.yaml --budget 30m
   lockcheck hunt --resume store/hunt/latest --budget 30m
   lockcheck hunt merge --out whole part-*`,
 		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return s.hunt(cmd, f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.app != "" {
+				return s.huntApplication(cmd, f)
+			}
+			return s.hunt(cmd, f)
+		},
 	}
 	f.add(flagsOf(cmd))
 	cmd.AddCommand(s.mergeCommand("hunt", func(ctx context.Context, out string, parts []string) error { return s.mergeHunt(ctx, out, "", parts) }))
@@ -55,6 +64,7 @@ A share of the trials is blind: drawn by chance alone, as a baseline for the gui
 
 func (f *huntFlags) add(flags flags) {
 	flags.text(&f.Lock, "lock", "memory")
+	flags.text(&f.app, "app", "")
 	flags.text(&f.Version, "version", "")
 	flags.number(&f.Nodes, "nodes", 0)
 	flags.length(&f.TTL, "ttl", 0)

@@ -175,7 +175,7 @@ Start with "lockcheck test". It needs no Docker and no other software.`,
 		commands  []*cobra.Command
 	}{
 		{"start", "Start:", []*cobra.Command{testCommand(s), doctorCommand(s), listCommand(s)}},
-		{"test", "Test your own lock, and look at runs:", []*cobra.Command{clientCommand(s), analyzeCommand(s), serveCommand(s)}},
+		{"test", "Test your own lock or application, and look at runs:", []*cobra.Command{initCommand(s), clientCommand(s), analyzeCommand(s), serveCommand(s)}},
 		{"choose", "Choose a lock:", []*cobra.Command{guideCommand(s), compareCommand(s), reproCommand(s), huntCommand(s)}},
 		{"upkeep", "CI and upkeep:", []*cobra.Command{imagesCommand(s), cleanCommand(s), completionCommand(s)}},
 	} {

@@ -284,7 +284,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("help shows the hidden command %s", hidden)
 		}
 	}
-	for _, command := range []string{"test", "compare", "repro", "hunt", "guide", "analyze", "serve", "list", "doctor", "clean", "client", "images", "completion"} {
+	for _, command := range []string{"test", "compare", "repro", "hunt", "guide", "analyze", "serve", "list", "doctor", "clean", "init", "client", "images", "completion"} {
 		if !regexp.MustCompile(`(?m)^  ` + command + ` `).MatchString(plain) {
 			t.Errorf("help does not show the command %s", command)
 		}

@@ -29,6 +29,7 @@ import (
 // testFlags are the flags of "lockcheck test".
 type testFlags struct {
 	runs.Options
+	app       string
 	schedule  string
 	images    []string
 	expect    string
@@ -45,6 +46,8 @@ func testCommand(s *system) *cobra.Command {
 		Short: "test a lock under faults and print a verdict",
 		Long: `Start the servers of a lock, let workers update data under the lock, inject faults, and judge the record. Without --lock this tests the embedded lock, which needs no Docker.
 
+With --app it tests an application of your own, as an app file describes it: are its invariants true while its replicas are paused, killed and cut off?
+
 With --with-remedies, a run that ends in a violation is repeated with each remedy that the lock supports: same seed, faults and options, one change. One page shows all results side by side. The exit code is that of the first run.
 
 ` + exitCodes,
@@ -52,7 +55,8 @@ With --with-remedies, a run that ends in a violation is repeated with each remed
   lockcheck test --guard fence
   lockcheck test --with-remedies
   lockcheck test --lock redis --nemesis pause --workload counter
-  lockcheck test --lock redlock --nemesis clock,partition`,
+  lockcheck test --lock redlock --nemesis clock,partition
+  lockcheck test --app app.yaml --nemesis pause,kill`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.test(cmd, f) },
 	}
@@ -64,6 +68,7 @@ func (f *testFlags) add(flags flags) {
 	f.Section = runs.DefaultSection()
 	flags.alsoCalled(map[string]string{"skip-unavailable": "skip-unsupported"})
 	flags.text(&f.Lock, "lock", "memory")
+	flags.text(&f.app, "app", "")
 	flags.text(&f.Workload, "workload", "set")
 	flags.text(&f.Guard, "guard", "none")
 	flags.text(&f.Nemesis, "nemesis", "pause")
@@ -106,6 +111,9 @@ func (s *system) test(cmd *cobra.Command, f *testFlags) error {
 	if err != nil {
 		return err
 	}
+	if f.app != "" {
+		return s.testApplication(cmd, f, expect)
+	}
 	o, err := f.options(cmd.Flags())
 	if err != nil {
 		return err
@@ -131,7 +139,7 @@ func (s *system) test(cmd *cobra.Command, f *testFlags) error {
 	if outcome.History == nil {
 		return err
 	}
-	return s.concludeRun(o, outcome, expect, err)
+	return s.concludeRun(commandOf(o), outcome, expect, err)
 }
 
 // testWithRemedies runs a test, and repeats it with each remedy if it ends in a violation. The
@@ -177,7 +185,7 @@ func (s *system) testMany(ctx context.Context, o runs.Options, count int, expect
 		}
 		outcome.Results.Holds = nil // they would fill the memory
 		all = append(all, outcome.Results)
-		worst = s.moreTellingOf(worst, s.concludeRun(o, outcome, expect, err))
+		worst = s.moreTellingOf(worst, s.concludeRun(commandOf(o), outcome, expect, err))
 		if runs.Closed(interrupt) { // perhaps after the run was complete
 			worst = s.moreTellingOf(worst, codeOnly(exitInterrupted))
 			break
@@ -192,14 +200,18 @@ func (s *system) testMany(ctx context.Context, o runs.Options, count int, expect
 	return errors.Join(worst, reports.Pooled(s.stdout, checker.PoolOf(all), s.terminalOptions()))
 }
 
+// commandOf is the command line that runs a test again.
+func commandOf(o runs.Options) []string {
+	if arguments := o.Arguments(); arguments != nil { // nil with a schedule from a file
+		return append([]string{"lockcheck"}, arguments...)
+	}
+	return o.Command
+}
+
 // concludeRun turns a judged run and another error into the error of the command. It annotates an
 // unexpected run on GitHub.
-func (s *system) concludeRun(o runs.Options, outcome runs.Outcome, expect checker.Verdict, err error) error {
+func (s *system) concludeRun(again []string, outcome runs.Outcome, expect checker.Verdict, err error) error {
 	verdict := verdictError(outcome, expect)
-	again := o.Command
-	if arguments := o.Arguments(); arguments != nil { // nil with a schedule from a file
-		again = append([]string{"lockcheck"}, arguments...)
-	}
 	r, h := outcome.Results, outcome.History.Header
 	annotate := func(w io.Writer) error { return reports.GitHubRun(w, r, h, again) }
 	if verdict == nil {

@@ -106,6 +106,11 @@ func (r *session) end(ctx context.Context, programs []*clusters.Node, interrupt 
 		// The death of a program that has died already was reported.
 		_ = program.Input.Close()
 	}
+	return r.awaitExits(ctx, programs, interrupt)
+}
+
+// awaitExits waits until programs have ended that were told to. Interrupt and what follows it are as for end.
+func (r *session) awaitExits(ctx context.Context, programs []*clusters.Node, interrupt <-chan struct{}) error {
 	limit := time.NewTimer(r.section + callsToTheirLimits)
 	defer limit.Stop()
 	told := time.NewTimer(waitUntold)

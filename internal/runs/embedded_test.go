@@ -18,6 +18,7 @@ import (
 	"lockcheck/clusters/clustertest"
 	"lockcheck/history"
 	"lockcheck/internal/cleanup"
+	"lockcheck/internal/lockfile"
 	"lockcheck/nemesis"
 	"lockcheck/workloads"
 )
@@ -47,7 +48,10 @@ func (logged) Status(string, ...any)             {}
 // runTest runs a test to its end and makes sure that it left nothing.
 func runTest(t *testing.T, o Options) Outcome {
 	t.Helper()
-	clustertest.StartsServers(t)
+	// A test with servers on Docker has said by Engine in which ring it is.
+	if lock, err := lockfile.Find(o.Lock); err != nil || !lock.Servers.OnDocker() {
+		clustertest.StartsServers(t)
+	}
 	outcome, err := Test(context.Background(), o, nil, logged{t})
 	if err != nil {
 		t.Fatal(err)

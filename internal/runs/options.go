@@ -335,30 +335,37 @@ func (t *test) environment(servers, workers []*clusters.Node) nemesis.Environmen
 	return env
 }
 
-func (t *test) settleOn(env nemesis.Environment) error {
-	plan := nemesis.Nemesis{Environment: env, Schedule: t.schedule}
+func (t *test) settleOn(env nemesis.Environment) (err error) {
+	t.schedule, t.leftOut, err = settleOn(env, t.schedule, t.leftOut, t.SkipUnsupported)
+	return err
+}
+
+// settleOn refuses a schedule with faults that are not supported in an environment, or returns the schedule without
+// them, and adds to leftOut why.
+func settleOn(env nemesis.Environment, schedule nemesis.Schedule, leftOut []string, skip bool) (nemesis.Schedule, []string, error) {
+	plan := nemesis.Nemesis{Environment: env, Schedule: schedule}
 	err := plan.Plan()
 	var unsupported *nemesis.UnsupportedError
 	switch {
 	case err == nil:
-		return nil
+		return schedule, leftOut, nil
 	case !errors.As(err, &unsupported):
-		return err
-	case !t.SkipUnsupported:
-		return fmt.Errorf("%w; --skip-unsupported leaves it out", err)
+		return schedule, leftOut, err
+	case !skip:
+		return schedule, leftOut, fmt.Errorf("%w; --skip-unsupported leaves it out", err)
 	}
 	var ids []string
 	for _, o := range plan.Unsupported() {
 		ids = append(ids, o.Step)
-		if why := o.Error(); !slices.Contains(t.leftOut, why) {
-			t.leftOut = append(t.leftOut, why)
+		if why := o.Error(); !slices.Contains(leftOut, why) {
+			leftOut = append(leftOut, why)
 		}
 	}
-	t.schedule = t.schedule.Without(ids...)
-	if len(t.schedule.Steps) == 0 {
-		return fmt.Errorf("nothing is left of the schedule: %w", err)
+	schedule = schedule.Without(ids...)
+	if len(schedule.Steps) == 0 {
+		return schedule, leftOut, fmt.Errorf("nothing is left of the schedule: %w", err)
 	}
-	return nil
+	return schedule, leftOut, nil
 }
 
 // active is the time in which there may be faults.

@@ -59,8 +59,9 @@ func (r *recorder) own(e history.Event) {
 }
 
 // Follow records the events on the output of a process until it ends. An event
-// of another process, or no event at all, is an error.
-func (r *recorder) Follow(process string, output io.Reader) error {
+// of another process, or no event at all, is an error. Of a process of several lives
+// a kill may have cut off the last line of one of them, which is no event then.
+func (r *recorder) Follow(process string, output io.Reader, lives bool) error {
 	lines := bufio.NewReader(output)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -71,7 +72,11 @@ func (r *recorder) Follow(process string, output io.Reader) error {
 			return fmt.Errorf("events of %s: %w", process, err)
 		}
 		var e history.Event
-		if err := json.Unmarshal(line, &e); err != nil {
+		err = json.Unmarshal(line, &e)
+		if err != nil && lives {
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("%s wrote what is no event: %.200s", process, line)
 		}
 		if e.Process != process {

@@ -248,9 +248,7 @@ func (r *run) endWithClient(e history.Event) {
 // work lets the workers work and the nemesis inject faults until the time is over. Its error says why
 // the run failed.
 func (r *run) work(hard context.Context, interrupt <-chan struct{}) (interrupted bool, err error) {
-	ctx, cancel := context.WithCancel(hard)
-	defer cancel()
-	if interrupted, err := r.begin(ctx, interrupt); interrupted || err != nil {
+	if interrupted, err := r.begin(hard, interrupt); interrupted || err != nil {
 		return interrupted, errors.Join(err, r.collect(hard, interrupt), r.lateFailure(), r.recorder.failure())
 	}
 	r.recorder.Phase(history.PhaseReady, "")
@@ -264,17 +262,9 @@ func (r *run) work(hard context.Context, interrupt <-chan struct{}) (interrupted
 	}
 	began, delay := readHostClock(), watchDelay(r.recorder.Stalled)
 	defer func() { r.delay = delay() }()
-	nemesisDone := make(chan struct{})
-	go func() {
-		defer close(nemesisDone)
-		r.nemesis.Run(ctx, r.active())
-	}()
-	interrupted, err = r.wait(ctx, interrupt, nemesisDone)
-	cancel()
-	select {
-	case <-nemesisDone:
-	case <-hard.Done(): // everything is removed, with whatever is in force
-	}
+	interrupted, err = r.inflict(hard, r.active(), func(ctx context.Context, done <-chan struct{}) (bool, error) {
+		return r.wait(ctx, interrupt, done)
+	})
 	if err == nil && !interrupted {
 		r.recorder.Phase(history.PhaseRecovery, "")
 		interrupted, err = r.rest(interrupt)
@@ -322,7 +312,7 @@ func (r *run) serviceObserver() []*clusters.Node {
 func (r *run) followAll() {
 	for _, program := range slices.Concat([]*clusters.Node{r.resource}, r.serviceObserver(), r.workers) {
 		r.follow.Go(func() {
-			if err := r.recorder.Follow(program.Name, program.Output); err != nil {
+			if err := r.recorder.Follow(program.Name, program.Output, false); err != nil {
 				r.fail(err)
 			}
 		})

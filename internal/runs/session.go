@@ -203,6 +203,25 @@ func (r *session) announce(e history.Event) {
 	}
 }
 
+// inflict lets the nemesis execute its schedule for some time while wait waits, which is told when the schedule is
+// done. It returns when wait has returned and all faults are healed, or when hard is done.
+func (r *session) inflict(hard context.Context, length time.Duration, wait func(ctx context.Context, done <-chan struct{}) (bool, error)) (interrupted bool, err error) {
+	ctx, cancel := context.WithCancel(hard)
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.nemesis.Run(ctx, length)
+	}()
+	interrupted, err = wait(ctx, done)
+	cancel()
+	select {
+	case <-done:
+	case <-hard.Done(): // everything is removed, with whatever is in force
+	}
+	return interrupted, err
+}
+
 // statusInterval is how often the status line is renewed.
 const statusInterval = 200 * time.Millisecond
 

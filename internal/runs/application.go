@@ -1,0 +1,439 @@
+package runs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"lockcheck/clusters"
+	"lockcheck/clusters/engine"
+	"lockcheck/history"
+	"lockcheck/internal/appfile"
+	"lockcheck/internal/application/ask"
+	"lockcheck/nemesis"
+)
+
+// ApplicationOptions of one test of a user's application. Zero values mean the defaults.
+type ApplicationOptions struct {
+	App appfile.App
+	// Nemesis, Interval, Pause, Schedule and SkipUnsupported are as in Options.
+	Nemesis         string
+	Interval        time.Duration
+	Pause           time.Duration
+	Schedule        *nemesis.Schedule
+	SkipUnsupported bool
+
+	TimeLimit time.Duration
+	MinOps    int64
+	Require   []string
+	Seed      uint64
+	Machine
+	Parameters map[string]string
+}
+
+const (
+	// defaultActive is how long there may be faults in the test of an application.
+	defaultActive = 30 * time.Second
+	// settleTime is how long an application has after the last fault in any case.
+	settleTime = 3 * time.Second
+)
+
+// appTest is a test of an application that is ready to run.
+type appTest struct {
+	ApplicationOptions
+	spec     clusters.Spec
+	schedule nemesis.Schedule
+	recovery time.Duration
+	leftOut  []string
+}
+
+// TestApplication runs one test of an application and judges it. What it returns and when it ends is as for Test.
+func TestApplication(ctx context.Context, o ApplicationOptions, interrupt <-chan struct{}, progress Progress) (Outcome, error) {
+	t, err := prepareApplication(o)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if t.spec.OnDocker() {
+		if err := ReadyForDocker(ctx, o.Binary); err != nil {
+			return Outcome{}, err
+		}
+	}
+	r, err := newAppRun(t, progress)
+	if err != nil {
+		return Outcome{}, err
+	}
+	interrupted, unsaved, err := r.conduct(ctx, interrupt)
+	if err != nil {
+		return Outcome{}, errors.Join(err, unsaved)
+	}
+	progress.Step("judging the history")
+	judgement, err := Judge(r.folder)
+	if err != nil {
+		return Outcome{}, errors.Join(err, unsaved)
+	}
+	return Outcome{Judgement: judgement, Interrupted: interrupted, Delay: r.delay}, errors.Join(judgement.WriteReports(), unsaved)
+}
+
+func prepareApplication(o ApplicationOptions) (*appTest, error) {
+	t := &appTest{ApplicationOptions: o}
+	switch {
+	case t.Pause < 0:
+		return nil, BadFlag("pause", t.Pause, "it must not be negative")
+	case t.MinOps < 0:
+		return nil, BadFlag("min-ops", t.MinOps, "it must not be negative")
+	case t.Interval <= 0:
+		return nil, BadFlag("nemesis-interval", t.Interval, "it must be positive")
+	}
+	t.spec, _ = clusters.ByName("none")
+	if servers := t.servers(); len(servers) > 0 {
+		t.spec = clusters.Custom(t.App.Name, servers)
+	}
+	t.recovery = max(t.App.Lease+settleTime, t.longestWithin()+time.Second)
+	t.TimeLimit = cmp.Or(t.TimeLimit, defaultActive+t.recovery)
+	if t.TimeLimit <= t.recovery {
+		return nil, BadFlag("time-limit", t.TimeLimit, "the time without faults at the end alone takes %s: the lease of the app file and what its invariants may take", t.recovery)
+	}
+	if err := t.plan(); err != nil {
+		return nil, err
+	}
+	servers, workers := t.plannedNodes()
+	if err := t.settleOn(t.environment(servers, workers)); err != nil {
+		return nil, &UsageError{Err: err, About: "nemesis"}
+	}
+	return t, nil
+}
+
+func (t *appTest) longestWithin() time.Duration {
+	var longest time.Duration
+	for _, q := range t.App.Questions {
+		longest = max(longest, q.Invariant.Within)
+	}
+	return longest
+}
+
+func (t *appTest) active() time.Duration { return t.TimeLimit - t.recovery }
+
+// plan makes the schedule, or takes the one that was given.
+func (t *appTest) plan() (err error) {
+	if t.Schedule != nil {
+		t.schedule = *t.Schedule
+		t.schedule.Steps = slices.Clone(t.schedule.Steps)
+		if err := t.schedule.Check(); err != nil {
+			return &UsageError{Err: err}
+		}
+		return nil
+	}
+	requests, err := nemesis.ParseRequests(t.Nemesis)
+	if err != nil {
+		return &UsageError{Err: err, About: "nemesis"}
+	}
+	for i, r := range requests {
+		requests[i].Target = t.target(r)
+	}
+	t.schedule, err = nemesis.Random(t.Seed, requests, nemesis.Environment{Lease: t.App.Lease, Pause: t.Pause}, t.Interval, t.active())
+	if err != nil {
+		return &UsageError{Err: err, About: "nemesis"}
+	}
+	return nil
+}
+
+// target is what a fault of a random schedule hits: replicas, by the roles of workers, unless the user named others.
+// Who holds the lock is known only if the replicas say so.
+func (t *appTest) target(r nemesis.Request) string {
+	switch {
+	case r.Target == "replica":
+		return "one worker"
+	case r.Target == "replicas":
+		return "all workers"
+	case r.Target != "":
+		return r.Target
+	case !hitsReplicas(r.Fault):
+		return ""
+	case len(t.App.Says[history.Holding]) > 0:
+		return "holder"
+	}
+	return "one worker"
+}
+
+// hitsReplicas says whether a kind of fault is for replicas where the user names no target. Those of disks and of
+// clocks are for servers.
+func hitsReplicas(kind string) bool {
+	return slices.Contains([]string{
+		history.Pause, history.Freeze, history.Kill, history.Partition, history.OneWay, history.PacketLoss, history.PacketDelay, history.SlowLink,
+	}, kind)
+}
+
+// settleOn refuses a schedule with faults that are not supported here, or leaves them out.
+func (t *appTest) settleOn(env nemesis.Environment) (err error) {
+	t.schedule, t.leftOut, err = settleOn(env, t.schedule, t.leftOut, t.SkipUnsupported)
+	return err
+}
+
+// plannedNodes are those that faults may hit, before any was started.
+func (t *appTest) plannedNodes() (servers, replicas []*clusters.Node) {
+	all, workers := t.spec.Plan(len(t.App.Servers), len(t.App.Replicas))
+	if len(t.App.Servers) > 0 {
+		return t.divide(all)
+	}
+	for i, w := range workers {
+		w.Name, w.Again = t.App.Replicas[i], func(context.Context) error { return errors.New("it was only planned") }
+	}
+	return nil, workers
+}
+
+// divide tells replicas from what they use, and leaves out what faults may not hit.
+func (t *appTest) divide(nodes []*clusters.Node) (servers, replicas []*clusters.Node) {
+	for i, s := range t.App.Servers {
+		switch {
+		case !t.App.Hittable(s):
+		case s.Replica:
+			replicas = append(replicas, nodes[i])
+		default:
+			servers = append(servers, nodes[i])
+		}
+	}
+	return servers, replicas
+}
+
+func (t *appTest) environment(servers, replicas []*clusters.Node) nemesis.Environment {
+	return nemesis.Environment{Servers: servers, Workers: replicas, Lease: t.App.Lease, Pause: t.Pause}
+}
+
+// folderName names the folder of all runs that can be compared with this one.
+func (t *appTest) folderName() string {
+	faults := "none"
+	if kinds := t.schedule.Faults(); len(kinds) > 0 {
+		faults = strings.Join(kinds, "+")
+	}
+	return t.App.Name + "-" + faults
+}
+
+// appRun is a test of an application in progress.
+type appRun struct {
+	*appTest
+	session
+
+	replicas []*clusters.Node
+	askers   []*clusters.Node
+	load     *clusters.Node // nil if there is none
+	tally    *appTally
+	settled  *settled
+}
+
+func newAppRun(t *appTest, progress Progress) (*appRun, error) {
+	shared, err := newSession(progress)
+	if err != nil {
+		return nil, err
+	}
+	r := &appRun{appTest: t, session: shared, tally: new(appTally), settled: newSettled(t.App.Questions)}
+	r.section, r.status = finalLimit, r.tally.String
+	if r.folder, err = newRunFolder(t.Store, t.folderName()); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// finalLimit is how long askers may take for their last answers, and replicas until they have ended.
+const finalLimit = 30 * time.Second
+
+// conduct is as that of a run of a lock. Its site is never used again: nobody knows what the application left behind.
+func (r *appRun) conduct(ctx context.Context, interrupt <-chan struct{}) (interrupted bool, left, err error) {
+	r.sweepLeftovers(ctx, r.spec.OnDocker())
+	if r.site, err = openSite(r.id, "", r.Binary, r.spec.OnDocker()); err != nil {
+		return false, nil, err
+	}
+	interrupted, unsaved, err := r.record(ctx, interrupt, r)
+	close(r.over)
+	return interrupted, errors.Join(unsaved, r.site.close(ctx)), err
+}
+
+// start brings up what the replicas use, the replicas, and who asks and loads them.
+func (r *appRun) start(ctx context.Context) error {
+	if err := r.startCluster(ctx); err != nil {
+		return err
+	}
+	if err := r.startPrograms(ctx); err != nil {
+		return err
+	}
+	servers, replicas := []*clusters.Node(nil), r.replicas
+	if len(r.App.Servers) > 0 {
+		servers, replicas = r.divide(r.cluster.Servers())
+	}
+	env := r.environment(servers, replicas)
+	env.Watch = nemesis.NewWatch()
+	if err := r.settleOn(env); err != nil {
+		return err
+	}
+	r.nemesis = &nemesis.Nemesis{Environment: env, Schedule: r.schedule, Journal: r.site.journal}
+	return nil
+}
+
+func (r *appRun) startCluster(ctx context.Context) (err error) {
+	var logs map[string]string
+	r.cluster, err = clusters.Start(ctx, clusters.Request{
+		Run: r.id, Spec: r.spec, Binary: r.Binary,
+		Labels:   map[string]string{engine.RunLabel: r.id, engine.OwnerLabel: r.site.owner.String()},
+		Progress: r.progress.Step, Status: r.progress.Status, Launch: r.site.journal.Start, RegisterFolder: r.site.journal.Folder,
+		Failed: func(c clusters.Cluster) { logs = serverLogs(c, time.Time{}) },
+	})
+	if err != nil {
+		r.cluster = nil
+		return r.keepLogs(logs, err)
+	}
+	r.site.cluster = r.cluster
+	return nil
+}
+
+func (r *appRun) header(ctx context.Context, started bool) history.Header {
+	h := history.Header{
+		Run: r.id, Started: time.Now().UTC().Format(time.RFC3339), Version: r.Version,
+		Lock: r.App.Name, Workload: history.WorkloadApplication, Guard: history.GuardNone, Lease: r.App.Lease,
+		Faults: r.schedule.Faults(), Unavailable: r.leftOut, MinOps: r.MinOps, Require: r.Require, Seed: r.Seed,
+		Parameters: r.Parameters, Command: r.Command,
+		Application: &history.Application{Replicas: r.App.Replicas, Patterns: r.App.Says},
+	}
+	for _, q := range r.App.Questions {
+		h.Application.Invariants = append(h.Application.Invariants, q.Invariant)
+	}
+	for _, f := range []history.Function{history.Holding, history.Releasing, history.Released, history.Did, history.Accepted} {
+		if len(r.App.Says[f]) > 0 {
+			h.Application.Says = append(h.Application.Says, f)
+		}
+	}
+	if !started {
+		return h
+	}
+	h.Images, h.Source = r.cluster.Images(), r.cluster.Source()
+	for _, server := range r.cluster.Servers() {
+		h.Servers = append(h.Servers, server.Name)
+	}
+	return h
+}
+
+func (r *appRun) observers() []func(history.Event) {
+	return []func(history.Event){r.tally.Observe, r.settled.Observe}
+}
+
+func (r *appRun) planned() nemesis.Schedule { return r.schedule }
+
+// work lets the application work and the nemesis inject faults until the time is over.
+func (r *appRun) work(hard context.Context, interrupt <-chan struct{}) (interrupted bool, err error) {
+	if err := r.begin(); err != nil {
+		return false, errors.Join(err, r.collect(hard, interrupt), r.lateFailure())
+	}
+	r.recorder.Phase(history.PhaseReady, "")
+	r.progress.Step("testing %s, %d replicas, for %s, then up to %s without faults", r.App.Name, len(r.App.Replicas), r.active(), r.recovery)
+	began, delay := readHostClock(), watchDelay(r.recorder.Stalled)
+	defer func() { r.delay = delay() }()
+	interrupted, err = r.inflict(hard, r.active(), func(ctx context.Context, _ <-chan struct{}) (bool, error) {
+		return r.awaitEnd(time.Now().Add(r.active()), r.recovery, interrupt, nil, ctx.Done())
+	})
+	if err == nil && !interrupted {
+		r.recorder.Phase(history.PhaseRecovery, "")
+		interrupted, err = r.awaitEnd(time.Now().Add(r.recovery), 0, interrupt, r.settled.done(r.App.Lease+settleTime), nil)
+	}
+	return interrupted, errors.Join(err, r.collect(hard, interrupt), r.lateFailure(), r.recorder.failure(), readHostClock().check(began))
+}
+
+// settled knows when the recovery period may end: some time is over, and every invariant that is to hold eventually
+// does.
+type settled struct {
+	mu      sync.Mutex
+	open    map[string]bool // invariants that do not hold yet
+	since   int64           // the recovery began, ns; 0 before
+	elapsed bool
+	closed  chan struct{}
+}
+
+func newSettled(questions []ask.Question) *settled {
+	s := &settled{open: make(map[string]bool), closed: make(chan struct{})}
+	for _, q := range questions {
+		if q.Invariant.Kind == history.InvariantEventually {
+			s.open[q.Invariant.Name] = true
+		}
+	}
+	return s
+}
+
+// Observe sees an event.
+func (s *settled) Observe(e history.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case e.F == history.Phase && e.Note == history.PhaseRecovery:
+		s.since = e.Time
+	case e.F == history.Asked && e.Type == history.OK && s.since != 0 && e.From > s.since && s.open[e.Key]:
+		delete(s.open, e.Key)
+		s.check()
+	}
+}
+
+// check closes the channel when there is nothing more to wait for.
+func (s *settled) check() {
+	if s.elapsed && len(s.open) == 0 && !Closed(s.closed) {
+		close(s.closed)
+	}
+}
+
+// done is closed when the recovery period may end: after some time at the earliest.
+func (s *settled) done(earliest time.Duration) <-chan struct{} {
+	time.AfterFunc(earliest, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.elapsed = true
+		s.check()
+	})
+	return s.closed
+}
+
+// appTally counts what is worth showing while a run lasts.
+type appTally struct {
+	mu                              sync.Mutex
+	holds, effects, accepted, asked int64
+	violated                        map[string]bool // invariants
+	faults                          int64
+}
+
+// Observe sees an event.
+func (t *appTally) Observe(e history.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case e.F == history.Holding:
+		t.holds++
+	case e.F == history.Did:
+		t.effects++
+	case e.F == history.Accepted:
+		t.accepted++
+	case e.F == history.Asked:
+		t.asked++
+		if e.Type == history.Fail {
+			if t.violated == nil {
+				t.violated = make(map[string]bool)
+			}
+			t.violated[e.Key] = true
+		}
+	case e.Fault != nil && e.Fault.Stage == history.Proven:
+		t.faults++
+	}
+}
+
+func (t *appTally) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var parts []string
+	for _, p := range []struct {
+		n    int64
+		what string
+	}{{t.holds, "holds"}, {t.effects, "pieces of work done"}, {t.accepted, "accepted"}, {t.asked, "answers"}, {t.faults, "faults"}} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,109 @@
+package runs
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"lockcheck/checker"
+	"lockcheck/checker/application"
+	"lockcheck/clusters/clustertest"
+	"lockcheck/internal/appfile"
+	"lockcheck/internal/cleanup"
+)
+
+// applicationOptions are those of a short run of an application of testdata, in one of its forms.
+func applicationOptions(t *testing.T, name, form string) ApplicationOptions {
+	t.Helper()
+	app, err := appfile.Read("testdata/applications/" + name + ".yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	app.Environment = append(app.Environment, "FORM="+form)
+	return ApplicationOptions{
+		App: app, Nemesis: "none", Interval: time.Second, TimeLimit: clustertest.Slow(10 * time.Second), MinOps: 1, Seed: 1,
+		Machine: Machine{Store: t.TempDir(), Binary: clustertest.Binary(t), Version: "test"},
+	}
+}
+
+func runApplication(t *testing.T, o ApplicationOptions) Outcome {
+	t.Helper()
+	if len(o.App.Servers) == 0 { // else Engine has said in which ring the test is
+		clustertest.StartsServers(t)
+	}
+	outcome, err := TestApplication(context.Background(), o, nil, logged{t})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s: %s", outcome.Results.Verdict, outcome.Results.Sentence)
+	if all, err := cleanup.Journals(); err != nil || slices.Contains(all, outcome.History.Header.Run) {
+		t.Errorf("journals %v, %v: that of the run is to be gone", all, err)
+	}
+	return outcome
+}
+
+// applicationEnds runs an application that is to end with a verdict, and longer if it has not shown enough for one: on a busy
+// machine a replica takes seconds to start. What a violation says stands at once.
+func applicationEnds(t *testing.T, want checker.Verdict, o ApplicationOptions) (r checker.Results) {
+	t.Helper()
+	for _, longer := range []time.Duration{1, 2, 4} {
+		again := o
+		again.TimeLimit = longer * o.TimeLimit
+		if r = runApplication(t, again).Results; r.Verdict == want || r.Verdict == checker.Violation {
+			break
+		}
+	}
+	return r
+}
+
+// TestApplications: applications that public bug reports are about are found, by the property that the report is about,
+// and their right forms are valid. None of them takes a fault.
+func TestApplications(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		property checker.Property
+		cause    string // "" for an invariant, which has none
+	}{
+		{"quartz", checker.ExactlyOnce, application.CauseDecidedBeforeLock},
+		{"liquibase", checker.ExactlyOnce, application.CauseDecidedBeforeLock},
+		{"shared_object", checker.MutualExclusion, application.CauseHolderHealthy},
+		{"two_locks", checker.MutualExclusion, application.CauseHolderHealthy},
+		{"janitor", checker.MutualExclusion, application.CauseHolderHealthy},
+		{"never_released", checker.Invariants, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			t.Run("wrong", func(t *testing.T) {
+				t.Parallel()
+				r := applicationEnds(t, checker.Violation, applicationOptions(t, c.name, "wrong"))
+				f := r.Finding(c.property)
+				if r.Verdict != checker.Violation || f.Verdict != checker.Violation || c.cause != "" && f.Causes[c.cause] == 0 {
+					t.Errorf("%s; %s is %s by %v", r.Verdict, c.property, f.Verdict, f.Causes)
+				}
+			})
+			t.Run("right", func(t *testing.T) {
+				t.Parallel()
+				if r := applicationEnds(t, checker.Valid, applicationOptions(t, c.name, "right")); r.Verdict != checker.Valid {
+					t.Errorf("%s: %s", r.Verdict, r.Sentence)
+				}
+			})
+		})
+	}
+}
+
+// TestApplicationUnderFaults: pauses and kills of replicas are proven, and killed replicas work again.
+func TestApplicationUnderFaults(t *testing.T) {
+	t.Parallel()
+	o := applicationOptions(t, "quartz", "right")
+	o.Nemesis, o.TimeLimit = "pause,kill", clustertest.Slow(16*time.Second)
+	r := applicationEnds(t, checker.Violation, o) // a pause may let two replicas do the same job
+	for _, kind := range []string{"pause", "kill"} {
+		if !slices.ContainsFunc(r.Faults, func(f checker.FaultCoverage) bool { return f.Kind == kind && f.Counts() && f.Healed }) {
+			t.Errorf("no %s counts: %+v", kind, r.Faults)
+		}
+	}
+	if r.Application.Restarts == 0 {
+		t.Errorf("no replica was started again: %+v", r.Application)
+	}
+}

@@ -1,0 +1,30 @@
+"""A janitor deletes what it takes for locks of the dead (the kind of sidekiq-unique-jobs #488)."""
+import threading, time
+from table import RIGHT, Lock, connect, do, say
+
+n, process = 0, time.time_ns()
+
+
+def janitor():
+    db = connect()
+    while True:
+        time.sleep(0.7)
+        if RIGHT:
+            db.execute("DELETE FROM locks WHERE until < ?", (time.time(),))
+        else:  # a job takes less than a second, so the lock of a job that began a second ago is of no use
+            db.execute("DELETE FROM locks WHERE until < ?", (time.time() + 4,))
+
+
+threading.Thread(target=janitor, daemon=True).start()
+db = connect()
+while True:
+    time.sleep(0.05)
+    lock = Lock(db, "job", lease=5)
+    if not lock.acquire():
+        continue
+    say("acquired job")
+    time.sleep(1.5)
+    n += 1
+    do(db, f"{process}-{n}")
+    say("releasing job")
+    lock.release()
