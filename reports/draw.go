@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"slices"
@@ -141,7 +142,12 @@ func (p picture) legend() g.Node {
 	bar("wait info", 6, 3, "asks, outcome unknown")
 	bar("overlap", 1, 12, "two hold it", tint)
 	bar("violated", 1, 12, "time of the violation", tint)
-	bar("effect", 0, 14, "worker under a fault")
+	bar("held", 1, 12, "hold, as far as lines show it")
+	bar("did", 1, 12, "effect")
+	bar("kept", 1, 12, "invariant held")
+	bar("red", 1, 12, "invariant did not hold")
+	bar("unmet", 1, 12, "invariant did not hold yet")
+	bar("effect", 0, 14, cmp.Or(p.Noun, "worker")+" under a fault")
 	bar("effect killed", 0, 14, "worker killed")
 	bar("fault", 3, 8, "fault, at most")
 	symbol("read", "12", "14", "6", "7", "read")

@@ -50,7 +50,6 @@ const (
 // The size is bounded: what had to be left out is said in its place.
 func HTML(w io.Writer, h *history.History, r checker.Results) error {
 	rec := newRecord(h, r)
-	shown, drawn := newCloseUps(rec, r)
 	word := strings.ToUpper(string(Plain(r.Verdict)))
 	return WritePage(w, word+": "+clean(h.Header.Lock)+", "+clean(h.Header.Workload), runStyle+reportStyle, copyScript+detailScript+zoomScript,
 		g.Raw(symbols),
@@ -58,16 +57,25 @@ func HTML(w io.Writer, h *history.History, r checker.Results) error {
 			g.Map(warnings(h, rec), func(text string) g.Node { return html.P(html.Class("warning"), g.Text(text)) }),
 			html.Dl(html.Class("run"), g.Map(factsOf(h.Header, r), fact.item)),
 			html.Dl(html.Class("verdicts"), html.Aria("label", "Verdict by property"), verdictItems(addressed(opinionsOf(r), r)))),
-		html.Main(
-			situationSection(rec, r, shown, drawn),
-			remediesSection(adviceFor(h.Header, r)),
-			wholeRun(rec, h, r, shown, drawn),
-			findingsSection(r),
-			Section("In figures", html.Dl(html.Class("figures"), g.Map(figures(r), fact.item))),
-			rec.faultsSection(h.Header, r.Faults),
-			incidentsSection(r, shown, drawn && !h.Excerpt),
-			commandSection(h.Header)),
+		mainOf(rec, h, r),
 		html.Footer(g.Text("lockcheck "+clean(h.Header.Version)+" · run "+clean(h.Header.Run)+" · started "+clean(h.Header.Started))))
+}
+
+// mainOf is the page between its header and its footer.
+func mainOf(rec *record, h *history.History, r checker.Results) g.Node {
+	if r.Application != nil && h.Header.Application != nil {
+		return applicationMain(rec, h, r)
+	}
+	shown, drawn := newCloseUps(rec, r)
+	return html.Main(
+		situationSection(rec, r, shown, drawn),
+		remediesSection(adviceFor(h.Header, r), false),
+		wholeRun(rec, h, r, shown, drawn),
+		findingsSection(r),
+		Section("In figures", html.Dl(html.Class("figures"), g.Map(figures(r), fact.item))),
+		rec.faultsSection(h.Header, r.Faults),
+		incidentsSection(r, shown, drawn && !h.Excerpt),
+		commandSection(h.Header))
 }
 
 // name is the property, which leads to its incidents.
@@ -132,8 +140,12 @@ func wholeRun(rec *record, h *history.History, r checker.Results, shown closeUps
 			charts = append(charts, html.H3(g.Text(chart.Title)), chart.figure(strings.Join(chart.Notes, " ")))
 		}
 	}
-	whole := overview(rec, shown.shown[0])
-	caption := "One row for each worker; the frame marks the part shown above. Paler blocks stand for several holds."
+	return wholeStage(overview(rec, shown.shown[0]), g.Group{html.Div(html.Class("charts"), charts)},
+		"One row for each worker; the frame marks the part shown above. Paler blocks stand for several holds.", latencyTable(latencyRows(rec)))
+}
+
+// wholeStage shows the picture of a whole run, which can be zoomed together with others below it.
+func wholeStage(whole picture, below g.Node, caption string, more ...g.Node) g.Node {
 	button := func(does, label, text string) g.Node {
 		return html.Button(html.Type("button"), html.Data("do", does), g.If(label != "", html.Aria("label", label)), g.Text(text))
 	}
@@ -142,8 +154,7 @@ func wholeRun(rec *record, h *history.History, r checker.Results, shown closeUps
 			button("in", "Zoom in", "+"), button("out", "Zoom out", "−"), g.Text(" "), button("left", "Earlier", "←"), button("right", "Later", "→"), g.Text(" "), button("all", "", "whole run"), g.Text(" "),
 			Soft("or the keys + − ← → 0; drag to move, Ctrl and wheel to zoom; merged holds come apart"), g.Text(" "),
 			html.Span(html.Class("soft"), html.Role("status"), html.ID("range"))),
-		html.Div(html.ID("stage"), whole.figure(strings.Join(append([]string{caption}, whole.Notes...), " ")), html.Div(html.Class("charts"), charts)),
-		latencyTable(latencyRows(rec)))
+		html.Div(html.ID("stage"), whole.figure(strings.Join(append([]string{caption}, whole.Notes...), " ")), below), g.Group(more))
 }
 
 func findingsSection(r checker.Results) g.Node {

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -49,7 +50,7 @@ func (c *canvas) phases(bottom int) {
 		text := ""
 		switch e.Note {
 		case history.PhaseReady:
-			text = "workers start"
+			text = cmp.Or(c.Noun, "worker") + "s start"
 		case history.PhaseRecovery:
 			text = "no more faults"
 		case history.PhaseFinal:

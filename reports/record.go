@@ -21,6 +21,7 @@ type record struct {
 	calls      map[history.Function][]call // that succeeded
 	claims     []claim                     // by their beginnings
 	unowned    []claim                     // those that no hold came of
+	restarted  bool                        // replicas of an application are, after a kill
 	blind      int64                       // when the observer of the service stopped; 0 for never
 	ttl        time.Duration
 	session    bool // leases are renewed without a record
@@ -65,6 +66,7 @@ func newRecord(h *history.History, r checker.Results) *record {
 		holds:       slices.Clone(r.Holds),
 		ttl:         h.Header.Lease,
 		session:     h.Header.Session,
+		restarted:   h.Header.Application != nil,
 		calls:       map[history.Function][]call{},
 		stages:      map[string][]history.Event{},
 		faults:      r.Faults,
@@ -182,9 +184,9 @@ func (rec *record) force(f checker.FaultCoverage) (from, to int64) {
 }
 
 // ended lists the targets that a fault is the end of: servers are started again
-// after a kill, workers are not.
+// after a kill, and so are replicas, but workers are not.
 func (rec *record) ended(f checker.FaultCoverage) []string {
-	if !history.Does(f.Kind, history.Ends) {
+	if rec.restarted || !history.Does(f.Kind, history.Ends) {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(f.Targets), func(t string) bool { return !slices.Contains(rec.workers, t) })

@@ -45,6 +45,9 @@ func (a RemedyAdvice) name() string { return cmp.Or(a.Flag, a.Words) }
 // adviceFor lists remedies for what was violated in a run, by causes, the most frequent first.
 func adviceFor(h history.Header, r checker.Results) []RemedyAdvice {
 	var all []RemedyAdvice
+	if h.Application != nil {
+		return adviceForApplication(r)
+	}
 	for _, cause := range causesOf(r) {
 		for _, o := range remedies.Offers(cause, h) {
 			remedy := remedies.ByName(o.Remedy)
@@ -56,6 +59,20 @@ func adviceFor(h history.Header, r checker.Results) []RemedyAdvice {
 				advice.Shown = append(advice.Shown, ShownBy{name, remedies.Command(name), remedies.OnDocker(name)})
 			}
 			all = append(all, advice)
+		}
+	}
+	return all
+}
+
+// adviceForApplication lists what to change in an application.
+func adviceForApplication(r checker.Results) []RemedyAdvice {
+	var all []RemedyAdvice
+	for _, cause := range remedies.CausesOfApplication(r) {
+		for _, a := range remedies.ForApplication(cause) {
+			if slices.ContainsFunc(all, func(named RemedyAdvice) bool { return named.Remedy == a.Remedy }) {
+				continue // one change helps against several causes
+			}
+			all = append(all, RemedyAdvice{Cause: cause, Remedy: a.Remedy, Words: remedies.ByName(a.Remedy).Words, Effect: a.Effect, Why: a.Why, helps: true})
 		}
 	}
 	return all
@@ -84,7 +101,14 @@ const maxCauses = 2
 // remedies says in a few lines what would have helped.
 func (t *terminal) remedies(r checker.Results, o TerminalOptions) {
 	all := adviceFor(o.Header, r)
-	causes := causesOf(r)
+	var causes []string
+	separator := ", " // of flags
+	if o.Header.Application != nil {
+		separator = "; "
+	}
+	for _, of := range chunks(all, func(a, b RemedyAdvice) bool { return a.Cause == b.Cause }) {
+		causes = append(causes, of[0].Cause)
+	}
 	for _, cause := range causes[:min(len(causes), maxCauses)] {
 		var lines []fact
 		shown := ""
@@ -93,18 +117,23 @@ func (t *terminal) remedies(r checker.Results, o TerminalOptions) {
 			for _, a := range all {
 				if a.Cause == cause && a.Effect == effect && a.helps {
 					names = append(names, a.name())
-					shown = cmp.Or(shown, a.Shown[0].Command)
+					if len(a.Shown) > 0 {
+						shown = cmp.Or(shown, a.Shown[0].Command)
+					}
 				}
 			}
 			if len(names) > 0 {
-				lines = append(lines, fact{string(effect), strings.Join(names, ", ")})
+				lines = append(lines, fact{string(effect), strings.Join(names, separator)})
 			}
 		}
 		if len(lines) == 0 {
 			continue
 		}
 		t.hang("  ", t.paint(bold, "what would help")+": ", clean(cause))
-		for _, l := range append(lines, fact{"shown by", o.CommandLine(shown)}) {
+		if shown != "" {
+			lines = append(lines, fact{"shown by", o.CommandLine(shown)})
+		}
+		for _, l := range lines {
 			t.hang("    ", "  "+l.Name+": ", l.Value)
 		}
 		t.blank()
@@ -112,11 +141,15 @@ func (t *terminal) remedies(r checker.Results, o TerminalOptions) {
 }
 
 // remediesSection says what would have helped, by causes.
-func remediesSection(all []RemedyAdvice) g.Node {
+func remediesSection(all []RemedyAdvice, application bool) g.Node {
 	if len(all) == 0 {
 		return nil
 	}
 	var causes g.Group
+	columns := []string{"Remedy", "It", "Because, and how far", "Shown by"}
+	if application {
+		columns = columns[:3] // no flag tries a change of the application
+	}
 	for _, of := range chunks(all, func(a, b RemedyAdvice) bool { return a.Cause == b.Cause }) {
 		var rows, lacking g.Group
 		for _, a := range of {
@@ -127,7 +160,10 @@ func remediesSection(all []RemedyAdvice) g.Node {
 			rows = append(rows, a.row())
 		}
 		causes = append(causes, html.H3(CleanText(of[0].Cause)), g.If(len(rows) > 0, Wide("Remedies: "+of[0].Cause, html.Table(html.Class("remedies"),
-			html.Caption(g.Text("Each can be shown by a run.")), Heads("Remedy", "It", "Because, and how far", "Shown by"), html.TBody(rows)))), lacking)
+			g.If(!application, html.Caption(g.Text("Each can be shown by a run."))), Heads(columns...), html.TBody(rows)))), lacking)
+	}
+	if application {
+		return Section("What would help", html.ID("remedies"), causes)
 	}
 	return Section("What would help", html.ID("remedies"), causes, html.P(html.Class("note"), g.Text("All that the lock supports, with the same seed: the line under "),
 		html.I(g.Text("How it was run")), g.Text(" with "), html.Code(g.Text("--with-remedies")), g.Text(".")))
@@ -139,7 +175,7 @@ func (a RemedyAdvice) row() g.Node {
 		shown = append(shown, html.Code(g.If(i > 0, html.Class("more")), g.Text(s.Command)), g.If(s.Docker, g.Group{g.Text(" "), Soft("(on Docker)")}), g.Text(" "))
 	}
 	return html.Tr(RowHead(g.Text(a.Words), g.If(a.Flag != "", g.Group{html.Br(), html.Code(g.Text(a.Flag))})),
-		html.Td(g.Text(string(a.Effect)), g.If(a.InForce, g.Group{g.Text(" "), Soft("(this run had it)")})), html.Td(g.Text(a.Why)), html.Td(shown))
+		html.Td(g.Text(string(a.Effect)), g.If(a.InForce, g.Group{g.Text(" "), Soft("(this run had it)")})), html.Td(g.Text(a.Why)), g.If(len(shown) > 0, html.Td(shown)))
 }
 
 // chunks cuts a list where neighbours differ.

@@ -238,9 +238,9 @@ func byCost(findings []checker.Finding) []checker.Finding {
 
 func costOf(p checker.Property) int {
 	switch p {
-	case checker.NoLostUpdate:
+	case checker.NoLostUpdate, checker.Invariants:
 		return 0
-	case checker.NoStaleWrite:
+	case checker.NoStaleWrite, checker.ExactlyOnce, checker.NoStaleEffect:
 		return 1
 	case checker.MutualExclusion:
 		return 2
@@ -271,14 +271,17 @@ func facts(h history.Header) []fact {
 		lease = Length(h.Lease)
 	}
 	faults := strings.Join(cleanAll(h.Faults), ", ")
-	all := []fact{
-		{"lock", orNone(clean(h.Lock))},
-		{"workload", orNone(clean(h.Workload))},
-		{"guard", orNone(clean(h.Guard))},
-		{"faults", orNone(faults)},
-		{"lease", lease},
-		{"workers", strconv.Itoa(len(h.Workers))},
-		{"seed", strconv.FormatUint(h.Seed, 10)},
+	all := applicationFacts(h)
+	if all == nil {
+		all = []fact{
+			{"lock", orNone(clean(h.Lock))},
+			{"workload", orNone(clean(h.Workload))},
+			{"guard", orNone(clean(h.Guard))},
+			{"faults", orNone(faults)},
+			{"lease", lease},
+			{"workers", strconv.Itoa(len(h.Workers))},
+			{"seed", strconv.FormatUint(h.Seed, 10)},
+		}
 	}
 	if h.Source != "" {
 		all = append(all, fact{"servers", clean(h.Source)})

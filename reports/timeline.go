@@ -20,6 +20,7 @@ type picture struct {
 	Paths           []stroke
 	Arrows          []arrow
 	Attempt         string   // what the name of a hold means, if one is named after its attempt
+	Noun            string   // what rows are of; "" for workers
 	Notes           []string // what was left out or merged
 }
 

@@ -91,6 +91,18 @@ const (
 	OtherLock    = "another lock"
 )
 
+// Names of remedies that are changes of an application.
+const (
+	UniqueKey     = "unique key"
+	TermInWhere   = "token in the statement"
+	ExternalKey   = "idempotency key elsewhere"
+	ReadUnderLock = "decision under the lock"
+	ConfirmStored = "confirmation after the commit"
+	ReleaseAlways = "release on every path"
+	RepairAtStart = "repair at the start"
+	ShorterLease  = "shorter lease"
+)
+
 // longer is how many times as long a longer lease is in a test.
 const longer = 5
 
@@ -114,6 +126,14 @@ func All() []Remedy {
 		{OwnerChecked, "a release that looks at the owner first", Change{}},
 		{OtherSetting, "another setting or version of the same lock", Change{}},
 		{OtherLock, "another lock", Change{}},
+		{UniqueKey, "a unique key on the piece of work, inserted in the transaction that does it", Change{}},
+		{TermInWhere, "the fencing token in the WHERE clause of every write", Change{}},
+		{ExternalKey, "an idempotency key at the other side, for payments and mails", Change{}},
+		{ReadUnderLock, "a decision that is made, or made again, under the lock", Change{}},
+		{ConfirmStored, "a confirmation only once the work is committed", Change{}},
+		{RepairAtStart, "a start that finishes or undoes what a dead replica left half done", Change{}},
+		{ReleaseAlways, "a release on every path out of the section", Change{}},
+		{ShorterLease, "a shorter lease", Change{}},
 	}
 }
 
