@@ -27,15 +27,16 @@ var maxWordsOf = map[string]int{
 	"docs/first-hour.md":       1_700,
 	"docs/guide.md":            1_500,
 	"docs/stories.md":          1_500,
-	"docs/history.md":          1_600,
+	"docs/history.md":          1_750,
 	"docs/locks/":              8_000,
+	"docs/own-application.md":  1_200,
 	"docs/own-lock.md":         1_700,
 	"docs/protocol.md":         1_500,
 	"docs/reading-a-report.md": 1_500,
 	"docs/schedules.md":        1_500,
 	"docs/tutorials/":          1_200,
 	"docs/verdicts.md":         2_400,
-	"examples/":                1_000,
+	"examples/":                1_200,
 	"checker/testdata/corpus/": 400,
 }
 
@@ -131,7 +132,7 @@ func TestWordsControl(t *testing.T) {
 		{map[string]int{"docs/faq.md": maxPageWords, "docs/claims.md": 2_000}, "[]"},
 		{map[string]int{"docs/faq.md": maxPageWords + 1}, "[docs/faq.md has 1001 words, and may have 1000]"},
 		{map[string]int{"docs/claims.md": 2_001}, "[docs/claims.md has 2001 words, and may have 2000]"},
-		{map[string]int{"examples/a/README.md": 501, "examples/README.md": 500}, "[examples/ has 1001 words, and may have 1000]"},
+		{map[string]int{"examples/a/README.md": 601, "examples/README.md": 600}, "[examples/ has 1201 words, and may have 1200]"},
 		{many, "[the docs have 50000 words, and may have 40000]"},
 	} {
 		if got := fmt.Sprint(wordy(c.words)); got != c.want {
