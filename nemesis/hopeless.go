@@ -2,7 +2,9 @@ package nemesis
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"lockcheck/clusters"
 	"lockcheck/history"
@@ -85,6 +87,23 @@ func (r resolver) wouldKillTooMany(step Step) error {
 	if victims == 0 || workers-victims >= LeastAlive {
 		return nil
 	}
+	word, of, _ := strings.Cut(step.Target, " ")
+	enough := victims + LeastAlive
+	switch {
+	case step.Target == roleWorkers, word == roleAll && of != "":
+		return wrong("target", "%w: %q would kill every worker, and at least %d must stay alive; %s", errTooFewWorkers, step.Target, LeastAlive, r.killable())
+	case word == roleMajority: // it grows with the workers
+		enough = 2*LeastAlive + 1
+	}
 	return wrong("target", "%w: this would kill %d of %d workers, and at least %d must stay alive; kill fewer, or run at least %d workers (--concurrency)",
-		errTooFewWorkers, victims, workers, LeastAlive, victims+LeastAlive)
+		errTooFewWorkers, victims, workers, LeastAlive, enough)
+}
+
+// killable says which target leaves enough workers alive.
+func (r resolver) killable() string {
+	most := len(r.env.Workers) - LeastAlive
+	if most <= 0 {
+		return fmt.Sprintf("run at least %d workers (--concurrency), and write target: w1", 1+LeastAlive)
+	}
+	return "write target: " + strings.ReplaceAll(describe(r.env.Workers[:most]), ", ", ",")
 }

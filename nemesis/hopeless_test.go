@@ -3,9 +3,14 @@ package nemesis
 import (
 	"context"
 	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"lockcheck/clusters"
 )
 
 // TestHopeless refuses before a run what would be skipped in any, and nothing that some run can do.
@@ -35,7 +40,9 @@ func TestHopeless(t *testing.T) {
 		{"a strobe by too little for this lease", Step{Fault: "clock-strobe", Target: "n1", Step: Span{Leases: 1}}, "too small to be proven"},
 		{"one killed of three", Step{Fault: "kill", Target: "holder", When: WhenHolding}, ""},
 		{"two killed of three", Step{Fault: "kill", Target: "w1,w2"}, "this would kill 2 of 3 workers, and at least 2 must stay alive"},
-		{"all killed", Step{Fault: "kill", Target: "all workers"}, "run at least 5 workers"},
+		{"all killed", Step{Fault: "kill", Target: "all workers"}, `"all workers" would kill every worker, and at least 2 must stay alive; write target: w1`},
+		{"all killed by another name", Step{Fault: "kill", Target: "workers"}, `"workers" would kill every worker`},
+		{"most killed", Step{Fault: "kill", Target: "majority workers"}, "this would kill 2 of 3 workers, and at least 2 must stay alive; kill fewer, or run at least 5 workers"},
 		{"all servers killed", Step{Fault: "kill", Target: "all servers"}, ""},
 		{"one killed with a server", Step{Fault: "kill", Target: "n1,w1"}, ""},
 	} {
@@ -82,4 +89,41 @@ func planOf(env Environment, step Step) error {
 		return err
 	}
 	return n.Plan()
+}
+
+// TestKillWhatIsAdvised: what the refusal of a kill tells its reader to write is accepted, with any number of workers.
+func TestKillWhatIsAdvised(t *testing.T) {
+	refused := 0
+	for workers := 1; workers <= 7; workers++ {
+		for _, target := range []string{"workers", "all worker", "all workers", "majority workers", "w1"} {
+			err := killOf(workers, target)
+			if err == nil {
+				continue
+			}
+			refused++
+			advised, then := target, workers
+			if more := regexp.MustCompile(`run at least (\d+)`).FindStringSubmatch(err.Error()); more != nil {
+				then, _ = strconv.Atoi(more[1])
+			}
+			if _, other, is := strings.Cut(err.Error(), "write target: "); is {
+				advised = other
+			}
+			if again := killOf(then, advised); again != nil {
+				t.Errorf("%s of %d: %v\nthen %s of %d: %v", target, workers, err, advised, then, again)
+			}
+		}
+	}
+	if refused != 3*7+4+2 {
+		t.Errorf("%d were refused", refused)
+	}
+}
+
+// killOf is why so many workers, or some of them, cannot be killed; nil if they can.
+func killOf(workers int, target string) error {
+	env := fiveAndThree()
+	env.Workers = nil
+	for i := range workers {
+		env.Workers = append(env.Workers, &clusters.Node{Name: fmt.Sprintf("w%d", i+1)})
+	}
+	return planOf(env, Step{Fault: "kill", Target: target, For: Span{Plus: time.Second}})
 }

@@ -35,8 +35,12 @@ func randomPause(rng *rand.Rand, env Environment, step *Step) {
 		step.For = Span{Plus: env.Pause}
 		return
 	}
-	step.For = Span{Leases: 1, Plus: env.Silence + 500*time.Millisecond + time.Duration(rng.Int64N(int64(time.Second)))}
+	half := UsualPause(0) / 2
+	step.For = Span{Leases: 1, Plus: env.Silence + half + time.Duration(rng.Int64N(int64(2*half)))}
 }
+
+// UsualPause is about how long random pauses are with a lease, if their length is open.
+func UsualPause(lease time.Duration) time.Duration { return lease + time.Second }
 
 func (p *pause) Apply(ctx context.Context) (agent.Moment, error) { return p.signal(ctx, agent.Stop) }
 

@@ -2,9 +2,11 @@ package reports
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	g "maragu.dev/gomponents"
 	"maragu.dev/gomponents/html"
@@ -12,6 +14,7 @@ import (
 	"lockcheck/checker"
 	"lockcheck/history"
 	"lockcheck/internal/remedies"
+	"lockcheck/nemesis"
 )
 
 // RemedyAdvice is what a remedy does against a cause of the violations of a run.
@@ -52,7 +55,7 @@ func adviceFor(h history.Header, r checker.Results) []RemedyAdvice {
 		for _, o := range remedies.Offers(cause, h) {
 			remedy := remedies.ByName(o.Remedy)
 			advice := RemedyAdvice{
-				Cause: cause, Remedy: remedy.Name, Words: remedy.Words, Flag: remedy.Change.Flag(h.Lock, h.Lease),
+				Cause: cause, Remedy: remedy.Name, Words: remedy.Words, Flag: flagFor(h, cause, remedy.Change),
 				Effect: o.Effect, Why: o.Why, Lacks: o.Lacks, InForce: o.InForce, helps: o.Helps(),
 			}
 			for _, name := range o.Experiments(h.Lock) {
@@ -62,6 +65,32 @@ func adviceFor(h history.Header, r checker.Results) []RemedyAdvice {
 		}
 	}
 	return all
+}
+
+// flagFor is the flag that makes a change for a run whose violations had a cause; "" if no flag does.
+// Random pauses and cuts grow with the lease, so a longer lease alone would change nothing: the flag of a lease
+// names a pause beside it that the lease outlasts. No flag keeps a cut, or a pause of a schedule, as long as it was.
+func flagFor(h history.Header, cause string, c remedies.Change) string {
+	stops := func(kind string) bool { return history.Does(kind, history.Stops) }
+	switch {
+	case c.Leases == 0 || h.Lease == 0:
+		return c.Flag(h.Lock, h.Lease)
+	case cause == checker.CauseCutOff:
+		return ""
+	case !slices.ContainsFunc(h.Faults, stops):
+		return c.Flag(h.Lock, h.Lease)
+	case h.Parameters["schedule"] != "":
+		return ""
+	}
+	pause, err := time.ParseDuration(h.Parameters["pause"])
+	if err != nil || pause <= 0 {
+		pause = nemesis.UsualPause(h.Lease)
+	}
+	c.Leases = max(c.Leases, int(pause/h.Lease)+2)
+	if lock, _ := remedies.LockOf(h); lock.MaxTTL != 0 && time.Duration(c.Leases)*h.Lease > lock.MaxTTL {
+		return ""
+	}
+	return fmt.Sprintf("%s --pause %s", c.Flag(h.Lock, h.Lease), pause)
 }
 
 // adviceForApplication lists what to change in an application.
@@ -112,7 +141,7 @@ func (t *terminal) remedies(r checker.Results, o TerminalOptions) {
 	for _, cause := range causes[:min(len(causes), maxCauses)] {
 		var lines []fact
 		shown := ""
-		for _, effect := range []remedies.Effect{remedies.Prevents, remedies.Contains, remedies.Rarer} {
+		for _, effect := range []remedies.Effect{remedies.Prevents, remedies.Contains, remedies.Rarer, remedies.Softens} {
 			var names []string
 			for _, a := range all {
 				if a.Cause == cause && a.Effect == effect && a.helps {

@@ -9,11 +9,12 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/history"
+	"lockcheck/internal/remedies"
 )
 
 // paused is a run of the lock memory whose holders were stopped.
 func pausedRun() (history.Header, checker.Results) {
-	h := history.Header{Lock: "memory", Workload: "set", Guard: "none", Lease: time.Second, Seed: 7}
+	h := history.Header{Lock: "memory", Workload: "set", Guard: "none", Lease: time.Second, Faults: []string{history.Pause}, Seed: 7}
 	causes := map[string]int64{checker.CausePaused: 3, checker.CauseTwice: 1}
 	return h, checker.Results{
 		Verdict: checker.Violation, Sentence: "updates are gone", Incidents: 3,
@@ -34,7 +35,7 @@ func TestRemedies(t *testing.T) {
 		text := strings.Join(strings.Fields(b.String()), " ")
 		for _, want := range []string{
 			"what would help: lease ran out while its holder was paused", "makes it harmless: --guard fence, --guard cas, --guard ask",
-			"makes it rarer: --ttl 5s, --check-before-write", "shown by: lockcheck repro holder-pause-fenced-memory", "what would help: granted twice",
+			"makes it rarer: --ttl 5s --pause 2s", "prevents most losses only: --check-before-write", "shown by: lockcheck repro holder-pause-fenced-memory", "what would help: granted twice",
 		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%d columns: %q is not in\n%s", width, want, b.String())
@@ -74,5 +75,55 @@ func TestRemedies(t *testing.T) {
 		if all := adviceFor(h, other); len(all) > 0 {
 			t.Errorf("%s: %+v", name, all)
 		}
+	}
+}
+
+// TestFlagOfALongerLease: the flag names a pause that the longer lease outlasts, for random pauses grow with the lease;
+// there is none where no flag keeps the fault as long as it was.
+func TestFlagOfALongerLease(t *testing.T) {
+	longer := remedies.ByName(remedies.LongerLease).Change
+	given := func(name, value string) map[string]string { return map[string]string{name: value} }
+	for _, c := range []struct {
+		name, cause, lock, fault string
+		parameters               map[string]string
+		want                     string
+	}{
+		{"random pauses", checker.CausePaused, "memory", history.Pause, nil, "--ttl 5s --pause 2s"},
+		{"freezes", checker.CausePaused, "redis", history.Freeze, nil, "--ttl 5s --pause 2s"},
+		{"pauses of a length", checker.CausePaused, "memory", history.Pause, given("pause", "1.5s"), "--ttl 5s --pause 1.5s"},
+		{"pauses beyond five leases", checker.CausePaused, "memory", history.Pause, given("pause", "8s"), "--ttl 10s --pause 8s"},
+		{"beyond what the lock allows", checker.CausePaused, "zookeeper", history.Pause, given("pause", "2m"), ""},
+		{"pauses of a schedule", checker.CausePaused, "memory", history.Pause, given("schedule", "s.yaml"), ""},
+		{"cuts", checker.CauseCutOff, "redis", history.Partition, nil, ""},
+		{"long sections", checker.CauseOutlasted, "memory", "", nil, "--ttl 5s"},
+	} {
+		h := history.Header{Lock: c.lock, Lease: time.Second, Faults: []string{c.fault}, Parameters: c.parameters}
+		if got := flagFor(h, c.cause, longer); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	guard := remedies.ByName(remedies.Fence).Change
+	if got := flagFor(history.Header{Lock: "memory", Lease: time.Second, Faults: []string{history.Pause}}, checker.CausePaused, guard); got != "--guard fence" {
+		t.Error(got)
+	}
+}
+
+// TestRemediesOfAnIgnoredAcquire: what removes the violation is named as such, and a version check, which lets the first
+// write without the lock pass, is not.
+func TestRemediesOfAnIgnoredAcquire(t *testing.T) {
+	h, r := pausedRun()
+	r.Findings[0].Causes = map[string]int64{checker.CauseUnlocked: 2}
+	var b bytes.Buffer
+	if err := Terminal(&b, r, TerminalOptions{Header: h}); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(b.String()), " ")
+	for _, want := range []string{"prevents it: workers that check the result of acquire (omit --ignore-failed-acquire)", "prevents most losses only: --guard cas"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, b.String())
+		}
+	}
+	if strings.Contains(text, "makes it harmless") {
+		t.Error(b.String())
 	}
 }

@@ -18,6 +18,7 @@ const (
 	Prevents Effect = "prevents it"
 	Contains Effect = "makes it harmless" // two may hold the lock, and no data are lost
 	Rarer    Effect = "makes it rarer"
+	Softens  Effect = "prevents most losses only" // the violation stays
 	Useless  Effect = "does not help"
 )
 

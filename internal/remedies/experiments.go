@@ -11,6 +11,7 @@ import (
 // madeOn is the lock of each experiment in the table that is not made for several (perLock).
 func madeOn() map[string]string {
 	return map[string]string{
+		"claim/acquire-ignored/control":        "redis",
 		"claim/ask-server-stopped":             "memory",
 		"claim/cas-often":                      "none",
 		"claim/cas-rare":                       "none",

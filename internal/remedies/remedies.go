@@ -87,6 +87,7 @@ const (
 	OneServer    = "one server"
 	OnDisk       = "grants on disk"
 	OwnerChecked = "owner-checked release"
+	Obeyed       = "obeyed acquire"
 	OtherSetting = "another setting"
 	OtherLock    = "another lock"
 )
@@ -124,6 +125,7 @@ func All() []Remedy {
 		{OneServer, "one server that all clients connect to", Change{Option: clients.OneServer}},
 		{OnDisk, "a server that has each grant on its disk before it answers", Change{}},
 		{OwnerChecked, "a release that looks at the owner first", Change{}},
+		{Obeyed, "workers that check the result of acquire (omit --ignore-failed-acquire)", Change{}},
 		{OtherSetting, "another setting or version of the same lock", Change{}},
 		{OtherLock, "another lock", Change{}},
 		{UniqueKey, "a unique key on the piece of work, inserted in the transaction that does it", Change{}},

@@ -16,7 +16,7 @@ import (
 // TestTable: there is advice against each cause and no other, of remedies that there are, each
 // once, with a reason and with a run that shows it; what helps comes before what does not.
 func TestTable(t *testing.T) {
-	order := map[Effect]int{Prevents: 1, Contains: 2, Rarer: 3, Useless: 4}
+	order := map[Effect]int{Prevents: 1, Contains: 2, Rarer: 3, Softens: 4, Useless: 5}
 	for _, c := range checker.Causes() {
 		if len(For(c.Name)) == 0 {
 			t.Errorf("%s: no advice", c.Name)

@@ -18,9 +18,9 @@ func table() map[string][]Advice {
 	return map[string][]Advice{
 		checker.CausePaused: {
 			fence, inDatabase, compare, once, asking,
-			{LongerLease, Rarer, "only pauses longer than the lease do it then; the lock of a holder that died is free as much later",
+			{LongerLease, Rarer, "a pause within the longer lease is harmless; others wait as much longer for the lock of a holder that died",
 				[]string{"repro/holder-pause-LOCK/control", "claim/ten-times", "claim/ten-times/control"}},
-			{Check, Rarer, "a holder that wakes up before the look notices; one that is stopped between look and write, or whose write is late, does not",
+			{Check, Softens, "a holder that wakes up before the look notices; one that is stopped between look and write, or whose write is late, does not",
 				[]string{"claim/database-outside"}},
 			{Renewal, Useless, "a stopped process renews nothing", []string{"claim/renewed-and-paused"}},
 			{OtherLock, Useless, "every lock with a lease has it", []string{"repro/holder-pause-LOCK", "repro/holder-pause-zookeeper"}},
@@ -29,16 +29,16 @@ func table() map[string][]Advice {
 			fence, inDatabase, compare, once, asking,
 			{Probed, Rarer, "it gives up a silent connection before the server does, which the watch alone does not; a holder that still hears the server can notice too late",
 				[]string{"repro/postgres-cut/control", "repro/postgres-cut"}},
-			{Check, Rarer, "the holder runs, and can see that its deadline is over; a write that is late passes all the same",
-				[]string{"claim/database-outside"}},
 			{LongerLease, Rarer, "shorter cuts do nothing then", []string{"repro/consul-silent-loss/control"}},
+			{Check, Softens, "the holder runs, and can see that its deadline is over; a write that is late passes all the same",
+				[]string{"claim/database-outside"}},
 			{Renewal, Useless, "what is cut off cannot renew", []string{"repro/consul-silent-loss"}},
 		},
 		checker.CauseOutlasted: {
 			{Renewal, Prevents, "a healthy holder keeps its lease; a stopped one does not", []string{"claim/section-beyond-ttl", "claim/renewed-and-paused"}},
 			{LongerLease, Prevents, "if no section is longer than the lease", []string{"claim/ten-times", "claim/section-beyond-ttl/control"}},
 			fence, compare, once, asking,
-			{Check, Rarer, "the holder gives up what it has done; a write that is late passes all the same", []string{"claim/database-outside"}},
+			{Check, Softens, "the holder gives up what it has done; a write that is late passes all the same", []string{"claim/database-outside"}},
 		},
 		checker.CauseValidity: {
 			deadlines,
@@ -98,9 +98,10 @@ func table() map[string][]Advice {
 			{Renewal, Useless, "the holder is within its validity", []string{"repro/redsync-4.12.0-extend"}},
 		},
 		checker.CauseUnlocked: {
-			{CAS, Contains, "a write computed from an old version is refused, whoever sends it; the lock is not needed then",
+			{Obeyed, Prevents, "a worker that was not granted the lock does not use the data", []string{"claim/acquire-ignored/control"}},
+			{CAS, Softens, "a write computed from an old version is refused, whoever sends it; one computed from the newest is accepted, also without the lock",
 				[]string{"claim/cas-often"}},
-			once,
+			{Idempotency, Softens, "a job that was done before is refused; the first time it is accepted, also without the lock", once.Shown},
 		},
 		checker.CauseUnexplained: {
 			compare, fence, once, asking,
