@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"lockcheck/clusters"
-	"lockcheck/internal/spelling"
 )
 
 // Roles that a target can be named by, apart from the names of nodes. one,
@@ -261,7 +260,7 @@ type UnknownNodeError struct {
 }
 
 func (e *UnknownNodeError) Error() string {
-	return fmt.Sprintf("there is neither a node nor a role %q%s", e.Name, spelling.Hint(e.Name, e.Known))
+	return fmt.Sprintf("there is neither a node nor a role %q (the nodes are %s)", e.Name, strings.Join(e.Known, ", "))
 }
 
 // listed resolves a list of names.

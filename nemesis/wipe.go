@@ -19,7 +19,7 @@ func wipeKind() Kind {
 		Target: roleOne, Momentary: true,
 		Can: func(env Environment, node *clusters.Node) error {
 			if !env.server(node) {
-				return errors.New("the disk of a worker cannot be emptied; lockcheck's own clients keep nothing on it, one of yours may")
+				return errors.New("a worker's disk cannot be emptied; name a server")
 			}
 			return node.CanWipe()
 		},

@@ -116,7 +116,7 @@ func TestCompareUsage(t *testing.T) {
 		{[]string{"compare", "-f", s.suiteFile("locks: [memory]\ncolour: red\n")}, "line 2"},
 		{[]string{"compare", "--locks", "memroy"}, `lockcheck: --locks: unknown lock "memroy"; did you mean "memory"?`},
 		{[]string{"compare", "--locks", "memory", "--faults", "pauze"}, `lockcheck: --faults: unknown fault "pauze"; did you mean "pause"?`},
-		{[]string{"compare", "--locks", "memory", "--faults", "none", "--concurrency", "0"}, "lockcheck: --concurrency 0: at least 1 worker is needed"},
+		{[]string{"compare", "--locks", "memory", "--faults", "none", "--concurrency", "0"}, "lockcheck: --concurrency 0: at least 2 workers are needed to compete for the lock"},
 		{[]string{"compare", "--locks", "memory", "--ttl", "2s"}, "--ttl 2s: only a comparison under random faults takes it; to get one, use --faults pause:holder"},
 		{[]string{"compare", "--locks", "memory", "--faults", "at-rest,holder-pausd"}, "unknown fault \"holder-pausd\""},
 		{[]string{"compare", "--locks", "memory,memory"}, "lockcheck: --locks: memory is named twice"},

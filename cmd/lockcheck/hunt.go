@@ -86,7 +86,7 @@ func (f *huntFlags) add(flags flags) {
 func (f *huntFlags) check(flags *pflag.FlagSet) error {
 	switch {
 	case f.budget <= 0:
-		return runs.BadFlag("budget", f.budget, "it must be positive; a trial takes seconds, a finding takes minutes")
+		return runs.BadFlag("budget", f.budget, "it must be positive; write --budget 5m, or omit it (15m)")
 	case flags.Changed("ttl") && f.TTL <= 0:
 		return runs.BadFlag("ttl", f.TTL, "a lease must be positive")
 	}

@@ -127,7 +127,24 @@ func (s *system) test(cmd *cobra.Command, f *testFlags) error {
 	if err := s.machine(&o.Machine); err != nil {
 		return err
 	}
-	ctx, interrupt, release := s.interruptible(cmd.Context())
+	if o.Schedule != nil && len(o.Schedule.Steps) == 0 {
+		fmt.Fprintf(s.stderr, "%s has no steps, so no fault is injected.\n", f.schedule)
+	}
+	return f.inFile(s.testWith(cmd.Context(), o, f, expect))
+}
+
+// inFile names the schedule file in an error about its steps.
+func (f *testFlags) inFile(err error) error {
+	var usage *runs.UsageError
+	if f.schedule == "" || !errors.As(err, &usage) || usage.About != "schedule" {
+		return err
+	}
+	return &runs.UsageError{Err: fmt.Errorf("%s: %w", f.schedule, err), About: usage.About}
+}
+
+// testWith makes the runs that the flags ask for.
+func (s *system) testWith(ctx context.Context, o runs.Options, f *testFlags, expect checker.Verdict) error {
+	ctx, interrupt, release := s.interruptible(ctx)
 	defer release()
 	switch {
 	case f.remedies:
@@ -307,10 +324,21 @@ func (f *testFlags) unusedFlags(flags *pflag.FlagSet) error {
 		case len(requests) == 0:
 			return runs.BadFlag(name, nil, "--nemesis %s has no faults; name some, or omit --%s", f.Nemesis, name)
 		case name == "pause" && !slices.ContainsFunc(requests, stops):
-			return runs.BadFlag(name, nil, "no fault of --nemesis %s stops a process; write --nemesis pause,%s, or omit --pause", f.Nemesis, f.Nemesis)
+			return f.pausesNothing()
 		}
 	}
 	return nil
+}
+
+// pausesNothing says that --pause has no effect. It comes after the error of the faults themselves, for advice that
+// repeats them has to work.
+func (f *testFlags) pausesNothing() error {
+	o := f.Options
+	o.Pause = 0
+	if _, err := runs.OutlineOf(o); err != nil {
+		return err
+	}
+	return runs.BadFlag("pause", nil, "no fault of --nemesis %s stops a process; write --nemesis pause,%s, or omit --pause", f.Nemesis, f.Nemesis)
 }
 
 func readSchedule(path string) (nemesis.Schedule, error) {

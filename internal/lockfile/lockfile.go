@@ -57,7 +57,7 @@ func Find(name string) (Lock, error) {
 	info, known := clients.ByName(name)
 	if lock, version, is := strings.Cut(name, "@"); !known && is {
 		if _, known := clients.ByName(lock); known {
-			return Lock{}, fmt.Errorf("lock %q: the version is not part of the name here; write --lock %s --version %s", name, lock, version)
+			return Lock{}, fmt.Errorf("lock %q: write the version with its own flag: --lock %s --version %s", name, lock, version)
 		}
 	}
 	if !known {

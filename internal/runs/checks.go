@@ -50,7 +50,7 @@ func (t *test) checkValues() error {
 	case t.Wait > 0 && t.info.Endless:
 		return BadFlag("wait", t.Wait, "an attempt on lock %s waits until the lock is free; it has no timeout", t.Lock)
 	case t.Concurrency < 1:
-		return BadFlag("concurrency", t.Concurrency, "at least 1 worker is needed")
+		return BadFlag("concurrency", t.Concurrency, "at least 2 workers are needed to compete for the lock")
 	case len(t.Workers) > t.Concurrency:
 		return Usagef("%d workers are described, but only %d run", len(t.Workers), t.Concurrency)
 	case t.Concurrency > maxConcurrency:

@@ -273,7 +273,7 @@ func (t *test) guard() workloads.Guard { return workloads.Guard(t.Guard) }
 // plan makes the schedule.
 func (t *test) plan() error {
 	if t.TimeLimit <= t.recovery {
-		return BadFlag("time-limit", t.TimeLimit, "the recovery period of this lock alone takes %s", t.recovery)
+		return t.recoversOnly()
 	}
 	if t.Options.Schedule != nil {
 		t.schedule = *t.Options.Schedule
@@ -301,6 +301,17 @@ func (t *test) plan() error {
 	return nil
 }
 
+// recoversOnly says that the time limit leaves no time for faults, and which one does.
+func (t *test) recoversOnly() error {
+	longer := *t
+	longer.TimeLimit = t.recovery + time.Second
+	if err := longer.plan(); err != nil {
+		return err
+	}
+	_, least := longer.schedule.Least(t.effective)
+	return BadFlag("time-limit", t.TimeLimit, "the recovery period of this lock alone takes %s; write --time-limit %s", t.recovery, t.longEnough(max(least, time.Second)))
+}
+
 // shortestHold is how long a hold of any worker lasts at least, as far as its lease does.
 func (t *test) shortestHold() time.Duration {
 	var holds []time.Duration
@@ -323,6 +334,9 @@ func (t *test) renews(u workloads.Use) bool { return u.Renew && t.info.Renew && 
 func (t *test) settle() error {
 	servers, workers := t.spec.Plan(t.Nodes, t.Concurrency)
 	if err := t.settleOn(t.environment(servers, workers)); err != nil {
+		if t.Options.Schedule != nil {
+			return &UsageError{Err: err, About: "schedule"}
+		}
 		return &UsageError{Err: err, About: "nemesis"}
 	}
 	return nil
@@ -351,21 +365,26 @@ func settleOn(env nemesis.Environment, schedule nemesis.Schedule, leftOut []stri
 		return schedule, leftOut, nil
 	case !errors.As(err, &unsupported):
 		return schedule, leftOut, err
-	case !skip:
-		return schedule, leftOut, fmt.Errorf("%w; --skip-unsupported leaves it out", err)
 	}
 	var ids []string
 	for _, o := range plan.Unsupported() {
 		ids = append(ids, o.Step)
+	}
+	rest := schedule.Without(ids...)
+	switch {
+	case !skip && len(rest.Steps) == 0: // to skip it would leave nothing
+		return schedule, leftOut, err
+	case !skip:
+		return schedule, leftOut, fmt.Errorf("%w; --skip-unsupported leaves it out", err)
+	case len(rest.Steps) == 0:
+		return schedule, leftOut, fmt.Errorf("nothing is left of the schedule: %w", err)
+	}
+	for _, o := range plan.Unsupported() {
 		if why := o.Error(); !slices.Contains(leftOut, why) {
 			leftOut = append(leftOut, why)
 		}
 	}
-	schedule = schedule.Without(ids...)
-	if len(schedule.Steps) == 0 {
-		return schedule, leftOut, fmt.Errorf("nothing is left of the schedule: %w", err)
-	}
-	return schedule, leftOut, nil
+	return rest, leftOut, nil
 }
 
 // active is the time in which there may be faults.
