@@ -276,7 +276,11 @@ func (r *run) work(hard context.Context, interrupt <-chan struct{}) (interrupted
 }
 
 func (r *run) describe() string {
-	return fmt.Sprintf("%d workers, %s under lock %s, guard %s", r.Concurrency, r.Workload, r.info.Name, r.Guard)
+	workers := "1 worker"
+	if r.Concurrency > 1 {
+		workers = fmt.Sprintf("%d workers", r.Concurrency)
+	}
+	return fmt.Sprintf("%s, %s under lock %s, guard %s", workers, r.Workload, r.info.Name, r.Guard)
 }
 
 // wait returns when the time for faults is over, when the schedule is done (EndEarly), or when the

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lockcheck/clusters"
@@ -24,6 +25,8 @@ type session struct {
 	id       string
 	folder   string
 	progress Progress
+	// interrupted: the user ended the run, which says nothing more of what it will not do.
+	interrupted *atomic.Bool
 
 	site     *site
 	cluster  clusters.Cluster // that of the site, once it has started
@@ -54,7 +57,8 @@ func newSession(progress Progress) (session, error) {
 	id, err := cleanup.NewID(time.Now())
 	stopping := make(chan struct{})
 	return session{
-		id: id, progress: progress, failed: make(chan error, 1), stopping: stopping, over: make(chan struct{}),
+		interrupted: new(atomic.Bool),
+		id:          id, progress: progress, failed: make(chan error, 1), stopping: stopping, over: make(chan struct{}),
 		exits: make(map[*clusters.Node]<-chan clusters.Exit), follow: new(sync.WaitGroup),
 		stop: sync.OnceFunc(func() { close(stopping) }),
 	}, err
@@ -187,6 +191,9 @@ func (r *session) announce(e history.Event) {
 		return
 	}
 	f := e.Fault
+	if f.Stage == history.Skipped && r.interrupted.Load() {
+		return // no news: the run ends
+	}
 	switch f.Stage {
 	case history.Proven, history.Skipped, history.Unproven, history.Unhealed:
 		whom := cmp.Or(strings.Join(f.Targets, " "), f.Role)
@@ -240,6 +247,8 @@ func (r *session) awaitEnd(end time.Time, after time.Duration, interrupt, done, 
 		case <-r.ended:
 			return false, nil
 		case <-interrupt:
+			r.interrupted.Store(true)
+			r.progress.Step("interrupted: healing faults and stopping; Ctrl-C again ends at once")
 			return true, nil
 		case <-cancelled:
 			return true, nil

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -104,4 +105,29 @@ func TestImageCount(t *testing.T) {
 	if got := strings.Join(told.lines, "|"); got != "2 of 4 images; at most about 2 min left|4 of 4 images" {
 		t.Errorf("told %s", got)
 	}
+}
+
+// TestInterruptionTold: an interruption is acknowledged at once, and then nothing is said of the faults that no longer come.
+func TestInterruptionTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, interrupted := range []bool{false, true} {
+			progress, interrupt := &steps{}, make(chan struct{})
+			r, err := newSession(progress)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []string{"pause of w1 skipped: too late"}
+			if interrupted {
+				close(interrupt)
+				want = []string{"interrupted: healing faults and stopping; Ctrl-C again ends at once"}
+			}
+			if got, err := r.awaitEnd(time.Now().Add(time.Millisecond), 0, interrupt, nil, nil); got != interrupted || err != nil {
+				t.Fatal(got, err)
+			}
+			r.announce(history.Event{Fault: &history.Fault{Kind: history.Pause, Targets: []string{"w1"}, Stage: history.Skipped, Evidence: "too late"}})
+			if !slices.Equal(progress.lines, want) {
+				t.Errorf("interrupted %v: %q, want %q", interrupted, progress.lines, want)
+			}
+		}
+	})
 }
