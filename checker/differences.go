@@ -88,6 +88,10 @@ func RunsNeeded(all []Difference) int {
 	return stats.RunsNeeded(open, Chance)
 }
 
+// RunsNeededForAll is how many runs of each set are enough whatever happens in them: every figure has
+// something to compare.
+func RunsNeededForAll() int { return stats.RunsNeeded(len(figuresOfRuns()), Chance) }
+
 func perRun(runs []Results, of func(Results) stats.Count) []stats.Count {
 	var all []stats.Count
 	for _, r := range runs {

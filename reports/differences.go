@@ -17,16 +17,19 @@ func Differences(w io.Writer, differences []checker.Difference, first, second in
 	if incomparable != "" {
 		t.hang("    ", "", incomparable)
 	}
+	open := figuresOf(differences)
 	for i, p := range portions(differences) {
-		t.hang("    ", "", p.Name+": "+p.First+", then "+p.Second+": "+conclusion(differences[i]))
+		t.hang("    ", "", p.Name+": "+p.First+" against "+p.Second+": "+conclusion(differences[i], open))
 	}
 	t.hang("    ", "", chanceNote(differences, first, second))
 	_, err := w.Write(t.out.Bytes())
 	return err
 }
 
-func conclusion(d checker.Difference) string {
-	text := "no difference is shown"
+// conclusion says what a difference shows. Of several figures one alone may differ by chance, so each has to be as
+// unlikely as Holm's method asks of it.
+func conclusion(d checker.Difference, figures int64) string {
+	text := "no difference shown"
 	switch {
 	case !d.Open():
 		return "nothing to compare"
@@ -36,6 +39,9 @@ func conclusion(d checker.Difference) string {
 		text = "the second is worse"
 	case d.Better():
 		text = "the second is better"
+	}
+	if !d.Shown && figures > 1 && d.Chance < checker.Chance {
+		return fmt.Sprintf("%s (p = %.2g; with %d figures the smallest p must be at most %.2g)", text, d.Chance, figures, checker.Chance/float64(figures))
 	}
 	return fmt.Sprintf("%s (p = %.2g)", text, d.Chance)
 }
@@ -47,12 +53,12 @@ func chanceNote(all []checker.Difference, first, second int) string {
 	case needed == 0:
 		return "Nothing happened that could be compared."
 	case !slices.ContainsFunc(all, func(d checker.Difference) bool { return d.Compared }):
-		return fmt.Sprintf("Not compared: what happens in one run hangs together, so that chance can be told from a difference only between whole runs. "+
-			"With %s to compare that takes %d runs a side at least (--test-count %[2]d); here are %d and %d.",
+		return fmt.Sprintf("Not compared: what happens within one run has common causes, so only whole runs can show that a difference is more than chance. "+
+			"With %s to compare, that takes %d runs a side at least (--test-count %[2]d); here are %d and %d.",
 			Many(figuresOf(all), "figure"), needed, first, second)
 	}
 	return fmt.Sprintf("p is how likely a difference this large is by chance alone (permutation of %d and %d runs). "+
-		"All figures together are called different with a probability of %g at most if there is no difference (Holm).", first, second, checker.Chance)
+		"If there is no difference, the probability that any figure is called different is at most %g (Holm).", first, second, checker.Chance)
 }
 
 // figuresOf counts those that there is anything to compare in.

@@ -153,8 +153,8 @@ func NewSideBySide(a, b Document) SideBySide {
 	}
 }
 
-// Incomparable says why what happened in two runs, or two sets of them, cannot be compared; "" if
-// it can.
+// Incomparable says what else two runs, or two sets of them, differ in, so that a difference in what happened shows
+// little; "" for nothing.
 func Incomparable(a, b []history.Header) string {
 	var why []string
 	for _, p := range pairUp(allOf(a), allOf(b)) {
@@ -165,11 +165,11 @@ func Incomparable(a, b []history.Header) string {
 	if len(why) == 0 {
 		return ""
 	}
-	what := "These two runs"
+	what := "The two runs"
 	if len(a)+len(b) > 2 {
-		what = "These two sets of runs"
+		what = "The two sets of runs"
 	}
-	return what + " cannot be compared: they differ in " + listed(why) + ". What differs below may be due to that alone."
+	return what + " differ in " + listed(why) + ", so a difference below may come from that alone."
 }
 
 // allOf are the facts of runs, with each value that there is among them.

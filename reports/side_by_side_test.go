@@ -8,6 +8,7 @@ import (
 
 	"lockcheck/checker"
 	"lockcheck/history"
+	"lockcheck/internal/stats"
 )
 
 func TestPairUp(t *testing.T) {
@@ -90,10 +91,10 @@ func TestDifferences(t *testing.T) {
 		first, second []checker.Results
 		want          string
 	}{
-		{few, many, "lost updates: 10 of 400 (2.5 %), then 97 of 400 (24 %): the second is worse (p = 0.029)"},
+		{few, many, "lost updates: 10 of 400 (2.5 %) against 97 of 400 (24 %): the second is worse (p = 0.029)"},
 		{many, few, "the second is better (p = 0.029)"},
-		{many, many, "no difference is shown (p = 1)"},
-		{few[:3], many[:3], "25 %): not compared With 1 figure to compare that takes 4 runs a side at least (--test-count 4); here are 3 and 3."},
+		{many, many, "no difference shown (p = 1)"},
+		{few[:3], many[:3], "25 %): not compared With 1 figure to compare, that takes 4 runs a side at least (--test-count 4); here are 3 and 3."},
 		{losing(0), losing(0), "nothing to compare stale writes"},
 		{losing(0), losing(0), "Nothing happened that could be compared."},
 	} {
@@ -157,14 +158,28 @@ func TestIncomparable(t *testing.T) {
 		want string
 	}{
 		{only(of("redis", "none", "pause")), only(of("etcd", "none", "pause")), ""},
-		{only(of("redis", "none", "pause")), only(of("redis", "fence", "pause")), "These two runs cannot be compared: they differ in guard (none; fence)"},
+		{only(of("redis", "none", "pause")), only(of("redis", "fence", "pause")), "The two runs differ in guard (none; fence), so a difference below may come from that alone."},
 		{only(of("redis", "none", "pause")), only(of("redis", "none", "clock", "kill")), "faults (pause; clock, kill)"},
 		{only(of("redis", "none", "pause"), of("redis", "none", "pause")), only(of("etcd", "none", "pause")), ""},
-		{only(of("redis", "none", "pause"), of("redis", "fence", "pause")), only(of("redis", "fence", "pause")), "sets of runs cannot be compared: they differ in guard (fence or none; fence)"},
+		{only(of("redis", "none", "pause"), of("redis", "fence", "pause")), only(of("redis", "fence", "pause")), "sets of runs differ in guard (fence or none; fence), so a difference"},
 	} {
 		got := Incomparable(c.a, c.b)
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%q, want %q in it", got, c.want)
 		}
+	}
+}
+
+// TestConclusion: a difference that would be shown alone, and is not among several, says which p it takes.
+func TestConclusion(t *testing.T) {
+	d := checker.Difference{First: stats.Count{K: 1, N: 100}, Second: stats.Count{N: 100}, Chance: 0.024, Compared: true}
+	for figures, want := range map[int64]string{1: "no difference shown (p = 0.024)", 3: "no difference shown (p = 0.024; with 3 figures the smallest p must be at most 0.017)"} {
+		if got := conclusion(d, figures); got != want {
+			t.Errorf("%d figures: %s", figures, got)
+		}
+	}
+	d.Shown = true
+	if got := conclusion(d, 3); got != "the second is better (p = 0.024)" {
+		t.Error(got)
 	}
 }

@@ -130,6 +130,9 @@ func (s *system) analyze(f analyzeFlags, paths []string) error {
 	var headers [][]history.Header
 	for _, path := range paths {
 		s.boundMemory(path)
+		if len(paths) == 2 {
+			fmt.Fprintf(s.stdout, "%s:\n", path)
+		}
 		set, of, err := s.judgeSet(f, path)
 		if err != nil {
 			return err
@@ -160,8 +163,8 @@ func (f analyzeFlags) enoughToCompare(paths []string) error {
 	if stats.Least(sizes[0], sizes[1]) <= checker.Chance {
 		return nil
 	}
-	return runs.Usagef("%s and %s hold %d and %d runs, which is too few to show a difference beyond chance; run at least %d on each side (test --test-count), "+
-		"or look at two runs side by side (serve)", paths[0], paths[1], sizes[0], sizes[1], stats.RunsNeeded(1, checker.Chance))
+	return runs.Usagef("%s and %s hold too few runs to show a difference beyond chance (%d and %d); run at least %d on each side (test --test-count), "+
+		"or look at two runs side by side (serve)", paths[0], paths[1], sizes[0], sizes[1], checker.RunsNeededForAll())
 }
 
 // runsAt lists the runs that a path stands for.
