@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -35,6 +36,9 @@ func (t *terminal) conclusion(r conformance.Report) {
 		sentence, color = client+" keeps the protocol", green
 	case conformance.Fails:
 		sentence, color = client+" breaks the protocol", red
+	}
+	if i := slices.IndexFunc(r.Results, func(result conformance.Result) bool { return result.Unstarted }); i >= 0 {
+		sentence = clean(r.Results[i].Reason)
 	}
 	t.word(string(r.Conclude()), color, fmt.Sprintf("%s: %d rules passed, %d failed, %d not tried, %d not applicable", sentence, r.Count(conformance.Passed),
 		r.Count(conformance.Failed), r.Count(conformance.NotTried), r.Count(conformance.NotApplicable)))
@@ -68,7 +72,9 @@ func (t *terminal) rules(r conformance.Report) {
 func (t *terminal) broken(r conformance.Result, whole bool) {
 	lead := clean(r.Rule) + ": "
 	t.hang("  ", t.paint(bold, lead), clean(r.Reason))
-	t.hang("  ", "  ", "docs/protocol.md: "+r.Says)
+	if !r.Unstarted {
+		t.hang("  ", "  ", "docs/protocol.md: "+r.Says)
+	}
 	for _, line := range r.Exchange {
 		t.exchanged(line, whole)
 	}

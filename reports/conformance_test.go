@@ -21,7 +21,7 @@ func brokenClient() conformance.Report {
 			{Client: "w1", Direction: conformance.Received, Milliseconds: 1.25, Text: `{"id":7,"ok":{}}`, Wrong: true},
 		}},
 		{Rule: "renew", Outcome: conformance.NotTried, Reason: "needs release-twice"},
-		{Rule: "work", Outcome: conformance.NotApplicable, Reason: "work is not said of the lock"},
+		{Rule: "work", Outcome: conformance.NotApplicable, Reason: "the lock is not described with work"},
 	}}
 }
 
@@ -47,6 +47,21 @@ func TestConformance(t *testing.T) {
 		if strings.ContainsRune(out.String(), '\x1b') {
 			t.Error("it has escape sequences")
 		}
+	}
+}
+
+// TestConformanceUnstarted: a client that could not be started has broken no rule.
+func TestConformanceUnstarted(t *testing.T) {
+	r := brokenClient()
+	r.Results = []conformance.Result{{Rule: "hello", Says: "The client connects and answers", Outcome: conformance.Failed, Unstarted: true,
+		Reason: `the client could not be started: exec: "python9": executable file not found in $PATH`}}
+	var out bytes.Buffer
+	if err := Conformance(&out, r, true, TerminalOptions{Width: 200}); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	if !strings.Contains(text, `FAILS  the client could not be started: exec: "python9"`) || strings.Contains(text, "breaks the protocol") || strings.Contains(text, "docs/protocol.md") {
+		t.Error(text)
 	}
 }
 

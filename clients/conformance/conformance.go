@@ -52,6 +52,8 @@ type Result struct {
 	Reason  string  `json:"reason,omitempty"` // of every outcome but Passed
 	// Exchange is what went to and came from the clients, of a rule that failed.
 	Exchange []Line `json:"exchange,omitempty"`
+	// Unstarted: the program of the client could not be started, so no rule of the protocol was broken.
+	Unstarted bool `json:"unstarted,omitempty"`
 }
 
 // Report of a check.
@@ -159,7 +161,7 @@ func (s *session) resultOf(r rule, err error, exchange []Line) Result {
 		return r.result(Passed, "")
 	case errors.As(err, &failure):
 		result := r.result(Failed, failure.reason)
-		result.Exchange = exchange
+		result.Exchange, result.Unstarted = exchange, failure.unstarted
 		return result
 	case errors.As(err, &skipped):
 		return r.result(NotApplicable, skipped.reason)
@@ -202,6 +204,8 @@ type failureError struct {
 	// answer. at is 0 if it is none.
 	client string
 	at     int64
+	// unstarted: there was no client to fail.
+	unstarted bool
 }
 
 func (e *failureError) Error() string { return e.reason }

@@ -26,7 +26,7 @@ func hello(ctx context.Context, s *session) error {
 		var ended *protocol.EndedError
 		switch {
 		case p == nil:
-			return &failureError{reason: err.Error()}
+			return &failureError{reason: err.Error(), unstarted: true}
 		case errors.As(err, &ended):
 			p.drop() // what is said of it is said
 			return &failureError{reason: err.Error()}

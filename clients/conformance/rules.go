@@ -122,5 +122,5 @@ func unlessTrue(there bool, key string) string {
 	if there {
 		return ""
 	}
-	return key + " is not said of the lock"
+	return "the lock is not described with " + key
 }

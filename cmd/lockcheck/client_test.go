@@ -160,7 +160,7 @@ func TestClientCheckFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.want(s.run("client", "check", path), exitOK, "tokens             passed", "")
-	s.want(exitOK, exitOK, "renew              -          renew is not said of the lock", "")
+	s.want(exitOK, exitOK, "renew              -          the lock is not described with renew", "")
 	s.nothingLeft()
 }
 
