@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"lockcheck/checker"
 	"lockcheck/internal/suites"
 	"lockcheck/reports"
 )
@@ -58,6 +59,9 @@ func (r Result) page(folder string) reports.Page {
 
 // summary says what was found, in a sentence.
 func (r Result) summary() string {
+	if made, _, proven := r.trials(); r.Verdict() == checker.Undecided && len(r.Findings) == 0 && proven == 0 {
+		return fmt.Sprintf("In 0 of %s a fault was proven and exercised, so almost nothing is known. Give it more --budget.", reports.Many(made, "trial"))
+	}
 	if len(r.Findings) == 0 {
 		return "Nothing was found except what is inherent in leases."
 	}
