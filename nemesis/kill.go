@@ -117,7 +117,7 @@ func (k *kill) ProveHealed(ctx context.Context) (string, error) {
 		if _, err := pollEach(ctx, k.dead(), noProcess); err != nil {
 			return "", err
 		}
-		seen = append(seen, describe(k.dead())+" dead, and to stay so")
+		seen = append(seen, describe(k.dead())+" dead and not restarted")
 	}
 	return strings.Join(seen, "; "), nil
 }

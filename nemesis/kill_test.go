@@ -46,7 +46,7 @@ func TestKillWorker(t *testing.T) {
 		t.Errorf("happened: %v\nwant: %v", got, want)
 	}
 	for stage, want := range map[history.Stage]string{
-		history.Proven: "w4 has no process", history.ProvenHealed: "w4 dead, and to stay so",
+		history.Proven: "w4 has no process", history.ProvenHealed: "w4 dead and not restarted",
 	} {
 		if f := d.stage("death", stage); f.Evidence != want {
 			t.Errorf("%s: %q, want %q", stage, f.Evidence, want)

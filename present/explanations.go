@@ -54,7 +54,7 @@ func withToken(g checker.Granted) string {
 
 // ending says what a cause has to do with the end of the holder's grant.
 func (p presenter) ending(cause string, e checker.Explanation) string {
-	holder, lease := e.Holder.Worker, "its lease can have run out at "+p.at(e.LeaseEnd)
+	holder, lease := e.Holder.Worker, "its lease may have run out from "+p.at(e.LeaseEnd)+" on"
 	switch cause {
 	case checker.CausePaused:
 		return fmt.Sprintf("%s was stopped from %s %s; %s", holder, p.at(e.Stop.From), p.resumed(*e.Stop), lease)
@@ -65,7 +65,7 @@ func (p presenter) ending(cause string, e checker.Explanation) string {
 	case checker.CauseValidity:
 		return fmt.Sprintf("%s took the lock for valid until %s, but %s", holder, p.at(e.ValidUntil), lease)
 	case checker.CauseRenewedByOther:
-		return fmt.Sprintf("its lease can have run out at %s, yet its renewal, asked for at %s, succeeded at %s", p.at(e.Renewal.LeaseEnd), p.at(e.Renewal.Asked), p.at(e.Renewal.Answered))
+		return fmt.Sprintf("its lease may have run out from %s on, yet its renewal, asked for at %s, succeeded at %s", p.at(e.Renewal.LeaseEnd), p.at(e.Renewal.Asked), p.at(e.Renewal.Answered))
 	case checker.CauseInFlight:
 		text := fmt.Sprintf("%s held the lock until %s at the latest, and its write was still on its way then", holder, p.at(e.HeldUntil))
 		if e.HeldBack != "" {
@@ -93,7 +93,7 @@ func (p presenter) resumed(s checker.Stop) string {
 	case s.Resumed == 0:
 		return "to " + to
 	case from != to:
-		return fmt.Sprintf("until it was continued between %s and %s", from, to)
+		return fmt.Sprintf("until after %s, and ran again by %s", from, to)
 	default:
 		return "until it was continued at " + to
 	}

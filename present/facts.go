@@ -219,9 +219,9 @@ func (p presenter) aboutRun(f checker.Fact) string {
 		return fmt.Sprintf("the resource refused reads in %s (guard %s), although the lock was granted: %s",
 			count(f.N, "hold", "holds"), p.header.Guard, count(f.Of, "release succeeded", "releases succeeded"))
 	case checker.FactIgnoredNothing:
-		return "--" + checker.IgnoreFailedAcquire + " changed nothing: no worker used the data after a failed acquire"
+		return "--" + checker.IgnoreFailedAcquire + " changed nothing: no acquire failed after which a worker used the data; make some fail with --nemesis \"pause:one server\""
 	case checker.FactRunFailed:
-		return explained("the run failed", f.Said)
+		return explained("the run failed", joined(strings.Split(f.Said, "\n")...))
 	case checker.FactHistoryEnds:
 		return "the history ends before the run did"
 	case checker.FactClientFault:

@@ -33,7 +33,7 @@ func (p presenter) aboutFaults(f checker.Fact) string {
 	case checker.FactMissedWorkers:
 		return "no " + kind + " hit a worker that held the lock or was about to"
 	case checker.FactMissedHolders:
-		return "no " + kind + " hit a holder inside its section while another worker asked for the lock"
+		return "no " + kind + " hit a holder inside its section while another worker asked for the lock" + p.moreChances()
 	case checker.FactMissedOperations:
 		return "no " + kind + " of a server met an operation"
 	case checker.FactMissedPackets:
@@ -44,6 +44,14 @@ func (p presenter) aboutFaults(f checker.Fact) string {
 		return "no " + kind + " is known to have mattered"
 	}
 	return ""
+}
+
+// moreChances says what lets a fault hit a holder whose lock another worker wants.
+func (p presenter) moreChances() string {
+	if p.header.Application == nil && len(p.header.Workers) == 1 {
+		return "; one worker has nobody to compete with: run at least 2 (--concurrency)"
+	}
+	return "; a longer --time-limit gives it more chances"
 }
 
 // coverage says per group how many faults counted.

@@ -18,12 +18,13 @@ func Units(i checker.LossInterval) string {
 // Interval is such as "0.15 to 0.23, 95 % interval over 5 faults".
 func Interval(i checker.LossInterval) string {
 	name := "95 % interval"
+	if !i.IntervalKnown() {
+		return strings.TrimSuffix("no "+name+", which takes more than "+Units(i), ", which takes more than ")
+	}
 	if units := Units(i); units != "" {
 		name += " over " + units
 	}
 	switch {
-	case !i.IntervalKnown():
-		return "no " + name
 	case i.LostLow == 0:
 		return fmt.Sprintf("at most %.2g, %s", i.LostHigh, name)
 	}

@@ -57,7 +57,10 @@ func after(s checker.Since) string {
 func event(s checker.Since) string {
 	switch s.Event {
 	case checker.SinceKill:
-		return strings.Join(s.Killed, ", ") + " was killed"
+		if len(s.Killed) > 1 {
+			return listed(s.Killed) + " were killed"
+		}
+		return strings.Join(s.Killed, "") + " was killed"
 	case checker.SinceHealed:
 		return "the last fault was healed"
 	}

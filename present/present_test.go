@@ -15,6 +15,13 @@ import (
 const ms = int64(time.Millisecond)
 
 // leased is the presenter of a run that began at 10 ms, of a lock with a lease.
+// alone is a run of one worker.
+func alone() presenter {
+	p := leased()
+	p.header.Workers = []string{"w1"}
+	return p
+}
+
 func leased() presenter {
 	return presenter{
 		header:  history.Header{Lock: "redis", Lease: 100 * time.Millisecond, Grace: 50 * time.Millisecond, Guard: history.GuardNone},
@@ -145,7 +152,7 @@ func TestFacts(t *testing.T) {
 		{leased(), checker.Fact{Kind: checker.FactPerhapsHeld, Keys: key, Length: time.Second, N: 1, Since: checker.Since{Event: checker.SinceHealed}},
 			"after the last fault was healed no worker is known to have acquired k0 for 1 s, but 1 acquire of unknown outcome may have held it"},
 		{leased(), checker.Fact{Kind: checker.FactAcquired, N: 3}, "3 acquires succeeded, and there was no fault to recover from"},
-		{leased(), checker.Fact{Kind: checker.FactRecovered, Length: time.Second, Since: checker.Since{Event: checker.SinceKill, Killed: both}}, "the lock was acquired 1 s after w1, w2 was killed"},
+		{leased(), checker.Fact{Kind: checker.FactRecovered, Length: time.Second, Since: checker.Since{Event: checker.SinceKill, Killed: both}}, "the lock was acquired 1 s after w1, w2 were killed"},
 		{leased(), checker.Fact{Kind: checker.FactNobodyTried, Since: checker.Since{Event: checker.SinceStart}}, "no worker tried to acquire the lock after the start"},
 		{leased(), checker.Fact{Kind: checker.FactNobodyTriedLong, Since: checker.Since{Event: checker.SinceHealed}, Limit: time.Second}, "no worker acquired the lock after the last fault was healed, but none tried for longer than the limit of 1 s"},
 		{leased(), checker.Fact{Kind: checker.FactLivenessMeasured}, ""},
@@ -165,7 +172,7 @@ func TestFacts(t *testing.T) {
 		{leased(), checker.Fact{Kind: checker.FactNeverProven, FaultKind: "pause"}, "no pause could be proven"},
 		{leased(), checker.Fact{Kind: checker.FactMissedMoment, FaultKind: "pause"}, "no pause came at the moment that it was aimed at"},
 		{leased(), checker.Fact{Kind: checker.FactMissedWorkers, FaultKind: "kill"}, "no kill hit a worker that held the lock or was about to"},
-		{leased(), checker.Fact{Kind: checker.FactMissedHolders, FaultKind: "pause"}, "no pause hit a holder inside its section while another worker asked for the lock"},
+		{leased(), checker.Fact{Kind: checker.FactMissedHolders, FaultKind: "pause"}, "no pause hit a holder inside its section while another worker asked for the lock; a longer --time-limit gives it more chances"},
 		{leased(), checker.Fact{Kind: checker.FactMissedOperations, FaultKind: "pause"}, "no pause of a server met an operation"},
 		{leased(), checker.Fact{Kind: checker.FactMissedPackets, FaultKind: "partition"}, "no partition met a packet"},
 		{leased(), checker.Fact{Kind: checker.FactMissedAll, FaultKind: "clock"}, "no clock was moved while a worker held the lock or asked for it"},
@@ -176,7 +183,9 @@ func TestFacts(t *testing.T) {
 		{leased(), checker.Fact{Kind: checker.FactTooFew, N: 2, Of: 3}, "only 2 updates were acknowledged, 3 are needed"},
 		{mutex, checker.Fact{Kind: checker.FactTooFew, Of: 1}, "only 0 holds were released, 1 are needed"},
 		{leased(), checker.Fact{Kind: checker.FactReadsRefused, N: 1, Of: 4}, "the resource refused reads in 1 hold (guard none), although the lock was granted: 4 releases succeeded"},
-		{leased(), checker.Fact{Kind: checker.FactIgnoredNothing}, "--ignore-failed-acquire changed nothing: no worker used the data after a failed acquire"},
+		{leased(), checker.Fact{Kind: checker.FactRunFailed, Said: "w1: no lock\nw2: no lock"}, "the run failed: w1: no lock; w2: no lock"},
+		{alone(), checker.Fact{Kind: checker.FactMissedHolders, FaultKind: "pause"}, "no pause hit a holder inside its section while another worker asked for the lock; one worker has nobody to compete with: run at least 2 (--concurrency)"},
+		{leased(), checker.Fact{Kind: checker.FactIgnoredNothing}, `--ignore-failed-acquire changed nothing: no acquire failed after which a worker used the data; make some fail with --nemesis "pause:one server"`},
 		{leased(), checker.Fact{Kind: checker.FactRunFailed, Said: "docker is gone"}, "the run failed: docker is gone"},
 		{leased(), checker.Fact{Kind: checker.FactRunFailed}, "the run failed"},
 		{leased(), checker.Fact{Kind: checker.FactHistoryEnds}, "the history ends before the run did"},
@@ -267,17 +276,17 @@ func TestExplanations(t *testing.T) {
 		e     checker.Explanation
 		want  string // between the two grants
 	}{
-		{checker.CausePaused, checker.Explanation{LeaseEnd: 110 * ms, Stop: &checker.Stop{From: 20 * ms, Resumed: 148 * ms, To: 149 * ms}}, "w1 was stopped from 10 ms until it was continued between 138 ms and 139 ms; its lease can have run out at 100 ms"},
-		{checker.CausePaused, checker.Explanation{LeaseEnd: 110 * ms, Stop: &checker.Stop{From: 20 * ms, Resumed: 149*ms - 1, To: 149 * ms}}, "w1 was stopped from 10 ms until it was continued at 139 ms; its lease can have run out at 100 ms"},
-		{checker.CausePaused, checker.Explanation{LeaseEnd: 110 * ms, Stop: &checker.Stop{From: 20 * ms, To: 149 * ms}}, "w1 was stopped from 10 ms to 139 ms; its lease can have run out at 100 ms"},
+		{checker.CausePaused, checker.Explanation{LeaseEnd: 110 * ms, Stop: &checker.Stop{From: 20 * ms, Resumed: 148 * ms, To: 149 * ms}}, "w1 was stopped from 10 ms until after 138 ms, and ran again by 139 ms; its lease may have run out from 100 ms on"},
+		{checker.CausePaused, checker.Explanation{LeaseEnd: 110 * ms, Stop: &checker.Stop{From: 20 * ms, Resumed: 149*ms - 1, To: 149 * ms}}, "w1 was stopped from 10 ms until it was continued at 139 ms; its lease may have run out from 100 ms on"},
+		{checker.CausePaused, checker.Explanation{LeaseEnd: 110 * ms, Stop: &checker.Stop{From: 20 * ms, To: 149 * ms}}, "w1 was stopped from 10 ms to 139 ms; its lease may have run out from 100 ms on"},
 		{checker.CauseCutOff, checker.Explanation{Cut: &checker.Stop{From: 20 * ms, To: 149 * ms}}, "w1 was cut off from 10 ms to 139 ms"},
-		{checker.CauseOutlasted, checker.Explanation{LeaseEnd: 110 * ms}, "its lease can have run out at 100 ms, and w1 worked on"},
-		{checker.CauseValidity, checker.Explanation{LeaseEnd: 110 * ms, ValidUntil: 160 * ms}, "w1 took the lock for valid until 150 ms, but its lease can have run out at 100 ms"},
+		{checker.CauseOutlasted, checker.Explanation{LeaseEnd: 110 * ms}, "its lease may have run out from 100 ms on, and w1 worked on"},
+		{checker.CauseValidity, checker.Explanation{LeaseEnd: 110 * ms, ValidUntil: 160 * ms}, "w1 took the lock for valid until 150 ms, but its lease may have run out from 100 ms on"},
 		{checker.CauseInFlight, checker.Explanation{HeldUntil: 30 * ms}, "w1 held the lock until 20 ms at the latest, and its write was still on its way then"},
 		{checker.CauseInFlight, checker.Explanation{HeldUntil: 30 * ms, HeldBack: "f1"}, "w1 held the lock until 20 ms at the latest, and its write was still on its way then, held back by fault f1"},
 		{checker.CauseExpiredGrant, checker.Explanation{}, "the service no longer had the claim of one of the two on record when its grant arrived"},
 		{checker.CauseReleasedByOther, checker.Explanation{Releaser: &checker.Granted{Worker: "w3", At: 30 * ms}}, "w3 released the lock at 20 ms, though it was not its own"},
-		{checker.CauseRenewedByOther, checker.Explanation{Renewal: &checker.Renewal{Asked: 30 * ms, Answered: 31 * ms, LeaseEnd: 20 * ms}}, "its lease can have run out at 10 ms, yet its renewal, asked for at 20 ms, succeeded at 21 ms"},
+		{checker.CauseRenewedByOther, checker.Explanation{Renewal: &checker.Renewal{Asked: 30 * ms, Answered: 31 * ms, LeaseEnd: 20 * ms}}, "its lease may have run out from 10 ms on, yet its renewal, asked for at 20 ms, succeeded at 21 ms"},
 		{checker.CauseClock, checker.Explanation{InForce: []checker.InForce{other}}, "that grant cannot have ended by itself at all, but fault f2 (clock) was in force from 15 ms"},
 		{checker.CauseClock, checker.Explanation{LeaseEnd: 110 * ms}, "that grant cannot have ended by itself before 100 ms, but the clocks of the workers differed from the start (lock option clocks-apart)"},
 		{checker.CauseServerLost, checker.Explanation{InForce: []checker.InForce{fault, other}}, "that grant cannot have ended by itself at all, but fault f1 (kill of n1, n2, n3 and 1 more) was in force from 10 ms, and fault f2 (clock) was in force from 15 ms"},
@@ -299,7 +308,7 @@ func TestExplanations(t *testing.T) {
 		}
 	}
 	late := checker.Explanation{Key: "k0", LeaseEnd: 110 * ms, Holder: checker.Granted{Worker: "w1", At: 130 * ms}, Next: checker.Granted{Worker: "w2", At: 121 * ms, Token: 6}}
-	if got := leased().explanation(checker.CauseOutlasted, late); got != "w1 was granted k0 at 120 ms, by an answer that came late; its lease can have run out at 100 ms, and w1 worked on; w2 was granted the lock at 111 ms with token 6" {
+	if got := leased().explanation(checker.CauseOutlasted, late); got != "w1 was granted k0 at 120 ms, by an answer that came late; its lease may have run out from 100 ms on, and w1 worked on; w2 was granted the lock at 111 ms with token 6" {
 		t.Error(got)
 	}
 	for unknown, how := range map[bool]string{false: "failed", true: "ended without a known outcome"} {
@@ -422,7 +431,7 @@ func TestInterval(t *testing.T) {
 		want     string
 	}{
 		{checker.LossInterval{LostHigh: 1}, "no 95 % interval"},
-		{checker.LossInterval{LostHigh: 1, LostOver: checker.OverFaults, LostUnits: 1}, "no 95 % interval over 1 fault"},
+		{checker.LossInterval{LostHigh: 1, LostOver: checker.OverFaults, LostUnits: 1}, "no 95 % interval, which takes more than 1 fault"},
 		{checker.LossInterval{LostHigh: 0.95, LostOver: checker.OverRuns, LostUnits: 2}, "at most 0.95, 95 % interval over 2 runs"},
 		{checker.LossInterval{LostLow: 0.16, LostHigh: 0.4, LostOver: checker.OverPeriods, LostUnits: 20}, "0.16 to 0.4, 95 % interval over 20 periods"},
 		{checker.LossInterval{LostLow: 0.1, LostHigh: 0.2}, "0.1 to 0.2, 95 % interval"},

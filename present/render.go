@@ -153,5 +153,8 @@ func (p presenter) work() string {
 	if p.header.Lock == history.LockNone {
 		how = "without a lock"
 	}
+	if p.header.Workload == history.WorkloadJobs {
+		return count(p.results.Updates.Acknowledged, "job", "jobs") + " " + how + ", none done twice"
+	}
 	return count(p.results.Updates.Acknowledged, "update", "updates") + " " + how + ", none lost"
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lockcheck/checker"
+	"lockcheck/history"
 )
 
 // step is one moment of a situation in words: the picture for those who do not see it.
@@ -257,7 +258,11 @@ func (t *teller) tellGrant(h checker.Hold) {
 	}
 	t.say(h.Start, "ok", text+".")
 	if usedAfterExpiry(h) && h.Deadline >= h.Start {
-		t.say(h.Deadline, "info", "The validity of "+worker+"'s grant ends; "+worker+" goes on as if it held the lock.")
+		does := worker + " goes on as if it held the lock"
+		if t.stopped(h.Worker, h.Deadline) {
+			does = worker + " is stopped and does not notice"
+		}
+		t.say(h.Deadline, "info", "The validity of "+worker+"'s grant ends; "+does+".")
 	}
 	t.say(h.End, "info", worker+" stops: "+endOf(h)+".")
 }
@@ -282,6 +287,14 @@ func (rec *record) holding(h checker.Hold) []string {
 		}
 	}
 	return out
+}
+
+// stopped says whether a worker was certainly stopped at a time.
+func (rec *record) stopped(worker string, at int64) bool {
+	return slices.ContainsFunc(rec.faults, func(f checker.FaultCoverage) bool {
+		from, to := rec.force(f)
+		return f.Proven && history.Does(f.Kind, history.Stops) && slices.Contains(f.Targets, worker) && from <= at && at < to
+	})
 }
 
 func endOf(h checker.Hold) string {

@@ -329,3 +329,21 @@ func TestIncidentsInOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestStopped: a worker is stopped while a proven pause of it is certainly in force, and no other one.
+func TestStopped(t *testing.T) {
+	stage := func(stage history.Stage, from, to int64) history.Event {
+		return history.Event{Time: to, Process: history.Nemesis, F: history.FaultPhase, Fault: &history.Fault{ID: "f", Kind: history.Pause, Stage: stage, Targets: []string{"w1"}, From: from, To: to}}
+	}
+	fault := checker.FaultCoverage{ID: "f", Kind: history.Pause, Targets: []string{"w1"}, Applied: true, Proven: true, Begin: 5, End: 35}
+	rec := newRecord(&history.History{Events: []history.Event{stage(history.Applied, 8, 10), stage(history.Healed, 30, 33)}}, checker.Results{Faults: []checker.FaultCoverage{fault}})
+	for _, c := range []struct {
+		worker string
+		at     int64
+		want   bool
+	}{{"w1", 9, false}, {"w1", 10, true}, {"w1", 29, true}, {"w1", 30, false}, {"w2", 20, false}} {
+		if got := rec.stopped(c.worker, c.at); got != c.want {
+			t.Errorf("%s at %d: %v", c.worker, c.at, got)
+		}
+	}
+}

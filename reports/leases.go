@@ -18,7 +18,7 @@ func (c *canvas) lease(h checker.Hold, named bool) {
 	if h.Ended == checker.EndedByRelease {
 		end = min(end, h.End)
 	}
-	text := "the lease of " + clean(h.Worker) + " lasts until " + at(h.LeaseEnd, c.rec.begin) + " at least"
+	text := "the lease of " + clean(h.Worker) + " may run out from about " + at(h.LeaseEnd, c.rec.begin) + " on"
 	c.rect("lease", h.Start, end, r.lease, 3, text)
 	if named && end == h.LeaseEnd {
 		c.symbol("ttl", access{worker: h.Worker, time: end}, text)

@@ -158,7 +158,7 @@ func (t *terminal) remedies(r checker.Results, o TerminalOptions) {
 		if len(lines) == 0 {
 			continue
 		}
-		t.hang("  ", t.paint(bold, "what would help")+": ", clean(cause))
+		t.hang("  ", t.paint(bold, "what would help")+" ", "(cause: "+clean(cause)+")")
 		if shown != "" {
 			lines = append(lines, fact{"shown by", o.CommandLine(shown)})
 		}

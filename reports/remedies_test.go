@@ -34,8 +34,8 @@ func TestRemedies(t *testing.T) {
 		}
 		text := strings.Join(strings.Fields(b.String()), " ")
 		for _, want := range []string{
-			"what would help: lease ran out while its holder was paused", "makes it harmless: --guard fence, --guard cas, --guard ask",
-			"makes it rarer: --ttl 5s --pause 2s", "prevents most losses only: --check-before-write", "shown by: lockcheck repro holder-pause-fenced-memory", "what would help: granted twice",
+			"what would help (cause: lease ran out while its holder was paused)", "makes it harmless: --guard fence, --guard cas, --guard ask",
+			"makes it rarer: --ttl 5s --pause 2s", "prevents most losses only: --check-before-write", "shown by: lockcheck repro holder-pause-fenced-memory", "what would help (cause: granted twice)",
 		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%d columns: %q is not in\n%s", width, want, b.String())

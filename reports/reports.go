@@ -299,10 +299,10 @@ func facts(h history.Header) []fact {
 func usage(h history.Header) string {
 	var does []string
 	if h.Renewed {
-		does = append(does, "renewed")
+		does = append(does, "renewed leases")
 	}
 	if h.Checked {
-		does = append(does, "deadline checked before writes")
+		does = append(does, "deadlines checked before each write")
 	}
 	return strings.Join(does, ", ")
 }

@@ -110,8 +110,8 @@ func TestRunLine(t *testing.T) {
 		want             string
 	}{
 		{"plain", false, false, nil, "0 workers; seed 7"},
-		{"of a reproduction", true, false, nil, "0 workers; seed 7; use renewed"},
-		{"of flags", true, true, map[string]string{"renew": "true", "check-before-write": "true"}, "0 workers; seed 7; use renewed, deadline checked before writes"},
+		{"of a reproduction", true, false, nil, "0 workers; seed 7; use renewed leases"},
+		{"of flags", true, true, map[string]string{"renew": "true", "check-before-write": "true"}, "0 workers; seed 7; use renewed leases, deadlines checked before each write"},
 		{"for some workers", false, false, map[string]string{"renew": "true"}, "0 workers; seed 7; renew"},
 	} {
 		var b bytes.Buffer

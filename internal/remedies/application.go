@@ -55,7 +55,7 @@ func ForApplication(cause string) []Advice {
 	external := Advice{Remedy: ExternalKey, Effect: Contains, Why: "no lock keeps a payment or a mail from being sent twice; the other side can"}
 	again := Advice{Remedy: ReadUnderLock, Effect: Prevents, Why: "what another replica did until then is visible; what was read before the lock may be old"}
 	owner := Advice{Remedy: OwnerChecked, Effect: Prevents, Why: "a janitor, a waiter that gave up or another thread then frees no lock but its own"}
-	longer := Advice{Remedy: LongerLease, Effect: Rarer, Why: "only pauses longer than the lease do it then; the lock of a dead replica is free as much later"}
+	longer := Advice{Remedy: LongerLease, Effect: Rarer, Why: "a pause within the longer lease is harmless; others wait as much longer for the lock of a dead replica"}
 	return map[string][]Advice{
 		application.CauseDecidedBeforeLock:  {again, key},
 		application.CauseOverlappingHolders: {key, fence, external, longer},

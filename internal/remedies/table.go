@@ -10,7 +10,7 @@ func table() map[string][]Advice {
 		[]string{"claim/cas-often", "claim/cas-rare"}}
 	inDatabase := Advice{Database, Contains, "who lost the connection no longer reaches the data; not behind a pooler",
 		[]string{"claim/database-inside", "claim/database-pooled"}}
-	asking := Advice{Ask, Contains, "the service no longer vouches for the old holder; while it does not answer, the right one is refused, too",
+	asking := Advice{Ask, Contains, "the service no longer vouches for the old holder; while it does not answer, the resource refuses the rightful holder, too",
 		[]string{"claim/ask-paused-LOCK", "claim/ask-server-stopped"}}
 	once := Advice{Idempotency, Contains, "the resource refuses a job that was done before, whoever did it",
 		[]string{"claim/jobs-paused/control"}}

@@ -61,7 +61,7 @@ func brokenWords(c Class) string {
 // outcome is what a class means for who holds the lock.
 func outcome(c Class) string {
 	return map[Class]string{
-		ByLock: "the service lets two have it", ByExpiry: "the holder goes on after its lock ended", ByUse: "a client writes without it",
+		ByLock: "the service grants it to two at once", ByExpiry: "the holder goes on after its lock ended", ByUse: "a client writes without it",
 		ByToken: "its token goes back", Stuck: "nobody gets it again", Late: "it passes on late",
 	}[c]
 }
@@ -159,7 +159,7 @@ func (c Choice) keptText() string {
 		return text + " without a guard, under all faults together"
 	}
 	if others := slices.DeleteFunc(slices.Clone(k.Locks), func(l string) bool { return l == c.Lock }); len(others) > 0 {
-		return text + "; the locks were " + strings.ReplaceAll(strings.Join(k.Locks, ", "), "none", "no lock at all") + ", because this guard works the same with every lock"
+		return text + "; this guard works the same with every lock, and was tried with " + strings.ReplaceAll(strings.Join(k.Locks, ", "), "none", "no lock at all")
 	}
 	return fmt.Sprintf("%s, though two held it at once in %d of them", text, k.Overlapped)
 }
