@@ -249,7 +249,7 @@ func TestAnalyzeTwo(t *testing.T) {
 	s.want(s.run("analyze", many, few), exitOK, "the second is better", "")
 	s.want(s.run("analyze", many, many), exitOK, "no difference shown", "")
 	s.want(s.run("analyze", few), exitViolation, "4 of 205 acknowledged updates (95 % interval over 10 periods:", "")
-	s.want(s.run("analyze", losing(0), losing(20)), exitUsage, "", "hold 1 and 1 runs")
+	s.want(s.run("analyze", losing(0), losing(20)), exitUsage, "", "hold too few runs to show a difference beyond chance (1 and 1)")
 	if s.stdout != "" {
 		t.Errorf("runs were judged that could not be compared:\n%s", s.stdout)
 	}

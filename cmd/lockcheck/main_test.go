@@ -215,7 +215,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"test", "--nemesis", "none", "--nemesis-interval", "3s"}, "--nemesis-interval: --nemesis none has no faults"},
 		{[]string{"test", "--time-limit", "1s"}, "recovery period of this lock alone takes 2.75s; write --time-limit 6s"},
 		{[]string{"test", "--time-limit", "0"}, "--time-limit 0s: it must be positive"},
-		{[]string{"test", "--lock", "etcd@3.5.16"}, "write --lock etcd --version 3.5.16"},
+		{[]string{"test", "--lock", "etcd@3.5.16"}, "write the version with its own flag: --lock etcd --version 3.5.16"},
 		{[]string{"test", "--lock", "etdc@3.5.16"}, "unknown lock"},
 		{[]string{"test", "--lock", "redlok", "--test-count", "2"}, `unknown lock "redlok"`},
 		{[]string{"repro", "all", "--times", "0"}, "--times 0: it must be at least 1"},
