@@ -28,7 +28,7 @@ func (p presenter) aboutHolders(f checker.Fact) string {
 		o := p.results.Overlaps
 		return fmt.Sprintf("%s of holders (%s); longest %s", count(f.N, "overlap", "overlaps"), kindsOf(o), length(o.Longest))
 	case checker.FactSingleWorker:
-		return "a single worker cannot overlap with another"
+		return "a single worker cannot overlap with another; run at least 2 (--concurrency)"
 	case checker.FactPermitsForAll:
 		return "no worker can be one too many: there are permits for all"
 	case checker.FactGrantedMeanwhile:

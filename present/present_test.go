@@ -105,7 +105,7 @@ func TestFacts(t *testing.T) {
 		{leased(), checker.Fact{Kind: checker.FactSharedByRight}, "several workers may hold this lock at once"},
 		{leased(), checker.Fact{Kind: checker.FactWritesNothing}, "the workload writes nothing"},
 		{counted, checker.Fact{Kind: checker.FactOverlaps, N: 4}, "4 overlaps of holders (1 double grant, 2 uses after expiry, 1 of unknown kind); longest 20 ms"},
-		{leased(), checker.Fact{Kind: checker.FactSingleWorker}, "a single worker cannot overlap with another"},
+		{leased(), checker.Fact{Kind: checker.FactSingleWorker}, "a single worker cannot overlap with another; run at least 2 (--concurrency)"},
 		{leased(), checker.Fact{Kind: checker.FactPermitsForAll}, "no worker can be one too many: there are permits for all"},
 		{leased(), checker.Fact{Kind: checker.FactGrantedMeanwhile, Keys: key, Workers: both, At: 15 * ms}, "w1 was granted k0 at 5 ms while w2 had it; nothing more is known of that hold"},
 		{leased(), checker.Fact{Kind: checker.FactNobodyTookTurns}, "each lock was granted to only one worker, although another one asked for a free lock: nothing shows that the lock keeps anybody out"},
