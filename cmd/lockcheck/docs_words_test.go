@@ -36,7 +36,7 @@ var maxWordsOf = map[string]int{
 	"docs/schedules.md":        1_500,
 	"docs/tutorials/":          1_200,
 	"docs/verdicts.md":         2_400,
-	"examples/":                1_200,
+	"examples/":                1_300,
 	"checker/testdata/corpus/": 400,
 }
 
@@ -132,7 +132,7 @@ func TestWordsControl(t *testing.T) {
 		{map[string]int{"docs/faq.md": maxPageWords, "docs/claims.md": 2_000}, "[]"},
 		{map[string]int{"docs/faq.md": maxPageWords + 1}, "[docs/faq.md has 1001 words, and may have 1000]"},
 		{map[string]int{"docs/claims.md": 2_001}, "[docs/claims.md has 2001 words, and may have 2000]"},
-		{map[string]int{"examples/a/README.md": 601, "examples/README.md": 600}, "[examples/ has 1201 words, and may have 1200]"},
+		{map[string]int{"examples/a/README.md": 651, "examples/README.md": 650}, "[examples/ has 1301 words, and may have 1300]"},
 		{many, "[the docs have 50000 words, and may have 40000]"},
 	} {
 		if got := fmt.Sprint(wordy(c.words)); got != c.want {
