@@ -198,12 +198,20 @@ func unshift(r *Results, by int64) {
 		r.Faults[i].Begin -= by
 		r.Faults[i].End -= by
 	}
+	back := func(i *Incident) {
+		for _, at := range incidentTimes(i) {
+			if *at != 0 {
+				*at -= by
+			}
+		}
+	}
 	for _, f := range r.Findings {
 		for i := range f.Violations {
-			for _, at := range incidentTimes(&f.Violations[i]) {
-				if *at != 0 {
-					*at -= by
-				}
+			back(&f.Violations[i])
+		}
+		for _, fact := range f.Facts {
+			if fact.Incident != nil {
+				back(fact.Incident)
 			}
 		}
 	}
