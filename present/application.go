@@ -208,13 +208,15 @@ func applicationCause(name string) string {
 	case application.CauseOverlappingHolders:
 		return "the two who did the work held the lock at the same time"
 	case application.CauseDecidedBeforeLock:
-		return "the two holds do not overlap, so the lock did its part: the second holder decided on what it had read before it held the lock, or did not look"
+		return "the two holds do not overlap, so the lock did its part: the second holder decided on what it had read before it held the lock, did not look again, or could not see yet what the first had done"
 	case application.CauseWithoutLock:
 		return "one of the two did the work outside of any hold of its replica"
 	case application.CauseHolderPaused:
 		return "the earlier holder was paused between the beginning of its hold and that of the next one"
 	case application.CauseHolderCutOff:
 		return "the earlier holder was cut off between the beginning of its hold and that of the next one"
+	case application.CauseHolderOutlasted:
+		return "no fault hit the holders, but the earlier hold had lasted for longer than the lease that the app file names"
 	case application.CauseHolderHealthy:
 		return "no fault stopped the earlier holder or cut it off before the next hold began"
 	}

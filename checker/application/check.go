@@ -60,12 +60,16 @@ func Check(h *history.History) checker.Results {
 	return res
 }
 
-// inherent says that holders overlapped, or did something after they were replaced, only where the earlier one was paused or
-// cut off. Every lock with a lease lets that happen, and what it does to the data is for the other properties to say: with a
-// unique key, a holder that was paused may do the work that its successor has not done yet, and nothing is done twice.
+// Inherent says whether a lock with a lease lets a violation of a property happen by itself, by its cause: an earlier holder
+// was paused or cut off, or its hold outlasted the lease. What that does to the data is for the other properties to say: with
+// a unique key, a holder that was paused may do the work that its successor has not done yet, and nothing is done twice.
+func Inherent(p checker.Property, cause string) bool {
+	return (p == checker.MutualExclusion || p == checker.NoStaleEffect) && cause != CauseHolderHealthy
+}
+
+// inherent says that of all violations in a finding.
 func inherent(f checker.Finding) bool {
-	lease := f.Property == checker.MutualExclusion || f.Property == checker.NoStaleEffect
-	return lease && f.Verdict == checker.Violation && f.Causes[CauseHolderHealthy] == 0
+	return f.Verdict == checker.Violation && Inherent(f.Property, "") && f.Causes[CauseHolderHealthy] == 0
 }
 
 func guarded(h history.Header) bool { return h.Guard != "" && h.Guard != history.GuardNone }

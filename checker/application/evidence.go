@@ -39,14 +39,14 @@ func faultEvidence(r *run) checker.Finding {
 func (r *run) missingKinds() []checker.Fact {
 	var missing []checker.Fact
 	for _, kind := range checker.AskedKinds(r.header) {
-		var applied, proven, counted bool
+		var applied, proven, counted, noPacket bool
 		for i := range r.faults {
 			if f := &r.faults[i]; f.Kind == kind && f.Applied {
-				applied, proven = true, proven || f.Proven
-				counted = counted || r.covered(f).Counts()
+				c := r.covered(f)
+				applied, proven, counted = true, proven || f.Proven, counted || c.Counts()
+				noPacket = noPacket || c.Missed == checker.MissNoPacket || c.Missed == checker.MissPackets
 			}
 		}
-		network := history.Does(kind, history.Cuts) || history.Does(kind, history.Disturbs)
 		miss := checker.FactMissedMoment
 		switch {
 		case counted:
@@ -55,7 +55,7 @@ func (r *run) missingKinds() []checker.Fact {
 			miss = checker.FactNeverApplied
 		case !proven:
 			miss = checker.FactNeverProven
-		case network && !history.Does(kind, history.Ends):
+		case noPacket:
 			miss = checker.FactMissedPackets
 		}
 		missing = append(missing, checker.Fact{Kind: miss, FaultKind: kind})
@@ -72,9 +72,9 @@ func (r *run) coverage() []checker.FaultCoverage {
 	return all
 }
 
-// covered fills in whether a fault was exercised. What a replica or a server was doing is not recorded, so that a fault
-// of one counts once it is proven; but one of the network must have met a packet, and one that was aimed at a holder
-// must have hit it in its hold.
+// covered fills in whether a fault was exercised. What a server was doing is not recorded, so that a fault of one counts
+// once it is proven; but one of the network must have met a packet, one that was aimed at a holder must have hit it in its
+// hold, and where replicas say what they do, one of replicas must have hit one that did something in this run.
 func (r *run) covered(f *fault) checker.FaultCoverage {
 	c := f.FaultCoverage
 	if !f.Proven || !f.Applied {
@@ -91,8 +91,22 @@ func (r *run) covered(f *fault) checker.FaultCoverage {
 	if missed == "" && (f.Moment == history.MomentHolding || f.Role == roleHolder) && !r.metHolder(f) {
 		missed = checker.MissNoHolder
 	}
+	if missed == "" && r.hitsIdle(f) {
+		missed = checker.MissNoWorker
+	}
 	c.Exercised, c.Missed = missed == "", cmp.Or(c.Missed, missed)
 	return c
+}
+
+// hitsIdle says that all targets of a fault are replicas which, by their lines, did nothing from beginning to end.
+func (r *run) hitsIdle(f *fault) bool {
+	if !r.says(history.Holding) && !r.says(history.Did) {
+		return false
+	}
+	return !slices.ContainsFunc(f.Targets, func(name string) bool {
+		p := r.replica(name)
+		return p == nil || slices.ContainsFunc(p.lines, func(e *history.Event) bool { return e.F == history.Holding || e.F == history.Did })
+	})
 }
 
 // metHolder says whether the replica that a fault waited for, or one of its targets, held a key when it took effect.

@@ -1,6 +1,8 @@
 package application
 
 import (
+	"slices"
+
 	"lockcheck/checker"
 	"lockcheck/history"
 )
@@ -60,10 +62,18 @@ func (r *run) whyTwice(first, second *effect) string {
 		return ""
 	case a.holder != b.holder && min(a.until, b.until) > max(a.start, b.start):
 		return CauseOverlappingHolders
-	case !b.again && a.ended != nil && a.ended.Time <= b.from:
+	case !b.again && a.ended != nil && a.ended.Time <= b.from && !r.staleBetween(a.key, first.time, second.from):
 		return CauseDecidedBeforeLock
 	}
 	return ""
+}
+
+// staleBetween says whether a holder that had been replaced did something between two times: it may have undone the record
+// of what others had done before.
+func (r *run) staleBetween(key string, from, to int64) bool {
+	return slices.ContainsFunc(r.effects, func(d *effect) bool {
+		return d.hold != nil && d.hold.key == key && d.time >= from && d.from <= to && r.replacedBefore(d) != nil
+	})
 }
 
 // outside says that an effect was certainly in no hold of any thread of its replica.

@@ -93,6 +93,9 @@ func (r *run) whyUnnoticed(earlier, later *hold, faults []*fault) (checker.Holde
 	if state, cause := kept(later, r.inForce(earlier.from, earlier.start)); state != checker.HolderHealthy {
 		return state, cause, later
 	}
+	if lease := r.header.Lease.Nanoseconds(); lease > 0 && later.from-earlier.start >= lease {
+		return checker.HolderHealthy, CauseHolderOutlasted, earlier
+	}
 	return checker.HolderHealthy, CauseHolderHealthy, earlier
 }
 

@@ -66,12 +66,14 @@ const (
 	CauseWithoutLock = "done without the lock"
 
 	// What kept one of two holders from noticing.
-	CauseHolderPaused  = "a holder was paused"
-	CauseHolderCutOff  = "a holder was cut off"
-	CauseHolderHealthy = "no fault hit the holders"
+	CauseHolderPaused = "a holder was paused"
+	CauseHolderCutOff = "a holder was cut off"
+	// CauseHolderOutlasted: the hold had lasted for longer than the lease that the app file names.
+	CauseHolderOutlasted = "a hold outlasted the lease"
+	CauseHolderHealthy   = "no fault hit the holders"
 )
 
 // Causes lists them.
 func Causes() []string {
-	return []string{CauseOverlappingHolders, CauseDecidedBeforeLock, CauseWithoutLock, CauseHolderPaused, CauseHolderCutOff, CauseHolderHealthy}
+	return []string{CauseOverlappingHolders, CauseDecidedBeforeLock, CauseWithoutLock, CauseHolderPaused, CauseHolderCutOff, CauseHolderOutlasted, CauseHolderHealthy}
 }

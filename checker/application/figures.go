@@ -63,7 +63,7 @@ func (r *run) invariantSummaries() []checker.InvariantSummary {
 
 // invariantSummary counts the answers to a question. Of those of kept only the last one is compared with anything.
 func (r *run) invariantSummary(i history.Invariant) checker.InvariantSummary {
-	s := checker.InvariantSummary{Name: i.Name, Kind: i.Kind, Said: lastError(r.answers[i.Name])}
+	s := checker.InvariantSummary{Name: i.Name, Kind: i.Kind, Said: mostError(r.answers[i.Name])}
 	last := cmp.Or(r.phase(history.PhaseReady), r.begin)
 	for _, e := range r.answers[i.Name] {
 		s.Asked++

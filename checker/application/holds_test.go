@@ -2,6 +2,7 @@ package application
 
 import (
 	"testing"
+	"time"
 
 	"lockcheck/checker"
 	"lockcheck/history"
@@ -22,6 +23,8 @@ func TestMutualExclusion(t *testing.T) {
 		{"cut off", all, two("10 b1 holding k", "12-25 partition b1", "20 b2 holding k", "30 b1 releasing k", "40 b2 releasing k"), checker.Violation, 1, CauseHolderCutOff, ""},
 		{"paused before it said so", all, two("5-15 pause b2", "10 b1 holding k", "20 b2 holding k", "30 b1 releasing k", "40 b2 releasing k"), checker.Violation, 1, CauseHolderPaused, ""},
 		{"paused before, and not when the other one began", all, two("5-8 pause b2", "10 b1 holding k", "20 b2 holding k", "30 b1 releasing k", "40 b2 releasing k"), checker.Violation, 1, CauseHolderHealthy, ""},
+		{"for longer than its lease", withLease(all, 10*time.Millisecond), two("10 b1 holding k", "20 b2 holding k", "30 b1 releasing k", "40 b2 releasing k"), checker.Violation, 1, CauseHolderOutlasted, ""},
+		{"within its lease", withLease(all, 11*time.Millisecond), two("10 b1 holding k", "20 b2 holding k", "30 b1 releasing k", "40 b2 releasing k"), checker.Violation, 1, CauseHolderHealthy, ""},
 		{"another one paused", all, two("10 b1 holding k", "12-25 pause b3", "20 b2 holding k", "30 b1 releasing k", "40 b2 releasing k"), checker.Violation, 1, CauseHolderHealthy, ""},
 		{"perhaps before the release was seen", all, two("10 b1 holding k", "18-30 b1 releasing k", "20-21 b2 holding k", "40 b2 releasing k"), checker.Valid, 0, "", ""},
 		{"perhaps after the hold was said", all, two("10 b1 holding k", "15-30 b2 holding k", "28 b1 releasing k", "40 b2 releasing k"), checker.Valid, 0, "", ""},
@@ -44,6 +47,12 @@ func TestMutualExclusion(t *testing.T) {
 	} {
 		j.test(t, checker.MutualExclusion)
 	}
+}
+
+// withLease is a header that names the lease of the lock.
+func withLease(h history.Header, lease time.Duration) history.Header {
+	h.Lease = lease
+	return h
 }
 
 func TestNoStaleEffect(t *testing.T) {
@@ -100,6 +109,7 @@ func TestExactlyOnce(t *testing.T) {
 	for _, j := range []judgement{
 		{"once each", all, []string{"10 b1 did j", "20 b2 did i"}, checker.Valid, 0, "", FactDoneOnce},
 		{"by two holders at once", all, []string{"10 b1 holding k", "12 b2 holding k", "20 b1 did j", "30 b2 did j"}, checker.Violation, 1, CauseOverlappingHolders, FactDoneTwice},
+		{"after a replaced holder may have undone it", all, []string{"5 b3 holding k", "10 b1 holding k", "12 b1 did j", "14 b1 releasing k", "16 b3 did x", "20 b2 holding k", "30 b2 did j"}, checker.Violation, 1, "", ""},
 		{"by one holder after the other", all, []string{"10 b1 holding k", "12 b1 did j", "14 b1 releasing k", "20 b2 holding k", "30 b2 did j"}, checker.Violation, 1, CauseDecidedBeforeLock, ""},
 		{"perhaps at once", all, []string{"10 b1 holding k", "12 b1 did j", "14-21 b1 releasing k", "20 b2 holding k", "30 b2 did j"}, checker.Violation, 1, "", ""},
 		{"without the lock", all, []string{"10 b1 holding k", "12 b1 did j", "14 b1 releasing k", "20 b2 did j"}, checker.Violation, 1, CauseWithoutLock, ""},

@@ -104,9 +104,9 @@ func (w *watch) judge() {
 		w.eventually()
 	}
 	if !slices.ContainsFunc(w.answers, answered) {
-		w.doubt(checker.Fact{Kind: FactNeverAnswered, Said: lastError(w.answers)})
+		w.doubt(checker.Fact{Kind: FactNeverAnswered, Said: mostError(w.answers)})
 	} else if w.final() == nil {
-		w.doubt(checker.Fact{Kind: FactFinalUnanswered, Said: lastError(w.answers)})
+		w.doubt(checker.Fact{Kind: FactFinalUnanswered, Said: mostError(w.answers)})
 	}
 }
 
@@ -115,13 +115,18 @@ func (w *watch) doubt(f checker.Fact) {
 	w.open = append(w.open, f)
 }
 
-func lastError(answers []*history.Event) string {
-	for _, e := range slices.Backward(answers) {
-		if e.Type == history.Info {
-			return e.Error
+// mostError is why most questions had no answer: the last one may have failed for another reason, because the run ended.
+func mostError(answers []*history.Event) string {
+	most, times := "", make(map[string]int)
+	for _, e := range answers {
+		if e.Type != history.Info {
+			continue
+		}
+		if times[e.Error]++; times[e.Error] > times[most] {
+			most = e.Error
 		}
 	}
-	return ""
+	return most
 }
 
 // final is the last answer to a question that was asked when the application had come to rest, nil if there is none.

@@ -45,7 +45,9 @@ type App struct {
 	Restart string
 	// Lease is after which time the lock of a dead holder is free again, as far as the user knows: faults outlast it.
 	Lease time.Duration
-	Load  *Load
+	// LeaseKnown: the file says it. Else Lease is a guess, and only faults go by it.
+	LeaseKnown bool
+	Load       *Load
 
 	Every     time.Duration
 	Questions []ask.Question
@@ -357,12 +359,17 @@ func (f file) invariantsInto(a *App) error {
 	return nil
 }
 
+// draftTable is what Draft leaves to the user.
+var draftTable = regexp.MustCompile(`\bFROM TABLE\b`)
+
 func (f file) question(a *App, n int, i invariant) (ask.Question, error) {
 	kind, text, err := i.kind()
 	if err != nil {
 		return ask.Question{}, err
 	}
 	switch {
+	case draftTable.MatchString(text):
+		return ask.Question{}, fieldError(kind, "it is the draft of lockcheck init: put a table of yours in the place of TABLE")
 	case i.Within != 0 && kind != history.InvariantEventually && kind != history.InvariantKept:
 		return ask.Question{}, fieldError("within", "it goes with %s and %s", history.InvariantEventually, history.InvariantKept)
 	case i.Within < 0:
@@ -386,7 +393,10 @@ func (f file) workInto(a *App) error {
 		return nil
 	}
 	q := ask.Question{Invariant: history.Invariant{Name: history.InvariantWork, Kind: history.InvariantWork, Question: f.Work.Ask, On: f.Work.On}}
-	if f.Work.Ask == "" {
+	switch {
+	case draftTable.MatchString(f.Work.Ask):
+		return fieldError("ask", "it is the draft of lockcheck init: put a table of yours in the place of TABLE")
+	case f.Work.Ask == "":
 		return fieldError("ask", "it is missing: a question whose answer changes when work was done")
 	}
 	if err := f.ask(a, &q); err != nil {

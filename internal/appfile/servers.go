@@ -29,6 +29,7 @@ func (p app) into(a *App) error {
 		return &atError{err, []any{"app", "says"}}
 	}
 	a.Says, a.Restart, a.Lease = p.Says.byFunction(), cmp.Or(p.Restart, replica.RestartNo), cmp.Or(p.Lease, defaultLease)
+	a.LeaseKnown = p.Lease != 0
 	switch {
 	case p.Compose != "":
 		return p.composed(a)
@@ -65,10 +66,7 @@ func (p app) alone(a *App) error {
 		}
 	}
 	for n := range p.Replicas {
-		server.Names = []string{replicaName(a.Name, n)}
-		if n == 0 {
-			server.Names = append(server.Names, a.Name)
-		}
+		server.Names = []string{replicaName(a.Name, n), a.Name}
 		a.add(server, a.Name, replicaName(a.Name, n), true)
 	}
 	return nil
@@ -111,10 +109,14 @@ func (p app) composed(a *App) error {
 
 func (p app) addService(a *App, s composefile.Service) {
 	if s.Name == p.Service {
+		// The name of the service is that of all replicas, as in a network of Compose.
 		a.Restart = cmp.Or(p.Restart, policyOf(s.Restart))
 		// What replicas use is there first: a replica that gave up while its database started would end the run.
 		s.Server.Later = true
 		for n, server := range s.Copies(s.Server, p.Replicas) {
+			if n > 0 {
+				server.Names = append(server.Names, s.Name)
+			}
 			a.add(server, s.Name, replicaName(s.Name, n), true)
 		}
 		return

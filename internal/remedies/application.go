@@ -61,6 +61,7 @@ func ForApplication(cause string) []Advice {
 		application.CauseOverlappingHolders: {key, fence, external, longer},
 		application.CauseHolderPaused:       {fence, key, external, longer},
 		application.CauseHolderCutOff:       {fence, key, external, longer},
+		application.CauseHolderOutlasted:    {fence, key, external, longer},
 		application.CauseHolderHealthy:      {owner, key, fence},
 		application.CauseWithoutLock:        {again, key},
 		DoneTwice:                           {key, again, external},

@@ -292,10 +292,13 @@ func (r *appRun) startCluster(ctx context.Context) (err error) {
 func (r *appRun) header(ctx context.Context, started bool) history.Header {
 	h := history.Header{
 		Run: r.id, Started: time.Now().UTC().Format(time.RFC3339), Version: r.Version,
-		Lock: r.App.Name, Workload: history.WorkloadApplication, Guard: history.GuardNone, Lease: r.App.Lease,
+		Lock: r.App.Name, Workload: history.WorkloadApplication, Guard: history.GuardNone,
 		Faults: r.schedule.Faults(), Unavailable: r.leftOut, MinOps: r.MinOps, Require: r.Require, Seed: r.Seed,
 		Parameters: r.Parameters, Command: r.Command,
 		Application: &history.Application{Replicas: r.App.Replicas, Patterns: r.App.Says},
+	}
+	if r.App.LeaseKnown {
+		h.Lease = r.App.Lease
 	}
 	for _, q := range r.App.Questions {
 		h.Application.Invariants = append(h.Application.Invariants, q.Invariant)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"lockcheck/checker"
+	"lockcheck/checker/application"
 	"lockcheck/internal/runs"
 	"lockcheck/nemesis"
 )
@@ -161,6 +162,9 @@ func signatures(r checker.Results) []Signature {
 			continue
 		}
 		for _, i := range f.Violations {
+			if application.Inherent(f.Property, i.Cause) {
+				continue // the verdict does not rest on it
+			}
 			s := Signature{f.Property, i.Cause}
 			if f.Property == checker.Invariants {
 				s.What = i.Key
