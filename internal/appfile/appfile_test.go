@@ -169,7 +169,17 @@ func TestDraft(t *testing.T) {
 	if err := Draft(&text, filepath.Join(filepath.Dir(path), "compose.yaml"), ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
+	for _, c := range []struct{ text, want string }{
+		{text.String(), "once: it is the draft"}, {strings.Replace(text.String(), "TABLE", "bills", 1), "ask: it is the draft"},
+	} {
+		if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(path); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(text.String(), "TABLE", "bills")), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	a, err := Read(path)

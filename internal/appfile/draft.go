@@ -42,13 +42,16 @@ app:
   compose: %[2]s
   service: %[3]s             # paused, killed and cut off; nothing in it knows lockcheck
   replicas: 3
-  lease: 5s                  # how long the lock of a dead replica stays; faults last longer than that
+  # lease: 5s                # how long the lock of a dead replica stays; faults last longer than that
   # What the replicas print, if they print it: shows overlapping holders, and which replica did what.
   # says:
   #   holding: 'acquired (?P<key>\S+)'       # printed once the lock was granted
   #   releasing: 'releasing (?P<key>\S+)'    # printed before the lock is given back
   #   did: 'finished job (?P<id>\S+)'        # work that must be done once
 faults: {may hit: [%[4]s]}
+# Needed if the service waits for requests: prints "accepted ID" for each that was confirmed. Spread the requests over
+# %[3]s-1, %[3]s-2 and so on: a replica without work shows nothing.
+# load: {command: [python3, load.py]}
 invariants:
   - once: %[5]s
 %[6]s# A number that grows when work is done: without it an application that does nothing would pass.
