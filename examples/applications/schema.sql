@@ -13,3 +13,6 @@ INSERT INTO locks VALUES ('scheduler');
 CREATE TABLE triggers (job text PRIMARY KEY, next_fire timestamptz);
 INSERT INTO triggers SELECT 'job-' || n, now() FROM generate_series(1, 5) n;
 CREATE TABLE runs (job text, fire timestamptz);
+
+-- migrate
+CREATE TABLE applied (n int NOT NULL);
