@@ -18,7 +18,7 @@ def say(text):
 class Lock:
     """One lock of the table, with a lease."""
 
-    def __init__(self, db, name, lease=2.0):
+    def __init__(self, db, name, lease=1.0):
         self.db, self.name, self.lease, self.owner = db, name, lease, None
 
     def acquire(self, wait=10.0):
@@ -46,9 +46,9 @@ def do(db, id):
     say(f"did {id}")
 
 
-def answer(query):
+def answer(query, *values):
     """Prints the rows of a query, and exits as an invariant of an app file does."""
-    rows = connect().execute(query).fetchall()
+    rows = connect().execute(query, values).fetchall()
     for row in rows:
         print(*row, sep="\t")
     sys.exit(1 if rows else 0)
@@ -57,4 +57,4 @@ def answer(query):
 if sys.argv[1:] == ["twice"]:
     answer("SELECT id FROM done GROUP BY id HAVING count(*) > 1")
 if sys.argv[1:] == ["idle"]:  # nothing was done for 3 seconds
-    answer("SELECT max(at) FROM done HAVING max(at) < unixepoch('subsec') - 3")
+    answer("SELECT max(at) FROM done HAVING max(at) < ?", time.time() - 3)
