@@ -22,7 +22,7 @@ func applicationOptions(t *testing.T, name, form string) ApplicationOptions {
 	}
 	app.Environment = append(app.Environment, "FORM="+form)
 	return ApplicationOptions{
-		App: app, Nemesis: "none", Interval: time.Second, TimeLimit: clustertest.Slow(10 * time.Second), MinOps: 1, Seed: 1,
+		App: app, Nemesis: "none", Interval: time.Second, TimeLimit: app.Lease + clustertest.Slow(10*time.Second), MinOps: 1, Seed: 1,
 		Machine: Machine{Store: t.TempDir(), Binary: clustertest.Binary(t), Version: "test"},
 	}
 }
@@ -96,7 +96,7 @@ func TestApplications(t *testing.T) {
 func TestApplicationUnderFaults(t *testing.T) {
 	t.Parallel()
 	o := applicationOptions(t, "quartz", "right")
-	o.Nemesis, o.TimeLimit = "pause,kill", clustertest.Slow(16*time.Second)
+	o.Nemesis, o.TimeLimit = "pause,kill", clustertest.Slow(28*time.Second)
 	r := applicationEnds(t, checker.Violation, o) // a pause may let two replicas do the same job
 	for _, kind := range []string{"pause", "kill"} {
 		if !slices.ContainsFunc(r.Faults, func(f checker.FaultCoverage) bool { return f.Kind == kind && f.Counts() && f.Healed }) {

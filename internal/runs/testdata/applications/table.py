@@ -18,7 +18,7 @@ def say(text):
 class Lock:
     """One lock of the table, with a lease."""
 
-    def __init__(self, db, name, lease=1.0):
+    def __init__(self, db, name, lease=3.0):
         self.db, self.name, self.lease, self.owner = db, name, lease, None
 
     def acquire(self, wait=10.0):

@@ -15,7 +15,7 @@ def release(lock):
 
 while True:
     time.sleep(0.05)
-    orders, audit = Lock(db, "orders"), Lock(db, "audit")
+    orders, audit = Lock(db, "orders", lease=5), Lock(db, "audit", lease=5)
     if not orders.acquire():
         continue
     say("acquired orders")
