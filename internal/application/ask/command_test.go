@@ -46,7 +46,9 @@ func TestCommand(t *testing.T) {
 		{once, "tr '\\0' x </dev/zero", outcome{kind: history.Info, error: "more than"}},
 	} {
 		t.Run(c.kind+" "+c.script, func(t *testing.T) {
-			asked(t, question(c.kind, Shell, "", c.script), c.want)
+			q := question(c.kind, Shell, "", c.script)
+			q.Timeout = clustertest.Slow(time.Minute) // a flood takes its time under the race detector
+			asked(t, q, c.want)
 		})
 	}
 }
