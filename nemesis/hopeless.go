@@ -27,8 +27,8 @@ func (n *Nemesis) hopeless(step Step) error {
 		return wrong("step", "%s is too small to be proven; move the clock by %s or more, forward or back", step.Step.Of(n.Environment.Lease), SmallestClockStep)
 	case kind.uses(UsesFrom) && step.From != "" && r.nobodyElse(step):
 		return wrong("from", "the targets (%s) include all of %s, and nobody is cut off from itself; name others, or leave out from", step.Target, step.From)
-	case history.Does(step.Fault, history.Ends):
-		return r.wouldKillTooMany(step)
+	case history.Does(step.Fault, history.Ends) && !slices.ContainsFunc(workers, func(w *clusters.Node) bool { return w.CanRestart() == nil }):
+		return r.wouldKillTooMany(step) // replicas of an application come back
 	}
 	return nil
 }
