@@ -69,10 +69,8 @@ func InvariantKinds() []string {
 type Application struct {
 	Replicas   []string    `json:"replicas"`
 	Invariants []Invariant `json:"invariants"`
-	// Says lists which lines of replicas and of the load the app file describes, of the Functions above.
-	Says []Function `json:"says,omitempty"`
-	// Patterns are their regular expressions, as in the app file.
-	Patterns map[Function][]string `json:"patterns,omitempty"`
+	// Says has the regular expressions by which the app file describes lines of replicas and of the load.
+	Says map[Function][]string `json:"says,omitempty"`
 }
 
 // Invariant is one of the user's own. Its name is unique.

@@ -25,7 +25,7 @@ func billing(t *testing.T, more ...history.Event) (*history.History, checker.Res
 		Application: &history.Application{
 			Replicas:   []string{"b1", "b2"},
 			Invariants: []history.Invariant{{Name: "billed", Kind: history.InvariantOnce}, {Name: "paid", Kind: history.InvariantKept}},
-			Says:       []history.Function{history.Holding, history.Releasing, history.Did, history.Accepted},
+			Says:       map[history.Function][]string{history.Holding: nil, history.Releasing: nil, history.Did: nil, history.Accepted: nil},
 		},
 	}}
 	says := func(ms int, replica string, e history.Event) {

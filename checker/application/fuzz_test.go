@@ -27,11 +27,11 @@ func FuzzCheck(f *testing.F) {
 // random is a history without sense that the validator accepts.
 func random(rng *rand.Rand, size int) *history.History {
 	one := func(of ...string) string { return of[rng.IntN(len(of))] }
-	h := &history.History{Header: everything(), Truncated: rng.IntN(2)}
+	says := said()
+	h := &history.History{Header: saying(everything(), says[:rng.IntN(len(says)+1)]...), Truncated: rng.IntN(2)}
 	h.Header.Guard, h.Header.Require = one("", "none", "fence"), []string{one("speed", "mutual-exclusion", "fencing-order")}
 	h.Header.Faults = []string{one("pause", "kill", "partition", "moon")}
 	app := h.Header.Application
-	app.Says = app.Says[:rng.IntN(len(app.Says)+1)]
 	for _, kind := range append(history.InvariantKinds(), history.InvariantWork) {
 		app.Invariants = append(app.Invariants, history.Invariant{Name: kind, Kind: kind})
 	}

@@ -18,19 +18,24 @@ const second = int64(time.Second)
 
 // everything is a header of three replicas that say all there is, and an invariant of each kind.
 func everything() history.Header {
-	return history.Header{
+	return saying(history.Header{
 		Format: history.Format, Schema: history.SchemaVersion, Workload: history.WorkloadApplication,
-		Application: &history.Application{
-			Replicas: []string{"b1", "b2", "b3"},
-			Says:     []history.Function{history.Holding, history.Releasing, history.Released, history.Did, history.Accepted},
-		},
-	}
+		Application: &history.Application{Replicas: []string{"b1", "b2", "b3"}},
+	}, said()...)
+}
+
+// said are the functions of lines that an app file can describe.
+func said() []history.Function {
+	return []history.Function{history.Holding, history.Releasing, history.Released, history.Did, history.Accepted}
 }
 
 // saying limits what is said.
 func saying(h history.Header, says ...history.Function) history.Header {
 	app := *h.Application
-	app.Says, h.Application = says, &app
+	app.Says, h.Application = make(map[history.Function][]string), &app
+	for _, f := range says {
+		app.Says[f] = []string{"."}
+	}
 	return h
 }
 

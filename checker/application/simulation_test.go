@@ -97,8 +97,7 @@ func simulate(seed uint64) (*history.History, *world) {
 	case 1:
 		w.says = slices.Delete(w.says, 3, 4)
 	}
-	header := everything()
-	header.Application.Says = w.says
+	header := saying(everything(), w.says...)
 	header = asking(asking(header, "once", history.InvariantOnce), "never", history.InvariantNever)
 	names := header.Application.Replicas
 	threads := w.threads(names)

@@ -57,7 +57,7 @@ func (r *run) stale(found *checker.Incidents, d *effect, later *hold) {
 	h := d.hold
 	faults := r.between(h, later)
 	state, cause, hit := r.whyUnnoticed(h, later, faults)
-	if hit == later { // it is the other one's lease that was over
+	if hit == later { // the lease of the later holder was over, so the effect is not stale
 		return
 	}
 	found.Add(h.key, d.time, cause, func() checker.Incident {

@@ -329,7 +329,7 @@ func (i invariant) kind() (kind, text string, err error) {
 			continue
 		}
 		if kind != "" {
-			return "", "", fieldError(k.kind, "an invariant has one kind, and this one is %s, too; make two of it", kind)
+			return "", "", fieldError(k.kind, "an invariant has one kind, and this one is %s, too; split it in two", kind)
 		}
 		kind, text = k.kind, k.text
 	}
@@ -359,7 +359,7 @@ func (f file) invariantsInto(a *App) error {
 	return nil
 }
 
-// draftTable is what Draft leaves to the user.
+// draftTable finds the placeholder that Draft writes in the place of a table.
 var draftTable = regexp.MustCompile(`\bFROM TABLE\b`)
 
 func (f file) question(a *App, n int, i invariant) (ask.Question, error) {
@@ -369,7 +369,7 @@ func (f file) question(a *App, n int, i invariant) (ask.Question, error) {
 	}
 	switch {
 	case draftTable.MatchString(text):
-		return ask.Question{}, fieldError(kind, "it is the draft of lockcheck init: put a table of yours in the place of TABLE")
+		return ask.Question{}, fieldError(kind, "it is still the draft of lockcheck init: replace TABLE by the name of your table")
 	case i.Within != 0 && kind != history.InvariantEventually && kind != history.InvariantKept:
 		return ask.Question{}, fieldError("within", "it goes with %s and %s", history.InvariantEventually, history.InvariantKept)
 	case i.Within < 0:
@@ -395,7 +395,7 @@ func (f file) workInto(a *App) error {
 	q := ask.Question{Invariant: history.Invariant{Name: history.InvariantWork, Kind: history.InvariantWork, Question: f.Work.Ask, On: f.Work.On}}
 	switch {
 	case draftTable.MatchString(f.Work.Ask):
-		return fieldError("ask", "it is the draft of lockcheck init: put a table of yours in the place of TABLE")
+		return fieldError("ask", "it is still the draft of lockcheck init: replace TABLE by the name of your table")
 	case f.Work.Ask == "":
 		return fieldError("ask", "it is missing: a question whose answer changes when work was done")
 	}

@@ -153,7 +153,7 @@ func TestRefuses(t *testing.T) {
 		{"a service without a Compose file", "app: {service: a, command: [a]}\ninvariants: [{never: a}]", "compose names none"},
 		{"a Compose file without a service", "app: {compose: compose.yaml}\ninvariants: [{never: a}]", "which service of compose.yaml is the application"},
 		{"a database without a password", "app: {compose: compose.yaml, service: biller}\ninvariants: [{never: a, on: cache}]", `nothing says how to reach "cache"`},
-		{"too many replicas", "app: {command: [a], replicas: 10}\ninvariants: [{never: a}]", "there can be 1 to 9"},
+		{"too many replicas", "app: {command: [a], replicas: 10}\ninvariants: [{never: a}]", "use 1 to 9 replicas"},
 	} {
 		_, err := Read(write(t, map[string]string{"app.yaml": c.text, "compose.yaml": compose, "Dockerfile": "FROM scratch"}))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -170,7 +170,7 @@ func TestDraft(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ text, want string }{
-		{text.String(), "once: it is the draft"}, {strings.Replace(text.String(), "TABLE", "bills", 1), "ask: it is the draft"},
+		{text.String(), "once: it is still the draft"}, {strings.Replace(text.String(), "TABLE", "bills", 1), "ask: it is still the draft"},
 	} {
 		if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
 			t.Fatal(err)

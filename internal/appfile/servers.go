@@ -19,7 +19,7 @@ import (
 func (p app) into(a *App) error {
 	switch {
 	case p.Replicas < 1 || p.Replicas > maxReplicas:
-		return fieldError("replicas", "there can be 1 to %d", maxReplicas)
+		return fieldError("replicas", "use 1 to %d replicas", maxReplicas)
 	case p.Lease < 0:
 		return fieldError("lease", "it must not be negative")
 	case !slices.Contains([]string{"", replica.RestartNo, replica.RestartOnFailure, replica.RestartAlways}, p.Restart):
@@ -82,7 +82,7 @@ func (a *App) add(server clusters.CustomServer, service, name string, replica bo
 // composed makes servers of the services of a Compose file.
 func (p app) composed(a *App) error {
 	if p.Image != "" || p.Build != "" || p.Command != nil || p.Environment != nil || p.Port != 0 {
-		return fieldError("compose", "the file says what is started; next to it are only service, replicas, restart and says")
+		return fieldError("compose", "the Compose file says what is started; beside it only service, replicas, restart, lease and says are allowed")
 	}
 	services, err := composefile.Read(filepath.Join(a.Folder, p.Compose), a.Folder)
 	if err != nil {

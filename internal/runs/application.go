@@ -186,7 +186,7 @@ func (t *appTest) plannedNodes() (servers, replicas []*clusters.Node) {
 	return nil, workers
 }
 
-// divide tells replicas from what they use, and leaves out what faults may not hit.
+// divide separates replicas from the servers that they use, and leaves out nodes that faults may not hit.
 func (t *appTest) divide(nodes []*clusters.Node) (servers, replicas []*clusters.Node) {
 	for i, s := range t.App.Servers {
 		switch {
@@ -241,7 +241,8 @@ func newAppRun(t *appTest, progress Progress) (*appRun, error) {
 // finalLimit is how long askers may take for their last answers, and replicas until they have ended.
 const finalLimit = 30 * time.Second
 
-// conduct is as that of a run of a lock. Its site is never used again: nobody knows what the application left behind.
+// conduct does everything that must be undone, and undoes it. No later run uses its servers: nobody knows what the application
+// has left on them.
 func (r *appRun) conduct(ctx context.Context, interrupt <-chan struct{}) (interrupted bool, left, err error) {
 	r.sweepLeftovers(ctx, r.spec.OnDocker())
 	if r.site, err = openSite(r.id, "", r.Binary, r.spec.OnDocker()); err != nil {
@@ -252,7 +253,7 @@ func (r *appRun) conduct(ctx context.Context, interrupt <-chan struct{}) (interr
 	return interrupted, errors.Join(unsaved, r.site.close(ctx)), err
 }
 
-// start brings up what the replicas use, the replicas, and who asks and loads them.
+// start starts the servers, the replicas, the askers and the load.
 func (r *appRun) start(ctx context.Context) error {
 	if err := r.startCluster(ctx); err != nil {
 		return err
@@ -295,18 +296,13 @@ func (r *appRun) header(ctx context.Context, started bool) history.Header {
 		Lock: r.App.Name, Workload: history.WorkloadApplication, Guard: history.GuardNone,
 		Faults: r.schedule.Faults(), Unavailable: r.leftOut, MinOps: r.MinOps, Require: r.Require, Seed: r.Seed,
 		Parameters: r.Parameters, Command: r.Command,
-		Application: &history.Application{Replicas: r.App.Replicas, Patterns: r.App.Says},
+		Application: &history.Application{Replicas: r.App.Replicas, Says: r.App.Says},
 	}
 	if r.App.LeaseKnown {
 		h.Lease = r.App.Lease
 	}
 	for _, q := range r.App.Questions {
 		h.Application.Invariants = append(h.Application.Invariants, q.Invariant)
-	}
-	for _, f := range []history.Function{history.Holding, history.Releasing, history.Released, history.Did, history.Accepted} {
-		if len(r.App.Says[f]) > 0 {
-			h.Application.Says = append(h.Application.Says, f)
-		}
 	}
 	if !started {
 		return h
@@ -326,9 +322,7 @@ func (r *appRun) planned() nemesis.Schedule { return r.schedule }
 
 // work lets the application work and the nemesis inject faults until the time is over.
 func (r *appRun) work(hard context.Context, interrupt <-chan struct{}) (interrupted bool, err error) {
-	if err := r.begin(); err != nil {
-		return false, errors.Join(err, r.collect(hard, interrupt), r.lateFailure())
-	}
+	r.begin()
 	r.recorder.Phase(history.PhaseReady, "")
 	r.progress.Step("testing %s, %d replicas, for %s, then up to %s without faults", r.App.Name, len(r.App.Replicas), r.active(), r.recovery)
 	began, delay := readHostClock(), watchDelay(r.recorder.Stalled)
@@ -343,8 +337,8 @@ func (r *appRun) work(hard context.Context, interrupt <-chan struct{}) (interrup
 	return interrupted, errors.Join(err, r.collect(hard, interrupt), r.lateFailure(), r.recorder.failure(), readHostClock().check(began))
 }
 
-// settled knows when the recovery period may end: some time is over, and every invariant that is to hold eventually
-// does.
+// settled reports when the recovery period may end: a minimum time has passed, and every invariant of the kind eventually
+// holds.
 type settled struct {
 	mu      sync.Mutex
 	open    map[string]bool // invariants that do not hold yet

@@ -13,7 +13,7 @@ import (
 // from its file.
 func TestJudgeApplication(t *testing.T) {
 	folder := t.TempDir()
-	lines := `{"format":"lockcheck-history","schema":2,"lock":"billing","workload":"application","application":{"replicas":["b1","b2"],"invariants":[{"name":"billed","kind":"once","question":"?"}],"says":["did"]}}
+	lines := `{"format":"lockcheck-history","schema":2,"lock":"billing","workload":"application","application":{"replicas":["b1","b2"],"invariants":[{"name":"billed","kind":"once","question":"?"}],"says":{"did":["did (?P<id>.+)"]}}}
 {"index":0,"time":1000,"process":"harness","type":"info","f":"phase","note":"ready"}
 {"index":1,"time":1010,"process":"b1","type":"info","f":"started","from":1005}
 {"index":2,"time":1020,"process":"b2","type":"info","f":"started","from":1005}

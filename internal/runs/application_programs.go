@@ -13,7 +13,6 @@ import (
 	"lockcheck/history"
 	"lockcheck/internal/application/ask"
 	"lockcheck/internal/application/replica"
-	"lockcheck/workloads"
 )
 
 // servers are those of the application on Docker, its replicas as children of lockcheck; nil for one on this machine.
@@ -41,7 +40,7 @@ func (t *appTest) replicaConfig(name string) replica.Config {
 	return replica.Config{Name: name, Says: says, Key: t.App.Name, Restart: t.App.Restart}
 }
 
-// startPrograms starts who asks the invariants, the load and, on this machine, the replicas.
+// startPrograms starts the askers, the load and, on this machine, the replicas.
 func (r *appRun) startPrograms(ctx context.Context) error {
 	if err := r.startReplicas(ctx); err != nil {
 		return err
@@ -127,8 +126,7 @@ func (r *appRun) startAskers(ctx context.Context) error {
 			continue
 		}
 		program := r.program(history.Asker+part.suffix, part.image)
-		program.Args = []string{ask.Command}
-		node, err := r.startConfigured(ctx, program, ask.Config{Process: program.Name, Every: r.App.Every, Questions: part.questions})
+		node, err := r.startProgram(ctx, program, ask.Command, ask.Config{Process: program.Name, Every: r.App.Every, Questions: part.questions})
 		if err != nil {
 			return err
 		}
@@ -142,15 +140,14 @@ func (r *appRun) startLoad(ctx context.Context) (err error) {
 		return nil
 	}
 	program := r.program(history.Load, r.App.Load.Image)
-	program.Args = []string{replica.Command}
-	r.load, err = r.startConfigured(ctx, program, replica.Config{
+	r.load, err = r.startProgram(ctx, program, replica.Command, replica.Config{
 		Name: history.Load, Command: r.App.Load.Command, Folder: r.folderOfCommands(), Env: append(r.shared(), r.App.Load.Environment...),
 		Says: map[history.Function][]string{history.Accepted: r.App.Says[history.Accepted]},
 	})
 	return err
 }
 
-// program is one that sees the application from outside: no fault hits it.
+// program describes a process beside the application, which no fault hits.
 func (r *appRun) program(name string, image clusters.ProgramImage) clusters.Program {
 	p := clusters.Program{Name: name, Networked: true, Image: image}
 	if image != (clusters.ProgramImage{}) {
@@ -178,17 +175,6 @@ func (r *appRun) imageOfReplicas() clusters.ProgramImage {
 	return clusters.ProgramImage{}
 }
 
-func (r *appRun) startConfigured(ctx context.Context, p clusters.Program, config any) (*clusters.Node, error) {
-	node, err := r.cluster.Start(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	if err := workloads.Configure(node.Input, config); err != nil {
-		return nil, fmt.Errorf("%s: %w; %s", p.Name, err, node.Errors)
-	}
-	return node, nil
-}
-
 // programs lists everything whose output is events.
 func (r *appRun) programs() []*clusters.Node {
 	all := slices.Concat(r.replicas, r.askers)
@@ -199,7 +185,7 @@ func (r *appRun) programs() []*clusters.Node {
 }
 
 // begin records what all of them say and watches over all processes.
-func (r *appRun) begin() error {
+func (r *appRun) begin() {
 	for _, program := range r.programs() {
 		r.follow.Go(func() {
 			if err := r.recorder.Follow(program.Name, program.Output, program.CanRestart() == nil); err != nil {
@@ -213,7 +199,6 @@ func (r *appRun) begin() error {
 			r.watch(server)
 		}
 	}
-	return nil
 }
 
 // collect ends the load, gives the application time for what was accepted, asks every invariant once more and ends
@@ -234,20 +219,10 @@ func (r *appRun) collect(ctx context.Context, interrupt <-chan struct{}) error {
 	if err := errors.Join(errs...); err != nil {
 		return err // an output that never ends must not be waited for
 	}
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		r.follow.Wait()
-	}()
-	select {
-	case <-read:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return r.awaitOutputs(ctx)
 }
 
-// awaitKept waits for as long as the application may take for the last that it accepted.
+// awaitKept gives the application the time that it may take to store the work that it accepted last.
 func (r *appRun) awaitKept(ctx context.Context, interrupt <-chan struct{}) {
 	longest := settleTime
 	for _, q := range r.App.Questions {
@@ -255,7 +230,7 @@ func (r *appRun) awaitKept(ctx context.Context, interrupt <-chan struct{}) {
 			longest = max(longest, q.Invariant.Within)
 		}
 	}
-	r.progress.Status("giving the application %s for the last that it accepted", longest)
+	r.progress.Status("waiting %s for the work that was accepted last", longest)
 	select {
 	case <-time.After(longest):
 	case <-interrupt:

@@ -10,7 +10,6 @@ import (
 	"lockcheck/checker/application"
 	"lockcheck/clusters/clustertest"
 	"lockcheck/internal/appfile"
-	"lockcheck/internal/cleanup"
 )
 
 // applicationOptions are those of a short run of an application of testdata, in one of its forms.
@@ -33,14 +32,7 @@ func runApplication(t *testing.T, o ApplicationOptions) Outcome {
 		clustertest.StartsServers(t)
 	}
 	outcome, err := TestApplication(context.Background(), o, nil, logged{t})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%s: %s", outcome.Results.Verdict, outcome.Results.Sentence)
-	if all, err := cleanup.Journals(); err != nil || slices.Contains(all, outcome.History.Header.Run) {
-		t.Errorf("journals %v, %v: that of the run is to be gone", all, err)
-	}
-	return outcome
+	return leftNothing(t, outcome, err)
 }
 
 // applicationEnds runs an application that is to end with a verdict, and longer if it has not shown enough for one: on a busy

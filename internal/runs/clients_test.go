@@ -63,19 +63,11 @@ func runClient(t *testing.T, o Options) Outcome {
 	ctx, cancel := context.WithTimeout(context.Background(), hangs)
 	defer cancel()
 	outcome, err := Test(ctx, o, nil, logged{t})
-	if err != nil {
-		t.Fatal(err)
-	}
+	leftNothing(t, outcome, err)
 	if ctx.Err() != nil {
 		t.Errorf("the run did not end within %s", hangs)
 	}
-	r := outcome.Results
-	t.Logf("%s: %s", r.Verdict, r.Sentence)
-	run := outcome.History.Header.Run
-	if all, err := cleanup.Journals(); err != nil || slices.Contains(all, run) {
-		t.Errorf("journals %v, %v: that of the run is to be gone", all, err)
-	}
-	if left, err := cleanup.Running(run); err != nil || len(left) != 0 {
+	if left, err := cleanup.Running(outcome.History.Header.Run); err != nil || len(left) != 0 {
 		t.Errorf("processes %v, %v: none is to be left", left, err)
 	}
 	return outcome
@@ -244,13 +236,14 @@ func TestRightClients(t *testing.T) {
 			for name, fault := range faults {
 				t.Run(fmt.Sprintf("%d %s, %s, %d", i+1, test.behaviour, name, n+1), func(t *testing.T) {
 					t.Parallel()
-					decided := func(r checker.Results) bool {
-						accusedOfNothing(t, r)
-						return r.Verdict != checker.Undecided
+					run := func(t *testing.T, o Options) Outcome {
+						outcome := runClient(t, o)
+						if !stoodStill(outcome.Results) { // else the machine is to blame, and the test is run again, slower
+							accusedOfNothing(t, outcome.Results)
+						}
+						return outcome
 					}
-					if r := patiently(t, runClient, test.options(t, fault), decided).Results; r.Verdict != checker.Valid {
-						t.Errorf("verdict %s: %s", r.Verdict, r.Sentence)
-					}
+					endsWith(t, run, checker.Valid, test.options(t, fault))
 				})
 			}
 		}

@@ -85,6 +85,11 @@ func (r *run) collect(ctx context.Context, interrupt <-chan struct{}) error {
 	if err != nil {
 		return err // an output that never ends must not be waited for
 	}
+	return r.awaitOutputs(ctx)
+}
+
+// awaitOutputs waits until everything that the programs have written is recorded.
+func (r *session) awaitOutputs(ctx context.Context) error {
 	read := make(chan struct{})
 	go func() {
 		defer close(read)

@@ -53,6 +53,12 @@ func runTest(t *testing.T, o Options) Outcome {
 		clustertest.StartsServers(t)
 	}
 	outcome, err := Test(context.Background(), o, nil, logged{t})
+	return leftNothing(t, outcome, err)
+}
+
+// leftNothing makes sure that a run came to its end and left nothing.
+func leftNothing(t *testing.T, outcome Outcome, err error) Outcome {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,14 +89,20 @@ func patiently(t *testing.T, run func(*testing.T, Options) Outcome, o Options, e
 // everything slower.
 func verdictIs(t *testing.T, want checker.Verdict, o Options) Outcome {
 	t.Helper()
+	return endsWith(t, runTest, want, o)
+}
+
+// endsWith is verdictIs for a test that is run in another way.
+func endsWith(t *testing.T, run func(*testing.T, Options) Outcome, want checker.Verdict, o Options) Outcome {
+	t.Helper()
 	decided := func(r checker.Results) bool {
 		return r.Verdict == want || r.Verdict != checker.Undecided && want != checker.Violation
 	}
-	outcome := patiently(t, runTest, o, decided)
+	outcome := patiently(t, run, o, decided)
 	if want == checker.Valid && stoodStill(outcome.Results) {
 		const slower = 4
 		o.TTL, o.Section.Min, o.Section.Max, o.TimeLimit = slower*o.TTL, slower*o.Section.Min, slower*o.Section.Max, slower*o.TimeLimit
-		outcome = patiently(t, runTest, o, decided)
+		outcome = patiently(t, run, o, decided)
 	}
 	if r := outcome.Results; r.Verdict != want {
 		t.Errorf("verdict %s, want %s: %s; faults %+v", r.Verdict, want, r.Sentence, r.Faults)

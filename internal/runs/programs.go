@@ -186,7 +186,7 @@ func (r *run) forClients() []*clusters.Node {
 }
 
 // startProgram starts a program with one of lockcheck's hidden commands.
-func (r *run) startProgram(ctx context.Context, p clusters.Program, command string, config any) (*clusters.Node, error) {
+func (r *session) startProgram(ctx context.Context, p clusters.Program, command string, config any) (*clusters.Node, error) {
 	p.Args = []string{command}
 	node, err := r.cluster.Start(ctx, p)
 	if err != nil {
