@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -88,6 +89,9 @@ func states(group int) (string, error) {
 	var letters []string
 	for _, pid := range pids {
 		_, fields, err := stat(fmt.Sprintf("/proc/%d/stat", pid))
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // it has ended since it was listed
+		}
 		if err != nil {
 			return "", err
 		}
