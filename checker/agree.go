@@ -6,31 +6,27 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// disagreements compares the interval checkers with porcupine and returns what
-// cannot be true of both. Each is a bug in lockcheck. What must hold, per key:
+// disagreements compares the interval checkers with porcupine and returns contradictions: pairs of answers
+// that cannot both be true. Each contradiction is a bug in lockcheck. These rules must hold for every key:
 //
-// An overlap that begins at t, before either grant can have ended by itself,
-// needs Illegal. Both acquires were answered by t, so both took effect by t.
-// Whichever came first must have ended before the other, hence by t; but the
-// first release of each was sent at the end of its hold or later, which is after
-// t, and the synthetic end, which covers lost releases, loss notifications of the service,
-// sessions, connections and the lease, begins at grantEnd.unreleased, after t by assumption.
-// (One that was held for a moment only, at t, may have been released at t; but the other
-// one was answered before, and its release was sent after that.) Nothing
-// else ends a grant in the model, and nothing that the model leaves out is an
-// acquire that was answered ok. So no order exists. The same holds of a semaphore if
-// more grants than it permits cannot have ended by t.
+// An overlap that begins at t, before either grant can have ended by itself, needs Illegal. Both acquires were
+// answered by t, so both took effect by t. Whichever came first must have ended before the other, hence by t.
+// But the first release of each was sent at the end of its hold or later, which is after t. The synthetic end
+// covers lost releases, loss notifications of the service, sessions, connections and the lease. It begins at
+// grantEnd.unreleased, after t by assumption. Nothing else ends a grant in the model, and the model leaves
+// out no acquire that was answered ok. So no order exists. (A grant that was held only for the moment t may
+// have been released at t. But the other grant was answered before, and its release was sent after t.) The
+// same holds for a semaphore if more grants than it permits cannot have ended by t.
 //
-// Illegal needs a reason. An overlap, a wrong release or a fencing fault is one,
-// but a service can also be wrong without anybody noticing at the time: it
-// forgets a grant, and the worker finds out at its release or has already
-// stopped at its own deadline. So a conflict, the explanation that is computed
-// from the same steps without porcupine, is a reason too; and where porcupine
-// says Ok there must be no conflict, as both decide the same question.
+// Illegal needs a reason. An overlap, a wrong release or a fencing fault is a reason. But a service can also be wrong
+// without any worker noticing at the time: it forgets a grant, and the worker finds out at its release or has
+// already stopped at its own deadline. So a conflict is a reason too: it is the explanation that is computed
+// from the same steps without porcupine. Where porcupine says Ok there must be no conflict, because both
+// decide the same question.
 //
-// Unknown agrees with everything, and keys that contradict the schema are not
-// compared. What neither side can see is a client that reports as Holder a
-// grant that only a minority of servers named: see the rules of the model.
+// Unknown agrees with everything, and keys that contradict the schema are not compared. One error is
+// invisible to both sides: a client that reports as Holder a grant that only a minority of servers named (see
+// the rules of the model).
 func disagreements(r *run, o opinion, overlaps together, others ...incidents) []Fact {
 	var found []Fact
 	for _, key := range sortedKeys(o.results) {

@@ -6,10 +6,9 @@ import (
 	"lockcheck/history"
 )
 
-// assumptions judges whether the run did its work at all: a run that did not is
-// neither valid nor a violation. Disagreements between checkers are bugs in
-// lockcheck and break it too, even if something was violated, and so does a client that broke
-// the protocol: what it said before may be as wrong.
+// assumptions judges whether the run did its work at all: a run that did not is neither valid nor a
+// violation. Disagreements between checkers are bugs in lockcheck and make the run Broken, even if something
+// was violated. So does a client that broke the protocol, because what it said before may be wrong as well.
 func assumptions(r *run, ops Operations, disagreements []Fact) judged {
 	j := judged{Finding: Finding{Property: Assumptions}, void: len(disagreements)+len(r.clientFaults) > 0}
 	broken, undecided := brokenBecause(r, disagreements), undecidedBecause(r, ops)
@@ -49,13 +48,13 @@ func brokenBecause(r *run, disagreements []Fact) []Fact {
 	return append(reasons, disagreements...)
 }
 
-// ended says whether the run came to an end that it knew of.
+// ended says whether the run ended in an orderly way: as planned or by an interruption that it recorded.
 func (r *run) ended() bool {
 	_, interrupted := r.phases[history.PhaseInterrupted]
 	return r.completed() || interrupted
 }
 
-// completed says whether the run came to the end that was planned.
+// completed says whether the run reached its planned end.
 func (r *run) completed() bool {
 	_, complete := r.phases[history.PhaseEnd]
 	return complete
@@ -78,10 +77,10 @@ func undecidedBecause(r *run, ops Operations) []Fact {
 	return nil
 }
 
-// IgnoreFailedAcquire is the parameter of runs in which workers go on after a failed acquire.
+// IgnoreFailedAcquire is the parameter of runs whose workers go on after a failed acquire.
 const IgnoreFailedAcquire = "ignore-failed-acquire"
 
-// ignoredAny says whether a worker that had been refused the lock used the data all the same.
+// ignoredAny says whether any worker that had not been granted the lock used the data all the same.
 func (r *run) ignoredAny() bool {
 	for k := range r.dataKeys {
 		if slices.ContainsFunc(k.accesses, func(e access) bool { return r.unlocked(r.attempt(e.grant)) }) {
@@ -91,7 +90,7 @@ func (r *run) ignoredAny() bool {
 	return false
 }
 
-// refusals is what kept those who were granted the lock from their work, as far as the resource did.
+// refusals counts the holders whose reads the resource refused, which kept them from their work.
 func (r *run) refusals(ops Operations) []Fact {
 	refused := make(map[grant]bool)
 	for k := range r.dataKeys {

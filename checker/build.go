@@ -9,7 +9,7 @@ import (
 	"lockcheck/history"
 )
 
-// builder makes a run of the events of a history, in the order of its file.
+// builder turns the events of a history, in the order of its file, into a run.
 type builder struct {
 	*run
 	open        history.Open[pending]
@@ -21,7 +21,7 @@ type builder struct {
 type pending struct {
 	f       history.Function
 	call    *call
-	renewal *renewal // of a renewal
+	renewal *renewal // nil unless f is Renew
 }
 
 func newBuilder(h history.Header, names *history.Names) *builder {
@@ -67,7 +67,7 @@ func (b *builder) add(e *history.Event) {
 	}
 }
 
-// finish puts in order what was added. It must be called once, after the last event.
+// finish sorts and connects what was added. It must be called once, after the last event.
 func (b *builder) finish(cutOff int) *run {
 	r := b.run
 	r.cutOff = cutOff
@@ -103,9 +103,9 @@ func (b *builder) finish(cutOff int) *run {
 	return r
 }
 
-// extendByAccesses takes accesses that the resource accepted as evidence that their workers acted
-// as holders. One may have been on its way for long: it is none of a worker that was dead
-// by then, or tried to get the lock anew.
+// extendByAccesses takes accesses that the resource accepted as evidence that their workers acted as holders.
+// An access may have been on its way for long, so it is no evidence once its worker was dead or had asked for
+// the lock anew.
 func (r *run) extendByAccesses() {
 	for _, k := range r.byKey {
 		for i := range k.accesses {
@@ -117,7 +117,7 @@ func (r *run) extendByAccesses() {
 	}
 }
 
-// order sorts what happened to a key.
+// order sorts the holds, accesses and elements of a key.
 func (r *run) order(k *keyed) {
 	first := len(r.holds)
 	for _, a := range k.attempts {
@@ -140,8 +140,8 @@ func (r *run) order(k *keyed) {
 	r.reconcile(k)
 }
 
-// sortElements puts the elements in order that someone tried to write. What was refused
-// and tried again may be there once it was accepted.
+// sortElements sorts the elements that workers tried to write. A refused element that was tried again and
+// accepted is legal in the final state.
 func (k *keyed) sortElements() {
 	slices.Sort(k.legal)
 	k.legal = slices.Compact(k.legal)
@@ -165,8 +165,8 @@ func (k *keyed) sortElements() {
 	k.legal = slices.DeleteFunc(k.legal, among(k.refused))
 }
 
-// reconcile leaves of the updates that were answered those that were committed by the
-// answers, to the write and to the release after it, and that the record lacks.
+// reconcile keeps in unrecorded only committed updates that the record lacks. An update is committed if its
+// write and the release after it were both answered.
 func (r *run) reconcile(k *keyed) {
 	if len(k.unrecorded) == 0 {
 		return
@@ -181,9 +181,8 @@ func (r *run) reconcile(k *keyed) {
 	})
 }
 
-// line puts what a worker did one after the other, and says of each attempt until when its
-// worker can have acted under it: until it tried to get the same key again, unless it may
-// take a reentrant lock again.
+// line sorts the attempts of a worker by their invocations. It also sets until when the worker can have acted
+// under each attempt: until it asked for the same key again. That limit does not apply to a reentrant lock.
 func (r *run) line(w *actor) {
 	w.attempts = slices.DeleteFunc(w.attempts, func(a *attempt) bool { return !a.asked })
 	sorted(w.attempts, r.byInvocation)
@@ -196,9 +195,9 @@ func (r *run) line(w *actor) {
 	}
 }
 
-// extent computes when each attempt of a worker asked for the lock or held it, and what of
-// that its death can have ended: the last one of each key, or of a reentrant lock all that
-// nothing else ended.
+// extent computes when each attempt of a worker asked for the lock or held it. It also computes the holds
+// that the death of the worker can have ended: the last hold of each key, or for a reentrant lock every hold
+// that nothing else ended.
 func (r *run) extent(w *actor) {
 	for _, a := range w.attempts {
 		for c := range a.calls {
@@ -269,7 +268,7 @@ func (b *builder) service(e *history.Event) {
 	}
 }
 
-// client takes what is said of the client of a lock of the user's own.
+// client records what the history says about a client of a user's own lock.
 func (b *builder) client(e *history.Event) {
 	switch {
 	case e.Error != "":
@@ -306,7 +305,8 @@ func (b *builder) worker(e *history.Event) {
 	if e.F == history.Acquire && e.Type == history.Invoke {
 		w.current = a
 	}
-	// A worker that goes on with another attempt acts under this one no longer than it says.
+	// Once a worker goes on with another attempt, only its own accesses and renewals prove that it acts under
+	// this one.
 	if w.current != nil {
 		w.current.holdEnd = max(w.current.holdEnd, e.Time)
 	}
@@ -323,8 +323,8 @@ func (b *builder) worker(e *history.Event) {
 	}
 }
 
-// answeredWrite keeps what a worker was told of its write where the data are in the
-// lock's database: what that lost is in none of its records.
+// answeredWrite records a write that was confirmed to its worker, if the lock's own database keeps the data.
+// Updates that this database lost are missing from all of its records.
 func (b *builder) answeredWrite(e *history.Event) {
 	if b.header.Guard != history.GuardDatabase || e.Type != history.OK || e.Element == 0 {
 		return
@@ -342,7 +342,7 @@ func (b *builder) ask(e *history.Event) {
 	}
 }
 
-// attemptOf returns the attempt of an event of a worker, a new one if this is its first.
+// attemptOf returns the attempt of a worker's event. It creates the attempt if this is its first event.
 func (b *builder) attemptOf(w *actor, e *history.Event) *attempt {
 	g, process, key := b.names.Of(e.Grant), b.names.Of(e.Process), b.names.Of(e.Key)
 	for len(b.byGrant) <= int(g) {

@@ -3,11 +3,11 @@ package checker
 // Cause is one of the Cause constants.
 type Cause struct {
 	Name string
-	// Inherent: no lock with leases can prevent it.
+	// Inherent means that no lock with leases can prevent the cause.
 	Inherent bool
 }
 
-// Causes lists all causes that a violation can be attributed to.
+// Causes lists every cause that a violation can be attributed to.
 func Causes() []Cause {
 	return []Cause{
 		{CausePaused, true},

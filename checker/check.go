@@ -8,48 +8,48 @@ import (
 	"lockcheck/history"
 )
 
-// DefaultPorcupineLimit is how long porcupine may take where Options do not say.
+// DefaultPorcupineLimit is the time limit of porcupine if Options do not set one.
 const DefaultPorcupineLimit = 30 * time.Second
 
-// Options of a check. The zero value is fine.
+// Options of a check. The zero value selects the defaults.
 type Options struct {
-	// PorcupineLimit bounds the second opinion, for all keys together. Zero or
-	// less is DefaultPorcupineLimit.
+	// PorcupineLimit limits the second opinion, for all keys together. Zero or less means
+	// DefaultPorcupineLimit.
 	PorcupineLimit time.Duration
-	// NoHolds leaves Results.Holds empty: only pictures need them, and those of a
-	// history of millions of operations are large.
+	// NoHolds leaves Results.Holds empty. Only pictures need holds, and a history of millions of operations
+	// has many.
 	NoHolds bool
-	// NearHolds leaves in Results.Holds only those that close-ups of listed incidents show:
-	// of a history of millions of operations, these can be drawn.
+	// NearHolds keeps in Results.Holds only the holds that close-ups of listed incidents show. With it,
+	// pictures of a history of millions of operations remain possible.
 	NearHolds bool
 }
 
-// judged is a finding, and whether any verdict can rest on it.
+// judged is a finding, and whether the verdict can rest on any finding at all.
 type judged struct {
 	Finding
-	void bool // none can: lockcheck is wrong, or was told what is
+	void bool // no verdict can: lockcheck has a bug, or a client said what is not true
 }
 
-// because makes a fact what the verdict of a property rests on.
+// because sets the verdict of a property and adds the facts that it rests on.
 func (j *judged) because(v Verdict, facts ...Fact) {
 	j.Verdict, j.Facts = v, append(j.Facts, facts...)
 }
 
-// Check judges a history, which the caller has validated; the prefix that a
-// killed run leaves is fine. It is pure but for the time limit of porcupine.
+// Check judges a history that the caller has validated. The history may be the prefix that a killed run
+// leaves. Check is pure except for the time limit of porcupine.
 func Check(h *history.History, opts Options) Results { return newRun(h).check(opts) }
 
-// Checker judges a history event by event, for those that do not fit in memory.
+// Checker judges a history event by event, for histories that do not fit in memory.
 type Checker struct{ b *builder }
 
-// New returns the Checker of a history that has not begun. The table of names may be
-// shared with its Validator.
+// New returns a Checker for a history without events yet. The table of names may be shared with its
+// Validator.
 func New(h history.Header, names *history.Names) *Checker { return &Checker{newBuilder(h, names)} }
 
 // Add takes the next event, which the caller has validated.
 func (c *Checker) Add(e *history.Event) { c.b.add(e) }
 
-// Results judges what was added, as Check does; truncated is that of the reader. The
+// Results judges the events that were added, as Check does; truncated is what the reader reported. The
 // Checker must not be used afterwards.
 func (c *Checker) Results(truncated int, opts Options) Results {
 	return c.b.finish(truncated).check(opts)
@@ -62,7 +62,7 @@ func (r *run) check(opts Options) Results {
 	return r.weigh(secondOpinion(r, opts.PorcupineLimit), opts)
 }
 
-// weigh makes the results of a run of what porcupine says of it.
+// weigh computes the results of a run from its history and from porcupine's opinion.
 func (r *run) weigh(o opinion, opts Options) Results {
 	res := Results{Schema: Schema, Begin: r.begin, End: r.end}
 	res.Clients = r.clients
@@ -89,21 +89,21 @@ func (r *run) weigh(o opinion, opts Options) Results {
 	return res
 }
 
-// Weigh says what a finding counts for: by itself, with a guard there to make its violations harmless, or because
-// its property is among those that somebody requires.
+// Weigh says whether the finding counts for the verdict. It counts if its property is required, unless a
+// guard makes its violations harmless, or if require names the property.
 func (f *Finding) Weigh(required, guarded bool, require []string) {
 	asked := slices.Contains(require, string(f.Property))
 	f.Required = asked || required && !guarded
 	f.Tolerated = guarded && !f.Required && f.Verdict == Violation
-	// What someone asks for by name and the lock does not have was not shown.
+	// A property that was required by name, but that the lock does not have, was not shown.
 	if f.Verdict == NotApplicable && asked {
 		f.Verdict, f.Facts = Undecided, slices.Insert(f.Facts, 0, Fact{Kind: FactRequired})
 	}
 }
 
-// Conclude weighs findings. If they are void, because lockcheck is wrong or a client was not what it is to be, nobody
-// knows which of them are right; else a violation that happened stands, whatever went wrong besides; after that a run
-// that failed says nothing.
+// Conclude derives the verdict from the findings. If they are void (lockcheck has a bug, or a client broke
+// the protocol), nobody knows which findings are right. Otherwise a violation stands, whatever else went
+// wrong. After that, a run that failed says nothing.
 func Conclude(findings []Finding, void bool) Verdict {
 	if void {
 		return Broken

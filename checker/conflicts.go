@@ -7,17 +7,15 @@ import (
 	"time"
 )
 
-// The order of grants decides the same question as porcupine by another way, and
-// explains the answer: since every grant is unique, all steps that need a grant to
-// hold the lock form a block, nothing of another block can lie between them, and so
-// only the order of whole blocks is open. Block a must come before b if some step of
-// a was over before some step of b began (a.first < b.last), or if its token is lower.
-// There is an order if and only if these demands have no cycle, that is, if again and
-// again some block can be taken away that none of the others must come before. (After
-// P. Gibbons and E. Korach, "Testing shared memories", 1997.) Tokens have a checker of
-// their own, which finds each that is wrong; here a cycle may hide another.
+// The order of grants decides the same question as porcupine in another way, and explains the answer. Every
+// grant is unique, so all steps that need a grant to hold the lock form a block, and no step of another block
+// can lie between them. Only the order of whole blocks is open. Block a must come before b if some step of a
+// was over before some step of b began (a.first < b.last), or if its token is lower. An order exists if and
+// only if these constraints have no cycle, that is, if one can repeatedly take away a block that no remaining
+// block must precede. (After P. Gibbons and E. Korach, "Testing shared memories", 1997.) Tokens have a
+// separate checker that finds every wrong token; here one cycle may hide another.
 
-// Classes of answers that exclude each other, next to tokenOrder.
+// Classes of conflicting answers, in addition to tokenOrder.
 const (
 	classGrantedTwice  = "granted twice"
 	classEndedEarly    = "ended early"
@@ -29,10 +27,10 @@ type block struct {
 	*attempt
 	first int64 // the earliest time at which one of its steps was over
 	last  int64 // the latest time at which one of its steps began
-	// When the grant can have ended: between these, if ends.
+	// If ends, the grant can have ended between these two times.
 	endCall, endRet int64
 	end             stepKind
-	ends            bool // else it was held to the end of the history
+	ends            bool // false if the grant was held to the end of the history
 }
 
 func (b *block) fold(s step) {
@@ -53,7 +51,7 @@ func (b *block) before(c *block, fenced bool) bool {
 	return b.first < c.last || fenced && b.token != 0 && c.token != 0 && b.token <= c.token
 }
 
-// blocks returns those of a key, and the number of their steps.
+// blocks returns the blocks of a key, and the number of their steps.
 func (r *run) blocks(k *keyed) ([]block, int) {
 	n, steps := 0, 0
 	for _, a := range k.attempts {
@@ -86,8 +84,7 @@ func (r *run) blocks(k *keyed) ([]block, int) {
 	return blocks, steps
 }
 
-// order looks for the answers about a key that cannot be put in order, and returns
-// the number of its steps.
+// order looks for answers about a key that no order of grants allows, and returns the number of steps.
 func (o *opinion) order(r *run, k *keyed) int {
 	wrong := r.tokensOutOfOrder(k, o)
 	blocks, steps := r.blocks(k)
@@ -106,7 +103,7 @@ func (o *opinion) order(r *run, k *keyed) int {
 		}
 	}
 	if !exclusive(r.header) {
-		// The steps of one who shares the lock say nothing of when others held it.
+		// In a shared lock the steps of one holder say nothing about when others held it.
 		return steps
 	}
 	r.doubtTokens(k, blocks, wrong, o)
@@ -145,7 +142,7 @@ func (o *opinion) contradiction(r *run, b *block, s step) {
 	})
 }
 
-// elsewhere is an attempt that was refused in favour of a grant of another key.
+// elsewhere describes an attempt that was refused in favour of a grant of another key.
 func (r *run) elsewhere(a, holder *attempt) Incident {
 	return Incident{
 		Kind: KindHeldElsewhere, Figures: IncidentFigures{OtherKey: r.name(holder.key)},
@@ -171,19 +168,19 @@ func (o *opinion) clash(r *run, a, b *block) {
 	})
 }
 
-// queue takes blocks away in an order that their demands allow. Three blocks are
-// enough to look at each time. Let m be the one with the least first, c the one with
-// the least last of those without a token, t the one with the lowest token. If a block
-// b can go, b.last is at most the first of all others. A b with a token is t. A b
-// without one that is not m has c.last <= b.last <= m.first, so that c can go as well.
+// queue takes blocks away in an order that the constraints allow. Looking at three blocks is enough each
+// time. Let m be the block with the least first, c the block with the least last among those without a token,
+// and t the block with the lowest token. If a block b can go, b.last is at most the first of all others. If b
+// has a token, b is t. If b has no token and is not m, then c.last <= b.last <= m.first, so that c can go as
+// well.
 type queue struct {
 	blocks  []block // by first
-	byLast  []int32 // those without a token
-	byToken []int32 // the others
+	byLast  []int32 // blocks without a token
+	byToken []int32 // blocks with a token
 	gone    []bool
 	fenced  bool
-	// The places of the foremost in each of these that are not gone, and of the second
-	// ones: all of them only ever move on.
+	// Indexes of the first remaining block in each of these orders, and of the second one (m2, t2). They only
+	// ever increase.
 	m, m2, c, t, t2 int
 }
 
@@ -207,8 +204,8 @@ func newQueue(r *run, blocks []block) *queue {
 	return q
 }
 
-// clash takes blocks away as far as it can and returns two that are in each other's
-// way, of which it takes one away as well; nil when none are left.
+// clash takes away all blocks that can go. It returns two blocks that block each other, after taking one of
+// them away. It returns nil when no blocks are left.
 func (q *queue) clash() (*block, *block) {
 	for {
 		m, m2 := q.foremost()
@@ -237,10 +234,10 @@ func (q *queue) clash() (*block, *block) {
 	}
 }
 
-// pair returns two of the blocks that demand both orders, the one with the earlier
-// first before the other. Without tokens m and m2 do: c is neither, or it could go, and
-// m.first < c.last <= m2.last. If no two of them do, then t must come before m2 for its
-// token, m2 before m and m before t for their times: the tokens are what is wrong.
+// pair returns two of the blocks that must each precede the other, the one with the earlier first before the
+// other. Without tokens m and m2 are such a pair: c is neither, or it could go, and m.first < c.last <=
+// m2.last. If no two of the blocks are such a pair, t must precede m2 for its token, m2 must precede m for
+// its times, and so must m precede t. Then the tokens are wrong.
 func (q *queue) pair(m, m2, c, t, t2 int) (*block, *block) {
 	candidates := []int{m, m2, c, t, t2}
 	candidates = slices.DeleteFunc(candidates, func(i int) bool { return i < 0 })
@@ -259,9 +256,8 @@ func (q *queue) pair(m, m2, c, t, t2 int) (*block, *block) {
 	return &q.blocks[m2], &q.blocks[t]
 }
 
-// worse returns which of two that clash to take away, so that one wrong grant is not
-// counted again with each right one: the one that clashes with more of the others, or
-// lasts longer.
+// worse returns which of two clashing blocks to take away, so that one wrong grant is not counted again with
+// each right one. It is the block that clashes with more of the others, or else the one that lasts longer.
 func (q *queue) worse(i, j int, others []int) int {
 	clashes := func(i int) int {
 		n := 0
@@ -295,7 +291,7 @@ func (q *queue) lowest() (int, int) {
 	return first, q.next(len(q.byToken), byToken, &q.t2)
 }
 
-// next moves on to the first block of an order that is not gone.
+// next advances to the first remaining block of an order and returns it, -1 for none.
 func (q *queue) next(n int, block func(int) int, at *int) int {
 	for *at < n && q.gone[block(*at)] {
 		*at++

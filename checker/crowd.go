@@ -8,63 +8,62 @@ import (
 	"time"
 )
 
-// crowdFrom is how many must hold a key at once for their overlaps to be counted by a crowd: a pair is
-// cheaper than a member.
+// crowdFrom is the number of simultaneous holders of a key from which their overlaps are counted by a crowd.
+// Below it, comparing pairs is cheaper than maintaining members.
 const crowdFrom = 64
 
-// crowd counts the overlaps of those who hold a key at once without a look at each pair of them: a
-// history can have thousands of workers that all hold one key. What a pair counts as depends on the
-// earlier hold and on when the later one begins, and on hardly anything else of the later one. So members
-// are in groups, of which all count the same with whoever comes next. A member changes its group at few
-// times, and a queue has the next one of each. Pairs of which the later hold decides more are looked at
-// one by one.
+// crowd counts the overlaps of simultaneous holders of a key without comparing each pair: a history can have
+// thousands of workers that all hold one key. How a pair counts depends on the earlier hold, on when the
+// later hold begins, and on hardly anything else of the later hold. So members are grouped, and all members
+// of a group count the same with the next hold. A member changes its group only a few times; the heap turns
+// has the next change of each. Pairs that depend on more of the later hold are compared one by one.
 type crowd struct {
 	run     *run
 	into    *together
-	members []*member // in the order of their beginnings
-	over    int       // how many of these are
+	members []*member // by start
+	over    int       // number of members whose holds are over
 	turns   turns
 	groups  map[pairing]*alike
 	workers map[worker][]*member
-	fresh   []*member // next to whom nobody else was granted the key yet
+	fresh   []*member // members whose key no other worker has been granted since
 	lengths [2]lengths
-	ends    []int64 // of all holds, in order
-	highest int64   // member.unreleased
+	ends    []int64 // of all holds, sorted
+	highest int64   // the highest member.unreleased
 }
 
-// member is somebody who holds the key.
+// member is a hold of the key in a crowd.
 type member struct {
 	*attempt
-	in         *alike // nil: over
-	turn       int64  // when its group changes, or it is over
+	in         *alike // nil if the hold is over
+	turn       int64  // when its group changes, or the hold is over
 	own        []int64
 	ranked     bool
 	released   int64 // grantEnd.orReleased
 	unreleased int64 // grantEnd.unreleased
-	apart      bool  // it is not counted with the others of its group now
+	apart      bool  // excluded from the count of its group for the current hold
 }
 
-// pairing is what a pair counts as whose later hold begins now.
+// pairing is how a pair counts if the later hold begins now.
 type pairing struct {
 	shared  bool
-	valid   bool // the earlier one's validity is not over
-	ended   bool // the earlier one can have ended
+	valid   bool // the earlier hold is within its validity
+	ended   bool // the grant of the earlier hold can have ended
 	state   HolderState
 	why     origin // of the pair
 	class   string
 	own     bool   // no fault explains it
-	expired *fault // what explains it if the later one had expired when it arrived
+	expired *fault // the fault that explains it if the later grant had expired when it arrived
 }
 
 type alike struct {
 	pairing
-	n        int64     // members
-	unmarked []*member // that may not be origins of incidents yet, and a few that have left
-	doubtful int64     // members with which the hold that is counted now is unexplained
+	n        int64     // number of members
+	unmarked []*member // members that may not be marked as origins yet, and a few that have left
+	doubtful int64     // number of members whose overlap with the current hold is unexplained
 }
 
-// countCrowd counts the overlaps of the holds from a place on with those that are active and with each
-// other, until nobody holds the key. It returns the place of the next hold.
+// countCrowd counts the overlaps of holds[from:] with the active holds and with each other, until no worker
+// holds the key. It returns the index of the next hold.
 func (t *together) countCrowd(r *run, active, holds []*attempt, from int) (next int) {
 	c := &crowd{run: r, into: t, groups: make(map[pairing]*alike), workers: make(map[worker][]*member)}
 	last := int64(math.MinInt64)
@@ -112,7 +111,7 @@ func (r *run) member(a *attempt) *member {
 	return &member{attempt: a, own: r.turnsOf(a, e), ranked: r.rankedByToken(a), released: e.orReleased(), unreleased: e.unreleased()}
 }
 
-// place is that of the first of all ends that is not before a time.
+// place is the index of the first end that is not before a time.
 func (c *crowd) place(end int64) int {
 	at, _ := slices.BinarySearch(c.ends, end)
 	return at
@@ -125,7 +124,7 @@ func (c *crowd) lengthsOf(shared bool) *lengths {
 	return &c.lengths[0]
 }
 
-// group puts a member into the group that it is in from a time on.
+// group puts a member into the group that it belongs to from a time on.
 func (c *crowd) group(m *member, now int64) {
 	s := c.run.pairing(m, now)
 	g := c.groups[s]
@@ -140,7 +139,7 @@ func (c *crowd) group(m *member, now int64) {
 	}
 }
 
-// pairing is what pairs with a member count as from a time until its next turn.
+// pairing says how pairs with a member count from a time until the member's next turn.
 func (r *run) pairing(m *member, now int64) pairing {
 	s := pairing{shared: m.shared, valid: m.deadline > now, ended: m.released <= now, state: r.state(m.attempt, now)}
 	if s.own = true; !leaseUnknown(r.header) {
@@ -151,7 +150,7 @@ func (r *run) pairing(m *member, now int64) pairing {
 	return s
 }
 
-// turnsOf returns, in order, the times at which the pairing of a grant may change.
+// turnsOf returns, sorted, the times at which the pairing of a grant may change.
 func (r *run) turnsOf(a *attempt, e grantEnd) []int64 {
 	lease, allowance := r.header.Lease, clockAllowance(r.header.Lease)
 	all := []int64{a.deadline, a.until - allowance, r.certainly(a), e.lapse, e.release, e.byService()}
@@ -168,10 +167,10 @@ func (r *run) turnsOf(a *attempt, e grantEnd) []int64 {
 	return slices.Compact(all)
 }
 
-// nextTurn is the next time from which the pairing of a member may be another one.
+// nextTurn is the next time at which the pairing of a member may change.
 func (r *run) nextTurn(m *member, now int64) int64 {
 	next := int64(math.MaxInt64)
-	turn := func(at int64) { // what compares with a time differs at it, or after it
+	turn := func(at int64) { // a comparison with a time changes at that time or just after it
 		if at < now || at == math.MaxInt64 {
 			return
 		}
@@ -199,7 +198,7 @@ func (r *run) nextTurn(m *member, now int64) int64 {
 	return next
 }
 
-// nextBegin is when the next time begins after another one.
+// nextBegin is the first beginning of a fault time after a time.
 func (t *faultTimes) nextBegin(time int64) int64 {
 	if n := t.begunBy(time); n < len(t.times) {
 		return t.times[n].from
@@ -207,7 +206,7 @@ func (t *faultTimes) nextBegin(time int64) int64 {
 	return math.MaxInt64
 }
 
-// advance brings all members to a time.
+// advance moves all members to the groups that they belong to at a time.
 func (c *crowd) advance(now int64) {
 	for len(c.turns) > 0 && c.turns[0].turn <= now {
 		m := c.turns[0]
@@ -264,7 +263,8 @@ func (c *crowd) count(h *attempt) {
 	}
 }
 
-// findEarly records the first overlap of the key that began before the service can have ended either grant by itself.
+// findEarly records the first overlap of the key that began before the service can have ended either grant by
+// itself.
 func (c *crowd) findEarly(h *attempt) {
 	now, key := h.acquire.done, c.run.name(h.key)
 	if _, seen := c.into.early[key]; seen || leaseUnknown(c.run.header) || c.highest <= now || c.run.endOf(h).unreleased() <= now {
@@ -275,7 +275,7 @@ func (c *crowd) findEarly(h *attempt) {
 	}
 }
 
-// strangers sets the members apart that make no pair with a hold, except those that share the lock.
+// strangers excludes the members that do not overlap with a hold, except those that share the lock.
 func (c *crowd) strangers(h *attempt) (apart []*member) {
 	own := slices.DeleteFunc(c.workers[h.worker], (*member).isOver)
 	c.workers[h.worker] = own
@@ -293,14 +293,14 @@ func (c *crowd) strangers(h *attempt) (apart []*member) {
 	return apart
 }
 
-// since returns the members that were granted the key at a time or later, and some that are over.
+// since returns the members that were granted the key at a time or later, and some whose holds are over.
 func (c *crowd) since(time int64) []*member {
 	at := sort.Search(len(c.members), func(i int) bool { return c.members[i].acquire.done >= time })
 	return c.members[at:]
 }
 
-// listed returns the members whose overlap with a hold may be one of the first. Of those that begin at one
-// time the names of the grants decide.
+// listed returns the members whose overlap with a hold may be among the listed incidents. Among incidents
+// that begin at the same time the names of the grants decide.
 func (c *crowd) listed(h *attempt) (all []*member) {
 	if !c.into.mayList(h.acquire.done) {
 		return nil
@@ -316,14 +316,14 @@ func (c *crowd) listed(h *attempt) (all []*member) {
 	return all
 }
 
-// peculiar returns the members whose overlap with a hold depends on more of it than when it began: two
-// that were open at once may have been granted in the other order, see inOrder, and then it may be the
-// later one that ended early, see whyReplaced.
+// peculiar returns the members whose overlap with a hold depends on more of the hold than its beginning. If
+// both acquires were open at once, they may have been granted in the other order (see inOrder). Then the
+// later hold may be the one that ended early (see whyReplaced).
 func (c *crowd) peculiar(h *attempt) (all []*member) {
 	r, now, ranked, released := c.run, h.acquire.done, c.run.rankedByToken(h), c.run.endOf(h).orReleased()
 	early := r.endedEarly(h, now)
 	doubt := early.class != CauseTwice && !h.expired && !leaseUnknown(r.header)
-	always := early.fault == nil && h.wasTold() // whoever it is
+	always := early.fault == nil && h.wasTold() // for any member
 	if !ranked && released > now && !doubt {
 		return nil
 	}
@@ -331,7 +331,7 @@ func (c *crowd) peculiar(h *attempt) (all []*member) {
 		byToken := ranked && m.ranked
 		switch {
 		case m.apart || !m.meets(h):
-		case byToken && m.token > h.token: // see replacing
+		case byToken && m.token > h.token: // handled by replacing
 			if m.acquire.done == now {
 				all = append(all, m)
 			}
@@ -348,8 +348,8 @@ func (c *crowd) peculiar(h *attempt) (all []*member) {
 	return all
 }
 
-// replacing returns the members that were granted the key after a hold that begins now, as their tokens
-// say: the answer to the hold came late.
+// replacing returns the members that, by their tokens, were granted the key after a hold that begins now: the
+// answer to the hold came late.
 func (c *crowd) replacing(h *attempt) (later []*member) {
 	if !c.run.rankedByToken(h) {
 		return nil
@@ -362,12 +362,12 @@ func (c *crowd) replacing(h *attempt) (later []*member) {
 	return later
 }
 
-// countReplacing counts the overlaps of a hold with those that were granted the key after it. The hold is
+// countReplacing counts the overlaps of a hold with members that were granted the key after it. The hold is
 // the earlier one of each pair.
 func (c *crowd) countReplacing(h *attempt, later []*member) {
 	var p pairing
 	earlier, turn := c.run.member(h), int64(math.MinInt64)
-	for _, m := range later { // in order
+	for _, m := range later { // by start
 		if m.acquire.done >= turn {
 			p, turn = c.run.pairing(earlier, m.acquire.done), c.run.nextTurn(earlier, m.acquire.done)
 		}
@@ -379,7 +379,7 @@ func (c *crowd) countReplacing(h *attempt, later []*member) {
 	}
 }
 
-// countGroups counts the overlaps of a hold with all members that are not apart.
+// countGroups counts the overlaps of a hold with all members that are not excluded.
 func (c *crowd) countGroups(h *attempt) {
 	for _, g := range c.groups {
 		doubtful := g.doubtful
@@ -400,8 +400,8 @@ func (c *crowd) countGroups(h *attempt) {
 	}
 }
 
-// countPairs counts n pairs with a hold that begins now, of which some are unexplained; expired says that
-// the later one of each had expired when it arrived.
+// countPairs counts n pairs with a hold that begins now; doubtful of them are unexplained. expired says that
+// the later grant of each pair had expired when it arrived.
 func (c *crowd) countPairs(p pairing, h *attempt, expired bool, n, doubtful int64) {
 	class, cause, why := UseAfterExpiry, p.class, p.why
 	if p.valid && (h.deadline > h.acquire.done || h.deadline == h.acquire.done && h.holdEnd == h.acquire.done) {
@@ -431,7 +431,7 @@ func (c *crowd) isOwn(p pairing, expired bool) bool {
 	return p.own
 }
 
-// countLengths adds up for how long a hold overlaps with the members that are not apart.
+// countLengths adds up how long a hold overlaps with the members that are not excluded.
 func (c *crowd) countLengths(h *attempt, apart []*member) {
 	now, sum := h.acquire.done, int64(0)
 	if h.holdEnd == now {
@@ -455,7 +455,7 @@ func (c *crowd) countLengths(h *attempt, apart []*member) {
 	c.into.summary.Sum += time.Duration(sum)
 }
 
-// notify tells when those learned of it who are replaced by a hold.
+// notify records when the members that a hold replaces learned of it.
 func (c *crowd) notify(h *attempt) {
 	c.fresh = slices.DeleteFunc(c.fresh, func(m *member) bool {
 		if !m.isOver() && !m.apart && !m.shares(h) {
@@ -465,7 +465,7 @@ func (c *crowd) notify(h *attempt) {
 	})
 }
 
-// turns is a heap of members, by their next turns.
+// turns is a heap of members, ordered by their next turns.
 type turns []*member
 
 func (t turns) Len() int           { return len(t) }
@@ -480,10 +480,10 @@ func (t *turns) Pop() any {
 	return last
 }
 
-// lengths adds up for how long holds last along another one.
+// lengths adds up how long holds overlap with another hold.
 type lengths struct {
-	number, sum fenwick // of the ends, by their places
-	// latest are the latest ends of two workers, the later one first.
+	number, sum fenwick // of the ends, by their indexes
+	// latest are the latest ends of two different workers, the later one first.
 	latest [2]struct {
 		end    int64
 		worker worker
@@ -512,7 +512,7 @@ func (l *lengths) add(place int, a *attempt) {
 	}
 }
 
-// latestBut is the latest end of a hold of any worker but one.
+// latestBut is the latest end of a hold of any worker except one.
 func (l *lengths) latestBut(w worker) int64 {
 	if l.latest[0].worker == w {
 		return l.latest[1].end
@@ -520,14 +520,14 @@ func (l *lengths) latestBut(w worker) int64 {
 	return l.latest[0].end
 }
 
-// along is for how long those that end at some place or later overlap with a hold that ends at another.
+// along is how long the holds that end at index from or later overlap with a hold that ends at index to.
 func (l *lengths) along(from, to int, h *attempt) int64 {
 	within, beyond := l.number.between(from, to), l.number.between(to, len(l.number))
 	return l.sum.between(from, to) + beyond*h.holdEnd - (within+beyond)*h.acquire.done
 }
 
-// fenwick adds up numbers by their places. (P. Fenwick, "A new data structure for cumulative frequency
-// tables", 1994.)
+// fenwick is a tree of prefix sums. (P. Fenwick, "A new data structure for cumulative frequency tables",
+// 1994.)
 type fenwick []int64
 
 func (f fenwick) add(place int, n int64) {
@@ -536,7 +536,7 @@ func (f fenwick) add(place int, n int64) {
 	}
 }
 
-// between is the sum from one place on to before another one.
+// between is the sum of the numbers from one index up to, but not including, another.
 func (f fenwick) between(from, to int) int64 {
 	if from >= to {
 		return 0

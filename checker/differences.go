@@ -2,35 +2,33 @@ package checker
 
 import "lockcheck/internal/stats"
 
-// Difference is how often something happened in two sets of runs, of how often it could
-// have.
+// Difference compares in two sets of runs how often something happened, relative to how often it could have.
 type Difference struct {
 	What          Quantity
 	First, Second stats.Count
-	// Chance is the probability of such a difference between sets that do not differ; see
-	// stats.Permutation.
+	// Chance is the probability of such a difference between sets that do not differ; see stats.Permutation.
 	Chance float64
-	// Compared: the sets have enough runs for any difference to be found.
+	// Compared means that the sets have enough runs for a difference to be found.
 	Compared bool
-	// Shown: the difference is more than chance.
+	// Shown means that the difference is statistically significant.
 	Shown bool
 }
 
-// Worse says whether the second set has a higher share, and not by chance.
+// Worse says whether the second set has a significantly higher share.
 func (d Difference) Worse() bool { return d.Shown && d.Second.Share() > d.First.Share() }
 
-// Better says whether it has a lower one, and not by chance.
+// Better says whether the second set has a significantly lower share.
 func (d Difference) Better() bool { return d.Shown && d.Second.Share() < d.First.Share() }
 
-// Open says whether there is anything to compare: it could happen in both sets, and did in
-// one.
+// Open says whether there is anything to compare: the event was possible in both sets and happened in at
+// least one.
 func (d Difference) Open() bool { return d.First.N > 0 && d.Second.N > 0 && d.First.K+d.Second.K > 0 }
 
-// Chance is the probability with which any difference may be called more than chance
-// though there is none: that of all figures together.
+// Chance is the significance level: the probability of calling any figure different although none is
+// (family-wise).
 const Chance = 0.05
 
-// figuresOfRuns are those that sets of runs are compared by.
+// figuresOfRuns are the figures that sets of runs are compared by.
 func figuresOfRuns() []figureOfRun {
 	return []figureOfRun{
 		{LostUpdates, func(r Results) stats.Count { return stats.Count{K: r.Updates.Lost, N: r.Updates.Acknowledged} }},
@@ -48,12 +46,12 @@ type figureOfRun struct {
 	of   func(Results) stats.Count
 }
 
-// Differences are those between two sets of runs. Only whole runs are compared, for what
-// happens within one hangs together: a single run against another shows nothing.
+// Differences compares two sets of runs. Only whole runs are compared, because the events within one run are
+// not independent: a single run against another shows nothing.
 func Differences(first, second []Results) []Difference {
 	var all []Difference
 	var chances []float64
-	var open []int // those that anything happened of, which share Chance
+	var open []int // indexes of the figures that have data; they share Chance
 	for _, f := range figuresOfRuns() {
 		a, b := perRun(first, f.of), perRun(second, f.of)
 		d := Difference{What: f.what, First: stats.Sum(a), Second: stats.Sum(b), Chance: stats.Permutation(a, b)}
@@ -73,8 +71,8 @@ func Differences(first, second []Results) []Difference {
 	return all
 }
 
-// RunsNeeded is how many runs of each set the differences need to be compared: as many
-// figures as have anything to compare. It is 0 if none has.
+// RunsNeeded is how many runs each set needs for the differences to be compared, given the number of figures
+// that have data. It is 0 if none has.
 func RunsNeeded(all []Difference) int {
 	open := 0
 	for _, d := range all {
@@ -88,8 +86,7 @@ func RunsNeeded(all []Difference) int {
 	return stats.RunsNeeded(open, Chance)
 }
 
-// RunsNeededForAll is how many runs of each set are enough whatever happens in them: every figure has
-// something to compare.
+// RunsNeededForAll is how many runs each set needs in the worst case, when every figure has data.
 func RunsNeededForAll() int { return stats.RunsNeeded(len(figuresOfRuns()), Chance) }
 
 func perRun(runs []Results, of func(Results) stats.Count) []stats.Count {

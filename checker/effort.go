@@ -2,30 +2,28 @@ package checker
 
 import "github.com/anishathalye/porcupine"
 
-// triesPerStep is how many steps of the model porcupine may try for each operation of a
-// key: what it can decide takes it less than ten as a rule, measured on runs and random
-// histories.
+// triesPerStep is how many steps of the model porcupine may try for each operation of a key. A decidable key
+// takes fewer than ten as a rule, measured on runs and random histories.
 const triesPerStep = 20
 
-// maxTries is how many it may try beyond that about all keys together, in less than a
-// second. That there is no order among many answers that were lost it knows only after all
-// of them, twice as many with each; a conflict of the order of grants is proof without it.
+// maxTries is how many more steps porcupine may try for all keys together; it takes less than a second. If
+// many answers were lost, porcupine can prove that no order exists only by trying all orders, and each lost
+// answer doubles their number. A conflict in the order of grants is a proof without that search.
 const maxTries = 1_000_000
 
-// maxRemembered is how much porcupine may remember about a key, in bytes: it has no bound
-// of its own but time, and what it remembers may double with each answer that was lost.
+// maxRemembered limits the memory of porcupine for a key, in bytes. Porcupine has no limit of its own except
+// time, and its memory may double with each lost answer.
 const maxRemembered = 64 << 20
 
-// effort bounds what porcupine does about a key. Unlike a limit of time it ends the same
-// way on each machine.
+// effort limits porcupine's search on one key. Unlike a time limit it ends the search at the same point on
+// every machine.
 type effort struct {
-	more        int // tries than the usual ones
-	tries, kept int // that are left
+	more        int // tries allowed beyond the usual ones
+	tries, kept int // tries and remembered states that are left
 }
 
-// newEffort allows for the usual tries about a key of some steps and for some more. Of each
-// try that is a step ahead porcupine may keep the set of all steps so far, a bit each, and a
-// state.
+// newEffort allows the usual tries for a key with some steps, and some more. For each try that advances,
+// porcupine may remember the set of all steps so far, one bit each, and a state.
 func newEffort(more, steps int) *effort {
 	const overhead = 160 // bytes
 	tries := triesPerStep*steps + more
@@ -34,8 +32,8 @@ func newEffort(more, steps int) *effort {
 
 func (e *effort) spent() bool { return e.tries <= 0 || e.kept <= 0 }
 
-// bound returns the model, in which nothing is legal any more once the effort is spent:
-// then porcupine soon comes to an end.
+// bound returns a model in which nothing is legal once the effort is spent, so that porcupine stops soon
+// after.
 func (e *effort) bound(m porcupine.Model) porcupine.Model {
 	step := m.Step
 	m.Step = func(state, input, output any) (bool, any) {
@@ -52,9 +50,9 @@ func (e *effort) bound(m porcupine.Model) porcupine.Model {
 	return m
 }
 
-// result is what porcupine's answer is worth, and how many more tries than usual it took:
-// that there is no order it did not find out if it was stopped before it had looked for all
-// of them. Where it ran out of time it may still be at it.
+// result corrects porcupine's answer and returns how many tries beyond the usual ones it took. Illegal is not
+// proven if the effort was spent before all orders were tried. After a timeout porcupine may still be
+// running, so the whole allowance counts as used.
 func (e *effort) result(answer porcupine.CheckResult) (porcupine.CheckResult, int) {
 	switch {
 	case answer == porcupine.Unknown:

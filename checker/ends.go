@@ -2,11 +2,10 @@ package checker
 
 import "math"
 
-// ends finds, in a list of what has a beginning and an end, by beginnings, that which
-// lasts to a time or longer, without a look at the rest. At the middle of each part that
-// halving the list again and again leads to stands the latest end in that part. (An
-// augmented search tree without pointers; after T. Cormen et al., "Introduction to
-// Algorithms", chapter on interval trees.)
+// ends is a search tree over intervals that are sorted by their beginnings. It finds the intervals that last
+// until a time or longer without scanning the others. Halving the list repeatedly divides it into parts, and
+// the middle of each part stores the latest end in that part. (An augmented search tree without pointers;
+// after T. Cormen et al., "Introduction to Algorithms", chapter on interval trees.)
 type ends []int64
 
 func newEnds(n int, end func(int) int64) ends {
@@ -24,8 +23,8 @@ func (e ends) fill(from, to int, end func(int) int64) int64 {
 	return e[middle]
 }
 
-// since yields in order, of the first n, the places of all that end at a time or later,
-// and of few others.
+// since yields, in order, the indexes among the first n intervals that end at a time or later. It also yields
+// a few intervals that end earlier.
 func (e ends) since(time int64, n int, yield func(int) bool) { e.part(0, len(e), time, n, yield) }
 
 func (e ends) part(from, to int, time int64, n int, yield func(int) bool) bool {

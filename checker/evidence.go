@@ -9,8 +9,8 @@ import (
 	"lockcheck/history"
 )
 
-// faultEvidence judges whether what was asked for was really done to the lock:
-// a pause that hit nobody inside a section proves nothing.
+// faultEvidence judges whether the requested faults really hit the lock. For example, a pause that hit no
+// worker inside its section proves nothing.
 func faultEvidence(r *run) (judged, []FaultCoverage) {
 	j := judged{Finding: Finding{Property: FaultEvidence, Verdict: Valid}}
 	coverage := []FaultCoverage{}
@@ -20,7 +20,7 @@ func faultEvidence(r *run) (judged, []FaultCoverage) {
 		f := &r.faults[i]
 		f.cover(r, m)
 		coverage = append(coverage, f.FaultCoverage)
-		// A run that was interrupted twice heals nothing: it removes all.
+		// A run that was interrupted twice heals no faults; it removes everything.
 		if (f.Applied && r.completed() || f.unhealed) && !f.Healed {
 			unhealed = append(unhealed, f.ID)
 		}
@@ -39,7 +39,7 @@ func faultEvidence(r *run) (judged, []FaultCoverage) {
 	return j, coverage
 }
 
-// AskedKinds are the kinds of faults that were asked for.
+// AskedKinds returns the kinds of faults that the run requested.
 func AskedKinds(h history.Header) []string {
 	var kinds []string
 	for _, kind := range h.Faults {
@@ -50,12 +50,12 @@ func AskedKinds(h history.Header) []string {
 	return kinds
 }
 
-// missingKinds says of each kind asked for that never counted what it missed.
+// missingKinds says, for each requested kind whose faults never counted, what they missed.
 func missingKinds(r *run) []Fact {
 	var missing []Fact
 	miss := func(kind string, t tallied) { missing = append(missing, Fact{Kind: t.missed(kind), FaultKind: kind}) }
 	for _, kind := range AskedKinds(r.header) {
-		// That a pause of a worker was real says nothing of one of a server.
+		// A proven pause of a worker says nothing about a pause of a server.
 		workers, servers := r.tallied(kind, true), r.tallied(kind, false)
 		if workers.injected == 0 && servers.injected == 0 {
 			miss(kind, tallied{})
@@ -69,11 +69,11 @@ func missingKinds(r *run) []Fact {
 	return missing
 }
 
-// tallied counts the faults of a kind on workers, or on servers. Only those that
-// act on processes are told apart.
+// tallied counts the faults of a kind on workers, or on servers. Only faults that act on processes are split
+// that way.
 type tallied struct {
 	onWorkers                 bool
-	aimed                     bool // one at least at another moment of a worker than holding, or at a hold that was over
+	aimed                     bool // at least one was aimed at a moment other than holding, or at a hold that was over
 	injected, proven, counted int
 }
 
@@ -96,7 +96,7 @@ func (r *run) tallied(kind string, onWorkers bool) tallied {
 	return t
 }
 
-// missed is what a kind of fault missed that never counted.
+// missed says what a kind of fault missed whose faults never counted.
 func (t tallied) missed(kind string) FactKind {
 	does := func(effect history.Effect) bool { return history.Does(kind, effect) }
 	switch {
@@ -123,7 +123,8 @@ func (t tallied) missed(kind string) FactKind {
 // nameSet is a set of names of processes.
 type nameSet map[string]bool
 
-// workersIn returns the names of the workers of a run, of which there can be thousands, or of the replicas of an application.
+// workersIn returns the names of the workers of a run, possibly thousands, or of the replicas of an
+// application.
 func workersIn(h history.Header) nameSet {
 	names := make(nameSet, len(h.Workers))
 	for _, w := range h.Workers {
@@ -141,7 +142,7 @@ func (f *FaultCoverage) onlyWorkers(workers nameSet) bool {
 	return len(f.Targets) > 0 && !slices.ContainsFunc(f.Targets, func(t string) bool { return !workers[t] })
 }
 
-// meansWorkers goes by the role of a fault that was never begun.
+// meansWorkers says whether a fault is aimed at workers. If the fault never began, its role decides.
 func (f *FaultCoverage) meansWorkers(workers nameSet) bool {
 	if len(f.Targets) > 0 {
 		return f.onWorkers(workers)
@@ -149,14 +150,14 @@ func (f *FaultCoverage) meansWorkers(workers nameSet) bool {
 	return workerRole.MatchString(f.Role)
 }
 
-// workerRole is what a role that means workers has in it: "follower" has not.
+// workerRole matches roles that mean workers. "follower", for example, means a server.
 var workerRole = regexp.MustCompile(`\b(actor|holder|waiter|workers?|w[0-9]+)\b`)
 
 func (f *FaultCoverage) onWorkers(workers nameSet) bool {
 	return slices.ContainsFunc(f.Targets, func(t string) bool { return workers[t] })
 }
 
-// cover fills in whether the fault mattered, and why not.
+// cover sets whether the fault mattered, and if not, why.
 func (f *fault) cover(r *run, m meetings) {
 	if !f.Proven || !f.Applied {
 		f.Missed = cmp.Or(f.Missed, MissUnproven)
@@ -166,7 +167,7 @@ func (f *fault) cover(r *run, m meetings) {
 	hitsWorker := f.does(history.Ends) || f.does(history.Stops)
 	switch {
 	case hitsWorker && f.strikesCall() && slices.Contains(f.Targets, f.Actor):
-		f.hitHolder(r) // for whether it outlasted
+		f.hitHolder(r) // sets Outlasted
 		f.Exercised = true
 	case f.does(history.Ends) && f.onWorkers(r.workers):
 		f.Exercised = f.killedAtWork(r)
@@ -196,8 +197,8 @@ func (f *fault) cover(r *run, m meetings) {
 	}
 }
 
-// hitHolder fills in whether a target held the lock meanwhile that somebody else asked for, and says why
-// not: a lock that nobody asks for any more has nothing to show of what the fault does to it.
+// hitHolder sets whether a target held the lock during the fault while another worker asked for it. If not,
+// it returns why. A lock that no other worker asks for shows no effect of the fault.
 func (f *fault) hitHolder(r *run) MissReason {
 	reason := MissNoHolder
 	if f.certainTo == 0 {
@@ -230,8 +231,8 @@ func (f *fault) hitHolder(r *run) MissReason {
 	return reason
 }
 
-// contended says whether as many others as the lock permits asked for the lock of a hold in a time, or held it, not
-// to share it; or there is nobody else.
+// contended says whether, within a time, as many others as the lock permits asked for the lock of a hold or
+// held it. Others that share the lock with the hold do not count. It is true if there are no other workers.
 func (r *run) contended(h *attempt, from, to int64) bool {
 	others := 0
 	for name, w := range r.byWorker {
@@ -251,12 +252,11 @@ func (r *run) contended(h *attempt, from, to int64) bool {
 	return max(len(r.workers), len(r.byWorker)) <= 1
 }
 
-// roleWaiter is the role of a fault that is aimed at who asks for the lock: its answer
-// may be a grant whose lease is over when it goes on.
+// roleWaiter is the role of a fault that is aimed at a worker that asks for the lock. The answer to its
+// acquire may be a grant whose lease is over when the worker goes on.
 const roleWaiter = "waiter"
 
-// hitWaiter says whether an acquire of a target was open for as long as the fault
-// certainly was in force.
+// hitWaiter says whether an acquire of a target was open for as long as the fault was certainly in force.
 func (f *fault) hitWaiter(r *run) bool {
 	if f.certainTo == 0 {
 		return false
@@ -271,8 +271,7 @@ func (f *fault) hitWaiter(r *run) bool {
 	return false
 }
 
-// killedAtWork says whether a target held the lock when it was killed, or had a
-// call to the service open.
+// killedAtWork says whether a killed target held the lock or had a call to the service open.
 func (f *fault) killedAtWork(r *run) bool {
 	for w := range r.workersOf(f) {
 		if w.waits {
@@ -285,7 +284,7 @@ func (f *fault) killedAtWork(r *run) bool {
 	return false
 }
 
-// workersOf returns what the workers among the targets of a fault did.
+// workersOf yields the workers among the targets of an applied fault.
 func (r *run) workersOf(f *fault) iter.Seq[*actor] {
 	return func(yield func(*actor) bool) {
 		for _, target := range f.Targets {
@@ -296,7 +295,7 @@ func (r *run) workersOf(f *fault) iter.Seq[*actor] {
 	}
 }
 
-// holdsOfKilled returns the holds that ended because a fault killed their holder.
+// holdsOfKilled yields the holds that ended because a fault killed their holder.
 func (r *run) holdsOfKilled(f *fault) iter.Seq[*attempt] {
 	return func(yield func(*attempt) bool) {
 		for w := range r.workersOf(f) {
@@ -312,17 +311,17 @@ func (r *run) holdsOfKilled(f *fault) iter.Seq[*attempt] {
 	}
 }
 
-// FaultGroup is the faults of one kind that are judged by the same rule: one that is aimed
-// at who waits, or at servers, need not have hit a holder.
+// FaultGroup is the faults of one kind that are judged by the same rule. For example, a fault aimed at a
+// waiter or at a server need not hit a holder.
 type FaultGroup struct {
 	Kind string
 	Name string // of the group, such as "server pause"
-	// OfHolders: to count, a fault had to hit a worker inside its section.
+	// OfHolders means that a fault counts only if it hit a worker inside its section.
 	OfHolders bool
 	Faults    []FaultCoverage
 }
 
-// Count is how many of the faults are so.
+// Count is the number of faults for which is returns true.
 func (g FaultGroup) Count(is func(FaultCoverage) bool) int64 {
 	n := int64(0)
 	for _, f := range g.Faults {
@@ -333,7 +332,7 @@ func (g FaultGroup) Count(is func(FaultCoverage) bool) int64 {
 	return n
 }
 
-// FaultGroups sorts faults, by the first of each group.
+// FaultGroups groups faults. Groups are in the order of their first faults.
 func FaultGroups(coverage []FaultCoverage, h history.Header) []FaultGroup {
 	var groups []FaultGroup
 	workers := workersIn(h)

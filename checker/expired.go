@@ -1,11 +1,10 @@
 package checker
 
-// expiredGrant is the Class of its incidents.
+// expiredGrant is the Incident.Class of expired grants.
 const expiredGrant = "expired grant"
 
-// expiredGrants finds grants that the service itself had already forgotten when
-// they arrived: a waiter whose place in the queue was gone is told that it is
-// its turn (github.com/etcd-io/etcd/issues/11456).
+// expiredGrants finds grants that the service had already forgotten when they arrived. Example: a waiter
+// whose place in the queue was gone is told that it is its turn (github.com/etcd-io/etcd/issues/11456).
 func expiredGrants(r *run) incidents {
 	var found incidents
 	for _, a := range r.holds {
@@ -24,8 +23,8 @@ func expiredGrants(r *run) incidents {
 	return found
 }
 
-// noExpiredGrant judges that a grant was in force when it arrived, as far as the
-// client could ask the service.
+// noExpiredGrant judges that every grant was in force when it arrived, as far as the client could ask the
+// service.
 func noExpiredGrant(r *run, found incidents) judged {
 	j := judge(NoExpiredGrant, found)
 	switch {

@@ -2,26 +2,26 @@ package checker
 
 import "time"
 
-// FactKind says what a Fact is about. Package present has a sentence for each.
+// FactKind says what a Fact is about. Package present has a sentence for each kind.
 type FactKind string
 
 // Facts about the run, on which findings of several properties rest.
 const (
-	// FactRequired comes before the facts of a property that was required by name, though the
-	// lock or the workload has nothing to judge.
+	// FactRequired precedes the facts of a property that was required by name although the lock or the
+	// workload has nothing to judge.
 	FactRequired      FactKind = "required"
 	FactNeverHeld     FactKind = "never-held"
 	FactSharedByRight FactKind = "shared-by-right" // several workers may hold the lock
-	FactWritesNothing FactKind = "writes-nothing"  // the workload
+	FactWritesNothing FactKind = "writes-nothing"  // the workload writes nothing
 )
 
 // Facts about overlapping holders.
 const (
 	FactOverlaps         FactKind = "overlaps"          // N; the kinds are in Results.Overlaps
-	FactSingleWorker     FactKind = "single-worker"     // nobody to overlap with
-	FactPermitsForAll    FactKind = "permits-for-all"   // no worker can be one too many
-	FactGrantedMeanwhile FactKind = "granted-meanwhile" // Keys, At; Workers: who got it, whose it was
-	FactNobodyTookTurns  FactKind = "nobody-took-turns" // only one worker ever got each lock
+	FactSingleWorker     FactKind = "single-worker"     // no other worker could overlap
+	FactPermitsForAll    FactKind = "permits-for-all"   // there are enough permits for all workers
+	FactGrantedMeanwhile FactKind = "granted-meanwhile" // Keys, At; Workers: who got the lock, who had it
+	FactNobodyTookTurns  FactKind = "nobody-took-turns" // each lock was granted to one worker only
 	FactHoldsApart       FactKind = "holds-apart"       // N holds
 	FactInsideAtOnce     FactKind = "inside-at-once"    // N workers, as the resource saw
 )
@@ -42,7 +42,7 @@ const (
 	FactNotLinearizable FactKind = "not-linearizable" // Keys
 	FactLinearizable    FactKind = "linearizable"     // N operations on Of keys
 	FactSilent          FactKind = "porcupine-silent" // Keys
-	FactUnordered       FactKind = "unordered"        // the grants of a shared lock
+	FactUnordered       FactKind = "unordered"        // grants of a shared lock have no order
 	FactContradictory   FactKind = "contradictory"    // Keys
 	FactNoAnswers       FactKind = "no-answers"
 )
@@ -54,9 +54,9 @@ const (
 	FactNoWrite        FactKind = "no-write"         //
 	FactTookTurns      FactKind = "took-turns"       // Keys
 	FactWrites         FactKind = "writes"           // N, none of them stale
-	FactUpdatesWrong   FactKind = "updates-wrong"    // how is in Results.Updates
-	FactUpdatesKept    FactKind = "updates-kept"     // all in Results.Updates
-	FactFinalUnread    FactKind = "final-unread"     // Keys, N updates of them
+	FactUpdatesWrong   FactKind = "updates-wrong"    // details in Results.Updates
+	FactUpdatesKept    FactKind = "updates-kept"     // details in Results.Updates
+	FactFinalUnread    FactKind = "final-unread"     // Keys with N updates
 	FactFinalsDiffer   FactKind = "finals-differ"    // Keys
 	FactNoUpdate       FactKind = "no-update"        //
 	FactReadsChanged   FactKind = "reads-changed"    // N readers
@@ -68,28 +68,28 @@ const (
 const (
 	FactNeverHealed      FactKind = "never-healed"      // Faults
 	FactStuck            FactKind = "stuck"             // N; Limit
-	FactStalled          FactKind = "stalled"           // Incident, Limit; Length of the stalls of the machine
+	FactStalled          FactKind = "stalled"           // Incident, Limit; Length: how long the machine stalled
 	FactPerhapsHeld      FactKind = "perhaps-held"      // Keys, Length, N acquires; Since
-	FactAcquired         FactKind = "acquired"          // N, without any fault
+	FactAcquired         FactKind = "acquired"          // N, in a run without faults
 	FactRecovered        FactKind = "recovered"         // Length, Since
 	FactNobodyTried      FactKind = "nobody-tried"      // Since
 	FactNobodyTriedLong  FactKind = "nobody-tried-long" // Since, Limit
 	FactLivenessMeasured FactKind = "liveness-measured" // Results.Orphans, Failovers, LossNotifications, Noticed
 )
 
-// Facts about faults: a kind that never counted, FaultKind, and what it missed.
+// Facts about faults. Each says why faults of the kind FaultKind never counted.
 const (
 	FactNotProvenHealed  FactKind = "not-proven-healed" // Faults
-	FactNoFaults         FactKind = "no-faults"         // none was asked for
-	FactFaultsCovered    FactKind = "faults-covered"    // how is in Results.Faults
+	FactNoFaults         FactKind = "no-faults"         // none was requested
+	FactFaultsCovered    FactKind = "faults-covered"    // details in Results.Faults
 	FactNeverApplied     FactKind = "never-applied"
 	FactNeverProven      FactKind = "never-proven"
 	FactMissedMoment     FactKind = "missed-moment"
-	FactMissedWorkers    FactKind = "missed-workers"    // that held the lock or were about to
-	FactMissedHolders    FactKind = "missed-holders"    // inside their section, and wanted by others
-	FactMissedOperations FactKind = "missed-operations" // of a server
+	FactMissedWorkers    FactKind = "missed-workers"    // no target held the lock or was about to
+	FactMissedHolders    FactKind = "missed-holders"    // no target was inside its section while others wanted the lock
+	FactMissedOperations FactKind = "missed-operations" // no operation of a server was open
 	FactMissedPackets    FactKind = "missed-packets"
-	FactMissedAll        FactKind = "missed-all" // nobody held the lock or asked for it
+	FactMissedAll        FactKind = "missed-all" // no worker held the lock or asked for it
 	FactEffectUnknown    FactKind = "effect-unknown"
 )
 
@@ -102,7 +102,7 @@ const (
 	FactReadsRefused    FactKind = "reads-denied" // N holds; Of releases succeeded all the same
 	FactIgnoredNothing  FactKind = "ignored-nothing"
 	FactRunFailed       FactKind = "run-failed"   // Said
-	FactHistoryEnds     FactKind = "history-ends" // before the run
+	FactHistoryEnds     FactKind = "history-ends" // the history ends before the run
 	FactClientFault     FactKind = "client-fault" // Said
 	FactUnknownProperty FactKind = "unknown-property"
 )
@@ -116,7 +116,7 @@ const (
 	FactUnheld             FactKind = "unheld"              // Keys; N workers inside at once
 )
 
-// Bug says that the checkers contradict each other.
+// Bug says whether the fact is a contradiction between checkers.
 func (k FactKind) Bug() bool {
 	switch k {
 	case FactIllegalUnexplained, FactLegalOverlap, FactLegalConflict, FactOrderlyOverlap, FactUnheld:
@@ -125,7 +125,7 @@ func (k FactKind) Bug() bool {
 	return false
 }
 
-// Fact is one thing that a finding rests on. The fields that its Kind does not name are zero.
+// Fact is one reason for a finding. The fields that its Kind does not name are zero.
 type Fact struct {
 	Kind      FactKind      `json:"kind"`
 	N         int64         `json:"n,omitempty"`
@@ -138,56 +138,56 @@ type Fact struct {
 	Length    time.Duration `json:"length_ns,omitempty"`
 	Limit     time.Duration `json:"limit_ns,omitempty"`
 	Since     Since         `json:"since,omitzero"`
-	Incident  *Incident     `json:"incident,omitempty"` // one that does not count
+	Incident  *Incident     `json:"incident,omitempty"` // an incident that does not count
 	Said      string        `json:"said,omitempty"`     // by the run, a client or a user
 }
 
-// Since says what was over before a time in which somebody waited for the lock.
+// Since names the event after which workers waited for the lock.
 type Since struct {
 	Event SinceEvent `json:"event,omitempty"`
-	// Killed are the workers of SinceKill.
+	// Killed are the killed workers, for SinceKill.
 	Killed []string `json:"killed,omitempty"`
 }
 
 // SinceEvent is the start of a run, or the end of its last fault.
 type SinceEvent string
 
-// A run without faults begins to wait at its start.
+// In a run without faults the wait begins at the start.
 const (
 	SinceStart  SinceEvent = "start"
 	SinceHealed SinceEvent = "healed"
-	SinceKill   SinceEvent = "kill" // of workers, which is never healed
+	SinceKill   SinceEvent = "kill" // the kill of workers, which is never healed
 )
 
-// IncidentKind says what happened in an Incident. Package present has a sentence for each.
+// IncidentKind says what happened in an Incident. Package present has a sentence for each kind.
 type IncidentKind string
 
 const (
 	KindOverlap      IncidentKind = "overlap"       // Figures.Holder, Expired
 	KindExpiredGrant IncidentKind = "expired-grant" //
-	KindWrongRelease IncidentKind = "wrong-release" // Figures.Length: for how long the first had held it
+	KindWrongRelease IncidentKind = "wrong-release" // Figures.Length: how long the first victim had held the lock
 	KindStaleWrite   IncidentKind = "stale-write"   // Figures.Length: since the next grant
 	KindUnlocked     IncidentKind = "unlocked-write"
 
 	KindOverwritten      IncidentKind = "overwritten"      // Figures.Version, Next, Base
 	KindLostUnexplained  IncidentKind = "lost-unexplained" // Figures.Version
-	KindVanished         IncidentKind = "vanished"         // Figures.Version: the database lost it
+	KindVanished         IncidentKind = "vanished"         // Figures.Version: the database lost the update
 	KindCountedLess      IncidentKind = "counted-less"     // Figures.N of Of increments are there, Missing are unexplained
 	KindDuplicated       IncidentKind = "duplicated"       // Figures.N times
-	KindPhantom          IncidentKind = "phantom"          // nobody tried to write it
+	KindPhantom          IncidentKind = "phantom"          // no worker tried to write it
 	KindRefusedPhantom   IncidentKind = "refused-phantom"  // the resource refused it
 	KindCountedMore      IncidentKind = "counted-more"     // Figures.N are there, Missing more than were tried
-	KindCountedRefused   IncidentKind = "counted-refused"  // the same, of which the resource refused some
+	KindCountedRefused   IncidentKind = "counted-refused"  // like KindCountedMore, but the resource refused some
 	KindRepeatedJob      IncidentKind = "repeated-job"     // Figures.Base
 	KindChangedRead      IncidentKind = "changed-read"     // Figures.Version, Next
 	KindTokenLower       IncidentKind = "token-lower"      // Figures.Tokens: of the first worker, of the second
 	KindTokenSame        IncidentKind = "token-same"       // Figures.Tokens
 	KindGrantedTwice     IncidentKind = "granted-twice"
 	KindTokensContradict IncidentKind = "tokens-contradict" // Figures.Tokens
-	KindEndedEarly       IncidentKind = "ended-early"       // Figures.Length before it can have
-	KindEndedNever       IncidentKind = "ended-never"       // it cannot have ended by itself
-	KindAnsweredBefore   IncidentKind = "answered-before"   // it was asked for; the last worker was
-	KindAnsweredAfter    IncidentKind = "answered-after"    // it was gone; the last worker was
+	KindEndedEarly       IncidentKind = "ended-early"       // Figures.Length: how much earlier than possible
+	KindEndedNever       IncidentKind = "ended-never"       // the grant cannot have ended by itself
+	KindAnsweredBefore   IncidentKind = "answered-before"   // the grant was named before it was asked for, to the last worker
+	KindAnsweredAfter    IncidentKind = "answered-after"    // the grant was named after it was gone, to the last worker
 	KindHeldElsewhere    IncidentKind = "held-elsewhere"    // Figures.OtherKey
 	KindStuckKey         IncidentKind = "stuck-key"         // Figures.Since
 	KindNothingButErrors IncidentKind = "nothing-but-errors"
@@ -195,20 +195,20 @@ const (
 
 // IncidentFigures are what the sentence of an Incident needs beyond its workers, key and times.
 type IncidentFigures struct {
-	Holder  HolderState   `json:"holder,omitempty"` // of an overlap, the earlier one
+	Holder  HolderState   `json:"holder,omitempty"` // the earlier holder of an overlap
 	Expired time.Duration `json:"expired_ns,omitempty"`
 	Length  time.Duration `json:"length_ns,omitempty"`
 	N       int64         `json:"n,omitempty"`
 	Of      int64         `json:"of,omitempty"`
 	Missing int64         `json:"missing,omitempty"`
-	// Version is that of a write or of what was read first, Next that of the write which
-	// followed or of what was read then, and Base what Next was computed from.
+	// Version is the version that was written or first read. Next is the version of the next write or second
+	// read. Base is the version that Next was computed from.
 	Version  int64    `json:"version,omitempty"`
 	Next     int64    `json:"next,omitempty"`
 	Base     int64    `json:"base,omitempty"`
 	Tokens   []uint64 `json:"tokens,omitempty"`
 	OtherKey string   `json:"other_key,omitempty"`
-	ID       string   `json:"id,omitempty"` // of a piece of work of an application
+	ID       string   `json:"id,omitempty"` // a piece of work of an application
 	Since    Since    `json:"since,omitzero"`
 }
 
@@ -219,87 +219,87 @@ const (
 	HolderHealthy HolderState = "healthy"
 	HolderPaused  HolderState = "paused"
 	HolderCutOff  HolderState = "cut off"
-	HolderKilled  HolderState = "killed" // only of replicas, which are started again
+	HolderKilled  HolderState = "killed" // only for replicas, which are started again
 )
 
 // Granted is a grant as an Explanation names it.
 type Granted struct {
 	Worker string `json:"worker"`
 	Grant  string `json:"grant"`
-	At     int64  `json:"at"` // when its worker had the answer, ns
+	At     int64  `json:"at"` // when its worker got the answer, ns
 	Token  uint64 `json:"token,omitempty"`
 }
 
-// Explanation is what the history shows of the Cause of an Incident. Times are ns of the clock
-// of the history; the fields that the cause does not need are zero.
+// Explanation is what the history shows of the Cause of an Incident. Times are in ns of the clock of the
+// history. Fields that the cause does not need are zero.
 type Explanation struct {
 	Key    string  `json:"key"`
-	Holder Granted `json:"holder,omitzero"` // whose lock it was
-	Next   Granted `json:"next,omitzero"`   // who was granted it then
-	// LeaseEnd is the earliest time at which the grant of Holder can have ended by itself; 0 if
-	// it cannot have within the history.
+	Holder Granted `json:"holder,omitzero"` // the grant that was violated
+	Next   Granted `json:"next,omitzero"`   // the grant that replaced Holder
+	// LeaseEnd is the earliest time at which the grant of Holder can have ended by itself; 0 if that is after
+	// the end of the history.
 	LeaseEnd int64 `json:"lease_end,omitempty"`
-	// ValidUntil is for how long the client of Holder took the lock for valid.
+	// ValidUntil is until when the client of Holder believed the lock to be valid.
 	ValidUntil int64    `json:"valid_until,omitempty"`
 	Stop       *Stop    `json:"stop,omitempty"`
 	Cut        *Stop    `json:"cut,omitempty"`
 	Renewal    *Renewal `json:"renewal,omitempty"`
-	// HeldUntil is when Holder gave the lock up, or its lease can have ended, while its write was
-	// on its way; HeldBack is the fault that kept the write, "" for none.
+	// HeldUntil is when Holder gave up the lock, or its lease can have ended, while its write was in flight.
+	// HeldBack is the fault that delayed the write, "" for none.
 	HeldUntil int64  `json:"held_until,omitempty"`
 	HeldBack  string `json:"held_back,omitempty"`
-	// Releaser released what was not its own.
+	// Releaser is the grant whose worker released a lock that was not its own.
 	Releaser *Granted `json:"releaser,omitempty"`
-	// InForce are the faults that explain the end. Without any, the clocks of the workers
+	// InForce are the faults that explain the end of the grant. If there is none, the clocks of the workers
 	// differed from the start.
 	InForce []InForce `json:"in_force,omitempty"`
-	// Connected: the lock lasts as long as a connection to the servers.
+	// Connected means that the lock lasts as long as a connection to the servers.
 	Connected bool `json:"connected,omitempty"`
-	// Recovering is a fault of servers that was over before the grant of Holder, and from which
-	// they may not have recovered.
+	// Recovering is a fault of servers that ended before the grant of Holder. The servers may not have
+	// recovered from it.
 	Recovering *Recovering `json:"recovering,omitempty"`
-	// Between is another attempt that left the lock between the two grants, the last one; or, with
-	// FateNamed, one that the service took for the holder then.
+	// Between is the last other attempt that gave up or released the lock between the two grants. With
+	// FateNamed it is an attempt that the service took for the holder in that time.
 	Between *Past `json:"between,omitempty"`
 	// Record is what the service itself had on record of the claim of Holder.
 	Record *Record `json:"record,omitempty"`
-	// Unlocked is how an acquire ended after which its worker used the data all the same.
+	// Unlocked is the failed acquire of a worker that used the data all the same.
 	Unlocked *Unlocked `json:"unlocked,omitempty"`
 }
 
-// Stop is a time in which a worker was stopped or cut off. It went on between Resumed and To,
-// which bracket the signal; Resumed is 0 where only To is known.
+// Stop is a time in which a worker was stopped or cut off. Resumed and To bracket the signal to go on;
+// Resumed is 0 if only To is known.
 type Stop struct {
 	From    int64 `json:"from"`
 	Resumed int64 `json:"resumed,omitempty"`
 	To      int64 `json:"to"`
 }
 
-// Renewal is one that succeeded, LeaseEnd being when the lease can have ended without it.
+// Renewal is a renewal that succeeded. LeaseEnd is when the lease can have ended without it.
 type Renewal struct {
 	Asked    int64 `json:"asked"`
 	Answered int64 `json:"answered"`
 	LeaseEnd int64 `json:"lease_end"`
 }
 
-// InForce is a fault with its targets, and when it began.
+// InForce is a fault with its targets and its beginning.
 type InForce struct {
 	ID      string   `json:"id"`
 	Kind    string   `json:"kind"`
 	Targets []string `json:"targets,omitempty"`
 	From    int64    `json:"from,omitempty"`
-	// To is when it was over, in an incident of an application; 0 while it was in force.
+	// To is when the fault was over, in an incident of an application; 0 while it was in force.
 	To int64 `json:"to,omitempty"`
 }
 
-// Recovering is a fault that had ended Ago before somebody asked for the lock.
+// Recovering is a fault that had ended Ago before the lock was asked for.
 type Recovering struct {
 	Fault InForce       `json:"fault"`
 	Ago   time.Duration `json:"ago_ns"`
 }
 
-// Record is what an observer saw in the service of a claim: that it was dropped At, or 0 if it
-// was there to the end. Late: after the next grant.
+// Record is what an observer of the service saw of a claim. Dropped is when the claim was dropped, 0 if it
+// remained to the end. Late means that it was dropped only after the next grant.
 type Record struct {
 	Dropped int64 `json:"dropped,omitempty"`
 	Late    bool  `json:"late,omitempty"`
@@ -315,23 +315,23 @@ type Unlocked struct {
 
 // Past is an attempt, and what became of it.
 type Past struct {
-	// Granted is the grant of the attempt; nil means that there was no attempt. It has no time if its
-	// worker was never told of a grant, and no worker if the history has no such attempt.
+	// Granted is the grant of the attempt; nil if there was no attempt. It has no time if its worker was
+	// never told of a grant, and no worker if the history lacks the attempt.
 	Granted *Granted `json:"granted,omitempty"`
 	Fate    Fate     `json:"fate,omitempty"`
 	Asked   int64    `json:"asked,omitempty"` // of the release
-	At      int64    `json:"at,omitempty"`    // of the answer, of the death, or of what else became of it
+	At      int64    `json:"at,omitempty"`    // when Fate happened: of the answer, the death or another end
 }
 
 // LastHold is the last grant of a key before nobody could acquire it.
 type LastHold struct {
 	Past
-	// Since is what may have kept the key from everybody since then, as far as anything tells: whom
-	// the service took for the holder meanwhile, or the last attempt that was given up before.
+	// Since is what may have blocked the key since then, as far as the history tells. It is the grant that
+	// the service took for the holder meanwhile, or else the last attempt that was given up before.
 	Since *Past `json:"since,omitempty"`
 }
 
-// Fate of an attempt.
+// Fate is what became of an attempt.
 type Fate string
 
 const (
@@ -341,8 +341,8 @@ const (
 	FateKilled      Fate = "killed"
 	FateNotReleased Fate = "not-released"
 	FateGaveUp      Fate = "gave-up"
-	FateNamed       Fate = "named"   // somebody was refused in its favour
-	FateClaimed     Fate = "claimed" // the service had its claim on record, before all others
+	FateNamed       Fate = "named"   // another worker was refused because this grant held the lock
+	FateClaimed     Fate = "claimed" // the service had its claim on record, ahead of all others
 )
 
 // MissReason says why a fault does not count.

@@ -9,15 +9,14 @@ import (
 	"lockcheck/internal/stats"
 )
 
-// failovers tells how long a lock took to pass on when its holder was stopped, cut
-// off or ended for longer than its lease: from the beginning of that until the next
-// grant to somebody else.
+// failovers measures how long a lock took to pass on when its holder was stopped, cut off or killed for
+// longer than its lease: from the beginning of the fault to the next grant to another worker.
 func (r *run) failovers() (FailoverSummary, stats.Histogram) {
 	var took []time.Duration
 	var s FailoverSummary
 	var all stats.Histogram
 	if permits(r.header) > 1 {
-		return s, all // the next grant may be of another permit
+		return s, all // the next grant may use another permit
 	}
 	for i := range r.faults {
 		f := &r.faults[i]
@@ -27,10 +26,10 @@ func (r *run) failovers() (FailoverSummary, stats.Histogram) {
 				continue // it was replaced already
 			}
 			if next == nil && !r.wantedByOthers(h, f.Begin) {
-				continue // there was nobody to fail over to
+				continue // there was no worker to fail over to
 			}
 			if r.sharedBeyond(h, f.Begin, next) {
-				continue // others kept it from writers by right
+				continue // other readers rightly kept writers out
 			}
 			s.Holders++
 			if next == nil {
@@ -47,8 +46,9 @@ func (r *run) failovers() (FailoverSummary, stats.Histogram) {
 	return s, all
 }
 
-// sharedBeyond says whether another reader had the lock of a hold, too, once that can have ended by itself after a
-// time, and before the next grant to somebody who does not share it, nil for none.
+// sharedBeyond says whether another reader rightly kept the lock of a shared hold from passing on. That
+// reader must have held it after the given time and after the grant of the hold can have ended, and before
+// the next grant. next is the first later grant that does not share the lock, nil for none.
 func (r *run) sharedBeyond(h *attempt, after int64, next *attempt) bool {
 	from, to := max(after, r.endOf(h).byBelief()), r.end
 	if next != nil {
@@ -70,7 +70,8 @@ func (r *run) sharedBeyond(h *attempt, after int64, next *attempt) bool {
 	return false
 }
 
-// wantedByOthers says whether anybody but its holder asked for the lock of a hold after a time, and not to share it.
+// wantedByOthers says whether, after a time, a worker other than the holder asked for the lock of a hold
+// without sharing it.
 func (r *run) wantedByOthers(h *attempt, after int64) bool {
 	k := r.byKey[h.key]
 	last := &k.lastAsked
@@ -85,7 +86,7 @@ func (r *run) wantedByOthers(h *attempt, after int64) bool {
 	})
 }
 
-// lastAskedFor returns the attempts of two workers whose questions were open last.
+// lastAskedFor returns, of two different workers, the attempts that were open last.
 func (r *run) lastAskedFor(attempts []*attempt) *[2]*attempt {
 	last := &[2]*attempt{}
 	later := func(a, b *attempt) bool { return b == nil || a.acquire.over(r.end) > b.acquire.over(r.end) }
@@ -104,8 +105,7 @@ func (r *run) lastAskedFor(attempts []*attempt) *[2]*attempt {
 	return last
 }
 
-// holdsHitBy returns the holds that a fault came over, for longer than the lock waits
-// for a holder.
+// holdsHitBy yields the holds that a fault interrupted for longer than the lock waits for its holder.
 func (r *run) holdsHitBy(f *fault) iter.Seq[*attempt] {
 	if f.does(history.Ends) {
 		return r.holdsOfKilled(f)
@@ -124,8 +124,7 @@ func (r *run) holdsHitBy(f *fault) iter.Seq[*attempt] {
 	}
 }
 
-// silenced says whether a fault kept a worker from its lock service for longer than
-// a lease.
+// silenced says whether a fault kept a worker from its lock service for longer than a lease.
 func (r *run) silenced(f *fault, w *actor) bool {
 	lease := int64(r.header.Lease + r.header.Grace)
 	switch {
@@ -138,8 +137,8 @@ func (r *run) silenced(f *fault, w *actor) bool {
 	return f.does(history.Cuts) && isCut && cut.to-f.certainFrom > lease
 }
 
-// add tells when a holder that somebody else had replaced learned of it: the earlier
-// one of overlaps, once each. It is false if it did not before its release.
+// add records when the earlier holder of an overlap learned that another worker had replaced it. Each holder
+// counts once. notified is false if it did not learn of it before its release.
 func (s *LossNotificationSummary) add(o overlap) (late time.Duration, notified bool) {
 	// The first overlap of a hold is with the next grant.
 	if o.earlier.replaced || o.earlier.acquire.done > o.later.acquire.done {

@@ -8,42 +8,42 @@ import (
 	"lockcheck/history"
 )
 
-// hitsProcesses says whether faults of a kind act on processes: on workers they
-// are another fault than on servers.
+// hitsProcesses says whether faults of a kind act on processes. Such faults are judged differently on workers
+// and on servers.
 func hitsProcesses(kind string) bool {
 	return history.Does(kind, history.Stops) || history.Does(kind, history.Ends)
 }
 
-// does says whether the fault has an effect to its targets.
+// does says whether the fault has an effect on its targets.
 func (f *fault) does(effect history.Effect) bool { return history.Does(f.Kind, effect) }
 
-// doesAny says whether the fault has one of some effects.
+// doesAny says whether the fault has any of some effects.
 func (f *fault) doesAny(effects ...history.Effect) bool { return slices.ContainsFunc(effects, f.does) }
 
-// fault is what the stages of one injected fault say together.
+// fault is one injected fault, put together from all of its stages.
 type fault struct {
 	FaultCoverage
-	// In force for certain from certainFrom to certainTo, ns; nothing is certain
-	// if certainTo is 0.
+	// The fault was certainly in force from certainFrom to certainTo, ns. If certainTo is 0, nothing is
+	// certain.
 	certainFrom, certainTo int64
-	healedAt               int64 // when it was gone at the latest, 0 if never
+	healedAt               int64 // latest time at which it was gone, 0 if it never was
 	dropped                *int64
-	unhealed               bool    // said to be
+	unhealed               bool    // the nemesis reported that it could not prove the healing
 	step                   int64   // of a clock, ns; 0 if it is not known
 	speed                  float64 // of a clock; 0 if it is not known
-	// deferred is the grant under which a write was held back.
+	// deferred is the grant whose write the fault held back.
 	deferred grant
-	// awaited is when the event happened that it waited for, ns. It is the time from which the fault was
-	// certainly in force where the history does not say.
+	// awaited is when the event happened that the fault waited for, ns. If the history does not name the
+	// event, it is the time from which the fault was certainly in force.
 	awaited int64
-	// caught is the call that was stopped for it, nil if none was.
+	// caught is the call that was stopped for the fault, nil if none was.
 	caught *call
 }
 
-// Fault is what the stages of one injected fault say together, for checkers in other packages.
+// Fault is one injected fault, put together from all of its stages, for checkers in other packages.
 type Fault = fault
 
-// Faults puts together what the events of the nemesis say, in the order in which the faults were requested.
+// Faults puts the events of the nemesis together, in the order in which the faults were requested.
 func Faults(events []history.Event) []Fault {
 	byID, order := stagesOf(events)
 	faults := make([]Fault, 0, len(order))
@@ -53,22 +53,22 @@ func Faults(events []history.Event) []Fault {
 	return faults
 }
 
-// Certain is the time in which the fault was in force for certain, in ns; to is 0 if nothing is certain.
+// Certain is the time in which the fault was certainly in force, in ns; to is 0 if nothing is certain.
 func (f *fault) Certain() (from, to int64) { return f.certainFrom, f.certainTo }
 
-// HealedAt is when the fault was gone at the latest, in ns; 0 if it never was.
+// HealedAt is the latest time at which the fault was gone, in ns; 0 if it never was.
 func (f *fault) HealedAt() int64 { return f.healedAt }
 
 // Unhealed says that the nemesis has no evidence that the fault is gone.
 func (f *fault) Unhealed() bool { return f.unhealed }
 
-// Does says whether the fault has an effect to its targets.
+// Does says whether the fault has an effect on its targets.
 func (f *fault) Does(effect history.Effect) bool { return f.does(effect) }
 
 // Involves says whether a process was a target of the fault, or cut off by it.
 func (f *fault) Involves(process string) bool { return f.involves(process) }
 
-// MetPackets says whether a fault of the network met any, or why that is not the case.
+// MetPackets says whether a fault of the network hit any packets, and if not, why.
 func (f *fault) MetPackets() (met bool, missed MissReason) {
 	switch {
 	case f.dropped == nil:
@@ -96,12 +96,12 @@ func stagesOf(events []history.Event) (byID map[string]*fault, order []string) {
 	return byID, order
 }
 
-// collectFaults puts together what the events of the nemesis and the deferred writes
-// of the resource say.
+// collectFaults puts the events of the nemesis and the deferred writes of the resource together.
 func collectFaults(r *run, events []history.Event) []fault {
 	byID, order := stagesOf(events)
 	for _, e := range events {
-		// In force from now on, for this grant. The two stamp, and report, apart from each other.
+		// The fault is in force from now on, for this grant. Nemesis and resource take and report their times
+		// separately.
 		if f := byID[e.Note]; e.F == history.Deferred && f != nil {
 			f.certainFrom, f.deferred = e.Time, r.names.Of(e.Grant)
 		} else if e.F == history.Caught && f != nil && e.Process == f.Actor {
@@ -115,7 +115,7 @@ func collectFaults(r *run, events []history.Event) []fault {
 		if f.Applied && f.End == 0 {
 			f.End = r.end
 			if f.Proven && !r.ended() {
-				f.certainTo = r.end // the record ends while it was in force
+				f.certainTo = r.end // the record ends while the fault was in force
 			}
 		}
 		faults = append(faults, *f)
@@ -123,8 +123,8 @@ func collectFaults(r *run, events []history.Event) []fault {
 	return faults
 }
 
-// endless makes a kill of workers last: it is never undone, and so it was over
-// for everybody else, and nothing was left to heal, as soon as it had happened.
+// endless makes a kill of workers permanent: it is never undone. For all other workers it was over as soon as
+// it had happened, and nothing was left to heal.
 func (f *fault) endless(r *run) {
 	if !f.does(history.Ends) || !f.Applied || !f.onlyWorkers(r.workers) {
 		return
@@ -165,7 +165,7 @@ func (f *fault) stage(e history.Event) {
 		f.certainTo, f.End, f.healedAt = from, to, max(f.healedAt, to)
 	case history.ProvenHealed:
 		if f.does(history.Ends) {
-			to = e.Time // a server is back when it answers, not when its process has begun
+			to = e.Time // a server is back when it answers, not when its process starts
 		}
 		f.Healed, f.healedAt = true, max(f.healedAt, to)
 	case history.Skipped:

@@ -10,32 +10,32 @@ import (
 // tokenOrder is the class of tokens that did not increase.
 const tokenOrder = "token order"
 
-// stamped is a grant with its token, and what is known of when it was in force: it was by
-// first, and still was, or was not yet granted, at last. One was before another if it was first
-// before that one's last, and nothing says the opposite, as of two who held the lock at once:
-// its own last is not after that one's first.
+// stamped is a grant with its token, and bounds on when it was in force. The grant had been given by first.
+// At last it was still in force or had not yet been given. Grant a came before grant b if a.first < b.last
+// and nothing shows the opposite order. If two workers held the lock at once, b.first < a.last shows the
+// opposite order.
 type stamped struct {
 	*attempt
 	first, last int64
 }
 
-// ranked says that the order of tokens means anything. That of a semaphore does not: a
-// holder is not replaced by the next one, and each permit may count tokens of its own. Nor
-// does that of a lock that readers share.
+// ranked says that the order of tokens means anything. It means nothing for a semaphore: a holder is not
+// replaced by the next one, and each permit may count its own tokens. It means nothing for a lock that
+// readers share either.
 func ranked(h history.Header) bool { return h.Tokens && permits(h) == 1 && !readWrite(h) }
 
-// tokensOutOfOrder finds tokens that did not increase: each grant whose token is not
-// higher than that of a grant before it. One that was answered before another was asked
-// for was before it, whatever the service did. Equal tokens are wrong in any order.
+// tokensOutOfOrder finds grants whose token is not higher than that of an earlier grant. A grant that was
+// answered before another was asked for is earlier, whatever the service did. Equal tokens are wrong in any
+// order.
 func (r *run) tokensOutOfOrder(k *keyed, o *opinion) misordered {
 	wrong := make(misordered)
 	if !ranked(r.header) {
 		return wrong
 	}
 	found := o.tokens.total
-	// One after the other: of millions of grants each list is large.
+	// The lists are built one after the other, because each is large for millions of grants.
 	r.compareTokens(k.byAnswer(), wrong, func(a, b stamped) { r.fencingFault(a.attempt, b.attempt, &o.tokens) })
-	r.compareTwins(k.byAnswer(), wrong, &o.tokens) // of two that have an order only one is wrong
+	r.compareTwins(k.byAnswer(), wrong, &o.tokens) // of two equal tokens only one is wrong if their grants have an order
 	if o.tokens.total > found {
 		r.misranked[r.names.Of(k.name)] = true
 	}
@@ -45,10 +45,10 @@ func (r *run) tokensOutOfOrder(k *keyed, o *opinion) misordered {
 // misordered are the grants whose tokens are known to be wrong.
 type misordered map[*attempt]bool
 
-// doubtTokens finds tokens that did not increase, or else did so although the lock was
-// granted to two at once. Waiters in a queue are open at the same time as a rule. If the
-// service acknowledged their releases they had the lock one after the other; but if it was
-// granted to two of them at once, the tokens may have been right.
+// doubtTokens finds tokens that did not increase unless the lock was granted to two workers at once. Waiters
+// in a queue usually have open acquires at the same time. If the service acknowledged their releases, they
+// had the lock one after the other. But if the lock was granted to two of them at once, the tokens may have
+// been right.
 func (r *run) doubtTokens(k *keyed, blocks []block, wrong misordered, o *opinion) {
 	if !ranked(r.header) || r.releasedInDoubt(k) {
 		return
@@ -64,8 +64,8 @@ func (r *run) doubtTokens(k *keyed, blocks []block, wrong misordered, o *opinion
 	}
 }
 
-// vouched is when grants were in force as far as all answers of the service about them tell:
-// whoever it acknowledged the release of had the lock until then.
+// vouched returns when grants were in force according to all answers of the service. A worker whose release
+// the service acknowledged had the lock until then.
 func vouched(blocks []block) []stamped {
 	all := make([]stamped, 0, len(blocks))
 	for i := range blocks {
@@ -76,15 +76,15 @@ func vouched(blocks []block) []stamped {
 	return all
 }
 
-// endedEarlyBy says that the service may have ended a grant by a time, whatever it answered
-// later on: the service says that it was gone, its lease can have run out, or there was a
-// fault of the servers.
+// endedEarlyBy says that the service may have ended a grant by a time, whatever it answered later. Reasons
+// are that the service says that the grant was gone, that its lease can have run out, or a fault of the
+// servers.
 func (r *run) endedEarlyBy(a *attempt, at int64) bool {
 	return a.expired || a.ended == atRelease || a.ended == byNotification || r.endOf(a).byBelief() <= at || r.disturbed(a.acquire.invoke, at)
 }
 
-// releasedInDoubt says that a release of a key may have taken the lock from somebody else,
-// because the grant that it was for was over, or never was.
+// releasedInDoubt says that a release of a key may have taken the lock from another worker, because the
+// released grant was over or never existed.
 func (r *run) releasedInDoubt(k *keyed) bool {
 	if k.doubted == nil {
 		doubted := r.doubtsRelease(k)
@@ -104,7 +104,7 @@ func (r *run) doubtsRelease(k *keyed) bool {
 	return false
 }
 
-// byAnswer is when grants were in force as far as the answers to their acquires tell.
+// byAnswer returns when grants were in force according to the answers to their acquires.
 func (k *keyed) byAnswer() []stamped {
 	all := make([]stamped, 0, len(k.holds))
 	for _, h := range k.holds {
@@ -120,7 +120,7 @@ func (r *run) compareTwins(all []stamped, wrong misordered, found *incidents) {
 	sorted(all, func(a, b stamped) int {
 		return cmp.Or(cmp.Compare(a.token, b.token), r.byInvocation(a.attempt, b.attempt))
 	})
-	var kept stamped // the last one that is not wrong
+	var kept stamped // the last grant whose token is not wrong
 	for _, b := range all {
 		switch {
 		case wrong[b.attempt]:
@@ -133,9 +133,9 @@ func (r *run) compareTwins(all []stamped, wrong misordered, found *incidents) {
 	}
 }
 
-// compareTokens compares each grant with the highest tokens of those before it. Which
-// these are two times tell, so that none may be left out for the sake of one that only
-// seems to be before: who waits at the same time is given the higher tokens.
+// compareTokens compares each grant with the highest tokens of the grants before it. Two times bound each
+// grant, so "before" is not a total order: waiters at the same time get rising tokens. A grant must therefore
+// not be dropped for another that only seems to be before it.
 func (r *run) compareTokens(all []stamped, wrong misordered, found func(a, b stamped)) {
 	sorted(all, func(a, b stamped) int {
 		return cmp.Or(cmp.Compare(a.last, b.last), r.byInvocation(a.attempt, b.attempt))
@@ -159,28 +159,27 @@ func (r *run) compareTokens(all []stamped, wrong misordered, found func(a, b sta
 	}
 }
 
-// highest knows the highest tokens among those whose last is not after a time: of two
-// workers, for one of them may be the one that took a reentrant lock again. (After P. M.
-// Fenwick, "A new data structure for cumulative frequency tables", 1994.)
+// highest finds the highest tokens among the grants whose last is not after a time. It keeps the tokens of
+// two workers, because one of them may have taken a reentrant lock again. (After P. M. Fenwick, "A new data
+// structure for cumulative frequency tables", 1994.)
 type highest struct {
 	all  []stamped // by last
 	tree []tokens
 }
 
-// tokens are the places of two grants of different workers, the higher token first; from
-// 1, 0 for none.
+// tokens are the 1-based indexes of two grants of different workers, the higher token first; 0 for none.
 type tokens [2]int32
 
 func newHighest(all []stamped) highest { return highest{all, make([]tokens, len(all)+1)} }
 
-// add takes a grant, by its place.
+// add inserts a grant, given by its index.
 func (h highest) add(i int) {
 	for n := i + 1; n < len(h.tree); n += n & -n {
 		h.tree[n] = h.with(h.tree[n], int32(i+1))
 	}
 }
 
-// upTo returns those whose last is not after a time; an attempt is nil for none.
+// upTo returns the grants whose last is not after a time; the attempt is nil for none.
 func (h highest) upTo(time int64) [2]stamped {
 	var found tokens
 	for n := sort.Search(len(h.all), func(i int) bool { return h.all[i].last > time }); n > 0; n &= n - 1 {
@@ -212,8 +211,8 @@ func (h highest) with(t tokens, i int32) tokens {
 	return t
 }
 
-// mustExceed says that the token of b is wrong if a was before it. A worker that takes a
-// reentrant lock again is to get the same token.
+// mustExceed says that the token of b is wrong if a was before b. A worker that takes a reentrant lock again
+// gets the same token, which is right.
 func (r *run) mustExceed(b, a stamped) bool {
 	again := r.header.Reentrant > 1 && a.worker == b.worker && a.token == b.token
 	return b.token <= a.token && !again
@@ -236,10 +235,9 @@ func (r *run) fencingFault(a, b *attempt, found *incidents) {
 	})
 }
 
-// fencingOrder judges that tokens increase in grant order (M. Kleppmann, "How to
-// do distributed locking", 2016). A lock without tokens has none, which is not
-// passing, and neither is a grant that came without one: nothing protects what is
-// done under it. A expired grant has its own property.
+// fencingOrder judges that tokens increase in grant order (M. Kleppmann, "How to do distributed locking",
+// 2016). A lock without tokens has no order, which is not a pass. Neither is a grant without a token, because
+// nothing protects what is done under it. Expired grants have a property of their own.
 func fencingOrder(r *run, o opinion) judged {
 	j := judge(FencingOrder, o.tokens)
 	tokens, missing := 0, 0

@@ -7,11 +7,11 @@ import (
 	"lockcheck/internal/stats"
 )
 
-// Figure is a number that runs can be held to.
+// Figure is a number that thresholds for runs can refer to.
 type Figure struct {
 	Name string
 	Unit Unit
-	// Counts is the property whose violations it counts; "" for one that counts none.
+	// Counts is the property whose violations the figure counts; "" if it counts none.
 	Counts Property
 	of     func(Pool) (float64, bool)
 }
@@ -26,19 +26,18 @@ const (
 	Share         // 0 to 1
 )
 
-// Uncounted says whether a property was violated in a way that the Figure which counts its
-// violations does not tell of: what is lost says nothing of elements that are there twice
-// or came from nowhere.
+// Uncounted says whether a property was violated in a way that its Figure does not count. The number of lost
+// updates, for example, says nothing of elements that are there twice or came from nowhere.
 func (r Results) Uncounted(p Property) bool {
 	return p == NoLostUpdate && r.Updates.Duplicated+r.Updates.Phantom+r.Updates.Repeated > 0
 }
 
-// Figures lists all of them.
+// Figures lists all figures.
 func Figures() []Figure {
 	return slices.Concat(counts(), rates(), latencies())
 }
 
-// counts are those of what happened. Where it could not have, there are no data.
+// counts are the numbers of events. A figure has no data if the event was impossible.
 func counts() []Figure {
 	of := func(name string, property Property, count, possible func(Pool) int64) Figure {
 		return Figure{Name: name, Counts: property, of: func(p Pool) (float64, bool) { return float64(count(p)), possible(p) > 0 }}
@@ -58,7 +57,7 @@ func counts() []Figure {
 	}
 }
 
-// rates are those of how much there was in a time, or of something else.
+// rates are amounts per time, or per another amount.
 func rates() []Figure {
 	return []Figure{
 		{Name: "lost_share", Unit: Share, of: func(p Pool) (float64, bool) {
@@ -73,7 +72,7 @@ func rates() []Figure {
 	}
 }
 
-// latencies are the medians of times, and what 99 of 100 of them do not exceed.
+// latencies are the medians and 99th percentiles of times.
 func latencies() []Figure {
 	var all []Figure
 	for _, l := range []struct {
@@ -104,8 +103,8 @@ func latencies() []Figure {
 	return all
 }
 
-// quantileOf is a quantile of times of which some never came to an end: infinite where it
-// is one of these.
+// quantileOf is a quantile of times of which some never came to an end. It is infinite if it falls among
+// these.
 func quantileOf(h stats.Histogram, endless int64, q float64) (float64, bool) {
 	all := h.N + endless
 	if all > 0 && math.Ceil(q*float64(all)) > float64(h.N) {

@@ -9,11 +9,11 @@ import (
 	"lockcheck/history"
 )
 
-// finals are the reads of the final state of a key. A read before the last accepted write
-// is none of the final state if there is one after it.
+// finals are the reads of the final state of a key. If there is a read after the last accepted write, reads
+// before it do not count.
 type finals struct {
 	reads []history.Event
-	after int64 // number of the last write that was accepted before them
+	after int64 // sequence number of the last write that was accepted before the reads
 }
 
 func (k *keyed) read(e *history.Event) {
@@ -29,13 +29,13 @@ func (k *keyed) read(e *history.Event) {
 	k.finals.reads = append(k.finals.reads, *e)
 }
 
-// read says whether the final state of the key was.
+// read says whether the final state of the key was read.
 func (f *finals) read() bool { return len(f.reads) > 0 }
 
-// time of the last one.
+// time is when the last read happened.
 func (f *finals) time() int64 { return f.reads[len(f.reads)-1].Time }
 
-// states returns what the reads returned, as elements in order.
+// states returns the distinct results of the reads, compared with the first one, as sorted elements.
 func (f *finals) states(of func(json.RawMessage) ([]int64, error)) ([][]int64, error) {
 	var states [][]int64
 	for i := range f.reads {
@@ -50,7 +50,7 @@ func (f *finals) states(of func(json.RawMessage) ([]int64, error)) ([][]int64, e
 	return states, nil
 }
 
-// elements of a set, in order.
+// elements parses a set as its elements, sorted.
 func elements(value json.RawMessage) ([]int64, error) {
 	var all []int64
 	if !null(value) {
@@ -62,7 +62,7 @@ func elements(value json.RawMessage) ([]int64, error) {
 	return all, nil
 }
 
-// counted is the value of a counter, alone.
+// counted parses the value of a counter as a list of one element.
 func counted(value json.RawMessage) ([]int64, error) {
 	if null(value) {
 		return []int64{0}, nil
@@ -76,8 +76,8 @@ func null(raw json.RawMessage) bool {
 	return len(raw) == 0 || bytes.Equal(raw, []byte("null"))
 }
 
-// common returns what is in all states, and what is in any of them, as often as it is in the
-// one that has it least or most often. The states are in order, and at least one.
+// common returns the intersection and the union of states as multisets. The states are sorted, and there is
+// at least one.
 func common(states [][]int64) (inAll, inAny []int64) {
 	inAll, inAny = states[0], states[0]
 	for _, s := range states[1:] {

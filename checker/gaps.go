@@ -7,9 +7,9 @@ import (
 	"sort"
 )
 
-// gaps returns the times between two grants that follow each other, or before the first or
-// after the last, in order, each from when anybody first asked for the lock in it: the
-// longest one, all that are longer than OutageGap, and some others.
+// gaps returns, in order, the times without a grant: between consecutive grants, before the first and after
+// the last. Each gap starts when a worker first asked for the lock in it. The result has the longest gap, all
+// gaps longer than OutageGap, and some others.
 func (r *run) gaps() []span {
 	all := r.ungranted()
 	w := asking{gaps: all, open: make([]int64, len(all)), first: make([]int64, len(all))}
@@ -24,21 +24,20 @@ func (r *run) gaps() []span {
 	return w.asked()
 }
 
-// ungranted returns the times without a grant, in order, but for those that are too short
-// to matter.
+// ungranted returns the times without a grant, in order. It omits times that are too short to matter.
 func (r *run) ungranted() []span {
 	grants, stopped := r.holds, r.stopped()
 	byAnswer := func(a, b *attempt) int { return cmp.Compare(a.acquire.done, b.acquire.done) }
 	if !slices.IsSortedFunc(grants, byAnswer) {
 		grants = slices.SortedStableFunc(slices.Values(grants), byAnswer)
 	}
-	// In the time before each grant somebody asked for it: the longest gap is no shorter.
+	// Before each grant some worker asked for it, so the longest gap is at least that long.
 	longest := int64(0)
 	each := func(yield func(asked int64, gap span)) {
 		last := r.start()
 		for _, g := range grants {
 			at, asked := min(g.acquire.done, stopped), g.acquire.invoke
-			if r.gaveUp(g) < g.acquire.done { // dead by then
+			if r.gaveUp(g) < g.acquire.done { // the worker was dead by then
 				asked = at
 			}
 			if at > last {
@@ -60,16 +59,15 @@ func (r *run) ungranted() []span {
 	return slices.Clip(gaps)
 }
 
-// asking finds out when anybody first asked for the lock in gaps, which are in order and
-// apart from each other.
+// asking finds when a worker first asked for the lock in each of some gaps, which are in order and disjoint.
 type asking struct {
 	gaps []span
-	// open is, of those who asked by the beginning of a gap and not by that of the one
-	// before, when the last gave up; first when anybody asked within it.
+	// open[i] is the latest time at which an attempt was given up that began by the beginning of gap i and
+	// after the beginning of gap i-1. first[i] is the earliest attempt that began within gap i.
 	open, first []int64
 }
 
-// add says that somebody asked for the lock at a time, and when he gave up or was granted it.
+// add records when a worker asked for the lock, and when it gave up or was granted it.
 func (w *asking) add(asked, gaveUp int64) {
 	next := sort.Search(len(w.gaps), func(i int) bool { return w.gaps[i].from >= asked })
 	if next < len(w.gaps) {
@@ -80,7 +78,7 @@ func (w *asking) add(asked, gaveUp int64) {
 	}
 }
 
-// asked returns the gaps from when anybody asked; where nobody did they have no length.
+// asked returns the gaps, each from when a worker first asked. A gap in which no worker asked has no length.
 func (w *asking) asked() []span {
 	until := int64(math.MinInt64)
 	for i, gap := range w.gaps {

@@ -5,25 +5,26 @@ import (
 	"time"
 )
 
-// grantEnd is when the service can have ended a grant, as far as the history tells: each field is
-// the earliest time of one reason, math.MaxInt64 for a reason that there was not. Verdicts rest on
-// byService, unreleased, byBelief and orReleased, which are never later than the truth. likely is an
-// assumption, and only explanations rest on it.
+// grantEnd is when the service can have ended a grant, as far as the history tells. Each field is the
+// earliest time for one reason, math.MaxInt64 if that reason does not apply. Verdicts rest on byService,
+// unreleased, byBelief and orReleased, which are never later than the truth. likely is an assumption, and
+// only explanations rest on it.
 type grantEnd struct {
-	// lease: it ran out. The service counts from when it gets the request, which is not before the
-	// worker sent it; a renewal of unknown outcome can only have moved the end further away.
+	// lease is when the lease ran out. The service counts from when it gets the request, which is not before
+	// the worker sent it. A renewal of unknown outcome can only have moved the end further away.
 	lease int64
-	// likelyLease is lease if the service granted the lock only after the hold before was over.
+	// likelyLease is lease under the assumption that the service granted the lock only after the previous
+	// hold was over.
 	likelyLease int64
-	// allowance is how much earlier than lease a correct server may end it.
+	// allowance is how much earlier than lease a correct server may end the grant.
 	allowance int64
-	// lapse: the service gave up the session or the connection of the worker, a release of which
-	// the answer was lost took effect, or the service notified that the grant is gone.
+	// lapse is the earliest of these: the service gave up the session or the connection of the worker, a
+	// release whose answer was lost took effect, or the service reported that the grant is gone.
 	lapse int64
-	// release is the first that the service acknowledged. It need not have been the end: some services
-	// acknowledge the release of a lock that is gone.
+	// release is the first release that the service acknowledged. It need not have ended the grant: some
+	// services acknowledge the release of a lock that is gone.
 	release int64
-	// session: only the end of the validity is known, which is deadline.
+	// session means that only deadline, the end of the validity, is known.
 	session  bool
 	deadline int64
 }
@@ -31,7 +32,8 @@ type grantEnd struct {
 // endOf returns when a grant can have ended.
 func (r *run) endOf(a *attempt) grantEnd { return r.endUnrenewed(a, math.MaxInt64) }
 
-// endUnrenewed returns when a grant can have ended if no renewal had been asked for from a time on.
+// endUnrenewed returns when a grant can have ended if renewals that were asked for at or after a time had not
+// happened.
 func (r *run) endUnrenewed(a *attempt, since int64) grantEnd {
 	lease := a.leaseUnrenewed(r.header.Lease, since)
 	e := grantEnd{
@@ -56,10 +58,11 @@ func (r *run) endUnrenewed(a *attempt, since int64) grantEnd {
 }
 
 // byService is the earliest time at which the service can have ended the grant by itself, whatever it
-// answered to a release later on.
+// answered to a release later.
 func (e grantEnd) byService() int64 { return min(e.lease-e.allowance, e.lapse) }
 
-// unreleased is byService where no release was acknowledged, which would have been the end.
+// unreleased is byService, or math.MaxInt64 if a release was acknowledged, because then the release was the
+// end.
 func (e grantEnd) unreleased() int64 {
 	if e.release != math.MaxInt64 {
 		return math.MaxInt64
@@ -67,7 +70,7 @@ func (e grantEnd) unreleased() int64 {
 	return e.byService()
 }
 
-// byBelief is byService, but of a session the end of its validity.
+// byBelief is byService, but for a session it is the end of the validity.
 func (e grantEnd) byBelief() int64 {
 	if e.session {
 		return e.deadline
@@ -75,10 +78,10 @@ func (e grantEnd) byBelief() int64 {
 	return e.byService()
 }
 
-// orReleased is byBelief or the first acknowledged release.
+// orReleased is byBelief or the first acknowledged release, whichever is earlier.
 func (e grantEnd) orReleased() int64 { return min(e.byBelief(), e.release) }
 
-// likely is byBelief by the lease that is likely: not proven.
+// likely is byBelief computed with likelyLease, so it is not proven.
 func (e grantEnd) likely() int64 {
 	if e.session {
 		return e.deadline
@@ -86,10 +89,10 @@ func (e grantEnd) likely() int64 {
 	return e.likelyByService()
 }
 
-// likelyByService is byService by the lease that is likely: not proven.
+// likelyByService is byService computed with likelyLease, so it is not proven.
 func (e grantEnd) likelyByService() int64 { return min(e.likelyLease-e.allowance, e.lapse) }
 
-// leaseUnrenewed is the end of a lease as if nothing had been renewed from a time on.
+// leaseUnrenewed is the end of a lease if renewals that were asked for at or after a time had not happened.
 func (a *attempt) leaseUnrenewed(lease time.Duration, since int64) int64 {
 	if lease <= 0 {
 		return math.MaxInt64
@@ -109,9 +112,9 @@ func (a *attempt) leaseUnrenewed(lease time.Duration, since int64) int64 {
 	return later(begin, lease)
 }
 
-// clockAllowance is how much early a lease may seem to end without anything
-// being wrong: servers count it in whole milliseconds of a clock that may be
-// slewed. The figures are those of the Redlock specification: 1 % and 2 ms.
+// clockAllowance is how much too early a lease may seem to end without an error: servers count it in whole
+// milliseconds of a clock that may be slewed. The figures are those of the Redlock specification: 1 % and 2
+// ms.
 func clockAllowance(lease time.Duration) int64 {
 	return int64(min(lease, lease/100+2*time.Millisecond))
 }

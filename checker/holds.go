@@ -27,11 +27,10 @@ func (e ending) String() HoldEnd {
 	return EndedWithoutTrace
 }
 
-// settle computes when the hold of a granted attempt ended, and until when it was
-// valid.
+// settle computes when the hold of a granted attempt ended, and until when it was valid.
 func (r *run) settle(a *attempt) {
 	a.holdEnd, a.ended = a.ending()
-	// A clean-up of an odd history may lie before the grant: no time was held.
+	// In an odd history a clean-up may precede the grant. The hold then has no length.
 	a.holdEnd = max(a.holdEnd, a.acquire.done)
 	a.deadline = a.validUntil(a.holdEnd)
 	if a.until == 0 {
@@ -57,9 +56,8 @@ func (r *run) described() []Hold {
 	return holds
 }
 
-// ending is the first moment in which the worker stopped acting as the holder:
-// it began to release, or learned that the lock is gone. A release that fails
-// ends the hold all the same (docs/verdicts.md).
+// ending is the first moment in which the worker stopped acting as the holder: it began to release, or
+// learned that the lock is gone. A release that fails ends the hold all the same (docs/verdicts.md).
 func (a *attempt) ending() (int64, ending) {
 	end, how := a.holdEnd, withoutTrace
 	for c := range a.releases {
@@ -83,8 +81,8 @@ func (a *attempt) ending() (int64, ending) {
 	return end, how
 }
 
-// validUntil is the end of the validity. A renewal that was acknowledged only
-// after the hold's end made nothing valid.
+// validUntil is the end of the validity. A renewal that was acknowledged only after the end of the hold does
+// not extend it.
 func (a *attempt) validUntil(end int64) int64 {
 	if a.until == 0 {
 		return end
@@ -92,15 +90,15 @@ func (a *attempt) validUntil(end int64) int64 {
 	return a.validBy(end)
 }
 
-// follow computes the earliest time at which each hold of a key can have begun: not before the hold
-// before it was over. The lease of a session does not count from the grant, so it has no such bound.
+// follow computes the earliest time at which each hold of a key can have begun: not before the previous hold
+// was over. The lease of a session does not count from the grant, so it has no such bound.
 func (r *run) follow(k *keyed) {
 	if !exclusive(r.header) || r.header.Session {
 		return
 	}
 	for i, a := range k.holds {
-		// A hold came before this one if it was granted before this one was asked for, or before this
-		// one can have ended.
+		// A previous hold is one that was granted before this one was asked for, or before this one can have
+		// ended.
 		before := min(i, k.after(max(a.acquire.invoke, r.endOf(a).byService())-1)) - 1
 		if last := min(i, k.after(r.claimed(a))) - 1; last > before && r.promptSince(a, k.holds[last].acquire.done) {
 			before = last
@@ -115,8 +113,8 @@ func (r *run) follow(k *keyed) {
 	}
 }
 
-// gone is the earliest time at which the service can have ended a hold. It is 0, for not known, if the
-// service says that the hold ended earlier than that, or a fault of the servers can have ended it.
+// gone is the earliest time at which the service can have ended a hold. It is 0 (unknown) if the service says
+// that the hold ended earlier, or if a fault of the servers can have ended it.
 func (r *run) gone(a *attempt) int64 {
 	end := r.endOf(a).likely()
 	if a.expired || slices.ContainsFunc(a.notifications(), func(n notification) bool { return n.byService && n.time < end }) {
@@ -138,9 +136,8 @@ func (r *run) gone(a *attempt) int64 {
 	return end
 }
 
-// claimed is the time from which the client counts the validity of a hold: that of the request that
-// was granted, which may be long after the worker began to wait. Without a validity it is the time of
-// the answer.
+// claimed is the time from which the client counts the validity of a hold: when it sent the request that was
+// granted. That may be long after the worker began to wait. Without a validity it is the time of the answer.
 func (r *run) claimed(a *attempt) int64 {
 	if a.until == 0 || r.header.Lease <= 0 {
 		return a.acquire.done
@@ -148,15 +145,15 @@ func (r *run) claimed(a *attempt) int64 {
 	return min(a.until-int64(r.header.Lease), a.acquire.done)
 }
 
-// promptSince says whether the worker of an attempt ran, and reached the service, from a time until it
-// was granted the lock. Its answer cannot have lain unread since that time.
+// promptSince says whether the worker of an attempt ran and reached the service from a time until it was
+// granted the lock. If so, its answer cannot have been waiting unread since that time.
 func (r *run) promptSince(a *attempt, time int64) bool {
 	w := r.byWorker[a.worker]
 	return len(meeting(w.stops, time, a.acquire.done)) == 0 && !w.cutOffs.meets(time, a.acquire.done)
 }
 
-// validBy is the end of the validity that a holder had been told of by a time, renewals included; 0 if
-// its client tells none.
+// validBy is the end of the validity that a holder had been told by a time, renewals included; 0 if its
+// client reports no validity.
 func (a *attempt) validBy(time int64) int64 {
 	until := a.until
 	for _, c := range a.renewals() {

@@ -9,21 +9,21 @@ import (
 	"lockcheck/history"
 )
 
-// faultTimes are times of faults, to find those that meet another time: runs of millions
-// of operations have tens of thousands of faults, and as many violations to explain.
+// faultTimes indexes the times of faults, to find those that overlap another time. Runs of millions of
+// operations have tens of thousands of faults, and as many violations to explain.
 type faultTimes struct {
 	times []faultTime // by their beginnings
 	ends  ends
-	least []int32 // the lowest place of a fault in each part, as in ends
+	least []int32 // the lowest index of a fault in each part of the tree, as in ends
 }
 
-// faultTime is a time of the fault at a place in run.faults.
+// faultTime is a time of the fault at an index of run.faults.
 type faultTime struct {
 	span
 	fault int32
 }
 
-// newFaultTimes finds the times of faults that were applied.
+// newFaultTimes indexes the times of the faults that were applied.
 func newFaultTimes(faults []fault, times func(*fault) []span) *faultTimes {
 	t := &faultTimes{}
 	for i := range faults {
@@ -55,7 +55,7 @@ func (t *faultTimes) begunBy(to int64) int {
 	return sort.Search(len(t.times), func(i int) bool { return t.times[i].from > to })
 }
 
-// first returns the place of the first fault that meets a time, -1 for none.
+// first returns the index of the first fault that overlaps a time, -1 for none.
 func (t *faultTimes) first(from, to int64) int {
 	found := t.firstIn(0, len(t.times), from, t.begunBy(to), math.MaxInt32)
 	if found == math.MaxInt32 {
@@ -64,8 +64,8 @@ func (t *faultTimes) first(from, to int64) int {
 	return int(found)
 }
 
-// firstIn looks in a part of the times, of which the first n begin in time, for a fault
-// before another one.
+// firstIn searches times[begin:end] for a fault that overlaps a time and has a lower index than before. The
+// first n times begin early enough.
 func (t *faultTimes) firstIn(begin, end int, from int64, n int, before int32) int32 {
 	middle := (begin + end) / 2
 	if begin == end || begin >= n || t.ends[middle] < from || t.least[middle] >= before {
@@ -81,7 +81,7 @@ func (t *faultTimes) firstIn(begin, end int, from int64, n int, before int32) in
 	return t.firstIn(middle+1, end, from, n, before)
 }
 
-// all returns the places of the faults that meet a time, in order.
+// all returns the indexes of the faults that overlap a time, sorted.
 func (t *faultTimes) all(from, to int64) []int32 {
 	var found []int32
 	t.ends.since(from, t.begunBy(to), func(i int) bool {
@@ -103,9 +103,9 @@ func (r *run) inForce(from, to int64) []string {
 	return ids
 }
 
-// mayRepeat says whether the library of a user's client may have sent a call again, because its
-// answer was lost: the last answer need not be what became of the first request. Lockcheck's own
-// clients do not answer then as if they knew.
+// mayRepeat says whether the library of a user's client may have sent a call again because its answer was
+// lost. The last answer then need not be that of the first request. Lockcheck's own clients report an unknown
+// outcome in this case.
 func (r *run) mayRepeat(w worker, c *call) bool {
 	return len(r.clients) > 0 && slices.ContainsFunc(r.silences.all(c.invoke, c.done), func(i int32) bool {
 		f := &r.faults[i]
@@ -113,13 +113,13 @@ func (r *run) mayRepeat(w worker, c *call) bool {
 	})
 }
 
-// early is a reason for which a grant can have ended early, and the faults that are one.
+// early is a reason why a grant can have ended early, with the faults that provide it.
 type early struct {
 	class  string
 	faults *faultTimes
 }
 
-// indexFaults makes the faults of a run easy to find.
+// indexFaults indexes the faults of a run.
 func (r *run) indexFaults() {
 	whole := func(f *fault) []span { return []span{{f.Begin, f.End}} }
 	r.forces = newFaultTimes(r.faults, whole)
@@ -143,7 +143,7 @@ func (r *run) indexFaults() {
 	r.silences = those(func(f *fault) bool {
 		return f.doesAny(history.Ends, history.Stops, history.Cuts, history.Disturbs)
 	}, func(f *fault) []span {
-		// Servers that recover may still close connections: a former leader steps down.
+		// Servers that recover may still close connections; a former leader, for example, steps down.
 		return []span{{f.Begin, later(f.End, r.header.Grace)}}
 	})
 	r.deferrals = make(map[grant]*fault)
@@ -154,8 +154,8 @@ func (r *run) indexFaults() {
 	}
 }
 
-// hastening returns when a fault may have moved a clock forward: when it came, or, if it
-// had moved it back, when it went. A clock that is merely wrong ends no lease early.
+// hastening returns when a fault may have moved a clock forward: when it was applied, or when it was healed
+// if it had moved the clock back. A clock that is merely wrong ends no lease early.
 func (f *fault) hastening() []span {
 	if !f.does(history.Steps) {
 		return nil
@@ -166,7 +166,7 @@ func (f *fault) hastening() []span {
 	case f.Kind == history.ClockStrobe, f.Kind == history.ClockRate && !(f.speed > 0 && f.speed < 1):
 		return []span{{f.Begin, f.End}}
 	case f.Kind == history.ClockRate:
-		return []span{went} // it was behind
+		return []span{went} // the clock was behind until then
 	case f.certainTo == 0 && f.step < 0:
 		return nil
 	case f.step > 0, f.certainTo == 0:

@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// incidents are the violations of one property. All of them are counted, the first
-// MaxListed are kept: a lock that is wrong all the time is wrong millions of times.
+// incidents are the violations of one property. All are counted, but only the first MaxListed are kept,
+// because a lock that is always wrong is wrong millions of times.
 type incidents struct {
 	total  int
-	keys   map[string]bool // that any of them is about
+	keys   map[string]bool // keys that the violations are about
 	causes map[string]int64
 	kept   []Incident
 	full   bool
-	last   Incident // of the first, if full
+	last   Incident // the last of the first MaxListed, if full
 }
 
 // Incidents are the violations of one property that another package finds. The zero value has none.
 type Incidents = incidents
 
-// Add counts a violation with its cause, "" for none, and describes it if it may be one of the first.
+// Add counts a violation with its cause, "" for none, and describes it if it may be among the first.
 func (c *incidents) Add(key string, from int64, cause string, describe func() Incident) {
 	c.add(key, from, describe)
 	if cause != "" {
@@ -27,13 +27,13 @@ func (c *incidents) Add(key string, from int64, cause string, describe func() In
 	}
 }
 
-// Total is how many there are.
+// Total is the number of violations.
 func (c *incidents) Total() int64 { return int64(c.total) }
 
-// Finding is a violation if there are any, and Valid without them.
+// Finding returns a Violation if there are any incidents, else a finding with verdict Valid.
 func (c *incidents) Finding(p Property) Finding { return judge(p, *c).Finding }
 
-// add counts a violation, and describes it if it may be one of the first.
+// add counts a violation, and describes it if it may be among the first.
 func (c *incidents) add(key string, from int64, describe func() Incident) {
 	c.more(key, 1)
 	if !c.mayList(from) {
@@ -46,7 +46,7 @@ func (c *incidents) add(key string, from int64, describe func() Incident) {
 	}
 }
 
-// more counts violations that are none of the first.
+// more counts violations of a key without describing them.
 func (c *incidents) more(key string, n int64) {
 	c.total += int(n)
 	if c.keys == nil {
@@ -58,7 +58,7 @@ func (c *incidents) more(key string, n int64) {
 // mayList reports whether a violation that begins at a time may be among the MaxListed earliest.
 func (c *incidents) mayList(from int64) bool { return !c.full || from <= c.last.From }
 
-// because counts what violations were caused by.
+// because counts n violations for a cause.
 func (c *incidents) because(class string, n int64) {
 	if c.causes == nil {
 		c.causes = make(map[string]int64)
@@ -68,7 +68,7 @@ func (c *incidents) because(class string, n int64) {
 	}
 }
 
-// first returns the first ones, in order.
+// first returns the first MaxListed violations, in order.
 func (c *incidents) first() []Incident {
 	slices.SortStableFunc(c.kept, func(a, b Incident) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Element, b.Element),
@@ -77,7 +77,7 @@ func (c *incidents) first() []Incident {
 	return c.kept[:min(len(c.kept), MaxListed)]
 }
 
-// judge makes a finding of incidents.
+// judge makes a finding from incidents.
 func judge(p Property, found incidents) judged {
 	j := judged{Finding: Finding{Property: p, Verdict: Valid, Total: found.total}}
 	if found.total > 0 {

@@ -1,10 +1,10 @@
 package checker
 
-// ClassRepeated is a job that was done again, as found in Incident.Class.
+// ClassRepeated is the Incident.Class of a job that was done more than once.
 const ClassRepeated = "done again"
 
-// twice finds the jobs that were done again: each accepted write of an element says that
-// its worker has done it.
+// twice finds jobs that were done more than once: each accepted write of an element means that the writer has
+// done the job.
 func (u *updates) twice(r *run, k *keyed) {
 	first := make(map[int64]*access)
 	for w := range k.accepted {
@@ -28,7 +28,7 @@ func (r *run) doneAgain(k *keyed, before, w *access, c cause) Incident {
 	}
 }
 
-// explainMixed explains how the accesses of two grants got mixed; nil if nothing does.
+// explainMixed explains how the accesses of two grants got mixed. It returns nil if nothing explains it.
 func (r *run) explainMixed(c cause, a, b *attempt) *Explanation {
 	if c.class == CauseUnexplained {
 		return nil

@@ -13,47 +13,48 @@ import (
 	"lockcheck/history"
 )
 
-// The model judges the lock service: may these answers have come from one mutex
-// that knows its owner? It follows the rules of docs/verdicts.md:
+// The model judges the lock service: can these answers have come from one mutex that knows its owner? It
+// follows the rules of docs/verdicts.md:
 //
 //  1. Failure is informative. A busy answer that names the holder is legal only
-//     while that grant holds the lock; one that does not is left out.
-//  2. What had no witness is left out. An acquire of unknown outcome counts only
-//     if its grant was seen as a holder, or its clean-up release succeeded. An
-//     acquire that failed for certain is left out with all that was seen of it:
-//     a lock that asks several servers may show such a grant for a moment at
-//     some of them. Leaving out a grant with everything that names it can hide
-//     an error but never make one: take its steps out of a legal order and a
-//     legal order remains. A reentrant lock is different: what its holder is given
-//     again later depends on whether an acquire without an answer took effect, so that
-//     there such steps stay, and may have an effect or none.
-//  3. What the service does by itself is a synthetic end of a grant, legal only
-//     while that grant holds the lock, from grantEnd.unreleased to the end of the
-//     history. It exists only for grants without an acknowledged release. A
-//     grant of unknown outcome may end from the start: nobody was granted it.
+//     while that grant holds the lock. A busy answer without a name is left out.
+//  2. A grant that nobody witnessed is left out. An acquire of unknown outcome
+//     counts only if its grant was seen as a holder, or its clean-up release
+//     succeeded. An acquire that failed for certain is left out with everything
+//     that names it: a lock that asks several servers may show such a grant for a
+//     moment at some of them. Leaving out a grant with everything that names it
+//     can hide an error but never create one: take its steps out of a legal order
+//     and a legal order remains. A reentrant lock is different: what its holder is
+//     given again later depends on whether an unanswered acquire took effect. For
+//     a reentrant lock such steps stay, and may have an effect or none.
+//  3. What the service does by itself is a synthetic end of a grant. It is legal
+//     only while that grant holds the lock, from grantEnd.unreleased to the end of
+//     the history. It exists only for grants without an acknowledged release. A
+//     grant of unknown outcome may end from the start, because no worker was told
+//     that it has it.
 //  4. Each key is a partition of its own.
 //
-// A client must report as Holder only what the lock as a whole answered: of a
-// lock with a quorum, a grant that a majority named.
+// A client must report as Holder only what the lock as a whole answered: for a lock with a quorum, a grant
+// that a majority named.
 type stepKind uint8
 
 const (
 	stepAcquire stepKind = iota
-	stepBusy             // refused in favour of grant
+	stepBusy             // refused because grant holds the lock
 	stepRelease
 	stepNotHeld // the release was refused: grant is not the holder
 	stepEnd     // the service ended grant by itself
 
-	// Of an acquire that may never have taken effect: as the above, if that can be.
+	// Steps of an acquire that may never have taken effect. Each acts like its certain counterpart if that is
+	// legal, and otherwise has no effect.
 	stepPerhapsAcquire
 	stepPerhapsEnd
 )
 
-// step is one operation of the model, with the closed interval in which it took
-// effect, ns.
+// step is one operation of the model, with the closed interval in which it took effect, ns.
 type step struct {
 	kind      stepKind
-	open      bool // its end is not known: ret is that of the history
+	open      bool // its end is not known: ret is after the end of the history
 	shared    bool // of an acquire
 	key       key
 	grant     grant
@@ -62,9 +63,8 @@ type step struct {
 	call, ret int64
 }
 
-// steps returns the operations of a key. Those of a history that contradicts its
-// schema must not be judged: porcupine does not reject malformed input but gives
-// wrong answers.
+// steps yields the operations of a key. Steps of a history that contradicts its schema must not be judged:
+// porcupine does not reject malformed input but gives wrong answers.
 func (r *run) steps(k *keyed) iter.Seq[step] {
 	return func(yield func(step) bool) {
 		for _, a := range k.attempts {
@@ -96,8 +96,8 @@ func (r *run) wellFormed(k *keyed) bool {
 	return true
 }
 
-// refusedFor returns the attempt in whose favour another one was refused, nil if it
-// was not or nothing is known of that one.
+// refusedFor returns the attempt whose grant was named as the holder when another attempt was refused. It is
+// nil if the attempt was not refused, or if the named grant is not in the model.
 func (r *run) refusedFor(a *attempt) *attempt {
 	if !a.asked || !a.namesHolder() {
 		return nil
@@ -112,7 +112,7 @@ func (r *run) refusal(a, holder *attempt) step {
 	return step{kind: stepBusy, key: a.key, grant: holder.grant, worker: a.worker, call: a.acquire.invoke, ret: a.acquire.done}
 }
 
-// namesHolder says whether the attempt was refused in favour of a grant that it names.
+// namesHolder says whether the attempt was refused and the answer names the grant that holds the lock.
 func (a *attempt) namesHolder() bool { return a.acquire.failed() && a.holder != 0 }
 
 func (a *attempt) modelled() bool {
@@ -122,8 +122,8 @@ func (a *attempt) modelled() bool {
 	return a.granted() || a.witnessed || a.released() != nil
 }
 
-// perhaps says that it matters whether an acquire of unknown outcome took effect, of which
-// there is no witness: its worker was granted the same reentrant lock later on.
+// perhaps says that an acquire of unknown outcome and without a witness matters: its worker was granted the
+// same reentrant lock later.
 func (r *run) perhaps(a *attempt) bool {
 	if r.header.Reentrant <= 1 || !a.asked || !a.acquire.unknown() || a.modelled() {
 		return false
@@ -131,7 +131,7 @@ func (r *run) perhaps(a *attempt) bool {
 	return r.byWorker[a.worker].lastGrant(a.key) > a.acquire.invoke
 }
 
-// stepsOf returns the life of one grant.
+// stepsOf yields the steps of one grant.
 func (r *run) stepsOf(a *attempt) iter.Seq[step] {
 	return func(yield func(step) bool) {
 		forever := r.end + 1
@@ -156,8 +156,8 @@ func (r *run) stepsOf(a *attempt) iter.Seq[step] {
 			}
 		}
 		for c := range a.releases {
-			// Of an acquire that was never answered this says nothing: it may have
-			// arrived only after its clean-up.
+			// For an acquire that was never answered a failed release says nothing, because the acquire may
+			// have arrived only after its clean-up.
 			if c.failed() && a.granted() && c.invoke > a.acquire.done &&
 				!yield(step{kind: stepNotHeld, key: a.key, grant: a.grant, worker: a.worker, call: c.invoke, ret: c.done}) {
 				return
@@ -166,8 +166,8 @@ func (r *run) stepsOf(a *attempt) iter.Seq[step] {
 	}
 }
 
-// modelEnd is from when on the model lets a grant end by itself. That of an attempt without a known
-// outcome may end as soon as it begins.
+// modelEnd is the time from which the model lets a grant end by itself. The grant of an attempt without a
+// known outcome may end as soon as it begins.
 func (r *run) modelEnd(a *attempt) int64 {
 	if !a.granted() {
 		return a.acquire.invoke
@@ -175,16 +175,15 @@ func (r *run) modelEnd(a *attempt) int64 {
 	return max(r.endOf(a).unreleased(), a.acquire.invoke)
 }
 
-// lockState is the state of the model: the grant that holds the lock, 0 if it is
-// free, and the highest token so far.
+// lockState is the state of the model: the grant that holds the lock, 0 if it is free, and the highest token
+// so far.
 type lockState struct {
 	holder  grant
 	highest uint64
 }
 
-// mutex is the owner-aware mutex; with tokens also the fenced one: a token must
-// exceed the highest seen, an unknown token is accepted and changes nothing
-// (after Jepsen's Hazelcast suite).
+// mutex is the owner-aware mutex; with tokens it is also fenced. A token must exceed the highest seen; an
+// unknown token is accepted and changes nothing (after Jepsen's Hazelcast suite).
 func (r *run) mutex() porcupine.Model {
 	if !exclusive(r.header) {
 		return r.shared()
@@ -251,8 +250,8 @@ func (r *run) stepText(s step) string {
 	return text
 }
 
-// client is whose operations one after the other porcupine takes a row for. What
-// stays open overlaps with what follows and gets a client of its own.
+// client identifies a row on porcupine's page, whose operations must follow each other. An operation without
+// an end overlaps with the operations after it, so it gets a client of its own.
 type client struct {
 	worker worker
 	grant  grant
@@ -295,27 +294,26 @@ func partition(ops []porcupine.Operation) [][]porcupine.Operation {
 // opinion is what porcupine says of each key, and which answers explain it.
 type opinion struct {
 	results   map[string]porcupine.CheckResult
-	conflicts incidents // all of them
+	conflicts incidents // all conflicts in the order of grants
 	tokens    incidents // tokens that did not increase
-	doubts    incidents // tokens that did not, unless the lock was granted to two at once
-	malformed []string  // keys not judged
+	doubts    incidents // tokens that did not increase, unless the lock was granted to two workers at once
+	malformed []string  // keys that were not judged
 	tooLong   []string  // keys that porcupine was not asked about
 	steps     int
-	unordered bool // a key may be held several times at once: grants have no order
+	unordered bool // a key may be held several times at once, so grants have no order
 }
 
-// maxSteps is the length of a key in steps above which porcupine is not asked: it
-// remembers a set of steps for each state that it has seen, so that its memory grows
-// with the square of the length.
+// maxSteps is the number of steps of a key above which porcupine is not asked. Porcupine remembers a set of
+// steps for each state that it has seen, so its memory grows with the square of the number of steps.
 const maxSteps = 5000
 
-// maxAsked is how many steps porcupine is asked about in all: what it takes a minute
-// to confirm of a history of millions, the order of grants has said in seconds.
+// maxAsked limits the steps that porcupine is asked about for all keys. For a history of millions of steps
+// porcupine needs a minute to confirm what the order of grants decides in seconds.
 const maxAsked = 300_000
 
-// secondOpinion asks porcupine, one key after the other: all at once would need
-// the memory of all at once. A key may use half of the time and of the tries that are
-// left, so that one hard key does not take the answer from the others.
+// secondOpinion asks porcupine, one key after the other, because all keys at once would need the memory of
+// all. A key may use half of the remaining time and tries, so that one hard key does not prevent the answer
+// about the others.
 func secondOpinion(r *run, limit time.Duration) opinion {
 	o := opinion{results: make(map[string]porcupine.CheckResult), unordered: !exclusive(r.header)}
 	until := time.Now().Add(limit)
@@ -338,7 +336,7 @@ func secondOpinion(r *run, limit time.Duration) opinion {
 			continue
 		}
 		asked += steps
-		// Zero would mean without limit to porcupine.
+		// Porcupine would take zero for "no limit".
 		share := max(time.Until(until)/2, time.Millisecond)
 		e := newEffort(tries/2, steps)
 		answer, more := e.result(porcupine.CheckOperationsTimeout(e.bound(model), r.operations(k, make(map[client]int)), share))
@@ -358,10 +356,9 @@ func (o opinion) with(result porcupine.CheckResult) []string {
 	return keys
 }
 
-// decided sorts out the keys that are not in order, and those about which porcupine gave
-// no answer: that these are in order only the order of grants can say. A conflict is proof
-// without porcupine; that it accepts a key with one is a disagreement, which breaks
-// the run.
+// decided returns the keys that are not linearizable, and the silent keys, about which porcupine gave no
+// answer. Only the order of grants can say that a silent key is linearizable. A conflict is proof without
+// porcupine. If porcupine accepts a key with a conflict, that is a disagreement, which breaks the run.
 func (o opinion) decided() (illegal, silent []string) {
 	silent = slices.Sorted(slices.Values(append(o.with(porcupine.Unknown), o.tooLong...)))
 	illegal = o.with(porcupine.Illegal)
@@ -399,13 +396,12 @@ func linearizability(o opinion) judged {
 	return j
 }
 
-// maxDrawn caps the keys on porcupine's page: it checks all of them at once.
+// maxDrawn limits the keys on porcupine's page, because porcupine checks all of them at once.
 const maxDrawn = 8
 
-// Visualize writes porcupine's page, a self-contained HTML file, for the keys
-// that are not linearizable or were not decided within limit; for the first
-// ones if there are none such. Fault windows are annotations. A limit of zero is
-// DefaultPorcupineLimit. The error is that of w.
+// Visualize writes porcupine's page, a self-contained HTML file. It shows the keys that are not linearizable
+// or were not decided within limit, or else the first keys. Fault windows are annotations. A limit of zero
+// means DefaultPorcupineLimit. The error is that of w.
 func Visualize(h *history.History, w io.Writer, limit time.Duration) error {
 	if limit <= 0 {
 		limit = DefaultPorcupineLimit
@@ -433,7 +429,7 @@ func Visualize(h *history.History, w io.Writer, limit time.Duration) error {
 	looked.Step = func(state, input, output any) (bool, any) {
 		return bounded[input.(step).key].Step(state, input, output)
 	}
-	// As far as it came it is legal in the unbounded model, too, which draws it.
+	// The partial order that porcupine reached is also legal in the unbounded model, which draws it.
 	_, info := porcupine.CheckOperationsVerbose(looked, ops, limit)
 	info.AddAnnotations(r.annotations())
 	return porcupine.Visualize(model, info, w)

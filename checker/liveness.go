@@ -11,20 +11,19 @@ import (
 	"lockcheck/history"
 )
 
-// LivenessGrace is what a waiter may need on top of lease and grace period: it has to
-// wake up and ask again.
+// LivenessGrace is what a waiter may need in addition to lease and grace period, because it has to wake up
+// and ask again.
 const LivenessGrace = time.Second
 
-// retryPause is the longest time between two attempts of a worker in which it
-// still counts as waiting for the lock: workers ask again within a fraction of it.
+// retryPause is the longest time between two attempts of a worker in which it still counts as waiting for the
+// lock. Workers ask again within a fraction of it.
 const retryPause = LivenessGrace / 2
 
-// liveness judges that the lock is supported: after the last fault, or all the time
-// if there was none, nobody asks for a key for longer than lease, grace period and LivenessGrace
-// while nobody alive holds it (of a semaphore: while a permit is left) and nobody is granted it,
-// and no worker gets nothing but errors for that long. Who waits for a holder that still lives is
-// not stuck. A kill of a worker is over when it happened. Where only stalls of the machine made it
-// longer it is undecided.
+// liveness judges that nobody is stuck after the last fault, or in the whole run if there was none. A key is
+// stuck if it is wanted for longer than lease, grace period and LivenessGrace, but no live worker holds it
+// and no worker is granted it. (For a semaphore: while a permit is left.) A worker is stuck if it gets
+// nothing but errors for that long. A worker that waits for a live holder is not stuck. A kill of a worker is
+// over when it has happened. If only stalls of the machine made a wait too long, the verdict is undecided.
 func liveness(r *run) (judged, OrphanSummary) {
 	j := r.recovery()
 	j.because(j.Verdict, Fact{Kind: FactLivenessMeasured})
@@ -65,8 +64,8 @@ func (r *run) recovery() judged {
 	return j
 }
 
-// excuse picks out those that are not longer than they may be without the times in which the
-// machine stalled: whoever should have served or asked then may have been what was late.
+// excuse separates the incidents that would be short enough without the stalls of the machine. During a stall
+// the lock service or the asking worker may have been late.
 func (r *run) excuse(all []Incident, limit int64) (stuck, excused []Incident) {
 	for _, i := range all {
 		if i.To-i.From-r.stalled(span{i.From, i.To}) > limit {
@@ -78,7 +77,7 @@ func (r *run) excuse(all []Incident, limit int64) (stuck, excused []Incident) {
 	return stuck, excused
 }
 
-// stalled is for how long of a time the machine stalled.
+// stalled is for how long the machine stalled within a time.
 func (r *run) stalled(s span) int64 {
 	total := int64(0)
 	for _, stall := range united(r.stalls) {
@@ -97,9 +96,9 @@ func stuckFinding(stuck []Incident, limit int64) judged {
 	return j
 }
 
-// stuckKeys finds the times in which somebody tried to get a key, nobody was
-// granted it and nobody alive held it. A worker whose acquire has an unknown outcome may have held the
-// key. If that explains a time that lasts to the end of the run, doubtful says so.
+// stuckKeys finds the times in which a worker tried to get a key, no worker was granted it and no live worker
+// held it. A worker whose acquire has an unknown outcome may have held the key. If that explains a time that
+// lasts to the end of the run, doubtful says so.
 func (r *run) stuckKeys(since, limit int64, after Since) (found []Incident, doubtful *Fact) {
 	for _, key := range r.keys {
 		k := r.byKey[key]
@@ -121,10 +120,10 @@ func (r *run) stuckKeys(since, limit int64, after Since) (found []Incident, doub
 	return found, doubtful
 }
 
-// perhapsHeld returns the times in which an acquire of unknown outcome may have held a key, and how many
-// such acquires there are. The time begins with the question. It ends when the attempt was taken
-// back or the service said that it had no such grant; else when the leases of all that were given up
-// before it, and its own, can have ended one after the other.
+// perhapsHeld returns the times in which an acquire of unknown outcome may have held a key, and the number of
+// such acquires. The time begins with the request. It ends when the attempt was taken back or the service
+// said that it had no such grant. Otherwise it ends when the leases of all attempts given up before, and its
+// own, can have ended one after the other.
 func (r *run) perhapsHeld(k *keyed) (held []span, n int) {
 	var left []*attempt
 	for _, a := range r.asked(k.attempts) {
@@ -150,15 +149,15 @@ func (r *run) perhapsHeld(k *keyed) (held []span, n int) {
 	return united(held), n + len(left)
 }
 
-// takenBack is the time until which an attempt of unknown outcome can have held the lock, by what the
-// service answered when the attempt was taken back; the time of the question if it never held it.
+// takenBack is the time until which an attempt of unknown outcome can have held the lock, by the service's
+// answer when the attempt was taken back. It is the time of the request if the attempt never held the lock.
 // Without such an answer it is not known.
 func (r *run) takenBack(a *attempt) (until int64, known bool) {
 	for c := range a.releases {
 		switch {
 		case c.unknown():
 			continue
-		case c.failed() && !r.header.Session && c.done < r.endOf(a).lease: // or the service would have it still
+		case c.failed() && !r.header.Session && c.done < r.endOf(a).lease: // otherwise the service would still have the grant
 			return a.acquire.invoke, true
 		}
 		return c.done, true
@@ -181,11 +180,11 @@ func (r *run) answered(s span) bool {
 
 const classStuck = "stuck"
 
-// wanted returns when somebody tried to get a key: an attempt was open, was being
-// taken back, or had failed and was about to be repeated by the same worker.
+// wanted returns when workers tried to get a key: an attempt was open, was being taken back, or had failed
+// and was about to be repeated by the same worker.
 func (r *run) wanted(attempts []*attempt, since int64) []span {
 	stopped := r.stopped()
-	failed := make(map[worker]int64) // when the last attempt of a worker that got nothing was over
+	failed := make(map[worker]int64) // end of the last attempt of each worker that got nothing
 	var spans []span
 	for _, a := range r.asked(attempts) {
 		s := span{a.acquire.invoke, min(r.gaveUp(a), stopped)}
@@ -197,7 +196,7 @@ func (r *run) wanted(attempts []*attempt, since int64) []span {
 			failed[a.worker] = s.to
 		}
 		s.from = max(s.from, since)
-		if n := len(spans); n > 0 && s.from <= s.to && s.meets(spans[n-1].from, spans[n-1].to) { // most do
+		if n := len(spans); n > 0 && s.from <= s.to && s.meets(spans[n-1].from, spans[n-1].to) { // the usual case
 			spans[n-1] = span{min(s.from, spans[n-1].from), max(s.to, spans[n-1].to)}
 			continue
 		}
@@ -213,8 +212,8 @@ func (r *run) asked(attempts []*attempt) []*attempt {
 	return asked
 }
 
-// gaveUp is when a worker no longer tried to get the lock by this attempt. The
-// dead try nothing, whatever they have left open.
+// gaveUp is when a worker no longer tried to get the lock by this attempt. The dead try nothing, whatever
+// calls they left open.
 func (r *run) gaveUp(a *attempt) int64 {
 	end := a.acquire.over(r.end)
 	if !a.granted() {
@@ -228,14 +227,14 @@ func (r *run) gaveUp(a *attempt) int64 {
 	return end
 }
 
-// unserved cuts out of the times in which a key was wanted those in which
-// somebody alive held it, of a semaphore all its permits, and cuts them at each grant.
+// unserved removes the times in which a live worker held a key (for a semaphore: all permits) from the times
+// in which it was wanted. It also splits them at each grant.
 func (r *run) unserved(holds []*attempt, wanted []span) []span {
 	var rest []span
-	held := int64(math.MinInt64)                            // until then those held it who were granted it before
-	ends := slices.Repeat([]int64{held}, permits(r.header)) // the latest, in order
+	held := int64(math.MinInt64)                            // until then the earlier holds kept the key
+	ends := slices.Repeat([]int64{held}, permits(r.header)) // the latest ends, sorted
 	next := 0
-	for _, w := range wanted { // in order, and apart from each other
+	for _, w := range wanted { // in order and disjoint
 		w.from = max(w.from, held)
 		for ; next < len(holds) && holds[next].acquire.done <= w.to; next++ { // by start
 			h := holds[next]
@@ -254,8 +253,8 @@ func (r *run) unserved(holds []*attempt, wanted []span) []span {
 	return rest
 }
 
-// heldUntil is the end of a hold; of one without any trace, unless its worker is
-// known to be dead or to have gone on, that of the history: it may be at work.
+// heldUntil is the end of a hold. A hold without any trace of its end lasts to the end of the history,
+// because its worker may be at work, unless the worker is known to be dead or to have gone on.
 func (r *run) heldUntil(h *attempt) int64 {
 	w := r.byWorker[h.worker]
 	wentOn := w.attempts[len(w.attempts)-1].acquire.invoke > h.acquire.done
@@ -265,10 +264,9 @@ func (r *run) heldUntil(h *attempt) int64 {
 	return r.end
 }
 
-// stuckWorkers finds workers that for too long were answered by nothing but
-// errors while others were well served. One that is refused because the lock is
-// held is not stuck, nor one that still waits for an answer: it may be its turn
-// next. So the time is counted between answers.
+// stuckWorkers finds workers that for too long got nothing but errors while others were well served. A worker
+// that is refused because the lock is held is not stuck. Neither is one that still waits for an answer: it
+// may be its turn next. So the time is counted between answers.
 func (r *run) stuckWorkers(since, limit int64, after Since) []Incident {
 	stopped := r.stopped()
 	var found []Incident
@@ -303,7 +301,7 @@ func (r *run) actors() []*actor {
 	return slices.SortedFunc(maps.Values(r.byWorker), func(a, b *actor) int { return cmp.Compare(a.name, b.name) })
 }
 
-// lastFault is what was over at a time.
+// lastFault names the event that was over at a time.
 func (r *run) lastFault(healed int64) Since {
 	if healed == 0 {
 		return Since{Event: SinceStart}
@@ -316,12 +314,12 @@ func (r *run) lastFault(healed int64) Since {
 	return Since{Event: SinceHealed}
 }
 
-// orphans tells how long locks took to be granted again after their holders were
-// killed. Another name of the lock says nothing of the one that was held.
+// orphans measures how long locks took to be granted again after their holders were killed. A grant of
+// another key says nothing about the lock that was held.
 func (r *run) orphans() OrphanSummary {
 	var s OrphanSummary
 	if permits(r.header) > 1 {
-		return s // the next grant may be of another permit
+		return s // the next grant may use another permit
 	}
 	for i := range r.faults {
 		f := &r.faults[i]
@@ -345,8 +343,8 @@ func (r *run) orphans() OrphanSummary {
 	return s
 }
 
-// nextGrant returns the next grant of the key of a hold to somebody else who does not share it
-// by right, nil if there was none.
+// nextGrant returns the next grant of the key of a hold to another worker that does not rightly share it, nil
+// if there was none.
 func (r *run) nextGrant(h *attempt) *attempt {
 	k := r.byKey[h.key]
 	next := k.next(h.acquire.done, h.worker)
@@ -378,8 +376,8 @@ func (r *run) start() int64 {
 	return r.begin
 }
 
-// stopped is when workers stopped trying, as far as their answers tell: an
-// acquire without any may be that of a worker that was killed.
+// stopped is when workers stopped trying, according to their answers. An acquire without an answer may be
+// that of a killed worker.
 func (r *run) stopped() int64 {
 	if e, ok := r.phases[history.PhaseFinal]; ok {
 		return min(r.lastAsked, e.Time)

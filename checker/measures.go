@@ -9,89 +9,84 @@ import (
 	"lockcheck/internal/stats"
 )
 
-// Measures are what a user who knows that a lock is right chooses it by: how fast, how
-// fair, and for how long not at all (docs/verdicts.md, "Figures"). The verdict of a run
-// does not rest on them; thresholds of a comparison can. Times in which a worker or a
-// server was stopped, cut off or dead are in them like all others.
+// Measures are figures for choosing among locks that are known to be right: speed, fairness and
+// unavailability (docs/verdicts.md, "Figures"). The verdict of a run does not rest on them; thresholds of a
+// comparison can. Times in which a worker or a server was stopped, cut off or dead are included.
 type Measures struct {
-	// Active is the time in which the workers worked: from the phase ready (else from the
-	// first event) to the last question or answer about an acquire, or the end of the last
-	// hold if that comes later, but not beyond the phase final.
+	// Active is the time in which the workers worked. It begins with the phase ready (else with the first
+	// event). It ends with the last request or answer of an acquire, or the end of the last hold if that is
+	// later, but not after the phase final.
 	Active time.Duration `json:"active_ns"`
-	// Work is what they did in it: acknowledged updates, or holds if the workload updates
-	// nothing.
+	// Work is the work done in Active: acknowledged updates, or holds if the workload updates nothing.
 	Work int64 `json:"work"`
 
-	// Acquire is the time of acquires that were granted, from invocation to answer.
+	// Acquire is the time of granted acquires, from invocation to answer.
 	Acquire stats.Histogram `json:"acquire"`
-	// Uncontended are those of Acquire during which no other attempt asked for the key,
-	// held it, or may have had it at the service: it may until its release was answered,
-	// and without such an answer until the next grant.
+	// Uncontended is the part of Acquire during which no other attempt asked for the key, held it, or may
+	// have had it at the service. Another attempt may have it until its release was answered, and without
+	// such an answer until the next grant.
 	Uncontended stats.Histogram `json:"uncontended"`
-	// Wait is the time that a grant took from the first attempt that its worker made after
-	// its last one: locks that are polled refuse many attempts before one is granted. A
-	// worker that goes on with a new name of the lock is still waiting.
+	// Wait is the time from the first attempt that a worker made after its last grant to its next grant:
+	// locks that are polled refuse many attempts before one is granted. A worker that goes on with another
+	// key is still waiting.
 	Wait stats.Histogram `json:"wait"`
-	// Release is the time of releases of grants that the service acknowledged.
+	// Release is the time of acknowledged releases of grants.
 	Release stats.Histogram `json:"release"`
 
-	// Failover is what FailoverSummary sums up: from when the holder was stopped, cut off
-	// or ended, for longer than its lease, until the next grant to somebody else.
+	// Failover is the distribution that FailoverSummary summarizes: from when the holder was stopped, cut off
+	// or killed, for longer than its lease, until the next grant to another worker.
 	Failover stats.Histogram `json:"failover"`
-	// Notified is from the next grant to somebody else until the holder learned of it; its
-	// maximum is LossNotificationSummary.Latest.
+	// Notified is the time from the next grant to another worker until the holder learned of it; its maximum
+	// is LossNotificationSummary.Latest.
 	Notified stats.Histogram `json:"notified"`
 
-	// FaultTime is the part of Active in which any fault was certainly in force that was
-	// proven. A worker that was killed stays dead; that counts until the lock must be free
-	// again: for the lease and its grace period.
+	// FaultTime is the part of Active in which any proven fault was certainly in force. A killed worker stays
+	// dead; its kill counts until the lock must be free again, that is for the lease and its grace period.
 	FaultTime time.Duration `json:"fault_time_ns"`
-	// Outage is the part of FaultTime that lies within gaps, as of LongestGap, of more
-	// than OutageGap.
+	// Outage is the part of FaultTime that lies within gaps (see LongestGap) longer than OutageGap.
 	Outage time.Duration `json:"outage_ns"`
-	// LongestGap is the longest time between two grants that follow each other, of any
-	// key and to any worker, or before the first or after the last, without the time at
-	// its beginning in which nobody asked for the lock.
+	// LongestGap is the longest time without a grant of any key to any worker: between consecutive grants,
+	// before the first or after the last. The beginning of a gap, in which no worker asked for the lock, does
+	// not count.
 	LongestGap time.Duration `json:"longest_gap_ns"`
 
-	// Waited counts the grants that were asked for while somebody who was to be granted
-	// the same key had been waiting for it; Bypassed those of them that came before that
-	// one's. Who was refused and asks again has been waiting since the first time. Requests
-	// less than AskedApart apart count as simultaneous.
+	// Waited counts the grants that were asked for while another waiter was already waiting for the same key,
+	// and was granted it later. Bypassed counts those of them that came before that waiter's grant. A worker
+	// that was refused and asks again has been waiting since its first request. Requests less than AskedApart
+	// apart count as simultaneous.
 	Waited   int64 `json:"waited"`
 	Bypassed int64 `json:"bypassed"`
 
-	// Wakes is how many notifications the attempts got that waited for their turn, and
-	// WakeReleases how many releases, as in Release, could have caused them; both 0 for a
-	// lock that does not count them.
+	// Wakes is the number of notifications that waiting attempts received. WakeReleases is the number of
+	// releases, as in Release, that could have caused them. Both are 0 for a lock that does not count them.
 	Wakes        int64 `json:"wakes"`
 	WakeReleases int64 `json:"wake_releases"`
 }
 
-// OutageGap is how long nobody must be granted the lock, though somebody asks for it, for
-// that to count as an outage. Sections of that length make outages of their own.
+// OutageGap is how long no worker must be granted the lock, although one asks for it, for that to count as an
+// outage. Sections of that length cause outages by themselves.
 const OutageGap = 500 * time.Millisecond
 
-// AskedApart is how far apart two requests must be to be taken to reach the service in the
-// order in which they were made.
+// AskedApart is how far apart two requests must be to be assumed to reach the service in the order in which
+// they were made.
 const AskedApart = 10 * time.Millisecond
 
-// Throughput is the work done in a second; false if no time passed.
+// Throughput is the work per second; false if no time passed.
 func (m *Measures) Throughput() (float64, bool) {
 	return float64(m.Work) / m.Active.Seconds(), m.Active > 0
 }
 
-// Availability is the share of FaultTime that was no Outage; false if there was none.
+// Availability is the share of FaultTime without Outage; false if FaultTime is 0.
 func (m *Measures) Availability() (float64, bool) {
 	return 1 - float64(m.Outage)/float64(m.FaultTime), m.FaultTime > 0
 }
 
-// WakesPerRelease is how many waiters a release woke up; false if that was not counted.
+// WakesPerRelease is how many waiters a release woke up on average; false if that was not counted.
 func (m *Measures) WakesPerRelease() (float64, bool) {
 	return float64(m.Wakes) / float64(m.WakeReleases), m.WakeReleases > 0
 }
 
-// Merge adds the results of another run: all of it adds up, but for LongestGap.
+// Merge adds the results of another run. Everything adds up except LongestGap, which is the maximum.
 func (m *Measures) Merge(other Measures) {
 	m.Active += other.Active
 	m.Work += other.Work
@@ -110,7 +105,7 @@ func (m *Measures) Merge(other Measures) {
 	m.WakeReleases += other.WakeReleases
 }
 
-// measures computes all but Failover and Notified, which come with other findings.
+// measures computes everything except Failover and Notified, which other findings provide.
 func (r *run) measures(ops Operations) Measures {
 	active := r.activeTime()
 	m := Measures{Active: time.Duration(active.length()), Work: ops.Acknowledged, Wakes: r.wakes}
@@ -133,7 +128,7 @@ func (r *run) measures(ops Operations) Measures {
 	return m
 }
 
-// activeTime is that of Measures.Active.
+// activeTime is the time that Measures.Active measures.
 func (r *run) activeTime() span {
 	last := r.lastAsked
 	for _, h := range r.holds {
@@ -147,7 +142,7 @@ func (r *run) activeTime() span {
 
 // addWorker measures the grants of a worker.
 func (m *Measures) addWorker(w *actor) {
-	var first *attempt // since the last grant
+	var first *attempt // first attempt since the last grant
 	for _, a := range w.attempts {
 		if first == nil {
 			first = a
@@ -164,12 +159,13 @@ func (m *Measures) addWorker(w *actor) {
 	}
 }
 
-// took is how long a call took that was answered.
+// took is the duration of an answered call.
 func (c *call) took() time.Duration { return time.Duration(c.done - c.invoke) }
 
-// addUncontended measures the acquires of a key, by invocation, that no other met.
+// addUncontended measures the acquires of a key that no other attempt overlapped. asked is sorted by
+// invocation.
 func (m *Measures) addUncontended(r *run, k *keyed, asked []*attempt) {
-	before := int64(math.MinInt64) // until then an earlier one may have had the key
+	before := int64(math.MinInt64) // until then an earlier attempt may have had the key
 	for i, a := range asked {
 		last := i+1 == len(asked) || asked[i+1].acquire.invoke > a.acquire.done
 		if a.granted() && before < a.acquire.invoke && last {
@@ -179,8 +175,8 @@ func (m *Measures) addUncontended(r *run, k *keyed, asked []*attempt) {
 	}
 }
 
-// mayHaveUntil is until when an attempt asked for a key, held it, or may have had it at
-// the service, whatever its worker thought.
+// mayHaveUntil is until when an attempt asked for a key, held it, or may have had it at the service, whatever
+// its worker believed.
 func (r *run) mayHaveUntil(k *keyed, a *attempt) int64 {
 	if a.acquire.failed() {
 		return a.acquire.done
@@ -204,10 +200,10 @@ func (r *run) mayHaveUntil(k *keyed, a *attempt) int64 {
 // request is the time from when a worker first asked for a key until it was granted it.
 type request struct{ asked, granted int64 }
 
-// requests returns those that came true, in the order in which they were asked for.
+// requests returns the requests that were granted, in the order in which they were made.
 func requests(asked []*attempt, holds int) []request {
 	all := make([]request, 0, holds)
-	refused := make(map[worker]int64) // since when those ask who were not granted it yet
+	refused := make(map[worker]int64) // first request of each worker since its last grant
 	for _, a := range asked {
 		since := a.acquire.invoke
 		if len(refused) > 0 {
@@ -228,7 +224,7 @@ func requests(asked []*attempt, holds int) []request {
 
 // addOrder counts the requests that met an earlier one, and those that bypassed it.
 func (m *Measures) addOrder(requests []request) {
-	earlier, ahead := 0, int64(math.MinInt64) // ahead: when the last of the earlier came true
+	earlier, ahead := 0, int64(math.MinInt64) // ahead: the latest grant of the earlier requests
 	for _, w := range requests {
 		for requests[earlier].asked <= w.asked-int64(AskedApart) {
 			ahead = max(ahead, requests[earlier].granted)
@@ -260,7 +256,7 @@ func (r *run) troubles(active span) []span {
 	return spans
 }
 
-// addGaps measures the times without any grant, and what of the faults lies in them.
+// addGaps measures the times without any grant, and the fault time within them.
 func (m *Measures) addGaps(r *run, faults []span) {
 	for _, f := range faults {
 		m.FaultTime += time.Duration(f.length())

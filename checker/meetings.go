@@ -6,8 +6,7 @@ import (
 	"lockcheck/history"
 )
 
-// meetings knows which faults were in force while anybody held the lock, or had a call to
-// the service open.
+// meetings knows which faults were in force while any worker held the lock or had a call to the service open.
 type meetings struct {
 	holds *visited
 	calls []callers
@@ -20,7 +19,7 @@ type callers struct {
 	calls   *visited
 }
 
-// meetings looks at all holds and calls once, and only if a fault asks for it.
+// meetings scans all holds and calls once, and only if a fault needs it.
 func (r *run) meetings() meetings {
 	var times []span
 	for i := range r.faults {
@@ -74,21 +73,20 @@ func (c *callers) listen(calls *visited, end int64) {
 	c.calls = calls
 }
 
-// metHold says whether anybody held the lock while the fault certainly was in force.
+// metHold says whether any worker held the lock while the fault certainly was in force.
 func (m meetings) metHold(f *fault) bool {
 	certain, is := f.certain()
 	return is && m.holds.met(certain)
 }
 
-// metOperation says whether a call to the service was open while the fault certainly
-// was in force.
+// metOperation says whether a call to the service was open while the fault certainly was in force.
 func (m meetings) metOperation(f *fault) bool {
 	certain, is := f.certain()
 	return is && slices.ContainsFunc(m.calls, func(c callers) bool { return f.concerns(c.servers) && c.calls.met(certain) })
 }
 
-// concerns says whether what was done to the targets is any business of who reaches some
-// servers: a stopped or dead server is none of those who do not know it.
+// concerns says whether the fault affects workers that reach some servers. A stopped or dead server does not
+// affect workers that do not know it.
 func (f *fault) concerns(servers []string) bool {
 	return !hitsProcesses(f.Kind) ||
 		slices.ContainsFunc(servers, func(server string) bool { return slices.Contains(f.Targets, server) })

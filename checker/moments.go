@@ -6,8 +6,8 @@ import (
 	"lockcheck/history"
 )
 
-// openCall returns the call of a worker that was open when it was caught at a moment; nil if
-// the history lacks it.
+// openCall returns the call of a worker that was open when the worker was caught at a moment; nil if the
+// history lacks it.
 func (r *run) openCall(moment string, e *history.Event) *call {
 	a := r.attempt(r.names.Of(e.Grant))
 	if a == nil {
@@ -35,8 +35,8 @@ func (r *run) openCall(moment string, e *history.Event) *call {
 // covers says whether a call was open at a time.
 func (c *call) covers(at, end int64) bool { return c.invoke <= at && at <= c.over(end) }
 
-// missedMoment says why a fault did not come at the moment that it waited for; "" if it did, or
-// if it waited for none that passes.
+// missedMoment says why a fault did not come at the moment that it waited for. It is "" if the fault did, or
+// if it waited for no such moment.
 func (f *fault) missedMoment(r *run) MissReason {
 	switch {
 	case history.CallOf(f.Moment) != "":
@@ -59,14 +59,15 @@ func (f *fault) missedMoment(r *run) MissReason {
 	return ""
 }
 
-// metAwaitedHold says whether the hold in which the actor had read, which the fault waited for, still
-// lasted when the fault was certainly in force. Another hold is no substitute: a clock that jumps
-// after the release proves nothing of the lock that was released, and the next hold may lie in no section yet.
+// metAwaitedHold says whether the hold in which the actor had read, and which the fault waited for, still
+// lasted when the fault was certainly in force. Another hold is no substitute: a clock that jumps after the
+// release proves nothing about the released lock, and the worker of the next hold may not be inside its
+// section yet.
 func (f *fault) metAwaitedHold(r *run) bool {
 	w := r.actor(f.Actor)
 	kills := f.does(history.Ends) && slices.Contains(f.Targets, f.Actor)
 	for h := range w.heldBetween(f.awaited, f.awaited) {
-		// A worker that is killed leaves no trace of its hold after its last event.
+		// The hold of a killed worker leaves no trace after its last event.
 		untilDeath := slices.Contains(w.left, h) && (kills || f.certainFrom <= w.killed)
 		if untilDeath || f.certainFrom <= h.holdEnd {
 			return true
@@ -75,7 +76,7 @@ func (f *fault) metAwaitedHold(r *run) bool {
 	return false
 }
 
-// hitCall says whether an acquire of the actor was open when the fault came in force.
+// hitCall says whether an acquire of the actor was open when the fault came into force.
 func (f *fault) hitCall(r *run) bool {
 	for a := range r.actor(f.Actor).between(f.certainFrom, f.certainFrom) {
 		if a.acquire.covers(f.certainFrom, r.end) {
@@ -95,8 +96,8 @@ func (f *fault) grantedAgain(r *run) bool {
 	return false
 }
 
-// strikesCall says whether the fault need not hit a holder: it was aimed at another moment of
-// a worker.
+// strikesCall says whether the fault need not hit a holder, because it was aimed at another moment of a
+// worker.
 func (f *FaultCoverage) strikesCall() bool {
 	switch f.Moment {
 	case history.MomentQueued, history.MomentLost:

@@ -7,25 +7,24 @@ import (
 	"time"
 )
 
-// stretch is a time of one key, or of all if that is "".
+// stretch is a time of one key, or of all keys if key is "".
 type stretch struct {
 	key      string
 	from, to int64
 }
 
 const (
-	// nearness is how many times the length of an incident a close-up of it shows at most, before
-	// and after.
+	// nearness is the margin of a close-up before and after an incident, in lengths of the incident.
 	nearness = 5
-	// nearest is the same for an incident without length.
+	// nearest is added to that margin, so that an incident without length has one, too.
 	nearest = 10 * int64(time.Millisecond)
-	// maxNear is how many holds are described, so that incidents that last as long as the run
-	// do not fill the memory.
+	// maxNear limits the described holds, so that incidents that last as long as the run do not fill the
+	// memory.
 	maxNear = 500_000
 )
 
-// near describes the holds that a close-up of any listed incident can show, by key, then start;
-// none where they would be too many.
+// near describes the holds that a close-up of any listed incident can show, by key, then start. It returns
+// none if they are too many.
 func (r *run) near(findings []Finding) []Hold {
 	named := r.named(findings)
 	var all []stretch
@@ -51,7 +50,7 @@ func (r *run) near(findings []Finding) []Hold {
 	return out
 }
 
-// onRecord is the end of a hold, or of its claim at the service where that lasts longer.
+// onRecord is the end of a hold, or of its claim at the service if that lasts longer.
 func (r *run) onRecord(k *keyed, a *attempt) int64 {
 	dropped, claimed := k.dropped[a.token]
 	switch {
@@ -63,7 +62,7 @@ func (r *run) onRecord(k *keyed, a *attempt) int64 {
 	return max(a.holdEnd, dropped)
 }
 
-// named is the holds of the grants that incidents name.
+// named maps the grants that incidents name to their holds.
 func (r *run) named(findings []Finding) map[string][]*attempt {
 	out := make(map[string][]*attempt)
 	for _, f := range findings {
@@ -82,8 +81,8 @@ func (r *run) named(findings []Finding) map[string][]*attempt {
 	return out
 }
 
-// around is the time of an incident with the holds that it names, else with the last one before
-// it and the first one after it; and what a close-up shows besides.
+// around is what a close-up of an incident shows. It has the incident and the holds that it names, or else
+// the last hold before and the first hold after it, and a margin.
 func (r *run) around(i Incident, named map[string][]*attempt) stretch {
 	s := stretch{i.Key, i.From, max(i.From, i.To)}
 	var holds []*attempt
@@ -100,8 +99,8 @@ func (r *run) around(i Incident, named map[string][]*attempt) stretch {
 	return stretch{i.Key, s.from - reach, s.to + reach}
 }
 
-// nextTo is the last hold of each key that began before a stretch, and the first that began
-// after it.
+// nextTo returns, for each key, the last hold that began before a stretch and the first one that began after
+// it.
 func (r *run) nextTo(s stretch) (out []*attempt) {
 	for _, k := range r.keys {
 		if s.key != "" && s.key != r.name(k) {
@@ -118,8 +117,7 @@ func (r *run) nextTo(s stretch) (out []*attempt) {
 	return out
 }
 
-// ofKey is those of some stretches, which are in order, that concern a key; joined where they
-// meet.
+// ofKey selects the stretches that concern a key, and joins those that overlap. The input is in order.
 func ofKey(all []stretch, key string) (out []stretch) {
 	for _, s := range all {
 		switch last := len(out) - 1; {

@@ -7,21 +7,20 @@ import (
 	"lockcheck/history"
 )
 
-// Noticed counts what no property judges, and what whoever chooses or writes a lock wants to know.
+// Noticed counts what no property judges but users and authors of a lock want to know.
 type Noticed struct {
-	// UntrueLosses are the losses that the service is said to have told, though the release of the
-	// grant succeeded afterwards and nobody else was granted the lock in between; UntrueIdle is for
-	// how long nobody worked under those locks because of that.
+	// UntrueLosses are losses that the service reported, although the release of the grant succeeded
+	// afterwards and no other worker was granted the lock in between. UntrueIdle is for how long the locks
+	// were idle because of that.
 	UntrueLosses int64         `json:"untrue_losses,omitempty"`
 	UntrueIdle   time.Duration `json:"untrue_idle_ns,omitempty"`
-	// IdleReleases are the acknowledged releases after which the lock was granted to nobody for
-	// longer than OutageGap, though another worker asked for it and no fault was in force; Idle is
-	// for how long in all.
+	// IdleReleases are acknowledged releases after which no worker was granted the lock for longer than
+	// OutageGap, although another worker asked for it and no fault was in force. Idle is the total time.
 	IdleReleases int64         `json:"idle_releases,omitempty"`
 	Idle         time.Duration `json:"idle_ns,omitempty"`
 }
 
-// notice finds what no property judges.
+// notice computes Noticed.
 func (r *run) notice() Noticed {
 	var n Noticed
 	stalls := united(r.stalls)
@@ -33,14 +32,14 @@ func (r *run) notice() Noticed {
 				n.UntrueIdle += time.Duration(a.released().done - lost)
 			}
 		}
-		if exclusive(r.header) { // of others a release need not make the lock free
+		if exclusive(r.header) { // a release of other locks need not make them free
 			n.idle(r, k, stalls)
 		}
 	}
 	return n
 }
 
-// untrueLoss is when a worker was told that its lock is gone, if it was not; else 0.
+// untrueLoss is when a worker was wrongly told that its lock is gone, 0 if it was not.
 func (r *run) untrueLoss(k *keyed, a *attempt) int64 {
 	c := a.released()
 	if c == nil {
@@ -55,8 +54,8 @@ func (r *run) untrueLoss(k *keyed, a *attempt) int64 {
 	return 0
 }
 
-// idle adds the releases of a key that did not make it free for whoever asked for it, though the
-// machine did not stall.
+// idle counts the releases of a key after which the lock was not granted to the workers that asked for it.
+// Times in which the machine stalled do not count.
 func (n *Noticed) idle(r *run, k *keyed, stalls []span) {
 	asked := r.wanted(k.attempts, r.start())
 	for i, a := range k.holds {
@@ -76,9 +75,9 @@ func (n *Noticed) idle(r *run, k *keyed, stalls []span) {
 	}
 }
 
-// shut says that each lock was granted to one worker alone, although others asked for it when it was
-// free: whether it keeps anybody out cannot be seen of that. Of an election it is enough that several
-// asked, and of a reentrant lock nobody knows how often its holder still has it.
+// shut says that each lock was granted to one worker only, although others asked for it when it was free.
+// Such a run does not show whether the lock keeps anybody out. Exempt are elections, where it is enough that
+// several workers asked, and reentrant locks, whose holder may hold them more often than the history tells.
 func (r *run) shut() bool {
 	if r.header.Workload == history.WorkloadElection || r.header.Reentrant > 1 {
 		return false
@@ -100,8 +99,8 @@ func (r *run) shut() bool {
 	return shut
 }
 
-// free says whether nobody can have held a key at any time in which somebody asked for it; perhaps
-// are the times in which somebody may have held it without knowing.
+// free says whether nobody can have held a key while an attempt asked for it. perhaps are the times in which
+// a worker may have held it without knowing.
 func (r *run) free(k *keyed, a *attempt, perhaps []span) bool {
 	over := a.acquire.over(r.end)
 	for i := max(0, k.after(a.acquire.invoke)-1); i < len(k.holds) && k.holds[i].acquire.invoke <= over; i++ {

@@ -1,11 +1,11 @@
 package checker
 
-// origins count the incidents of a run: what let overlaps, stale writes and lost updates
-// happen. All that one fault let happen is one incident; without a fault that explains it, all
-// that happened to one grant.
+// origins counts the independent incidents behind overlaps, stale writes and lost updates. Everything that
+// one fault caused is one incident. Without an explaining fault, everything that happened to one grant is one
+// incident.
 type origins struct {
 	faults map[origin]bool
-	others int64 // that no fault explains
+	others int64 // incidents that no fault explains
 }
 
 // origin is a fault, or the time in which faults stopped a worker or cut it off.
@@ -16,7 +16,8 @@ type origin struct {
 
 func (o *origins) total() int64 { return int64(len(o.faults)) + o.others }
 
-// count counts what has a cause, and happened to a holder; nil for one that nobody knows.
+// count adds a violation with its cause. The holder is nil if the history does not tell whose hold was
+// violated.
 func (o *origins) count(c cause, holder *attempt) {
 	switch {
 	case !c.isOwn():
@@ -28,7 +29,7 @@ func (o *origins) count(c cause, holder *attempt) {
 	}
 }
 
-// isOwn says that no fault explains it.
+// isOwn says that no fault explains the violation.
 func (c cause) isOwn() bool { return c.fault == nil && c.span == span{} }
 
 func (o *origins) explain(by origin) {
@@ -38,7 +39,8 @@ func (o *origins) explain(by origin) {
 	o.faults[by] = true
 }
 
-// mark counts what happened to a holder, once. It is a mark, for there can be millions.
+// mark counts a holder once. The mark is a bit of the attempt, because a set of millions of holders would be
+// large.
 func (o *origins) mark(holder *attempt) {
 	if !holder.origin {
 		holder.origin = true

@@ -10,30 +10,30 @@ import (
 	"lockcheck/internal/stats"
 )
 
-// Classes of overlaps: the first differs between locks, the second is inherent
-// in leases (docs/verdicts.md).
+// Classes of overlaps. Locks differ in double grants; uses after expiry are inherent in leases
+// (docs/verdicts.md).
 const (
 	DoubleGrant    = "double grant"
 	UseAfterExpiry = "use after expiry"
-	// Unclassified is that of a history whose lease is not known.
+	// Unclassified is the class of overlaps in a history whose lease is not known.
 	Unclassified = "overlap"
 )
 
-// leaseUnknown says that a history of others does not say how long a grant lasts: what
-// was valid, and what ended it, cannot be said.
+// leaseUnknown says that an imported history does not tell how long a grant lasts. Then neither the validity
+// of a grant nor the cause of its end can be computed.
 func leaseUnknown(h history.Header) bool { return h.Imported != "" && h.Lease <= 1 }
 
-// overlap is a time in which two processes believed to hold one key.
+// overlap is a time in which two processes believed that they hold one key.
 type overlap struct {
 	earlier, later *attempt
 	from, to       int64
 	class          string
 	state          HolderState
-	early          bool // it began before the service can have ended the grants by itself
+	early          bool // it began before the service can have ended either grant by itself
 }
 
-// sweep goes through the holds of a key by start. A worker holds a key once at a time, so that few holds
-// are active at any moment; where many are, a crowd goes on.
+// sweep compares the holds of a key, by start, with the holds that are active then. A worker holds a key once
+// at a time, so usually few holds are active. From crowdFrom active holds a crowd continues.
 func (t *together) sweep(r *run, holds []*attempt, crowdFrom int) {
 	var active []*attempt
 	for i := 0; i < len(holds); {
@@ -54,9 +54,9 @@ func (t *together) sweep(r *run, holds []*attempt, crowdFrom int) {
 	}
 }
 
-// within says that a hold which lasted no time, because its worker gave the lock up when it
-// was told of the grant, or nothing more is known of it, began while the other one lasted. One
-// that was given up before the answer came never was a hold.
+// within says that a hold without length began while another one lasted. A hold has no length if its worker
+// gave the lock up when it was told of the grant, or if nothing more is known of it. A grant that was given
+// up before the answer came never was a hold.
 func (a *attempt) within(b *attempt) bool {
 	at := a.acquire.done
 	return !a.wasGivenUp() && b.acquire.done < at && at < b.holdEnd
@@ -73,7 +73,7 @@ func (a *attempt) wasGivenUp() bool {
 	return slices.ContainsFunc(a.notifications(), func(n notification) bool { return n.time < at })
 }
 
-// overlap describes that of two holds of which a began first.
+// overlap describes the overlap of two holds; a began first.
 func (r *run) overlap(a, b *attempt) overlap {
 	o := overlap{from: max(a.acquire.done, b.acquire.done), to: min(a.holdEnd, b.holdEnd), class: UseAfterExpiry}
 	if a.deadline > o.from && (b.deadline > o.from || b.deadline == o.from && o.to == o.from) {
@@ -88,13 +88,14 @@ func (r *run) overlap(a, b *attempt) overlap {
 	return o
 }
 
-// inOrder returns the older of two grants first, and whether that is certain. It is the
-// one whose answer came before the other was asked for. Of two that were open at once, of
-// which either answer may have been read late, it is the one with the lower token; else
-// the one that can have ended by the time that the other was answered, if only one of them
-// can. If both can, the one that was answered first is the more likely one, unless the other's
-// validity was over by then, and first, and its worker may have read its answer late; if
-// neither can, the lock was granted twice, and the record does not say to whom first.
+// inOrder returns the older of two grants first, and whether that is certain.
+//
+// A grant is certainly older if its answer came before the other was asked for. If both acquires were open at
+// once, either answer may have been read late. Then the lower token decides. Without tokens, the older grant
+// is the one that can have ended by the time that the other was answered, if only one can. If both can, the
+// grant that was answered first is more likely the older one. The exception is that the other grant's
+// validity ended first, and before the answer to the first one, and that its worker may have read its answer
+// late. If neither can, the lock was granted twice, and the record does not say to whom first.
 func (r *run) inOrder(a, b *attempt) (earlier, later *attempt, certain bool) {
 	if b.acquire.done < a.acquire.done {
 		a, b = b, a
@@ -118,29 +119,29 @@ func (r *run) inOrder(a, b *attempt) (earlier, later *attempt, certain bool) {
 	return a, b, first && !second
 }
 
-// rankedByToken says that a grant has a token by which it can be told from one before:
-// tokens that contradict the order of their grants tell nothing.
+// rankedByToken says that the token of a grant orders it among others. Tokens of a key that contradict the
+// order of its grants tell nothing.
 func (r *run) rankedByToken(a *attempt) bool {
 	return ranked(r.header) && a.token != 0 && !r.misranked[a.key]
 }
 
-// replacedBy says that a is for certain an older grant than b, that b was in force when it
-// arrived, and that b is not the same worker's who took a reentrant lock again. A grant that was
-// not in force replaces nobody at the service, but one that was not either: who uses the
-// resource under the one after the other one did.
+// replacedBy says that a is for certain an older grant than b, and that b was in force when it arrived. It is
+// false if one worker took a reentrant lock again. A grant that was not in force replaces nobody at the
+// service, except another one that was not: then the worker that uses the resource second has replaced the
+// first.
 func (r *run) replacedBy(a, b *attempt) bool {
 	earlier, _, certain := r.inOrder(a, b)
 	return a != b && earlier == a && certain && (!b.expired || a.expired) && !r.reentered(a, b)
 }
 
-// reentered says that two grants can be of one worker that holds a reentrant lock more than once.
+// reentered says that both grants can belong to one worker that holds a reentrant lock more than once.
 func (r *run) reentered(a, b *attempt) bool {
 	return r.header.Reentrant > 1 && a.worker == b.worker
 }
 
-// state looks from the end of the earlier validity, or from the later grant if
-// that came first: a holder that slept through its deadline and woke up just
-// before somebody else was granted the lock was not a healthy one.
+// state says in what state the earlier holder was. It looks from the end of the earlier validity, or from the
+// later grant if that came first. A holder that slept through its deadline and woke up just before another
+// worker was granted the lock was not healthy.
 func (r *run) state(earlier *attempt, granted int64) HolderState {
 	from, to := earlier.exposed(granted)
 	w := r.byWorker[earlier.worker]
@@ -153,8 +154,8 @@ func (r *run) state(earlier *attempt, granted int64) HolderState {
 	return HolderHealthy
 }
 
-// exposed is the time to look at for what kept a holder from noticing that somebody else was granted
-// the lock.
+// exposed is the time in which something must have kept a holder from noticing that another worker was
+// granted the lock.
 func (a *attempt) exposed(granted int64) (from, to int64) { return min(a.deadline, granted), granted }
 
 func (r *run) overlapIncident(o overlap) Incident {
@@ -173,8 +174,8 @@ type together struct {
 	summary       OverlapSummary
 	notifications LossNotificationSummary
 	notified      stats.Histogram
-	early         map[string]overlap // by key, the first that began before either grant can have ended
-	unseen        *Fact              // a grant that may have been one of two, nil for none
+	early         map[string]overlap // by key, the first overlap that began before either grant can have ended
+	unseen        *Fact              // a grant that may have overlapped with another, nil for none
 }
 
 func findOverlaps(r *run) together {
@@ -184,7 +185,7 @@ func findOverlaps(r *run) together {
 	return t
 }
 
-// find counts all overlaps: those of so many, or more, that hold a key at once by a crowd.
+// find counts all overlaps. If crowdFrom or more workers hold a key at once, a crowd counts them.
 func (t *together) find(r *run, crowdFrom int) {
 	if permits(r.header) > 1 {
 		for o := range r.crowded {
@@ -220,15 +221,15 @@ func (t *together) add(r *run, o overlap) {
 	}
 }
 
-// notify tells when the earlier holder of an overlap learned of it.
+// notify records when the earlier holder of an overlap learned of it.
 func (t *together) notify(o overlap) {
 	if late, notified := t.notifications.add(o); notified {
 		t.notified.Add(late)
 	}
 }
 
-// grantedMeanwhile tells of a grant of a lock that as many others had, for certain, as it permits, of whom
-// nothing more is known: whether all held it at once nobody can say.
+// grantedMeanwhile finds a grant of a lock whose permits other workers had for certain, if nothing more is
+// known of them: the history does not tell whether all held it at once.
 func (r *run) grantedMeanwhile() *Fact {
 	for _, key := range r.keys {
 		k := r.byKey[key]
@@ -245,25 +246,25 @@ func (r *run) grantedMeanwhile() *Fact {
 	return nil
 }
 
-// stillHad says that a grant was in force for certain when another one was given.
+// stillHad says that grant h was certainly in force when grant next was given.
 func (r *run) stillHad(k *keyed, h, next *attempt) bool {
 	granted := next.acquire.done
 	return !h.expired && !next.expired && r.endOf(h).byService() > granted && r.endOf(next).orReleased() > h.acquire.done &&
 		!r.disturbed(h.acquire.invoke, granted) && !r.releasedInDoubt(k)
 }
 
-// disturbed says whether a fault of the servers, or between them, may have been in force in a
-// time: for such they may end a grant early.
+// disturbed says whether a fault of the servers, or between them, may have been in force in a time. Such a
+// fault may end a grant early.
 func (r *run) disturbed(from, to int64) bool { return r.disturbances.first(from, to) >= 0 }
 
-// amongServers says that a fault is one of the servers, or between them. A single server that
-// is only stopped forgets nothing, and no other one takes its place.
+// amongServers says that a fault hit the servers, or the network between them. It is false if the only server
+// was stopped: it forgets nothing, and no other server takes its place.
 func (r *run) amongServers(f *fault) bool {
 	alone := len(r.header.Servers) == 1 && !f.does(history.Steps) && !f.does(history.Ends)
 	return !alone && r.onServersAlone(f)
 }
 
-// onServersAlone says that a fault is of servers, and not of what is between them and workers.
+// onServersAlone says that a fault hit servers, and not the network between servers and workers.
 func (r *run) onServersAlone(f *fault) bool {
 	return slices.ContainsFunc(f.Targets, r.isServer) && (!f.separates() || slices.ContainsFunc(f.Peers, r.isServer))
 }

@@ -20,10 +20,10 @@ func (r *run) past(a *attempt, time int64) Past {
 	return p
 }
 
-// between is what came last between two grants and is neither of them: who it was that the service took
-// for the holder although no worker had been granted that, else the last attempt that a worker gave up
-// or whose release it sent. What that left behind or removed may be the reason. It is nil if there was
-// none. Where several may hold the lock, releases are what lets the next one in.
+// between is the last other attempt that may explain why b was granted after a, nil if there is none. It
+// prefers a holder that the service named although no worker had been granted that. Otherwise it is the last
+// attempt that a worker gave up or whose release it sent: what that left behind or removed may be the reason.
+// If several workers may hold the lock, releases are excluded, because they rightly let the next worker in.
 func (r *run) between(a, b *attempt) *Past {
 	k, from, to := r.byKey[b.key], a.acquire.done, b.acquire.done
 	if holder := r.namedHolder(k, from, to, false); holder != nil {
@@ -52,8 +52,8 @@ func (r *run) pastOf(a *attempt, time int64) *Past {
 	return &p
 }
 
-// left is when a worker gave an attempt up, or sent the release of what it had been granted; 0 for
-// neither. Who is told that the lock is held leaves nothing behind.
+// left is when a worker gave an attempt up, or sent the release of its grant; 0 for neither. An attempt that
+// was refused because the lock is held leaves nothing behind.
 func (r *run) left(a *attempt) int64 {
 	switch {
 	case !a.asked || a.busy:
@@ -66,8 +66,8 @@ func (r *run) left(a *attempt) int64 {
 	return 0
 }
 
-// namedHolder is the attempt in whose favour somebody was refused a key last in a time. Unless granted ones
-// are asked for, too, it is one that nobody is known to have been granted.
+// namedHolder is the last grant in a time that the service named as the holder when it refused an attempt for
+// a key. If granted is false, only grants count that no worker is known to have.
 func (r *run) namedHolder(k *keyed, from, to int64, granted bool) *Past {
 	var last *attempt
 	for _, a := range k.attempts {
@@ -91,8 +91,8 @@ func (r *run) namedHolder(k *keyed, from, to int64, granted bool) *Past {
 	return p
 }
 
-// firstClaim returns the claim that was first in the service's queue at a time, as the observer saw it.
-// The queue is in the order of tokens, so that claim has the lowest. It is nil if no claim was observed.
+// firstClaim returns the claim that was first in the service's queue at a time, as the observer saw it. The
+// queue is ordered by tokens, so the first claim has the lowest token. It is nil if no claim was observed.
 func (r *run) firstClaim(k *keyed, time int64) *Past {
 	first := uint64(math.MaxUint64)
 	for token, dropped := range k.dropped {
@@ -112,8 +112,8 @@ func (r *run) firstClaim(k *keyed, time int64) *Past {
 	return p
 }
 
-// lastHold is whose a key was last before a time in which nobody could acquire it, what became of
-// that, and what may have kept the key since.
+// lastHold describes the last hold of a key before a time in which nobody could acquire it, what became of
+// it, and what may have blocked the key since.
 func (r *run) lastHold(k *keyed, s span) *LastHold {
 	var last LastHold
 	asked := int64(math.MinInt64)

@@ -10,31 +10,30 @@ import (
 	"lockcheck/history"
 )
 
-// Locks that are not plain mutexes: a semaphore that several may hold, a lock that readers
-// share, and, in histories of others, a reentrant lock that one worker may hold several times.
-// Transition rules of the first and the last after Jepsen's Hazelcast suite.
+// Locks that are not plain mutexes: a semaphore that several workers may hold, a lock that readers share,
+// and, in imported histories, a reentrant lock that one worker may hold several times. The transition rules
+// of semaphores and reentrant locks follow Jepsen's Hazelcast suite.
 
-// permits is how many may hold a key at once.
+// permits is how many workers may hold a key at once.
 func permits(h history.Header) int { return max(1, h.Permits) }
 
-// readWrite says that readers share the lock with each other, and writers with nobody.
+// readWrite says that readers share the lock with each other, and writers share it with nobody.
 func readWrite(h history.Header) bool { return h.Workload == history.WorkloadReadWrite }
 
-// shares says that two may hold the lock at once by right.
+// shares says that two attempts may rightly hold the lock at once.
 func (a *attempt) shares(b *attempt) bool { return a.shared && b.shared }
 
-// exclusive says that a key is held once at a time: then the order of grants decides
-// whether its answers can be put in order.
+// exclusive says that a key is held at most once at a time. Only then does the order of grants decide whether
+// the answers can be put in order.
 func exclusive(h history.Header) bool { return h.Permits <= 1 && h.Reentrant <= 1 && !readWrite(h) }
 
-// sharedState is who holds the lock, in the order of grants, and what the holders of a
-// reentrant lock know of its token.
+// sharedState is who holds the lock, and what the holders of a reentrant lock know of its token.
 type sharedState struct {
-	held    string // of grants, four bytes each
-	worker  worker // of a reentrant lock that is held
+	held    string // grants, four bytes each, sorted
+	worker  worker // holder of a reentrant lock
 	token   uint64 // of that hold, 0 if it is not known
 	highest uint64
-	writer  bool // whoever holds it shares it with nobody
+	writer  bool // the holder shares the lock with nobody
 }
 
 const grantBytes = 4
@@ -43,7 +42,7 @@ func encoded(g grant) string {
 	return string([]byte{byte(g >> 24), byte(g >> 16), byte(g >> 8), byte(g)})
 }
 
-// at returns where in the state a grant is, -1 if it is not held.
+// at returns the offset of a grant in the state, -1 if it is not held.
 func (s sharedState) at(g grant) int {
 	for i := 0; i < len(s.held); i += grantBytes {
 		if s.held[i:i+grantBytes] == encoded(g) {
@@ -55,7 +54,7 @@ func (s sharedState) at(g grant) int {
 
 func (s sharedState) holds() int { return len(s.held) / grantBytes }
 
-// with adds a grant. The order of grants says nothing: equal states must be equal.
+// with adds a grant. Grants are kept sorted, so that states with the same grants are equal.
 func (s sharedState) with(g grant) sharedState {
 	i := 0
 	for i < len(s.held) && s.held[i:i+grantBytes] < encoded(g) {
@@ -73,8 +72,8 @@ func (s sharedState) without(i int) sharedState {
 	return s
 }
 
-// shared is the model of a semaphore, of a lock that readers share, or of a reentrant lock,
-// which with tokens is fenced.
+// shared is the model of a semaphore, of a lock that readers share, or of a reentrant lock. A reentrant lock
+// with tokens is fenced.
 func (r *run) shared() porcupine.Model {
 	return porcupine.Model{
 		Partition: partition,
@@ -107,7 +106,7 @@ func (r *run) shared() porcupine.Model {
 	}
 }
 
-// admit says whether an acquire is legal, and what follows.
+// admit says whether an acquire is legal, and returns the next state.
 func (r *run) admit(s sharedState, o step) (bool, sharedState) {
 	fenced := ranked(r.header) && o.token != 0
 	nested := s.holds() > 0 && s.worker == o.worker && r.header.Reentrant > 1
@@ -130,25 +129,25 @@ func (r *run) admit(s sharedState, o step) (bool, sharedState) {
 	if ranked(r.header) {
 		s.highest = max(s.highest, o.token)
 	}
-	if r.header.Reentrant > 1 { // what others never look at would only tell equal states apart
+	if r.header.Reentrant > 1 { // other locks never read these fields, which would only make equal states differ
 		s.worker, s.token = o.worker, cmp.Or(s.token, o.token)
 	}
 	return true, s
 }
 
-// permitted is a hold of a semaphore, with what is asked of it for each hold that follows.
+// permitted is a hold of a semaphore, with precomputed facts for the comparison with each later hold.
 type permitted struct {
 	*attempt
-	believed   int64 // grantEnd.byBelief; the least time if it had expired when it arrived
+	believed   int64 // grantEnd.byBelief; math.MinInt64 if the grant had expired when it arrived
 	unreleased int64 // grantEnd.unreleased
-	refused    bool  // the service said that it was gone before it can have been
+	refused    bool  // the service said that the grant was gone before it can have been
 }
 
 func (r *run) permitted(a *attempt) permitted {
 	e := r.endOf(a)
 	p := permitted{attempt: a, believed: e.byBelief(), unreleased: e.unreleased()}
 	for c := range a.releases {
-		// It can have ended the grant itself, if that was its second request.
+		// The release can have ended the grant itself, if the failure answers its second request.
 		p.refused = p.refused || c.failed() && (c.done < p.believed || c.invoke == p.believed)
 	}
 	if a.expired {
@@ -157,8 +156,8 @@ func (r *run) permitted(a *attempt) permitted {
 	return p
 }
 
-// lastsAlong is 0 for a grant that can have ended by itself before another one, 1 for one
-// that the service said was gone before it can have, and else 2.
+// lastsAlong ranks how surely a grant was still in force at the next grant. It is 0 if the grant can have
+// ended by itself before, 1 if the service said too early that it was gone, and else 2.
 func (p permitted) lastsAlong(next *attempt) int {
 	switch {
 	case p.believed <= next.acquire.done:
@@ -169,18 +168,17 @@ func (p permitted) lastsAlong(next *attempt) int {
 	return 2
 }
 
-// stands says that a holder had its permit for certain, within its validity, when another one was
-// granted one.
+// stands says that a holder certainly had its permit, within its validity, at the next grant.
 func (p permitted) stands(next *attempt) bool {
 	return p.lastsAlong(next) == 2 && p.deadline > next.acquire.done
 }
 
-// crowded reports the holds with which there are more than a semaphore permits, each
-// next to the one of the others that is too many: one that was over by then, as far as the
-// record tells, and of several the one whose validity ended first.
+// crowded yields an overlap for each hold of a semaphore that exceeds the permits. The other side of the
+// overlap is the hold to blame: one that was over by then, as far as the record tells, and among several the
+// one whose validity ended first.
 func (r *run) crowded(yield func(overlap) bool) {
 	var active []permitted
-	var ends []int64 // of the active ones, in order
+	var ends []int64 // of the active holds, sorted
 	for i, h := range r.holds {
 		if i > 0 && r.holds[i-1].key != h.key {
 			active, ends = active[:0], ends[:0]
@@ -206,8 +204,7 @@ func (r *run) crowded(yield func(overlap) bool) {
 	}
 }
 
-// oneTooMany describes the overlap of a hold with those that are active already, of which the ends are
-// in order.
+// oneTooMany describes the overlap of a hold with the active holds, whose ends are sorted.
 func (r *run) oneTooMany(active []permitted, ends []int64, h *attempt) overlap {
 	least, standing, certain := permits(r.header), 0, 0
 	for _, a := range active {
@@ -218,7 +215,7 @@ func (r *run) oneTooMany(active []permitted, ends []int64, h *attempt) overlap {
 			certain++
 		}
 	}
-	// Where there are too many of those alone who cannot have ended, no other one is to blame.
+	// If the holds that cannot have ended are too many by themselves, no other hold is to blame.
 	crowded := standing >= least
 	var first *permitted
 	for i := range active {
@@ -230,7 +227,7 @@ func (r *run) oneTooMany(active []permitted, ends []int64, h *attempt) overlap {
 			first = a
 		}
 	}
-	// If none of the others was over, the answer to who came last may have been read late.
+	// If no active hold was over, the last worker may have read its answer late.
 	for i := range active {
 		if a := &active[i]; crowded && a.acquire.done >= h.acquire.invoke && a.stands(h) {
 			if earlier, _, certain := r.inOrder(a.attempt, h); certain && earlier == h {
@@ -243,8 +240,8 @@ func (r *run) oneTooMany(active []permitted, ends []int64, h *attempt) overlap {
 		certain++
 	}
 	o.early = certain > least
-	// With those who come later there are too many for longer, which is counted with them, and
-	// without this one it was before.
+	// The overlap ends when the number of holders falls to the permits. A longer excess is due to a later
+	// hold and counted with that; an excess without this hold was counted before.
 	at := len(active) - least
 	o.to = min(h.holdEnd, ends[at])
 	if at > 0 {

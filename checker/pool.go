@@ -2,16 +2,16 @@ package checker
 
 import "lockcheck/internal/stats"
 
-// Pool adds up what several runs resulted in: of the same test with other seeds.
+// Pool adds up the results of several runs of the same test with different seeds.
 type Pool struct {
 	Runs         int64             `json:"runs"`
 	Verdicts     map[Verdict]int64 `json:"verdicts"`
 	Acknowledged int64             `json:"acknowledged"`
 	Lost         int64             `json:"lost"`
 	LossInterval
-	// RunsLosing is in how many runs anything was lost, of RunsJudged in which anything
-	// could be: a run that is broken says neither. LosingLow and LosingHigh bound the share
-	// of such runs: 95 % Wilson interval, for runs do not hang together.
+	// RunsLosing is the number of runs that lost anything, of RunsJudged runs that could. A broken run counts
+	// in neither. LosingLow and LosingHigh bound the share of losing runs: 95 % Wilson interval, because runs
+	// are independent.
 	RunsJudged int64   `json:"runs_judged"`
 	RunsLosing int64   `json:"runs_losing"`
 	LosingLow  float64 `json:"losing_low"`
@@ -19,22 +19,21 @@ type Pool struct {
 
 	Overlaps          OverlapSummary          `json:"overlaps"`
 	LossNotifications LossNotificationSummary `json:"loss_notifications"`
-	// Stuck is how many locks of holders that were stopped, cut off or ended others asked
-	// for in vain.
+	// Stuck counts the locks of stopped, cut off or killed holders that others asked for in vain.
 	Stuck       int64 `json:"stuck"`
 	StaleWrites int64 `json:"stale_writes"`
-	// Repeated is how many jobs were done again.
+	// Repeated is the number of jobs that were done again.
 	Repeated int64 `json:"repeated,omitempty"`
-	// Refused is how many accesses the guard refused.
+	// Refused is the number of accesses that the guard refused.
 	Refused int64 `json:"refused"`
-	// Faults that were proven and met somebody.
+	// Faults is the number of faults that counted: proven and exercised.
 	Faults int64 `json:"faults"`
 	// Causes of lost updates, see Finding.Causes.
 	Causes   map[string]int64 `json:"causes,omitempty"`
 	Measures Measures         `json:"measures"`
 }
 
-// PoolOf adds up results. A run whose updates could not be judged counts as a run only.
+// PoolOf adds up results. A run whose updates could not be judged counts only as a run.
 func PoolOf(all []Results) Pool {
 	p := Pool{Verdicts: make(map[Verdict]int64), Causes: make(map[string]int64)}
 	for _, r := range all {
@@ -69,22 +68,22 @@ func PoolOf(all []Results) Pool {
 	return p
 }
 
-// enoughRuns is how many runs are units of their own: with fewer the interval over them is
-// more than a sixth wider than what their spread alone makes of it (Student's distribution
-// with nine degrees of freedom has its 97.5th percentile at 2.26, the normal one at 1.96).
+// enoughRuns is the number of runs from which runs are units of their own. With fewer runs the interval over
+// them is more than a sixth wider than their spread alone justifies. (Student's distribution with nine
+// degrees of freedom has its 97.5th percentile at 2.26, the normal one at 1.96.)
 const enoughRuns = 10
 
-// runsDiffer is how much larger the variance over runs must be than that over their windows
-// for runs to differ in more than what their faults met: between five runs that do not, it
-// is that in one case of ten.
+// runsDiffer is how much larger the variance over runs must be than that over their windows to say that runs
+// differ by more than their faults explain. Between five runs that do not differ, it is larger in one case of
+// ten.
 const runsDiffer = 2
 
-// pooledLosses is the interval over runs, if there are enough of them or if they differ. Else
-// it is over the windows of all. So it is where nothing was lost, too: whether runs differ
-// cannot be told then, and each window is taken to be all or nothing already.
+// pooledLosses is the interval over runs, if there are enough of them or if they differ. Otherwise it is the
+// interval over the windows of all runs. That includes the case that nothing was lost: then whether runs
+// differ cannot be told, and each window is already assumed to lose all or nothing.
 func pooledLosses(all []Results) LossInterval { return newLossInterval(lossUnits(all)) }
 
-// lossUnits are what that interval is over.
+// lossUnits returns the units of that interval.
 func lossUnits(all []Results) (over string, units []stats.Count) {
 	var runs, windows []stats.Count
 	for _, r := range all {
@@ -95,7 +94,7 @@ func lossUnits(all []Results) (over string, units []stats.Count) {
 		runs = append(runs, stats.Count{K: u.Lost, N: u.Acknowledged})
 		windows = append(windows, r.Losses...)
 		switch {
-		case len(r.Losses) == 0: // of old
+		case len(r.Losses) == 0: // results of older versions
 			u.LostOver = OverRuns
 		case over != "" && over != u.LostOver:
 			u.LostOver = OverWindows
@@ -135,6 +134,6 @@ func (s *LossNotificationSummary) merge(other LossNotificationSummary) {
 	s.Latest = max(s.Latest, other.Latest)
 }
 
-// LossPerFault is how many updates were lost for each fault that counted. Without any it
-// is infinite, or NaN if nothing was lost either.
+// LossPerFault is the number of lost updates per fault that counted. Without such a fault it is infinite, or
+// NaN if nothing was lost either.
 func (p Pool) LossPerFault() float64 { return float64(p.Lost) / float64(p.Faults) }

@@ -23,8 +23,8 @@ const (
 	Assumptions     Property = "assumptions"
 )
 
-// Properties of tests of applications alone. Package application judges them, and of those above mutual exclusion,
-// fencing order, the evidence of faults and the assumptions.
+// Properties of tests of applications only. Package application judges them. Of the properties above it
+// judges mutual exclusion, fencing order, fault evidence and assumptions.
 const (
 	Invariants    Property = "invariants"
 	NoStaleEffect Property = "no-stale-effect"
@@ -34,19 +34,19 @@ const (
 // property is a row of the table that drives the checkers.
 type property struct {
 	name Property
-	// applies says which runs it is about, of which alone there is a finding; nil for all.
+	// applies selects the runs that have a finding of this property; nil for all.
 	applies func(history.Header) bool
-	// required says whether a verdict rests on it without being asked to.
+	// required says whether the verdict rests on the property by default.
 	required func(history.Header) bool
-	// guarded: a guard of the resource is there to make its violations harmless.
+	// guarded means that a guard of the resource makes the violations harmless.
 	guarded bool
-	// judge returns the finding, and adds to the results what else it found on the way.
+	// judge returns the finding, and adds to the results what else it computed.
 	judge func(*judging) judged
 }
 
-// properties is that table, in the order of findings: what the lock did, what became of the
-// data, what speaks for both, and last what a verdict on all of them rests on. A new one is
-// a row here and a file with its function.
+// properties is that table, in the order of findings: what the lock did, what became of the data, the second
+// opinion, liveness, and last what every verdict rests on. A new property is a row here and a file with its
+// function.
 func properties() []property {
 	return []property{
 		{
@@ -122,18 +122,18 @@ func properties() []property {
 func always(history.Header) bool { return true }
 func never(history.Header) bool  { return false }
 
-// ofOurs is what only a history of lockcheck itself tells in full.
+// ofOurs says that the history was recorded by lockcheck itself and is therefore complete.
 func ofOurs(h history.Header) bool { return h.Imported == "" }
 
-// ofLocks is what a lock is for, where no guard is.
+// ofLocks says that the lock alone has to keep holders apart, without a guard.
 func ofLocks(h history.Header) bool { return !guarded(h) && !setOnly(h) }
 
 func guarded(h history.Header) bool { return h.Guard != "" && h.Guard != history.GuardNone }
 
-// setOnly says of the history of others that it is about a set without a lock.
+// setOnly says that an imported history is about a set without a lock.
 func setOnly(h history.Header) bool { return h.Imported != "" && h.Lock == "" }
 
-// Properties returns all of them, in the order of findings.
+// Properties returns the properties of lock tests, in the order of findings.
 func Properties() []Property {
 	var names []Property
 	for _, p := range properties() {
@@ -142,9 +142,8 @@ func Properties() []Property {
 	return names
 }
 
-// Required returns the properties that the verdict of a run rests on. A guard is
-// there to make overlapping holders harmless, so with one they count only if
-// the header says so (docs/verdicts.md).
+// Required returns the properties that the verdict of a run rests on. A guard makes overlapping holders
+// harmless, so in a guarded run such properties count only if the header requires them (docs/verdicts.md).
 func Required(h history.Header) []Property {
 	var names []Property
 	for _, p := range properties() {
@@ -155,7 +154,7 @@ func Required(h history.Header) []Property {
 	return names
 }
 
-// judging is what the properties of a run are judged by.
+// judging is the shared input of the properties of a run.
 type judging struct {
 	run      *run
 	opinion  opinion
@@ -164,8 +163,8 @@ type judging struct {
 	results  *Results
 }
 
-// newJudging finds what several properties need. Wrong releases come first, for they
-// explain some of the overlaps and of what follows from them.
+// newJudging computes what several properties need. Wrong releases come first because they explain some of
+// the overlaps and their consequences.
 func newJudging(r *run, o opinion, results *Results) *judging {
 	j := &judging{run: r, opinion: o, results: results}
 	j.wrong = wrongReleases(r)

@@ -8,9 +8,8 @@ import (
 	"lockcheck/history"
 )
 
-// reaches returns the servers that a worker was told of. Servers of different
-// roles, such as data servers and Sentinels, are taken for equals: the history does
-// not tell them apart.
+// reaches returns the servers that a worker was told of. Servers of different roles, such as data servers and
+// Sentinels, count as equals, because the history does not tell them apart.
 func (r *run) reaches(worker string) []string {
 	if servers := r.header.Reaches[worker]; len(servers) > 0 {
 		return servers
@@ -18,12 +17,12 @@ func (r *run) reaches(worker string) []string {
 	return r.header.Servers
 }
 
-// joined is a list of servers as one name.
+// joined encodes a list of servers as one map key.
 func joined(servers []string) string { return strings.Join(servers, "\x00") }
 
-// separates says whether the fault keeps nodes apart. Of one that only loses or delays
-// packets it is not known which: the worker may have been out of reach all the time,
-// and what happened then is not attributed to its service.
+// separates says whether the fault keeps nodes apart. A fault that only loses or delays packets may have done
+// so: the worker may have been out of reach all the time, and what happened then is not attributed to its
+// service.
 func (f *fault) separates() bool { return f.does(history.Cuts) || f.does(history.Disturbs) }
 
 // takes returns the processes that the fault puts out of reach of a worker.
@@ -38,8 +37,8 @@ func (f *fault) takes(worker string) []string {
 	return nil
 }
 
-// away is when the fault kept processes out of reach. A server that was about to
-// go on or to come up again may have done so already, and granted the lock.
+// away is when the fault kept processes out of reach. While a server is being resumed or restarted it may
+// already run, and may have granted the lock.
 func (f *fault) away() span {
 	if hitsProcesses(f.Kind) {
 		return span{f.certainFrom, f.certainTo}
@@ -49,13 +48,13 @@ func (f *fault) away() span {
 
 // distances are what the faults put out of reach of workers, and when.
 type distances struct {
-	down  map[string][]span            // servers that were, for everybody
-	apart map[string]map[string][]span // by worker, what was next to that
-	cuts  map[string][]span            // by the servers that workers reach: when a majority of them was down
+	down  map[string][]span            // servers that were down for all workers
+	apart map[string]map[string][]span // by worker, servers that only it could not reach
+	cuts  map[string][]span            // caches, by reached servers, when a majority of them was down
 }
 
-// distances goes through all faults once: most of those of servers are the same to all
-// workers, of which there can be thousands.
+// distances scans all faults once. Most faults of servers are the same for all workers, of which there can be
+// thousands.
 func (r *run) distances() distances {
 	d := distances{make(map[string][]span), make(map[string]map[string][]span), make(map[string][]span)}
 	for i := range r.faults {
@@ -71,7 +70,7 @@ func (r *run) distances() distances {
 			continue
 		}
 		involved := slices.Concat(f.Targets, f.Peers)
-		if mixed && !f.onlyWorkers(r.workers) { // the others see those of its targets go that are servers
+		if mixed && !f.onlyWorkers(r.workers) { // the other workers lose the targets that are servers
 			involved = r.header.Workers
 		}
 		for _, worker := range involved {
@@ -93,9 +92,8 @@ func (d distances) separate(worker, server string, away span) {
 	d.apart[worker][server] = append(d.apart[worker][server], away)
 }
 
-// cutOffs returns when a worker was cut off from its lock service: when no
-// majority of its servers was left that it could reach and that ran. With a
-// majority it can still do all that a healthy one can.
+// cutOffs returns when a worker was cut off from its lock service, that is when no majority of its servers
+// was running and in its reach. With a majority the service can still do everything.
 func (d distances) cutOffs(worker string, servers []string) spans {
 	least := max(1, (len(servers)+1)/2)
 	name := joined(servers)
@@ -114,7 +112,7 @@ func (d distances) cutOffs(worker string, servers []string) spans {
 		apart[i] = united(d.apart[worker][server])
 		own = append(own, apart[i]...)
 	}
-	// Elsewhere it was with this worker as with all others.
+	// Outside these spans the worker reached the same servers as all others.
 	for _, s := range united(own) {
 		var groups [][]span
 		for i, server := range servers {
@@ -125,7 +123,7 @@ func (d distances) cutOffs(worker string, servers []string) spans {
 	return newSpans(common, cuts)
 }
 
-// within returns what of the spans, in order and apart from each other, lies in another one.
+// within returns the parts of spans, which are in order and disjoint, that lie in s.
 func within(s span, spans []span) []span {
 	var cut []span
 	for _, other := range meeting(spans, s.from, s.to) {
@@ -134,12 +132,12 @@ func within(s span, spans []span) []span {
 	return cut
 }
 
-// applyFaults computes what the faults did to the workers: when each was cut off, when it was
-// stopped, when it died, and when the service can have given it up for that.
+// applyFaults computes what the faults did to the workers: when each was cut off, when it was stopped, when
+// it died, and when the service can have given it up because of that.
 func (r *run) applyFaults() {
 	d := r.distances()
 	silent := make(map[*actor][]span)
-	var servers []span // when connections ended with one
+	var servers []span // when connections ended with a server
 	for i := range r.faults {
 		f := &r.faults[i]
 		if !f.Applied || !hitsProcesses(f.Kind) {
@@ -166,20 +164,20 @@ func (r *run) applyFaults() {
 	}
 }
 
-// lapses are when the service can have given workers up.
+// lapses computes when the service can have given workers up.
 type lapses struct {
 	*run
 	servers []span
-	common  map[string][]span // by the servers that workers reach
+	common  map[string][]span // caches, by reached servers, the lapses that workers have in common
 }
 
-// of returns those of a worker that was silent because it was stopped or dead.
+// of returns the lapses of a worker; silent is when it was stopped or dead.
 func (l *lapses) of(w *actor, servers string, silent []span) spans {
 	var of func(cuts []span) []span
 	var own []span
 	switch {
 	case l.header.Session:
-		// A session is silent in the time of a cut and in that of a stop after it.
+		// A session is silent during a cut and during a stop that follows it.
 		own = newSpans(w.cutOffs.common, append(silent, w.cutOffs.own...)).own
 		of = func(cuts []span) []span { return longerThan(int64(l.header.Lease/2), cuts) }
 		own = of(own)
@@ -200,7 +198,7 @@ func (l *lapses) of(w *actor, servers string, silent []span) spans {
 	return newSpans(common, own)
 }
 
-// longerThan returns what is left of spans after their first part, of a length in ns.
+// longerThan returns what is left of spans after the first part ns of each.
 func longerThan(part int64, spans []span) []span {
 	var rest []span
 	for _, s := range spans {
@@ -211,18 +209,16 @@ func longerThan(part int64, spans []span) []span {
 	return rest
 }
 
-// connected says that a lock without a lease lasts as long as the connection of its
-// holder. What a waiter may need until it is granted the lock is then how long the server
-// takes to notice that a connection is gone; a lock that nothing ends has no such time.
+// connected says that a lock without a lease lasts as long as the connection of its holder. Grace is then how
+// long the server takes to notice that a connection is gone. A lock that nothing ends has no grace.
 func connected(h history.Header) bool {
 	return h.Lease == 0 && h.Grace > 0 && h.Imported == ""
 }
 
-// severed returns when the connections of workers that were cut off can have ended, and
-// with them what they had been granted before the end of the span. A cut is not noticed
-// before half the time that the server may take, but then the connection may have been lost
-// from the beginning of the cut on. Connections also end with a process that is killed, or
-// with a server; the kernel of a stopped worker keeps its connections.
+// severed returns when the connections of cut-off workers can have ended, and with them the grants from
+// before the end of the span. A cut is not noticed before half the time that the server may take, but then
+// the connection may have been lost from the beginning of the cut. Connections also end with a killed process
+// or with a server. The kernel of a stopped worker keeps its connections.
 func (r *run) severed(cuts []span) []span {
 	var ends []span
 	for _, s := range cuts {
@@ -233,9 +229,9 @@ func (r *run) severed(cuts []span) []span {
 	return ends
 }
 
-// lapse is the earliest time at which the service may have ended a grant because it gave
-// up the session or the connection of its worker; math.MaxInt64 if it had no reason to.
-// What it gave up before the grant was asked for was not this one.
+// lapse is the earliest time at which the service may have ended a grant because it gave up the session or
+// the connection of its worker; math.MaxInt64 if it had no reason to. A lapse before the grant was asked for
+// did not end this grant.
 func (r *run) lapse(a *attempt) int64 {
 	asked := a.acquire.invoke
 	first, is := r.byWorker[a.worker].lapses.first(asked, math.MaxInt64)

@@ -7,14 +7,12 @@ import (
 	"time"
 )
 
-// wrongReleases finds releases that succeeded although another process held the
-// lock by then. The other one must for certain have been granted the lock after the one
-// that is released, have begun its hold before the release was sent and end it
-// after the release was answered, and nothing else can have ended its grant by then:
-// of an older grant that has expired its worker may still believe that it holds the lock.
-// One release can take the lock from several workers. It still counts as one incident.
-// Whose lock was taken away that way is put down in the run, to explain what follows.
-// Where several may hold a key the release of one takes nothing from another.
+// wrongReleases finds releases that succeeded although another process held the lock by then. The other
+// process must certainly have been granted the lock after the released grant. Its hold must have begun before
+// the release was sent and ended after the release was answered, and nothing else can have ended its grant by
+// then: a worker may still believe in an older grant that has expired. One release can take the lock from
+// several workers but counts as one incident. releasedBy records the victims, to explain what follows. If
+// several workers may hold a key, the release of one takes nothing from another.
 func wrongReleases(r *run) incidents {
 	var found incidents
 	if permits(r.header) > 1 {
@@ -37,7 +35,7 @@ func wrongReleases(r *run) incidents {
 				other := l.attempt
 				if (gone <= other.acquire.done || other.wasTold()) && other.worker != a.worker && !a.shares(other) && r.wronged(a, c, other) {
 					released = append(released, other)
-					if r.releasedBy[other] == nil { // releases are in order: the first one did it
+					if r.releasedBy[other] == nil { // releases are sorted: the first one did it
 						r.releasedBy[other] = a
 					}
 				}
@@ -50,8 +48,8 @@ func wrongReleases(r *run) incidents {
 	return found
 }
 
-// lasting is a hold, and the time until which it is open and certainly in force: no release that is sent
-// later is wrong. There can be thousands, of which each release is held against each.
+// lasting is a hold, and the time until which it is open and certainly in force. No release that is sent
+// later is wrong to it. The time is precomputed because thousands of holds may be compared with each release.
 type lasting struct {
 	*attempt
 	until int64
@@ -65,8 +63,8 @@ func (r *run) lasting(a *attempt) lasting {
 	return lasting{a, min(a.holdEnd, end)}
 }
 
-// goneAtFirst is a time before which goneBy does not say of any other grant that a was gone, unless the
-// worker of the other one was told so of it.
+// goneAtFirst is a lower bound: goneBy is false for grants before that time, unless their worker was told
+// that its grant is gone.
 func (r *run) goneAtFirst(a *attempt) int64 {
 	if !a.granted() || r.releasedBy[a] != nil {
 		return math.MinInt64
@@ -74,10 +72,10 @@ func (r *run) goneAtFirst(a *attempt) int64 {
 	return r.endUnrenewed(a, math.MinInt64).likelyByService()
 }
 
-// wasTold says that the service said that a hold was over.
+// wasTold says that the service reported that the hold was over.
 func (a *attempt) wasTold() bool { return a.ended == atRelease || a.ended == byNotification }
 
-// released returns the attempts with an acknowledged release, by its invocation.
+// released returns the attempts with an acknowledged release, by the invocation of that release.
 func (k *keyed) released() []*attempt {
 	var all []*attempt
 	for _, a := range k.attempts {
@@ -93,9 +91,8 @@ func (r *run) wronged(a *attempt, c *call, other *attempt) bool {
 	if other.acquire.done >= c.invoke || other.holdEnd <= c.done || other.expired {
 		return false
 	}
-	// An acquire of unknown outcome may have taken effect at any time up to its
-	// release: only if the other one certainly lasted beyond is this wrong. What was renewed
-	// afterwards says nothing of that.
+	// An acquire of unknown outcome may have taken effect at any time up to its release. So the release is
+	// wrong only if the other grant certainly lasted beyond it. Later renewals are no evidence of that.
 	end := r.endUnrenewed(other, c.done).byService()
 	if a.granted() && r.header.Session && other.until == 0 {
 		end = other.deadline
@@ -103,9 +100,9 @@ func (r *run) wronged(a *attempt, c *call, other *attempt) bool {
 	return end > c.done && (!a.granted() || r.replacedBy(a, other) && r.goneBy(a, other)) && !r.disturbed(other.acquire.invoke, c.done)
 }
 
-// goneBy says that a grant can have been gone when another one was given: by itself, or because
-// somebody had released it. Otherwise the lock was granted to two at once, and whose record the
-// release of one of them freed is only known if the service says that the other one's is gone.
+// goneBy says that a grant can have been gone when another one was given: by itself, or because another
+// worker had released it. Otherwise the lock was granted to two workers at once. Then only a report of the
+// service that the other grant is gone shows whose record the release freed.
 func (r *run) goneBy(a, other *attempt) bool {
 	granted := other.acquire.done
 	if r.endUnrenewed(a, granted).likelyByService() <= granted {
@@ -117,7 +114,7 @@ func (r *run) goneBy(a, other *attempt) bool {
 	return r.releasedBy[other] == nil && other.wasTold()
 }
 
-// wrongRelease describes a release that took the lock from others, the first one first.
+// wrongRelease describes a release that took the lock from others, the first victim first.
 func (r *run) wrongRelease(a *attempt, c *call, released []*attempt) Incident {
 	key, first := r.name(a.key), released[0]
 	i := Incident{

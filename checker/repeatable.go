@@ -1,8 +1,8 @@
 package checker
 
-// changedReads finds readers to whom the resource showed other data at the end of a shared hold
-// than at its beginning: somebody wrote while readers kept the lock, or wrote late. Each hold
-// counts once. What a hold read only once tells nothing.
+// changedReads finds readers that read different data at the end of a shared hold than at its beginning:
+// another worker wrote while the readers held the lock, or wrote late. Each hold counts once. A hold with
+// only one read tells nothing.
 func changedReads(r *run) (found incidents, repeated int) {
 	for k := range r.dataKeys {
 		first, done := make(map[*attempt]*access), make(map[*attempt]bool)
@@ -51,7 +51,7 @@ func (found *incidents) changed(r *run, a *attempt, first, again, wrote *access)
 	})
 }
 
-// repeatableRead judges that nobody writes while readers hold the lock, as the data show.
+// repeatableRead judges that nobody writes while readers hold the lock, as far as the data show.
 func repeatableRead(r *run) judged {
 	found, repeated := changedReads(r)
 	j := judge(RepeatableRead, found)

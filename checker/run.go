@@ -11,42 +11,43 @@ import (
 	"lockcheck/history"
 )
 
-// run is a history put in order once for all checkers. Names are numbers and
-// attempts have a fixed size, so that those of millions of operations fit in memory.
+// run is a history, sorted and connected once for all checkers. Names are numbers and attempts have a fixed
+// size, so that a history of millions of operations fits in memory.
 type run struct {
 	header   history.Header
 	workers  nameSet
 	names    *history.Names
 	cutOff   int               // line of a truncated event, 0 for none
 	attempts attempts          // by first event in the file
-	byGrant  []*attempt        // by the name of the grant
+	byGrant  []*attempt        // indexed by the name of the grant
 	byKey    map[key]*keyed    // what happened to each key
-	keys     []key             // by their names
+	keys     []key             // sorted by their strings
 	byWorker map[worker]*actor // what each worker did
-	holds    []*attempt        // granted ones, by key, then start
+	holds    []*attempt        // granted attempts, by key, then start
 	faults   []fault
-	// When faults may have been in force, and those of the servers.
+	// forces are the times in which faults may have been in force; disturbances are those of faults of the
+	// servers.
 	forces, disturbances *faultTimes
-	silences             *faultTimes // by which an answer can have been lost
-	earlies              []early     // what can have ended a grant early, the most telling first
-	// deferrals are the first fault that held a write of a grant back.
+	silences             *faultTimes // times of faults that can have lost an answer
+	earlies              []early     // reasons why a grant can have ended early, the most specific first
+	// deferrals maps a grant to the first fault that held back one of its writes.
 	deferrals map[grant]*fault
-	phases    map[string]history.Event // the last of each name
+	phases    map[string]history.Event // the last event of each phase
 	begin     int64
 	end       int64
-	// stalls are the times in which the machine that the run was made on let nobody of it run.
+	// stalls are the times in which the machine of the run scheduled none of its processes.
 	stalls []span
 	// unobserved is when the observer of the service gave up, 0 for never.
 	unobserved int64
-	// releasedBy maps a grant to the attempt whose release ended it.
+	// releasedBy maps a grant to the attempt of another worker whose release ended it.
 	releasedBy map[*attempt]*attempt
 	// misranked are keys whose tokens contradict the order of their grants.
 	misranked map[key]bool
 	// lastAsked is the last time at which an acquire began or was answered.
 	lastAsked int64
-	// clients are the names of clients of users, and clientFaults what is wrong with which.
+	// clients are the names of users' clients, and clientFaults the protocol errors of each.
 	clients, clientFaults []string
-	// wakes is how many notifications all attempts got.
+	// wakes is the number of notifications that all attempts received.
 	wakes   int64
 	origins origins
 }
@@ -62,41 +63,40 @@ type keyed struct {
 	name     string
 	attempts []*attempt
 	holds    []*attempt // by start
-	accesses []access   // at the resource, in true order
+	accesses []access   // at the resource, in the order in which the resource served them
 	finals   finals
-	// legal are the elements that someone tried to write, and that the resource did not
-	// refuse, as it did those of refused; both in order.
+	// legal are the elements that workers tried to write, without the refused ones. refused are the elements
+	// that the resource refused. Both are sorted.
 	legal, refused []int64
-	// unrecorded are the updates of which the database that keeps the data told their
-	// workers that they are committed, and has no record, in the order of the answers.
-	// While the run is built they are all that were answered.
+	// unrecorded are lost updates of the database that keeps the data: it told their workers that they are
+	// committed, but has no record of them. They are in the order of the answers. While the run is built,
+	// unrecorded holds all answered updates.
 	unrecorded []access
-	// dropped is when the observer of the service learned that a claim was gone, by its
-	// token; 0 while it is on record. It is nil for a service that nobody observed.
+	// dropped maps the token of a claim to when the observer of the service learned that the claim was gone,
+	// 0 while it is on record. It is nil for a service without an observer.
 	dropped map[uint64]int64
-	// doubted is what releasedInDoubt says, once somebody wanted to know.
+	// doubted caches releasedInDoubt; nil until it is first needed.
 	doubted *bool
-	// lastAsked are the attempts of two workers that asked for the key last, and lastAskedAlone of
-	// those that did not ask to share it, once somebody wanted to know; nil for none.
+	// lastAsked holds the last attempts for the key of two different workers; lastAskedAlone does so for the
+	// attempts that did not ask to share it. Both are computed lazily.
 	lastAsked, lastAskedAlone *[2]*attempt
 }
 
-// actor is what one worker did: one attempt after the other.
+// actor is what one worker did, one attempt after the other.
 type actor struct {
 	name     string
-	attempts []*attempt // by first event; in finished runs those with an acquire, by its invocation
-	ends     ends       // of these, of asking and of holding
+	attempts []*attempt // by first event; in finished runs only attempts with an acquire, by its invocation
+	ends     ends       // ends of the attempts, including the time of asking
 	waits    bool       // one of its calls was never answered
-	current  *attempt   // the one that it made last
-	// Of the faults, made once: when no majority of its servers was in reach, when the
-	// service can have given up what was granted to it before the end of that, and when it
-	// was stopped.
+	current  *attempt   // the attempt that it began last
+	// These times follow from the faults. In cutOffs the worker could not reach a majority of its servers. In
+	// lapses the service can have given up the worker's grants. In stops the worker was stopped.
 	cutOffs, lapses spans
 	stops           []span
 	killed          int64 // when it was killed, 0 for never
 	// left are the holds that its death can have ended.
 	left []*attempt
-	// lastGrants are when each key was granted to it last, once somebody wanted to know.
+	// lastGrants caches lastGrant: when the worker was last granted each key. It is nil until first needed.
 	lastGrants map[key]int64
 }
 
@@ -107,7 +107,7 @@ type access struct {
 	grant                  grant
 	client                 worker
 	write, refused         bool
-	unanswered             bool // refused because the lock service did not say who holds it
+	unanswered             bool // refused because the lock service did not say who holds the lock
 }
 
 // attempt is everything that happened under one grant.
@@ -115,38 +115,38 @@ type attempt struct {
 	grant   grant
 	key     key
 	worker  worker
-	holder  grant // that the acquire was refused in favour of
-	acquire call  // if asked
-	after   int64 // when the hold before it can have ended at the earliest; 0 where that is not known
-	release call  // the first one, if tried
+	holder  grant // the acquire was refused because this grant holds the lock
+	acquire call  // valid if asked
+	after   int64 // the earliest end of the previous hold, 0 if it is not known
+	release call  // the first release, if tried
 	token   uint64
 	until   int64
 	rare    *rare
-	// holdEnd is when the hold of a granted attempt ends. While the run is built it is the
-	// last evidence that the worker acted as the holder.
+	// holdEnd is when the hold of a granted attempt ends. While the run is built it is the last evidence that
+	// the worker acted as the holder.
 	holdEnd int64
-	// deadline is the end of the validity of a granted one. While the run is built it is
-	// until when an access that the resource accepts is such evidence.
+	// deadline is the end of the validity of a granted attempt. While the run is built it is the time after
+	// which an accepted access is no such evidence.
 	deadline  int64
-	block     int32 // its place among the blocks of its key
-	other     int32 // the place of the next hold of its key of another worker, that of the end if there is none
+	block     int32 // index among the blocks of its key
+	other     int32 // index of the next hold of the key by another worker, or the number of holds if there is none
 	ended     ending
 	asked     bool // the history has its acquire
-	tried     bool // a release
+	tried     bool // a release was tried
 	expired   bool // the service had forgotten the grant when it arrived
-	busy      bool // refused because somebody else held the lock
-	replaced  bool // somebody else was granted the lock during the hold
+	busy      bool // refused because another worker held the lock
+	replaced  bool // another worker was granted the lock during the hold
 	user      bool // the resource accepted an access under it
-	origin    bool // of an incident that no fault explains
-	witnessed bool // somebody was refused in its favour
-	shared    bool // asked for next to others that share it
+	origin    bool // counted as an incident that no fault explains
+	witnessed bool // another worker was refused because this grant held the lock
+	shared    bool // the acquire asked to share the lock
 	malformed bool // contradicts the schema: not fit for porcupine
 }
 
-// rare is what most attempts lack.
+// rare holds what most attempts lack.
 type rare struct {
 	renewals []*renewal
-	renewed  int64   // when the last renewal that was acknowledged was asked for, 0 for none
+	renewed  int64   // invocation of the last acknowledged renewal, 0 for none
 	releases []*call // after the first one
 	lost     []notification
 }
@@ -193,7 +193,6 @@ func (c *call) unknown() bool { return !c.ok() && !c.failed() }
 
 func (a *attempt) granted() bool { return a.asked && a.acquire.ok() }
 
-// renewals returns those of the attempt.
 func (a *attempt) renewals() []*renewal {
 	if a.rare == nil {
 		return nil
@@ -201,7 +200,7 @@ func (a *attempt) renewals() []*renewal {
 	return a.rare.renewals
 }
 
-// notifications returns when its worker learned that the lock is gone.
+// notifications returns when the worker learned that its lock is gone.
 func (a *attempt) notifications() []notification {
 	if a.rare == nil {
 		return nil
@@ -209,7 +208,7 @@ func (a *attempt) notifications() []notification {
 	return a.rare.lost
 }
 
-// releases returns those of the attempt: most have one.
+// releases yields the releases of the attempt. Most attempts have one.
 func (a *attempt) releases(yield func(*call) bool) {
 	if !a.tried || !yield(&a.release) || a.rare == nil {
 		return
@@ -221,7 +220,7 @@ func (a *attempt) releases(yield func(*call) bool) {
 	}
 }
 
-// calls returns all calls to the lock service.
+// calls yields all calls to the lock service.
 func (a *attempt) calls(yield func(*call) bool) {
 	if a.asked && !yield(&a.acquire) {
 		return
@@ -244,7 +243,7 @@ func (a *attempt) released() *call {
 	return nil
 }
 
-// later adds without overflow.
+// later adds a duration to a time and saturates instead of overflowing.
 func later(t int64, d time.Duration) int64 {
 	if t > math.MaxInt64-int64(d) {
 		return math.MaxInt64
@@ -252,7 +251,7 @@ func later(t int64, d time.Duration) int64 {
 	return t + int64(d)
 }
 
-// newRun puts a whole history in order.
+// newRun builds the run of a whole history.
 func newRun(h *history.History) *run {
 	if h == nil {
 		h = &history.History{}
@@ -264,7 +263,6 @@ func newRun(h *history.History) *run {
 	return b.finish(h.Truncated)
 }
 
-// name returns the string of a name.
 func (r *run) name(n history.Name) string { return r.names.String(n) }
 
 func (r *run) nameAll(names ...history.Name) []string {
@@ -275,7 +273,7 @@ func (r *run) nameAll(names ...history.Name) []string {
 	return all
 }
 
-// attempt returns the one with a grant, nil if the history lacks it.
+// attempt returns the attempt of a grant, nil if the history lacks it.
 func (r *run) attempt(g grant) *attempt {
 	if g == 0 || int(g) >= len(r.byGrant) {
 		return nil
@@ -292,7 +290,7 @@ func (r *run) actor(name string) *actor {
 	return r.byWorker[w]
 }
 
-// dataKeys returns what happened to the keys that the resource knows, by name.
+// dataKeys yields the keys whose data the resource or its database knows, sorted by name.
 func (r *run) dataKeys(yield func(*keyed) bool) {
 	for _, k := range r.keys {
 		if d := r.byKey[k]; (len(d.accesses)+len(d.unrecorded) > 0 || d.finals.read()) && !yield(d) {
@@ -301,8 +299,8 @@ func (r *run) dataKeys(yield func(*keyed) bool) {
 	}
 }
 
-// attempts keeps them where they are made: copying them to a larger place over and
-// over would need the memory twice.
+// attempts stores attempts in chunks that never move. Growing one slice would copy them and need twice the
+// memory.
 type attempts struct{ chunks [][]attempt }
 
 const chunk = 1 << 12
@@ -328,7 +326,7 @@ func (all *attempts) each(yield func(*attempt) bool) {
 	}
 }
 
-// byStart orders the holds of one key, those with equal times by their grants.
+// byStart orders the holds of one key by start. Equal times are ordered by grant.
 func (r *run) byStart(a, b *attempt) int {
 	if c := cmp.Or(cmp.Compare(a.acquire.done, b.acquire.done), cmp.Compare(a.acquire.invoke, b.acquire.invoke)); c != 0 {
 		return c
@@ -336,7 +334,7 @@ func (r *run) byStart(a, b *attempt) int {
 	return cmp.Compare(r.name(a.grant), r.name(b.grant))
 }
 
-// byInvocation orders attempts, those with equal times by their grants.
+// byInvocation orders attempts by invocation. Equal times are ordered by grant.
 func (r *run) byInvocation(a, b *attempt) int {
 	if c := cmp.Compare(a.acquire.invoke, b.acquire.invoke); c != 0 {
 		return c
@@ -344,14 +342,14 @@ func (r *run) byInvocation(a, b *attempt) int {
 	return cmp.Compare(r.name(a.grant), r.name(b.grant))
 }
 
-// sorted sorts in place what mostly is in order already.
+// sorted sorts in place; it is cheap if the slice is already in order, as is usual here.
 func sorted[T any](all []T, compare func(a, b T) int) {
 	if !slices.IsSortedFunc(all, compare) {
 		slices.SortStableFunc(all, compare)
 	}
 }
 
-// lastGrant returns when a key was granted to a worker last, 0 for never.
+// lastGrant returns when the worker was last granted a key, 0 for never.
 func (w *actor) lastGrant(of key) int64 {
 	if w.lastGrants == nil {
 		w.lastGrants = make(map[key]int64)
@@ -364,8 +362,8 @@ func (w *actor) lastGrant(of key) int64 {
 	return w.lastGrants[of]
 }
 
-// between returns the attempts of a worker that may have asked for the lock or held it in
-// a time, and a few others.
+// between yields the attempts of a worker that may have asked for the lock or held it in a time, and a few
+// others.
 func (w *actor) between(from, to int64) iter.Seq[*attempt] {
 	return func(yield func(*attempt) bool) {
 		n := sort.Search(len(w.attempts), func(i int) bool { return w.attempts[i].acquire.invoke > to })
@@ -373,7 +371,7 @@ func (w *actor) between(from, to int64) iter.Seq[*attempt] {
 	}
 }
 
-// heldBetween returns the holds of a worker that meet a time.
+// heldBetween yields the holds of a worker that overlap a time.
 func (w *actor) heldBetween(from, to int64) iter.Seq[*attempt] {
 	return func(yield func(*attempt) bool) {
 		for a := range w.between(from, to) {
@@ -384,12 +382,12 @@ func (w *actor) heldBetween(from, to int64) iter.Seq[*attempt] {
 	}
 }
 
-// heldIn says whether the hold of an attempt, if it has one, meets a time.
+// heldIn says whether the attempt was granted and its hold overlaps a time.
 func (a *attempt) heldIn(from, to int64) bool {
 	return a.granted() && a.acquire.done <= to && a.holdEnd >= from
 }
 
-// next returns the first grant of a key after a time to anybody but one worker, 0 for nobody.
+// next returns the first grant of a key after a time to any worker except one (0 excludes none), or nil.
 func (k *keyed) next(after int64, but worker) *attempt {
 	first := k.after(after)
 	if first < len(k.holds) && k.holds[first].worker == but {
@@ -401,13 +399,12 @@ func (k *keyed) next(after int64, but worker) *attempt {
 	return k.holds[first]
 }
 
-// after is the place of the first hold of a key that began after a time.
+// after is the index of the first hold of a key that began after a time.
 func (k *keyed) after(time int64) int {
 	return sort.Search(len(k.holds), func(i int) bool { return k.holds[i].acquire.done > time })
 }
 
-// over is when a call was over; one without completion lasts to the end of the
-// history.
+// over is when a call was completed. A call without completion lasts to the end of the history.
 func (c *call) over(end int64) int64 {
 	if c.outcome == open {
 		return end

@@ -9,18 +9,17 @@ import (
 	"lockcheck/internal/stats"
 )
 
-// Sample is what of a run is compared with other runs of the same test.
+// Sample is the data of a run that is compared with other runs of the same test.
 type Sample struct {
-	Updates stats.Count `json:"updates"` // lost, of all that were acknowledged
-	// Losses are the parts of Updates that do not hang together, and Over says what they are:
-	// see LossInterval.
+	Updates stats.Count `json:"updates"` // lost of acknowledged updates
+	// Losses are the independent parts of Updates, and Over names their unit: see LossInterval.
 	Losses []stats.Count `json:"losses,omitempty"`
 	Over   string        `json:"over,omitempty"`
-	// Faults are those after which something was violated, before the next one began, of
-	// all that counted. N is 0 without any, and where not all violations are listed.
+	// Faults counts the faults that counted, and among them those after which something was violated before
+	// the next one began. N is 0 without such faults, and if not all violations are listed.
 	Faults stats.Count `json:"faults"`
-	// Wait and Failover are 99th percentiles, see Measures; nil without data, and for ever if
-	// that many never came to an end.
+	// Wait and Failover are 99th percentiles, see Measures. They are nil without data, and forEver if that
+	// many times never came to an end.
 	Wait     *time.Duration `json:"wait_p99_ns,omitempty"`
 	Failover *time.Duration `json:"failover_p99_ns,omitempty"`
 }
@@ -28,7 +27,7 @@ type Sample struct {
 // forEver stands for a time that did not end.
 const forEver = time.Duration(math.MaxInt64)
 
-// SampleOf takes one of a run.
+// SampleOf returns the sample of a run.
 func SampleOf(r Results) Sample {
 	pool := PoolOf([]Results{r})
 	return Sample{
@@ -37,7 +36,7 @@ func SampleOf(r Results) Sample {
 	}
 }
 
-// sampled is the 99th percentile of times, of which some never came to an end.
+// sampled is the 99th percentile of times, of which endless more never came to an end.
 func sampled(h stats.Histogram, endless int64) *time.Duration {
 	value, known := quantileOf(h, endless, 0.99)
 	if !known {
@@ -80,42 +79,41 @@ func faultsWithIncidents(r Results) stats.Count {
 	return count
 }
 
-// Change is a figure of two sets of runs of the same test: of those before, and of those now.
+// Change is a figure of two sets of runs of the same test, before and now.
 type Change struct {
 	What Quantity `json:"what"`
-	// Before and Now are shares, or medians of the runs if Time, in ns.
+	// Before and Now are shares, or medians over the runs in ns if Time.
 	Before float64 `json:"before"`
 	Now    float64 `json:"now"`
 	Time   bool    `json:"time,omitempty"`
-	// Units are how many that do not hang together each set has, and Over says what they are.
+	// Units are the numbers of independent units in each set, and Over names the unit.
 	Units [2]int `json:"units"`
 	Over  string `json:"over"`
 	// Chance is the probability of such a difference if there is none, see stats.Permutation.
 	Chance float64 `json:"chance"`
-	// Compared: there are enough units for any difference to be found.
+	// Compared means that there are enough units for a difference to be found.
 	Compared bool `json:"compared"`
-	// Shown: the difference is more than chance.
+	// Shown means that the difference is statistically significant.
 	Shown bool `json:"shown"`
-	// Found is the smallest value now that would have been found, as far as the spread before
-	// tells; 0 if none would.
+	// Found is the smallest value of Now that would have been found, by the spread before; 0 if none would.
 	Found float64 `json:"found,omitempty"`
 
 	before, now []stats.Count
 }
 
-// leastSlower is by how much a time must be longer to count as worse: machines differ.
+// leastSlower is the factor by which a time must be longer to count as worse, because machines differ.
 const leastSlower = 1.25
 
-// Worse says whether it is worse now, and not by chance.
+// Worse says whether the figure is significantly worse now.
 func (c Change) Worse() bool {
 	return c.Shown && c.Now > c.Before && (!c.Time || c.Now >= leastSlower*c.Before)
 }
 
-// Better says whether it is better now, and not by chance.
+// Better says whether the figure is significantly better now.
 func (c Change) Better() bool { return c.Shown && c.Now < c.Before }
 
-// Changes lists the figures by which two sets of runs can be compared: those that any of the
-// runs have. DecideChanges must judge them, with those of all other tests.
+// Changes lists the figures by which two sets of runs can be compared, if any of the runs have data for them.
+// DecideChanges must judge them together with those of all other tests.
 func Changes(before, now []Sample) []Change {
 	var all []Change
 	add := func(what Quantity, over string, a, b []stats.Count) {
@@ -156,8 +154,8 @@ func Changes(before, now []Sample) []Change {
 	return all
 }
 
-// chanceOf is that of the shares of units, by their ranks: how many updates there are in a
-// unit is a matter of the machine, and must not make a loss of one look like many.
+// chanceOf compares the shares of units by their ranks. The number of updates in a unit depends on the
+// machine and must not make the loss of one unit look like many.
 func chanceOf(before, now []stats.Count) float64 {
 	shares := func(units []stats.Count) (all []float64) {
 		for _, u := range units {
@@ -168,8 +166,8 @@ func chanceOf(before, now []stats.Count) float64 {
 	return stats.Permutation(stats.Ranks(shares(before), shares(now)))
 }
 
-// DecideChanges judges all figures of all tests together: any of them is called different
-// though it is not with a probability of at most Chance (Holm).
+// DecideChanges judges all figures of all tests together. The probability that it calls any of them different
+// although none is does not exceed Chance (Holm).
 func DecideChanges(all []*Change) {
 	var chances []float64
 	for _, c := range all {
@@ -186,8 +184,8 @@ func DecideChanges(all []*Change) {
 	}
 }
 
-// leastFound is the smallest share now that would have been found: of units that are all or
-// nothing, for that is how bursts come.
+// leastFound is the smallest share now that would have been found. It assumes units that lose all or nothing,
+// because losses come in bursts.
 func leastFound(before, now []stats.Count, level float64) float64 {
 	sized := slices.Clone(now)
 	slices.SortFunc(sized, func(a, b stats.Count) int { return cmp.Compare(a.N, b.N) })
@@ -210,8 +208,8 @@ func leastFound(before, now []stats.Count, level float64) float64 {
 	return 0
 }
 
-// UnitsNeeded is how many units a set needs for DecideChanges to find any difference from one
-// with so many, among so many figures; 0 if no number will do.
+// UnitsNeeded is how many units a set needs for DecideChanges to find a difference from another set. other is
+// the number of units of that set, figures the number of figures; 0 if no number is enough.
 func UnitsNeeded(other, figures int) int {
 	for n := 1; n <= 1000; n++ {
 		if stats.Least(n, other) <= Chance/float64(figures) {
@@ -221,8 +219,8 @@ func UnitsNeeded(other, figures int) int {
 	return 0
 }
 
-// lossesOf are the units of all runs, and what they are; nil if only whole runs are independent of
-// each other.
+// lossesOf returns the units of all runs, and their name; nil if only whole runs are independent of each
+// other.
 func lossesOf(samples []Sample) (units []stats.Count, over string) {
 	var all []Results
 	for _, s := range samples {
@@ -235,7 +233,7 @@ func lossesOf(samples []Sample) (units []stats.Count, over string) {
 	return units, over
 }
 
-// faultsOf are the faults of all runs, one by one.
+// faultsOf returns the faults of all runs as units of one fault each.
 func faultsOf(samples []Sample) (units []stats.Count) {
 	for _, s := range samples {
 		for i := range s.Faults.N {

@@ -6,7 +6,7 @@ import (
 	"lockcheck/internal/stats"
 )
 
-// Names that Results of schema 1 had for what has others now. Nothing else knows them.
+// Names in Results of schema 1 that were changed since. They are used only here.
 var (
 	schema1Properties = map[Property]Property{"no-dead-grant": NoExpiredGrant}
 	schema1Classes    = map[string]string{
@@ -15,7 +15,7 @@ var (
 	schema1Causes = map[string]string{"grant that was dead when it arrived": CauseExpiredGrant}
 )
 
-// schema1 is the fields of Results that had other names.
+// schema1 has the fields of Results that had other names.
 type schema1 struct {
 	Overlaps struct {
 		BrokenPromises int64 `json:"broken_promises"`
@@ -36,8 +36,8 @@ type schema1 struct {
 	} `json:"measures"`
 }
 
-// ResultsOfSchema1 reads Results of schema 1 as those of Schema. Their sentences are left
-// as they were written.
+// ResultsOfSchema1 reads Results of schema 1 and converts them to Schema. Their sentences remain as they were
+// written.
 func ResultsOfSchema1(text []byte) (Results, error) {
 	var r Results
 	var old schema1

@@ -7,19 +7,19 @@ import (
 	"sort"
 )
 
-// response is what a worker got from the service: a grant, or trouble. Refusals are neither.
+// response is an answer of the service to a worker: a grant or an error. Refusals are neither.
 type response struct {
 	at      int64
 	worker  *actor
 	granted bool
 }
 
-// fortunes tell, of any time, how the workers fared in it, without a look at each of them.
-// Whether one met trouble and was granted the lock, and whether two were granted it, each
-// pair of answers tells that follow each other and differ in that.
+// fortunes answers, for any time, how the workers fared in it without scanning each of them. Consecutive
+// answers that differ are enough to know whether a worker got both a grant and an error, and whether two
+// workers were granted the lock.
 type fortunes struct {
-	unlike []pair // of one worker, a grant and trouble
-	others []pair // grants of two workers
+	unlike []pair // of one worker, a grant and an error in either order
+	others []pair // grants to two workers
 }
 
 // pair is two answers, the earlier first.
@@ -29,7 +29,7 @@ type pair struct {
 	to int64
 }
 
-// fortunes looks at all answers once.
+// fortunes scans all answers once.
 func (r *run) fortunes() fortunes {
 	var all fortunes
 	var grants []response
@@ -55,7 +55,7 @@ func (r *run) fortunes() fortunes {
 	return all
 }
 
-// answers returns what a worker was told, in order.
+// answers returns the responses that a worker got, in order.
 func (w *actor) answers() []response {
 	var all []response
 	for _, a := range w.attempts {
@@ -82,16 +82,16 @@ func byBegin(pairs []pair) []pair {
 	return pairs
 }
 
-// inside says whether both answers of one of the pairs, by their beginnings, lie in a time.
+// inside says whether both answers of any pair lie in a time. The pairs are sorted by their beginnings.
 func inside(pairs []pair, from, to int64) bool {
 	i := sort.Search(len(pairs), func(i int) bool { return pairs[i].from >= from })
 	return i < len(pairs) && pairs[i].to <= to
 }
 
-// well says whether the service was well in a time in which one worker got nothing but
-// errors: at least two others were granted the lock, and none of those met an error.
-// Where all runs short of time it is chance who gets an answer; one other worker
-// that has its connection already would prove nothing.
+// well says whether the service was well in a time in which one worker got nothing but errors: at least two
+// others were granted the lock, and no other worker got both a grant and an error. One served worker proves
+// nothing: when everything is short of time, it is chance who gets an answer, and that worker may have had
+// its connection already.
 func (f fortunes) well(from, to int64) bool {
 	return inside(f.others, from, to) && !inside(f.unlike, from, to)
 }

@@ -13,8 +13,7 @@ func (s span) length() int64 { return s.to - s.from }
 
 func (s span) meets(from, to int64) bool { return s.from <= to && s.to >= from }
 
-// united joins spans that meet, in order, and leaves out those that end before
-// they begin.
+// united sorts spans, joins those that overlap, and drops those that end before they begin.
 func united(spans []span) []span {
 	begin := func(a, b span) int { return cmp.Compare(a.from, b.from) }
 	if !slices.IsSortedFunc(spans, begin) {
@@ -34,8 +33,7 @@ func united(spans []span) []span {
 	return merged
 }
 
-// togetherAtLeast returns when at least so many of the groups, each of them
-// united, have a span.
+// togetherAtLeast returns when at least a number of the groups have a span. Each group is united.
 func togetherAtLeast(least int, groups [][]span) []span {
 	type edge struct {
 		at   int64
@@ -47,7 +45,7 @@ func togetherAtLeast(least int, groups [][]span) []span {
 			edges = append(edges, edge{s.from, +1}, edge{s.to, -1})
 		}
 	}
-	// Spans are closed: where one ends and another begins there are both.
+	// Spans are closed: if one ends where another begins, both contain that point.
 	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.step, a.step)) })
 	var together []span
 	n := 0
@@ -61,8 +59,7 @@ func togetherAtLeast(least int, groups [][]span) []span {
 	return together
 }
 
-// meeting returns those of the spans, in order and apart from each other, that meet
-// a time.
+// meeting returns the spans that overlap a time. The spans are in order and disjoint.
 func meeting(spans []span, from, to int64) []span {
 	first := sort.Search(len(spans), func(i int) bool { return spans[i].to >= from })
 	last := first
@@ -72,8 +69,7 @@ func meeting(spans []span, from, to int64) []span {
 	return spans[first:last]
 }
 
-// uncovered returns what of spans, in order and apart from each other, none of some holes covers, which
-// are so as well.
+// uncovered returns the parts of spans that no hole covers. Both lists are in order and disjoint.
 func uncovered(spans, holes []span) []span {
 	var rest []span
 	for _, s := range spans {
@@ -90,7 +86,7 @@ func uncovered(spans, holes []span) []span {
 	return rest
 }
 
-// total is how long spans are together, which are apart from each other.
+// total is the total length of disjoint spans.
 func total(spans []span) int64 {
 	sum := int64(0)
 	for _, s := range spans {

@@ -1,13 +1,13 @@
 package checker
 
-// spans are times of one worker, in order and apart from each other. Those that many
-// workers have in common are there once for all of them.
+// spans are times of one worker, in order and disjoint. Times that many workers share are stored once for all
+// of them.
 type spans struct {
 	common []span
-	own    []span // none of them meets a common one that is not part of it
+	own    []span // none of them overlaps a common span unless it contains that span
 }
 
-// newSpans unites what many have in common with what one has next to it.
+// newSpans unites the common spans of many workers with the spans of one worker.
 func newSpans(common, own []span) spans {
 	own = united(own)
 	for i, s := range own {
@@ -18,7 +18,7 @@ func newSpans(common, own []span) spans {
 	return spans{common, united(own)}
 }
 
-// first returns the first one that meets a time, and false if none does.
+// first returns the first span that overlaps a time, and false if none does.
 func (s spans) first(from, to int64) (span, bool) {
 	own, common := meeting(s.own, from, to), meeting(s.common, from, to)
 	switch {
@@ -30,7 +30,7 @@ func (s spans) first(from, to int64) (span, bool) {
 	return common[0], true
 }
 
-// meets says whether any of them meets a time.
+// meets says whether any span overlaps a time.
 func (s spans) meets(from, to int64) bool {
 	_, met := s.first(from, to)
 	return met

@@ -8,15 +8,15 @@ import (
 	"lockcheck/history"
 )
 
-// staleWrites finds writes that the resource accepted from a holder after it
-// had accepted an access from a later grant of the same key, for certain (see
-// replacedBy); accesses under a grant that the history lacks are left out.
-// Where a write must build on the latest version only a write of the later grant counts,
-// and only against one that was computed from an older version: whoever has read what
-// the later grant wrote overwrites nothing.
-// A fence on writes only is no such reason: what the later grant has read, it
-// will write back whatever happened since.
-// Whoever shares the lock by right, or took it twice, was not replaced.
+// staleWrites finds writes that the resource accepted from a holder after it had accepted an access from a
+// certainly later grant of the same key (see replacedBy). Accesses under a grant that the history lacks are
+// left out.
+//
+// If a guard makes each write build on the latest version, only a write of the later grant counts, and only
+// against a write that was computed from an older version: a worker that has read what the later grant wrote
+// overwrites nothing. A fence on writes only is no such guard, because what the later grant has read, it will
+// write back whatever happened since. A holder that rightly shares the lock, or took it twice, was not
+// replaced.
 func staleWrites(r *run) stale {
 	var found stale
 	if permits(r.header) > 1 {
@@ -37,8 +37,7 @@ func staleWrites(r *run) stale {
 	return found
 }
 
-// buildsOnLatest says that a guard accepts a write only if nothing was written since its
-// writer has read.
+// buildsOnLatest says that a guard accepts a write only if nothing was written since its writer has read.
 func buildsOnLatest(guard string) bool {
 	return slices.Contains([]string{history.GuardVersions, history.GuardMatch, history.GuardIdempotency}, guard)
 }
@@ -46,14 +45,13 @@ func buildsOnLatest(guard string) bool {
 // stale are the writes of replaced holders.
 type stale struct {
 	incidents
-	unlocked int // of them, those of workers that had not been granted the lock
-	// undecided are keys that two holders wrote to in turns, of which one must have been
-	// replaced, and nobody knows which.
+	unlocked int // of these, the writes of workers that had not been granted the lock
+	// undecided are keys that two holders wrote to in turns. One of the holders must have been replaced, but
+	// the history does not tell which.
 	undecided []string
 }
 
-// held returns the accesses that the resource accepted from holders of the key, each with
-// its grant.
+// held yields the accesses that the resource accepted from holders of the key, each with its grant.
 func (r *run) held(k *keyed) iter.Seq2[*access, *attempt] {
 	return func(yield func(*access, *attempt) bool) {
 		for i := range k.accesses {
@@ -65,8 +63,8 @@ func (r *run) held(k *keyed) iter.Seq2[*access, *attempt] {
 	}
 }
 
-// holder is the grant of a key under which the resource accepted an access, nil if it did not, or
-// if the history lacks that grant.
+// holder is the grant of the key under which the resource accepted an access, nil if it did not, or if the
+// history lacks that grant.
 func (r *run) holder(k *keyed, e *access) *attempt {
 	if a := r.attempt(e.grant); !e.refused && a != nil && a.granted() && r.byKey[a.key] == k {
 		return a
@@ -74,7 +72,7 @@ func (r *run) holder(k *keyed, e *access) *attempt {
 	return nil
 }
 
-// late finds the writes of those who had been replaced.
+// late finds the writes of holders that had been replaced.
 func (s *stale) late(r *run, k *keyed) {
 	inForce, all := users{run: r}, users{run: r, expired: true}
 	for e, a := range r.held(k) {
@@ -92,8 +90,7 @@ func (s *stale) late(r *run, k *keyed) {
 	}
 }
 
-// outdated finds those that were computed from an older version than what a later holder
-// had written.
+// outdated finds writes that were computed from an older version than one that a later holder had written.
 func (s *stale) outdated(r *run, k *keyed) {
 	for i := range k.accesses {
 		e := &k.accesses[i]
@@ -104,7 +101,7 @@ func (s *stale) outdated(r *run, k *keyed) {
 				continue
 			}
 			if w.version <= e.base {
-				break // and so are all before
+				break // all earlier versions are lower, too
 			}
 			if later := r.holder(k, w); later != nil && r.replacedBy(a, later) {
 				s.found(r, e, a, later)
@@ -122,8 +119,8 @@ func (s *stale) found(r *run, e *access, a, later *attempt) {
 	s.add(r.name(a.key), e.time, func() Incident { return r.staleWrite(e, a, later, c) })
 }
 
-// tookTurns says that two holders each wrote after the other one had used the data. If the
-// order of their grants were certain one of the writes would have been found stale.
+// tookTurns says that two holders each wrote after the other one had used the data. If the order of their
+// grants were certain, one of the writes would have been found stale.
 func (r *run) tookTurns(k *keyed) bool {
 	if !r.interleaved(k) {
 		return false
@@ -133,7 +130,7 @@ func (r *run) tookTurns(k *keyed) bool {
 		first, wrote int64 // sequence numbers
 	}
 	place := make(map[*attempt]int)
-	var uses []use // by the first access
+	var uses []use // sorted by their first access
 	for e, a := range r.held(k) {
 		i, known := place[a]
 		if !known {
@@ -144,7 +141,7 @@ func (r *run) tookTurns(k *keyed) bool {
 			uses[i].wrote = e.seq
 		}
 	}
-	var last, other use // to write, and of another worker if the lock is reentrant
+	var last, other use // last is the last writer; other is the last writer of another worker, for reentrant locks
 	for _, u := range uses {
 		if u.wrote == 0 {
 			continue

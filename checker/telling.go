@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// Verdicts lists those that a run can have, the least telling first: as which one counts
-// what is broken is unknown.
+// Verdicts lists the verdicts that a run can have, the least informative first. Broken ranks below Undecided
+// because nobody knows what a broken run would have shown.
 func Verdicts() []Verdict { return []Verdict{Valid, Broken, Undecided, Violation} }
 
-// MostTelling returns that of several verdicts which says most. One that is not known counts
-// as broken, NotApplicable says nothing. There must be at least one.
+// MostTelling returns the most informative of several verdicts. An unknown verdict counts as Broken, and
+// NotApplicable ranks below all others. There must be at least one verdict.
 func MostTelling(verdicts []Verdict) Verdict {
 	rank := func(v Verdict) int {
 		if v != NotApplicable && !slices.Contains(Verdicts(), v) {

@@ -1,16 +1,15 @@
 package checker
 
-// ClassUnlocked is a write of a worker that knew it had not been granted the lock, as
-// found in Incident.Class.
+// ClassUnlocked is the Incident.Class of a write by a worker that knew it had not been granted the lock.
 const ClassUnlocked = "unlocked write"
 
-// unlocked says that a worker was told that its attempt failed, or that nobody knows: what
-// it does then is done without the lock.
+// unlocked says that the worker was told that its attempt failed or has an unknown outcome. Whatever the
+// worker does under that attempt is done without the lock.
 func (r *run) unlocked(a *attempt) bool {
 	return r.header.Imported == "" && a != nil && a.asked && a.acquire.outcome != open && !a.acquire.ok()
 }
 
-// withoutLock finds the writes that were accepted from those.
+// withoutLock finds the accepted writes of attempts that never got the lock, as told to their workers.
 func (s *stale) withoutLock(r *run, k *keyed) {
 	for i := range k.accesses {
 		e := &k.accesses[i]
@@ -32,7 +31,7 @@ func (r *run) unlockedWrite(k *keyed, e *access, a *attempt) Incident {
 	}
 }
 
-// explainUnlocked is how it came that somebody wrote without the lock.
+// explainUnlocked explains how a worker came to write without the lock.
 func (r *run) explainUnlocked(a *attempt) *Explanation {
 	return &Explanation{Key: r.name(a.key), Unlocked: &Unlocked{
 		Worker: r.name(a.worker), Asked: a.acquire.invoke, Answered: a.acquire.done, Unknown: a.acquire.unknown(),

@@ -8,25 +8,24 @@ import (
 	"lockcheck/internal/stats"
 )
 
-// Classes of what can be wrong with a final state, as found in Incident.Class.
+// Classes of errors in a final state, as found in Incident.Class.
 const (
 	ClassLost       = "lost"
 	ClassDuplicated = "duplicated"
 	ClassPhantom    = "phantom" // nobody tried to write it, or the resource refused it
 )
 
-// updates collects what became of acknowledged updates. An update is
-// acknowledged when the resource accepted its write, whatever became of the
-// release. Where the record of the resource is that of the database which keeps the data
-// one is, too, that the database has not on record but whose write and release it
-// answered: what it lost is in no record of its own (docs/verdicts.md).
+// updates collects what became of acknowledged updates. An update is acknowledged when the resource accepted
+// its write, whatever became of the release. If the lock's own database keeps the data, an update also counts
+// as acknowledged if the database answered its write and its release but has no record of it: an update that
+// the database lost is in none of its records (docs/verdicts.md).
 type updates struct {
 	UpdateSummary
 	incidents
 	windows   lossWindows
-	losses    []stats.Count // of those of the windows that had updates
+	losses    []stats.Count // of the windows that had updates
 	undecided []string      // keys whose final state was not read after all updates
-	unjudged  int64         // acknowledged updates of those
+	unjudged  int64         // acknowledged updates of the undecided keys
 	differing []string      // keys whose final reads differ
 }
 
@@ -53,14 +52,14 @@ func checkUpdates(r *run) updates {
 		if len(states) > 1 {
 			u.differing = append(u.differing, k.name)
 		}
-		// What was accepted after the final state was read may rightly not be in it.
+		// The final state may rightly lack what was accepted after it was read.
 		u.unread(k, k.late())
 	}
 	u.LossInterval, u.losses = u.windows.interval()
 	return u
 }
 
-// accepted returns the accepted updates of a key in true order.
+// accepted yields the accepted updates of a key, in the order in which the resource served them.
 func (k *keyed) accepted(yield func(*access) bool) {
 	for i := range k.accesses {
 		if e := &k.accesses[i]; e.write && !e.refused && e.element != 0 && !yield(e) {
@@ -77,7 +76,7 @@ func (u *updates) unread(k *keyed, n int64) {
 	}
 }
 
-// acknowledged counts the updates of a key that were.
+// acknowledged counts the acknowledged updates of a key.
 func (k *keyed) acknowledged() int64 {
 	n := int64(len(k.unrecorded))
 	for range k.accepted {
@@ -86,7 +85,7 @@ func (k *keyed) acknowledged() int64 {
 	return n
 }
 
-// late counts those of them that were accepted after the final state was read.
+// late counts the updates that were accepted after the final state was read.
 func (k *keyed) late() int64 {
 	n := int64(0)
 	for w := range k.accepted {
@@ -113,9 +112,9 @@ func (u *updates) acknowledge(k *keyed) int64 {
 	return n
 }
 
-// set compares a key that holds a set of elements with what was acknowledged. Where final
-// reads differ an element is lost only if it is in none of them, and one is there only
-// if it is in all.
+// set compares a key that holds a set of elements with the acknowledged updates. If final reads differ, an
+// element is lost only if no read has it. An element is there too often, or as a phantom, only if all reads
+// say so.
 func (u *updates) set(r *run, k *keyed, states [][]int64) {
 	present, seen := common(states)
 	var lost []*access
@@ -153,7 +152,7 @@ func (u *updates) set(r *run, k *keyed, states [][]int64) {
 	}
 }
 
-// lose records updates that were lost, in true order.
+// lose records lost updates, in the order in which the resource served them.
 func (u *updates) lose(r *run, k *keyed, lost []*access) {
 	counted := make(map[*access]bool)
 	for i, by := range k.overwriters(lost) {
@@ -172,7 +171,7 @@ func (u *updates) lose(r *run, k *keyed, lost []*access) {
 	}
 }
 
-// vanish records updates that the database lost after it had said that they are committed.
+// vanish records updates that the database lost after it had reported them as committed.
 func (u *updates) vanish(r *run, k *keyed, vanished []access) {
 	for i := range vanished {
 		w := &vanished[i]
@@ -184,17 +183,16 @@ func (u *updates) vanish(r *run, k *keyed, vanished []access) {
 	}
 }
 
-// found records what is wrong with the final state of a key.
+// found records an error in the final state of a key.
 func (u *updates) found(k *keyed, element int64, class string, kind IncidentKind, figures IncidentFigures) {
 	u.incidents.add(k.name, k.finals.time(), func() Incident {
 		return Incident{Kind: kind, Figures: figures, Key: k.name, From: k.finals.time(), Element: element, Class: class}
 	})
 }
 
-// counter compares a key that counts with how often it was incremented. Which
-// increments are missing follows from the versions that writes were based on;
-// how many follows from the final state. Of final reads that differ the highest says what
-// is lost, and the lowest what is too much.
+// counter compares a key that counts with the number of its increments. Which increments are missing follows
+// from the versions that writes were based on; how many follows from the final state. If final reads differ,
+// the highest shows what is lost, and the lowest shows what is too much.
 func (u *updates) counter(r *run, k *keyed, states [][]int64) {
 	value, least := states[0][0], states[0][0]
 	for _, s := range states[1:] {
@@ -222,7 +220,7 @@ func (u *updates) counter(r *run, k *keyed, states [][]int64) {
 	}
 }
 
-// loseLast takes it that of the updates which nobody overwrote the last ones were lost.
+// loseLast assumes that, among the updates that no write overwrote, the last n were lost.
 func (u *updates) loseLast(k *keyed, gone []*access, n int64) {
 	for i := len(k.accesses) - 1; i >= 0 && n > 0; i-- {
 		switch w := &k.accesses[i]; {
@@ -236,8 +234,8 @@ func (u *updates) loseLast(k *keyed, gone []*access, n int64) {
 	}
 }
 
-// overwritten returns the writes that the last one does not build upon, in true
-// order: the chain of versions from the last write back is what survived.
+// overwritten returns the writes that the last one does not build upon, in order. The chain of versions from
+// the last write back is what survived.
 func (k *keyed) overwritten() []*access {
 	var gone []*access
 	var next int64
@@ -260,7 +258,7 @@ func (k *keyed) overwritten() []*access {
 	return gone
 }
 
-// lostUpdate describes a lost update, which was overwritten by another unless that is nil.
+// lostUpdate describes a lost update, and the write that overwrote it unless by is nil.
 func (r *run) lostUpdate(k *keyed, w, by *access, c cause) Incident {
 	i := Incident{
 		Kind: KindLostUnexplained, Figures: IncidentFigures{Version: w.version},
@@ -287,8 +285,8 @@ func (r *run) vanished(k *keyed, w *access) Incident {
 	}
 }
 
-// replacedBehind is the earlier of the two holders whose accesses got mixed; where one of
-// them is not known that of the lost update, which can be nil.
+// replacedBehind is the earlier of the two holders whose accesses got mixed. If either holder is not known,
+// it is the holder of the lost update, which can be nil.
 func (r *run) replacedBehind(lost, by *access) *attempt {
 	a, b := r.attempt(lost.grant), r.holderBehind(by)
 	if a == nil || b == nil || !a.granted() || !b.granted() {
@@ -306,12 +304,12 @@ func (r *run) holderBehind(e *access) *attempt {
 	return r.attempt(e.grant)
 }
 
-// overwriters returns for each of some accepted updates, in true order, the first later
-// one that was computed without it, nil if there is none.
+// overwriters returns, for each of some accepted updates, the first later update that was computed without
+// it, nil if there is none. The updates are in the order in which the resource served them.
 func (k *keyed) overwriters(lost []*access) []*access {
 	found := make([]*access, len(lost))
-	// Later updates that none in between has an older base than, the nearest last: their
-	// bases rise.
+	// later is a stack of later updates, the nearest last. It omits updates with an update of a lower or
+	// equal base before them, so the bases rise.
 	var later []*access
 	at := len(lost) - 1
 	for i := len(k.accesses) - 1; i >= 0 && at >= 0; i-- {
@@ -336,8 +334,7 @@ func (k *keyed) overwriters(lost []*access) []*access {
 
 func (u *updates) bad() int64 { return u.Lost + u.Duplicated + u.Repeated + u.Phantom }
 
-// noLostUpdate judges that the final state has every acknowledged update
-// exactly once, and nothing else.
+// noLostUpdate judges that the final state has every acknowledged update exactly once, and nothing else.
 func noLostUpdate(r *run, u updates) judged {
 	j := judge(NoLostUpdate, u.incidents)
 	j.Total = int(u.bad())

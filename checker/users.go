@@ -6,22 +6,23 @@ import (
 	"sort"
 )
 
-// users are the grants under which a key was used so far. Of each write they tell whether
-// one of them is certainly later than its own, as replacedBy says of two, without comparing
-// it with all of them: of the grants only those are kept that no other one stands for.
+// users are the grants under which a key was used so far. For each write they tell whether one of them is
+// certainly later than the write's grant, as replacedBy decides for two grants. Comparing all grants is not
+// needed: only grants that no other grant dominates are kept.
 type users struct {
 	run    *run
 	groups []*group
-	// expired: also those that the service had forgotten when they arrived, which replace only each other.
+	// expired includes grants that the service had forgotten when they arrived; these replace only each
+	// other.
 	expired bool
 }
 
-// group is all users; of a reentrant lock those of one worker, who does not replace itself.
+// group is all users, or for a reentrant lock those of one worker, which does not replace itself.
 type group struct {
 	worker worker
-	newest *attempt // the one that was asked for last
-	// Those with a token that ranks them, by token and answer; and those with and without
-	// one, by answer and the end that they can have had.
+	newest *attempt // the grant that was asked for last
+	// ranked are the grants whose token ranks them, by token and answer. stamped and bare are the grants with
+	// and without such a token, by answer and the earliest possible end.
 	ranked, stamped, bare skyline
 }
 
@@ -60,7 +61,7 @@ func (u *users) after(a *attempt) *attempt {
 		if later := g.ranked.beyond(rank(a.token), a.acquire.invoke-1); byToken && later != nil {
 			return later
 		}
-		// The order in which a was the first one is possible, and the other one is not.
+		// These grants can have come only after a, not before it.
 		end := u.run.endOf(a).orReleased() - 1
 		if later := g.bare.beyond(end, a.acquire.done); later != nil {
 			return later
@@ -75,8 +76,8 @@ func (u *users) after(a *attempt) *attempt {
 // rank is a token as a signed number, in the same order.
 func rank(token uint64) int64 { return int64(token ^ 1<<63) }
 
-// skyline keeps of points those that no other one equals or exceeds in both values: x
-// rises, and y falls. Where grants follow each other it is only the last one.
+// skyline keeps the points that no other point equals or exceeds in both values: x rises, and y falls. If
+// grants follow each other, it keeps only the last one.
 type skyline []point
 
 type point struct {
@@ -93,13 +94,13 @@ func (s *skyline) add(p point) {
 	for from > 0 && (*s)[from-1].y <= p.y {
 		from--
 	}
-	if at < len(*s) && (*s)[at].x == p.x { // and is lower
+	if at < len(*s) && (*s)[at].x == p.x { // and its y is lower
 		at++
 	}
 	*s = slices.Replace(*s, from, at, p)
 }
 
-// beyond returns the owner of a point with higher values than both, nil if there is none.
+// beyond returns the owner of a point that exceeds both values, nil if there is none.
 func (s skyline) beyond(x, y int64) *attempt {
 	if x == math.MaxInt64 {
 		return nil
@@ -110,7 +111,7 @@ func (s skyline) beyond(x, y int64) *attempt {
 	return nil
 }
 
-// search returns the place of the first point with at least this x.
+// search returns the index of the first point with at least this x.
 func (s skyline) search(x int64) int {
 	return sort.Search(len(s), func(i int) bool { return s[i].x >= x })
 }

@@ -7,12 +7,11 @@ import (
 	"sort"
 )
 
-// visited finds out which of some times were met by anything, in one pass over what
-// happened, in any order.
+// visited finds which of some times overlap with any event, in one pass over events in any order.
 type visited struct {
-	times []span // by their ends
-	// reached is, of what began by the end of each time and not by that of the one
-	// before, the latest end; once all is known, of what began by its end at all.
+	times []span // sorted by their ends
+	// reached[i] is the latest end of the events that began by the end of times[i] and after the end of
+	// times[i-1]. After close it covers all events that began by the end of times[i].
 	reached []int64
 }
 
@@ -25,26 +24,26 @@ func newVisited(times []span) *visited {
 	return w
 }
 
-// endingSince is the place of the first time that ends at a moment or later.
+// endingSince is the index of the first time that ends at a moment or later.
 func (w *visited) endingSince(at int64) int {
 	return sort.Search(len(w.times), func(i int) bool { return w.times[i].to >= at })
 }
 
-// add says that something happened.
+// add records an event that lasted from one time to another.
 func (w *visited) add(from, to int64) {
 	if i := w.endingSince(from); i < len(w.times) {
 		w.reached[i] = max(w.reached[i], to)
 	}
 }
 
-// close must be called once, after all that happened was added.
+// close must be called once, after all events were added.
 func (w *visited) close() {
 	for i := 1; i < len(w.reached); i++ {
 		w.reached[i] = max(w.reached[i], w.reached[i-1])
 	}
 }
 
-// met says whether anything met one of the times.
+// met says whether any event overlapped one of the times.
 func (w *visited) met(time span) bool {
 	i := w.endingSince(time.to)
 	return i < len(w.times) && w.times[i].to == time.to && w.reached[i] >= time.from

@@ -8,8 +8,8 @@ import (
 	"lockcheck/history"
 )
 
-// Causes of violations, as far as the history alone tells (docs/verdicts.md). Those
-// that name the lease are inherent in leases; the others are not.
+// Causes of violations, as far as the history alone tells (docs/verdicts.md). Causes that name the lease are
+// inherent in leases; the others are not.
 const (
 	CausePaused    = "lease ran out while its holder was paused"
 	CauseCutOff    = "lease ran out while its holder was cut off"
@@ -31,16 +31,16 @@ const (
 // ClocksApart is the option of locks whose workers have clocks that tell different times.
 const ClocksApart = "clocks-apart"
 
-// cause is why somebody else could have the lock, or change the data, of a holder.
+// cause is why another worker could get the lock of a holder, or change its data.
 type cause struct {
 	class string
-	fault *fault   // that explains it, if one does
-	with  []*fault // without which that fault would not have been enough
+	fault *fault   // the fault that explains it, nil if none does
+	with  []*fault // further faults without which fault would not have been enough
 	span  span     // when the holder was stopped or cut off
 }
 
-// whyReplaced explains how b can have been granted the lock that a, who was granted it
-// before, still took for its own.
+// whyReplaced explains how b can have been granted the lock that an earlier holder, a, still believed to
+// hold.
 func (r *run) whyReplaced(a, b *attempt) cause {
 	c := r.whyGone(a, b.acquire.done, b.expired)
 	if c.class != CauseTwice {
@@ -52,8 +52,8 @@ func (r *run) whyReplaced(a, b *attempt) cause {
 	return c
 }
 
-// whyGone explains how somebody else can have been granted the lock of a at a time; expired says that
-// the service no longer had that grant on record when it arrived.
+// whyGone explains how another worker can have been granted the lock of a at a time. expired says that the
+// service no longer had that other grant on record when it arrived.
 func (r *run) whyGone(a *attempt, granted int64, expired bool) cause {
 	w := r.byWorker[a.worker]
 	if a.expired || expired {
@@ -65,7 +65,7 @@ func (r *run) whyGone(a *attempt, granted int64, expired bool) cause {
 	from, to := a.exposed(granted)
 	ended := r.endUnrenewed(a, granted).likely() <= granted
 	if renewed := r.renewedSince(a, granted); renewed != nil {
-		// One that was in flight may have been in time, and a fault have ended the lease after it.
+		// A renewal that was in flight may have been in time, and a fault may have ended the lease after it.
 		if c := r.endedEarly(a, granted); c.fault != nil && renewed.invoke <= granted {
 			return c
 		}
@@ -79,7 +79,7 @@ func (r *run) whyGone(a *attempt, granted int64, expired bool) cause {
 	}
 	stops := meeting(w.stops, from, to)
 	cut, isCut := w.cutOffs.first(from, to)
-	perhaps := r.endOf(a).byBelief() <= granted // of who was silent then nobody else is accused
+	perhaps := r.endOf(a).byBelief() <= granted // a silent holder may have lost its lease, so no other cause is looked for
 	switch {
 	case perhaps && len(stops) > 0 && r.header.Lease > 0:
 		return cause{class: CausePaused, span: stops[0]}
@@ -100,16 +100,16 @@ func (r *run) whyGone(a *attempt, granted int64, expired bool) cause {
 	return c
 }
 
-// overrated says whether a holder took its lock for valid beyond a time by which its lease can have run
-// out. If several may hold the lock, that is certain only of a validity longer than a lease that
-// begins with the answer.
+// overrated says whether a holder believed its lock valid beyond the time by which its lease can have run
+// out. If several may hold the lock, that is certain only of a validity longer than a lease that begins with
+// the answer.
 func (r *run) overrated(a *attempt, time int64) bool {
 	lease := r.header.Lease
 	return lease > 0 && a.validBy(time) > max(time, r.certainly(a))+clockAllowance(lease)
 }
 
-// certainly is the latest end that the lease of a grant can have by its answer alone. Only locks that
-// several may hold need it, for the hold before tells nothing about them; for others it is 0.
+// certainly is the latest possible end of the lease of a grant, by its answer alone. Only locks that several
+// may hold need it, because the previous hold says nothing about them. For other locks it is 0.
 func (r *run) certainly(a *attempt) int64 {
 	if exclusive(r.header) {
 		return 0
@@ -117,9 +117,9 @@ func (r *run) certainly(a *attempt) int64 {
 	return later(a.acquire.done, r.header.Lease)
 }
 
-// renewedSince returns a renewal that succeeded after somebody else had been granted the lock, by when
-// the lease can have run out; nil if there was none. A renewal in flight at the time of that grant
-// may have come first. It counts only if the lease cannot have run out again after it.
+// renewedSince returns a renewal that succeeded after another worker had been granted the lock, although the
+// lease can have run out by then; nil if there was none. A renewal that was in flight at the time of that
+// grant may have come first. It counts only if the lease cannot have run out again after it.
 func (r *run) renewedSince(a *attempt, granted int64) *renewal {
 	for _, c := range a.renewals() {
 		if !c.ok() || c.done <= granted {
@@ -133,7 +133,7 @@ func (r *run) renewedSince(a *attempt, granted int64) *renewal {
 	return nil
 }
 
-// endedEarly looks for a fault of the servers while a held the lock, until somebody else was granted it.
+// endedEarly looks for a fault of the servers between the acquire of a and the grant to another worker.
 func (r *run) endedEarly(a *attempt, to int64) cause {
 	from := a.acquire.invoke
 	for _, e := range r.earlies {
@@ -142,12 +142,12 @@ func (r *run) endedEarly(a *attempt, to int64) cause {
 		}
 	}
 	if a.wasTold() {
-		// The service says itself that it ended the grant, and nothing explains it.
+		// The service itself says that it ended the grant, and nothing explains why.
 		return cause{class: CauseUnexplained}
 	}
 	if r.header.Session && a.until == 0 && !r.keptOnRecord(a) && r.forces.first(r.begin, to) >= 0 {
-		// Its client renews in the background, without a record: whether it could go on with
-		// that after a fault that is over, nobody knows.
+		// The session's client renews in the background, and the history has no record of that. It does not
+		// tell whether the client could go on renewing after an earlier fault.
 		return cause{class: CauseUnexplained}
 	}
 	return cause{class: CauseTwice}
@@ -163,9 +163,9 @@ func (r *run) lostServers(a *attempt, cut span) cause {
 	return cause{}
 }
 
-// enough picks the first fault that can have ended a grant early. Where servers lost what they had,
-// or their clocks were moved, it picks as many as together hit a majority of the servers that its
-// worker reaches, for a grant that a majority has on record survives the loss of a minority.
+// enough picks the first fault that can have ended a grant early. If servers lost their state or their clocks
+// were moved, it picks as many faults as together hit a majority of the servers that the worker reaches. A
+// grant that a majority has on record survives the loss of a minority.
 func (r *run) enough(e early, a *attempt, from, to int64) cause {
 	c := cause{class: e.class}
 	servers := r.reaches(r.name(a.worker))
@@ -191,7 +191,7 @@ func (r *run) enough(e early, a *attempt, from, to int64) cause {
 	return c
 }
 
-// keptOnRecord says that the service was seen to have the claim of a grant to the end.
+// keptOnRecord says that the service was seen to have the claim of a grant until the end.
 func (r *run) keptOnRecord(a *attempt) bool {
 	dropped, known := r.byKey[a.key].dropped[a.token]
 	return known && a.token != 0 && dropped == 0 && r.unobserved == 0
@@ -203,15 +203,14 @@ func (r *run) onServers(f *fault) bool {
 
 func (r *run) isServer(name string) bool { return slices.Contains(r.header.Servers, name) }
 
-// whyOverwritten explains how the accesses of two grants got mixed: first is the one
-// at the resource that was first.
+// whyOverwritten explains how the accesses of two grants got mixed; the resource served first before second.
 func (r *run) whyOverwritten(first, second *access) cause {
 	a, b := r.attempt(first.grant), r.attempt(second.grant)
 	if r.unlocked(a) || r.unlocked(b) {
 		return cause{class: CauseUnlocked}
 	}
 	if a == nil || b == nil || !a.granted() || !b.granted() || a.worker == b.worker || permits(r.header) > 1 {
-		return cause{class: CauseUnexplained} // who shares the lock by right was not replaced
+		return cause{class: CauseUnexplained} // a holder that rightly shares the lock was not replaced
 	}
 	late := first // the access of the earlier holder
 	if earlier, later, _ := r.inOrder(a, b); earlier != a {
@@ -226,10 +225,10 @@ func (r *run) whyOverwritten(first, second *access) cause {
 	return cause{class: CauseUnexplained}
 }
 
-// deferral is the fault that held a write of a grant back, nil if there was none.
+// deferral is the fault that held back a write of a grant, nil if there was none.
 func (r *run) deferral(a *attempt) *fault { return r.deferrals[a.grant] }
 
-// explain says what the history shows of how b could be granted what a held.
+// explain describes what the history shows of how b could be granted what a held.
 func (r *run) explain(c cause, a, b *attempt) *Explanation {
 	if c.class == CauseUnlocked {
 		if !r.unlocked(a) {
@@ -274,8 +273,8 @@ func (r *run) granted(a *attempt) Granted {
 	return Granted{Worker: r.name(a.worker), Grant: r.name(a.grant), At: a.acquire.done, Token: a.token}
 }
 
-// stopOf is a time in which a worker was stopped, with the two times that bracket the signal to
-// go on. A worker that is at work before the later of them is not stopped any more.
+// stopOf is a time in which a worker was stopped, with the two times that bracket the signal to go on. A
+// worker that is at work before the later of them is no longer stopped.
 func (r *run) stopOf(w worker, stop span) *Stop {
 	for i := range r.faults {
 		f := &r.faults[i]
@@ -286,8 +285,8 @@ func (r *run) stopOf(w worker, stop span) *Stop {
 	return &Stop{From: stop.from, To: stop.to}
 }
 
-// recovering is the fault of servers that ended last before a grant, if they may not have been done
-// with it: a failover may come when the fault is over. It is nil if there is none.
+// recovering is the last fault of servers that ended before a grant, if the servers may not have recovered
+// from it: a failover may follow the end of the fault. It is nil if there is none.
 func (r *run) recovering(a *attempt) *Recovering {
 	var last *fault
 	for i := range r.faults {
@@ -303,8 +302,8 @@ func (r *run) recovering(a *attempt) *Recovering {
 	return &Recovering{Fault: last.inForce(), Ago: time.Duration(a.acquire.invoke - last.End)}
 }
 
-// observed is what the service itself had on record of the claim of a, nil if nobody knows. The
-// observer learns of it later than it happens, never before.
+// observed is what the service itself had on record of the claim of a, nil if nobody knows. The observer
+// never learns of a drop before it happens, only later.
 func (r *run) observed(a, b *attempt) *Record {
 	dropped, known := r.byKey[a.key].dropped[a.token]
 	switch {
@@ -314,7 +313,7 @@ func (r *run) observed(a, b *attempt) *Record {
 	return &Record{Dropped: dropped, Late: dropped > b.acquire.done}
 }
 
-// inForce lists the faults that explain it.
+// inForce lists the faults that explain the violation.
 func (c cause) inForce() []InForce {
 	if c.fault == nil {
 		return nil

@@ -8,11 +8,11 @@ import (
 	"lockcheck/history"
 )
 
-// The resource is a witness of its own: of workers who read when they enter their section and
-// before they leave it, its record alone tells how many were inside at once. Each was inside
-// during its hold, so that what it saw is in the holds, too.
+// The resource is a witness of its own. If workers read when they enter their section and before they leave
+// it, the record of the resource alone tells how many workers were inside at once. Each worker was inside
+// during its hold, so the holds must show at least as many.
 
-// witness is how many the resource saw inside a key at once.
+// witness returns the highest number of workers that the resource saw inside one key at once.
 func (r *run) witness() Fact {
 	most := 0
 	for k := range r.dataKeys {
@@ -21,8 +21,8 @@ func (r *run) witness() Fact {
 	return Fact{Kind: FactInsideAtOnce, N: int64(most)}
 }
 
-// inside is how many grants were inside a key at once, by the accesses that the resource accepted:
-// each from its first access to its last. What was still on its way when a hold ended is left out.
+// inside returns how many grants were inside a key at once, from each grant's first accepted access to its
+// last. Accesses that were still on their way when the hold ended are left out.
 func (r *run) inside(k *keyed) int {
 	stays := make(map[*attempt]span)
 	for e, a := range r.held(k) {
@@ -37,7 +37,7 @@ func (r *run) inside(k *keyed) int {
 		stays[a] = s
 	}
 	most := 0
-	var now []int64 // when those leave who are inside
+	var now []int64 // when the grants that are inside leave
 	for _, s := range slices.SortedFunc(maps.Values(stays), func(a, b span) int { return cmp.Compare(a.from, b.from) }) {
 		now = slices.DeleteFunc(now, func(to int64) bool { return to <= s.from })
 		if s.to > s.from {
@@ -48,7 +48,7 @@ func (r *run) inside(k *keyed) int {
 	return most
 }
 
-// unheld compares what the resource saw with the holds, and returns what cannot be true of both.
+// unheld compares what the resource saw with the holds and returns contradictions between them.
 func (r *run) unheld(overlaps together) []Fact {
 	var found []Fact
 	if r.header.Workload != history.WorkloadSemaphore {
