@@ -11,8 +11,8 @@ import (
 	"lockcheck/history"
 )
 
-// TestDisagreements forges what porcupine says: the other tests show that the
-// checkers agree, this one that they would be caught if they did not.
+// TestDisagreements forges porcupine's answers. Other tests show that the checkers agree; this one shows that
+// a disagreement would be caught.
 func TestDisagreements(t *testing.T) {
 	twice := func() *script {
 		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 30, 31).release("b", 40, 41)
@@ -29,7 +29,7 @@ func TestDisagreements(t *testing.T) {
 		name   string
 		s      *script
 		result porcupine.CheckResult
-		forget bool // the conflicts
+		forget bool // drop the conflicts
 		want   FactKind
 	}{
 		{"overlap, illegal", overlap(), porcupine.Illegal, true, ""},
@@ -61,8 +61,8 @@ func TestDisagreements(t *testing.T) {
 	}
 }
 
-// TestPorcupineGivesUp: the order of grants answers where porcupine does not, and
-// what it proves stays proven.
+// TestPorcupineGivesUp: the order of grants answers if porcupine does not, and what porcupine proves stays
+// proven.
 func TestPorcupineGivesUp(t *testing.T) {
 	o := opinion{results: map[string]porcupine.CheckResult{"k0": porcupine.Unknown, "k1": porcupine.Ok}, steps: 3}
 	if j := linearizability(o); j.Verdict != Valid || !strings.Contains(told(j.Facts), "kind:porcupine-silent,keys:[k0]") {
@@ -79,8 +79,8 @@ func TestPorcupineGivesUp(t *testing.T) {
 	}
 }
 
-// TestManyLost is the shape that takes a naive model half a minute and 2 GB
-// (docs/verdicts.md): many answers lost, the error near the end.
+// TestManyLost has the shape that takes a naive model half a minute and 2 GB (docs/verdicts.md): many lost
+// answers, and the error near the end.
 func TestManyLost(t *testing.T) {
 	w := simulation.World{Workers: 4, Keys: 1, Attempts: 120, Lease: 100, Permits: 1, Reentrant: 1, Loss: 0.6, Workload: history.WorkloadSet}
 	for seed := range uint64(5) {

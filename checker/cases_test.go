@@ -9,24 +9,24 @@ import (
 	"lockcheck/history"
 )
 
-// expected is what a history must be judged as; the zero values of verdict and cause ask nothing.
+// expected is the judgement that a history must get. Zero values of verdict and cause are not checked.
 type expected struct {
 	verdict  Verdict // of the run
 	property Property
 	finding  Verdict
 	total    int
 	cause    string
-	events   int64 // that lost updates; 0 asks nothing
+	events   int64 // LossEvents; 0 is not checked
 }
 
-// TestCases judges histories that were once judged wrongly. Each was made by hand,
-// recorded, or shrunk from a simulation that knows the truth. Next to each is the one that differs in the
-// smallest thing that must make a difference.
+// TestCases judges histories that were once judged wrongly. Each was made by hand, recorded, or shrunk from a
+// simulation that knows the truth. Each has a counterpart that differs in the smallest detail that must
+// change the judgement.
 func TestCases(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		want  []expected
-		but   string // what differs
+		but   string // what differs in the counterpart
 		edit  func(*history.History)
 		other []expected
 	}{
@@ -148,7 +148,7 @@ func recorded(t *testing.T, name string) *history.History {
 	return h
 }
 
-// renumber makes the numbers of events and accesses those of a history that was recorded so.
+// renumber sorts the events and numbers events and accesses as a recorded history has them.
 func renumber(h *history.History) {
 	slices.SortStableFunc(h.Events, func(a, b history.Event) int { return cmp.Compare(a.Time, b.Time) })
 	seq := int64(0)
@@ -178,7 +178,7 @@ func each(which func(*history.Event) bool, change func(*history.Event)) func(*hi
 	}
 }
 
-// movedTo moves an event to a time in ms after the first second, in which these histories begin.
+// movedTo moves an event to a time in ms after the first second, because these histories begin at one second.
 func movedTo(t float64) func(*history.Event) {
 	return func(e *history.Event) { e.Time = ms(1000 + t) }
 }

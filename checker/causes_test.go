@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestCauses: the constants of causes and their list are the same.
+// TestCauses checks that Causes lists each cause constant once.
 func TestCauses(t *testing.T) {
 	var listed []string
 	for _, c := range Causes() {

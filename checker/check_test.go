@@ -13,7 +13,7 @@ func turn(s *script, worker, grant string, at float64, element, version int64) *
 		write(grant, at+3, element, version-1, version).release(grant, at+4, at+5)
 }
 
-// good is the smallest run that is valid.
+// good is the smallest valid run.
 func good() *script {
 	s := newScript()
 	turn(s, "w1", "a", 10, 1, 1)
@@ -36,7 +36,7 @@ func TestGood(t *testing.T) {
 	if r.Operations != (Operations{Acquired: 2, Released: 2, Acknowledged: 2}) {
 		t.Errorf("%+v", r.Operations)
 	}
-	// Nobody shares the lock, so that nothing is said of repeatable reads.
+	// No worker shares the lock, so there is no finding about repeatable reads.
 	if len(r.Findings) != len(Properties())-1 || len(r.Holds) != 2 || r.Begin != ms(10) || r.End != ms(9001) {
 		t.Error(r.dump())
 	}
@@ -56,7 +56,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// noBug checks that lockcheck did not find itself wrong.
+// noBug checks that lockcheck found no disagreement between its checkers.
 func noBug(t testing.TB, r Results) {
 	t.Helper()
 	if r.bug() {
@@ -64,7 +64,7 @@ func noBug(t testing.TB, r Results) {
 	}
 }
 
-// overlapped is a run with one overlap of 9 ms that loses nothing.
+// overlapped is a run with one overlap of 9 ms that loses no update.
 func overlapped() *script {
 	return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).
 		write("b", 122, 1, 0, 1).release("b", 130, 131).notHeld("a", 150, 151).final("k0", "[1]").end()

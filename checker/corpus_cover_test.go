@@ -8,18 +8,18 @@ import (
 	"lockcheck/history"
 )
 
-// unseen is what no entry shows: no real run has shown it yet, as far as anybody has kept
-// one. Histories by hand have it (testdata/cases, and the tests of each checker).
+// unseen lists what no entry of the corpus shows, because no recorded real run has shown it. Hand-written
+// histories show it (testdata/cases, and the tests of each checker).
 var unseen = []string{
 	"class " + ClassDuplicated,
 	"class " + ClassPhantom,
 	"verdict of " + string(FaultEvidence) + ": " + string(Broken),
 }
 
-// TestCorpusCovers: the corpus shows all that it is there to show. Nobody empties it
-// without noticing, and a new property or cause needs a run that shows it.
+// TestCorpusCovers checks that the corpus shows everything that it must show. So nobody can empty it
+// unnoticed, and a new property or cause needs a run that shows it.
 func TestCorpusCovers(t *testing.T) {
-	shown := make(map[string][]string) // by what is shown, the entries that do
+	shown := make(map[string][]string) // maps each shown item to the entries that show it
 	for _, e := range judgedCorpus(t) {
 		for what := range e.shows() {
 			shown[what] = append(shown[what], e.name)
@@ -35,7 +35,7 @@ func TestCorpusCovers(t *testing.T) {
 	}
 }
 
-// covered is what the corpus must show, but for what is unseen.
+// covered lists what the corpus must show. It includes unseen, which the test exempts.
 func covered() (all []string) {
 	add := func(format string, names ...string) {
 		for _, name := range names {
@@ -74,7 +74,7 @@ func covered() (all []string) {
 	return all
 }
 
-// possible says which verdicts a property can have.
+// possible says whether a property can have a verdict.
 func possible(p Property, v Verdict) bool {
 	switch p {
 	case FaultEvidence:

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// jsonDifferences lists where two JSON values differ, and how. The last digits of a fraction
-// may: processors do not all compute them in the same way.
+// jsonDifferences lists where two JSON values differ, and how. The last digits of fractions may differ,
+// because not all processors compute them in the same way.
 func jsonDifferences(path string, was, is any) (all []string) {
 	switch was := was.(type) {
 	case map[string]any:
@@ -55,7 +55,7 @@ func jsonDifferences(path string, was, is any) (all []string) {
 	return append(all, fmt.Sprintf("%s: %s, was %s", path, shortly(is), shortly(was)))
 }
 
-// near says of two fractions that they are the same but for their last digits.
+// near says that two fractions are equal except for their last digits.
 func near(was, is json.Number) bool {
 	if !strings.ContainsAny(string(was)+string(is), ".e") {
 		return false
@@ -65,8 +65,7 @@ func near(was, is json.Number) bool {
 	return errA == nil && errB == nil && math.Abs(a-b) <= 1e-9*math.Abs(a)
 }
 
-// nameOf is what an element of a list is known by: the property of a finding, the id of a
-// fault; else its place.
+// nameOf identifies an element of a list: by the property of a finding, the id of a fault, or else its index.
 func nameOf(element any, i int) string {
 	fields, _ := element.(map[string]any)
 	for _, name := range []string{"property", "id"} {
@@ -89,8 +88,7 @@ func shortly(value any) string {
 	return string(text)
 }
 
-// differingLines lists the lines that one of two texts has more often than the other, or where
-// they are in another order.
+// differingLines lists the lines that one of two texts has more often than the other, or whose order differs.
 func differingLines(was, is []byte) (all []string) {
 	before, now := strings.Split(string(was), "\n"), strings.Split(string(is), "\n")
 	all = append(prefixed("- ", surplus(before, now)), prefixed("+ ", surplus(now, before))...)
@@ -105,7 +103,7 @@ func differingLines(was, is []byte) (all []string) {
 	return all
 }
 
-// surplus returns the lines that a text has more often than another, as often as that.
+// surplus returns the lines that a text has more often than another, once for each extra occurrence.
 func surplus(lines, others []string) (rest []string) {
 	left := make(map[string]int)
 	for _, line := range others {
@@ -126,7 +124,7 @@ func prefixed(prefix string, lines []string) (all []string) {
 	return all
 }
 
-// TestJSONDifferences: what differs is found and named, and nothing else.
+// TestJSONDifferences checks that differences are found and named, and nothing else is.
 func TestJSONDifferences(t *testing.T) {
 	const was = `{"verdict":"valid","findings":[{"property":"liveness","total":3}],"share":0.1,"n":12345678901234567,"causes":{"a":1}}`
 	for _, c := range []struct{ old, new, want string }{
@@ -149,7 +147,7 @@ func TestJSONDifferences(t *testing.T) {
 	}
 }
 
-// TestDifferingLines: each difference is seen, of order and of number, too.
+// TestDifferingLines checks that each difference is seen, including differences of order and of number.
 func TestDifferingLines(t *testing.T) {
 	const was = "a\nb\nc\n"
 	for is, want := range map[string]string{

@@ -8,8 +8,8 @@ import (
 	"lockcheck/history"
 )
 
-// The summary shows on a line what an entry is judged to be, in words of its own: it stays the
-// same when properties, causes and fields get other names.
+// The summary shows the judgement of an entry on one line, in words of its own. So it stays the same when
+// properties, causes and fields are renamed.
 
 // summaryNames are the properties in the words of the summary.
 var summaryNames = []struct {
@@ -86,7 +86,7 @@ func summaryOf(entries []judgedEntry) string {
 	return text.String() + "\n"
 }
 
-// findingInShort is in parentheses where it is not required.
+// findingInShort puts the verdict in parentheses if the property is not required.
 func findingInShort(f Finding) string {
 	text := string(f.Verdict)
 	if f.Tolerated {
@@ -110,7 +110,7 @@ func findingInShort(f Finding) string {
 	return text
 }
 
-// faultsInShort is how many of each kind count, of how many there were.
+// faultsInShort shows, for each kind, how many faults counted out of how many.
 func faultsInShort(faults []FaultCoverage) string {
 	var kinds []string
 	count, all := make(map[string]int), make(map[string]int)

@@ -22,19 +22,19 @@ import (
 
 var update = flag.Bool("update", false, "accept what the histories of the corpus are judged to be now")
 
-// corpusFolder has a folder for each entry; its README says what they are.
+// corpusFolder has one folder for each entry; its README describes them.
 var corpusFolder = filepath.Join("testdata", "corpus")
 
-// Files of the corpus.
+// Files of an entry, and the summary of the corpus.
 const (
 	recordFile  = "history.jsonl.gz"
 	foreignFile = "history.edn.gz"
-	optionsFile = "import.json" // of an import, if they are not the usual ones
+	optionsFile = "import.json" // options of an import, if they are not the default
 	judgedFile  = "results.json"
 	tableFile   = "summary.tsv"
 )
 
-// judgedEntry is one history of the corpus and what it is judged to be now.
+// judgedEntry is one history of the corpus and its current judgement.
 type judgedEntry struct {
 	name    string
 	header  history.Header
@@ -45,8 +45,8 @@ type judgedEntry struct {
 
 func (e judgedEntry) file(name string) string { return filepath.Join(corpusFolder, e.name, name) }
 
-// TestCorpus judges recorded histories as "lockcheck analyze" does, and compares all that
-// is found in them with what was found before.
+// TestCorpus judges recorded histories as "lockcheck analyze" does, and compares all results with the stored
+// ones.
 func TestCorpus(t *testing.T) {
 	entries := judgedCorpus(t)
 	for _, e := range entries {
@@ -71,7 +71,7 @@ func TestCorpus(t *testing.T) {
 	})
 }
 
-// staleFiles lists what is in folders of a corpus without a history.
+// staleFiles lists the files in folders of a corpus that have no history.
 func staleFiles(t *testing.T, corpus string) (stale []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(corpus, "*", "*"))
@@ -97,7 +97,7 @@ func removeIfEmpty(folder string) error {
 	return nil
 }
 
-// TestStaleFiles: what is left of an entry that was taken out is found.
+// TestStaleFiles checks that the leftovers of a removed entry are found.
 func TestStaleFiles(t *testing.T) {
 	corpus := t.TempDir()
 	for _, path := range []string{"README.md", tableFile, "kept/" + recordFile, "kept/" + judgedFile, "gone/" + judgedFile, "gone/" + optionsFile} {
@@ -112,7 +112,7 @@ func TestStaleFiles(t *testing.T) {
 	}
 }
 
-// same compares a file with what should be in it, or writes it if that is asked for.
+// same compares a file with its expected content, or writes that content with the flag -update.
 func same(t *testing.T, file string, is []byte, compare func(was, is []byte) []string) {
 	t.Helper()
 	was, err := os.ReadFile(file)
@@ -169,8 +169,8 @@ var judgeCorpus = sync.OnceValues(func() ([]judgedEntry, error) {
 	return entries, nil
 })
 
-// unhurried takes from porcupine the only bound that a slow machine could reach: what is
-// left counts its steps.
+// unhurried removes the only limit of porcupine that depends on the speed of the machine. The remaining
+// limits count steps.
 var unhurried = Options{PorcupineLimit: time.Hour}
 
 func (e *judgedEntry) judgeRecord(path string) error {
@@ -241,7 +241,7 @@ func gunzipped(path string) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// asJSON is the results in the form that they have in results.json of a run.
+// asJSON is the results in the form of results.json of a run.
 func asJSON(t *testing.T, r Results) []byte {
 	t.Helper()
 	var text bytes.Buffer
@@ -254,9 +254,9 @@ func asJSON(t *testing.T, r Results) []byte {
 	return text.Bytes()
 }
 
-// factsOf is what a history of the corpus must be judged to be, as a JSON list with an element a
-// line: first the results as a whole, then each finding, and after it its violations. Of all but
-// the first few violations of a finding it leaves out the figures and explanations.
+// factsOf is the expected judgement of a history of the corpus, as a JSON list with one element per line: the
+// results as a whole, then each finding, followed by its violations. Only the first few violations of a
+// finding have figures and explanations.
 func factsOf(t *testing.T, r Results) []byte {
 	t.Helper()
 	const explained = 5

@@ -34,7 +34,7 @@ func found(h *history.History, crowdFrom int, into incidents) (*run, together) {
 	return r, t
 }
 
-// differently says in what two counts of the overlaps of a history differ; "" if in nothing.
+// differently says how two counts of the overlaps of a history differ; "" if they agree.
 func differently(h *history.History, one, other int) string {
 	r1, t1 := countedBy(h, one)
 	r2, t2 := countedBy(h, other)
@@ -82,7 +82,7 @@ func differently(h *history.History, one, other int) string {
 	return ""
 }
 
-// TestCrowd: a crowd counts the same as a look at each pair.
+// TestCrowd checks that a crowd counts the same as a comparison of all pairs.
 func TestCrowd(t *testing.T) {
 	causes := make(map[string]int64)
 	pairs := 0
@@ -110,7 +110,8 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// TestCrowdListed: of more overlaps than are listed, the first ones are, also where several begin at the time of the last one.
+// TestCrowdListed checks that the listed overlaps are the first ones, even if several begin at the time of
+// the last one.
 func TestCrowdListed(t *testing.T) {
 	full, tied := 0, 0
 	for seed := range histories(300) {
@@ -134,7 +135,7 @@ func TestCrowdListed(t *testing.T) {
 	}
 }
 
-// listing is an overlap by what decides of its place in the list.
+// listing is what decides the place of an overlap in the list.
 type listing struct {
 	from           int64
 	key            string
@@ -148,7 +149,7 @@ func listingsOf(all []Incident) (listings []listing) {
 	return listings
 }
 
-// firstByHand looks at each pair, keeps all of them, and returns the first ones of so many.
+// firstByHand compares all pairs, keeps all overlaps, and returns the first ones and their total number.
 func firstByHand(h *history.History) (first []listing, total int) {
 	r := newRun(h)
 	wrongReleases(r)
@@ -170,14 +171,14 @@ func firstByHand(h *history.History) (first []listing, total int) {
 	return all[:min(len(all), MaxListed)], len(all)
 }
 
-// tangled is a history of a lock that is granted to everybody at any time, with all that may be known of
-// a grant, and with faults; many times are equal.
+// tangled is a history of a lock that is granted to any worker at any time. It has faults, varies everything
+// that may be known of a grant, and has many equal times.
 func tangled(seed uint64) *history.History {
 	rng := rand.New(rand.NewPCG(seed, 5))
 	return tangledBy(rng, 4+rng.IntN(24), 80)
 }
 
-// tangledBy is such a history with so many grants, which are asked for at so many times.
+// tangledBy is such a history with a number of grants, asked for at a number of distinct times.
 func tangledBy(rng *rand.Rand, grants, times int) *history.History {
 	chance := func(n int) bool { return rng.IntN(n) == 0 }
 	s := newScript().servers("n1", "n2", "n3")
@@ -252,8 +253,8 @@ func tangledBy(rng *rand.Rand, grants, times int) *history.History {
 	return &history.History{Header: s.header, Events: s.events}
 }
 
-// allHold is a history in which n workers hold one key at once: each is granted it after the one before
-// has been, and all release it in the end.
+// allHold is a history in which n workers hold one key at once. Each is granted it after the previous one,
+// and all release it at the end.
 func allHold(n int) *history.History {
 	s := newScript()
 	s.header.Workers = nil
@@ -268,8 +269,7 @@ func allHold(n int) *history.History {
 	return &history.History{Header: s.header, Events: s.events}
 }
 
-// TestAllHold: of workers that all hold one key each pair is an overlap, in which nothing is listed more
-// than once.
+// TestAllHold: if all workers hold one key at once, each pair overlaps. No incident is listed twice.
 func TestAllHold(t *testing.T) {
 	const n = 3 * crowdFrom
 	f := Check(allHold(n), Options{}).of(MutualExclusion)

@@ -12,8 +12,8 @@ import (
 	"lockcheck/history"
 )
 
-// withoutAnswer are attempts whose answers and releases were lost. Each of them was seen as
-// the holder in the same time, in which they can have followed each other in any order.
+// withoutAnswer has attempts whose answers and releases were lost. Each was seen as the holder in the same
+// time, so the attempts may have followed each other in any order.
 func withoutAnswer(n int) *script {
 	s := newScript().with(func(h *history.Header) { h.Workers = nil })
 	worker := func(i int) string {
@@ -28,8 +28,8 @@ func withoutAnswer(n int) *script {
 	return s.with(func(h *history.Header) { h.Workers = append(h.Workers, "x1", "x2") })
 }
 
-// TestHopeless: porcupine does not go through all orders of answers that were lost where
-// another proof is at hand, and what is short it is asked about to the end.
+// TestHopeless: porcupine does not try all orders of lost answers if another proof exists. Short keys are
+// searched to the end.
 func TestHopeless(t *testing.T) {
 	double := func(s *script) *script { return s.acquire("x1", "x", 70, 71).acquire("x2", "y", 72, 73) }
 	for _, c := range []struct {
@@ -48,7 +48,7 @@ func TestHopeless(t *testing.T) {
 			t.Errorf("%s: %d lines", c.name, lines)
 		}
 		r := newRun(h)
-		o := secondOpinion(r, time.Hour) // which ends long before
+		o := secondOpinion(r, time.Hour) // it ends long before
 		if o.results["k0"] != c.answer {
 			t.Errorf("%s: porcupine says %s, want %s", c.name, o.results["k0"], c.answer)
 		}

@@ -11,8 +11,8 @@ func (s *script) term(worker, grant string, at float64, token uint64) *script {
 	return s.acquireToken(worker, grant, at, at+1, token)
 }
 
-// updates are made one after the other in a hold, each of 2 ms, from a version on. The element
-// is the version that it makes.
+// updates makes n updates in a hold, 2 ms each, starting at a version. The element of an update is the
+// version that it creates.
 func (s *script) updates(grant string, at float64, n, version int64) *script {
 	for i := range n {
 		v := version + i
@@ -21,8 +21,7 @@ func (s *script) updates(grant string, at float64, n, version int64) *script {
 	return s
 }
 
-// TestTerms: a leader makes several updates in its term, and what follows from that. The lease
-// is 100 ms.
+// TestTerms judges leaders that make several updates in a term. The lease is 100 ms.
 func TestTerms(t *testing.T) {
 	type found struct {
 		property Property
@@ -31,7 +30,7 @@ func TestTerms(t *testing.T) {
 	election := func() *script {
 		return tokenScript().with(func(h *history.Header) { h.Workload = history.WorkloadElection })
 	}
-	// w1 is stopped in its term, and w2 leads the next one meanwhile.
+	// w1 is stopped in its term, and w2 leads the next term meanwhile.
 	deposed := func() *script {
 		return election().term("w1", "a", 10, 1).updates("a", 12, 2, 0).read("a", 16, 2).pause("f1", 17, 140, "w1").
 			term("w2", "b", 120, 2).updates("b", 122, 2, 2)
@@ -42,7 +41,7 @@ func TestTerms(t *testing.T) {
 		s            *script
 		acknowledged int64
 		incidents    int64
-		found        []found // of the others nothing
+		found        []found // all other properties must have no violation
 	}{
 		{"two leaders, one after the other",
 			election().term("w1", "a", 10, 1).updates("a", 12, 3, 0).release("a", 20, 21).

@@ -150,7 +150,7 @@ func TestFaultEvidence(t *testing.T) {
 	}
 }
 
-// TestRoles: a fault that was never begun goes by its role.
+// TestRoles: the role decides for a fault that never began.
 func TestRoles(t *testing.T) {
 	for role, workers := range map[string]bool{
 		"holder": true, "waiter": true, "workers": true, "one worker": true, "majority workers": true, "w2": true, "n1, w2": true,

@@ -7,8 +7,8 @@ import (
 	"lockcheck/history"
 )
 
-// TestFailovers: a holder that is stopped for longer than the lease fails over
-// from; one that is stopped for less, outside its hold, or is another worker's, not.
+// TestFailovers: a holder that is stopped for longer than its lease counts as a failover. A holder that is
+// stopped for less time, outside its hold, or that holds nothing does not.
 func TestFailovers(t *testing.T) {
 	holds := func() *script { // a from 11 to 400, b from 151 to 160
 		return newScript().servers("n1", "n2", "n3").acquire("w1", "a", 10, 11).notHeld("a", 400, 401).
@@ -55,14 +55,14 @@ func TestFailovers(t *testing.T) {
 	}
 }
 
-// TestLossNotifications: who learns of being replaced, and how late.
+// TestLossNotifications checks which holders learn that they were replaced, and how late.
 func TestLossNotifications(t *testing.T) {
-	// w1 holds from 11, w2 is granted the lock at 121 and w3 at 131, too.
+	// w1 holds from 11; w2 is granted the lock at 121 and w3 at 131.
 	replaced := func() *script {
 		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).acquire("w3", "c", 130, 131).
 			release("c", 135, 136).notHeld("b", 134, 135)
 	}
-	others := LossNotificationSummary{Replaced: 2, AtRelease: 1} // w2, by w3
+	others := LossNotificationSummary{Replaced: 2, AtRelease: 1} // w2, replaced by w3
 	for _, c := range []struct {
 		name string
 		s    *script
@@ -89,8 +89,8 @@ func TestLossNotifications(t *testing.T) {
 	}
 }
 
-// TestFailoverOfReader: who shares the lock of a dead or stopped reader by right neither waits for it in vain nor
-// lets it pass on, and keeps it from writers.
+// TestFailoverOfReader: another reader that rightly shares the lock of a dead or stopped reader keeps writers
+// out. That is neither a failover nor a stuck lock.
 func TestFailoverOfReader(t *testing.T) {
 	dead := func() *script {
 		return readWriteScript().share("w1", "a", 10, 11).fault(history.Fault{ID: "f1", Kind: history.Kill, Targets: []string{"w1"}}, 20, 20.5)

@@ -8,7 +8,7 @@ import (
 	"lockcheck/internal/stats"
 )
 
-// TestFigures: each has data only where what it counts could have happened.
+// TestFigures checks that each figure has data only if its event was possible.
 func TestFigures(t *testing.T) {
 	var times stats.Histogram
 	times.Add(time.Second)
@@ -36,7 +36,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestEndless: a lock that never failed over takes longer than any that was.
+// TestEndless: a lock that never failed over takes longer than any measured time.
 func TestEndless(t *testing.T) {
 	var times stats.Histogram
 	for i := range 3 {

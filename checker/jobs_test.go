@@ -6,8 +6,8 @@ import (
 	"lockcheck/history"
 )
 
-// TestJobs: a job is to be done once, whoever does it, and its being done must not be
-// forgotten.
+// TestJobs: a job must be done once, whichever worker does it, and the record that it is done must not be
+// lost.
 func TestJobs(t *testing.T) {
 	jobs := func(guard string) *script {
 		return newScript().with(func(h *history.Header) { h.Workload, h.Guard = history.WorkloadJobs, guard }).

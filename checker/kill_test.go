@@ -7,8 +7,8 @@ import (
 	"lockcheck/history"
 )
 
-// TestKilledHolder: the hold of a killed worker ends with the last event of it,
-// and the time until the next grant is told.
+// TestKilledHolder: the hold of a killed worker ends with the worker's last event, and the time until the
+// next grant is reported.
 func TestKilledHolder(t *testing.T) {
 	kill := history.Fault{ID: "f1", Kind: "kill", Targets: []string{"w1"}}
 	r := newScript().acquire("w1", "a", 10, 11).read("a", 12, 0).fault(kill, 20, 60).
@@ -25,15 +25,15 @@ func TestKilledHolder(t *testing.T) {
 	if v := r.of(MutualExclusion).Verdict; v != Valid {
 		t.Errorf("mutual exclusion is %s: the dead do not hold", v)
 	}
-	// Without the kill nobody died.
+	// Without the kill no worker died.
 	r = newScript().acquire("w1", "a", 10, 11).release("a", 12, 13).acquire("w2", "b", 105, 120).release("b", 121, 122).end().check(t)
 	if r.Orphans != (OrphanSummary{}) {
 		t.Errorf("%+v, want none", r.Orphans)
 	}
 }
 
-// TestServerStartsSlowly: who waits for a server that was killed waits for the server and not
-// for the lock, until it answers again.
+// TestServerStartsSlowly: until a killed server answers again, workers wait for the server and not for the
+// lock.
 func TestServerStartsSlowly(t *testing.T) {
 	for _, c := range []struct {
 		name    string

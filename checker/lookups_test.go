@@ -12,8 +12,8 @@ import (
 	"lockcheck/history"
 )
 
-// faultyRun is a simulated run with faults of all kinds on top, of workers and of servers,
-// some of them halves only.
+// faultyRun is a simulated run with additional faults of all kinds, on workers and on servers. Some faults
+// lack their later stages.
 func faultyRun(t *testing.T, seed uint64) *run {
 	rng := rand.New(rand.NewPCG(seed, 21))
 	w := simulation.Random(rng, rng.IntN(3) == 0)
@@ -50,7 +50,7 @@ func faultyRun(t *testing.T, seed uint64) *run {
 	return newRun(s.end().history(t))
 }
 
-// TestLookups compares what is found by an index with what a look at everything finds.
+// TestLookups compares the results of the indexes with linear scans.
 func TestLookups(t *testing.T) {
 	for seed := range histories(2000) {
 		r := faultyRun(t, seed)
@@ -141,7 +141,7 @@ func (f *fault) hastened(from, to int64) bool {
 	came := f.Begin <= to && f.certainFrom >= from
 	went := f.certainTo != 0 && f.certainTo <= to && f.End >= from
 	switch {
-	case f.Kind == history.ClockStrobe, f.Kind == history.ClockRate: // of no known speed
+	case f.Kind == history.ClockStrobe, f.Kind == history.ClockRate: // of unknown speed
 		return true
 	case f.step > 0:
 		return came
@@ -163,7 +163,7 @@ func (r *run) compareWorkers(t *testing.T, from, to int64) {
 		if got := slices.Collect(w.heldBetween(from, to)); !slices.Equal(got, held) {
 			t.Fatalf("%s held %d from %d to %d, want %d", w.name, len(got), from, to, len(held))
 		}
-		// Who is stuck is not served meanwhile.
+		// A stuck worker is not served in that time, so only such workers are compared.
 		if well := r.fortunes().well(from, to); !w.servedIn(from, to) && well != r.slowWell(w, from, to) {
 			t.Fatalf("well for all but %s from %d to %d: %v", w.name, from, to, well)
 		}

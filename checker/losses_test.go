@@ -8,8 +8,8 @@ import (
 	"lockcheck/internal/stats"
 )
 
-// TestWindows: which updates, one each 100 ms from 50 ms on, lie between which faults, and
-// which of them were lost.
+// TestWindows checks which updates lie between which faults, and which of them were lost. There is one update
+// every 100 ms, starting at 50 ms.
 func TestWindows(t *testing.T) {
 	updating := func(n int64, base func(i int64) int64) *script {
 		s := newScript().acquire("w1", "a", 10, 11)
@@ -47,12 +47,12 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestWindowsOfCounter: what no write explains is lost, too, and somewhere.
+// TestWindowsOfCounter: increments that were lost without an explanation count in some window, too.
 func TestWindowsOfCounter(t *testing.T) {
 	s := newScript().acquire("w1", "a", 10, 11).with(func(h *history.Header) { h.Workload = "counter" })
 	for i := range int64(10) {
 		base := i
-		if i == 3 || i == 7 { // which overwrite the one before
+		if i == 3 || i == 7 { // these overwrite the previous write
 			base--
 		}
 		s.write("a", 50+100*float64(i), i+1, base, i+1)
@@ -74,12 +74,12 @@ func TestWindowsOfCounter(t *testing.T) {
 	}
 }
 
-// TestPooledLosses: what the interval of several runs is over.
+// TestPooledLosses checks the units of the interval over several runs.
 func TestPooledLosses(t *testing.T) {
 	run := func(over string, losses ...stats.Count) Results {
 		all := stats.Sum(losses)
 		r := Results{Updates: UpdateSummary{Acknowledged: all.N, Lost: all.K, LossInterval: LossInterval{LostOver: over}}, Losses: losses}
-		if over == "" { // of old
+		if over == "" { // results of older versions
 			r.Losses = nil
 		}
 		return r
@@ -112,8 +112,8 @@ func TestPooledLosses(t *testing.T) {
 	}
 }
 
-// TestDifferences: single runs are not compared, sets of runs are, and all figures share
-// one chance of being wrong.
+// TestDifferences: single runs are not compared, sets of runs are, and all figures share one significance
+// level.
 func TestDifferences(t *testing.T) {
 	set := func(n int, lost, gone int64) []Results {
 		var all []Results

@@ -11,7 +11,7 @@ import (
 	"lockcheck/internal/stats"
 )
 
-// spread is what the tests look at of a histogram.
+// spread is the part of a histogram that the tests compare.
 type spread struct {
 	n    int64
 	most time.Duration
@@ -110,7 +110,7 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// TestWakes: those of all attempts add up, and nothing is said of a lock that counts none.
+// TestWakes: the notifications of all attempts add up, and a lock that does not count them has no figure.
 func TestWakes(t *testing.T) {
 	woken := func(typ history.Type, wakes int64) history.Event { return history.Event{Type: typ, Wakes: wakes} }
 	s := newScript().with(func(h *history.Header) { h.Wakes = true }).
@@ -158,12 +158,12 @@ func TestOrder(t *testing.T) {
 
 func TestGaps(t *testing.T) {
 	type gaps struct{ longest, faults, outage float64 } // ms
-	// Grants at 11 and at 1030; for the second w2 asks from 130 on.
+	// Grants are at 11 and at 1030; w2 asks for the second from 130 on.
 	waited := func() *script {
 		return newScript().phase(1, history.PhaseReady).acquire("w1", "a", 10, 11).release("a", 20, 21).
 			acquire("w2", "b", 130, 1030).release("b", 1040, 1041)
 	}
-	stopped := func(from, to float64) func(*script) *script { // of the server, from 1 ms later
+	stopped := func(from, to float64) func(*script) *script { // of the server, starting 1 ms later
 		return func(s *script) *script { return s.pause("f1", from, to, "n1") }
 	}
 	killed := history.Fault{ID: "f1", Kind: history.Kill, Targets: []string{"w1"}}
@@ -235,7 +235,7 @@ func TestThroughput(t *testing.T) {
 	}
 }
 
-// TestMergeMeasures: no figure is left out, and all but the longest gap add up.
+// TestMergeMeasures: no figure is left out, and all except the longest gap add up.
 func TestMergeMeasures(t *testing.T) {
 	var m Measures
 	fields := reflect.ValueOf(&m).Elem()
@@ -273,8 +273,7 @@ func TestMergeMeasures(t *testing.T) {
 	}
 }
 
-// slowed returns a history in which all takes ten times as long, so that there are
-// outages in it.
+// slowed returns a history in which everything takes ten times as long, so that it has outages.
 func slowed(h *history.History) *history.History {
 	slow := shifted(h, 0)
 	for i := range slow.Events {
@@ -287,8 +286,8 @@ func slowed(h *history.History) *history.History {
 	return slow
 }
 
-// TestMeasuresAgainstBruteForce compares with what looks at all pairs of attempts, and at
-// all gaps.
+// TestMeasuresAgainstBruteForce compares with an implementation that scans all pairs of attempts and all
+// gaps.
 func TestMeasuresAgainstBruteForce(t *testing.T) {
 	var waited, bypassed, uncontended, outages int64
 	for seed := range histories(1000) {
@@ -353,9 +352,9 @@ func quadraticMeasures(r *run) Measures {
 	return m
 }
 
-// firstAsked is when the worker of a grant asked for the first time since its last one.
+// firstAsked is when the worker of a grant first asked after its previous grant.
 func firstAsked(all []*attempt, a *attempt) int64 {
-	place := slices.Index(all, a) // by the first events: times can be equal
+	place := slices.Index(all, a) // by first event, because times can be equal
 	first := a.acquire.invoke
 	for i := place - 1; i >= 0; i-- {
 		switch b := all[i]; {
@@ -369,7 +368,7 @@ func firstAsked(all []*attempt, a *attempt) int64 {
 	return first
 }
 
-// quadraticGaps looks for the gaps at each nanosecond at which anything changes.
+// quadraticGaps checks for gaps at each nanosecond at which anything changes.
 func (m *Measures) quadraticGaps(r *run, all []*attempt) {
 	ends := []int64{r.start(), r.stopped()}
 	for _, a := range all {
@@ -396,8 +395,8 @@ func (m *Measures) quadraticGaps(r *run, all []*attempt) {
 	}
 }
 
-// TestMeasuresOfUnrelatedKey: what is measured on one key and its workers does not depend
-// on others, and adds up.
+// TestMeasuresOfUnrelatedKey: measures of one key and its workers do not depend on other keys, and they add
+// up.
 func TestMeasuresOfUnrelatedKey(t *testing.T) {
 	differs := 0
 	for seed := range histories(300) {
@@ -417,7 +416,7 @@ func TestMeasuresOfUnrelatedKey(t *testing.T) {
 	}
 }
 
-// ofKeys leaves what is measured key by key, or worker by worker.
+// ofKeys keeps the measures that are computed per key or per worker.
 func ofKeys(m Measures) Measures {
 	return Measures{
 		Acquire: m.Acquire, Uncontended: m.Uncontended, Wait: m.Wait, Release: m.Release, Notified: m.Notified,

@@ -7,8 +7,8 @@ import (
 	"lockcheck/history"
 )
 
-// TestNearHolds: of a run of 10 s, the holds next to an overlap at 5 s are described, those that
-// it names first of all; so is one whose claim lasted until then.
+// TestNearHolds: in a run of 10 s with an overlap at 5 s, the holds next to the overlap are described,
+// including those that it names. So is a hold whose claim lasted until then.
 func TestNearHolds(t *testing.T) {
 	overlap := func(s *script) *script {
 		return s.acquire("w1", "a", 5000, 5001).acquire("w2", "b", 5020, 5021).release("b", 5030, 5031).release("a", 5040, 5041)

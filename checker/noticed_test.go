@@ -7,7 +7,7 @@ import (
 	"lockcheck/history"
 )
 
-// TestNoticed: what no property judges is counted, and what is like it is not.
+// TestNoticed checks that what no property judges is counted, and near misses are not.
 func TestNoticed(t *testing.T) {
 	idle := func() *script { return newScript().acquire("w1", "a", 10, 11).release("a", 20, 21) }
 	for _, c := range []struct {
@@ -32,7 +32,7 @@ func TestNoticed(t *testing.T) {
 	}
 }
 
-// TestShut: of a lock that only one worker ever gets nobody knows whether it keeps others out.
+// TestShut: if only one worker ever gets a lock, the run does not show whether it keeps others out.
 func TestShut(t *testing.T) {
 	one := func() *script {
 		return newScript().acquire("w1", "a", 10, 11).busy("w2", "b", 15, 16, "").release("a", 20, 21).acquire("w1", "c", 30, 31).release("c", 40, 41)
@@ -55,7 +55,7 @@ func TestShut(t *testing.T) {
 	}
 }
 
-// TestIgnoredNothing: workers that were told to go on after a failed acquire, and never could.
+// TestIgnoredNothing has workers that were told to go on after a failed acquire, and never had one.
 func TestIgnoredNothing(t *testing.T) {
 	s := func() *script {
 		s := newScript().with(func(h *history.Header) { h.Parameters = map[string]string{IgnoreFailedAcquire: "true"} })

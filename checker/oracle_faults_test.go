@@ -7,18 +7,18 @@ import (
 	"lockcheck/history"
 )
 
-// doubt is how far off, in ns, the record may be about when a fault was in force.
+// doubt is the uncertainty, in ns, of the recorded times of a fault.
 const doubt = 3e6
 
-// states: what kept the earlier holder from noticing, from the end of what its client
-// vouched for until the next grant.
+// states checks what kept the earlier holder from noticing, from the end of its client's validity to the next
+// grant.
 func (o *oracle) states() {
 	for _, v := range o.results.of(MutualExclusion).Violations {
 		a, b := o.record.byID[v.Grants[0]], o.record.byID[v.Grants[1]]
 		window := simulation.Interval{From: min(a.deadline(), b.answered), To: b.answered}
 		unknown := o.world.Session || o.world.Lease == 0
 		if unknown {
-			window.From = min(a.asked, b.answered) // where its client stopped to vouch for it is not known
+			window.From = min(a.asked, b.answered) // when its client stopped vouching for the grant is not known
 		}
 		stops := o.truth.Stopped[a.worker]
 		cuts := slices.Concat(o.truth.Cut[a.worker], o.truth.Away)
@@ -40,14 +40,14 @@ func wider(i simulation.Interval, by int64) simulation.Interval {
 	return simulation.Interval{From: i.From - by, To: i.To + by}
 }
 
-// certainly says that one of the intervals meets another beyond doubt.
+// certainly says that one of the intervals overlaps another one beyond doubt.
 func certainly(all []simulation.Interval, i simulation.Interval) bool {
 	return slices.ContainsFunc(all, func(x simulation.Interval) bool {
 		return x.From+doubt <= i.To && x.To-doubt >= i.From && x.To-x.From > 2*doubt
 	})
 }
 
-// stuck: a lock that nobody holds and nobody is granted, though somebody asks all the time.
+// stuck checks for a lock that no worker holds and no worker is granted although one asks all the time.
 func (o *oracle) stuck() {
 	if o.world.Jam == 0 {
 		return
@@ -61,13 +61,13 @@ func (o *oracle) stuck() {
 		if a.granted() {
 			since = max(since, a.over())
 			if _, dead := o.record.killed[a.worker]; !dead && a.unfinished() {
-				since = o.record.end // it may be at work
+				since = o.record.end // the worker may be at work
 			}
 		}
 	}
 	h := o.record.header
 	limit := int64(h.Lease + h.Grace + LivenessGrace)
-	possible := int64(0) // for so long somebody may have held it who never learned that
+	possible := int64(0) // how long workers may have held the lock without learning of it
 	for _, a := range o.record.grants {
 		if !a.granted() && (h.Session || o.world.Loss > 0 || a.answered-a.asked > int64(h.Lease)*9/10) && a.answered > since {
 			possible += a.answered - a.asked + int64(h.Lease)
@@ -78,7 +78,7 @@ func (o *oracle) stuck() {
 	}
 }
 
-// coverage: which faults were real, and met whom.
+// coverage checks which faults were real, and which holders or calls they hit.
 func (o *oracle) coverage() {
 	for _, f := range o.results.Faults {
 		stages := make(map[history.Stage]history.Fault)
@@ -104,7 +104,7 @@ func (o *oracle) coverage() {
 	}
 }
 
-// met says whether a fault met anybody, as docs/verdicts.md has it.
+// met says whether a fault hit any worker or call, by the rules of docs/verdicts.md.
 func (o *oracle) met(f FaultCoverage, during simulation.Interval) bool {
 	victim := f.Targets[0]
 	worker := slices.Contains(o.record.header.Workers, victim)
@@ -116,7 +116,7 @@ func (o *oracle) met(f FaultCoverage, during simulation.Interval) bool {
 			return a.worker == victim && a.asked >= 0 && a.asked <= during.From && o.past(a.answered) >= during.To
 		})
 	case f.Kind == history.DelayWrite:
-		return f.Exercised // whom it met is the grant of the write, which has its own test
+		return f.Exercised // the grant of the delayed write decides, which has its own test
 	case f.Kind == history.Partition:
 		return o.dropped(f.ID) > 0
 	case f.Kind == history.Clock:
@@ -125,15 +125,16 @@ func (o *oracle) met(f FaultCoverage, during simulation.Interval) bool {
 	return o.called(during)
 }
 
-// held says whether a worker, "" for any, held a lock meanwhile.
+// held says whether a worker, "" for any, held a lock in an interval.
 func (o *oracle) held(worker string, during simulation.Interval) bool {
 	return slices.ContainsFunc(o.record.grants, func(a *attempted) bool {
 		return a.granted() && (worker == "" || a.worker == worker) && a.answered <= during.To && a.over() >= during.From
 	})
 }
 
-// heldFromOthers says whether a worker held a lock meanwhile that as many others as it permits asked for or held
-// then, or before it was back; where there is nobody else it need only have held one.
+// heldFromOthers says whether a worker held a lock in an interval that enough others wanted. Enough are as
+// many as the lock permits, asking for it or holding it then or before the worker was back. Without other
+// workers a hold is enough.
 func (o *oracle) heldFromOthers(worker string, during simulation.Interval) bool {
 	alone := len(o.record.header.Workers) <= 1
 	return slices.ContainsFunc(o.record.grants, func(h *attempted) bool {
@@ -153,7 +154,7 @@ func (o *oracle) heldFromOthers(worker string, during simulation.Interval) bool 
 	})
 }
 
-// called says whether a call to the service was open meanwhile.
+// called says whether a call to the service was open in an interval.
 func (o *oracle) called(during simulation.Interval) bool {
 	open := func(from, to int64) bool { return from >= 0 && from <= during.To && o.past(to) >= during.From }
 	return slices.ContainsFunc(o.record.grants, func(a *attempted) bool {
@@ -162,15 +163,15 @@ func (o *oracle) called(during simulation.Interval) bool {
 	})
 }
 
-// unfinished says of the last thing that a worker did under a grant that it was none: it
-// held the lock, or had a call open.
+// unfinished says that the last thing that a worker did under a grant did not end: it held the lock, or had a
+// call open.
 func (a *attempted) unfinished() bool {
 	open := func(c operation) bool { return c.to < 0 }
 	return a.answered < 0 || a.granted() && len(a.releases)+len(a.lost) == 0 ||
 		slices.ContainsFunc(a.releases, open) || slices.ContainsFunc(a.renewals, open)
 }
 
-// past is the end of a call, that of the history for one without.
+// past is the end of a call, or the end of the history for a call without one.
 func (o *oracle) past(to int64) int64 {
 	if to < 0 {
 		return o.record.end

@@ -10,24 +10,25 @@ import (
 	"lockcheck/history"
 )
 
-// oracle holds the results of the checkers against the truth of a simulation and against
-// what the record shows by definitions of its own.
+// oracle compares the results of the checkers with the truth of a simulation and with its own definitions on
+// the record.
 type oracle struct {
 	world   simulation.World
 	truth   *simulation.Truth
 	record  *record
 	results Results
-	wrong   map[string]string // what does not agree, by kind
-	// searched is of how many keys all orders were tried, and illegal of how many none was legal.
+	wrong   map[string]string // disagreements, by kind
+	// searched is the number of keys of which all orders were tried; illegal is the number of keys without a
+	// legal order.
 	searched, illegal int
 }
 
-// disagree returns what is not as it must be, by kind; nothing if all is well.
+// disagree returns the disagreements with the truth, by kind; empty if there are none.
 func disagree(w simulation.World, h *history.History, truth *simulation.Truth) map[string]string {
 	return ask(w, h, truth, Check(h, Options{})).wrong
 }
 
-// ask holds results against the truth.
+// ask compares results with the truth.
 func ask(w simulation.World, h *history.History, truth *simulation.Truth, results Results) *oracle {
 	o := &oracle{world: w, truth: truth, record: recordOf(h), results: results, wrong: make(map[string]string)}
 	o.record.misled = truth.Wrong["token"]+truth.Wrong["double"] > 0
@@ -58,7 +59,7 @@ func (o *oracle) fail(kind, what string, args ...any) {
 	}
 }
 
-// rightService: of a service that did nothing wrong nothing is said.
+// rightService: a service that did nothing wrong must not be accused.
 func (o *oracle) rightService() {
 	service := 0
 	for _, n := range o.serviceWrong() {
@@ -77,7 +78,7 @@ func (o *oracle) rightService() {
 	}
 }
 
-// serviceWrong is what the service did wrong, without what the resource did.
+// serviceWrong is what the service did wrong, without the errors of the resource.
 func (o *oracle) serviceWrong() map[string]int {
 	service := make(map[string]int)
 	for what, n := range o.truth.Wrong {
@@ -110,7 +111,7 @@ func (o *oracle) overlaps() {
 		}
 	}
 	if (o.world.Session || o.world.Lease == 0) && len(o.record.order) > 0 || o.world.Permits > 1 {
-		return // until when it vouched for a lock is in no event
+		return // until when a client vouched for a lock is in no event
 	}
 	doubleGrants := 0
 	for _, p := range pairs {
@@ -132,15 +133,15 @@ func names(pairs [][2]*attempted) string {
 	return fmt.Sprintf("%d: %s", len(pairs), strings.Join(all, ", "))
 }
 
-// usurped says that the service let the worker of x, whom it never notified, have what y had
-// and had lost by no fault: somebody else's release is as good an explanation.
+// usurped says that the service let the worker of x take what y had, without telling the worker of x that it
+// had a grant, and that y lost it by no fault. A release by another worker is an equally good explanation.
 func (o *oracle) usurped(x, y *simulation.Grant) bool {
 	bad := []simulation.End{simulation.Early, simulation.Forgotten, simulation.Denied, simulation.Taken}
 	return !o.record.byID[x.ID].granted() && (slices.Contains(bad, y.Ended) || slices.Contains(x.Excluded, y.ID))
 }
 
-// releases: a release is wrong if another was granted the lock after the one that is
-// released, before the release, and holds it still. Each counts once.
+// releases: a release is wrong if another worker was granted the lock after the released grant and before the
+// release, and still holds it. Each release counts once.
 func (o *oracle) releases() {
 	f := o.results.of(NoWrongRelease)
 	if o.world.Permits > 1 {
@@ -172,7 +173,7 @@ func (o *oracle) releases() {
 	}
 }
 
-// tokens: each grant whose token is not higher than that of one before it.
+// tokens: each grant whose token is not higher than that of an earlier one is wrong.
 func (o *oracle) tokens() {
 	if !o.record.counts() {
 		return
@@ -211,7 +212,7 @@ func (o *oracle) dead() {
 	}
 }
 
-// stale: a write of a grant after an access of a later one.
+// stale: a write of a grant after an access of a later grant is stale.
 func (o *oracle) stale() {
 	if o.world.Permits > 1 {
 		return
@@ -247,8 +248,8 @@ func (o *oracle) stale() {
 	}
 }
 
-// deceived says that the record itself tells the wrong order of two grants: of a service
-// that counts tokens wrongly, or that grants what cannot have ended.
+// deceived says that the record itself shows the wrong order of two grants. The service counts tokens
+// wrongly, or grants a lock whose previous grant cannot have ended.
 func (o *oracle) deceived(a, b *attempted) bool {
 	wrong := o.serviceWrong()
 	tokens := len(wrong) > 0 && a.token != 0 && b.token != 0 && a.token < b.token
@@ -299,7 +300,7 @@ func (o *oracle) updates() {
 	if u.LossEvents != l.events {
 		o.fail("loss events counted", "%d, want %+v", u.LossEvents, l)
 	}
-	// What was refused and is there may be taken for an update that nobody asked for.
+	// An element that was refused and is there may count as an update that nobody tried.
 	if u.Duplicated != l.twins || u.Phantom < l.phantoms || u.Phantom > l.phantoms+l.refused {
 		o.fail("twins and phantoms counted", "%d and %d, want %+v", u.Duplicated, u.Phantom, l)
 	}
@@ -319,8 +320,8 @@ func (l *ledger) counter(writes []history.Event, final history.Event) {
 	l.lost += max(0, int64(len(writes))-value)
 }
 
-// set adds up a key that has its elements. An update is lost by the first later write that
-// was computed without it.
+// set adds up a key that holds a set. An update is lost by the first later write that was computed without
+// it.
 func (l *ledger) set(r *record, key string, content []int64) {
 	writes := r.writes(key)
 	l.acknowledged += int64(len(writes))
@@ -356,7 +357,7 @@ func (l *ledger) set(r *record, key string, content []int64) {
 	}
 }
 
-// repeated: of each shared hold to which the resource showed two versions there is one incident.
+// repeated: each shared hold to which the resource showed two versions is one incident.
 func (o *oracle) repeated() {
 	if o.world.Workload != history.WorkloadReadWrite {
 		return

@@ -6,7 +6,7 @@ import (
 	"lockcheck/checker/simulation"
 )
 
-// causes: none that the truth contradicts.
+// causes: the truth contradicts no cause.
 func (o *oracle) causes() {
 	for _, p := range []Property{MutualExclusion, NoStaleWrite, NoLostUpdate} {
 		for _, v := range o.results.of(p).Violations {
@@ -15,8 +15,8 @@ func (o *oracle) causes() {
 			}
 			a, b := o.truth.Grants[v.Grants[0]], o.truth.Grants[v.Grants[1]]
 			why := o.excludes(v.Cause, a, b)
-			// An update is named before the one that overwrote it, whoever was granted first;
-			// and of two grants that were open at once the record may not tell.
+			// A lost update is named before the write that overwrote it, whichever grant came first. And if
+			// both acquires were open at once, the record may not tell the order.
 			if why != "" && (p == NoLostUpdate || !o.record.before(o.record.byID[a.ID], o.record.byID[b.ID])) {
 				why = o.excludes(v.Cause, b, a)
 			}
@@ -30,14 +30,14 @@ func (o *oracle) causes() {
 	}
 }
 
-// misplaced says that tokens tell the wrong order of two grants, of a service that counts
-// them wrongly or grants out of turn.
+// misplaced says that tokens show the wrong order of two grants, because the service counts them wrongly or
+// grants out of turn.
 func (o *oracle) misplaced(a, b *simulation.Grant) bool {
 	return o.record.misled && a.Token != b.Token && a.Token < b.Token != (a.Order < b.Order)
 }
 
-// crowd says why none of those who held a semaphore with the one that was too many can
-// have lost it: any of them may have been the one.
+// crowd says why no holder of a semaphore can have lost its permit by the cause of an incident; "" if one
+// can. Any of the holders next to the one too many may be the one that lost it.
 func (o *oracle) crowd(v Incident) (why string) {
 	b := o.record.byID[v.Grants[1]]
 	twice := slices.Contains([]string{CauseTwice, CauseClock, CauseServerLost, CauseServerFault}, v.Cause)
@@ -108,8 +108,8 @@ func (o *oracle) excludes(cause string, a, b *simulation.Grant) string {
 	return ""
 }
 
-// open says that two grants were asked for before either was answered, and that a worker was stopped or
-// cut off meanwhile: without tokens nobody knows whose answer was read late.
+// open says that both grants were asked for before either was answered, and that a worker was stopped or cut
+// off meanwhile. Without tokens nobody knows whose answer was read late.
 func (o *oracle) open(a, b *simulation.Grant) bool {
 	x, y := o.record.byID[a.ID], o.record.byID[b.ID]
 	during := simulation.Interval{From: min(x.answered, y.answered), To: max(x.answered, y.answered)}
@@ -117,14 +117,14 @@ func (o *oracle) open(a, b *simulation.Grant) bool {
 	return !o.world.Tokens && x.asked <= y.answered && y.asked <= x.answered && (silent(a.Worker) || silent(b.Worker))
 }
 
-// slow says that the answer to an acquire was on its way for longer than a lease: to whom the lock
-// was granted first only tokens tell then.
+// slow says that the answer to an acquire was in flight for longer than a lease. Then only tokens tell who
+// was granted the lock first.
 func (o *oracle) slow(g *simulation.Grant) bool {
 	return o.record.byID[g.ID].answered-g.Granted > int64(o.record.header.Lease)
 }
 
-// blurred says that the service, by an error of its own, ended a grant next to another one too early or
-// gave it too early: when that one can have begun the record does not tell.
+// blurred says that the service wrongly ended a grant next to a too early, or gave it too early. Then the
+// record does not tell when a can have begun.
 func (o *oracle) blurred(a *simulation.Grant) bool {
 	early := []simulation.End{simulation.Early, simulation.Forgotten, simulation.Denied, simulation.Taken}
 	return slices.ContainsFunc(o.truth.Order, func(g *simulation.Grant) bool {
@@ -136,7 +136,7 @@ func meets(all []simulation.Interval, i simulation.Interval) bool {
 	return slices.ContainsFunc(all, func(x simulation.Interval) bool { return x.From <= i.To && x.To >= i.From })
 }
 
-// order: what answers exclude each other a search over all orders says, too.
+// order: a search over all orders also excludes the answers that the checkers say exclude each other.
 func (o *oracle) order() {
 	f := o.results.of(Linearizability)
 	if f.Verdict == Undecided {

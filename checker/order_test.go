@@ -11,13 +11,13 @@ import (
 	"lockcheck/history"
 )
 
-// tokenScript hands out tokens.
+// tokenScript is a script of a lock with tokens.
 func tokenScript() *script {
 	return newScript().with(func(h *history.Header) { h.Tokens = true })
 }
 
-// TestTokenBehindAnError: a grant that is wrong in another way does not hide that the
-// tokens of others contradict each other.
+// TestTokenBehindAnError: a grant that is wrong in another way does not hide a contradiction between other
+// tokens.
 func TestTokenBehindAnError(t *testing.T) {
 	s := tokenScript().
 		acquireToken("w1", "b", 10, 20, 5).release("b", 21, 22).
@@ -28,8 +28,8 @@ func TestTokenBehindAnError(t *testing.T) {
 	want(t, s.check(t), FencingOrder, Undecided, 0)
 }
 
-// TestTokenBehindWaiters: those who wait at the same time, and are given higher tokens,
-// do not hide that one is lower than that of a grant before.
+// TestTokenBehindWaiters: simultaneous waiters that get rising tokens do not hide that a token is lower than
+// an earlier one.
 func TestTokenBehindWaiters(t *testing.T) {
 	waiting := func(token uint64) *script {
 		return tokenScript().acquireToken("w1", "a", 10, 11, 10).
@@ -40,7 +40,7 @@ func TestTokenBehindWaiters(t *testing.T) {
 	want(t, waiting(9).end().check(t), FencingOrder, Violation, 1)
 	want(t, waiting(11).end().check(t), FencingOrder, Valid, 0)
 
-	// Two answers that came late say nothing of when they were in force either.
+	// Two late answers do not tell when their grants were in force either.
 	late := func(token uint64) *script {
 		return tokenScript().acquireToken("w1", "a", 10, 11, 10).release("a", 12, 13).
 			acquireToken("w3", "c", 14, 400, 20).acquireToken("w4", "d", 15, 401, 21).
@@ -50,8 +50,8 @@ func TestTokenBehindWaiters(t *testing.T) {
 	want(t, late(11).end().check(t), FencingOrder, Valid, 0)
 }
 
-// TestTokensCounted: each grant with a wrong token counts once, on however many keys. Of
-// waiters in a queue none counts for certain.
+// TestTokensCounted: each grant with a wrong token counts once, whatever the number of keys. For waiters in a
+// queue no wrong token is certain.
 func TestTokensCounted(t *testing.T) {
 	queue := tokenScript().with(session)
 	queue.header.Workers = nil
@@ -74,8 +74,8 @@ func TestTokensCounted(t *testing.T) {
 	want(t, keys.end().check(t), FencingOrder, Violation, 150)
 }
 
-// TestTokensAgainstPairs: whatever order they come in, tokens are found wrong if and only
-// if comparing all pairs finds them wrong.
+// TestTokensAgainstPairs: in any order, tokens are found wrong if and only if comparing all pairs finds them
+// wrong.
 func TestTokensAgainstPairs(t *testing.T) {
 	wrong := 0
 	for seed := range histories(4000) {
@@ -103,7 +103,7 @@ func TestTokensAgainstPairs(t *testing.T) {
 	}
 }
 
-// waiting has workers wait at the same time, for long or not, and be given any tokens.
+// waiting has workers that wait at the same time, for long or not, and get arbitrary tokens.
 func waiting(random *rand.Rand) *script {
 	s := tokenScript()
 	some := func(most int) float64 { return float64(1 + random.IntN(most)) }
@@ -121,8 +121,8 @@ func waiting(random *rand.Rand) *script {
 	return s
 }
 
-// tokensWrongInPairs compares all pairs of grants by their answers. It returns those with a
-// lower token than one before them, and how many pairs have the same.
+// tokensWrongInPairs compares all pairs of grants by their answers. It returns the grants with a lower token
+// than an earlier one, and the number of pairs with equal tokens.
 func tokensWrongInPairs(r *run) (lower map[*attempt]bool, twins int) {
 	lower = make(map[*attempt]bool)
 	swapped := func(a, b *attempt) bool { return a.acquire.done < b.acquire.invoke && a.token > b.token }
@@ -145,7 +145,7 @@ func tokensWrongInPairs(r *run) (lower map[*attempt]bool, twins int) {
 	return lower, twins
 }
 
-// TestLongKeys: what is too long for porcupine is judged by the order of grants.
+// TestLongKeys: a key that is too long for porcupine is judged by the order of grants.
 func TestLongKeys(t *testing.T) {
 	long := func() *script {
 		s := newScript()
@@ -165,7 +165,7 @@ func TestLongKeys(t *testing.T) {
 		t.Errorf("%s: %s", f.Verdict, told(f.Facts))
 	}
 	noBug(t, r)
-	// Grants of a semaphore have no order that could take the place of porcupine.
+	// Grants of a semaphore have no order that could replace porcupine.
 	shared := func(s *script) *script { return s.with(func(h *history.Header) { h.Permits = 2 }) }
 	r = shared(long()).end().check(t)
 	if f := r.of(Linearizability); f.Verdict != Undecided || !strings.Contains(told(f.Facts), "kind:porcupine-silent,keys:[k0]") {
@@ -179,7 +179,7 @@ func TestLongKeys(t *testing.T) {
 	want(t, shared(newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 12, 13)).end().check(t), Linearizability, Valid, 0)
 }
 
-// TestOverwriters compares with a search for each lost update.
+// TestOverwriters compares with a scan for each lost update.
 func TestOverwriters(t *testing.T) {
 	for seed := range histories(2000) {
 		random := rand.New(rand.NewPCG(seed, 12))
@@ -210,7 +210,7 @@ func TestOverwriters(t *testing.T) {
 	}
 }
 
-// TestSameTokens: of grants with one token all but the first are wrong.
+// TestSameTokens: of grants with one token, all except the first are wrong.
 func TestSameTokens(t *testing.T) {
 	s := tokenScript()
 	for i, from := range []float64{10, 11, 12} {

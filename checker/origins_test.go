@@ -2,8 +2,8 @@ package checker
 
 import "testing"
 
-// TestIncidents: all that one fault let happen is one incident; what no fault explains is one
-// for each grant that it happened to.
+// TestIncidents: everything that one fault caused is one incident. Without an explaining fault there is one
+// incident for each grant that was violated.
 func TestIncidents(t *testing.T) {
 	stale := func(s *script) *script {
 		return s.acquire("w1", "a", 10, 11).read("a", 12, 0).acquire("w2", "b", 120, 121).read("b", 122, 0)

@@ -10,7 +10,7 @@ import (
 	"lockcheck/history"
 )
 
-// overlapping judges a script in which so many holds overlap.
+// overlapping judges a script with n overlaps.
 func (s *script) overlapping(t *testing.T, n int) Results {
 	t.Helper()
 	r, v := s.end().check(t), Valid
@@ -96,8 +96,8 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestGrantedMeanwhile: a lock that is granted to somebody while it is another one's for
-// certain is not said to exclude anybody, though nothing more is known of that one.
+// TestGrantedMeanwhile: a lock that is granted while another worker certainly has it is not called exclusive,
+// even if nothing more is known of that worker.
 func TestGrantedMeanwhile(t *testing.T) {
 	silent := func() *script { return newScript().acquire("w1", "a", 10, 11).read("a", 15, 0) }
 	next := func(s *script) *script { return s.acquire("w2", "b", 20, 21).release("b", 40, 41) }
@@ -126,8 +126,7 @@ func TestGrantedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestCrowded: of the holders of a semaphore, the one whose validity ended first is the one
-// who is too many.
+// TestCrowded: among the holders of a semaphore, the one whose validity ended first is the one too many.
 func TestCrowded(t *testing.T) {
 	crowd := func(end float64) *script { // w2 was granted first, and answered last
 		return newScript().with(func(h *history.Header) { h.Permits = 2 }).
@@ -151,9 +150,9 @@ func TestCrowded(t *testing.T) {
 	noBug(t, third)
 }
 
-// TestOverlapKinds: what is asked of one overlap must not be met by two.
+// TestOverlapKinds: two overlaps must not together satisfy a condition on one overlap.
 func TestOverlapKinds(t *testing.T) {
-	// a is granted twice while w1 is paused; c is used after its expiry, healthy.
+	// The lock of a is granted again while w1 is paused; c is used after its expiry by a healthy worker.
 	r := newScript().acquire("w1", "a", 10, 11).pause("f1", 15, 60, "w1").acquire("w2", "b", 30, 31).release("b", 40, 41).release("a", 61, 62).
 		acquire("w3", "c", 210, 211).acquire("w4", "d", 320, 321).release("d", 340, 341).notHeld("c", 350, 351).end().check(t)
 	for _, c := range []struct {
@@ -218,8 +217,8 @@ func TestHoldEnds(t *testing.T) {
 	}
 }
 
-// TestRefusedForAnotherKey: a service that names the holder of another lock is wrong,
-// and all checkers see it.
+// TestRefusedForAnotherKey: a service that names the holder of another lock is wrong, and all checkers see
+// it.
 func TestRefusedForAnotherKey(t *testing.T) {
 	r := newScript().acquire("w1", "a", 10, 11, "k1").busy("w2", "b", 20, 21, "a").release("a", 30, 31).
 		acquire("w3", "c", 20, 22).release("c", 30, 31).end().check(t)

@@ -8,8 +8,8 @@ import (
 	"lockcheck/history"
 )
 
-// TestBetween: of a double grant it is said what another attempt left between the two grants, and
-// nothing of what was there before or came after.
+// TestBetween: for a double grant the finding names what another attempt left between the two grants. It
+// names nothing from before or after.
 func TestBetween(t *testing.T) {
 	unknown := history.Event{Type: history.Info, Error: "timeout"}
 	gaveUp := func(from, to float64) func(*script) *script {
@@ -58,7 +58,7 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// TestLastHold: of a stuck lock it is said who had it last, and what may have kept it since.
+// TestLastHold: for a stuck lock the finding names the last holder and what may have blocked the lock since.
 func TestLastHold(t *testing.T) {
 	unknown := history.Event{Type: history.Info, Error: "timeout"}
 	refused := func(holder string) func(*script) *script {

@@ -13,7 +13,7 @@ import (
 	"lockcheck/history"
 )
 
-// pool is the script of a semaphore, whose workers read twice.
+// pool is the script of a semaphore whose workers read twice.
 func pool(permits int) *script {
 	return newScript().with(func(h *history.Header) { h.Permits, h.Workload = permits, history.WorkloadSemaphore })
 }
@@ -23,7 +23,7 @@ func (s *script) stay(worker, grant string, from, to float64) *script {
 	return s.acquire(worker, grant, from-1, from).read(grant, from+0.25, 0).read(grant, to-0.25, 0).release(grant, to, to+1)
 }
 
-// numbered numbers what the resource recorded, in the order of time.
+// numbered numbers the accesses of the resource in the order of time.
 func (s *script) numbered() *script {
 	slices.SortStableFunc(s.events, func(a, b history.Event) int { return cmp.Compare(a.Time, b.Time) })
 	seq := int64(0)
@@ -36,8 +36,7 @@ func (s *script) numbered() *script {
 	return s
 }
 
-// TestSemaphore has the smallest histories of a semaphore, and next to each bad one a similar one
-// that is good.
+// TestSemaphore has the smallest histories of a semaphore, and for each bad one a similar good one.
 func TestSemaphore(t *testing.T) {
 	two := func() *script { return pool(2).stay("w1", "a", 10, 40).stay("w2", "b", 20, 50) }
 	for _, c := range []struct {
@@ -85,7 +84,7 @@ func TestSemaphore(t *testing.T) {
 	want(t, pool(4).stay("w1", "a", 10, 40).end().check(t), MutualExclusion, Undecided, 0)
 }
 
-// TestPermitLeft: who waits while a permit is left is stuck, though another one is held.
+// TestPermitLeft: a worker that waits while a permit is left is stuck, although another permit is held.
 func TestPermitLeft(t *testing.T) {
 	for permits, v := range map[int]Verdict{1: Valid, 2: Violation} {
 		r := pool(permits).acquire("w1", "a", 9, 10).
@@ -100,7 +99,8 @@ func TestPermitLeft(t *testing.T) {
 	}
 }
 
-// TestPermitsGranted: who waits for long while others are granted the permits that are left is not stuck.
+// TestPermitsGranted: a worker that waits for long while others are granted the remaining permits is not
+// stuck.
 func TestPermitsGranted(t *testing.T) {
 	granted := func() *script {
 		return pool(2).stay("w1", "a", 100, 200).stay("w1", "b", 900, 1000).stay("w1", "c", 1700, 1800)
@@ -118,7 +118,7 @@ func TestPermitsGranted(t *testing.T) {
 	}
 }
 
-// TestCrowdReadLate: of too many that one is over whose answer was read late.
+// TestCrowdReadLate: of too many holders, the one that read its answer late was over.
 func TestCrowdReadLate(t *testing.T) {
 	r := pool(2).pause("f1", 5, 160, "w1").acquire("w1", "c", 1, 160).acquire("w2", "a", 80, 81).acquire("w3", "b", 109, 110).
 		notHeld("c", 170, 171).release("a", 175, 176).release("b", 200, 201).end().check(t)
@@ -128,7 +128,8 @@ func TestCrowdReadLate(t *testing.T) {
 	}
 }
 
-// TestCrowdNextToLongWait: who was over is named, and not one that shared the lock by right and had waited long for it.
+// TestCrowdNextToLongWait: the incident names the holder whose hold was over, and not one that rightly held a
+// permit after a long wait.
 func TestCrowdNextToLongWait(t *testing.T) {
 	r := pool(2).acquire("w1", "x", 59, 60).acquire("w2", "a", 108, 110).
 		try("w3", "h", 1, 165, history.Event{Type: history.OK, Until: ms(265)}).release("a", 200, 201).notHeld("x", 250, 251).release("h", 300, 301).end().check(t)
@@ -138,8 +139,8 @@ func TestCrowdNextToLongWait(t *testing.T) {
 	}
 }
 
-// TestSilentHolders: whether there are too many nobody can say where as many as are permitted hold, and leave no
-// further trace.
+// TestSilentHolders: if as many workers as permitted hold the lock and leave no further trace, nobody can say
+// whether there are too many.
 func TestSilentHolders(t *testing.T) {
 	for permits, v := range map[int]Verdict{1: Undecided, 2: Undecided, 3: Valid} {
 		s := pool(permits).with(func(h *history.Header) { h.Lease = 10 * time.Second })
@@ -153,7 +154,7 @@ func TestSilentHolders(t *testing.T) {
 	}
 }
 
-// TestPauseWithPermitLeft: a holder that is stopped keeps nobody out while there are permits for the others.
+// TestPauseWithPermitLeft: a stopped holder keeps nobody out while permits are left.
 func TestPauseWithPermitLeft(t *testing.T) {
 	for permits, exercised := range map[int]bool{1: true, 2: false} {
 		s := pool(permits).acquire("w1", "a", 9, 10).pause("f1", 20, 200, "w1").stay("w2", "b", 130, 140).notHeld("a", 210, 211)
@@ -163,7 +164,7 @@ func TestPauseWithPermitLeft(t *testing.T) {
 	}
 }
 
-// TestCrowdLength: there are too many until so many have left that the others are permitted.
+// TestCrowdLength: there are too many holders until enough of them have left.
 func TestCrowdLength(t *testing.T) {
 	r := pool(2).stay("w1", "a", 10, 70).stay("w2", "b", 20, 45).stay("w3", "c", 30, 60).numbered().end().check(t)
 	if s := r.Overlaps; s.Longest != 15e6 || s.Total() != 1 {
@@ -171,8 +172,8 @@ func TestCrowdLength(t *testing.T) {
 	}
 }
 
-// TestCrowdOfValid: too many within their validity are a double grant, whoever else has outlived
-// his.
+// TestCrowdOfValid: too many holders within their validity are a double grant, even if another holder has
+// outlived its validity.
 func TestCrowdOfValid(t *testing.T) {
 	crowd := func() *script { return pool(2).acquire("w1", "a", 9, 10).stay("w2", "b", 112, 150) }
 	for class, s := range map[string]*script{
@@ -188,8 +189,8 @@ func TestCrowdOfValid(t *testing.T) {
 	}
 }
 
-// TestCrowdWithoutPermit: of too many the one is named whose grant the service said was gone, also
-// where that may be the answer to a request that was sent again.
+// TestCrowdWithoutPermit: of too many holders the incident names the one whose grant the service said was
+// gone. That holds even if the answer may belong to a repeated request.
 func TestCrowdWithoutPermit(t *testing.T) {
 	for name, add := range map[string]func(*script) *script{
 		"refused": func(s *script) *script { return s },
@@ -208,7 +209,7 @@ func TestCrowdWithoutPermit(t *testing.T) {
 	}
 }
 
-// TestWitness: what the resource saw and no hold shows is a bug in lockcheck.
+// TestWitness: if the resource saw more workers inside than the holds show, that is a bug in lockcheck.
 func TestWitness(t *testing.T) {
 	r := newRun(pool(2).stay("w1", "a", 10, 40).stay("w2", "b", 20, 50).stay("w3", "c", 30, 60).numbered().end().history(t))
 	if got := r.unheld(findOverlaps(r)); len(got) != 0 {
@@ -224,7 +225,7 @@ func TestWitness(t *testing.T) {
 	want(t, dead, MutualExclusion, Valid, 0)
 }
 
-// TestCrowdedOverTime counts those who come in while there are too many, at each point of time.
+// TestCrowdedOverTime counts, at each point of time, the workers that come in while there are too many.
 func TestCrowdedOverTime(t *testing.T) {
 	crowded := 0
 	for seed := range histories(1500) {
@@ -232,7 +233,7 @@ func TestCrowdedOverTime(t *testing.T) {
 		permits := 2 + rng.IntN(2)
 		s := pool(permits)
 		var starts, ends []int
-		for w := range 5 { // of whom each comes up to three times
+		for w := range 5 { // each worker comes up to three times
 			worker, at := fmt.Sprintf("w%d", w+1), rng.IntN(12)
 			for i := range 1 + rng.IntN(3) {
 				from := at + 1 + rng.IntN(4)
@@ -267,7 +268,7 @@ func TestCrowdedOverTime(t *testing.T) {
 	}
 }
 
-// TestSimulatedSemaphores holds the checkers against simulated semaphores that know the truth.
+// TestSimulatedSemaphores compares the checkers with simulated semaphores that know the truth.
 func TestSimulatedSemaphores(t *testing.T) {
 	kinds, tooMany, stuck := make(map[string]string), 0, 0
 	for seed := range histories(1000) {

@@ -18,7 +18,7 @@ import (
 // more multiplies the number of random histories: go test ./checker -more 20.
 var more = flag.Uint64("more", 1, "how many times as many random histories to try")
 
-// histories is how many to try where so many are usual: a tenth with -short.
+// histories is the number of random histories to try: a tenth of the usual number with -short.
 func histories(usual uint64) uint64 {
 	if testing.Short() {
 		usual /= 10
@@ -43,7 +43,7 @@ func TestOverlapAgainstBruteForce(t *testing.T) {
 		}
 		h := &history.History{Header: s.header, Events: s.events}
 		r := newRun(h)
-		var got []string // few enough for all of them to be listed
+		var got []string // few enough to be all listed
 		found := findOverlaps(r)
 		for _, v := range found.first() {
 			grants := slices.Sorted(slices.Values(v.Grants))
@@ -140,8 +140,7 @@ func TestUpdatesAgainstStore(t *testing.T) {
 	}
 }
 
-// busyRun is a simulated run of several keys in which the service may be wrong, with faults
-// of workers.
+// busyRun is a simulated run on several keys with faults of workers, whose service may be wrong.
 func busyRun(seed uint64) *history.History {
 	h, _ := simulation.Run(seed, busyWorld(seed))
 	return h
@@ -153,7 +152,7 @@ func busyWorld(seed uint64) simulation.World {
 	return w
 }
 
-// besides is another run of the same kind of lock, without faults.
+// others is another run of the same kind of lock, without faults.
 func others(seed uint64) *history.History {
 	w := busyWorld(seed)
 	w.Most = 0
@@ -273,8 +272,8 @@ func encode(t *testing.T, r Results) string {
 	return string(text)
 }
 
-// TestOrderOfEqualTimes: the file has events in order of arrival, which says
-// nothing about processes that stamped the same time.
+// TestOrderOfEqualTimes: the file has events in the order of arrival. That says nothing about processes that
+// recorded the same time.
 func TestOrderOfEqualTimes(t *testing.T) {
 	for seed := range histories(300) {
 		h := busyRun(seed)
@@ -300,7 +299,7 @@ func TestOrderOfEqualTimes(t *testing.T) {
 	}
 }
 
-// TestUnrelatedKey: what is found on a key does not depend on other keys.
+// TestUnrelatedKey: the findings on a key do not depend on other keys.
 func TestUnrelatedKey(t *testing.T) {
 	for seed := range histories(300) {
 		h := busyRun(seed)
@@ -313,7 +312,7 @@ func TestUnrelatedKey(t *testing.T) {
 	}
 }
 
-// merge adds other to h, with keys and workers of its own.
+// merge adds other to h, under different keys and workers.
 func merge(t *testing.T, h, other *history.History) *history.History {
 	both := &history.History{Header: h.Header, Events: slices.Clone(h.Events)}
 	both.Header.Workers = append(slices.Clone(h.Header.Workers), "x1", "x2", "x3", "x4")
@@ -348,17 +347,17 @@ func merge(t *testing.T, h, other *history.History) *history.History {
 	return both
 }
 
-// ofTheRest is what was found on keys that were not added.
+// ofTheRest returns the incidents on keys that were not added.
 func ofTheRest(r Results) []Incident {
 	var all []Incident
 	for _, f := range r.Findings {
 		for _, v := range f.Violations {
 			if strings.HasPrefix(v.Key, "k") {
 				if v.Class == classEndedEarly {
-					v.Kind, v.Figures = "", IncidentFigures{} // they tell whether an end lies beyond that of the history
+					v.Kind, v.Figures = "", IncidentFigures{} // these tell whether an end lies beyond that of the history
 				}
 				if v.Explanation != nil {
-					v.Explanation = &Explanation{Key: v.Explanation.Key, Holder: v.Explanation.Holder, Next: v.Explanation.Next} // as LeaseEnd does
+					v.Explanation = &Explanation{Key: v.Explanation.Key, Holder: v.Explanation.Holder, Next: v.Explanation.Next} // so does LeaseEnd
 				}
 				all = append(all, v)
 			}
@@ -367,9 +366,9 @@ func ofTheRest(r Results) []Incident {
 	return all
 }
 
-// TestViolationsStay: what was found in a prefix stays found, of what depends on nothing
-// but what happened so far. Liveness and linearizability may turn out to be excused by
-// what comes: a fault that was still in force, an acquire that failed after all.
+// TestViolationsStay: what was found in a prefix stays found, if it depends only on what happened so far.
+// Liveness and linearizability are exempt, because later events may excuse them: a fault that was still in
+// force, or an acquire that failed after all.
 func TestViolationsStay(t *testing.T) {
 	lasting := []Property{MutualExclusion, NoExpiredGrant, NoWrongRelease, NoStaleWrite, FencingOrder}
 	found := 0
@@ -391,7 +390,7 @@ func TestViolationsStay(t *testing.T) {
 	}
 }
 
-// TestPrefixes: whatever a killed run leaves can be judged, and is never valid.
+// TestPrefixes: every prefix that a killed run may leave can be judged, and is never valid.
 func TestPrefixes(t *testing.T) {
 	for seed := range histories(40) {
 		h := busyRun(seed)

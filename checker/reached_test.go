@@ -7,8 +7,7 @@ import (
 	"lockcheck/history"
 )
 
-// situations are what simulations must get into again and again: in most of them a history
-// was once judged wrongly.
+// situations are what simulations must regularly get into. In most of them a history was once judged wrongly.
 var situations = map[string]func(o *oracle) bool{
 	"a write of a dead worker arrived": func(o *oracle) bool {
 		return slices.ContainsFunc(o.record.accesses, func(e history.Event) bool {
@@ -98,7 +97,7 @@ func (o *oracle) anyGrant(is func(*simulation.Grant) bool) bool {
 	return slices.ContainsFunc(o.truth.Order, is)
 }
 
-// read says that a worker learned of a grant; unread, that it did when the grant was over.
+// read says that a worker learned of a grant; unread says that it did so when the grant was over.
 func (o *oracle) read(g *simulation.Grant) bool {
 	a := o.record.byID[g.ID]
 	return a != nil && a.granted()
@@ -108,7 +107,7 @@ func (o *oracle) unread(g *simulation.Grant) bool {
 	return o.read(g) && g.EndedAt < o.record.byID[g.ID].answered
 }
 
-// twoHolds says whether two holds that meet, the second in its beginning, are so.
+// twoHolds says whether are is true of any two holds of which the second begins during the first.
 func (o *oracle) twoHolds(are func(a, b *attempted) bool) bool {
 	return slices.ContainsFunc(o.record.grants, func(a *attempted) bool {
 		return a.granted() && slices.ContainsFunc(o.record.grants, func(b *attempted) bool {

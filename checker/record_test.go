@@ -7,8 +7,7 @@ import (
 	"lockcheck/history"
 )
 
-// record is a history read once more, without anything of the checkers, for what is held
-// against them.
+// record is an independent reading of a history, which uses nothing of the checkers, to compare them with.
 type record struct {
 	header   history.Header
 	grants   []*attempted // by their first event
@@ -16,12 +15,12 @@ type record struct {
 	accesses []history.Event // that the resource accepted
 	refused  []history.Event
 	final    map[string]history.Event
-	killed   map[string]int64 // when it began to be killed at the earliest
+	killed   map[string]int64 // earliest time of the kill
 	faults   map[string][]history.Fault
 	order    []string // of faults
 	end      int64
 	misled   bool // its tokens do not tell the order of grants
-	right    bool // nothing ended but by right
+	right    bool // no grant ended wrongly
 }
 
 // attempted is one attempt to acquire. Times that are not known are -1.
@@ -36,7 +35,7 @@ type attempted struct {
 	renewals        []operation
 	releases        []operation
 	lost            []history.Event
-	lastSeen        int64 // the last of life
+	lastSeen        int64 // last evidence that the worker acted under the grant
 }
 
 type operation struct {
@@ -50,7 +49,7 @@ func recordOf(h *history.History) *record {
 		header: h.Header, byID: make(map[string]*attempted), final: make(map[string]history.Event),
 		killed: make(map[string]int64), faults: make(map[string][]history.Fault),
 	}
-	for _, e := range h.Events { // a stage is told after it began
+	for _, e := range h.Events { // a stage is recorded after it began
 		if r.end = max(r.end, e.Time); e.Fault != nil {
 			r.fault(*e.Fault)
 		}
@@ -93,7 +92,7 @@ func (r *record) access(e history.Event) {
 	default:
 		r.accesses = append(r.accesses, e)
 		if a := r.byID[e.Grant]; a != nil {
-			until := e.Time // what arrives from the dead was sent before they died
+			until := e.Time // an access from a dead worker was sent before its death
 			if killed, dead := r.killed[a.worker]; dead {
 				until = min(until, killed)
 			}
@@ -116,7 +115,7 @@ func (r *record) worker(e history.Event, current map[string]*attempted) {
 		c.lastSeen = max(c.lastSeen, e.Time)
 	}
 	if e.Type == history.Invoke && (e.F == history.Read || e.F == history.Write || e.F == history.Renew) {
-		a.lastSeen = max(a.lastSeen, e.Time) // an outer lock goes on while its worker takes another
+		a.lastSeen = max(a.lastSeen, e.Time) // an outer hold continues while its worker takes another lock
 	}
 	switch {
 	case e.F == history.Lost:
@@ -132,7 +131,7 @@ func (r *record) worker(e history.Event, current map[string]*attempted) {
 	}
 }
 
-// operate adds an event to operations that come one after the other.
+// operate adds an event to a sequence of consecutive operations.
 func operate(all []operation, e history.Event) []operation {
 	if e.Type == history.Invoke {
 		return append(all, operation{from: e.Time, to: -1})
@@ -144,7 +143,7 @@ func operate(all []operation, e history.Event) []operation {
 
 func (a *attempted) granted() bool { return a.outcome == history.OK }
 
-// released is the first release that was answered, nil for none.
+// released is the first release that was answered ok, nil for none.
 func (a *attempted) released() *operation {
 	for i := range a.releases {
 		if a.releases[i].outcome == history.OK {
@@ -169,7 +168,7 @@ func (a *attempted) over() int64 {
 	return max(end, a.answered)
 }
 
-// deadline is that of a client that computes one, else the end of the hold.
+// deadline is the end of the validity if the client computes one, else the end of the hold.
 func (a *attempted) deadline() int64 {
 	if a.until == 0 {
 		return a.over()
@@ -211,7 +210,7 @@ func (r *record) keys() []string {
 	return all
 }
 
-// writes returns those that the resource accepted on a key, in order.
+// writes returns the writes that the resource accepted on a key, in order.
 func (r *record) writes(key string) (all []history.Event) {
 	for _, e := range r.accesses {
 		if e.Key == key && e.F == history.Write {
@@ -221,8 +220,8 @@ func (r *record) writes(key string) (all []history.Event) {
 	return all
 }
 
-// before says that a certainly was granted before b: it was answered before the other was
-// asked for, or the tokens of a service that counts them say so.
+// before says that a was certainly granted before b: a was answered before b was asked for, or the tokens of
+// a service that counts them say so.
 func (r *record) before(a, b *attempted) bool {
 	if a.answered < b.asked {
 		return true
@@ -230,8 +229,8 @@ func (r *record) before(a, b *attempted) bool {
 	return r.counts() && !r.misled && b.answered >= a.asked && a.token != 0 && b.token != 0 && a.token < b.token
 }
 
-// disturbed says that a fault of the servers may have been in force meanwhile: it may have
-// ended a lease early.
+// disturbed says that a fault of the servers may have been in force in a time, and may have ended a lease
+// early.
 func (r *record) disturbed(from, to int64) bool {
 	for _, id := range r.order {
 		f := r.faults[id][0]
@@ -251,8 +250,8 @@ func (r *record) disturbed(from, to int64) bool {
 	return false
 }
 
-// earlier says that a was granted before b as far as the record tells: also if it can
-// have ended by the time that b was answered, and b not by the time that a was.
+// earlier says that a was granted before b as far as the record tells. That includes the case that a can have
+// ended by the answer to b, and b cannot have ended by the answer to a.
 func (r *record) earlier(a, b *attempted) bool {
 	if r.before(a, b) || r.before(b, a) {
 		return r.before(a, b)
@@ -274,15 +273,15 @@ func (r *record) ended(a *attempted, at int64) bool {
 // counts says that tokens tell the order of grants.
 func (r *record) counts() bool { return r.header.Tokens && r.header.Permits <= 1 }
 
-// together returns the pairs of holds that two workers had at once, as ids; of a semaphore
-// each hold with which there were more than it permits.
+// together returns the pairs of holds that two workers had at once, as ids. For a semaphore it returns one
+// pair for each hold that exceeded the permits.
 func (r *record) together() (pairs [][2]*attempted) {
 	for _, key := range r.keys() {
 		holds := r.holds(key)
 		for i, b := range holds {
 			var with [][2]*attempted
 			for _, a := range holds[:i] {
-				// A hold of no length counts if it lies within another one.
+				// A hold without length counts if it lies within another one.
 				if !(a.shared && b.shared) && a.over() > b.answered && (b.over() > b.answered || a.answered < b.answered) && (a.worker != b.worker || r.header.Permits > 1) {
 					with = append(with, [2]*attempted{a, b})
 				}

@@ -22,7 +22,7 @@ func readWriteScript() *script {
 	return newScript().with(func(h *history.Header) { h.Workload = history.WorkloadReadWrite })
 }
 
-// TestReadersAndWriters: readers share the lock with each other, and a writer with nobody.
+// TestReadersAndWriters: readers share the lock with each other, and a writer shares it with nobody.
 func TestReadersAndWriters(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -45,7 +45,7 @@ func TestReadersAndWriters(t *testing.T) {
 	}
 }
 
-// TestRefusedByReader: a busy answer may name any of the readers, and none that is gone.
+// TestRefusedByReader: a busy answer may name any current reader, and no former one.
 func TestRefusedByReader(t *testing.T) {
 	readers := func() *script {
 		return readWriteScript().share("w1", "a", 10, 11).share("w2", "b", 20, 21).release("a", 30, 31).release("b", 60, 61)
@@ -92,7 +92,7 @@ func TestRepeatableRead(t *testing.T) {
 	}
 }
 
-// TestReadOfDeadReader: a read that arrives when its reader is dead is none of its hold.
+// TestReadOfDeadReader: a read that arrives after the death of its reader does not belong to its hold.
 func TestReadOfDeadReader(t *testing.T) {
 	for name, c := range map[string]struct {
 		killed bool

@@ -7,8 +7,8 @@ import (
 	"lockcheck/history"
 )
 
-// TestUnlockedWrite: what is lost to a write without the lock has that for its cause, and is
-// told in words that name who wrote so.
+// TestUnlockedWrite: if a write without the lock destroys an update, that is the cause, and the explanation
+// names the writer.
 func TestUnlockedWrite(t *testing.T) {
 	for name, s := range map[string]*script{
 		"it overwrites":      newScript().acquire("w1", "a", 10, 11).read("a", 12, 0).busy("w2", "b", 13, 14, "a").read("b", 15, 0).write("a", 16, 1, 0, 1).write("b", 17, 2, 0, 2).final("k0", "[2]"),
@@ -37,13 +37,13 @@ func TestStaleWrite(t *testing.T) {
 	}
 	cas := func(s *script) *script { return s.with(func(h *history.Header) { h.Guard = "cas" }) }
 	match := func(s *script) *script { return s.with(func(h *history.Header) { h.Guard = "match" }) }
-	// The worker is stopped while it asks, and learns of its grant when the next is there.
+	// The worker is stopped while it asks, and learns of its grant when the next one exists.
 	late := func(first, second uint64) *script {
 		return newScript().with(func(h *history.Header) { h.Guard, h.Tokens = "fence", first > 0 }).
 			acquireToken("w1", "a", 10, 125, first).acquireToken("w2", "b", 111, 112, second).read("a", 126, 0).read("b", 130, 0)
 	}
-	// Its request was on its way for so long that another one came and went meanwhile; or else
-	// the answer was, after its lease had run out. Only a release that finds it tells.
+	// Either the request was in flight for so long that another grant came and went meanwhile, or the answer
+	// was, after its lease had run out. Only a release that reports the grant as gone tells which.
 	onItsWay := func(first, second uint64) *script {
 		return newScript().with(func(h *history.Header) { h.Tokens = first > 0 }).
 			acquireToken("w1", "a", 23, 174, first).acquireToken("w2", "b", 135, 141, second).write("b", 143, 1, 0, 1).release("b", 147, 153).write("a", 187, 2, 1, 2)
@@ -172,13 +172,13 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
-// TestForgottenCommit: where the lock's database keeps the data, what it answered for
-// and then lost is in none of its records; the workers know.
+// TestForgottenCommit: if the lock's database keeps the data, a commit that it answered and then lost is in
+// none of its records. Only the workers know of it.
 func TestForgottenCommit(t *testing.T) {
 	inDatabase := func(h *history.Header) { h.Guard = history.GuardDatabase }
 	counts := func(h *history.Header) { inDatabase(h); h.Workload = "counter" }
 	done, unsure := history.Event{Type: history.OK, Element: 1, Version: 1}, history.Event{Type: history.Info, Element: 1}
-	// a writes element 1 and b element 2, of which the record has at least the second.
+	// a writes element 1 and b element 2; the record has at least the second.
 	first := func(wrote history.Event) *script {
 		return newScript().acquire("w1", "a", 10, 11).do(history.Write, "a", 12, 13, wrote)
 	}

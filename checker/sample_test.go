@@ -8,8 +8,8 @@ import (
 	"lockcheck/internal/stats"
 )
 
-// burstRuns are samples of runs of a lock of which each fault loses all of its window with a
-// probability, and waits take about so long.
+// burstRuns are samples of runs in which each fault, with probability loses, loses all updates of its window.
+// Waits take about wait.
 func burstRuns(random *rand.Rand, runs int, loses float64, wait time.Duration) (all []Sample) {
 	for range runs {
 		s := Sample{Over: OverFaults}
@@ -30,7 +30,7 @@ func burstRuns(random *rand.Rand, runs int, loses float64, wait time.Duration) (
 	return all
 }
 
-// decided are the changes of two sets of runs, judged by themselves.
+// decided returns the changes between two sets of runs, judged without other tests.
 func decided(before, now []Sample) []Change {
 	all := Changes(before, now)
 	var each []*Change
@@ -50,8 +50,8 @@ func anyWorse(all []Change) bool {
 	return false
 }
 
-// TestChangesByChance: of sets that are alike, losses in bursts included, at most about one in
-// twenty is called worse, and one that is much worse is found.
+// TestChangesByChance: of sets that are alike, bursts of losses included, at most about one in twenty is
+// called worse. A set that is much worse is found.
 func TestChangesByChance(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const trials = 40
@@ -60,7 +60,7 @@ func TestChangesByChance(t *testing.T) {
 		runs            int
 		before, now     float64
 		slower          time.Duration
-		atLeast, atMost int // trials that are worse
+		atLeast, atMost int // number of trials that are called worse
 	}{
 		{"alike, in bursts", 5, 0.3, 0.3, 1, 0, 2},
 		{"alike, nothing lost", 5, 0, 0, 1, 0, 2},
@@ -80,7 +80,7 @@ func TestChangesByChance(t *testing.T) {
 	}
 }
 
-// TestChangesTooFew: what no number of differences could show is not compared, and says so.
+// TestChangesTooFew: too few units to show any difference are not compared, and the change says so.
 func TestChangesTooFew(t *testing.T) {
 	second, third := time.Second, 3*time.Second
 	one := func(d *time.Duration, n int) (all []Sample) {
@@ -117,7 +117,7 @@ func TestChangesTooFew(t *testing.T) {
 	}
 }
 
-// TestLeastFound: a share that is said to be found is, and none below it.
+// TestLeastFound: the share that leastFound reports is found, and no smaller one is.
 func TestLeastFound(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	before, now := burstRuns(random, 5, 0, time.Second), burstRuns(random, 5, 0, time.Second)

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestSchema2: histories of the corpus, all of which are of schema 1, in the words of
-// schema 2 are judged the same.
+// TestSchema2: the corpus has only histories of schema 1. Converted to schema 2 they are judged the same.
 func TestSchema2(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "schema2", "*.gz"))
 	if err != nil || len(files) < 3 {
@@ -41,8 +40,7 @@ func TestSchema2(t *testing.T) {
 	}
 }
 
-// TestResultsOfSchema1: results of the corpus as they were written in schema 1 are, but for
-// their sentences, those of today.
+// TestResultsOfSchema1: results of the corpus in schema 1 equal those of today, except for their sentences.
 func TestResultsOfSchema1(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "schema1", "*.gz"))
 	if err != nil || len(files) < 3 {
@@ -63,7 +61,7 @@ func TestResultsOfSchema1(t *testing.T) {
 		if err := json.Unmarshal(asJSON(t, entryOf(t, name).results), &now); err != nil {
 			t.Fatal(err)
 		}
-		now.Incidents = 0 // they did not count them
+		now.Incidents = 0 // schema 1 did not count them
 		if !reflect.DeepEqual(wordless(old), wordless(now)) {
 			t.Errorf("%s: %s", name, jsonDifferences("", fromJSON(t, asJSON(t, now)), fromJSON(t, asJSON(t, old))))
 		}

@@ -48,7 +48,7 @@ func (s *script) addNS(t int64, e history.Event) {
 	s.events = append(s.events, e)
 }
 
-// do writes an operation under a known grant; to < 0 leaves it without completion.
+// do writes an operation under a known grant; with to < 0 it has no completion.
 func (s *script) do(f history.Function, grant string, from, to float64, done history.Event) *script {
 	s.op++
 	e := s.grants[grant]
@@ -62,7 +62,7 @@ func (s *script) do(f history.Function, grant string, from, to float64, done his
 	return s
 }
 
-// try begins an attempt of a worker on k0, or on the key given.
+// try begins an attempt of a worker on k0, or on the given key.
 func (s *script) try(worker, grant string, from, to float64, done history.Event, key ...string) *script {
 	name := "k0"
 	if len(key) > 0 {
@@ -121,14 +121,14 @@ func (s *script) read(grant string, at float64, version int64) *script {
 	return s.access(history.Read, history.OK, grant, at, 0, 0, version)
 }
 
-// deferred says that a write under a grant was held back by a fault.
+// deferred records that a fault held back a write under a grant.
 func (s *script) deferred(grant string, at float64, fault string) *script {
 	g := s.grants[grant]
 	s.add(at, history.Event{Process: history.Resource, Type: history.Info, F: history.Deferred, Key: g.Key, Grant: grant, Client: g.Process, Note: fault})
 	return s
 }
 
-// caught says that the call of a grant that was begun last has stopped for a fault.
+// caught records that the last call of a grant was stopped for a fault.
 func (s *script) caught(grant string, at float64, fault string) *script {
 	e := s.grants[grant]
 	e.F, e.Type, e.Op, e.Note = history.Caught, history.Info, s.op, fault
@@ -138,7 +138,7 @@ func (s *script) caught(grant string, at float64, fault string) *script {
 
 func (s *script) then(change func(*script) *script) *script { return change(s) }
 
-// tryWrite is a write of a worker that is not known to have reached the resource.
+// tryWrite is a write of a worker that may not have reached the resource.
 func (s *script) tryWrite(grant string, at float64, element int64) *script {
 	s.op++
 	e := s.grants[grant]
@@ -169,7 +169,7 @@ func (s *script) stage(at float64, f history.Fault) *script {
 	return s
 }
 
-// fault goes through all five stages; it is in force from 1 ms after from to to.
+// fault goes through all five stages. It is in force from 1 ms after from until to.
 func (s *script) fault(f history.Fault, from, to float64) *script {
 	for _, st := range []struct {
 		stage    history.Stage
@@ -221,8 +221,8 @@ func (r Results) of(p Property) Finding { return r.Finding(p) }
 
 var milliseconds = regexp.MustCompile(`(\d+)000000\b`)
 
-// told is facts in a form to compare and to look for parts in: JSON without quotes, whole
-// milliseconds as such.
+// told formats facts for comparisons and substring searches: as JSON without quotes, with whole milliseconds
+// as such.
 func told(facts any) string {
 	text, err := json.Marshal(facts)
 	if err != nil {
@@ -231,7 +231,7 @@ func told(facts any) string {
 	return milliseconds.ReplaceAllString(strings.ReplaceAll(string(text), `"`, ""), "${1}ms")
 }
 
-// bug says that lockcheck found itself wrong.
+// bug says that lockcheck found a bug in itself.
 func (r Results) bug() bool {
 	return slices.ContainsFunc(r.of(Assumptions).Facts, func(f Fact) bool { return f.Kind.Bug() })
 }

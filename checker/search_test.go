@@ -6,27 +6,27 @@ import (
 	"lockcheck/history"
 )
 
-// search decides by trying all orders whether the answers about one key can have come from
-// one lock. It shares nothing with the checkers, keeps every operation, and lets what is
-// optional (lost requests, ends) happen or not.
+// search tries all orders to decide whether the answers about one key can have come from one lock. It shares
+// nothing with the checkers, keeps every operation, and lets optional operations (lost requests, ends) happen
+// or not.
 type search struct {
 	header history.Header
 	ops    []searchOp
 	grants []*attempted
 	seen   map[searchState]bool
-	// exact says that it allows no more than the model of the checkers: else only that
-	// nothing is legal is certain.
+	// exact says that the search allows no more than the model of the checkers. Otherwise only its "not
+	// legal" is certain.
 	exact, impossible bool
 }
 
 type searchOp struct {
-	f        history.Function // acquire, release; busy, notHeld, end
+	f        history.Function // acquire, release, busy, notHeld or end
 	grant    int
 	token    uint64
 	from, to int64
 	optional bool
 	worker   string // of an acquire
-	after    uint64 // the acquires that its worker had completed
+	after    uint64 // the acquires that its worker had completed before
 }
 
 const (
@@ -37,11 +37,11 @@ const (
 
 type searchState struct {
 	done    uint64
-	held    uint32 // grants
+	held    uint32 // bit set of grants
 	highest uint64
 }
 
-// mostOps is how many operations a search takes.
+// mostOps is the maximal number of operations of a search.
 const mostOps = 20
 
 // newSearch returns nil if the history of the key is too long.
@@ -65,7 +65,7 @@ func newSearch(r *record, key string) *search {
 			continue
 		}
 		if h := r.byID[a.holder]; h != nil && h.key != key && h.outcome != history.Fail {
-			n.impossible = n.impossible || h.granted() // who holds another key is in nobody's way
+			n.impossible = n.impossible || h.granted() // the holder of another key blocks nobody
 			n.exact = false
 		}
 		if i, known := places[a.holder]; known {
@@ -79,8 +79,8 @@ func newSearch(r *record, key string) *search {
 	return n
 }
 
-// inTurn has a worker that takes a lock again do so after it was granted it, if the times
-// are equal.
+// inTurn orders the acquires of a worker that takes a lock again: even at equal times the second follows the
+// grant of the first.
 func (n *search) inTurn() {
 	for i := range n.ops {
 		for j, o := range n.ops {
@@ -111,15 +111,14 @@ func (n *search) life(r *record, i int, a *attempted) {
 		case c.outcome != history.Fail:
 			n.ops = append(n.ops, searchOp{f: history.Release, grant: i, from: c.from, to: never, optional: true})
 		case a.granted() && c.from > a.answered:
-			// After an acquire without an answer, or one at the same time, this says nothing: it may
-			// have come first.
+			// After an acquire without an answer, or one at the same time, a failed release says nothing: the
+			// release may have arrived first.
 			n.ops = append(n.ops, searchOp{f: notHeld, grant: i, from: c.from, to: c.to})
 		}
 	}
 }
 
-// ends is when a grant can have ended by itself at the earliest, whatever was said of it
-// later on.
+// ends is the earliest time at which a grant can have ended by itself, whatever was said of it later.
 func (n *search) ends(r *record, a *attempted) int64 {
 	from := int64(math.MaxInt64)
 	for _, e := range a.lost {
@@ -128,7 +127,7 @@ func (n *search) ends(r *record, a *attempted) int64 {
 		}
 	}
 	if len(r.order) > 0 && (n.header.Lease == 0 || n.header.Session) {
-		n.exact = false // connections and sessions end by faults, too
+		n.exact = false // faults also end connections and sessions
 		return a.asked
 	}
 	if lease := int64(n.header.Lease); lease > 0 {
@@ -187,8 +186,8 @@ func (n *search) apply(s searchState, o searchOp) (searchState, bool) {
 	return s, held
 }
 
-// admit grants: to anybody while fewer than permitted hold the lock, or to the holder of a
-// reentrant one, who gets the same token.
+// admit grants the lock to anybody while fewer than permitted hold it, and to the holder of a reentrant lock,
+// which gets the same token.
 func (n *search) admit(s searchState, o searchOp, bit uint32) (searchState, bool) {
 	holders, writers, mine, token := 0, 0, 0, uint64(0)
 	for i, g := range n.grants {
@@ -208,7 +207,7 @@ func (n *search) admit(s searchState, o searchOp, bit uint32) (searchState, bool
 	switch {
 	case nested && (mine >= n.header.Reentrant || fenced && token != 0 && token != o.token):
 		return s, false
-	case n.grants[o.grant].shared && writers == 0: // with other readers
+	case n.grants[o.grant].shared && writers == 0: // shared with other readers
 	case !nested && (holders >= max(1, n.header.Permits) || fenced && o.token <= s.highest):
 		return s, false
 	}

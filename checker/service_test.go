@@ -15,7 +15,7 @@ func TestFencing(t *testing.T) {
 	pair := func(a, b uint64) *script {
 		return tokens(newScript().acquireToken("w1", "a", 10, 11, a).release("a", 20, 21).acquireToken("w2", "b", 30, 31, b).release("b", 40, 41))
 	}
-	// Three wait in a queue: each is granted when the one before it has released.
+	// Three workers wait in a queue. Each is granted the lock when the previous one has released it.
 	queue := func(a, b, c uint64) *script {
 		return tokens(newScript().acquireToken("w1", "a", 1, 10, a).release("a", 20, 21).
 			acquireToken("w2", "b", 1, 22, b).release("b", 30, 31).acquireToken("w3", "c", 2, 32, c).release("c", 40, 41))
@@ -39,7 +39,7 @@ func TestFencing(t *testing.T) {
 		{"reentrant, lower when nested", nested(4, 6), Violation, 1, Violation},
 		{"semaphore, decreasing", semaphore(pair(2, 1)), NotApplicable, 0, Valid},
 		{"queue", queue(1, 2, 3), Valid, 0, Valid},
-		// The tokens are wrong, or they are right and the lock was granted twice.
+		// Either the tokens are wrong, or they are right and the lock was granted twice.
 		{"queue, swapped", queue(1, 3, 2), Undecided, 0, Violation},
 		{"queue, the first one last", queue(3, 1, 2), Undecided, 0, Violation},
 		{"queue, swapped, end unknown", tokens(newScript().acquireToken("w1", "a", 1, 10, 2).release("a", 20, 21).acquireToken("w2", "b", 1, 22, 1)), Undecided, 0, Violation},
@@ -71,8 +71,8 @@ func TestFencing(t *testing.T) {
 	}
 }
 
-// TestRepeatedRelease: a refused release can have freed the lock if the client is a user's, and a
-// fault can have lost the answer to its first request. Each row is next to what makes the difference.
+// TestRepeatedRelease: a refused release can have freed the lock if the client is a user's and a fault can
+// have lost the answer to its first request. Each row has a counterpart that differs in one detail.
 func TestRepeatedRelease(t *testing.T) {
 	cut := func(from, to float64, target, peer string) func(*script) *script {
 		return func(s *script) *script {
@@ -87,7 +87,7 @@ func TestRepeatedRelease(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		fault   func(*script) *script
-		granted float64 // to the other one
+		granted float64 // when the other worker is granted the lock
 		own     bool    // the client is lockcheck's
 		want    Verdict
 	}{
@@ -193,7 +193,7 @@ func TestLinearizableOddInput(t *testing.T) {
 }
 
 func TestLiveness(t *testing.T) {
-	// Allowed: lease 100 ms, grace period 50 ms, LivenessGrace 1000 ms.
+	// The limit is lease 100 ms + grace period 50 ms + LivenessGrace 1000 ms.
 	with := func() *script {
 		return newScript().with(func(h *history.Header) { h.Grace = 50 * time.Millisecond })
 	}
@@ -203,7 +203,7 @@ func TestLiveness(t *testing.T) {
 	killed := func(target string) *script {
 		return with().acquire("w1", "a", 10, 11).fault(history.Fault{ID: "f1", Kind: "kill", Targets: []string{target}}, 30, 2000)
 	}
-	// A worker asks again and again, 20 ms between two attempts.
+	// A worker asks repeatedly, with 20 ms between two attempts.
 	answers := func(s *script, worker, grant string, from, to float64, with history.Event) *script {
 		for i := 0; from < to; i++ {
 			s.try(worker, fmt.Sprintf("%s%d", grant, i), from, from+80, with)
@@ -214,7 +214,7 @@ func TestLiveness(t *testing.T) {
 	busy := history.Event{Type: history.Fail, Error: "busy"}
 	failed := history.Event{Type: history.Fail, Error: "connection refused"}
 	unknown := history.Event{Type: history.Info, Error: "timeout"}
-	// Workers hold the lock from 200 to 3200, in turn, each for 99 ms.
+	// Workers hold the lock in turn from 200 to 3200, each for 99 ms.
 	by := func(s *script, workers ...string) *script {
 		for i := range 30 {
 			g, from := fmt.Sprintf("o%d", i), 200+100*float64(i)
@@ -269,7 +269,7 @@ func TestLiveness(t *testing.T) {
 		{"a worker is refused once among errors", final(others(answers(answers(base(), "w1", "e", 200, 1000, failed).try("w1", "x", 1000, 1080, busy), "w1", "f", 1100, 2200, failed))), Valid, ""},
 		{"a worker waits in its queue", final(others(base().try("w1", "e", 200, 3300, busy))), Valid, ""},
 		{"a worker waits until the end of the run", others(base().try("w1", "e", 200, 3310, unknown)).phase(3300, history.PhaseFinal), Valid, ""},
-		// A kill of w1 at 30 is over by 31, whenever it was said to be healed.
+		// A kill of w1 at 30 is over by 31, whenever it was reported as healed.
 		{"holder killed, in time", final(killed("w1").acquire("w2", "b", 30, 1180).release("b", 1181, 1182)), Valid, "since:{event:kill,killed:[w1]}"},
 		{"holder killed, too late", final(killed("w1").acquire("w2", "b", 30, 1190).release("b", 1191, 1192)), Violation, "since:{event:kill,killed:[w1]}"},
 		{"holder killed, never", final(killed("w1").busy("w2", "b", 40, 4000, "")), Violation, ""},

@@ -12,17 +12,17 @@ func (s *script) granted(worker, grant string, from, to float64) *script {
 	return s.try(worker, grant, from, to, history.Event{Type: history.OK})
 }
 
-// tied ties w1 to one server.
+// tied makes one server the only one that w1 reaches.
 func tied(s *script, server string) *script {
 	return s.with(func(h *history.Header) { h.Reaches = map[string][]string{"w1": {server}} })
 }
 
 func session(h *history.Header) { h.Session = true }
 
-// TestSessionValidity: a session vouches for its holder for as long as that can
-// renew it, and half a lease longer.
+// TestSessionValidity: a session vouches for its holder for as long as the holder can renew it, and half a
+// lease longer.
 func TestSessionValidity(t *testing.T) {
-	// a is held from 11 to 250, b from 221 to 240, with a lease of 100.
+	// a is held from 11 to 250, b from 221 to 240, with a lease of 100 ms.
 	both := func() *script {
 		return newScript().servers("n1", "n2", "n3").with(session).
 			granted("w1", "a", 10, 11).granted("w2", "b", 220, 221).release("b", 240, 241).notHeld("a", 250, 251)
@@ -71,8 +71,8 @@ func TestSessionValidity(t *testing.T) {
 	}
 }
 
-// TestExpiredGrant: a grant that the service had forgotten counts for itself, whoever
-// else held the lock; with a guard it is tolerated.
+// TestExpiredGrant: a grant that the service had forgotten is a violation, whether or not another worker held
+// the lock. With a guard it is tolerated.
 func TestExpiredGrant(t *testing.T) {
 	expired := history.Event{Type: history.OK, Expired: true}
 	for _, c := range []struct {

@@ -10,8 +10,8 @@ import (
 	"lockcheck/history"
 )
 
-// shrink leaves out of a simulated history whatever is not needed for a disagreement of
-// one kind: whole attempts, operations, loss notifications and faults, one after the other.
+// shrink removes from a simulated history whatever a disagreement of one kind does not need: attempts,
+// operations, loss notifications and faults, one after the other.
 func shrink(w simulation.World, h *history.History, truth *simulation.Truth, kind string) *history.History {
 	for smaller := true; smaller; {
 		smaller = false
@@ -28,15 +28,15 @@ func shrink(w simulation.World, h *history.History, truth *simulation.Truth, kin
 	return h
 }
 
-// evident says of a disagreement that the faults on record are what must prevent it:
-// without them the accusation would be just.
+// evident says that the recorded faults are what must prevent a disagreement: without them the accusation
+// would be just.
 func evident(kind string) bool {
 	return strings.HasPrefix(kind, "right service") || strings.HasPrefix(kind, "cause") || strings.HasPrefix(kind, "overlap with") ||
 		strings.HasPrefix(kind, "exercised") || strings.HasPrefix(kind, "state") || strings.HasPrefix(kind, "fault")
 }
 
-// hides says that a unit is an attempt which was granted without an answer: it explains
-// what others were answered.
+// hides says that a unit is an attempt which was granted without an answer. Such an attempt explains the
+// answers to others.
 func hides(h *history.History, truth *simulation.Truth, u unit) bool {
 	granted := make(map[string]bool)
 	for _, e := range h.Events {
@@ -50,10 +50,10 @@ func hides(h *history.History, truth *simulation.Truth, u unit) bool {
 	})
 }
 
-// unit is events that may be left out together.
+// unit selects events that may be removed together.
 type unit func(e *history.Event) bool
 
-// units returns what a history may lack, the largest first.
+// units returns the units that may be removed from a history, the largest first.
 func units(h *history.History, faults bool) []unit {
 	var attempts, calls, rest []unit
 	seen := make(map[string]bool)
@@ -90,7 +90,7 @@ func units(h *history.History, faults bool) []unit {
 	return slices.Concat(attempts, calls, rest)
 }
 
-// idle says that targets are workers who do nothing in a history.
+// idle says that the targets are workers that do nothing in a history.
 func idle(h *history.History, targets []string) bool {
 	for _, e := range h.Events {
 		if slices.Contains(targets, e.Process) {
@@ -100,7 +100,7 @@ func idle(h *history.History, targets []string) bool {
 	return !slices.ContainsFunc(targets, func(t string) bool { return slices.Contains(h.Header.Servers, t) })
 }
 
-// without leaves a unit out, and its elements out of the final state.
+// without removes a unit from a history, and its elements from the final state.
 func without(h *history.History, u unit) *history.History {
 	less := &history.History{Header: h.Header}
 	gone := make(map[int64]bool)
@@ -125,7 +125,7 @@ func without(h *history.History, u unit) *history.History {
 	return less
 }
 
-// contentOf is what a key that holds a set has in the end.
+// contentOf is the final content of a key that holds a set.
 func contentOf(e history.Event) (all []int64) {
 	if err := json.Unmarshal(e.Value, &all); err != nil {
 		panic(err) // the simulation wrote it

@@ -18,7 +18,7 @@ import (
 	"lockcheck/history"
 )
 
-// cases is where to keep the smallest histories that are judged wrongly.
+// cases is the folder for the smallest histories that are judged wrongly.
 var cases = flag.String("cases", "", "a folder for the smallest histories of simulated disagreements, one folder each")
 
 func keep(t *testing.T, kind string, h *history.History) {
@@ -34,7 +34,7 @@ func keep(t *testing.T, kind string, h *history.History) {
 	}
 }
 
-// TestSimulated holds the checkers against simulations that know the truth.
+// TestSimulated compares the checkers with simulations that know the truth.
 func TestSimulated(t *testing.T) {
 	kinds, reached := make(map[string]int), make(map[string]int)
 	small := make(map[string]*history.History)
@@ -45,7 +45,7 @@ func TestSimulated(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		w := simulation.Random(rng, seed%2 == 0)
 		h, truth := simulation.Run(seed, w)
-		if w.Most == 0 && rng.IntN(4) == 0 { // the run was killed
+		if w.Most == 0 && rng.IntN(4) == 0 { // simulates a killed run
 			h.Events = h.Events[:1+rng.IntN(len(h.Events)-1)]
 		}
 		if err := history.Validate(h); err != nil {
@@ -79,7 +79,7 @@ func TestSimulated(t *testing.T) {
 	}
 }
 
-// TestForgedResults: the oracle sees results that are not true.
+// TestForgedResults checks that the oracle detects wrong results.
 func TestForgedResults(t *testing.T) {
 	lists := func(r *Results, p Property) *Finding {
 		i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Property == p })
@@ -152,8 +152,8 @@ func TestForgedResults(t *testing.T) {
 	}
 }
 
-// TestOrderAgainstSearch: porcupine, and the order of grants next to it, find of small
-// histories without faults what trying all orders finds.
+// TestOrderAgainstSearch: for small histories without faults, porcupine and the order of grants agree with a
+// search over all orders.
 func TestOrderAgainstSearch(t *testing.T) {
 	compared, illegal := 0, 0
 	for seed := range histories(10000) {
@@ -176,7 +176,7 @@ func TestOrderAgainstSearch(t *testing.T) {
 		}
 		o := secondOpinion(newRun(h), time.Minute)
 		got, judged := o.results["k0"]
-		exclusive := w.Permits == 1 && w.Reentrant == 1 && w.Workload != history.WorkloadReadWrite // only then grants have an order
+		exclusive := w.Permits == 1 && w.Reentrant == 1 && w.Workload != history.WorkloadReadWrite // only exclusive locks have an order of grants
 		if judged && (got != want || exclusive && o.conflicts.total > 0 != (want == porcupine.Illegal)) {
 			t.Fatalf("seed %d: porcupine says %s with %v, the search %s\n%s", seed, got, o.conflicts.first(), want, lines(h))
 		}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestTogetherAtLeast compares with a look at each moment.
+// TestTogetherAtLeast compares with a check of each moment.
 func TestTogetherAtLeast(t *testing.T) {
 	for seed := range uint64(2000) {
 		rng := rand.New(rand.NewPCG(seed, 10))

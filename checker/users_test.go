@@ -8,8 +8,8 @@ import (
 	"lockcheck/history"
 )
 
-// TestUsersAgainstPairs: somebody is found who was granted the lock after a holder, for
-// certain, if and only if comparing the holder with each user finds one.
+// TestUsersAgainstPairs: a user that was certainly granted the lock after a holder is found if and only if
+// comparing the holder with each user finds one.
 func TestUsersAgainstPairs(t *testing.T) {
 	replaced, not := 0, 0
 	for seed := range histories(3000) {
@@ -44,8 +44,8 @@ func TestUsersAgainstPairs(t *testing.T) {
 	}
 }
 
-// anyHolds are grants of one key that may be in any order, with tokens or without, some of
-// them expired on arrival, of a lock that may be reentrant.
+// anyHolds are grants of one key in arbitrary order, with or without tokens. Some of them are expired on
+// arrival, and the lock may be reentrant.
 func anyHolds(rng *rand.Rand) *script {
 	s := newScript()
 	s.header.Tokens, s.header.Reentrant = rng.IntN(2) == 0, rng.IntN(3)

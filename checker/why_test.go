@@ -8,11 +8,11 @@ import (
 	"lockcheck/history"
 )
 
-// TestWhy: each overlap is attributed to what the history shows, and to nothing else:
-// next to each cause is a history that differs in it alone.
+// TestWhy: each overlap is attributed to what the history shows, and to nothing else. For each cause there is
+// a history that differs only in that cause.
 func TestWhy(t *testing.T) {
-	// w1 is granted the lock at 11 and its lease can have run out at 107; w2 is granted
-	// it at 121, or, in the early ones, at 31.
+	// w1 is granted the lock at 11, and its lease can have run out at 107. w2 is granted it at 121, or at 31
+	// in the early histories.
 	late := func() *script {
 		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).release("b", 140, 141).notHeld("a", 150, 151)
 	}
@@ -119,7 +119,7 @@ func TestWhy(t *testing.T) {
 	}
 }
 
-// TestAfter: a fault is named after which servers may not have recovered, and no other.
+// TestAfter: the explanation names a fault from which the servers may not have recovered, and no other.
 func TestAfter(t *testing.T) {
 	fault := func(kind string, from, to float64, targets ...string) func(*script) *script {
 		return func(s *script) *script {
@@ -149,7 +149,7 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-// TestObserved: what the service had on record is told, and only if it is known.
+// TestObserved: the explanation has what the service had on record, but only if it is known.
 func TestObserved(t *testing.T) {
 	twice := func() *script {
 		return newScript().acquireToken("w1", "a", 10, 11, 5).acquireToken("w2", "b", 30, 31, 6).release("b", 40, 41).release("a", 50, 51)
@@ -178,8 +178,8 @@ func TestObserved(t *testing.T) {
 	}
 }
 
-// TestWhyLost: a lost update is attributed to how its two holders came together, or to
-// a write on its way; one that no accepted write explains stays unexplained.
+// TestWhyLost: a lost update is attributed to how its two holders came together, or to a write in flight. A
+// loss that no accepted write explains stays unexplained.
 func TestWhyLost(t *testing.T) {
 	overlapping := func() *script {
 		return newScript().acquire("w1", "a", 10, 11).acquire("w2", "b", 120, 121).
