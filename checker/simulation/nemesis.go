@@ -7,7 +7,7 @@ import (
 	"lockcheck/history"
 )
 
-// moment is a time at which a fault hits a worker best.
+// moment may inflict a fault on a worker shortly after it begins a call, when a fault has the most effect.
 func (s *sim) moment(w *worker, f history.Function) {
 	if s.chance(0.25) {
 		role := ""
@@ -18,7 +18,7 @@ func (s *sim) moment(w *worker, f history.Function) {
 	}
 }
 
-// strike inflicts a random fault, on a worker if it is given and the fault is one of workers.
+// strike inflicts a random fault. A fault of workers hits w, or a random worker if w is nil.
 func (s *sim) strike(w *worker, role string) {
 	if s.faults >= s.Most || len(s.Faults) == 0 {
 		return
@@ -49,8 +49,8 @@ func (s *sim) strike(w *worker, role string) {
 	}
 }
 
-// inflict takes a fault through its stages: begin does it, end undoes it after length;
-// it is in force from 1 ms after now. Some faults are never proven.
+// inflict takes a fault through its stages: begin applies it, end heals it after length. It is in force from
+// at most 1 ms after now. Some faults are never proven.
 func (s *sim) inflict(f history.Fault, length int64, begin, end func()) {
 	s.faults++
 	f.ID = fmt.Sprintf("f%d", s.faults)
@@ -99,11 +99,11 @@ func (s *sim) dropped(name string) *int64 {
 	return nil
 }
 
-// calm is for how long a worker is left alone between two faults, or they touch: a client
-// that goes on for a moment may renew its session in it, or may not.
+// calm is the minimal time in ms between two faults of a worker that do not touch. In a shorter time a client
+// may or may not renew its session.
 const calm = 40
 
-// mayTrouble says whether a fault may begin for some workers now, and that one does.
+// mayTrouble says whether a fault may begin for some workers now, and if so, records that it does.
 func (s *sim) mayTrouble(workers []*worker, length int64) bool {
 	for _, w := range workers {
 		if w.dead || w.troubled > 0 && s.now+2 > w.troubled && s.now < w.troubled+calm {
@@ -120,10 +120,10 @@ func (s *sim) pause(w *worker, role string, length int64) {
 	if w.goesOn > s.now || !s.mayTrouble([]*worker{w}, length) {
 		return
 	}
-	w.goesOn = s.now + 1 // nobody else stops it meanwhile
+	w.goesOn = s.now + 1 // no other fault stops it meanwhile
 	s.inflict(history.Fault{Kind: history.Pause, Targets: []string{w.name}, Role: role}, length, func() {
 		s.truth.Stopped[w.name] = append(s.truth.Stopped[w.name], Interval{ns(s.now), ns(s.now + length)})
-		w.goesOn = s.now + length + s.some(4) // it is some time until it has the processor again
+		w.goesOn = s.now + length + s.some(4) // it takes some time until the worker gets the processor again
 	}, func() {})
 }
 
@@ -154,7 +154,7 @@ func (s *sim) separate(w *worker, length int64) {
 		if s.Lease == 0 && length > keepAlive {
 			line := w.line
 			s.after(keepAlive, func() {
-				w.line = max(w.line, line+1) // it connects again
+				w.line = max(w.line, line+1) // the worker connects again
 				s.server.receive(func() { s.server.disconnect(w, line) })
 			})
 		}

@@ -8,7 +8,7 @@ import (
 	"lockcheck/history"
 )
 
-// resource keeps the data, in the order of versions.
+// resource keeps the data of all keys.
 type resource struct {
 	s      *sim
 	data   map[string]*data
@@ -20,11 +20,11 @@ type resource struct {
 type data struct {
 	states       [][]int64 // by version
 	read, wrote  uint64    // the highest tokens that were accepted
-	reader       string    // the grant that read it last
-	extra, fewer []int64   // what it will have, and lack, by mistake
+	reader       string    // the grant that read the key last
+	extra, fewer []int64   // elements that the final state wrongly has or lacks
 }
 
-// deferral holds the next write of a worker back.
+// deferral holds back the next write of a worker.
 type deferral struct {
 	fault  string
 	worker *worker
@@ -40,7 +40,7 @@ func (r *resource) of(key string) *data {
 	return r.data[key]
 }
 
-// arrive takes an access, whose event its worker made, and answers it now or late.
+// arrive takes an access, whose event its worker made, and answers it now or later.
 func (r *resource) arrive(e history.Event, w *worker, answer func(history.Type, int64)) {
 	i := slices.IndexFunc(r.defers, func(d *deferral) bool { return d.worker == w })
 	if e.F != history.Write || i < 0 {
@@ -117,7 +117,7 @@ func (r *resource) guard(e history.Event, d *data, version int64) string {
 	return ""
 }
 
-// spoil does to an accepted update what a resource must not do.
+// spoil applies the configured bugs of the resource to an accepted update.
 func (r *resource) spoil(e history.Event, d *data) {
 	s := r.s
 	switch {
@@ -133,7 +133,7 @@ func (r *resource) spoil(e history.Event, d *data) {
 	}
 }
 
-// report tells the final state of all keys.
+// report emits the final state of all keys.
 func (r *resource) report() {
 	for _, key := range r.names {
 		d := r.data[key]
@@ -145,7 +145,7 @@ func (r *resource) report() {
 		if r.s.Workload != history.WorkloadCounter && r.s.Workload != history.WorkloadMutex {
 			text, err := json.Marshal(content)
 			if err != nil {
-				panic(err) // numbers always have a form
+				panic(err) // numbers can always be marshalled
 			}
 			value = string(text)
 		}

@@ -9,11 +9,11 @@ import (
 
 const (
 	serverName = "n1"
-	keepAlive  = 60 // ms that the server waits for a client that is cut off
+	keepAlive  = 60 // ms after which the server ends the connection of a cut-off client
 	never      = math.MaxInt64 / 4
 )
 
-// server is the lock service: one server, which may stop, die and come back.
+// server is the lock service: a single server that may stop, die and come back.
 type server struct {
 	s       *sim
 	locks   map[string]*lock
@@ -22,8 +22,8 @@ type server struct {
 	stopped bool
 	struck  bool     // by a fault that is not over
 	clock   int64    // ms that its clock is ahead
-	inbox   []func() // what arrived while it was stopped
-	granted []string // all grants that it ever heard of
+	inbox   []func() // messages that arrived while it was stopped
+	granted []string // all grants that were ever asked for
 }
 
 // lock is one key at the service.
@@ -36,18 +36,18 @@ type lock struct {
 type claim struct {
 	*Grant
 	worker  *worker
-	line    int // of its worker's connections
+	line    int // number of the worker's connection
 	session *session
 	until   int64 // by the server's clock
-	fair    int64 // before which it has no right to end it
-	cut     bool  // until was shortened
+	fair    int64 // the service has no right to end the claim before
+	cut     bool  // a bug shortened until
 	token   uint64
 	reply   func(history.Event)
 }
 
 // session is what a client renews in the background.
 type session struct {
-	begun, gone, over bool // at the service; given up by the client
+	begun, gone, over bool // begun and gone at the service; over when the client gave it up
 	until, fair       int64
 }
 
@@ -61,7 +61,7 @@ func (v *server) lock(key string) *lock {
 	return v.locks[key]
 }
 
-// receive handles a message, when the server runs.
+// receive handles a message if the server runs. A stopped server handles it later.
 func (v *server) receive(handle func()) {
 	switch {
 	case v.down:
@@ -75,7 +75,7 @@ func (v *server) receive(handle func()) {
 
 func (v *server) time() int64 { return v.s.now + v.clock }
 
-// expire ends what has run out.
+// expire ends holders and sessions that have run out.
 func (v *server) expire() {
 	if v.down || v.stopped {
 		return
@@ -99,7 +99,7 @@ func (v *server) expire() {
 	}
 }
 
-// haunt tells a waiter whose claim is gone that it is its turn.
+// haunt may tell a waiter whose claim is gone that it is its turn.
 func (v *server) haunt(c *claim) {
 	if v.s.chance(v.s.Ghost) {
 		v.s.truth.Wrong["ghost"]++
@@ -128,7 +128,7 @@ func reason(fair, cut bool) End {
 	return Stepped
 }
 
-// end takes a holder off the record.
+// end removes a holder from the record.
 func (v *server) end(l *lock, c *claim, why End) {
 	l.holders = slices.DeleteFunc(l.holders, func(other *claim) bool { return other == c })
 	c.Ended, c.EndedAt, c.EndOrder = why, ns(v.s.now), v.s.truth.next()
@@ -175,7 +175,7 @@ func (v *server) acquire(g *Grant, w *worker, line int, session *session, reply 
 		v.promote(l)
 	}
 	if line <= w.hungUp {
-		return // sent by a connection that has ended
+		return // sent over a connection that has ended
 	}
 	c := &claim{Grant: g, worker: w, line: line, session: session, reply: reply}
 	if session != nil && session.gone || session != nil && session.begun && v.time() >= session.until {
@@ -219,7 +219,7 @@ func (v *server) seen(l *lock) string {
 	return l.holders[v.s.rng.IntN(len(l.holders))].ID
 }
 
-// undo grants the lock for a moment and refuses it then: some servers had it on record.
+// undo grants the lock for a moment and then refuses it, as if only some servers had it on record.
 func (v *server) undo(l *lock, c *claim) {
 	l.holders = append(l.holders, c)
 	c.until, c.fair = never, never
@@ -261,7 +261,7 @@ func (v *server) grant(l *lock, c *claim) {
 	c.reply(answer)
 }
 
-// term begins the lease of a claim, now.
+// term starts the lease of a claim now.
 func (v *server) term(c *claim) {
 	s := v.s
 	if s.Lease == 0 {
@@ -299,7 +299,7 @@ func (v *server) badToken() {
 	}
 }
 
-// renew handles the request to move a lease on.
+// renew handles the request to extend a lease.
 func (v *server) renew(g *Grant, reply func(history.Event)) {
 	for _, c := range v.lock(g.Key).holders {
 		if c.Grant == g {
@@ -322,7 +322,7 @@ func (v *server) renew(g *Grant, reply func(history.Event)) {
 	reply(history.Event{Type: history.Fail, Error: "not held"})
 }
 
-// beat moves a session on, and says whether it was there.
+// beat extends a session, and says whether it was alive.
 func (v *server) beat(session *session) bool {
 	if !session.begun || session.gone || v.time() >= session.until {
 		return !session.begun
@@ -332,7 +332,7 @@ func (v *server) beat(session *session) bool {
 	return true
 }
 
-// release handles the request to give a lock back, or to take an attempt back.
+// release handles the request to release a lock, or to withdraw an attempt.
 func (v *server) release(g *Grant, reply func(history.Event)) {
 	s, l := v.s, v.lock(g.Key)
 	defer v.promote(l)
@@ -366,7 +366,7 @@ func (v *server) release(g *Grant, reply func(history.Event)) {
 	reply(history.Event{Type: history.OK})
 }
 
-// disconnect ends all that a worker has by one of its connections.
+// disconnect ends everything that a worker has through connections up to line.
 func (v *server) disconnect(w *worker, line int) {
 	w.hungUp = max(w.hungUp, line)
 	theirs := func(c *claim) bool { return c.worker == w && c.line <= line }
@@ -402,7 +402,7 @@ func (v *server) die() {
 	}
 }
 
-// revive starts the server again, or lets it go on.
+// revive starts or resumes the server.
 func (v *server) revive() {
 	v.down, v.stopped, v.struck = false, false, false
 	v.expire()
@@ -419,7 +419,7 @@ func (v *server) holds(g *Grant) bool {
 	return slices.ContainsFunc(v.lock(g.Key).holders, func(c *claim) bool { return c.Grant == g })
 }
 
-// step moves its clock.
+// step moves the server's clock.
 func (v *server) step(by int64) {
 	v.clock += by
 	v.expire()

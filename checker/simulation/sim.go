@@ -9,7 +9,7 @@ import (
 	"lockcheck/history"
 )
 
-// Run simulates one run: the same seed and world give the same history.
+// Run simulates one run. The same seed and world give the same history.
 func Run(seed uint64, w World) (*history.History, *Truth) {
 	s := &sim{World: w, rng: rand.New(rand.NewPCG(seed, 1)), now: start, truth: newTruth()}
 	s.server = newServer(s)
@@ -51,7 +51,7 @@ type sim struct {
 	resource *resource
 	workers  []*worker
 	faults   int
-	update   int64 // elements and increments so far
+	update   int64 // number of elements and increments so far
 }
 
 func (s *sim) describe() history.Header {
@@ -80,13 +80,13 @@ func (s *sim) play() {
 	}
 }
 
-// after does something so many ms later; what is due at once is done in order.
+// after schedules do after delay ms. Actions that are due at the same time run in the order of scheduling.
 func (s *sim) after(delay int64, do func()) {
 	s.agenda.count++
 	heap.Push(&s.agenda, todo{s.now + delay, s.agenda.count, do})
 }
 
-// some returns 0 to most.
+// some returns a random number from 0 to most.
 func (s *sim) some(most int64) int64 { return s.rng.Int64N(most + 1) }
 
 func (s *sim) chance(p float64) bool { return p > 0 && s.rng.Float64() < p }
@@ -102,14 +102,14 @@ func (s *sim) phase(name string) {
 
 func ns(ms int64) int64 { return ms * int64(time.Millisecond) }
 
-// todo is what is due at a time, in ms.
+// todo is an action that is due at a time, in ms.
 type todo struct {
 	at    int64
 	count int
 	do    func()
 }
 
-// agenda is a heap of what is due, in order.
+// agenda is a heap of actions, by due time.
 type agenda struct {
 	all   []todo
 	count int

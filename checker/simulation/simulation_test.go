@@ -8,8 +8,8 @@ import (
 	"lockcheck/history"
 )
 
-// TestHistories: what is simulated is a history, the same one each time, and of a right
-// service that does nothing wrong by itself.
+// TestHistories: a simulation gives a valid history, the same one each time. Without bugs the service does
+// nothing wrong by itself.
 func TestHistories(t *testing.T) {
 	wrong := 0
 	for seed := range uint64(500) {
@@ -25,7 +25,7 @@ func TestHistories(t *testing.T) {
 			wrong++
 		}
 		for what := range truth.Wrong {
-			// A clock that is moved, and a server that is emptied, are the nemesis's doing.
+			// The nemesis moves clocks and empties servers; both are no error of the service.
 			if seed%2 == 0 && what != string(Stepped) && what != string(Wiped) {
 				t.Errorf("seed %d: a right service: %s", seed, what)
 			}

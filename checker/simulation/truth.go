@@ -3,7 +3,7 @@ package simulation
 // End says what ended a grant at the service.
 type End string
 
-// Ends of grants. The last ones are wrong: the service was not to end them then.
+// Ends of grants. From Stepped on they are wrong: the service should not have ended the grant then.
 const (
 	Kept         End = ""             // never ended, or never granted
 	Released     End = "released"     // by its worker
@@ -15,15 +15,15 @@ const (
 	Taken        End = "taken"        // removed by the release of another grant
 	Early        End = "early"        // its lease was cut short
 	Forgotten    End = "forgotten"    // the service dropped it
-	Denied       End = "denied"       // released, though its worker was told that it was not
+	Denied       End = "denied"       // released, although its worker was told that it was not
 )
 
-// Grant is what the service did with one attempt. Times are in ns, orders count what the
-// service does, from 1.
+// Grant is what the service did with one attempt. Times are in ns. Orders number the actions of the service
+// from 1.
 type Grant struct {
 	ID, Worker, Key string
 	Shared          bool
-	Order           int // of its grant, 0 if it was never granted
+	Order           int // of the grant, 0 if it was never granted
 	Granted         int64
 	Token           uint64
 	Ended           End
@@ -31,26 +31,26 @@ type Grant struct {
 	EndOrder        int
 	Revived         bool     // a renewal took it back after its end
 	Taker           string   // the grant whose release removed it
-	Excluded        []string // grants that excluded it and were on record when it was granted
-	// ReleasedOK is when the service first said that it was released, and its order; 0 for never.
+	Excluded        []string // grants on record when it was granted that excluded it
+	// ReleasedOK is when the service first reported the release, and ReleaseOrder its order; 0 for never.
 	ReleasedOK   int64
 	ReleaseOrder int
 }
 
-// Interval is from the first to the last moment of something, in ns.
+// Interval lasts from the first to the last moment of something, in ns.
 type Interval struct{ From, To int64 }
 
 // Truth is what really happened.
 type Truth struct {
 	Grants map[string]*Grant
-	Order  []*Grant // of what was granted
-	// Stopped, Cut and Killed say when workers were; Away when no server ran.
+	Order  []*Grant // all grants, in the order in which they were given
+	// Stopped, Cut and Killed say when workers were stopped, cut off or killed; Away says when no server ran.
 	Stopped, Cut map[string][]Interval
 	Killed       map[string]int64
 	Away         []Interval
-	// Content is what each key has in the end, in order.
+	// Content is the final content of each key, in order.
 	Content map[string][]int64
-	// Wrong says what the service did wrong, how often.
+	// Wrong counts the errors of the service, of clients and of the resource by kind.
 	Wrong map[string]int
 	order int
 }
@@ -68,7 +68,7 @@ func (t *Truth) next() int {
 	return t.order
 }
 
-// replaced says that somebody was granted the key of a grant after it.
+// replaced says that the key of a grant was granted again after it.
 func (t *Truth) replaced(g *Grant) bool {
 	for _, other := range t.Order {
 		if other.Key == g.Key && other.Order > g.Order {
@@ -78,5 +78,5 @@ func (t *Truth) replaced(g *Grant) bool {
 	return false
 }
 
-// Right says that the service did nothing wrong, whatever it might have done.
+// Right says that nothing was done wrong, even if bugs were configured.
 func (t *Truth) Right() bool { return len(t.Wrong) == 0 }

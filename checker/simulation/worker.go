@@ -7,7 +7,7 @@ import (
 	"lockcheck/history"
 )
 
-// worker takes locks and updates data, one thing after the other.
+// worker takes locks and updates data, one after the other.
 type worker struct {
 	s        *sim
 	name     string
@@ -17,24 +17,25 @@ type worker struct {
 	done     bool
 	goesOn   int64 // when it goes on, if it is stopped
 	cutUntil int64
-	dropped  *int64 // packets of the partition in force
-	troubled int64  // until when something was wrong with it
+	dropped  *int64 // packets that the current partition dropped
+	troubled int64  // end of its last fault
 	session  *session
-	line     int // of its connections, from 1
-	hungUp   int // the last of them that has ended
+	line     int // number of its current connection, from 1
+	hungUp   int // number of its last ended connection
 	held     []*hold
 }
 
-// hold is a lock that a worker believes to have, or asks for.
+// hold is a lock that a worker believes that it has, or asks for.
 type hold struct {
 	*Grant
 	token   uint64
-	until   int64 // of what the client may rely on, ms
+	until   int64 // end of the validity for the client, ms
 	session *session
 	lost    bool
 }
 
-// act does something later, unless the worker is dead then, and when it is not stopped.
+// act does something after a delay, unless the worker is dead by then; a stopped worker does it when it goes
+// on.
 func (w *worker) act(delay int64, do func()) { w.s.after(delay, func() { w.wake(do) }) }
 
 func (w *worker) wake(do func()) {
@@ -55,17 +56,17 @@ func (w *worker) cut() bool {
 	return is
 }
 
-// send takes a message to the server; late ones arrive after their sender gave up.
+// send sends a message to the server. Delayed messages may arrive after their sender gave up.
 func (w *worker) send(steady bool, handle func()) {
 	w.pass(steady, func() { w.s.server.receive(handle) })
 }
 
-// receive takes a message from the server to the worker.
+// receive delivers a message from the server to the worker.
 func (w *worker) receive(steady bool, handle func()) {
 	w.pass(steady, func() { w.wake(handle) })
 }
 
-// pass takes a message over the network, unless it is lost.
+// pass carries a message over the network, unless it is lost.
 func (w *worker) pass(steady bool, arrive func()) {
 	s := w.s
 	if w.cut() || !steady && s.chance(s.loss()/2) {
@@ -82,7 +83,7 @@ func (w *worker) pass(steady bool, arrive func()) {
 	})
 }
 
-// loss of messages without any fault: a connection loses none.
+// loss is the probability of losing a message without a fault. A connection loses none.
 func (s *sim) loss() float64 {
 	if s.Lease == 0 {
 		return 0
@@ -90,7 +91,7 @@ func (s *sim) loss() float64 {
 	return s.Loss
 }
 
-// insist sends something again and again until it can have arrived.
+// insist sends a message, and repeats that until it can have arrived.
 func (w *worker) insist(handle func()) {
 	s := w.s
 	if s.now < w.cutUntil || s.server.down {
@@ -106,8 +107,8 @@ func (w *worker) insist(handle func()) {
 	})
 }
 
-// call is an operation at the service: done gets its completion, which is one of unknown
-// outcome if no answer comes in time.
+// call is an operation at the service. done gets its completion, which has an unknown outcome if no answer
+// arrives in time.
 func (w *worker) call(f history.Function, h *hold, patience int64, serve func(func(history.Event)), done func(history.Event)) {
 	w.ops++
 	e := history.Event{Process: w.name, Key: h.Key, Grant: h.ID, F: f, Op: w.ops, Type: history.Invoke}
@@ -146,7 +147,7 @@ func (w *worker) call(f history.Function, h *hold, patience int64, serve func(fu
 	})
 }
 
-// gone says whether the server, asked now, says that it has no grant on record.
+// gone says whether the server, if asked now, reports that it has no such grant on record.
 func (w *worker) gone(h *hold) bool {
 	v := w.s.server
 	return !w.cut() && !v.down && !v.stopped && !v.holds(h.Grant)
@@ -172,7 +173,7 @@ func (w *worker) relyUntil(h *hold, answer *history.Event, from int64) {
 	h.until = max(h.until, from+s.Lease-5)
 }
 
-// attempt is one round: to take a lock, work under it, and give it back.
+// attempt is one round: take a lock, work under it, and give it back.
 func (w *worker) attempt(left int) {
 	if left == 0 {
 		w.done = true
@@ -187,7 +188,7 @@ func (w *worker) attempt(left int) {
 	})
 }
 
-// take asks for a key, and calls then when all that followed is over.
+// take asks for a key, and calls then when everything that followed is over.
 func (w *worker) take(key string, then func(held bool)) {
 	s := w.s
 	w.attempts++
@@ -220,8 +221,8 @@ func (w *worker) take(key string, then func(held bool)) {
 	s.moment(w, history.Acquire)
 }
 
-// takeBack withdraws an attempt of unknown outcome. An inner one of a reentrant lock may
-// be left: its worker has the lock anyway.
+// takeBack withdraws an attempt of unknown outcome. A nested attempt for a reentrant lock may be left,
+// because its worker has the lock anyway.
 func (w *worker) takeBack(h *hold, tries int, then func()) {
 	if w.s.Reentrant > 1 && len(w.held) > 0 && w.s.chance(0.5) {
 		then()
@@ -243,7 +244,7 @@ func (w *worker) takeBack(h *hold, tries int, then func()) {
 	})
 }
 
-// enter returns the session for an attempt, nil for locks without.
+// enter returns the session for an attempt, nil for locks without sessions.
 func (w *worker) enter() *session {
 	switch {
 	case !w.s.Session:
@@ -283,7 +284,7 @@ func (w *worker) leave(session *session) {
 	}
 }
 
-// tell lets a worker know that locks are gone, if its client does that.
+// tell notifies a worker that locks are gone, if its client does so.
 func (w *worker) tell(which func(*hold) bool) {
 	for _, h := range w.held {
 		if which(h) && !h.lost && w.s.Watches {
@@ -304,8 +305,7 @@ func (w *worker) settle(h *hold) {
 	}
 }
 
-// hangUp ends connection or session after an answer that never came: nothing is to be
-// left behind.
+// hangUp ends the connection or session after an unanswered call, so that nothing is left behind.
 func (w *worker) hangUp(h *hold) {
 	switch {
 	case w.s.Lease == 0:
@@ -325,7 +325,7 @@ func (w *worker) hangUp(h *hold) {
 	}
 }
 
-// hang ends the connection of a worker, and what it has by it.
+// hang ends the connection of a worker and everything that depends on it.
 func (w *worker) hang() {
 	line := w.line
 	w.line++
@@ -368,7 +368,7 @@ func (w *worker) hold(h *hold, then func(bool)) {
 	})
 }
 
-// within may take another lock, or the same again, inside of a hold.
+// within may take another lock, or the same again, during a hold.
 func (w *worker) within(h *hold, then func()) {
 	s := w.s
 	inner := ""
@@ -410,7 +410,7 @@ func (w *worker) renew(h *hold) {
 	})
 }
 
-// section is what is done in a hold: one update after the other.
+// section makes the updates of a hold, one after the other.
 func (w *worker) section(h *hold, then func()) {
 	left := max(1, w.s.Updates)
 	var next func()
@@ -425,7 +425,7 @@ func (w *worker) section(h *hold, then func()) {
 	next()
 }
 
-// once is a critical section of one update: read, think, write.
+// once is a critical section with one update: read, think, write.
 func (w *worker) once(h *hold, then func()) {
 	s := w.s
 	think := s.some(12)
@@ -465,7 +465,7 @@ func (w *worker) once(h *hold, then func()) {
 	})
 }
 
-// access reads, or writes an element that it computed from a version.
+// access reads, or writes an element that was computed from a version.
 func (w *worker) access(h *hold, element, base int64, done func(ok bool, version int64)) {
 	s := w.s
 	w.ops++

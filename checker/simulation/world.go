@@ -1,8 +1,7 @@
-// Package simulation is a discrete simulation of runs: a lock service, workers that use it,
-// the resource that it protects, a nemesis that stops, kills or cuts them off.
-// It writes a history as a run of lockcheck does, and next to it the truth, which no
-// history can tell: when the service granted and ended what, and why. The checkers are
-// held against it.
+// Package simulation is a discrete simulation of runs: a lock service, workers that use it, the resource that
+// it protects, and a nemesis that stops, kills or cuts off workers and the server. It writes a history as a
+// run of lockcheck does, and the truth, which no history can tell: when the service granted and ended what,
+// and why. The checkers are compared with it.
 package simulation
 
 import (
@@ -12,21 +11,21 @@ import (
 	"lockcheck/history"
 )
 
-// World says what is simulated and how roughly. Durations are in ms, which is as fine as
-// the simulation is: equal times are common.
+// World configures a simulation. Durations are in ms, which is also the resolution of the simulation: equal
+// times are common.
 type World struct {
 	Workers, Keys, Attempts int
 
 	Lease      int64 // of a grant; 0 for locks that last as long as the connection
 	Session    bool  // the client renews its lease in the background
 	OldSession bool  // one session serves all attempts of a worker, and may be older than they are
-	Watches    bool  // the client tells its worker when it learns that a lock is gone
+	Watches    bool  // the client notifies its worker when it learns that a lock is gone
 	Confirms   bool  // the client asks after each grant whether it is on record
 	Renews     bool  // the worker renews its lease itself
-	Careful    bool  // the worker looks at its deadline before it writes
-	Slow       bool  // sections are longer than the lease, often
+	Careful    bool  // the worker checks its deadline before it writes
+	Slow       bool  // sections are often longer than the lease
 	Polls      bool  // the client of a queue counts the validity from the request that was granted
-	Deaf       int64 // ms for which answers to acquires are lost, from a moment on; 0 for never
+	Deaf       int64 // ms for which answers to acquires are lost; 0 for never
 	Queue      bool  // the service lets attempts wait instead of refusing them
 	Tokens     bool
 	Places     bool // tokens are those of the place in the queue
@@ -36,40 +35,39 @@ type World struct {
 
 	Guard    string
 	Workload string
-	Updates  int // in each hold; 0 for one
+	Updates  int // in each hold; 0 means one
 
 	Loss   float64  // probability that a message is lost or late
 	Faults []string // kinds that the nemesis may inflict
-	Most   int      // how many of them
-	Wipes  bool     // a server that is killed forgets its leases
+	Most   int      // maximal number of faults
+	Wipes  bool     // a killed server forgets its leases
 	Bugs
 }
 
-// Bugs are what the service or the resource does wrong, each with a probability per
-// request.
+// Bugs are errors of the service, the client or the resource. Each is a probability per request, except Jam.
 type Bugs struct {
-	Double  float64 // grants what is held
-	Early   float64 // ends a lease after a fraction of it
-	Forget  float64 // drops the holders
-	Blind   float64 // removes whoever has the lock on any release
-	Lies    float64 // names a wrong holder
-	Repeat  float64 // hands out a token again
-	Back    float64 // hands out a lower token
-	Sticky  float64 // says that a lock is released, and keeps it
-	NeverOK float64 // says that a lock was not held, and releases it
-	Ghost   float64 // tells a waiter whose claim is gone that it is its turn
-	Upsert  float64 // lets a renewal take back what is free
+	Double  float64 // the service grants a held lock
+	Early   float64 // it ends a lease after a fraction of its time
+	Forget  float64 // it drops the holders
+	Blind   float64 // any release removes whoever has the lock
+	Lies    float64 // it names a wrong holder
+	Repeat  float64 // it hands out a token again
+	Back    float64 // it hands out a lower token
+	Sticky  float64 // it says that a lock is released, and keeps it
+	NeverOK float64 // it says that a lock was not held, and releases it
+	Ghost   float64 // it tells a waiter whose claim is gone that it is its turn
+	Upsert  float64 // a renewal takes back a free lock
 	Late    float64 // a client counts the validity from the answer
-	Cries   float64 // a client says that it lost what it has
-	Jam     int64   // ms after which it grants nothing more; 0 for never
+	Cries   float64 // a client reports a loss that did not happen
+	Jam     int64   // ms after which the service grants nothing more; 0 for never
 
-	Drop    float64 // the resource loses an update that it accepted
+	Drop    float64 // the resource loses an accepted update
 	Twin    float64 // it has an update twice
-	Phantom float64 // it has an update that nobody asked for
-	Applies float64 // it makes an update that it refused
+	Phantom float64 // it has an update that nobody wrote
+	Applies float64 // it applies a refused update
 }
 
-// Random draws a world; that of a right service has no bugs.
+// Random draws a world. The world of a right service has no bugs.
 func Random(rng *rand.Rand, right bool) World {
 	is := func(p float64) bool { return rng.Float64() < p }
 	w := World{
@@ -119,10 +117,10 @@ func Random(rng *rand.Rand, right bool) World {
 	if !right {
 		w.Bugs = randomBugs(rng)
 	}
-	if !right && is(0.02) { // for that all must ask for long
+	if !right && is(0.02) { // for that all workers must ask for long
 		w.Jam, w.Keys, w.Nested, w.Permits, w.Reentrant, w.Attempts = 100+rng.Int64N(300), 1, false, 1, 1, 60
 	}
-	if is(0.1) { // holders and waiters that are stopped for long, side by side
+	if is(0.1) { // holders and waiters that are stopped for long at the same time
 		w.Faults, w.Most, w.Workers, w.Attempts = []string{history.Pause}, 8, 4, 3
 		w.Lease, w.Queue, w.Workload = 100, true, history.WorkloadSet
 		w.Tokens, w.Guard, w.Permits, w.Reentrant, w.Keys, w.Nested = false, history.GuardNone, 1, 1, 1, false
@@ -137,30 +135,30 @@ func Random(rng *rand.Rand, right bool) World {
 		w.Updates = 2 + rng.IntN(4)
 	}
 	w.Slow, w.Polls = is(0.2), is(0.5)
-	if is(0.02) { // nobody learns for long that the lock is his
+	if is(0.02) { // for long no worker learns that it has the lock
 		w.Deaf, w.Attempts, w.Most, w.Keys, w.Nested, w.Permits, w.Reentrant = 1200+rng.Int64N(600), 60, 0, 1, false, 1, 1
 		w.Slow, w.Updates, w.Bugs = false, 0, Bugs{}
 	}
-	if w.Lease == 0 { // or who is told wrongly leaves it for ever
+	if w.Lease == 0 { // otherwise a worker that is wrongly notified never releases the lock
 		w.Cries = 0
 	}
 	return w
 }
 
-// Faults of servers have names of their own here.
+// Faults of the server; history uses the same kinds as for workers.
 const (
 	serverPause = "server-pause"
 	serverKill  = "server-kill"
 )
 
-// Guards that history has no name for.
+// Guards of the simulation.
 const (
 	guardFence       = "fence"
 	guardFenceWrites = "fence-writes"
 	guardAsk         = "ask"
 )
 
-// randomBugs draws one of them, or several at once.
+// randomBugs draws one bug, or several at once.
 func randomBugs(rng *rand.Rand) Bugs {
 	var b Bugs
 	all := []*float64{
