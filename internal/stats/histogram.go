@@ -11,33 +11,32 @@ import (
 	"time"
 )
 
-// Histogram counts durations in buckets whose width grows with what they hold: those
-// below 128 ns exactly, longer ones to within 0.8 %. Two of them can be merged, so that
-// quantiles of many runs are those of all that was measured. The zero Histogram is empty.
+// Histogram counts durations in buckets whose width grows with the durations: exactly below 128 ns, to within
+// 0.8 % above. Histograms can be merged, so the quantiles of many runs are those of all measurements. The
+// zero Histogram is empty.
 type Histogram struct {
 	N int64 `json:"n"`
-	// Min and Max are exact; 0 if N is.
+	// Min and Max are exact; 0 if N is 0.
 	Min     time.Duration `json:"min_ns,omitempty"`
 	Max     time.Duration `json:"max_ns,omitempty"`
 	Buckets Buckets       `json:"buckets,omitempty"`
 }
 
-// Buckets are those of a Histogram that hold anything, by Index. Their text is
-// "INDEX:N INDEX:N …", one line where indented JSON would need five a bucket.
+// Buckets are the non-empty buckets of a Histogram, by Index. Their text form is "INDEX:N INDEX:N …": one
+// line, where indented JSON would need five lines per bucket.
 type Buckets []Bucket
 
-// Bucket counts durations that are about the same.
+// Bucket counts durations of about the same length.
 type Bucket struct {
 	Index int
 	N     int64 // positive
 }
 
-// precision is how many bits of a duration a bucket keeps after the first: it is at most
-// 1/64 of what it holds wide, and its middle at most 1/128 away from that.
+// precision is how many bits of a duration a bucket keeps after the leading one. The width of a bucket is at
+// most 1/64 of its durations, and its middle is at most 1/128 away from them.
 const precision = 6
 
-// Add counts a duration. A negative one, which only a history can have that contradicts
-// itself, counts as 0.
+// Add counts a duration. A negative duration, which only a contradictory history can have, counts as 0.
 func (h *Histogram) Add(d time.Duration) {
 	d = max(d, 0)
 	if h.N == 0 {
@@ -48,7 +47,7 @@ func (h *Histogram) Add(d time.Duration) {
 	h.Buckets.add(Bucket{Index: bucketOf(d), N: 1})
 }
 
-// Merge counts all that another histogram has counted.
+// Merge adds the counts of another histogram.
 func (h *Histogram) Merge(other Histogram) {
 	if other.N == 0 {
 		return
@@ -63,8 +62,8 @@ func (h *Histogram) Merge(other Histogram) {
 	}
 }
 
-// Quantile returns the duration that a share q, 0 to 1, of all is not longer than, to
-// within 0.8 %; those of 0 and 1 are exact. It is false if there are none.
+// Quantile returns the smallest duration that at least a share q, 0 to 1, of all durations do not exceed, to
+// within 0.8 %. It is exact for 0 and 1, and false if there are no durations.
 func (h *Histogram) Quantile(q float64) (time.Duration, bool) {
 	if h.N == 0 {
 		return 0, false
@@ -81,7 +80,7 @@ func (h *Histogram) Quantile(q float64) (time.Duration, bool) {
 			return min(max(b.middle(), h.Min), h.Max), true
 		}
 	}
-	return h.Max, true // of a file whose figures contradict each other
+	return h.Max, true // a stored histogram whose figures contradict each other
 }
 
 func (all *Buckets) add(b Bucket) {
@@ -93,21 +92,21 @@ func (all *Buckets) add(b Bucket) {
 	*all = slices.Insert(*all, at, b)
 }
 
-// bucketOf is the duration itself as long as it has no more than precision bits; of a
-// longer one its length in bits and those that follow the first.
+// bucketOf is the duration itself if it has at most precision+1 bits. For a longer one it combines the length
+// in bits and the precision bits after the leading one.
 func bucketOf(d time.Duration) int {
 	dropped := max(0, bits.Len64(uint64(d))-precision-1)
 	return dropped<<precision + int(d>>dropped)
 }
 
-// middle is that of the durations in a bucket.
+// middle is the middle of the durations of a bucket.
 func (b Bucket) middle() time.Duration {
 	dropped := max(0, b.Index>>precision-1)
 	lowest := time.Duration(b.Index-dropped<<precision) << dropped
 	return lowest + (1<<dropped-1)/2
 }
 
-// MarshalText returns the text of the buckets.
+// MarshalText returns the text form of the buckets.
 func (all Buckets) MarshalText() ([]byte, error) {
 	var text []byte
 	for i, b := range all {
@@ -121,7 +120,7 @@ func (all Buckets) MarshalText() ([]byte, error) {
 	return text, nil
 }
 
-// UnmarshalText reads what MarshalText wrote. Anything else is an error.
+// UnmarshalText reads the output of MarshalText. Anything else is an error.
 func (all *Buckets) UnmarshalText(text []byte) error {
 	*all = nil
 	last := -1

@@ -44,8 +44,7 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-// TestBucketsOf: buckets follow each other without a gap, and none is wider than the
-// precision that is guaranteed.
+// TestBucketsOf: buckets follow each other without a gap, and none is wider than the guaranteed precision.
 func TestBucketsOf(t *testing.T) {
 	for i := range bucketOf(math.MaxInt64) {
 		first, next := lowestOf(i), lowestOf(i+1)
@@ -72,8 +71,8 @@ func lowestOf(bucket int) time.Duration {
 	return low
 }
 
-// TestHistogramAgainstSorted: quantiles are those of the durations themselves but for the
-// precision, and no other ones; in parts or at once, and after a journey as JSON.
+// TestHistogramAgainstSorted: quantiles equal those of the durations themselves, up to the precision. That
+// holds for merged parts and for the whole, and after a round trip through JSON.
 func TestHistogramAgainstSorted(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 10))
@@ -109,7 +108,7 @@ func TestHistogramAgainstSorted(t *testing.T) {
 	}
 }
 
-// TestBucketsText: what no histogram wrote is refused.
+// TestBucketsText: text that no histogram wrote is refused.
 func TestBucketsText(t *testing.T) {
 	for text, fine := range map[string]bool{
 		"": true, "0:1": true, "5:1 6:2": true,

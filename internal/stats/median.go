@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// Median is the middle one of some values, of an even number the lower of the two in the
-// middle, which was measured, as is what Quantile(0.5) of a Histogram stands for. Of none
-// it is zero.
+// Median is the middle value. For an even number of values it is the lower of the two middle ones, because
+// that was measured; Quantile(0.5) of a Histogram does the same. The median of no values is zero.
 func Median[T cmp.Ordered](values []T) T {
 	if len(values) == 0 {
 		var none T

@@ -7,18 +7,17 @@ import (
 	"slices"
 )
 
-// mostExact is how many ways to part the runs are tried one by one; of more, as many are
+// mostExact is the number of partitions of the runs up to which all are tried. If there are more, as many are
 // drawn.
 const mostExact = 20_000
 
-// Permutation is the probability of a difference between two sets of runs at least as large
-// as the one between theirs, in either direction, if the sets are alike: if what came of a
-// run did not depend on the set that it is in (R. A. Fisher, 1935). What is compared is the
-// share that all runs of a set have together. Runs in which nothing could happen are left
-// out; without any others in a set it is 1.
+// Permutation is the p-value of a two-sided permutation test (R. A. Fisher, 1935). It is the probability of a
+// difference at least as large as the observed one if the outcome of a run did not depend on its set. The
+// compared figure is the pooled share of all runs of a set. Runs in which nothing could happen are left out;
+// if a set has no others, the result is 1.
 //
-// All ways to part the runs are tried, or where there are more than 20,000 that many of
-// them, always the same ones; what they give is then never below 1 in 20,000.
+// All partitions of the runs are tried. If there are more than 20,000, that many are drawn, always the same
+// ones; the result is then never below 1 in 20,000.
 func Permutation(first, second []Count) float64 {
 	first, second = Informative(first), Informative(second)
 	if len(first) == 0 || len(second) == 0 {
@@ -26,7 +25,7 @@ func Permutation(first, second []Count) float64 {
 	}
 	all := slices.Concat(first, second)
 	p := parting{all: all, sum: Sum(all), size: len(first)}
-	// Rounding must not leave out what is as far apart as what was seen.
+	// Rounding must not exclude partitions that are exactly as far apart as the observed one.
 	p.seen = p.apart(Sum(first)) - 1e-12
 	if ways(len(all), len(first)) <= mostExact {
 		p.each(0, 0, Count{})
@@ -36,16 +35,16 @@ func Permutation(first, second []Count) float64 {
 	return float64(p.far) / float64(p.tried)
 }
 
-// parting tries ways to part runs into two sets.
+// parting tries partitions of runs into two sets.
 type parting struct {
 	all        []Count
 	sum        Count
 	size       int     // of the first set
-	seen       float64 // how far the sets were apart
-	far, tried int     // as far apart, of all that were tried
+	seen       float64 // observed difference between the sets
+	far, tried int     // partitions that differ at least as much, and all that were tried
 }
 
-// apart is how far the shares are apart if one set has that sum.
+// apart is the difference between the shares if the first set has that sum.
 func (p *parting) apart(first Count) float64 {
 	second := Count{p.sum.K - first.K, p.sum.N - first.N}
 	return math.Abs(first.Share() - second.Share())
@@ -58,7 +57,7 @@ func (p *parting) try(first Count) {
 	}
 }
 
-// each tries all ways to add runs from a place on to a set that has some already.
+// each tries all ways to complete a set that has chosen runs with runs from index from on.
 func (p *parting) each(from, chosen int, sum Count) {
 	if chosen == p.size {
 		p.try(sum)
@@ -69,12 +68,12 @@ func (p *parting) each(from, chosen int, sum Count) {
 	}
 }
 
-// draw tries some ways. What was seen is one of them.
+// draw tries random partitions, and the observed one.
 func (p *parting) draw() {
 	p.far, p.tried = 1, 1
 	random := rand.New(rand.NewPCG(1, 1))
 	for p.tried < mostExact {
-		for i := range p.size { // what is behind them need not be shuffled
+		for i := range p.size { // the rest need not be shuffled
 			j := i + random.IntN(len(p.all)-i)
 			p.all[i], p.all[j] = p.all[j], p.all[i]
 		}
@@ -82,20 +81,20 @@ func (p *parting) draw() {
 	}
 }
 
-// Least is the smallest probability that Permutation can give for sets of that many runs.
+// Least is the smallest probability that Permutation can return for sets of these sizes.
 func Least(first, second int) float64 {
 	if first < 1 || second < 1 {
 		return 1
 	}
 	all := ways(first+second, first)
-	if first == second { // the sets the other way round are as far apart
+	if first == second { // swapping the sets gives the same difference
 		all /= 2
 	}
 	return 1 / min(all, mostExact)
 }
 
-// RunsNeeded is how many runs each of two sets must have for so many comparisons of them to
-// find any difference at a level, such as 0.05, that they share; 0 if no number will do.
+// RunsNeeded is how many runs each of two sets needs so that a number of comparisons, which share a
+// significance level such as 0.05, can find any difference; 0 if no number is enough.
 func RunsNeeded(comparisons int, level float64) int {
 	if 1/float64(mostExact) > level/float64(comparisons) {
 		return 0
@@ -107,7 +106,7 @@ func RunsNeeded(comparisons int, level float64) int {
 	return n
 }
 
-// ways is in how many ways some of n can be chosen.
+// ways is the number of ways to choose some of n (binomial coefficient).
 func ways(n, some int) float64 {
 	all := 1.0
 	for i := 1; i <= some; i++ {
@@ -116,9 +115,8 @@ func ways(n, some int) float64 {
 	return math.Round(all)
 }
 
-// Significant says which of several probabilities are too small to be attributed to chance,
-// so that with a probability of at most level any of them is called so wrongly (S. Holm,
-// 1979).
+// Significant says which of several p-values are significant, so that the family-wise error rate is at most
+// level (S. Holm, 1979).
 func Significant(probabilities []float64, level float64) []bool {
 	order := make([]int, len(probabilities))
 	for i := range order {

@@ -44,7 +44,7 @@ func TestPermutation(t *testing.T) {
 	}
 }
 
-// TestPermutationDraws: what is drawn is near what all ways give.
+// TestPermutationDraws: the result of drawn partitions is near that of all partitions.
 func TestPermutationDraws(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 1))
 	for range 20 {
@@ -101,14 +101,14 @@ func TestSignificant(t *testing.T) {
 	}
 }
 
-// TestPermutationHolds: of sets that are alike few are called different, whatever bursts
-// they lose in; of others many.
+// TestPermutationHolds: few sets that are alike are called different, whatever bursts they lose in, and many
+// sets that differ are.
 func TestPermutationHolds(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 1))
 	draw := func(most int64) []Count {
 		all := make([]Count, 6)
 		for i := range all {
-			for range 5 { // bursts of up to so many
+			for range 5 { // bursts of up to most
 				all[i].K += random.Int64N(most + 1)
 				all[i].N += 80
 			}

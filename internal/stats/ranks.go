@@ -2,9 +2,9 @@ package stats
 
 import "cmp"
 
-// Ranks turns the values of two sets into counts whose share is twice the mean rank of a set
-// among all values, equal ones sharing theirs: so Permutation of them is the exact rank test
-// (F. Wilcoxon, 1945), to which one value far away means no more than the largest.
+// Ranks turns the values of two sets into counts whose share is twice the mean rank of a set among all
+// values; equal values share their ranks. So Permutation of these counts is the exact rank test (F. Wilcoxon,
+// 1945), in which an outlier weighs no more than the largest rank.
 func Ranks[T cmp.Ordered](first, second []T) (a, b []Count) {
 	of := func(v T) Count {
 		twice := int64(0)

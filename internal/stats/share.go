@@ -1,8 +1,7 @@
-// Package stats has what counts say, whatever they are counts of: intervals of shares,
-// tests of whether two shares differ, histograms. Intervals and tests hold where what is
-// counted comes in bursts: they are over units that are independent of each other, such as
-// runs, or faults in a run, never over the single events. The same counts always give the
-// same figures.
+// Package stats is statistics of counts, whatever they count: confidence intervals of shares, tests of
+// whether two shares differ, and histograms. Intervals and tests remain valid if events come in bursts: they
+// are computed over independent units, such as runs or faults of a run, never over single events. The same
+// counts always give the same figures.
 package stats
 
 import (
@@ -12,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// Count is how often something happened, of how often it could have: in one unit, or in
-// all together.
+// Count is how often something happened (K) out of how often it could have (N), in one unit or in all
+// together.
 type Count struct {
 	K int64 `json:"k"`
 	N int64 `json:"n"`
@@ -22,7 +21,7 @@ type Count struct {
 // Share is K by N; NaN for no N.
 func (c Count) Share() float64 { return float64(c.K) / float64(c.N) }
 
-// Sum adds up.
+// Sum adds up counts.
 func Sum(units []Count) Count {
 	var all Count
 	for _, u := range units {
@@ -32,21 +31,20 @@ func Sum(units []Count) Count {
 	return all
 }
 
-// Informative returns the units in which anything could have happened: only these count.
+// Informative returns the units in which the event was possible. Only these count.
 func Informative(units []Count) []Count {
 	return slices.DeleteFunc(slices.Clone(units), func(u Count) bool { return u.N <= 0 })
 }
 
-// ShareOf returns the 95 % interval of the share that the units have together, each of which
-// is independent of the others; what happens within one may hang together in any way. It is
-// that of Student's distribution on the logistic scale, on which errors of shares near 0 and
-// 1 are more nearly symmetrical. How much the share varies is estimated by leaving out one
-// unit at a time (jackknife), and is never taken to be less than if all N were independent.
+// ShareOf returns the 95 % confidence interval of the pooled share of the units. Units must be independent of
+// each other; events within a unit need not be. The interval uses Student's distribution on the logistic
+// scale, on which errors of shares near 0 and 1 are more nearly symmetrical. The variance of the share is
+// estimated by leaving out one unit at a time (jackknife), and is at least that of N independent events.
 //
-// Where nothing happened, or all that could, the units do not vary. Then it is what as many
-// units allow that are all or nothing each: 1 - 0.05^(1/units) at most, about three by their
-// number, and more where they differ in size. That is wider than need be unless units really
-// are all or nothing. Fewer than four units of which some happened tell nothing: [0, 1].
+// If the event happened never or always, the units do not vary. Then the interval is the one for units that
+// are all or nothing: at most 1 - 0.05^(1/units), about three by their number, and more if they differ in
+// size. That is wider than necessary unless units really are all or nothing. Fewer than four units, some with
+// the event, tell nothing: [0, 1].
 func ShareOf(units []Count) (low, high float64) {
 	units = Informative(units)
 	all := Sum(units)
@@ -65,12 +63,11 @@ func ShareOf(units []Count) (low, high float64) {
 	deviation := math.Sqrt(max(jackknife(units, all), least)) / (share * (1 - share))
 	half := student(degrees(units, share)) * deviation
 	centre := math.Log(share / (1 - share))
-	// Rounding must not exclude what was measured.
+	// Rounding must not exclude the measured share.
 	return min(logistic(centre-half), share), max(logistic(centre+half), share)
 }
 
-// Variance estimates that of the share which the units have together, if each is independent
-// of the others. It is 0 for fewer than two units.
+// Variance estimates the variance of the pooled share of independent units. It is 0 for fewer than two units.
 func Variance(units []Count) float64 {
 	units = Informative(units)
 	if len(units) < 2 {
@@ -79,15 +76,14 @@ func Variance(units []Count) float64 {
 	return jackknife(units, Sum(units))
 }
 
-// fewest is how many units must be there for their variance to say anything: with three and
-// one degree of freedom nearly all shares would be in the interval.
+// fewest is how many units the variance needs to say anything. With three units and one degree of freedom
+// nearly all shares would be in the interval.
 const fewest = 4
 
 func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// Wilson returns the 95 % score interval of a share of k in n that are independent of each
-// other (E. B. Wilson, 1927): unlike the textbook interval it is of use when k is 0 or n is
-// small. It is [0, 1], nothing known, for n = 0.
+// Wilson returns the 95 % score interval of a share of k in n independent events (E. B. Wilson, 1927). Unlike
+// the textbook interval it is useful if k is 0 or n is small. It is [0, 1], nothing known, for n = 0.
 func Wilson(k, n int64) (low, high float64) {
 	if n <= 0 {
 		return 0, 1
@@ -97,14 +93,13 @@ func Wilson(k, n int64) (low, high float64) {
 	centre := (share + z2/2) / (1 + z2)
 	half := math.Sqrt(z2*(share*(1-share)+z2/4)) / (1 + z2)
 	low, high = max(0, centre-half), min(1, centre+half)
-	// Rounding must not exclude what was measured.
+	// Rounding must not exclude the measured share.
 	return min(low, share), max(high, share)
 }
 
-// Exact returns the 95 % interval of a share of k in n that are independent of each other
-// which never covers less (C. J. Clopper and E. S. Pearson, 1934): of 0 in n it ends at
-// 1 - 0.025^(1/n). It is for few units and decisions that rest on the bound; it is [0, 1],
-// nothing known, for n = 0.
+// Exact returns the 95 % interval of a share of k in n independent events with guaranteed coverage (C. J.
+// Clopper and E. S. Pearson, 1934). For 0 in n it ends at 1 - 0.025^(1/n). It is for few units and for
+// decisions that rest on the bound. It is [0, 1], nothing known, for n = 0.
 func Exact(k, n int64) (low, high float64) {
 	const tail = 0.025
 	low, high = 0, 1
@@ -117,19 +112,19 @@ func Exact(k, n int64) (low, high float64) {
 	return low, high
 }
 
-// mostUnseen is how large a share can be of which nothing was seen.
+// mostUnseen is the upper bound of a share of which no event was seen.
 func mostUnseen(units []Count, all Count) float64 {
 	squares := 0.0
 	for _, u := range units {
 		squares += float64(u.N) * float64(u.N)
 	}
-	as := float64(all.N) * float64(all.N) / squares // as many units of one size (L. Kish, 1965)
+	as := float64(all.N) * float64(all.N) / squares // the effective number of units of equal size (L. Kish, 1965)
 	return 1 - math.Pow(0.05, 1/as)
 }
 
 // jackknife estimates the variance of the share by leaving out one unit at a time.
 func jackknife(units []Count, all Count) float64 {
-	mean, squares := 0.0, 0.0 // of the differences from the share of all, which keeps them exact
+	mean, squares := 0.0, 0.0 // of the differences from the share of all, which is numerically exact
 	for _, u := range units {
 		d := Count{all.K - u.K, all.N - u.N}.Share() - all.Share()
 		mean += d
@@ -140,10 +135,10 @@ func jackknife(units []Count, all Count) float64 {
 	return max(0, squares-n*mean*mean) * (n - 1) / n
 }
 
-// degrees are those of freedom of the variance between units: fewer than units if most of
-// what they vary by comes from few of them (F. E. Satterthwaite, 1946). Two less than their
-// number at most, and not one: of few units with bursts those that miss the large ones
-// have a low share and vary little, both at once. "make coverage" shows what that is worth.
+// degrees is the degrees of freedom of the variance between units. They are fewer than the units if most of
+// the variance comes from few units (F. E. Satterthwaite, 1946). They are at most the number of units minus
+// two, not minus one: if few units have bursts, samples that miss the large ones have both a low share and a
+// low variance. "make coverage" shows the effect.
 func degrees(units []Count, share float64) float64 {
 	second, fourth := 0.0, 0.0
 	for _, u := range units {
@@ -154,7 +149,7 @@ func degrees(units []Count, share float64) float64 {
 	n := float64(len(units))
 	// Scaled so that small samples of a normal distribution have 3 on average.
 	kurtosis := n * fourth / (second * second) * (n + 1) / (n - 1)
-	if !(kurtosis > 1) { // or nothing varies
+	if !(kurtosis > 1) { // also if nothing varies
 		return n - 2
 	}
 	return min(n-2, 2*n/(kurtosis-1))

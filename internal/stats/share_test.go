@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestExact: bounds of few units, as tables have them.
+// TestExact compares the bounds of few units with published tables.
 func TestExact(t *testing.T) {
 	for _, c := range []struct {
 		k, n      int64
@@ -40,7 +40,7 @@ func TestWilson(t *testing.T) {
 	}
 }
 
-// alike are units that all have the same count.
+// alike are n units with the same count.
 func alike(n int, k, of int64) []Count { return slices.Repeat([]Count{{k, of}}, n) }
 
 func TestShareOf(t *testing.T) {
@@ -59,11 +59,11 @@ func TestShareOf(t *testing.T) {
 		{"none in ten units: 1 - 0.05^(1/10)", alike(10, 0, 50), 0, 0.2589},
 		{"all in ten units", alike(10, 50, 50), 0.7411, 1},
 		{"none in two units, one of which is all but all", []Count{{0, 1_000_000}, {0, 1}}, 0, 0.95},
-		// As if independent: 20 of 200, t with 18 degrees is 2.1009, the deviation of the
-		// logit is 1/sqrt(200 0.1 0.9).
+		// Like independent events: 20 of 200; t with 18 degrees is 2.1009, and the deviation of the logit is
+		// 1/sqrt(200 0.1 0.9).
 		{"no burst", alike(20, 1, 10), 0.06342, 0.15414},
-		// Leaving out one unit gives 1/9 of 50 or 0: the variance is 9/10 (1/81/4 90/10) = 0.025;
-		// kurtosis 11/9, so t with 8 degrees is 2.3060, the deviation 0.15811/0.25.
+		// Leaving out one unit gives 1/9 of 50 or 0: the variance is 9/10 (1/81/4 90/10) = 0.025. The
+		// kurtosis is 11/9, so t with 8 degrees is 2.3060, and the deviation 0.15811/0.25.
 		{"five of ten units, wholly", append(alike(5, 5, 5), alike(5, 0, 5)...), 0.17839, 0.82161},
 	} {
 		low, high := ShareOf(c.units)
@@ -73,7 +73,7 @@ func TestShareOf(t *testing.T) {
 	}
 }
 
-// TestShareOfHolds what must be so of any units.
+// TestShareOfHolds checks invariants that hold for any units.
 func TestShareOfHolds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 3000 {
@@ -90,7 +90,7 @@ func TestShareOfHolds(t *testing.T) {
 		if math.IsNaN(low+high) || low < 0 || high > 1 || low > high || all.N > 0 && (low > all.Share() || high < all.Share()) {
 			t.Fatalf("%v: %g to %g of %g", units, low, high, all.Share())
 		}
-		others := make([]Count, len(units)) // what did not happen, in another order
+		others := make([]Count, len(units)) // complementary counts, in another order
 		for i, u := range units {
 			others[len(units)-1-i] = Count{u.N - u.K, u.N}
 		}
@@ -118,9 +118,8 @@ func TestStudent(t *testing.T) {
 	}
 }
 
-// TestShareOfCovers: the interval holds the share that units have in the long run, of
-// whatever bursts; one that takes what is lost for independent does not. "make coverage"
-// prints more of this.
+// TestShareOfCovers: the interval covers the long-run share of units with various bursts. An interval that
+// treats losses as independent does not. "make coverage" prints more of this.
 func TestShareOfCovers(t *testing.T) {
 	const trials = 1500
 	for _, c := range []struct {
