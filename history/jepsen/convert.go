@@ -15,24 +15,24 @@ import (
 type converter struct {
 	lease    time.Duration // 0 if it is not known
 	h        *history.History
-	shift    int64 // of times
+	shift    int64 // added to all times
 	last     map[int64]int64
 	ops      int64
 	open     map[int64]begun   // by process
 	grants   map[int64]grant   // the last attempt of each process
-	held     map[int64][]grant // attempts of each process that it did not release
-	counts   map[int64]int     // attempts of each process
-	exported map[string]grant  // attempts by the name that our own export gave them
+	held     map[int64][]grant // unreleased attempts of each process
+	counts   map[int64]int     // number of attempts of each process
+	exported map[string]grant  // attempts by the names of lockcheck's own export
 	seq      int64
-	raised   int64           // of elements, so that none is 0
+	raised   int64           // added to all elements, so that none is 0
 	sets     map[string]*set // by key
-	resource int64           // time of the last event at the resource, which has one clock, too
+	resource int64           // time of the last event at the resource, whose times must not decrease
 }
 
 type begun struct {
 	history.Event
 	f    edn.Keyword
-	by   int64 // the process that it counts for
+	by   int64 // the process that the operation is attributed to
 	line int
 }
 
@@ -52,13 +52,13 @@ func newConverter(ops []operation, o Options) *converter {
 		sets: make(map[string]*set), grants: make(map[int64]grant), held: make(map[int64][]grant), counts: make(map[int64]int), exported: make(map[string]grant),
 	}
 	first := int64(1)
-	seen, reads := make(map[int64]bool), make(map[int64]*operation) // reads: the last that each process began
+	seen, reads := make(map[int64]bool), make(map[int64]*operation) // reads: the last read that each process began
 	for i := range ops {
 		op := &ops[i]
 		switch {
 		case op.f == "read" && op.kind == "invoke":
 			reads[op.process] = op
-		case op.final() && reads[op.process] != nil: // it was invoked of a key, and may not name it again
+		case op.final() && reads[op.process] != nil: // the completion may not repeat the key of the invocation
 			c.set(reads[op.process].key).reading = reads[op.process].line
 		}
 		first = min(first, op.time)
@@ -89,7 +89,7 @@ func newConverter(ops []operation, o Options) *converter {
 	return c
 }
 
-// worker is the name of a process: they count from 0.
+// worker is the name of a process. Processes count from 0.
 func worker(process int64) string { return fmt.Sprintf("w%d", process+1) }
 
 func (c *converter) add(op operation) error {
@@ -108,7 +108,7 @@ func (c *converter) add(op operation) error {
 	switch {
 	case op.f == "read":
 		return c.set(begun.Key).read(op, e.Time, begun.line, c.raised)
-	case begun.Grant == "": // the release of what was never asked for
+	case begun.Grant == "": // the release of a lock that was never asked for
 		return nil
 	}
 	c.stamp(&e, op, begun.by)
@@ -126,14 +126,14 @@ func (c *converter) add(op operation) error {
 	return nil
 }
 
-// stamp makes an event one of a process. Jepsen sorts by index; the clock of a process may
-// stand still in between.
+// stamp sets the process and time of an event. Jepsen sorts by index, so times of a process must be kept from
+// decreasing.
 func (c *converter) stamp(e *history.Event, op operation, process int64) {
 	e.Process, e.Time = worker(process), max(op.time+c.shift, c.last[process])
 	c.last[process] = e.Time
 }
 
-// drop forgets an attempt that is not to be released any more.
+// drop forgets an attempt that is released or failed.
 func (c *converter) drop(g grant) {
 	c.held[g.by] = slices.DeleteFunc(c.held[g.by], func(other grant) bool { return other == g })
 }
@@ -141,7 +141,7 @@ func (c *converter) drop(g grant) {
 func (c *converter) invoke(op operation, e history.Event) error {
 	by := op.process
 	switch op.f {
-	case "read": // of a set; what counts is what it returns
+	case "read": // of a set; only its result counts
 		c.open[op.process] = begun{e, op.f, op.process, op.line}
 		return nil
 	case "acquire":
@@ -177,10 +177,10 @@ func (c *converter) invoke(op operation, e history.Event) error {
 	return nil
 }
 
-// released is the attempt that a release is about: the one that our own export names, who
-// is another process by then if its acquire had no known outcome; else the last one that is not released of
-// the key that it names, or of the only key that there is; else the last of all, which is
-// then released again. It is none for a process that never asked.
+// released is the attempt that a release is about. If lockcheck's own export names the attempt, it is that
+// one; its worker is another process by then if its acquire had no known outcome. Otherwise it is the last
+// unreleased attempt on the named key, or on the only key. If there is none, it is the last attempt, which is
+// then released again. It is zero for a process that never asked.
 func (c *converter) released(op operation) (grant, error) {
 	if name := field(op.value, "grant"); name != "" && c.exported[name] != (grant{}) {
 		c.drop(c.exported[name])
@@ -203,9 +203,9 @@ func (c *converter) released(op operation) (grant, error) {
 	return grant{}, nil
 }
 
-// accept is the access at the resource that an acknowledged add must have been. Which
-// version it was computed from is not known: that of the one before, as if nothing had
-// been lost; the final read says whether it was.
+// accept adds the access at the resource that an acknowledged add implies. The version that it was computed
+// from is not known, so it is assumed to be the previous one, as if nothing had been lost. The final read
+// shows whether it was.
 func (c *converter) accept(e history.Event) {
 	c.seq++
 	s := c.set(e.Key)
@@ -223,7 +223,7 @@ func fence(value any) uint64 {
 	return uint64(max(token, 0))
 }
 
-// field is a text in the value of an operation, "" if it has none by that name.
+// field is a text field in the value of an operation, "" if there is none of that name.
 func field(value any, name edn.Keyword) string {
 	fields, _ := value.(map[any]any)
 	text, _ := fields[name].(string)

@@ -16,10 +16,9 @@ import (
 // bare matches the strings that text writes without quotes.
 var bare = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*$`)
 
-// text writes an EDN value such that values that Clojure calls equal have one text, and
-// others do not: 1, :1 and "1" are three. A string that nothing else could be is written
-// without its quotes. It is not exact where the decoder may have made one value of
-// several: of decimal numbers, and of strings that were broken before it read them.
+// text writes an EDN value so that two values have the same text if and only if Clojure calls them equal: 1,
+// :1 and "1" are three values. An unambiguous string is written without quotes. The text is not exact if the
+// decoder may have merged different values: for decimal numbers, and for strings with broken text.
 func text(value any) (s string, exact bool) {
 	switch v := value.(type) {
 	case nil:
@@ -81,7 +80,7 @@ func texts(values []any) (all []string, exact bool) {
 	return all, exact
 }
 
-// untagged is the value behind a tag, as in #jepsen.history.Op{...}.
+// untagged removes the tag of a value, such as #jepsen.history.Op{...}.
 func untagged(value any) any {
 	if tag, is := value.(edn.Tag); is {
 		return tag.Value

@@ -1,8 +1,7 @@
-// Package jepsen translates histories from the form of Jepsen, or to it
-// (jepsen-io/history): EDN maps with :type, :f, :process, :value, :time, one after
-// the other or in one vector. It knows tests of locks (:acquire, :release) and of sets
-// (:add, :read); operations with other functions, and those of the nemesis, are left
-// out.
+// Package jepsen converts histories from and to the format of Jepsen (jepsen-io/history): EDN maps with
+// :type, :f, :process, :value and :time, as a sequence or in one vector. It supports tests of locks
+// (:acquire, :release) and of sets (:add, :read). Operations with other functions, and those of the nemesis,
+// are left out.
 package jepsen
 
 import (
@@ -21,18 +20,18 @@ import (
 
 // Options say what a Jepsen history does not.
 type Options struct {
-	// Lease after which the lock can end by itself. 0 means that it is not known: it
-	// may end at any time.
+	// Lease after which the lock can end by itself. 0 means that it is not known, so the lock may end at any
+	// time.
 	Lease time.Duration
 	// Permits and Reentrant are those of history.Header.
 	Permits, Reentrant int
-	// Keys says what names the lock, or in tests of jepsen.independent the set, that an
-	// operation is about: KeysIndependent, KeysValue, KeysNone, or ":" and the name of a
-	// field of its value or of itself. "" finds out, and refuses what is not certain.
+	// Keys says what names the lock of an operation, or the set in tests of jepsen.independent. It is
+	// KeysIndependent, KeysValue, KeysNone, or ":" and the name of a field of the operation or of its value.
+	// "" detects it, and refuses an ambiguous history.
 	Keys string
 }
 
-// Known says whether Keys is one of the values that it can have.
+// Known says whether Keys has a valid value.
 func (o Options) Known() bool {
 	field, isField := strings.CutPrefix(o.Keys, ":")
 	return isField && field != "" || slices.Contains([]string{"", KeysIndependent, KeysValue, KeysNone}, o.Keys)
@@ -41,20 +40,19 @@ func (o Options) Known() bool {
 // anyTime is the lease of a lock that may end at any time.
 const anyTime = 1
 
-// usualKey is the name of the one lock or set that a history is about, unless its
-// operations name others.
+// usualKey is the name of the only lock or set of a history whose operations name none.
 const usualKey = "k0"
 
-// operation is one line.
+// operation is one operation of the file, an invocation or a completion.
 type operation struct {
 	line    int
-	kind    edn.Keyword // :invoke, :ok, :fail, :info
+	kind    edn.Keyword // invoke, ok, fail or info
 	f       edn.Keyword
 	process int64
 	time    int64
 	fields  map[any]any
-	key     string // what it is about, as text; "" for the only one that there is
-	value   any    // without the key, once that is known
+	key     string // as text; "" for the only key
+	value   any    // without the key, once the key is known
 	err     string
 }
 
@@ -62,9 +60,9 @@ func (op *operation) malformed(format string, args ...any) error {
 	return &FormatError{op.line, fmt.Sprintf(format, args...)}
 }
 
-// FormatError is an operation that cannot be understood.
+// FormatError is an operation that cannot be parsed.
 type FormatError struct {
-	Operation int // which one, from 1
+	Operation int // its number, from 1
 	Reason    string
 }
 
@@ -72,9 +70,8 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("jepsen: operation %d: %s", e.Operation, e.Reason)
 }
 
-// Read reads a history. An operation that cannot be understood is a *FormatError. Times
-// are those of the file, in ns, moved on so that the first is positive; where it has
-// none, the order of the operations takes their place.
+// Read reads a history. An operation that cannot be parsed is a *FormatError. Times are those of the file, in
+// ns, shifted so that the first is positive. Without times, the order of the operations takes their place.
 func Read(r io.Reader, o Options) (*history.History, error) {
 	ops, err := parse(r)
 	if err != nil {
@@ -123,8 +120,7 @@ func parse(r io.Reader) ([]operation, error) {
 	}
 }
 
-// read understands one operation. It is false for one that is not about a lock or a
-// set, or not of a client.
+// read parses one operation. ours is false if it is not about a lock or a set, or not of a client.
 func read(n int, value any) (op operation, ours bool, err error) {
 	op.line = n
 	fields, is := value.(map[any]any)

@@ -25,7 +25,7 @@ func judge(t *testing.T, text string, o Options) checker.Results {
 	return checker.Check(h, checker.Options{})
 }
 
-// TestRead judges small histories of others, each bad one next to a good one.
+// TestRead judges small histories of other tools, each bad one with a good counterpart.
 func TestRead(t *testing.T) {
 	const inTurn = `{:type :invoke, :f :acquire, :process 0, :time 10, :index 0}
 {:type :ok, :f :acquire, :process 0, :time 20, :index 1}
@@ -45,8 +45,8 @@ func TestRead(t *testing.T) {
  #jepsen.history.Op{:type :ok :f :release :process 1 :time 36}
  #jepsen.history.Op{:type :invoke :f :release :process 0 :time 40}
  #jepsen.history.Op{:type :ok :f :release :process 0 :time 50}]`
-	// The release of process 0 fails because its lease is gone: it ends the hold all
-	// the same, before the next one begins.
+	// The release of process 0 fails because its lease is gone. It ends the hold all the same, before the
+	// next one begins.
 	leaseGone := strings.Replace(inTurn, "{:type :ok, :f :release, :process 0, :time 40, :index 3}", `{:type :fail, :f :release, :process 0, :time 40, :error "lease not found"}`, 1)
 	const added = `{:type :invoke :f :add :value 0 :process 0}
 {:type :ok :f :add :value 0 :process 0}
@@ -96,7 +96,8 @@ func TestRead(t *testing.T) {
 			}
 		})
 	}
-	// Without a lease nothing is said of validity or of causes; with one that is known a hold beyond it is no double grant.
+	// Without a lease nothing is said of validity or of causes; with a known lease a hold beyond it is no
+	// double grant.
 	unknown := judge(t, atOnce, Options{})
 	if f := unknown.Finding(checker.MutualExclusion); unknown.Overlaps.Unclassified != 1 || unknown.Overlaps.Total() != 1 || f.Causes != nil || f.Violations[0].Why != "" {
 		t.Errorf("%+v %+v", unknown.Overlaps, f)
@@ -112,7 +113,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// twoKeys has process 0 take a and b and release one of them, and then process 1 take b.
+// twoKeys has process 0 take a and b and release one of them. Then process 1 takes b.
 func twoKeys(released string) string {
 	do := func(f, key string, process, at int) string {
 		return fmt.Sprintf("{:type :invoke :f :%s :process %d :time %d :value {:key %q}}{:type :ok :f :%s :process %d :time %d}\n", f, process, at, key, f, process, at+1)
@@ -125,8 +126,8 @@ func twoKeys(released string) string {
 		do("acquire", "b", 1, 40) + do("release", "b", 1, 50) + do("release", rest, 0, 60)
 }
 
-// TestOtherLocks judges semaphores and reentrant locks by their own rules: what one of
-// them permits is wrong of another.
+// TestOtherLocks judges semaphores and reentrant locks by their own rules: what one kind permits is wrong for
+// another.
 func TestOtherLocks(t *testing.T) {
 	do := func(f string, process int, at int, value string) string {
 		return fmt.Sprintf("{:type :invoke :f :%s :process %d :time %d}{:type :ok :f :%s :process %d :time %d :value %s}\n", f, process, at, f, process, at+1, value)
@@ -197,8 +198,8 @@ func TestReadMalformed(t *testing.T) {
 	}
 }
 
-// TestRoundTrip: what is written and read again is judged the same, as far as Jepsen
-// has words for it.
+// TestRoundTrip: a history that is written and read again is judged the same, as far as the format of Jepsen
+// can express it.
 func TestRoundTrip(t *testing.T) {
 	h := &history.History{Header: history.Header{Workers: []string{"w1", "w2"}, Workload: "set", Guard: "none", Lock: "x", Lease: time.Second, Tokens: true}}
 	do := func(worker, grant, key string, f history.Function, from, to int64, done history.Event) {
@@ -242,8 +243,8 @@ func exported(t *testing.T, h *history.History) (checker.Results, string) {
 	return judge(t, text.String(), Options{Lease: time.Second}), text.String()
 }
 
-// TestRoundTripOfCleanUp: the release of an acquire of unknown outcome is by another
-// process of Jepsen, and of the same attempt all the same.
+// TestRoundTripOfCleanUp: the release after an acquire of unknown outcome belongs to another process of
+// Jepsen, but to the same attempt.
 func TestRoundTripOfCleanUp(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -281,7 +282,7 @@ func TestRoundTripOfCleanUp(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever a file holds, it is refused, or its history is valid and can be judged.
+// FuzzRead: any file is refused, or its history is valid and can be judged.
 func FuzzRead(f *testing.F) {
 	add := func(text string) { f.Add([]byte(text), "") }
 	add("{:type :invoke :f :add :value -3 :process 0}{:type :ok :f :add :process 0}{:type :ok :f :read :value [nil] :process 0}")
@@ -308,8 +309,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// duringRead is the history of a set that is named in pairs. 4 and 5 were added before its last read began, which
-// returns some elements, and 6 after that.
+// duringRead is the history of a set that is named in pairs. 4 and 5 were added before its last read began,
+// which returns some elements, and 6 after that.
 func duringRead(elements string) string {
 	return fmt.Sprintf(`{:type :invoke :f :add :process 0 :value [0 4]}
 {:type :ok :f :add :process 0 :value [0 4]}

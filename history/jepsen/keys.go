@@ -9,20 +9,20 @@ import (
 	"olympos.io/encoding/edn"
 )
 
-// Values of Options.Keys; any other begins with a colon and is the name of a field.
+// Values of Options.Keys. Any other value begins with a colon and names a field.
 const (
-	KeysIndependent = "independent" // values are [key value], as jepsen.independent makes them
+	KeysIndependent = "independent" // values are [key value], as jepsen.independent writes them
 	KeysValue       = "value"       // the value of an :acquire or :release is its key
 	KeysNone        = "none"        // there is one lock, or one set, whatever the values are
 )
 
-// hint ends what is said of a history whose locks are not certain.
+// hint ends an error about a history with ambiguous keys.
 const hint = "; --keys says what names a lock: independent, value, none or a :field"
 
 // lockFields name a lock, in an operation or in its value.
 var lockFields = []edn.Keyword{"key", "lock", "mutex"}
 
-// otherFields in the value of an acquire say who it is, or how it is to be done.
+// otherFields in the value of an acquire describe the client or the request, and do not name the lock.
 var otherFields = []edn.Keyword{
 	"client", "process", "node", "owner", "thread", "uid", "uuid", "grant", "fence", "token", "lease", "lease-id", "session", "ttl", "timeout", "wait",
 }
@@ -31,20 +31,20 @@ var otherFields = []edn.Keyword{
 type form int
 
 const (
-	unnamed form = iota // not at all, or by what may be anything
+	unnamed form = iota // no key, or an ambiguous value
 	byField             // {:key k}, in its value or next to it
 	byTuple             // #jepsen.independent.Tuple[k v]
 	byPair              // [k v]: how a tuple is printed, or just a pair
 )
 
-// naming is what an operation says of its key.
+// naming is the key that an operation names, and how.
 type naming struct {
 	form
 	key   string // as text
 	value any    // without the key
 }
 
-// named is n with a key, which must be the only one.
+// named returns n with a key. A second, different key is an error.
 func (n naming) named(op *operation, f form, key any) (naming, error) {
 	s, exact := text(key)
 	switch {
@@ -59,7 +59,7 @@ func (n naming) named(op *operation, f form, key any) (naming, error) {
 	return n, nil
 }
 
-// call is an operation from its invocation to its completion, which is nil if there is none.
+// call is an operation from its invocation to its completion; done is nil without completion.
 type call struct {
 	invoke, done *operation
 	naming
@@ -67,23 +67,23 @@ type call struct {
 
 func (c *call) completed(kind edn.Keyword) bool { return c.done != nil && c.done.kind == kind }
 
-// family is what is called of locks, or of sets.
+// family is all calls of locks, or all calls of sets.
 type family struct {
-	leading edn.Keyword   // the function whose calls say how the others name their keys
-	how     string        // keys are named, as the user said; "" is to find out
-	fields  []edn.Keyword // that name them
+	leading edn.Keyword   // the function whose calls decide how the others name their keys
+	how     string        // Options.Keys; "" means detect
+	fields  []edn.Keyword // that name the key
 	calls   []call
 }
 
-// resolveKeys sets the key of each operation, and leaves of its value what is not its key.
-// It is an error where it is not certain which lock or set an operation is about.
+// resolveKeys sets the key of each operation, and removes it from the value. It is an error if the lock or
+// set of an operation is ambiguous.
 func resolveKeys(ops []operation, how string) error {
 	locks := family{leading: "acquire", how: how, fields: lockFields}
 	sets := family{leading: "add", how: how, fields: lockFields[:1]}
 	if strings.HasPrefix(how, ":") {
 		locks.fields = []edn.Keyword{edn.Keyword(how[1:])}
 	}
-	if how != "" && how != KeysIndependent { // which is about locks
+	if how != "" && how != KeysIndependent { // other values of how are about locks
 		sets.how = KeysNone
 	}
 	locks.pair(ops, "release")
@@ -94,7 +94,7 @@ func resolveKeys(ops []operation, how string) error {
 	return sets.resolve()
 }
 
-// pair finds the calls of the leading and of another function.
+// pair collects the calls of the leading function and of another one.
 func (f *family) pair(ops []operation, other edn.Keyword) {
 	open := make(map[int64]int)
 	for i := range ops {
@@ -119,7 +119,7 @@ func (f *family) resolve() error {
 		if c.naming, err = f.naming(c.invoke); err != nil {
 			return err
 		}
-		// Who says by which field knows that it may come with the answer.
+		// A user who names a field may mean one that comes only with the answer.
 		if c.form == unnamed && c.done != nil && strings.HasPrefix(f.how, ":") {
 			answer, err := f.naming(c.done)
 			if err != nil {
@@ -138,7 +138,7 @@ func (f *family) resolve() error {
 	return f.certain(how)
 }
 
-// naming is what an operation says of its key.
+// naming finds the key that an operation names.
 func (f *family) naming(op *operation) (naming, error) {
 	n := naming{value: untagged(op.value)}
 	switch {
@@ -153,7 +153,7 @@ func (f *family) naming(op *operation) (naming, error) {
 	if err != nil || f.how == KeysIndependent {
 		return t, err
 	}
-	if t.form == byPair { // unless a field says more plainly
+	if t.form == byPair { // unless a field names the key more clearly
 		if n, err = n.fields(op, f.fields); err != nil || n.form == byField {
 			return n, err
 		}
@@ -161,8 +161,7 @@ func (f *family) naming(op *operation) (naming, error) {
 	return t.fields(op, f.fields)
 }
 
-// fields is n with the key that some fields of an operation, or of what is left of its
-// value, give.
+// fields returns n with the key in one of some fields of the operation, or of the rest of its value.
 func (n naming) fields(op *operation, fields []edn.Keyword) (naming, error) {
 	within, _ := n.value.(map[any]any)
 	for _, field := range fields {
@@ -180,7 +179,7 @@ func (n naming) fields(op *operation, fields []edn.Keyword) (naming, error) {
 	return n, nil
 }
 
-// tuple takes apart what jepsen.independent makes of the value of an operation.
+// tuple splits the value of an operation that jepsen.independent wrote.
 func tuple(op *operation) (naming, error) {
 	tag, tagged := op.value.(edn.Tag)
 	pair, _ := untagged(op.value).([]any)
@@ -199,7 +198,7 @@ func tuple(op *operation) (naming, error) {
 	return naming{value: untagged(op.value)}, nil
 }
 
-// form is how the keys are named, which has to be the same of all.
+// form is how the keys are named. It must be the same for all calls.
 func (f *family) form() (form, error) {
 	first := slices.IndexFunc(f.calls, func(c call) bool { return c.invoke.f == f.leading && !f.excused(&c) })
 	if first < 0 {
@@ -219,15 +218,15 @@ func (f *family) form() (form, error) {
 	return how, nil
 }
 
-// excused are the calls that need not name their key: a release may be of the only lock
-// that there is, and an acquire that failed is of no matter.
+// excused are the calls that need not name their key. A release may be of the only lock, and a failed acquire
+// does not matter.
 func (f *family) excused(c *call) bool {
 	_, isMap := c.value.(map[any]any)
 	release := c.invoke.f == "release" && (c.value == nil || isMap)
 	return c.form == unnamed && (release || f.how != "" && f.how != KeysNone && c.completed("fail"))
 }
 
-// settle hands the operations their keys and what is left of their values.
+// settle sets the keys of the operations, and removes them from their values.
 func (f *family) settle(how form) error {
 	for i := range f.calls {
 		c := &f.calls[i]
@@ -252,8 +251,8 @@ func (f *family) settle(how form) error {
 	return nil
 }
 
-// certain says whether what was found out about the keys of locks can be relied on: the
-// values next to them, or instead of them, are no names of locks, and pairs are of keys.
+// certain checks that the detected keys of locks are reliable: the values next to them, or instead of them,
+// name no locks, and pairs name keys.
 func (f *family) certain(how form) error {
 	if how == byField {
 		return nil
@@ -268,8 +267,8 @@ func (f *family) certain(how form) error {
 			return err
 		}
 	}
-	// Nobody could hold a key that one process uses alone at the same time as another; the
-	// name of a client would look like that.
+	// If each key is used by one process only, no two processes could hold a key at once. Names of clients
+	// would look the same.
 	shared := func(calls []*call) bool {
 		return slices.ContainsFunc(calls, func(c *call) bool { return c.invoke.process != calls[0].invoke.process })
 	}
@@ -279,7 +278,7 @@ func (f *family) certain(how form) error {
 	return nil
 }
 
-// one says that the values of these calls do not name several locks.
+// one checks that the values of these calls do not name several locks.
 func one(calls []*call) error {
 	var acquired, answered, released values
 	for _, c := range calls {
@@ -294,7 +293,7 @@ func one(calls []*call) error {
 		}
 		acquired.add(c.invoke)
 	}
-	// Where no release has a value that an acquire has, it is a name of the operation.
+	// If no release has a value that an acquire has, the values name operations.
 	ofOperation := released.given > 0 && !acquired.meets(released)
 	switch {
 	case ofOperation:
@@ -307,11 +306,11 @@ func one(calls []*call) error {
 	return nil
 }
 
-// values are those of some operations, without what names no lock, as text.
+// values are the values of some operations as text, without the fields that name no lock.
 type values struct {
 	texts    map[string]bool
-	n, given int        // all of them, and those that are not nil
-	other    *operation // the first whose value may be another than one before it
+	n, given int        // number of all values, and of those that are not nil
+	other    *operation // the first operation whose value may differ from an earlier one
 }
 
 func (v *values) add(op *operation) {
@@ -346,7 +345,7 @@ func (v *values) meets(other values) bool {
 	return false
 }
 
-// list names the first two.
+// list names the first two values.
 func (v *values) list() string {
 	texts := slices.Sorted(maps.Keys(v.texts))
 	return strings.Join(texts[:min(2, len(texts))], " and ")

@@ -18,13 +18,13 @@ import (
 	"lockcheck/history"
 )
 
-// TestKeys reads histories of two keys, each of which one process holds while another one
-// holds the other, and next to each what it would be with one key: a violation.
+// TestKeys reads histories of two keys that two processes hold at once, one each. With only one key, each
+// would be a violation.
 func TestKeys(t *testing.T) {
 	for _, c := range []struct {
-		file, one, other string // file, and two texts that tell the keys apart
-		certain          bool   // without being told what names a lock
-		keys             string // that says it
+		file, one, other string // file, and the texts that distinguish the keys
+		certain          bool   // detected without Options.Keys
+		keys             string // Options.Keys
 		locks            []string
 	}{
 		{"independent-acquire", "[0 nil]", "[1 nil]", false, KeysIndependent, []string{"0", "1"}},
@@ -85,17 +85,16 @@ func step(process int, f, value, answer string) string {
 	return fmt.Sprintf("{:type :invoke :f :%s :process %d :value %s}\n{:type :ok :f :%s :process %d :value %s}\n", f, process, value, f, process, answer)
 }
 
-// TestKeysOrNot reads histories whose values may be keys or anything else: each is judged
-// in one way only, or refused.
+// TestKeysOrNot reads histories whose values may be keys or anything else. Each is judged in one way only, or
+// refused.
 func TestKeysOrNot(t *testing.T) {
-	// Two processes hold at once what they ask for by values of their own, and release it
-	// by others.
+	// Two processes hold locks at once. Each acquires with its own value and may release with another.
 	atOnce := func(first, firstAnswer, second, secondAnswer, firstRelease, secondRelease string) string {
 		return step(0, "acquire", first, firstAnswer) + step(1, "acquire", second, secondAnswer) +
 			step(0, "release", firstRelease, "nil") + step(1, "release", secondRelease, "nil")
 	}
 	same := func(first, second string) string { return atOnce(first, first, second, second, first, second) }
-	third := step(2, "acquire", "[0 nil]", "[0 nil]") // so that a key has two processes
+	third := step(2, "acquire", "[0 nil]", "[0 nil]") // gives a key two processes
 	for _, c := range []struct {
 		name, text string
 		keys       string
@@ -160,7 +159,7 @@ func TestKeysOrNot(t *testing.T) {
 	}
 }
 
-// TestSets judges sets of jepsen.independent, of which several have the same elements.
+// TestSets judges sets of jepsen.independent, several of which have the same elements.
 func TestSets(t *testing.T) {
 	adds := step(0, "add", "[0 5]", "[0 5]") + step(0, "add", "[1 5]", "[1 5]")
 	whole := step(1, "read", "[0 nil]", "[0 #{5}]") + step(1, "read", "[1 nil]", "[1 #{5}]")
@@ -204,7 +203,7 @@ func TestSets(t *testing.T) {
 	}
 }
 
-// TestText: values are written alike if Clojure calls them equal, and only then.
+// TestText: values have the same text if and only if Clojure calls them equal.
 func TestText(t *testing.T) {
 	classes := [][]string{
 		{"1", "1N", "+1"}, {`"1"`}, {":1"}, {`\1`}, {"nil"}, {`"nil"`}, {"true"}, {`"true"`}, {":true"},
@@ -239,8 +238,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestKeysAtRandom writes random holds of random keys in each of the forms of Jepsen: who
-// overlaps with whom is the same in all of them, and nobody overlaps across keys.
+// TestKeysAtRandom writes random holds of random keys in each form of Jepsen. All forms have the same
+// overlaps, and none across keys.
 func TestKeysAtRandom(t *testing.T) {
 	keys := []string{"0", "1", `"1"`, ":1", "nil", "[0 1]", `"a b"`, ":a", "a", `"a"`, "{:a 1}", "#{0 1}"}
 	forms := []struct {
@@ -298,8 +297,8 @@ type moment struct {
 	process, time int
 }
 
-// randomHolds has four processes take and release keys, and counts the pairs of holds of
-// one key that overlap.
+// randomHolds has four processes take and release keys, and counts the pairs of holds of one key that
+// overlap.
 func randomHolds(random *rand.Rand, keys []string) ([]moment, int64) {
 	type hold struct {
 		key                string

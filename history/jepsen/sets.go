@@ -10,26 +10,26 @@ import (
 	"lockcheck/history"
 )
 
-// set is what is added to one key, and read of it.
+// set is what is added to one key, and read from it.
 type set struct {
 	key     string
 	version int64
-	reading int // where the read that gives the final state begins; 0 for none
-	last    int // where the last add was acknowledged that this read must have seen
-	late    int // adds that were acknowledged later, and are not judged
+	reading int // line in which the read of the final state begins; 0 for none
+	last    int // line of the last acknowledged add that this read must see
+	late    int // number of adds that were acknowledged later, and are not judged
 	reads   []finalRead
-	// uncertain are the elements that no read must have, and any may.
+	// uncertain are the elements that a read may have or lack.
 	uncertain map[int64]bool
 }
 
-// finalRead is what a read returned, and where it began.
+// finalRead is what a read returned, and the line in which it began.
 type finalRead struct {
 	line     int
 	time     int64
 	elements []int64
 }
 
-// set is that of an operation that names key.
+// set returns the set that a key names.
 func (c *converter) set(key string) *set {
 	key = cmp.Or(key, usualKey)
 	if c.sets[key] == nil {
@@ -38,7 +38,7 @@ func (c *converter) set(key string) *set {
 	return c.sets[key]
 }
 
-// added notes how an add ended, and says whether the final state must have it.
+// added records how an add ended, and says whether the final state must have its element.
 func (s *set) added(e history.Event, line int) bool {
 	if e.Type != history.OK {
 		return false
@@ -52,10 +52,10 @@ func (s *set) added(e history.Event, line int) bool {
 	return true
 }
 
-// final says that a read returned a set: nil is none, not the empty one.
+// final says that a read returned a set. nil is none, not the empty set.
 func (op *operation) final() bool { return op.f == "read" && op.kind == "ok" && op.value != nil }
 
-// read notes what a read returned that began in line.
+// read records the result of a read that began in line.
 func (s *set) read(op operation, time int64, line int, raised int64) error {
 	if !op.final() {
 		return nil
@@ -71,9 +71,9 @@ func (s *set) read(op operation, time int64, line int, raised int64) error {
 	return nil
 }
 
-// finals are the final states of the set: what the last read returned, and before it what
-// others did that began when all had been added, and that differs in more than what may
-// have been added in between.
+// finals are the final states of the set: the result of the last read, preceded by the results of other
+// reads. Another read counts if it began after all adds were acknowledged, and differs by more than uncertain
+// elements.
 func (s *set) finals() []history.Event {
 	var finals []history.Event
 	if len(s.reads) == 0 {
@@ -84,7 +84,7 @@ func (s *set) finals() []history.Event {
 		if i < len(s.reads)-1 && (read.line < s.last || slices.Equal(s.certain(read.elements), s.certain(last.elements))) {
 			continue
 		}
-		value, _ := json.Marshal(read.elements) // of integers it cannot fail
+		value, _ := json.Marshal(read.elements) // integers cannot fail
 		finals = append(finals, history.Event{Time: read.time, Process: history.Resource, Type: history.OK, F: history.Final, Key: s.key, Version: s.version, Value: value})
 	}
 	return finals
@@ -94,8 +94,7 @@ func (s *set) certain(elements []int64) []int64 {
 	return slices.DeleteFunc(slices.Clone(elements), func(e int64) bool { return s.uncertain[e] })
 }
 
-// elementsOf lists what a read returned: a set, or a vector, in which an element may be
-// more than once.
+// elementsOf lists what a read returned: a set, or a vector, in which an element may occur more than once.
 func elementsOf(value any) ([]int64, error) {
 	members, isVector := value.([]any)
 	set, isSet := value.(map[any]bool)

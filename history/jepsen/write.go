@@ -12,11 +12,11 @@ import (
 	"lockcheck/history"
 )
 
-// Write writes what workers did in the form of Jepsen: acquires and releases, and as
-// adds the updates. A last read has what all keys held at the end. What Jepsen has no word
-// for, such as renewals, loss notifications, wake-ups and accesses at the resource, is left out. A process
-// of Jepsen ends with an operation of unknown outcome; a worker that goes on after one
-// is another process from then on; which attempt a release of it is about, :grant says.
+// Write writes what workers did in the format of Jepsen: acquires and releases, and updates as adds. A last
+// read has the final state of all keys. Everything without a counterpart in Jepsen, such as renewals, loss
+// notifications, wake-ups and accesses at the resource, is left out. A process of Jepsen ends with an
+// operation of unknown outcome, so a worker that goes on after one is another process from then on. The field
+// :grant says which attempt a release is about.
 func Write(w io.Writer, h *history.History) error {
 	out := bufio.NewWriter(w)
 	x := &exporter{out: out, processes: make(map[string]int64), workers: int64(len(h.Header.Workers))}
@@ -38,8 +38,8 @@ type exporter struct {
 	out       *bufio.Writer
 	index     int64
 	workers   int64
-	processes map[string]int64 // of a worker at the moment
-	// elements are those of all keys at the end, and read when they were read; 0 for never.
+	processes map[string]int64 // current process of each worker
+	// elements are the final elements of all keys, and read is when they were read; 0 for never.
 	elements []json.RawMessage
 	read     int64
 }
@@ -57,7 +57,7 @@ func (x *exporter) event(e *history.Event) error {
 		}
 	case e.F == history.Final:
 		var elements []json.RawMessage
-		if err := json.Unmarshal(e.Value, &elements); err == nil { // else it is a counter
+		if err := json.Unmarshal(e.Value, &elements); err == nil { // otherwise it is a counter
 			x.elements, x.read = append(x.elements, elements...), max(x.read, e.Time)
 		}
 		return nil
@@ -78,7 +78,7 @@ func lockValue(e *history.Event) string {
 	return "{" + text + "}"
 }
 
-// final writes what all keys held at the end as a read of a process of its own.
+// final writes the final state of all keys as a read of a separate process.
 func (x *exporter) final() error {
 	if x.read == 0 {
 		return nil
